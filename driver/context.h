@@ -1,0 +1,24 @@
+/* context.h — one device's primary context, made current. */
+#ifndef GPULOAD_DRIVER_CONTEXT_H
+#define GPULOAD_DRIVER_CONTEXT_H
+
+#include "driver/driver.h"
+
+typedef struct gpul_context {
+	const gpul_driver *drv;  /* borrowed */
+	CUdevice device;
+	CUcontext handle;        /* retained */
+} gpul_context;
+
+/** Retain the primary context of a device and make it current on this thread.
+ *
+ * @drv      borrowed; must outlive *out
+ * @ordinal  device ordinal, from 0
+ * @out      released by gpul_context_close(); untouched on failure
+ * Errors  GPUL_EINVAL no such device: says how many there are; GPUL_ECUDA
+ * Threads any thread may call; current on the calling thread only
+ * Source  CUDA Driver API, Primary Context Management */
+gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out, gpul_error *err);
+void gpul_context_close(gpul_context *c);  /* a zeroed one is fine; cannot fail */
+
+#endif

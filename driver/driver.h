@@ -1,0 +1,60 @@
+/* driver.h — the CUDA driver, real or software, behind one table. */
+#ifndef GPULOAD_DRIVER_DRIVER_H
+#define GPULOAD_DRIVER_DRIVER_H
+
+#include <cuda.h>
+
+#include "core/error.h"
+
+/* Every entry point used, under NVIDIA's own name: search the manual for it.  <cuda.h> maps a name
+ * to its current version (cuMemAlloc is cuMemAlloc_v2); the table's fields follow it. */
+#define GPUL_DRIVER_CALLS(X)                                                                    \
+	X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                   \
+	X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute)           \
+	X(cuDeviceTotalMem) X(cuDeviceGetUuid) X(cuDeviceGetPCIBusId)                           \
+	X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)                                \
+	X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize) X(cuCtxGetLimit) X(cuCtxSetLimit) \
+	X(cuLibraryLoadData) X(cuLibraryUnload) X(cuLibraryGetKernel) X(cuLibraryGetGlobal)     \
+	X(cuLibraryGetModule) X(cuKernelGetFunction)                                            \
+	X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuModuleGetGlobal)       \
+	X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(cuFuncGetParamInfo)                       \
+	X(cuMemAlloc) X(cuMemFree) X(cuMemGetInfo) X(cuMemsetD8Async)                           \
+	X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)               \
+	X(cuMemHostAlloc) X(cuMemFreeHost)                                                      \
+	X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery)            \
+	X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize)               \
+	X(cuEventQuery) X(cuEventElapsedTime)                                                   \
+	X(cuLaunchKernel) X(cuLaunchCooperativeKernel)                                          \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+
+typedef struct gpul_driver {
+	const char *name;                  /* "nvidia", "soft", or a test's own */
+#define X(fn) __typeof__(fn) *fn;          /* type from <cuda.h>: cannot drift */
+	GPUL_DRIVER_CALLS(X)
+#undef X
+} gpul_driver;
+
+typedef enum gpul_driver_choice { GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT } gpul_driver_choice;
+
+/** Parse "auto", "nvidia" or "soft"; false: none of them. */
+_Bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);
+
+/** Find, dlopen and initialise (cuInit) a driver.
+ *
+ * AUTO takes NVIDIA's when it reports a device, else the software one, and says so once on stderr.
+ * libcuda-soft.so is looked for in $GPULOAD_SOFT_DRIVER, then beside this library or program, then in
+ * the install prefix's lib folder, then by the loader's own rules.
+ *
+ * @choice  which; AUTO also honours the environment variable GPULOAD_DRIVER
+ * @out     the table; lives until the process ends (drivers cannot be unloaded safely); not to be freed
+ * Errors   GPUL_EUNSUPPORTED no such driver here, or no device: says which were tried and why each was
+ *          left; GPUL_EINVAL GPULOAD_DRIVER is not auto, nvidia or soft; GPUL_ECUDA cuInit refused
+ * Threads  any thread may call; the same table each time
+ * Source   CUDA Driver API, Initialization; Driver Entry Point Access */
+gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err);
+
+/* Call through the table; a failure's text quotes the call as written here. */
+#define gpul_cu(drv, err, call) gpul_cu_status((drv), (err), (drv)->call, #call)
+gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, const char *call);
+
+#endif

@@ -1,0 +1,87 @@
+/* loader.h — from a file to a launched kernel.
+ *
+ *     file ── gpul_module_load_file ──> module ── gpul_kernel_find ──> kernel
+ *          kernel ── gpul_kernel_signature: what it takes ── gpul_kernel_launch
+ *
+ * Loading goes through cuLibraryLoadData; the module owns its kernels. */
+#ifndef GPULOAD_LOADER_LOADER_H
+#define GPULOAD_LOADER_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "driver/driver.h"
+#include "loader/signature.h"
+
+typedef struct gpul_module gpul_module;
+typedef struct gpul_kernel gpul_kernel;
+
+typedef struct gpul_load_options {
+	int device;                    /* ordinal the code is compiled for (.cu); default 0 */
+	const char *const *nvrtc_args; /* extra NVRTC options (-I, -D, --std), NULL-terminated; NULL: none */
+	bool verbose_log;              /* keep the JIT's information log too */
+} gpul_load_options;
+
+/** Load a PTX or CUDA C++ file: recognised by content, .cu by its name.
+ *
+ * @drv      borrowed; must outlive *out; a context must be current (see driver/context.h)
+ * @path     the file
+ * @options  NULL: defaults
+ * @out      owned by the caller: gpul_module_unload(); untouched on failure
+ * Errors  GPUL_ESYS cannot be read (native = errno); GPUL_EFORMAT empty, neither PTX nor CUDA C++ nor
+ *         machine code, or PTX that does not parse; GPUL_EUNSUPPORTED machine code that this driver
+ *         cannot run; GPUL_ECUDA refused by the driver, with the JIT's own log and source line
+ * Threads any thread may call
+ * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
+gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
+				  const gpul_load_options *options, gpul_module **out, gpul_error *err);
+
+/** The same from memory.  @name is for messages. */
+gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
+				 const char *name, const gpul_load_options *options,
+				 gpul_module **out, gpul_error *err);
+void gpul_module_unload(gpul_module *m);  /* NULL is fine; cannot fail */
+
+size_t gpul_module_n_kernels(const gpul_module *m);
+const gpul_kernel *gpul_module_kernel(const gpul_module *m, size_t i);
+/** The PTX behind the module: as read, or as NVRTC made it.  Borrowed. */
+const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
+
+/** Find a kernel by name: exact mangled name, or the demangled name with or without parameters.
+ *
+ * @m     borrowed
+ * @name  NULL: the only kernel of the module
+ * @out   borrowed from m; untouched on failure
+ * Errors  GPUL_EINVAL no such kernel: the text offers near names (edit distance) or lists those there
+ *         are; NULL with several kernels: lists them
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
+			     gpul_error *err);
+const char *gpul_kernel_name(const gpul_kernel *k);
+const gpul_signature *gpul_kernel_signature(const gpul_kernel *k);
+
+typedef struct gpul_launch_config {
+	uint32_t grid[3], block[3];
+	uint32_t shared_bytes;   /* dynamic */
+	CUstream stream;         /* NULL: the default stream */
+	bool cooperative;
+} gpul_launch_config;
+
+/** Launch after checking what can be checked: argument count and sizes, threads a block, shared memory.
+ *
+ * @k           borrowed
+ * @config      dimensions
+ * @args        n_args pointers, args[i] to arg_bytes[i] bytes of value
+ * @arg_bytes   sizes in bytes; each must equal the parameter's
+ * @n_args      number of arguments
+ * Errors  GPUL_EINVAL with the limit that was broken and, for arguments, the signature; GPUL_ECUDA
+ * Threads any thread may call with the context current
+ * Source  CUDA Driver API, cuLaunchKernelEx */
+gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config,
+			       void *const *args, const size_t *arg_bytes, size_t n_args,
+			       gpul_error *err);
+
+#endif

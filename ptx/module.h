@@ -1,0 +1,278 @@
+/* module.h — what a PTX file says, as data: the model that the parser fills and everyone reads.
+ *
+ *     gpul_ptx_module
+ *       ├─ version, targets, address size
+ *       ├─ vars[]    module-scope variables (.global .const .shared .extern ...)
+ *       ├─ funcs[]   kernels (.entry) and device functions (.func)
+ *       │    ├─ params[], rets[], tuning directives
+ *       │    ├─ regs[]    register declarations; `%r<5>` is ONE row of count 5
+ *       │    ├─ vars[]    variables of the body (.local .shared .param ...)
+ *       │    ├─ labels[]  name and the index of the instruction it stands before
+ *       │    └─ insts[]   the instructions, in order
+ *       ├─ items[]   the order in which all that stood in the file (for the printer)
+ *       └─ strings   every name once; a gpul_ptx_str is its index
+ *
+ * Everything is owned by the module and freed with it in one go.  Nothing in it points into
+ * the source text.  A finished module is read-only and may be shared between threads. */
+#ifndef GPULOAD_PTX_MODULE_H
+#define GPULOAD_PTX_MODULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "ptx/vocabulary.h"
+
+typedef uint32_t gpul_ptx_str;         /* an index into the module's names; 0 is "" */
+#define GPUL_PTX_NONE UINT32_MAX       /* "no such row", for every index below */
+
+/* ---- operands ---------------------------------------------------------------------------- */
+
+typedef enum gpul_ptx_operand_kind {
+	GPUL_PTX_OP_REG,      /* index: flat register number within the function */
+	GPUL_PTX_OP_SPECIAL,  /* index: gpul_ptx_special (%tid.x ...) */
+	GPUL_PTX_OP_INT,      /* value.i: 64-bit two's complement, as written */
+	GPUL_PTX_OP_F32,      /* value.f32: 0f3F800000 */
+	GPUL_PTX_OP_F64,      /* value.f64: 0d... or a decimal literal such as 1.5 */
+	GPUL_PTX_OP_SYMBOL,   /* ref: a variable, parameter or function; value.i: byte offset added to it */
+	GPUL_PTX_OP_LABEL,    /* index: row of func->labels (also .branchtargets and .callprototype names) */
+	GPUL_PTX_OP_ADDRESS,  /* [base + value.i]; child[0] is the base: REG, SYMBOL or INT (then value.i is 0) */
+	GPUL_PTX_OP_VECTOR,   /* {a, b, ...}: children first_child .. +n_children */
+	GPUL_PTX_OP_PAIR,     /* p|q: two children, either may be SINK */
+	GPUL_PTX_OP_LIST,     /* ( a, b ): argument lists of call; children */
+	GPUL_PTX_OP_SINK,     /* _ */
+} gpul_ptx_operand_kind;
+
+typedef enum gpul_ptx_ref_kind {
+	GPUL_PTX_REF_NONE,
+	GPUL_PTX_REF_MODULE_VAR,  /* row of module->vars */
+	GPUL_PTX_REF_FUNC_VAR,    /* row of func->vars */
+	GPUL_PTX_REF_PARAM,       /* row of func->params */
+	GPUL_PTX_REF_RET,         /* row of func->rets */
+	GPUL_PTX_REF_FUNC,        /* row of module->funcs: the first of that name, see .definition */
+} gpul_ptx_ref_kind;
+
+typedef struct gpul_ptx_operand {
+	uint8_t kind;        /* gpul_ptx_operand_kind */
+	uint8_t ref_kind;    /* gpul_ptx_ref_kind, of SYMBOL */
+	bool negated;        /* !p or -x */
+	uint8_t selector;    /* gpul_ptx_selector: .x .y .z .w (vector registers), .b0 .. .b3 .h0 .h1 .b10 ... */
+	uint32_t index;      /* by kind; of SYMBOL: the row that ref_kind names */
+	uint32_t first_child;   /* ADDRESS VECTOR PAIR LIST: first row in func->operands */
+	uint32_t n_children;
+	union {
+		int64_t i;
+		uint32_t f32;    /* bits */
+		uint64_t f64;    /* bits */
+	} value;
+} gpul_ptx_operand;
+
+/* ---- instructions ------------------------------------------------------------------------ */
+
+#define GPUL_PTX_MAX_MODS 14
+
+typedef struct gpul_ptx_inst {
+	uint16_t opcode;         /* gpul_ptx_opcode: the root, ADD of add.sat.s32 */
+	uint8_t n_mods;
+	uint8_t n_operands;
+	uint16_t mods[GPUL_PTX_MAX_MODS];  /* gpul_ptx_mod, in the order written */
+	uint32_t guard;          /* @p: flat register number; GPUL_PTX_NONE: always */
+	bool guard_negated;      /* @!p */
+	uint32_t first_operand;  /* row of func->operands; the n_operands rows are consecutive */
+	uint32_t line, column;   /* where it stands in the PTX text, from 1 */
+	uint32_t loc;            /* row of module->locs: the .loc in force, or GPUL_PTX_NONE */
+} gpul_ptx_inst;
+
+typedef struct gpul_ptx_label {
+	gpul_ptx_str name;
+	uint32_t inst;           /* the instruction it stands before; == n_insts at the end */
+	uint32_t scope;          /* row of func->scopes it belongs to */
+	enum { GPUL_PTX_LABEL_CODE, GPUL_PTX_LABEL_BRANCHTARGETS, GPUL_PTX_LABEL_CALLTARGETS,
+	       GPUL_PTX_LABEL_CALLPROTOTYPE } kind;
+	uint32_t first_target, n_targets;  /* TARGETS: LABEL or SYMBOL rows of func->operands */
+	uint32_t prototype;      /* CALLPROTOTYPE: row of module->funcs (kind PROTOTYPE, no body) */
+	uint32_t line;
+} gpul_ptx_label;
+
+/* ---- declarations ------------------------------------------------------------------------ */
+
+typedef struct gpul_ptx_regs {   /* one declared name: `.reg .b32 %r<5>`, `.reg .v2 .f32 x` */
+	gpul_ptx_str name;       /* without <n> */
+	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_B32 ...  PRED */
+	uint8_t vector;          /* 1, 2 or 4 */
+	bool ranged;             /* written with <count> */
+	uint32_t first;          /* flat number of its first register; vector elements are .x of it */
+	uint32_t count;          /* 1 unless ranged */
+	uint32_t scope;
+} gpul_ptx_regs;
+
+typedef struct gpul_ptx_init {   /* one element of an initializer */
+	enum { GPUL_PTX_INIT_INT, GPUL_PTX_INIT_F32, GPUL_PTX_INIT_F64, GPUL_PTX_INIT_SYMBOL,
+	       GPUL_PTX_INIT_OPEN, GPUL_PTX_INIT_CLOSE } kind;  /* OPEN and CLOSE: nested { } */
+	uint8_t ref_kind;        /* SYMBOL: MODULE_VAR or FUNC */
+	bool generic;            /* SYMBOL: generic(name) */
+	uint8_t mask_byte;       /* SYMBOL: 0xFF00(name): which byte, 1 .. 8; 0: all of it */
+	uint32_t index;          /* SYMBOL: row */
+	int64_t i;               /* INT: value; SYMBOL: byte offset; F32 and F64: bits */
+} gpul_ptx_init;
+
+typedef enum gpul_ptx_linkage {
+	GPUL_PTX_STATIC, GPUL_PTX_VISIBLE, GPUL_PTX_EXTERN, GPUL_PTX_WEAK, GPUL_PTX_COMMON,
+} gpul_ptx_linkage;
+
+typedef struct gpul_ptx_var {    /* a variable or a parameter */
+	gpul_ptx_str name;
+	uint16_t space;          /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM (REG for a .func's .reg parameter) TEX */
+	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
+	uint8_t vector;          /* 1, 2 or 4 */
+	uint8_t linkage;         /* gpul_ptx_linkage */
+	uint16_t ptr_space;      /* kernel parameter .ptr .global: that space; 0: no .ptr */
+	uint32_t ptr_align;      /* .ptr ... .align N; 0: not given */
+	uint32_t align;          /* .align N; 0: the type's own */
+	uint32_t n_dims;         /* 0: scalar; [n], [2][3] ...: see dims */
+	uint32_t first_dim;      /* row of module->dims; a dim of 0 is [] */
+	uint64_t bytes;          /* element bytes x vector x all dims; 0 for [] without initializer */
+	uint32_t first_init, n_inits;   /* rows of module->inits; n_inits 0: none */
+	uint32_t reg;            /* space REG: its flat register number */
+	uint32_t scope;
+	uint32_t attributes;     /* bit 0: .managed, bit 1: .unified */
+	uint32_t line;
+} gpul_ptx_var;
+
+typedef struct gpul_ptx_tuning { /* .maxntid and its family; -1: not given */
+	int64_t maxntid[3], reqntid[3], reqnctapercluster[3];
+	int64_t minnctapersm, maxnctapersm, maxnreg, maxclusterrank;
+	bool explicitcluster, noreturn, blocksareclusters;
+	uint32_t first_pragma, n_pragmas;  /* rows of module->pragmas */
+} gpul_ptx_tuning;
+
+typedef struct gpul_ptx_scope { uint32_t parent; uint32_t open, close; } gpul_ptx_scope;
+/* { } in a body: open and close are rows of the body's items; row 0 is the body itself */
+
+typedef struct gpul_ptx_item {   /* one thing in the order of the file; the printer walks these */
+	enum { GPUL_PTX_ITEM_INST, GPUL_PTX_ITEM_LABEL, GPUL_PTX_ITEM_REGS, GPUL_PTX_ITEM_VAR,
+	       GPUL_PTX_ITEM_OPEN, GPUL_PTX_ITEM_CLOSE, GPUL_PTX_ITEM_LOC, GPUL_PTX_ITEM_PRAGMA,
+	       GPUL_PTX_ITEM_FUNC, GPUL_PTX_ITEM_FILE, GPUL_PTX_ITEM_SECTION, GPUL_PTX_ITEM_ALIAS } kind;
+	uint32_t index;          /* row of the table that kind names */
+} gpul_ptx_item;
+
+typedef enum gpul_ptx_func_kind {
+	GPUL_PTX_FUNC_ENTRY, GPUL_PTX_FUNC_DEVICE, GPUL_PTX_FUNC_PROTOTYPE,
+} gpul_ptx_func_kind;
+
+typedef struct gpul_ptx_func {
+	gpul_ptx_str name;
+	uint8_t kind, linkage;
+	bool has_body;           /* false: a declaration */
+	uint32_t definition;     /* row of module->funcs that has the body (itself, when has_body), or NONE */
+	gpul_ptx_var *params, *rets, *vars;
+	uint32_t n_params, n_rets, n_vars;
+	gpul_ptx_regs *regs;
+	uint32_t n_regs;         /* rows of regs */
+	uint32_t n_flat_regs;    /* registers in all; vector registers count each element */
+	gpul_ptx_label *labels;
+	uint32_t n_labels;
+	gpul_ptx_inst *insts;
+	uint32_t n_insts;
+	gpul_ptx_operand *operands;
+	uint32_t n_operands;
+	gpul_ptx_scope *scopes;
+	uint32_t n_scopes;
+	gpul_ptx_item *items;
+	uint32_t n_items;
+	gpul_ptx_tuning tuning;
+	uint32_t line;
+} gpul_ptx_func;
+
+typedef struct gpul_ptx_loc {    /* .loc file line column [, function_name L, inlined_at ...] */
+	uint32_t file, line, column;
+	uint32_t function_label, function_offset;   /* gpul_ptx_str or 0 */
+	uint32_t at_file, at_line, at_column;       /* inlined_at; 0: none */
+} gpul_ptx_loc;
+
+typedef struct gpul_ptx_file { uint32_t number; gpul_ptx_str path; uint64_t timestamp, bytes; } gpul_ptx_file;
+typedef struct gpul_ptx_section { gpul_ptx_str name; gpul_ptx_str text; } gpul_ptx_section;
+typedef struct gpul_ptx_alias { uint32_t alias, aliasee; } gpul_ptx_alias;  /* rows of funcs */
+
+typedef struct gpul_ptx_module {
+	uint32_t version_major, version_minor;
+	uint32_t sm;                   /* 90 of sm_90a */
+	char sm_suffix;                /* 'a', 'f' or 0 */
+	bool debug;                    /* .target ..., debug */
+	gpul_ptx_str target;           /* the .target operands as written, "sm_90, debug" */
+	uint32_t address_size;         /* 32 or 64 */
+	gpul_ptx_var *vars;            uint32_t n_vars;
+	gpul_ptx_func *funcs;          uint32_t n_funcs;
+	gpul_ptx_item *items;          uint32_t n_items;
+	gpul_ptx_init *inits;          uint32_t n_inits;
+	uint64_t *dims;                uint32_t n_dims;
+	gpul_ptx_loc *locs;            uint32_t n_locs;
+	gpul_ptx_file *files;          uint32_t n_files;
+	gpul_ptx_section *sections;    uint32_t n_sections;
+	gpul_ptx_alias *aliases;       uint32_t n_aliases;
+	gpul_ptx_str *pragmas;         uint32_t n_pragmas;
+	const char **strings;          uint32_t n_strings;   /* NUL-terminated; strings[0] is "" */
+	const char **extra_mods;       uint32_t n_extra_mods; /* names of modifiers not in vocabulary.h */
+	void *storage;                 /* the arena that owns all of the above */
+} gpul_ptx_module;
+
+/** Parse PTX text.
+ *
+ * @text       the PTX; need not be NUL-terminated; not kept.  One NUL at the very end is accepted
+ * @text_bytes its size in bytes
+ * @file_name  only for messages, "kernel.ptx"
+ * @out        owned by the caller: gpul_ptx_module_destroy(); untouched on failure
+ * Errors  GPUL_EFORMAT with native = byte offset and the text
+ *         "kernel.ptx:12:7: expected ';' after add, found 'mul'\n<the line>\n      ^"
+ *         (cut to fit: the file name first, then the quoted line); GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
+gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
+			   gpul_ptx_module **out, gpul_error *err);
+void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* NULL is fine; cannot fail */
+
+/** Print a module as PTX that parses to an equal module.
+ *
+ * @m          borrowed
+ * @out_text   owned by the caller: free(); NUL-terminated; untouched on failure
+ * @out_bytes  size without the NUL; may be NULL
+ * Errors  GPUL_ENOMEM
+ * Threads any thread may call; the module is only read
+ * Source  PTX ISA 9.0 */
+gpul_status gpul_ptx_print(const gpul_ptx_module *m, char **out_text, size_t *out_bytes, gpul_error *err);
+
+/** True when two modules say the same (line and column numbers and unused names aside). */
+bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b);
+
+/** One instruction as text, without the line end: for traces and messages.
+ * Returns the length that the whole text needs, as snprintf does. */
+size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *inst,
+			   char *buf, size_t buf_bytes);
+
+/** The definition (or, failing that, declaration) called name; NULL: none.  O(n_funcs). */
+const gpul_ptx_func *gpul_ptx_find_func(const gpul_ptx_module *m, const char *name);
+
+/** The name behind an index. */
+static inline const char *gpul_ptx_name(const gpul_ptx_module *m, gpul_ptx_str s)
+{
+	return m->strings[s];
+}
+
+/** The declared row a flat register number belongs to; never NULL for a number below n_flat_regs.
+ * O(log n_regs). */
+const gpul_ptx_regs *gpul_ptx_reg_row(const gpul_ptx_func *f, uint32_t flat);
+
+/** True when mods contains m. */
+static inline bool gpul_ptx_has_mod(const gpul_ptx_inst *in, unsigned m)
+{
+	for (unsigned i = 0; i < in->n_mods; i++)
+		if (in->mods[i] == m)
+			return true;
+	return false;
+}
+
+/** Bytes of a scalar type (GPUL_PTX_MOD_F32: 4); PRED: 0; not a type: 0. */
+unsigned gpul_ptx_type_bytes(unsigned mod);
+
+#endif
