@@ -31,6 +31,8 @@
 
 #include "ptx/module.h"
 #include "softcuda/exec/exec.h"
+#include "softcuda/exec/ops_alu.h"
+#include "softcuda/exec/ops_core.h"
 
 #define LANES 32
 #define ALL_LANES 0xffffffffu
@@ -61,7 +63,7 @@ struct insn {
 	uint8_t flags;         /* by op */
 };
 
-/* The part of a warp that handlers see; schedule_internal.h has the rest around it. */
+/* The part of a warp that handlers see; warp_internal.h has the rest around it. */
 struct warp {
 	uint32_t mask;           /* lanes that run now; never 0 in a handler */
 	uint32_t live;           /* lanes that have not exited */
@@ -99,7 +101,34 @@ static inline void *opptr(const struct warp *w, opref r)
 		}                                                                   \
 	} while (0)
 
-/* What selection says of an instruction; decode.c turns the operands into references by it. */
+/* A vector operand {a, b ...} is one reference to a row of references: d of `mov.b64 {a, b}, x`. */
+#define OPLIST(w, r) ((const opref *)opptr(w, r))
+
+/* Every operation: first those of control, memory and the warp (ops_core.h), then arithmetic. */
+enum op {
+#define X(name) OP_##name,
+	GPUL_CORE_OPS(X)
+	OP_N_CORE,
+	OP_ALU_FIRST = OP_N_CORE,
+	OP_ALU_BEFORE_FIRST_ = OP_ALU_FIRST - 1,
+	GPUL_ALU_OPS(X)
+#undef X
+	N_OPS
+};
+
+/* What selection says of an instruction; decode.c turns the operands into references by it.
+ *
+ * Operands are taken from the instruction in order: the destination (when d_type is not 0; of a
+ * PAIR p|q the second is d2), then n_sources sources, which become a, b, c, e; operands after those (a
+ * lookup table, a prmt mode known here) are selection's own: it puts their value in imm, n or flags.
+ * What a handler may rely on, since decode.c inserts the copies that it takes:
+ *   - each operand has the width of its type: where narrow_ok lets a register be wider, a source is
+ *     cut to the type before, and a destination is sign- or zero-extended (by d_type) after;
+ *   - a negated predicate source (!p) arrives negated; an immediate arrives spread over 32 lanes,
+ *     converted to the type (0/1 for PRED); a special register has the width of the type;
+ *   - an operand in braces is an OPLIST of references, each of the type (scalar sources read
+ *     beside them are as usual); its length goes to insn->n, over what selection put there;
+ *   - a selector (.b0 .h1 ... of video instructions) is left to selection: imm, n, flags. */
 enum { MAX_SOURCES = 4 };
 struct selection {
 	uint16_t op;                       /* enum op */
@@ -110,6 +139,21 @@ struct selection {
 	uint8_t n, flags;                  /* for struct insn */
 	bool narrow_ok;                    /* a register operand may be wider than its type (cvt, ld, st) */
 };
+
+/* select_alu.c: which operation an arithmetic instruction is.  False: no such form, and why says so,
+ * as in ".ftz is for f32 only".  *out arrives zeroed. */
+bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in,
+		     struct selection *out, char *why, size_t why_bytes);
+
+/* The handlers of one build: core[op] for op < OP_N_CORE, alu[op - OP_ALU_FIRST] for the others. */
+#define GPUL_TABLES(build)                                                             \
+	extern op_fn *const gpul_core_table_##build[OP_N_CORE];                        \
+	extern op_fn *const gpul_alu_table_##build[N_OPS - OP_ALU_FIRST];
+GPUL_TABLES(base)
+#if defined(__x86_64__)
+GPUL_TABLES(v3)
+GPUL_TABLES(v4)
+#endif
 
 #ifndef GPUL_BUILD_SUFFIX
 #define GPUL_BUILD_SUFFIX base
