@@ -1,0 +1,99 @@
+"""install_deps.py — bring a bare Debian or Ubuntu to where configure.py finds everything.
+
+Asks nothing, installs only what is missing, and does nothing when run again.
+"""
+import glob, os, shutil, subprocess, sys, zipfile
+
+from scripts import parts
+
+PACKAGES = {  # apt package: the file or program that shows it is there
+    "gcc": "cc", "g++": "c++", "libc6-dev": "/usr/include/stdio.h", "ninja-build": "ninja",
+    "libcmocka-dev": "/usr/include/cmocka.h", "libcjson-dev": "/usr/include/cjson/cJSON.h",
+    "libelf-dev": "/usr/include/libelf.h", "libzstd-dev": "/usr/include/zstd.h",
+    "liblz4-dev": "/usr/include/lz4.h", "libnuma-dev": "/usr/include/numa.h",
+    "universal-ctags": "ctags", "bats": "bats", "pkg-config": "pkg-config", "mandoc": "mandoc",
+}
+WHEELS = {  # NVIDIA's own wheels on PyPI, in one release: what each is for
+    "nvidia-cuda-runtime": "13.0.96",  # cuda.h and the runtime library
+    "nvidia-cuda-crt": "13.0.88",      # headers that nvcc and NVRTC users include
+    "nvidia-cuda-cccl": "13.0.85",     # cuda::atomic and friends
+    "nvidia-cuda-nvrtc": "13.0.88",    # CUDA C++ to PTX
+    "nvidia-nvjitlink": "13.0.88",     # linking of device code
+    "nvidia-cuda-nvcc": "13.0.88",     # nvcc and ptxas
+    "nvidia-nvvm": "13.0.88",          # cicc, which nvcc runs
+}
+HOME = "build/cuda-wheels"
+
+
+def missing_packages():
+    return [pkg for pkg, sign in PACKAGES.items()
+            if not (os.path.exists(sign) if sign.startswith("/") else shutil.which(sign))]
+
+
+def apt(packages):
+    if not shutil.which("apt-get"):
+        sys.exit(f"configure.py: no apt-get here: install by hand what {', '.join(packages)} give on Debian")
+    root = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    if root and (not shutil.which("sudo") or subprocess.run([*root, "true"], capture_output=True).returncode):
+        sys.exit("configure.py: neither root nor password-less sudo: as root, run: apt-get install " + " ".join(packages))
+    print(f"installing {' '.join(packages)}", flush=True)
+    env = [*root, "env", "DEBIAN_FRONTEND=noninteractive"]
+    quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    subprocess.run([*env, "apt-get", "-q", "update"], check=False, **quiet)  # the install tells if this mattered
+    subprocess.run([*env, "apt-get", "-qy", "install", "--no-install-recommends", *packages], check=True, **quiet)
+
+
+def pip():
+    """A pip that works, installed by apt when this Python has none."""
+    cmd = [sys.executable, "-m", "pip"]
+    if subprocess.run([*cmd, "--version"], capture_output=True).returncode:
+        apt(["python3-pip"])
+        cmd = ["/usr/bin/python3", "-m", "pip"]
+    return cmd
+
+
+def unpack(wheel, home):
+    """Merge the wheel's nvidia/<release>/ tree into home, keeping the executable bits."""
+    with zipfile.ZipFile(wheel) as z:
+        for item in z.infolist():
+            parts_of = item.filename.split("/")
+            if parts_of[0] != "nvidia" or item.is_dir() or len(parts_of) < 3:
+                continue
+            target = os.path.join(home, *parts_of[2:])
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with z.open(item) as src, open(target, "wb") as dst:
+                shutil.copyfileobj(src, dst)
+            if "bin" in parts_of:
+                os.chmod(target, 0o755)
+
+
+def cuda_wheels():
+    """Download NVIDIA's wheels and lay them out as a toolkit; a stamp says that it was finished."""
+    print(f"no CUDA toolkit: fetching NVIDIA's wheels into {HOME}", flush=True)
+    tmp = f"{HOME}.tmp"
+    shutil.rmtree(tmp, ignore_errors=True)
+    os.makedirs(tmp)
+    subprocess.run([*pip(), "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", f"{tmp}/whl",
+                    *(f"{name}=={version}" for name, version in WHEELS.items())],
+                   check=True, stdin=subprocess.DEVNULL)
+    for wheel in sorted(glob.glob(f"{tmp}/whl/*.whl")):
+        unpack(wheel, tmp)
+    shutil.rmtree(f"{tmp}/whl")
+    os.symlink("lib", f"{tmp}/lib64")
+    for so in glob.glob(f"{tmp}/lib/*.so.*"):  # what a toolkit's installer links: libx.so -> libx.so.13
+        plain = so[:so.index(".so") + 3]
+        if not os.path.exists(plain):
+            os.symlink(os.path.basename(so), plain)
+    shutil.rmtree(HOME, ignore_errors=True)
+    os.rename(tmp, HOME)  # last: a broken download leaves nothing that looks complete
+
+
+def run(args):
+    try:
+        packages = missing_packages()
+        if packages:
+            apt(packages)
+        if not parts.cuda_home(args):
+            cuda_wheels()
+    except subprocess.CalledProcessError as e:
+        sys.exit(f"configure.py: {' '.join(map(str, e.cmd))} failed ({e.returncode}); its own message is above")

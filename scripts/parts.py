@@ -1,0 +1,102 @@
+"""parts.py — the optional parts: what is looked for, how, and what is lost without it."""
+import glob, os, platform, shutil, subprocess, tempfile
+
+
+class Part:
+    """One part of the machine: .where is a path or version (None: missing), .lost says what goes with it."""
+
+    def __init__(self, name, where, lost):
+        self.name, self.where, self.lost = name, where, lost
+
+    def line(self):
+        return f"{self.name:<10} {self.where}" if self.where else f"{self.name:<10} not found: {self.lost}"
+
+
+def cuda_home(args):
+    """The first folder that has include/cuda.h: a toolkit, or NVIDIA's unpacked wheels."""
+    if args.cuda:
+        candidates = [args.cuda]
+    else:
+        candidates = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda", "build/cuda-wheels", "/usr"]
+    return next((c for c in candidates if c and os.path.exists(f"{c}/include/cuda.h")), None)
+
+
+def library(args, header, name, flags=""):
+    """Where lib<name> is, if a program that includes its header links; else None."""
+    with tempfile.TemporaryDirectory() as d:
+        src = f"{d}/probe.c"
+        with open(src, "w", encoding="utf-8") as f:
+            f.write(f"#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n"
+                    f"#include <{header}>\nint main(void) {{ return 0; }}\n")
+        cmd = [args.cc, src, "-o", f"{d}/probe", *flags.split(), f"-l{name}", "-Wl,--trace"]
+        try:
+            r = subprocess.run(cmd, capture_output=True, text=True)
+        except FileNotFoundError:
+            return None
+        if r.returncode:
+            return None
+        return next((os.path.realpath(l) for l in r.stdout.splitlines() if f"lib{name}." in l), f"-l{name}")
+
+
+def shared_object(pattern, home):
+    """A library that is opened only when needed: look in the toolkit, then where ldconfig does."""
+    for folder in [f"{home}/lib64", f"{home}/lib"] if home else []:
+        hits = sorted(glob.glob(f"{folder}/{pattern}*"))
+        if hits:
+            return hits[-1]
+    try:
+        cache = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        return None
+    return next((l.split(" => ")[1] for l in cache.splitlines() if pattern in l), None)
+
+
+def fuzzer():
+    """clang with libFuzzer's runtime."""
+    clang = shutil.which("clang")
+    if not clang:
+        return None
+    r = subprocess.run([clang, "-fsanitize=fuzzer", "-x", "c", "-", "-o", "/dev/null"], text=True, capture_output=True,
+                       input="int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n)"
+                             "{ (void)d; (void)n; return 0; }")
+    return clang if r.returncode == 0 else None
+
+
+def compiler(args):
+    try:
+        r = subprocess.run([args.cc, "--version"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return f"{shutil.which(args.cc)} ({r.stdout.splitlines()[0]})" if r.returncode == 0 and r.stdout else None
+
+
+def find(args):
+    """Look for everything; returns {name: Part} in the order it is printed."""
+    home = cuda_home(args)
+    nvcc = next((p for p in [f"{home}/bin/nvcc", shutil.which("nvcc")] if p and os.path.exists(p)), None)
+    found = [
+        Part("compiler", compiler(args), "nothing can be built: run ./configure.py --install-deps"),
+        Part("cuda.h", home and f"{home}/include/cuda.h", "nothing can be built"),
+        Part("nvcc", nvcc, "the <<<>>> half of examples/01-run-ptx is not built"),
+        Part("NVRTC", shared_object("libnvrtc.so", home), "no .cu files, only PTX"),
+        Part("nvJitLink", shared_object("libnvJitLink.so", home), "relocatable device code cannot be linked"),
+        Part("libcuda", shared_object("libcuda.so.1", None), "no NVIDIA driver: kernels run on the software one"),
+        Part("cJSON", library(args, "cjson/cJSON.h", "cjson"), "no --json"),
+        Part("libelf", library(args, "libelf.h", "elf"), "no kernels out of .o, .so and executables"),
+        Part("zstd", library(args, "zstd.h", "zstd"), "no zstd-compressed fatbins"),
+        Part("lz4", library(args, "lz4.h", "lz4"), "no LZ4-compressed fatbins"),
+        Part("libnuma", library(args, "numa.h", "numa"), "no placement of memory on a NUMA node"),
+        Part("cmocka", library(args, "cmocka.h", "cmocka"), "the C tests are not built"),
+        Part("bats", shutil.which("bats"), "the command line's tests are skipped"),
+        Part("ctags", shutil.which("ctags"), "the size check is skipped"),
+        Part("mandoc", shutil.which("mandoc") or shutil.which("groff"), "man pages are not linted"),
+        Part("libFuzzer", fuzzer(), "no ninja fuzz"),
+    ]
+    return {p.name: p for p in found}
+
+
+def builds():
+    """The instruction-set builds of the interpreter's handlers: (suffix, flags), slowest first."""
+    if platform.machine() in ("x86_64", "AMD64"):
+        return [("base", "-march=x86-64"), ("v3", "-march=x86-64-v3"), ("v4", "-march=x86-64-v4")]
+    return [("base", "")]

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Run the tests listed in <build>/tests.list and end with `N passed, N failed, N skipped`.
+
+Each line there is: group, name, command.  A test is a process: it passes with
+exit status 0 and is skipped with 77.  Where its output tells single cases
+(cmocka, TAP, or a last line in our own form) those are counted, else the
+process counts as one.  The output of what failed is shown; all others run on.
+"""
+import argparse, collections, concurrent.futures, os, re, shlex, signal, subprocess, sys, time
+
+LIMIT_S = 300
+OUR_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
+CMOCKA = {k: re.compile(rf"^\[  {word} \] (\d+) test", re.M)
+          for k, word in (("passed", "PASSED "), ("failed", "FAILED "), ("skipped", "SKIPPED"))}
+
+Result = collections.namedtuple("Result", "group name status text seconds")
+
+
+def count(r):
+    """(passed, failed, skipped) of one process; a failure is never lost, whatever was printed."""
+    if r.status == 77:
+        return 0, 0, 1
+    n = None
+    if ours := OUR_LINE.findall(r.text):
+        n = [int(x) for x in ours[-1]]
+    elif any(p.search(r.text) for p in CMOCKA.values()):
+        n = [sum(map(int, CMOCKA[k].findall(r.text))) for k in ("passed", "failed", "skipped")]
+    elif re.search(r"^1\.\.\d+$", r.text, re.M):
+        skipped = len(re.findall(r"^ok .*# skip", r.text, re.M | re.I))
+        n = [len(re.findall(r"^ok ", r.text, re.M)) - skipped, len(re.findall(r"^not ok ", r.text, re.M)), skipped]
+    if n is None:
+        n = [int(r.status == 0), 0, 0]
+    if r.status != 0 and n[1] == 0:
+        n[1] = 1
+    return tuple(n)
+
+
+def environment(build):
+    """The software driver that was just built, whatever else this machine has."""
+    soft = os.path.abspath(f"{build}/softcuda/libcuda-soft.so")
+    return dict(os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_DRIVER="soft",
+                PATH=os.path.abspath(build) + os.pathsep + os.environ["PATH"])
+
+
+def run(test, build, limit_s):
+    group, name, command = test
+    start = time.monotonic()
+    p = subprocess.Popen(shlex.split(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         env=environment(build), start_new_session=True)
+    try:
+        text, status = p.communicate(timeout=limit_s)[0], p.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, signal.SIGKILL)  # with whatever it started
+        text, status = p.communicate()[0] + f"\nstopped: not done after {limit_s} s\n".encode(), 1
+    if status < 0:
+        text += f"\nended by signal {-status} ({signal.Signals(-status).name})\n".encode()
+    return Result(group, name, status, text.decode(errors="replace"), time.monotonic() - start)
+
+
+def report(r):
+    passed, failed, skipped = count(r)
+    word = "FAIL" if failed else "skip" if skipped and not passed else "ok"
+    print(f"{word:<5}{r.name}: {passed} passed" + f", {failed} failed" * bool(failed)
+          + f", {skipped} skipped" * bool(skipped) + f" ({r.seconds:.1f} s)", flush=True)
+    if failed or word == "skip":
+        lines = r.text.rstrip().splitlines()
+        print("\n".join(f"    {l}" for l in (lines if failed else lines[-1:])), flush=True)
+    return passed, failed, skipped
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("--build", default="build")
+    a.add_argument("--only", help="one group of tests")
+    a.add_argument("--limit", type=int, default=LIMIT_S, help="seconds a test may take")
+    a.add_argument("-j", type=int, default=len(os.sched_getaffinity(0)))
+    args = a.parse_args()
+    with open(f"{args.build}/tests.list", encoding="utf-8") as f:
+        tests = [tuple(l.rstrip("\n").split("\t")) for l in f]
+    tests = [t for t in tests if args.only in (None, t[0])]
+    total = [0, 0, 0]
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(run, t, args.build, args.limit) for t in tests]):
+            total = [x + y for x, y in zip(total, report(done.result()))]
+    print("{} passed, {} failed, {} skipped".format(*total), flush=True)
+    return 1 if total[1] or not tests else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
