@@ -1,0 +1,64 @@
+/* text.c — see text.h. */
+#include "core/text.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_NAME 255
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+	size_t m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+static size_t bounded_length(const char *s)
+{
+	return strnlen(s, MAX_NAME);
+}
+
+/* Optimal string alignment: a table of prefix distances, of which three rows are kept. */
+size_t gpul_text_distance(const char *a, const char *b)
+{
+	uint16_t rows[3][MAX_NAME + 1];
+	size_t n = bounded_length(a), m = bounded_length(b);
+
+	for (size_t j = 0; j <= m; j++)
+		rows[0][j] = (uint16_t)j;
+	for (size_t i = 1; i <= n; i++) {
+		uint16_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+
+		row[0] = (uint16_t)i;
+		for (size_t j = 1; j <= m; j++) {
+			size_t d = min3(above[j] + 1u, row[j - 1] + 1u, above[j - 1] + (size_t)(a[i - 1] != b[j - 1]));
+
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two_above[j - 2] + 1u < d)
+				d = two_above[j - 2] + 1u;
+			row[j] = (uint16_t)d;
+		}
+	}
+	return rows[n % 3][m];
+}
+
+const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names)
+{
+	const char *best = NULL, *begun = NULL;
+	size_t best_distance = SIZE_MAX, n_begun = 0, n = bounded_length(name);
+
+	for (size_t i = 0; i < n_names; i++) {
+		size_t length = bounded_length(names[i]), limit = (n > length ? n : length) / 3;
+		size_t d = gpul_text_distance(name, names[i]);
+
+		if (d <= (limit ? limit : 1) && d < best_distance && d < length) {
+			best = names[i];
+			best_distance = d;
+		}
+		if (n > 0 && !strncmp(name, names[i], n)) {
+			begun = names[i];
+			n_begun++;
+		}
+	}
+	return best ? best : n_begun == 1 ? begun : NULL;
+}

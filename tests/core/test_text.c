@@ -1,0 +1,58 @@
+/* test_text.c — near names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/text.h"
+
+static void counts_edits(void **state)
+{
+	(void)state;
+	assert_int_equal(gpul_text_distance("", ""), 0);
+	assert_int_equal(gpul_text_distance("", "abc"), 3);
+	assert_int_equal(gpul_text_distance("vecadd", "vecadd"), 0);
+	assert_int_equal(gpul_text_distance("kitten", "sitting"), 3);
+	assert_int_equal(gpul_text_distance("grdi", "grid"), 1);  /* a swap is one edit */
+	assert_int_equal(gpul_text_distance("grid", "gridd"), 1);
+}
+
+static void offers_the_nearest_name_and_nothing_far(void **state)
+{
+	static const char *const names[] = { "vecadd", "vecsub", "reduce", "x" };
+
+	(void)state;
+	assert_string_equal(gpul_text_nearest("vecad", names, 4), "vecadd");
+	assert_string_equal(gpul_text_nearest("vecsbu", names, 4), "vecsub");
+	assert_string_equal(gpul_text_nearest("re", names, 4), "reduce");  /* the only one it begins */
+	assert_null(gpul_text_nearest("v", names, 4));                     /* two begin so */
+	assert_null(gpul_text_nearest("matmul", names, 4));
+	assert_null(gpul_text_nearest("", names, 4));
+	assert_null(gpul_text_nearest("vecadd", NULL, 0));
+}
+
+static void survives_names_of_any_length(void **state)
+{
+	char a[1000], b[1000];
+	const char *names[] = { b };
+
+	(void)state;
+	memset(a, 'a', sizeof a);
+	memset(b, 'b', sizeof b);
+	a[999] = b[999] = '\0';
+	assert_int_equal(gpul_text_distance(a, b), 255);
+	assert_null(gpul_text_nearest(a, names, 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_edits),
+		cmocka_unit_test(offers_the_nearest_name_and_nothing_far),
+		cmocka_unit_test(survives_names_of_any_length),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
