@@ -56,6 +56,7 @@ def arguments(argv=None):
     a.add_argument("--coverage", action="store_true", help="count executed lines (gcov)")
     a.add_argument("--cflags", default="", help="more compiler flags")
     a.add_argument("--ldflags", default="", help="more linker flags")
+    a.add_argument("--quiet", action="store_true", help="do not list the parts (ninja's own runs)")
     return a.parse_args(argv)
 
 
@@ -66,8 +67,8 @@ def main():
     if args.install_deps:
         install_deps.run(args)
     have = parts.find(args)
-    for p in have.values():
-        print(p.line())
+    if not args.quiet:
+        print("\n".join(p.line() for p in have.values()))
     if not have["cuda.h"].where:
         sys.exit("configure.py: no cuda.h: give --cuda DIR, or run ./configure.py --install-deps")
     path = "build.ninja" if args.out == "build" else f"{args.out}/build.ninja"

@@ -77,6 +77,7 @@ def write_rules(w):
     w.p("libs = -ldl -lpthread -lm")
     python = shlex.quote(sys.executable)
     cc = w.args.cc
+    again = [a for a in sys.argv[1:] if a not in ("--quiet", "--install-deps")] + ["--quiet"]
     for name, command, extra in [
             ("cc", f"{cc} $cflags $flags -MMD -MF $out.d -c $in -o $out", "deps = gcc\n  depfile = $out.d"),
             ("ar", "rm -f $out && ar crs $out $in", ""),
@@ -86,7 +87,7 @@ def write_rules(w):
             ("header", f"{cc} $cflags -fsyntax-only -include $in -x c /dev/null && touch $out", ""),
             ("sh", "$command", ""),
             ("console", "$command", "pool = console"),
-            ("configure", f"{python} configure.py {shlex.join(sys.argv[1:])}", "generator = 1\n  pool = console")]:
+            ("configure", f"{python} configure.py {shlex.join(again)}", "generator = 1")]:
         w.p(f"rule {name}\n  command = {command}\n  description = {name} $out")
         if extra:
             w.p(f"  {extra}")

@@ -1,0 +1,200 @@
+/* open.c — choose a driver, open it once, keep it until the process ends. */
+#include "driver/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "driver/driver_internal.h"
+
+/* An opened driver.  Never closed: both drivers start threads that would outlive their code. */
+struct opened {
+	bool ready;
+	gpul_driver table;
+	char *path;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* guards all below */
+static struct opened nvidia, soft;
+static const gpul_driver *chosen_by_auto;
+
+static const char *const choice_names[] = { "auto", "nvidia", "soft" };
+
+_Bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out)
+{
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(text, choice_names[i]) == 0) {
+			*out = (gpul_driver_choice)i;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Fill the table from an opened shared object and initialise the driver. */
+static gpul_status start(void *handle, const char *path, struct opened *o, gpul_error *err)
+{
+	gpul_driver table;
+	gpul_status st = gpul_driver_fill(handle, path, &table, err);
+	int n_devices = 0;
+	CUresult r;
+
+	if (st)
+		return st;
+	r = table.cuInit(0);
+	if (r != CUDA_ERROR_NO_DEVICE) {
+		st = gpul_cu_status(&table, err, r, "cuInit(0)");
+		if (!st)
+			st = gpul_cu(&table, err, cuDeviceGetCount(&n_devices));
+		if (st)
+			return st;
+	}
+	if (n_devices == 0)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE, "%s reports no device", path);
+	o->path = strdup(path);
+	if (!o->path)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory opening %s", path);
+	o->table = table;
+	o->table.path = o->path;
+	o->ready = true;
+	gpul_log(GPUL_LOG_INFO, "driver", "%s driver %s, CUDA %d.%d, %d device%s", table.name, path,
+		 table.version / 1000, table.version % 1000 / 10, n_devices, n_devices == 1 ? "" : "s");
+	return GPUL_OK;
+}
+
+static bool is_soft(void *handle)
+{
+	return dlsym(handle, "gpuloadSoftLastFault") != NULL;
+}
+
+/* Opened by name, and by full path for when that name is already taken in this process: the software
+ * driver carries the name libcuda.so.1 too, so that programs linked against NVIDIA's find it. */
+static gpul_status open_nvidia(gpul_error *err)
+{
+	static const char *const paths[] = {
+		"libcuda.so.1",
+		"/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+		"/usr/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
+	};
+	bool shadowed = false;
+	char why[128] = "not found";
+
+	for (size_t i = 0; !nvidia.ready && i < sizeof paths / sizeof paths[0]; i++) {
+		void *handle = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+		const char *problem = handle ? NULL : dlerror();
+
+		if (handle && !is_soft(handle))
+			return start(handle, paths[i], &nvidia, err);
+		if (handle) {
+			shadowed = true;
+			dlclose(handle);
+		} else if (i == 0 && problem) {
+			strncpy(why, problem, sizeof why - 1);
+		}
+	}
+	if (nvidia.ready)
+		return GPUL_OK;
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no NVIDIA driver: %s",
+			 shadowed ? "libcuda.so.1 on the library path is the software one" : why);
+}
+
+/* dlopen the first candidate that exists.  One that is there and does not open is reported, not passed
+ * over: a broken installation must not fall back to another one in silence. */
+static void *open_first(char *const paths[], int n, const char **path, gpul_error *err)
+{
+	for (int i = 0; i < n; i++) {
+		bool by_path = strchr(paths[i], '/') != NULL;
+		void *handle;
+
+		if (by_path && n > 1 && access(paths[i], F_OK) != 0)
+			continue;
+		handle = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+		*path = paths[i];
+		if (handle)
+			return handle;
+		if (by_path) {
+			gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no software driver: %s", dlerror());
+			return NULL;
+		}
+	}
+	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no software driver: libcuda-soft.so is neither beside this "
+		  "program nor installed, and GPULOAD_SOFT_DRIVER is not set");
+	return NULL;
+}
+
+static gpul_status open_soft(gpul_error *err)
+{
+	char *paths[GPUL_MAX_CANDIDATES];
+	gpul_status st = GPUL_EUNSUPPORTED;
+	const char *path;
+	void *handle;
+	int n;
+
+	if (soft.ready)
+		return GPUL_OK;
+	n = gpul_driver_soft_candidates(paths);
+	handle = open_first(paths, n, &path, err);
+	if (handle)
+		st = start(handle, path, &soft, err);
+	while (n > 0)
+		free(paths[--n]);
+	return st;
+}
+
+static gpul_status open_auto(gpul_error *err)
+{
+	gpul_error why_not = { 0 }, why_neither = { 0 };
+
+	if (chosen_by_auto)
+		return GPUL_OK;
+	if (open_nvidia(&why_not) == GPUL_OK) {
+		chosen_by_auto = &nvidia.table;
+		return GPUL_OK;
+	}
+	if (open_soft(&why_neither) != GPUL_OK)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %.110s; %.110s",
+				 why_not.text, why_neither.text);
+	chosen_by_auto = &soft.table;
+	gpul_log(GPUL_LOG_NOTICE, "driver", "%s; using the software driver", why_not.text);
+	return GPUL_OK;
+}
+
+static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err)
+{
+	gpul_status st;
+
+	switch (choice) {
+	case GPUL_DRIVER_NVIDIA:
+		st = open_nvidia(err);
+		if (!st)
+			*out = &nvidia.table;
+		return st;
+	case GPUL_DRIVER_SOFT:
+		st = open_soft(err);
+		if (!st)
+			*out = &soft.table;
+		return st;
+	case GPUL_DRIVER_AUTO:
+		st = open_auto(err);
+		if (!st)
+			*out = chosen_by_auto;
+		return st;
+	}
+	return gpul_fail(err, GPUL_EINVAL, (int)choice, "driver choice %d is none of auto, nvidia, soft", (int)choice);
+}
+
+gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err)
+{
+	const char *wish = secure_getenv("GPULOAD_DRIVER");
+	gpul_status st;
+
+	if (choice == GPUL_DRIVER_AUTO && wish && *wish && !gpul_driver_choice_parse(wish, &choice))
+		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_DRIVER=%s: must be auto, nvidia or soft", wish);
+	pthread_mutex_lock(&lock);
+	st = open_locked(choice, out, err);
+	pthread_mutex_unlock(&lock);
+	return st;
+}

@@ -1,0 +1,111 @@
+/* table.c — from a shared object to a filled gpul_driver. */
+#include "driver/driver_internal.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef void (*any_function)(void);
+
+/* An older driver's name for the same call with the same parameters. */
+static const struct {
+	const char *name, *older;
+} renamed[] = {
+	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },  /* v2 came with CUDA 12.8 */
+};
+
+/* <cuda.h> makes cuMemAlloc a macro for cuMemAlloc_v2: expanding it once more before it becomes a
+ * string gives the name of the version whose type the table's field has. */
+#define TEXT(x) #x
+#define EXPANDED(x) TEXT(x)
+static const struct entry {
+	const char *name;   /* as exported: "cuMemAlloc_v2" */
+	const char *plain;  /* as in the manual: "cuMemAlloc" */
+	size_t offset;      /* of its field in gpul_driver */
+} entries[] = {
+#define X(fn) { EXPANDED(fn), #fn, offsetof(gpul_driver, fn) },
+	GPUL_DRIVER_CALLS(X)
+#undef X
+};
+enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
+
+/* Stands in for what a driver lacks.  Its callers pass arguments that it does not declare; both the
+ * x86-64 and the arm64 calling convention leave those to the caller, so nothing is disturbed. */
+static CUresult CUDAAPI not_there(void)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static any_function field_of(const gpul_driver *drv, const struct entry *e)
+{
+	any_function f;
+
+	memcpy(&f, (const char *)drv + e->offset, sizeof f);
+	return f;
+}
+
+static void *symbol(void *handle, const char *name)
+{
+	void *p = dlsym(handle, name);
+
+	for (size_t i = 0; !p && i < sizeof renamed / sizeof renamed[0]; i++)
+		if (strcmp(renamed[i].name, name) == 0)
+			p = dlsym(handle, renamed[i].older);
+	return p;
+}
+
+/* By the exported name first: it names the version whose type <cuda.h> declares.  cuGetProcAddress
+ * chooses by a version number instead; that is only safe to ask of a driver that is at least as new as
+ * our header, because an older one may answer with an older version that takes other parameters. */
+static void *find(void *handle, const gpul_driver *drv, const struct entry *e)
+{
+	CUresult (CUDAAPI *ask)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+	void *p = symbol(handle, e->name), *ask_pointer;
+
+	if (p || drv->version < CUDA_VERSION)
+		return p;
+	ask_pointer = dlsym(handle, "cuGetProcAddress_v2");
+	if (!ask_pointer)
+		return NULL;
+	memcpy(&ask, &ask_pointer, sizeof ask);
+	if (ask(e->plain, &p, CUDA_VERSION, CU_GET_PROC_ADDRESS_DEFAULT, NULL) != CUDA_SUCCESS)
+		return NULL;
+	return p;
+}
+
+gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, gpul_error *err)
+{
+	any_function stand_in = (any_function)not_there;
+	CUresult (CUDAAPI *version)(int *);
+	void *p = dlsym(handle, "cuDriverGetVersion");
+
+	if (!p || !dlsym(handle, "cuInit") || !dlsym(handle, "cuDeviceGetCount"))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is no CUDA driver: it has no cuInit", path);
+	*out = (gpul_driver){ .path = path };
+	memcpy(&version, &p, sizeof version);
+	(void)version(&out->version);  /* needs no cuInit; 0 if it fails */
+	for (int i = 0; i < N_ENTRIES; i++) {
+		p = find(handle, out, &entries[i]);
+		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&stand_in, sizeof p);
+	}
+	p = dlsym(handle, "gpuloadSoftLastFault");  /* only the software driver has it */
+	memcpy(&out->last_fault, &p, sizeof p);
+	out->name = p ? "soft" : "nvidia";
+	return GPUL_OK;
+}
+
+bool gpul_driver_lacks(const gpul_driver *drv, const char *name)
+{
+	for (int i = 0; i < N_ENTRIES; i++)
+		if (strcmp(entries[i].name, name) == 0 || strcmp(entries[i].plain, name) == 0)
+			return field_of(drv, &entries[i]) == (any_function)not_there;
+	return false;
+}
+
+_Bool gpul_driver_has(const gpul_driver *drv, const char *name)
+{
+	for (int i = 0; i < N_ENTRIES; i++)
+		if (strcmp(entries[i].name, name) == 0 || strcmp(entries[i].plain, name) == 0)
+			return field_of(drv, &entries[i]) != (any_function)not_there;
+	return 0;
+}

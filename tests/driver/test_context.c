@@ -1,0 +1,98 @@
+/* test_context.c — gpul_context and gpul_cu_status against a driver that fails on request. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "driver/context.h"
+#include "tests/fake/fake_driver.h"
+
+static void undoes_everything_whichever_call_fails(void **state)
+{
+	(void)state;
+	for (int n = 1;; n++) {  /* fail the 1st driver call, then the 2nd, ... */
+		gpul_context c = { 0 };
+		gpul_error err = { 0 };
+
+		if (gpul_context_open(fake_driver(n), 0, &c, &err) == GPUL_OK) {
+			assert_int_equal(n, fake_calls() + 1);  /* each had its turn */
+			gpul_context_close(&c);
+			assert_int_equal(fake_alive(), 0);
+			return;
+		}
+		assert_null(c.handle);
+		assert_int_equal(err.status, GPUL_ECUDA);
+		assert_int_equal(err.native, CUDA_ERROR_OUT_OF_MEMORY);
+		assert_int_equal(fake_alive(), 0);
+	}
+}
+
+static void is_current_while_open_and_not_after(void **state)
+{
+	const gpul_driver *drv = fake_driver(0);
+	gpul_context c = { 0 };
+	CUcontext current = NULL;
+
+	(void)state;
+	assert_int_equal(gpul_context_open(drv, 0, &c, NULL), GPUL_OK);
+	drv->cuCtxGetCurrent(&current);
+	assert_ptr_equal(current, c.handle);
+	assert_int_equal(fake_alive_of(FAKE_CONTEXT), 1);
+	gpul_context_close(&c);
+	drv->cuCtxGetCurrent(&current);
+	assert_null(current);
+	gpul_context_close(&c);  /* again: a zeroed one is fine */
+	assert_int_equal(fake_alive(), 0);
+}
+
+static void says_how_many_devices_there_are(void **state)
+{
+	gpul_context c = { 0 };
+
+	(void)state;
+	for (int ordinal = -1; ordinal <= 1; ordinal += 2) {
+		gpul_error err = { 0 };
+
+		assert_int_equal(gpul_context_open(fake_driver(0), ordinal, &c, &err), GPUL_EINVAL);
+		assert_non_null(strstr(err.text, "the fake driver has 1"));
+		assert_int_equal(fake_alive(), 0);
+	}
+}
+
+static void names_the_call_the_error_and_what_to_do(void **state)
+{
+	const gpul_driver *drv = fake_driver_failing(1, CUDA_ERROR_NO_BINARY_FOR_GPU);
+	gpul_error err = { 0 };
+	CUdeviceptr p;
+
+	(void)state;
+	assert_int_equal(gpul_cu(drv, &err, cuMemAlloc(&p, 8)), GPUL_ECUDA);
+	assert_int_equal(err.native, CUDA_ERROR_NO_BINARY_FOR_GPU);
+	assert_non_null(strstr(err.text, "cuMemAlloc: CUDA_ERROR_NO_BINARY_FOR_GPU (209)"));
+	assert_non_null(strstr(err.text, "ship PTX"));
+}
+
+static void survives_an_error_that_the_driver_cannot_name(void **state)
+{
+	const gpul_driver *drv = fake_driver_failing(1, (CUresult)12345);
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_cu(drv, &err, cuCtxSynchronize()), GPUL_ECUDA);
+	assert_non_null(strstr(err.text, "12345"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(undoes_everything_whichever_call_fails),
+		cmocka_unit_test(is_current_while_open_and_not_after),
+		cmocka_unit_test(says_how_many_devices_there_are),
+		cmocka_unit_test(names_the_call_the_error_and_what_to_do),
+		cmocka_unit_test(survives_an_error_that_the_driver_cannot_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,556 @@
+/* fake_driver.c — see fake_driver.h. */
+#include "tests/fake/fake_driver.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int calls, fail_at, alive[FAKE_N_KINDS];
+static CUresult fail_with;
+static fake_behaviour behaviour;
+static CUcontext current;
+static char handles[FAKE_N_KINDS];  /* their addresses are the handles that we give out */
+
+static CUresult step(void)
+{
+	return ++calls == fail_at ? fail_with : CUDA_SUCCESS;
+}
+
+/* Count one more of a kind, unless this call is the one that fails. */
+static CUresult made(fake_kind kind, void **handle)
+{
+	CUresult r = step();
+
+	if (r == CUDA_SUCCESS) {
+		*handle = &handles[kind];
+		alive[kind]++;
+	}
+	return r;
+}
+
+static CUresult gone(fake_kind kind)
+{
+	alive[kind]--;
+	return CUDA_SUCCESS;
+}
+
+static CUresult init(unsigned flags)
+{
+	(void)flags;
+	return step();
+}
+
+static CUresult driver_version(int *version)
+{
+	*version = CUDA_VERSION;
+	return step();
+}
+
+static CUresult error_name(CUresult r, const char **name)
+{
+	switch (r) {
+#define NAME(x) case x: *name = #x; return CUDA_SUCCESS;
+	NAME(CUDA_ERROR_OUT_OF_MEMORY)
+	NAME(CUDA_ERROR_INVALID_VALUE)
+	NAME(CUDA_ERROR_INVALID_PTX)
+	NAME(CUDA_ERROR_NO_BINARY_FOR_GPU)
+	NAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+	NAME(CUDA_ERROR_ILLEGAL_ADDRESS)
+	NAME(CUDA_ERROR_NOT_FOUND)
+	NAME(CUDA_ERROR_NOT_SUPPORTED)
+#undef NAME
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult error_string(CUresult r, const char **text)
+{
+	*text = r == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "some error";
+	return CUDA_SUCCESS;
+}
+
+static CUresult device_count(int *n)
+{
+	*n = behaviour.n_devices;
+	return step();
+}
+
+static CUresult device_get(CUdevice *d, int ordinal)
+{
+	*d = ordinal;
+	return ordinal < behaviour.n_devices ? step() : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult device_name(char *name, int n, CUdevice d)
+{
+	snprintf(name, (size_t)n, "fake GPU %d", d);
+	return step();
+}
+
+static CUresult device_attribute(int *value, CUdevice_attribute which, CUdevice d)
+{
+	(void)d;
+	switch (which) {
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+		*value = behaviour.major;
+		break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+		*value = behaviour.minor;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+		*value = behaviour.max_threads_per_block;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+		*value = 64;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+		*value = INT32_MAX;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+		*value = 65535;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+		*value = 49152;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+		*value = behaviour.max_shared_bytes;
+		break;
+	default:
+		*value = 1;
+	}
+	return step();
+}
+
+static CUresult device_total_mem(size_t *bytes, CUdevice d)
+{
+	(void)d;
+	*bytes = (size_t)1 << 30;
+	return step();
+}
+
+static CUresult device_uuid(CUuuid *uuid, CUdevice d)
+{
+	memset(uuid, d, sizeof *uuid);
+	return step();
+}
+
+static CUresult device_bus_id(char *text, int n, CUdevice d)
+{
+	snprintf(text, (size_t)n, "0000:%02x:00.0", (unsigned)d);
+	return step();
+}
+
+static CUresult context_retain(CUcontext *c, CUdevice d)
+{
+	(void)d;
+	return made(FAKE_CONTEXT, (void **)c);
+}
+
+static CUresult context_release(CUdevice d)
+{
+	(void)d;
+	return gone(FAKE_CONTEXT);
+}
+
+static CUresult context_set(CUcontext c)
+{
+	CUresult r = c ? step() : CUDA_SUCCESS;  /* leaving a context gives back: not counted */
+
+	if (r == CUDA_SUCCESS)
+		current = c;
+	return r;
+}
+
+static CUresult context_get(CUcontext *c)
+{
+	*c = current;
+	return CUDA_SUCCESS;
+}
+
+static CUresult context_synchronize(void)
+{
+	return step();
+}
+
+static CUresult limit_get(size_t *value, CUlimit which)
+{
+	(void)which;
+	*value = 0;
+	return step();
+}
+
+static CUresult limit_set(CUlimit which, size_t value)
+{
+	(void)which, (void)value;
+	return step();
+}
+
+static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit, void **values, unsigned n,
+			     CUlibraryOption *options, void **option_values, unsigned n_options)
+{
+	CUresult r = made(FAKE_LIBRARY, (void **)l);
+	size_t room = 0;
+	char *log = NULL;
+
+	(void)image, (void)options, (void)option_values, (void)n_options;
+	for (unsigned i = 0; i < n; i++) {
+		if (jit[i] == CU_JIT_ERROR_LOG_BUFFER)
+			log = values[i];
+		else if (jit[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+			room = (size_t)(uintptr_t)values[i];
+	}
+	if (r != CUDA_SUCCESS && log && room && behaviour.jit_log)
+		snprintf(log, room, "%s", behaviour.jit_log);
+	return r;
+}
+
+static CUresult library_unload(CUlibrary l)
+{
+	(void)l;
+	return gone(FAKE_LIBRARY);
+}
+
+static CUresult library_kernel(CUkernel *k, CUlibrary l, const char *name)
+{
+	(void)l;
+	if (behaviour.absent_kernel && strcmp(name, behaviour.absent_kernel) == 0)
+		return CUDA_ERROR_NOT_FOUND;
+	*k = (CUkernel)(void *)&handles[FAKE_LIBRARY];
+	return step();
+}
+
+static CUresult library_global(CUdeviceptr *p, size_t *bytes, CUlibrary l, const char *name)
+{
+	(void)l, (void)name;
+	if (p)
+		*p = 4096;
+	if (bytes)
+		*bytes = 8;
+	return step();
+}
+
+static CUresult library_module(CUmodule *m, CUlibrary l)
+{
+	(void)l;
+	*m = (CUmodule)(void *)&handles[FAKE_MODULE];
+	return step();
+}
+
+static CUresult kernel_function(CUfunction *f, CUkernel k)
+{
+	*f = (CUfunction)(void *)k;
+	return step();
+}
+
+static CUresult module_load(CUmodule *m, const void *image)
+{
+	(void)image;
+	return made(FAKE_MODULE, (void **)m);
+}
+
+static CUresult module_unload(CUmodule m)
+{
+	(void)m;
+	return gone(FAKE_MODULE);
+}
+
+static CUresult module_function(CUfunction *f, CUmodule m, const char *name)
+{
+	CUkernel k = NULL;
+	CUresult r = library_kernel(&k, (CUlibrary)(void *)m, name);
+
+	*f = (CUfunction)(void *)k;
+	return r;
+}
+
+static CUresult module_global(CUdeviceptr *p, size_t *bytes, CUmodule m, const char *name)
+{
+	return library_global(p, bytes, (CUlibrary)(void *)m, name);
+}
+
+static CUresult function_attribute(int *value, CUfunction_attribute which, CUfunction f)
+{
+	(void)f;
+	*value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? behaviour.max_threads_per_block : 0;
+	return step();
+}
+
+static CUresult function_set_attribute(CUfunction f, CUfunction_attribute which, int value)
+{
+	(void)f, (void)which, (void)value;
+	return step();
+}
+
+static CUresult function_param(CUfunction f, size_t i, size_t *offset, size_t *bytes)
+{
+	(void)f;
+	if (i >= (size_t)behaviour.n_params)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = 8 * i;
+	if (bytes)
+		*bytes = 8;
+	return step();
+}
+
+static CUresult memory_alloc(CUdeviceptr *p, size_t bytes)
+{
+	CUresult r = step();
+	void *memory = r == CUDA_SUCCESS ? malloc(bytes ? bytes : 1) : NULL;
+
+	if (!memory)
+		return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+	alive[FAKE_MEMORY]++;
+	*p = (CUdeviceptr)(uintptr_t)memory;
+	return CUDA_SUCCESS;
+}
+
+static CUresult memory_free(CUdeviceptr p)
+{
+	free((void *)(uintptr_t)p);
+	return gone(FAKE_MEMORY);
+}
+
+static CUresult memory_info(size_t *free_bytes, size_t *total)
+{
+	*free_bytes = *total = (size_t)1 << 30;
+	return step();
+}
+
+static CUresult memory_set(CUdeviceptr p, unsigned char byte, size_t n, CUstream s)
+{
+	CUresult r = step();
+
+	(void)s;
+	if (r == CUDA_SUCCESS)
+		memset((void *)(uintptr_t)p, byte, n);
+	return r;
+}
+
+static CUresult copy_in(CUdeviceptr to, const void *from, size_t bytes)
+{
+	CUresult r = step();
+
+	if (r == CUDA_SUCCESS)
+		memcpy((void *)(uintptr_t)to, from, bytes);
+	return r;
+}
+
+static CUresult copy_out(void *to, CUdeviceptr from, size_t bytes)
+{
+	CUresult r = step();
+
+	if (r == CUDA_SUCCESS)
+		memcpy(to, (const void *)(uintptr_t)from, bytes);
+	return r;
+}
+
+static CUresult copy_in_async(CUdeviceptr to, const void *from, size_t bytes, CUstream s)
+{
+	(void)s;
+	return copy_in(to, from, bytes);
+}
+
+static CUresult copy_out_async(void *to, CUdeviceptr from, size_t bytes, CUstream s)
+{
+	(void)s;
+	return copy_out(to, from, bytes);
+}
+
+static CUresult host_alloc(void **p, size_t bytes, unsigned flags)
+{
+	CUresult r = step();
+
+	(void)flags;
+	if (r != CUDA_SUCCESS)
+		return r;
+	*p = malloc(bytes ? bytes : 1);
+	if (!*p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	alive[FAKE_HOST_MEMORY]++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult host_free(void *p)
+{
+	free(p);
+	return gone(FAKE_HOST_MEMORY);
+}
+
+static CUresult stream_create(CUstream *s, unsigned flags)
+{
+	(void)flags;
+	return made(FAKE_STREAM, (void **)s);
+}
+
+static CUresult stream_destroy(CUstream s)
+{
+	(void)s;
+	return gone(FAKE_STREAM);
+}
+
+static CUresult stream_step(CUstream s)
+{
+	(void)s;
+	return step();
+}
+
+static CUresult event_create(CUevent *e, unsigned flags)
+{
+	(void)flags;
+	return made(FAKE_EVENT, (void **)e);
+}
+
+static CUresult event_destroy(CUevent e)
+{
+	(void)e;
+	return gone(FAKE_EVENT);
+}
+
+static CUresult event_record(CUevent e, CUstream s)
+{
+	(void)e, (void)s;
+	return step();
+}
+
+static CUresult event_step(CUevent e)
+{
+	(void)e;
+	return step();
+}
+
+static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
+{
+	(void)from, (void)to;
+	*ms = 1.0f;
+	return step();
+}
+
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+		       unsigned shared_bytes, CUstream s, void **params, void **extra)
+{
+	CUresult r = step();
+
+	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared_bytes, (void)s;
+	(void)extra;
+	if (r == CUDA_SUCCESS && behaviour.launched)
+		behaviour.launched(params);
+	return r;
+}
+
+static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+				   unsigned bz, unsigned shared_bytes, CUstream s, void **params)
+{
+	return launch(f, gx, gy, gz, bx, by, bz, shared_bytes, s, params, NULL);
+}
+
+static CUresult occupancy(int *n, CUfunction f, int block, size_t shared_bytes)
+{
+	(void)f, (void)block, (void)shared_bytes;
+	*n = 1;
+	return step();
+}
+
+static const gpul_driver table = {
+	.name = "fake",
+	.version = CUDA_VERSION,
+	.cuInit = init,
+	.cuDriverGetVersion = driver_version,
+	.cuGetErrorName = error_name,
+	.cuGetErrorString = error_string,
+	.cuDeviceGetCount = device_count,
+	.cuDeviceGet = device_get,
+	.cuDeviceGetName = device_name,
+	.cuDeviceGetAttribute = device_attribute,
+	.cuDeviceTotalMem = device_total_mem,
+	.cuDeviceGetUuid = device_uuid,
+	.cuDeviceGetPCIBusId = device_bus_id,
+	.cuDevicePrimaryCtxRetain = context_retain,
+	.cuDevicePrimaryCtxRelease = context_release,
+	.cuCtxSetCurrent = context_set,
+	.cuCtxGetCurrent = context_get,
+	.cuCtxSynchronize = context_synchronize,
+	.cuCtxGetLimit = limit_get,
+	.cuCtxSetLimit = limit_set,
+	.cuLibraryLoadData = library_load,
+	.cuLibraryUnload = library_unload,
+	.cuLibraryGetKernel = library_kernel,
+	.cuLibraryGetGlobal = library_global,
+	.cuLibraryGetModule = library_module,
+	.cuKernelGetFunction = kernel_function,
+	.cuModuleLoadData = module_load,
+	.cuModuleUnload = module_unload,
+	.cuModuleGetFunction = module_function,
+	.cuModuleGetGlobal = module_global,
+	.cuFuncGetAttribute = function_attribute,
+	.cuFuncSetAttribute = function_set_attribute,
+	.cuFuncGetParamInfo = function_param,
+	.cuMemAlloc = memory_alloc,
+	.cuMemFree = memory_free,
+	.cuMemGetInfo = memory_info,
+	.cuMemsetD8Async = memory_set,
+	.cuMemcpyHtoD = copy_in,
+	.cuMemcpyDtoH = copy_out,
+	.cuMemcpyHtoDAsync = copy_in_async,
+	.cuMemcpyDtoHAsync = copy_out_async,
+	.cuMemHostAlloc = host_alloc,
+	.cuMemFreeHost = host_free,
+	.cuStreamCreate = stream_create,
+	.cuStreamDestroy = stream_destroy,
+	.cuStreamSynchronize = stream_step,
+	.cuStreamQuery = stream_step,
+	.cuEventCreate = event_create,
+	.cuEventDestroy = event_destroy,
+	.cuEventRecord = event_record,
+	.cuEventSynchronize = event_step,
+	.cuEventQuery = event_step,
+	.cuEventElapsedTime = event_elapsed,
+	.cuLaunchKernel = launch,
+	.cuLaunchCooperativeKernel = launch_cooperative,
+	.cuOccupancyMaxActiveBlocksPerMultiprocessor = occupancy,
+};
+
+const gpul_driver *fake_driver_failing(int n, CUresult with)
+{
+	behaviour = (fake_behaviour){ .n_devices = 1, .major = 9, .max_threads_per_block = 1024,
+				      .max_shared_bytes = 232448 };
+	memset(alive, 0, sizeof alive);
+	current = NULL;
+	calls = 0;
+	fail_at = n;
+	fail_with = with;
+	return &table;
+}
+
+const gpul_driver *fake_driver(int n)
+{
+	return fake_driver_failing(n, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+fake_behaviour *fake_behave(void)
+{
+	return &behaviour;
+}
+
+int fake_calls(void)
+{
+	return calls;
+}
+
+int fake_alive_of(fake_kind kind)
+{
+	return alive[kind];
+}
+
+int fake_alive(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < FAKE_N_KINDS; i++)
+		n += alive[i];
+	return n;
+}

@@ -1,0 +1,38 @@
+/* fake_driver.h — a driver whose n-th call fails, and that counts what is alive.
+ *
+ * It has one table, filled like a real one's.  Device memory is host memory, copies are copies, a launch
+ * does what the test says.  Looking up an error's name, and giving something back, are not counted and
+ * never fail.  Not thread-safe. */
+#ifndef GPULOAD_TESTS_FAKE_DRIVER_H
+#define GPULOAD_TESTS_FAKE_DRIVER_H
+
+#include "driver/driver.h"
+
+typedef enum fake_kind {
+	FAKE_CONTEXT, FAKE_LIBRARY, FAKE_MODULE, FAKE_MEMORY, FAKE_HOST_MEMORY, FAKE_STREAM, FAKE_EVENT,
+	FAKE_N_KINDS
+} fake_kind;
+
+typedef struct fake_behaviour {  /* what it claims to be; fake_driver() resets it */
+	int n_devices;                   /* 1 */
+	int major, minor;                /* compute capability, 9.0 */
+	int max_threads_per_block;       /* 1024 */
+	int max_shared_bytes;            /* opt-in limit a block, 232448 */
+	int n_params;                    /* what cuFuncGetParamInfo tells: parameters of 8 bytes; 0 */
+	const char *absent_kernel;       /* cuLibraryGetKernel answers NOT_FOUND for this name; NULL */
+	const char *jit_log;             /* written to CU_JIT_ERROR_LOG_BUFFER when a load fails; NULL */
+	void (*launched)(void **params); /* called by cuLaunchKernel; NULL */
+} fake_behaviour;
+
+/* Start over: the fail_at-th call (1 = first) fails with CUDA_ERROR_OUT_OF_MEMORY; 0: none does. */
+const gpul_driver *fake_driver(int fail_at);
+
+/* The same with another error. */
+const gpul_driver *fake_driver_failing(int fail_at, CUresult with);
+
+fake_behaviour *fake_behave(void);      /* change it after fake_driver() */
+int fake_calls(void);                   /* calls since fake_driver() */
+int fake_alive(void);                   /* objects of all kinds not yet given back */
+int fake_alive_of(fake_kind kind);
+
+#endif
