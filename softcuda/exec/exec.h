@@ -132,7 +132,10 @@ typedef struct gpul_exec_launch_config {
 	const void *params;            /* param_bytes of the kernel; copied */
 	bool cooperative;              /* every block must be resident at once */
 	uint64_t grid_id;              /* %gridid */
-	void (*done)(void *user, const gpul_exec_fault *fault);  /* from a worker, once; NULL: none */
+	/* Called from a worker, once, when the launch has ended; NULL: none.  The engine holds no lock of its
+	 * own then: done may start, abort and release launches (the next one of a stream starts there).
+	 * gpul_exec_launch_abort never calls it itself. */
+	void (*done)(void *user, const gpul_exec_fault *fault);
 	void *done_user;
 } gpul_exec_launch_config;
 
