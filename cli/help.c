@@ -1,0 +1,118 @@
+/* help.c — the table as help text and as the manual page gpuload(1). */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+
+void cli_print_usage(void)
+{
+	printf("gpuload — load and run GPU kernels, on NVIDIA's driver or on a software one\n\n"
+	       "usage: gpuload COMMAND [OPTION...] [OPERAND...]\n\n");
+	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
+		if (!c->hidden)
+			printf("  %-11s %s\n", c->name, c->help);
+	printf("\ngpuload help COMMAND explains one.  First thing to try: gpuload run kernel.ptx\n");
+}
+
+/* "--grid X[,Y[,Z]]" or "-I DIR" into buf. */
+static void spell(const struct cli_opt *o, char *buf, size_t buf_bytes)
+{
+	snprintf(buf, buf_bytes, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value ? " " : "",
+		 o->value ? o->value : "");
+}
+
+void cli_print_help(const struct cli_cmd *cmd)
+{
+	char spelled[64];
+
+	printf("gpuload %s — %s\n\nusage: gpuload %s%s%s%s\n", cmd->name, cmd->help, cmd->name,
+	       cmd->opts[0].name ? " [OPTION...]" : "", *cmd->operands ? " " : "", cmd->operands);
+	if (cmd->details)
+		printf("\n%s", cmd->details);
+	if (cmd->opts[0].name)
+		printf("\nOptions, as --name VALUE or --name=VALUE:\n");
+	for (const struct cli_opt *o = cmd->opts; o->name; o++) {
+		spell(o, spelled, sizeof spelled);
+		printf("  %-21s %s\n", spelled, o->help);
+	}
+}
+
+/* Text with roff's special characters made harmless; `-` stays a hyphen-minus to be copied. */
+static void print_roff(const char *text)
+{
+	bool at_line_start = true;
+
+	for (; *text; text++) {
+		if (at_line_start && (*text == '.' || *text == '\''))
+			fputs("\\&", stdout);
+		if (*text == '\\')
+			fputs("\\e", stdout);
+		else if (*text == '-')
+			fputs("\\-", stdout);
+		else
+			putchar(*text);
+		at_line_start = *text == '\n';
+	}
+}
+
+static void print_man_command(const struct cli_cmd *cmd)
+{
+	char spelled[64];
+
+	printf(".SS \"gpuload %s%s%s%s\"\n", cmd->name, cmd->opts[0].name ? " [OPTION...]" : "",
+	       *cmd->operands ? " " : "", cmd->operands);
+	print_roff(cmd->help);
+	printf(".\n");
+	if (cmd->details) {
+		printf(".PP\n.nf\n");
+		print_roff(cmd->details);
+		printf(".fi\n");
+	}
+	for (const struct cli_opt *o = cmd->opts; o->name; o++) {
+		spell(o, spelled, sizeof spelled);
+		printf(".TP\n.B ");
+		print_roff(spelled);
+		putchar('\n');
+		print_roff(o->help);
+		putchar('\n');
+	}
+}
+
+void cli_print_man(void)
+{
+	printf(".TH GPULOAD 1 \"\" \"gpuload " GPUL_VERSION "\" \"User Commands\"\n"
+	       ".SH NAME\ngpuload \\- load and run GPU kernels from the shell\n"
+	       ".SH SYNOPSIS\n.B gpuload\n.I COMMAND\n[\\fIOPTION\\fR...] [\\fIOPERAND\\fR...]\n"
+	       ".SH DESCRIPTION\nLoads GPU kernels and runs them through the CUDA Driver API, on NVIDIA\\(aqs driver or on\n"
+	       "a software driver that needs no GPU. Options stand before or after operands, as\n"
+	       ".B \\-\\-name VALUE\nor\n.BR \\-\\-name=VALUE ;\n.B \\-\\-\nends them.\n"
+	       ".SH COMMANDS\n");
+	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
+		if (!c->hidden)
+			print_man_command(c);
+	printf(".SH ENVIRONMENT\n"
+	       ".TP\n.B GPULOAD_DRIVER\nauto, nvidia or soft: the driver when \\-\\-driver is not given.\n"
+	       ".TP\n.B GPULOAD_SOFT_DRIVER\nPath of the software driver, libcuda\\-soft.so.\n"
+	       ".SH EXIT STATUS\n0 done, 1 failed, 2 the command line is wrong.\n");
+}
+
+int cmd_help(const struct cli_args *args, gpul_error *err)
+{
+	const struct cli_cmd *cmd = NULL;
+
+	if (cli_value(args, HELP_MAN)) {
+		cli_print_man();
+		return CLI_DONE;
+	}
+	if (args->n_operands == 0) {
+		cli_print_usage();
+		return CLI_DONE;
+	}
+	cmd = cli_find(args->operands[0], err);
+	if (!cmd)
+		return CLI_USAGE;
+	cli_print_help(cmd);
+	return CLI_DONE;
+}

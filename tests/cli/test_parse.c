@@ -1,0 +1,114 @@
+/* test_parse.c — the command line, by an option table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/cli.h"
+
+enum { GRID, JSON, INCLUDE, STD };
+static const struct cli_opt opts[] = {
+	[GRID] = { "grid", "X", "", NULL, false },
+	[JSON] = { "json", NULL, "", NULL, false },
+	[INCLUDE] = { "I", "DIR", "", NULL, false },
+	[STD] = { "std", "DIALECT", "", NULL, false },
+	{ 0 },
+};
+
+static gpul_status parse(struct cli_args *out, gpul_error *err, const char **words)
+{
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	return cli_parse(opts, (char *const *)words, n, out, err);
+}
+#define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
+
+static void takes_options_before_between_and_after_operands(void **state)
+{
+	struct cli_args a;
+
+	(void)state;
+	assert_int_equal(parse(&a, NULL, WORDS("--grid", "4", "file", "--json", "i32=-5", "--grid=8")), GPUL_OK);
+	assert_int_equal(a.n_operands, 2);
+	assert_string_equal(a.operands[0], "file");
+	assert_string_equal(a.operands[1], "i32=-5");
+	assert_string_equal(cli_value(&a, GRID), "8");  /* the last one counts */
+	assert_string_equal(cli_value(&a, JSON), "");
+	assert_null(cli_value(&a, STD));
+	cli_args_free(&a);
+}
+
+static void spells_compiler_options_as_compilers_do(void **state)
+{
+	struct cli_args a;
+	struct cli_given given[4];
+
+	(void)state;
+	assert_int_equal(parse(&a, NULL, WORDS("-Ione", "-I", "two", "-std=c++17")), GPUL_OK);
+	assert_int_equal(cli_values(&a, 1u << INCLUDE, given), 2);
+	assert_string_equal(given[0].value, "one");
+	assert_string_equal(given[1].value, "two");
+	assert_string_equal(cli_value(&a, STD), "c++17");
+	cli_args_free(&a);
+}
+
+static void two_dashes_end_the_options(void **state)
+{
+	struct cli_args a;
+
+	(void)state;
+	assert_int_equal(parse(&a, NULL, WORDS("--", "--json", "-")), GPUL_OK);
+	assert_int_equal(a.n_operands, 2);
+	assert_null(cli_value(&a, JSON));
+	cli_args_free(&a);
+}
+
+static void sees_a_wish_for_help(void **state)
+{
+	struct cli_args a;
+
+	(void)state;
+	assert_int_equal(parse(&a, NULL, WORDS("x", "-h")), GPUL_OK);
+	assert_true(a.help);
+	cli_args_free(&a);
+}
+
+static void explains_what_is_wrong(void **state)
+{
+	static const struct { const char *word, *why; } bad[] = {
+		{ "--gird", "did you mean --grid?" }, { "--frobnicate", "no option --frobnicate" },
+		{ "-x", "no option -x" },	      { "--grid", "--grid needs a value: X" },
+		{ "-I", "-I needs a value: DIR" },    { "--json=yes", "--json takes no value" },
+		{ "--gird=5", "did you mean --grid?" },
+		{ "--=", "no option --=" },
+		{ "--aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "no option" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct cli_args a;
+		gpul_error err = { 0 };
+
+		assert_int_equal(parse(&a, &err, WORDS(bad[i].word)), GPUL_EINVAL);
+		if (!strstr(err.text, bad[i].why))
+			fail_msg("%s: expected '%s' in: %s", bad[i].word, bad[i].why, err.text);
+		assert_null(a.given);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_options_before_between_and_after_operands),
+		cmocka_unit_test(spells_compiler_options_as_compilers_do),
+		cmocka_unit_test(two_dashes_end_the_options),
+		cmocka_unit_test(sees_a_wish_for_help),
+		cmocka_unit_test(explains_what_is_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
