@@ -1,0 +1,224 @@
+/* test_corpus.c — run every kernel of every PTX file on one driver and compare with the
+ * references.
+ *
+ *     test_corpus [--driver auto|nvidia|soft] [--ptx FOLDER] [--kernel NAME] [--only TEXT]
+ *
+ * One line per kernel and file, then "N passed, N failed, N skipped".  Exit 0 all passed, 1
+ * something failed, 2 usage, 77 there is no such driver. */
+#include <dirent.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/context.h"
+#include "tests/corpus/corpus.h"
+#include "tests/corpus/host.h"
+
+struct options {
+	gpul_driver_choice driver;
+	const char *folder;
+	const char *kernel;      /* NULL: all */
+	const char *only;        /* part of a file's name; NULL: all */
+	const char *assert_path; /* run as the assert case's child */
+};
+
+struct session {
+	const gpul_driver *drv;
+	gpul_context context;
+	unsigned arch; /* 90 for compute capability 9.0 */
+	unsigned passed, failed, skipped;
+};
+
+static const struct corpus_case *const tables[] = { corpus_float_cases, corpus_integer_cases,
+						    corpus_warp_cases, corpus_call_cases,
+						    corpus_host_cases };
+
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	char *text = NULL;
+	long bytes;
+
+	if (f && fseek(f, 0, SEEK_END) == 0 && (bytes = ftell(f)) >= 0 &&
+	    (text = calloc(1, (size_t)bytes + 1))) {
+		rewind(f);
+		if (fread(text, 1, (size_t)bytes, f) != (size_t)bytes) {
+			free(text);
+			text = NULL;
+		}
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+/* PTX for a newer GPU: these kernels use nothing that the one at hand lacks, so say it is for
+ * that. The number gets no longer, so it is changed in place; true when it was. */
+static bool lower_target(char *text, unsigned arch)
+{
+	char *at = strstr(text, ".target sm_"), number[16];
+
+	if (!at)
+		return false;
+	at += strlen(".target sm_");
+	size_t digits = strspn(at, "0123456789");
+	if (strtoul(at, NULL, 10) <= arch)
+		return false;
+	snprintf(number, sizeof number, "%-*u", (int)digits, arch);
+	memcpy(at, number, digits);
+	return true;
+}
+
+static gpul_status open_context(struct session *s, gpul_error *err)
+{
+	gpul_status st = gpul_context_open(s->drv, 0, &s->context, err);
+	int major = 0, minor = 0;
+
+	if (st)
+		return st;
+	if ((st = gpul_cu(s->drv, err,
+			  cuDeviceGetAttribute(&major,
+					       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+					       s->context.device))) ||
+	    (st = gpul_cu(s->drv, err,
+			  cuDeviceGetAttribute(&minor,
+					       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+					       s->context.device))))
+		return st;
+	s->arch = (unsigned)(major * 10 + minor);
+	return gpul_cu(s->drv, err,
+		       cuCtxSetLimit(CU_LIMIT_STACK_SIZE,
+				     16384)); /* recursion, built for the debugger */
+}
+
+static void run_case(struct session *s, const struct corpus_case *k, const char *path,
+		     const char *name)
+{
+	struct corpus c = { .drv = s->drv, .path = path, .seed = 1 };
+	char *text = read_file(path);
+	bool lowered = text && lower_target(text, s->arch);
+
+	if (!text)
+		gpul_fail(&c.err, GPUL_ESYS, 0, "cannot read %s", path);
+	else if (!gpul_cu(s->drv, &c.err, cuModuleLoadData(&c.module, text))) {
+		k->run(&c);
+		corpus_release(&c);
+		s->drv->cuModuleUnload(c.module);
+	}
+	free(text);
+	printf("%s %s %s%s%s%s\n", c.err.status ? "FAIL" : "ok  ", k->kernel, name,
+	       lowered ? " (as the GPU's own architecture)" : "", c.err.status ? ": " : "",
+	       c.err.text);
+	fflush(stdout);
+	s->failed += c.err.status != GPUL_OK;
+	s->passed += c.err.status == GPUL_OK;
+	if (c.err.status ==
+	    GPUL_ECUDA) { /* a fault ends a context: the next case gets a fresh one */
+		gpul_error ignored = { 0 };
+		gpul_context_close(&s->context);
+		open_context(s, &ignored);
+	}
+}
+
+static void run_file(struct session *s, const struct options *o, const char *name)
+{
+	char path[4096];
+	size_t stem = strcspn(name, ".");
+
+	snprintf(path, sizeof path, "%s/%s", o->folder, name);
+	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+		for (const struct corpus_case *k = tables[t]; k->kernel; k++)
+			if (strlen(k->file) == stem && !strncmp(name, k->file, stem) &&
+			    (!o->kernel || !strcmp(o->kernel, k->kernel)))
+				run_case(s, k, path, name);
+}
+
+static int is_wanted(const struct dirent *e)
+{
+	size_t n = strlen(e->d_name);
+
+	return n > 4 && !strcmp(e->d_name + n - 4, ".ptx");
+}
+
+static void run_folder(struct session *s, const struct options *o)
+{
+	struct dirent **names = NULL;
+	int n = scandir(o->folder, &names, is_wanted, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		if (!o->only || strstr(names[i]->d_name, o->only))
+			run_file(s, o, names[i]->d_name);
+		free(names[i]);
+	}
+	free(names);
+}
+
+static int run_assert_child(struct session *s, const char *path)
+{
+	struct corpus c = { .drv = s->drv, .path = path, .seed = 1 };
+	char *text = read_file(path);
+
+	if (!text)
+		return 1;
+	lower_target(text, s->arch);
+	gpul_status st = gpul_cu(s->drv, &c.err, cuModuleLoadData(&c.module, text));
+	free(text);
+	int rc = st ? 1 : corpus_assert_child(&c);
+	if (rc)
+		fprintf(stderr, "%s\n", c.err.text);
+	return rc;
+}
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+	static const struct option known[] = {
+		{ "driver", required_argument, NULL, 'd' },
+		{ "ptx", required_argument, NULL, 'p' },
+		{ "kernel", required_argument, NULL, 'k' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "assert", required_argument, NULL, 'a' },
+		{ NULL, 0, NULL, 0 },
+	};
+
+	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+		if (opt == 'd' && !gpul_driver_choice_parse(optarg, &o->driver))
+			return false;
+		else if (opt == 'p')
+			o->folder = optarg;
+		else if (opt == 'k')
+			o->kernel = optarg;
+		else if (opt == 'o')
+			o->only = optarg;
+		else if (opt == 'a')
+			o->assert_path = optarg;
+		else if (opt == '?')
+			return false;
+	}
+	return optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .driver = GPUL_DRIVER_AUTO, .folder = "tests/corpus/ptx" };
+	struct session s = { 0 };
+	gpul_error err = { 0 };
+
+	if (!parse(argc, argv, &o)) {
+		fprintf(stderr, "usage: test_corpus [--driver auto|nvidia|soft] [--ptx FOLDER] "
+				"[--kernel NAME] [--only TEXT]\n");
+		return 2;
+	}
+	if (gpul_driver_open(o.driver, &s.drv, &err) || open_context(&s, &err)) {
+		fprintf(stderr, "test_corpus: %s\n0 passed, 0 failed, 1 skipped\n", err.text);
+		return 77;
+	}
+	if (o.assert_path)
+		return run_assert_child(&s, o.assert_path);
+	run_folder(&s, &o);
+	gpul_context_close(&s.context);
+	if (s.passed + s.failed == 0)
+		s.failed++, fprintf(stderr, "test_corpus: no such kernel in %s\n", o.folder);
+	printf("%u passed, %u failed, %u skipped\n", s.passed, s.failed, s.skipped);
+	return s.failed != 0;
+}
