@@ -92,7 +92,8 @@ def write_rules(w):
         if extra:
             w.p(f"  {extra}")
     # A folder's mtime changes when a file is added or removed: then configure again.
-    roots = [*TESTS_MAY_USE, "scripts", "bench", "examples", "demo"]
+    # (Absolute where a target has the folder's name.)
+    roots = [*TESTS_MAY_USE, "scripts", "examples", *map(os.path.abspath, ("bench", "demo"))]
     folders = sorted({d for m in roots for d, _, _ in os.walk(m) if "__pycache__" not in d})
     scripts = " ".join(glob.glob("scripts/*.py"))
     w.p(f"build {w.file.name}: configure | configure.py {scripts} {' '.join(folders)}")
@@ -259,8 +260,10 @@ def write_extras(w, products):
     demo = "demo/run" if os.path.exists("demo/run") else "echo 'demo: skipped, there is no demo/run'"
     w.build("demo", "console", "", everything, command=f"GPULOAD_BUILD={w.dir} {demo}")
     archives = w.link([m for m in reversed(MODULES) if m != "cli"])
-    programs = [w.build(f"{w.dir}/{c[:-2]}", "link", w.obj(c), archives, flags=archives)
-                for c in sorted(glob.glob("bench/*.c")) if has_main(c)]
+    sources = sorted(glob.glob("bench/*.c"))
+    helpers = " ".join(w.obj(c) for c in sources if not has_main(c))
+    programs = [w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c)} {helpers}", archives, flags=archives)
+                for c in sources if has_main(c)]
     if programs:
         w.build("bench", "console", "", " ".join([*programs, *products]), command=" && ".join(programs))
         w.build("bench-programs", "phony", " ".join(programs))
