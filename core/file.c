@@ -1,0 +1,113 @@
+/* file.c — see file.h. */
+#include "core/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FIRST_READ_BYTES = 64 * 1024 };
+static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30;  /* /dev/zero has no end */
+
+static gpul_status no_memory(const char *path, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: no memory to read it", path);
+}
+
+/* A file with a size of a whole number of pages has no NUL after it, so one more page is wanted: reserve
+ * room for both, then lay the file over its front.  The page behind stays zero. */
+static gpul_status map(int fd, const char *path, size_t n_bytes, gpul_file *out, gpul_error *err)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t room = (n_bytes / page + 1) * page;
+	void *base = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (base == MAP_FAILED)
+		return no_memory(path, err);
+	if (mmap(base, n_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+		int why = errno;
+
+		munmap(base, room);
+		return gpul_fail(err, GPUL_ESYS, why, "%s: cannot map it: %s", path, strerror(why));
+	}
+	*out = (gpul_file){ .bytes = base, .n_bytes = n_bytes, .mapped = true, .mapped_bytes = room };
+	return GPUL_OK;
+}
+
+static gpul_status read_all(int fd, const char *path, gpul_file *out, gpul_error *err)
+{
+	size_t room = FIRST_READ_BYTES, n = 0;
+	char *text = malloc(room), *more;
+	ssize_t got;
+
+	if (!text)
+		return no_memory(path, err);
+	while ((got = read(fd, text + n, room - n - 1)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 || (n += (size_t)got) > MAX_STREAM_BYTES) {
+			int why = got < 0 ? errno : EFBIG;
+
+			free(text);
+			return gpul_fail(err, GPUL_ESYS, why, "%s: cannot read it: %s", path, strerror(why));
+		}
+		if (room - n > 1)
+			continue;
+		room *= 2;
+		more = realloc(text, room);
+		if (!more) {
+			free(text);
+			return no_memory(path, err);
+		}
+		text = more;
+	}
+	if (n == 0) {
+		free(text);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s is empty", path);
+	}
+	text[n] = '\0';
+	*out = (gpul_file){ .bytes = text, .n_bytes = n };
+	return GPUL_OK;
+}
+
+static gpul_status take(int fd, const char *path, gpul_file *out, gpul_error *err)
+{
+	struct stat s;
+
+	if (fstat(fd, &s) != 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(s.st_mode))
+		return gpul_fail(err, GPUL_ESYS, EISDIR, "%s is a directory, not a file", path);
+	/* Files below /proc and /sys are regular, say that they are empty, and are not. */
+	if (!S_ISREG(s.st_mode) || s.st_size == 0)
+		return read_all(fd, path, out, err);
+	return map(fd, path, (size_t)s.st_size, out, err);
+}
+
+gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	gpul_status st;
+
+	if (fd < 0 && errno == ENOENT)
+		return gpul_fail(err, GPUL_ESYS, ENOENT, "%s: no such file", path);
+	if (fd < 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open it: %s", path, strerror(errno));
+	st = take(fd, path, out, err);
+	close(fd);
+	return st;
+}
+
+void gpul_file_close(gpul_file *f)
+{
+	if (f && f->mapped)
+		munmap((void *)(uintptr_t)f->bytes, f->mapped_bytes);
+	else if (f)
+		free((void *)(uintptr_t)f->bytes);
+	if (f)
+		*f = (gpul_file){ 0 };
+}

@@ -1,0 +1,189 @@
+/* test_core.c — errors, the log, bytes, arrays, the clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/array.h"
+#include "core/bytes.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+
+static void an_error_keeps_the_first_failure(void **state)
+{
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_fail(&err, GPUL_ESYS, 2, "open %s", "a.ptx"), GPUL_ESYS);
+	assert_int_equal(gpul_fail(&err, GPUL_ECUDA, 1, "cleanup"), GPUL_ECUDA);
+	assert_int_equal(err.status, GPUL_ESYS);
+	assert_int_equal(err.native, 2);
+	assert_string_equal(err.text, "open a.ptx");
+}
+
+static void an_error_that_nobody_asked_for_is_still_returned(void **state)
+{
+	(void)state;
+	assert_int_equal(gpul_fail(NULL, GPUL_ENOMEM, 0, "x"), GPUL_ENOMEM);
+}
+
+static void a_long_error_text_is_cut_and_ended(void **state)
+{
+	gpul_error err = { 0 };
+
+	(void)state;
+	gpul_fail(&err, GPUL_EINVAL, 0, "%1000s", "x");
+	assert_int_equal(strlen(err.text), sizeof err.text - 1);
+}
+
+struct seen {
+	int n;
+	gpul_log_level level;
+	char line[64];
+};
+
+static void take_line(void *user, gpul_log_level level, const char *module, const char *line)
+{
+	struct seen *s = user;
+
+	s->n++;
+	s->level = level;
+	assert_string_equal(module, "test");
+	strncpy(s->line, line, sizeof s->line - 1);
+}
+
+static void the_log_shows_up_to_its_level(void **state)
+{
+	struct seen s = { 0 };
+
+	(void)state;
+	gpul_log_to(take_line, &s);
+	gpul_log_set_level(GPUL_LOG_INFO);
+	gpul_log(GPUL_LOG_DEBUG, "test", "not shown");
+	assert_int_equal(s.n, 0);
+	gpul_log(GPUL_LOG_INFO, "test", "%d of %s", 3, "four");
+	assert_int_equal(s.n, 1);
+	assert_int_equal(s.level, GPUL_LOG_INFO);
+	assert_string_equal(s.line, "3 of four");
+	gpul_log_set_level(GPUL_LOG_OFF);
+	gpul_log(GPUL_LOG_NOTICE, "test", "not shown");
+	gpul_log(GPUL_LOG_OFF, "test", "never shown");
+	assert_int_equal(s.n, 1);
+	assert_false(gpul_log_shows(GPUL_LOG_NOTICE));
+	gpul_log_to(NULL, NULL);
+}
+
+static void bytes_read_little_endian_at_any_alignment(void **state)
+{
+	const unsigned char raw[] = { 0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
+	gpul_bytes b = gpul_bytes_of(raw, sizeof raw);
+
+	(void)state;
+	assert_int_equal(gpul_bytes_u8(&b), 0xff);
+	assert_int_equal(gpul_bytes_u16(&b), 0x0201);
+	assert_int_equal(gpul_bytes_u32(&b), 0x06050403);
+	assert_true(gpul_bytes_u64(&b) == 0x0e0d0c0b0a090807u);
+	assert_int_equal(gpul_bytes_left(&b), 0);
+	assert_false(b.overrun);
+}
+
+static void bytes_beyond_the_end_are_zero_and_told(void **state)
+{
+	const unsigned char raw[] = { 1, 2, 3 };
+	gpul_bytes b = gpul_bytes_of(raw, sizeof raw), part;
+
+	(void)state;
+	assert_int_equal(gpul_bytes_u32(&b), 0);
+	assert_true(b.overrun);
+	assert_int_equal(b.at, 0);
+	b = gpul_bytes_of(raw, sizeof raw);
+	part = gpul_bytes_take(&b, UINT64_MAX);
+	assert_true(part.overrun && b.overrun);
+	assert_int_equal(part.n_bytes, 0);
+	b = gpul_bytes_of(raw, sizeof raw);
+	gpul_bytes_seek(&b, 4);
+	assert_true(b.overrun);
+	b = gpul_bytes_of(raw, sizeof raw);
+	gpul_bytes_seek(&b, 3);  /* the end itself is a place */
+	assert_false(b.overrun);
+	assert_int_equal(gpul_bytes_left(&b), 0);
+}
+
+static void bytes_give_a_part_that_ends_where_it_was_told(void **state)
+{
+	const unsigned char raw[] = { 1, 2, 3, 4 };
+	gpul_bytes b = gpul_bytes_of(raw, sizeof raw), part;
+
+	(void)state;
+	gpul_bytes_skip(&b, 1);
+	part = gpul_bytes_take(&b, 2);
+	assert_int_equal(gpul_bytes_u16(&part), 0x0302);
+	assert_int_equal(gpul_bytes_u8(&part), 0);
+	assert_true(part.overrun);
+	assert_false(b.overrun);
+	assert_int_equal(gpul_bytes_u8(&b), 4);
+}
+
+static void an_array_keeps_what_was_pushed(void **state)
+{
+	GPUL_ARRAY(struct { int key; double value; }) a = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		__typeof__(a.at) e = gpul_array_push(&a);
+
+		assert_non_null(e);
+		assert_true(e->key == 0 && e->value == 0);
+		e->key = i;
+	}
+	assert_int_equal(a.n, 1000);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(a.at[i].key, i);
+	gpul_array_free(&a);
+	assert_null(a.at);
+}
+
+static void an_array_too_big_for_memory_stays_as_it_was(void **state)
+{
+	char *at = NULL;
+	size_t room = 0;
+
+	(void)state;
+	assert_false(gpul_array_reserve(&at, 0, &room, SIZE_MAX / 4));
+	assert_null(at);
+	assert_int_equal(room, 0);
+}
+
+static void the_clock_goes_forward(void **state)
+{
+	uint64_t before = gpul_clock_ns();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		uint64_t now = gpul_clock_ns();
+
+		assert_true(now >= before);
+		before = now;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_error_keeps_the_first_failure),
+		cmocka_unit_test(an_error_that_nobody_asked_for_is_still_returned),
+		cmocka_unit_test(a_long_error_text_is_cut_and_ended),
+		cmocka_unit_test(the_log_shows_up_to_its_level),
+		cmocka_unit_test(bytes_read_little_endian_at_any_alignment),
+		cmocka_unit_test(bytes_beyond_the_end_are_zero_and_told),
+		cmocka_unit_test(bytes_give_a_part_that_ends_where_it_was_told),
+		cmocka_unit_test(an_array_keeps_what_was_pushed),
+		cmocka_unit_test(an_array_too_big_for_memory_stays_as_it_was),
+		cmocka_unit_test(the_clock_goes_forward),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
