@@ -84,7 +84,7 @@ def write_rules(w):
             ("link", f"{cc} $cflags -o $out $in $flags $ldflags $libs", ""),
             ("shared", f"{cc} -shared $cflags -o $out $in $flags $ldflags $libs", ""),
             ("symlink", "ln -sfn $target $out", ""),
-            ("header", f"{cc} $cflags -fsyntax-only -include $in -x c /dev/null && touch $out", ""),
+            ("header", f"echo 'typedef int first;' | {cc} $cflags $flags -fsyntax-only -include $in -x c - && touch $out", ""),
             ("sh", "$command", ""),
             ("console", "$command", "pool = console"),
             ("configure", f"{python} configure.py {shlex.join(again)}", "generator = 1")]:
