@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_corpus.py — compile tests/corpus/*.cu to tests/corpus/ptx/ with nvcc.
+"""make_corpus.py — compile tests/corpus/*.cu to tests/corpus/ptx/, and the other committed PTX, with nvcc.
 
     scripts/make_corpus.py [--nvcc NVCC]
 
@@ -7,14 +7,16 @@ The PTX is committed, so that the tests need no compiler; run this after changin
 Each kernel is compiled for four architectures, and a few with line information or for the
 debugger, because those bring directives that nothing else brings.  Nothing of the machine stays
 in the text: nvcc runs inside the folder, and paths to the toolkit's headers are cut to their
-file names.
+file names.  A source's `// gpuload run:` line is kept.
 """
 import argparse, glob, os, re, subprocess, sys
 
-FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "corpus")
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_100"]
 VARIANTS = [("lineinfo", ["-lineinfo"], ["vecadd", "intops", "warp", "printf", "fnptr"]),
             ("debug", ["-G"], ["vecadd", "reduce", "fnptr"])]
+# Kernels elsewhere: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 knows.
+OTHERS = [("bench/kernels", "kernels", "sm_75"), ("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75")]
 
 
 def clean(text):
@@ -23,11 +25,13 @@ def clean(text):
     return re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", text)
 
 
-def compile_one(nvcc, name, arch, tag, options):
-    out = os.path.join("ptx", f"{name}.{arch}{'.' + tag if tag else ''}.ptx")
+def compile_one(nvcc, folder, name, arch, out, options):
+    os.chdir(os.path.join(ROOT, folder))
     subprocess.run([nvcc, "-ptx", f"-arch={arch}", "-std=c++17", *options, f"{name}.cu", "-o", out], check=True)
+    with open(f"{name}.cu", encoding="utf-8") as f:
+        arguments = "".join(l for l in f if l.startswith("// gpuload run:"))
     with open(out, encoding="utf-8") as f:
-        text = clean(f.read())
+        text = arguments + clean(f.read())
     with open(out, "w", encoding="utf-8") as f:
         f.write(text)
     return len(text)
@@ -37,11 +41,13 @@ def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--nvcc", default="nvcc")
     nvcc = args.parse_args().nvcc
-    os.chdir(FOLDER)
-    os.makedirs("ptx", exist_ok=True)
-    names = [os.path.splitext(f)[0] for f in sorted(glob.glob("*.cu"))]
-    jobs = [(n, a, "", []) for n in names for a in ARCHITECTURES]
-    jobs += [(n, "sm_90", tag, options) for tag, options, which in VARIANTS for n in which]
+    os.chdir(ROOT)
+    os.makedirs("tests/corpus/ptx", exist_ok=True)
+    names = [os.path.basename(f)[:-3] for f in sorted(glob.glob("tests/corpus/*.cu"))]
+    jobs = [("tests/corpus", n, a, f"ptx/{n}.{a}.ptx", []) for n in names for a in ARCHITECTURES]
+    jobs += [("tests/corpus", n, "sm_90", f"ptx/{n}.sm_90.{tag}.ptx", options)
+             for tag, options, which in VARIANTS for n in which]
+    jobs += [(folder, n, a, f"{n}.ptx", []) for folder, n, a in OTHERS]
     total = sum(compile_one(nvcc, *j) for j in jobs)
     print(f"{len(jobs)} files, {total} bytes")
 

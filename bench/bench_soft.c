@@ -1,0 +1,221 @@
+/* bench_soft.c — what one instruction of one thread costs in the interpreter.
+ *
+ *     bench_soft [--runs N] [--only KERNEL]
+ *
+ * Each kernel runs with one worker and with one for each CPU.  "ns" is wall time of the fastest
+ * run divided by thread-instructions: every active lane of every step counts one. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/session.h"
+
+enum { MAX_RUNS = 101 };
+
+struct job {
+	const char *name, *path, *kernel;
+	void (*setup)(struct session *s);
+	struct session_shape shape;
+};
+
+static void fill_f32(float *p, size_t n)
+{
+	for (size_t i = 0; p && i < n; i++)
+		p[i] = (float)(i * 2654435761u % 1000) * 0.001f;
+}
+
+static void setup_vecadd(struct session *s)
+{
+	enum { N = 1 << 20 };
+
+	for (int k = 0; k < 2; k++) {
+		double *p = session_param_buffer(s, N * sizeof *p);
+		for (size_t i = 0; p && i < N; i++)
+			p[i] = (double)i;
+	}
+	session_param_buffer(s, N * sizeof(double));
+	session_param_i32(s, N);
+}
+
+static void setup_saxpy(struct session *s)
+{
+	enum { N = 1 << 20 };
+	float a = 1.5f;
+
+	session_param(s, &a, sizeof a, sizeof a);
+	fill_f32(session_param_buffer(s, N * sizeof(float)), N);
+	fill_f32(session_param_buffer(s, N * sizeof(float)), N);
+	session_param_i32(s, N);
+}
+
+static void setup_fmaloop(struct session *s)
+{
+	fill_f32(session_param_buffer(s, 65536 * sizeof(float)), 65536);
+	session_param_i32(s, 1024);
+}
+
+static void setup_reduce(struct session *s)
+{
+	enum { N = 4 << 20 };
+
+	fill_f32(session_param_buffer(s, N * sizeof(float)), N);
+	session_param_buffer(s, sizeof(float));
+	session_param_i32(s, N);
+}
+
+static void setup_matmul(struct session *s)
+{
+	enum { N = 512 };
+
+	for (int k = 0; k < 3; k++)
+		fill_f32(session_param_buffer(s, N * N * sizeof(float)), N * N);
+	session_param_i32(s, N);
+}
+
+static void setup_transpose(struct session *s)
+{
+	enum { N = 1024 };
+
+	fill_f32(session_param_buffer(s, N * N * sizeof(float)), N * N);
+	session_param_buffer(s, N * N * sizeof(float));
+	session_param_i32(s, N);
+	session_param_i32(s, N);
+}
+
+static void setup_hist(struct session *s)
+{
+	enum { N = 4 << 20 };
+	uint64_t n = N;
+	unsigned char *d = session_param_buffer(s, N);
+
+	for (size_t i = 0; d && i < N; i++)
+		d[i] = (unsigned char)((i * 2654435761u) >> 13);
+	session_param_buffer(s, 256 * sizeof(uint32_t));
+	session_param(s, &n, sizeof n, sizeof n);
+}
+
+static void setup_mandel(struct session *s)
+{
+	session_param_buffer(s, 512 * 512 * sizeof(int32_t));
+	session_param_i32(s, 512);
+	session_param_i32(s, 512);
+	session_param_i32(s, 256);
+}
+
+static void setup_nbody(struct session *s)
+{
+	enum { N = 4096 };
+
+	fill_f32(session_param_buffer(s, N * 16), N * 4);
+	session_param_buffer(s, N * 16);
+	session_param_i32(s, N);
+}
+
+#define CORPUS  "tests/corpus/ptx/"
+#define KERNELS "bench/kernels/kernels.ptx"
+static const struct job jobs[] = {
+	{ "vecadd f64 1M",
+	  CORPUS "vecadd.sm_90.ptx",
+	  "vecadd",
+	  setup_vecadd,
+	  { { 4096, 1, 1 }, { 256, 1, 1 } } },
+	{ "saxpy 1M",
+	  CORPUS "saxpy.sm_90.ptx",
+	  "saxpy",
+	  setup_saxpy,
+	  { { 1024, 1, 1 }, { 256, 1, 1 } } },
+	{ "fma loop", KERNELS, "fmaloop", setup_fmaloop, { { 256, 1, 1 }, { 256, 1, 1 } } },
+	{ "reduce 4M",
+	  CORPUS "reduce.sm_90.ptx",
+	  "reduce",
+	  setup_reduce,
+	  { { 256, 1, 1 }, { 256, 1, 1 } } },
+	{ "matmul 512",
+	  CORPUS "matmul.sm_90.ptx",
+	  "matmul",
+	  setup_matmul,
+	  { { 32, 32, 1 }, { 16, 16, 1 } } },
+	{ "transpose 1k^2",
+	  CORPUS "transpose.sm_90.ptx",
+	  "transpose",
+	  setup_transpose,
+	  { { 32, 32, 1 }, { 32, 8, 1 } } },
+	{ "histogram 4M",
+	  CORPUS "hist.sm_90.ptx",
+	  "hist",
+	  setup_hist,
+	  { { 256, 1, 1 }, { 256, 1, 1 } } },
+	{ "mandelbrot 512^2",
+	  KERNELS,
+	  "mandel",
+	  setup_mandel,
+	  { { 32, 32, 1 }, { 16, 16, 1 } } },
+	{ "nbody 4096", KERNELS, "nbody", setup_nbody, { { 16, 1, 1 }, { 256, 1, 1 } } },
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static _Bool measure(const struct job *j, unsigned n_workers, int runs)
+{
+	struct session s;
+	double ms[MAX_RUNS];
+	uint64_t instructions = 0;
+
+	if (session_open(&s, j->path, j->kernel, n_workers))
+		j->setup(&s);
+	for (int i = -1; i < runs && s.err.status == GPUL_OK; i++) { /* -1: warms up */
+		double start = now_ms();
+		instructions = session_finish(&s, session_start(&s, &j->shape));
+		if (i >= 0)
+			ms[i] = now_ms() - start;
+	}
+	if (s.err.status == GPUL_OK) {
+		qsort(ms, (size_t)runs, sizeof *ms, by_value);
+		printf("| %-16s | %7s | %9.1f M | %8.2f | %8.2f | %6.3f |\n", j->name,
+		       n_workers ? "1" : "all", (double)instructions * 1e-6, ms[0],
+		       ms[runs / 2], ms[0] * 1e6 / (double)instructions);
+	} else {
+		fprintf(stderr, "bench_soft: %s: %s\n", j->name, s.err.text);
+	}
+	fflush(stdout);
+	session_close(&s);
+	return s.err.status == GPUL_OK;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option known[] = {
+		{ "runs", required_argument, NULL, 'r' },
+		{ "only", required_argument, NULL, 'o' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *only = NULL;
+	int runs = 9, failed = 0;
+
+	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+		if (opt == 'r')
+			runs = atoi(optarg);
+		else if (opt == 'o')
+			only = optarg;
+		if (opt == '?' || runs < 1 || runs > MAX_RUNS) {
+			fprintf(stderr, "usage: bench_soft [--runs 1..%d] [--only KERNEL]\n",
+				MAX_RUNS);
+			return 2;
+		}
+	}
+	printf("| kernel           | workers | thread-instr |   min ms | median ms | ns each "
+	       "|\n");
+	printf("|------------------|--------:|-------------:|---------:|---------:|-------:|"
+	       "\n");
+	for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
+		if (!only || strstr(jobs[i].name, only))
+			for (unsigned workers = 2; workers-- > 0;) /* 1, then 0: all */
+				failed |= !measure(&jobs[i], workers, runs);
+	return failed;
+}

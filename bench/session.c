@@ -1,0 +1,147 @@
+/* session.c — see session.h. */
+#include "bench/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static char *read_file(const char *path, size_t *bytes)
+{
+	FILE *f = fopen(path, "rb");
+	char *text = NULL;
+
+	if (!f)
+		return NULL;
+	if (fseek(f, 0, SEEK_END) == 0) {
+		*bytes = (size_t)ftell(f);
+		rewind(f);
+		text = malloc(*bytes + 1);
+	}
+	if (text && fread(text, 1, *bytes, f) != *bytes) {
+		free(text);
+		text = NULL;
+	}
+	fclose(f);
+	return text;
+}
+
+static gpul_status load(struct session *s, const char *path)
+{
+	gpul_ptx_module *module;
+	size_t bytes = 0;
+	char *text = read_file(path, &bytes);
+
+	if (!text)
+		return gpul_fail(&s->err, GPUL_ESYS, 0, "%s: cannot be read", path);
+	gpul_status st = gpul_ptx_parse(text, bytes, path, &module, &s->err);
+	free(text);
+	return st ? st
+		  : gpul_exec_program_create(s->memory, module, path, &s->program, &s->err);
+}
+
+_Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
+		   unsigned n_workers)
+{
+	gpul_exec_machine_options options = { .n_workers = n_workers };
+
+	*s = (struct session){ 0 };
+	if (gpul_exec_memory_create(&s->memory, &s->err) ||
+	    gpul_exec_machine_create(s->memory, &options, &s->machine, &s->err) ||
+	    load(s, ptx_path))
+		return 0;
+	s->kernel = gpul_exec_find_kernel(s->program, kernel);
+	if (!s->kernel)
+		gpul_fail(&s->err, GPUL_EINVAL, 0, "%s: no kernel %s", ptx_path, kernel);
+	return s->kernel != NULL;
+}
+
+void session_close(struct session *s)
+{
+	gpul_exec_machine_destroy(s->machine);
+	gpul_exec_program_destroy(s->program);
+	gpul_exec_memory_destroy(s->memory);
+	while (s->n_buffers)
+		free(s->buffers[--s->n_buffers]);
+}
+
+void session_param(struct session *s, const void *value, uint32_t bytes, uint32_t align)
+{
+	uint32_t at = (s->param_bytes + align - 1) / align * align;
+
+	if (at + bytes > SESSION_PARAM_BYTES) {
+		gpul_fail(&s->err, GPUL_EINVAL, 0, "parameters beyond %d bytes",
+			  SESSION_PARAM_BYTES);
+		return;
+	}
+	memcpy(s->params + at, value, bytes);
+	s->param_bytes = at + bytes;
+}
+
+void session_param_i32(struct session *s, int32_t v)
+{
+	session_param(s, &v, sizeof v, _Alignof(int32_t));
+}
+
+void *session_buffer(struct session *s, size_t bytes)
+{
+	gpul_exec_range range = { .bytes = bytes, .label = "buffer" };
+	void *p = s->n_buffers < SESSION_MAX_BUFFERS
+			  ? aligned_alloc(256, (bytes + 255) / 256 * 256)
+			  : NULL;
+
+	if (!p) {
+		gpul_fail(&s->err, GPUL_ENOMEM, 0, "no buffer of %zu bytes", bytes);
+		return NULL;
+	}
+	memset(p, 0, bytes);
+	s->buffers[s->n_buffers++] = p;
+	range.base = (uintptr_t)p;
+	gpul_exec_memory_add(s->memory, &range, &s->err);
+	return p;
+}
+
+void *session_param_buffer(struct session *s, size_t bytes)
+{
+	void *p = session_buffer(s, bytes);
+	uint64_t address = (uintptr_t)p;
+
+	session_param(s, &address, sizeof address, _Alignof(uint64_t));
+	return p;
+}
+
+gpul_exec_launch *session_start(struct session *s, const struct session_shape *shape)
+{
+	gpul_exec_launch_config config = { .kernel = s->kernel, .params = s->params };
+	gpul_exec_launch *l = NULL;
+
+	memcpy(config.grid, shape->grid, sizeof config.grid);
+	memcpy(config.block, shape->block, sizeof config.block);
+	if (s->err.status == GPUL_OK)
+		gpul_exec_launch_start(s->machine, &config, &l, &s->err);
+	return l;
+}
+
+uint64_t session_finish(struct session *s, gpul_exec_launch *l)
+{
+	gpul_exec_fault fault = { 0 };
+	uint64_t n = 0;
+
+	if (!l)
+		return 0;
+	gpul_exec_launch_wait(l, -1, &fault);
+	if (fault.kind)
+		gpul_fail(&s->err, GPUL_ECUDA, (int)fault.kind, "%s", fault.text);
+	else
+		n = gpul_exec_launch_instructions(l);
+	gpul_exec_launch_release(l);
+	return n;
+}
