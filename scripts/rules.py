@@ -178,30 +178,40 @@ def test_link(w, folder):
     return archives, archives
 
 
-def write_tests(w):
-    """Programs below tests/: a .c with a main is one; the others of its folder help the programs there."""
+def write_tests(w, products):
+    """Programs below tests/: a .c with a main is one, a so_*.c is a shared object for them to open, and
+    the others of a folder help the programs there."""
     by_folder = {}
     for c in files("tests", ".c"):
         if not c.startswith("tests/fuzz/"):
             by_folder.setdefault(os.path.dirname(c), []).append(c)
-    helpers, programs = {}, []
+    helpers, opened, programs = {}, {}, []
     for folder, sources in by_folder.items():
-        objects = [w.obj(c) for c in sources if not has_main(c)]
+        plain = [c for c in sources if not has_main(c)]
         programs += [c for c in sources if has_main(c)]
+        opened[folder] = [w.build(f"{w.dir}/{c[:-2]}.so", "shared", w.obj(c), flags="-Wl,-soname,libcuda.so.1")
+                          for c in plain if os.path.basename(c).startswith("so_")]
+        objects = [w.obj(c) for c in plain if not os.path.basename(c).startswith("so_")]
         if objects:
             helpers[folder] = w.archive(folder, objects)
     for c in programs:
-        with open(c, encoding="utf-8") as f:
-            cmocka = "<cmocka.h>" in f.read()
-        if cmocka and not w.have["cmocka"].where:
-            continue
-        folder = os.path.dirname(c)
-        extra = " ".join(helpers[h] for h in (folder, "tests/fake") if h in helpers)
-        archives, needs = test_link(w, folder)
-        exe = w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c)}", f"{extra} {needs}",
-                      flags=f"{extra} {archives}", libs=f"{'-lcmocka' if cmocka else ''} $libs")
-        if os.path.basename(c).startswith("test_"):
-            w.tests.append((test_group(folder), c[6:-2], exe, exe))
+        write_test(w, c, helpers, opened, products)
+
+
+def write_test(w, c, helpers, opened, products):
+    with open(c, encoding="utf-8") as f:
+        cmocka = "<cmocka.h>" in f.read()
+    if cmocka and not w.have["cmocka"].where:
+        return
+    folder = os.path.dirname(c)
+    extra = " ".join(helpers[h] for h in (folder, "tests/fake") if h in helpers)
+    archives, needs = test_link(w, folder)
+    exe = w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c)}", f"{extra} {needs}",
+                  flags=f"{extra} {archives}", libs=f"{'-lcmocka' if cmocka else ''} $libs")
+    if os.path.basename(c).startswith("test_"):
+        # A library folder's test stands alone; others run the command or open the software driver.
+        alone = owner(folder.removeprefix("tests/")) in [*LIBRARY, "softcuda"]
+        w.tests.append((test_group(folder), c[6:-2], exe, " ".join([exe, *opened[folder], *([] if alone else products)])))
 
 
 def test_group(folder):
@@ -275,7 +285,7 @@ def write(out, args, have):
     write_modules(w)
     products = write_products(w)
     headers = write_headers(w)
-    write_tests(w)
+    write_tests(w, products)
     write_fuzzers(w)
     write_check(w, products, headers)
     write_extras(w, products)

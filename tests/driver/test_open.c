@@ -1,0 +1,241 @@
+/* test_open.c — which driver is taken, and what is said when there is none.
+ *
+ * A process keeps the driver that it opened, so each case runs in a child.  The stand-ins so_*.so carry
+ * the name libcuda.so.1: once one is loaded, it is what dlopen("libcuda.so.1") gives, whatever driver
+ * the machine has. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/log.h"
+#include "driver/driver.h"
+#include "driver/driver_internal.h"
+
+static char here[PATH_MAX];  /* the folder of this program: the stand-ins are built beside it */
+
+static const char *beside(const char *name)
+{
+	static char path[PATH_MAX + 64];
+
+	snprintf(path, sizeof path, "%s/%s", here, name);
+	return path;
+}
+
+struct outcome {  /* sent from the child to its parent */
+	gpul_status status;
+	gpul_error err;
+	char name[16];
+	char notice[256];
+	int n_notices, version;
+};
+
+struct setting {
+	const char *nvidia, *soft;      /* stand-ins; NULL: none */
+	const char *devices, *choice;   /* FAKE_DEVICES, GPULOAD_DRIVER */
+	gpul_driver_choice asked;
+};
+
+static void keep_notice(void *user, gpul_log_level level, const char *module, const char *line)
+{
+	struct outcome *o = user;
+
+	(void)module;
+	if (level != GPUL_LOG_NOTICE)
+		return;
+	o->n_notices++;
+	snprintf(o->notice, sizeof o->notice, "%s", line);
+}
+
+static void set(const char *name, const char *value)
+{
+	if (value)
+		setenv(name, value, 1);
+	else
+		unsetenv(name);
+}
+
+static void child(const struct setting *s, int fd)
+{
+	static struct outcome o;
+	const gpul_driver *drv = NULL, *again = NULL;
+
+	gpul_log_to(keep_notice, &o);
+	set("FAKE_DEVICES", s->devices);
+	set("GPULOAD_DRIVER", s->choice);
+	set("GPULOAD_SOFT_DRIVER", beside(s->soft ? s->soft : "so_absent.so"));
+	dlopen(beside(s->nvidia ? s->nvidia : "so_no_driver.so"), RTLD_NOW);
+	o.status = gpul_driver_open(s->asked, &drv, &o.err);
+	if (o.status == GPUL_OK) {
+		snprintf(o.name, sizeof o.name, "%s", drv->name);
+		o.version = drv->version;
+		if (gpul_driver_open(s->asked, &again, NULL) != GPUL_OK || again != drv)
+			snprintf(o.name, sizeof o.name, "another");
+	}
+	_exit(write(fd, &o, sizeof o) == sizeof o ? 0 : 1);
+}
+
+static struct outcome open_with(struct setting s)
+{
+	struct outcome o;
+	int ends[2], status;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0)
+		child(&s, ends[1]);
+	assert_int_equal(read(ends[0], &o, sizeof o), sizeof o);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(ends[0]);
+	close(ends[1]);
+	return o;
+}
+
+static void auto_takes_nvidias_when_it_has_a_device(void **state)
+{
+	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "2",
+						       .soft = "so_tiny_soft.so" });
+
+	(void)state;
+	assert_int_equal(o.status, GPUL_OK);
+	assert_string_equal(o.name, "nvidia");
+	assert_int_equal(o.version, 12000);
+	assert_int_equal(o.n_notices, 0);
+}
+
+static void auto_takes_the_soft_one_without_a_device_and_says_so_once(void **state)
+{
+	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "0",
+						       .soft = "so_tiny_soft.so" });
+
+	(void)state;
+	assert_int_equal(o.status, GPUL_OK);
+	assert_string_equal(o.name, "soft");
+	assert_int_equal(o.n_notices, 1);
+	assert_non_null(strstr(o.notice, "reports no device; using the software driver"));
+}
+
+static void auto_says_why_a_broken_nvidia_driver_was_left(void **state)
+{
+	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so",
+						       .soft = "so_tiny_soft.so" });
+
+	(void)state;
+	assert_string_equal(o.name, "soft");
+	assert_non_null(strstr(o.notice, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"));
+}
+
+static void the_environment_chooses_for_auto_only(void **state)
+{
+	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "1",
+						       .soft = "so_tiny_soft.so", .choice = "soft" });
+
+	(void)state;
+	assert_string_equal(o.name, "soft");
+	assert_int_equal(o.n_notices, 0);
+	o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "1", .choice = "soft",
+					.soft = "so_tiny_soft.so", .asked = GPUL_DRIVER_NVIDIA });
+	assert_string_equal(o.name, "nvidia");
+	o = open_with((struct setting){ .soft = "so_tiny_soft.so", .choice = "cuda" });
+	assert_int_equal(o.status, GPUL_EINVAL);
+	assert_string_equal(o.err.text, "GPULOAD_DRIVER=cuda: must be auto, nvidia or soft");
+}
+
+static void no_driver_at_all_is_one_line_with_what_was_tried(void **state)
+{
+	struct outcome o = open_with((struct setting){ .choice = NULL });
+
+	(void)state;
+	assert_int_equal(o.status, GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(o.err.text, "no CUDA driver"));
+	assert_non_null(strstr(o.err.text, "no cuInit"));       /* what passed for NVIDIA's */
+	assert_non_null(strstr(o.err.text, "so_absent.so"));    /* where ours was said to be */
+	assert_null(strchr(o.err.text, '\n'));
+}
+
+static void a_soft_driver_under_nvidias_name_is_not_nvidias(void **state)
+{
+	struct outcome o = open_with((struct setting){ .nvidia = "so_tiny_soft.so", .soft = "so_tiny_soft.so" });
+
+	(void)state;
+	assert_string_equal(o.name, "soft");
+}
+
+static void an_old_driver_answers_for_what_it_lacks(void **state)
+{
+	void *handle = dlopen(beside("so_old_nvidia.so"), RTLD_NOW);
+	gpul_error err = { 0 };
+	gpul_driver drv;
+	float ms = 0;
+
+	(void)state;
+	assert_non_null(handle);
+	assert_int_equal(gpul_driver_fill(handle, "old", &drv, &err), GPUL_OK);
+	assert_string_equal(drv.name, "nvidia");
+	assert_null(drv.last_fault);
+	assert_int_equal(drv.cuEventElapsedTime(&ms, NULL, NULL), CUDA_SUCCESS);  /* by its older name */
+	assert_true(ms == 2.5f);
+	assert_false(gpul_driver_has(&drv, "cuFuncGetParamInfo"));
+	assert_true(gpul_driver_has(&drv, "cuInit"));
+	assert_int_equal(gpul_cu(&drv, &err, cuFuncGetParamInfo(NULL, 0, NULL, NULL)), GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) is too old"));
+	dlclose(handle);
+}
+
+static void the_software_drivers_fault_text_is_in_the_table(void **state)
+{
+	void *handle = dlopen(beside("so_tiny_soft.so"), RTLD_NOW);
+	gpul_driver drv;
+
+	(void)state;
+	assert_non_null(handle);
+	assert_int_equal(gpul_driver_fill(handle, "tiny", &drv, NULL), GPUL_OK);
+	assert_string_equal(drv.name, "soft");
+	assert_string_equal(drv.last_fault(), "kernel k, line 7: as told");
+	dlclose(handle);
+}
+
+static void choices_have_names(void **state)
+{
+	gpul_driver_choice c;
+
+	(void)state;
+	assert_true(gpul_driver_choice_parse("soft", &c));
+	assert_int_equal(c, GPUL_DRIVER_SOFT);
+	assert_true(gpul_driver_choice_parse("auto", &c));
+	assert_int_equal(c, GPUL_DRIVER_AUTO);
+	assert_false(gpul_driver_choice_parse("", &c));
+	assert_false(gpul_driver_choice_parse("Soft", &c));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(auto_takes_nvidias_when_it_has_a_device),
+		cmocka_unit_test(auto_takes_the_soft_one_without_a_device_and_says_so_once),
+		cmocka_unit_test(auto_says_why_a_broken_nvidia_driver_was_left),
+		cmocka_unit_test(the_environment_chooses_for_auto_only),
+		cmocka_unit_test(no_driver_at_all_is_one_line_with_what_was_tried),
+		cmocka_unit_test(a_soft_driver_under_nvidias_name_is_not_nvidias),
+		cmocka_unit_test(an_old_driver_answers_for_what_it_lacks),
+		cmocka_unit_test(the_software_drivers_fault_text_is_in_the_table),
+		cmocka_unit_test(choices_have_names),
+	};
+	ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+
+	if (n <= 0)
+		return 1;
+	here[n] = '\0';
+	*strrchr(here, '/') = '\0';
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
