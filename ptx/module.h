@@ -30,14 +30,16 @@ typedef uint32_t gpul_ptx_str;         /* an index into the module's names; 0 is
 /* ---- operands ---------------------------------------------------------------------------- */
 
 typedef enum gpul_ptx_operand_kind {
-	GPUL_PTX_OP_REG,      /* index: flat register number within the function */
+	GPUL_PTX_OP_REG,      /* index: flat register number within the function; of a vector register
+	                       * with a selector (v.y) that element's number, without one its first element's */
 	GPUL_PTX_OP_SPECIAL,  /* index: gpul_ptx_special (%tid.x ...) */
 	GPUL_PTX_OP_INT,      /* value.i: 64-bit two's complement, as written */
 	GPUL_PTX_OP_F32,      /* value.f32: 0f3F800000 */
 	GPUL_PTX_OP_F64,      /* value.f64: 0d... or a decimal literal such as 1.5 */
 	GPUL_PTX_OP_SYMBOL,   /* ref: a variable, parameter or function; value.i: byte offset added to it */
 	GPUL_PTX_OP_LABEL,    /* index: row of func->labels (also .branchtargets and .callprototype names) */
-	GPUL_PTX_OP_ADDRESS,  /* [base + value.i]; child[0] is the base: REG, SYMBOL or INT (then value.i is 0) */
+	GPUL_PTX_OP_ADDRESS,  /* [base + value.i]; child[0] is the base: REG, SYMBOL or INT (then value.i is 0);
+	                       * more children: what follows it, as in [map, {x, y}] of textures and tensors */
 	GPUL_PTX_OP_VECTOR,   /* {a, b, ...}: children first_child .. +n_children */
 	GPUL_PTX_OP_PAIR,     /* p|q: two children, either may be SINK */
 	GPUL_PTX_OP_LIST,     /* ( a, b ): argument lists of call; children */
@@ -109,11 +111,13 @@ typedef struct gpul_ptx_regs {   /* one declared name: `.reg .b32 %r<5>`, `.reg 
 
 typedef struct gpul_ptx_init {   /* one element of an initializer */
 	enum { GPUL_PTX_INIT_INT, GPUL_PTX_INIT_F32, GPUL_PTX_INIT_F64, GPUL_PTX_INIT_SYMBOL,
-	       GPUL_PTX_INIT_OPEN, GPUL_PTX_INIT_CLOSE } kind;  /* OPEN and CLOSE: nested { } */
+	       GPUL_PTX_INIT_OPEN, GPUL_PTX_INIT_CLOSE,   /* { } */
+	       GPUL_PTX_INIT_PROPERTY } kind;   /* of a .texref, .samplerref, .surfref: filter_mode = nearest */
 	uint8_t ref_kind;        /* SYMBOL: MODULE_VAR or FUNC */
 	bool generic;            /* SYMBOL: generic(name) */
 	uint8_t mask_byte;       /* SYMBOL: 0xFF00(name): which byte, 1 .. 8; 0: all of it */
-	uint32_t index;          /* SYMBOL: row */
+	uint32_t index;          /* SYMBOL: row; PROPERTY: gpul_ptx_str, its name */
+	gpul_ptx_str property_word;   /* PROPERTY: its value; 0: a number, in i */
 	int64_t i;               /* INT: value; SYMBOL: byte offset; F32 and F64: bits */
 } gpul_ptx_init;
 
@@ -121,13 +125,15 @@ typedef enum gpul_ptx_linkage {
 	GPUL_PTX_STATIC, GPUL_PTX_VISIBLE, GPUL_PTX_EXTERN, GPUL_PTX_WEAK, GPUL_PTX_COMMON,
 } gpul_ptx_linkage;
 
+enum { GPUL_PTX_ATTRIBUTE_MANAGED = 1, GPUL_PTX_ATTRIBUTE_UNIFIED = 2 };
+
 typedef struct gpul_ptx_var {    /* a variable or a parameter */
 	gpul_ptx_str name;
 	uint16_t space;          /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM (REG for a .func's .reg parameter) TEX */
 	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
 	uint8_t vector;          /* 1, 2 or 4 */
 	uint8_t linkage;         /* gpul_ptx_linkage */
-	uint16_t ptr_space;      /* kernel parameter .ptr .global: that space; 0: no .ptr */
+	uint16_t ptr_space;      /* kernel parameter .ptr .global: that space; GENERIC: .ptr alone; 0: no .ptr */
 	uint32_t ptr_align;      /* .ptr ... .align N; 0: not given */
 	uint32_t align;          /* .align N; 0: the type's own */
 	uint32_t n_dims;         /* 0: scalar; [n], [2][3] ...: see dims */
@@ -136,13 +142,14 @@ typedef struct gpul_ptx_var {    /* a variable or a parameter */
 	uint32_t first_init, n_inits;   /* rows of module->inits; n_inits 0: none */
 	uint32_t reg;            /* space REG: its flat register number */
 	uint32_t scope;
-	uint32_t attributes;     /* bit 0: .managed, bit 1: .unified */
+	uint32_t attributes;     /* GPUL_PTX_ATTRIBUTE_MANAGED, _UNIFIED */
+	uint64_t unified[2];     /* the UUID of .unified(a, b) */
 	uint32_t line;
 } gpul_ptx_var;
 
 typedef struct gpul_ptx_tuning { /* .maxntid and its family; -1: not given */
 	int64_t maxntid[3], reqntid[3], reqnctapercluster[3];
-	int64_t minnctapersm, maxnctapersm, maxnreg, maxclusterrank;
+	int64_t minnctapersm, maxnctapersm, maxnreg, maxclusterrank, abi_preserve, abi_preserve_control;
 	bool explicitcluster, noreturn, blocksareclusters;
 	uint32_t first_pragma, n_pragmas;  /* rows of module->pragmas */
 } gpul_ptx_tuning;
@@ -182,6 +189,8 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_item *items;
 	uint32_t n_items;
 	gpul_ptx_tuning tuning;
+	bool has_unified;        /* .attribute(.unified(a, b)) */
+	uint64_t unified[2];
 	uint32_t line;
 } gpul_ptx_func;
 

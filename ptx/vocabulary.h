@@ -183,8 +183,9 @@ typedef enum gpul_ptx_selector {
 	GPUL_PTX_SEL_X, GPUL_PTX_SEL_Y, GPUL_PTX_SEL_Z, GPUL_PTX_SEL_W,      /* .r .g .b .a are the same */
 	GPUL_PTX_SEL_B0, GPUL_PTX_SEL_B1, GPUL_PTX_SEL_B2, GPUL_PTX_SEL_B3,
 	GPUL_PTX_SEL_H0, GPUL_PTX_SEL_H1,
-	GPUL_PTX_SEL_BYTES,  /* two or four source bytes: .b3210; the digits are in value.i, 4 bits each, d[0] lowest */
-	GPUL_PTX_SEL_HALVES, /* .h10: likewise */
+	GPUL_PTX_SEL_BYTES,  /* .b3210, .b7654, .b10: value.i has the digits, the rightmost in bits 0..3, the
+	                      * next in 4..7 ...; bits 32..35 tell how many there are */
+	GPUL_PTX_SEL_HALVES, /* .h10, .h2: likewise */
 } gpul_ptx_selector;
 
 /** The text of an opcode or special register, without dot or '%'. */

@@ -1,0 +1,311 @@
+/* names.c — see names_internal.h. */
+#include "ptx/names_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+struct entry {
+	const char *text;
+	uint32_t bytes, hash;
+	uint32_t plain, ranged;    /* innermost binding of the name itself, of name<n>; or NONE */
+	bool numbered_plain;       /* some plain name is this one and a number: %r7 beside %r<5> */
+};
+
+struct binding {
+	uint32_t name, row, count, depth;
+	uint32_t outer;            /* the binding that this one hides, or NONE */
+	ptx_what what;
+};
+
+static struct entry *entry(const ptx_names *n, uint32_t name)
+{
+	return &PTX_ROWS(struct entry, n->entries)[name];
+}
+
+static struct binding *binding(const ptx_names *n, uint32_t b)
+{
+	return &PTX_ROWS(struct binding, n->bindings)[b];
+}
+
+static uint32_t hash_of(const char *text, uint32_t bytes)
+{
+	uint32_t h = 2166136261u;   /* FNV-1a */
+
+	for (uint32_t i = 0; i < bytes; i++)
+		h = (h ^ (unsigned char)text[i]) * 16777619u;
+	return h;
+}
+
+bool ptx_names_init(ptx_names *n, ptx_arena *arena)
+{
+	*n = (ptx_names){ .arena = arena, .n_slots = 64 };
+	n->slots = calloc(n->n_slots, sizeof *n->slots);
+	struct entry *empty = ptx_vec_push(&n->entries, sizeof *empty);
+	if (!n->slots || !empty)
+		return false;
+	*empty = (struct entry){ .text = "", .plain = NONE, .ranged = NONE };
+	return true;
+}
+
+void ptx_names_free(ptx_names *n)
+{
+	ptx_vec_free(&n->entries);
+	ptx_vec_free(&n->bindings);
+	free(n->slots);
+	n->slots = NULL;
+}
+
+/* The slot of a name: where it is, or the empty one where it belongs. */
+static uint32_t *slot_of(const ptx_names *n, const char *text, uint32_t bytes, uint32_t hash)
+{
+	for (uint32_t i = hash;; i++) {
+		uint32_t *slot = &n->slots[i & (n->n_slots - 1)];
+
+		if (!*slot)
+			return slot;
+		const struct entry *e = entry(n, *slot);
+		if (e->hash == hash && e->bytes == bytes && !memcmp(e->text, text, bytes))
+			return slot;
+	}
+}
+
+static bool grow(ptx_names *n)
+{
+	uint32_t *old = n->slots;
+
+	if (n->n_slots > UINT32_MAX / 2)
+		return false;
+	uint32_t *slots = calloc(n->n_slots * (size_t)2, sizeof *slots);
+	if (!slots)
+		return false;
+	n->slots = slots;
+	n->n_slots *= 2;
+	for (uint32_t i = 1; i < n->entries.n; i++) {
+		const struct entry *e = entry(n, i);
+
+		*slot_of(n, e->text, e->bytes, e->hash) = i;
+	}
+	free(old);
+	return true;
+}
+
+uint32_t ptx_names_intern(ptx_names *n, const char *text, uint32_t bytes)
+{
+	uint32_t hash = hash_of(text, bytes), *slot = slot_of(n, text, bytes, hash);
+
+	if (*slot || !bytes)
+		return *slot;
+	if (n->entries.n >= n->n_slots / 2) {
+		if (!grow(n))
+			return 0;
+		slot = slot_of(n, text, bytes, hash);
+	}
+	char *copy = ptx_arena_alloc(n->arena, bytes + (size_t)1);
+	struct entry *e = copy ? ptx_vec_push(&n->entries, sizeof *e) : NULL;
+	if (!e)
+		return 0;
+	memcpy(copy, text, bytes);
+	copy[bytes] = 0;
+	*e = (struct entry){ .text = copy, .bytes = bytes, .hash = hash, .plain = NONE, .ranged = NONE };
+	return *slot = n->entries.n - 1;
+}
+
+const char *ptx_names_text(const ptx_names *n, uint32_t name)
+{
+	return entry(n, name)->text;
+}
+
+uint32_t ptx_names_count(const ptx_names *n)
+{
+	return n->entries.n;
+}
+
+static bool digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* How many bytes come before the digits at the end. */
+static uint32_t prefix_bytes(const char *text, uint32_t bytes)
+{
+	while (bytes && digit(text[bytes - 1]))
+		bytes--;
+	return bytes;
+}
+
+/* Remember at "%r" that there is a plain "%r7": then the number alone does not find it. */
+static bool note_numbered(ptx_names *n, uint32_t name)
+{
+	const struct entry *e = entry(n, name);
+	uint32_t prefix = prefix_bytes(e->text, e->bytes);
+
+	if (prefix == e->bytes || !prefix)
+		return true;
+	uint32_t p = ptx_names_intern(n, e->text, prefix);
+	if (p)
+		entry(n, p)->numbered_plain = true;
+	return p != 0;
+}
+
+bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, uint32_t count)
+{
+	struct binding *b = ptx_vec_push(&n->bindings, sizeof *b);
+
+	if (!b || (!count && !note_numbered(n, name)))
+		return false;
+	struct entry *e = entry(n, name);
+	uint32_t *head = count ? &e->ranged : &e->plain;
+	*b = (struct binding){ .name = name, .row = row, .count = count, .depth = n->depth,
+			       .outer = *head, .what = what };
+	*head = n->bindings.n - 1;
+	if (count && digit(e->text[e->bytes - 1]))
+		n->digit_prefix = true;
+	return true;
+}
+
+/* Take binding b as the answer if it lies deeper than what was found before. */
+static void consider(const ptx_names *n, uint32_t b, uint32_t number, bool *have, ptx_found *out)
+{
+	const struct binding *it = binding(n, b);
+
+	if (*have && it->depth <= out->depth)
+		return;
+	*have = true;
+	*out = (ptx_found){ .what = it->what, .row = it->row, .number = number, .depth = it->depth };
+}
+
+/* Try "<prefix><number>" as a register of a ranged row. */
+static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, bool *have,
+			ptx_found *out)
+{
+	uint32_t digits = bytes - prefix, name;
+	uint64_t number = 0;
+
+	if (!digits || digits > 9 || (digits > 1 && text[prefix] == '0'))
+		return;
+	name = *slot_of(n, text, prefix, hash_of(text, prefix));
+	if (!name)
+		return;
+	for (uint32_t i = prefix; i < bytes; i++)
+		number = number * 10 + (unsigned)(text[i] - '0');
+	for (uint32_t b = entry(n, name)->ranged; b != NONE; b = binding(n, b)->outer) {
+		if (number >= binding(n, b)->count)
+			continue;
+		consider(n, b, (uint32_t)number, have, out);
+		return;
+	}
+}
+
+/* Every way to read it: the name itself, and each split into prefix and number. */
+static bool find_any(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, ptx_found *out)
+{
+	uint32_t name = *slot_of(n, text, bytes, hash_of(text, bytes));
+	bool have = false;
+
+	if (name && entry(n, name)->plain != NONE)
+		consider(n, entry(n, name)->plain, 0, &have, out);
+	if (!n->digit_prefix) {
+		find_ranged(n, text, bytes, prefix, &have, out);
+		return have;
+	}
+	for (uint32_t p = bytes > prefix + 9 ? bytes - 9 : prefix; p < bytes; p++)
+		find_ranged(n, text, bytes, p, &have, out);
+	return have;
+}
+
+bool ptx_names_find(const ptx_names *n, const char *text, uint32_t bytes, ptx_found *out)
+{
+	uint32_t prefix = prefix_bytes(text, bytes);
+	bool have = false;
+
+	if (prefix < bytes && prefix && !n->digit_prefix) {
+		uint32_t name = *slot_of(n, text, prefix, hash_of(text, prefix));
+
+		/* The usual register: no look at the whole name is needed. */
+		if (name && entry(n, name)->ranged != NONE && !entry(n, name)->numbered_plain) {
+			find_ranged(n, text, bytes, prefix, &have, out);
+			return have;
+		}
+	}
+	return find_any(n, text, bytes, prefix, out);
+}
+
+bool ptx_names_find_range(const ptx_names *n, uint32_t name, uint32_t count, ptx_found *out)
+{
+	uint32_t b = entry(n, name)->ranged;
+	bool have = false;
+
+	if (count && b != NONE)
+		consider(n, b, 0, &have, out);   /* all of them begin at 0 */
+	return have;
+}
+
+void ptx_names_open_scope(ptx_names *n)
+{
+	n->depth++;
+}
+
+void ptx_names_close_scope(ptx_names *n)
+{
+	while (n->bindings.n) {
+		const struct binding *b = binding(n, n->bindings.n - 1);
+
+		if (b->depth < n->depth)
+			break;
+		struct entry *e = entry(n, b->name);
+		if (b->count)
+			e->ranged = b->outer;
+		else
+			e->plain = b->outer;
+		n->bindings.n--;
+	}
+	n->depth--;
+}
+
+unsigned ptx_edit_distance(const char *a, uint32_t a_bytes, const char *b, uint32_t b_bytes)
+{
+	enum { MOST = 48, FAR = 3 };
+	unsigned row[MOST + 1];
+
+	if (a_bytes > MOST || b_bytes > MOST || a_bytes > b_bytes + FAR || b_bytes > a_bytes + FAR)
+		return FAR;
+	for (unsigned j = 0; j <= b_bytes; j++)
+		row[j] = j;
+	for (unsigned i = 1; i <= a_bytes; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= b_bytes; j++) {
+			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[b_bytes] < FAR ? row[b_bytes] : FAR;
+}
+
+const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
+{
+	const char *best = NULL;
+	unsigned best_distance = bytes > 4 ? 3 : 2;
+
+	for (uint32_t i = 1; i < n->entries.n; i++) {
+		const struct entry *e = entry(n, i);
+
+		if (e->plain == NONE)
+			continue;
+		unsigned d = ptx_edit_distance(text, bytes, e->text, e->bytes);
+		if (d && d < best_distance) {
+			best = e->text;
+			best_distance = d;
+		}
+	}
+	return best;
+}

@@ -1,0 +1,62 @@
+/* names_internal.h — every name once, and what it stands for in the scope at hand.
+ *
+ * Each name has a stack of bindings, innermost first; closing a scope pops those made in it.
+ * A row such as `%r<100000>` is bound ONCE, to its prefix "%r": a register is found by its
+ * prefix and the number behind it, and costs no entry of its own. */
+#ifndef GPULOAD_PTX_NAMES_INTERNAL_H
+#define GPULOAD_PTX_NAMES_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ptx/arena_internal.h"
+
+typedef enum ptx_what {
+	PTX_IS_REGS,         /* row of func->regs */
+	PTX_IS_MODULE_VAR,
+	PTX_IS_FUNC_VAR,
+	PTX_IS_PARAM,
+	PTX_IS_RET,
+	PTX_IS_FUNC,
+	PTX_IS_LABEL,
+} ptx_what;
+
+typedef struct ptx_found {
+	ptx_what what;
+	uint32_t row;
+	uint32_t number;     /* of a ranged row: which of its registers; else 0 */
+	uint32_t depth;      /* of the scope it was bound in; 0 is the module */
+} ptx_found;
+
+typedef struct ptx_names {
+	ptx_arena *arena;    /* keeps the text of the names */
+	ptx_vec entries;     /* struct entry; row 0 is "" */
+	ptx_vec bindings;    /* struct binding */
+	uint32_t *slots;     /* hash table: row of entries, or 0 */
+	uint32_t n_slots;
+	uint32_t depth;
+	bool digit_prefix;   /* some ranged prefix ends in a digit: %r1<5> */
+} ptx_names;
+
+/* All but the first return false or 0 when out of memory; ptx_names_free() undoes init. */
+bool ptx_names_init(ptx_names *n, ptx_arena *arena);
+void ptx_names_free(ptx_names *n);
+/* The row of a name, new or old; 0 is "" or out of memory. */
+uint32_t ptx_names_intern(ptx_names *n, const char *text, uint32_t bytes);
+const char *ptx_names_text(const ptx_names *n, uint32_t name);
+uint32_t ptx_names_count(const ptx_names *n);
+
+/* Bind a name in the scope at hand.  count: of a ranged row, else 0. */
+bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, uint32_t count);
+bool ptx_names_find(const ptx_names *n, const char *text, uint32_t bytes, ptx_found *out);
+/* The innermost row name<n> that shares a register with the new name<count>. */
+bool ptx_names_find_range(const ptx_names *n, uint32_t name, uint32_t count, ptx_found *out);
+void ptx_names_open_scope(ptx_names *n);
+void ptx_names_close_scope(ptx_names *n);
+
+/* The visible name that is spelt most like text, for "did you mean"; NULL: none is near. */
+const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes);
+/* Edit distance of two words, cut off at 3; for the same purpose. */
+unsigned ptx_edit_distance(const char *a, uint32_t a_bytes, const char *b, uint32_t b_bytes);
+
+#endif
