@@ -1,0 +1,50 @@
+/* forms.h — the files of one instruction form, and a driver's dump of all forms. */
+#ifndef GPULOAD_TESTS_GPU_FORMS_H
+#define GPULOAD_TESTS_GPU_FORMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/file.h"
+
+typedef enum form_check {
+	FORM_BITS,
+	FORM_F16,
+	FORM_BF16,
+	FORM_F32,
+	FORM_F64,     /* the last four within a number of ULP */
+	FORM_F32_ABS, /* within an absolute error */
+} form_check;
+
+struct form {
+	char name[96];                    /* of its files */
+	char title[120];                  /* "add.rn.ftz.f32" */
+	size_t rows, in_bytes, out_bytes; /* bytes of one row */
+	form_check check;
+	double bound; /* ULP, or the absolute error */
+	gpul_file ptx, in;
+};
+
+/* Call each() with every form of a folder, in the order of their names, until it returns
+ * non-zero. Returns that, or 1 when a file is not as the README says (told on stderr). */
+int forms_each(const char *folder, int (*each)(const struct form *f, void *user), void *user);
+
+/* Whether two output rows agree as the form's check wants.  NaN agrees with NaN except under
+ * FORM_BITS. */
+bool form_row_agrees(const struct form *f, const void *reference, const void *other);
+
+struct form_dump {
+	gpul_file file;
+};
+
+struct form_result {
+	const char *bytes; /* NULL: the driver refused, or the form is not in the dump */
+	const char *why;
+	size_t why_bytes;
+};
+
+gpul_status form_dump_open(const char *path, struct form_dump *out, gpul_error *err);
+void form_dump_close(struct form_dump *d);
+struct form_result form_dump_find(const struct form_dump *d, const char *name);
+
+#endif
