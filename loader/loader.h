@@ -38,7 +38,17 @@ typedef struct gpul_load_options {
 gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
 				  const gpul_load_options *options, gpul_module **out, gpul_error *err);
 
-/** The same from memory.  @name is for messages. */
+/** The same from memory.
+ *
+ * @drv         borrowed; must outlive *out; a context must be current
+ * @text        PTX; need not end with a NUL; not used after the call
+ * @text_bytes  its length in bytes
+ * @name        for messages: a file name, or what the text is
+ * @options     NULL: defaults
+ * @out         owned by the caller: gpul_module_unload(); untouched on failure
+ * Errors  GPUL_EFORMAT empty, or PTX that does not parse; GPUL_ECUDA as above; GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
 gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
 				 const char *name, const gpul_load_options *options,
 				 gpul_module **out, gpul_error *err);

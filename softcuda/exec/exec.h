@@ -29,8 +29,14 @@ typedef struct gpul_exec_range {
 	char label[48];           /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
 } gpul_exec_range;
 
+/** Make an empty table.
+ *
+ * @out   owned by the caller: gpul_exec_memory_destroy(); untouched on failure
+ * Errors  GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  - */
 gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err);
-void gpul_exec_memory_destroy(gpul_exec_memory *m);
+void gpul_exec_memory_destroy(gpul_exec_memory *m);  /* NULL is fine; nothing that uses it may be left */
 
 /** Make [base, base + bytes) usable by kernels.  Ranges never overlap.
  *
@@ -101,7 +107,14 @@ typedef struct gpul_exec_machine_options {
 	void *print_user;
 } gpul_exec_machine_options;
 
-/** Start the worker threads (lazily: on the first launch). */
+/** Make a machine.  Its worker threads start with the first launch.
+ *
+ * @memory   borrowed; must outlive *out
+ * @options  NULL: defaults
+ * @out      owned by the caller: gpul_exec_machine_destroy(); untouched on failure
+ * Errors  GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  - */
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options,
 				     gpul_exec_machine **out, gpul_error *err);
 void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts what still runs, joins the workers */

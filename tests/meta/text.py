@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Fail on text that does not belong into the repository: paths of somebody's machine, stray whitespace."""
+import os, re, subprocess, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+os.chdir(ROOT)
+
+# Split, so that this file does not contain what it looks for.
+MACHINE = re.compile(r"(?<![\w.$}])/(" + "home" + r"|" + "root" + r"|" + "work" + r"|Users)/\w")
+GIVEN = (".npy", ".bin", ".raw", ".cubin", ".fatbin", ".png")  # not text
+
+
+def tracked():
+    r = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True)
+    if r.returncode == 0 and r.stdout:
+        return [p for p in r.stdout.split("\0") if p and os.path.isfile(p) and not os.path.islink(p)]
+    skip = ("build", ".git", "__pycache__")  # an unpacked archive has no git
+    return [os.path.join(d, n)[2:] for d, _, names in os.walk(".")
+            if not any(part.startswith(skip) for part in d.split("/")[1:]) for n in names]
+
+
+def complaints(path):
+    with open(path, "rb") as f:
+        raw = f.read()
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        if not path.startswith("tests/"):  # tests hold broken input on purpose
+            yield f"{path}: not UTF-8"
+        return
+    for n, line in enumerate(text.split("\n"), 1):
+        if MACHINE.search(line):
+            yield f"{path}:{n}: a path of one machine: {line.strip()[:80]}"
+        if path.endswith((".c", ".h", ".py", ".md", ".bats", ".cu", ".cuh")) and line != line.rstrip():
+            yield f"{path}:{n}: whitespace at the end of the line"
+    if path.endswith((".c", ".h", ".py", ".md")) and text and not text.endswith("\n"):
+        yield f"{path}: no newline at the end"
+
+
+bad = [b for p in tracked() if not p.endswith(GIVEN) for b in complaints(p)]
+print("\n".join(bad), file=sys.stderr) if bad else None
+sys.exit(bool(bad))
