@@ -1,0 +1,27 @@
+/* print_internal.h — what print.c (files) and print_inst.c (instructions) share. */
+#ifndef GPULOAD_PTX_PRINT_INTERNAL_H
+#define GPULOAD_PTX_PRINT_INTERNAL_H
+
+#include "ptx/module.h"
+
+/* Where the text goes: a buffer that grows, or a fixed one that cuts. */
+typedef struct ptx_out {
+	char *text;
+	size_t n, room;   /* n counts what was wanted, also beyond room of a fixed one */
+	bool fixed;
+	bool failed;      /* out of memory */
+	const gpul_ptx_module *m;
+	const gpul_ptx_func *f;
+} ptx_out;
+
+void ptx_put(ptx_out *o, const char *text);
+void ptx_put_bytes(ptx_out *o, const char *text, size_t n_bytes);
+void ptx_put_int(ptx_out *o, int64_t i);
+void ptx_put_unsigned(ptx_out *o, uint64_t u);
+void ptx_put_hex(ptx_out *o, const char *before, uint64_t u, int n_digits);
+void ptx_put_mod(ptx_out *o, unsigned mod);   /* with its dot */
+void ptx_put_offset(ptx_out *o, int64_t i);   /* +8, +-8, or nothing for 0 */
+void ptx_put_operand(ptx_out *o, const gpul_ptx_operand *op);
+void ptx_put_inst(ptx_out *o, const gpul_ptx_inst *in);   /* with its ';' */
+
+#endif
