@@ -11,7 +11,7 @@ Read next: scripts/parts.py (what is looked for), scripts/rules.py (what is buil
 """
 import argparse, glob, os, sys
 
-VERSION = "0.1.0"
+VERSION, DATE = "0.1.0", "2026-11-20"
 MODULES = {                      # folder: folders it may include
     "core":         [],
     "driver":       ["core"],

@@ -9,6 +9,7 @@ import glob, os, re, shlex, sys
 
 from configure import LIBRARY, MODULES, TESTS_MAY_USE, VERSION, closure, files, owner
 from scripts import parts
+from scripts.install import public_headers
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
@@ -27,6 +28,7 @@ class Writer:
 
     def __init__(self, out, args, have):
         self.file, self.args, self.have, self.dir = out, args, have, args.out
+        self.python = shlex.quote(sys.executable)
         self.libs = {}      # module: archive
         self.objects = {}   # module: its object files
         self.tests = []     # (group, name, command, what it needs)
@@ -75,7 +77,7 @@ def write_rules(w):
     w.p(f"cflags = -std=c11 -D_GNU_SOURCE {c} -fPIC {WARNINGS} -I. {system}")
     w.p(f"ldflags = {ld}")
     w.p("libs = -ldl -lpthread -lm")
-    python = shlex.quote(sys.executable)
+    python = w.python
     cc = w.args.cc
     again = [a for a in sys.argv[1:] if a not in ("--quiet", "--install-deps")] + ["--quiet"]
     for name, command, extra in [
@@ -159,6 +161,62 @@ def write_products(w):
         products += [w.build(f"{soft}/{name}", "symlink", "", so, target="libcuda-soft.so")
                      for name in ("libcuda.so.1", "libcuda.so")]
     return products
+
+
+def made_by(w, out, command, needs):
+    """One file that a command writes to its standard output; a failing command leaves nothing behind."""
+    return w.build(out, "sh", "", needs, command=f"{command} > {out}.new && mv {out}.new {out}")
+
+
+def write_documents(w):
+    """Man pages and bash completion: section 3 from the headers, the rest from the command's own table."""
+    headers, pages, cli = " ".join(public_headers()), f"{w.dir}/man/man3", f"{w.dir}/gpuload"
+    documents = [w.build(f"{pages}.ok", "sh", "", f"scripts/man.py configure.py {headers}",
+                         command=f"rm -rf {pages} && {w.python} scripts/man.py {pages} {headers} && touch {pages}.ok")]
+    if os.path.exists("cli/main.c"):
+        documents += [made_by(w, f"{w.dir}/man/man1/gpuload.1", f"{cli} help --man", cli),
+                      made_by(w, f"{w.dir}/completion.bash", f"{cli} completion bash", cli)]
+    return documents
+
+
+def write_install(w, products):
+    """install; and the same into <build>/stage, which the examples are built against."""
+    if not (os.path.exists("cli/main.c") and w.objects["softcuda"]):
+        return None
+    everything, stage = " ".join(products), f"{w.dir}/stage"
+    cuda = shlex.quote(os.path.dirname(w.have["cuda.h"].where))
+    install = f"{w.python} scripts/install.py --build {w.dir} --cuda {cuda}"
+    w.build("install", "console", "", everything, command=f"{install} --prefix {shlex.quote(w.args.prefix)}")
+    return w.build(f"{stage}.ok", "sh", "", f"{everything} scripts/install.py {' '.join(public_headers())}",
+                   command=f"rm -rf {stage} && {install} --prefix '' --destdir {stage} && touch {stage}.ok")
+
+
+def write_examples(w, stage):
+    """Each folder of examples/ is a program built as a user would: from what is installed, and no more."""
+    if not stage:
+        return
+    cuda = os.path.dirname(w.have["cuda.h"].where)
+    for folder in sorted(glob.glob("examples/*/")):
+        name = folder.rstrip("/")
+        sources = sorted(glob.glob(f"{name}/*.c"))
+        if not sources:
+            continue
+        kernels, libs, defines = [], "-lgpuload -lm", ""
+        if w.have["nvcc"].where:
+            kernels = [w.build(f"{w.dir}/{cu}.o", "sh", "", cu, command=(
+                f"{w.have['nvcc'].where} -O3 -gencode arch=compute_75,code=[sm_75,compute_75] "
+                f"-Xcompiler -fPIC -c {cu} -o {w.dir}/{cu}.o")) for cu in sorted(glob.glob(f"{name}/*.cu"))]
+        if kernels:
+            home = os.path.dirname(cuda)
+            libs += f" -L{home}/lib64 -L{home}/lib -lcudart_static -lrt -ldl -lpthread -lstdc++"
+            defines = "-DHAVE_CUDART"
+        exe = f"{w.dir}/{name}/{os.path.basename(name)}"
+        c, ld = flags(w.args)
+        w.build(exe, "sh", "", " ".join([stage, *sources, *kernels]), command=(
+            f"{w.args.cc} -std=c11 -D_GNU_SOURCE {c} {WARNINGS} {defines} -I{w.dir}/stage/include/gpuload "
+            f"-isystem {cuda} {' '.join([*sources, *kernels])} -o {exe} {ld} -L{w.dir}/stage/lib {libs} "
+            f"-Wl,-rpath,'$$ORIGIN/../../stage/lib'"))
+        w.tests.append(("examples", name, f"{name}/test" if os.path.exists(f"{name}/test") else exe, exe))
 
 
 def write_headers(w):
@@ -246,16 +304,16 @@ def write_check(w, products, headers):
     """check runs everything; check-<module> one folder's tests, though another folder be broken."""
     everything = " ".join([*products, *headers])
     for t in sorted(glob.glob("tests/meta/*.py")):
-        w.tests.append(("meta", t[6:-3], f"{sys.executable} {t}", everything))
+        w.tests.append(("meta", t[6:-3], f"{w.python} {t}", everything))
     for t in sorted(glob.glob("tests/**/test_*.sh", recursive=True) + glob.glob("tests/**/test_*.py", recursive=True)):
-        how = "bash" if t.endswith(".sh") else sys.executable
+        how = "bash" if t.endswith(".sh") else w.python
         w.tests.append((test_group(os.path.dirname(t)), t[6:].rsplit(".", 1)[0], f"{how} {t}", everything))
     for t in sorted(glob.glob("tests/**/*.bats", recursive=True)):
         w.tests.append((test_group(os.path.dirname(t)), t[6:-5], f"bats {t}", everything))
     path = f"{w.dir}/tests.list"
     with open(path, "w", encoding="utf-8") as f:
         f.writelines("\t".join(t[:3]) + "\n" for t in w.tests)
-    run = f"{shlex.quote(sys.executable)} tests/run.py --build {w.dir}"
+    run = f"{w.python} tests/run.py --build {w.dir}"
     needs = {}
     for group, _, _, need in w.tests:
         needs.setdefault(group, set()).update(need.split())
@@ -284,8 +342,11 @@ def write(out, args, have):
     write_rules(w)
     write_modules(w)
     products = write_products(w)
+    products += write_documents(w)
+    stage = write_install(w, products)
     headers = write_headers(w)
     write_tests(w, products)
+    write_examples(w, stage)
     write_fuzzers(w)
     write_check(w, products, headers)
     write_extras(w, products)

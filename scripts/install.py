@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""install.py — put what was built in place: `ninja install`, below $DESTDIR.
+
+    bin/gpuload                          the command
+    lib/libgpuload.so*, libgpuload.a     the library
+    lib/gpuload/libcuda-soft.so          the software driver; libcuda.so.1 beside it is a link to it, for
+                                         LD_LIBRARY_PATH=<prefix>/lib/gpuload any-driver-api-program
+    lib/pkgconfig/gpuload.pc             what a program needs to build against it
+    include/gpuload/<folder>/*.h         the headers, under the names that they include each other by
+    share/man, share/bash-completion, share/doc/gpuload
+"""
+import argparse, glob, os, shutil, sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from configure import LIBRARY, VERSION, files
+
+PKGCONFIG = """\
+prefix={prefix}
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include/gpuload
+cudaincludedir={cuda}
+
+Name: gpuload
+Description: loads and runs GPU kernels through the CUDA Driver API
+Version: {version}
+Libs: -L${{libdir}} -lgpuload
+Libs.private: -ldl -lpthread -lm
+Cflags: -I${{includedir}} -I${{cudaincludedir}}
+"""
+
+
+class Place:
+    """The tree that is installed into."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def path(self, name):
+        path = f"{self.root}/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+
+    def copy(self, source, name, mode=0o644):
+        """Under a temporary name first: a program that runs from the old file keeps it."""
+        path = self.path(name)
+        shutil.copyfile(source, path + ".new")
+        os.chmod(path + ".new", mode)
+        os.replace(path + ".new", path)
+
+    def link(self, name, target):
+        path = self.path(name)
+        if os.path.lexists(path):
+            os.remove(path)
+        os.symlink(target, path)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as f:
+            f.write(text)
+
+
+def public_headers():
+    return [h for m in LIBRARY for h in files(m, ".h") if not h.endswith("_internal.h")]
+
+
+def install(build, prefix, destdir, cuda):
+    to = Place(f"{destdir}{prefix}")
+    so, major = f"libgpuload.so.{VERSION}", VERSION.split(".")[0]
+    to.copy(f"{build}/gpuload", "bin/gpuload", 0o755)
+    to.copy(f"{build}/{so}", f"lib/{so}", 0o755)
+    to.link(f"lib/libgpuload.so.{major}", so)
+    to.link("lib/libgpuload.so", so)
+    to.copy(f"{build}/libgpuload.a", "lib/libgpuload.a")
+    to.copy(f"{build}/softcuda/libcuda-soft.so", "lib/gpuload/libcuda-soft.so", 0o755)
+    for name in ("libcuda.so.1", "libcuda.so"):
+        to.link(f"lib/gpuload/{name}", "libcuda-soft.so")
+    to.write("lib/pkgconfig/gpuload.pc", PKGCONFIG.format(prefix=prefix, cuda=os.path.abspath(cuda), version=VERSION))
+    for h in public_headers():
+        to.copy(h, f"include/gpuload/{h}")
+    for page in glob.glob(f"{build}/man/man*/*"):
+        to.copy(page, f"share/{os.path.relpath(page, build)}")
+    to.copy(f"{build}/completion.bash", "share/bash-completion/completions/gpuload")
+    for text in ("LICENSE", "README.md", "CHANGELOG.md"):
+        to.copy(text, f"share/doc/gpuload/{text}")
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("--build", default="build")
+    a.add_argument("--prefix", default="/usr/local")
+    a.add_argument("--destdir", default=os.environ.get("DESTDIR", ""))
+    a.add_argument("--cuda", required=True, help="the folder of cuda.h, for the pkg-config file")
+    args = a.parse_args()
+    try:
+        install(args.build, args.prefix, args.destdir, args.cuda)
+    except OSError as e:
+        sys.exit(f"install.py: {e.filename}: {e.strerror}: nothing else was installed after it")
+    print(f"installed to {args.destdir}{args.prefix}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Install below a temporary DESTDIR and use it as somebody outside of the repository would."""
+import glob, os, shutil, subprocess, sys, tempfile, unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
+PREFIX = "/opt/gpuload"
+# What is installed must find its own parts, not those of the build.
+ENV = {k: v for k, v in os.environ.items() if not k.startswith(("GPULOAD_", "LD_LIBRARY"))}
+
+
+def cuda_include():
+    """The folder of cuda.h that this build uses, from its build file."""
+    ninja = "build.ninja" if os.path.basename(BUILD) == "build" else f"{BUILD}/build.ninja"
+    with open(os.path.join(ROOT, ninja), encoding="utf-8") as f:
+        flags = next(l for l in f if l.startswith("cflags")).split()
+    return flags[flags.index("-isystem") + 1] if "-isystem" in flags else "/usr/include"
+
+
+def sanitized():
+    return "san_init" in subprocess.run(["nm", "-D", f"{BUILD}/libgpuload.so"], capture_output=True, text=True).stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dest = tempfile.mkdtemp()
+        cls.home = cls.dest + PREFIX
+        cls.install()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dest)
+
+    @classmethod
+    def install(cls):
+        subprocess.run([sys.executable, f"{ROOT}/scripts/install.py", "--build", BUILD, "--prefix", PREFIX,
+                        "--destdir", cls.dest, "--cuda", os.path.join(ROOT, cuda_include())],
+                       cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+    def output(self, *cmd, **env):
+        r = subprocess.run(cmd, capture_output=True, text=True, env={**ENV, **env}, cwd=self.dest)
+        self.assertEqual(r.returncode, 0, f"{' '.join(cmd)}:\n{r.stdout}{r.stderr}")
+        return r.stdout
+
+    def pkg_config(self, *what):
+        return self.output("pkg-config", f"--define-variable=prefix={self.home}", *what, "gpuload",
+                           PKG_CONFIG_PATH=f"{self.home}/lib/pkgconfig").split()
+
+    def test_a_program_builds_against_the_shared_library_and_runs(self):
+        self.output("cc", "-std=c11", f"{ROOT}/tests/install/user.c", "-o", "user",
+                    *self.pkg_config("--cflags", "--libs"))
+        self.assertEqual(self.output("./user", LD_LIBRARY_PATH=f"{self.home}/lib"), "42\n")
+
+    def test_a_program_builds_against_the_static_library_and_runs(self):
+        libs = self.pkg_config("--libs", "--static")
+        libs[libs.index("-lgpuload")] = "-l:libgpuload.a"
+        self.output("cc", "-std=c11", f"{ROOT}/tests/install/user.c", "-o", "user-static",
+                    *self.pkg_config("--cflags"), *libs)
+        # Nothing tells a static program where the software driver is, so it is told.
+        self.assertEqual(self.output("./user-static", GPULOAD_SOFT_DRIVER=f"{self.home}/lib/gpuload/libcuda-soft.so"),
+                         "42\n")
+
+    def test_the_command_finds_the_installed_software_driver(self):
+        shutil.copy(f"{ROOT}/demo/vecadd.ptx", self.dest)
+        self.output(f"{self.home}/bin/gpuload", "run", "--driver", "soft", "vecadd.ptx")
+
+    def test_every_header_compiles_alone_and_none_is_private(self):
+        headers = glob.glob(f"{self.home}/include/gpuload/**/*.h", recursive=True)
+        self.assertGreater(len(headers), 8)
+        for h in headers:
+            self.assertFalse(h.endswith("_internal.h"), h)
+            with self.subTest(h):
+                self.output("cc", "-std=c11", *self.pkg_config("--cflags"), "-fsyntax-only", "-x", "c", h)
+
+    def test_the_library_exports_its_own_names_only(self):
+        out = self.output("nm", "-D", "--defined-only", f"{self.home}/lib/libgpuload.so")
+        names = [l.split()[-1] for l in out.splitlines()]
+        self.assertIn("gpul_driver_open", names)
+        self.assertEqual([n for n in names if not n.startswith("gpul_")], [])
+
+    def test_the_software_driver_exports_driver_calls_only(self):
+        out = self.output("nm", "-D", "--defined-only", f"{self.home}/lib/gpuload/libcuda.so.1")
+        names = [l.split()[-1] for l in out.splitlines()]
+        self.assertIn("cuInit", names)
+        self.assertEqual([n for n in names if not n.startswith(("cu", "gpuloadSoft"))], [])
+
+    def test_manual_and_completion_are_there(self):
+        for name in ("man/man1/gpuload.1", "man/man3/gpul_driver_open.3", "bash-completion/completions/gpuload"):
+            self.assertGreater(os.path.getsize(f"{self.home}/share/{name}"), 20)
+        self.output("bash", "-n", f"{self.home}/share/bash-completion/completions/gpuload")
+
+    def test_installing_again_changes_nothing(self):
+        before = sorted(os.walk(self.home))
+        self.install()
+        self.assertEqual(before, sorted(os.walk(self.home)))
+
+
+if __name__ == "__main__":
+    if sanitized():
+        print("skipped: a program outside would have to be sanitized too")
+        sys.exit(77)
+    unittest.main()
