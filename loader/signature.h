@@ -14,12 +14,16 @@ typedef enum gpul_type {  /* element types that gpuload knows; the CLI spells th
 	GPUL_F16, GPUL_BF16, GPUL_F32, GPUL_F64, GPUL_N_TYPES
 } gpul_type;
 
-const char *gpul_type_name(gpul_type t);     /* "f32" */
+/** "f32"; NONE or out of range: "?". */
+const char *gpul_type_name(gpul_type t);
+/** Bytes of one element; NONE or out of range: 0. */
 size_t gpul_type_bytes(gpul_type t);
+/** The type called name ("f32"), or GPUL_TYPE_NONE. */
+gpul_type gpul_type_find(const char *name);
 
 typedef enum gpul_param_role {
-	GPUL_ROLE_UNKNOWN,   /* nothing tells */
-	GPUL_ROLE_SCALAR,    /* used as a value */
+	GPUL_ROLE_UNKNOWN,   /* nothing tells, or what it tells is contradictory */
+	GPUL_ROLE_SCALAR,    /* used as a value, or not used at all */
 	GPUL_ROLE_COUNT,     /* a value that bounds the thread index: elements of the buffers */
 	GPUL_ROLE_BUFFER,    /* an address that is loaded from or stored to */
 	GPUL_ROLE_STRUCT,    /* passed by value, more than a scalar */
@@ -30,15 +34,17 @@ typedef struct gpul_param {
 	gpul_param_role role;
 	gpul_type type;         /* SCALAR, COUNT: of the value; BUFFER: of the elements, NONE when loads disagree */
 	bool loaded, stored;    /* BUFFER: by the kernel, atomics count as both */
-	uint32_t vector;        /* BUFFER: elements per access as loaded (2 of v2.f64), 1 usually */
+	uint32_t vector;        /* BUFFER: elements that one step of the thread index covers: 1 usually, 2 of
+				 * double2[] (v2.f64); N indices need N * vector elements */
 } gpul_param;
 
 typedef struct gpul_signature {
-	const char *kernel;      /* mangled */
+	const char *kernel;      /* mangled; borrowed from the module */
 	gpul_param *params;
 	size_t n_params;
-	bool complete;           /* every parameter's role and type could be told: run may invent arguments */
-	const char *why_not;     /* not complete: what could not be told, one phrase */
+	bool complete;           /* every role and type could be told, and buffers of COUNT * vector elements
+				  * (or one index a thread, without a COUNT) are enough: run may invent arguments */
+	const char *why_not;     /* not complete: what could not be told, one phrase; complete: NULL */
 	uint32_t grid_dims;      /* 1, 2 or 3: the highest of x, y, z that the kernel reads of %tid or %ctaid */
 	uint32_t reqntid[3], maxntid[3];  /* 0: not given */
 	bool uses_dynamic_shared;
@@ -46,15 +52,18 @@ typedef struct gpul_signature {
 
 /** Work out a kernel's signature from how its PTX uses each parameter.
  *
- * @m     borrowed
+ * What comes out is what can be shown from the code; doubt makes it incomplete, never wrong.
+ *
+ * @m     borrowed; must outlive *out, whose kernel name points into it
  * @f     a kernel of m with a body
  * @out   owned by the caller: gpul_signature_destroy(); untouched on failure
- * Errors  GPUL_ENOMEM
+ * Errors  GPUL_EINVAL f is no kernel with a body; GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1.6 (parameters), 9.7.9 (loads and stores) */
 gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				 gpul_signature **out, gpul_error *err);
-void gpul_signature_destroy(gpul_signature *s);  /* NULL is fine */
+/** NULL is fine; cannot fail. */
+void gpul_signature_destroy(gpul_signature *s);
 
 /** "vecadd(f64 *, f64 *, f64 *, i32)" into buf; returns the length the whole needs, as snprintf does. */
 size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes);

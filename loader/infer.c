@@ -1,0 +1,410 @@
+/* infer.c — gpul_signature_infer(): from flows and evidence to roles, types and doubts.
+ *
+ * A parameter is a buffer when some access's address is based on it; a count when something that
+ * moves with the thread index is compared with it and no address grows with it; else a value.
+ * Every access is also asked whether a buffer of COUNT elements, or of one per thread, is enough.
+ * A question that cannot be answered is a doubt, and the first doubt is the signature's why_not. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/evidence_internal.h"
+#include "loader/signature_internal.h"
+
+#define INVENTED_ELEMENTS 1024  /* what run makes of a buffer when nobody says otherwise */
+#define MAX_VECTOR 64           /* elements a step; more is a row of a matrix */
+
+typedef struct param_facts {
+	uint32_t widths;      /* a bit for each access width in bytes: 1, 2, 4, 8, 16 */
+	uint8_t evidence;     /* of the values loaded and stored */
+	uint8_t fallback;     /* of the accesses' own types */
+	uint32_t vector;
+	bool accessed, loaded, stored, leaves, called;
+} param_facts;
+
+typedef struct inference {
+	const gpul_flow_program *p;
+	gpul_evidence e;
+	gpul_signature_owned *s;
+	param_facts facts[FLOW_MAX_PARAMS];
+	uint64_t bounds;      /* compared with a thread index */
+	uint64_t turns;       /* compared with a loop's counter */
+	uint64_t steers;      /* enter an address other than as its base */
+	bool walks;           /* a loop moves an address by constants */
+	const char *unbounded;  /* an access that only a COUNT can make safe; why */
+} inference;
+
+static int first_bit(uint64_t set)
+{
+	return set ? __builtin_ctzll(set) : -1;
+}
+
+/* ---- accesses ----------------------------------------------------------------------------- */
+
+/* True, and a doubt noted, when an address based on a parameter says too little about its extent. */
+static bool doubtful_address(inference *i, const gpul_flow *a)
+{
+	uint64_t others = a->linear & ~a->base;
+	int k = first_bit(a->base);
+
+	if (a->flags & FLOW_MIXED)
+		gpul_signature_doubt(i->s, "parameter %d and another are added up to one address", k);
+	else if (a->from || a->flags & (FLOW_DATA | FLOW_OUTSIDE))
+		gpul_signature_doubt(i->s, "an index into parameter %d is read from memory", k);
+	else if (others)
+		gpul_signature_doubt(i->s, "parameter %d enters an index into parameter %d, whose size "
+				     "cannot be told then", first_bit(others), k);
+	else if (a->flags & FLOW_OPAQUE)
+		gpul_signature_doubt(i->s, "an index into parameter %d is computed in a way that is not "
+				     "followed", k);
+	else if (a->flags & FLOW_SQUARE)
+		gpul_signature_doubt(i->s, "an index into parameter %d grows with the square of the launch", k);
+	else if (a->stride == FLOW_ENDLESS || a->start == FLOW_ENDLESS || a->outer == FLOW_ENDLESS)
+		gpul_signature_doubt(i->s, "an index into parameter %d takes steps of unknown width", k);
+	else
+		return false;
+	return true;
+}
+
+/* How far a buffer must reach for this access. */
+static void check_extent(inference *i, const gpul_flow *a, uint64_t element, param_facts *facts)
+{
+	uint64_t step = ((a->stride > a->start ? a->stride : a->start) + element - 1) / element;
+
+	if (step > MAX_VECTOR)
+		gpul_signature_doubt(i->s, "each thread has a row of %llu elements",
+				     (unsigned long long)step);
+	else if (step > facts->vector)
+		facts->vector = (uint32_t)step;
+	if (a->reach == FLOW_ENDLESS)
+		i->walks = true;
+	else if (!(a->flags & FLOW_INDEX) && a->reach / element >= INVENTED_ELEMENTS)
+		gpul_signature_doubt(i->s, "a buffer is read %llu elements in",
+				     (unsigned long long)(a->reach / element));
+	else if (a->flags & FLOW_INDEX && a->reach / element >= facts->vector)
+		i->unbounded = "threads reach beyond their own element";
+	if (a->outer > element * facts->vector)
+		i->unbounded = "the kernel assumes a block size";
+}
+
+static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_access *a,
+			const gpul_flow *address)
+{
+	const gpul_ptx_operand *value = a->result ? a->result : a->value;
+	unsigned bytes = gpul_ptx_type_bytes(a->type);
+	bool doubtful = doubtful_address(i, address);
+	uint8_t mask = 0;
+
+	if (value && value->kind == GPUL_PTX_OP_VECTOR)
+		for (uint32_t k = 0; k < value->n_children; k++)
+			mask |= gpul_evidence_of(&i->e, gpul_flow_node(fn, &fn->f->operands[value->first_child + k]));
+	else if (value)
+		mask = gpul_evidence_of(&i->e, gpul_flow_node(fn, value));
+	i->steers |= address->linear & ~address->base;
+	for (uint64_t set = address->base; set; set &= set - 1) {
+		param_facts *facts = &i->facts[first_bit(set)];
+
+		facts->accessed = true;
+		if (a->waits)
+			gpul_signature_doubt(i->s, "the kernel may wait for others to write to parameter %d",
+					     first_bit(set));
+		facts->loaded |= a->loads;
+		facts->stored |= a->stores;
+		facts->evidence |= mask;
+		facts->fallback |= gpul_evidence_of_type(a->type);
+		facts->widths |= bytes;
+		if (a->vector > facts->vector)
+			facts->vector = a->vector;
+		if (!doubtful && bytes)
+			check_extent(i, address, bytes, facts);
+	}
+}
+
+static void memory_access(inference *i, const gpul_flow_func *fn, const gpul_flow_access *a)
+{
+	gpul_flow address = gpul_flow_of(i->p, fn, a->address);
+
+	if (!address.seen || a->space == GPUL_PTX_MOD_PARAM)
+		return;
+	if (a->stores && a->value) {  /* an address that is stored can be used by anyone */
+		uint64_t base = gpul_flow_of(i->p, fn, a->value).base;
+
+		for (; base && !(address.flags & FLOW_LOCAL); base &= base - 1)
+			i->facts[first_bit(base)].leaves = true;
+	}
+	if (a->space != GPUL_PTX_MOD_NONE && a->space != GPUL_PTX_MOD_GLOBAL)
+		return;
+	if (address.base)
+		note_access(i, fn, a, &address);
+	else if (address.from && !(address.flags & FLOW_ADDRESS))
+		gpul_signature_doubt(i->s, "parameter %d points to pointers", first_bit(address.from));
+	else if (!(address.flags & (FLOW_ADDRESS | FLOW_OUTSIDE)))
+		gpul_signature_doubt(i->s, "an address cannot be traced to a parameter");
+}
+
+/* An instruction that takes addresses and is not followed: the buffers are known, not their types. */
+static void other_access(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+{
+	if (in->opcode == GPUL_PTX_PREFETCH || in->opcode == GPUL_PTX_PREFETCHU)
+		return;
+	for (unsigned k = 0; k < in->n_operands; k++) {
+		const gpul_ptx_operand *o = gpul_flow_operand(fn, in, k);
+		uint64_t base = o->kind == GPUL_PTX_OP_ADDRESS ? gpul_flow_of(i->p, fn, o).base : 0;
+
+		for (; base; base &= base - 1) {
+			i->facts[first_bit(base)].accessed = true;
+			gpul_signature_doubt(i->s, "parameter %d is used by %s, which is not followed",
+					     first_bit(base), gpul_ptx_opcode_text(in->opcode));
+		}
+	}
+}
+
+/* ---- calls and comparisons ---------------------------------------------------------------- */
+
+static void note_call(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+{
+	gpul_flow_call c = gpul_flow_call_parts(fn, in);
+	gpul_flow target = { 0 };
+
+	if (gpul_flow_callee(i->p, c.target))
+		return;
+	if (c.target)
+		target = gpul_flow_of(i->p, fn, c.target);
+	if (target.from)
+		gpul_signature_doubt(i->s, "what parameter %d holds decides which function is called",
+				     first_bit(target.from));
+	for (; target.base; target.base &= target.base - 1)
+		i->facts[first_bit(target.base)].called = true;
+	for (uint32_t k = 0; c.args && k < c.args->n_children; k++) {
+		const gpul_ptx_operand *arg = &fn->f->operands[c.args->first_child + k];
+		uint32_t node = gpul_flow_node(fn, arg);
+		gpul_flow f = node != GPUL_PTX_NONE ? i->p->flow[node] : gpul_flow_of(i->p, fn, arg);
+		uint64_t base = f.base;
+
+		if (f.flags & FLOW_LOCAL)  /* an array of arguments, as vprintf takes */
+			base |= i->p->flow[i->p->local_cell].base;
+		for (; base; base &= base - 1)
+			i->facts[first_bit(base)].leaves = true;
+	}
+}
+
+/* a is compared with b: does a thread index meet a parameter? */
+static void note_comparison(inference *i, const gpul_flow *a, const gpul_flow *b)
+{
+	if (b->flags & FLOW_INDEX && !(a->flags & FLOW_INDEX))
+		i->bounds |= a->bound;
+	else if (a->flags & FLOW_INDEX && b->constant)
+		i->bounds |= a->linear & ~a->base;  /* i - n < 0 */
+	else if (b->reach == FLOW_ENDLESS)
+		i->turns |= a->bound;
+	else if (a->reach == FLOW_ENDLESS && b->constant)
+		i->turns |= a->bound;  /* counts from -n up to 0 */
+	if (b->flags & FLOW_INDEX && a->linear & ~a->bound & ~a->base)
+		i->unbounded = "a combination of parameters bounds the thread index";
+}
+
+static void comparison(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+{
+	gpul_flow a, b;
+
+	if (in->n_operands < 3)
+		return;
+	a = gpul_flow_of(i->p, fn, gpul_flow_operand(fn, in, 1));
+	b = gpul_flow_of(i->p, fn, gpul_flow_operand(fn, in, 2));
+	note_comparison(i, &a, &b);
+	note_comparison(i, &b, &a);
+}
+
+static void look_through(inference *i, const gpul_flow_func *fn)
+{
+	for (uint32_t k = 0; k < fn->f->n_insts; k++) {
+		const gpul_ptx_inst *in = &fn->f->insts[k];
+		gpul_flow_access a = gpul_flow_access_of(fn, in);
+
+		if (a.address) {
+			memory_access(i, fn, &a);
+			continue;
+		}
+		switch (in->opcode) {
+		case GPUL_PTX_CALL:
+			note_call(i, fn, in);
+			break;
+		case GPUL_PTX_SETP:
+		case GPUL_PTX_SET:
+		case GPUL_PTX_MIN:
+		case GPUL_PTX_MAX:
+			comparison(i, fn, in);
+			break;
+		default:
+			other_access(i, fn, in);
+			break;
+		}
+	}
+}
+
+/* ---- conclusions -------------------------------------------------------------------------- */
+
+static void conclude_buffer(inference *i, gpul_param *param, const param_facts *facts, unsigned k)
+{
+	uint32_t width = facts->widths;
+
+	param->role = GPUL_ROLE_BUFFER;
+	param->loaded = facts->loaded;
+	param->stored = facts->stored;
+	param->vector = facts->vector ? facts->vector : 1;
+	if (facts->leaves)
+		gpul_signature_doubt(i->s, "the address in parameter %u is handed on", k);
+	if (width & (width - 1)) {
+		gpul_signature_doubt(i->s, "parameter %u is accessed in elements of several sizes", k);
+		return;
+	}
+	param->type = gpul_evidence_type(facts->evidence, facts->fallback, width);
+	if (param->type == GPUL_TYPE_NONE)
+		gpul_signature_doubt(i->s, "nothing tells the element type of parameter %u (%u bytes each)",
+				     k, width);
+	else
+		param->vector *= width / (uint32_t)gpul_type_bytes(param->type);  /* f16x2 */
+}
+
+static void conclude_value(inference *i, gpul_param *param, const param_facts *facts, unsigned k)
+{
+	const gpul_flow_func *kernel = &i->p->funcs[0];
+	uint8_t evidence = gpul_evidence_of(&i->e, kernel->params + k);
+	uint8_t declared = gpul_evidence_of_type(kernel->f->params[k].type);
+	uint64_t bit = (uint64_t)1 << k;
+
+	if (facts->called || (facts->leaves && !evidence && param->bytes * 8 == i->p->m->address_size)) {
+		gpul_signature_doubt(i->s, facts->called ? "parameter %u is called: a function's address"
+							 : "parameter %u may be an address: it is handed on", k);
+		return;
+	}
+	param->role = GPUL_ROLE_SCALAR;
+	param->type = gpul_evidence_type(evidence, declared, param->bytes);
+	if (i->bounds & bit && !(i->steers & bit) && param->bytes >= 4 &&
+	    param->type >= GPUL_I32 && param->type <= GPUL_U64)
+		param->role = GPUL_ROLE_COUNT;
+	if (param->type == GPUL_TYPE_NONE)
+		gpul_signature_doubt(i->s, "nothing tells the type of parameter %u (%u bytes)", k, param->bytes);
+}
+
+/* A loop that walks a buffer is as long as the one parameter that its counter is compared with. */
+static void conclude_walks(inference *i)
+{
+	int k = first_bit(i->turns);
+
+	if (!i->walks)
+		return;
+	if (k < 0 || i->turns & (i->turns - 1) || i->steers & i->turns || i->facts[k].accessed)
+		gpul_signature_doubt(i->s, "a loop walks a buffer, and how far cannot be told");
+	else
+		i->bounds |= i->turns;
+}
+
+static bool has_count(const gpul_signature *s)
+{
+	for (size_t k = 0; k < s->n_params; k++)
+		if (s->params[k].role == GPUL_ROLE_COUNT)
+			return true;
+	return false;
+}
+
+static void conclude(inference *i)
+{
+	gpul_signature *s = &i->s->s;
+
+	conclude_walks(i);
+	for (unsigned k = 0; k < s->n_params; k++) {
+		gpul_param *param = &s->params[k];
+
+		if (param->role == GPUL_ROLE_STRUCT)
+			gpul_signature_doubt(i->s, "parameter %u is a struct of %u bytes", k, param->bytes);
+		else if (i->facts[k].accessed)
+			conclude_buffer(i, param, &i->facts[k], k);
+		else
+			conclude_value(i, param, &i->facts[k], k);
+	}
+	if (i->unbounded && !has_count(s))
+		gpul_signature_doubt(i->s, "%s, and no parameter bounds them", i->unbounded);
+	if (s->uses_dynamic_shared)
+		gpul_signature_doubt(i->s, "the kernel uses dynamic shared memory, whose size cannot be told");
+}
+
+/* ---- what the kernel reads of the launch --------------------------------------------------- */
+
+static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul_ptx_operand *o)
+{
+	uint32_t dims = 1;
+
+	if (o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_MODULE_VAR) {
+		const gpul_ptx_var *v = &m->vars[o->index];
+
+		s->uses_dynamic_shared |= v->space == GPUL_PTX_MOD_SHARED && v->linkage == GPUL_PTX_EXTERN &&
+					  v->bytes == 0;
+	}
+	if (o->kind != GPUL_PTX_OP_SPECIAL)
+		return;
+	if (o->index == GPUL_PTX_SREG_TID_Y || o->index == GPUL_PTX_SREG_CTAID_Y)
+		dims = 2;
+	if (o->index == GPUL_PTX_SREG_TID_Z || o->index == GPUL_PTX_SREG_CTAID_Z)
+		dims = 3;
+	if (dims > s->grid_dims)
+		s->grid_dims = dims;
+	s->uses_dynamic_shared |= o->index == GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE;
+}
+
+static void note_launch(gpul_signature *s, const gpul_flow_program *p)
+{
+	for (size_t i = 0; i < p->n_funcs; i++)
+		for (uint32_t k = 0; k < p->funcs[i].f->n_operands; k++)
+			note_operand(s, p->m, &p->funcs[i].f->operands[k]);
+}
+
+gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
+				 gpul_signature **out, gpul_error *err)
+{
+	inference *i = NULL;
+	gpul_flow_program p = { 0 };
+	gpul_signature_owned *s = NULL;
+	const char *why_not = NULL;
+	gpul_status st;
+
+	st = gpul_signature_declared(m, f, &s, err);
+	if (st)
+		return st;
+	if (s->s.n_params > FLOW_MAX_PARAMS)
+		why_not = "the kernel has more than 64 parameters";
+	else
+		st = gpul_flow_open(m, f, &p, &why_not, err);
+	if (st)
+		goto destroy;
+	if (why_not) {
+		gpul_signature_doubt(s, "%s", why_not);
+		*out = &s->s;
+		return GPUL_OK;
+	}
+	i = calloc(1, sizeof *i);
+	if (!i) {
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to infer a signature");
+		goto close_flow;
+	}
+	i->p = &p;
+	i->s = s;
+	st = gpul_evidence_open(&p, &i->e, err);
+	if (st)
+		goto free_i;
+	note_launch(&s->s, &p);
+	for (size_t k = 0; k < p.n_funcs; k++)
+		look_through(i, &p.funcs[k]);
+	conclude(i);
+	*out = &s->s;
+	gpul_evidence_close(&i->e);
+free_i:
+	free(i);
+close_flow:
+	gpul_flow_close(&p);
+destroy:
+	if (st)
+		gpul_signature_destroy(&s->s);
+	return st;
+}

@@ -1,0 +1,329 @@
+/* test_signature.c — what is told of the kernels of tests/corpus, as nvcc compiled them for several targets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "loader/signature.h"
+
+/* One row: what must come out, whatever the target.  shape has a letter for each parameter:
+ * s scalar, n count, r buffer read, w written, b both, S struct, ? unknown. */
+static const struct row {
+	const char *file, *kernel, *printed, *shape;
+	bool complete;
+} rows[] = {
+	{ "vecadd", "vecadd", "vecadd(f64 *, f64 *, f64 *, i32)", "rrwn", true },
+	{ "saxpy", "saxpy", "saxpy(f32, f32 *, f32 *, i32)", "srbn", true },
+	{ "hist", "hist", "hist(u8 *, u32 *, u64)", "rbn", true },
+	{ "reduce", "reduce", "reduce(f32 *, f32 *, i32)", "rbn", true },
+	{ "reduce", "reduce_i64", "reduce_i64(i64 *, u64 *, i32)", "rbn", true },
+	{ "warp", "warpops", "warpops(i32 *, i32 *, i32)", "rwn", true },
+	{ "warp", "namedbar", "namedbar(i32 *)", "b", true },
+	{ "intops", "intops", "intops(i32 *, i32 *, i32 *, i64 *, i64 *)", "rrwrw", true },
+	{ "intops", "local", "local(i32 *, i32 *, i32)", "rws", true },
+	{ "fnptr", "recurse", "recurse(i32 *)", "w", true },
+	{ "fnptr", "virt", "virt(i32 *, i32)", "ws", true },
+	/* Types are told, sizes are not: n strides the rows of a matrix. */
+	{ "matmul", "matmul", "matmul(f32 *, f32 *, f32 *, i32)", "rrws", false },
+	{ "transpose", "transpose", "transpose(f32 *, f32 *, i32, i32)", "rwss", false },
+	/* Dynamic shared memory of a size that only the author knows. */
+	{ "const", "poly", "poly(f32 *, f32 *, i32)", "rwn", false },
+	{ "const", "bigparam", "bigparam(struct of 256 bytes, i32 *)", "Sw", false },
+	/* op[i] chooses a function: invented contents would jump anywhere. */
+	{ "fnptr", "fnptr", "fnptr(f32 *, f32 *, f32 *, i32 *, i32)", "rrwrn", false },
+	{ "fnptr", "fnptr2", "fnptr2(8 bytes, f32 *, f32 *, f32 *, i32)", "?rrwn", false },
+	/* Waits for a host thread to write its flag. */
+	{ "persist", "flagwait", "flagwait(i32 *, i32, i64 *)", "rsw", false },
+	{ "printf", "pf", "pf(i32, f64, 8 bytes)", "ss?", false },
+};
+
+static const char *const targets[] = {
+	"sm_75", "sm_80", "sm_90", "sm_100", "sm_90.debug", "sm_90.lineinfo",
+};
+
+static gpul_signature *infer(const gpul_ptx_module *m, const char *kernel)
+{
+	const gpul_ptx_func *f = gpul_ptx_find_func(m, kernel);
+	gpul_signature *s = NULL;
+	gpul_error err = { 0 };
+
+	assert_non_null(f);
+	if (gpul_signature_infer(m, f, &s, &err))
+		fail_msg("%s: %s", kernel, err.text);
+	return s;
+}
+
+static gpul_ptx_module *parse(const char *text, size_t text_bytes, const char *name)
+{
+	gpul_ptx_module *m = NULL;
+	gpul_error err = { 0 };
+
+	if (gpul_ptx_parse(text, text_bytes, name, &m, &err))
+		fail_msg("%s", err.text);
+	return m;
+}
+
+static void shape_of(const gpul_signature *s, char *out)
+{
+	for (size_t i = 0; i < s->n_params; i++) {
+		const gpul_param *p = &s->params[i];
+
+		out[i] = "?snbS"[p->role];
+		if (p->role == GPUL_ROLE_BUFFER)
+			out[i] = p->loaded && p->stored ? 'b' : p->loaded ? 'r' : 'w';
+	}
+	out[s->n_params] = '\0';
+}
+
+static void check_row(const struct row *row, const gpul_ptx_module *m, const char *path)
+{
+	gpul_signature *s = infer(m, row->kernel);
+	char printed[256], shape[80];
+
+	gpul_signature_print(s, printed, sizeof printed);
+	shape_of(s, shape);
+	if (strcmp(printed, row->printed) || strcmp(shape, row->shape) || s->complete != row->complete)
+		fail_msg("%s: %s is told as %s, %s, %s", path, row->kernel, printed, shape,
+			 s->complete ? "complete" : s->why_not);
+	assert_int_equal(s->complete, s->why_not == NULL);
+	gpul_signature_destroy(s);
+}
+
+static void tells_the_corpus_for_every_target(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	for (size_t t = 0; t < sizeof targets / sizeof targets[0]; t++)
+		for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+			char path[128];
+			gpul_file file = { 0 };
+			gpul_ptx_module *m;
+
+			snprintf(path, sizeof path, "tests/corpus/ptx/%s.%s.ptx", rows[i].file, targets[t]);
+			if (gpul_file_open(path, &file, NULL))
+				continue;  /* not every kernel is there with -G and -lineinfo */
+			m = parse(file.bytes, file.n_bytes, path);
+			check_row(&rows[i], m, path);
+			gpul_ptx_module_destroy(m);
+			gpul_file_close(&file);
+			n++;
+		}
+	assert_true(n >= 4 * (int)(sizeof rows / sizeof rows[0]));  /* the four plain targets of each */
+}
+
+/* ---- small kernels written for one question each ------------------------------------------- */
+
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+#define INDEX "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n" \
+	      "mad.lo.s32 %r4, %r1, %r2, %r3;\n"
+#define REGS ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<19>; .reg .b64 %rd<19>;\n"
+
+static const struct question {
+	const char *about, *params, *body, *printed, *why_not;  /* why_not NULL: complete; else a part of it */
+	uint32_t vector;  /* of parameter 0; 0: not asked */
+} questions[] = {
+	{ "loads without a type are told by what is done with the value",
+	  ".param .u64 a, .param .u64 b",
+	  INDEX "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+	  "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
+	  "add.f32 %r6, %r5, %r5; st.global.b32 [%rd5], %r6;\n",
+	  "k(f32 *, f32 *)", NULL, 1 },
+	{ "a value that is only copied has no type",
+	  ".param .u64 a, .param .u64 b",
+	  INDEX "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+	  "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
+	  "st.global.b32 [%rd5], %r5;\n",
+	  "k(? *, ? *)", "element type of parameter 0", 0 },
+	{ "a scalar's type may come through a call",
+	  ".param .u64 a, .param .b32 x",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.b32 %r5, [x]; mul.wide.s32 %rd3, %r4, 4;\n"
+	  "add.s64 %rd4, %rd1, %rd3;\n"
+	  "{ .param .b32 p0; .param .b32 q0; st.param.b32 [p0], %r5; call (q0), half, (p0);\n"
+	  "ld.param.b32 %r6, [q0]; }\n st.global.b32 [%rd4], %r6;\n",
+	  "k(f32 *, f32)", NULL, 1 },
+	{ "pairs of halves are two elements a step",
+	  ".param .u64 a",
+	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
+	  "ld.global.b32 %r5, [%rd4]; fma.rn.f16x2 %r6, %r5, %r5, %r5; st.global.b32 [%rd4], %r6;\n",
+	  "k(f16 *)", NULL, 2 },
+	{ "a structure of three floats takes three elements a step",
+	  ".param .u64 a, .param .u32 n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; @%p1 ret;\n"
+	  "mul.wide.s32 %rd3, %r4, 12; add.s64 %rd4, %rd1, %rd3; st.global.f32 [%rd4+8], 0f00000000;\n",
+	  "k(f32 *, i32)", NULL, 3 },
+	{ "a pointer and an integer added up are told apart when one is used alone elsewhere",
+	  ".param .u64 a, .param .u64 off",
+	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [off]; ld.u32 %r5, [%rd1];\n"
+	  "add.s64 %rd3, %rd2, %rd1; st.u32 [%rd3], %r5;\n",
+	  "k(i32 *, i64)", "parameter 1 enters an index into parameter 0", 0 },
+	{ "they are not told apart when nothing else is known",
+	  ".param .u64 a, .param .u64 off",
+	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [off];\n"
+	  "add.s64 %rd3, %rd2, %rd1; st.u32 [%rd3], 1;\n",
+	  "k(i32 *, i32 *)", "added up", 0 },
+	{ "either of two pointers may be chosen",
+	  ".param .u64 a, .param .u64 b",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; setp.eq.s32 %p1, %r4, 0;\n"
+	  "selp.b64 %rd3, %rd1, %rd2, %p1; mul.wide.s32 %rd4, %r4, 8; add.s64 %rd5, %rd3, %rd4;\n"
+	  "st.global.f64 [%rd5], 0d0000000000000000;\n",
+	  "k(f64 *, f64 *)", NULL, 1 },
+	{ "a pointer to pointers is not followed",
+	  ".param .u64 a",
+	  "ld.param.u64 %rd1, [a]; ld.u64 %rd2, [%rd1]; ld.f32 %r5, [%rd2]; st.f32 [%rd2], %r5;\n",
+	  "k(i64 *)", "points to pointers", 0 },
+	{ "an index that is read from memory is a doubt",
+	  ".param .u64 a, .param .u64 b",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+	  "add.s64 %rd4, %rd1, %rd3; ld.global.u32 %r5, [%rd4]; mul.wide.s32 %rd5, %r5, 4;\n"
+	  "add.s64 %rd6, %rd2, %rd5; st.global.f32 [%rd6], 0f00000000;\n",
+	  "k(i32 *, f32 *)", "read from memory", 0 },
+	{ "a loop over n elements makes n their count",
+	  ".param .u64 a, .param .u64 b, .param .u32 n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
+	  "mov.b32 %r6, 0; mov.b32 %r7, 0; L: ld.global.f32 %r8, [%rd1]; add.f32 %r7, %r7, %r8;\n"
+	  "add.s64 %rd1, %rd1, 4; add.s32 %r6, %r6, 1; setp.lt.s32 %p1, %r6, %r5; @%p1 bra L;\n"
+	  "mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3; st.global.f32 [%rd4], %r7;\n",
+	  "k(f32 *, f32 *, i32)", NULL, 1 },
+	{ "a loop of unknown length is a doubt",
+	  ".param .u64 a",
+	  "ld.param.u64 %rd1, [a]; L: ld.global.u32 %r8, [%rd1]; add.s64 %rd1, %rd1, 4;\n"
+	  "setp.ne.s32 %p1, %r8, 0; @%p1 bra L;\n",
+	  "k(i32 *)", "a loop walks", 0 },
+	{ "an index that grows with the square of the launch is a doubt",
+	  ".param .u64 a",
+	  INDEX "ld.param.u64 %rd1, [a]; mul.lo.s32 %r5, %r4, %r2; mul.wide.s32 %rd3, %r5, 4;\n"
+	  "add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
+	  "k(i32 *)", "square of the launch", 0 },
+	{ "a product of two parameters that bounds the index is a doubt",
+	  ".param .u64 a, .param .u32 w, .param .u32 h",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [w]; ld.param.u32 %r6, [h];\n"
+	  "mul.lo.s32 %r7, %r5, %r6; setp.ge.s32 %p1, %r4, %r7; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
+	  "add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
+	  "k(i32 *, i32, i32)", "a combination of parameters", 0 },
+	{ "a parameter that is never read can be anything",
+	  ".param .u64 a, .param .u64 unused",
+	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
+	  "st.global.u32 [%rd4], 1;\n",
+	  "k(i32 *, i64)", NULL, 1 },
+	{ "instructions that are not followed are named",
+	  ".param .u64 a",
+	  "ld.param.u64 %rd1, [a]; .shared .align 16 .b8 s[16]; mov.u32 %r5, s;\n"
+	  "cp.async.ca.shared.global [%r5], [%rd1], 16;\n",
+	  "k(? *)", "used by cp", 0 },
+	{ "accesses of several sizes are no array of one type",
+	  ".param .u64 a",
+	  "ld.param.u64 %rd1, [a]; st.global.f32 [%rd1], 0f00000000; st.global.u8 [%rd1+4], 1;\n",
+	  "k(? *)", "several sizes", 0 },
+};
+
+static void answers_questions_that_kernels_ask(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
+		const struct question *q = &questions[i];
+		char text[4096], printed[256];
+		gpul_ptx_module *m;
+		gpul_signature *s;
+		int n = snprintf(text, sizeof text, HEAD
+				 ".func (.param .b32 r) half(.param .b32 v) { .reg .b32 %%r<9>;\n"
+				 "ld.param.b32 %%r1, [v]; mul.f32 %%r2, %%r1, 0f3F000000;\n"
+				 "st.param.b32 [r], %%r2; ret; }\n"
+				 ".entry k(%s) { %s %s ret; }\n", q->params, REGS, q->body);
+
+		assert_in_range(n, 1, sizeof text - 1);
+		m = parse(text, (size_t)n, q->about);
+		s = infer(m, "k");
+		gpul_signature_print(s, printed, sizeof printed);
+		if (strcmp(printed, q->printed) || (q->why_not ? !s->why_not || !strstr(s->why_not, q->why_not)
+							       : !s->complete))
+			fail_msg("%s: told as %s, %s", q->about, printed, s->complete ? "complete" : s->why_not);
+		if (q->vector && q->vector != s->params[0].vector)
+			fail_msg("%s: %u elements a step", q->about, s->params[0].vector);
+		gpul_signature_destroy(s);
+		gpul_ptx_module_destroy(m);
+	}
+}
+
+static void tells_the_shape_of_the_launch(void **state)
+{
+	static const char text[] = HEAD
+		".extern .shared .align 4 .b8 dyn[];\n"
+		".entry k(.param .align 8 .b8 s[24], .param .u16 x, .param .u64 y) .reqntid 8, 4\n{ " REGS
+		"mov.u32 %r1, %tid.z; mov.u32 %r2, dyn; st.shared.u32 [%r2], %r1; ret; }\n";
+	gpul_ptx_module *m = parse(text, sizeof text - 1, "shape");
+	gpul_signature *s = infer(m, "k");
+
+	(void)state;
+	assert_int_equal(s->grid_dims, 3);
+	assert_true(s->uses_dynamic_shared);
+	assert_false(s->complete);
+	assert_int_equal(s->reqntid[0], 8);
+	assert_int_equal(s->reqntid[1], 4);
+	assert_int_equal(s->reqntid[2], 1);
+	assert_int_equal(s->maxntid[0], 0);
+	assert_int_equal(s->params[1].offset, 24);
+	assert_int_equal(s->params[2].offset, 32);
+	gpul_signature_destroy(s);
+	gpul_ptx_module_destroy(m);
+}
+
+static void a_device_function_has_no_signature(void **state)
+{
+	static const char text[] = HEAD ".func f() { ret; }\n";
+	gpul_ptx_module *m = parse(text, sizeof text - 1, "func");
+	gpul_signature *s = NULL;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_signature_infer(m, &m->funcs[0], &s, &err), GPUL_EINVAL);
+	assert_null(s);
+	gpul_ptx_module_destroy(m);
+}
+
+static void print_counts_what_does_not_fit(void **state)
+{
+	static const char text[] = HEAD ".entry k(.param .u64 a) { ret; }\n";
+	gpul_ptx_module *m = parse(text, sizeof text - 1, "k");
+	gpul_signature *s = infer(m, "k");
+	char small[4];
+
+	(void)state;
+	assert_int_equal(gpul_signature_print(s, small, sizeof small), strlen("k(i64)"));
+	assert_string_equal(small, "k(i");
+	assert_int_equal(gpul_signature_print(s, NULL, 0), strlen("k(i64)"));
+	gpul_signature_destroy(s);
+	gpul_ptx_module_destroy(m);
+}
+
+static void types_have_names_and_sizes(void **state)
+{
+	(void)state;
+	for (unsigned t = GPUL_TYPE_NONE + 1; t < GPUL_N_TYPES; t++) {
+		const char *name = gpul_type_name((gpul_type)t);
+
+		assert_int_equal(gpul_type_find(name), t);
+		assert_int_equal(gpul_type_bytes((gpul_type)t) * 8, atoi(name + strcspn(name, "0123456789")));
+	}
+	assert_int_equal(gpul_type_find("f8"), GPUL_TYPE_NONE);
+	assert_int_equal(gpul_type_bytes(GPUL_N_TYPES), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tells_the_corpus_for_every_target),
+		cmocka_unit_test(answers_questions_that_kernels_ask),
+		cmocka_unit_test(tells_the_shape_of_the_launch),
+		cmocka_unit_test(a_device_function_has_no_signature),
+		cmocka_unit_test(print_counts_what_does_not_fit),
+		cmocka_unit_test(types_have_names_and_sizes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
