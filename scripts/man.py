@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from configure import DATE, VERSION
 
 COMMENT = re.compile(r"/\*+(.*?)\*/", re.S)
-FUNCTION = re.compile(r"^(?!typedef\b)(?!#)[A-Za-z_][^;{}()]*?\b(gpul_\w+)\([^;{}]*?\)[^;{}()]*(?:\([^;]*\)\)\s*)?;", re.M)
+FUNCTION = re.compile(r"^(?!typedef\b|#| \*)[A-Za-z_][\w\s*]*?\b(gpul_\w+)\(", re.M)
 DOCUMENTED = re.compile(r"/\*\*((?:(?!\*/).)*)\*/\s*\n(.*?;)", re.S)
 
 
@@ -59,7 +59,7 @@ def page(path, text):
     title = first.split(" — ", 1)[-1].rstrip(".")
     body = text[guard.end():text.rindex("#endif")].strip() if guard else text
     name = page_name(path)
-    functions = FUNCTION.findall(body)
+    functions = list(dict.fromkeys(FUNCTION.findall(body)))
     out = [f'.TH {name.upper()} 3 "{DATE}" "gpuload {VERSION}" "gpuload library"', ".SH NAME",
            f"{roff(', '.join([name, *functions]))} \\- {roff(title)}", ".SH SYNOPSIS", ".nf",
            f'#include "{roff(path)}"', ".PP", "cc ... $(pkg\\-config \\-\\-cflags \\-\\-libs gpuload)", ".fi"]

@@ -3,7 +3,7 @@
 
 Each line there is: group, name, command.  A test is a process: it passes with
 exit status 0 and is skipped with 77.  Where its output tells single cases
-(cmocka, TAP, or a last line in our own form) those are counted, else the
+(cmocka, unittest, TAP, or a last line in our own form) those are counted, else the
 process counts as one.  The output of what failed is shown; all others run on.
 """
 import argparse, collections, concurrent.futures, os, re, shlex, signal, subprocess, sys, time
@@ -25,6 +25,10 @@ def count(r):
         n = [int(x) for x in ours[-1]]
     elif any(p.search(r.text) for p in CMOCKA.values()):
         n = [sum(map(int, CMOCKA[k].findall(r.text))) for k in ("passed", "failed", "skipped")]
+    elif ran := re.search(r"^Ran (\d+) tests? in ", r.text, re.M):  # Python's unittest
+        bad, skipped = (sum(map(int, re.findall(rf"(?:{words})=(\d+)", r.text[ran.end():])))
+                        for words in ("failures|errors", "skipped"))
+        n = [max(int(ran[1]) - bad - skipped, 0), bad, skipped]
     elif re.search(r"^1\.\.\d+$", r.text, re.M):
         skipped = len(re.findall(r"^ok .*# skip", r.text, re.M | re.I))
         n = [len(re.findall(r"^ok ", r.text, re.M)) - skipped, len(re.findall(r"^not ok ", r.text, re.M)), skipped]

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""configure.py: what it says when something is not there, and that a second --install-deps does nothing."""
+import os, subprocess, sys, tempfile, types, unittest, zipfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+import configure
+from scripts import install_deps, parts
+
+
+def configured(*args, **env):
+    """Run configure.py into a folder of its own; (status, standard output, standard error, build.ninja)."""
+    with tempfile.TemporaryDirectory() as d:
+        r = subprocess.run([sys.executable, f"{ROOT}/configure.py", "--out", d, *args], capture_output=True, text=True,
+                           env={**os.environ, **env}, stdin=subprocess.DEVNULL)
+        try:
+            with open(f"{d}/build.ninja", encoding="utf-8") as f:
+                ninja = f.read()
+        except FileNotFoundError:
+            ninja = None
+    return r.returncode, r.stdout, r.stderr, ninja
+
+
+class Configure(unittest.TestCase):
+    def test_each_part_has_its_line(self):
+        status, out, _, ninja = configured()
+        self.assertEqual(status, 0)
+        for part in ("compiler", "cuda.h", "NVRTC", "nvJitLink", "cJSON", "libelf", "zstd", "lz4", "bats"):
+            self.assertRegex(out, rf"(?m)^{part} +\S")
+        self.assertIn("build check:", ninja)
+
+    def test_without_cuda_headers_it_says_what_to_do(self):
+        status, _, err, ninja = configured("--cuda", "no/such/toolkit")
+        self.assertEqual(status, 1)
+        self.assertIn("--install-deps", err)
+        self.assertIsNone(ninja)
+
+    def test_options_reach_the_compiler(self):
+        _, _, _, ninja = configured("--sanitize", "address,undefined", "--cflags=-DEXTRA", "--ldflags=-Wl,-x")
+        self.assertRegex(ninja, r"(?m)^cflags = .*-fsanitize=address,undefined.*-DEXTRA")
+        self.assertRegex(ninja, r"(?m)^ldflags = -fsanitize=address,undefined -Wl,-x$")
+        self.assertRegex(configured("--release")[3], r"(?m)^cflags = .*-DNDEBUG")
+        self.assertRegex(configured("--coverage")[3], r"(?m)^cflags = .*--coverage")
+
+    def test_handlers_are_built_for_each_instruction_set(self):
+        ninja = configured()[3]
+        if os.path.exists(f"{ROOT}/softcuda/exec/run_int.c"):
+            for name, _ in parts.builds():
+                self.assertIn(f"run_int.{name}.o", ninja)
+
+    def test_a_folder_links_what_it_may_use_and_no_more(self):
+        self.assertEqual(configure.closure("ptx"), ["ptx", "core"])
+        self.assertEqual(configure.owner("loader/image/recognise.c"), "loader/image")
+        self.assertEqual(configure.owner("loader/loader.h"), "loader")
+        self.assertIsNone(configure.owner("scripts/rules.py"))
+
+
+class Dependencies(unittest.TestCase):
+    def test_nothing_missing_means_nothing_done(self):
+        if install_deps.missing_packages():
+            self.skipTest("some packages are not here")
+        if not parts.cuda_home(types.SimpleNamespace(cuda=None)):
+            self.skipTest("no CUDA toolkit here")
+        status, out, _, _ = configured("--install-deps", PATH=os.environ["PATH"])
+        self.assertEqual(status, 0)
+        self.assertNotIn("installing", out)
+
+    def test_a_wheel_becomes_a_toolkit(self):
+        with tempfile.TemporaryDirectory() as d:
+            with zipfile.ZipFile(f"{d}/a.whl", "w") as z:
+                z.writestr("nvidia/cu13/include/cuda.h", "#define CUDA_VERSION 13000\n")
+                z.writestr("nvidia/cu13/bin/nvcc", "#!/bin/sh\n")
+                z.writestr("nvidia_a.dist-info/METADATA", "")
+            install_deps.unpack(f"{d}/a.whl", f"{d}/home")
+            self.assertEqual(sorted(os.listdir(f"{d}/home")), ["bin", "include"])
+            self.assertTrue(os.access(f"{d}/home/bin/nvcc", os.X_OK))
+            self.assertTrue(parts.cuda_home(types.SimpleNamespace(cuda=f"{d}/home")))
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    unittest.main()

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The test runner itself: no failure may be lost, whatever a test prints."""
+import os, subprocess, sys, tempfile, unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+from tests import run
+
+
+def counted(text, status=0):
+    return run.count(run.Result("group", "name", status, text, 0.0))
+
+
+class Counting(unittest.TestCase):
+    def test_a_silent_process_counts_as_one(self):
+        self.assertEqual(counted(""), (1, 0, 0))
+        self.assertEqual(counted("", 1), (0, 1, 0))
+        self.assertEqual(counted("0 passed\n", 77), (0, 0, 1))
+
+    def test_cmocka_cases_are_counted(self):
+        text = "[  PASSED  ] 3 test(s).\n[  SKIPPED ] 1 test(s), listed below:\n[  FAILED  ] 2 test(s), listed below:\n"
+        self.assertEqual(counted(text, 2), (3, 2, 1))
+
+    def test_tap_cases_are_counted(self):
+        self.assertEqual(counted("1..3\nok 1 a\nnot ok 2 b\nok 3 c # skip no GPU\n", 1), (1, 1, 1))
+
+    def test_unittest_cases_are_counted(self):
+        self.assertEqual(counted("Ran 5 tests in 0.1s\n\nFAILED (failures=1, errors=1, skipped=1)\n", 1), (2, 2, 1))
+        self.assertEqual(counted("Ran 5 tests in 0.1s\n\nOK (skipped=2)\n"), (3, 0, 2))
+
+    def test_our_own_last_line_is_taken(self):
+        self.assertEqual(counted("1 passed, 0 failed, 0 skipped\n12 passed, 1 failed, 3 skipped\n", 1), (12, 1, 3))
+
+    def test_a_crash_after_a_good_line_is_a_failure(self):
+        self.assertEqual(counted("12 passed, 0 failed, 0 skipped\n", -11), (12, 1, 0))
+
+
+class Running(unittest.TestCase):
+    def check(self, *tests, limit="5"):
+        with tempfile.TemporaryDirectory() as d:
+            with open(f"{d}/tests.list", "w", encoding="utf-8") as f:
+                f.writelines(f"g\t{i}\t{t}\n" for i, t in enumerate(tests))
+            r = subprocess.run([sys.executable, f"{ROOT}/tests/run.py", "--build", d, "--limit", limit],
+                               capture_output=True, text=True)
+        return r.returncode, r.stdout.splitlines()
+
+    def test_all_run_though_one_fails_and_its_output_is_shown(self):
+        status, lines = self.check("echo quiet", "sh -c 'echo loud; exit 3'", "sh -c 'exit 77'")
+        self.assertEqual(status, 1)
+        self.assertEqual(lines[-1], "1 passed, 1 failed, 1 skipped")
+        self.assertIn("    loud", lines)
+        self.assertNotIn("    quiet", lines)
+
+    def test_a_test_without_end_is_stopped(self):
+        status, lines = self.check("sh -c 'sleep 60 & sleep 60'", limit="1")
+        self.assertEqual(status, 1)
+        self.assertIn("    stopped: not done after 1 s", lines)
+
+    def test_a_signal_is_named(self):
+        _, lines = self.check("sh -c 'kill -SEGV $$'")
+        self.assertIn("    ended by signal 11 (SIGSEGV)", lines)
+
+    def test_no_test_at_all_is_a_failure(self):
+        self.assertEqual(self.check(), (1, ["0 passed, 0 failed, 0 skipped"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
