@@ -13,6 +13,7 @@ PACKAGES = {  # apt package: the file or program that shows it is there
     "liblz4-dev": "/usr/include/lz4.h", "libnuma-dev": "/usr/include/numa.h",
     "universal-ctags": "ctags", "bats": "bats", "pkg-config": "pkg-config", "mandoc": "mandoc",
 }
+ESSENTIAL = {"gcc", "libc6-dev", "ninja-build"}  # nothing is built without; configure.py says what the others cost
 WHEELS = {  # NVIDIA's own wheels on PyPI, in one release: what each is for
     "nvidia-cuda-runtime": "13.0.96",  # cuda.h and the runtime library
     "nvidia-cuda-crt": "13.0.88",      # headers that nvcc and NVRTC users include
@@ -88,11 +89,22 @@ def cuda_wheels():
     os.rename(tmp, HOME)  # last: a broken download leaves nothing that looks complete
 
 
+def packages():
+    """Install what is missing.  Without a network that is no reason to stop, unless an essential one is missing."""
+    missing = missing_packages()
+    if not missing:
+        return
+    try:
+        apt(missing)
+    except subprocess.CalledProcessError:
+        if ESSENTIAL & set(missing_packages()):
+            raise
+        print(f"could not install {' '.join(missing_packages())}: going on without", flush=True)
+
+
 def run(args):
     try:
-        packages = missing_packages()
-        if packages:
-            apt(packages)
+        packages()
         if not parts.cuda_home(args):
             cuda_wheels()
     except subprocess.CalledProcessError as e:

@@ -2,7 +2,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -74,6 +77,49 @@ static void the_log_shows_up_to_its_level(void **state)
 	assert_int_equal(s.n, 1);
 	assert_false(gpul_log_shows(GPUL_LOG_NOTICE));
 	gpul_log_to(NULL, NULL);
+}
+
+/* What a fresh process with this GPULOAD_LOG writes to stderr for one line of each level. */
+static void said_with(const char *setting, char *out, size_t out_bytes)
+{
+	int ends[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		if (setting)
+			setenv("GPULOAD_LOG", setting, 1);
+		else
+			unsetenv("GPULOAD_LOG");
+		gpul_log(GPUL_LOG_NOTICE, "test", "n");
+		gpul_log(GPUL_LOG_INFO, "test", "i");
+		gpul_log(GPUL_LOG_DEBUG, "test", "d");
+		_exit(0);
+	}
+	close(ends[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	n = read(ends[0], out, out_bytes - 1);
+	out[n > 0 ? n : 0] = '\0';
+	close(ends[0]);
+}
+
+static void the_log_is_silent_but_for_notices_unless_asked(void **state)
+{
+	char out[128];
+
+	(void)state;
+	said_with(NULL, out, sizeof out);
+	assert_string_equal(out, "gpuload: n\n");
+	said_with("off", out, sizeof out);
+	assert_string_equal(out, "");
+	said_with("debug", out, sizeof out);
+	assert_string_equal(out, "gpuload: n\ngpuload test: i\ngpuload test: d\n");
+	said_with("nonsense", out, sizeof out);
+	assert_string_equal(out, "gpuload: n\n");
 }
 
 static void bytes_read_little_endian_at_any_alignment(void **state)
@@ -176,6 +222,8 @@ int main(void)
 		cmocka_unit_test(an_error_keeps_the_first_failure),
 		cmocka_unit_test(an_error_that_nobody_asked_for_is_still_returned),
 		cmocka_unit_test(a_long_error_text_is_cut_and_ended),
+		/* Before the level is set by hand: the environment is read once. */
+		cmocka_unit_test(the_log_is_silent_but_for_notices_unless_asked),
 		cmocka_unit_test(the_log_shows_up_to_its_level),
 		cmocka_unit_test(bytes_read_little_endian_at_any_alignment),
 		cmocka_unit_test(bytes_beyond_the_end_are_zero_and_told),

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,16 +65,50 @@ static void set(const char *name, const char *value)
 		unsetenv(name);
 }
 
+static void *open_auto(void *unused)
+{
+	const gpul_driver *drv = NULL;
+
+	(void)unused;
+	return gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) == GPUL_OK ? (void *)(uintptr_t)drv : NULL;
+}
+
+enum { N_THREADS = 4 };
+
+/* Threads that open the driver while this one does: all must get the same table, or none. */
+static void start_openers(pthread_t threads[N_THREADS])
+{
+	for (int i = 0; i < N_THREADS; i++)
+		if (pthread_create(&threads[i], NULL, open_auto, NULL) != 0)
+			abort();
+}
+
+static bool openers_got(const pthread_t threads[N_THREADS], const gpul_driver *drv)
+{
+	bool agree = true;
+
+	for (int i = 0; i < N_THREADS; i++) {
+		void *got;
+
+		pthread_join(threads[i], &got);
+		agree = agree && got == drv;
+	}
+	return agree;
+}
+
 static void child(const struct setting *s, int fd)
 {
 	static struct outcome o;
 	const gpul_driver *drv = NULL, *again = NULL;
+	pthread_t threads[N_THREADS];
 
 	gpul_log_to(keep_notice, &o);
 	set("FAKE_DEVICES", s->devices);
 	set("GPULOAD_DRIVER", s->choice);
 	set("GPULOAD_SOFT_DRIVER", beside(s->soft ? s->soft : "so_absent.so"));
 	dlopen(beside(s->nvidia ? s->nvidia : "so_no_driver.so"), RTLD_NOW);
+	if (s->asked == GPUL_DRIVER_AUTO)
+		start_openers(threads);
 	o.status = gpul_driver_open(s->asked, &drv, &o.err);
 	if (o.status == GPUL_OK) {
 		snprintf(o.name, sizeof o.name, "%s", drv->name);
@@ -80,6 +116,8 @@ static void child(const struct setting *s, int fd)
 		if (gpul_driver_open(s->asked, &again, NULL) != GPUL_OK || again != drv)
 			snprintf(o.name, sizeof o.name, "another");
 	}
+	if (s->asked == GPUL_DRIVER_AUTO && !openers_got(threads, drv))
+		snprintf(o.name, sizeof o.name, "several");
 	_exit(write(fd, &o, sizeof o) == sizeof o ? 0 : 1);
 }
 
