@@ -31,17 +31,23 @@ def missing_packages():
             if not (os.path.exists(sign) if sign.startswith("/") else shutil.which(sign))]
 
 
+class Unable(Exception):
+    """Why a package cannot be installed: one line."""
+
+
 def apt(packages):
+    wanted = " ".join(packages)
     if not shutil.which("apt-get"):
-        sys.exit(f"configure.py: no apt-get here: install by hand what {', '.join(packages)} give on Debian")
+        raise Unable(f"no apt-get here: install by hand what these give on Debian: {wanted}")
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     if root and (not shutil.which("sudo") or subprocess.run([*root, "true"], capture_output=True).returncode):
-        sys.exit("configure.py: neither root nor password-less sudo: as root, run: apt-get install " + " ".join(packages))
-    print(f"installing {' '.join(packages)}", flush=True)
+        raise Unable(f"neither root nor password-less sudo: as root, run: apt-get install {wanted}")
+    print(f"installing {wanted}", flush=True)
     env = [*root, "env", "DEBIAN_FRONTEND=noninteractive"]
     quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     subprocess.run([*env, "apt-get", "-q", "update"], check=False, **quiet)  # the install tells if this mattered
-    subprocess.run([*env, "apt-get", "-qy", "install", "--no-install-recommends", *packages], check=True, **quiet)
+    if subprocess.run([*env, "apt-get", "-qy", "install", "--no-install-recommends", *packages], **quiet).returncode:
+        raise Unable(f"apt-get could not install {wanted}: its own message is above")
 
 
 def pip():
@@ -90,16 +96,16 @@ def cuda_wheels():
 
 
 def packages():
-    """Install what is missing.  Without a network that is no reason to stop, unless an essential one is missing."""
+    """Install what is missing.  Failing to is no reason to stop, unless an essential one is missing."""
     missing = missing_packages()
     if not missing:
         return
     try:
         apt(missing)
-    except subprocess.CalledProcessError:
+    except Unable as why:
         if ESSENTIAL & set(missing_packages()):
             raise
-        print(f"could not install {' '.join(missing_packages())}: going on without", flush=True)
+        print(f"{why}; going on without", flush=True)
 
 
 def run(args):
@@ -107,5 +113,7 @@ def run(args):
         packages()
         if not parts.cuda_home(args):
             cuda_wheels()
+    except Unable as why:
+        sys.exit(f"configure.py: {why}")
     except subprocess.CalledProcessError as e:
         sys.exit(f"configure.py: {' '.join(map(str, e.cmd))} failed ({e.returncode}); its own message is above")

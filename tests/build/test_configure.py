@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """configure.py: what it says when something is not there, and that a second --install-deps does nothing."""
-import os, subprocess, sys, tempfile, types, unittest, zipfile
+import contextlib, io, os, subprocess, sys, tempfile, types, unittest, zipfile
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
@@ -64,6 +65,17 @@ class Dependencies(unittest.TestCase):
         status, out, _, _ = configured("--install-deps", PATH=os.environ["PATH"])
         self.assertEqual(status, 0)
         self.assertNotIn("installing", out)
+
+    def test_without_root_it_stops_only_for_what_is_essential(self):
+        for missing, stops in ((["mandoc"], False), (["gcc", "mandoc"], True)):
+            with mock.patch.multiple(install_deps, missing_packages=lambda m=missing: m,
+                                     apt=mock.Mock(side_effect=install_deps.Unable("no root"))), \
+                 contextlib.redirect_stdout(io.StringIO()) as out:
+                if stops:
+                    self.assertRaises(install_deps.Unable, install_deps.packages)
+                else:
+                    install_deps.packages()
+                    self.assertEqual(out.getvalue(), "no root; going on without\n")
 
     def test_a_wheel_becomes_a_toolkit(self):
         with tempfile.TemporaryDirectory() as d:
