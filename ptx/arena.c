@@ -2,6 +2,7 @@
 #include "ptx/arena_internal.h"
 
 #include <stdalign.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,26 +54,4 @@ void ptx_arena_free(ptx_arena *a)
 		c = older;
 	}
 	memset(a, 0, sizeof *a);
-}
-
-void *ptx_vec_push(ptx_vec *v, size_t row_bytes)
-{
-	if (v->n == v->room) {
-		uint32_t room = v->room ? v->room * 2 : 16;
-
-		if (v->room > UINT32_MAX / 2)
-			return NULL;
-		void *rows = realloc(v->rows, room * row_bytes);
-		if (!rows)
-			return NULL;
-		v->rows = rows;
-		v->room = room;
-	}
-	return memset((char *)v->rows + v->n++ * row_bytes, 0, row_bytes);
-}
-
-void ptx_vec_free(ptx_vec *v)
-{
-	free(v->rows);
-	memset(v, 0, sizeof *v);
 }

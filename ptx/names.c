@@ -6,27 +6,27 @@
 
 #define NONE UINT32_MAX
 
-struct entry {
+struct ptx_name {
 	const char *text;
 	uint32_t bytes, hash;
 	uint32_t plain, ranged;    /* innermost binding of the name itself, of name<n>; or NONE */
 	bool numbered_plain;       /* some plain name is this one and a number: %r7 beside %r<5> */
 };
 
-struct binding {
+struct ptx_binding {
 	uint32_t name, row, count, depth;
 	uint32_t outer;            /* the binding that this one hides, or NONE */
 	ptx_what what;
 };
 
-static struct entry *entry(const ptx_names *n, uint32_t name)
+static struct ptx_name *entry(const ptx_names *n, uint32_t name)
 {
-	return &PTX_ROWS(struct entry, n->entries)[name];
+	return &n->entries.at[name];
 }
 
-static struct binding *binding(const ptx_names *n, uint32_t b)
+static struct ptx_binding *binding(const ptx_names *n, uint32_t b)
 {
-	return &PTX_ROWS(struct binding, n->bindings)[b];
+	return &n->bindings.at[b];
 }
 
 static uint32_t hash_of(const char *text, uint32_t bytes)
@@ -42,17 +42,17 @@ bool ptx_names_init(ptx_names *n, ptx_arena *arena)
 {
 	*n = (ptx_names){ .arena = arena, .n_slots = 64 };
 	n->slots = calloc(n->n_slots, sizeof *n->slots);
-	struct entry *empty = ptx_vec_push(&n->entries, sizeof *empty);
+	struct ptx_name *empty = gpul_array_push(&n->entries);
 	if (!n->slots || !empty)
 		return false;
-	*empty = (struct entry){ .text = "", .plain = NONE, .ranged = NONE };
+	*empty = (struct ptx_name){ .text = "", .plain = NONE, .ranged = NONE };
 	return true;
 }
 
 void ptx_names_free(ptx_names *n)
 {
-	ptx_vec_free(&n->entries);
-	ptx_vec_free(&n->bindings);
+	gpul_array_free(&n->entries);
+	gpul_array_free(&n->bindings);
 	free(n->slots);
 	n->slots = NULL;
 }
@@ -65,7 +65,7 @@ static uint32_t *slot_of(const ptx_names *n, const char *text, uint32_t bytes, u
 
 		if (!*slot)
 			return slot;
-		const struct entry *e = entry(n, *slot);
+		const struct ptx_name *e = entry(n, *slot);
 		if (e->hash == hash && e->bytes == bytes && !memcmp(e->text, text, bytes))
 			return slot;
 	}
@@ -83,7 +83,7 @@ static bool grow(ptx_names *n)
 	n->slots = slots;
 	n->n_slots *= 2;
 	for (uint32_t i = 1; i < n->entries.n; i++) {
-		const struct entry *e = entry(n, i);
+		const struct ptx_name *e = entry(n, i);
 
 		*slot_of(n, e->text, e->bytes, e->hash) = i;
 	}
@@ -103,13 +103,13 @@ uint32_t ptx_names_intern(ptx_names *n, const char *text, uint32_t bytes)
 		slot = slot_of(n, text, bytes, hash);
 	}
 	char *copy = ptx_arena_alloc(n->arena, bytes + (size_t)1);
-	struct entry *e = copy ? ptx_vec_push(&n->entries, sizeof *e) : NULL;
+	struct ptx_name *e = copy ? gpul_array_push(&n->entries) : NULL;
 	if (!e)
 		return 0;
 	memcpy(copy, text, bytes);
 	copy[bytes] = 0;
-	*e = (struct entry){ .text = copy, .bytes = bytes, .hash = hash, .plain = NONE, .ranged = NONE };
-	return *slot = n->entries.n - 1;
+	*e = (struct ptx_name){ .text = copy, .bytes = bytes, .hash = hash, .plain = NONE, .ranged = NONE };
+	return *slot = (uint32_t)n->entries.n - 1;
 }
 
 const char *ptx_names_text(const ptx_names *n, uint32_t name)
@@ -119,7 +119,7 @@ const char *ptx_names_text(const ptx_names *n, uint32_t name)
 
 uint32_t ptx_names_count(const ptx_names *n)
 {
-	return n->entries.n;
+	return (uint32_t)n->entries.n;
 }
 
 static bool digit(char c)
@@ -138,7 +138,7 @@ static uint32_t prefix_bytes(const char *text, uint32_t bytes)
 /* Remember at "%r" that there is a plain "%r7": then the number alone does not find it. */
 static bool note_numbered(ptx_names *n, uint32_t name)
 {
-	const struct entry *e = entry(n, name);
+	const struct ptx_name *e = entry(n, name);
 	uint32_t prefix = prefix_bytes(e->text, e->bytes);
 
 	if (prefix == e->bytes || !prefix)
@@ -151,15 +151,15 @@ static bool note_numbered(ptx_names *n, uint32_t name)
 
 bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, uint32_t count)
 {
-	struct binding *b = ptx_vec_push(&n->bindings, sizeof *b);
+	struct ptx_binding *b = gpul_array_push(&n->bindings);
 
 	if (!b || (!count && !note_numbered(n, name)))
 		return false;
-	struct entry *e = entry(n, name);
+	struct ptx_name *e = entry(n, name);
 	uint32_t *head = count ? &e->ranged : &e->plain;
-	*b = (struct binding){ .name = name, .row = row, .count = count, .depth = n->depth,
+	*b = (struct ptx_binding){ .name = name, .row = row, .count = count, .depth = n->depth,
 			       .outer = *head, .what = what };
-	*head = n->bindings.n - 1;
+	*head = (uint32_t)n->bindings.n - 1;
 	if (count && digit(e->text[e->bytes - 1]))
 		n->digit_prefix = true;
 	return true;
@@ -168,7 +168,7 @@ bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, ui
 /* Take binding b as the answer if it lies deeper than what was found before. */
 static void consider(const ptx_names *n, uint32_t b, uint32_t number, bool *have, ptx_found *out)
 {
-	const struct binding *it = binding(n, b);
+	const struct ptx_binding *it = binding(n, b);
 
 	if (*have && it->depth <= out->depth)
 		return;
@@ -250,11 +250,11 @@ void ptx_names_open_scope(ptx_names *n)
 void ptx_names_close_scope(ptx_names *n)
 {
 	while (n->bindings.n) {
-		const struct binding *b = binding(n, n->bindings.n - 1);
+		const struct ptx_binding *b = &n->bindings.at[n->bindings.n - 1];
 
 		if (b->depth < n->depth)
 			break;
-		struct entry *e = entry(n, b->name);
+		struct ptx_name *e = entry(n, b->name);
 		if (b->count)
 			e->ranged = b->outer;
 		else
@@ -297,7 +297,7 @@ const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
 	unsigned best_distance = bytes > 4 ? 3 : 2;
 
 	for (uint32_t i = 1; i < n->entries.n; i++) {
-		const struct entry *e = entry(n, i);
+		const struct ptx_name *e = entry(n, i);
 
 		if (e->plain == NONE)
 			continue;

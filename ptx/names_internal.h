@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/array.h"
 #include "ptx/arena_internal.h"
 
 typedef enum ptx_what {
@@ -30,8 +31,8 @@ typedef struct ptx_found {
 
 typedef struct ptx_names {
 	ptx_arena *arena;    /* keeps the text of the names */
-	ptx_vec entries;     /* struct entry; row 0 is "" */
-	ptx_vec bindings;    /* struct binding */
+	GPUL_ARRAY(struct ptx_name) entries;       /* row 0 is "" */
+	GPUL_ARRAY(struct ptx_binding) bindings;   /* innermost last */
 	uint32_t *slots;     /* hash table: row of entries, or 0 */
 	uint32_t n_slots;
 	uint32_t depth;

@@ -7,7 +7,7 @@ static void parse_block(ptx_parser *p);
 
 static void push_item(ptx_parser *p, int kind, uint32_t index)
 {
-	gpul_ptx_item *i = ptx_push(p, &p->items, sizeof *i);
+	gpul_ptx_item *i = ptx_push(p, &p->items);
 
 	i->kind = (uint32_t)kind;
 	i->index = index;
@@ -89,8 +89,8 @@ static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *
 		ptx_expect(p, ';', gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode));
 	check_operand_count(p, in, t);
 	ptx_accept(p, ';');
-	push_item(p, GPUL_PTX_ITEM_INST, p->insts.n);
-	*(gpul_ptx_inst *)ptx_push(p, &p->insts, sizeof *in) = *in;
+	push_item(p, GPUL_PTX_ITEM_INST, PTX_N(p->insts));
+	*ptx_push(p, &p->insts) = *in;
 }
 
 /* @p or @!p before an instruction; the '@' is taken. */
@@ -103,7 +103,7 @@ static void parse_guarded(ptx_parser *p)
 	ptx_expect_word(p, "a predicate register", &where);
 	if (p->status || !ptx_find_symbol(p, &where, &f))
 		return;
-	const gpul_ptx_regs *row = &PTX_ROWS(gpul_ptx_regs, p->regs)[f.what == PTX_IS_REGS ? f.row : 0];
+	const gpul_ptx_regs *row = &p->regs.at[f.what == PTX_IS_REGS ? f.row : 0];
 	if (f.what != PTX_IS_REGS || row->type != GPUL_PTX_MOD_PRED) {
 		ptx_fail_at(p, &where, "a guard must be a .pred register");
 		return;
@@ -123,7 +123,7 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 	do
 		ptx_parse_operand(p, l->kind == GPUL_PTX_LABEL_BRANCHTARGETS);
 	while (ptx_accept(p, ','));
-	l->n_targets = p->siblings.n;
+	l->n_targets = PTX_N(p->siblings);
 	l->first_target = ptx_place_siblings(p, 0);
 	ptx_expect(p, ';', "a list of targets");
 }
@@ -131,12 +131,12 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 /* name: and what may belong to it; the name and the ':' are taken. */
 static void parse_label(ptx_parser *p, const ptx_token *name)
 {
-	gpul_ptx_label l = { .name = ptx_intern_tok(p, name), .inst = p->insts.n, .scope = p->scope,
+	gpul_ptx_label l = { .name = ptx_intern_tok(p, name), .inst = PTX_N(p->insts), .scope = p->scope,
 			     .prototype = GPUL_PTX_NONE, .line = name->line };
-	uint32_t row = p->labels.n;
+	uint32_t row = PTX_N(p->labels);
 
 	ptx_bind(p, name, l.name, PTX_IS_LABEL, row, 0);
-	ptx_push(p, &p->labels, sizeof l);
+	ptx_push(p, &p->labels);
 	push_item(p, GPUL_PTX_ITEM_LABEL, row);
 	if (ptx_accept_dot(p, "branchtargets")) {
 		l.kind = GPUL_PTX_LABEL_BRANCHTARGETS;
@@ -149,7 +149,7 @@ static void parse_label(ptx_parser *p, const ptx_token *name)
 		l.prototype = ptx_parse_prototype(p);
 	}
 	if (!p->status)
-		PTX_ROWS(gpul_ptx_label, p->labels)[row] = l;
+		p->labels.at[row] = l;
 }
 
 /* A statement that begins with a word: a label, or an instruction without guard. */
@@ -199,9 +199,9 @@ static void parse_loc(ptx_parser *p)
 	if (ptx_accept(p, ','))
 		parse_loc_inlined(p, &l);
 	ptx_accept(p, ';');
-	p->loc = p->locs.n;
+	p->loc = PTX_N(p->locs);
 	push_item(p, GPUL_PTX_ITEM_LOC, p->loc);
-	*(gpul_ptx_loc *)ptx_push(p, &p->locs, sizeof l) = l;
+	*ptx_push(p, &p->locs) = l;
 }
 
 static void parse_directive(ptx_parser *p)
@@ -249,7 +249,7 @@ static void parse_statement(ptx_parser *p)
 /* { statements }: a scope of its own; the body itself is scope 0. */
 static void parse_block(ptx_parser *p)
 {
-	uint32_t row = p->scopes.n, parent = p->scope, unresolved = p->unresolved.n;
+	uint32_t row = PTX_N(p->scopes), parent = p->scope, unresolved = PTX_N(p->unresolved);
 	ptx_token open = p->tok;
 
 	if (!ptx_enter(p))
@@ -257,9 +257,9 @@ static void parse_block(ptx_parser *p)
 	ptx_expect(p, '{', "a function");
 	if (row)
 		push_item(p, GPUL_PTX_ITEM_OPEN, row);
-	gpul_ptx_scope *s = ptx_push(p, &p->scopes, sizeof *s);
+	gpul_ptx_scope *s = ptx_push(p, &p->scopes);
 	s->parent = parent;
-	s->open = row ? p->items.n - 1 : 0;
+	s->open = row ? PTX_N(p->items) - 1 : 0;
 	p->scope = row;
 	ptx_names_open_scope(&p->names);
 	while (p->tok.kind != '}' && !ptx_ended(p))
@@ -270,7 +270,7 @@ static void parse_block(ptx_parser *p)
 	ptx_expect(p, '}', "a body");
 	ptx_names_close_scope(&p->names);
 	if (!p->status)
-		PTX_ROWS(gpul_ptx_scope, p->scopes)[row].close = p->items.n;
+		p->scopes.at[row].close = PTX_N(p->items);
 	if (row)
 		push_item(p, GPUL_PTX_ITEM_CLOSE, row);
 	p->scope = parent;

@@ -120,13 +120,13 @@ static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struc
 			      uint64_t count, bool ranged)
 {
 	uint64_t flat = count * x->vector;
-	uint32_t row = p->regs.n, first = p->func.n_flat_regs;
+	uint32_t row = PTX_N(p->regs), first = p->func.n_flat_regs;
 
 	if (count > PTX_MAX_REGISTERS || first + flat > PTX_MAX_REGISTERS) {
 		ptx_fail_at(p, where, "a function can have %d registers at most", PTX_MAX_REGISTERS);
 		return 0;
 	}
-	gpul_ptx_regs *r = ptx_push(p, &p->regs, sizeof *r);
+	gpul_ptx_regs *r = ptx_push(p, &p->regs);
 	*r = (gpul_ptx_regs){ .name = name, .type = x->type, .vector = x->vector, .ranged = ranged,
 			      .first = first, .count = (uint32_t)count, .scope = p->scope };
 	p->func.n_flat_regs += (uint32_t)flat;
@@ -154,7 +154,7 @@ void ptx_parse_registers(ptx_parser *p)
 			ptx_expect(p, '>', "the number of registers");
 		}
 		row = add_registers(p, &where, &x, name, count, ranged);
-		*(gpul_ptx_item *)ptx_push(p, &p->items, sizeof(gpul_ptx_item)) =
+		*ptx_push(p, &p->items) =
 			(gpul_ptx_item){ GPUL_PTX_ITEM_REGS, row };
 	} while (ptx_accept(p, ','));
 	ptx_expect(p, ';', "a register declaration");
@@ -164,7 +164,7 @@ void ptx_parse_registers(ptx_parser *p)
 
 static gpul_ptx_init *push_init(ptx_parser *p)
 {
-	return ptx_push(p, &p->inits, sizeof(gpul_ptx_init));
+	return ptx_push(p, &p->inits);
 }
 
 /* name, name + 8, name - 4: t is the name, already taken. */
@@ -311,14 +311,14 @@ static void parse_initializer(ptx_parser *p, uint64_t *n_elements)
 /* [4][][3]: rows of module->dims */
 static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 {
-	v->first_dim = p->dims.n;
+	v->first_dim = PTX_N(p->dims);
 	while (ptx_accept(p, '[')) {
 		uint64_t dim = 0;
 
 		if (p->tok.kind != ']')
 			dim = ptx_parse_integer(p, "an array size");
 		ptx_expect(p, ']', "an array size");
-		*(uint64_t *)ptx_push(p, &p->dims, sizeof dim) = dim;
+		*ptx_push(p, &p->dims) = dim;
 		v->n_dims++;
 	}
 }
@@ -329,7 +329,7 @@ static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v, ui
 	uint64_t bytes = (uint64_t)gpul_ptx_type_bytes(v->type) * v->vector;
 
 	for (uint32_t i = 0; i < v->n_dims && !p->status; i++) {
-		uint64_t dim = PTX_ROWS(uint64_t, p->dims)[v->first_dim + i];
+		uint64_t dim = p->dims.at[v->first_dim + i];
 
 		if (!dim && i == 0)
 			dim = n_elements;
@@ -358,13 +358,13 @@ static bool completes_extern(ptx_parser *p, const ptx_token *t)
 	ptx_found f;
 
 	return !p->in_body && ptx_names_find(&p->names, t->text, t->bytes, &f) && f.what == PTX_IS_MODULE_VAR &&
-	       PTX_ROWS(gpul_ptx_var, p->module_vars)[f.row].linkage == GPUL_PTX_EXTERN;
+	       p->module_vars.at[f.row].linkage == GPUL_PTX_EXTERN;
 }
 
 static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linkage linkage)
 {
-	ptx_vec *vars = p->in_body ? &p->func_vars : &p->module_vars;
-	ptx_vec *items = p->in_body ? &p->items : &p->module_items;
+	ptx_vars *vars = p->in_body ? &p->func_vars : &p->module_vars;
+	ptx_items *items = p->in_body ? &p->items : &p->module_items;
 	ptx_what what = p->in_body ? PTX_IS_FUNC_VAR : PTX_IS_MODULE_VAR;
 	gpul_ptx_var v = { .linkage = (uint8_t)linkage, .scope = p->scope };
 	uint64_t n_elements = 0;
@@ -374,23 +374,23 @@ static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linka
 	v.name = ptx_expect_word(p, "the name of a variable", &where);
 	v.line = where.line;
 	parse_dims(p, &v);
-	uint32_t row = vars->n;
+	uint32_t row = PTX_N(*vars);
 	if (completes_extern(p, &where)) {
 		if (!ptx_names_bind(&p->names, v.name, what, row, 0))
 			ptx_fail_memory(p);
 	} else {
 		ptx_bind(p, &where, v.name, what, row, 0);
 	}
-	*(gpul_ptx_var *)ptx_push(p, vars, sizeof v) = v;   /* its own address may initialize it */
+	*ptx_push(p, vars) = v;   /* its own address may initialize it */
 	if (ptx_accept(p, '=')) {
-		v.first_init = p->inits.n;
+		v.first_init = PTX_N(p->inits);
 		parse_initializer(p, &n_elements);
-		v.n_inits = p->inits.n - v.first_init;
+		v.n_inits = PTX_N(p->inits) - v.first_init;
 	}
 	set_bytes(p, &where, &v, n_elements);
 	if (!p->status)
-		PTX_ROWS(gpul_ptx_var, *vars)[row] = v;
-	*(gpul_ptx_item *)ptx_push(p, items, sizeof(gpul_ptx_item)) =
+		vars->at[row] = v;
+	*ptx_push(p, items) =
 		(gpul_ptx_item){ GPUL_PTX_ITEM_VAR, row };
 }
 
@@ -409,7 +409,7 @@ void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
-static void parse_param(ptx_parser *p, ptx_vec *params)
+static void parse_param(ptx_parser *p, ptx_vars *params)
 {
 	struct prefix x = { .space = GPUL_PTX_MOD_PARAM };
 	gpul_ptx_var v = { .scope = GPUL_PTX_NONE };
@@ -425,12 +425,12 @@ static void parse_param(ptx_parser *p, ptx_vec *params)
 	v.line = where.line;
 	parse_dims(p, &v);
 	set_bytes(p, &where, &v, 0);
-	*(gpul_ptx_var *)ptx_push(p, params, sizeof v) = v;
-	*(ptx_token *)ptx_push(p, &p->param_names, sizeof where) = where;
+	*ptx_push(p, params) = v;
+	*ptx_push(p, &p->param_names) = where;
 }
 
 /* ( .param .u64 a, .reg .b32 b )  with its brackets. */
-void ptx_parse_params(ptx_parser *p, ptx_vec *params)
+void ptx_parse_params(ptx_parser *p, ptx_vars *params)
 {
 	params->n = p->param_names.n = 0;
 	ptx_expect(p, '(', "a name");
@@ -443,11 +443,11 @@ void ptx_parse_params(ptx_parser *p, ptx_vec *params)
 }
 
 /* Make the parameters parsed last known by name. */
-void ptx_bind_params(ptx_parser *p, ptx_vec *params, ptx_what what)
+void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what)
 {
 	for (uint32_t i = 0; i < params->n && !p->status; i++) {
-		gpul_ptx_var *v = &PTX_ROWS(gpul_ptx_var, *params)[i];
-		const ptx_token *where = &PTX_ROWS(ptx_token, p->param_names)[i];
+		gpul_ptx_var *v = &params->at[i];
+		const ptx_token *where = &p->param_names.at[i];
 
 		if (v->space == GPUL_PTX_MOD_REG) {
 			const struct prefix x = { .type = v->type, .vector = v->vector };

@@ -3,23 +3,6 @@
 
 #include <string.h>
 
-/* Copy a finished table, to its exact size, into the arena. */
-static void *keep(ptx_parser *p, ptx_vec *v, size_t row_bytes, uint32_t *n)
-{
-	void *copy = NULL;
-
-	*n = v->n;
-	if (v->n && !p->status) {
-		copy = ptx_arena_alloc(&p->arena, v->n * row_bytes);
-		if (copy)
-			memcpy(copy, v->rows, v->n * row_bytes);
-		else
-			ptx_fail_memory(p);
-	}
-	v->n = 0;
-	return copy;
-}
-
 /* "16, 2, 1": as many as are given; the rest is 1. */
 static void parse_triple(ptx_parser *p, int64_t triple[3])
 {
@@ -68,7 +51,7 @@ static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 
 static void parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
 {
-	t->first_pragma = p->pragmas.n;
+	t->first_pragma = PTX_N(p->pragmas);
 	while (p->tok.kind == PTX_TOK_DOT) {
 		if (ptx_accept_dot(p, "pragma"))
 			ptx_parse_pragma(p, NULL);
@@ -76,7 +59,7 @@ static void parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
 			ptx_fail_at(p, &p->tok, "'.%.*s' is no directive of a function",
 				    (int)p->tok.bytes, p->tok.text);
 	}
-	t->n_pragmas = p->pragmas.n - t->first_pragma;
+	t->n_pragmas = PTX_N(p->pragmas) - t->first_pragma;
 }
 
 static gpul_ptx_tuning no_tuning(void)
@@ -104,13 +87,13 @@ static void keep_tables(ptx_parser *p)
 {
 	gpul_ptx_func *f = &p->func;
 
-	f->vars = keep(p, &p->func_vars, sizeof *f->vars, &f->n_vars);
-	f->regs = keep(p, &p->regs, sizeof *f->regs, &f->n_regs);
-	f->labels = keep(p, &p->labels, sizeof *f->labels, &f->n_labels);
-	f->insts = keep(p, &p->insts, sizeof *f->insts, &f->n_insts);
-	f->operands = keep(p, &p->operands, sizeof *f->operands, &f->n_operands);
-	f->scopes = keep(p, &p->scopes, sizeof *f->scopes, &f->n_scopes);
-	f->items = keep(p, &p->items, sizeof *f->items, &f->n_items);
+	f->vars = ptx_keep(p, p->func_vars, &f->n_vars);
+	f->regs = ptx_keep(p, p->regs, &f->n_regs);
+	f->labels = ptx_keep(p, p->labels, &f->n_labels);
+	f->insts = ptx_keep(p, p->insts, &f->n_insts);
+	f->operands = ptx_keep(p, p->operands, &f->n_operands);
+	f->scopes = ptx_keep(p, p->scopes, &f->n_scopes);
+	f->items = ptx_keep(p, p->items, &f->n_items);
 }
 
 /* Make the name known before the body, which may call itself.  first: the row that operands
@@ -124,7 +107,7 @@ static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 		ptx_bind(p, where, p->func.name, PTX_IS_FUNC, row, 0);
 		return;
 	}
-	before = f.what == PTX_IS_FUNC ? &PTX_ROWS(gpul_ptx_func, p->funcs)[f.row] : NULL;
+	before = f.what == PTX_IS_FUNC ? &p->funcs.at[f.row] : NULL;
 	if (!before || before->kind != p->func.kind)
 		ptx_fail_at(p, where, "'%.*s' is declared before as something else",
 			    (int)where->bytes, where->text);
@@ -136,7 +119,7 @@ static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row
 	ptx_found f;
 
 	if (ptx_names_find(&p->names, where->text, where->bytes, &f) && f.what == PTX_IS_FUNC) {
-		gpul_ptx_func *first = &PTX_ROWS(gpul_ptx_func, p->funcs)[f.row];
+		gpul_ptx_func *first = &p->funcs.at[f.row];
 
 		if (first->definition != GPUL_PTX_NONE)
 			ptx_fail_at(p, where, "'%.*s' has a body already", (int)where->bytes, where->text);
@@ -177,21 +160,21 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	if (!entry && p->tok.kind == '(')
 		ptx_parse_params(p, &p->rets);
 	f->name = ptx_expect_word(p, "the name of a function", &where);
-	uint32_t row = p->funcs.n;
+	uint32_t row = PTX_N(p->funcs);
 	bind_function(p, &where, row);
-	ptx_push(p, &p->funcs, sizeof *f);
+	ptx_push(p, &p->funcs);
 	ptx_names_open_scope(&p->names);
 	ptx_bind_params(p, &p->rets, PTX_IS_RET);
-	f->rets = keep(p, &p->rets, sizeof *f->rets, &f->n_rets);
+	f->rets = ptx_keep(p, p->rets, &f->n_rets);
 	if (p->tok.kind == '(') {
 		ptx_parse_params(p, &p->params);
 		ptx_bind_params(p, &p->params, PTX_IS_PARAM);
-		f->params = keep(p, &p->params, sizeof *f->params, &f->n_params);
+		f->params = ptx_keep(p, p->params, &f->n_params);
 	}
 	parse_tuning(p, &f->tuning);
 	if (p->status)
 		return;
-	PTX_ROWS(gpul_ptx_func, p->funcs)[row] = *f;
+	p->funcs.at[row] = *f;
 	if (p->tok.kind == '{')
 		parse_definition(p, &where, row);
 	else
@@ -201,8 +184,8 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	if (p->status)
 		return;
 	f->definition = f->has_body ? row : GPUL_PTX_NONE;
-	PTX_ROWS(gpul_ptx_func, p->funcs)[row] = *f;
-	*(gpul_ptx_item *)ptx_push(p, &p->module_items, sizeof(gpul_ptx_item)) =
+	p->funcs.at[row] = *f;
+	*ptx_push(p, &p->module_items) =
 		(gpul_ptx_item){ GPUL_PTX_ITEM_FUNC, row };
 }
 
@@ -211,19 +194,19 @@ uint32_t ptx_parse_prototype(ptx_parser *p)
 {
 	gpul_ptx_func f = { .kind = GPUL_PTX_FUNC_PROTOTYPE, .definition = GPUL_PTX_NONE,
 			    .tuning = no_tuning(), .line = p->tok.line };
-	uint32_t row = p->funcs.n;
+	uint32_t row = PTX_N(p->funcs);
 
 	if (p->tok.kind == '(') {
 		ptx_parse_params(p, &p->rets);
-		f.rets = keep(p, &p->rets, sizeof *f.rets, &f.n_rets);
+		f.rets = ptx_keep(p, p->rets, &f.n_rets);
 	}
 	f.name = ptx_expect_word(p, "'_'", NULL);
 	if (p->tok.kind == '(') {
 		ptx_parse_params(p, &p->params);
-		f.params = keep(p, &p->params, sizeof *f.params, &f.n_params);
+		f.params = ptx_keep(p, p->params, &f.n_params);
 	}
 	parse_tuning(p, &f.tuning);
 	ptx_expect(p, ';', "a prototype");
-	*(gpul_ptx_func *)ptx_push(p, &p->funcs, sizeof f) = f;
+	*ptx_push(p, &p->funcs) = f;
 	return row;
 }

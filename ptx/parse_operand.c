@@ -14,21 +14,21 @@ static void parse_operand(ptx_parser *p, bool is_label);
 
 static void push_operand(ptx_parser *p, const gpul_ptx_operand *o)
 {
-	*(gpul_ptx_operand *)ptx_push(p, &p->siblings, sizeof *o) = *o;
+	*ptx_push(p, &p->siblings) = *o;
 }
 
 uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first)
 {
-	uint32_t row = p->operands.n;
+	uint32_t row = PTX_N(p->operands);
 
 	if (p->status)
 		return 0;
 	for (uint32_t i = first; i < p->siblings.n; i++) {
-		gpul_ptx_operand *o = ptx_push(p, &p->operands, sizeof *o);
+		gpul_ptx_operand *o = ptx_push(p, &p->operands);
 
-		*o = PTX_ROWS(gpul_ptx_operand, p->siblings)[i];
+		*o = p->siblings.at[i];
 		if (o->kind == GPUL_PTX_OP_LABEL && o->index == GPUL_PTX_NONE)
-			PTX_ROWS(struct ptx_unresolved, p->unresolved)[o->value.i].operand = row + i - first;
+			p->unresolved.at[o->value.i].operand = row + i - first;
 	}
 	p->siblings.n = first;
 	return row;
@@ -87,7 +87,7 @@ static void parse_selector(ptx_parser *p, const gpul_ptx_regs *row, gpul_ptx_ope
 
 static void register_operand(ptx_parser *p, const ptx_found *f, gpul_ptx_operand *o)
 {
-	const gpul_ptx_regs *row = &PTX_ROWS(gpul_ptx_regs, p->regs)[f->row];
+	const gpul_ptx_regs *row = &p->regs.at[f->row];
 
 	o->kind = GPUL_PTX_OP_REG;
 	o->index = row->first + f->number * row->vector;
@@ -124,8 +124,8 @@ static void unresolved_operand(ptx_parser *p, const ptx_token *t, bool is_label,
 
 	o->kind = GPUL_PTX_OP_LABEL;
 	o->index = GPUL_PTX_NONE;
-	o->value.i = p->unresolved.n;
-	u = ptx_push(p, &p->unresolved, sizeof *u);
+	o->value.i = PTX_N(p->unresolved);
+	u = ptx_push(p, &p->unresolved);
 	*u = (struct ptx_unresolved){ .tok = *t, .must_be_label = is_label };
 }
 
@@ -182,11 +182,11 @@ bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
 /* Complete the operands from `first` on whose label was declared in the scope that ends now. */
 void ptx_resolve_labels(ptx_parser *p, uint32_t first, bool at_end)
 {
-	struct ptx_unresolved *rows = PTX_ROWS(struct ptx_unresolved, p->unresolved);
+	struct ptx_unresolved *rows = p->unresolved.at;
 	uint32_t kept = first;
 
 	for (uint32_t i = first; i < p->unresolved.n && !p->status; i++) {
-		gpul_ptx_operand *o = &PTX_ROWS(gpul_ptx_operand, p->operands)[rows[i].operand];
+		gpul_ptx_operand *o = &p->operands.at[rows[i].operand];
 		ptx_found f;
 		bool found = ptx_names_find(&p->names, rows[i].tok.text, rows[i].tok.bytes, &f);
 
@@ -250,21 +250,21 @@ static int64_t parse_offset(ptx_parser *p)
 /* The items between one bracket and the other; the bracket at hand is already taken. */
 static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx_operand *o)
 {
-	uint32_t first = p->siblings.n;
+	uint32_t first = PTX_N(p->siblings);
 
 	if (p->tok.kind != close)
 		do
 			parse_operand(p, false);
 		while (ptx_accept(p, ','));
 	ptx_expect(p, close, after);
-	o->n_children = p->siblings.n - first;
+	o->n_children = PTX_N(p->siblings) - first;
 	o->first_child = ptx_place_siblings(p, first);
 }
 
 /* [base + offset], and [map, {x, y}] of textures and tensors */
 static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 {
-	uint32_t first = p->siblings.n;
+	uint32_t first = PTX_N(p->siblings);
 	gpul_ptx_operand base = { 0 };
 
 	o->kind = GPUL_PTX_OP_ADDRESS;
@@ -278,7 +278,7 @@ static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 	while (ptx_accept(p, ','))
 		parse_operand(p, false);
 	ptx_expect(p, ']', "an address");
-	o->n_children = p->siblings.n - first;
+	o->n_children = PTX_N(p->siblings) - first;
 	o->first_child = ptx_place_siblings(p, first);
 }
 
@@ -288,9 +288,9 @@ static void parse_element(ptx_parser *p, gpul_ptx_operand *o)
 	const gpul_ptx_var *v = NULL;
 
 	if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR)
-		v = &PTX_ROWS(gpul_ptx_var, p->module_vars)[o->index];
+		v = &p->module_vars.at[o->index];
 	else if (o->ref_kind == GPUL_PTX_REF_FUNC_VAR)
-		v = &PTX_ROWS(gpul_ptx_var, p->func_vars)[o->index];
+		v = &p->func_vars.at[o->index];
 	ptx_token where = p->tok;
 	ptx_next(p);
 	uint64_t i = ptx_parse_integer(p, "an index");
@@ -369,7 +369,7 @@ static void parse_single(ptx_parser *p, bool is_label, gpul_ptx_operand *o)
 
 static void parse_operand(ptx_parser *p, bool is_label)
 {
-	uint32_t first = p->siblings.n;
+	uint32_t first = PTX_N(p->siblings);
 	gpul_ptx_operand o = { 0 };
 
 	if (!ptx_enter(p))

@@ -1,5 +1,6 @@
 /* parser_internal.h — what the parse_*.c files share.
  *
+ *     parser.c         tokens, failing, names: the steps that all of these take
  *     parse.c          module level: .version, .target, functions, sections; builds the module
  *     parse_decl.c     variables, parameters, registers, initializers
  *     parse_func.c     heads of functions, prototypes, tuning directives
@@ -13,6 +14,7 @@
 #ifndef GPULOAD_PTX_PARSER_INTERNAL_H
 #define GPULOAD_PTX_PARSER_INTERNAL_H
 
+#include "core/array.h"
 #include "ptx/arena_internal.h"
 #include "ptx/lexer_internal.h"
 #include "ptx/module.h"
@@ -22,6 +24,16 @@ enum {
 	PTX_MAX_NESTING = 128,          /* { } in bodies, ( ) in expressions, { } in initializers */
 	PTX_MAX_REGISTERS = 1 << 24,    /* of one function */
 	PTX_MAX_ROW_BYTES = 512,
+};
+
+typedef GPUL_ARRAY(gpul_ptx_var) ptx_vars;
+typedef GPUL_ARRAY(gpul_ptx_item) ptx_items;
+
+/* A name that may be a label further down: its operand is completed when the scope ends. */
+struct ptx_unresolved {
+	ptx_token tok;
+	uint32_t operand;               /* row of func->operands */
+	bool must_be_label;
 };
 
 typedef struct ptx_parser {
@@ -35,33 +47,50 @@ typedef struct ptx_parser {
 
 	/* the module's tables */
 	gpul_ptx_module module;         /* its scalar fields */
-	ptx_vec module_vars, funcs, module_items, inits, dims, locs, files, sections, aliases,
-		pragmas, extra_mods;
+	ptx_vars module_vars;
+	ptx_items module_items;
+	GPUL_ARRAY(gpul_ptx_func) funcs;
+	GPUL_ARRAY(gpul_ptx_init) inits;
+	GPUL_ARRAY(uint64_t) dims;
+	GPUL_ARRAY(gpul_ptx_loc) locs;
+	GPUL_ARRAY(gpul_ptx_file) files;
+	GPUL_ARRAY(gpul_ptx_section) sections;
+	GPUL_ARRAY(gpul_ptx_alias) aliases;
+	GPUL_ARRAY(gpul_ptx_str) pragmas;
+	GPUL_ARRAY(gpul_ptx_str) extra_mods;
+
 	/* the tables of the function at hand; emptied for the next */
-	gpul_ptx_func func;
-	ptx_vec param_names;            /* ptx_token: of the list parsed last */
-	ptx_vec params, rets, func_vars, regs, labels, insts, operands, scopes, items;
+	gpul_ptx_func func;             /* its scalar fields */
+	ptx_vars params, rets, func_vars;
+	ptx_items items;
+	GPUL_ARRAY(ptx_token) param_names;   /* of the list parsed last */
+	GPUL_ARRAY(gpul_ptx_regs) regs;
+	GPUL_ARRAY(gpul_ptx_label) labels;
+	GPUL_ARRAY(gpul_ptx_inst) insts;
+	GPUL_ARRAY(gpul_ptx_operand) operands;
+	GPUL_ARRAY(gpul_ptx_scope) scopes;
+	GPUL_ARRAY(struct ptx_unresolved) unresolved;   /* labels not seen yet */
+	GPUL_ARRAY(gpul_ptx_operand) siblings;          /* operands whose place is not known yet */
 	bool in_body;
 	uint32_t scope, loc;            /* rows at hand, or NONE */
-	ptx_vec unresolved;             /* struct ptx_unresolved: labels not seen yet */
-	ptx_vec siblings;               /* operands under way, whose place is not known yet */
 	unsigned nesting;
 	/* where a row goes when there is no memory for it, so that a push never gives NULL */
 	_Alignas(16) unsigned char no_row[PTX_MAX_ROW_BYTES];
 } ptx_parser;
 
-/* A name that may be a label further down: its operand is completed when the scope ends. */
-struct ptx_unresolved {
-	ptx_token tok;
-	uint32_t operand;               /* row of func->operands */
-	bool must_be_label;
-};
-
-/* ---- parse.c ---- */
+/* ---- parser.c: the steps that all take ---- */
 void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void ptx_fail_expected(ptx_parser *p, const char *what, const char *after);   /* after: or NULL */
 void ptx_fail_memory(ptx_parser *p);
-void *ptx_push(ptx_parser *p, ptx_vec *v, size_t row_bytes);   /* cleared; never NULL */
+/* A new, cleared row at the end of an array; p->no_row when there is no memory: never NULL. */
+#define ptx_push(p, array) ((__typeof__((array)->at))ptx_row((p), gpul_array_push(array)))
+void *ptx_row(ptx_parser *p, void *row);
+/* How many rows: a file is smaller than 2 GiB, so are they. */
+#define PTX_N(array) ((uint32_t)(array).n)
+/* An array that is finished, copied to its exact size into the arena; NULL: empty, or failed. */
+#define ptx_keep(p, array, n_out) ptx_copy((p), (array).at, *(n_out) = PTX_N(array), sizeof *(array).at)
+void *ptx_copy(ptx_parser *p, const void *rows, size_t n, size_t row_bytes);
 void ptx_next(ptx_parser *p);                           /* take the token */
 bool ptx_accept(ptx_parser *p, int kind);               /* take it if it is of that kind */
 bool ptx_expect(ptx_parser *p, int kind, const char *after);
@@ -75,14 +104,16 @@ void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what wha
 	      uint32_t count);
 bool ptx_enter(ptx_parser *p);                          /* nesting; false: too deep, failed */
 void ptx_leave(ptx_parser *p);
-void ptx_parse_pragma(ptx_parser *p, ptx_vec *items);
+
+/* ---- parse.c ---- */
+void ptx_parse_pragma(ptx_parser *p, ptx_items *items);   /* NULL: no item */
 
 /* ---- parse_decl.c ---- */
 bool ptx_at_variable(const ptx_token *t);               /* .global, .shared, .param ... */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage);
 void ptx_parse_registers(ptx_parser *p);
-void ptx_parse_params(ptx_parser *p, ptx_vec *params);
-void ptx_bind_params(ptx_parser *p, ptx_vec *params, ptx_what what);
+void ptx_parse_params(ptx_parser *p, ptx_vars *params);
+void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what);
 
 /* ---- parse_func.c ---- */
 void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage);
