@@ -24,8 +24,7 @@ static const struct {
 	  "the PTX is newer than this driver: update the driver, or lower .version if the code allows" },
 	{ CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "libnvidia-ptxjitcompiler is not installed: ship a cubin or install it" },
 	{ CUDA_ERROR_NOT_FOUND, "no such name in the image: gpuload ls lists what is there" },
-	{ CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel went out of bounds; the context is dead; run it under --driver soft "
-	  "or compute-sanitizer for the line" },
+	{ CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel went out of bounds; the context is dead; --driver soft tells where" },
 	{ CUDA_ERROR_MISALIGNED_ADDRESS, "an access is not aligned to its size; the context is dead" },
 	{ CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many registers for this block size: launch fewer threads a block" },
 	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a display's watchdog stopped the kernel: split the work" },
@@ -60,7 +59,9 @@ static _Bool call_is_missing(const gpul_driver *drv, const char *call, char *nam
 
 gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, const char *call)
 {
-	const char *name = NULL, *meaning = NULL, *advice = gpul_cu_advice(r);
+	/* A driver that tells why a kernel died needs no guess of ours beside it. */
+	const char *advice = drv->last_fault && *drv->last_fault() ? "" : gpul_cu_advice(r);
+	const char *name = NULL, *meaning = NULL;
 	char missing[64];
 
 	if (r == CUDA_SUCCESS)

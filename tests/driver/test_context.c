@@ -84,6 +84,31 @@ static void survives_an_error_that_the_driver_cannot_name(void **state)
 	assert_non_null(strstr(err.text, "12345"));
 }
 
+static const char *told(void)
+{
+	return "kernel k, line 7";
+}
+
+static void leaves_the_advice_to_a_driver_that_knows_better(void **state)
+{
+	gpul_driver drv = *fake_driver_failing(1, CUDA_ERROR_ILLEGAL_ADDRESS);
+	gpul_error err = { 0 };
+
+	(void)state;
+	drv.last_fault = told;
+	assert_int_equal(gpul_cu(&drv, &err, cuCtxSynchronize()), GPUL_ECUDA);
+	assert_non_null(strstr(err.text, "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+	assert_null(strstr(err.text, "--driver soft"));
+}
+
+static void every_advice_fits_beside_its_error(void **state)
+{
+	(void)state;
+	for (int r = 1; r < 1000; r++)
+		assert_true(strlen(gpul_cu_advice((CUresult)r)) < 96);
+	assert_string_equal(gpul_cu_advice(CUDA_SUCCESS), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +116,8 @@ int main(void)
 		cmocka_unit_test(is_current_while_open_and_not_after),
 		cmocka_unit_test(says_how_many_devices_there_are),
 		cmocka_unit_test(names_the_call_the_error_and_what_to_do),
+		cmocka_unit_test(leaves_the_advice_to_a_driver_that_knows_better),
+		cmocka_unit_test(every_advice_fits_beside_its_error),
 		cmocka_unit_test(survives_an_error_that_the_driver_cannot_name),
 	};
 
