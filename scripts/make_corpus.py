@@ -16,7 +16,8 @@ ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_100"]
 VARIANTS = [("lineinfo", ["-lineinfo"], ["vecadd", "intops", "warp", "printf", "fnptr"]),
             ("debug", ["-G"], ["vecadd", "reduce", "fnptr"])]
 # Kernels elsewhere: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 knows.
-OTHERS = [("bench/kernels", "kernels", "sm_75"), ("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75")]
+OTHERS = [("bench/kernels", "kernels", "sm_75"), ("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),
+          ("examples/01-run-ptx", "vecadd", "sm_75")]
 
 
 def clean(text):

@@ -32,6 +32,7 @@ class Writer:
         self.libs = {}      # module: archive
         self.objects = {}   # module: its object files
         self.tests = []     # (group, name, command, what it needs)
+        self.programs = []  # below tests/, run by scripts there
 
     def p(self, text=""):
         print(text, file=self.file)
@@ -212,6 +213,7 @@ def write_examples(w, stage):
             libs += f" -L{home}/lib64 -L{home}/lib -lcudart_static -lrt -ldl -lpthread -lstdc++"
             defines = "-DHAVE_CUDART"
         exe = f"{w.dir}/{name}/{os.path.basename(name)}"
+        w.programs.append(exe)
         c, ld = flags(w.args)
         w.build(exe, "sh", "", " ".join([stage, *sources, *kernels]), command=(
             f"{w.args.cc} -std=c11 -D_GNU_SOURCE {c} {WARNINGS} {defines} -I{w.dir}/stage/include/gpuload "
@@ -231,6 +233,8 @@ def test_link(w, folder):
     if folder.startswith("tests/softcuda/api"):  # through the real thing: the exported symbols
         up = "/".join([".."] * folder.count("/"))
         return f"-L{w.dir}/softcuda -lcuda -Wl,-rpath,'$$ORIGIN/{up}/../softcuda'", f"{w.dir}/softcuda/libcuda.so"
+    if folder == "tests/gpu/plain":  # a program that knows only NVIDIA's name: whose driver, LD_LIBRARY_PATH says
+        return f"-L{w.dir}/softcuda -lcuda", f"{w.dir}/softcuda/libcuda.so"
     module = owner(folder.removeprefix("tests/"))
     modules = closure(module) if module in MODULES else list(reversed(LIBRARY))
     archives = w.link(modules)
@@ -271,6 +275,8 @@ def write_test(w, c, helpers, opened, products):
         # A library folder's test stands alone; others run the command or open the software driver.
         alone = owner(folder.removeprefix("tests/")) in [*LIBRARY, "softcuda"]
         w.tests.append((test_group(folder), c[6:-2], exe, " ".join([exe, *opened[folder], *([] if alone else products)])))
+    else:
+        w.programs.append(exe)
 
 
 def test_group(folder):
@@ -303,7 +309,7 @@ def write_fuzzers(w):
 
 def write_check(w, products, headers):
     """check runs everything; check-<module> one folder's tests, though another folder be broken."""
-    everything = " ".join([*products, *headers])
+    everything = " ".join([*products, *w.programs, *headers])
     for t in sorted(glob.glob("tests/meta/*.py")):
         w.tests.append(("meta", t[6:-3], f"{w.python} {t}", everything))
     for t in sorted(glob.glob("tests/**/test_*.sh", recursive=True) + glob.glob("tests/**/test_*.py", recursive=True)):
@@ -351,5 +357,6 @@ def write(out, args, have):
     write_fuzzers(w)
     write_check(w, products, headers)
     write_extras(w, products)
+    w.p(f"build gpu-tests: phony {' '.join(w.programs)} {w.dir}/tests/corpus/test_corpus")
     w.p(f"build all: phony {' '.join(products)}")
     w.p("default all")
