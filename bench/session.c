@@ -1,10 +1,11 @@
 /* session.c — see session.h. */
 #include "bench/session.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "core/file.h"
 
 double now_ms(void)
 {
@@ -14,38 +15,16 @@ double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static char *read_file(const char *path, size_t *bytes)
-{
-	FILE *f = fopen(path, "rb");
-	char *text = NULL;
-
-	if (!f)
-		return NULL;
-	if (fseek(f, 0, SEEK_END) == 0) {
-		*bytes = (size_t)ftell(f);
-		rewind(f);
-		text = malloc(*bytes + 1);
-	}
-	if (text && fread(text, 1, *bytes, f) != *bytes) {
-		free(text);
-		text = NULL;
-	}
-	fclose(f);
-	return text;
-}
-
 static gpul_status load(struct session *s, const char *path)
 {
 	gpul_ptx_module *module;
-	size_t bytes = 0;
-	char *text = read_file(path, &bytes);
+	gpul_file file;
 
-	if (!text)
-		return gpul_fail(&s->err, GPUL_ESYS, 0, "%s: cannot be read", path);
-	gpul_status st = gpul_ptx_parse(text, bytes, path, &module, &s->err);
-	free(text);
-	return st ? st
-		  : gpul_exec_program_create(s->memory, module, path, &s->program, &s->err);
+	if (gpul_file_open(path, &file, &s->err))
+		return s->err.status;
+	gpul_status st = gpul_ptx_parse(file.bytes, file.n_bytes, path, &module, &s->err);
+	gpul_file_close(&file);
+	return st ? st : gpul_exec_program_create(s->memory, module, path, &s->program, &s->err);
 }
 
 _Bool session_open(struct session *s, const char *ptx_path, const char *kernel,

@@ -340,7 +340,7 @@ def write_extras(w, products):
     programs = [w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c)} {helpers}", archives, flags=archives)
                 for c in sources if has_main(c)]
     if programs:
-        w.build("bench", "console", "", " ".join([*programs, *products]), command=" && ".join(programs))
+        w.build("bench", "console", "", " ".join([*programs, *products]), command=" && ".join([*programs, "bench/bench_run.py"]))
         w.build("bench-programs", "phony", " ".join(programs))
 
 

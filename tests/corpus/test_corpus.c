@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "driver/context.h"
 #include "tests/corpus/corpus.h"
 #include "tests/corpus/host.h"
@@ -34,22 +35,19 @@ static const struct corpus_case *const tables[] = { corpus_float_cases, corpus_i
 						    corpus_warp_cases, corpus_call_cases,
 						    corpus_host_cases };
 
-static char *read_file(const char *path)
+/* A file as a string of our own, to be changed; NULL and *err when it cannot be read. */
+static char *read_text(const char *path, gpul_error *err)
 {
-	FILE *f = fopen(path, "rb");
-	char *text = NULL;
-	long bytes;
+	gpul_file file;
 
-	if (f && fseek(f, 0, SEEK_END) == 0 && (bytes = ftell(f)) >= 0 &&
-	    (text = calloc(1, (size_t)bytes + 1))) {
-		rewind(f);
-		if (fread(text, 1, (size_t)bytes, f) != (size_t)bytes) {
-			free(text);
-			text = NULL;
-		}
-	}
-	if (f)
-		fclose(f);
+	if (gpul_file_open(path, &file, err))
+		return NULL;
+	char *text = malloc(file.n_bytes + 1);
+	if (text)
+		memcpy(text, file.bytes, file.n_bytes + 1);  /* the NUL, too */
+	else
+		gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %s", path);
+	gpul_file_close(&file);
 	return text;
 }
 
@@ -96,12 +94,10 @@ static void run_case(struct session *s, const struct corpus_case *k, const char 
 		     const char *name)
 {
 	struct corpus c = { .drv = s->drv, .path = path, .seed = 1 };
-	char *text = read_file(path);
+	char *text = read_text(path, &c.err);
 	bool lowered = text && lower_target(text, s->arch);
 
-	if (!text)
-		gpul_fail(&c.err, GPUL_ESYS, 0, "cannot read %s", path);
-	else if (!gpul_cu(s->drv, &c.err, cuModuleLoadData(&c.module, text))) {
+	if (text && !gpul_cu(s->drv, &c.err, cuModuleLoadData(&c.module, text))) {
 		k->run(&c);
 		corpus_release(&c);
 		s->drv->cuModuleUnload(c.module);
@@ -157,7 +153,7 @@ static void run_folder(struct session *s, const struct options *o)
 static int run_assert_child(struct session *s, const char *path)
 {
 	struct corpus c = { .drv = s->drv, .path = path, .seed = 1 };
-	char *text = read_file(path);
+	char *text = read_text(path, &c.err);
 
 	if (!text)
 		return 1;
