@@ -1,85 +1,39 @@
 /* fill.c — see fill.h. */
 #include "cli/fill.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/npy.h"
 #include "cli/value.h"
+#include "core/file.h"
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static gpul_status cannot_read(const char *path, int why, gpul_error *err)
-{
-	return gpul_fail(err, GPUL_ESYS, why, "%s: cannot be read: %s", path, strerror(why));
-}
-
-/* All of an open file.  Its size may be unknown (a pipe: @/dev/stdin) or change meanwhile. */
-static gpul_status read_all(FILE *f, const char *path, size_t hint, void **out, size_t *n_bytes, gpul_error *err)
-{
-	size_t room = hint + 1, n = 0;
-	unsigned char *buf = malloc(room), *more;
-
-	while (buf) {
-		n += fread(buf + n, 1, room - n, f);
-		if (n < room)
-			break;
-		room = room < 4096 ? 4096 : room * 2;
-		more = realloc(buf, room);
-		if (!more)
-			free(buf);
-		buf = more;
-	}
-	if (!buf)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for more than %zu bytes", path, n);
-	if (ferror(f)) {
-		free(buf);
-		return cannot_read(path, errno, err);
-	}
-	*out = buf;
-	*n_bytes = n;
-	return GPUL_OK;
-}
-
-static gpul_status read_path(const char *path, void **out, size_t *n_bytes, gpul_error *err)
-{
-	FILE *f = fopen(path, "rb");
-	struct stat s;
-	gpul_status st;
-
-	if (!f)
-		return cannot_read(path, errno, err);
-	if (fstat(fileno(f), &s))
-		st = cannot_read(path, errno, err);
-	else if (S_ISDIR(s.st_mode))
-		st = cannot_read(path, EISDIR, err);
-	else
-		st = read_all(f, path, (size_t)s.st_size, out, n_bytes, err);
-	fclose(f);
-	if (st == GPUL_OK && *n_bytes == 0) {
-		free(*out);
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: is empty", path);
-	}
-	return st;
-}
-
 gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes, gpul_error *err)
 {
-	void *bytes = NULL;
+	gpul_file file;
 	char *joined = NULL;
+	void *bytes;
 	gpul_status st;
 
 	if (dir && path[0] != '/' && asprintf(&joined, "%s/%s", dir, path) < 0)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
-	st = read_path(joined ? joined : path, &bytes, n_bytes, err);
+	st = gpul_file_open(joined ? joined : path, &file, err);
 	free(joined);
-	if (st == GPUL_OK)
-		*out = bytes;
+	if (st)
+		return st;
+	bytes = malloc(file.n_bytes);
+	if (bytes) {
+		*out = memcpy(bytes, file.bytes, file.n_bytes);
+		*n_bytes = file.n_bytes;
+	} else {
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for its %zu bytes", path, file.n_bytes);
+	}
+	gpul_file_close(&file);
 	return st;
 }
 

@@ -128,6 +128,11 @@ def write_modules(w):
             w.libs[m] = w.archive(m, objects)
 
 
+def json_library(w):
+    """What the command's --json needs."""
+    return "-lcjson" if w.have["cJSON"].where else ""
+
+
 def version_script(w, name, exported):
     path = f"{w.dir}/{name}.map"
     with open(path, "w", encoding="utf-8") as f:
@@ -150,9 +155,8 @@ def write_products(w):
         w.build(f"{w.dir}/libgpuload.so", "symlink", "", f"{w.dir}/libgpuload.so.{VERSION}",
                 target=f"libgpuload.so.{VERSION}")]
     if os.path.exists("cli/main.c"):
-        json = "-lcjson" if w.have["cJSON"].where else ""
         products.append(w.build(f"{w.dir}/gpuload", "link", f"{w.obj('cli/main.c', module_flags(w, 'cli'))} "
-                                f"{w.link(closure('cli'))}", libs=f"{json} $libs"))
+                                f"{w.link(closure('cli'))}", libs=f"{json_library(w)} $libs"))
     if w.objects["softcuda"]:
         soft = f"{w.dir}/softcuda"
         export = version_script(w, "libcuda-soft", "cu*; gpuload*;")
@@ -238,7 +242,7 @@ def test_link(w, folder):
     module = owner(folder.removeprefix("tests/"))
     modules = closure(module) if module in MODULES else list(reversed(LIBRARY))
     archives = w.link(modules)
-    return archives, archives
+    return f"{archives} {json_library(w) if module == 'cli' else ''}".strip(), archives
 
 
 def write_tests(w, products):

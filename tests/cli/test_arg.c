@@ -157,7 +157,7 @@ static void reads_structs_as_bytes(void **state)
 	expect_refused("hex:", GPUL_EINVAL, "even number");
 	expect_refused("hex:0g", GPUL_EINVAL, "even number");
 	expect_refused("bytes=12", GPUL_EINVAL, "takes @FILE");
-	expect_refused("bytes=@nothing", GPUL_ESYS, "No such file");
+	expect_refused("bytes=@nothing", GPUL_ESYS, "no such file");
 }
 
 static void refuses_what_is_no_argument(void **state)
@@ -193,8 +193,8 @@ static void reads_raw_files_and_checks_their_size(void **state)
 	expect_elements("f32[]=@raw", 3, "1 2.5 -3");
 	expect_refused("f32[4]=@raw", GPUL_EFORMAT, "holds 3 elements of f32, but the buffer has 4");
 	expect_refused("f64[]=@raw", GPUL_EFORMAT, "12 bytes are no whole number of f64");
-	expect_refused("f32[3]=@nothing", GPUL_ESYS, "No such file");
-	expect_refused("f32[3]=@.", GPUL_ESYS, "Is a directory");
+	expect_refused("f32[3]=@nothing", GPUL_ESYS, "no such file");
+	expect_refused("f32[3]=@.", GPUL_ESYS, "is a directory");
 	write_file("empty", "", 0);
 	expect_refused("f32[]=@empty", GPUL_EFORMAT, "is empty");
 }

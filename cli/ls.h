@@ -1,0 +1,30 @@
+/* ls.h — what `gpuload ls` tells of a kernel, before it is printed. */
+#ifndef GPULOAD_CLI_LS_H
+#define GPULOAD_CLI_LS_H
+
+#include <stdint.h>
+
+#include "loader/signature.h"
+#include "ptx/module.h"
+
+/* Registers as declared: PTX is not allocated yet, so these are virtual ones. */
+struct ls_registers { uint32_t b16, b32, b64, b128, predicates; };
+
+struct ls_kernel {
+	const gpul_ptx_func *func;
+	gpul_signature *signature;    /* owned */
+	struct ls_registers registers;
+	uint64_t shared_bytes, local_bytes, const_bytes;  /* of the body, and of the module's that its code names */
+};
+
+/** Fill one row.
+ *
+ * @m     borrowed; must outlive *out
+ * @f     a kernel of m with a body
+ * @out   owned by the caller: gpul_signature_destroy(out->signature)
+ * Errors  GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  PTX ISA 9.0, 5.1 (state spaces) */
+gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct ls_kernel *out, gpul_error *err);
+
+#endif

@@ -1,0 +1,107 @@
+/* run.c — gpuload run: from a file to a kernel's result.  run.h has the map. */
+#include "cli/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/file.h"
+
+/* A file that is not there is told before a driver is looked for. */
+static gpul_status look_at_file(const char *path, gpul_error *err)
+{
+	gpul_file file;
+	gpul_status st = gpul_file_open(path, &file, err);
+
+	if (st == GPUL_OK)
+		gpul_file_close(&file);
+	return st;
+}
+
+static gpul_status load(struct run *r, gpul_error *err)
+{
+	gpul_load_options options = { .device = r->ask.device, .nvrtc_args = r->ask.nvrtc_args };
+	gpul_status st = look_at_file(r->ask.file, err);
+
+	if (st == GPUL_OK)
+		st = gpul_driver_open(r->ask.driver, &r->drv, err);
+	if (st == GPUL_OK)
+		st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
+	if (st == GPUL_OK)
+		st = gpul_module_load_file(r->drv, r->ask.file, &options, &r->module, err);
+	if (st == GPUL_OK)
+		st = gpul_kernel_find(r->module, r->ask.kernel, &r->kernel, err);
+	return st;
+}
+
+static gpul_status work(struct run *r, const struct cli_args *args, gpul_error *err)
+{
+	gpul_status st = run_request_make(args, &r->ask, err);
+
+	if (st == GPUL_OK)
+		st = load(r, err);
+	if (st == GPUL_OK)
+		st = run_plan(r, err);
+	if (st)
+		return st;
+	if (r->assumed && !r->ask.json) {  /* before the launch: should it fail, this is what to change */
+		printf("assumed   %s\n", r->assumed);
+		fflush(stdout);
+	}
+	st = run_launch(r, err);
+	if (st == GPUL_OK)
+		st = run_check_all(r, err);
+	if (st == GPUL_OK)
+		st = run_save_all(r, err);
+	return st;
+}
+
+/* A kernel that still runs cannot be stopped, and the driver's own clean-up would wait for it. */
+static _Noreturn void leave_at_once(const gpul_error *err)
+{
+	fflush(stdout);
+	fprintf(stderr, "gpuload run: %s\n", err->text);
+	_exit(CLI_FAILED);
+}
+
+static void clean_up(struct run *r)
+{
+	for (size_t i = 0; r->device && i < r->ask.n_args; i++)
+		if (r->device[i])
+			r->drv->cuMemFree(r->device[i]);
+	gpul_module_unload(r->module);
+	gpul_context_close(&r->context);
+	free(r->assumed);
+	free(r->device);
+	free(r->times_ms);
+	free(r->checks);
+	run_request_free(&r->ask);
+}
+
+/* The result is printed, then judged: a run that is not as expected shows what it did. */
+static int report(const struct run *r, gpul_error *err)
+{
+	char text[sizeof err->text];
+	size_t n_failed = run_explain_checks(r, text, sizeof text);
+
+	if (!r->ask.json)
+		run_print_text(r);
+	else if (run_print_json(r, err))
+		return CLI_FAILED;
+	if (n_failed == 0)
+		return CLI_DONE;
+	gpul_fail(err, GPUL_EFORMAT, 0, "not as expected: %s", text);
+	return CLI_FAILED;
+}
+
+int cmd_run(const struct cli_args *args, gpul_error *err)
+{
+	struct run r = { 0 };
+	gpul_status st = work(&r, args, err);
+	int code = st ? cli_exit_code(st) : report(&r, err);
+
+	if (r.still_running)
+		leave_at_once(err);
+	clean_up(&r);
+	return code;
+}
