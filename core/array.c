@@ -7,7 +7,8 @@ bool gpul_array_reserve(void *pointer, size_t n, size_t *room, size_t element_by
 {
 	char *at;
 
-	memcpy(&at, pointer, sizeof at);  /* the caller's pointer has another type: copied, not aliased */
+	memcpy(&at, pointer,
+	       sizeof at);  /* the caller's pointer has another type: copied, not aliased */
 	if (n == *room) {
 		size_t wanted = *room ? *room + *room / 2 + 1 : 8;
 		size_t bytes;

@@ -17,12 +17,13 @@
 
 /* Append one zeroed element; its address, or NULL. */
 #define gpul_array_push(a) \
-	(gpul_array_reserve(&(a)->at, (a)->n, &(a)->room, sizeof *(a)->at) ? &(a)->at[(a)->n++] : NULL)
+	(gpul_array_reserve(&(a)->at, (a)->n, &(a)->room, sizeof *(a)->at) \
+		? &(a)->at[(a)->n++] : NULL)
 
 #define gpul_array_free(a) (free((a)->at), (a)->at = NULL, (a)->n = (a)->room = 0)
 
-/* Make room for one more than n elements and zero it.  pointer is the address of the array's element
- * pointer, whatever its type.  False: no memory, nothing changed.  Used by gpul_array_push. */
+/* Make room for one more than n elements and zero it.  pointer is the address of the array's
+ * element pointer, whatever its type.  False: no memory, nothing changed.  Used by gpul_array_push. */
 bool gpul_array_reserve(void *pointer, size_t n, size_t *room, size_t element_bytes);
 
 #endif

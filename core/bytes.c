@@ -6,7 +6,8 @@ gpul_bytes gpul_bytes_of(const void *base, size_t n_bytes)
 	return (gpul_bytes){ .base = base, .n_bytes = n_bytes };
 }
 
-/* Byte by byte: right on a big-endian machine and at any alignment; compilers make one load of it. */
+/* Byte by byte: right on a big-endian machine and at any alignment; compilers make one load of
+ * it. */
 static uint64_t number(gpul_bytes *b, size_t width)
 {
 	uint64_t value = 0;

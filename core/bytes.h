@@ -1,7 +1,7 @@
 /* bytes.h — read little-endian numbers out of bytes that nobody has checked.
  *
- * A read beyond the end gives 0, moves nothing and sets .overrun, so that a reader takes all fields of
- * a structure first and asks once.  An offset is counted from the start of the cursor. */
+ * A read beyond the end gives 0, moves nothing and sets .overrun, so that a reader takes all
+ * fields of a structure first and asks once.  An offset counts from the start of the cursor. */
 #ifndef GPULOAD_CORE_BYTES_H
 #define GPULOAD_CORE_BYTES_H
 
@@ -29,8 +29,8 @@ uint64_t gpul_bytes_u64(gpul_bytes *b);
 void gpul_bytes_seek(gpul_bytes *b, uint64_t offset);
 void gpul_bytes_skip(gpul_bytes *b, uint64_t n_bytes);
 
-/* The next n_bytes as a cursor of their own, and step over them; an empty one with .overrun when they
- * are not all there (b's is set too). */
+/* The next n_bytes as a cursor of their own, and step over them; an empty one with .overrun when
+ * they are not all there (b's is set too). */
 gpul_bytes gpul_bytes_take(gpul_bytes *b, uint64_t n_bytes);
 
 /* How many bytes are still to be read. */

@@ -18,9 +18,11 @@ static gpul_status no_memory(const char *path, gpul_error *err)
 	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: no memory to read it", path);
 }
 
-/* A file with a size of a whole number of pages has no NUL after it, so one more page is wanted: reserve
- * room for both, then lay the file over its front.  The page behind stays zero. */
-static gpul_status map(int fd, const char *path, size_t n_bytes, gpul_file *out, gpul_error *err)
+/* A file with a size of a whole number of pages has no NUL after it, so one more page is
+ * wanted: reserve room for both, then lay the file over its front.  The page behind stays zero.
+ */
+static gpul_status map(int fd, const char *path, size_t n_bytes, gpul_file *out,
+		       gpul_error *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t room = (n_bytes / page + 1) * page;
@@ -32,9 +34,12 @@ static gpul_status map(int fd, const char *path, size_t n_bytes, gpul_file *out,
 		int why = errno;
 
 		munmap(base, room);
-		return gpul_fail(err, GPUL_ESYS, why, "%s: cannot map it: %s", path, strerror(why));
+		return gpul_fail(err, GPUL_ESYS, why, "%s: cannot map it: %s", path,
+				 strerror(why));
 	}
-	*out = (gpul_file){ .bytes = base, .n_bytes = n_bytes, .mapped = true, .mapped_bytes = room };
+	*out = (gpul_file){
+		.bytes = base, .n_bytes = n_bytes, .mapped = true, .mapped_bytes = room
+	};
 	return GPUL_OK;
 }
 
@@ -53,7 +58,8 @@ static gpul_status read_all(int fd, const char *path, gpul_file *out, gpul_error
 			int why = got < 0 ? errno : EFBIG;
 
 			free(text);
-			return gpul_fail(err, GPUL_ESYS, why, "%s: cannot read it: %s", path, strerror(why));
+			return gpul_fail(err, GPUL_ESYS, why, "%s: cannot read it: %s", path,
+					 strerror(why));
 		}
 		if (room - n > 1)
 			continue;
@@ -96,7 +102,8 @@ gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err)
 	if (fd < 0 && errno == ENOENT)
 		return gpul_fail(err, GPUL_ESYS, ENOENT, "%s: no such file", path);
 	if (fd < 0)
-		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open it: %s", path, strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open it: %s", path,
+				 strerror(errno));
 	st = take(fd, path, out, err);
 	close(fd);
 	return st;

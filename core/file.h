@@ -8,20 +8,22 @@
 #include "core/error.h"
 
 typedef struct gpul_file {
-	const void *bytes;   /* followed by a NUL that is not counted: text can be used as a string */
-	size_t n_bytes;      /* at least 1 */
-	bool mapped;         /* how to give it back: private to file.c */
+	const void *bytes;  /* followed by a NUL that is not counted: text is a string */
+	size_t n_bytes;     /* at least 1 */
+	bool mapped;        /* how to give it back: private to file.c */
 	size_t mapped_bytes;
 } gpul_file;
 
 /** Map a file, or read it where mapping cannot be (a pipe, /dev/stdin).
  *
- * The bytes do not follow later writes to a file that was read, but may follow those to a mapped one;
- * a mapped file that is cut short while it is used ends the process with SIGBUS, as for every mapping.
+ * The bytes do not follow later writes to a file that was read, but may follow those to a mapped
+ * one; a mapped file that is cut short while it is used ends the process with SIGBUS, as for every
+ * mapping.
  *
  * @path  for open(); at most 4 GiB are taken from what is not a regular file
  * @out   owned by the caller: gpul_file_close(); untouched on failure
- * Errors  GPUL_ESYS native = errno: missing, a directory, no permission; GPUL_EFORMAT empty; GPUL_ENOMEM
+ * Errors  GPUL_ESYS native = errno: missing, a directory, no permission; GPUL_EFORMAT empty;
+ *         GPUL_ENOMEM
  * Threads any thread may call
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);

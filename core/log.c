@@ -31,7 +31,8 @@ bool gpul_log_shows(gpul_log_level level)
 	if (shown == UNKNOWN) {
 		int from_env = level_from_environment();
 
-		/* Two threads may race here: both read the same environment; a set_level() wins. */
+		/* Two threads may race here: both read the same environment; a set_level()
+		 * wins. */
 		if (!atomic_compare_exchange_strong(&shown_level, &shown, from_env))
 			from_env = shown;
 		shown = from_env;

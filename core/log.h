@@ -1,8 +1,8 @@
 /* log.h — what the library has to say beside errors: a level, a module, one line.
  *
- * Errors are returned, never logged.  By default only notices are shown, on stderr: there is one in the
- * whole library, "no GPU: using the software driver".  GPULOAD_LOG=off|notice|info|debug chooses how
- * much; a program that has its own log takes the lines with gpul_log_to(). */
+ * Errors are returned, never logged.  By default only notices are shown, on stderr: there is one in
+ * the whole library, "no GPU: using the software driver".  GPULOAD_LOG=off|notice|info|debug chooses
+ * how much; a program that has its own log takes the lines with gpul_log_to(). */
 #ifndef GPULOAD_CORE_LOG_H
 #define GPULOAD_CORE_LOG_H
 
@@ -16,9 +16,10 @@ typedef enum gpul_log_level {
 } gpul_log_level;
 
 /* line has no newline and lives until the call returns. */
-typedef void gpul_log_sink(void *user, gpul_log_level level, const char *module, const char *line);
+typedef void gpul_log_sink(void *user, gpul_log_level level, const char *module,
+			   const char *line);
 
-/* Say one line, printf-like.  Costs one load and a compare when the level is not shown.  Any thread. */
+/* Say one line, printf-like.  Costs a load and a compare when the level is not shown.  Any thread. */
 void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -1,7 +1,8 @@
 /* context.c — see context.h. */
 #include "driver/context.h"
 
-gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out, gpul_error *err)
+gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out,
+			      gpul_error *err)
 {
 	gpul_context c = { .drv = drv };
 	int n_devices;
@@ -10,8 +11,9 @@ gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context 
 	if (st)
 		return st;
 	if (ordinal < 0 || ordinal >= n_devices)
-		return gpul_fail(err, GPUL_EINVAL, ordinal, "no device %d: the %s driver has %d, counted from 0",
-				 ordinal, drv->name, n_devices);
+		return gpul_fail(err, GPUL_EINVAL, ordinal,
+				 "no device %d: the %s driver has %d, counted from 0", ordinal,
+				 drv->name, n_devices);
 	st = gpul_cu(drv, err, cuDeviceGet(&c.device, ordinal));
 	if (st)
 		return st;
@@ -34,7 +36,8 @@ void gpul_context_close(gpul_context *c)
 
 	if (!c || !c->handle)
 		return;
-	/* Leave no thread on a context that is going away; another one made current since stays. */
+	/* Leave no thread on a context that is going away; another one made current since
+	 * stays. */
 	if (c->drv->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == c->handle)
 		(void)c->drv->cuCtxSetCurrent(NULL);
 	(void)c->drv->cuDevicePrimaryCtxRelease(c->device);

@@ -18,7 +18,8 @@ typedef struct gpul_context {
  * Errors  GPUL_EINVAL no such device: says how many there are; GPUL_ECUDA
  * Threads any thread may call; current on the calling thread only
  * Source  CUDA Driver API, Primary Context Management */
-gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out, gpul_error *err);
+gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out,
+			      gpul_error *err);
 void gpul_context_close(gpul_context *c);  /* a zeroed one is fine; cannot fail */
 
 #endif

@@ -29,46 +29,50 @@
 
 typedef struct gpul_driver {
 	const char *name;                  /* "nvidia", "soft", or a test's own */
-	const char *path;                  /* the shared object it came from; NULL: none (a test's own) */
-	int version;                       /* as cuDriverGetVersion tells: 1000 * major + 10 * minor */
-	const char *(*last_fault)(void);   /* why a kernel died, one line, "" if none did; NULL: never told */
+	const char *path;                  /* the shared object it came from; NULL: a test's own */
+	int version;                       /* of cuDriverGetVersion: 1000 * major + 10 * minor */
+	const char *(*last_fault)(void);   /* why a kernel died, "" if none did; NULL: never told */
 #define X(fn) __typeof__(fn) *fn;          /* type from <cuda.h>: cannot drift */
 	GPUL_DRIVER_CALLS(X)
 #undef X
 } gpul_driver;
 
-typedef enum gpul_driver_choice { GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT } gpul_driver_choice;
+typedef enum gpul_driver_choice {
+	GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT
+} gpul_driver_choice;
 
 /** Parse "auto", "nvidia" or "soft"; false: none of them. */
 _Bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);
 
 /** Find, dlopen and initialise (cuInit) a driver.
  *
- * AUTO takes NVIDIA's when it reports a device, else the software one, and says so once on stderr (as a
- * notice: see core/log.h).  libcuda-soft.so is $GPULOAD_SOFT_DRIVER where that is set; else it is looked
- * for beside this library or program, then in the install prefix's lib folder, then by the dynamic
- * linker's own rules.
+ * AUTO takes NVIDIA's when it reports a device, else the software one, and says so once on stderr (as
+ * a notice: see core/log.h).  libcuda-soft.so is $GPULOAD_SOFT_DRIVER where that is set; else it is
+ * looked for beside this library or program, then in the install prefix's lib folder, then by the
+ * dynamic linker's own rules.
  *
  * @choice  which; AUTO also honours the environment variable GPULOAD_DRIVER
- * @out     the table; lives until the process ends (drivers cannot be unloaded safely); not to be freed
- * Errors   GPUL_EUNSUPPORTED no such driver here, or no device: says which were tried and why each was
- *          left; GPUL_EINVAL GPULOAD_DRIVER is not auto, nvidia or soft; GPUL_ECUDA cuInit refused
+ * @out     the table; lives until the process ends (drivers cannot be unloaded safely); not to be
+ *          freed
+ * Errors   GPUL_EUNSUPPORTED no such driver here, or no device: says which were tried and why each
+ *          was left; GPUL_EINVAL GPULOAD_DRIVER is not auto, nvidia or soft; GPUL_ECUDA cuInit refused
  * Threads  any thread may call; the same table each time
  * Source   CUDA Driver API, Initialization; Driver Entry Point Access */
 gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err);
 
-/* Call through the table; a failure's text names the call.  An entry point that the driver lacks is in the
- * table too, and answers CUDA_ERROR_NOT_SUPPORTED. */
+/* Call through the table; a failure's text names the call.  An entry point that the driver lacks is in
+ * the table too, and answers CUDA_ERROR_NOT_SUPPORTED. */
 #define gpul_cu(drv, err, call) gpul_cu_status((drv), (err), (drv)->call, #call)
 
-/* GPUL_OK for CUDA_SUCCESS; else GPUL_ECUDA with native = r and, in the text, the call, the error's name,
- * its meaning in the driver's words and, where something can be done about it, what. */
+/* GPUL_OK for CUDA_SUCCESS; else GPUL_ECUDA with native = r and, in the text, the call, the error's
+ * name, its meaning in the driver's words and, where something can be done about it, what.
+ * GPUL_EUNSUPPORTED when the driver is too old to have the call. */
 gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, const char *call);
 
 /* What to do about a driver error, in one phrase; "" where we know of nothing. */
 const char *gpul_cu_advice(CUresult r);
 
-/* True when this driver has the entry point, by the name that <cuda.h> gives it ("cuMemAlloc_v2"). */
+/* True when this driver has the entry point, named as in the manual or as <cuda.h> maps it. */
 _Bool gpul_driver_has(const gpul_driver *drv, const char *entry_point);
 
 #endif

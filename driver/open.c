@@ -53,15 +53,17 @@ static gpul_status start(void *handle, const char *path, struct opened *o, gpul_
 			return st;
 	}
 	if (n_devices == 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE, "%s reports no device", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE,
+				 "%s reports no device", path);
 	o->path = strdup(path);
 	if (!o->path)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory opening %s", path);
 	o->table = table;
 	o->table.path = o->path;
 	o->ready = true;
-	gpul_log(GPUL_LOG_INFO, "driver", "%s driver %s, CUDA %d.%d, %d device%s", table.name, path,
-		 table.version / 1000, table.version % 1000 / 10, n_devices, n_devices == 1 ? "" : "s");
+	gpul_log(GPUL_LOG_INFO, "driver", "%s driver %s, CUDA %d.%d, %d device%s", table.name,
+		 path, table.version / 1000, table.version % 1000 / 10, n_devices,
+		 n_devices == 1 ? "" : "s");
 	return GPUL_OK;
 }
 
@@ -70,14 +72,17 @@ static bool is_soft(void *handle)
 	return dlsym(handle, "gpuloadSoftLastFault") != NULL;
 }
 
-/* Opened by name, and by full path for when that name is already taken in this process: the software
- * driver carries the name libcuda.so.1 too, so that programs linked against NVIDIA's find it. */
+/* Opened by name, and by full path for when that name is already taken in this process: the
+ * software driver carries the name libcuda.so.1 too, so that programs linked against NVIDIA's
+ * find it. */
 static gpul_status open_nvidia(gpul_error *err)
 {
 	static const char *const paths[] = {
 		"libcuda.so.1",
-		"/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
-		"/usr/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
+		"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+		"/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+		"/usr/lib64/libcuda.so.1",
+		"/usr/lib/wsl/lib/libcuda.so.1",
 	};
 	bool shadowed = false;
 	char why[128] = "not found";
@@ -98,11 +103,12 @@ static gpul_status open_nvidia(gpul_error *err)
 	if (nvidia.ready)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no NVIDIA driver: %s",
-			 shadowed ? "libcuda.so.1 on the library path is the software one" : why);
+			 shadowed ? "libcuda.so.1 on the library path is the software one"
+				  : why);
 }
 
-/* dlopen the first candidate that exists.  One that is there and does not open is reported, not passed
- * over: a broken installation must not fall back to another one in silence. */
+/* dlopen the first candidate that exists.  One that is there and does not open is reported, not
+ * passed over: a broken installation must not fall back to another one in silence. */
 static void *open_first(char *const paths[], int n, const char **path, gpul_error *err)
 {
 	for (int i = 0; i < n; i++) {
@@ -116,11 +122,13 @@ static void *open_first(char *const paths[], int n, const char **path, gpul_erro
 		if (handle)
 			return handle;
 		if (by_path) {
-			gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no software driver: %s", dlerror());
+			gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no software driver: %s",
+				  dlerror());
 			return NULL;
 		}
 	}
-	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no software driver: libcuda-soft.so is neither beside this "
+	gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+		  "no software driver: libcuda-soft.so is neither beside this "
 		  "program nor installed, and GPULOAD_SOFT_DRIVER is not set");
 	return NULL;
 }
@@ -155,14 +163,16 @@ static gpul_status open_auto(gpul_error *err)
 		return GPUL_OK;
 	}
 	if (open_soft(&why_neither) != GPUL_OK)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %.110s; %.110s",
-				 why_not.text, why_neither.text);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native,
+				 "no CUDA driver. %.110s; %.110s", why_not.text,
+				 why_neither.text);
 	chosen_by_auto = &soft.table;
 	gpul_log(GPUL_LOG_NOTICE, "driver", "%s; using the software driver", why_not.text);
 	return GPUL_OK;
 }
 
-static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err)
+static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **out,
+			       gpul_error *err)
 {
 	gpul_status st;
 
@@ -183,16 +193,20 @@ static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **ou
 			*out = chosen_by_auto;
 		return st;
 	}
-	return gpul_fail(err, GPUL_EINVAL, (int)choice, "driver choice %d is none of auto, nvidia, soft", (int)choice);
+	return gpul_fail(err, GPUL_EINVAL, (int)choice,
+			 "driver choice %d is none of auto, nvidia, soft", (int)choice);
 }
 
-gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err)
+gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out,
+			     gpul_error *err)
 {
 	const char *wish = secure_getenv("GPULOAD_DRIVER");
 	gpul_status st;
 
-	if (choice == GPUL_DRIVER_AUTO && wish && *wish && !gpul_driver_choice_parse(wish, &choice))
-		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_DRIVER=%s: must be auto, nvidia or soft", wish);
+	if (choice == GPUL_DRIVER_AUTO && wish && *wish &&
+	    !gpul_driver_choice_parse(wish, &choice))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "GPULOAD_DRIVER=%s: must be auto, nvidia or soft", wish);
 	pthread_mutex_lock(&lock);
 	st = open_locked(choice, out, err);
 	pthread_mutex_unlock(&lock);

@@ -14,10 +14,11 @@
 
 static bool add(char *paths[], int *n, const char *folder, const char *below)
 {
-	return *n < GPUL_MAX_CANDIDATES && asprintf(&paths[*n], "%s%s", folder, below) >= 0 && ++*n;
+	return *n < GPUL_MAX_CANDIDATES && asprintf(&paths[*n], "%s%s", folder, below) >= 0 &&
+	       ++*n;
 }
 
-/* The folder of the library or program that this code was linked into; false: cannot be told. */
+/* The folder of the library or program that this code is in; false: cannot be told. */
 static bool own_folder(char *folder, size_t folder_bytes)
 {
 	static const char here;  /* any address inside */
@@ -52,10 +53,11 @@ int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 		return n;  /* asked for by name: nothing else would do */
 	}
 	if (own_folder(folder, sizeof folder)) {
-		add(paths, &n, folder, "/softcuda/libcuda-soft.so");        /* the build tree */
-		add(paths, &n, folder, "/../lib/gpuload/libcuda-soft.so");  /* an installed program */
-		add(paths, &n, folder, "/gpuload/libcuda-soft.so");         /* an installed library */
-		add(paths, &n, folder, "/libcuda-soft.so");                 /* copied together */
+		/* In the build tree; of an installed program, library; copied together. */
+		add(paths, &n, folder, "/softcuda/libcuda-soft.so");
+		add(paths, &n, folder, "/../lib/gpuload/libcuda-soft.so");
+		add(paths, &n, folder, "/gpuload/libcuda-soft.so");
+		add(paths, &n, folder, "/libcuda-soft.so");
 	}
 	add(paths, &n, GPUL_LIBDIR, "/libcuda-soft.so");
 	add(paths, &n, "libcuda-soft.so", "");

@@ -11,35 +11,52 @@ static const struct {
 	CUresult code;
 	const char *advice;
 } advices[] = {
-	{ CUDA_ERROR_OUT_OF_MEMORY, "free memory on the device or use smaller buffers; nvidia-smi shows who holds it" },
+	{ CUDA_ERROR_OUT_OF_MEMORY,
+	  "free memory on the device or use smaller buffers; nvidia-smi shows who holds it" },
 	{ CUDA_ERROR_NOT_INITIALIZED, "open the driver with gpul_driver_open() first" },
-	{ CUDA_ERROR_NO_DEVICE, "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, or take the soft driver" },
+	{ CUDA_ERROR_NO_DEVICE, "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, "
+				"or take the soft driver" },
 	{ CUDA_ERROR_INVALID_DEVICE, "gpuload devices lists the ordinals" },
 	{ CUDA_ERROR_INVALID_IMAGE, "the image is damaged or not PTX, cubin or fatbin" },
-	{ CUDA_ERROR_INVALID_CONTEXT, "make a context current on this thread: gpul_context_open()" },
-	{ CUDA_ERROR_NO_BINARY_FOR_GPU,
-	  "the image holds no code for this device's architecture: compile for it, or ship PTX" },
-	{ CUDA_ERROR_INVALID_PTX, "the JIT's log has the line; or compile for an older target: gpuload ls shows it" },
-	{ CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-	  "the PTX is newer than this driver: update the driver, or lower .version if the code allows" },
-	{ CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "libnvidia-ptxjitcompiler is not installed: ship a cubin or install it" },
+	{ CUDA_ERROR_INVALID_CONTEXT,
+	  "make a context current on this thread: gpul_context_open()" },
+	{ CUDA_ERROR_NO_BINARY_FOR_GPU, "the image holds no code for this device's "
+					"architecture: compile for it, or ship PTX" },
+	{ CUDA_ERROR_INVALID_PTX,
+	  "the JIT's log has the line; or compile for an older target: gpuload ls shows it" },
+	{ CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the PTX is newer than this driver: update the "
+					      "driver, or lower .version if the code allows" },
+	{ CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+	  "libnvidia-ptxjitcompiler is not installed: ship a cubin or install it" },
 	{ CUDA_ERROR_NOT_FOUND, "no such name in the image: gpuload ls lists what is there" },
-	{ CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel went out of bounds; the context is dead; --driver soft tells where" },
-	{ CUDA_ERROR_MISALIGNED_ADDRESS, "an access is not aligned to its size; the context is dead" },
-	{ CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many registers for this block size: launch fewer threads a block" },
-	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a display's watchdog stopped the kernel: split the work" },
-	{ CUDA_ERROR_LAUNCH_FAILED, "the kernel trapped; the context is dead; --driver soft tells where" },
-	{ CUDA_ERROR_ASSERT, "an assert in the kernel failed; its line is on stdout or stderr" },
-	{ CUDA_ERROR_ILLEGAL_INSTRUCTION, "the kernel's code is damaged, or was built for another architecture" },
-	{ CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "fewer blocks: all must be resident at once" },
-	{ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
-	  "libcuda.so.1 and the kernel module differ in version: reboot after the driver update" },
-	{ CUDA_ERROR_SYSTEM_NOT_READY, "start nvidia-fabricmanager (NVSwitch machines), see dmesg" },
+	{ CUDA_ERROR_ILLEGAL_ADDRESS,
+	  "the kernel went out of bounds; the context is dead; --driver soft tells where" },
+	{ CUDA_ERROR_MISALIGNED_ADDRESS,
+	  "an access is not aligned to its size; the context is dead" },
+	{ CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+	  "too many registers for this block size: launch fewer threads a block" },
+	{ CUDA_ERROR_LAUNCH_TIMEOUT,
+	  "a display's watchdog stopped the kernel: split the work" },
+	{ CUDA_ERROR_LAUNCH_FAILED,
+	  "the kernel trapped; the context is dead; --driver soft tells where" },
+	{ CUDA_ERROR_ASSERT,
+	  "an assert in the kernel failed; its line is on stdout or stderr" },
+	{ CUDA_ERROR_ILLEGAL_INSTRUCTION,
+	  "the kernel's code is damaged, or was built for another architecture" },
+	{ CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+	  "fewer blocks: all must be resident at once" },
+	{ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "libcuda.so.1 and the kernel module differ in "
+					     "version: reboot after the driver update" },
+	{ CUDA_ERROR_SYSTEM_NOT_READY,
+	  "start nvidia-fabricmanager (NVSwitch machines), see dmesg" },
 	{ CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE,
-	  "a forward-compatible libcuda is on the path, but this GPU needs the installed driver" },
-	{ CUDA_ERROR_MPS_CONNECTION_FAILED, "the MPS server is not reachable: see nvidia-cuda-mps-control" },
+	  "a forward-compatible libcuda is on the path, but this GPU needs the installed "
+	  "driver" },
+	{ CUDA_ERROR_MPS_CONNECTION_FAILED,
+	  "the MPS server is not reachable: see nvidia-cuda-mps-control" },
 	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process holds the GPU in exclusive mode" },
-	{ CUDA_ERROR_ECC_UNCORRECTABLE, "the GPU's memory has a fault: see nvidia-smi -q -d ECC" },
+	{ CUDA_ERROR_ECC_UNCORRECTABLE,
+	  "the GPU's memory has a fault: see nvidia-smi -q -d ECC" },
 };
 
 const char *gpul_cu_advice(CUresult r)
@@ -50,14 +67,17 @@ const char *gpul_cu_advice(CUresult r)
 	return "";
 }
 
-/* "cuFoo(a, b)" failed because the table's cuFoo is a stand-in: the first word of the call, if it is. */
-static _Bool call_is_missing(const gpul_driver *drv, const char *call, char *name, size_t name_bytes)
+/* "cuFoo(a, b)" failed because the table's cuFoo is a stand-in: the first word of the call, if
+ * it is. */
+static _Bool call_is_missing(const gpul_driver *drv, const char *call, char *name,
+			     size_t name_bytes)
 {
 	snprintf(name, name_bytes, "%.*s", (int)strcspn(call, "("), call);
 	return gpul_driver_lacks(drv, name);
 }
 
-gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, const char *call)
+gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
+			   const char *call)
 {
 	/* A driver that tells why a kernel died needs no guess of ours beside it. */
 	const char *advice = drv->last_fault && *drv->last_fault() ? "" : gpul_cu_advice(r);
@@ -66,16 +86,20 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, 
 
 	if (r == CUDA_SUCCESS)
 		return GPUL_OK;
-	if (r == CUDA_ERROR_NOT_SUPPORTED && call_is_missing(drv, call, missing, sizeof missing))
+	if (r == CUDA_ERROR_NOT_SUPPORTED &&
+	    call_is_missing(drv, call, missing, sizeof missing))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)r,
-				 "%s: the %s driver (CUDA %d.%d) is too old to have it; gpuload was built "
-				 "with CUDA %d.%d: update the driver", missing, drv->name,
-				 drv->version / 1000, drv->version % 1000 / 10, CUDA_VERSION / 1000,
+				 "%s: the %s driver (CUDA %d.%d) is too old to have it; "
+				 "gpuload was built "
+				 "with CUDA %d.%d: update the driver",
+				 missing, drv->name, drv->version / 1000,
+				 drv->version % 1000 / 10, CUDA_VERSION / 1000,
 				 CUDA_VERSION % 1000 / 10);
 	if (drv->cuGetErrorName(r, &name) != CUDA_SUCCESS || !name)
 		name = "an unknown CUresult";
 	if (drv->cuGetErrorString(r, &meaning) != CUDA_SUCCESS || !meaning)
 		meaning = "no explanation";
 	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d), %s%s%s",
-			 (int)strcspn(call, "("), call, name, (int)r, meaning, *advice ? ": " : "", advice);
+			 (int)strcspn(call, "("), call, name, (int)r, meaning,
+			 *advice ? ": " : "", advice);
 }

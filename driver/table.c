@@ -14,8 +14,8 @@ static const struct {
 	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },  /* v2 came with CUDA 12.8 */
 };
 
-/* <cuda.h> makes cuMemAlloc a macro for cuMemAlloc_v2: expanding it once more before it becomes a
- * string gives the name of the version whose type the table's field has. */
+/* <cuda.h> makes cuMemAlloc a macro for cuMemAlloc_v2: expanding it once more before it becomes
+ * a string gives the name of the version whose type the table's field has. */
 #define TEXT(x) #x
 #define EXPANDED(x) TEXT(x)
 static const struct entry {
@@ -29,8 +29,9 @@ static const struct entry {
 };
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
 
-/* Stands in for what a driver lacks.  Its callers pass arguments that it does not declare; both the
- * x86-64 and the arm64 calling convention leave those to the caller, so nothing is disturbed. */
+/* Stands in for what a driver lacks.  Its callers pass arguments that it does not declare; both
+ * the x86-64 and the arm64 calling convention leave those to the caller, so nothing is
+ * disturbed. */
 static CUresult CUDAAPI not_there(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
@@ -54,12 +55,14 @@ static void *symbol(void *handle, const char *name)
 	return p;
 }
 
-/* By the exported name first: it names the version whose type <cuda.h> declares.  cuGetProcAddress
- * chooses by a version number instead; that is only safe to ask of a driver that is at least as new as
- * our header, because an older one may answer with an older version that takes other parameters. */
+/* By the exported name first: it names the version whose type <cuda.h> declares.
+ * cuGetProcAddress chooses by a version number instead; that is only safe to ask of a driver
+ * that is at least as new as our header, because an older one may answer with an older version
+ * that takes other parameters. */
 static void *find(void *handle, const gpul_driver *drv, const struct entry *e)
 {
-	CUresult (CUDAAPI *ask)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+	CUresult(CUDAAPI * ask)(const char *, void **, int, cuuint64_t,
+				CUdriverProcAddressQueryResult *);
 	void *p = symbol(handle, e->name), *ask_pointer;
 
 	if (p || drv->version < CUDA_VERSION)
@@ -80,13 +83,15 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	void *p = dlsym(handle, "cuDriverGetVersion");
 
 	if (!p || !dlsym(handle, "cuInit") || !dlsym(handle, "cuDeviceGetCount"))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is no CUDA driver: it has no cuInit", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is no CUDA driver: it has no cuInit", path);
 	*out = (gpul_driver){ .path = path };
 	memcpy(&version, &p, sizeof version);
 	(void)version(&out->version);  /* needs no cuInit; 0 if it fails */
 	for (int i = 0; i < N_ENTRIES; i++) {
 		p = find(handle, out, &entries[i]);
-		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&stand_in, sizeof p);
+		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&stand_in,
+		       sizeof p);
 	}
 	p = dlsym(handle, "gpuloadSoftLastFault");  /* only the software driver has it */
 	memcpy(&out->last_fault, &p, sizeof p);

@@ -26,7 +26,8 @@ static void offers_the_nearest_name_and_nothing_far(void **state)
 	(void)state;
 	assert_string_equal(gpul_text_nearest("vecad", names, 4), "vecadd");
 	assert_string_equal(gpul_text_nearest("vecsbu", names, 4), "vecsub");
-	assert_string_equal(gpul_text_nearest("re", names, 4), "reduce");  /* the only one it begins */
+	assert_string_equal(gpul_text_nearest("re", names, 4),
+			    "reduce");  /* the only one it begins */
 	assert_null(gpul_text_nearest("v", names, 4));                     /* two begin so */
 	assert_null(gpul_text_nearest("matmul", names, 4));
 	assert_null(gpul_text_nearest("", names, 4));

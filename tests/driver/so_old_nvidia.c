@@ -1,5 +1,6 @@
-/* so_old_nvidia.c — stands for an NVIDIA driver of CUDA 12.0: some entry points under older names, many
- * not there at all.  FAKE_DEVICES in the environment is what it reports; unset: cuInit fails. */
+/* so_old_nvidia.c — stands for an NVIDIA driver of CUDA 12.0: some entry points under older
+ * names, many not there at all.  FAKE_DEVICES in the environment is what it reports; unset:
+ * cuInit fails. */
 #include <stdlib.h>
 
 typedef int result;

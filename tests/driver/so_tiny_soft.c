@@ -1,4 +1,5 @@
-/* so_tiny_soft.c — stands for the software driver: what makes it one is gpuloadSoftLastFault. */
+/* so_tiny_soft.c — stands for the software driver: what makes it one is gpuloadSoftLastFault.
+ */
 typedef int result;
 
 result cuInit(unsigned flags);

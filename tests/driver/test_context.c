@@ -55,7 +55,8 @@ static void says_how_many_devices_there_are(void **state)
 	for (int ordinal = -1; ordinal <= 1; ordinal += 2) {
 		gpul_error err = { 0 };
 
-		assert_int_equal(gpul_context_open(fake_driver(0), ordinal, &c, &err), GPUL_EINVAL);
+		assert_int_equal(gpul_context_open(fake_driver(0), ordinal, &c, &err),
+				 GPUL_EINVAL);
 		assert_non_null(strstr(err.text, "the fake driver has 1"));
 		assert_int_equal(fake_alive(), 0);
 	}

@@ -1,8 +1,8 @@
 /* test_open.c — which driver is taken, and what is said when there is none.
  *
- * A process keeps the driver that it opened, so each case runs in a child.  The stand-ins so_*.so carry
- * the name libcuda.so.1: once one is loaded, it is what dlopen("libcuda.so.1") gives, whatever driver
- * the machine has. */
+ * A process keeps the driver that it opened, so each case runs in a child.  The stand-ins
+ * so_*.so carry the name libcuda.so.1: once one is loaded, it is what dlopen("libcuda.so.1")
+ * gives, whatever driver the machine has. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -70,7 +70,9 @@ static void *open_auto(void *unused)
 	const gpul_driver *drv = NULL;
 
 	(void)unused;
-	return gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) == GPUL_OK ? (void *)(uintptr_t)drv : NULL;
+	return gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) == GPUL_OK
+		       ? (void *)(uintptr_t)drv
+		       : NULL;
 }
 
 enum { N_THREADS = 4 };
@@ -141,8 +143,8 @@ static struct outcome open_with(struct setting s)
 
 static void auto_takes_nvidias_when_it_has_a_device(void **state)
 {
-	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "2",
-						       .soft = "so_tiny_soft.so" });
+	struct outcome o = open_with((struct setting){
+		.nvidia = "so_old_nvidia.so", .devices = "2", .soft = "so_tiny_soft.so" });
 
 	(void)state;
 	assert_int_equal(o.status, GPUL_OK);
@@ -153,8 +155,8 @@ static void auto_takes_nvidias_when_it_has_a_device(void **state)
 
 static void auto_takes_the_soft_one_without_a_device_and_says_so_once(void **state)
 {
-	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "0",
-						       .soft = "so_tiny_soft.so" });
+	struct outcome o = open_with((struct setting){
+		.nvidia = "so_old_nvidia.so", .devices = "0", .soft = "so_tiny_soft.so" });
 
 	(void)state;
 	assert_int_equal(o.status, GPUL_OK);
@@ -175,14 +177,19 @@ static void auto_says_why_a_broken_nvidia_driver_was_left(void **state)
 
 static void the_environment_chooses_for_auto_only(void **state)
 {
-	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "1",
-						       .soft = "so_tiny_soft.so", .choice = "soft" });
+	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so",
+						       .devices = "1",
+						       .soft = "so_tiny_soft.so",
+						       .choice = "soft" });
 
 	(void)state;
 	assert_string_equal(o.name, "soft");
 	assert_int_equal(o.n_notices, 0);
-	o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "1", .choice = "soft",
-					.soft = "so_tiny_soft.so", .asked = GPUL_DRIVER_NVIDIA });
+	o = open_with((struct setting){ .nvidia = "so_old_nvidia.so",
+					.devices = "1",
+					.choice = "soft",
+					.soft = "so_tiny_soft.so",
+					.asked = GPUL_DRIVER_NVIDIA });
 	assert_string_equal(o.name, "nvidia");
 	o = open_with((struct setting){ .soft = "so_tiny_soft.so", .choice = "cuda" });
 	assert_int_equal(o.status, GPUL_EINVAL);
@@ -203,7 +210,8 @@ static void no_driver_at_all_is_one_line_with_what_was_tried(void **state)
 
 static void a_soft_driver_under_nvidias_name_is_not_nvidias(void **state)
 {
-	struct outcome o = open_with((struct setting){ .nvidia = "so_tiny_soft.so", .soft = "so_tiny_soft.so" });
+	struct outcome o = open_with(
+		(struct setting){ .nvidia = "so_tiny_soft.so", .soft = "so_tiny_soft.so" });
 
 	(void)state;
 	assert_string_equal(o.name, "soft");
@@ -221,12 +229,15 @@ static void an_old_driver_answers_for_what_it_lacks(void **state)
 	assert_int_equal(gpul_driver_fill(handle, "old", &drv, &err), GPUL_OK);
 	assert_string_equal(drv.name, "nvidia");
 	assert_null(drv.last_fault);
-	assert_int_equal(drv.cuEventElapsedTime(&ms, NULL, NULL), CUDA_SUCCESS);  /* by its older name */
+	assert_int_equal(drv.cuEventElapsedTime(&ms, NULL, NULL),
+			 CUDA_SUCCESS);  /* by its older name */
 	assert_true(ms == 2.5f);
 	assert_false(gpul_driver_has(&drv, "cuFuncGetParamInfo"));
 	assert_true(gpul_driver_has(&drv, "cuInit"));
-	assert_int_equal(gpul_cu(&drv, &err, cuFuncGetParamInfo(NULL, 0, NULL, NULL)), GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) is too old"));
+	assert_int_equal(gpul_cu(&drv, &err, cuFuncGetParamInfo(NULL, 0, NULL, NULL)),
+			 GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text,
+			       "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) is too old"));
 	dlclose(handle);
 }
 

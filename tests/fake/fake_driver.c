@@ -190,8 +190,9 @@ static CUresult limit_set(CUlimit which, size_t value)
 	return step();
 }
 
-static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit, void **values, unsigned n,
-			     CUlibraryOption *options, void **option_values, unsigned n_options)
+static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit, void **values,
+			     unsigned n, CUlibraryOption *options, void **option_values,
+			     unsigned n_options)
 {
 	CUresult r = made(FAKE_LIBRARY, (void **)l);
 	size_t room = 0;
@@ -276,7 +277,9 @@ static CUresult module_global(CUdeviceptr *p, size_t *bytes, CUmodule m, const c
 static CUresult function_attribute(int *value, CUfunction_attribute which, CUfunction f)
 {
 	(void)f;
-	*value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? behaviour.max_threads_per_block : 0;
+	*value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+			 ? behaviour.max_threads_per_block
+			 : 0;
 	return step();
 }
 
@@ -430,20 +433,23 @@ static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
 	return step();
 }
 
-static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-		       unsigned shared_bytes, CUstream s, void **params, void **extra)
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+		       unsigned by, unsigned bz, unsigned shared_bytes, CUstream s,
+		       void **params, void **extra)
 {
 	CUresult r = step();
 
-	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared_bytes, (void)s;
+	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared_bytes,
+		(void)s;
 	(void)extra;
 	if (r == CUDA_SUCCESS && behaviour.launched)
 		behaviour.launched(params);
 	return r;
 }
 
-static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-				   unsigned bz, unsigned shared_bytes, CUstream s, void **params)
+static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+				   unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes,
+				   CUstream s, void **params)
 {
 	return launch(f, gx, gy, gz, bx, by, bz, shared_bytes, s, params, NULL);
 }
