@@ -1,0 +1,98 @@
+/* test_forms.c — the comparison that decides whether two drivers agree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/gpu/forms.h"
+
+static bool agrees(form_check check, double bound, uint64_t a, uint64_t b, size_t bytes)
+{
+	struct form f = { .check = check, .bound = bound, .out_bytes = bytes };
+
+	return form_row_agrees(&f, &a, &b);
+}
+
+static void bits_agree_only_when_equal(void **state)
+{
+	(void)state;
+	assert_true(agrees(FORM_BITS, 0, 0x7fffffff, 0x7fffffff, 4));
+	assert_false(agrees(FORM_BITS, 0, 0x7fffffff, 0x7fc00000, 4)); /* NaN, but other bits */
+	assert_false(agrees(FORM_BITS, 0, 0x100000000, 0, 8));
+	assert_true(
+		agrees(FORM_BITS, 0, 0x100000000, 0, 4)); /* bytes after the row do not count */
+}
+
+static void ulp_are_counted_across_zero_and_binades(void **state)
+{
+	(void)state;
+	assert_true(
+		agrees(FORM_F32, 1, 0x3f800000, 0x3f7fffff, 4)); /* 1 and the number below it */
+	assert_false(agrees(FORM_F32, 1, 0x3f800000, 0x3f7ffffe, 4));
+	assert_true(agrees(FORM_F32, 2, 0x00000001, 0x80000001,
+			   4)); /* the least number and its negative */
+	assert_false(agrees(FORM_F32, 1, 0x00000001, 0x80000001, 4));
+	assert_true(agrees(FORM_F64, 0, 0x8000000000000000, 0, 8));  /* -0 and 0 */
+	assert_true(agrees(FORM_F16, 1, 0x3c003c00, 0x3c013bff, 4)); /* two elements in a row */
+	assert_false(agrees(FORM_BF16, 1, 0x3f803f80, 0x3f803f82, 4));
+}
+
+static void nan_agrees_with_nan_and_infinity_with_itself(void **state)
+{
+	(void)state;
+	assert_true(agrees(FORM_F32, 0, 0x7fffffff, 0xffc00000, 4));
+	assert_false(agrees(FORM_F32, 1e9, 0x7fffffff, 0x3f800000, 4));
+	assert_false(
+		agrees(FORM_F16, 100, 0x7c01, 0x7c00, 2)); /* NaN and infinity, one apart */
+	assert_true(agrees(FORM_F32_ABS, 0, 0x7f800000, 0x7f800000, 4));
+	assert_false(agrees(FORM_F32_ABS, 1e30, 0x7f800000, 0xff800000, 4));
+}
+
+static void an_absolute_bound_is_an_absolute_bound(void **state)
+{
+	(void)state;
+	assert_true(agrees(FORM_F32_ABS, 1e-6, 0x00000000, 0x35800000, 4)); /* 2^-20, 9.5e-7 */
+	assert_false(agrees(FORM_F32_ABS, 9e-7, 0x00000000, 0x35800000, 4));
+}
+
+static void a_dump_gives_back_each_form_by_its_whole_name(void **state)
+{
+	char path[] = "/tmp/gpuload-dump-XXXXXX";
+	static const char text[] =
+		"add_f32 ok 5\n1\n23\nadd refused 0: cuModuleLoadData(...): no\nadd_f3 ok 1\nx";
+	struct form_dump d;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+	close(fd);
+	assert_int_equal(form_dump_open(path, &d, NULL), GPUL_OK);
+	assert_memory_equal(form_dump_find(&d, "add_f32").bytes, "1\n23\n", 5);
+	assert_memory_equal(form_dump_find(&d, "add_f3").bytes, "x", 1);
+	struct form_result refused = form_dump_find(&d, "add");
+	assert_null(refused.bytes);
+	assert_memory_equal(refused.why, "refused 0: cuModuleLoadData", 27);
+	assert_null(form_dump_find(&d, "add_f").bytes);
+	form_dump_close(&d);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bits_agree_only_when_equal),
+		cmocka_unit_test(ulp_are_counted_across_zero_and_binades),
+		cmocka_unit_test(nan_agrees_with_nan_and_infinity_with_itself),
+		cmocka_unit_test(an_absolute_bound_is_an_absolute_bound),
+		cmocka_unit_test(a_dump_gives_back_each_form_by_its_whole_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
