@@ -250,7 +250,7 @@ def write_tests(w, products):
     the others of a folder help the programs there."""
     by_folder = {}
     for c in files("tests", ".c"):
-        if not c.startswith("tests/fuzz/"):
+        if not c.startswith(("tests/fuzz/", "tests/install/")):  # built in ways of their own
             by_folder.setdefault(os.path.dirname(c), []).append(c)
     helpers, opened, programs = {}, {}, []
     for folder, sources in by_folder.items():
