@@ -1,5 +1,5 @@
 """parts.py — the optional parts: what is looked for, how, and what is lost without it."""
-import glob, os, platform, shutil, subprocess, tempfile
+import glob, os, shutil, subprocess, tempfile
 
 
 class Part:
@@ -95,8 +95,9 @@ def find(args):
     return {p.name: p for p in found}
 
 
-def builds():
+def builds(args):
     """The instruction-set builds of the interpreter's handlers: (suffix, flags), slowest first."""
-    if platform.machine() in ("x86_64", "AMD64"):
+    target = subprocess.run([args.cc, "-dumpmachine"], capture_output=True, text=True).stdout
+    if target.startswith("x86_64"):
         return [("base", "-march=x86-64"), ("v3", "-march=x86-64-v3"), ("v4", "-march=x86-64-v4")]
     return [("base", "")]

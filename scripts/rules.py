@@ -114,13 +114,14 @@ def module_flags(w, module):
 
 
 def write_modules(w):
+    builds = parts.builds(w.args)
     handlers = HANDLERS.replace("-O3 ", "") if w.args.sanitize or w.args.coverage else HANDLERS
     for m in MODULES:
         objects = []
         for c in files(m, ".c"):
             if c.startswith("softcuda/exec/run_"):  # once for each instruction set, chosen at load
                 objects += [w.obj(c, f"{module_flags(w, m)} {handlers} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
-                            for name, march in parts.builds()]
+                            for name, march in builds]
             elif c != "cli/main.c":
                 objects.append(w.obj(c, module_flags(w, m)))
         w.objects[m] = objects

@@ -46,7 +46,7 @@ class Configure(unittest.TestCase):
     def test_handlers_are_built_for_each_instruction_set(self):
         ninja = configured()[3]
         if os.path.exists(f"{ROOT}/softcuda/exec/run_int.c"):
-            for name, _ in parts.builds():
+            for name, _ in parts.builds(types.SimpleNamespace(cc="cc")):
                 self.assertIn(f"run_int.{name}.o", ninja)
 
     def test_a_folder_links_what_it_may_use_and_no_more(self):
