@@ -14,7 +14,7 @@ from scripts.install import public_headers
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
 # -ffast-math).  Nobody reads errno or the exception flags there, so both may go: loops vectorise.
-HANDLERS = "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -Wno-conversion"
+HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 MAIN = re.compile(r"^int main\(", re.M)
 
 

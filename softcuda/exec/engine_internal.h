@@ -119,8 +119,8 @@ enum op {
 /* What selection says of an instruction; decode.c turns the operands into references by it.
  *
  * Operands are taken from the instruction in order: the destination (when d_type is not 0; of a
- * PAIR p|q the second is d2), then n_sources sources, which become a, b, c, e; operands after those (a
- * lookup table, a prmt mode known here) are selection's own: it puts their value in imm, n or flags.
+ * PAIR p|q the second is d2), then n_sources sources, which become a, b, c, e; operands after those, and
+ * sources whose bit of skip is set (a lookup table), are selection's own: their value is in imm, n or flags.
  * What a handler may rely on, since decode.c inserts the copies that it takes:
  *   - each operand has the width of its type: where narrow_ok lets a register be wider, a source is
  *     cut to the type before, and a destination is sign- or zero-extended (by d_type) after;
@@ -137,6 +137,7 @@ struct selection {
 	uint16_t source_type[MAX_SOURCES]; /* type each source is read as; an immediate is converted to it */
 	int64_t imm;                       /* for struct insn */
 	uint8_t n, flags;                  /* for struct insn */
+	uint8_t skip;                      /* bit k: source k of the instruction is selection's own (lop3's table) */
 	bool narrow_ok;                    /* a register operand may be wider than its type (cvt, ld, st) */
 };
 

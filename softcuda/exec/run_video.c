@@ -1,0 +1,187 @@
+/* run_video.c — the video instructions: PTX ISA 9.7.18 (scalar) and 9.7.19 (SIMD).
+ *
+ * They are emulated on every GPU since sm_50, and rare: one handler each, lane by lane, told by
+ * struct video what to do.  A part of an operand is first extended to 34 bits, as the ISA says. */
+#include "softcuda/exec/lanes_internal.h"
+#include "softcuda/exec/select_internal.h"
+
+/* Byte or half of x by selector, extended. */
+static int64_t part_of(uint32_t x, unsigned selector, bool is_signed)
+{
+	if (selector >= GPUL_PTX_SEL_B0 && selector <= GPUL_PTX_SEL_B3) {
+		const uint8_t b = (uint8_t)(x >> 8 * (selector - GPUL_PTX_SEL_B0));
+		return is_signed ? (int8_t)b : b;
+	}
+	if (selector == GPUL_PTX_SEL_H0 || selector == GPUL_PTX_SEL_H1) {
+		const uint16_t h = (uint16_t)(x >> 16 * (selector - GPUL_PTX_SEL_H0));
+		return is_signed ? (int16_t)h : h;
+	}
+	return is_signed ? (int64_t)(int32_t)x : (int64_t)x;
+}
+
+static int64_t clamp_to(int64_t x, unsigned bits, bool is_signed)
+{
+	const int64_t most = is_signed ? ((int64_t)1 << (bits - 1)) - 1 : ((int64_t)1 << bits) - 1;
+	const int64_t least = is_signed ? -most - 1 : 0;
+	return x > most ? most : x < least ? least : x;
+}
+
+static bool compare_integers(int64_t a, int64_t b, unsigned compare)
+{
+	switch (compare) {
+	case CMP_EQ: return a == b;
+	case CMP_NE: return a != b;
+	case CMP_LT: return a < b;
+	case CMP_LE: return a <= b;
+	case CMP_GT: return a > b;
+	default: return a >= b;
+	}
+}
+
+static int64_t shifted(int64_t a, int64_t b, unsigned op, unsigned flags)
+{
+	const uint64_t amount = (flags & VIDEO_WRAP) ? (uint64_t)b & 31 : (uint32_t)b > 32 ? 32 : (uint32_t)b;
+	if (op == VIDEO_SHR)
+		return a >> amount;
+	if ((flags & VIDEO_SAT) && amount == 32 && a)  /* could leave 64 bits, and is out of range anyhow */
+		return a > 0 ? INT64_MAX : INT64_MIN;
+	return (int64_t)((uint64_t)a << amount);
+}
+
+static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compare, unsigned flags)
+{
+	switch (op) {
+	case VIDEO_ADD: return a + b;
+	case VIDEO_SUB: return a - b;
+	case VIDEO_ABSDIFF: return a < b ? b - a : a - b;
+	case VIDEO_MIN: return a < b ? a : b;
+	case VIDEO_MAX: return a > b ? a : b;
+	case VIDEO_AVRG: return (a + b + (a + b >= 0)) >> 1;  /* half away from zero */
+	case VIDEO_SET: return compare_integers(a, b, compare);
+	default: return shifted(a, b, op, flags);
+	}
+}
+
+/* How many bits the part of d has that a merge writes, and where it starts. */
+static unsigned merge_bits(unsigned selector)
+{
+	return selector == GPUL_PTX_SEL_NONE ? 32 : selector >= GPUL_PTX_SEL_H0 ? 16 : 8;
+}
+
+static unsigned merge_at(unsigned selector)
+{
+	if (selector == GPUL_PTX_SEL_H0 || selector == GPUL_PTX_SEL_H1)
+		return 16 * (selector - GPUL_PTX_SEL_H0);
+	return selector == GPUL_PTX_SEL_NONE ? 0 : 8 * (selector - GPUL_PTX_SEL_B0);
+}
+
+static uint32_t second_operation(int64_t r, uint32_t c, const struct video *v)
+{
+	const bool d_signed = v->flags & VIDEO_D_SIGNED;
+	const int64_t x = d_signed ? (int32_t)r : (int64_t)(uint32_t)r;
+	const int64_t y = d_signed ? (int32_t)c : (int64_t)c;
+	switch (v->second) {
+	case VIDEO_2ND_ADD: return (uint32_t)r + c;
+	case VIDEO_2ND_MIN: return (uint32_t)(x < y ? x : y);
+	case VIDEO_2ND_MAX: return (uint32_t)(x > y ? x : y);
+	case VIDEO_MERGE: break;
+	default: return (uint32_t)r;
+	}
+	const unsigned at = merge_at(v->d_selector), bits = merge_bits(v->d_selector);
+	const uint32_t mask = (bits == 32 ? UINT32_MAX : ((uint32_t)1 << bits) - 1) << at;
+	return (c & ~mask) | ((uint32_t)r << at & mask);
+}
+
+__extension__ typedef __int128 int128;
+
+/* vmad: a * b + c with negations, "plus one" and scaling; at most 66 bits before the scaling. */
+static uint32_t multiply_add(int64_t a, int64_t b, uint32_t c, const struct video *v)
+{
+	const bool c_signed = (v->flags & (VIDEO_A_SIGNED | VIDEO_B_SIGNED)) ||
+			      (v->flags & (VIDEO_NEG_PRODUCT | VIDEO_NEG_C));
+	int128 product = (int128)a * b, addend = c_signed ? (int128)(int32_t)c : (int128)c;
+	if (v->flags & VIDEO_NEG_PRODUCT)
+		product = -product;
+	if (v->flags & VIDEO_NEG_C)
+		addend = -addend;
+	int128 r = product + addend + ((v->flags & VIDEO_PLUS_ONE) ? 1 : 0);
+	r >>= v->shift;
+	if (!(v->flags & VIDEO_SAT))
+		return (uint32_t)r;
+	const int128 most = c_signed ? INT32_MAX : (int128)UINT32_MAX, least = c_signed ? INT32_MIN : 0;
+	return (uint32_t)(r > most ? most : r < least ? least : r);
+}
+
+static uint32_t video_scalar(uint32_t a, uint32_t b, uint32_t c, const struct video *v)
+{
+	const int64_t x = part_of(a, v->a_selector, v->flags & VIDEO_A_SIGNED);
+	const bool shift = v->op == VIDEO_SHL || v->op == VIDEO_SHR;
+	const int64_t y = part_of(b, v->b_selector, !shift && (v->flags & VIDEO_B_SIGNED));
+	if (v->op == VIDEO_MAD)
+		return multiply_add(x, y, c, v);
+	int64_t r = first_operation(x, y, v->op, v->compare, v->flags);
+	if (v->flags & VIDEO_SAT) {
+		const unsigned bits = v->second == VIDEO_MERGE ? merge_bits(v->d_selector) : 32;
+		r = clamp_to(r, bits, v->flags & VIDEO_D_SIGNED);
+	}
+	return second_operation(r, c, v);
+}
+
+OP(VIDEO)
+{
+	struct video v;
+	memcpy(&v, &i->imm, sizeof(v));
+	OPERAND(uint32_t, a);
+	OPERAND(uint32_t, b);
+	const uint32_t *c = v.op == VIDEO_MAD || v.second != VIDEO_PLAIN ? U32(w, i->c) : a;
+	uint32_t *d = opptr(w, i->d);
+	for (unsigned l = 0; l < LANES; l++)
+		if (w->mask >> l & 1)
+			d[l] = video_scalar(a[l], b[l], c[l], &v);
+	return i + 1;
+}
+
+/* ---- SIMD: two halves or four bytes -------------------------------------------------------------------- */
+
+/* Part `pick` of b:a: bytes 0-3 are a's, 4-7 b's; halves 0-1 and 2-3. */
+static int64_t simd_part(uint32_t a, uint32_t b, unsigned pick, unsigned bits, bool is_signed)
+{
+	const uint64_t u = ((uint64_t)b << 32 | a) >> bits * pick;
+	if (bits == 8)
+		return is_signed ? (int8_t)u : (int64_t)(uint8_t)u;
+	return is_signed ? (int16_t)u : (int64_t)(uint16_t)u;
+}
+
+static uint32_t video_simd(uint32_t a, uint32_t b, uint32_t c, const struct video_simd *v, unsigned parts)
+{
+	const uint32_t picks = (uint32_t)v->picks[0] | (uint32_t)v->picks[1] << 8 | (uint32_t)v->picks[2] << 16;
+	const unsigned bits = 32 / parts;
+	const uint32_t part_mask = ((uint32_t)1 << bits) - 1;
+	uint32_t merged = c, sum = c;
+	for (unsigned k = 0; k < parts; k++) {
+		if (!(v->parts >> k & 1))
+			continue;
+		const int64_t x = simd_part(a, b, picks >> 3 * k & 7, bits, v->flags & VIDEO_A_SIGNED);
+		const int64_t y = simd_part(a, b, picks >> (12 + 3 * k) & 7, bits, v->flags & VIDEO_B_SIGNED);
+		int64_t r = first_operation(x, y, v->op, v->compare, v->flags);
+		if (v->flags & VIDEO_SAT)
+			r = clamp_to(r, bits, v->flags & VIDEO_D_SIGNED);
+		sum += (uint32_t)r;
+		merged = (merged & ~(part_mask << bits * k)) | ((uint32_t)r & part_mask) << bits * k;
+	}
+	return v->second == VIDEO_2ND_ADD ? sum : merged;
+}
+
+OP(VIDEO_SIMD)
+{
+	struct video_simd v;
+	memcpy(&v, &i->imm, sizeof(v));
+	OPERAND(uint32_t, a);
+	OPERAND(uint32_t, b);
+	OPERAND(uint32_t, c);
+	uint32_t *d = opptr(w, i->d);
+	for (unsigned l = 0; l < LANES; l++)
+		if (w->mask >> l & 1)
+			d[l] = video_simd(a[l], b[l], c[l], &v, i->n);
+	return i + 1;
+}
