@@ -15,7 +15,8 @@
 	X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)                                \
 	X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize) X(cuCtxGetLimit) X(cuCtxSetLimit) \
 	X(cuLibraryLoadData) X(cuLibraryUnload) X(cuLibraryGetKernel) X(cuLibraryGetGlobal)     \
-	X(cuLibraryGetModule) X(cuKernelGetFunction)                                            \
+	X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuKernelGetName)                         \
+	X(cuLibraryGetKernelCount) X(cuLibraryEnumerateKernels)                                 \
 	X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuModuleGetGlobal)       \
 	X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(cuFuncGetParamInfo)                       \
 	X(cuMemAlloc) X(cuMemFree) X(cuMemGetInfo) X(cuMemsetD8Async)                           \

@@ -79,9 +79,7 @@ static _Bool call_is_missing(const gpul_driver *drv, const char *call, char *nam
 gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 			   const char *call)
 {
-	/* A driver that tells why a kernel died needs no guess of ours beside it. */
-	const char *advice = drv->last_fault && *drv->last_fault() ? "" : gpul_cu_advice(r);
-	const char *name = NULL, *meaning = NULL;
+	const char *name = NULL, *meaning = NULL, *advice = gpul_cu_advice(r);
 	char missing[64];
 
 	if (r == CUDA_SUCCESS)
@@ -95,6 +93,8 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 				 missing, drv->name, drv->version / 1000,
 				 drv->version % 1000 / 10, CUDA_VERSION / 1000,
 				 CUDA_VERSION % 1000 / 10);
+	if (drv->last_fault && *drv->last_fault())
+		advice = "";  /* a driver that tells why a kernel died needs no guess of ours */
 	if (drv->cuGetErrorName(r, &name) != CUDA_SUCCESS || !name)
 		name = "an unknown CUresult";
 	if (drv->cuGetErrorString(r, &meaning) != CUDA_SUCCESS || !meaning)

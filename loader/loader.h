@@ -24,7 +24,10 @@ typedef struct gpul_load_options {
 	bool verbose_log;              /* keep the JIT's information log too */
 } gpul_load_options;
 
-/** Load a PTX or CUDA C++ file: recognised by content, .cu by its name.
+/** Load a file: PTX, recognised by content, or CUDA C++, by its name (.cu).
+ *
+ * NVIDIA's driver also takes a cubin or a fatbin as it is; such a module has no PTX, and its
+ * kernels' signatures have sizes only.
  *
  * @drv      borrowed; must outlive *out; a context must be current (see driver/context.h)
  * @path     the file
@@ -55,23 +58,33 @@ gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_
 void gpul_module_unload(gpul_module *m);  /* NULL is fine; cannot fail */
 
 size_t gpul_module_n_kernels(const gpul_module *m);
+/** Kernel i, in the order of the file; borrowed from m.  i must be below gpul_module_n_kernels(). */
 const gpul_kernel *gpul_module_kernel(const gpul_module *m, size_t i);
-/** The PTX behind the module: as read, or as NVRTC made it.  Borrowed. */
+/** The PTX behind the module: as read, or as NVRTC made it.  Borrowed; NULL: machine code. */
 const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
 
-/** Find a kernel by name: exact mangled name, or the demangled name with or without parameters.
+/** Find a kernel by name: exact mangled name, or the demangled name with or without parameters, and
+ * of a template's instance with or without its arguments.
  *
  * @m     borrowed
  * @name  NULL: the only kernel of the module
  * @out   borrowed from m; untouched on failure
  * Errors  GPUL_EINVAL no such kernel: the text offers near names (edit distance) or lists those there
- *         are; NULL with several kernels: lists them
+ *         are; NULL with several kernels, or a name that means several: lists them
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
 			     gpul_error *err);
+/** The mangled name; borrowed. */
 const char *gpul_kernel_name(const gpul_kernel *k);
+/** "vecadd(double*, double*, double*, int)"; the name itself where it is not mangled, or this machine
+ * has no C++ runtime to demangle it.  Borrowed from k. */
+const char *gpul_kernel_demangled(const gpul_kernel *k);
+/** What k takes (signature.h), worked out when first asked for; any thread may ask.  Borrowed from k;
+ * never NULL: where memory is short, or k is machine code, it is incomplete and says so. */
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k);
+/** The PTX of k in gpul_module_ptx(); NULL: machine code. */
+const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
 
 typedef struct gpul_launch_config {
 	uint32_t grid[3], block[3];
@@ -80,16 +93,19 @@ typedef struct gpul_launch_config {
 	bool cooperative;
 } gpul_launch_config;
 
-/** Launch after checking what can be checked: argument count and sizes, threads a block, shared memory.
+/** Launch after checking what can be checked: argument count and sizes, block and grid, shared memory.
+ *
+ * More than 48 KB of shared memory is opted into where the device has it.  What needs the driver is
+ * asked once a kernel; a launch is then one driver call.
  *
  * @k           borrowed
- * @config      dimensions
+ * @config      dimensions; each at least 1
  * @args        n_args pointers, args[i] to arg_bytes[i] bytes of value
  * @arg_bytes   sizes in bytes; each must equal the parameter's
  * @n_args      number of arguments
  * Errors  GPUL_EINVAL with the limit that was broken and, for arguments, the signature; GPUL_ECUDA
  * Threads any thread may call with the context current
- * Source  CUDA Driver API, cuLaunchKernelEx */
+ * Source  CUDA Driver API, cuLaunchKernel, cuFuncSetAttribute; CUDA C++ Programming Guide, 5.1 Compute Capabilities */
 gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config,
 			       void *const *args, const size_t *arg_bytes, size_t n_args,
 			       gpul_error *err);

@@ -248,6 +248,28 @@ static CUresult kernel_function(CUfunction *f, CUkernel k)
 	return step();
 }
 
+static CUresult kernel_count(unsigned *n, CUlibrary l)
+{
+	(void)l;
+	*n = 1;
+	return step();
+}
+
+static CUresult enumerate_kernels(CUkernel *kernels, unsigned n, CUlibrary l)
+{
+	(void)l;
+	for (unsigned i = 0; i < n; i++)
+		kernels[i] = (CUkernel)(void *)&handles[FAKE_LIBRARY];
+	return step();
+}
+
+static CUresult kernel_name(const char **name, CUkernel k)
+{
+	(void)k;
+	*name = "fake_kernel";
+	return step();
+}
+
 static CUresult module_load(CUmodule *m, const void *image)
 {
 	(void)image;
@@ -488,6 +510,9 @@ static const gpul_driver table = {
 	.cuLibraryGetGlobal = library_global,
 	.cuLibraryGetModule = library_module,
 	.cuKernelGetFunction = kernel_function,
+	.cuKernelGetName = kernel_name,
+	.cuLibraryGetKernelCount = kernel_count,
+	.cuLibraryEnumerateKernels = enumerate_kernels,
 	.cuModuleLoadData = module_load,
 	.cuModuleUnload = module_unload,
 	.cuModuleGetFunction = module_function,

@@ -1,0 +1,150 @@
+/* recognise.c — see recognise.h. */
+#include "loader/image/recognise.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define EM_NVIDIA 190      /* NVIDIA CUDA, as in the ELF registry of machines */
+#define ABI_CUDA_13 0x41   /* EI_OSABI of cubins since CUDA 13 (seen on 13.0.88); 0x33 before */
+#define LOOK_AT 65536      /* a text shows within so many bytes that it is none */
+
+static bool starts_with(const unsigned char *p, size_t n, const char *magic, size_t n_magic)
+{
+	return n >= n_magic && memcmp(p, magic, n_magic) == 0;
+}
+
+/* No byte that a source file would not have.  Bytes above 127 pass: comments have names in them. */
+static bool is_text(const unsigned char *p, size_t n)
+{
+	if (n && p[n - 1] == 0)
+		n--;  /* images handed to the driver end in NUL */
+	for (size_t i = 0; i < n && i < LOOK_AT; i++)
+		if (p[i] < 32 && !isspace(p[i]))
+			return false;
+	return true;
+}
+
+/* Skip white space and comments: what stands there first, or n. */
+static size_t first_word(const unsigned char *p, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n) {
+		if (isspace(p[i]) || p[i] == 0) {
+			i++;
+		} else if (i + 1 < n && p[i] == '/' && p[i + 1] == '/') {
+			while (i < n && p[i] != '\n')
+				i++;
+		} else if (i + 1 < n && p[i] == '/' && p[i + 1] == '*') {
+			for (i += 2; i + 1 < n && !(p[i] == '*' && p[i + 1] == '/'); i++)
+				;
+			i += 2;
+		} else {
+			return i;
+		}
+	}
+	return n;
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+	size_t n = name ? strlen(name) : 0, k = strlen(suffix);
+
+	return n > k && strcmp(name + n - k, suffix) == 0;
+}
+
+static gpul_image_kind text_kind(const unsigned char *p, size_t n, const char *name)
+{
+	size_t i = first_word(p, n);
+
+	if (starts_with(p + i, n - i, ".version", 8))
+		return GPUL_IMAGE_PTX;
+	if (has_suffix(name, ".cu"))
+		return GPUL_IMAGE_CUDA;
+	if (i == n && (n == 0 || isspace(p[0])))
+		return GPUL_IMAGE_EMPTY;
+	return has_suffix(name, ".ptx") ? GPUL_IMAGE_PTX : GPUL_IMAGE_TEXT;
+}
+
+/* Where a table of the file ends; UINT64_MAX: nowhere that is a number. */
+static uint64_t table_end(uint64_t offset, uint64_t n, uint64_t each)
+{
+	uint64_t end;
+
+	return n && !__builtin_add_overflow(offset, n * each, &end) ? end : n ? UINT64_MAX : 0;
+}
+
+static gpul_image elf(const unsigned char *p, size_t n)
+{
+	gpul_image image = { .kind = GPUL_IMAGE_HOST_ELF };
+	uint64_t segments, sections;
+	Elf64_Ehdr h;
+
+	if (n < sizeof h || p[EI_CLASS] != ELFCLASS64)
+		return image;
+	memcpy(&h, p, sizeof h);
+	if (h.e_machine != EM_NVIDIA)
+		return image;
+	image.kind = GPUL_IMAGE_CUBIN;
+	image.sm = p[EI_OSABI] == ABI_CUDA_13 ? h.e_flags >> 8 & 0xff : h.e_flags & 0xff;
+	segments = table_end(h.e_phoff, h.e_phnum, h.e_phentsize);
+	sections = table_end(h.e_shoff, h.e_shnum, h.e_shentsize);
+	image.bytes_needed = segments > sections ? segments : sections;
+	return image;
+}
+
+gpul_image gpul_image_recognise(const void *bytes, size_t n_bytes, const char *name)
+{
+	static const struct { const char *magic; size_t n; gpul_image_kind kind; } magics[] = {
+		{ "!<arch>\n", 8, GPUL_IMAGE_ARCHIVE },
+		{ "!<thin>\n", 8, GPUL_IMAGE_ARCHIVE },
+		{ "\x50\xed\x55\xba", 4, GPUL_IMAGE_FATBIN },
+		{ "\xb1\x43\x62\x46", 4, GPUL_IMAGE_FATBIN_WRAPPER },
+		{ "BC\xc0\xde", 4, GPUL_IMAGE_BITCODE },
+		{ "\xde\xc0\x17\x0b", 4, GPUL_IMAGE_BITCODE },  /* with LLVM's wrapper */
+	};
+	const unsigned char *p = bytes;
+	gpul_image image = { .kind = n_bytes ? GPUL_IMAGE_UNKNOWN : GPUL_IMAGE_EMPTY };
+
+	if (n_bytes == 0)
+		return image;
+	if (starts_with(p, n_bytes, ELFMAG, SELFMAG))
+		return elf(p, n_bytes);
+	for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
+		if (starts_with(p, n_bytes, magics[i].magic, magics[i].n))
+			image.kind = magics[i].kind;
+	if (image.kind == GPUL_IMAGE_UNKNOWN && is_text(p, n_bytes))
+		image.kind = text_kind(p, n_bytes, name);
+	return image;
+}
+
+const char *gpul_image_kind_text(gpul_image_kind kind)
+{
+	switch (kind) {
+	case GPUL_IMAGE_EMPTY:
+		return "an empty file";
+	case GPUL_IMAGE_PTX:
+		return "PTX";
+	case GPUL_IMAGE_CUDA:
+		return "CUDA C++";
+	case GPUL_IMAGE_TEXT:
+		return "a text that is not PTX (no .version line)";
+	case GPUL_IMAGE_CUBIN:
+		return "a cubin (GPU machine code)";
+	case GPUL_IMAGE_HOST_ELF:
+		return "a host object, library or program (ELF)";
+	case GPUL_IMAGE_ARCHIVE:
+		return "an archive (.a)";
+	case GPUL_IMAGE_FATBIN:
+		return "a fatbin";
+	case GPUL_IMAGE_FATBIN_WRAPPER:
+		return "a fatbin wrapper without its fatbin";
+	case GPUL_IMAGE_BITCODE:
+		return "LLVM bitcode";
+	case GPUL_IMAGE_UNKNOWN:
+		break;
+	}
+	return "bytes of no known format";
+}

@@ -1,0 +1,101 @@
+/* jit.c — hand PTX to the driver, and explain a refusal: the line that the JIT complains about,
+ * with its text, or the versions that do not fit together. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/loader_internal.h"
+
+#define LOG_BYTES 4096
+
+/* The line of text with that number (from 1), without leading blanks; *n_bytes is 0 if there is none. */
+static const char *source_line(const char *text, unsigned number, int *n_bytes)
+{
+	for (; number > 1 && *text; number--) {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	text += strspn(text, " \t");
+	*n_bytes = (int)strcspn(text, "\r\n");
+	return text;
+}
+
+/* ptxas writes "ptxas application ptx input, line 12; error   : Unknown symbol 'x'", among others.
+ * The first line of the log that tells an error; else its first line. */
+static const char *telling_line(const char *log, int *n_bytes)
+{
+	const char *best = log + strspn(log, "\r\n");
+
+	for (const char *p = log; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+		size_t n = strcspn(p, "\n");
+
+		if (memmem(p, n, "error", 5) || memmem(p, n, "fatal", 5)) {
+			best = p;
+			break;
+		}
+	}
+	*n_bytes = (int)strcspn(best, "\r\n");
+	return best;
+}
+
+static gpul_status refuse_with_log(CUresult r, const char *log, const char *text, const char *name,
+				   gpul_error *err)
+{
+	int n_said, n_source = 0;
+	const char *said = telling_line(log, &n_said), *source = "", *at;
+	char place[32] = "";
+	unsigned line;
+
+	at = memmem(said, (size_t)n_said, ", line ", 7);
+	if (at && sscanf(at, ", line %u", &line) == 1) {
+		const char *rest = memchr(at, ';', (size_t)(said + n_said - at));
+
+		source = source_line(text, line, &n_source);
+		snprintf(place, sizeof place, ":%u", line);
+		if (rest) {
+			rest += 1 + strspn(rest + 1, " ");
+			n_said -= (int)(rest - said);
+			said = rest;
+		}
+	}
+	if (n_source > 90)
+		n_source = 90;
+	if (n_said > 100)
+		n_said = 100;
+	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.40s%s: %.*s%s%.*s", name, place, n_said, said,
+			 n_source ? "\n" : "", n_source, source);
+}
+
+static gpul_status refuse(const gpul_module *m, CUresult r, const char *log, const char *text,
+			  const char *name, gpul_error *err)
+{
+	const gpul_ptx_module *x = m->ptx;
+
+	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.60s is PTX %u.%u, newer than the %s driver (CUDA %d.%d) "
+				 "understands: update the driver, or compile with an older toolkit", name,
+				 x->version_major, x->version_minor, m->drv->name, m->drv->version / 1000,
+				 m->drv->version % 1000 / 10);
+	if ((r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_PTX) &&
+	    (x->sm > m->limits.cc || (x->sm_suffix == 'a' && x->sm != m->limits.cc)))
+		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.60s is for sm_%u%.1s, the device is sm_%u: compile with "
+				 "-arch=sm_%u or lower", name, x->sm, (const char[]){ x->sm_suffix, 0 },
+				 m->limits.cc, m->limits.cc);
+	if (log[strspn(log, " \r\n")])
+		return refuse_with_log(r, log, text, name, err);
+	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
+}
+
+gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name, const gpul_load_options *options,
+			  gpul_error *err)
+{
+	char log[LOG_BYTES] = "";
+	CUjit_option keys[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
+	void *values[] = { log, (void *)(uintptr_t)sizeof log, (void *)(uintptr_t)1 };
+	unsigned n = options && options->verbose_log ? 3 : 2;
+	CUresult r = m->drv->cuLibraryLoadData(&m->library, text, keys, values, n, NULL, NULL, 0);
+
+	log[sizeof log - 1] = '\0';
+	return r == CUDA_SUCCESS ? GPUL_OK : refuse(m, r, log, text, name, err);
+}
