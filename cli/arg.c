@@ -11,15 +11,18 @@
 static gpul_status not_an_arg(const char *text, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "'%.80s' is not an argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, out:TYPE[COUNT], "
-			 "inout:TYPE[COUNT]=FILL, bytes=@FILE or hex:BYTES", text);
+			 "'%.80s' is not an argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, "
+			 "out:TYPE[COUNT], "
+			 "inout:TYPE[COUNT]=FILL, bytes=@FILE or hex:BYTES",
+			 text);
 }
 
 static gpul_status unknown_type(const char *name, size_t name_bytes, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "no type '%.*s'; there are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
-			 (int)(name_bytes < 20 ? name_bytes : 20), name);
+	return gpul_fail(
+		err, GPUL_EINVAL, 0,
+		"no type '%.*s'; there are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
+		(int)(name_bytes < 20 ? name_bytes : 20), name);
 }
 
 static gpul_status parse_hex(const char *hex, struct arg *out, gpul_error *err)
@@ -28,7 +31,9 @@ static gpul_status parse_hex(const char *hex, struct arg *out, gpul_error *err)
 
 	if (n == 0 || n % 2 || strspn(hex, "0123456789abcdefABCDEF") != n)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "hex: takes an even number of hexadecimal digits, lowest byte first, not '%.40s'", hex);
+				 "hex: takes an even number of hexadecimal digits, lowest byte "
+				 "first, not '%.40s'",
+				 hex);
 	out->kind = ARG_BYTES;
 	out->bytes = n / 2;
 	out->data = malloc(out->bytes);
@@ -42,16 +47,20 @@ static gpul_status parse_hex(const char *hex, struct arg *out, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status parse_bytes(const char *value, const char *dir, struct arg *out, gpul_error *err)
+static gpul_status parse_bytes(const char *value, const char *dir, struct arg *out,
+			       gpul_error *err)
 {
 	out->kind = ARG_BYTES;
 	if (*value != '@')
-		return gpul_fail(err, GPUL_EINVAL, 0, "bytes= takes @FILE, not '%.40s'; for bytes in place write hex:",
-				 value);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"bytes= takes @FILE, not '%.40s'; for bytes in place write hex:",
+			value);
 	return fill_read_file(value + 1, dir, (void **)&out->data, &out->bytes, err);
 }
 
-static gpul_status parse_scalar(const char *text, const char *equals, struct arg *out, gpul_error *err)
+static gpul_status parse_scalar(const char *text, const char *equals, struct arg *out,
+				gpul_error *err)
 {
 	out->kind = ARG_SCALAR;
 	out->type = value_type(text, (size_t)(equals - text));
@@ -67,8 +76,14 @@ static gpul_status parse_scalar(const char *text, const char *equals, struct arg
 /* "in:", "out:", "inout:" or nothing; returns what follows. */
 static const char *parse_direction(const char *text, struct arg *out)
 {
-	static const struct { const char *prefix; bool in, out; } directions[] = {
-		{ "inout:", true, true }, { "in:", true, false }, { "out:", false, true }, { "", true, false },
+	static const struct {
+		const char *prefix;
+		bool in, out;
+	} directions[] = {
+		{ "inout:", true, true },
+		{ "in:", true, false },
+		{ "out:", false, true },
+		{ "", true, false },
 	};
 	size_t d = 0;
 
@@ -80,18 +95,24 @@ static const char *parse_direction(const char *text, struct arg *out)
 }
 
 /* The contents of a buffer whose type, direction and count are known. */
-static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *out, gpul_error *err)
+static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *out,
+			       gpul_error *err)
 {
 	gpul_status st;
 
 	if (out->in && !fill)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s needs a fill, such as %s=iota; or write out: if the kernel only writes it",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s needs a fill, such as %s=iota; or write out: if the "
+				 "kernel only writes it",
 				 out->text, out->text);
 	if (!out->in && fill)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: an out: buffer takes no fill; write inout: for one that is read too",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s: an out: buffer takes no fill; write inout: for one that "
+				 "is read too",
 				 out->text);
 	if (!out->in && out->count == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: an out: buffer needs a count", out->text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: an out: buffer needs a count",
+				 out->text);
 	if (out->in)
 		st = fill_make(out->type, fill, dir, &out->count, (void **)&out->data, err);
 	else
@@ -104,11 +125,11 @@ static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *ou
 	return GPUL_OK;
 }
 
-static gpul_status parse_buffer(const char *text, const char *bracket, const char *dir, struct arg *out,
-				gpul_error *err)
+static gpul_status parse_buffer(const char *text, const char *bracket, const char *dir,
+				struct arg *out, gpul_error *err)
 {
 	const char *type = parse_direction(text, out), *close = strchr(bracket, ']');
-	bool empty = close == bracket + 1;  /* f64[]=@FILE: as many as the file holds */
+	bool empty = close == bracket + 1; /* f64[]=@FILE: as many as the file holds */
 	gpul_status st;
 
 	out->kind = ARG_BUFFER;
@@ -118,11 +139,13 @@ static gpul_status parse_buffer(const char *text, const char *bracket, const cha
 	if (!out->type)
 		return unknown_type(type, (size_t)(bracket - type), err);
 	if (!empty) {
-		st = value_parse_size(bracket + 1, (size_t)(close - bracket - 1), &out->count, err);
+		st = value_parse_size(bracket + 1, (size_t)(close - bracket - 1), &out->count,
+				      err);
 		if (st)
 			return st;
 		if (out->count == 0)
-			return gpul_fail(err, GPUL_EINVAL, 0, "%s: a buffer has at least one element", text);
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "%s: a buffer has at least one element", text);
 	}
 	return fill_buffer(close[1] ? close + 2 : NULL, dir, out, err);
 }

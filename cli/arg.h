@@ -2,7 +2,7 @@
  *
  *     i32=1024   f32=0.5   u64=0xff            a scalar
  *     f64[1024]=FILL   in:f64[1024]=FILL       a buffer that the kernel reads
- *     out:f64[1024]                            a buffer that it writes: poisoned before the launch
+ *     out:f64[1024]                            a buffer that it writes: poisoned at first
  *     inout:f32[1M]=FILL                       both
  *     bytes=@FILE   hex:00ff1234               a struct by value, as its bytes */
 #ifndef GPULOAD_CLI_ARG_H
@@ -14,8 +14,8 @@
 #include "core/error.h"
 #include "loader/signature.h"
 
-/* Every byte of an output buffer before the launch.  1010 0101 is unlikely as data: as f32 it is
- * -2.87e-16, as f64 -1.19e-127, as u32 2779096485. */
+/* Every byte of an output buffer before the launch.  1010 0101 is unlikely as data: as f32 it
+ * is -2.87e-16, as f64 -1.19e-127, as u32 2779096485. */
 #define ARG_POISON 0xA5
 
 struct arg {
@@ -24,7 +24,7 @@ struct arg {
 	bool in, out;            /* BUFFER: the kernel reads it, writes it */
 	size_t count;            /* BUFFER: elements */
 	size_t bytes;            /* of data */
-	unsigned char *data;     /* the value, or the buffer's contents before the launch; owned */
+	unsigned char *data;     /* the value, or the buffer's contents; owned */
 	char *text;              /* as written; owned */
 };
 
@@ -39,8 +39,8 @@ struct arg {
 gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_error *err);
 void arg_free(struct arg *a);
 
-/** True when element i of an output buffer still is the poison.  Types narrower than 4 bytes hold
- * 0xA5 now and then, so for these all elements of the aligned group of 4 bytes must be poison. */
+/** True when element i of an output buffer still is the poison.  Types narrower than 4 bytes
+ * hold 0xA5 now and then: for these the whole aligned group of 4 bytes must be poison. */
 bool arg_unwritten(const struct arg *a, const unsigned char *data, size_t i);
 
 #endif

@@ -1,7 +1,7 @@
-/* cli.h — one table row is a subcommand: parsing, --help, completion and man page come from it.
+/* cli.h — one table row is a subcommand: parsing, help, completion, man page come from it.
  *
- *     argv ── cli_parse (parse.c) ──> cli_args ── cmd->run (run.c, devices.c, ...) ──> exit code
- *                 ↑ cli_cmds (commands.c) ↑           help.c and completion.c print the same table */
+ *     argv ── cli_parse (parse.c) ──> cli_args ── cmd->run (run.c, ls.c, ...) ──> exit code
+ *                 ↑ cli_cmds (commands.c) ↑       help.c, completion.c print the same table */
 #ifndef GPULOAD_CLI_CLI_H
 #define GPULOAD_CLI_CLI_H
 
@@ -12,7 +12,8 @@
 #include "core/error.h"
 
 /* What the shell sees.  USAGE: the command line asks for something that cannot be (an unknown
- * option, an argument that does not fit the kernel, a block of 2048 threads).  FAILED: all else. */
+ * option, an argument that does not fit the kernel, a block of 2048 threads).  FAILED: the
+ * rest. */
 enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 /* What a value completes to, beside a list of words such as "auto nvidia soft". */
@@ -20,14 +21,14 @@ enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 #define CLI_COMMANDS "@commands"
 
 struct cli_opt {
-	const char *name;      /* without dashes; a single letter is written -I and may be joined: -Idir */
+	const char *name;      /* without dashes; one letter: -I, also joined: -Idir */
 	const char *value;     /* what follows, as help shows it; NULL: a switch */
 	const char *help;
 	const char *complete;  /* CLI_FILES, CLI_COMMANDS, words, or NULL */
 	bool in_file;          /* may stand in a file's own `// gpuload run:` line */
 };
 
-struct cli_args {  /* a parsed command line; words point into argv or the file's line: borrowed */
+struct cli_args {  /* a parsed command line; its words are borrowed */
 	struct cli_given {
 		int opt;               /* row of the option table */
 		const char *value;     /* NULL for a switch */
@@ -42,7 +43,7 @@ struct cli_cmd {
 	const char *name, *operands, *help;
 	const char *details;           /* paragraphs for --help and the man page; NULL: none */
 	const struct cli_opt *opts;    /* ends with {0} */
-	int (*run)(const struct cli_args *args, gpul_error *err);  /* returns an enum cli_exit */
+	int (*run)(const struct cli_args *args, gpul_error *err);  /* an enum cli_exit */
 	const char *complete;          /* what operands complete to, as in cli_opt */
 	bool hidden;                   /* not in the list that `gpuload help` prints */
 };
@@ -54,8 +55,8 @@ const struct cli_cmd *cli_find(const char *name, gpul_error *err);
 
 /** Parse the words after the subcommand.
  *
- * Options stand before, between or after operands, as `--opt value` or `--opt=value`, and may be
- * repeated; `--` ends them.
+ * Options stand before, between or after operands, as `--opt value` or `--opt=value`, and may
+ * be repeated; `--` ends them.
  *
  * @opts     an option table, ends with {0}
  * @words    n_words strings; borrowed, must outlive *out
@@ -69,7 +70,7 @@ gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_w
 		      struct cli_args *out, gpul_error *err);
 void cli_args_free(struct cli_args *args);
 
-/** The value of an option's last use; NULL: not given.  A switch that is given has the value "". */
+/** The value of an option's last use; NULL: not given.  A switch has the value "". */
 const char *cli_value(const struct cli_args *args, int opt);
 
 /** The values of every use of any of the options whose bit is set in mask, in order: fills

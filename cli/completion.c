@@ -32,7 +32,8 @@ static void print_command(const struct cli_cmd *cmd)
 		print_reply(o->complete);
 		printf(" ;;\n");
 	}
-	printf("\t\tesac\n\t\tif [[ $cur == -* ]]; then\n\t\t\tCOMPREPLY=($(compgen -W '--help");
+	printf("\t\tesac\n\t\tif [[ $cur == -* ]]; then\n\t\t\tCOMPREPLY=($(compgen -W "
+	       "'--help");
 	for (const struct cli_opt *o = cmd->opts; o->name; o++)
 		printf(" %s%s", o->name[1] ? "--" : "-", o->name);
 	printf("' -- \"$cur\")); return\n\t\tfi\n\t\t");
@@ -43,14 +44,16 @@ static void print_command(const struct cli_cmd *cmd)
 int cmd_completion(const struct cli_args *args, gpul_error *err)
 {
 	if (args->n_operands != 1 || strcmp(args->operands[0], "bash")) {
-		gpul_fail(err, GPUL_EINVAL, 0, "which shell?  There is: gpuload completion bash");
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  "which shell?  There is: gpuload completion bash");
 		return CLI_USAGE;
 	}
 	printf("# bash completion for gpuload; printed by: gpuload completion bash\n"
 	       "_gpuload() {\n"
 	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
 	       "\t# bash cuts --opt=value into three words: --opt, =, value\n"
-	       "\tif [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+	       "\tif [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then "
+	       "prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
 	       "\tCOMPREPLY=()\n"
 	       "\tif [[ $COMP_CWORD == 1 ]]; then ");
 	print_reply(CLI_COMMANDS);

@@ -13,12 +13,16 @@
 struct device {
 	int ordinal;
 	char name[128], pci[32];
-	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp, shared_per_block, l2_bytes;
+	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp,
+		shared_per_block, l2_bytes;
 	size_t memory_bytes;
 };
 
-/* The library's notice "no GPU, because ...; using the software driver" is the reason that we print. */
-struct reason { char text[256]; };
+/* The library's notice "no GPU, because ...; using the software driver" is the reason that we
+ * print. */
+struct reason {
+	char text[256];
+};
 
 static void keep_notice(void *user, gpul_log_level level, const char *module, const char *line)
 {
@@ -30,14 +34,16 @@ static void keep_notice(void *user, gpul_log_level level, const char *module, co
 		fprintf(stderr, "%s: %s\n", module, line);
 }
 
-static gpul_status open_driver(const char *wanted, const gpul_driver **out, struct reason *why, gpul_error *err)
+static gpul_status open_driver(const char *wanted, const gpul_driver **out, struct reason *why,
+			       gpul_error *err)
 {
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
 	const char *env = getenv("GPULOAD_DRIVER");
 	gpul_status st;
 
 	if (wanted && !gpul_driver_choice_parse(wanted, &choice))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--driver is auto, nvidia or soft, not '%.40s'", wanted);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--driver is auto, nvidia or soft, not '%.40s'", wanted);
 	gpul_log_to(keep_notice, why);
 	st = gpul_driver_open(choice, out, err);
 	gpul_log_to(NULL, NULL);
@@ -52,9 +58,13 @@ static gpul_status open_driver(const char *wanted, const gpul_driver **out, stru
 	return GPUL_OK;
 }
 
-static gpul_status read_attributes(const gpul_driver *drv, CUdevice dev, struct device *d, gpul_error *err)
+static gpul_status read_attributes(const gpul_driver *drv, CUdevice dev, struct device *d,
+				   gpul_error *err)
 {
-	const struct { int *to; CUdevice_attribute which; } rows[] = {
+	const struct {
+		int *to;
+		CUdevice_attribute which;
+	} rows[] = {
 		{ &d->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR },
 		{ &d->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR },
 		{ &d->sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT },
@@ -72,7 +82,8 @@ static gpul_status read_attributes(const gpul_driver *drv, CUdevice dev, struct 
 	return st;
 }
 
-static gpul_status read_device(const gpul_driver *drv, int ordinal, struct device *d, gpul_error *err)
+static gpul_status read_device(const gpul_driver *drv, int ordinal, struct device *d,
+			       gpul_error *err)
 {
 	CUdevice dev;
 	gpul_status st = gpul_cu(drv, err, cuDeviceGet(&dev, ordinal));
@@ -85,24 +96,28 @@ static gpul_status read_device(const gpul_driver *drv, int ordinal, struct devic
 	if (st == GPUL_OK)
 		st = read_attributes(drv, dev, d, err);
 	/* A device without a PCI address is no failure. */
-	if (st == GPUL_OK && drv->cuDeviceGetPCIBusId(d->pci, sizeof d->pci, dev) != CUDA_SUCCESS)
+	if (st == GPUL_OK &&
+	    drv->cuDeviceGetPCIBusId(d->pci, sizeof d->pci, dev) != CUDA_SUCCESS)
 		d->pci[0] = '\0';
 	return st;
 }
 
-static void print_text(const gpul_driver *drv, const struct reason *why, const struct device *d, int n)
+static void print_text(const gpul_driver *drv, const struct reason *why, const struct device *d,
+		       int n)
 {
-	printf("driver  %s, CUDA %d.%d, %s\nwhy     %s\n\n", drv->name, drv->version / 1000, drv->version % 1000 / 10,
-	       drv->path ? drv->path : "-", why->text);
-	printf("%-3s %-28s %-6s %-10s %-5s %-9s %s\n", "#", "name", "sm", "memory", "SMs", "clock", "shared/block");
+	printf("driver  %s, CUDA %d.%d, %s\nwhy     %s\n\n", drv->name, drv->version / 1000,
+	       drv->version % 1000 / 10, drv->path ? drv->path : "-", why->text);
+	printf("%-3s %-28s %-6s %-10s %-5s %-9s %s\n", "#", "name", "sm", "memory", "SMs",
+	       "clock", "shared/block");
 	for (; n > 0; n--, d++) {
 		char sm[16], memory[24], clock[24];
 
 		snprintf(sm, sizeof sm, "%d.%d", d->major, d->minor);
-		snprintf(memory, sizeof memory, "%.1f GiB", (double)d->memory_bytes / (1u << 30));
+		snprintf(memory, sizeof memory, "%.1f GiB",
+			 (double)d->memory_bytes / (1u << 30));
 		snprintf(clock, sizeof clock, "%d MHz", d->clock_khz / 1000);
-		printf("%-3d %-28s %-6s %-10s %-5d %-9s %d KiB\n", d->ordinal, d->name, sm, memory, d->sms, clock,
-		       d->shared_per_block / 1024);
+		printf("%-3d %-28s %-6s %-10s %-5d %-9s %d KiB\n", d->ordinal, d->name, sm,
+		       memory, d->sms, clock, d->shared_per_block / 1024);
 	}
 }
 
@@ -128,14 +143,15 @@ static cJSON *device_json(const struct device *d)
 	return o;
 }
 
-static gpul_status print_json(const gpul_driver *drv, const struct reason *why, const struct device *d, int n,
-			      gpul_error *err)
+static gpul_status print_json(const gpul_driver *drv, const struct reason *why,
+			      const struct device *d, int n, gpul_error *err)
 {
 	cJSON *o = cJSON_CreateObject(), *driver = cJSON_AddObjectToObject(o, "driver");
 	cJSON *devices = cJSON_AddArrayToObject(o, "devices");
 	char version[16];
 
-	snprintf(version, sizeof version, "%d.%d", drv->version / 1000, drv->version % 1000 / 10);
+	snprintf(version, sizeof version, "%d.%d", drv->version / 1000,
+		 drv->version % 1000 / 10);
 	cJSON_AddStringToObject(driver, "name", drv->name);
 	cJSON_AddStringToObject(driver, "cuda", version);
 	cJSON_AddStringToObject(driver, "path", drv->path ? drv->path : "");
@@ -145,8 +161,8 @@ static gpul_status print_json(const gpul_driver *drv, const struct reason *why, 
 	return json_print(o, err);
 }
 #else
-static gpul_status print_json(const gpul_driver *drv, const struct reason *why, const struct device *d, int n,
-			      gpul_error *err)
+static gpul_status print_json(const gpul_driver *drv, const struct reason *why,
+			      const struct device *d, int n, gpul_error *err)
 {
 	(void)drv, (void)why, (void)d, (void)n;
 	return json_missing(err);

@@ -11,9 +11,10 @@
 #include "cli/value.h"
 #include "core/file.h"
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------- */
 
-gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes, gpul_error *err)
+gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes,
+			   gpul_error *err)
 {
 	gpul_file file;
 	char *joined = NULL;
@@ -31,27 +32,29 @@ gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t
 		*out = memcpy(bytes, file.bytes, file.n_bytes);
 		*n_bytes = file.n_bytes;
 	} else {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for its %zu bytes", path, file.n_bytes);
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for its %zu bytes", path,
+			       file.n_bytes);
 	}
 	gpul_file_close(&file);
 	return st;
 }
 
 /* The elements in a file's bytes: where they are and how many. */
-static gpul_status file_elements(gpul_type t, const char *path, const void *bytes, size_t n_bytes,
-				 struct npy *out, gpul_error *err)
+static gpul_status file_elements(gpul_type t, const char *path, const void *bytes,
+				 size_t n_bytes, struct npy *out, gpul_error *err)
 {
 	if (npy_recognise(bytes, n_bytes))
 		return npy_parse(bytes, n_bytes, path, t, out, err);
 	if (n_bytes % gpul_type_bytes(t))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: its %zu bytes are no whole number of %s (%zu bytes each)",
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s: its %zu bytes are no whole number of %s (%zu bytes each)",
 				 path, n_bytes, gpul_type_name(t), gpul_type_bytes(t));
 	*out = (struct npy){ bytes, n_bytes / gpul_type_bytes(t) };
 	return GPUL_OK;
 }
 
-static gpul_status make_from_file(gpul_type t, const char *path, const char *dir, size_t *count, void **out,
-				  gpul_error *err)
+static gpul_status make_from_file(gpul_type t, const char *path, const char *dir, size_t *count,
+				  void **out, gpul_error *err)
 {
 	struct npy elements;
 	void *bytes;
@@ -64,7 +67,8 @@ static gpul_status make_from_file(gpul_type t, const char *path, const char *dir
 	if (st)
 		goto free_bytes;
 	if (elements.count == 0 || (*count && *count != elements.count)) {
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: holds %zu elements of %s, but the buffer has %zu", path,
+		st = gpul_fail(err, GPUL_EFORMAT, 0,
+			       "%s: holds %zu elements of %s, but the buffer has %zu", path,
 			       elements.count, gpul_type_name(t), *count);
 		goto free_bytes;
 	}
@@ -77,7 +81,7 @@ free_bytes:
 	return st;
 }
 
-/* ---- generators ---------------------------------------------------------------------------- */
+/* ---- generators -------------------------------------------------------------------- */
 
 static uint64_t splitmix64(uint64_t seed, uint64_t i)
 {
@@ -91,7 +95,10 @@ static uint64_t splitmix64(uint64_t seed, uint64_t i)
 static void fill_rand(gpul_type t, size_t count, uint64_t seed, unsigned char *out)
 {
 	static const int precision[GPUL_N_TYPES] = {
-		[GPUL_F16] = 11, [GPUL_BF16] = 8, [GPUL_F32] = 24, [GPUL_F64] = 53,
+		[GPUL_F16] = 11,
+		[GPUL_BF16] = 8,
+		[GPUL_F32] = 24,
+		[GPUL_F64] = 53,
 	};
 	size_t bytes = gpul_type_bytes(t);
 
@@ -99,13 +106,17 @@ static void fill_rand(gpul_type t, size_t count, uint64_t seed, unsigned char *o
 		uint64_t r = splitmix64(seed, i);
 
 		if (precision[t])
-			value_store_float(t, (double)(r >> (64 - precision[t])) / (double)(UINT64_C(1) << precision[t]), out);
+			value_store_float(t,
+					  (double)(r >> (64 - precision[t])) /
+						  (double)(UINT64_C(1) << precision[t]),
+					  out);
 		else
 			value_store_int(t, r, out);
 	}
 }
 
-static void fill_iota(gpul_type t, size_t count, const void *start, const void *step, unsigned char *out)
+static void fill_iota(gpul_type t, size_t count, const void *start, const void *step,
+		      unsigned char *out)
 {
 	struct value a = value_load(t, start), b = value_load(t, step);
 	size_t bytes = gpul_type_bytes(t);
@@ -118,10 +129,14 @@ static void fill_iota(gpul_type t, size_t count, const void *start, const void *
 	}
 }
 
-/* ---- the grammar --------------------------------------------------------------------------- */
+/* ---- the grammar ------------------------------------------------------------------- */
 
 /* "iota:5:2" is name "iota" and parts "5", "2"; what is not given keeps its default. */
-struct fill_words { char name[8]; char part[2][48]; size_t n_parts; };
+struct fill_words {
+	char name[8];
+	char part[2][48];
+	size_t n_parts;
+};
 
 static bool split(const char *fill, struct fill_words *w)
 {
@@ -140,7 +155,8 @@ static bool split(const char *fill, struct fill_words *w)
 	return true;
 }
 
-static gpul_status generate(gpul_type t, const struct fill_words *w, size_t count, void *out, gpul_error *err)
+static gpul_status generate(gpul_type t, const struct fill_words *w, size_t count, void *out,
+			    gpul_error *err)
 {
 	unsigned char start[8], step[8];
 	uint64_t seed = 0;
@@ -164,7 +180,8 @@ static gpul_status generate(gpul_type t, const struct fill_words *w, size_t coun
 	return st;
 }
 
-static gpul_status fill_with(gpul_type t, const char *fill, size_t count, unsigned char *out, gpul_error *err)
+static gpul_status fill_with(gpul_type t, const char *fill, size_t count, unsigned char *out,
+			     gpul_error *err)
 {
 	struct fill_words w;
 	bool known = split(fill, &w);
@@ -172,14 +189,17 @@ static gpul_status fill_with(gpul_type t, const char *fill, size_t count, unsign
 	gpul_status st;
 
 	if (known && !strcmp(fill, "zeros"))
-		return GPUL_OK;  /* the memory came zeroed */
+		return GPUL_OK; /* the memory came zeroed */
 	if (known && (!strcmp(w.name, "iota") || (!strcmp(w.name, "rand") && w.n_parts < 2)))
 		return generate(t, &w, count, out, err);
 	if (known && !strcmp(fill, "ones"))
 		fill = "1";
-	else if (!strchr("+-.0123456789", fill[0]) && strcmp(fill, "inf") && strcmp(fill, "nan"))
+	else if (!strchr("+-.0123456789", fill[0]) && strcmp(fill, "inf") &&
+		 strcmp(fill, "nan"))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%.60s' is not a fill; there are zeros ones iota[:START[:STEP]] rand[:SEED] NUMBER @FILE", fill);
+				 "'%.60s' is not a fill; there are zeros ones "
+				 "iota[:START[:STEP]] rand[:SEED] NUMBER @FILE",
+				 fill);
 	st = value_parse(t, fill, number, err);
 	for (size_t i = 0; st == GPUL_OK && i < count; i++)
 		memcpy(out + i * gpul_type_bytes(t), number, gpul_type_bytes(t));
@@ -188,17 +208,21 @@ static gpul_status fill_with(gpul_type t, const char *fill, size_t count, unsign
 
 gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err)
 {
-	size_t bytes = gpul_type_bytes(t), most = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = gpul_type_bytes(t),
+	       most = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 	void *p = count <= most / bytes ? calloc(count, bytes) : NULL;
 
 	if (!p)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "a buffer of %zu %s does not fit in this machine's memory (%zu MiB)",
-				 count, gpul_type_name(t), most >> 20);
+		return gpul_fail(
+			err, GPUL_ENOMEM, 0,
+			"a buffer of %zu %s does not fit in this machine's memory (%zu MiB)",
+			count, gpul_type_name(t), most >> 20);
 	*out = p;
 	return GPUL_OK;
 }
 
-gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out, gpul_error *err)
+gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out,
+		      gpul_error *err)
 {
 	void *data;
 	gpul_status st;
@@ -206,7 +230,9 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
 	if (fill[0] == '@')
 		return make_from_file(t, fill + 1, dir, count, out, err);
 	if (*count == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a buffer without a count takes it from @FILE, not from '%.60s'", fill);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"a buffer without a count takes it from @FILE, not from '%.60s'", fill);
 	st = fill_alloc(t, *count, &data, err);
 	if (st)
 		return st;

@@ -1,4 +1,4 @@
-/* fill.h — what stands after the '=' of a buffer: zeros, ones, iota, rand, a number, @FILE. */
+/* fill.h — what stands after a buffer's '=': zeros, ones, iota, rand, a number, @FILE. */
 #ifndef GPULOAD_CLI_FILL_H
 #define GPULOAD_CLI_FILL_H
 
@@ -13,8 +13,9 @@
  *     ones                 the number 1
  *     5, -1.5, 0xff        that number
  *     iota[:START[:STEP]]  START + i x STEP (0 and 1); integers wrap at their width
- *     rand[:SEED]          splitmix64 of SEED (0) and i: integers over their whole range, floats
- *                          k / 2^p in [0, 1), p bits of precision (f64 53, f32 24, f16 11, bf16 8)
+ *     rand[:SEED]          splitmix64 of SEED (0) and i: integers over their whole range,
+ *                          floats k / 2^p in [0, 1), p the bits of precision (f64 53, f32 24,
+ *                          f16 11, bf16 8)
  *     @FILE                a .npy file of the same type and size, else the raw bytes
  *
  * @t      element type
@@ -25,7 +26,7 @@
  * Errors  GPUL_EINVAL not a fill, a number out of the type's range, or no count and no @FILE;
  *         GPUL_ESYS, GPUL_EFORMAT @FILE missing, of another type or size; GPUL_ENOMEM
  * Threads any thread may call
- * Source  splitmix64: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, 2014 */
+ * Source  splitmix64: Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators */
 gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out,
 		      gpul_error *err);
 
@@ -48,6 +49,7 @@ gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err);
  * Errors  GPUL_ESYS missing, a folder, not to be read; GPUL_EFORMAT empty; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
-gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes, gpul_error *err);
+gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes,
+			   gpul_error *err);
 
 #endif

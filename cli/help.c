@@ -13,14 +13,15 @@ void cli_print_usage(void)
 	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
 		if (!c->hidden)
 			printf("  %-11s %s\n", c->name, c->help);
-	printf("\ngpuload help COMMAND explains one.  First thing to try: gpuload run kernel.ptx\n");
+	printf("\ngpuload help COMMAND explains one.  First thing to try: gpuload run "
+	       "kernel.ptx\n");
 }
 
 /* "--grid X[,Y[,Z]]" or "-I DIR" into buf. */
 static void spell(const struct cli_opt *o, char *buf, size_t buf_bytes)
 {
-	snprintf(buf, buf_bytes, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value ? " " : "",
-		 o->value ? o->value : "");
+	snprintf(buf, buf_bytes, "%s%s%s%s", o->name[1] ? "--" : "-", o->name,
+		 o->value ? " " : "", o->value ? o->value : "");
 }
 
 void cli_print_help(const struct cli_cmd *cmd)
@@ -28,7 +29,8 @@ void cli_print_help(const struct cli_cmd *cmd)
 	char spelled[64];
 
 	printf("gpuload %s — %s\n\nusage: gpuload %s%s%s%s\n", cmd->name, cmd->help, cmd->name,
-	       cmd->opts[0].name ? " [OPTION...]" : "", *cmd->operands ? " " : "", cmd->operands);
+	       cmd->opts[0].name ? " [OPTION...]" : "", *cmd->operands ? " " : "",
+	       cmd->operands);
 	if (cmd->details)
 		printf("\n%s", cmd->details);
 	if (cmd->opts[0].name)
@@ -84,16 +86,20 @@ void cli_print_man(void)
 {
 	printf(".TH GPULOAD 1 \"\" \"gpuload " GPUL_VERSION "\" \"User Commands\"\n"
 	       ".SH NAME\ngpuload \\- load and run GPU kernels from the shell\n"
-	       ".SH SYNOPSIS\n.B gpuload\n.I COMMAND\n[\\fIOPTION\\fR...] [\\fIOPERAND\\fR...]\n"
-	       ".SH DESCRIPTION\nLoads GPU kernels and runs them through the CUDA Driver API, on NVIDIA\\(aqs driver or on\n"
-	       "a software driver that needs no GPU. Options stand before or after operands, as\n"
+	       ".SH SYNOPSIS\n.B gpuload\n.I COMMAND\n[\\fIOPTION\\fR...] "
+	       "[\\fIOPERAND\\fR...]\n"
+	       ".SH DESCRIPTION\nLoads GPU kernels and runs them through the CUDA Driver API, "
+	       "on NVIDIA\\(aqs driver or on\n"
+	       "a software driver that needs no GPU. Options stand before or after operands, "
+	       "as\n"
 	       ".B \\-\\-name VALUE\nor\n.BR \\-\\-name=VALUE ;\n.B \\-\\-\nends them.\n"
 	       ".SH COMMANDS\n");
 	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
 		if (!c->hidden)
 			print_man_command(c);
 	printf(".SH ENVIRONMENT\n"
-	       ".TP\n.B GPULOAD_DRIVER\nauto, nvidia or soft: the driver when \\-\\-driver is not given.\n"
+	       ".TP\n.B GPULOAD_DRIVER\nauto, nvidia or soft: the driver when \\-\\-driver is "
+	       "not given.\n"
 	       ".TP\n.B GPULOAD_SOFT_DRIVER\nPath of the software driver, libcuda\\-soft.so.\n"
 	       ".SH EXIT STATUS\n0 done, 1 failed, 2 the command line is wrong.\n");
 }

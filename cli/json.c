@@ -8,7 +8,8 @@
 
 gpul_status json_missing(gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "--json: this gpuload was built without cJSON (libcjson-dev)");
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			 "--json: this gpuload was built without cJSON (libcjson-dev)");
 }
 
 #if GPUL_HAVE_CJSON

@@ -15,7 +15,7 @@ gpul_status json_missing(gpul_error *err);
 #if GPUL_HAVE_CJSON
 #include <cjson/cJSON.h>
 
-/** An element as a JSON number with all its digits (64-bit integers too); inf and nan as strings. */
+/** An element as a JSON number with all digits (64-bit ones too); inf and nan as strings. */
 cJSON *json_element(gpul_type t, const void *bytes);
 
 /** Print an object on stdout and delete it.

@@ -11,36 +11,44 @@
 #include "core/file.h"
 
 static const char *const role_names[] = {
-	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value", [GPUL_ROLE_COUNT] = "count",
-	[GPUL_ROLE_BUFFER] = "buffer",   [GPUL_ROLE_STRUCT] = "struct",
+	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value",
+	[GPUL_ROLE_COUNT] = "count",     [GPUL_ROLE_BUFFER] = "buffer",
+	[GPUL_ROLE_STRUCT] = "struct",
 };
 
 /* "read", "written", "read and written" */
 static const char *access_name(const gpul_param *p)
 {
-	return p->loaded && p->stored ? "read and written" : p->stored ? "written" : p->loaded ? "read" : "";
+	return p->loaded && p->stored ? "read and written"
+	       : p->stored            ? "written"
+	       : p->loaded            ? "read"
+				      : "";
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------- */
 
 static void print_block_limits(const gpul_signature *s)
 {
 	if (s->reqntid[0])
-		printf("  block      must be %u,%u,%u\n", s->reqntid[0], s->reqntid[1] ? s->reqntid[1] : 1,
-		       s->reqntid[2] ? s->reqntid[2] : 1);
+		printf("  block      must be %u,%u,%u\n", s->reqntid[0],
+		       s->reqntid[1] ? s->reqntid[1] : 1, s->reqntid[2] ? s->reqntid[2] : 1);
 	else if (s->maxntid[0])
 		printf("  block      at most %u threads\n",
-		       s->maxntid[0] * (s->maxntid[1] ? s->maxntid[1] : 1) * (s->maxntid[2] ? s->maxntid[2] : 1));
+		       s->maxntid[0] * (s->maxntid[1] ? s->maxntid[1] : 1) *
+			       (s->maxntid[2] ? s->maxntid[2] : 1));
 }
 
 static void print_param(size_t i, const gpul_param *p)
 {
 	char type[16];
 
-	snprintf(type, sizeof type, "%s%s", p->type ? gpul_type_name(p->type) : p->role == GPUL_ROLE_BUFFER ? "?" : "-",
+	snprintf(type, sizeof type, "%s%s",
+		 p->type                       ? gpul_type_name(p->type)
+		 : p->role == GPUL_ROLE_BUFFER ? "?"
+					       : "-",
 		 p->role == GPUL_ROLE_BUFFER ? " *" : "");
-	printf("  %5zu  %6u  %5u  %-7s %s%s%s\n", i, p->offset, p->bytes, type, role_names[p->role],
-	       *access_name(p) ? ", " : "", access_name(p));
+	printf("  %5zu  %6u  %5u  %-7s %s%s%s\n", i, p->offset, p->bytes, type,
+	       role_names[p->role], *access_name(p) ? ", " : "", access_name(p));
 }
 
 static void print_kernel(const struct ls_kernel *k)
@@ -50,11 +58,13 @@ static void print_kernel(const struct ls_kernel *k)
 
 	gpul_signature_print(s, text, sizeof text);
 	printf("\n%s\n", text);
-	printf("  registers  %u of 32 bits, %u of 64, %u of 16, %u predicates (virtual, as declared)\n", k->registers.b32,
-	       k->registers.b64, k->registers.b16, k->registers.predicates);
-	printf("  memory     %llu bytes shared%s, %llu local, %llu const\n", (unsigned long long)k->shared_bytes,
-	       s->uses_dynamic_shared ? " and what --shared gives" : "", (unsigned long long)k->local_bytes,
-	       (unsigned long long)k->const_bytes);
+	printf("  registers  %u of 32 bits, %u of 64, %u of 16, %u predicates (virtual, as "
+	       "declared)\n",
+	       k->registers.b32, k->registers.b64, k->registers.b16, k->registers.predicates);
+	printf("  memory     %llu bytes shared%s, %llu local, %llu const\n",
+	       (unsigned long long)k->shared_bytes,
+	       s->uses_dynamic_shared ? " and what --shared gives" : "",
+	       (unsigned long long)k->local_bytes, (unsigned long long)k->const_bytes);
 	print_block_limits(s);
 	if (s->n_params)
 		printf("  param  offset  bytes  type    use\n");
@@ -64,15 +74,16 @@ static void print_kernel(const struct ls_kernel *k)
 		printf("  not clear: %s\n", s->why_not);
 }
 
-static void print_text(const char *path, const gpul_ptx_module *m, const struct ls_kernel *k, size_t n)
+static void print_text(const char *path, const gpul_ptx_module *m, const struct ls_kernel *k,
+		       size_t n)
 {
-	printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor, gpul_ptx_name(m, m->target),
-	       n, n == 1 ? "" : "s");
+	printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor,
+	       gpul_ptx_name(m, m->target), n, n == 1 ? "" : "s");
 	for (size_t i = 0; i < n; i++)
 		print_kernel(&k[i]);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------- */
 
 #if GPUL_HAVE_CJSON
 static cJSON *param_json(const gpul_param *p)
@@ -131,8 +142,8 @@ static cJSON *kernel_json(const struct ls_kernel *k)
 	return o;
 }
 
-static gpul_status print_json(const char *path, const gpul_ptx_module *m, const struct ls_kernel *k, size_t n,
-			      gpul_error *err)
+static gpul_status print_json(const char *path, const gpul_ptx_module *m,
+			      const struct ls_kernel *k, size_t n, gpul_error *err)
 {
 	cJSON *o = cJSON_CreateObject(), *kernels;
 	char version[32];
@@ -147,15 +158,15 @@ static gpul_status print_json(const char *path, const gpul_ptx_module *m, const 
 	return json_print(o, err);
 }
 #else
-static gpul_status print_json(const char *path, const gpul_ptx_module *m, const struct ls_kernel *k, size_t n,
-			      gpul_error *err)
+static gpul_status print_json(const char *path, const gpul_ptx_module *m,
+			      const struct ls_kernel *k, size_t n, gpul_error *err)
 {
 	(void)path, (void)m, (void)k, (void)n;
 	return json_missing(err);
 }
 #endif
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------- */
 
 static gpul_status list(const char *path, const gpul_ptx_module *m, bool json, gpul_error *err)
 {

@@ -14,7 +14,8 @@ struct ls_kernel {
 	const gpul_ptx_func *func;
 	gpul_signature *signature;    /* owned */
 	struct ls_registers registers;
-	uint64_t shared_bytes, local_bytes, const_bytes;  /* of the body, and of the module's that its code names */
+	/* Variables of the body, and those of the module that its code names. */
+	uint64_t shared_bytes, local_bytes, const_bytes;
 };
 
 /** Fill one row.
@@ -25,6 +26,7 @@ struct ls_kernel {
  * Errors  GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1 (state spaces) */
-gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct ls_kernel *out, gpul_error *err);
+gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct ls_kernel *out,
+		      gpul_error *err);
 
 #endif

@@ -10,11 +10,21 @@ static void count_registers(const gpul_ptx_func *f, struct ls_registers *out)
 		uint32_t n = f->regs[i].count * f->regs[i].vector;
 
 		switch (gpul_ptx_type_bytes(f->regs[i].type)) {
-		case 0: out->predicates += n; break;
-		case 4: out->b32 += n; break;
-		case 8: out->b64 += n; break;
-		case 16: out->b128 += n; break;
-		default: out->b16 += n; break;  /* 8-bit registers too: there are none narrower than 16 */
+		case 0:
+			out->predicates += n;
+			break;
+		case 4:
+			out->b32 += n;
+			break;
+		case 8:
+			out->b64 += n;
+			break;
+		case 16:
+			out->b128 += n;
+			break;
+		default:
+			out->b16 += n;
+			break; /* 8-bit registers too: there are none narrower than 16 */
 		}
 	}
 }
@@ -29,7 +39,8 @@ static void add_var(const gpul_ptx_var *v, struct ls_kernel *out)
 		out->const_bytes += v->bytes;
 }
 
-gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct ls_kernel *out, gpul_error *err)
+gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct ls_kernel *out,
+		      gpul_error *err)
 {
 	bool *seen = calloc(m->n_vars + 1u, sizeof *seen);
 
@@ -42,7 +53,8 @@ gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct l
 	for (uint32_t i = 0; i < f->n_operands; i++) {
 		const gpul_ptx_operand *o = &f->operands[i];
 
-		if (o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_MODULE_VAR && !seen[o->index]) {
+		if (o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_MODULE_VAR &&
+		    !seen[o->index]) {
 			seen[o->index] = true;
 			add_var(&m->vars[o->index], out);
 		}

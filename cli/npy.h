@@ -1,8 +1,8 @@
 /* npy.h — NumPy's array files: what `@FILE` reads and `--save` writes.
  *
- *     \x93NUMPY  major minor  header_bytes (u16; u32 from version 2)  {'descr': '<f8', ...}\n  data
+ *     \x93NUMPY  major minor  header_bytes (u16; u32 from 2.0)  {'descr': '<f8', ...}\n  data
  *
- * Only what maps onto a gpuload buffer: one plain little-endian type, C order (or one dimension). */
+ * Only what maps onto a buffer: one plain little-endian type, C order (or one dimension). */
 #ifndef GPULOAD_CLI_NPY_H
 #define GPULOAD_CLI_NPY_H
 
@@ -31,8 +31,8 @@ bool npy_recognise(const void *bytes, size_t n_bytes);
  *         dimensions, or data shorter or longer than the shape says
  * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
-gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t, struct npy *out,
-		      gpul_error *err);
+gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t,
+		      struct npy *out, gpul_error *err);
 
 /** Write a one-dimensional .npy file.
  *
@@ -43,6 +43,7 @@ gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_
  * Errors  GPUL_ESYS cannot be written
  * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 */
-gpul_status npy_write(const char *path, gpul_type t, const void *data, size_t count, gpul_error *err);
+gpul_status npy_write(const char *path, gpul_type t, const void *data, size_t count,
+		      gpul_error *err);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "core/text.h"
 
-/* Which row a word such as "--grid=4" or "-Idir" names; *joined is the value written in the same
- * word, or NULL.  -1: none. */
+/* Which row a word such as "--grid=4" or "-Idir" names; *joined is the value written in the
+ * same word, or NULL.  -1: none. */
 static int find_opt(const struct cli_opt *opts, const char *word, const char **joined)
 {
 	bool is_long = word[1] == '-';
@@ -22,7 +22,8 @@ static int find_opt(const struct cli_opt *opts, const char *word, const char **j
 			return i;
 		}
 		/* -std=c++17 is how compilers spell it: one dash is as good as two. */
-		if (opts[i].name[1] && strlen(opts[i].name) == n && !strncmp(opts[i].name, name, n)) {
+		if (opts[i].name[1] && strlen(opts[i].name) == n &&
+		    !strncmp(opts[i].name, name, n)) {
 			*joined = name[n] ? name + n + 1 : NULL;
 			return i;
 		}
@@ -43,7 +44,8 @@ static gpul_status unknown_option(const struct cli_opt *opts, const char *word, 
 			names[n++] = opts[i].name;
 	near = gpul_text_nearest(name, names, n);
 	if (near)
-		return gpul_fail(err, GPUL_EINVAL, 0, "no option %s; did you mean --%s?", word, near);
+		return gpul_fail(err, GPUL_EINVAL, 0, "no option %s; did you mean --%s?", word,
+				 near);
 	return gpul_fail(err, GPUL_EINVAL, 0, "no option %s; --help lists them", word);
 }
 
@@ -65,8 +67,8 @@ static gpul_status take_option(const struct cli_opt *opts, char *const *words, s
 				 dashes(&opts[opt]), opts[opt].name, value);
 	if (opts[opt].value && !value) {
 		if (*i + 1 == n_words)
-			return gpul_fail(err, GPUL_EINVAL, 0, "%s%s needs a value: %s", dashes(&opts[opt]),
-					 opts[opt].name, opts[opt].value);
+			return gpul_fail(err, GPUL_EINVAL, 0, "%s%s needs a value: %s",
+					 dashes(&opts[opt]), opts[opt].name, opts[opt].value);
 		value = words[++*i];
 	}
 	out->given[out->n_given++] = (struct cli_given){ opt, value };

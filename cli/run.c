@@ -20,7 +20,8 @@ static gpul_status look_at_file(const char *path, gpul_error *err)
 
 static gpul_status load(struct run *r, gpul_error *err)
 {
-	gpul_load_options options = { .device = r->ask.device, .nvrtc_args = r->ask.nvrtc_args };
+	gpul_load_options options = { .device = r->ask.device,
+				      .nvrtc_args = r->ask.nvrtc_args };
 	gpul_status st = look_at_file(r->ask.file, err);
 
 	if (st == GPUL_OK)
@@ -42,21 +43,24 @@ static gpul_status work(struct run *r, const struct cli_args *args, gpul_error *
 		st = load(r, err);
 	if (st == GPUL_OK)
 		st = run_plan(r, err);
+	if (st == GPUL_OK)
+		st = run_check_prepare(r, err);
 	if (st)
 		return st;
-	if (r->assumed && !r->ask.json) {  /* before the launch: should it fail, this is what to change */
+	if (r->assumed &&
+	    !r->ask.json) { /* before the launch: should it fail, this is what to change */
 		printf("assumed   %s\n", r->assumed);
 		fflush(stdout);
 	}
 	st = run_launch(r, err);
-	if (st == GPUL_OK)
-		st = run_check_all(r, err);
-	if (st == GPUL_OK)
-		st = run_save_all(r, err);
-	return st;
+	if (st)
+		return st;
+	run_check_all(r);
+	return run_save_all(r, err);
 }
 
-/* A kernel that still runs cannot be stopped, and the driver's own clean-up would wait for it. */
+/* A kernel that still runs cannot be stopped, and the driver's own clean-up would wait for it.
+ */
 static _Noreturn void leave_at_once(const gpul_error *err)
 {
 	fflush(stdout);
@@ -74,7 +78,7 @@ static void clean_up(struct run *r)
 	free(r->assumed);
 	free(r->device);
 	free(r->times_ms);
-	free(r->checks);
+	run_check_free(r);
 	run_request_free(&r->ask);
 }
 

@@ -38,17 +38,18 @@ struct run_line {
  *
  *     // gpuload run: f64[1024]=iota 'f64[1024]=ones' out:f64[1024] i32=1024 --grid 4
  *
- * Words are as in the shell: blanks part them; '...' and "..." keep blanks; a backslash takes the next
- * character as it is.  Nothing is expanded.
+ * Words are as in the shell: blanks part them; '...' and "..." keep blanks; a backslash takes
+ * the next character as it is.  Nothing is expanded.
  *
  * @path    the file
  * @kernel  NULL: the first line is taken, whatever kernel it names
  * @out     owned by the caller: run_line_free(); number is 0 when the file has no such line
- * Errors  GPUL_ESYS, GPUL_EFORMAT the file cannot be read or is empty; GPUL_EINVAL a quote that does not
- *         end; GPUL_ENOMEM
+ * Errors  GPUL_ESYS, GPUL_EFORMAT the file cannot be read or is empty; GPUL_EINVAL a quote that
+ *         does not end; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
-gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out, gpul_error *err);
+gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out,
+			  gpul_error *err);
 void run_line_free(struct run_line *l);
 
 struct run_target {          /* of --expect and --save: ARG=WHAT */
@@ -69,7 +70,7 @@ struct run_request {
 	bool json;
 	const char **nvrtc_args;            /* owned, NULL-terminated */
 	char **nvrtc_texts;                 /* owned: the texts of those that were joined */
-	bool has_args;                      /* arguments were given, by the command line or the file */
+	bool has_args;                      /* given by the command line or the file */
 	struct arg *args;                   /* owned, n_args */
 	size_t n_args;
 	struct run_target *expects, *saves; /* owned */
@@ -85,15 +86,18 @@ struct run_request {
  * Errors  GPUL_EINVAL what cannot be; GPUL_ESYS, GPUL_EFORMAT files; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
-gpul_status run_request_make(const struct cli_args *args, struct run_request *out, gpul_error *err);
+gpul_status run_request_make(const struct cli_args *args, struct run_request *out,
+			     gpul_error *err);
 void run_request_free(struct run_request *q);
 
-struct run_check {           /* what one --expect found */
+struct run_check {           /* what one --expect wants, and what it found */
 	const struct run_target *target;
+	bool is_sum;
+	void *expected;              /* owned: 8 bytes of sum, or the whole buffer */
 	bool ok;
 	size_t n_wrong, first_wrong;
 	bool unwritten;                                        /* the first wrong element is */
-	char got[VALUE_TEXT_BYTES], want[VALUE_TEXT_BYTES];    /* the first wrong one, or the sums */
+	char got[VALUE_TEXT_BYTES], want[VALUE_TEXT_BYTES];  /* the first wrong one, or sums */
 };
 
 struct run {
@@ -103,11 +107,11 @@ struct run {
 	gpul_module *module;
 	const gpul_kernel *kernel;
 	gpul_launch_config config;
-	char *assumed;               /* the command line that was made up; NULL: all was given */
+	char *assumed;               /* the command line that was made up; NULL: none was */
 	CUdeviceptr *device;         /* of each argument; 0: no buffer */
 	double *times_ms;            /* of each launch, in order */
 	struct run_check *checks;    /* one for each of ask.expects */
-	bool still_running;          /* the kernel outlived --timeout: nothing may wait for the driver */
+	bool still_running;          /* the kernel outlived --timeout: never wait for it */
 };
 
 /** Does each argument fit its parameter: count, value or buffer, size and type?
@@ -118,32 +122,36 @@ struct run {
  * Errors  GPUL_EINVAL shows the signature, what was given and what would fit
  * Threads any thread may call
  * Source  - */
-gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args, gpul_error *err);
+gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args,
+		    gpul_error *err);
 
 /** Settle what was not given: arguments where there are none at all, block and grid.
  *
  * @r  ask and kernel are there; args, assumed and config are set
- * Errors  GPUL_EINVAL the kernel's code does not tell what it takes: its signature and a command line
- *         to fill in were printed on stdout; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL the kernel's code does not tell what it takes: its signature and a
+ *         command line to fill in were printed on stdout; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
 gpul_status run_plan(struct run *r, gpul_error *err);
 
-/** Copy in, launch ask.repeat times, time each by events, copy what matters back into args[].data.
+/** Copy in, launch ask.repeat times, time each by events, copy back into args[].data.
  *
  * @r  planned; times_ms and device are set, still_running when --timeout passed
- * Errors  GPUL_ECUDA, GPUL_EINVAL from the launch; GPUL_EUNSUPPORTED the time is over; GPUL_ENOMEM
+ * Errors  GPUL_ECUDA, GPUL_EINVAL from the launch; GPUL_EUNSUPPORTED the time is over;
+ *         GPUL_ENOMEM
  * Threads the one that opened r->context
  * Source  CUDA Driver API, Event Management */
 gpul_status run_launch(struct run *r, gpul_error *err);
 
-/** Check every --expect into r->checks.
+/** Make what every --expect wants: r->checks.
  *
- * @r  launched
- * Errors  as fill_make(); GPUL_ENOMEM.  A mismatch is no error here: see run_check.ok
+ * @r  planned; the caller frees with run_check_free(), also after a failure
+ * Errors  as fill_make(); GPUL_EINVAL sum: without a number
  * Threads any thread may call
  * Source  - */
-gpul_status run_check_all(struct run *r, gpul_error *err);
+gpul_status run_check_prepare(struct run *r, gpul_error *err);
+void run_check_all(struct run *r);   /* compares; a mismatch is no error: see run_check.ok */
+void run_check_free(struct run *r);
 
 /** Write every --save.
  *

@@ -23,17 +23,19 @@ static bool float_agrees(double got, double want, const struct run_request *q)
 	return fabs(got - want) <= q->atol + q->rtol * fabs(want);
 }
 
-static void check_elements(const struct run_request *q, const struct arg *a, const unsigned char *want,
+static void check_elements(const struct run_request *q, const struct arg *a,
 			   struct run_check *c)
 {
 	size_t bytes = gpul_type_bytes(a->type);
+	const unsigned char *want = c->expected;
 
 	for (size_t i = 0; i < a->count; i++) {
 		const unsigned char *g = a->data + i * bytes, *w = want + i * bytes;
 		bool agrees = !memcmp(g, w, bytes);
 
 		if (!agrees && value_type_is_float(a->type))
-			agrees = float_agrees(value_load(a->type, g).f, value_load(a->type, w).f, q);
+			agrees = float_agrees(value_load(a->type, g).f,
+					      value_load(a->type, w).f, q);
 		if (agrees)
 			continue;
 		if (c->n_wrong++ == 0) {
@@ -46,7 +48,7 @@ static void check_elements(const struct run_request *q, const struct arg *a, con
 	c->ok = c->n_wrong == 0;
 }
 
-/* ---- sums ---------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------- */
 
 /* Neumaier's compensated sum: the error does not grow with the number of elements. */
 static double sum_floats(const struct arg *a)
@@ -54,7 +56,8 @@ static double sum_floats(const struct arg *a)
 	double sum = 0, lost = 0;
 
 	for (size_t i = 0; i < a->count; i++) {
-		double v = value_load(a->type, a->data + i * gpul_type_bytes(a->type)).f, t = sum + v;
+		double v = value_load(a->type, a->data + i * gpul_type_bytes(a->type)).f,
+		       t = sum + v;
 
 		if (!isfinite(t))
 			lost = 0;
@@ -75,58 +78,80 @@ static uint64_t sum_ints(const struct arg *a)
 	return sum;
 }
 
-static gpul_status check_sum(const struct run_request *q, const struct arg *a, const char *text,
-			     struct run_check *c, gpul_error *err)
+static gpul_type sum_type(gpul_type t)
 {
-	bool is_float = value_type_is_float(a->type);
-	gpul_type t = is_float ? GPUL_F64 : value_type_is_signed(a->type) ? GPUL_I64 : GPUL_U64;
-	unsigned char got[8], want[8];
-	gpul_status st = value_parse(t, text, want, err);
+	return value_type_is_float(t)    ? GPUL_F64
+	       : value_type_is_signed(t) ? GPUL_I64
+					 : GPUL_U64;
+}
 
-	if (st)
-		return st;
-	if (is_float)
+static void check_sum(const struct run_request *q, const struct arg *a, struct run_check *c)
+{
+	gpul_type t = sum_type(a->type);
+	unsigned char got[8];
+
+	if (t == GPUL_F64)
 		value_store_float(t, sum_floats(a), got);
 	else
 		value_store_int(t, sum_ints(a), got);
 	value_print(t, got, c->got);
-	value_print(t, want, c->want);
-	c->ok = is_float ? float_agrees(value_load(t, got).f, value_load(t, want).f, q) : !memcmp(got, want, 8);
+	value_print(t, c->expected, c->want);
+	c->ok = t == GPUL_F64
+			? float_agrees(value_load(t, got).f, value_load(t, c->expected).f, q)
+			: !memcmp(got, c->expected, 8);
 	c->n_wrong = !c->ok;
-	return GPUL_OK;
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all --------------------------------------------------------------------------- */
 
-static gpul_status check(const struct run_request *q, const struct run_target *target, struct run_check *c,
-			 gpul_error *err)
+/* What is expected, as bytes: one sum, or the whole buffer. */
+static gpul_status prepare(const struct arg *a, struct run_check *c, gpul_error *err)
 {
-	const struct arg *a = &q->args[target->arg];
+	const char *what = c->target->what;
 	size_t count = a->count;
-	void *want;
-	gpul_status st;
 
-	c->target = target;
-	if (!strncmp(target->what, "sum:", 4))
-		return check_sum(q, a, target->what + 4, c, err);
-	st = fill_make(a->type, target->what, target->dir, &count, &want, err);
-	if (st)
-		return st;
-	check_elements(q, a, want, c);
-	free(want);
-	return GPUL_OK;
+	c->is_sum = !strncmp(what, "sum:", 4);
+	if (!c->is_sum)
+		return fill_make(a->type, what, c->target->dir, &count, &c->expected, err);
+	c->expected = calloc(1, 8);
+	if (!c->expected)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a sum");
+	return value_parse(sum_type(a->type), what + 4, c->expected, err);
 }
 
-gpul_status run_check_all(struct run *r, gpul_error *err)
+gpul_status run_check_prepare(struct run *r, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
 	r->checks = calloc(r->ask.n_expects + 1, sizeof *r->checks);
 	if (!r->checks)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu checks", r->ask.n_expects);
-	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_expects; i++)
-		st = check(&r->ask, &r->ask.expects[i], &r->checks[i], err);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu checks",
+				 r->ask.n_expects);
+	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_expects; i++) {
+		r->checks[i].target = &r->ask.expects[i];
+		st = prepare(&r->ask.args[r->ask.expects[i].arg], &r->checks[i], err);
+	}
 	return st;
+}
+
+void run_check_all(struct run *r)
+{
+	for (size_t i = 0; i < r->ask.n_expects; i++) {
+		const struct arg *a = &r->ask.args[r->checks[i].target->arg];
+
+		if (r->checks[i].is_sum)
+			check_sum(&r->ask, a, &r->checks[i]);
+		else
+			check_elements(&r->ask, a, &r->checks[i]);
+	}
+}
+
+void run_check_free(struct run *r)
+{
+	for (size_t i = 0; r->checks && i < r->ask.n_expects; i++)
+		free(r->checks[i].expected);
+	free(r->checks);
+	r->checks = NULL;
 }
 
 size_t run_explain_checks(const struct run *r, char *buf, size_t buf_bytes)
@@ -138,12 +163,16 @@ size_t run_explain_checks(const struct run *r, char *buf, size_t buf_bytes)
 
 		if (c->ok || n_failed++)
 			continue;
-		if (!strncmp(c->target->what, "sum:", 4))
-			snprintf(buf, buf_bytes, "argument %zu: its elements sum to %s, expected %s", c->target->arg, c->got,
-				 c->want);
+		if (c->is_sum)
+			snprintf(buf, buf_bytes,
+				 "argument %zu: its elements sum to %s, expected %s",
+				 c->target->arg, c->got, c->want);
 		else
-			snprintf(buf, buf_bytes, "argument %zu: element %zu is %s%s, expected %s; %zu of %zu are wrong",
-				 c->target->arg, c->first_wrong, c->unwritten ? "unwritten, still " : "", c->got, c->want,
+			snprintf(buf, buf_bytes,
+				 "argument %zu: element %zu is %s%s, expected %s; %zu of %zu "
+				 "are wrong",
+				 c->target->arg, c->first_wrong,
+				 c->unwritten ? "unwritten, still " : "", c->got, c->want,
 				 c->n_wrong, r->ask.args[c->target->arg].count);
 	}
 	return n_failed;
@@ -156,7 +185,9 @@ static gpul_status write_raw(const char *path, const struct arg *a, gpul_error *
 
 	if (f && fclose(f))
 		ok = false;
-	return ok ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path, strerror(errno));
+	return ok ? GPUL_OK
+		  : gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path,
+			      strerror(errno));
 }
 
 gpul_status run_save_all(const struct run *r, gpul_error *err)

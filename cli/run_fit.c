@@ -9,7 +9,8 @@ static const char *describe(const gpul_param *p, char *buf, size_t buf_bytes)
 {
 	if (p->role == GPUL_ROLE_BUFFER)
 		snprintf(buf, buf_bytes, "an address (%s *): a buffer such as %s[1024]=iota",
-			 p->type ? gpul_type_name(p->type) : "any", p->type ? gpul_type_name(p->type) : "f32");
+			 p->type ? gpul_type_name(p->type) : "any",
+			 p->type ? gpul_type_name(p->type) : "f32");
 	else if (p->role == GPUL_ROLE_STRUCT)
 		snprintf(buf, buf_bytes, "a struct of %u bytes: bytes=@FILE or hex:", p->bytes);
 	else if (p->type)
@@ -28,11 +29,12 @@ static bool kind_fits(const gpul_param *p, const struct arg *a)
 		return p->bytes == sizeof(CUdeviceptr) && may_be_address;
 	if (a->bytes != p->bytes)
 		return false;
-	return p->role != GPUL_ROLE_BUFFER || a->kind == ARG_BYTES || !value_type_is_float(a->type);
+	return p->role != GPUL_ROLE_BUFFER || a->kind == ARG_BYTES ||
+	       !value_type_is_float(a->type);
 }
 
-/* Elements of another size are a mistake when the kernel computes with floats; integers are often
- * loaded several at a time, and u8 means bytes of anything. */
+/* Elements of another size are a mistake when the kernel computes with floats; integers are
+ * often loaded several at a time, and u8 means bytes of anything. */
 static bool elements_fit(const gpul_param *p, const struct arg *a)
 {
 	return !value_type_is_float(p->type) || a->type == GPUL_U8 ||
@@ -54,17 +56,23 @@ static bool fits(const gpul_param *p, const struct arg *a)
 	return a->kind == ARG_BYTES || p->role == GPUL_ROLE_BUFFER || value_fits(p, a);
 }
 
-gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args, gpul_error *err)
+gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args,
+		    gpul_error *err)
 {
 	char signature[120], want[80];
 
 	gpul_signature_print(s, signature, sizeof signature);
 	if (n_args != s->n_params)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s takes %zu argument%s, but %zu %s given", signature, s->n_params,
-				 s->n_params == 1 ? "" : "s", n_args, n_args == 1 ? "was" : "were");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s takes %zu argument%s, but %zu %s given", signature,
+				 s->n_params, s->n_params == 1 ? "" : "s", n_args,
+				 n_args == 1 ? "was" : "were");
 	for (size_t i = 0; i < n_args; i++)
 		if (!fits(&s->params[i], &args[i]))
-			return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu is %.40s, but that parameter of %s is %s", i,
-					 args[i].text, signature, describe(&s->params[i], want, sizeof want));
+			return gpul_fail(
+				err, GPUL_EINVAL, 0,
+				"argument %zu is %.40s, but that parameter of %s is %s", i,
+				args[i].text, signature,
+				describe(&s->params[i], want, sizeof want));
 	return GPUL_OK;
 }

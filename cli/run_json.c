@@ -1,7 +1,7 @@
 /* run_json.c — the same for programs: one JSON object. */
 #include "cli/run.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "cli/json.h"
 
@@ -9,11 +9,12 @@
 static cJSON *driver_json(const struct run *r)
 {
 	cJSON *o = cJSON_CreateObject();
-	int version = 0;
+	char version[16];
 
-	r->drv->cuDriverGetVersion(&version);
+	snprintf(version, sizeof version, "%d.%d", r->drv->version / 1000,
+		 r->drv->version % 1000 / 10);
 	cJSON_AddStringToObject(o, "name", r->drv->name);
-	cJSON_AddNumberToObject(o, "cuda", (double)version / 1000 + (double)(version % 1000) / 100);
+	cJSON_AddStringToObject(o, "cuda", version);
 	return o;
 }
 
@@ -32,7 +33,8 @@ static void add_times(cJSON *o, const struct run *r)
 {
 	struct run_times t = run_times(r);
 
-	cJSON_AddItemToObject(o, "times_ms", cJSON_CreateDoubleArray(r->times_ms, (int)r->ask.repeat));
+	cJSON_AddItemToObject(o, "times_ms",
+			      cJSON_CreateDoubleArray(r->times_ms, (int)r->ask.repeat));
 	cJSON_AddNumberToObject(o, "median_ms", t.median_ms);
 	cJSON_AddNumberToObject(o, "min_ms", t.min_ms);
 	if (t.bytes_per_s > 0)
@@ -49,7 +51,9 @@ static void add_elements(cJSON *o, const struct arg *a)
 
 		n_unwritten += unwritten;
 		if (i < RUN_SHOWN)
-			cJSON_AddItemToArray(first, unwritten ? cJSON_CreateNull() : json_element(a->type, a->data + i * bytes));
+			cJSON_AddItemToArray(
+				first, unwritten ? cJSON_CreateNull()
+						 : json_element(a->type, a->data + i * bytes));
 	}
 	if (a->out && !a->in)
 		cJSON_AddNumberToObject(o, "unwritten", (double)n_unwritten);
@@ -57,7 +61,9 @@ static void add_elements(cJSON *o, const struct arg *a)
 
 static cJSON *arg_json(const struct arg *a)
 {
-	static const char *const kinds[] = { [ARG_SCALAR] = "scalar", [ARG_BUFFER] = "buffer", [ARG_BYTES] = "bytes" };
+	static const char *const kinds[] = {
+		[ARG_SCALAR] = "scalar", [ARG_BUFFER] = "buffer", [ARG_BYTES] = "bytes"
+	};
 	cJSON *o = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(o, "text", a->text);
@@ -67,7 +73,10 @@ static cJSON *arg_json(const struct arg *a)
 	if (a->kind == ARG_SCALAR)
 		cJSON_AddItemToObject(o, "value", json_element(a->type, a->data));
 	if (a->kind == ARG_BUFFER) {
-		cJSON_AddStringToObject(o, "direction", a->in && a->out ? "inout" : a->in ? "in" : "out");
+		cJSON_AddStringToObject(o, "direction",
+					a->in && a->out ? "inout"
+					: a->in         ? "in"
+							: "out");
 		cJSON_AddNumberToObject(o, "count", (double)a->count);
 		add_elements(o, a);
 	} else {
@@ -86,11 +95,12 @@ static cJSON *check_json(const struct run_check *c)
 	if (c->ok)
 		return o;
 	cJSON_AddNumberToObject(o, "wrong", (double)c->n_wrong);
-	if (strncmp(c->target->what, "sum:", 4)) {
+	if (!c->is_sum) {
 		cJSON_AddNumberToObject(o, "first_wrong", (double)c->first_wrong);
 		cJSON_AddBoolToObject(o, "unwritten", c->unwritten);
 	}
-	cJSON_AddStringToObject(o, "got", c->got);  /* text: numbers of any type, inf and nan too */
+	cJSON_AddStringToObject(o, "got",
+				c->got); /* text: numbers of any type, inf and nan too */
 	cJSON_AddStringToObject(o, "expected", c->want);
 	return o;
 }

@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 
-/* ---- buffers ------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------- */
 
 static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 {
@@ -16,10 +16,12 @@ static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 
 	r->device = calloc(r->ask.n_args + 1, sizeof *r->device);
 	if (!r->device)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", r->ask.n_args);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
+				 r->ask.n_args);
 	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++)
 		if (r->ask.args[i].kind == ARG_BUFFER)
-			st = gpul_cu(r->drv, err, cuMemAlloc(&r->device[i], r->ask.args[i].bytes));
+			st = gpul_cu(r->drv, err,
+				     cuMemAlloc(&r->device[i], r->ask.args[i].bytes));
 	return st;
 }
 
@@ -30,7 +32,8 @@ static gpul_status set_buffer(const struct run *r, size_t i, gpul_error *err)
 
 	if (a->in)
 		return gpul_cu(r->drv, err, cuMemcpyHtoD(r->device[i], a->data, a->bytes));
-	return gpul_cu(r->drv, err, cuMemsetD8Async(r->device[i], ARG_POISON, a->bytes, r->config.stream));
+	return gpul_cu(r->drv, err,
+		       cuMemsetD8Async(r->device[i], ARG_POISON, a->bytes, r->config.stream));
 }
 
 /* Before the first launch all buffers; before a later one those that the kernel writes. */
@@ -52,7 +55,8 @@ static bool is_target(const struct run_target *t, size_t n, size_t arg)
 	return false;
 }
 
-/* The contents afterwards replace those before: out: buffers are printed, any may be checked or saved. */
+/* The contents afterwards replace those before: out: buffers are printed, any may be checked or
+ * saved. */
 static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 {
 	const struct run_request *q = &r->ask;
@@ -62,13 +66,15 @@ static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 		struct arg *a = &q->args[i];
 
 		if (a->kind == ARG_BUFFER &&
-		    (a->out || is_target(q->expects, q->n_expects, i) || is_target(q->saves, q->n_saves, i)))
-			st = gpul_cu(r->drv, err, cuMemcpyDtoH(a->data, r->device[i], a->bytes));
+		    (a->out || is_target(q->expects, q->n_expects, i) ||
+		     is_target(q->saves, q->n_saves, i)))
+			st = gpul_cu(r->drv, err,
+				     cuMemcpyDtoH(a->data, r->device[i], a->bytes));
 	}
 	return st;
 }
 
-/* ---- time ---------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------- */
 
 static void sleep_ns(uint64_t ns)
 {
@@ -78,7 +84,8 @@ static void sleep_ns(uint64_t ns)
 /* Wait for an event, at most ask.timeout_ms: the driver's own wait cannot be left. */
 static gpul_status wait_for(struct run *r, CUevent event, gpul_error *err)
 {
-	uint64_t pause_ns = 10000, deadline = gpul_clock_ns() + (uint64_t)r->ask.timeout_ms * 1000000;
+	uint64_t pause_ns = 10000,
+		 deadline = gpul_clock_ns() + (uint64_t)r->ask.timeout_ms * 1000000;
 	CUresult result;
 
 	if (r->ask.timeout_ms < 0)
@@ -88,17 +95,20 @@ static gpul_status wait_for(struct run *r, CUevent event, gpul_error *err)
 
 		if (now >= deadline) {
 			r->still_running = true;
-			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%.120s is still running after %g s; given up (--timeout)",
-					 gpul_kernel_name(r->kernel), (double)r->ask.timeout_ms / 1000);
+			return gpul_fail(
+				err, GPUL_EUNSUPPORTED, 0,
+				"%.120s is still running after %g s; given up (--timeout)",
+				gpul_kernel_name(r->kernel), (double)r->ask.timeout_ms / 1000);
 		}
-		if (pause_ns < 1000000)  /* short kernels are seen at once, long ones cost no CPU */
+		if (pause_ns <
+		    1000000) /* short kernels are seen at once, long ones cost no CPU */
 			pause_ns += pause_ns / 2;
 		sleep_ns(pause_ns < deadline - now ? pause_ns : deadline - now);
 	}
 	return gpul_cu_status(r->drv, err, result, "cuEventQuery");
 }
 
-/* ---- launches ------------------------------------------------------------------------------ */
+/* ---- launches ---------------------------------------------------------------------- */
 
 struct launch_args {
 	void **values;
@@ -110,7 +120,8 @@ static gpul_status gather_args(const struct run *r, struct launch_args *out, gpu
 	out->values = calloc(r->ask.n_args + 1, sizeof *out->values);
 	out->bytes = calloc(r->ask.n_args + 1, sizeof *out->bytes);
 	if (!out->values || !out->bytes)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", r->ask.n_args);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
+				 r->ask.n_args);
 	for (size_t i = 0; i < r->ask.n_args; i++) {
 		bool buffer = r->ask.args[i].kind == ARG_BUFFER;
 
@@ -120,14 +131,15 @@ static gpul_status gather_args(const struct run *r, struct launch_args *out, gpu
 	return GPUL_OK;
 }
 
-static gpul_status launch_once(struct run *r, const struct launch_args *args, const CUevent events[2],
-			       double *ms, gpul_error *err)
+static gpul_status launch_once(struct run *r, const struct launch_args *args,
+			       const CUevent events[2], double *ms, gpul_error *err)
 {
 	float elapsed = 0;
 	gpul_status st = gpul_cu(r->drv, err, cuEventRecord(events[0], r->config.stream));
 
 	if (st == GPUL_OK)
-		st = gpul_kernel_launch(r->kernel, &r->config, args->values, args->bytes, r->ask.n_args, err);
+		st = gpul_kernel_launch(r->kernel, &r->config, args->values, args->bytes,
+					r->ask.n_args, err);
 	if (st == GPUL_OK)
 		st = gpul_cu(r->drv, err, cuEventRecord(events[1], r->config.stream));
 	if (st == GPUL_OK)

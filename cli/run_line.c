@@ -34,22 +34,25 @@ static gpul_status split_words(char *text, struct run_line *l)
 		}
 		if (quote)
 			return GPUL_EINVAL;
-		in += *in != '\0';  /* the blank, before the NUL overwrites it */
+		in += *in != '\0'; /* the blank, before the NUL overwrites it */
 		*out++ = '\0';
 	}
 }
 
-static gpul_status make_line(const char *path, const char *text, size_t n_bytes, unsigned number,
-			     struct run_line *out, gpul_error *err)
+static gpul_status make_line(const char *path, const char *text, size_t n_bytes,
+			     unsigned number, struct run_line *out, gpul_error *err)
 {
 	gpul_status st;
 
 	*out = (struct run_line){ .text = strndup(text, n_bytes), .number = number };
 	out->words = calloc(n_bytes / 2 + 2, sizeof *out->words);
 	if (!out->text || !out->words)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: no memory for its line", path, number);
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: no memory for its line", path,
+			       number);
 	else if (split_words(out->text, out))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "%s:%u: a quote in its `// %s` line does not end", path, number, marker);
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "%s:%u: a quote in its `// %s` line does not end", path, number,
+			       marker);
 	else
 		return GPUL_OK;
 	run_line_free(out);
@@ -89,8 +92,8 @@ static const char *after_marker(const char *line, const char *end)
 	return line + sizeof marker - 1;
 }
 
-static gpul_status find_in(const char *text, size_t n_bytes, const char *path, const char *kernel,
-			   struct run_line *out, gpul_error *err)
+static gpul_status find_in(const char *text, size_t n_bytes, const char *path,
+			   const char *kernel, struct run_line *out, gpul_error *err)
 {
 	const char *end = text + n_bytes, *next;
 	unsigned number = 1;
@@ -114,7 +117,8 @@ static gpul_status find_in(const char *text, size_t n_bytes, const char *path, c
 	return GPUL_OK;
 }
 
-gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out, gpul_error *err)
+gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out,
+			  gpul_error *err)
 {
 	gpul_file file;
 	gpul_status st = gpul_file_open(path, &file, err);

@@ -9,8 +9,8 @@
 /* Made-up data: about 1024 elements, as a line, a square or a cube, by how many of the thread
  * index's dimensions the kernel reads. */
 static const struct shape {
-	unsigned count;       /* of a parameter that bounds the index */
-	unsigned elements;    /* of a buffer: count to the power of the dimensions */
+	unsigned count;    /* of a parameter that bounds the index */
+	unsigned elements; /* of a buffer: count to the power of the dimensions */
 	uint32_t block[3];
 } shapes[4] = {
 	[1] = { 1024, 1024, { 256, 1, 1 } },
@@ -23,16 +23,18 @@ static const struct shape *shape_of(const gpul_signature *s)
 	return &shapes[s->grid_dims >= 1 && s->grid_dims <= 3 ? s->grid_dims : 1];
 }
 
-/* ---- arguments ----------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------- */
 
 /* An ARG for parameter p as text, or a hole to fill in where the code does not tell. */
-static void invent_text(const gpul_param *p, const struct shape *shape, char *buf, size_t buf_bytes)
+static void invent_text(const gpul_param *p, const struct shape *shape, char *buf,
+			size_t buf_bytes)
 {
 	const char *type = gpul_type_name(p->type);
 	unsigned elements = shape->elements * (p->vector > 1 ? p->vector : 1);
 
 	if (p->role == GPUL_ROLE_BUFFER && p->type && p->loaded)
-		snprintf(buf, buf_bytes, "%s%s[%u]=iota", p->stored ? "inout:" : "", type, elements);
+		snprintf(buf, buf_bytes, "%s%s[%u]=iota", p->stored ? "inout:" : "", type,
+			 elements);
 	else if (p->role == GPUL_ROLE_BUFFER && p->type)
 		snprintf(buf, buf_bytes, "out:%s[%u]", type, elements);
 	else if (p->role == GPUL_ROLE_COUNT && p->type)
@@ -92,7 +94,8 @@ static char *command_line(const struct run *r, char (*texts)[64], size_t n)
 	put_dims(out, "grid", r->config.grid);
 	put_dims(out, "block", r->config.block);
 	if (gpul_kernel_signature(r->kernel)->uses_dynamic_shared)
-		fprintf(out, r->ask.shared_bytes ? " --shared %u" : " --shared BYTES", r->ask.shared_bytes);
+		fprintf(out, r->ask.shared_bytes ? " --shared %u" : " --shared BYTES",
+			r->ask.shared_bytes);
 	for (size_t i = 0; i < n; i++)
 		put_word(out, texts[i]);
 	return fclose(out) ? NULL : line;
@@ -110,14 +113,17 @@ static const char *why_not(const struct run *r)
 }
 
 /* Say what is known, so that only the rest must be filled in. */
-static gpul_status ask_for_args(const struct run *r, const char *line, const char *why, gpul_error *err)
+static gpul_status ask_for_args(const struct run *r, const char *line, const char *why,
+				gpul_error *err)
 {
 	char signature[RUN_NAME_BYTES * 2];
 
 	gpul_signature_print(gpul_kernel_signature(r->kernel), signature, sizeof signature);
 	printf("%s\n%s\n", signature, line);
-	return gpul_fail(err, GPUL_EINVAL, 0, "no arguments given, and the code of %.100s does not tell them all: %s",
-			 gpul_kernel_name(r->kernel), why);
+	return gpul_fail(
+		err, GPUL_EINVAL, 0,
+		"no arguments given, and the code of %.100s does not tell them all: %s",
+		gpul_kernel_name(r->kernel), why);
 }
 
 static gpul_status make_args(struct run *r, char (*texts)[64], size_t n, gpul_error *err)
@@ -127,7 +133,8 @@ static gpul_status make_args(struct run *r, char (*texts)[64], size_t n, gpul_er
 	if (!r->ask.args)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", n);
 	for (r->ask.n_args = 0; r->ask.n_args < n; r->ask.n_args++) {
-		gpul_status st = arg_parse(texts[r->ask.n_args], NULL, &r->ask.args[r->ask.n_args], err);
+		gpul_status st =
+			arg_parse(texts[r->ask.n_args], NULL, &r->ask.args[r->ask.n_args], err);
 
 		if (st)
 			return st;
@@ -135,7 +142,7 @@ static gpul_status make_args(struct run *r, char (*texts)[64], size_t n, gpul_er
 	return GPUL_OK;
 }
 
-/* ---- block and grid ------------------------------------------------------------------------ */
+/* ---- block and grid ---------------------------------------------------------------- */
 
 /* The default block, no larger than the kernel's .maxntid; .reqntid leaves no choice. */
 static void choose_block(const gpul_signature *s, const struct shape *shape, uint32_t block[3])
@@ -143,10 +150,11 @@ static void choose_block(const gpul_signature *s, const struct shape *shape, uin
 	uint64_t limit = 1;
 
 	for (int d = 0; d < 3; d++)
-		block[d] = s->reqntid[0] ? (s->reqntid[d] ? s->reqntid[d] : 1) : shape->block[d];
+		block[d] =
+			s->reqntid[0] ? (s->reqntid[d] ? s->reqntid[d] : 1) : shape->block[d];
 	if (s->reqntid[0] || !s->maxntid[0])
 		return;
-	for (int d = 0; d < 3; d++)  /* .maxntid bounds the product, whatever its dimensions */
+	for (int d = 0; d < 3; d++) /* .maxntid bounds the product, whatever its dimensions */
 		limit *= s->maxntid[d] ? s->maxntid[d] : 1;
 	for (int d = 2; d >= 0; d--)
 		while (block[d] > 1 && (uint64_t)block[0] * block[1] * block[2] > limit)
@@ -160,7 +168,8 @@ static bool given_count(const gpul_signature *s, const struct arg *args, uint64_
 	for (size_t i = 0; i < s->n_params; i++) {
 		struct value v;
 
-		if (s->params[i].role != GPUL_ROLE_COUNT || args[i].kind != ARG_SCALAR || value_type_is_float(args[i].type))
+		if (s->params[i].role != GPUL_ROLE_COUNT || args[i].kind != ARG_SCALAR ||
+		    value_type_is_float(args[i].type))
 			continue;
 		v = value_load(args[i].type, args[i].data);
 		if (!v.is_unsigned && (int64_t)v.i < 0)
@@ -181,23 +190,29 @@ static uint64_t largest_buffer(const struct arg *args, size_t n_args)
 	return n;
 }
 
-/* Enough blocks for the count in each dimension that the kernel reads, or for the largest buffer. */
-static gpul_status choose_grid(const struct run *r, const gpul_signature *s, gpul_launch_config *c, gpul_error *err)
+/* Enough blocks for the count in each dimension that the kernel reads, or for the largest
+ * buffer. */
+static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
+			       gpul_launch_config *c, gpul_error *err)
 {
 	uint64_t n = 1;
 	bool counted = given_count(s, r->ask.args, &n);
 	unsigned dims = s->grid_dims > 1 ? s->grid_dims : 1;
 
 	if (!counted && dims > 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "give --grid: %.100s reads %u dimensions of the thread index, and no "
-				 "argument tells how far they go", gpul_kernel_name(r->kernel), dims);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"give --grid: %.100s reads %u dimensions of the thread index, and no "
+			"argument tells how far they go",
+			gpul_kernel_name(r->kernel), dims);
 	if (!counted)
 		n = largest_buffer(r->ask.args, r->ask.n_args);
 	for (unsigned d = 0; d < 3; d++) {
 		uint64_t blocks = d < dims ? (n + c->block[d] - 1) / c->block[d] : 1;
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
-		/* Kernels that loop over the grid need no more; others are told by their unwritten elements. */
+		/* Kernels that loop over the grid need no more; others are told by their
+		 * unwritten elements. */
 		c->grid[d] = (uint32_t)(blocks < 1 ? 1 : blocks > limit ? limit : blocks);
 	}
 	return GPUL_OK;
@@ -214,22 +229,25 @@ static void take_given(const struct run_request *q, gpul_launch_config *c)
 	c->shared_bytes = q->shared_bytes;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------- */
 
 static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *err)
 {
 	const struct shape *shape = shape_of(s);
-	char (*texts)[64] = calloc(s->n_params + 1, sizeof *texts);
+	char(*texts)[64] = calloc(s->n_params + 1, sizeof *texts);
 	const char *why = why_not(r);
 	gpul_status st;
 
 	if (!texts)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", s->n_params);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
+				 s->n_params);
 	for (size_t i = 0; i < s->n_params; i++)
 		invent_text(&s->params[i], shape, texts[i], sizeof texts[i]);
 	for (unsigned d = 0; d < 3; d++)
-		r->config.grid[d] = d < s->grid_dims && s->n_params ?
-			(shape->count + r->config.block[d] - 1) / r->config.block[d] : 1;
+		r->config.grid[d] =
+			d < s->grid_dims && s->n_params
+				? (shape->count + r->config.block[d] - 1) / r->config.block[d]
+				: 1;
 	take_given(&r->ask, &r->config);
 	r->assumed = command_line(r, texts, s->n_params);
 	if (!r->assumed)
@@ -243,11 +261,14 @@ static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *er
 }
 
 /* --expect and --save could not be checked against arguments that were not there yet. */
-static gpul_status check_targets(const struct run *r, const struct run_target *t, size_t n, gpul_error *err)
+static gpul_status check_targets(const struct run *r, const struct run_target *t, size_t n,
+				 gpul_error *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (t[i].arg >= r->ask.n_args || r->ask.args[t[i].arg].kind != ARG_BUFFER)
-			return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu, which --expect or --save names, is not a buffer: %s",
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "argument %zu, which --expect or --save names, is not "
+					 "a buffer: %s",
 					 t[i].arg, r->assumed ? r->assumed : "");
 	return GPUL_OK;
 }

@@ -33,7 +33,7 @@ struct run_times run_times(const struct run *r)
 	struct run_times t = { 0 };
 	double *sorted = malloc(n * sizeof *sorted);
 
-	if (!sorted)  /* no memory for the order: the times as they came still give a least */
+	if (!sorted) /* no memory for the order: the times as they came still give a least */
 		return (struct run_times){ r->times_ms[0], r->times_ms[0], 0 };
 	memcpy(sorted, r->times_ms, n * sizeof *sorted);
 	qsort(sorted, n, sizeof *sorted, compare_doubles);
@@ -92,7 +92,9 @@ static void print_buffer(size_t index, const struct arg *a)
 
 		n_unwritten += unwritten;
 		if (i < RUN_SHOWN)
-			printf(" %s", unwritten ? "unwritten" : value_print(a->type, a->data + i * bytes, text));
+			printf(" %s",
+			       unwritten ? "unwritten"
+					 : value_print(a->type, a->data + i * bytes, text));
 	}
 	if (a->count > RUN_SHOWN)
 		printf(" ...");
@@ -107,13 +109,13 @@ static void print_check(const struct run *r, const struct run_check *c)
 
 	printf("expect    arg %zu = %s: ", c->target->arg, c->target->what);
 	if (c->ok)
-		printf("yes, %s%zu element%s\n", strncmp(c->target->what, "sum:", 4) ? "all of " : "over ", a->count,
+		printf("yes, %s%zu element%s\n", c->is_sum ? "over " : "all of ", a->count,
 		       a->count == 1 ? "" : "s");
-	else if (!strncmp(c->target->what, "sum:", 4))
+	else if (c->is_sum)
 		printf("NO, the sum is %s\n", c->got);
 	else
-		printf("NO, %zu of %zu are wrong; first at %zu: %s, expected %s\n", c->n_wrong, a->count, c->first_wrong,
-		       c->unwritten ? "unwritten" : c->got, c->want);
+		printf("NO, %zu of %zu are wrong; first at %zu: %s, expected %s\n", c->n_wrong,
+		       a->count, c->first_wrong, c->unwritten ? "unwritten" : c->got, c->want);
 }
 
 void run_print_text(const struct run *r)

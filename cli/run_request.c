@@ -1,4 +1,5 @@
-/* run_request.c — options and arguments of `gpuload run`, from the command line and from the file. */
+/* run_request.c — options and arguments of `gpuload run`, from the command line and from the
+ * file. */
 #include "cli/run.h"
 
 #include <math.h>
@@ -21,9 +22,10 @@ static const char *value(const struct sources *s, int opt)
 	return v ? v : cli_value(&s->file, opt);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------- */
 
-static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3], gpul_error *err)
+static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3],
+			      gpul_error *err)
 {
 	if (!text)
 		return GPUL_OK;
@@ -33,40 +35,47 @@ static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3
 		size_t n = strcspn(text, ",");
 
 		snprintf(number, sizeof number, "%.*s", (int)n, text);
-		if (n == 0 || n >= sizeof number || value_parse(GPUL_U32, number, &out[d], NULL) || out[d] == 0)
+		if (n == 0 || n >= sizeof number ||
+		    value_parse(GPUL_U32, number, &out[d], NULL) || out[d] == 0)
 			break;
 		text += n;
 		if (!*text)
 			return GPUL_OK;
 		text++;
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes X, X,Y or X,Y,Z, each at least 1", name);
+	return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes X, X,Y or X,Y,Z, each at least 1",
+			 name);
 }
 
-static gpul_status parse_u32(const char *name, const char *text, uint32_t least, uint32_t *out, gpul_error *err)
+static gpul_status parse_u32(const char *name, const char *text, uint32_t least, uint32_t *out,
+			     gpul_error *err)
 {
 	size_t n;
 
 	if (!text)
 		return GPUL_OK;
 	if (value_parse_size(text, strlen(text), &n, NULL) || n < least || n > INT32_MAX)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes a number from %u to %d, not '%.40s'", name, least,
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s takes a number from %u to %d, not '%.40s'", name, least,
 				 INT32_MAX, text);
 	*out = (uint32_t)n;
 	return GPUL_OK;
 }
 
 /* A number that is not negative: a tolerance or a time. */
-static gpul_status parse_double(const char *name, const char *text, double *out, gpul_error *err)
+static gpul_status parse_double(const char *name, const char *text, double *out,
+				gpul_error *err)
 {
 	if (!text)
 		return GPUL_OK;
 	if (value_parse(GPUL_F64, text, out, NULL) || !(*out >= 0))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes a number of at least 0, not '%.40s'", name, text);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s takes a number of at least 0, not '%.40s'", name, text);
 	return GPUL_OK;
 }
 
-static gpul_status parse_numbers(const struct sources *s, struct run_request *q, gpul_error *err)
+static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
+				 gpul_error *err)
 {
 	double seconds = -1;
 	uint32_t device = 0;
@@ -89,7 +98,9 @@ static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
 	if (st == GPUL_OK)
 		st = parse_double("timeout", value(s, RUN_TIMEOUT), &seconds, err);
 	q->device = (int)device;
-	q->timeout_ms = seconds < 0 ? -1 : seconds > 1e9 ? INT64_C(1000000000000) : (int64_t)ceil(seconds * 1000);
+	q->timeout_ms = seconds < 0     ? -1
+			: seconds > 1e9 ? INT64_C(1000000000000)
+					: (int64_t)ceil(seconds * 1000);
 	return st;
 }
 
@@ -97,31 +108,39 @@ static gpul_status parse_driver(const char *text, gpul_driver_choice *out, gpul_
 {
 	*out = GPUL_DRIVER_AUTO;
 	if (text && !gpul_driver_choice_parse(text, out))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--driver is auto, nvidia or soft, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--driver is auto, nvidia or soft, not '%.40s'", text);
 	return GPUL_OK;
 }
 
-/* ---- ARG=WHAT ------------------------------------------------------------------------------ */
+/* ---- ARG=WHAT ---------------------------------------------------------------------- */
 
-static gpul_status parse_target(const char *name, const char *text, const char *dir, const struct run_request *q,
-				struct run_target *out, gpul_error *err)
+static gpul_status parse_target(const char *name, const char *text, const char *dir,
+				const struct run_request *q, struct run_target *out,
+				gpul_error *err)
 {
 	const char *equals = strchr(text, '=');
 	size_t arg;
 
-	if (!equals || !equals[1] || value_parse_size(text, (size_t)(equals - text), &arg, NULL))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes ARG=WHAT, ARG a number from 0, not '%.60s'", name, text);
+	if (!equals || !equals[1] ||
+	    value_parse_size(text, (size_t)(equals - text), &arg, NULL))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s takes ARG=WHAT, ARG a number from 0, not '%.60s'", name,
+				 text);
 	if (q->has_args && arg >= q->n_args)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s %.60s: there is no argument %zu; there are %zu, from 0", name,
-				 text, arg, q->n_args);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s %.60s: there is no argument %zu; there are %zu, from 0",
+				 name, text, arg, q->n_args);
 	if (q->has_args && q->args[arg].kind != ARG_BUFFER)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s %.60s: argument %zu is %.60s, not a buffer", name, text, arg,
-				 q->args[arg].text);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s %.60s: argument %zu is %.60s, not a buffer", name, text,
+				 arg, q->args[arg].text);
 	*out = (struct run_target){ arg, equals + 1, dir };
 	return GPUL_OK;
 }
 
-static gpul_status parse_targets(const struct sources *s, struct run_request *q, gpul_error *err)
+static gpul_status parse_targets(const struct sources *s, struct run_request *q,
+				 gpul_error *err)
 {
 	const struct cli_args *from[2] = { &s->file, s->command };
 	const char *dirs[2] = { q->dir, NULL };
@@ -137,17 +156,20 @@ static gpul_status parse_targets(const struct sources *s, struct run_request *q,
 			const struct cli_given *g = &from[k]->given[i];
 
 			if (g->opt == RUN_EXPECT)
-				st = parse_target("expect", g->value, dirs[k], q, &q->expects[q->n_expects++], err);
+				st = parse_target("expect", g->value, dirs[k], q,
+						  &q->expects[q->n_expects++], err);
 			else if (g->opt == RUN_SAVE)
-				st = parse_target("save", g->value, dirs[k], q, &q->saves[q->n_saves++], err);
+				st = parse_target("save", g->value, dirs[k], q,
+						  &q->saves[q->n_saves++], err);
 		}
 	return st;
 }
 
-/* ---- compiler options ---------------------------------------------------------------------- */
+/* ---- compiler options -------------------------------------------------------------- */
 
 /* NVRTC takes each option as one word: -Idir, -DNAME=1, --std=c++17. */
-static gpul_status join_nvrtc_args(const struct sources *s, struct run_request *q, gpul_error *err)
+static gpul_status join_nvrtc_args(const struct sources *s, struct run_request *q,
+				   gpul_error *err)
 {
 	const struct cli_args *from[2] = { &s->file, s->command };
 	size_t n = 0, room = s->file.n_given + s->command->n_given + 1;
@@ -159,36 +181,41 @@ static gpul_status join_nvrtc_args(const struct sources *s, struct run_request *
 	for (int k = 0; k < 2; k++)
 		for (size_t i = 0; i < from[k]->n_given; i++) {
 			const struct cli_given *g = &from[k]->given[i];
-			const char *spelled = g->opt == RUN_INCLUDE ? "-I" : g->opt == RUN_DEFINE ? "-D" :
-					      g->opt == RUN_STD ? "--std=" : NULL;
+			const char *spelled = g->opt == RUN_INCLUDE  ? "-I"
+					      : g->opt == RUN_DEFINE ? "-D"
+					      : g->opt == RUN_STD    ? "--std="
+								     : NULL;
 
 			if (!spelled)
 				continue;
 			if (asprintf(&q->nvrtc_texts[n], "%s%s", spelled, g->value) < 0)
-				return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for an option");
+				return gpul_fail(err, GPUL_ENOMEM, 0,
+						 "no memory for an option");
 			q->nvrtc_args[n] = q->nvrtc_texts[n];
 			n++;
 		}
 	return GPUL_OK;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------- */
 
-/* A file may choose how its kernel is run; it may not write files or pick the machine's driver: those
- * who run a file that they got from elsewhere rely on it. */
+/* A file may choose how its kernel is run; it may not write files or pick the machine's driver:
+ * those who run a file that they got from elsewhere rely on it. */
 static gpul_status check_file_options(const struct sources *s, gpul_error *err)
 {
 	const struct cli_opt *opts = cli_find("run", NULL)->opts;
 
 	for (size_t i = 0; i < s->file.n_given; i++)
 		if (!opts[s->file.given[i].opt].in_file)
-			return gpul_fail(err, GPUL_EINVAL, 0, "--%s may not stand in a file's own line",
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "--%s may not stand in a file's own line",
 					 opts[s->file.given[i].opt].name);
 	return GPUL_OK;
 }
 
 /* Errors in the file's line say so. */
-static gpul_status in_line(const struct run_request *q, gpul_status st, const gpul_error *why, gpul_error *err)
+static gpul_status in_line(const struct run_request *q, gpul_status st, const gpul_error *why,
+			   gpul_error *err)
 {
 	if (st == GPUL_OK)
 		return st;
@@ -203,7 +230,7 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	gpul_error why = { 0 };
 	gpul_status st;
 
-	if (s->command->n_operands > 1)  /* its arguments replace the file's line */
+	if (s->command->n_operands > 1) /* its arguments replace the file's line */
 		return GPUL_OK;
 	st = run_line_find(q->file, kernel, &q->line, err);
 	if (st || q->line.number == 0)
@@ -211,7 +238,8 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	q->dir = slash ? strndup(q->file, (size_t)(slash - q->file) + 1) : strdup(".");
 	if (!q->dir)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
-	st = cli_parse(cli_find("run", NULL)->opts, q->line.words, q->line.n_words, &s->file, &why);
+	st = cli_parse(cli_find("run", NULL)->opts, q->line.words, q->line.n_words, &s->file,
+		       &why);
 	if (st == GPUL_OK)
 		st = check_file_options(s, &why);
 	return in_line(q, st, &why, err);
@@ -229,7 +257,8 @@ static gpul_status parse_args(const struct sources *s, struct run_request *q, gp
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", n);
 	for (; q->n_args < n; q->n_args++) {
 		gpul_error why = { 0 };
-		gpul_status st = arg_parse(texts[q->n_args], in_command ? NULL : q->dir, &q->args[q->n_args], &why);
+		gpul_status st = arg_parse(texts[q->n_args], in_command ? NULL : q->dir,
+					   &q->args[q->n_args], &why);
 
 		if (st)
 			return in_line(q, st, &why, err);
@@ -237,14 +266,17 @@ static gpul_status parse_args(const struct sources *s, struct run_request *q, gp
 	return GPUL_OK;
 }
 
-gpul_status run_request_make(const struct cli_args *args, struct run_request *out, gpul_error *err)
+gpul_status run_request_make(const struct cli_args *args, struct run_request *out,
+			     gpul_error *err)
 {
 	struct sources s = { .command = args };
 	gpul_status st;
 
 	*out = (struct run_request){ 0 };
 	if (args->n_operands == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "which file?  gpuload run FILE [ARG...]; gpuload help run explains");
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"which file?  gpuload run FILE [ARG...]; gpuload help run explains");
 	out->file = args->operands[0];
 	st = read_line(&s, out, err);
 	if (st)

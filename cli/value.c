@@ -30,10 +30,12 @@ bool value_type_is_signed(gpul_type t)
 	return t == GPUL_I8 || t == GPUL_I16 || t == GPUL_I32 || t == GPUL_I64;
 }
 
-/* ---- 16-bit floats ------------------------------------------------------------------------- */
+/* ---- 16-bit floats ----------------------------------------------------------------- */
 
 /* Layout of a small IEEE-like format: 1 sign bit, exponent, fraction. */
-struct narrow { int fraction_bits, min_exponent, max_exponent; };  /* exponents of 1.f x 2^e */
+struct narrow {
+	int fraction_bits, min_exponent, max_exponent;
+}; /* exponents of 1.f x 2^e */
 static const struct narrow f16 = { 10, -14, 15 }, bf16 = { 7, -126, 127 };
 
 static double narrow_to_double(const struct narrow *n, uint16_t bits)
@@ -46,7 +48,8 @@ static double narrow_to_double(const struct narrow *n, uint16_t bits)
 		return fraction ? (double)NAN : sign * (double)INFINITY;
 	if (exponent == 0)
 		return sign * ldexp(fraction, n->min_exponent - n->fraction_bits);
-	return sign * ldexp(fraction + (1 << n->fraction_bits), exponent - n->max_exponent - n->fraction_bits);
+	return sign * ldexp(fraction + (1 << n->fraction_bits),
+			    exponent - n->max_exponent - n->fraction_bits);
 }
 
 /* One rounding, from the double: going through f32 would round twice. */
@@ -61,17 +64,18 @@ static uint16_t double_to_narrow(const struct narrow *n, double f)
 		return (uint16_t)(sign | infinity | 1 << (n->fraction_bits - 1));
 	if (isinf(f))
 		return (uint16_t)(sign | infinity);
-	frexp(a, &exponent);       /* a = m x 2^exponent, m in [0.5, 1) */
+	frexp(a, &exponent); /* a = m x 2^exponent, m in [0.5, 1) */
 	exponent = exponent - 1 < n->min_exponent || a == 0 ? n->min_exponent : exponent - 1;
 	scaled = nearbyint(ldexp(a, n->fraction_bits - exponent));
-	/* The exponent field is added, not or-ed: rounding up to the next power of two carries into
-	 * it, from subnormal to normal and from the largest number to infinity alike. */
+	/* The exponent field is added, not or-ed: rounding up to the next power of two carries
+	 * into it, from subnormal to normal and from the largest number to infinity alike. */
 	if (exponent > n->max_exponent)
 		return (uint16_t)(sign | infinity);
-	return (uint16_t)(sign | (((exponent - n->min_exponent) << n->fraction_bits) + (int)scaled));
+	return (uint16_t)(sign |
+			  (((exponent - n->min_exponent) << n->fraction_bits) + (int)scaled));
 }
 
-/* ---- bytes and numbers --------------------------------------------------------------------- */
+/* ---- bytes and numbers ------------------------------------------------------------- */
 
 void value_store_int(gpul_type t, uint64_t i, void *out)
 {
@@ -140,7 +144,7 @@ struct value value_load(gpul_type t, const void *bytes)
 	return v;
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------- */
 
 static gpul_status parse_float(gpul_type t, const char *text, void *out, gpul_error *err)
 {
@@ -148,10 +152,13 @@ static gpul_status parse_float(gpul_type t, const char *text, void *out, gpul_er
 	double f = strtod(text, &end);
 
 	if (end == text || *end || isspace((unsigned char)*text))
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a number (%s)", text, gpul_type_name(t));
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a number (%s)", text,
+				 gpul_type_name(t));
 	value_store_float(t, f, out);
-	if (isinf(value_load(t, out).f) && (!isinf(f) || isdigit((unsigned char)text[strspn(text, "+-")])))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s", text, gpul_type_name(t));
+	if (isinf(value_load(t, out).f) &&
+	    (!isinf(f) || isdigit((unsigned char)text[strspn(text, "+-")])))
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s", text,
+				 gpul_type_name(t));
 	return GPUL_OK;
 }
 
@@ -160,25 +167,31 @@ static gpul_status out_of_range(gpul_type t, const char *text, gpul_error *err)
 	unsigned bits = (unsigned)gpul_type_bytes(t) * 8;
 
 	if (value_type_is_signed(t))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s (%" PRId64 " to %" PRId64 ")",
-				 text, gpul_type_name(t), INT64_MIN >> (64 - bits), INT64_MAX >> (64 - bits));
-	return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s (0 to %" PRIu64 ")", text,
-			 gpul_type_name(t), UINT64_MAX >> (64 - bits));
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s is out of the range of %s (%" PRId64 " to %" PRId64 ")",
+				 text, gpul_type_name(t), INT64_MIN >> (64 - bits),
+				 INT64_MAX >> (64 - bits));
+	return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s (0 to %" PRIu64 ")",
+			 text, gpul_type_name(t), UINT64_MAX >> (64 - bits));
 }
 
 static gpul_status parse_int(gpul_type t, const char *text, void *out, gpul_error *err)
 {
 	bool minus = text[0] == '-';
 	const char *digits = text + (minus || text[0] == '+');
-	int base = digits[0] == '0' && (digits[1] | 32) == 'x' ? 16 : 10;  /* 010 is ten, not octal eight */
+	int base = digits[0] == '0' && (digits[1] | 32) == 'x'
+			   ? 16
+			   : 10; /* 010 is ten, not octal eight */
 	unsigned bits = (unsigned)gpul_type_bytes(t) * 8;
 	uint64_t magnitude, limit;
 	char *end;
 
 	errno = 0;
 	magnitude = strtoull(digits, &end, base);
-	if (!isdigit((unsigned char)*digits) || *end || (base == 16 && !isxdigit((unsigned char)digits[2])))
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a whole number (%s)", text, gpul_type_name(t));
+	if (!isdigit((unsigned char)*digits) || *end ||
+	    (base == 16 && !isxdigit((unsigned char)digits[2])))
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a whole number (%s)", text,
+				 gpul_type_name(t));
 	if (value_type_is_signed(t))
 		limit = (UINT64_C(1) << (bits - 1)) - !minus;
 	else
@@ -191,7 +204,8 @@ static gpul_status parse_int(gpul_type t, const char *text, void *out, gpul_erro
 
 gpul_status value_parse(gpul_type t, const char *text, void *out, gpul_error *err)
 {
-	return value_type_is_float(t) ? parse_float(t, text, out, err) : parse_int(t, text, out, err);
+	return value_type_is_float(t) ? parse_float(t, text, out, err)
+				      : parse_int(t, text, out, err);
 }
 
 gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, gpul_error *err)
@@ -210,7 +224,8 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
 		number[text_bytes - 1] = '\0';
 	shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
 	if (value_parse(GPUL_U64, number, &n, NULL) || n > SIZE_MAX >> shift)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%.*s' is not a size: a whole number, or one with K, M or G",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "'%.*s' is not a size: a whole number, or one with K, M or G",
 				 (int)text_bytes, text);
 	*out = (size_t)n << shift;
 	return GPUL_OK;
@@ -226,7 +241,7 @@ const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTE
 		return buf;
 	}
 	if (isnan(v.f))
-		return strcpy(buf, "nan");  /* never "-nan": the sign of a NaN says nothing */
+		return strcpy(buf, "nan"); /* never "-nan": the sign of a NaN says nothing */
 	for (int digits = 1; digits <= 17; digits++) {
 		snprintf(buf, VALUE_TEXT_BYTES, "%.*g", digits, v.f);
 		value_store_float(t, strtod(buf, NULL), again);

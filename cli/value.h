@@ -11,7 +11,7 @@
 
 #define VALUE_TEXT_BYTES 40  /* room for any element as text */
 
-/* One number, wide enough for every type: floats in f, integers in i (as 64-bit two's complement). */
+/* One number, wide enough for every type: floats in f, integers in i (two's complement). */
 struct value {
 	bool is_float, is_unsigned;
 	double f;
@@ -27,7 +27,7 @@ bool value_type_is_signed(gpul_type t);  /* signed integer */
  *
  * @t     the type it must fit
  * @text  all of it must be the number
- * @out   the number's bytes in out[0 .. gpul_type_bytes(t)), little-endian as the GPU keeps them
+ * @out   the number's gpul_type_bytes(t) bytes, little-endian as the GPU keeps them
  * Errors  GPUL_EINVAL not a number, or out of the type's range: the range is shown
  * Threads any thread may call
  * Source  - */

@@ -13,7 +13,8 @@ static void print_driver(const char *label, gpul_driver_choice choice)
 	gpul_error why = { 0 };
 
 	if (gpul_driver_open(choice, &drv, &why) == GPUL_OK)
-		printf("%-16s CUDA %d.%d, %s\n", label, drv->version / 1000, drv->version % 1000 / 10, drv->path);
+		printf("%-16s CUDA %d.%d, %s\n", label, drv->version / 1000,
+		       drv->version % 1000 / 10, drv->path);
 	else
 		printf("%-16s %s\n", label, why.text);
 }
@@ -22,8 +23,10 @@ int cmd_version(const struct cli_args *args, gpul_error *err)
 {
 	(void)args, (void)err;
 	printf("gpuload " GPUL_VERSION "\n");
-	printf("%-16s %d.%d\n", "built with CUDA", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
-	printf("%-16s %s\n", "--json", GPUL_HAVE_CJSON ? "yes, by cJSON" : "no: built without cJSON");
+	printf("%-16s %d.%d\n", "built with CUDA", CUDA_VERSION / 1000,
+	       CUDA_VERSION % 1000 / 10);
+	printf("%-16s %s\n", "--json",
+	       GPUL_HAVE_CJSON ? "yes, by cJSON" : "no: built without cJSON");
 	print_driver("NVIDIA's driver", GPUL_DRIVER_NVIDIA);
 	print_driver("software driver", GPUL_DRIVER_SOFT);
 	return CLI_DONE;

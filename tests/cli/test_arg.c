@@ -104,14 +104,16 @@ static void reads_buffers_of_every_fill(void **state)
 	expect_elements("i32[4]=iota:-1", 4, "-1 0 1 2");
 	expect_elements("f32[4]=iota:1:0.25", 4, "1 1.25 1.5 1.75");
 	expect_elements("i32[3]=iota:10:-5", 3, "10 5 0");
-	expect_elements("inout:u8[258]=iota:254", 4, "254 255 0 1");  /* wraps */
+	expect_elements("inout:u8[258]=iota:254", 4, "254 255 0 1"); /* wraps */
 }
 
 static void random_numbers_never_change(void **state)
 {
 	(void)state;
-	/* splitmix64's published first outputs for seed 0: e220a8397b1dcdaf 6e789e6aa1b965f4 ... */
-	expect_elements("u64[3]=rand", 3, "16294208416658607535 7960286522194355700 487617019471545679");
+	/* splitmix64's published first outputs for seed 0: e220a8397b1dcdaf 6e789e6aa1b965f4
+	 * ... */
+	expect_elements("u64[3]=rand", 3,
+			"16294208416658607535 7960286522194355700 487617019471545679");
 	expect_elements("u64[1]=rand:0", 1, "16294208416658607535");
 	expect_elements("f64[2]=rand", 2, "0.8833108082136426 0.43152799704850997");
 	expect_elements("u8[2]=rand", 2, "175 244");
@@ -128,14 +130,14 @@ static void output_buffers_are_poisoned_and_tell_what_was_written(void **state)
 	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(a.data[i], 0xA5);
 	assert_true(arg_unwritten(&a, data, 0));
-	assert_false(arg_unwritten(&a, data, 4));  /* its group was written: A5 may be data */
+	assert_false(arg_unwritten(&a, data, 4)); /* its group was written: A5 may be data */
 	arg_free(&a);
 	assert_int_equal(arg_parse("out:f32[2]", NULL, &a, NULL), GPUL_OK);
 	assert_true(arg_unwritten(&a, data, 0));
 	assert_false(arg_unwritten(&a, data, 1));
 	arg_free(&a);
 	assert_int_equal(arg_parse("out:u8[3]", NULL, &a, NULL), GPUL_OK);
-	assert_true(arg_unwritten(&a, data, 2));  /* the last group is cut */
+	assert_true(arg_unwritten(&a, data, 2)); /* the last group is cut */
 	arg_free(&a);
 }
 
@@ -162,11 +164,32 @@ static void reads_structs_as_bytes(void **state)
 
 static void refuses_what_is_no_argument(void **state)
 {
-	static const char *const bad[] = { "", "1024", "out:", "f64", "[4]", "=", "out:f64=3", "f64[4", "f64[4]x",
-					   "f64[4]=iota:", "f64[4]=iota:1:2:3", "f64[4]=rand:x", "f64[4]=",
-					   "f64[]", "f64[]=iota", "f64[0]=ones", "f64[-1]=ones", "out:f64[]",
-					   "f64[4]", "out:f64[4]=ones", "i8[4]=300", "i8[4]=iota:300",
-					   "f65[4]=ones", "int=4", "inout:out:f32[4]=1", "f32[4]=nonsense" };
+	static const char *const bad[] = { "",
+					   "1024",
+					   "out:",
+					   "f64",
+					   "[4]",
+					   "=",
+					   "out:f64=3",
+					   "f64[4",
+					   "f64[4]x",
+					   "f64[4]=iota:",
+					   "f64[4]=iota:1:2:3",
+					   "f64[4]=rand:x",
+					   "f64[4]=",
+					   "f64[]",
+					   "f64[]=iota",
+					   "f64[0]=ones",
+					   "f64[-1]=ones",
+					   "out:f64[]",
+					   "f64[4]",
+					   "out:f64[4]=ones",
+					   "i8[4]=300",
+					   "i8[4]=iota:300",
+					   "f65[4]=ones",
+					   "int=4",
+					   "inout:out:f32[4]=1",
+					   "f32[4]=nonsense" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -191,7 +214,8 @@ static void reads_raw_files_and_checks_their_size(void **state)
 	write_file("raw", f, sizeof f);
 	expect_elements("f32[3]=@raw", 3, "1 2.5 -3");
 	expect_elements("f32[]=@raw", 3, "1 2.5 -3");
-	expect_refused("f32[4]=@raw", GPUL_EFORMAT, "holds 3 elements of f32, but the buffer has 4");
+	expect_refused("f32[4]=@raw", GPUL_EFORMAT,
+		       "holds 3 elements of f32, but the buffer has 4");
 	expect_refused("f64[]=@raw", GPUL_EFORMAT, "12 bytes are no whole number of f64");
 	expect_refused("f32[3]=@nothing", GPUL_ESYS, "no such file");
 	expect_refused("f32[3]=@.", GPUL_ESYS, "is a directory");
@@ -208,7 +232,8 @@ static void writes_npy_files_that_it_reads_again(void **state)
 	for (int t = GPUL_I8; t < GPUL_N_TYPES; t++) {
 		snprintf(text, sizeof text, "%s[37]=rand:%d", gpul_type_name((gpul_type)t), t);
 		assert_int_equal(arg_parse(text, NULL, &a, NULL), GPUL_OK);
-		assert_int_equal(npy_write(in_folder("a.npy"), a.type, a.data, a.count, NULL), GPUL_OK);
+		assert_int_equal(npy_write(in_folder("a.npy"), a.type, a.data, a.count, NULL),
+				 GPUL_OK);
 		snprintf(text, sizeof text, "%s[]=@a.npy", gpul_type_name((gpul_type)t));
 		assert_int_equal(arg_parse(text, folder, &b, NULL), GPUL_OK);
 		assert_int_equal(b.count, 37);
@@ -244,11 +269,14 @@ static void explains_npy_files_that_do_not_fit(void **state)
 	expect_elements("f64[]=@h.npy", 1, "0");
 	write_npy_header("{'descr': '>f8', 'fortran_order': False, 'shape': (6,), }", 48);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "big-endian");
-	write_npy_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }", 48);
+	write_npy_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }",
+			 48);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "a structured type");
 	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", 47);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "47 bytes of data follow");
-	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999, 99999999999), }", 8);
+	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999, "
+			 "99999999999), }",
+			 8);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "not a .npy header");
 	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (0,), }", 0);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "holds 0 elements");

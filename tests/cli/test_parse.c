@@ -32,11 +32,13 @@ static void takes_options_before_between_and_after_operands(void **state)
 	struct cli_args a;
 
 	(void)state;
-	assert_int_equal(parse(&a, NULL, WORDS("--grid", "4", "file", "--json", "i32=-5", "--grid=8")), GPUL_OK);
+	assert_int_equal(
+		parse(&a, NULL, WORDS("--grid", "4", "file", "--json", "i32=-5", "--grid=8")),
+		GPUL_OK);
 	assert_int_equal(a.n_operands, 2);
 	assert_string_equal(a.operands[0], "file");
 	assert_string_equal(a.operands[1], "i32=-5");
-	assert_string_equal(cli_value(&a, GRID), "8");  /* the last one counts */
+	assert_string_equal(cli_value(&a, GRID), "8"); /* the last one counts */
 	assert_string_equal(cli_value(&a, JSON), "");
 	assert_null(cli_value(&a, STD));
 	cli_args_free(&a);
@@ -79,13 +81,21 @@ static void sees_a_wish_for_help(void **state)
 
 static void explains_what_is_wrong(void **state)
 {
-	static const struct { const char *word, *why; } bad[] = {
-		{ "--gird", "did you mean --grid?" }, { "--frobnicate", "no option --frobnicate" },
-		{ "-x", "no option -x" },	      { "--grid", "--grid needs a value: X" },
-		{ "-I", "-I needs a value: DIR" },    { "--json=yes", "--json takes no value" },
+	static const struct {
+		const char *word, *why;
+	} bad[] = {
+		{ "--gird", "did you mean --grid?" },
+		{ "--frobnicate", "no option --frobnicate" },
+		{ "-x", "no option -x" },
+		{ "--grid", "--grid needs a value: X" },
+		{ "-I", "-I needs a value: DIR" },
+		{ "--json=yes", "--json takes no value" },
 		{ "--gird=5", "did you mean --grid?" },
 		{ "--=", "no option --=" },
-		{ "--aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "no option" },
+		{ "--"
+		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		  "a",
+		  "no option" },
 	};
 
 	(void)state;

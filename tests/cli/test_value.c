@@ -41,7 +41,7 @@ static void reads_integers_of_every_width(void **state)
 	expect_text(GPUL_U32, "0xFFFFFFFF", "4294967295");
 	expect_text(GPUL_I64, "-9223372036854775808", "-9223372036854775808");
 	expect_text(GPUL_U64, "18446744073709551615", "18446744073709551615");
-	expect_text(GPUL_I32, "010", "10");  /* a leading zero is no octal */
+	expect_text(GPUL_I32, "010", "10"); /* a leading zero is no octal */
 	expect_text(GPUL_U32, "-0", "0");
 }
 
@@ -88,15 +88,27 @@ static void prints_the_shortest_text_that_reads_back(void **state)
 
 static void rounds_to_sixteen_bits_once_and_to_even(void **state)
 {
-	static const struct { gpul_type t; double f; uint16_t bits; } cases[] = {
-		{ GPUL_F16, 1.0, 0x3c00 },	 { GPUL_F16, -2.0, 0xc000 },
-		{ GPUL_F16, 65504.0, 0x7bff },	 { GPUL_F16, 65519.999, 0x7bff },
-		{ GPUL_F16, 65520.0, 0x7c00 },	 { GPUL_F16, 0x1p-24, 0x0001 },
-		{ GPUL_F16, 0x1p-25, 0x0000 },	 { GPUL_F16, 0x1.8p-24, 0x0002 },
-		{ GPUL_F16, 0x1.ffcp-15, 0x0400 }, { GPUL_F16, 1.0 + 0x1p-11, 0x3c00 },
-		{ GPUL_F16, 1.0 + 0x1p-11 + 0x1p-40, 0x3c01 },  /* f32 on the way would lose the last bit */
-		{ GPUL_BF16, 1.0, 0x3f80 },	 { GPUL_BF16, 0x1.fep127, 0x7f7f },
-		{ GPUL_BF16, 0x1.ffp127, 0x7f80 }, { GPUL_BF16, 0x1p-133, 0x0001 },
+	static const struct {
+		gpul_type t;
+		double f;
+		uint16_t bits;
+	} cases[] = {
+		{ GPUL_F16, 1.0, 0x3c00 },
+		{ GPUL_F16, -2.0, 0xc000 },
+		{ GPUL_F16, 65504.0, 0x7bff },
+		{ GPUL_F16, 65519.999, 0x7bff },
+		{ GPUL_F16, 65520.0, 0x7c00 },
+		{ GPUL_F16, 0x1p-24, 0x0001 },
+		{ GPUL_F16, 0x1p-25, 0x0000 },
+		{ GPUL_F16, 0x1.8p-24, 0x0002 },
+		{ GPUL_F16, 0x1.ffcp-15, 0x0400 },
+		{ GPUL_F16, 1.0 + 0x1p-11, 0x3c00 },
+		{ GPUL_F16, 1.0 + 0x1p-11 + 0x1p-40,
+		  0x3c01 }, /* f32 on the way would lose the last bit */
+		{ GPUL_BF16, 1.0, 0x3f80 },
+		{ GPUL_BF16, 0x1.fep127, 0x7f7f },
+		{ GPUL_BF16, 0x1.ffp127, 0x7f80 },
+		{ GPUL_BF16, 0x1p-133, 0x0001 },
 	};
 
 	(void)state;
@@ -105,8 +117,8 @@ static void rounds_to_sixteen_bits_once_and_to_even(void **state)
 
 		value_store_float(cases[i].t, cases[i].f, &bits);
 		if (bits != cases[i].bits)
-			fail_msg("%s of %a: %#x, expected %#x", gpul_type_name(cases[i].t), cases[i].f, bits,
-				 cases[i].bits);
+			fail_msg("%s of %a: %#x, expected %#x", gpul_type_name(cases[i].t),
+				 cases[i].f, bits, cases[i].bits);
 	}
 }
 
@@ -121,7 +133,7 @@ static void all_sixteen_bit_floats_survive_a_round_trip(void **state)
 			struct value v = value_load(types[k], &in);
 
 			if (v.f != v.f)
-				continue;  /* NaNs lose their payload */
+				continue; /* NaNs lose their payload */
 			value_store_float(types[k], v.f, &out);
 			assert_int_equal(out, in);
 		}

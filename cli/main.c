@@ -1,0 +1,54 @@
+/* main.c — the gpuload command: finds the subcommand, parses, runs, explains a failure. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, gpul_error *err)
+{
+	struct cli_args args;
+	int code;
+
+	if (cli_parse(cmd->opts, words, n_words, &args, err))
+		return CLI_USAGE;
+	if (args.help) {
+		cli_print_help(cmd);
+		code = CLI_DONE;
+	} else {
+		code = cmd->run(&args, err);
+	}
+	cli_args_free(&args);
+	return code;
+}
+
+/* A full disk or a closed pipe must not look like success. */
+static int flush(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "gpuload: the output could not be written\n");
+	return code ? code : CLI_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "help";
+	gpul_error err = { 0 };
+	const struct cli_cmd *cmd;
+	int code;
+
+	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+		name = "version";
+	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+		name = "help";
+	cmd = cli_find(name, &err);
+	if (!cmd) {
+		fprintf(stderr, "gpuload: %s\n", err.text);
+		return CLI_USAGE;
+	}
+	code = run_command(cmd, argv + (argc > 1 ? 2 : 1), (size_t)(argc > 1 ? argc - 2 : 0),
+			   &err);
+	if (err.status)
+		fprintf(stderr, "gpuload %s: %s\n", name, err.text);
+	return flush(argc > 1 ? code : CLI_USAGE);
+}

@@ -1,0 +1,181 @@
+#!/usr/bin/env bats
+# bad_input.bats — what is wrong is said in one clear line, with the right exit code.  The same tests
+# run in a build with --sanitize=address, where a leak fails them too.
+load helper
+
+three=("f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]")
+
+@test "a missing file, a folder, an empty file, an unreadable @file" {
+	fails 1 "nothing.ptx: no such file" run nothing.ptx
+	fails 1 "nothing.ptx: no such file" run nothing.ptx i32=1
+	fails 1 "is a directory" run .
+	: > empty.ptx
+	fails 1 "empty.ptx is empty" run empty.ptx
+	fails 1 "empty.ptx is empty" ls empty.ptx
+	fails 1 "nothing.npy: no such file" run "$vecadd" "f64[4]=@nothing.npy" "f64[4]=1" "out:f64[4]" i32=4
+}
+
+@test "binary rubbish" {
+	head -c 4096 /dev/urandom > rubbish.ptx
+	fails 1 "rubbish.ptx" run rubbish.ptx
+	printf '\x7fELF\x02\x01\x01' > cut.elf
+	fails 1 "cut.elf" run cut.elf
+	head -c 100 /dev/zero > zeros.ptx
+	fails 1 "zeros.ptx" run zeros.ptx
+}
+
+# PTX errors quote the line and point at the place: three lines, the first one complete.
+ptx_error() {
+	run --separate-stderr gpuload run "$1"
+	[[ $status == 1 ]] || show "exit code"
+	[[ ${stderr_lines[0]} == "gpuload run: $1:$2:"* ]] || show "should name line $2"
+	(( ${#stderr_lines[@]} <= 3 )) || show "more than three lines"
+}
+
+@test "a cut PTX file" {
+	head -c 600 "$vecadd" > cut.ptx
+	ptx_error cut.ptx ""
+	for n in 10 100 200 300 400 500 700 900 1000; do
+		head -c $n "$vecadd" > cut.ptx
+		run --separate-stderr gpuload run cut.ptx
+		[[ $status == 1 && ${stderr_lines[0]} == "gpuload run: "*cut.ptx* ]] || show "cut after $n bytes"
+	done
+}
+
+@test "PTX with a syntax error shows file, line, column and the line" {
+	sed 's/add.f64 %fd3, %fd1, %fd2;/add.f64 %fd3, %fd1 %fd2;/' "$vecadd" > syntax.ptx
+	ptx_error syntax.ptx 30
+	[[ $stderr == *"add.f64 %fd3, %fd1 %fd2;"* ]] || show "should quote the line"
+	sed 's/%fd1, %fd2;/%fd1, %fd9;/' "$vecadd" > undeclared.ptx
+	ptx_error undeclared.ptx 30
+}
+
+@test "an unknown kernel: near names are offered" {
+	fails 2 "vecadd" run "$vecadd" --kernel vecad
+	fails 2 "endless" run "$faults" --kernel endles
+	fails 2 "half" run "$faults"
+}
+
+@test "too few and too many arguments: the signature is shown" {
+	fails 2 "vecadd(f64 *, f64 *, f64 *, i32) takes 4 arguments, but 3 were given" run "$vecadd" "${three[@]}"
+	fails 2 "takes 4 arguments, but 5 were given" run "$vecadd" "${three[@]}" i32=1 i32=1
+	fails 2 "takes 4 arguments, but 1 was given" run "$vecadd" i32=1
+}
+
+@test "mistyped arguments: the signature is shown" {
+	fails 2 "argument 3 is f32=1024, but that parameter of vecadd(f64 *, f64 *, f64 *, i32) is a value: i32=NUMBER" \
+		run "$vecadd" "${three[@]}" f32=1024
+	fails 2 "argument 3 is i64=1024" run "$vecadd" "${three[@]}" i64=1024
+	fails 2 "argument 0 is f32=1, but that parameter of vecadd(f64 *, f64 *, f64 *, i32) is an address (f64 *)" \
+		run "$vecadd" f32=1 "f64[4]=1" "out:f64[4]" i32=4
+	fails 2 "argument 1 is f32[4]=1" run "$vecadd" "f64[4]=1" "f32[4]=1" "out:f64[4]" i32=4
+	fails 2 "argument 3 is i32[4]=1" run "$vecadd" "${three[@]}" "i32[4]=1"
+}
+
+@test "arguments that are none" {
+	fails 2 "300 is out of the range of i8 (-128 to 127)" run "$vecadd" i8=300
+	fails 2 "is not an argument" run "$vecadd" 1024
+	fails 2 "no type 'double'" run "$vecadd" "double[4]=1"
+	fails 2 "is not a fill" run "$vecadd" "f64[4]=random"
+	fails 2 "needs a fill" run "$vecadd" "f64[4]"
+	fails 1 "memory" run "$vecadd" "f64[1000000G]=zeros"
+}
+
+@test "unknown options and commands: near names are offered" {
+	fails 2 "did you mean --grid?" run "$vecadd" --gird 4
+	fails 2 "--grid needs a value" run "$vecadd" --grid
+	fails 2 "did you mean devices?" device
+	fails 2 "which file?" run
+	fails 2 "which file?" ls
+	fails 2 "no command 'frob'" help frob
+}
+
+@test "a block of 2048 threads, and other limits of the device" {
+	fails 2 "2048" run "$vecadd" "${three[@]}" i32=1024 --block 2048
+	fails 2 "1024" run "$vecadd" "${three[@]}" i32=1024 --block 64,64
+	fails 2 "65" run "$vecadd" "${three[@]}" i32=1024 --block 1,1,65
+	fails 2 "70000" run "$vecadd" "${three[@]}" i32=1024 --grid 1,70000
+}
+
+@test "shared memory over the limit" {
+	fails 2 "shared" run "$faults" --kernel shared_user "out:u32[1]" --grid 1 --block 1 --shared 1M
+}
+
+@test "machine code on the software driver" {
+	[[ $GPULOAD_DRIVER == soft ]] || skip "this driver runs machine code"
+	# The first bytes of a cubin: ELF, 64 bit, little-endian, e_machine 190; no more is read.
+	python3 - <<-'END'
+		import struct
+		head = b"\x7fELF\x02\x01\x01\x41\x08" + bytes(7) + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 0, 90 << 8, 64, 56, 0, 64, 0, 0)
+		open("kernel.cubin", "wb").write(head + bytes(1024))
+	END
+	fails 1 "kernel.cubin" run kernel.cubin
+	[[ $stderr == *PTX* ]] || show "should say that PTX is needed"
+}
+
+# A fault is told by the driver in its own line too; ours comes last.
+faults() {
+	run --separate-stderr gpuload run "$faults" --kernel "$@" --grid 1 --block 1
+	[[ $status == 1 ]] || show "should end with 1"
+	[[ ${stderr_lines[-1]} == "gpuload run: "* ]] || show "the last line should be ours"
+	(( ${#stderr_lines[@]} <= 2 )) || show "two lines are enough"
+}
+
+@test "an access out of bounds" {
+	faults out_of_bounds "out:u32[4]"
+	[[ $stderr == *ILLEGAL_ADDRESS* ]] || show "should name the error"
+	[[ $GPULOAD_DRIVER != soft || $stderr == *out_of_bounds* ]] || show "should name the kernel"
+}
+
+@test "a trap" {
+	faults traps
+	[[ $stderr == *LAUNCH_FAILED* || $stderr == *ILLEGAL_INSTRUCTION* ]] || show "should name the error"
+}
+
+@test "an endless kernel with --timeout" {
+	start=$(date +%s)
+	fails 1 "endless is still running after 0.5 s" run "$faults" --kernel endless --timeout 0.5
+	(( $(date +%s) - start < 20 )) || show "should not wait for the kernel"
+}
+
+@test "fill files of the wrong size, type or order" {
+	head -c 100 /dev/zero > raw
+	fails 1 "holds 25 elements of f32, but the buffer has 4" run "$vecadd" "f32[4]=@raw"
+	fails 1 "no whole number of f64" run "$vecadd" "f64[]=@raw"
+	python3 - <<-'END'
+		def npy(name, descr, order, shape, n):
+		    h = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }" % (descr, order, shape)
+		    open(name, "wb").write(b"\x93NUMPY\x01\x00" + len(h).to_bytes(2, "little") + h.encode() + bytes(n))
+		npy("f4.npy", "<f4", False, "(4,)", 16)
+		npy("big.npy", ">f8", False, "(4,)", 32)
+		npy("order.npy", "<f8", True, "(2, 2)", 32)
+		npy("short.npy", "<f8", False, "(4,)", 31)
+	END
+	fails 1 "dtype <f4, but a buffer of f64 needs <f8" run "$vecadd" "f64[4]=@f4.npy"
+	fails 1 "big-endian" run "$vecadd" "f64[4]=@big.npy"
+	fails 1 "Fortran order" run "$vecadd" "f64[4]=@order.npy"
+	fails 1 "31 bytes of data follow" run "$vecadd" "f64[4]=@short.npy"
+}
+
+@test "expectations and files to save that cannot be" {
+	fails 2 "there is no argument 7" run "$vecadd" "${three[@]}" i32=1024 --expect 7=ones
+	fails 2 "not a buffer" run "$vecadd" "${three[@]}" i32=1024 --expect 3=1024
+	fails 2 "--expect takes ARG=WHAT" run "$vecadd" "${three[@]}" i32=1024 --expect ones
+	fails 1 "cannot be written" run "$vecadd" "${three[@]}" i32=1024 --save 2=/nonexistent/c.npy
+}
+
+@test "a device that is not there" {
+	fails 2 "7" run "$vecadd" --device 7
+}
+
+@test "no driver at all" {
+	export GPULOAD_SOFT_DRIVER=/nonexistent/libcuda-soft.so GPULOAD_DRIVER=
+	fails 1 "no software driver" run "$vecadd" --driver soft
+	export GPULOAD_DRIVER=opencl
+	fails 2 "must be auto, nvidia or soft" run "$vecadd"
+}
+
+@test "output that cannot be written" {
+	run --separate-stderr bash -c "gpuload help > /dev/full"
+	[[ $status == 1 && $stderr == "gpuload: the output could not be written" ]] || show "should fail"
+}

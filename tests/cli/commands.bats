@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# commands.bats — the other commands, help, completion and the manual page.
+load helper
+
+@test "help lists the commands and explains each" {
+	works help
+	says "gpuload run kernel.ptx"
+	for command in run ls devices completion help version; do
+		works help $command
+		says "usage: gpuload $command"
+		works $command --help
+		says "usage: gpuload $command"
+	done
+	works --help
+	says "usage: gpuload COMMAND"
+}
+
+@test "the bare command shows its usage and ends with 2" {
+	run --separate-stderr gpuload
+	[[ $status == 2 ]] || show "exit code"
+	says "usage: gpuload COMMAND"
+}
+
+@test "version tells what it was built with and what it finds" {
+	works --version
+	[[ ${lines[0]} == "gpuload "[0-9]* ]] || show "first line"
+	says "built with CUDA"
+	says "software driver"
+}
+
+@test "devices tells which driver and why" {
+	works devices
+	says "driver  soft, CUDA "
+	says "why     GPULOAD_DRIVER=soft"
+	works devices --driver soft --json
+	[[ $(json 'j["driver"]["name"], j["driver"]["why"], len(j["devices"]), j["devices"][0]["warp"]') == "('soft', '--driver soft', 1, 32)" ]]
+}
+
+@test "ls tells what kernels take" {
+	works ls "$vecadd"
+	says "PTX 7.0 for sm_75, 1 kernel"
+	says "vecadd(f64 *, f64 *, f64 *, i32)"
+	says "buffer, written"
+	works ls "$faults" --json
+	[[ $(json 'len(j["kernels"]), j["kernels"][5]["parameters"][0]["bytes"]') == "(7, 12)" ]]
+	[[ $(json '[k["dynamic_shared"] for k in j["kernels"]].count(True)') == 1 ]]
+}
+
+@test "the completion script knows commands, options and their values" {
+	works completion bash
+	eval "$output"
+	COMP_WORDS=(gpuload r) COMP_CWORD=1
+	_gpuload
+	[[ ${COMPREPLY[*]} == run ]]
+	COMP_WORDS=(gpuload run --gr) COMP_CWORD=2
+	_gpuload
+	[[ ${COMPREPLY[*]} == --grid ]]
+	COMP_WORDS=(gpuload run --driver s) COMP_CWORD=3
+	_gpuload
+	[[ ${COMPREPLY[*]} == soft ]]
+	COMP_WORDS=(gpuload run --driver = n) COMP_CWORD=4
+	_gpuload
+	[[ ${COMPREPLY[*]} == nvidia ]]
+	touch kernel.ptx
+	compopt() { :; }  # only meaningful inside a real completion
+	COMP_WORDS=(gpuload run ker) COMP_CWORD=2
+	_gpuload
+	[[ ${COMPREPLY[*]} == kernel.ptx ]]
+	fails 2 "which shell?" completion zsh
+}
+
+@test "the manual page is whole and clean" {
+	works help --man
+	says ".TH GPULOAD 1"
+	says '.B \-\-expect ARG=WHAT'
+	command -v groff || skip "no groff"
+	gpuload help --man > gpuload.1
+	run groff -man -Tutf8 -ww -z gpuload.1
+	[[ $status == 0 && -z $output ]] || show "groff complains"
+}

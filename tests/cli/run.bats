@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# run.bats — gpuload run, end to end on the driver that GPULOAD_DRIVER names.
+load helper
+
+@test "runs a kernel with the arguments given and prints what it wrote" {
+	works run "$vecadd" "f64[1024]=iota" "f64[1024]=ones" "out:f64[1024]" i32=1024
+	says "kernel    vecadd, grid 4, block 256"
+	says "arg 2     out:f64[1024]: 1 2 3 4 5 6 7 8 9 10 ..."
+	says_not unwritten
+	says "time      "
+	says "GB/s"
+	[[ -z $stderr ]]
+}
+
+@test "works out what a kernel takes when nothing is said" {
+	works run "$vecadd"
+	says "assumed   gpuload run $vecadd --grid 4 --block 256 'f64[1024]=iota' 'f64[1024]=iota' 'out:f64[1024]' i32=1024"
+	says "0 2 4 6 8 10 12 14 16 18 ..."
+}
+
+@test "the command line that it assumed can be pasted" {
+	works run "$vecadd"
+	line=$(sed -n 's/^assumed *//p' <<<"$output")
+	run --separate-stderr bash -c "$line --expect 2=iota:0:2"
+	[[ $status == 0 ]] || show "$line"
+	says "yes, all of 1024 elements"
+}
+
+@test "checks what is expected, and tells the first wrong index, both values and how many" {
+	works run "$vecadd" "f64[1024]=iota" "f64[1024]=iota:0:2" "out:f64[1024]" i32=1024 --expect 2=iota:0:3 --expect 2=sum:1571328
+	says "expect    arg 2 = iota:0:3: yes, all of 1024 elements"
+	fails 1 "argument 2: element 5 is 10, expected 15; 1019 of 1024 are wrong" \
+		run "$vecadd" "f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]" i32=1024 --expect 2=iota:5:2 \
+		--expect 0=iota --rtol 0.4 --atol 5
+	fails 1 "its elements sum to 8, expected 9" run "$vecadd" "f64[8]=1" "f64[8]=0" "out:f64[8]" i32=8 --expect 2=sum:9
+}
+
+@test "shows elements that the kernel did not write" {
+	works run "$faults" --kernel half "out:u32[8]" --block 4 --grid 1
+	says "0 unwritten 1 unwritten 2 unwritten 3 unwritten (4 of 8 unwritten)"
+	fails 1 "element 1 is unwritten" run "$faults" --kernel half "out:u32[8]" --block 4 --grid 1 --expect 0=zeros --json
+}
+
+@test "makes inout buffers anew for each launch" {
+	works run "$faults" --kernel increment "inout:u32[1]=41" --repeat 5 --grid 1 --block 1 --expect 0=42
+	says "ms least of 5 launches"
+}
+
+@test "passes structs by value" {
+	works run "$faults" --kernel by_value hex:010000000200000003000000 "out:u32[1]" --grid 1 --block 1 --expect 1=6
+	printf '\x0a\0\0\0\x14\0\0\0\x1e\0\0\0' > struct
+	works run "$faults" --kernel by_value bytes=@struct "out:u32[1]" --grid 1 --block 1 --expect 1=60
+}
+
+@test "gives a kernel dynamic shared memory" {
+	works run "$faults" --kernel shared_user "out:u32[1]" --grid 1 --block 1 --shared 4 --expect 0=7
+}
+
+@test "reads and writes .npy and raw files" {
+	works run "$vecadd" "f64[16]=iota" "f64[16]=ones" "out:f64[16]" i32=16 --save 2=c.npy --save 2=c.raw --save 0=a.npy
+	[[ $(stat -c %s c.raw) == 128 && $(stat -c %s c.npy) == 256 ]]
+	works run "$vecadd" "f64[]=@c.npy" "f64[]=@c.raw" "out:f64[16]" i32=16 --expect 2=iota:2:2 --expect 0=@c.npy
+}
+
+@test "prints one JSON object with everything" {
+	works run "$vecadd" "f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]" i32=1024 --json --repeat 3 --expect 2=iota:0:2
+	[[ $(json 'j["kernel"], j["grid"], j["block"], len(j["times_ms"]), j["ok"]') == "('vecadd', [4, 1, 1], [256, 1, 1], 3, True)" ]]
+	[[ $(json 'j["arguments"][2]["first"][:3], j["arguments"][2]["unwritten"]') == "([0, 2, 4], 0)" ]]
+	[[ $(json 'j["expect"][0]["ok"], j["driver"]["name"]') == "(True, 'soft')" ]]
+	works run "$vecadd" --json
+	[[ $(json '"--grid 4 --block 256" in j["assumed"]') == True ]]
+}
+
+@test "a file's own line says how it is run, by kernel" {
+	works run "$ptx/own_line.ptx"
+	says "arg 0     out:u32[4]: 7 7 7 7"
+	says "yes, all of 4 elements"
+	works run "$ptx/own_line.ptx" --kernel nine
+	says "arg 0     out:u32[4]: 9 9 9 9"
+	works run "$ptx/own_line.ptx" --kernel seven "out:u32[2]" --block 2
+	says "arg 0     out:u32[2]: 7 7"
+}
+
+@test "asks for what the code does not tell, with a command line to fill in" {
+	fails 2 "no arguments given" run "$faults" --kernel by_value
+	says "by_value("
+	says "gpuload run $faults --kernel by_value"
+	says "bytes=@FILE"
+	fails 2 "how much?" run "$faults" --kernel shared_user
+	says "--shared BYTES"
+}
+
+@test "takes a kernel of no parameters as it is" {
+	cat > nothing.ptx <<-'END'
+		.version 7.0
+		.target sm_75
+		.address_size 64
+		.visible .entry nothing() { ret; }
+	END
+	works run nothing.ptx
+	works run nothing.ptx --timeout 5
+}
