@@ -22,12 +22,8 @@ static gpul_status load(struct run *r, gpul_error *err)
 {
 	gpul_load_options options = { .device = r->ask.device,
 				      .nvrtc_args = r->ask.nvrtc_args };
-	gpul_status st = look_at_file(r->ask.file, err);
+	gpul_status st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
 
-	if (st == GPUL_OK)
-		st = gpul_driver_open(r->ask.driver, &r->drv, err);
-	if (st == GPUL_OK)
-		st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
 	if (st == GPUL_OK)
 		st = gpul_module_load_file(r->drv, r->ask.file, &options, &r->module, err);
 	if (st == GPUL_OK)
@@ -35,20 +31,18 @@ static gpul_status load(struct run *r, gpul_error *err)
 	return st;
 }
 
-static gpul_status work(struct run *r, const struct cli_args *args, gpul_error *err)
+gpul_status run_work(struct run *r, gpul_error *err)
 {
-	gpul_status st = run_request_make(args, &r->ask, err);
+	gpul_status st = load(r, err);
 
-	if (st == GPUL_OK)
-		st = load(r, err);
 	if (st == GPUL_OK)
 		st = run_plan(r, err);
 	if (st == GPUL_OK)
 		st = run_check_prepare(r, err);
 	if (st)
 		return st;
-	if (r->assumed &&
-	    !r->ask.json) { /* before the launch: should it fail, this is what to change */
+	if (r->assumed && !r->ask.json) {
+		/* Before the launch: should it fail, this is the line to change. */
 		printf("assumed   %s\n", r->assumed);
 		fflush(stdout);
 	}
@@ -59,8 +53,7 @@ static gpul_status work(struct run *r, const struct cli_args *args, gpul_error *
 	return run_save_all(r, err);
 }
 
-/* A kernel that still runs cannot be stopped, and the driver's own clean-up would wait for it.
- */
+/* A kernel that still runs cannot be stopped, and the driver's own clean-up would wait. */
 static _Noreturn void leave_at_once(const gpul_error *err)
 {
 	fflush(stdout);
@@ -68,7 +61,7 @@ static _Noreturn void leave_at_once(const gpul_error *err)
 	_exit(CLI_FAILED);
 }
 
-static void clean_up(struct run *r)
+void run_clean_up(struct run *r)
 {
 	for (size_t i = 0; r->device && i < r->ask.n_args; i++)
 		if (r->device[i])
@@ -101,11 +94,19 @@ static int report(const struct run *r, gpul_error *err)
 int cmd_run(const struct cli_args *args, gpul_error *err)
 {
 	struct run r = { 0 };
-	gpul_status st = work(&r, args, err);
-	int code = st ? cli_exit_code(st) : report(&r, err);
+	gpul_status st = run_request_make(args, &r.ask, err);
+	int code;
+
+	if (st == GPUL_OK)
+		st = look_at_file(r.ask.file, err);
+	if (st == GPUL_OK)
+		st = gpul_driver_open(r.ask.driver, &r.drv, err);
+	if (st == GPUL_OK)
+		st = run_work(&r, err);
+	code = st ? cli_exit_code(st) : report(&r, err);
 
 	if (r.still_running)
 		leave_at_once(err);
-	clean_up(&r);
+	run_clean_up(&r);
 	return code;
 }

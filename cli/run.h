@@ -114,6 +114,15 @@ struct run {
 	bool still_running;          /* the kernel outlived --timeout: never wait for it */
 };
 
+/** Everything after the driver is there: load, find, plan, launch, check, save.
+ *
+ * @r  ask and drv are set; run_clean_up() gives back what it acquires, also after a failure
+ * Errors  those of the steps
+ * Threads any thread; the same one until run_clean_up()
+ * Source  - */
+gpul_status run_work(struct run *r, gpul_error *err);
+void run_clean_up(struct run *r);  /* not when still_running: it would wait */
+
 /** Does each argument fit its parameter: count, value or buffer, size and type?
  *
  * @s       the kernel's signature

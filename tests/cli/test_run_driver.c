@@ -1,0 +1,117 @@
+/* test_run_driver.c — gpuload run against a driver that fails on request. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/run.h"
+#include "tests/fake/fake_driver.h"
+
+/* Run the words of a command line on drv; what was acquired is given back. */
+static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *err)
+{
+	struct cli_args args;
+	struct run r = { .drv = drv };
+	size_t n = 0;
+	gpul_status st;
+
+	while (words[n])
+		n++;
+	assert_int_equal(
+		cli_parse(cli_find("run", NULL)->opts, (char *const *)words, n, &args, err), GPUL_OK);
+	st = run_request_make(&args, &r.ask, err);
+	if (st == GPUL_OK)
+		st = run_work(&r, err);
+	run_clean_up(&r);
+	cli_args_free(&args);
+	return st;
+}
+#define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
+#define VECADD "tests/cli/ptx/vecadd.ptx"
+
+static const char **vecadd(void)
+{
+	static const char *words[] = { VECADD, "f64[8]=iota", "f64[8]=ones", "out:f64[8]", "i32=8",
+				       "--repeat", "3", "--expect", "0=iota", "--timeout", "10",
+				       NULL };
+
+	return words;
+}
+
+static void gives_back_everything_whichever_call_fails(void **state)
+{
+	(void)state;
+	for (int n = 1;; n++) { /* fail the 1st driver call, then the 2nd, ... */
+		gpul_error err = { 0 };
+
+		if (run(fake_driver(n), vecadd(), &err) == GPUL_OK) {
+			assert_int_equal(n, fake_calls() + 1); /* each had its turn */
+			break;
+		}
+		assert_int_equal(fake_alive(), 0);
+		if (err.native != CUDA_ERROR_OUT_OF_MEMORY)
+			fail_msg("call %d: %s", n, err.text);
+		assert_true(n < 1000);
+	}
+	assert_int_equal(fake_alive(), 0);
+}
+
+static int n_launches;
+static double first_inputs[8];
+
+/* What the kernel does: c = a + b. */
+static void add(void **params)
+{
+	double *a = *(double **)params[0], *b = *(double **)params[1], *c = *(double **)params[2];
+
+	first_inputs[n_launches++] = c[0];
+	for (int i = 0; i < *(int *)params[3]; i++)
+		c[i] = a[i] + b[i];
+}
+
+static void launches_as_often_as_asked_and_restores_what_is_written(void **state)
+{
+	gpul_error err = { 0 };
+	const gpul_driver *drv = fake_driver(0);
+
+	(void)state;
+	n_launches = 0;
+	fake_behave()->launched = add;
+	if (run(drv,
+		WORDS(VECADD, "f64[8]=iota", "f64[8]=ones", "inout:f64[8]=-1", "i32=8", "--repeat",
+		      "4", "--expect", "2=iota:1"),
+		&err))
+		fail_msg("%s", err.text);
+	assert_int_equal(n_launches, 4);
+	for (int i = 0; i < 4; i++)
+		assert_true(first_inputs[i] == -1.0);
+	assert_int_equal(fake_alive(), 0);
+}
+
+static void a_kernel_without_arguments_is_given_some(void **state)
+{
+	gpul_error err = { 0 };
+	const gpul_driver *drv = fake_driver(0);
+
+	(void)state;
+	n_launches = 0;
+	fake_behave()->launched = add;
+	if (run(drv, WORDS(VECADD, "--expect", "2=iota:0:2", "--json"), &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(n_launches, 1);
+	assert_int_equal(fake_alive(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gives_back_everything_whichever_call_fails),
+		cmocka_unit_test(launches_as_often_as_asked_and_restores_what_is_written),
+		cmocka_unit_test(a_kernel_without_arguments_is_given_some),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
