@@ -9,6 +9,7 @@
 #include "cli/ls.h"
 #include "cli/options.h"
 #include "core/file.h"
+#include "loader/image/recognise.h"
 
 static const char *const role_names[] = {
 	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value",
@@ -58,6 +59,8 @@ static void print_kernel(const struct ls_kernel *k)
 
 	gpul_signature_print(s, text, sizeof text);
 	printf("\n%s\n", text);
+	if (k->demangled)
+		printf("  C++        %s\n", k->demangled);
 	printf("  registers  %u of 32 bits, %u of 64, %u of 16, %u predicates (virtual, as "
 	       "declared)\n",
 	       k->registers.b32, k->registers.b64, k->registers.b16, k->registers.predicates);
@@ -123,6 +126,8 @@ static cJSON *kernel_json(const struct ls_kernel *k)
 
 	gpul_signature_print(s, text, sizeof text);
 	cJSON_AddStringToObject(o, "name", s->kernel);
+	if (k->demangled)
+		cJSON_AddStringToObject(o, "demangled", k->demangled);
 	cJSON_AddStringToObject(o, "signature", text);
 	cJSON_AddItemToObject(o, "registers", registers_json(&k->registers));
 	cJSON_AddNumberToObject(o, "shared_bytes", (double)k->shared_bytes);
@@ -184,28 +189,41 @@ static gpul_status list(const char *path, const gpul_ptx_module *m, bool json, g
 	else if (st == GPUL_OK)
 		print_text(path, m, kernels, n);
 	while (n > 0)
-		gpul_signature_destroy(kernels[--n].signature);
+		ls_kernel_free(&kernels[--n]);
 	free(kernels);
+	return st;
+}
+
+static gpul_status read_ptx(const char *path, gpul_ptx_module **out, gpul_error *err)
+{
+	gpul_file file;
+	gpul_image image;
+	gpul_status st = gpul_file_open(path, &file, err);
+
+	if (st)
+		return st;
+	image = gpul_image_recognise(file.bytes, file.n_bytes, path);
+	if (image.kind == GPUL_IMAGE_PTX || image.kind == GPUL_IMAGE_TEXT)
+		st = gpul_ptx_parse(file.bytes, file.n_bytes, path, out, err);
+	else
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s; gpuload ls reads PTX", path,
+			       gpul_image_kind_text(image.kind));
+	gpul_file_close(&file);
 	return st;
 }
 
 int cmd_ls(const struct cli_args *args, gpul_error *err)
 {
 	gpul_ptx_module *m = NULL;
-	gpul_file file;
 	gpul_status st;
 
 	if (args->n_operands != 1) {
 		gpul_fail(err, GPUL_EINVAL, 0, "which file?  gpuload ls FILE.ptx");
 		return CLI_USAGE;
 	}
-	st = gpul_file_open(args->operands[0], &file, err);
-	if (st)
-		return cli_exit_code(st);
-	st = gpul_ptx_parse(file.bytes, file.n_bytes, args->operands[0], &m, err);
+	st = read_ptx(args->operands[0], &m, err);
 	if (st == GPUL_OK)
 		st = list(args->operands[0], m, cli_value(args, LS_JSON), err);
 	gpul_ptx_module_destroy(m);
-	gpul_file_close(&file);
 	return cli_exit_code(st);
 }

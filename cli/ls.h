@@ -13,6 +13,7 @@ struct ls_registers { uint32_t b16, b32, b64, b128, predicates; };
 struct ls_kernel {
 	const gpul_ptx_func *func;
 	gpul_signature *signature;    /* owned */
+	char *demangled;              /* owned; NULL: the name is not a C++ one */
 	struct ls_registers registers;
 	/* Variables of the body, and those of the module that its code names. */
 	uint64_t shared_bytes, local_bytes, const_bytes;
@@ -22,11 +23,12 @@ struct ls_kernel {
  *
  * @m     borrowed; must outlive *out
  * @f     a kernel of m with a body
- * @out   owned by the caller: gpul_signature_destroy(out->signature)
+ * @out   owned by the caller: ls_kernel_free(), also after a failure
  * Errors  GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1 (state spaces) */
 gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct ls_kernel *out,
 		      gpul_error *err);
+void ls_kernel_free(struct ls_kernel *k);
 
 #endif

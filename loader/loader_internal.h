@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "loader/demangle.h"
 #include "loader/loader.h"
 #include "loader/signature_internal.h"
 
@@ -45,9 +46,6 @@ gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err);
 
 /* The demangled name, or the name itself where nothing can demangle it. */
 const char *gpul_kernel_demangled_locked(gpul_kernel *k);
-
-/* A C++ name as people write it; owned: free().  NULL: it is not mangled, or no demangler is here. */
-char *gpul_demangle(const char *name);
 
 /* Load text (PTX, NUL-terminated) into m->library; a refusal is explained from the JIT's own log. */
 gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name, const gpul_load_options *options,
