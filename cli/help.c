@@ -84,7 +84,7 @@ static void print_man_command(const struct cli_cmd *cmd)
 
 void cli_print_man(void)
 {
-	printf(".TH GPULOAD 1 \"\" \"gpuload " GPUL_VERSION "\" \"User Commands\"\n"
+	printf(".TH GPULOAD 1 \"" GPUL_DATE "\" \"gpuload " GPUL_VERSION "\" \"User Commands\"\n"
 	       ".SH NAME\ngpuload \\- load and run GPU kernels from the shell\n"
 	       ".SH SYNOPSIS\n.B gpuload\n.I COMMAND\n[\\fIOPTION\\fR...] "
 	       "[\\fIOPERAND\\fR...]\n"

@@ -7,7 +7,7 @@
 """
 import glob, os, re, shlex, sys
 
-from configure import LIBRARY, MODULES, TESTS_MAY_USE, VERSION, closure, files, owner
+from configure import DATE, LIBRARY, MODULES, TESTS_MAY_USE, VERSION, closure, files, owner
 from scripts import parts
 from scripts.install import public_headers
 
@@ -109,7 +109,7 @@ def module_flags(w, module):
     return {
         "driver": f'-DGPUL_LIBDIR=\\"{w.args.prefix}/lib/gpuload\\"',
         "softcuda": "-fvisibility=hidden",
-        "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_HAVE_CJSON={json}',
+        "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_DATE=\\"{DATE}\\" -DGPUL_HAVE_CJSON={json}',
     }.get(module, "")
 
 
