@@ -60,13 +60,14 @@ static bool skip_block_comment(ptx_lexer *l)
 	return false;
 }
 
-/* A '#' that comes first on its line begins what the C preprocessor leaves: # 12 "file.h" */
-static bool first_on_line(const ptx_lexer *l)
+/* What the C preprocessor leaves: # 12 "file.h" */
+static bool at_line_marker(const ptx_lexer *l)
 {
-	for (const char *c = l->line_start; c < l->at; c++)
-		if (*c != ' ' && *c != '\t')
-			return false;
-	return true;
+	const char *c = l->at + 1;
+
+	while (c < l->end && (*c == ' ' || *c == '\t'))
+		c++;
+	return c < l->end && is(*c, DIGIT);
 }
 
 /* Skip what means nothing; false: a comment without end. */
@@ -85,7 +86,7 @@ static bool skip_blank(ptx_lexer *l)
 		} else if (c == '/' && l->end - l->at >= 2 && l->at[1] == '*') {
 			if (!skip_block_comment(l))
 				return false;
-		} else if (c == '#' && first_on_line(l)) {
+		} else if (c == '#' && at_line_marker(l)) {
 			skip_to_line_end(l);
 		} else {
 			return true;
@@ -156,7 +157,7 @@ static size_t decimal_float_bytes(const ptx_lexer *l)
 
 	while (c < l->end && is(*c, DIGIT))
 		c++;
-	if (c < l->end && *c == '.' && c + 1 < l->end && !is(c[1], START) ) {
+	if (c < l->end && *c == '.' && c + 1 < l->end && !is(c[1], START)) {
 		is_float = true;
 		for (c++; c < l->end && is(*c, DIGIT);)
 			c++;
@@ -192,6 +193,14 @@ static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 	l->at += bytes;
 	if (l->at < l->end && is(*l->at, WORD))
 		fail(l, t, "this is neither a number nor a name");
+}
+
+/* .5 is a number, .2d a modifier. */
+static bool is_float_from_dot(const ptx_lexer *l)
+{
+	const char *end = l->at + decimal_float_bytes(l);
+
+	return end == l->end || !is(*end, WORD);
 }
 
 static void read_number(ptx_lexer *l, ptx_token *t)
@@ -245,8 +254,8 @@ static void read_dot(ptx_lexer *l, ptx_token *t)
 static void read_string(ptx_lexer *l, ptx_token *t)
 {
 	t->text = ++l->at;
-	while (l->at < l->end && *l->at != '"' && *l->at != '\n')
-		l->at += *l->at == '\\' && l->end - l->at >= 2 && l->at[1] != '\n' ? 2 : 1;
+	while (l->at < l->end && *l->at != '"' && *l->at != '\n')   /* a '\' means nothing */
+		l->at++;
 	t->kind = PTX_TOK_STRING;
 	t->bytes = (uint32_t)(l->at - t->text);
 	if (l->at >= l->end || *l->at != '"') {
@@ -307,6 +316,8 @@ void ptx_lexer_next(ptx_lexer *l, ptx_token *t)
 		read_word(l, t);
 	else if (is(c, DIGIT))
 		read_number(l, t);
+	else if (c == '.' && is(next, DIGIT) && is_float_from_dot(l))
+		read_decimal_float(l, t, decimal_float_bytes(l));
 	else if (c == '.')
 		read_dot(l, t);
 	else if (c == '"')

@@ -14,7 +14,7 @@ typedef enum ptx_token_kind {
 	PTX_TOK_INT,
 	PTX_TOK_F32,         /* 0f3F800000: bits in value */
 	PTX_TOK_F64,         /* 0d... and 1.5: bits in value */
-	PTX_TOK_STRING,      /* text between the quotes, escapes as written */
+	PTX_TOK_STRING,      /* text between the quotes; there are no escapes */
 	PTX_TOK_SHL, PTX_TOK_SHR, PTX_TOK_LE, PTX_TOK_GE, PTX_TOK_EQ, PTX_TOK_NE,
 	PTX_TOK_AND_AND, PTX_TOK_OR_OR,
 	PTX_TOK_ERROR,       /* lexer->error says why */

@@ -183,7 +183,7 @@ static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, ui
 	uint32_t digits = bytes - prefix, name;
 	uint64_t number = 0;
 
-	if (!digits || digits > 9 || (digits > 1 && text[prefix] == '0'))
+	if (!digits || digits > 9)
 		return;
 	name = *slot_of(n, text, prefix, hash_of(text, prefix));
 	if (!name)
@@ -294,7 +294,7 @@ unsigned ptx_edit_distance(const char *a, uint32_t a_bytes, const char *b, uint3
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
 {
 	const char *best = NULL;
-	unsigned best_distance = bytes > 4 ? 3 : 2;
+	unsigned best_distance = bytes > 4 ? 3 : bytes > 1 ? 2 : 0;
 
 	for (uint32_t i = 1; i < n->entries.n; i++) {
 		const struct ptx_name *e = entry(n, i);

@@ -198,13 +198,9 @@ static void parse_linked(ptx_parser *p)
 static void parse_module_statement(ptx_parser *p)
 {
 	static const struct { const char *text; void (*parse)(ptx_parser *p); } words[] = {
-		{ "version", parse_version }, { "target", parse_target },
-		{ "address_size", parse_address_size }, { "file", parse_file },
-		{ "section", parse_section }, { "alias", parse_alias },
+		{ "file", parse_file }, { "section", parse_section }, { "alias", parse_alias },
 	};
 
-	if (ptx_accept(p, ';'))
-		return;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		if (!ptx_accept_dot(p, words[i].text))
 			continue;
@@ -220,12 +216,16 @@ static void parse_module_statement(ptx_parser *p)
 static void parse_module(ptx_parser *p)
 {
 	ptx_next(p);
-	if (!ptx_tok_is(&p->tok, PTX_TOK_DOT, "version"))
+	if (!ptx_accept_dot(p, "version"))
 		ptx_fail_at(p, &p->tok, "this is not PTX: expected .version first");
+	parse_version(p);
+	if (!ptx_accept_dot(p, "target"))
+		ptx_fail_at(p, &p->tok, "expected .target after .version");
+	parse_target(p);
+	if (ptx_accept_dot(p, "address_size"))
+		parse_address_size(p);
 	while (!ptx_ended(p))
 		parse_module_statement(p);
-	if (!p->status && !p->module.target)
-		ptx_fail_at(p, &p->tok, "there is no .target");
 }
 
 /* Every row of a name learns which row has the body: rows of one name share their first. */

@@ -44,7 +44,9 @@ static void check_operand_count(ptx_parser *p, const gpul_ptx_inst *in, const pt
 static void parse_operands(ptx_parser *p, gpul_ptx_inst *in)
 {
 	bool call = in->opcode == GPUL_PTX_CALL;
-	bool branch = in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX;
+	unsigned labels = in->opcode == GPUL_PTX_BRA   ? PTX_LABEL(GPUL_PTX_LABEL_CODE)
+			  : in->opcode == GPUL_PTX_BRX ? PTX_LABEL(GPUL_PTX_LABEL_BRANCHTARGETS)
+						       : 0;
 	unsigned n = 0;
 
 	p->siblings.n = 0;
@@ -53,7 +55,7 @@ static void parse_operands(ptx_parser *p, gpul_ptx_inst *in)
 			if (call)
 				ptx_parse_call_operand(p);
 			else
-				ptx_parse_operand(p, branch);
+				ptx_parse_operand(p, labels);
 		} while (++n <= UINT8_MAX && ptx_accept(p, ','));
 	if (n > UINT8_MAX)
 		ptx_fail_at(p, &p->tok, "an instruction has %d operands at most", UINT8_MAX);
@@ -121,7 +123,7 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 {
 	p->siblings.n = 0;
 	do
-		ptx_parse_operand(p, l->kind == GPUL_PTX_LABEL_BRANCHTARGETS);
+		ptx_parse_operand(p, l->kind == GPUL_PTX_LABEL_BRANCHTARGETS ? PTX_LABEL(GPUL_PTX_LABEL_CODE) : 0);
 	while (ptx_accept(p, ','));
 	l->n_targets = PTX_N(p->siblings);
 	l->first_target = ptx_place_siblings(p, 0);
@@ -238,9 +240,6 @@ static void parse_statement(ptx_parser *p)
 	case '{':
 		parse_block(p);
 		break;
-	case ';':
-		ptx_next(p);
-		break;
 	default:
 		ptx_fail_at(p, &p->tok, "expected an instruction, a label or a directive");
 	}
@@ -249,7 +248,8 @@ static void parse_statement(ptx_parser *p)
 /* { statements }: a scope of its own; the body itself is scope 0. */
 static void parse_block(ptx_parser *p)
 {
-	uint32_t row = PTX_N(p->scopes), parent = p->scope, unresolved = PTX_N(p->unresolved);
+	uint32_t row = PTX_N(p->scopes), parent = p->scope;
+	size_t unresolved = p->unresolved.n;
 	ptx_token open = p->tok;
 
 	if (!ptx_enter(p))

@@ -21,7 +21,9 @@ static bool is_space(unsigned mod)
 
 bool ptx_at_variable(const ptx_token *t)
 {
-	return t->kind == PTX_TOK_DOT && is_space((unsigned)ptx_find_mod(t->text, t->bytes));
+	return t->kind == PTX_TOK_DOT &&
+	       (is_space((unsigned)ptx_find_mod(t->text, t->bytes)) || ptx_tok_is(t, PTX_TOK_DOT, "align") ||
+		ptx_tok_is(t, PTX_TOK_DOT, "attribute"));
 }
 
 static bool is_type(unsigned mod)
@@ -63,9 +65,11 @@ static void parse_attributes(ptx_parser *p, struct prefix *x)
 /* .ptr .global .align 16, of a kernel parameter; .ptr itself is taken. */
 static void parse_ptr(ptx_parser *p, struct prefix *x)
 {
+	int space = p->tok.kind == PTX_TOK_DOT ? ptx_find_mod(p->tok.text, p->tok.bytes) : 0;
+
 	x->ptr_space = GPUL_PTX_MOD_GENERIC;
-	if (ptx_at_variable(&p->tok)) {
-		x->ptr_space = ptx_mod_of(p, &p->tok);
+	if (is_space((unsigned)space)) {
+		x->ptr_space = (uint16_t)space;
 		ptx_next(p);
 	}
 	if (ptx_accept_dot(p, "align"))
@@ -89,10 +93,10 @@ static bool parse_prefix_word(ptx_parser *p, struct prefix *x)
 		x->vector = 2;
 	else if (mod == GPUL_PTX_MOD_V4)
 		x->vector = 4;
-	else if (mod == GPUL_PTX_MOD_V8)
-		x->vector = 8;
 	else if (mod > 0 && is_type((unsigned)mod))
 		x->type = (uint16_t)mod;
+	else if (!x->space && is_space((unsigned)mod))
+		x->space = (uint16_t)mod;
 	else
 		return false;
 	return true;
@@ -111,6 +115,8 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 	}
 	if (!x->type)
 		ptx_fail_at(p, &p->tok, "expected a type such as .u32");
+	if (x->type == GPUL_PTX_MOD_PRED && x->vector > 1)
+		ptx_fail_at(p, &p->tok, "there are no vectors of predicates");
 }
 
 /* ---- registers --------------------------------------------------------------------------- */
@@ -161,11 +167,6 @@ void ptx_parse_registers(ptx_parser *p)
 }
 
 /* ---- initializers ------------------------------------------------------------------------ */
-
-static gpul_ptx_init *push_init(ptx_parser *p)
-{
-	return ptx_push(p, &p->inits);
-}
 
 /* name, name + 8, name - 4: t is the name, already taken. */
 static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *i)
@@ -261,48 +262,85 @@ static void parse_init_property(ptx_parser *p, gpul_ptx_init *i)
 		i->i = (int64_t)ptx_parse_integer(p, "a value");
 }
 
-/* Is the word at hand followed by '='? */
-static bool at_property(ptx_parser *p)
+/* { filter_mode = nearest, ... } */
+static void parse_properties(ptx_parser *p)
 {
-	ptx_lexer ahead = p->lexer;
-	ptx_token t;
+	ptx_expect(p, '{', "'='");
+	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_OPEN;
+	do {
+		gpul_ptx_init i = { 0 };
 
-	ptx_lexer_next(&ahead, &t);
-	return t.kind == '=';
+		parse_init_property(p, &i);
+		*ptx_push(p, &p->inits) = i;
+	} while (ptx_accept(p, ','));
+	ptx_expect(p, '}', "the properties");
+	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_CLOSE;
 }
 
-static void parse_initializer(ptx_parser *p, uint64_t *n_elements)
+/* PTX converts between none of these: an integer does not initialize a .f32. */
+static bool fits(const gpul_ptx_init *i, unsigned type)
+{
+	bool is_float = i->kind == GPUL_PTX_INIT_F32 || i->kind == GPUL_PTX_INIT_F64;
+
+	switch (type) {
+	case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_F64:
+		return is_float;
+	case GPUL_PTX_MOD_B8: case GPUL_PTX_MOD_B16: case GPUL_PTX_MOD_B32: case GPUL_PTX_MOD_B64:
+		return true;
+	case GPUL_PTX_MOD_U8: case GPUL_PTX_MOD_U16: case GPUL_PTX_MOD_U32: case GPUL_PTX_MOD_U64:
+	case GPUL_PTX_MOD_S8: case GPUL_PTX_MOD_S16: case GPUL_PTX_MOD_S32: case GPUL_PTX_MOD_S64:
+		return !is_float;
+	default:
+		return false;
+	}
+}
+
+static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
 {
 	gpul_ptx_init i = { 0 };
+	ptx_token where = p->tok;
 
+	if (p->tok.kind == PTX_TOK_WORD && !ptx_tok_is(&p->tok, PTX_TOK_WORD, "WARP_SZ"))
+		parse_init_address(p, &i);
+	else
+		parse_init_constant(p, &i);
+	if (!fits(&i, v->type))
+		ptx_fail_at(p, &where, "this constant does not initialize a .%s",
+			    gpul_ptx_mod_text(NULL, v->type));
+	*ptx_push(p, &p->inits) = i;
+}
+
+/* The constants of one element of dimension `level - 1`: a pair of braces for each dimension, and
+ * for the elements of a vector.  Fewer elements than declared leave the rest zero.  The outermost
+ * dimension, when it was not given, is counted in n_outer. */
+static void parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint32_t level, uint64_t *n_outer)
+{
+	bool is_vector = level == v->n_dims;
+	uint64_t most = 0, n = 0;
+	ptx_token where = p->tok;
+
+	if (level == v->n_dims + (v->vector > 1)) {
+		parse_init_scalar(p, v);
+		return;
+	}
 	if (!ptx_enter(p))
 		return;
-	if (ptx_accept(p, '{')) {
-		uint64_t inner;
-
-		push_init(p)->kind = GPUL_PTX_INIT_OPEN;
-		*n_elements = 0;
-		while (p->tok.kind != '}' && !ptx_ended(p)) {
-			parse_initializer(p, &inner);
-			++*n_elements;
-			if (!ptx_accept(p, ','))
-				break;
-		}
-		ptx_expect(p, '}', "an initializer");
-		push_init(p)->kind = GPUL_PTX_INIT_CLOSE;
-		ptx_leave(p);
-		return;
-	}
-	*n_elements = 1;
-	if (p->tok.kind == PTX_TOK_WORD && !ptx_tok_is(&p->tok, PTX_TOK_WORD, "WARP_SZ")) {
-		if (at_property(p))
-			parse_init_property(p, &i);
-		else
-			parse_init_address(p, &i);
-	} else {
-		parse_init_constant(p, &i);
-	}
-	*push_init(p) = i;
+	most = is_vector ? v->vector : p->dims.at[v->first_dim + level];
+	ptx_expect(p, '{', "'='");
+	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_OPEN;
+	if (p->tok.kind != '}')
+		do {
+			if (most && n == most)
+				ptx_fail_at(p, &p->tok, "more than %llu elements", (unsigned long long)most);
+			parse_initializer(p, v, level + 1, n_outer);
+			n++;
+		} while (ptx_accept(p, ','));
+	ptx_expect(p, '}', "an initializer");
+	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_CLOSE;
+	if ((is_vector && n != most) || (!most && !n))
+		ptx_fail_at(p, &where, "too few elements");
+	if (level == 0)
+		*n_outer = n;
 	ptx_leave(p);
 }
 
@@ -317,6 +355,8 @@ static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 
 		if (p->tok.kind != ']')
 			dim = ptx_parse_integer(p, "an array size");
+		if (!dim && v->n_dims)
+			ptx_fail_at(p, &p->tok, "only the first array size may be left out");
 		ptx_expect(p, ']', "an array size");
 		*ptx_push(p, &p->dims) = dim;
 		v->n_dims++;
@@ -352,55 +392,72 @@ static void from_prefix(gpul_ptx_var *v, const struct prefix *x)
 	memcpy(v->unified, x->unified, sizeof v->unified);
 }
 
-/* The row that an `.extern` of the same name and scope holds becomes hidden by the new one. */
-static bool completes_extern(ptx_parser *p, const ptx_token *t)
+/* A name may be declared again when one of the two is .extern; it then stands for the other. */
+static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v, ptx_what what,
+			  uint32_t row)
 {
 	ptx_found f;
+	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) &&
+		     f.what == PTX_IS_MODULE_VAR;
 
-	return !p->in_body && ptx_names_find(&p->names, t->text, t->bytes, &f) && f.what == PTX_IS_MODULE_VAR &&
-	       p->module_vars.at[f.row].linkage == GPUL_PTX_EXTERN;
+	if (again && v->linkage == GPUL_PTX_EXTERN)
+		return;
+	if (!again || p->module_vars.at[f.row].linkage != GPUL_PTX_EXTERN)
+		ptx_bind(p, where, v->name, what, row, 0);
+	else if (!ptx_names_bind(&p->names, v->name, what, row, 0))
+		ptx_fail_memory(p);
+}
+
+/* What a declaration must not lack or have. */
+static void check_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v)
+{
+	bool is_extern = v->linkage == GPUL_PTX_EXTERN;
+
+	if (v->type == GPUL_PTX_MOD_PRED)
+		ptx_fail_at(p, where, "a predicate lives in a register: .reg .pred");
+	if (v->n_dims && !v->bytes && !is_extern)
+		ptx_fail_at(p, where, "an array needs a size, unless it is .extern");
+	if (v->n_inits && (is_extern || (v->space != GPUL_PTX_MOD_GLOBAL && v->space != GPUL_PTX_MOD_CONST)))
+		ptx_fail_at(p, where, "only .global and .const variables that are not .extern are initialized");
 }
 
 static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linkage linkage)
 {
 	ptx_vars *vars = p->in_body ? &p->func_vars : &p->module_vars;
 	ptx_items *items = p->in_body ? &p->items : &p->module_items;
-	ptx_what what = p->in_body ? PTX_IS_FUNC_VAR : PTX_IS_MODULE_VAR;
 	gpul_ptx_var v = { .linkage = (uint8_t)linkage, .scope = p->scope };
-	uint64_t n_elements = 0;
+	uint32_t row = PTX_N(*vars);
+	uint64_t n_outer = 0;
 	ptx_token where;
 
 	from_prefix(&v, x);
 	v.name = ptx_expect_word(p, "the name of a variable", &where);
 	v.line = where.line;
 	parse_dims(p, &v);
-	uint32_t row = PTX_N(*vars);
-	if (completes_extern(p, &where)) {
-		if (!ptx_names_bind(&p->names, v.name, what, row, 0))
-			ptx_fail_memory(p);
-	} else {
-		ptx_bind(p, &where, v.name, what, row, 0);
-	}
-	*ptx_push(p, vars) = v;   /* its own address may initialize it */
 	if (ptx_accept(p, '=')) {
 		v.first_init = PTX_N(p->inits);
-		parse_initializer(p, &n_elements);
+		if (v.type == GPUL_PTX_MOD_TEXREF || v.type == GPUL_PTX_MOD_SAMPLERREF ||
+		    v.type == GPUL_PTX_MOD_SURFREF)
+			parse_properties(p);
+		else
+			parse_initializer(p, &v, 0, &n_outer);
 		v.n_inits = PTX_N(p->inits) - v.first_init;
 	}
-	set_bytes(p, &where, &v, n_elements);
-	if (!p->status)
-		vars->at[row] = v;
-	*ptx_push(p, items) =
-		(gpul_ptx_item){ GPUL_PTX_ITEM_VAR, row };
+	set_bytes(p, &where, &v, n_outer);
+	check_variable(p, &where, &v);
+	bind_variable(p, &where, &v, p->in_body ? PTX_IS_FUNC_VAR : PTX_IS_MODULE_VAR, row);
+	*ptx_push(p, vars) = v;
+	*ptx_push(p, items) = (gpul_ptx_item){ GPUL_PTX_ITEM_VAR, row };
 }
 
-/* .global .align 4 .u32 a, b[4] = {1, 2};  the token at hand is the space. */
+/* .global .align 4 .u32 a, b[4] = {1, 2};  the token at hand is the first of the prefix. */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 {
-	struct prefix x = { .space = ptx_mod_of(p, &p->tok) };
+	struct prefix x = { 0 };
 
-	ptx_next(p);
 	parse_prefix(p, &x);
+	if (!x.space)
+		ptx_fail_at(p, &p->tok, "expected a state space such as .global before the name");
 	do
 		parse_variable(p, &x, linkage);
 	while (ptx_accept(p, ','));

@@ -113,6 +113,30 @@ static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 			    (int)where->bytes, where->text);
 }
 
+static bool same_shape(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *b, uint32_t n_b)
+{
+	for (uint32_t i = 0; i < n_a && n_a == n_b; i++)
+		if (a[i].bytes != b[i].bytes || a[i].space != b[i].space)
+			return false;
+	return n_a == n_b;
+}
+
+/* All declarations of one name take and give the same. */
+static void check_prototype(ptx_parser *p, const ptx_token *where)
+{
+	const gpul_ptx_func *f = &p->func, *first;
+	ptx_found found;
+
+	if (p->status || !ptx_names_find(&p->names, where->text, where->bytes, &found) ||
+	    found.what != PTX_IS_FUNC)
+		return;
+	first = &p->funcs.at[found.row];
+	if (!same_shape(first->params, first->n_params, f->params, f->n_params) ||
+	    !same_shape(first->rets, first->n_rets, f->rets, f->n_rets))
+		ptx_fail_at(p, where, "'%.*s' was declared with other parameters in line %u",
+			    (int)where->bytes, where->text, first->line);
+}
+
 /* A body, unless the name has one already.  link_definitions() tells all rows of the name. */
 static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
@@ -175,6 +199,7 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	if (p->status)
 		return;
 	p->funcs.at[row] = *f;
+	check_prototype(p, &where);
 	if (p->tok.kind == '{')
 		parse_definition(p, &where, row);
 	else

@@ -10,7 +10,7 @@
 
 #include "ptx/vocabulary_internal.h"
 
-static void parse_operand(ptx_parser *p, bool is_label);
+static void parse_operand(ptx_parser *p, unsigned labels);
 
 static void push_operand(ptx_parser *p, const gpul_ptx_operand *o)
 {
@@ -118,7 +118,7 @@ static bool special_operand(ptx_parser *p, const ptx_token *t, gpul_ptx_operand 
 	return row >= 0;
 }
 
-static void unresolved_operand(ptx_parser *p, const ptx_token *t, bool is_label, gpul_ptx_operand *o)
+static void unresolved_operand(ptx_parser *p, const ptx_token *t, unsigned labels, gpul_ptx_operand *o)
 {
 	struct ptx_unresolved *u;
 
@@ -126,7 +126,7 @@ static void unresolved_operand(ptx_parser *p, const ptx_token *t, bool is_label,
 	o->index = GPUL_PTX_NONE;
 	o->value.i = PTX_N(p->unresolved);
 	u = ptx_push(p, &p->unresolved);
-	*u = (struct ptx_unresolved){ .tok = *t, .must_be_label = is_label };
+	*u = (struct ptx_unresolved){ .tok = *t, .labels = labels };
 }
 
 static void symbol_operand(const ptx_found *f, gpul_ptx_operand *o)
@@ -142,31 +142,6 @@ static void symbol_operand(const ptx_found *f, gpul_ptx_operand *o)
 	o->index = f->row;
 }
 
-/* A name: register, special register, symbol, or a label that may come later. */
-static void parse_name(ptx_parser *p, bool is_label, gpul_ptx_operand *o)
-{
-	ptx_token t = p->tok;
-	ptx_found f;
-
-	ptx_next(p);
-	if (is_label) {
-		if (ptx_names_find(&p->names, t.text, t.bytes, &f) && f.what == PTX_IS_REGS)
-			register_operand(p, &f, o);
-		else
-			unresolved_operand(p, &t, true, o);
-	} else if (!ptx_names_find(&p->names, t.text, t.bytes, &f)) {
-		if (!special_operand(p, &t, o))
-			unresolved_operand(p, &t, false, o);
-	} else if (f.what == PTX_IS_REGS) {
-		register_operand(p, &f, o);
-	} else if (f.what == PTX_IS_LABEL) {
-		o->kind = GPUL_PTX_OP_LABEL;
-		o->index = f.row;
-	} else {
-		symbol_operand(&f, o);
-	}
-}
-
 bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
 {
 	if (ptx_names_find(&p->names, t->text, t->bytes, found))
@@ -179,28 +154,63 @@ bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
 	return false;
 }
 
+/* A name: register, special register, symbol, or a label of the kinds in `labels`, which may
+ * come later. */
+static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
+{
+	ptx_token t = p->tok;
+	ptx_found f;
+	bool found = ptx_names_find(&p->names, t.text, t.bytes, &f);
+	bool only_label = labels & PTX_LABEL(GPUL_PTX_LABEL_CODE);
+
+	ptx_next(p);
+	if (only_label || (found && labels && f.what == PTX_IS_LABEL))
+		unresolved_operand(p, &t, labels, o);
+	else if (found && f.what == PTX_IS_REGS)
+		register_operand(p, &f, o);
+	else if (found && f.what == PTX_IS_LABEL)
+		ptx_fail_at(p, &t, "a label is no operand here");
+	else if (found)
+		symbol_operand(&f, o);
+	else if (special_operand(p, &t, o))
+		;
+	else if (labels)
+		unresolved_operand(p, &t, labels, o);
+	else
+		ptx_find_symbol(p, &t, &f);   /* fails, and says what is near */
+}
+
+/* Is the label that was found of a kind that the operand may name?  If not, fail. */
+static bool right_kind(ptx_parser *p, const struct ptx_unresolved *u, const ptx_found *f)
+{
+	if (f->what == PTX_IS_LABEL && u->labels & PTX_LABEL(p->labels.at[f->row].kind))
+		return true;
+	ptx_fail_at(p, &u->tok, "'%.*s' is not %s", (int)u->tok.bytes, u->tok.text,
+		    u->labels & PTX_LABEL(GPUL_PTX_LABEL_CODE) ? "a label to branch to"
+		    : u->labels & PTX_LABEL(GPUL_PTX_LABEL_BRANCHTARGETS) ? "a list of .branchtargets"
+		    : "a .callprototype or a list of .calltargets");
+	return false;
+}
+
 /* Complete the operands from `first` on whose label was declared in the scope that ends now. */
-void ptx_resolve_labels(ptx_parser *p, uint32_t first, bool at_end)
+void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end)
 {
 	struct ptx_unresolved *rows = p->unresolved.at;
-	uint32_t kept = first;
+	size_t kept = first;
 
-	for (uint32_t i = first; i < p->unresolved.n && !p->status; i++) {
-		gpul_ptx_operand *o = &p->operands.at[rows[i].operand];
+	for (size_t i = first; i < p->unresolved.n && !p->status; i++) {
 		ptx_found f;
 		bool found = ptx_names_find(&p->names, rows[i].tok.text, rows[i].tok.bytes, &f);
 
-		if (found && f.what == PTX_IS_LABEL && (at_end || f.depth == p->names.depth)) {
-			o->index = f.row;
-			o->value.i = 0;
-		} else if (!at_end) {
+		if (!at_end && (!found || f.depth != p->names.depth)) {
 			rows[kept++] = rows[i];
 		} else if (!found) {
 			ptx_find_symbol(p, &rows[i].tok, &f);
-		} else {
-			ptx_fail_at(p, &rows[i].tok, rows[i].must_be_label ? "'%.*s' is not a label"
-				    : "'%.*s' is declared only further down", (int)rows[i].tok.bytes,
-				    rows[i].tok.text);
+		} else if (right_kind(p, &rows[i], &f)) {
+			gpul_ptx_operand *o = &p->operands.at[rows[i].operand];
+
+			o->index = f.row;
+			o->value.i = 0;
 		}
 	}
 	p->unresolved.n = kept;
@@ -254,7 +264,7 @@ static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx
 
 	if (p->tok.kind != close)
 		do
-			parse_operand(p, false);
+			parse_operand(p, 0);
 		while (ptx_accept(p, ','));
 	ptx_expect(p, close, after);
 	o->n_children = PTX_N(p->siblings) - first;
@@ -269,14 +279,14 @@ static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 
 	o->kind = GPUL_PTX_OP_ADDRESS;
 	if (p->tok.kind == PTX_TOK_WORD && !ptx_tok_is(&p->tok, PTX_TOK_WORD, "WARP_SZ")) {
-		parse_name(p, false, &base);
+		parse_name(p, 0, &base);
 		o->value.i = parse_offset(p);
 	} else {
 		constant_operand(p, &base);
 	}
 	push_operand(p, &base);
 	while (ptx_accept(p, ','))
-		parse_operand(p, false);
+		parse_operand(p, 0);
 	ptx_expect(p, ']', "an address");
 	o->n_children = PTX_N(p->siblings) - first;
 	o->first_child = ptx_place_siblings(p, first);
@@ -301,14 +311,14 @@ static void parse_element(ptx_parser *p, gpul_ptx_operand *o)
 		o->value.i = (int64_t)(i * gpul_ptx_type_bytes(v->type) * v->vector);
 }
 
-static void parse_name_operand(ptx_parser *p, bool is_label, gpul_ptx_operand *o)
+static void parse_name_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	if (p->tok.bytes == 1 && *p->tok.text == '_') {
 		ptx_next(p);
 		o->kind = GPUL_PTX_OP_SINK;
 		return;
 	}
-	parse_name(p, is_label, o);
+	parse_name(p, labels, o);
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return;
 	if (p->tok.kind == '[')
@@ -324,7 +334,7 @@ static void parse_negated(ptx_parser *p, gpul_ptx_operand *o)
 
 	ptx_next(p);
 	if (p->tok.kind == PTX_TOK_WORD && !ptx_tok_is(&p->tok, PTX_TOK_WORD, "WARP_SZ")) {
-		parse_name(p, false, o);
+		parse_name(p, 0, o);
 		if (o->kind != GPUL_PTX_OP_REG)
 			ptx_fail_at(p, &sign, "only a register or a constant can be negated");
 		o->negated = true;
@@ -336,7 +346,7 @@ static void parse_negated(ptx_parser *p, gpul_ptx_operand *o)
 }
 
 /* One operand without a '|' behind it. */
-static void parse_single(ptx_parser *p, bool is_label, gpul_ptx_operand *o)
+static void parse_single(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	switch (p->tok.kind) {
 	case '{':
@@ -354,7 +364,7 @@ static void parse_single(ptx_parser *p, bool is_label, gpul_ptx_operand *o)
 		break;
 	case PTX_TOK_WORD:
 		if (!ptx_tok_is(&p->tok, PTX_TOK_WORD, "WARP_SZ")) {
-			parse_name_operand(p, is_label, o);
+			parse_name_operand(p, labels, o);
 			break;
 		}
 		constant_operand(p, o);
@@ -367,19 +377,19 @@ static void parse_single(ptx_parser *p, bool is_label, gpul_ptx_operand *o)
 	}
 }
 
-static void parse_operand(ptx_parser *p, bool is_label)
+static void parse_operand(ptx_parser *p, unsigned labels)
 {
 	uint32_t first = PTX_N(p->siblings);
 	gpul_ptx_operand o = { 0 };
 
 	if (!ptx_enter(p))
 		return;
-	parse_single(p, is_label, &o);
+	parse_single(p, labels, &o);
 	push_operand(p, &o);
 	if (ptx_accept(p, '|')) {
 		gpul_ptx_operand second = { 0 }, pair = { .kind = GPUL_PTX_OP_PAIR, .n_children = 2 };
 
-		parse_single(p, false, &second);
+		parse_single(p, 0, &second);
 		push_operand(p, &second);
 		pair.first_child = ptx_place_siblings(p, first);
 		push_operand(p, &pair);
@@ -387,9 +397,9 @@ static void parse_operand(ptx_parser *p, bool is_label)
 	ptx_leave(p);
 }
 
-void ptx_parse_operand(ptx_parser *p, bool is_label)
+void ptx_parse_operand(ptx_parser *p, unsigned labels)
 {
-	parse_operand(p, is_label);
+	parse_operand(p, labels);
 }
 
 /* As any operand, and ( a, b ). */
@@ -398,7 +408,7 @@ void ptx_parse_call_operand(ptx_parser *p)
 	gpul_ptx_operand o = { .kind = GPUL_PTX_OP_LIST };
 
 	if (p->tok.kind != '(') {
-		parse_operand(p, false);
+		parse_operand(p, PTX_LABEL(GPUL_PTX_LABEL_CALLTARGETS) | PTX_LABEL(GPUL_PTX_LABEL_CALLPROTOTYPE));
 		return;
 	}
 	ptx_next(p);

@@ -24,12 +24,18 @@ void ptx_fail_memory(ptx_parser *p)
 	stop(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%.100s: out of memory while parsing", p->file_name));
 }
 
+/* Where a token begins: its text leaves out the '.' of a directive and the '"' of a string. */
+static const char *first_byte(const ptx_token *t)
+{
+	return t->text - (t->kind == PTX_TOK_DOT || t->kind == PTX_TOK_STRING);
+}
+
 /* The line and a caret under the column, at most `width` bytes each; "" when that is too few. */
 static void quote_line(const ptx_parser *p, const ptx_token *where, size_t width, char *out)
 {
 	const char *end = memchr(where->line_start, '\n', (size_t)(p->lexer.end - where->line_start));
 	size_t line_bytes = (size_t)((end ? end : p->lexer.end) - where->line_start);
-	size_t column = (size_t)(where->text - where->line_start), from = 0;
+	size_t column = (size_t)(first_byte(where) - where->line_start), from = 0;
 
 	*out = 0;
 	if (width < 12)
@@ -63,11 +69,11 @@ void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);
 	int n = snprintf(text, sizeof text, "%s%s:%u:%zu: %s", skip ? "..." : "", p->file_name + skip,
-			 where->line, (size_t)(where->text - where->line_start) + 1, message);
+			 where->line, (size_t)(first_byte(where) - where->line_start) + 1, message);
 	size_t left = sizeof text - (size_t)n;
 	/* two line ends, the caret and a NUL */
 	quote_line(p, where, left > 4 ? (left - 4) / 2 < 90 ? (left - 4) / 2 : 90 : 0, text + n);
-	stop(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(where->text - p->lexer.start), "%s", text));
+	stop(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s", text));
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */
@@ -224,7 +230,9 @@ void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what wha
 		return;
 	bool taken = count ? ptx_names_find_range(&p->names, name, count, &f)
 			   : ptx_names_find(&p->names, where->text, where->bytes, &f);
-	if (taken && f.depth == p->names.depth)
+	if (where->bytes == 1 && *where->text == '_')
+		ptx_fail_at(p, where, "'_' is no name: it stands for what nobody needs");
+	else if (taken && f.depth == p->names.depth)
 		ptx_fail_at(p, where, "'%.*s' is declared twice in this scope", (int)where->bytes, where->text);
 	else if (!ptx_names_bind(&p->names, name, what, row, count))
 		ptx_fail_memory(p);

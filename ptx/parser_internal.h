@@ -29,11 +29,13 @@ enum {
 typedef GPUL_ARRAY(gpul_ptx_var) ptx_vars;
 typedef GPUL_ARRAY(gpul_ptx_item) ptx_items;
 
+#define PTX_LABEL(kind) (1u << (kind))   /* a set of gpul_ptx_label kinds */
+
 /* A name that may be a label further down: its operand is completed when the scope ends. */
 struct ptx_unresolved {
 	ptx_token tok;
 	uint32_t operand;               /* row of func->operands */
-	bool must_be_label;
+	unsigned labels;                /* the kinds it may be: bits PTX_LABEL(kind) */
 };
 
 typedef struct ptx_parser {
@@ -123,10 +125,12 @@ uint32_t ptx_parse_prototype(ptx_parser *p);            /* row of module->funcs 
 void ptx_parse_body(ptx_parser *p);
 
 /* ---- parse_operand.c ---- */
-void ptx_parse_operand(ptx_parser *p, bool is_label);   /* one more of p->siblings */
+/* One more of p->siblings.  labels: the kinds of label it may name, bits PTX_LABEL(kind); with
+ * CODE it can be nothing else. */
+void ptx_parse_operand(ptx_parser *p, unsigned labels);
 void ptx_parse_call_operand(ptx_parser *p);
 uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first);  /* to func->operands; the first row */
-void ptx_resolve_labels(ptx_parser *p, uint32_t first, bool at_end);
+void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end);
 bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found);
 
 /* ---- parse_expr.c ---- */

@@ -143,7 +143,7 @@ unsigned gpul_ptx_type_bytes(unsigned mod)
  * root that takes none, or one of which only its modifiers tell; of those see any_number(). */
 static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_ABS] = { 2, 2 }, [GPUL_PTX_ACTIVEMASK] = { 1, 1 },
-	[GPUL_PTX_ADD] = { 3, 4 }, [GPUL_PTX_ADDC] = { 3, 3 }, [GPUL_PTX_AND] = { 3, 3 },
+	[GPUL_PTX_ADD] = { 3, 3 }, [GPUL_PTX_ADDC] = { 3, 3 }, [GPUL_PTX_AND] = { 3, 3 },
 	[GPUL_PTX_BFE] = { 4, 4 }, [GPUL_PTX_BFI] = { 5, 5 }, [GPUL_PTX_BFIND] = { 2, 2 },
 	[GPUL_PTX_BMSK] = { 3, 3 }, [GPUL_PTX_BRA] = { 1, 1 }, [GPUL_PTX_BREV] = { 2, 2 },
 	[GPUL_PTX_BRKPT] = { 0, 0 }, [GPUL_PTX_BRX] = { 2, 2 }, [GPUL_PTX_CALL] = { 1, 4 },
@@ -165,7 +165,7 @@ static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] 
 	[GPUL_PTX_SAD] = { 4, 4 }, [GPUL_PTX_SELP] = { 4, 4 }, [GPUL_PTX_SET] = { 3, 4 },
 	[GPUL_PTX_SETP] = { 3, 4 }, [GPUL_PTX_SHF] = { 4, 4 }, [GPUL_PTX_SHFL] = { 4, 5 },
 	[GPUL_PTX_SHL] = { 3, 3 }, [GPUL_PTX_SHR] = { 3, 3 }, [GPUL_PTX_SIN] = { 2, 2 },
-	[GPUL_PTX_SLCT] = { 4, 4 }, [GPUL_PTX_SQRT] = { 2, 2 }, [GPUL_PTX_SUB] = { 3, 4 },
+	[GPUL_PTX_SLCT] = { 4, 4 }, [GPUL_PTX_SQRT] = { 2, 2 }, [GPUL_PTX_SUB] = { 3, 3 },
 	[GPUL_PTX_SUBC] = { 3, 3 }, [GPUL_PTX_SZEXT] = { 3, 3 },
 	[GPUL_PTX_TANH] = { 2, 2 }, [GPUL_PTX_TESTP] = { 2, 2 },
 	[GPUL_PTX_TRAP] = { 0, 0 }, [GPUL_PTX_XOR] = { 3, 3 },

@@ -116,7 +116,8 @@
 	X(V1, "v1") X(P, "p") X(ZERO, "zero") X(TRAP, "trap") X(PACK, "pack") \
 	X(LEVEL__EVICTION_PRIORITY, "level::eviction_priority")
 
-/* Special registers, without the '%': PTX ISA 9.0, chapter 10. */
+/* Special registers, without the '%': PTX ISA 9.0, chapter 10.  TID alone is all of a vector,
+ * as in mov.v4.u32 v, %tid; its .w is always 0. */
 #define GPUL_PTX_SPECIALS(X) \
 	X(TID_X, "tid.x") X(TID_Y, "tid.y") X(TID_Z, "tid.z") X(NTID_X, "ntid.x") \
 	X(NTID_Y, "ntid.y") X(NTID_Z, "ntid.z") X(CTAID_X, "ctaid.x") X(CTAID_Y, "ctaid.y") \
@@ -152,7 +153,17 @@
 	X(ENVREG25, "envreg25") X(ENVREG26, "envreg26") X(ENVREG27, "envreg27") \
 	X(ENVREG28, "envreg28") X(ENVREG29, "envreg29") X(ENVREG30, "envreg30") \
 	X(ENVREG31, "envreg31") X(PM0, "pm0") X(PM1, "pm1") X(PM2, "pm2") X(PM3, "pm3") \
-	X(PM4, "pm4") X(PM5, "pm5") X(PM6, "pm6") X(PM7, "pm7")
+	X(PM4, "pm4") X(PM5, "pm5") X(PM6, "pm6") X(PM7, "pm7") \
+	X(PM0_64, "pm0_64") X(PM1_64, "pm1_64") X(PM2_64, "pm2_64") \
+	X(PM3_64, "pm3_64") X(PM4_64, "pm4_64") X(PM5_64, "pm5_64") X(PM6_64, "pm6_64") \
+	X(PM7_64, "pm7_64") X(RESERVED_SMEM_OFFSET_0, "reserved_smem_offset_0") \
+	X(RESERVED_SMEM_OFFSET_1, "reserved_smem_offset_1") \
+	X(TID, "tid") X(TID_W, "tid.w") X(NTID, "ntid") X(NTID_W, "ntid.w") X(CTAID, "ctaid") \
+	X(CTAID_W, "ctaid.w") X(NCTAID, "nctaid") X(NCTAID_W, "nctaid.w") \
+	X(CLUSTERID, "clusterid") X(CLUSTERID_W, "clusterid.w") X(NCLUSTERID, "nclusterid") \
+	X(NCLUSTERID_W, "nclusterid.w") X(CLUSTER_CTAID, "cluster_ctaid") \
+	X(CLUSTER_CTAID_W, "cluster_ctaid.w") X(CLUSTER_NCTAID, "cluster_nctaid") \
+	X(CLUSTER_NCTAID_W, "cluster_nctaid.w")
 
 typedef enum gpul_ptx_opcode {
 #define X(id, text) GPUL_PTX_##id,
