@@ -24,20 +24,22 @@ static void unite(gpul_evidence *e, uint32_t a, uint32_t b)
 	e->mask[a] |= e->mask[b];
 }
 
-static void mark(gpul_evidence *e, uint32_t node, uint8_t mask)
+static void mark(gpul_evidence *e, uint32_t node, uint16_t mask)
 {
 	if (node != GPUL_PTX_NONE)
 		e->mask[root(e, node)] |= mask;
 }
 
-uint8_t gpul_evidence_of(const gpul_evidence *e, uint32_t node)
+uint16_t gpul_evidence_of(const gpul_evidence *e, uint32_t node)
 {
-	return node == GPUL_PTX_NONE ? 0 : e->mask[root(e, node)];
+	uint16_t mask = node == GPUL_PTX_NONE ? 0 : e->mask[root(e, node)];
+
+	return mask == EVIDENCE_PARKED && e->parked ? mask : mask & (uint16_t)~EVIDENCE_PARKED;
 }
 
 /* ---- what a type says --------------------------------------------------------------------- */
 
-uint8_t gpul_evidence_of_type(uint16_t type)
+uint16_t gpul_evidence_of_type(uint16_t type)
 {
 	switch (type) {
 	case GPUL_PTX_MOD_F16:
@@ -67,14 +69,14 @@ uint8_t gpul_evidence_of_type(uint16_t type)
 }
 
 /* A sign that the instruction does not depend on says no more than "an integer". */
-static uint8_t either_sign(uint8_t mask)
+static uint16_t either_sign(uint16_t mask)
 {
 	if (mask & EVIDENCE_UNSIGNED)
 		return EVIDENCE_NATURAL;
 	return mask & EVIDENCE_SIGNED ? EVIDENCE_INT : mask;
 }
 
-static gpul_type float_type(uint8_t mask, unsigned bytes)
+static gpul_type float_type(uint16_t mask, unsigned bytes)
 {
 	if (mask == EVIDENCE_F64)
 		return bytes == 8 ? GPUL_F64 : GPUL_TYPE_NONE;
@@ -101,25 +103,27 @@ static gpul_type int_type(bool is_unsigned, unsigned bytes)
 	}
 }
 
-gpul_type gpul_evidence_type(uint8_t mask, uint8_t fallback, unsigned bytes)
+gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 {
 	if (fallback & EVIDENCE_FLOAT)
 		mask = fallback;  /* ld.f32: said outright */
 	if (mask & EVIDENCE_FLOAT)
-		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE : float_type(mask, bytes);
+		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE : float_type(mask & EVIDENCE_FLOAT, bytes);
 	if (mask & (EVIDENCE_SIGNED | EVIDENCE_UNSIGNED))
 		return int_type(!(mask & EVIDENCE_SIGNED), bytes);
-	if (!mask && !fallback)
+	if (mask == EVIDENCE_PARKED || (!mask && !fallback))
 		return GPUL_TYPE_NONE;
-	if (bytes < 4)
-		return int_type(fallback & EVIDENCE_UNSIGNED, bytes);
-	return int_type(mask == EVIDENCE_NATURAL, bytes);  /* ld.u32 is written for int too */
+	/* No sign was asked for, so either would do.  ld.u32 is written for int too, as is ld.u16 for
+	 * short: take what people write most, int, short and unsigned char. */
+	if (bytes == 1)
+		return int_type(!(fallback & EVIDENCE_SIGNED), bytes);
+	return int_type(mask == EVIDENCE_NATURAL, bytes);
 }
 
 /* ---- what an instruction says ------------------------------------------------------------- */
 
 static void mark_operand(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in, unsigned i,
-			 uint8_t mask)
+			 uint16_t mask)
 {
 	const gpul_ptx_operand *o;
 
@@ -135,20 +139,18 @@ static void mark_operand(gpul_evidence *e, const gpul_flow_func *fn, const gpul_
 }
 
 static void mark_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in, unsigned first,
-			  unsigned last, uint8_t mask)
+			  unsigned last, uint16_t mask)
 {
 	for (unsigned i = first; i <= last && i < in->n_operands; i++)
 		mark_operand(e, fn, in, i, mask);
 }
 
-/* The node of a plain register operand that holds bits of the same declared type as the model. */
 static bool same_register_type(const gpul_ptx_func *f, const gpul_ptx_operand *a, const gpul_ptx_operand *b)
 {
 	return a->kind == GPUL_PTX_OP_REG && b->kind == GPUL_PTX_OP_REG &&
 	       gpul_ptx_reg_row(f, a->index)->type == gpul_ptx_reg_row(f, b->index)->type;
 }
 
-/* mov.b32 between %f and %r is a reinterpretation in PTX of older compilers: no class then. */
 static void unite_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in, unsigned i,
 			   unsigned k)
 {
@@ -164,10 +166,40 @@ static void unite_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpu
 		unite(e, gpul_flow_node(fn, a), gpul_flow_node(fn, b));
 }
 
+/* mov.b32 between %f and %r, in PTX of older compilers, takes the bits of a float as an integer. */
+static void reinterpret(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_operand *a,
+			const gpul_ptx_operand *b)
+{
+	uint16_t floats;
+
+	if (a->kind != GPUL_PTX_OP_REG || b->kind != GPUL_PTX_OP_REG)
+		return;
+	floats = gpul_evidence_of_type(gpul_ptx_reg_row(fn->f, a->index)->type) |
+		 gpul_evidence_of_type(gpul_ptx_reg_row(fn->f, b->index)->type);
+	floats &= EVIDENCE_FLOAT;
+	mark(e, gpul_flow_node(fn, a), floats);
+	mark(e, gpul_flow_node(fn, b), floats);
+}
+
+static void move(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in, uint16_t mask)
+{
+	const gpul_ptx_operand *from = gpul_flow_operand(fn, in, 1), *half;
+
+	unite_operands(e, fn, in, 0, 1);
+	reinterpret(e, fn, gpul_flow_operand(fn, in, 0), from);
+	if (mask & EVIDENCE_FLOAT)
+		mark_operands(e, fn, in, 0, 1, mask);
+	if (from->kind != GPUL_PTX_OP_VECTOR || from->n_children != 2)
+		return;
+	half = &fn->f->operands[from->first_child];
+	if (half[0].kind == GPUL_PTX_OP_INT && half[0].value.i == 0 && half[1].kind == GPUL_PTX_OP_REG)
+		mark(e, gpul_flow_node(fn, &half[1]), EVIDENCE_BF16);  /* {0, x}: a bf16 becomes an f32 */
+}
+
 static void convert(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
 	uint16_t to = gpul_flow_type(in, 0), from = gpul_flow_type(in, 1);
-	uint8_t source = gpul_evidence_of_type(from), target = gpul_evidence_of_type(to);
+	uint16_t source = gpul_evidence_of_type(from), target = gpul_evidence_of_type(to);
 
 	/* Cutting an integer short does not ask for its sign. */
 	if (!(target & EVIDENCE_FLOAT) && gpul_ptx_type_bytes(to) <= gpul_ptx_type_bytes(from))
@@ -176,11 +208,18 @@ static void convert(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_i
 	mark_operands(e, fn, in, 1, in->n_operands, source);
 }
 
-static void access(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
+static bool is_private(const gpul_flow_program *p, const gpul_flow_func *fn, const gpul_flow_access *a)
+{
+	return a->space == GPUL_PTX_MOD_LOCAL || a->space == GPUL_PTX_MOD_SHARED ||
+	       (a->space == GPUL_PTX_MOD_NONE &&
+		gpul_flow_of(p, fn, a->address).flags & (FLOW_LOCAL | FLOW_SHARED));
+}
+
+static void access(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
 		   const gpul_flow_access *a)
 {
 	const gpul_ptx_operand *value = a->result ? a->result : a->value;
-	uint8_t mask = gpul_evidence_of_type(a->type);
+	uint16_t mask = gpul_evidence_of_type(a->type);
 	bool ordered = gpul_ptx_has_mod(in, GPUL_PTX_MOD_MIN) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_MAX);
 
 	if (a->atomic && !ordered)
@@ -190,6 +229,8 @@ static void access(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_in
 		unite(e, gpul_flow_node(fn, a->address), gpul_flow_node(fn, value));
 	if (a->atomic || mask & EVIDENCE_FLOAT)
 		mark_operands(e, fn, in, 0, in->n_operands, mask);
+	if (is_private(p, fn, a))
+		mark_operands(e, fn, in, 0, in->n_operands, EVIDENCE_PARKED);
 }
 
 static void call(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn,
@@ -215,14 +256,12 @@ static bool is_equality(const gpul_ptx_inst *in)
 
 static void arithmetic(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
-	uint8_t mask = gpul_evidence_of_type(gpul_flow_type(in, 0));
+	uint16_t mask = gpul_evidence_of_type(gpul_flow_type(in, 0));
 	bool wide = gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI);
 
 	switch (in->opcode) {
 	case GPUL_PTX_MOV:
-		unite_operands(e, fn, in, 0, 1);
-		if (mask & EVIDENCE_FLOAT)
-			mark_operands(e, fn, in, 0, 1, mask);
+		move(e, fn, in, mask);
 		break;
 	case GPUL_PTX_SHFL:
 		unite_operands(e, fn, in, 0, 1);
@@ -245,6 +284,12 @@ static void arithmetic(gpul_evidence *e, const gpul_flow_func *fn, const gpul_pt
 		break;
 	case GPUL_PTX_SHL:
 		mark_operands(e, fn, in, 0, 1, EVIDENCE_INT);
+		break;
+	case GPUL_PTX_AND:
+	case GPUL_PTX_OR:
+	case GPUL_PTX_XOR:
+	case GPUL_PTX_NOT:
+		mark_operands(e, fn, in, 0, 2, EVIDENCE_NATURAL);
 		break;
 	case GPUL_PTX_MUL:
 	case GPUL_PTX_MAD:
@@ -274,7 +319,7 @@ static void instruction(const gpul_flow_program *p, gpul_evidence *e, const gpul
 	gpul_flow_access a = gpul_flow_access_of(fn, in);
 
 	if (a.address)
-		access(e, fn, in, &a);
+		access(p, e, fn, in, &a);
 	else if (in->opcode == GPUL_PTX_CALL)
 		call(p, e, fn, in);
 	else if (in->opcode == GPUL_PTX_CVT)
@@ -285,7 +330,7 @@ static void instruction(const gpul_flow_program *p, gpul_evidence *e, const gpul
 
 gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, gpul_error *err)
 {
-	gpul_evidence e = { malloc(p->n_nodes * sizeof *e.parent), calloc(p->n_nodes, sizeof *e.mask) };
+	gpul_evidence e = { malloc(p->n_nodes * sizeof *e.parent), calloc(p->n_nodes, sizeof *e.mask), 0 };
 
 	*out = (gpul_evidence){ 0 };
 	if (!e.parent || !e.mask) {
@@ -299,7 +344,7 @@ gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, g
 
 		for (uint32_t k = 0; k < fn->f->n_regs; k++) {
 			const gpul_ptx_regs *r = &fn->f->regs[k];
-			uint8_t mask = gpul_evidence_of_type(r->type) & EVIDENCE_FLOAT;
+			uint16_t mask = gpul_evidence_of_type(r->type) & EVIDENCE_FLOAT;
 
 			for (uint32_t n = 0; mask && n < r->count * r->vector; n++)
 				mark(&e, fn->regs + r->first + n, mask);
@@ -307,6 +352,10 @@ gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, g
 		for (uint32_t k = 0; k < fn->f->n_insts; k++)
 			instruction(p, &e, fn, &fn->f->insts[k]);
 	}
+	/* Halves travel as integers, through calls too: any in the program may be the parked value. */
+	for (uint32_t i = 0; i < p->n_nodes; i++)
+		e.parked |= e.mask[i] & (e.mask[i] & EVIDENCE_PARKED ? EVIDENCE_FLOAT
+								     : EVIDENCE_F16 | EVIDENCE_BF16);
 	*out = e;
 	return GPUL_OK;
 }

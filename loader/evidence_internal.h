@@ -12,14 +12,16 @@ enum evidence {
 	EVIDENCE_SIGNED = 1 << 4,    /* used where the sign matters: setp.lt.s32 */
 	EVIDENCE_UNSIGNED = 1 << 5,  /* likewise: div.u32 */
 	EVIDENCE_INT = 1 << 6,       /* an integer of either kind: add.s32 is written for both */
-	EVIDENCE_NATURAL = 1 << 7,   /* likewise, but with a preference for unsigned: atom.add.u32 */
+	EVIDENCE_NATURAL = 1 << 7,   /* likewise, but rather unsigned: atom.add.u32, xor.b32 */
+	EVIDENCE_PARKED = 1 << 8,    /* nothing but that it passes through memory where floats pass too */
 };
 #define EVIDENCE_ANY_INT (EVIDENCE_SIGNED | EVIDENCE_UNSIGNED | EVIDENCE_INT | EVIDENCE_NATURAL)
 #define EVIDENCE_FLOAT (EVIDENCE_F16 | EVIDENCE_BF16 | EVIDENCE_F32 | EVIDENCE_F64)
 
 typedef struct gpul_evidence {
 	uint32_t *parent;   /* by node: a union-find forest */
-	uint8_t *mask;      /* of a root: enum evidence */
+	uint16_t *mask;     /* of a root: enum evidence */
+	uint16_t parked;    /* the floats that a value in .local or .shared memory may be */
 } gpul_evidence;
 
 /* Released by gpul_evidence_close(); zeroed on failure, which is GPUL_ENOMEM only. */
@@ -27,13 +29,13 @@ gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, g
 void gpul_evidence_close(gpul_evidence *e);
 
 /* All that is known of a node's class. */
-uint8_t gpul_evidence_of(const gpul_evidence *e, uint32_t node);
+uint16_t gpul_evidence_of(const gpul_evidence *e, uint32_t node);
 
 /* What a type of the PTX alone says: .f32 is EVIDENCE_F32; .s32 SIGNED; .b32 nothing. */
-uint8_t gpul_evidence_of_type(uint16_t type);
+uint16_t gpul_evidence_of_type(uint16_t type);
 
 /* The element type that evidence on a value of so many bytes amounts to.
  * @fallback  the evidence to take when there is none: of the access or declaration itself */
-gpul_type gpul_evidence_type(uint8_t mask, uint8_t fallback, unsigned bytes);
+gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes);
 
 #endif

@@ -1,6 +1,8 @@
 /* flow_math.c — see flow_math_internal.h. */
 #include "loader/flow_math_internal.h"
 
+#define TINY ((uint64_t)1 << 16)  /* divided by this, a count of elements is next to nothing */
+
 static uint64_t sum(uint64_t a, uint64_t b)
 {
 	return a > FLOW_ENDLESS - b ? FLOW_ENDLESS : a + b;
@@ -174,6 +176,14 @@ gpul_flow gpul_flow_divide(gpul_flow a, gpul_flow b)
 			a.flags &= ~(uint32_t)FLOW_LAUNCH;
 			a.stride = a.start = a.outer = 0;
 		}
+		return a;
+	}
+	if (b.reach >= TINY && (a.bound || a.stride == 1 || a.start == 1)) {
+		/* the sign's correction when an integer is divided by a power of two: n >> 31 >> 30 */
+		a.bound = a.linear = 0;
+		a.flags &= ~(uint32_t)FLOW_LAUNCH;
+		a.stride = a.start = a.outer = 0;
+		a.reach = 1;
 		return a;
 	}
 	a.stride = quotient(a.stride, b.reach);

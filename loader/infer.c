@@ -17,10 +17,11 @@
 
 typedef struct param_facts {
 	uint32_t widths;      /* a bit for each access width in bytes: 1, 2, 4, 8, 16 */
-	uint8_t evidence;     /* of the values loaded and stored */
-	uint8_t fallback;     /* of the accesses' own types */
+	uint16_t evidence;     /* of the values loaded and stored */
+	uint16_t fallback;     /* of the accesses' own types */
 	uint32_t vector;
 	bool accessed, loaded, stored, leaves, called;
+	bool end;             /* compared with an address */
 } param_facts;
 
 typedef struct inference {
@@ -32,7 +33,7 @@ typedef struct inference {
 	uint64_t turns;       /* compared with a loop's counter */
 	uint64_t steers;      /* enter an address other than as its base */
 	bool walks;           /* a loop moves an address by constants */
-	const char *unbounded;  /* an access that only a COUNT can make safe; why */
+	const char *unbounded;  /* what only a COUNT can make safe; NULL: nothing met */
 } inference;
 
 static int first_bit(uint64_t set)
@@ -94,7 +95,7 @@ static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_
 	const gpul_ptx_operand *value = a->result ? a->result : a->value;
 	unsigned bytes = gpul_ptx_type_bytes(a->type);
 	bool doubtful = doubtful_address(i, address);
-	uint8_t mask = 0;
+	uint16_t mask = 0;
 
 	if (value && value->kind == GPUL_PTX_OP_VECTOR)
 		for (uint32_t k = 0; k < value->n_children; k++)
@@ -189,9 +190,21 @@ static void note_call(inference *i, const gpul_flow_func *fn, const gpul_ptx_ins
 	}
 }
 
+/* p < end: the other one is an address too, of which nobody knows where it must point. */
+static void note_end_pointer(inference *i, const gpul_flow *a, const gpul_flow *b)
+{
+	uint64_t ends = a->base & ~b->base;
+
+	if (!b->base || !ends)
+		return;
+	for (; ends; ends &= ends - 1)
+		i->facts[first_bit(ends)].end = true;
+}
+
 /* a is compared with b: does a thread index meet a parameter? */
 static void note_comparison(inference *i, const gpul_flow *a, const gpul_flow *b)
 {
+	note_end_pointer(i, a, b);
 	if (b->flags & FLOW_INDEX && !(a->flags & FLOW_INDEX))
 		i->bounds |= a->bound;
 	else if (a->flags & FLOW_INDEX && b->constant)
@@ -201,7 +214,7 @@ static void note_comparison(inference *i, const gpul_flow *a, const gpul_flow *b
 	else if (a->reach == FLOW_ENDLESS && b->constant)
 		i->turns |= a->bound;  /* counts from -n up to 0 */
 	if (b->flags & FLOW_INDEX && a->linear & ~a->bound & ~a->base)
-		i->unbounded = "a combination of parameters bounds the thread index";
+		i->unbounded = "parameters are combined to a bound";
 }
 
 static void comparison(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
@@ -270,13 +283,17 @@ static void conclude_buffer(inference *i, gpul_param *param, const param_facts *
 static void conclude_value(inference *i, gpul_param *param, const param_facts *facts, unsigned k)
 {
 	const gpul_flow_func *kernel = &i->p->funcs[0];
-	uint8_t evidence = gpul_evidence_of(&i->e, kernel->params + k);
-	uint8_t declared = gpul_evidence_of_type(kernel->f->params[k].type);
+	uint16_t evidence = gpul_evidence_of(&i->e, kernel->params + k);
+	uint16_t declared = gpul_evidence_of_type(kernel->f->params[k].type);
 	uint64_t bit = (uint64_t)1 << k;
 
-	if (facts->called || (facts->leaves && !evidence && param->bytes * 8 == i->p->m->address_size)) {
+	if (facts->called || (facts->leaves && !(evidence & ~EVIDENCE_PARKED) && param->bytes * 8 == i->p->m->address_size)) {
 		gpul_signature_doubt(i->s, facts->called ? "parameter %u is called: a function's address"
 							 : "parameter %u may be an address: it is handed on", k);
+		return;
+	}
+	if (facts->end) {
+		gpul_signature_doubt(i->s, "parameter %u is compared with addresses: where a buffer ends", k);
 		return;
 	}
 	param->role = GPUL_ROLE_SCALAR;
@@ -325,7 +342,7 @@ static void conclude(inference *i)
 			conclude_value(i, param, &i->facts[k], k);
 	}
 	if (i->unbounded && !has_count(s))
-		gpul_signature_doubt(i->s, "%s, and no parameter bounds them", i->unbounded);
+		gpul_signature_doubt(i->s, "%s, and no parameter alone bounds the index", i->unbounded);
 	if (s->uses_dynamic_shared)
 		gpul_signature_doubt(i->s, "the kernel uses dynamic shared memory, whose size cannot be told");
 }

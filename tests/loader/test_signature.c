@@ -205,7 +205,7 @@ static const struct question {
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [w]; ld.param.u32 %r6, [h];\n"
 	  "mul.lo.s32 %r7, %r5, %r6; setp.ge.s32 %p1, %r4, %r7; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
-	  "k(i32 *, i32, i32)", "a combination of parameters", 0 },
+	  "k(i32 *, i32, i32)", "parameters are combined", 0 },
 	{ "a parameter that is never read can be anything",
 	  ".param .u64 a, .param .u64 unused",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
@@ -216,6 +216,42 @@ static const struct question {
 	  "ld.param.u64 %rd1, [a]; .shared .align 16 .b8 s[16]; mov.u32 %r5, s;\n"
 	  "cp.async.ca.shared.global [%r5], [%rd1], 16;\n",
 	  "k(? *)", "used by cp", 0 },
+	{ "a parameter that addresses are compared with is where a buffer ends",
+	  ".param .u64 a, .param .u64 end",
+	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [end]; L: setp.ge.u64 %p1, %rd1, %rd2; @%p1 ret;\n"
+	  "st.u32 [%rd1], 1; add.s64 %rd1, %rd1, 4; bra L;\n",
+	  "k(i32 *, 8 bytes)", "where a buffer ends", 0 },
+	{ "n / 4 with its correction of the sign bounds like n",
+	  ".param .u64 a, .param .u32 n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; shr.s32 %r6, %r5, 31; shr.u32 %r7, %r6, 30;\n"
+	  "add.s32 %r8, %r5, %r7; shr.s32 %r9, %r8, 2; setp.ge.s32 %p1, %r4, %r9; @%p1 ret;\n"
+	  "mul.wide.s32 %rd3, %r4, 16; add.s64 %rd4, %rd1, %rd3;\n"
+	  "st.global.v4.f32 [%rd4], {0f00000000, 0f00000000, 0f00000000, 0f00000000};\n",
+	  "k(f32 *, i32)", NULL, 4 },
+	{ "a bf16 is told by how it becomes a float",
+	  ".param .u64 a",
+	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 2; add.s64 %rd4, %rd1, %rd3;\n"
+	  "ld.global.u16 %rs1, [%rd4]; mov.b32 %r5, {0, %rs1}; add.f32 %r6, %r5, %r5;\n"
+	  "cvt.rn.bf16.f32 %rs2, %r6; st.global.u16 [%rd4], %rs2;\n",
+	  "k(bf16 *)", NULL, 1 },
+	{ "bits that are used as float and as integer have no type",
+	  ".param .u64 a",
+	  INDEX ".reg .f64 %fd<4>; ld.param.u64 %rd1, [a]; ld.u64 %rd5, [%rd1]; L: mov.b64 %fd1, %rd5;\n"
+	  "add.f64 %fd2, %fd1, %fd1; mov.b64 %rd6, %fd2; atom.cas.b64 %rd7, [%rd1], %rd5, %rd6;\n"
+	  "setp.ne.s64 %p1, %rd5, %rd7; mov.u64 %rd5, %rd7; @%p1 bra L;\n",
+	  "k(? *)", "element type of parameter 0", 0 },
+	{ "what passes through local memory, where floats pass too, has no type",
+	  ".param .u64 a, .param .u64 b",
+	  INDEX ".local .align 16 .b8 t[16]; ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];\n"
+	  "ld.global.u32 %r5, [%rd1]; st.local.u32 [t], %r5; ld.local.f32 %r6, [t];\n"
+	  "st.global.f32 [%rd2], %r6;\n",
+	  "k(? *, f32 *)", "element type of parameter 0", 0 },
+	{ "a key that is only combined bitwise is an unsigned number",
+	  ".param .u64 a, .param .u64 key",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [key]; mul.wide.s32 %rd3, %r4, 8;\n"
+	  "add.s64 %rd4, %rd1, %rd3; ld.global.u64 %rd5, [%rd4]; xor.b64 %rd6, %rd5, %rd2;\n"
+	  "st.global.u64 [%rd4], %rd6;\n",
+	  "k(u64 *, u64)", NULL, 1 },
 	{ "accesses of several sizes are no array of one type",
 	  ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; st.global.f32 [%rd1], 0f00000000; st.global.u8 [%rd1+4], 1;\n",
