@@ -42,6 +42,17 @@ gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err)
 	return st;
 }
 
+/* The same row, to keep the driver's answers in. */
+static gpul_kernel *writable(const gpul_kernel *k)
+{
+	return &k->m->kernels[k - k->m->kernels];
+}
+
+gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err)
+{
+	return gpul_kernel_resolve(writable(k), err);
+}
+
 /* ---- checks -------------------------------------------------------------------------------- */
 
 static gpul_status wrong_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args, size_t i,
@@ -136,7 +147,7 @@ static gpul_status opt_in(gpul_kernel *k, uint32_t bytes, gpul_error *err)
 gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *c, void *const *args,
 			       const size_t *arg_bytes, size_t n_args, gpul_error *err)
 {
-	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels];  /* the same row, to keep the driver's answers in */
+	gpul_kernel *mine = writable(k);
 	const gpul_driver *drv = k->m->drv;
 	gpul_status st = gpul_kernel_resolve(mine, err);
 

@@ -86,6 +86,16 @@ const gpul_signature *gpul_kernel_signature(const gpul_kernel *k);
 /** The PTX of k in gpul_module_ptx(); NULL: machine code. */
 const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
 
+/** Do now what the first launch would do once: bring the code onto the device, learn its limits.
+ *
+ * NVIDIA's driver loads lazily; a first launch that is timed, or that must not wait, wants this before.
+ *
+ * @k     borrowed
+ * Errors  GPUL_ECUDA
+ * Threads any thread may call with the context current
+ * Source  CUDA C++ Programming Guide, Lazy Loading; cuKernelGetFunction */
+gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err);
+
 typedef struct gpul_launch_config {
 	uint32_t grid[3], block[3];
 	uint32_t shared_bytes;   /* dynamic */
