@@ -114,6 +114,7 @@
 	X(ADDR_MODE_1, "addr_mode_1") X(ADDR_MODE_2, "addr_mode_2") \
 	X(CHANNEL_DATA_TYPE, "channel_data_type") X(CHANNEL_ORDER, "channel_order") \
 	X(V1, "v1") X(P, "p") X(ZERO, "zero") X(TRAP, "trap") X(PACK, "pack") \
+	X(NaN, "NaN") \
 	X(LEVEL__EVICTION_PRIORITY, "level::eviction_priority")
 
 /* Special registers, without the '%': PTX ISA 9.0, chapter 10.  TID alone is all of a vector,

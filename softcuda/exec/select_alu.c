@@ -22,6 +22,7 @@ static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
 #define X(name) [GPUL_PTX_MOD_##name] = FORM_BIT_##name + 1,
 	FORM_BITS(X)
 #undef X
+	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1,  /* min.NaN; setp.nan is another word */
 };
 
 static bool is_type(unsigned mod)

@@ -104,11 +104,8 @@ static uint8_t written_parts(const gpul_ptx_operand *d, unsigned parts)
 	if (d->selector == GPUL_PTX_SEL_NONE)
 		return (uint8_t)((1u << parts) - 1);
 	uint8_t written = 0;
-	uint64_t digits = (uint64_t)d->value.i;
-	do {  /* they descend, so that only a last one can be 0 */
-		written |= (uint8_t)(1u << (digits & 3));
-		digits >>= 4;
-	} while (digits);
+	for (int64_t k = 0; k < d->value.i >> 32; k++)
+		written |= (uint8_t)(1u << (d->value.i >> 4 * k & 3));
 	return written;
 }
 
