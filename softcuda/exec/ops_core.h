@@ -2,7 +2,62 @@
 #ifndef GPULOAD_SOFTCUDA_EXEC_OPS_CORE_H
 #define GPULOAD_SOFTCUDA_EXEC_OPS_CORE_H
 
+/* run_control.c.  The GUARDs stand before any other operation: they narrow the mask for it. */
+#define GPUL_CONTROL_OPS(X) \
+	X(GUARD) X(GUARD_NOT) X(NOP) X(EXIT) X(RET) X(BRA) X(BRA_IF) X(BRA_IFNOT) X(BRX) \
+	X(CALL) X(CALL_POINTER) X(CALL_BUILTIN) X(TRAP) X(NANOSLEEP) \
+	X(BAR_SYNC) X(BAR_ARRIVE) X(BAR_RED_POPC) X(BAR_RED_AND) X(BAR_RED_OR) X(BAR_WARP) \
+	X(FENCE) X(FENCE_SC) X(READ_CLOCK)
+
+/* run_warp.c */
+#define GPUL_WARP_OPS(X) \
+	X(SHFL_UP) X(SHFL_DOWN) X(SHFL_BFLY) X(SHFL_IDX) \
+	X(VOTE_ALL) X(VOTE_ANY) X(VOTE_UNI) X(VOTE_BALLOT) X(ACTIVEMASK) X(ELECT) \
+	X(MATCH_ANY_32) X(MATCH_ANY_64) X(MATCH_ALL_32) X(MATCH_ALL_64) \
+	X(REDUX_ADD) X(REDUX_MIN_U32) X(REDUX_MAX_U32) X(REDUX_MIN_S32) X(REDUX_MAX_S32) \
+	X(REDUX_AND) X(REDUX_OR) X(REDUX_XOR)
+
+/* run_address.c.  Copies that decode puts around an instruction, and addresses. */
+#define GPUL_ADDRESS_OPS(X) \
+	X(CUT_32_16) X(CUT_64_16) X(CUT_64_32) \
+	X(EXT_U16_32) X(EXT_S16_32) X(EXT_U16_64) X(EXT_S16_64) X(EXT_U32_64) X(EXT_S32_64) \
+	X(NOT_PRED) X(ADDR_32) X(ADDR_64) X(LOCAL_ADDR_32) X(LOCAL_ADDR_64) \
+	X(TO_GENERIC) X(FROM_GENERIC) X(ISSPACEP)
+
+/* run_load.c, run_store.c.  X(name, memory type, register type): LD_U8_32 reads a byte into a 32-bit register. */
+#define GPUL_LOAD_KINDS(X) \
+	X(U8_16, uint8_t, uint16_t) X(S8_16, int8_t, int16_t) X(U8_32, uint8_t, uint32_t) \
+	X(S8_32, int8_t, int32_t) X(U8_64, uint8_t, uint64_t) X(S8_64, int8_t, int64_t) \
+	X(U16_16, uint16_t, uint16_t) X(U16_32, uint16_t, uint32_t) X(S16_32, int16_t, int32_t) \
+	X(U16_64, uint16_t, uint64_t) X(S16_64, int16_t, int64_t) X(U32_32, uint32_t, uint32_t) \
+	X(U32_64, uint32_t, uint64_t) X(S32_64, int32_t, int64_t) X(U64_64, uint64_t, uint64_t)
+#define GPUL_STORE_KINDS(X) \
+	X(8_16, uint8_t, uint16_t) X(8_32, uint8_t, uint32_t) X(8_64, uint8_t, uint64_t) \
+	X(16_16, uint16_t, uint16_t) X(16_32, uint16_t, uint32_t) X(16_64, uint16_t, uint64_t) \
+	X(32_32, uint32_t, uint32_t) X(32_64, uint32_t, uint64_t) X(64_64, uint64_t, uint64_t)
+
+/* LDV and STV: vectors; LDO and STO: volatile, relaxed, acquire, release.  Their e is the kind. */
+#define GPUL_LOAD_OPS(X) \
+	X(LD_U8_16) X(LD_S8_16) X(LD_U8_32) X(LD_S8_32) X(LD_U8_64) X(LD_S8_64) X(LD_U16_16) \
+	X(LD_U16_32) X(LD_S16_32) X(LD_U16_64) X(LD_S16_64) X(LD_U32_32) X(LD_U32_64) X(LD_S32_64) \
+	X(LD_U64_64) X(LDV) X(LDO) X(LD_PARAM) X(PREFETCH)
+#define GPUL_STORE_OPS(X) \
+	X(ST_8_16) X(ST_8_32) X(ST_8_64) X(ST_16_16) X(ST_16_32) X(ST_16_64) X(ST_32_32) \
+	X(ST_32_64) X(ST_64_64) X(STV) X(STO)
+
+/* run_atomic.c.  A red is an atom whose result goes nowhere. */
+#define GPUL_ATOMIC_OPS(X) \
+	X(ATOM_ADD_32) X(ATOM_ADD_64) X(ATOM_MIN_U32) X(ATOM_MIN_S32) X(ATOM_MIN_U64) X(ATOM_MIN_S64) \
+	X(ATOM_MAX_U32) X(ATOM_MAX_S32) X(ATOM_MAX_U64) X(ATOM_MAX_S64) X(ATOM_AND_32) X(ATOM_AND_64) \
+	X(ATOM_OR_32) X(ATOM_OR_64) X(ATOM_XOR_32) X(ATOM_XOR_64) X(ATOM_EXCH_32) X(ATOM_EXCH_64) \
+	X(ATOM_CAS_16) X(ATOM_CAS_32) X(ATOM_CAS_64) X(ATOM_INC_U32) X(ATOM_DEC_U32) \
+	X(ATOM_ADD_F32) X(ATOM_ADD_F64) X(ATOM_ADD_F16) X(ATOM_ADD_BF16) X(ATOM_ADD_F16X2) \
+	X(ATOM_ADD_BF16X2) X(ATOM_MIN_F16) X(ATOM_MAX_F16) X(ATOM_MIN_F16X2) X(ATOM_MAX_F16X2) \
+	X(ATOM_MIN_BF16) X(ATOM_MAX_BF16) X(ATOM_MIN_BF16X2) X(ATOM_MAX_BF16X2) \
+	X(ATOM_CAS_128) X(ATOM_EXCH_128)
+
 #define GPUL_CORE_OPS(X) \
-	X(EXIT)
+	GPUL_CONTROL_OPS(X) GPUL_WARP_OPS(X) GPUL_ADDRESS_OPS(X) GPUL_LOAD_OPS(X) \
+	GPUL_STORE_OPS(X) GPUL_ATOMIC_OPS(X)
 
 #endif

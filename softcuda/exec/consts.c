@@ -1,0 +1,122 @@
+/* consts.c — the program's constants: immediates spread over 32 lanes, each once, and operand lists. */
+#include <stdlib.h>
+
+#include "softcuda/exec/program_internal.h"
+
+enum { SLOT_ALIGN = 64 };
+
+/* Room for `bytes` more, aligned; UINT32_MAX: no memory. */
+static uint32_t reserve(struct const_pool *c, size_t bytes)
+{
+	size_t at = (c->used + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);
+	size_t need = (at + bytes + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1), capacity = c->capacity ? c->capacity : 4096;
+	uint8_t *grown;
+
+	if (need > UINT32_MAX / 2)
+		return UINT32_MAX;
+	while (capacity < need)
+		capacity *= 2;
+	if (capacity > c->capacity) {
+		grown = aligned_alloc(SLOT_ALIGN, capacity);
+		if (!grown)
+			return UINT32_MAX;
+		memset(grown, 0, capacity);
+		if (c->used)
+			memcpy(grown, c->bytes, c->used);
+		free(c->bytes);
+		c->bytes = grown;
+		c->capacity = capacity;
+	}
+	c->used = at + bytes;
+	return (uint32_t)at;
+}
+
+static void spread(uint8_t *to, uint64_t bits, unsigned bytes)
+{
+	for (unsigned l = 0; l < LANES; l++)
+		memcpy(to + l * bytes, &bits, bytes);
+}
+
+/* A table entry is the offset with the width's log2 in the low bits (offsets are multiples of 64), plus 1. */
+static size_t hash_of(uint64_t bits, unsigned bytes)
+{
+	return (size_t)((bits + bytes) * 0x9e3779b97f4a7c15u >> 17);
+}
+
+static uint64_t bits_at(const struct const_pool *c, uint32_t offset, unsigned bytes)
+{
+	uint64_t bits = 0;
+
+	memcpy(&bits, c->bytes + offset, bytes ? bytes : 4);
+	return bits;
+}
+
+static bool rehash(struct const_pool *c)
+{
+	size_t size = c->table_size ? 2 * c->table_size : 256;
+	uint32_t *table = calloc(size, sizeof *table);
+
+	if (!table)
+		return false;
+	for (size_t k = 0; k < c->table_size; k++) {
+		uint32_t entry = c->table[k];
+		unsigned bytes;
+		size_t at;
+
+		if (!entry)
+			continue;
+		bytes = (entry - 1) & 15;
+		at = hash_of(bits_at(c, (entry - 1) & ~15u, bytes), bytes);
+		while (table[at & (size - 1)])
+			at++;
+		table[at & (size - 1)] = entry;
+	}
+	free(c->table);
+	c->table = table;
+	c->table_size = size;
+	return true;
+}
+
+uint32_t gpul_consts_spread(struct const_pool *c, uint64_t bits, unsigned bytes)
+{
+	size_t at;
+	uint32_t offset;
+
+	if (!bytes)
+		bits = bits ? ALL_LANES : 0;
+	else if (bytes < 8)
+		bits &= (1ull << (8 * bytes)) - 1;
+	if (2 * (c->n_entries + 1) > c->table_size && !rehash(c))
+		return UINT32_MAX;
+	for (at = hash_of(bits, bytes); c->table[at & (c->table_size - 1)]; at++) {
+		uint32_t entry = c->table[at & (c->table_size - 1)] - 1;
+
+		if ((entry & 15) == bytes && bits_at(c, entry & ~15u, bytes) == bits)
+			return entry & ~15u;
+	}
+	offset = reserve(c, bytes ? (size_t)bytes * LANES : 4);
+	if (offset == UINT32_MAX)
+		return offset;
+	if (bytes)
+		spread(c->bytes + offset, bits, bytes);
+	else
+		memcpy(c->bytes + offset, &bits, 4);
+	c->table[at & (c->table_size - 1)] = (offset | bytes) + 1;
+	c->n_entries++;
+	return offset;
+}
+
+uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n)
+{
+	uint32_t at = reserve(c, n * sizeof *list);
+
+	if (at != UINT32_MAX)
+		memcpy(c->bytes + at, list, n * sizeof *list);
+	return at;
+}
+
+void gpul_consts_free(struct const_pool *c)
+{
+	free(c->bytes);
+	free(c->table);
+}

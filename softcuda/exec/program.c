@@ -1,0 +1,317 @@
+/* program.c — a module becomes a program: variables laid out, functions decoded, kernels described. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "softcuda/exec/program_internal.h"
+
+enum { STACK_BYTES = 32 << 10, MAX_THREADS = 1024 };  /* the stack is for recursion and calls by pointer */
+
+void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err)
+{
+	void *block;
+
+	if (p->n_blocks == p->blocks_capacity) {
+		size_t capacity = p->blocks_capacity ? 2 * p->blocks_capacity : 64;
+		void **grown = realloc(p->blocks, capacity * sizeof *grown);
+
+		if (!grown)
+			goto no_memory;
+		p->blocks = grown;
+		p->blocks_capacity = capacity;
+	}
+	block = calloc(1, bytes ? bytes : 1);
+	if (!block)
+		goto no_memory;
+	p->blocks[p->n_blocks++] = block;
+	return block;
+no_memory:
+	gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program (%zu bytes)", bytes);
+	return NULL;
+}
+
+enum builtin gpul_builtin_find(const char *name)
+{
+	static const struct { const char *name; enum builtin builtin; } known[] = {
+		{ "vprintf", BUILTIN_VPRINTF }, { "malloc", BUILTIN_MALLOC }, { "free", BUILTIN_FREE },
+		{ "__assertfail", BUILTIN_ASSERTFAIL },
+	};
+
+	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+		if (!strcmp(name, known[k].name))
+			return known[k].builtin;
+	return BUILTIN_NONE;
+}
+
+/* ---- the local memory that calls need ----------------------------------------------------------------- */
+
+static const struct func_code *callee_of(const struct insn *i)
+{
+	return i->op == OP_CALL ? ((const struct call_site *)i->object)->callee : NULL;
+}
+
+/* Of the deepest chain of calls from here; UINT32_MAX: none can be told. */
+static uint32_t depth_bytes(struct func_code *code)
+{
+	uint32_t deepest = 0;
+
+	if (code->depth_bytes)
+		return code->depth_bytes;
+	if (code->visited || code->calls_pointer)
+		return UINT32_MAX;
+	code->visited = true;
+	for (uint32_t k = 0; k < code->n_insns; k++) {
+		struct func_code *callee = (struct func_code *)(uintptr_t)callee_of(&code->insns[k]);
+		uint32_t below = callee ? depth_bytes(callee) : 0;
+
+		deepest = below > deepest ? below : deepest;
+	}
+	code->visited = false;
+	if (deepest == UINT32_MAX || code->local_bytes > UINT32_MAX / 2 - deepest)
+		return UINT32_MAX;
+	code->depth_bytes = deepest + code->local_bytes;
+	return code->depth_bytes;
+}
+
+/* ---- kernels ---------------------------------------------------------------------------------------------- */
+
+static uint32_t count_registers(const gpul_ptx_func *f)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t k = 0; k < f->n_regs; k++)
+		bytes += (uint64_t)gpul_ptx_type_bytes(f->regs[k].type) * f->regs[k].count * f->regs[k].vector;
+	return bytes / 4 > 255 ? 255 : bytes < 64 ? 16 : (uint32_t)(bytes / 4);
+}
+
+static bool names_module_shared(const struct gpul_exec_program *p, const gpul_ptx_func *f)
+{
+	for (uint32_t k = 0; k < f->n_operands; k++) {
+		const gpul_ptx_operand *o = &f->operands[k];
+
+		if (o->kind != GPUL_PTX_OP_SYMBOL)
+			continue;
+		if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR && p->module->vars[o->index].space == GPUL_PTX_MOD_SHARED &&
+		    p->module->vars[o->index].bytes)
+			return true;
+		if (o->ref_kind == GPUL_PTX_REF_FUNC)
+			return p->module_shared_bytes;
+	}
+	return false;
+}
+
+static uint32_t const_bytes(const gpul_ptx_module *m)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t k = 0; k < m->n_vars; k++)
+		if (m->vars[k].space == GPUL_PTX_MOD_CONST)
+			bytes += m->vars[k].bytes;
+	return (uint32_t)bytes;
+}
+
+static uint32_t thread_limit(const gpul_ptx_tuning *t)
+{
+	const int64_t *n = t->reqntid[0] > 0 ? t->reqntid : t->maxntid;
+	int64_t threads = 1;
+
+	if (n[0] <= 0)
+		return MAX_THREADS;
+	for (int k = 0; k < 3; k++)
+		threads *= n[k] > 0 && n[k] <= MAX_THREADS ? n[k] : 1;
+	return threads < MAX_THREADS ? (uint32_t)threads : MAX_THREADS;
+}
+
+static gpul_status describe(struct gpul_exec_program *p, struct func_code *code, gpul_exec_kernel *k, gpul_error *err)
+{
+	const gpul_ptx_func *f = code->ptx;
+	uint32_t depth = depth_bytes(code);
+
+	k->params = gpul_program_alloc(p, (f->n_params + 1) * sizeof *k->params, err);
+	if (!k->params)
+		return GPUL_ENOMEM;
+	for (uint32_t n = 0; n < f->n_params; n++)
+		k->params[n] = (gpul_exec_param){ code->params[n].offset, code->params[n].bytes };
+	k->code = code;
+	k->dynamic_align = p->dynamic_align;
+	k->stack_bytes = depth == UINT32_MAX ? code->local_bytes + STACK_BYTES : depth;
+	k->info = (gpul_exec_kernel_info){
+		.name = gpul_ptx_name(p->module, f->name), .params = k->params, .n_params = f->n_params,
+		.param_bytes = code->param_bytes, .n_regs = count_registers(f), .local_bytes = code->local_bytes,
+		.const_bytes = const_bytes(p->module), .max_threads = thread_limit(&f->tuning),
+		.shared_bytes = code->own_shared_bytes ? code->own_shared_bytes
+			      : names_module_shared(p, f) ? p->module_shared_bytes : 0,
+	};
+	for (int n = 0; n < 3; n++)
+		k->info.reqntid[n] = f->tuning.reqntid[n] > 0 ? (uint32_t)f->tuning.reqntid[n] : 0;
+	return GPUL_OK;
+}
+
+static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err)
+{
+	p->kernels = gpul_program_alloc(p, (p->module->n_funcs + 1) * sizeof *p->kernels, err);
+	if (!p->kernels)
+		return GPUL_ENOMEM;
+	for (uint32_t k = 0; k < p->module->n_funcs; k++) {
+		gpul_status st;
+
+		if (p->module->funcs[k].kind != GPUL_PTX_FUNC_ENTRY || !p->module->funcs[k].has_body)
+			continue;
+		st = describe(p, &p->code[k], &p->kernels[p->n_kernels], err);
+		if (st)
+			return st;
+		p->n_kernels++;
+	}
+	return GPUL_OK;
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------- */
+
+/* Device functions first: kernels' own shared variables begin after theirs. */
+static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (uint32_t k = 0; !st && k < p->module->n_funcs; k++)
+		if (p->module->funcs[k].kind == kind && p->module->funcs[k].has_body)
+			st = gpul_layout_function(p, &p->code[k], err);
+	return st;
+}
+
+static gpul_status build(struct gpul_exec_program *p, gpul_error *err)
+{
+	const gpul_ptx_module *m = p->module;
+	gpul_status st;
+
+	if (m->address_size == 32)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: .address_size 32: only 64-bit PTX is interpreted", p->file_name);
+	p->code = gpul_program_alloc(p, (m->n_funcs + 1) * sizeof *p->code, err);
+	p->variables = gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->variables, err);
+	p->shared_offset = gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->shared_offset, err);
+	if (!p->code || !p->variables || !p->shared_offset)
+		return GPUL_ENOMEM;
+	for (uint32_t k = 0; k < m->n_funcs; k++) {
+		p->code[k].ptx = &m->funcs[k];
+		p->code[k].program = p;
+	}
+	st = gpul_layout_variables(p, err);
+	gpul_layout_shared(p);
+	if (!st)
+		st = lay_out_functions(p, GPUL_PTX_FUNC_DEVICE, err);
+	if (!st)
+		st = lay_out_functions(p, GPUL_PTX_FUNC_ENTRY, err);
+	if (!st)
+		st = gpul_layout_initialise(p, err);
+	for (uint32_t k = 0; !st && k < m->n_funcs; k++)
+		if (m->funcs[k].has_body && m->funcs[k].kind != GPUL_PTX_FUNC_PROTOTYPE)
+			st = gpul_decode_function(p, &p->code[k], err);
+	return st ? st : describe_kernels(p, err);
+}
+
+gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name,
+				     gpul_exec_program **out, gpul_error *err)
+{
+	static _Atomic uint64_t ids;
+	gpul_exec_program *p = calloc(1, sizeof *p);
+	gpul_status st;
+
+	if (!p) {
+		gpul_ptx_module_destroy(module);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
+	}
+	p->id = atomic_fetch_add(&ids, 1) + 1;
+	p->memory = memory;
+	p->module = module;
+	p->file_name = strdup(file_name ? file_name : "PTX");
+	st = p->file_name ? build(p, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
+	if (st) {
+		gpul_exec_program_destroy(p);
+		return st;
+	}
+	*out = p;
+	return GPUL_OK;
+}
+
+static void forget_variables(struct gpul_exec_program *p)
+{
+	for (uint32_t k = 0; p->variables && k < p->module->n_vars; k++)
+		if (p->variables[k].global)
+			gpul_exec_memory_remove(p->memory, p->variables[k].address);
+	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
+		for (uint32_t n = 0; p->code[k].var_address && n < p->module->funcs[k].n_vars; n++)
+			if (p->code[k].var_address[n])
+				gpul_exec_memory_remove(p->memory, p->code[k].var_address[n]);
+}
+
+void gpul_exec_program_destroy(gpul_exec_program *p)
+{
+	if (!p)
+		return;
+	forget_variables(p);
+	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
+		free(p->code[k].insns);
+	for (size_t k = 0; k < p->n_blocks; k++)
+		free(p->blocks[k]);
+	free(p->blocks);
+	gpul_consts_free(&p->consts);
+	gpul_ptx_module_destroy(p->module);
+	free(p->file_name);
+	free(p);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------ */
+
+size_t gpul_exec_n_kernels(const gpul_exec_program *p)
+{
+	return p->n_kernels;
+}
+
+const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i)
+{
+	return i < p->n_kernels ? &p->kernels[i] : NULL;
+}
+
+const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name)
+{
+	for (uint32_t k = 0; k < p->n_kernels; k++)
+		if (!strcmp(p->kernels[k].info.name, name))
+			return &p->kernels[k];
+	return NULL;
+}
+
+const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k)
+{
+	return &k->info;
+}
+
+bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes)
+{
+	for (uint32_t k = 0; k < p->module->n_vars; k++)
+		if (p->variables[k].global && !strcmp(p->variables[k].name, name)) {
+			*address = p->variables[k].address;
+			*bytes = p->variables[k].bytes;
+			return true;
+		}
+	return false;
+}
+
+size_t gpul_exec_n_variables(const gpul_exec_program *p)
+{
+	size_t n = 0;
+
+	for (uint32_t k = 0; k < p->module->n_vars; k++)
+		n += p->variables[k].global;
+	return n;
+}
+
+bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name, uint64_t *address, size_t *bytes)
+{
+	for (uint32_t k = 0; k < p->module->n_vars; k++)
+		if (p->variables[k].global && i-- == 0) {
+			*name = p->variables[k].name;
+			*address = p->variables[k].address;
+			*bytes = p->variables[k].bytes;
+			return true;
+		}
+	return false;
+}

@@ -1,0 +1,24 @@
+/* run_internal.h — what the core's handler files share: how a handler is named, and jumps. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_RUN_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_RUN_INTERNAL_H
+
+#include "softcuda/exec/warp_internal.h"
+
+#define HANDLER(name) const struct insn *GPUL_BUILD(op_##name)(struct warp *w, const struct insn *i)
+#define X(name) op_fn GPUL_BUILD(op_##name);
+GPUL_CORE_OPS(X)
+#undef X
+
+/* Fences order what the compiler and the CPU may move.  ThreadSanitizer does not know fences: there an
+ * atomic exchange on a word of nobody's stands for one. */
+#if defined(__SANITIZE_THREAD__)
+static _Atomic int fence_word;
+#define THREAD_FENCE(order) atomic_exchange(&fence_word, 0)
+#else
+#define THREAD_FENCE(order) atomic_thread_fence(order)
+#endif
+
+/* A loop that asks memory for news should let others run sooner than one that computes. */
+enum { POLL_COST = 32 };
+
+#endif
