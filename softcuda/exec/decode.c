@@ -77,11 +77,14 @@ static bool alu_sources(struct decoder *d, const struct selection *s, unsigned f
 {
 	opref *const source[MAX_SOURCES] = { &i->a, &i->b, &i->c, &i->e };
 
-	for (unsigned k = 0; k < s->n_sources; k++) {
-		const gpul_ptx_operand *o = &d->operand[first + k];
+	for (unsigned k = 0, at = first; k < s->n_sources; k++, at++) {
+		const gpul_ptx_operand *o;
 
-		if (first + k >= d->in->n_operands)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "operand %u is missing", first + k + 1);
+		while (s->skip >> (at - first) & 1)
+			at++;
+		if (at >= d->in->n_operands)
+			return gpul_decode_fail(d, GPUL_EFORMAT, "operand %u is missing", at + 1);
+		o = &d->operand[at];
 		if (o->kind == GPUL_PTX_OP_VECTOR) {
 			if (!gpul_operand_list(d, o, s->source_type[k], false, source[k], &i->n))
 				return false;

@@ -21,7 +21,7 @@
 #define GPUL_ADDRESS_OPS(X) \
 	X(CUT_32_16) X(CUT_64_16) X(CUT_64_32) \
 	X(EXT_U16_32) X(EXT_S16_32) X(EXT_U16_64) X(EXT_S16_64) X(EXT_U32_64) X(EXT_S32_64) \
-	X(NOT_PRED) X(ADDR_32) X(ADDR_64) X(LOCAL_ADDR_32) X(LOCAL_ADDR_64) \
+	X(ADDR_32) X(ADDR_64) X(LOCAL_ADDR_32) X(LOCAL_ADDR_64) \
 	X(TO_GENERIC) X(FROM_GENERIC) X(ISSPACEP)
 
 /* run_load.c, run_store.c.  X(name, memory type, register type): LD_U8_32 reads a byte into a 32-bit register. */

@@ -22,12 +22,6 @@ COPY(EXT_S16_64, S64, int64_t, S16)
 COPY(EXT_U32_64, U64, uint64_t, U32)
 COPY(EXT_S32_64, S64, int64_t, S32)
 
-HANDLER(NOT_PRED)
-{
-	*PRED(w, i->d) = (*PRED(w, i->d) & ~w->mask) | (~*PRED(w, i->a) & w->mask);
-	return i + 1;
-}
-
 HANDLER(ADDR_32)
 {
 	EACH_LANE(w, U32(w, i->d), U32(w, i->a)[l] + (uint32_t)i->imm);
