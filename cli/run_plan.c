@@ -41,6 +41,8 @@ static void invent_text(const gpul_param *p, const struct shape *shape, char *bu
 		snprintf(buf, buf_bytes, "%s=%u", type, shape->count);
 	else if (p->role == GPUL_ROLE_SCALAR && p->type)
 		snprintf(buf, buf_bytes, "%s=%d", type, value_type_is_float(p->type) ? 2 : 1);
+	else if (p->role == GPUL_ROLE_UNKNOWN && p->type) /* never used */
+		snprintf(buf, buf_bytes, "%s=0", type);
 	else if (p->role == GPUL_ROLE_STRUCT)
 		snprintf(buf, buf_bytes, "bytes=@FILE");
 	else if (p->role == GPUL_ROLE_BUFFER)

@@ -298,7 +298,9 @@ static void conclude_value(inference *i, gpul_param *param, const param_facts *f
 	}
 	param->role = GPUL_ROLE_SCALAR;
 	param->type = gpul_evidence_type(evidence, declared, param->bytes);
-	if (i->bounds & bit && !(i->steers & bit) && param->bytes >= 4 &&
+	if (!evidence && !(declared & EVIDENCE_FLOAT) && param->bytes * 8 == i->p->m->address_size)
+		param->role = GPUL_ROLE_UNKNOWN;  /* never used: may be declared as a pointer, any value will do */
+	if (param->role == GPUL_ROLE_SCALAR && i->bounds & bit && !(i->steers & bit) && param->bytes >= 4 &&
 	    param->type >= GPUL_I32 && param->type <= GPUL_U64)
 		param->role = GPUL_ROLE_COUNT;
 	if (param->type == GPUL_TYPE_NONE)

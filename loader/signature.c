@@ -120,15 +120,13 @@ size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes
 		case GPUL_ROLE_STRUCT:
 			append(&t, "struct of %u bytes", param->bytes);
 			break;
+		case GPUL_ROLE_UNKNOWN:
 		case GPUL_ROLE_SCALAR:
 		case GPUL_ROLE_COUNT:
-			if (param->type != GPUL_TYPE_NONE) {
+			if (param->type != GPUL_TYPE_NONE)
 				append(&t, "%s", gpul_type_name(param->type));
-				break;
-			}
-			/* fall through */
-		case GPUL_ROLE_UNKNOWN:
-			append(&t, "%u bytes", param->bytes);
+			else
+				append(&t, "%u bytes", param->bytes);
 			break;
 		}
 	}

@@ -22,8 +22,8 @@ size_t gpul_type_bytes(gpul_type t);
 gpul_type gpul_type_find(const char *name);
 
 typedef enum gpul_param_role {
-	GPUL_ROLE_UNKNOWN,   /* nothing tells, or what it tells is contradictory */
-	GPUL_ROLE_SCALAR,    /* used as a value, or not used at all */
+	GPUL_ROLE_UNKNOWN,   /* an address or a value: nothing tells.  With a type: it is never used, any will do */
+	GPUL_ROLE_SCALAR,    /* used as a value, or too small for an address and not used at all */
 	GPUL_ROLE_COUNT,     /* a value that bounds the thread index: elements of the buffers */
 	GPUL_ROLE_BUFFER,    /* an address that is loaded from or stored to */
 	GPUL_ROLE_STRUCT,    /* passed by value, more than a scalar */
@@ -32,7 +32,7 @@ typedef enum gpul_param_role {
 typedef struct gpul_param {
 	uint32_t offset, bytes, align;   /* in the parameter buffer */
 	gpul_param_role role;
-	gpul_type type;         /* SCALAR, COUNT: of the value; BUFFER: of the elements, NONE when loads disagree */
+	gpul_type type;         /* UNKNOWN, SCALAR, COUNT: of the value; BUFFER: of the elements, NONE when loads disagree */
 	bool loaded, stored;    /* BUFFER: by the kernel, atomics count as both */
 	uint32_t vector;        /* BUFFER: elements that one step of the thread index covers: 1 usually, 2 of
 				 * double2[] (v2.f64); N indices need N * vector elements */

@@ -211,6 +211,8 @@ static const struct question {
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
 	  "st.global.u32 [%rd4], 1;\n",
 	  "k(i32 *, i64)", NULL, 1 },
+	{ "a value that is never read is a value all the same when it is too small for an address",
+	  ".param .u32 unused", "", "k(i32)", NULL, 0 },
 	{ "instructions that are not followed are named",
 	  ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; .shared .align 16 .b8 s[16]; mov.u32 %r5, s;\n"
@@ -305,6 +307,8 @@ static void tells_the_shape_of_the_launch(void **state)
 	assert_int_equal(s->maxntid[0], 0);
 	assert_int_equal(s->params[1].offset, 24);
 	assert_int_equal(s->params[2].offset, 32);
+	assert_int_equal(s->params[1].role, GPUL_ROLE_SCALAR);   /* neither is used, but y may be an address */
+	assert_int_equal(s->params[2].role, GPUL_ROLE_UNKNOWN);
 	gpul_signature_destroy(s);
 	gpul_ptx_module_destroy(m);
 }
