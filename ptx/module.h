@@ -129,7 +129,8 @@ enum { GPUL_PTX_ATTRIBUTE_MANAGED = 1, GPUL_PTX_ATTRIBUTE_UNIFIED = 2 };
 
 typedef struct gpul_ptx_var {    /* a variable or a parameter */
 	gpul_ptx_str name;
-	uint16_t space;          /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM (REG for a .func's .reg parameter) TEX */
+	uint16_t space;          /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM TEX; REG: a .func's
+	                          * .reg parameter */
 	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
 	uint8_t vector;          /* 1, 2 or 4 */
 	uint8_t linkage;         /* gpul_ptx_linkage */

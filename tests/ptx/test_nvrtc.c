@@ -1,0 +1,154 @@
+/* test_nvrtc.c — CUDA C++ to PTX and machine code; skipped where there is no libnvrtc. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ptx/module.h"
+#include "ptx/nvrtc.h"
+
+static const char twice[] = "extern \"C\" __global__ void twice(int *p) { p[threadIdx.x] *= FACTOR; }\n";
+
+static void ptx_comes_out_and_parses(void **state)
+{
+	static const char *const options[] = { "-DFACTOR=2", "--std=c++17", NULL };
+	gpul_nvrtc_result r;
+	gpul_ptx_module *m = NULL;
+	gpul_error err = { 0 };
+
+	(void)state;
+	if (gpul_nvrtc_compile(twice, "twice.cu", options, "compute_80", &r, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(strlen(r.image), r.image_bytes);
+	if (gpul_ptx_parse(r.image, r.image_bytes, "twice.ptx", &m, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(m->sm, 80);
+	const gpul_ptx_func *f = gpul_ptx_find_func(m, "twice");
+	assert_non_null(f);
+	assert_int_equal(f->n_params, 1);
+	gpul_ptx_module_destroy(m);
+	gpul_nvrtc_result_free(&r);
+}
+
+static void machine_code_is_an_elf_file(void **state)
+{
+	static const char *const options[] = { "-DFACTOR=2", NULL };
+	gpul_nvrtc_result r;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "sm_80", &r, &err), GPUL_OK);
+	assert_true(r.image_bytes > 64);
+	assert_memory_equal(r.image, "\177ELF", 4);
+	gpul_nvrtc_result_free(&r);
+}
+
+static void a_wrong_program_is_explained_by_its_first_error(void **state)
+{
+	gpul_nvrtc_result r;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_80", &r, &err), GPUL_EFORMAT);
+	assert_memory_equal(err.text, "twice.cu(1): error: ", 20);
+	assert_non_null(strstr(err.text, "FACTOR"));
+	assert_null(strchr(err.text, '\n'));
+	assert_null(r.image);
+	assert_non_null(strstr(r.log, "1 error detected"));
+	gpul_nvrtc_result_free(&r);
+}
+
+static void an_unknown_architecture_or_option_is_named(void **state)
+{
+	static const char *const options[] = { "--no-such-option", NULL };
+	gpul_nvrtc_result r;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_7", &r, &err), GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "compute_7"));
+	gpul_nvrtc_result_free(&r);
+	err = (gpul_error){ 0 };
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "compute_80", &r, &err), GPUL_EFORMAT);
+	assert_non_null(strstr(err.text, "no-such-option"));
+	gpul_nvrtc_result_free(&r);
+}
+
+static void the_headers_that_kernels_include_are_there(void **state)
+{
+	static const char source[] =
+		"#include <cstdint>\n#include <stdint.h>\n#include <cassert>\n#include <stdio.h>\n#include <climits>\n"
+		"#include <cfloat>\n#include <cmath>\n#include <cuda_fp16.h>\n"
+		"extern \"C\" __global__ void k(std::uint32_t *p, float *f, __half *h)\n"
+		"{\n"
+		"	assert(p); printf(\"%u\\n\", *p); p[0] = INT_MAX; p[1] = INT32_MAX;\n"
+		"	f[0] = FLT_MAX; f[1] = sqrtf(f[2]); h[0] = __float2half(f[0]);\n"
+		"	unsigned __int128 wide = p[0]; p[2] = (wide << 70) != 0;\n"
+		"}\n";
+	gpul_nvrtc_result r;
+	gpul_error err = { 0 };
+
+	(void)state;
+	if (gpul_nvrtc_compile(source, "headers.cu", NULL, "compute_80", &r, &err))
+		fail_msg("%s", err.text);
+	gpul_nvrtc_result_free(&r);
+}
+
+/* In a process of its own: the library is looked for once. */
+static void a_wrong_place_is_named(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	int status = -1;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		char *const argv[] = { "test_nvrtc", "find", NULL };
+
+		setenv("GPULOAD_NVRTC", "/no/such/folder", 1);
+		execv("/proc/self/exe", argv);
+		_exit(9);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* The child of the test above: 0 when the failure names the folder. */
+static int find_in_a_wrong_place(void)
+{
+	const char *path = NULL;
+	gpul_error err = { 0 };
+
+	if (gpul_nvrtc_find(&path, NULL, NULL, &err) != GPUL_EUNSUPPORTED || path)
+		return 1;
+	return strstr(err.text, "/no/such/folder") ? 0 : 2;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ptx_comes_out_and_parses),
+		cmocka_unit_test(machine_code_is_an_elf_file),
+		cmocka_unit_test(a_wrong_program_is_explained_by_its_first_error),
+		cmocka_unit_test(an_unknown_architecture_or_option_is_named),
+		cmocka_unit_test(the_headers_that_kernels_include_are_there),
+		cmocka_unit_test(a_wrong_place_is_named),
+	};
+	const char *path;
+	gpul_error err = { 0 };
+
+	if (argc == 2 && !strcmp(argv[1], "find"))
+		return find_in_a_wrong_place();
+	if (gpul_nvrtc_find(&path, NULL, NULL, &err)) {
+		printf("%s\n", err.text);
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
