@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "loader/loader_internal.h"
 
 #define LOG_BYTES 4096
@@ -87,15 +88,29 @@ static gpul_status refuse(const gpul_module *m, CUresult r, const char *log, con
 	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
 }
 
+void gpul_loader_log(const char *text)
+{
+	while (text && *text) {
+		int n = (int)strcspn(text, "\n");
+
+		if (n)
+			gpul_log(GPUL_LOG_INFO, "loader", "%.*s", n, text);
+		text += n + (text[n] == '\n');
+	}
+}
+
 gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name, const gpul_load_options *options,
 			  gpul_error *err)
 {
-	char log[LOG_BYTES] = "";
-	CUjit_option keys[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
-	void *values[] = { log, (void *)(uintptr_t)sizeof log, (void *)(uintptr_t)1 };
-	unsigned n = options && options->verbose_log ? 3 : 2;
+	char log[LOG_BYTES] = "", said[LOG_BYTES] = "";
+	CUjit_option keys[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+				CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
+	void *room = (void *)(uintptr_t)LOG_BYTES;  /* a number in place of a pointer, as the manual has it */
+	void *values[] = { log, room, said, room, (void *)(uintptr_t)1 };
+	unsigned n = options && options->verbose_log ? 5 : 2;
 	CUresult r = m->drv->cuLibraryLoadData(&m->library, text, keys, values, n, NULL, NULL, 0);
 
-	log[sizeof log - 1] = '\0';
+	log[sizeof log - 1] = said[sizeof said - 1] = '\0';
+	gpul_loader_log(said);
 	return r == CUDA_SUCCESS ? GPUL_OK : refuse(m, r, log, text, name, err);
 }

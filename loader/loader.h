@@ -21,7 +21,7 @@ typedef struct gpul_kernel gpul_kernel;
 typedef struct gpul_load_options {
 	int device;                    /* ordinal the code is compiled for (.cu); default 0 */
 	const char *const *nvrtc_args; /* extra NVRTC options (-I, -D, --std), NULL-terminated; NULL: none */
-	bool verbose_log;              /* keep the JIT's information log too */
+	bool verbose_log;              /* the JIT's information (registers, spills) goes to the log, level info */
 } gpul_load_options;
 
 /** Load a file: PTX, recognised by content, or CUDA C++, by its name (.cu).
@@ -34,8 +34,8 @@ typedef struct gpul_load_options {
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
  * Errors  GPUL_ESYS cannot be read (native = errno); GPUL_EFORMAT empty, neither PTX nor CUDA C++ nor
- *         machine code, or PTX that does not parse; GPUL_EUNSUPPORTED machine code that this driver
- *         cannot run; GPUL_ECUDA refused by the driver, with the JIT's own log and source line
+ *         machine code, or PTX or CUDA C++ with an error: its line is told; GPUL_EUNSUPPORTED machine code that this driver
+ *         cannot run, CUDA C++ where there is no NVRTC; GPUL_ECUDA refused by the driver, with the JIT's own log and source line
  * Threads any thread may call
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
 gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,

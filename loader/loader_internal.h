@@ -51,6 +51,9 @@ const char *gpul_kernel_demangled_locked(gpul_kernel *k);
 gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name, const gpul_load_options *options,
 			  gpul_error *err);
 
+/* What a compiler had to say, line by line, to the log; NULL is fine. */
+void gpul_loader_log(const char *text);
+
 /* A finished module from machine code: kernels named by the driver. */
 gpul_status gpul_module_enumerate(gpul_module *m, const char *name, gpul_error *err);
 

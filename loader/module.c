@@ -1,10 +1,12 @@
 /* module.c — see loader.h: from a file to a module in the driver, and what a module knows of its kernels. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
 #include "loader/image/recognise.h"
 #include "loader/loader_internal.h"
+#include "ptx/nvrtc.h"
 
 /* ---- what the device allows ---------------------------------------------------------------- */
 
@@ -115,19 +117,46 @@ static gpul_status list_kernels(gpul_module *m, const char *name, gpul_error *er
 /* ---- loading ------------------------------------------------------------------------------- */
 
 /* text[text_bytes] is NUL: the driver is told no size. */
-static gpul_status load_text(const gpul_driver *drv, const char *text, size_t text_bytes, const char *name,
-			     const gpul_load_options *options, gpul_module **out, gpul_error *err)
+static gpul_status fill(gpul_module *m, const char *text, size_t text_bytes, const char *name,
+			const gpul_load_options *options, gpul_error *err)
+{
+	gpul_status st = gpul_ptx_parse(text, text_bytes, name, &m->ptx, err);
+
+	if (!st)
+		st = list_kernels(m, name, err);
+	if (!st)
+		st = gpul_jit_load(m, text, name, options, err);
+	return st;
+}
+
+/* CUDA C++ for the architecture of the device: NVRTC makes PTX of it. */
+static gpul_status compile(gpul_module *m, const char *source, const char *name,
+			   const gpul_load_options *options, gpul_error *err)
+{
+	gpul_nvrtc_result result = { 0 };
+	char arch[32];
+	gpul_status st;
+
+	snprintf(arch, sizeof arch, "compute_%u", m->limits.cc);
+	st = gpul_nvrtc_compile(source, name, options ? options->nvrtc_args : NULL, arch, &result, err);
+	gpul_loader_log(result.log);
+	if (!st)
+		st = fill(m, result.image, result.image_bytes, name, options, err);
+	gpul_nvrtc_result_free(&result);
+	return st;
+}
+
+static gpul_status load_text(const gpul_driver *drv, gpul_image_kind kind, const char *text, size_t text_bytes,
+			     const char *name, const gpul_load_options *options, gpul_module **out,
+			     gpul_error *err)
 {
 	gpul_module *m = NULL;
 	gpul_status st = module_create(drv, options, &m, err);
 
 	if (st)
 		return st;
-	st = gpul_ptx_parse(text, text_bytes, name, &m->ptx, err);
-	if (!st)
-		st = list_kernels(m, name, err);
-	if (!st)
-		st = gpul_jit_load(m, text, name, options, err);
+	st = kind == GPUL_IMAGE_CUDA ? compile(m, text, name, options, err)
+				     : fill(m, text, text_bytes, name, options, err);
 	if (st) {
 		gpul_module_unload(m);
 		return st;
@@ -145,7 +174,7 @@ gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_
 	copy = strndup(text, text_bytes);  /* stops at a NUL, as the driver would */
 	if (!copy)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu bytes of PTX", text_bytes);
-	st = load_text(drv, copy, strlen(copy), name, options, out, err);
+	st = load_text(drv, GPUL_IMAGE_PTX, copy, strlen(copy), name, options, out, err);
 	free(copy);
 	return st;
 }
@@ -214,7 +243,9 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path, cons
 	image = gpul_image_recognise(file.bytes, file.n_bytes, path);
 	switch (image.kind) {
 	case GPUL_IMAGE_PTX:
-		st = load_text(drv, file.bytes, strnlen(file.bytes, file.n_bytes), path, options, out, err);
+	case GPUL_IMAGE_CUDA:
+		st = load_text(drv, image.kind, file.bytes, strnlen(file.bytes, file.n_bytes), path, options, out,
+			       err);
 		break;
 	case GPUL_IMAGE_CUBIN:
 	case GPUL_IMAGE_FATBIN:

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "loader/loader.h"
+#include "ptx/nvrtc.h"
 #include "tests/fake/fake_driver.h"
 
 static const char vecadd[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
@@ -219,6 +220,43 @@ static void the_software_driver_runs_no_machine_code(void **state)
 	assert_non_null(strstr(err.text, "a cubin (GPU machine code): the software driver runs PTX only"));
 }
 
+static void cuda_source_goes_through_nvrtc(void **state)
+{
+	static const char source[] =
+		"template <class T> __global__ void scale(T *x, T by, int n)\n"
+		"{\n"
+		"	int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+		"	if (i < n)\n"
+		"		x[i] *= by * N;\n"
+		"}\n"
+		"template __global__ void scale<float>(float *, float, int);\n";
+	const char *const args[] = { "-DN=3", NULL };
+	const gpul_load_options with_n = { .nvrtc_args = args };
+	gpul_module *m = NULL;
+	gpul_error err = { 0 };
+	const char *path, *nvrtc;
+	const gpul_kernel *k = NULL;
+	char printed[128];
+
+	(void)state;
+	if (gpul_nvrtc_find(&nvrtc, NULL, NULL, NULL))
+		skip();
+	path = file_of(source, sizeof source - 1, ".cu");
+	assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err), GPUL_EFORMAT);
+	assert_non_null(strstr(err.text, "\"N\" is undefined"));
+	assert_null(m);
+	err = (gpul_error){ 0 };
+	if (gpul_module_load_file(fake_driver(0), path, &with_n, &m, &err))
+		fail_msg("%s", err.text);
+	unlink(path);
+	assert_int_equal(gpul_kernel_find(m, "scale", &k, &err), GPUL_OK);
+	gpul_signature_print(gpul_kernel_signature(k), printed, sizeof printed);
+	assert_string_equal(printed, "_Z5scaleIfEvPT_S0_i(f32 *, f32, i32)");
+	assert_true(gpul_kernel_signature(k)->complete);
+	gpul_module_unload(m);
+	assert_int_equal(fake_alive(), 0);
+}
+
 static void ptx_in_memory_needs_no_nul(void **state)
 {
 	gpul_module *m = NULL;
@@ -399,6 +437,7 @@ int main(void)
 		cmocka_unit_test(says_what_a_file_is_when_it_is_not_ptx),
 		cmocka_unit_test(a_cut_cubin_never_reaches_the_driver),
 		cmocka_unit_test(the_software_driver_runs_no_machine_code),
+		cmocka_unit_test(cuda_source_goes_through_nvrtc),
 		cmocka_unit_test(ptx_in_memory_needs_no_nul),
 		cmocka_unit_test(finds_a_kernel_by_every_name_it_has),
 		cmocka_unit_test(the_only_kernel_needs_no_name),
