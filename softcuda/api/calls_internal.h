@@ -1,0 +1,187 @@
+/* calls_internal.h — every call that this driver exports, once: the CUDA version it came with,
+ * the symbol, and the symbol that means the same with per-thread default streams.
+ *
+ * Used by proc.c (cuGetProcAddress) and held against the library's own symbol table by a test.
+ * Source: the version numbers are those of cudaTypedefs.h.
+ *
+ *	CALL(name, since, symbol)         PTDS(name, since, symbol, per_thread_symbol) */
+#ifndef GPULOAD_SOFTCUDA_API_CALLS_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_CALLS_INTERNAL_H
+
+#define SOFT_CALLS(CALL, PTDS) \
+	CALL(cuCtxCreate, 2000, cuCtxCreate) \
+	CALL(cuCtxCreate, 3020, cuCtxCreate_v2) \
+	CALL(cuCtxCreate, 11040, cuCtxCreate_v3) \
+	CALL(cuCtxCreate, 12050, cuCtxCreate_v4) \
+	CALL(cuCtxDestroy, 2000, cuCtxDestroy) \
+	CALL(cuCtxDestroy, 4000, cuCtxDestroy_v2) \
+	CALL(cuCtxGetApiVersion, 3020, cuCtxGetApiVersion) \
+	CALL(cuCtxGetCacheConfig, 3020, cuCtxGetCacheConfig) \
+	CALL(cuCtxGetCurrent, 4000, cuCtxGetCurrent) \
+	CALL(cuCtxGetDevice, 2000, cuCtxGetDevice) \
+	CALL(cuCtxGetDevice, 13000, cuCtxGetDevice_v2) \
+	CALL(cuCtxGetFlags, 7000, cuCtxGetFlags) \
+	CALL(cuCtxGetId, 12000, cuCtxGetId) \
+	CALL(cuCtxGetLimit, 3010, cuCtxGetLimit) \
+	CALL(cuCtxGetSharedMemConfig, 4020, cuCtxGetSharedMemConfig) \
+	CALL(cuCtxGetStreamPriorityRange, 5050, cuCtxGetStreamPriorityRange) \
+	CALL(cuCtxPopCurrent, 2000, cuCtxPopCurrent) \
+	CALL(cuCtxPopCurrent, 4000, cuCtxPopCurrent_v2) \
+	CALL(cuCtxPushCurrent, 2000, cuCtxPushCurrent) \
+	CALL(cuCtxPushCurrent, 4000, cuCtxPushCurrent_v2) \
+	CALL(cuCtxResetPersistingL2Cache, 11000, cuCtxResetPersistingL2Cache) \
+	CALL(cuCtxSetCacheConfig, 3020, cuCtxSetCacheConfig) \
+	CALL(cuCtxSetCurrent, 4000, cuCtxSetCurrent) \
+	CALL(cuCtxSetFlags, 12010, cuCtxSetFlags) \
+	CALL(cuCtxSetLimit, 3010, cuCtxSetLimit) \
+	CALL(cuCtxSetSharedMemConfig, 4020, cuCtxSetSharedMemConfig) \
+	CALL(cuCtxSynchronize, 2000, cuCtxSynchronize) \
+	CALL(cuCtxSynchronize, 13000, cuCtxSynchronize_v2) \
+	CALL(cuDeviceComputeCapability, 2000, cuDeviceComputeCapability) \
+	CALL(cuDeviceGet, 2000, cuDeviceGet) \
+	CALL(cuDeviceGetAttribute, 2000, cuDeviceGetAttribute) \
+	CALL(cuDeviceGetByPCIBusId, 4010, cuDeviceGetByPCIBusId) \
+	CALL(cuDeviceGetCount, 2000, cuDeviceGetCount) \
+	CALL(cuDeviceGetDefaultMemPool, 11020, cuDeviceGetDefaultMemPool) \
+	CALL(cuDeviceGetMemPool, 11020, cuDeviceGetMemPool) \
+	CALL(cuDeviceGetName, 2000, cuDeviceGetName) \
+	CALL(cuDeviceGetPCIBusId, 4010, cuDeviceGetPCIBusId) \
+	CALL(cuDeviceGetProperties, 2000, cuDeviceGetProperties) \
+	CALL(cuDeviceGetUuid, 9020, cuDeviceGetUuid) \
+	CALL(cuDeviceGetUuid, 11040, cuDeviceGetUuid_v2) \
+	CALL(cuDevicePrimaryCtxGetState, 7000, cuDevicePrimaryCtxGetState) \
+	CALL(cuDevicePrimaryCtxRelease, 7000, cuDevicePrimaryCtxRelease) \
+	CALL(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2) \
+	CALL(cuDevicePrimaryCtxReset, 7000, cuDevicePrimaryCtxReset) \
+	CALL(cuDevicePrimaryCtxReset, 11000, cuDevicePrimaryCtxReset_v2) \
+	CALL(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain) \
+	CALL(cuDevicePrimaryCtxSetFlags, 7000, cuDevicePrimaryCtxSetFlags) \
+	CALL(cuDevicePrimaryCtxSetFlags, 11000, cuDevicePrimaryCtxSetFlags_v2) \
+	CALL(cuDeviceSetMemPool, 11020, cuDeviceSetMemPool) \
+	CALL(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2) \
+	CALL(cuDriverGetVersion, 2020, cuDriverGetVersion) \
+	CALL(cuEventCreate, 2000, cuEventCreate) \
+	CALL(cuEventDestroy, 2000, cuEventDestroy) \
+	CALL(cuEventDestroy, 4000, cuEventDestroy_v2) \
+	CALL(cuEventElapsedTime, 2000, cuEventElapsedTime) \
+	CALL(cuEventElapsedTime, 12080, cuEventElapsedTime_v2) \
+	CALL(cuEventQuery, 2000, cuEventQuery) \
+	PTDS(cuEventRecord, 2000, cuEventRecord, cuEventRecord_ptsz) \
+	PTDS(cuEventRecordWithFlags, 11010, \
+	     cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz) \
+	CALL(cuEventSynchronize, 2000, cuEventSynchronize) \
+	CALL(cuFuncGetAttribute, 2020, cuFuncGetAttribute) \
+	CALL(cuFuncGetModule, 11000, cuFuncGetModule) \
+	CALL(cuFuncGetName, 12030, cuFuncGetName) \
+	CALL(cuFuncGetParamInfo, 12040, cuFuncGetParamInfo) \
+	CALL(cuFuncIsLoaded, 12040, cuFuncIsLoaded) \
+	CALL(cuFuncLoad, 12040, cuFuncLoad) \
+	CALL(cuFuncSetAttribute, 9000, cuFuncSetAttribute) \
+	CALL(cuFuncSetCacheConfig, 3000, cuFuncSetCacheConfig) \
+	CALL(cuFuncSetSharedMemConfig, 4020, cuFuncSetSharedMemConfig) \
+	CALL(cuGetErrorName, 6000, cuGetErrorName) \
+	CALL(cuGetErrorString, 6000, cuGetErrorString) \
+	CALL(cuGetProcAddress, 11030, cuGetProcAddress) \
+	CALL(cuGetProcAddress, 12000, cuGetProcAddress_v2) \
+	CALL(cuInit, 2000, cuInit) \
+	CALL(cuKernelGetAttribute, 12000, cuKernelGetAttribute) \
+	CALL(cuKernelGetFunction, 12000, cuKernelGetFunction) \
+	CALL(cuKernelGetLibrary, 12050, cuKernelGetLibrary) \
+	CALL(cuKernelGetName, 12030, cuKernelGetName) \
+	CALL(cuKernelGetParamInfo, 12040, cuKernelGetParamInfo) \
+	CALL(cuKernelSetAttribute, 12000, cuKernelSetAttribute) \
+	CALL(cuKernelSetCacheConfig, 12000, cuKernelSetCacheConfig) \
+	PTDS(cuLaunchCooperativeKernel, 9000, \
+	     cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz) \
+	PTDS(cuLaunchHostFunc, 10000, cuLaunchHostFunc, cuLaunchHostFunc_ptsz) \
+	PTDS(cuLaunchKernel, 4000, cuLaunchKernel, cuLaunchKernel_ptsz) \
+	PTDS(cuLaunchKernelEx, 11060, cuLaunchKernelEx, cuLaunchKernelEx_ptsz) \
+	CALL(cuLibraryEnumerateKernels, 12040, cuLibraryEnumerateKernels) \
+	CALL(cuLibraryGetGlobal, 12000, cuLibraryGetGlobal) \
+	CALL(cuLibraryGetKernel, 12000, cuLibraryGetKernel) \
+	CALL(cuLibraryGetKernelCount, 12040, cuLibraryGetKernelCount) \
+	CALL(cuLibraryGetModule, 12000, cuLibraryGetModule) \
+	CALL(cuLibraryLoadData, 12000, cuLibraryLoadData) \
+	CALL(cuLibraryLoadFromFile, 12000, cuLibraryLoadFromFile) \
+	CALL(cuLibraryUnload, 12000, cuLibraryUnload) \
+	CALL(cuMemAlloc, 3020, cuMemAlloc_v2) \
+	PTDS(cuMemAllocAsync, 11020, cuMemAllocAsync, cuMemAllocAsync_ptsz) \
+	PTDS(cuMemAllocFromPoolAsync, 11020, \
+	     cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz) \
+	CALL(cuMemAllocHost, 3020, cuMemAllocHost_v2) \
+	CALL(cuMemAllocPitch, 3020, cuMemAllocPitch_v2) \
+	CALL(cuMemFree, 3020, cuMemFree_v2) \
+	PTDS(cuMemFreeAsync, 11020, cuMemFreeAsync, cuMemFreeAsync_ptsz) \
+	CALL(cuMemFreeHost, 2000, cuMemFreeHost) \
+	CALL(cuMemGetAddressRange, 3020, cuMemGetAddressRange_v2) \
+	CALL(cuMemGetInfo, 3020, cuMemGetInfo_v2) \
+	CALL(cuMemHostAlloc, 2020, cuMemHostAlloc) \
+	CALL(cuMemHostGetDevicePointer, 3020, cuMemHostGetDevicePointer_v2) \
+	CALL(cuMemHostGetFlags, 2030, cuMemHostGetFlags) \
+	CALL(cuMemHostRegister, 4000, cuMemHostRegister) \
+	CALL(cuMemHostRegister, 6050, cuMemHostRegister_v2) \
+	CALL(cuMemHostUnregister, 4000, cuMemHostUnregister) \
+	CALL(cuMemPoolTrimTo, 11020, cuMemPoolTrimTo) \
+	PTDS(cuMemcpy, 4000, cuMemcpy, cuMemcpy_ptds) \
+	PTDS(cuMemcpy2D, 3020, cuMemcpy2D_v2, cuMemcpy2D_v2_ptds) \
+	PTDS(cuMemcpy2DAsync, 3020, cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz) \
+	PTDS(cuMemcpy2DUnaligned, 3020, cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds) \
+	PTDS(cuMemcpy3D, 3020, cuMemcpy3D_v2, cuMemcpy3D_v2_ptds) \
+	PTDS(cuMemcpy3DAsync, 3020, cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz) \
+	PTDS(cuMemcpyAsync, 4000, cuMemcpyAsync, cuMemcpyAsync_ptsz) \
+	PTDS(cuMemcpyDtoD, 3020, cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds) \
+	PTDS(cuMemcpyDtoDAsync, 3020, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz) \
+	PTDS(cuMemcpyDtoH, 3020, cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds) \
+	PTDS(cuMemcpyDtoHAsync, 3020, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz) \
+	PTDS(cuMemcpyHtoD, 3020, cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds) \
+	PTDS(cuMemcpyHtoDAsync, 3020, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz) \
+	PTDS(cuMemsetD16, 3020, cuMemsetD16_v2, cuMemsetD16_v2_ptds) \
+	PTDS(cuMemsetD16Async, 3020, cuMemsetD16Async, cuMemsetD16Async_ptsz) \
+	PTDS(cuMemsetD2D16, 3020, cuMemsetD2D16_v2, cuMemsetD2D16_v2_ptds) \
+	PTDS(cuMemsetD2D16Async, 3020, cuMemsetD2D16Async, cuMemsetD2D16Async_ptsz) \
+	PTDS(cuMemsetD2D32, 3020, cuMemsetD2D32_v2, cuMemsetD2D32_v2_ptds) \
+	PTDS(cuMemsetD2D32Async, 3020, cuMemsetD2D32Async, cuMemsetD2D32Async_ptsz) \
+	PTDS(cuMemsetD2D8, 3020, cuMemsetD2D8_v2, cuMemsetD2D8_v2_ptds) \
+	PTDS(cuMemsetD2D8Async, 3020, cuMemsetD2D8Async, cuMemsetD2D8Async_ptsz) \
+	PTDS(cuMemsetD32, 3020, cuMemsetD32_v2, cuMemsetD32_v2_ptds) \
+	PTDS(cuMemsetD32Async, 3020, cuMemsetD32Async, cuMemsetD32Async_ptsz) \
+	PTDS(cuMemsetD8, 3020, cuMemsetD8_v2, cuMemsetD8_v2_ptds) \
+	PTDS(cuMemsetD8Async, 3020, cuMemsetD8Async, cuMemsetD8Async_ptsz) \
+	CALL(cuModuleEnumerateFunctions, 12040, cuModuleEnumerateFunctions) \
+	CALL(cuModuleGetFunction, 2000, cuModuleGetFunction) \
+	CALL(cuModuleGetFunctionCount, 12040, cuModuleGetFunctionCount) \
+	CALL(cuModuleGetGlobal, 3020, cuModuleGetGlobal_v2) \
+	CALL(cuModuleGetLoadingMode, 11070, cuModuleGetLoadingMode) \
+	CALL(cuModuleLoad, 2000, cuModuleLoad) \
+	CALL(cuModuleLoadData, 2000, cuModuleLoadData) \
+	CALL(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx) \
+	CALL(cuModuleLoadFatBinary, 2000, cuModuleLoadFatBinary) \
+	CALL(cuModuleUnload, 2000, cuModuleUnload) \
+	CALL(cuOccupancyAvailableDynamicSMemPerBlock, 10020, \
+	     cuOccupancyAvailableDynamicSMemPerBlock) \
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, \
+	     cuOccupancyMaxActiveBlocksPerMultiprocessor) \
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, \
+	     cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
+	CALL(cuOccupancyMaxPotentialBlockSize, 6050, cuOccupancyMaxPotentialBlockSize) \
+	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, \
+	     cuOccupancyMaxPotentialBlockSizeWithFlags) \
+	CALL(cuPointerGetAttribute, 4000, cuPointerGetAttribute) \
+	CALL(cuPointerGetAttributes, 7000, cuPointerGetAttributes) \
+	CALL(cuPointerSetAttribute, 6000, cuPointerSetAttribute) \
+	PTDS(cuStreamAddCallback, 5000, cuStreamAddCallback, cuStreamAddCallback_ptsz) \
+	CALL(cuStreamCreate, 2000, cuStreamCreate) \
+	CALL(cuStreamCreateWithPriority, 5050, cuStreamCreateWithPriority) \
+	CALL(cuStreamDestroy, 2000, cuStreamDestroy) \
+	CALL(cuStreamDestroy, 4000, cuStreamDestroy_v2) \
+	PTDS(cuStreamGetCtx, 9020, cuStreamGetCtx, cuStreamGetCtx_ptsz) \
+	PTDS(cuStreamGetDevice, 12080, cuStreamGetDevice, cuStreamGetDevice_ptsz) \
+	PTDS(cuStreamGetFlags, 5050, cuStreamGetFlags, cuStreamGetFlags_ptsz) \
+	PTDS(cuStreamGetId, 12000, cuStreamGetId, cuStreamGetId_ptsz) \
+	PTDS(cuStreamGetPriority, 5050, cuStreamGetPriority, cuStreamGetPriority_ptsz) \
+	PTDS(cuStreamIsCapturing, 10000, cuStreamIsCapturing, cuStreamIsCapturing_ptsz) \
+	PTDS(cuStreamQuery, 2000, cuStreamQuery, cuStreamQuery_ptsz) \
+	PTDS(cuStreamSynchronize, 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz) \
+	PTDS(cuStreamWaitEvent, 3020, cuStreamWaitEvent, cuStreamWaitEvent_ptsz)
+
+#endif

@@ -1,0 +1,358 @@
+/* context.c — contexts: made, current, waited for, destroyed.
+ *
+ * Every thread has a stack of current contexts (state.c).  A kernel's fault kills its context:
+ * all later calls in it answer with that error, and only destroying it helps, as on a GPU. */
+#include "softcuda/api/api_internal.h"
+
+#include <stdlib.h>
+
+CUresult soft_context_bring_up(struct context *ctx, unsigned flags)
+{
+	CUresult r;
+
+	ctx->flags = flags | CU_CTX_MAP_HOST;
+	ctx->fault = CUDA_SUCCESS;
+	ctx->cache_config = CU_FUNC_CACHE_PREFER_NONE;
+	ctx->next_grid_id = 1;
+	ctx->limit[CU_LIMIT_STACK_SIZE] = 1024;
+	ctx->limit[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+	ctx->limit[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+	ctx->limit[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0;
+	list_init(&ctx->streams);
+	list_init(&ctx->events);
+	list_init(&ctx->modules);
+	list_init(&ctx->allocations);
+	list_init(&ctx->pending);
+	r = soft_stream_create(ctx, CU_STREAM_DEFAULT, 0, &ctx->legacy);
+	ctx->active = !r;
+	return r;
+}
+
+void soft_context_tear_down(struct context *ctx)
+{
+	struct link *i;
+
+	if (!ctx->active)
+		return;
+	soft_context_abort(ctx);
+	while (!list_empty(i = &ctx->events))
+		soft_event_destroy(CONTAINER(i->next, struct event, link));
+	while (!list_empty(i = &ctx->modules))
+		soft_module_destroy(CONTAINER(i->next, struct module, link));
+	while (!list_empty(i = &ctx->allocations))
+		soft_allocation_free(CONTAINER(i->next, struct allocation, link));
+	while (!list_empty(i = &ctx->streams))
+		soft_stream_destroy(CONTAINER(i->next, struct stream, link));
+	ctx->legacy = NULL;
+	ctx->active = false;
+}
+
+CUresult soft_context_create(struct device *dev, unsigned flags, struct context **out)
+{
+	struct context *ctx = calloc(1, sizeof *ctx);
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!ctx)
+		return r;
+	ctx->device = dev;
+	ctx->handle = soft_handle_new(HANDLE_CONTEXT, ctx);
+	if (!ctx->handle)
+		goto free_ctx;
+	r = soft_context_bring_up(ctx, flags);
+	if (r)
+		goto free_handle;
+	*out = ctx;
+	return CUDA_SUCCESS;
+free_handle:
+	soft_handle_free(ctx->handle);
+free_ctx:
+	free(ctx);
+	return r;
+}
+
+void soft_context_destroy(struct context *ctx)
+{
+	soft_context_tear_down(ctx);
+	soft_handle_free(ctx->handle);
+	free(ctx);
+}
+
+/* ---- contexts of one's own -------------------------------------------------------------- */
+
+static CUresult create(CUcontext *out, unsigned flags, CUdevice dev)
+{
+	struct context *ctx;
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!out || flags & ~(unsigned)CONTEXT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	soft_lock();
+	r = soft_context_create(d, flags, &ctx);
+	if (!r && !soft_push_current(ctx->handle)) {
+		soft_context_destroy(ctx);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!r)
+		*out = ctx->handle;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice dev)
+{
+	return create(out, flags, dev);
+}
+
+EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice dev)
+{
+	return create(out, flags, dev);
+}
+
+EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int n_affinity,
+			       unsigned int flags, CUdevice dev)
+{
+	if (affinity || n_affinity)
+		return soft_refuse(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY,
+				   "the software GPU has no execution affinity");
+	return create(out, flags, dev);
+}
+
+EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
+			       CUdevice dev)
+{
+	if (params && params->cigParams)
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+				   "there is no graphics to share a context with");
+	return cuCtxCreate_v3(out, params ? params->execAffinityParams : NULL,
+			      params ? params->numExecAffinityParams : 0, flags, dev);
+}
+
+static CUresult destroy(CUcontext handle)
+{
+	struct context *ctx = NULL;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	r = soft_find_context(handle, &ctx);
+	if (!r && ctx->is_primary)
+		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
+				"a primary context is released, not destroyed");
+	if (!r) {
+		void *popped;
+
+		if (soft_current() == (void *)handle)
+			soft_pop_current(&popped);
+		soft_context_destroy(ctx);
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuCtxDestroy(CUcontext ctx)
+{
+	return destroy(ctx);
+}
+
+EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+	return destroy(ctx);
+}
+
+/* ---- the current one -------------------------------------------------------------------- */
+
+static CUresult push(CUcontext handle)
+{
+	struct context *ctx;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	r = soft_find_context(handle, &ctx);
+	soft_unlock();
+	if (!r && !soft_push_current(handle))
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+				"too many contexts pushed and not popped");
+	return r;
+}
+
+EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
+{
+	return push(ctx);
+}
+
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
+{
+	return push(ctx);
+}
+
+static CUresult pop(CUcontext *out)
+{
+	void *handle;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!soft_pop_current(&handle))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (out)
+		*out = handle;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxPopCurrent(CUcontext *out)
+{
+	return pop(out);
+}
+
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
+{
+	return pop(out);
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
+{
+	struct context *ctx;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (handle) {
+		soft_lock();
+		r = soft_find_context(handle, &ctx);
+		soft_unlock();
+	}
+	if (!r)
+		soft_set_current(handle);
+	return r;
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = soft_current();
+	return CUDA_SUCCESS;
+}
+
+/* Find the context that handle names, or the current one for NULL; the lock is held on success.
+ */
+static CUresult enter_given(CUcontext handle, struct context **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	r = soft_find_context(handle ? handle : soft_current(), out);
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext handle)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter_given(handle, &ctx);
+	if (r)
+		return r;
+	*out = ctx->device->ordinal;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *out)
+{
+	return cuCtxGetDevice_v2(out, NULL);
+}
+
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
+{
+	struct context *ctx;
+	CUresult r = enter_given(handle, &ctx);
+
+	if (r)
+		return r;
+	soft_context_wait(ctx);
+	r = ctx->fault;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+	return cuCtxSynchronize_v2(NULL);
+}
+
+EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_even_dead(&ctx);
+	if (r)
+		return r;
+	*flags = ctx->flags;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetFlags(unsigned int flags)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (flags & ~(unsigned)CONTEXT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	ctx->flags = flags | CU_CTX_MAP_HOST;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!id)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter_given(handle, &ctx);
+	if (r)
+		return r;
+	*id = (uintptr_t)ctx->handle;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter_given(handle, &ctx);
+	if (r)
+		return r;
+	*version = 3020;  /* of every context since cuCtxCreate_v2 */
+	soft_unlock();
+	return CUDA_SUCCESS;
+}

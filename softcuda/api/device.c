@@ -1,0 +1,228 @@
+/* device.c — what the software GPU says of itself. */
+#include "softcuda/api/api_internal.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+EXPORT CUresult cuDeviceGetCount(int *count)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = soft.n_devices;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *out, int ordinal)
+{
+	struct device *dev;
+	CUresult r = soft_find_device(ordinal, &dev);
+
+	if (r)
+		return r;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = dev->ordinal;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int name_bytes, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!name || name_bytes <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(name, (size_t)name_bytes, "gpuload software GPU");
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = (size_t)soft.memory_bytes;
+	return CUDA_SUCCESS;
+}
+
+/* One device has the same identity in every process: "gpuload-soft", then its ordinal. */
+static CUresult get_uuid(CUuuid *uuid, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(uuid, 0, sizeof *uuid);
+	memcpy(uuid->bytes, "gpuload-soft", 12);
+	uuid->bytes[15] = (char)(d->ordinal + 1);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+	return get_uuid(uuid, dev);
+}
+
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+	return get_uuid(uuid, dev);
+}
+
+/* PCI domain ffff is one that no bus has. */
+EXPORT CUresult cuDeviceGetPCIBusId(char *id, int id_bytes, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!id || id_bytes < 13)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(id, (size_t)id_bytes, "FFFF:%02X:00.0", (unsigned)d->ordinal & 0xff);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *id)
+{
+	unsigned domain, bus, slot;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!out || !id)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3 || domain != 0xffff || slot ||
+	    bus >= (unsigned)soft.n_devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*out = (CUdevice)bus;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!major || !minor)
+		return CUDA_ERROR_INVALID_VALUE;
+	*major = COMPUTE_MAJOR;
+	*minor = COMPUTE_MINOR;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUdevprop){
+		.maxThreadsPerBlock = MAX_BLOCK_THREADS,
+		.maxThreadsDim = { MAX_BLOCK_THREADS, MAX_BLOCK_THREADS, MAX_BLOCK_Z },
+		.maxGridSize = { MAX_GRID_X, MAX_GRID_YZ, MAX_GRID_YZ },
+		.sharedMemPerBlock = DEFAULT_SHARED_BYTES,
+		.totalConstantMemory = MAX_CONSTANT_BYTES,
+		.SIMDWidth = WARP_THREADS,
+		.memPitch = INT_MAX,
+		.regsPerBlock = SM_REGISTERS,
+		.clockRate = 1000000,
+		.textureAlign = 512,
+	};
+	return CUDA_SUCCESS;
+}
+
+/* Attributes with a value other than 0.  What is 0: everything about textures, surfaces,
+ * managed and pooled memory kinds, clusters, and hardware that a CPU does not have. */
+static const struct {
+	CUdevice_attribute attribute;
+	int value;
+} attributes[] = {
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, MAX_BLOCK_THREADS },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, MAX_BLOCK_THREADS },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, MAX_BLOCK_THREADS },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, MAX_BLOCK_Z },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, MAX_GRID_X },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, MAX_GRID_YZ },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, MAX_GRID_YZ },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, DEFAULT_SHARED_BYTES },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, MAX_SHARED_BYTES },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, SM_SHARED_BYTES },
+	{ CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, RESERVED_SHARED_BYTES },
+	{ CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, MAX_CONSTANT_BYTES },
+	{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, WARP_THREADS },
+	{ CU_DEVICE_ATTRIBUTE_MAX_PITCH, INT_MAX },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, SM_REGISTERS },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, SM_REGISTERS },
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, SM_THREADS },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, SM_BLOCKS },
+	{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000 },  /* kHz: %clock counts nanoseconds */
+	{ CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000 },
+	{ CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64 },
+	{ CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 1 << 20 },
+	{ CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512 },
+	{ CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32 },
+	{ CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1 },
+	{ CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 1 },
+	{ CU_DEVICE_ATTRIBUTE_INTEGRATED, 1 },  /* device memory is host memory */
+	{ CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
+	{ CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, COMPUTE_MAJOR },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, COMPUTE_MINOR },
+	{ CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1 },
+	{ CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0xffff },
+	{ CU_DEVICE_ATTRIBUTE_NUMA_ID, -1 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0 },
+};
+
+EXPORT CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!out || attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = 0;
+	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+		*out = soft.n_processors;
+	else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
+		*out = d->ordinal;
+	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+		if (attributes[i].attribute == attribute)
+			*out = attributes[i].value;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,210 @@
+/* event.c — events: a place in a stream, and the time when it was reached.
+ *
+ * An event refers to the newest record that has not ended.  Waiting for it and making a stream
+ * wait for it mean that record, whatever is recorded later. */
+#include "softcuda/api/api_internal.h"
+
+#include <stdlib.h>
+
+enum { EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING };
+
+void soft_event_recorded(struct event *e, struct op *by)
+{
+	if (e->pending == by)
+		e->pending = NULL;
+}
+
+void soft_event_unref(struct event *e)
+{
+	if (--e->refs == 0)
+		free(e);
+}
+
+void soft_event_destroy(struct event *e)
+{
+	soft_handle_free(e->handle);
+	e->handle = NULL;
+	list_remove(&e->link);
+	soft_event_unref(e);
+}
+
+/* Begin a call on an event: *out is it and the lock is held on success.  A dead context's
+ * events answer with its fault. */
+static CUresult enter(CUevent handle, struct event **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	*out = soft_handle_find(HANDLE_EVENT, handle);
+	r = *out ? (*out)->ctx->fault : CUDA_ERROR_INVALID_HANDLE;
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
+	struct context *ctx;
+	struct event *e;
+	CUresult r;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	e = calloc(1, sizeof *e);
+	if (flags & CU_EVENT_INTERPROCESS)
+		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+				"cuEventCreate: events stay in their process here");
+	else if (flags & ~(unsigned)EVENT_FLAGS)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (!e || !(e->handle = soft_handle_new(HANDLE_EVENT, e)))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (r) {
+		free(e);
+	} else {
+		e->ctx = ctx;
+		e->flags = flags;
+		e->refs = 1;
+		list_append(&ctx->events, &e->link);
+		*out = e->handle;
+	}
+	soft_unlock();
+	return r;
+}
+
+static CUresult destroy(CUevent handle)
+{
+	struct event *e;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	e = soft_handle_find(HANDLE_EVENT, handle);
+	if (e)
+		soft_event_destroy(e);
+	else
+		r = CUDA_ERROR_INVALID_HANDLE;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuEventDestroy(CUevent event)
+{
+	return destroy(event);
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent event)
+{
+	return destroy(event);
+}
+
+EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned int flags)
+{
+	struct context *ctx;
+	struct stream *s;
+	struct event *e;
+	struct op *op = NULL;
+	CUresult r = soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	e = soft_handle_find(HANDLE_EVENT, event);
+	if (!e || e->ctx != ctx)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (!(op = soft_op_new(s, OP_NOTHING)))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r) {
+		struct op *before = e->pending;
+		bool was_recorded = e->recorded;
+
+		op->kind = OP_RECORD;
+		op->event = e;
+		e->refs++;  /* free_payload of the op drops it */
+		e->pending = op;
+		e->recorded = true;
+		r = soft_op_submit(op, NULL);
+		if (r) {
+			e->pending = before;
+			e->recorded = was_recorded;
+		}
+	}
+	if (op)
+		soft_op_release(op);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+	return cuEventRecordWithFlags(event, stream, 0);
+}
+
+EXPORT CUresult cuEventQuery(CUevent handle)
+{
+	struct event *e;
+	CUresult r = enter(handle, &e);
+
+	if (r)
+		return r;
+	r = e->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent handle)
+{
+	struct event *e;
+	struct op *op;
+	CUresult r = enter(handle, &e);
+
+	if (r)
+		return r;
+	op = e->pending;
+	if (op) {
+		op->refs++;
+		r = soft_op_wait(op);
+		soft_op_release(op);
+	}
+	soft_unlock();
+	return r;
+}
+
+static CUresult elapsed_time(float *ms, CUevent from, CUevent to)
+{
+	struct event *a, *b;
+	CUresult r = enter(from, &a);
+
+	if (r)
+		return r;
+	b = soft_handle_find(HANDLE_EVENT, to);
+	if (!ms)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (!b || !a->recorded || !b->recorded ||
+		 (a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (a->pending || b->pending)
+		r = CUDA_ERROR_NOT_READY;
+	else
+		*ms = (float)((double)(int64_t)(b->time_ns - a->time_ns) * 1e-6);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+	return elapsed_time(ms, from, to);
+}
+
+#if CUDA_VERSION >= 12080
+EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
+{
+	return elapsed_time(ms, from, to);
+}
+#endif

@@ -1,0 +1,79 @@
+/* init.c — cuInit and the version. */
+#include "softcuda/api/api_internal.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int count_processors(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof set, &set) == 0)
+		return CPU_COUNT(&set);
+	return 1;
+}
+
+/* How many devices to show: GPULOAD_SOFT_DEVICES, else one. */
+static int count_devices(void)
+{
+	const char *text = getenv("GPULOAD_SOFT_DEVICES");
+	long n = text ? strtol(text, NULL, 10) : 1;
+
+	return n < 0 ? 0 : n > MAX_DEVICES ? MAX_DEVICES : (int)n;
+}
+
+/* The worker threads do not survive a fork, so neither does the driver: calls in the child
+ * answer CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
+static void forget_in_child(void)
+{
+	soft.initialised = false;
+	soft.memory = NULL;
+	soft.machine = NULL;
+	soft_unlock();
+}
+
+static CUresult start(void)
+{
+	gpul_error err = { 0 };
+
+	if (gpul_exec_memory_create(&soft.memory, &err))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	soft.n_devices = count_devices();
+	soft.n_processors = count_processors();
+	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	soft.heap_bytes = 8 << 20;
+	list_init(&soft.libraries);
+	for (int i = 0; i < soft.n_devices; i++)
+		soft.device[i].ordinal = i;
+	pthread_atfork(soft_lock, soft_unlock, forget_in_child);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuInit(unsigned int flags)
+{
+	static bool forked;
+	CUresult r = CUDA_SUCCESS;
+
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	soft_lock();
+	if (!soft.initialised && forked)
+		r = soft_refuse(CUDA_ERROR_NOT_INITIALIZED, "cuInit was called before fork");
+	else if (!soft.initialised)
+		r = start();
+	if (!r && !soft.n_devices)
+		r = CUDA_ERROR_NO_DEVICE;
+	if (!r)
+		soft.initialised = forked = true;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	*version = DRIVER_VERSION;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,134 @@
+/* limits.c — what a context may use, and preferences that make no difference to a CPU. */
+#include "softcuda/api/api_internal.h"
+
+static bool limit_is_known(CUlimit limit)
+{
+	return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE ||
+	       limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
+	       limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
+	       limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+}
+
+EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!value || (unsigned)limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!limit_is_known(limit))
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	*value = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? soft.heap_bytes : ctx->limit[limit];
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* The heap that kernels malloc from is made at the first launch, and cannot grow after it. */
+EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if ((unsigned)limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!limit_is_known(limit))
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	if (limit != CU_LIMIT_MALLOC_HEAP_SIZE)
+		ctx->limit[limit] = value;
+	else if (!soft.machine)
+		soft.heap_bytes = value;
+	else if (value != soft.heap_bytes)
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"the device heap is set before the first launch, not after it");
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuCtxResetPersistingL2Cache(void)
+{
+	struct context *ctx;
+	CUresult r = soft_enter(&ctx);
+
+	if (!r)
+		soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuCtxGetCacheConfig(CUfunc_cache *config)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	*config = ctx->cache_config;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	ctx->cache_config = config;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	struct context *ctx;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	if (least)
+		*least = 0;
+	if (greatest)
+		*greatest = 0;  /* one priority: blocks of all streams take turns */
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (!r)
+		soft_unlock();  /* accepted and without effect, as on every GPU since 2014 */
+	return r;
+}

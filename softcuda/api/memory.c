@@ -1,0 +1,351 @@
+/* memory.c — device and page-locked memory: a piece of the host's, entered in the table of what
+ * kernels may touch.  A device pointer is the host address; so unified addressing costs
+ * nothing. */
+#include "softcuda/api/api_internal.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ALLOCATION_ALIGN = 512, PITCH_ALIGN = 512 };
+
+static const char *label(enum allocation_kind kind)
+{
+	static const char *const labels[] = {
+		[ALLOC_DEVICE] = "cuMemAlloc",
+		[ALLOC_HOST] = "cuMemHostAlloc",
+		[ALLOC_REGISTERED] = "cuMemHostRegister",
+		[ALLOC_ASYNC] = "cuMemAllocAsync",
+	};
+
+	return labels[kind];
+}
+
+static bool is_on_device(const struct allocation *a)
+{
+	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC;
+}
+
+/* Enter [base, base + bytes) as ours. */
+static CUresult enter_range(struct context *ctx, struct allocation *a, unsigned flags)
+{
+	gpul_exec_range range = { .base = a->base, .bytes = a->bytes, .flags = flags };
+	gpul_error err = { 0 };
+	gpul_status st;
+
+	a->handle = soft_handle_new(HANDLE_ALLOCATION, a);
+	if (!a->handle)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	range.owner = a->handle;
+	snprintf(range.label, sizeof range.label, "%s", label(a->kind));
+	st = gpul_exec_memory_add(soft.memory, &range, &err);
+	if (st) {
+		soft_handle_free(a->handle);
+		return st == GPUL_ENOMEM
+			       ? CUDA_ERROR_OUT_OF_MEMORY
+			       : soft_refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "%s",
+					     err.text);
+	}
+	a->ctx = ctx;
+	a->id = ++soft.next_id;
+	list_append(&ctx->allocations, &a->link);
+	if (is_on_device(a))
+		ctx->device->allocated_bytes += a->bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
+		       unsigned flags, struct allocation **out)
+{
+	struct allocation *a;
+	void *memory = NULL;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (bytes > soft.memory_bytes ||
+	    ctx->device->allocated_bytes > soft.memory_bytes - bytes)
+		return soft_refuse(
+			r, "%s: %zu bytes, and the device has %llu free of %llu", label(kind),
+			bytes,
+			(unsigned long long)(soft.memory_bytes - ctx->device->allocated_bytes),
+			(unsigned long long)soft.memory_bytes);
+	a = calloc(1, sizeof *a);
+	if (!a)
+		return r;
+	if (posix_memalign(&memory, ALLOCATION_ALIGN, bytes))
+		goto free_a;
+	*a = (struct allocation){
+		.kind = kind, .flags = flags, .base = (uintptr_t)memory, .bytes = bytes
+	};
+	r = enter_range(ctx, a, 0);
+	if (r)
+		goto free_memory;
+	*out = a;
+	return CUDA_SUCCESS;
+free_memory:
+	free(memory);
+free_a:
+	free(a);
+	return r;
+}
+
+void soft_allocation_free(struct allocation *a)
+{
+	gpul_exec_memory_remove(soft.memory, a->base);
+	soft_handle_free(a->handle);
+	list_remove(&a->link);
+	if (is_on_device(a))
+		a->ctx->device->allocated_bytes -= a->bytes;
+	if (a->kind != ALLOC_REGISTERED)
+		free((void *)(uintptr_t)a->base);
+	free(a);
+}
+
+struct allocation *soft_allocation_at(uint64_t address)
+{
+	gpul_exec_range range;
+
+	if (!gpul_exec_memory_find(soft.memory, address, &range))
+		return NULL;
+	return soft_handle_find(HANDLE_ALLOCATION, range.owner);
+}
+
+/* Ranges that touch count as one: mappings may lie side by side. */
+bool soft_is_known(uint64_t address, size_t bytes)
+{
+	gpul_exec_range range;
+	uint64_t end = address + bytes;
+
+	if (end < address)
+		return false;
+	while (address < end) {
+		if (!gpul_exec_memory_find(soft.memory, address, &range))
+			return false;
+		address = range.base + range.bytes;
+	}
+	return true;
+}
+
+/* ---- device memory ---------------------------------------------------------------------- */
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r;
+
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	r = out && bytes ? soft_allocate(ctx, ALLOC_DEVICE, bytes, 0, &a)
+			 : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		*out = a->base;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width_bytes,
+				   size_t height, unsigned int element_bytes)
+{
+	size_t row, bytes;
+	CUresult r;
+
+	if (!out || !pitch || !width_bytes || !height || width_bytes > INT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (element_bytes != 4 && element_bytes != 8 && element_bytes != 16)
+		return CUDA_ERROR_INVALID_VALUE;
+	row = (width_bytes + PITCH_ALIGN - 1) / PITCH_ALIGN * PITCH_ALIGN;
+	if (__builtin_mul_overflow(row, height, &bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = cuMemAlloc_v2(out, bytes);
+	if (!r)
+		*pitch = row;
+	return r;
+}
+
+/* Free the allocation that starts at address, when it is of one of two kinds.  Work that may
+ * still use it is waited for: a GPU does so too, and kernels would fault on it here. */
+static CUresult free_at(uint64_t address, enum allocation_kind kind,
+			enum allocation_kind or_kind)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	a = soft_allocation_at(address);
+	if (a)
+		soft_context_wait(a->ctx);
+	a = soft_allocation_at(address);  /* another thread may have been here meanwhile */
+	if (!a || a->base != address || a->is_leaving ||
+	    (a->kind != kind && a->kind != or_kind))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (a->ctx->fault)
+		r = a->ctx->fault;
+	else
+		soft_allocation_free(a);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
+{
+	return free_at(address, ALLOC_DEVICE, ALLOC_ASYNC);
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!free_bytes || !total_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	*total_bytes = (size_t)soft.memory_bytes;
+	*free_bytes = (size_t)(soft.memory_bytes - ctx->device->allocated_bytes);
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address)
+{
+	struct context *ctx;
+	gpul_exec_range range;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	if (!gpul_exec_memory_find(soft.memory, address, &range))
+		r = CUDA_ERROR_NOT_FOUND;
+	if (!r && base)
+		*base = range.base;
+	if (!r && bytes)
+		*bytes = (size_t)range.bytes;
+	soft_unlock();
+	return r;
+}
+
+/* ---- page-locked host memory ------------------------------------------------------------ */
+
+enum {
+	HOST_FLAGS = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+		     CU_MEMHOSTALLOC_WRITECOMBINED,
+	REGISTER_FLAGS = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+			 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY,
+};
+
+EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	if (!out || !bytes || flags & ~(unsigned)HOST_FLAGS)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		r = soft_allocate(ctx, ALLOC_HOST, bytes, flags | CU_MEMHOSTALLOC_DEVICEMAP,
+				  &a);
+	if (!r)
+		*out = (void *)(uintptr_t)a->base;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemAllocHost_v2(void **out, size_t bytes)
+{
+	return cuMemHostAlloc(out, bytes, 0);
+}
+
+EXPORT CUresult cuMemFreeHost(void *memory)
+{
+	return free_at((uintptr_t)memory, ALLOC_HOST, ALLOC_HOST);
+}
+
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, unsigned int flags)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	a = soft_allocation_at((uintptr_t)memory);
+	if (!out || flags || !a || is_on_device(a))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		*out = (uintptr_t)memory;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	a = soft_allocation_at((uintptr_t)memory);
+	if (!flags || !a || a->kind != ALLOC_HOST)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		*flags = a->flags;
+	soft_unlock();
+	return r;
+}
+
+static CUresult host_register(void *memory, size_t bytes, unsigned flags)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	if (!memory || !bytes || flags & ~(unsigned)REGISTER_FLAGS) {
+		soft_unlock();
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	a = calloc(1, sizeof *a);
+	r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (a) {
+		unsigned range_flags =
+			flags & CU_MEMHOSTREGISTER_READ_ONLY ? GPUL_EXEC_MEM_READ_ONLY : 0;
+
+		*a = (struct allocation){
+			.kind = ALLOC_REGISTERED,
+			.flags = flags,
+			.base = (uintptr_t)memory,
+			.bytes = bytes,
+		};
+		r = enter_range(ctx, a, range_flags);
+		if (r)
+			free(a);
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned int flags)
+{
+	return host_register(memory, bytes, flags);
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
+{
+	return host_register(memory, bytes, flags);
+}
+
+EXPORT CUresult cuMemHostUnregister(void *memory)
+{
+	CUresult r = free_at((uintptr_t)memory, ALLOC_REGISTERED, ALLOC_REGISTERED);
+
+	return memory && r == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+						       : r;
+}

@@ -1,0 +1,129 @@
+/* primary.c — the context that a device shares among all users in a process, counted. */
+#include "softcuda/api/api_internal.h"
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	soft_lock();
+	if (!d->primary) {
+		r = soft_context_create(d, 0, &d->primary);
+		if (!r)
+			d->primary->is_primary = true;
+	} else if (!d->primary->active) {
+		r = soft_context_bring_up(d->primary, d->primary->flags);
+	}
+	if (!r) {
+		d->primary->n_retained++;
+		*out = d->primary->handle;
+	}
+	soft_unlock();
+	return r;
+}
+
+static CUresult primary_release(CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	soft_lock();
+	if (!d->primary || !d->primary->n_retained)
+		r = CUDA_ERROR_INVALID_CONTEXT;
+	else if (--d->primary->n_retained == 0)
+		soft_context_tear_down(d->primary);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	return primary_release(dev);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	return primary_release(dev);
+}
+
+static CUresult primary_reset(CUdevice dev)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	soft_lock();
+	if (d->primary) {
+		soft_context_tear_down(d->primary);
+		d->primary->n_retained = 0;
+		d->primary->flags = 0;
+	}
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+	return primary_reset(dev);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	return primary_reset(dev);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	soft_lock();
+	*flags = d->primary ? d->primary->flags : 0;
+	*active = d->primary && d->primary->active;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+static CUresult primary_set_flags(CUdevice dev, unsigned flags)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (r)
+		return r;
+	if (flags & ~(unsigned)CONTEXT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	soft_lock();
+	if (!d->primary) {
+		r = soft_context_create(d, flags, &d->primary);
+		if (!r) {
+			d->primary->is_primary = true;
+			soft_context_tear_down(d->primary);
+		}
+	}
+	if (!r)
+		d->primary->flags = flags;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+	return primary_set_flags(dev, flags);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+	return primary_set_flags(dev, flags);
+}

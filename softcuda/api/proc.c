@@ -1,0 +1,82 @@
+/* proc.c — cuGetProcAddress: from a call's plain name and a CUDA version to the symbol that has
+ * the interface of that version. */
+#include "softcuda/api/api_internal.h"
+#include "softcuda/api/calls_internal.h"
+
+#include <string.h>
+
+typedef void (*entry_point)(void);
+
+static const struct row {
+	const char *name;
+	int since;
+	entry_point call, per_thread;  /* per_thread NULL: the same */
+} rows[] = {
+#define CALL(name, since, symbol) { #name, since, (entry_point)symbol, NULL },
+#define PTDS(name, since, symbol, per_thread)                                                  \
+	{ #name, since, (entry_point)symbol, (entry_point)per_thread },
+	SOFT_CALLS(CALL, PTDS)
+#undef CALL
+#undef PTDS
+};
+
+enum {
+	KNOWN_FLAGS = CU_GET_PROC_ADDRESS_LEGACY_STREAM |
+		      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+};
+
+/* The newest row called name that is not newer than version.  *known: there is one of any
+ * version. */
+static const struct row *find(const char *name, int version, bool *known)
+{
+	const struct row *best = NULL;
+
+	*known = false;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (strcmp(rows[i].name, name) != 0)
+			continue;
+		*known = true;
+		if (rows[i].since <= version && (!best || rows[i].since > best->since))
+			best = &rows[i];
+	}
+	return best;
+}
+
+static CUresult get(const char *name, void **out, int version, cuuint64_t flags,
+		    CUdriverProcAddressQueryResult *status)
+{
+	const struct row *row;
+	entry_point call;
+	bool known;
+
+	if (!name || !out || flags & ~(cuuint64_t)KNOWN_FLAGS || flags == KNOWN_FLAGS ||
+	    version > DRIVER_VERSION)
+		return CUDA_ERROR_INVALID_VALUE;
+	row = find(name, version, &known);
+	*out = NULL;
+	if (status)
+		*status = row     ? CU_GET_PROC_ADDRESS_SUCCESS
+			  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+				  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	if (!row)
+		return soft_refuse(CUDA_ERROR_NOT_FOUND,
+				   "cuGetProcAddress: no %s of CUDA %d.%d here", name,
+				   version / 1000, version % 1000 / 10);
+	call = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && row->per_thread
+		       ? row->per_thread
+		       : row->call;
+	memcpy(out, &call, sizeof *out); /* a function's address as an object's: POSIX allows
+					    it, ISO C not */
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags)
+{
+	return get(name, out, version, flags, NULL);
+}
+
+EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
+				    CUdriverProcAddressQueryResult *status)
+{
+	return get(name, out, version, flags, status);
+}

@@ -1,0 +1,54 @@
+/* report.c — what the user is told beyond a CUresult: why a call was refused, what a kernel did
+ * wrong. */
+#include "softcuda/api/api_internal.h"
+
+#include "core/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+EXPORT const char *gpuloadSoftLastFault(void);
+
+static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
+static char last_fault[sizeof(((gpul_exec_fault *)NULL)->text)];
+
+CUresult soft_refuse(CUresult r, const char *fmt, ...)
+{
+	char text[512];
+	const char *name = "?";
+	va_list ap;
+
+	if (!gpul_log_shows(GPUL_LOG_INFO))
+		return r;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	cuGetErrorName(r, &name);
+	gpul_log(GPUL_LOG_INFO, "softcuda", "%s: %s", name, text);
+	return r;
+}
+
+void soft_report_fault(const char *text)
+{
+	const char *quiet = getenv("GPULOAD_SOFT_QUIET");
+
+	pthread_mutex_lock(&fault_lock);
+	snprintf(last_fault, sizeof last_fault, "%s", text);
+	pthread_mutex_unlock(&fault_lock);
+	if (!quiet || strcmp(quiet, "1") != 0)
+		fprintf(stderr, "gpuload soft driver: %s\n", text);
+}
+
+/* The text of the newest kernel fault of this process, "" when there was none.  The buffer is
+ * the calling thread's own and is overwritten by its next call. */
+const char *gpuloadSoftLastFault(void)
+{
+	static _Thread_local char copy[sizeof last_fault];
+
+	pthread_mutex_lock(&fault_lock);
+	memcpy(copy, last_fault, sizeof copy);
+	pthread_mutex_unlock(&fault_lock);
+	return copy;
+}

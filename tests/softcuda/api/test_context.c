@@ -1,0 +1,160 @@
+/* test_context.c — contexts: stacks of current ones, primary ones, and handles that are over.
+ */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+
+static CUcontext create(void)
+{
+	CUcontext ctx;
+
+	ok(cuCtxCreate(&ctx, NULL, 0, 0));
+	return ctx;
+}
+
+static CUcontext get_current(void)
+{
+	CUcontext ctx;
+
+	ok(cuCtxGetCurrent(&ctx));
+	return ctx;
+}
+
+static void makes_a_new_context_current(void **state)
+{
+	CUcontext a, b, popped;
+	CUdevice dev = -1;
+
+	(void)state;
+	ok(cuInit(0));
+	assert_null(get_current());
+	fails(cuCtxGetDevice(&dev), CUDA_ERROR_INVALID_CONTEXT);
+	fails(cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
+	fails(cuCtxPopCurrent(&popped), CUDA_ERROR_INVALID_CONTEXT);
+	a = create();
+	assert_ptr_equal(get_current(), a);
+	b = create();
+	assert_ptr_equal(get_current(), b);
+	ok(cuCtxGetDevice(&dev));
+	assert_int_equal(dev, 0);
+	ok(cuCtxPopCurrent(&popped));
+	assert_ptr_equal(popped, b);
+	assert_ptr_equal(get_current(), a);
+	ok(cuCtxSetCurrent(b));
+	assert_ptr_equal(get_current(), b);
+	ok(cuCtxDestroy(a));
+	ok(cuCtxDestroy(b));
+	assert_null(get_current());
+}
+
+static void tells_a_destroyed_context_from_one_that_never_was(void **state)
+{
+	CUcontext a = create();
+	CUdeviceptr p;
+
+	(void)state;
+	ok(cuCtxPushCurrent(a));
+	ok(cuCtxDestroy(a));  /* pops one of the two */
+	assert_ptr_equal(get_current(), a);
+	fails(cuMemAlloc(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	fails(cuCtxDestroy(a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	fails(cuCtxPushCurrent(a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	ok(cuCtxSetCurrent(NULL));
+	assert_null(get_current());
+	fails(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	fails(cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbee0), CUDA_ERROR_INVALID_CONTEXT);
+	fails(cuMemAlloc(&p, 16), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void counts_who_uses_the_primary_context(void **state)
+{
+	CUcontext a, b;
+	unsigned flags;
+	CUdeviceptr p;
+	int active;
+
+	(void)state;
+	ok(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	assert_false(active);
+	fails(cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
+	ok(cuDevicePrimaryCtxRetain(&a, 0));
+	ok(cuDevicePrimaryCtxRetain(&b, 0));
+	assert_ptr_equal(a, b);
+	ok(cuCtxSetCurrent(a));
+	ok(cuMemAlloc(&p, 64));
+	fails(cuCtxDestroy(a), CUDA_ERROR_INVALID_CONTEXT);
+	ok(cuDevicePrimaryCtxRelease(0));
+	ok(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	assert_true(active);
+	ok(cuDevicePrimaryCtxRelease(0));
+	ok(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	assert_false(active);
+	fails(cuMemFree(p), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	ok(cuDevicePrimaryCtxRetain(&b, 0));
+	assert_ptr_equal(a, b);  /* its handle is for life */
+	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+	ok(cuDevicePrimaryCtxReset(0));
+	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	ok(cuCtxSetCurrent(NULL));
+}
+
+static void keeps_the_limits_that_it_knows(void **state)
+{
+	CUcontext ctx = create();
+	size_t value;
+
+	(void)state;
+	ok(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+	assert_int_equal(value, 1024);
+	ok(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
+	ok(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+	assert_int_equal(value, 4096);
+	ok(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20));
+	ok(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+	assert_int_equal(value, 16 << 20);
+	fails(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH),
+	      CUDA_ERROR_UNSUPPORTED_LIMIT);
+	fails(cuCtxGetLimit(&value, (CUlimit)99), CUDA_ERROR_INVALID_VALUE);
+	fails(cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
+	ok(cuCtxDestroy(ctx));
+}
+
+static void answers_what_a_context_is(void **state)
+{
+	CUcontext ctx = create();
+	unsigned flags, version;
+	unsigned long long id, other;
+	CUfunc_cache config;
+	int least = 1, greatest = 1;
+
+	(void)state;
+	ok(cuCtxGetFlags(&flags));
+	assert_true(flags & CU_CTX_MAP_HOST);
+	ok(cuCtxGetApiVersion(ctx, &version));
+	assert_int_equal(version, 3020);
+	ok(cuCtxGetId(NULL, &id));
+	ok(cuCtxGetId(ctx, &other));
+	assert_true(id == other);
+	ok(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
+	ok(cuCtxGetCacheConfig(&config));
+	assert_int_equal(config, CU_FUNC_CACHE_PREFER_L1);
+	ok(cuCtxGetStreamPriorityRange(&least, &greatest));
+	assert_int_equal(least, 0);
+	assert_int_equal(greatest, 0);
+	fails(cuCtxSetFlags(0x10000), CUDA_ERROR_INVALID_VALUE);
+	ok(cuCtxDestroy(ctx));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(makes_a_new_context_current),
+		cmocka_unit_test(tells_a_destroyed_context_from_one_that_never_was),
+		cmocka_unit_test(counts_who_uses_the_primary_context),
+		cmocka_unit_test(keeps_the_limits_that_it_knows),
+		cmocka_unit_test(answers_what_a_context_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

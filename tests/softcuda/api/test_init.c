@@ -1,0 +1,154 @@
+/* test_init.c — before cuInit, the error table, and what the device says of itself. */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+#include <string.h>
+
+static void refuses_every_call_before_cuInit(void **state)
+{
+	int n;
+	CUdevice dev;
+	CUcontext ctx;
+	CUdeviceptr p;
+	CUstream stream;
+	CUlibrary library;
+
+	(void)state;
+	fails(cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+	fails(cuDeviceGet(&dev, 0), CUDA_ERROR_NOT_INITIALIZED);
+	fails(cuCtxCreate(&ctx, NULL, 0, 0), CUDA_ERROR_NOT_INITIALIZED);
+	fails(cuDevicePrimaryCtxRetain(&ctx, 0), CUDA_ERROR_NOT_INITIALIZED);
+	fails(cuCtxGetCurrent(&ctx), CUDA_ERROR_NOT_INITIALIZED);
+	fails(cuMemAlloc(&p, 16), CUDA_ERROR_NOT_INITIALIZED);
+	fails(cuStreamCreate(&stream, 0), CUDA_ERROR_NOT_INITIALIZED);
+	fails(cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0),
+	      CUDA_ERROR_NOT_INITIALIZED);
+}
+
+static void has_a_version_and_error_names_before_cuInit(void **state)
+{
+	const char *text;
+	int version;
+
+	(void)state;
+	ok(cuDriverGetVersion(&version));
+	assert_int_equal(version, 13000);
+	fails(cuDriverGetVersion(NULL), CUDA_ERROR_INVALID_VALUE);
+	ok(cuGetErrorName(CUDA_ERROR_INVALID_PTX, &text));
+	assert_string_equal(text, "CUDA_ERROR_INVALID_PTX");
+	ok(cuGetErrorString(CUDA_SUCCESS, &text));
+	assert_string_equal(text, "no error");
+}
+
+static void initialises_as_often_as_asked_but_with_no_flags(void **state)
+{
+	(void)state;
+	fails(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+	ok(cuInit(0));
+	ok(cuInit(0));
+}
+
+static void names_every_error_and_no_other_number(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	for (int code = 0; code < 1100; code++) {
+		const char *name = "?", *text = "?";
+		CUresult r = cuGetErrorName((CUresult)code, &name);
+
+		assert_int_equal(r, cuGetErrorString((CUresult)code, &text));
+		if (r == CUDA_SUCCESS) {
+			n++;
+			assert_int_equal(strncmp(name, "CUDA_", 5), 0);
+			assert_true(strlen(text) > 4);
+		} else {
+			assert_int_equal(r, CUDA_ERROR_INVALID_VALUE);
+			assert_null(name);
+			assert_null(text);
+		}
+	}
+	assert_int_equal(n, 101);  /* CUDA 13.0 has that many */
+	fails(cuGetErrorName(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+static int attribute(CUdevice_attribute a)
+{
+	int value = -2;
+
+	ok(cuDeviceGetAttribute(&value, a, 0));
+	return value;
+}
+
+static void shows_one_device_with_a_gpus_limits(void **state)
+{
+	int n;
+	CUdevice dev;
+	char name[64], cut[8];
+	size_t bytes;
+
+	(void)state;
+	ok(cuDeviceGetCount(&n));
+	assert_int_equal(n, 1);
+	ok(cuDeviceGet(&dev, 0));
+	ok(cuDeviceGetName(name, sizeof name, dev));
+	assert_string_equal(name, "gpuload software GPU");
+	ok(cuDeviceGetName(cut, sizeof cut, dev));
+	assert_string_equal(cut, "gpuload");
+	ok(cuDeviceTotalMem(&bytes, dev));
+	assert_true(bytes > 1 << 20);
+	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR), 9);
+	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 1024);
+	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 32);
+	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH), 0);
+	assert_true(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) > 0);
+	fails(cuDeviceGetAttribute(&n, (CUdevice_attribute)9999, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void finds_a_device_by_its_bus_id(void **state)
+{
+	char id[16];
+	CUdevice dev = -1;
+	CUuuid uuid;
+
+	(void)state;
+	ok(cuDeviceGetPCIBusId(id, sizeof id, 0));
+	ok(cuDeviceGetByPCIBusId(&dev, id));
+	assert_int_equal(dev, 0);
+	fails(cuDeviceGetByPCIBusId(&dev, "0000:01:00.0"), CUDA_ERROR_INVALID_DEVICE);
+	fails(cuDeviceGetPCIBusId(id, 4, 0), CUDA_ERROR_INVALID_VALUE);
+	ok(cuDeviceGetUuid(&uuid, 0));
+	assert_memory_equal(uuid.bytes, "gpuload-soft", 12);
+}
+
+static void refuses_a_device_that_is_not_there(void **state)
+{
+	CUdevice dev;
+	CUcontext ctx;
+	char name[8];
+	int value;
+
+	(void)state;
+	fails(cuDeviceGet(&dev, 1), CUDA_ERROR_INVALID_DEVICE);
+	fails(cuDeviceGet(&dev, -1), CUDA_ERROR_INVALID_DEVICE);
+	fails(cuDeviceGetName(name, sizeof name, 7), CUDA_ERROR_INVALID_DEVICE);
+	fails(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 7),
+	      CUDA_ERROR_INVALID_DEVICE);
+	fails(cuDevicePrimaryCtxRetain(&ctx, 7), CUDA_ERROR_INVALID_DEVICE);
+	fails(cuCtxCreate(&ctx, NULL, 0, 7), CUDA_ERROR_INVALID_DEVICE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refuses_every_call_before_cuInit),
+		cmocka_unit_test(has_a_version_and_error_names_before_cuInit),
+		cmocka_unit_test(initialises_as_often_as_asked_but_with_no_flags),
+		cmocka_unit_test(names_every_error_and_no_other_number),
+		cmocka_unit_test(shows_one_device_with_a_gpus_limits),
+		cmocka_unit_test(finds_a_device_by_its_bus_id),
+		cmocka_unit_test(refuses_a_device_that_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* test_launch.c — launches: forms of arguments, limits, and what is copied when. */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+#include <string.h>
+
+static CUdeviceptr make_word(uint32_t value)
+{
+	CUdeviceptr p;
+
+	ok(cuMemAlloc(&p, 4));
+	ok(cuMemcpyHtoD(p, &value, 4));
+	return p;
+}
+
+static uint32_t take_word(CUdeviceptr p)
+{
+	uint32_t value;
+
+	ok(cuMemcpyDtoH(&value, p, 4));
+	ok(cuMemFree(p));
+	return value;
+}
+
+static void adds_two_vectors(void **state)
+{
+	enum { N = 1000 };
+	static double a[N], b[N], c[N];
+	CUfunction f = get_kernel("vecadd");
+	CUdeviceptr da, db, dc;
+	unsigned n = N;
+	void *params[] = { &dc, &da, &db, &n };
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		a[i] = i;
+		b[i] = 0.5 * i;
+	}
+	ok(cuMemAlloc(&da, sizeof a));
+	ok(cuMemAlloc(&db, sizeof b));
+	ok(cuMemAlloc(&dc, sizeof c));
+	ok(cuMemcpyHtoD(da, a, sizeof a));
+	ok(cuMemcpyHtoD(db, b, sizeof b));
+	launch(f, 4, 256, NULL, params);
+	ok(cuMemcpyDtoH(c, dc, sizeof c));
+	for (int i = 0; i < N; i++)
+		assert_true(c[i] == 1.5 * i);
+	ok(cuMemFree(da));
+	ok(cuMemFree(db));
+	ok(cuMemFree(dc));
+}
+
+static void takes_arguments_as_a_list_or_a_buffer(void **state)
+{
+	CUfunction f = get_kernel("put");
+	CUdeviceptr word = make_word(0);
+	struct {
+		CUdeviceptr word;
+		uint32_t value;
+	} buffer = { word, 42 };
+	size_t bytes = 12, few = 8;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE,
+			  &bytes, CU_LAUNCH_PARAM_END };
+	void *too_few[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer,
+			    CU_LAUNCH_PARAM_BUFFER_SIZE, &few, CU_LAUNCH_PARAM_END };
+	void *wrong_key[] = { (void *)7, &buffer, CU_LAUNCH_PARAM_END };
+	void *params[] = { &buffer.word, &buffer.value }, *with_null[] = { &buffer.word, NULL };
+
+	(void)state;
+	ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+	buffer.value = 43;  /* too late: it was copied */
+	ok(cuCtxSynchronize());
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, too_few),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, wrong_key),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, with_null, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(take_word(word), 42);
+}
+
+static void refuses_what_a_gpu_cannot_hold(void **state)
+{
+	CUfunction f = get_kernel("bump"), small = get_kernel("at_most_64");
+
+	(void)state;
+	fails(cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 32, 33, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 0, 1, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1u << 31, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 48 * 1024 + 1, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(small, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	ok(cuLaunchKernel(small, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
+	fails(cuLaunchCooperativeKernel(f, 100000, 1, 1, 1, 1, 1, 0, NULL, NULL),
+	      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	fails(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+	      CUDA_ERROR_INVALID_HANDLE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)f, NULL, NULL),
+	      CUDA_ERROR_INVALID_HANDLE);
+	ok(cuCtxSynchronize());  /* nothing of this hurt the context */
+}
+
+static void gives_more_shared_memory_to_who_asks(void **state)
+{
+	CUfunction f = get_kernel("shared_end");
+	CUdeviceptr out = make_word(0);
+	unsigned bytes = 200 * 1024;
+	void *params[] = { &out, &bytes };
+
+	(void)state;
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				 227 * 1024 + 1),
+	      CUDA_ERROR_INVALID_VALUE);
+	ok(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
+	ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL));
+	assert_int_equal(take_word(out), 77);
+}
+
+static void launches_with_attributes(void **state)
+{
+	CUfunction f = get_kernel("count");
+	CUdeviceptr sum = make_word(0);
+	void *params[] = { &sum };
+	CUlaunchAttribute attributes[2] = { { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE },
+					    { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION } };
+	CUlaunchConfig config = { .gridDimX = 2,
+				  .gridDimY = 1,
+				  .gridDimZ = 1,
+				  .blockDimX = 64,
+				  .blockDimY = 1,
+				  .blockDimZ = 1,
+				  .attrs = attributes,
+				  .numAttrs = 2 };
+
+	(void)state;
+	attributes[0].value.cooperative = 1;
+	attributes[1].value.clusterDim.x = attributes[1].value.clusterDim.y =
+		attributes[1].value.clusterDim.z = 1;
+	ok(cuLaunchKernelEx(&config, f, params, NULL));
+	attributes[1].value.clusterDim.x = 2;
+	fails(cuLaunchKernelEx(&config, f, params, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	fails(cuLaunchKernelEx(NULL, f, params, NULL), CUDA_ERROR_INVALID_VALUE);
+	ok(cuLaunchCooperativeKernel(f, 2, 1, 1, 32, 1, 1, 0, NULL, params));
+	assert_int_equal(take_word(sum), 192);
+}
+
+static void keeps_the_code_until_the_launch_has_ended(void **state)
+{
+	CUmodule module;
+	CUfunction f;
+	CUdeviceptr word = make_word(0);
+	uint32_t value = 5;
+	void *params[] = { &word, &value };
+
+	(void)state;
+	ok(cuModuleLoadData(&module, kernels_ptx));
+	ok(cuModuleGetFunction(&f, module, "put"));
+	launch(f, 1000, 32, NULL, params);
+	ok(cuModuleUnload(module));
+	assert_int_equal(take_word(word), 5);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+	      CUDA_ERROR_INVALID_HANDLE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(adds_two_vectors),
+		cmocka_unit_test(takes_arguments_as_a_list_or_a_buffer),
+		cmocka_unit_test(refuses_what_a_gpu_cannot_hold),
+		cmocka_unit_test(gives_more_shared_memory_to_who_asks),
+		cmocka_unit_test(launches_with_attributes),
+		cmocka_unit_test(keeps_the_code_until_the_launch_has_ended),
+	};
+
+	return cmocka_run_group_tests(tests, make_context, drop_context);
+}

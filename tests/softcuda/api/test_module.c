@@ -1,0 +1,332 @@
+/* test_module.c — modules, libraries, functions, kernels: what loads, what is refused and why.
+ */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- modules ---------------------------------------------------------------------------- */
+
+static void finds_functions_and_variables_by_name(void **state)
+{
+	CUmodule module, same;
+	CUfunction f, g, list[16];
+	CUdeviceptr address;
+	size_t bytes;
+	unsigned n;
+	const char *name;
+
+	(void)state;
+	ok(cuModuleLoadData(&module, kernels_ptx));
+	ok(cuModuleGetFunction(&f, module, "vecadd"));
+	ok(cuModuleGetFunction(&g, module, "vecadd"));
+	assert_ptr_equal(f, g);
+	ok(cuFuncGetName(&name, f));
+	assert_string_equal(name, "vecadd");
+	ok(cuFuncGetModule(&same, f));
+	assert_ptr_equal(same, module);
+	fails(cuModuleGetFunction(&f, module, "vecad"), CUDA_ERROR_NOT_FOUND);
+	fails(cuModuleGetFunction(&f, module, NULL), CUDA_ERROR_INVALID_VALUE);
+	ok(cuModuleGetGlobal(&address, &bytes, module, "counter"));
+	assert_int_equal(bytes, 4);
+	uint32_t value = 0;
+
+	ok(cuMemcpyDtoH(&value, address, 4));
+	assert_int_equal(value, 7);
+	fails(cuModuleGetGlobal(&address, &bytes, module, "no_such"), CUDA_ERROR_NOT_FOUND);
+	ok(cuModuleGetFunctionCount(&n, module));
+	assert_int_equal(n, 8);
+	ok(cuModuleEnumerateFunctions(list, 16, module));
+	assert_ptr_equal(list[0], g);
+	ok(cuModuleUnload(module));
+	fails(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+	fails(cuFuncGetName(&name, g), CUDA_ERROR_INVALID_HANDLE);
+	fails(cuModuleGetFunction(&f, module, "vecadd"), CUDA_ERROR_INVALID_HANDLE);
+	fails(cuMemcpyDtoH(&value, address, 4), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Load image and give what the JIT's error log says. */
+static CUresult load(const void *image, char *log, unsigned log_bytes)
+{
+	CUmodule module;
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+				   CU_JIT_OPTIMIZATION_LEVEL };
+	void *values[] = { log, (void *)(uintptr_t)log_bytes, (void *)3 };
+	CUresult r = cuModuleLoadDataEx(&module, image, 3, options, values);
+
+	if (r)
+		assert_int_equal((uintptr_t)values[1], strlen(log));
+	else
+		ok(cuModuleUnload(module));
+	return r;
+}
+
+static void shows_where_ptx_is_wrong(void **state)
+{
+	char log[512], cut[12];
+
+	(void)state;
+	fails(load(".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry "
+		   "k()\n{\n\tadd.s32 %r1 ;\n}\n",
+		   log, sizeof log),
+	      CUDA_ERROR_INVALID_PTX);
+	assert_non_null(strstr(log, "<ptx>:6:"));
+	fails(load(".version 7.5\n.target sm_75\nnonsense\n", cut, sizeof cut),
+	      CUDA_ERROR_INVALID_PTX);
+	assert_int_equal(strlen(cut), sizeof cut - 1);
+	fails(load(".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n",
+		   log, sizeof log),
+	      CUDA_ERROR_INVALID_PTX);
+}
+
+static void says_why_an_image_is_no_ptx(void **state)
+{
+	char log[512];
+	unsigned char cubin[64] = "\177ELF";
+	unsigned char fatbin[16 + 64 + 16] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 80 };
+	CUmodule module;
+
+	(void)state;
+	cubin[18] = 190;
+	fails(load(cubin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	assert_non_null(strstr(log, "cubin"));
+	cubin[18] = 62;
+	fails(load(cubin, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
+	fatbin[16] = 2;  /* one entry: machine code, */
+	fatbin[20] = 64;  /* its header, */
+	fatbin[24] = 16;  /* and its bytes */
+	fails(load(fatbin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	assert_non_null(strstr(log, "no PTX"));
+	fails(load("", log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
+	assert_string_equal(log, "the image is empty");
+	fails(load("\x01\x02\x03", log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
+	fails(load(".version 8.8\n.target sm_100\n.address_size 64\n", log, sizeof log),
+	      CUDA_ERROR_NO_BINARY_FOR_GPU);
+	assert_non_null(strstr(log, "sm_100"));
+	fails(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuModuleLoadData(NULL, kernels_ptx), CUDA_ERROR_INVALID_VALUE);
+	fails(cuModuleLoad(&module, "no/such/file.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
+}
+
+static void takes_ptx_out_of_a_fat_binary(void **state)
+{
+	size_t text_bytes = strlen(kernels_ptx) + 1, padded = (text_bytes + 7) / 8 * 8;
+	unsigned char *fatbin = calloc(1, 16 + 64 + padded);
+	uint64_t payload = 64 + padded;
+	uint32_t header = 64, sm = 75;
+	char log[512];
+	struct {
+		uint32_t magic, version;
+		const void *data;
+		void *unused;
+	} wrapper = { 0x466243B1, 1, fatbin, NULL };
+
+	(void)state;
+	memcpy(fatbin, "\x50\xed\x55\xba\x01\x00\x10\x00", 8);
+	memcpy(fatbin + 8, &payload, 8);
+	fatbin[16] = 1;
+	memcpy(fatbin + 20, &header, 4);
+	memcpy(fatbin + 24, &padded, 8);
+	memcpy(fatbin + 16 + 28, &sm, 4);
+	memcpy(fatbin + 80, kernels_ptx, text_bytes);
+	ok(load(fatbin, log, sizeof log));
+	ok(load(&wrapper, log, sizeof log));
+	fatbin[16 + 41] = 0x80;  /* zstd */
+	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	assert_non_null(strstr(log, "compressed"));
+	free(fatbin);
+}
+
+static void loads_a_file(void **state)
+{
+	char path[] = "test_module.XXXXXX";
+	int fd = mkstemp(path);
+	FILE *f = fdopen(fd, "w");
+	CUmodule module;
+	CUlibrary library;
+
+	(void)state;
+	assert_non_null(f);
+	fputs(kernels_ptx, f);
+	fclose(f);
+	ok(cuModuleLoad(&module, path));
+	ok(cuModuleUnload(module));
+	ok(cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
+	ok(cuLibraryUnload(library));
+	remove(path);
+}
+
+/* ---- libraries -------------------------------------------------------------------------- */
+
+static CUlibrary load_library(void)
+{
+	CUlibrary library;
+
+	ok(cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
+	return library;
+}
+
+static void gives_each_context_its_own_variables(void **state)
+{
+	CUlibrary library = load_library();
+	CUcontext second;
+	CUkernel kernel;
+	CUdeviceptr here, there;
+	uint32_t value;
+
+	ok(cuLibraryGetKernel(&kernel, library, "bump"));
+	ok(cuLibraryGetGlobal(&here, NULL, library, "counter"));
+	launch((CUfunction)kernel, 1, 1, NULL, NULL);
+	ok(cuMemcpyDtoH(&value, here, 4));
+	assert_int_equal(value, 27);
+	ok(cuCtxCreate(&second, NULL, 0, 0));
+	ok(cuLibraryGetGlobal(&there, NULL, library, "counter"));
+	assert_true(here != there);
+	ok(cuMemcpyDtoH(&value, there, 4));
+	assert_int_equal(value, 7);
+	ok(cuCtxDestroy(second));
+	assert_int_equal(cuCtxSetCurrent(*state), CUDA_SUCCESS);
+	ok(cuMemcpyDtoH(&value, here, 4));
+	assert_int_equal(value, 27);
+	ok(cuLibraryUnload(library));
+	fails(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
+	fails(cuLibraryGetKernel(&kernel, library, "bump"), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void knows_a_librarys_kernels_without_a_context(void **state)
+{
+	CUlibrary library, owner;
+	CUkernel kernel, list[16];
+	CUfunction f;
+	CUcontext saved;
+	const char *name;
+	unsigned n;
+	int value;
+
+	(void)state;
+	ok(cuCtxPopCurrent(&saved));
+	library = load_library();
+	ok(cuLibraryGetKernelCount(&n, library));
+	assert_int_equal(n, 8);
+	ok(cuLibraryEnumerateKernels(list, 16, library));
+	ok(cuLibraryGetKernel(&kernel, library, "vecadd"));
+	assert_ptr_equal(list[0], kernel);
+	ok(cuKernelGetName(&name, kernel));
+	assert_string_equal(name, "vecadd");
+	ok(cuKernelGetLibrary(&owner, kernel));
+	assert_ptr_equal(owner, library);
+	ok(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, kernel, 0));
+	assert_int_equal(value, 75);
+	fails(cuLibraryGetKernel(&kernel, library, "none"), CUDA_ERROR_NOT_FOUND);
+	fails(cuKernelGetFunction(&f, list[0]), CUDA_ERROR_INVALID_CONTEXT);
+	ok(cuCtxPushCurrent(saved));
+	ok(cuKernelGetFunction(&f, list[0]));
+	ok(cuFuncGetName(&name, f));
+	assert_string_equal(name, "vecadd");
+	fails(cuModuleUnload((CUmodule)library), CUDA_ERROR_INVALID_HANDLE);
+	ok(cuLibraryUnload(library));
+	fails(cuKernelGetName(&name, list[0]), CUDA_ERROR_INVALID_HANDLE);
+	fails(cuKernelGetFunction(&f, list[0]), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void applies_a_kernels_attributes_to_its_functions(void **state)
+{
+	CUlibrary library = load_library();
+	CUkernel kernel;
+	CUfunction f;
+	int value;
+
+	(void)state;
+	ok(cuLibraryGetKernel(&kernel, library, "shared_end"));
+	ok(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000, kernel,
+				0));
+	ok(cuKernelGetFunction(&f, kernel));
+	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
+	assert_int_equal(value, 60000);
+	ok(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 70000, kernel,
+				0));
+	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
+	assert_int_equal(value, 70000);
+	fails(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20,
+				   kernel, 0),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NUM_REGS, 4, kernel, 0),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 5),
+	      CUDA_ERROR_INVALID_DEVICE);
+	ok(cuLibraryUnload(library));
+}
+
+/* ---- functions -------------------------------------------------------------------------- */
+
+static void tells_a_functions_parameters_and_attributes(void **state)
+{
+	static const size_t offsets[] = { 0, 8, 16, 24 }, sizes[] = { 8, 8, 8, 4 };
+	CUfunction f = get_kernel("vecadd"), g = get_kernel("at_most_64");
+	size_t offset, bytes;
+	int value;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		ok(cuFuncGetParamInfo(f, i, &offset, &bytes));
+		assert_int_equal(offset, offsets[i]);
+		assert_int_equal(bytes, sizes[i]);
+	}
+	fails(cuFuncGetParamInfo(f, 4, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
+	assert_int_equal(value, 1024);
+	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, g));
+	assert_int_equal(value, 64);
+	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
+	assert_int_equal(value, 90);
+	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, f));
+	assert_int_equal(value, 16);
+	fails(cuFuncGetAttribute(&value, (CUfunction_attribute)77, f),
+	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, NULL),
+	      CUDA_ERROR_INVALID_HANDLE);
+	fails(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, *state),
+	      CUDA_ERROR_INVALID_HANDLE);
+	ok(cuFuncSetCacheConfig(f, CU_FUNC_CACHE_PREFER_L1));
+}
+
+static void counts_how_many_blocks_fit(void **state)
+{
+	CUfunction f = get_kernel("put");
+	size_t bytes;
+	int n, grid, block;
+
+	(void)state;
+	ok(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 1024, 0));
+	assert_true(n >= 1 && n <= 2);
+	ok(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 32, 48 * 1024));
+	assert_true(n >= 1 && n <= 4);
+	ok(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 2048, 0));
+	assert_int_equal(n, 0);
+	fails(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 0, 0),
+	      CUDA_ERROR_INVALID_VALUE);
+	ok(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 256));
+	assert_true(block > 0 && block <= 256 && grid > 0);
+	ok(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 2, 128));
+	assert_int_equal(bytes, (228 / 2 - 1) * 1024);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_functions_and_variables_by_name),
+		cmocka_unit_test(shows_where_ptx_is_wrong),
+		cmocka_unit_test(says_why_an_image_is_no_ptx),
+		cmocka_unit_test(takes_ptx_out_of_a_fat_binary),
+		cmocka_unit_test(loads_a_file),
+		cmocka_unit_test(gives_each_context_its_own_variables),
+		cmocka_unit_test(knows_a_librarys_kernels_without_a_context),
+		cmocka_unit_test(applies_a_kernels_attributes_to_its_functions),
+		cmocka_unit_test(tells_a_functions_parameters_and_attributes),
+		cmocka_unit_test(counts_how_many_blocks_fit),
+	};
+
+	return cmocka_run_group_tests(tests, make_context, drop_context);
+}

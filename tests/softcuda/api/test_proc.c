@@ -1,0 +1,70 @@
+/* test_proc.c — cuGetProcAddress gives the symbol that a program of a CUDA version expects. */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+#include <dlfcn.h>
+
+static void *get(const char *name, int version, cuuint64_t flags)
+{
+	CUdriverProcAddressQueryResult status;
+	void *p = NULL;
+
+	ok(cuGetProcAddress(name, &p, version, flags, &status));
+	assert_int_equal(status, CU_GET_PROC_ADDRESS_SUCCESS);
+	return p;
+}
+
+static void gives_the_newest_symbol_that_the_version_has(void **state)
+{
+	(void)state;
+	assert_ptr_equal(get("cuMemAlloc", 12000, 0), dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	assert_ptr_equal(get("cuCtxCreate", 11000, 0), dlsym(RTLD_DEFAULT, "cuCtxCreate_v2"));
+	assert_ptr_equal(get("cuCtxCreate", 12000, 0), dlsym(RTLD_DEFAULT, "cuCtxCreate_v3"));
+	assert_ptr_equal(get("cuCtxCreate", 13000, 0), dlsym(RTLD_DEFAULT, "cuCtxCreate_v4"));
+	assert_ptr_equal(get("cuGetProcAddress", 12000, 0),
+			 dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"));
+}
+
+static void gives_the_per_thread_symbol_when_asked(void **state)
+{
+	cuuint64_t per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+
+	(void)state;
+	assert_ptr_equal(get("cuLaunchKernel", 12000, per_thread),
+			 dlsym(RTLD_DEFAULT, "cuLaunchKernel_ptsz"));
+	assert_ptr_equal(get("cuMemcpyHtoD", 12000, per_thread),
+			 dlsym(RTLD_DEFAULT, "cuMemcpyHtoD_v2_ptds"));
+	assert_ptr_equal(get("cuMemAlloc", 12000, per_thread),
+			 dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	assert_ptr_equal(get("cuLaunchKernel", 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM),
+			 dlsym(RTLD_DEFAULT, "cuLaunchKernel"));
+}
+
+static void says_what_is_not_there_and_what_is_too_new(void **state)
+{
+	CUdriverProcAddressQueryResult status;
+	void *p = &p;
+
+	(void)state;
+	fails(cuGetProcAddress("cuGraphLaunch", &p, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+	assert_null(p);
+	fails(cuGetProcAddress("cuLibraryLoadData", &p, 11080, 0, &status),
+	      CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+	fails(cuGetProcAddress("cuInit", &p, 14000, 0, &status), CUDA_ERROR_INVALID_VALUE);
+	fails(cuGetProcAddress("cuInit", &p, 13000, 3, &status), CUDA_ERROR_INVALID_VALUE);
+	fails(cuGetProcAddress(NULL, &p, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
+	fails(cuGetProcAddress("cuInit", NULL, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gives_the_newest_symbol_that_the_version_has),
+		cmocka_unit_test(gives_the_per_thread_symbol_when_asked),
+		cmocka_unit_test(says_what_is_not_there_and_what_is_too_new),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
