@@ -7,7 +7,7 @@ README, the build and the test cannot disagree.
 
     ./configure.py --install-deps && ninja check
 
-Read next: scripts/parts.py (what is looked for), scripts/rules.py (what is built).
+Read next: scripts/parts.py (what is looked for), scripts/rules.py (what is built from what).
 """
 import argparse, glob, os, sys
 

@@ -1,0 +1,139 @@
+"""rules_tests.py — the tests, the examples and the fuzzers.
+
+A test links its own folder's closure and no more, so that one broken folder does not stop the others.
+"""
+import glob, os
+
+from configure import LIBRARY, MODULES, closure, files, owner
+from scripts.writer import WARNINGS, flags, has_main, json_library
+
+
+def test_link(w, folder):
+    """What the tests in a folder link: (archives or flags, further dependencies)."""
+    if folder.startswith("tests/softcuda/api"):  # through the real thing: the exported symbols
+        up = "/".join([".."] * folder.count("/"))
+        return f"-L{w.dir}/softcuda -lcuda -Wl,-rpath,'$$ORIGIN/{up}/../softcuda'", f"{w.dir}/softcuda/libcuda.so"
+    if folder == "tests/gpu/plain":  # a program that knows only NVIDIA's name: whose driver, LD_LIBRARY_PATH says
+        return f"-L{w.dir}/softcuda -lcuda", f"{w.dir}/softcuda/libcuda.so"
+    module = owner(folder.removeprefix("tests/"))
+    modules = closure(module) if module in MODULES else list(reversed(LIBRARY))
+    archives = w.link(modules)
+    return f"{archives} {json_library(w) if module == 'cli' else ''}".strip(), archives
+
+
+def write_tests(w, products):
+    """Programs below tests/: a .c with a main is one, a so_*.c is a shared object for them to open, and
+    the others of a folder help the programs there."""
+    by_folder = {}
+    for c in files("tests", ".c"):
+        if not c.startswith(("tests/fuzz/", "tests/install/")):  # built in ways of their own
+            by_folder.setdefault(os.path.dirname(c), []).append(c)
+    helpers, opened, programs = {}, {}, []
+    for folder, sources in by_folder.items():
+        plain = [c for c in sources if not has_main(c)]
+        programs += [c for c in sources if has_main(c)]
+        opened[folder] = [w.build(f"{w.dir}/{c[:-2]}.so", "shared", w.obj(c), flags="-Wl,-soname,libcuda.so.1")
+                          for c in plain if os.path.basename(c).startswith("so_")]
+        objects = [w.obj(c) for c in plain if not os.path.basename(c).startswith("so_")]
+        if objects:
+            helpers[folder] = w.archive(folder, objects)
+    for c in programs:
+        write_test(w, c, helpers, opened, products)
+
+
+def write_test(w, c, helpers, opened, products):
+    with open(c, encoding="utf-8") as f:
+        cmocka = "<cmocka.h>" in f.read()
+    if cmocka and not w.have["cmocka"].where:
+        return
+    folder = os.path.dirname(c)
+    extra = " ".join(helpers[h] for h in (folder, "tests/fake") if h in helpers)
+    archives, needs = test_link(w, folder)
+    exe = w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c)}", f"{extra} {needs}",
+                  flags=f"{extra} {archives}", libs=f"{'-lcmocka' if cmocka else ''} $libs")
+    if os.path.basename(c).startswith("test_"):
+        # A library folder's test stands alone; others run the command or open the software driver.
+        alone = owner(folder.removeprefix("tests/")) in [*LIBRARY, "softcuda"]
+        w.tests.append((test_group(folder), c[6:-2], exe, " ".join([exe, *opened[folder], *([] if alone else products)])))
+    else:
+        w.programs.append(exe)
+
+
+def test_group(folder):
+    inside = folder.removeprefix("tests/")
+    module = owner(inside)
+    return (module if module in MODULES else inside.split("/")[0]).replace("/", "-")
+
+
+def write_examples(w, stage):
+    """Each folder of examples/ is a program built as a user would: from what is installed, and no more."""
+    if not stage:
+        return
+    cuda = os.path.dirname(w.have["cuda.h"].where)
+    for folder in sorted(glob.glob("examples/*/")):
+        name = folder.rstrip("/")
+        sources = sorted(glob.glob(f"{name}/*.c"))
+        if not sources:
+            continue
+        kernels, libs, defines = [], "-lgpuload -lm", ""
+        if w.have["nvcc"].where:
+            kernels = [w.build(f"{w.dir}/{cu}.o", "sh", "", cu, command=(
+                f"{w.have['nvcc'].where} -O3 -gencode arch=compute_75,code=[sm_75,compute_75] "
+                f"-Xcompiler -fPIC -c {cu} -o {w.dir}/{cu}.o")) for cu in sorted(glob.glob(f"{name}/*.cu"))]
+        if kernels:
+            home = os.path.dirname(cuda)
+            libs += f" -L{home}/lib64 -L{home}/lib -lcudart_static -lrt -ldl -lpthread -lstdc++"
+            defines = "-DHAVE_CUDART"
+        exe = f"{w.dir}/{name}/{os.path.basename(name)}"
+        w.programs.append(exe)
+        c, ld = flags(w.args)
+        w.build(exe, "sh", "", " ".join([stage, *sources, *kernels]), command=(
+            f"{w.args.cc} -std=c11 -D_GNU_SOURCE {c} {WARNINGS} {defines} -I{w.dir}/stage/include/gpuload "
+            f"-isystem {cuda} {' '.join([*sources, *kernels])} -o {exe} {ld} -L{w.dir}/stage/lib {libs} "
+            f"-Wl,-rpath,'$$ORIGIN/../../stage/lib'"))
+        w.tests.append(("examples", name, f"{name}/test" if os.path.exists(f"{name}/test") else exe, exe))
+
+
+def write_fuzzers(w):
+    if not w.have["libFuzzer"].where:
+        return
+    cuda = os.path.dirname(w.have["cuda.h"].where)
+    for c in files("tests", ".c"):
+        if not c.startswith("tests/fuzz/fuzz_"):
+            continue
+        name = os.path.basename(c)[5:-2]
+        sources = [s for m in closure(name) for s in files(m, ".c")]
+        exe = f"{w.dir}/fuzz/fuzz_{name}"
+        corpus, words = f"tests/fuzz/corpus/{name}", f"tests/fuzz/{name}.dict"
+        words = f"-dict={words}" if os.path.exists(words) else ""
+        w.build(exe, "sh", "", " ".join([c, *sources, *files(os.path.dirname(sources[0]), ".h")]),
+                command=f"clang -std=c11 -D_GNU_SOURCE -O2 -g -I. -isystem {cuda} "
+                        f"-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all "
+                        f"{c} {' '.join(sources)} -o {exe} -ldl -lpthread -lm")
+        w.build(f"fuzz-{name}", "console", "", exe,
+                command=f"mkdir -p {w.dir}/fuzz/{name} && {exe} {words} {w.dir}/fuzz/{name} {corpus}")
+        if os.path.isdir(corpus):
+            w.tests.append(("fuzz", f"fuzz/{name} over its corpus", f"{exe} -runs=0 {corpus}", exe))
+
+
+def write_check(w, products, headers):
+    """check runs everything; check-<module> one folder's tests, though another folder be broken."""
+    everything = " ".join([*products, *w.programs, *headers])
+    for t in sorted(glob.glob("tests/meta/*.py")):
+        w.tests.append(("meta", t[6:-3], f"{w.python} {t}", everything))
+    for t in sorted(glob.glob("tests/**/test_*.sh", recursive=True) + glob.glob("tests/**/test_*.py", recursive=True)):
+        how = "bash" if t.endswith(".sh") else w.python
+        w.tests.append((test_group(os.path.dirname(t)), t[6:].rsplit(".", 1)[0], f"{how} {t}", everything))
+    for t in sorted(glob.glob("tests/**/*.bats", recursive=True)):
+        w.tests.append((test_group(os.path.dirname(t)), t[6:-5], f"bats {t}", everything))
+    path = f"{w.dir}/tests.list"
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines("\t".join(t[:3]) + "\n" for t in w.tests)
+    run = f"{w.python} tests/run.py --build {w.dir}"
+    needs = {}
+    for group, _, _, need in w.tests:
+        needs.setdefault(group, set()).update(need.split())
+    for group, need in needs.items():
+        w.build(f"check-{group}", "console", "", " ".join(sorted(need)), command=f"{run} --only {group}")
+    every = sorted(set().union(*needs.values(), everything.split()))
+    w.build("check", "console", "", " ".join(every), command=run)

@@ -1,0 +1,60 @@
+"""writer.py — what every rule needs: ninja statements, compiler flags."""
+import re, shlex, sys
+
+WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
+MAIN = re.compile(r"^int main\(", re.M)
+
+
+def has_main(path):
+    with open(path, encoding="utf-8") as f:
+        return bool(MAIN.search(f.read()))
+
+
+def flags(args):
+    """Compiler and linker flags that the command line asks for."""
+    c = "-O2 -DNDEBUG" if args.release else "-O2 -g"
+    ld = ""
+    if args.sanitize:
+        on = f"-fsanitize={args.sanitize}"
+        c = f"-O1 -g {on} -fno-omit-frame-pointer -fno-sanitize-recover=all"
+        ld = on
+    if args.coverage:
+        c, ld = f"{c} -O0 --coverage", f"{ld} --coverage"
+    return f"{c} {args.cflags}".strip(), f"{ld} {args.ldflags}".strip()
+
+
+def json_library(w):
+    """What the command's --json needs."""
+    return "-lcjson" if w.have["cJSON"].where else ""
+
+
+class Writer:
+    """Collects ninja statements; every method that builds something returns its path."""
+
+    def __init__(self, out, args, have):
+        self.file, self.args, self.have, self.dir = out, args, have, args.out
+        self.python = shlex.quote(sys.executable)
+        self.libs = {}      # module: archive
+        self.objects = {}   # module: its object files
+        self.tests = []     # (group, name, command, what it needs)
+        self.programs = []  # below tests/, run by scripts there
+
+    def p(self, text=""):
+        print(text, file=self.file)
+
+    def build(self, out, rule, inputs, needs="", **variables):
+        needs = f" | {needs}" if needs else ""
+        self.p(f"build {out}: {rule} {inputs}{needs}")
+        for name, value in variables.items():
+            if value:
+                self.p(f"  {name} = {value}")
+        return out.split(" | ")[0]
+
+    def obj(self, c, flags="", suffix=""):
+        return self.build(f"{self.dir}/obj/{c[:-2]}{suffix}.o", "cc", c, flags=flags)
+
+    def archive(self, name, objects):
+        return self.build(f"{self.dir}/lib{name.replace('/', '-')}.a", "ar", " ".join(objects))
+
+    def link(self, modules):
+        return " ".join(self.libs[m] for m in modules if m in self.libs)
