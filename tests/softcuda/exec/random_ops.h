@@ -1,0 +1,25 @@
+/* random_ops.h — what random programs are made of, for the printer and the walk. */
+#ifndef GPULOAD_TESTS_SOFTCUDA_RANDOM_OPS_H
+#define GPULOAD_TESTS_SOFTCUDA_RANDOM_OPS_H
+
+enum alu_op {
+	ALU_ADD,
+	ALU_SUB,
+	ALU_MUL,
+	ALU_AND,
+	ALU_OR,
+	ALU_XOR,
+	ALU_MIN,
+	ALU_MAX,
+	ALU_SHR,
+	N_ALU_OPS
+};
+enum warp_op { WARP_SHUFFLE, WARP_BALLOT, WARP_MATCH, WARP_ADD, N_WARP_OPS };
+enum condition { COND_LESS, COND_BITS, COND_EQUAL, N_CONDITIONS };
+
+/* A function's further variables start at its first argument plus a multiple of this. */
+enum { FUNCTION_STEP = 77 };
+
+extern const char *const alu_names[N_ALU_OPS];
+
+#endif

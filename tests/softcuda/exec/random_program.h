@@ -1,0 +1,56 @@
+/* random_program.h — random structured programs, as PTX and as a walk that knows the right
+ * answer.
+ *
+ * A program is a tree: assignments, ifs, loops with breaks, warp operations, calls, indirect
+ * calls. random_program_ptx() prints it for the interpreter, which sees only branches and has
+ * to find out where lanes part and meet.  random_program_run() walks the tree with the set of
+ * active lanes, where that is given by the tree's shape.  Both must leave the same values.
+ *
+ * Every warp operation names the lanes that take part, computed by votes just before lanes
+ * part, as a correct CUDA program does. */
+#ifndef GPULOAD_TESTS_SOFTCUDA_RANDOM_PROGRAM_H
+#define GPULOAD_TESTS_SOFTCUDA_RANDOM_PROGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RANDOM_VARS = 6, RANDOM_FUNCTIONS = 3, RANDOM_NODES = 600, RANDOM_MAX_THREADS = 128 };
+
+enum node_kind {
+	NODE_ASSIGN,
+	NODE_IF,
+	NODE_LOOP,
+	NODE_BREAK_IF,
+	NODE_WARP,
+	NODE_CALL,
+	NODE_CALL_EITHER,
+	NODE_EXCHANGE
+};
+
+struct node {
+	enum node_kind kind;
+	unsigned op;           /* of ASSIGN, WARP; a condition's comparison */
+	unsigned dst, a, b, k; /* variables, and a small constant */
+	int body, other;       /* first node of the block, -1: empty */
+	int next;              /* in its own block, -1: last */
+};
+
+struct random_program {
+	struct node nodes[RANDOM_NODES];
+	int n_nodes;
+	int main_body;
+	int function_body[RANDOM_FUNCTIONS]; /* function i calls only functions above i */
+	uint64_t seed;
+};
+
+void random_program_make(struct random_program *p, uint64_t seed);
+
+/* PTX with a kernel random_kernel(.u64 values): thread t's variables are
+ * values[t][RANDOM_VARS], in and out.  Owned by the caller: free(). */
+char *random_program_ptx(const struct random_program *p);
+
+/* The same on the rows of one block. */
+void random_program_run(const struct random_program *p, uint32_t (*values)[RANDOM_VARS],
+			unsigned n_threads);
+
+#endif
