@@ -105,19 +105,24 @@ static inline float odd_float(double x)
 	return float_of(u);
 }
 
-/* a * b + c, rounded once, without FMA hardware: the product is exact in double, the sum is made
- * exact by its error (Knuth's two-sum) and then rounded to odd. */
+/* p + c rounded to odd in double: Knuth's two-sum gives the error of the rounded sum exactly. */
+static inline double odd_sum(double p, double c)
+{
+	const double s = p + c, t = s - p, error = (p - (s - t)) + (c - t);
+	uint64_t u = bits_of64(s);
+	const bool up = (error > 0) == !(u >> 63);  /* the truth is further from zero than s */
+	if (error != 0 && error == error && !(u & 1))
+		u = up ? u | 1 : u - 1;
+	return double_of(u);
+}
+
+/* a * b + c, rounded once.  Without FMA hardware: the product is exact in double. */
 static inline float fma_f32(float a, float b, float c)
 {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 	return __builtin_fmaf(a, b, c);
 #else
-	const double p = (double)a * b, s = p + c;
-	const double t = s - p, error = (p - (s - t)) + ((double)c - t);
-	uint64_t u = bits_of64(s);
-	if (error != 0 && error == error && !(u & 1))  /* inexact, and s is even: step towards the truth */
-		u = (error > 0) == !(u >> 63) ? u | 1 : u - 1;
-	return (float)double_of(u);
+	return (float)odd_sum((double)a * b, (double)c);
 #endif
 }
 

@@ -1,9 +1,9 @@
 /* run_half.c — f16, f16x2, bf16, bf16x2: PTX ISA 9.7.4, 9.7.6 (comparisons), 9.7.3 (mixed precision).
  *
  * An f16x2 register of 32 lanes is 64 halves side by side, so the packed forms are the scalar ones with
- * n = 64.  Arithmetic is done in double and rounded once: sum, product and fused sum of halves are
- * never within double's error of a tie unless they are one (an 11-bit term and a 22-bit product that
- * meet near a tie span fewer than 53 bits), and the step over float is by odd_float(). */
+ * n = 64.  Arithmetic is done in double and rounded once: a product of halves is exact there, a sum of two
+ * is exact or far from a tie (double has more than twice their bits), a fused sum and the step over float
+ * are rounded to odd. */
 #include "softcuda/exec/approx_internal.h"
 #include "softcuda/exec/half_internal.h"
 #include "softcuda/exec/lanes_internal.h"
@@ -78,7 +78,7 @@ BY_HALF(M, SUB)
 #define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, (double)x[k] * (double)y[k])
 BY_HALF(M, MUL)
 #undef M
-#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 3, (double)x[k] * (double)y[k] + (double)z[k])
+#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 3, odd_sum((double)x[k] * (double)y[k], (double)z[k]))
 BY_HALF(M, FMA)
 #undef M
 

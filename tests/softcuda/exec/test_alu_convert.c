@@ -1,0 +1,321 @@
+/* test_alu_convert.c — cvt between every pair of types, in every rounding. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fenv.h>
+
+#include "tests/softcuda/exec/alu_rig.h"
+#include "tests/softcuda/exec/small_reference.h"
+
+__extension__ typedef __int128 int128;
+
+static struct conversion now;
+
+static unsigned slot_bits(unsigned kind)
+{
+	switch (kind) {
+	case KIND_U64: case KIND_S64: case KIND_F64: return 64;
+	case KIND_U32: case KIND_S32: case KIND_F32: case KIND_TF32: return 32;
+	default: return 16;
+	}
+}
+
+static bool is_int(unsigned kind) { return kind < KIND_F16; }
+static unsigned int_bits(unsigned kind) { return 8u << kind / 2; }
+static bool int_signed(unsigned kind) { return kind & 1; }
+
+static const struct small *small_of(unsigned kind)
+{
+	return kind == KIND_F16 ? &small_f16 : kind == KIND_BF16 ? &small_bf16 : kind == KIND_E4M3 ? &small_e4m3 : &small_e5m2;
+}
+
+static double float_source(uint64_t a)
+{
+	float f;
+	double d;
+	const uint32_t u = (uint32_t)a;
+	memcpy(&f, &u, sizeof(f));
+	memcpy(&d, &a, sizeof(d));
+	switch (now.from) {
+	case KIND_F64: return d;
+	case KIND_F32: return now.ftz && fpclassify(f) == FP_SUBNORMAL ? copysign(0, (double)f) : (double)f;
+	default: return small_value(small_of(now.from), (uint32_t)a);
+	}
+}
+
+static int128 int_source(uint64_t a)
+{
+	const unsigned bits = int_bits(now.from);
+	a = cut(a, bits);
+	return int_signed(now.from) && a >> (bits - 1) ? (int128)a - ((int128)1 << bits) : (int128)a;
+}
+
+static double integral(double x, unsigned round)
+{
+	switch (round) {
+	case CONVERT_RNI: return rint(x);
+	case CONVERT_RMI: return floor(x);
+	case CONVERT_RPI: return ceil(x);
+	default: return trunc(x);
+	}
+}
+
+static uint64_t to_slot(int128 x)
+{
+	const unsigned bits = int_bits(now.to);
+	const uint64_t u = cut((uint64_t)x, bits);
+	if (bits == 8 && int_signed(now.to))  /* extended to the 16-bit register */
+		return cut((uint64_t)(int64_t)(int8_t)u, 16);
+	return u;
+}
+
+static uint64_t to_integer(uint64_t a)
+{
+	const unsigned bits = int_bits(now.to);
+	const int128 most = ((int128)1 << (bits - int_signed(now.to))) - 1, least = int_signed(now.to) ? -most - 1 : 0;
+	int128 x;
+	if (is_int(now.from)) {
+		x = int_source(a);
+		if (!now.sat)
+			return to_slot(x);
+	} else {
+		const double d = integral(float_source(a), now.round);
+		if (isnan(d))
+			return to_slot(now.from == KIND_F64 || bits == 64 ? (int128)1 << (bits - 1) : 0);
+		x = d >= 0x1p100 ? (int128)1 << 100 : d <= -0x1p100 ? -((int128)1 << 100) : (int128)d;
+	}
+	return to_slot(x > most ? most : x < least ? least : x);
+}
+
+/* tf32: the float with 13 bits less, as a small format of 19 bits. */
+static const struct small small_tf32 = { 10, 127, 0x3fbff, 0x3fc00, 0x3ffff, 0x40000 };
+
+static uint64_t to_float(uint64_t a)
+{
+	static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
+	volatile double x = is_int(now.from) ? 0 : float_source(a);
+	volatile long double exact = is_int(now.from) ? (long double)int_source(a) : (long double)x;
+	if (now.round >= CONVERT_RNI)
+		exact = x = copysign(integral(x, now.round), x);
+	if (now.relu && !isnan(exact) && exact <= 0)
+		exact = 0;
+	if (now.sat)
+		exact = exact >= 1 ? 1 : exact > 0 ? exact : 0;
+	const bool negative = signbit(exact);
+	if (now.to == KIND_TF32) {
+		const uint32_t t = small_round(&small_tf32, exact, negative, now.round, now.satfinite);
+		return isnan(exact) ? 0x7fffffff : (uint64_t)t << 13;
+	}
+	if (now.to != KIND_F32 && now.to != KIND_F64) {
+		const unsigned round = now.round >= CONVERT_RNI ? CONVERT_RN : now.round;
+		if (now.round == CONVERT_RZ && isfinite(exact))  /* never away: small_round() would give infinity */
+			return small_round(small_of(now.to), exact, negative, round, true);
+		return small_round(small_of(now.to), exact, negative, round, now.satfinite);
+	}
+	fesetround(now.round <= CONVERT_RP ? modes[now.round] : FE_TONEAREST);
+	volatile float f = (float)exact;
+	volatile double d = (double)exact;
+	fesetround(FE_TONEAREST);
+	uint64_t u;
+	if (now.to == KIND_F64) {
+		const double r = d;
+		memcpy(&u, &r, sizeof(u));
+		return u;
+	}
+	float r = f;
+	if (now.ftz && fpclassify(r) == FP_SUBNORMAL)
+		r = copysignf(0, r);
+	uint32_t v;
+	memcpy(&v, &r, sizeof(v));
+	return isnan(r) ? 0x7fffffff : v;
+}
+
+static uint64_t reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
+{
+	(void)b, (void)c, (void)e;
+	return is_int(now.to) ? to_integer(a) : to_float(a);
+}
+
+static int both_nan(uint64_t got, uint64_t want)
+{
+	double x, y;
+	memcpy(&x, &got, sizeof(x));
+	memcpy(&y, &want, sizeof(y));
+	return now.to == KIND_F64 && isnan(x) && isnan(y);
+}
+
+static void check(unsigned op)
+{
+	struct op_case t = { .op = op, .d_bits = slot_bits(now.to), .bits = { slot_bits(now.from) }, .reference = reference,
+			     .accept = both_nan };
+	memcpy(&t.imm, &now, sizeof(now));
+	t.values[0] = is_int(now.from) ? LIST(int_values) : now.from == KIND_F64 ? LIST(f64_values) :
+		      now.from == KIND_F32 ? LIST(f32_values) : LIST(half_values);
+	check_op(&t);
+}
+
+static void integers_are_cut_extended_or_saturated(void **state)
+{
+	(void)state;
+	for (uint8_t to = KIND_U8; to <= KIND_S64; to++)
+		for (uint8_t from = KIND_U8; from <= KIND_S64; from++)
+			for (unsigned sat = 0; sat < 2; sat++) {
+				now = (struct conversion){ .to = to, .from = from, .sat = sat };
+				check(OP_CVT_ANY);
+			}
+}
+
+static const uint8_t float_kinds[] = { KIND_F16, KIND_BF16, KIND_F32, KIND_F64 };
+
+static void floats_become_integers_in_four_ways(void **state)
+{
+	(void)state;
+	for (uint8_t to = KIND_U8; to <= KIND_S64; to++)
+		for (unsigned k = 0; k < 4; k++)
+			for (uint8_t round = CONVERT_RNI; round <= CONVERT_RPI; round++)
+				for (unsigned ftz = 0; ftz < 2; ftz++) {
+					now = (struct conversion){ .to = to, .from = float_kinds[k], .round = round, .ftz = ftz };
+					check(OP_CVT_ANY);
+				}
+}
+
+static void integers_become_floats_in_four_roundings(void **state)
+{
+	(void)state;
+	for (uint8_t from = KIND_U8; from <= KIND_S64; from++)
+		for (unsigned k = 0; k < 4; k++)
+			for (uint8_t round = CONVERT_RN; round <= CONVERT_RP; round++) {
+				if (k < 2 && round > CONVERT_RZ)  /* the reference's overflow is to nearest or zero */
+					continue;
+				now = (struct conversion){ .to = float_kinds[k], .from = from, .round = round };
+				check(OP_CVT_ANY);
+			}
+}
+
+static void floats_become_other_floats(void **state)
+{
+	(void)state;
+	static const uint8_t to_kinds[] = { KIND_F16, KIND_BF16, KIND_TF32, KIND_F32, KIND_F64, KIND_E4M3, KIND_E5M2 };
+	for (unsigned t = 0; t < 7; t++)
+		for (unsigned k = 0; k < 4; k++)
+			for (uint8_t round = CONVERT_RN; round <= CONVERT_RNA; round++)
+				for (unsigned extra = 0; extra < 16; extra++) {
+					now = (struct conversion){ .to = to_kinds[t], .from = float_kinds[k], .round = round,
+								   .sat = extra & 1, .ftz = extra & 2, .relu = extra & 4,
+								   .satfinite = extra & 8 };
+					const bool wide = now.to == KIND_F32 || now.to == KIND_F64;
+					if ((wide && (round == CONVERT_RNA || now.satfinite)) ||
+					    (!wide && (round == CONVERT_RM || round == CONVERT_RP)))
+						continue;
+					check(OP_CVT_ANY);
+				}
+}
+
+static void floats_are_rounded_to_integers_of_their_type(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < 4; k++)
+		for (uint8_t round = CONVERT_RNI; round <= CONVERT_RPI; round++)
+			for (unsigned sat = 0; sat < 2; sat++) {
+				now = (struct conversion){ .to = float_kinds[k], .from = float_kinds[k], .round = round, .sat = sat };
+				check(OP_CVT_ANY);
+			}
+}
+
+static void fast_paths_agree_with_the_general_one(void **state)
+{
+	(void)state;
+	static const struct { unsigned op; uint8_t to, from, round; } fast[] = {
+		{ OP_CVT_S64_S32, KIND_S64, KIND_S32, 0 }, { OP_CVT_U64_U32, KIND_U64, KIND_U32, 0 },
+		{ OP_CVT_32_64, KIND_U32, KIND_S64, 0 }, { OP_CVT_U32_U16, KIND_U32, KIND_U16, 0 },
+		{ OP_CVT_S32_S16, KIND_S32, KIND_S16, 0 }, { OP_CVT_16_32, KIND_U16, KIND_U32, 0 },
+		{ OP_CVT_S64_S16, KIND_S64, KIND_S16, 0 }, { OP_CVT_U64_U16, KIND_U64, KIND_U16, 0 },
+		{ OP_CVT_16_64, KIND_U16, KIND_U64, 0 }, { OP_CVT_S32_S8, KIND_S32, KIND_S8, 0 },
+		{ OP_CVT_U32_U8, KIND_U32, KIND_U8, 0 }, { OP_CVT_F32_S32, KIND_F32, KIND_S32, 0 },
+		{ OP_CVT_F32_U32, KIND_F32, KIND_U32, 0 }, { OP_CVT_F64_S32, KIND_F64, KIND_S32, 0 },
+		{ OP_CVT_F64_U32, KIND_F64, KIND_U32, 0 }, { OP_CVT_F64_F32, KIND_F64, KIND_F32, 0 },
+		{ OP_CVT_F32_F64, KIND_F32, KIND_F64, 0 }, { OP_CVT_RZI_S32_F32, KIND_S32, KIND_F32, CONVERT_RZI },
+		{ OP_CVT_RZI_U32_F32, KIND_U32, KIND_F32, CONVERT_RZI }, { OP_CVT_F32_F16, KIND_F32, KIND_F16, 0 },
+		{ OP_CVT_F16_F32, KIND_F16, KIND_F32, 0 }, { OP_CVT_F32_BF16, KIND_F32, KIND_BF16, 0 },
+	};
+	for (unsigned k = 0; k < sizeof(fast) / sizeof(fast[0]); k++) {
+		now = (struct conversion){ .to = fast[k].to, .from = fast[k].from, .round = fast[k].round };
+		check(fast[k].op);
+	}
+}
+
+static void every_half_survives_the_way_to_float_and_back(void **state)
+{
+	(void)state;
+	for (const struct rig_build *b = rig_builds(); b->name; b++)
+		for (uint32_t h = 0; h < 65536; h += LANES) {
+			struct rig *r = rig_reset(ALL_LANES);
+			for (unsigned l = 0; l < LANES; l++)
+				rig_set(r, SLOT_A, l, 16, h + l);
+			rig_run(r, b, OP_CVT_F32_F16, 0, 0, 0);
+			memcpy(r->slots + SLOT_A * SLOT_BYTES, r->slots, LANES * 4);
+			rig_run(r, b, OP_CVT_F16_F32, 0, 0, 0);
+			for (unsigned l = 0; l < LANES; l++) {
+				const bool nan = ((h + l) & 0x7fff) > 0x7c00;
+				assert_int_equal(rig_get(r, SLOT_D, l, 16), nan ? 0x7fff : h + l);
+			}
+		}
+}
+
+static void pairs_put_the_first_source_on_top(void **state)
+{
+	(void)state;
+	static const struct { unsigned op; struct conversion cv; uint32_t a, b, d; } rows[] = {
+		{ OP_CVT_PAIR, { .to = KIND_F16, .from = KIND_F32 }, 0x3f800000, 0xc0000000, 0x3c00c000 },
+		{ OP_CVT_PAIR, { .to = KIND_BF16, .from = KIND_F32, .relu = true }, 0x3f800000, 0xc0000000, 0x3f800000 },
+		{ OP_CVT_PAIR, { .to = KIND_E4M3, .from = KIND_F32, .satfinite = true }, 0x43e10000, 0xbf800000, 0x7eb8 },
+		{ OP_CVT_PAIR, { .to = KIND_E5M2, .from = KIND_F16, .satfinite = true }, 0x7bff3c00, 0, 0x7b3c },
+		{ OP_CVT_UNPAIR, { .to = KIND_F16, .from = KIND_E4M3 }, 0x7e38, 0, 0x5f003c00 },
+		{ OP_CVT_UNPAIR, { .to = KIND_F16, .from = KIND_E5M2 }, 0x7c01, 0, 0x7c000100 },
+	};
+	for (const struct rig_build *b = rig_builds(); b->name; b++)
+		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+			struct rig *r = rig_reset(2);
+			const bool bytes = rows[k].cv.to == KIND_E4M3 || rows[k].cv.to == KIND_E5M2;
+			int64_t imm;
+			memcpy(&imm, &rows[k].cv, sizeof(imm));
+			rig_set(r, SLOT_A, 1, rows[k].op == OP_CVT_UNPAIR ? 16 : 32, rows[k].a);
+			rig_set(r, SLOT_B, 1, 32, rows[k].b);
+			rig_run(r, b, rows[k].op, 0, 0, imm);
+			assert_int_equal(rig_get(r, SLOT_D, 1, bytes ? 16 : 32), rows[k].d);
+		}
+}
+
+static void pack_saturates_and_appends(void **state)
+{
+	(void)state;
+	for (const struct rig_build *b = rig_builds(); b->name; b++) {
+		struct rig *r = rig_reset(1);
+		rig_set(r, SLOT_A, 0, 32, 300);
+		rig_set(r, SLOT_B, 0, 32, (uint32_t)-5);
+		rig_set(r, SLOT_C, 0, 32, 0x12345678);
+		rig_run(r, b, OP_CVT_PACK, 0, 8, KIND_U8);
+		assert_int_equal(rig_get(r, SLOT_D, 0, 32), 0x5678ff00);
+		rig_run(r, b, OP_CVT_PACK, 0, 8, KIND_S8);
+		assert_int_equal(rig_get(r, SLOT_D, 0, 32), 0x56787ffb);
+		rig_run(r, b, OP_CVT_PACK, 0, 16, KIND_S16);
+		assert_int_equal(rig_get(r, SLOT_D, 0, 32), 0x012cfffb);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(integers_are_cut_extended_or_saturated), cmocka_unit_test(floats_become_integers_in_four_ways),
+		cmocka_unit_test(integers_become_floats_in_four_roundings), cmocka_unit_test(floats_become_other_floats),
+		cmocka_unit_test(floats_are_rounded_to_integers_of_their_type),
+		cmocka_unit_test(fast_paths_agree_with_the_general_one),
+		cmocka_unit_test(every_half_survives_the_way_to_float_and_back),
+		cmocka_unit_test(pairs_put_the_first_source_on_top), cmocka_unit_test(pack_saturates_and_appends),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
