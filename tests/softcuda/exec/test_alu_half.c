@@ -36,7 +36,7 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		if (now.kind == FMA) {
 			const bool z_negative = signbit((double)z);
 			negative = r == 0 && z == 0 ? product_negative && z_negative : r + z < 0;
-			const bool lost = r + z == r && z != 0;  /* a bf16 addend beyond 113 bits still breaks a tie */
+			const bool lost = r + z == r && z != 0 && isfinite((double)r);  /* a bf16 addend beyond 113 bits still breaks a tie */
 			r = lost ? r + (r < 0 ? -r : r) * (z > 0 ? 0x1p-100 : -0x1p-100) : r + z;
 		}
 	} else {
