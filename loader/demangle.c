@@ -1,7 +1,7 @@
 /* demangle.c — C++ names by the C++ runtime's own demangler, if this machine has one.
  *
- * It is opened when the first mangled name is asked for: a process that names its kernel exactly
- * never pays for it, and a machine without it shows mangled names. */
+ * It is opened when the first mangled name is asked for: a process that names its kernel
+ * exactly never pays for it, and a machine without it shows mangled names. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -19,7 +19,9 @@ static void find_demangler(void)
 	static const char *const libraries[] = { "libstdc++.so.6", "libc++abi.so.1" };
 
 	for (size_t i = 0; !demangle && i < sizeof libraries / sizeof libraries[0]; i++) {
-		void *lib = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL);  /* kept: names are asked for again */
+		void *lib =
+			dlopen(libraries[i],
+			       RTLD_LAZY | RTLD_LOCAL); /* kept: names are asked for again */
 		void *p = lib ? dlsym(lib, "__cxa_demangle") : NULL;
 
 		memcpy(&demangle, &p, sizeof demangle);

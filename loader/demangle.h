@@ -3,7 +3,8 @@
 #define GPULOAD_LOADER_DEMANGLE_H
 
 /** "_Z6vecaddPKdS0_Pdi" to "vecadd(double const*, double const*, double*, int)"; owned: free().
- * NULL: the name is not mangled, or this machine has no C++ runtime to demangle it.  Any thread. */
+ * NULL: the name is not mangled, or this machine has no C++ runtime to demangle it.  Any
+ * thread. */
 char *gpul_demangle(const char *name);
 
 #endif

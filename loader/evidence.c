@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-/* ---- classes ------------------------------------------------------------------------------ */
+/* ---- classes --------------------------------------------------------------------- */
 
 static uint32_t root(const gpul_evidence *e, uint32_t node)
 {
 	while (e->parent[node] != node) {
-		e->parent[node] = e->parent[e->parent[node]];  /* halve the path */
+		e->parent[node] = e->parent[e->parent[node]]; /* halve the path */
 		node = e->parent[node];
 	}
 	return node;
@@ -37,7 +37,7 @@ uint16_t gpul_evidence_of(const gpul_evidence *e, uint32_t node)
 	return mask == EVIDENCE_PARKED && e->parked ? mask : mask & (uint16_t)~EVIDENCE_PARKED;
 }
 
-/* ---- what a type says --------------------------------------------------------------------- */
+/* ---- what a type says ------------------------------------------------------------ */
 
 uint16_t gpul_evidence_of_type(uint16_t type)
 {
@@ -82,9 +82,11 @@ static gpul_type float_type(uint16_t mask, unsigned bytes)
 		return bytes == 8 ? GPUL_F64 : GPUL_TYPE_NONE;
 	if (mask == EVIDENCE_F32)
 		return bytes == 4 ? GPUL_F32 : GPUL_TYPE_NONE;
-	if (bytes != 2 && bytes != 4)  /* 4: a pair, f16x2 */
+	if (bytes != 2 && bytes != 4) /* 4: a pair, f16x2 */
 		return GPUL_TYPE_NONE;
-	return mask == EVIDENCE_F16 ? GPUL_F16 : mask == EVIDENCE_BF16 ? GPUL_BF16 : GPUL_TYPE_NONE;
+	return mask == EVIDENCE_F16    ? GPUL_F16
+	       : mask == EVIDENCE_BF16 ? GPUL_BF16
+				       : GPUL_TYPE_NONE;
 }
 
 static gpul_type int_type(bool is_unsigned, unsigned bytes)
@@ -106,24 +108,25 @@ static gpul_type int_type(bool is_unsigned, unsigned bytes)
 gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 {
 	if (fallback & EVIDENCE_FLOAT)
-		mask = fallback;  /* ld.f32: said outright */
+		mask = fallback; /* ld.f32: said outright */
 	if (mask & EVIDENCE_FLOAT)
-		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE : float_type(mask & EVIDENCE_FLOAT, bytes);
+		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE
+					       : float_type(mask & EVIDENCE_FLOAT, bytes);
 	if (mask & (EVIDENCE_SIGNED | EVIDENCE_UNSIGNED))
 		return int_type(!(mask & EVIDENCE_SIGNED), bytes);
 	if (mask == EVIDENCE_PARKED || (!mask && !fallback))
 		return GPUL_TYPE_NONE;
-	/* No sign was asked for, so either would do.  ld.u32 is written for int too, as is ld.u16 for
-	 * short: take what people write most, int, short and unsigned char. */
+	/* No sign was asked for, so either would do.  ld.u32 is written for int too, as is
+	 * ld.u16 for short: take what people write most, int, short and unsigned char. */
 	if (bytes == 1)
 		return int_type(!(fallback & EVIDENCE_SIGNED), bytes);
 	return int_type(mask == EVIDENCE_NATURAL, bytes);
 }
 
-/* ---- what an instruction says ------------------------------------------------------------- */
+/* ---- what an instruction says ---------------------------------------------------- */
 
-static void mark_operand(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in, unsigned i,
-			 uint16_t mask)
+static void mark_operand(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
+			 unsigned i, uint16_t mask)
 {
 	const gpul_ptx_operand *o;
 
@@ -135,24 +138,27 @@ static void mark_operand(gpul_evidence *e, const gpul_flow_func *fn, const gpul_
 	else if (o->kind == GPUL_PTX_OP_VECTOR || o->kind == GPUL_PTX_OP_PAIR)
 		for (uint32_t k = 0; k < o->n_children; k++)
 			if (fn->f->operands[o->first_child + k].kind == GPUL_PTX_OP_REG)
-				mark(e, gpul_flow_node(fn, &fn->f->operands[o->first_child + k]), mask);
+				mark(e,
+				     gpul_flow_node(fn, &fn->f->operands[o->first_child + k]),
+				     mask);
 }
 
-static void mark_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in, unsigned first,
-			  unsigned last, uint16_t mask)
+static void mark_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
+			  unsigned first, unsigned last, uint16_t mask)
 {
 	for (unsigned i = first; i <= last && i < in->n_operands; i++)
 		mark_operand(e, fn, in, i, mask);
 }
 
-static bool same_register_type(const gpul_ptx_func *f, const gpul_ptx_operand *a, const gpul_ptx_operand *b)
+static bool same_register_type(const gpul_ptx_func *f, const gpul_ptx_operand *a,
+			       const gpul_ptx_operand *b)
 {
 	return a->kind == GPUL_PTX_OP_REG && b->kind == GPUL_PTX_OP_REG &&
 	       gpul_ptx_reg_row(f, a->index)->type == gpul_ptx_reg_row(f, b->index)->type;
 }
 
-static void unite_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in, unsigned i,
-			   unsigned k)
+static void unite_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
+			   unsigned i, unsigned k)
 {
 	const gpul_ptx_operand *a, *b;
 
@@ -166,7 +172,8 @@ static void unite_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpu
 		unite(e, gpul_flow_node(fn, a), gpul_flow_node(fn, b));
 }
 
-/* mov.b32 between %f and %r, in PTX of older compilers, takes the bits of a float as an integer. */
+/* mov.b32 between %f and %r, in PTX of older compilers, takes the bits of a float as an
+ * integer. */
 static void reinterpret(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_operand *a,
 			const gpul_ptx_operand *b)
 {
@@ -181,7 +188,8 @@ static void reinterpret(gpul_evidence *e, const gpul_flow_func *fn, const gpul_p
 	mark(e, gpul_flow_node(fn, b), floats);
 }
 
-static void move(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in, uint16_t mask)
+static void move(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
+		 uint16_t mask)
 {
 	const gpul_ptx_operand *from = gpul_flow_operand(fn, in, 1), *half;
 
@@ -192,8 +200,10 @@ static void move(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst
 	if (from->kind != GPUL_PTX_OP_VECTOR || from->n_children != 2)
 		return;
 	half = &fn->f->operands[from->first_child];
-	if (half[0].kind == GPUL_PTX_OP_INT && half[0].value.i == 0 && half[1].kind == GPUL_PTX_OP_REG)
-		mark(e, gpul_flow_node(fn, &half[1]), EVIDENCE_BF16);  /* {0, x}: a bf16 becomes an f32 */
+	if (half[0].kind == GPUL_PTX_OP_INT && half[0].value.i == 0 &&
+	    half[1].kind == GPUL_PTX_OP_REG)
+		mark(e, gpul_flow_node(fn, &half[1]),
+		     EVIDENCE_BF16); /* {0, x}: a bf16 becomes an f32 */
 }
 
 static void convert(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in)
@@ -208,19 +218,21 @@ static void convert(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_i
 	mark_operands(e, fn, in, 1, in->n_operands, source);
 }
 
-static bool is_private(const gpul_flow_program *p, const gpul_flow_func *fn, const gpul_flow_access *a)
+static bool is_private(const gpul_flow_program *p, const gpul_flow_func *fn,
+		       const gpul_flow_access *a)
 {
 	return a->space == GPUL_PTX_MOD_LOCAL || a->space == GPUL_PTX_MOD_SHARED ||
 	       (a->space == GPUL_PTX_MOD_NONE &&
 		gpul_flow_of(p, fn, a->address).flags & (FLOW_LOCAL | FLOW_SHARED));
 }
 
-static void access(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
-		   const gpul_flow_access *a)
+static void access(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn,
+		   const gpul_ptx_inst *in, const gpul_flow_access *a)
 {
 	const gpul_ptx_operand *value = a->result ? a->result : a->value;
 	uint16_t mask = gpul_evidence_of_type(a->type);
-	bool ordered = gpul_ptx_has_mod(in, GPUL_PTX_MOD_MIN) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_MAX);
+	bool ordered = gpul_ptx_has_mod(in, GPUL_PTX_MOD_MIN) ||
+		       gpul_ptx_has_mod(in, GPUL_PTX_MOD_MAX);
 
 	if (a->atomic && !ordered)
 		mask = either_sign(mask);
@@ -257,7 +269,8 @@ static bool is_equality(const gpul_ptx_inst *in)
 static void arithmetic(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
 	uint16_t mask = gpul_evidence_of_type(gpul_flow_type(in, 0));
-	bool wide = gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI);
+	bool wide = gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE) ||
+		    gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI);
 
 	switch (in->opcode) {
 	case GPUL_PTX_MOV:
@@ -330,12 +343,14 @@ static void instruction(const gpul_flow_program *p, gpul_evidence *e, const gpul
 
 gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, gpul_error *err)
 {
-	gpul_evidence e = { malloc(p->n_nodes * sizeof *e.parent), calloc(p->n_nodes, sizeof *e.mask), 0 };
+	gpul_evidence e = { malloc(p->n_nodes * sizeof *e.parent),
+			    calloc(p->n_nodes, sizeof *e.mask), 0 };
 
 	*out = (gpul_evidence){ 0 };
 	if (!e.parent || !e.mask) {
 		gpul_evidence_close(&e);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the types of %u values", p->n_nodes);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the types of %u values",
+				 p->n_nodes);
 	}
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		e.parent[i] = i;
@@ -352,10 +367,12 @@ gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, g
 		for (uint32_t k = 0; k < fn->f->n_insts; k++)
 			instruction(p, &e, fn, &fn->f->insts[k]);
 	}
-	/* Halves travel as integers, through calls too: any in the program may be the parked value. */
+	/* Halves travel as integers, through calls too: any in the program may be the parked
+	 * value. */
 	for (uint32_t i = 0; i < p->n_nodes; i++)
-		e.parked |= e.mask[i] & (e.mask[i] & EVIDENCE_PARKED ? EVIDENCE_FLOAT
-								     : EVIDENCE_F16 | EVIDENCE_BF16);
+		e.parked |= e.mask[i] &
+			    (e.mask[i] & EVIDENCE_PARKED ? EVIDENCE_FLOAT
+							 : EVIDENCE_F16 | EVIDENCE_BF16);
 	*out = e;
 	return GPUL_OK;
 }

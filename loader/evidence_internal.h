@@ -8,20 +8,23 @@
 #include "loader/flow_internal.h"
 
 enum evidence {
-	EVIDENCE_F16 = 1 << 0, EVIDENCE_BF16 = 1 << 1, EVIDENCE_F32 = 1 << 2, EVIDENCE_F64 = 1 << 3,
-	EVIDENCE_SIGNED = 1 << 4,    /* used where the sign matters: setp.lt.s32 */
-	EVIDENCE_UNSIGNED = 1 << 5,  /* likewise: div.u32 */
-	EVIDENCE_INT = 1 << 6,       /* an integer of either kind: add.s32 is written for both */
-	EVIDENCE_NATURAL = 1 << 7,   /* likewise, but rather unsigned: atom.add.u32, xor.b32 */
-	EVIDENCE_PARKED = 1 << 8,    /* nothing but that it passes through memory where floats pass too */
+	EVIDENCE_F16 = 1 << 0,
+	EVIDENCE_BF16 = 1 << 1,
+	EVIDENCE_F32 = 1 << 2,
+	EVIDENCE_F64 = 1 << 3,
+	EVIDENCE_SIGNED = 1 << 4,   /* used where the sign matters: setp.lt.s32 */
+	EVIDENCE_UNSIGNED = 1 << 5, /* likewise: div.u32 */
+	EVIDENCE_INT = 1 << 6,      /* an integer of either kind: add.s32 is written for both */
+	EVIDENCE_NATURAL = 1 << 7,  /* likewise, but rather unsigned: atom.add.u32, xor.b32 */
+	EVIDENCE_PARKED = 1 << 8,   /* passes through memory where floats pass too */
 };
 #define EVIDENCE_ANY_INT (EVIDENCE_SIGNED | EVIDENCE_UNSIGNED | EVIDENCE_INT | EVIDENCE_NATURAL)
-#define EVIDENCE_FLOAT (EVIDENCE_F16 | EVIDENCE_BF16 | EVIDENCE_F32 | EVIDENCE_F64)
+#define EVIDENCE_FLOAT   (EVIDENCE_F16 | EVIDENCE_BF16 | EVIDENCE_F32 | EVIDENCE_F64)
 
 typedef struct gpul_evidence {
-	uint32_t *parent;   /* by node: a union-find forest */
-	uint16_t *mask;     /* of a root: enum evidence */
-	uint16_t parked;    /* the floats that a value in .local or .shared memory may be */
+	uint32_t *parent; /* by node: a union-find forest */
+	uint16_t *mask;   /* of a root: enum evidence */
+	uint16_t parked;  /* the floats that a value in .local or .shared memory may be */
 } gpul_evidence;
 
 /* Released by gpul_evidence_close(); zeroed on failure, which is GPUL_ENOMEM only. */

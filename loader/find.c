@@ -23,7 +23,8 @@ const char *gpul_kernel_demangled(const gpul_kernel *k)
 	return name;
 }
 
-/* The end of the part before the parameters: of "void f<(int)3>(int*)" it is "void f<(int)3>". */
+/* The end of the part before the parameters: of "void f<(int)3>(int*)" it is "void f<(int)3>".
+ */
 static size_t before_params(const char *name)
 {
 	size_t n = strlen(name);
@@ -40,8 +41,9 @@ static size_t before_params(const char *name)
 	return n;
 }
 
-/* Does a demangled name mean what was asked for?  With parameters or without; a template's instance
- * with its arguments or without; a template's name starts with its return type, void. */
+/* Does a demangled name mean what was asked for?  With parameters or without; a template's
+ * instance with its arguments or without; a template's name starts with its return type, void.
+ */
 static bool means(const char *demangled, const char *asked)
 {
 	size_t n_asked = strlen(asked), n;
@@ -51,9 +53,11 @@ static bool means(const char *demangled, const char *asked)
 	if (strncmp(demangled, "void ", 5) == 0 && strncmp(asked, "void ", 5) != 0)
 		demangled += 5;
 	n = before_params(demangled);
-	if (strcmp(demangled, asked) == 0 || (n == n_asked && strncmp(demangled, asked, n) == 0))
+	if (strcmp(demangled, asked) == 0 ||
+	    (n == n_asked && strncmp(demangled, asked, n) == 0))
 		return true;
-	return n_asked < n && strncmp(demangled, asked, n_asked) == 0 && demangled[n_asked] == '<';
+	return n_asked < n && strncmp(demangled, asked, n_asked) == 0 &&
+	       demangled[n_asked] == '<';
 }
 
 /* "a, b, c", as far as it fits, of the kernels that mean asked; asked NULL: of all. */
@@ -69,12 +73,13 @@ static void list(const gpul_module *m, const char *asked, char *out, size_t out_
 		if (asked && !means(name, asked))
 			continue;
 		if (asked)
-			n = strlen(name);  /* they differ in their parameters */
+			n = strlen(name); /* they differ in their parameters */
 		if (used + n + 8 > out_bytes) {
 			snprintf(out + used, out_bytes - used, ", ...");
 			return;
 		}
-		used += (size_t)snprintf(out + used, out_bytes - used, "%s%.*s", used ? ", " : "", (int)n, name);
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%.*s",
+					 used ? ", " : "", (int)n, name);
 	}
 }
 
@@ -128,14 +133,17 @@ static gpul_status not_found(const gpul_module *m, const char *asked, gpul_error
 
 	list(m, NULL, names, sizeof names);
 	if (near)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.80s': did you mean '%.120s'?", asked, near);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.80s': did you mean '%.120s'?",
+			       asked, near);
 	else
-		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.60s'; there is: %s", asked, names);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.60s'; there is: %s", asked,
+			       names);
 	free(near);
 	return st;
 }
 
-static gpul_status find_locked(const gpul_module *m, const char *name, const gpul_kernel **out, gpul_error *err)
+static gpul_status find_locked(const gpul_module *m, const char *name, const gpul_kernel **out,
+			       gpul_error *err)
 {
 	char names[170];
 	const gpul_kernel *k;
@@ -152,7 +160,8 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 	}
 	if (!name) {
 		list(m, NULL, names, sizeof names);
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels: name one of %s", m->n_kernels, names);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels: name one of %s",
+				 m->n_kernels, names);
 	}
 	k = by_meaning(m, name, &n);
 	if (n == 1) {
@@ -162,12 +171,15 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 	if (n == 0)
 		return not_found(m, name, err);
 	list(m, name, names, sizeof names);
-	return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s", n, name, names);
+	return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s", n, name,
+			 names);
 }
 
-gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out, gpul_error *err)
+gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
+			     gpul_error *err)
 {
-	gpul_module *shared = m->kernels ? m->kernels[0].m : NULL;  /* the same module, to lock and to cache in */
+	gpul_module *shared = m->kernels ? m->kernels[0].m
+					 : NULL; /* the same module, to lock and to cache in */
 	gpul_status st;
 
 	if (!shared)

@@ -1,12 +1,13 @@
-/* flow.c — see flow_internal.h: the fixpoint, and what each instruction does to a description. */
+/* flow.c — see flow_internal.h: the fixpoint, and what each instruction does to a description.
+ */
 #include "loader/flow_internal.h"
 
 #include "loader/flow_math_internal.h"
 
 #define MAX_ROUNDS 200
-#define MAX_GROWTH 8  /* an offset that grew this often grows in a loop */
+#define MAX_GROWTH 8 /* an offset that grew this often grows in a loop */
 
-/* ---- joining ------------------------------------------------------------------------------ */
+/* ---- joining --------------------------------------------------------------------- */
 
 static uint64_t grown(gpul_flow *to, uint64_t was, uint64_t now)
 {
@@ -39,13 +40,16 @@ static void join(gpul_flow_program *p, uint32_t node, gpul_flow in)
 	to->start = grown(to, to->start, in.start);
 	to->outer = grown(to, to->outer, in.outer);
 	to->reach = grown(to, to->reach, in.reach);
-	p->changed |= to->base != was.base || to->bound != was.bound || to->linear != was.linear ||
-		      to->from != was.from || to->flags != was.flags || to->constant != was.constant ||
-		      to->stride != was.stride || to->start != was.start || to->outer != was.outer || to->reach != was.reach;
+	p->changed |= to->base != was.base || to->bound != was.bound ||
+		      to->linear != was.linear || to->from != was.from ||
+		      to->flags != was.flags || to->constant != was.constant ||
+		      to->stride != was.stride || to->start != was.start ||
+		      to->outer != was.outer || to->reach != was.reach;
 }
 
 /* Join into a destination, which may be {a, b} or p|q. */
-static void define(gpul_flow_program *p, const gpul_flow_func *fn, const gpul_ptx_operand *to, gpul_flow in)
+static void define(gpul_flow_program *p, const gpul_flow_func *fn, const gpul_ptx_operand *to,
+		   gpul_flow in)
 {
 	if (to->kind == GPUL_PTX_OP_REG)
 		join(p, gpul_flow_node(fn, to), in);
@@ -54,7 +58,7 @@ static void define(gpul_flow_program *p, const gpul_flow_func *fn, const gpul_pt
 			define(p, fn, &fn->f->operands[to->first_child + i], in);
 }
 
-/* ---- operands ----------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------- */
 
 static gpul_flow special(uint32_t which)
 {
@@ -109,7 +113,8 @@ static gpul_flow address_of_symbol(const gpul_flow_program *p, const gpul_flow_f
 	return f;
 }
 
-gpul_flow gpul_flow_of(const gpul_flow_program *p, const gpul_flow_func *fn, const gpul_ptx_operand *o)
+gpul_flow gpul_flow_of(const gpul_flow_program *p, const gpul_flow_func *fn,
+		       const gpul_ptx_operand *o)
 {
 	const gpul_ptx_operand *child = &fn->f->operands[o->first_child];
 	gpul_flow f = { 0 };
@@ -127,7 +132,8 @@ gpul_flow gpul_flow_of(const gpul_flow_program *p, const gpul_flow_func *fn, con
 	case GPUL_PTX_OP_ADDRESS:
 		if (!o->n_children)
 			return f;
-		return gpul_flow_add(p, gpul_flow_of(p, fn, child), gpul_flow_constant(o->value.i), false);
+		return gpul_flow_add(p, gpul_flow_of(p, fn, child),
+				     gpul_flow_constant(o->value.i), false);
 	case GPUL_PTX_OP_VECTOR:
 	case GPUL_PTX_OP_LIST:
 		for (uint32_t i = 0; i < o->n_children; i++)
@@ -139,24 +145,30 @@ gpul_flow gpul_flow_of(const gpul_flow_program *p, const gpul_flow_func *fn, con
 	}
 }
 
-/* ---- memory and calls --------------------------------------------------------------------- */
+/* ---- memory and calls ------------------------------------------------------------ */
 
-/* The node behind an access to .param space, or to memory private to the kernel; NONE: neither. */
-static uint32_t cell_of(const gpul_flow_program *p, const gpul_flow_func *fn, const gpul_flow_access *a,
-			uint32_t flags)
+/* The node behind an access to .param space, or to memory private to the kernel; NONE: neither.
+ */
+static uint32_t cell_of(const gpul_flow_program *p, const gpul_flow_func *fn,
+			const gpul_flow_access *a, uint32_t flags)
 {
 	if (a->space == GPUL_PTX_MOD_PARAM)
-		return fn->f->operands[a->address->first_child].kind == GPUL_PTX_OP_SYMBOL ?
-		       gpul_flow_node(fn, a->address) : GPUL_PTX_NONE;
+		return fn->f->operands[a->address->first_child].kind == GPUL_PTX_OP_SYMBOL
+			       ? gpul_flow_node(fn, a->address)
+			       : GPUL_PTX_NONE;
 	if (a->space == GPUL_PTX_MOD_LOCAL || flags & FLOW_LOCAL)
 		return p->local_cell;
-	return a->space == GPUL_PTX_MOD_SHARED || flags & FLOW_SHARED ? p->shared_cell : GPUL_PTX_NONE;
+	return a->space == GPUL_PTX_MOD_SHARED || flags & FLOW_SHARED ? p->shared_cell
+								      : GPUL_PTX_NONE;
 }
 
-static void access_memory(gpul_flow_program *p, const gpul_flow_func *fn, const gpul_flow_access *a)
+static void access_memory(gpul_flow_program *p, const gpul_flow_func *fn,
+			  const gpul_flow_access *a)
 {
 	gpul_flow address = gpul_flow_of(p, fn, a->address);
-	gpul_flow loaded = { .seen = true, .flags = FLOW_DATA, .from = address.base | address.from };
+	gpul_flow loaded = { .seen = true,
+			     .flags = FLOW_DATA,
+			     .from = address.base | address.from };
 	uint32_t cell;
 
 	if (!address.seen)
@@ -178,7 +190,8 @@ static void call(gpul_flow_program *p, const gpul_flow_func *fn, const gpul_ptx_
 	const gpul_flow_func *to = gpul_flow_callee(p, c.target);
 	const gpul_flow outside = { .seen = true, .flags = FLOW_OUTSIDE | FLOW_DATA };
 
-	for (uint32_t i = 0; to && c.args && i < c.args->n_children && i < to->f->n_params; i++) {
+	for (uint32_t i = 0; to && c.args && i < c.args->n_children && i < to->f->n_params;
+	     i++) {
 		const gpul_ptx_operand *arg = &fn->f->operands[c.args->first_child + i];
 		uint32_t node = gpul_flow_node(fn, arg);
 
@@ -195,7 +208,7 @@ static void call(gpul_flow_program *p, const gpul_flow_func *fn, const gpul_ptx_
 	}
 }
 
-/* ---- arithmetic --------------------------------------------------------------------------- */
+/* ---- arithmetic ------------------------------------------------------------------ */
 
 static bool is_float(uint16_t type)
 {
@@ -203,8 +216,8 @@ static bool is_float(uint16_t type)
 }
 
 /* The description of what an instruction computes from its sources a, b, c. */
-static gpul_flow computed(const gpul_flow_program *p, const gpul_ptx_inst *in, gpul_flow a, gpul_flow b,
-			  gpul_flow c)
+static gpul_flow computed(const gpul_flow_program *p, const gpul_ptx_inst *in, gpul_flow a,
+			  gpul_flow b, gpul_flow c)
 {
 	bool floats = is_float(gpul_flow_type(in, 0)) || is_float(gpul_flow_type(in, 1));
 
@@ -241,7 +254,8 @@ static gpul_flow computed(const gpul_flow_program *p, const gpul_ptx_inst *in, g
 		return gpul_flow_add(p, a, b, true);
 	case GPUL_PTX_MUL:
 	case GPUL_PTX_MUL24:
-		return gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI) ? gpul_flow_divide(a, b) : gpul_flow_mul(a, b);
+		return gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI) ? gpul_flow_divide(a, b)
+							     : gpul_flow_mul(a, b);
 	case GPUL_PTX_MAD:
 	case GPUL_PTX_MADC:
 	case GPUL_PTX_MAD24:
@@ -293,17 +307,18 @@ static void step(gpul_flow_program *p, const gpul_flow_func *fn, const gpul_ptx_
 		v[i] = gpul_flow_of(p, fn, gpul_flow_operand(fn, in, i + 1));
 	for (unsigned i = 0; i < 3 && i + 1 < in->n_operands; i++)
 		if (!v[i].seen && in->opcode != GPUL_PTX_SELP && in->opcode != GPUL_PTX_SLCT)
-			return;  /* a source that nothing has defined yet: next round */
+			return; /* a source that nothing has defined yet: next round */
 	r = computed(p, in, v[0], v[1], v[2]);
-	if (in->opcode == GPUL_PTX_MOV && (to->kind == GPUL_PTX_OP_VECTOR ||
-					   gpul_flow_operand(fn, in, 1)->kind == GPUL_PTX_OP_VECTOR))
-		r = gpul_flow_opaque(r);  /* packing and unpacking take a value apart */
+	if (in->opcode == GPUL_PTX_MOV &&
+	    (to->kind == GPUL_PTX_OP_VECTOR ||
+	     gpul_flow_operand(fn, in, 1)->kind == GPUL_PTX_OP_VECTOR))
+		r = gpul_flow_opaque(r); /* packing and unpacking take a value apart */
 	if (!r.seen)
 		r = gpul_flow_opaque((gpul_flow){ .seen = true });
 	define(p, fn, to, r);
 }
 
-/* ---- the fixpoint ------------------------------------------------------------------------- */
+/* ---- the fixpoint ---------------------------------------------------------------- */
 
 static void seed(gpul_flow_program *p)
 {
@@ -317,7 +332,7 @@ static void seed(gpul_flow_program *p)
 		gpul_flow f = { .seen = true, .linear = bit };
 
 		if (v->n_dims || v->vector > 1)
-			f.flags = FLOW_OPAQUE;  /* a struct: its parts are not told apart */
+			f.flags = FLOW_OPAQUE; /* a struct: its parts are not told apart */
 		else
 			f.bound = bit;
 		if (!f.flags && v->bytes * 8 == p->m->address_size)
@@ -375,7 +390,7 @@ gpul_status gpul_flow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel
 	for (uint32_t i = 0; i < kernel->n_params; i++)
 		if (kernel->params[i].ptr_space || kernel->params[i].ptr_align)
 			out->firm |= (uint64_t)1 << i;
-	for (;;) {  /* ends: firm only grows */
+	for (;;) { /* ends: firm only grows */
 		uint64_t firm;
 
 		if (!settle(out)) {

@@ -1,7 +1,7 @@
 /* flow_math.c — see flow_math_internal.h. */
 #include "loader/flow_math_internal.h"
 
-#define TINY ((uint64_t)1 << 16)  /* divided by this, a count of elements is next to nothing */
+#define TINY ((uint64_t)1 << 16) /* divided by this, a count of elements is next to nothing */
 
 static uint64_t sum(uint64_t a, uint64_t b)
 {
@@ -33,7 +33,9 @@ static uint64_t magnitude(int64_t v)
 
 gpul_flow gpul_flow_constant(int64_t value)
 {
-	return (gpul_flow){ .seen = true, .constant = true, .value = value, .reach = magnitude(value) };
+	return (gpul_flow){
+		.seen = true, .constant = true, .value = value, .reach = magnitude(value)
+	};
 }
 
 gpul_flow gpul_flow_either(gpul_flow a, gpul_flow b)
@@ -66,20 +68,22 @@ gpul_flow gpul_flow_neg(gpul_flow a)
 	return a;
 }
 
-/* What a value keeps of its parameters when another is added to it: n - 1 still bounds like n. */
+/* What a value keeps of its parameters when another is added to it: n - 1 still bounds like n.
+ */
 static bool leaves_bound(gpul_flow other)
 {
 	return !other.linear && !(other.flags & ~(uint32_t)(FLOW_NTID | FLOW_NCTAID));
 }
 
-static uint64_t added_base(const gpul_flow_program *p, gpul_flow a, gpul_flow b, bool subtract, uint32_t *flags)
+static uint64_t added_base(const gpul_flow_program *p, gpul_flow a, gpul_flow b, bool subtract,
+			   uint32_t *flags)
 {
 	if ((a.flags & FLOW_ADDRESS && !a.base) || (b.flags & FLOW_ADDRESS && !b.base))
-		return 0;  /* an index into a variable */
+		return 0; /* an index into a variable */
 	if (!b.base)
 		return a.base;
 	if (subtract)
-		return 0;  /* a distance */
+		return 0; /* a distance */
 	if (!a.base || (!(a.base & p->firm) && b.base & p->firm))
 		return b.base;
 	if (a.base & p->firm && !(b.base & p->firm))
@@ -93,8 +97,9 @@ gpul_flow gpul_flow_add(const gpul_flow_program *p, gpul_flow a, gpul_flow b, bo
 	gpul_flow r = { .seen = a.seen && b.seen, .flags = a.flags | b.flags };
 	int64_t v;
 
-	if (a.constant && b.constant && !(subtract ? __builtin_sub_overflow(a.value, b.value, &v)
-						   : __builtin_add_overflow(a.value, b.value, &v)))
+	if (a.constant && b.constant &&
+	    !(subtract ? __builtin_sub_overflow(a.value, b.value, &v)
+		       : __builtin_add_overflow(a.value, b.value, &v)))
 		return gpul_flow_constant(v);
 	r.base = added_base(p, a, b, subtract, &r.flags);
 	r.bound = (leaves_bound(b) ? a.bound : 0) | (leaves_bound(a) ? b.bound : 0);
@@ -136,18 +141,23 @@ gpul_flow gpul_flow_mul(gpul_flow a, gpul_flow b)
 	r.linear = a.linear | b.linear;
 	r.from = a.from | b.from;
 	r.reach = product(a.reach, b.reach);
-	if ((a.flags & FLOW_TID && b.flags & FLOW_LAUNCH) || (b.flags & FLOW_TID && a.flags & FLOW_LAUNCH))
+	if ((a.flags & FLOW_TID && b.flags & FLOW_LAUNCH) ||
+	    (b.flags & FLOW_TID && a.flags & FLOW_LAUNCH))
 		r.flags |= FLOW_SQUARE;
-	if ((a.flags | b.flags) & FLOW_SIZES) {  /* sizes of block and grid do not count as a factor */
+	if ((a.flags | b.flags) &
+	    FLOW_SIZES) { /* sizes of block and grid do not count as a factor */
 		r.stride = max(a.stride, b.stride);
 		r.start = max(a.start, b.start);
 		r.outer = max(a.outer, b.outer);
 	} else {
-		r.stride = max(product(a.stride, max(b.reach, 1)), product(b.stride, max(a.reach, 1)));
-		r.start = max(product(a.start, max(b.reach, 1)), product(b.start, max(a.reach, 1)));
-		r.outer = max(product(a.outer, max(b.reach, 1)), product(b.outer, max(a.reach, 1)));
+		r.stride = max(product(a.stride, max(b.reach, 1)),
+			       product(b.stride, max(a.reach, 1)));
+		r.start = max(product(a.start, max(b.reach, 1)),
+			      product(b.start, max(a.reach, 1)));
+		r.outer = max(product(a.outer, max(b.reach, 1)),
+			      product(b.outer, max(a.reach, 1)));
 	}
-	if (r.flags & FLOW_OUTER && r.flags & FLOW_NTID) {  /* the first thread of the block */
+	if (r.flags & FLOW_OUTER && r.flags & FLOW_NTID) { /* the first thread of the block */
 		r.flags = (r.flags | FLOW_TID) & ~(uint32_t)FLOW_OUTER;
 		r.start = max(r.start, r.outer);
 		r.outer = 0;
@@ -158,7 +168,8 @@ gpul_flow gpul_flow_mul(gpul_flow a, gpul_flow b)
 gpul_flow gpul_flow_power(gpul_flow a)
 {
 	if (a.constant)
-		return gpul_flow_constant(a.value >= 0 && a.value < 63 ? (int64_t)((uint64_t)1 << a.value) : 0);
+		return gpul_flow_constant(
+			a.value >= 0 && a.value < 63 ? (int64_t)((uint64_t)1 << a.value) : 0);
 	a.base = a.bound = 0;
 	a.reach = a.reach < 63 ? (uint64_t)1 << a.reach : FLOW_ENDLESS;
 	return a;
@@ -169,17 +180,19 @@ gpul_flow gpul_flow_divide(gpul_flow a, gpul_flow b)
 	a.base = 0;
 	if (a.constant || !b.constant || b.value <= 0) {
 		a.constant = false;
-		a.bound = a.linear = 0;  /* such as how often a loop turns: no index grows with it */
+		a.bound = a.linear =
+			0; /* such as how often a loop turns: no index grows with it */
 		a.from |= b.from;
 		a.flags |= b.flags & (FLOW_DATA | FLOW_OPAQUE);
-		if (b.flags & FLOW_SIZES) {  /* how often a grid-stride loop turns */
+		if (b.flags & FLOW_SIZES) { /* how often a grid-stride loop turns */
 			a.flags &= ~(uint32_t)FLOW_LAUNCH;
 			a.stride = a.start = a.outer = 0;
 		}
 		return a;
 	}
 	if (b.reach >= TINY && (a.bound || a.stride == 1 || a.start == 1)) {
-		/* the sign's correction when an integer is divided by a power of two: n >> 31 >> 30 */
+		/* the sign's correction when an integer is divided by a power of two: n >> 31
+		 * >> 30 */
 		a.bound = a.linear = 0;
 		a.flags &= ~(uint32_t)FLOW_LAUNCH;
 		a.stride = a.start = a.outer = 0;
@@ -210,13 +223,13 @@ gpul_flow gpul_flow_and(gpul_flow a, gpul_flow b)
 		return gpul_flow_and(b, a);
 	if (!b.constant)
 		return gpul_flow_remainder(a, b);
-	if (b.value < 0) {  /* rounds down to a multiple */
+	if (b.value < 0) { /* rounds down to a multiple */
 		a.constant = false;
 		return a;
 	}
 	b.bound = a.bound;
 	a = gpul_flow_remainder(a, b);
-	a.bound = b.bound;  /* n & 3: how often the rest of an unrolled loop turns */
+	a.bound = b.bound; /* n & 3: how often the rest of an unrolled loop turns */
 	return a;
 }
 

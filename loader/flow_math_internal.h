@@ -5,16 +5,16 @@
 #include "loader/flow_internal.h"
 
 gpul_flow gpul_flow_constant(int64_t value);
-gpul_flow gpul_flow_either(gpul_flow a, gpul_flow b);     /* one of the two */
-gpul_flow gpul_flow_opaque(gpul_flow a);                  /* computed from a, no telling how */
+gpul_flow gpul_flow_either(gpul_flow a, gpul_flow b); /* one of the two */
+gpul_flow gpul_flow_opaque(gpul_flow a);              /* computed from a, no telling how */
 gpul_flow gpul_flow_neg(gpul_flow a);
 gpul_flow gpul_flow_add(const gpul_flow_program *p, gpul_flow a, gpul_flow b, bool subtract);
 gpul_flow gpul_flow_mul(gpul_flow a, gpul_flow b);
-gpul_flow gpul_flow_power(gpul_flow a);                   /* 2 to the a */
+gpul_flow gpul_flow_power(gpul_flow a); /* 2 to the a */
 gpul_flow gpul_flow_divide(gpul_flow a, gpul_flow b);
 gpul_flow gpul_flow_remainder(gpul_flow a, gpul_flow b);
 gpul_flow gpul_flow_and(gpul_flow a, gpul_flow b);
-gpul_flow gpul_flow_clamped(gpul_flow a, gpul_flow b);    /* min or max */
+gpul_flow gpul_flow_clamped(gpul_flow a, gpul_flow b); /* min or max */
 /* a, converted from an integer of from_bytes: what is narrower than an address is none. */
 gpul_flow gpul_flow_resized(const gpul_flow_program *p, gpul_flow a, unsigned from_bytes);
 

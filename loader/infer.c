@@ -1,9 +1,10 @@
 /* infer.c — gpul_signature_infer(): from flows and evidence to roles, types and doubts.
  *
- * A parameter is a buffer when some access's address is based on it; a count when something that
- * moves with the thread index is compared with it and no address grows with it; else a value.
- * Every access is also asked whether a buffer of COUNT elements, or of one per thread, is enough.
- * A question that cannot be answered is a doubt, and the first doubt is the signature's why_not. */
+ * A parameter is a buffer when some access's address is based on it; a count when something
+ * that moves with the thread index is compared with it and no address grows with it; else a
+ * value. Every access is also asked whether a buffer of COUNT elements, or of one per thread,
+ * is enough. A question that cannot be answered is a doubt, and the first doubt is the
+ * signature's why_not. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +13,16 @@
 #include "loader/evidence_internal.h"
 #include "loader/signature_internal.h"
 
-#define INVENTED_ELEMENTS 1024  /* what run makes of a buffer when nobody says otherwise */
-#define MAX_VECTOR 64           /* elements a step; more is a row of a matrix */
+#define INVENTED_ELEMENTS 1024 /* what run makes of a buffer when nobody says otherwise */
+#define MAX_VECTOR        64   /* elements a step; more is a row of a matrix */
 
 typedef struct param_facts {
-	uint32_t widths;      /* a bit for each access width in bytes: 1, 2, 4, 8, 16 */
-	uint16_t evidence;     /* of the values loaded and stored */
-	uint16_t fallback;     /* of the accesses' own types */
+	uint32_t widths;   /* a bit for each access width in bytes: 1, 2, 4, 8, 16 */
+	uint16_t evidence; /* of the values loaded and stored */
+	uint16_t fallback; /* of the accesses' own types */
 	uint32_t vector;
 	bool accessed, loaded, stored, leaves, called;
-	bool end;             /* compared with an address */
+	bool end; /* compared with an address */
 } param_facts;
 
 typedef struct inference {
@@ -29,11 +30,11 @@ typedef struct inference {
 	gpul_evidence e;
 	gpul_signature_owned *s;
 	param_facts facts[FLOW_MAX_PARAMS];
-	uint64_t bounds;      /* compared with a thread index */
-	uint64_t turns;       /* compared with a loop's counter */
-	uint64_t steers;      /* enter an address other than as its base */
-	bool walks;           /* a loop moves an address by constants */
-	const char *unbounded;  /* what only a COUNT can make safe; NULL: nothing met */
+	uint64_t bounds;       /* compared with a thread index */
+	uint64_t turns;        /* compared with a loop's counter */
+	uint64_t steers;       /* enter an address other than as its base */
+	bool walks;            /* a loop moves an address by constants */
+	const char *unbounded; /* what only a COUNT can make safe; NULL: nothing met */
 } inference;
 
 static int first_bit(uint64_t set)
@@ -41,28 +42,40 @@ static int first_bit(uint64_t set)
 	return set ? __builtin_ctzll(set) : -1;
 }
 
-/* ---- accesses ----------------------------------------------------------------------------- */
+/* ---- accesses -------------------------------------------------------------------- */
 
-/* True, and a doubt noted, when an address based on a parameter says too little about its extent. */
+/* True, and a doubt noted, when an address based on a parameter says too little about its
+ * extent. */
 static bool doubtful_address(inference *i, const gpul_flow *a)
 {
 	uint64_t others = a->linear & ~a->base;
 	int k = first_bit(a->base);
 
 	if (a->flags & FLOW_MIXED)
-		gpul_signature_doubt(i->s, "parameter %d and another are added up to one address", k);
+		gpul_signature_doubt(i->s,
+				     "parameter %d and another are added up to one address", k);
 	else if (a->from || a->flags & (FLOW_DATA | FLOW_OUTSIDE))
 		gpul_signature_doubt(i->s, "an index into parameter %d is read from memory", k);
 	else if (others)
-		gpul_signature_doubt(i->s, "parameter %d enters an index into parameter %d, whose size "
-				     "cannot be told then", first_bit(others), k);
+		gpul_signature_doubt(
+			i->s,
+			"parameter %d enters an index into parameter %d, whose size "
+			"cannot be told then",
+			first_bit(others), k);
 	else if (a->flags & FLOW_OPAQUE)
-		gpul_signature_doubt(i->s, "an index into parameter %d is computed in a way that is not "
-				     "followed", k);
+		gpul_signature_doubt(
+			i->s,
+			"an index into parameter %d is computed in a way that is not "
+			"followed",
+			k);
 	else if (a->flags & FLOW_SQUARE)
-		gpul_signature_doubt(i->s, "an index into parameter %d grows with the square of the launch", k);
-	else if (a->stride == FLOW_ENDLESS || a->start == FLOW_ENDLESS || a->outer == FLOW_ENDLESS)
-		gpul_signature_doubt(i->s, "an index into parameter %d takes steps of unknown width", k);
+		gpul_signature_doubt(
+			i->s, "an index into parameter %d grows with the square of the launch",
+			k);
+	else if (a->stride == FLOW_ENDLESS || a->start == FLOW_ENDLESS ||
+		 a->outer == FLOW_ENDLESS)
+		gpul_signature_doubt(
+			i->s, "an index into parameter %d takes steps of unknown width", k);
 	else
 		return false;
 	return true;
@@ -99,7 +112,9 @@ static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_
 
 	if (value && value->kind == GPUL_PTX_OP_VECTOR)
 		for (uint32_t k = 0; k < value->n_children; k++)
-			mask |= gpul_evidence_of(&i->e, gpul_flow_node(fn, &fn->f->operands[value->first_child + k]));
+			mask |= gpul_evidence_of(
+				&i->e,
+				gpul_flow_node(fn, &fn->f->operands[value->first_child + k]));
 	else if (value)
 		mask = gpul_evidence_of(&i->e, gpul_flow_node(fn, value));
 	i->steers |= address->linear & ~address->base;
@@ -108,8 +123,9 @@ static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_
 
 		facts->accessed = true;
 		if (a->waits)
-			gpul_signature_doubt(i->s, "the kernel may wait for others to write to parameter %d",
-					     first_bit(set));
+			gpul_signature_doubt(
+				i->s, "the kernel may wait for others to write to parameter %d",
+				first_bit(set));
 		facts->loaded |= a->loads;
 		facts->stored |= a->stores;
 		facts->evidence |= mask;
@@ -128,7 +144,7 @@ static void memory_access(inference *i, const gpul_flow_func *fn, const gpul_flo
 
 	if (!address.seen || a->space == GPUL_PTX_MOD_PARAM)
 		return;
-	if (a->stores && a->value) {  /* an address that is stored can be used by anyone */
+	if (a->stores && a->value) { /* an address that is stored can be used by anyone */
 		uint64_t base = gpul_flow_of(i->p, fn, a->value).base;
 
 		for (; base && !(address.flags & FLOW_LOCAL); base &= base - 1)
@@ -139,29 +155,33 @@ static void memory_access(inference *i, const gpul_flow_func *fn, const gpul_flo
 	if (address.base)
 		note_access(i, fn, a, &address);
 	else if (address.from && !(address.flags & FLOW_ADDRESS))
-		gpul_signature_doubt(i->s, "parameter %d points to pointers", first_bit(address.from));
+		gpul_signature_doubt(i->s, "parameter %d points to pointers",
+				     first_bit(address.from));
 	else if (!(address.flags & (FLOW_ADDRESS | FLOW_OUTSIDE)))
 		gpul_signature_doubt(i->s, "an address cannot be traced to a parameter");
 }
 
-/* An instruction that takes addresses and is not followed: the buffers are known, not their types. */
+/* An instruction that takes addresses and is not followed: the buffers are known, not their
+ * types. */
 static void other_access(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
 	if (in->opcode == GPUL_PTX_PREFETCH || in->opcode == GPUL_PTX_PREFETCHU)
 		return;
 	for (unsigned k = 0; k < in->n_operands; k++) {
 		const gpul_ptx_operand *o = gpul_flow_operand(fn, in, k);
-		uint64_t base = o->kind == GPUL_PTX_OP_ADDRESS ? gpul_flow_of(i->p, fn, o).base : 0;
+		uint64_t base =
+			o->kind == GPUL_PTX_OP_ADDRESS ? gpul_flow_of(i->p, fn, o).base : 0;
 
 		for (; base; base &= base - 1) {
 			i->facts[first_bit(base)].accessed = true;
-			gpul_signature_doubt(i->s, "parameter %d is used by %s, which is not followed",
-					     first_bit(base), gpul_ptx_opcode_text(in->opcode));
+			gpul_signature_doubt(
+				i->s, "parameter %d is used by %s, which is not followed",
+				first_bit(base), gpul_ptx_opcode_text(in->opcode));
 		}
 	}
 }
 
-/* ---- calls and comparisons ---------------------------------------------------------------- */
+/* ---- calls and comparisons ------------------------------------------------------- */
 
 static void note_call(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
@@ -173,17 +193,19 @@ static void note_call(inference *i, const gpul_flow_func *fn, const gpul_ptx_ins
 	if (c.target)
 		target = gpul_flow_of(i->p, fn, c.target);
 	if (target.from)
-		gpul_signature_doubt(i->s, "what parameter %d holds decides which function is called",
+		gpul_signature_doubt(i->s,
+				     "what parameter %d holds decides which function is called",
 				     first_bit(target.from));
 	for (; target.base; target.base &= target.base - 1)
 		i->facts[first_bit(target.base)].called = true;
 	for (uint32_t k = 0; c.args && k < c.args->n_children; k++) {
 		const gpul_ptx_operand *arg = &fn->f->operands[c.args->first_child + k];
 		uint32_t node = gpul_flow_node(fn, arg);
-		gpul_flow f = node != GPUL_PTX_NONE ? i->p->flow[node] : gpul_flow_of(i->p, fn, arg);
+		gpul_flow f =
+			node != GPUL_PTX_NONE ? i->p->flow[node] : gpul_flow_of(i->p, fn, arg);
 		uint64_t base = f.base;
 
-		if (f.flags & FLOW_LOCAL)  /* an array of arguments, as vprintf takes */
+		if (f.flags & FLOW_LOCAL) /* an array of arguments, as vprintf takes */
 			base |= i->p->flow[i->p->local_cell].base;
 		for (; base; base &= base - 1)
 			i->facts[first_bit(base)].leaves = true;
@@ -208,11 +230,11 @@ static void note_comparison(inference *i, const gpul_flow *a, const gpul_flow *b
 	if (b->flags & FLOW_INDEX && !(a->flags & FLOW_INDEX))
 		i->bounds |= a->bound;
 	else if (a->flags & FLOW_INDEX && b->constant)
-		i->bounds |= a->linear & ~a->base;  /* i - n < 0 */
+		i->bounds |= a->linear & ~a->base; /* i - n < 0 */
 	else if (b->reach == FLOW_ENDLESS)
 		i->turns |= a->bound;
 	else if (a->reach == FLOW_ENDLESS && b->constant)
-		i->turns |= a->bound;  /* counts from -n up to 0 */
+		i->turns |= a->bound; /* counts from -n up to 0 */
 	if (b->flags & FLOW_INDEX && a->linear & ~a->bound & ~a->base)
 		i->unbounded = "parameters are combined to a bound";
 }
@@ -256,9 +278,10 @@ static void look_through(inference *i, const gpul_flow_func *fn)
 	}
 }
 
-/* ---- conclusions -------------------------------------------------------------------------- */
+/* ---- conclusions ----------------------------------------------------------------- */
 
-static void conclude_buffer(inference *i, gpul_param *param, const param_facts *facts, unsigned k)
+static void conclude_buffer(inference *i, gpul_param *param, const param_facts *facts,
+			    unsigned k)
 {
 	uint32_t width = facts->widths;
 
@@ -269,45 +292,58 @@ static void conclude_buffer(inference *i, gpul_param *param, const param_facts *
 	if (facts->leaves)
 		gpul_signature_doubt(i->s, "the address in parameter %u is handed on", k);
 	if (width & (width - 1)) {
-		gpul_signature_doubt(i->s, "parameter %u is accessed in elements of several sizes", k);
+		gpul_signature_doubt(
+			i->s, "parameter %u is accessed in elements of several sizes", k);
 		return;
 	}
 	param->type = gpul_evidence_type(facts->evidence, facts->fallback, width);
 	if (param->type == GPUL_TYPE_NONE)
-		gpul_signature_doubt(i->s, "nothing tells the element type of parameter %u (%u bytes each)",
-				     k, width);
+		gpul_signature_doubt(
+			i->s, "nothing tells the element type of parameter %u (%u bytes each)",
+			k, width);
 	else
-		param->vector *= width / (uint32_t)gpul_type_bytes(param->type);  /* f16x2 */
+		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* f16x2 */
 }
 
-static void conclude_value(inference *i, gpul_param *param, const param_facts *facts, unsigned k)
+static void conclude_value(inference *i, gpul_param *param, const param_facts *facts,
+			   unsigned k)
 {
 	const gpul_flow_func *kernel = &i->p->funcs[0];
 	uint16_t evidence = gpul_evidence_of(&i->e, kernel->params + k);
 	uint16_t declared = gpul_evidence_of_type(kernel->f->params[k].type);
 	uint64_t bit = (uint64_t)1 << k;
 
-	if (facts->called || (facts->leaves && !(evidence & ~EVIDENCE_PARKED) && param->bytes * 8 == i->p->m->address_size)) {
-		gpul_signature_doubt(i->s, facts->called ? "parameter %u is called: a function's address"
-							 : "parameter %u may be an address: it is handed on", k);
+	if (facts->called || (facts->leaves && !(evidence & ~EVIDENCE_PARKED) &&
+			      param->bytes * 8 == i->p->m->address_size)) {
+		gpul_signature_doubt(
+			i->s,
+			facts->called ? "parameter %u is called: a function's address"
+				      : "parameter %u may be an address: it is handed on",
+			k);
 		return;
 	}
 	if (facts->end) {
-		gpul_signature_doubt(i->s, "parameter %u is compared with addresses: where a buffer ends", k);
+		gpul_signature_doubt(
+			i->s, "parameter %u is compared with addresses: where a buffer ends",
+			k);
 		return;
 	}
 	param->role = GPUL_ROLE_SCALAR;
 	param->type = gpul_evidence_type(evidence, declared, param->bytes);
-	if (!evidence && !(declared & EVIDENCE_FLOAT) && param->bytes * 8 == i->p->m->address_size)
-		param->role = GPUL_ROLE_UNKNOWN;  /* never used: may be declared as a pointer, any value will do */
-	if (param->role == GPUL_ROLE_SCALAR && i->bounds & bit && !(i->steers & bit) && param->bytes >= 4 &&
-	    param->type >= GPUL_I32 && param->type <= GPUL_U64)
+	if (!evidence && !(declared & EVIDENCE_FLOAT) &&
+	    param->bytes * 8 == i->p->m->address_size)
+		param->role = GPUL_ROLE_UNKNOWN; /* never used: may be declared as a pointer,
+						    any value will do */
+	if (param->role == GPUL_ROLE_SCALAR && i->bounds & bit && !(i->steers & bit) &&
+	    param->bytes >= 4 && param->type >= GPUL_I32 && param->type <= GPUL_U64)
 		param->role = GPUL_ROLE_COUNT;
 	if (param->type == GPUL_TYPE_NONE)
-		gpul_signature_doubt(i->s, "nothing tells the type of parameter %u (%u bytes)", k, param->bytes);
+		gpul_signature_doubt(i->s, "nothing tells the type of parameter %u (%u bytes)",
+				     k, param->bytes);
 }
 
-/* A loop that walks a buffer is as long as the one parameter that its counter is compared with. */
+/* A loop that walks a buffer is as long as the one parameter that its counter is compared with.
+ */
 static void conclude_walks(inference *i)
 {
 	int k = first_bit(i->turns);
@@ -337,19 +373,23 @@ static void conclude(inference *i)
 		gpul_param *param = &s->params[k];
 
 		if (param->role == GPUL_ROLE_STRUCT)
-			gpul_signature_doubt(i->s, "parameter %u is a struct of %u bytes", k, param->bytes);
+			gpul_signature_doubt(i->s, "parameter %u is a struct of %u bytes", k,
+					     param->bytes);
 		else if (i->facts[k].accessed)
 			conclude_buffer(i, param, &i->facts[k], k);
 		else
 			conclude_value(i, param, &i->facts[k], k);
 	}
 	if (i->unbounded && !has_count(s))
-		gpul_signature_doubt(i->s, "%s, and no parameter alone bounds the index", i->unbounded);
+		gpul_signature_doubt(i->s, "%s, and no parameter alone bounds the index",
+				     i->unbounded);
 	if (s->uses_dynamic_shared)
-		gpul_signature_doubt(i->s, "the kernel uses dynamic shared memory, whose size cannot be told");
+		gpul_signature_doubt(
+			i->s,
+			"the kernel uses dynamic shared memory, whose size cannot be told");
 }
 
-/* ---- what the kernel reads of the launch --------------------------------------------------- */
+/* ---- what the kernel reads of the launch ----------------------------------------- */
 
 static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul_ptx_operand *o)
 {
@@ -358,8 +398,8 @@ static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul
 	if (o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_MODULE_VAR) {
 		const gpul_ptx_var *v = &m->vars[o->index];
 
-		s->uses_dynamic_shared |= v->space == GPUL_PTX_MOD_SHARED && v->linkage == GPUL_PTX_EXTERN &&
-					  v->bytes == 0;
+		s->uses_dynamic_shared |= v->space == GPUL_PTX_MOD_SHARED &&
+					  v->linkage == GPUL_PTX_EXTERN && v->bytes == 0;
 	}
 	if (o->kind != GPUL_PTX_OP_SPECIAL)
 		return;

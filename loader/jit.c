@@ -10,7 +10,8 @@
 
 #define LOG_BYTES 4096
 
-/* The line of text with that number (from 1), without leading blanks; *n_bytes is 0 if there is none. */
+/* The line of text with that number (from 1), without leading blanks; *n_bytes is 0 if there is
+ * none. */
 static const char *source_line(const char *text, unsigned number, int *n_bytes)
 {
 	for (; number > 1 && *text; number--) {
@@ -22,8 +23,8 @@ static const char *source_line(const char *text, unsigned number, int *n_bytes)
 	return text;
 }
 
-/* ptxas writes "ptxas application ptx input, line 12; error   : Unknown symbol 'x'", among others.
- * The first line of the log that tells an error; else its first line. */
+/* ptxas writes "ptxas application ptx input, line 12; error   : Unknown symbol 'x'", among
+ * others. The first line of the log that tells an error; else its first line. */
 static const char *telling_line(const char *log, int *n_bytes)
 {
 	const char *best = log + strspn(log, "\r\n");
@@ -40,8 +41,8 @@ static const char *telling_line(const char *log, int *n_bytes)
 	return best;
 }
 
-static gpul_status refuse_with_log(CUresult r, const char *log, const char *text, const char *name,
-				   gpul_error *err)
+static gpul_status refuse_with_log(CUresult r, const char *log, const char *text,
+				   const char *name, gpul_error *err)
 {
 	int n_said, n_source = 0;
 	const char *said = telling_line(log, &n_said), *source = "", *at;
@@ -64,8 +65,8 @@ static gpul_status refuse_with_log(CUresult r, const char *log, const char *text
 		n_source = 90;
 	if (n_said > 100)
 		n_said = 100;
-	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.40s%s: %.*s%s%.*s", name, place, n_said, said,
-			 n_source ? "\n" : "", n_source, source);
+	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.40s%s: %.*s%s%.*s", name, place, n_said,
+			 said, n_source ? "\n" : "", n_source, source);
 }
 
 static gpul_status refuse(const gpul_module *m, CUresult r, const char *log, const char *text,
@@ -74,15 +75,19 @@ static gpul_status refuse(const gpul_module *m, CUresult r, const char *log, con
 	const gpul_ptx_module *x = m->ptx;
 
 	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.60s is PTX %u.%u, newer than the %s driver (CUDA %d.%d) "
-				 "understands: update the driver, or compile with an older toolkit", name,
-				 x->version_major, x->version_minor, m->drv->name, m->drv->version / 1000,
-				 m->drv->version % 1000 / 10);
+		return gpul_fail(
+			err, GPUL_ECUDA, (int)r,
+			"%.60s is PTX %u.%u, newer than the %s driver (CUDA %d.%d) "
+			"understands: update the driver, or compile with an older toolkit",
+			name, x->version_major, x->version_minor, m->drv->name,
+			m->drv->version / 1000, m->drv->version % 1000 / 10);
 	if ((r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_PTX) &&
 	    (x->sm > m->limits.cc || (x->sm_suffix == 'a' && x->sm != m->limits.cc)))
-		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.60s is for sm_%u%.1s, the device is sm_%u: compile with "
-				 "-arch=sm_%u or lower", name, x->sm, (const char[]){ x->sm_suffix, 0 },
-				 m->limits.cc, m->limits.cc);
+		return gpul_fail(err, GPUL_ECUDA, (int)r,
+				 "%.60s is for sm_%u%.1s, the device is sm_%u: compile with "
+				 "-arch=sm_%u or lower",
+				 name, x->sm, (const char[]){ x->sm_suffix, 0 }, m->limits.cc,
+				 m->limits.cc);
 	if (log[strspn(log, " \r\n")])
 		return refuse_with_log(r, log, text, name, err);
 	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
@@ -99,16 +104,19 @@ void gpul_loader_log(const char *text)
 	}
 }
 
-gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name, const gpul_load_options *options,
-			  gpul_error *err)
+gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name,
+			  const gpul_load_options *options, gpul_error *err)
 {
 	char log[LOG_BYTES] = "", said[LOG_BYTES] = "";
 	CUjit_option keys[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-				CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
-	void *room = (void *)(uintptr_t)LOG_BYTES;  /* a number in place of a pointer, as the manual has it */
+				CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+				CU_JIT_LOG_VERBOSE };
+	void *room = (void *)(uintptr_t)
+		LOG_BYTES; /* a number in place of a pointer, as the manual has it */
 	void *values[] = { log, room, said, room, (void *)(uintptr_t)1 };
 	unsigned n = options && options->verbose_log ? 5 : 2;
-	CUresult r = m->drv->cuLibraryLoadData(&m->library, text, keys, values, n, NULL, NULL, 0);
+	CUresult r =
+		m->drv->cuLibraryLoadData(&m->library, text, keys, values, n, NULL, NULL, 0);
 
 	log[sizeof log - 1] = said[sizeof said - 1] = '\0';
 	gpul_loader_log(said);

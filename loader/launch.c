@@ -1,4 +1,5 @@
-/* launch.c — gpul_kernel_launch(): what the driver would refuse with one word is refused here with a sentence. */
+/* launch.c — gpul_kernel_launch(): what the driver would refuse with one word is refused here
+ * with a sentence. */
 #include <stdio.h>
 
 #include "loader/loader_internal.h"
@@ -15,9 +16,13 @@ static gpul_status resolve_locked(gpul_kernel *k, gpul_error *err)
 	if (!st)
 		st = gpul_cu(m->drv, err, cuKernelGetFunction(&fn, k->handle));
 	if (!st)
-		st = gpul_cu(m->drv, err, cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, fn));
+		st = gpul_cu(m->drv, err,
+			     cuFuncGetAttribute(&threads,
+						CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, fn));
 	if (!st)
-		st = gpul_cu(m->drv, err, cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, fn));
+		st = gpul_cu(
+			m->drv, err,
+			cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, fn));
 	if (st)
 		return st;
 	k->fn = fn;
@@ -25,7 +30,8 @@ static gpul_status resolve_locked(gpul_kernel *k, gpul_error *err)
 	k->static_shared = shared > 0 ? (uint32_t)shared : 0;
 	if (k->static_shared < m->limits.shared)
 		atomic_store(&k->dynamic_allowed, m->limits.shared - k->static_shared);
-	atomic_store(&k->resolved, true);  /* last: other threads read the rest without the lock */
+	atomic_store(&k->resolved,
+		     true); /* last: other threads read the rest without the lock */
 	return GPUL_OK;
 }
 
@@ -53,23 +59,24 @@ gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err)
 	return gpul_kernel_resolve(writable(k), err);
 }
 
-/* ---- checks -------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------- */
 
-static gpul_status wrong_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args, size_t i,
-			      gpul_error *err)
+static gpul_status wrong_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args,
+			      size_t i, gpul_error *err)
 {
 	const gpul_signature *s = gpul_kernel_signature(k);
 	char text[160];
 
 	gpul_signature_print(s, text, sizeof text);
 	if (n_args != s->n_params)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu argument%s given, %zu wanted: %s", n_args,
-				 n_args == 1 ? "" : "s", s->n_params, text);
-	return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu has %zu bytes, %u wanted: %s", i, arg_bytes[i],
-			 s->params[i].bytes, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu argument%s given, %zu wanted: %s",
+				 n_args, n_args == 1 ? "" : "s", s->n_params, text);
+	return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu has %zu bytes, %u wanted: %s", i,
+			 arg_bytes[i], s->params[i].bytes, text);
 }
 
-static gpul_status check_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args, gpul_error *err)
+static gpul_status check_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args,
+			      gpul_error *err)
 {
 	const gpul_signature *s = &k->declared->s;
 
@@ -81,14 +88,15 @@ static gpul_status check_args(const gpul_kernel *k, const size_t *arg_bytes, siz
 	return GPUL_OK;
 }
 
-static gpul_status wrong_shape(const char *what, const uint32_t v[3], const char *than, const uint32_t limit[3],
-			       gpul_error *err)
+static gpul_status wrong_shape(const char *what, const uint32_t v[3], const char *than,
+			       const uint32_t limit[3], gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EINVAL, 0, "a %s of %u x %u x %u %s %u x %u x %u", what, v[0], v[1], v[2], than,
-			 limit[0], limit[1], limit[2]);
+	return gpul_fail(err, GPUL_EINVAL, 0, "a %s of %u x %u x %u %s %u x %u x %u", what,
+			 v[0], v[1], v[2], than, limit[0], limit[1], limit[2]);
 }
 
-static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c, gpul_error *err)
+static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c,
+			       gpul_error *err)
 {
 	const gpul_limits *l = &k->m->limits;
 	const gpul_signature *s = &k->declared->s;
@@ -98,43 +106,59 @@ static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c
 		static const uint32_t least[3] = { 1, 1, 1 };
 
 		if (!c->grid[i] || !c->block[i])
-			return wrong_shape(c->grid[i] ? "block" : "grid", c->grid[i] ? c->block : c->grid,
+			return wrong_shape(c->grid[i] ? "block" : "grid",
+					   c->grid[i] ? c->block : c->grid,
 					   "is empty: at least", least, err);
 		if (c->grid[i] > l->grid[i])
-			return wrong_shape("grid", c->grid, "is too big: the device's limit is", l->grid, err);
+			return wrong_shape("grid", c->grid, "is too big: the device's limit is",
+					   l->grid, err);
 	}
-	/* Stays exact: a product of two is below 2^64, and a third factor is looked at only below 2^32. */
+	/* Stays exact: a product of two is below 2^64, and a third factor is looked at only
+	 * below 2^32. */
 	threads = threads > UINT32_MAX ? threads : threads * c->block[2];
 	if (threads > l->threads)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a block of %llu threads is too big: the device's limit is %u",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a block of %llu threads is too big: the device's limit is %u",
 				 (unsigned long long)threads, l->threads);
 	for (int i = 0; i < 3; i++)
 		if (c->block[i] > l->block[i])
-			return wrong_shape("block", c->block, "is too big: the device's limit is", l->block, err);
+			return wrong_shape("block", c->block,
+					   "is too big: the device's limit is", l->block, err);
 	for (int i = 0; i < 3 && s->reqntid[0]; i++)
 		if (c->block[i] != s->reqntid[i])
-			return wrong_shape("block", c->block, "does not fit: the kernel was compiled for (.reqntid)",
-					   s->reqntid, err);
+			return wrong_shape(
+				"block", c->block,
+				"does not fit: the kernel was compiled for (.reqntid)",
+				s->reqntid, err);
 	if (threads > k->max_threads)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a block of %llu threads is too big for %.120s: its limit is %u, "
-				 "from its registers or .maxntid", (unsigned long long)threads, k->name, k->max_threads);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"a block of %llu threads is too big for %.120s: its limit is %u, "
+			"from its registers or .maxntid",
+			(unsigned long long)threads, k->name, k->max_threads);
 	return GPUL_OK;
 }
 
-/* Allow dynamic shared memory above what every kernel has.  Two threads may both do it: the larger stays. */
+/* Allow dynamic shared memory above what every kernel has.  Two threads may both do it: the
+ * larger stays. */
 static gpul_status opt_in(gpul_kernel *k, uint32_t bytes, gpul_error *err)
 {
 	const gpul_limits *l = &k->m->limits;
 	gpul_status st = GPUL_OK;
 
 	if ((uint64_t)bytes + k->static_shared > l->shared_optin)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%llu bytes of shared memory a block (%u static + %u dynamic) are "
-				 "too much: the device's limit is %u", (unsigned long long)bytes + k->static_shared,
-				 k->static_shared, bytes, l->shared_optin);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"%llu bytes of shared memory a block (%u static + %u dynamic) are "
+			"too much: the device's limit is %u",
+			(unsigned long long)bytes + k->static_shared, k->static_shared, bytes,
+			l->shared_optin);
 	pthread_mutex_lock(&k->m->lock);
 	if (bytes > atomic_load(&k->dynamic_allowed)) {
 		st = gpul_cu(k->m->drv, err,
-			     cuFuncSetAttribute(k->fn, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
+			     cuFuncSetAttribute(k->fn,
+						CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+						(int)bytes));
 		if (!st)
 			atomic_store(&k->dynamic_allowed, bytes);
 	}
@@ -142,10 +166,11 @@ static gpul_status opt_in(gpul_kernel *k, uint32_t bytes, gpul_error *err)
 	return st;
 }
 
-/* ---- the launch ---------------------------------------------------------------------------- */
+/* ---- the launch ------------------------------------------------------------------ */
 
-gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *c, void *const *args,
-			       const size_t *arg_bytes, size_t n_args, gpul_error *err)
+gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *c,
+			       void *const *args, const size_t *arg_bytes, size_t n_args,
+			       gpul_error *err)
 {
 	gpul_kernel *mine = writable(k);
 	const gpul_driver *drv = k->m->drv;
@@ -155,13 +180,19 @@ gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *c
 		st = check_args(k, arg_bytes, n_args, err);
 	if (!st)
 		st = check_shape(k, c, err);
-	if (!st && c->shared_bytes > atomic_load_explicit(&k->dynamic_allowed, memory_order_relaxed))
+	if (!st &&
+	    c->shared_bytes > atomic_load_explicit(&k->dynamic_allowed, memory_order_relaxed))
 		st = opt_in(mine, c->shared_bytes, err);
 	if (st)
 		return st;
 	if (c->cooperative)
-		return gpul_cu(drv, err, cuLaunchCooperativeKernel(k->fn, c->grid[0], c->grid[1], c->grid[2],
-				c->block[0], c->block[1], c->block[2], c->shared_bytes, c->stream, (void **)args));
-	return gpul_cu(drv, err, cuLaunchKernel(k->fn, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
-			c->block[2], c->shared_bytes, c->stream, (void **)args, NULL));
+		return gpul_cu(drv, err,
+			       cuLaunchCooperativeKernel(k->fn, c->grid[0], c->grid[1],
+							 c->grid[2], c->block[0], c->block[1],
+							 c->block[2], c->shared_bytes,
+							 c->stream, (void **)args));
+	return gpul_cu(drv, err,
+		       cuLaunchKernel(k->fn, c->grid[0], c->grid[1], c->grid[2], c->block[0],
+				      c->block[1], c->block[2], c->shared_bytes, c->stream,
+				      (void **)args, NULL));
 }

@@ -20,8 +20,8 @@ typedef struct gpul_kernel gpul_kernel;
 
 typedef struct gpul_load_options {
 	int device;                    /* ordinal the code is compiled for (.cu); default 0 */
-	const char *const *nvrtc_args; /* extra NVRTC options (-I, -D, --std), NULL-terminated; NULL: none */
-	bool verbose_log;              /* the JIT's information (registers, spills) goes to the log, level info */
+	const char *const *nvrtc_args; /* for NVRTC: -I, -D, --std ..., then NULL; NULL: none */
+	bool verbose_log; /* registers and spills, as the JIT tells, go to the log */
 } gpul_load_options;
 
 /** Load a file: PTX, recognised by content, or CUDA C++, by its name (.cu).
@@ -33,13 +33,15 @@ typedef struct gpul_load_options {
  * @path     the file
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
- * Errors  GPUL_ESYS cannot be read (native = errno); GPUL_EFORMAT empty, neither PTX nor CUDA C++ nor
- *         machine code, or PTX or CUDA C++ with an error: its line is told; GPUL_EUNSUPPORTED machine code that this driver
- *         cannot run, CUDA C++ where there is no NVRTC; GPUL_ECUDA refused by the driver, with the JIT's own log and source line
+ * Errors  GPUL_ESYS cannot be read (native = errno); GPUL_EFORMAT empty, neither PTX nor CUDA
+ *         C++ nor machine code, or PTX or CUDA C++ with an error: its line is told;
+ *         GPUL_EUNSUPPORTED machine code that this driver cannot run, CUDA C++ where there is
+ *         no NVRTC; GPUL_ECUDA refused by the driver: the line that the JIT complains about
  * Threads any thread may call
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
 gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
-				  const gpul_load_options *options, gpul_module **out, gpul_error *err);
+				  const gpul_load_options *options, gpul_module **out,
+				  gpul_error *err);
 
 /** The same from memory.
  *
@@ -55,40 +57,41 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
 gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
 				 const char *name, const gpul_load_options *options,
 				 gpul_module **out, gpul_error *err);
-void gpul_module_unload(gpul_module *m);  /* NULL is fine; cannot fail */
+void gpul_module_unload(gpul_module *m); /* NULL is fine; cannot fail */
 
 size_t gpul_module_n_kernels(const gpul_module *m);
-/** Kernel i, in the order of the file; borrowed from m.  i must be below gpul_module_n_kernels(). */
+/** Kernel i < gpul_module_n_kernels(), in the order of the file; borrowed from m. */
 const gpul_kernel *gpul_module_kernel(const gpul_module *m, size_t i);
 /** The PTX behind the module: as read, or as NVRTC made it.  Borrowed; NULL: machine code. */
 const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
 
-/** Find a kernel by name: exact mangled name, or the demangled name with or without parameters, and
- * of a template's instance with or without its arguments.
+/** Find a kernel by name: exact mangled name, or the demangled name with or without parameters,
+ * and of a template's instance with or without its arguments.
  *
  * @m     borrowed
  * @name  NULL: the only kernel of the module
  * @out   borrowed from m; untouched on failure
- * Errors  GPUL_EINVAL no such kernel: the text offers near names (edit distance) or lists those there
- *         are; NULL with several kernels, or a name that means several: lists them
+ * Errors  GPUL_EINVAL no such kernel: the text offers a near name (edit distance) or lists
+ *         those there are; NULL with several kernels, or a name that means several: lists them
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
 			     gpul_error *err);
 /** The mangled name; borrowed. */
 const char *gpul_kernel_name(const gpul_kernel *k);
-/** "vecadd(double*, double*, double*, int)"; the name itself where it is not mangled, or this machine
- * has no C++ runtime to demangle it.  Borrowed from k. */
+/** "vecadd(double*, double*, double*, int)"; the name itself where it is not mangled, or where
+ * there is no C++ runtime to demangle it.  Borrowed from k. */
 const char *gpul_kernel_demangled(const gpul_kernel *k);
-/** What k takes (signature.h), worked out when first asked for; any thread may ask.  Borrowed from k;
- * never NULL: where memory is short, or k is machine code, it is incomplete and says so. */
+/** What k takes (signature.h), worked out when first asked for; any thread may ask.  Borrowed
+ * from k; never NULL: short of memory, or for machine code, it is incomplete and says so. */
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k);
 /** The PTX of k in gpul_module_ptx(); NULL: machine code. */
 const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
 
-/** Do now what the first launch would do once: bring the code onto the device, learn its limits.
+/** Do now what the first launch would do: bring the code onto the device, learn its limits.
  *
- * NVIDIA's driver loads lazily; a first launch that is timed, or that must not wait, wants this before.
+ * NVIDIA's driver loads lazily; a first launch that is timed, or that must not wait, wants this
+ * before.
  *
  * @k     borrowed
  * Errors  GPUL_ECUDA
@@ -98,24 +101,26 @@ gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err);
 
 typedef struct gpul_launch_config {
 	uint32_t grid[3], block[3];
-	uint32_t shared_bytes;   /* dynamic */
-	CUstream stream;         /* NULL: the default stream */
+	uint32_t shared_bytes; /* dynamic */
+	CUstream stream;       /* NULL: the default stream */
 	bool cooperative;
 } gpul_launch_config;
 
-/** Launch after checking what can be checked: argument count and sizes, block and grid, shared memory.
+/** Launch after checking argument count and sizes, block and grid, and shared memory.
  *
- * More than 48 KB of shared memory is opted into where the device has it.  What needs the driver is
- * asked once a kernel; a launch is then one driver call.
+ * More than 48 KB of shared memory is opted into where the device has it.  What needs the
+ * driver is asked once a kernel; a launch is then one driver call.
  *
  * @k           borrowed
  * @config      dimensions; each at least 1
  * @args        n_args pointers, args[i] to arg_bytes[i] bytes of value
  * @arg_bytes   sizes in bytes; each must equal the parameter's
  * @n_args      number of arguments
- * Errors  GPUL_EINVAL with the limit that was broken and, for arguments, the signature; GPUL_ECUDA
+ * Errors  GPUL_EINVAL with the limit that was broken and, for arguments, the signature;
+ *         GPUL_ECUDA
  * Threads any thread may call with the context current
- * Source  CUDA Driver API, cuLaunchKernel, cuFuncSetAttribute; CUDA C++ Programming Guide, 5.1 Compute Capabilities */
+ * Source  CUDA Driver API, cuLaunchKernel, cuFuncSetAttribute; CUDA C++ Programming Guide,
+ *         Compute Capabilities */
 gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config,
 			       void *const *args, const size_t *arg_bytes, size_t n_args,
 			       gpul_error *err);

@@ -1,9 +1,12 @@
-/* machine_code.c — modules without PTX: the driver tells the kernels' names and their parameters' sizes. */
+/* machine_code.c — modules without PTX: the driver tells the kernels' names and their
+ * parameters' sizes. */
 #include <stdlib.h>
 
 #include "loader/loader_internal.h"
 
-#define MAX_PARAMS 4096  /* a kernel's parameters fit in 32764 bytes; this ends a driver that never says no */
+#define MAX_PARAMS                                                                             \
+	4096 /* a kernel's parameters fit in 32764 bytes; this ends a driver that never says   \
+		no */
 
 /* cuFuncGetParamCount is newer than cuFuncGetParamInfo: ask until the driver refuses. */
 static uint32_t count_params(const gpul_driver *drv, CUfunction fn)
@@ -11,7 +14,8 @@ static uint32_t count_params(const gpul_driver *drv, CUfunction fn)
 	size_t offset, bytes;
 	uint32_t n = 0;
 
-	while (n < MAX_PARAMS && drv->cuFuncGetParamInfo(fn, n, &offset, &bytes) == CUDA_SUCCESS)
+	while (n < MAX_PARAMS &&
+	       drv->cuFuncGetParamInfo(fn, n, &offset, &bytes) == CUDA_SUCCESS)
 		n++;
 	return n;
 }
@@ -31,9 +35,12 @@ static gpul_status describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 			gpul_signature_destroy(&s->s);
 			return st;
 		}
-		s->s.params[i] = (gpul_param){ .offset = (uint32_t)offset, .bytes = (uint32_t)bytes, .align = 1 };
+		s->s.params[i] = (gpul_param){ .offset = (uint32_t)offset,
+					       .bytes = (uint32_t)bytes,
+					       .align = 1 };
 	}
-	gpul_signature_doubt(s, "machine code tells the sizes of its parameters, not their types");
+	gpul_signature_doubt(s,
+			     "machine code tells the sizes of its parameters, not their types");
 	k->declared = s;
 	return GPUL_OK;
 }
@@ -65,7 +72,8 @@ gpul_status gpul_module_enumerate(gpul_module *m, const char *name, gpul_error *
 	if (st)
 		return st;
 	if (n == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device", name);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device",
+				 name);
 	handles = calloc(n, sizeof *handles);
 	m->kernels = calloc(n, sizeof *m->kernels);
 	if (!handles || !m->kernels)

@@ -1,4 +1,5 @@
-/* module.c — see loader.h: from a file to a module in the driver, and what a module knows of its kernels. */
+/* module.c — see loader.h: from a file to a module in the driver, and what a module knows of
+ * its kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +9,16 @@
 #include "loader/loader_internal.h"
 #include "ptx/nvrtc.h"
 
-/* ---- what the device allows ---------------------------------------------------------------- */
+/* ---- what the device allows ------------------------------------------------------ */
 
-static gpul_status read_limits(const gpul_driver *drv, int ordinal, gpul_limits *out, gpul_error *err)
+static gpul_status read_limits(const gpul_driver *drv, int ordinal, gpul_limits *out,
+			       gpul_error *err)
 {
 	uint32_t major = 0, minor = 0;
-	const struct { CUdevice_attribute which; uint32_t *to; } wanted[] = {
+	const struct {
+		CUdevice_attribute which;
+		uint32_t *to;
+	} wanted[] = {
 		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major },
 		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor },
 		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &out->threads },
@@ -37,14 +42,14 @@ static gpul_status read_limits(const gpul_driver *drv, int ordinal, gpul_limits 
 	}
 	out->cc = 10 * major + minor;
 	if (out->shared_optin < out->shared)
-		out->shared_optin = out->shared;  /* before Volta nothing could be opted into */
+		out->shared_optin = out->shared; /* before Volta nothing could be opted into */
 	return st;
 }
 
-/* ---- making and unmaking ------------------------------------------------------------------- */
+/* ---- making and unmaking --------------------------------------------------------- */
 
-static gpul_status module_create(const gpul_driver *drv, const gpul_load_options *options, gpul_module **out,
-				 gpul_error *err)
+static gpul_status module_create(const gpul_driver *drv, const gpul_load_options *options,
+				 gpul_module **out, gpul_error *err)
 {
 	gpul_module *m = calloc(1, sizeof *m);
 	gpul_status st;
@@ -67,7 +72,7 @@ void gpul_module_unload(gpul_module *m)
 	if (!m)
 		return;
 	if (m->library)
-		(void)m->drv->cuLibraryUnload(m->library);  /* acquired by cuLibraryLoadData */
+		(void)m->drv->cuLibraryUnload(m->library); /* acquired by cuLibraryLoadData */
 	for (size_t i = 0; i < m->n_kernels; i++) {
 		gpul_signature_destroy(m->kernels[i].inferred);
 		if (m->kernels[i].declared)
@@ -92,7 +97,8 @@ static gpul_status list_kernels(gpul_module *m, const char *name, gpul_error *er
 	for (uint32_t i = 0; i < m->ptx->n_funcs; i++)
 		n += is_kernel(&m->ptx->funcs[i]);
 	if (n == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernel (.entry with a body)", name);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%.160s has no kernel (.entry with a body)", name);
 	m->kernels = calloc(n, sizeof *m->kernels);
 	if (!m->kernels)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu kernels", n);
@@ -114,7 +120,7 @@ static gpul_status list_kernels(gpul_module *m, const char *name, gpul_error *er
 	return GPUL_OK;
 }
 
-/* ---- loading ------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------- */
 
 /* text[text_bytes] is NUL: the driver is told no size. */
 static gpul_status fill(gpul_module *m, const char *text, size_t text_bytes, const char *name,
@@ -138,7 +144,8 @@ static gpul_status compile(gpul_module *m, const char *source, const char *name,
 	gpul_status st;
 
 	snprintf(arch, sizeof arch, "compute_%u", m->limits.cc);
-	st = gpul_nvrtc_compile(source, name, options ? options->nvrtc_args : NULL, arch, &result, err);
+	st = gpul_nvrtc_compile(source, name, options ? options->nvrtc_args : NULL, arch,
+				&result, err);
 	gpul_loader_log(result.log);
 	if (!st)
 		st = fill(m, result.image, result.image_bytes, name, options, err);
@@ -146,8 +153,9 @@ static gpul_status compile(gpul_module *m, const char *source, const char *name,
 	return st;
 }
 
-static gpul_status load_text(const gpul_driver *drv, gpul_image_kind kind, const char *text, size_t text_bytes,
-			     const char *name, const gpul_load_options *options, gpul_module **out,
+static gpul_status load_text(const gpul_driver *drv, gpul_image_kind kind, const char *text,
+			     size_t text_bytes, const char *name,
+			     const gpul_load_options *options, gpul_module **out,
 			     gpul_error *err)
 {
 	gpul_module *m = NULL;
@@ -165,43 +173,54 @@ static gpul_status load_text(const gpul_driver *drv, gpul_image_kind kind, const
 	return GPUL_OK;
 }
 
-gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes, const char *name,
-				 const gpul_load_options *options, gpul_module **out, gpul_error *err)
+gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
+				 const char *name, const gpul_load_options *options,
+				 gpul_module **out, gpul_error *err)
 {
 	char *copy;
 	gpul_status st;
 
-	copy = strndup(text, text_bytes);  /* stops at a NUL, as the driver would */
+	copy = strndup(text, text_bytes); /* stops at a NUL, as the driver would */
 	if (!copy)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu bytes of PTX", text_bytes);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu bytes of PTX",
+				 text_bytes);
 	st = load_text(drv, GPUL_IMAGE_PTX, copy, strlen(copy), name, options, out, err);
 	free(copy);
 	return st;
 }
 
-static gpul_status load_machine_code(const gpul_driver *drv, const gpul_file *file, const gpul_image *image,
-				     const char *path, const gpul_load_options *options, gpul_module **out,
+static gpul_status load_machine_code(const gpul_driver *drv, const gpul_file *file,
+				     const gpul_image *image, const char *path,
+				     const gpul_load_options *options, gpul_module **out,
 				     gpul_error *err)
 {
 	gpul_module *m = NULL;
 	gpul_status st;
 
 	if (strcmp(drv->name, "soft") == 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU, "%.100s is %s: the software "
-				 "driver runs PTX only; give it the PTX (nvcc -ptx), or use --driver nvidia", path,
-				 gpul_image_kind_text(image->kind));
-	if (image->bytes_needed > file->n_bytes)  /* the driver is told no size: it would read beyond the end */
-		return gpul_fail(err, GPUL_EFORMAT, (int)file->n_bytes, "%.100s is cut short: %s of %zu bytes, its "
-				 "headers speak of %llu", path, gpul_image_kind_text(image->kind), file->n_bytes,
+		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
+				 "%.100s is %s: the software "
+				 "driver runs PTX only; give it the PTX (nvcc -ptx), or use "
+				 "--driver nvidia",
+				 path, gpul_image_kind_text(image->kind));
+	if (image->bytes_needed >
+	    file->n_bytes) /* the driver is told no size: it would read beyond the end */
+		return gpul_fail(err, GPUL_EFORMAT, (int)file->n_bytes,
+				 "%.100s is cut short: %s of %zu bytes, its "
+				 "headers speak of %llu",
+				 path, gpul_image_kind_text(image->kind), file->n_bytes,
 				 (unsigned long long)image->bytes_needed);
 	st = module_create(drv, options, &m, err);
 	if (st)
 		return st;
-	st = gpul_cu(drv, err, cuLibraryLoadData(&m->library, file->bytes, NULL, NULL, 0, NULL, NULL, 0));
+	st = gpul_cu(drv, err,
+		     cuLibraryLoadData(&m->library, file->bytes, NULL, NULL, 0, NULL, NULL, 0));
 	if (st == GPUL_ECUDA && image->sm && image->sm / 10 != m->limits.cc / 10 && err) {
 		*err = (gpul_error){ 0 };
-		gpul_fail(err, st, CUDA_ERROR_NO_BINARY_FOR_GPU, "%.100s is machine code for sm_%u, the device is "
-			  "sm_%u: load its PTX instead", path, image->sm, m->limits.cc);
+		gpul_fail(err, st, CUDA_ERROR_NO_BINARY_FOR_GPU,
+			  "%.100s is machine code for sm_%u, the device is "
+			  "sm_%u: load its PTX instead",
+			  path, image->sm, m->limits.cc);
 	}
 	if (!st)
 		st = gpul_module_enumerate(m, path, err);
@@ -220,7 +239,8 @@ static gpul_status refuse(const gpul_image *image, const char *path, gpul_error 
 	switch (image->kind) {
 	case GPUL_IMAGE_HOST_ELF:
 	case GPUL_IMAGE_ARCHIVE:
-		advice = "expected PTX or CUDA C++; cuobjdump -xptx all FILE takes the PTX out of it";
+		advice = "expected PTX or CUDA C++; cuobjdump -xptx all FILE takes the PTX out "
+			 "of it";
 		break;
 	case GPUL_IMAGE_BITCODE:
 		advice = "expected PTX: compile it with llc or nvcc -ptx first";
@@ -228,11 +248,13 @@ static gpul_status refuse(const gpul_image *image, const char *path, gpul_error 
 	default:
 		break;
 	}
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%.100s is %s: %s", path, gpul_image_kind_text(image->kind), advice);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%.100s is %s: %s", path,
+			 gpul_image_kind_text(image->kind), advice);
 }
 
-gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path, const gpul_load_options *options,
-				  gpul_module **out, gpul_error *err)
+gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
+				  const gpul_load_options *options, gpul_module **out,
+				  gpul_error *err)
 {
 	gpul_file file = { 0 };
 	gpul_status st = gpul_file_open(path, &file, err);
@@ -244,8 +266,8 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path, cons
 	switch (image.kind) {
 	case GPUL_IMAGE_PTX:
 	case GPUL_IMAGE_CUDA:
-		st = load_text(drv, image.kind, file.bytes, strnlen(file.bytes, file.n_bytes), path, options, out,
-			       err);
+		st = load_text(drv, image.kind, file.bytes, strnlen(file.bytes, file.n_bytes),
+			       path, options, out, err);
 		break;
 	case GPUL_IMAGE_CUBIN:
 	case GPUL_IMAGE_FATBIN:
@@ -259,7 +281,7 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path, cons
 	return st;
 }
 
-/* ---- what it knows ------------------------------------------------------------------------- */
+/* ---- what it knows --------------------------------------------------------------- */
 
 size_t gpul_module_n_kernels(const gpul_module *m)
 {
@@ -288,12 +310,14 @@ const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k)
 
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 {
-	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels];  /* the same row, to cache in */
+	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels]; /* the same row, to cache in */
 	const gpul_signature *s;
 
 	pthread_mutex_lock(&k->m->lock);
-	if (!mine->inferred && k->f && gpul_signature_infer(k->m->ptx, k->f, &mine->inferred, NULL))
-		gpul_signature_doubt(k->declared, "there is no memory to follow the kernel's code");
+	if (!mine->inferred && k->f &&
+	    gpul_signature_infer(k->m->ptx, k->f, &mine->inferred, NULL))
+		gpul_signature_doubt(k->declared,
+				     "there is no memory to follow the kernel's code");
 	s = mine->inferred ? mine->inferred : &k->declared->s;
 	pthread_mutex_unlock(&k->m->lock);
 	return s;

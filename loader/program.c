@@ -1,9 +1,11 @@
-/* program.c — the functions a kernel reaches, their nodes, and what an instruction reads and writes. */
+/* program.c — the functions a kernel reaches, their nodes, and what an instruction reads and
+ * writes. */
 #include <stdlib.h>
 
 #include "loader/flow_internal.h"
 
-#define MAX_NODES (4u << 20)  /* beyond it the description of a kernel is given up, not the memory */
+#define MAX_NODES                                                                              \
+	(4u << 20) /* beyond it the description of a kernel is given up, not the memory */
 
 static gpul_flow_func *find(const gpul_flow_program *p, const gpul_ptx_func *f)
 {
@@ -35,7 +37,8 @@ const gpul_flow_func *gpul_flow_callee(const gpul_flow_program *p, const gpul_pt
 /* Append f, giving its tables the next free nodes; false: too many. */
 static bool add_func(gpul_flow_program *p, const gpul_ptx_func *f)
 {
-	uint64_t end = (uint64_t)p->n_nodes + f->n_flat_regs + f->n_params + f->n_rets + f->n_vars;
+	uint64_t end =
+		(uint64_t)p->n_nodes + f->n_flat_regs + f->n_params + f->n_rets + f->n_vars;
 	gpul_flow_func *row = &p->funcs[p->n_funcs];
 
 	if (end > MAX_NODES)
@@ -75,7 +78,8 @@ static bool collect(gpul_flow_program *p, const gpul_ptx_func *kernel)
 }
 
 gpul_status gpul_flow_program_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
-				   gpul_flow_program *out, const char **why_not, gpul_error *err)
+				   gpul_flow_program *out, const char **why_not,
+				   gpul_error *err)
 {
 	gpul_flow_program p = { .m = m };
 
@@ -91,7 +95,8 @@ gpul_status gpul_flow_program_open(const gpul_ptx_module *m, const gpul_ptx_func
 	p.flow = calloc(p.n_nodes, sizeof *p.flow);
 	if (!p.flow) {
 		free(p.funcs);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to follow %u values", p.n_nodes);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to follow %u values",
+				 p.n_nodes);
 	}
 	*out = p;
 	return GPUL_OK;
@@ -123,7 +128,8 @@ uint32_t gpul_flow_node(const gpul_flow_func *fn, const gpul_ptx_operand *o)
 	if (o->kind == GPUL_PTX_OP_REG)
 		return fn->regs + o->index;
 	if (o->kind == GPUL_PTX_OP_ADDRESS)
-		return o->n_children ? gpul_flow_node(fn, &fn->f->operands[o->first_child]) : GPUL_PTX_NONE;
+		return o->n_children ? gpul_flow_node(fn, &fn->f->operands[o->first_child])
+				     : GPUL_PTX_NONE;
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return GPUL_PTX_NONE;
 	switch (o->ref_kind) {
@@ -155,7 +161,8 @@ gpul_flow_call gpul_flow_call_parts(const gpul_flow_func *fn, const gpul_ptx_ins
 uint16_t gpul_flow_type(const gpul_ptx_inst *in, unsigned i)
 {
 	for (unsigned k = 0; k < in->n_mods; k++)
-		if (in->mods[k] >= GPUL_PTX_MOD_B8 && in->mods[k] <= GPUL_PTX_MOD_PRED && i-- == 0)
+		if (in->mods[k] >= GPUL_PTX_MOD_B8 && in->mods[k] <= GPUL_PTX_MOD_PRED &&
+		    i-- == 0)
 			return in->mods[k];
 	return GPUL_PTX_MOD_NONE;
 }
@@ -193,7 +200,9 @@ static uint8_t vector_of(const gpul_ptx_inst *in)
 
 gpul_flow_access gpul_flow_access_of(const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
-	gpul_flow_access a = { .type = gpul_flow_type(in, 0), .space = space_of(in), .vector = vector_of(in) };
+	gpul_flow_access a = { .type = gpul_flow_type(in, 0),
+			       .space = space_of(in),
+			       .vector = vector_of(in) };
 	unsigned at = 0;
 
 	switch (in->opcode) {

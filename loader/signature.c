@@ -28,7 +28,7 @@ void gpul_signature_destroy(gpul_signature *s)
 	if (!s)
 		return;
 	free(s->params);
-	free(s);  /* the first member of a gpul_signature_owned */
+	free(s); /* the first member of a gpul_signature_owned */
 }
 
 void gpul_signature_doubt(gpul_signature_owned *s, const char *fmt, ...)
@@ -74,8 +74,8 @@ gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_fun
 				 gpul_ptx_name(m, f->name));
 	s = gpul_signature_blank(gpul_ptx_name(m, f->name), f->n_params);
 	if (!s)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature of %u parameters",
-				 f->n_params);
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "no memory for a signature of %u parameters", f->n_params);
 	for (uint32_t i = 0; i < f->n_params; i++)
 		declared_param(&s->s.params[i], &f->params[i], &end);
 	block_shape(s->s.reqntid, f->tuning.reqntid);
@@ -84,7 +84,7 @@ gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_fun
 	return GPUL_OK;
 }
 
-/* ---- printing ------------------------------------------------------------------------------ */
+/* ---- printing -------------------------------------------------------------------- */
 
 /* Where snprintf left off: what does not fit is counted all the same. */
 struct text {

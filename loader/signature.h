@@ -9,9 +9,22 @@
 #include "core/error.h"
 #include "ptx/module.h"
 
-typedef enum gpul_type {  /* element types that gpuload knows; the CLI spells them i8 ... f64 */
-	GPUL_TYPE_NONE, GPUL_I8, GPUL_U8, GPUL_I16, GPUL_U16, GPUL_I32, GPUL_U32, GPUL_I64, GPUL_U64,
-	GPUL_F16, GPUL_BF16, GPUL_F32, GPUL_F64, GPUL_N_TYPES
+/* Element types that gpuload knows; the CLI spells them i8 ... f64. */
+typedef enum gpul_type {
+	GPUL_TYPE_NONE,
+	GPUL_I8,
+	GPUL_U8,
+	GPUL_I16,
+	GPUL_U16,
+	GPUL_I32,
+	GPUL_U32,
+	GPUL_I64,
+	GPUL_U64,
+	GPUL_F16,
+	GPUL_BF16,
+	GPUL_F32,
+	GPUL_F64,
+	GPUL_N_TYPES
 } gpul_type;
 
 /** "f32"; NONE or out of range: "?". */
@@ -22,31 +35,33 @@ size_t gpul_type_bytes(gpul_type t);
 gpul_type gpul_type_find(const char *name);
 
 typedef enum gpul_param_role {
-	GPUL_ROLE_UNKNOWN,   /* an address or a value: nothing tells.  With a type: it is never used, any will do */
-	GPUL_ROLE_SCALAR,    /* used as a value, or too small for an address and not used at all */
-	GPUL_ROLE_COUNT,     /* a value that bounds the thread index: elements of the buffers */
-	GPUL_ROLE_BUFFER,    /* an address that is loaded from or stored to */
-	GPUL_ROLE_STRUCT,    /* passed by value, more than a scalar */
+	GPUL_ROLE_UNKNOWN, /* address or value: nothing tells; with a type: never used */
+	GPUL_ROLE_SCALAR,  /* used as a value, or unused and too small for an address */
+	GPUL_ROLE_COUNT,   /* a value that bounds the thread index: elements of the buffers */
+	GPUL_ROLE_BUFFER,  /* an address that is loaded from or stored to */
+	GPUL_ROLE_STRUCT,  /* passed by value, more than a scalar */
 } gpul_param_role;
 
 typedef struct gpul_param {
-	uint32_t offset, bytes, align;   /* in the parameter buffer */
+	uint32_t offset, bytes, align; /* in the parameter buffer */
 	gpul_param_role role;
-	gpul_type type;         /* UNKNOWN, SCALAR, COUNT: of the value; BUFFER: of the elements, NONE when loads disagree */
-	bool loaded, stored;    /* BUFFER: by the kernel, atomics count as both */
-	uint32_t vector;        /* BUFFER: elements that one step of the thread index covers: 1 usually, 2 of
-				 * double2[] (v2.f64); N indices need N * vector elements */
+	gpul_type type;      /* of the value, or of a BUFFER's elements; NONE: not told */
+	bool loaded, stored; /* BUFFER: by the kernel, atomics count as both */
+	/* BUFFER: elements that one step of the thread index covers: 1 usually, 2 of double2[]
+	 * (v2.f64).  N indices need N * vector elements. */
+	uint32_t vector;
 } gpul_param;
 
 typedef struct gpul_signature {
-	const char *kernel;      /* mangled; borrowed from the module */
+	const char *kernel; /* mangled; borrowed from the module */
 	gpul_param *params;
 	size_t n_params;
-	bool complete;           /* every role and type could be told, and buffers of COUNT * vector elements
-				  * (or one index a thread, without a COUNT) are enough: run may invent arguments */
-	const char *why_not;     /* not complete: what could not be told, one phrase; complete: NULL */
-	uint32_t grid_dims;      /* 1, 2 or 3: the highest of x, y, z that the kernel reads of %tid or %ctaid */
-	uint32_t reqntid[3], maxntid[3];  /* 0: not given */
+	/* Every role and type could be told, and buffers of COUNT * vector elements (without a
+	 * COUNT: threads * vector) are enough: arguments may be made up. */
+	bool complete;
+	const char *why_not; /* not complete: what could not be told, one phrase; else NULL */
+	uint32_t grid_dims;  /* 1, 2, 3: the highest of x, y, z read of %tid or %ctaid */
+	uint32_t reqntid[3], maxntid[3]; /* 0: not given */
 	bool uses_dynamic_shared;
 } gpul_signature;
 
@@ -65,7 +80,8 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 /** NULL is fine; cannot fail. */
 void gpul_signature_destroy(gpul_signature *s);
 
-/** "vecadd(f64 *, f64 *, f64 *, i32)" into buf; returns the length the whole needs, as snprintf does. */
+/** "vecadd(f64 *, f64 *, f64 *, i32)" into buf; returns the length the whole needs, as snprintf
+ * does. */
 size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes);
 
 #endif

@@ -1,15 +1,17 @@
-/* signature_internal.h — a signature in the making: as declared, and what is doubtful about it. */
+/* signature_internal.h — a signature in the making: as declared, and what is doubtful about it.
+ */
 #ifndef GPULOAD_LOADER_SIGNATURE_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_INTERNAL_H
 
 #include "loader/signature.h"
 
 typedef struct gpul_signature_owned {
-	gpul_signature s;       /* first: gpul_signature_destroy() is given its address */
+	gpul_signature s; /* first: gpul_signature_destroy() is given its address */
 	char why_not[160];
 } gpul_signature_owned;
 
-/** What the declaration alone says: offsets, sizes, structs, tuning; complete, with roles UNKNOWN.
+/** What the declaration alone says: offsets, sizes, structs, tuning; complete, with roles
+ * UNKNOWN.
  *
  * @m     borrowed; must outlive *out
  * @f     a kernel of m
@@ -24,6 +26,7 @@ gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_fun
 gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params);
 
 /* Mark it incomplete; the first reason given is kept. */
-void gpul_signature_doubt(gpul_signature_owned *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void gpul_signature_doubt(gpul_signature_owned *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -6,20 +6,21 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define EM_NVIDIA 190      /* NVIDIA CUDA, as in the ELF registry of machines */
-#define ABI_CUDA_13 0x41   /* EI_OSABI of cubins since CUDA 13 (seen on 13.0.88); 0x33 before */
-#define LOOK_AT 65536      /* a text shows within so many bytes that it is none */
+#define EM_NVIDIA   190   /* NVIDIA CUDA, as in the ELF registry of machines */
+#define ABI_CUDA_13 0x41  /* EI_OSABI of cubins since CUDA 13 (seen on 13.0.88); 0x33 before */
+#define LOOK_AT     65536 /* a text shows within so many bytes that it is none */
 
 static bool starts_with(const unsigned char *p, size_t n, const char *magic, size_t n_magic)
 {
 	return n >= n_magic && memcmp(p, magic, n_magic) == 0;
 }
 
-/* No byte that a source file would not have.  Bytes above 127 pass: comments have names in them. */
+/* No byte that a source file would not have.  Bytes above 127 pass: comments have names in
+ * them. */
 static bool is_text(const unsigned char *p, size_t n)
 {
 	if (n && p[n - 1] == 0)
-		n--;  /* images handed to the driver end in NUL */
+		n--; /* images handed to the driver end in NUL */
 	for (size_t i = 0; i < n && i < LOOK_AT; i++)
 		if (p[i] < 32 && !isspace(p[i]))
 			return false;
@@ -97,13 +98,17 @@ static gpul_image elf(const unsigned char *p, size_t n)
 
 gpul_image gpul_image_recognise(const void *bytes, size_t n_bytes, const char *name)
 {
-	static const struct { const char *magic; size_t n; gpul_image_kind kind; } magics[] = {
+	static const struct {
+		const char *magic;
+		size_t n;
+		gpul_image_kind kind;
+	} magics[] = {
 		{ "!<arch>\n", 8, GPUL_IMAGE_ARCHIVE },
 		{ "!<thin>\n", 8, GPUL_IMAGE_ARCHIVE },
 		{ "\x50\xed\x55\xba", 4, GPUL_IMAGE_FATBIN },
 		{ "\xb1\x43\x62\x46", 4, GPUL_IMAGE_FATBIN_WRAPPER },
 		{ "BC\xc0\xde", 4, GPUL_IMAGE_BITCODE },
-		{ "\xde\xc0\x17\x0b", 4, GPUL_IMAGE_BITCODE },  /* with LLVM's wrapper */
+		{ "\xde\xc0\x17\x0b", 4, GPUL_IMAGE_BITCODE }, /* with LLVM's wrapper */
 	};
 	const unsigned char *p = bytes;
 	gpul_image image = { .kind = n_bytes ? GPUL_IMAGE_UNKNOWN : GPUL_IMAGE_EMPTY };

@@ -2,7 +2,7 @@
  *
  *     text    .version ...            PTX
  *             anything, named *.cu    CUDA C++
- *     bytes   7f 45 4c 46             ELF: e_machine 190 is a cubin, else a host object or program
+ *     bytes   7f 45 4c 46             ELF: e_machine 190 is a cubin, else a host file
  *             21 3c 61 72 63 68 3e    ar archive, "!<arch>"
  *             50 ed 55 ba             fatbin
  *             b1 43 62 46             the 24-byte wrapper that points to a fatbin
@@ -14,17 +14,17 @@
 #include <stdint.h>
 
 typedef enum gpul_image_kind {
-	GPUL_IMAGE_EMPTY,      /* no bytes, or nothing but white space */
-	GPUL_IMAGE_PTX,        /* text whose first word is .version, or a text named *.ptx */
-	GPUL_IMAGE_CUDA,       /* a text named *.cu */
-	GPUL_IMAGE_TEXT,       /* any other text */
+	GPUL_IMAGE_EMPTY, /* no bytes, or nothing but white space */
+	GPUL_IMAGE_PTX,   /* text whose first word is .version, or a text named *.ptx */
+	GPUL_IMAGE_CUDA,  /* a text named *.cu */
+	GPUL_IMAGE_TEXT,  /* any other text */
 	GPUL_IMAGE_CUBIN,
-	GPUL_IMAGE_HOST_ELF,   /* .o, .so or executable */
+	GPUL_IMAGE_HOST_ELF, /* .o, .so or executable */
 	GPUL_IMAGE_ARCHIVE,
 	GPUL_IMAGE_FATBIN,
 	GPUL_IMAGE_FATBIN_WRAPPER,
 	GPUL_IMAGE_BITCODE,
-	GPUL_IMAGE_UNKNOWN,    /* bytes that are none of these */
+	GPUL_IMAGE_UNKNOWN, /* bytes that are none of these */
 } gpul_image_kind;
 
 typedef struct gpul_image {
@@ -34,7 +34,7 @@ typedef struct gpul_image {
 } gpul_image;
 
 /** Look at a file's bytes; never reads beyond n_bytes.
- * bytes may be NULL when n_bytes is 0; name, of the file, tells texts apart and may be NULL. */
+ * bytes may be NULL when n_bytes is 0; the file's name tells texts apart and may be NULL. */
 gpul_image gpul_image_recognise(const void *bytes, size_t n_bytes, const char *name);
 
 /** "a cubin (GPU machine code)": for messages. */

@@ -13,18 +13,21 @@
 #include "ptx/nvrtc.h"
 #include "tests/fake/fake_driver.h"
 
-static const char vecadd[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+static const char vecadd[] =
+	".version 8.0\n.target sm_75\n.address_size 64\n"
 	".visible .entry vecadd(.param .u64 a, .param .u32 n) {\n"
 	".reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
 	"ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;\n"
-	"mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1; ret; }\n";
+	"mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1; ret; "
+	"}\n";
 
 static const char templates[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
-	".visible .entry _Z4copyIiEvPT_() { ret; }\n"
-	".visible .entry _Z4copyIfEvPT_() { ret; }\n"
-	".visible .entry _Z6vecaddPKdS0_Pdi() { ret; }\n";
+				".visible .entry _Z4copyIiEvPT_() { ret; }\n"
+				".visible .entry _Z4copyIfEvPT_() { ret; }\n"
+				".visible .entry _Z6vecaddPKdS0_Pdi() { ret; }\n";
 
-static gpul_status load(const gpul_driver *drv, const char *text, gpul_module **m, gpul_error *err)
+static gpul_status load(const gpul_driver *drv, const char *text, gpul_module **m,
+			gpul_error *err)
 {
 	return gpul_module_load_ptx(drv, text, strlen(text), "k.ptx", NULL, m, err);
 }
@@ -64,7 +67,7 @@ static gpul_status launch(const gpul_module *m, const gpul_launch_config *c, gpu
 				  (const size_t[]){ sizeof a, sizeof n }, 2, err);
 }
 
-/* ---- loading ------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------- */
 
 static void gives_everything_back_whichever_call_fails(void **state)
 {
@@ -76,7 +79,8 @@ static void gives_everything_back_whichever_call_fails(void **state)
 		gpul_status st = load(drv, vecadd, &m, &err);
 		gpul_launch_config big = one_warp;
 
-		big.shared_bytes = 100000;  /* has to be opted into: one more call that can fail */
+		big.shared_bytes =
+			100000; /* has to be opted into: one more call that can fail */
 		if (st)
 			assert_null(m);
 		else
@@ -84,7 +88,7 @@ static void gives_everything_back_whichever_call_fails(void **state)
 		gpul_module_unload(m);
 		assert_int_equal(fake_alive(), 0);
 		if (st == GPUL_OK) {
-			assert_int_equal(n, fake_calls() + 1);  /* each had its turn */
+			assert_int_equal(n, fake_calls() + 1); /* each had its turn */
 			return;
 		}
 		assert_int_equal(st, GPUL_ECUDA);
@@ -94,12 +98,13 @@ static void gives_everything_back_whichever_call_fails(void **state)
 
 static void machine_code_gives_everything_back_too(void **state)
 {
-	unsigned char cubin[64] = "\x7f" "ELF\2\1\1\x41\x8";
+	unsigned char cubin[64] = "\x7f"
+				  "ELF\2\1\1\x41\x8";
 	const char *path;
 
 	(void)state;
-	cubin[18] = 190;  /* e_machine */
-	cubin[49] = 90;   /* e_flags, bits 8 to 15 */
+	cubin[18] = 190; /* e_machine */
+	cubin[49] = 90;  /* e_flags, bits 8 to 15 */
 	path = file_of(cubin, sizeof cubin, ".cubin");
 	for (int n = 1;; n++) {
 		gpul_module *m = NULL;
@@ -110,10 +115,12 @@ static void machine_code_gives_everything_back_too(void **state)
 		fake_behave()->n_params = 2;
 		st = gpul_module_load_file(drv, path, NULL, &m, &err);
 		if (!st) {
-			const gpul_signature *s = gpul_kernel_signature(gpul_module_kernel(m, 0));
+			const gpul_signature *s =
+				gpul_kernel_signature(gpul_module_kernel(m, 0));
 
 			assert_null(gpul_module_ptx(m));
-			assert_string_equal(gpul_kernel_name(gpul_module_kernel(m, 0)), "fake_kernel");
+			assert_string_equal(gpul_kernel_name(gpul_module_kernel(m, 0)),
+					    "fake_kernel");
 			assert_false(s->complete);
 			assert_true(s->n_params <= 2);
 		}
@@ -133,20 +140,23 @@ static void explains_a_refusal_by_the_jit_with_the_line(void **state)
 
 	(void)state;
 	m = loaded(fake_driver(0), vecadd);
-	n_before = fake_calls();  /* the last of them was cuLibraryLoadData */
+	n_before = fake_calls(); /* the last of them was cuLibraryLoadData */
 	gpul_module_unload(m);
 	m = NULL;
 	const gpul_driver *drv = fake_driver_failing(n_before, CUDA_ERROR_INVALID_PTX);
-	fake_behave()->jit_log = "ptxas application ptx input, line 6; error   : Unknown symbol 'foo'\n"
-				 "ptxas fatal   : Ptx assembly aborted due to errors\n";
+	fake_behave()->jit_log =
+		"ptxas application ptx input, line 6; error   : Unknown symbol 'foo'\n"
+		"ptxas fatal   : Ptx assembly aborted due to errors\n";
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
 	assert_null(m);
-	assert_non_null(strstr(err.text, "k.ptx:6: error   : Unknown symbol 'foo'\nld.param.u64 %rd1, [a];"));
+	assert_non_null(strstr(
+		err.text, "k.ptx:6: error   : Unknown symbol 'foo'\nld.param.u64 %rd1, [a];"));
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
-	assert_non_null(strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
+	assert_non_null(
+		strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before, CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -158,14 +168,25 @@ static void explains_a_refusal_by_the_jit_with_the_line(void **state)
 
 static void says_what_a_file_is_when_it_is_not_ptx(void **state)
 {
-	static const struct { const char *bytes; size_t n; const char *suffix; gpul_status st; const char *says; } rows[] = {
-		{ "hello\n", 6, ".txt", GPUL_EFORMAT, "is a text that is not PTX (no .version line)" },
+	static const struct {
+		const char *bytes;
+		size_t n;
+		const char *suffix;
+		gpul_status st;
+		const char *says;
+	} rows[] = {
+		{ "hello\n", 6, ".txt", GPUL_EFORMAT,
+		  "is a text that is not PTX (no .version line)" },
 		{ "hello\n", 6, ".ptx", GPUL_EFORMAT, ":1:1: " },
 		{ " \n", 2, ".ptx", GPUL_EFORMAT, "is an empty file" },
-		{ "\1\2\3\0\4", 5, ".ptx", GPUL_EFORMAT, "is bytes of no known format: expected PTX text" },
+		{ "\1\2\3\0\4", 5, ".ptx", GPUL_EFORMAT,
+		  "is bytes of no known format: expected PTX text" },
 		{ "!<arch>\n", 8, ".a", GPUL_EFORMAT, "is an archive" },
-		{ "\x7f" "ELF\2\1", 6, ".so", GPUL_EFORMAT, "is a host object" },
-		{ ".version 8.0\n.target sm_75\n.address_size 64\n", 43, ".ptx", GPUL_EFORMAT, "has no kernel" },
+		{ "\x7f"
+		  "ELF\2\1",
+		  6, ".so", GPUL_EFORMAT, "is a host object" },
+		{ ".version 8.0\n.target sm_75\n.address_size 64\n", 43, ".ptx", GPUL_EFORMAT,
+		  "has no kernel" },
 	};
 
 	(void)state;
@@ -174,7 +195,8 @@ static void says_what_a_file_is_when_it_is_not_ptx(void **state)
 		gpul_module *m = NULL;
 		gpul_error err = { 0 };
 
-		assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err), rows[i].st);
+		assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err),
+				 rows[i].st);
 		unlink(path);
 		if (!strstr(err.text, rows[i].says))
 			fail_msg("'%s' does not say '%s'", err.text, rows[i].says);
@@ -185,18 +207,20 @@ static void says_what_a_file_is_when_it_is_not_ptx(void **state)
 
 static void a_cut_cubin_never_reaches_the_driver(void **state)
 {
-	unsigned char cubin[64] = "\x7f" "ELF\2\1\1\x41\x8";
+	unsigned char cubin[64] = "\x7f"
+				  "ELF\2\1\1\x41\x8";
 	const char *path;
 	gpul_module *m = NULL;
 	gpul_error err = { 0 };
 
 	(void)state;
 	cubin[18] = 190;
-	cubin[41] = 1;     /* e_shoff = 256 */
-	cubin[58] = 64;    /* e_shentsize */
-	cubin[60] = 3;     /* e_shnum */
+	cubin[41] = 1;  /* e_shoff = 256 */
+	cubin[58] = 64; /* e_shentsize */
+	cubin[60] = 3;  /* e_shnum */
 	path = file_of(cubin, sizeof cubin, ".cubin");
-	assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err), GPUL_EFORMAT);
+	assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err),
+			 GPUL_EFORMAT);
 	unlink(path);
 	assert_non_null(strstr(err.text, "is cut short"));
 	assert_int_equal(fake_calls(), 0);
@@ -204,7 +228,8 @@ static void a_cut_cubin_never_reaches_the_driver(void **state)
 
 static void the_software_driver_runs_no_machine_code(void **state)
 {
-	unsigned char cubin[64] = "\x7f" "ELF\2\1\1\x41\x8";
+	unsigned char cubin[64] = "\x7f"
+				  "ELF\2\1\1\x41\x8";
 	gpul_driver soft = *fake_driver(0);
 	const char *path;
 	gpul_module *m = NULL;
@@ -217,7 +242,8 @@ static void the_software_driver_runs_no_machine_code(void **state)
 	assert_int_equal(gpul_module_load_file(&soft, path, NULL, &m, &err), GPUL_EUNSUPPORTED);
 	unlink(path);
 	assert_int_equal(err.native, CUDA_ERROR_NO_BINARY_FOR_GPU);
-	assert_non_null(strstr(err.text, "a cubin (GPU machine code): the software driver runs PTX only"));
+	assert_non_null(strstr(
+		err.text, "a cubin (GPU machine code): the software driver runs PTX only"));
 }
 
 static void cuda_source_goes_through_nvrtc(void **state)
@@ -242,7 +268,8 @@ static void cuda_source_goes_through_nvrtc(void **state)
 	if (gpul_nvrtc_find(&nvrtc, NULL, NULL, NULL))
 		skip();
 	path = file_of(source, sizeof source - 1, ".cu");
-	assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err), GPUL_EFORMAT);
+	assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err),
+			 GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, "\"N\" is undefined"));
 	assert_null(m);
 	err = (gpul_error){ 0 };
@@ -265,23 +292,30 @@ static void ptx_in_memory_needs_no_nul(void **state)
 
 	(void)state;
 	memcpy(exact, vecadd, sizeof vecadd - 1);
-	assert_int_equal(gpul_module_load_ptx(fake_driver(0), exact, sizeof vecadd - 1, "k.ptx", NULL, &m, &err), GPUL_OK);
+	assert_int_equal(gpul_module_load_ptx(fake_driver(0), exact, sizeof vecadd - 1, "k.ptx",
+					      NULL, &m, &err),
+			 GPUL_OK);
 	free(exact);
 	assert_string_equal(gpul_kernel_name(gpul_module_kernel(m, 0)), "vecadd");
 	gpul_module_unload(m);
 }
 
-/* ---- finding ------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------- */
 
 static void finds_a_kernel_by_every_name_it_has(void **state)
 {
-	static const struct { const char *asked, *found, *says; } rows[] = {
+	static const struct {
+		const char *asked, *found, *says;
+	} rows[] = {
 		{ "_Z6vecaddPKdS0_Pdi", "_Z6vecaddPKdS0_Pdi", NULL },
 		{ "vecadd", "_Z6vecaddPKdS0_Pdi", NULL },
-		{ "vecadd(double const*, double const*, double*, int)", "_Z6vecaddPKdS0_Pdi", NULL },
+		{ "vecadd(double const*, double const*, double*, int)", "_Z6vecaddPKdS0_Pdi",
+		  NULL },
 		{ "copy<int>", "_Z4copyIiEvPT_", NULL },
 		{ "void copy<float>(float*)", "_Z4copyIfEvPT_", NULL },
-		{ "copy", NULL, "2 kernels are called 'copy': void copy<int>(int*), void copy<float>(float*)" },
+		{ "copy", NULL,
+		  "2 kernels are called 'copy': void copy<int>(int*), void "
+		  "copy<float>(float*)" },
 		{ "vecad", NULL, "did you mean 'vecadd'?" },
 		{ "matmul", NULL, "there is: void copy<int>, void copy<float>, vecadd" },
 		{ "", NULL, "no kernel ''" },
@@ -290,9 +324,10 @@ static void finds_a_kernel_by_every_name_it_has(void **state)
 	gpul_module *m = loaded(fake_driver(0), templates);
 
 	(void)state;
-	if (strcmp(gpul_kernel_demangled(gpul_module_kernel(m, 0)), "void copy<int>(int*)") != 0) {
+	if (strcmp(gpul_kernel_demangled(gpul_module_kernel(m, 0)), "void copy<int>(int*)") !=
+	    0) {
 		gpul_module_unload(m);
-		skip();  /* no C++ runtime on this machine */
+		skip(); /* no C++ runtime on this machine */
 	}
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const gpul_kernel *k = NULL;
@@ -319,7 +354,8 @@ static void the_only_kernel_needs_no_name(void **state)
 	assert_int_equal(gpul_kernel_find(m, NULL, &k, &err), GPUL_OK);
 	assert_string_equal(gpul_kernel_name(k), "vecadd");
 	assert_string_equal(gpul_kernel_demangled(k), "vecadd");
-	assert_ptr_equal(gpul_kernel_signature(k), gpul_kernel_signature(k));  /* worked out once */
+	assert_ptr_equal(gpul_kernel_signature(k),
+			 gpul_kernel_signature(k)); /* worked out once */
 	gpul_module_unload(m);
 }
 
@@ -332,7 +368,8 @@ static void a_long_list_of_kernels_is_cut(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		snprintf(text + strlen(text), sizeof text - strlen(text), ".entry kernel_%d() { ret; }\n", i);
+		snprintf(text + strlen(text), sizeof text - strlen(text),
+			 ".entry kernel_%d() { ret; }\n", i);
 	m = loaded(fake_driver(0), text);
 	assert_int_equal(gpul_kernel_find(m, NULL, &k, &err), GPUL_EINVAL);
 	assert_non_null(strstr(err.text, "100 kernels: name one of kernel_0, kernel_1"));
@@ -340,7 +377,7 @@ static void a_long_list_of_kernels_is_cut(void **state)
 	gpul_module_unload(m);
 }
 
-/* ---- launching ----------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------- */
 
 static void wrong_arguments_are_answered_with_the_signature(void **state)
 {
@@ -365,14 +402,24 @@ static void wrong_arguments_are_answered_with_the_signature(void **state)
 
 static void shapes_beyond_a_limit_are_answered_with_the_limit(void **state)
 {
-	static const struct { gpul_launch_config c; const char *says; } rows[] = {
-		{ { { 1, 1, 1 }, { 2048, 1, 1 }, 0, NULL, false }, "a block of 2048 threads is too big: the device's limit is 1024" },
-		{ { { 1, 1, 1 }, { 65536, 65536, 65536 }, 0, NULL, false }, "is too big: the device's limit is 1024" },
-		{ { { 1, 1, 1 }, { 2, 2, 128 }, 0, NULL, false }, "a block of 2 x 2 x 128 is too big: the device's limit is 1024 x 1024 x 64" },
-		{ { { 1, 70000, 1 }, { 1, 1, 1 }, 0, NULL, false }, "a grid of 1 x 70000 x 1 is too big" },
-		{ { { 0, 1, 1 }, { 1, 1, 1 }, 0, NULL, false }, "a grid of 0 x 1 x 1 is empty" },
-		{ { { 1, 1, 1 }, { 1, 0, 1 }, 0, NULL, false }, "a block of 1 x 0 x 1 is empty" },
-		{ { { 1, 1, 1 }, { 1, 1, 1 }, 300000, NULL, false }, "300000 bytes of shared memory a block (0 static + 300000 dynamic) "
+	static const struct {
+		gpul_launch_config c;
+		const char *says;
+	} rows[] = {
+		{ { { 1, 1, 1 }, { 2048, 1, 1 }, 0, NULL, false },
+		  "a block of 2048 threads is too big: the device's limit is 1024" },
+		{ { { 1, 1, 1 }, { 65536, 65536, 65536 }, 0, NULL, false },
+		  "is too big: the device's limit is 1024" },
+		{ { { 1, 1, 1 }, { 2, 2, 128 }, 0, NULL, false },
+		  "a block of 2 x 2 x 128 is too big: the device's limit is 1024 x 1024 x 64" },
+		{ { { 1, 70000, 1 }, { 1, 1, 1 }, 0, NULL, false },
+		  "a grid of 1 x 70000 x 1 is too big" },
+		{ { { 0, 1, 1 }, { 1, 1, 1 }, 0, NULL, false },
+		  "a grid of 0 x 1 x 1 is empty" },
+		{ { { 1, 1, 1 }, { 1, 0, 1 }, 0, NULL, false },
+		  "a block of 1 x 0 x 1 is empty" },
+		{ { { 1, 1, 1 }, { 1, 1, 1 }, 300000, NULL, false },
+		  "300000 bytes of shared memory a block (0 static + 300000 dynamic) "
 		  "are too much: the device's limit is 232448" },
 	};
 	gpul_module *m = loaded(fake_driver(0), vecadd);
@@ -390,16 +437,20 @@ static void shapes_beyond_a_limit_are_answered_with_the_limit(void **state)
 
 static void a_kernel_compiled_for_one_block_shape_takes_no_other(void **state)
 {
-	gpul_module *m = loaded(fake_driver(0), ".version 8.0\n.target sm_75\n.address_size 64\n"
-				".entry k() .reqntid 64, 2 { ret; }\n");
+	gpul_module *m =
+		loaded(fake_driver(0), ".version 8.0\n.target sm_75\n.address_size 64\n"
+				       ".entry k() .reqntid 64, 2 { ret; }\n");
 	gpul_launch_config c = { .grid = { 1, 1, 1 }, .block = { 64, 1, 1 } };
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "a block of 64 x 1 x 1 does not fit: the kernel was compiled for (.reqntid) 64 x 2 x 1"));
+	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, &err),
+			 GPUL_EINVAL);
+	assert_non_null(strstr(err.text, "a block of 64 x 1 x 1 does not fit: the kernel was "
+					 "compiled for (.reqntid) 64 x 2 x 1"));
 	c.block[1] = 2;
-	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, NULL), GPUL_OK);
+	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, NULL),
+			 GPUL_OK);
 	gpul_module_unload(m);
 }
 
@@ -422,7 +473,9 @@ static void a_second_launch_is_one_driver_call(void **state)
 	fake_behave()->launched = remember;
 	assert_int_equal(launch(m, &one_warp, NULL), GPUL_OK);
 	before = fake_calls();
-	assert_int_equal(gpul_kernel_launch(k, &one_warp, (void *[]){ &a, &n }, (const size_t[]){ 8, 4 }, 2, NULL), GPUL_OK);
+	assert_int_equal(gpul_kernel_launch(k, &one_warp, (void *[]){ &a, &n },
+					    (const size_t[]){ 8, 4 }, 2, NULL),
+			 GPUL_OK);
 	assert_int_equal(fake_calls(), before + 1);
 	assert_int_equal(seen_n, 77);
 	gpul_module_unload(m);

@@ -17,26 +17,31 @@ static gpul_image_kind kind_of(const char *bytes, size_t n, const char *name)
 
 static void tells_texts_apart(void **state)
 {
-	static const struct { const char *text, *name; gpul_image_kind kind; } rows[] = {
+	static const struct {
+		const char *text, *name;
+		gpul_image_kind kind;
+	} rows[] = {
 		{ ".version 8.0\n", "k.ptx", GPUL_IMAGE_PTX },
 		{ "// a comment\n/* another\n */ .version 8.0\n", "anything", GPUL_IMAGE_PTX },
 		{ ".version 8.0\n", NULL, GPUL_IMAGE_PTX },
 		{ "__global__ void k() {}\n", "k.cu", GPUL_IMAGE_CUDA },
 		{ "// only a comment\n", "k.cu", GPUL_IMAGE_CUDA },
 		{ "__global__ void k() {}\n", "k.cpp", GPUL_IMAGE_TEXT },
-		{ ".visible .entry k() {}\n", "k.ptx", GPUL_IMAGE_PTX },  /* the parser says what is wrong */
+		{ ".visible .entry k() {}\n", "k.ptx",
+		  GPUL_IMAGE_PTX }, /* the parser says what is wrong */
 		{ "/* never ends", "k.ptx", GPUL_IMAGE_PTX },
 		{ " \n\t\n", "k.ptx", GPUL_IMAGE_EMPTY },
 		{ "", "k.ptx", GPUL_IMAGE_EMPTY },
 		{ "caf\xc3\xa9", "k.txt", GPUL_IMAGE_TEXT },
 		{ "\x01\x02\x03", "k.ptx", GPUL_IMAGE_UNKNOWN },
 		{ "\x01\x02\x03", "k.cu", GPUL_IMAGE_UNKNOWN },
-		{ ".cu", ".cu", GPUL_IMAGE_TEXT },  /* a name that is nothing but a suffix */
+		{ ".cu", ".cu", GPUL_IMAGE_TEXT }, /* a name that is nothing but a suffix */
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		assert_int_equal(kind_of(rows[i].text, strlen(rows[i].text), rows[i].name), rows[i].kind);
+		assert_int_equal(kind_of(rows[i].text, strlen(rows[i].text), rows[i].name),
+				 rows[i].kind);
 	assert_int_equal(kind_of(NULL, 0, NULL), GPUL_IMAGE_EMPTY);
 	assert_int_equal(kind_of(".version 8.0\n", 14, "with its NUL"), GPUL_IMAGE_PTX);
 }
@@ -46,15 +51,21 @@ static void tells_containers_by_their_magic(void **state)
 	(void)state;
 	assert_int_equal(kind_of("!<arch>\n/     ", 14, "a"), GPUL_IMAGE_ARCHIVE);
 	assert_int_equal(kind_of("\x50\xed\x55\xba\1\0\x10\0", 8, "a"), GPUL_IMAGE_FATBIN);
-	assert_int_equal(kind_of("\xb1\x43\x62\x46\1\0\0\0", 8, "a"), GPUL_IMAGE_FATBIN_WRAPPER);
+	assert_int_equal(kind_of("\xb1\x43\x62\x46\1\0\0\0", 8, "a"),
+			 GPUL_IMAGE_FATBIN_WRAPPER);
 	assert_int_equal(kind_of("BC\xc0\xde\x35\x14\0\0", 8, "a"), GPUL_IMAGE_BITCODE);
-	assert_int_equal(kind_of("\x50\xed\x55", 3, "a"), GPUL_IMAGE_TEXT);  /* cut: as good as Latin-1 */
+	assert_int_equal(kind_of("\x50\xed\x55", 3, "a"),
+			 GPUL_IMAGE_TEXT); /* cut: as good as Latin-1 */
 }
 
-static gpul_image elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t sections_at, size_t n)
+static gpul_image elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t sections_at,
+		      size_t n)
 {
 	unsigned char bytes[sizeof(Elf64_Ehdr)];
-	Elf64_Ehdr h = { .e_machine = (uint16_t)machine, .e_flags = flags, .e_shoff = sections_at, .e_shnum = 3,
+	Elf64_Ehdr h = { .e_machine = (uint16_t)machine,
+			 .e_flags = flags,
+			 .e_shoff = sections_at,
+			 .e_shnum = 3,
 			 .e_shentsize = sizeof(Elf64_Shdr) };
 
 	memcpy(h.e_ident, ELFMAG, SELFMAG);
@@ -70,12 +81,14 @@ static void tells_a_cubin_and_its_architecture(void **state)
 
 	(void)state;
 	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).kind, GPUL_IMAGE_CUBIN);
-	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).sm, 90);   /* CUDA 13: bits 8 to 15 */
-	assert_int_equal(elf(190, 0x33, 0x5a055a, 64, whole).sm, 90);    /* before: bits 0 to 7 */
-	assert_int_equal(elf(190, 0x33, 75, 1000, whole).bytes_needed, 1000 + 3 * sizeof(Elf64_Shdr));
+	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).sm,
+			 90); /* CUDA 13: bits 8 to 15 */
+	assert_int_equal(elf(190, 0x33, 0x5a055a, 64, whole).sm, 90); /* before: bits 0 to 7 */
+	assert_int_equal(elf(190, 0x33, 75, 1000, whole).bytes_needed,
+			 1000 + 3 * sizeof(Elf64_Shdr));
 	assert_true(elf(190, 0x33, 75, UINT64_MAX - 1, whole).bytes_needed == UINT64_MAX);
 	assert_int_equal(elf(EM_X86_64, 0, 0, 64, whole).kind, GPUL_IMAGE_HOST_ELF);
-	for (size_t n = SELFMAG; n < whole; n++)  /* cut short */
+	for (size_t n = SELFMAG; n < whole; n++) /* cut short */
 		assert_int_equal(elf(190, 0x41, 0, 64, n).kind, GPUL_IMAGE_HOST_ELF);
 }
 

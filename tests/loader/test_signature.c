@@ -1,4 +1,5 @@
-/* test_signature.c — what is told of the kernels of tests/corpus, as nvcc compiled them for several targets. */
+/* test_signature.c — what is told of the kernels of tests/corpus, as nvcc compiled them for
+ * several targets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -87,7 +88,8 @@ static void check_row(const struct row *row, const gpul_ptx_module *m, const cha
 
 	gpul_signature_print(s, printed, sizeof printed);
 	shape_of(s, shape);
-	if (strcmp(printed, row->printed) || strcmp(shape, row->shape) || s->complete != row->complete)
+	if (strcmp(printed, row->printed) || strcmp(shape, row->shape) ||
+	    s->complete != row->complete)
 		fail_msg("%s: %s is told as %s, %s, %s", path, row->kernel, printed, shape,
 			 s->complete ? "complete" : s->why_not);
 	assert_int_equal(s->complete, s->why_not == NULL);
@@ -105,57 +107,64 @@ static void tells_the_corpus_for_every_target(void **state)
 			gpul_file file = { 0 };
 			gpul_ptx_module *m;
 
-			snprintf(path, sizeof path, "tests/corpus/ptx/%s.%s.ptx", rows[i].file, targets[t]);
+			snprintf(path, sizeof path, "tests/corpus/ptx/%s.%s.ptx", rows[i].file,
+				 targets[t]);
 			if (gpul_file_open(path, &file, NULL))
-				continue;  /* not every kernel is there with -G and -lineinfo */
+				continue; /* not every kernel is there with -G and -lineinfo */
 			m = parse(file.bytes, file.n_bytes, path);
 			check_row(&rows[i], m, path);
 			gpul_ptx_module_destroy(m);
 			gpul_file_close(&file);
 			n++;
 		}
-	assert_true(n >= 4 * (int)(sizeof rows / sizeof rows[0]));  /* the four plain targets of each */
+	assert_true(n >= 4 * (int)(sizeof rows /
+				   sizeof rows[0])); /* the four plain targets of each */
 }
 
-/* ---- small kernels written for one question each ------------------------------------------- */
+/* ---- small kernels written for one question each --------------------------------- */
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
-#define INDEX "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n" \
-	      "mad.lo.s32 %r4, %r1, %r2, %r3;\n"
+#define INDEX                                                                                  \
+	"mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n"                  \
+	"mad.lo.s32 %r4, %r1, %r2, %r3;\n"
 #define REGS ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<19>; .reg .b64 %rd<19>;\n"
 
 static const struct question {
-	const char *about, *params, *body, *printed, *why_not;  /* why_not NULL: complete; else a part of it */
+	const char *about, *params, *body, *printed,
+		*why_not; /* why_not NULL: complete; else a part of it */
 	uint32_t vector;  /* of parameter 0; 0: not asked */
 } questions[] = {
 	{ "loads without a type are told by what is done with the value",
 	  ".param .u64 a, .param .u64 b",
-	  INDEX "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+	  INDEX
+	  "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
 	  "add.f32 %r6, %r5, %r5; st.global.b32 [%rd5], %r6;\n",
 	  "k(f32 *, f32 *)", NULL, 1 },
-	{ "a value that is only copied has no type",
-	  ".param .u64 a, .param .u64 b",
-	  INDEX "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+	{ "a value that is only copied has no type", ".param .u64 a, .param .u64 b",
+	  INDEX
+	  "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
 	  "st.global.b32 [%rd5], %r5;\n",
 	  "k(? *, ? *)", "element type of parameter 0", 0 },
-	{ "a scalar's type may come through a call",
-	  ".param .u64 a, .param .b32 x",
-	  INDEX "ld.param.u64 %rd1, [a]; ld.param.b32 %r5, [x]; mul.wide.s32 %rd3, %r4, 4;\n"
+	{ "a scalar's type may come through a call", ".param .u64 a, .param .b32 x",
+	  INDEX
+	  "ld.param.u64 %rd1, [a]; ld.param.b32 %r5, [x]; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3;\n"
 	  "{ .param .b32 p0; .param .b32 q0; st.param.b32 [p0], %r5; call (q0), half, (p0);\n"
 	  "ld.param.b32 %r6, [q0]; }\n st.global.b32 [%rd4], %r6;\n",
 	  "k(f32 *, f32)", NULL, 1 },
-	{ "pairs of halves are two elements a step",
-	  ".param .u64 a",
+	{ "pairs of halves are two elements a step", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
-	  "ld.global.b32 %r5, [%rd4]; fma.rn.f16x2 %r6, %r5, %r5, %r5; st.global.b32 [%rd4], %r6;\n",
+		"ld.global.b32 %r5, [%rd4]; fma.rn.f16x2 %r6, %r5, %r5, %r5; st.global.b32 "
+		"[%rd4], %r6;\n",
 	  "k(f16 *)", NULL, 2 },
 	{ "a structure of three floats takes three elements a step",
 	  ".param .u64 a, .param .u32 n",
-	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; @%p1 ret;\n"
-	  "mul.wide.s32 %rd3, %r4, 12; add.s64 %rd4, %rd1, %rd3; st.global.f32 [%rd4+8], 0f00000000;\n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; "
+		"@%p1 ret;\n"
+		"mul.wide.s32 %rd3, %r4, 12; add.s64 %rd4, %rd1, %rd3; st.global.f32 [%rd4+8], "
+		"0f00000000;\n",
 	  "k(f32 *, i32)", NULL, 3 },
 	{ "a pointer and an integer added up are told apart when one is used alone elsewhere",
 	  ".param .u64 a, .param .u64 off",
@@ -167,96 +176,99 @@ static const struct question {
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [off];\n"
 	  "add.s64 %rd3, %rd2, %rd1; st.u32 [%rd3], 1;\n",
 	  "k(i32 *, i32 *)", "added up", 0 },
-	{ "either of two pointers may be chosen",
-	  ".param .u64 a, .param .u64 b",
+	{ "either of two pointers may be chosen", ".param .u64 a, .param .u64 b",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; setp.eq.s32 %p1, %r4, 0;\n"
-	  "selp.b64 %rd3, %rd1, %rd2, %p1; mul.wide.s32 %rd4, %r4, 8; add.s64 %rd5, %rd3, %rd4;\n"
-	  "st.global.f64 [%rd5], 0d0000000000000000;\n",
+		"selp.b64 %rd3, %rd1, %rd2, %p1; mul.wide.s32 %rd4, %r4, 8; add.s64 %rd5, "
+		"%rd3, %rd4;\n"
+		"st.global.f64 [%rd5], 0d0000000000000000;\n",
 	  "k(f64 *, f64 *)", NULL, 1 },
-	{ "a pointer to pointers is not followed",
-	  ".param .u64 a",
-	  "ld.param.u64 %rd1, [a]; ld.u64 %rd2, [%rd1]; ld.f32 %r5, [%rd2]; st.f32 [%rd2], %r5;\n",
+	{ "a pointer to pointers is not followed", ".param .u64 a",
+	  "ld.param.u64 %rd1, [a]; ld.u64 %rd2, [%rd1]; ld.f32 %r5, [%rd2]; st.f32 [%rd2], "
+	  "%r5;\n",
 	  "k(i64 *)", "points to pointers", 0 },
-	{ "an index that is read from memory is a doubt",
-	  ".param .u64 a, .param .u64 b",
-	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+	{ "an index that is read from memory is a doubt", ".param .u64 a, .param .u64 b",
+	  INDEX
+	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3; ld.global.u32 %r5, [%rd4]; mul.wide.s32 %rd5, %r5, 4;\n"
 	  "add.s64 %rd6, %rd2, %rd5; st.global.f32 [%rd6], 0f00000000;\n",
 	  "k(i32 *, f32 *)", "read from memory", 0 },
 	{ "a loop over n elements makes n their count",
 	  ".param .u64 a, .param .u64 b, .param .u32 n",
-	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
-	  "mov.b32 %r6, 0; mov.b32 %r7, 0; L: ld.global.f32 %r8, [%rd1]; add.f32 %r7, %r7, %r8;\n"
+	  INDEX
+	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
+	  "mov.b32 %r6, 0; mov.b32 %r7, 0; L: ld.global.f32 %r8, [%rd1]; add.f32 %r7, %r7, "
+	  "%r8;\n"
 	  "add.s64 %rd1, %rd1, 4; add.s32 %r6, %r6, 1; setp.lt.s32 %p1, %r6, %r5; @%p1 bra L;\n"
 	  "mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3; st.global.f32 [%rd4], %r7;\n",
 	  "k(f32 *, f32 *, i32)", NULL, 1 },
-	{ "a loop of unknown length is a doubt",
-	  ".param .u64 a",
+	{ "a loop of unknown length is a doubt", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; L: ld.global.u32 %r8, [%rd1]; add.s64 %rd1, %rd1, 4;\n"
 	  "setp.ne.s32 %p1, %r8, 0; @%p1 bra L;\n",
 	  "k(i32 *)", "a loop walks", 0 },
-	{ "an index that grows with the square of the launch is a doubt",
-	  ".param .u64 a",
+	{ "an index that grows with the square of the launch is a doubt", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.lo.s32 %r5, %r4, %r2; mul.wide.s32 %rd3, %r5, 4;\n"
-	  "add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
+		"add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
 	  "k(i32 *)", "square of the launch", 0 },
 	{ "a product of two parameters that bounds the index is a doubt",
 	  ".param .u64 a, .param .u32 w, .param .u32 h",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [w]; ld.param.u32 %r6, [h];\n"
-	  "mul.lo.s32 %r7, %r5, %r6; setp.ge.s32 %p1, %r4, %r7; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
-	  "add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
+		"mul.lo.s32 %r7, %r5, %r6; setp.ge.s32 %p1, %r4, %r7; @%p1 ret; mul.wide.s32 "
+		"%rd3, %r4, 4;\n"
+		"add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
 	  "k(i32 *, i32, i32)", "parameters are combined", 0 },
-	{ "a parameter that is never read can be anything",
-	  ".param .u64 a, .param .u64 unused",
+	{ "a parameter that is never read can be anything", ".param .u64 a, .param .u64 unused",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
-	  "st.global.u32 [%rd4], 1;\n",
+		"st.global.u32 [%rd4], 1;\n",
 	  "k(i32 *, i64)", NULL, 1 },
-	{ "a value that is never read is a value all the same when it is too small for an address",
+	{ "a value that is never read is a value all the same when it is too small for an "
+	  "address",
 	  ".param .u32 unused", "", "k(i32)", NULL, 0 },
-	{ "instructions that are not followed are named",
-	  ".param .u64 a",
+	{ "instructions that are not followed are named", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; .shared .align 16 .b8 s[16]; mov.u32 %r5, s;\n"
 	  "cp.async.ca.shared.global [%r5], [%rd1], 16;\n",
 	  "k(? *)", "used by cp", 0 },
 	{ "a parameter that addresses are compared with is where a buffer ends",
 	  ".param .u64 a, .param .u64 end",
-	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [end]; L: setp.ge.u64 %p1, %rd1, %rd2; @%p1 ret;\n"
+	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [end]; L: setp.ge.u64 %p1, %rd1, %rd2; "
+	  "@%p1 ret;\n"
 	  "st.u32 [%rd1], 1; add.s64 %rd1, %rd1, 4; bra L;\n",
 	  "k(i32 *, 8 bytes)", "where a buffer ends", 0 },
-	{ "n / 4 with its correction of the sign bounds like n",
-	  ".param .u64 a, .param .u32 n",
-	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; shr.s32 %r6, %r5, 31; shr.u32 %r7, %r6, 30;\n"
+	{ "n / 4 with its correction of the sign bounds like n", ".param .u64 a, .param .u32 n",
+	  INDEX
+	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; shr.s32 %r6, %r5, 31; shr.u32 %r7, "
+	  "%r6, 30;\n"
 	  "add.s32 %r8, %r5, %r7; shr.s32 %r9, %r8, 2; setp.ge.s32 %p1, %r4, %r9; @%p1 ret;\n"
 	  "mul.wide.s32 %rd3, %r4, 16; add.s64 %rd4, %rd1, %rd3;\n"
 	  "st.global.v4.f32 [%rd4], {0f00000000, 0f00000000, 0f00000000, 0f00000000};\n",
 	  "k(f32 *, i32)", NULL, 4 },
-	{ "a bf16 is told by how it becomes a float",
-	  ".param .u64 a",
+	{ "a bf16 is told by how it becomes a float", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 2; add.s64 %rd4, %rd1, %rd3;\n"
-	  "ld.global.u16 %rs1, [%rd4]; mov.b32 %r5, {0, %rs1}; add.f32 %r6, %r5, %r5;\n"
-	  "cvt.rn.bf16.f32 %rs2, %r6; st.global.u16 [%rd4], %rs2;\n",
+		"ld.global.u16 %rs1, [%rd4]; mov.b32 %r5, {0, %rs1}; add.f32 %r6, %r5, %r5;\n"
+		"cvt.rn.bf16.f32 %rs2, %r6; st.global.u16 [%rd4], %rs2;\n",
 	  "k(bf16 *)", NULL, 1 },
-	{ "bits that are used as float and as integer have no type",
-	  ".param .u64 a",
-	  INDEX ".reg .f64 %fd<4>; ld.param.u64 %rd1, [a]; ld.u64 %rd5, [%rd1]; L: mov.b64 %fd1, %rd5;\n"
-	  "add.f64 %fd2, %fd1, %fd1; mov.b64 %rd6, %fd2; atom.cas.b64 %rd7, [%rd1], %rd5, %rd6;\n"
-	  "setp.ne.s64 %p1, %rd5, %rd7; mov.u64 %rd5, %rd7; @%p1 bra L;\n",
+	{ "bits that are used as float and as integer have no type", ".param .u64 a",
+	  INDEX ".reg .f64 %fd<4>; ld.param.u64 %rd1, [a]; ld.u64 %rd5, [%rd1]; L: mov.b64 "
+		"%fd1, %rd5;\n"
+		"add.f64 %fd2, %fd1, %fd1; mov.b64 %rd6, %fd2; atom.cas.b64 %rd7, [%rd1], "
+		"%rd5, %rd6;\n"
+		"setp.ne.s64 %p1, %rd5, %rd7; mov.u64 %rd5, %rd7; @%p1 bra L;\n",
 	  "k(? *)", "element type of parameter 0", 0 },
 	{ "what passes through local memory, where floats pass too, has no type",
 	  ".param .u64 a, .param .u64 b",
 	  INDEX ".local .align 16 .b8 t[16]; ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];\n"
-	  "ld.global.u32 %r5, [%rd1]; st.local.u32 [t], %r5; ld.local.f32 %r6, [t];\n"
-	  "st.global.f32 [%rd2], %r6;\n",
+		"ld.global.u32 %r5, [%rd1]; st.local.u32 [t], %r5; ld.local.f32 %r6, [t];\n"
+		"st.global.f32 [%rd2], %r6;\n",
 	  "k(? *, f32 *)", "element type of parameter 0", 0 },
 	{ "a key that is only combined bitwise is an unsigned number",
 	  ".param .u64 a, .param .u64 key",
-	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [key]; mul.wide.s32 %rd3, %r4, 8;\n"
+	  INDEX
+	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [key]; mul.wide.s32 %rd3, %r4, 8;\n"
 	  "add.s64 %rd4, %rd1, %rd3; ld.global.u64 %rd5, [%rd4]; xor.b64 %rd6, %rd5, %rd2;\n"
 	  "st.global.u64 [%rd4], %rd6;\n",
 	  "k(u64 *, u64)", NULL, 1 },
-	{ "accesses of several sizes are no array of one type",
-	  ".param .u64 a",
-	  "ld.param.u64 %rd1, [a]; st.global.f32 [%rd1], 0f00000000; st.global.u8 [%rd1+4], 1;\n",
+	{ "accesses of several sizes are no array of one type", ".param .u64 a",
+	  "ld.param.u64 %rd1, [a]; st.global.f32 [%rd1], 0f00000000; st.global.u8 [%rd1+4], "
+	  "1;\n",
 	  "k(? *)", "several sizes", 0 },
 };
 
@@ -268,19 +280,23 @@ static void answers_questions_that_kernels_ask(void **state)
 		char text[4096], printed[256];
 		gpul_ptx_module *m;
 		gpul_signature *s;
-		int n = snprintf(text, sizeof text, HEAD
-				 ".func (.param .b32 r) half(.param .b32 v) { .reg .b32 %%r<9>;\n"
-				 "ld.param.b32 %%r1, [v]; mul.f32 %%r2, %%r1, 0f3F000000;\n"
-				 "st.param.b32 [r], %%r2; ret; }\n"
-				 ".entry k(%s) { %s %s ret; }\n", q->params, REGS, q->body);
+		int n = snprintf(
+			text, sizeof text,
+			HEAD ".func (.param .b32 r) half(.param .b32 v) { .reg .b32 %%r<9>;\n"
+			     "ld.param.b32 %%r1, [v]; mul.f32 %%r2, %%r1, 0f3F000000;\n"
+			     "st.param.b32 [r], %%r2; ret; }\n"
+			     ".entry k(%s) { %s %s ret; }\n",
+			q->params, REGS, q->body);
 
 		assert_in_range(n, 1, sizeof text - 1);
 		m = parse(text, (size_t)n, q->about);
 		s = infer(m, "k");
 		gpul_signature_print(s, printed, sizeof printed);
-		if (strcmp(printed, q->printed) || (q->why_not ? !s->why_not || !strstr(s->why_not, q->why_not)
-							       : !s->complete))
-			fail_msg("%s: told as %s, %s", q->about, printed, s->complete ? "complete" : s->why_not);
+		if (strcmp(printed, q->printed) ||
+		    (q->why_not ? !s->why_not || !strstr(s->why_not, q->why_not)
+				: !s->complete))
+			fail_msg("%s: told as %s, %s", q->about, printed,
+				 s->complete ? "complete" : s->why_not);
 		if (q->vector && q->vector != s->params[0].vector)
 			fail_msg("%s: %u elements a step", q->about, s->params[0].vector);
 		gpul_signature_destroy(s);
@@ -292,7 +308,8 @@ static void tells_the_shape_of_the_launch(void **state)
 {
 	static const char text[] = HEAD
 		".extern .shared .align 4 .b8 dyn[];\n"
-		".entry k(.param .align 8 .b8 s[24], .param .u16 x, .param .u64 y) .reqntid 8, 4\n{ " REGS
+		".entry k(.param .align 8 .b8 s[24], .param .u16 x, .param .u64 y) .reqntid 8, "
+		"4\n{ " REGS
 		"mov.u32 %r1, %tid.z; mov.u32 %r2, dyn; st.shared.u32 [%r2], %r1; ret; }\n";
 	gpul_ptx_module *m = parse(text, sizeof text - 1, "shape");
 	gpul_signature *s = infer(m, "k");
@@ -307,7 +324,8 @@ static void tells_the_shape_of_the_launch(void **state)
 	assert_int_equal(s->maxntid[0], 0);
 	assert_int_equal(s->params[1].offset, 24);
 	assert_int_equal(s->params[2].offset, 32);
-	assert_int_equal(s->params[1].role, GPUL_ROLE_SCALAR);   /* neither is used, but y may be an address */
+	assert_int_equal(s->params[1].role,
+			 GPUL_ROLE_SCALAR); /* neither is used, but y may be an address */
 	assert_int_equal(s->params[2].role, GPUL_ROLE_UNKNOWN);
 	gpul_signature_destroy(s);
 	gpul_ptx_module_destroy(m);
@@ -348,7 +366,8 @@ static void types_have_names_and_sizes(void **state)
 		const char *name = gpul_type_name((gpul_type)t);
 
 		assert_int_equal(gpul_type_find(name), t);
-		assert_int_equal(gpul_type_bytes((gpul_type)t) * 8, atoi(name + strcspn(name, "0123456789")));
+		assert_int_equal(gpul_type_bytes((gpul_type)t) * 8,
+				 atoi(name + strcspn(name, "0123456789")));
 	}
 	assert_int_equal(gpul_type_find("f8"), GPUL_TYPE_NONE);
 	assert_int_equal(gpul_type_bytes(GPUL_N_TYPES), 0);
