@@ -1,29 +1,61 @@
 /* access_internal.h — from an instruction's address operand to checked host pointers, 32 lanes at once.
  *
- *     SHAPE_ROW   lane l's bytes are at[l * bytes]: one check of both ends, then one copy
- *     SHAPE_SAME  all lanes want the same bytes: one check, then a broadcast
- *     SHAPE_EACH  anything else: each[l] is lane l's pointer
- *     SHAPE_FAULT the fault is recorded and x->stop is what the handler returns
+ *     SHAPE_ROW     lane l's bytes are at[l * bytes]: one check of both ends, then one copy
+ *     SHAPE_SAME    all lanes want the bytes at `at`: one check, then a broadcast
+ *     SHAPE_GATHER  lane l's bytes are at[offset[l]]; lanes that do not run have somebody's offset
+ *     SHAPE_EACH    each[l] is the pointer of lane l, for lanes that run
+ *     SHAPE_FAULT   the fault is recorded and x->stop is what the handler returns
  *
  * Addresses of any misaligned lane fault, as on a GPU; so the pointers are aligned for their type. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_ACCESS_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_ACCESS_INTERNAL_H
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "softcuda/exec/run_internal.h"
 
-enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_EACH };
+enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_GATHER, SHAPE_EACH };
 
 struct access {
 	uint8_t *at;
 	const struct insn *stop;
-	uint64_t each[LANES];
+	union {
+		int32_t offset[LANES];
+		uint64_t each[LANES];
+	};
 };
 
 /* access.c: each lane by itself, in any space, with the fault's text if it comes to that. */
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 			    struct access *x);
 
-/* The lanes' addresses stand in a row, or are all the same; both for whole warps only. */
+/* Both values are there to be read: the loop around needs no branch. */
+static inline uint64_t pick(uint32_t mask, unsigned l, uint64_t on, uint64_t off)
+{
+	return mask >> l & 1 ? on : off;
+}
+
+/* All lanes' addresses as 64 bits; a lane that does not run has the address of one that does. */
+static inline const uint64_t *lane_addresses(const struct warp_state *s, const struct insn *i,
+					     uint64_t room[restrict LANES])
+{
+	const uint64_t *wide = U64(&s->w, i->a);
+	const uint32_t *narrow = U32(&s->w, i->a), mask = s->w.mask;
+	unsigned first = first_lane(mask);
+
+	if (i->flags & FLAG_ADDRESS_32)
+		for (unsigned l = 0; l < LANES; l++)
+			room[l] = pick(mask, l, narrow[l], narrow[first]);
+	else if (mask != ALL_LANES)
+		for (unsigned l = 0; l < LANES; l++)
+			room[l] = pick(mask, l, wide[l], wide[first]);
+	else
+		return wide;
+	return room;
+}
+
 static inline bool in_a_row(const uint64_t *a, unsigned bytes)
 {
 	uint64_t skew = 0, first = a[0];
@@ -33,29 +65,21 @@ static inline bool in_a_row(const uint64_t *a, unsigned bytes)
 	return !skew;
 }
 
-static inline bool all_same(const uint64_t *a)
+/* [at, at + bytes) may be touched, in a space where that is one question; *host is where it lies. */
+static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes, bool write,
+				uint8_t **host)
 {
-	uint64_t differ = 0, first = a[0];
-
-	for (unsigned l = 0; l < LANES; l++)
-		differ |= a[l] ^ first;
-	return !differ;
-}
-
-/* [at, at + bytes) of a row or a broadcast may be touched; *host is where it lies. */
-static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes,
-				unsigned align, bool write, uint8_t **host)
-{
-	if (at & (align - 1))
-		return false;
 	switch (i->flags & SPACE_MASK) {
 	case SPACE_GLOBAL:
 	case SPACE_GENERIC:
-		*host = (uint8_t *)(uintptr_t)at;  /* NOLINT: device addresses are host addresses */
+		*host = (uint8_t *)(uintptr_t)at;
 		return range_covers(s->cache, i->src, at, bytes, write);
 	case SPACE_SHARED:
 		*host = s->shared + at;
 		return at <= s->shared_bytes && bytes <= s->shared_bytes - at;
+	case SPACE_LOCAL:
+		*host = s->local + at;
+		return at <= s->local_bytes && bytes <= s->local_bytes - at;
 	default:
 		return false;
 	}
@@ -65,42 +89,106 @@ static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint
 static inline enum shape resolve(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				 struct access *x)
 {
-	uint64_t wide[LANES], lo, hi;
-	const uint64_t *a;
-	uint64_t offset = (uint64_t)i->imm, odd = 0;
+	uint64_t room[LANES], stride = 0, lo, hi, odd = 0, offset = (uint64_t)i->imm;
+	const uint64_t *a = lane_addresses(s, i, room);
 
-	if (s->w.mask != ALL_LANES || (i->flags & SPACE_MASK) > SPACE_SHARED)
-		return gpul_access_slow(s, i, bytes, write, x);
-	if (i->flags & FLAG_ADDRESS_32) {
-		const uint32_t *narrow = U32(&s->w, i->a);
-
-		for (unsigned l = 0; l < LANES; l++)
-			wide[l] = narrow[l];
-		a = wide;
-	} else {
-		a = U64(&s->w, i->a);
-	}
-	if (in_a_row(a, bytes) &&
-	    span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, bytes, write, &x->at))
+	if (i->flags & FLAG_FRAME)
+		offset += s->frame->local_offset;
+	if ((i->flags & SPACE_MASK) == SPACE_LOCAL)
+		stride = s->local_stride;
+	else if (s->w.mask == ALL_LANES && !((a[0] + offset) & (bytes - 1)) && in_a_row(a, bytes) &&
+		 span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at))
 		return SHAPE_ROW;
-	if (!write && all_same(a) && span_allowed(s, i, a[0] + offset, bytes, bytes, write, &x->at))
-		return SHAPE_SAME;
 	lo = hi = a[0];
 	for (unsigned l = 0; l < LANES; l++) {
 		lo = a[l] < lo ? a[l] : lo;
 		hi = a[l] > hi ? a[l] : hi;
 		odd |= a[l];
 	}
-	if ((odd | offset) & (bytes - 1) ||
-	    !span_allowed(s, i, lo + offset, hi - lo + bytes, bytes, write, &x->at))
+	if ((odd | offset) & (bytes - 1) || hi - lo > INT32_MAX / 2 ||
+	    !span_allowed(s, i, lo + offset, hi - lo + bytes, write, &x->at))
 		return gpul_access_slow(s, i, bytes, write, x);
+	if (lo == hi && !stride && !write)
+		return SHAPE_SAME;
 	for (unsigned l = 0; l < LANES; l++)
-		x->each[l] = (uintptr_t)x->at + (a[l] - lo);
-	return SHAPE_EACH;
+		x->offset[l] = (int32_t)(a[l] - lo);
+	if (stride)
+		for (unsigned l = 0; l < LANES; l++)
+			x->offset[l] += (int32_t)(l * stride);
+	return SHAPE_GATHER;
 }
+
+/* As pointers, whatever the shape; true: a fault. */
+static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
+				struct access *x)
+{
+	struct access found;
+	enum shape shape = resolve(s, i, bytes, write, &found);
+
+	x->stop = found.stop;
+	if (shape == SHAPE_EACH)
+		*x = found;
+	else if (shape != SHAPE_FAULT)
+		for (unsigned l = 0; l < LANES; l++)
+			x->each[l] = (uintptr_t)found.at + (shape == SHAPE_ROW ? l * bytes : shape == SHAPE_SAME ? 0
+							    : (uint64_t)found.offset[l]);
+	return shape == SHAPE_FAULT;
+}
+
+#define EACH_ACTIVE(l, w) \
+	for (uint32_t rest_ = (w)->mask, l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
+
+/* The same statement for every lane that runs, as a plain loop when all do. */
+#define FOR_LANES(l, w, statement)                                                          \
+	do {                                                                                \
+		if ((w)->mask == ALL_LANES) {                                               \
+			for (unsigned l = 0; l < LANES; l++) {                              \
+				statement;                                                  \
+			}                                                                   \
+		} else {                                                                    \
+			EACH_ACTIVE(l, w) {                                                 \
+				statement;                                                  \
+			}                                                                   \
+		}                                                                           \
+	} while (0)
 
 /* The memory's types: a kernel may read what it likes as what it likes. */
 #define MEMORY_TYPE(type) type __attribute__((may_alias))
+
+/* What the lanes read at at[offset[l]].  Compilers do not trust the gather instructions; they pay here, where
+ * the offsets are in memory anyway. */
+static inline void gather_32(uint32_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
+{
+#if defined(__AVX512F__)
+	for (unsigned l = 0; l < LANES; l += 16)
+		_mm512_storeu_si512(to + l, _mm512_i32gather_epi32(_mm512_loadu_si512(offset + l), at, 1));
+#elif defined(__AVX2__)
+	for (unsigned l = 0; l < LANES; l += 8)
+		_mm256_storeu_si256((__m256i *)(void *)(to + l),
+				    _mm256_i32gather_epi32((const int *)(const void *)at,
+							   _mm256_loadu_si256((const __m256i *)(const void *)(offset + l)), 1));
+#else
+	for (unsigned l = 0; l < LANES; l++)
+		to[l] = *(const uint32_t __attribute__((may_alias)) *)(const void *)(at + offset[l]);
+#endif
+}
+
+static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
+{
+#if defined(__AVX512F__)
+	for (unsigned l = 0; l < LANES; l += 8)
+		_mm512_storeu_si512(to + l, _mm512_i32gather_epi64(
+						    _mm256_loadu_si256((const __m256i *)(const void *)(offset + l)), at, 1));
+#elif defined(__AVX2__)
+	for (unsigned l = 0; l < LANES; l += 4)
+		_mm256_storeu_si256((__m256i *)(void *)(to + l),
+				    _mm256_i32gather_epi64((const long long *)(const void *)at,
+							   _mm_loadu_si128((const __m128i *)(const void *)(offset + l)), 1));
+#else
+	for (unsigned l = 0; l < LANES; l++)
+		to[l] = *(const uint64_t __attribute__((may_alias)) *)(const void *)(at + offset[l]);
+#endif
+}
 
 /* Sixteen bytes as one move, where the instruction set moves them whole (AVX, LSE2). */
 typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));

@@ -7,9 +7,6 @@
 
 #include <math.h>
 
-#define EACH_ACTIVE(l, w) \
-	for (uint32_t rest_ = (w)->mask, l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
-
 /* `update` computes the new value from old, b and c (those of lane l); the loop stores it. */
 #define ATOMIC(name, type, update)                                                          \
 	HANDLER(ATOM_##name)                                                                \
@@ -20,7 +17,7 @@
 		const opref *bs = i->n ? OPLIST(w, i->b) : &i->b, *ds = i->n ? OPLIST(w, i->d) : &i->d; \
 		struct access x;                                                            \
 		state_of(w)->block->polls |= !shared;                                       \
-		if (resolve_each(w, i, sizeof(cell) * n, &x))                               \
+		if (resolve_each(state_of(w), i, (unsigned)sizeof(cell) * n, true, &x))                               \
 			return x.stop;                                                      \
 		for (unsigned e = 0; e < n; e++) {                                          \
 			type *d = opptr(w, ds[e]);                                          \
@@ -49,21 +46,6 @@
 		return i + 1;                                                               \
 	}
 
-/* Pointers for all lanes; true: a fault.  Fast for shared memory, where histograms live. */
-static inline bool resolve_each(struct warp *w, const struct insn *i, unsigned bytes, struct access *x)
-{
-	switch (resolve(state_of(w), i, bytes, true, x)) {
-	case SHAPE_FAULT:
-		return true;
-	case SHAPE_ROW:
-		for (unsigned l = 0; l < LANES; l++)
-			x->each[l] = (uintptr_t)x->at + l * bytes;
-		return false;
-	default:
-		return false;
-	}
-}
-
 /* Those that the CPU has as one instruction: no loop by compare and exchange. */
 #define FETCH(name, type, operation, builtin)                                               \
 	HANDLER(ATOM_##name)                                                                \
@@ -72,15 +54,15 @@ static inline bool resolve_each(struct warp *w, const struct insn *i, unsigned b
 		type *d = opptr(w, i->d);                                                   \
 		const type *b = opptr(w, i->b);                                             \
 		struct access x;                                                            \
-		if (resolve_each(w, i, sizeof(cell), &x))                                   \
+		if (resolve_each(state_of(w), i, sizeof(cell), true, &x))                                   \
 			return x.stop;                                                      \
 		if ((i->flags & SPACE_MASK) == SPACE_SHARED) {                              \
-			EACH_ACTIVE(l, w) {                                                 \
+			FOR_LANES(l, w, {                                                   \
 				cell *p = (cell *)(uintptr_t)x.each[l];                     \
 				const type old = *p;                                        \
 				*p = (type)(operation);                                     \
 				d[l] = old;                                                 \
-			}                                                                   \
+			});                                                                 \
 		} else {                                                                    \
 			state_of(w)->block->polls = true;                                   \
 			EACH_ACTIVE(l, w)                                                   \
@@ -270,7 +252,7 @@ static inline const struct insn *atomic_wide(struct warp *w, const struct insn *
 	struct access x;
 
 	state_of(w)->block->polls = true;
-	if (resolve_each(w, i, 16, &x))
+	if (resolve_each(state_of(w), i, 16, true, &x))
 		return x.stop;
 	EACH_ACTIVE(l, w) {
 		wide *p = (wide *)(uintptr_t)x.each[l];

@@ -1,25 +1,38 @@
 /* run_load.c — ld in all its forms. */
 #include "softcuda/exec/access_internal.h"
 
-#define EACH_ACTIVE(l, w) \
-	for (uint32_t rest_ = (w)->mask, l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
-
 #define LOAD(name, memory, reg)                                                             \
 	HANDLER(LD_##name)                                                                  \
 	{                                                                                   \
 		typedef MEMORY_TYPE(memory) cell;                                           \
 		reg *d = __builtin_assume_aligned(opptr(w, i->d), 64);                      \
+		_Alignas(64) reg value[LANES];                                                           \
+		const cell *at;                                                             \
 		struct access x;                                                            \
-		reg same;                                                                   \
 		switch (resolve(state_of(w), i, sizeof(cell), false, &x)) {                 \
 		case SHAPE_ROW:                                                             \
+			at = (const void *)x.at;                                            \
 			for (unsigned l = 0; l < LANES; l++)                                \
-				d[l] = ((const cell *)(const void *)x.at)[l];               \
+				d[l] = at[l];                                               \
 			return i + 1;                                                       \
 		case SHAPE_SAME:                                                            \
-			same = *(const cell *)(const void *)x.at;                           \
-			for (unsigned l = 0; l < LANES; l++)                                \
-				d[l] = same;                                                \
+			value[0] = *(const cell *)(const void *)x.at;                       \
+			EACH_LANE(w, d, value[0]);                                          \
+			return i + 1;                                                       \
+		case SHAPE_GATHER:                                                          \
+			if (sizeof(cell) == 4) {                                            \
+				_Alignas(64) uint32_t raw[LANES];                                     \
+				gather_32(raw, x.at, x.offset);                             \
+				EACH_LANE(w, d, (memory)raw[l]);                            \
+			} else if (sizeof(cell) == 8) {                                     \
+				_Alignas(64) uint64_t raw[LANES];                                     \
+				gather_64(raw, x.at, x.offset);                             \
+				EACH_LANE(w, d, (memory)raw[l]);                            \
+			} else {                                                            \
+				for (unsigned l = 0; l < LANES; l++)                        \
+					value[l] = *(const cell *)(const void *)(x.at + x.offset[l]); \
+				EACH_LANE(w, d, value[l]);                                  \
+			}                                                                   \
 			return i + 1;                                                       \
 		case SHAPE_EACH:                                                            \
 			EACH_ACTIVE(l, w)                                                   \
@@ -87,19 +100,13 @@ HANDLER(LDV)
 	unsigned bytes = kind_bytes(i->e);
 	struct access x;
 
-	switch (resolve(state_of(w), i, bytes * i->n, false, &x)) {
-	case SHAPE_ROW:
+	if (w->mask == ALL_LANES && !(i->flags & FLAG_FRAME) &&
+	    resolve(state_of(w), i, bytes * i->n, false, &x) == SHAPE_ROW) {
 		load_row(w, i, x.at);
 		return i + 1;
-	case SHAPE_SAME:
-		for (unsigned l = 0; l < LANES; l++)
-			x.each[l] = (uintptr_t)x.at;
-		break;
-	case SHAPE_EACH:
-		break;
-	default:
-		return x.stop;
 	}
+	if (resolve_each(state_of(w), i, bytes * i->n, false, &x))
+		return x.stop;
 	for (unsigned e = 0; e < i->n; e++)
 		EACH_ACTIVE(l, w)
 			put(w, i->e, list[e], l, (const uint8_t *)(uintptr_t)x.each[l] + e * bytes);
@@ -144,7 +151,7 @@ HANDLER(LDO)
 
 	s->block->polls = true;
 	s->back_edges -= POLL_COST;
-	if (gpul_access_slow(s, i, bytes * n, false, &x) == SHAPE_FAULT)
+	if (resolve_each(s, i, bytes * n, false, &x))
 		return x.stop;
 	EACH_ACTIVE(l, w) {
 		_Alignas(16) uint8_t part[64];

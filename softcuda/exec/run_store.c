@@ -1,19 +1,22 @@
 /* run_store.c — st in all its forms. */
 #include "softcuda/exec/access_internal.h"
 
-#define EACH_ACTIVE(l, w) \
-	for (uint32_t rest_ = (w)->mask, l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
-
 #define STORE(name, memory, reg)                                                            \
 	HANDLER(ST_##name)                                                                  \
 	{                                                                                   \
 		typedef MEMORY_TYPE(memory) cell;                                           \
 		const reg *b = __builtin_assume_aligned(opptr(w, i->b), 64);                \
+		cell *at;                                                                   \
 		struct access x;                                                            \
 		switch (resolve(state_of(w), i, sizeof(cell), true, &x)) {                  \
 		case SHAPE_ROW:                                                             \
+			at = (void *)x.at;                                                  \
 			for (unsigned l = 0; l < LANES; l++)                                \
-				((cell *)(void *)x.at)[l] = (memory)b[l];                   \
+				at[l] = (memory)b[l];                                       \
+			return i + 1;                                                       \
+		case SHAPE_GATHER:                                                          \
+			at = (void *)x.at;                                                  \
+			FOR_LANES(l, w, at[x.offset[l] / (int)sizeof(cell)] = (memory)b[l]); \
 			return i + 1;                                                       \
 		case SHAPE_EACH:                                                            \
 			EACH_ACTIVE(l, w)                                                   \
@@ -102,19 +105,10 @@ static void store_lanes(struct warp *w, const struct insn *i, const struct acces
 
 HANDLER(STV)
 {
-	unsigned bytes = kind_bytes(i->e) * i->n;
 	struct access x;
 
-	switch (resolve(state_of(w), i, bytes, true, &x)) {
-	case SHAPE_ROW:
-		for (unsigned l = 0; l < LANES; l++)
-			x.each[l] = (uintptr_t)x.at + l * bytes;
-		break;
-	case SHAPE_EACH:
-		break;
-	default:
+	if (resolve_each(state_of(w), i, kind_bytes(i->e) * i->n, true, &x))
 		return x.stop;
-	}
 	store_lanes(w, i, &x, kind_bytes(i->e), i->n);
 	return i + 1;
 }
@@ -125,7 +119,7 @@ HANDLER(STO)
 	unsigned bytes = kind_bytes(i->e), n = i->n ? i->n : 1;
 	struct access x;
 
-	if (gpul_access_slow(state_of(w), i, bytes * n, true, &x) == SHAPE_FAULT)
+	if (resolve_each(state_of(w), i, bytes * n, true, &x))
 		return x.stop;
 	if (i->flags & FLAG_RELEASE)
 		THREAD_FENCE(memory_order_release);
