@@ -1,6 +1,8 @@
 /* lexer.c — see lexer_internal.h. */
 #include "ptx/lexer_internal.h"
 
+#include <locale.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +178,15 @@ static size_t decimal_float_bytes(const ptx_lexer *l)
 	return is_float ? (size_t)(c - l->at) : 0;
 }
 
+/* PTX writes 1.5 wherever the program runs, also where people write 1,5. */
+static locale_t c_locale;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_c_locale(void)
+{
+	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
 static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 {
 	char copy[512];   /* strtod needs a NUL */
@@ -187,7 +198,8 @@ static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 	}
 	memcpy(copy, l->at, bytes);
 	copy[bytes] = 0;
-	d = strtod(copy, NULL);
+	pthread_once(&once, make_c_locale);
+	d = strtod_l(copy, NULL, c_locale);
 	memcpy(&t->value, &d, sizeof d);
 	t->kind = PTX_TOK_F64;
 	l->at += bytes;

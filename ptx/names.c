@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 #define NONE UINT32_MAX
 
 struct ptx_name {
@@ -264,44 +266,23 @@ void ptx_names_close_scope(ptx_names *n)
 	n->depth--;
 }
 
-unsigned ptx_edit_distance(const char *a, uint32_t a_bytes, const char *b, uint32_t b_bytes)
-{
-	enum { MOST = 48, FAR = 3 };
-	unsigned row[MOST + 1];
-
-	if (a_bytes > MOST || b_bytes > MOST || a_bytes > b_bytes + FAR || b_bytes > a_bytes + FAR)
-		return FAR;
-	for (unsigned j = 0; j <= b_bytes; j++)
-		row[j] = j;
-	for (unsigned i = 1; i <= a_bytes; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= b_bytes; j++) {
-			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diagonal = row[j];
-			row[j] = best;
-		}
-	}
-	return row[b_bytes] < FAR ? row[b_bytes] : FAR;
-}
-
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
 {
+	enum { LONGEST = 48 };   /* so that a million long names take no time worth mentioning */
+	char wanted[LONGEST + 1];
 	const char *best = NULL;
-	unsigned best_distance = bytes > 4 ? 3 : bytes > 1 ? 2 : 0;
+	size_t best_distance = bytes > 4 ? 3 : bytes > 1 ? 2 : 0;
 
-	for (uint32_t i = 1; i < n->entries.n; i++) {
-		const struct ptx_name *e = entry(n, i);
+	if (bytes > LONGEST)
+		return NULL;
+	memcpy(wanted, text, bytes);
+	wanted[bytes] = 0;
+	for (size_t i = 1; i < n->entries.n; i++) {
+		const struct ptx_name *e = &n->entries.at[i];
 
-		if (e->plain == NONE)
+		if (e->plain == NONE || e->bytes > bytes + 2 || bytes > e->bytes + 2)
 			continue;
-		unsigned d = ptx_edit_distance(text, bytes, e->text, e->bytes);
+		size_t d = gpul_text_distance(wanted, e->text);
 		if (d && d < best_distance) {
 			best = e->text;
 			best_distance = d;

@@ -57,7 +57,5 @@ void ptx_names_close_scope(ptx_names *n);
 
 /* The visible name that is spelt most like text, for "did you mean"; NULL: none is near. */
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes);
-/* Edit distance of two words, cut off at 3; for the same purpose. */
-unsigned ptx_edit_distance(const char *a, uint32_t a_bytes, const char *b, uint32_t b_bytes);
 
 #endif

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "ptx/module.h"
-#include "ptx/names_internal.h"
 #include "ptx/vocabulary_internal.h"
 
 #define X(id, text) text,
@@ -86,18 +86,13 @@ int ptx_find_special(const char *text, uint32_t bytes)
 
 const char *ptx_near_opcode(const char *text, uint32_t bytes)
 {
-	const char *best = NULL;
-	unsigned best_distance = 3;
+	char wanted[24];   /* longer than any opcode and its misspellings */
 
-	for (int i = 0; i < GPUL_PTX_N_OPCODES; i++) {
-		unsigned d = ptx_edit_distance(text, bytes, opcode_texts[i],
-					       (uint32_t)strlen(opcode_texts[i]));
-		if (d < best_distance) {
-			best = opcode_texts[i];
-			best_distance = d;
-		}
-	}
-	return best;
+	if (bytes >= sizeof wanted)
+		return NULL;
+	memcpy(wanted, text, bytes);
+	wanted[bytes] = 0;
+	return gpul_text_nearest(wanted, opcode_texts, GPUL_PTX_N_OPCODES);
 }
 
 const char *gpul_ptx_opcode_text(gpul_ptx_opcode op)
