@@ -70,6 +70,18 @@ static const struct cli_opt devices_opts[] = {
 	{ 0 },
 };
 
+static const struct cli_opt compile_opts[] = {
+	[COMPILE_OUT] = { "o", "OUT", "what to write; - is stdout (default: FILE.ptx or FILE.cubin here)", CLI_FILES, 0 },
+	[COMPILE_ARCH] = { "arch", "NAME", "sm_90, compute_90, ... (default: sm_75 for PTX, sm_90 for a cubin)",
+			   "sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120", 0 },
+	[COMPILE_PTX] = { "ptx", NULL, "make PTX (the default)", NULL, 0 },
+	[COMPILE_CUBIN] = { "cubin", NULL, "make machine code for one GPU architecture", NULL, 0 },
+	[COMPILE_INCLUDE] = INCLUDE_OPT,
+	[COMPILE_DEFINE] = DEFINE_OPT,
+	[COMPILE_STD] = STD_OPT,
+	{ 0 },
+};
+
 static const struct cli_opt ls_opts[] = { [LS_JSON] = JSON_OPT, { 0 } };
 static const struct cli_opt help_opts[] = { [HELP_MAN] = { "man", NULL, "print the manual page (roff) instead", NULL, 0 }, { 0 } };
 static const struct cli_opt no_opts[] = { { 0 } };
@@ -81,6 +93,8 @@ const struct cli_cmd cli_cmds[] = {
 	  "Needs no driver and no GPU.\n", ls_opts, cmd_ls, CLI_FILES, false },
 	{ "devices", "", "list the GPUs, and say which driver was taken and why", NULL, devices_opts, cmd_devices,
 	  NULL, false },
+	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC", NULL, compile_opts,
+	  cmd_compile, CLI_FILES, false },
 	{ "completion", "bash", "print the completion script for a shell",
 	  "Try it in this shell:  source <(gpuload completion bash)\n", no_opts, cmd_completion, "bash", false },
 	{ "help", "[COMMAND]", "list the commands, or explain one", NULL, help_opts, cmd_help, CLI_COMMANDS, false },

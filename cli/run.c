@@ -21,7 +21,7 @@ static gpul_status look_at_file(const char *path, gpul_error *err)
 static gpul_status load(struct run *r, gpul_error *err)
 {
 	gpul_load_options options = { .device = r->ask.device,
-				      .nvrtc_args = r->ask.nvrtc_args };
+				      .nvrtc_args = (const char *const *)r->ask.nvrtc.words };
 	gpul_status st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
 
 	if (st == GPUL_OK)

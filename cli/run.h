@@ -18,6 +18,7 @@
 
 #include "cli/arg.h"
 #include "cli/cli.h"
+#include "cli/nvrtc_args.h"
 #include "cli/value.h"
 #include "core/error.h"
 #include "driver/context.h"
@@ -68,8 +69,7 @@ struct run_request {
 	gpul_driver_choice driver;
 	int device;
 	bool json;
-	const char **nvrtc_args;            /* owned, NULL-terminated */
-	char **nvrtc_texts;                 /* owned: the texts of those that were joined */
+	struct nvrtc_args nvrtc;            /* owned */
 	bool has_args;                      /* given by the command line or the file */
 	struct arg *args;                   /* owned, n_args */
 	size_t n_args;

@@ -103,17 +103,6 @@ static char *command_line(const struct run *r, char (*texts)[64], size_t n)
 	return fclose(out) ? NULL : line;
 }
 
-static const char *why_not(const struct run *r)
-{
-	const gpul_signature *s = gpul_kernel_signature(r->kernel);
-
-	if (!s->complete)
-		return s->why_not ? s->why_not : "not all parameters are clear";
-	if (s->uses_dynamic_shared && r->ask.shared_bytes == 0)
-		return "it uses dynamic shared memory: how much?";
-	return NULL;
-}
-
 /* Say what is known, so that only the rest must be filled in. */
 static gpul_status ask_for_args(const struct run *r, const char *line, const char *why,
 				gpul_error *err)
@@ -237,7 +226,6 @@ static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *er
 {
 	const struct shape *shape = shape_of(s);
 	char(*texts)[64] = calloc(s->n_params + 1, sizeof *texts);
-	const char *why = why_not(r);
 	gpul_status st;
 
 	if (!texts)
@@ -254,8 +242,8 @@ static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *er
 	r->assumed = command_line(r, texts, s->n_params);
 	if (!r->assumed)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a command line");
-	else if (why)
-		st = ask_for_args(r, r->assumed, why, err);
+	else if (!s->complete)
+		st = ask_for_args(r, r->assumed, s->why_not, err);
 	else
 		st = make_args(r, texts, s->n_params, err);
 	free(texts);
@@ -288,6 +276,10 @@ gpul_status run_plan(struct run *r, gpul_error *err)
 			st = choose_grid(r, s, &r->config, err);
 	} else {
 		st = invent(r, s, err);
+	}
+	if (s->n_params == 0 && r->ask.grid[0] && r->ask.block[0]) { /* nothing was made up */
+		free(r->assumed);
+		r->assumed = NULL;
 	}
 	if (st == GPUL_OK)
 		st = check_targets(r, r->ask.expects, r->ask.n_expects, err);

@@ -165,36 +165,15 @@ static gpul_status parse_targets(const struct sources *s, struct run_request *q,
 	return st;
 }
 
-/* ---- compiler options -------------------------------------------------------------- */
+/* ---- compiler options ------------------------------------------------------------- */
 
-/* NVRTC takes each option as one word: -Idir, -DNAME=1, --std=c++17. */
-static gpul_status join_nvrtc_args(const struct sources *s, struct run_request *q,
-				   gpul_error *err)
+static gpul_status collect_nvrtc_args(const struct sources *s, struct run_request *q,
+				      gpul_error *err)
 {
-	const struct cli_args *from[2] = { &s->file, s->command };
-	size_t n = 0, room = s->file.n_given + s->command->n_given + 1;
+	const struct nvrtc_rows rows = { RUN_INCLUDE, RUN_DEFINE, RUN_STD };
+	gpul_status st = nvrtc_args_add(&q->nvrtc, &s->file, rows, err);
 
-	q->nvrtc_args = calloc(room, sizeof *q->nvrtc_args);
-	q->nvrtc_texts = calloc(room, sizeof *q->nvrtc_texts);
-	if (!q->nvrtc_args || !q->nvrtc_texts)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu options", room);
-	for (int k = 0; k < 2; k++)
-		for (size_t i = 0; i < from[k]->n_given; i++) {
-			const struct cli_given *g = &from[k]->given[i];
-			const char *spelled = g->opt == RUN_INCLUDE  ? "-I"
-					      : g->opt == RUN_DEFINE ? "-D"
-					      : g->opt == RUN_STD    ? "--std="
-								     : NULL;
-
-			if (!spelled)
-				continue;
-			if (asprintf(&q->nvrtc_texts[n], "%s%s", spelled, g->value) < 0)
-				return gpul_fail(err, GPUL_ENOMEM, 0,
-						 "no memory for an option");
-			q->nvrtc_args[n] = q->nvrtc_texts[n];
-			n++;
-		}
-	return GPUL_OK;
+	return st ? st : nvrtc_args_add(&q->nvrtc, s->command, rows, err);
 }
 
 /* ---- the whole --------------------------------------------------------------------- */
@@ -291,7 +270,7 @@ gpul_status run_request_make(const struct cli_args *args, struct run_request *ou
 	if (st == GPUL_OK)
 		st = parse_targets(&s, out, err);
 	if (st == GPUL_OK)
-		st = join_nvrtc_args(&s, out, err);
+		st = collect_nvrtc_args(&s, out, err);
 done:
 	cli_args_free(&s.file);
 	if (st)
@@ -303,11 +282,8 @@ void run_request_free(struct run_request *q)
 {
 	for (size_t i = 0; i < q->n_args; i++)
 		arg_free(&q->args[i]);
-	for (size_t i = 0; q->nvrtc_texts && q->nvrtc_texts[i]; i++)
-		free(q->nvrtc_texts[i]);
 	free(q->args);
-	free(q->nvrtc_args);
-	free(q->nvrtc_texts);
+	nvrtc_args_free(&q->nvrtc);
 	free(q->expects);
 	free(q->saves);
 	free(q->dir);

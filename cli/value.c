@@ -231,10 +231,26 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
 	return GPUL_OK;
 }
 
+/* The fewest digits that read back as the same element: tried one by one, so that f16's 0.1 is
+ * "0.1" and not what lies behind it. */
+static int digits_needed(gpul_type t, const void *bytes, double f)
+{
+	unsigned char again[8];
+	char text[VALUE_TEXT_BYTES];
+	int digits = 0;
+
+	do {
+		snprintf(text, sizeof text, "%.*g", ++digits, f);
+		value_store_float(t, strtod(text, NULL), again);
+	} while (digits < 17 && memcmp(again, bytes, gpul_type_bytes(t)));
+	return digits;
+}
+
 const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTES])
 {
 	struct value v = value_load(t, bytes);
-	unsigned char again[8];
+	double power = 10;
+	int digits;
 
 	if (!v.is_float) {
 		snprintf(buf, VALUE_TEXT_BYTES, v.is_unsigned ? "%" PRIu64 : "%" PRId64, v.i);
@@ -242,11 +258,11 @@ const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTE
 	}
 	if (isnan(v.f))
 		return strcpy(buf, "nan"); /* never "-nan": the sign of a NaN says nothing */
-	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(buf, VALUE_TEXT_BYTES, "%.*g", digits, v.f);
-		value_store_float(t, strtod(buf, NULL), again);
-		if (!memcmp(again, bytes, gpul_type_bytes(t)))
-			break;
-	}
+	digits = digits_needed(t, bytes, v.f);
+	/* 10 and 65504, not 1e+01 and 6.55e+04: whole numbers are written out, up to 17 digits. */
+	if (fabs(v.f) < 1e17)
+		for (int n = 1; fabs(v.f) >= power; n++, power *= 10)
+			digits = n >= digits ? n + 1 : digits;
+	snprintf(buf, VALUE_TEXT_BYTES, "%.*g", digits, v.f);
 	return buf;
 }

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "core/log.h"
 #include "driver/driver.h"
+#include "ptx/nvrtc.h"
 
 /* One line for a driver: found, or why it is not. */
 static void print_driver(const char *label, gpul_driver_choice choice)
@@ -19,6 +19,18 @@ static void print_driver(const char *label, gpul_driver_choice choice)
 		printf("%-16s %s\n", label, why.text);
 }
 
+static void print_nvrtc(void)
+{
+	const char *path;
+	int major, minor;
+	gpul_error why = { 0 };
+
+	if (gpul_nvrtc_find(&path, &major, &minor, &why) == GPUL_OK)
+		printf("%-16s %d.%d, %s\n", "NVRTC", major, minor, path);
+	else
+		printf("%-16s %s\n", "NVRTC", why.text);
+}
+
 int cmd_version(const struct cli_args *args, gpul_error *err)
 {
 	(void)args, (void)err;
@@ -29,5 +41,6 @@ int cmd_version(const struct cli_args *args, gpul_error *err)
 	       GPUL_HAVE_CJSON ? "yes, by cJSON" : "no: built without cJSON");
 	print_driver("NVIDIA's driver", GPUL_DRIVER_NVIDIA);
 	print_driver("software driver", GPUL_DRIVER_SOFT);
+	print_nvrtc();
 	return CLI_DONE;
 }

@@ -5,7 +5,7 @@ load helper
 @test "help lists the commands and explains each" {
 	works help
 	says "gpuload run kernel.ptx"
-	for command in run ls devices completion help version; do
+	for command in run ls devices compile completion help version; do
 		works help $command
 		says "usage: gpuload $command"
 		works $command --help
@@ -98,4 +98,34 @@ load helper
 	gpuload help --man > gpuload.1
 	run groff -man -Tutf8 -ww -z gpuload.1
 	[[ $status == 0 && -z $output ]] || show "groff complains"
+}
+
+@test "compile makes PTX and machine code of CUDA C++" {
+	echo 'extern "C" __global__ void fill(int *p) { p[threadIdx.x] = VALUE; }' > fill.cu
+	run --separate-stderr gpuload compile fill.cu -D VALUE=42
+	[[ $stderr != *"no libnvrtc"* ]] || skip "no NVRTC here"
+	[[ $status == 0 && -z $stderr ]] || show "should work"
+	works ls fill.ptx
+	says "for sm_75, 1 kernel"
+	works compile fill.cu -DVALUE=42 --arch sm_90 -o -
+	says ".target sm_90"
+	works compile fill.cu -DVALUE=42 --cubin --arch=sm_90 -o made.cubin
+	[[ $(head -c 4 made.cubin) == $'\x7fELF' ]]
+	works run fill.cu -D VALUE=42 "out:i32[8]" --block 8 --expect 0=42
+	works run fill.cu -D VALUE=43 --expect 0=43
+}
+
+@test "compile shows the compiler's errors and refuses what it cannot do" {
+	echo '__global__ void f() { int x = y; }' > bad.cu
+	run --separate-stderr gpuload compile bad.cu
+	[[ $stderr != *"no libnvrtc"* ]] || skip "no NVRTC here"
+	[[ $status == 1 && $stderr == *'bad.cu(1)'*'"y" is undefined'* ]] || show "should quote the error"
+	[[ ${stderr_lines[-1]} == "gpuload compile: "* ]] || show "the last line should be ours"
+	fails 1 '"y" is undefined' run bad.cu
+	fails 2 "--arch is sm_ or compute_" compile bad.cu --arch 90
+	fails 2 "--ptx or --cubin" compile bad.cu --ptx --cubin
+	fails 2 "which file?" compile
+	fails 1 "no such file" compile nothing.cu
+	echo "__global__ void f() {}" > fine.cu
+	fails 1 "cannot be written" compile fine.cu -o /nonexistent/x.ptx
 }

@@ -130,9 +130,9 @@ static void the_command_line_comes_before_the_file(void **state)
 	assert_int_equal(q.grid[0], 5);
 	assert_int_equal(q.block[1], 3);
 	assert_int_equal(q.n_expects, 1);
-	assert_string_equal(q.nvrtc_args[0], "-DA=1");
-	assert_string_equal(q.nvrtc_args[1], "-DB");
-	assert_null(q.nvrtc_args[2]);
+	assert_string_equal(q.nvrtc.words[0], "-DA=1");
+	assert_string_equal(q.nvrtc.words[1], "-DB");
+	assert_null(q.nvrtc.words[2]);
 	run_request_free(&q);
 	cli_args_free(&args);
 	assert_int_equal(request(WORDS(path, "i32=1", "--timeout=0.5"), &args, &q, NULL),

@@ -80,6 +80,13 @@ static void prints_the_shortest_text_that_reads_back(void **state)
 	expect_text(GPUL_F64, "0.30000000000000004", "0.30000000000000004");
 	expect_text(GPUL_F16, "0.1", "0.1");
 	expect_text(GPUL_BF16, "0.1", "0.1");
+	expect_text(GPUL_F64, "10", "10");
+	expect_text(GPUL_F16, "65504", "65504");
+	expect_text(GPUL_F32, "-1234500", "-1234500");
+	expect_text(GPUL_F64, "1e16", "10000000000000000");
+	expect_text(GPUL_F64, "1e17", "1e+17");
+	expect_text(GPUL_F64, "1234567.25", "1234567.25");
+	expect_text(GPUL_F32, "1e-07", "1e-07");
 	expect_text(GPUL_F32, "-inf", "-inf");
 	expect_text(GPUL_F64, "nan", "nan");
 	expect_text(GPUL_F32, "-0", "-0");
