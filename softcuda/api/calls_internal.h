@@ -81,6 +81,7 @@
 	CALL(cuFuncSetSharedMemConfig, 4020, cuFuncSetSharedMemConfig) \
 	CALL(cuGetErrorName, 6000, cuGetErrorName) \
 	CALL(cuGetErrorString, 6000, cuGetErrorString) \
+	CALL(cuGetExportTable, 3000, cuGetExportTable) \
 	CALL(cuGetProcAddress, 11030, cuGetProcAddress) \
 	CALL(cuGetProcAddress, 12000, cuGetProcAddress_v2) \
 	CALL(cuInit, 2000, cuInit) \

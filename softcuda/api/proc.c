@@ -80,3 +80,13 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 {
 	return get(name, out, version, flags, status);
 }
+
+/* NVIDIA's private interfaces, by UUID: there are none here.  The call itself must be: NVRTC opens
+ * libcuda.so.1, finds this one when it is loaded, and takes a missing cuGetExportTable for a table
+ * that it then reads (13.0: SIGSEGV); told that there is no table, it does without. */
+EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
+{
+	if (!out || !id)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_ERROR_NOT_FOUND;
+}

@@ -58,12 +58,24 @@ static void says_what_is_not_there_and_what_is_too_new(void **state)
 	fails(cuGetProcAddress("cuInit", NULL, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
 }
 
+static void has_none_of_the_private_tables(void **state)
+{
+	const CUuuid id = { { 1, 2, 3 } };
+	const void *table = NULL;
+
+	(void)state;
+	fails(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
+	fails(cuGetExportTable(NULL, &id), CUDA_ERROR_INVALID_VALUE);
+	fails(cuGetExportTable(&table, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_the_newest_symbol_that_the_version_has),
 		cmocka_unit_test(gives_the_per_thread_symbol_when_asked),
 		cmocka_unit_test(says_what_is_not_there_and_what_is_too_new),
+		cmocka_unit_test(has_none_of_the_private_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
