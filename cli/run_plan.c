@@ -93,6 +93,8 @@ static char *command_line(const struct run *r, char (*texts)[64], size_t n)
 		fputs(" --kernel", out);
 		put_word(out, gpul_kernel_name(r->kernel));
 	}
+	for (size_t i = 0; i < r->ask.nvrtc.n_words; i++)
+		put_word(out, r->ask.nvrtc.words[i]);
 	put_dims(out, "grid", r->config.grid);
 	put_dims(out, "block", r->config.block);
 	if (gpul_kernel_signature(r->kernel)->uses_dynamic_shared)

@@ -112,7 +112,8 @@ load helper
 	works compile fill.cu -DVALUE=42 --cubin --arch=sm_90 -o made.cubin
 	[[ $(head -c 4 made.cubin) == $'\x7fELF' ]]
 	works run fill.cu -D VALUE=42 "out:i32[8]" --block 8 --expect 0=42
-	works run fill.cu -D VALUE=43 --expect 0=43
+	works run fill.cu -D VALUE=43 --block 1024 --grid 1 --expect 0=43
+	says "assumed   gpuload run fill.cu -DVALUE=43 --grid 1 --block 1024 'out:i32[1024]'"
 }
 
 @test "compile shows the compiler's errors and refuses what it cannot do" {
