@@ -105,6 +105,11 @@
 	CALL(cuLibraryLoadData, 12000, cuLibraryLoadData) \
 	CALL(cuLibraryLoadFromFile, 12000, cuLibraryLoadFromFile) \
 	CALL(cuLibraryUnload, 12000, cuLibraryUnload) \
+	CALL(cuLinkAddData, 6050, cuLinkAddData_v2) \
+	CALL(cuLinkAddFile, 6050, cuLinkAddFile_v2) \
+	CALL(cuLinkComplete, 5050, cuLinkComplete) \
+	CALL(cuLinkCreate, 6050, cuLinkCreate_v2) \
+	CALL(cuLinkDestroy, 5050, cuLinkDestroy) \
 	CALL(cuMemAlloc, 3020, cuMemAlloc_v2) \
 	PTDS(cuMemAllocAsync, 11020, cuMemAllocAsync, cuMemAllocAsync_ptsz) \
 	PTDS(cuMemAllocFromPoolAsync, 11020, \
