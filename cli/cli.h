@@ -45,7 +45,6 @@ struct cli_cmd {
 	const struct cli_opt *opts;    /* ends with {0} */
 	int (*run)(const struct cli_args *args, gpul_error *err);  /* an enum cli_exit */
 	const char *complete;          /* what operands complete to, as in cli_opt */
-	bool hidden;                   /* not in the list that `gpuload help` prints */
 };
 
 extern const struct cli_cmd cli_cmds[];  /* ends with {0} */

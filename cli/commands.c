@@ -7,26 +7,49 @@
 #include "cli/options.h"
 #include "core/text.h"
 
-#define DRIVERS "auto nvidia soft"
-#define DRIVER_OPT { "driver", "NAME", "auto, nvidia or soft: whose CUDA driver (default: $GPULOAD_DRIVER, else auto)", DRIVERS, 0 }
-#define JSON_OPT { "json", NULL, "print one JSON object instead of text", NULL, 0 }
-#define INCLUDE_OPT { "I", "DIR", "CUDA C++: look for headers in DIR too", CLI_FILES, true }
-#define DEFINE_OPT { "D", "NAME[=VALUE]", "CUDA C++: define a macro", NULL, true }
-#define STD_OPT { "std", "DIALECT", "CUDA C++: language version, such as c++17", "c++11 c++14 c++17 c++20", true }
+/* clang-format off */  /* tables, one row an option */
+
+#define DRIVER_OPT                                                                       \
+	{ "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", \
+	  "auto nvidia soft", .in_file = false }
+#define JSON_OPT { "json", NULL, "print one JSON object instead of text", .in_file = false }
+#define INCLUDE_OPT \
+	{ "I", "DIR", "CUDA C++: look for headers in DIR too", CLI_FILES, .in_file = true }
+#define DEFINE_OPT { "D", "NAME[=VALUE]", "CUDA C++: define a macro", .in_file = true }
+#define STD_OPT                                                          \
+	{ "std", "DIALECT", "CUDA C++: language version, such as c++17", \
+	  "c++11 c++14 c++17 c++20", .in_file = true }
 
 static const struct cli_opt run_opts[] = {
-	[RUN_KERNEL] = { "kernel", "NAME", "which kernel, when the file has several", NULL, true },
-	[RUN_GRID] = { "grid", "X[,Y[,Z]]", "blocks (default: enough for the largest buffer or the count)", NULL, true },
-	[RUN_BLOCK] = { "block", "X[,Y[,Z]]", "threads a block (default: 256, less where the kernel says so)", NULL, true },
-	[RUN_SHARED] = { "shared", "BYTES", "dynamic shared memory a block; K and M may follow (default: 0)", NULL, true },
-	[RUN_REPEAT] = { "repeat", "N", "launch N times; time is the median and the least (default: 1)", NULL, true },
-	[RUN_EXPECT] = { "expect", "ARG=WHAT", "check argument ARG, from 0: a FILL, @FILE or sum:VALUE", NULL, true },
-	[RUN_RTOL] = { "rtol", "X", "floats may differ by X times the expected value (default: 0)", NULL, true },
-	[RUN_ATOL] = { "atol", "X", "and by X besides (default: 0)", NULL, true },
-	[RUN_SAVE] = { "save", "ARG=FILE", "write buffer ARG to a .npy file, or raw to any other name", NULL, 0 },
-	[RUN_TIMEOUT] = { "timeout", "SECONDS", "give up a kernel that runs longer; 0.5 is fine (default: wait)", NULL, 0 },
+	[RUN_KERNEL] = { "kernel", "NAME", "which kernel, when the file has several",
+			 .in_file = true },
+	[RUN_GRID] = { "grid", "X[,Y[,Z]]",
+		       "blocks (default: enough for the largest buffer or the count)",
+		       .in_file = true },
+	[RUN_BLOCK] = { "block", "X[,Y[,Z]]",
+			"threads a block (default: 256, less where the kernel says so)",
+			.in_file = true },
+	[RUN_SHARED] = { "shared", "BYTES",
+			 "dynamic shared memory a block; K and M may follow (default: 0)",
+			 .in_file = true },
+	[RUN_REPEAT] = { "repeat", "N",
+			 "launch N times; time is the median and the least (default: 1)",
+			 .in_file = true },
+	[RUN_EXPECT] = { "expect", "ARG=WHAT",
+			 "check argument ARG, from 0: a FILL, @FILE or sum:VALUE",
+			 .in_file = true },
+	[RUN_RTOL] = { "rtol", "X",
+		       "floats may differ by X times the expected value (default: 0)",
+		       .in_file = true },
+	[RUN_ATOL] = { "atol", "X", "and by X besides (default: 0)", .in_file = true },
+	[RUN_SAVE] = { "save", "ARG=FILE",
+		       "write buffer ARG: a .npy file, or raw to other names",
+			  .in_file = false },
+	[RUN_TIMEOUT] = { "timeout", "SECONDS",
+			  "give up a kernel that runs longer; 0.5 is fine (default: wait)",
+			  .in_file = false },
 	[RUN_DRIVER] = DRIVER_OPT,
-	[RUN_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL, 0 },
+	[RUN_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", .in_file = false },
 	[RUN_JSON] = JSON_OPT,
 	[RUN_INCLUDE] = INCLUDE_OPT,
 	[RUN_DEFINE] = DEFINE_OPT,
@@ -35,11 +58,11 @@ static const struct cli_opt run_opts[] = {
 };
 
 static const char run_details[] =
-	"Loads FILE (PTX or CUDA C++), makes the arguments, launches, and prints the time and what the\n"
-	"kernel wrote. One ARG for each parameter, in order:\n"
+	"Loads FILE (PTX or CUDA C++), makes the arguments, launches, and prints the time and\n"
+	"what the kernel wrote. One ARG for each parameter, in order:\n"
 	"\n"
 	"    i32=1024  f32=0.5  u64=0xff   a value\n"
-	"    f64[1024]=FILL                a buffer that the kernel reads; K, M and G may follow the count\n"
+	"    f64[1024]=FILL                a buffer that the kernel reads; or [4K], [1M], [1G]\n"
 	"    out:f64[1024]                 a buffer that it writes\n"
 	"    inout:f32[1M]=FILL            both; made anew for each launch\n"
 	"    bytes=@FILE  hex:00ff1234     a struct passed by value\n"
@@ -47,20 +70,24 @@ static const char run_details[] =
 	"Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64. A FILL is\n"
 	"\n"
 	"    zeros  ones  NUMBER           every element alike\n"
-	"    iota[:START[:STEP]]           START + i x STEP, from 0 by 1; integers wrap at their width\n"
-	"    rand[:SEED]                   splitmix64 of SEED and i: floats in [0, 1), integers of any value\n"
-	"    @FILE                         a .npy file of the same type, else the raw bytes; with @FILE\n"
+	"    iota[:START[:STEP]]           START + i x STEP, from 0 by 1; integers wrap\n"
+	"    rand[:SEED]                   splitmix64 of SEED and i: floats in [0, 1),\n"
+	"                                  integers of any value\n"
+	"    @FILE                         a .npy file of the same type, else the raw bytes;\n"
 	"                                  the count may be left out: f64[]=@a.npy\n"
 	"\n"
-	"An out: buffer is filled with bytes A5 before each launch; an element that still holds them\n"
-	"afterwards is shown as unwritten.\n"
+	"An out: buffer is filled with bytes A5 before each launch; an element that still holds\n"
+	"them afterwards is shown as unwritten.\n"
 	"\n"
-	"With no ARG, FILE's own line is used: the first line `// gpuload run: ARG... [OPTION...]` that\n"
-	"names the kernel asked for (or no kernel). Options of the command line come before those of the\n"
-	"file; a relative @FILE in it starts from FILE's folder. With no such line either, gpuload reads\n"
-	"from the kernel's code what it takes, makes up buffers of 1024 elements, and prints the command\n"
-	"line that this amounts to; where the code does not tell, it prints the kernel's signature and a\n"
-	"command line to fill in.\n"
+	"With no ARG, FILE's own line is used: the first line\n"
+	"\n"
+	"    // gpuload run: ARG... [OPTION...]\n"
+	"\n"
+	"that names the kernel asked for (or no kernel). Options of the command line come before\n"
+	"those of the file; a relative @FILE in it starts from FILE's folder. With no such line\n"
+	"either, gpuload reads from the kernel's code what it takes, makes up buffers of 1024\n"
+	"elements, and prints the command line that this amounts to; where the code does not\n"
+	"tell, it prints the kernel's signature and a command line to fill in.\n"
 	"\n"
 	"Exit status: 0 done, 1 failed or not as expected, 2 the command line does not fit.\n";
 
@@ -71,11 +98,15 @@ static const struct cli_opt devices_opts[] = {
 };
 
 static const struct cli_opt compile_opts[] = {
-	[COMPILE_OUT] = { "o", "OUT", "what to write; - is stdout (default: FILE.ptx or FILE.cubin here)", CLI_FILES, 0 },
-	[COMPILE_ARCH] = { "arch", "NAME", "sm_90, compute_90, ... (default: sm_75 for PTX, sm_90 for a cubin)",
-			   "sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120", 0 },
-	[COMPILE_PTX] = { "ptx", NULL, "make PTX (the default)", NULL, 0 },
-	[COMPILE_CUBIN] = { "cubin", NULL, "make machine code for one GPU architecture", NULL, 0 },
+	[COMPILE_OUT] = { "o", "OUT",
+			  "what to write; - is stdout (default: FILE.ptx or FILE.cubin here)",
+			  CLI_FILES, .in_file = false },
+	[COMPILE_ARCH] = { "arch", "NAME",
+			   "sm_90, compute_90, ... (default: sm_75 for PTX, sm_90 for a cubin)",
+			   "sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120", .in_file = false },
+	[COMPILE_PTX] = { "ptx", NULL, "make PTX (the default)", .in_file = false },
+	[COMPILE_CUBIN] = { "cubin", NULL, "make machine code for one GPU architecture",
+			  .in_file = false },
 	[COMPILE_INCLUDE] = INCLUDE_OPT,
 	[COMPILE_DEFINE] = DEFINE_OPT,
 	[COMPILE_STD] = STD_OPT,
@@ -83,24 +114,31 @@ static const struct cli_opt compile_opts[] = {
 };
 
 static const struct cli_opt ls_opts[] = { [LS_JSON] = JSON_OPT, { 0 } };
-static const struct cli_opt help_opts[] = { [HELP_MAN] = { "man", NULL, "print the manual page (roff) instead", NULL, 0 }, { 0 } };
+static const struct cli_opt help_opts[] = {
+	[HELP_MAN] = { "man", NULL, "print the manual page (roff) instead", .in_file = false },
+	{ 0 },
+};
 static const struct cli_opt no_opts[] = { { 0 } };
 
 const struct cli_cmd cli_cmds[] = {
-	{ "run", "FILE [ARG...]", "run a kernel on made-up, given or file data", run_details, run_opts, cmd_run,
-	  CLI_FILES, false },
+	{ "run", "FILE [ARG...]", "run a kernel on made-up, given or file data",
+	  run_details, run_opts, cmd_run, CLI_FILES },
 	{ "ls", "FILE", "list the kernels of a PTX file: parameters, registers, memory",
-	  "Needs no driver and no GPU.\n", ls_opts, cmd_ls, CLI_FILES, false },
-	{ "devices", "", "list the GPUs, and say which driver was taken and why", NULL, devices_opts, cmd_devices,
-	  NULL, false },
-	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC", NULL, compile_opts,
-	  cmd_compile, CLI_FILES, false },
+	  "Needs no driver and no GPU.\n", ls_opts, cmd_ls, CLI_FILES },
+	{ "devices", "", "list the GPUs, and say which driver was taken and why",
+	  NULL, devices_opts, cmd_devices, NULL },
+	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",
+	  NULL, compile_opts, cmd_compile, CLI_FILES },
 	{ "completion", "bash", "print the completion script for a shell",
-	  "Try it in this shell:  source <(gpuload completion bash)\n", no_opts, cmd_completion, "bash", false },
-	{ "help", "[COMMAND]", "list the commands, or explain one", NULL, help_opts, cmd_help, CLI_COMMANDS, false },
-	{ "version", "", "print the versions of gpuload and of what it found", NULL, no_opts, cmd_version, NULL, false },
+	  "Try it in this shell:  source <(gpuload completion bash)\n",
+	  no_opts, cmd_completion, "bash" },
+	{ "help", "[COMMAND]", "list the commands, or explain one",
+	  NULL, help_opts, cmd_help, CLI_COMMANDS },
+	{ "version", "", "print the versions of gpuload and of what it found",
+	  NULL, no_opts, cmd_version, NULL },
 	{ 0 },
 };
+/* clang-format on */
 
 const struct cli_cmd *cli_find(const char *name, gpul_error *err)
 {
@@ -117,6 +155,7 @@ const struct cli_cmd *cli_find(const char *name, gpul_error *err)
 	if (near)
 		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s'; did you mean %s?", name, near);
 	else
-		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s'; gpuload help lists them", name);
+		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s'; gpuload help lists them",
+			  name);
 	return NULL;
 }

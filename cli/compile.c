@@ -11,7 +11,7 @@
 #include "core/file.h"
 #include "ptx/nvrtc.h"
 
-#define DEFAULT_PTX_ARCH "75"    /* runs on every GPU that CUDA 13 knows */
+#define DEFAULT_PTX_ARCH   "75" /* runs on every GPU that CUDA 13 knows */
 #define DEFAULT_CUBIN_ARCH "90"
 
 /* sm_90 and compute_90 both mean 90; NVRTC wants compute_ for PTX, sm_ for machine code. */
@@ -22,14 +22,15 @@ static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t
 	size_t n_digits;
 
 	if (wanted) {
-		number = !strncmp(wanted, "sm_", 3)	 ? wanted + 3 :
-			 !strncmp(wanted, "compute_", 8) ? wanted + 8 :
-							   "";
+		number = !strncmp(wanted, "sm_", 3)        ? wanted + 3
+			 : !strncmp(wanted, "compute_", 8) ? wanted + 8
+							   : "";
 		n_digits = strspn(number, "0123456789");
 		if (n_digits < 2 || n_digits > 3 || strspn(number + n_digits, "af") > 1 ||
 		    number[n_digits + strspn(number + n_digits, "af")])
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--arch is sm_ or compute_ and a number, such as sm_90, not '%.40s'",
+					 "--arch is sm_ or compute_ and a number, such as "
+					 "sm_90, not '%.40s'",
 					 wanted);
 	}
 	snprintf(buf, buf_bytes, "%s%s", cubin ? "sm_" : "compute_", number);
@@ -56,8 +57,9 @@ static gpul_status write_image(const char *path, const gpul_nvrtc_result *r, gpu
 
 	if (f && f != stdout && fclose(f))
 		ok = false;
-	return ok ? GPUL_OK :
-		    gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path, strerror(errno));
+	return ok ? GPUL_OK
+		  : gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path,
+			      strerror(errno));
 }
 
 static gpul_status compile(const struct cli_args *args, const struct nvrtc_args *options,
@@ -70,10 +72,11 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 
 	if (st)
 		return st;
-	st = gpul_nvrtc_compile(source.bytes, path, (const char *const *)options->words, arch, &result,
-				err);
+	st = gpul_nvrtc_compile(source.bytes, path, (const char *const *)options->words, arch,
+				&result, err);
 	gpul_file_close(&source);
-	if (result.log && *result.log)  /* warnings, or all errors: the message has but the first */
+	/* Warnings, or all the errors: the message has but the first. */
+	if (result.log && *result.log)
 		fprintf(stderr, "%s%s", result.log,
 			result.log[strlen(result.log) - 1] == '\n' ? "" : "\n");
 	if (st == GPUL_OK)
@@ -93,8 +96,8 @@ int cmd_compile(const struct cli_args *args, gpul_error *err)
 
 	if (args->n_operands != 1 || (cubin && cli_value(args, COMPILE_PTX))) {
 		gpul_fail(err, GPUL_EINVAL, 0,
-			  args->n_operands == 1 ? "--ptx or --cubin, not both" :
-						  "which file?  gpuload compile FILE.cu");
+			  args->n_operands == 1 ? "--ptx or --cubin, not both"
+						: "which file?  gpuload compile FILE.cu");
 		return CLI_USAGE;
 	}
 	st = choose_arch(cli_value(args, COMPILE_ARCH), cubin, arch, sizeof arch, err);

@@ -14,8 +14,7 @@ static void print_reply(const char *complete)
 	} else if (!strcmp(complete, CLI_COMMANDS)) {
 		printf("COMPREPLY=($(compgen -W '");
 		for (const struct cli_cmd *c = cli_cmds; c->name; c++)
-			if (!c->hidden)
-				printf("%s%s", c == cli_cmds ? "" : " ", c->name);
+			printf("%s%s", c == cli_cmds ? "" : " ", c->name);
 		printf("' -- \"$cur\")); return");
 	} else {
 		printf("COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return", complete);

@@ -11,8 +11,7 @@ void cli_print_usage(void)
 	printf("gpuload — load and run GPU kernels, on NVIDIA's driver or on a software one\n\n"
 	       "usage: gpuload COMMAND [OPTION...] [OPERAND...]\n\n");
 	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
-		if (!c->hidden)
-			printf("  %-11s %s\n", c->name, c->help);
+		printf("  %-11s %s\n", c->name, c->help);
 	printf("\ngpuload help COMMAND explains one.  First thing to try: gpuload run "
 	       "kernel.ptx\n");
 }
@@ -84,7 +83,8 @@ static void print_man_command(const struct cli_cmd *cmd)
 
 void cli_print_man(void)
 {
-	printf(".TH GPULOAD 1 \"" GPUL_DATE "\" \"gpuload " GPUL_VERSION "\" \"User Commands\"\n"
+	printf(".TH GPULOAD 1 \"" GPUL_DATE "\" \"gpuload " GPUL_VERSION
+	       "\" \"User Commands\"\n"
 	       ".SH NAME\ngpuload \\- load and run GPU kernels from the shell\n"
 	       ".SH SYNOPSIS\n.B gpuload\n.I COMMAND\n[\\fIOPTION\\fR...] "
 	       "[\\fIOPERAND\\fR...]\n"
@@ -95,8 +95,7 @@ void cli_print_man(void)
 	       ".B \\-\\-name VALUE\nor\n.BR \\-\\-name=VALUE ;\n.B \\-\\-\nends them.\n"
 	       ".SH COMMANDS\n");
 	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
-		if (!c->hidden)
-			print_man_command(c);
+		print_man_command(c);
 	printf(".SH ENVIRONMENT\n"
 	       ".TP\n.B GPULOAD_DRIVER\nauto, nvidia or soft: the driver when \\-\\-driver is "
 	       "not given.\n"

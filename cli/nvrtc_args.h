@@ -19,8 +19,8 @@ struct nvrtc_rows { int include, define, std; };  /* rows of the command's optio
  * Errors  GPUL_ENOMEM
  * Threads any thread may call
  * Source  NVRTC User Guide, Supported Compile Options */
-gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from, struct nvrtc_rows rows,
-			   gpul_error *err);
+gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from,
+			   struct nvrtc_rows rows, gpul_error *err);
 void nvrtc_args_free(struct nvrtc_args *a);
 
 #endif

@@ -176,7 +176,7 @@ gpul_status run_launch(struct run *r, gpul_error *err)
 	r->times_ms = calloc(r->ask.repeat, sizeof *r->times_ms);
 	if (!r->times_ms)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u times", r->ask.repeat);
-	st = gpul_kernel_prepare(r->kernel, err);  /* or the first time would include it */
+	st = gpul_kernel_prepare(r->kernel, err); /* or the first time would include it */
 	if (st == GPUL_OK)
 		st = alloc_buffers(r, err);
 	if (st == GPUL_OK)

@@ -259,7 +259,8 @@ const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTE
 	if (isnan(v.f))
 		return strcpy(buf, "nan"); /* never "-nan": the sign of a NaN says nothing */
 	digits = digits_needed(t, bytes, v.f);
-	/* 10 and 65504, not 1e+01 and 6.55e+04: whole numbers are written out, up to 17 digits. */
+	/* 10 and 65504, not 1e+01 and 6.55e+04: whole numbers are written out, up to 17 digits.
+	 */
 	if (fabs(v.f) < 1e17)
 		for (int n = 1; fabs(v.f) >= power; n++, power *= 10)
 			digits = n >= digits ? n + 1 : digits;

@@ -21,7 +21,8 @@ static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *e
 	while (words[n])
 		n++;
 	assert_int_equal(
-		cli_parse(cli_find("run", NULL)->opts, (char *const *)words, n, &args, err), GPUL_OK);
+		cli_parse(cli_find("run", NULL)->opts, (char *const *)words, n, &args, err),
+		GPUL_OK);
 	st = run_request_make(&args, &r.ask, err);
 	if (st == GPUL_OK)
 		st = run_work(&r, err);
@@ -30,13 +31,13 @@ static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *e
 	return st;
 }
 #define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
-#define VECADD "tests/cli/ptx/vecadd.ptx"
+#define VECADD     "tests/cli/ptx/vecadd.ptx"
 
 static const char **vecadd(void)
 {
-	static const char *words[] = { VECADD, "f64[8]=iota", "f64[8]=ones", "out:f64[8]", "i32=8",
-				       "--repeat", "3", "--expect", "0=iota", "--timeout", "10",
-				       NULL };
+	static const char *words[] = { VECADD,   "f64[8]=iota", "f64[8]=ones", "out:f64[8]",
+				       "i32=8",  "--repeat",    "3",           "--expect",
+				       "0=iota", "--timeout",   "10",          NULL };
 
 	return words;
 }
@@ -65,7 +66,8 @@ static double first_inputs[8];
 /* What the kernel does: c = a + b. */
 static void add(void **params)
 {
-	double *a = *(double **)params[0], *b = *(double **)params[1], *c = *(double **)params[2];
+	double *a = *(double **)params[0], *b = *(double **)params[1],
+	       *c = *(double **)params[2];
 
 	first_inputs[n_launches++] = c[0];
 	for (int i = 0; i < *(int *)params[3]; i++)
@@ -81,8 +83,8 @@ static void launches_as_often_as_asked_and_restores_what_is_written(void **state
 	n_launches = 0;
 	fake_behave()->launched = add;
 	if (run(drv,
-		WORDS(VECADD, "f64[8]=iota", "f64[8]=ones", "inout:f64[8]=-1", "i32=8", "--repeat",
-		      "4", "--expect", "2=iota:1"),
+		WORDS(VECADD, "f64[8]=iota", "f64[8]=ones", "inout:f64[8]=-1", "i32=8",
+		      "--repeat", "4", "--expect", "2=iota:1"),
 		&err))
 		fail_msg("%s", err.text);
 	assert_int_equal(n_launches, 4);
