@@ -12,7 +12,7 @@ GPUL_CORE_OPS(X)
 /* Fences order what the compiler and the CPU may move.  ThreadSanitizer does not know fences: there an
  * atomic exchange on a word of nobody's stands for one. */
 #if defined(__SANITIZE_THREAD__)
-static _Atomic int fence_word;
+static _Atomic int fence_word __attribute__((unused));
 #define THREAD_FENCE(order) atomic_exchange(&fence_word, 0)
 #else
 #define THREAD_FENCE(order) atomic_thread_fence(order)
