@@ -25,9 +25,10 @@ static const struct shape *shape_of(const gpul_signature *s)
 
 /* ---- arguments --------------------------------------------------------------------- */
 
-/* An ARG for parameter p as text, or a hole to fill in where the code does not tell. */
-static void invent_text(const gpul_param *p, const struct shape *shape, char *buf,
-			size_t buf_bytes)
+/* An ARG for parameter p of s as text, or a hole to fill in where the code does not tell.  A
+ * value that only counts together with what is not clear is a hole too: a size, a stride. */
+static void invent_text(const gpul_signature *s, const gpul_param *p, const struct shape *shape,
+			char *buf, size_t buf_bytes)
 {
 	const char *type = gpul_type_name(p->type);
 	unsigned elements = shape->elements * (p->vector > 1 ? p->vector : 1);
@@ -39,6 +40,8 @@ static void invent_text(const gpul_param *p, const struct shape *shape, char *bu
 		snprintf(buf, buf_bytes, "out:%s[%u]", type, elements);
 	else if (p->role == GPUL_ROLE_COUNT && p->type)
 		snprintf(buf, buf_bytes, "%s=%u", type, shape->count);
+	else if (p->role == GPUL_ROLE_SCALAR && p->type && !s->complete)
+		snprintf(buf, buf_bytes, "%s=NUMBER", type);
 	else if (p->role == GPUL_ROLE_SCALAR && p->type)
 		snprintf(buf, buf_bytes, "%s=%d", type, value_type_is_float(p->type) ? 2 : 1);
 	else if (p->role == GPUL_ROLE_UNKNOWN && p->type) /* never used */
@@ -234,7 +237,7 @@ static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *er
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
 				 s->n_params);
 	for (size_t i = 0; i < s->n_params; i++)
-		invent_text(&s->params[i], shape, texts[i], sizeof texts[i]);
+		invent_text(s, &s->params[i], shape, texts[i], sizeof texts[i]);
 	for (unsigned d = 0; d < 3; d++)
 		r->config.grid[d] =
 			d < s->grid_dims && s->n_params

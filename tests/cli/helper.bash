@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
+	export GPULOAD_DRIVER=${GPULOAD_DRIVER:-soft}
 	ptx="$BATS_TEST_DIRNAME/ptx"
 	vecadd="$ptx/vecadd.ptx"
 	faults="$ptx/faults.ptx"
