@@ -2,6 +2,8 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
+	# By hand, `bats tests/cli` takes what was built last; the test runner names another build.
+	PATH="$(cd "$BATS_TEST_DIRNAME/../.." && cd "${GPULOAD_BUILD:-build}" && pwd):$PATH"
 	export GPULOAD_DRIVER=${GPULOAD_DRIVER:-soft}
 	ptx="$BATS_TEST_DIRNAME/ptx"
 	vecadd="$ptx/vecadd.ptx"
