@@ -1,0 +1,126 @@
+/* test_barrier.c — barriers of a block, of parts of it, and of a warp. */
+#include "tests/softcuda/exec/engine_rig.h"
+
+#include <cmocka.h>
+
+static void everybody_sees_what_was_stored_before_the_barrier(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		".shared .u32 s[256]; .reg .b32 %a;\n"
+		"mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, %a; st.shared.u32 [%r1], %t;\n"
+		"bar.sync 0;\n"
+		"sub.u32 %r2, 255, %t; mad.lo.u32 %r1, %r2, 4, %a; ld.shared.u32 %r3, [%r1];\n"
+		"st.global.u32 [%mine], %r3; ret; }");
+	uint32_t *out = rig_memory(r, 256 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 256, out, 0);
+	for (unsigned n = 0; n < 256; n++)
+		assert_int_equal(out[n], 255 - n);
+	rig_close(r);
+}
+
+static void threads_that_ended_hold_nobody_up(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		"setp.ge.u32 %p1, %t, 70; @%p1 exit;\n"
+		"bar.sync 0; st.global.u32 [%mine], 1; bar.sync 0; ret; }");
+	uint32_t *out = rig_memory(r, 128 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 128, out, 0);
+	for (unsigned n = 0; n < 128; n++)
+		assert_int_equal(out[n], n < 70);
+	rig_close(r);
+}
+
+/* Warps 0 and 1 consume what warp 2 produced: it arrives and does not wait. */
+static void who_only_arrives_does_not_wait(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		".shared .u32 s;\n"
+		"setp.ge.u32 %p1, %t, 64; @%p1 bra PRODUCE;\n"
+		"bar.sync 1, 96; ld.shared.u32 %r1, [s]; st.global.u32 [%mine], %r1; ret;\n"
+		"PRODUCE: st.shared.u32 [s], 42; barrier.arrive 1, 96; st.global.u32 [%mine], 7; ret; }");
+	uint32_t *out = rig_memory(r, 96 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 96, out, 0);
+	for (unsigned n = 0; n < 96; n++)
+		assert_int_equal(out[n], n < 64 ? 42 : 7);
+	rig_close(r);
+}
+
+static void a_barrier_may_count_votes(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		"setp.lt.u32 %p1, %t, 33; setp.lt.u32 %p2, %t, 1000;\n"
+		"bar.red.popc.u32 %r1, 0, %p1; bar.red.popc.u32 %r2, 0, !%p1;\n"
+		"bar.red.or.pred %p3, 3, 128, %p1; bar.red.and.pred %p4, 0, %p1; bar.red.and.pred %p5, 0, %p2;\n"
+		"selp.u32 %r3, 1, 0, %p3; selp.u32 %r4, 2, 0, %p4; selp.u32 %r5, 4, 0, %p5;\n"
+		"add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5;\n"
+		"mad.lo.u32 %r1, %r1, 1000, %r2; mad.lo.u32 %r1, %r1, 10, %r3; st.global.u32 [%mine], %r1; ret; }");
+	uint32_t *out = rig_memory(r, 128 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 128, out, 0);
+	for (unsigned n = 0; n < 128; n++)
+		assert_int_equal(out[n], (33 * 1000 + 95) * 10 + 1 + 4);
+	rig_close(r);
+}
+
+static void a_barrier_that_cannot_complete_is_a_fault(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		"setp.ge.u32 %p1, %t, 64; @%p1 exit;\n"
+		"bar.sync 1, 96; ret; }");
+
+	(void)state;
+	assert_int_equal(rig_run(r, "k", 1, 96, NULL, 0), GPUL_EXEC_TRAP);
+	assert_non_null(strstr(r->fault.text, "barrier 1 waits for 96 threads, 64 arrived"));
+	rig_close(r);
+}
+
+static void lanes_of_a_warp_meet_wherever_they_stand(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		".shared .u32 s[32]; .reg .b32 %a; mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, %a;\n"
+		"and.b32 %r2, %t, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra EVEN;\n"
+		"st.shared.u32 [%r1], 11; bar.warp.sync -1; ld.shared.u32 %r3, [%r1+-4]; bra DONE;\n"
+		"EVEN: st.shared.u32 [%r1], 22; bar.warp.sync -1; ld.shared.u32 %r3, [%r1+4];\n"
+		"DONE: st.global.u32 [%mine], %r3; ret; }");
+	uint32_t *out = rig_memory(r, 32 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 32, out, 0);
+	for (unsigned n = 0; n < 32; n++)
+		assert_int_equal(out[n], n % 2 ? 22 : 11);
+	rig_close(r);
+}
+
+static void a_warp_that_waits_for_itself_elsewhere_is_a_fault(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
+		"setp.eq.u32 %p1, %t, 0; @%p1 bra ONE; bar.sync 0; ret;\n"
+		"ONE: bar.warp.sync 0xff; bar.sync 0; ret; }");
+
+	(void)state;
+	assert_int_equal(rig_run(r, "k", 1, 32, NULL, 0), GPUL_EXEC_TRAP);
+	assert_non_null(strstr(r->fault.text, "wait"));
+	rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everybody_sees_what_was_stored_before_the_barrier),
+		cmocka_unit_test(threads_that_ended_hold_nobody_up),
+		cmocka_unit_test(who_only_arrives_does_not_wait),
+		cmocka_unit_test(a_barrier_may_count_votes),
+		cmocka_unit_test(a_barrier_that_cannot_complete_is_a_fault),
+		cmocka_unit_test(lanes_of_a_warp_meet_wherever_they_stand),
+		cmocka_unit_test(a_warp_that_waits_for_itself_elsewhere_is_a_fault),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
