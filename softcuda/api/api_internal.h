@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "ptx/module.h"
+#include "softcuda/api/older_cuda_internal.h"
 #include "softcuda/exec/exec.h"
 
 #define EXPORT __attribute__((visibility("default")))

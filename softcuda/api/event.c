@@ -202,9 +202,7 @@ EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 	return elapsed_time(ms, from, to);
 }
 
-#if CUDA_VERSION >= 12080
 EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
 {
 	return elapsed_time(ms, from, to);
 }
-#endif

@@ -216,12 +216,10 @@ EXPORT CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext *out)
 	return cuStreamGetCtx(own(stream), out);
 }
 
-#if CUDA_VERSION >= 12080
 EXPORT CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *out)
 {
 	return cuStreamGetDevice(own(stream), out);
 }
-#endif
 
 EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status)
 {

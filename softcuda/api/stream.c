@@ -324,7 +324,6 @@ EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
 	return CUDA_SUCCESS;
 }
 
-#if CUDA_VERSION >= 12080
 EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *out)
 {
 	struct context *ctx;
@@ -340,7 +339,6 @@ EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *out)
 	soft_unlock();
 	return CUDA_SUCCESS;
 }
-#endif
 
 /* No stream is ever capturing: there are no graphs here. */
 EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
