@@ -3,8 +3,8 @@
  *     bench_ptx [--runs N] [FILE...]
  *
  * Without files it makes its own: kernels of 200 instructions like a compiler's, 4 MB and 40 MB
- * of them, and one kernel of each size.  Best of N runs, in CPU time of the one thread: what else
- * the machine does hardly matters. */
+ * of them, and one kernel of each size.  Best of N runs, in CPU time of the one thread: what
+ * else the machine does hardly matters. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,10 +33,13 @@ static void put_head(struct text *t, unsigned kernel)
 	char line[512];
 
 	snprintf(line, sizeof line,
-		 "\n\t// .globl\tkernel_%u\n.visible .entry kernel_%u(\n\t.param .u64 kernel_%u_param_0,\n"
-		 "\t.param .u32 kernel_%u_param_1\n)\n{\n\t.reg .pred \t%%p<50>;\n\t.reg .f32 \t%%f<400>;\n"
+		 "\n\t// .globl\tkernel_%u\n.visible .entry kernel_%u(\n\t.param .u64 "
+		 "kernel_%u_param_0,\n"
+		 "\t.param .u32 kernel_%u_param_1\n)\n{\n\t.reg .pred \t%%p<50>;\n\t.reg .f32 "
+		 "\t%%f<400>;\n"
 		 "\t.reg .b32 \t%%r<400>;\n\t.reg .b64 \t%%rd<400>;\n\n"
-		 "\tld.param.u64 \t%%rd1, [kernel_%u_param_0];\n\tld.param.u32 \t%%r2, [kernel_%u_param_1];\n",
+		 "\tld.param.u64 \t%%rd1, [kernel_%u_param_0];\n\tld.param.u32 \t%%r2, "
+		 "[kernel_%u_param_1];\n",
 		 kernel, kernel, kernel, kernel, kernel, kernel);
 	put(t, line);
 }
@@ -50,11 +53,12 @@ static void put_block(struct text *t, unsigned kernel, unsigned block)
 	snprintf(line, sizeof line,
 		 "\n$L__BB%u_%u:\n"
 		 "\tmul.wide.s32 \t%%rd%u, %%r%u, 4;\n\tadd.s64 \t%%rd%u, %%rd1, %%rd%u;\n"
-		 "\tld.global.nc.f32 \t%%f%u, [%%rd%u+16];\n\tfma.rn.f32 \t%%f%u, %%f%u, 0f3F800000, %%f%u;\n"
+		 "\tld.global.nc.f32 \t%%f%u, [%%rd%u+16];\n\tfma.rn.f32 \t%%f%u, %%f%u, "
+		 "0f3F800000, %%f%u;\n"
 		 "\tst.global.f32 \t[%%rd%u], %%f%u;\n\tmov.u32 \t%%r%u, %%tid.x;\n"
 		 "\tsetp.lt.s32 \t%%p%u, %%r%u, %%r2;\n\t@%%p%u bra \t$L__BB%u_%u;\n",
-		 kernel, block, r, r, r + 1, r, r, r + 1, r + 1, r, r, r + 1, r + 1, r, block % 50, r, block % 50,
-		 kernel, block);
+		 kernel, block, r, r, r + 1, r, r, r + 1, r + 1, r, r, r + 1, r + 1, r,
+		 block % 50, r, block % 50, kernel, block);
 	put(t, line);
 }
 
@@ -88,7 +92,8 @@ struct times {
 };
 
 /* One parse and print; the better of both times stays. */
-static gpul_status run_once(const char *name, const struct text *t, struct times *best, gpul_error *err)
+static gpul_status run_once(const char *name, const struct text *t, struct times *best,
+			    gpul_error *err)
 {
 	gpul_ptx_module *m = NULL;
 	char *printed = NULL;
@@ -120,12 +125,13 @@ static int measure(const char *name, const struct text *t, int n_runs)
 			return 1;
 		}
 	double mb = (double)t->n_bytes * 1e-6;
-	printf("%-24s %8.1f MB   parse %8.2f ms %7.1f MB/s   print %8.2f ms\n", name, mb, best.parse_s * 1e3,
-	       mb / best.parse_s, best.print_s * 1e3);
+	printf("%-24s %8.1f MB   parse %8.2f ms %7.1f MB/s   print %8.2f ms\n", name, mb,
+	       best.parse_s * 1e3, mb / best.parse_s, best.print_s * 1e3);
 	return 0;
 }
 
-static int measure_made(const char *name, size_t n_bytes, unsigned blocks_per_kernel, int n_runs)
+static int measure_made(const char *name, size_t n_bytes, unsigned blocks_per_kernel,
+			int n_runs)
 {
 	struct text t = make(n_bytes, blocks_per_kernel);
 	int failed = 1;
@@ -159,7 +165,8 @@ static int measure_file(const char *path, int n_runs)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "runs", required_argument, NULL, 'r' }, { 0 } };
+	static const struct option options[] = { { "runs", required_argument, NULL, 'r' },
+						 { 0 } };
 	int n_runs = 5, failed = 0;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {

@@ -164,22 +164,25 @@ static int by_value(const void *a, const void *b)
 static _Bool measure(const struct job *j, unsigned n_workers, int runs)
 {
 	struct session s;
-	double ms[MAX_RUNS];
+	double ms[MAX_RUNS], least_cpu = 1e30;
 	uint64_t instructions = 0;
 
 	if (session_open(&s, j->path, j->kernel, n_workers))
 		j->setup(&s);
 	for (int i = -1; i < runs && s.err.status == GPUL_OK; i++) { /* -1: warms up */
-		double start = now_ms();
+		double start = now_ms(), cpu = cpu_ms();
 		instructions = session_finish(&s, session_start(&s, &j->shape));
+		cpu = cpu_ms() - cpu;
 		if (i >= 0)
 			ms[i] = now_ms() - start;
+		least_cpu = cpu < least_cpu ? cpu : least_cpu;
 	}
 	if (s.err.status == GPUL_OK) {
 		qsort(ms, (size_t)runs, sizeof *ms, by_value);
-		printf("| %-16s | %7s | %9.1f M | %8.2f | %8.2f | %6.3f |\n", j->name,
+		double to_ns = 1e6 / (double)instructions;
+		printf("| %-16s | %7s | %10.1f M | %8.2f | %9.2f | %7.3f | %7.3f |\n", j->name,
 		       n_workers ? "1" : "all", (double)instructions * 1e-6, ms[0],
-		       ms[runs / 2], ms[0] * 1e6 / (double)instructions);
+		       ms[runs / 2], ms[0] * to_ns, least_cpu * to_ns);
 	} else {
 		fprintf(stderr, "bench_soft: %s: %s\n", j->name, s.err.text);
 	}
@@ -209,10 +212,10 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	printf("| kernel           | workers | thread-instr |   min ms | median ms | ns each "
-	       "|\n");
-	printf("|------------------|--------:|-------------:|---------:|---------:|-------:|"
-	       "\n");
+	puts("| kernel           | workers | thread-instr |   min ms | median ms | ns wall | "
+	     "ns CPU  |");
+	puts("|------------------|--------:|-------------:|---------:|----------:|--------:|---"
+	     "-----:|");
 	for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
 		if (!only || strstr(jobs[i].name, only))
 			for (unsigned workers = 2; workers-- > 0;) /* 1, then 0: all */

@@ -7,12 +7,22 @@
 
 #include "core/file.h"
 
-double now_ms(void)
+static double read_ms(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+double now_ms(void)
+{
+	return read_ms(CLOCK_MONOTONIC);
+}
+
+double cpu_ms(void)
+{
+	return read_ms(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static gpul_status load(struct session *s, const char *path)
@@ -24,7 +34,8 @@ static gpul_status load(struct session *s, const char *path)
 		return s->err.status;
 	gpul_status st = gpul_ptx_parse(file.bytes, file.n_bytes, path, &module, &s->err);
 	gpul_file_close(&file);
-	return st ? st : gpul_exec_program_create(s->memory, module, path, &s->program, &s->err);
+	return st ? st
+		  : gpul_exec_program_create(s->memory, module, path, &s->program, &s->err);
 }
 
 _Bool session_open(struct session *s, const char *ptx_path, const char *kernel,

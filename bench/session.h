@@ -44,5 +44,7 @@ gpul_exec_launch *session_start(struct session *s, const struct session_shape *s
 uint64_t session_finish(struct session *s, gpul_exec_launch *l);
 
 double now_ms(void);
+/* Of all threads together: what a busy machine cannot spoil. */
+double cpu_ms(void);
 
 #endif
