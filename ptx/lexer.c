@@ -336,6 +336,6 @@ void ptx_lexer_next(ptx_lexer *l, ptx_token *t)
 		read_string(l, t);
 	else
 		read_sign(l, t);
-	if (!t->bytes)
+	if (!t->bytes && t->kind != PTX_TOK_STRING)   /* a string may be empty */
 		t->bytes = (uint32_t)(l->at - t->text);
 }

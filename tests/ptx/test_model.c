@@ -269,6 +269,18 @@ static void variables_know_their_size_and_initializer(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
+static void strings_may_be_empty_and_have_no_escapes(void **state)
+{
+	(void)state;
+	gpul_ptx_module *m = module_of(".file 1 \"\"\n.file 2 \"c:\\\"\n.pragma \"\";\n.section .debug_x {}\n");
+
+	assert_string_equal(gpul_ptx_name(m, m->files[0].path), "");
+	assert_string_equal(gpul_ptx_name(m, m->files[1].path), "c:\\");
+	assert_string_equal(gpul_ptx_name(m, m->pragmas[0]), "");
+	assert_string_equal(gpul_ptx_name(m, m->sections[0].text), "");
+	gpul_ptx_module_destroy(m);
+}
+
 static void functions_know_their_definition_and_tuning(void **state)
 {
 	(void)state;
@@ -353,6 +365,7 @@ int main(void)
 		cmocka_unit_test(pairs_sinks_guards_and_negation),
 		cmocka_unit_test(labels_name_the_instruction_they_stand_before),
 		cmocka_unit_test(variables_know_their_size_and_initializer),
+		cmocka_unit_test(strings_may_be_empty_and_have_no_escapes),
 		cmocka_unit_test(functions_know_their_definition_and_tuning),
 		cmocka_unit_test(an_instruction_prints_as_snprintf_would),
 		cmocka_unit_test(modules_differ_when_anything_in_them_does),
