@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WRAPPER_MAGIC = 0x466243B1, FATBIN_HEADER_BYTES = 16, ENTRY_BYTES = 64 };
+enum { WRAPPER_MAGIC = 0x466243B1, ENTRY_BYTES = 64 };
 #define FATBIN_MAGIC 0xBA55ED50u
 enum { ENTRY_PTX = 1, EM_CUDA = 190, FLAG_COMPRESSED = 0x2000 | 0x8000 };
 
@@ -45,19 +45,16 @@ static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
 static CUresult find_in_fatbin(const unsigned char *p, const char **text, size_t *text_bytes,
 			       char *why, size_t why_bytes)
 {
-	const unsigned char *end, *e;
-	uint64_t best = 0, payload = read_le(p + 8, 8);
+	const unsigned char *e = p + read_le(p + 6, 2);
+	uint64_t left = read_le(p + 8, 8), best = 0;
 	bool compressed = false;
 
-	e = p + read_le(p + 6, 2);
-	end = e + payload;
 	*text = NULL;
-	while (payload <= INT64_MAX && end - e >= ENTRY_BYTES) {
-		uint64_t header = read_le(e + 4, 4), padded = read_le(e + 8, 8),
-			 arch = read_le(e + 28, 4);
+	while (left >= ENTRY_BYTES) {
+		uint64_t header = read_le(e + 4, 4), padded = read_le(e + 8, 8);
+		uint64_t arch = read_le(e + 28, 4);
 
-		if (header < ENTRY_BYTES || header > (uint64_t)(end - e) ||
-		    padded > (uint64_t)(end - e) - header)
+		if (header < ENTRY_BYTES || header > left || padded > left - header)
 			break;
 		if (read_le(e, 2) != ENTRY_PTX || arch > 10 * COMPUTE_MAJOR + COMPUTE_MINOR) {
 			/* machine code, or for a newer GPU */
@@ -69,16 +66,15 @@ static CUresult find_in_fatbin(const unsigned char *p, const char **text, size_t
 			*text_bytes = strnlen(*text, (size_t)padded);
 		}
 		e += header + padded;
+		left -= header + padded;
 	}
 	if (*text)
 		return CUDA_SUCCESS;
 	snprintf(why, why_bytes, "%s",
-		 compressed ? "the PTX in this fat binary is compressed, which the software "
-			      "driver does not read: build "
-			      "with nvcc --compress-mode=none"
-			    : "this fat binary has no PTX for sm_90 or below, only machine "
-			      "code: the software driver runs "
-			      "PTX only. Compile with nvcc -gencode "
+		 compressed ? "the PTX in this fat binary is compressed, which the software driver "
+			      "does not read: build with nvcc --compress-mode=none"
+			    : "this fat binary has no PTX for sm_90 or below, only machine code: the "
+			      "software driver runs PTX only. Compile with nvcc -gencode "
 			      "arch=compute_75,code=compute_75");
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }

@@ -166,16 +166,15 @@ static void keeps_the_code_until_the_launch_has_ended(void **state)
 {
 	CUmodule module;
 	CUfunction f;
-	CUdeviceptr word = make_word(0);
-	uint32_t value = 5;
-	void *params[] = { &word, &value };
+	CUdeviceptr sum = make_word(0);
+	void *params[] = { &sum };
 
 	(void)state;
 	ok(cuModuleLoadData(&module, kernels_ptx));
-	ok(cuModuleGetFunction(&f, module, "put"));
+	ok(cuModuleGetFunction(&f, module, "count"));
 	launch(f, 1000, 32, NULL, params);
 	ok(cuModuleUnload(module));
-	assert_int_equal(take_word(word), 5);
+	assert_int_equal(take_word(sum), 32000);
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
 	      CUDA_ERROR_INVALID_HANDLE);
 }
