@@ -113,7 +113,6 @@ static void what_ptx_does_not_have_is_refused_with_a_reason(void **state)
 	static const struct { const char *text, *why; } refused[] = {
 		{ "add.ftz.s32 %r1, %r2, %r3;", "add has no such combination of modifiers for .s32" },
 		{ "add.b32 %r1, %r2, %r3;", "add has no form for .b32" },
-		{ "add.s32 %r1, %r2, %r3, %r4;", "4 operands, 3 are needed" },
 		{ "setp.equ.s32 %p1, %r1, %r2;", "unordered comparisons are for floating point" },
 		{ "setp.lo.s32 %p1, %r1, %r2;", "no such comparison or type" },
 		{ "cvt.s32.f32 %r1, %f1;", "float to integer needs .rni, .rzi, .rmi or .rpi" },
