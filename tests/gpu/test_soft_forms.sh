@@ -1,0 +1,31 @@
+#!/bin/bash
+# The software driver runs every instruction form, twice with the same bits; a changed bit is found.
+set -eu
+build=${GPULOAD_BUILD:-build}
+export GPULOAD_SOFT_DRIVER=${GPULOAD_SOFT_DRIVER:-$build/softcuda/libcuda-soft.so}
+forms=$build/tests/gpu/forms
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+python3 tests/gpu/make_forms.py "$dir/forms"
+for dump in one two; do
+	"$forms" run "$dir/forms" --driver soft --out "$dir/$dump"
+done
+if grep -a ' refused 0: ' "$dir/one"; then
+	echo "the forms above were refused"
+	exit 1
+fi
+"$forms" compare "$dir/forms" "$dir/one" "$dir/two" >"$dir/report" || {
+	grep -A3 '^FAIL' "$dir/report"
+	exit 1
+}
+echo "$(find "$dir/forms" -name '*.ptx' | wc -l) forms ran twice alike"
+
+# The last byte of the dump is an output's.
+head -c -1 "$dir/one" >"$dir/changed"
+printf '%b' "\\x$(printf '%02x' $((0x$(tail -c 1 "$dir/one" | od -An -tx1 | tr -d ' ') ^ 1)))" >>"$dir/changed"
+if "$forms" compare "$dir/forms" "$dir/one" "$dir/changed" >"$dir/report"; then
+	echo "a changed bit went unnoticed"
+	exit 1
+fi
+grep -q ' 1 failed, ' "$dir/report"
