@@ -79,13 +79,14 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, g
 typedef unsigned long long ull;
 
 /* An address in no range: how far from the nearest one. */
-static void explain_global(const struct warp_state *s, uint64_t at, unsigned bytes, bool write, char *buf, size_t size)
+static void explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf, size_t size)
 {
+	enum { FAR = 1 << 30 };
 	gpul_exec_range r;
 
 	if (at < 4096)
 		snprintf(buf, size, "is a NULL pointer");
-	else if (!gpul_memory_nearest(s->cache->memory, at, &r) || at - r.base - r.bytes > 1u << 30)
+	else if (!gpul_memory_nearest(s->cache->memory, at, &r) || at - r.base > r.bytes + FAR)
 		snprintf(buf, size, "is in no allocation");
 	else if (write && at - r.base < r.bytes && r.flags & GPUL_EXEC_MEM_READ_ONLY)
 		snprintf(buf, size, "is in read-only %s", r.label);
@@ -95,11 +96,9 @@ static void explain_global(const struct warp_state *s, uint64_t at, unsigned byt
 	else
 		snprintf(buf, size, "is %llu bytes past the end of a %llu-byte %s allocation",
 			 (ull)(at - r.base - r.bytes), (ull)r.bytes, r.label);
-	(void)bytes;
 }
 
-static void explain(const struct warp_state *s, unsigned flags, uint64_t at, unsigned bytes, bool write, char *buf,
-		    size_t size)
+static void explain(const struct warp_state *s, unsigned flags, uint64_t at, bool write, char *buf, size_t size)
 {
 	switch (flags & SPACE_MASK) {
 	case SPACE_SHARED:
@@ -113,7 +112,7 @@ static void explain(const struct warp_state *s, unsigned flags, uint64_t at, uns
 				    : "is beyond the kernel's %u bytes of parameters", s->param_bytes);
 		break;
 	default:
-		explain_global(s, at, bytes, write, buf, size);
+		explain_global(s, at, write, buf, size);
 		break;
 	}
 }
@@ -130,7 +129,7 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 	if (misaligned)
 		snprintf(why, sizeof why, "is not a multiple of %u", bytes);
 	else
-		explain(s, i->flags, address, bytes, write, why, sizeof why);
+		explain(s, i->flags, address, write, why, sizeof why);
 	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes, spaces[i->flags & SPACE_MASK],
 		 write ? "store" : "load", (ull)address, why);
 	return record(s, i, lane, &f, what);
