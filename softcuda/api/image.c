@@ -41,7 +41,19 @@ static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-/* The best PTX entry: the highest target that this device accepts. */
+/* The better of two targets, 0 for none: a GPU's driver would take the highest that is not above
+ * the device.  Here any runs, so without such a one the lowest above it: that is the likeliest to
+ * use nothing new. */
+static bool better_target(uint64_t arch, uint64_t best)
+{
+	const uint64_t device = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
+
+	if (!best || (arch <= device) != (best <= device))
+		return !best || arch <= device;
+	return arch <= device ? arch > best : arch < best;
+}
+
+/* The best PTX entry. */
 static CUresult find_in_fatbin(const unsigned char *p, const char **text, size_t *text_bytes,
 			       char *why, size_t why_bytes)
 {
@@ -56,11 +68,11 @@ static CUresult find_in_fatbin(const unsigned char *p, const char **text, size_t
 
 		if (header < ENTRY_BYTES || header > left || padded > left - header)
 			break;
-		if (read_le(e, 2) != ENTRY_PTX || arch > 10 * COMPUTE_MAJOR + COMPUTE_MINOR) {
-			/* machine code, or for a newer GPU */
+		if (read_le(e, 2) != ENTRY_PTX) {
+			/* machine code */
 		} else if (read_le(e + 40, 8) & FLAG_COMPRESSED) {
 			compressed = true;
-		} else if (arch > best) {
+		} else if (better_target(arch, best)) {
 			best = arch;
 			*text = (const char *)(e + header);
 			*text_bytes = strnlen(*text, (size_t)padded);

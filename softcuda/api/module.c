@@ -7,26 +7,17 @@
 
 /* ---- code: decoded, in no context yet --------------------------------------------------- */
 
-/* PTX written for a newer GPU, or a newer language, is refused before it is decoded. */
-static CUresult check_target(const gpul_ptx_module *m, const struct jit_log *log)
+/* A newer language is refused before it is decoded.  The target is not looked at: what is
+ * interpreted needs no hardware, and an instruction that is not there is refused by its name. */
+static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *log)
 {
-	unsigned sm = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
 	char why[160];
 
-	if (m->version_major > 9) {
-		snprintf(why, sizeof why,
-			 "PTX version %u.%u is newer than 9.x, which this driver reads",
-			 m->version_major, m->version_minor);
-		return soft_jit_error(log, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, why);
-	}
-	if (m->sm > sm || (m->sm_suffix && m->sm != sm)) {
-		snprintf(why, sizeof why,
-			 "this PTX is for sm_%u%.1s; the software GPU is sm_%u: compile for "
-			 "sm_%u or below",
-			 m->sm, m->sm_suffix ? &m->sm_suffix : "", sm, sm);
-		return soft_jit_error(log, CUDA_ERROR_NO_BINARY_FOR_GPU, why);
-	}
-	return CUDA_SUCCESS;
+	if (m->version_major <= 9)
+		return CUDA_SUCCESS;
+	snprintf(why, sizeof why, "PTX version %u.%u is newer than 9.x, which this driver reads",
+		 m->version_major, m->version_minor);
+	return soft_jit_error(log, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, why);
 }
 
 static CUresult load_result(gpul_status st)
@@ -46,7 +37,7 @@ CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 	st = gpul_ptx_parse(text, text_bytes, name, &parsed, &err);
 	if (st)
 		return soft_jit_error(log, load_result(st), err.text);
-	r = check_target(parsed, log);
+	r = check_version(parsed, log);
 	code = r ? NULL : calloc(1, sizeof *code);
 	if (!code) {
 		gpul_ptx_module_destroy(parsed);

@@ -7,6 +7,7 @@
  * something failed, 2 usage, 77 there is no such driver. */
 #include <dirent.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +52,9 @@ static char *read_text(const char *path, gpul_error *err)
 	return text;
 }
 
-/* PTX for a newer GPU: these kernels use nothing that the one at hand lacks, so say it is for
- * that. The number gets no longer, so it is changed in place; true when it was. */
+/* PTX for a newer GPU, which the software driver runs and NVIDIA's refuses: these kernels use
+ * nothing that the one at hand lacks, so say it is for that. The number gets no longer, so it
+ * is changed in place; true when it was. */
 static bool lower_target(char *text, unsigned arch)
 {
 	char *at = strstr(text, ".target sm_"), number[16];
@@ -84,7 +86,8 @@ static gpul_status open_context(struct session *s, gpul_error *err)
 					       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
 					       s->context.device))))
 		return st;
-	s->arch = (unsigned)(major * 10 + minor);
+	/* The software driver runs any target. */
+	s->arch = strcmp(s->drv->name, "soft") ? (unsigned)(major * 10 + minor) : UINT_MAX;
 	return gpul_cu(s->drv, err,
 		       cuCtxSetLimit(CU_LIMIT_STACK_SIZE,
 				     16384)); /* recursion, built for the debugger */

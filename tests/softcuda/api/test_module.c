@@ -102,12 +102,29 @@ static void says_why_an_image_is_no_ptx(void **state)
 	fails(load("", log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
 	assert_string_equal(log, "the image is empty");
 	fails(load("\x01\x02\x03", log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
-	fails(load(".version 8.8\n.target sm_100\n.address_size 64\n", log, sizeof log),
-	      CUDA_ERROR_NO_BINARY_FOR_GPU);
-	assert_non_null(strstr(log, "sm_100"));
 	fails(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
 	fails(cuModuleLoadData(NULL, kernels_ptx), CUDA_ERROR_INVALID_VALUE);
 	fails(cuModuleLoad(&module, "no/such/file.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
+}
+
+static void takes_ptx_of_any_target(void **state)
+{
+	static const char *const targets[] = { "sm_20", "sm_75", "sm_90a", "sm_100", "sm_100f", "sm_120a" };
+	char text[512], log[512];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) {
+		snprintf(text, sizeof text, ".version 9.0\n.target %s\n.address_size 64\n"
+			 ".visible .entry k()\n{\n\tret;\n}\n", targets[k]);
+		ok(load(text, log, sizeof log));
+	}
+	fails(load(".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\n"
+		   "\ttcgen05.wait::ld.sync.aligned;\n\tret;\n}\n", log, sizeof log),
+	      CUDA_ERROR_INVALID_PTX);
+	assert_non_null(strstr(log, "<ptx>:6"));
+	assert_non_null(strstr(log, "tcgen05.wait"));
+	fails(load(".version 10.0\n.target sm_90\n.address_size 64\n", log, sizeof log),
+	      CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
 static void takes_ptx_out_of_a_fat_binary(void **state)
@@ -132,6 +149,8 @@ static void takes_ptx_out_of_a_fat_binary(void **state)
 	memcpy(fatbin + 16 + 28, &sm, 4);
 	memcpy(fatbin + 80, kernels_ptx, text_bytes);
 	ok(load(fatbin, log, sizeof log));
+	ok(load(&wrapper, log, sizeof log));
+	fatbin[16 + 28] = 120;  /* for a GPU newer than the one shown */
 	ok(load(&wrapper, log, sizeof log));
 	fatbin[16 + 41] = 0x80;  /* zstd */
 	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -352,6 +371,7 @@ int main(void)
 		cmocka_unit_test(finds_functions_and_variables_by_name),
 		cmocka_unit_test(shows_where_ptx_is_wrong),
 		cmocka_unit_test(says_why_an_image_is_no_ptx),
+		cmocka_unit_test(takes_ptx_of_any_target),
 		cmocka_unit_test(takes_ptx_out_of_a_fat_binary),
 		cmocka_unit_test(loads_a_file),
 		cmocka_unit_test(gives_each_context_its_own_variables),
