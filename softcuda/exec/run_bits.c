@@ -72,8 +72,6 @@ OP(LOP3)
 	}
 LOP3_BOOL(LOP3_AND, x & q)
 LOP3_BOOL(LOP3_OR, x | q)
-LOP3_BOOL(LOP3_XOR, x ^ q)
-LOP3_BOOL(LOP3_XNOR, ~(x ^ q))
 
 /* ---- prmt: bytes of b:a picked by the nibbles of c ----------------------------------------------- */
 
@@ -172,55 +170,59 @@ TERNARY(FNS, uint32_t, uint32_t, find_nth_set(a[l], b[l], (int32_t)c[l]))
 
 /* ---- bit fields: position b and length c are the low 8 bits of a .u32 ------------------------------- */
 
-/* Beyond the top the field continues with the sign (signed) or zero: PTX ISA, bfe. */
-static inline uint64_t extract(uint64_t x, unsigned bits, uint32_t b, uint32_t c, bool is_signed)
+/* Beyond the top the field continues with the sign (signed) or zero: PTX ISA, bfe.  So the operand is
+ * widened by its own sign, and shifting past the end brings in what the ISA asks for. */
+static inline uint64_t extract_signed(int64_t x, uint32_t b, uint32_t c)
 {
-	const unsigned at = b & 0xff, length = c & 0xff, top = at + length - 1;
-	if (length == 0)
-		return 0;
-	const bool sign = is_signed && (x >> (top < bits - 1 ? top : bits - 1) & 1);
-	uint64_t field = at < bits ? x >> at : 0;
-	const unsigned have = at < bits ? bits - at : 0, kept = length < have ? length : have;
-	const uint64_t mask = kept >= 64 ? UINT64_MAX : ((uint64_t)1 << kept) - 1;
-	return (field & mask) | (sign ? ~mask : 0);
+	const unsigned at = b & 0xff, length = c & 0xff;
+	const int64_t field = x >> (at < 63 ? at : 63);
+	const unsigned above = length < 64 ? (64 - length) & 63 : 0;
+	return length ? (uint64_t)((int64_t)((uint64_t)field << above) >> above) : 0;
 }
 
-#define BFE(name, T, bits, is_signed)                                         \
+static inline uint64_t extract_unsigned(uint64_t x, uint32_t b, uint32_t c)
+{
+	const unsigned at = b & 0xff, length = c & 0xff;
+	const uint64_t field = at < 64 ? x >> (at & 63) : 0;
+	const unsigned above = length < 64 ? (64 - length) & 63 : 0;
+	return length ? field << above >> above : 0;
+}
+
+#define BFE(name, T, extract)                                                 \
 	OP(name)                                                              \
 	{                                                                     \
 		OPERAND(T, a);                                                \
 		OPERAND(uint32_t, b);                                         \
 		OPERAND(uint32_t, c);                                         \
-		EACH_ACTIVE(T, opptr(w, i->d), extract(a[l], bits, b[l], c[l], is_signed)); \
+		EACH_ACTIVE(T, opptr(w, i->d), extract(a[l], b[l], c[l])); \
 		return i + 1;                                                 \
 	}
-BFE(BFE_U32, uint32_t, 32, false)
-BFE(BFE_S32, uint32_t, 32, true)
-BFE(BFE_U64, uint64_t, 64, false)
-BFE(BFE_S64, uint64_t, 64, true)
+BFE(BFE_U32, uint32_t, extract_unsigned)
+BFE(BFE_S32, int32_t, extract_signed)
+BFE(BFE_U64, uint64_t, extract_unsigned)
+BFE(BFE_S64, int64_t, extract_signed)
 
 /* bfi d, a, b, c, e: the low bits of a go into b at position c, length e. */
-static inline uint64_t insert(uint64_t field, uint64_t into, unsigned bits, uint32_t c, uint32_t e)
+static inline uint64_t insert(uint64_t field, uint64_t into, uint32_t c, uint32_t e)
 {
 	const unsigned at = c & 0xff, length = e & 0xff;
-	if (at >= bits || length == 0)
-		return into;
-	const uint64_t ones_of = length >= 64 ? UINT64_MAX : ((uint64_t)1 << length) - 1;
-	return (into & ~(ones_of << at)) | (field & ones_of) << at;
+	const uint64_t ones_of = length < 64 ? ((uint64_t)1 << (length & 63)) - 1 : UINT64_MAX;
+	const uint64_t mask = at < 64 ? ones_of << (at & 63) : 0;
+	return (into & ~mask) | (field << (at & 63) & mask);
 }
 
-#define BFI(name, T, bits)                                                    \
+#define BFI(name, T)                                                          \
 	OP(name)                                                              \
 	{                                                                     \
 		OPERAND(T, a);                                                \
 		OPERAND(T, b);                                                \
 		OPERAND(uint32_t, c);                                         \
 		OPERAND(uint32_t, e);                                         \
-		EACH_ACTIVE(T, opptr(w, i->d), insert(a[l], b[l], bits, c[l], e[l])); \
+		EACH_ACTIVE(T, opptr(w, i->d), insert(a[l], b[l], c[l], e[l])); \
 		return i + 1;                                                 \
 	}
-BFI(BFI_32, uint32_t, 32)
-BFI(BFI_64, uint64_t, 64)
+BFI(BFI_32, uint32_t)
+BFI(BFI_64, uint64_t)
 
 /* bmsk d, position, length: ones from position on.  .clamp: beyond 31 there are none; .wrap: both mod 32. */
 static inline uint32_t bit_mask(uint32_t at, uint32_t length)

@@ -221,7 +221,6 @@ static const struct rule lop3_rules[] = {
 	{ OP_LOP3, { T(B32) }, 0, 0, "w=wwwi", 0, 0 },
 	{ OP_LOP3_AND, { T(B32) }, HAS(AND), 0, "wp=wwwip", 0, 0 },
 	{ OP_LOP3_OR, { T(B32) }, HAS(OR), 0, "wp=wwwip", 0, 0 },
-	{ OP_LOP3_XOR, { T(B32) }, HAS(XOR), 0, "wp=wwwip", 0, 0 },
 };
 static const struct rule shl_rules[] = {
 	{ OP_SHL_16, { T(B16) }, 0, 0, "h=hw", 0, 0 }, { OP_SHL_32, { T(B32) }, 0, 0, "w=ww", 0, 0 },
