@@ -33,6 +33,7 @@ typedef struct gpul_driver {
 	const char *path;                  /* the shared object it came from; NULL: a test's own */
 	int version;                       /* of cuDriverGetVersion: 1000 * major + 10 * minor */
 	const char *(*last_fault)(void);   /* why a kernel died, "" if none did; NULL: never told */
+	void (*name_images)(const char *); /* what faults call images that this thread loads; or NULL */
 #define X(fn) __typeof__(fn) *fn;          /* type from <cuda.h>: cannot drift */
 	GPUL_DRIVER_CALLS(X)
 #undef X

@@ -76,6 +76,17 @@ static _Bool call_is_missing(const gpul_driver *drv, const char *call, char *nam
 	return gpul_driver_lacks(drv, name);
 }
 
+enum { FAULT_CHARS = 200 };  /* of the driver's own words; the error's name must fit behind them */
+
+/* Errors that a kernel leaves behind, and that every later call then returns. */
+static _Bool kernel_died(CUresult r)
+{
+	return r == CUDA_ERROR_ILLEGAL_ADDRESS || r == CUDA_ERROR_MISALIGNED_ADDRESS ||
+	       r == CUDA_ERROR_ILLEGAL_INSTRUCTION || r == CUDA_ERROR_LAUNCH_FAILED ||
+	       r == CUDA_ERROR_ASSERT || r == CUDA_ERROR_INVALID_PC ||
+	       r == CUDA_ERROR_INVALID_ADDRESS_SPACE || r == CUDA_ERROR_HARDWARE_STACK_ERROR;
+}
+
 gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 			   const char *call)
 {
@@ -93,12 +104,13 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 				 missing, drv->name, drv->version / 1000,
 				 drv->version % 1000 / 10, CUDA_VERSION / 1000,
 				 CUDA_VERSION % 1000 / 10);
-	if (drv->last_fault && *drv->last_fault())
-		advice = "";  /* a driver that tells why a kernel died needs no guess of ours */
 	if (drv->cuGetErrorName(r, &name) != CUDA_SUCCESS || !name)
 		name = "an unknown CUresult";
 	if (drv->cuGetErrorString(r, &meaning) != CUDA_SUCCESS || !meaning)
 		meaning = "no explanation";
+	if (kernel_died(r) && drv->last_fault && *drv->last_fault())
+		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d)", FAULT_CHARS,
+				 drv->last_fault(), name, (int)r);
 	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d), %s%s%s",
 			 (int)strcspn(call, "("), call, name, (int)r, meaning,
 			 *advice ? ": " : "", advice);

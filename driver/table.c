@@ -96,6 +96,15 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	p = dlsym(handle, "gpuloadSoftLastFault");  /* only the software driver has it */
 	memcpy(&out->last_fault, &p, sizeof p);
 	out->name = p ? "soft" : "nvidia";
+	p = dlsym(handle, "gpuloadSoftNameImages");
+	memcpy(&out->name_images, &p, sizeof p);
+	p = dlsym(handle, "gpuloadSoftPrintFaults");
+	if (p) {  /* gpul_cu_status() tells what it would print */
+		void (*print_faults)(int);
+
+		memcpy(&print_faults, &p, sizeof p);
+		print_faults(0);
+	}
 	return GPUL_OK;
 }
 

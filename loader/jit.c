@@ -115,8 +115,11 @@ gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name,
 		LOG_BYTES; /* a number in place of a pointer, as the manual has it */
 	void *values[] = { log, room, said, room, (void *)(uintptr_t)1 };
 	unsigned n = options && options->verbose_log ? 5 : 2;
-	CUresult r =
-		m->drv->cuLibraryLoadData(&m->library, text, keys, values, n, NULL, NULL, 0);
+	CUresult r;
+
+	if (m->drv->name_images)
+		m->drv->name_images(name);
+	r = m->drv->cuLibraryLoadData(&m->library, text, keys, values, n, NULL, NULL, 0);
 
 	log[sizeof log - 1] = said[sizeof said - 1] = '\0';
 	gpul_loader_log(said);

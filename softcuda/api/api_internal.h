@@ -176,6 +176,7 @@ struct library {
 	struct link link;
 	void *handle;
 	char *text;                  /* the PTX, kept to decode it again for a second context */
+	char name[128];              /* what faults and logs call it */
 	size_t text_bytes;
 	struct code *code;
 	bool code_lent;              /* a context's module uses `code` */
@@ -246,6 +247,8 @@ void soft_handle_free(const void *handle);                   /* NULL is fine */
 CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Keep a kernel's fault for gpuloadSoftLastFault; print it, unless GPULOAD_SOFT_QUIET=1. */
 void soft_report_fault(const char *text);
+/* What this thread calls an image from memory: see gpuloadSoftNameImages. */
+const char *soft_image_name(void);
 
 /* ---- context.c, all under the lock ------------------------------------------------------ */
 

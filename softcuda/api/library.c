@@ -5,6 +5,7 @@
  * gets a program of its own, decoded from the text that the library kept. */
 #include "softcuda/api/api_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,7 @@ static CUresult load(CUlibrary *out, const void *image, const char *name,
 		    : CUDA_ERROR_OUT_OF_MEMORY;
 	soft_lock();
 	if (!r) {
+		snprintf(l->name, sizeof l->name, "%s", name);
 		memcpy(l->text, text, text_bytes);
 		l->text[text_bytes] = 0;
 		l->text_bytes = text_bytes;
@@ -110,7 +112,7 @@ EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_optio
 	(void)values;
 	if (r)
 		return r;
-	return out && image ? load(out, image, "<ptx>", &log) : CUDA_ERROR_INVALID_VALUE;
+	return out && image ? load(out, image, soft_image_name(), &log) : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *jit,
@@ -255,7 +257,7 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 	if (l->code_lent) {
 		soft_code_unref(code);
 		soft_unlock();
-		r = soft_code_create(l->text, l->text_bytes, "<ptx>", &no_log, &code);
+		r = soft_code_create(l->text, l->text_bytes, l->name, &no_log, &code);
 		soft_lock();
 		if (r)
 			return r;

@@ -162,7 +162,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned in
 	struct jit_log log;
 	CUresult r = soft_jit_options(n, options, values, &log);
 
-	return r ? r : load(out, image, "<ptx>", &log);
+	return r ? r : load(out, image, soft_image_name(), &log);
 }
 
 EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)

@@ -5,11 +5,17 @@
 #include "core/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 EXPORT const char *gpuloadSoftLastFault(void);
+EXPORT void gpuloadSoftPrintFaults(int print);
+EXPORT void gpuloadSoftNameImages(const char *name);
+
+static atomic_bool faults_are_printed = true;
+static _Thread_local char image_name[128];
 
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 static char last_fault[sizeof(((gpul_exec_fault *)NULL)->text)];
@@ -37,7 +43,7 @@ void soft_report_fault(const char *text)
 	pthread_mutex_lock(&fault_lock);
 	snprintf(last_fault, sizeof last_fault, "%s", text);
 	pthread_mutex_unlock(&fault_lock);
-	if (!quiet || strcmp(quiet, "1") != 0)
+	if (atomic_load(&faults_are_printed) && (!quiet || strcmp(quiet, "1") != 0))
 		fprintf(stderr, "gpuload soft driver: %s\n", text);
 }
 
@@ -51,4 +57,23 @@ const char *gpuloadSoftLastFault(void)
 	memcpy(copy, last_fault, sizeof copy);
 	pthread_mutex_unlock(&fault_lock);
 	return copy;
+}
+
+/* Whether a fault is also printed when it happens: yes, until a caller that tells its user itself
+ * says 0. */
+void gpuloadSoftPrintFaults(int print)
+{
+	atomic_store(&faults_are_printed, print != 0);
+}
+
+/* What to call the images that this thread loads from memory from now on, in faults and logs;
+ * copied; NULL: "<ptx>" again.  The driver API has no place for a name. */
+void gpuloadSoftNameImages(const char *name)
+{
+	snprintf(image_name, sizeof image_name, "%s", name ? name : "");
+}
+
+const char *soft_image_name(void)
+{
+	return *image_name ? image_name : "<ptx>";
 }

@@ -98,8 +98,13 @@ static void leaves_the_advice_to_a_driver_that_knows_better(void **state)
 	(void)state;
 	drv.last_fault = told;
 	assert_int_equal(gpul_cu(&drv, &err, cuCtxSynchronize()), GPUL_ECUDA);
-	assert_non_null(strstr(err.text, "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
-	assert_null(strstr(err.text, "--driver soft"));
+	assert_string_equal(err.text, "kernel k, line 7: CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+
+	drv = *fake_driver_failing(1, CUDA_ERROR_OUT_OF_MEMORY);
+	drv.last_fault = told;
+	err = (gpul_error){ 0 };
+	assert_int_equal(gpul_cu(&drv, &err, cuCtxSynchronize()), GPUL_ECUDA);
+	assert_null(strstr(err.text, "line 7"));  /* not what the kernel died of */
 }
 
 static void every_advice_fits_beside_its_error(void **state)

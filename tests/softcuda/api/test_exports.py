@@ -8,7 +8,7 @@ import os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 BUILD = os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "build"))
-EXTRA = {"gpuloadSoftLastFault"}   # ours, beside NVIDIA's
+EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults"}   # ours, beside NVIDIA's
 
 
 def exported():

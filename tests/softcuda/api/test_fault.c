@@ -51,6 +51,28 @@ static void every_later_call_returns_the_fault(void **state)
 	assert_non_null(strstr(last_fault(), "0x1000"));
 }
 
+static void a_fault_names_the_image_as_the_program_called_it(void **state)
+{
+	CUdeviceptr nowhere = 0x1000;
+	unsigned value = 1;
+	void *params[] = { &nowhere, &value };
+	void (*name_images)(const char *);
+	void *symbol = dlsym(RTLD_DEFAULT, "gpuloadSoftNameImages");
+	CUmodule module;
+	CUfunction put;
+
+	(void)state;
+	assert_non_null(symbol);
+	memcpy(&name_images, &symbol, sizeof name_images);
+	name_images("mine.ptx");
+	ok(cuModuleLoadData(&module, kernels_ptx));
+	name_images(NULL);
+	ok(cuModuleGetFunction(&put, module, "put"));
+	launch(put, 1, 1, NULL, params);
+	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_ptr_equal(strstr(last_fault(), "mine.ptx:"), last_fault());
+}
+
 static void a_store_past_the_end_names_the_allocation(void **state)
 {
 	CUfunction put = get_kernel("put");
@@ -152,6 +174,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_later_call_returns_the_fault, quietly,
 						drop_context),
+		cmocka_unit_test_setup_teardown(
+			a_fault_names_the_image_as_the_program_called_it, quietly,
+			drop_context),
 		cmocka_unit_test_setup_teardown(a_store_past_the_end_names_the_allocation,
 						quietly, drop_context),
 		cmocka_unit_test_setup_teardown(a_trap_is_a_failed_launch, quietly,
