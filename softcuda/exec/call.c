@@ -144,12 +144,25 @@ const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const s
 static const struct func_code *pointee(const struct gpul_exec_program *p, uint64_t pointer)
 {
 	uint64_t offset = pointer - (uintptr_t)p->code;
-	const struct func_code *code = &p->code[offset / sizeof *code];
+	const struct func_code *code;
 
-	if (offset >= p->module->n_funcs * sizeof *code || offset % sizeof *code || !code->insns ||
-	    code->ptx->kind != GPUL_PTX_FUNC_DEVICE)
+	if (offset >= p->module->n_funcs * sizeof *code || offset % sizeof *code)
 		return NULL;
-	return code;
+	code = &p->code[offset / sizeof *code];
+	return code->insns && code->ptx->kind == GPUL_PTX_FUNC_DEVICE ? code : NULL;
+}
+
+/* A fault before these frames had a split: they go as they came. */
+static const struct insn *abandon(struct warp_state *s, struct frame *const frame[LANES], uint32_t entered)
+{
+	for (; entered; entered &= entered - 1) {
+		struct frame *f = frame[first_lane(entered)];
+
+		f->lanes &= ~(1u << first_lane(entered));
+		if (!f->lanes)
+			release(s->block->worker, f);
+	}
+	return s->limit;
 }
 
 const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
@@ -165,10 +178,12 @@ const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
 		uint32_t group = 0;
 		struct frame *f;
 
-		if (!callee)
-			return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, first,
-					       "call of 0x%llx, which is no function of this module",
-					       (unsigned long long)pointer[first]);
+		if (!callee) {
+			gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, first,
+					"call of 0x%llx, which is no function of this module",
+					(unsigned long long)pointer[first]);
+			return abandon(s, frame, s->w.mask & ~rest);
+		}
 		for (uint32_t more = rest; more; more &= more - 1)
 			if (pointer[first_lane(more)] == pointer[first])
 				group |= 1u << first_lane(more);
@@ -176,7 +191,7 @@ const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
 			return gpul_call(s, i, callee);
 		f = enter(s, i, callee, group);
 		if (!f)
-			return s->limit;
+			return abandon(s, frame, s->w.mask & ~rest);
 		for (uint32_t more = group; more; more &= more - 1) {
 			frame[first_lane(more)] = f;
 			target[first_lane(more)] = callee->insns;

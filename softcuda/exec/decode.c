@@ -179,7 +179,7 @@ static bool takes_skip(unsigned opcode)
 static bool decode_inst(struct decoder *d, uint32_t row)
 {
 	d->in = &d->f->insts[row];
-	d->operand = &d->f->operands[d->in->first_operand];
+	d->operand = d->in->n_operands ? &d->f->operands[d->in->first_operand] : NULL;
 	d->src = row;
 	d->first_insn[row] = d->n;
 	d->n_pending = 0;

@@ -201,7 +201,7 @@ int gpul_form_compare(const struct form *form, bool is_unsigned)
 bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in,
 		     struct selection *out, char *why, size_t why_bytes)
 {
-	struct form form = { .module = m, .func = f, .inst = in, .operands = f->operands + in->first_operand,
+	struct form form = { .module = m, .func = f, .inst = in, .operands = in->n_operands ? f->operands + in->first_operand : NULL,
 			     .why = why, .why_bytes = why_bytes };
 	switch (in->opcode) {
 	case GPUL_PTX_MOV: return sort_modifiers(&form) && gpul_select_mov(&form, out);
