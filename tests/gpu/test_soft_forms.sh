@@ -1,5 +1,6 @@
 #!/bin/bash
-# The software driver runs every instruction form, twice with the same bits; a changed bit is found.
+# The software driver runs every instruction form, with the same bits by its handlers for any CPU as by
+# the best for this one; a changed bit is found.
 set -eu
 build=${GPULOAD_BUILD:-build}
 export GPULOAD_SOFT_DRIVER=${GPULOAD_SOFT_DRIVER:-$build/softcuda/libcuda-soft.so}
@@ -8,9 +9,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 python3 tests/gpu/make_forms.py "$dir/forms"
-for dump in one two; do
-	"$forms" run "$dir/forms" --driver soft --out "$dir/$dump"
-done
+"$forms" run "$dir/forms" --driver soft --out "$dir/one"
+GPULOAD_SOFT_ISA=base "$forms" run "$dir/forms" --driver soft --out "$dir/two"
 if grep -a ' refused 0: ' "$dir/one"; then
 	echo "the forms above were refused"
 	exit 1
@@ -19,7 +19,7 @@ fi
 	grep -A3 '^FAIL' "$dir/report"
 	exit 1
 }
-echo "$(find "$dir/forms" -name '*.ptx' | wc -l) forms ran twice alike"
+echo "$(find "$dir/forms" -name '*.ptx' | wc -l) forms ran alike"
 
 # The last byte of the dump is an output's.
 head -c -1 "$dir/one" >"$dir/changed"
