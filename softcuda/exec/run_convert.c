@@ -190,13 +190,17 @@ static double odd_double(struct value v)
 	return negative ? -x : x;
 }
 
+/* Only from signed integers: compilers build the unsigned conversion from sums, whose zero is -0 when
+ * rounding down.  The upper half of u64 loses its lowest bit to a sticky one. */
 static double double_from_integer(const struct conversion *cv, struct value v)
 {
-	round_by(cv->round <= CONVERT_RP ? cv->round : ROUND_RN);
-	volatile uint64_t u = v.integer;
-	volatile double r = v.is_signed ? (double)(int64_t)u : (double)u;
-	round_nearest_again(cv->round <= CONVERT_RP ? cv->round : ROUND_RN);
-	return r;
+	const unsigned round = cv->round <= CONVERT_RP ? cv->round : ROUND_RN;
+	const bool huge = !v.is_signed && v.integer >> 63;
+	round_by(round);
+	volatile int64_t u = (int64_t)(huge ? v.integer >> 1 | (v.integer & 1) : v.integer);
+	volatile double r = (double)u;
+	round_nearest_again(round);
+	return huge ? 2 * r : r;
 }
 
 /* .sat .relu and rounding to an integer, before the format's own rounding. */
