@@ -8,8 +8,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for isa in base v3 v4; do
 	GPULOAD_SOFT_ISA=$isa taskset -c "$cpu" "$build/tests/corpus/test_corpus" --driver soft >"$log" || {
-		grep '^FAIL' /tmp/gpuload-builds.$$
+		grep '^FAIL' "$log"
 		exit 1
 	}
-	echo "$isa: $(tail -1 /tmp/gpuload-builds.$$)"
+	echo "$isa: $(tail -1 "$log")"
 done
