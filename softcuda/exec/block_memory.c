@@ -86,8 +86,8 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	case GPUL_PTX_SREG_SMID: return b->worker->index;
 	case GPUL_PTX_SREG_NSMID: return b->worker->machine->n_workers;
 	case GPUL_PTX_SREG_GRIDID: return l->grid_id;
-	case GPUL_PTX_SREG_ENVREG1: return (uint32_t)(uintptr_t)l->workspace;
-	case GPUL_PTX_SREG_ENVREG2: return (uint64_t)(uintptr_t)l->workspace >> 32;
+	case GPUL_PTX_SREG_ENVREG1: return (uint64_t)(uintptr_t)l->workspace >> 32;
+	case GPUL_PTX_SREG_ENVREG2: return (uint32_t)(uintptr_t)l->workspace;
 	case SPECIAL_SHARED_DYNAMIC: return l->dynamic_base;
 	default: return 0;
 	}

@@ -39,7 +39,8 @@ static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launc
 	return GPUL_OK;
 }
 
-/* Cooperative groups find their barrier words through %envreg1 and %envreg2. */
+/* Cooperative groups find their barrier words through %envreg1, the upper half of an address, and
+ * %envreg2, the lower: seen in what nvcc makes of grid.sync(). */
 static gpul_status make_workspace(gpul_exec_launch *l, gpul_error *err)
 {
 	gpul_exec_range range = { .bytes = WORKSPACE_BYTES, .label = "grid workspace" };
