@@ -85,9 +85,36 @@ static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint
 	}
 }
 
+/* Shared memory by 32-bit addresses, the whole warp: what inner loops do.  Offsets wrap at 32 bits. */
+static inline enum shape resolve_shared(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
+					struct access *x)
+{
+	const uint32_t *a = U32(&s->w, i->a), offset = (uint32_t)i->imm, first = a[0] + offset;
+	const uint32_t last = s->shared_bytes - bytes;  /* highest offset allowed */
+	uint32_t bad = 0, skew = 0, differ = 0;
+
+	if (s->shared_bytes < bytes)
+		return gpul_access_slow(s, i, bytes, write, x);
+	for (unsigned l = 0; l < LANES; l++) {
+		uint32_t at = a[l] + offset;
+
+		bad |= (uint32_t)(at > last) | (at & (bytes - 1));
+		skew |= at - first - l * bytes;
+		differ |= at ^ first;
+		x->offset[l] = (int32_t)at;
+	}
+	if (bad)
+		return gpul_access_slow(s, i, bytes, write, x);
+	x->at = s->shared;
+	if (skew && (differ || write))
+		return SHAPE_GATHER;
+	x->at += first;
+	return skew ? SHAPE_SAME : SHAPE_ROW;
+}
+
 /* bytes: of one lane, a power of two, so of its alignment too. */
-static inline enum shape resolve(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
-				 struct access *x)
+static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
+				     struct access *x)
 {
 	uint64_t room[LANES], stride = 0, lo, hi, odd = 0, offset = (uint64_t)i->imm;
 	const uint64_t *a = lane_addresses(s, i, room);
@@ -118,20 +145,34 @@ static inline enum shape resolve(struct warp_state *s, const struct insn *i, uns
 	return SHAPE_GATHER;
 }
 
-/* As pointers, whatever the shape; true: a fault. */
+static inline enum shape resolve(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
+				 struct access *x)
+{
+	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) == (SPACE_SHARED | FLAG_ADDRESS_32) && s->w.mask == ALL_LANES)
+		return resolve_shared(s, i, bytes, write, x);
+	return resolve_any(s, i, bytes, write, x);
+}
+
+/* Any shape but a fault becomes pointers. */
+static inline void pointers(enum shape shape, unsigned bytes, struct access *x)
+{
+	const struct access found = *x;
+
+	if (shape == SHAPE_EACH)
+		return;
+	for (unsigned l = 0; l < LANES; l++)
+		x->each[l] = (uintptr_t)found.at + (shape == SHAPE_ROW ? l * bytes : shape == SHAPE_SAME ? 0
+						    : (uint64_t)found.offset[l]);
+}
+
+/* True: a fault. */
 static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				struct access *x)
 {
-	struct access found;
-	enum shape shape = resolve(s, i, bytes, write, &found);
+	enum shape shape = resolve(s, i, bytes, write, x);
 
-	x->stop = found.stop;
-	if (shape == SHAPE_EACH)
-		*x = found;
-	else if (shape != SHAPE_FAULT)
-		for (unsigned l = 0; l < LANES; l++)
-			x->each[l] = (uintptr_t)found.at + (shape == SHAPE_ROW ? l * bytes : shape == SHAPE_SAME ? 0
-							    : (uint64_t)found.offset[l]);
+	if (shape != SHAPE_FAULT)
+		pointers(shape, bytes, x);
 	return shape == SHAPE_FAULT;
 }
 

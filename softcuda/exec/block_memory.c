@@ -38,13 +38,27 @@ static bool same_shape(const struct block_shape *a, const struct block_shape *b)
 
 /* ---- special registers: PTX ISA 9.0, chapter 10 --------------------------------------------------- */
 
-/* Those that differ between the lanes of a block but not between blocks of one shape. */
-static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsigned lane, bool *known)
+/* Those that are the same for all blocks of one shape. */
+static bool is_fixed(unsigned special)
+{
+	switch (special) {
+	case GPUL_PTX_SREG_TID_X: case GPUL_PTX_SREG_TID_Y: case GPUL_PTX_SREG_TID_Z:
+	case GPUL_PTX_SREG_NTID_X: case GPUL_PTX_SREG_NTID_Y: case GPUL_PTX_SREG_NTID_Z:
+	case GPUL_PTX_SREG_LANEID: case GPUL_PTX_SREG_WARPID: case GPUL_PTX_SREG_NWARPID:
+	case GPUL_PTX_SREG_LANEMASK_EQ: case GPUL_PTX_SREG_LANEMASK_LE: case GPUL_PTX_SREG_LANEMASK_LT:
+	case GPUL_PTX_SREG_LANEMASK_GE: case GPUL_PTX_SREG_LANEMASK_GT: case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
+	case GPUL_PTX_SREG_AGGR_SMEM_SIZE: case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsigned lane)
 {
 	const uint32_t *n = s->block->shape.block;
 	uint32_t t = s->index * LANES + lane;
 
-	*known = true;
 	switch (special) {
 	case GPUL_PTX_SREG_TID_X: return t % n[0];
 	case GPUL_PTX_SREG_TID_Y: return t / n[0] % n[1];
@@ -63,10 +77,8 @@ static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsi
 	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
 	case GPUL_PTX_SREG_AGGR_SMEM_SIZE: return s->block->shared_bytes;
 	case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE: return s->block->shape.dynamic_bytes;
-	default: break;
+	default: return 0;
 	}
-	*known = false;
-	return 0;
 }
 
 /* The same for all lanes of a block.  Clusters are of one block each. */
@@ -98,22 +110,34 @@ static void put_special(uint8_t *slot, unsigned bytes, unsigned lane, uint64_t v
 	memcpy(slot + lane * bytes, &value, bytes);
 }
 
-static void write_specials(struct warp_state *s, bool fixed_too)
+static void put_everywhere(uint8_t *slot, unsigned bytes, uint64_t value)
 {
-	const struct gpul_exec_program *p = s->block->launch->kernel->code->program;
+	for (unsigned l = 0; l < LANES; l++)
+		if (bytes == 4)
+			((uint32_t *)(void *)slot)[l] = (uint32_t)value;
+		else
+			put_special(slot, bytes, l, value);
+}
+
+/* Of a block's warps that begin: what the shape fixed is there already, unless the memory is fresh. */
+static void write_specials(struct block *b, bool fresh)
+{
+	const struct gpul_exec_program *p = b->launch->kernel->code->program;
 
 	for (uint32_t k = 0; k < p->n_specials; k++) {
 		const struct special_slot *r = &p->specials[k];
-		uint8_t *slot = s->w.bank[BANK_SPECIALS] + r->offset;
-		uint64_t value;
-		bool known;
+		bool fixed = is_fixed(r->special);
+		uint64_t value = fixed ? 0 : block_special(b, r->special);
 
-		fixed_special(s, r->special, 0, &known);
-		if (known && !fixed_too)
-			continue;
-		value = known ? 0 : block_special(s->block, r->special);
-		for (unsigned l = 0; l < LANES; l++)
-			put_special(slot, r->bytes, l, known ? fixed_special(s, r->special, l, &known) : value);
+		for (unsigned n = 0; n < b->n_warps && (fresh || !fixed); n++) {
+			struct warp_state *s = &b->warps[n];
+			uint8_t *slot = s->w.bank[BANK_SPECIALS] + r->offset;
+
+			for (unsigned l = 0; fixed && l < LANES; l++)
+				put_special(slot, r->bytes, l, fixed_special(s, r->special, l));
+			if (!fixed)
+				put_everywhere(slot, r->bytes, value);
+		}
 	}
 }
 
@@ -235,8 +259,8 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 	if (fresh)
 		lay_out(b, l, k->scratch);
 	b->shape = shape;
+	write_specials(b, fresh);
 	for (unsigned n = 0; n < b->n_warps; n++) {
-		write_specials(&b->warps[n], fresh);
 		if (!start_warp(&b->warps[n], l)) {
 			b->n_warps = n;
 			gpul_block_release(b);

@@ -51,18 +51,30 @@
 	HANDLER(ATOM_##name)                                                                \
 	{                                                                                   \
 		typedef MEMORY_TYPE(type) cell;                                             \
+		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED;                \
 		type *d = opptr(w, i->d);                                                   \
 		const type *b = opptr(w, i->b);                                             \
 		struct access x;                                                            \
-		if (resolve_each(state_of(w), i, sizeof(cell), true, &x))                                   \
+		enum shape shape = resolve(state_of(w), i, sizeof(cell), true, &x);         \
+		if (shape == SHAPE_FAULT)                                                   \
 			return x.stop;                                                      \
-		if ((i->flags & SPACE_MASK) == SPACE_SHARED) {                              \
+		if (shared && shape == SHAPE_GATHER) {                                      \
 			FOR_LANES(l, w, {                                                   \
-				cell *p = (cell *)(uintptr_t)x.each[l];                     \
+				cell *p = (cell *)(void *)(x.at + x.offset[l]);             \
 				const type old = *p;                                        \
 				*p = (type)(operation);                                     \
 				d[l] = old;                                                 \
 			});                                                                 \
+			return i + 1;                                                       \
+		}                                                                           \
+		pointers(shape, sizeof(cell), &x);                                          \
+		if (shared) {                                                               \
+			EACH_ACTIVE(l, w) {                                                 \
+				cell *p = (cell *)(uintptr_t)x.each[l];                     \
+				const type old = *p;                                        \
+				*p = (type)(operation);                                     \
+				d[l] = old;                                                 \
+			}                                                                   \
 		} else {                                                                    \
 			state_of(w)->block->polls = true;                                   \
 			EACH_ACTIVE(l, w)                                                   \

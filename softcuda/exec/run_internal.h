@@ -11,7 +11,14 @@ GPUL_CORE_OPS(X)
 
 /* Fences order what the compiler and the CPU may move.  ThreadSanitizer does not know fences: there an
  * atomic exchange on a word of nobody's stands for one. */
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)     /* gcc */
+#define UNDER_TSAN 1
+#elif defined(__has_feature)         /* clang */
+#define UNDER_TSAN __has_feature(thread_sanitizer)
+#else
+#define UNDER_TSAN 0
+#endif
+#if UNDER_TSAN
 static _Atomic int fence_word __attribute__((unused));
 #define THREAD_FENCE(order) atomic_exchange(&fence_word, 0)
 #else

@@ -1,38 +1,48 @@
 /* run_load.c — ld in all its forms. */
 #include "softcuda/exec/access_internal.h"
 
+/* What a shape gives the lanes that run, into d; `cell` is the memory's type, `at` the first byte. */
+#define LOAD_SAME(w, d, memory, at)                                                         \
+	do {                                                                                \
+		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at);      \
+		EACH_LANE(w, d, same_);                                                     \
+	} while (0)
+#define LOAD_GATHER(w, d, memory, at, offset)                                               \
+	do {                                                                                \
+		if (sizeof(memory) == 4) {                                                  \
+			_Alignas(64) uint32_t raw_[LANES];                                  \
+			gather_32(raw_, at, offset);                                        \
+			EACH_LANE(w, d, (memory)raw_[l]);                                   \
+		} else if (sizeof(memory) == 8) {                                           \
+			_Alignas(64) uint64_t raw_[LANES];                                  \
+			gather_64(raw_, at, offset);                                        \
+			EACH_LANE(w, d, (memory)raw_[l]);                                   \
+		} else {                                                                    \
+			_Alignas(64) memory raw_[LANES];                                    \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				raw_[l] = *(const MEMORY_TYPE(memory) *)(const void *)((at) + (offset)[l]); \
+			EACH_LANE(w, d, raw_[l]);                                           \
+		}                                                                           \
+	} while (0)
+
 #define LOAD(name, memory, reg)                                                             \
 	HANDLER(LD_##name)                                                                  \
 	{                                                                                   \
 		typedef MEMORY_TYPE(memory) cell;                                           \
 		reg *d = __builtin_assume_aligned(opptr(w, i->d), 64);                      \
-		_Alignas(64) reg value[LANES];                                                           \
-		const cell *at;                                                             \
+		const cell *row;                                                            \
 		struct access x;                                                            \
 		switch (resolve(state_of(w), i, sizeof(cell), false, &x)) {                 \
 		case SHAPE_ROW:                                                             \
-			at = (const void *)x.at;                                            \
+			row = (const void *)x.at;                                           \
 			for (unsigned l = 0; l < LANES; l++)                                \
-				d[l] = at[l];                                               \
+				d[l] = row[l];                                              \
 			return i + 1;                                                       \
 		case SHAPE_SAME:                                                            \
-			value[0] = *(const cell *)(const void *)x.at;                       \
-			EACH_LANE(w, d, value[0]);                                          \
+			LOAD_SAME(w, d, memory, x.at);                                      \
 			return i + 1;                                                       \
 		case SHAPE_GATHER:                                                          \
-			if (sizeof(cell) == 4) {                                            \
-				_Alignas(64) uint32_t raw[LANES];                                     \
-				gather_32(raw, x.at, x.offset);                             \
-				EACH_LANE(w, d, (memory)raw[l]);                            \
-			} else if (sizeof(cell) == 8) {                                     \
-				_Alignas(64) uint64_t raw[LANES];                                     \
-				gather_64(raw, x.at, x.offset);                             \
-				EACH_LANE(w, d, (memory)raw[l]);                            \
-			} else {                                                            \
-				for (unsigned l = 0; l < LANES; l++)                        \
-					value[l] = *(const cell *)(const void *)(x.at + x.offset[l]); \
-				EACH_LANE(w, d, value[l]);                                  \
-			}                                                                   \
+			LOAD_GATHER(w, d, memory, x.at, x.offset);                          \
 			return i + 1;                                                       \
 		case SHAPE_EACH:                                                            \
 			EACH_ACTIVE(l, w)                                                   \
@@ -74,24 +84,35 @@ static inline void put(struct warp *w, uint32_t kind, opref d, unsigned l, const
 	}
 }
 
-/* A vector of n elements: element by element where its lanes' vectors stand in a row. */
-#define LOAD_ELEMENTS(name, memory, reg)                                                    \
+/* One element of each lane's vector; x->at is where lane 0's, or everybody's, begins. */
+static void load_element(struct warp *w, const struct insn *i, enum shape shape, const struct access *x, unsigned e)
+{
+	const opref to = OPLIST(w, i->d)[e];
+	const unsigned n = i->n;
+
+	switch (i->e) {
+#define X(name, memory, reg)                                                                \
 	case KIND_##name: {                                                                 \
-		const MEMORY_TYPE(memory) *from = (const void *)at;                         \
-		reg *d = __builtin_assume_aligned(opptr(w, list[e]), 64);                   \
-		for (unsigned l = 0; l < LANES; l++)                                        \
-			d[l] = from[l * i->n + e];                                          \
+		const MEMORY_TYPE(memory) *from = (const void *)x->at;                      \
+		reg *d = __builtin_assume_aligned(opptr(w, to), 64);                        \
+		if (shape == SHAPE_SAME)                                                    \
+			LOAD_SAME(w, d, memory, x->at + e * sizeof(memory));                \
+		else if (shape == SHAPE_GATHER)                                             \
+			LOAD_GATHER(w, d, memory, x->at + e * sizeof(memory), x->offset);   \
+		else if (n == 2)                                                            \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				d[l] = from[l * 2 + e];                                     \
+		else if (n == 4)                                                            \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				d[l] = from[l * 4 + e];                                     \
+		else                                                                        \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				d[l] = from[l * n + e];                                     \
 		break;                                                                      \
 	}
-
-static void load_row(struct warp *w, const struct insn *i, const uint8_t *at)
-{
-	const opref *list = OPLIST(w, i->d);
-
-	for (unsigned e = 0; e < i->n; e++)
-		switch (i->e) {
-			GPUL_LOAD_KINDS(LOAD_ELEMENTS)
-		}
+		GPUL_LOAD_KINDS(X)
+#undef X
+	}
 }
 
 HANDLER(LDV)
@@ -99,17 +120,17 @@ HANDLER(LDV)
 	const opref *list = OPLIST(w, i->d);
 	unsigned bytes = kind_bytes(i->e);
 	struct access x;
+	enum shape shape = resolve(state_of(w), i, bytes * i->n, false, &x);
 
-	if (w->mask == ALL_LANES && !(i->flags & FLAG_FRAME) &&
-	    resolve(state_of(w), i, bytes * i->n, false, &x) == SHAPE_ROW) {
-		load_row(w, i, x.at);
-		return i + 1;
-	}
-	if (resolve_each(state_of(w), i, bytes * i->n, false, &x))
+	if (shape == SHAPE_FAULT)
 		return x.stop;
-	for (unsigned e = 0; e < i->n; e++)
-		EACH_ACTIVE(l, w)
-			put(w, i->e, list[e], l, (const uint8_t *)(uintptr_t)x.each[l] + e * bytes);
+	for (unsigned e = 0; e < i->n; e++) {
+		if (shape != SHAPE_EACH)
+			load_element(w, i, shape, &x, e);
+		else
+			EACH_ACTIVE(l, w)
+				put(w, i->e, list[e], l, (const uint8_t *)(uintptr_t)x.each[l] + e * bytes);
+	}
 	return i + 1;
 }
 
