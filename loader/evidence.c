@@ -341,6 +341,25 @@ static void instruction(const gpul_flow_program *p, gpul_evidence *e, const gpul
 		arithmetic(e, fn, in);
 }
 
+static void function(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn)
+{
+	const gpul_ptx_func *f = fn->f;
+
+	for (uint32_t k = 0; k < f->n_operands; k++) { /* what registers are declared as */
+		const gpul_ptx_operand *o = &f->operands[k];
+
+		if (o->kind == GPUL_PTX_OP_REG)
+			mark(e, gpul_flow_node(fn, o),
+			     gpul_evidence_of_type(gpul_ptx_reg_row(f, o->index)->type) &
+				     EVIDENCE_FLOAT);
+	}
+	for (uint32_t k = 0; k < fn->values.n_merges; k++)
+		unite(e, fn->regs + fn->values.merges[k].to,
+		      fn->regs + fn->values.merges[k].from);
+	for (uint32_t k = 0; k < f->n_insts; k++)
+		instruction(p, e, fn, &f->insts[k]);
+}
+
 gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, gpul_error *err)
 {
 	gpul_evidence e = { malloc(p->n_nodes * sizeof *e.parent),
@@ -354,19 +373,8 @@ gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, g
 	}
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		e.parent[i] = i;
-	for (size_t i = 0; i < p->n_funcs; i++) {
-		const gpul_flow_func *fn = &p->funcs[i];
-
-		for (uint32_t k = 0; k < fn->f->n_regs; k++) {
-			const gpul_ptx_regs *r = &fn->f->regs[k];
-			uint16_t mask = gpul_evidence_of_type(r->type) & EVIDENCE_FLOAT;
-
-			for (uint32_t n = 0; mask && n < r->count * r->vector; n++)
-				mark(&e, fn->regs + r->first + n, mask);
-		}
-		for (uint32_t k = 0; k < fn->f->n_insts; k++)
-			instruction(p, &e, fn, &fn->f->insts[k]);
-	}
+	for (size_t i = 0; i < p->n_funcs; i++)
+		function(p, &e, &p->funcs[i]);
 	/* Halves travel as integers, through calls too: any in the program may be the parked
 	 * value. */
 	for (uint32_t i = 0; i < p->n_nodes; i++)

@@ -121,7 +121,7 @@ gpul_flow gpul_flow_of(const gpul_flow_program *p, const gpul_flow_func *fn,
 
 	switch (o->kind) {
 	case GPUL_PTX_OP_REG:
-		f = p->flow[fn->regs + o->index];
+		f = p->flow[gpul_flow_node(fn, o)];
 		return o->negated ? gpul_flow_neg(f) : f;
 	case GPUL_PTX_OP_SPECIAL:
 		return special(o->index);
@@ -341,14 +341,24 @@ static void seed(gpul_flow_program *p)
 	}
 }
 
+static void run_through(gpul_flow_program *p, const gpul_flow_func *fn)
+{
+	const gpul_merge *merge = fn->values.merges, *end = merge + fn->values.n_merges;
+
+	for (uint32_t k = 0; k < fn->f->n_insts; k++) {
+		for (; merge < end && merge->inst == k; merge++)
+			join(p, fn->regs + merge->to, p->flow[fn->regs + merge->from]);
+		step(p, fn, &fn->f->insts[k]);
+	}
+}
+
 static bool settle(gpul_flow_program *p)
 {
 	seed(p);
 	for (int round = 0; round < MAX_ROUNDS; round++) {
 		p->changed = false;
 		for (size_t i = 0; i < p->n_funcs; i++)
-			for (uint32_t k = 0; k < p->funcs[i].f->n_insts; k++)
-				step(p, &p->funcs[i], &p->funcs[i].f->insts[k]);
+			run_through(p, &p->funcs[i]);
 		if (!p->changed)
 			return true;
 	}

@@ -3,18 +3,18 @@
  *     a register ──> one gpul_flow: which parameters it may point into, which it may simply be,
  *                    which enter it with a factor, how it moves with the thread index
  *
- * The analysis forgets the order of instructions: every definition of a register is joined into
- * one description, round after round until nothing changes (a fixpoint).  PTX from a compiler
- * names a new register for nearly every value, so little is lost by that, and loops cost
- * nothing.
+ * Each assignment has a description of its own (values_internal.h), so the order of instructions
+ * needs no further thought: what may arrive at a value is joined into its description, round
+ * after round until nothing changes (a fixpoint), and loops cost nothing.
  *
- * All functions that the kernel can reach are described together.  Registers, parameters,
- * return values and variables are numbered through, as nodes; a call joins arguments into
+ * All functions that the kernel can reach are described together.  Values, parameters, return
+ * values and variables are numbered through, as nodes; a call joins arguments into
  * parameters. */
 #ifndef GPULOAD_LOADER_FLOW_INTERNAL_H
 #define GPULOAD_LOADER_FLOW_INTERNAL_H
 
 #include "loader/signature.h"
+#include "loader/values_internal.h"
 
 #define FLOW_MAX_PARAMS 64         /* one bit each */
 #define FLOW_ENDLESS    UINT64_MAX /* grows in a loop */
@@ -58,6 +58,7 @@ typedef struct gpul_flow {
 /* A function of the program, and the first node of each of its tables. */
 typedef struct gpul_flow_func {
 	const gpul_ptx_func *f;
+	gpul_values values; /* of its registers */
 	uint32_t regs, params, rets, vars;
 } gpul_flow_func;
 

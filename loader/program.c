@@ -34,29 +34,33 @@ const gpul_flow_func *gpul_flow_callee(const gpul_flow_program *p, const gpul_pt
 	return f ? find(p, f) : NULL;
 }
 
-/* Append f, giving its tables the next free nodes; false: too many. */
-static bool add_func(gpul_flow_program *p, const gpul_ptx_func *f)
+/* Append f, giving its tables the next free nodes; *too_many: there are none left. */
+static bool add_func(gpul_flow_program *p, const gpul_ptx_func *f, bool *too_many)
 {
-	uint64_t end =
-		(uint64_t)p->n_nodes + f->n_flat_regs + f->n_params + f->n_rets + f->n_vars;
 	gpul_flow_func *row = &p->funcs[p->n_funcs];
+	uint64_t end;
 
-	if (end > MAX_NODES)
+	*too_many = f->n_flat_regs > MAX_NODES; /* before any memory is taken for them */
+	if (*too_many || !gpul_values_open(f, &row->values))
+		return false;
+	p->n_funcs++; /* from here on gpul_flow_close() sees to it */
+	end = (uint64_t)p->n_nodes + row->values.n_values + f->n_params + f->n_rets + f->n_vars;
+	*too_many = end > MAX_NODES;
+	if (*too_many)
 		return false;
 	row->f = f;
 	row->regs = p->n_nodes;
-	row->params = row->regs + f->n_flat_regs;
+	row->params = row->regs + row->values.n_values;
 	row->rets = row->params + f->n_params;
 	row->vars = row->rets + f->n_rets;
 	p->n_nodes = (uint32_t)end;
-	p->n_funcs++;
 	return true;
 }
 
 /* funcs[] is its own work list: what is appended is looked through later. */
-static bool collect(gpul_flow_program *p, const gpul_ptx_func *kernel)
+static bool collect(gpul_flow_program *p, const gpul_ptx_func *kernel, bool *too_many)
 {
-	if (!add_func(p, kernel))
+	if (!add_func(p, kernel, too_many))
 		return false;
 	for (size_t i = 0; i < p->n_funcs; i++) {
 		const gpul_flow_func *fn = &p->funcs[i];
@@ -68,7 +72,7 @@ static bool collect(gpul_flow_program *p, const gpul_ptx_func *kernel)
 			if (in->opcode != GPUL_PTX_CALL)
 				continue;
 			to = definition(p->m, gpul_flow_call_parts(fn, in).target);
-			if (to && !find(p, to) && !add_func(p, to))
+			if (to && !find(p, to) && !add_func(p, to, too_many))
 				return false;
 		}
 	}
@@ -82,21 +86,23 @@ gpul_status gpul_flow_program_open(const gpul_ptx_module *m, const gpul_ptx_func
 				   gpul_error *err)
 {
 	gpul_flow_program p = { .m = m };
+	bool too_many = false;
 
 	*out = (gpul_flow_program){ 0 };
 	p.funcs = calloc(m->n_funcs, sizeof *p.funcs);
 	if (!p.funcs)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to follow a kernel's calls");
-	if (!collect(&p, kernel)) {
+	if (collect(&p, kernel, &too_many))
+		p.flow = calloc(p.n_nodes, sizeof *p.flow);
+	if (too_many) {
 		*why_not = "the kernel has too many registers to be followed";
-		free(p.funcs);
+		gpul_flow_close(&p);
 		return GPUL_OK;
 	}
-	p.flow = calloc(p.n_nodes, sizeof *p.flow);
 	if (!p.flow) {
-		free(p.funcs);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to follow %u values",
-				 p.n_nodes);
+		gpul_flow_close(&p);
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "no memory to follow the values of %u functions", m->n_funcs);
 	}
 	*out = p;
 	return GPUL_OK;
@@ -104,6 +110,8 @@ gpul_status gpul_flow_program_open(const gpul_ptx_module *m, const gpul_ptx_func
 
 void gpul_flow_close(gpul_flow_program *p)
 {
+	for (size_t i = 0; i < p->n_funcs; i++)
+		gpul_values_close(&p->funcs[i].values);
 	free(p->flow);
 	free(p->funcs);
 	*p = (gpul_flow_program){ 0 };
@@ -126,7 +134,7 @@ uint32_t gpul_flow_ret_node(const gpul_flow_func *fn, uint32_t i)
 uint32_t gpul_flow_node(const gpul_flow_func *fn, const gpul_ptx_operand *o)
 {
 	if (o->kind == GPUL_PTX_OP_REG)
-		return fn->regs + o->index;
+		return fn->regs + gpul_value_of(fn->f, &fn->values, o);
 	if (o->kind == GPUL_PTX_OP_ADDRESS)
 		return o->n_children ? gpul_flow_node(fn, &fn->f->operands[o->first_child])
 				     : GPUL_PTX_NONE;

@@ -266,6 +266,47 @@ static const struct question {
 	  "add.s64 %rd4, %rd1, %rd3; ld.global.u64 %rd5, [%rd4]; xor.b64 %rd6, %rd5, %rd2;\n"
 	  "st.global.u64 [%rd4], %rd6;\n",
 	  "k(u64 *, u64)", NULL, 1 },
+	{ "a register that is assigned anew is told apart from what it held",
+	  ".param .u64 a, .param .u64 b, .param .u32 n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
+		"setp.ge.s32 %p1, %r4, %r5; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
+		"cvta.to.global.u64 %rd1, %rd1; add.s64 %rd1, %rd1, %rd3; ld.global.f32 %r5, "
+		"[%rd1];\n"
+		"cvta.to.global.u64 %rd2, %rd2; mov.u64 %rd1, %rd2; add.s64 %rd1, %rd1, %rd3;\n"
+		"st.global.f32 [%rd1], %r5;\n",
+	  "k(f32 *, f32 *, i32)", NULL, 1 },
+	{ "a pointer that some threads move is followed where the paths meet",
+	  ".param .u64 a, .param .u32 n",
+	  INDEX
+	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; @%p1 "
+	  "ret;\n"
+	  "mul.wide.s32 %rd3, %r4, 8; add.s64 %rd1, %rd1, %rd3; setp.lt.s32 %p2, %r3, 5;\n"
+	  "@%p2 bra L; add.s64 %rd1, %rd1, 4; L: @%p2 add.s64 %rd1, %rd1, 4;\n"
+	  "st.global.u32 [%rd1], 1;\n",
+	  "k(i32 *, i32)", NULL, 2 },
+	{ "a grid-stride loop may move its index in place", ".param .u64 a, .param .u32 n",
+	  INDEX
+	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; mov.u32 %r6, %nctaid.x;\n"
+	  "mul.lo.u32 %r2, %r2, %r6; bra T; L: mul.wide.s32 %rd3, %r4, 4; add.s64 %rd3, %rd1, "
+	  "%rd3;\n"
+	  "st.global.u32 [%rd3], 1; add.s32 %r4, %r4, %r2; T: setp.lt.s32 %p1, %r4, %r5;\n"
+	  "@%p1 bra L;\n",
+	  "k(i32 *, i32)", NULL, 1 },
+	{ "a name that served for a float may serve for an integer",
+	  ".param .u64 a, .param .u64 b",
+	  INDEX
+	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+	  "add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3; ld.global.b32 %r5, [%rd1];\n"
+	  "add.f32 %r5, %r5, %r5; st.global.b32 [%rd1], %r5; ld.global.b32 %r5, [%rd2];\n"
+	  "min.s32 %r5, %r5, 7; st.global.b32 [%rd2], %r5;\n",
+	  "k(f32 *, i32 *)", NULL, 1 },
+	{ "a jump by a table reaches all of it", ".param .u64 a",
+	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; and.b32 %r5, %r3, 1;\n"
+		"ts: .branchtargets X, Y; brx.idx %r5, ts; X: mov.b64 %rd3, 0; Y: add.s64 "
+		"%rd1, %rd1, "
+		"%rd3;\n"
+		"st.global.u32 [%rd1], 1;\n",
+	  "k(i32 *)", NULL, 1 },
 	{ "accesses of several sizes are no array of one type", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; st.global.f32 [%rd1], 0f00000000; st.global.u8 [%rd1+4], "
 	  "1;\n",
