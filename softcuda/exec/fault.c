@@ -45,18 +45,29 @@ static void place_of(const struct warp_state *s, const struct insn *i, char *buf
 	}
 }
 
+/* "5", "5,1" or "5,1,2": as many as the launch has dimensions. */
+static const char *index_text(const uint32_t i[3], const uint32_t extent[3], char buf[40])
+{
+	int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1, used = 0;
+
+	for (int d = 0; d < n; d++)
+		used += snprintf(buf + used, 40 - (size_t)used, d ? ",%u" : "%u", i[d]);
+	return buf;
+}
+
 static const struct insn *record(struct warp_state *s, const struct insn *i, unsigned lane, gpul_exec_fault *f,
 				 const char *what)
 {
-	char place[128];
+	const struct gpul_exec_launch *l = s->block->launch;
+	char place[128], block[40], thread[40];
 	int n;
 
 	place_of(s, i, place, sizeof place);
 	memcpy(f->block, s->block->index, sizeof f->block);
 	thread_of(s, lane, f->thread);
-	n = snprintf(f->text, sizeof f->text, "%s: %.160s; kernel %.40s, block (%u,%u,%u), thread (%u,%u,%u)", place, what,
-		 s->block->launch->kernel->info.name, f->block[0], f->block[1], f->block[2], f->thread[0], f->thread[1],
-		 f->thread[2]);
+	n = snprintf(f->text, sizeof f->text, "%s: %.160s; %.40s, block %s, thread %s", place, what,
+		     l->kernel->info.name, index_text(f->block, l->grid, block),
+		     index_text(f->thread, l->block, thread));
 	if (n < 0)
 		f->text[0] = '\0';
 	gpul_launch_fault(s->block->launch, f);
