@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""The README's commands work and print what it shows.
+
+A ```console block shows commands behind `$ ` and what they print: each is run, and must print
+that, times and addresses aside.  An indented line is a command too: those that begin with
+`build/` are run and must end with 0; the others are in OTHERS, with what tests them.
+"""
+import os, re, subprocess, tempfile, unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("GPULOAD_BUILD", "build")
+OTHERS = {   # first words of a command: what runs it
+    "git clone": "whoever reads this has done it",
+    "./configure.py": ".ci/run",
+    "ninja": ".ci/run, tests/demo, tests/install",
+    "LD_LIBRARY_PATH=build/softcuda": "tests/gpu/plain",
+}
+
+
+def readme():
+    with open(f"{ROOT}/README.md", encoding="utf-8") as f:
+        return f.read()
+
+
+def sessions():
+    """(command, what it prints) of the console blocks."""
+    for block in re.findall(r"^```console\n(.*?)^```", readme(), re.M | re.S):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, printed = part.partition("\n")
+            yield command, printed
+
+
+def run(command, folder=ROOT):
+    env = dict(os.environ, GPULOAD_DRIVER="soft")
+    command = re.sub(r"(^|\s)build/", lambda m: f"{m[1]}{os.path.abspath(f'{ROOT}/{BUILD}')}/", command)
+    r = subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True)
+    return r.returncode, r.stdout + r.stderr
+
+
+def lasting(text):
+    """Without what differs from run to run."""
+    text = re.sub(r"^time .*$", "time", text, flags=re.M)
+    return re.sub(r"0x[0-9a-f]+", "0x", text).strip()
+
+
+class Readme(unittest.TestCase):
+    def test_console_blocks_show_what_is_printed(self):
+        shown = list(sessions())
+        self.assertGreaterEqual(len(shown), 4)
+        for command, printed in shown:
+            with self.subTest(command=command):
+                self.assertEqual(lasting(run(command)[1]), lasting(printed))
+
+    def test_indented_commands_work(self):
+        commands = [m[1].split("   #")[0].rstrip() for m in re.finditer(r"^    (\S.*)$", re.sub(
+            r"^```.*?^```", "", readme(), flags=re.M | re.S), re.M)]
+        self.assertGreaterEqual(len(commands), 6)
+        for command in commands:
+            if not command.startswith("build/"):
+                self.assertTrue(command.startswith(tuple(OTHERS)), f"nothing tests this: {command}")
+                continue
+            with self.subTest(command=command), tempfile.TemporaryDirectory() as folder:
+                for name in ("demo", "tests"):
+                    os.symlink(f"{ROOT}/{name}", f"{folder}/{name}")
+                status, printed = run(command, folder)
+                if status and "NVRTC" in printed:
+                    self.skipTest("no NVRTC here")
+                self.assertEqual(status, 0, printed)
+
+
+if __name__ == "__main__":
+    unittest.main()
