@@ -86,6 +86,7 @@
 	X(ECR, "ecr") X(RC16, "rc16") X(FINITE, "finite") X(INFINITE, "infinite") \
 	X(NUMBER, "number") X(NOTANUMBER, "notanumber") X(NORMAL, "normal") \
 	X(SUBNORMAL, "subnormal") X(ASYNC, "async") X(BULK, "bulk") \
+	X(BULK_GROUP, "bulk_group") X(TENSOR, "tensor") X(PREFETCH, "prefetch") \
 	X(COMMIT_GROUP, "commit_group") X(WAIT_GROUP, "wait_group") X(WAIT_ALL, "wait_all") \
 	X(GROUP, "group") X(PROXY, "proxy") X(TENSORMAP, "tensormap") X(GENERIC, "generic") \
 	X(SHARED__CTA__ONLY, "shared::cta::only") X(INIT, "init") X(INVAL, "inval") \

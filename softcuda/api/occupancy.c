@@ -15,10 +15,10 @@ static size_t max_resident(void)
 	return soft.machine ? gpul_exec_max_resident_blocks(soft.machine) : 256;
 }
 
+/* Registers bound nothing: PTX's are virtual, and an interpreter has enough of them. */
 int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes)
 {
 	size_t warps = ((size_t)block_threads + WARP_THREADS - 1) / WARP_THREADS;
-	size_t registers = warps * WARP_THREADS * f->info->n_regs;
 	size_t shared = f->info->shared_bytes + dynamic_shared_bytes + RESERVED_SHARED_BYTES;
 	size_t n = at_most(SM_BLOCKS, max_resident() / (size_t)soft.n_processors);
 
@@ -26,10 +26,8 @@ int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynam
 	    dynamic_shared_bytes > (size_t)f->max_dynamic_shared)
 		return 0;
 	n = at_most(n, SM_THREADS / (warps * WARP_THREADS));
-	if (registers)
-		n = at_most(n, SM_REGISTERS / registers);
 	n = at_most(n, SM_SHARED_BYTES / shared);
-	return n ? (int)n : 1;  /* an interpreter has registers enough for one block */
+	return (int)n;
 }
 
 /* Begin a call on a function; the lock is held on success. */

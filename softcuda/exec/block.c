@@ -59,10 +59,12 @@ void gpul_barrier_arrive(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];
 	const struct insn *i = me->pc - 1;
-	unsigned lane = first_lane(me->mask), id = U32(&s->w, i->a)[lane] % N_BARRIERS;
-	struct barrier *r = &s->block->barriers[id];
+	unsigned lane = first_lane(me->mask), id;
+	struct barrier *r;
 	uint32_t yes;
 
+	id = i->op == OP_BAR_CLUSTER ? CLUSTER_BARRIER : U32(&s->w, i->a)[lane] % CLUSTER_BARRIER;
+	r = &s->block->barriers[id];
 	if (!r->in_use)
 		*r = (struct barrier){ .in_use = true, .all = true, .expected = i->n ? U32(&s->w, i->b)[lane] : 0 };
 	if (i->op == OP_BAR_RED_POPC || i->op == OP_BAR_RED_AND || i->op == OP_BAR_RED_OR) {

@@ -126,7 +126,8 @@ static bool decode_unguarded(struct decoder *d)
 {
 	bool mine = false;
 
-	if (!gpul_decode_memory(d, &mine) || !gpul_decode_control(d, &mine) || !gpul_decode_warp(d, &mine))
+	if (!gpul_decode_memory(d, &mine) || !gpul_decode_control(d, &mine) || !gpul_decode_warp(d, &mine) ||
+	    !gpul_decode_async(d, &mine))
 		return false;
 	return mine || decode_alu(d);
 }
@@ -170,6 +171,7 @@ static bool takes_skip(unsigned opcode)
 	case GPUL_PTX_BRX: case GPUL_PTX_CALL: case GPUL_PTX_RET: case GPUL_PTX_EXIT: case GPUL_PTX_TRAP:
 	case GPUL_PTX_BRKPT: case GPUL_PTX_BAR: case GPUL_PTX_BARRIER: case GPUL_PTX_SHFL: case GPUL_PTX_VOTE:
 	case GPUL_PTX_MATCH: case GPUL_PTX_REDUX: case GPUL_PTX_ELECT: case GPUL_PTX_NANOSLEEP:
+	case GPUL_PTX_MBARRIER:
 		return true;
 	default:
 		return false;

@@ -179,6 +179,16 @@ static bool emit_barrier(struct decoder *d, enum op op, const struct insn *made)
 	return true;
 }
 
+/* A cluster is one block: all its threads meet where they wait, on a barrier that has no number. */
+static bool decode_cluster_barrier(struct decoder *d)
+{
+	struct insn made = { 0 };
+
+	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ARRIVE))
+		return gpul_emit(d, OP_FENCE);
+	return gpul_operand_const(d, CLUSTER_BARRIER, 4, &made.a) && emit_barrier(d, OP_BAR_CLUSTER, &made);
+}
+
 static bool decode_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };
@@ -192,7 +202,7 @@ static bool decode_barrier(struct decoder *d)
 		return emit_barrier(d, OP_BAR_WARP, &made);
 	}
 	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_CLUSTER))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "clusters are not interpreted");
+		return decode_cluster_barrier(d);
 	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ARRIVE)) {
 		if (d->in->n_operands != 2)
 			return gpul_decode_fail(d, GPUL_EFORMAT, "arrive takes a thread count");

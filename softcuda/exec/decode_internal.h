@@ -5,6 +5,7 @@
  *     decode_memory.c    ld st atom red cvta isspacep, mov of an address
  *     decode_control.c   bra brx call ret exit trap bar fence ...
  *     decode_warp.c      shfl vote match redux elect activemask
+ *     decode_async.c     cp.async mbarrier mapa getctarank
  *     select_alu.c       everything else
  *
  * Functions return false after recording why in D->err. */
@@ -83,5 +84,9 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 bool gpul_decode_memory(struct decoder *d, bool *mine);
 bool gpul_decode_control(struct decoder *d, bool *mine);
 bool gpul_decode_warp(struct decoder *d, bool *mine);
+bool gpul_decode_async(struct decoder *d, bool *mine);
+
+/* decode_memory.c: [base + offset] into i->a, i->imm and i->flags; space: SPACE_... */
+bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);
 
 #endif

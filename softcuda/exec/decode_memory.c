@@ -44,8 +44,7 @@ static bool symbol_address(struct decoder *d, const gpul_ptx_operand *o, struct 
 	return gpul_operand_const(d, at.value, 8, &i->a);
 }
 
-/* [base + offset] into i->a, i->imm and i->flags. */
-static bool address(struct decoder *d, const gpul_ptx_operand *o, struct insn *i)
+bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i)
 {
 	const gpul_ptx_operand *base;
 	unsigned bytes;
@@ -54,7 +53,7 @@ static bool address(struct decoder *d, const gpul_ptx_operand *o, struct insn *i
 		return gpul_decode_fail(d, GPUL_EFORMAT, "an address [...] is expected");
 	base = child(d, o, 0);
 	i->imm = o->value.i;
-	i->flags |= (uint8_t)space_mod(d->in);
+	i->flags |= (uint8_t)space;
 	if ((i->flags & SPACE_MASK) == SPACE_PARAM && d->f->kind == GPUL_PTX_FUNC_DEVICE &&
 	    !gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_PARAM__ENTRY))
 		i->flags = (uint8_t)((i->flags & ~SPACE_MASK) | SPACE_LOCAL);
@@ -73,6 +72,11 @@ static bool address(struct decoder *d, const gpul_ptx_operand *o, struct insn *i
 	default:
 		return gpul_decode_fail(d, GPUL_EFORMAT, "an address of the wrong kind");
 	}
+}
+
+static bool address(struct decoder *d, const gpul_ptx_operand *o, struct insn *i)
+{
+	return gpul_decode_address(d, o, space_mod(d->in), i);
 }
 
 /* ---- ld and st ---------------------------------------------------------------------------------------- */

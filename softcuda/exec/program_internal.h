@@ -59,6 +59,9 @@ struct func_code {
 
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL };
 
+/* Barriers 0 to 15 have numbers; behind them is the one of the cluster. */
+enum { CLUSTER_BARRIER = 16 };
+
 struct call_argument {
 	bool in_register;            /* else in local memory, at slot */
 	struct local_slot slot;      /* bytes: also the register's width */

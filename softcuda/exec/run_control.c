@@ -146,6 +146,7 @@ static const struct insn *barrier(struct warp *w, const struct insn *i)
 }
 
 HANDLER(BAR_SYNC) { return barrier(w, i); }
+HANDLER(BAR_CLUSTER) { return barrier(w, i); }
 HANDLER(BAR_RED_POPC) { return barrier(w, i); }
 HANDLER(BAR_RED_AND) { return barrier(w, i); }
 HANDLER(BAR_RED_OR) { return barrier(w, i); }

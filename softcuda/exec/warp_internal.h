@@ -22,7 +22,7 @@
 #include "softcuda/exec/memory_internal.h"
 #include "softcuda/exec/program_internal.h"
 
-enum { N_BARRIERS = 16, BACK_EDGES = 1000 };
+enum { N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000 };
 
 struct frame {
 	struct frame *parent;            /* NULL: the kernel's own */
