@@ -6,21 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_ELEMENTS (1u << 24) /* made up for one buffer */
+
 /* Made-up data: about 1024 elements, as a line, a square or a cube, by how many of the thread
  * index's dimensions the kernel reads. */
-static const struct shape {
+struct shape {
 	unsigned count;    /* of a parameter that bounds the index */
 	unsigned elements; /* of a buffer: count to the power of the dimensions */
-	uint32_t block[3];
-} shapes[4] = {
-	[1] = { 1024, 1024, { 256, 1, 1 } },
-	[2] = { 32, 1024, { 16, 16, 1 } },
-	[3] = { 10, 1000, { 8, 8, 4 } },
+	uint32_t block[3]; /* of a kernel that tells its blocks apart: several cover the data */
+	uint32_t alone[3]; /* of one that does not: a single block covers it */
+};
+
+static const struct shape shapes[4] = {
+	[1] = { 1024, 1024, { 256, 1, 1 }, { 1024, 1, 1 } },
+	[2] = { 32, 1024, { 16, 16, 1 }, { 32, 32, 1 } },
+	[3] = { 10, 1000, { 10, 10, 5 }, { 10, 10, 10 } },
 };
 
 static const struct shape *shape_of(const gpul_signature *s)
 {
 	return &shapes[s->grid_dims >= 1 && s->grid_dims <= 3 ? s->grid_dims : 1];
+}
+
+/* Threads of a block that the kernel does not tell apart would all do the same. */
+static const uint32_t *block_of(const gpul_signature *s)
+{
+	static const uint32_t one[3] = { 1, 1, 1 };
+
+	if (!s->reads_tid && s->n_params)
+		return one;
+	return s->reads_ctaid || !s->n_params ? shape_of(s)->block : shape_of(s)->alone;
 }
 
 /* ---- arguments --------------------------------------------------------------------- */
@@ -31,13 +46,15 @@ static void invent_text(const gpul_signature *s, const gpul_param *p, const stru
 			char *buf, size_t buf_bytes)
 {
 	const char *type = gpul_type_name(p->type);
-	unsigned elements = shape->elements * (p->vector > 1 ? p->vector : 1);
+	unsigned long long elements =
+		(unsigned long long)shape->elements * (p->vector > 1 ? p->vector : 1) +
+		p->beyond;
 
 	if (p->role == GPUL_ROLE_BUFFER && p->type && p->loaded)
-		snprintf(buf, buf_bytes, "%s%s[%u]=iota", p->stored ? "inout:" : "", type,
+		snprintf(buf, buf_bytes, "%s%s[%llu]=iota", p->stored ? "inout:" : "", type,
 			 elements);
 	else if (p->role == GPUL_ROLE_BUFFER && p->type)
-		snprintf(buf, buf_bytes, "out:%s[%u]", type, elements);
+		snprintf(buf, buf_bytes, "out:%s[%llu]", type, elements);
 	else if (p->role == GPUL_ROLE_COUNT && p->type)
 		snprintf(buf, buf_bytes, "%s=%u", type, shape->count);
 	else if (p->role == GPUL_ROLE_SCALAR && p->type && !s->complete)
@@ -49,7 +66,7 @@ static void invent_text(const gpul_signature *s, const gpul_param *p, const stru
 	else if (p->role == GPUL_ROLE_STRUCT)
 		snprintf(buf, buf_bytes, "bytes=@FILE");
 	else if (p->role == GPUL_ROLE_BUFFER)
-		snprintf(buf, buf_bytes, "TYPE[%u]=FILL", elements);
+		snprintf(buf, buf_bytes, "TYPE[%llu]=FILL", elements);
 	else
 		snprintf(buf, buf_bytes, p->bytes == 8 ? "BUFFER-OR-VALUE" : "TYPE=NUMBER");
 }
@@ -140,18 +157,22 @@ static gpul_status make_args(struct run *r, char (*texts)[64], size_t n, gpul_er
 
 /* ---- block and grid ---------------------------------------------------------------- */
 
-/* The default block, no larger than the kernel's .maxntid; .reqntid leaves no choice. */
-static void choose_block(const gpul_signature *s, const struct shape *shape, uint32_t block[3])
+/* The default block, no larger than the kernel's .maxntid and its arrays in shared memory;
+ * .reqntid leaves no choice. */
+static void choose_block(const gpul_signature *s, uint32_t block[3])
 {
 	uint64_t limit = 1;
 
 	for (int d = 0; d < 3; d++)
-		block[d] =
-			s->reqntid[0] ? (s->reqntid[d] ? s->reqntid[d] : 1) : shape->block[d];
-	if (s->reqntid[0] || !s->maxntid[0])
+		block[d] = s->reqntid[0] ? (s->reqntid[d] ? s->reqntid[d] : 1) : block_of(s)[d];
+	if (s->reqntid[0])
 		return;
 	for (int d = 0; d < 3; d++) /* .maxntid bounds the product, whatever its dimensions */
 		limit *= s->maxntid[d] ? s->maxntid[d] : 1;
+	if (!s->maxntid[0])
+		limit = UINT64_MAX;
+	if (s->shared_threads && s->shared_threads < limit)
+		limit = s->shared_threads;
 	for (int d = 2; d >= 0; d--)
 		while (block[d] > 1 && (uint64_t)block[0] * block[1] * block[2] > limit)
 			block[d] /= 2;
@@ -186,6 +207,16 @@ static uint64_t largest_buffer(const struct arg *args, size_t n_args)
 	return n;
 }
 
+/* A block that was not given need not be larger than the data that it covers alone.  Whole
+ * warps where a count keeps the last of them in bounds: their threads may want to meet. */
+static void fit_block(const struct run *r, uint64_t n, bool counted, uint32_t block[3])
+{
+	if (counted)
+		n = (n + 31) / 32 * 32;
+	if (!r->ask.block[0] && !gpul_kernel_signature(r->kernel)->reqntid[0] && n < block[0])
+		block[0] = (uint32_t)(n ? n : 1);
+}
+
 /* Enough blocks for the count in each dimension that the kernel reads, or for the largest
  * buffer. */
 static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
@@ -203,8 +234,11 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 			gpul_kernel_name(r->kernel), dims);
 	if (!counted)
 		n = largest_buffer(r->ask.args, r->ask.n_args);
+	if (!s->reads_ctaid && dims == 1) /* one block: as large as it must and can be */
+		fit_block(r, n, counted, c->block);
 	for (unsigned d = 0; d < 3; d++) {
-		uint64_t blocks = d < dims ? (n + c->block[d] - 1) / c->block[d] : 1;
+		uint64_t blocks =
+			d < dims && s->reads_ctaid ? (n + c->block[d] - 1) / c->block[d] : 1;
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
 		/* Kernels that loop over the grid need no more; others are told by their
@@ -227,23 +261,46 @@ static void take_given(const struct run_request *q, gpul_launch_config *c)
 
 /* ---- the whole --------------------------------------------------------------------- */
 
+static bool counted(const gpul_signature *s)
+{
+	for (size_t i = 0; i < s->n_params; i++)
+		if (s->params[i].role == GPUL_ROLE_COUNT)
+			return true;
+	return false;
+}
+
+/* A grid for the data.  Then the data for the launch: one block that cannot cover it gets
+ * less, and where no count stops threads, each has an element. */
+static void invent_launch(const gpul_signature *s, struct shape *shape,
+			  const struct run_request *q, gpul_launch_config *c)
+{
+	uint64_t threads = 1;
+
+	for (unsigned d = 0; d < 3; d++)
+		c->grid[d] = d < s->grid_dims && s->n_params && s->reads_ctaid
+				     ? (shape->count + c->block[d] - 1) / c->block[d]
+				     : 1;
+	take_given(q, c);
+	for (unsigned d = 0; d < 3; d++)
+		threads *= (uint64_t)c->grid[d] * c->block[d];
+	if (s->reads_tid && !s->reads_ctaid && s->grid_dims == 1 && threads < shape->count)
+		shape->count = shape->elements = (unsigned)threads;
+	if (!counted(s) && threads > shape->elements && threads <= MOST_ELEMENTS)
+		shape->elements = (unsigned)threads;
+}
+
 static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *err)
 {
-	const struct shape *shape = shape_of(s);
+	struct shape shape = *shape_of(s);
 	char(*texts)[64] = calloc(s->n_params + 1, sizeof *texts);
 	gpul_status st;
 
 	if (!texts)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
 				 s->n_params);
+	invent_launch(s, &shape, &r->ask, &r->config);
 	for (size_t i = 0; i < s->n_params; i++)
-		invent_text(s, &s->params[i], shape, texts[i], sizeof texts[i]);
-	for (unsigned d = 0; d < 3; d++)
-		r->config.grid[d] =
-			d < s->grid_dims && s->n_params
-				? (shape->count + r->config.block[d] - 1) / r->config.block[d]
-				: 1;
-	take_given(&r->ask, &r->config);
+		invent_text(s, &s->params[i], &shape, texts[i], sizeof texts[i]);
 	r->assumed = command_line(r, texts, s->n_params);
 	if (!r->assumed)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a command line");
@@ -273,7 +330,7 @@ gpul_status run_plan(struct run *r, gpul_error *err)
 	const gpul_signature *s = gpul_kernel_signature(r->kernel);
 	gpul_status st;
 
-	choose_block(s, shape_of(s), r->config.block);
+	choose_block(s, r->config.block);
 	take_given(&r->ask, &r->config);
 	if (r->ask.has_args) {
 		st = run_fit(s, r->ask.args, r->ask.n_args, err);

@@ -40,11 +40,12 @@ static void join(gpul_flow_program *p, uint32_t node, gpul_flow in)
 	to->start = grown(to, to->start, in.start);
 	to->outer = grown(to, to->outer, in.outer);
 	to->reach = grown(to, to->reach, in.reach);
+	to->room = gpul_flow_room(to->room, in.room);
 	p->changed |= to->base != was.base || to->bound != was.bound ||
 		      to->linear != was.linear || to->from != was.from ||
 		      to->flags != was.flags || to->constant != was.constant ||
 		      to->stride != was.stride || to->start != was.start ||
-		      to->outer != was.outer || to->reach != was.reach;
+		      to->outer != was.outer || to->reach != was.reach || to->room != was.room;
 }
 
 /* Join into a destination, which may be {a, b} or p|q. */
@@ -100,16 +101,18 @@ static gpul_flow address_of_symbol(const gpul_flow_program *p, const gpul_flow_f
 				   const gpul_ptx_operand *o)
 {
 	gpul_flow f = { .seen = true, .flags = FLOW_VARIABLE };
-	uint16_t space = GPUL_PTX_MOD_NONE;
+	const gpul_ptx_var *v = NULL;
 
 	if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR)
-		space = p->m->vars[o->index].space;
+		v = &p->m->vars[o->index];
 	else if (o->ref_kind == GPUL_PTX_REF_FUNC_VAR)
-		space = fn->f->vars[o->index].space;
-	if (space == GPUL_PTX_MOD_LOCAL)
+		v = &fn->f->vars[o->index];
+	if (v && v->space == GPUL_PTX_MOD_LOCAL)
 		f.flags = FLOW_LOCAL;
-	else if (space == GPUL_PTX_MOD_SHARED)
+	if (v && v->space == GPUL_PTX_MOD_SHARED) {
 		f.flags = FLOW_SHARED;
+		f.room = v->bytes;
+	}
 	return f;
 }
 

@@ -3,9 +3,9 @@
  *     a register ──> one gpul_flow: which parameters it may point into, which it may simply be,
  *                    which enter it with a factor, how it moves with the thread index
  *
- * Each assignment has a description of its own (values_internal.h), so the order of instructions
- * needs no further thought: what may arrive at a value is joined into its description, round
- * after round until nothing changes (a fixpoint), and loops cost nothing.
+ * Each assignment has a description of its own (values_internal.h), so the order of
+ * instructions needs no further thought: what may arrive at a value is joined into its
+ * description, round after round until nothing changes (a fixpoint), and loops cost nothing.
  *
  * All functions that the kernel can reach are described together.  Values, parameters, return
  * values and variables are numbered through, as nodes; a call joins arguments into
@@ -32,6 +32,8 @@ enum flow_flag {
 	FLOW_DATA = 1 << 9,    /* loaded from memory */
 	FLOW_OPAQUE = 1 << 10, /* computed in a way that is not followed */
 	FLOW_OUTSIDE = 1 << 11, /* came from a function outside the module */
+	FLOW_FEWER = 1 << 12,   /* was divided or masked: several threads have the same value */
+	FLOW_LESS = 1 << 13,    /* a constant was taken off it: a[i - 1] */
 };
 #define FLOW_INDEX   (FLOW_TID | FLOW_OUTER)
 #define FLOW_SIZES   (FLOW_NTID | FLOW_NCTAID)
@@ -48,6 +50,7 @@ typedef struct gpul_flow {
 	uint64_t start;  /* the same for the block's first thread, %ctaid * %ntid */
 	uint64_t outer;  /* the same for the OUTER indices */
 	uint64_t reach;  /* the largest sum of constants added */
+	uint64_t room; /* bytes of the smallest .shared array that it may point into; 0: none */
 	uint32_t flags;  /* enum flow_flag */
 	bool seen;       /* false: no definition met yet; everything else is 0 */
 	bool constant;   /* it is always the number value */

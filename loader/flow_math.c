@@ -38,6 +38,11 @@ gpul_flow gpul_flow_constant(int64_t value)
 	};
 }
 
+uint64_t gpul_flow_room(uint64_t a, uint64_t b)
+{
+	return a && (!b || a < b) ? a : b;
+}
+
 gpul_flow gpul_flow_either(gpul_flow a, gpul_flow b)
 {
 	if (!a.seen || !b.seen)
@@ -52,6 +57,7 @@ gpul_flow gpul_flow_either(gpul_flow a, gpul_flow b)
 	a.start = max(a.start, b.start);
 	a.outer = max(a.outer, b.outer);
 	a.reach = max(a.reach, b.reach);
+	a.room = gpul_flow_room(a.room, b.room);
 	return a;
 }
 
@@ -72,7 +78,8 @@ gpul_flow gpul_flow_neg(gpul_flow a)
  */
 static bool leaves_bound(gpul_flow other)
 {
-	return !other.linear && !(other.flags & ~(uint32_t)(FLOW_NTID | FLOW_NCTAID));
+	return !other.linear &&
+	       !(other.flags & ~(uint32_t)(FLOW_SIZES | FLOW_FEWER | FLOW_LESS));
 }
 
 static uint64_t added_base(const gpul_flow_program *p, gpul_flow a, gpul_flow b, bool subtract,
@@ -101,6 +108,8 @@ gpul_flow gpul_flow_add(const gpul_flow_program *p, gpul_flow a, gpul_flow b, bo
 	    !(subtract ? __builtin_sub_overflow(a.value, b.value, &v)
 		       : __builtin_add_overflow(a.value, b.value, &v)))
 		return gpul_flow_constant(v);
+	if ((a.constant && a.value < 0) || (b.constant && b.value && (b.value < 0) != subtract))
+		r.flags |= FLOW_LESS;
 	r.base = added_base(p, a, b, subtract, &r.flags);
 	r.bound = (leaves_bound(b) ? a.bound : 0) | (leaves_bound(a) ? b.bound : 0);
 	r.linear = a.linear | b.linear;
@@ -109,6 +118,7 @@ gpul_flow gpul_flow_add(const gpul_flow_program *p, gpul_flow a, gpul_flow b, bo
 	r.start = sum(a.start, b.start);
 	r.outer = sum(a.outer, b.outer);
 	r.reach = sum(a.reach, b.reach);
+	r.room = gpul_flow_room(a.room, b.room);
 	return r;
 }
 
@@ -199,6 +209,7 @@ gpul_flow gpul_flow_divide(gpul_flow a, gpul_flow b)
 		a.reach = 1;
 		return a;
 	}
+	a.flags |= FLOW_FEWER;
 	a.stride = quotient(a.stride, b.reach);
 	a.start = quotient(a.start, b.reach);
 	a.outer = quotient(a.outer, b.reach);
@@ -211,10 +222,19 @@ gpul_flow gpul_flow_remainder(gpul_flow a, gpul_flow b)
 	a.base = a.bound = a.linear = 0;
 	a.constant = false;
 	a.from |= b.from;
-	a.flags |= b.flags & (FLOW_DATA | FLOW_OPAQUE);
+	a.flags |= FLOW_FEWER | (b.flags & (FLOW_DATA | FLOW_OPAQUE));
 	if (b.constant)
 		a.reach = b.reach;
 	return a;
+}
+
+/* -4, and 0x7ffffffc where the sign is known: down to a multiple. */
+static bool rounds_down(int64_t mask)
+{
+	uint64_t end = (uint64_t)mask + ((uint64_t)mask & (0 - (uint64_t)mask));
+
+	return mask < 0 || end == (uint64_t)1 << 31 || end == (uint64_t)1 << 32 ||
+	       end == (uint64_t)1 << 63;
 }
 
 gpul_flow gpul_flow_and(gpul_flow a, gpul_flow b)
@@ -223,7 +243,7 @@ gpul_flow gpul_flow_and(gpul_flow a, gpul_flow b)
 		return gpul_flow_and(b, a);
 	if (!b.constant)
 		return gpul_flow_remainder(a, b);
-	if (b.value < 0) { /* rounds down to a multiple */
+	if (rounds_down(b.value)) {
 		a.constant = false;
 		return a;
 	}
@@ -237,7 +257,9 @@ gpul_flow gpul_flow_clamped(gpul_flow a, gpul_flow b)
 {
 	gpul_flow r = gpul_flow_either(a, b);
 
-	r.base = r.bound = r.linear = 0;
+	r.base = r.linear = 0; /* min(n, m) is a bound as n is, and as m */
+	if (r.flags & FLOW_INDEX)
+		r.bound = 0;
 	return r;
 }
 

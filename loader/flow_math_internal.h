@@ -6,6 +6,7 @@
 
 gpul_flow gpul_flow_constant(int64_t value);
 gpul_flow gpul_flow_either(gpul_flow a, gpul_flow b); /* one of the two */
+uint64_t gpul_flow_room(uint64_t a, uint64_t b); /* the smaller; 0: no array */
 gpul_flow gpul_flow_opaque(gpul_flow a);              /* computed from a, no telling how */
 gpul_flow gpul_flow_neg(gpul_flow a);
 gpul_flow gpul_flow_add(const gpul_flow_program *p, gpul_flow a, gpul_flow b, bool subtract);

@@ -21,6 +21,7 @@ typedef struct param_facts {
 	uint16_t evidence; /* of the values loaded and stored */
 	uint16_t fallback; /* of the accesses' own types */
 	uint32_t vector;
+	uint64_t reach; /* bytes past its own element that a thread touches */
 	bool accessed, loaded, stored, leaves, called;
 	bool end; /* compared with an address */
 } param_facts;
@@ -33,6 +34,9 @@ typedef struct inference {
 	uint64_t bounds;       /* compared with a thread index */
 	uint64_t turns;        /* compared with a loop's counter */
 	uint64_t steers;       /* enter an address other than as its base */
+	uint64_t slack;        /* the largest constant that is added to a bound */
+	bool below;            /* an address lies before the thread's own element */
+	bool above_zero;       /* an index is compared with a constant, as in i > 0 */
 	bool walks;            /* a loop moves an address by constants */
 	const char *unbounded; /* what only a COUNT can make safe; NULL: nothing met */
 } inference;
@@ -96,10 +100,15 @@ static void check_extent(inference *i, const gpul_flow *a, uint64_t element, par
 	else if (!(a->flags & FLOW_INDEX) && a->reach / element >= INVENTED_ELEMENTS)
 		gpul_signature_doubt(i->s, "a buffer is read %llu elements in",
 				     (unsigned long long)(a->reach / element));
-	else if (a->flags & FLOW_INDEX && a->reach / element >= facts->vector)
+	else if (a->flags & FLOW_INDEX && a->reach / element >= facts->vector) {
 		i->unbounded = "threads reach beyond their own element";
-	if (a->outer > element * facts->vector)
-		i->unbounded = "the kernel assumes a block size";
+		if (a->reach > facts->reach)
+			facts->reach = a->reach;
+		i->below |= (a->flags & FLOW_LESS) != 0;
+	}
+	if (a->outer > element * facts->vector && !i->s->s.reqntid[0])
+		gpul_signature_doubt(i->s, "each block has a row of %llu elements",
+				     (unsigned long long)(a->outer / element));
 }
 
 static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_access *a,
@@ -138,6 +147,21 @@ static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_
 	}
 }
 
+/* An array in shared memory with a row for each thread bounds the block. */
+static void note_shared(inference *i, const gpul_flow *a)
+{
+	gpul_signature *s = &i->s->s;
+	uint64_t threads;
+
+	if (!a->stride || a->stride == FLOW_ENDLESS || !a->room || a->flags & FLOW_FEWER)
+		return;
+	threads = a->room / a->stride;
+	if (threads == 0)
+		gpul_signature_doubt(i->s, "a thread reaches beyond an array in shared memory");
+	else if (threads <= UINT32_MAX && (!s->shared_threads || threads < s->shared_threads))
+		s->shared_threads = (uint32_t)threads;
+}
+
 static void memory_access(inference *i, const gpul_flow_func *fn, const gpul_flow_access *a)
 {
 	gpul_flow address = gpul_flow_of(i->p, fn, a->address);
@@ -150,6 +174,8 @@ static void memory_access(inference *i, const gpul_flow_func *fn, const gpul_flo
 		for (; base && !(address.flags & FLOW_LOCAL); base &= base - 1)
 			i->facts[first_bit(base)].leaves = true;
 	}
+	if (address.flags & FLOW_SHARED)
+		note_shared(i, &address);
 	if (a->space != GPUL_PTX_MOD_NONE && a->space != GPUL_PTX_MOD_GLOBAL)
 		return;
 	if (address.base)
@@ -227,9 +253,13 @@ static void note_end_pointer(inference *i, const gpul_flow *a, const gpul_flow *
 static void note_comparison(inference *i, const gpul_flow *a, const gpul_flow *b)
 {
 	note_end_pointer(i, a, b);
-	if (b->flags & FLOW_INDEX && !(a->flags & FLOW_INDEX))
+	i->above_zero |= (a->flags & FLOW_INDEX && b->constant) || (a->base && b->base);
+	if (b->flags & FLOW_INDEX && !(a->flags & FLOW_INDEX)) {
 		i->bounds |= a->bound;
-	else if (a->flags & FLOW_INDEX && b->constant)
+		if (a->bound && a->reach != FLOW_ENDLESS && a->reach > i->slack &&
+		    !(a->flags & FLOW_LESS))
+			i->slack = a->reach;
+	} else if (a->flags & FLOW_INDEX && b->constant)
 		i->bounds |= a->linear & ~a->base; /* i - n < 0 */
 	else if (b->reach == FLOW_ENDLESS)
 		i->turns |= a->bound;
@@ -237,6 +267,23 @@ static void note_comparison(inference *i, const gpul_flow *a, const gpul_flow *b
 		i->turns |= a->bound; /* counts from -n up to 0 */
 	if (b->flags & FLOW_INDEX && a->linear & ~a->bound & ~a->base)
 		i->unbounded = "parameters are combined to a bound";
+}
+
+/* i <= n, or n >= i: one index more than i < n has. */
+static bool includes(const gpul_ptx_inst *in, const gpul_flow *a, const gpul_flow *b)
+{
+	static const uint16_t of_first[] = { GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT, GPUL_PTX_MOD_LS,
+					     GPUL_PTX_MOD_HI };
+	static const uint16_t of_second[] = { GPUL_PTX_MOD_GE, GPUL_PTX_MOD_LT, GPUL_PTX_MOD_HS,
+					      GPUL_PTX_MOD_LO };
+	bool first = a->flags & FLOW_INDEX && b->bound && !(b->flags & FLOW_INDEX);
+	bool second = b->flags & FLOW_INDEX && a->bound && !(a->flags & FLOW_INDEX);
+
+	for (unsigned k = 0; k < 4; k++)
+		if ((first && gpul_ptx_has_mod(in, of_first[k])) ||
+		    (second && gpul_ptx_has_mod(in, of_second[k])))
+			return true;
+	return false;
 }
 
 static void comparison(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
@@ -249,6 +296,28 @@ static void comparison(inference *i, const gpul_flow_func *fn, const gpul_ptx_in
 	b = gpul_flow_of(i->p, fn, gpul_flow_operand(fn, in, 2));
 	note_comparison(i, &a, &b);
 	note_comparison(i, &b, &a);
+	if (i->slack == 0 && includes(in, &a, &b))
+		i->slack = 1;
+}
+
+/* A barrier that counts its threads works with blocks of the size its author had in mind. */
+static void note_barrier(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+{
+	unsigned at = 1;
+	gpul_flow count;
+
+	if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED)) /* d, barrier, [count,] predicate */
+		at = in->n_operands > 3 ? 2 : in->n_operands;
+	if (at >= in->n_operands || i->s->s.reqntid[0])
+		return;
+	count = gpul_flow_of(i->p, fn, gpul_flow_operand(fn, in, at));
+	if (count.constant)
+		gpul_signature_doubt(
+			i->s, "a barrier waits for %lld threads: a block size is assumed",
+			(long long)count.value);
+	else if (count.flags != FLOW_NTID || count.linear)
+		gpul_signature_doubt(i->s,
+				     "for how many threads a barrier waits cannot be told");
 }
 
 static void look_through(inference *i, const gpul_flow_func *fn)
@@ -264,6 +333,10 @@ static void look_through(inference *i, const gpul_flow_func *fn)
 		switch (in->opcode) {
 		case GPUL_PTX_CALL:
 			note_call(i, fn, in);
+			break;
+		case GPUL_PTX_BAR:
+		case GPUL_PTX_BARRIER:
+			note_barrier(i, fn, in);
 			break;
 		case GPUL_PTX_SETP:
 		case GPUL_PTX_SET:
@@ -303,6 +376,9 @@ static void conclude_buffer(inference *i, gpul_param *param, const param_facts *
 			k, width);
 	else
 		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* f16x2 */
+	param->beyond = (uint32_t)(i->slack < INVENTED_ELEMENTS ? i->slack : 0) * param->vector;
+	if (facts->reach)
+		param->beyond += (uint32_t)(facts->reach / width + 1 - param->vector);
 }
 
 static void conclude_value(inference *i, gpul_param *param, const param_facts *facts,
@@ -369,6 +445,11 @@ static void conclude(inference *i)
 	gpul_signature *s = &i->s->s;
 
 	conclude_walks(i);
+	if (i->slack >= INVENTED_ELEMENTS)
+		gpul_signature_doubt(i->s, "a bound lies %llu beyond a parameter",
+				     (unsigned long long)i->slack);
+	if (i->below && !i->above_zero)
+		gpul_signature_doubt(i->s, "threads reach before their own element");
 	for (unsigned k = 0; k < s->n_params; k++) {
 		gpul_param *param = &s->params[k];
 
@@ -394,6 +475,7 @@ static void conclude(inference *i)
 static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul_ptx_operand *o)
 {
 	uint32_t dims = 1;
+	uint32_t which = o->index;
 
 	if (o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_MODULE_VAR) {
 		const gpul_ptx_var *v = &m->vars[o->index];
@@ -403,9 +485,14 @@ static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul
 	}
 	if (o->kind != GPUL_PTX_OP_SPECIAL)
 		return;
-	if (o->index == GPUL_PTX_SREG_TID_Y || o->index == GPUL_PTX_SREG_CTAID_Y)
+	s->reads_tid |= which == GPUL_PTX_SREG_TID_X || which == GPUL_PTX_SREG_TID_Y ||
+			which == GPUL_PTX_SREG_TID_Z || which == GPUL_PTX_SREG_LANEID ||
+			which == GPUL_PTX_SREG_WARPID;
+	s->reads_ctaid |= which == GPUL_PTX_SREG_CTAID_X || which == GPUL_PTX_SREG_CTAID_Y ||
+			  which == GPUL_PTX_SREG_CTAID_Z;
+	if (which == GPUL_PTX_SREG_TID_Y || which == GPUL_PTX_SREG_CTAID_Y)
 		dims = 2;
-	if (o->index == GPUL_PTX_SREG_TID_Z || o->index == GPUL_PTX_SREG_CTAID_Z)
+	if (which == GPUL_PTX_SREG_TID_Z || which == GPUL_PTX_SREG_CTAID_Z)
 		dims = 3;
 	if (dims > s->grid_dims)
 		s->grid_dims = dims;
@@ -414,6 +501,7 @@ static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul
 
 static void note_launch(gpul_signature *s, const gpul_flow_program *p)
 {
+	s->reads_tid = s->reads_ctaid = false;
 	for (size_t i = 0; i < p->n_funcs; i++)
 		for (uint32_t k = 0; k < p->funcs[i].f->n_operands; k++)
 			note_operand(s, p->m, &p->funcs[i].f->operands[k]);

@@ -20,6 +20,7 @@ gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params)
 	s->s.n_params = n_params;
 	s->s.complete = true;
 	s->s.grid_dims = 1;
+	s->s.reads_tid = s->s.reads_ctaid = true; /* until its code says otherwise */
 	return s;
 }
 

@@ -50,18 +50,23 @@ typedef struct gpul_param {
 	/* BUFFER: elements that one step of the thread index covers: 1 usually, 2 of double2[]
 	 * (v2.f64).  N indices need N * vector elements. */
 	uint32_t vector;
+	uint32_t beyond; /* BUFFER: elements touched past those N * vector: 1 of a[i + 1] */
 } gpul_param;
 
 typedef struct gpul_signature {
 	const char *kernel; /* mangled; borrowed from the module */
 	gpul_param *params;
 	size_t n_params;
-	/* Every role and type could be told, and buffers of COUNT * vector elements (without a
-	 * COUNT: threads * vector) are enough: arguments may be made up. */
+	/* Every role and type could be told, and buffers of COUNT * vector + beyond elements
+	 * (without a COUNT: threads * vector) are enough: arguments may be made up. */
 	bool complete;
 	const char *why_not; /* not complete: what could not be told, one phrase; else NULL */
 	uint32_t grid_dims;  /* 1, 2, 3: the highest of x, y, z read of %tid or %ctaid */
+	/* Which thread or block it is: false, and no code in the kernel asks.  Without %ctaid
+	 * every block does the same, so one is enough. */
+	bool reads_tid, reads_ctaid;
 	uint32_t reqntid[3], maxntid[3]; /* 0: not given */
+	uint32_t shared_threads; /* so many a block have room in .shared arrays; 0: any */
 	bool uses_dynamic_shared;
 } gpul_signature;
 

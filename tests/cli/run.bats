@@ -18,6 +18,24 @@ load helper
 	says "0 2 4 6 8 10 12 14 16 18 ..."
 }
 
+@test "makes up a launch that writes every element, also where blocks or threads are not told apart" {
+	one_block=$ptx/one_block.ptx
+	works run "$one_block" --kernel by_thread --expect 0=iota
+	says "kernel    by_thread, grid 1, block 1024"
+	works run "$one_block" --kernel by_block --expect 0=iota
+	says "kernel    by_block, grid 1024, block 1"
+	works run "$one_block" --kernel few_threads --expect 0=iota
+	says "kernel    few_threads, grid 1, block 64"
+	works run "$one_block" --kernel by_thread "out:u32[100]" --expect 0=iota
+	says "grid 1, block 100"
+}
+
+@test "works out a kernel that was written by hand, with registers that are used again" {
+	sed "/gpuload run:/d" "$BATS_TEST_DIRNAME/../../demo/vecadd.ptx" >"$BATS_TEST_TMPDIR/by_hand.ptx"
+	works run "$BATS_TEST_TMPDIR/by_hand.ptx" --expect 2=iota:0:2
+	says "yes, all of 1024 elements"
+}
+
 @test "the command line that it assumed can be pasted" {
 	works run "$vecadd"
 	line=$(sed -n 's/^assumed *//p' <<<"$output")

@@ -24,7 +24,8 @@ static const struct row {
 	{ "reduce", "reduce", "reduce(f32 *, f32 *, i32)", "rbn", true },
 	{ "reduce", "reduce_i64", "reduce_i64(i64 *, u64 *, i32)", "rbn", true },
 	{ "warp", "warpops", "warpops(i32 *, i32 *, i32)", "rwn", true },
-	{ "warp", "namedbar", "namedbar(i32 *)", "b", true },
+	/* Its barriers count 64 and 128 threads. */
+	{ "warp", "namedbar", "namedbar(i32 *)", "b", false },
 	{ "intops", "intops", "intops(i32 *, i32 *, i32 *, i64 *, i64 *)", "rrwrw", true },
 	{ "intops", "local", "local(i32 *, i32 *, i32)", "rws", true },
 	{ "fnptr", "recurse", "recurse(i32 *)", "w", true },
@@ -345,6 +346,90 @@ static void answers_questions_that_kernels_ask(void **state)
 	}
 }
 
+/* One kernel, and the answer to what it can bear. */
+static const struct launch {
+	const char *about, *directives, *body, *why_not;
+	bool reads_tid, reads_ctaid;
+	uint32_t shared_threads, beyond; /* beyond: of parameter 0 */
+} launches[] = {
+	{ "only %tid is read: one block does it all", "",
+	  "mov.u32 %r4, %tid.x; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3;\n"
+	  "st.u32 [%rd1], 1;\n",
+	  NULL, true, false, 0, 0 },
+	{ "only %ctaid is read: one thread a block does it all", "",
+	  "mov.u32 %r4, %ctaid.x; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3;\n"
+	  "st.u32 [%rd1], 1;\n",
+	  NULL, false, true, 0, 0 },
+	{ "neither is read", "", "st.u32 [%rd1], 1;\n", NULL, false, false, 0, 0 },
+	{ "a barrier that counts assumes a block size", "",
+	  "bar.sync 1, 64; st.u32 [%rd1], 1;\n", "a barrier waits for 64 threads", false, false,
+	  0, 0 },
+	{ "which .reqntid may settle", ".reqntid 64", "bar.sync 1, 64; st.u32 [%rd1], 1;\n",
+	  NULL, false, false, 0, 0 },
+	{ "a barrier may count the block's own threads", "",
+	  "mov.u32 %r4, %ntid.x; bar.sync 1, %r4; st.u32 [%rd1], 1;\n", NULL, false, false, 0,
+	  0 },
+	{ "a barrier without a count waits for the block", "",
+	  "bar.sync 1; st.u32 [%rd1], 1;\n", NULL, false, false, 0, 0 },
+	{ "a row of shared memory for each thread bounds the block", "",
+	  ".shared .align 8 .b8 s[640]; mov.u32 %r4, %tid.x; mov.u32 %r5, s; shl.b32 %r4, %r4, "
+	  "3;\n"
+	  "add.u32 %r5, %r5, %r4; st.shared.u64 [%r5], 0; st.u32 [%rd1], 1;\n",
+	  NULL, true, false, 80, 0 },
+	{ "a row of shared memory for each warp does not", "",
+	  ".shared .align 8 .b8 s[256]; mov.u32 %r4, %tid.x; mov.u32 %r5, s; shr.u32 %r4, %r4, "
+	  "5;\n"
+	  "shl.b32 %r4, %r4, 3; add.u32 %r5, %r5, %r4; st.shared.u64 [%r5], 0; st.u32 [%rd1], "
+	  "1;\n",
+	  NULL, true, false, 0, 0 },
+	{ "a block that strides over rows of 128 assumes its size", "",
+	  "mov.u32 %r4, %ctaid.x; shl.b32 %r4, %r4, 7; mov.u32 %r5, %tid.x; add.u32 %r4, %r4, "
+	  "%r5;\n"
+	  "mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3; st.u32 [%rd1], 1;\n",
+	  "each block has a row of 128 elements", true, true, 0, 0 },
+	{ "a neighbour behind the last element needs room", "",
+	  INDEX "setp.ge.s32 %p1, %r4, %r9; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
+		"add.s64 %rd1, %rd1, %rd3; st.u32 [%rd1+8], 1;\n",
+	  NULL, true, true, 0, 2 },
+	{ "so does an index that may be the bound itself", "",
+	  INDEX "setp.gt.s32 %p1, %r4, %r9; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
+		"add.s64 %rd1, %rd1, %rd3; st.u32 [%rd1], 1;\n",
+	  NULL, true, true, 0, 1 },
+	{ "a neighbour before the first element has none", "",
+	  INDEX "setp.ge.s32 %p1, %r4, %r9; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
+		"add.s64 %rd1, %rd1, %rd3; st.u32 [%rd1+-4], 1;\n",
+	  "before their own element", true, true, 0, 1 },
+};
+
+static void tells_which_launches_a_kernel_bears(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof launches / sizeof launches[0]; i++) {
+		const struct launch *l = &launches[i];
+		char text[4096];
+		gpul_ptx_module *m;
+		gpul_signature *s;
+		int n = snprintf(text, sizeof text,
+				 HEAD
+				 ".entry k(.param .u64 a, .param .u32 n) %s { %s\n"
+				 "ld.param.u64 %%rd1, [a]; ld.param.u32 %%r9, [n]; %s ret; }\n",
+				 l->directives, REGS, l->body);
+
+		assert_in_range(n, 1, sizeof text - 1);
+		m = parse(text, (size_t)n, l->about);
+		s = infer(m, "k");
+		if (l->why_not ? !s->why_not || !strstr(s->why_not, l->why_not) : !s->complete)
+			fail_msg("%s: %s", l->about, s->complete ? "complete" : s->why_not);
+		if (s->reads_tid != l->reads_tid || s->reads_ctaid != l->reads_ctaid ||
+		    s->shared_threads != l->shared_threads || s->params[0].beyond != l->beyond)
+			fail_msg("%s: tid %d, ctaid %d, %u threads, %u beyond", l->about,
+				 s->reads_tid, s->reads_ctaid, s->shared_threads,
+				 s->params[0].beyond);
+		gpul_signature_destroy(s);
+		gpul_ptx_module_destroy(m);
+	}
+}
+
 static void tells_the_shape_of_the_launch(void **state)
 {
 	static const char text[] = HEAD
@@ -419,6 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_the_corpus_for_every_target),
 		cmocka_unit_test(answers_questions_that_kernels_ask),
+		cmocka_unit_test(tells_which_launches_a_kernel_bears),
 		cmocka_unit_test(tells_the_shape_of_the_launch),
 		cmocka_unit_test(a_device_function_has_no_signature),
 		cmocka_unit_test(print_counts_what_does_not_fit),
