@@ -181,13 +181,17 @@ static bool takes_skip(unsigned opcode)
 static bool decode_inst(struct decoder *d, uint32_t row)
 {
 	d->in = &d->f->insts[row];
-	d->operand = d->in->n_operands ? &d->f->operands[d->in->first_operand] : NULL;
+	for (unsigned k = 0; k < MAX_OPERANDS; k++)
+		d->operand[k] = k < d->in->n_operands ? d->f->operands[d->in->first_operand + k]
+						      : (gpul_ptx_operand){ .kind = OPERAND_MISSING };
 	d->src = row;
 	d->first_insn[row] = d->n;
 	d->n_pending = 0;
 	for (unsigned k = 0; k < d->n_temps; k++)
 		d->temps[k].used = false;
 	d->skip_guard = takes_skip(d->in->opcode);
+	if (d->in->n_operands > MAX_OPERANDS)
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands", d->in->n_operands);
 	if (d->in->guard == GPUL_PTX_NONE || d->in->opcode == GPUL_PTX_BRA)
 		return decode_unguarded(d);
 	return decode_guarded(d);

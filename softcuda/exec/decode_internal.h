@@ -14,7 +14,7 @@
 
 #include "softcuda/exec/program_internal.h"
 
-enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8 };
+enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 8, OPERAND_MISSING = 0xff };
 
 struct pending {            /* a destination wider than its type: extend it after the instruction */
 	opref from, to;
@@ -29,7 +29,7 @@ struct decoder {
 	const gpul_ptx_module *m;
 	const gpul_ptx_func *f;
 	const gpul_ptx_inst *in;         /* being decoded */
-	const gpul_ptx_operand *operand; /* its operands */
+	gpul_ptx_operand operand[MAX_OPERANDS];  /* its operands; those that it lacks are of no kind */
 	uint32_t src;                    /* its row */
 	struct insn *insns;
 	uint32_t n, capacity;

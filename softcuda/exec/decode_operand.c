@@ -347,7 +347,8 @@ bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 		*out = OPREF(BANK_SCRATCH, 0);
 		return true;
 	default:
-		return gpul_decode_fail(d, GPUL_EFORMAT, "an operand of the wrong kind");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "an operand is %s",
+					o->kind == OPERAND_MISSING ? "missing" : "of the wrong kind");
 	}
 }
 
@@ -361,7 +362,8 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 		return true;
 	}
 	if (o->kind != GPUL_PTX_OP_REG)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "the destination is not a register");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the destination is %s",
+					o->kind == OPERAND_MISSING ? "missing" : "not a register");
 	ref = gpul_reg_ref(d, flat_of(o), &have);
 	if (have == want) {
 		*out = ref;

@@ -59,7 +59,8 @@ static void add_lanes(struct warp_state *s, struct frame *frame, const struct in
 			return;
 		}
 	}
-	s->splits[s->n_splits++] = (struct split){ .pc = pc, .frame = frame, .mask = mask };
+	s->splits[s->n_splits++] = (struct split){ .pc = pc, .frame = frame, .mask = mask, .back_edges = s->back_edges,
+						   .state = (uint8_t)(s->back_edges < 0 ? SPLIT_PASSED : SPLIT_READY) };
 }
 
 const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i, const struct insn *target,
@@ -90,6 +91,7 @@ const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *c
 
 	remove_split(s, s->current);
 	s->current = LANES;  /* none */
+	s->back_edges--;     /* some target may be a loop's */
 	for (; mask; mask &= mask - 1) {
 		unsigned l = first_lane(mask);
 
@@ -143,6 +145,7 @@ static void merge(struct warp_state *s)
 		if (p->state == SPLIT_SYNC)
 			me->state = SPLIT_READY;
 		me->mask |= p->mask;
+		me->back_edges = p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
 		remove_split(s, k);
 		return;
 	}
@@ -176,7 +179,7 @@ static void run_current(struct warp_state *s)
 	s->w.bank[BANK_REGS] = me->frame->regs;
 	s->event = EVENT_NONE;
 	s->run_start = i;
-	s->back_edges = BACK_EDGES;
+	s->back_edges = me->back_edges;
 	gpul_split_window(s);
 	do
 		i = i->run(&s->w, i);
@@ -196,6 +199,7 @@ static bool settle(struct warp_state *s)
 		return true;
 	s->n_instructions += count_lanes(s->w.mask) * (uint64_t)(s->pc - s->run_start);
 	me->pc = s->pc;
+	me->back_edges = s->back_edges;
 	me->frame = s->frame;
 	me->state = SPLIT_READY;
 	switch (s->event) {
@@ -222,6 +226,8 @@ enum warp_result gpul_warp_run(struct warp_state *s)
 {
 	bool passed = false;
 
+	for (unsigned k = 0; k < s->n_splits; k++)
+		s->splits[k].back_edges = BACK_EDGES;
 	while (choose(s)) {
 		run_current(s);
 		if (!settle(s))

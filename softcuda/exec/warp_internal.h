@@ -45,6 +45,7 @@ struct split {
 	uint8_t state;                   /* enum split_state */
 	uint8_t barrier;                 /* SPLIT_BARRIER: which */
 	bool released;                   /* its *.sync may run with the lanes it has */
+	int back_edges;                  /* backward jumps left in this turn; below 0: passed over */
 	uint32_t need;                   /* SPLIT_SYNC: lanes it waits for */
 };
 
@@ -63,7 +64,7 @@ struct warp_state {
 	const struct insn *floor, *limit;
 	const struct insn *pc;           /* where to go on after an event */
 	const struct insn *run_start;    /* first instruction not counted yet */
-	int back_edges;                  /* left until the next yield */
+	int back_edges;                  /* the current split's */
 	enum event event;
 	unsigned current, n_splits;
 	struct frame *frame;             /* the current split's */

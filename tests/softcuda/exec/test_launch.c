@@ -24,6 +24,18 @@ static const char kernels[] = PTX_HEADER
 	".visible .entry small(.param .u64 out, .param .u64 x) .maxntid 64, 1, 1 { ret; }\n"
 	".visible .entry exact(.param .u64 out, .param .u64 x) .reqntid 32, 2 { ret; }\n";
 
+static const char endless[] = PTX_HEADER
+	KERNEL_OUT("plain") "L: add.u32 %r1, %r1, 1; bra L; }\n"
+	/* Two groups of lanes take turns at going back: neither loops without leaving to the other. */
+	KERNEL_OUT("divided") "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 0;\n"
+	"A: add.u32 %r2, %r2, 1; @%p1 bra C;\n"
+	"B: add.u32 %r2, %r2, 1; bra A;\n"
+	"C: add.u32 %r2, %r2, 1; bra A; }\n"
+	/* Every jump goes two ways. */
+	KERNEL_OUT("scattered") "T: .branchtargets A, B; A: and.b32 %r1, %t, 1; add.u32 %t, %t, %r1; brx.idx %r1, T; B: add.u32 %t, %t, 1; and.b32 %r1, %t, 1; brx.idx %r1, T; }\n"
+	/* A lone warp's barrier completes at once. */
+	KERNEL_OUT("alone") "L: bar.sync 0; bra L; }\n";
+
 static void blocks_of_a_grid_all_run(void **state)
 {
 	struct rig *r = rig_open(kernels);
@@ -44,13 +56,17 @@ static void blocks_of_a_grid_all_run(void **state)
 
 static void an_endless_kernel_can_be_aborted(void **state)
 {
-	struct rig *r = rig_open(kernels);
-	gpul_exec_launch *l = rig_start(r, "endless", 1000, 64, 0, NULL, 0);
+	static const char *const names[] = { "plain", "divided", "scattered", "alone" };
+	struct rig *r = rig_open(endless);
 
 	(void)state;
-	assert_false(gpul_exec_launch_wait(l, 20, &r->fault));
-	gpul_exec_launch_abort(l);
-	assert_int_equal(rig_finish(r, l), GPUL_EXEC_ABORTED);
+	for (unsigned k = 0; k < sizeof names / sizeof names[0]; k++) {
+		gpul_exec_launch *l = rig_start(r, names[k], 1000, 32, 0, NULL, 0);
+
+		assert_false(gpul_exec_launch_wait(l, 20, &r->fault));
+		gpul_exec_launch_abort(l);
+		assert_int_equal(rig_finish(r, l), GPUL_EXEC_ABORTED);
+	}
 	rig_close(r);
 }
 
