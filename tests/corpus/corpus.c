@@ -182,10 +182,17 @@ void corpus_start(struct corpus *c, const char *kernel, struct corpus_shape shap
 
 	if (failed(c) || gpul_cu(c->drv, &c->err, cuModuleGetFunction(&f, c->module, kernel)))
 		return;
-	gpul_cu(c->drv, &c->err,
-		cuLaunchKernel(f, shape.grid_x, shape.grid_y ? shape.grid_y : 1, 1,
-			       shape.block_x, shape.block_y ? shape.block_y : 1, 1,
-			       shape.shared_bytes, NULL, args, NULL));
+	unsigned grid_y = shape.grid_y ? shape.grid_y : 1, grid_z = shape.grid_z ? shape.grid_z : 1;
+	unsigned block_y = shape.block_y ? shape.block_y : 1,
+		 block_z = shape.block_z ? shape.block_z : 1;
+	if (shape.cooperative)
+		gpul_cu(c->drv, &c->err,
+			cuLaunchCooperativeKernel(f, shape.grid_x, grid_y, grid_z, shape.block_x, block_y,
+						  block_z, shape.shared_bytes, NULL, args));
+	else
+		gpul_cu(c->drv, &c->err,
+			cuLaunchKernel(f, shape.grid_x, grid_y, grid_z, shape.block_x, block_y, block_z,
+				       shape.shared_bytes, NULL, args, NULL));
 }
 
 void corpus_wait(struct corpus *c)

@@ -37,7 +37,8 @@ struct corpus_case {
 
 /* The tables of the case_*.c files; each ends with a NULL kernel. */
 extern const struct corpus_case corpus_float_cases[], corpus_integer_cases[],
-	corpus_warp_cases[], corpus_call_cases[], corpus_host_cases[];
+	corpus_warp_cases[], corpus_call_cases[], corpus_host_cases[], corpus_library_cases[],
+	corpus_threads_cases[], corpus_half_cases[];
 
 /* ---- values ---- */
 uint64_t corpus_random(struct corpus *c);
@@ -60,6 +61,8 @@ void corpus_release(struct corpus *c);
 /* ---- launch ---- */
 struct corpus_shape {
 	unsigned grid_x, grid_y, block_x, block_y, shared_bytes;
+	unsigned grid_z, block_z;
+	bool cooperative; /* all blocks at once: they may wait for each other */
 };
 /* Start a kernel; args as for cuLaunchKernel. */
 void corpus_start(struct corpus *c, const char *kernel, struct corpus_shape shape, void **args);

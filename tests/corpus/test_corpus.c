@@ -34,7 +34,8 @@ struct session {
 
 static const struct corpus_case *const tables[] = { corpus_float_cases, corpus_integer_cases,
 						    corpus_warp_cases, corpus_call_cases,
-						    corpus_host_cases };
+						    corpus_host_cases, corpus_library_cases,
+						    corpus_threads_cases, corpus_half_cases };
 
 /* A file as a string of our own, to be changed; NULL and *err when it cannot be read. */
 static char *read_text(const char *path, gpul_error *err)
