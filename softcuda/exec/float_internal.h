@@ -43,11 +43,22 @@ static inline double double_of(uint64_t u)
 	return x;
 }
 
-/* .ftz: a subnormal becomes a zero of its sign. */
+/* .ftz of an operand: a subnormal becomes a zero of its sign. */
 static inline float flush(float x)
 {
 	const uint32_t u = bits_of(x);
 	return float_of((u & 0x7f800000) ? u : u & 0x80000000);
+}
+
+/* .ftz of a result.  Seen on sm_90: what counts is the result rounded to 24 bits whatever its exponent.
+ * 0x3f7fffff * 0x00800000 is (1 - 2^-24) * 2^-126: a subnormal would have to round it up to the least
+ * normal, but it has 24 bits as it is, so it is tiny and becomes zero.  `scaled` is the same operation with
+ * a result SCALE times as large, which is rounded that way (large operands may make it anything). */
+#define SCALE 0x1p24f
+static inline float flush_result(float r, float scaled)
+{
+	const bool tiny = fabsf(r) <= 0x1p-126f && fabsf(scaled) < 0x1p-126f * SCALE;
+	return tiny ? float_of(bits_of(r) & 0x80000000) : r;
 }
 
 static inline float canonical(float x)

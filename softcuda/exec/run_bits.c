@@ -168,61 +168,63 @@ static uint32_t find_nth_set(uint32_t mask, uint32_t base, int32_t offset)
 }
 TERNARY(FNS, uint32_t, uint32_t, find_nth_set(a[l], b[l], (int32_t)c[l]))
 
-/* ---- bit fields: position b and length c are the low 8 bits of a .u32 ------------------------------- */
+/* ---- bit fields: position and length are .u32 ---------------------------------------------------------
+ *
+ * PTX ISA, bfe and bfi: both lie in 0..255; it leaves open what greater ones do.  Seen on sm_90: the 32-bit
+ * forms take the low 8 bits, as their instruction does, the 64-bit ones (built from shifts) the whole word. */
+#define LOW_BYTE(x) ((x) & 0xff)
+#define WHOLE(x) (x)
 
 /* Beyond the top the field continues with the sign (signed) or zero: PTX ISA, bfe.  So the operand is
  * widened by its own sign, and shifting past the end brings in what the ISA asks for. */
-static inline uint64_t extract_signed(int64_t x, uint32_t b, uint32_t c)
+static inline uint64_t extract_signed(int64_t x, uint32_t at, uint32_t length)
 {
-	const unsigned at = b & 0xff, length = c & 0xff;
 	const int64_t field = x >> (at < 63 ? at : 63);
 	const unsigned above = length < 64 ? (64 - length) & 63 : 0;
 	return length ? (uint64_t)((int64_t)((uint64_t)field << above) >> above) : 0;
 }
 
-static inline uint64_t extract_unsigned(uint64_t x, uint32_t b, uint32_t c)
+static inline uint64_t extract_unsigned(uint64_t x, uint32_t at, uint32_t length)
 {
-	const unsigned at = b & 0xff, length = c & 0xff;
 	const uint64_t field = at < 64 ? x >> (at & 63) : 0;
 	const unsigned above = length < 64 ? (64 - length) & 63 : 0;
 	return length ? field << above >> above : 0;
 }
 
-#define BFE(name, T, extract)                                                 \
+#define BFE(name, T, extract, limit)                                                 \
 	OP(name)                                                              \
 	{                                                                     \
 		OPERAND(T, a);                                                \
 		OPERAND(uint32_t, b);                                         \
 		OPERAND(uint32_t, c);                                         \
-		EACH_ACTIVE(T, opptr(w, i->d), extract(a[l], b[l], c[l])); \
+		EACH_ACTIVE(T, opptr(w, i->d), extract(a[l], limit(b[l]), limit(c[l]))); \
 		return i + 1;                                                 \
 	}
-BFE(BFE_U32, uint32_t, extract_unsigned)
-BFE(BFE_S32, int32_t, extract_signed)
-BFE(BFE_U64, uint64_t, extract_unsigned)
-BFE(BFE_S64, int64_t, extract_signed)
+BFE(BFE_U32, uint32_t, extract_unsigned, LOW_BYTE)
+BFE(BFE_S32, int32_t, extract_signed, LOW_BYTE)
+BFE(BFE_U64, uint64_t, extract_unsigned, WHOLE)
+BFE(BFE_S64, int64_t, extract_signed, WHOLE)
 
 /* bfi d, a, b, c, e: the low bits of a go into b at position c, length e. */
-static inline uint64_t insert(uint64_t field, uint64_t into, uint32_t c, uint32_t e)
+static inline uint64_t insert(uint64_t field, uint64_t into, uint32_t at, uint32_t length)
 {
-	const unsigned at = c & 0xff, length = e & 0xff;
 	const uint64_t ones_of = length < 64 ? ((uint64_t)1 << (length & 63)) - 1 : UINT64_MAX;
 	const uint64_t mask = at < 64 ? ones_of << (at & 63) : 0;
 	return (into & ~mask) | (field << (at & 63) & mask);
 }
 
-#define BFI(name, T)                                                          \
+#define BFI(name, T, limit)                                                       \
 	OP(name)                                                              \
 	{                                                                     \
 		OPERAND(T, a);                                                \
 		OPERAND(T, b);                                                \
 		OPERAND(uint32_t, c);                                         \
 		OPERAND(uint32_t, e);                                         \
-		EACH_ACTIVE(T, opptr(w, i->d), insert(a[l], b[l], c[l], e[l])); \
+		EACH_ACTIVE(T, opptr(w, i->d), insert(a[l], b[l], limit(c[l]), limit(e[l]))); \
 		return i + 1;                                                 \
 	}
-BFI(BFI_32, uint32_t)
-BFI(BFI_64, uint64_t)
+BFI(BFI_32, uint32_t, LOW_BYTE)
+BFI(BFI_64, uint64_t, WHOLE)
 
 /* bmsk d, position, length: ones from position on.  .clamp: beyond 31 there are none; .wrap: both mod 32. */
 static inline uint32_t bit_mask(uint32_t at, uint32_t length)

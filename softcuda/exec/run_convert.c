@@ -77,7 +77,7 @@ UNARY(CVT_F32_BF16, float, uint16_t, canonical(float_of((uint32_t)a[l] << 16)))
 
 /* ---- anything --------------------------------------------------------------------------------------------- */
 
-/* A source value: x when is_float, else the integer. */
+/* A source value: x when is_float, else the integer; the integer of an f32 is its bits. */
 struct value {
 	bool is_float, is_signed;
 	uint64_t integer;
@@ -112,9 +112,10 @@ static struct value load_value(const struct conversion *cv, const void *slot, un
 		v.is_float = true;
 		if (cv->from == KIND_F64)
 			v.x = ((const double *)slot)[l];
-		else if (cv->from == KIND_F32)
+		else if (cv->from == KIND_F32) {
+			v.integer = ((const uint32_t *)slot)[l];
 			v.x = (double)(cv->ftz ? flush(((const float *)slot)[l]) : ((const float *)slot)[l]);
-		else if (cv->from == KIND_TF32)
+		} else if (cv->from == KIND_TF32)
 			v.x = double_from_small(((const uint32_t *)slot)[l], &format_tf32);
 		else
 			v.x = double_from_small(((const uint16_t *)slot)[l], format_of(cv->from));
@@ -213,6 +214,24 @@ static double float_adjusted(const struct conversion *cv, double x)
 	return cv->sat ? saturate64(x) : x;
 }
 
+/* A NaN as tf32; PTX leaves open which.  Seen on sm_90: .rn and .rz give all ones, but .rna adds half a unit
+ * to the bits and cuts them, NaN or not, and its .satfinite then takes a unit from every infinity or NaN. */
+static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
+{
+	const uint32_t unit = (uint32_t)1 << format_tf32.pad_bits;
+	if (cv->round != CONVERT_RNA)
+		return format_tf32.nan;
+	const uint32_t r = (u + unit / 2) & ~(unit - 1);
+	return cv->satfinite && (r & 0x7f800000) == 0x7f800000 ? r - unit : r;
+}
+
+/* The result of cvt.ftz: tiny as in flush_result(). */
+static uint32_t flushed_bits(uint32_t u, double x, unsigned round)
+{
+	const uint32_t scaled = small_from_double(x * (double)SCALE, &format_f32, round, false);
+	return bits_of(flush_result(float_of(u), float_of(scaled)));
+}
+
 static uint64_t float_bits(const struct conversion *cv, struct value v)
 {
 	if (cv->to == KIND_F64)
@@ -220,10 +239,10 @@ static uint64_t float_bits(const struct conversion *cv, struct value v)
 				 cv->sat ? saturate64(double_from_integer(cv, v)) : double_from_integer(cv, v));
 	const unsigned round = cv->round >= CONVERT_RNI ? CONVERT_RN : cv->round;
 	const double x = float_adjusted(cv, v.is_float ? v.x : odd_double(v));
-	uint32_t u = small_from_double(x, format_of(cv->to), round, cv->satfinite);
-	if (cv->ftz && cv->to == KIND_F32)
-		u = bits_of(flush(float_of(u)));
-	return u;
+	if (cv->to == KIND_TF32 && x != x)
+		return tf32_of_nan(cv, (uint32_t)v.integer);
+	const uint32_t u = small_from_double(x, format_of(cv->to), round, cv->satfinite);
+	return cv->ftz && cv->to == KIND_F32 ? flushed_bits(u, x, round) : u;
 }
 
 static void store_value(const struct conversion *cv, void *slot, unsigned l, uint64_t u)

@@ -16,20 +16,32 @@ BINARY(DIV_F32, float, float, canonical(a[l] / b[l]))
 UNARY(RCP_F32, float, float, canonical(1.0f / a[l]))
 UNARY(SQRT_F32, float, float, canonical(__builtin_sqrtf(a[l])))
 
+/* A tiny sum is exact: it was not rounded. */
 BINARY(ADD_F32_FTZ, float, float, canonical(flush(flush(a[l]) + flush(b[l]))))
 BINARY(SUB_F32_FTZ, float, float, canonical(flush(flush(a[l]) - flush(b[l]))))
-BINARY(MUL_F32_FTZ, float, float, canonical(flush(flush(a[l]) * flush(b[l]))))
-TERNARY(FMA_F32_FTZ, float, float, canonical(flush(fma_f32(flush(a[l]), flush(b[l]), flush(c[l])))))
 
-static inline float finish(float r, unsigned flags)
+static inline float mul_ftz(float x, float y)
+{
+	return flush_result(x * y, x * SCALE * y);
+}
+
+static inline float fma_ftz(float x, float y, float z)
+{
+	return flush_result(fma_f32(x, y, z), fma_f32(x * SCALE, y, z * SCALE));
+}
+
+BINARY(MUL_F32_FTZ, float, float, canonical(mul_ftz(flush(a[l]), flush(b[l]))))
+TERNARY(FMA_F32_FTZ, float, float, canonical(fma_ftz(flush(a[l]), flush(b[l]), flush(c[l]))))
+
+static inline float finish(float r, float scaled, unsigned flags)
 {
 	if (flags & FLAG_FTZ)
-		r = flush(r);
+		r = flush_result(r, scaled);
 	return (flags & FLAG_SAT) ? saturate(r) : canonical(r);
 }
 
-/* The operands x, y, z are read under the rounding mode: see round_by(). */
-#define ANY_F32(name, sources, value)                                         \
+/* The operands x, y, z are read under the rounding mode: see round_by(); `scaled`: see flush_result(). */
+#define ANY_F32(name, sources, value, scaled)                                 \
 	OP(name)                                                              \
 	{                                                                     \
 		const bool ftz = i->flags & FLAG_FTZ;                         \
@@ -42,21 +54,21 @@ static inline float finish(float r, unsigned flags)
 			volatile float x = ftz ? flush(a[l]) : a[l];          \
 			volatile float y = ftz ? flush(b[l]) : b[l];          \
 			volatile float z = ftz ? flush(c[l]) : c[l];          \
-			volatile float r = (value);                           \
+			volatile float r = (value), s = (scaled);             \
 			(void)y, (void)z;                                     \
-			t[l] = finish(r, i->flags);                           \
+			t[l] = finish(r, s, i->flags);                        \
 		}                                                             \
 		round_nearest_again(i->flags & ROUND_MASK);                   \
 		merge32(w->mask, opptr(w, i->d), (const uint32_t *)(const void *)t); \
 		return i + 1;                                                 \
 	}
-ANY_F32(ADD_F32_ANY, 2, x + y)
-ANY_F32(SUB_F32_ANY, 2, x - y)
-ANY_F32(MUL_F32_ANY, 2, x * y)
-ANY_F32(FMA_F32_ANY, 3, fmaf(x, y, z))
-ANY_F32(DIV_F32_ANY, 2, x / y)
-ANY_F32(RCP_F32_ANY, 1, 1.0f / x)
-ANY_F32(SQRT_F32_ANY, 1, sqrtf(x))
+ANY_F32(ADD_F32_ANY, 2, x + y, r * SCALE)
+ANY_F32(SUB_F32_ANY, 2, x - y, r * SCALE)
+ANY_F32(MUL_F32_ANY, 2, x * y, x * SCALE * y)
+ANY_F32(FMA_F32_ANY, 3, fmaf(x, y, z), fmaf(x * SCALE, y, z * SCALE))
+ANY_F32(DIV_F32_ANY, 2, x / y, x * SCALE / y)
+ANY_F32(RCP_F32_ANY, 1, 1.0f / x, SCALE / x)
+ANY_F32(SQRT_F32_ANY, 1, sqrtf(x), r * SCALE)
 
 BINARY(MIN_F32, float, float, min_f32(a[l], b[l]))
 BINARY(MAX_F32, float, float, max_f32(a[l], b[l]))
@@ -94,7 +106,7 @@ BINARY(COPYSIGN_F32, uint32_t, uint32_t, (a[l] & 0x80000000) | (b[l] & 0x7ffffff
 
 /* ---- f32x2: two floats side by side in a 64-bit register --------------------------------------------- */
 
-#define PAIR_F32(name, sources, value)                                        \
+#define PAIR_F32(name, sources, value, scaled)                                \
 	OP(name)                                                              \
 	{                                                                     \
 		const bool ftz = i->flags & FLAG_FTZ;                         \
@@ -107,18 +119,18 @@ BINARY(COPYSIGN_F32, uint32_t, uint32_t, (a[l] & 0x80000000) | (b[l] & 0x7ffffff
 			volatile float x = ftz ? flush(a[l]) : a[l];          \
 			volatile float y = ftz ? flush(b[l]) : b[l];          \
 			volatile float z = ftz ? flush(c[l]) : c[l];          \
-			volatile float r = (value);                           \
+			volatile float r = (value), s = (scaled);             \
 			(void)z;                                              \
-			t[l] = finish(r, i->flags);                           \
+			t[l] = finish(r, s, i->flags);                        \
 		}                                                             \
 		round_nearest_again(i->flags & ROUND_MASK);                   \
 		merge64(w->mask, opptr(w, i->d), (const uint64_t *)(const void *)t); \
 		return i + 1;                                                 \
 	}
-PAIR_F32(ADD_F32X2, 2, x + y)
-PAIR_F32(SUB_F32X2, 2, x - y)
-PAIR_F32(MUL_F32X2, 2, x * y)
-PAIR_F32(FMA_F32X2, 3, fmaf(x, y, z))
+PAIR_F32(ADD_F32X2, 2, x + y, r * SCALE)
+PAIR_F32(SUB_F32X2, 2, x - y, r * SCALE)
+PAIR_F32(MUL_F32X2, 2, x * y, x * SCALE * y)
+PAIR_F32(FMA_F32X2, 3, fmaf(x, y, z), fmaf(x * SCALE, y, z * SCALE))
 
 /* ---- f64 ------------------------------------------------------------------------------------------ */
 

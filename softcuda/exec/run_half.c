@@ -11,18 +11,30 @@
 #define INLINE static inline __attribute__((always_inline))
 enum { WIDEST = 2 * LANES };
 
-/* .ftz: f16 only; bf16 keeps its subnormals. */
-INLINE void flush_halves(float *x, unsigned n)
+INLINE void flush_below(float least, float *x, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++)
-		x[k] = fabsf(x[k]) < 0x1p-14f ? copysignf(0.0f, x[k]) : x[k];
+		x[k] = fabsf(x[k]) < least ? copysignf(0.0f, x[k]) : x[k];
+}
+
+/* .ftz of operands, which only ex2 has for bf16. */
+INLINE void flush_halves(float *x, unsigned n, bool bf16)
+{
+	flush_below(bf16 ? 0x1p-126f : 0x1p-14f, x, n);
+}
+
+/* .ftz of results that are still to be rounded: as flush_result() says, tiny is what has a smaller exponent
+ * than a normal when rounded to all bits.  For f16 that is below 2^-14 - 2^-26, where a tie would round up. */
+INLINE void flush_results(float *x, unsigned n, bool bf16)
+{
+	flush_below(bf16 ? 0x1p-126f : 0x1.ffep-15f, x, n);
 }
 
 INLINE void load_halves(float *x, const struct warp *w, const struct insn *i, opref r, unsigned n, bool bf16)
 {
 	widen_half(x, U16(w, r), n, bf16);
 	if (i->flags & FLAG_FTZ)
-		flush_halves(x, n);
+		flush_halves(x, n, bf16);
 }
 
 INLINE void store_halves(struct warp *w, opref d, const uint16_t *h, unsigned n)
@@ -33,10 +45,12 @@ INLINE void store_halves(struct warp *w, opref d, const uint16_t *h, unsigned n)
 		merge32(w->mask, opptr(w, d), (const uint32_t *)(const void *)h);
 }
 
-/* What follows every sum and product: .relu, .sat, rounding, .ftz. */
+/* What follows every sum and product: .ftz, .relu, .sat, rounding. */
 INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsigned n, bool bf16)
 {
 	_Alignas(64) uint16_t h[WIDEST];
+	if (i->flags & FLAG_FTZ)
+		flush_results(x, n, bf16);
 	if (i->flags & FLAG_RELU)
 		for (unsigned k = 0; k < n; k++)
 			x[k] = x[k] < 0 ? 0.0f : x[k];
@@ -44,9 +58,6 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 		for (unsigned k = 0; k < n; k++)
 			x[k] = saturate(x[k]);
 	narrow_half(h, x, n, bf16);
-	if (i->flags & FLAG_FTZ)
-		for (unsigned k = 0; k < n; k++)
-			h[k] = (uint16_t)((h[k] & 0x7c00) ? h[k] : h[k] & 0x8000);
 	if (i->flags & FLAG_RELU)  /* -0 is not below 0 */
 		for (unsigned k = 0; k < n; k++)
 			h[k] = h[k] == 0x8000 ? 0 : h[k];

@@ -38,14 +38,14 @@ static bool compare_integers(int64_t a, int64_t b, unsigned compare)
 	}
 }
 
+/* What vshl shifts out of the 34 bits is lost, and .sat does not know of it: seen on sm_90, where
+ * vshl.u32.u32.u32.sat of 0x80000000 by 7 is 0. */
 static int64_t shifted(int64_t a, int64_t b, unsigned op, unsigned flags)
 {
 	const uint64_t amount = (flags & VIDEO_WRAP) ? (uint64_t)b & 31 : (uint32_t)b > 32 ? 32 : (uint32_t)b;
 	if (op == VIDEO_SHR)
 		return a >> amount;
-	if ((flags & VIDEO_SAT) && amount == 32 && a)  /* could leave 64 bits, and is out of range anyhow */
-		return a > 0 ? INT64_MAX : INT64_MIN;
-	return (int64_t)((uint64_t)a << amount);
+	return (int64_t)((uint64_t)a << amount << (64 - 34)) >> (64 - 34);
 }
 
 static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compare, unsigned flags)
@@ -65,51 +65,63 @@ static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compa
 /* How many bits the part of d has that a merge writes, and where it starts. */
 static unsigned merge_bits(unsigned selector)
 {
-	return selector == GPUL_PTX_SEL_NONE ? 32 : selector >= GPUL_PTX_SEL_H0 ? 16 : 8;
+	return selector == GPUL_PTX_SEL_H0 || selector == GPUL_PTX_SEL_H1 ? 16 : 8;
 }
 
 static unsigned merge_at(unsigned selector)
 {
 	if (selector == GPUL_PTX_SEL_H0 || selector == GPUL_PTX_SEL_H1)
 		return 16 * (selector - GPUL_PTX_SEL_H0);
-	return selector == GPUL_PTX_SEL_NONE ? 0 : 8 * (selector - GPUL_PTX_SEL_B0);
+	return 8 * (selector - GPUL_PTX_SEL_B0);
+}
+
+/* .min and .max compare 64 bits, by the type of d.  Seen on sm_90: c is extended by that type, too, but of
+ * the first result vadd and vsub keep 32 bits, extended by their sign, and the others keep all.  So with d
+ * unsigned a first result of -1 is above every c. */
+static bool first_is_less(int64_t r, uint32_t c, const struct video *v)
+{
+	const bool sum = (v->op == VIDEO_ADD || v->op == VIDEO_SUB) && !(v->flags & VIDEO_SAT);
+	const int64_t x = sum ? (int32_t)r : r;
+	return (v->flags & VIDEO_D_SIGNED) ? x < (int32_t)c : (uint64_t)x < c;
 }
 
 static uint32_t second_operation(int64_t r, uint32_t c, const struct video *v)
 {
-	const bool d_signed = v->flags & VIDEO_D_SIGNED;
-	const int64_t x = d_signed ? (int32_t)r : (int64_t)(uint32_t)r;
-	const int64_t y = d_signed ? (int32_t)c : (int64_t)c;
 	switch (v->second) {
 	case VIDEO_2ND_ADD: return (uint32_t)r + c;
-	case VIDEO_2ND_MIN: return (uint32_t)(x < y ? x : y);
-	case VIDEO_2ND_MAX: return (uint32_t)(x > y ? x : y);
+	case VIDEO_2ND_MIN: return first_is_less(r, c, v) ? (uint32_t)r : c;
+	case VIDEO_2ND_MAX: return first_is_less(r, c, v) ? c : (uint32_t)r;
 	case VIDEO_MERGE: break;
 	default: return (uint32_t)r;
 	}
-	const unsigned at = merge_at(v->d_selector), bits = merge_bits(v->d_selector);
-	const uint32_t mask = (bits == 32 ? UINT32_MAX : ((uint32_t)1 << bits) - 1) << at;
+	const unsigned at = merge_at(v->d_selector);
+	const uint32_t mask = (((uint32_t)1 << merge_bits(v->d_selector)) - 1) << at;
 	return (c & ~mask) | ((uint32_t)r << at & mask);
 }
 
-__extension__ typedef __int128 int128;
-
-/* vmad: a * b + c with negations, "plus one" and scaling; at most 66 bits before the scaling. */
+/* vmad: a * b + c with negations, "plus one" and scaling, in 64 bits.  Seen on sm_90: whole words are signed
+ * whatever their types; unsigned types make the scaling shift zeros in and .sat clamp to u32. */
 static uint32_t multiply_add(int64_t a, int64_t b, uint32_t c, const struct video *v)
 {
-	const bool c_signed = (v->flags & (VIDEO_A_SIGNED | VIDEO_B_SIGNED)) ||
-			      (v->flags & (VIDEO_NEG_PRODUCT | VIDEO_NEG_C));
-	int128 product = (int128)a * b, addend = c_signed ? (int128)(int32_t)c : (int128)c;
-	if (v->flags & VIDEO_NEG_PRODUCT)
-		product = -product;
-	if (v->flags & VIDEO_NEG_C)
-		addend = -addend;
-	int128 r = product + addend + ((v->flags & VIDEO_PLUS_ONE) ? 1 : 0);
-	r >>= v->shift;
-	if (!(v->flags & VIDEO_SAT))
-		return (uint32_t)r;
-	const int128 most = c_signed ? INT32_MAX : (int128)UINT32_MAX, least = c_signed ? INT32_MIN : 0;
-	return (uint32_t)(r > most ? most : r < least ? least : r);
+	const bool is_signed = v->flags & (VIDEO_A_SIGNED | VIDEO_B_SIGNED | VIDEO_NEG_PRODUCT | VIDEO_NEG_C);
+	const int64_t x = v->a_selector == GPUL_PTX_SEL_NONE ? (int32_t)a : a;
+	const int64_t y = v->b_selector == GPUL_PTX_SEL_NONE ? (int32_t)b : b;
+	int64_t r = (v->flags & VIDEO_NEG_PRODUCT) ? -(x * y) : x * y;  /* at most 2^62 */
+	r += (v->flags & VIDEO_NEG_C) ? -(int64_t)(int32_t)c : (int32_t)c;
+	r += (v->flags & VIDEO_PLUS_ONE) ? 1 : 0;
+	r = is_signed ? r >> v->shift : (int64_t)((uint64_t)r >> v->shift);
+	return (uint32_t)((v->flags & VIDEO_SAT) ? clamp_to(r, 32, is_signed) : r);
+}
+
+/* .sat clamps to 32 bits.  The ISA would have it clamp to the part that a merge writes; seen on sm_90: there
+ * it bounds the low 32 bits from above only, as an unsigned number, so -1 becomes the greatest part. */
+static int64_t saturated(int64_t r, const struct video *v)
+{
+	const bool d_signed = v->flags & VIDEO_D_SIGNED;
+	if (v->second != VIDEO_MERGE)
+		return clamp_to(r, 32, d_signed);
+	const uint32_t most = ((uint32_t)1 << (merge_bits(v->d_selector) - d_signed)) - 1;
+	return (uint32_t)r > most ? most : (uint32_t)r;
 }
 
 static uint32_t video_scalar(uint32_t a, uint32_t b, uint32_t c, const struct video *v)
@@ -120,10 +132,8 @@ static uint32_t video_scalar(uint32_t a, uint32_t b, uint32_t c, const struct vi
 	if (v->op == VIDEO_MAD)
 		return multiply_add(x, y, c, v);
 	int64_t r = first_operation(x, y, v->op, v->compare, v->flags);
-	if (v->flags & VIDEO_SAT) {
-		const unsigned bits = v->second == VIDEO_MERGE ? merge_bits(v->d_selector) : 32;
-		r = clamp_to(r, bits, v->flags & VIDEO_D_SIGNED);
-	}
+	if (v->flags & VIDEO_SAT)
+		r = saturated(r, v);
 	return second_operation(r, c, v);
 }
 

@@ -92,6 +92,8 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 		return gpul_form_refuse(form, "an integer conversion takes .sat only");
 	if (to_int && !from_int && !integer_round)
 		return gpul_form_refuse(form, "float to integer needs .rni, .rzi, .rmi or .rpi");
+	if (cv->to == KIND_TF32 && cv->from != KIND_F32)
+		return gpul_form_refuse(form, "only .f32 becomes .tf32");
 	if (!to_int && integer_round && cv->to != cv->from)
 		return gpul_form_refuse(form, "an integer rounding keeps the type or gives an integer");
 	return true;

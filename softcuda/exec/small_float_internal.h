@@ -17,7 +17,7 @@ struct small_format {
 /* Source: PTX ISA 5.2.3 and 5.2.4, alternate floating-point data formats. */
 static const struct small_format format_f16 = { 10, 5, 0, true, 0x7fff };
 static const struct small_format format_bf16 = { 7, 8, 0, true, 0x7fff };
-static const struct small_format format_tf32 = { 10, 8, 13, true, 0x7fffffff };
+static const struct small_format format_tf32 = { 10, 8, 13, true, 0x7fffe000 };
 static const struct small_format format_f32 = { 23, 8, 0, true, 0x7fffffff };
 static const struct small_format format_e4m3 = { 3, 4, 0, false, 0x7f };
 static const struct small_format format_e5m2 = { 2, 5, 0, true, 0x7f };

@@ -264,7 +264,7 @@ def convert():
     for mods in ("rn", "rz", "rn.relu", "rz.relu", "rn.satfinite"):
         yield f(f"cvt.{mods}.bf16.f32 {{d}}, {{a}}", "bf16", "f32")
     yield f("cvt.rn.bf16.f64 {d}, {a}", "bf16", "f64")
-    for mods in ("rn", "rz", "rna", "rn.relu", "rz.relu", "rna.satfinite", "rn.satfinite"):
+    for mods in ("rn", "rz", "rna", "rn.relu", "rz.relu", "rna.satfinite"):
         yield f(f"cvt.{mods}.tf32.f32 {{d}}, {{a}}", "tf32", "f32")
     for t in ("f16", "bf16"):
         yield f(f"cvt.f32.{t} {{d}}, {{a}}", "f32", t)

@@ -131,19 +131,21 @@ REF(r_fns)
 			return (uint64_t)pos;
 	return UINT64_MAX;
 }
-REF(r_bfe)  /* the ISA's loop */
+REF(r_bfe)  /* the ISA's loop; beyond 255 as seen on sm_90 */
 {
 	UNUSED(e);
-	const unsigned msb = now.bits - 1, pos = b & 0xff, len = c & 0xff;
-	const uint64_t sbit = !now.is_signed || len == 0 ? 0 : bit(a, pos + len - 1 < msb ? pos + len - 1 : msb);
+	const uint64_t cap = now.bits == 64 ? UINT32_MAX : 0xff, pos = b & cap, len = c & cap;
+	const unsigned msb = now.bits - 1;
+	const uint64_t sbit = !now.is_signed || len == 0 ? 0 : bit(a, pos + len - 1 < msb ? (unsigned)(pos + len - 1) : msb);
 	uint64_t d = 0;
 	for (unsigned k = 0; k <= msb; k++)
-		d |= (k < len && pos + k <= msb ? bit(a, pos + k) : sbit) << k;
+		d |= (k < len && pos + k <= msb ? bit(a, (unsigned)pos + k) : sbit) << k;
 	return d;
 }
 REF(r_bfi)
 {
-	const unsigned msb = now.bits - 1, pos = c & 0xff, len = e & 0xff;
+	const uint64_t cap = now.bits == 64 ? UINT32_MAX : 0xff, pos = c & cap, len = e & cap;
+	const unsigned msb = now.bits - 1;
 	uint64_t d = b;
 	for (unsigned k = 0; k < len && pos + k <= msb; k++)
 		d = (d & ~((uint64_t)1 << (pos + k))) | bit(a, k) << (pos + k);

@@ -53,6 +53,23 @@ static float no_subnormal(float x)
 
 static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
 
+/* .ftz of a result r, as seen on sm_90: zero if it is below the least normal when rounded to 24 bits with any
+ * exponent.  long double holds a product, and enough of a quotient and of a fused sum, to tell. */
+static float no_tiny(float r, float x, float y, float z)
+{
+	if (!(now.flags & FLAG_FTZ) || fabsf(r) != 0x1p-126f)
+		return no_subnormal(r);
+	const long double p = (long double)x * y;
+	const long double exact = now.kind == MUL ? p : now.kind == FMA ? p + z : now.kind == DIV ? (long double)x / y :
+				  now.kind == RCP ? 1 / (long double)x : r;
+	const long double m = fabsl(exact), high = 0x1p-126L, low = high - 0x1p-150L;
+	if (m >= high)
+		return r;
+	const unsigned round = now.flags & ROUND_MASK;
+	const bool away = round == ROUND_RN ? m >= (low + high) / 2 : round != ROUND_RZ && m > low;  /* r was rounded up */
+	return away ? r : copysignf(0, r);
+}
+
 static uint64_t f32_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)e;
@@ -68,7 +85,7 @@ static uint64_t f32_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	default: r = sqrtf(x); break;
 	}
 	fesetround(FE_TONEAREST);
-	const float s = no_subnormal(r);
+	const float s = no_tiny(r, x, y, z);
 	if (now.flags & FLAG_SAT)
 		return bits32(isnan(s) || s <= 0 ? 0 : s > 1 ? 1 : s);
 	return isnan(s) ? 0x7fffffff : bits32(s);

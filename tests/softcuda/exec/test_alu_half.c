@@ -46,6 +46,9 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		negative = r < 0 || (r == 0 && sign_of_zero(x, y));
 	}
 	uint64_t h;
+	const float128 m = r < 0 ? -r : r;  /* .ftz: below the least normal when rounded to 11 bits with any exponent */
+	if (now.flags & FLAG_FTZ && m < (float128)0x1p-14 - (float128)0x1p-26)
+		r = 0;
 	if (now.flags & FLAG_SAT)
 		h = r > 1 ? small_round(now.format, 1, false, CONVERT_RN, false)
 			  : r > 0 ? small_round(now.format, r, false, CONVERT_RN, false) : 0;
@@ -53,7 +56,7 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		h = 0;
 	else
 		h = small_round(now.format, r, negative, CONVERT_RN, false);
-	return flushed(h);
+	return h;
 }
 
 static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)

@@ -1,4 +1,5 @@
-/* test_alu_video.c — video instructions, worked out by hand from the ISA's pseudocode. */
+/* test_alu_video.c — video instructions, worked out by hand from the ISA's pseudocode,
+ * or as seen on sm_90 where a comment says so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,18 +40,31 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 		/* clamped to an unsigned byte, which is merged into byte 2 of c */
 		{ { .op = VIDEO_ADD, .flags = SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_B2 }, 200, 100, 0x11223344, 0x11ff3344 },
 		{ { .op = VIDEO_SUB, .flags = D | A | B | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H1 },
-		  0, 40000, 0x11223344, 0x80003344 },
+		  0, 40000, 0x11223344, 0x7fff3344 },  /* sm_90: bounded from above, as unsigned */
 		{ { .op = VIDEO_ADD, .second = VIDEO_2ND_ADD }, 1, 2, 100, 103 },
 		{ { .op = VIDEO_SUB, .flags = D, .second = VIDEO_2ND_MIN }, 1, 2, 100, 0xffffffff },
 		{ { .op = VIDEO_SUB, .second = VIDEO_2ND_MIN }, 1, 2, 100, 100 },
+		/* sm_90: a sum's 32 bits, extended by their sign, against c as an unsigned 64-bit number; other results are whole */
+		{ { .op = VIDEO_ADD, .second = VIDEO_2ND_MAX }, 0, 0x80000000, 0xffffffff, 0x80000000 },
+		{ { .op = VIDEO_ADD, .second = VIDEO_2ND_MIN }, 0, 0x80000000, 0xffffffff, 0xffffffff },
+		{ { .op = VIDEO_MIN, .flags = A | B, .second = VIDEO_2ND_MAX }, 0xffffffef, 5, 0xffffffff, 0xffffffef },
+		{ { .op = VIDEO_ABSDIFF, .flags = A, .second = VIDEO_2ND_MAX }, 0xffffffff, 0xffffffff, 1, 0 },
+		{ { .op = VIDEO_ABSDIFF, .flags = D | A | B, .second = VIDEO_2ND_MIN }, 0, 0x80000000, 0, 0 },
 		{ { .op = VIDEO_SHL }, 1, 40, 0, 0 }, { { .op = VIDEO_SHL, .flags = VIDEO_WRAP }, 1, 40, 0, 256 },
-		{ { .op = VIDEO_SHL, .flags = SAT }, 0x80000000, 32, 0, 0xffffffff },
+		/* sm_90: 34 bits are shifted, the rest is lost */
+		{ { .op = VIDEO_SHL, .flags = SAT }, 0x80000000, 7, 0, 0 }, { { .op = VIDEO_SHL, .flags = SAT }, 3, 31, 0, 0xffffffff },
+		{ { .op = VIDEO_SHL, .flags = D | A | SAT }, 0x12345678, 8, 0, 0x80000000 },
 		{ { .op = VIDEO_SHR, .flags = A | D }, 0x80000000, 40, 0, 0xffffffff }, { { .op = VIDEO_SHR }, 0x80000000, 31, 0, 1 },
 		{ { .op = VIDEO_SET, .compare = CMP_LT, .flags = A }, 0xffffffff, 0, 0, 1 },
 		{ { .op = VIDEO_SET, .compare = CMP_LT }, 0xffffffff, 0, 0, 0 },
 		{ { .op = VIDEO_MAD, .flags = A | B }, 0xfffffffe, 3, 10, 4 }, { { .op = VIDEO_MAD, .shift = 7 }, 1000, 1000, 24, 7812 },
 		{ { .op = VIDEO_MAD, .flags = VIDEO_NEG_PRODUCT }, 6, 7, 50, 8 }, { { .op = VIDEO_MAD, .flags = VIDEO_PLUS_ONE }, 6, 7, 0, 43 },
-		{ { .op = VIDEO_MAD, .flags = SAT }, 0xffffffff, 0xffffffff, 0, 0xffffffff },
+		/* sm_90: words are signed whatever the types; unsigned types shift zeros in and clamp to u32 */
+		{ { .op = VIDEO_MAD, .flags = SAT }, 0xffffffff, 0xffffffff, 5, 6 },
+		{ { .op = VIDEO_MAD, .flags = SAT }, 0, 0, 0x80000000, 0 },
+		{ { .op = VIDEO_MAD, .flags = SAT, .shift = 15 }, 0, 0, 0x80000000, 0xffffffff },
+		{ { .op = VIDEO_MAD, .shift = 7 }, 0, 0, 0x80000000, 0xff000000 },
+		{ { .op = VIDEO_MAD, .flags = D | A | SAT, .shift = 15 }, 1, 0x80000000, 0, 0xffff0000 },
 		{ { .op = VIDEO_MAD, .flags = SAT | A | VIDEO_NEG_C }, 0x80000000, 2, 1, 0x80000000 },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
