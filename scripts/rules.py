@@ -17,6 +17,14 @@ from scripts.writer import WARNINGS, Writer, flags, has_main, json_library
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 
 
+def copy_json(w):
+    """The JSON library beside the command, for a machine without it."""
+    where = w.have["cJSON"].where
+    if not where:
+        return ""
+    return w.build(f"{w.dir}/lib/libcjson.so.1", "sh", "", where, command=f"cp -L {where} {w.dir}/lib/libcjson.so.1")
+
+
 def write_rules(w):
     c, ld = flags(w.args)
     cuda = os.path.dirname(w.have["cuda.h"].where)
@@ -175,6 +183,6 @@ def write(out, args, have):
     rules_tests.write_fuzzers(w)
     rules_tests.write_check(w, products, headers)
     write_extras(w, products)
-    w.p(f"build gpu-tests: phony {' '.join(w.programs)} {w.dir}/tests/corpus/test_corpus")
+    w.p(f"build gpu-tests: phony {' '.join(w.programs)} {w.dir}/tests/corpus/test_corpus {copy_json(w)}")
     w.p(f"build all: phony {' '.join(products)}")
     w.p("default all")

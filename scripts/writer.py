@@ -24,8 +24,9 @@ def flags(args):
 
 
 def json_library(w):
-    """What the command's --json needs."""
-    return "-lcjson" if w.have["cJSON"].where else ""
+    """What the command's --json needs.  Debian has no static cJSON, so a copy beside the command is found first:
+    a machine that is handed build/ need not have it."""
+    return "-lcjson -Wl,-rpath,'$$ORIGIN/lib'" if w.have["cJSON"].where else ""
 
 
 class Writer:
