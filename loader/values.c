@@ -6,8 +6,10 @@
 #include "loader/blocks_internal.h"
 #include "loader/flow_internal.h"
 
-/* Merges beyond so many for each instruction: the rest keeps its registers. */
-#define MERGES_PER_INST 16
+/* Beyond so many merges the rest of the registers keep one value each: time stays in
+ * proportion to the size of the code. */
+#define MERGES_PER_INST 4
+#define MERGES_ALWAYS   4096
 
 typedef struct place { /* where a register is named */
 	uint32_t inst, operand;
@@ -205,7 +207,7 @@ static int by_inst(const void *a, const void *b)
 
 static void number_all(numbering *n)
 {
-	uint64_t most = (uint64_t)n->f->n_insts * MERGES_PER_INST;
+	uint64_t most = (uint64_t)n->f->n_insts * MERGES_PER_INST + MERGES_ALWAYS;
 
 	/* write_place() has moved each register's row to its end: the next one's beginning. */
 	for (uint32_t r = 0; r < n->f->n_flat_regs && n->v.n_merges <= most; r++) {
