@@ -5,55 +5,20 @@
  * value. Every access is also asked whether a buffer of COUNT elements, or of one per thread,
  * is enough. A question that cannot be answered is a doubt, and the first doubt is the
  * signature's why_not. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "loader/evidence_internal.h"
-#include "loader/signature_internal.h"
+#include "loader/infer_internal.h"
 
-#define INVENTED_ELEMENTS 1024 /* what run makes of a buffer when nobody says otherwise */
-#define MAX_VECTOR        64   /* elements a step; more is a row of a matrix */
-
-typedef struct param_facts {
-	uint32_t widths;   /* a bit for each access width in bytes: 1, 2, 4, 8, 16 */
-	uint16_t evidence; /* of the values loaded and stored */
-	uint16_t fallback; /* of the accesses' own types */
-	uint32_t vector;
-	uint64_t reach; /* bytes past its own element that a thread touches */
-	bool accessed, loaded, stored, leaves, called;
-	bool end; /* compared with an address */
-} param_facts;
-
-typedef struct inference {
-	const gpul_flow_program *p;
-	gpul_evidence e;
-	gpul_signature_owned *s;
-	param_facts facts[FLOW_MAX_PARAMS];
-	uint64_t bounds;       /* compared with a thread index */
-	uint64_t turns;        /* compared with a loop's counter */
-	uint64_t steers;       /* enter an address other than as its base */
-	uint64_t slack;        /* the largest constant that is added to a bound */
-	bool below;            /* an address lies before the thread's own element */
-	bool above_zero;       /* an index is compared with a constant, as in i > 0 */
-	bool walks;            /* a loop moves an address by constants */
-	const char *unbounded; /* what only a COUNT can make safe; NULL: nothing met */
-} inference;
-
-static int first_bit(uint64_t set)
-{
-	return set ? __builtin_ctzll(set) : -1;
-}
+#define MAX_VECTOR 64 /* elements a step; more is a row of a matrix */
 
 /* ---- accesses -------------------------------------------------------------------- */
 
 /* True, and a doubt noted, when an address based on a parameter says too little about its
  * extent. */
-static bool doubtful_address(inference *i, const gpul_flow *a)
+static bool doubtful_address(gpul_inference *i, const gpul_flow *a)
 {
 	uint64_t others = a->linear & ~a->base;
-	int k = first_bit(a->base);
+	int k = gpul_first_param(a->base);
 
 	if (a->flags & FLOW_MIXED)
 		gpul_signature_doubt(i->s,
@@ -65,7 +30,7 @@ static bool doubtful_address(inference *i, const gpul_flow *a)
 			i->s,
 			"parameter %d enters an index into parameter %d, whose size "
 			"cannot be told then",
-			first_bit(others), k);
+			gpul_first_param(others), k);
 	else if (a->flags & FLOW_OPAQUE)
 		gpul_signature_doubt(
 			i->s,
@@ -86,7 +51,8 @@ static bool doubtful_address(inference *i, const gpul_flow *a)
 }
 
 /* How far a buffer must reach for this access. */
-static void check_extent(inference *i, const gpul_flow *a, uint64_t element, param_facts *facts)
+static void check_extent(gpul_inference *i, const gpul_flow *a, uint64_t element,
+			 param_facts *facts)
 {
 	uint64_t step = ((a->stride > a->start ? a->stride : a->start) + element - 1) / element;
 
@@ -111,7 +77,7 @@ static void check_extent(inference *i, const gpul_flow *a, uint64_t element, par
 				     (unsigned long long)(a->outer / element));
 }
 
-static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_access *a,
+static void note_access(gpul_inference *i, const gpul_flow_func *fn, const gpul_flow_access *a,
 			const gpul_flow *address)
 {
 	const gpul_ptx_operand *value = a->result ? a->result : a->value;
@@ -128,13 +94,13 @@ static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_
 		mask = gpul_evidence_of(&i->e, gpul_flow_node(fn, value));
 	i->steers |= address->linear & ~address->base;
 	for (uint64_t set = address->base; set; set &= set - 1) {
-		param_facts *facts = &i->facts[first_bit(set)];
+		param_facts *facts = &i->facts[gpul_first_param(set)];
 
 		facts->accessed = true;
 		if (a->waits)
 			gpul_signature_doubt(
 				i->s, "the kernel may wait for others to write to parameter %d",
-				first_bit(set));
+				gpul_first_param(set));
 		facts->loaded |= a->loads;
 		facts->stored |= a->stores;
 		facts->evidence |= mask;
@@ -148,7 +114,7 @@ static void note_access(inference *i, const gpul_flow_func *fn, const gpul_flow_
 }
 
 /* An array in shared memory with a row for each thread bounds the block. */
-static void note_shared(inference *i, const gpul_flow *a)
+static void note_shared(gpul_inference *i, const gpul_flow *a)
 {
 	gpul_signature *s = &i->s->s;
 	uint64_t threads;
@@ -162,7 +128,8 @@ static void note_shared(inference *i, const gpul_flow *a)
 		s->shared_threads = (uint32_t)threads;
 }
 
-static void memory_access(inference *i, const gpul_flow_func *fn, const gpul_flow_access *a)
+static void memory_access(gpul_inference *i, const gpul_flow_func *fn,
+			  const gpul_flow_access *a)
 {
 	gpul_flow address = gpul_flow_of(i->p, fn, a->address);
 
@@ -172,7 +139,7 @@ static void memory_access(inference *i, const gpul_flow_func *fn, const gpul_flo
 		uint64_t base = gpul_flow_of(i->p, fn, a->value).base;
 
 		for (; base && !(address.flags & FLOW_LOCAL); base &= base - 1)
-			i->facts[first_bit(base)].leaves = true;
+			i->facts[gpul_first_param(base)].leaves = true;
 	}
 	if (address.flags & FLOW_SHARED)
 		note_shared(i, &address);
@@ -182,14 +149,14 @@ static void memory_access(inference *i, const gpul_flow_func *fn, const gpul_flo
 		note_access(i, fn, a, &address);
 	else if (address.from && !(address.flags & FLOW_ADDRESS))
 		gpul_signature_doubt(i->s, "parameter %d points to pointers",
-				     first_bit(address.from));
+				     gpul_first_param(address.from));
 	else if (!(address.flags & (FLOW_ADDRESS | FLOW_OUTSIDE)))
 		gpul_signature_doubt(i->s, "an address cannot be traced to a parameter");
 }
 
 /* An instruction that takes addresses and is not followed: the buffers are known, not their
  * types. */
-static void other_access(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+static void other_access(gpul_inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
 	if (in->opcode == GPUL_PTX_PREFETCH || in->opcode == GPUL_PTX_PREFETCHU)
 		return;
@@ -199,17 +166,17 @@ static void other_access(inference *i, const gpul_flow_func *fn, const gpul_ptx_
 			o->kind == GPUL_PTX_OP_ADDRESS ? gpul_flow_of(i->p, fn, o).base : 0;
 
 		for (; base; base &= base - 1) {
-			i->facts[first_bit(base)].accessed = true;
+			i->facts[gpul_first_param(base)].accessed = true;
 			gpul_signature_doubt(
 				i->s, "parameter %d is used by %s, which is not followed",
-				first_bit(base), gpul_ptx_opcode_text(in->opcode));
+				gpul_first_param(base), gpul_ptx_opcode_text(in->opcode));
 		}
 	}
 }
 
 /* ---- calls and comparisons ------------------------------------------------------- */
 
-static void note_call(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+static void note_call(gpul_inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
 	gpul_flow_call c = gpul_flow_call_parts(fn, in);
 	gpul_flow target = { 0 };
@@ -221,9 +188,9 @@ static void note_call(inference *i, const gpul_flow_func *fn, const gpul_ptx_ins
 	if (target.from)
 		gpul_signature_doubt(i->s,
 				     "what parameter %d holds decides which function is called",
-				     first_bit(target.from));
+				     gpul_first_param(target.from));
 	for (; target.base; target.base &= target.base - 1)
-		i->facts[first_bit(target.base)].called = true;
+		i->facts[gpul_first_param(target.base)].called = true;
 	for (uint32_t k = 0; c.args && k < c.args->n_children; k++) {
 		const gpul_ptx_operand *arg = &fn->f->operands[c.args->first_child + k];
 		uint32_t node = gpul_flow_node(fn, arg);
@@ -234,23 +201,23 @@ static void note_call(inference *i, const gpul_flow_func *fn, const gpul_ptx_ins
 		if (f.flags & FLOW_LOCAL) /* an array of arguments, as vprintf takes */
 			base |= i->p->flow[i->p->local_cell].base;
 		for (; base; base &= base - 1)
-			i->facts[first_bit(base)].leaves = true;
+			i->facts[gpul_first_param(base)].leaves = true;
 	}
 }
 
 /* p < end: the other one is an address too, of which nobody knows where it must point. */
-static void note_end_pointer(inference *i, const gpul_flow *a, const gpul_flow *b)
+static void note_end_pointer(gpul_inference *i, const gpul_flow *a, const gpul_flow *b)
 {
 	uint64_t ends = a->base & ~b->base;
 
 	if (!b->base || !ends)
 		return;
 	for (; ends; ends &= ends - 1)
-		i->facts[first_bit(ends)].end = true;
+		i->facts[gpul_first_param(ends)].end = true;
 }
 
 /* a is compared with b: does a thread index meet a parameter? */
-static void note_comparison(inference *i, const gpul_flow *a, const gpul_flow *b)
+static void note_comparison(gpul_inference *i, const gpul_flow *a, const gpul_flow *b)
 {
 	note_end_pointer(i, a, b);
 	i->above_zero |= (a->flags & FLOW_INDEX && b->constant) || (a->base && b->base);
@@ -286,7 +253,7 @@ static bool includes(const gpul_ptx_inst *in, const gpul_flow *a, const gpul_flo
 	return false;
 }
 
-static void comparison(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+static void comparison(gpul_inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
 	gpul_flow a, b;
 
@@ -301,7 +268,7 @@ static void comparison(inference *i, const gpul_flow_func *fn, const gpul_ptx_in
 }
 
 /* A barrier that counts its threads works with blocks of the size its author had in mind. */
-static void note_barrier(inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+static void note_barrier(gpul_inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
 {
 	unsigned at = 1;
 	gpul_flow count;
@@ -320,7 +287,7 @@ static void note_barrier(inference *i, const gpul_flow_func *fn, const gpul_ptx_
 				     "for how many threads a barrier waits cannot be told");
 }
 
-static void look_through(inference *i, const gpul_flow_func *fn)
+static void look_through(gpul_inference *i, const gpul_flow_func *fn)
 {
 	for (uint32_t k = 0; k < fn->f->n_insts; k++) {
 		const gpul_ptx_inst *in = &fn->f->insts[k];
@@ -349,125 +316,6 @@ static void look_through(inference *i, const gpul_flow_func *fn)
 			break;
 		}
 	}
-}
-
-/* ---- conclusions ----------------------------------------------------------------- */
-
-static void conclude_buffer(inference *i, gpul_param *param, const param_facts *facts,
-			    unsigned k)
-{
-	uint32_t width = facts->widths;
-
-	param->role = GPUL_ROLE_BUFFER;
-	param->loaded = facts->loaded;
-	param->stored = facts->stored;
-	param->vector = facts->vector ? facts->vector : 1;
-	if (facts->leaves)
-		gpul_signature_doubt(i->s, "the address in parameter %u is handed on", k);
-	if (width & (width - 1)) {
-		gpul_signature_doubt(
-			i->s, "parameter %u is accessed in elements of several sizes", k);
-		return;
-	}
-	param->type = gpul_evidence_type(facts->evidence, facts->fallback, width);
-	if (param->type == GPUL_TYPE_NONE)
-		gpul_signature_doubt(
-			i->s, "nothing tells the element type of parameter %u (%u bytes each)",
-			k, width);
-	else
-		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* f16x2 */
-	param->beyond = (uint32_t)(i->slack < INVENTED_ELEMENTS ? i->slack : 0) * param->vector;
-	if (facts->reach)
-		param->beyond += (uint32_t)(facts->reach / width + 1 - param->vector);
-}
-
-static void conclude_value(inference *i, gpul_param *param, const param_facts *facts,
-			   unsigned k)
-{
-	const gpul_flow_func *kernel = &i->p->funcs[0];
-	uint16_t evidence = gpul_evidence_of(&i->e, kernel->params + k);
-	uint16_t declared = gpul_evidence_of_type(kernel->f->params[k].type);
-	uint64_t bit = (uint64_t)1 << k;
-
-	if (facts->called || (facts->leaves && !(evidence & ~EVIDENCE_PARKED) &&
-			      param->bytes * 8 == i->p->m->address_size)) {
-		gpul_signature_doubt(
-			i->s,
-			facts->called ? "parameter %u is called: a function's address"
-				      : "parameter %u may be an address: it is handed on",
-			k);
-		return;
-	}
-	if (facts->end) {
-		gpul_signature_doubt(
-			i->s, "parameter %u is compared with addresses: where a buffer ends",
-			k);
-		return;
-	}
-	param->role = GPUL_ROLE_SCALAR;
-	param->type = gpul_evidence_type(evidence, declared, param->bytes);
-	if (!evidence && !(declared & EVIDENCE_FLOAT) &&
-	    param->bytes * 8 == i->p->m->address_size)
-		param->role = GPUL_ROLE_UNKNOWN; /* never used: may be declared as a pointer,
-						    any value will do */
-	if (param->role == GPUL_ROLE_SCALAR && i->bounds & bit && !(i->steers & bit) &&
-	    param->bytes >= 4 && param->type >= GPUL_I32 && param->type <= GPUL_U64)
-		param->role = GPUL_ROLE_COUNT;
-	if (param->type == GPUL_TYPE_NONE)
-		gpul_signature_doubt(i->s, "nothing tells the type of parameter %u (%u bytes)",
-				     k, param->bytes);
-}
-
-/* A loop that walks a buffer is as long as the one parameter that its counter is compared with.
- */
-static void conclude_walks(inference *i)
-{
-	int k = first_bit(i->turns);
-
-	if (!i->walks)
-		return;
-	if (k < 0 || i->turns & (i->turns - 1) || i->steers & i->turns || i->facts[k].accessed)
-		gpul_signature_doubt(i->s, "a loop walks a buffer, and how far cannot be told");
-	else
-		i->bounds |= i->turns;
-}
-
-static bool has_count(const gpul_signature *s)
-{
-	for (size_t k = 0; k < s->n_params; k++)
-		if (s->params[k].role == GPUL_ROLE_COUNT)
-			return true;
-	return false;
-}
-
-static void conclude(inference *i)
-{
-	gpul_signature *s = &i->s->s;
-
-	conclude_walks(i);
-	if (i->slack >= INVENTED_ELEMENTS)
-		gpul_signature_doubt(i->s, "a bound lies %llu beyond a parameter",
-				     (unsigned long long)i->slack);
-	if (i->below && !i->above_zero)
-		gpul_signature_doubt(i->s, "threads reach before their own element");
-	for (unsigned k = 0; k < s->n_params; k++) {
-		gpul_param *param = &s->params[k];
-
-		if (param->role == GPUL_ROLE_STRUCT)
-			gpul_signature_doubt(i->s, "parameter %u is a struct of %u bytes", k,
-					     param->bytes);
-		else if (i->facts[k].accessed)
-			conclude_buffer(i, param, &i->facts[k], k);
-		else
-			conclude_value(i, param, &i->facts[k], k);
-	}
-	if (i->unbounded && !has_count(s))
-		gpul_signature_doubt(i->s, "%s, and no parameter alone bounds the index",
-				     i->unbounded);
-	if (s->uses_dynamic_shared)
-		gpul_signature_doubt(
-			i->s,
-			"the kernel uses dynamic shared memory, whose size cannot be told");
 }
 
 /* ---- what the kernel reads of the launch ----------------------------------------- */
@@ -510,7 +358,7 @@ static void note_launch(gpul_signature *s, const gpul_flow_program *p)
 gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				 gpul_signature **out, gpul_error *err)
 {
-	inference *i = NULL;
+	gpul_inference *i = NULL;
 	gpul_flow_program p = { 0 };
 	gpul_signature_owned *s = NULL;
 	const char *why_not = NULL;
@@ -543,7 +391,7 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 	note_launch(&s->s, &p);
 	for (size_t k = 0; k < p.n_funcs; k++)
 		look_through(i, &p.funcs[k]);
-	conclude(i);
+	gpul_inference_conclude(i);
 	*out = &s->s;
 	gpul_evidence_close(&i->e);
 free_i:
