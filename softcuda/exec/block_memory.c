@@ -100,6 +100,11 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	case GPUL_PTX_SREG_GRIDID: return l->grid_id;
 	case GPUL_PTX_SREG_ENVREG1: return (uint64_t)(uintptr_t)l->workspace >> 32;
 	case GPUL_PTX_SREG_ENVREG2: return (uint32_t)(uintptr_t)l->workspace;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN:
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0: return l->reserved_base;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1: return l->reserved_base + RESERVED_SMEM_BYTES / 2;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END: return l->reserved_base + RESERVED_SMEM_BYTES;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return RESERVED_SMEM_BYTES;
 	case SPECIAL_SHARED_DYNAMIC: return l->dynamic_base;
 	default: return 0;
 	}

@@ -65,6 +65,22 @@ static void free_launch(gpul_exec_launch *l)
 	free(l);
 }
 
+/* A GPU keeps 1 KiB of shared memory for the system, where cooperative groups have their barriers.  Here it
+ * lies behind the kernel's own, for programs that ask where it is. */
+static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *p)
+{
+	for (uint32_t k = 0; k < p->n_specials; k++) {
+		unsigned special = p->specials[k].special;
+
+		if (special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN && special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END &&
+		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0 && special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1)
+			continue;
+		l->reserved_base = (l->shared_bytes + 127u) & ~127u;
+		l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;
+		return;
+	}
+}
+
 static gpul_exec_launch *new_launch(gpul_exec_machine *m, const gpul_exec_launch_config *c)
 {
 	uint32_t param_bytes = c->kernel->info.param_bytes, align = c->kernel->dynamic_align;
@@ -87,6 +103,7 @@ static gpul_exec_launch *new_launch(gpul_exec_machine *m, const gpul_exec_launch
 	l->dynamic_bytes = c->dynamic_shared_bytes;
 	l->dynamic_base = (c->kernel->info.shared_bytes + align - 1) & ~(align - 1);
 	l->shared_bytes = l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes : c->kernel->info.shared_bytes;
+	reserve_shared(l, c->kernel->code->program);
 	l->grid_id = c->grid_id;
 	l->cooperative = c->cooperative;
 	l->n_blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];

@@ -22,7 +22,7 @@
 #include "softcuda/exec/memory_internal.h"
 #include "softcuda/exec/program_internal.h"
 
-enum { N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000 };
+enum { RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000 };
 
 struct frame {
 	struct frame *parent;            /* NULL: the kernel's own */
@@ -123,6 +123,7 @@ struct gpul_exec_launch {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint32_t shared_bytes, dynamic_base, dynamic_bytes;
+	uint32_t reserved_base;          /* of the shared memory that %reserved_smem_offset_* name */
 	uint64_t grid_id;
 	bool cooperative, listed;
 	uint8_t *params;

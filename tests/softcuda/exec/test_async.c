@@ -130,6 +130,23 @@ static void a_cluster_is_one_block(void **state)
 	rig_close(r);
 }
 
+/* Where cooperative groups keep the barrier of a tile of several warps: behind the kernel's own memory. */
+static void some_shared_memory_is_the_systems(void **state)
+{
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
+		"mov.u32 %r1, %reserved_smem_offset_1; setp.eq.u32 %p1, %t, 0; @%p1 st.shared.u32 [%r1], 7;\n"
+		"bar.sync 0; ld.shared.u32 %r2, [%r1]; mov.u32 %r3, %reserved_smem_offset_begin;\n"
+		"setp.ge.u32 %p2, %r3, 4104; @%p2 add.u32 %r2, %r2, 10; mov.u32 %r4, %reserved_smem_offset_end;\n"
+		"sub.u32 %r4, %r4, 4; ld.shared.u32 %r5, [%r4]; st.global.u32 [%mine], %r2; ret; }");
+	uint32_t *out = rig_memory(r, 64 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 32, out, 0);
+	for (unsigned n = 0; n < 32; n++)
+		assert_int_equal(out[n], 17);
+	rig_close(r);
+}
+
 static void refuses_copies_that_it_does_not_do(void **state)
 {
 	static const char *const texts[] = {
@@ -161,6 +178,7 @@ int main(void)
 		cmocka_unit_test(an_mbarrier_waits_for_bytes_too),
 		cmocka_unit_test(who_drops_out_is_not_waited_for_again),
 		cmocka_unit_test(a_cluster_is_one_block),
+		cmocka_unit_test(some_shared_memory_is_the_systems),
 		cmocka_unit_test(refuses_copies_that_it_does_not_do),
 	};
 
