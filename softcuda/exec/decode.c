@@ -258,6 +258,11 @@ gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *
 	struct decoder d = { .p = p, .code = code, .m = p->module, .f = f, .err = err ? err : &own };
 	gpul_status st = GPUL_OK;
 
+	for (unsigned k = 0; k < 3; k++)
+		if (f->tuning.reqnctapercluster[k] > 1)
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+					 "%.60s: kernel %.60s asks for clusters of more than one block, which are not run",
+					 p->file_name, gpul_ptx_name(p->module, f->name));
 	d.reg_offset = malloc((f->n_flat_regs + 1) * sizeof *d.reg_offset);
 	d.first_insn = calloc(f->n_insts + 1, sizeof *d.first_insn);
 	if (!d.reg_offset || !d.first_insn) {

@@ -147,6 +147,19 @@ static void some_shared_memory_is_the_systems(void **state)
 	rig_close(r);
 }
 
+static void refuses_clusters_of_several_blocks(void **state)
+{
+	struct rig r = { 0 };
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_exec_memory_create(&r.memory, NULL), GPUL_OK);
+	assert_int_equal(rig_load(&r, PTX_HEADER ".visible .entry k() .explicitcluster .reqnctapercluster 2, 1, 1 { ret; }",
+				  &err), GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "kernel k asks for clusters"));
+	gpul_exec_memory_destroy(r.memory);
+}
+
 static void refuses_copies_that_it_does_not_do(void **state)
 {
 	static const char *const texts[] = {
@@ -179,6 +192,7 @@ int main(void)
 		cmocka_unit_test(who_drops_out_is_not_waited_for_again),
 		cmocka_unit_test(a_cluster_is_one_block),
 		cmocka_unit_test(some_shared_memory_is_the_systems),
+		cmocka_unit_test(refuses_clusters_of_several_blocks),
 		cmocka_unit_test(refuses_copies_that_it_does_not_do),
 	};
 
