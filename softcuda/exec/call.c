@@ -94,13 +94,37 @@ static struct call_argument formal(const struct local_slot *slots, const opref *
 	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX, .slot = slots[n], .reg = regs[n] };
 }
 
-/* A new frame for `mask` lanes with the arguments in it; NULL: the fault is recorded. */
+/* The frame that other lanes have of this very call; NULL: none.  Lanes that come late join it: so they can meet the
+ * others inside, as shuffles there want. */
+static struct frame *shared_frame(const struct warp_state *s, const struct insn *i, const struct func_code *callee)
+{
+	for (unsigned k = 0; s->n_splits > 1 && k < s->n_splits; k++)
+		for (struct frame *f = s->splits[k].frame; f; f = f->parent)
+			if (f->parent == s->frame && f->return_to == i + 1 && f->code == callee)
+				return f;
+	return NULL;
+}
+
+static void pass_arguments(const struct warp_state *s, struct frame *f, uint32_t mask)
+{
+	for (uint32_t n = 0; n < f->site->n_args && n < f->code->ptx->n_params; n++) {
+		struct call_argument to = formal(f->code->params, f->code->param_regs, n);
+
+		copy_lanes(s, mask, f, &to, f->parent, &f->site->args[n]);
+	}
+}
+
+/* A frame for `mask` lanes with the arguments in it; NULL: the fault is recorded. */
 static struct frame *enter(struct warp_state *s, const struct insn *i, const struct func_code *callee, uint32_t mask)
 {
-	const struct call_site *site = i->object;
-	struct frame *parent = s->frame, *f;
+	struct frame *parent = s->frame, *f = shared_frame(s, i, callee);
 	uint64_t offset = parent->local_offset + (uint64_t)parent->code->local_bytes;
 
+	if (f) {
+		f->lanes |= mask;
+		pass_arguments(s, f, mask);
+		return f;
+	}
 	if (offset + callee->local_bytes > s->local_bytes || parent->depth >= MAX_DEPTH) {
 		gpul_fault_text(s, i, GPUL_EXEC_STACK, first_lane(mask),
 				"call stack too deep: %u calls use %llu of %u bytes of local memory", parent->depth,
@@ -113,16 +137,12 @@ static struct frame *enter(struct warp_state *s, const struct insn *i, const str
 		return NULL;
 	}
 	f->parent = parent;
-	f->site = site;
+	f->site = i->object;
 	f->return_to = i + 1;
 	f->lanes = mask;
 	f->local_offset = (uint32_t)offset;
 	f->depth = parent->depth + 1;
-	for (uint32_t n = 0; n < site->n_args && n < callee->ptx->n_params; n++) {
-		struct call_argument to = formal(callee->params, callee->param_regs, n);
-
-		copy_lanes(s, mask, f, &to, parent, &site->args[n]);
-	}
+	pass_arguments(s, f, mask);
 	return f;
 }
 
@@ -136,7 +156,8 @@ const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const s
 	s->splits[s->current].frame = s->frame = f;
 	s->splits[s->current].pc = callee->insns;
 	s->w.bank[BANK_REGS] = f->regs;
-	gpul_split_window(s);
+	if (s->n_splits > 1)
+		return raise_event(s, EVENT_SWITCH, callee->insns);
 	return callee->insns;
 }
 

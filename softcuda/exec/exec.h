@@ -103,6 +103,7 @@ typedef struct gpul_exec_machine_options {
 	unsigned n_workers;            /* 0: one for each CPU this process may run on */
 	unsigned max_resident_blocks;  /* 0: 256; the "multiprocessors" of a cooperative launch */
 	uint64_t heap_bytes;           /* device malloc; 0: 8 MiB */
+	unsigned turn;                 /* backward jumps after which lanes let others run; 0: 1000 */
 	void (*print)(void *user, const char *text, size_t text_bytes);  /* vprintf, assert; NULL: stdout */
 	void *print_user;
 } gpul_exec_machine_options;

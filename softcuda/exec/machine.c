@@ -5,7 +5,7 @@
 
 #include "softcuda/exec/warp_internal.h"
 
-enum { DEFAULT_RESIDENT = 256, DEFAULT_HEAP = 8 << 20, SCRATCH_BYTES = 4 * 512 };
+enum { DEFAULT_RESIDENT = 256, DEFAULT_HEAP = 8 << 20, DEFAULT_TURN = 1000, MAX_TURN = 1 << 30, SCRATCH_BYTES = 4 * 512 };
 
 static unsigned n_cpus(void)
 {
@@ -35,6 +35,8 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_m
 		m->options.max_resident_blocks = DEFAULT_RESIDENT;
 	if (!m->options.heap_bytes)
 		m->options.heap_bytes = DEFAULT_HEAP;
+	if (!m->options.turn || m->options.turn > MAX_TURN)
+		m->options.turn = DEFAULT_TURN;
 	if (!m->options.print)
 		m->options.print = print_to_stdout;
 	m->n_workers = m->options.n_workers ? m->options.n_workers : n_cpus();

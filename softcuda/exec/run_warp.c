@@ -21,16 +21,14 @@ static uint32_t named_lanes(const struct warp *w, opref member)
 /* True: every lane that i->`member` names is here (or ended), or was released to run without them. */
 static bool gathered(struct warp_state *s, opref member)
 {
-	uint32_t missing = named_lanes(&s->w, member) & s->w.live & ~s->w.mask;
+	uint32_t named = named_lanes(&s->w, member);
 	struct split *p = &s->splits[s->current];
 
-	if (!missing)
-		return true;
-	if (p->released) {
+	if (!(named & s->w.live & ~s->w.mask) || p->released) {
 		p->released = false;
 		return true;
 	}
-	s->need = missing | s->w.mask;
+	s->need = named;
 	return false;
 }
 

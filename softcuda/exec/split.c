@@ -4,13 +4,13 @@
 /* An end of the window that no instruction has. */
 #define NO_LIMIT ((const struct insn *)(UINTPTR_MAX & ~(uintptr_t)63))
 
-/* Lanes of SPLIT_BARRIER have arrived and are counted: nobody may join them. */
+/* Nobody may join lanes that have arrived at a barrier and are counted, or whose *.sync has been granted. */
 static bool may_meet(const struct split *p)
 {
-	return p->state != SPLIT_BARRIER;
+	return p->state != SPLIT_BARRIER && !p->released;
 }
 
-void gpul_split_window(struct warp_state *s)
+static void set_window(struct warp_state *s)
 {
 	const struct split *me = &s->splits[s->current];
 
@@ -142,8 +142,8 @@ static void merge(struct warp_state *s)
 
 		if (k == s->current || p->pc != me->pc || p->frame != me->frame || !may_meet(p))
 			continue;
-		if (p->state == SPLIT_SYNC)
-			me->state = SPLIT_READY;
+		if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
+			me->state = SPLIT_READY;  /* ask again, with these lanes too */
 		me->mask |= p->mask;
 		me->back_edges = p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
 		remove_split(s, k);
@@ -151,22 +151,39 @@ static void merge(struct warp_state *s)
 	}
 }
 
-/* When all lanes that a parked split waits for are parked too, at whatever *.sync, they have met. */
-static void release_gathered(struct warp_state *s)
+static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any_need)
 {
 	uint32_t parked = 0;
 
 	for (unsigned k = 0; k < s->n_splits; k++)
-		if (s->splits[k].state == SPLIT_SYNC)
+		if (s->splits[k].state == SPLIT_SYNC && (any_need || s->splits[k].need == need))
 			parked |= s->splits[k].mask;
+	return parked;
+}
+
+/* Lanes have met when all that a mask names are parked with that mask, at whatever *.sync.
+ *
+ * Lanes of several masks that stand at one instruction are one split, which waits for all of them; any_need
+ * is for when that has everybody waiting: then it is enough that they all are parked.  False: none met. */
+static bool release_gathered(struct warp_state *s, bool any_need)
+{
+	uint32_t met = 0;
+
+	for (unsigned k = 0; k < s->n_splits; k++) {
+		const struct split *p = &s->splits[k];
+
+		if (p->state == SPLIT_SYNC && !(p->need & s->w.live & ~parked_lanes(s, p->need, any_need)))
+			met |= p->mask;
+	}
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		struct split *p = &s->splits[k];
 
-		if (p->state == SPLIT_SYNC && !(p->need & s->w.live & ~parked)) {
+		if (p->state == SPLIT_SYNC && (p->mask & met)) {
 			p->state = SPLIT_READY;
 			p->released = true;
 		}
 	}
+	return met;
 }
 
 static void run_current(struct warp_state *s)
@@ -180,7 +197,7 @@ static void run_current(struct warp_state *s)
 	s->event = EVENT_NONE;
 	s->run_start = i;
 	s->back_edges = me->back_edges;
-	gpul_split_window(s);
+	set_window(s);
 	do
 		i = i->run(&s->w, i);
 	while (i != s->limit);
@@ -210,7 +227,8 @@ static bool settle(struct warp_state *s)
 	case EVENT_SYNC:
 		me->state = SPLIT_SYNC;
 		me->need = s->need;
-		release_gathered(s);
+		merge(s);
+		release_gathered(s, false);
 		break;
 	case EVENT_BARRIER:
 		gpul_barrier_arrive(s);
@@ -227,18 +245,20 @@ enum warp_result gpul_warp_run(struct warp_state *s)
 	bool passed = false;
 
 	for (unsigned k = 0; k < s->n_splits; k++)
-		s->splits[k].back_edges = BACK_EDGES;
-	while (choose(s)) {
-		run_current(s);
-		if (!settle(s))
-			return WARP_FAULT;
-	}
+		s->splits[k].back_edges = (int)s->block->launch->machine->options.turn;
+	do {
+		while (choose(s)) {
+			run_current(s);
+			if (!settle(s))
+				return WARP_FAULT;
+		}
+		for (unsigned k = 0; k < s->n_splits; k++)
+			passed = passed || s->splits[k].state == SPLIT_PASSED;
+	} while (!passed && release_gathered(s, true));
 	if (!s->n_splits)
 		return WARP_DONE;
 	for (unsigned k = 0; k < s->n_splits; k++)
-		if (s->splits[k].state == SPLIT_PASSED) {
+		if (s->splits[k].state == SPLIT_PASSED)
 			s->splits[k].state = SPLIT_READY;
-			passed = true;
-		}
 	return passed ? WARP_YIELDS : WARP_WAITS;
 }

@@ -46,7 +46,7 @@ struct split {
 	uint8_t barrier;                 /* SPLIT_BARRIER: which */
 	bool released;                   /* its *.sync may run with the lanes it has */
 	int back_edges;                  /* backward jumps left in this turn; below 0: passed over */
-	uint32_t need;                   /* SPLIT_SYNC: lanes it waits for */
+	uint32_t need;                   /* SPLIT_SYNC: lanes that its masks name */
 };
 
 enum event {
@@ -192,7 +192,6 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES],
 				      struct frame *const frame[LANES]);
 const struct insn *gpul_split_exit(struct warp_state *s);
-void gpul_split_window(struct warp_state *s);
 void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask);
 /* Run until the warp ended, waits, or every split of it had its turn. */
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);

@@ -95,14 +95,25 @@ static void random_programs_leave_what_their_tree_says(void **state)
 	}
 }
 
-static int open_machine(void **state)
+static int open_machine_with(void **state, unsigned turn)
 {
 	static struct machine m;
-	gpul_exec_machine_options options = { .n_workers = 2 };
+	gpul_exec_machine_options options = { .n_workers = 2, .turn = turn };
 
 	*state = &m;
 	return gpul_exec_memory_create(&m.memory, NULL) ||
 	       gpul_exec_machine_create(m.memory, &options, &m.machine, NULL);
+}
+
+static int open_machine(void **state)
+{
+	return open_machine_with(state, 0);
+}
+
+/* Lanes that loop let others run so often that nearly no group of them stays together. */
+static int open_restless_machine(void **state)
+{
+	return open_machine_with(state, 3);
 }
 
 static int close_machine(void **state)
@@ -119,6 +130,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(random_programs_leave_what_their_tree_says,
 						open_machine, close_machine),
+		cmocka_unit_test_setup_teardown(random_programs_leave_what_their_tree_says,
+						open_restless_machine, close_machine),
 	};
 
 	if (argc == 3 &&
