@@ -2,8 +2,8 @@
  * directed rounding, and the small formats.
  *
  * NaN: a single-precision (and half) result that is NaN is 0x7fffffff (0x7fff); PTX ISA 9.7.3 leaves
- * the pattern open and promises a payload for f64 only, GPUs give this one.  Double results keep what
- * the CPU gives: an operand's payload, or 0xfff8000000000000. */
+ * the pattern open and promises a payload for f64 only, GPUs give this one.  For doubles see
+ * with_payload(). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_FLOAT_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_FLOAT_INTERNAL_H
 
@@ -64,6 +64,16 @@ static inline float flush_result(float r, float scaled)
 static inline float canonical(float x)
 {
 	return float_of(x == x ? bits_of(x) : 0x7fffffff);
+}
+
+/* A double result r of a, b and c: a NaN is the first operand that is one, made quiet, or what the CPUs make
+ * of 0 / 0.  PTX says that payloads live on, not whose; CPUs and compilers choose by operand order, which
+ * would differ between builds. */
+static inline double with_payload(double r, double a, double b, double c)
+{
+	const uint64_t quiet = 0x0008000000000000;
+	const uint64_t u = a != a ? bits_of64(a) : b != b ? bits_of64(b) : c != c ? bits_of64(c) : 0xfff8000000000000;
+	return r == r ? r : double_of(u | quiet);
 }
 
 /* .sat: [0, 1], NaN to +0, -0 to +0. */

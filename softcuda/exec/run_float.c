@@ -134,13 +134,14 @@ PAIR_F32(FMA_F32X2, 3, fmaf(x, y, z), fmaf(x * SCALE, y, z * SCALE))
 
 /* ---- f64 ------------------------------------------------------------------------------------------ */
 
-BINARY(ADD_F64, double, double, a[l] + b[l])
-BINARY(SUB_F64, double, double, a[l] - b[l])
-BINARY(MUL_F64, double, double, a[l] * b[l])
-TERNARY(FMA_F64, double, double, __builtin_fma(a[l], b[l], c[l]))  /* the C library's, if there is no instruction */
-BINARY(DIV_F64, double, double, a[l] / b[l])
-UNARY(RCP_F64, double, double, 1.0 / a[l])
-UNARY(SQRT_F64, double, double, __builtin_sqrt(a[l]))
+BINARY(ADD_F64, double, double, with_payload(a[l] + b[l], a[l], b[l], b[l]))
+BINARY(SUB_F64, double, double, with_payload(a[l] - b[l], a[l], b[l], b[l]))
+BINARY(MUL_F64, double, double, with_payload(a[l] * b[l], a[l], b[l], b[l]))
+/* The C library's fma, if there is no instruction. */
+TERNARY(FMA_F64, double, double, with_payload(__builtin_fma(a[l], b[l], c[l]), a[l], b[l], c[l]))
+BINARY(DIV_F64, double, double, with_payload(a[l] / b[l], a[l], b[l], b[l]))
+UNARY(RCP_F64, double, double, with_payload(1.0 / a[l], a[l], a[l], a[l]))
+UNARY(SQRT_F64, double, double, with_payload(__builtin_sqrt(a[l]), a[l], a[l], a[l]))
 
 #define ANY_F64(name, sources, value)                                         \
 	OP(name)                                                              \
@@ -153,7 +154,7 @@ UNARY(SQRT_F64, double, double, __builtin_sqrt(a[l]))
 		for (unsigned l = 0; l < LANES; l++) {                        \
 			volatile double x = a[l], y = b[l], z = c[l], r = (value); \
 			(void)y, (void)z;                                     \
-			t[l] = (i->flags & FLAG_SAT) ? saturate64(r) : r;     \
+			t[l] = (i->flags & FLAG_SAT) ? saturate64(r) : with_payload(r, a[l], b[l], c[l]); \
 		}                                                             \
 		round_nearest_again(i->flags & ROUND_MASK);                   \
 		merge64(w->mask, opptr(w, i->d), (const uint64_t *)(const void *)t); \

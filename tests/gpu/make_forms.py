@@ -6,12 +6,13 @@
     tests/gpu/make_forms.py --list            only their names
 
 README.md beside this file says what a form's two files hold.  A form is a row of form_lists.py: the
-instruction with {d} {a} {b} {c} {e} for its operands, their types, and how results are compared.
+instruction with {d} {a} {b} {c} {e} for its operands, their types, and how results are compared; form_edges.py has more of them.
 """
 import argparse, concurrent.futures, itertools, os, random, re, shutil, subprocess, sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from form_edges import edges
 from form_lists import forms
 from form_values import BYTES, values
 
@@ -109,7 +110,10 @@ def kernel(form, n_rows):
 
 
 def pick_rows(form):
-    """All combinations of the operands' values, or MAX_ROWS of them, the same ones each time."""
+    """All combinations of the operands' values, or MAX_ROWS of them, the same ones each time; or those it gives."""
+    if "rows" in form.only:
+        rows = form.only["rows"]
+        return rows + rows[:1] * (-len(rows) % 256)
     lists = [form.only.get(n) or values(kind) for n, kind in enumerate(form.sources)]
     total = 1
     for v in lists:
@@ -155,7 +159,7 @@ def main():
     a.add_argument("--check", action="store_true", help="assemble each form with ptxas")
     a.add_argument("--list", action="store_true", help="print the names only")
     args = a.parse_args()
-    all_forms = list(forms())
+    all_forms = [*forms(), *edges()]
     names = [file_name(f) for f in all_forms]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
