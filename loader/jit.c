@@ -49,6 +49,8 @@ static gpul_status refuse_with_log(CUresult r, const char *log, const char *text
 	char place[32] = "";
 	unsigned line;
 
+	if (strncmp(said, name, strlen(name)) == 0)  /* the software driver's: "name:line: what" */
+		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s", n_said, said);
 	at = memmem(said, (size_t)n_said, ", line ", 7);
 	if (at && sscanf(at, ", line %u", &line) == 1) {
 		const char *rest = memchr(at, ';', (size_t)(said + n_said - at));
@@ -74,6 +76,8 @@ static gpul_status refuse(const gpul_module *m, CUresult r, const char *log, con
 {
 	const gpul_ptx_module *x = m->ptx;
 
+	if (strncmp(log, name, strlen(name)) == 0)  /* a driver that names the line knows best */
+		return refuse_with_log(r, log, text, name, err);
 	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
 		return gpul_fail(
 			err, GPUL_ECUDA, (int)r,

@@ -5,6 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* "wgmma.mma_async.sync": the line number leads to the operands. */
+static void print_root(const struct decoder *d, char *buf, size_t bytes)
+{
+	size_t used = (size_t)snprintf(buf, bytes, "%s", gpul_ptx_opcode_text((gpul_ptx_opcode)d->in->opcode));
+
+	for (unsigned k = 0; k < d->in->n_mods && used < bytes; k++)
+		used += (size_t)snprintf(buf + used, bytes - used, ".%s", gpul_ptx_mod_text(d->m, d->in->mods[k]));
+}
+
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...)
 {
 	char inst[80] = "", what[140];
@@ -13,7 +22,7 @@ bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ..
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	gpul_ptx_print_inst(d->m, d->f, d->in, inst, sizeof inst);
+	print_root(d, inst, sizeof inst);
 	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst, what);
 	return false;
 }
