@@ -68,6 +68,9 @@ static bool select_scalar(const struct form *form, unsigned op, struct selection
 	const gpul_ptx_operand *o = form->operands;
 	struct video v = { .op = (uint8_t)op, .flags = video_flags(form, is_set), .second = second_operation(form) };
 	const bool has_c = op == VIDEO_MAD || v.second != VIDEO_PLAIN;
+	for (unsigned k = 0; k < form->inst->n_operands; k++)
+		if (o[k].selector == GPUL_PTX_SEL_BYTES || o[k].selector == GPUL_PTX_SEL_HALVES)
+			return gpul_form_refuse(form, "operand %u takes one byte or half", k + 1);
 	if (!gpul_form_operands(form, has_c ? "w=www" : "w=ww", out))
 		return false;
 	v.a_selector = o[1].selector;

@@ -118,6 +118,8 @@ static void what_ptx_does_not_have_is_refused_with_a_reason(void **state)
 		{ "cvt.s32.f32 %r1, %f1;", "float to integer needs .rni, .rzi, .rmi or .rpi" },
 		{ "mov.b128 %q1, {%r1, %r2, %r3, %r4};", "16 bytes do not split into 4 parts" },
 		{ "lop3.b32 %r1, %r2, %r3, %r4, %r5;", "operand 4 must be an integer constant" },
+		{ "vadd.u32.u32.u32 %r1.b10, %r2, %r3, %r4;", "operand 1 takes one byte or half" },
+		{ "cvt.rna.tf32.f64 %r1, %g1;", "only .f32 becomes .tf32" },
 		{ "sin.f32 %f1, %f2;", "sin has no such combination of modifiers for .f32" },
 	};
 	for (unsigned k = 0; k < sizeof(refused) / sizeof(refused[0]); k++) {
