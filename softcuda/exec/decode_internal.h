@@ -55,6 +55,7 @@ const void *gpul_decode_alloc(struct decoder *d, size_t bytes);
 /* decode_operand.c.  Widths are a register's: 0 predicate, 2, 4, 8, 16 bytes. */
 unsigned gpul_container_bytes(unsigned type);
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
+bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
 bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
 bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
 bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, uint8_t *n);

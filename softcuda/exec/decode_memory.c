@@ -123,21 +123,21 @@ struct data {
 	unsigned memory_bytes;       /* of an element */
 };
 
-static bool data_element(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct data *out)
+static bool data_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element, unsigned type, struct data *out)
 {
 	unsigned bytes = gpul_container_bytes(type);
 	opref ref = OPREF(BANK_SCRATCH, 0);
 
-	if (o->kind == GPUL_PTX_OP_REG)
-		ref = gpul_reg_ref(d, o->index + (o->selector ? (uint32_t)(o->selector - GPUL_PTX_SEL_X) : 0u), &bytes);
-	else if (o->kind != GPUL_PTX_OP_SINK && !gpul_operand_source(d, o, type, true, &ref))
+	if (o->kind == GPUL_PTX_OP_REG) {
+		if (!gpul_operand_register(d, o, element, &ref, &bytes))
+			return false;
+	} else if (o->kind != GPUL_PTX_OP_SINK && !gpul_operand_source(d, o, type, true, &ref)) {
 		return false;
+	}
+	out->refs[out->n++] = ref;
 	if (bytes == 16) {
-		out->refs[out->n++] = ref;
 		out->refs[out->n++] = ref + 8 * LANES;
 		bytes = 8;
-	} else {
-		out->refs[out->n++] = ref;
 	}
 	if (!bytes || (o->kind != GPUL_PTX_OP_SINK && out->reg_bytes && out->reg_bytes != bytes))
 		return gpul_decode_fail(d, GPUL_EFORMAT, "registers of different widths");
@@ -149,28 +149,17 @@ static bool data_element(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 static bool data_operand(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct data *out)
 {
 	unsigned n = gpul_vector_mod(d->in);
+	bool list = o->kind == GPUL_PTX_OP_VECTOR;
 
 	*out = (struct data){ .memory_bytes = gpul_ptx_type_bytes(type) };
 	if (!out->memory_bytes)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "no type that memory can hold");
 	if (out->memory_bytes == 16)
 		out->memory_bytes = 8;
-	if (n == 1)
-		return data_element(d, o, type, out);
-	if (o->kind == GPUL_PTX_OP_REG) {  /* a vector register: its elements follow each other */
-		for (unsigned k = 0; k < n; k++) {
-			gpul_ptx_operand element = *o;
-
-			element.index += k;
-			if (!data_element(d, &element, type, out))
-				return false;
-		}
-		return true;
-	}
-	if (o->kind != GPUL_PTX_OP_VECTOR || o->n_children != n)
+	if (list ? o->n_children != n : n > 1 && o->kind != GPUL_PTX_OP_REG)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements is expected", n);
-	for (unsigned k = 0; k < n; k++)
-		if (!data_element(d, child(d, o, k), type, out))
+	for (unsigned k = 0; k < n; k++)  /* a vector register's elements follow each other */
+		if (!data_element(d, list ? child(d, o, k) : o, list ? 0 : k, type, out))
 			return false;
 	return true;
 }
@@ -236,7 +225,8 @@ static bool decode_ld(struct decoder *d)
 		if (made.imm < 0 || end > d->code->param_bytes)
 			return gpul_decode_fail(d, GPUL_EFORMAT, "beyond the kernel's %u bytes of parameters",
 						d->code->param_bytes);
-		op = OP_LD_PARAM;
+		if (made.imm % (data.n * data.memory_bytes) == 0)
+			op = OP_LD_PARAM;  /* else the general load says what is wrong, when it runs */
 	}
 	return emit_memory(d, op, &made);
 }

@@ -76,11 +76,14 @@ static bool temp(struct decoder *d, unsigned bytes, opref *out)
 }
 
 /* .x .y .z .w of a vector register are registers of their own, one after the other. */
-static uint32_t flat_of(const gpul_ptx_operand *o)
+bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes)
 {
 	if (o->selector >= GPUL_PTX_SEL_X && o->selector <= GPUL_PTX_SEL_W)
-		return o->index + o->selector - GPUL_PTX_SEL_X;
-	return o->index;
+		element += (unsigned)(o->selector - GPUL_PTX_SEL_X);
+	if (element && element >= gpul_ptx_reg_row(d->f, o->index)->vector)
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the register has no element %u", element);
+	*out = gpul_reg_ref(d, o->index + element, bytes);
+	return true;
 }
 
 static bool emit_copy(struct decoder *d, enum op op, opref to, opref from)
@@ -123,8 +126,10 @@ static bool width_error(struct decoder *d, unsigned have, unsigned want)
 static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out)
 {
 	unsigned have, want = gpul_container_bytes(type);
-	opref ref = gpul_reg_ref(d, flat_of(o), &have), cut;
+	opref ref, cut;
 
+	if (!gpul_operand_register(d, o, 0, &ref, &have))
+		return false;
 	if (have == want && !(o->negated && !have)) {
 		*out = ref;
 		return true;
@@ -364,7 +369,8 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	if (o->kind != GPUL_PTX_OP_REG)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the destination is %s",
 					o->kind == OPERAND_MISSING ? "missing" : "not a register");
-	ref = gpul_reg_ref(d, flat_of(o), &have);
+	if (!gpul_operand_register(d, o, 0, &ref, &have))
+		return false;
 	if (have == want) {
 		*out = ref;
 		return true;

@@ -224,6 +224,7 @@ static void each_wrong_access_is_named(void **state)
 		{ "mov.u64 %d1, c; st.global.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS, "read-only constant c" },
 		{ "mov.u64 %d1, x; cvta.param.u64 %d1, %d1; st.u64 [%d1], %d1;", GPUL_EXEC_ILLEGAL_ADDRESS, "allocation" },
 		{ "mov.u64 %d1, x; ld.param.u64 %d1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS, "bytes of parameters" },
+		{ "ld.param.u64 %d1, [x+-4];", GPUL_EXEC_MISALIGNED, "8-byte param load at 0x4 is not a multiple of 8" },
 		{ "atom.global.add.u32 %r1, [%o+1024], 1;", GPUL_EXEC_ILLEGAL_ADDRESS, "past the end" },
 		{ "setp.eq.u32 %p1, %t, 3; @%p1 trap;", GPUL_EXEC_TRAP, "trap executed" },
 		{ "brkpt;", GPUL_EXEC_TRAP, "brkpt" },
