@@ -38,8 +38,12 @@ struct slot { /* two words that the kernel stores at once */
 
 struct ring { /* in pinned memory: the GPU and this CPU both see it */
 	struct slot slots[SLOTS];
-	_Atomic uint64_t head, tail, tailcache, stop;
+	_Atomic uint64_t tail, stop;
 };
+
+/* What the kernel adds to is in the GPU's own memory: over PCIe an atomic of the GPU on host
+ * memory is not one for the CPU. */
+enum { HEAD, TAILCACHE, N_COUNTERS };
 
 struct fifo_param { /* struct Fifo of persist.cu */
 	uint64_t buf, head, tail, tailcache, size;
@@ -86,8 +90,11 @@ static void run_ring(struct corpus *c, struct ring *r, unsigned blocks, uint64_t
 {
 	CUdeviceptr stop =
 		(CUdeviceptr)(uintptr_t)&r->stop; /* unified addressing: one pointer for both */
-	struct fifo_param fifo = { (uintptr_t)r->slots, (uintptr_t)&r->head,
-				   (uintptr_t)&r->tail, (uintptr_t)&r->tailcache, SLOTS };
+	uint64_t counters[N_COUNTERS] = { 0 };
+	CUdeviceptr at = corpus_in(c, counters, sizeof counters);
+	struct fifo_param fifo = { (uintptr_t)r->slots, at + HEAD * sizeof counters[0],
+				   (uintptr_t)&r->tail, at + TAILCACHE * sizeof counters[0],
+				   SLOTS };
 
 	memset(r, 0, sizeof *r);
 	corpus_start(c, "persist", (struct corpus_shape){ .grid_x = blocks, .block_x = 64 },
@@ -96,8 +103,9 @@ static void run_ring(struct corpus *c, struct ring *r, unsigned blocks, uint64_t
 		return;
 	serve(c, r, blocks * n, n);
 	gpul_cu(c->drv, &c->err, cuCtxSynchronize());
+	corpus_get(c, counters, at, sizeof counters);
 	/* Each block stores n, then adds 1; blocks may do so between one another. */
-	uint64_t last = atomic_load(&r->tailcache);
+	uint64_t last = counters[TAILCACHE];
 	if (!c->err.status && (last <= n || last > n + blocks))
 		gpul_fail(&c->err, GPUL_EFORMAT, 0, "tailcache is %llu, expected %llu to %llu",
 			  (unsigned long long)last, (unsigned long long)n + 1,
