@@ -159,7 +159,9 @@ static void end_launch(gpul_exec_launch *l)
 
 void gpul_launch_blocks_ended(gpul_exec_launch *l, uint64_t n)
 {
-	if (atomic_fetch_add(&l->n_ended, n) + n == l->n_blocks)
+	uint64_t n_blocks = l->n_blocks;  /* read first: once counted, another's last block may free the launch */
+
+	if (atomic_fetch_add(&l->n_ended, n) + n == n_blocks)
 		end_launch(l);
 }
 
