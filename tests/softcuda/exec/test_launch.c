@@ -149,21 +149,25 @@ static void count_done(void *user, const gpul_exec_fault *fault)
 static void done_is_called_once_for_each_launch(void **state)
 {
 	struct rig *r = rig_open(kernels);
-	uint32_t *out = rig_memory(r, 64 * 4);
-	uint64_t params[2] = { (uintptr_t)out, 0 };
+	uint32_t *out = rig_memory(r, 200 * 64 * 4);
+	uint64_t params[2] = { 0 };
 	_Atomic int n_done = 0;
 	gpul_exec_launch_config c = { .kernel = gpul_exec_find_kernel(r->program, "number"), .grid = { 2, 1, 1 }, .block = { 32, 1, 1 },
 				      .params = params, .done = count_done, .done_user = &n_done };
 	gpul_exec_launch *l[200];
 
 	(void)state;
-	for (unsigned n = 0; n < 200; n++)
+	for (unsigned n = 0; n < 200; n++) {
+		params[0] = (uintptr_t)(out + 64 * n);
 		assert_int_equal(gpul_exec_launch_start(r->machine, &c, &l[n], NULL), GPUL_OK);
+	}
 	for (unsigned n = 0; n < 200; n++) {
 		assert_true(gpul_exec_launch_wait(l[n], 20000, NULL));
 		gpul_exec_launch_release(l[n]);
 	}
 	assert_int_equal(n_done, 200);
+	for (unsigned n = 0; n < 200 * 64; n++)
+		assert_int_equal(out[n], n % 64);
 	rig_close(r);
 }
 
