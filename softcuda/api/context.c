@@ -10,7 +10,7 @@ CUresult soft_context_bring_up(struct context *ctx, unsigned flags)
 {
 	CUresult r;
 
-	ctx->flags = flags | CU_CTX_MAP_HOST;
+	ctx->flags = flags;
 	ctx->fault = CUDA_SUCCESS;
 	ctx->cache_config = CU_FUNC_CACHE_PREFER_NONE;
 	ctx->next_grid_id = 1;
@@ -175,6 +175,8 @@ static CUresult push(CUcontext handle)
 	soft_lock();
 	r = soft_find_context(handle, &ctx);
 	soft_unlock();
+	if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+		r = CUDA_SUCCESS;  /* as NVIDIA's driver: the calls in it say so */
 	if (!r && !soft_push_current(handle))
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
 				"too many contexts pushed and not popped");
@@ -322,7 +324,7 @@ EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	ctx->flags = flags | CU_CTX_MAP_HOST;
+	ctx->flags = flags;
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

@@ -191,7 +191,15 @@ static CUresult free_at(uint64_t address, enum allocation_kind kind,
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 {
-	return free_at(address, ALLOC_DEVICE, ALLOC_ASYNC);
+	struct context *ctx;
+	CUresult r;
+
+	if (address)
+		return free_at(address, ALLOC_DEVICE, ALLOC_ASYNC);
+	r = soft_enter(&ctx);  /* nothing to free; but the context must be one */
+	if (!r)
+		soft_unlock();
+	return r;
 }
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)

@@ -1,6 +1,7 @@
 /* support.c — see support.h. */
 #include "tests/softcuda/api/support.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 const char kernels_ptx[] =
@@ -108,6 +109,11 @@ const char kernels_ptx[] =
 	".visible .entry fall() { trap; }\n"
 	"\n"
 	".visible .entry at_most_64() .maxntid 64 { ret; }\n";
+
+bool on_software_driver(void)
+{
+	return dlsym(RTLD_DEFAULT, "gpuloadSoftLastFault") != NULL;
+}
 
 int make_context(void **state)
 {

@@ -9,9 +9,14 @@
 
 #include <cmocka.h>
 #include <cuda.h>
+#include <stdbool.h>
 
 #define ok(call) assert_int_equal(call, CUDA_SUCCESS)
 #define fails(call, error) assert_int_equal(call, error)
+
+/* Not NVIDIA's driver: what only the software one does may be expected.  The rest of these tests
+ * holds for both (README.md names the differences). */
+bool on_software_driver(void);
 
 /* One PTX module with all kernels (see support.c for what each does). */
 extern const char kernels_ptx[];

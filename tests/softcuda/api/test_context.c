@@ -59,11 +59,15 @@ static void tells_a_destroyed_context_from_one_that_never_was(void **state)
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	fails(cuCtxDestroy(a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	fails(cuCtxPushCurrent(a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	ok(cuCtxPushCurrent(a));  /* only what is done in it fails */
+	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	ok(cuCtxSetCurrent(NULL));
 	ok(cuCtxSetCurrent(NULL));
 	assert_null(get_current());
 	fails(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_CONTEXT);
-	fails(cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbee0), CUDA_ERROR_INVALID_CONTEXT);
+	if (on_software_driver())  /* NVIDIA's reads at made-up handles */
+		fails(cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbee0),
+		      CUDA_ERROR_INVALID_CONTEXT);
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_INVALID_CONTEXT);
 }
 
@@ -130,7 +134,7 @@ static void answers_what_a_context_is(void **state)
 
 	(void)state;
 	ok(cuCtxGetFlags(&flags));
-	assert_true(flags & CU_CTX_MAP_HOST);
+	assert_false(flags & CU_CTX_MAP_HOST);  /* host memory is mapped without it, too */
 	ok(cuCtxGetApiVersion(ctx, &version));
 	assert_int_equal(version, 3020);
 	ok(cuCtxGetId(NULL, &id));
@@ -141,7 +145,7 @@ static void answers_what_a_context_is(void **state)
 	assert_int_equal(config, CU_FUNC_CACHE_PREFER_L1);
 	ok(cuCtxGetStreamPriorityRange(&least, &greatest));
 	assert_int_equal(least, 0);
-	assert_int_equal(greatest, 0);
+	assert_true(on_software_driver() ? greatest == 0 : greatest <= 0);
 	fails(cuCtxSetFlags(0x10000), CUDA_ERROR_INVALID_VALUE);
 	ok(cuCtxDestroy(ctx));
 }

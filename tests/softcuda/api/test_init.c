@@ -69,7 +69,8 @@ static void names_every_error_and_no_other_number(void **state)
 		}
 	}
 	assert_int_equal(n, 101);  /* CUDA 13.0 has that many */
-	fails(cuGetErrorName(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* NVIDIA's writes to NULL */
+		fails(cuGetErrorName(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
 static int attribute(CUdevice_attribute a)
@@ -92,15 +93,18 @@ static void shows_one_device_with_a_gpus_limits(void **state)
 	assert_int_equal(n, 1);
 	ok(cuDeviceGet(&dev, 0));
 	ok(cuDeviceGetName(name, sizeof name, dev));
-	assert_string_equal(name, "gpuload software GPU");
+	if (on_software_driver())
+		assert_string_equal(name, "gpuload software GPU");
 	ok(cuDeviceGetName(cut, sizeof cut, dev));
-	assert_string_equal(cut, "gpuload");
+	assert_int_equal(strncmp(cut, name, 7), 0);
+	assert_int_equal(cut[7], 0);
 	ok(cuDeviceTotalMem(&bytes, dev));
 	assert_true(bytes > 1 << 20);
 	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR), 9);
 	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 1024);
 	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 32);
-	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH), 0);
+	if (on_software_driver())
+		assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH), 0);
 	assert_true(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) > 0);
 	fails(cuDeviceGetAttribute(&n, (CUdevice_attribute)9999, 0), CUDA_ERROR_INVALID_VALUE);
 }
@@ -118,7 +122,8 @@ static void finds_a_device_by_its_bus_id(void **state)
 	fails(cuDeviceGetByPCIBusId(&dev, "0000:01:00.0"), CUDA_ERROR_INVALID_DEVICE);
 	fails(cuDeviceGetPCIBusId(id, 4, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(cuDeviceGetUuid(&uuid, 0));
-	assert_memory_equal(uuid.bytes, "gpuload-soft", 12);
+	if (on_software_driver())
+		assert_memory_equal(uuid.bytes, "gpuload-soft", 12);
 }
 
 static void refuses_a_device_that_is_not_there(void **state)

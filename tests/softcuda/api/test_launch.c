@@ -74,11 +74,13 @@ static void takes_arguments_as_a_list_or_a_buffer(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
 	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, too_few),
-	      CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver()) {  /* NVIDIA's launches with what there is, and reads at NULL */
+		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, too_few),
+		      CUDA_ERROR_INVALID_VALUE);
+		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, with_null, NULL),
+		      CUDA_ERROR_INVALID_VALUE);
+	}
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, wrong_key),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, with_null, NULL),
 	      CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(take_word(word), 42);
 }
@@ -111,8 +113,9 @@ static void refuses_what_a_gpu_cannot_hold(void **state)
 	      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	fails(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
 	      CUDA_ERROR_INVALID_HANDLE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)f, NULL, NULL),
-	      CUDA_ERROR_INVALID_HANDLE);
+	if (on_software_driver())  /* NVIDIA's reads at made-up handles */
+		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)f, NULL, NULL),
+		      CUDA_ERROR_INVALID_HANDLE);
 	ok(cuCtxSynchronize());  /* nothing of this hurt the context */
 }
 
@@ -156,7 +159,9 @@ static void launches_with_attributes(void **state)
 		attributes[1].value.clusterDim.z = 1;
 	ok(cuLaunchKernelEx(&config, f, params, NULL));
 	attributes[1].value.clusterDim.x = 2;
-	fails(cuLaunchKernelEx(&config, f, params, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	if (on_software_driver())  /* which has clusters of one block only */
+		fails(cuLaunchKernelEx(&config, f, params, NULL),
+		      CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	fails(cuLaunchKernelEx(NULL, f, params, NULL), CUDA_ERROR_INVALID_VALUE);
 	ok(cuLaunchCooperativeKernel(f, 2, 1, 1, 32, 1, 1, 0, NULL, params));
 	assert_int_equal(take_word(sum), 192);

@@ -24,7 +24,8 @@ static void allocates_and_accounts_for_it(void **state)
 	ok(cuMemGetInfo(&before, &total));
 	p = allocate(1000);
 	ok(cuMemGetInfo(&after, &total));
-	assert_int_equal(before - after, 1000);
+	if (on_software_driver())  /* NVIDIA's counts the pieces of 2 MiB that it takes */
+		assert_int_equal(before - after, 1000);
 	ok(cuMemGetAddressRange(&base, &bytes, p + 999));
 	assert_true(base == p && bytes == 1000);
 	fails(cuMemGetAddressRange(&base, &bytes, p + 1000), CUDA_ERROR_NOT_FOUND);
@@ -45,7 +46,7 @@ static void frees_only_the_start_of_an_allocation_once(void **state)
 	(void)state;
 	fails(cuMemFree(p + 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemFree((CUdeviceptr)(uintptr_t)&on_the_stack), CUDA_ERROR_INVALID_VALUE);
-	fails(cuMemFree(0), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemFree(0));  /* as free(NULL) */
 	fails(cuMemFreeHost((void *)(uintptr_t)p), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(p));
 	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
@@ -83,7 +84,8 @@ static void refuses_a_copy_that_leaves_its_allocation(void **state)
 	fails(cuMemcpyHtoD(a, NULL, 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpyDtoD(a, a + 12, 8), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemsetD8(a, 0, 17), CUDA_ERROR_INVALID_VALUE);
-	fails(cuMemsetD32(a, 0, SIZE_MAX / 2), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* NVIDIA's lets the byte count wrap, and the fill fail */
+		fails(cuMemsetD32(a, 0, SIZE_MAX / 2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(a));
 	fails(cuMemcpyHtoD(a, host, 4), CUDA_ERROR_INVALID_VALUE);
 }

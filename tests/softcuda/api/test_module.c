@@ -56,10 +56,10 @@ static CUresult load(const void *image, char *log, unsigned log_bytes)
 	void *values[] = { log, (void *)(uintptr_t)log_bytes, (void *)3 };
 	CUresult r = cuModuleLoadDataEx(&module, image, 3, options, values);
 
-	if (r)
-		assert_int_equal((uintptr_t)values[1], strlen(log));
-	else
+	if (!r)
 		ok(cuModuleUnload(module));
+	else if (on_software_driver())
+		assert_int_equal((uintptr_t)values[1], strlen(log));
 	return r;
 }
 
@@ -72,10 +72,12 @@ static void shows_where_ptx_is_wrong(void **state)
 		   "k()\n{\n\tadd.s32 %r1 ;\n}\n",
 		   log, sizeof log),
 	      CUDA_ERROR_INVALID_PTX);
-	assert_non_null(strstr(log, "<ptx>:6:"));
+	if (on_software_driver())
+		assert_non_null(strstr(log, "<ptx>:6:"));
 	fails(load(".version 7.5\n.target sm_75\nnonsense\n", cut, sizeof cut),
 	      CUDA_ERROR_INVALID_PTX);
-	assert_int_equal(strlen(cut), sizeof cut - 1);
+	if (on_software_driver())
+		assert_int_equal(strlen(cut), sizeof cut - 1);
 	fails(load(".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n",
 		   log, sizeof log),
 	      CUDA_ERROR_INVALID_PTX);
@@ -89,6 +91,8 @@ static void says_why_an_image_is_no_ptx(void **state)
 	CUmodule module;
 
 	(void)state;
+	if (!on_software_driver())  /* it loads machine code, and these are no whole files */
+		skip();
 	cubin[18] = 190;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	assert_non_null(strstr(log, "cubin"));
@@ -113,6 +117,8 @@ static void takes_ptx_of_any_target(void **state)
 	char text[512], log[512];
 
 	(void)state;
+	if (!on_software_driver())
+		skip();
 	for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) {
 		snprintf(text, sizeof text, ".version 9.0\n.target %s\n.address_size 64\n"
 			 ".visible .entry k()\n{\n\tret;\n}\n", targets[k]);
@@ -141,6 +147,10 @@ static void takes_ptx_out_of_a_fat_binary(void **state)
 	} wrapper = { 0x466243B1, 1, fatbin, NULL };
 
 	(void)state;
+	if (!on_software_driver()) {  /* it wants more of a fat binary than this */
+		free(fatbin);
+		skip();
+	}
 	memcpy(fatbin, "\x50\xed\x55\xba\x01\x00\x10\x00", 8);
 	memcpy(fatbin + 8, &payload, 8);
 	fatbin[16] = 1;
@@ -210,6 +220,8 @@ static void gives_each_context_its_own_variables(void **state)
 	ok(cuMemcpyDtoH(&value, here, 4));
 	assert_int_equal(value, 27);
 	ok(cuLibraryUnload(library));
+	if (!on_software_driver())  /* NVIDIA's reads at handles that are over */
+		return;
 	fails(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuLibraryGetKernel(&kernel, library, "bump"), CUDA_ERROR_INVALID_HANDLE);
 }
@@ -244,8 +256,11 @@ static void knows_a_librarys_kernels_without_a_context(void **state)
 	ok(cuKernelGetFunction(&f, list[0]));
 	ok(cuFuncGetName(&name, f));
 	assert_string_equal(name, "vecadd");
-	fails(cuModuleUnload((CUmodule)library), CUDA_ERROR_INVALID_HANDLE);
+	if (on_software_driver())
+		fails(cuModuleUnload((CUmodule)library), CUDA_ERROR_INVALID_HANDLE);
 	ok(cuLibraryUnload(library));
+	if (!on_software_driver())
+		return;
 	fails(cuKernelGetName(&name, list[0]), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuKernelGetFunction(&f, list[0]), CUDA_ERROR_INVALID_HANDLE);
 }

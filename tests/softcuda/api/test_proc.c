@@ -46,11 +46,12 @@ static void says_what_is_not_there_and_what_is_too_new(void **state)
 	void *p = &p;
 
 	(void)state;
-	fails(cuGetProcAddress("cuGraphLaunch", &p, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
+	ok(cuGetProcAddress("cuNoSuchCall", &p, 13000, 0, &status));
 	assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	assert_null(p);
-	fails(cuGetProcAddress("cuLibraryLoadData", &p, 11080, 0, &status),
-	      CUDA_ERROR_NOT_FOUND);
+	p = &p;
+	ok(cuGetProcAddress("cuLibraryLoadData", &p, 11080, 0, &status));
+	assert_null(p);
 	assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 	fails(cuGetProcAddress("cuInit", &p, 14000, 0, &status), CUDA_ERROR_INVALID_VALUE);
 	fails(cuGetProcAddress("cuInit", &p, 13000, 3, &status), CUDA_ERROR_INVALID_VALUE);
@@ -64,7 +65,7 @@ static void has_none_of_the_private_tables(void **state)
 	const void *table = NULL;
 
 	(void)state;
-	fails(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
+	fails(cuGetExportTable(&table, &id), CUDA_ERROR_INVALID_VALUE);
 	fails(cuGetExportTable(NULL, &id), CUDA_ERROR_INVALID_VALUE);
 	fails(cuGetExportTable(&table, NULL), CUDA_ERROR_INVALID_VALUE);
 }

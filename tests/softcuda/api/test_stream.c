@@ -64,14 +64,15 @@ static void another_streams_copy_passes_a_running_kernel(void **state)
 static void one_stream_keeps_its_order(void **state)
 {
 	CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-	uint32_t *flag = make_flag(), *seen = make_flag(), *copy = make_flag(), source = 9;
+	uint32_t *flag = make_flag(), *seen = make_flag(), *copy = make_flag(),
+		 *source = make_flag();
 	CUdeviceptr o = (uintptr_t)seen, c = (uintptr_t)copy;
 
 	(void)state;
+	*source = 9;
 	start_spinning(s, flag, seen);
 	ok(cuMemcpyDtoDAsync(c, o, 4, s));       /* copies what the kernel writes */
-	ok(cuMemcpyHtoDAsync(o, &source, 4, s));  /* from pageable memory: put aside now */
-	source = 10;
+	ok(cuMemcpyHtoDAsync(o, source, 4, s));
 	fails(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
 	assert_int_equal(*copy, 0);
 	raise_flag(flag);
@@ -82,6 +83,26 @@ static void one_stream_keeps_its_order(void **state)
 	ok(cuMemFreeHost(flag));
 	ok(cuMemFreeHost(seen));
 	ok(cuMemFreeHost(copy));
+	ok(cuMemFreeHost(source));
+}
+
+static void pageable_memory_is_put_aside(void **state)
+{
+	CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
+	uint32_t *flag = make_flag(), *seen = make_flag(), source = 9;
+
+	(void)state;
+	if (!on_software_driver())  /* the copy would wait for the kernel, that for the flag */
+		skip();
+	start_spinning(s, flag, seen);
+	ok(cuMemcpyHtoDAsync((uintptr_t)seen, &source, 4, s));
+	source = 10;
+	raise_flag(flag);
+	ok(cuStreamSynchronize(s));
+	assert_int_equal(*seen, 9);
+	ok(cuStreamDestroy(s));
+	ok(cuMemFreeHost(flag));
+	ok(cuMemFreeHost(seen));
 }
 
 static void the_legacy_stream_waits_for_blocking_ones(void **state)
@@ -283,6 +304,7 @@ int main(void)
 		cmocka_unit_test(a_launch_returns_while_its_kernel_runs),
 		cmocka_unit_test(another_streams_copy_passes_a_running_kernel),
 		cmocka_unit_test(one_stream_keeps_its_order),
+		cmocka_unit_test(pageable_memory_is_put_aside),
 		cmocka_unit_test(the_legacy_stream_waits_for_blocking_ones),
 		cmocka_unit_test(an_event_orders_two_streams),
 		cmocka_unit_test(events_measure_what_lies_between),
