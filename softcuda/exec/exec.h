@@ -44,7 +44,7 @@ void gpul_exec_memory_destroy(gpul_exec_memory *m);  /* NULL is fine; nothing th
  * @range  copied
  * Errors  GPUL_EINVAL overlaps a range or is empty; GPUL_ENOMEM
  * Threads any thread may call, also while kernels run
- * Source  facts: every access of a kernel is checked against this table, as a GPU's page tables do */
+ * Source  - : every access of a kernel is checked against this table, as by a GPU's page tables */
 gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err);
 /** Remove the range that starts at base; false: there is none. */
 bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base);
