@@ -38,14 +38,15 @@ static bool compare_integers(int64_t a, int64_t b, unsigned compare)
 	}
 }
 
-/* What vshl shifts out of the 34 bits is lost, and .sat does not know of it: seen on sm_90, where
- * vshl.u32.u32.u32.sat of 0x80000000 by 7 is 0. */
+/* What vshl shifts out of the 34 bits is lost to .sat: seen on sm_90, where vshl.u32.u32.u32.sat of 0x80000000
+ * by 7 is 0.  Without .sat 64 bits stay, which .min and .max compare. */
 static int64_t shifted(int64_t a, int64_t b, unsigned op, unsigned flags)
 {
 	const uint64_t amount = (flags & VIDEO_WRAP) ? (uint64_t)b & 31 : (uint32_t)b > 32 ? 32 : (uint32_t)b;
 	if (op == VIDEO_SHR)
 		return a >> amount;
-	return (int64_t)((uint64_t)a << amount << (64 - 34)) >> (64 - 34);
+	const unsigned cut = (flags & VIDEO_SAT) ? 64 - 34 : 0;
+	return (int64_t)((uint64_t)a << amount << cut) >> cut;
 }
 
 static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compare, unsigned flags)
@@ -75,13 +76,18 @@ static unsigned merge_at(unsigned selector)
 	return 8 * (selector - GPUL_PTX_SEL_B0);
 }
 
-/* .min and .max compare 64 bits, by the type of d.  Seen on sm_90: c is extended by that type, too, but of
- * the first result vadd and vsub keep 32 bits, extended by their sign, and the others keep all.  So with d
- * unsigned a first result of -1 is above every c. */
+static bool is_shift(const struct video *v)
+{
+	return v->op == VIDEO_SHL || v->op == VIDEO_SHR;
+}
+
+/* .min and .max compare 64 bits, by the type of d (of a, for vset).  Seen on sm_90: c is extended by that type,
+ * too, but of the first result vadd, vsub and a shift with .sat keep 32 bits, extended by their sign, and the
+ * others keep all.  So with d unsigned a first result of -1 is above every c. */
 static bool first_is_less(int64_t r, uint32_t c, const struct video *v)
 {
-	const bool sum = (v->op == VIDEO_ADD || v->op == VIDEO_SUB) && !(v->flags & VIDEO_SAT);
-	const int64_t x = sum ? (int32_t)r : r;
+	const bool word = v->op == VIDEO_ADD || v->op == VIDEO_SUB || (is_shift(v) && (v->flags & VIDEO_SAT));
+	const int64_t x = word ? (int32_t)r : r;
 	return (v->flags & VIDEO_D_SIGNED) ? x < (int32_t)c : (uint64_t)x < c;
 }
 
@@ -113,22 +119,32 @@ static uint32_t multiply_add(int64_t a, int64_t b, uint32_t c, const struct vide
 	return (uint32_t)((v->flags & VIDEO_SAT) ? clamp_to(r, 32, is_signed) : r);
 }
 
-/* .sat clamps to 32 bits.  The ISA would have it clamp to the part that a merge writes; seen on sm_90: there
- * it bounds the low 32 bits from above only, as an unsigned number, so -1 becomes the greatest part. */
+/* What .sat leaves of a first result that is merged into c.  The ISA would have it clamp to the part; seen on
+ * sm_90: it bounds the low 32 bits from above only, as an unsigned number, so -1 becomes the greatest part;
+ * and of .h1 the bound is 0. */
+static int64_t saturated_part(int64_t r, const struct video *v)
+{
+	const unsigned bits = merge_bits(v->d_selector) - !!(v->flags & VIDEO_D_SIGNED);
+	const uint32_t most = v->d_selector == GPUL_PTX_SEL_H1 ? 0 : ((uint32_t)1 << bits) - 1;
+	return (uint32_t)r > most ? most : (uint32_t)r;
+}
+
+/* .sat clamps to 32 bits, a shift's result whatever comes second.  Seen on sm_90: when another second operation
+ * follows, an unsigned first result is bounded from below only. */
 static int64_t saturated(int64_t r, const struct video *v)
 {
 	const bool d_signed = v->flags & VIDEO_D_SIGNED;
-	if (v->second != VIDEO_MERGE)
+	if (v->second == VIDEO_PLAIN || is_shift(v))
 		return clamp_to(r, 32, d_signed);
-	const uint32_t most = ((uint32_t)1 << (merge_bits(v->d_selector) - d_signed)) - 1;
-	return (uint32_t)r > most ? most : (uint32_t)r;
+	if (v->second == VIDEO_MERGE)
+		return saturated_part(r, v);
+	return d_signed ? clamp_to(r, 32, true) : r < 0 ? 0 : r;
 }
 
 static uint32_t video_scalar(uint32_t a, uint32_t b, uint32_t c, const struct video *v)
 {
 	const int64_t x = part_of(a, v->a_selector, v->flags & VIDEO_A_SIGNED);
-	const bool shift = v->op == VIDEO_SHL || v->op == VIDEO_SHR;
-	const int64_t y = part_of(b, v->b_selector, !shift && (v->flags & VIDEO_B_SIGNED));
+	const int64_t y = part_of(b, v->b_selector, !is_shift(v) && (v->flags & VIDEO_B_SIGNED));
 	if (v->op == VIDEO_MAD)
 		return multiply_add(x, y, c, v);
 	int64_t r = first_operation(x, y, v->op, v->compare, v->flags);

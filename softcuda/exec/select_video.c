@@ -22,7 +22,7 @@ static uint8_t video_flags(const struct form *form, bool is_set)
 {
 	const uint16_t *type = form->type;
 	uint8_t flags = form->set & HAS(SAT) ? VIDEO_SAT : 0;
-	if (!is_set && is_signed_type(type[0]))
+	if (is_signed_type(type[0]))  /* vset has no type of d: a's decides how .min and .max compare */
 		flags |= VIDEO_D_SIGNED;
 	if (is_signed_type(type[is_set ? 0 : 1]))
 		flags |= VIDEO_A_SIGNED;

@@ -40,7 +40,22 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 		/* clamped to an unsigned byte, which is merged into byte 2 of c */
 		{ { .op = VIDEO_ADD, .flags = SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_B2 }, 200, 100, 0x11223344, 0x11ff3344 },
 		{ { .op = VIDEO_SUB, .flags = D | A | B | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H1 },
-		  0, 40000, 0x11223344, 0x7fff3344 },  /* sm_90: bounded from above, as unsigned */
+		  0, 40000, 0x11223344, 0x00003344 },  /* sm_90: the bound of .h1 is 0 */
+		{ { .op = VIDEO_SUB, .flags = D | A | B | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_B2 },
+		  0, 40000, 0x11223344, 0x117f3344 },  /* sm_90: bounded from above, as unsigned */
+		/* sm_90: a shift is clamped to 32 bits, then cut to the part */
+		{ { .op = VIDEO_SHR, .flags = SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H0 }, 0xdeadbeef, 0, 0x11223344, 0x1122beef },
+		{ { .op = VIDEO_SHR, .flags = D | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H0 }, 0x80000000, 0, 1, 0xffff },
+		/* sm_90: with a second operation an unsigned first result is bounded from below only */
+		{ { .op = VIDEO_ADD, .flags = SAT, .second = VIDEO_2ND_ADD }, 0xffffffff, 1, 5, 5 },
+		{ { .op = VIDEO_SUB, .flags = SAT, .second = VIDEO_2ND_ADD }, 3, 5, 7, 7 },
+		{ { .op = VIDEO_ABSDIFF, .flags = A | SAT, .second = VIDEO_2ND_MAX }, 0xffffffff, 0xffffffff, 1, 0 },
+		{ { .op = VIDEO_SUB, .flags = SAT, .second = VIDEO_2ND_MIN }, 0x80000000, 0, 0xffffffff, 0xffffffff },
+		{ { .op = VIDEO_SHR, .flags = SAT, .second = VIDEO_2ND_MAX }, 0x80ff7f01, 0, 0xdeadbeef, 0x80ff7f01 },
+		/* sm_90: without .sat a shift's 64 bits are compared */
+		{ { .op = VIDEO_SHL, .flags = D, .second = VIDEO_2ND_MAX }, 0xffff, 64, 0xdeadbeef, 0 },
+		{ { .op = VIDEO_SHL, .second = VIDEO_2ND_MAX }, 0x12345678, 32, 0xdeadbeef, 0 },
+		{ { .op = VIDEO_SET, .compare = CMP_LT, .flags = A | D, .second = VIDEO_2ND_MAX }, 0, 0, 0x80000000, 0 },
 		{ { .op = VIDEO_ADD, .second = VIDEO_2ND_ADD }, 1, 2, 100, 103 },
 		{ { .op = VIDEO_SUB, .flags = D, .second = VIDEO_2ND_MIN }, 1, 2, 100, 0xffffffff },
 		{ { .op = VIDEO_SUB, .second = VIDEO_2ND_MIN }, 1, 2, 100, 100 },
