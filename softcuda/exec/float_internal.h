@@ -66,9 +66,15 @@ static inline float canonical(float x)
 	return float_of(x == x ? bits_of(x) : 0x7fffffff);
 }
 
-/* A double result r of a, b and c: a NaN is the first operand that is one, made quiet, or what the CPUs make
- * of 0 / 0.  PTX says that payloads live on, not whose; CPUs and compilers choose by operand order, which
- * would differ between builds. */
+static inline double quiet(double x)
+{
+	return x == x ? x : double_of(bits_of64(x) | 0x0008000000000000);
+}
+
+/* A double result r: a NaN is the first of a, b and c that is one, made quiet, or what the CPUs make of 0 / 0.
+ * PTX says that payloads live on, not whose; CPUs and compilers choose by operand order, which would differ
+ * between builds.  Seen on sm_90: the second operand comes first, then the third, then the first; division is
+ * a subroutine that takes its operands as they stand.  Callers give them in that order. */
 static inline double with_payload(double r, double a, double b, double c)
 {
 	const uint64_t quiet = 0x0008000000000000;
@@ -100,16 +106,17 @@ static inline float max_f32(float x, float y)
 	return x != x ? canonical(y) : y != y ? x : m;
 }
 
+/* As for floats; of two NaN the second, made quiet: seen on sm_90. */
 static inline double min_f64(double x, double y)
 {
 	const double m = x < y ? x : y < x ? y : double_of(bits_of64(x) | bits_of64(y));
-	return x != x ? y : y != y ? x : m;
+	return x != x ? quiet(y) : y != y ? x : m;
 }
 
 static inline double max_f64(double x, double y)
 {
 	const double m = x > y ? x : y > x ? y : double_of(bits_of64(x) & bits_of64(y));
-	return x != x ? y : y != y ? x : m;
+	return x != x ? quiet(y) : y != y ? x : m;
 }
 
 /* x as a float, but inexact results have their last bit set ("round to odd"): what is then rounded

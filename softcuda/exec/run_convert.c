@@ -30,7 +30,8 @@ UNARY(CVT_F32_U32, float, uint32_t, a[l])
 UNARY(CVT_F64_S32, double, int32_t, a[l])
 UNARY(CVT_F64_U32, double, uint32_t, a[l])
 UNARY(CVT_F64_F32, double, float, (double)a[l])
-UNARY(CVT_F32_F64, float, double, canonical((float)a[l]))
+/* Seen on sm_90: a NaN keeps its sign and the upper bits of its fraction, as CPUs do it, too. */
+UNARY(CVT_F32_F64, float, double, (float)a[l])
 
 /* Out of range: the nearest integer there is; NaN: 0.  The limit is a float itself: 2^31 is the
  * first that does not fit. */
@@ -73,11 +74,12 @@ OP(CVT_F16_F32)
 	return i + 1;
 }
 
-UNARY(CVT_F32_BF16, float, uint16_t, canonical(float_of((uint32_t)a[l] << 16)))
+/* Seen on sm_90: a shift, NaN or not. */
+UNARY(CVT_F32_BF16, uint32_t, uint16_t, (uint32_t)a[l] << 16)
 
 /* ---- anything --------------------------------------------------------------------------------------------- */
 
-/* A source value: x when is_float, else the integer; the integer of an f32 is its bits. */
+/* A source value: x when is_float, else the integer; the integer of an f32, f16 or bf16 is its bits. */
 struct value {
 	bool is_float, is_signed;
 	uint64_t integer;
@@ -117,8 +119,10 @@ static struct value load_value(const struct conversion *cv, const void *slot, un
 			v.x = (double)(cv->ftz ? flush(((const float *)slot)[l]) : ((const float *)slot)[l]);
 		} else if (cv->from == KIND_TF32)
 			v.x = double_from_small(((const uint32_t *)slot)[l], &format_tf32);
-		else
-			v.x = double_from_small(((const uint16_t *)slot)[l], format_of(cv->from));
+		else {
+			v.integer = ((const uint16_t *)slot)[l];
+			v.x = double_from_small((uint32_t)v.integer, format_of(cv->from));
+		}
 	}
 	return v;
 }
@@ -214,15 +218,34 @@ static double float_adjusted(const struct conversion *cv, double x)
 	return cv->sat ? saturate64(x) : x;
 }
 
-/* A NaN as tf32; PTX leaves open which.  Seen on sm_90: .rn and .rz give all ones, but .rna adds half a unit
- * to the bits and cuts them, NaN or not, and its .satfinite then takes a unit from every infinity or NaN. */
+/* A NaN as tf32; PTX leaves open which.  Seen on sm_90: .rn and .rz give all ones, but .rna cuts the bits,
+ * which may make it an infinity, and its .satfinite then takes a unit from every infinity or NaN. */
 static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
 {
 	const uint32_t unit = (uint32_t)1 << format_tf32.pad_bits;
 	if (cv->round != CONVERT_RNA)
 		return format_tf32.nan;
-	const uint32_t r = (u + unit / 2) & ~(unit - 1);
+	const uint32_t r = u & ~(unit - 1);
 	return cv->satfinite && (r & 0x7f800000) == 0x7f800000 ? r - unit : r;
+}
+
+/* A double NaN in a narrower format.  Seen on sm_90: it keeps its sign and the upper bits of its fraction. */
+static uint32_t narrow_nan(double x, const struct small_format *f)
+{
+	const uint64_t u = bits_of64(quiet(x));
+	const uint32_t magnitude = (uint32_t)((u & INT64_MAX) >> (52 - f->fraction_bits));
+	const uint32_t most = ((uint32_t)1 << (f->exponent_bits + f->fraction_bits)) - 1;
+	return (uint32_t)(u >> 63) << (f->exponent_bits + f->fraction_bits) | (magnitude & most);
+}
+
+/* What a NaN becomes in a format of at most 32 bits. */
+static uint32_t nan_bits(const struct conversion *cv, struct value v)
+{
+	if (cv->to == KIND_TF32)
+		return tf32_of_nan(cv, (uint32_t)v.integer);
+	if (cv->from == KIND_BF16 && cv->to == KIND_F32)
+		return (uint32_t)v.integer << 16;
+	return cv->from == KIND_F64 ? narrow_nan(v.x, format_of(cv->to)) : format_of(cv->to)->nan;
 }
 
 /* The result of cvt.ftz: tiny as in flush_result(). */
@@ -239,8 +262,8 @@ static uint64_t float_bits(const struct conversion *cv, struct value v)
 				 cv->sat ? saturate64(double_from_integer(cv, v)) : double_from_integer(cv, v));
 	const unsigned round = cv->round >= CONVERT_RNI ? CONVERT_RN : cv->round;
 	const double x = float_adjusted(cv, v.is_float ? v.x : odd_double(v));
-	if (cv->to == KIND_TF32 && x != x)
-		return tf32_of_nan(cv, (uint32_t)v.integer);
+	if (x != x)
+		return nan_bits(cv, v);
 	const uint32_t u = small_from_double(x, format_of(cv->to), round, cv->satfinite);
 	return cv->ftz && cv->to == KIND_F32 ? flushed_bits(u, x, round) : u;
 }

@@ -96,11 +96,11 @@ BINARY(MAX_F32_ANY, float, float, choose(a[l], b[l], i->flags, true))
 TERNARY(MIN3_F32, float, float, choose(choose(a[l], b[l], i->flags, false), c[l], i->flags, false))
 TERNARY(MAX3_F32, float, float, choose(choose(a[l], b[l], i->flags, true), c[l], i->flags, true))
 
-/* Sign operations are on bits: a NaN stays one. */
-UNARY(NEG_F32, uint32_t, uint32_t, a[l] ^ 0x80000000)
-UNARY(ABS_F32, uint32_t, uint32_t, a[l] & 0x7fffffff)
-UNARY(NEG_F32_FTZ, float, float, -flush(a[l]))
-UNARY(ABS_F32_FTZ, float, float, fabsf(flush(a[l])))
+/* Seen on sm_90: neg and abs are sums with -0, so a NaN becomes the one that sums give. */
+UNARY(NEG_F32, float, float, canonical(float_of(bits_of(a[l]) ^ 0x80000000)))
+UNARY(ABS_F32, float, float, canonical(fabsf(a[l])))
+UNARY(NEG_F32_FTZ, float, float, canonical(-flush(a[l])))
+UNARY(ABS_F32_FTZ, float, float, canonical(fabsf(flush(a[l]))))
 /* copysign d, a, b: the sign of a on the magnitude of b. */
 BINARY(COPYSIGN_F32, uint32_t, uint32_t, (a[l] & 0x80000000) | (b[l] & 0x7fffffff))
 
@@ -134,16 +134,17 @@ PAIR_F32(FMA_F32X2, 3, fmaf(x, y, z), fmaf(x * SCALE, y, z * SCALE))
 
 /* ---- f64 ------------------------------------------------------------------------------------------ */
 
-BINARY(ADD_F64, double, double, with_payload(a[l] + b[l], a[l], b[l], b[l]))
-BINARY(SUB_F64, double, double, with_payload(a[l] - b[l], a[l], b[l], b[l]))
-BINARY(MUL_F64, double, double, with_payload(a[l] * b[l], a[l], b[l], b[l]))
+BINARY(ADD_F64, double, double, with_payload(a[l] + b[l], b[l], a[l], a[l]))
+BINARY(SUB_F64, double, double, with_payload(a[l] - b[l], b[l], a[l], a[l]))
+BINARY(MUL_F64, double, double, with_payload(a[l] * b[l], b[l], a[l], a[l]))
 /* The C library's fma, if there is no instruction. */
-TERNARY(FMA_F64, double, double, with_payload(__builtin_fma(a[l], b[l], c[l]), a[l], b[l], c[l]))
+TERNARY(FMA_F64, double, double, with_payload(__builtin_fma(a[l], b[l], c[l]), b[l], c[l], a[l]))
 BINARY(DIV_F64, double, double, with_payload(a[l] / b[l], a[l], b[l], b[l]))
 UNARY(RCP_F64, double, double, with_payload(1.0 / a[l], a[l], a[l], a[l]))
 UNARY(SQRT_F64, double, double, with_payload(__builtin_sqrt(a[l]), a[l], a[l], a[l]))
 
-#define ANY_F64(name, sources, value)                                         \
+/* first, second, third: whose NaN lives on. */
+#define ANY_F64(name, sources, value, first, second, third)                                      \
 	OP(name)                                                              \
 	{                                                                     \
 		OPERAND(double, a);                                           \
@@ -154,22 +155,23 @@ UNARY(SQRT_F64, double, double, with_payload(__builtin_sqrt(a[l]), a[l], a[l], a
 		for (unsigned l = 0; l < LANES; l++) {                        \
 			volatile double x = a[l], y = b[l], z = c[l], r = (value); \
 			(void)y, (void)z;                                     \
-			t[l] = (i->flags & FLAG_SAT) ? saturate64(r) : with_payload(r, a[l], b[l], c[l]); \
+			t[l] = (i->flags & FLAG_SAT) ? saturate64(r) : with_payload(r, first[l], second[l], third[l]); \
 		}                                                             \
 		round_nearest_again(i->flags & ROUND_MASK);                   \
 		merge64(w->mask, opptr(w, i->d), (const uint64_t *)(const void *)t); \
 		return i + 1;                                                 \
 	}
-ANY_F64(ADD_F64_ANY, 2, x + y)
-ANY_F64(SUB_F64_ANY, 2, x - y)
-ANY_F64(MUL_F64_ANY, 2, x * y)
-ANY_F64(FMA_F64_ANY, 3, fma(x, y, z))
-ANY_F64(DIV_F64_ANY, 2, x / y)
-ANY_F64(RCP_F64_ANY, 1, 1.0 / x)
-ANY_F64(SQRT_F64_ANY, 1, sqrt(x))
+ANY_F64(ADD_F64_ANY, 2, x + y, b, a, a)
+ANY_F64(SUB_F64_ANY, 2, x - y, b, a, a)
+ANY_F64(MUL_F64_ANY, 2, x * y, b, a, a)
+ANY_F64(FMA_F64_ANY, 3, fma(x, y, z), b, c, a)
+ANY_F64(DIV_F64_ANY, 2, x / y, a, b, b)
+ANY_F64(RCP_F64_ANY, 1, 1.0 / x, a, a, a)
+ANY_F64(SQRT_F64_ANY, 1, sqrt(x), a, a, a)
 
 BINARY(MIN_F64, double, double, min_f64(a[l], b[l]))
 BINARY(MAX_F64, double, double, max_f64(a[l], b[l]))
-UNARY(NEG_F64, uint64_t, uint64_t, a[l] ^ (uint64_t)1 << 63)
-UNARY(ABS_F64, uint64_t, uint64_t, a[l] & INT64_MAX)
+/* Seen on sm_90: sums, here too; a NaN keeps its sign and becomes quiet. */
+UNARY(NEG_F64, double, double, a[l] == a[l] ? double_of(bits_of64(a[l]) ^ (uint64_t)1 << 63) : quiet(a[l]))
+UNARY(ABS_F64, double, double, a[l] == a[l] ? fabs(a[l]) : quiet(a[l]))
 BINARY(COPYSIGN_F64, uint64_t, uint64_t, (a[l] & (uint64_t)1 << 63) | (b[l] & INT64_MAX))

@@ -126,26 +126,32 @@ BY_HALF(M, MIN)
 BY_HALF(M, MAX)
 #undef M
 
-/* Sign operations are on bits. */
+/* Sign operations are on bits; a NaN is above infinity there, and becomes the one of sums: seen on sm_90. */
+INLINE uint16_t signed_half(uint16_t h, uint16_t flip, uint16_t keep, bool bf16)
+{
+	const uint16_t infinity = bf16 ? 0x7f80 : 0x7c00;
+	return (h & 0x7fff) > infinity ? 0x7fff : (uint16_t)((h ^ flip) & keep);
+}
+
 INLINE uint16_t flushed(uint16_t h, unsigned flags)
 {
 	return (uint16_t)((flags & FLAG_FTZ) && !(h & 0x7c00) ? h & 0x8000 : h);
 }
 
-#define SIGN(op, type, n, value)                                              \
+#define SIGN(op, type, n, bf16, flip, keep)                                   \
 	OP(op##_##type)                                                       \
 	{                                                                     \
 		OPERAND(uint16_t, a);                                         \
 		_Alignas(64) uint16_t h[WIDEST];                              \
 		for (unsigned k = 0; k < (n); k++)                            \
-			h[k] = (uint16_t)(flushed(a[k], i->flags) value);     \
+			h[k] = signed_half(flushed(a[k], i->flags), flip, keep, bf16); \
 		store_halves(w, i->d, h, n);                                  \
 		return i + 1;                                                 \
 	}
-#define M(op, type, n, bf16) SIGN(op, type, n, ^ 0x8000)
+#define M(op, type, n, bf16) SIGN(op, type, n, bf16, 0x8000, 0xffff)
 BY_HALF(M, NEG)
 #undef M
-#define M(op, type, n, bf16) SIGN(op, type, n, & 0x7fff)
+#define M(op, type, n, bf16) SIGN(op, type, n, bf16, 0, 0x7fff)
 BY_HALF(M, ABS)
 #undef M
 

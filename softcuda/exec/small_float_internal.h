@@ -85,6 +85,7 @@ static inline uint32_t small_from_double(double x, const struct small_format *f,
 	return (sign | (uint32_t)r) << f->pad_bits;
 }
 
+/* A NaN keeps its sign and the bits of its fraction. */
 static inline double double_from_small(uint32_t bits, const struct small_format *f)
 {
 	const unsigned width = 1u + f->exponent_bits + f->fraction_bits;
@@ -96,7 +97,8 @@ static inline double double_from_small(uint32_t bits, const struct small_format 
 	const uint32_t fraction = magnitude & (((uint32_t)1 << f->fraction_bits) - 1);
 	double x;
 	if (magnitude > greatest(f)) {
-		x = f->has_infinity && fraction == 0 ? INFINITY : NAN;
+		const uint64_t payload = (uint64_t)fraction << (52 - f->fraction_bits);
+		x = f->has_infinity && fraction == 0 ? INFINITY : quiet(double_of(0x7ff0000000000000 | payload));
 	} else {  /* an integer times a power of two: exact */
 		const uint32_t integer = exponent ? fraction | (uint32_t)1 << f->fraction_bits : fraction;
 		const int scale = (exponent ? (int)exponent : 1) - bias - f->fraction_bits;

@@ -94,14 +94,25 @@ static uint64_t to_integer(uint64_t a)
 /* tf32: the float with 13 bits less, as a small format of 19 bits. */
 static const struct small small_tf32 = { 10, 127, 0x3fbff, 0x3fc00, 0x3ffff, 0x40000 };
 
-/* As seen on sm_90: .rna works on the bits of a NaN as if it were a number. */
+/* As seen on sm_90: .rna cuts a NaN's bits, without the half unit that it adds to a number. */
 static uint64_t nan_as_tf32(uint32_t u)
 {
 	if (now.round != CONVERT_RNA)
 		return 0x7fffe000;
-	const uint32_t kept = u >> 13, up = u >> 12 & 1, r = (kept + up) << 13;
-	const bool special = (r >> 23 & 0xff) == 0xff;
-	return special && now.satfinite ? r - (1u << 13) : r;
+	return (u >> 13 << 13) - (now.satfinite ? 1u << 13 : 0);
+}
+
+/* As seen on sm_90: bf16 becomes f32 by a shift, a double's NaN keeps what fits of it and is quiet. */
+static uint64_t nan_as_float(uint64_t a)
+{
+	const uint32_t sign = a >> 63 ? 1 : 0;
+	if (now.to == KIND_F32 && now.from == KIND_BF16)
+		return a << 16;
+	if (now.from != KIND_F64)
+		return now.to == KIND_F32 ? 0x7fffffff : 0x7fff;
+	if (now.to == KIND_F32)
+		return sign << 31 | 0x7fc00000 | (uint32_t)(a >> 29 & 0x7fffff);
+	return now.to == KIND_F16 ? sign << 15 | 0x7e00 | (uint32_t)(a >> 42 & 0x3ff) : sign << 15 | 0x7fc0 | (uint32_t)(a >> 45 & 0x7f);
 }
 
 /* Whether .ftz makes zero of it: below 2^-126 when rounded to 24 bits with any exponent. */
@@ -129,6 +140,8 @@ static uint64_t to_float(uint64_t a)
 		const uint32_t t = small_round(&small_tf32, exact, negative, now.round, now.satfinite);
 		return isnan(exact) ? nan_as_tf32((uint32_t)a) : (uint64_t)t << 13;
 	}
+	if (isnan(exact) && (now.to == KIND_F32 || now.to == KIND_F16 || now.to == KIND_BF16))
+		return nan_as_float(a);
 	if (now.to != KIND_F32 && now.to != KIND_F64) {
 		const unsigned round = now.round >= CONVERT_RNI ? CONVERT_RN : now.round;
 		if (now.round == CONVERT_RZ && isfinite(exact))  /* never away: small_round() would give infinity */
@@ -150,7 +163,7 @@ static uint64_t to_float(uint64_t a)
 		r = copysignf(0, r);
 	uint32_t v;
 	memcpy(&v, &r, sizeof(v));
-	return isnan(r) ? 0x7fffffff : v;
+	return v;
 }
 
 static uint64_t reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
@@ -287,6 +300,33 @@ static void every_half_survives_the_way_to_float_and_back(void **state)
 		}
 }
 
+static void a_nan_becomes_what_sm_90_makes_of_it(void **state)
+{
+	(void)state;
+	static const struct { struct conversion cv; uint64_t a, d; } rows[] = {
+		{ { .to = KIND_F32, .from = KIND_F64 }, 0xfff7ffffffffffff, 0xffffffff },
+		{ { .to = KIND_F16, .from = KIND_F64 }, 0xfff8000000000123, 0xfe00 },
+		{ { .to = KIND_BF16, .from = KIND_F64 }, 0x7ff0000000000001, 0x7fc0 },
+		{ { .to = KIND_F32, .from = KIND_BF16 }, 0xffbf, 0xffbf0000 },
+		{ { .to = KIND_F64, .from = KIND_BF16 }, 0x7f81, 0x7ff8200000000000 },
+		{ { .to = KIND_F64, .from = KIND_BF16 }, 0xffbf, 0xffffe00000000000 },
+		{ { .to = KIND_F64, .from = KIND_F16 }, 0xfe12, 0xfff8480000000000 },
+		{ { .to = KIND_F64, .from = KIND_F16 }, 0x7c01, 0x7ff8040000000000 },
+		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA }, 0xffffffff, 0xffffe000 },
+		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA }, 0x7f801000, 0x7f800000 },
+		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA, .satfinite = true }, 0x7f801000, 0x7f7fe000 },
+	};
+	for (const struct rig_build *b = rig_builds(); b->name; b++)
+		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+			struct rig *r = rig_reset(1);
+			int64_t imm = 0;
+			memcpy(&imm, &rows[k].cv, sizeof(rows[k].cv));
+			rig_set(r, SLOT_A, 0, slot_bits(rows[k].cv.from), rows[k].a);
+			rig_run(r, b, OP_CVT_ANY, 0, 0, imm);
+			assert_int_equal(rig_get(r, SLOT_D, 0, slot_bits(rows[k].cv.to)), rows[k].d);
+		}
+}
+
 static void pairs_put_the_first_source_on_top(void **state)
 {
 	(void)state;
@@ -336,6 +376,7 @@ int main(void)
 		cmocka_unit_test(floats_are_rounded_to_integers_of_their_type),
 		cmocka_unit_test(fast_paths_agree_with_the_general_one),
 		cmocka_unit_test(every_half_survives_the_way_to_float_and_back),
+		cmocka_unit_test(a_nan_becomes_what_sm_90_makes_of_it),
 		cmocka_unit_test(pairs_put_the_first_source_on_top), cmocka_unit_test(pack_saturates_and_appends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
