@@ -18,7 +18,8 @@ static bool same_name(const struct both *x, gpul_ptx_str a, gpul_ptx_str b)
 
 static bool same_mod(const struct both *x, unsigned a, unsigned b)
 {
-	return a == b ? a < GPUL_PTX_MOD_EXTRA || !strcmp(gpul_ptx_mod_text(x->a, a), gpul_ptx_mod_text(x->b, b))
+	return a == b ? a < GPUL_PTX_MOD_EXTRA ||
+				!strcmp(gpul_ptx_mod_text(x->a, a), gpul_ptx_mod_text(x->b, b))
 		      : a >= GPUL_PTX_MOD_EXTRA && b >= GPUL_PTX_MOD_EXTRA &&
 				!strcmp(gpul_ptx_mod_text(x->a, a), gpul_ptx_mod_text(x->b, b));
 }
@@ -28,30 +29,33 @@ static bool same_init(const struct both *x, const gpul_ptx_init *a, const gpul_p
 	if (a->kind != b->kind || a->i != b->i)
 		return false;
 	if (a->kind == GPUL_PTX_INIT_PROPERTY)
-		return same_name(x, a->index, b->index) && same_name(x, a->property_word, b->property_word);
-	return a->ref_kind == b->ref_kind && a->generic == b->generic && a->mask_byte == b->mask_byte &&
-	       a->index == b->index;
+		return same_name(x, a->index, b->index) &&
+		       same_name(x, a->property_word, b->property_word);
+	return a->ref_kind == b->ref_kind && a->generic == b->generic &&
+	       a->mask_byte == b->mask_byte && a->index == b->index;
 }
 
 static bool same_var(const struct both *x, const gpul_ptx_var *a, const gpul_ptx_var *b)
 {
 	if (!same_name(x, a->name, b->name) || a->space != b->space || a->type != b->type ||
-	    a->vector != b->vector || a->linkage != b->linkage || a->ptr_space != b->ptr_space ||
-	    a->ptr_align != b->ptr_align || a->align != b->align || a->n_dims != b->n_dims ||
-	    a->bytes != b->bytes || a->n_inits != b->n_inits || a->reg != b->reg || a->scope != b->scope ||
+	    a->vector != b->vector || a->linkage != b->linkage ||
+	    a->ptr_space != b->ptr_space || a->ptr_align != b->ptr_align ||
+	    a->align != b->align || a->n_dims != b->n_dims || a->bytes != b->bytes ||
+	    a->n_inits != b->n_inits || a->reg != b->reg || a->scope != b->scope ||
 	    a->attributes != b->attributes || memcmp(a->unified, b->unified, sizeof a->unified))
 		return false;
 	for (uint32_t i = 0; i < a->n_dims; i++)
 		if (x->a->dims[a->first_dim + i] != x->b->dims[b->first_dim + i])
 			return false;
 	for (uint32_t i = 0; i < a->n_inits; i++)
-		if (!same_init(x, &x->a->inits[a->first_init + i], &x->b->inits[b->first_init + i]))
+		if (!same_init(x, &x->a->inits[a->first_init + i],
+			       &x->b->inits[b->first_init + i]))
 			return false;
 	return true;
 }
 
-static bool same_vars(const struct both *x, const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *b,
-		      uint32_t n_b)
+static bool same_vars(const struct both *x, const gpul_ptx_var *a, uint32_t n_a,
+		      const gpul_ptx_var *b, uint32_t n_b)
 {
 	if (n_a != n_b)
 		return false;
@@ -69,7 +73,8 @@ static bool same_pragmas(const struct both *x, uint32_t first_a, uint32_t first_
 	return true;
 }
 
-static bool same_tuning(const struct both *x, const gpul_ptx_tuning *a, const gpul_ptx_tuning *b)
+static bool same_tuning(const struct both *x, const gpul_ptx_tuning *a,
+			const gpul_ptx_tuning *b)
 {
 	/* the counts come first and leave no gaps */
 	return !memcmp(a, b, offsetof(gpul_ptx_tuning, explicitcluster)) &&
@@ -81,8 +86,9 @@ static bool same_tuning(const struct both *x, const gpul_ptx_tuning *a, const gp
 static bool same_operand(const gpul_ptx_operand *a, const gpul_ptx_operand *b)
 {
 	return a->kind == b->kind && a->ref_kind == b->ref_kind && a->negated == b->negated &&
-	       a->selector == b->selector && a->index == b->index && a->first_child == b->first_child &&
-	       a->n_children == b->n_children && a->value.i == b->value.i;
+	       a->selector == b->selector && a->index == b->index &&
+	       a->first_child == b->first_child && a->n_children == b->n_children &&
+	       a->value.i == b->value.i;
 }
 
 static bool same_loc(const struct both *x, uint32_t a, uint32_t b)
@@ -99,9 +105,10 @@ static bool same_loc(const struct both *x, uint32_t a, uint32_t b)
 
 static bool same_inst(const struct both *x, const gpul_ptx_inst *a, const gpul_ptx_inst *b)
 {
-	if (a->opcode != b->opcode || a->n_mods != b->n_mods || a->n_operands != b->n_operands ||
-	    a->guard != b->guard || a->guard_negated != b->guard_negated ||
-	    a->first_operand != b->first_operand || !same_loc(x, a->loc, b->loc))
+	if (a->opcode != b->opcode || a->n_mods != b->n_mods ||
+	    a->n_operands != b->n_operands || a->guard != b->guard ||
+	    a->guard_negated != b->guard_negated || a->first_operand != b->first_operand ||
+	    !same_loc(x, a->loc, b->loc))
 		return false;
 	for (unsigned i = 0; i < a->n_mods; i++)
 		if (!same_mod(x, a->mods[i], b->mods[i]))
@@ -112,14 +119,15 @@ static bool same_inst(const struct both *x, const gpul_ptx_inst *a, const gpul_p
 static bool same_label(const struct both *x, const gpul_ptx_label *a, const gpul_ptx_label *b)
 {
 	return same_name(x, a->name, b->name) && a->inst == b->inst && a->scope == b->scope &&
-	       a->kind == b->kind && a->first_target == b->first_target && a->n_targets == b->n_targets &&
-	       a->prototype == b->prototype;
+	       a->kind == b->kind && a->first_target == b->first_target &&
+	       a->n_targets == b->n_targets && a->prototype == b->prototype;
 }
 
 static bool same_regs(const struct both *x, const gpul_ptx_regs *a, const gpul_ptx_regs *b)
 {
 	return same_name(x, a->name, b->name) && a->type == b->type && a->vector == b->vector &&
-	       a->ranged == b->ranged && a->first == b->first && a->count == b->count && a->scope == b->scope;
+	       a->ranged == b->ranged && a->first == b->first && a->count == b->count &&
+	       a->scope == b->scope;
 }
 
 static bool same_item(const struct both *x, const gpul_ptx_item *a, const gpul_ptx_item *b)
@@ -133,8 +141,8 @@ static bool same_item(const struct both *x, const gpul_ptx_item *a, const gpul_p
 	return a->index == b->index;
 }
 
-static bool same_items(const struct both *x, const gpul_ptx_item *a, uint32_t n_a, const gpul_ptx_item *b,
-		       uint32_t n_b)
+static bool same_items(const struct both *x, const gpul_ptx_item *a, uint32_t n_a,
+		       const gpul_ptx_item *b, uint32_t n_b)
 {
 	if (n_a != n_b)
 		return false;
@@ -170,10 +178,12 @@ static bool same_func(struct both *x, const gpul_ptx_func *a, const gpul_ptx_fun
 {
 	x->fa = a;
 	x->fb = b;
-	return same_name(x, a->name, b->name) && a->kind == b->kind && a->linkage == b->linkage &&
-	       a->has_body == b->has_body && a->definition == b->definition &&
-	       a->n_flat_regs == b->n_flat_regs && a->has_unified == b->has_unified &&
-	       !memcmp(a->unified, b->unified, sizeof a->unified) && same_tuning(x, &a->tuning, &b->tuning) &&
+	return same_name(x, a->name, b->name) && a->kind == b->kind &&
+	       a->linkage == b->linkage && a->has_body == b->has_body &&
+	       a->definition == b->definition && a->n_flat_regs == b->n_flat_regs &&
+	       a->has_unified == b->has_unified &&
+	       !memcmp(a->unified, b->unified, sizeof a->unified) &&
+	       same_tuning(x, &a->tuning, &b->tuning) &&
 	       same_vars(x, a->params, a->n_params, b->params, b->n_params) &&
 	       same_vars(x, a->rets, a->n_rets, b->rets, b->n_rets) &&
 	       same_vars(x, a->vars, a->n_vars, b->vars, b->n_vars) &&
@@ -222,10 +232,11 @@ bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b)
 {
 	struct both x = { a, b, NULL, NULL };
 
-	if (a->version_major != b->version_major || a->version_minor != b->version_minor || a->sm != b->sm ||
-	    a->sm_suffix != b->sm_suffix || a->debug != b->debug || a->address_size != b->address_size ||
-	    !same_name(&x, a->target, b->target) || a->n_funcs != b->n_funcs || !same_files(&x) ||
-	    !same_sections(&x) || !same_aliases(&x) || !same_vars(&x, a->vars, a->n_vars, b->vars, b->n_vars) ||
+	if (a->version_major != b->version_major || a->version_minor != b->version_minor ||
+	    a->sm != b->sm || a->sm_suffix != b->sm_suffix || a->debug != b->debug ||
+	    a->address_size != b->address_size || !same_name(&x, a->target, b->target) ||
+	    a->n_funcs != b->n_funcs || !same_files(&x) || !same_sections(&x) ||
+	    !same_aliases(&x) || !same_vars(&x, a->vars, a->n_vars, b->vars, b->n_vars) ||
 	    !same_items(&x, a->items, a->n_items, b->items, b->n_items))
 		return false;
 	for (uint32_t i = 0; i < a->n_funcs; i++)

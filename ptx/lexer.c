@@ -147,8 +147,9 @@ static void read_float_bits(ptx_lexer *l, ptx_token *t, int kind, int n_digits)
 	t->kind = kind;
 	t->value = v;
 	if (n != n_digits || (l->at < l->end && is(*l->at, WORD)))
-		fail(l, t, kind == PTX_TOK_F32 ? "0f must be followed by 8 hexadecimal digits"
-					       : "0d must be followed by 16 hexadecimal digits");
+		fail(l, t,
+		     kind == PTX_TOK_F32 ? "0f must be followed by 8 hexadecimal digits"
+					 : "0d must be followed by 16 hexadecimal digits");
 }
 
 /* How many bytes of a decimal number with a '.' or an exponent stand at l->at; 0: it has neither. */
@@ -253,7 +254,8 @@ static void read_dot(ptx_lexer *l, ptx_token *t)
 	for (;;) {
 		while (l->at < l->end && is(*l->at, WORD))
 			l->at++;
-		if (l->end - l->at < 3 || l->at[0] != ':' || l->at[1] != ':' || !is(l->at[2], WORD))
+		if (l->end - l->at < 3 || l->at[0] != ':' || l->at[1] != ':' ||
+		    !is(l->at[2], WORD))
 			break;
 		l->at += 2;
 	}

@@ -8,7 +8,8 @@ const gpul_ptx_func *gpul_ptx_find_func(const gpul_ptx_module *m, const char *na
 	for (uint32_t i = 0; i < m->n_funcs; i++) {
 		const gpul_ptx_func *f = &m->funcs[i];
 
-		if (f->kind != GPUL_PTX_FUNC_PROTOTYPE && !strcmp(gpul_ptx_name(m, f->name), name))
+		if (f->kind != GPUL_PTX_FUNC_PROTOTYPE &&
+		    !strcmp(gpul_ptx_name(m, f->name), name))
 			return f->definition == GPUL_PTX_NONE ? f : &m->funcs[f->definition];
 	}
 	return NULL;

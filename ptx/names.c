@@ -168,7 +168,8 @@ bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, ui
 }
 
 /* Take binding b as the answer if it lies deeper than what was found before. */
-static void consider(const ptx_names *n, uint32_t b, uint32_t number, bool *have, ptx_found *out)
+static void consider(const ptx_names *n, uint32_t b, uint32_t number, bool *have,
+		     ptx_found *out)
 {
 	const struct ptx_binding *it = binding(n, b);
 
@@ -179,8 +180,8 @@ static void consider(const ptx_names *n, uint32_t b, uint32_t number, bool *have
 }
 
 /* Try "<prefix><number>" as a register of a ranged row. */
-static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, bool *have,
-			ptx_found *out)
+static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
+			bool *have, ptx_found *out)
 {
 	uint32_t digits = bytes - prefix, name;
 	uint64_t number = 0;
@@ -201,7 +202,8 @@ static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, ui
 }
 
 /* Every way to read it: the name itself, and each split into prefix and number. */
-static bool find_any(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, ptx_found *out)
+static bool find_any(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
+		     ptx_found *out)
 {
 	uint32_t name = *slot_of(n, text, bytes, hash_of(text, bytes));
 	bool have = false;

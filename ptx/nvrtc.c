@@ -39,8 +39,8 @@ static void free_options(struct options *o)
 }
 
 /* The architecture, the caller's, and last the toolkit's headers. */
-static bool collect_options(struct options *o, const struct ptx_nvrtc *lib, const char *const *more,
-			    const char *arch)
+static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
+			    const char *const *more, const char *arch)
 {
 	size_t n_more = 0;
 
@@ -50,17 +50,20 @@ static bool collect_options(struct options *o, const struct ptx_nvrtc *lib, cons
 	if (!o->words || !add_own(o, "--gpu-architecture=", arch))
 		return false;
 	/* nvcc has __int128 without being asked, since CUDA 11.5. */
-	if ((lib->major > 11 || (lib->major == 11 && lib->minor >= 5)) && !add_own(o, "--device-int128", ""))
+	if ((lib->major > 11 || (lib->major == 11 && lib->minor >= 5)) &&
+	    !add_own(o, "--device-int128", ""))
 		return false;
 	for (size_t i = 0; i < n_more; i++)
 		o->words[o->n++] = more[i];
-	return (!*lib->include || add_own(o, "-I", lib->include)) && (!*lib->cccl || add_own(o, "-I", lib->cccl));
+	return (!*lib->include || add_own(o, "-I", lib->include)) &&
+	       (!*lib->cccl || add_own(o, "-I", lib->cccl));
 }
 
 /* ---- one program ------------------------------------------------------------------------- */
 
 /* Fetch a text or image whose size one call tells and another call fills; NULL: no memory, or none. */
-static char *fetch(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *), size_t *bytes)
+static char *fetch(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *),
+		   size_t *bytes)
 {
 	char *text;
 
@@ -86,39 +89,45 @@ static const char *first_error(const char *log)
 	return at ? at : log;
 }
 
-static gpul_status failed(const struct ptx_nvrtc *lib, int result, const char *name, const char *arch,
-			  const char *log, gpul_error *err)
+static gpul_status failed(const struct ptx_nvrtc *lib, int result, const char *name,
+			  const char *arch, const char *log, gpul_error *err)
 {
 	const char *text = log && *log ? first_error(log) : lib->nvrtcGetErrorString(result);
 	int n_bytes = (int)strcspn(text, "\n");
 
 	/* "nvrtc: error: invalid value for --gpu-architecture" names neither file nor value */
 	if (strstr(text, "--gpu-architecture"))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, result, "%s: NVRTC %d.%d cannot compile for %s", name,
-				 lib->major, lib->minor, arch);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, result,
+				 "%s: NVRTC %d.%d cannot compile for %s", name, lib->major,
+				 lib->minor, arch);
 	if (!strncmp(text, name, strlen(name)))
 		return gpul_fail(err, GPUL_EFORMAT, result, "%.*s", n_bytes, text);
-	return gpul_fail(err, GPUL_EFORMAT, result, "%s: NVRTC %d.%d: %.*s", name, lib->major, lib->minor,
-			 n_bytes, text);
+	return gpul_fail(err, GPUL_EFORMAT, result, "%s: NVRTC %d.%d: %.*s", name, lib->major,
+			 lib->minor, n_bytes, text);
 }
 
 /* Compile, and take the log whatever came of it. */
 static gpul_status compile(const struct ptx_nvrtc *lib, void *program, const char *name,
-			   const char *arch, const struct options *o, gpul_nvrtc_result *out, gpul_error *err)
+			   const char *arch, const struct options *o, gpul_nvrtc_result *out,
+			   gpul_error *err)
 {
 	bool cubin = !strncmp(arch, "sm_", 3);
 	int result = lib->nvrtcCompileProgram(program, o->n, o->words);
 	size_t log_bytes;
 
-	out->log = fetch(program, lib->nvrtcGetProgramLogSize, lib->nvrtcGetProgramLog, &log_bytes);
+	out->log = fetch(program, lib->nvrtcGetProgramLogSize, lib->nvrtcGetProgramLog,
+			 &log_bytes);
 	if (result)
 		return failed(lib, result, name, arch, out->log, err);
 	if (cubin)
-		out->image = fetch(program, lib->nvrtcGetCUBINSize, lib->nvrtcGetCUBIN, &out->image_bytes);
+		out->image = fetch(program, lib->nvrtcGetCUBINSize, lib->nvrtcGetCUBIN,
+				   &out->image_bytes);
 	else
-		out->image = fetch(program, lib->nvrtcGetPTXSize, lib->nvrtcGetPTX, &out->image_bytes);
+		out->image = fetch(program, lib->nvrtcGetPTXSize, lib->nvrtcGetPTX,
+				   &out->image_bytes);
 	if (!out->image)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for what NVRTC made of it", name);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for what NVRTC made of it",
+				 name);
 	if (!cubin)
 		out->image_bytes--;   /* NVRTC counts the NUL of its PTX */
 	return GPUL_OK;
@@ -140,7 +149,8 @@ gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char 
 	if (st)
 		return st;
 	if (!collect_options(&o, lib, options, arch)) {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiler's options", name);
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiler's options",
+			       name);
 		goto free_o;
 	}
 	result = lib->nvrtcCreateProgram(&program, source, name, n_headers, texts, names);

@@ -20,7 +20,8 @@ static const char stdint_text[] =
 	"typedef long long intmax_t; typedef unsigned long long uintmax_t;\n"
 	"#define INT8_MAX 127\n#define INT8_MIN (-128)\n#define UINT8_MAX 255\n"
 	"#define INT16_MAX 32767\n#define INT16_MIN (-32768)\n#define UINT16_MAX 65535\n"
-	"#define INT32_MAX 2147483647\n#define INT32_MIN (-INT32_MAX - 1)\n#define UINT32_MAX 4294967295u\n"
+	"#define INT32_MAX 2147483647\n#define INT32_MIN (-INT32_MAX - 1)\n#define UINT32_MAX "
+	"4294967295u\n"
 	"#define INT64_MAX 9223372036854775807ll\n#define INT64_MIN (-INT64_MAX - 1)\n"
 	"#define UINT64_MAX 18446744073709551615ull\n#define SIZE_MAX UINT64_MAX\n"
 	"#define INT64_C(x) x##ll\n#define UINT64_C(x) x##ull\n#define UINT32_C(x) x##u\n"
@@ -31,7 +32,8 @@ static const char cstdint_text[] =
 	"#include <stdint.h>\n"
 	"namespace std {\n"
 	"using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::intptr_t;\n"
-	"using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t;\n"
+	"using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using "
+	"::uintptr_t;\n"
 	"}\n";
 
 static const char limits_text[] =
@@ -43,23 +45,25 @@ static const char limits_text[] =
 	"#define SCHAR_MAX 127\n#define SCHAR_MIN (-128)\n#define UCHAR_MAX 255\n"
 	"#define CHAR_MAX SCHAR_MAX\n#define CHAR_MIN SCHAR_MIN\n"
 	"#define SHRT_MAX 32767\n#define SHRT_MIN (-32768)\n#define USHRT_MAX 65535\n"
-	"#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 4294967295u\n"
+	"#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX "
+	"4294967295u\n"
 	"#define LLONG_MAX 9223372036854775807ll\n#define LLONG_MIN (-LLONG_MAX - 1)\n"
 	"#define ULLONG_MAX 18446744073709551615ull\n"
 	"#define LONG_MAX 9223372036854775807l\n#define LONG_MIN (-LONG_MAX - 1)\n"
 	"#define ULONG_MAX 18446744073709551615ul\n"
 	"#endif\n";
 
-static const char float_text[] =
-	"#pragma once\n"
-	"#ifndef FLT_MAX\n"
-	"#define FLT_MAX 3.40282346638528859812e+38f\n#define FLT_MIN 1.17549435082228750797e-38f\n"
-	"#define FLT_EPSILON 1.1920928955078125e-07f\n"
-	"#endif\n"
-	"#ifndef DBL_MAX\n"
-	"#define DBL_MAX 1.79769313486231570814e+308\n#define DBL_MIN 2.22507385850720138309e-308\n"
-	"#define DBL_EPSILON 2.2204460492503130808e-16\n"
-	"#endif\n";
+static const char float_text[] = "#pragma once\n"
+				 "#ifndef FLT_MAX\n"
+				 "#define FLT_MAX 3.40282346638528859812e+38f\n#define FLT_MIN "
+				 "1.17549435082228750797e-38f\n"
+				 "#define FLT_EPSILON 1.1920928955078125e-07f\n"
+				 "#endif\n"
+				 "#ifndef DBL_MAX\n"
+				 "#define DBL_MAX 1.79769313486231570814e+308\n#define DBL_MIN "
+				 "2.22507385850720138309e-308\n"
+				 "#define DBL_EPSILON 2.2204460492503130808e-16\n"
+				 "#endif\n";
 
 static const struct { const char *name, *text; } rows[] = {
 	{ "stdint.h", stdint_text }, { "cstdint", cstdint_text }, { "inttypes.h", stdint_text },
@@ -71,9 +75,11 @@ static const struct { const char *name, *text; } rows[] = {
 	{ "cstddef", NOTHING },	     { "stdbool.h", NOTHING },
 };
 
-_Static_assert(sizeof rows / sizeof *rows <= (size_t)PTX_NVRTC_MAX_HEADERS, "room for all of them");
+_Static_assert(sizeof rows / sizeof *rows <= (size_t)PTX_NVRTC_MAX_HEADERS,
+	       "room for all of them");
 
-int ptx_nvrtc_headers(const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS])
+int ptx_nvrtc_headers(const char *names[PTX_NVRTC_MAX_HEADERS],
+		      const char *texts[PTX_NVRTC_MAX_HEADERS])
 {
 	const int n = sizeof rows / sizeof *rows;
 

@@ -16,7 +16,8 @@ static struct ptx_nvrtc lib;
 static gpul_error why_not;   /* .status is GPUL_OK when lib is open */
 
 /* The development link first: it is the version that the toolkit means. */
-static const char *const names[] = { "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2" };
+static const char *const names[] = { "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
+				     "libnvrtc.so.11.2" };
 
 static void *open_in(const char *folder)
 {
@@ -24,7 +25,8 @@ static void *open_in(const char *folder)
 	void *handle = NULL;
 
 	for (size_t i = 0; i < sizeof names / sizeof *names && !handle; i++) {
-		int n = snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", names[i]);
+		int n = snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "",
+				 names[i]);
 
 		if (n > 0 && (size_t)n < sizeof path)
 			handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -58,7 +60,8 @@ static void *open_beside_program(void)
 	if (n <= 0)
 		return NULL;
 	path[n] = 0;
-	for (char *slash = strrchr(path, '/'); slash && slash > path && !handle; slash = strrchr(path, '/')) {
+	for (char *slash = strrchr(path, '/'); slash && slash > path && !handle;
+	     slash = strrchr(path, '/')) {
 		memcpy(slash, "/cuda-wheels", sizeof "/cuda-wheels");
 		handle = open_in_toolkit(path);
 		*slash = 0;
@@ -135,7 +138,8 @@ static void find_neighbours(void *handle)
 		existing(lib.cccl, lib.include, "/cccl", "cuda");
 	/* libnvrtc opens its builtins by their bare name, which finds only what is open already when
 	 * its folder is on no path: open them here, by their full one.  Never closed, like libnvrtc. */
-	snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", folder, lib.major, lib.minor);
+	snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", folder, lib.major,
+		 lib.minor);
 	dlopen(builtins, RTLD_NOW | RTLD_LOCAL);
 }
 
@@ -145,13 +149,17 @@ static void open_once(void)
 	void *handle = open_somewhere();
 
 	if (!handle && asked && *asked) {
-		gpul_fail(&why_not, GPUL_EUNSUPPORTED, 0, "GPULOAD_NVRTC=%s: cannot be opened as libnvrtc", asked);
-	} else if (!handle) {
 		gpul_fail(&why_not, GPUL_EUNSUPPORTED, 0,
-			  "CUDA C++ needs libnvrtc, which is not in $CUDA_HOME, /usr/local/cuda, the loader's path or "
-			  "cuda-wheels beside this program: set GPULOAD_NVRTC to it, or use PTX");
+			  "GPULOAD_NVRTC=%s: cannot be opened as libnvrtc", asked);
+	} else if (!handle) {
+		gpul_fail(
+			&why_not, GPUL_EUNSUPPORTED, 0,
+			"CUDA C++ needs libnvrtc, which is not in $CUDA_HOME, /usr/local/cuda, "
+			"the loader's path or "
+			"cuda-wheels beside this program: set GPULOAD_NVRTC to it, or use PTX");
 	} else if (!find_calls(handle)) {
-		gpul_fail(&why_not, GPUL_EUNSUPPORTED, 0, "libnvrtc is too old: CUDA 11.1 or later is needed");
+		gpul_fail(&why_not, GPUL_EUNSUPPORTED, 0,
+			  "libnvrtc is too old: CUDA 11.1 or later is needed");
 		dlclose(handle);
 	} else {
 		lib.nvrtcVersion(&lib.major, &lib.minor);

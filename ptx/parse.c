@@ -78,7 +78,8 @@ static void parse_target(ptx_parser *p)
 			read_sm(p, &t);
 		if (ptx_tok_is(&t, PTX_TOK_WORD, "debug"))
 			p->module.debug = true;
-		n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", n ? ", " : "", (int)t.bytes, t.text);
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", n ? ", " : "",
+				      (int)t.bytes, t.text);
 	} while (ptx_accept(p, ','));
 	p->module.target = ptx_names_intern(&p->names, text, (uint32_t)n);
 	if (!p->module.target)
@@ -140,7 +141,8 @@ static void parse_section(ptx_parser *p)
 		return;
 	const char *dot = name.kind == PTX_TOK_DOT ? name.text - 1 : name.text;
 	s.name = ptx_names_intern(&p->names, dot, (uint32_t)(name.text + name.bytes - dot));
-	s.text = ptx_names_intern(&p->names, open.text + 1, (uint32_t)(p->tok.text - open.text - 1));
+	s.text = ptx_names_intern(&p->names, open.text + 1,
+				  (uint32_t)(p->tok.text - open.text - 1));
 	if (memchr(open.text, 0, (size_t)(p->tok.text - open.text)))
 		ptx_fail_at(p, &open, "a section cannot hold a NUL byte");
 	if (!s.name || (!s.text && p->tok.text - open.text > 1))
@@ -187,7 +189,8 @@ static void parse_linked(ptx_parser *p)
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (ptx_accept_dot(p, words[i].text))
 			linkage = words[i].linkage;
-	if (ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry") || ptx_tok_is(&p->tok, PTX_TOK_DOT, "func"))
+	if (ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry") ||
+	    ptx_tok_is(&p->tok, PTX_TOK_DOT, "func"))
 		ptx_parse_function(p, linkage);
 	else if (ptx_at_variable(&p->tok))
 		ptx_parse_variables(p, linkage);
@@ -238,7 +241,8 @@ static void link_definitions(ptx_parser *p)
 		ptx_found f;
 
 		if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE &&
-		    ptx_names_find(&p->names, text, (uint32_t)strlen(text), &f) && f.what == PTX_IS_FUNC)
+		    ptx_names_find(&p->names, text, (uint32_t)strlen(text), &f) &&
+		    f.what == PTX_IS_FUNC)
 			rows[i].definition = rows[f.row].definition;
 	}
 }
@@ -250,7 +254,8 @@ static void keep_names(ptx_parser *p, gpul_ptx_module *m)
 	uint32_t n = ptx_names_count(&p->names);
 
 	m->strings = ptx_arena_alloc(&p->arena, n * sizeof *m->strings);
-	m->extra_mods = ptx_arena_alloc(&p->arena, (p->extra_mods.n + (size_t)1) * sizeof *m->extra_mods);
+	m->extra_mods = ptx_arena_alloc(&p->arena,
+					(p->extra_mods.n + (size_t)1) * sizeof *m->extra_mods);
 	if (!m->strings || !m->extra_mods) {
 		ptx_fail_memory(p);
 		return;
@@ -330,8 +335,9 @@ gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file
 
 	p.module.address_size = 32;   /* what a file says that says nothing */
 	if (text_bytes > INT32_MAX)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.100s: %zu bytes of PTX; 2 GiB are the limit",
-				 file_name, text_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%.100s: %zu bytes of PTX; 2 GiB are the limit", file_name,
+				 text_bytes);
 	ptx_vocabulary_init();
 	ptx_lexer_init(&p.lexer, text, text_bytes);
 	if (ptx_names_init(&p.names, &p.arena))

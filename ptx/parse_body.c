@@ -19,7 +19,8 @@ static void parse_mods(ptx_parser *p, gpul_ptx_inst *in)
 {
 	while (p->tok.kind == PTX_TOK_DOT) {
 		if (in->n_mods == GPUL_PTX_MAX_MODS) {
-			ptx_fail_at(p, &p->tok, "an instruction has %d modifiers at most", GPUL_PTX_MAX_MODS);
+			ptx_fail_at(p, &p->tok, "an instruction has %d modifiers at most",
+				    GPUL_PTX_MAX_MODS);
 			return;
 		}
 		in->mods[in->n_mods++] = ptx_mod_of(p, &p->tok);
@@ -36,9 +37,11 @@ static void check_operand_count(ptx_parser *p, const gpul_ptx_inst *in, const pt
 		return;
 	const char *name = gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode);
 	if (least == most)
-		ptx_fail_at(p, where, "%s takes %u operands, not %u", name, least, in->n_operands);
+		ptx_fail_at(p, where, "%s takes %u operands, not %u", name, least,
+			    in->n_operands);
 	else
-		ptx_fail_at(p, where, "%s takes %u to %u operands, not %u", name, least, most, in->n_operands);
+		ptx_fail_at(p, where, "%s takes %u to %u operands, not %u", name, least, most,
+			    in->n_operands);
 }
 
 static void parse_operands(ptx_parser *p, gpul_ptx_inst *in)
@@ -72,7 +75,8 @@ static uint16_t opcode_of(ptx_parser *p, const ptx_token *t)
 		return (uint16_t)opcode;
 	near = ptx_near_opcode(t->text, t->bytes);
 	if (near)
-		ptx_fail_at(p, t, "'%.*s' is no instruction; did you mean '%s'?", (int)t->bytes, t->text, near);
+		ptx_fail_at(p, t, "'%.*s' is no instruction; did you mean '%s'?", (int)t->bytes,
+			    t->text, near);
 	else
 		ptx_fail_at(p, t, "'%.*s' is no instruction", (int)t->bytes, t->text);
 	return 0;
@@ -123,7 +127,9 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 {
 	p->siblings.n = 0;
 	do
-		ptx_parse_operand(p, l->kind == GPUL_PTX_LABEL_BRANCHTARGETS ? PTX_LABEL(GPUL_PTX_LABEL_CODE) : 0);
+		ptx_parse_operand(p, l->kind == GPUL_PTX_LABEL_BRANCHTARGETS
+					     ? PTX_LABEL(GPUL_PTX_LABEL_CODE)
+					     : 0);
 	while (ptx_accept(p, ','));
 	l->n_targets = PTX_N(p->siblings);
 	l->first_target = ptx_place_siblings(p, 0);
@@ -133,8 +139,11 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 /* name: and what may belong to it; the name and the ':' are taken. */
 static void parse_label(ptx_parser *p, const ptx_token *name)
 {
-	gpul_ptx_label l = { .name = ptx_intern_tok(p, name), .inst = PTX_N(p->insts), .scope = p->scope,
-			     .prototype = GPUL_PTX_NONE, .line = name->line };
+	gpul_ptx_label l = { .name = ptx_intern_tok(p, name),
+			     .inst = PTX_N(p->insts),
+			     .scope = p->scope,
+			     .prototype = GPUL_PTX_NONE,
+			     .line = name->line };
 	uint32_t row = PTX_N(p->labels);
 
 	ptx_bind(p, name, l.name, PTX_IS_LABEL, row, 0);
@@ -179,7 +188,8 @@ static void parse_loc_inlined(ptx_parser *p, gpul_ptx_loc *l)
 		if (ptx_tok_is(&t, PTX_TOK_WORD, "function_name")) {
 			l->function_label = ptx_expect_word(p, "a label of .debug_str", NULL);
 			if (ptx_accept(p, '+'))
-				l->function_offset = (uint32_t)ptx_parse_integer(p, "an offset");
+				l->function_offset =
+					(uint32_t)ptx_parse_integer(p, "an offset");
 		} else if (ptx_tok_is(&t, PTX_TOK_WORD, "inlined_at")) {
 			l->at_file = (uint32_t)ptx_parse_integer(p, "a file number");
 			l->at_line = (uint32_t)ptx_parse_integer(p, "a line");
@@ -219,7 +229,8 @@ static void parse_directive(ptx_parser *p)
 	else if (ptx_accept_dot(p, "extern"))
 		ptx_parse_variables(p, GPUL_PTX_EXTERN);
 	else
-		ptx_fail_at(p, &p->tok, "'.%.*s' is no directive of a body", (int)p->tok.bytes, p->tok.text);
+		ptx_fail_at(p, &p->tok, "'.%.*s' is no directive of a body", (int)p->tok.bytes,
+			    p->tok.text);
 }
 
 /* ---- statements -------------------------------------------------------------------------- */

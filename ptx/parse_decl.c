@@ -15,15 +15,16 @@ struct prefix {
 
 static bool is_space(unsigned mod)
 {
-	return mod == GPUL_PTX_MOD_GLOBAL || mod == GPUL_PTX_MOD_CONST || mod == GPUL_PTX_MOD_SHARED ||
-	       mod == GPUL_PTX_MOD_LOCAL || mod == GPUL_PTX_MOD_PARAM || mod == GPUL_PTX_MOD_TEX;
+	return mod == GPUL_PTX_MOD_GLOBAL || mod == GPUL_PTX_MOD_CONST ||
+	       mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_LOCAL ||
+	       mod == GPUL_PTX_MOD_PARAM || mod == GPUL_PTX_MOD_TEX;
 }
 
 bool ptx_at_variable(const ptx_token *t)
 {
 	return t->kind == PTX_TOK_DOT &&
-	       (is_space((unsigned)ptx_find_mod(t->text, t->bytes)) || ptx_tok_is(t, PTX_TOK_DOT, "align") ||
-		ptx_tok_is(t, PTX_TOK_DOT, "attribute"));
+	       (is_space((unsigned)ptx_find_mod(t->text, t->bytes)) ||
+		ptx_tok_is(t, PTX_TOK_DOT, "align") || ptx_tok_is(t, PTX_TOK_DOT, "attribute"));
 }
 
 static bool is_type(unsigned mod)
@@ -109,7 +110,8 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 		ptx_token t = p->tok;
 
 		if (!parse_prefix_word(p, x)) {
-			ptx_fail_at(p, &t, "expected a type such as .u32, found '.%.*s'", (int)t.bytes, t.text);
+			ptx_fail_at(p, &t, "expected a type such as .u32, found '.%.*s'",
+				    (int)t.bytes, t.text);
 			return;
 		}
 	}
@@ -122,14 +124,15 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 /* ---- registers --------------------------------------------------------------------------- */
 
 /* A row of func->regs for registers first .. first + count - 1, bound to its name. */
-static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struct prefix *x, uint32_t name,
-			      uint64_t count, bool ranged)
+static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struct prefix *x,
+			      uint32_t name, uint64_t count, bool ranged)
 {
 	uint64_t flat = count * x->vector;
 	uint32_t row = PTX_N(p->regs), first = p->func.n_flat_regs;
 
 	if (count > PTX_MAX_REGISTERS || first + flat > PTX_MAX_REGISTERS) {
-		ptx_fail_at(p, where, "a function can have %d registers at most", PTX_MAX_REGISTERS);
+		ptx_fail_at(p, where, "a function can have %d registers at most",
+			    PTX_MAX_REGISTERS);
 		return 0;
 	}
 	gpul_ptx_regs *r = ptx_push(p, &p->regs);
@@ -177,7 +180,8 @@ static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *
 	if (!ptx_find_symbol(p, t, &f))
 		return;
 	if (f.what != PTX_IS_MODULE_VAR && f.what != PTX_IS_FUNC)
-		ptx_fail_at(p, t, "'%.*s' has no address that is known here", (int)t->bytes, t->text);
+		ptx_fail_at(p, t, "'%.*s' has no address that is known here", (int)t->bytes,
+			    t->text);
 	i->ref_kind = f.what == PTX_IS_FUNC ? GPUL_PTX_REF_FUNC : GPUL_PTX_REF_MODULE_VAR;
 	i->index = f.row;
 }
@@ -285,10 +289,19 @@ static bool fits(const gpul_ptx_init *i, unsigned type)
 	switch (type) {
 	case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_F64:
 		return is_float;
-	case GPUL_PTX_MOD_B8: case GPUL_PTX_MOD_B16: case GPUL_PTX_MOD_B32: case GPUL_PTX_MOD_B64:
+	case GPUL_PTX_MOD_B8:
+	case GPUL_PTX_MOD_B16:
+	case GPUL_PTX_MOD_B32:
+	case GPUL_PTX_MOD_B64:
 		return true;
-	case GPUL_PTX_MOD_U8: case GPUL_PTX_MOD_U16: case GPUL_PTX_MOD_U32: case GPUL_PTX_MOD_U64:
-	case GPUL_PTX_MOD_S8: case GPUL_PTX_MOD_S16: case GPUL_PTX_MOD_S32: case GPUL_PTX_MOD_S64:
+	case GPUL_PTX_MOD_U8:
+	case GPUL_PTX_MOD_U16:
+	case GPUL_PTX_MOD_U32:
+	case GPUL_PTX_MOD_U64:
+	case GPUL_PTX_MOD_S8:
+	case GPUL_PTX_MOD_S16:
+	case GPUL_PTX_MOD_S32:
+	case GPUL_PTX_MOD_S64:
 		return !is_float;
 	default:
 		return false;
@@ -313,7 +326,8 @@ static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
 /* The constants of one element of dimension `level - 1`: a pair of braces for each dimension, and
  * for the elements of a vector.  Fewer elements than declared leave the rest zero.  The outermost
  * dimension, when it was not given, is counted in n_outer. */
-static void parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint32_t level, uint64_t *n_outer)
+static void parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
+			      uint64_t *n_outer)
 {
 	bool is_vector = level == v->n_dims;
 	uint64_t most = 0, n = 0;
@@ -331,7 +345,8 @@ static void parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint32_t lev
 	if (p->tok.kind != '}')
 		do {
 			if (most && n == most)
-				ptx_fail_at(p, &p->tok, "more than %llu elements", (unsigned long long)most);
+				ptx_fail_at(p, &p->tok, "more than %llu elements",
+					    (unsigned long long)most);
 			parse_initializer(p, v, level + 1, n_outer);
 			n++;
 		} while (ptx_accept(p, ','));
@@ -364,7 +379,8 @@ static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 }
 
 /* Bytes of all elements; n_elements stands in for a [] that an initializer completes. */
-static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v, uint64_t n_elements)
+static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v,
+		      uint64_t n_elements)
 {
 	uint64_t bytes = (uint64_t)gpul_ptx_type_bytes(v->type) * v->vector;
 
@@ -393,8 +409,8 @@ static void from_prefix(gpul_ptx_var *v, const struct prefix *x)
 }
 
 /* A name may be declared again when one of the two is .extern; it then stands for the other. */
-static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v, ptx_what what,
-			  uint32_t row)
+static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v,
+			  ptx_what what, uint32_t row)
 {
 	ptx_found f;
 	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) &&
@@ -417,8 +433,11 @@ static void check_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx
 		ptx_fail_at(p, where, "a predicate lives in a register: .reg .pred");
 	if (v->n_dims && !v->bytes && !is_extern)
 		ptx_fail_at(p, where, "an array needs a size, unless it is .extern");
-	if (v->n_inits && (is_extern || (v->space != GPUL_PTX_MOD_GLOBAL && v->space != GPUL_PTX_MOD_CONST)))
-		ptx_fail_at(p, where, "only .global and .const variables that are not .extern are initialized");
+	if (v->n_inits &&
+	    (is_extern || (v->space != GPUL_PTX_MOD_GLOBAL && v->space != GPUL_PTX_MOD_CONST)))
+		ptx_fail_at(p, where,
+			    "only .global and .const variables that are not .extern are "
+			    "initialized");
 }
 
 static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linkage linkage)
@@ -457,7 +476,8 @@ void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 
 	parse_prefix(p, &x);
 	if (!x.space)
-		ptx_fail_at(p, &p->tok, "expected a state space such as .global before the name");
+		ptx_fail_at(p, &p->tok,
+			    "expected a state space such as .global before the name");
 	do
 		parse_variable(p, &x, linkage);
 	while (ptx_accept(p, ','));

@@ -262,7 +262,8 @@ static ptx_value apply_integer(ptx_parser *p, const ptx_token *op, ptx_value a, 
 	case PTX_TOK_OR_OR:
 		return signed_value(a.bits || b.bits);
 	default:
-		return compare(op->kind, is_signed ? (int64_t)a.bits < (int64_t)b.bits : a.bits < b.bits,
+		return compare(op->kind,
+			       is_signed ? (int64_t)a.bits < (int64_t)b.bits : a.bits < b.bits,
 			       a.bits == b.bits, false);
 	}
 }
@@ -296,7 +297,10 @@ static ptx_value parse_conditional(ptx_parser *p)
 		yes = parse_conditional(p);
 		ptx_expect(p, ':', "the second part of '?'");
 		no = parse_conditional(p);
-		condition = (is_float(condition) ? as_double(condition) != 0 : condition.bits != 0) ? yes : no;
+		condition =
+			(is_float(condition) ? as_double(condition) != 0 : condition.bits != 0)
+				? yes
+				: no;
 	}
 	ptx_leave(p);
 	return condition;

@@ -18,11 +18,15 @@ static void parse_triple(ptx_parser *p, int64_t triple[3])
 /* One directive of a function's head; false: it is none. */
 static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 {
-	const struct { const char *text; int64_t *value; bool triple; } counts[] = {
-		{ "maxntid", t->maxntid, true }, { "reqntid", t->reqntid, true },
+	const struct { const char *text; int64_t *value; bool triple;
+	} counts[] = {
+		{ "maxntid", t->maxntid, true },
+		{ "reqntid", t->reqntid, true },
 		{ "reqnctapercluster", t->reqnctapercluster, true },
-		{ "minnctapersm", &t->minnctapersm, false }, { "maxnctapersm", &t->maxnctapersm, false },
-		{ "maxnreg", &t->maxnreg, false }, { "maxclusterrank", &t->maxclusterrank, false },
+		{ "minnctapersm", &t->minnctapersm, false },
+		{ "maxnctapersm", &t->maxnctapersm, false },
+		{ "maxnreg", &t->maxnreg, false },
+		{ "maxclusterrank", &t->maxclusterrank, false },
 		{ "abi_preserve", &t->abi_preserve, false },
 		{ "abi_preserve_control", &t->abi_preserve_control, false },
 	};
@@ -64,8 +68,12 @@ static void parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
 
 static gpul_ptx_tuning no_tuning(void)
 {
-	gpul_ptx_tuning t = { .minnctapersm = -1, .maxnctapersm = -1, .maxnreg = -1, .maxclusterrank = -1,
-			      .abi_preserve = -1, .abi_preserve_control = -1 };
+	gpul_ptx_tuning t = { .minnctapersm = -1,
+			      .maxnctapersm = -1,
+			      .maxnreg = -1,
+			      .maxclusterrank = -1,
+			      .abi_preserve = -1,
+			      .abi_preserve_control = -1 };
 
 	for (int i = 0; i < 3; i++)
 		t.maxntid[i] = t.reqntid[i] = t.reqnctapercluster[i] = -1;
@@ -75,8 +83,11 @@ static gpul_ptx_tuning no_tuning(void)
 /* Forget the function before. */
 static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_linkage linkage)
 {
-	p->func = (gpul_ptx_func){ .kind = (uint8_t)kind, .linkage = (uint8_t)linkage,
-				   .definition = GPUL_PTX_NONE, .tuning = no_tuning(), .line = p->tok.line };
+	p->func = (gpul_ptx_func){ .kind = (uint8_t)kind,
+				   .linkage = (uint8_t)linkage,
+				   .definition = GPUL_PTX_NONE,
+				   .tuning = no_tuning(),
+				   .line = p->tok.line };
 	p->func_vars.n = p->regs.n = p->labels.n = p->insts.n = 0;
 	p->operands.n = p->scopes.n = p->items.n = 0;
 	p->unresolved.n = p->siblings.n = 0;
@@ -146,7 +157,8 @@ static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row
 		gpul_ptx_func *first = &p->funcs.at[f.row];
 
 		if (first->definition != GPUL_PTX_NONE)
-			ptx_fail_at(p, where, "'%.*s' has a body already", (int)where->bytes, where->text);
+			ptx_fail_at(p, where, "'%.*s' has a body already", (int)where->bytes,
+				    where->text);
 		first->definition = row;
 	}
 	p->func.has_body = true;

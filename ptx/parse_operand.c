@@ -80,7 +80,8 @@ static void parse_selector(ptx_parser *p, const gpul_ptx_regs *row, gpul_ptx_ope
 		o->index += element - GPUL_PTX_SEL_X;
 		o->selector = (uint8_t)element;
 	} else if (row->vector > 1 || !video_selector(&t, o)) {
-		ptx_fail_at(p, &t, "'.%.*s' selects no part of this register", (int)t.bytes, t.text);
+		ptx_fail_at(p, &t, "'.%.*s' selects no part of this register", (int)t.bytes,
+			    t.text);
 	}
 	ptx_next(p);
 }
@@ -118,7 +119,8 @@ static bool special_operand(ptx_parser *p, const ptx_token *t, gpul_ptx_operand 
 	return row >= 0;
 }
 
-static void unresolved_operand(ptx_parser *p, const ptx_token *t, unsigned labels, gpul_ptx_operand *o)
+static void unresolved_operand(ptx_parser *p, const ptx_token *t, unsigned labels,
+			       gpul_ptx_operand *o)
 {
 	struct ptx_unresolved *u;
 
@@ -132,8 +134,10 @@ static void unresolved_operand(ptx_parser *p, const ptx_token *t, unsigned label
 static void symbol_operand(const ptx_found *f, gpul_ptx_operand *o)
 {
 	static const uint8_t ref_of[] = {
-		[PTX_IS_MODULE_VAR] = GPUL_PTX_REF_MODULE_VAR, [PTX_IS_FUNC_VAR] = GPUL_PTX_REF_FUNC_VAR,
-		[PTX_IS_PARAM] = GPUL_PTX_REF_PARAM, [PTX_IS_RET] = GPUL_PTX_REF_RET,
+		[PTX_IS_MODULE_VAR] = GPUL_PTX_REF_MODULE_VAR,
+		[PTX_IS_FUNC_VAR] = GPUL_PTX_REF_FUNC_VAR,
+		[PTX_IS_PARAM] = GPUL_PTX_REF_PARAM,
+		[PTX_IS_RET] = GPUL_PTX_REF_RET,
 		[PTX_IS_FUNC] = GPUL_PTX_REF_FUNC,
 	};
 
@@ -148,7 +152,8 @@ bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
 		return true;
 	const char *near = ptx_names_near(&p->names, t->text, t->bytes);
 	if (near)
-		ptx_fail_at(p, t, "'%.*s' is not declared; did you mean '%s'?", (int)t->bytes, t->text, near);
+		ptx_fail_at(p, t, "'%.*s' is not declared; did you mean '%s'?", (int)t->bytes,
+			    t->text, near);
 	else
 		ptx_fail_at(p, t, "'%.*s' is not declared", (int)t->bytes, t->text);
 	return false;
@@ -187,8 +192,9 @@ static bool right_kind(ptx_parser *p, const struct ptx_unresolved *u, const ptx_
 		return true;
 	ptx_fail_at(p, &u->tok, "'%.*s' is not %s", (int)u->tok.bytes, u->tok.text,
 		    u->labels & PTX_LABEL(GPUL_PTX_LABEL_CODE) ? "a label to branch to"
-		    : u->labels & PTX_LABEL(GPUL_PTX_LABEL_BRANCHTARGETS) ? "a list of .branchtargets"
-		    : "a .callprototype or a list of .calltargets");
+		    : u->labels & PTX_LABEL(GPUL_PTX_LABEL_BRANCHTARGETS)
+			    ? "a list of .branchtargets"
+			    : "a .callprototype or a list of .calltargets");
 	return false;
 }
 
@@ -387,7 +393,8 @@ static void parse_operand(ptx_parser *p, unsigned labels)
 	parse_single(p, labels, &o);
 	push_operand(p, &o);
 	if (ptx_accept(p, '|')) {
-		gpul_ptx_operand second = { 0 }, pair = { .kind = GPUL_PTX_OP_PAIR, .n_children = 2 };
+		gpul_ptx_operand second = { 0 },
+				 pair = { .kind = GPUL_PTX_OP_PAIR, .n_children = 2 };
 
 		parse_single(p, 0, &second);
 		push_operand(p, &second);
@@ -408,7 +415,8 @@ void ptx_parse_call_operand(ptx_parser *p)
 	gpul_ptx_operand o = { .kind = GPUL_PTX_OP_LIST };
 
 	if (p->tok.kind != '(') {
-		parse_operand(p, PTX_LABEL(GPUL_PTX_LABEL_CALLTARGETS) | PTX_LABEL(GPUL_PTX_LABEL_CALLPROTOTYPE));
+		parse_operand(p, PTX_LABEL(GPUL_PTX_LABEL_CALLTARGETS) |
+					 PTX_LABEL(GPUL_PTX_LABEL_CALLPROTOTYPE));
 		return;
 	}
 	ptx_next(p);

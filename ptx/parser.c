@@ -21,7 +21,8 @@ void ptx_fail_memory(ptx_parser *p)
 {
 	if (p->status)
 		return;
-	stop(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%.100s: out of memory while parsing", p->file_name));
+	stop(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%.100s: out of memory while parsing",
+			  p->file_name));
 }
 
 /* Where a token begins: its text leaves out the '.' of a directive and the '"' of a string. */
@@ -33,7 +34,8 @@ static const char *first_byte(const ptx_token *t)
 /* The line and a caret under the column, at most `width` bytes each; "" when that is too few. */
 static void quote_line(const ptx_parser *p, const ptx_token *where, size_t width, char *out)
 {
-	const char *end = memchr(where->line_start, '\n', (size_t)(p->lexer.end - where->line_start));
+	const char *end =
+		memchr(where->line_start, '\n', (size_t)(p->lexer.end - where->line_start));
 	size_t line_bytes = (size_t)((end ? end : p->lexer.end) - where->line_start);
 	size_t column = (size_t)(first_byte(where) - where->line_start), from = 0;
 
@@ -68,12 +70,15 @@ void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);
-	int n = snprintf(text, sizeof text, "%s%s:%u:%zu: %s", skip ? "..." : "", p->file_name + skip,
-			 where->line, (size_t)(first_byte(where) - where->line_start) + 1, message);
+	int n = snprintf(text, sizeof text, "%s%s:%u:%zu: %s", skip ? "..." : "",
+			 p->file_name + skip, where->line,
+			 (size_t)(first_byte(where) - where->line_start) + 1, message);
 	size_t left = sizeof text - (size_t)n;
 	/* two line ends, the caret and a NUL */
-	quote_line(p, where, left > 4 ? (left - 4) / 2 < 90 ? (left - 4) / 2 : 90 : 0, text + n);
-	stop(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s", text));
+	quote_line(p, where, left > 4 ? (left - 4) / 2 < 90 ? (left - 4) / 2 : 90 : 0,
+		   text + n);
+	stop(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s",
+			  text));
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */
@@ -141,8 +146,9 @@ void ptx_fail_expected(ptx_parser *p, const char *what, const char *after)
 		ptx_fail_at(p, t, "expected %s%s%s, found the end of the file", what,
 			    after ? " after " : "", after ? after : "");
 	else
-		ptx_fail_at(p, t, "expected %s%s%s, found '%s%.*s'", what, after ? " after " : "",
-			    after ? after : "", t->kind == PTX_TOK_DOT ? "." : "",
+		ptx_fail_at(p, t, "expected %s%s%s, found '%s%.*s'", what,
+			    after ? " after " : "", after ? after : "",
+			    t->kind == PTX_TOK_DOT ? "." : "",
 			    t->bytes < 40 ? (int)t->bytes : 40, t->text);
 }
 
@@ -207,7 +213,8 @@ static uint16_t extra_mod(ptx_parser *p, const ptx_token *dot)
 		if (p->extra_mods.at[i] == name)
 			return (uint16_t)(GPUL_PTX_MOD_EXTRA + i);
 	if (n == 256) {
-		ptx_fail_at(p, dot, "more than 256 different modifiers that gpuload does not know");
+		ptx_fail_at(p, dot,
+			    "more than 256 different modifiers that gpuload does not know");
 		return 0;
 	}
 	*ptx_push(p, &p->extra_mods) = name;
@@ -233,7 +240,8 @@ void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what wha
 	if (where->bytes == 1 && *where->text == '_')
 		ptx_fail_at(p, where, "'_' is no name: it stands for what nobody needs");
 	else if (taken && f.depth == p->names.depth)
-		ptx_fail_at(p, where, "'%.*s' is declared twice in this scope", (int)where->bytes, where->text);
+		ptx_fail_at(p, where, "'%.*s' is declared twice in this scope",
+			    (int)where->bytes, where->text);
 	else if (!ptx_names_bind(&p->names, name, what, row, count))
 		ptx_fail_memory(p);
 }

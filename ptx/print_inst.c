@@ -29,7 +29,9 @@ void ptx_put_bytes(ptx_out *o, const char *text, size_t n_bytes)
 	if (o->failed)
 		return;
 	if (o->fixed)   /* n may already lie beyond the room */
-		fits = o->n >= o->room ? 0 : o->room - o->n < n_bytes ? o->room - o->n : n_bytes;
+		fits = o->n >= o->room            ? 0
+		       : o->room - o->n < n_bytes ? o->room - o->n
+						  : n_bytes;
 	else if (o->room - o->n < n_bytes && !grow(o, n_bytes))
 		return;
 	if (fits)
@@ -89,17 +91,20 @@ void ptx_put_offset(ptx_out *o, int64_t i)
 static void put_selector(ptx_out *o, const gpul_ptx_operand *op)
 {
 	static const char *const texts[] = {
-		[GPUL_PTX_SEL_X] = ".x",   [GPUL_PTX_SEL_Y] = ".y",   [GPUL_PTX_SEL_Z] = ".z",
-		[GPUL_PTX_SEL_W] = ".w",   [GPUL_PTX_SEL_B0] = ".b0", [GPUL_PTX_SEL_B1] = ".b1",
-		[GPUL_PTX_SEL_B2] = ".b2", [GPUL_PTX_SEL_B3] = ".b3", [GPUL_PTX_SEL_H0] = ".h0",
-		[GPUL_PTX_SEL_H1] = ".h1", [GPUL_PTX_SEL_BYTES] = ".b", [GPUL_PTX_SEL_HALVES] = ".h",
+		[GPUL_PTX_SEL_X] = ".x",     [GPUL_PTX_SEL_Y] = ".y",
+		[GPUL_PTX_SEL_Z] = ".z",     [GPUL_PTX_SEL_W] = ".w",
+		[GPUL_PTX_SEL_B0] = ".b0",   [GPUL_PTX_SEL_B1] = ".b1",
+		[GPUL_PTX_SEL_B2] = ".b2",   [GPUL_PTX_SEL_B3] = ".b3",
+		[GPUL_PTX_SEL_H0] = ".h0",   [GPUL_PTX_SEL_H1] = ".h1",
+		[GPUL_PTX_SEL_BYTES] = ".b", [GPUL_PTX_SEL_HALVES] = ".h",
 	};
 
 	if (op->selector == GPUL_PTX_SEL_NONE)
 		return;
 	ptx_put(o, texts[op->selector]);
 	if (op->selector == GPUL_PTX_SEL_BYTES || op->selector == GPUL_PTX_SEL_HALVES)
-		ptx_put_hex(o, "", (uint64_t)op->value.i & UINT32_MAX, (int)(op->value.i >> 32));
+		ptx_put_hex(o, "", (uint64_t)op->value.i & UINT32_MAX,
+			    (int)(op->value.i >> 32));
 }
 
 static void put_register_name(ptx_out *o, uint32_t flat)
@@ -114,7 +119,8 @@ static void put_register_name(ptx_out *o, uint32_t flat)
 static void put_register(ptx_out *o, const gpul_ptx_operand *op)
 {
 	if (op->negated)
-		ptx_put(o, gpul_ptx_reg_row(o->f, op->index)->type == GPUL_PTX_MOD_PRED ? "!" : "-");
+		ptx_put(o, gpul_ptx_reg_row(o->f, op->index)->type == GPUL_PTX_MOD_PRED ? "!"
+											: "-");
 	put_register_name(o, op->index);
 	put_selector(o, op);
 }
@@ -135,8 +141,8 @@ static gpul_ptx_str symbol_name(const ptx_out *o, const gpul_ptx_operand *op)
 	}
 }
 
-static void put_children(ptx_out *o, const gpul_ptx_operand *op, const char *open, const char *between,
-			 const char *close)
+static void put_children(ptx_out *o, const gpul_ptx_operand *op, const char *open,
+			 const char *between, const char *close)
 {
 	ptx_put(o, open);
 	for (uint32_t i = 0; i < op->n_children; i++) {
@@ -211,10 +217,14 @@ void ptx_put_inst(ptx_out *o, const gpul_ptx_inst *in)
 	ptx_put(o, ";");
 }
 
-size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *inst,
-			   char *buf, size_t buf_bytes)
+size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f,
+			   const gpul_ptx_inst *inst, char *buf, size_t buf_bytes)
 {
-	ptx_out o = { .text = buf, .room = buf_bytes ? buf_bytes - 1 : 0, .fixed = true, .m = m, .f = f };
+	ptx_out o = { .text = buf,
+		      .room = buf_bytes ? buf_bytes - 1 : 0,
+		      .fixed = true,
+		      .m = m,
+		      .f = f };
 
 	ptx_put_inst(&o, inst);
 	if (buf_bytes)

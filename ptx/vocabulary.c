@@ -115,20 +115,27 @@ const char *gpul_ptx_mod_text(const gpul_ptx_module *m, unsigned mod)
 unsigned gpul_ptx_type_bytes(unsigned mod)
 {
 	static const unsigned char bytes[GPUL_PTX_N_MODS] = {
-		[GPUL_PTX_MOD_B8] = 1,    [GPUL_PTX_MOD_U8] = 1,    [GPUL_PTX_MOD_S8] = 1,
-		[GPUL_PTX_MOD_E4M3] = 1,  [GPUL_PTX_MOD_E5M2] = 1,  [GPUL_PTX_MOD_B16] = 2,
-		[GPUL_PTX_MOD_U16] = 2,   [GPUL_PTX_MOD_S16] = 2,   [GPUL_PTX_MOD_F16] = 2,
-		[GPUL_PTX_MOD_BF16] = 2,  [GPUL_PTX_MOD_E4M3X2] = 2, [GPUL_PTX_MOD_E5M2X2] = 2,
-		[GPUL_PTX_MOD_E2M3X2] = 2, [GPUL_PTX_MOD_E3M2X2] = 2, [GPUL_PTX_MOD_UE8M0X2] = 2,
-		[GPUL_PTX_MOD_E2M1X2] = 1, [GPUL_PTX_MOD_E2M1X4] = 2, [GPUL_PTX_MOD_E4M3X4] = 4,
-		[GPUL_PTX_MOD_E5M2X4] = 4, [GPUL_PTX_MOD_E2M3X4] = 4, [GPUL_PTX_MOD_E3M2X4] = 4,
-		[GPUL_PTX_MOD_U8X4] = 4,  [GPUL_PTX_MOD_S8X4] = 4,  [GPUL_PTX_MOD_U16X2] = 4,
-		[GPUL_PTX_MOD_S16X2] = 4, [GPUL_PTX_MOD_B32] = 4,   [GPUL_PTX_MOD_U32] = 4,
-		[GPUL_PTX_MOD_S32] = 4,   [GPUL_PTX_MOD_F32] = 4,   [GPUL_PTX_MOD_TF32] = 4,
-		[GPUL_PTX_MOD_F16X2] = 4, [GPUL_PTX_MOD_BF16X2] = 4, [GPUL_PTX_MOD_B64] = 8,
-		[GPUL_PTX_MOD_U64] = 8,   [GPUL_PTX_MOD_S64] = 8,   [GPUL_PTX_MOD_F64] = 8,
-		[GPUL_PTX_MOD_F32X2] = 8, [GPUL_PTX_MOD_TEXREF] = 8, [GPUL_PTX_MOD_SAMPLERREF] = 8,
-		[GPUL_PTX_MOD_SURFREF] = 8, [GPUL_PTX_MOD_B128] = 16,
+		[GPUL_PTX_MOD_B8] = 1,         [GPUL_PTX_MOD_U8] = 1,
+		[GPUL_PTX_MOD_S8] = 1,         [GPUL_PTX_MOD_E4M3] = 1,
+		[GPUL_PTX_MOD_E5M2] = 1,       [GPUL_PTX_MOD_B16] = 2,
+		[GPUL_PTX_MOD_U16] = 2,        [GPUL_PTX_MOD_S16] = 2,
+		[GPUL_PTX_MOD_F16] = 2,        [GPUL_PTX_MOD_BF16] = 2,
+		[GPUL_PTX_MOD_E4M3X2] = 2,     [GPUL_PTX_MOD_E5M2X2] = 2,
+		[GPUL_PTX_MOD_E2M3X2] = 2,     [GPUL_PTX_MOD_E3M2X2] = 2,
+		[GPUL_PTX_MOD_UE8M0X2] = 2,    [GPUL_PTX_MOD_E2M1X2] = 1,
+		[GPUL_PTX_MOD_E2M1X4] = 2,     [GPUL_PTX_MOD_E4M3X4] = 4,
+		[GPUL_PTX_MOD_E5M2X4] = 4,     [GPUL_PTX_MOD_E2M3X4] = 4,
+		[GPUL_PTX_MOD_E3M2X4] = 4,     [GPUL_PTX_MOD_U8X4] = 4,
+		[GPUL_PTX_MOD_S8X4] = 4,       [GPUL_PTX_MOD_U16X2] = 4,
+		[GPUL_PTX_MOD_S16X2] = 4,      [GPUL_PTX_MOD_B32] = 4,
+		[GPUL_PTX_MOD_U32] = 4,        [GPUL_PTX_MOD_S32] = 4,
+		[GPUL_PTX_MOD_F32] = 4,        [GPUL_PTX_MOD_TF32] = 4,
+		[GPUL_PTX_MOD_F16X2] = 4,      [GPUL_PTX_MOD_BF16X2] = 4,
+		[GPUL_PTX_MOD_B64] = 8,        [GPUL_PTX_MOD_U64] = 8,
+		[GPUL_PTX_MOD_S64] = 8,        [GPUL_PTX_MOD_F64] = 8,
+		[GPUL_PTX_MOD_F32X2] = 8,      [GPUL_PTX_MOD_TEXREF] = 8,
+		[GPUL_PTX_MOD_SAMPLERREF] = 8, [GPUL_PTX_MOD_SURFREF] = 8,
+		[GPUL_PTX_MOD_B128] = 16,
 	};
 
 	return mod < GPUL_PTX_N_MODS ? bytes[mod] : 0;
@@ -169,8 +176,9 @@ static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] 
 /* Without a row above, yet not without operands. */
 static bool any_number(unsigned opcode)
 {
-	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT && opcode != GPUL_PTX_EXIT &&
-	       opcode != GPUL_PTX_MEMBAR && opcode != GPUL_PTX_RET && opcode != GPUL_PTX_TRAP;
+	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT &&
+	       opcode != GPUL_PTX_EXIT && opcode != GPUL_PTX_MEMBAR && opcode != GPUL_PTX_RET &&
+	       opcode != GPUL_PTX_TRAP;
 }
 
 void ptx_operand_limits(unsigned opcode, unsigned *least, unsigned *most)

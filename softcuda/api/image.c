@@ -82,12 +82,15 @@ static CUresult find_in_fatbin(const unsigned char *p, const char **text, size_t
 	}
 	if (*text)
 		return CUDA_SUCCESS;
-	snprintf(why, why_bytes, "%s",
-		 compressed ? "the PTX in this fat binary is compressed, which the software driver "
-			      "does not read: build with nvcc --compress-mode=none"
-			    : "this fat binary has no PTX for sm_90 or below, only machine code: the "
-			      "software driver runs PTX only. Compile with nvcc -gencode "
-			      "arch=compute_75,code=compute_75");
+	snprintf(
+		why, why_bytes, "%s",
+		compressed
+			? "the PTX in this fat binary is compressed, which the software driver "
+			  "does not read: build with nvcc --compress-mode=none"
+			: "this fat binary has no PTX for sm_90 or below, only machine code: "
+			  "the "
+			  "software driver runs PTX only. Compile with nvcc -gencode "
+			  "arch=compute_75,code=compute_75");
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 

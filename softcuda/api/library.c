@@ -112,7 +112,8 @@ EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_optio
 	(void)values;
 	if (r)
 		return r;
-	return out && image ? load(out, image, soft_image_name(), &log) : CUDA_ERROR_INVALID_VALUE;
+	return out && image ? load(out, image, soft_image_name(), &log)
+			    : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *jit,

@@ -15,7 +15,8 @@ static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *lo
 
 	if (m->version_major <= 9)
 		return CUDA_SUCCESS;
-	snprintf(why, sizeof why, "PTX version %u.%u is newer than 9.x, which this driver reads",
+	snprintf(why, sizeof why,
+		 "PTX version %u.%u is newer than 9.x, which this driver reads",
 		 m->version_major, m->version_minor);
 	return soft_jit_error(log, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, why);
 }

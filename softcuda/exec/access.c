@@ -17,8 +17,8 @@ static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 }
 
 /* A generic address: in the table, else in a window of this block or lane. */
-static bool generic_allowed(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes,
-			    bool write)
+static bool generic_allowed(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at,
+			    unsigned bytes, bool write)
 {
 	if (range_covers(s->cache, i->src, at, bytes, write))
 		return true;
@@ -28,8 +28,8 @@ static bool generic_allowed(struct warp_state *s, const struct insn *i, unsigned
 }
 
 /* Host address of a lane's access, 0 if it may not. */
-static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes,
-			     bool write)
+static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigned l,
+			     uint64_t at, unsigned bytes, bool write)
 {
 	switch (i->flags & SPACE_MASK) {
 	case SPACE_GLOBAL:
@@ -39,14 +39,17 @@ static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigne
 	case SPACE_SHARED:
 		return inside(at, bytes, s->shared_bytes) ? (uintptr_t)s->shared + at : 0;
 	case SPACE_LOCAL:
-		return inside(at, bytes, s->local_bytes) ? (uintptr_t)s->local + l * s->local_stride + at : 0;
+		return inside(at, bytes, s->local_bytes)
+			       ? (uintptr_t)s->local + l * s->local_stride + at
+			       : 0;
 	default:
-		return !write && inside(at, bytes, s->param_bytes) ? (uintptr_t)s->params + at : 0;
+		return !write && inside(at, bytes, s->param_bytes) ? (uintptr_t)s->params + at
+								   : 0;
 	}
 }
 
-enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
-			    struct access *x)
+enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes,
+			    bool write, struct access *x)
 {
 	for (uint32_t rest = s->w.mask; rest; rest &= rest - 1) {
 		unsigned l = first_lane(rest);

@@ -30,8 +30,9 @@ static void release_split(struct warp_state *s, struct split *p, const struct ba
 	if (i->op == OP_BAR_RED_POPC)
 		EACH_LANE(&s->w, U32(&s->w, i->d), r->popc);
 	else if (i->op == OP_BAR_RED_AND || i->op == OP_BAR_RED_OR)
-		*PRED(&s->w, i->d) = (*PRED(&s->w, i->d) & ~p->mask) |
-				     ((i->op == OP_BAR_RED_AND ? r->all : r->any) ? p->mask : 0);
+		*PRED(&s->w, i->d) =
+			(*PRED(&s->w, i->d) & ~p->mask) |
+			((i->op == OP_BAR_RED_AND ? r->all : r->any) ? p->mask : 0);
 	s->w.bank[BANK_REGS] = kept_bank;
 	s->w.mask = kept_mask;
 	p->state = SPLIT_READY;
@@ -63,7 +64,8 @@ void gpul_barrier_arrive(struct warp_state *s)
 	struct barrier *r;
 	uint32_t yes;
 
-	id = i->op == OP_BAR_CLUSTER ? CLUSTER_BARRIER : U32(&s->w, i->a)[lane] % CLUSTER_BARRIER;
+	id = i->op == OP_BAR_CLUSTER ? CLUSTER_BARRIER
+				     : U32(&s->w, i->a)[lane] % CLUSTER_BARRIER;
 	r = &s->block->barriers[id];
 	if (!r->in_use)
 		*r = (struct barrier){ .in_use = true, .all = true, .expected = i->n ? U32(&s->w, i->b)[lane] : 0 };
@@ -96,7 +98,8 @@ void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes)
 
 		if (!r->in_use)
 			continue;
-		if (s->arrived[id] && (lanes & ~s->arrived[id]) && !(s->w.live & ~s->arrived[id]))
+		if (s->arrived[id] && (lanes & ~s->arrived[id]) &&
+		    !(s->w.live & ~s->arrived[id]))
 			r->arrived += LANES - count_lanes(s->arrived[id]);
 		if (complete(b, r))
 			finish(b, id);
@@ -116,14 +119,17 @@ static void report_stuck(struct block *b)
 		s->frame = p->frame;
 		if (p->state == SPLIT_SYNC) {
 			gpul_fault_text(s, p->pc, GPUL_EXEC_TRAP, first_lane(p->mask),
-					"lanes 0x%08x wait for lanes 0x%08x of their warp, which wait elsewhere",
+					"lanes 0x%08x wait for lanes 0x%08x of their warp, "
+					"which wait elsewhere",
 					p->mask, p->need & ~p->mask);
 			return;
 		}
 		r = &b->barriers[p->barrier];
 		gpul_fault_text(s, p->pc - 1, GPUL_EXEC_TRAP, first_lane(p->mask),
-				"barrier %u waits for %u threads, %u arrived, and nobody is left who could", p->barrier,
-				r->expected ? r->expected : b->n_live, r->expected ? r->arrived : r->arrived_live);
+				"barrier %u waits for %u threads, %u arrived, and nobody is "
+				"left who could",
+				p->barrier, r->expected ? r->expected : b->n_live,
+				r->expected ? r->arrived : r->arrived_live);
 		return;
 	}
 }

@@ -23,7 +23,8 @@ static size_t local_stride(const gpul_exec_kernel *k)
 
 static struct block_shape shape_of(const struct gpul_exec_launch *l)
 {
-	struct block_shape shape = { .program_id = l->kernel->code->program->id, .kernel = l->kernel,
+	struct block_shape shape = { .program_id = l->kernel->code->program->id,
+				     .kernel = l->kernel,
 				     .dynamic_bytes = l->dynamic_bytes };
 
 	memcpy(shape.block, l->block, sizeof shape.block);
@@ -32,8 +33,9 @@ static struct block_shape shape_of(const struct gpul_exec_launch *l)
 
 static bool same_shape(const struct block_shape *a, const struct block_shape *b)
 {
-	return a->program_id == b->program_id && a->kernel == b->kernel && a->block[0] == b->block[0] &&
-	       a->block[1] == b->block[1] && a->block[2] == b->block[2] && a->dynamic_bytes == b->dynamic_bytes;
+	return a->program_id == b->program_id && a->kernel == b->kernel &&
+	       a->block[0] == b->block[0] && a->block[1] == b->block[1] &&
+	       a->block[2] == b->block[2] && a->dynamic_bytes == b->dynamic_bytes;
 }
 
 /* ---- special registers: PTX ISA 9.0, chapter 10 --------------------------------------------------- */
@@ -45,8 +47,12 @@ static bool is_fixed(unsigned special)
 	case GPUL_PTX_SREG_TID_X: case GPUL_PTX_SREG_TID_Y: case GPUL_PTX_SREG_TID_Z:
 	case GPUL_PTX_SREG_NTID_X: case GPUL_PTX_SREG_NTID_Y: case GPUL_PTX_SREG_NTID_Z:
 	case GPUL_PTX_SREG_LANEID: case GPUL_PTX_SREG_WARPID: case GPUL_PTX_SREG_NWARPID:
-	case GPUL_PTX_SREG_LANEMASK_EQ: case GPUL_PTX_SREG_LANEMASK_LE: case GPUL_PTX_SREG_LANEMASK_LT:
-	case GPUL_PTX_SREG_LANEMASK_GE: case GPUL_PTX_SREG_LANEMASK_GT: case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
+	case GPUL_PTX_SREG_LANEMASK_EQ:
+	case GPUL_PTX_SREG_LANEMASK_LE:
+	case GPUL_PTX_SREG_LANEMASK_LT:
+	case GPUL_PTX_SREG_LANEMASK_GE:
+	case GPUL_PTX_SREG_LANEMASK_GT:
+	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
 	case GPUL_PTX_SREG_AGGR_SMEM_SIZE: case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE:
 		return true;
 	default:
@@ -102,8 +108,10 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	case GPUL_PTX_SREG_ENVREG2: return (uint32_t)(uintptr_t)l->workspace;
 	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN:
 	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0: return l->reserved_base;
-	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1: return l->reserved_base + RESERVED_SMEM_BYTES / 2;
-	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END: return l->reserved_base + RESERVED_SMEM_BYTES;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1:
+		return l->reserved_base + RESERVED_SMEM_BYTES / 2;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END:
+		return l->reserved_base + RESERVED_SMEM_BYTES;
 	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return RESERVED_SMEM_BYTES;
 	case SPECIAL_SHARED_DYNAMIC: return l->dynamic_base;
 	default: return 0;
@@ -180,9 +188,11 @@ static void lay_out(struct block *b, const struct gpul_exec_launch *l, uint8_t *
 
 static size_t memory_needed(const struct gpul_exec_launch *l, unsigned n_warps)
 {
-	size_t each = rounded(l->kernel->code->program->specials_bytes) + LANES * local_stride(l->kernel);
+	size_t each = rounded(l->kernel->code->program->specials_bytes) +
+		      LANES * local_stride(l->kernel);
 
-	return rounded(n_warps * sizeof(struct warp_state)) + n_warps * each + rounded(l->shared_bytes) + ALIGN;
+	return rounded(n_warps * sizeof(struct warp_state)) + n_warps * each +
+	       rounded(l->shared_bytes) + ALIGN;
 }
 
 static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
@@ -288,7 +298,8 @@ void gpul_block_release(struct block *b)
 			gpul_frame_leave(k, s->splits[p].frame, s->splits[p].mask);
 		s->n_splits = 0;
 	}
-	atomic_fetch_add_explicit(&b->launch->n_instructions, n_instructions, memory_order_relaxed);
+	atomic_fetch_add_explicit(&b->launch->n_instructions, n_instructions,
+				  memory_order_relaxed);
 	if (k->n_free_blocks >= MAX_KEPT) {
 		free_block(b);
 		return;

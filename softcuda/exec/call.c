@@ -58,12 +58,14 @@ void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes)
 	}
 }
 
-static uint8_t *local_at(const struct warp_state *s, const struct frame *f, struct local_slot slot, unsigned lane)
+static uint8_t *local_at(const struct warp_state *s, const struct frame *f,
+			 struct local_slot slot, unsigned lane)
 {
 	return s->local + lane * s->local_stride + f->local_offset + slot.offset;
 }
 
-static uint8_t *reg_at(const struct warp_state *s, const struct frame *f, opref r, unsigned bytes, unsigned lane)
+static uint8_t *reg_at(const struct warp_state *s, const struct frame *f, opref r,
+		       unsigned bytes, unsigned lane)
 {
 	uint8_t *base = (r & 3) == BANK_REGS ? f->regs : s->w.bank[r & 3];
 
@@ -71,9 +73,11 @@ static uint8_t *reg_at(const struct warp_state *s, const struct frame *f, opref 
 }
 
 /* One side of an argument: where its bytes are for a lane. */
-static uint8_t *side(const struct warp_state *s, const struct frame *f, const struct call_argument *a, unsigned lane)
+static uint8_t *side(const struct warp_state *s, const struct frame *f,
+		     const struct call_argument *a, unsigned lane)
 {
-	return a->in_register ? reg_at(s, f, a->reg, a->slot.bytes, lane) : local_at(s, f, a->slot, lane);
+	return a->in_register ? reg_at(s, f, a->reg, a->slot.bytes, lane)
+			      : local_at(s, f, a->slot, lane);
 }
 
 static void copy_lanes(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
@@ -89,14 +93,18 @@ static void copy_lanes(const struct warp_state *s, uint32_t mask, const struct f
 	}
 }
 
-static struct call_argument formal(const struct local_slot *slots, const opref *regs, uint32_t n)
+static struct call_argument formal(const struct local_slot *slots, const opref *regs,
+				   uint32_t n)
 {
-	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX, .slot = slots[n], .reg = regs[n] };
+	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX,
+				       .slot = slots[n],
+				       .reg = regs[n] };
 }
 
 /* The frame that other lanes have of this very call; NULL: none.  Lanes that come late join it: so they can meet the
  * others inside, as shuffles there want. */
-static struct frame *shared_frame(const struct warp_state *s, const struct insn *i, const struct func_code *callee)
+static struct frame *shared_frame(const struct warp_state *s, const struct insn *i,
+				  const struct func_code *callee)
 {
 	for (unsigned k = 0; s->n_splits > 1 && k < s->n_splits; k++)
 		for (struct frame *f = s->splits[k].frame; f; f = f->parent)
@@ -115,7 +123,8 @@ static void pass_arguments(const struct warp_state *s, struct frame *f, uint32_t
 }
 
 /* A frame for `mask` lanes with the arguments in it; NULL: the fault is recorded. */
-static struct frame *enter(struct warp_state *s, const struct insn *i, const struct func_code *callee, uint32_t mask)
+static struct frame *enter(struct warp_state *s, const struct insn *i,
+			   const struct func_code *callee, uint32_t mask)
 {
 	struct frame *parent = s->frame, *f = shared_frame(s, i, callee);
 	uint64_t offset = parent->local_offset + (uint64_t)parent->code->local_bytes;
@@ -126,14 +135,16 @@ static struct frame *enter(struct warp_state *s, const struct insn *i, const str
 		return f;
 	}
 	if (offset + callee->local_bytes > s->local_bytes || parent->depth >= MAX_DEPTH) {
-		gpul_fault_text(s, i, GPUL_EXEC_STACK, first_lane(mask),
-				"call stack too deep: %u calls use %llu of %u bytes of local memory", parent->depth,
-				(unsigned long long)offset, s->local_bytes);
+		gpul_fault_text(
+			s, i, GPUL_EXEC_STACK, first_lane(mask),
+			"call stack too deep: %u calls use %llu of %u bytes of local memory",
+			parent->depth, (unsigned long long)offset, s->local_bytes);
 		return NULL;
 	}
 	f = gpul_frame_create(s->block->worker, callee);
 	if (!f) {
-		gpul_fault_text(s, i, GPUL_EXEC_NO_MEMORY, first_lane(mask), "no memory for a call's registers");
+		gpul_fault_text(s, i, GPUL_EXEC_NO_MEMORY, first_lane(mask),
+				"no memory for a call's registers");
 		return NULL;
 	}
 	f->parent = parent;
@@ -146,7 +157,8 @@ static struct frame *enter(struct warp_state *s, const struct insn *i, const str
 	return f;
 }
 
-const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const struct func_code *callee)
+const struct insn *gpul_call(struct warp_state *s, const struct insn *i,
+			     const struct func_code *callee)
 {
 	struct frame *f = enter(s, i, callee, s->w.mask);
 
@@ -174,7 +186,8 @@ static const struct func_code *pointee(const struct gpul_exec_program *p, uint64
 }
 
 /* A fault before these frames had a split: they go as they came. */
-static const struct insn *abandon(struct warp_state *s, struct frame *const frame[LANES], uint32_t entered)
+static const struct insn *abandon(struct warp_state *s, struct frame *const frame[LANES],
+				  uint32_t entered)
 {
 	for (; entered; entered &= entered - 1) {
 		struct frame *f = frame[first_lane(entered)];
@@ -195,7 +208,8 @@ const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
 
 	while (rest) {
 		unsigned first = first_lane(rest);
-		const struct func_code *callee = pointee(s->frame->code->program, pointer[first]);
+		const struct func_code *callee =
+			pointee(s->frame->code->program, pointer[first]);
 		uint32_t group = 0;
 		struct frame *f;
 

@@ -9,7 +9,8 @@ enum { SLOT_ALIGN = 64 };
 static uint32_t reserve(struct const_pool *c, size_t bytes)
 {
 	size_t at = (c->used + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);
-	size_t need = (at + bytes + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1), capacity = c->capacity ? c->capacity : 4096;
+	size_t need = (at + bytes + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1),
+	       capacity = c->capacity ? c->capacity : 4096;
 	uint8_t *grown;
 
 	if (need > UINT32_MAX / 2)

@@ -8,10 +8,12 @@
 /* "wgmma.mma_async.sync": the line number leads to the operands. */
 static void print_root(const struct decoder *d, char *buf, size_t bytes)
 {
-	size_t used = (size_t)snprintf(buf, bytes, "%s", gpul_ptx_opcode_text((gpul_ptx_opcode)d->in->opcode));
+	size_t used = (size_t)snprintf(buf, bytes, "%s",
+				       gpul_ptx_opcode_text((gpul_ptx_opcode)d->in->opcode));
 
 	for (unsigned k = 0; k < d->in->n_mods && used < bytes; k++)
-		used += (size_t)snprintf(buf + used, bytes - used, ".%s", gpul_ptx_mod_text(d->m, d->in->mods[k]));
+		used += (size_t)snprintf(buf + used, bytes - used, ".%s",
+					 gpul_ptx_mod_text(d->m, d->in->mods[k]));
 }
 
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...)
@@ -23,7 +25,8 @@ bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ..
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
 	print_root(d, inst, sizeof inst);
-	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst, what);
+	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst,
+		  what);
 	return false;
 }
 
@@ -82,7 +85,8 @@ static bool alu_dest(struct decoder *d, const struct selection *s, struct insn *
 	return gpul_operand_pair(d, o, s->d_type, s->d2_type, s->narrow_ok, &i->d, &i->d2);
 }
 
-static bool alu_sources(struct decoder *d, const struct selection *s, unsigned first, struct insn *i)
+static bool alu_sources(struct decoder *d, const struct selection *s, unsigned first,
+			struct insn *i)
 {
 	opref *const source[MAX_SOURCES] = { &i->a, &i->b, &i->c, &i->e };
 
@@ -92,12 +96,15 @@ static bool alu_sources(struct decoder *d, const struct selection *s, unsigned f
 		while (s->skip >> (at - first) & 1)
 			at++;
 		if (at >= d->in->n_operands)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "operand %u is missing", at + 1);
+			return gpul_decode_fail(d, GPUL_EFORMAT, "operand %u is missing",
+						at + 1);
 		o = &d->operand[at];
 		if (o->kind == GPUL_PTX_OP_VECTOR) {
-			if (!gpul_operand_list(d, o, s->source_type[k], false, source[k], &i->n))
+			if (!gpul_operand_list(d, o, s->source_type[k], false, source[k],
+					       &i->n))
 				return false;
-		} else if (!gpul_operand_source(d, o, s->source_type[k], s->narrow_ok, source[k])) {
+		} else if (!gpul_operand_source(d, o, s->source_type[k], s->narrow_ok,
+						source[k])) {
 			return false;
 		}
 	}
@@ -135,8 +142,8 @@ static bool decode_unguarded(struct decoder *d)
 {
 	bool mine = false;
 
-	if (!gpul_decode_memory(d, &mine) || !gpul_decode_control(d, &mine) || !gpul_decode_warp(d, &mine) ||
-	    !gpul_decode_async(d, &mine))
+	if (!gpul_decode_memory(d, &mine) || !gpul_decode_control(d, &mine) ||
+	    !gpul_decode_warp(d, &mine) || !gpul_decode_async(d, &mine))
 		return false;
 	return mine || decode_alu(d);
 }
@@ -177,8 +184,16 @@ static bool decode_guarded(struct decoder *d)
 static bool takes_skip(unsigned opcode)
 {
 	switch (opcode) {
-	case GPUL_PTX_BRX: case GPUL_PTX_CALL: case GPUL_PTX_RET: case GPUL_PTX_EXIT: case GPUL_PTX_TRAP:
-	case GPUL_PTX_BRKPT: case GPUL_PTX_BAR: case GPUL_PTX_BARRIER: case GPUL_PTX_SHFL: case GPUL_PTX_VOTE:
+	case GPUL_PTX_BRX:
+	case GPUL_PTX_CALL:
+	case GPUL_PTX_RET:
+	case GPUL_PTX_EXIT:
+	case GPUL_PTX_TRAP:
+	case GPUL_PTX_BRKPT:
+	case GPUL_PTX_BAR:
+	case GPUL_PTX_BARRIER:
+	case GPUL_PTX_SHFL:
+	case GPUL_PTX_VOTE:
 	case GPUL_PTX_MATCH: case GPUL_PTX_REDUX: case GPUL_PTX_ELECT: case GPUL_PTX_NANOSLEEP:
 	case GPUL_PTX_MBARRIER:
 		return true;
@@ -191,8 +206,9 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 {
 	d->in = &d->f->insts[row];
 	for (unsigned k = 0; k < MAX_OPERANDS; k++)
-		d->operand[k] = k < d->in->n_operands ? d->f->operands[d->in->first_operand + k]
-						      : (gpul_ptx_operand){ .kind = OPERAND_MISSING };
+		d->operand[k] = k < d->in->n_operands
+					? d->f->operands[d->in->first_operand + k]
+					: (gpul_ptx_operand){ .kind = OPERAND_MISSING };
 	d->src = row;
 	d->first_insn[row] = d->n;
 	d->n_pending = 0;
@@ -222,9 +238,11 @@ static void finish(struct decoder *d)
 			struct branch_table *t = (struct branch_table *)(uintptr_t)i->object;
 
 			for (uint32_t n = 0; n < t->n_targets; n++) {
-				const gpul_ptx_operand *o = &d->f->operands[label->first_target + n];
+				const gpul_ptx_operand *o =
+					&d->f->operands[label->first_target + n];
 
-				t->targets[n] = &d->insns[d->first_insn[d->f->labels[o->index].inst]];
+				t->targets[n] =
+					&d->insns[d->first_insn[d->f->labels[o->index].inst]];
 			}
 		} else {
 			i->target = &d->insns[d->first_insn[label->inst]];
@@ -235,7 +253,8 @@ static void finish(struct decoder *d)
 	d->code->frame_bytes = (d->frame_bytes + 63) & ~63u;
 }
 
-static void bind_register_params(struct decoder *d, const gpul_ptx_var *vars, uint32_t n, opref *regs)
+static void bind_register_params(struct decoder *d, const gpul_ptx_var *vars, uint32_t n,
+				 opref *regs)
 {
 	unsigned bytes;
 
@@ -260,22 +279,27 @@ static bool decode_all(struct decoder *d)
 	return gpul_emit(d, OP_RET);  /* nothing runs off the end */
 }
 
-gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
+gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code,
+				 gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
 	gpul_error own = { 0 };
-	struct decoder d = { .p = p, .code = code, .m = p->module, .f = f, .err = err ? err : &own };
+	struct decoder d = {
+		.p = p, .code = code, .m = p->module, .f = f, .err = err ? err : &own
+	};
 	gpul_status st = GPUL_OK;
 
 	for (unsigned k = 0; k < 3; k++)
 		if (f->tuning.reqnctapercluster[k] > 1)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "%.60s: kernel %.60s asks for clusters of more than one block, which are not run",
+					 "%.60s: kernel %.60s asks for clusters of more than "
+					 "one block, which are not run",
 					 p->file_name, gpul_ptx_name(p->module, f->name));
 	d.reg_offset = malloc((f->n_flat_regs + 1) * sizeof *d.reg_offset);
 	d.first_insn = calloc(f->n_insts + 1, sizeof *d.first_insn);
 	if (!d.reg_offset || !d.first_insn) {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to decode %s", gpul_ptx_name(p->module, f->name));
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to decode %s",
+			       gpul_ptx_name(p->module, f->name));
 		goto done;
 	}
 	memset(d.reg_offset, 0xff, (f->n_flat_regs + 1) * sizeof *d.reg_offset);

@@ -9,7 +9,8 @@ static bool has(const struct decoder *d, unsigned mod)
 
 static bool is_shared(unsigned mod)
 {
-	return mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_SHARED__CTA || mod == GPUL_PTX_MOD_SHARED__CLUSTER;
+	return mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_SHARED__CTA ||
+	       mod == GPUL_PTX_MOD_SHARED__CLUSTER;
 }
 
 /* ---- cp.async ------------------------------------------------------------------------------ */
@@ -64,8 +65,9 @@ static bool decode_copy(struct decoder *d)
 	if (d->in->n_operands > 3u + policy) {
 		c->ignores = is_predicate(d, less);
 		c->has_source_bytes = !c->ignores;
-		if (!gpul_operand_source(d, less, c->ignores ? GPUL_PTX_MOD_PRED : GPUL_PTX_MOD_U32, false,
-					 &c->source_bytes))
+		if (!gpul_operand_source(d, less,
+					 c->ignores ? GPUL_PTX_MOD_PRED : GPUL_PTX_MOD_U32,
+					 false, &c->source_bytes))
 			return false;
 	}
 	return emit_copy(d, OP_CP_ASYNC, c, (unsigned)size->value.i);
@@ -81,9 +83,12 @@ static bool decode_bulk(struct decoder *d)
 
 	if (has(d, GPUL_PTX_MOD_MULTICAST__CLUSTER) || d->in->n_operands < 3u + barrier ||
 	    (!barrier && !has(d, GPUL_PTX_MOD_BULK_GROUP)))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this bulk copy is not interpreted");
-	c = new_copy(d, to_global ? SPACE_GLOBAL : SPACE_SHARED, from_global ? SPACE_GLOBAL : SPACE_SHARED);
-	if (!c || !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &c->source_bytes))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"this bulk copy is not interpreted");
+	c = new_copy(d, to_global ? SPACE_GLOBAL : SPACE_SHARED,
+		     from_global ? SPACE_GLOBAL : SPACE_SHARED);
+	if (!c ||
+	    !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &c->source_bytes))
 		return false;
 	c->has_barrier = barrier;
 	c->barrier.n = MBAR_COMPLETES;
@@ -99,8 +104,10 @@ static bool decode_copy_arrive(struct decoder *d)
 
 	if (!has(d, GPUL_PTX_MOD_NOINC))
 		return gpul_emit(d, OP_NOP);
-	if (!gpul_decode_address(d, &d->operand[0], is_shared(d->in->mods[d->in->n_mods - 2]) ? SPACE_SHARED
-						    : SPACE_GENERIC, &made) ||
+	if (!gpul_decode_address(d, &d->operand[0],
+				 is_shared(d->in->mods[d->in->n_mods - 2]) ? SPACE_SHARED
+									   : SPACE_GENERIC,
+				 &made) ||
 	    !gpul_operand_const(d, 1, 4, &made.b))
 		return false;
 	i = gpul_emit(d, OP_MBAR_ARRIVE);
@@ -117,9 +124,12 @@ static bool decode_copy_arrive(struct decoder *d)
 
 static bool decode_cp(struct decoder *d)
 {
-	if (!has(d, GPUL_PTX_MOD_ASYNC) || has(d, GPUL_PTX_MOD_REDUCE) || has(d, GPUL_PTX_MOD_TENSOR))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "tensor and reducing copies are not interpreted");
-	if (has(d, GPUL_PTX_MOD_COMMIT_GROUP) || has(d, GPUL_PTX_MOD_WAIT_GROUP) || has(d, GPUL_PTX_MOD_WAIT_ALL))
+	if (!has(d, GPUL_PTX_MOD_ASYNC) || has(d, GPUL_PTX_MOD_REDUCE) ||
+	    has(d, GPUL_PTX_MOD_TENSOR))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"tensor and reducing copies are not interpreted");
+	if (has(d, GPUL_PTX_MOD_COMMIT_GROUP) || has(d, GPUL_PTX_MOD_WAIT_GROUP) ||
+	    has(d, GPUL_PTX_MOD_WAIT_ALL))
 		return gpul_emit(d, OP_NOP);
 	if (has(d, GPUL_PTX_MOD_MBARRIER))
 		return decode_copy_arrive(d);
@@ -161,11 +171,13 @@ static bool decode_arrive(struct decoder *d)
 	struct insn made = { .d = OPREF(BANK_SCRATCH, 0) };
 	unsigned k = 0, n = d->in->n_operands;
 
-	made.n = (has(d, GPUL_PTX_MOD_ARRIVE) || has(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_ARRIVES : 0) |
+	made.n = (has(d, GPUL_PTX_MOD_ARRIVE) || has(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_ARRIVES
+										  : 0) |
 		 (has(d, GPUL_PTX_MOD_EXPECT_TX) ? MBAR_EXPECTS : 0) |
 		 (has(d, GPUL_PTX_MOD_COMPLETE_TX) ? MBAR_COMPLETES : 0) |
 		 (has(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_DROPS : 0);
-	if (made.n & MBAR_ARRIVES && !gpul_operand_dest(d, &d->operand[k++], GPUL_PTX_MOD_B64, false, &made.d))
+	if (made.n & MBAR_ARRIVES &&
+	    !gpul_operand_dest(d, &d->operand[k++], GPUL_PTX_MOD_B64, false, &made.d))
 		return false;
 	if (k >= n || !gpul_decode_address(d, &d->operand[k++], mbarrier_space(d), &made) ||
 	    !gpul_operand_const(d, 1, 4, &made.b))
@@ -173,7 +185,8 @@ static bool decode_arrive(struct decoder *d)
 	made.c = made.b;
 	if (bytes && k >= n)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the number of bytes is missing");
-	if (k < n && !gpul_operand_source(d, &d->operand[k], GPUL_PTX_MOD_U32, false, bytes ? &made.c : &made.b))
+	if (k < n && !gpul_operand_source(d, &d->operand[k], GPUL_PTX_MOD_U32, false,
+					  bytes ? &made.c : &made.b))
 		return false;
 	return emit_mbarrier(d, OP_MBAR_ARRIVE, &made);
 }
@@ -187,7 +200,9 @@ static bool decode_test(struct decoder *d)
 	made.n = (parity ? MBAR_PARITY : 0) | (has(d, GPUL_PTX_MOD_TRY_WAIT) ? MBAR_YIELDS : 0);
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_PRED, false, &made.d) &&
 	       gpul_decode_address(d, &d->operand[1], mbarrier_space(d), &made) &&
-	       gpul_operand_source(d, &d->operand[2], parity ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_B64, false, &made.b) &&
+	       gpul_operand_source(d, &d->operand[2],
+				   parity ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_B64, false,
+				   &made.b) &&
 	       emit_mbarrier(d, OP_MBAR_TEST, &made);
 }
 
@@ -199,20 +214,28 @@ static bool decode_mbarrier(struct decoder *d)
 	switch (verb) {
 	case GPUL_PTX_MOD_INIT:
 		return gpul_decode_address(d, &d->operand[0], mbarrier_space(d), &made) &&
-		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U32, false, &made.b) &&
+		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U32, false,
+					   &made.b) &&
 		       emit_mbarrier(d, OP_MBAR_INIT, &made);
 	case GPUL_PTX_MOD_INVAL:
 		return gpul_emit(d, OP_NOP);
-	case GPUL_PTX_MOD_ARRIVE: case GPUL_PTX_MOD_ARRIVE_DROP: case GPUL_PTX_MOD_EXPECT_TX: case GPUL_PTX_MOD_COMPLETE_TX:
+	case GPUL_PTX_MOD_ARRIVE:
+	case GPUL_PTX_MOD_ARRIVE_DROP:
+	case GPUL_PTX_MOD_EXPECT_TX:
+	case GPUL_PTX_MOD_COMPLETE_TX:
 		return decode_arrive(d);
 	case GPUL_PTX_MOD_TEST_WAIT: case GPUL_PTX_MOD_TRY_WAIT:
-		return d->in->n_operands >= 3 ? decode_test(d) : gpul_decode_fail(d, GPUL_EFORMAT, "operands are missing");
+		return d->in->n_operands >= 3
+			       ? decode_test(d)
+			       : gpul_decode_fail(d, GPUL_EFORMAT, "operands are missing");
 	case GPUL_PTX_MOD_PENDING_COUNT:
 		return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B32, false, &made.d) &&
-		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_B64, false, &made.a) &&
+		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_B64, false,
+					   &made.a) &&
 		       emit_mbarrier(d, OP_MBAR_PENDING, &made);
 	default:
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "there is no such operation on an mbarrier");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"there is no such operation on an mbarrier");
 	}
 }
 
@@ -225,10 +248,12 @@ static bool decode_mapa(struct decoder *d)
 	struct insn made = { 0 };
 
 	if (d->operand[1].kind == GPUL_PTX_OP_SYMBOL)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "mapa of a variable's name is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"mapa of a variable's name is not interpreted");
 	return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) &&
 	       gpul_operand_source(d, &d->operand[1], type, false, &made.a) &&
-	       emit_mbarrier(d, gpul_container_bytes(type) == 8 ? OP_ADDR_64 : OP_ADDR_32, &made);
+	       emit_mbarrier(d, gpul_container_bytes(type) == 8 ? OP_ADDR_64 : OP_ADDR_32,
+			     &made);
 }
 
 static bool decode_getctarank(struct decoder *d)

@@ -6,7 +6,9 @@ static bool decode_bra(struct decoder *d)
 	const gpul_ptx_operand *o = &d->operand[0];
 	uint32_t at = d->n;
 	unsigned bytes = 0;
-	enum op op = d->in->guard == GPUL_PTX_NONE ? OP_BRA : d->in->guard_negated ? OP_BRA_IFNOT : OP_BRA_IF;
+	enum op op = d->in->guard == GPUL_PTX_NONE ? OP_BRA
+		     : d->in->guard_negated        ? OP_BRA_IFNOT
+						   : OP_BRA_IF;
 	opref guard = op == OP_BRA ? 0 : gpul_reg_ref(d, d->in->guard, &bytes);
 	struct insn *i = gpul_emit(d, op);
 
@@ -27,9 +29,11 @@ static bool decode_brx(struct decoder *d)
 	struct insn *i;
 	opref index;
 
-	if (!gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_IDX) || d->operand[1].kind != GPUL_PTX_OP_LABEL ||
+	if (!gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_IDX) ||
+	    d->operand[1].kind != GPUL_PTX_OP_LABEL ||
 	    d->f->labels[d->operand[1].index].kind != GPUL_PTX_LABEL_BRANCHTARGETS)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "brx.idx takes an index and a .branchtargets label");
+		return gpul_decode_fail(d, GPUL_EFORMAT,
+					"brx.idx takes an index and a .branchtargets label");
 	list = &d->f->labels[d->operand[1].index];
 	t = gpul_decode_alloc(d, sizeof *t + list->n_targets * sizeof t->targets[0]);
 	if (!t || !gpul_operand_source(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &index))
@@ -45,7 +49,8 @@ static bool decode_brx(struct decoder *d)
 
 /* ---- calls ---------------------------------------------------------------------------------------------- */
 
-static bool call_argument(struct decoder *d, const gpul_ptx_operand *o, struct call_argument *out)
+static bool call_argument(struct decoder *d, const gpul_ptx_operand *o,
+			  struct call_argument *out)
 {
 	struct place at;
 	unsigned bytes;
@@ -55,14 +60,19 @@ static bool call_argument(struct decoder *d, const gpul_ptx_operand *o, struct c
 		if (!gpul_symbol_place(d, o, &at))
 			return false;
 		if (!at.frame)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "an argument that is no .param variable of this function");
-		out->slot = (struct local_slot){ (uint32_t)at.value + (uint32_t)o->value.i, at.bytes };
+			return gpul_decode_fail(
+				d, GPUL_EFORMAT,
+				"an argument that is no .param variable of this function");
+		out->slot = (struct local_slot){ (uint32_t)at.value + (uint32_t)o->value.i,
+						 at.bytes };
 		return true;
 	case GPUL_PTX_OP_REG:
 		out->in_register = true;
 		out->reg = gpul_reg_ref(d, o->index, &bytes);
 		out->slot.bytes = bytes;
-		return bytes ? true : gpul_decode_fail(d, GPUL_EFORMAT, "a predicate cannot be an argument");
+		return bytes ? true
+			     : gpul_decode_fail(d, GPUL_EFORMAT,
+						"a predicate cannot be an argument");
 	case GPUL_PTX_OP_SINK:
 		out->in_register = true;
 		out->reg = OPREF(BANK_SCRATCH, 0);
@@ -92,7 +102,8 @@ static struct call_shape call_shape(const struct decoder *d)
 	return s;
 }
 
-static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct call_site *site, enum op *op, opref *pointer)
+static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct call_site *site,
+			enum op *op, opref *pointer)
 {
 	const gpul_ptx_func *f;
 
@@ -112,15 +123,18 @@ static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct cal
 	*op = OP_CALL_BUILTIN;
 	site->builtin = gpul_builtin_find(gpul_ptx_name(d->m, f->name));
 	if (site->builtin == BUILTIN_NONE)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "undefined reference to function %s", gpul_ptx_name(d->m, f->name));
+		return gpul_decode_fail(d, GPUL_EFORMAT, "undefined reference to function %s",
+					gpul_ptx_name(d->m, f->name));
 	return true;
 }
 
 static bool decode_call(struct decoder *d)
 {
 	struct call_shape shape = call_shape(d);
-	struct call_site *site = (struct call_site *)(uintptr_t)gpul_decode_alloc(d, sizeof *site);
-	uint32_t n_args = shape.args ? shape.args->n_children : 0, n_rets = shape.rets ? shape.rets->n_children : 0;
+	struct call_site *site =
+		(struct call_site *)(uintptr_t)gpul_decode_alloc(d, sizeof *site);
+	uint32_t n_args = shape.args ? shape.args->n_children : 0,
+		 n_rets = shape.rets ? shape.rets->n_children : 0;
 	struct insn *i;
 	enum op op = OP_CALL;
 	opref pointer = 0;
@@ -129,7 +143,8 @@ static bool decode_call(struct decoder *d)
 		return false;
 	site->n_args = n_args;
 	site->n_rets = n_rets;
-	site->args = (struct call_argument *)(uintptr_t)gpul_decode_alloc(d, (n_args + n_rets + 1) * sizeof *site->args);
+	site->args = (struct call_argument *)(uintptr_t)gpul_decode_alloc(
+		d, (n_args + n_rets + 1) * sizeof *site->args);
 	if (!site->args)
 		return false;
 	for (uint32_t k = 0; k < n_args; k++)
@@ -154,15 +169,18 @@ static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, st
 	unsigned n = d->in->n_operands - first - reduces;
 
 	if (d->in->n_operands < first + reduces || n > 2)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a barrier takes its number and a thread count");
+		return gpul_decode_fail(d, GPUL_EFORMAT,
+					"a barrier takes its number and a thread count");
 	if (n == 0)
 		return gpul_operand_const(d, 0, 4, &made->a);
 	if (!gpul_operand_source(d, &d->operand[first], GPUL_PTX_MOD_U32, false, &made->a))
 		return false;
 	made->n = n == 2;
-	if (n == 2 && !gpul_operand_source(d, &d->operand[first + 1], GPUL_PTX_MOD_U32, false, &made->b))
+	if (n == 2 &&
+	    !gpul_operand_source(d, &d->operand[first + 1], GPUL_PTX_MOD_U32, false, &made->b))
 		return false;
-	return !reduces || gpul_operand_source(d, &d->operand[first + n], GPUL_PTX_MOD_PRED, false, &made->c);
+	return !reduces || gpul_operand_source(d, &d->operand[first + n], GPUL_PTX_MOD_PRED,
+					       false, &made->c);
 }
 
 static bool emit_barrier(struct decoder *d, enum op op, const struct insn *made)
@@ -186,7 +204,8 @@ static bool decode_cluster_barrier(struct decoder *d)
 
 	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ARRIVE))
 		return gpul_emit(d, OP_FENCE);
-	return gpul_operand_const(d, CLUSTER_BARRIER, 4, &made.a) && emit_barrier(d, OP_BAR_CLUSTER, &made);
+	return gpul_operand_const(d, CLUSTER_BARRIER, 4, &made.a) &&
+	       emit_barrier(d, OP_BAR_CLUSTER, &made);
 }
 
 static bool decode_barrier(struct decoder *d)
@@ -206,20 +225,27 @@ static bool decode_barrier(struct decoder *d)
 	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ARRIVE)) {
 		if (d->in->n_operands != 2)
 			return gpul_decode_fail(d, GPUL_EFORMAT, "arrive takes a thread count");
-		return barrier_operands(d, 0, false, &made) && emit_barrier(d, OP_BAR_ARRIVE, &made);
+		return barrier_operands(d, 0, false, &made) &&
+		       emit_barrier(d, OP_BAR_ARRIVE, &made);
 	}
 	if (!gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_RED))
-		return barrier_operands(d, 0, false, &made) && emit_barrier(d, OP_BAR_SYNC, &made);
-	if (!gpul_operand_dest(d, &d->operand[0], popc ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_PRED, false, &made.d) ||
+		return barrier_operands(d, 0, false, &made) &&
+		       emit_barrier(d, OP_BAR_SYNC, &made);
+	if (!gpul_operand_dest(d, &d->operand[0], popc ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_PRED,
+			       false, &made.d) ||
 	    !barrier_operands(d, 1, true, &made))
 		return false;
-	return emit_barrier(d, popc ? OP_BAR_RED_POPC : gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_AND) ? OP_BAR_RED_AND
-						       : OP_BAR_RED_OR, &made);
+	return emit_barrier(d,
+			    popc                                        ? OP_BAR_RED_POPC
+			    : gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_AND) ? OP_BAR_RED_AND
+									: OP_BAR_RED_OR,
+			    &made);
 }
 
 static bool decode_fence(struct decoder *d)
 {
-	bool weak = gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQ_REL) || gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQUIRE) ||
+	bool weak = gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQ_REL) ||
+		    gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQUIRE) ||
 		    gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_RELEASE);
 
 	return gpul_emit(d, weak ? OP_FENCE : OP_FENCE_SC);
@@ -249,7 +275,10 @@ bool gpul_decode_control(struct decoder *d, bool *mine)
 	case GPUL_PTX_BAR: case GPUL_PTX_BARRIER: return decode_barrier(d);
 	case GPUL_PTX_FENCE: case GPUL_PTX_MEMBAR: return decode_fence(d);
 	case GPUL_PTX_NANOSLEEP: return gpul_emit(d, OP_NANOSLEEP);
-	case GPUL_PTX_PMEVENT: case GPUL_PTX_GRIDDEPCONTROL: case GPUL_PTX_SETMAXNREG: return gpul_emit(d, OP_NOP);
+	case GPUL_PTX_PMEVENT:
+	case GPUL_PTX_GRIDDEPCONTROL:
+	case GPUL_PTX_SETMAXNREG:
+		return gpul_emit(d, OP_NOP);
 	default: *mine = false; return true;
 	}
 }

@@ -10,8 +10,8 @@ unsigned gpul_container_bytes(unsigned type)
 
 static bool is_signed(unsigned type)
 {
-	return type == GPUL_PTX_MOD_S8 || type == GPUL_PTX_MOD_S16 || type == GPUL_PTX_MOD_S32 ||
-	       type == GPUL_PTX_MOD_S64;
+	return type == GPUL_PTX_MOD_S8 || type == GPUL_PTX_MOD_S16 ||
+	       type == GPUL_PTX_MOD_S32 || type == GPUL_PTX_MOD_S64;
 }
 
 unsigned gpul_type_mod(const gpul_ptx_inst *in)
@@ -24,8 +24,10 @@ unsigned gpul_type_mod(const gpul_ptx_inst *in)
 
 unsigned gpul_vector_mod(const gpul_ptx_inst *in)
 {
-	return gpul_ptx_has_mod(in, GPUL_PTX_MOD_V2) ? 2 : gpul_ptx_has_mod(in, GPUL_PTX_MOD_V4) ? 4
-	     : gpul_ptx_has_mod(in, GPUL_PTX_MOD_V8) ? 8 : 1;
+	return gpul_ptx_has_mod(in, GPUL_PTX_MOD_V2)   ? 2
+	       : gpul_ptx_has_mod(in, GPUL_PTX_MOD_V4) ? 4
+	       : gpul_ptx_has_mod(in, GPUL_PTX_MOD_V8) ? 8
+						       : 1;
 }
 
 /* ---- registers ------------------------------------------------------------------------------------- */
@@ -64,7 +66,8 @@ static bool temp(struct decoder *d, unsigned bytes, opref *out)
 	while (k < d->n_temps && (d->temps[k].used || d->temps[k].bytes != bytes))
 		k++;
 	if (k == MAX_TEMPS)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "too many operands of other widths");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"too many operands of other widths");
 	if (k == d->n_temps) {
 		d->temps[k].bytes = (uint8_t)bytes;
 		d->temps[k].ref = OPREF(BANK_REGS, reserve(d, bytes));
@@ -76,12 +79,14 @@ static bool temp(struct decoder *d, unsigned bytes, opref *out)
 }
 
 /* .x .y .z .w of a vector register are registers of their own, one after the other. */
-bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes)
+bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element,
+			   opref *out, unsigned *bytes)
 {
 	if (o->selector >= GPUL_PTX_SEL_X && o->selector <= GPUL_PTX_SEL_W)
 		element += (unsigned)(o->selector - GPUL_PTX_SEL_X);
 	if (element && element >= gpul_ptx_reg_row(d->f, o->index)->vector)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "the register has no element %u", element);
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the register has no element %u",
+					element);
 	*out = gpul_reg_ref(d, o->index + element, bytes);
 	return true;
 }
@@ -117,13 +122,17 @@ static enum op extend_op(unsigned from, unsigned to, bool sign)
 static bool width_error(struct decoder *d, unsigned have, unsigned want)
 {
 	if (!have || !want)
-		return gpul_decode_fail(d, GPUL_EFORMAT, have ? "a predicate is expected, not a %u-bit register"
-							      : "a predicate stands where %u bits are expected",
+		return gpul_decode_fail(d, GPUL_EFORMAT,
+					have ? "a predicate is expected, not a %u-bit register"
+					     : "a predicate stands where %u bits are expected",
 					8 * (have ? have : want));
-	return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register stands where %u bits are expected", 8 * have, 8 * want);
+	return gpul_decode_fail(d, GPUL_EFORMAT,
+				"a %u-bit register stands where %u bits are expected", 8 * have,
+				8 * want);
 }
 
-static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out)
+static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
+		       bool narrow_ok, opref *out)
 {
 	unsigned have, want = gpul_container_bytes(type);
 	opref ref, cut;
@@ -198,7 +207,9 @@ static bool moves(unsigned special)
 {
 	switch (special) {
 	case GPUL_PTX_SREG_CLOCK: case GPUL_PTX_SREG_CLOCK_HI: case GPUL_PTX_SREG_CLOCK64:
-	case GPUL_PTX_SREG_GLOBALTIMER: case GPUL_PTX_SREG_GLOBALTIMER_LO: case GPUL_PTX_SREG_GLOBALTIMER_HI:
+	case GPUL_PTX_SREG_GLOBALTIMER:
+	case GPUL_PTX_SREG_GLOBALTIMER_LO:
+	case GPUL_PTX_SREG_GLOBALTIMER_HI:
 		return true;
 	default:
 		return false;
@@ -217,7 +228,8 @@ static bool special_slot(struct decoder *d, unsigned special, unsigned bytes, ui
 	if (p->n_specials == MAX_SPECIAL_SLOTS)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "too many special registers");
 	*offset = p->specials_bytes;
-	p->specials[p->n_specials++] = (struct special_slot){ (uint16_t)special, (uint8_t)bytes, *offset };
+	p->specials[p->n_specials++] =
+		(struct special_slot){ (uint16_t)special, (uint8_t)bytes, *offset };
 	p->specials_bytes += bytes * LANES;
 	return true;
 }
@@ -248,15 +260,16 @@ static bool special_source(struct decoder *d, unsigned special, unsigned type, o
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
 
-static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_ptx_var *v, uint64_t address,
-		      uint32_t offset, struct place *out)
+static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_ptx_var *v,
+		      uint64_t address, uint32_t offset, struct place *out)
 {
 	out->bytes = (uint32_t)v->bytes;
 	switch (v->space) {
 	case GPUL_PTX_MOD_GLOBAL:
 	case GPUL_PTX_MOD_CONST:
 		if (!address)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "%s is declared extern, and defined nowhere",
+			return gpul_decode_fail(d, GPUL_EFORMAT,
+						"%s is declared extern, and defined nowhere",
 						gpul_ptx_name(d->m, v->name));
 		out->space = SPACE_GLOBAL;
 		out->value = address;
@@ -274,8 +287,10 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 		return true;
 	default:
 		(void)o;
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%s: textures, samplers and surfaces are not interpreted",
-					gpul_ptx_name(d->m, v->name));
+		return gpul_decode_fail(
+			d, GPUL_EUNSUPPORTED,
+			"%s: textures, samplers and surfaces are not interpreted",
+			gpul_ptx_name(d->m, v->name));
 	}
 }
 
@@ -294,8 +309,9 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 				 d->code->var_offset[o->index], out);
 	case GPUL_PTX_REF_PARAM:
 	case GPUL_PTX_REF_RET: {
-		const struct local_slot *s = o->ref_kind == GPUL_PTX_REF_PARAM ? &d->code->params[o->index]
-									       : &d->code->rets[o->index];
+		const struct local_slot *s = o->ref_kind == GPUL_PTX_REF_PARAM
+						     ? &d->code->params[o->index]
+						     : &d->code->rets[o->index];
 
 		out->space = kernel ? SPACE_PARAM : SPACE_LOCAL;
 		out->frame = !kernel;
@@ -306,7 +322,9 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 	case GPUL_PTX_REF_FUNC:
 		f = &d->m->funcs[o->index];
 		if (f->definition == GPUL_PTX_NONE)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "%s is declared, and defined nowhere", gpul_ptx_name(d->m, f->name));
+			return gpul_decode_fail(d, GPUL_EFORMAT,
+						"%s is declared, and defined nowhere",
+						gpul_ptx_name(d->m, f->name));
 		out->space = SPACE_GLOBAL;
 		out->value = (uintptr_t)&d->p->code[f->definition];
 		return true;
@@ -315,20 +333,24 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 	}
 }
 
-static bool symbol_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, opref *out)
+static bool symbol_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
+			  opref *out)
 {
 	struct place at;
 
 	if (!gpul_symbol_place(d, o, &at))
 		return false;
 	if (at.frame || at.dynamic || !gpul_container_bytes(type))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "take the address with mov first");
-	return gpul_operand_const(d, at.value + (uint64_t)o->value.i, gpul_container_bytes(type), out);
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"take the address with mov first");
+	return gpul_operand_const(d, at.value + (uint64_t)o->value.i,
+				  gpul_container_bytes(type), out);
 }
 
 /* ---- sources, destinations, lists ------------------------------------------------------------------- */
 
-bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out)
+bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
+			 bool narrow_ok, opref *out)
 {
 	switch (o->kind) {
 	case GPUL_PTX_OP_REG:
@@ -343,7 +365,8 @@ bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 		if (type == GPUL_PTX_MOD_PRED)
 			bits = (bits != 0) != o->negated;
 		if (gpul_container_bytes(type) > 8)
-			return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "an immediate of 128 bits");
+			return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+						"an immediate of 128 bits");
 		return gpul_operand_const(d, bits, gpul_container_bytes(type), out);
 	}
 	case GPUL_PTX_OP_SYMBOL:
@@ -353,11 +376,13 @@ bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 		return true;
 	default:
 		return gpul_decode_fail(d, GPUL_EFORMAT, "an operand is %s",
-					o->kind == OPERAND_MISSING ? "missing" : "of the wrong kind");
+					o->kind == OPERAND_MISSING ? "missing"
+								   : "of the wrong kind");
 	}
 }
 
-bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out)
+bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
+		       bool narrow_ok, opref *out)
 {
 	unsigned have, want = gpul_container_bytes(type);
 	opref ref;
@@ -368,7 +393,8 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	}
 	if (o->kind != GPUL_PTX_OP_REG)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the destination is %s",
-					o->kind == OPERAND_MISSING ? "missing" : "not a register");
+					o->kind == OPERAND_MISSING ? "missing"
+								   : "not a register");
 	if (!gpul_operand_register(d, o, 0, &ref, &have))
 		return false;
 	if (have == want) {
@@ -379,7 +405,8 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 		return width_error(d, have, want);
 	if (!temp(d, want, out))
 		return false;
-	d->pending[d->n_pending++] = (struct pending){ *out, ref, extend_op(want, have, is_signed(type)) };
+	d->pending[d->n_pending++] =
+		(struct pending){ *out, ref, extend_op(want, have, is_signed(type)) };
 	return true;
 }
 
@@ -392,13 +419,15 @@ bool gpul_operand_emit_pending(struct decoder *d)
 	return true;
 }
 
-bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, uint8_t *n)
+bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest,
+		       opref *out, uint8_t *n)
 {
 	opref list[MAX_VECTOR];
 	uint32_t at;
 
 	if (!o->n_children || o->n_children > MAX_VECTOR)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements", o->n_children);
+		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements",
+					o->n_children);
 	for (uint32_t k = 0; k < o->n_children; k++) {
 		bool ok = dest ? gpul_operand_dest(d, child(d, o, k), type, true, &list[k])
 			       : gpul_operand_source(d, child(d, o, k), type, true, &list[k]);
@@ -414,8 +443,8 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	return true;
 }
 
-bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok,
-		       opref *out, opref *out2)
+bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
+		       unsigned type2, bool narrow_ok, opref *out, opref *out2)
 {
 	*out2 = OPREF(BANK_SCRATCH, 0);
 	if (o->kind != GPUL_PTX_OP_PAIR)

@@ -28,11 +28,13 @@ static void place_of(const struct warp_state *s, const struct insn *i, char *buf
 {
 	const struct func_code *code = s->frame->code;
 	const gpul_ptx_module *m = code->program->module;
-	const gpul_ptx_inst *in = i->src < code->ptx->n_insts ? &code->ptx->insts[i->src] : NULL;
+	const gpul_ptx_inst *in =
+		i->src < code->ptx->n_insts ? &code->ptx->insts[i->src] : NULL;
 	const char *path = NULL;
 	int n;
 
-	n = snprintf(buf, bytes, "%.60s:%u", code->program->file_name, in ? in->line : code->ptx->line);
+	n = snprintf(buf, bytes, "%.60s:%u", code->program->file_name,
+		     in ? in->line : code->ptx->line);
 	if (!in || in->loc == GPUL_PTX_NONE || n < 0 || (size_t)n >= bytes)
 		return;
 	for (uint32_t k = 0; k < m->n_files; k++)
@@ -41,7 +43,8 @@ static void place_of(const struct warp_state *s, const struct insn *i, char *buf
 	if (path) {
 		const char *slash = strrchr(path, '/');
 
-		snprintf(buf + n, bytes - (size_t)n, " (%.40s:%u)", slash ? slash + 1 : path, m->locs[in->loc].line);
+		snprintf(buf + n, bytes - (size_t)n, " (%.40s:%u)", slash ? slash + 1 : path,
+			 m->locs[in->loc].line);
 	}
 }
 
@@ -55,8 +58,8 @@ static const char *index_text(const uint32_t i[3], const uint32_t extent[3], cha
 	return buf;
 }
 
-static const struct insn *record(struct warp_state *s, const struct insn *i, unsigned lane, gpul_exec_fault *f,
-				 const char *what)
+static const struct insn *record(struct warp_state *s, const struct insn *i, unsigned lane,
+				 gpul_exec_fault *f, const char *what)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
 	char place[128], block[40], thread[40];
@@ -65,8 +68,8 @@ static const struct insn *record(struct warp_state *s, const struct insn *i, uns
 	place_of(s, i, place, sizeof place);
 	memcpy(f->block, s->block->index, sizeof f->block);
 	thread_of(s, lane, f->thread);
-	n = snprintf(f->text, sizeof f->text, "%s: %.160s; %.40s, block %s, thread %s", place, what,
-		     l->kernel->info.name, index_text(f->block, l->grid, block),
+	n = snprintf(f->text, sizeof f->text, "%s: %.160s; %.40s, block %s, thread %s", place,
+		     what, l->kernel->info.name, index_text(f->block, l->grid, block),
 		     index_text(f->thread, l->block, thread));
 	if (n < 0)
 		f->text[0] = '\0';
@@ -74,8 +77,9 @@ static const struct insn *record(struct warp_state *s, const struct insn *i, uns
 	return raise_event(s, EVENT_FAULT, i);
 }
 
-const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, gpul_exec_fault_kind kind,
-				   unsigned lane, const char *fmt, ...)
+const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
+				   gpul_exec_fault_kind kind, unsigned lane, const char *fmt,
+				   ...)
 {
 	gpul_exec_fault f = { .kind = kind };
 	char what[200];
@@ -90,7 +94,8 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, g
 typedef unsigned long long ull;
 
 /* An address in no range: how far from the nearest one. */
-static void explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf, size_t size)
+static void explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf,
+			   size_t size)
 {
 	enum { FAR = 1 << 30 };
 	gpul_exec_range r;
@@ -102,25 +107,31 @@ static void explain_global(const struct warp_state *s, uint64_t at, bool write, 
 	else if (write && at - r.base < r.bytes && r.flags & GPUL_EXEC_MEM_READ_ONLY)
 		snprintf(buf, size, "is in read-only %s", r.label);
 	else if (at - r.base < r.bytes)
-		snprintf(buf, size, "crosses the end of a %llu-byte %s allocation, %llu bytes before it", (ull)r.bytes, r.label,
-			 (ull)(r.base + r.bytes - at));
+		snprintf(buf, size,
+			 "crosses the end of a %llu-byte %s allocation, %llu bytes before it",
+			 (ull)r.bytes, r.label, (ull)(r.base + r.bytes - at));
 	else
 		snprintf(buf, size, "is %llu bytes past the end of a %llu-byte %s allocation",
 			 (ull)(at - r.base - r.bytes), (ull)r.bytes, r.label);
 }
 
-static void explain(const struct warp_state *s, unsigned flags, uint64_t at, bool write, char *buf, size_t size)
+static void explain(const struct warp_state *s, unsigned flags, uint64_t at, bool write,
+		    char *buf, size_t size)
 {
 	switch (flags & SPACE_MASK) {
 	case SPACE_SHARED:
-		snprintf(buf, size, "is beyond the block's %u bytes of shared memory", s->shared_bytes);
+		snprintf(buf, size, "is beyond the block's %u bytes of shared memory",
+			 s->shared_bytes);
 		break;
 	case SPACE_LOCAL:
-		snprintf(buf, size, "is beyond the thread's %u bytes of local memory", s->local_bytes);
+		snprintf(buf, size, "is beyond the thread's %u bytes of local memory",
+			 s->local_bytes);
 		break;
 	case SPACE_PARAM:
-		snprintf(buf, size, write ? "is in the kernel's parameters, which are read-only"
-				    : "is beyond the kernel's %u bytes of parameters", s->param_bytes);
+		snprintf(buf, size,
+			 write ? "is in the kernel's parameters, which are read-only"
+			       : "is beyond the kernel's %u bytes of parameters",
+			 s->param_bytes);
 		break;
 	default:
 		explain_global(s, at, write, buf, size);
@@ -128,12 +139,13 @@ static void explain(const struct warp_state *s, unsigned flags, uint64_t at, boo
 	}
 }
 
-const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address,
-				     unsigned bytes, bool write)
+const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane,
+				     uint64_t address, unsigned bytes, bool write)
 {
 	static const char *const spaces[] = { "global ", "", "shared ", "local ", "param " };
 	bool misaligned = address & (bytes - 1);
-	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS,
+	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED
+						 : GPUL_EXEC_ILLEGAL_ADDRESS,
 			      .address = address };
 	char what[200], why[140];
 
@@ -141,7 +153,7 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 		snprintf(why, sizeof why, "is not a multiple of %u", bytes);
 	else
 		explain(s, i->flags, address, write, why, sizeof why);
-	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes, spaces[i->flags & SPACE_MASK],
-		 write ? "store" : "load", (ull)address, why);
+	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes,
+		 spaces[i->flags & SPACE_MASK], write ? "store" : "load", (ull)address, why);
 	return record(s, i, lane, &f, what);
 }

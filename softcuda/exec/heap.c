@@ -34,7 +34,8 @@ struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes)
 
 	if (!h)
 		return NULL;
-	h->arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	h->arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (h->arena == MAP_FAILED)
 		goto free_heap;
 	range.base = (uintptr_t)h->arena;
@@ -101,8 +102,8 @@ bool gpul_heap_free(struct heap *h, uint64_t address)
 	bool ours = false;
 
 	pthread_mutex_lock(&h->lock);
-	if (address % HEADER == 0 && offset >= HEADER && offset < h->used && block->magic == IN_USE &&
-	    block->size_class < N_CLASSES) {
+	if (address % HEADER == 0 && offset >= HEADER && offset < h->used &&
+	    block->magic == IN_USE && block->size_class < N_CLASSES) {
 		ours = true;
 		block->magic = FREE;
 		block->next = h->free[block->size_class];

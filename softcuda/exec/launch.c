@@ -7,35 +7,53 @@
 
 enum { MAX_THREADS = 1024, MAX_SHARED = 227 * 1024, WORKSPACE_BYTES = 64 };
 
-static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c, gpul_error *err)
+static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c,
+			       gpul_error *err)
 {
 	const gpul_exec_kernel_info *info = &c->kernel->info;
 	uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2], shared, blocks;
 
 	for (int d = 0; d < 3; d++)
 		if (!c->grid[d] || !c->block[d])
-			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: grid %u,%u,%u and block %u,%u,%u: no dimension may be 0",
-					 info->name, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2]);
-	if (c->block[0] > MAX_THREADS || c->block[1] > MAX_THREADS || c->block[2] > 64 || threads > info->max_threads)
-		return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a block of %ux%ux%u = %llu threads; at most %u (and 64 in z)",
-				 info->name, c->block[0], c->block[1], c->block[2], (unsigned long long)threads,
-				 info->max_threads);
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "launch of %s: grid %u,%u,%u and block %u,%u,%u: no "
+					 "dimension may be 0",
+					 info->name, c->grid[0], c->grid[1], c->grid[2],
+					 c->block[0], c->block[1], c->block[2]);
+	if (c->block[0] > MAX_THREADS || c->block[1] > MAX_THREADS || c->block[2] > 64 ||
+	    threads > info->max_threads)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: a block of %ux%ux%u = %llu threads; at most %u "
+				 "(and 64 in z)",
+				 info->name, c->block[0], c->block[1], c->block[2],
+				 (unsigned long long)threads, info->max_threads);
 	for (int d = 0; d < 3; d++)
-		if (info->reqntid[0] && c->block[d] != (info->reqntid[d] ? info->reqntid[d] : 1))
-			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: block %u,%u,%u, but .reqntid asks for %u,%u,%u", info->name,
-					 c->block[0], c->block[1], c->block[2], info->reqntid[0], info->reqntid[1],
-					 info->reqntid[2]);
+		if (info->reqntid[0] &&
+		    c->block[d] != (info->reqntid[d] ? info->reqntid[d] : 1))
+			return gpul_fail(
+				err, GPUL_EINVAL, 0,
+				"launch of %s: block %u,%u,%u, but .reqntid asks for %u,%u,%u",
+				info->name, c->block[0], c->block[1], c->block[2],
+				info->reqntid[0], info->reqntid[1], info->reqntid[2]);
 	if (c->grid[0] > INT32_MAX || c->grid[1] > 65535 || c->grid[2] > 65535)
-		return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a grid of %ux%ux%u blocks; at most 2147483647x65535x65535",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: a grid of %ux%ux%u blocks; at most "
+				 "2147483647x65535x65535",
 				 info->name, c->grid[0], c->grid[1], c->grid[2]);
 	shared = (uint64_t)info->shared_bytes + c->dynamic_shared_bytes;
 	if (shared > MAX_SHARED)
-		return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: %u static and %u dynamic bytes of shared memory; at most %u",
-				 info->name, info->shared_bytes, c->dynamic_shared_bytes, MAX_SHARED);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: %u static and %u dynamic bytes of shared "
+				 "memory; at most %u",
+				 info->name, info->shared_bytes, c->dynamic_shared_bytes,
+				 MAX_SHARED);
 	blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
 	if (c->cooperative && blocks > gpul_exec_max_resident_blocks(m))
-		return gpul_fail(err, GPUL_EINVAL, 0, "cooperative launch of %s: %llu blocks, but only %u can be resident at once",
-				 info->name, (unsigned long long)blocks, gpul_exec_max_resident_blocks(m));
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cooperative launch of %s: %llu blocks, but only %u can be "
+				 "resident at once",
+				 info->name, (unsigned long long)blocks,
+				 gpul_exec_max_resident_blocks(m));
 	return GPUL_OK;
 }
 
@@ -72,8 +90,10 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
 	for (uint32_t k = 0; k < p->n_specials; k++) {
 		unsigned special = p->specials[k].special;
 
-		if (special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN && special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END &&
-		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0 && special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1)
+		if (special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN &&
+		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END &&
+		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0 &&
+		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1)
 			continue;
 		l->reserved_base = (l->shared_bytes + 127u) & ~127u;
 		l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;
@@ -102,7 +122,8 @@ static gpul_exec_launch *new_launch(gpul_exec_machine *m, const gpul_exec_launch
 	memcpy(l->block, c->block, sizeof l->block);
 	l->dynamic_bytes = c->dynamic_shared_bytes;
 	l->dynamic_base = (c->kernel->info.shared_bytes + align - 1) & ~(align - 1);
-	l->shared_bytes = l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes : c->kernel->info.shared_bytes;
+	l->shared_bytes = l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes
+					   : c->kernel->info.shared_bytes;
 	reserve_shared(l, c->kernel->code->program);
 	l->grid_id = c->grid_id;
 	l->cooperative = c->cooperative;
@@ -128,7 +149,8 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
 		return st;
 	l = new_launch(m, config);
 	if (!l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s", config->kernel->info.name);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s",
+				 config->kernel->info.name);
 	if (config->cooperative)
 		st = make_workspace(l, err);
 	if (!st)
@@ -195,8 +217,9 @@ bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault 
 
 	pthread_mutex_lock(&l->lock);
 	while (!l->ended && r != ETIMEDOUT)
-		r = timeout_ms < 0 ? pthread_cond_wait(&l->ended_cond, &l->lock)
-				   : pthread_cond_timedwait(&l->ended_cond, &l->lock, &deadline);
+		r = timeout_ms < 0
+			    ? pthread_cond_wait(&l->ended_cond, &l->lock)
+			    : pthread_cond_timedwait(&l->ended_cond, &l->lock, &deadline);
 	ended = l->ended;
 	if (ended && fault)
 		*fault = l->fault;

@@ -21,15 +21,16 @@ static uint64_t aligned(uint64_t at, uint64_t align)
 
 /* ---- global and constant variables ------------------------------------------------------------------- */
 
-static gpul_status allocate(struct gpul_exec_program *p, const gpul_ptx_var *v, uint64_t *address, gpul_error *err)
+static gpul_status allocate(struct gpul_exec_program *p, const gpul_ptx_var *v,
+			    uint64_t *address, gpul_error *err)
 {
 	const char *name = gpul_ptx_name(p->module, v->name);
 	gpul_exec_range range = { .bytes = v->bytes };
 	uint8_t *memory;
 
 	if (v->bytes > 1ull << 40 || align_of(v) > 1 << 20)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: variable %s of %llu bytes", p->file_name, v->line, name,
-				 (unsigned long long)v->bytes);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: variable %s of %llu bytes",
+				 p->file_name, v->line, name, (unsigned long long)v->bytes);
 	memory = gpul_program_alloc(p, v->bytes + align_of(v) + 256, err);
 	if (!memory)
 		return GPUL_ENOMEM;
@@ -38,7 +39,8 @@ static gpul_status allocate(struct gpul_exec_program *p, const gpul_ptx_var *v, 
 		return GPUL_OK;
 	range.base = *address;
 	range.flags = v->space == GPUL_PTX_MOD_CONST ? GPUL_EXEC_MEM_READ_ONLY : 0;
-	snprintf(range.label, sizeof range.label, "%s %.36s", v->space == GPUL_PTX_MOD_CONST ? "constant" : "global", name);
+	snprintf(range.label, sizeof range.label, "%s %.36s",
+		 v->space == GPUL_PTX_MOD_CONST ? "constant" : "global", name);
 	return gpul_exec_memory_add(p->memory, &range, err);
 }
 
@@ -58,7 +60,8 @@ static void bind_extern(struct gpul_exec_program *p, uint32_t row)
 	const gpul_ptx_module *m = p->module;
 
 	for (uint32_t k = 0; k < m->n_vars; k++)
-		if (m->vars[k].name == m->vars[row].name && in_memory(&m->vars[k]) && !undefined(&m->vars[k]))
+		if (m->vars[k].name == m->vars[row].name && in_memory(&m->vars[k]) &&
+		    !undefined(&m->vars[k]))
 			p->variables[row].address = p->variables[k].address;
 }
 
@@ -70,7 +73,8 @@ gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err)
 	for (uint32_t k = 0; k < m->n_vars; k++) {
 		const gpul_ptx_var *v = &m->vars[k];
 
-		p->variables[k] = (struct variable){ .name = gpul_ptx_name(m, v->name), .bytes = v->bytes };
+		p->variables[k] = (struct variable){ .name = gpul_ptx_name(m, v->name),
+						     .bytes = v->bytes };
 		if (!in_memory(v) || undefined(v))
 			continue;
 		st = allocate(p, v, &p->variables[k].address, err);
@@ -104,8 +108,9 @@ static uint64_t symbol_value(const struct gpul_exec_program *p, const gpul_ptx_i
 
 		value = row == GPUL_PTX_NONE ? 0 : (uintptr_t)&p->code[row];
 	} else {
-		value = p->module->vars[i->index].space == GPUL_PTX_MOD_SHARED ? p->shared_offset[i->index]
-									       : p->variables[i->index].address;
+		value = p->module->vars[i->index].space == GPUL_PTX_MOD_SHARED
+				? p->shared_offset[i->index]
+				: p->variables[i->index].address;
 	}
 	value += (uint64_t)i->i;
 	return i->mask_byte ? value >> 8 * (i->mask_byte - 1) & 0xff : value;
@@ -182,7 +187,8 @@ static bool fill(struct filler *f, const gpul_ptx_init *i)
 	return true;
 }
 
-static gpul_status initialise(struct gpul_exec_program *p, const gpul_ptx_var *v, uint64_t address, gpul_error *err)
+static gpul_status initialise(struct gpul_exec_program *p, const gpul_ptx_var *v,
+			      uint64_t address, gpul_error *err)
 {
 	unsigned bytes = gpul_ptx_type_bytes(v->type);
 	struct filler f = { .p = p, .v = v, .to = (uint8_t *)(uintptr_t)address };
@@ -192,8 +198,11 @@ static gpul_status initialise(struct gpul_exec_program *p, const gpul_ptx_var *v
 	f.n_elements = v->bytes / bytes;
 	for (uint32_t k = 0; k < v->n_inits; k++)
 		if (!fill(&f, &p->module->inits[v->first_init + k]))
-			return gpul_fail(err, GPUL_EFORMAT, 0, "%s:%u: more values than %s has elements (%llu)", p->file_name, v->line,
-					 gpul_ptx_name(p->module, v->name), (unsigned long long)f.n_elements);
+			return gpul_fail(err, GPUL_EFORMAT, 0,
+					 "%s:%u: more values than %s has elements (%llu)",
+					 p->file_name, v->line,
+					 gpul_ptx_name(p->module, v->name),
+					 (unsigned long long)f.n_elements);
 	return GPUL_OK;
 }
 
@@ -207,7 +216,8 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 	for (uint32_t k = 0; !st && k < m->n_funcs; k++)
 		for (uint32_t n = 0; !st && n < m->funcs[k].n_vars; n++)
 			if (p->code[k].var_address)
-				st = initialise(p, &m->funcs[k].vars[n], p->code[k].var_address[n], err);
+				st = initialise(p, &m->funcs[k].vars[n],
+						p->code[k].var_address[n], err);
 	return st;
 }
 
@@ -239,8 +249,9 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 
 /* ---- functions ---------------------------------------------------------------------------------------------- */
 
-static gpul_status slots_for(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n, uint64_t *at,
-			     struct local_slot **slots, opref **regs, gpul_error *err)
+static gpul_status slots_for(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n,
+			     uint64_t *at, struct local_slot **slots, opref **regs,
+			     gpul_error *err)
 {
 	*slots = gpul_program_alloc(p, (n + 1) * sizeof **slots, err);
 	*regs = gpul_program_alloc(p, (n + 1) * sizeof **regs, err);
@@ -261,14 +272,17 @@ static gpul_status slots_for(struct gpul_exec_program *p, const gpul_ptx_var *va
 }
 
 /* Variables of a body: local and call parameters in the frame, shared after those of the module. */
-static gpul_status body_variables(struct gpul_exec_program *p, struct func_code *code, uint64_t *local, gpul_error *err)
+static gpul_status body_variables(struct gpul_exec_program *p, struct func_code *code,
+				  uint64_t *local, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
 	uint64_t shared = p->module_shared_bytes;
 	gpul_status st;
 
-	code->var_offset = gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_offset, err);
-	code->var_address = gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_address, err);
+	code->var_offset =
+		gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_offset, err);
+	code->var_address =
+		gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_address, err);
 	if (!code->var_offset || !code->var_address)
 		return GPUL_ENOMEM;
 	for (uint32_t k = 0; k < f->n_vars; k++) {
@@ -281,7 +295,8 @@ static gpul_status body_variables(struct gpul_exec_program *p, struct func_code 
 				return st;
 			continue;
 		}
-		if (v->space == GPUL_PTX_MOD_SHARED && v->linkage == GPUL_PTX_EXTERN && !v->bytes) {
+		if (v->space == GPUL_PTX_MOD_SHARED && v->linkage == GPUL_PTX_EXTERN &&
+		    !v->bytes) {
 			if (align_of(v) > p->dynamic_align)
 				p->dynamic_align = (uint32_t)align_of(v);
 			continue;
@@ -293,18 +308,23 @@ static gpul_status body_variables(struct gpul_exec_program *p, struct func_code 
 	if (shared > p->module_shared_bytes)
 		code->own_shared_bytes = (uint32_t)shared;
 	if (shared > UINT32_MAX / 2 || *local > MAX_LOCAL)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s:%u: %s has %llu bytes of local and %llu of shared memory; at most %u local",
-				 p->file_name, f->line, gpul_ptx_name(p->module, f->name), (unsigned long long)*local,
-				 (unsigned long long)shared, (unsigned)MAX_LOCAL);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s:%u: %s has %llu bytes of local and %llu of shared memory; "
+				 "at most %u local",
+				 p->file_name, f->line, gpul_ptx_name(p->module, f->name),
+				 (unsigned long long)*local, (unsigned long long)shared,
+				 (unsigned)MAX_LOCAL);
 	return GPUL_OK;
 }
 
-gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
+gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code,
+				 gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
 	uint64_t local = 0, params = 0;
 	uint64_t *at = f->kind == GPUL_PTX_FUNC_ENTRY ? &params : &local;
-	gpul_status st = slots_for(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
+	gpul_status st =
+		slots_for(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
 
 	if (!st)
 		st = slots_for(p, f->rets, f->n_rets, at, &code->rets, &code->ret_regs, err);

@@ -5,7 +5,13 @@
 
 #include "softcuda/exec/warp_internal.h"
 
-enum { DEFAULT_RESIDENT = 256, DEFAULT_HEAP = 8 << 20, DEFAULT_TURN = 1000, MAX_TURN = 1 << 30, SCRATCH_BYTES = 4 * 512 };
+enum {
+	DEFAULT_RESIDENT = 256,
+	DEFAULT_HEAP = 8 << 20,
+	DEFAULT_TURN = 1000,
+	MAX_TURN = 1 << 30,
+	SCRATCH_BYTES = 4 * 512
+};
 
 static unsigned n_cpus(void)
 {
@@ -21,7 +27,8 @@ static void print_to_stdout(void *user, const char *text, size_t text_bytes)
 	fwrite(text, 1, text_bytes, stdout);
 }
 
-gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options,
+gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
+				     const gpul_exec_machine_options *options,
 				     gpul_exec_machine **out, gpul_error *err)
 {
 	gpul_exec_machine *m = calloc(1, sizeof *m);

@@ -17,7 +17,8 @@ gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err)
 	gpul_exec_memory *m = calloc(1, sizeof *m);
 
 	if (!m)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the table of device memory");
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "no memory for the table of device memory");
 	pthread_rwlock_init(&m->lock, NULL);
 	atomic_init(&m->generation, 1);
 	*out = m;
@@ -70,23 +71,28 @@ static gpul_status insert(gpul_exec_memory *m, const gpul_exec_range *range, gpu
 
 	if ((at > 0 && m->ranges[at - 1].base + m->ranges[at - 1].bytes > range->base) ||
 	    (at < m->n_ranges && range->base + range->bytes > m->ranges[at].base))
-		return gpul_fail(err, GPUL_EINVAL, 0, "device memory at 0x%llx, %llu bytes, overlaps a range that is there",
-				 (unsigned long long)range->base, (unsigned long long)range->bytes);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"device memory at 0x%llx, %llu bytes, overlaps a range that is there",
+			(unsigned long long)range->base, (unsigned long long)range->bytes);
 	if (!grow(m))
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the table of device memory");
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "no memory for the table of device memory");
 	memmove(&m->ranges[at + 1], &m->ranges[at], (m->n_ranges - at) * sizeof *m->ranges);
 	m->ranges[at] = *range;
 	m->n_ranges++;
 	return GPUL_OK;
 }
 
-gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err)
+gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range,
+				 gpul_error *err)
 {
 	gpul_status st;
 
 	if (!range->bytes || range->base + range->bytes < range->base)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a device memory range of %llu bytes at 0x%llx",
-				 (unsigned long long)range->bytes, (unsigned long long)range->base);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0, "a device memory range of %llu bytes at 0x%llx",
+			(unsigned long long)range->bytes, (unsigned long long)range->base);
 	pthread_rwlock_wrlock(&m->lock);
 	st = insert(m, range, err);
 	if (!st)
@@ -104,7 +110,8 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 	at = rank_of(m, base);
 	found = at > 0 && m->ranges[at - 1].base == base;
 	if (found) {
-		memmove(&m->ranges[at - 1], &m->ranges[at], (m->n_ranges - at) * sizeof *m->ranges);
+		memmove(&m->ranges[at - 1], &m->ranges[at],
+			(m->n_ranges - at) * sizeof *m->ranges);
 		m->n_ranges--;
 		atomic_fetch_add(&m->generation, 1);
 	}
@@ -142,7 +149,8 @@ void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m)
 	c->generation = &m->generation;
 }
 
-bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write)
+bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes,
+		       bool write)
 {
 	uint64_t now = atomic_load(c->generation);  /* before the look: a later change empties again */
 	gpul_exec_range range;
@@ -152,11 +160,13 @@ bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64
 		memset(c->slot, 0, sizeof c->slot);
 		c->seen = now;
 	}
-	if (!gpul_exec_memory_find(c->memory, at, &range) || bytes > range.bytes - (at - range.base))
+	if (!gpul_exec_memory_find(c->memory, at, &range) ||
+	    bytes > range.bytes - (at - range.base))
 		return false;
 	read_only = range.flags & GPUL_EXEC_MEM_READ_ONLY;
 	if (write && read_only)
 		return false;
-	c->slot[slot % RANGE_SLOTS] = (struct range_slot){ range.base, range.base + range.bytes, read_only };
+	c->slot[slot % RANGE_SLOTS] =
+		(struct range_slot){ range.base, range.base + range.bytes, read_only };
 	return true;
 }

@@ -57,7 +57,8 @@ static const char *read_spec(struct printer *p, const char *f, struct spec *out)
 		if (n + 12 >= sizeof out->flags)
 			continue;
 		if (*f == '*')
-			n += (size_t)snprintf(out->flags + n, 12, "%d", (int)next_argument(p, 4));
+			n += (size_t)snprintf(out->flags + n, 12, "%d",
+					      (int)next_argument(p, 4));
 		else
 			out->flags[n++] = *f;
 		if (*f == '*')
@@ -169,11 +170,14 @@ static void print_format(struct printer *p, const char *f)
 	}
 }
 
-int gpul_builtin_vprintf(struct warp_state *s, const struct insn *i, unsigned lane, const struct insn **stop)
+int gpul_builtin_vprintf(struct warp_state *s, const struct insn *i, unsigned lane,
+			 const struct insn **stop)
 {
 	const gpul_exec_machine_options *o = &s->block->launch->machine->options;
 	uint64_t format_at = gpul_builtin_argument(s, i->object, 0, lane);
-	struct printer p = { .s = s, .lane = lane, .args = gpul_builtin_argument(s, i->object, 1, lane) };
+	struct printer p = { .s = s,
+			     .lane = lane,
+			     .args = gpul_builtin_argument(s, i->object, 1, lane) };
 	char format[MAX_FORMAT];
 
 	if (!gpul_builtin_string(s, lane, format_at, format, sizeof format))
@@ -181,8 +185,9 @@ int gpul_builtin_vprintf(struct warp_state *s, const struct insn *i, unsigned la
 	else
 		print_format(&p, format);
 	if (p.unreadable) {
-		*stop = gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
-					"printf: the format, a string or the arguments cannot be read");
+		*stop = gpul_fault_text(
+			s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
+			"printf: the format, a string or the arguments cannot be read");
 		return -1;
 	}
 	o->print(o->print_user, p.text, p.used);

@@ -32,8 +32,11 @@ no_memory:
 
 enum builtin gpul_builtin_find(const char *name)
 {
-	static const struct { const char *name; enum builtin builtin; } known[] = {
-		{ "vprintf", BUILTIN_VPRINTF }, { "malloc", BUILTIN_MALLOC }, { "free", BUILTIN_FREE },
+	static const struct { const char *name; enum builtin builtin;
+	} known[] = {
+		{ "vprintf", BUILTIN_VPRINTF },
+		{ "malloc", BUILTIN_MALLOC },
+		{ "free", BUILTIN_FREE },
 		{ "__assertfail", BUILTIN_ASSERTFAIL },
 	};
 
@@ -61,7 +64,8 @@ static uint32_t depth_bytes(struct func_code *code)
 		return UINT32_MAX;
 	code->visited = true;
 	for (uint32_t k = 0; k < code->n_insns; k++) {
-		struct func_code *callee = (struct func_code *)(uintptr_t)callee_of(&code->insns[k]);
+		struct func_code *callee =
+			(struct func_code *)(uintptr_t)callee_of(&code->insns[k]);
 		uint32_t below = callee ? depth_bytes(callee) : 0;
 
 		deepest = below > deepest ? below : deepest;
@@ -80,7 +84,8 @@ static uint32_t count_registers(const gpul_ptx_func *f)
 	uint64_t bytes = 0;
 
 	for (uint32_t k = 0; k < f->n_regs; k++)
-		bytes += (uint64_t)gpul_ptx_type_bytes(f->regs[k].type) * f->regs[k].count * f->regs[k].vector;
+		bytes += (uint64_t)gpul_ptx_type_bytes(f->regs[k].type) * f->regs[k].count *
+			 f->regs[k].vector;
 	return bytes / 4 > 255 ? 255 : bytes < 64 ? 16 : (uint32_t)(bytes / 4);
 }
 
@@ -91,7 +96,8 @@ static bool names_module_shared(const struct gpul_exec_program *p, const gpul_pt
 
 		if (o->kind != GPUL_PTX_OP_SYMBOL)
 			continue;
-		if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR && p->module->vars[o->index].space == GPUL_PTX_MOD_SHARED &&
+		if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR &&
+		    p->module->vars[o->index].space == GPUL_PTX_MOD_SHARED &&
 		    p->module->vars[o->index].bytes)
 			return true;
 		if (o->ref_kind == GPUL_PTX_REF_FUNC)
@@ -122,7 +128,8 @@ static uint32_t thread_limit(const gpul_ptx_tuning *t)
 	return threads < MAX_THREADS ? (uint32_t)threads : MAX_THREADS;
 }
 
-static gpul_status describe(struct gpul_exec_program *p, struct func_code *code, gpul_exec_kernel *k, gpul_error *err)
+static gpul_status describe(struct gpul_exec_program *p, struct func_code *code,
+			    gpul_exec_kernel *k, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
 	uint32_t depth = depth_bytes(code);
@@ -131,19 +138,27 @@ static gpul_status describe(struct gpul_exec_program *p, struct func_code *code,
 	if (!k->params)
 		return GPUL_ENOMEM;
 	for (uint32_t n = 0; n < f->n_params; n++)
-		k->params[n] = (gpul_exec_param){ code->params[n].offset, code->params[n].bytes };
+		k->params[n] =
+			(gpul_exec_param){ code->params[n].offset, code->params[n].bytes };
 	k->code = code;
 	k->dynamic_align = p->dynamic_align;
 	k->stack_bytes = depth == UINT32_MAX ? code->local_bytes + STACK_BYTES : depth;
 	k->info = (gpul_exec_kernel_info){
-		.name = gpul_ptx_name(p->module, f->name), .params = k->params, .n_params = f->n_params,
-		.param_bytes = code->param_bytes, .n_regs = count_registers(f), .local_bytes = code->local_bytes,
-		.const_bytes = const_bytes(p->module), .max_threads = thread_limit(&f->tuning),
-		.shared_bytes = code->own_shared_bytes ? code->own_shared_bytes
-			      : names_module_shared(p, f) ? p->module_shared_bytes : 0,
+		.name = gpul_ptx_name(p->module, f->name),
+		.params = k->params,
+		.n_params = f->n_params,
+		.param_bytes = code->param_bytes,
+		.n_regs = count_registers(f),
+		.local_bytes = code->local_bytes,
+		.const_bytes = const_bytes(p->module),
+		.max_threads = thread_limit(&f->tuning),
+		.shared_bytes = code->own_shared_bytes      ? code->own_shared_bytes
+				: names_module_shared(p, f) ? p->module_shared_bytes
+							    : 0,
 	};
 	for (int n = 0; n < 3; n++)
-		k->info.reqntid[n] = f->tuning.reqntid[n] > 0 ? (uint32_t)f->tuning.reqntid[n] : 0;
+		k->info.reqntid[n] =
+			f->tuning.reqntid[n] > 0 ? (uint32_t)f->tuning.reqntid[n] : 0;
 	return GPUL_OK;
 }
 
@@ -155,7 +170,8 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 	for (uint32_t k = 0; k < p->module->n_funcs; k++) {
 		gpul_status st;
 
-		if (p->module->funcs[k].kind != GPUL_PTX_FUNC_ENTRY || !p->module->funcs[k].has_body)
+		if (p->module->funcs[k].kind != GPUL_PTX_FUNC_ENTRY ||
+		    !p->module->funcs[k].has_body)
 			continue;
 		st = describe(p, &p->code[k], &p->kernels[p->n_kernels], err);
 		if (st)
@@ -168,7 +184,8 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 /* ---- building ---------------------------------------------------------------------------------------------- */
 
 /* Device functions first: kernels' own shared variables begin after theirs. */
-static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind, gpul_error *err)
+static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind,
+				     gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -184,10 +201,13 @@ static gpul_status build(struct gpul_exec_program *p, gpul_error *err)
 	gpul_status st;
 
 	if (m->address_size == 32)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: .address_size 32: only 64-bit PTX is interpreted", p->file_name);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s: .address_size 32: only 64-bit PTX is interpreted",
+				 p->file_name);
 	p->code = gpul_program_alloc(p, (m->n_funcs + 1) * sizeof *p->code, err);
 	p->variables = gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->variables, err);
-	p->shared_offset = gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->shared_offset, err);
+	p->shared_offset =
+		gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->shared_offset, err);
 	if (!p->code || !p->variables || !p->shared_offset)
 		return GPUL_ENOMEM;
 	for (uint32_t k = 0; k < m->n_funcs; k++) {
@@ -208,8 +228,9 @@ static gpul_status build(struct gpul_exec_program *p, gpul_error *err)
 	return st ? st : describe_kernels(p, err);
 }
 
-gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name,
-				     gpul_exec_program **out, gpul_error *err)
+gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module,
+				     const char *file_name, gpul_exec_program **out,
+				     gpul_error *err)
 {
 	static _Atomic uint64_t ids;
 	gpul_exec_program *p = calloc(1, sizeof *p);
@@ -223,7 +244,8 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	p->memory = memory;
 	p->module = module;
 	p->file_name = strdup(file_name ? file_name : "PTX");
-	st = p->file_name ? build(p, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
+	st = p->file_name ? build(p, err)
+			  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
 	if (st) {
 		gpul_exec_program_destroy(p);
 		return st;
@@ -238,7 +260,8 @@ static void forget_variables(struct gpul_exec_program *p)
 		if (p->variables[k].global)
 			gpul_exec_memory_remove(p->memory, p->variables[k].address);
 	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
-		for (uint32_t n = 0; p->code[k].var_address && n < p->module->funcs[k].n_vars; n++)
+		for (uint32_t n = 0; p->code[k].var_address && n < p->module->funcs[k].n_vars;
+		     n++)
 			if (p->code[k].var_address[n])
 				gpul_exec_memory_remove(p->memory, p->code[k].var_address[n]);
 }
@@ -284,7 +307,8 @@ const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k)
 	return &k->info;
 }
 
-bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes)
+bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address,
+			     size_t *bytes)
 {
 	for (uint32_t k = 0; k < p->module->n_vars; k++)
 		if (p->variables[k].global && !strcmp(p->variables[k].name, name)) {
@@ -304,7 +328,8 @@ size_t gpul_exec_n_variables(const gpul_exec_program *p)
 	return n;
 }
 
-bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name, uint64_t *address, size_t *bytes)
+bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name,
+			   uint64_t *address, size_t *bytes)
 {
 	for (uint32_t k = 0; k < p->module->n_vars; k++)
 		if (p->variables[k].global && i-- == 0) {

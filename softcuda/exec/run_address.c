@@ -83,7 +83,8 @@ HANDLER(FROM_GENERIC)
 	return i + 1;
 }
 
-static uint32_t lanes_inside(const struct warp *w, opref a, uint64_t base, uint64_t stride, uint64_t bytes)
+static uint32_t lanes_inside(const struct warp *w, opref a, uint64_t base, uint64_t stride,
+			     uint64_t bytes)
 {
 	uint32_t inside = 0;
 
@@ -96,7 +97,8 @@ HANDLER(ISSPACEP)
 {
 	const struct warp_state *s = state_of(w);
 	uint32_t shared = lanes_inside(w, i->a, (uintptr_t)s->shared, 0, s->shared_bytes);
-	uint32_t local = lanes_inside(w, i->a, (uintptr_t)s->local, s->local_stride, s->local_bytes);
+	uint32_t local =
+		lanes_inside(w, i->a, (uintptr_t)s->local, s->local_stride, s->local_bytes);
 	uint32_t param = lanes_inside(w, i->a, (uintptr_t)s->params, 0, s->param_bytes), is;
 
 	switch (i->flags & SPACE_MASK) {

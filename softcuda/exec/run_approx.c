@@ -99,6 +99,8 @@ static inline double canonical_f64(double x)
 	return x == x ? x : double_of(0x7fffffff00000000);
 }
 
-UNARY(RCP_APPROX_F64, double, double, canonical_f64(upper(flush_f64(1.0 / flush_f64(upper(a[l]))))))
-UNARY(RSQRT_APPROX_F64, double, double, canonical_f64(upper(1.0 / __builtin_sqrt(flush_f64(upper(a[l]))))))
+UNARY(RCP_APPROX_F64, double, double,
+      canonical_f64(upper(flush_f64(1.0 / flush_f64(upper(a[l]))))))
+UNARY(RSQRT_APPROX_F64, double, double,
+      canonical_f64(upper(1.0 / __builtin_sqrt(flush_f64(upper(a[l]))))))
 UNARY(RSQRT_F64, double, double, 1.0 / __builtin_sqrt(a[l]))

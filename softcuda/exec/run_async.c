@@ -39,9 +39,10 @@ HANDLER(MBAR_INIT)
 		return x.stop;
 	EACH_ACTIVE(l, w) {
 		if (!count[l] || count[l] >= COUNT_MASK)
-			return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-					       "mbarrier.init: %u arrivals; from 1 to %u are possible",
-					       count[l], COUNT_MASK - 1);
+			return gpul_fault_text(
+				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+				"mbarrier.init: %u arrivals; from 1 to %u are possible",
+				count[l], COUNT_MASK - 1);
 		*(mbarrier *)(uintptr_t)x.each[l] = pack(0, 0, count[l], count[l]);
 	}
 	return i + 1;
@@ -79,9 +80,10 @@ HANDLER(MBAR_ARRIVE)
 		const uint64_t before = *m;
 
 		if (!arrive(i, m, count[l], bytes[l]))
-			return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-					       "mbarrier: %u arrive, but the phase waits for %u of %u",
-					       count[l], pending(before), expected(before));
+			return gpul_fault_text(
+				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+				"mbarrier: %u arrive, but the phase waits for %u of %u",
+				count[l], pending(before), expected(before));
 		d[l] = before;
 	}
 	return i + 1;
@@ -98,7 +100,8 @@ HANDLER(MBAR_TEST)
 		return x.stop;
 	EACH_ACTIVE(l, w) {
 		const uint64_t now = *(mbarrier *)(uintptr_t)x.each[l] >> PHASE_AT;
-		const uint64_t phase = i->n & MBAR_PARITY ? U32(w, i->b)[l] & 1 : U64(w, i->b)[l] >> PHASE_AT;
+		const uint64_t phase =
+			i->n & MBAR_PARITY ? U32(w, i->b)[l] & 1 : U64(w, i->b)[l] >> PHASE_AT;
 
 		ended |= (uint32_t)(now != phase) << l;
 	}
@@ -119,8 +122,8 @@ HANDLER(MBAR_PENDING)
 /* ---- copies -------------------------------------------------------------------------------- */
 
 /* `bytes` at `offset` of both addresses, for the warp's lanes; a fault's handler value or NULL. */
-static const struct insn *copy_piece(struct warp_state *s, const struct async_copy *c, unsigned bytes,
-				     uint32_t offset)
+static const struct insn *copy_piece(struct warp_state *s, const struct async_copy *c,
+				     unsigned bytes, uint32_t offset)
 {
 	struct insn to = c->to, from = c->from;
 	struct access write, read;
@@ -132,11 +135,12 @@ static const struct insn *copy_piece(struct warp_state *s, const struct async_co
 	if (resolve_each(s, &to, bytes, true, &write))
 		return write.stop;
 	EACH_ACTIVE(l, &s->w)
-		memcpy((void *)(uintptr_t)write.each[l], (const void *)(uintptr_t)read.each[l], bytes);
+	memcpy((void *)(uintptr_t)write.each[l], (const void *)(uintptr_t)read.each[l], bytes);
 	return NULL;
 }
 
-static uint32_t wanted(const struct warp *w, const struct async_copy *c, unsigned bytes, unsigned lane)
+static uint32_t wanted(const struct warp *w, const struct async_copy *c, unsigned bytes,
+		       unsigned lane)
 {
 	uint32_t n = bytes;
 
@@ -148,7 +152,8 @@ static uint32_t wanted(const struct warp *w, const struct async_copy *c, unsigne
 }
 
 /* A lane that reads less than it writes: what it does not read, it need not be allowed to read. */
-static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c, unsigned bytes, uint32_t n)
+static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c,
+				    unsigned bytes, uint32_t n)
 {
 	static const uint8_t zeros[16];
 	const struct insn *stop = NULL;
@@ -183,7 +188,8 @@ HANDLER(CP_ASYNC)
 	return stop ? stop : i + 1;
 }
 
-static const struct insn *bulk_copy(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
+static const struct insn *bulk_copy(struct warp_state *s, const struct async_copy *c,
+				    uint32_t bytes)
 {
 	struct access x;
 
@@ -214,8 +220,9 @@ HANDLER(CP_BULK)
 
 		w->mask = rest & -rest;
 		if (bytes % 16)
-			stop = gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
-					       "cp.async.bulk: %u bytes are not a multiple of 16", bytes);
+			stop = gpul_fault_text(
+				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
+				"cp.async.bulk: %u bytes are not a multiple of 16", bytes);
 		else
 			stop = bulk_copy(state_of(w), c, bytes);
 	}

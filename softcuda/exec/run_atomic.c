@@ -145,7 +145,8 @@ static float half_value(uint16_t h)
 {
 	unsigned exponent = h >> 10 & 31, mantissa = h & 1023;
 	float x = exponent == 31 ? (mantissa ? NAN : INFINITY)
-		: exponent ? ldexpf((float)(mantissa | 1024), (int)exponent - 25) : ldexpf((float)mantissa, -24);
+		  : exponent     ? ldexpf((float)(mantissa | 1024), (int)exponent - 25)
+				 : ldexpf((float)mantissa, -24);
 
 	return h & 0x8000 ? -x : x;
 }
@@ -255,7 +256,8 @@ static bool swap_wide(wide *p, uint128 *old, uint128 new)
 #else
 static bool swap_wide(wide *p, uint128 *old, uint128 new)
 {
-	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
 }
 #endif
 
@@ -268,7 +270,8 @@ static inline const struct insn *atomic_wide(struct warp *w, const struct insn *
 		return x.stop;
 	EACH_ACTIVE(l, w) {
 		wide *p = (wide *)(uintptr_t)x.each[l];
-		uint128 b = wide_at(w, i->b, l), new = compare ? wide_at(w, i->c, l) : b, old = b;
+		uint128 b = wide_at(w, i->b, l), new = compare ? wide_at(w, i->c, l) : b,
+			old = b;
 
 		/* A failed exchange leaves what is there in old: it doubles as the load. */
 		while (!swap_wide(p, &old, compare && old != b ? old : new))

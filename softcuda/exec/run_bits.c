@@ -34,8 +34,9 @@ TERNARY(SHF_R_WRAP, uint32_t, uint32_t, PAIR >> (c[l] & 31))
  * we select each with a mask that is the same for all lanes. */
 static inline uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, const uint32_t t[8])
 {
-	return (t[0] & ~a & ~b & ~c) | (t[1] & ~a & ~b & c) | (t[2] & ~a & b & ~c) | (t[3] & ~a & b & c) |
-	       (t[4] & a & ~b & ~c) | (t[5] & a & ~b & c) | (t[6] & a & b & ~c) | (t[7] & a & b & c);
+	return (t[0] & ~a & ~b & ~c) | (t[1] & ~a & ~b & c) | (t[2] & ~a & b & ~c) |
+	       (t[3] & ~a & b & c) | (t[4] & a & ~b & ~c) | (t[5] & a & ~b & c) |
+	       (t[6] & a & b & ~c) | (t[7] & a & b & c);
 }
 
 static inline void spread_table(int64_t lut, uint32_t t[8])
@@ -135,7 +136,8 @@ UNARY(POPC_64, uint32_t, uint64_t, ones((uint32_t)a[l]) + ones((uint32_t)(a[l] >
 UNARY(CLZ_32, uint32_t, uint32_t, CLZ32(a[l]))
 UNARY(CLZ_64, uint32_t, uint64_t, CLZ64(a[l]))
 UNARY(BREV_32, uint32_t, uint32_t, reverse(a[l]))
-UNARY(BREV_64, uint64_t, uint64_t, (uint64_t)reverse((uint32_t)a[l]) << 32 | reverse((uint32_t)(a[l] >> 32)))
+UNARY(BREV_64, uint64_t, uint64_t,
+      (uint64_t)reverse((uint32_t)a[l]) << 32 | reverse((uint32_t)(a[l] >> 32)))
 
 /* The highest bit that differs from the sign; none: all ones.  .shiftamt: how far to shift it up. */
 static inline uint32_t find(uint64_t x, unsigned bits, bool shiftamt)
@@ -147,9 +149,11 @@ static inline uint32_t find(uint64_t x, unsigned bits, bool shiftamt)
 }
 #define FROM_SIGN(x) ((x) < 0 ? ~(x) : (x))
 UNARY(BFIND_U32, uint32_t, uint32_t, find(a[l], 32, i->flags & BFIND_SHIFTAMT))
-UNARY(BFIND_S32, uint32_t, int32_t, find((uint32_t)FROM_SIGN(a[l]), 32, i->flags & BFIND_SHIFTAMT))
+UNARY(BFIND_S32, uint32_t, int32_t,
+      find((uint32_t)FROM_SIGN(a[l]), 32, i->flags &BFIND_SHIFTAMT))
 UNARY(BFIND_U64, uint32_t, uint64_t, find(a[l], 64, i->flags & BFIND_SHIFTAMT))
-UNARY(BFIND_S64, uint32_t, int64_t, find((uint64_t)FROM_SIGN(a[l]), 64, i->flags & BFIND_SHIFTAMT))
+UNARY(BFIND_S64, uint32_t, int64_t,
+      find((uint64_t)FROM_SIGN(a[l]), 64, i->flags &BFIND_SHIFTAMT))
 
 /* fns d, mask, base, offset: the offset-th set bit at or above (offset > 0) or at or below
  * (offset < 0) base; offset 0: base itself, when set. */
@@ -244,7 +248,8 @@ static inline uint32_t extend(uint32_t x, uint32_t width, bool wrap, bool is_sig
 		return 0;
 	if (n > 31)
 		return x;
-	return is_signed ? (uint32_t)((int32_t)(x << (32 - n)) >> (32 - n)) : x << (32 - n) >> (32 - n);
+	return is_signed ? (uint32_t)((int32_t)(x << (32 - n)) >> (32 - n))
+			 : x << (32 - n) >> (32 - n);
 }
 BINARY(SZEXT_U32, uint32_t, uint32_t, extend(a[l], b[l], i->flags & BMSK_WRAPS, false))
 BINARY(SZEXT_S32, uint32_t, uint32_t, extend(a[l], b[l], i->flags & BMSK_WRAPS, true))

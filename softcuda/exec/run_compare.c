@@ -76,8 +76,9 @@ static uint32_t compare_16(struct warp *w, const struct insn *i)
 static uint32_t compare_32(struct warp *w, const struct insn *i)
 {
 	if (!(i->flags & COMPARE_FLOAT))
-		return (i->flags & COMPARE_SIGNED) ? compare_s32(S32(w, i->a), S32(w, i->b), i->n)
-						   : compare_u32(U32(w, i->a), U32(w, i->b), i->n);
+		return (i->flags & COMPARE_SIGNED)
+			       ? compare_s32(S32(w, i->a), S32(w, i->b), i->n)
+			       : compare_u32(U32(w, i->a), U32(w, i->b), i->n);
 	const float *a = F32(w, i->a), *b = F32(w, i->b);
 	if (!(i->flags & FLAG_FTZ))
 		return compare_f32(a, b, i->n);
@@ -135,12 +136,17 @@ static inline void set_word(struct warp *w, const struct insn *i, uint32_t bits)
 		set_word(w, i, compare_##bits(w, i));                         \
 		return i + 1;                                                 \
 	}
-ANY(16) ANY(32) ANY(64)
+ANY(16)
+ANY(32) ANY(64)
 
-/* ---- testp --------------------------------------------------------------------------------------- */
+	/* ---- testp
+	   ---------------------------------------------------------------------------------------
+	 */
 
-/* magnitude: the bits without sign; infinity: the bits of inf; least: those of the least normal. */
-static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t least, unsigned property)
+	/* magnitude: the bits without sign; infinity: the bits of inf; least: those of the
+	   least normal. */
+	static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t least,
+					unsigned property)
 {
 	switch (property) {
 	case TEST_FINITE: return magnitude < infinity;
@@ -157,7 +163,8 @@ OP(TESTP_F32)
 	OPERAND(uint32_t, a);
 	uint32_t bits = 0;
 	for (unsigned l = 0; l < LANES; l++)
-		bits |= (uint32_t)has_property(a[l] & INT32_MAX, 0x7f800000, 0x00800000, i->n) << l;
+		bits |= (uint32_t)has_property(a[l] & INT32_MAX, 0x7f800000, 0x00800000, i->n)
+			<< l;
 	set_predicate(w, i->d, bits);
 	return i + 1;
 }
@@ -167,7 +174,9 @@ OP(TESTP_F64)
 	OPERAND(uint64_t, a);
 	uint32_t bits = 0;
 	for (unsigned l = 0; l < LANES; l++)
-		bits |= (uint32_t)has_property(a[l] & INT64_MAX, 0x7ff0000000000000, 0x0010000000000000, i->n) << l;
+		bits |= (uint32_t)has_property(a[l] & INT64_MAX, 0x7ff0000000000000,
+					       0x0010000000000000, i->n)
+			<< l;
 	set_predicate(w, i->d, bits);
 	return i + 1;
 }

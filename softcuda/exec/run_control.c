@@ -35,7 +35,8 @@ HANDLER(NOP)
 	return i + 1;
 }
 
-static inline const struct insn *jump(struct warp_state *s, const struct insn *i, const struct insn *target)
+static inline const struct insn *jump(struct warp_state *s, const struct insn *i,
+				      const struct insn *target)
 {
 	count_run(s, i, target);
 	if (target <= i && --s->back_edges < 0)
@@ -51,7 +52,8 @@ HANDLER(BRA)
 }
 
 /* `take` lanes go to the target, the others on. */
-static inline const struct insn *branch(struct warp_state *s, const struct insn *i, uint32_t take)
+static inline const struct insn *branch(struct warp_state *s, const struct insn *i,
+					uint32_t take)
 {
 	if (take == s->w.mask)
 		return jump(s, i, i->target);
@@ -84,8 +86,10 @@ HANDLER(BRX)
 		unsigned l = first_lane(rest);
 
 		if (index[l] >= t->n_targets)
-			return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-					       "brx.idx: index %u, but the table has %u targets", index[l], t->n_targets);
+			return gpul_fault_text(
+				s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+				"brx.idx: index %u, but the table has %u targets", index[l],
+				t->n_targets);
 		target[l] = t->targets[index[l]];
 		frame[l] = s->frame;
 		first = first ? first : target[l];

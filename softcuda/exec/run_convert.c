@@ -116,7 +116,8 @@ static struct value load_value(const struct conversion *cv, const void *slot, un
 			v.x = ((const double *)slot)[l];
 		else if (cv->from == KIND_F32) {
 			v.integer = ((const uint32_t *)slot)[l];
-			v.x = (double)(cv->ftz ? flush(((const float *)slot)[l]) : ((const float *)slot)[l]);
+			v.x = (double)(cv->ftz ? flush(((const float *)slot)[l])
+					       : ((const float *)slot)[l]);
 		} else if (cv->from == KIND_TF32)
 			v.x = double_from_small(((const uint32_t *)slot)[l], &format_tf32);
 		else {
@@ -172,7 +173,8 @@ static uint64_t integer_from_integer(const struct conversion *cv, struct value v
 	if (!cv->sat)
 		return v.integer;
 	const unsigned bits = int_bits(cv->to);
-	const bool is_signed = int_signed(cv->to), negative = v.is_signed && (int64_t)v.integer < 0;
+	const bool is_signed = int_signed(cv->to),
+		   negative = v.is_signed && (int64_t)v.integer < 0;
 	const uint64_t most = UINT64_MAX >> (64 - bits + is_signed);
 	if (!negative)
 		return v.integer > most ? most : v.integer;
@@ -235,7 +237,8 @@ static uint32_t narrow_nan(double x, const struct small_format *f)
 	const uint64_t u = bits_of64(quiet(x));
 	const uint32_t magnitude = (uint32_t)((u & INT64_MAX) >> (52 - f->fraction_bits));
 	const uint32_t most = ((uint32_t)1 << (f->exponent_bits + f->fraction_bits)) - 1;
-	return (uint32_t)(u >> 63) << (f->exponent_bits + f->fraction_bits) | (magnitude & most);
+	return (uint32_t)(u >> 63) << (f->exponent_bits + f->fraction_bits) |
+	       (magnitude & most);
 }
 
 /* What a NaN becomes in a format of at most 32 bits. */
@@ -245,7 +248,8 @@ static uint32_t nan_bits(const struct conversion *cv, struct value v)
 		return tf32_of_nan(cv, (uint32_t)v.integer);
 	if (cv->from == KIND_BF16 && cv->to == KIND_F32)
 		return (uint32_t)v.integer << 16;
-	return cv->from == KIND_F64 ? narrow_nan(v.x, format_of(cv->to)) : format_of(cv->to)->nan;
+	return cv->from == KIND_F64 ? narrow_nan(v.x, format_of(cv->to))
+				    : format_of(cv->to)->nan;
 }
 
 /* The result of cvt.ftz: tiny as in flush_result(). */
@@ -258,8 +262,9 @@ static uint32_t flushed_bits(uint32_t u, double x, unsigned round)
 static uint64_t float_bits(const struct conversion *cv, struct value v)
 {
 	if (cv->to == KIND_F64)
-		return bits_of64(v.is_float ? float_adjusted(cv, v.x) :
-				 cv->sat ? saturate64(double_from_integer(cv, v)) : double_from_integer(cv, v));
+		return bits_of64(v.is_float ? float_adjusted(cv, v.x)
+				 : cv->sat  ? saturate64(double_from_integer(cv, v))
+					    : double_from_integer(cv, v));
 	const unsigned round = cv->round >= CONVERT_RNI ? CONVERT_RN : cv->round;
 	const double x = float_adjusted(cv, v.is_float ? v.x : odd_double(v));
 	if (x != x)
@@ -273,7 +278,12 @@ static void store_value(const struct conversion *cv, void *slot, unsigned l, uin
 	switch (cv->to) {
 	case KIND_U8: ((uint16_t *)slot)[l] = (uint8_t)u; break;
 	case KIND_S8: ((int16_t *)slot)[l] = (int8_t)u; break;
-	case KIND_U16: case KIND_S16: case KIND_F16: case KIND_BF16: case KIND_E4M3: case KIND_E5M2:
+	case KIND_U16:
+	case KIND_S16:
+	case KIND_F16:
+	case KIND_BF16:
+	case KIND_E4M3:
+	case KIND_E5M2:
 		((uint16_t *)slot)[l] = (uint16_t)u;
 		break;
 	case KIND_U64: case KIND_S64: case KIND_F64: ((uint64_t *)slot)[l] = u; break;
@@ -313,9 +323,12 @@ OP(CVT_PAIR)
 			continue;
 		const uint32_t u = U32(w, i->a)[l];
 		const uint16_t halves[8] = { (uint16_t)u, (uint16_t)(u >> 16) };
-		struct value high = packed ? load_value(&cv, halves, 1) : load_value(&cv, opptr(w, i->a), l);
-		struct value low = packed ? load_value(&cv, halves, 0) : load_value(&cv, opptr(w, i->b), l);
-		const uint32_t both = (uint32_t)(convert(&cv, high) << part | convert(&cv, low));
+		struct value high = packed ? load_value(&cv, halves, 1)
+					   : load_value(&cv, opptr(w, i->a), l);
+		struct value low = packed ? load_value(&cv, halves, 0)
+					  : load_value(&cv, opptr(w, i->b), l);
+		const uint32_t both =
+			(uint32_t)(convert(&cv, high) << part | convert(&cv, low));
 		if (part == 8)
 			U16(w, i->d)[l] = (uint16_t)both;
 		else
@@ -332,9 +345,11 @@ OP(CVT_UNPAIR)
 	for (unsigned l = 0; l < LANES; l++) {
 		if (!(w->mask >> l & 1))
 			continue;
-		const uint16_t bytes[8] = { U16(w, i->a)[l] & 0xff, (uint16_t)(U16(w, i->a)[l] >> 8) };
+		const uint16_t bytes[8] = { U16(w, i->a)[l] & 0xff,
+					    (uint16_t)(U16(w, i->a)[l] >> 8) };
 		const uint64_t low = convert(&cv, load_value(&cv, bytes, 0));
-		U32(w, i->d)[l] = (uint32_t)(convert(&cv, load_value(&cv, bytes, 1)) << 16 | low);
+		U32(w, i->d)
+		[l] = (uint32_t)(convert(&cv, load_value(&cv, bytes, 1)) << 16 | low);
 	}
 	return i + 1;
 }
@@ -349,8 +364,10 @@ OP(CVT_PACK)
 		if (!(w->mask >> l & 1))
 			continue;
 		const uint32_t mask = ((uint32_t)1 << bits) - 1;
-		const uint32_t high = (uint32_t)convert(&cv, load_value(&cv, opptr(w, i->a), l)) & mask;
-		const uint32_t low = (uint32_t)convert(&cv, load_value(&cv, opptr(w, i->b), l)) & mask;
+		const uint32_t high =
+			(uint32_t)convert(&cv, load_value(&cv, opptr(w, i->a), l)) & mask;
+		const uint32_t low =
+			(uint32_t)convert(&cv, load_value(&cv, opptr(w, i->b), l)) & mask;
 		const uint32_t below = bits == 16 ? 0 : U32(w, i->c)[l] << 2 * bits;
 		U32(w, i->d)[l] = below | high << bits | low;
 	}

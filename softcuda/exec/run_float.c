@@ -93,8 +93,10 @@ static inline float choose(float x, float y, unsigned flags, bool want_max)
 
 BINARY(MIN_F32_ANY, float, float, choose(a[l], b[l], i->flags, false))
 BINARY(MAX_F32_ANY, float, float, choose(a[l], b[l], i->flags, true))
-TERNARY(MIN3_F32, float, float, choose(choose(a[l], b[l], i->flags, false), c[l], i->flags, false))
-TERNARY(MAX3_F32, float, float, choose(choose(a[l], b[l], i->flags, true), c[l], i->flags, true))
+TERNARY(MIN3_F32, float, float,
+	choose(choose(a[l], b[l], i->flags, false), c[l], i->flags, false))
+TERNARY(MAX3_F32, float, float,
+	choose(choose(a[l], b[l], i->flags, true), c[l], i->flags, true))
 
 /* Seen on sm_90: neg and abs are sums with -0, so a NaN becomes the one that sums give. */
 UNARY(NEG_F32, float, float, canonical(float_of(bits_of(a[l]) ^ 0x80000000)))
@@ -138,7 +140,8 @@ BINARY(ADD_F64, double, double, with_payload(a[l] + b[l], b[l], a[l], a[l]))
 BINARY(SUB_F64, double, double, with_payload(a[l] - b[l], b[l], a[l], a[l]))
 BINARY(MUL_F64, double, double, with_payload(a[l] * b[l], b[l], a[l], a[l]))
 /* The C library's fma, if there is no instruction. */
-TERNARY(FMA_F64, double, double, with_payload(__builtin_fma(a[l], b[l], c[l]), b[l], c[l], a[l]))
+TERNARY(FMA_F64, double, double,
+	with_payload(__builtin_fma(a[l], b[l], c[l]), b[l], c[l], a[l]))
 BINARY(DIV_F64, double, double, with_payload(a[l] / b[l], a[l], b[l], b[l]))
 UNARY(RCP_F64, double, double, with_payload(1.0 / a[l], a[l], a[l], a[l]))
 UNARY(SQRT_F64, double, double, with_payload(__builtin_sqrt(a[l]), a[l], a[l], a[l]))
@@ -172,6 +175,7 @@ ANY_F64(SQRT_F64_ANY, 1, sqrt(x), a, a, a)
 BINARY(MIN_F64, double, double, min_f64(a[l], b[l]))
 BINARY(MAX_F64, double, double, max_f64(a[l], b[l]))
 /* Seen on sm_90: sums, here too; a NaN keeps its sign and becomes quiet. */
-UNARY(NEG_F64, double, double, a[l] == a[l] ? double_of(bits_of64(a[l]) ^ (uint64_t)1 << 63) : quiet(a[l]))
+UNARY(NEG_F64, double, double,
+      a[l] == a[l] ? double_of(bits_of64(a[l]) ^ (uint64_t)1 << 63) : quiet(a[l]))
 UNARY(ABS_F64, double, double, a[l] == a[l] ? fabs(a[l]) : quiet(a[l]))
 BINARY(COPYSIGN_F64, uint64_t, uint64_t, (a[l] & (uint64_t)1 << 63) | (b[l] & INT64_MAX))

@@ -30,7 +30,8 @@ INLINE void flush_results(float *x, unsigned n, bool bf16)
 	flush_below(bf16 ? 0x1p-126f : 0x1.ffep-15f, x, n);
 }
 
-INLINE void load_halves(float *x, const struct warp *w, const struct insn *i, opref r, unsigned n, bool bf16)
+INLINE void load_halves(float *x, const struct warp *w, const struct insn *i, opref r,
+			unsigned n, bool bf16)
 {
 	widen_half(x, U16(w, r), n, bf16);
 	if (i->flags & FLAG_FTZ)
@@ -250,7 +251,8 @@ OP(SETP_BF16X2) { return setp_half(w, i, WIDEST, true); }
 static const struct insn *set_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const uint64_t bits = compare_halves(w, i, n, bf16);
-	const uint32_t low = combined(w, i, n == LANES ? (uint32_t)bits : every_second(bits, 0));
+	const uint32_t low =
+		combined(w, i, n == LANES ? (uint32_t)bits : every_second(bits, 0));
 	const uint32_t high = n == LANES ? 0 : combined(w, i, every_second(bits, 1));
 	const uint16_t one = (i->flags & SET_BF16) ? 0x3f80 : 0x3c00;
 	const bool is_float = i->flags & SET_FLOAT;
@@ -286,7 +288,9 @@ static const struct insn *mixed(struct warp *w, const struct insn *i, opref last
 	round_by(i->flags & ROUND_MASK);
 	for (unsigned l = 0; l < LANES; l++) {
 		volatile float p = x[l], q = kind == OP_FMA_MIXED ? y[l] : 0, s = z[l];
-		volatile float r = kind == OP_FMA_MIXED ? fmaf(p, q, s) : kind == OP_ADD_MIXED ? p + s : p - s;
+		volatile float r = kind == OP_FMA_MIXED   ? fmaf(p, q, s)
+				   : kind == OP_ADD_MIXED ? p + s
+							  : p - s;
 		t[l] = (i->flags & FLAG_SAT) ? saturate(r) : canonical(r);
 	}
 	round_nearest_again(i->flags & ROUND_MASK);

@@ -98,8 +98,14 @@ TERNARY(MAD24_HI_SAT_S32, int32_t, uint32_t,
 	saturate_s32((int64_t)(int32_t)(product_s24(a[l], b[l]) >> 16) + (int32_t)c[l]))
 
 /* .relu: a negative result is 0. */
-BINARY(MIN_RELU_S32, int32_t, int32_t, (a[l] < b[l] ? a[l] : b[l]) < 0 ? 0 : a[l] < b[l] ? a[l] : b[l])
-BINARY(MAX_RELU_S32, int32_t, int32_t, (a[l] > b[l] ? a[l] : b[l]) < 0 ? 0 : a[l] > b[l] ? a[l] : b[l])
+BINARY(MIN_RELU_S32, int32_t, int32_t,
+       (a[l] < b[l] ? a[l] : b[l]) < 0 ? 0
+       : a[l] < b[l]                   ? a[l]
+				       : b[l])
+BINARY(MAX_RELU_S32, int32_t, int32_t,
+       (a[l] > b[l] ? a[l] : b[l]) < 0 ? 0
+       : a[l] > b[l]                   ? a[l]
+				       : b[l])
 
 /* Two 16-bit integers in each lane: 64 elements side by side, merged as 32 pairs. */
 #define PAIRS(name, T, value)                                                 \

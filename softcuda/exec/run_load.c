@@ -85,7 +85,8 @@ static inline void put(struct warp *w, uint32_t kind, opref d, unsigned l, const
 }
 
 /* One element of each lane's vector; x->at is where lane 0's, or everybody's, begins. */
-static void load_element(struct warp *w, const struct insn *i, enum shape shape, const struct access *x, unsigned e)
+static void load_element(struct warp *w, const struct insn *i, enum shape shape,
+			 const struct access *x, unsigned e)
 {
 	const opref to = OPLIST(w, i->d)[e];
 	const unsigned n = i->n;
@@ -129,7 +130,7 @@ HANDLER(LDV)
 			load_element(w, i, shape, &x, e);
 		else
 			EACH_ACTIVE(l, w)
-				put(w, i->e, list[e], l, (const uint8_t *)(uintptr_t)x.each[l] + e * bytes);
+		put(w, i->e, list[e], l, (const uint8_t *)(uintptr_t)x.each[l] + e * bytes);
 	}
 	return i + 1;
 }
@@ -140,22 +141,26 @@ static void copy_relaxed(void *to, const void *from, unsigned bytes)
 {
 	switch (bytes) {
 	case 1: {
-		uint8_t v = __atomic_load_n((const MEMORY_TYPE(uint8_t) *)from, __ATOMIC_RELAXED);
+		uint8_t v =
+			__atomic_load_n((const MEMORY_TYPE(uint8_t) *)from, __ATOMIC_RELAXED);
 		memcpy(to, &v, 1);
 		break;
 	}
 	case 2: {
-		uint16_t v = __atomic_load_n((const MEMORY_TYPE(uint16_t) *)from, __ATOMIC_RELAXED);
+		uint16_t v =
+			__atomic_load_n((const MEMORY_TYPE(uint16_t) *)from, __ATOMIC_RELAXED);
 		memcpy(to, &v, 2);
 		break;
 	}
 	case 4: {
-		uint32_t v = __atomic_load_n((const MEMORY_TYPE(uint32_t) *)from, __ATOMIC_RELAXED);
+		uint32_t v =
+			__atomic_load_n((const MEMORY_TYPE(uint32_t) *)from, __ATOMIC_RELAXED);
 		memcpy(to, &v, 4);
 		break;
 	}
 	default: {
-		uint64_t v = __atomic_load_n((const MEMORY_TYPE(uint64_t) *)from, __ATOMIC_RELAXED);
+		uint64_t v =
+			__atomic_load_n((const MEMORY_TYPE(uint64_t) *)from, __ATOMIC_RELAXED);
 		memcpy(to, &v, 8);
 		break;
 	}

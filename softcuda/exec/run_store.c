@@ -70,10 +70,12 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 		__atomic_store_n((MEMORY_TYPE(uint8_t) *)to, (uint8_t)v, __ATOMIC_RELAXED);
 		break;
 	case 2:
-		__atomic_store_n((MEMORY_TYPE(uint16_t) *)(void *)to, (uint16_t)v, __ATOMIC_RELAXED);
+		__atomic_store_n((MEMORY_TYPE(uint16_t) *)(void *)to, (uint16_t)v,
+				 __ATOMIC_RELAXED);
 		break;
 	case 4:
-		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, (uint32_t)v, __ATOMIC_RELAXED);
+		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, (uint32_t)v,
+				 __ATOMIC_RELAXED);
 		break;
 	default:
 		__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)to, v, __ATOMIC_RELAXED);
@@ -82,7 +84,8 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 }
 
 /* Each lane's vector is put together and stored: 16 bytes in one move, else element by element. */
-static void store_lanes(struct warp *w, const struct insn *i, const struct access *x, unsigned bytes, unsigned n)
+static void store_lanes(struct warp *w, const struct insn *i, const struct access *x,
+			unsigned bytes, unsigned n)
 {
 	const opref *list = i->n ? OPLIST(w, i->b) : &i->b;
 

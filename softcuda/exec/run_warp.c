@@ -44,7 +44,8 @@ HANDLER(BAR_WARP)
  * e: member mask. */
 enum direction { UP, DOWN, BFLY, IDX };
 
-static inline unsigned source_lane(enum direction how, unsigned lane, uint32_t b, uint32_t c, bool *in_range)
+static inline unsigned source_lane(enum direction how, unsigned lane, uint32_t b, uint32_t c,
+				   bool *in_range)
 {
 	unsigned clamp = c & 31, segment = c >> 8 & 31, move = b & 31, j;
 	unsigned max = (lane & segment) | (clamp & ~segment & 31), min = lane & segment;
@@ -70,7 +71,8 @@ static inline unsigned source_lane(enum direction how, unsigned lane, uint32_t b
 	return *in_range ? j & 31 : lane;
 }
 
-static inline const struct insn *shuffle(struct warp *w, const struct insn *i, enum direction how)
+static inline const struct insn *shuffle(struct warp *w, const struct insn *i,
+					 enum direction how)
 {
 	const uint32_t *a = U32(w, i->a), *b = U32(w, i->b), *c = U32(w, i->c);
 	uint32_t value[LANES], in_range = 0;
@@ -160,7 +162,8 @@ HANDLER(ELECT)
 
 	if (!gathered(state_of(w), i->a))
 		return raise_event(state_of(w), EVENT_SYNC, i);
-	leader = first_lane(named_lanes(w, i->a) & w->mask ? named_lanes(w, i->a) & w->mask : w->mask);
+	leader = first_lane(named_lanes(w, i->a) & w->mask ? named_lanes(w, i->a) & w->mask
+							   : w->mask);
 	EACH_LANE(w, U32(w, i->d), leader);
 	set_predicate(w, i->d2, false);
 	*PRED(w, i->d2) |= 1u << leader;
@@ -207,7 +210,8 @@ static inline const struct insn *match_all(struct warp *w, const struct insn *i,
 		bool same = true;
 
 		for (uint32_t others = who; others; others &= others - 1)
-			same = same && value_at(w, i->a, bytes, first_lane(others)) == value_at(w, i->a, bytes, l);
+			same = same && value_at(w, i->a, bytes, first_lane(others)) ==
+					       value_at(w, i->a, bytes, l);
 		result[l] = same ? who : 0;
 		all |= (uint32_t)same << l;
 	}

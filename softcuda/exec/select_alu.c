@@ -36,7 +36,8 @@ static bool sort_modifiers(struct form *form)
 		const unsigned mod = form->inst->mods[k];
 		if (mod < GPUL_PTX_N_MODS && is_type(mod)) {
 			if (form->n_types == MAX_FORM_TYPES)
-				return gpul_form_refuse(form, "more than %d types", MAX_FORM_TYPES);
+				return gpul_form_refuse(form, "more than %d types",
+							MAX_FORM_TYPES);
 			form->type[form->n_types++] = (uint16_t)mod;
 		} else if (mod < GPUL_PTX_N_MODS && form_bits[mod]) {
 			form->set |= (uint64_t)1 << (form_bits[mod] - 1);
@@ -73,7 +74,10 @@ static bool rule_fits(const struct rule *r, const struct form *form)
 
 static uint8_t common_flags(uint64_t set)
 {
-	uint8_t flags = set & HAS(RZ) ? ROUND_RZ : set & HAS(RM) ? ROUND_RM : set & HAS(RP) ? ROUND_RP : ROUND_RN;
+	uint8_t flags = set & HAS(RZ)   ? ROUND_RZ
+			: set & HAS(RM) ? ROUND_RM
+			: set & HAS(RP) ? ROUND_RP
+					: ROUND_RN;
 	if (set & HAS(FTZ))
 		flags |= FLAG_FTZ;
 	if (set & HAS(SAT))
@@ -87,13 +91,15 @@ static uint8_t common_flags(uint64_t set)
 	return flags;
 }
 
-bool gpul_form_match(const struct form *form, const struct rule_list *list, struct selection *out)
+bool gpul_form_match(const struct form *form, const struct rule_list *list,
+		     struct selection *out)
 {
 	bool types_fit = false;
 	for (unsigned k = 0; k < list->n_rules; k++) {
 		const struct rule *r = &list->rules[k];
 		if (!rule_fits(r, form)) {
-			types_fit |= type_fits(r->type[0], form->type[0]) && type_fits(r->type[1], form->type[1]);
+			types_fit |= type_fits(r->type[0], form->type[0]) &&
+				     type_fits(r->type[1], form->type[1]);
 			continue;
 		}
 		out->op = r->op;
@@ -103,8 +109,10 @@ bool gpul_form_match(const struct form *form, const struct rule_list *list, stru
 	}
 	const char *root = gpul_ptx_opcode_text(form->inst->opcode);
 	if (!types_fit)
-		return gpul_form_refuse(form, "%s has no form for .%s", root, form->n_types
-					? gpul_ptx_mod_text(form->module, form->type[0]) : "no type");
+		return gpul_form_refuse(form, "%s has no form for .%s", root,
+					form->n_types
+						? gpul_ptx_mod_text(form->module, form->type[0])
+						: "no type");
 	return gpul_form_refuse(form, "%s has no such combination of modifiers for .%s", root,
 				gpul_ptx_mod_text(form->module, form->type[0]));
 }
@@ -169,7 +177,8 @@ bool gpul_form_operands(const struct form *form, const char *signature, struct s
 						      : "a destination d|p is needed here");
 	for (s++; *s; s++, k++) {
 		if (k >= n)
-			return gpul_form_refuse(form, "%u operands, %zu are needed", n, k + strlen(s));
+			return gpul_form_refuse(form, "%u operands, %zu are needed", n,
+						k + strlen(s));
 		if (*s == 'i') {
 			if (!take_immediate(form, k, out))
 				return false;
@@ -181,19 +190,24 @@ bool gpul_form_operands(const struct form *form, const char *signature, struct s
 	return k == n || gpul_form_refuse(form, "%u operands, %u are needed", n, k);
 }
 
-static const struct { uint64_t bit; int compare; bool is_unsigned; } compare_words[] = {
-	{ HAS(EQ), CMP_EQ, false }, { HAS(NE), CMP_NE, false }, { HAS(LT), CMP_LT, false },
-	{ HAS(LE), CMP_LE, false }, { HAS(GT), CMP_GT, false }, { HAS(GE), CMP_GE, false },
-	{ HAS(LO), CMP_LT, true }, { HAS(LS), CMP_LE, true }, { HAS(HI), CMP_GT, true }, { HAS(HS), CMP_GE, true },
-	{ HAS(EQU), CMP_EQU, false }, { HAS(NEU), CMP_NEU, false }, { HAS(LTU), CMP_LTU, false },
-	{ HAS(LEU), CMP_LEU, false }, { HAS(GTU), CMP_GTU, false }, { HAS(GEU), CMP_GEU, false },
+static const struct { uint64_t bit; int compare; bool is_unsigned;
+} compare_words[] = {
+	{ HAS(EQ), CMP_EQ, false },   { HAS(NE), CMP_NE, false },
+	{ HAS(LT), CMP_LT, false },   { HAS(LE), CMP_LE, false },
+	{ HAS(GT), CMP_GT, false },   { HAS(GE), CMP_GE, false },
+	{ HAS(LO), CMP_LT, true },    { HAS(LS), CMP_LE, true },
+	{ HAS(HI), CMP_GT, true },    { HAS(HS), CMP_GE, true },
+	{ HAS(EQU), CMP_EQU, false }, { HAS(NEU), CMP_NEU, false },
+	{ HAS(LTU), CMP_LTU, false }, { HAS(LEU), CMP_LEU, false },
+	{ HAS(GTU), CMP_GTU, false }, { HAS(GEU), CMP_GEU, false },
 	{ HAS(NUM), CMP_NUM, false }, { HAS(NAN), CMP_NAN, false },
 };
 
 int gpul_form_compare(const struct form *form, bool is_unsigned)
 {
 	for (unsigned k = 0; k < sizeof(compare_words) / sizeof(compare_words[0]); k++)
-		if ((form->set & compare_words[k].bit) && (is_unsigned || !compare_words[k].is_unsigned))
+		if ((form->set & compare_words[k].bit) &&
+		    (is_unsigned || !compare_words[k].is_unsigned))
 			return compare_words[k].compare;
 	return -1;
 }
@@ -201,8 +215,13 @@ int gpul_form_compare(const struct form *form, bool is_unsigned)
 bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in,
 		     struct selection *out, char *why, size_t why_bytes)
 {
-	struct form form = { .module = m, .func = f, .inst = in, .operands = in->n_operands ? f->operands + in->first_operand : NULL,
-			     .why = why, .why_bytes = why_bytes };
+	struct form form = { .module = m,
+			     .func = f,
+			     .inst = in,
+			     .operands =
+				     in->n_operands ? f->operands + in->first_operand : NULL,
+			     .why = why,
+			     .why_bytes = why_bytes };
 	switch (in->opcode) {
 	case GPUL_PTX_MOV: return sort_modifiers(&form) && gpul_select_mov(&form, out);
 	case GPUL_PTX_SETP:
@@ -217,7 +236,9 @@ bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpu
 		list = &gpul_max3_rules;
 	if (list->n_rules)
 		return sort_modifiers(&form) && gpul_form_match(&form, list, out);
-	if (in->opcode >= GPUL_PTX_VABSDIFF && in->opcode <= GPUL_PTX_VSUB4 && in->opcode != GPUL_PTX_VOTE)
+	if (in->opcode >= GPUL_PTX_VABSDIFF && in->opcode <= GPUL_PTX_VSUB4 &&
+	    in->opcode != GPUL_PTX_VOTE)
 		return sort_modifiers(&form) && gpul_select_video(&form, out);
-	return gpul_form_refuse(&form, "%s is not interpreted", gpul_ptx_opcode_text(in->opcode));
+	return gpul_form_refuse(&form, "%s is not interpreted",
+				gpul_ptx_opcode_text(in->opcode));
 }

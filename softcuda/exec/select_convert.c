@@ -1,11 +1,14 @@
 /* select_convert.c — cvt and cvt.pack. */
 #include "softcuda/exec/form_internal.h"
 
-static const struct { uint16_t type; uint8_t kind; } kinds[] = {
-	{ GPUL_PTX_MOD_U8, KIND_U8 }, { GPUL_PTX_MOD_S8, KIND_S8 }, { GPUL_PTX_MOD_U16, KIND_U16 },
-	{ GPUL_PTX_MOD_S16, KIND_S16 }, { GPUL_PTX_MOD_U32, KIND_U32 }, { GPUL_PTX_MOD_S32, KIND_S32 },
-	{ GPUL_PTX_MOD_U64, KIND_U64 }, { GPUL_PTX_MOD_S64, KIND_S64 }, { GPUL_PTX_MOD_F16, KIND_F16 },
-	{ GPUL_PTX_MOD_BF16, KIND_BF16 }, { GPUL_PTX_MOD_TF32, KIND_TF32 }, { GPUL_PTX_MOD_F32, KIND_F32 },
+static const struct { uint16_t type; uint8_t kind;
+} kinds[] = {
+	{ GPUL_PTX_MOD_U8, KIND_U8 },     { GPUL_PTX_MOD_S8, KIND_S8 },
+	{ GPUL_PTX_MOD_U16, KIND_U16 },   { GPUL_PTX_MOD_S16, KIND_S16 },
+	{ GPUL_PTX_MOD_U32, KIND_U32 },   { GPUL_PTX_MOD_S32, KIND_S32 },
+	{ GPUL_PTX_MOD_U64, KIND_U64 },   { GPUL_PTX_MOD_S64, KIND_S64 },
+	{ GPUL_PTX_MOD_F16, KIND_F16 },   { GPUL_PTX_MOD_BF16, KIND_BF16 },
+	{ GPUL_PTX_MOD_TF32, KIND_TF32 }, { GPUL_PTX_MOD_F32, KIND_F32 },
 	{ GPUL_PTX_MOD_F64, KIND_F64 },
 };
 
@@ -33,9 +36,11 @@ static int pair_kind_of(unsigned type)
 
 static uint8_t rounding(uint64_t set)
 {
-	static const struct { uint64_t bit; uint8_t round; } rounds[] = {
-		{ HAS(RZ), CONVERT_RZ }, { HAS(RM), CONVERT_RM }, { HAS(RP), CONVERT_RP }, { HAS(RNA), CONVERT_RNA },
-		{ HAS(RNI), CONVERT_RNI }, { HAS(RZI), CONVERT_RZI }, { HAS(RMI), CONVERT_RMI }, { HAS(RPI), CONVERT_RPI },
+	static const struct { uint64_t bit; uint8_t round;
+	} rounds[] = {
+		{ HAS(RZ), CONVERT_RZ },   { HAS(RM), CONVERT_RM },   { HAS(RP), CONVERT_RP },
+		{ HAS(RNA), CONVERT_RNA }, { HAS(RNI), CONVERT_RNI }, { HAS(RZI), CONVERT_RZI },
+		{ HAS(RMI), CONVERT_RMI }, { HAS(RPI), CONVERT_RPI },
 	};
 	for (unsigned k = 0; k < sizeof(rounds) / sizeof(rounds[0]); k++)
 		if (set & rounds[k].bit)
@@ -45,30 +50,54 @@ static uint8_t rounding(uint64_t set)
 
 /* Plain forms with a vector loop of their own.  An integer that gets narrower, or stays as wide, is a cut,
  * whatever the signs; one that gets wider is extended by the source's sign. */
-static const struct { uint8_t to, from, round; uint16_t op; } fast[] = {
-	{ KIND_S64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 }, { KIND_U64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
-	{ KIND_S64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 }, { KIND_U64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
-	{ KIND_S32, KIND_S64, CONVERT_RN, OP_CVT_32_64 }, { KIND_U32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },
-	{ KIND_S32, KIND_U64, CONVERT_RN, OP_CVT_32_64 }, { KIND_U32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },
-	{ KIND_S32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 }, { KIND_U32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },
-	{ KIND_S32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 }, { KIND_U32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },
-	{ KIND_S16, KIND_S32, CONVERT_RN, OP_CVT_16_32 }, { KIND_U16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },
-	{ KIND_S16, KIND_U32, CONVERT_RN, OP_CVT_16_32 }, { KIND_U16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },
-	{ KIND_S64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 }, { KIND_U64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },
-	{ KIND_S64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 }, { KIND_U64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },
-	{ KIND_S16, KIND_S64, CONVERT_RN, OP_CVT_16_64 }, { KIND_U16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },
-	{ KIND_S16, KIND_U64, CONVERT_RN, OP_CVT_16_64 }, { KIND_U16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },
-	{ KIND_S32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 }, { KIND_U32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
-	{ KIND_S32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 }, { KIND_U32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
-	{ KIND_S32, KIND_U32, CONVERT_RN, OP_MOV_32 }, { KIND_U32, KIND_S32, CONVERT_RN, OP_MOV_32 },
-	{ KIND_S32, KIND_S32, CONVERT_RN, OP_MOV_32 }, { KIND_U32, KIND_U32, CONVERT_RN, OP_MOV_32 },
-	{ KIND_S64, KIND_U64, CONVERT_RN, OP_MOV_64 }, { KIND_U64, KIND_S64, CONVERT_RN, OP_MOV_64 },
-	{ KIND_S64, KIND_S64, CONVERT_RN, OP_MOV_64 }, { KIND_U64, KIND_U64, CONVERT_RN, OP_MOV_64 },
-	{ KIND_F32, KIND_S32, CONVERT_RN, OP_CVT_F32_S32 }, { KIND_F32, KIND_U32, CONVERT_RN, OP_CVT_F32_U32 },
-	{ KIND_F64, KIND_S32, CONVERT_RN, OP_CVT_F64_S32 }, { KIND_F64, KIND_U32, CONVERT_RN, OP_CVT_F64_U32 },
-	{ KIND_F64, KIND_F32, CONVERT_RN, OP_CVT_F64_F32 }, { KIND_F32, KIND_F64, CONVERT_RN, OP_CVT_F32_F64 },
-	{ KIND_S32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S32_F32 }, { KIND_U32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_U32_F32 },
-	{ KIND_F32, KIND_F16, CONVERT_RN, OP_CVT_F32_F16 }, { KIND_F16, KIND_F32, CONVERT_RN, OP_CVT_F16_F32 },
+static const struct { uint8_t to, from, round; uint16_t op;
+} fast[] = {
+	{ KIND_S64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
+	{ KIND_U64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
+	{ KIND_S64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
+	{ KIND_U64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
+	{ KIND_S32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_U32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_S32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_U32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_S32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },
+	{ KIND_U32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },
+	{ KIND_S32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },
+	{ KIND_U32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },
+	{ KIND_S16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_U16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_S16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_U16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_S64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },
+	{ KIND_U64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },
+	{ KIND_S64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },
+	{ KIND_U64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },
+	{ KIND_S16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_U16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_S16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_U16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_S32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
+	{ KIND_U32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
+	{ KIND_S32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
+	{ KIND_U32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
+	{ KIND_S32, KIND_U32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_U32, KIND_S32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_S32, KIND_S32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_U32, KIND_U32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_S64, KIND_U64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_U64, KIND_S64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_S64, KIND_S64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_U64, KIND_U64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_F32, KIND_S32, CONVERT_RN, OP_CVT_F32_S32 },
+	{ KIND_F32, KIND_U32, CONVERT_RN, OP_CVT_F32_U32 },
+	{ KIND_F64, KIND_S32, CONVERT_RN, OP_CVT_F64_S32 },
+	{ KIND_F64, KIND_U32, CONVERT_RN, OP_CVT_F64_U32 },
+	{ KIND_F64, KIND_F32, CONVERT_RN, OP_CVT_F64_F32 },
+	{ KIND_F32, KIND_F64, CONVERT_RN, OP_CVT_F32_F64 },
+	{ KIND_S32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S32_F32 },
+	{ KIND_U32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_U32_F32 },
+	{ KIND_F32, KIND_F16, CONVERT_RN, OP_CVT_F32_F16 },
+	{ KIND_F16, KIND_F32, CONVERT_RN, OP_CVT_F16_F32 },
 	{ KIND_F32, KIND_BF16, CONVERT_RN, OP_CVT_F32_BF16 },
 };
 
@@ -77,7 +106,8 @@ static uint16_t fast_operation(const struct conversion *cv)
 	if (cv->sat || cv->ftz || cv->relu || cv->satfinite)
 		return OP_CVT_ANY;
 	for (unsigned k = 0; k < sizeof(fast) / sizeof(fast[0]); k++)
-		if (fast[k].to == cv->to && fast[k].from == cv->from && fast[k].round == cv->round)
+		if (fast[k].to == cv->to && fast[k].from == cv->from &&
+		    fast[k].round == cv->round)
 			return fast[k].op;
 	return OP_CVT_ANY;
 }
@@ -91,11 +121,13 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 	if (to_int && from_int && (form->set & ~(HAS(SAT))))
 		return gpul_form_refuse(form, "an integer conversion takes .sat only");
 	if (to_int && !from_int && !integer_round)
-		return gpul_form_refuse(form, "float to integer needs .rni, .rzi, .rmi or .rpi");
+		return gpul_form_refuse(form,
+					"float to integer needs .rni, .rzi, .rmi or .rpi");
 	if (cv->to == KIND_TF32 && cv->from != KIND_F32)
 		return gpul_form_refuse(form, "only .f32 becomes .tf32");
 	if (!to_int && integer_round && cv->to != cv->from)
-		return gpul_form_refuse(form, "an integer rounding keeps the type or gives an integer");
+		return gpul_form_refuse(
+			form, "an integer rounding keeps the type or gives an integer");
 	return true;
 }
 
@@ -130,7 +162,8 @@ static bool select_pack(const struct form *form, struct selection *out)
 	out->op = OP_CVT_PACK;
 	out->imm = to;
 	out->n = to <= KIND_S8 ? 8 : 16;
-	return gpul_form_operands(form, out->n == 8 && form->n_types == 3 ? "w=www" : "w=ww", out);
+	return gpul_form_operands(form, out->n == 8 && form->n_types == 3 ? "w=www" : "w=ww",
+				  out);
 }
 
 bool gpul_select_cvt(const struct form *form, struct selection *out)
@@ -140,8 +173,11 @@ bool gpul_select_cvt(const struct form *form, struct selection *out)
 	if (form->n_types != 2)
 		return gpul_form_refuse(form, "cvt takes two types");
 	struct conversion cv = {
-		.round = rounding(form->set), .sat = form->set & HAS(SAT), .ftz = form->set & HAS(FTZ),
-		.relu = form->set & HAS(RELU), .satfinite = form->set & HAS(SATFINITE),
+		.round = rounding(form->set),
+		.sat = form->set & HAS(SAT),
+		.ftz = form->set & HAS(FTZ),
+		.relu = form->set & HAS(RELU),
+		.satfinite = form->set & HAS(SATFINITE),
 	};
 	if (pair_kind_of(form->type[0]) >= 0)
 		return select_pair(form, &cv, out);

@@ -3,7 +3,10 @@
 
 /* ---- mov ------------------------------------------------------------------------------------------- */
 
-static const struct { uint8_t parts, part_bytes; uint16_t part_type, pack, unpack; } vectors[] = {
+static const struct {
+	uint8_t parts, part_bytes;
+	uint16_t part_type, pack, unpack;
+} vectors[] = {
 	{ 2, 1, GPUL_PTX_MOD_B8, OP_PACK_2X8, OP_UNPACK_2X8 },
 	{ 4, 1, GPUL_PTX_MOD_B8, OP_PACK_4X8, OP_UNPACK_4X8 },
 	{ 2, 2, GPUL_PTX_MOD_B16, OP_PACK_2X16, OP_UNPACK_2X16 },
@@ -13,11 +16,13 @@ static const struct { uint8_t parts, part_bytes; uint16_t part_type, pack, unpac
 };
 
 /* mov.b64 d, {x, y} or mov.b64 {x, y}, d: whole is the scalar's type. */
-static bool select_vector(const struct form *form, const gpul_ptx_operand *list, bool pack, struct selection *out)
+static bool select_vector(const struct form *form, const gpul_ptx_operand *list, bool pack,
+			  struct selection *out)
 {
 	const unsigned bytes = gpul_ptx_type_bytes(form->type[0]);
 	for (unsigned k = 0; k < sizeof(vectors) / sizeof(vectors[0]); k++) {
-		if (vectors[k].parts != list->n_children || vectors[k].parts * vectors[k].part_bytes != bytes)
+		if (vectors[k].parts != list->n_children ||
+		    vectors[k].parts * vectors[k].part_bytes != bytes)
 			continue;
 		out->op = pack ? vectors[k].pack : vectors[k].unpack;
 		out->d_type = pack ? form->type[0] : vectors[k].part_type;
@@ -25,7 +30,8 @@ static bool select_vector(const struct form *form, const gpul_ptx_operand *list,
 		out->n_sources = 1;
 		return true;
 	}
-	return gpul_form_refuse(form, "%u bytes do not split into %u parts", bytes, list->n_children);
+	return gpul_form_refuse(form, "%u bytes do not split into %u parts", bytes,
+				list->n_children);
 }
 
 bool gpul_select_mov(const struct form *form, struct selection *out)
@@ -121,7 +127,10 @@ static bool set_destination(const struct form *form, struct selection *out)
 	const unsigned d = form->type[0];
 	out->imm = gpul_ptx_type_bytes(d);
 	switch (d) {
-	case GPUL_PTX_MOD_U32: case GPUL_PTX_MOD_S32: case GPUL_PTX_MOD_U16: case GPUL_PTX_MOD_S16:
+	case GPUL_PTX_MOD_U32:
+	case GPUL_PTX_MOD_S32:
+	case GPUL_PTX_MOD_U16:
+	case GPUL_PTX_MOD_S16:
 		return true;
 	case GPUL_PTX_MOD_BF16: case GPUL_PTX_MOD_BF16X2:
 		out->flags |= SET_BF16 | SET_FLOAT;
@@ -137,9 +146,11 @@ static bool set_destination(const struct form *form, struct selection *out)
 bool gpul_select_compare(const struct form *form, struct selection *out)
 {
 	const bool is_set = form->inst->opcode == GPUL_PTX_SET;
-	const struct comparable *c = form->n_types == (is_set ? 2 : 1) ? find_comparable(form->type[is_set]) : NULL;
-	const bool is_unsigned = c && (c->type == GPUL_PTX_MOD_U16 || c->type == GPUL_PTX_MOD_U32 ||
-				       c->type == GPUL_PTX_MOD_U64);
+	const struct comparable *c =
+		form->n_types == (is_set ? 2 : 1) ? find_comparable(form->type[is_set]) : NULL;
+	const bool is_unsigned =
+		c && (c->type == GPUL_PTX_MOD_U16 || c->type == GPUL_PTX_MOD_U32 ||
+		      c->type == GPUL_PTX_MOD_U64);
 	const int cmp = gpul_form_compare(form, is_unsigned);
 	if (!c || cmp < 0)
 		return gpul_form_refuse(form, "no such comparison or type");

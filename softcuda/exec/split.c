@@ -28,7 +28,8 @@ static void set_window(struct warp_state *s)
 	}
 }
 
-void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask)
+void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame,
+		      uint32_t mask)
 {
 	frame->lanes = mask;
 	s->n_splits = 1;
@@ -49,7 +50,8 @@ static void meet(struct split *p, uint32_t mask)
 		p->state = SPLIT_READY;
 }
 
-static void add_lanes(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask)
+static void add_lanes(struct warp_state *s, struct frame *frame, const struct insn *pc,
+		      uint32_t mask)
 {
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		struct split *p = &s->splits[k];
@@ -59,16 +61,22 @@ static void add_lanes(struct warp_state *s, struct frame *frame, const struct in
 			return;
 		}
 	}
-	s->splits[s->n_splits++] = (struct split){ .pc = pc, .frame = frame, .mask = mask, .back_edges = s->back_edges,
-						   .state = (uint8_t)(s->back_edges < 0 ? SPLIT_PASSED : SPLIT_READY) };
+	s->splits[s->n_splits++] = (struct split){
+		.pc = pc,
+		.frame = frame,
+		.mask = mask,
+		.back_edges = s->back_edges,
+		.state = (uint8_t)(s->back_edges < 0 ? SPLIT_PASSED : SPLIT_READY)
+	};
 }
 
-const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i, const struct insn *target,
-				      uint32_t taken)
+const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i,
+				      const struct insn *target, uint32_t taken)
 {
 	bool forward = target > i;
 	const struct insn *low = forward ? i + 1 : target, *high = forward ? target : i + 1;
-	uint32_t low_mask = forward ? s->w.mask & ~taken : taken, high_mask = s->w.mask & ~low_mask;
+	uint32_t low_mask = forward ? s->w.mask & ~taken : taken,
+		 high_mask = s->w.mask & ~low_mask;
 
 	count_run(s, i, low);
 	add_lanes(s, s->frame, high, high_mask);
@@ -84,7 +92,8 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 }
 
 /* Every lane of the current split goes its own way. */
-const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES],
+const struct insn *gpul_split_scatter(struct warp_state *s,
+				      const struct insn *const target[LANES],
 				      struct frame *const frame[LANES])
 {
 	uint32_t mask = s->w.mask;
@@ -145,7 +154,8 @@ static void merge(struct warp_state *s)
 		if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
 			me->state = SPLIT_READY;  /* ask again, with these lanes too */
 		me->mask |= p->mask;
-		me->back_edges = p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
+		me->back_edges =
+			p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
 		remove_split(s, k);
 		return;
 	}
@@ -172,7 +182,8 @@ static bool release_gathered(struct warp_state *s, bool any_need)
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		const struct split *p = &s->splits[k];
 
-		if (p->state == SPLIT_SYNC && !(p->need & s->w.live & ~parked_lanes(s, p->need, any_need)))
+		if (p->state == SPLIT_SYNC &&
+		    !(p->need & s->w.live & ~parked_lanes(s, p->need, any_need)))
 			met |= p->mask;
 	}
 	for (unsigned k = 0; k < s->n_splits; k++) {

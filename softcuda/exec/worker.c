@@ -61,7 +61,8 @@ static void end_stopped(gpul_exec_machine *m)
 		}
 		pthread_mutex_unlock(&m->lock);
 		if (l) {
-			gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the machine was destroyed" };
+			gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED,
+						  .text = "the machine was destroyed" };
 
 			gpul_launch_fault(l, &fault);  /* keeps the reason that is there */
 			gpul_launch_skip_rest(l);
@@ -111,7 +112,10 @@ static bool room_for_resident(struct worker *k)
 
 static bool start_block(struct worker *k)
 {
-	gpul_exec_fault fault = { .kind = GPUL_EXEC_NO_MEMORY, .text = "no memory for a block's registers and local memory" };
+	gpul_exec_fault fault = {
+		.kind = GPUL_EXEC_NO_MEMORY,
+		.text = "no memory for a block's registers and local memory"
+	};
 	gpul_exec_launch *l;
 	struct block *b;
 	uint64_t index;
@@ -168,7 +172,8 @@ static struct round run_residents(struct worker *k)
 
 static void stop_residents(struct worker *k)
 {
-	gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the machine was destroyed" };
+	gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED,
+				  .text = "the machine was destroyed" };
 
 	for (unsigned n = 0; n < k->n_resident; n++)
 		gpul_launch_fault(k->resident[n]->launch, &fault);
@@ -213,7 +218,8 @@ void *gpul_worker_main(void *worker)
 		round = run_residents(k);
 		rounds = round.progressed ? 0 : rounds + 1;
 		if (k->n_resident && k->n_resident < m->options.max_resident_blocks &&
-		    ((round.polls && !round.progressed) || rounds % PATIENCE == PATIENCE - 1) && start_block(k))
+		    ((round.polls && !round.progressed) || rounds % PATIENCE == PATIENCE - 1) &&
+		    start_block(k))
 			continue;
 		idle = round.progressed ? 0 : idle + 1;
 		if (idle >= IDLE_ROUNDS) {

@@ -182,17 +182,19 @@ void corpus_start(struct corpus *c, const char *kernel, struct corpus_shape shap
 
 	if (failed(c) || gpul_cu(c->drv, &c->err, cuModuleGetFunction(&f, c->module, kernel)))
 		return;
-	unsigned grid_y = shape.grid_y ? shape.grid_y : 1, grid_z = shape.grid_z ? shape.grid_z : 1;
+	unsigned grid_y = shape.grid_y ? shape.grid_y : 1,
+		 grid_z = shape.grid_z ? shape.grid_z : 1;
 	unsigned block_y = shape.block_y ? shape.block_y : 1,
 		 block_z = shape.block_z ? shape.block_z : 1;
 	if (shape.cooperative)
 		gpul_cu(c->drv, &c->err,
-			cuLaunchCooperativeKernel(f, shape.grid_x, grid_y, grid_z, shape.block_x, block_y,
-						  block_z, shape.shared_bytes, NULL, args));
+			cuLaunchCooperativeKernel(f, shape.grid_x, grid_y, grid_z,
+						  shape.block_x, block_y, block_z,
+						  shape.shared_bytes, NULL, args));
 	else
 		gpul_cu(c->drv, &c->err,
-			cuLaunchKernel(f, shape.grid_x, grid_y, grid_z, shape.block_x, block_y, block_z,
-				       shape.shared_bytes, NULL, args, NULL));
+			cuLaunchKernel(f, shape.grid_x, grid_y, grid_z, shape.block_x, block_y,
+				       block_z, shape.shared_bytes, NULL, args, NULL));
 }
 
 void corpus_wait(struct corpus *c)

@@ -73,24 +73,24 @@ void free(void *p)
 }
 
 /* A bit of everything that has a table of its own. */
-static const char text[] =
-	".version 8.4\n.target sm_80\n.address_size 64\n"
-	".file 1 \"a.cu\"\n.pragma \"nounroll\";\n"
-	".global .u32 a[2][2] = {{1, 2}, {3, 4}};\n"
-	".func (.param .b32 r) f(.param .b32 x) { ret; }\n"
-	".func (.param .b32 r) g(.param .b32 x);\n"
-	".alias g, f;\n"
-	".visible .entry k(.param .u64 p)\n"
-	"{\n"
-	"\t.reg .b32 %r<9>;\n\t.reg .pred q;\n\t.local .u32 l[4];\n"
-	"\t.loc 1 2 3\n"
-	"targets: .branchtargets one, two;\n"
-	"\tsetp.eq.unheard_of.s32 q|_, %r1, {%r2, %r3};\n"
-	"one:\n\t@q bra two;\n"
-	"\t{\n\t.reg .b32 %r5;\n\tmov.b32 %r5, 7;\n\tprototype: .callprototype (.param .b32 _) _ (.param .b32 _);\n\t}\n"
-	"two:\n\tret;\n"
-	"}\n"
-	".section .debug_str { .b8 1 }\n";
+static const char text[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
+			   ".file 1 \"a.cu\"\n.pragma \"nounroll\";\n"
+			   ".global .u32 a[2][2] = {{1, 2}, {3, 4}};\n"
+			   ".func (.param .b32 r) f(.param .b32 x) { ret; }\n"
+			   ".func (.param .b32 r) g(.param .b32 x);\n"
+			   ".alias g, f;\n"
+			   ".visible .entry k(.param .u64 p)\n"
+			   "{\n"
+			   "\t.reg .b32 %r<9>;\n\t.reg .pred q;\n\t.local .u32 l[4];\n"
+			   "\t.loc 1 2 3\n"
+			   "targets: .branchtargets one, two;\n"
+			   "\tsetp.eq.unheard_of.s32 q|_, %r1, {%r2, %r3};\n"
+			   "one:\n\t@q bra two;\n"
+			   "\t{\n\t.reg .b32 %r5;\n\tmov.b32 %r5, 7;\n\tprototype: "
+			   ".callprototype (.param .b32 _) _ (.param .b32 _);\n\t}\n"
+			   "two:\n\tret;\n"
+			   "}\n"
+			   ".section .debug_str { .b8 1 }\n";
 
 /* True when all went well; then the call counter tells how many allocations it took. */
 static bool parse_and_print(void)

@@ -14,7 +14,9 @@
 static gpul_ptx_module *module_of(const char *declarations)
 {
 	char text[4096];
-	int n = snprintf(text, sizeof text, ".version 8.4\n.target sm_90a, debug\n.address_size 64\n%s\n", declarations);
+	int n = snprintf(text, sizeof text,
+			 ".version 8.4\n.target sm_90a, debug\n.address_size 64\n%s\n",
+			 declarations);
 	gpul_ptx_module *m = NULL;
 	gpul_error err = { 0 };
 
@@ -29,8 +31,10 @@ static gpul_ptx_module *kernel_of(const char *body)
 {
 	char text[3072];
 
-	snprintf(text, sizeof text, ".visible .entry k(.param .u64 in, .param .align 8 .b8 s[24])\n{\n"
-		 "\t.reg .b32 %%r<9>;\n\t.reg .b64 %%rd<9>;\n\t.reg .pred %%p<3>;\n%s\n}\n", body);
+	snprintf(text, sizeof text,
+		 ".visible .entry k(.param .u64 in, .param .align 8 .b8 s[24])\n{\n"
+		 "\t.reg .b32 %%r<9>;\n\t.reg .b64 %%rd<9>;\n\t.reg .pred %%p<3>;\n%s\n}\n",
+		 body);
 	return module_of(text);
 }
 
@@ -42,7 +46,8 @@ static const gpul_ptx_operand *operand(const gpul_ptx_module *m, unsigned inst, 
 	return &f->operands[f->insts[inst].first_operand + i];
 }
 
-static const gpul_ptx_operand *child(const gpul_ptx_module *m, const gpul_ptx_operand *o, unsigned i)
+static const gpul_ptx_operand *child(const gpul_ptx_module *m, const gpul_ptx_operand *o,
+				     unsigned i)
 {
 	assert_true(i < o->n_children);
 	return &m->funcs[0].operands[o->first_child + i];
@@ -67,9 +72,10 @@ static void the_head_is_kept(void **state)
 static void a_range_of_registers_is_one_row_with_flat_numbers(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = kernel_of("\t.reg .v4 .f32 v<2>;\n\t.reg .b32 last;\n"
-				       "\tmov.b32 %r8, %r0;\n\tmov.b64 %rd0, %rd8;\n\tmov.f32 v1.z, v0.y;\n"
-				       "\tmov.b32 last, 1;\n");
+	gpul_ptx_module *m =
+		kernel_of("\t.reg .v4 .f32 v<2>;\n\t.reg .b32 last;\n"
+			  "\tmov.b32 %r8, %r0;\n\tmov.b64 %rd0, %rd8;\n\tmov.f32 v1.z, v0.y;\n"
+			  "\tmov.b32 last, 1;\n");
 	const gpul_ptx_func *f = &m->funcs[0];
 
 	assert_int_equal(f->n_regs, 5);
@@ -92,9 +98,10 @@ static void a_range_of_registers_is_one_row_with_flat_numbers(void **state)
 static void names_are_found_by_prefix_and_number_whatever_the_prefix(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = kernel_of("\t.reg .b32 a1<3>, a5;\n"
-				       "\tmov.b32 a10, a12;\n\tmov.b32 a5, %r5;\n"
-				       "\t{\n\t.reg .b32 %r5;\n\tmov.b32 %r5, %r6;\n\t}\n\tmov.b32 %r5, 0;\n");
+	gpul_ptx_module *m = kernel_of(
+		"\t.reg .b32 a1<3>, a5;\n"
+		"\tmov.b32 a10, a12;\n\tmov.b32 a5, %r5;\n"
+		"\t{\n\t.reg .b32 %r5;\n\tmov.b32 %r5, %r6;\n\t}\n\tmov.b32 %r5, 0;\n");
 
 	assert_int_equal(operand(m, 0, 0)->index, 21);
 	assert_int_equal(operand(m, 0, 1)->index, 23);
@@ -108,18 +115,51 @@ static void names_are_found_by_prefix_and_number_whatever_the_prefix(void **stat
 
 static void constants_have_the_value_that_ptx_gives_them(void **state)
 {
-	static const struct { const char *text; int64_t value; } rows[] = {
-		{ "42", 42 }, { "0x2A", 42 }, { "052", 42 }, { "0b101010", 42 }, { "42U", 42 }, { "0", 0 },
-		{ "-42", -42 }, { "- 42", -42 }, { "~0", -1 }, { "!7", 0 }, { "!0", 1 }, { "+5", 5 },
-		{ "2 + 3 * 4", 14 }, { "(2 + 3) * 4", 20 }, { "10 - 3 - 2", 5 }, { "7 / 2 * 2", 6 },
-		{ "7 % 4", 3 }, { "-7 / 2", -3 }, { "1 << 2 << 1", 8 }, { "-8 >> 1", -4 },
-		{ "0x8000000000000000 >> 63", 1 }, { "1 << 64", 0 }, { "-1 >> 100", -1 },
-		{ "0xF0 & 0x3C | 1 ^ 3", 0x32 }, { "3 > 2", 1 }, { "-1 < 1", 1 }, { "-1 < 1U", 0 },
-		{ "2 <= 1", 0 }, { "1 != 2", 1 }, { "1 == 2", 0 }, { "1 && 0", 0 }, { "0 || 3", 1 },
-		{ "1 ? 10 : 20", 10 }, { "0 ? 1 : 0 ? 2 : 3", 3 }, { "(.s64) 5 - 6", -1 },
-		{ "(.s64) -1 < 0", 1 }, { "(.u64) -1 < 0", 0 }, { "WARP_SZ * 2", 64 },
-		{ "-9223372036854775808", INT64_MIN }, { "0xFFFFFFFFFFFFFFFF", -1 },
-		{ "(-9223372036854775807 - 1) / -1", INT64_MIN }, { "-5 % -1", 0 }, { "1.5 > 1.0", 1 },
+	static const struct { const char *text; int64_t value;
+	} rows[] = {
+		{ "42", 42 },
+		{ "0x2A", 42 },
+		{ "052", 42 },
+		{ "0b101010", 42 },
+		{ "42U", 42 },
+		{ "0", 0 },
+		{ "-42", -42 },
+		{ "- 42", -42 },
+		{ "~0", -1 },
+		{ "!7", 0 },
+		{ "!0", 1 },
+		{ "+5", 5 },
+		{ "2 + 3 * 4", 14 },
+		{ "(2 + 3) * 4", 20 },
+		{ "10 - 3 - 2", 5 },
+		{ "7 / 2 * 2", 6 },
+		{ "7 % 4", 3 },
+		{ "-7 / 2", -3 },
+		{ "1 << 2 << 1", 8 },
+		{ "-8 >> 1", -4 },
+		{ "0x8000000000000000 >> 63", 1 },
+		{ "1 << 64", 0 },
+		{ "-1 >> 100", -1 },
+		{ "0xF0 & 0x3C | 1 ^ 3", 0x32 },
+		{ "3 > 2", 1 },
+		{ "-1 < 1", 1 },
+		{ "-1 < 1U", 0 },
+		{ "2 <= 1", 0 },
+		{ "1 != 2", 1 },
+		{ "1 == 2", 0 },
+		{ "1 && 0", 0 },
+		{ "0 || 3", 1 },
+		{ "1 ? 10 : 20", 10 },
+		{ "0 ? 1 : 0 ? 2 : 3", 3 },
+		{ "(.s64) 5 - 6", -1 },
+		{ "(.s64) -1 < 0", 1 },
+		{ "(.u64) -1 < 0", 0 },
+		{ "WARP_SZ * 2", 64 },
+		{ "-9223372036854775808", INT64_MIN },
+		{ "0xFFFFFFFFFFFFFFFF", -1 },
+		{ "(-9223372036854775807 - 1) / -1", INT64_MIN },
+		{ "-5 % -1", 0 },
+		{ "1.5 > 1.0", 1 },
 		{ "1.5 == 1.5 && 2.0 != 3.0", 1 },
 	};
 
@@ -129,20 +169,27 @@ static void constants_have_the_value_that_ptx_gives_them(void **state)
 
 		snprintf(body, sizeof body, "\tmov.b64 %%rd0, %s;\n", rows[i].text);
 		gpul_ptx_module *m = kernel_of(body);
-		if (operand(m, 0, 1)->kind != GPUL_PTX_OP_INT || operand(m, 0, 1)->value.i != rows[i].value)
-			fail_msg("%s is %lld", rows[i].text, (long long)operand(m, 0, 1)->value.i);
+		if (operand(m, 0, 1)->kind != GPUL_PTX_OP_INT ||
+		    operand(m, 0, 1)->value.i != rows[i].value)
+			fail_msg("%s is %lld", rows[i].text,
+				 (long long)operand(m, 0, 1)->value.i);
 		gpul_ptx_module_destroy(m);
 	}
 }
 
 static void floats_keep_their_bits(void **state)
 {
-	static const struct { const char *text; int kind; uint64_t bits; } rows[] = {
-		{ "0f3F800000", GPUL_PTX_OP_F32, 0x3F800000 }, { "0F7fc00001", GPUL_PTX_OP_F32, 0x7FC00001 },
+	static const struct { const char *text; int kind; uint64_t bits;
+	} rows[] = {
+		{ "0f3F800000", GPUL_PTX_OP_F32, 0x3F800000 },
+		{ "0F7fc00001", GPUL_PTX_OP_F32, 0x7FC00001 },
 		{ "0d7FF0000000000001", GPUL_PTX_OP_F64, 0x7FF0000000000001 },
-		{ "1.5", GPUL_PTX_OP_F64, 0x3FF8000000000000 }, { ".5", GPUL_PTX_OP_F64, 0x3FE0000000000000 },
-		{ "2.", GPUL_PTX_OP_F64, 0x4000000000000000 }, { "1e3", GPUL_PTX_OP_F64, 0x408F400000000000 },
-		{ "-0.0", GPUL_PTX_OP_F64, 0x8000000000000000 }, { "1.0 + 0.5", GPUL_PTX_OP_F64, 0x3FF8000000000000 },
+		{ "1.5", GPUL_PTX_OP_F64, 0x3FF8000000000000 },
+		{ ".5", GPUL_PTX_OP_F64, 0x3FE0000000000000 },
+		{ "2.", GPUL_PTX_OP_F64, 0x4000000000000000 },
+		{ "1e3", GPUL_PTX_OP_F64, 0x408F400000000000 },
+		{ "-0.0", GPUL_PTX_OP_F64, 0x8000000000000000 },
+		{ "1.0 + 0.5", GPUL_PTX_OP_F64, 0x3FF8000000000000 },
 		{ "1.0E+3", GPUL_PTX_OP_F64, 0x408F400000000000 },
 	};
 
@@ -161,10 +208,12 @@ static void floats_keep_their_bits(void **state)
 static void addresses_carry_base_and_offset(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = kernel_of("\t.shared .u32 tile[4];\n"
-				       "\tld.global.u32 %r1, [%rd2+-16];\n\tld.param.u32 %r1, [s + 4 * 2];\n"
-				       "\tld.shared.u32 %r1, [tile];\n\tld.local.u32 %r1, [64];\n\tmov.b64 %rd1, tile + 8;\n"
-				       "\tmov.b64 %rd1, tile[3];\n\tprefetch.tensormap [%rd1, {%r2, -1}];\n");
+	gpul_ptx_module *m = kernel_of(
+		"\t.shared .u32 tile[4];\n"
+		"\tld.global.u32 %r1, [%rd2+-16];\n\tld.param.u32 %r1, [s + 4 * 2];\n"
+		"\tld.shared.u32 %r1, [tile];\n\tld.local.u32 %r1, [64];\n\tmov.b64 %rd1, tile "
+		"+ 8;\n"
+		"\tmov.b64 %rd1, tile[3];\n\tprefetch.tensormap [%rd1, {%r2, -1}];\n");
 	const gpul_ptx_operand *a = operand(m, 0, 1);
 
 	assert_int_equal(a->kind, GPUL_PTX_OP_ADDRESS);
@@ -219,8 +268,10 @@ static void pairs_sinks_guards_and_negation(void **state)
 static void labels_name_the_instruction_they_stand_before(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = kernel_of("\tbra end;\nloop:\n\tmov.b32 %r1, 1;\n\t{\n\tinner: bra inner;\n\t\tbra loop;\n\t}\n"
-				       "t: .branchtargets loop, end;\n\tbrx.idx %r1, t;\nend:\n");
+	gpul_ptx_module *m =
+		kernel_of("\tbra end;\nloop:\n\tmov.b32 %r1, 1;\n\t{\n\tinner: bra "
+			  "inner;\n\t\tbra loop;\n\t}\n"
+			  "t: .branchtargets loop, end;\n\tbrx.idx %r1, t;\nend:\n");
 	const gpul_ptx_func *f = &m->funcs[0];
 
 	assert_int_equal(f->n_labels, 4);
@@ -245,8 +296,10 @@ static void labels_name_the_instruction_they_stand_before(void **state)
 static void variables_know_their_size_and_initializer(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = module_of(".global .align 16 .b8 a[3][5];\n.const .v2 .f32 b[] = {{1.0, 2.0}, {3.0, 4.0}};\n"
-				       ".extern .shared .b8 c[];\n.weak .global .attribute(.managed) .u64 d = generic(a) + 4;\n"
+	gpul_ptx_module *m = module_of(".global .align 16 .b8 a[3][5];\n.const .v2 .f32 b[] = "
+				       "{{1.0, 2.0}, {3.0, 4.0}};\n"
+				       ".extern .shared .b8 c[];\n.weak .global "
+				       ".attribute(.managed) .u64 d = generic(a) + 4;\n"
 				       ".global .u8 e = 0xFF00(a);\n");
 
 	assert_int_equal(m->n_vars, 5);
@@ -272,7 +325,8 @@ static void variables_know_their_size_and_initializer(void **state)
 static void strings_may_be_empty_and_have_no_escapes(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = module_of(".file 1 \"\"\n.file 2 \"c:\\\"\n.pragma \"\";\n.section .debug_x {}\n");
+	gpul_ptx_module *m = module_of(
+		".file 1 \"\"\n.file 2 \"c:\\\"\n.pragma \"\";\n.section .debug_x {}\n");
 
 	assert_string_equal(gpul_ptx_name(m, m->files[0].path), "");
 	assert_string_equal(gpul_ptx_name(m, m->files[1].path), "c:\\");
@@ -284,9 +338,11 @@ static void strings_may_be_empty_and_have_no_escapes(void **state)
 static void functions_know_their_definition_and_tuning(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = module_of(".func (.reg .b32 r) f(.reg .b64 a);\n"
-				       ".entry k(.param .u64 .ptr .global .align 8 p) .maxntid 64, 2 .minnctapersm 3 { ret; }\n"
-				       ".func (.reg .b32 r) f(.reg .b64 a) { mov.b32 r, 1; ret; }\n");
+	gpul_ptx_module *m =
+		module_of(".func (.reg .b32 r) f(.reg .b64 a);\n"
+			  ".entry k(.param .u64 .ptr .global .align 8 p) .maxntid 64, 2 "
+			  ".minnctapersm 3 { ret; }\n"
+			  ".func (.reg .b32 r) f(.reg .b64 a) { mov.b32 r, 1; ret; }\n");
 
 	assert_int_equal(m->funcs[0].definition, 2);
 	assert_int_equal(m->funcs[2].definition, 2);
@@ -306,15 +362,18 @@ static void functions_know_their_definition_and_tuning(void **state)
 
 static void an_instruction_prints_as_snprintf_would(void **state)
 {
-	static const char whole[] = "@!%p1 fma.rn.newly_invented.f32 %r1, %r2, 0f3F800000, -%r3;";
+	static const char whole[] =
+		"@!%p1 fma.rn.newly_invented.f32 %r1, %r2, 0f3F800000, -%r3;";
 	(void)state;
-	gpul_ptx_module *m = kernel_of("\t@!%p1 fma.rn.newly_invented.f32 %r1,%r2,0f3f800000,-%r3;\n");
+	gpul_ptx_module *m =
+		kernel_of("\t@!%p1 fma.rn.newly_invented.f32 %r1,%r2,0f3f800000,-%r3;\n");
 	const gpul_ptx_func *f = &m->funcs[0];
 	char buf[128];
 
 	for (size_t room = 0; room <= sizeof buf; room++) {
 		memset(buf, 'x', sizeof buf);
-		assert_int_equal(gpul_ptx_print_inst(m, f, &f->insts[0], buf, room), strlen(whole));
+		assert_int_equal(gpul_ptx_print_inst(m, f, &f->insts[0], buf, room),
+				 strlen(whole));
 		if (room > 0) {
 			size_t n = room - 1 < strlen(whole) ? room - 1 : strlen(whole);
 
@@ -330,14 +389,28 @@ static void an_instruction_prints_as_snprintf_would(void **state)
 static void modules_differ_when_anything_in_them_does(void **state)
 {
 	static const char *const bodies[] = {
-		"\tmov.b32 %r1, 1;\n", "\tmov.b32 %r1, 2;\n", "\tmov.b32 %r2, 1;\n", "\tmov.u32 %r1, 1;\n",
-		"\tmov.b32 %r1, %r2;\n", "\tmov.b32 %r1, %tid.x;\n", "\t@%p1 mov.b32 %r1, 1;\n",
-		"\t@!%p1 mov.b32 %r1, 1;\n", "\t{\n\tmov.b32 %r1, 1;\n\t}\n", "l:\tmov.b32 %r1, 1;\n",
-		"\tmov.b32 %r1, 1;\nl:\n", "\t.loc 1 2 3\n\tmov.b32 %r1, 1;\n", "\t.loc 1 2 4\n\tmov.b32 %r1, 1;\n",
-		"\t.reg .b32 x;\n\tmov.b32 %r1, 1;\n", "\t.reg .f32 x;\n\tmov.b32 %r1, 1;\n",
-		"\t.local .u32 x;\n\tmov.b32 %r1, 1;\n", "\t.local .u32 x[2];\n\tmov.b32 %r1, 1;\n",
-		"\t.pragma \"nounroll\";\n\tmov.b32 %r1, 1;\n", "\tnot.b32 %r1, 1;\n", "\tmov.foo %r1, 1;\n",
-		"\tmov.bar %r1, 1;\n", "",
+		"\tmov.b32 %r1, 1;\n",
+		"\tmov.b32 %r1, 2;\n",
+		"\tmov.b32 %r2, 1;\n",
+		"\tmov.u32 %r1, 1;\n",
+		"\tmov.b32 %r1, %r2;\n",
+		"\tmov.b32 %r1, %tid.x;\n",
+		"\t@%p1 mov.b32 %r1, 1;\n",
+		"\t@!%p1 mov.b32 %r1, 1;\n",
+		"\t{\n\tmov.b32 %r1, 1;\n\t}\n",
+		"l:\tmov.b32 %r1, 1;\n",
+		"\tmov.b32 %r1, 1;\nl:\n",
+		"\t.loc 1 2 3\n\tmov.b32 %r1, 1;\n",
+		"\t.loc 1 2 4\n\tmov.b32 %r1, 1;\n",
+		"\t.reg .b32 x;\n\tmov.b32 %r1, 1;\n",
+		"\t.reg .f32 x;\n\tmov.b32 %r1, 1;\n",
+		"\t.local .u32 x;\n\tmov.b32 %r1, 1;\n",
+		"\t.local .u32 x[2];\n\tmov.b32 %r1, 1;\n",
+		"\t.pragma \"nounroll\";\n\tmov.b32 %r1, 1;\n",
+		"\tnot.b32 %r1, 1;\n",
+		"\tmov.foo %r1, 1;\n",
+		"\tmov.bar %r1, 1;\n",
+		"",
 	};
 	enum { N = sizeof bodies / sizeof *bodies };
 

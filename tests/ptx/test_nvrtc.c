@@ -13,7 +13,8 @@
 #include "ptx/module.h"
 #include "ptx/nvrtc.h"
 
-static const char twice[] = "extern \"C\" __global__ void twice(int *p) { p[threadIdx.x] *= FACTOR; }\n";
+static const char twice[] =
+	"extern \"C\" __global__ void twice(int *p) { p[threadIdx.x] *= FACTOR; }\n";
 
 static void ptx_comes_out_and_parses(void **state)
 {
@@ -43,7 +44,8 @@ static void machine_code_is_an_elf_file(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "sm_80", &r, &err), GPUL_OK);
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "sm_80", &r, &err),
+			 GPUL_OK);
 	assert_true(r.image_bytes > 64);
 	assert_memory_equal(r.image, "\177ELF", 4);
 	gpul_nvrtc_result_free(&r);
@@ -55,7 +57,8 @@ static void a_wrong_program_is_explained_by_its_first_error(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_80", &r, &err), GPUL_EFORMAT);
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_80", &r, &err),
+			 GPUL_EFORMAT);
 	assert_memory_equal(err.text, "twice.cu(1): error: ", 20);
 	assert_non_null(strstr(err.text, "FACTOR"));
 	assert_null(strchr(err.text, '\n'));
@@ -71,11 +74,13 @@ static void an_unknown_architecture_or_option_is_named(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_7", &r, &err), GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_7", &r, &err),
+			 GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "compute_7"));
 	gpul_nvrtc_result_free(&r);
 	err = (gpul_error){ 0 };
-	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "compute_80", &r, &err), GPUL_EFORMAT);
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "compute_80", &r, &err),
+			 GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, "no-such-option"));
 	gpul_nvrtc_result_free(&r);
 }
@@ -83,7 +88,8 @@ static void an_unknown_architecture_or_option_is_named(void **state)
 static void the_headers_that_kernels_include_are_there(void **state)
 {
 	static const char source[] =
-		"#include <cstdint>\n#include <stdint.h>\n#include <cassert>\n#include <stdio.h>\n#include <climits>\n"
+		"#include <cstdint>\n#include <stdint.h>\n#include <cassert>\n#include "
+		"<stdio.h>\n#include <climits>\n"
 		"#include <cfloat>\n#include <cmath>\n#include <cuda_fp16.h>\n"
 		"extern \"C\" __global__ void k(std::uint32_t *p, float *f, __half *h)\n"
 		"{\n"

@@ -279,7 +279,8 @@ static void modules(void)
 static CUresult go(CUfunction f, unsigned blocks, unsigned threads, unsigned shared_bytes,
 		   void **params, void **extra)
 {
-	return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared_bytes, NULL, params, extra);
+	return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared_bytes, NULL, params,
+			      extra);
 }
 
 static void launches(CUmodule module, CUdeviceptr word)

@@ -113,7 +113,8 @@ static void says_why_an_image_is_no_ptx(void **state)
 
 static void takes_ptx_of_any_target(void **state)
 {
-	static const char *const targets[] = { "sm_20", "sm_75", "sm_90a", "sm_100", "sm_100f", "sm_120a" };
+	static const char *const targets[] = { "sm_20",  "sm_75",   "sm_90a",
+					       "sm_100", "sm_100f", "sm_120a" };
 	char text[512], log[512];
 
 	(void)state;
@@ -302,7 +303,8 @@ static void links_one_ptx_text_and_refuses_more(void **state)
 	void *image;
 	size_t bytes, n = strlen(kernels_ptx) + 1;
 	char *text = (char *)(uintptr_t)kernels_ptx, log[256] = "";
-	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER,
+				   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
 	void *values[] = { log, (void *)(uintptr_t)sizeof log };
 
 	(void)state;

@@ -74,7 +74,8 @@ static int make_block(struct random_program *p, int depth, bool in_loop, int fun
 {
 	int first = -1, last = -1;
 
-	for (unsigned left = (depth ? 1 : 5) + below(p, 5); left && p->n_nodes < RANDOM_NODES - 1; left--) {
+	for (unsigned left = (depth ? 1 : 5) + below(p, 5);
+	     left && p->n_nodes < RANDOM_NODES - 1; left--) {
 		int i = p->n_nodes++;
 		fill_node(p, &p->nodes[i], depth, in_loop, function);
 		p->nodes[i].next = -1;

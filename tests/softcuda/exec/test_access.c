@@ -7,31 +7,48 @@ static struct rig *open_body(const char *declarations, const char *body)
 {
 	char text[8192];
 
-	snprintf(text, sizeof text, "%s%s%s%s ret; }", PTX_HEADER, declarations, KERNEL_OUT("k"), body);
+	snprintf(text, sizeof text, "%s%s%s%s ret; }", PTX_HEADER, declarations,
+		 KERNEL_OUT("k"), body);
 	return rig_open(text);
 }
 
 /* From a byte pattern, loaded as `load` into a register of `reg` bits and stored as .u64. */
 static void loads_widen_as_their_type_says(void **state)
 {
-	static const struct { const char *load; unsigned reg; uint64_t want; } rows[] = {
-		{ "u8", 16, 0xf0 }, { "s8", 16, 0xfffffffffffffff0 }, { "b8", 32, 0xf0 }, { "s8", 32, 0xfffffffffffffff0 },
-		{ "u8", 64, 0xf0 }, { "s8", 64, 0xfffffffffffffff0 }, { "u16", 16, 0xf1f0 }, { "u16", 32, 0xf1f0 },
-		{ "s16", 32, 0xfffffffffffff1f0 }, { "u16", 64, 0xf1f0 }, { "s16", 64, 0xfffffffffffff1f0 },
-		{ "u32", 32, 0xf3f2f1f0 }, { "b32", 64, 0xf3f2f1f0 }, { "s32", 64, 0xfffffffff3f2f1f0 },
+	static const struct { const char *load; unsigned reg; uint64_t want;
+	} rows[] = {
+		{ "u8", 16, 0xf0 },
+		{ "s8", 16, 0xfffffffffffffff0 },
+		{ "b8", 32, 0xf0 },
+		{ "s8", 32, 0xfffffffffffffff0 },
+		{ "u8", 64, 0xf0 },
+		{ "s8", 64, 0xfffffffffffffff0 },
+		{ "u16", 16, 0xf1f0 },
+		{ "u16", 32, 0xf1f0 },
+		{ "s16", 32, 0xfffffffffffff1f0 },
+		{ "u16", 64, 0xf1f0 },
+		{ "s16", 64, 0xfffffffffffff1f0 },
+		{ "u32", 32, 0xf3f2f1f0 },
+		{ "b32", 64, 0xf3f2f1f0 },
+		{ "s32", 64, 0xfffffffff3f2f1f0 },
 		{ "b64", 64, 0xf7f6f5f4f3f2f1f0 },
 	};
 
 	(void)state;
 	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-		const char *name = rows[k].reg == 16 ? "%h1" : rows[k].reg == 32 ? "%r1" : "%d1";
+		const char *name = rows[k].reg == 16   ? "%h1"
+				   : rows[k].reg == 32 ? "%r1"
+						       : "%d1";
 		bool sign = rows[k].load[0] == 's';
 		char body[512];
 		struct rig *r;
 		uint64_t *out;
 
-		snprintf(body, sizeof body, "mad.wide.u32 %%mine, %%t, 8, %%o; ld.global.%s %s, [%%x]; cvt.%s64.%s%u %%d2, %s; st.global.u64 [%%mine], %%d2;",
-			 rows[k].load, name, sign ? "s" : "u", sign ? "s" : "u", rows[k].reg, name);
+		snprintf(body, sizeof body,
+			 "mad.wide.u32 %%mine, %%t, 8, %%o; ld.global.%s %s, [%%x]; "
+			 "cvt.%s64.%s%u %%d2, %s; st.global.u64 [%%mine], %%d2;",
+			 rows[k].load, name, sign ? "s" : "u", sign ? "s" : "u", rows[k].reg,
+			 name);
 		r = open_body(".global .align 8 .u64 pattern = 0xf7f6f5f4f3f2f1f0;\n", body);
 		out = rig_memory(r, 64 * 8);
 		uint64_t at;
@@ -47,15 +64,22 @@ static void loads_widen_as_their_type_says(void **state)
 
 static void stores_keep_the_low_bits(void **state)
 {
-	struct rig *r = open_body("",
+	struct rig *r = open_body(
+		"",
 		"mov.u64 %d1, 0x1122334455667788; cvt.u32.u64 %r1, %d1; cvt.u16.u64 %h1, %d1;\n"
-		"mad.wide.u32 %mine, %t, 64, %o; st.global.u8 [%mine], %d1; st.global.u8 [%mine+1], %r1; st.global.u8 [%mine+2], %h1;\n"
-		"st.global.u16 [%mine+4], %d1; st.global.u16 [%mine+6], %r1; st.global.u16 [%mine+8], %h1;\n"
-		"st.global.u32 [%mine+12], %d1; st.global.u32 [%mine+16], %r1; st.global.u64 [%mine+24], %d1;\n"
-		"st.global.u8 [%mine+3], 255; st.global.f32 [%mine+32], 1.5; st.volatile.global.u16 [%mine+36], %r1;");
-	static const uint8_t want[40] = { 0x88, 0x88, 0x88, 0xff, 0x88, 0x77, 0x88, 0x77, 0x88, 0x77, 0, 0, 0x88, 0x77, 0x66, 0x55,
-					  0x88, 0x77, 0x66, 0x55, 0, 0, 0, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
-					  0, 0, 0xc0, 0x3f, 0x88, 0x77 };
+		"mad.wide.u32 %mine, %t, 64, %o; st.global.u8 [%mine], %d1; st.global.u8 "
+		"[%mine+1], %r1; st.global.u8 [%mine+2], %h1;\n"
+		"st.global.u16 [%mine+4], %d1; st.global.u16 [%mine+6], %r1; st.global.u16 "
+		"[%mine+8], %h1;\n"
+		"st.global.u32 [%mine+12], %d1; st.global.u32 [%mine+16], %r1; st.global.u64 "
+		"[%mine+24], %d1;\n"
+		"st.global.u8 [%mine+3], 255; st.global.f32 [%mine+32], 1.5; "
+		"st.volatile.global.u16 [%mine+36], %r1;");
+	static const uint8_t want[40] = { 0x88, 0x88, 0x88, 0xff, 0x88, 0x77, 0x88, 0x77,
+					  0x88, 0x77, 0,    0,    0x88, 0x77, 0x66, 0x55,
+					  0x88, 0x77, 0x66, 0x55, 0,    0,    0,    0,
+					  0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+					  0,    0,    0xc0, 0x3f, 0x88, 0x77 };
 	uint8_t *out = rig_memory(r, 40 * 64);
 
 	(void)state;
@@ -67,14 +91,19 @@ static void stores_keep_the_low_bits(void **state)
 
 static void vectors_move_whole(void **state)
 {
-	struct rig *r = open_body("",
-		".reg .v4 .f32 %v; .reg .b128 %q;\n"
-		"mad.wide.u32 %mine, %t, 64, %o; mad.wide.u32 %d1, %t, 64, %x;\n"
-		"ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d1]; st.global.v4.u32 [%mine], {%r4, %r3, %r2, %r1};\n"
-		"ld.global.v2.u64 {%d2, %d3}, [%d1+16]; st.relaxed.sys.global.v2.u64 [%mine+16], {%d3, %d2};\n"
-		"ld.relaxed.sys.global.v2.u64 {%d2, _}, [%d1+32]; st.global.u64 [%mine+32], %d2;\n"
-		"ld.global.v4.u8 {%h1, %h2, %h3, %h4}, [%d1+40]; st.global.v2.u8 [%mine+40], {%h4, %h1};\n"
-		"ld.volatile.global.v2.s16 {%r1, %r2}, [%d1+44]; st.global.v2.u32 [%mine+48], {%r1, %r2};\n");
+	struct rig *r =
+		open_body("", ".reg .v4 .f32 %v; .reg .b128 %q;\n"
+			      "mad.wide.u32 %mine, %t, 64, %o; mad.wide.u32 %d1, %t, 64, %x;\n"
+			      "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d1]; st.global.v4.u32 "
+			      "[%mine], {%r4, %r3, %r2, %r1};\n"
+			      "ld.global.v2.u64 {%d2, %d3}, [%d1+16]; "
+			      "st.relaxed.sys.global.v2.u64 [%mine+16], {%d3, %d2};\n"
+			      "ld.relaxed.sys.global.v2.u64 {%d2, _}, [%d1+32]; st.global.u64 "
+			      "[%mine+32], %d2;\n"
+			      "ld.global.v4.u8 {%h1, %h2, %h3, %h4}, [%d1+40]; st.global.v2.u8 "
+			      "[%mine+40], {%h4, %h1};\n"
+			      "ld.volatile.global.v2.s16 {%r1, %r2}, [%d1+44]; "
+			      "st.global.v2.u32 [%mine+48], {%r1, %r2};\n");
 	uint8_t *out = rig_memory(r, 40 * 64), *in = rig_memory(r, 40 * 64);
 
 	(void)state;
@@ -104,16 +133,21 @@ static void vectors_move_whole(void **state)
 
 static void generic_addresses_reach_every_space(void **state)
 {
-	struct rig *r = open_body(".const .u32 c[2] = { 1000, 2000 };\n",
+	struct rig *r = open_body(
+		".const .u32 c[2] = { 1000, 2000 };\n",
 		".shared .u32 s[32]; .local .u32 q[4]; .reg .b64 %a; .reg .b64 %b;\n"
 		"cvta.shared.u64 %a, s; mad.wide.u32 %a, %t, 4, %a; st.u32 [%a], %t;\n"
 		"cvta.local.u64 %b, q; add.u32 %r1, %t, 50; st.u32 [%b+8], %r1;\n"
 		"ld.local.u32 %r2, [q+8]; cvta.to.shared.u64 %a, %a; ld.shared.u32 %r3, [%a];\n"
-		"cvta.const.u64 %a, c; ld.u32 %r4, [%a+4]; mov.b64 %d1, x; cvta.param.u64 %d1, %d1; ld.u32 %r5, [%d1];\n"
+		"cvta.const.u64 %a, c; ld.u32 %r4, [%a+4]; mov.b64 %d1, x; cvta.param.u64 %d1, "
+		"%d1; ld.u32 %r5, [%d1];\n"
 		"add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r4; add.u32 %r2, %r2, %r5;\n"
-		"isspacep.local %p1, %b; isspacep.global %p2, %b; isspacep.global %p3, %o; isspacep.shared %p4, %o;\n"
-		"selp.u32 %r1, 100000, 0, %p1; add.u32 %r2, %r2, %r1; selp.u32 %r1, 1, 0, %p2; add.u32 %r2, %r2, %r1;\n"
-		"selp.u32 %r1, 200000, 0, %p3; add.u32 %r2, %r2, %r1; selp.u32 %r1, 1, 0, %p4; add.u32 %r2, %r2, %r1;\n"
+		"isspacep.local %p1, %b; isspacep.global %p2, %b; isspacep.global %p3, %o; "
+		"isspacep.shared %p4, %o;\n"
+		"selp.u32 %r1, 100000, 0, %p1; add.u32 %r2, %r2, %r1; selp.u32 %r1, 1, 0, %p2; "
+		"add.u32 %r2, %r2, %r1;\n"
+		"selp.u32 %r1, 200000, 0, %p3; add.u32 %r2, %r2, %r1; selp.u32 %r1, 1, 0, %p4; "
+		"add.u32 %r2, %r2, %r1;\n"
 		"st.u32 [%mine], %r2;");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
@@ -126,11 +160,13 @@ static void generic_addresses_reach_every_space(void **state)
 
 static void a_lane_has_local_memory_of_its_own(void **state)
 {
-	struct rig *r = open_body("",
-		".local .align 8 .b8 q[128]; .reg .b64 %a; .reg .b64 %b; mov.u64 %a, q; mov.u32 %r1, 0;\n"
-		"L: add.u32 %r2, %r1, %t; mad.wide.u32 %b, %r1, 4, %a; st.local.u32 [%b], %r2; add.u32 %r1, %r1, 1;\n"
-		"setp.lt.u32 %p1, %r1, 32; @%p1 bra L;\n"
-		"and.b32 %r3, %t, 31; mad.wide.u32 %b, %r3, 4, %a; ld.local.u32 %r4, [%b]; st.global.u32 [%mine], %r4;");
+	struct rig *r = open_body("", ".local .align 8 .b8 q[128]; .reg .b64 %a; .reg .b64 %b; "
+				      "mov.u64 %a, q; mov.u32 %r1, 0;\n"
+				      "L: add.u32 %r2, %r1, %t; mad.wide.u32 %b, %r1, 4, %a; "
+				      "st.local.u32 [%b], %r2; add.u32 %r1, %r1, 1;\n"
+				      "setp.lt.u32 %p1, %r1, 32; @%p1 bra L;\n"
+				      "and.b32 %r3, %t, 31; mad.wide.u32 %b, %r3, 4, %a; "
+				      "ld.local.u32 %r4, [%b]; st.global.u32 [%mine], %r4;");
 	uint32_t *out = rig_memory(r, 64 * 4);
 
 	(void)state;
@@ -142,19 +178,25 @@ static void a_lane_has_local_memory_of_its_own(void **state)
 
 static void dynamic_shared_memory_follows_the_static(void **state)
 {
-	struct rig *r = open_body(".extern .shared .align 16 .b8 dyn[];\n",
-		".shared .u32 s[5]; .reg .b32 %a; mov.u32 %a, dyn; mad.lo.u32 %r1, %t, 4, %a; st.shared.u32 [%r1], %t;\n"
-		"bar.sync 0; xor.b32 %r2, %t, 33; mad.lo.u32 %r1, %r2, 4, %a; ld.shared.u32 %r3, [%r1]; ld.shared.u32 %r4, [dyn+8];\n"
-		"mad.lo.u32 %r3, %r4, 1000, %r3; mov.u32 %r5, %dynamic_smem_size; mad.lo.u32 %r3, %r5, 10000, %r3; st.global.u32 [%mine], %r3;");
+	struct rig *r =
+		open_body(".extern .shared .align 16 .b8 dyn[];\n",
+			  ".shared .u32 s[5]; .reg .b32 %a; mov.u32 %a, dyn; mad.lo.u32 %r1, "
+			  "%t, 4, %a; st.shared.u32 [%r1], %t;\n"
+			  "bar.sync 0; xor.b32 %r2, %t, 33; mad.lo.u32 %r1, %r2, 4, %a; "
+			  "ld.shared.u32 %r3, [%r1]; ld.shared.u32 %r4, [dyn+8];\n"
+			  "mad.lo.u32 %r3, %r4, 1000, %r3; mov.u32 %r5, %dynamic_smem_size; "
+			  "mad.lo.u32 %r3, %r5, 10000, %r3; st.global.u32 [%mine], %r3;");
 	uint32_t *out = rig_memory(r, 64 * 4);
-	const gpul_exec_kernel_info *info = gpul_exec_kernel_info_of(gpul_exec_find_kernel(r->program, "k"));
+	const gpul_exec_kernel_info *info =
+		gpul_exec_kernel_info_of(gpul_exec_find_kernel(r->program, "k"));
 
 	(void)state;
 	assert_int_equal(info->shared_bytes, 20);
 	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 256, out, 0)), GPUL_EXEC_OK);
 	for (unsigned n = 0; n < 64; n++)
 		assert_int_equal(out[n], (n ^ 33) + 2000 + 2560000);
-	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 252, out, 0)), GPUL_EXEC_ILLEGAL_ADDRESS);
+	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 252, out, 0)),
+			 GPUL_EXEC_ILLEGAL_ADDRESS);
 	assert_non_null(strstr(r->fault.text, "shared memory"));
 	rig_close(r);
 }
@@ -206,7 +248,8 @@ static void an_access_past_the_end_says_how_far(void **state)
 	assert_int_equal(r->fault.block[0], 1);
 	assert_int_equal(r->fault.thread[0], 100 - 64);
 	assert_non_null(strstr(r->fault.text, "4-byte global store"));
-	assert_non_null(strstr(r->fault.text, "is 0 bytes past the end of a 400-byte cuMemAlloc allocation"));
+	assert_non_null(strstr(r->fault.text,
+			       "is 0 bytes past the end of a 400-byte cuMemAlloc allocation"));
 	assert_non_null(strstr(r->fault.text, "; k, block 1, thread 36"));
 	assert_non_null(strstr(r->fault.text, "test.ptx:"));
 	rig_close(r);
@@ -214,21 +257,37 @@ static void an_access_past_the_end_says_how_far(void **state)
 
 static void each_wrong_access_is_named(void **state)
 {
-	static const struct { const char *body; gpul_exec_fault_kind kind; const char *text; } rows[] = {
-		{ "ld.global.u32 %r1, [%o+2];", GPUL_EXEC_MISALIGNED, "is not a multiple of 4" },
-		{ "ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%o+8];", GPUL_EXEC_MISALIGNED, "is not a multiple of 16" },
-		{ "mov.u64 %d1, 0; ld.global.u32 %r1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS, "NULL pointer" },
-		{ "mov.u64 %d1, 0; st.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS, "NULL pointer" },
-		{ ".shared .u32 s[2]; ld.shared.u32 %r1, [s+8];", GPUL_EXEC_ILLEGAL_ADDRESS, "beyond the block's 8 bytes of shared memory" },
-		{ ".local .u32 q[4]; st.local.u32 [q+16], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS, "bytes of local memory" },
-		{ "mov.u64 %d1, c; st.global.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS, "read-only constant c" },
-		{ "mov.u64 %d1, x; cvta.param.u64 %d1, %d1; st.u64 [%d1], %d1;", GPUL_EXEC_ILLEGAL_ADDRESS, "allocation" },
-		{ "mov.u64 %d1, x; ld.param.u64 %d1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS, "bytes of parameters" },
-		{ "ld.param.u64 %d1, [x+-4];", GPUL_EXEC_MISALIGNED, "8-byte param load at 0x4 is not a multiple of 8" },
-		{ "atom.global.add.u32 %r1, [%o+1024], 1;", GPUL_EXEC_ILLEGAL_ADDRESS, "past the end" },
+	static const struct {
+		const char *body;
+		gpul_exec_fault_kind kind;
+		const char *text;
+	} rows[] = {
+		{ "ld.global.u32 %r1, [%o+2];", GPUL_EXEC_MISALIGNED,
+		  "is not a multiple of 4" },
+		{ "ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%o+8];", GPUL_EXEC_MISALIGNED,
+		  "is not a multiple of 16" },
+		{ "mov.u64 %d1, 0; ld.global.u32 %r1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS,
+		  "NULL pointer" },
+		{ "mov.u64 %d1, 0; st.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
+		  "NULL pointer" },
+		{ ".shared .u32 s[2]; ld.shared.u32 %r1, [s+8];", GPUL_EXEC_ILLEGAL_ADDRESS,
+		  "beyond the block's 8 bytes of shared memory" },
+		{ ".local .u32 q[4]; st.local.u32 [q+16], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
+		  "bytes of local memory" },
+		{ "mov.u64 %d1, c; st.global.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
+		  "read-only constant c" },
+		{ "mov.u64 %d1, x; cvta.param.u64 %d1, %d1; st.u64 [%d1], %d1;",
+		  GPUL_EXEC_ILLEGAL_ADDRESS, "allocation" },
+		{ "mov.u64 %d1, x; ld.param.u64 %d1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS,
+		  "bytes of parameters" },
+		{ "ld.param.u64 %d1, [x+-4];", GPUL_EXEC_MISALIGNED,
+		  "8-byte param load at 0x4 is not a multiple of 8" },
+		{ "atom.global.add.u32 %r1, [%o+1024], 1;", GPUL_EXEC_ILLEGAL_ADDRESS,
+		  "past the end" },
 		{ "setp.eq.u32 %p1, %t, 3; @%p1 trap;", GPUL_EXEC_TRAP, "trap executed" },
 		{ "brkpt;", GPUL_EXEC_TRAP, "brkpt" },
-		{ "add.u64 %o, %o, 1020; ld.global.v2.u32 {%r1, %r2}, [%o+4];", GPUL_EXEC_ILLEGAL_ADDRESS, "past the end" },
+		{ "add.u64 %o, %o, 1020; ld.global.v2.u32 {%r1, %r2}, [%o+4];",
+		  GPUL_EXEC_ILLEGAL_ADDRESS, "past the end" },
 	};
 
 	(void)state;
@@ -238,16 +297,18 @@ static void each_wrong_access_is_named(void **state)
 
 		assert_int_equal(rig_run(r, "k", 1, 32, out, 0), rows[k].kind);
 		if (!strstr(r->fault.text, rows[k].text))
-			fail_msg("%s: \"%s\" does not say \"%s\"", rows[k].body, r->fault.text, rows[k].text);
+			fail_msg("%s: \"%s\" does not say \"%s\"", rows[k].body, r->fault.text,
+				 rows[k].text);
 		rig_close(r);
 	}
 }
 
 static void lanes_that_do_not_run_touch_nothing(void **state)
 {
-	struct rig *r = open_body("",
-		"setp.lt.u32 %p1, %t, 7; mov.u32 %r1, 5;\n"
-		"@%p1 ld.global.u32 %r1, [%mine]; @%p1 st.global.u32 [%mine], 9; @!%p1 bra END; st.global.u32 [%mine+0], 10; END:");
+	struct rig *r =
+		open_body("", "setp.lt.u32 %p1, %t, 7; mov.u32 %r1, 5;\n"
+			      "@%p1 ld.global.u32 %r1, [%mine]; @%p1 st.global.u32 [%mine], 9; "
+			      "@!%p1 bra END; st.global.u32 [%mine+0], 10; END:");
 	uint32_t *out = rig_memory(r, 7 * 4);
 
 	(void)state;

@@ -40,7 +40,8 @@ static double error_in_ulp(float got, double exact)
 {
 	int exponent;
 	frexp(exact, &exponent);
-	return fabs((double)got - exact) / ldexp(1, exponent - 24 > -149 ? exponent - 24 : -149);
+	return fabs((double)got - exact) /
+	       ldexp(1, exponent - 24 > -149 ? exponent - 24 : -149);
 }
 
 static double f_rcp(double x) { return 1 / x; }
@@ -49,21 +50,35 @@ static double f_rsqrt(double x) { return 1 / sqrt(x); }
 static void errors_stay_within_half_an_ulp_and_a_bit(void **state)
 {
 	(void)state;
-	static const struct { unsigned op; double (*exact)(double); float from, to; double ulp; } rows[] = {
-		{ OP_RCP_APPROX, f_rcp, 1e-30f, 1e30f, 0.51 }, { OP_SQRT_APPROX, sqrt, 1e-40f, 1e38f, 0.51 },
-		{ OP_RSQRT_APPROX, f_rsqrt, 1e-38f, 1e38f, 0.51 }, { OP_EX2_APPROX, exp2, -148, 127.99f, 0.51 },
-		{ OP_LG2_APPROX, log2, 1e-44f, 0.99f, 0.51 }, { OP_LG2_APPROX, log2, 1.01f, 3e38f, 0.51 },
-		{ OP_TANH_APPROX, tanh, 1e-20f, 30, 0.51 }, { OP_TANH_APPROX, tanh, -30, -1e-20f, 0.51 },
+	static const struct {
+		unsigned op;
+		double (*exact)(double);
+		float from, to;
+		double ulp;
+	} rows[] = {
+		{ OP_RCP_APPROX, f_rcp, 1e-30f, 1e30f, 0.51 },
+		{ OP_SQRT_APPROX, sqrt, 1e-40f, 1e38f, 0.51 },
+		{ OP_RSQRT_APPROX, f_rsqrt, 1e-38f, 1e38f, 0.51 },
+		{ OP_EX2_APPROX, exp2, -148, 127.99f, 0.51 },
+		{ OP_LG2_APPROX, log2, 1e-44f, 0.99f, 0.51 },
+		{ OP_LG2_APPROX, log2, 1.01f, 3e38f, 0.51 },
+		{ OP_TANH_APPROX, tanh, 1e-20f, 30, 0.51 },
+		{ OP_TANH_APPROX, tanh, -30, -1e-20f, 0.51 },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
 			for (unsigned n = 0; n <= 2000; n++) {
 				/* positive ranges by their logarithm, the others evenly */
-				const double t = n / 2000.0, lo = (double)rows[k].from, hi = (double)rows[k].to;
-				const float x = (float)(lo > 0 ? lo * pow(hi / lo, t) : lo + (hi - lo) * t);
-				const double error = error_in_ulp(run_one(b, rows[k].op, 0, x, 0), rows[k].exact((double)x));
+				const double t = n / 2000.0, lo = (double)rows[k].from,
+					     hi = (double)rows[k].to;
+				const float x = (float)(lo > 0 ? lo * pow(hi / lo, t)
+							       : lo + (hi - lo) * t);
+				const double error =
+					error_in_ulp(run_one(b, rows[k].op, 0, x, 0),
+						     rows[k].exact((double)x));
 				if (error > rows[k].ulp)
-					fail_msg("%s.%s(%a): %g ulp", rig_op_name(rows[k].op), b->name, (double)x, error);
+					fail_msg("%s.%s(%a): %g ulp", rig_op_name(rows[k].op),
+						 b->name, (double)x, error);
 			}
 }
 
@@ -73,8 +88,10 @@ static void sine_and_cosine_err_less_than_a_float_of_one(void **state)
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (int n = -4000; n <= 4000; n++) {
 			const float x = (float)n * 0.00785398f;  /* to 10 pi */
-			assert_true(fabs((double)run_one(b, OP_SIN_APPROX, 0, x, 0) - sin((double)x)) < 0x1p-24);
-			assert_true(fabs((double)run_one(b, OP_COS_APPROX, 0, x, 0) - cos((double)x)) < 0x1p-24);
+			assert_true(fabs((double)run_one(b, OP_SIN_APPROX, 0, x, 0) -
+					 sin((double)x)) < 0x1p-24);
+			assert_true(fabs((double)run_one(b, OP_COS_APPROX, 0, x, 0) -
+					 cos((double)x)) < 0x1p-24);
 		}
 }
 
@@ -87,34 +104,67 @@ static void sine_and_cosine_err_less_than_a_float_of_one(void **state)
 static void special_values_are_the_isa_s(void **state)
 {
 	(void)state;
-	static const struct { unsigned op, flags; uint32_t x, y, d; } rows[] = {
-		{ OP_RCP_APPROX, 0, 0, 0, INF }, { OP_RCP_APPROX, 0, NEG_ZERO, 0, NEG_INF }, { OP_RCP_APPROX, 0, INF, 0, 0 },
-		{ OP_RCP_APPROX, 0, NEG_INF, 0, NEG_ZERO }, { OP_RCP_APPROX, FLAG_FTZ, 0x80000001, 0, NEG_INF },
-		{ OP_RCP_APPROX, FLAG_FTZ, 0x7f000000, 0, 0 }, { OP_RCP_APPROX, 0, 0x7f000000, 0, 0x00400000 },
-		{ OP_SQRT_APPROX, 0, NEG_INF, 0, QNAN }, { OP_SQRT_APPROX, 0, 0xbf800000, 0, QNAN },
-		{ OP_SQRT_APPROX, 0, NEG_ZERO, 0, NEG_ZERO }, { OP_SQRT_APPROX, FLAG_FTZ, 0x80000001, 0, NEG_ZERO },
-		{ OP_SQRT_APPROX, 0, INF, 0, INF }, { OP_RSQRT_APPROX, 0, 0, 0, INF }, { OP_RSQRT_APPROX, 0, NEG_ZERO, 0, NEG_INF },
-		{ OP_RSQRT_APPROX, 0, INF, 0, 0 }, { OP_RSQRT_APPROX, 0, 0xc0000000, 0, QNAN }, { OP_SIN_APPROX, 0, INF, 0, QNAN },
-		{ OP_SIN_APPROX, 0, NEG_ZERO, 0, NEG_ZERO }, { OP_SIN_APPROX, FLAG_FTZ, 0x80000001, 0, NEG_ZERO },
-		{ OP_COS_APPROX, 0, 0, 0, ONE }, { OP_COS_APPROX, 0, NEG_ZERO, 0, ONE }, { OP_COS_APPROX, 0, NEG_INF, 0, QNAN },
-		{ OP_COS_APPROX, 0, 1, 0, ONE }, { OP_LG2_APPROX, 0, 0, 0, NEG_INF }, { OP_LG2_APPROX, 0, NEG_ZERO, 0, NEG_INF },
-		{ OP_LG2_APPROX, 0, 0xbf800000, 0, QNAN }, { OP_LG2_APPROX, 0, INF, 0, INF }, { OP_LG2_APPROX, 0, ONE, 0, 0 },
-		{ OP_LG2_APPROX, 0, 1, 0, 0xc3150000 }, { OP_LG2_APPROX, FLAG_FTZ, 1, 0, NEG_INF }, { OP_EX2_APPROX, 0, 0, 0, ONE },
-		{ OP_EX2_APPROX, 0, NEG_INF, 0, 0 }, { OP_EX2_APPROX, 0, INF, 0, INF }, { OP_EX2_APPROX, 0, 0x80000001, 0, ONE },
-		{ OP_EX2_APPROX, 0, 0x43000000, 0, INF }, { OP_EX2_APPROX, 0, 0xc3150000, 0, 1 },
-		{ OP_EX2_APPROX, FLAG_FTZ, 0xc3150000, 0, 0 }, { OP_EX2_APPROX, 0, 0x7fc00000, 0, QNAN },
-		{ OP_TANH_APPROX, 0, INF, 0, ONE }, { OP_TANH_APPROX, 0, NEG_INF, 0, 0xbf800000 },
-		{ OP_TANH_APPROX, 0, NEG_ZERO, 0, NEG_ZERO }, { OP_TANH_APPROX, 0, 1, 0, 1 }, { OP_TANH_APPROX, 0, 0x7fc00000, 0, QNAN },
-		{ OP_DIV_APPROX, 0, ONE, 0x7f000000, 0 }, { OP_DIV_APPROX, 0, NEG_INF, 0x7f000000, QNAN },
-		{ OP_DIV_APPROX, 0, 0xbf800000, 0x7f000000, NEG_ZERO }, { OP_DIV_APPROX, 0, ONE, 0, INF },
-		{ OP_DIV_FULL, 0, ONE, 0x7f000000, 0x00400000 }, { OP_DIV_FULL, FLAG_FTZ, ONE, 0x7f000000, 0 },
+	static const struct { unsigned op, flags; uint32_t x, y, d;
+	} rows[] = {
+		{ OP_RCP_APPROX, 0, 0, 0, INF },
+		{ OP_RCP_APPROX, 0, NEG_ZERO, 0, NEG_INF },
+		{ OP_RCP_APPROX, 0, INF, 0, 0 },
+		{ OP_RCP_APPROX, 0, NEG_INF, 0, NEG_ZERO },
+		{ OP_RCP_APPROX, FLAG_FTZ, 0x80000001, 0, NEG_INF },
+		{ OP_RCP_APPROX, FLAG_FTZ, 0x7f000000, 0, 0 },
+		{ OP_RCP_APPROX, 0, 0x7f000000, 0, 0x00400000 },
+		{ OP_SQRT_APPROX, 0, NEG_INF, 0, QNAN },
+		{ OP_SQRT_APPROX, 0, 0xbf800000, 0, QNAN },
+		{ OP_SQRT_APPROX, 0, NEG_ZERO, 0, NEG_ZERO },
+		{ OP_SQRT_APPROX, FLAG_FTZ, 0x80000001, 0, NEG_ZERO },
+		{ OP_SQRT_APPROX, 0, INF, 0, INF },
+		{ OP_RSQRT_APPROX, 0, 0, 0, INF },
+		{ OP_RSQRT_APPROX, 0, NEG_ZERO, 0, NEG_INF },
+		{ OP_RSQRT_APPROX, 0, INF, 0, 0 },
+		{ OP_RSQRT_APPROX, 0, 0xc0000000, 0, QNAN },
+		{ OP_SIN_APPROX, 0, INF, 0, QNAN },
+		{ OP_SIN_APPROX, 0, NEG_ZERO, 0, NEG_ZERO },
+		{ OP_SIN_APPROX, FLAG_FTZ, 0x80000001, 0, NEG_ZERO },
+		{ OP_COS_APPROX, 0, 0, 0, ONE },
+		{ OP_COS_APPROX, 0, NEG_ZERO, 0, ONE },
+		{ OP_COS_APPROX, 0, NEG_INF, 0, QNAN },
+		{ OP_COS_APPROX, 0, 1, 0, ONE },
+		{ OP_LG2_APPROX, 0, 0, 0, NEG_INF },
+		{ OP_LG2_APPROX, 0, NEG_ZERO, 0, NEG_INF },
+		{ OP_LG2_APPROX, 0, 0xbf800000, 0, QNAN },
+		{ OP_LG2_APPROX, 0, INF, 0, INF },
+		{ OP_LG2_APPROX, 0, ONE, 0, 0 },
+		{ OP_LG2_APPROX, 0, 1, 0, 0xc3150000 },
+		{ OP_LG2_APPROX, FLAG_FTZ, 1, 0, NEG_INF },
+		{ OP_EX2_APPROX, 0, 0, 0, ONE },
+		{ OP_EX2_APPROX, 0, NEG_INF, 0, 0 },
+		{ OP_EX2_APPROX, 0, INF, 0, INF },
+		{ OP_EX2_APPROX, 0, 0x80000001, 0, ONE },
+		{ OP_EX2_APPROX, 0, 0x43000000, 0, INF },
+		{ OP_EX2_APPROX, 0, 0xc3150000, 0, 1 },
+		{ OP_EX2_APPROX, FLAG_FTZ, 0xc3150000, 0, 0 },
+		{ OP_EX2_APPROX, 0, 0x7fc00000, 0, QNAN },
+		{ OP_TANH_APPROX, 0, INF, 0, ONE },
+		{ OP_TANH_APPROX, 0, NEG_INF, 0, 0xbf800000 },
+		{ OP_TANH_APPROX, 0, NEG_ZERO, 0, NEG_ZERO },
+		{ OP_TANH_APPROX, 0, 1, 0, 1 },
+		{ OP_TANH_APPROX, 0, 0x7fc00000, 0, QNAN },
+		{ OP_DIV_APPROX, 0, ONE, 0x7f000000, 0 },
+		{ OP_DIV_APPROX, 0, NEG_INF, 0x7f000000, QNAN },
+		{ OP_DIV_APPROX, 0, 0xbf800000, 0x7f000000, NEG_ZERO },
+		{ OP_DIV_APPROX, 0, ONE, 0, INF },
+		{ OP_DIV_FULL, 0, ONE, 0x7f000000, 0x00400000 },
+		{ OP_DIV_FULL, FLAG_FTZ, ONE, 0x7f000000, 0 },
 		{ OP_DIV_FULL, 0, 0x40c00000, 0x40000000, 0x40400000 },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
-			const uint64_t d = bits32(run_one(b, rows[k].op, rows[k].flags, f32_of(rows[k].x), f32_of(rows[k].y)));
+			const uint64_t d =
+				bits32(run_one(b, rows[k].op, rows[k].flags, f32_of(rows[k].x),
+					       f32_of(rows[k].y)));
 			if (d != rows[k].d)
-				fail_msg("%s.%s(%#x, %#x) is %#llx, not %#x", rig_op_name(rows[k].op), b->name, rows[k].x, rows[k].y,
+				fail_msg("%s.%s(%#x, %#x) is %#llx, not %#x",
+					 rig_op_name(rows[k].op), b->name, rows[k].x, rows[k].y,
 					 (unsigned long long)d, rows[k].d);
 		}
 }
@@ -145,7 +195,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errors_stay_within_half_an_ulp_and_a_bit),
 		cmocka_unit_test(sine_and_cosine_err_less_than_a_float_of_one),
-		cmocka_unit_test(special_values_are_the_isa_s), cmocka_unit_test(gross_f64_forms_give_32_bits_and_flush),
+		cmocka_unit_test(special_values_are_the_isa_s),
+		cmocka_unit_test(gross_f64_forms_give_32_bits_and_flush),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

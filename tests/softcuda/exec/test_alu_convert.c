@@ -30,7 +30,10 @@ static bool int_signed(unsigned kind) { return kind & 1; }
 
 static const struct small *small_of(unsigned kind)
 {
-	return kind == KIND_F16 ? &small_f16 : kind == KIND_BF16 ? &small_bf16 : kind == KIND_E4M3 ? &small_e4m3 : &small_e5m2;
+	return kind == KIND_F16    ? &small_f16
+	       : kind == KIND_BF16 ? &small_bf16
+	       : kind == KIND_E4M3 ? &small_e4m3
+				   : &small_e5m2;
 }
 
 static double float_source(uint64_t a)
@@ -42,7 +45,9 @@ static double float_source(uint64_t a)
 	memcpy(&d, &a, sizeof(d));
 	switch (now.from) {
 	case KIND_F64: return d;
-	case KIND_F32: return now.ftz && fpclassify(f) == FP_SUBNORMAL ? copysign(0, (double)f) : (double)f;
+	case KIND_F32:
+		return now.ftz && fpclassify(f) == FP_SUBNORMAL ? copysign(0, (double)f)
+								: (double)f;
 	default: return small_value(small_of(now.from), (uint32_t)a);
 	}
 }
@@ -51,7 +56,8 @@ static int128 int_source(uint64_t a)
 {
 	const unsigned bits = int_bits(now.from);
 	a = cut(a, bits);
-	return int_signed(now.from) && a >> (bits - 1) ? (int128)a - ((int128)1 << bits) : (int128)a;
+	return int_signed(now.from) && a >> (bits - 1) ? (int128)a - ((int128)1 << bits)
+						       : (int128)a;
 }
 
 static double integral(double x, unsigned round)
@@ -76,7 +82,8 @@ static uint64_t to_slot(int128 x)
 static uint64_t to_integer(uint64_t a)
 {
 	const unsigned bits = int_bits(now.to);
-	const int128 most = ((int128)1 << (bits - int_signed(now.to))) - 1, least = int_signed(now.to) ? -most - 1 : 0;
+	const int128 most = ((int128)1 << (bits - int_signed(now.to))) - 1,
+		     least = int_signed(now.to) ? -most - 1 : 0;
 	int128 x;
 	if (is_int(now.from)) {
 		x = int_source(a);
@@ -85,8 +92,12 @@ static uint64_t to_integer(uint64_t a)
 	} else {
 		const double d = integral(float_source(a), now.round);
 		if (isnan(d))
-			return to_slot(now.from == KIND_F64 || bits == 64 ? (int128)1 << (bits - 1) : 0);
-		x = d >= 0x1p100 ? (int128)1 << 100 : d <= -0x1p100 ? -((int128)1 << 100) : (int128)d;
+			return to_slot(now.from == KIND_F64 || bits == 64
+					       ? (int128)1 << (bits - 1)
+					       : 0);
+		x = d >= 0x1p100    ? (int128)1 << 100
+		    : d <= -0x1p100 ? -((int128)1 << 100)
+				    : (int128)d;
 	}
 	return to_slot(x > most ? most : x < least ? least : x);
 }
@@ -112,15 +123,18 @@ static uint64_t nan_as_float(uint64_t a)
 		return now.to == KIND_F32 ? 0x7fffffff : 0x7fff;
 	if (now.to == KIND_F32)
 		return sign << 31 | 0x7fc00000 | (uint32_t)(a >> 29 & 0x7fffff);
-	return now.to == KIND_F16 ? sign << 15 | 0x7e00 | (uint32_t)(a >> 42 & 0x3ff) : sign << 15 | 0x7fc0 | (uint32_t)(a >> 45 & 0x7f);
+	return now.to == KIND_F16 ? sign << 15 | 0x7e00 | (uint32_t)(a >> 42 & 0x3ff)
+				  : sign << 15 | 0x7fc0 | (uint32_t)(a >> 45 & 0x7f);
 }
 
 /* Whether .ftz makes zero of it: below 2^-126 when rounded to 24 bits with any exponent. */
 static bool is_tiny(long double exact)
 {
 	const long double m = fabsl(exact), high = 0x1p-126L, low = high - 0x1p-150L;
-	const bool up = now.round == CONVERT_RN ? m >= (low + high) / 2 :
-			now.round != CONVERT_RZ && (now.round == CONVERT_RM) == (exact < 0) && m > low;
+	const bool up = now.round == CONVERT_RN
+				? m >= (low + high) / 2
+				: now.round != CONVERT_RZ &&
+					  (now.round == CONVERT_RM) == (exact < 0) && m > low;
 	return m < high && !up;
 }
 
@@ -128,7 +142,8 @@ static uint64_t to_float(uint64_t a)
 {
 	static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
 	volatile double x = is_int(now.from) ? 0 : float_source(a);
-	volatile long double exact = is_int(now.from) ? (long double)int_source(a) : (long double)x;
+	volatile long double exact =
+		is_int(now.from) ? (long double)int_source(a) : (long double)x;
 	if (now.round >= CONVERT_RNI)
 		exact = x = copysign(integral(x, now.round), x);
 	if (now.relu && !isnan(exact) && exact <= 0)
@@ -137,7 +152,8 @@ static uint64_t to_float(uint64_t a)
 		exact = exact >= 1 ? 1 : exact > 0 ? exact : 0;
 	const bool negative = signbit(exact);
 	if (now.to == KIND_TF32) {
-		const uint32_t t = small_round(&small_tf32, exact, negative, now.round, now.satfinite);
+		const uint32_t t =
+			small_round(&small_tf32, exact, negative, now.round, now.satfinite);
 		return isnan(exact) ? nan_as_tf32((uint32_t)a) : (uint64_t)t << 13;
 	}
 	if (isnan(exact) && (now.to == KIND_F32 || now.to == KIND_F16 || now.to == KIND_BF16))
@@ -182,11 +198,16 @@ static int both_nan(uint64_t got, uint64_t want)
 
 static void check(unsigned op)
 {
-	struct op_case t = { .op = op, .d_bits = slot_bits(now.to), .bits = { slot_bits(now.from) }, .reference = reference,
+	struct op_case t = { .op = op,
+			     .d_bits = slot_bits(now.to),
+			     .bits = { slot_bits(now.from) },
+			     .reference = reference,
 			     .accept = both_nan };
 	memcpy(&t.imm, &now, sizeof(now));
-	t.values[0] = is_int(now.from) ? LIST(int_values) : now.from == KIND_F64 ? LIST(f64_values) :
-		      now.from == KIND_F32 ? LIST(f32_values) : LIST(half_values);
+	t.values[0] = is_int(now.from)       ? LIST(int_values)
+		      : now.from == KIND_F64 ? LIST(f64_values)
+		      : now.from == KIND_F32 ? LIST(f32_values)
+					     : LIST(half_values);
 	check_op(&t);
 }
 
@@ -210,7 +231,10 @@ static void floats_become_integers_in_four_ways(void **state)
 		for (unsigned k = 0; k < 4; k++)
 			for (uint8_t round = CONVERT_RNI; round <= CONVERT_RPI; round++)
 				for (unsigned ftz = 0; ftz < 2; ftz++) {
-					now = (struct conversion){ .to = to, .from = float_kinds[k], .round = round, .ftz = ftz };
+					now = (struct conversion){ .to = to,
+								   .from = float_kinds[k],
+								   .round = round,
+								   .ftz = ftz };
 					check(OP_CVT_ANY);
 				}
 }
@@ -223,7 +247,9 @@ static void integers_become_floats_in_four_roundings(void **state)
 			for (uint8_t round = CONVERT_RN; round <= CONVERT_RP; round++) {
 				if (k < 2 && round > CONVERT_RZ)  /* the reference's overflow is to nearest or zero */
 					continue;
-				now = (struct conversion){ .to = float_kinds[k], .from = from, .round = round };
+				now = (struct conversion){ .to = float_kinds[k],
+							   .from = from,
+							   .round = round };
 				check(OP_CVT_ANY);
 			}
 }
@@ -231,19 +257,26 @@ static void integers_become_floats_in_four_roundings(void **state)
 static void floats_become_other_floats(void **state)
 {
 	(void)state;
-	static const uint8_t to_kinds[] = { KIND_F16, KIND_BF16, KIND_TF32, KIND_F32, KIND_F64, KIND_E4M3, KIND_E5M2 };
+	static const uint8_t to_kinds[] = { KIND_F16, KIND_BF16, KIND_TF32, KIND_F32,
+					    KIND_F64, KIND_E4M3, KIND_E5M2 };
 	for (unsigned t = 0; t < 7; t++)
 		for (unsigned k = 0; k < 4; k++)
 			for (uint8_t round = CONVERT_RN; round <= CONVERT_RNA; round++)
 				for (unsigned extra = 0; extra < 16; extra++) {
-					now = (struct conversion){ .to = to_kinds[t], .from = float_kinds[k], .round = round,
-								   .sat = extra & 1, .ftz = extra & 2, .relu = extra & 4,
+					now = (struct conversion){ .to = to_kinds[t],
+								   .from = float_kinds[k],
+								   .round = round,
+								   .sat = extra & 1,
+								   .ftz = extra & 2,
+								   .relu = extra & 4,
 								   .satfinite = extra & 8 };
 					if (now.to == KIND_TF32 && now.from != KIND_F32)
 						continue;  /* not in PTX */
-					const bool wide = now.to == KIND_F32 || now.to == KIND_F64;
+					const bool wide =
+						now.to == KIND_F32 || now.to == KIND_F64;
 					if ((wide && (round == CONVERT_RNA || now.satfinite)) ||
-					    (!wide && (round == CONVERT_RM || round == CONVERT_RP)))
+					    (!wide &&
+					     (round == CONVERT_RM || round == CONVERT_RP)))
 						continue;
 					check(OP_CVT_ANY);
 				}
@@ -255,7 +288,10 @@ static void floats_are_rounded_to_integers_of_their_type(void **state)
 	for (unsigned k = 0; k < 4; k++)
 		for (uint8_t round = CONVERT_RNI; round <= CONVERT_RPI; round++)
 			for (unsigned sat = 0; sat < 2; sat++) {
-				now = (struct conversion){ .to = float_kinds[k], .from = float_kinds[k], .round = round, .sat = sat };
+				now = (struct conversion){ .to = float_kinds[k],
+							   .from = float_kinds[k],
+							   .round = round,
+							   .sat = sat };
 				check(OP_CVT_ANY);
 			}
 }
@@ -263,21 +299,35 @@ static void floats_are_rounded_to_integers_of_their_type(void **state)
 static void fast_paths_agree_with_the_general_one(void **state)
 {
 	(void)state;
-	static const struct { unsigned op; uint8_t to, from, round; } fast[] = {
-		{ OP_CVT_S64_S32, KIND_S64, KIND_S32, 0 }, { OP_CVT_U64_U32, KIND_U64, KIND_U32, 0 },
-		{ OP_CVT_32_64, KIND_U32, KIND_S64, 0 }, { OP_CVT_U32_U16, KIND_U32, KIND_U16, 0 },
-		{ OP_CVT_S32_S16, KIND_S32, KIND_S16, 0 }, { OP_CVT_16_32, KIND_U16, KIND_U32, 0 },
-		{ OP_CVT_S64_S16, KIND_S64, KIND_S16, 0 }, { OP_CVT_U64_U16, KIND_U64, KIND_U16, 0 },
-		{ OP_CVT_16_64, KIND_U16, KIND_U64, 0 }, { OP_CVT_S32_S8, KIND_S32, KIND_S8, 0 },
-		{ OP_CVT_U32_U8, KIND_U32, KIND_U8, 0 }, { OP_CVT_F32_S32, KIND_F32, KIND_S32, 0 },
-		{ OP_CVT_F32_U32, KIND_F32, KIND_U32, 0 }, { OP_CVT_F64_S32, KIND_F64, KIND_S32, 0 },
-		{ OP_CVT_F64_U32, KIND_F64, KIND_U32, 0 }, { OP_CVT_F64_F32, KIND_F64, KIND_F32, 0 },
-		{ OP_CVT_F32_F64, KIND_F32, KIND_F64, 0 }, { OP_CVT_RZI_S32_F32, KIND_S32, KIND_F32, CONVERT_RZI },
-		{ OP_CVT_RZI_U32_F32, KIND_U32, KIND_F32, CONVERT_RZI }, { OP_CVT_F32_F16, KIND_F32, KIND_F16, 0 },
-		{ OP_CVT_F16_F32, KIND_F16, KIND_F32, 0 }, { OP_CVT_F32_BF16, KIND_F32, KIND_BF16, 0 },
+	static const struct { unsigned op; uint8_t to, from, round;
+	} fast[] = {
+		{ OP_CVT_S64_S32, KIND_S64, KIND_S32, 0 },
+		{ OP_CVT_U64_U32, KIND_U64, KIND_U32, 0 },
+		{ OP_CVT_32_64, KIND_U32, KIND_S64, 0 },
+		{ OP_CVT_U32_U16, KIND_U32, KIND_U16, 0 },
+		{ OP_CVT_S32_S16, KIND_S32, KIND_S16, 0 },
+		{ OP_CVT_16_32, KIND_U16, KIND_U32, 0 },
+		{ OP_CVT_S64_S16, KIND_S64, KIND_S16, 0 },
+		{ OP_CVT_U64_U16, KIND_U64, KIND_U16, 0 },
+		{ OP_CVT_16_64, KIND_U16, KIND_U64, 0 },
+		{ OP_CVT_S32_S8, KIND_S32, KIND_S8, 0 },
+		{ OP_CVT_U32_U8, KIND_U32, KIND_U8, 0 },
+		{ OP_CVT_F32_S32, KIND_F32, KIND_S32, 0 },
+		{ OP_CVT_F32_U32, KIND_F32, KIND_U32, 0 },
+		{ OP_CVT_F64_S32, KIND_F64, KIND_S32, 0 },
+		{ OP_CVT_F64_U32, KIND_F64, KIND_U32, 0 },
+		{ OP_CVT_F64_F32, KIND_F64, KIND_F32, 0 },
+		{ OP_CVT_F32_F64, KIND_F32, KIND_F64, 0 },
+		{ OP_CVT_RZI_S32_F32, KIND_S32, KIND_F32, CONVERT_RZI },
+		{ OP_CVT_RZI_U32_F32, KIND_U32, KIND_F32, CONVERT_RZI },
+		{ OP_CVT_F32_F16, KIND_F32, KIND_F16, 0 },
+		{ OP_CVT_F16_F32, KIND_F16, KIND_F32, 0 },
+		{ OP_CVT_F32_BF16, KIND_F32, KIND_BF16, 0 },
 	};
 	for (unsigned k = 0; k < sizeof(fast) / sizeof(fast[0]); k++) {
-		now = (struct conversion){ .to = fast[k].to, .from = fast[k].from, .round = fast[k].round };
+		now = (struct conversion){ .to = fast[k].to,
+					   .from = fast[k].from,
+					   .round = fast[k].round };
 		check(fast[k].op);
 	}
 }
@@ -295,7 +345,8 @@ static void every_half_survives_the_way_to_float_and_back(void **state)
 			rig_run(r, b, OP_CVT_F16_F32, 0, 0, 0);
 			for (unsigned l = 0; l < LANES; l++) {
 				const bool nan = ((h + l) & 0x7fff) > 0x7c00;
-				assert_int_equal(rig_get(r, SLOT_D, l, 16), nan ? 0x7fff : h + l);
+				assert_int_equal(rig_get(r, SLOT_D, l, 16),
+						 nan ? 0x7fff : h + l);
 			}
 		}
 }
@@ -303,7 +354,8 @@ static void every_half_survives_the_way_to_float_and_back(void **state)
 static void a_nan_becomes_what_sm_90_makes_of_it(void **state)
 {
 	(void)state;
-	static const struct { struct conversion cv; uint64_t a, d; } rows[] = {
+	static const struct { struct conversion cv; uint64_t a, d;
+	} rows[] = {
 		{ { .to = KIND_F32, .from = KIND_F64 }, 0xfff7ffffffffffff, 0xffffffff },
 		{ { .to = KIND_F16, .from = KIND_F64 }, 0xfff8000000000123, 0xfe00 },
 		{ { .to = KIND_BF16, .from = KIND_F64 }, 0x7ff0000000000001, 0x7fc0 },
@@ -312,9 +364,18 @@ static void a_nan_becomes_what_sm_90_makes_of_it(void **state)
 		{ { .to = KIND_F64, .from = KIND_BF16 }, 0xffbf, 0xffffe00000000000 },
 		{ { .to = KIND_F64, .from = KIND_F16 }, 0xfe12, 0xfff8480000000000 },
 		{ { .to = KIND_F64, .from = KIND_F16 }, 0x7c01, 0x7ff8040000000000 },
-		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA }, 0xffffffff, 0xffffe000 },
-		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA }, 0x7f801000, 0x7f800000 },
-		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA, .satfinite = true }, 0x7f801000, 0x7f7fe000 },
+		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA },
+		  0xffffffff,
+		  0xffffe000 },
+		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA },
+		  0x7f801000,
+		  0x7f800000 },
+		{ { .to = KIND_TF32,
+		    .from = KIND_F32,
+		    .round = CONVERT_RNA,
+		    .satfinite = true },
+		  0x7f801000,
+		  0x7f7fe000 },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
@@ -323,25 +384,44 @@ static void a_nan_becomes_what_sm_90_makes_of_it(void **state)
 			memcpy(&imm, &rows[k].cv, sizeof(rows[k].cv));
 			rig_set(r, SLOT_A, 0, slot_bits(rows[k].cv.from), rows[k].a);
 			rig_run(r, b, OP_CVT_ANY, 0, 0, imm);
-			assert_int_equal(rig_get(r, SLOT_D, 0, slot_bits(rows[k].cv.to)), rows[k].d);
+			assert_int_equal(rig_get(r, SLOT_D, 0, slot_bits(rows[k].cv.to)),
+					 rows[k].d);
 		}
 }
 
 static void pairs_put_the_first_source_on_top(void **state)
 {
 	(void)state;
-	static const struct { unsigned op; struct conversion cv; uint32_t a, b, d; } rows[] = {
-		{ OP_CVT_PAIR, { .to = KIND_F16, .from = KIND_F32 }, 0x3f800000, 0xc0000000, 0x3c00c000 },
-		{ OP_CVT_PAIR, { .to = KIND_BF16, .from = KIND_F32, .relu = true }, 0x3f800000, 0xc0000000, 0x3f800000 },
-		{ OP_CVT_PAIR, { .to = KIND_E4M3, .from = KIND_F32, .satfinite = true }, 0x43e10000, 0xbf800000, 0x7eb8 },
-		{ OP_CVT_PAIR, { .to = KIND_E5M2, .from = KIND_F16, .satfinite = true }, 0x7bff3c00, 0, 0x7b3c },
+	static const struct { unsigned op; struct conversion cv; uint32_t a, b, d;
+	} rows[] = {
+		{ OP_CVT_PAIR,
+		  { .to = KIND_F16, .from = KIND_F32 },
+		  0x3f800000,
+		  0xc0000000,
+		  0x3c00c000 },
+		{ OP_CVT_PAIR,
+		  { .to = KIND_BF16, .from = KIND_F32, .relu = true },
+		  0x3f800000,
+		  0xc0000000,
+		  0x3f800000 },
+		{ OP_CVT_PAIR,
+		  { .to = KIND_E4M3, .from = KIND_F32, .satfinite = true },
+		  0x43e10000,
+		  0xbf800000,
+		  0x7eb8 },
+		{ OP_CVT_PAIR,
+		  { .to = KIND_E5M2, .from = KIND_F16, .satfinite = true },
+		  0x7bff3c00,
+		  0,
+		  0x7b3c },
 		{ OP_CVT_UNPAIR, { .to = KIND_F16, .from = KIND_E4M3 }, 0x7e38, 0, 0x5f003c00 },
 		{ OP_CVT_UNPAIR, { .to = KIND_F16, .from = KIND_E5M2 }, 0x7c01, 0, 0x7c000100 },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 			struct rig *r = rig_reset(2);
-			const bool bytes = rows[k].cv.to == KIND_E4M3 || rows[k].cv.to == KIND_E5M2;
+			const bool bytes =
+				rows[k].cv.to == KIND_E4M3 || rows[k].cv.to == KIND_E5M2;
 			int64_t imm;
 			memcpy(&imm, &rows[k].cv, sizeof(imm));
 			rig_set(r, SLOT_A, 1, rows[k].op == OP_CVT_UNPAIR ? 16 : 32, rows[k].a);
@@ -371,13 +451,16 @@ static void pack_saturates_and_appends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(integers_are_cut_extended_or_saturated), cmocka_unit_test(floats_become_integers_in_four_ways),
-		cmocka_unit_test(integers_become_floats_in_four_roundings), cmocka_unit_test(floats_become_other_floats),
+		cmocka_unit_test(integers_are_cut_extended_or_saturated),
+		cmocka_unit_test(floats_become_integers_in_four_ways),
+		cmocka_unit_test(integers_become_floats_in_four_roundings),
+		cmocka_unit_test(floats_become_other_floats),
 		cmocka_unit_test(floats_are_rounded_to_integers_of_their_type),
 		cmocka_unit_test(fast_paths_agree_with_the_general_one),
 		cmocka_unit_test(every_half_survives_the_way_to_float_and_back),
 		cmocka_unit_test(a_nan_becomes_what_sm_90_makes_of_it),
-		cmocka_unit_test(pairs_put_the_first_source_on_top), cmocka_unit_test(pack_saturates_and_appends),
+		cmocka_unit_test(pairs_put_the_first_source_on_top),
+		cmocka_unit_test(pack_saturates_and_appends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

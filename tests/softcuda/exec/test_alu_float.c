@@ -60,8 +60,11 @@ static float no_tiny(float r, float x, float y, float z)
 	if (!(now.flags & FLAG_FTZ) || fabsf(r) != 0x1p-126f)
 		return no_subnormal(r);
 	const long double p = (long double)x * y;
-	const long double exact = now.kind == MUL ? p : now.kind == FMA ? p + z : now.kind == DIV ? (long double)x / y :
-				  now.kind == RCP ? 1 / (long double)x : r;
+	const long double exact = now.kind == MUL   ? p
+				  : now.kind == FMA ? p + z
+				  : now.kind == DIV ? (long double)x / y
+				  : now.kind == RCP ? 1 / (long double)x
+						    : r;
 	const long double m = fabsl(exact), high = 0x1p-126L, low = high - 0x1p-150L;
 	if (m >= high)
 		return r;
@@ -73,7 +76,8 @@ static float no_tiny(float r, float x, float y, float z)
 static uint64_t f32_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)e;
-	volatile float x = no_subnormal(f32_of(a)), y = no_subnormal(f32_of(b)), z = no_subnormal(f32_of(c)), r = 0;
+	volatile float x = no_subnormal(f32_of(a)), y = no_subnormal(f32_of(b)),
+		       z = no_subnormal(f32_of(c)), r = 0;
 	fesetround(modes[now.flags & ROUND_MASK]);
 	switch (now.kind) {
 	case ADD: r = x + y; break;
@@ -94,7 +98,10 @@ static uint64_t f32_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 /* The first NaN, made quiet, in the order of the call. */
 static uint64_t f64_nan(uint64_t a, uint64_t b, uint64_t c)
 {
-	const uint64_t nan = isnan(f64_of(a)) ? a : isnan(f64_of(b)) ? b : isnan(f64_of(c)) ? c : 0xfff8000000000000;
+	const uint64_t nan = isnan(f64_of(a))   ? a
+			     : isnan(f64_of(b)) ? b
+			     : isnan(f64_of(c)) ? c
+						: 0xfff8000000000000;
 	return nan | 0x0008000000000000;
 }
 
@@ -118,16 +125,28 @@ static uint64_t f64_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return bits64(r);
 }
 
-static const uint64_t f32_addends[] = { 0, 0x80000000, 0x00000001, 0x3f800000, 0xbf800001, 0x33800000, 0xb3800001, 0x7f7fffff,
+static const uint64_t f32_addends[] = { 0,          0x80000000, 0x00000001, 0x3f800000,
+					0xbf800001, 0x33800000, 0xb3800001, 0x7f7fffff,
 					0xff800000, 0x7fc00000, 0x80800000, 0x4b800001 };
-static const uint64_t f64_addends[] = { 0, 0x8000000000000000, 1, 0x3ff0000000000000, 0xbff0000000000001, 0x3ca0000000000000,
-					0x7fefffffffffffff, 0xfff0000000000000, 0x7ff8000000000001, 0xfff0000000000123 };
+static const uint64_t f64_addends[] = { 0,
+					0x8000000000000000,
+					1,
+					0x3ff0000000000000,
+					0xbff0000000000001,
+					0x3ca0000000000000,
+					0x7fefffffffffffff,
+					0xfff0000000000000,
+					0x7ff8000000000001,
+					0xfff0000000000123 };
 
 static void check(unsigned op, unsigned kind, unsigned flags, unsigned bits, unsigned sources)
 {
 	now.kind = kind;
 	now.flags = flags;
-	struct op_case t = { .op = op, .flags = flags, .d_bits = bits, .reference = bits == 32 ? f32_reference : f64_reference };
+	struct op_case t = { .op = op,
+			     .flags = flags,
+			     .d_bits = bits,
+			     .reference = bits == 32 ? f32_reference : f64_reference };
 	for (unsigned k = 0; k < sources; k++) {
 		t.bits[k] = bits;
 		t.values[k] = bits == 32 ? (k < 2 ? LIST(f32_values) : LIST(f32_addends))
@@ -141,9 +160,12 @@ static const unsigned sources[] = { 2, 2, 2, 3, 2, 1, 1 };
 static void rounds_to_nearest_bit_for_bit(void **state)
 {
 	(void)state;
-	static const unsigned f32_ops[] = { OP_ADD_F32, OP_SUB_F32, OP_MUL_F32, OP_FMA_F32, OP_DIV_F32, OP_RCP_F32, OP_SQRT_F32 };
-	static const unsigned f64_ops[] = { OP_ADD_F64, OP_SUB_F64, OP_MUL_F64, OP_FMA_F64, OP_DIV_F64, OP_RCP_F64, OP_SQRT_F64 };
-	static const unsigned ftz_ops[] = { OP_ADD_F32_FTZ, OP_SUB_F32_FTZ, OP_MUL_F32_FTZ, OP_FMA_F32_FTZ };
+	static const unsigned f32_ops[] = { OP_ADD_F32, OP_SUB_F32, OP_MUL_F32, OP_FMA_F32,
+					    OP_DIV_F32, OP_RCP_F32, OP_SQRT_F32 };
+	static const unsigned f64_ops[] = { OP_ADD_F64, OP_SUB_F64, OP_MUL_F64, OP_FMA_F64,
+					    OP_DIV_F64, OP_RCP_F64, OP_SQRT_F64 };
+	static const unsigned ftz_ops[] = { OP_ADD_F32_FTZ, OP_SUB_F32_FTZ, OP_MUL_F32_FTZ,
+					    OP_FMA_F32_FTZ };
 	for (unsigned kind = ADD; kind <= SQRT; kind++) {
 		check(f32_ops[kind], kind, 0, 32, sources[kind]);
 		check(f64_ops[kind], kind, 0, 64, sources[kind]);
@@ -155,13 +177,16 @@ static void rounds_to_nearest_bit_for_bit(void **state)
 static void rounds_in_every_direction(void **state)
 {
 	(void)state;
-	static const unsigned f32_ops[] = { OP_ADD_F32_ANY, OP_SUB_F32_ANY, OP_MUL_F32_ANY, OP_FMA_F32_ANY, OP_DIV_F32_ANY,
-					    OP_RCP_F32_ANY, OP_SQRT_F32_ANY };
-	static const unsigned f64_ops[] = { OP_ADD_F64_ANY, OP_SUB_F64_ANY, OP_MUL_F64_ANY, OP_FMA_F64_ANY, OP_DIV_F64_ANY,
-					    OP_RCP_F64_ANY, OP_SQRT_F64_ANY };
+	static const unsigned f32_ops[] = { OP_ADD_F32_ANY, OP_SUB_F32_ANY, OP_MUL_F32_ANY,
+					    OP_FMA_F32_ANY, OP_DIV_F32_ANY, OP_RCP_F32_ANY,
+					    OP_SQRT_F32_ANY };
+	static const unsigned f64_ops[] = { OP_ADD_F64_ANY, OP_SUB_F64_ANY, OP_MUL_F64_ANY,
+					    OP_FMA_F64_ANY, OP_DIV_F64_ANY, OP_RCP_F64_ANY,
+					    OP_SQRT_F64_ANY };
 	for (unsigned kind = ADD; kind <= SQRT; kind++)
 		for (unsigned round = ROUND_RN; round <= ROUND_RP; round++) {
-			for (unsigned extra = 0; extra <= (FLAG_FTZ | FLAG_SAT); extra += FLAG_FTZ)
+			for (unsigned extra = 0; extra <= (FLAG_FTZ | FLAG_SAT);
+			     extra += FLAG_FTZ)
 				check(f32_ops[kind], kind, round | extra, 32, sources[kind]);
 			check(f64_ops[kind], kind, round, 64, sources[kind]);
 		}
@@ -170,10 +195,13 @@ static void rounds_in_every_direction(void **state)
 static void rounding_agrees_with_results_worked_out_by_hand(void **state)
 {
 	(void)state;
-	static const struct { unsigned op, flags; uint32_t a, b, c, d; } golden[] = {
+	static const struct { unsigned op, flags; uint32_t a, b, c, d;
+	} golden[] = {
 		/* 1 + 2^-149, 1 - 2^-149 */
-		{ OP_ADD_F32_ANY, ROUND_RP, 0x3f800000, 1, 0, 0x3f800001 }, { OP_ADD_F32_ANY, ROUND_RM, 0x3f800000, 1, 0, 0x3f800000 },
-		{ OP_SUB_F32_ANY, ROUND_RZ, 0x3f800000, 1, 0, 0x3f7fffff }, { OP_SUB_F32_ANY, ROUND_RP, 0x3f800000, 1, 0, 0x3f800000 },
+		{ OP_ADD_F32_ANY, ROUND_RP, 0x3f800000, 1, 0, 0x3f800001 },
+		{ OP_ADD_F32_ANY, ROUND_RM, 0x3f800000, 1, 0, 0x3f800000 },
+		{ OP_SUB_F32_ANY, ROUND_RZ, 0x3f800000, 1, 0, 0x3f7fffff },
+		{ OP_SUB_F32_ANY, ROUND_RP, 0x3f800000, 1, 0, 0x3f800000 },
 		/* x - x is -0 only towards minus infinity */
 		{ OP_SUB_F32_ANY, ROUND_RM, 0x3f800000, 0x3f800000, 0, 0x80000000 },
 		{ OP_SUB_F32_ANY, ROUND_RZ, 0x3f800000, 0x3f800000, 0, 0 },
@@ -186,11 +214,14 @@ static void rounding_agrees_with_results_worked_out_by_hand(void **state)
 		{ OP_MUL_F32, ROUND_RN, 0x7f7fffff, 0x40000000, 0, 0x7f800000 },
 		/* (1 + 2^-23)^2 - (1 + 2^-22) = 2^-46, lost without a fused product */
 		{ OP_FMA_F32, ROUND_RN, 0x3f800001, 0x3f800001, 0xbf800002, 0x28800000 },
-		/* a sum whose double is a tie of floats, which the lost bit breaks: 2^24 + 1 + 2^-60 */
+		/* a sum whose double is a tie of floats, which the lost bit breaks: 2^24 + 1 +
+		   2^-60 */
 		{ OP_FMA_F32, ROUND_RN, 0x21800000, 0x3f800000, 0x4b800000, 0x4b800000 },
 		{ OP_FMA_F32, ROUND_RN, 0x3f800001, 0x3f7fffff, 0x4b800000, 0x4b800001 },
-		{ OP_SQRT_F32_ANY, ROUND_RZ, 0x40000000, 0, 0, 0x3fb504f3 }, { OP_SQRT_F32_ANY, ROUND_RP, 0x40000000, 0, 0, 0x3fb504f4 },
-		{ OP_ADD_F32, ROUND_RN, 0x7f800000, 0xff800000, 0, 0x7fffffff }, { OP_SQRT_F32, ROUND_RN, 0xbf800000, 0, 0, 0x7fffffff },
+		{ OP_SQRT_F32_ANY, ROUND_RZ, 0x40000000, 0, 0, 0x3fb504f3 },
+		{ OP_SQRT_F32_ANY, ROUND_RP, 0x40000000, 0, 0, 0x3fb504f4 },
+		{ OP_ADD_F32, ROUND_RN, 0x7f800000, 0xff800000, 0, 0x7fffffff },
+		{ OP_SQRT_F32, ROUND_RN, 0xbf800000, 0, 0, 0x7fffffff },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(golden) / sizeof(golden[0]); k++) {
@@ -224,7 +255,8 @@ static void fused_products_are_rounded_once_on_random_operands(void **state)
 				}
 			rig_run(r, b, OP_FMA_F32, 0, 0, 0);
 			for (unsigned l = 0; l < LANES; l++)
-				assert_int_equal(rig_get(r, SLOT_D, l, 32), f32_reference(x[l][0], x[l][1], x[l][2], 0));
+				assert_int_equal(rig_get(r, SLOT_D, l, 32),
+						 f32_reference(x[l][0], x[l][1], x[l][2], 0));
 		}
 }
 
@@ -260,22 +292,32 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 static void min_and_max_prefer_numbers_and_order_zeros(void **state)
 {
 	(void)state;
-	static const unsigned ops[][2] = { { OP_MIN_F32, OP_MAX_F32 }, { OP_MIN_F64, OP_MAX_F64 }, { OP_MIN_F32_ANY, OP_MAX_F32_ANY } };
+	static const unsigned ops[][2] = { { OP_MIN_F32, OP_MAX_F32 },
+					   { OP_MIN_F64, OP_MAX_F64 },
+					   { OP_MIN_F32_ANY, OP_MAX_F32_ANY } };
 	for (want_max = 0; want_max < 2; want_max++) {
 		for (unsigned k = 0; k < 2; k++) {
 			now_bits = 32u << k;
 			now.flags = 0;
 			const struct operands list = k ? LIST(f64_values) : LIST(f32_values);
-			const struct op_case t = { .op = ops[k][want_max], .d_bits = now_bits, .bits = { now_bits, now_bits },
-						   .values = { list, list }, .reference = extreme };
+			const struct op_case t = { .op = ops[k][want_max],
+						   .d_bits = now_bits,
+						   .bits = { now_bits, now_bits },
+						   .values = { list, list },
+						   .reference = extreme };
 			check_op(&t);
 		}
 		now_bits = 32;
 		for (now.flags = 0; now.flags < 128; now.flags += 4) {
 			if (now.flags & (FLAG_SAT | FLAG_RELU))
 				continue;
-			const struct op_case t = { .op = ops[2][want_max], .flags = now.flags, .d_bits = 32, .bits = { 32, 32 },
-						   .values = { LIST(f32_values), LIST(f32_values) }, .reference = extreme };
+			const struct op_case t = { .op = ops[2][want_max],
+						   .flags = now.flags,
+						   .d_bits = 32,
+						   .bits = { 32, 32 },
+						   .values = { LIST(f32_values),
+							       LIST(f32_values) },
+						   .reference = extreme };
 			check_op(&t);
 		}
 	}
@@ -286,7 +328,8 @@ static uint64_t negated(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	(void)b, (void)c, (void)e;
 	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a)))  /* as seen on sm_90, magnitude() too */
 		return now_bits == 32 ? 0x7fffffff : a | 0x0008000000000000;
-	return now_bits == 32 ? bits32(no_subnormal(f32_of(a))) ^ 0x80000000 : a ^ (uint64_t)1 << 63;
+	return now_bits == 32 ? bits32(no_subnormal(f32_of(a))) ^ 0x80000000
+			      : a ^ (uint64_t)1 << 63;
 }
 static uint64_t magnitude(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
@@ -298,24 +341,36 @@ static uint64_t magnitude(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 static uint64_t with_sign_of_a(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)c, (void)e;
-	return now_bits == 32 ? bits32(copysignf(f32_of(b), f32_of(a))) : bits64(copysign(f64_of(b), f64_of(a)));
+	return now_bits == 32 ? bits32(copysignf(f32_of(b), f32_of(a)))
+			      : bits64(copysign(f64_of(b), f64_of(a)));
 }
 
 static void signs_change_for_all_but_nan(void **state)
 {
 	(void)state;
-	static const struct { unsigned op, flags, bits, sources; reference_fn *f; } ops[] = {
-		{ OP_NEG_F32, 0, 32, 1, negated }, { OP_NEG_F64, 0, 64, 1, negated }, { OP_NEG_F32_FTZ, FLAG_FTZ, 32, 1, negated },
-		{ OP_ABS_F32, 0, 32, 1, magnitude }, { OP_ABS_F64, 0, 64, 1, magnitude },
-		{ OP_ABS_F32_FTZ, FLAG_FTZ, 32, 1, magnitude }, { OP_COPYSIGN_F32, 0, 32, 2, with_sign_of_a },
+	static const struct { unsigned op, flags, bits, sources; reference_fn *f;
+	} ops[] = {
+		{ OP_NEG_F32, 0, 32, 1, negated },
+		{ OP_NEG_F64, 0, 64, 1, negated },
+		{ OP_NEG_F32_FTZ, FLAG_FTZ, 32, 1, negated },
+		{ OP_ABS_F32, 0, 32, 1, magnitude },
+		{ OP_ABS_F64, 0, 64, 1, magnitude },
+		{ OP_ABS_F32_FTZ, FLAG_FTZ, 32, 1, magnitude },
+		{ OP_COPYSIGN_F32, 0, 32, 2, with_sign_of_a },
 		{ OP_COPYSIGN_F64, 0, 64, 2, with_sign_of_a },
 	};
 	for (unsigned k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
 		now_bits = ops[k].bits;
 		now.flags = ops[k].flags;
-		const struct operands list = now_bits == 32 ? LIST(f32_values) : LIST(f64_values);
-		const struct op_case t = { .op = ops[k].op, .flags = ops[k].flags, .d_bits = now_bits, .reference = ops[k].f,
-					   .bits = { now_bits, ops[k].sources > 1 ? now_bits : 0 }, .values = { list, list } };
+		const struct operands list =
+			now_bits == 32 ? LIST(f32_values) : LIST(f64_values);
+		const struct op_case t = { .op = ops[k].op,
+					   .flags = ops[k].flags,
+					   .d_bits = now_bits,
+					   .reference = ops[k].f,
+					   .bits = { now_bits,
+						     ops[k].sources > 1 ? now_bits : 0 },
+					   .values = { list, list } };
 		check_op(&t);
 	}
 }
@@ -323,19 +378,27 @@ static void signs_change_for_all_but_nan(void **state)
 /* Both floats of a pair, packed as the references of one each. */
 static uint64_t pair_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
-	return f32_reference(a >> 32, b >> 32, c >> 32, e) << 32 | f32_reference(a & UINT32_MAX, b & UINT32_MAX, c & UINT32_MAX, e);
+	return f32_reference(a >> 32, b >> 32, c >> 32, e) << 32 |
+	       f32_reference(a & UINT32_MAX, b & UINT32_MAX, c & UINT32_MAX, e);
 }
 
 static void pairs_of_floats_are_two_floats(void **state)
 {
 	(void)state;
-	static const uint64_t pairs[] = { 0x3f80000000000000, 0x800000017f7fffff, 0x7fc000003f800001, 0xbf7fffff33800000,
+	static const uint64_t pairs[] = { 0x3f80000000000000, 0x800000017f7fffff,
+					  0x7fc000003f800001, 0xbf7fffff33800000,
 					  0x007fffff00800000 };
-	static const unsigned ops[] = { OP_ADD_F32X2, OP_SUB_F32X2, OP_MUL_F32X2, OP_FMA_F32X2 };
+	static const unsigned ops[] = { OP_ADD_F32X2, OP_SUB_F32X2, OP_MUL_F32X2,
+					OP_FMA_F32X2 };
 	for (now.kind = ADD; now.kind <= FMA; now.kind++)
 		for (now.flags = 0; now.flags < 8; now.flags++) {
-			const struct op_case t = { .op = ops[now.kind], .flags = now.flags, .d_bits = 64, .bits = { 64, 64, 64 },
-						   .values = { LIST(pairs), LIST(pairs), LIST(pairs) }, .reference = pair_reference };
+			const struct op_case t = { .op = ops[now.kind],
+						   .flags = now.flags,
+						   .d_bits = 64,
+						   .bits = { 64, 64, 64 },
+						   .values = { LIST(pairs), LIST(pairs),
+							       LIST(pairs) },
+						   .reference = pair_reference };
 			check_op(&t);
 		}
 }
@@ -343,10 +406,12 @@ static void pairs_of_floats_are_two_floats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rounds_to_nearest_bit_for_bit), cmocka_unit_test(rounds_in_every_direction),
+		cmocka_unit_test(rounds_to_nearest_bit_for_bit),
+		cmocka_unit_test(rounds_in_every_direction),
 		cmocka_unit_test(rounding_agrees_with_results_worked_out_by_hand),
 		cmocka_unit_test(fused_products_are_rounded_once_on_random_operands),
-		cmocka_unit_test(min_and_max_prefer_numbers_and_order_zeros), cmocka_unit_test(signs_change_for_all_but_nan),
+		cmocka_unit_test(min_and_max_prefer_numbers_and_order_zeros),
+		cmocka_unit_test(signs_change_for_all_but_nan),
 		cmocka_unit_test(pairs_of_floats_are_two_floats),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,8 @@ static bool sign_of_zero(float128 x, float128 y)
 static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)e;
-	const float128 x = small_value(now.format, (uint32_t)flushed(a)), z = small_value(now.format, (uint32_t)flushed(c));
+	const float128 x = small_value(now.format, (uint32_t)flushed(a)),
+		       z = small_value(now.format, (uint32_t)flushed(c));
 	float128 y = small_value(now.format, (uint32_t)flushed(b)), r;
 	bool negative;
 	if (now.kind == MUL || now.kind == FMA) {
@@ -35,9 +36,11 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		negative = r < 0 || (r == 0 && product_negative);
 		if (now.kind == FMA) {
 			const bool z_negative = signbit((double)z);
-			negative = r == 0 && z == 0 ? product_negative && z_negative : r + z < 0;
+			negative =
+				r == 0 && z == 0 ? product_negative && z_negative : r + z < 0;
 			const bool lost = r + z == r && z != 0 && isfinite((double)r);  /* a bf16 addend beyond 113 bits still breaks a tie */
-			r = lost ? r + (r < 0 ? -r : r) * (z > 0 ? 0x1p-100 : -0x1p-100) : r + z;
+			r = lost ? r + (r < 0 ? -r : r) * (z > 0 ? 0x1p-100 : -0x1p-100)
+				 : r + z;
 		}
 	} else {
 		if (now.kind == SUB)
@@ -65,7 +68,8 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	a = flushed(a);
 	b = flushed(b);
 	const uint64_t sign = (a ^ b) & 0x8000;
-	const bool nan_a = (a & 0x7fff) > now.format->infinity, nan_b = (b & 0x7fff) > now.format->infinity;
+	const bool nan_a = (a & 0x7fff) > now.format->infinity,
+		   nan_b = (b & 0x7fff) > now.format->infinity;
 	if ((nan_a && nan_b) || ((now.flags & FLAG_NAN) && (nan_a || nan_b)))
 		return 0x7fff;
 	if (now.flags & FLAG_XORSIGN) {
@@ -82,25 +86,35 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 static uint64_t pair_of(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	reference_fn *f = now.kind >= MIN ? extreme : arithmetic;
-	return (f(a >> 16, b >> 16, c >> 16, e) & 0xffff) << 16 | f(a & 0xffff, b & 0xffff, c & 0xffff, e);
+	return (f(a >> 16, b >> 16, c >> 16, e) & 0xffff) << 16 |
+	       f(a & 0xffff, b & 0xffff, c & 0xffff, e);
 }
 
-static const uint64_t half_addends[] = { 0, 0x8000, 1, 0x3c00, 0xbf80, 0x7bff, 0xfc00, 0x7e00, 0x1400, 0x83ff };
-static const uint64_t half_pairs[] = { 0x3c003f80, 0x00018001, 0x7bffff7f, 0x7e003c01, 0x80000000, 0x03ff0080, 0xfc007f80, 0x42484049 };
+static const uint64_t half_addends[] = { 0,      0x8000, 1,      0x3c00, 0xbf80,
+					 0x7bff, 0xfc00, 0x7e00, 0x1400, 0x83ff };
+static const uint64_t half_pairs[] = { 0x3c003f80, 0x00018001, 0x7bffff7f, 0x7e003c01,
+				       0x80000000, 0x03ff0080, 0xfc007f80, 0x42484049 };
 
 /* Operations in the order F16, F16X2, BF16, BF16X2. */
-static void check(unsigned first_op, unsigned kind, unsigned flags, unsigned flags_bf16, unsigned sources)
+static void check(unsigned first_op, unsigned kind, unsigned flags, unsigned flags_bf16,
+		  unsigned sources)
 {
 	now.kind = kind;
 	for (unsigned k = 0; k < 4; k++) {
 		now.format = k < 2 ? &small_f16 : &small_bf16;
 		now.flags = k < 2 ? flags : flags_bf16;
 		const unsigned bits = k & 1 ? 32 : 16;
-		struct op_case t = { .op = first_op + k, .flags = now.flags, .d_bits = bits,
-				     .reference = k & 1 ? pair_of : kind >= MIN ? extreme : arithmetic };
+		struct op_case t = { .op = first_op + k,
+				     .flags = now.flags,
+				     .d_bits = bits,
+				     .reference = k & 1         ? pair_of
+						  : kind >= MIN ? extreme
+								: arithmetic };
 		for (unsigned s = 0; s < sources; s++) {
 			t.bits[s] = bits;
-			t.values[s] = k & 1 ? LIST(half_pairs) : s < 2 ? LIST(half_values) : LIST(half_addends);
+			t.values[s] = k & 1   ? LIST(half_pairs)
+				      : s < 2 ? LIST(half_values)
+					      : LIST(half_addends);
 		}
 		check_op(&t);
 	}
@@ -131,8 +145,12 @@ static void fused_halves_are_right_on_random_operands(void **state)
 			now.kind = FMA;
 			now.flags = 0;
 			now.format = k ? &small_bf16 : &small_f16;
-			const struct op_case t = { .op = k ? OP_FMA_BF16 : OP_FMA_F16, .d_bits = 16, .bits = { 16, 16, 16 },
-						   .values = { { random[0], 64 }, { random[1], 61 }, { random[2], 5 } },
+			const struct op_case t = { .op = k ? OP_FMA_BF16 : OP_FMA_F16,
+						   .d_bits = 16,
+						   .bits = { 16, 16, 16 },
+						   .values = { { random[0], 64 },
+							       { random[1], 61 },
+							       { random[2], 5 } },
 						   .reference = arithmetic };
 			check_op(&t);
 		}
@@ -169,8 +187,12 @@ static void signs_change_for_all_but_nan(void **state)
 	for (now.flags = 0; now.flags <= FLAG_FTZ; now.flags += FLAG_FTZ)
 		for (unsigned k = 0; k < (now.flags ? 2 : 4); k++) {  /* .ftz is for f16 only */
 			now.format = k < 2 ? &small_f16 : &small_bf16;
-			const struct op_case t = { .op = ops[k], .flags = now.flags, .d_bits = 16, .bits = { 16 },
-						   .values = { LIST(half_values) }, .reference = k & 1 ? magnitude : negated };
+			const struct op_case t = { .op = ops[k],
+						   .flags = now.flags,
+						   .d_bits = 16,
+						   .bits = { 16 },
+						   .values = { LIST(half_values) },
+						   .reference = k & 1 ? magnitude : negated };
 			check_op(&t);
 		}
 }
@@ -184,7 +206,8 @@ static int within_one(uint64_t got, uint64_t want)
 static uint64_t ex2_of(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)b, (void)c, (void)e;
-	return small_round(now.format, exp2(small_value(now.format, (uint32_t)a)), false, CONVERT_RN, false);
+	return small_round(now.format, exp2(small_value(now.format, (uint32_t)a)), false,
+			   CONVERT_RN, false);
 }
 static uint64_t tanh_of(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
@@ -202,8 +225,12 @@ static void every_half_has_a_power_and_a_tangent(void **state)
 	for (unsigned k = 0; k < 4; k++) {
 		now.format = k & 1 ? &small_bf16 : &small_f16;
 		now.flags = 0;
-		const struct op_case t = { .op = (unsigned[]){ OP_EX2_F16, OP_EX2_BF16, OP_TANH_F16, OP_TANH_BF16 }[k], .d_bits = 16,
-					   .bits = { 16 }, .values = { { all, 65536 } }, .reference = k < 2 ? ex2_of : tanh_of,
+		const struct op_case t = { .op = (unsigned[]){ OP_EX2_F16, OP_EX2_BF16,
+							       OP_TANH_F16, OP_TANH_BF16 }[k],
+					   .d_bits = 16,
+					   .bits = { 16 },
+					   .values = { { all, 65536 } },
+					   .reference = k < 2 ? ex2_of : tanh_of,
 					   .accept = within_one };
 		check_op(&t);
 	}
@@ -216,17 +243,30 @@ static uint64_t less(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	(void)c, (void)e;
 	return small_value(now.format, (uint32_t)a) < small_value(now.format, (uint32_t)b);
 }
-static uint64_t not_less(uint64_t a, uint64_t b, uint64_t c, uint64_t e) { return !less(a, b, c, e); }
-static uint64_t one_if_less(uint64_t a, uint64_t b, uint64_t c, uint64_t e) { return less(a, b, c, e) ? (now.format == &small_f16 ? 0x3c00u : 0x3f80u) : 0; }
-static uint64_t ones_if_less(uint64_t a, uint64_t b, uint64_t c, uint64_t e) { return less(a, b, c, e) ? UINT32_MAX : 0; }
+static uint64_t not_less(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
+{
+	return !less(a, b, c, e);
+}
+static uint64_t one_if_less(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
+{
+	return less(a, b, c, e) ? (now.format == &small_f16 ? 0x3c00u : 0x3f80u) : 0;
+}
+static uint64_t ones_if_less(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
+{
+	return less(a, b, c, e) ? UINT32_MAX : 0;
+}
 
 static void comparisons_set_predicates_and_words(void **state)
 {
 	(void)state;
 	for (unsigned k = 0; k < 2; k++) {
 		now.format = k ? &small_bf16 : &small_f16;
-		struct op_case t = { .op = k ? OP_SETP_BF16 : OP_SETP_F16, .n = CMP_LT, .d_bits = 1, .bits = { 16, 16 },
-				     .values = { LIST(half_values), LIST(half_values) }, .reference = less };
+		struct op_case t = { .op = k ? OP_SETP_BF16 : OP_SETP_F16,
+				     .n = CMP_LT,
+				     .d_bits = 1,
+				     .bits = { 16, 16 },
+				     .values = { LIST(half_values), LIST(half_values) },
+				     .reference = less };
 		check_op(&t);
 		t.n = CMP_GEU;
 		t.reference = not_less;
@@ -287,10 +327,14 @@ static void mixed_precision_adds_in_f32(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(halves_are_rounded_once), cmocka_unit_test(fused_halves_are_right_on_random_operands),
-		cmocka_unit_test(extremes_order_zeros_and_prefer_numbers), cmocka_unit_test(signs_change_for_all_but_nan),
-		cmocka_unit_test(every_half_has_a_power_and_a_tangent), cmocka_unit_test(comparisons_set_predicates_and_words),
-		cmocka_unit_test(packed_comparisons_give_one_predicate_a_half), cmocka_unit_test(mixed_precision_adds_in_f32),
+		cmocka_unit_test(halves_are_rounded_once),
+		cmocka_unit_test(fused_halves_are_right_on_random_operands),
+		cmocka_unit_test(extremes_order_zeros_and_prefer_numbers),
+		cmocka_unit_test(signs_change_for_all_but_nan),
+		cmocka_unit_test(every_half_has_a_power_and_a_tangent),
+		cmocka_unit_test(comparisons_set_predicates_and_words),
+		cmocka_unit_test(packed_comparisons_give_one_predicate_a_half),
+		cmocka_unit_test(mixed_precision_adds_in_f32),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,15 @@
 static void copies_what_it_reads_and_zeroes_the_rest(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
-		"shl.b32 %r1, %t, 4; add.u32 %r1, %s, %r1; shl.b32 %r2, %t, 4; cvt.u64.u32 %d1, %r2; add.u64 %d1, %x, %d1;\n"
-		"st.shared.v4.u32 [%r1], {9, 9, 9, 9}; and.b32 %r3, %t, 31; min.u32 %r3, %r3, 16;\n"
-		"cp.async.cg.shared.global [%r1], [%d1], 16, %r3; cp.async.commit_group; cp.async.wait_group 0;\n"
-		"ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r1]; add.u32 %r4, %r4, %r5; add.u32 %r6, %r6, %r7;\n"
-		"add.u32 %r4, %r4, %r6; st.global.u32 [%mine], %r4; ret; }");
+				 "shl.b32 %r1, %t, 4; add.u32 %r1, %s, %r1; shl.b32 %r2, %t, "
+				 "4; cvt.u64.u32 %d1, %r2; add.u64 %d1, %x, %d1;\n"
+				 "st.shared.v4.u32 [%r1], {9, 9, 9, 9}; and.b32 %r3, %t, 31; "
+				 "min.u32 %r3, %r3, 16;\n"
+				 "cp.async.cg.shared.global [%r1], [%d1], 16, %r3; "
+				 "cp.async.commit_group; cp.async.wait_group 0;\n"
+				 "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r1]; add.u32 %r4, "
+				 "%r4, %r5; add.u32 %r6, %r6, %r7;\n"
+				 "add.u32 %r4, %r4, %r6; st.global.u32 [%mine], %r4; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4), *in = rig_memory(r, 64 * 16);
 
 	(void)state;
@@ -31,11 +35,14 @@ static void copies_what_it_reads_and_zeroes_the_rest(void **state)
 
 static void reads_nothing_where_it_is_told_to_ignore_the_source(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
-		"shl.b32 %r1, %t, 2; add.u32 %r1, %s, %r1; setp.ge.u32 %p1, %t, 8; setp.lt.u32 %p2, %t, 24;\n"
-		"mov.u64 %d1, %x; @%p1 mov.u64 %d1, 64; st.shared.u32 [%r1], 9;\n"
-		"@%p2 cp.async.ca.shared::cta.global [%r1], [%d1], 4, %p1;\n"
-		"cp.async.wait_all; ld.shared.u32 %r2, [%r1]; st.global.u32 [%mine], %r2; ret; }");
+	struct rig *r =
+		rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
+			 "shl.b32 %r1, %t, 2; add.u32 %r1, %s, %r1; setp.ge.u32 %p1, %t, 8; "
+			 "setp.lt.u32 %p2, %t, 24;\n"
+			 "mov.u64 %d1, %x; @%p1 mov.u64 %d1, 64; st.shared.u32 [%r1], 9;\n"
+			 "@%p2 cp.async.ca.shared::cta.global [%r1], [%d1], 4, %p1;\n"
+			 "cp.async.wait_all; ld.shared.u32 %r2, [%r1]; st.global.u32 [%mine], "
+			 "%r2; ret; }");
 	uint32_t *out = rig_memory(r, 32 * 4), *in = rig_memory(r, 4);
 
 	(void)state;
@@ -51,13 +58,17 @@ static void reads_nothing_where_it_is_told_to_ignore_the_source(void **state)
 /* Warp 0 waits for what 64 threads bring, three times; parity tells the phases apart. */
 static void an_mbarrier_ends_a_phase_when_all_have_arrived(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
-		"setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [%m], 64; @%p1 st.shared.u32 [s], 0;\n"
+	struct rig *r = rig_open(
+		PTX_HEADER KERNEL_OUT("k") SHARED
+		"setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [%m], 64; @%p1 "
+		"st.shared.u32 [s], 0;\n"
 		"bar.sync 0; mov.u32 %r1, 0; mov.u32 %r3, 0;\n"
-		"AGAIN: atom.shared.add.u32 %r2, [s], 1; mbarrier.arrive.shared.b64 %d1, [%m];\n"
+		"AGAIN: atom.shared.add.u32 %r2, [s], 1; mbarrier.arrive.shared.b64 %d1, "
+		"[%m];\n"
 		"WAIT: mbarrier.try_wait.shared.b64 %p2, [%m], %d1; @!%p2 bra WAIT;\n"
 		"and.b32 %r4, %r1, 1; mbarrier.test_wait.parity.shared.b64 %p3, [%m], %r4;\n"
-		"ld.shared.u32 %r2, [s]; mad.lo.u32 %r3, %r3, 1000, %r2; @!%p3 add.u32 %r3, %r3, 1; bar.sync 0;\n"
+		"ld.shared.u32 %r2, [s]; mad.lo.u32 %r3, %r3, 1000, %r2; @!%p3 add.u32 %r3, "
+		"%r3, 1; bar.sync 0;\n"
 		"add.u32 %r1, %r1, 1; setp.lt.u32 %p4, %r1, 3; @%p4 bra AGAIN;\n"
 		"st.global.u32 [%mine], %r3; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4);
@@ -71,15 +82,22 @@ static void an_mbarrier_ends_a_phase_when_all_have_arrived(void **state)
 
 static void an_mbarrier_waits_for_bytes_too(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
-		"setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared::cta.b64 [%m], 1; bar.sync 0;\n"
+	struct rig *r = rig_open(
+		PTX_HEADER KERNEL_OUT("k") SHARED
+		"setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared::cta.b64 [%m], 1; bar.sync "
+		"0;\n"
 		"@!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%m], 256;\n"
-		"mbarrier.test_wait.parity.shared.b64 %p2, [%m], 0; selp.u32 %r1, 100, 0, %p2;\n"
-		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%x], 256, [%m];\n"
+		"mbarrier.test_wait.parity.shared.b64 %p2, [%m], 0; selp.u32 %r1, 100, 0, "
+		"%p2;\n"
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%x], "
+		"256, [%m];\n"
 		"WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%m], 0; @!%p2 bra WAIT;\n"
-		"shl.b32 %r2, %t, 2; add.u32 %r2, %s, %r2; ld.shared.u32 %r3, [%r2]; @%p1 add.u32 %r3, %r3, %r1;\n"
-		"add.u32 %r3, %r3, 1; st.shared.u32 [%r2], %r3; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
-		"cp.async.bulk.global.shared::cta.bulk_group [%o], [%s], 256; cp.async.bulk.commit_group;\n"
+		"shl.b32 %r2, %t, 2; add.u32 %r2, %s, %r2; ld.shared.u32 %r3, [%r2]; @%p1 "
+		"add.u32 %r3, %r3, %r1;\n"
+		"add.u32 %r3, %r3, 1; st.shared.u32 [%r2], %r3; fence.proxy.async; bar.sync 0; "
+		"@!%p1 exit;\n"
+		"cp.async.bulk.global.shared::cta.bulk_group [%o], [%s], 256; "
+		"cp.async.bulk.commit_group;\n"
 		"cp.async.bulk.wait_group 0; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4), *in = rig_memory(r, 64 * 4);
 
@@ -94,15 +112,19 @@ static void an_mbarrier_waits_for_bytes_too(void **state)
 
 static void who_drops_out_is_not_waited_for_again(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
+	struct rig *r = rig_open(
+		PTX_HEADER KERNEL_OUT("k") SHARED
 		"mbarrier.init.shared.b64 [%m], 3; mbarrier.arrive_drop.shared.b64 %d1, [%m];\n"
-		"mbarrier.pending_count.b64 %r1, %d1; mbarrier.arrive.shared::cta.b64 %d2, [%m], 2;\n"
-		"mbarrier.pending_count.b64 %r2, %d2; mbarrier.test_wait.shared.b64 %p1, [%m], %d1;\n"
+		"mbarrier.pending_count.b64 %r1, %d1; mbarrier.arrive.shared::cta.b64 %d2, "
+		"[%m], 2;\n"
+		"mbarrier.pending_count.b64 %r2, %d2; mbarrier.test_wait.shared.b64 %p1, [%m], "
+		"%d1;\n"
 		"mbarrier.arrive.shared.b64 %d3, [%m]; mbarrier.pending_count.b64 %r3, %d3;\n"
-		"mad.lo.u32 %r1, %r1, 10, %r2; mad.lo.u32 %r1, %r1, 10, %r3; @%p1 add.u32 %r1, %r1, 1000;\n"
-		"st.global.u32 [%mine], %r1; ret; }"
-		KERNEL_OUT("many") SHARED
-		"mbarrier.init.shared.b64 [%m], 2; mbarrier.arrive.shared::cta.b64 %d1, [%m], 3; ret; }");
+		"mad.lo.u32 %r1, %r1, 10, %r2; mad.lo.u32 %r1, %r1, 10, %r3; @%p1 add.u32 %r1, "
+		"%r1, 1000;\n"
+		"st.global.u32 [%mine], %r1; ret; }" KERNEL_OUT("many") SHARED
+		"mbarrier.init.shared.b64 [%m], 2; mbarrier.arrive.shared::cta.b64 %d1, [%m], "
+		"3; ret; }");
 	uint32_t *out = rig_memory(r, 4);
 
 	(void)state;
@@ -115,12 +137,16 @@ static void who_drops_out_is_not_waited_for_again(void **state)
 
 static void a_cluster_is_one_block(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
-		"shl.b32 %r1, %t, 2; add.u32 %r1, %s, %r1; st.shared.u32 [%r1], %t;\n"
-		"barrier.cluster.arrive; barrier.cluster.wait; cvta.shared.u64 %d1, s; mapa.u64 %d2, %d1, 0;\n"
-		"getctarank.u64 %r2, %d2; mov.u32 %r3, %cluster_nctarank; mad.lo.u32 %r2, %r2, 100, %r3;\n"
-		"sub.u32 %r4, 63, %t; mad.wide.u32 %d2, %r4, 4, %d2; ld.u32 %r5, [%d2]; mad.lo.u32 %r5, %r5, 10, %r2;\n"
-		"st.global.u32 [%mine], %r5; griddepcontrol.wait; ret; }");
+	struct rig *r =
+		rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
+			 "shl.b32 %r1, %t, 2; add.u32 %r1, %s, %r1; st.shared.u32 [%r1], %t;\n"
+			 "barrier.cluster.arrive; barrier.cluster.wait; cvta.shared.u64 %d1, "
+			 "s; mapa.u64 %d2, %d1, 0;\n"
+			 "getctarank.u64 %r2, %d2; mov.u32 %r3, %cluster_nctarank; mad.lo.u32 "
+			 "%r2, %r2, 100, %r3;\n"
+			 "sub.u32 %r4, 63, %t; mad.wide.u32 %d2, %r4, 4, %d2; ld.u32 %r5, "
+			 "[%d2]; mad.lo.u32 %r5, %r5, 10, %r2;\n"
+			 "st.global.u32 [%mine], %r5; griddepcontrol.wait; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4);
 
 	(void)state;
@@ -134,10 +160,14 @@ static void a_cluster_is_one_block(void **state)
 static void some_shared_memory_is_the_systems(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
-		"mov.u32 %r1, %reserved_smem_offset_1; setp.eq.u32 %p1, %t, 0; @%p1 st.shared.u32 [%r1], 7;\n"
-		"bar.sync 0; ld.shared.u32 %r2, [%r1]; mov.u32 %r3, %reserved_smem_offset_begin;\n"
-		"setp.ge.u32 %p2, %r3, 4104; @%p2 add.u32 %r2, %r2, 10; mov.u32 %r4, %reserved_smem_offset_end;\n"
-		"sub.u32 %r4, %r4, 4; ld.shared.u32 %r5, [%r4]; st.global.u32 [%mine], %r2; ret; }");
+				 "mov.u32 %r1, %reserved_smem_offset_1; setp.eq.u32 %p1, %t, "
+				 "0; @%p1 st.shared.u32 [%r1], 7;\n"
+				 "bar.sync 0; ld.shared.u32 %r2, [%r1]; mov.u32 %r3, "
+				 "%reserved_smem_offset_begin;\n"
+				 "setp.ge.u32 %p2, %r3, 4104; @%p2 add.u32 %r2, %r2, 10; "
+				 "mov.u32 %r4, %reserved_smem_offset_end;\n"
+				 "sub.u32 %r4, %r4, 4; ld.shared.u32 %r5, [%r4]; st.global.u32 "
+				 "[%mine], %r2; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4);
 
 	(void)state;
@@ -154,8 +184,11 @@ static void refuses_clusters_of_several_blocks(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_exec_memory_create(&r.memory, NULL), GPUL_OK);
-	assert_int_equal(rig_load(&r, PTX_HEADER ".visible .entry k() .explicitcluster .reqnctapercluster 2, 1, 1 { ret; }",
-				  &err), GPUL_EUNSUPPORTED);
+	assert_int_equal(rig_load(&r,
+				  PTX_HEADER ".visible .entry k() .explicitcluster "
+					     ".reqnctapercluster 2, 1, 1 { ret; }",
+				  &err),
+			 GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "kernel k asks for clusters"));
 	gpul_exec_memory_destroy(r.memory);
 }
@@ -163,8 +196,10 @@ static void refuses_clusters_of_several_blocks(void **state)
 static void refuses_copies_that_it_does_not_do(void **state)
 {
 	static const char *const texts[] = {
-		"cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%x, {%r2}], [%r3]; ret; }",
-		"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%o], [%r1], 16; ret; }",
+		"cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::"
+		"bytes [%r1], [%x, {%r2}], [%r3]; ret; }",
+		"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%o], [%r1], 16; "
+		"ret; }",
 	};
 	char text[1024];
 	gpul_error err = { 0 };

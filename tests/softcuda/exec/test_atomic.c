@@ -7,24 +7,40 @@
 struct row { const char *op, *type; uint64_t old, b, want; };
 
 static const struct row rows[] = {
-	{ "add", "u32", 0xffffffff, 2, 1 }, { "add", "s32", 5, (uint32_t)-7, (uint32_t)-2 },
-	{ "add", "u64", 1ull << 63, 1ull << 63, 0 }, { "min", "u32", 0x80000000, 1, 1 },
-	{ "min", "s32", 0x80000000, 1, 0x80000000 }, { "max", "u32", 0x80000000, 1, 0x80000000 },
-	{ "max", "s32", 0x80000000, 1, 1 }, { "min", "s64", (uint64_t)-1, 1, (uint64_t)-1 },
-	{ "max", "u64", (uint64_t)-1, 1, (uint64_t)-1 }, { "min", "u64", (uint64_t)-1, 1, 1 },
-	{ "max", "s64", (uint64_t)-1, 1, 1 }, { "and", "b32", 0xff00ff, 0x0f0f0f, 0x0f000f },
-	{ "or", "b32", 0xf0, 0x0f, 0xff }, { "xor", "b32", 0xff, 0x0f, 0xf0 },
+	{ "add", "u32", 0xffffffff, 2, 1 },
+	{ "add", "s32", 5, (uint32_t)-7, (uint32_t)-2 },
+	{ "add", "u64", 1ull << 63, 1ull << 63, 0 },
+	{ "min", "u32", 0x80000000, 1, 1 },
+	{ "min", "s32", 0x80000000, 1, 0x80000000 },
+	{ "max", "u32", 0x80000000, 1, 0x80000000 },
+	{ "max", "s32", 0x80000000, 1, 1 },
+	{ "min", "s64", (uint64_t)-1, 1, (uint64_t)-1 },
+	{ "max", "u64", (uint64_t)-1, 1, (uint64_t)-1 },
+	{ "min", "u64", (uint64_t)-1, 1, 1 },
+	{ "max", "s64", (uint64_t)-1, 1, 1 },
+	{ "and", "b32", 0xff00ff, 0x0f0f0f, 0x0f000f },
+	{ "or", "b32", 0xf0, 0x0f, 0xff },
+	{ "xor", "b32", 0xff, 0x0f, 0xf0 },
 	{ "and", "b64", 0xff00000000000000, 0x1f00000000000001, 0x1f00000000000000 },
-	{ "or", "b64", 1, 1ull << 40, 1ull << 40 | 1 }, { "xor", "b64", 1, 1, 0 },
-	{ "exch", "b32", 5, 6, 6 }, { "exch", "b64", 5, 1ull << 50, 1ull << 50 },
-	{ "inc", "u32", 5, 7, 6 }, { "inc", "u32", 7, 7, 0 }, { "inc", "u32", 9, 7, 0 },
-	{ "dec", "u32", 5, 7, 4 }, { "dec", "u32", 0, 7, 7 }, { "dec", "u32", 9, 7, 7 },
+	{ "or", "b64", 1, 1ull << 40, 1ull << 40 | 1 },
+	{ "xor", "b64", 1, 1, 0 },
+	{ "exch", "b32", 5, 6, 6 },
+	{ "exch", "b64", 5, 1ull << 50, 1ull << 50 },
+	{ "inc", "u32", 5, 7, 6 },
+	{ "inc", "u32", 7, 7, 0 },
+	{ "inc", "u32", 9, 7, 0 },
+	{ "dec", "u32", 5, 7, 4 },
+	{ "dec", "u32", 0, 7, 7 },
+	{ "dec", "u32", 9, 7, 7 },
 	{ "add", "f32", 0x3f800000, 0x40000000, 0x40400000 },
 	{ "add", "f64", 0x3ff0000000000000, 0x4000000000000000, 0x4008000000000000 },
-	{ "add.noftz", "f16", 0x3c00, 0x4000, 0x4200 }, { "add.noftz", "f16", 1, 1, 2 },
-	{ "add.noftz", "f16", 0x7bff, 0x7bff, 0x7c00 }, { "add.noftz", "f16", 0x6800, 0x3c00, 0x6800 },
+	{ "add.noftz", "f16", 0x3c00, 0x4000, 0x4200 },
+	{ "add.noftz", "f16", 1, 1, 2 },
+	{ "add.noftz", "f16", 0x7bff, 0x7bff, 0x7c00 },
+	{ "add.noftz", "f16", 0x6800, 0x3c00, 0x6800 },
 	{ "add.noftz", "f16x2", 0x3c004000, 0x3c003c00, 0x40004200 },
-	{ "add.noftz", "bf16", 0x3f80, 0x4000, 0x4040 }, { "add.noftz", "bf16x2", 0x3f804000, 0x3f803f80, 0x40004040 },
+	{ "add.noftz", "bf16", 0x3f80, 0x4000, 0x4040 },
+	{ "add.noftz", "bf16x2", 0x3f804000, 0x3f803f80, 0x40004040 },
 };
 
 static unsigned bytes_of(const char *type)
@@ -41,20 +57,31 @@ static void every_operation_does_what_its_name_says(void **state)
 		const struct row *w = &rows[n / 3];
 		const char *space = spaces[n % 3], *dot = *space ? "." : "";
 		unsigned bytes = bytes_of(w->type);
-		const char *reg = bytes == 8 ? "%d2" : bytes == 4 ? "%r1" : "%h1", *back = bytes == 8 ? "%d3" : bytes == 4 ? "%r2" : "%h2";
+		const char *reg = bytes == 8   ? "%d2"
+				  : bytes == 4 ? "%r1"
+					       : "%h1",
+			   *back = bytes == 8   ? "%d3"
+				   : bytes == 4 ? "%r2"
+						: "%h2";
 		char text[2048];
 		struct rig *r;
 		uint64_t *out, params[2] = { 0 };
 
 		snprintf(text, sizeof text,
 			 "%s .shared .align 8 .u64 s; .reg .b64 %%a;\n"
-			 "%s ld.global.u64 %%d1, [%%o]; st.shared.u64 [s], %%d1; ld.global.b%u %s, [%%o+16];\n"
+			 "%s ld.global.u64 %%d1, [%%o]; st.shared.u64 [s], %%d1; ld.global.b%u "
+			 "%s, [%%o+16];\n"
 			 "atom%s%s.%s.%s %s, [%%a], %s; red%s%s.%s.%s [%%a], %s;\n"
-			 "st.global.b%u [%%o+8], %s; ld.shared.u64 %%d1, [s]; st.global.u64 [%%o+24], %%d1; ret; }",
-			 PTX_HEADER KERNEL_OUT("k"), !strcmp(space, "shared") ? "mov.u64 %a, s;" : "mov.u64 %a, %o;", 8 * bytes, reg,
-			 dot, space, w->op, w->type, back, reg, dot, space,
-			 strcmp(w->op, "exch") ? w->op : "or", strcmp(w->op, "exch") ? w->type : bytes == 8 ? "b64" : "b32", reg,
-			 8 * bytes, back);
+			 "st.global.b%u [%%o+8], %s; ld.shared.u64 %%d1, [s]; st.global.u64 "
+			 "[%%o+24], %%d1; ret; }",
+			 PTX_HEADER KERNEL_OUT("k"),
+			 !strcmp(space, "shared") ? "mov.u64 %a, s;" : "mov.u64 %a, %o;",
+			 8 * bytes, reg, dot, space, w->op, w->type, back, reg, dot, space,
+			 strcmp(w->op, "exch") ? w->op : "or",
+			 strcmp(w->op, "exch") ? w->type
+			 : bytes == 8          ? "b64"
+					       : "b32",
+			 reg, 8 * bytes, back);
 		r = rig_open(text);
 		out = rig_memory(r, 64);
 		out[0] = w->old;
@@ -78,16 +105,20 @@ static void one_operation_leaves_the_right_value(void **state)
 		struct rig *r;
 		uint64_t *out;
 
-		snprintf(text, sizeof text, "%s ld.global.b%u %s, [%%o+16]; atom.global.%s.%s %s, [%%o], %s; ret; }",
-			 PTX_HEADER KERNEL_OUT("k"), 8 * bytes, reg, rows[n].op, rows[n].type, reg, reg);
+		snprintf(text, sizeof text,
+			 "%s ld.global.b%u %s, [%%o+16]; atom.global.%s.%s %s, [%%o], %s; ret; "
+			 "}",
+			 PTX_HEADER KERNEL_OUT("k"), 8 * bytes, reg, rows[n].op, rows[n].type,
+			 reg, reg);
 		r = rig_open(text);
 		out = rig_memory(r, 64);
 		out[0] = rows[n].old;
 		out[2] = rows[n].b;
 		rig_expect_ok(r, "k", 1, 1, out, 0);
 		if (out[0] != rows[n].want)
-			fail_msg("atom.%s.%s of 0x%llx, 0x%llx left 0x%llx, not 0x%llx", rows[n].op, rows[n].type,
-				 (unsigned long long)rows[n].old, (unsigned long long)rows[n].b, (unsigned long long)out[0],
+			fail_msg("atom.%s.%s of 0x%llx, 0x%llx left 0x%llx, not 0x%llx",
+				 rows[n].op, rows[n].type, (unsigned long long)rows[n].old,
+				 (unsigned long long)rows[n].b, (unsigned long long)out[0],
 				 (unsigned long long)rows[n].want);
 		rig_close(r);
 	}
@@ -95,11 +126,13 @@ static void one_operation_leaves_the_right_value(void **state)
 
 static void two_workers_add_without_losing_one(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"mov.u32 %r1, 0;\n"
-		"L: atom.global.add.u32 %r2, [%o], 1; red.global.add.u64 [%o+8], 2; red.global.add.f32 [%o+16], 0f3f800000;\n"
-		"red.global.add.f64 [%o+24], 0d3ff0000000000000; atom.global.inc.u32 %r3, [%o+32], 0xffffffff;\n"
-		"add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 20; @%p1 bra L; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") "mov.u32 %r1, 0;\n"
+		     "L: atom.global.add.u32 %r2, [%o], 1; red.global.add.u64 [%o+8], 2; "
+		     "red.global.add.f32 [%o+16], 0f3f800000;\n"
+		     "red.global.add.f64 [%o+24], 0d3ff0000000000000; atom.global.inc.u32 %r3, "
+		     "[%o+32], 0xffffffff;\n"
+		     "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 20; @%p1 bra L; ret; }");
 	uint8_t *out = rig_memory(r, 64);
 	uint64_t wide;
 	uint32_t narrow;
@@ -123,12 +156,17 @@ static void two_workers_add_without_losing_one(void **state)
 
 static void compare_and_swap_comes_in_every_width(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		".reg .b128 %q; .reg .b128 %n; .reg .b128 %w;\n"
-		"mov.b16 %h1, 5; mov.b16 %h2, 6; atom.global.cas.b16 %h3, [%o], %h1, %h2; atom.global.cas.b16 %h3, [%o+2], %h1, %h2;\n"
-		"atom.global.cas.b32 %r1, [%o+4], 5, 6; atom.global.cas.b64 %d1, [%o+8], 5, 6;\n"
-		"mov.u64 %d1, 5; mov.u64 %d2, 9; mov.b128 %q, {%d1, %d2}; mov.b128 %n, {%d2, %d1};\n"
-		"atom.global.cas.b128 %w, [%o+16], %q, %n; atom.global.exch.b128 %w, [%o+32], %q; mov.b128 {%d3, %d4}, %w; st.global.u64 [%o+48], %d3; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".reg .b128 %q; .reg .b128 %n; .reg .b128 %w;\n"
+		     "mov.b16 %h1, 5; mov.b16 %h2, 6; atom.global.cas.b16 %h3, [%o], %h1, %h2; "
+		     "atom.global.cas.b16 %h3, [%o+2], %h1, %h2;\n"
+		     "atom.global.cas.b32 %r1, [%o+4], 5, 6; atom.global.cas.b64 %d1, [%o+8], "
+		     "5, 6;\n"
+		     "mov.u64 %d1, 5; mov.u64 %d2, 9; mov.b128 %q, {%d1, %d2}; mov.b128 %n, "
+		     "{%d2, %d1};\n"
+		     "atom.global.cas.b128 %w, [%o+16], %q, %n; atom.global.exch.b128 %w, "
+		     "[%o+32], %q; mov.b128 {%d3, %d4}, %w; st.global.u64 [%o+48], %d3; ret; "
+		     "}");
 	uint64_t *out = rig_memory(r, 64);
 	const uint16_t low[4] = { 5, 7, 5, 0 };
 
@@ -151,10 +189,12 @@ static void compare_and_swap_comes_in_every_width(void **state)
 
 static void a_histogram_in_shared_memory_counts_all(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		".shared .u32 s[8]; .reg .b32 %a; mov.u32 %a, s; setp.ge.u32 %p1, %t, 8; mad.lo.u32 %r1, %t, 4, %a; @!%p1 st.shared.u32 [%r1], 0; bar.sync 0;\n"
-		"and.b32 %r2, %t, 7; mad.lo.u32 %r2, %r2, 4, %a; atom.shared.add.u32 %r3, [%r2], 1; bar.sync 0;\n"
-		"@%p1 ret; ld.shared.u32 %r4, [%r1]; st.global.u32 [%mine], %r4; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".shared .u32 s[8]; .reg .b32 %a; mov.u32 %a, s; setp.ge.u32 %p1, %t, 8; "
+		     "mad.lo.u32 %r1, %t, 4, %a; @!%p1 st.shared.u32 [%r1], 0; bar.sync 0;\n"
+		     "and.b32 %r2, %t, 7; mad.lo.u32 %r2, %r2, 4, %a; atom.shared.add.u32 %r3, "
+		     "[%r2], 1; bar.sync 0;\n"
+		     "@%p1 ret; ld.shared.u32 %r4, [%r1]; st.global.u32 [%mine], %r4; ret; }");
 	uint32_t *out = rig_memory(r, 64);
 
 	(void)state;

@@ -37,11 +37,13 @@ static void threads_that_ended_hold_nobody_up(void **state)
 /* Warps 0 and 1 consume what warp 2 produced: it arrives and does not wait. */
 static void who_only_arrives_does_not_wait(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		".shared .u32 s;\n"
-		"setp.ge.u32 %p1, %t, 64; @%p1 bra PRODUCE;\n"
-		"bar.sync 1, 96; ld.shared.u32 %r1, [s]; st.global.u32 [%mine], %r1; ret;\n"
-		"PRODUCE: st.shared.u32 [s], 42; barrier.arrive 1, 96; st.global.u32 [%mine], 7; ret; }");
+	struct rig *r = rig_open(
+		PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"
+					   "setp.ge.u32 %p1, %t, 64; @%p1 bra PRODUCE;\n"
+					   "bar.sync 1, 96; ld.shared.u32 %r1, [s]; "
+					   "st.global.u32 [%mine], %r1; ret;\n"
+					   "PRODUCE: st.shared.u32 [s], 42; barrier.arrive 1, "
+					   "96; st.global.u32 [%mine], 7; ret; }");
 	uint32_t *out = rig_memory(r, 96 * 4);
 
 	(void)state;
@@ -53,13 +55,16 @@ static void who_only_arrives_does_not_wait(void **state)
 
 static void a_barrier_may_count_votes(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"setp.lt.u32 %p1, %t, 33; setp.lt.u32 %p2, %t, 1000;\n"
-		"bar.red.popc.u32 %r1, 0, %p1; bar.red.popc.u32 %r2, 0, !%p1;\n"
-		"bar.red.or.pred %p3, 3, 128, %p1; bar.red.and.pred %p4, 0, %p1; bar.red.and.pred %p5, 0, %p2;\n"
-		"selp.u32 %r3, 1, 0, %p3; selp.u32 %r4, 2, 0, %p4; selp.u32 %r5, 4, 0, %p5;\n"
-		"add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5;\n"
-		"mad.lo.u32 %r1, %r1, 1000, %r2; mad.lo.u32 %r1, %r1, 10, %r3; st.global.u32 [%mine], %r1; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") "setp.lt.u32 %p1, %t, 33; setp.lt.u32 %p2, %t, 1000;\n"
+		     "bar.red.popc.u32 %r1, 0, %p1; bar.red.popc.u32 %r2, 0, !%p1;\n"
+		     "bar.red.or.pred %p3, 3, 128, %p1; bar.red.and.pred %p4, 0, %p1; "
+		     "bar.red.and.pred %p5, 0, %p2;\n"
+		     "selp.u32 %r3, 1, 0, %p3; selp.u32 %r4, 2, 0, %p4; selp.u32 %r5, 4, 0, "
+		     "%p5;\n"
+		     "add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5;\n"
+		     "mad.lo.u32 %r1, %r1, 1000, %r2; mad.lo.u32 %r1, %r1, 10, %r3; "
+		     "st.global.u32 [%mine], %r1; ret; }");
 	uint32_t *out = rig_memory(r, 128 * 4);
 
 	(void)state;
@@ -83,12 +88,15 @@ static void a_barrier_that_cannot_complete_is_a_fault(void **state)
 
 static void lanes_of_a_warp_meet_wherever_they_stand(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		".shared .u32 s[32]; .reg .b32 %a; mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, %a;\n"
-		"and.b32 %r2, %t, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra EVEN;\n"
-		"st.shared.u32 [%r1], 11; bar.warp.sync -1; ld.shared.u32 %r3, [%r1+-4]; bra DONE;\n"
-		"EVEN: st.shared.u32 [%r1], 22; bar.warp.sync -1; ld.shared.u32 %r3, [%r1+4];\n"
-		"DONE: st.global.u32 [%mine], %r3; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".shared .u32 s[32]; .reg .b32 %a; mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, "
+		     "%a;\n"
+		     "and.b32 %r2, %t, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra EVEN;\n"
+		     "st.shared.u32 [%r1], 11; bar.warp.sync -1; ld.shared.u32 %r3, [%r1+-4]; "
+		     "bra DONE;\n"
+		     "EVEN: st.shared.u32 [%r1], 22; bar.warp.sync -1; ld.shared.u32 %r3, "
+		     "[%r1+4];\n"
+		     "DONE: st.global.u32 [%mine], %r3; ret; }");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;

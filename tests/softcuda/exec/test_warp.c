@@ -10,7 +10,8 @@ static void run(const char *body, unsigned threads, uint32_t *to)
 	struct rig *r;
 	uint32_t *out;
 
-	snprintf(text, sizeof text, "%s%s st.global.u32 [%%mine], %%r9; ret; }", PTX_HEADER KERNEL_OUT("k"), body);
+	snprintf(text, sizeof text, "%s%s st.global.u32 [%%mine], %%r9; ret; }",
+		 PTX_HEADER KERNEL_OUT("k"), body);
 	r = rig_open(text);
 	out = rig_memory(r, threads * 4);
 	rig_expect_ok(r, "k", 1, threads, out, 0);
@@ -21,14 +22,18 @@ static void run(const char *body, unsigned threads, uint32_t *to)
 /* The ISA's own words for shfl, lane by lane. */
 static uint32_t shuffled(char mode, unsigned lane, unsigned b, unsigned c, bool *in_range)
 {
-	unsigned clamp = c & 31, segment = c >> 8 & 31, max = (lane & segment) | (clamp & ~segment & 31);
+	unsigned clamp = c & 31, segment = c >> 8 & 31,
+		 max = (lane & segment) | (clamp & ~segment & 31);
 	int j = 0;
 
 	switch (mode) {
 	case 'u': j = (int)lane - (int)b; *in_range = j >= (int)max; break;
 	case 'd': j = (int)(lane + b); *in_range = j <= (int)max; break;
 	case 'b': j = (int)(lane ^ b); *in_range = j <= (int)max; break;
-	default: j = (int)((lane & segment) | (b & ~segment & 31)); *in_range = j <= (int)max; break;
+	default:
+		j = (int)((lane & segment) | (b & ~segment & 31));
+		*in_range = j <= (int)max;
+		break;
 	}
 	return *in_range ? (uint32_t)j : lane;
 }
@@ -46,12 +51,14 @@ static void a_shuffle_moves_values_as_the_isa_says(void **state)
 				char body[256];
 
 				snprintf(body, sizeof body,
-					 "add.u32 %%r1, %%t, 1000; shfl.sync.%s.b32 %%r9|%%p1, %%r1, %u, %u, -1; @%%p1 add.u32 %%r9, %%r9, 5000;",
+					 "add.u32 %%r1, %%t, 1000; shfl.sync.%s.b32 %%r9|%%p1, "
+					 "%%r1, %u, %u, -1; @%%p1 add.u32 %%r9, %%r9, 5000;",
 					 modes[m], b, clamps[k]);
 				run(body, 32, got);
 				for (unsigned l = 0; l < 32; l++) {
 					bool ok;
-					uint32_t from = shuffled(modes[m][0], l, b, clamps[k], &ok);
+					uint32_t from =
+						shuffled(modes[m][0], l, b, clamps[k], &ok);
 
 					assert_int_equal(got[l], 1000 + from + (ok ? 5000 : 0));
 				}
@@ -66,10 +73,14 @@ static void a_vote_asks_the_lanes_of_its_mask(void **state)
 	run("setp.gt.u32 %p1, %t, 3; vote.sync.ballot.b32 %r9, %p1, 0xffffffff;", 64, got);
 	assert_int_equal(got[0], 0xfffffff0);
 	assert_int_equal(got[32], 0xffffffff);
-	run("setp.gt.u32 %p1, %t, 3; setp.lt.u32 %p2, %t, 8; @!%p2 bra X; vote.sync.ballot.b32 %r9, !%p1, 0xff; X:", 32, got);
+	run("setp.gt.u32 %p1, %t, 3; setp.lt.u32 %p2, %t, 8; @!%p2 bra X; vote.sync.ballot.b32 "
+	    "%r9, !%p1, 0xff; X:",
+	    32, got);
 	assert_int_equal(got[5], 0x0f);
-	run("setp.lt.u32 %p1, %t, 40; vote.sync.all.pred %p2, %p1, -1; vote.sync.any.pred %p3, %p1, -1; vote.sync.uni.pred %p4, %p1, -1;"
-	    "selp.u32 %r1, 1, 0, %p2; selp.u32 %r2, 2, 0, %p3; selp.u32 %r3, 4, 0, %p4; add.u32 %r9, %r1, %r2; add.u32 %r9, %r9, %r3;",
+	run("setp.lt.u32 %p1, %t, 40; vote.sync.all.pred %p2, %p1, -1; vote.sync.any.pred %p3, "
+	    "%p1, -1; vote.sync.uni.pred %p4, %p1, -1;"
+	    "selp.u32 %r1, 1, 0, %p2; selp.u32 %r2, 2, 0, %p3; selp.u32 %r3, 4, 0, %p4; "
+	    "add.u32 %r9, %r1, %r2; add.u32 %r9, %r9, %r3;",
 	    64, got);
 	assert_int_equal(got[0], 7);
 	assert_int_equal(got[63], 2);
@@ -95,7 +106,9 @@ static void a_sync_does_not_wait_for_lanes_that_ended(void **state)
 	uint32_t got[32];
 
 	(void)state;
-	run("mov.u32 %r9, 0; setp.eq.u32 %p1, %t, 31; @%p1 exit; shfl.sync.bfly.b32 %r9, %t, 1, 31, -1;", 32, got);
+	run("mov.u32 %r9, 0; setp.eq.u32 %p1, %t, 31; @%p1 exit; shfl.sync.bfly.b32 %r9, %t, "
+	    "1, 31, -1;",
+	    32, got);
 	for (unsigned l = 0; l < 30; l++)
 		assert_int_equal(got[l], l ^ 1);
 }
@@ -108,10 +121,13 @@ static void matches_find_equal_values(void **state)
 	run("and.b32 %r1, %t, 3; match.any.sync.b32 %r9, %r1, -1;", 32, got);
 	for (unsigned l = 0; l < 32; l++)
 		assert_int_equal(got[l], 0x11111111u << (l % 4));
-	run("cvt.u64.u32 %d1, %t; shr.u64 %d1, %d1, 4; shl.b64 %d1, %d1, 40; match.any.sync.b64 %r9, %d1, -1;", 32, got);
+	run("cvt.u64.u32 %d1, %t; shr.u64 %d1, %d1, 4; shl.b64 %d1, %d1, 40; "
+	    "match.any.sync.b64 %r9, %d1, -1;",
+	    32, got);
 	for (unsigned l = 0; l < 32; l++)
 		assert_int_equal(got[l], l < 16 ? 0xffff : 0xffff0000);
-	run("shr.u32 %r1, %t, 5; match.all.sync.b32 %r9|%p1, %r1, -1; @!%p1 mov.u32 %r9, 1;", 32, got);
+	run("shr.u32 %r1, %t, 5; match.all.sync.b32 %r9|%p1, %r1, -1; @!%p1 mov.u32 %r9, 1;",
+	    32, got);
 	assert_int_equal(got[7], 0xffffffff);
 	run("match.all.sync.b32 %r9|%p1, %t, -1; @!%p1 add.u32 %r9, %r9, 1;", 32, got);
 	assert_int_equal(got[7], 1);
@@ -119,9 +135,16 @@ static void matches_find_equal_values(void **state)
 
 static void reductions_take_the_whole_mask(void **state)
 {
-	static const struct { const char *op; uint32_t want; } rows[] = {
-		{ "add.u32", 31 * 16 - 10 * 32 }, { "min.s32", (uint32_t)-10 }, { "max.s32", 21 }, { "min.u32", 0 },
-		{ "max.u32", 0xffffffff }, { "and.b32", 0 }, { "or.b32", 0xffffffff }, { "xor.b32", 0 },
+	static const struct { const char *op; uint32_t want;
+	} rows[] = {
+		{ "add.u32", 31 * 16 - 10 * 32 },
+		{ "min.s32", (uint32_t)-10 },
+		{ "max.s32", 21 },
+		{ "min.u32", 0 },
+		{ "max.u32", 0xffffffff },
+		{ "and.b32", 0 },
+		{ "or.b32", 0xffffffff },
+		{ "xor.b32", 0 },
 	};
 	uint32_t got[32], bits = 0;
 
@@ -131,7 +154,8 @@ static void reductions_take_the_whole_mask(void **state)
 	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
 		char body[128];
 
-		snprintf(body, sizeof body, "sub.u32 %%r1, %%t, 10; redux.sync.%s %%r9, %%r1, -1;", rows[k].op);
+		snprintf(body, sizeof body,
+			 "sub.u32 %%r1, %%t, 10; redux.sync.%s %%r9, %%r1, -1;", rows[k].op);
 		run(body, 32, got);
 		assert_int_equal(got[3], k == 7 ? bits : rows[k].want);
 		assert_int_equal(got[31], got[3]);
@@ -153,14 +177,18 @@ static void special_registers_say_who_a_lane_is(void **state)
 	uint32_t got[96];
 
 	(void)state;
-	run("mov.u32 %r1, %laneid; mov.u32 %r2, %warpid; mad.lo.u32 %r9, %r2, 100, %r1;", 96, got);
+	run("mov.u32 %r1, %laneid; mov.u32 %r2, %warpid; mad.lo.u32 %r9, %r2, 100, %r1;", 96,
+	    got);
 	for (unsigned n = 0; n < 96; n++)
 		assert_int_equal(got[n], n / 32 * 100 + n % 32);
-	run("mov.u32 %r1, %lanemask_lt; mov.u32 %r2, %lanemask_ge; xor.b32 %r9, %r1, %r2; mov.u32 %r3, %lanemask_eq; and.b32 %r3, %r3, %r1; add.u32 %r9, %r9, %r3;",
+	run("mov.u32 %r1, %lanemask_lt; mov.u32 %r2, %lanemask_ge; xor.b32 %r9, %r1, %r2; "
+	    "mov.u32 %r3, %lanemask_eq; and.b32 %r3, %r3, %r1; add.u32 %r9, %r9, %r3;",
 	    32, got);
 	for (unsigned l = 0; l < 32; l++)
 		assert_int_equal(got[l], 0xffffffff);
-	run("mov.u64 %d1, %clock64; mov.u64 %d2, %globaltimer; mov.u64 %d3, %clock64; setp.ge.u64 %p1, %d3, %d1; setp.ne.u64 %p2, %d2, 0; and.pred %p1, %p1, %p2; selp.u32 %r9, 1, 0, %p1;",
+	run("mov.u64 %d1, %clock64; mov.u64 %d2, %globaltimer; mov.u64 %d3, %clock64; "
+	    "setp.ge.u64 %p1, %d3, %d1; setp.ne.u64 %p2, %d2, 0; and.pred %p1, %p1, %p2; "
+	    "selp.u32 %r9, 1, 0, %p1;",
 	    32, got);
 	assert_int_equal(got[0], 1);
 }
