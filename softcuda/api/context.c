@@ -155,12 +155,12 @@ static CUresult destroy(CUcontext handle)
 
 EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
-	return destroy(ctx);
+	return ctx ? destroy(ctx) : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
-	return destroy(ctx);
+	return ctx ? destroy(ctx) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- the current one -------------------------------------------------------------------- */

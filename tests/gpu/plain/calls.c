@@ -8,9 +8,10 @@
  *   MANUAL  the CUDA 13.0 Driver API manual says so
  *   OURS    the software driver's answer, and NVIDIA's is not known: there, a difference is shown
  *           and counted as skipped
- * A guess at NVIDIA's answer is never a failure.  DIFFERS gives both drivers' answers where ours is another one on purpose
- * (softcuda/api/README.md).  No call here has a made-up handle: NVIDIA's driver reads at them.  The
- * name is printed before the call, so that a crash tells which one it was. */
+ * A guess at NVIDIA's answer is never a failure.  DIFFERS gives both drivers' answers where ours
+ * is another one on purpose (softcuda/api/README.md).  No call here has a made-up handle, or NULL
+ * for the name of an entry point: NVIDIA's driver reads at them.  The name is printed before the
+ * call, so that a crash tells which one it was. */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -124,9 +125,7 @@ static void entry_points(void)
 	IS(cuGetProcAddress("cuNoSuchCall", &p, 13000, 0, NULL), OK, MANUAL);
 	IS(cuGetProcAddress("cuLibraryLoadData", &p, 11080, 0, &status), OK, MANUAL);
 	IS(cuGetProcAddress("cuInit", &p, 14000, 0, &status), ERROR_INVALID_VALUE, OURS);
-	IS(cuGetProcAddress("cuInit", &p, 13000, 3, &status), ERROR_INVALID_VALUE, OURS);
-	IS(cuGetProcAddress(NULL, &p, 13000, 0, &status), ERROR_INVALID_VALUE, MANUAL);
-	IS(cuGetProcAddress("cuInit", NULL, 13000, 0, &status), ERROR_INVALID_VALUE, MANUAL);
+	DIFFERS(cuGetProcAddress("cuInit", &p, 13000, 3, &status), OK, ERROR_INVALID_VALUE, SEEN);
 	IS(cuGetExportTable(&table, &id), ERROR_INVALID_VALUE, SEEN);
 }
 
@@ -144,9 +143,9 @@ static void without_a_context(void)
 	IS(cuCtxGetDevice(&dev), ERROR_INVALID_CONTEXT, SEEN);
 	IS(cuCtxSynchronize(), ERROR_INVALID_CONTEXT, SEEN);
 	IS(cuCtxPopCurrent(&ctx), ERROR_INVALID_CONTEXT, SEEN);
-	IS(cuCtxDestroy(NULL), ERROR_INVALID_CONTEXT, OURS);
+	IS(cuCtxDestroy(NULL), ERROR_INVALID_VALUE, SEEN);
 	IS(cuMemAlloc(&p, 16), ERROR_INVALID_CONTEXT, MANUAL);
-	IS(cuMemFree(0), ERROR_INVALID_CONTEXT, OURS);
+	DIFFERS(cuMemFree(0), OK, ERROR_INVALID_CONTEXT, SEEN);
 	IS(cuModuleLoadData(&module, ptx), ERROR_INVALID_CONTEXT, MANUAL);
 	IS(cuDevicePrimaryCtxRelease(0), ERROR_INVALID_CONTEXT, SEEN);
 	IS(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0), OK, MANUAL);
@@ -220,7 +219,7 @@ static void memory(void)
 	IS(cuMemAlloc(&base, 0), ERROR_INVALID_VALUE, MANUAL);
 	IS(cuMemAlloc(&base, SIZE_MAX), ERROR_OUT_OF_MEMORY, OURS);
 	IS(cuMemAlloc(NULL, 16), ERROR_INVALID_VALUE, MANUAL);
-	IS(cuMemHostAlloc(&pinned, 0, 0), ERROR_INVALID_VALUE, OURS);
+	DIFFERS(cuMemHostAlloc(&pinned, 0, 0), OK, ERROR_INVALID_VALUE, SEEN);
 	IS(cuMemHostAlloc(&pinned, 64, 0x80), ERROR_INVALID_VALUE, OURS);
 	IS(cuMemcpyHtoD(p, NULL, 0), OK, SEEN);
 	IS(cuMemcpyHtoD(p, host, 17), ERROR_INVALID_VALUE, SEEN);
@@ -255,8 +254,7 @@ static void modules(void)
 	   ERROR_INVALID_PTX, MANUAL);
 	IS(cuModuleLoadData(&module, ".version 99.0\n.target sm_75\n.address_size 64\n"),
 	   ERROR_UNSUPPORTED_PTX_VERSION, MANUAL);
-	DIFFERS(cuModuleLoadData(&module, ".version 9.0\n.target sm_20\n.address_size 64\n"),
-		ERROR_INVALID_PTX, OK, OURS);
+	IS(cuModuleLoadData(&module, ".version 9.0\n.target sm_20\n.address_size 64\n"), OK, SEEN);
 	IS(cuModuleLoadData(&module, ""), ERROR_INVALID_IMAGE, OURS);
 	IS(cuModuleLoadData(&module, "\001\002\003"), ERROR_INVALID_IMAGE, OURS);
 	IS(cuModuleLoadData(&module, "hello"), ERROR_INVALID_IMAGE, OURS);

@@ -64,7 +64,7 @@ static void tells_a_destroyed_context_from_one_that_never_was(void **state)
 	ok(cuCtxSetCurrent(NULL));
 	ok(cuCtxSetCurrent(NULL));
 	assert_null(get_current());
-	fails(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	fails(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
 	if (on_software_driver())  /* NVIDIA's reads at made-up handles */
 		fails(cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbee0),
 		      CUDA_ERROR_INVALID_CONTEXT);
