@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The README's commands work and print what it shows.
+"""The README's commands work and print what it shows; those of the guides work.
 
 A ```console block shows commands behind `$ ` and what they print: each is run, and must print
 that, times and addresses aside.  An indented line is a command too: those that begin with
-`build/` are run and must end with 0; the others are in OTHERS, with what tests them.
+`build/` are run and must end with 0; the others are in OTHERS, with what tests them.  In docs/ the
+indented commands name `gpuload` alone.
 """
-import os, re, subprocess, tempfile, unittest
+import glob, os, re, subprocess, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
@@ -17,9 +18,19 @@ OTHERS = {   # first words of a command: what runs it
 }
 
 
-def readme():
-    with open(f"{ROOT}/README.md", encoding="utf-8") as f:
+def read(path):
+    with open(path, encoding="utf-8") as f:
         return f.read()
+
+
+def readme():
+    return read(f"{ROOT}/README.md")
+
+
+def indented(text):
+    """The indented commands outside fenced blocks, without their comments."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    return [line.split("  #")[0].rstrip() for line in re.findall(r"^    (\S.*)$", text, re.M)]
 
 
 def sessions():
@@ -52,20 +63,31 @@ class Readme(unittest.TestCase):
                 self.assertEqual(lasting(run(command)[1]), lasting(printed))
 
     def test_indented_commands_work(self):
-        commands = [m[1].split("   #")[0].rstrip() for m in re.finditer(r"^    (\S.*)$", re.sub(
-            r"^```.*?^```", "", readme(), flags=re.M | re.S), re.M)]
+        commands = indented(readme())
         self.assertGreaterEqual(len(commands), 6)
         for command in commands:
-            if not command.startswith("build/"):
+            if command.startswith("build/"):
+                self.works(command)
+            else:
                 self.assertTrue(command.startswith(tuple(OTHERS)), f"nothing tests this: {command}")
-                continue
-            with self.subTest(command=command), tempfile.TemporaryDirectory() as folder:
-                for name in ("demo", "tests"):
-                    os.symlink(f"{ROOT}/{name}", f"{folder}/{name}")
-                status, printed = run(command, folder)
-                if status and "NVRTC" in printed:
-                    self.skipTest("no NVRTC here")
-                self.assertEqual(status, 0, printed)
+
+    def test_the_guides_commands_work(self):
+        commands = [c for guide in glob.glob(f"{ROOT}/docs/*.md") for c in indented(read(guide))]
+        self.assertGreaterEqual(len(commands), 3)
+        for command in commands:
+            if not command.startswith(tuple(OTHERS)):
+                self.assertIn("gpuload ", command, f"nothing tests this: {command}")
+                self.works(command.replace("gpuload ", "build/gpuload ", 1))
+
+    def works(self, command):
+        """It ends with 0, in a folder of its own that has what it reads."""
+        with self.subTest(command=command), tempfile.TemporaryDirectory() as folder:
+            for name in ("demo", "tests"):
+                os.symlink(f"{ROOT}/{name}", f"{folder}/{name}")
+            status, printed = run(command, folder)
+            if status and "NVRTC" in printed:
+                self.skipTest("no NVRTC here")
+            self.assertEqual(status, 0, printed)
 
 
 if __name__ == "__main__":
