@@ -197,17 +197,17 @@ static gpul_status list(const char *path, const gpul_ptx_module *m, bool json, g
 static gpul_status read_ptx(const char *path, gpul_ptx_module **out, gpul_error *err)
 {
 	gpul_file file;
-	gpul_image image;
+	gpul_recognised image;
 	gpul_status st = gpul_file_open(path, &file, err);
 
 	if (st)
 		return st;
-	image = gpul_image_recognise(file.bytes, file.n_bytes, path);
-	if (image.kind == GPUL_IMAGE_PTX || image.kind == GPUL_IMAGE_TEXT)
+	image = gpul_recognise(file.bytes, file.n_bytes, path);
+	if (image.kind == GPUL_CONTENT_PTX || image.kind == GPUL_CONTENT_TEXT)
 		st = gpul_ptx_parse(file.bytes, file.n_bytes, path, out, err);
 	else
 		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s; gpuload ls reads PTX", path,
-			       gpul_image_kind_text(image.kind));
+			       gpul_content_text(image.kind));
 	gpul_file_close(&file);
 	return st;
 }

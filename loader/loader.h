@@ -22,12 +22,24 @@ typedef struct gpul_load_options {
 	int device;                    /* ordinal the code is compiled for (.cu); default 0 */
 	const char *const *nvrtc_args; /* for NVRTC: -I, -D, --std ..., then NULL; NULL: none */
 	bool verbose_log; /* registers and spills, as the JIT tells, go to the log */
+	const char *kernel; /* the one that will be asked for: of several units (select.h) the one
+	                     * that has it is loaded; NULL: there must be one unit that has kernels,
+	                     * or they are linked */
+	uint32_t only_sm;   /* images for this architecture alone; 0: what suits the device */
+	uint32_t only_kind; /* enum gpul_image_kind; 0: any */
+	const char *const *link_args; /* for nvJitLink, then NULL; NULL: none */
+	bool no_cache;      /* compile and link anew (cache.h) */
+	/* Told of each image that was considered, in order, with its verdict (enum gpul_verdict) and
+	 * one sentence; NULL: nobody asked. */
+	void (*explain)(void *context, const char *line);
+	void *explain_context;
 } gpul_load_options;
 
-/** Load a file: PTX, recognised by content, or CUDA C++, by its name (.cu).
+/** Load a file: PTX, cubin, fatbin, host object, archive, shared library or program, recognised by
+ * content, or CUDA C++, by its name (.cu).
  *
- * NVIDIA's driver also takes a cubin or a fatbin as it is; such a module has no PTX, and its
- * kernels' signatures have sizes only.
+ * The image is chosen as the driver would (select.h); relocatable code is linked (link.h).  A module
+ * of machine code has no PTX; its kernels' signatures have sizes, and types where a C++ name tells.
  *
  * @drv      borrowed; must outlive *out; a context must be current (see driver/context.h)
  * @path     the file
@@ -42,6 +54,23 @@ typedef struct gpul_load_options {
 gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
 				  const gpul_load_options *options, gpul_module **out,
 				  gpul_error *err);
+
+/** Load several files as one program: their relocatable code, LTO too, is linked.
+ *
+ * One file is the same as gpul_module_load_file().
+ *
+ * @drv      borrowed; must outlive *out; a context must be current
+ * @paths    n of them
+ * @n        at least 1
+ * @options  NULL: defaults
+ * @out      owned by the caller: gpul_module_unload(); untouched on failure
+ * Errors  as above; GPUL_EUNSUPPORTED no image for this device: which there are, and the option of
+ *         nvcc that would add it
+ * Threads any thread may call
+ * Source  nvJitLink documentation; cuLibraryLoadData */
+gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n,
+				   const gpul_load_options *options, gpul_module **out,
+				   gpul_error *err);
 
 /** The same from memory.
  *

@@ -153,7 +153,7 @@ static gpul_status compile(gpul_module *m, const char *source, const char *name,
 	return st;
 }
 
-static gpul_status load_text(const gpul_driver *drv, gpul_image_kind kind, const char *text,
+static gpul_status load_text(const gpul_driver *drv, gpul_content kind, const char *text,
 			     size_t text_bytes, const char *name,
 			     const gpul_load_options *options, gpul_module **out,
 			     gpul_error *err)
@@ -163,7 +163,7 @@ static gpul_status load_text(const gpul_driver *drv, gpul_image_kind kind, const
 
 	if (st)
 		return st;
-	st = kind == GPUL_IMAGE_CUDA ? compile(m, text, name, options, err)
+	st = kind == GPUL_CONTENT_CUDA ? compile(m, text, name, options, err)
 				     : fill(m, text, text_bytes, name, options, err);
 	if (st) {
 		gpul_module_unload(m);
@@ -184,13 +184,13 @@ gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_
 	if (!copy)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu bytes of PTX",
 				 text_bytes);
-	st = load_text(drv, GPUL_IMAGE_PTX, copy, strlen(copy), name, options, out, err);
+	st = load_text(drv, GPUL_CONTENT_PTX, copy, strlen(copy), name, options, out, err);
 	free(copy);
 	return st;
 }
 
 static gpul_status load_machine_code(const gpul_driver *drv, const gpul_file *file,
-				     const gpul_image *image, const char *path,
+				     const gpul_recognised *image, const char *path,
 				     const gpul_load_options *options, gpul_module **out,
 				     gpul_error *err)
 {
@@ -202,13 +202,13 @@ static gpul_status load_machine_code(const gpul_driver *drv, const gpul_file *fi
 				 "%.100s is %s: the software "
 				 "driver runs PTX only; give it the PTX (nvcc -ptx), or use "
 				 "--driver nvidia",
-				 path, gpul_image_kind_text(image->kind));
+				 path, gpul_content_text(image->kind));
 	if (image->bytes_needed >
 	    file->n_bytes) /* the driver is told no size: it would read beyond the end */
 		return gpul_fail(err, GPUL_EFORMAT, (int)file->n_bytes,
 				 "%.100s is cut short: %s of %zu bytes, its "
 				 "headers speak of %llu",
-				 path, gpul_image_kind_text(image->kind), file->n_bytes,
+				 path, gpul_content_text(image->kind), file->n_bytes,
 				 (unsigned long long)image->bytes_needed);
 	st = module_create(drv, options, &m, err);
 	if (st)
@@ -232,24 +232,24 @@ static gpul_status load_machine_code(const gpul_driver *drv, const gpul_file *fi
 	return GPUL_OK;
 }
 
-static gpul_status refuse(const gpul_image *image, const char *path, gpul_error *err)
+static gpul_status refuse(const gpul_recognised *image, const char *path, gpul_error *err)
 {
 	const char *advice = "expected PTX text, CUDA C++ (.cu) or a cubin";
 
 	switch (image->kind) {
-	case GPUL_IMAGE_HOST_ELF:
-	case GPUL_IMAGE_ARCHIVE:
+	case GPUL_CONTENT_HOST_ELF:
+	case GPUL_CONTENT_ARCHIVE:
 		advice = "expected PTX or CUDA C++; cuobjdump -xptx all FILE takes the PTX out "
 			 "of it";
 		break;
-	case GPUL_IMAGE_BITCODE:
+	case GPUL_CONTENT_BITCODE:
 		advice = "expected PTX: compile it with llc or nvcc -ptx first";
 		break;
 	default:
 		break;
 	}
 	return gpul_fail(err, GPUL_EFORMAT, 0, "%.100s is %s: %s", path,
-			 gpul_image_kind_text(image->kind), advice);
+			 gpul_content_text(image->kind), advice);
 }
 
 gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
@@ -258,19 +258,19 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
 {
 	gpul_file file = { 0 };
 	gpul_status st = gpul_file_open(path, &file, err);
-	gpul_image image;
+	gpul_recognised image;
 
 	if (st)
 		return st;
-	image = gpul_image_recognise(file.bytes, file.n_bytes, path);
+	image = gpul_recognise(file.bytes, file.n_bytes, path);
 	switch (image.kind) {
-	case GPUL_IMAGE_PTX:
-	case GPUL_IMAGE_CUDA:
+	case GPUL_CONTENT_PTX:
+	case GPUL_CONTENT_CUDA:
 		st = load_text(drv, image.kind, file.bytes, strnlen(file.bytes, file.n_bytes),
 			       path, options, out, err);
 		break;
-	case GPUL_IMAGE_CUBIN:
-	case GPUL_IMAGE_FATBIN:
+	case GPUL_CONTENT_CUBIN:
+	case GPUL_CONTENT_FATBIN:
 		st = load_machine_code(drv, &file, &image, path, options, out, err);
 		break;
 	default:

@@ -56,17 +56,17 @@ static bool has_suffix(const char *name, const char *suffix)
 	return n > k && strcmp(name + n - k, suffix) == 0;
 }
 
-static gpul_image_kind text_kind(const unsigned char *p, size_t n, const char *name)
+static gpul_content text_kind(const unsigned char *p, size_t n, const char *name)
 {
 	size_t i = first_word(p, n);
 
 	if (starts_with(p + i, n - i, ".version", 8))
-		return GPUL_IMAGE_PTX;
+		return GPUL_CONTENT_PTX;
 	if (has_suffix(name, ".cu"))
-		return GPUL_IMAGE_CUDA;
+		return GPUL_CONTENT_CUDA;
 	if (i == n && (n == 0 || isspace(p[0])))
-		return GPUL_IMAGE_EMPTY;
-	return has_suffix(name, ".ptx") ? GPUL_IMAGE_PTX : GPUL_IMAGE_TEXT;
+		return GPUL_CONTENT_EMPTY;
+	return has_suffix(name, ".ptx") ? GPUL_CONTENT_PTX : GPUL_CONTENT_TEXT;
 }
 
 /* Where a table of the file ends; UINT64_MAX: nowhere that is a number. */
@@ -77,9 +77,9 @@ static uint64_t table_end(uint64_t offset, uint64_t n, uint64_t each)
 	return n && !__builtin_add_overflow(offset, n * each, &end) ? end : n ? UINT64_MAX : 0;
 }
 
-static gpul_image elf(const unsigned char *p, size_t n)
+static gpul_recognised elf(const unsigned char *p, size_t n)
 {
-	gpul_image image = { .kind = GPUL_IMAGE_HOST_ELF };
+	gpul_recognised image = { .kind = GPUL_CONTENT_HOST_ELF };
 	uint64_t segments, sections;
 	Elf64_Ehdr h;
 
@@ -88,7 +88,7 @@ static gpul_image elf(const unsigned char *p, size_t n)
 	memcpy(&h, p, sizeof h);
 	if (h.e_machine != EM_NVIDIA)
 		return image;
-	image.kind = GPUL_IMAGE_CUBIN;
+	image.kind = GPUL_CONTENT_CUBIN;
 	image.sm = p[EI_OSABI] == ABI_CUDA_13 ? h.e_flags >> 8 & 0xff : h.e_flags & 0xff;
 	segments = table_end(h.e_phoff, h.e_phnum, h.e_phentsize);
 	sections = table_end(h.e_shoff, h.e_shnum, h.e_shentsize);
@@ -96,22 +96,22 @@ static gpul_image elf(const unsigned char *p, size_t n)
 	return image;
 }
 
-gpul_image gpul_image_recognise(const void *bytes, size_t n_bytes, const char *name)
+gpul_recognised gpul_recognise(const void *bytes, size_t n_bytes, const char *name)
 {
 	static const struct {
 		const char *magic;
 		size_t n;
-		gpul_image_kind kind;
+		gpul_content kind;
 	} magics[] = {
-		{ "!<arch>\n", 8, GPUL_IMAGE_ARCHIVE },
-		{ "!<thin>\n", 8, GPUL_IMAGE_ARCHIVE },
-		{ "\x50\xed\x55\xba", 4, GPUL_IMAGE_FATBIN },
-		{ "\xb1\x43\x62\x46", 4, GPUL_IMAGE_FATBIN_WRAPPER },
-		{ "BC\xc0\xde", 4, GPUL_IMAGE_BITCODE },
-		{ "\xde\xc0\x17\x0b", 4, GPUL_IMAGE_BITCODE }, /* with LLVM's wrapper */
+		{ "!<arch>\n", 8, GPUL_CONTENT_ARCHIVE },
+		{ "!<thin>\n", 8, GPUL_CONTENT_ARCHIVE },
+		{ "\x50\xed\x55\xba", 4, GPUL_CONTENT_FATBIN },
+		{ "\xb1\x43\x62\x46", 4, GPUL_CONTENT_FATBIN_WRAPPER },
+		{ "BC\xc0\xde", 4, GPUL_CONTENT_BITCODE },
+		{ "\xde\xc0\x17\x0b", 4, GPUL_CONTENT_BITCODE }, /* with LLVM's wrapper */
 	};
 	const unsigned char *p = bytes;
-	gpul_image image = { .kind = n_bytes ? GPUL_IMAGE_UNKNOWN : GPUL_IMAGE_EMPTY };
+	gpul_recognised image = { .kind = n_bytes ? GPUL_CONTENT_UNKNOWN : GPUL_CONTENT_EMPTY };
 
 	if (n_bytes == 0)
 		return image;
@@ -120,35 +120,35 @@ gpul_image gpul_image_recognise(const void *bytes, size_t n_bytes, const char *n
 	for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
 		if (starts_with(p, n_bytes, magics[i].magic, magics[i].n))
 			image.kind = magics[i].kind;
-	if (image.kind == GPUL_IMAGE_UNKNOWN && is_text(p, n_bytes))
+	if (image.kind == GPUL_CONTENT_UNKNOWN && is_text(p, n_bytes))
 		image.kind = text_kind(p, n_bytes, name);
 	return image;
 }
 
-const char *gpul_image_kind_text(gpul_image_kind kind)
+const char *gpul_content_text(gpul_content kind)
 {
 	switch (kind) {
-	case GPUL_IMAGE_EMPTY:
+	case GPUL_CONTENT_EMPTY:
 		return "an empty file";
-	case GPUL_IMAGE_PTX:
+	case GPUL_CONTENT_PTX:
 		return "PTX";
-	case GPUL_IMAGE_CUDA:
+	case GPUL_CONTENT_CUDA:
 		return "CUDA C++";
-	case GPUL_IMAGE_TEXT:
+	case GPUL_CONTENT_TEXT:
 		return "a text that is not PTX (no .version line)";
-	case GPUL_IMAGE_CUBIN:
+	case GPUL_CONTENT_CUBIN:
 		return "a cubin (GPU machine code)";
-	case GPUL_IMAGE_HOST_ELF:
+	case GPUL_CONTENT_HOST_ELF:
 		return "a host object, library or program (ELF)";
-	case GPUL_IMAGE_ARCHIVE:
+	case GPUL_CONTENT_ARCHIVE:
 		return "an archive (.a)";
-	case GPUL_IMAGE_FATBIN:
+	case GPUL_CONTENT_FATBIN:
 		return "a fatbin";
-	case GPUL_IMAGE_FATBIN_WRAPPER:
+	case GPUL_CONTENT_FATBIN_WRAPPER:
 		return "a fatbin wrapper without its fatbin";
-	case GPUL_IMAGE_BITCODE:
+	case GPUL_CONTENT_BITCODE:
 		return "LLVM bitcode";
-	case GPUL_IMAGE_UNKNOWN:
+	case GPUL_CONTENT_UNKNOWN:
 		break;
 	}
 	return "bytes of no known format";

@@ -13,31 +13,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum gpul_image_kind {
-	GPUL_IMAGE_EMPTY, /* no bytes, or nothing but white space */
-	GPUL_IMAGE_PTX,   /* text whose first word is .version, or a text named *.ptx */
-	GPUL_IMAGE_CUDA,  /* a text named *.cu */
-	GPUL_IMAGE_TEXT,  /* any other text */
-	GPUL_IMAGE_CUBIN,
-	GPUL_IMAGE_HOST_ELF, /* .o, .so or executable */
-	GPUL_IMAGE_ARCHIVE,
-	GPUL_IMAGE_FATBIN,
-	GPUL_IMAGE_FATBIN_WRAPPER,
-	GPUL_IMAGE_BITCODE,
-	GPUL_IMAGE_UNKNOWN, /* bytes that are none of these */
-} gpul_image_kind;
+typedef enum gpul_content {
+	GPUL_CONTENT_EMPTY, /* no bytes, or nothing but white space */
+	GPUL_CONTENT_PTX,   /* text whose first word is .version, or a text named *.ptx */
+	GPUL_CONTENT_CUDA,  /* a text named *.cu */
+	GPUL_CONTENT_TEXT,  /* any other text */
+	GPUL_CONTENT_CUBIN,
+	GPUL_CONTENT_HOST_ELF, /* .o, .so or executable */
+	GPUL_CONTENT_ARCHIVE,
+	GPUL_CONTENT_FATBIN,
+	GPUL_CONTENT_FATBIN_WRAPPER,
+	GPUL_CONTENT_BITCODE,
+	GPUL_CONTENT_UNKNOWN, /* bytes that are none of these */
+} gpul_content;
 
-typedef struct gpul_image {
-	gpul_image_kind kind;
+typedef struct gpul_recognised {
+	gpul_content kind;
 	uint32_t sm;           /* CUBIN: 90 of sm_90; else 0 */
 	uint64_t bytes_needed; /* CUBIN: what its own headers say it has at least; else 0 */
-} gpul_image;
+} gpul_recognised;
 
 /** Look at a file's bytes; never reads beyond n_bytes.
  * bytes may be NULL when n_bytes is 0; the file's name tells texts apart and may be NULL. */
-gpul_image gpul_image_recognise(const void *bytes, size_t n_bytes, const char *name);
+gpul_recognised gpul_recognise(const void *bytes, size_t n_bytes, const char *name);
 
 /** "a cubin (GPU machine code)": for messages. */
-const char *gpul_image_kind_text(gpul_image_kind kind);
+const char *gpul_content_text(gpul_content kind);
 
 #endif

@@ -10,55 +10,55 @@
 
 #include "loader/image/recognise.h"
 
-static gpul_image_kind kind_of(const char *bytes, size_t n, const char *name)
+static gpul_content kind_of(const char *bytes, size_t n, const char *name)
 {
-	return gpul_image_recognise(bytes, n, name).kind;
+	return gpul_recognise(bytes, n, name).kind;
 }
 
 static void tells_texts_apart(void **state)
 {
 	static const struct {
 		const char *text, *name;
-		gpul_image_kind kind;
+		gpul_content kind;
 	} rows[] = {
-		{ ".version 8.0\n", "k.ptx", GPUL_IMAGE_PTX },
-		{ "// a comment\n/* another\n */ .version 8.0\n", "anything", GPUL_IMAGE_PTX },
-		{ ".version 8.0\n", NULL, GPUL_IMAGE_PTX },
-		{ "__global__ void k() {}\n", "k.cu", GPUL_IMAGE_CUDA },
-		{ "// only a comment\n", "k.cu", GPUL_IMAGE_CUDA },
-		{ "__global__ void k() {}\n", "k.cpp", GPUL_IMAGE_TEXT },
+		{ ".version 8.0\n", "k.ptx", GPUL_CONTENT_PTX },
+		{ "// a comment\n/* another\n */ .version 8.0\n", "anything", GPUL_CONTENT_PTX },
+		{ ".version 8.0\n", NULL, GPUL_CONTENT_PTX },
+		{ "__global__ void k() {}\n", "k.cu", GPUL_CONTENT_CUDA },
+		{ "// only a comment\n", "k.cu", GPUL_CONTENT_CUDA },
+		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_TEXT },
 		{ ".visible .entry k() {}\n", "k.ptx",
-		  GPUL_IMAGE_PTX }, /* the parser says what is wrong */
-		{ "/* never ends", "k.ptx", GPUL_IMAGE_PTX },
-		{ " \n\t\n", "k.ptx", GPUL_IMAGE_EMPTY },
-		{ "", "k.ptx", GPUL_IMAGE_EMPTY },
-		{ "caf\xc3\xa9", "k.txt", GPUL_IMAGE_TEXT },
-		{ "\x01\x02\x03", "k.ptx", GPUL_IMAGE_UNKNOWN },
-		{ "\x01\x02\x03", "k.cu", GPUL_IMAGE_UNKNOWN },
-		{ ".cu", ".cu", GPUL_IMAGE_TEXT }, /* a name that is nothing but a suffix */
+		  GPUL_CONTENT_PTX }, /* the parser says what is wrong */
+		{ "/* never ends", "k.ptx", GPUL_CONTENT_PTX },
+		{ " \n\t\n", "k.ptx", GPUL_CONTENT_EMPTY },
+		{ "", "k.ptx", GPUL_CONTENT_EMPTY },
+		{ "caf\xc3\xa9", "k.txt", GPUL_CONTENT_TEXT },
+		{ "\x01\x02\x03", "k.ptx", GPUL_CONTENT_UNKNOWN },
+		{ "\x01\x02\x03", "k.cu", GPUL_CONTENT_UNKNOWN },
+		{ ".cu", ".cu", GPUL_CONTENT_TEXT }, /* a name that is nothing but a suffix */
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		assert_int_equal(kind_of(rows[i].text, strlen(rows[i].text), rows[i].name),
 				 rows[i].kind);
-	assert_int_equal(kind_of(NULL, 0, NULL), GPUL_IMAGE_EMPTY);
-	assert_int_equal(kind_of(".version 8.0\n", 14, "with its NUL"), GPUL_IMAGE_PTX);
+	assert_int_equal(kind_of(NULL, 0, NULL), GPUL_CONTENT_EMPTY);
+	assert_int_equal(kind_of(".version 8.0\n", 14, "with its NUL"), GPUL_CONTENT_PTX);
 }
 
 static void tells_containers_by_their_magic(void **state)
 {
 	(void)state;
-	assert_int_equal(kind_of("!<arch>\n/     ", 14, "a"), GPUL_IMAGE_ARCHIVE);
-	assert_int_equal(kind_of("\x50\xed\x55\xba\1\0\x10\0", 8, "a"), GPUL_IMAGE_FATBIN);
+	assert_int_equal(kind_of("!<arch>\n/     ", 14, "a"), GPUL_CONTENT_ARCHIVE);
+	assert_int_equal(kind_of("\x50\xed\x55\xba\1\0\x10\0", 8, "a"), GPUL_CONTENT_FATBIN);
 	assert_int_equal(kind_of("\xb1\x43\x62\x46\1\0\0\0", 8, "a"),
-			 GPUL_IMAGE_FATBIN_WRAPPER);
-	assert_int_equal(kind_of("BC\xc0\xde\x35\x14\0\0", 8, "a"), GPUL_IMAGE_BITCODE);
+			 GPUL_CONTENT_FATBIN_WRAPPER);
+	assert_int_equal(kind_of("BC\xc0\xde\x35\x14\0\0", 8, "a"), GPUL_CONTENT_BITCODE);
 	assert_int_equal(kind_of("\x50\xed\x55", 3, "a"),
-			 GPUL_IMAGE_TEXT); /* cut: as good as Latin-1 */
+			 GPUL_CONTENT_TEXT); /* cut: as good as Latin-1 */
 }
 
-static gpul_image elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t sections_at,
+static gpul_recognised elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t sections_at,
 		      size_t n)
 {
 	unsigned char bytes[sizeof(Elf64_Ehdr)];
@@ -72,7 +72,7 @@ static gpul_image elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t s
 	h.e_ident[EI_CLASS] = ELFCLASS64;
 	h.e_ident[EI_OSABI] = (unsigned char)abi;
 	memcpy(bytes, &h, sizeof h);
-	return gpul_image_recognise(bytes, n, "x");
+	return gpul_recognise(bytes, n, "x");
 }
 
 static void tells_a_cubin_and_its_architecture(void **state)
@@ -80,23 +80,23 @@ static void tells_a_cubin_and_its_architecture(void **state)
 	const size_t whole = sizeof(Elf64_Ehdr);
 
 	(void)state;
-	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).kind, GPUL_IMAGE_CUBIN);
+	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).kind, GPUL_CONTENT_CUBIN);
 	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).sm,
 			 90); /* CUDA 13: bits 8 to 15 */
 	assert_int_equal(elf(190, 0x33, 0x5a055a, 64, whole).sm, 90); /* before: bits 0 to 7 */
 	assert_int_equal(elf(190, 0x33, 75, 1000, whole).bytes_needed,
 			 1000 + 3 * sizeof(Elf64_Shdr));
 	assert_true(elf(190, 0x33, 75, UINT64_MAX - 1, whole).bytes_needed == UINT64_MAX);
-	assert_int_equal(elf(EM_X86_64, 0, 0, 64, whole).kind, GPUL_IMAGE_HOST_ELF);
+	assert_int_equal(elf(EM_X86_64, 0, 0, 64, whole).kind, GPUL_CONTENT_HOST_ELF);
 	for (size_t n = SELFMAG; n < whole; n++) /* cut short */
-		assert_int_equal(elf(190, 0x41, 0, 64, n).kind, GPUL_IMAGE_HOST_ELF);
+		assert_int_equal(elf(190, 0x41, 0, 64, n).kind, GPUL_CONTENT_HOST_ELF);
 }
 
 static void every_kind_has_words_for_messages(void **state)
 {
 	(void)state;
-	for (int k = GPUL_IMAGE_EMPTY; k <= GPUL_IMAGE_UNKNOWN; k++)
-		assert_true(strlen(gpul_image_kind_text((gpul_image_kind)k)) > 2);
+	for (int k = GPUL_CONTENT_EMPTY; k <= GPUL_CONTENT_UNKNOWN; k++)
+		assert_true(strlen(gpul_content_text((gpul_content)k)) > 2);
 }
 
 int main(void)
