@@ -1,8 +1,12 @@
 /* select.h — which image of each unit a device gets: the one that the driver itself would take.
  *
- *     exactly its machine code, sm_90a before sm_90 on a 9.0   else
+ *     exactly its machine code; sm_90a before sm_90 on a 9.0, in whatever order they stand   else
  *     machine code of the same major and the highest lower minor   else
- *     the newest PTX that is not above it, compiled by the driver */
+ *     the newest PTX that is not above it, compute_90a before compute_90; the driver compiles it
+ *
+ * Machine code comes before PTX even where the PTX is the "a" variant and the machine code is not.
+ * Of several alike, machine code is taken from the first, PTX from the LAST of them.  Seen on an
+ * H200 with driver 580.159 (CUDA 13.0), 31 fatbins; debug code (-G) is not told apart. */
 #ifndef GPULOAD_LOADER_SELECT_H
 #define GPULOAD_LOADER_SELECT_H
 
