@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "loader/loader_internal.h"
+#include "loader/names.h"
 
 const char *gpul_kernel_demangled_locked(gpul_kernel *k)
 {
@@ -23,43 +24,6 @@ const char *gpul_kernel_demangled(const gpul_kernel *k)
 	return name;
 }
 
-/* The end of the part before the parameters: of "void f<(int)3>(int*)" it is "void f<(int)3>".
- */
-static size_t before_params(const char *name)
-{
-	size_t n = strlen(name);
-	int depth = 0;
-
-	if (n == 0 || name[n - 1] != ')')
-		return n;
-	for (size_t i = n; i > 0; i--) {
-		depth += name[i - 1] == ')';
-		depth -= name[i - 1] == '(';
-		if (depth == 0)
-			return i - 1;
-	}
-	return n;
-}
-
-/* Does a demangled name mean what was asked for?  With parameters or without; a template's
- * instance with its arguments or without; a template's name starts with its return type, void.
- */
-static bool means(const char *demangled, const char *asked)
-{
-	size_t n_asked = strlen(asked), n;
-
-	if (strcmp(demangled, asked) == 0)
-		return true;
-	if (strncmp(demangled, "void ", 5) == 0 && strncmp(asked, "void ", 5) != 0)
-		demangled += 5;
-	n = before_params(demangled);
-	if (strcmp(demangled, asked) == 0 ||
-	    (n == n_asked && strncmp(demangled, asked, n) == 0))
-		return true;
-	return n_asked < n && strncmp(demangled, asked, n_asked) == 0 &&
-	       demangled[n_asked] == '<';
-}
-
 /* "a, b, c", as far as it fits, of the kernels that mean asked; asked NULL: of all. */
 static void list(const gpul_module *m, const char *asked, char *out, size_t out_bytes)
 {
@@ -68,9 +32,9 @@ static void list(const gpul_module *m, const char *asked, char *out, size_t out_
 	out[0] = '\0';
 	for (size_t i = 0; i < m->n_kernels; i++) {
 		const char *name = gpul_kernel_demangled_locked(&m->kernels[i]);
-		size_t n = before_params(name);
+		size_t n = gpul_name_before_params(name);
 
-		if (asked && !means(name, asked))
+		if (asked && !gpul_name_means(name, asked))
 			continue;
 		if (asked)
 			n = strlen(name); /* they differ in their parameters */
@@ -90,7 +54,7 @@ static const gpul_kernel *by_meaning(const gpul_module *m, const char *asked, si
 
 	*n_found = 0;
 	for (size_t i = 0; i < m->n_kernels; i++)
-		if (means(gpul_kernel_demangled_locked(&m->kernels[i]), asked)) {
+		if (gpul_name_means(gpul_kernel_demangled_locked(&m->kernels[i]), asked)) {
 			found = &m->kernels[i];
 			++*n_found;
 		}
@@ -112,7 +76,7 @@ static char *near_name(const gpul_module *m, const char *asked)
 
 		if (strncmp(name, "void ", 5) == 0)
 			name += 5;
-		names[n] = strndup(name, before_params(name));
+		names[n] = strndup(name, gpul_name_before_params(name));
 		if (!names[n])
 			break;
 	}
