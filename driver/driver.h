@@ -19,6 +19,7 @@
 	X(cuLibraryGetKernelCount) X(cuLibraryEnumerateKernels)                                 \
 	X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuModuleGetGlobal)       \
 	X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(cuFuncGetParamInfo)                       \
+	X(cuFuncGetName) X(cuCtxGetDevice)                                                      \
 	X(cuMemAlloc) X(cuMemFree) X(cuMemGetInfo) X(cuMemsetD8Async)                           \
 	X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)               \
 	X(cuMemHostAlloc) X(cuMemFreeHost)                                                      \

@@ -4,21 +4,14 @@
 
 #include "loader/loader_internal.h"
 
-static gpul_status resolve_locked(gpul_kernel *k, gpul_error *err)
+gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err)
 {
 	const gpul_module *m = k->m;
 	int threads = 0, shared = 0;
-	CUfunction fn = NULL;
-	gpul_status st = GPUL_OK;
+	gpul_status st = gpul_cu(
+		m->drv, err,
+		cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, fn));
 
-	if (!k->handle)
-		st = gpul_cu(m->drv, err, cuLibraryGetKernel(&k->handle, m->library, k->name));
-	if (!st)
-		st = gpul_cu(m->drv, err, cuKernelGetFunction(&fn, k->handle));
-	if (!st)
-		st = gpul_cu(m->drv, err,
-			     cuFuncGetAttribute(&threads,
-						CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, fn));
 	if (!st)
 		st = gpul_cu(
 			m->drv, err,
@@ -33,6 +26,19 @@ static gpul_status resolve_locked(gpul_kernel *k, gpul_error *err)
 	atomic_store(&k->resolved,
 		     true); /* last: other threads read the rest without the lock */
 	return GPUL_OK;
+}
+
+static gpul_status resolve_locked(gpul_kernel *k, gpul_error *err)
+{
+	const gpul_module *m = k->m;
+	CUfunction fn = NULL;
+	gpul_status st = GPUL_OK;
+
+	if (!k->handle)
+		st = gpul_cu(m->drv, err, cuLibraryGetKernel(&k->handle, m->library, k->name));
+	if (!st)
+		st = gpul_cu(m->drv, err, cuKernelGetFunction(&fn, k->handle));
+	return st ? st : gpul_kernel_bind(k, fn, err);
 }
 
 gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err)

@@ -41,8 +41,19 @@ struct gpul_module {
 	pthread_mutex_t lock;
 };
 
+/* Ask the driver what a device allows. */
+gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limits *out,
+			     gpul_error *err);
+
 /* Ask the driver for what launching k needs, once. */
 gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err);
+
+/* The same for a function that is known: its block and its shared memory.  Under the lock, or
+ * before others know of k. */
+gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err);
+
+/* What k takes, by the driver: sizes.  k->name is there, k->declared is set. */
+gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err);
 
 /* The demangled name, or the name itself where nothing can demangle it. */
 const char *gpul_kernel_demangled_locked(gpul_kernel *k);

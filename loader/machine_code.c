@@ -20,7 +20,7 @@ static uint32_t count_params(const gpul_driver *drv, CUfunction fn)
 	return n;
 }
 
-static gpul_status describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
+gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 {
 	const gpul_driver *drv = k->m->drv;
 	gpul_signature_owned *s = gpul_signature_blank(k->name, count_params(drv, fn));
@@ -57,7 +57,7 @@ static gpul_status add_kernel(gpul_module *m, CUkernel handle, gpul_error *err)
 	if (!st)
 		st = gpul_cu(m->drv, err, cuKernelGetFunction(&fn, handle));
 	if (!st)
-		st = describe(k, fn, err);
+		st = gpul_kernel_describe(k, fn, err);
 	if (!st)
 		m->n_kernels++;
 	return st;

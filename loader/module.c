@@ -9,56 +9,22 @@
 #include "loader/loader_internal.h"
 #include "ptx/nvrtc.h"
 
-/* ---- what the device allows ------------------------------------------------------ */
-
-static gpul_status read_limits(const gpul_driver *drv, int ordinal, gpul_limits *out,
-			       gpul_error *err)
-{
-	uint32_t major = 0, minor = 0;
-	const struct {
-		CUdevice_attribute which;
-		uint32_t *to;
-	} wanted[] = {
-		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major },
-		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor },
-		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &out->threads },
-		{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &out->block[0] },
-		{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &out->block[1] },
-		{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &out->block[2] },
-		{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &out->grid[0] },
-		{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &out->grid[1] },
-		{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &out->grid[2] },
-		{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &out->shared },
-		{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &out->shared_optin },
-	};
-	CUdevice device = 0;
-	gpul_status st = gpul_cu(drv, err, cuDeviceGet(&device, ordinal));
-
-	for (size_t i = 0; !st && i < sizeof wanted / sizeof wanted[0]; i++) {
-		int value = 0;
-
-		st = gpul_cu(drv, err, cuDeviceGetAttribute(&value, wanted[i].which, device));
-		*wanted[i].to = (uint32_t)value;
-	}
-	out->cc = 10 * major + minor;
-	if (out->shared_optin < out->shared)
-		out->shared_optin = out->shared; /* before Volta nothing could be opted into */
-	return st;
-}
-
 /* ---- making and unmaking --------------------------------------------------------- */
 
 static gpul_status module_create(const gpul_driver *drv, const gpul_load_options *options,
 				 gpul_module **out, gpul_error *err)
 {
 	gpul_module *m = calloc(1, sizeof *m);
+	CUdevice device = 0;
 	gpul_status st;
 
 	if (!m)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a module");
 	m->drv = drv;
 	pthread_mutex_init(&m->lock, NULL);
-	st = read_limits(drv, options ? options->device : 0, &m->limits, err);
+	st = gpul_cu(drv, err, cuDeviceGet(&device, options ? options->device : 0));
+	if (!st)
+		st = gpul_limits_read(drv, device, &m->limits, err);
 	if (st) {
 		gpul_module_unload(m);
 		return st;

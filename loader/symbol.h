@@ -74,4 +74,11 @@ static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const vo
 gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out,
 				  gpul_error *err);
 
+/** The function that an element was initialised with, mangled; for showing.
+ *
+ * *is_kernel is set with it: a __global__ function, which device code can launch but not call.
+ * Borrowed from the module.  NULL: machine code does not tell, or no function was given there. */
+const char *gpul_function_pointer_target(const gpul_module *m, const char *name, size_t index,
+					 bool *is_kernel);
+
 #endif

@@ -229,9 +229,9 @@ static CUresult library_global(CUdeviceptr *p, size_t *bytes, CUlibrary l, const
 {
 	(void)l, (void)name;
 	if (p)
-		*p = 4096;
+		*p = behaviour.global ? (CUdeviceptr)(uintptr_t)behaviour.global : 4096;
 	if (bytes)
-		*bytes = 8;
+		*bytes = behaviour.global_bytes;
 	return step();
 }
 
@@ -294,6 +294,19 @@ static CUresult module_function(CUfunction *f, CUmodule m, const char *name)
 static CUresult module_global(CUdeviceptr *p, size_t *bytes, CUmodule m, const char *name)
 {
 	return library_global(p, bytes, (CUlibrary)(void *)m, name);
+}
+
+static CUresult function_name(const char **name, CUfunction f)
+{
+	(void)f;
+	*name = "_Z4fakePdi";
+	return step();
+}
+
+static CUresult context_device(CUdevice *d)
+{
+	*d = 0;
+	return step();
 }
 
 static CUresult function_attribute(int *value, CUfunction_attribute which, CUfunction f)
@@ -461,9 +474,8 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
 {
 	CUresult r = step();
 
-	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared_bytes,
-		(void)s;
-	(void)extra;
+	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz;
+	(void)shared_bytes, (void)s, (void)extra;
 	if (r == CUDA_SUCCESS && behaviour.launched)
 		behaviour.launched(params);
 	return r;
@@ -479,8 +491,7 @@ static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsig
 static CUresult occupancy(int *n, CUfunction f, int block, size_t shared_bytes)
 {
 	(void)f, (void)block, (void)shared_bytes;
-	*n = 1;
-	return step();
+	return *n = 1, step();
 }
 
 static const gpul_driver table = {
@@ -520,6 +531,8 @@ static const gpul_driver table = {
 	.cuFuncGetAttribute = function_attribute,
 	.cuFuncSetAttribute = function_set_attribute,
 	.cuFuncGetParamInfo = function_param,
+	.cuFuncGetName = function_name,
+	.cuCtxGetDevice = context_device,
 	.cuMemAlloc = memory_alloc,
 	.cuMemFree = memory_free,
 	.cuMemGetInfo = memory_info,
@@ -548,7 +561,7 @@ static const gpul_driver table = {
 const gpul_driver *fake_driver_failing(int n, CUresult with)
 {
 	behaviour = (fake_behaviour){ .n_devices = 1, .major = 9, .max_threads_per_block = 1024,
-				      .max_shared_bytes = 232448 };
+				      .max_shared_bytes = 232448, .global_bytes = 8 };
 	memset(alive, 0, sizeof alive);
 	current = NULL;
 	calls = 0;

@@ -20,6 +20,8 @@ typedef struct fake_behaviour {  /* what it claims to be; fake_driver() resets i
 	int max_shared_bytes;            /* opt-in limit a block, 232448 */
 	int n_params;                    /* what cuFuncGetParamInfo tells: parameters of 8 bytes; 0 */
 	const char *absent_kernel;       /* cuLibraryGetKernel answers NOT_FOUND for this name; NULL */
+	void *global;                    /* where every variable lies; NULL: at 4096 */
+	size_t global_bytes;             /* its size, 8 */
 	const char *jit_log;             /* written to CU_JIT_ERROR_LOG_BUFFER when a load fails; NULL */
 	void (*launched)(void **params); /* called by cuLaunchKernel; NULL */
 } fake_behaviour;

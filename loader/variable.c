@@ -1,0 +1,213 @@
+/* variable.c — a module's __device__ variables by name, and the function pointers in them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "loader/loader_internal.h"
+#include "loader/symbol.h"
+
+/* ---- names ------------------------------------------------------------------------- */
+
+/* nvcc renames what is static, so that files can be linked:
+ *
+ *     __nv_static_26__4f1f28d2_5_st_cu__Z3addff_table      with -rdc=true: 26 bytes of file, '_'
+ *     _ZN35_INTERNAL_4f1f28d2_5_st_cu__Z3addff2ns5tableE   static in a namespace
+ *
+ * (CUDA 13.0.)  Past the first of these. */
+static const char *without_prefix(const char *name)
+{
+	static const char prefix[] = "__nv_static_";
+	char *end;
+	unsigned long n;
+
+	if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+		return name;
+	n = strtoul(name + sizeof prefix - 1, &end, 10);
+	if (*end != '_' || n >= strlen(end) || end[n + 1] != '_')
+		return name;
+	return end + n + 2;
+}
+
+/* Drop the scopes that stand for "this file": of "_INTERNAL_4f1f_st_cu::ns::u" stays "ns::u". */
+static void drop_file_scopes(char *name)
+{
+	char *to = name, *part = name;
+
+	while (*part) {
+		char *next = strstr(part, "::");
+		size_t n = next ? (size_t)(next - part) + 2 : strlen(part);
+		bool drop = next && (!strncmp(part, "_INTERNAL_", 10) ||
+				     !strncmp(part, "_GLOBAL__N_", 11) ||
+				     !strncmp(part, "(anonymous namespace)", 21));
+
+		if (!drop) {
+			memmove(to, part, n);
+			to += n;
+		}
+		part += n;
+	}
+	*to = '\0';
+}
+
+/* The variable's name as it is written in C++; owned: free().  NULL: no memory. */
+static char *source_name(const char *name)
+{
+	char *text;
+
+	name = without_prefix(name);
+	text = gpul_demangle(name);
+	if (!text)
+		text = strdup(name);
+	if (text)
+		drop_file_scopes(text);
+	return text;
+}
+
+static bool in_memory(const gpul_ptx_var *v)
+{
+	return v->space == GPUL_PTX_MOD_GLOBAL || v->space == GPUL_PTX_MOD_CONST;
+}
+
+static bool holds_pointers(const gpul_ptx_var *v)
+{
+	unsigned n = gpul_ptx_type_bytes(v->type);
+
+	return n == sizeof(uint64_t) || n == 1; /* a struct may be an array of bytes */
+}
+
+static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *asked)
+{
+	const gpul_ptx_var *found = NULL;
+
+	for (uint32_t i = 0; i < x->n_vars; i++)
+		if (in_memory(&x->vars[i]) &&
+		    strcmp(gpul_ptx_name(x, x->vars[i].name), asked) == 0)
+			return &x->vars[i];
+	for (uint32_t i = 0; !found && i < x->n_vars; i++) {
+		char *name = in_memory(&x->vars[i])
+				     ? source_name(gpul_ptx_name(x, x->vars[i].name))
+				     : NULL;
+
+		if (name && strcmp(name, asked) == 0)
+			found = &x->vars[i];
+		free(name);
+	}
+	return found;
+}
+
+/* Variables that have room for an address, as they would be typed. */
+static size_t list_in_ptx(const gpul_ptx_module *x, char **names)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < x->n_vars; i++)
+		if (in_memory(&x->vars[i]) && holds_pointers(&x->vars[i]) &&
+		    x->vars[i].bytes >= sizeof(uint64_t)) {
+			names[n] = source_name(gpul_ptx_name(x, x->vars[i].name));
+			if (!names[n])
+				break;
+			n++;
+		}
+	return n;
+}
+
+static gpul_status not_found(const gpul_ptx_module *x, const char *asked, gpul_error *err)
+{
+	char **names = x ? calloc(x->n_vars + 1, sizeof *names) : NULL;
+	size_t n = names ? list_in_ptx(x, names) : 0, used = 0;
+	const char *near = gpul_text_nearest(asked, (const char *const *)names, n);
+	char list[150] = "";
+	gpul_status st;
+
+	for (size_t i = 0; i < n && used < sizeof list; i++)
+		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
+					 i ? ", " : "; there is: ", names[i]);
+	if (near)
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "no variable '%.60s' in the module: did you mean '%.120s'?", asked,
+			       near);
+	else
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "no __device__ or __constant__ variable '%.60s' in the module%s",
+			       asked, list);
+	while (n)
+		free(names[--n]);
+	free(names);
+	return st;
+}
+
+/* ---- values ------------------------------------------------------------------------ */
+
+static gpul_status find_global(const gpul_module *m, const char *name, CUdeviceptr *at,
+			       size_t *bytes, gpul_error *err)
+{
+	const gpul_ptx_var *v = m->ptx ? find_in_ptx(m->ptx, name) : NULL;
+	CUresult r;
+
+	if (m->ptx && !v)
+		return not_found(m->ptx, name, err);
+	if (v && !holds_pointers(v))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%.100s has elements of %u bytes: no function pointers, which "
+				 "have 8",
+				 name, gpul_ptx_type_bytes(v->type));
+	if (v)
+		name = gpul_ptx_name(m->ptx, v->name);
+	r = m->drv->cuLibraryGetGlobal(at, bytes, m->library, name);
+	if (r == CUDA_ERROR_NOT_FOUND)
+		return not_found(NULL, name, err);
+	return gpul_cu_status(m->drv, err, r, "cuLibraryGetGlobal");
+}
+
+gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out,
+				  gpul_error *err)
+{
+	CUdeviceptr at = 0;
+	size_t bytes = 0, n;
+	uint64_t value = 0;
+	gpul_status st = find_global(m, name, &at, &bytes, err);
+
+	if (st)
+		return st;
+	n = bytes / sizeof value;
+	if (index >= n)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%.100s[%zu] is beyond the variable's end: %zu bytes, room for "
+				 "%zu function pointer%s",
+				 name, index, bytes, n, n == 1 ? "" : "s");
+	st = gpul_cu(m->drv, err, cuMemcpyDtoH(&value, at + index * sizeof value, sizeof value));
+	if (st)
+		return st;
+	if (value == 0)
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%.100s[%zu] is 0: no function was stored there; does a kernel "
+				 "have to run first that fills it?",
+				 name, index);
+	*out = value;
+	return GPUL_OK;
+}
+
+const char *gpul_function_pointer_target(const gpul_module *m, const char *name, size_t index,
+					 bool *is_kernel)
+{
+	const gpul_ptx_var *v = m->ptx ? find_in_ptx(m->ptx, name) : NULL;
+
+	if (v && !holds_pointers(v))
+		return NULL;
+	if (v) /* a struct of pointers is an array of bytes, each with its own initialiser */
+		index *= sizeof(uint64_t) / gpul_ptx_type_bytes(v->type);
+	for (uint32_t i = 0; v && i < v->n_inits; i++) {
+		const gpul_ptx_init *init = &m->ptx->inits[v->first_init + i];
+
+		if (init->kind == GPUL_PTX_INIT_OPEN || init->kind == GPUL_PTX_INIT_CLOSE)
+			continue;
+		if (index-- > 0)
+			continue;
+		if (init->kind != GPUL_PTX_INIT_SYMBOL || init->ref_kind != GPUL_PTX_REF_FUNC)
+			return NULL;
+		*is_kernel = m->ptx->funcs[init->index].kind == GPUL_PTX_FUNC_ENTRY;
+		return gpul_ptx_name(m->ptx, m->ptx->funcs[init->index].name);
+	}
+	return NULL;
+}
