@@ -13,7 +13,7 @@ static gpul_status not_an_arg(const char *text, gpul_error *err)
 	return gpul_fail(err, GPUL_EINVAL, 0,
 			 "'%.80s' is not an argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, "
 			 "out:TYPE[COUNT], "
-			 "inout:TYPE[COUNT]=FILL, bytes=@FILE or hex:BYTES",
+			 "inout:TYPE[COUNT]=FILL, bytes=@FILE, hex:BYTES or fn:VARIABLE",
 			 text);
 }
 
@@ -71,6 +71,29 @@ static gpul_status parse_scalar(const char *text, const char *equals, struct arg
 	if (!out->data)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a scalar");
 	return value_parse(out->type, equals + 1, out->data, err);
+}
+
+/* NAME or NAME[3].  Which pointer that is, the loaded module tells. */
+static gpul_status parse_function(const char *name, struct arg *out, gpul_error *err)
+{
+	const char *bracket = strchr(name, '['), *close = bracket ? strchr(bracket, ']') : NULL;
+	size_t n = bracket ? (size_t)(bracket - name) : strlen(name);
+
+	if (n == 0 || (bracket && (!close || close[1] ||
+				   value_parse_size(bracket + 1, (size_t)(close - bracket - 1),
+						    &out->index, NULL))))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "fn: takes a __device__ variable that holds a function pointer, "
+				 "NAME or NAME[INDEX], not '%.80s'",
+				 name);
+	out->kind = ARG_FUNCTION;
+	out->type = GPUL_U64;
+	out->bytes = sizeof(uint64_t);
+	out->variable = strndup(name, n);
+	out->data = calloc(1, out->bytes);
+	if (!out->variable || !out->data)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for an argument");
+	return GPUL_OK;
 }
 
 /* "in:", "out:", "inout:" or nothing; returns what follows. */
@@ -162,6 +185,8 @@ gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_e
 		st = parse_hex(text + 4, out, err);
 	else if (!strncmp(text, "bytes=", 6))
 		st = parse_bytes(text + 6, dir, out, err);
+	else if (!strncmp(text, "fn:", 3))
+		st = parse_function(text + 3, out, err);
 	else if (text[name_bytes] == '[')
 		st = parse_buffer(text, text + name_bytes, dir, out, err);
 	else if (text[name_bytes] == '=' && !strchr(text, ':'))
@@ -177,6 +202,7 @@ void arg_free(struct arg *a)
 {
 	free(a->data);
 	free(a->text);
+	free(a->variable);
 	*a = (struct arg){ 0 };
 }
 

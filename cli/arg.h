@@ -4,7 +4,8 @@
  *     f64[1024]=FILL   in:f64[1024]=FILL       a buffer that the kernel reads
  *     out:f64[1024]                            a buffer that it writes: poisoned at first
  *     inout:f32[1M]=FILL                       both
- *     bytes=@FILE   hex:00ff1234               a struct by value, as its bytes */
+ *     bytes=@FILE   hex:00ff1234               a struct by value, as its bytes
+ *     fn:NAME   fn:NAME[3]                     the function pointer in a __device__ variable */
 #ifndef GPULOAD_CLI_ARG_H
 #define GPULOAD_CLI_ARG_H
 
@@ -19,13 +20,15 @@
 #define ARG_POISON 0xA5
 
 struct arg {
-	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES } kind;
+	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_FUNCTION } kind;
 	gpul_type type;          /* SCALAR, BUFFER */
 	bool in, out;            /* BUFFER: the kernel reads it, writes it */
 	size_t count;            /* BUFFER: elements */
 	size_t bytes;            /* of data */
 	unsigned char *data;     /* the value, or the buffer's contents; owned */
 	char *text;              /* as written; owned */
+	char *variable;          /* FUNCTION: where the pointer is; owned */
+	size_t index;            /* FUNCTION: its element; data is filled in from the module */
 };
 
 /** Parse one ARG and make its contents.

@@ -66,6 +66,8 @@ static const char run_details[] =
 	"    out:f64[1024]                 a buffer that it writes\n"
 	"    inout:f32[1M]=FILL            both; made anew for each launch\n"
 	"    bytes=@FILE  hex:00ff1234     a struct passed by value\n"
+	"    fn:NAME  fn:NAME[3]           the function pointer that a __device__ variable of\n"
+	"                                  FILE holds, or element 3 of a table of them\n"
 	"\n"
 	"Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64. A FILL is\n"
 	"\n"

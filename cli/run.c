@@ -38,6 +38,8 @@ gpul_status run_work(struct run *r, gpul_error *err)
 	if (st == GPUL_OK)
 		st = run_plan(r, err);
 	if (st == GPUL_OK)
+		st = run_functions(r, err);
+	if (st == GPUL_OK)
 		st = run_check_prepare(r, err);
 	if (st)
 		return st;

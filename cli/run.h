@@ -6,6 +6,7 @@
  *                     │  run.c: open the driver, load the file, find the kernel
  *                     ├─ run_fit.c      do the arguments fit the kernel's signature?
  *                     ├─ run_plan.c     what was not given: arguments, grid, block
+ *                     ├─ run_function.c  fn: arguments, read out of the loaded module
  *                     ├─ run_launch.c   copy in, launch and time, copy out
  *                     ├─ run_check.c    --expect and --save
  *                     └─ run_report.c, run_json.c */
@@ -142,6 +143,16 @@ gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_ar
  * Threads any thread may call
  * Source  - */
 gpul_status run_plan(struct run *r, gpul_error *err);
+
+/** Read what every fn: argument names out of the module.
+ *
+ * @r  planned; its arguments fit
+ * Errors  as gpul_function_pointer()
+ * Threads any thread with the context current
+ * Source  - */
+gpul_status run_functions(struct run *r, gpul_error *err);
+/** "arg 0     fn:table[1]: op_mul(float, float)", a line for each. */
+void run_print_functions(const struct run *r);
 
 /** Copy in, launch ask.repeat times, time each by events, copy back into args[].data.
  *

@@ -29,6 +29,8 @@ static bool kind_fits(const gpul_param *p, const struct arg *a)
 		return p->bytes == sizeof(CUdeviceptr) && may_be_address;
 	if (a->bytes != p->bytes)
 		return false;
+	if (a->kind == ARG_FUNCTION)
+		return p->role == GPUL_ROLE_UNKNOWN || p->role == GPUL_ROLE_SCALAR;
 	return p->role != GPUL_ROLE_BUFFER || a->kind == ARG_BYTES ||
 	       !value_type_is_float(a->type);
 }
@@ -53,7 +55,8 @@ static bool fits(const gpul_param *p, const struct arg *a)
 		return false;
 	if (a->kind == ARG_BUFFER)
 		return elements_fit(p, a);
-	return a->kind == ARG_BYTES || p->role == GPUL_ROLE_BUFFER || value_fits(p, a);
+	return a->kind == ARG_BYTES || a->kind == ARG_FUNCTION || p->role == GPUL_ROLE_BUFFER ||
+	       value_fits(p, a);
 }
 
 gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args,

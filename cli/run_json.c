@@ -62,13 +62,16 @@ static void add_elements(cJSON *o, const struct arg *a)
 static cJSON *arg_json(const struct arg *a)
 {
 	static const char *const kinds[] = {
-		[ARG_SCALAR] = "scalar", [ARG_BUFFER] = "buffer", [ARG_BYTES] = "bytes"
+		[ARG_SCALAR] = "scalar",
+		[ARG_BUFFER] = "buffer",
+		[ARG_BYTES] = "bytes",
+		[ARG_FUNCTION] = "function",
 	};
 	cJSON *o = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(o, "text", a->text);
 	cJSON_AddStringToObject(o, "kind", kinds[a->kind]);
-	if (a->kind != ARG_BYTES)
+	if (a->kind == ARG_SCALAR || a->kind == ARG_BUFFER)
 		cJSON_AddStringToObject(o, "type", gpul_type_name(a->type));
 	if (a->kind == ARG_SCALAR)
 		cJSON_AddItemToObject(o, "value", json_element(a->type, a->data));

@@ -122,6 +122,7 @@ void run_print_text(const struct run *r)
 {
 	print_launch(r);
 	print_times(r);
+	run_print_functions(r);
 	for (size_t i = 0; i < r->ask.n_args; i++)
 		if (r->ask.args[i].kind == ARG_BUFFER && r->ask.args[i].out)
 			print_buffer(i, &r->ask.args[i]);
