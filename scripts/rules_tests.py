@@ -21,13 +21,25 @@ def test_link(w, folder):
     return f"{archives} {json_library(w) if module == 'cli' else ''}".strip(), archives
 
 
+def write_inputs(w):
+    """Files of every kind that gpuload reads, made once by nvcc: inputs.json, made last, says what is in each."""
+    if not w.have["nvcc"].where:
+        return []
+    out, make = f"{w.dir}/tests/inputs", "tests/inputs/make.py"
+    sources = " ".join([make, *(s for ext in (".cu", ".c", ".S") for s in files("tests/inputs", ext))])
+    w.programs.append(w.build(f"{out}/inputs.json", "sh", "", sources,
+                              command=f"{w.python} {make} --nvcc {w.have['nvcc'].where} {out}"))
+    return [w.programs[-1]]
+
+
 def write_tests(w, products):
     """Programs below tests/: a .c with a main is one, a so_*.c is a shared object for them to open, and
     the others of a folder help the programs there."""
     by_folder = {}
     for c in files("tests", ".c"):
-        if not c.startswith(("tests/fuzz/", "tests/install/")):  # built in ways of their own
+        if not c.startswith(("tests/fuzz/", "tests/inputs/", "tests/install/")):  # built in ways of their own
             by_folder.setdefault(os.path.dirname(c), []).append(c)
+    inputs = write_inputs(w)
     helpers, opened, programs = {}, {}, []
     for folder, sources in by_folder.items():
         plain = [c for c in sources if not has_main(c)]
@@ -38,10 +50,10 @@ def write_tests(w, products):
         if objects:
             helpers[folder] = w.archive(folder, objects)
     for c in programs:
-        write_test(w, c, helpers, opened, products)
+        write_test(w, c, helpers, opened, inputs, products)
 
 
-def write_test(w, c, helpers, opened, products):
+def write_test(w, c, helpers, opened, inputs, products):
     with open(c, encoding="utf-8") as f:
         cmocka = "<cmocka.h>" in f.read()
     if cmocka and not w.have["cmocka"].where:
@@ -54,7 +66,7 @@ def write_test(w, c, helpers, opened, products):
     if os.path.basename(c).startswith("test_"):
         # A library folder's test stands alone; others run the command or open the software driver.
         alone = owner(folder.removeprefix("tests/")) in [*LIBRARY, "softcuda"]
-        w.tests.append((test_group(folder), c[6:-2], exe, " ".join([exe, *opened[folder], *([] if alone else products)])))
+        w.tests.append((test_group(folder), c[6:-2], exe, " ".join([exe, *opened[folder], *inputs, *([] if alone else products)])))
     else:
         w.programs.append(exe)
 

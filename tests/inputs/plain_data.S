@@ -1,0 +1,14 @@
+/* plain_data.S — device code as a library keeps it for its own use: bytes among its constants, not registered. */
+	.section .rodata, "a"
+	.ascii "bytes before, so that it is not at the section's start"
+	.balign 8
+	.globl plain_fatbin
+plain_fatbin:
+	.incbin "vec.size.fatbin"
+	.ascii "bytes between"
+	.balign 8
+	.globl plain_cubin
+plain_cubin:
+	.incbin "vec.sm_90.cubin"
+	.ascii "bytes after"
+	.section .note.GNU-stack, "", %progbits
