@@ -1,0 +1,45 @@
+/* forge.h — cubins made by hand, both ABIs, whole and damaged: no compiler is needed, and every
+ * byte can be wrong. */
+#ifndef GPULOAD_TESTS_LOADER_IMAGE_FORGE_H
+#define GPULOAD_TESTS_LOADER_IMAGE_FORGE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FORGE_SECTIONS = 64, FORGE_SYMBOLS = 32, FORGE_ROOM = 1 << 16 };
+
+typedef struct forge {
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[FORGE_SECTIONS]; /* [0] none, [1] section names, [2] names, [3] symbols */
+	const void *content[FORGE_SECTIONS]; /* NULL: zeroes */
+	unsigned n_sections;
+	Elf64_Sym symbols[FORGE_SYMBOLS];
+	unsigned n_symbols;
+	char section_names[4096], names[4096];
+	size_t section_names_bytes, names_bytes;
+	unsigned char attributes[8192]; /* of all sections, one behind the other */
+	size_t attributes_bytes;
+	unsigned char bytes[FORGE_ROOM]; /* forge_finish() */
+	size_t n_bytes;
+} forge;
+
+/* An empty cubin: of CUDA 11 and 12, or of CUDA 13; loadable, or ET_REL. */
+void forge_start(forge *f, bool older, unsigned sm, bool relocatable);
+/* Its index. */
+unsigned forge_section(forge *f, const char *name, uint32_t type, uint32_t info, size_t n_bytes);
+unsigned forge_symbol(forge *f, const char *name, unsigned char info, unsigned char other,
+		      unsigned section);
+/* A kernel with a .text section; returns the section's index.  *symbol: the symbol's. */
+unsigned forge_kernel(forge *f, const char *name, unsigned *symbol);
+/* Add an attribute to section i, which was the last to be made: format 4 with n numbers, else a
+ * value. */
+void forge_numbers(forge *f, unsigned i, unsigned id, unsigned n, const uint32_t *numbers);
+void forge_value(forge *f, unsigned i, unsigned format, unsigned id, unsigned value);
+/* f->bytes, f->n_bytes: names, symbols, sections' contents, section headers. */
+void forge_finish(forge *f);
+/* A section header where it stands in f->bytes, to be spoilt. */
+Elf64_Shdr *forge_header_of(forge *f, unsigned i);
+
+#endif
