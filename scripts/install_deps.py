@@ -11,7 +11,8 @@ PACKAGES = {  # apt package: the file or program that shows it is there
     "libcmocka-dev": "/usr/include/cmocka.h", "libcjson-dev": "/usr/include/cjson/cJSON.h",
     "libelf-dev": "/usr/include/libelf.h", "libzstd-dev": "/usr/include/zstd.h",
     "liblz4-dev": "/usr/include/lz4.h", "libnuma-dev": "/usr/include/numa.h",
-    "universal-ctags": "ctags", "bats": "bats", "pkg-config": "pkg-config", "mandoc": "mandoc",
+    "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
+    "mandoc": "mandoc",
 }
 ESSENTIAL = {"gcc", "libc6-dev", "ninja-build"}  # nothing is built without; configure.py says what the others cost
 WHEELS = {  # NVIDIA's own wheels on PyPI, in one release: what each is for

@@ -19,7 +19,8 @@ VARIANTS = [("lineinfo", ["-lineinfo"], ["vecadd", "intops", "warp", "printf", "
             ("debug", ["-G"], ["vecadd", "reduce", "fnptr"])]
 # Kernels elsewhere: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 knows.
 OTHERS = [("bench/kernels", "kernels", "sm_75"), ("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),
-          ("examples/01-run-ptx", "vecadd", "sm_75")]
+          ("examples/01-run-ptx", "vecadd", "sm_75"), ("examples/02-function-pointers", "ops", "sm_75"),
+          ("examples/02-function-pointers", "other", "sm_75")]
 
 
 def clean(text):

@@ -77,7 +77,7 @@ def find(args):
     found = [
         Part("compiler", compiler(args), "nothing can be built: run ./configure.py --install-deps"),
         Part("cuda.h", home and f"{home}/include/cuda.h", "nothing can be built"),
-        Part("nvcc", nvcc, "the <<<>>> half of examples/01-run-ptx is not built"),
+        Part("nvcc", nvcc, "no lessons of examples/ that need CUDA C++ in a program"),
         Part("NVRTC", shared_object("libnvrtc.so", home), "no .cu files, only PTX"),
         Part("nvJitLink", shared_object("libnvJitLink.so", home), "relocatable device code cannot be linked"),
         Part("libcuda", shared_object("libcuda.so.1", None), "no NVIDIA driver: kernels run on the software one"),

@@ -2,7 +2,7 @@
 
 A test links its own folder's closure and no more, so that one broken folder does not stop the others.
 """
-import glob, os
+import glob, os, shlex
 
 from configure import LIBRARY, MODULES, closure, files, owner
 from scripts.writer import WARNINGS, flags, has_main, json_library
@@ -78,32 +78,22 @@ def test_group(folder):
 
 
 def write_examples(w, stage):
-    """Each folder of examples/ is a program built as a user would: from what is installed, and no more."""
+    """Each folder of examples/ is built by its own Makefile, as a user would: from what is installed, and no more."""
     if not stage:
         return
-    cuda = os.path.dirname(w.have["cuda.h"].where)
-    for folder in sorted(glob.glob("examples/*/")):
-        name = folder.rstrip("/")
-        sources = sorted(glob.glob(f"{name}/*.c"))
-        if not sources:
-            continue
-        kernels, libs, defines = [], "-lgpuload -lm", ""
-        if w.have["nvcc"].where:
-            kernels = [w.build(f"{w.dir}/{cu}.o", "sh", "", cu, command=(
-                f"{w.have['nvcc'].where} -O3 -gencode arch=compute_75,code=[sm_75,compute_75] "
-                f"-Xcompiler -fPIC -c {cu} -o {w.dir}/{cu}.o")) for cu in sorted(glob.glob(f"{name}/*.cu"))]
-        if kernels:
-            home = os.path.dirname(cuda)
-            libs += f" -L{home}/lib64 -L{home}/lib -lcudart_static -lrt -ldl -lpthread -lstdc++"
-            defines = "-DHAVE_CUDART"
-        exe = f"{w.dir}/{name}/{os.path.basename(name)}"
-        w.programs.append(exe)
-        c, ld = flags(w.args)
-        w.build(exe, "sh", "", " ".join([stage, *sources, *kernels]), command=(
-            f"{w.args.cc} -std=c11 -D_GNU_SOURCE {c} {WARNINGS} {defines} -I{w.dir}/stage/include/gpuload "
-            f"-isystem {cuda} {' '.join([*sources, *kernels])} -o {exe} {ld} -L{w.dir}/stage/lib {libs} "
-            f"-Wl,-rpath,'$$ORIGIN/../../stage/lib'"))
-        w.tests.append(("examples", name, f"{name}/test" if os.path.exists(f"{name}/test") else exe, exe))
+    cuda, (c, ld) = os.path.dirname(w.have["cuda.h"].where), flags(w.args)
+    there = os.path.abspath(f"{w.dir}/stage")
+    rpath = r"-Wl,-rpath,'\$$\$$ORIGIN/../../stage/lib'"   # past ninja, the shell and make: $ORIGIN
+    for makefile in sorted(glob.glob("examples/*/Makefile")):
+        name = os.path.dirname(makefile)
+        out, sources = f"{w.dir}/{name}", [f for f in glob.glob(f"{name}/*") if os.path.isfile(f)]
+        built = w.build(f"{out}.ok", "sh", "", " ".join([stage, *sorted(sources)]), command=(
+            f"mkdir -p {out} && PKG_CONFIG_PATH={there}/lib/pkgconfig make -s -C {name} O={os.path.abspath(out)} "
+            f"PKG_CONFIG='pkg-config --define-variable=prefix={there}' CC={shlex.quote(w.args.cc)} "
+            f"NVCC={w.have['nvcc'].where or ''} CUDA={os.path.dirname(cuda)} "
+            f"CFLAGS='-D_GNU_SOURCE {c} {WARNINGS} -isystem {cuda}' \"LDFLAGS={ld} {rpath}\" && touch {out}.ok"))
+        w.programs.append(built)
+        w.tests.append(("examples", name, f"{name}/test", built))
 
 
 def write_fuzzers(w):
