@@ -114,7 +114,8 @@ PROGRAMS = ["program", "program_stripped", "part_program"]  # print "ok", on NVI
 
 def names(nvcc, folder):
     """What a command's {words} stand for."""
-    bin_folder = os.path.dirname(os.path.realpath(shutil.which(nvcc) or nvcc))
+    nvcc = os.path.abspath(shutil.which(nvcc) or nvcc)  # commands run in another folder
+    bin_folder = os.path.dirname(os.path.realpath(nvcc))
     home = os.path.dirname(bin_folder)
     tool = lambda name: shlex.quote(os.path.join(bin_folder, name))
     return {"nvcc": shlex.quote(nvcc), "ptxas": tool("ptxas"), "fatbinary": tool("fatbinary"), "cc": "cc", "cxx": "c++",
