@@ -10,7 +10,7 @@ import glob, os, shlex, sys
 from configure import DATE, LIBRARY, MODULES, TESTS_MAY_USE, VERSION, closure, files
 from scripts import parts, rules_tests
 from scripts.install import public_headers
-from scripts.writer import WARNINGS, Writer, flags, has_main, json_library
+from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, image_libraries, json_library
 
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
 # -ffast-math).  Nobody reads errno or the exception flags there, so both may go: loops vectorise.
@@ -34,7 +34,7 @@ def write_rules(w):
     w.p(f"builddir = {w.dir}")
     w.p(f"cflags = -std=c11 -D_GNU_SOURCE {c} -fPIC {WARNINGS} -I. {system}")
     w.p(f"ldflags = {ld}")
-    w.p("libs = -ldl -lpthread -lm")
+    w.p(f"libs = -ldl -lpthread -lm -Wl,--as-needed {image_libraries(w)}")
     python = w.python
     cc = w.args.cc
     again = [a for a in sys.argv[1:] if a not in ("--quiet", "--install-deps")] + ["--quiet"]
@@ -64,6 +64,7 @@ def module_flags(w, module):
     """Flags of one module's files alone, so that changing one rebuilds little."""
     json = int(bool(w.have["cJSON"].where))
     return {
+        "loader/image": image_flags(w),
         "driver": f'-DGPUL_LIBDIR=\\"{w.args.prefix}/lib/gpuload\\"',
         "softcuda": "-fvisibility=hidden",
         "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_DATE=\\"{DATE}\\" -DGPUL_HAVE_CJSON={json}',

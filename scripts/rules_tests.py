@@ -5,7 +5,7 @@ A test links its own folder's closure and no more, so that one broken folder doe
 import glob, os, shlex
 
 from configure import LIBRARY, MODULES, closure, files, owner
-from scripts.writer import WARNINGS, flags, has_main, json_library
+from scripts.writer import WARNINGS, flags, has_main, image_flags, image_libraries, json_library
 
 
 def test_link(w, folder):
@@ -46,11 +46,15 @@ def write_tests(w, products):
         programs += [c for c in sources if has_main(c)]
         opened[folder] = [w.build(f"{w.dir}/{c[:-2]}.so", "shared", w.obj(c), flags="-Wl,-soname,libcuda.so.1")
                           for c in plain if os.path.basename(c).startswith("so_")]
-        objects = [w.obj(c) for c in plain if not os.path.basename(c).startswith("so_")]
+        objects = [w.obj(c, test_flags(w, folder)) for c in plain if not os.path.basename(c).startswith("so_")]
         if objects:
             helpers[folder] = w.archive(folder, objects)
     for c in programs:
         write_test(w, c, helpers, opened, inputs, products)
+
+
+def test_flags(w, folder):
+    return image_flags(w) if folder.startswith("tests/loader/image") else ""
 
 
 def write_test(w, c, helpers, opened, inputs, products):
@@ -61,7 +65,7 @@ def write_test(w, c, helpers, opened, inputs, products):
     folder = os.path.dirname(c)
     extra = " ".join(helpers[h] for h in (folder, "tests/fake") if h in helpers)
     archives, needs = test_link(w, folder)
-    exe = w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c)}", f"{extra} {needs}",
+    exe = w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c, test_flags(w, folder))}", f"{extra} {needs}",
                   flags=f"{extra} {archives}", libs=f"{'-lcmocka' if cmocka else ''} $libs")
     if os.path.basename(c).startswith("test_"):
         # A library folder's test stands alone; others run the command or open the software driver.
@@ -110,8 +114,8 @@ def write_fuzzers(w):
         words = f"-dict={words}" if os.path.exists(words) else ""
         w.build(exe, "sh", "", " ".join([c, *sources, *files(os.path.dirname(sources[0]), ".h")]),
                 command=f"clang -std=c11 -D_GNU_SOURCE -O2 -g -I. -isystem {cuda} "
-                        f"-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all "
-                        f"{c} {' '.join(sources)} -o {exe} -ldl -lpthread -lm")
+                        f"-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all {image_flags(w)} "
+                        f"{c} {' '.join(sources)} -o {exe} -ldl -lpthread -lm -Wl,--as-needed {image_libraries(w)}")
         w.build(f"fuzz-{name}", "console", "", exe,
                 command=f"mkdir -p {w.dir}/fuzz/{name} && {exe} {words} {w.dir}/fuzz/{name} {corpus}")
         if os.path.isdir(corpus):

@@ -29,6 +29,18 @@ def json_library(w):
     return "-lcjson -Wl,-rpath,'$$ORIGIN/lib'" if w.have["cJSON"].where else ""
 
 
+IMAGE_PARTS = {"libelf": "elf", "zstd": "zstd", "lz4": "lz4"}  # part: library that loader/image reads files with
+
+
+def image_flags(w):
+    """Which of them the readers may use."""
+    return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in IMAGE_PARTS)
+
+
+def image_libraries(w):
+    return " ".join(f"-l{library}" for part, library in IMAGE_PARTS.items() if w.have[part].where)
+
+
 class Writer:
     """Collects ninja statements; every method that builds something returns its path."""
 

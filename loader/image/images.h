@@ -47,10 +47,19 @@ typedef struct gpul_image {
 	uint64_t offset;    /* of the stored bytes in the file; of a member's file, for thin archives */
 	const void *stored; /* borrowed from the mapping */
 	uint64_t stored_bytes;
+	bool ended;          /* a NUL follows the stored bytes: PTX can be used as it lies there */
 	uint64_t bytes;      /* unpacked; what the container says, and unpacking holds it to */
-	const char *options; /* PTX: options for ptxas; borrowed, options_bytes long; NULL: none */
+	const char *options; /* PTX: for ptxas; LTO: what it was compiled with; borrowed, not ended by
+			      * NUL; NULL: none */
 	size_t options_bytes;
+	const void *fatbin;    /* the whole fatbin it is of, borrowed from the mapping; NULL: none */
+	uint64_t fatbin_bytes;
 } gpul_image;
+
+/* A PTX file gives its options for ptxas on a comment line before .version:
+ *
+ *     // ptxas options: -maxrregcount=40 */
+#define GPUL_PTX_OPTIONS "// ptxas options:"
 
 typedef struct gpul_place { /* where images lie; strings owned by the list */
 	const char *file;    /* as it was named by the caller */
@@ -120,12 +129,13 @@ gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, 
 typedef struct gpul_unpacked {
 	const void *bytes; /* a NUL follows PTX (not counted) */
 	size_t n_bytes;
-	void *owned;       /* NULL: bytes are the file's own */
+	void *owned; /* private: room for the next image; NULL: none was needed yet */
 } gpul_unpacked;
 
 /** The bytes of an image as the driver takes them.
  *
- * Not compressed and, for PTX, followed by NUL: the file's own bytes, no copy.
+ * Not compressed and, for PTX, followed by NUL: the file's own bytes, no copy.  LTO-IR is scrambled
+ * in the file; what nvJitLink takes is a fatbin, so a fatbin of that one image is made.
  *
  * @image  borrowed from an open list, which must outlive *out
  * @out    gpul_unpacked_free(); may hold a buffer of an earlier image, which is used again

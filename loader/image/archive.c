@@ -1,0 +1,208 @@
+/* archive.c — ar archives: what `ar` and `nvcc -lib` write, whole or thin.
+ *
+ *     !<arch>\n                                 or !<thin>\n: members stay in their own files
+ *     ┌ name[16] date[12] user[6] group[6] mode[8] bytes[10] `\n ┐ ┌ content, padded to even ┐ ...
+ *
+ *     name  vec.o/       GNU              /      symbol table      //   long names
+ *           /17          GNU: byte 17 of the long names            /SYM64/
+ *           #1/20        BSD: the first 20 bytes of the content    __.SYMDEF
+ *           vec.o        BSD, padded by blanks */
+#include <ar.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/image/images_internal.h"
+
+typedef struct archive {
+	gpul_span rest;  /* from the next member's header on */
+	gpul_span names; /* of GNU's long names; at == NULL: none came yet */
+	bool thin;
+} archive;
+
+typedef struct member {
+	const unsigned char *header;
+	char name[256];    /* longer ones are cut: it is for messages, and to open thin members */
+	bool has_content;  /* it is device or host code, not one of the archive's own tables */
+	gpul_span content; /* of a thin archive's member: its length in n, at == NULL */
+} member;
+
+/* A decimal number padded by blanks, as all of a header's are. */
+static bool read_number(const char *text, size_t n_text, uint64_t *out)
+{
+	size_t i = 0;
+
+	*out = 0;
+	for (; i < n_text && text[i] >= '0' && text[i] <= '9'; i++)
+		*out = *out * 10 + (uint64_t)(text[i] - '0');
+	if (i == 0)
+		return false;
+	while (i < n_text && text[i] == ' ')
+		i++;
+	return i == n_text;
+}
+
+static void set_name(member *m, const void *text, size_t n)
+{
+	snprintf(m->name, sizeof m->name, "%.*s", (int)(n < sizeof m->name ? n : sizeof m->name - 1),
+		 (const char *)text);
+}
+
+/* GNU: "/17" is the name at byte 17 of the long names, ended by "/\n". */
+static bool long_name(const archive *a, uint64_t at, member *m)
+{
+	const unsigned char *text, *end;
+
+	if (!a->names.at || at >= a->names.n)
+		return false;
+	text = a->names.at + at;
+	end = memchr(text, '\n', a->names.n - (size_t)at);
+	if (!end)
+		return false;
+	if (end > text && end[-1] == '/')
+		end--;
+	set_name(m, text, (size_t)(end - text));
+	return true;
+}
+
+/* BSD: "#1/20" is a name of 20 bytes before the content. */
+static bool leading_name(uint64_t n, member *m)
+{
+	if (n > m->content.n)
+		return false;
+	set_name(m, m->content.at, strnlen((const char *)m->content.at, (size_t)n));
+	m->content = (gpul_span){ m->content.at + n, m->content.n - (size_t)n };
+	return true;
+}
+
+static size_t trimmed(const char name[16])
+{
+	const char *slash = memchr(name, '/', 16);
+	size_t n = slash ? (size_t)(slash - name) : 16;
+
+	while (n && name[n - 1] == ' ')
+		n--;
+	return n;
+}
+
+/* What a member is called, and whether it is one of the archive's own; false: no name that can be. */
+static bool read_name(archive *a, const char name[16], member *m)
+{
+	uint64_t n;
+
+	m->has_content = false;
+	if (memcmp(name, "//              ", 16) == 0) {
+		a->names = m->content;
+		return true;
+	}
+	if (memcmp(name, "/               ", 16) == 0 || memcmp(name, "/SYM64/         ", 16) == 0)
+		return true;
+	m->has_content = true;
+	if (memcmp(name, "#1/", 3) == 0) {
+		if (a->thin || !read_number(name + 3, 13, &n) || !leading_name(n, m))
+			return false;
+	} else if (name[0] == '/') {
+		if (!read_number(name + 1, 15, &n) || !long_name(a, n, m))
+			return false;
+	} else {
+		set_name(m, name, trimmed(name));
+	}
+	if (strncmp(m->name, "__.SYMDEF", 9) == 0)
+		m->has_content = false;
+	return m->name[0] != '\0';
+}
+
+static gpul_status next_member(const gpul_walk *w, archive *a, member *m)
+{
+	struct ar_hdr h;
+	uint64_t n;
+	bool inside;
+
+	m->header = a->rest.at;
+	if (a->rest.n < sizeof h)
+		return gpul_walk_fail(w, m->header, "the archive is cut off in a member's header: %zu of "
+						    "%zu bytes", a->rest.n, sizeof h);
+	memcpy(&h, a->rest.at, sizeof h);
+	if (memcmp(h.ar_fmag, ARFMAG, 2) != 0 || !read_number(h.ar_size, sizeof h.ar_size, &n))
+		return gpul_walk_fail(w, m->header, "no member's header at byte %zu of the archive: "
+						    "damaged", (size_t)(m->header - w->file.at));
+	a->rest = (gpul_span){ a->rest.at + sizeof h, a->rest.n - sizeof h };
+	/* Even a thin archive holds its own tables. */
+	inside = !a->thin || (h.ar_name[0] == '/' && (h.ar_name[1] == '/' || h.ar_name[1] == ' ' ||
+						      h.ar_name[1] == 'S'));
+	if (inside && n > a->rest.n)
+		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive claims %llu "
+						    "bytes, %zu are left: cut off or damaged",
+				      (size_t)(m->header - w->file.at), (unsigned long long)n, a->rest.n);
+	m->content = (gpul_span){ inside ? a->rest.at : NULL, (size_t)n };
+	if (inside) {
+		size_t step = (size_t)n + (n % 2 && n < a->rest.n);
+
+		a->rest = (gpul_span){ a->rest.at + step, a->rest.n - step };
+	}
+	if (!read_name(a, h.ar_name, m))
+		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive has no name "
+						    "that can be read: damaged",
+				      (size_t)(m->header - w->file.at));
+	return GPUL_OK;
+}
+
+/* A thin archive's members are named from the archive's own folder. */
+static gpul_status open_beside(const gpul_walk *w, const char *name, gpul_file *out)
+{
+	const char *slash = strrchr(w->here.file, '/');
+	int folder = slash && name[0] != '/' ? (int)(slash + 1 - w->here.file) : 0;
+	gpul_error why = { 0 };
+	char path[4096];
+	gpul_status st;
+
+	if (snprintf(path, sizeof path, "%.*s%s", folder, w->here.file, name) >= (int)sizeof path)
+		return gpul_walk_fail(w, NULL, "the path of a thin archive's member is too long");
+	st = gpul_file_open(path, out, &why);
+	if (st)
+		return gpul_fail(w->err, st, why.native, "%s is a thin archive, its members stay in their "
+							 "own files: %s", w->here.file, why.text);
+	return GPUL_OK;
+}
+
+static gpul_status walk_thin(const gpul_walk *w, const member *m)
+{
+	gpul_walk inner = *w;
+	gpul_file *file;
+	gpul_status st;
+
+	if (w->from_memory)
+		return gpul_walk_fail(w, m->header, "a thin archive in memory: its members are files "
+						    "elsewhere");
+	file = gpul_array_push(&w->list->more);
+	if (!file)
+		return gpul_walk_no_memory(w);
+	st = open_beside(w, m->name, file);
+	if (st)
+		return st;
+	inner.file = (gpul_span){ file->bytes, file->n_bytes };
+	return gpul_walk_content(&inner, inner.file);
+}
+
+gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
+{
+	archive a = { .rest = { s.at + SARMAG, s.n - SARMAG },
+		      .thin = memcmp(s.at, ARMAG, SARMAG) != 0 };
+
+	while (a.rest.n) {
+		gpul_walk inner = *w;
+		member m = { 0 };
+		gpul_status st = next_member(w, &a, &m);
+
+		if (st)
+			return st;
+		if (!m.has_content || m.content.n == 0)
+			continue;
+		inner.in_archive = true;
+		inner.here.member = m.name;
+		st = m.content.at ? gpul_walk_content(&inner, m.content) : walk_thin(&inner, &m);
+		if (st)
+			return st;
+	}
+	return GPUL_OK;
+}

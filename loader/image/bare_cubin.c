@@ -1,0 +1,63 @@
+/* bare_cubin.c — cubins that are a file, or a stretch of data, by themselves. */
+#include <string.h>
+
+#include "loader/image/cubin_internal.h"
+#include "loader/image/images_internal.h"
+#include "loader/image/kernels.h"
+
+/* Let *end be at least where n bytes at offset end; false: they are not all in s. */
+static bool extend(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
+{
+	if (offset > s.n || n > s.n - offset)
+		return false;
+	if (offset + n > *end)
+		*end = (size_t)(offset + n);
+	return true;
+}
+
+/* An ELF file has no length of its own: it ends where the last of its parts does. */
+size_t gpul_cubin_extent(gpul_span s)
+{
+	size_t end = sizeof(Elf64_Ehdr);
+	gpul_cubin c;
+
+	if (gpul_cubin_open(s.at, s.n, &c, NULL) || c.n_sections == 0 ||
+	    !extend(s, c.header.e_shoff, (uint64_t)c.n_sections * sizeof(Elf64_Shdr), &end) ||
+	    !extend(s, c.header.e_phoff, (uint64_t)c.header.e_phnum * c.header.e_phentsize, &end))
+		return 0;
+	for (uint32_t i = 0; i < c.n_sections; i++) {
+		Elf64_Shdr sh = gpul_cubin_section(&c, i);
+
+		if (sh.sh_type != SHT_NOBITS && sh.sh_type != SHT_NULL &&
+		    !extend(s, sh.sh_offset, sh.sh_size, &end))
+			return 0;
+	}
+	return end;
+}
+
+gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span s)
+{
+	size_t n = gpul_cubin_extent(s);
+	bool relocatable = false;
+	gpul_error why = { 0 };
+	gpul_image *image;
+	uint16_t sm = 0;
+	char suffix = 0;
+
+	if (gpul_cubin_target(s.at, s.n, &sm, &suffix, &relocatable, &why))
+		return gpul_walk_fail(w, s.at, "%s", why.text);
+	if (n == 0)
+		return gpul_walk_fail(w, s.at, "a cubin whose sections lie beyond its %zu bytes: cut "
+					       "off or damaged", s.n);
+	image = gpul_walk_add(w, GPUL_NEW_UNIT);
+	if (!image)
+		return GPUL_ENOMEM;
+	image->kind = GPUL_IMAGE_CUBIN;
+	image->sm = sm;
+	image->suffix = suffix;
+	image->relocatable |= relocatable;
+	image->stored = s.at;
+	image->offset = (uint64_t)(s.at - w->file.at);
+	image->stored_bytes = image->bytes = n;
+	return GPUL_OK;
+}

@@ -1,0 +1,72 @@
+/* extent.c — how long device code is that comes as an address alone. */
+#include <elf.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "loader/image/images_internal.h"
+#include "loader/image/recognise.h"
+
+#define FATBIN_MAGIC "\x50\xed\x55\xba"
+
+typedef struct fatbin_wrapper { /* __fatBinC_Wrapper_t, which nvcc makes one of an object */
+	uint32_t magic, version;
+	const void *data;
+	const void *more; /* version 2: the prelinked images; else a file's name, or NULL */
+} fatbin_wrapper;
+
+static gpul_status set(const void *at, size_t n_at, const void **bytes, size_t *n)
+{
+	*bytes = at;
+	*n = n_at;
+	return GPUL_OK;
+}
+
+static gpul_status extent_of_fatbin(const void *image, const void **bytes, size_t *n,
+				    gpul_error *err)
+{
+	uint64_t payload;
+
+	memcpy(&payload, (const char *)image + 8, sizeof payload);
+	if (payload > INT64_MAX - GPUL_FATBIN_HEADER_BYTES)
+		return gpul_fail(err, GPUL_EFORMAT, 8, "the fatbin claims %llu bytes: damaged",
+				 (unsigned long long)payload);
+	return set(image, GPUL_FATBIN_HEADER_BYTES + (size_t)payload, bytes, n);
+}
+
+static gpul_status extent_of_cubin(const void *image, const void **bytes, size_t *n,
+				   gpul_error *err)
+{
+	size_t found = gpul_cubin_extent((gpul_span){ image, SIZE_MAX - (uintptr_t)image });
+
+	if (found == 0)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "an ELF file that is not a cubin, or is damaged");
+	return set(image, found, bytes, n);
+}
+
+static gpul_status extent_of_wrapper(const void *image, const void **bytes, size_t *n,
+				     gpul_error *err)
+{
+	fatbin_wrapper wrapper;
+
+	memcpy(&wrapper, image, sizeof wrapper);
+	if (!wrapper.data || strncmp(wrapper.data, FATBIN_MAGIC, 4) != 0)
+		return gpul_fail(err, GPUL_EFORMAT, 8, "a fatbin wrapper that does not point to a "
+						       "fatbin");
+	return extent_of_fatbin(wrapper.data, bytes, n, err);
+}
+
+gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, gpul_error *err)
+{
+	const char *text = image;
+
+	/* strncmp: a text may end before the fourth byte. */
+	if (strncmp(text, "\xb1\x43\x62\x46", 4) == 0)
+		return extent_of_wrapper(image, bytes, n, err);
+	if (strncmp(text, FATBIN_MAGIC, 4) == 0)
+		return extent_of_fatbin(image, bytes, n, err);
+	if (strncmp(text, ELFMAG, SELFMAG) == 0)
+		return extent_of_cubin(image, bytes, n, err);
+	if (gpul_recognise(image, strlen(text), NULL).kind != GPUL_CONTENT_PTX)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "neither a fatbin, nor a cubin, nor PTX");
+	return set(text, strlen(text), bytes, n);
+}

@@ -1,0 +1,264 @@
+/* fatbin.c — fatbins: one program for several devices.
+ *
+ *     ┌────────┬─────────┬─────────┬─────────┬─────────┬───
+ *     │ header │ entry 0 │ payload │ entry 1 │ payload │ ...      payload_bytes from the header's end
+ *     └────────┴─────────┴─────────┴─────────┴─────────┴───
+ *       16 B     64..     padded     next = entry + header_bytes + padded_bytes
+ *
+ * Undocumented; as seen in what nvcc 11.0 to 13.0 wrote. */
+#include <string.h>
+
+#include "loader/image/images_internal.h"
+
+#define MAGIC        0xBA55ED50u
+#define MOST_HEADER  65536 /* bytes; seen: 64 to 144, and options of any length are in it */
+#define MOST_SM      9999
+
+typedef struct fatbin_header {
+	uint32_t magic;
+	uint16_t version, header_bytes;
+	uint64_t payload_bytes;
+} fatbin_header;
+_Static_assert(sizeof(fatbin_header) == 16, "as in the file");
+
+typedef struct fatbin_entry {
+	uint16_t kind, version;
+	uint32_t header_bytes;
+	uint64_t padded_bytes;
+	uint32_t compressed_bytes; /* 0: stored raw */
+	uint32_t options_at;       /* from the entry's start: {u32 offset, bytes}; 0: none */
+	uint16_t minor, major;     /* of the PTX language; of the cubin's ABI */
+	uint32_t arch;
+	uint32_t ident_at, ident_bytes;
+	uint64_t flags;
+	uint64_t unknown;
+	uint64_t unpacked_bytes; /* 0 when stored raw */
+} fatbin_entry;
+_Static_assert(sizeof(fatbin_entry) == 64, "as in the file");
+
+enum { /* of fatbin_entry.flags; others, seen or not, change nothing here */
+	FLAG_DEBUG = 0x2,
+	FLAG_LZ4 = 0x2000,
+	FLAG_ZSTD = 0x8000,
+	FLAG_ARCH_SPECIFIC = 0x100000,   /* sm_90a */
+	FLAG_FAMILY_SPECIFIC = 0x200000, /* sm_100f */
+};
+
+/* nvcc's own mark of PTX from -dc: it is to be linked. */
+static const char compile_only[] = "--compile-only";
+
+/* The header of the fatbin that starts s; *all is set to the whole fatbin. */
+static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
+{
+	fatbin_header h;
+
+	if (s.n < sizeof h)
+		return gpul_walk_fail(w, s.at, "a fatbin cut off in its header: %zu of 16 bytes", s.n);
+	memcpy(&h, s.at, sizeof h);
+	if (h.magic != MAGIC)
+		return gpul_walk_fail(w, s.at, "no fatbin at byte %zu: it starts with %08x, not %08x: "
+				      "damaged, or of a format that is not known",
+				      (size_t)(s.at - w->file.at), h.magic, MAGIC);
+	if (h.version != 1 || h.header_bytes != sizeof h)
+		return gpul_walk_fail(w, s.at, "fatbin at byte %zu of version %u with a header of %u "
+				      "bytes; known is version 1 with 16",
+				      (size_t)(s.at - w->file.at), h.version, h.header_bytes);
+	if (h.payload_bytes > s.n - sizeof h)
+		return gpul_walk_fail(w, s.at, "fatbin at byte %zu claims %llu bytes, %zu are left: "
+				      "the file is cut off or damaged",
+				      (size_t)(s.at - w->file.at), (unsigned long long)h.payload_bytes,
+				      s.n - sizeof h);
+	*all = (gpul_span){ s.at, sizeof h + (size_t)h.payload_bytes };
+	return GPUL_OK;
+}
+
+static const char *wrong_with(const fatbin_entry *e, size_t left)
+{
+	if (e->header_bytes < sizeof *e || e->header_bytes > MOST_HEADER || e->header_bytes > left)
+		return "its header has no length that can be";
+	if (e->padded_bytes > left - e->header_bytes)
+		return "it is longer than its fatbin";
+	if (e->compressed_bytes > e->padded_bytes)
+		return "its compressed bytes are more than its bytes";
+	if (e->flags & FLAG_LZ4 && e->flags & FLAG_ZSTD)
+		return "it says that it is compressed by LZ4 and by zstd";
+	if (e->compressed_bytes && !(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))
+		return "it is compressed in a way that is not known";
+	if (e->arch > MOST_SM)
+		return "its architecture cannot be";
+	return NULL;
+}
+
+/* The entry that starts s, s reaching to the fatbin's end. */
+static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
+{
+	const char *wrong;
+
+	if (s.n < sizeof *e)
+		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is cut off: %zu of 64 bytes",
+				      (size_t)(s.at - w->file.at), s.n);
+	memcpy(e, s.at, sizeof *e);
+	wrong = wrong_with(e, s.n);
+	if (wrong)
+		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is damaged: %s",
+				      (size_t)(s.at - w->file.at), wrong);
+	return GPUL_OK;
+}
+
+static gpul_span after(gpul_span s, size_t n)
+{
+	return (gpul_span){ s.at + n, s.n - n };
+}
+
+static size_t entry_bytes(const fatbin_entry *e)
+{
+	return (size_t)e->header_bytes + (size_t)e->padded_bytes;
+}
+
+/* Options are told in the entry's header.  For cubins it holds other things. */
+static void take_options(gpul_image *image, const unsigned char *entry, const fatbin_entry *e)
+{
+	uint32_t at, n;
+	const char *text;
+
+	if (e->options_at < sizeof *e || e->options_at > e->header_bytes - 8)
+		return;
+	memcpy(&at, entry + e->options_at, sizeof at);
+	memcpy(&n, entry + e->options_at + sizeof at, sizeof n);
+	if (at > e->header_bytes || n > e->header_bytes - at)
+		return;
+	text = (const char *)entry + at;
+	n = (uint32_t)strnlen(text, n);
+	for (; n && *text == ' '; text++)
+		n--;
+	while (n && text[n - 1] == ' ')
+		n--;
+	if (n == 0)
+		return;
+	image->options = text;
+	image->options_bytes = n;
+}
+
+static void describe(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
+		     const fatbin_entry *e)
+{
+	const char *payload = (const char *)entry + e->header_bytes;
+	size_t padded = (size_t)e->padded_bytes;
+
+	image->kind = (gpul_image_kind)e->kind;
+	image->compression = !e->compressed_bytes       ? GPUL_COMPRESSION_NONE
+			     : e->flags & FLAG_LZ4 ? GPUL_COMPRESSION_LZ4
+						   : GPUL_COMPRESSION_ZSTD;
+	image->sm = (uint16_t)e->arch;
+	image->suffix = e->flags & FLAG_ARCH_SPECIFIC     ? 'a'
+			: e->flags & FLAG_FAMILY_SPECIFIC ? 'f'
+							  : '\0';
+	image->debug = e->flags & FLAG_DEBUG;
+	image->stored = payload;
+	image->offset = (uint64_t)((const unsigned char *)payload - w->file.at);
+	image->stored_bytes = e->compressed_bytes ? e->compressed_bytes : padded;
+	image->bytes = e->compressed_bytes ? e->unpacked_bytes : padded;
+	if (image->kind != GPUL_IMAGE_CUBIN)
+		take_options(image, entry, e);
+	if (image->kind == GPUL_IMAGE_PTX && !e->compressed_bytes) { /* padded by zeros */
+		image->bytes = image->stored_bytes = strnlen(payload, padded);
+		image->ended = image->bytes < padded;
+	}
+	if (image->kind == GPUL_IMAGE_LTO)
+		image->relocatable = true;
+	if (image->kind == GPUL_IMAGE_PTX && image->options &&
+	    memmem(image->options, image->options_bytes, compile_only, sizeof compile_only - 1))
+		image->relocatable = true;
+}
+
+static bool is_listed(const fatbin_entry *e)
+{
+	return e->kind == GPUL_IMAGE_PTX || e->kind == GPUL_IMAGE_CUBIN || e->kind == GPUL_IMAGE_LTO;
+}
+
+gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
+{
+	gpul_span all, rest;
+	fatbin_entry e;
+	gpul_status st = read_header(w, s, &all);
+	uint32_t unit = w->list->n_units;
+
+	if (st)
+		return st;
+	for (rest = after(all, sizeof(fatbin_header)); rest.n; rest = after(rest, entry_bytes(&e))) {
+		gpul_image *image;
+
+		st = read_entry(w, rest, &e);
+		if (st)
+			return st;
+		if (!is_listed(&e))
+			continue;
+		image = gpul_walk_add(w, unit);
+		if (!image)
+			return GPUL_ENOMEM;
+		w->list->n_units = unit + 1;
+		image->fatbin = all.at;
+		image->fatbin_bytes = all.n;
+		describe(w, image, rest.at, &e);
+	}
+	*taken = all.n;
+	return GPUL_OK;
+}
+
+size_t gpul_fatbin_bytes(gpul_span s)
+{
+	const gpul_walk quiet = { .file = s, .here = { .file = "", .section = "" } };
+	gpul_span all, rest;
+	fatbin_entry e;
+
+	if (read_header(&quiet, s, &all))
+		return 0;
+	for (rest = after(all, sizeof(fatbin_header)); rest.n; rest = after(rest, entry_bytes(&e)))
+		if (read_entry(&quiet, rest, &e))
+			return 0;
+	return all.n;
+}
+
+gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)
+{
+	while (s.n) {
+		gpul_status st;
+		size_t taken;
+
+		if (*s.at == 0) { /* what the linker put between the fatbins of two objects */
+			s = after(s, 1);
+			continue;
+		}
+		st = gpul_walk_fatbin(w, s, &taken);
+		if (st)
+			return st;
+		s = after(s, taken);
+	}
+	return GPUL_OK;
+}
+
+gpul_span gpul_fatbin_entry(const gpul_image *image)
+{
+	const gpul_span all = { image->fatbin, (size_t)image->fatbin_bytes };
+	gpul_span rest = all.at ? after(all, sizeof(fatbin_header)) : all;
+	fatbin_entry e;
+
+	for (; rest.n; rest = after(rest, entry_bytes(&e))) { /* sound: it was walked before */
+		memcpy(&e, rest.at, sizeof e);
+		if (rest.at + e.header_bytes == image->stored)
+			return (gpul_span){ rest.at, entry_bytes(&e) };
+	}
+	return (gpul_span){ NULL, 0 };
+}
+
+size_t gpul_fatbin_of_entry(gpul_span entry, unsigned char *out)
+{
+	const fatbin_header h = {
+		.magic = MAGIC, .version = 1, .header_bytes = sizeof h, .payload_bytes = entry.n
+	};
+
+	_Static_assert(sizeof h == GPUL_FATBIN_HEADER_BYTES, "as callers make room for");
+	memcpy(out, &h, sizeof h);
+	memcpy(out + sizeof h, entry.at, entry.n);
+	return sizeof h + entry.n;
+}

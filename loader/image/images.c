@@ -1,0 +1,192 @@
+/* images.c — the list itself: opening, closing, adding to it, and what starts which reader. */
+#include "loader/image/images.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/image/images_internal.h"
+#include "loader/image/recognise.h"
+
+/* A copy of text that lives as long as the list. */
+static const char *keep(gpul_images *list, const char *text)
+{
+	char **place = text ? gpul_array_push(&list->strings) : NULL;
+
+	if (place)
+		*place = strdup(text);
+	return place ? *place : NULL;
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* The row of the walk's place: most often the last one. */
+static bool find_place(const gpul_walk *w, uint32_t *row)
+{
+	gpul_images *list = w->list;
+	const gpul_place *last = list->places.n ? &list->places.at[list->places.n - 1] : NULL;
+	gpul_place *p;
+
+	if (last && same(last->member, w->here.member) && same(last->section, w->here.section)) {
+		*row = (uint32_t)(list->places.n - 1);
+		return true;
+	}
+	p = gpul_array_push(&list->places);
+	if (!p)
+		return false;
+	p->file = w->here.file;
+	p->member = keep(list, w->here.member);
+	p->section = keep(list, w->here.section);
+	*row = (uint32_t)(list->places.n - 1);
+	return p->section && (p->member || !w->here.member);
+}
+
+gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit)
+{
+	uint32_t row;
+	gpul_image *image = find_place(w, &row) ? gpul_array_push(&w->list->images) : NULL;
+
+	if (!image) {
+		gpul_walk_no_memory(w);
+		return NULL;
+	}
+	image->place = row;
+	image->unit = unit == GPUL_NEW_UNIT ? w->list->n_units++ : unit;
+	image->origin = w->origin;
+	image->relocatable = w->relocatable;
+	return image;
+}
+
+gpul_status gpul_walk_no_memory(const gpul_walk *w)
+{
+	return gpul_fail(w->err, GPUL_ENOMEM, ENOMEM, "%s: no memory for the list of its images",
+			 w->here.file);
+}
+
+gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...)
+{
+	const unsigned char *byte = at;
+	size_t offset = byte ? (size_t)(byte - w->file.at) : 0;
+	char what[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	return gpul_fail(w->err, GPUL_EFORMAT, offset > INT_MAX ? INT_MAX : (int)offset,
+			 "%s%s%s%s%s%s: %s", w->here.file, w->here.member ? "(" : "",
+			 w->here.member ? w->here.member : "", w->here.member ? ")" : "",
+			 *w->here.section ? ", " : "", w->here.section, what);
+}
+
+gpul_status gpul_walk_content(const gpul_walk *w, gpul_span s)
+{
+	gpul_recognised what = gpul_recognise(s.at, s.n, w->here.file);
+
+	switch (what.kind) {
+	case GPUL_CONTENT_PTX:
+		return gpul_walk_ptx(w, s);
+	case GPUL_CONTENT_CUBIN:
+		return gpul_walk_cubin(w, s);
+	case GPUL_CONTENT_FATBIN:
+		return gpul_walk_fatbins(w, s);
+	case GPUL_CONTENT_HOST_ELF:
+		return gpul_walk_elf(w, s);
+	case GPUL_CONTENT_ARCHIVE:
+		if (w->in_archive)
+			return gpul_walk_fail(w, s.at, "an archive in an archive: take it out "
+						       "(ar x) and give it by itself");
+		return gpul_walk_archive(w, s);
+	default:
+		if (w->in_archive)  /* a linker script, an index, bitcode: not for us */
+			return GPUL_OK;
+		return gpul_walk_fail(w, s.at, "%s: device code comes as PTX, cubin, fatbin, or in "
+					       "an object, archive, library or program",
+				      gpul_content_text(what.kind));
+	}
+}
+
+static gpul_status fill(gpul_images *list, gpul_span content, const char *name,
+			const gpul_progress *progress, bool from_memory, gpul_error *err)
+{
+	gpul_walk w = {
+		.list = list, .progress = progress, .file = content, .from_memory = from_memory,
+		.here = { .file = keep(list, name), .section = "" }, .err = err,
+	};
+
+	if (!w.here.file)
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: no memory", name);
+	return gpul_walk_content(&w, content);
+}
+
+gpul_status gpul_images_open(const char *path, const gpul_progress *progress, gpul_images **out,
+			     gpul_error *err)
+{
+	gpul_images *list = calloc(1, sizeof *list);
+	gpul_status st;
+
+	if (!list)
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: no memory", path);
+	st = gpul_file_open(path, &list->file, err);
+	if (st)
+		goto close;
+	st = fill(list, (gpul_span){ list->file.bytes, list->file.n_bytes }, path, progress, false,
+		  err);
+	if (st)
+		goto close;
+	*out = list;
+	return GPUL_OK;
+close:
+	gpul_images_close(list);
+	return st;
+}
+
+gpul_status gpul_images_of(const void *bytes, size_t n_bytes, const char *name, gpul_images **out,
+			   gpul_error *err)
+{
+	gpul_images *list = calloc(1, sizeof *list);
+	gpul_status st;
+
+	if (!list)
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: no memory", name);
+	st = fill(list, (gpul_span){ bytes, n_bytes }, name, NULL, true, err);
+	if (st)
+		goto close;
+	*out = list;
+	return GPUL_OK;
+close:
+	gpul_images_close(list);
+	return st;
+}
+
+void gpul_images_close(gpul_images *images)
+{
+	if (!images)
+		return;
+	for (size_t i = 0; i < images->strings.n; i++)
+		free(images->strings.at[i]);
+	for (size_t i = 0; i < images->more.n; i++)
+		gpul_file_close(&images->more.at[i]);
+	gpul_array_free(&images->strings);
+	gpul_array_free(&images->more);
+	gpul_array_free(&images->places);
+	gpul_array_free(&images->images);
+	gpul_file_close(&images->file);
+	free(images);
+}
+
+const gpul_image *gpul_images_all(const gpul_images *images, size_t *n)
+{
+	*n = images->images.n;
+	return images->images.at;
+}
+
+const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image *image)
+{
+	return &images->places.at[image->place];
+}

@@ -1,0 +1,79 @@
+/* images_internal.h — what the readers of this folder share: the list in the making and the walk
+ * that fills it.
+ *
+ *     walk_content ─┬─ archive ── walk_content of each member
+ *                   ├─ host ELF ─┬─ walk_fatbins   named sections: nothing but fatbins
+ *                   │            └─ walk_data      plain data: search for fatbins and cubins
+ *                   ├─ fatbin ── one image an entry
+ *                   └─ cubin, PTX: an image
+ *
+ * All bytes are unchecked: each reader is given a span and never looks outside it. */
+#ifndef GPULOAD_LOADER_IMAGE_IMAGES_INTERNAL_H
+#define GPULOAD_LOADER_IMAGE_IMAGES_INTERNAL_H
+
+#include "core/array.h"
+#include "core/file.h"
+#include "loader/image/images.h"
+
+struct gpul_images {
+	gpul_file file;             /* zeroed for gpul_images_of() */
+	GPUL_ARRAY(gpul_file) more; /* of thin archives: the members */
+	GPUL_ARRAY(gpul_image) images;
+	GPUL_ARRAY(gpul_place) places;
+	GPUL_ARRAY(char *) strings;
+	uint32_t n_units;
+};
+
+typedef struct gpul_span {
+	const unsigned char *at;
+	size_t n;
+} gpul_span;
+
+/* Where a walk is.  Copied to go deeper: what is changed in the copy ends with it. */
+typedef struct gpul_walk {
+	gpul_images *list;
+	const gpul_progress *progress; /* NULL: nobody wants to know */
+	gpul_span file;        /* whole: what offsets count from; of a thin archive's member, the
+				* member's file */
+	gpul_place here;       /* member and section may be short-lived strings: kept when needed */
+	bool in_archive, from_memory;
+	gpul_origin origin;
+	bool relocatable;      /* by the section it is in */
+	gpul_error *err;
+} gpul_walk;
+
+/* Each adds the images of a span to the list, or fails by the first thing that is damaged. */
+gpul_status gpul_walk_content(const gpul_walk *w, gpul_span content);
+gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span archive);
+gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span elf);
+gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span cubin);
+gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span text);
+/* The fatbin that starts the span; *taken is how long it is. */
+gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken);
+/* A span of fatbins and nothing else but zeros between them. */
+gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
+/* A span of anything: what is wholly a fatbin or a cubin is taken, all else is not ours. */
+gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s);
+
+/* How long the whole and sound fatbin is that starts the span; 0: there is none. */
+size_t gpul_fatbin_bytes(gpul_span s);
+/* The same for a cubin. */
+size_t gpul_cubin_extent(gpul_span s);
+
+/* The entry, header and payload, that an image of a fatbin is; empty: it is of none. */
+gpul_span gpul_fatbin_entry(const gpul_image *image);
+/* Write a fatbin of one entry; its length, GPUL_FATBIN_HEADER_BYTES more than the entry's. */
+#define GPUL_FATBIN_HEADER_BYTES 16
+size_t gpul_fatbin_of_entry(gpul_span entry, unsigned char *out);
+
+/* A new image at the walk's place, zeroed but for place, unit, origin and relocatable; NULL: no
+ * memory, and w->err says so.  unit: of the list; GPUL_NEW_UNIT: one of its own. */
+#define GPUL_NEW_UNIT UINT32_MAX
+gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit);
+
+/* Fail with "FILE(MEMBER), SECTION: what ..."; at: byte that is wrong, in w->file; NULL: none. */
+gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+gpul_status gpul_walk_no_memory(const gpul_walk *w);
+
+#endif

@@ -1,0 +1,201 @@
+/* unpack.c — from the bytes in the file to the bytes that the driver takes.
+ *
+ * What a damaged or hostile file says of sizes is held against what can be before memory is asked
+ * for, and a decompressor is given room for so much and no more. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/image/images_internal.h"
+
+#if GPUL_HAVE_LZ4
+#include <lz4.h>
+#endif
+#if GPUL_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+/* Machine code shrinks to a third, padding and tables to a fiftieth; zeros alone shrink by more than
+ * LARGE_RATIO, and then it matters only when they are many. */
+#define LARGE_BYTES (32u << 20)
+#define LARGE_RATIO 200
+#define MOST_BYTES  ((uint64_t)2 << 30)
+
+typedef struct buffer { /* gpul_unpacked.owned: kept from one image to the next */
+	unsigned char *at;
+	size_t room;
+#if GPUL_HAVE_ZSTD
+	ZSTD_DCtx *zstd;
+#endif
+} buffer;
+
+static gpul_status damaged(const gpul_image *image, const char *what, gpul_error *err)
+{
+	char arch[16];
+
+	return gpul_fail(err, GPUL_EFORMAT, (int)(image->offset & INT32_MAX),
+			 "the %s image for %s at byte %llu cannot be unpacked: %s",
+			 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
+			 (unsigned long long)image->offset, what);
+}
+
+static gpul_status no_memory(const gpul_image *image, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "no memory to unpack an image of %llu bytes",
+			 (unsigned long long)image->bytes);
+}
+
+static bool can_be(const gpul_image *image)
+{
+	uint64_t most = image->stored_bytes * LARGE_RATIO;
+
+	return image->bytes <= (most > LARGE_BYTES ? most : LARGE_BYTES) &&
+	       image->bytes <= MOST_BYTES;
+}
+
+/* Room for n bytes and a NUL; NULL: no memory. */
+static buffer *make_room(gpul_unpacked *out, size_t n)
+{
+	buffer *b = out->owned ? out->owned : calloc(1, sizeof *b);
+
+	if (!b)
+		return NULL;
+	out->owned = b;
+	if (b->room < n + 1) {
+		free(b->at); /* not realloc: what is in it is not wanted any more */
+		b->at = malloc(n + 1);
+		b->room = b->at ? n + 1 : 0;
+	}
+	return b->at ? b : NULL;
+}
+
+/* Bytes that came out; 0: damaged. */
+static size_t unpack_lz4(const gpul_image *image, buffer *b)
+{
+#if GPUL_HAVE_LZ4
+	int n = LZ4_decompress_safe(image->stored, (char *)b->at, (int)image->stored_bytes,
+				    (int)image->bytes);
+
+	return n > 0 ? (size_t)n : 0;
+#else
+	(void)image;
+	(void)b;
+	return 0;
+#endif
+}
+
+static size_t unpack_zstd(const gpul_image *image, buffer *b)
+{
+#if GPUL_HAVE_ZSTD
+	size_t n;
+
+	if (!b->zstd)
+		b->zstd = ZSTD_createDCtx();
+	if (!b->zstd)
+		return 0;
+	n = ZSTD_decompressDCtx(b->zstd, b->at, (size_t)image->bytes, image->stored,
+				(size_t)image->stored_bytes);
+	return ZSTD_isError(n) ? 0 : n;
+#else
+	(void)image;
+	(void)b;
+	return 0;
+#endif
+}
+
+static bool is_built_in(gpul_compression c)
+{
+	return c == GPUL_COMPRESSION_LZ4 ? GPUL_HAVE_LZ4 : GPUL_HAVE_ZSTD;
+}
+
+static gpul_status unpack_payload(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
+{
+	buffer *b;
+	size_t n;
+
+	if (!is_built_in(image->compression))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the image is compressed by %s, which this "
+				 "gpuload was built without: build it with lib%s",
+				 gpul_compression_name(image->compression),
+				 gpul_compression_name(image->compression));
+	if (image->bytes == 0 || image->stored_bytes > INT32_MAX || !can_be(image))
+		return damaged(image, "its sizes, packed and unpacked, cannot both be right", err);
+	b = make_room(out, (size_t)image->bytes);
+	if (!b)
+		return no_memory(image, err);
+	n = image->compression == GPUL_COMPRESSION_LZ4 ? unpack_lz4(image, b)
+						       : unpack_zstd(image, b);
+	if (n != image->bytes)
+		return damaged(image, "its compressed bytes are damaged", err);
+	b->at[n] = '\0';
+	out->bytes = b->at;
+	out->n_bytes = n;
+	return GPUL_OK;
+}
+
+static gpul_status copy(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
+{
+	buffer *b;
+
+	if (image->stored_bytes > MOST_BYTES)
+		return damaged(image, "it is too long", err);
+	b = make_room(out, (size_t)image->stored_bytes);
+	if (!b)
+		return no_memory(image, err);
+	memcpy(b->at, image->stored, (size_t)image->stored_bytes);
+	b->at[image->stored_bytes] = '\0';
+	out->bytes = b->at;
+	out->n_bytes = (size_t)image->stored_bytes;
+	return GPUL_OK;
+}
+
+/* nvJitLink takes LTO-IR in a fatbin: one of this image alone. */
+static gpul_status wrap_lto(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
+{
+	gpul_span entry = gpul_fatbin_entry(image);
+	buffer *b;
+
+	if (entry.n == 0 || entry.n > MOST_BYTES)
+		return damaged(image, "it is in no fatbin", err);
+	b = make_room(out, entry.n + GPUL_FATBIN_HEADER_BYTES);
+	if (!b)
+		return no_memory(image, err);
+	out->bytes = b->at;
+	out->n_bytes = gpul_fatbin_of_entry(entry, b->at);
+	return GPUL_OK;
+}
+
+gpul_status gpul_image_unpack(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
+{
+	gpul_status st;
+
+	out->bytes = NULL;
+	out->n_bytes = 0;
+	if (image->kind == GPUL_IMAGE_LTO)
+		return wrap_lto(image, out, err);
+	if (image->compression != GPUL_COMPRESSION_NONE) {
+		st = unpack_payload(image, out, err);
+		if (st == GPUL_OK && image->kind == GPUL_IMAGE_PTX) /* NVIDIA counts the NUL in */
+			out->n_bytes = strnlen(out->bytes, out->n_bytes);
+		return st;
+	}
+	if (image->kind == GPUL_IMAGE_PTX && !image->ended)
+		return copy(image, out, err);
+	out->bytes = image->stored;
+	out->n_bytes = (size_t)image->stored_bytes;
+	return GPUL_OK;
+}
+
+void gpul_unpacked_free(gpul_unpacked *u)
+{
+	buffer *b = u->owned;
+
+	if (b) {
+#if GPUL_HAVE_ZSTD
+		ZSTD_freeDCtx(b->zstd);
+#endif
+		free(b->at);
+		free(b);
+	}
+	*u = (gpul_unpacked){ 0 };
+}

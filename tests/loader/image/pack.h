@@ -1,0 +1,71 @@
+/* pack.h — containers made by hand: fatbins, archives, host ELF files; whole, or wrong in one number.
+ *
+ *     pack p = { 0 };
+ *     size_t fatbin = pack_fatbin(&p);
+ *     pack_entry(&p, &(pack_of){ .kind = 1, .sm = 90 }, text, sizeof text);
+ *     pack_fatbin_end(&p, fatbin);
+ *     gpul_images_of(p.at, p.n, "test", &list, &err);
+ *     pack_free(&p); */
+#ifndef GPULOAD_TESTS_LOADER_IMAGE_PACK_H
+#define GPULOAD_TESTS_LOADER_IMAGE_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct pack { /* bytes that grow; zeroed: none yet */
+	unsigned char *at;
+	size_t n, room;
+} pack;
+
+void pack_free(pack *p);
+/* Each returns where it was put. */
+size_t pack_bytes(pack *p, const void *bytes, size_t n);
+size_t pack_zeros(pack *p, size_t n);
+size_t pack_u32(pack *p, uint32_t v);
+/* Zeros up to a multiple. */
+void pack_align(pack *p, size_t multiple);
+/* Overwrite n little-endian bytes. */
+void pack_set(pack *p, size_t at, uint64_t v, size_t n);
+
+/* Where the numbers of a fatbin's header and of an entry are, from its start. */
+enum {
+	FATBIN_VERSION = 4, FATBIN_HEADER_BYTES = 6, FATBIN_PAYLOAD = 8,
+	ENTRY_KIND = 0, ENTRY_HEADER_BYTES = 4, ENTRY_PADDED = 8, ENTRY_COMPRESSED = 16,
+	ENTRY_OPTIONS = 20, ENTRY_ARCH = 28, ENTRY_FLAGS = 40, ENTRY_UNPACKED = 56,
+	FLAG_64_BIT = 0x1, FLAG_DEBUG = 0x2, FLAG_LINUX = 0x10, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000,
+	FLAG_LTO = 0x10000, FLAG_A = 0x100000, FLAG_F = 0x200000,
+};
+
+typedef struct pack_of { /* an entry; zero: as nvcc does by default */
+	unsigned kind, sm;      /* 1 PTX, 2 cubin, 8 LTO */
+	uint64_t flags;         /* besides 64-bit and Linux; FLAG_LZ4 and FLAG_ZSTD do compress */
+	const char *options;
+} pack_of;
+
+/* A fatbin's header; then entries; then its end, which sets its length. */
+size_t pack_fatbin(pack *p);
+size_t pack_entry(pack *p, const pack_of *what, const void *payload, size_t n);
+void pack_fatbin_end(pack *p, size_t fatbin);
+/* A whole fatbin with one entry. */
+size_t pack_fatbin_of(pack *p, const pack_of *what, const void *payload, size_t n);
+
+/* "!<arch>\n" or "!<thin>\n"; then members. */
+void pack_archive(pack *p, bool thin);
+/* A member as `ar` writes it: name at most 16 bytes, ready to be put ("vec.o/", "/0", "#1/20");
+ * bytes NULL: a header alone, as in a thin archive. */
+size_t pack_member(pack *p, const char *name, const void *bytes, size_t n);
+
+typedef struct pack_section {
+	const char *name;
+	uint32_t type; /* 0: SHT_PROGBITS */
+	uint64_t flags; /* 0: SHF_ALLOC */
+	const void *bytes;
+	size_t n;
+} pack_section;
+
+/* A host library (x86-64) of these sections, and one segment that loads all of it.  Returns where
+ * the section headers are: [0] none, [1] their names, then the sections. */
+size_t pack_elf(pack *p, const pack_section *sections, size_t n);
+
+#endif
