@@ -18,10 +18,11 @@ MODULES = {                      # folder: folders it may include
     "ptx":          ["core"],
     "loader/image": ["core", "ptx"],
     "loader":       ["core", "driver", "ptx", "loader/image"],
+    "loader/runtime": ["core", "driver"],
     "softcuda":     ["core", "ptx", "loader/image"],
     "cli":          ["core", "driver", "ptx", "loader/image", "loader"],
 }
-LIBRARY = [m for m in MODULES if m not in ("softcuda", "cli")]  # what libgpuload is made of
+LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # what libgpuload is made of
 TESTS_MAY_USE = list(MODULES) + ["tests"]
 
 

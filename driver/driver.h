@@ -27,7 +27,24 @@
 	X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize)               \
 	X(cuEventQuery) X(cuEventElapsedTime)                                                   \
 	X(cuLaunchKernel) X(cuLaunchCooperativeKernel)                                          \
-	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                          \
+	GPUL_DRIVER_RUNTIME_CALLS(X)
+
+/* What the mini runtime (loader/runtime) forwards to beside those. */
+#define GPUL_DRIVER_RUNTIME_CALLS(X)                                                            \
+	X(cuCtxGetStreamPriorityRange)                                                          \
+	X(cuCtxEnablePeerAccess) X(cuCtxDisablePeerAccess) X(cuDeviceCanAccessPeer)             \
+	X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxSetFlags) X(cuDevicePrimaryCtxGetState)  \
+	X(cuMemcpy) X(cuMemcpyAsync) X(cuMemcpyDtoD) X(cuMemcpyDtoDAsync)                       \
+	X(cuMemcpy2DUnaligned) X(cuMemcpy2DAsync) X(cuMemsetD2D8Async)                          \
+	X(cuMemAllocPitch) X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemHostGetDevicePointer)    \
+	X(cuMemHostGetFlags) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuPointerGetAttributes) \
+	X(cuStreamCreateWithPriority) X(cuStreamWaitEvent) X(cuStreamAddCallback)               \
+	X(cuStreamGetFlags) X(cuStreamGetPriority) X(cuLaunchHostFunc) X(cuEventRecordWithFlags) \
+	X(cuLaunchKernelEx) X(cuFuncSetCacheConfig)                                             \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)                                 \
+	X(cuOccupancyAvailableDynamicSMemPerBlock)                                              \
+	X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete) X(cuLinkDestroy)
 
 typedef struct gpul_driver {
 	const char *name;                  /* "nvidia", "soft", or a test's own */

@@ -3,9 +3,10 @@
 
     bin/gpuload                          the command
     lib/libgpuload.so*, libgpuload.a     the library
+    lib/libgpuload-rt.a                  the mini runtime, for programs of nvcc -cudart none
     lib/gpuload/libcuda-soft.so          the software driver; libcuda.so.1 beside it is a link to it, for
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload any-driver-api-program
-    lib/pkgconfig/gpuload.pc             what a program needs to build against it
+    lib/pkgconfig/gpuload.pc             what a program needs to build against it; gpuload-rt.pc: the runtime
     include/gpuload/<folder>/*.h         the headers, under the names that they include each other by
     share/man, share/bash-completion, share/doc/gpuload
 """
@@ -26,6 +27,17 @@ Version: {version}
 Libs: -L${{libdir}} -lgpuload
 Libs.private: -ldl -lpthread -lm
 Cflags: -I${{includedir}} -I${{cudaincludedir}}
+"""
+RT_PKGCONFIG = """\
+prefix={prefix}
+libdir=${{prefix}}/lib
+cudaincludedir={cuda}
+
+Name: gpuload-rt
+Description: a small CUDA runtime, for programs that nvcc compiles with -cudart none
+Version: {version}
+Libs: -L${{libdir}} -lgpuload-rt -lstdc++ -ldl -lpthread
+Cflags: -I${{cudaincludedir}}
 """
 
 
@@ -69,11 +81,13 @@ def install(build, prefix, destdir, cuda):
     to.copy(f"{build}/{so}", f"lib/{so}", 0o755)
     to.link(f"lib/libgpuload.so.{major}", so)
     to.link("lib/libgpuload.so", so)
-    to.copy(f"{build}/libgpuload.a", "lib/libgpuload.a")
+    for name in ("libgpuload.a", "libgpuload-rt.a"):
+        to.copy(f"{build}/{name}", f"lib/{name}")
     to.copy(f"{build}/softcuda/libcuda-soft.so", "lib/gpuload/libcuda-soft.so", 0o755)
     for name in ("libcuda.so.1", "libcuda.so"):
         to.link(f"lib/gpuload/{name}", "libcuda-soft.so")
-    to.write("lib/pkgconfig/gpuload.pc", PKGCONFIG.format(prefix=prefix, cuda=os.path.abspath(cuda), version=VERSION))
+    for name, text in (("gpuload", PKGCONFIG), ("gpuload-rt", RT_PKGCONFIG)):
+        to.write(f"lib/pkgconfig/{name}.pc", text.format(prefix=prefix, cuda=os.path.abspath(cuda), version=VERSION))
     for h in public_headers():
         to.copy(h, f"include/gpuload/{h}")
     for page in glob.glob(f"{build}/man/man*/*"):

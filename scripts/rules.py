@@ -2,6 +2,7 @@
 
     folder/*.c ─ obj/folder/*.o ─ lib<folder>.a ┬─ gpuload              the command
                                                 ├─ libgpuload.a, .so    the library (not softcuda, not cli)
+                                                ├─ libgpuload-rt.a      the mini runtime: with all that it needs
                                                 ├─ softcuda/libcuda-soft.so, and libcuda.so.1 as a link to it
                                                 └─ tests/…/test_*       see rules_tests.py
 """
@@ -15,6 +16,9 @@ from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, image
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
 # -ffast-math).  Nobody reads errno or the exception flags there, so both may go: loops vectorise.
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
+
+# The runtime's calls that have a second name in programs built with --default-stream per-thread.
+PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "launch", "order")]
 
 
 def copy_json(w):
@@ -82,6 +86,8 @@ def write_modules(w):
                             for name, march in builds]
             elif c != "cli/main.c":
                 objects.append(w.obj(c, module_flags(w, m)))
+            if c in PER_THREAD:
+                objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
         w.objects[m] = objects
         if objects:
             w.libs[m] = w.archive(m, objects)
@@ -102,6 +108,8 @@ def write_products(w):
     export = version_script(w, "libgpuload", "gpul_*;")
     products = [
         w.build(f"{w.dir}/libgpuload.a", "ar", objects),
+        w.build(f"{w.dir}/libgpuload-rt.a", "ar",
+                " ".join(o for m in closure("loader/runtime") for o in w.objects[m])),
         w.build(f"{w.dir}/libgpuload.so.{VERSION}", "shared", objects, needs=export,
                 flags=f"{strict}-Wl,-soname,libgpuload.so.{major} -Wl,--version-script={export}"),
         w.build(f"{w.dir}/libgpuload.so.{major}", "symlink", "", f"{w.dir}/libgpuload.so.{VERSION}",
@@ -180,6 +188,7 @@ def write(out, args, have):
     stage = write_install(w, products)
     headers = write_headers(w)
     rules_tests.write_tests(w, products)
+    rules_tests.write_runtime_programs(w)
     rules_tests.write_examples(w, stage)
     rules_tests.write_fuzzers(w)
     rules_tests.write_check(w, products, headers)

@@ -2,7 +2,7 @@
 
 A test links its own folder's closure and no more, so that one broken folder does not stop the others.
 """
-import glob, os, shlex
+import glob, os, re, shlex
 
 from configure import LIBRARY, MODULES, closure, files, owner
 from scripts.writer import WARNINGS, flags, has_main, image_flags, image_libraries, json_library
@@ -73,6 +73,40 @@ def write_test(w, c, helpers, opened, inputs, products):
         w.tests.append((test_group(folder), c[6:-2], exe, " ".join([exe, *opened[folder], *inputs, *([] if alone else products)])))
     else:
         w.programs.append(exe)
+
+
+NVCC_LINE = re.compile(r"^// nvcc: (.*)$", re.M)
+
+
+def write_runtime_programs(w):
+    """Programs with <<<>>> that are linked with our runtime: each .cu of tests/loader/runtime is one, each folder
+    there too, its parts linked as device code.  A line `// nvcc: OPTIONS` says how one is compiled."""
+    here, nvcc = "tests/loader/runtime", w.have["nvcc"].where
+    if not nvcc:
+        return w.tests.append(("loader-runtime", "loader/runtime programs", "sh -c 'echo no nvcc; exit 77'", ""))
+    runtime, library = f"{w.dir}/libgpuload-rt.a", f"{w.dir}/softcuda/libcuda-soft.so"
+    ld = flags(w.args)[1]
+    for program in sorted(glob.glob(f"{here}/*.cu") + glob.glob(f"{here}/*/")):
+        sources = [program] if program.endswith(".cu") else sorted(glob.glob(f"{program}*.cu"))
+        if not sources:
+            continue
+        name = program.rstrip("/").removesuffix(".cu")
+        exe, objects = f"{w.dir}/{name}", []
+        for cu in sources:
+            with open(cu, encoding="utf-8") as f:
+                said = NVCC_LINE.search(f.read())
+            options = said[1] if said else "-gencode arch=compute_75,code=compute_75"
+            objects.append(w.build(f"{w.dir}/obj/{cu[:-3]}.o", "sh", "", f"{cu} {here}/check.h", command=(
+                f"{nvcc} -I. -cudart none {options} {'-dc' if len(sources) > 1 else '-c'} {cu} -o {w.dir}/obj/{cu[:-3]}.o")))
+        if len(sources) > 1:
+            linked = f"{w.dir}/obj/{name}.dlink.o"
+            options = NVCC_LINE.search(open(sources[0], encoding="utf-8").read())[1]
+            objects.append(w.build(linked, "sh", "", " ".join(objects), command=(
+                f"{nvcc} -cudart none {options} -dlink {' '.join(objects)} -o {linked}")))
+        w.build(exe, "sh", "", f"{' '.join(objects)} {runtime}",
+                command=f"c++ {' '.join(objects)} -o {exe} {ld} {runtime} -ldl -lpthread")
+        w.programs.append(exe)
+        w.tests.append(("loader-runtime", name[6:], exe, f"{exe} {library}"))
 
 
 def test_group(folder):

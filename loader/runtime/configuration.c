@@ -1,0 +1,54 @@
+/* configuration.c — where <<<>>>'s four values wait until the stub asks for them.
+ *
+ * A stack, because an argument may itself launch: k<<<1, 1>>>(f()) pushes before it calls f. */
+#include "loader/runtime/calls_internal.h"
+
+enum { DEEPEST = 64 };
+
+static _Thread_local struct {
+	struct configuration {
+		dim3 grid, block;
+		size_t shared_bytes;
+		cudaStream_t stream;
+	} at[DEEPEST];
+	int n;
+} stack;
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
+				     struct CUstream_st *stream)
+{
+	if (stack.n == DEEPEST) {
+		(void)gpul_rt_fail(cudaErrorLaunchMaxDepthExceeded,
+				   "%d launches wait for an argument of theirs", DEEPEST);
+		return 1;
+	}
+	stack.at[stack.n++] = (struct configuration){ grid, block, shared_bytes, stream };
+	return 0;
+}
+
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
+{
+	const struct configuration *c;
+
+	if (!stack.n)
+		return gpul_rt_fail(cudaErrorMissingConfiguration,
+				    "a kernel's stub was called without <<<>>>");
+	c = &stack.at[--stack.n];
+	*grid = c->grid;
+	*block = c->block;
+	*shared_bytes = c->shared_bytes;
+	*(cudaStream_t *)stream = c->stream;
+	return cudaSuccess;
+}
+
+/* The stub keeps the answer of its first call for ever, an error too. So nothing is looked up here:
+ * the handle is the stub, every launch looks it up, and an error is told by each. */
+cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *stub)
+{
+	void *handle;
+
+	_Static_assert(sizeof handle == sizeof stub, "a pointer without its const");
+	__builtin_memcpy(&handle, &stub, sizeof handle);
+	*out = handle;
+	return cudaSuccess;
+}

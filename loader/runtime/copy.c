@@ -1,0 +1,289 @@
+/* copy.c — copies and fills.
+ *
+ *     cudaMemcpy ─────── wait ──┐        kind tells which side is the device: each kind is a call of
+ *     cudaMemcpyAsync ──────────┼─ copy  the driver's, which then checks that side's address
+ *     cudaMemcpyToSymbol ───────┘
+ *
+ * Compiled twice (see runtime_internal.h). */
+#include <stdint.h>
+
+#include "loader/runtime/runtime_internal.h"
+
+enum when { WAIT, DO_NOT_WAIT };
+
+static CUdeviceptr address(const void *p)
+{
+	return (CUdeviceptr)(uintptr_t)p;
+}
+
+static cudaError_t check_kind(enum cudaMemcpyKind kind)
+{
+	if ((unsigned)kind <= cudaMemcpyDefault)
+		return cudaSuccess;
+	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "copy of kind %d", (int)kind);
+}
+
+static cudaError_t copy_async(const gpul_driver *drv, void *to, const void *from, size_t bytes,
+			      enum cudaMemcpyKind kind, CUstream stream)
+{
+	switch (kind) {
+	case cudaMemcpyHostToDevice:
+		return gpul_rt_cu(drv, cuMemcpyHtoDAsync(address(to), from, bytes, stream));
+	case cudaMemcpyDeviceToHost:
+		return gpul_rt_cu(drv, cuMemcpyDtoHAsync(to, address(from), bytes, stream));
+	case cudaMemcpyDeviceToDevice:
+		return gpul_rt_cu(drv, cuMemcpyDtoDAsync(address(to), address(from), bytes, stream));
+	default:
+		return gpul_rt_cu(drv, cuMemcpyAsync(address(to), address(from), bytes, stream));
+	}
+}
+
+#ifdef GPUL_RT_PER_THREAD
+static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, size_t bytes,
+			    enum cudaMemcpyKind kind)
+{
+	cudaError_t e = copy_async(drv, to, from, bytes, kind, CU_STREAM_PER_THREAD);
+
+	/* As the manual has it: between devices, a copy does not wait. */
+	if (e || kind == cudaMemcpyDeviceToDevice)
+		return e;
+	return gpul_rt_cu(drv, cuStreamSynchronize(CU_STREAM_PER_THREAD));
+}
+#else
+static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, size_t bytes,
+			    enum cudaMemcpyKind kind)
+{
+	switch (kind) {
+	case cudaMemcpyHostToDevice:
+		return gpul_rt_cu(drv, cuMemcpyHtoD(address(to), from, bytes));
+	case cudaMemcpyDeviceToHost:
+		return gpul_rt_cu(drv, cuMemcpyDtoH(to, address(from), bytes));
+	case cudaMemcpyDeviceToDevice:
+		return gpul_rt_cu(drv, cuMemcpyDtoD(address(to), address(from), bytes));
+	default:
+		return gpul_rt_cu(drv, cuMemcpy(address(to), address(from), bytes));
+	}
+}
+#endif
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e || (e = check_kind(kind)))
+		return e;
+	return bytes ? copy_now(drv, to, from, bytes, kind) : cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+			    cudaStream_t stream)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e || (e = check_kind(kind)))
+		return e;
+	return bytes ? copy_async(drv, to, from, bytes, kind, gpul_rt_stream(stream))
+		     : cudaSuccess;
+}
+
+/* ---- to and from variables --------------------------------------------------------------- */
+
+/* The part of a variable that a copy goes to or comes from; `kind` has the device on that side. */
+static cudaError_t part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset,
+			enum cudaMemcpyKind kind, enum cudaMemcpyKind other, void **out)
+{
+	CUdeviceptr start = 0;
+	size_t there = 0;
+	cudaError_t e;
+
+	if (kind != other && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection,
+				    "copy of kind %d to or from a device variable", (int)kind);
+	e = gpul_rt_variable(drv, symbol, &start, &there);
+	if (e)
+		return e;
+	if (offset > there || bytes > there - offset)
+		return gpul_rt_fail(cudaErrorInvalidValue,
+				    "%zu bytes at %zu of a variable of %zu bytes", bytes,
+				    offset, there);
+	*out = (void *)(uintptr_t)(start + offset);
+	return cudaSuccess;
+}
+
+static cudaError_t to_symbol(const void *symbol, const void *from, size_t bytes, size_t offset,
+			     enum cudaMemcpyKind kind, enum when when, CUstream stream)
+{
+	const gpul_driver *drv;
+	void *to = NULL;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (!e)
+		e = part(drv, symbol, bytes, offset, kind, cudaMemcpyHostToDevice, &to);
+	if (e || !bytes)
+		return e;
+	return when == WAIT ? copy_now(drv, to, from, bytes, kind)
+			    : copy_async(drv, to, from, bytes, kind, stream);
+}
+
+static cudaError_t from_symbol(void *to, const void *symbol, size_t bytes, size_t offset,
+			       enum cudaMemcpyKind kind, enum when when, CUstream stream)
+{
+	const gpul_driver *drv;
+	void *from = NULL;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (!e)
+		e = part(drv, symbol, bytes, offset, kind, cudaMemcpyDeviceToHost, &from);
+	if (e || !bytes)
+		return e;
+	return when == WAIT ? copy_now(drv, to, from, bytes, kind)
+			    : copy_async(drv, to, from, bytes, kind, stream);
+}
+
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
+			       enum cudaMemcpyKind kind)
+{
+	return to_symbol(symbol, from, bytes, offset, kind, WAIT, NULL);
+}
+
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes,
+				    size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return to_symbol(symbol, from, bytes, offset, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
+}
+
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
+				 enum cudaMemcpyKind kind)
+{
+	return from_symbol(to, symbol, bytes, offset, kind, WAIT, NULL);
+}
+
+cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset,
+				      enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return from_symbol(to, symbol, bytes, offset, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
+}
+
+/* ---- rectangles -------------------------------------------------------------------------- */
+
+static CUmemorytype source_type(enum cudaMemcpyKind kind)
+{
+	switch (kind) {
+	case cudaMemcpyHostToHost:
+	case cudaMemcpyHostToDevice:
+		return CU_MEMORYTYPE_HOST;
+	case cudaMemcpyDeviceToHost:
+	case cudaMemcpyDeviceToDevice:
+		return CU_MEMORYTYPE_DEVICE;
+	default:
+		return CU_MEMORYTYPE_UNIFIED;
+	}
+}
+
+static CUmemorytype target_type(enum cudaMemcpyKind kind)
+{
+	switch (kind) {
+	case cudaMemcpyHostToHost:
+	case cudaMemcpyDeviceToHost:
+		return CU_MEMORYTYPE_HOST;
+	case cudaMemcpyHostToDevice:
+	case cudaMemcpyDeviceToDevice:
+		return CU_MEMORYTYPE_DEVICE;
+	default:
+		return CU_MEMORYTYPE_UNIFIED;
+	}
+}
+
+static cudaError_t rectangle(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+			     size_t width, size_t height, enum cudaMemcpyKind kind,
+			     CUDA_MEMCPY2D *out)
+{
+	if (width > to_pitch || width > from_pitch)
+		return gpul_rt_fail(cudaErrorInvalidPitchValue,
+				    "rows of %zu bytes do not fit pitches of %zu and %zu", width,
+				    to_pitch, from_pitch);
+	*out = (CUDA_MEMCPY2D){
+		.srcMemoryType = source_type(kind),
+		.srcHost = from,
+		.srcDevice = address(from),
+		.srcPitch = from_pitch,
+		.dstMemoryType = target_type(kind),
+		.dstHost = to,
+		.dstDevice = address(to),
+		.dstPitch = to_pitch,
+		.WidthInBytes = width,
+		.Height = height,
+	};
+	return check_kind(kind);
+}
+
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+			 size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+	const gpul_driver *drv;
+	CUDA_MEMCPY2D c;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e || (e = rectangle(to, to_pitch, from, from_pitch, width, height, kind, &c)))
+		return e;
+	if (!width || !height)
+		return cudaSuccess;
+#ifdef GPUL_RT_PER_THREAD
+	e = gpul_rt_cu(drv, cuMemcpy2DAsync(&c, CU_STREAM_PER_THREAD));
+	return e ? e : gpul_rt_cu(drv, cuStreamSynchronize(CU_STREAM_PER_THREAD));
+#else
+	return gpul_rt_cu(drv, cuMemcpy2DUnaligned(&c));  /* takes any pitch */
+#endif
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+			      size_t width, size_t height, enum cudaMemcpyKind kind,
+			      cudaStream_t stream)
+{
+	const gpul_driver *drv;
+	CUDA_MEMCPY2D c;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e || (e = rectangle(to, to_pitch, from, from_pitch, width, height, kind, &c)))
+		return e;
+	return width && height ? gpul_rt_cu(drv, cuMemcpy2DAsync(&c, gpul_rt_stream(stream)))
+			       : cudaSuccess;
+}
+
+/* ---- fills ------------------------------------------------------------------------------- */
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e || !bytes)
+		return e;
+	return gpul_rt_cu(drv, cuMemsetD8Async(address(to), (unsigned char)value, bytes,
+					       gpul_rt_stream(stream)));
+}
+
+/* Needs no wait: it is in order with what is asked for next, as the manual has it. */
+cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+	return cudaMemsetAsync(to, value, bytes, NULL);
+}
+
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
+			      cudaStream_t stream)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e || !width || !height)
+		return e;
+	return gpul_rt_cu(drv, cuMemsetD2D8Async(address(to), pitch, (unsigned char)value, width,
+						 height, gpul_rt_stream(stream)));
+}
+
+cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+	return cudaMemset2DAsync(to, pitch, value, width, height, NULL);
+}

@@ -1,0 +1,207 @@
+/* device.c — which devices there are, and the calling thread's.
+ *
+ * Source: CUDA Runtime API, Device Management; Version Management; Peer Device Memory Access. */
+#include "loader/runtime/runtime_internal.h"
+
+/* The driver's handle of a device; an ordinal out of range becomes cudaErrorInvalidDevice. */
+static cudaError_t device_of(const gpul_driver **drv, int ordinal, CUdevice *out)
+{
+	cudaError_t e = gpul_rt_driver(drv);
+
+	return e ? e : gpul_rt_cu(*drv, cuDeviceGet(out, ordinal));
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_driver(&drv);
+
+	if (e == cudaErrorNoDevice)
+		*count = 0;
+	return e ? e : gpul_rt_cu(drv, cuDeviceGetCount(count));
+}
+
+cudaError_t cudaGetDevice(int *ordinal)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_driver(&drv);
+
+	return e ? e : gpul_rt_device(drv, ordinal);
+}
+
+cudaError_t cudaSetDevice(int ordinal)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_driver(&drv);
+
+	return e ? e : gpul_rt_set_device(drv, ordinal);
+}
+
+cudaError_t cudaInitDevice(int ordinal, unsigned int device_flags, unsigned int flags)
+{
+	const gpul_driver *drv;
+	CUcontext context;
+	CUdevice device;
+	cudaError_t e = device_of(&drv, ordinal, &device);
+
+	if (e)
+		return e;
+	if (flags & cudaInitDeviceFlagsAreValid)
+		e = gpul_rt_cu(drv, cuDevicePrimaryCtxSetFlags(device, device_flags));
+	return e ? e : gpul_rt_context(drv, ordinal, &context);
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned int flags)
+{
+	const gpul_driver *drv;
+	CUdevice device;
+	int ordinal = 0;
+	cudaError_t e = cudaGetDevice(&ordinal);
+
+	if (!e)
+		e = device_of(&drv, ordinal, &device);
+	return e ? e : gpul_rt_cu(drv, cuDevicePrimaryCtxSetFlags(device, flags));
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned int *flags)
+{
+	const gpul_driver *drv;
+	CUdevice device;
+	int ordinal = 0, active;
+	cudaError_t e = cudaGetDevice(&ordinal);
+
+	if (!e)
+		e = device_of(&drv, ordinal, &device);
+	return e ? e : gpul_rt_cu(drv, cuDevicePrimaryCtxGetState(device, flags, &active));
+}
+
+/* The two enumerations of attributes have the same numbers. */
+_Static_assert((int)cudaDevAttrWarpSize == (int)CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
+		       (int)cudaDevAttrComputeCapabilityMajor ==
+			       (int)CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
+		       (int)cudaDevAttrCooperativeLaunch ==
+			       (int)CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
+	       "cudaDeviceAttr is handed on as it is");
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr which, int ordinal)
+{
+	const gpul_driver *drv;
+	CUdevice device;
+	cudaError_t e = device_of(&drv, ordinal, &device);
+
+	if (e)
+		return e;
+	return gpul_rt_cu(drv, cuDeviceGetAttribute(value, (CUdevice_attribute)which, device));
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *text, int text_bytes, int ordinal)
+{
+	const gpul_driver *drv;
+	CUdevice device;
+	cudaError_t e = device_of(&drv, ordinal, &device);
+
+	return e ? e : gpul_rt_cu(drv, cuDeviceGetPCIBusId(text, text_bytes, device));
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuCtxSynchronize());
+}
+
+cudaError_t cudaDeviceReset(void)
+{
+	const gpul_driver *drv;
+	int ordinal = 0;
+	cudaError_t e = gpul_rt_driver(&drv);
+
+	if (!e)
+		e = gpul_rt_device(drv, &ordinal);
+	return e ? e : gpul_rt_reset_device(drv, ordinal);
+}
+
+cudaError_t cudaDeviceSetLimit(enum cudaLimit which, size_t value)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuCtxSetLimit((CUlimit)which, value));
+}
+
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit which)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuCtxGetLimit(value, (CUlimit)which));
+}
+
+/* ---- versions ---------------------------------------------------------------------------- */
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+	const gpul_driver *drv = gpul_rt_driver_if_any();
+
+	*version = drv ? drv->version : 0;  /* 0: there is none, as the manual has it */
+	return cudaSuccess;
+}
+
+/* Of the interface that is kept here: the toolkit's that this was compiled with. */
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+	*version = CUDART_VERSION;
+	return cudaSuccess;
+}
+
+/* ---- peers ------------------------------------------------------------------------------- */
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
+{
+	const gpul_driver *drv;
+	CUdevice device, other = 0;
+	cudaError_t e = device_of(&drv, ordinal, &device);
+
+	if (!e)
+		e = gpul_rt_cu(drv, cuDeviceGet(&other, peer));
+	*can = 0;
+	if (e || !gpul_driver_has(drv, "cuDeviceCanAccessPeer"))
+		return e;  /* a driver that knows no peers: none can */
+	return gpul_rt_cu(drv, cuDeviceCanAccessPeer(can, device, other));
+}
+
+static cudaError_t peer_context(const gpul_driver **drv, int peer, CUcontext *out)
+{
+	cudaError_t e = gpul_rt_enter(drv);
+
+	return e ? e : gpul_rt_context(*drv, peer, out);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
+{
+	const gpul_driver *drv;
+	CUcontext context;
+	cudaError_t e = peer_context(&drv, peer, &context);
+
+	if (e)
+		return e;
+	if (!gpul_driver_has(drv, "cuCtxEnablePeerAccess"))
+		return gpul_rt_fail(cudaErrorPeerAccessUnsupported,
+				    "device %d: this driver has no peer access", peer);
+	return gpul_rt_cu(drv, cuCtxEnablePeerAccess(context, flags));
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer)
+{
+	const gpul_driver *drv;
+	CUcontext context;
+	cudaError_t e = peer_context(&drv, peer, &context);
+
+	if (e)
+		return e;
+	if (!gpul_driver_has(drv, "cuCtxDisablePeerAccess"))
+		return gpul_rt_fail(cudaErrorPeerAccessNotEnabled,
+				    "device %d: this driver has no peer access", peer);
+	return gpul_rt_cu(drv, cuCtxDisablePeerAccess(context));
+}

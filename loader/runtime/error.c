@@ -1,0 +1,110 @@
+/* error.c — what went wrong, as the runtime API tells it: each thread has a last error.
+ *
+ * Source: CUDA Runtime API, Error Handling. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/log.h"
+#include "loader/runtime/errors_internal.h"
+#include "loader/runtime/runtime_internal.h"
+
+static _Thread_local cudaError_t last;
+
+/* Errors after which "any further CUDA work will return the same error": asking does not clear
+ * them. */
+static _Bool stays(cudaError_t e)
+{
+	switch (e) {
+	case cudaErrorECCUncorrectable:
+	case cudaErrorIllegalAddress:
+	case cudaErrorLaunchTimeout:
+	case cudaErrorAssert:
+	case cudaErrorHardwareStackError:
+	case cudaErrorIllegalInstruction:
+	case cudaErrorMisalignedAddress:
+	case cudaErrorInvalidAddressSpace:
+	case cudaErrorInvalidPc:
+	case cudaErrorLaunchFailure:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
+{
+	char text[256];
+	va_list args;
+
+	last = e;
+	if (!gpul_log_shows(GPUL_LOG_INFO))
+		return e;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	gpul_log(GPUL_LOG_INFO, "runtime", "%s: %s", cudaGetErrorName(e), text);
+	return e;
+}
+
+/* The two enumerations agree: a driver's error has the same number as the runtime's of that meaning.
+ * cudaErrorNotReady is an answer, not a failure, but is kept as the last error all the same. */
+cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call)
+{
+	gpul_error err = { 0 };
+
+	if (r == CUDA_SUCCESS)
+		return cudaSuccess;
+	if (r != CUDA_ERROR_NOT_READY && gpul_log_shows(GPUL_LOG_INFO))
+		(void)gpul_cu_status(drv, &err, r, call);
+	return gpul_rt_fail((cudaError_t)r, "%s", err.text);
+}
+
+void gpul_rt_forget_error(void)
+{
+	last = cudaSuccess;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+	return last;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+	cudaError_t e = last;
+
+	if (!stays(e))
+		last = cudaSuccess;
+	return e;
+}
+
+static const struct row {
+	int number;
+	const char *name, *text;
+} rows[] = {
+#define ROW(number, name, text) { number, "cudaError" #name, text },
+	GPUL_RT_ERRORS(ROW)
+#undef ROW
+};
+
+static const struct row *find(cudaError_t e)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (rows[i].number == (int)e)
+			return &rows[i];
+	return NULL;
+}
+
+const char *cudaGetErrorName(cudaError_t e)
+{
+	const struct row *row = find(e);
+
+	return e == cudaSuccess ? "cudaSuccess" : row ? row->name : "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t e)
+{
+	const struct row *row = find(e);
+
+	return e == cudaSuccess ? "no error" : row ? row->text : "unrecognized error code";
+}

@@ -1,0 +1,188 @@
+/* function.c — what can be asked of a kernel, and its handle for the driver API.
+ *
+ *     &stub ── cudaGetFuncBySymbol ──> CUfunction: of the current context, for any cu* call
+ *          ─── cudaGetKernel ────────> CUkernel:   of the library, on every device
+ *
+ * Source: CUDA Runtime API, Execution Control; Occupancy; Interactions with the CUDA Driver API. */
+#include <string.h>
+
+#include "loader/runtime/runtime_internal.h"
+
+static cudaError_t enter(const gpul_driver **drv, const void *stub, CUfunction *f)
+{
+	cudaError_t e = gpul_rt_enter(drv);
+
+	return e ? e : gpul_rt_function(*drv, stub, f);
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *out, const void *stub)
+{
+	const gpul_driver *drv;
+	CUfunction f = NULL;
+	cudaError_t e = enter(&drv, stub, &f);
+
+	if (e)
+		return e;
+	if (!out)
+		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the function");
+	*out = f;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetKernel(cudaKernel_t *out, const void *stub)
+{
+	const gpul_driver *drv;
+	CUkernel k = NULL;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e || (e = gpul_rt_kernel(drv, stub, &k)))
+		return e;
+	if (!out)
+		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the kernel");
+	*out = k;
+	return cudaSuccess;
+}
+
+static cudaError_t attribute(const gpul_driver *drv, CUfunction f, CUfunction_attribute which,
+			     int *value)
+{
+	return gpul_rt_cu(drv, cuFuncGetAttribute(value, which, f));
+}
+
+static cudaError_t size_attribute(const gpul_driver *drv, CUfunction f,
+				  CUfunction_attribute which, size_t *value)
+{
+	int n = 0;
+	cudaError_t e = attribute(drv, f, which, &n);
+
+	*value = (size_t)(unsigned)n;
+	return e;
+}
+
+/* What came with sm_90; a driver that does not know them leaves 0. */
+static void cluster_attributes(const gpul_driver *drv, CUfunction f, struct cudaFuncAttributes *a)
+{
+	(void)drv->cuFuncGetAttribute(&a->clusterDimMustBeSet,
+				      CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, f);
+	(void)drv->cuFuncGetAttribute(&a->requiredClusterWidth,
+				      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, f);
+	(void)drv->cuFuncGetAttribute(&a->requiredClusterHeight,
+				      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, f);
+	(void)drv->cuFuncGetAttribute(&a->requiredClusterDepth,
+				      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, f);
+	(void)drv->cuFuncGetAttribute(&a->clusterSchedulingPolicyPreference,
+				      CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, f);
+	(void)drv->cuFuncGetAttribute(&a->nonPortableClusterSizeAllowed,
+				      CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, f);
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *stub)
+{
+	struct cudaFuncAttributes a;
+	const gpul_driver *drv;
+	CUfunction f;
+	cudaError_t e = enter(&drv, stub, &f);
+
+	memset(&a, 0, sizeof a);
+	if (e ||
+	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &a.sharedSizeBytes)) ||
+	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, &a.constSizeBytes)) ||
+	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &a.localSizeBytes)) ||
+	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+			   &a.maxThreadsPerBlock)) ||
+	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_NUM_REGS, &a.numRegs)) ||
+	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_PTX_VERSION, &a.ptxVersion)) ||
+	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_BINARY_VERSION, &a.binaryVersion)) ||
+	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, &a.cacheModeCA)) ||
+	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+			   &a.maxDynamicSharedSizeBytes)) ||
+	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+			   &a.preferredShmemCarveout)))
+		return e;
+	cluster_attributes(drv, f, &a);
+	if (!out)
+		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the attributes");
+	*out = a;
+	return cudaSuccess;
+}
+
+_Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize ==
+			       (int)CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+		       (int)cudaFuncAttributeNonPortableClusterSizeAllowed ==
+			       (int)CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+	       "cudaFuncAttribute is handed on as it is");
+
+cudaError_t cudaFuncSetAttribute(const void *stub, enum cudaFuncAttribute which, int value)
+{
+	const gpul_driver *drv;
+	CUfunction f;
+	cudaError_t e = enter(&drv, stub, &f);
+
+	if (e)
+		return e;
+	return gpul_rt_cu(drv, cuFuncSetAttribute(f, (CUfunction_attribute)which, value));
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void *stub, enum cudaFuncCache config)
+{
+	const gpul_driver *drv;
+	CUfunction f;
+	cudaError_t e = enter(&drv, stub, &f);
+
+	return e ? e : gpul_rt_cu(drv, cuFuncSetCacheConfig(f, (CUfunc_cache)config));
+}
+
+cudaError_t cudaFuncGetName(const char **name, const void *stub)
+{
+	const gpul_driver *drv;
+	CUkernel k;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (!e)
+		e = gpul_rt_kernel(drv, stub, &k);
+	return e ? e : gpul_rt_cu(drv, cuKernelGetName(name, k));
+}
+
+cudaError_t cudaFuncGetParamInfo(const void *stub, size_t index, size_t *offset, size_t *bytes)
+{
+	const gpul_driver *drv;
+	CUfunction f;
+	cudaError_t e = enter(&drv, stub, &f);
+
+	return e ? e : gpul_rt_cu(drv, cuFuncGetParamInfo(f, index, offset, bytes));
+}
+
+/* ---- occupancy --------------------------------------------------------------------------- */
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks, const void *stub,
+								   int block, size_t shared_bytes,
+								   unsigned int flags)
+{
+	const gpul_driver *drv;
+	CUfunction f;
+	cudaError_t e = enter(&drv, stub, &f);
+
+	if (e)
+		return e;
+	return gpul_rt_cu(drv, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+				       n_blocks, f, block, shared_bytes, flags));
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const void *stub,
+							  int block, size_t shared_bytes)
+{
+	return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n_blocks, stub, block,
+								      shared_bytes, 0);
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *stub, int n_blocks,
+						      int block)
+{
+	const gpul_driver *drv;
+	CUfunction f;
+	cudaError_t e = enter(&drv, stub, &f);
+
+	if (e)
+		return e;
+	return gpul_rt_cu(drv, cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, n_blocks, block));
+}

@@ -1,0 +1,86 @@
+/* load.c — from the fat binary of a program to a library of the driver.
+ *
+ *     wrapper version 1:  data ──> fat binary ── cuLibraryLoadData ──> library
+ *     wrapper version 2:  data ──> fat binary that nvlink made, for the GPUs that nvcc was told of
+ *                         filename_or_fatbins ──> the relocatable parts, up to a NULL: linked here
+ *                         when the first has nothing for this device
+ *
+ * The driver takes the wrapper as it is, and chooses the image. */
+#include <fatbinary_section.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/runtime/runtime_internal.h"
+
+enum { LOG_BYTES = 512 };
+
+struct header { /* of a fat binary: as seen in the output of CUDA 11 to 13 */
+	unsigned magic;
+	unsigned short version, header_bytes;
+	unsigned long long payload_bytes;
+};
+
+static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const void *const *parts)
+{
+	cudaError_t e = cudaSuccess;
+
+	for (; *parts && !e; parts++) {
+		const struct header *h = *parts;
+		void *data;
+
+		memcpy(&data, parts, sizeof data);  /* the driver's prototype lacks a const */
+		e = gpul_rt_cu(drv, cuLinkAddData(link, CU_JIT_INPUT_FATBINARY, data,
+						  h->header_bytes + (size_t)h->payload_bytes,
+						  "relocatable device code", 0, NULL, NULL));
+	}
+	return e;
+}
+
+/* What nvlink would have done at build time, by the driver's linker. */
+static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, CUlibrary *out)
+{
+	char log[LOG_BYTES] = "";
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	void *values[] = { log, (void *)(size_t)LOG_BYTES };
+	CUlinkState link = NULL;
+	void *image = NULL;
+	size_t image_bytes = 0;
+	cudaError_t e = gpul_rt_cu(drv, cuLinkCreate(2, options, values, &link));
+
+	if (e)
+		return e;
+	e = add_parts(drv, link, parts);
+	if (!e)
+		e = gpul_rt_cu(drv, cuLinkComplete(link, &image, &image_bytes));
+	if (e && *log)
+		(void)gpul_rt_fail(e, "%s", log);
+	if (!e)
+		e = gpul_rt_cu(drv, cuLibraryLoadData(out, image, NULL, NULL, 0, NULL, NULL, 0));
+	(void)drv->cuLinkDestroy(link);
+	return e;
+}
+
+/* The linked image may have machine code for other GPUs only, or nothing. */
+static _Bool lacks_this_device(CUresult r)
+{
+	return r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_IMAGE;
+}
+
+cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary *out)
+{
+	const __fatBinC_Wrapper_t *w = wrapper;
+	const void *const *parts;
+	CUresult r;
+
+	if (!w || w->magic != FATBINC_MAGIC ||
+	    (w->version != FATBINC_VERSION && w->version != FATBINC_LINK_VERSION))
+		return gpul_rt_fail(cudaErrorInvalidKernelImage,
+				    "what the program registered at %p is no fat binary of CUDA "
+				    "11 to 13: version %d",
+				    wrapper, w ? w->version : 0);
+	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);
+	parts = w->version == FATBINC_LINK_VERSION ? w->filename_or_fatbins : NULL;
+	if (lacks_this_device(r) && parts && *parts)
+		return link_parts(drv, parts, out);
+	return gpul_rt_told(drv, r, "cuLibraryLoadData");
+}

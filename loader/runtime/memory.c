@@ -1,0 +1,191 @@
+/* memory.c — memory of the device, and page-locked memory of the host.
+ *
+ * Source: CUDA Runtime API, Memory Management; Unified Addressing. */
+#include <stdint.h>
+
+#include "loader/runtime/runtime_internal.h"
+
+static cudaError_t null_pointer(void)
+{
+	return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the result: NULL was given");
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+	const gpul_driver *drv;
+	CUdeviceptr p = 0;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e)
+		return e;
+	if (!out)
+		return null_pointer();
+	if (bytes && (e = gpul_rt_cu(drv, cuMemAlloc(&p, bytes))))
+		return e;
+	*out = (void *)(uintptr_t)p;  /* no bytes: NULL, and that is no error */
+	return cudaSuccess;
+}
+
+cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t height)
+{
+	const gpul_driver *drv;
+	CUdeviceptr p = 0;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e)
+		return e;
+	if (!out || !pitch)
+		return null_pointer();
+	*pitch = 0;
+	/* 16: the widest element that a kernel reads in one access. */
+	if (width && height && (e = gpul_rt_cu(drv, cuMemAllocPitch(&p, pitch, width, height, 16))))
+		return e;
+	*out = (void *)(uintptr_t)p;
+	return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *p)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);  /* cudaFree(0) is how programs make the context */
+
+	return e || !p ? e : gpul_rt_cu(drv, cuMemFree((CUdeviceptr)(uintptr_t)p));
+}
+
+/* Memory that moves by itself between host and device needs page faults on both sides, which the
+ * software driver does not play, and a program that runs on one driver only is not what this
+ * library is for. */
+cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags)
+{
+	(void)out, (void)flags;
+	return gpul_rt_fail(cudaErrorNotSupported,
+			    "%zu bytes of managed memory: use cudaMalloc and cudaMemcpy, or "
+			    "cudaHostAlloc, which the device reads too",
+			    bytes);
+}
+
+/* ---- page-locked host memory ------------------------------------------------------------- */
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int flags)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e)
+		return e;
+	if (!out)
+		return null_pointer();
+	*out = NULL;
+	_Static_assert(cudaHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE &&
+			       cudaHostAllocMapped == CU_MEMHOSTALLOC_DEVICEMAP &&
+			       cudaHostAllocWriteCombined == CU_MEMHOSTALLOC_WRITECOMBINED,
+		       "the flags are handed on as they are");
+	return bytes ? gpul_rt_cu(drv, cuMemHostAlloc(out, bytes, flags)) : cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+	return cudaHostAlloc(out, bytes, cudaHostAllocDefault);
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e || !p ? e : gpul_rt_cu(drv, cuMemFreeHost(p));
+}
+
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int flags)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	_Static_assert(cudaHostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE &&
+			       cudaHostRegisterMapped == CU_MEMHOSTREGISTER_DEVICEMAP,
+		       "the flags are handed on as they are");
+	return e ? e : gpul_rt_cu(drv, cuMemHostRegister(p, bytes, flags));
+}
+
+cudaError_t cudaHostUnregister(void *p)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuMemHostUnregister(p));
+}
+
+cudaError_t cudaHostGetDevicePointer(void **out, void *host, unsigned int flags)
+{
+	const gpul_driver *drv;
+	CUdeviceptr p = 0;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e)
+		return e;
+	if (!out)
+		return null_pointer();
+	e = gpul_rt_cu(drv, cuMemHostGetDevicePointer(&p, host, flags));
+	if (!e)
+		*out = (void *)(uintptr_t)p;
+	return e;
+}
+
+cudaError_t cudaHostGetFlags(unsigned int *flags, void *host)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuMemHostGetFlags(flags, host));
+}
+
+/* ---- what is known of memory ------------------------------------------------------------- */
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuMemGetInfo(free_bytes, total));
+}
+
+static enum cudaMemoryType type_of(unsigned driver_type, unsigned managed)
+{
+	if (managed)
+		return cudaMemoryTypeManaged;
+	return driver_type == CU_MEMORYTYPE_HOST     ? cudaMemoryTypeHost
+	       : driver_type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice
+						     : cudaMemoryTypeUnregistered;
+}
+
+/* The driver leaves at 0 what a pointer has not. */
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *p)
+{
+	unsigned type = 0, managed = 0;
+	CUdeviceptr device_address = 0;
+	void *host_address = NULL;
+	int ordinal = 0;
+	CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+					CU_POINTER_ATTRIBUTE_HOST_POINTER,
+					CU_POINTER_ATTRIBUTE_IS_MANAGED,
+					CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
+	void *values[] = { &type, &device_address, &host_address, &managed, &ordinal };
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	if (e)
+		return e;
+	if (!out)
+		return null_pointer();
+	e = gpul_rt_cu(drv, cuPointerGetAttributes(5, which, values, (CUdeviceptr)(uintptr_t)p));
+	if (e)
+		return e;
+	*out = (struct cudaPointerAttributes){
+		.type = type_of(type, managed),
+		.device = type ? ordinal : cudaInvalidDeviceId,
+		.devicePointer = (void *)(uintptr_t)device_address,
+		.hostPointer = type ? host_address : (void *)(uintptr_t)p,
+	};
+	return cudaSuccess;
+}

@@ -1,0 +1,58 @@
+/* register.c — what runs before main(): a program tells which device code it carries.
+ *
+ * Nothing is loaded yet, and no driver is opened: a program that never launches pays nothing, and
+ * one that is loaded where there is no GPU starts all the same.  The first call that needs the
+ * code loads it (load.c), and tells what was wrong with it. */
+#include "loader/runtime/calls_internal.h"
+
+void **__cudaRegisterFatBinary(void *wrapper)
+{
+	return (void **)gpul_rt_add_image(wrapper);
+}
+
+void __cudaRegisterFatBinaryEnd(void **handle)
+{
+	(void)handle;  /* all that this image has is known now; it is loaded when asked for */
+}
+
+void __cudaUnregisterFatBinary(void **handle)
+{
+	gpul_rt_remove_image((gpul_rt_image *)handle);
+}
+
+void __cudaRegisterFunction(void **handle, const char *stub, char *stub_again, const char *name,
+			    int thread_limit, uint3 *thread, uint3 *block, dim3 *block_dim,
+			    dim3 *grid_dim, int *warp_size)
+{
+	(void)stub_again, (void)thread_limit, (void)thread, (void)block, (void)block_dim,
+		(void)grid_dim, (void)warp_size;
+	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_KERNEL, stub, name, 0);
+}
+
+void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external,
+		       size_t bytes, int constant, int global)
+{
+	(void)address, (void)external, (void)constant, (void)global;
+	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_VARIABLE, host, name, bytes);
+}
+
+/* A __managed__ variable is reached by the host through a pointer that the runtime sets to memory
+ * that moves by itself.  There is none here (see cudaMallocManaged), so the pointer stays NULL, and
+ * the program's first touch would fault: say why first. */
+void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name,
+			      int external, size_t bytes, int constant, int global)
+{
+	(void)handle, (void)host, (void)address, (void)external, (void)bytes, (void)constant,
+		(void)global;
+	gpul_rt_fail(cudaErrorNotSupported,
+		     "__managed__ variable %s: managed memory is not supported; use __device__ "
+		     "and cudaMemcpyToSymbol",
+		     name);
+}
+
+/* Called before the first use of a __managed__ variable only. */
+char __cudaInitModule(void **handle)
+{
+	(void)handle;
+	return 1;
+}

@@ -1,0 +1,243 @@
+/* registry.c — which kernel or variable a host address means.
+ *
+ *     &stub ── table ──> symbol { name, image } ── image ──> CUlibrary, loaded when first needed
+ *                                 └── cuLibraryGetKernel(library, name) ──> CUkernel
+ *
+ * A CUkernel is the same on every device: the driver brings the code to a device when it is first
+ * launched there.  So one look-up does for all, and nothing has to be kept for each device. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "loader/runtime/runtime_internal.h"
+
+struct gpul_rt_image {
+	const void *wrapper;
+	CUlibrary library;  /* NULL: not loaded yet */
+	const gpul_driver *drv;  /* that loaded it */
+	struct gpul_rt_image *next;
+};
+
+/* Guards all below, and is held while an image is loaded: no driver calls back into this file. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gpul_rt_image *images;
+static gpul_rt_symbol **buckets;  /* chained: newest first */
+static size_t n_buckets, n_symbols;  /* n_buckets: a power of two, or 0 */
+static _Bool out_of_memory;  /* at registration, which can tell nobody */
+
+static gpul_rt_symbol **bucket_of(const void *host)
+{
+	uint64_t h = (uint64_t)(uintptr_t)host * 0x9e3779b97f4a7c15u;  /* Fibonacci hashing */
+
+	return &buckets[(h >> 32) & (n_buckets - 1)];
+}
+
+static gpul_rt_symbol *find(const void *host, gpul_rt_kind kind)
+{
+	gpul_rt_symbol *s = n_buckets ? *bucket_of(host) : NULL;
+
+	while (s && (s->host != host || s->kind != kind))
+		s = s->next_in_bucket;
+	return s;
+}
+
+static void insert(gpul_rt_symbol *s)
+{
+	gpul_rt_symbol **bucket = bucket_of(s->host);
+
+	s->next_in_bucket = *bucket;
+	*bucket = s;
+}
+
+/* Twice as many buckets, or 64.  Without memory for them there are the old ones. */
+static void grow(void)
+{
+	size_t n_old = n_buckets, n_new = n_old ? 2 * n_old : 64;
+	gpul_rt_symbol **old = buckets, **new = calloc(n_new, sizeof(gpul_rt_symbol *));
+
+	if (!new)
+		return;
+	buckets = new;
+	n_buckets = n_new;
+	for (size_t i = 0; i < n_old; i++) {
+		for (gpul_rt_symbol *s = old[i], *next; s; s = next) {
+			next = s->next_in_bucket;
+			insert(s);
+		}
+	}
+	free(old);
+}
+
+gpul_rt_image *gpul_rt_add_image(const void *wrapper)
+{
+	gpul_rt_image *image = calloc(1, sizeof *image);
+
+	pthread_mutex_lock(&lock);
+	if (image) {
+		image->wrapper = wrapper;
+		image->next = images;
+		images = image;
+	} else {
+		out_of_memory = 1;
+	}
+	pthread_mutex_unlock(&lock);
+	return image;
+}
+
+void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *host,
+			const char *name, size_t bytes)
+{
+	gpul_rt_symbol *s = image ? calloc(1, sizeof *s) : NULL;
+
+	pthread_mutex_lock(&lock);
+	if (s && n_symbols >= n_buckets)
+		grow();
+	if (s && n_buckets) {
+		*s = (gpul_rt_symbol){ .host = host, .name = name, .image = image,
+				       .bytes = bytes, .kind = kind };
+		insert(s);
+		n_symbols++;
+	} else {
+		free(s);
+		out_of_memory = 1;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void remove_symbols(const gpul_rt_image *image)
+{
+	for (size_t i = 0; i < n_buckets; i++) {
+		for (gpul_rt_symbol **link = &buckets[i]; *link;) {
+			gpul_rt_symbol *s = *link;
+
+			if (s->image != image) {
+				link = &s->next_in_bucket;
+				continue;
+			}
+			*link = s->next_in_bucket;
+			free(s);
+			n_symbols--;
+		}
+	}
+	if (!n_symbols) {
+		free(buckets);
+		buckets = NULL;
+		n_buckets = 0;
+	}
+}
+
+/* At exit nothing is unloaded: the driver's own exit handlers have run before ours, or a kernel
+ * that never ends would keep the process. */
+void gpul_rt_remove_image(gpul_rt_image *image)
+{
+	pthread_mutex_lock(&lock);
+	for (gpul_rt_image **link = &images; *link; link = &(*link)->next) {
+		if (*link != image)
+			continue;
+		*link = image->next;
+		remove_symbols(image);
+		if (image->library && !gpul_rt_exiting())
+			image->drv->cuLibraryUnload(image->library);
+		free(image);
+		break;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static cudaError_t library_of(const gpul_driver *drv, gpul_rt_image *image)
+{
+	cudaError_t e = image->library ? cudaSuccess
+				       : gpul_rt_load(drv, image->wrapper, &image->library);
+
+	image->drv = drv;
+	return e;
+}
+
+static cudaError_t unknown(cudaError_t e, const char *what, const void *host)
+{
+	if (out_of_memory)
+		return gpul_rt_fail(cudaErrorMemoryAllocation,
+				    "out of memory when the program told its kernels");
+	return gpul_rt_fail(e, "%p is no %s that this program registered", host, what);
+}
+
+/* A handle that was given out is taken wherever a stub is. */
+static gpul_rt_symbol *find_handle(const void *handle)
+{
+	for (size_t i = 0; handle && i < n_buckets; i++)
+		for (gpul_rt_symbol *s = buckets[i]; s; s = s->next_in_bucket)
+			if (s->kernel == handle)
+				return s;
+	return NULL;
+}
+
+static cudaError_t kernel_of(const gpul_driver *drv, const void *stub, CUkernel *out)
+{
+	gpul_rt_symbol *s = find(stub, GPUL_RT_KERNEL);
+	cudaError_t e;
+	CUresult r;
+
+	if (!s && !(s = find_handle(stub)))
+		return unknown(cudaErrorInvalidDeviceFunction, "kernel's stub", stub);
+	if (!s->kernel) {
+		if ((e = library_of(drv, s->image)))
+			return e;
+		r = drv->cuLibraryGetKernel(&s->kernel, s->image->library, s->name);
+		if (r == CUDA_ERROR_NOT_FOUND)
+			return gpul_rt_fail(cudaErrorInvalidDeviceFunction,
+					    "the image for this device has no kernel %s",
+					    s->name);
+		if (r)
+			return gpul_rt_told(drv, r, "cuLibraryGetKernel");
+	}
+	*out = s->kernel;
+	return cudaSuccess;
+}
+
+cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, CUkernel *out)
+{
+	cudaError_t e;
+
+	pthread_mutex_lock(&lock);
+	e = kernel_of(drv, stub, out);
+	pthread_mutex_unlock(&lock);
+	return e;
+}
+
+cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunction *out)
+{
+	CUkernel k;
+	cudaError_t e = gpul_rt_kernel(drv, stub, &k);
+
+	return e ? e : gpul_rt_cu(drv, cuKernelGetFunction(out, k));
+}
+
+static cudaError_t variable_of(const gpul_driver *drv, const void *host, CUdeviceptr *address,
+			       size_t *bytes)
+{
+	gpul_rt_symbol *s = find(host, GPUL_RT_VARIABLE);
+	cudaError_t e;
+	CUresult r;
+
+	if (!s)
+		return unknown(cudaErrorInvalidSymbol, "device variable", host);
+	if ((e = library_of(drv, s->image)))
+		return e;
+	*bytes = s->bytes;
+	r = drv->cuLibraryGetGlobal(address, NULL, s->image->library, s->name);
+	if (r == CUDA_ERROR_NOT_FOUND)
+		return gpul_rt_fail(cudaErrorInvalidSymbol,
+				    "the image for this device has no variable %s", s->name);
+	return gpul_rt_told(drv, r, "cuLibraryGetGlobal");
+}
+
+cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
+			     size_t *bytes)
+{
+	cudaError_t e;
+
+	pthread_mutex_lock(&lock);
+	e = variable_of(drv, host, address, bytes);
+	pthread_mutex_unlock(&lock);
+	return e;
+}

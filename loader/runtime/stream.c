@@ -1,0 +1,42 @@
+/* stream.c — streams: made, asked and ended.  What is put into them is in order.c.
+ *
+ * Source: CUDA Runtime API, Stream Management. */
+#include "loader/runtime/runtime_internal.h"
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags, int priority)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	_Static_assert(cudaStreamNonBlocking == CU_STREAM_NON_BLOCKING, "the flags are the same");
+	return e ? e : gpul_rt_cu(drv, cuStreamCreateWithPriority(out, flags, priority));
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuStreamCreate(out, flags));
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *out)
+{
+	return cudaStreamCreateWithFlags(out, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuStreamDestroy(stream));
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+	return e ? e : gpul_rt_cu(drv, cuCtxGetStreamPriorityRange(least, greatest));
+}
