@@ -341,3 +341,59 @@ void ptx_lexer_next(ptx_lexer *l, ptx_token *t)
 	if (!t->bytes && t->kind != PTX_TOK_STRING)   /* a string may be empty */
 		t->bytes = (uint32_t)(l->at - t->text);
 }
+
+/* ---- bodies that nobody reads ------------------------------------------------------------ */
+
+/* What may end a statement or hide one: the scan below looks at nothing else. */
+static bool is_stop(char c)
+{
+	return c == '\n' || c == ';' || c == '{' || c == '}' || c == '"' || c == '/';
+}
+
+/* ".shared" and a blank: a declaration, not the rest of an instruction as in ld.shared.u32. */
+static bool at_shared(const ptx_lexer *l)
+{
+	static const char word[] = ".shared";
+	const size_t n = sizeof word - 1;
+
+	return (size_t)(l->end - l->at) > n && *l->at == '.' && !memcmp(l->at, word, n) &&
+	       (l->at[n] == ' ' || l->at[n] == '\t' || l->at[n] == '\n' || l->at[n] == '\r');
+}
+
+/* A string, or a comment; anything else after '/' is an operator.  False: it has no end. */
+static bool skip_hidden(ptx_lexer *l)
+{
+	if (*l->at == '/' && l->end - l->at >= 2 && l->at[1] == '*')
+		return skip_block_comment(l);
+	if (*l->at == '/' && l->end - l->at >= 2 && l->at[1] == '/') {
+		skip_to_line_end(l);
+	} else if (*l->at++ == '"') {
+		const char *quote = memchr(l->at, '"', (size_t)(l->end - l->at));
+
+		l->at = quote ? quote + 1 : l->end;
+	}
+	return true;
+}
+
+bool ptx_lexer_skip_body(ptx_lexer *l, unsigned *depth)
+{
+	for (;;) {
+		while (l->at < l->end && (*l->at == ' ' || *l->at == '\t'))
+			l->at++;
+		if (at_shared(l))
+			return true;
+		while (l->at < l->end && !is_stop(*l->at))
+			l->at++;
+		if (l->at == l->end || (*l->at == '}' && *depth == 0))
+			return false;
+		if (*l->at == '"' || *l->at == '/') {
+			if (!skip_hidden(l))
+				return false;
+			continue;
+		}
+		*depth += *l->at == '{';
+		*depth -= *l->at == '}';
+		if (*l->at++ == '\n')
+			newline(l);
+	}
+}

@@ -242,6 +242,22 @@ gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file
 			   gpul_ptx_module **out, gpul_error *err);
 void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* NULL is fine; cannot fail */
 
+/** Parse what PTX declares and step over what it does: for lists of kernels, about ten times as fast.
+ *
+ * Functions have their parameters and tuning directives.  Of a body only the .shared variables that
+ * start a statement are taken, and that its braces match is all that is checked: no registers,
+ * labels, instructions, items.
+ *
+ * @text       the PTX, as for gpul_ptx_parse()
+ * @text_bytes its size in bytes
+ * @file_name  only for messages
+ * @out        owned by the caller: gpul_ptx_module_destroy(); untouched on failure
+ * Errors  as gpul_ptx_parse(), but for what stands in bodies
+ * Threads any thread may call
+ * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
+gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name,
+				 gpul_ptx_module **out, gpul_error *err);
+
 /** Print a module as PTX that parses to an equal module.
  *
  * @m          borrowed

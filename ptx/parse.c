@@ -327,10 +327,10 @@ static void free_parser(ptx_parser *p)
 	ptx_arena_free(&p->arena);
 }
 
-gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
-			   gpul_ptx_module **out, gpul_error *err)
+static gpul_status parse(const char *text, size_t text_bytes, const char *file_name,
+			 bool heads_only, gpul_ptx_module **out, gpul_error *err)
 {
-	ptx_parser p = { .file_name = file_name, .err = err };
+	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only };
 	gpul_ptx_module *m = NULL;
 
 	p.module.address_size = 32;   /* what a file says that says nothing */
@@ -352,6 +352,18 @@ gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file
 	if (!p.status)
 		*out = m;
 	return p.status;
+}
+
+gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
+			   gpul_ptx_module **out, gpul_error *err)
+{
+	return parse(text, text_bytes, file_name, false, out, err);
+}
+
+gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name,
+				 gpul_ptx_module **out, gpul_error *err)
+{
+	return parse(text, text_bytes, file_name, true, out, err);
 }
 
 void gpul_ptx_module_destroy(gpul_ptx_module *m)

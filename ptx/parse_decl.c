@@ -413,6 +413,9 @@ static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_
 			  ptx_what what, uint32_t row)
 {
 	ptx_found f;
+
+	if (p->in_body && p->heads_only) /* nobody asks for it, and scopes are not told apart */
+		return;
 	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) &&
 		     f.what == PTX_IS_MODULE_VAR;
 

@@ -74,6 +74,7 @@ typedef struct ptx_parser {
 	GPUL_ARRAY(struct ptx_unresolved) unresolved;   /* labels not seen yet */
 	GPUL_ARRAY(gpul_ptx_operand) siblings;          /* operands whose place is not known yet */
 	bool in_body;
+	bool heads_only;                /* gpul_ptx_parse_heads() */
 	uint32_t scope, loc;            /* rows at hand, or NONE */
 	unsigned nesting;
 	/* where a row goes when there is no memory for it, so that a push never gives NULL */

@@ -103,7 +103,7 @@ gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_ta
 	gpul_kernel_rows rows = { 0 };
 	names n = { 0 };
 	gpul_ptx_module *m = NULL;
-	gpul_status st = gpul_ptx_parse(text, n_bytes, "PTX", &m, err);
+	gpul_status st = gpul_ptx_parse_heads(text, n_bytes, "PTX", &m, err);
 
 	if (st)
 		return st;

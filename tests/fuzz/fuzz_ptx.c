@@ -24,6 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	char *text = NULL;
 	size_t text_bytes;
 
+	gpul_ptx_parse_heads((const char *)data, n_bytes, "fuzz.ptx", &m, NULL);
+	gpul_ptx_module_destroy(m);
+	m = NULL;
 	if (gpul_ptx_parse((const char *)data, n_bytes, "fuzz.ptx", &m, &err)) {
 		require(m == NULL && err.status != GPUL_OK && err.text[0]);
 		return 0;

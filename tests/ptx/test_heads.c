@@ -1,0 +1,173 @@
+/* test_heads.c — declarations alone say what the whole parser says, and bodies cannot fool it. */
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ptx/module.h"
+
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+static gpul_ptx_module *heads_of(const char *text, gpul_error *err)
+{
+	gpul_ptx_module *m = NULL;
+
+	gpul_ptx_parse_heads(text, strlen(text), "k.ptx", &m, err);
+	return m;
+}
+
+static void same_variable(const gpul_ptx_module *a, const gpul_ptx_var *x,
+			  const gpul_ptx_module *b, const gpul_ptx_var *y)
+{
+	assert_string_equal(gpul_ptx_name(a, x->name), gpul_ptx_name(b, y->name));
+	assert_int_equal(x->type, y->type);
+	assert_int_equal(x->space, y->space);
+	assert_int_equal(x->align, y->align);
+	assert_int_equal(x->vector, y->vector);
+	assert_int_equal(x->bytes, y->bytes);
+}
+
+/* The .shared variables of the whole body are the only variables of the head's. */
+static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads,
+			const gpul_ptx_module *b, const gpul_ptx_func *whole)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < whole->n_vars; i++) {
+		if (whole->vars[i].space != GPUL_PTX_MOD_SHARED ||
+		    whole->vars[i].linkage == GPUL_PTX_EXTERN)
+			continue;
+		assert_true(n < heads->n_vars);
+		same_variable(a, &heads->vars[n++], b, &whole->vars[i]);
+	}
+	assert_int_equal(heads->n_vars, n);
+}
+
+static void same_functions(const gpul_ptx_module *heads, const gpul_ptx_module *whole)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < whole->n_funcs; i++) {
+		const gpul_ptx_func *w = &whole->funcs[i], *h = &heads->funcs[n];
+
+		if (w->kind == GPUL_PTX_FUNC_PROTOTYPE) /* these stand in bodies */
+			continue;
+		assert_true(n++ < heads->n_funcs);
+		assert_string_equal(gpul_ptx_name(heads, h->name), gpul_ptx_name(whole, w->name));
+		assert_int_equal(h->kind, w->kind);
+		assert_int_equal(h->linkage, w->linkage);
+		assert_int_equal(h->has_body, w->has_body);
+		assert_int_equal(h->line, w->line);
+		assert_int_equal(h->n_params, w->n_params);
+		for (uint32_t k = 0; k < w->n_params; k++)
+			same_variable(heads, &h->params[k], whole, &w->params[k]);
+		assert_memory_equal(h->tuning.maxntid, w->tuning.maxntid, sizeof w->tuning.maxntid);
+		assert_memory_equal(h->tuning.reqntid, w->tuning.reqntid, sizeof w->tuning.reqntid);
+		same_shared(heads, h, whole, w);
+		assert_int_equal(h->n_insts, 0);
+	}
+	assert_int_equal(heads->n_funcs, n);
+}
+
+static char *slurp(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	char *text = malloc(8 << 20);
+
+	assert_non_null(f);
+	assert_non_null(text);
+	*n = fread(text, 1, 8 << 20, f);
+	fclose(f);
+	return text;
+}
+
+static void says_of_the_corpus_what_the_whole_parser_says(void **state)
+{
+	glob_t found = { 0 };
+
+	(void)state;
+	assert_int_equal(glob("tests/corpus/ptx/*.ptx", 0, NULL, &found), 0);
+	assert_true(found.gl_pathc > 40);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		size_t n;
+		char *text = slurp(found.gl_pathv[i], &n);
+		gpul_ptx_module *heads = NULL, *whole = NULL;
+
+		assert_int_equal(gpul_ptx_parse(text, n, "k", &whole, NULL), GPUL_OK);
+		assert_int_equal(gpul_ptx_parse_heads(text, n, "k", &heads, NULL), GPUL_OK);
+		same_functions(heads, whole);
+		gpul_ptx_module_destroy(heads);
+		gpul_ptx_module_destroy(whole);
+		free(text);
+	}
+	globfree(&found);
+}
+
+static void is_not_fooled_by_what_stands_in_bodies(void **state)
+{
+	static const char text[] =
+		HEAD ".entry a()\n{\n\t// } .shared .b32 no;\n\t/* }\n.shared .b32 no; */\n"
+		"\t.pragma \"}{\";\n\t.shared .align 16 .b8 s[48]; .shared .f64 t, u[2];\n"
+		"\tld.shared.u32 %r1, [s];\n\t{ .shared .b32 s; }\n"
+		"\t.extern .shared .b8 dynamic[];\n\tst.v2.u32 [s], {%r1, %r2};\n}\n"
+		".visible .entry b(.param .u64 p) { ret; }\n";
+	gpul_error err = { 0 };
+	gpul_ptx_module *m = heads_of(text, &err);
+
+	(void)state;
+	assert_string_equal(err.text, "");
+	assert_int_equal(m->n_funcs, 2);
+	assert_int_equal(m->funcs[0].n_vars, 4);
+	assert_int_equal(m->funcs[0].vars[0].bytes, 48);
+	assert_int_equal(m->funcs[0].vars[0].align, 16);
+	assert_int_equal(m->funcs[0].vars[1].bytes, 8);
+	assert_int_equal(m->funcs[0].vars[2].bytes, 16);
+	assert_int_equal(m->funcs[0].vars[3].bytes, 4);
+	assert_int_equal(m->funcs[1].n_params, 1);
+	assert_int_equal(m->funcs[1].line, 16);
+	gpul_ptx_module_destroy(m);
+}
+
+static void says_where_a_body_is_cut_short(void **state)
+{
+	static const char *const bad[] = {
+		HEAD ".entry a() {",
+		HEAD ".entry a() { {",
+		HEAD ".entry a() { /* }",
+		HEAD ".entry a() { \" }",
+		HEAD ".entry a() { .shared .b32 s[",
+		HEAD ".entry a() { .shared .b32 s; { }",
+		HEAD ".entry a() { // }",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		gpul_error err = { 0 };
+		size_t n = strlen(bad[i]);
+		char *exact = malloc(n); /* no NUL: ASan sees a read beyond the end */
+		gpul_ptx_module *m = NULL;
+
+		assert_non_null(exact);
+		memcpy(exact, bad[i], n);
+		assert_int_equal(gpul_ptx_parse_heads(exact, n, "k.ptx", &m, &err), GPUL_EFORMAT);
+		assert_null(m);
+		assert_memory_equal(err.text, "k.ptx:4:", 8);
+		free(exact);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_of_the_corpus_what_the_whole_parser_says),
+		cmocka_unit_test(is_not_fooled_by_what_stands_in_bodies),
+		cmocka_unit_test(says_where_a_body_is_cut_short),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
