@@ -1,0 +1,258 @@
+/* visit.c — see gpul_kernels_visit of kernels.h.
+ *
+ *     image        0   1   2   3   4   5   6   7   8   9
+ *                      │       │               │
+ *                delivered     │             taken       a thread takes the next image, unpacks it,
+ *                         being read                     reads its kernels and leaves the table in
+ *                                                        the image's slot
+ *
+ * The caller's thread delivers slot after slot, so that the order is that of the list.  Two limits
+ * keep the memory small whatever the list holds: threads run at most WINDOW images ahead of what is
+ * delivered, and what they have unpacked at one moment is at most BUDGET bytes, unless a single image
+ * is larger. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "loader/image/kernels.h"
+
+enum {
+	MAX_THREADS = 16,
+	WINDOW = 4 * MAX_THREADS,
+};
+
+#define BUDGET   (UINT64_C(96) << 20)
+#define TELL_NS  50000000 /* 20 times a second */
+
+typedef struct slot {
+	gpul_kernel_table table;
+	gpul_error failed;
+	bool done;
+} slot;
+
+typedef struct walk {
+	const gpul_image **images; /* those that are wanted */
+	size_t n;
+
+	pthread_mutex_t lock;    /* of all below */
+	pthread_cond_t changed;  /* a slot is done, or free, or there is room in the budget */
+	size_t taken, delivered; /* how many */
+	uint64_t unpacked;       /* bytes, by all threads */
+	bool stop;
+	slot slots[WINDOW];
+} walk;
+
+/* What stays of an image when it is unpacked and read: its table, or why there is none. */
+static slot read_image(const gpul_image *image, gpul_unpacked *u)
+{
+	slot s = { .done = true };
+
+	if (image->kind == GPUL_IMAGE_LTO) /* nothing in it can be listed: as it is, it may stay packed */
+		return s;
+	if (!gpul_image_unpack(image, u, &s.failed))
+		gpul_kernels_read(image, u->bytes, u->n_bytes, &s.table, &s.failed);
+	return s;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* Wait until the next image may be taken; false: there is none. */
+static bool take(walk *w, size_t *index)
+{
+	while (!w->stop && w->taken < w->n && w->taken - w->delivered >= WINDOW)
+		pthread_cond_wait(&w->changed, &w->lock);
+	if (w->stop || w->taken == w->n)
+		return false;
+	*index = w->taken++;
+	return true;
+}
+
+static uint64_t needs(const gpul_image *image)
+{
+	return image->compression == GPUL_COMPRESSION_NONE ? 0 : image->bytes;
+}
+
+static bool fits(const walk *w, uint64_t bytes)
+{
+	return w->unpacked == 0 || (bytes <= BUDGET && w->unpacked <= BUDGET - bytes);
+}
+
+static void *run(void *arg)
+{
+	walk *w = arg;
+	gpul_unpacked u = { 0 };
+	size_t i;
+
+	pthread_mutex_lock(&w->lock);
+	while (take(w, &i)) {
+		uint64_t bytes = needs(w->images[i]);
+		slot s;
+
+		/* Whoever waits here holds nothing that another thread waits for. */
+		while (!fits(w, bytes))
+			pthread_cond_wait(&w->changed, &w->lock);
+		w->unpacked += bytes;
+		pthread_mutex_unlock(&w->lock);
+		s = read_image(w->images[i], &u);
+		if (bytes > BUDGET / MAX_THREADS)
+			gpul_unpacked_free(&u); /* the budget does not count what is kept */
+		pthread_mutex_lock(&w->lock);
+		w->unpacked -= bytes;
+		w->slots[i % WINDOW] = s;
+		pthread_cond_broadcast(&w->changed);
+	}
+	pthread_mutex_unlock(&w->lock);
+	gpul_unpacked_free(&u);
+	return NULL;
+}
+
+static unsigned start_threads(walk *w, pthread_t threads[MAX_THREADS])
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned n = 0;
+
+	for (long i = 0; i < cores && i < MAX_THREADS && (size_t)i < w->n; i++, n++)
+		if (pthread_create(&threads[n], NULL, run, w))
+			break;
+	return n;
+}
+
+static void end_threads(walk *w, const pthread_t threads[MAX_THREADS], unsigned n)
+{
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < WINDOW; i++) /* what nobody asked for any more */
+		gpul_kernel_table_free(&w->slots[i].table);
+}
+
+/* ---- delivery -------------------------------------------------------------------------------- */
+
+typedef struct visitor {
+	gpul_kernel_visitor *visit;
+	void *context;
+	const gpul_progress *progress;
+	uint64_t done, total; /* bytes */
+	uint64_t told_ns;
+} visitor;
+
+static void tell(visitor *v, const gpul_image *image)
+{
+	uint64_t now;
+
+	v->done += image->bytes;
+	if (!v->progress || !v->progress->tell)
+		return;
+	now = gpul_clock_ns();
+	if (now - v->told_ns < TELL_NS && v->done < v->total)
+		return;
+	v->told_ns = now;
+	v->progress->tell(v->progress->context, v->done, v->total);
+}
+
+static gpul_status deliver(visitor *v, const gpul_image *image, slot *s, gpul_error *err)
+{
+	const gpul_error *failed = s->failed.status ? &s->failed : NULL;
+	gpul_status st;
+
+	if (s->failed.status == GPUL_ENOMEM) /* says nothing about the image */
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s", s->failed.text);
+	else
+		st = v->visit(image, &s->table, failed, v->context, err);
+	gpul_kernel_table_free(&s->table);
+	tell(v, image);
+	return st;
+}
+
+static gpul_status deliver_all(walk *w, visitor *v, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; i < w->n && !st; i++) {
+		slot *at = &w->slots[i % WINDOW], s;
+
+		pthread_mutex_lock(&w->lock);
+		while (!at->done)
+			pthread_cond_wait(&w->changed, &w->lock);
+		s = *at;
+		*at = (slot){ 0 };
+		w->delivered++;
+		pthread_cond_broadcast(&w->changed);
+		pthread_mutex_unlock(&w->lock);
+		st = deliver(v, w->images[i], &s, err);
+	}
+	return st;
+}
+
+/* Without threads: few images, or the system gives none. */
+static gpul_status walk_alone(walk *w, visitor *v, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+	gpul_unpacked u = { 0 };
+
+	for (size_t i = 0; i < w->n && !st; i++) {
+		slot s = read_image(w->images[i], &u);
+
+		st = deliver(v, w->images[i], &s, err);
+	}
+	gpul_unpacked_free(&u);
+	return st;
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+static gpul_status choose(const gpul_images *images, gpul_image_filter *wanted, visitor *v, walk *w,
+			  gpul_error *err)
+{
+	size_t n;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	w->images = malloc((n + 1) * sizeof *w->images);
+	if (!w->images)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a list of %zu images", n);
+	for (size_t i = 0; i < n; i++) {
+		if (wanted && !wanted(&all[i], v->context))
+			continue;
+		w->images[w->n++] = &all[i];
+		v->total += all[i].bytes;
+	}
+	return GPUL_OK;
+}
+
+static gpul_status walk_together(walk *w, visitor *v, gpul_error *err)
+{
+	pthread_t threads[MAX_THREADS];
+	gpul_status st;
+	unsigned n;
+
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->changed, NULL);
+	n = start_threads(w, threads);
+	st = n ? deliver_all(w, v, err) : walk_alone(w, v, err);
+	end_threads(w, threads, n);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
+	return st;
+}
+
+gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted,
+			       gpul_kernel_visitor *visit, void *context,
+			       const gpul_progress *progress, gpul_error *err)
+{
+	visitor v = { .visit = visit, .context = context, .progress = progress };
+	walk *w = calloc(1, sizeof *w); /* its slots are large for a stack */
+	gpul_status st;
+
+	if (!w)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to visit images");
+	st = choose(images, wanted, &v, w, err);
+	if (!st)
+		st = w->n < 2 ? walk_alone(w, &v, err) : walk_together(w, &v, err);
+	free(w->images);
+	free(w);
+	return st;
+}
