@@ -134,26 +134,52 @@ def write_examples(w, stage):
         w.tests.append(("examples", name, f"{name}/test", built))
 
 
+FUZZED = {"ptx": "ptx", "cxx_params": "loader"}  # what a target is about, where it is not loader/image
+FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=all"
+
+
+def fuzz_object(w, c, module):
+    """An object file for the fuzzers: clang, with both sanitizers and libFuzzer's counters."""
+    from scripts.rules import module_flags
+    cuda = os.path.dirname(w.have["cuda.h"].where)
+    headers = " ".join(h for m in MODULES for h in files(m, ".h"))
+    out = f"{w.dir}/fuzz/obj/{c[:-2]}.o"
+    if out not in w.fuzz_objects:
+        w.fuzz_objects.add(out)
+        w.build(out, "sh", c, f"{headers} {' '.join(files('tests/fuzz', '.h'))}", command=(
+            f"clang -std=c11 -D_GNU_SOURCE {FUZZ_FLAGS.format(kind='fuzzer-no-link')} {module_flags(w, module)} "
+            f"-I. -isystem {cuda} -c {c} -o {out}"))
+    return out
+
+
+def write_seeds(w):
+    """Forged inputs to start from: a folder for each target that has some."""
+    out = f"{w.dir}/fuzz/seeds"
+    needs = " ".join(["tests/fuzz/make_seeds.py", *glob.glob("tests/loader/malformed/*.py")])
+    return w.build(f"{out}.ok", "sh", "", needs, command=f"{w.python} tests/fuzz/make_seeds.py {out} && touch {out}.ok")
+
+
 def write_fuzzers(w):
     if not w.have["libFuzzer"].where:
         return
-    cuda = os.path.dirname(w.have["cuda.h"].where)
+    w.fuzz_objects, seeds = set(), write_seeds(w)
     for c in files("tests", ".c"):
         if not c.startswith("tests/fuzz/fuzz_"):
             continue
         name = os.path.basename(c)[5:-2]
-        sources = [s for m in closure(name) for s in files(m, ".c")]
+        module = FUZZED.get(name, "loader/image")
+        objects = [fuzz_object(w, s, m) for m in closure(module) for s in files(m, ".c")]
         exe = f"{w.dir}/fuzz/fuzz_{name}"
-        corpus, words = f"tests/fuzz/corpus/{name}", f"tests/fuzz/{name}.dict"
+        # The PTX reader starts from a committed corpus, the others from what make_seeds.py forges.
+        folders = f"tests/fuzz/corpus/{name}" if os.path.isdir(f"tests/fuzz/corpus/{name}") else f"{w.dir}/fuzz/seeds/{name}"
+        words = f"tests/fuzz/{name}.dict"
         words = f"-dict={words}" if os.path.exists(words) else ""
-        w.build(exe, "sh", "", " ".join([c, *sources, *files(os.path.dirname(sources[0]), ".h")]),
-                command=f"clang -std=c11 -D_GNU_SOURCE -O2 -g -I. -isystem {cuda} "
-                        f"-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all {image_flags(w)} "
-                        f"{c} {' '.join(sources)} -o {exe} -ldl -lpthread -lm -Wl,--as-needed {image_libraries(w)}")
-        w.build(f"fuzz-{name}", "console", "", exe,
-                command=f"mkdir -p {w.dir}/fuzz/{name} && {exe} {words} {w.dir}/fuzz/{name} {corpus}")
-        if os.path.isdir(corpus):
-            w.tests.append(("fuzz", f"fuzz/{name} over its corpus", f"{exe} -runs=0 {corpus}", exe))
+        inputs = " ".join([fuzz_object(w, c, module), *objects])
+        w.build(exe, "sh", inputs, command=f"clang {FUZZ_FLAGS.format(kind='fuzzer')} {inputs} -o {exe} -ldl -lpthread -lm "
+                                           f"-Wl,--as-needed {image_libraries(w)}")
+        w.build(f"fuzz-{name}", "console", "", f"{exe} {seeds}",
+                command=f"mkdir -p {w.dir}/fuzz/{name} && {exe} {words} -max_len=4096 {w.dir}/fuzz/{name} {folders}")
+        w.tests.append(("fuzz", f"fuzz/{name} over its corpus", f"{exe} -runs=0 {folders}", f"{exe} {seeds}"))
 
 
 def write_check(w, products, headers):

@@ -1,0 +1,14 @@
+/* fuzz_fatbin.c — libFuzzer target: the entries of a fatbin. */
+#include "tests/fuzz/fuzz_reader.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+	struct {
+		uint32_t magic;
+		uint16_t version, header_bytes;
+		uint64_t payload_bytes;
+	} head = { 0xBA55ED50, 1, 16, n_bytes };
+
+	fuzz_behind(&head, sizeof head, data, n_bytes);
+	return 0;
+}

@@ -1,0 +1,81 @@
+/* fuzz_reader.h — what the targets of the image readers share: list, check what the list says,
+ * unpack.
+ *
+ * A target is a door into one reader: fuzz_fatbin puts a sound header before its input, so that
+ * every input reaches the entries; the others do the same for their containers. */
+#ifndef GPULOAD_TESTS_FUZZ_READER_H
+#define GPULOAD_TESTS_FUZZ_READER_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/image/images.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+/* More only takes time: sizes are judged before memory is asked for. */
+enum { MOST_UNPACKED = 1 << 18 };
+
+static inline void require(int truth)
+{
+	if (!truth)
+		abort();
+}
+
+static inline void fuzz_unpack(const gpul_image *image)
+{
+	gpul_unpacked u = { 0 };
+	gpul_error err = { 0 };
+
+	if (gpul_image_unpack(image, &u, &err) == GPUL_OK) {
+		require(u.bytes != NULL && u.n_bytes <= image->bytes + 65536 + 16);
+		require(image->kind != GPUL_IMAGE_PTX ||
+			((const char *)u.bytes)[u.n_bytes] == '\0');
+	} else {
+		require(err.status != GPUL_OK && err.text[0]);
+	}
+	gpul_unpacked_free(&u);
+}
+
+/* All images of some bytes: inside the bytes, in order, and unpacked or refused. */
+static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
+{
+	gpul_images *list = NULL;
+	gpul_error err = { 0 };
+	const gpul_image *all;
+	size_t n;
+
+	if (gpul_images_of(bytes, n_bytes, "fuzz", &list, &err)) {
+		require(list == NULL && err.status != GPUL_OK && err.text[0]);
+		return;
+	}
+	all = gpul_images_all(list, &n);
+	for (size_t i = 0; i < n; i++) {
+		const gpul_place *place = gpul_images_place(list, &all[i]);
+
+		require(place->file && place->section);
+		require(all[i].offset <= n_bytes);
+		require(all[i].stored_bytes <= n_bytes - all[i].offset);
+		require((const uint8_t *)all[i].stored == bytes + all[i].offset);
+		require(!all[i].options || all[i].options_bytes <= n_bytes);
+		if (all[i].bytes <= MOST_UNPACKED || all[i].bytes > UINT32_MAX)
+			fuzz_unpack(&all[i]);
+	}
+	gpul_images_close(list);
+}
+
+/* The same for a container whose first bytes are given. */
+static inline void fuzz_behind(const void *head, size_t head_bytes, const uint8_t *data,
+			       size_t n_bytes)
+{
+	uint8_t *all = malloc(head_bytes + n_bytes);
+
+	require(all != NULL);
+	memcpy(all, head, head_bytes);
+	memcpy(all + head_bytes, data, n_bytes);
+	fuzz_images(all, head_bytes + n_bytes);
+	free(all);
+}
+
+#endif

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""make_seeds.py — what the fuzzers of the image readers start from: forged, well-formed and small.
+
+    tests/fuzz/make_seeds.py FOLDER        one folder below it for each target
+"""
+import os, struct, sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "loader", "malformed"))
+import cases
+import forge
+
+PTX = forge.PTX_TEXT
+TINY_PTX = b".version 8.0 .target sm_75 .entry k(.param .b8 p[12]) .maxntid 32 { ret; }"
+CPLUSPLUS = ["f(int)", "void axpy<float>(float, float const*, float*, int)", "g()", "h", "(anonymous namespace)::k(unsigned long*)",
+             "void run<ns::op<int, 4>, (ns::mode)2>(ns::box, double (*)(double), __half2*, char const* const*)", "a::b<c(int)>(d)"]
+
+
+def cubin(**how):
+    """As fuzz_cubin takes it: one byte that chooses the ABI, and what is behind e_version."""
+    whole = forge.cubin(**how)
+    return bytes([how.get("abi", 8) == 7]) + whole[24:]
+
+
+def payload(kind, how, data, claimed):
+    return bytes([how | kind << 2]) + struct.pack("<H", claimed) + data
+
+
+def seeds():
+    fatbin, small = cases.GOOD_FATBIN, forge.fatbin(forge.entry(TINY_PTX))
+    entries = [forge.entry(TINY_PTX), forge.entry(TINY_PTX, options=b" -maxrregcount=32 "), forge.packed_entry(TINY_PTX),
+               forge.packed_entry(TINY_PTX, forge.FLAG_LZ4), forge.entry(forge.cubin(), forge.ELF, 90),
+               forge.entry(b"BC\xc0\xdebitcode", forge.LTO, 90, flags=0x10011)]
+    objects = [forge.host(small, kind=1), forge.host(small + small), forge.host(small, section="__nv_relfatbin", kind=1),
+               forge.host(b"some data.." + small + forge.cubin(), section=".rodata")]
+    archives = [forge.archive(forge.member("a.o/", o)) for o in objects[:2]]
+    archives += [forge.archive(forge.member("//", b"a_long_name_of_a_member.o/\n"), forge.member("/0", forge.cubin())),
+                 forge.archive(forge.member("#1/8", b"name.ptx" + TINY_PTX), forge.member("/", b"\0" * 4))]
+    yield "images", [fatbin, small, *objects, *archives, forge.cubin(), forge.cubin(7), PTX]
+    yield "archive", [a[8:] for a in archives]
+    yield "fatbin", [*entries, b"".join(entries[:4])]
+    yield "elf", [o[24:] for o in objects]
+    yield "cubin", [cubin(), cubin(abi=7), cubin(relocatable=True),
+                    cubin(info=forge.attribute(0x45, struct.pack("<IHHHH", 0, 0, 0, 8000, 0)) + forge.attribute(0x3D, b"\2\0\0\0" * 3))]
+    yield "ptx_kernels", [PTX, TINY_PTX]
+    yield "unpack", [payload(0, 0, TINY_PTX, 0), payload(0, 1, forge.lz4(TINY_PTX), len(TINY_PTX)),
+                     payload(0, 2, forge.zstd(TINY_PTX), len(TINY_PTX)), payload(1, 2, forge.zstd_bomb(0x20000), 0xFFFF)]
+    yield "cxx_params", [c.encode() for c in CPLUSPLUS]
+
+
+def main():
+    for target, inputs in seeds():
+        folder = os.path.join(sys.argv[1], target)
+        os.makedirs(folder, exist_ok=True)
+        for i, data in enumerate(inputs):
+            with open(f"{folder}/{i:02}", "wb") as f:
+                f.write(data)
+
+
+if __name__ == "__main__":
+    main()
