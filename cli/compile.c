@@ -9,6 +9,7 @@
 #include "cli/nvrtc_args.h"
 #include "cli/options.h"
 #include "core/file.h"
+#include "loader/advice.h"
 #include "ptx/nvrtc.h"
 
 #define DEFAULT_PTX_ARCH   "75" /* runs on every GPU that CUDA 13 knows */
@@ -81,6 +82,8 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 			result.log[strlen(result.log) - 1] == '\n' ? "" : "\n");
 	if (st == GPUL_OK)
 		st = write_image(out, &result, err);
+	else
+		gpul_advise(err);
 	gpul_nvrtc_result_free(&result);
 	return st;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "loader/advice.h"
 #include "loader/loader_internal.h"
 
 #define LOG_BYTES 4096
@@ -119,6 +120,7 @@ gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name,
 		LOG_BYTES; /* a number in place of a pointer, as the manual has it */
 	void *values[] = { log, room, said, room, (void *)(uintptr_t)1 };
 	unsigned n = options && options->verbose_log ? 5 : 2;
+	gpul_status st;
 	CUresult r;
 
 	if (m->drv->name_images)
@@ -127,5 +129,9 @@ gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name,
 
 	log[sizeof log - 1] = said[sizeof said - 1] = '\0';
 	gpul_loader_log(said);
-	return r == CUDA_SUCCESS ? GPUL_OK : refuse(m, r, log, text, name, err);
+	if (r == CUDA_SUCCESS)
+		return GPUL_OK;
+	st = refuse(m, r, log, text, name, err);
+	gpul_advise(err);
+	return st;
 }

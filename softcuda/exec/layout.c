@@ -1,8 +1,9 @@
 /* layout.c — where variables, parameters and results lie, and what they hold at first. */
-#include "softcuda/exec/program_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "softcuda/exec/builtins_internal.h"
+#include "softcuda/exec/program_internal.h"
 
 enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8 };
 
@@ -187,6 +188,29 @@ static bool fill(struct filler *f, const gpul_ptx_init *i)
 	return true;
 }
 
+/* ptxas refuses these as well: "Undefined reference to" a kernel, "Cannot take address of" a function. */
+static bool only_declared(const struct gpul_exec_program *p, const gpul_ptx_init *i)
+{
+	const gpul_ptx_func *f;
+
+	if (i->kind != GPUL_PTX_INIT_SYMBOL || i->ref_kind != GPUL_PTX_REF_FUNC)
+		return false;
+	f = &p->module->funcs[i->index];
+	return f->definition == GPUL_PTX_NONE &&
+	       gpul_builtin_find(gpul_ptx_name(p->module, f->name)) == BUILTIN_NONE;
+}
+
+static gpul_status refuse_declared(const struct gpul_exec_program *p, const gpul_ptx_var *v,
+				   const gpul_ptx_init *i, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_EFORMAT, 0,
+			 "%.60s:%u: undefined reference to function %.80s, which %.60s is initialised "
+			 "with",
+			 p->file_name, v->line,
+			 gpul_ptx_name(p->module, p->module->funcs[i->index].name),
+			 gpul_ptx_name(p->module, v->name));
+}
+
 static gpul_status initialise(struct gpul_exec_program *p, const gpul_ptx_var *v,
 			      uint64_t address, gpul_error *err)
 {
@@ -196,13 +220,18 @@ static gpul_status initialise(struct gpul_exec_program *p, const gpul_ptx_var *v
 	if (!v->n_inits || !in_memory(v) || !bytes || bytes > 8)
 		return GPUL_OK;
 	f.n_elements = v->bytes / bytes;
-	for (uint32_t k = 0; k < v->n_inits; k++)
-		if (!fill(&f, &p->module->inits[v->first_init + k]))
+	for (uint32_t k = 0; k < v->n_inits; k++) {
+		const gpul_ptx_init *i = &p->module->inits[v->first_init + k];
+
+		if (only_declared(p, i))
+			return refuse_declared(p, v, i, err);
+		if (!fill(&f, i))
 			return gpul_fail(err, GPUL_EFORMAT, 0,
 					 "%s:%u: more values than %s has elements (%llu)",
 					 p->file_name, v->line,
 					 gpul_ptx_name(p->module, v->name),
 					 (unsigned long long)f.n_elements);
+	}
 	return GPUL_OK;
 }
 

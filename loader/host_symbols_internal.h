@@ -1,0 +1,37 @@
+/* host_symbols_internal.h — the symbols of a host program or library: who a stub is, and who can see
+ * it. */
+#ifndef GPULOAD_LOADER_HOST_SYMBOLS_INTERNAL_H
+#define GPULOAD_LOADER_HOST_SYMBOLS_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/file.h"
+
+typedef struct gpul_host_table { /* of symbols, and the names they use */
+	const void *symbols, *names;
+	size_t symbols_bytes, names_bytes;
+} gpul_host_table;
+
+typedef struct gpul_host_object {
+	gpul_file file;
+	gpul_host_table all, dynamic; /* .symtab, .dynsym; all empty: there is none */
+	bool has_device_code;         /* a section that the CUDA runtime is told of */
+	bool relocatable_only;        /* and all of it waits for a device link */
+	bool device_linked;           /* nvcc -dlink made a fatbin for it */
+	bool shared;                  /* ET_DYN without an interpreter: a library */
+} gpul_host_object;
+
+/* Read a 64-bit little-endian host ELF; false: it cannot be read, or is none. */
+bool gpul_host_open(const char *path, gpul_host_object *out);
+void gpul_host_close(gpul_host_object *o);
+
+/* The function that an address belongs to, as the file has addresses; NULL: not told. */
+const char *gpul_host_function_at(const gpul_host_object *o, uint64_t address);
+
+/* Can other files use this symbol?  Does this file use another's? */
+bool gpul_host_exports(const gpul_host_object *o, const char *name);
+bool gpul_host_imports(const gpul_host_object *o, const char *name);
+
+#endif

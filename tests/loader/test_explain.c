@@ -1,0 +1,125 @@
+/* test_explain.c — why a stub is not known, and what to do about what tools say.
+ *
+ * What needs objects made by nvcc is in pitfalls/. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "loader/advice.h"
+#include "loader/symbol.h"
+
+static const char *explained(const void *stub, int runtime_error)
+{
+	static gpul_error err;
+
+	err = (gpul_error){ 0 };
+	assert_int_equal(gpul_symbol_explain(stub, runtime_error, "cudaErrorOfATest", &err),
+			 GPUL_EINVAL);
+	assert_int_equal(err.native, runtime_error);
+	return err.text;
+}
+
+static void expect(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("'%s' does not say '%s'", text, part);
+}
+
+__attribute__((noinline)) static void no_stub(void)
+{
+	__asm__ volatile("");
+}
+
+static void tells_addresses_apart_that_are_no_stubs(void **state)
+{
+	void *heap = malloc(16);
+	uint64_t stack = 0;
+
+	(void)state;
+	expect(explained(NULL, 98), "the host stub is NULL");
+	expect(explained(heap, 98), "is in no program or library of this process");
+	expect(explained(&stack, 98), "is in no program or library of this process");
+	expect(explained((const void *)(uintptr_t)0x7000000000000000, 98), "is in no program");
+	expect(explained((const void *)(uintptr_t)no_stub, 98),
+	       "no_stub is in this program, which has no device code");
+	expect(explained((const void *)(uintptr_t)strlen, 98), "libc.so.6, which has no device code");
+	free(heap);
+}
+
+static void names_the_driver_when_that_is_the_reason(void **state)
+{
+	(void)state;
+	expect(explained((const void *)(uintptr_t)no_stub, cudaErrorInsufficientDriver),
+	       "NVIDIA's CUDA runtime works with NVIDIA's driver alone");
+	expect(explained((const void *)(uintptr_t)no_stub, cudaErrorNoDevice), "libgpuload-rt.a");
+}
+
+static void advises_on_what_tools_say(void **state)
+{
+	static const struct {
+		const char *said, *advice;
+	} rows[] = {
+		{ "ptxas error   : Undefined reference to '_Z7VecAdd2Pf' in '<input>'\n",
+		  "VecAdd2(float*) is only declared here: define it in this file" },
+		{ "ptxas fatal   : Cannot take address of function 'op'",
+		  "op is only declared here, so it has no address" },
+		{ "nvlink error   : Undefined reference to 'helper' in 'rdc.o'",
+		  "none of the files that were linked defines helper" },
+		{ "nothing\nnvlink error   : Undefined reference to 'helper' in 'a.o'\n"
+		  "ptxas error   : Undefined reference to 'x' in '<input>'\n",
+		  "none of the files that were linked defines helper" },
+		{ "/usr/bin/ld: rdc.cu:(.text+0x1): undefined reference to "
+		  "`__cudaRegisterLinkedBinary_3ce7a96d_6_rdc_cu_014b6126'",
+		  "nvcc -dlink OBJECTS -o dlink.o" },
+		{ "ld: main.o: hidden symbol `VecAdd' isn't defined", "link the archive" },
+	};
+	char advice[GPUL_ADVICE_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		assert_non_null(gpul_advice(rows[i].said, advice));
+		expect(advice, rows[i].advice);
+	}
+	assert_null(gpul_advice("", advice));
+	assert_null(gpul_advice("ptxas info    : Used 8 registers", advice));
+}
+
+static void adds_advice_to_an_error_once_and_within_its_room(void **state)
+{
+	gpul_error err = { 0 };
+
+	(void)state;
+	gpul_advise(NULL);
+	gpul_advise(&err);
+	assert_string_equal(err.text, "");
+	gpul_fail(&err, GPUL_EFORMAT, 0, "Cannot take address of function 'op'");
+	gpul_advise(&err);
+	expect(err.text, "'op': op is only declared here");
+	for (int i = 0; i < 2; i++) {
+		char before[sizeof err.text];
+
+		memcpy(before, err.text, sizeof before);
+		gpul_advise(&err);
+		assert_string_equal(err.text, before);
+	}
+	memset(err.text, 'x', sizeof err.text - 1);
+	memcpy(err.text, "hidden symbol `", 15);
+	gpul_advise(&err);
+	assert_int_equal(strlen(err.text), sizeof err.text - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tells_addresses_apart_that_are_no_stubs),
+		cmocka_unit_test(names_the_driver_when_that_is_the_reason),
+		cmocka_unit_test(advises_on_what_tools_say),
+		cmocka_unit_test(adds_advice_to_an_error_once_and_within_its_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
