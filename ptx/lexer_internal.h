@@ -39,9 +39,9 @@ typedef struct ptx_lexer {
 void ptx_lexer_init(ptx_lexer *l, const char *text, size_t text_bytes);
 void ptx_lexer_next(ptx_lexer *l, ptx_token *t);
 
-/* Step over the statements of a body, whose '{' is taken: to a .shared that starts a statement (true)
- * or to the '}' that ends the body, or to the end of the text (false).  *depth: blocks that are open
- * inside; 0 at first. */
+/* lexer_skip.c: step over the statements of a body, whose '{' is taken: to a .shared that starts
+ * a statement (true) or to the '}' that ends the body, or to the end of the text (false).  *depth:
+ * blocks that are open inside; 0 at first. */
 bool ptx_lexer_skip_body(ptx_lexer *l, unsigned *depth);
 
 #endif
