@@ -49,6 +49,7 @@ typedef struct reader {
 	gpul_kernel_rows rows;
 	uint32_t *symbols;     /* of each row, ascending: its index in .symtab */
 	uint64_t bytes_read;   /* of attributes: sections of a sound image do not overlap */
+	uint64_t n_params;     /* of all kernels: those of one code share theirs */
 	Elf64_Shdr info;       /* .nv.info; sh_size 0: none */
 	Elf64_Shdr symtab, indices; /* SYMTAB, SYMTAB_SHNDX; sh_size 0: none */
 } reader;
@@ -243,6 +244,11 @@ static gpul_status add_kernel(reader *r, const Elf64_Sym *s, uint32_t section, g
 
 	if (!row)
 		return no_memory(err);
+	/* An attribute has 16 bytes: without this, a small image names one code a million times and
+	 * whoever prints the parameters of each is busy for hours. */
+	r->n_params += f->info.n_params;
+	if (r->n_params > r->c.n_bytes / 16)
+		return damaged(r->symtab.sh_offset, err, "too many kernels of the same code");
 	row->info = f->info;
 	row->info.registers = row->info.local_bytes = GPUL_NOT_TOLD;
 	row->info.is_static = ELF64_ST_BIND(s->st_info) == STB_LOCAL;

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "loader/image/images_internal.h"
 #include "loader/image/recognise.h"
@@ -178,6 +180,26 @@ void gpul_images_close(gpul_images *images)
 	gpul_array_free(&images->images);
 	gpul_file_close(&images->file);
 	free(images);
+}
+
+static void let_go_of_file(const gpul_file *f, uintptr_t from, uintptr_t end)
+{
+	uintptr_t start = (uintptr_t)f->bytes, page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	if (!f->mapped || end <= start || from >= start + f->n_bytes)
+		return;
+	from = from < start ? start : (from + page - 1) / page * page;
+	end = end > start + f->n_bytes ? start + f->n_bytes : end;
+	end = end / page * page;
+	if (from < end) /* nobody ever writes to the mapping: nothing is lost */
+		madvise((void *)from, end - from, MADV_DONTNEED);
+}
+
+void gpul_images_let_go(const gpul_images *list, const void *from, const void *end)
+{
+	let_go_of_file(&list->file, (uintptr_t)from, (uintptr_t)end);
+	for (size_t i = 0; i < list->more.n; i++)
+		let_go_of_file(&list->more.at[i], (uintptr_t)from, (uintptr_t)end);
 }
 
 const gpul_image *gpul_images_all(const gpul_images *images, size_t *n)

@@ -66,6 +66,10 @@ gpul_span gpul_fatbin_entry(const gpul_image *image);
 #define GPUL_FATBIN_HEADER_BYTES 16
 size_t gpul_fatbin_of_entry(gpul_span entry, unsigned char *out);
 
+/* Let go of the pages that lie wholly between from and end and are a mapped file's: what is read again
+ * is read from the file again. */
+void gpul_images_let_go(const gpul_images *list, const void *from, const void *end);
+
 /* A new image at the walk's place, zeroed but for place, unit, origin and relocatable; NULL: no
  * memory, and w->err says so.  unit: of the list; GPUL_NEW_UNIT: one of its own. */
 #define GPUL_NEW_UNIT UINT32_MAX

@@ -6,20 +6,22 @@
  *                         being read                     reads its kernels and leaves the table in
  *                                                        the image's slot
  *
- * The caller's thread delivers slot after slot, so that the order is that of the list.  Two limits
+ * The caller's thread delivers slot after slot, so that the order is that of the list.  Three limits
  * keep the memory small whatever the list holds: threads run at most WINDOW images ahead of what is
- * delivered, and what they have unpacked at one moment is at most BUDGET bytes, unless a single image
- * is larger. */
+ * delivered; what they have unpacked at one moment is at most BUDGET bytes, unless a single image is
+ * larger; and pages of the file that are behind are let go of. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "loader/image/images_internal.h"
 #include "loader/image/kernels.h"
 
 enum {
 	MAX_THREADS = 16,
 	WINDOW = 4 * MAX_THREADS,
+	LET_GO_BYTES = 8 << 20, /* a system call's worth of pages */
 };
 
 #define BUDGET   (UINT64_C(96) << 20)
@@ -39,6 +41,7 @@ typedef struct walk {
 	pthread_cond_t changed;  /* a slot is done, or free, or there is room in the budget */
 	size_t taken, delivered; /* how many */
 	uint64_t unpacked;       /* bytes, by all threads */
+	unsigned n_threads;      /* set before the first image is taken */
 	bool stop;
 	slot slots[WINDOW];
 } walk;
@@ -95,7 +98,7 @@ static void *run(void *arg)
 		w->unpacked += bytes;
 		pthread_mutex_unlock(&w->lock);
 		s = read_image(w->images[i], &u);
-		if (bytes > BUDGET / MAX_THREADS)
+		if (bytes > BUDGET / w->n_threads)
 			gpul_unpacked_free(&u); /* the budget does not count what is kept */
 		pthread_mutex_lock(&w->lock);
 		w->unpacked -= bytes;
@@ -112,7 +115,8 @@ static unsigned start_threads(walk *w, pthread_t threads[MAX_THREADS])
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned n = 0;
 
-	for (long i = 0; i < cores && i < MAX_THREADS && (size_t)i < w->n; i++, n++)
+	w->n_threads = cores < 1 ? 1 : cores > MAX_THREADS ? MAX_THREADS : (unsigned)cores;
+	for (; n < w->n_threads && n < w->n; n++)
 		if (pthread_create(&threads[n], NULL, run, w))
 			break;
 	return n;
@@ -133,6 +137,8 @@ static void end_threads(walk *w, const pthread_t threads[MAX_THREADS], unsigned 
 /* ---- delivery -------------------------------------------------------------------------------- */
 
 typedef struct visitor {
+	const gpul_images *list;
+	const char *kept; /* bytes of the file before it were let go of */
 	gpul_kernel_visitor *visit;
 	void *context;
 	const gpul_progress *progress;
@@ -154,6 +160,20 @@ static void tell(visitor *v, const gpul_image *image)
 	v->progress->tell(v->progress->context, v->done, v->total);
 }
 
+/* Images come in the order of the file: all before the end of this one is behind, but where a member of
+ * another file begins. */
+static void let_go(visitor *v, const gpul_image *image)
+{
+	const char *start = image->stored, *end = start + image->stored_bytes;
+
+	if (!v->kept || (uintptr_t)start < (uintptr_t)v->kept)
+		v->kept = start;
+	if ((uintptr_t)end - (uintptr_t)v->kept < LET_GO_BYTES)
+		return;
+	gpul_images_let_go(v->list, v->kept, end);
+	v->kept = end;
+}
+
 static gpul_status deliver(visitor *v, const gpul_image *image, slot *s, gpul_error *err)
 {
 	const gpul_error *failed = s->failed.status ? &s->failed : NULL;
@@ -164,6 +184,7 @@ static gpul_status deliver(visitor *v, const gpul_image *image, slot *s, gpul_er
 	else
 		st = v->visit(image, &s->table, failed, v->context, err);
 	gpul_kernel_table_free(&s->table);
+	let_go(v, image);
 	tell(v, image);
 	return st;
 }
@@ -243,7 +264,7 @@ gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wan
 			       gpul_kernel_visitor *visit, void *context,
 			       const gpul_progress *progress, gpul_error *err)
 {
-	visitor v = { .visit = visit, .context = context, .progress = progress };
+	visitor v = { .list = images, .visit = visit, .context = context, .progress = progress };
 	walk *w = calloc(1, sizeof *w); /* its slots are large for a stack */
 	gpul_status st;
 
