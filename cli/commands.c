@@ -20,6 +20,12 @@
 	{ "std", "DIALECT", "CUDA C++: language version, such as c++17", \
 	  "c++11 c++14 c++17 c++20", .in_file = true }
 
+#define SM_OPT                                                                          \
+	{ "sm", "ARCH", "only images for ARCH: 90 or sm_90 is sm_90 and sm_90a, 90a that alone", \
+	  .in_file = false }
+#define KIND_OPT \
+	{ "kind", "KIND", "only images of this kind", "ptx cubin lto", .in_file = false }
+
 static const struct cli_opt run_opts[] = {
 	[RUN_KERNEL] = { "kernel", "NAME", "which kernel, when the file has several",
 			 .in_file = true },
@@ -115,7 +121,39 @@ static const struct cli_opt compile_opts[] = {
 	{ 0 },
 };
 
-static const struct cli_opt ls_opts[] = { [LS_JSON] = JSON_OPT, { 0 } };
+static const struct cli_opt ls_opts[] = {
+	[LS_IMAGES] = { "images", NULL, "the images alone: nothing is unpacked, so it is quick",
+			.in_file = false },
+	[LS_SM] = SM_OPT,
+	[LS_KIND] = KIND_OPT,
+	[LS_MATCH] = { "match", "GLOB", "only kernels of this name, mangled or not",
+		       .in_file = false },
+	[LS_JSON] = { "json", NULL, "print one JSON object a FILE, one a line",
+		      .in_file = false },
+	[LS_INCLUDE] = INCLUDE_OPT,
+	[LS_DEFINE] = DEFINE_OPT,
+	[LS_STD] = STD_OPT,
+	{ 0 },
+};
+
+static const char ls_details[] =
+	"FILE is PTX, CUDA C++ (.cu), a cubin, a fatbin, an object, an archive, a shared library\n"
+	"or a program.  Needs no driver and no GPU.\n"
+	"\n"
+	"An image is one piece of device code: machine code for one architecture (cubin), PTX or\n"
+	"LTO code.  REGISTERED images are those that the CUDA runtime is told of; EMBEDDED ones\n"
+	"were found in the data of a library that loads them itself.\n"
+	"\n"
+	"    regs     registers a thread         threads  the most in a block; =N: just so many\n"
+	"    shared   static bytes a block       cluster  blocks in a cluster\n"
+	"    local    bytes a thread             takes    parameters as OFFSET:BYTES TYPE; types\n"
+	"    const    bytes, parameters included          as PTX or the C++ name tells them\n"
+	"\n"
+	"GLOB is as in the shell and must fit all of a name: the mangled one, the C++ one, or that\n"
+	"without its parameters.  '*reduce*' finds every kernel with reduce in its name.\n"
+	"\n"
+	"A damaged image is told on stderr and the rest is listed; the exit status is 1 then, and\n"
+	"where a file has no device code, or no kernel that fits GLOB.\n";
 static const struct cli_opt help_opts[] = {
 	[HELP_MAN] = { "man", NULL, "print the manual page (roff) instead", .in_file = false },
 	{ 0 },
@@ -125,8 +163,8 @@ static const struct cli_opt no_opts[] = { { 0 } };
 const struct cli_cmd cli_cmds[] = {
 	{ "run", "FILE [ARG...]", "run a kernel on made-up, given or file data",
 	  run_details, run_opts, cmd_run, CLI_FILES },
-	{ "ls", "FILE", "list the kernels of a PTX file: parameters, registers, memory",
-	  "Needs no driver and no GPU.\n", ls_opts, cmd_ls, CLI_FILES },
+	{ "ls", "FILE...", "list the kernels of any file: parameters, registers, memory",
+	  ls_details, ls_opts, cmd_ls, CLI_FILES },
 	{ "devices", "", "list the GPUs, and say which driver was taken and why",
 	  NULL, devices_opts, cmd_devices, NULL },
 	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",

@@ -121,53 +121,49 @@ static void print_text(const gpul_driver *drv, const struct reason *why, const s
 	}
 }
 
-#if GPUL_HAVE_CJSON
-static cJSON *device_json(const struct device *d)
+static void add_device(struct json *j, const struct device *d)
 {
-	cJSON *o = cJSON_CreateObject();
 	char sm[16];
 
 	snprintf(sm, sizeof sm, "%d.%d", d->major, d->minor);
-	cJSON_AddNumberToObject(o, "ordinal", d->ordinal);
-	cJSON_AddStringToObject(o, "name", d->name);
-	cJSON_AddStringToObject(o, "compute_capability", sm);
-	cJSON_AddStringToObject(o, "pci", d->pci);
-	cJSON_AddNumberToObject(o, "memory_bytes", (double)d->memory_bytes);
-	cJSON_AddNumberToObject(o, "multiprocessors", d->sms);
-	cJSON_AddNumberToObject(o, "clock_khz", d->clock_khz);
-	cJSON_AddNumberToObject(o, "warp", d->warp);
-	cJSON_AddNumberToObject(o, "threads_per_block", d->threads_per_block);
-	cJSON_AddNumberToObject(o, "threads_per_multiprocessor", d->threads_per_sm);
-	cJSON_AddNumberToObject(o, "shared_bytes_per_block", d->shared_per_block);
-	cJSON_AddNumberToObject(o, "l2_bytes", d->l2_bytes);
-	return o;
+	json_begin(j, NULL, '{');
+	json_i64(j, "ordinal", d->ordinal);
+	json_text(j, "name", d->name);
+	json_text(j, "compute_capability", sm);
+	json_text(j, "pci", d->pci);
+	json_u64(j, "memory_bytes", d->memory_bytes);
+	json_i64(j, "multiprocessors", d->sms);
+	json_i64(j, "clock_khz", d->clock_khz);
+	json_i64(j, "warp", d->warp);
+	json_i64(j, "threads_per_block", d->threads_per_block);
+	json_i64(j, "threads_per_multiprocessor", d->threads_per_sm);
+	json_i64(j, "shared_bytes_per_block", d->shared_per_block);
+	json_i64(j, "l2_bytes", d->l2_bytes);
+	json_end(j, '}');
 }
 
 static gpul_status print_json(const gpul_driver *drv, const struct reason *why,
 			      const struct device *d, int n, gpul_error *err)
 {
-	cJSON *o = cJSON_CreateObject(), *driver = cJSON_AddObjectToObject(o, "driver");
-	cJSON *devices = cJSON_AddArrayToObject(o, "devices");
+	struct json j = { 0 };
 	char version[16];
 
 	snprintf(version, sizeof version, "%d.%d", drv->version / 1000,
 		 drv->version % 1000 / 10);
-	cJSON_AddStringToObject(driver, "name", drv->name);
-	cJSON_AddStringToObject(driver, "cuda", version);
-	cJSON_AddStringToObject(driver, "path", drv->path ? drv->path : "");
-	cJSON_AddStringToObject(driver, "why", why->text);
+	json_begin(&j, NULL, '{');
+	json_begin(&j, "driver", '{');
+	json_text(&j, "name", drv->name);
+	json_text(&j, "cuda", version);
+	json_text(&j, "path", drv->path ? drv->path : "");
+	json_text(&j, "why", why->text);
+	json_end(&j, '}');
+	json_begin(&j, "devices", '[');
 	for (int i = 0; i < n; i++)
-		cJSON_AddItemToArray(devices, device_json(&d[i]));
-	return json_print(o, err);
+		add_device(&j, &d[i]);
+	json_end(&j, ']');
+	json_end(&j, '}');
+	return json_print(&j, err);
 }
-#else
-static gpul_status print_json(const gpul_driver *drv, const struct reason *why,
-			      const struct device *d, int n, gpul_error *err)
-{
-	(void)drv, (void)why, (void)d, (void)n;
-	return json_missing(err);
-}
-#endif
 
 int cmd_devices(const struct cli_args *args, gpul_error *err)
 {

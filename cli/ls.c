@@ -1,229 +1,171 @@
-/* ls.c — gpuload ls: the kernels of a PTX file. */
-#include "cli/cli.h"
-
+/* ls.c — gpuload ls: the device code of any file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/json.h"
+#include "cli/cli.h"
 #include "cli/ls.h"
+#include "cli/nvrtc_args.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "core/file.h"
 #include "loader/image/recognise.h"
+#include "ptx/nvrtc.h"
 
-static const char *const role_names[] = {
-	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value",
-	[GPUL_ROLE_COUNT] = "count",     [GPUL_ROLE_BUFFER] = "buffer",
-	[GPUL_ROLE_STRUCT] = "struct",
-};
+#define CUDA_ARCH 75 /* as `gpuload compile` takes: what every GPU that CUDA 13 knows can run */
 
-/* "read", "written", "read and written" */
-static const char *access_name(const gpul_param *p)
+/* ---- CUDA C++ ---------------------------------------------------------------------- */
+
+static gpul_status list_compiled(struct ls *ls, const char *path, const char *source,
+				 gpul_error *err)
 {
-	return p->loaded && p->stored ? "read and written"
-	       : p->stored            ? "written"
-	       : p->loaded            ? "read"
-				      : "";
-}
+	gpul_nvrtc_result r = { 0 };
+	gpul_image image = { .kind = GPUL_IMAGE_PTX, .sm = CUDA_ARCH };
+	char arch[16];
+	gpul_status st;
 
-/* ---- text -------------------------------------------------------------------------- */
-
-static void print_block_limits(const gpul_signature *s)
-{
-	if (s->reqntid[0])
-		printf("  block      must be %u,%u,%u\n", s->reqntid[0],
-		       s->reqntid[1] ? s->reqntid[1] : 1, s->reqntid[2] ? s->reqntid[2] : 1);
-	else if (s->maxntid[0])
-		printf("  block      at most %u threads\n",
-		       s->maxntid[0] * (s->maxntid[1] ? s->maxntid[1] : 1) *
-			       (s->maxntid[2] ? s->maxntid[2] : 1));
-}
-
-static void print_param(size_t i, const gpul_param *p)
-{
-	char type[16];
-
-	snprintf(type, sizeof type, "%s%s",
-		 p->type                       ? gpul_type_name(p->type)
-		 : p->role == GPUL_ROLE_BUFFER ? "?"
-					       : "-",
-		 p->role == GPUL_ROLE_BUFFER ? " *" : "");
-	printf("  %5zu  %6u  %5u  %-7s %s%s%s\n", i, p->offset, p->bytes, type,
-	       role_names[p->role], *access_name(p) ? ", " : "", access_name(p));
-}
-
-static void print_kernel(const struct ls_kernel *k)
-{
-	const gpul_signature *s = k->signature;
-	char text[1024];
-
-	gpul_signature_print(s, text, sizeof text);
-	printf("\n%s\n", text);
-	if (k->demangled)
-		printf("  C++        %s\n", k->demangled);
-	printf("  registers  %u of 32 bits, %u of 64, %u of 16, %u predicates (virtual, as "
-	       "declared)\n",
-	       k->registers.b32, k->registers.b64, k->registers.b16, k->registers.predicates);
-	printf("  memory     %llu bytes shared%s, %llu local, %llu const\n",
-	       (unsigned long long)k->shared_bytes,
-	       s->uses_dynamic_shared ? " and what --shared gives" : "",
-	       (unsigned long long)k->local_bytes, (unsigned long long)k->const_bytes);
-	print_block_limits(s);
-	if (s->n_params)
-		printf("  param  offset  bytes  type    use\n");
-	for (size_t i = 0; i < s->n_params; i++)
-		print_param(i, &s->params[i]);
-	if (!s->complete)
-		printf("  not clear: %s\n", s->why_not);
-}
-
-static void print_text(const char *path, const gpul_ptx_module *m, const struct ls_kernel *k,
-		       size_t n)
-{
-	printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor,
-	       gpul_ptx_name(m, m->target), n, n == 1 ? "" : "s");
-	for (size_t i = 0; i < n; i++)
-		print_kernel(&k[i]);
-}
-
-/* ---- JSON -------------------------------------------------------------------------- */
-
-#if GPUL_HAVE_CJSON
-static cJSON *param_json(const gpul_param *p)
-{
-	cJSON *o = cJSON_CreateObject();
-
-	cJSON_AddNumberToObject(o, "offset", p->offset);
-	cJSON_AddNumberToObject(o, "bytes", p->bytes);
-	cJSON_AddStringToObject(o, "role", role_names[p->role]);
-	if (p->type)
-		cJSON_AddStringToObject(o, "type", gpul_type_name(p->type));
-	if (p->role == GPUL_ROLE_BUFFER) {
-		cJSON_AddBoolToObject(o, "loaded", p->loaded);
-		cJSON_AddBoolToObject(o, "stored", p->stored);
-		cJSON_AddNumberToObject(o, "vector", p->vector);
-	}
-	return o;
-}
-
-static cJSON *registers_json(const struct ls_registers *r)
-{
-	cJSON *o = cJSON_CreateObject();
-
-	cJSON_AddNumberToObject(o, "predicates", r->predicates);
-	cJSON_AddNumberToObject(o, "b16", r->b16);
-	cJSON_AddNumberToObject(o, "b32", r->b32);
-	cJSON_AddNumberToObject(o, "b64", r->b64);
-	cJSON_AddNumberToObject(o, "b128", r->b128);
-	return o;
-}
-
-static cJSON *kernel_json(const struct ls_kernel *k)
-{
-	cJSON *o = cJSON_CreateObject(), *params;
-	const gpul_signature *s = k->signature;
-	char text[1024];
-
-	gpul_signature_print(s, text, sizeof text);
-	cJSON_AddStringToObject(o, "name", s->kernel);
-	if (k->demangled)
-		cJSON_AddStringToObject(o, "demangled", k->demangled);
-	cJSON_AddStringToObject(o, "signature", text);
-	cJSON_AddItemToObject(o, "registers", registers_json(&k->registers));
-	cJSON_AddNumberToObject(o, "shared_bytes", (double)k->shared_bytes);
-	cJSON_AddNumberToObject(o, "local_bytes", (double)k->local_bytes);
-	cJSON_AddNumberToObject(o, "const_bytes", (double)k->const_bytes);
-	cJSON_AddBoolToObject(o, "dynamic_shared", s->uses_dynamic_shared);
-	if (s->reqntid[0])
-		cJSON_AddItemToObject(o, "reqntid", json_u32s(s->reqntid, 3));
-	if (s->maxntid[0])
-		cJSON_AddItemToObject(o, "maxntid", json_u32s(s->maxntid, 3));
-	params = cJSON_AddArrayToObject(o, "parameters");
-	for (size_t i = 0; i < s->n_params; i++)
-		cJSON_AddItemToArray(params, param_json(&s->params[i]));
-	cJSON_AddBoolToObject(o, "complete", s->complete);
-	if (!s->complete)
-		cJSON_AddStringToObject(o, "why_not", s->why_not);
-	return o;
-}
-
-static gpul_status print_json(const char *path, const gpul_ptx_module *m,
-			      const struct ls_kernel *k, size_t n, gpul_error *err)
-{
-	cJSON *o = cJSON_CreateObject(), *kernels;
-	char version[32];
-
-	snprintf(version, sizeof version, "%u.%u", m->version_major, m->version_minor);
-	cJSON_AddStringToObject(o, "file", path);
-	cJSON_AddStringToObject(o, "ptx_version", version);
-	cJSON_AddStringToObject(o, "target", gpul_ptx_name(m, m->target));
-	kernels = cJSON_AddArrayToObject(o, "kernels");
-	for (size_t i = 0; i < n; i++)
-		cJSON_AddItemToArray(kernels, kernel_json(&k[i]));
-	return json_print(o, err);
-}
-#else
-static gpul_status print_json(const char *path, const gpul_ptx_module *m,
-			      const struct ls_kernel *k, size_t n, gpul_error *err)
-{
-	(void)path, (void)m, (void)k, (void)n;
-	return json_missing(err);
-}
-#endif
-
-/* ---- the whole --------------------------------------------------------------------- */
-
-static gpul_status list(const char *path, const gpul_ptx_module *m, bool json, gpul_error *err)
-{
-	struct ls_kernel *kernels = calloc(m->n_funcs + 1u, sizeof *kernels);
-	gpul_status st = GPUL_OK;
-	size_t n = 0;
-
-	if (!kernels)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u kernels", m->n_funcs);
-	for (uint32_t i = 0; st == GPUL_OK && i < m->n_funcs; i++)
-		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY && m->funcs[i].has_body)
-			st = ls_kernel(m, &m->funcs[i], &kernels[n++], err);
-	if (st == GPUL_OK && json)
-		st = print_json(path, m, kernels, n, err);
-	else if (st == GPUL_OK)
-		print_text(path, m, kernels, n);
-	while (n > 0)
-		ls_kernel_free(&kernels[--n]);
-	free(kernels);
+	snprintf(arch, sizeof arch, "compute_%d", CUDA_ARCH);
+	st = gpul_nvrtc_compile(source, path, ls->nvrtc_args, arch, &r, err);
+	image.bytes = image.stored_bytes = r.image_bytes;
+	if (st && r.log && *r.log) /* all the errors: the message has but the first */
+		fprintf(stderr, "%s%s", r.log, r.log[strlen(r.log) - 1] == '\n' ? "" : "\n");
+	if (st == GPUL_OK)
+		st = ls_ptx(ls, path, r.image, &image, err);
+	gpul_nvrtc_result_free(&r);
 	return st;
 }
 
-static gpul_status read_ptx(const char *path, gpul_ptx_module **out, gpul_error *err)
+/* CUDA C++ is the one content that is told by its name, so no other file is opened for it. */
+static bool is_cuda_name(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 3 && !strcmp(path + n - 3, ".cu");
+}
+
+/* GPUL_OK with *done: it was CUDA C++, and is listed. */
+static gpul_status try_cuda(struct ls *ls, const char *path, bool *done, gpul_error *err)
 {
 	gpul_file file;
-	gpul_recognised image;
-	gpul_status st = gpul_file_open(path, &file, err);
+	gpul_status st;
 
+	*done = false;
+	if (!is_cuda_name(path))
+		return GPUL_OK;
+	st = gpul_file_open(path, &file, err);
 	if (st)
 		return st;
-	image = gpul_recognise(file.bytes, file.n_bytes, path);
-	if (image.kind == GPUL_CONTENT_PTX || image.kind == GPUL_CONTENT_TEXT)
-		st = gpul_ptx_parse(file.bytes, file.n_bytes, path, out, err);
-	else
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s; gpuload ls reads PTX", path,
-			       gpul_content_text(image.kind));
+	*done = gpul_recognise(file.bytes, file.n_bytes, path).kind == GPUL_CONTENT_CUDA;
+	if (*done)
+		st = list_compiled(ls, path, file.bytes, err);
 	gpul_file_close(&file);
 	return st;
 }
 
+/* ---- images ------------------------------------------------------------------------ */
+
+/* A file that is one PTX text: worth parsing as a whole. */
+static bool is_ptx_file(const gpul_images *images)
+{
+	size_t n;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	return n == 1 && all->kind == GPUL_IMAGE_PTX && all->offset == 0 &&
+	       !gpul_images_place(images, all)->member;
+}
+
+static gpul_status list_images(struct ls *ls, const char *path, const gpul_images *images,
+			       gpul_error *err)
+{
+	size_t n;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	if (n == 0 && !ls->json)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: there is no device code in it", path);
+	if (n == 0) {
+		ls->failed = true;
+		fprintf(stderr, "gpuload ls: %s: there is no device code in it\n", path);
+	}
+	if (ls->images_only)
+		return ls_images(ls, path, images, err);
+	if (is_ptx_file(images) && image_filter_takes(&ls->filter, all)) {
+		gpul_unpacked text = { 0 };
+		gpul_status st = gpul_image_unpack(all, &text, err);
+
+		if (st == GPUL_OK)
+			st = ls_ptx(ls, path, text.bytes, all, err);
+		gpul_unpacked_free(&text);
+		return st;
+	}
+	return ls_kernels(ls, path, images, err);
+}
+
+static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
+{
+	gpul_images *images = NULL;
+	struct progress progress;
+	bool done;
+	gpul_status st = try_cuda(ls, path, &done, err);
+
+	if (st || done)
+		return st;
+	progress_begin(&progress, path);
+	st = gpul_images_open(path, &progress.hook, &images, err);
+	progress_wipe(&progress);
+	if (st == GPUL_OK)
+		st = list_images(ls, path, images, err);
+	gpul_images_close(images);
+	return st;
+}
+
+/* ---- the command ------------------------------------------------------------------- */
+
+/* Every file has its turn, whatever happens to one before it; but not when nobody reads on. */
+static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; i < args->n_operands && !ferror(stdout); i++) {
+		gpul_error why = { 0 };
+
+		if (i && !ls->json)
+			putchar('\n');
+		st = list_file(ls, args->operands[i], &why);
+		if (!st)
+			continue;
+		ls->failed = true;
+		if (i + 1 == args->n_operands || ferror(stdout))
+			return gpul_fail(err, st, why.native, "%s", why.text);
+		fflush(stdout);
+		fprintf(stderr, "gpuload ls: %s\n", why.text);
+	}
+	return GPUL_OK;
+}
+
 int cmd_ls(const struct cli_args *args, gpul_error *err)
 {
-	gpul_ptx_module *m = NULL;
+	const struct nvrtc_rows rows = { LS_INCLUDE, LS_DEFINE, LS_STD };
+	struct nvrtc_args nvrtc = { 0 };
+	struct ls ls = { .json = cli_value(args, LS_JSON) != NULL,
+			 .images_only = cli_value(args, LS_IMAGES) != NULL };
 	gpul_status st;
 
-	if (args->n_operands != 1) {
-		gpul_fail(err, GPUL_EINVAL, 0, "which file?  gpuload ls FILE.ptx");
+	if (args->n_operands == 0) {
+		gpul_fail(err, GPUL_EINVAL, 0, "which file?  gpuload ls FILE...");
 		return CLI_USAGE;
 	}
-	st = read_ptx(args->operands[0], &m, err);
+	st = image_filter_parse(cli_value(args, LS_SM), cli_value(args, LS_KIND),
+				cli_value(args, LS_MATCH), &ls.filter, err);
+	if (st)
+		return cli_exit_code(st);
+	st = nvrtc_args_add(&nvrtc, args, rows, err);
+	ls.nvrtc_args = (const char *const *)nvrtc.words;
+	ls.names = cxx_names_create();
+	if (st == GPUL_OK && !ls.names)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for names");
 	if (st == GPUL_OK)
-		st = list(args->operands[0], m, cli_value(args, LS_JSON), err);
-	gpul_ptx_module_destroy(m);
-	return cli_exit_code(st);
+		st = list_files(&ls, args, err);
+	cxx_names_destroy(ls.names);
+	nvrtc_args_free(&nvrtc);
+	return st || ls.failed ? CLI_FAILED : CLI_DONE;
 }

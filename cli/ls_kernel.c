@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/demangle.h"
 
 static void count_registers(const gpul_ptx_func *f, struct ls_registers *out)
 {
@@ -62,13 +61,11 @@ gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, struct l
 		}
 	}
 	free(seen);
-	out->demangled = gpul_demangle(gpul_ptx_name(m, f->name));
 	return gpul_signature_infer(m, f, &out->signature, err);
 }
 
 void ls_kernel_free(struct ls_kernel *k)
 {
 	gpul_signature_destroy(k->signature);
-	free(k->demangled);
 	*k = (struct ls_kernel){ 0 };
 }

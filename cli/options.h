@@ -12,7 +12,9 @@ enum compile_opt {
 	COMPILE_OUT, COMPILE_ARCH, COMPILE_PTX, COMPILE_CUBIN, COMPILE_INCLUDE, COMPILE_DEFINE,
 	COMPILE_STD,
 };
-enum ls_opt { LS_JSON };
+enum ls_opt {
+	LS_IMAGES, LS_SM, LS_KIND, LS_MATCH, LS_JSON, LS_INCLUDE, LS_DEFINE, LS_STD,
+};
 enum help_opt { HELP_MAN };
 
 #endif

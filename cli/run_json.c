@@ -5,61 +5,63 @@
 
 #include "cli/json.h"
 
-#if GPUL_HAVE_CJSON
-static cJSON *driver_json(const struct run *r)
+static void add_driver(struct json *j, const struct run *r)
 {
-	cJSON *o = cJSON_CreateObject();
 	char version[16];
 
 	snprintf(version, sizeof version, "%d.%d", r->drv->version / 1000,
 		 r->drv->version % 1000 / 10);
-	cJSON_AddStringToObject(o, "name", r->drv->name);
-	cJSON_AddStringToObject(o, "cuda", version);
-	return o;
+	json_begin(j, "driver", '{');
+	json_text(j, "name", r->drv->name);
+	json_text(j, "cuda", version);
+	json_end(j, '}');
 }
 
-static cJSON *device_json(const struct run *r)
+static void add_device(struct json *j, const struct run *r)
 {
-	cJSON *o = cJSON_CreateObject();
 	char name[128] = "";
 
 	r->drv->cuDeviceGetName(name, sizeof name, r->context.device);
-	cJSON_AddNumberToObject(o, "ordinal", r->ask.device);
-	cJSON_AddStringToObject(o, "name", name);
-	return o;
+	json_begin(j, "device", '{');
+	json_i64(j, "ordinal", r->ask.device);
+	json_text(j, "name", name);
+	json_end(j, '}');
 }
 
-static void add_times(cJSON *o, const struct run *r)
+static void add_times(struct json *j, const struct run *r)
 {
 	struct run_times t = run_times(r);
 
-	cJSON_AddItemToObject(o, "times_ms",
-			      cJSON_CreateDoubleArray(r->times_ms, (int)r->ask.repeat));
-	cJSON_AddNumberToObject(o, "median_ms", t.median_ms);
-	cJSON_AddNumberToObject(o, "min_ms", t.min_ms);
+	json_begin(j, "times_ms", '[');
+	for (uint32_t i = 0; i < r->ask.repeat; i++)
+		json_double(j, NULL, r->times_ms[i]);
+	json_end(j, ']');
+	json_double(j, "median_ms", t.median_ms);
+	json_double(j, "min_ms", t.min_ms);
 	if (t.bytes_per_s > 0)
-		cJSON_AddNumberToObject(o, "bytes_per_s", t.bytes_per_s);
+		json_double(j, "bytes_per_s", t.bytes_per_s);
 }
 
-static void add_elements(cJSON *o, const struct arg *a)
+static void add_elements(struct json *j, const struct arg *a)
 {
-	cJSON *first = cJSON_AddArrayToObject(o, "first");
 	size_t bytes = gpul_type_bytes(a->type), n_unwritten = 0;
 
+	json_begin(j, "first", '[');
 	for (size_t i = 0; i < a->count; i++) {
 		bool unwritten = arg_unwritten(a, a->data, i);
 
 		n_unwritten += unwritten;
-		if (i < RUN_SHOWN)
-			cJSON_AddItemToArray(
-				first, unwritten ? cJSON_CreateNull()
-						 : json_element(a->type, a->data + i * bytes));
+		if (i < RUN_SHOWN && unwritten)
+			json_null(j, NULL);
+		else if (i < RUN_SHOWN)
+			json_element(j, NULL, a->type, a->data + i * bytes);
 	}
+	json_end(j, ']');
 	if (a->out && !a->in)
-		cJSON_AddNumberToObject(o, "unwritten", (double)n_unwritten);
+		json_u64(j, "unwritten", n_unwritten);
 }
 
-static cJSON *arg_json(const struct arg *a)
+static void add_arg(struct json *j, const struct arg *a)
 {
 	static const char *const kinds[] = {
 		[ARG_SCALAR] = "scalar",
@@ -67,77 +69,69 @@ static cJSON *arg_json(const struct arg *a)
 		[ARG_BYTES] = "bytes",
 		[ARG_FUNCTION] = "function",
 	};
-	cJSON *o = cJSON_CreateObject();
 
-	cJSON_AddStringToObject(o, "text", a->text);
-	cJSON_AddStringToObject(o, "kind", kinds[a->kind]);
+	json_begin(j, NULL, '{');
+	json_text(j, "text", a->text);
+	json_text(j, "kind", kinds[a->kind]);
 	if (a->kind == ARG_SCALAR || a->kind == ARG_BUFFER)
-		cJSON_AddStringToObject(o, "type", gpul_type_name(a->type));
+		json_text(j, "type", gpul_type_name(a->type));
 	if (a->kind == ARG_SCALAR)
-		cJSON_AddItemToObject(o, "value", json_element(a->type, a->data));
+		json_element(j, "value", a->type, a->data);
 	if (a->kind == ARG_BUFFER) {
-		cJSON_AddStringToObject(o, "direction",
-					a->in && a->out ? "inout"
-					: a->in         ? "in"
-							: "out");
-		cJSON_AddNumberToObject(o, "count", (double)a->count);
-		add_elements(o, a);
+		json_text(j, "direction", a->in && a->out ? "inout" : a->in ? "in" : "out");
+		json_u64(j, "count", a->count);
+		add_elements(j, a);
 	} else {
-		cJSON_AddNumberToObject(o, "bytes", (double)a->bytes);
+		json_u64(j, "bytes", a->bytes);
 	}
-	return o;
+	json_end(j, '}');
 }
 
-static cJSON *check_json(const struct run_check *c)
+static void add_check(struct json *j, const struct run_check *c)
 {
-	cJSON *o = cJSON_CreateObject();
-
-	cJSON_AddNumberToObject(o, "arg", (double)c->target->arg);
-	cJSON_AddStringToObject(o, "what", c->target->what);
-	cJSON_AddBoolToObject(o, "ok", c->ok);
-	if (c->ok)
-		return o;
-	cJSON_AddNumberToObject(o, "wrong", (double)c->n_wrong);
-	if (!c->is_sum) {
-		cJSON_AddNumberToObject(o, "first_wrong", (double)c->first_wrong);
-		cJSON_AddBoolToObject(o, "unwritten", c->unwritten);
+	json_begin(j, NULL, '{');
+	json_u64(j, "arg", c->target->arg);
+	json_text(j, "what", c->target->what);
+	json_bool(j, "ok", c->ok);
+	if (!c->ok) {
+		json_u64(j, "wrong", c->n_wrong);
+		if (!c->is_sum) {
+			json_u64(j, "first_wrong", c->first_wrong);
+			json_bool(j, "unwritten", c->unwritten);
+		}
+		json_text(j, "got", c->got); /* numbers of any type, inf and nan too */
+		json_text(j, "expected", c->want);
 	}
-	cJSON_AddStringToObject(o, "got",
-				c->got); /* text: numbers of any type, inf and nan too */
-	cJSON_AddStringToObject(o, "expected", c->want);
-	return o;
+	json_end(j, '}');
 }
 
 gpul_status run_print_json(const struct run *r, gpul_error *err)
 {
-	cJSON *o = cJSON_CreateObject(), *args, *checks;
+	struct json j = { 0 };
 	bool ok = true;
 
-	cJSON_AddStringToObject(o, "file", r->ask.file);
-	cJSON_AddStringToObject(o, "kernel", gpul_kernel_name(r->kernel));
-	cJSON_AddItemToObject(o, "driver", driver_json(r));
-	cJSON_AddItemToObject(o, "device", device_json(r));
-	cJSON_AddItemToObject(o, "grid", json_u32s(r->config.grid, 3));
-	cJSON_AddItemToObject(o, "block", json_u32s(r->config.block, 3));
-	cJSON_AddNumberToObject(o, "shared_bytes", r->config.shared_bytes);
-	add_times(o, r);
+	json_begin(&j, NULL, '{');
+	json_text(&j, "file", r->ask.file);
+	json_text(&j, "kernel", gpul_kernel_name(r->kernel));
+	add_driver(&j, r);
+	add_device(&j, r);
+	json_u32s(&j, "grid", r->config.grid, 3);
+	json_u32s(&j, "block", r->config.block, 3);
+	json_u64(&j, "shared_bytes", r->config.shared_bytes);
+	add_times(&j, r);
 	if (r->assumed)
-		cJSON_AddStringToObject(o, "assumed", r->assumed);
-	args = cJSON_AddArrayToObject(o, "arguments");
+		json_text(&j, "assumed", r->assumed);
+	json_begin(&j, "arguments", '[');
 	for (size_t i = 0; i < r->ask.n_args; i++)
-		cJSON_AddItemToArray(args, arg_json(&r->ask.args[i]));
-	checks = cJSON_AddArrayToObject(o, "expect");
+		add_arg(&j, &r->ask.args[i]);
+	json_end(&j, ']');
+	json_begin(&j, "expect", '[');
 	for (size_t i = 0; i < r->ask.n_expects; i++) {
-		cJSON_AddItemToArray(checks, check_json(&r->checks[i]));
+		add_check(&j, &r->checks[i]);
 		ok = ok && r->checks[i].ok;
 	}
-	cJSON_AddBoolToObject(o, "ok", ok);
-	return json_print(o, err);
+	json_end(&j, ']');
+	json_bool(&j, "ok", ok);
+	json_end(&j, '}');
+	return json_print(&j, err);
 }
-#else
-gpul_status run_print_json(const struct run *r, gpul_error *err)
-{
-	(void)r;
-	return json_missing(err);
-}
-#endif

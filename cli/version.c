@@ -37,8 +37,6 @@ int cmd_version(const struct cli_args *args, gpul_error *err)
 	printf("gpuload " GPUL_VERSION "\n");
 	printf("%-16s %d.%d\n", "built with CUDA", CUDA_VERSION / 1000,
 	       CUDA_VERSION % 1000 / 10);
-	printf("%-16s %s\n", "--json",
-	       GPUL_HAVE_CJSON ? "yes, by cJSON" : "no: built without cJSON");
 	print_driver("NVIDIA's driver", GPUL_DRIVER_NVIDIA);
 	print_driver("software driver", GPUL_DRIVER_SOFT);
 	print_nvrtc();

@@ -8,7 +8,7 @@ from scripts import parts
 
 PACKAGES = {  # apt package: the file or program that shows it is there
     "gcc": "cc", "g++": "c++", "libc6-dev": "/usr/include/stdio.h", "ninja-build": "ninja",
-    "libcmocka-dev": "/usr/include/cmocka.h", "libcjson-dev": "/usr/include/cjson/cJSON.h",
+    "libcmocka-dev": "/usr/include/cmocka.h",
     "libelf-dev": "/usr/include/libelf.h", "libzstd-dev": "/usr/include/zstd.h",
     "liblz4-dev": "/usr/include/lz4.h", "libnuma-dev": "/usr/include/numa.h",
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",

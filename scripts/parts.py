@@ -81,7 +81,6 @@ def find(args):
         Part("NVRTC", shared_object("libnvrtc.so", home), "no .cu files, only PTX"),
         Part("nvJitLink", shared_object("libnvJitLink.so", home), "relocatable device code cannot be linked"),
         Part("libcuda", shared_object("libcuda.so.1", None), "no NVIDIA driver: kernels run on the software one"),
-        Part("cJSON", library(args, "cjson/cJSON.h", "cjson"), "no --json"),
         Part("libelf", library(args, "libelf.h", "elf"), "no kernels out of .o, .so and executables"),
         Part("zstd", library(args, "zstd.h", "zstd"), "no zstd-compressed fatbins"),
         Part("lz4", library(args, "lz4.h", "lz4"), "no LZ4-compressed fatbins"),

@@ -11,7 +11,7 @@ import glob, os, shlex, sys
 from configure import DATE, LIBRARY, MODULES, TESTS_MAY_USE, VERSION, closure, files
 from scripts import parts, rules_tests
 from scripts.install import public_headers
-from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, image_libraries, json_library
+from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, image_libraries
 
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
 # -ffast-math).  Nobody reads errno or the exception flags there, so both may go: loops vectorise.
@@ -19,14 +19,6 @@ HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trap
 
 # The runtime's calls that have a second name in programs built with --default-stream per-thread.
 PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "launch", "order")]
-
-
-def copy_json(w):
-    """The JSON library beside the command, for a machine without it."""
-    where = w.have["cJSON"].where
-    if not where:
-        return ""
-    return w.build(f"{w.dir}/lib/libcjson.so.1", "sh", "", where, command=f"cp -L {where} {w.dir}/lib/libcjson.so.1")
 
 
 def write_rules(w):
@@ -66,12 +58,11 @@ def write_rules(w):
 
 def module_flags(w, module):
     """Flags of one module's files alone, so that changing one rebuilds little."""
-    json = int(bool(w.have["cJSON"].where))
     return {
         "loader/image": image_flags(w),
         "driver": f'-DGPUL_LIBDIR=\\"{w.args.prefix}/lib/gpuload\\"',
         "softcuda": "-fvisibility=hidden",
-        "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_DATE=\\"{DATE}\\" -DGPUL_HAVE_CJSON={json}',
+        "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_DATE=\\"{DATE}\\"',
     }.get(module, "")
 
 
@@ -118,7 +109,7 @@ def write_products(w):
                 target=f"libgpuload.so.{VERSION}")]
     if os.path.exists("cli/main.c"):
         products.append(w.build(f"{w.dir}/gpuload", "link", f"{w.obj('cli/main.c', module_flags(w, 'cli'))} "
-                                f"{w.link(closure('cli'))}", libs=f"{json_library(w)} $libs"))
+                                f"{w.link(closure('cli'))}"))
     if w.objects["softcuda"]:
         soft = f"{w.dir}/softcuda"
         export = version_script(w, "libcuda-soft", "cu*; gpuload*;")
@@ -193,6 +184,6 @@ def write(out, args, have):
     rules_tests.write_fuzzers(w)
     rules_tests.write_check(w, products, headers)
     write_extras(w, products)
-    w.p(f"build gpu-tests: phony {' '.join(w.programs)} {w.dir}/tests/corpus/test_corpus {copy_json(w)}")
+    w.p(f"build gpu-tests: phony {' '.join(w.programs)} {w.dir}/tests/corpus/test_corpus")
     w.p(f"build all: phony {' '.join(products)}")
     w.p("default all")

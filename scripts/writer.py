@@ -23,12 +23,6 @@ def flags(args):
     return f"{c} {args.cflags}".strip(), f"{ld} {args.ldflags}".strip()
 
 
-def json_library(w):
-    """What the command's --json needs.  Debian has no static cJSON, so a copy beside the command is found first:
-    a machine that is handed build/ need not have it."""
-    return "-lcjson -Wl,-rpath,'$$ORIGIN/lib'" if w.have["cJSON"].where else ""
-
-
 IMAGE_PARTS = {"libelf": "elf", "zstd": "zstd", "lz4": "lz4"}  # part: library that loader/image reads files with
 
 

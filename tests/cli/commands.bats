@@ -36,37 +36,6 @@ load helper
 	[[ $(json 'j["driver"]["name"], j["driver"]["why"], len(j["devices"]), j["devices"][0]["warp"]') == "('soft', '--driver soft', 1, 32)" ]]
 }
 
-@test "ls tells what kernels take" {
-	works ls "$vecadd"
-	says "PTX 7.0 for sm_75, 1 kernel"
-	says "vecadd(f64 *, f64 *, f64 *, i32)"
-	says "buffer, written"
-	works ls "$faults" --json
-	[[ $(json 'len(j["kernels"]), j["kernels"][5]["parameters"][0]["bytes"]') == "(7, 12)" ]]
-	[[ $(json '[k["dynamic_shared"] for k in j["kernels"]].count(True)') == 1 ]]
-}
-
-@test "ls shows C++ names as people write them" {
-	cat > mangled.ptx <<-'END'
-		.version 7.0
-		.target sm_75
-		.address_size 64
-		.visible .entry _Z5scalePdf(.param .u64 a, .param .f32 b) { ret; }
-	END
-	works ls mangled.ptx
-	[[ $output == *"scale(double*, float)"* ]] || skip "no C++ runtime here"
-	works ls mangled.ptx --json
-	[[ $(json 'j["kernels"][0]["demangled"]') == "scale(double*, float)" ]]
-}
-
-@test "ls says what a file is when it is no PTX" {
-	fails 1 "gpuload ls reads PTX" ls "$(command -v gpuload)"
-	: > kernel.cu
-	fails 1 "kernel.cu is empty" ls kernel.cu
-	echo "int x;" > kernel.cu
-	fails 1 "kernel.cu is CUDA C++" ls kernel.cu
-}
-
 @test "the completion script knows commands, options and their values" {
 	works completion bash
 	eval "$output"

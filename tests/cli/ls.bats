@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# ls.bats — gpuload ls: PTX, CUDA C++, and the images of files of every kind.
+load helper
+
+# Files that nvcc made; without nvcc there are none.
+inputs() {
+	inputs="$(dirname "$(command -v gpuload)")/tests/inputs"
+	[[ -e $inputs/inputs.json ]] || skip "no nvcc here"
+}
+
+@test "ls tells what kernels take" {
+	works ls "$vecadd"
+	says "PTX 7.0 for sm_75, 1 kernel"
+	says "vecadd(f64 *, f64 *, f64 *, i32)"
+	says "buffer, written"
+	works ls "$faults" --json
+	[[ $(json 'len(j["images"][0]["kernels"]), j["images"][0]["kernels"][5]["params"][0]["size"]') == "(7, 12)" ]]
+	[[ $(json '[k["dynamic_shared"] for k in j["images"][0]["kernels"]].count(True)') == 1 ]]
+}
+
+@test "ls shows C++ names as people write them" {
+	cat > mangled.ptx <<-'END'
+		.version 7.0
+		.target sm_75
+		.address_size 64
+		.visible .entry _Z5scalePdf(.param .u64 a, .param .f32 b) { ret; }
+	END
+	works ls mangled.ptx
+	[[ $output == *"scale(double*, float)"* ]] || skip "no C++ runtime here"
+	works ls mangled.ptx --json
+	[[ $(json 'j["images"][0]["kernels"][0]["demangled"]') == "scale(double*, float)" ]]
+	[[ $(json '[p["type"] for p in j["images"][0]["kernels"][0]["params"]]') == "['double*', 'float']" ]]
+}
+
+@test "ls says what a file is when there is no device code in it" {
+	fails 1 "there is no device code in it" ls "$(command -v gpuload)"
+	: > kernel.cu
+	fails 1 "empty" ls kernel.cu
+	fails 1 "no such file" ls nothing.so
+	echo "just words" > words.txt
+	fails 1 "words.txt" ls words.txt
+	fails 2 "which file?" ls
+}
+
+@test "ls goes on to the next file when one cannot be read" {
+	run --separate-stderr gpuload ls nothing.ptx "$vecadd"
+	[[ $status == 1 && $stderr == "gpuload ls: "*"nothing.ptx"* ]] || show "should tell of the first"
+	says "vecadd(f64 *, f64 *, f64 *, i32)"
+	run --separate-stderr gpuload ls --json "$vecadd" "$faults"
+	[[ $status == 0 && ${#lines[@]} == 2 ]] || show "one line a file"
+}
+
+@test "ls compiles CUDA C++ and lists it" {
+	echo '__global__ void fill(int *p, box b) { p[threadIdx.x] = N; }' > fill.cu
+	run --separate-stderr gpuload ls fill.cu
+	[[ $stderr != *"no libnvrtc"* ]] || skip "no NVRTC here"
+	[[ $status == 1 && $stderr == *'"box" is undefined'* ]] || show "should tell the error"
+	works ls fill.cu -D N=42 -Dbox=int --std c++17
+	says "fill.cu: PTX "
+	says "fill(int*, int)"
+	works ls fill.cu -D N=42 -Dbox=int --json
+	[[ $(json 'j["images"][0]["arch"], j["images"][0]["kernels"][0]["name"]') == "('sm_75', '_Z4fillPii')" ]]
+}
+
+@test "ls shows the kernels of every image" {
+	inputs
+	works ls "$inputs/vec.many.fatbin"
+	says "vec.many.fatbin: 7 images: 6 cubin, 1 ptx; sm_75 sm_80 sm_90 sm_90a sm_100"
+	says "image 0: ptx sm_75, registered, zstd, "
+	says "image 4: cubin sm_90a, registered, "
+	says "  regs  shared  local  const  threads  cluster  kernel"
+	says "shapes::inside(shapes::box, float const*, unsigned int*, unsigned int)"
+	says "takes 0:32 shapes::box, 32:8 float const*, 40:8 unsigned int*, 48:4 unsigned int"
+	says "takes 0:8 .u64, 8:8 .u64, 16:8 .u64, 24:4 .u32"
+	says "hidden(int*, int) (static)"
+}
+
+@test "ls gives a cubin's kernels a paragraph each" {
+	inputs
+	works ls "$inputs/vec.sm_90.cubin"
+	says "vec.sm_90.cubin: 1 image: 1 cubin; sm_90"
+	says "symbol     _Z4axpyIfEvT_PKS0_PS0_i"
+	says "memory     512 bytes shared, 0 local"
+	says "block      at most 128 threads"
+}
+
+@test "ls --images shows the images alone" {
+	inputs
+	works ls --images "$inputs/libvec.a"
+	[[ ${lines[1]} == " image  unit  kind   arch     packed   stored     bytes  origin      member  section     notes" ]] || show "the head"
+	says "vec.o   .nv_fatbin"
+	says_not "vecadd"
+	works ls --images --json "$inputs/libvec.a"
+	[[ $(json 'list(j["images"][0])[:8]') == "['kind', 'arch', 'origin', 'section', 'compression', 'relocatable', 'stored_bytes', 'bytes']" ]]
+	[[ $(json '"kernels" in j["images"][0], j["images"][1]["member"]') == "(False, 'vec.o')" ]]
+}
+
+@test "ls --sm, --kind and --match choose" {
+	inputs
+	works ls --images --sm 90 "$inputs/vec.many.fatbin"
+	says "2 of 7 images: 2 cubin; sm_90 sm_90a"
+	works ls --images --sm sm_90a "$inputs/vec.many.fatbin"
+	says "1 of 7 images: 1 cubin; sm_90a"
+	works ls --images --kind ptx "$inputs/vec.many.fatbin"
+	says "1 of 7 images: 1 ptx; sm_75"
+	for glob in '_Z4axpyIf*' 'axpy<float>' '*(float, float const*, float\*, int)'; do
+		works ls --json --match "$glob" "$inputs/vec.many.fatbin"
+		[[ $(json '{k["name"] for i in j["images"] for k in i["kernels"]}, len(j["images"])') == "({'_Z4axpyIfEvT_PKS0_PS0_i'}, 7)" ]] || show "$glob"
+	done
+	fails 1 "none of the kernels is called 'nothing'" ls --match nothing "$inputs/vec.many.fatbin"
+	fails 2 "--sm is an architecture" ls --sm ninety "$vecadd"
+	fails 2 "--kind is ptx, cubin or lto" ls --kind elf "$vecadd"
+}
+
+@test "ls --json has every image and kernel that the makers put in" {
+	inputs
+	python3 - "$inputs" <<-'END'
+		import json, subprocess, sys
+		folder = sys.argv[1]
+		made = json.load(open(f"{folder}/inputs.json"))
+		NAMED = ("kind", "arch", "origin", "section", "compression", "relocatable")
+		params = lambda kernels: {k["name"]: [tuple(p)[:2] for p in k["params"]] for k in kernels}
+		checked = 0
+		for what in made["inputs"]:
+		    if not what["images"]:
+		        continue
+		    out = subprocess.run(["gpuload", "ls", "--json", f"{folder}/{what['file']}"], capture_output=True, text=True)
+		    assert out.returncode == 0 and not out.stderr, (what["file"], out.stderr)
+		    listed = json.loads(out.stdout)["images"]
+		    assert len(listed) == len(what["images"]), (what["file"], len(listed))
+		    for got, want in zip(listed, what["images"]):
+		        assert {k: got[k] for k in NAMED} == {k: want[k] for k in NAMED}, (what["file"], got, want)
+		        kernels = [{**k, "params": [list(p.values()) for p in k["params"]]} for k in got["kernels"]]
+		        source = made["sources"].get(want.get("of") or what["kernels"] or "none", [])
+		        if got["kind"] != "lto":
+		            assert params(kernels) == params(source), (what["file"], kernels, source)
+		        checked += 1
+		assert checked > 20, checked
+	END
+}
+
+@test "ls tells of a damaged image and lists the rest" {
+	inputs
+	python3 - "$inputs/vec.size.fatbin" <<-'END'
+		import sys
+		bytes = bytearray(open(sys.argv[1], "rb").read())
+		at = bytes.index(b"\x28\xb5\x2f\xfd")  # the first zstd frame: the cubin's
+		bytes[at + 40:at + 60] = b"\xff" * 20
+		open("damaged.fatbin", "wb").write(bytes)
+	END
+	run --separate-stderr gpuload ls damaged.fatbin
+	[[ $status == 1 && $stderr == "gpuload ls: damaged.fatbin: image 0 (cubin sm_90) at "* ]] || show "should tell where"
+	[[ ${#stderr_lines[@]} == 1 ]] || show "one line"
+	says "image 1: ptx sm_75"
+	run --separate-stderr gpuload ls --json damaged.fatbin
+	[[ $status == 1 && $(json 'len(j["images"]), j["images"][0]["kernels"], "damaged" in j["images"][0]') == "(2, [], True)" ]] || show "JSON"
+}
+
+@test "ls names no control characters" {
+	inputs
+	sed 's/block_sum/\x1b[31mredX/g' "$inputs/vec.sm_90.cubin" > red.cubin
+	works ls red.cubin
+	says "?[31mredX"
+	works ls --json red.cubin
+	says '\u001b[31mredX'
+}
+
+@test "ls tells when its output cannot be written, but not a pipe that closed" {
+	run --separate-stderr bash -c "gpuload ls $vecadd > /dev/full"
+	[[ $status == 1 && $stderr == *"could not be written"* ]] || show "a full disk"
+	run --separate-stderr bash -c "trap '' PIPE; gpuload ls $vecadd $faults | true; exit \${PIPESTATUS[0]}"
+	[[ -z $stderr ]] || show "a closed pipe"
+}
