@@ -118,3 +118,29 @@ void gpul_file_close(gpul_file *f)
 	if (f)
 		*f = (gpul_file){ 0 };
 }
+
+/* What is wholly in the pages of n bytes: releasing must not touch what is beside them, fetching may
+ * leave the edges to page faults. */
+static void advise(const gpul_file *f, const void *at, size_t n_bytes, int advice)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)at, end = start + n_bytes;
+
+	start = (start + page - 1) & ~(page - 1);
+	end &= ~(page - 1);
+	if (f->mapped && start < end)
+		madvise((void *)start, end - start, advice);
+}
+
+void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes)
+{
+#ifdef MADV_POPULATE_READ /* Linux 5.14: maps all at once, which page faults do piece by piece */
+	advise(f, at, n_bytes, MADV_POPULATE_READ);
+#else
+	advise(f, at, n_bytes, MADV_WILLNEED);
+#endif
+}
+
+void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes)
+{
+	advise(f, at, n_bytes, MADV_DONTNEED); /* a private mapping that nobody wrote to */
+}

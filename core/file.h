@@ -29,4 +29,10 @@ typedef struct gpul_file {
 gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
 void gpul_file_close(gpul_file *f);  /* a zeroed one is fine; cannot fail */
 
+/* Hints, for files of hundreds of megabytes; n_bytes at `at` lie in f.  Fetch: they are about to be
+ * read, all of them.  Release: their memory may go; reading them again brings them back.  Both do
+ * nothing where f was read and not mapped.  Any thread. */
+void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes);
+void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes);
+
 #endif

@@ -171,7 +171,7 @@ static gpul_status walk_thin(const gpul_walk *w, const member *m)
 	gpul_file *file;
 	gpul_status st;
 
-	if (w->from_memory)
+	if (!w->source.bytes)
 		return gpul_walk_fail(w, m->header, "a thin archive in memory: its members are files "
 						    "elsewhere");
 	file = gpul_array_push(&w->list->more);
@@ -180,6 +180,7 @@ static gpul_status walk_thin(const gpul_walk *w, const member *m)
 	st = open_beside(w, m->name, file);
 	if (st)
 		return st;
+	inner.source = *file;
 	inner.file = (gpul_span){ file->bytes, file->n_bytes };
 	return gpul_walk_content(&inner, inner.file);
 }

@@ -35,6 +35,14 @@ size_t gpul_cubin_extent(gpul_span s)
 	return end;
 }
 
+/* How many steps it took to find out that it is none. */
+static int64_t sections_of(gpul_span s)
+{
+	gpul_cubin c;
+
+	return gpul_cubin_open(s.at, s.n, &c, NULL) ? 1 : c.n_sections;
+}
+
 gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span s)
 {
 	size_t n = gpul_cubin_extent(s);
@@ -46,6 +54,8 @@ gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span s)
 
 	if (gpul_cubin_target(s.at, s.n, &sm, &suffix, &relocatable, &why))
 		return gpul_walk_fail(w, s.at, "%s", why.text);
+	if (n == 0 && w->patience)
+		atomic_fetch_sub(w->patience, sections_of(s));
 	if (n == 0)
 		return gpul_walk_fail(w, s.at, "a cubin whose sections lie beyond its %zu bytes: cut "
 					       "off or damaged", s.n);

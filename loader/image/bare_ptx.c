@@ -118,7 +118,7 @@ gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span s)
 	image->offset = (uint64_t)(s.at - w->file.at);
 	image->bytes = image->stored_bytes = strnlen(r.at, s.n);
 	/* gpul_file puts a NUL behind a file. */
-	image->ended = image->bytes < s.n || (!w->from_memory && s.at + s.n == file_end);
+	image->ended = image->bytes < s.n || (w->source.bytes && s.at + s.n == file_end);
 	if (is(word(&r), ".version")) {
 		word(&r);
 		if (is(word(&r), ".target"))

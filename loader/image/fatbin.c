@@ -178,17 +178,21 @@ static bool is_listed(const fatbin_entry *e)
 
 gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 {
-	gpul_span all, rest;
+	gpul_span all = s, rest;
 	fatbin_entry e;
 	gpul_status st = read_header(w, s, &all);
 	uint32_t unit = w->list->n_units;
+	int64_t steps = 0;
 
 	if (st)
 		return st;
 	for (rest = after(all, sizeof(fatbin_header)); rest.n; rest = after(rest, entry_bytes(&e))) {
 		gpul_image *image;
 
+		steps++;
 		st = read_entry(w, rest, &e);
+		if (st && w->patience)
+			atomic_fetch_sub(w->patience, steps);
 		if (st)
 			return st;
 		if (!is_listed(&e))
@@ -203,20 +207,6 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 	}
 	*taken = all.n;
 	return GPUL_OK;
-}
-
-size_t gpul_fatbin_bytes(gpul_span s)
-{
-	const gpul_walk quiet = { .file = s, .here = { .file = "", .section = "" } };
-	gpul_span all, rest;
-	fatbin_entry e;
-
-	if (read_header(&quiet, s, &all))
-		return 0;
-	for (rest = after(all, sizeof(fatbin_header)); rest.n; rest = after(rest, entry_bytes(&e)))
-		if (read_entry(&quiet, rest, &e))
-			return 0;
-	return all.n;
 }
 
 gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)

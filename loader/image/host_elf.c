@@ -15,6 +15,7 @@ typedef struct host_elf {
 	Elf *elf;
 	gpul_span bytes;
 	size_t names; /* section of the sections' names */
+	GPUL_ARRAY(gpul_region) regions;
 } host_elf;
 
 static gpul_status damaged(const gpul_walk *w, const host_elf *e, const char *what)
@@ -30,28 +31,42 @@ static bool is_compilers_own(const char *name)
 	       strcmp(name, ".nvFatBinSegment") == 0;
 }
 
-static gpul_status walk_section(const gpul_walk *w, const host_elf *e, const char *name,
-				const GElf_Shdr *sh)
+/* A part of the file, by its offset and length; false: it is not all there. */
+static bool part(const host_elf *e, uint64_t offset, uint64_t n, gpul_span *out)
 {
-	gpul_walk inner = *w;
-	gpul_span s;
-
-	if (sh->sh_type != SHT_PROGBITS || !(sh->sh_flags & SHF_ALLOC) ||
-	    sh->sh_flags & (SHF_EXECINSTR | SHF_COMPRESSED))
-		return GPUL_OK;
-	inner.here.section = name;
-	if (sh->sh_offset > e->bytes.n || sh->sh_size > e->bytes.n - sh->sh_offset)
-		return gpul_walk_fail(&inner, e->bytes.at, "the section lies beyond the file's %zu "
-							   "bytes: cut off or damaged", e->bytes.n);
-	s = (gpul_span){ e->bytes.at + sh->sh_offset, (size_t)sh->sh_size };
-	inner.relocatable = strcmp(name, "__nv_relfatbin") == 0;
-	if (inner.relocatable || strcmp(name, ".nv_fatbin") == 0)
-		return gpul_walk_fatbins(&inner, s);
-	inner.origin = GPUL_ORIGIN_EMBEDDED;
-	return is_compilers_own(name) ? GPUL_OK : gpul_walk_data(&inner, s);
+	if (offset > e->bytes.n || n > e->bytes.n - offset)
+		return false;
+	*out = (gpul_span){ e->bytes.at + offset, (size_t)n };
+	return true;
 }
 
-static gpul_status walk_sections(const gpul_walk *w, const host_elf *e)
+static bool is_data(const GElf_Shdr *sh)
+{
+	return sh->sh_type == SHT_PROGBITS && sh->sh_flags & SHF_ALLOC &&
+	       !(sh->sh_flags & (SHF_EXECINSTR | SHF_COMPRESSED));
+}
+
+static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name,
+			       const GElf_Shdr *sh)
+{
+	gpul_region *r;
+
+	if (!is_data(sh) || is_compilers_own(name))
+		return GPUL_OK;
+	r = gpul_array_push(&e->regions);
+	if (!r)
+		return gpul_walk_no_memory(w);
+	if (!part(e, sh->sh_offset, sh->sh_size, &r->bytes))
+		return gpul_walk_fail(w, e->bytes.at, "section %s lies beyond the file's %zu bytes: cut "
+						      "off or damaged", name, e->bytes.n);
+	r->section = name;
+	r->relocatable = strcmp(name, "__nv_relfatbin") == 0;
+	r->fatbins = r->relocatable || strcmp(name, ".nv_fatbin") == 0;
+	r->origin = r->fatbins ? GPUL_ORIGIN_REGISTERED : GPUL_ORIGIN_EMBEDDED;
+	return GPUL_OK;
+}
+
+static gpul_status add_sections(const gpul_walk *w, host_elf *e)
 {
 	Elf_Scn *section = NULL;
 
@@ -64,7 +79,7 @@ static gpul_status walk_sections(const gpul_walk *w, const host_elf *e)
 			name = elf_strptr(e->elf, e->names, sh.sh_name);
 		if (!name)
 			return damaged(w, e, "a section's header or name cannot be read");
-		st = walk_section(w, e, name, &sh);
+		st = add_section(w, e, name, &sh);
 		if (st)
 			return st;
 	}
@@ -72,26 +87,24 @@ static gpul_status walk_sections(const gpul_walk *w, const host_elf *e)
 }
 
 /* Without section headers (sstrip), what is loaded is all data. */
-static gpul_status walk_segments(const gpul_walk *w, const host_elf *e, size_t n)
+static gpul_status add_segments(const gpul_walk *w, host_elf *e, size_t n)
 {
-	gpul_walk inner = *w;
-
-	inner.origin = GPUL_ORIGIN_EMBEDDED;
 	for (size_t i = 0; i < n; i++) {
-		gpul_status st;
+		gpul_region *r;
 		GElf_Phdr ph;
 
 		if (!gelf_getphdr(e->elf, (int)i, &ph))
 			return damaged(w, e, "a program header cannot be read");
 		if (ph.p_type != PT_LOAD)
 			continue;
-		if (ph.p_offset > e->bytes.n || ph.p_filesz > e->bytes.n - ph.p_offset)
+		r = gpul_array_push(&e->regions);
+		if (!r)
+			return gpul_walk_no_memory(w);
+		if (!part(e, ph.p_offset, ph.p_filesz, &r->bytes))
 			return gpul_walk_fail(w, e->bytes.at, "a segment lies beyond the file's %zu "
 							      "bytes: cut off or damaged", e->bytes.n);
-		st = gpul_walk_data(&inner, (gpul_span){ e->bytes.at + ph.p_offset,
-							 (size_t)ph.p_filesz });
-		if (st)
-			return st;
+		r->section = "";
+		r->origin = GPUL_ORIGIN_EMBEDDED;
 	}
 	return GPUL_OK;
 }
@@ -110,12 +123,15 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 	if (elf_getshdrnum(e.elf, &n_sections) || elf_getphdrnum(e.elf, &n_segments))
 		st = damaged(w, &e, "its tables lie beyond its end");
 	else if (n_sections == 0)
-		st = walk_segments(w, &e, n_segments);
+		st = add_segments(w, &e, n_segments);
 	else if (elf_getshdrstrndx(e.elf, &e.names))
 		st = damaged(w, &e, "its sections have no names");
 	else
-		st = walk_sections(w, &e);
-	elf_end(e.elf);
+		st = add_sections(w, &e);
+	if (!st)
+		st = gpul_walk_regions(w, e.regions.at, e.regions.n);
+	gpul_array_free(&e.regions);
+	elf_end(e.elf); /* the names are libelf's */
 	return st;
 }
 

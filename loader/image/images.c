@@ -77,6 +77,8 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	char what[200];
 	va_list ap;
 
+	if (!w->err) /* a search tries many things that are none */
+		return GPUL_EFORMAT;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
@@ -114,10 +116,10 @@ gpul_status gpul_walk_content(const gpul_walk *w, gpul_span s)
 }
 
 static gpul_status fill(gpul_images *list, gpul_span content, const char *name,
-			const gpul_progress *progress, bool from_memory, gpul_error *err)
+			const gpul_progress *progress, gpul_error *err)
 {
 	gpul_walk w = {
-		.list = list, .progress = progress, .file = content, .from_memory = from_memory,
+		.list = list, .progress = progress, .file = content, .source = list->file,
 		.here = { .file = keep(list, name), .section = "" }, .err = err,
 	};
 
@@ -137,8 +139,7 @@ gpul_status gpul_images_open(const char *path, const gpul_progress *progress, gp
 	st = gpul_file_open(path, &list->file, err);
 	if (st)
 		goto close;
-	st = fill(list, (gpul_span){ list->file.bytes, list->file.n_bytes }, path, progress, false,
-		  err);
+	st = fill(list, (gpul_span){ list->file.bytes, list->file.n_bytes }, path, progress, err);
 	if (st)
 		goto close;
 	*out = list;
@@ -156,7 +157,7 @@ gpul_status gpul_images_of(const void *bytes, size_t n_bytes, const char *name, 
 
 	if (!list)
 		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: no memory", name);
-	st = fill(list, (gpul_span){ bytes, n_bytes }, name, NULL, true, err);
+	st = fill(list, (gpul_span){ bytes, n_bytes }, name, NULL, err);
 	if (st)
 		goto close;
 	*out = list;

@@ -2,14 +2,16 @@
  * that fills it.
  *
  *     walk_content ─┬─ archive ── walk_content of each member
- *                   ├─ host ELF ─┬─ walk_fatbins   named sections: nothing but fatbins
- *                   │            └─ walk_data      plain data: search for fatbins and cubins
+ *                   ├─ host ELF ── search ─┬─ walk_fatbins   named sections: fatbins, nothing else
+ *                   │                      └─ walk_data      plain data: fatbins and cubins in it
  *                   ├─ fatbin ── one image an entry
  *                   └─ cubin, PTX: an image
  *
  * All bytes are unchecked: each reader is given a span and never looks outside it. */
 #ifndef GPULOAD_LOADER_IMAGE_IMAGES_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_IMAGES_INTERNAL_H
+
+#include <stdatomic.h>
 
 #include "core/array.h"
 #include "core/file.h"
@@ -36,9 +38,11 @@ typedef struct gpul_walk {
 	gpul_span file;        /* whole: what offsets count from; of a thin archive's member, the
 				* member's file */
 	gpul_place here;       /* member and section may be short-lived strings: kept when needed */
-	bool in_archive, from_memory;
+	gpul_file source;      /* what file lies in; zeroed: in the caller's memory */
+	bool in_archive;
 	gpul_origin origin;
 	bool relocatable;      /* by the section it is in */
+	_Atomic int64_t *patience; /* steps that may yet be spent on what is no image after all */
 	gpul_error *err;
 } gpul_walk;
 
@@ -52,13 +56,25 @@ gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span text);
 gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken);
 /* A span of fatbins and nothing else but zeros between them. */
 gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
-/* A span of anything: what is wholly a fatbin or a cubin is taken, all else is not ours. */
-gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s);
+/* A span of anything: a fatbin or a cubin that starts below `to` and is whole and sound is taken, all
+ * else is not ours.  *covered, which other threads may move: what lies below is looked into. */
+gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
+			   _Atomic size_t *covered);
 
-/* How long the whole and sound fatbin is that starts the span; 0: there is none. */
-size_t gpul_fatbin_bytes(gpul_span s);
-/* The same for a cubin. */
+/* How long the whole cubin is that starts the span; 0: there is none. */
 size_t gpul_cubin_extent(gpul_span s);
+
+/* Stretches of one file, to be searched together. */
+typedef struct gpul_region {
+	const char *section; /* "" where there are none; stays until the search is done */
+	gpul_span bytes;
+	bool fatbins;        /* walk_fatbins; else walk_data */
+	bool relocatable;
+	gpul_origin origin;
+} gpul_region;
+
+/* Search regions, in parallel where they are large, and add what is found in their order. */
+gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, size_t n);
 
 /* The entry, header and payload, that an image of a fatbin is; empty: it is of none. */
 gpul_span gpul_fatbin_entry(const gpul_image *image);

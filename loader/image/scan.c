@@ -2,38 +2,77 @@
  *
  * What looks like one is only taken when all of it is sound: numbers in data must not become
  * images, and programs that handle fatbins have the magic numbers as data of their own. */
-#include <string.h>
-
 #include "loader/image/images_internal.h"
+#include "loader/image/magic_internal.h"
 
-/* The next place where a fatbin or an ELF file might start, or s.n. */
-static size_t find_magic(gpul_span s)
+/* How far to look in one go: fatbins often follow each other, then a short look is enough; after that
+ * in ever larger steps. */
+#define SHORT_LOOK ((size_t)256)
+#define LONG_LOOK  ((size_t)1 << 20)
+#define FETCH_FROM ((size_t)256 << 10) /* bytes: below, page faults do as well */
+
+static size_t look(const gpul_walk *w, gpul_span s, size_t from, size_t to)
 {
-	for (size_t i = 0; i + 4 <= s.n; i++)
-		if (memcmp(s.at + i, "\x50\xed\x55\xba", 4) == 0 || memcmp(s.at + i, "\x7f" "ELF", 4) == 0)
-			return i;
-	return s.n;
+	size_t step = SHORT_LOOK;
+
+	while (from < to) {
+		size_t end = to - from < step ? to : from + step, found;
+
+		if (end - from >= FETCH_FROM)
+			gpul_file_fetch(&w->source, s.at + from, end - from);
+		found = gpul_magic_find(s.at, s.n, from, end);
+		if (found < end)
+			return found;
+		from = end;
+		step = step < LONG_LOOK ? step * 4 : LONG_LOOK;
+	}
+	return to;
 }
 
-gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s)
+/* Take the image that starts s, if there is one: its length, or 0. */
+static gpul_status try(const gpul_walk *w, gpul_span s, size_t *taken)
+{
+	size_t before = w->list->images.n;
+	uint32_t unit = w->list->n_units;
+	gpul_walk quiet = *w;
+	gpul_status st;
+
+	quiet.err = NULL;
+	*taken = 0;
+	if (*s.at == 0x7f) {
+		st = gpul_walk_cubin(&quiet, s);
+		if (!st)
+			*taken = (size_t)w->list->images.at[before].stored_bytes;
+	} else {
+		st = gpul_walk_fatbin(&quiet, s, taken);
+	}
+	if (st == GPUL_EFORMAT) { /* not one: forget what was added on the way */
+		w->list->images.n = before;
+		w->list->n_units = unit;
+		*taken = 0;
+		return GPUL_OK;
+	}
+	return st ? gpul_walk_no_memory(w) : GPUL_OK;
+}
+
+gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
+			   _Atomic size_t *covered)
 {
 	for (;;) {
-		size_t skip = find_magic(s), taken = 0;
-		gpul_status st = GPUL_OK;
+		size_t done = atomic_load_explicit(covered, memory_order_relaxed), taken;
+		gpul_status st;
 
-		if (skip == s.n)
+		from = from > done ? from : done;
+		if (from >= to || (from = look(w, s, from, to)) >= to)
 			return GPUL_OK;
-		s = (gpul_span){ s.at + skip, s.n - skip };
-		if (*s.at == 0x7f) {
-			taken = gpul_cubin_extent(s);
-			if (taken)
-				st = gpul_walk_cubin(w, (gpul_span){ s.at, taken });
-		} else if (gpul_fatbin_bytes(s)) {
-			st = gpul_walk_fatbin(w, s, &taken);
-		}
+		st = try(w, (gpul_span){ s.at + from, s.n - from }, &taken);
 		if (st)
 			return st;
-		taken = taken ? taken : 1;
-		s = (gpul_span){ s.at + taken, s.n - taken };
+		if (atomic_load(w->patience) < 0)
+			return gpul_walk_fail(w, s.at + from, "too much in it looks like fatbins and cubins "
+					      "and is none: damaged, or made to mislead");
+		from += taken ? taken : 1;
+		if (taken && from > done) /* a smaller value of another thread costs it time, no more */
+			atomic_store_explicit(covered, from, memory_order_relaxed);
 	}
 }

