@@ -185,6 +185,8 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
 		return st;
 	*sm = c.sm;
 	*suffix = (c.older ? c.header.e_flags & ACCELERATORS : says_specific(&c)) ? 'a' : 0;
+	if (c.sm < 90) /* the bit was something else then: seen set for sm_60 */
+		*suffix = 0;
 	*relocatable = c.relocatable;
 	return GPUL_OK;
 }
