@@ -162,7 +162,7 @@ static void put_declaration(ptx_out *o, const gpul_ptx_var *v)
 	}
 }
 
-static void put_var(ptx_out *o, const gpul_ptx_var *v)
+void ptx_put_var(ptx_out *o, const gpul_ptx_var *v)
 {
 	put_linkage(o, v->linkage);
 	put_declaration(o, v);
@@ -221,7 +221,7 @@ static void put_count(ptx_out *o, const char *word, int64_t count)
 	ptx_put(o, "\n");
 }
 
-static void put_pragma(ptx_out *o, uint32_t row)
+void ptx_put_pragma(ptx_out *o, uint32_t row)
 {
 	ptx_put(o, ".pragma \"");
 	put_name(o, o->m->pragmas[row]);
@@ -243,7 +243,7 @@ static void put_tuning(ptx_out *o, const gpul_ptx_tuning *t)
 	put_count(o, ".abi_preserve", t->abi_preserve);
 	put_count(o, ".abi_preserve_control", t->abi_preserve_control);
 	for (uint32_t i = 0; i < t->n_pragmas; i++)
-		put_pragma(o, t->first_pragma + i);
+		ptx_put_pragma(o, t->first_pragma + i);
 }
 
 static void put_prototype(ptx_out *o, const gpul_ptx_func *f)
@@ -328,13 +328,13 @@ static void put_body(ptx_out *o, const gpul_ptx_func *f)
 			put_regs(o, &f->regs[row]);
 			break;
 		case GPUL_PTX_ITEM_VAR:
-			put_var(o, &f->vars[row]);
+			ptx_put_var(o, &f->vars[row]);
 			break;
 		case GPUL_PTX_ITEM_LOC:
 			put_loc(o, &o->m->locs[row]);
 			break;
 		case GPUL_PTX_ITEM_PRAGMA:
-			put_pragma(o, row);
+			ptx_put_pragma(o, row);
 			break;
 		default:
 			ptx_put(o, f->items[i].kind == GPUL_PTX_ITEM_OPEN ? "{\n" : "}\n");
@@ -345,7 +345,8 @@ static void put_body(ptx_out *o, const gpul_ptx_func *f)
 
 /* ---- module level ------------------------------------------------------------------------ */
 
-static void put_func(ptx_out *o, const gpul_ptx_func *f)
+/* .visible .func (.param .b32 r) name(.param .b32 a) */
+static void put_func_head(ptx_out *o, const gpul_ptx_func *f)
 {
 	o->f = f;
 	ptx_put(o, "\n");
@@ -363,6 +364,11 @@ static void put_func(ptx_out *o, const gpul_ptx_func *f)
 	put_name(o, f->name);
 	put_params(o, f->params, f->n_params);
 	ptx_put(o, "\n");
+}
+
+void ptx_put_func(ptx_out *o, const gpul_ptx_func *f)
+{
+	put_func_head(o, f);
 	put_tuning(o, &f->tuning);
 	if (f->has_body)
 		put_body(o, f);
@@ -370,12 +376,21 @@ static void put_func(ptx_out *o, const gpul_ptx_func *f)
 		ptx_put(o, ";\n");
 }
 
-static void put_file(ptx_out *o, const gpul_ptx_file *f)
+/* A kernel's tuning directives belong to its body, a function's to how it is called. */
+void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f)
+{
+	put_func_head(o, f);
+	if (f->kind != GPUL_PTX_FUNC_ENTRY)
+		put_tuning(o, &f->tuning);
+	ptx_put(o, ";\n");
+}
+
+void ptx_put_file(ptx_out *o, const gpul_ptx_file *f, const char *path)
 {
 	ptx_put(o, ".file ");
 	ptx_put_unsigned(o, f->number);
 	ptx_put(o, " \"");
-	put_name(o, f->path);
+	ptx_put(o, path);
 	ptx_put(o, "\"");
 	if (f->timestamp || f->bytes) {
 		ptx_put(o, ", ");
@@ -395,7 +410,7 @@ static void put_section(ptx_out *o, const gpul_ptx_section *s)
 	ptx_put(o, "}\n");
 }
 
-static void put_alias(ptx_out *o, const gpul_ptx_alias *a)
+void ptx_put_alias(ptx_out *o, const gpul_ptx_alias *a)
 {
 	ptx_put(o, ".alias ");
 	put_name(o, o->m->funcs[a->alias].name);
@@ -408,22 +423,23 @@ static void put_item(ptx_out *o, const gpul_ptx_item *i)
 {
 	switch (i->kind) {
 	case GPUL_PTX_ITEM_FUNC:
-		put_func(o, &o->m->funcs[i->index]);
+		ptx_put_func(o, &o->m->funcs[i->index]);
 		break;
 	case GPUL_PTX_ITEM_VAR:
-		put_var(o, &o->m->vars[i->index]);
+		ptx_put_var(o, &o->m->vars[i->index]);
 		break;
 	case GPUL_PTX_ITEM_FILE:
-		put_file(o, &o->m->files[i->index]);
+		ptx_put_file(o, &o->m->files[i->index],
+			     gpul_ptx_name(o->m, o->m->files[i->index].path));
 		break;
 	case GPUL_PTX_ITEM_SECTION:
 		put_section(o, &o->m->sections[i->index]);
 		break;
 	case GPUL_PTX_ITEM_ALIAS:
-		put_alias(o, &o->m->aliases[i->index]);
+		ptx_put_alias(o, &o->m->aliases[i->index]);
 		break;
 	default:
-		put_pragma(o, i->index);
+		ptx_put_pragma(o, i->index);
 	}
 }
 

@@ -24,4 +24,12 @@ void ptx_put_offset(ptx_out *o, int64_t i);   /* +8, +-8, or nothing for 0 */
 void ptx_put_operand(ptx_out *o, const gpul_ptx_operand *op);
 void ptx_put_inst(ptx_out *o, const gpul_ptx_inst *in);   /* with its ';' */
 
+/* Of a module: one row of it, with all that belongs to it, and its line end. */
+void ptx_put_var(ptx_out *o, const gpul_ptx_var *v);
+void ptx_put_func(ptx_out *o, const gpul_ptx_func *f);
+void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f);   /* even if it has a body */
+void ptx_put_file(ptx_out *o, const gpul_ptx_file *f, const char *path);
+void ptx_put_alias(ptx_out *o, const gpul_ptx_alias *a);
+void ptx_put_pragma(ptx_out *o, uint32_t row);
+
 #endif
