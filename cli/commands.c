@@ -154,6 +154,30 @@ static const char ls_details[] =
 	"\n"
 	"A damaged image is told on stderr and the rest is listed; the exit status is 1 then, and\n"
 	"where a file has no device code, or no kernel that fits GLOB.\n";
+static const struct cli_opt extract_opts[] = {
+	[EXTRACT_OUT] = { "o", "DIR", "where to; made if it is not there", CLI_FILES,
+			  .in_file = false },
+	[EXTRACT_SM] = SM_OPT,
+	[EXTRACT_KIND] = KIND_OPT,
+	[EXTRACT_MATCH] = { "match", "GLOB", "only images with such a kernel; see help ls",
+			    .in_file = false },
+	[EXTRACT_FORCE] = { "force", NULL, "replace files that are there", .in_file = false },
+	[EXTRACT_JSON] = JSON_OPT,
+	{ 0 },
+};
+
+static const char extract_details[] =
+	"Each image becomes a file NAME.INDEX.ARCH.KIND in DIR, such as libx.3.sm_90.cubin:\n"
+	"\n"
+	"    NAME     FILE's, up to its first dot    ARCH  as gpuload ls shows it\n"
+	"    INDEX    the image's number there       KIND  cubin, ptx; rdc.cubin and rdc.ptx are\n"
+	"                                                  to be linked first; lto.fatbin is LTO\n"
+	"                                                  code as nvJitLink takes it\n"
+	"\n"
+	"A cubin is what nvdisasm and the driver take, PTX what ptxas takes.  PTX keeps the options\n"
+	"that it came with on its first line, // ptxas options: ..., which gpuload run honours.\n"
+	"A file that is there stops it, but with --force; no file is ever half written.\n";
+
 static const struct cli_opt help_opts[] = {
 	[HELP_MAN] = { "man", NULL, "print the manual page (roff) instead", .in_file = false },
 	{ 0 },
@@ -165,6 +189,8 @@ const struct cli_cmd cli_cmds[] = {
 	  run_details, run_opts, cmd_run, CLI_FILES },
 	{ "ls", "FILE...", "list the kernels of any file: parameters, registers, memory",
 	  ls_details, ls_opts, cmd_ls, CLI_FILES },
+	{ "extract", "FILE -o DIR", "copy images out of any file: cubins, PTX, LTO code",
+	  extract_details, extract_opts, cmd_extract, CLI_FILES },
 	{ "devices", "", "list the GPUs, and say which driver was taken and why",
 	  NULL, devices_opts, cmd_devices, NULL },
 	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",

@@ -15,6 +15,9 @@ enum compile_opt {
 enum ls_opt {
 	LS_IMAGES, LS_SM, LS_KIND, LS_MATCH, LS_JSON, LS_INCLUDE, LS_DEFINE, LS_STD,
 };
+enum extract_opt {
+	EXTRACT_OUT, EXTRACT_SM, EXTRACT_KIND, EXTRACT_MATCH, EXTRACT_FORCE, EXTRACT_JSON,
+};
 enum help_opt { HELP_MAN };
 
 #endif
