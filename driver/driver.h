@@ -44,7 +44,7 @@
 	X(cuLaunchKernelEx) X(cuFuncSetCacheConfig)                                             \
 	X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)                                 \
 	X(cuOccupancyAvailableDynamicSMemPerBlock)                                              \
-	X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete) X(cuLinkDestroy)
+	X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete) X(cuLinkDestroy) X(cuGetProcAddress)
 
 typedef struct gpul_driver {
 	const char *name;                  /* "nvidia", "soft", or a test's own */

@@ -18,7 +18,7 @@ from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, image
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 
 # The runtime's calls that have a second name in programs built with --default-stream per-thread.
-PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "launch", "order")]
+PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch", "order")]
 
 
 def write_rules(w):

@@ -95,14 +95,14 @@ def write_runtime_programs(w):
         for cu in sources:
             with open(cu, encoding="utf-8") as f:
                 said = NVCC_LINE.search(f.read())
-            options = said[1] if said else "-gencode arch=compute_75,code=compute_75"
+            options = said[1] if said else "-gencode arch=compute_75,code=compute_75 --compress-mode=none"
             objects.append(w.build(f"{w.dir}/obj/{cu[:-3]}.o", "sh", "", f"{cu} {here}/check.h", command=(
                 f"{nvcc} -I. -cudart none {options} {'-dc' if len(sources) > 1 else '-c'} {cu} -o {w.dir}/obj/{cu[:-3]}.o")))
         if len(sources) > 1:
             linked = f"{w.dir}/obj/{name}.dlink.o"
             options = NVCC_LINE.search(open(sources[0], encoding="utf-8").read())[1]
             objects.append(w.build(linked, "sh", "", " ".join(objects), command=(
-                f"{nvcc} -cudart none {options} -dlink {' '.join(objects)} -o {linked}")))
+                f"{nvcc} {options} -dlink {' '.join(objects)} -o {linked}")))
         w.build(exe, "sh", "", f"{' '.join(objects)} {runtime}",
                 command=f"c++ {' '.join(objects)} -o {exe} {ld} {runtime} -ldl -lpthread")
         w.programs.append(exe)

@@ -1,0 +1,37 @@
+/* entry.c — the driver's own calls, for programs that ask for them by name.
+ *
+ * Compiled twice (see runtime_internal.h).
+ * Source: CUDA Runtime API, Driver Entry Point Access. */
+#include "loader/runtime/runtime_internal.h"
+
+_Static_assert((int)cudaEnableLegacyStream == (int)CU_GET_PROC_ADDRESS_LEGACY_STREAM &&
+		       (int)cudaEnablePerThreadDefaultStream ==
+			       (int)CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
+		       (int)cudaDriverEntryPointVersionNotSufficent ==
+			       (int)CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
+	       "flags and answers have the same numbers");
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned int version,
+					     unsigned long long flags,
+					     enum cudaDriverEntryPointQueryResult *answer)
+{
+	CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	const gpul_driver *drv;
+	cudaError_t e = gpul_rt_enter(&drv);
+
+#ifdef GPUL_RT_PER_THREAD
+	if (flags == cudaEnableDefault)
+		flags = cudaEnablePerThreadDefaultStream;
+#endif
+	if (!e)
+		e = gpul_rt_cu(drv, cuGetProcAddress(name, out, (int)version, flags, &found));
+	if (answer)
+		*answer = (enum cudaDriverEntryPointQueryResult)found;
+	return e;
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags,
+				    enum cudaDriverEntryPointQueryResult *answer)
+{
+	return cudaGetDriverEntryPointByVersion(name, out, CUDART_VERSION, flags, answer);
+}

@@ -1,0 +1,32 @@
+// other_gpu.cu — machine code for a GPU that is not here: the program starts, and the first launch says so.
+// nvcc: -arch=sm_75
+#include <cstring>
+
+#include "tests/loader/runtime/check.h"
+
+__device__ int variable;
+
+__global__ void nothing(void)
+{
+}
+
+int main(void)
+{
+	cudaDeviceProp p;
+	cudaFuncAttributes a;
+	int *d, h = 1;
+
+	CUDA(cudaGetDeviceProperties(&p, 0));
+	CHECK(p.major != 7);
+	CUDA(cudaMalloc(&d, sizeof h)); // what needs no code works
+	CUDA(cudaMemcpy(d, &h, sizeof h, cudaMemcpyHostToDevice));
+	for (int i = 0; i < 2; i++) { // each launch tells it, not the first alone
+		nothing<<<1, 1>>>();
+		CHECK(cudaGetLastError() == cudaErrorNoKernelImageForDevice);
+	}
+	FAILS(cudaErrorNoKernelImageForDevice, cudaFuncGetAttributes(&a, nothing));
+	FAILS(cudaErrorNoKernelImageForDevice, cudaMemcpyToSymbol(variable, &h, sizeof h));
+	CHECK(cudaGetLastError() == cudaErrorNoKernelImageForDevice);
+	CUDA(cudaFree(d));
+	return 0;
+}
