@@ -80,7 +80,7 @@ static gpul_status read_all(int fd, const char *path, gpul_file *out, gpul_error
 	return GPUL_OK;
 }
 
-static gpul_status take(int fd, const char *path, gpul_file *out, gpul_error *err)
+static gpul_status take(int fd, const char *path, bool regular, gpul_file *out, gpul_error *err)
 {
 	struct stat s;
 
@@ -88,15 +88,18 @@ static gpul_status take(int fd, const char *path, gpul_file *out, gpul_error *er
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	if (S_ISDIR(s.st_mode))
 		return gpul_fail(err, GPUL_ESYS, EISDIR, "%s is a directory, not a file", path);
+	if (regular && !S_ISREG(s.st_mode))
+		return gpul_fail(err, GPUL_ESYS, EINVAL, "%s is not a regular file", path);
 	/* Files below /proc and /sys are regular, say that they are empty, and are not. */
 	if (!S_ISREG(s.st_mode) || s.st_size == 0)
 		return read_all(fd, path, out, err);
 	return map(fd, path, (size_t)s.st_size, out, err);
 }
 
-gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err)
+static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpul_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Opening a pipe waits for its writer, unless told not to. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK | O_NOCTTY : 0));
 	gpul_status st;
 
 	if (fd < 0 && errno == ENOENT)
@@ -104,9 +107,19 @@ gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err)
 	if (fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open it: %s", path,
 				 strerror(errno));
-	st = take(fd, path, out, err);
+	st = take(fd, path, regular, out, err);
 	close(fd);
 	return st;
+}
+
+gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err)
+{
+	return open_file(path, false, out, err);
+}
+
+gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err)
+{
+	return open_file(path, true, out, err);
 }
 
 void gpul_file_close(gpul_file *f)

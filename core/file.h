@@ -27,6 +27,16 @@ typedef struct gpul_file {
  * Threads any thread may call
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
+
+/** The same for a path that another file names, who knows why: a pipe, at which it would wait, and a
+ * device are refused.
+ *
+ * @path  for open()
+ * @out   owned by the caller: gpul_file_close(); untouched on failure
+ * Errors  as above; GPUL_ESYS native = EINVAL: not a regular file
+ * Threads any thread may call
+ * Source  POSIX open(), mmap() */
+gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err);
 void gpul_file_close(gpul_file *f);  /* a zeroed one is fine; cannot fail */
 
 /* Hints, for files of hundreds of megabytes; n_bytes at `at` lie in f.  Fetch: they are about to be

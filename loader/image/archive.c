@@ -158,7 +158,7 @@ static gpul_status open_beside(const gpul_walk *w, const char *name, gpul_file *
 
 	if (snprintf(path, sizeof path, "%.*s%s", folder, w->here.file, name) >= (int)sizeof path)
 		return gpul_walk_fail(w, NULL, "the path of a thin archive's member is too long");
-	st = gpul_file_open(path, out, &why);
+	st = gpul_file_open_regular(path, out, &why);
 	if (st)
 		return gpul_fail(w->err, st, why.native, "%s is a thin archive, its members stay in their "
 							 "own files: %s", w->here.file, why.text);

@@ -95,7 +95,7 @@ static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 		names = first.sh_link;
 	if (n > (c->n_bytes - h->e_shoff) / sizeof first)
 		return damaged(60, err, "more sections than fit into the image", n, c->n_bytes);
-	if (names >= n)
+	if (names == SHN_UNDEF || names >= n)
 		return damaged(62, err, "no section of section names", names, c->n_bytes);
 	c->n_sections = (uint32_t)n;
 	c->names = gpul_cubin_section(c, (uint32_t)names);

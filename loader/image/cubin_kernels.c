@@ -50,6 +50,7 @@ typedef struct reader {
 	uint32_t *symbols;     /* of each row, ascending: its index in .symtab */
 	uint64_t bytes_read;   /* of attributes: sections of a sound image do not overlap */
 	uint64_t n_params;     /* of all kernels: those of one code share theirs */
+	uint64_t names_bytes;  /* of kernels: their names do not overlap */
 	Elf64_Shdr info;       /* .nv.info; sh_size 0: none */
 	Elf64_Shdr symtab, indices; /* SYMTAB, SYMTAB_SHNDX; sh_size 0: none */
 } reader;
@@ -94,8 +95,7 @@ static gpul_status end_attributes(const reader *r, const gpul_attributes *a, gpu
 
 static bool is_param(const gpul_attribute *a)
 {
-	return (a->id == ATTR_PARAM || a->id == ATTR_PARAM_V2) && a->format == 4 &&
-	       a->value >= 12;
+	return a->id == ATTR_PARAM || a->id == ATTR_PARAM_V2;
 }
 
 static void take_three(const gpul_attribute *a, uint32_t out[3])
@@ -112,6 +112,9 @@ static gpul_status place_param(reader *r, const section_facts *f, const gpul_att
 	uint16_t ordinal = gpul_attribute_u16(a, 2);
 	gpul_kernel_param *p = r->rows.params.at + f->first_param;
 
+	if (a->format != 4 || a->value < 12)
+		return damaged((uint64_t)(a->payload - r->c.base), err,
+			       "a parameter's attribute of less than 12 bytes");
 	if (ordinal >= f->info.n_params || p[ordinal].bytes)
 		return damaged((uint64_t)(a->payload - r->c.base), err,
 			       "parameters are not numbered from 0, each once");
@@ -125,9 +128,23 @@ static gpul_status place_param(reader *r, const section_facts *f, const gpul_att
 	return GPUL_OK;
 }
 
+/* Parameters lie one behind the other: thousands that claim the same bytes are none. */
+static gpul_status check_order(const reader *r, const section_facts *f, const gpul_attributes *a,
+			       gpul_error *err)
+{
+	const gpul_kernel_param *p = r->rows.params.at + f->first_param;
+
+	for (uint32_t i = 1; i < f->info.n_params; i++)
+		if (p[i].offset < p[i - 1].offset + p[i - 1].bytes)
+			return damaged((uint64_t)(a->at - r->c.base), err,
+				       "parameters that overlap");
+	return GPUL_OK;
+}
+
 static gpul_status place_params(reader *r, const section_facts *f, gpul_attributes a,
 				gpul_error *err)
 {
+	const gpul_attributes all = a;
 	gpul_attribute one;
 
 	for (uint32_t i = 0; i < f->info.n_params; i++) {
@@ -142,7 +159,7 @@ static gpul_status place_params(reader *r, const section_facts *f, gpul_attribut
 		if (st)
 			return st;
 	}
-	return GPUL_OK;
+	return check_order(r, f, &all, err);
 }
 
 static gpul_status read_info(reader *r, const Elf64_Shdr *s, section_facts *f, gpul_error *err)
@@ -222,19 +239,32 @@ static gpul_status read_sections(reader *r, gpul_error *err)
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-/* The section of a symbol's code; 0: none.  More than 65279 sections: its index is beside it. */
+/* The section of a symbol's code; 0: none; n_sections or more: damage.  More than 65279 sections: its
+ * index is beside it. */
 static uint32_t code_section(const reader *r, const Elf64_Sym *s, uint64_t i)
 {
 	const unsigned char *p;
 	uint32_t index;
 
 	if (s->st_shndx < SHN_LORESERVE)
-		return s->st_shndx < r->c.n_sections ? s->st_shndx : 0;
+		return s->st_shndx;
 	p = s->st_shndx == SHN_XINDEX ? gpul_cubin_bytes(&r->c, &r->indices) : NULL;
 	if (!p || i >= r->indices.sh_size / sizeof index)
 		return 0;
 	memcpy(&index, p + i * sizeof index, sizeof index);
-	return index < r->c.n_sections ? index : 0;
+	return index;
+}
+
+static const char *wrong_with_kernel(reader *r, const Elf64_Sym *s, uint32_t section)
+{
+	if (section >= r->c.n_sections)
+		return "a kernel whose code is in no section";
+	if (s->st_name >= r->rows.names_bytes || r->rows.names[s->st_name] == 0)
+		return "a kernel without a name";
+	r->names_bytes += strlen(r->rows.names + s->st_name); /* ends: find_names() saw to it */
+	if (r->names_bytes > r->rows.names_bytes)
+		return "kernels whose names overlap";
+	return NULL;
 }
 
 static gpul_status add_kernel(reader *r, const Elf64_Sym *s, uint32_t section, gpul_error *err)
@@ -268,6 +298,8 @@ static gpul_status find_names(reader *r, gpul_error *err)
 	if (s.sh_type != SHT_STRTAB || !r->rows.names)
 		return damaged(r->symtab.sh_offset, err,
 			       "the symbol table has no names inside the image");
+	if (s.sh_size == 0 || r->rows.names[s.sh_size - 1] != 0)
+		return damaged(s.sh_offset, err, "the last of the symbols' names has no end");
 	return GPUL_OK;
 }
 
@@ -283,9 +315,13 @@ static gpul_status read_symbols(reader *r, gpul_error *err)
 	if (!p)
 		return damaged(r->symtab.sh_offset, err,
 			       "the symbol table lies outside the image");
+	if (r->symtab.sh_entsize != sizeof(Elf64_Sym) || r->symtab.sh_size % sizeof(Elf64_Sym))
+		return damaged(r->symtab.sh_offset, err,
+			       "the symbol table is not made of 24-byte entries");
 	st = find_names(r, err);
 	for (uint64_t i = 1; i < n && !st; i++) {
 		uint32_t section, *symbol;
+		const char *wrong;
 		Elf64_Sym s;
 
 		at = r->symtab.sh_offset + i * sizeof s;
@@ -295,8 +331,9 @@ static gpul_status read_symbols(reader *r, gpul_error *err)
 		section = code_section(r, &s, i);
 		if (section == 0)
 			continue;
-		if (s.st_name >= r->rows.names_bytes || r->rows.names[s.st_name] == 0) {
-			st = damaged(at, err, "a kernel without a name");
+		wrong = wrong_with_kernel(r, &s, section);
+		if (wrong) {
+			st = damaged(at, err, wrong);
 			break;
 		}
 		symbol = gpul_array_push(&symbols);

@@ -76,8 +76,12 @@ static const char *wrong_with(const fatbin_entry *e, size_t left)
 {
 	if (e->header_bytes < sizeof *e || e->header_bytes > MOST_HEADER || e->header_bytes > left)
 		return "its header has no length that can be";
+	if (e->version != 0x0101)
+		return "its version is not 1.1, which is all that is known";
 	if (e->padded_bytes > left - e->header_bytes)
 		return "it is longer than its fatbin";
+	if ((uint64_t)e->ident_at + e->ident_bytes > e->header_bytes)
+		return "its identifier lies outside its header";
 	if (e->compressed_bytes > e->padded_bytes)
 		return "its compressed bytes are more than its bytes";
 	if (e->flags & FLAG_LZ4 && e->flags & FLAG_ZSTD)
@@ -89,16 +93,29 @@ static const char *wrong_with(const fatbin_entry *e, size_t left)
 	return NULL;
 }
 
+/* Options are told in the entry's header: {u32 offset, bytes}, both from the entry's start. */
+static bool find_options(const unsigned char *entry, const fatbin_entry *e, uint32_t *at, uint32_t *n)
+{
+	if (e->options_at < sizeof *e || e->options_at > e->header_bytes - 8)
+		return false;
+	memcpy(at, entry + e->options_at, sizeof *at);
+	memcpy(n, entry + e->options_at + sizeof *at, sizeof *n);
+	return *at <= e->header_bytes && *n <= e->header_bytes - *at;
+}
+
 /* The entry that starts s, s reaching to the fatbin's end. */
 static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 {
 	const char *wrong;
+	uint32_t at, n;
 
 	if (s.n < sizeof *e)
 		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is cut off: %zu of 64 bytes",
 				      (size_t)(s.at - w->file.at), s.n);
 	memcpy(e, s.at, sizeof *e);
 	wrong = wrong_with(e, s.n);
+	if (!wrong && e->options_at && !find_options(s.at, e, &at, &n))
+		wrong = "its options lie outside its header";
 	if (wrong)
 		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is damaged: %s",
 				      (size_t)(s.at - w->file.at), wrong);
@@ -115,17 +132,13 @@ static size_t entry_bytes(const fatbin_entry *e)
 	return (size_t)e->header_bytes + (size_t)e->padded_bytes;
 }
 
-/* Options are told in the entry's header.  For cubins it holds other things. */
+/* For cubins the same place holds other things. */
 static void take_options(gpul_image *image, const unsigned char *entry, const fatbin_entry *e)
 {
 	uint32_t at, n;
 	const char *text;
 
-	if (e->options_at < sizeof *e || e->options_at > e->header_bytes - 8)
-		return;
-	memcpy(&at, entry + e->options_at, sizeof at);
-	memcpy(&n, entry + e->options_at + sizeof at, sizeof n);
-	if (at > e->header_bytes || n > e->header_bytes - at)
+	if (!e->options_at || !find_options(entry, e, &at, &n))
 		return;
 	text = (const char *)entry + at;
 	n = (uint32_t)strnlen(text, n);

@@ -122,6 +122,25 @@ static void a_file_without_permission_is_told(void **state)
 	unlink(path);
 }
 
+static void what_another_file_names_must_be_a_regular_file(void **state)
+{
+	char path[64];
+	gpul_error err = { 0 };
+	gpul_file f = { 0 };
+
+	(void)state;
+	make_file(path, 1);
+	assert_int_equal(gpul_file_open_regular(path, &f, NULL), GPUL_OK);
+	assert_int_equal(f.n_bytes, 1);
+	gpul_file_close(&f);
+	assert_int_equal(gpul_file_open_regular("/dev/zero", &f, &err), GPUL_ESYS);
+	assert_non_null(strstr(err.text, "not a regular file"));
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0); /* nobody will ever write to it */
+	assert_int_equal(gpul_file_open_regular(path, &f, NULL), GPUL_ESYS);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +149,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_lies_about_its_size_is_read),
 		cmocka_unit_test(what_cannot_be_read_is_told_in_one_line),
 		cmocka_unit_test(a_file_without_permission_is_told),
+		cmocka_unit_test(what_another_file_names_must_be_a_regular_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,21 +120,49 @@ def cubins():
         "info_half_a_row": dict(info=kernel_info() + b"\x04\x17"), "info_unknown_format": dict(info=b"\xee\x17\x0c\0" + b"\0" * 12),
         "info_outside": dict(_nv_info=dict(offset=2 ** 50)), "kparam_short": dict(info=attribute(0x17, b"\0" * 4)),
         "kparam_65535": dict(info=kparam(65535, 0, 8)), "kparam_twice": dict(info=kparam(0, 0, 8) * 2),
-        "kparam_gap": dict(info=kparam(0, 0, 8) + kparam(7, 8, 8)), "kparam_huge": dict(info=kparam(0, 65535, 16383)),
+        "kparam_gap": dict(info=kparam(0, 0, 8) + kparam(7, 8, 8)),
     }
     for name, change in changes.items():
         yield f"{name}.cubin", cubin(**change), "kernels", ""
     rows = b"".join(kparam(i, 4 * i & 0xFFFF, 4) for i in range(20000))
     yield "kparam_20000.cubin", cubin(info=rows), "kernels", ""
+    name = b"\0" + b"k" * 60000 + b"\0"
+    symbols = b"\0" * 24 + b"".join(struct.pack("<IBBHQQ", i + 1, 0x12, 0x10, 6, 0, 128) for i in range(4000))
+    yield "names_overlap.cubin", cubin(_strtab=dict(data=name), _symtab=dict(data=symbols)), "kernels", "overlap"
+    name = b"\0" + b"".join(b"kernel%d\0" % i for i in range(1000, 5000))
+    symbols = b"\0" * 24 + b"".join(struct.pack("<IBBHQQ", 1 + 11 * i, 0x12, 0x10, 6, 0, 128) for i in range(4000))
+    rows = b"".join(kparam(i, 4 * i, 4) for i in range(4000))
+    yield ("kernels_of_one_code.cubin", cubin(info=rows, _strtab=dict(data=name), _symtab=dict(data=symbols)), "kernels",
+           "same code")
     linked = cubin_sections()
     linked += [Section(f".loop.{i}", b"", kind=0x70000000, link=7 + (i + 1) % 3, info=7 + (i + 2) % 3) for i in range(3)]
     yield "links_in_a_loop.cubin", cubin(sections=linked), "fine", ""
     yield "no_symbols.cubin", elf([Section(".text.vecadd", b"\0" * 128, flags=6)]), "fine", ""
-    yield "arch_0.cubin", cubin(header=dict(flags=0)), "any", ""
-    yield "abi_99.cubin", cubin(header=dict(abi=99)), "any", ""
+    yield "arch_0.cubin", cubin(header=dict(flags=0)), "fine", ""
+    yield "abi_99.cubin", cubin(header=dict(abi=99)), "fine", ""
     yield "in_fatbin_cut.fatbin", fatbin(entry(good[:200], ELF, 90)), "any", ""
     yield "in_fatbin_not_elf.fatbin", fatbin(entry(b"not an ELF file at all.." * 9, ELF, 90)), "any", ""
     yield "host_elf_as_cubin.fatbin", fatbin(entry(host(GOOD_FATBIN), ELF, 90)), "any", ""
+
+
+def half_fatbins(n_bytes):
+    """Fatbins in fatbins: each reaches to the end, where the last entry is broken."""
+    out = b""
+    for at in range(0, n_bytes, 80):
+        out += struct.pack("<IHHQ", 0xBA55ED50, 1, 16, n_bytes - at - 24) + entry(b"", padded_bytes=16)
+    return out
+
+
+def half_cubins(n_bytes):
+    """ELF headers of cubins that share one section table, whose last section lies outside."""
+    n = 4096
+    table = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 0, 0, 0, 0, 1, 0) * (n - 1)
+    table += struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 2 ** 40, 8, 0, 0, 1, 0)
+    out = b""
+    for at in range(0, n_bytes, 64):
+        out += b"\x7fELF\2\1\1\x41\x08" + b"\0" * 7 + struct.pack(
+            "<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, n_bytes - at, 0x6005A04, 64, 56, 0, 64, n, 1)
+    return out + table
 
 
 def hosts():
@@ -156,6 +184,9 @@ def hosts():
     yield "host_junk_between.so", host(GOOD_FATBIN + b"junk" * 99 + GOOD_FATBIN), "container", ""
     yield "host_second_cut.so", host(GOOD_FATBIN + GOOD_FATBIN[:-100]), "container", ""
     yield "host_no_device_code.so", host(b"", section=".text"), "container", ""
+    # Looked for from every place that looks like a start, these cost the square of their size.
+    yield "host_many_half_fatbins.so", host(half_fatbins(1 << 20), section=".rodata"), "container", ""
+    yield "host_many_half_cubins.so", host(half_cubins(1 << 20), section=".rodata"), "container", ""
     yield "wrapper_only.bin", wrapper(), "container", ""
     yield "wrapper_cut.bin", wrapper()[:12], "container", ""
     yield "wrapper_then_fatbin.bin", wrapper(data=24) + GOOD_FATBIN, "container", ""
@@ -181,7 +212,7 @@ def archives():
     yield "member_cut.a", archive(member("x.o/", o[:300])), "container", ""
     for name, target in [("itself", "itself.a/"), ("parent", "../../../../etc/passwd/"), ("missing", "missing.o/"),
                          ("folder", "folder/"), ("fifo", "fifo/"), ("device", "/dev/zero/"), ("empty_name", "/")]:
-        row = member(target, o, stored=False) if len(target) <= 16 else \
+        row = member(target, o, stored=False) if len(target) <= 16 and target[0] != "/" else \
             member("//", target.encode() + b"\n") + member("/0", o, stored=False)
         yield ("itself.a" if name == "itself" else f"thin_{name}.a"), archive(row, thin=True), "container", ""
     yield "thin_shorter.a", archive(member("good.o/", o, size=str(len(o) + 512), stored=False), thin=True), "any", ""
