@@ -24,23 +24,30 @@ static wide load(const char *at)
 	return w;
 }
 
-static bool any(mask m)
+/* The first of 8 bytes of a mask that says yes, and one does. */
+static int first_of(uint64_t yes)
 {
-	uint64_t half[2];
-
-	memcpy(half, &m, sizeof half);
-	return half[0] | half[1];
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	return __builtin_clzll(yes) / 8;
+#else
+	return __builtin_ctzll(yes) / 8;
+#endif
 }
 
-/* Does one of the 16 bytes, with 7 more behind them, matter? */
-static bool may_matter(const char *at)
+/* Which of the 16 bytes, with 7 more behind them, may matter first; WIDE: none. */
+static int may_matter(const char *at)
 {
 	wide w = load(at);
 	mask stop = (mask)((w == '{') | (w == '}') | (w == '"') | (w == '/'));
 	mask shared = (mask)((w == '.') & (load(at + 1) == 's') & (load(at + 6) == 'd') &
 			     (load(at + SHARED_BYTES) <= ' '));
+	uint64_t half[2];
 
-	return any(stop | shared);
+	stop |= shared;
+	memcpy(half, &stop, sizeof half);
+	if (half[0])
+		return first_of(half[0]);
+	return half[1] ? 8 + first_of(half[1]) : WIDE;
 }
 
 static bool matters(const char *at, const char *end)
@@ -52,13 +59,19 @@ static bool matters(const char *at, const char *end)
 
 static const char *find(const char *at, const char *end)
 {
-	for (;;) {
-		while (end - at >= LOOK_AHEAD && !may_matter(at))
-			at += WIDE;
-		for (int i = 0; i < WIDE; i++, at++)
-			if (at == end || matters(at, end))
-				return at;
+	while (end - at >= LOOK_AHEAD) {
+		int i = may_matter(at);
+
+		at += i;
+		if (i == WIDE)
+			continue;
+		if (matters(at, end))
+			return at;
+		at++;
 	}
+	while (at < end && !matters(at, end))
+		at++;
+	return at;
 }
 
 static uint32_t count_lines(const char *at, const char *end)

@@ -501,7 +501,11 @@ static void parse_param(ptx_parser *p, ptx_vars *params)
 		ptx_fail_at(p, &p->tok, "expected .param or .reg");
 	parse_prefix(p, &x);
 	from_prefix(&v, &x);
-	v.name = ptx_expect_word(p, "the name of a parameter", &where);
+	where = p->tok;
+	if (p->heads_only) /* a kernel's are its own name and a number: long, and nobody asks */
+		ptx_expect(p, PTX_TOK_WORD, "the type of a parameter");
+	else
+		v.name = ptx_expect_word(p, "the name of a parameter", &where);
 	v.line = where.line;
 	parse_dims(p, &v);
 	set_bytes(p, &where, &v, 0);
@@ -525,7 +529,7 @@ void ptx_parse_params(ptx_parser *p, ptx_vars *params)
 /* Make the parameters parsed last known by name. */
 void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what)
 {
-	for (uint32_t i = 0; i < params->n && !p->status; i++) {
+	for (uint32_t i = 0; i < params->n && !p->status && !p->heads_only; i++) {
 		gpul_ptx_var *v = &params->at[i];
 		const ptx_token *where = &p->param_names.at[i];
 

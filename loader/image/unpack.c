@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "loader/image/images_internal.h"
 
@@ -20,6 +21,9 @@
 #define LARGE_BYTES (32u << 20)
 #define LARGE_RATIO 200
 #define MOST_BYTES  ((uint64_t)2 << 30)
+
+#define HUGE_PAGE  ((size_t)2 << 20)
+#define GROW_BYTES ((size_t)8 << 20) /* a buffer is doubled, up to so many */
 
 typedef struct buffer { /* gpul_unpacked.owned: kept from one image to the next */
 	unsigned char *at;
@@ -53,6 +57,19 @@ static bool can_be(const gpul_image *image)
 	       image->bytes <= MOST_BYTES;
 }
 
+/* A page fault for each 4 KB costs a tenth of unpacking; on machines that give 2 MB at a time, nearly
+ * nothing. */
+static void *on_huge_pages(size_t *room)
+{
+	void *at;
+
+	*room = (*room + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	at = aligned_alloc(HUGE_PAGE, *room);
+	if (at)
+		madvise(at, *room, MADV_HUGEPAGE);
+	return at;
+}
+
 /* Room for n bytes and a NUL; NULL: no memory. */
 static buffer *make_room(gpul_unpacked *out, size_t n)
 {
@@ -62,9 +79,11 @@ static buffer *make_room(gpul_unpacked *out, size_t n)
 		return NULL;
 	out->owned = b;
 	if (b->room < n + 1) {
+		size_t room = n + 1 > b->room * 2 || n > GROW_BYTES ? n + 1 : b->room * 2;
+
 		free(b->at); /* not realloc: what is in it is not wanted any more */
-		b->at = malloc(n + 1);
-		b->room = b->at ? n + 1 : 0;
+		b->at = room < HUGE_PAGE ? malloc(room) : on_huge_pages(&room);
+		b->room = b->at ? room : 0;
 	}
 	return b->at ? b : NULL;
 }
