@@ -3,6 +3,7 @@
 #define GPULOAD_DRIVER_DRIVER_H
 
 #include <cuda.h>
+#include <stdbool.h>
 
 #include "core/error.h"
 
@@ -62,7 +63,7 @@ typedef enum gpul_driver_choice {
 } gpul_driver_choice;
 
 /** Parse "auto", "nvidia" or "soft"; false: none of them. */
-_Bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);
+bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);
 
 /** Find, dlopen and initialise (cuInit) a driver.
  *
@@ -93,6 +94,6 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, 
 const char *gpul_cu_advice(CUresult r);
 
 /* True when this driver has the entry point, named as in the manual or as <cuda.h> maps it. */
-_Bool gpul_driver_has(const gpul_driver *drv, const char *entry_point);
+bool gpul_driver_has(const gpul_driver *drv, const char *entry_point);
 
 #endif

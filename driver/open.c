@@ -23,7 +23,7 @@ static const gpul_driver *chosen_by_auto;
 
 static const char *const choice_names[] = { "auto", "nvidia", "soft" };
 
-_Bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out)
+bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out)
 {
 	for (int i = 0; i < 3; i++) {
 		if (strcmp(text, choice_names[i]) == 0) {

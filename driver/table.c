@@ -116,7 +116,7 @@ bool gpul_driver_lacks(const gpul_driver *drv, const char *name)
 	return false;
 }
 
-_Bool gpul_driver_has(const gpul_driver *drv, const char *name)
+bool gpul_driver_has(const gpul_driver *drv, const char *name)
 {
 	for (int i = 0; i < N_ENTRIES; i++)
 		if (strcmp(entries[i].name, name) == 0 || strcmp(entries[i].plain, name) == 0)

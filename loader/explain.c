@@ -12,6 +12,7 @@
 #include "loader/advice.h"
 #include "loader/demangle.h"
 #include "loader/host_symbols_internal.h"
+#include "loader/image/kernels.h"
 #include "loader/loader_internal.h"
 #include "loader/symbol.h"
 
@@ -76,33 +77,92 @@ static bool software_driver_is_loaded(void)
 	return soft;
 }
 
-static gpul_status explain_object(const struct place *at, const gpul_host_object *o,
-				  const char *name, const struct answer *a, gpul_error *err)
-{
-	const char *file = base_name(at);
+/* ---- the device code of the stub's object ------------------------------------------- */
 
+struct search {
+	const char *mangled, *demangled; /* of the stub: a static kernel's differs in its mangled name */
+	bool found;
+};
+
+static gpul_status look_for_kernel(const gpul_image *image, const gpul_kernel_table *table,
+				   const gpul_error *failed, void *context, gpul_error *err)
+{
+	struct search *s = context;
+
+	(void)image, (void)failed, (void)err;
+	for (size_t i = 0; i < table->n && !s->found; i++) {
+		char *name = gpul_demangle(table->at[i].name);
+
+		s->found = strcmp(table->at[i].name, s->mangled) == 0 ||
+			   (name && strcmp(name, s->demangled) == 0);
+		free(name);
+	}
+	return GPUL_OK;
+}
+
+/* "sm_80, sm_90, PTX for sm_75": what a file's code is for, as far as it fits. */
+static void list_targets(const gpul_images *images, char *out, size_t out_bytes)
+{
+	size_t n, used = 0;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	out[0] = '\0';
+	for (size_t i = 0; i < n; i++) {
+		char arch[16], text[32];
+
+		snprintf(text, sizeof text, "%s%s", all[i].kind == GPUL_IMAGE_PTX ? "PTX for " : "",
+			 gpul_image_arch(&all[i], arch));
+		if (strstr(out, text) || used + strlen(text) + 3 > out_bytes)
+			continue;
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "",
+					 text);
+	}
+}
+
+static gpul_status explain_code(const struct place *at, const gpul_host_object *o,
+				const struct search *s, const struct answer *a, gpul_error *err)
+{
+	gpul_images *images = NULL;
+	struct search search = *s;
+	char targets[80] = "";
+
+	if (gpul_images_open(at->path, NULL, &images, NULL) == GPUL_OK) {
+		(void)gpul_kernels_visit(images, NULL, look_for_kernel, &search, NULL, NULL);
+		list_targets(images, targets, sizeof targets);
+		gpul_images_close(images);
+	}
+	if (!images || search.found)
+		return gpul_fail(err, GPUL_EINVAL, a->native,
+				 "%.60s: %.50s has the code of %.60s for %s: is it code for this "
+				 "device?  nvcc -gencode adds some",
+				 a->name, base_name(at), s->demangled, *targets ? targets : "?");
+	if (o->device_linked)
+		return gpul_fail(err, GPUL_EINVAL, a->native,
+				 "%.60s has a stub in %.60s, but no kernel: nvcc -dlink drops "
+				 "kernels that no host code in its inputs refers to; -Xnvlink "
+				 "-ignore-host-info keeps them",
+				 s->demangled, base_name(at));
+	return gpul_fail(err, GPUL_EINVAL, a->native,
+			 "%.60s of %.60s is no __global__ function: there is no kernel of that name "
+			 "in its device code; gpuload ls shows which there are",
+			 s->demangled, base_name(at));
+}
+
+static gpul_status explain_object(const struct place *at, const gpul_host_object *o,
+				  const struct search *s, const struct answer *a, gpul_error *err)
+{
 	if (!o->has_device_code)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
 				 "%.60s is in %.60s, which has no device code: was its .cu compiled "
 				 "by nvcc, and its object linked?  From an archive, "
 				 "-Wl,--whole-archive brings objects that nothing refers to",
-				 name, file);
+				 s->demangled, base_name(at));
 	if (o->relocatable_only)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
 				 "%.60s is in %.60s, whose device code waits for its link (nvcc -dc): "
 				 "nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too",
-				 name, file);
-	if (o->device_linked)
-		return gpul_fail(err, GPUL_EINVAL, a->native,
-				 "the runtime knows no kernel for %.60s of %.60s (%s): nvcc -dlink "
-				 "drops kernels that no host code in its inputs refers to: "
-				 "-Xnvlink -ignore-host-info keeps them",
-				 name, file, a->name);
-	return gpul_fail(err, GPUL_EINVAL, a->native,
-			 "the runtime knows no kernel for %.60s of %.60s (%s): it is no __global__ "
-			 "function, or there is no code for this device: gpuload ls shows which there "
-			 "are",
-			 name, file, a->name);
+				 s->demangled, base_name(at));
+	return explain_code(at, o, s, a, err);
 }
 
 static gpul_status explain_place(const struct place *at, const struct place *caller,
@@ -112,18 +172,19 @@ static gpul_status explain_place(const struct place *at, const struct place *cal
 	bool read = gpul_host_open(at->path, &o);
 	const char *symbol = read ? gpul_host_function_at(&o, at->address) : NULL;
 	char *demangled = symbol ? gpul_demangle(symbol) : NULL;
-	const char *name = demangled ? demangled : symbol ? symbol : "that address";
+	struct search search = { .mangled = symbol ? symbol : "that address" };
 	gpul_status st;
 
+	search.demangled = demangled ? demangled : search.mangled;
 	if (read && o.has_device_code && at->base != caller->base &&
 	    !gpul_host_imports(&o, "__cudaRegisterFunction"))
 		st = gpul_fail(err, GPUL_EINVAL, a->native,
 			       "%.60s is a stub of %.50s, which registered it with a CUDA runtime of "
 			       "its own: link both with the shared runtime (nvcc -cudart shared), or "
 			       "call a function there that launches it",
-			       name, base_name(at));
+			       search.demangled, base_name(at));
 	else
-		st = explain_object(at, &o, name, a, err);
+		st = explain_object(at, &o, &search, a, err);
 	free(demangled);
 	if (read)
 		gpul_host_close(&o);

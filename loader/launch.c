@@ -65,6 +65,15 @@ gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err)
 	return gpul_kernel_resolve(writable(k), err);
 }
 
+gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_error *err)
+{
+	gpul_status st = gpul_kernel_resolve(writable(k), err);
+
+	if (!st)
+		*out = k->fn;
+	return st;
+}
+
 /* ---- checks ---------------------------------------------------------------------- */
 
 static gpul_status wrong_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args,

@@ -128,6 +128,15 @@ const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
  * Source  CUDA C++ Programming Guide, Lazy Loading; cuKernelGetFunction */
 gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err);
 
+/** The driver's own handle of a kernel, for calls that gpuload has no word for.
+ *
+ * @k    borrowed
+ * @out  belongs to the kernel's module; untouched on failure
+ * Errors  GPUL_ECUDA
+ * Threads any thread may call with the context current
+ * Source  CUDA Driver API: cuKernelGetFunction */
+gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_error *err);
+
 typedef struct gpul_launch_config {
 	uint32_t grid[3], block[3];
 	uint32_t shared_bytes; /* dynamic */

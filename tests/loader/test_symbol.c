@@ -122,6 +122,7 @@ static void a_kernel_by_handle_is_checked_and_launched_like_any_other(void **sta
 	gpul_kernel *k = NULL;
 	gpul_error err = { 0 };
 	uint64_t a = 11, b = 12;
+	CUfunction fn = NULL;
 
 	(void)state;
 	fake_behave()->n_params = 2;
@@ -131,6 +132,8 @@ static void a_kernel_by_handle_is_checked_and_launched_like_any_other(void **sta
 	assert_null(gpul_kernel_ptx(k));
 	assert_int_equal(gpul_kernel_signature(k)->n_params, 2);
 	assert_int_equal(gpul_kernel_prepare(k, &err), GPUL_OK);
+	assert_int_equal(gpul_kernel_function(k, &fn, &err), GPUL_OK);
+	assert_ptr_equal(fn, &a);
 
 	assert_int_equal(gpul_kernel_launch(k, &one, (void *[]){ &a, &b },
 					    (const size_t[]){ 8, 8 }, 2, &err),
