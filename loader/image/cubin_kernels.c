@@ -255,13 +255,26 @@ static uint32_t code_section(const reader *r, const Elf64_Sym *s, uint64_t i)
 	return index;
 }
 
+/* A name's length; 0: it is none.  Who prints it must not send a terminal what it obeys. */
+static size_t name_bytes(const char *name)
+{
+	size_t n = 0;
+
+	for (; (unsigned char)name[n] > ' ' && name[n] != 0x7f; n++)
+		;
+	return name[n] ? 0 : n;
+}
+
 static const char *wrong_with_kernel(reader *r, const Elf64_Sym *s, uint32_t section)
 {
+	size_t n;
+
 	if (section >= r->c.n_sections)
 		return "a kernel whose code is in no section";
-	if (s->st_name >= r->rows.names_bytes || r->rows.names[s->st_name] == 0)
-		return "a kernel without a name";
-	r->names_bytes += strlen(r->rows.names + s->st_name); /* ends: find_names() saw to it */
+	n = s->st_name < r->rows.names_bytes ? name_bytes(r->rows.names + s->st_name) : 0;
+	if (n == 0)
+		return "a kernel without a name that can be";
+	r->names_bytes += n;
 	if (r->names_bytes > r->rows.names_bytes)
 		return "kernels whose names overlap";
 	return NULL;

@@ -84,6 +84,8 @@ static const char *wrong_with(const fatbin_entry *e, size_t left)
 		return "its identifier lies outside its header";
 	if (e->compressed_bytes > e->padded_bytes)
 		return "its compressed bytes are more than its bytes";
+	if (e->compressed_bytes && !gpul_can_unpack(e->compressed_bytes, e->unpacked_bytes))
+		return "its sizes, packed and unpacked, cannot both be right";
 	if (e->flags & FLAG_LZ4 && e->flags & FLAG_ZSTD)
 		return "it says that it is compressed by LZ4 and by zstd";
 	if (e->compressed_bytes && !(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))

@@ -57,7 +57,7 @@ static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name
 	if (!r)
 		return gpul_walk_no_memory(w);
 	if (!part(e, sh->sh_offset, sh->sh_size, &r->bytes))
-		return gpul_walk_fail(w, e->bytes.at, "section %s lies beyond the file's %zu bytes: cut "
+		return gpul_walk_fail(w, e->bytes.at, "section %.40s lies beyond the file's %zu bytes: cut "
 						      "off or damaged", name, e->bytes.n);
 	r->section = name;
 	r->relocatable = strcmp(name, "__nv_relfatbin") == 0;

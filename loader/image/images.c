@@ -22,6 +22,23 @@ static const char *keep(gpul_images *list, const char *text)
 	return place ? *place : NULL;
 }
 
+/* Names come from files: on a terminal they must not move the cursor, nor make two lines of one. */
+static void clean(char *text)
+{
+	for (; text && *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
+/* The same for a name that is only shown. */
+static const char *keep_clean(gpul_images *list, const char *text)
+{
+	const char *kept = keep(list, text);
+
+	clean((char *)(uintptr_t)kept);
+	return kept;
+}
+
 static bool same(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
@@ -42,8 +59,8 @@ static bool find_place(const gpul_walk *w, uint32_t *row)
 	if (!p)
 		return false;
 	p->file = w->here.file;
-	p->member = keep(list, w->here.member);
-	p->section = keep(list, w->here.section);
+	p->member = keep_clean(list, w->here.member);
+	p->section = keep_clean(list, w->here.section);
 	*row = (uint32_t)(list->places.n - 1);
 	return p->section && (p->member || !w->here.member);
 }
@@ -74,7 +91,7 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 {
 	const unsigned char *byte = at;
 	size_t offset = byte ? (size_t)(byte - w->file.at) : 0;
-	char what[200];
+	char what[200], text[sizeof w->err->text];
 	va_list ap;
 
 	if (!w->err) /* a search tries many things that are none */
@@ -82,10 +99,12 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	return gpul_fail(w->err, GPUL_EFORMAT, offset > INT_MAX ? INT_MAX : (int)offset,
-			 "%s%s%s%s%s%s: %s", w->here.file, w->here.member ? "(" : "",
-			 w->here.member ? w->here.member : "", w->here.member ? ")" : "",
-			 *w->here.section ? ", " : "", w->here.section, what);
+	snprintf(text, sizeof text, "%s%s%.60s%s%s%.40s: %s", w->here.file,
+		 w->here.member ? "(" : "", w->here.member ? w->here.member : "",
+		 w->here.member ? ")" : "", *w->here.section ? ", " : "", w->here.section, what);
+	clean(text);
+	return gpul_fail(w->err, GPUL_EFORMAT, offset > INT_MAX ? INT_MAX : (int)offset, "%s",
+			 text);
 }
 
 gpul_status gpul_walk_content(const gpul_walk *w, gpul_span s)

@@ -76,6 +76,9 @@ typedef struct gpul_region {
 /* Search regions, in parallel where they are large, and add what is found in their order. */
 gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, size_t n);
 
+/* Can so few bytes be that many, unpacked?  Asked before memory is. */
+bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes);
+
 /* The entry, header and payload, that an image of a fatbin is; empty: it is of none. */
 gpul_span gpul_fatbin_entry(const gpul_image *image);
 /* Write a fatbin of one entry; its length, GPUL_FATBIN_HEADER_BYTES more than the entry's. */

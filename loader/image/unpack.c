@@ -49,12 +49,12 @@ static gpul_status no_memory(const gpul_image *image, gpul_error *err)
 			 (unsigned long long)image->bytes);
 }
 
-static bool can_be(const gpul_image *image)
+bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes)
 {
-	uint64_t most = image->stored_bytes * LARGE_RATIO;
+	uint64_t most = stored_bytes > MOST_BYTES ? 0 : stored_bytes * LARGE_RATIO;
 
-	return image->bytes <= (most > LARGE_BYTES ? most : LARGE_BYTES) &&
-	       image->bytes <= MOST_BYTES;
+	return bytes && bytes <= (most > LARGE_BYTES ? most : LARGE_BYTES) &&
+	       bytes <= MOST_BYTES;
 }
 
 /* A page fault for each 4 KB costs a tenth of unpacking; on machines that give 2 MB at a time, nearly
@@ -137,7 +137,8 @@ static gpul_status unpack_payload(const gpul_image *image, gpul_unpacked *out, g
 				 "gpuload was built without: build it with lib%s",
 				 gpul_compression_name(image->compression),
 				 gpul_compression_name(image->compression));
-	if (image->bytes == 0 || image->stored_bytes > INT32_MAX || !can_be(image))
+	if (image->stored_bytes > INT32_MAX ||
+	    !gpul_can_unpack(image->stored_bytes, image->bytes))
 		return damaged(image, "its sizes, packed and unpacked, cannot both be right", err);
 	b = make_room(out, (size_t)image->bytes);
 	if (!b)

@@ -67,7 +67,7 @@ def compressed():
     yield "zstd_claims_2_40.fatbin", fatbin(packed_entry(PTX_TEXT, unpacked=TB)), "container", ""
     yield "lz4_claims_2_40.fatbin", fatbin(packed_entry(PTX_TEXT, FLAG_LZ4, unpacked=TB)), "container", ""
     yield "zstd_claims_2_64.fatbin", fatbin(packed_entry(PTX_TEXT, unpacked=2 ** 64 - 1)), "container", ""
-    yield "zstd_claims_nothing.fatbin", fatbin(packed_entry(PTX_TEXT, unpacked=0)), "payload", ""
+    yield "zstd_claims_nothing.fatbin", fatbin(packed_entry(PTX_TEXT, unpacked=0)), "container", ""
     yield "zstd_claims_more.fatbin", fatbin(packed_entry(PTX_TEXT, unpacked=len(PTX_TEXT) + 1)), "payload", ""
     yield "zstd_claims_less.fatbin", fatbin(packed_entry(PTX_TEXT, unpacked=len(PTX_TEXT) - 1)), "payload", ""
     yield "lz4_claims_more.fatbin", fatbin(packed_entry(PTX_TEXT, FLAG_LZ4, unpacked=len(PTX_TEXT) + 1)), "payload", ""
@@ -107,18 +107,23 @@ def cubins():
     yield "shnum_0.cubin", bytes(zero), "any", ""
     struct.pack_into("<Q", zero, struct.unpack_from("<Q", zero, 40)[0] + 32, 2 ** 60)  # section 0's sh_size is the number
     yield "shnum_0_size_2_60.cubin", bytes(zero), "any", ""
+    outside = {"symtab_outside": dict(_symtab=dict(offset=2 ** 40)), "strtab_outside": dict(_strtab=dict(offset=2 ** 33)),
+               "symtab_overflow": dict(_symtab=dict(offset=2 ** 64 - 8, size=64)),
+               "symtab_size_huge": dict(_symtab=dict(size=2 ** 62)), "info_outside": dict(_nv_info=dict(offset=2 ** 50))}
+    for name, change in outside.items():
+        yield f"{name}.cubin", cubin(**change), "container", "beyond"
+    yield "name_with_escape.cubin", cubin(_strtab=dict(data=b"\0\x1b[2Jk\n\0")), "kernels", "name"
     changes = {
-        "symtab_outside": dict(_symtab=dict(offset=2 ** 40)), "symtab_overflow": dict(_symtab=dict(offset=2 ** 64 - 8, size=64)),
-        "symtab_size_huge": dict(_symtab=dict(size=2 ** 62)), "symtab_entsize_0": dict(_symtab=dict(entsize=0)),
+        "symtab_entsize_0": dict(_symtab=dict(entsize=0)),
         "symtab_entsize_1": dict(_symtab=dict(entsize=1)), "symtab_size_odd": dict(_symtab=dict(size=47)),
         "symtab_links_itself": dict(_symtab=dict(link=2)), "symtab_links_99": dict(_symtab=dict(link=99)),
-        "symtab_links_null": dict(_symtab=dict(link=0)), "strtab_outside": dict(_strtab=dict(offset=2 ** 33)),
+        "symtab_links_null": dict(_symtab=dict(link=0)),
         "strtab_no_end": dict(_strtab=dict(data=b"\0vecadd")), "strtab_nobits": dict(_strtab=dict(kind=8)),
         "name_outside": dict(symbol=(0xFFFFFFFF, 0x12, 0x10, 6, 0, 128)),
         "symbol_section_outside": dict(symbol=(1, 0x12, 0x10, 0x77, 0, 128)),
         "info_cut": dict(info=kernel_info()[:-3]), "info_size_outside": dict(info=attribute(0x17, b"\0" * 12, size=0xFFFF)),
         "info_half_a_row": dict(info=kernel_info() + b"\x04\x17"), "info_unknown_format": dict(info=b"\xee\x17\x0c\0" + b"\0" * 12),
-        "info_outside": dict(_nv_info=dict(offset=2 ** 50)), "kparam_short": dict(info=attribute(0x17, b"\0" * 4)),
+        "kparam_short": dict(info=attribute(0x17, b"\0" * 4)),
         "kparam_65535": dict(info=kparam(65535, 0, 8)), "kparam_twice": dict(info=kparam(0, 0, 8) * 2),
         "kparam_gap": dict(info=kparam(0, 0, 8) + kparam(7, 8, 8)),
     }
@@ -149,7 +154,7 @@ def half_fatbins(n_bytes):
     """Fatbins in fatbins: each reaches to the end, where the last entry is broken."""
     out = b""
     for at in range(0, n_bytes, 80):
-        out += struct.pack("<IHHQ", 0xBA55ED50, 1, 16, n_bytes - at - 24) + entry(b"", padded_bytes=16)
+        out += struct.pack("<IHHQ", 0xBA55ED50, 1, 16, max(n_bytes - at - 24, 8)) + entry(b"", padded_bytes=16)
     return out
 
 
@@ -177,6 +182,9 @@ def hosts():
     yield "host_section_overflow.so", host(GOOD_FATBIN, offset=2 ** 64 - 16), "container", ""
     yield "host_section_size.so", host(GOOD_FATBIN, size=2 ** 48), "container", ""
     yield "host_section_name.so", host(GOOD_FATBIN, name=2 ** 31), "container", ""
+    yield "host_escape_in_section.so", host(b"junk" * 99, section=".nv_fatbin\n") + b"", "container", ""
+    yield ("host_long_section.so", host(GOOD_FATBIN, extra=[Section(".x" + "y" * 9999 + "\n", b"data", flags=2, offset=2 ** 40)]),
+           "container", "beyond")
     yield "host_section_of_zeros.so", host(b"\0" * 4096), "container", ""
     yield "host_section_of_junk.so", host(b"junk" * 999), "container", ""
     yield "host_section_nobits.so", host(GOOD_FATBIN, kind=3, **{"size": 2 ** 40}), "container", ""
@@ -194,6 +202,7 @@ def hosts():
 
 def archives():
     o = host(GOOD_FATBIN, kind=1)
+    yield "escape_in_name.a", archive(member("a\x1b[2J\nb.o/", o[:300])), "container", ""
     yield "empty.a", archive(), "container", ""
     yield "only_half_a_header.a", archive(member("x.o/", o)[:30]), "container", ""
     for name, size in [("size_negative", "-1"), ("size_words", "many"), ("size_empty", ""), ("size_huge", "9999999999"),
@@ -205,7 +214,7 @@ def archives():
     yield "long_name_without_table.a", archive(member("/0", o)), "container", ""
     yield "long_name_negative.a", archive(member("//", b"long_name.o/\n"), member("/-7", o)), "container", ""
     yield "long_name_no_end.a", archive(member("//", b"long_name.o"), member("/0", o)), "any", ""
-    yield "long_names_twice.a", archive(member("//", b"a.o/\n"), member("//", b"/0\n/0"), member("/0", o)), "any", ""
+    yield "long_names_twice.a", archive(member("//", b"a.o/\n"), member("//", b"/0\n/0"), member("/0", o)), "fine", ""
     yield "bsd_name_outside.a", archive(member("#1/99999999", o)), "container", ""
     yield "bsd_name_negative.a", archive(member("#1/-5", o)), "container", ""
     yield "in_itself.a", archive(member("inner.a/", archive(member("x.o/", o)))), "container", ""
@@ -215,7 +224,7 @@ def archives():
         row = member(target, o, stored=False) if len(target) <= 16 and target[0] != "/" else \
             member("//", target.encode() + b"\n") + member("/0", o, stored=False)
         yield ("itself.a" if name == "itself" else f"thin_{name}.a"), archive(row, thin=True), "container", ""
-    yield "thin_shorter.a", archive(member("good.o/", o, size=str(len(o) + 512), stored=False), thin=True), "any", ""
+    yield "thin_shorter.a", archive(member("good.o/", o, size=str(len(o) + 512), stored=False), thin=True), "fine", ""
     loop = [f"thin_loop_{c}.a" for c in "ab"]
     for this, other in zip(loop, reversed(loop)):
         yield this, archive(member(f"{other}/", o, size="100", stored=False), thin=True), "container", ""
