@@ -8,6 +8,8 @@
 
 #include "cli/value.h"
 
+#define ONES (UINT64_MAX / 255) /* 1 in each byte */
+
 /* How many bytes the UTF-8 sequence at p has; 0: it is none (RFC 3629: not too long, no
  * surrogate, nothing above U+10FFFF). */
 static size_t sequence_bytes(const unsigned char *p, size_t left)
@@ -43,6 +45,24 @@ static void escape(struct out *o, unsigned char c)
 	}
 }
 
+/* 0x80 in each byte of x that is below n, which is at most 128; others may be wrong above the
+ * lowest such byte. */
+static uint64_t bytes_below(uint64_t x, uint64_t n)
+{
+	return (x - ONES * n) & ~x & ONES * 0x80;
+}
+
+/* Eight bytes that all stand for themselves: ASCII, no control character, no quote, no
+ * backslash. */
+static bool is_plain(const char *p)
+{
+	uint64_t x;
+
+	memcpy(&x, p, sizeof x);
+	return !((x & ONES * 0x80) | bytes_below(x, ' ') | bytes_below(x ^ ONES * '"', 1) |
+		 bytes_below(x ^ ONES * '\\', 1));
+}
+
 static void quote(struct out *o, const char *text, size_t n)
 {
 	const unsigned char *p = (const unsigned char *)text;
@@ -50,12 +70,12 @@ static void quote(struct out *o, const char *text, size_t n)
 
 	out_bytes(o, "\"", 1);
 	while (i < n) {
-		size_t step = 1;
+		size_t step = 0;
 
-		if (p[i] >= ' ' && p[i] != '"' && p[i] != '\\')
-			step = p[i] < 0x80 ? 1 : sequence_bytes(p + i, n - i);
-		else
-			step = 0;
+		if (n - i >= 8 && is_plain(text + i))
+			step = 8;
+		else if (p[i] >= ' ' && p[i] != '"' && p[i] != '\\')
+			step = sequence_bytes(p + i, n - i);
 		if (step) {
 			i += step;
 			continue;
@@ -74,8 +94,9 @@ static void before(struct json *j, const char *key)
 	if (j->comma)
 		out_bytes(&j->out, ",", 1);
 	if (key) {
-		quote(&j->out, key, strlen(key));
-		out_bytes(&j->out, ":", 1);
+		out_bytes(&j->out, "\"", 1);
+		out_text(&j->out, key);
+		out_bytes(&j->out, "\":", 2);
 	}
 	j->comma = true;
 }

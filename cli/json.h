@@ -7,7 +7,8 @@
  *     json_end(&j, '}');
  *     json_print(&j, err);                      {"file":"a.ptx","grid":[4]}
  *
- * The caller opens and closes in order; commas and escapes are this module's. */
+ * The caller opens and closes in order; commas and escapes are this module's.  Keys are texts of
+ * the program's own that need no escapes. */
 #ifndef GPULOAD_CLI_JSON_H
 #define GPULOAD_CLI_JSON_H
 

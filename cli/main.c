@@ -1,6 +1,8 @@
 /* main.c — the gpuload command: finds the subcommand, parses, runs, explains a failure. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -21,12 +23,24 @@ static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, 
 	return code;
 }
 
-/* A full disk or a closed pipe must not look like success. */
-static int flush(int code)
+/* The reader of a pipe has gone, as head does: no news to whoever typed it. */
+static bool nobody_reads(void)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+/* A full disk or a closed pipe must not look like success. */
+static int finish(const char *name, const gpul_error *err, int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout)) {
+		if (err->status)
+			fprintf(stderr, "gpuload %s: %s\n", name, err->text);
 		return code;
-	fprintf(stderr, "gpuload: the output could not be written\n");
+	}
+	if (!nobody_reads())
+		fprintf(stderr, "gpuload %s: the output could not be written\n", name);
 	return code ? code : CLI_FAILED;
 }
 
@@ -48,7 +62,5 @@ int main(int argc, char **argv)
 	}
 	code = run_command(cmd, argv + (argc > 1 ? 2 : 1), (size_t)(argc > 1 ? argc - 2 : 0),
 			   &err);
-	if (err.status)
-		fprintf(stderr, "gpuload %s: %s\n", name, err.text);
-	return flush(argc > 1 ? code : CLI_USAGE);
+	return finish(name, &err, argc > 1 ? code : CLI_USAGE);
 }

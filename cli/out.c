@@ -8,8 +8,7 @@
 
 #define FIRST_ROOM 4096
 
-/* Room for n more bytes; false: no memory. */
-static bool reserve(struct out *o, size_t n)
+bool out_reserve(struct out *o, size_t n)
 {
 	size_t room = o->room ? o->room : FIRST_ROOM;
 	char *at;
@@ -21,24 +20,12 @@ static bool reserve(struct out *o, size_t n)
 	at = o->failed ? NULL : realloc(o->at, room);
 	if (!at) {
 		o->failed = true;
+		o->n = o->room; /* so that nothing behind the gap is added */
 		return false;
 	}
 	o->at = at;
 	o->room = room;
 	return true;
-}
-
-void out_bytes(struct out *o, const void *bytes, size_t n)
-{
-	if (n && reserve(o, n)) {
-		memcpy(o->at + o->n, bytes, n);
-		o->n += n;
-	}
-}
-
-void out_text(struct out *o, const char *text)
-{
-	out_bytes(o, text, strlen(text));
 }
 
 /* The digits of value, at the end of buf; where they begin. */
@@ -62,7 +49,7 @@ void out_u64(struct out *o, uint64_t value)
 
 void out_repeat(struct out *o, char c, size_t n)
 {
-	if (reserve(o, n)) {
+	if (n && out_reserve(o, n)) {
 		memset(o->at + o->n, c, n);
 		o->n += n;
 	}

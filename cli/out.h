@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/error.h"
 
@@ -21,9 +22,22 @@ struct out {
 	bool failed;   /* no memory: what was added since is not there */
 };
 
-/* Add bytes; a NUL-terminated text; a number; n times the same character. */
-void out_bytes(struct out *o, const void *bytes, size_t n);
-void out_text(struct out *o, const char *text);
+/* Make room for n more bytes; false: no memory. */
+bool out_reserve(struct out *o, size_t n);
+
+/* Add bytes; a NUL-terminated text; a number; n times the same character.  The first two are what
+ * a listing spends its time in, and so are inline: the length of a literal is known then. */
+static inline void out_bytes(struct out *o, const void *bytes, size_t n)
+{
+	if (n && (o->room - o->n >= n || out_reserve(o, n))) {
+		memcpy(o->at + o->n, bytes, n);
+		o->n += n;
+	}
+}
+static inline void out_text(struct out *o, const char *text)
+{
+	out_bytes(o, text, strlen(text));
+}
 void out_u64(struct out *o, uint64_t value);
 void out_repeat(struct out *o, char c, size_t n);
 

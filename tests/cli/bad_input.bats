@@ -177,5 +177,5 @@ faults() {
 
 @test "output that cannot be written" {
 	run --separate-stderr bash -c "gpuload help > /dev/full"
-	[[ $status == 1 && $stderr == "gpuload: the output could not be written" ]] || show "should fail"
+	[[ $status == 1 && $stderr == "gpuload help: the output could not be written" ]] || show "should fail"
 }
