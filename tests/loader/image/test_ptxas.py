@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Registers, shared bytes, stack and barriers of a cubin are those that ptxas -v told when it made it."""
+import os, re, shutil, subprocess, sys, tempfile, unittest
+
+BUILD = os.environ.get("GPULOAD_BUILD", "build")
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLACES = [os.path.join(os.environ["CUDA_HOME"], "bin")] if os.environ.get("CUDA_HOME") else []
+PTXAS = shutil.which("ptxas", path=os.pathsep.join([*PLACES, "/usr/local/cuda/bin", f"{BUILD}/cuda-wheels/bin",
+                                                    "build/cuda-wheels/bin", os.environ.get("PATH", "")]))
+ENTRY = re.compile(r"Compiling entry function '(\S+)'.*?Function properties for \1\n\s*(\d+) bytes stack frame.*?"
+                   r"Used (\d+) registers([^\n]*)", re.S)
+
+
+def told(text):
+    """{kernel: (registers, shared, stack, barriers)} of what ptxas -v printed; barriers: None where it does not tell (12.4)."""
+    kernels = {}
+    for name, stack, registers, rest in ENTRY.findall(text):
+        shared, barriers = (re.search(rf"(\d+) {what}", rest) for what in ("bytes smem", "barriers"))
+        kernels[name] = (int(registers), int(shared[1]) if shared else 0, int(stack), int(barriers[1]) if barriers else None)
+    return kernels
+
+
+def read(path):
+    """The same of what gpuload reads."""
+    r = subprocess.run([f"{BUILD}/tests/loader/image/print_kernels", path], capture_output=True, text=True)
+    if r.returncode:
+        raise AssertionError(r.stderr)
+    rows = [line.split() for line in r.stdout.splitlines()]
+    return {row[0]: tuple(map(int, row[1:])) for row in rows}
+
+
+def architectures():
+    listed = subprocess.run([PTXAS, "--help"], capture_output=True, text=True).stdout
+    return [a for a in ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_120", "sm_121")
+            if f"'{a}'" in listed]
+
+
+class Ptxas(unittest.TestCase):
+    def test_there_are_architectures(self):
+        self.assertGreater(len(architectures()), 3)
+
+    def agree(self, *flags):
+        for arch in architectures():
+            with self.subTest(arch=arch, flags=flags), tempfile.TemporaryDirectory() as folder:
+                cubin, source = f"{folder}/k.cubin", f"{HERE}/resources.ptx"
+                if arch[-1] == "a":  # its code is for PTX of the same target
+                    with open(source, encoding="utf-8") as f:
+                        text = re.sub(r"\.version 7\.8\n\.target sm_75", f".version {'8.0' if arch == 'sm_90a' else '8.6'}\n.target {arch}", f.read())
+                    source = f"{folder}/k.ptx"
+                    with open(source, "w", encoding="utf-8") as f:
+                        f.write(text)
+                r = subprocess.run([PTXAS, "-v", *flags, f"-arch={arch}", source, "-o", cubin], capture_output=True, text=True)
+                self.assertEqual(r.returncode, 0, r.stderr)
+                kernels = told(r.stdout + r.stderr)
+                self.assertEqual(len(kernels), 9)
+                found = read(cubin)
+                if None in [k[3] for k in kernels.values()]:
+                    kernels, found = ({name: k[:3] for name, k in side.items()} for side in (kernels, found))
+                self.assertEqual(found, kernels)
+
+    def test_loadable_code(self):
+        self.agree()
+
+    def test_relocatable_code(self):
+        self.agree("-c")
+
+    def test_code_with_debug_information(self):
+        self.agree("-g")
+
+
+if not PTXAS:
+    print("skipped: no ptxas")
+    sys.exit(77)
+unittest.main()
