@@ -10,6 +10,7 @@
 #define OSABI_CUDA_13   0x41 /* EI_OSABI; 0x33 before */
 #define OSABI_CUDA      0x33
 #define ACCELERATORS    0x800 /* e_flags of the older ABI: the "a" of sm_90a */
+#define ACCELERATORS_12 0x8   /* e_flags of ABI version 8 as CUDA 12 wrote it, for sm_100 and up */
 #define COMPAT_SPECIFIC 9     /* .nv.compat: 1 is the "a" of sm_90a */
 
 static gpul_status damaged(uint64_t at, gpul_error *err, const char *what, uint64_t number,
@@ -159,6 +160,8 @@ uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i)
 
 static bool says_specific(const gpul_cubin *c)
 {
+	const bool flag = c->header.e_flags & ACCELERATORS_12;
+
 	for (uint32_t i = 1; i < c->n_sections; i++) {
 		Elf64_Shdr s = gpul_cubin_section(c, i);
 		const unsigned char *p;
@@ -170,9 +173,9 @@ static bool says_specific(const gpul_cubin *c)
 		for (gpul_attributes a = { p, p + s.sh_size }; gpul_attribute_next(&a, &one);)
 			if (one.id == COMPAT_SPECIFIC)
 				return one.value == 1;
-		return false; /* the first such section counts: the work stays bounded */
+		return flag; /* the first such section counts: the work stays bounded */
 	}
-	return false;
+	return flag;
 }
 
 gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,

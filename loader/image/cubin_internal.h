@@ -1,10 +1,12 @@
 /* cubin_internal.h — a cubin's headers and NVIDIA's attributes, checked as they are read.
  *
- * A cubin is ELF of machine 190.  Two generations were seen, told apart by EI_OSABI:
+ * A cubin is ELF of machine 190.  Two generations were seen, told apart by EI_OSABI; ptxas 12.8 and
+ * 12.9 write the newer one for sm_100 and up:
  *
  *                            CUDA 11, 12 (0x33, ABI version 7)     CUDA 13 (0x41, ABI version 8)
  *     SM in e_flags          bits 0 to 7                           bits 8 to 15
- *     "a" of sm_90a          e_flags bit 11                        .nv.compat, attribute 9
+ *     "a" of sm_90a          e_flags bit 11                        .nv.compat, attribute 9;
+ *                                                                  without it, e_flags bit 3
  *     barriers of a kernel   .text's sh_flags, bits 20 to 26       attribute 0x4C
  *
  * The readers of our own touch the section headers, the symbols and the attributes, in place. */

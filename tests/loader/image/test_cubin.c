@@ -98,6 +98,38 @@ static void reads_a_kernel_of_either_abi(void **state)
 		}
 }
 
+/* The suffix of a cubin with these e_flags and, compat not being 0, that attribute 9. */
+static char suffix_of(bool older, unsigned sm, uint32_t e_flags, unsigned compat)
+{
+	bool relocatable = false;
+	char suffix = '?';
+	uint16_t told = 0;
+
+	forge_start(&made, older, sm, false);
+	made.header.e_flags = e_flags;
+	if (compat)
+		forge_value(&made, forge_section(&made, ".nv.compat", NV_INFO + 0x86, 0, 0), 2, 9,
+			    compat);
+	forge_finish(&made);
+	assert_int_equal(gpul_cubin_target(made.bytes, made.n_bytes, &told, &suffix, &relocatable,
+					   NULL), GPUL_OK);
+	assert_int_equal(told, sm);
+	return suffix;
+}
+
+/* e_flags as ptxas 11.8, 12.9 and 13.0 wrote them for these targets. */
+static void tells_architecture_specific_code_of_each_generation(void **state)
+{
+	(void)state;
+	assert_int_equal(suffix_of(true, 60, 0x23053c, 0), 0);
+	assert_int_equal(suffix_of(true, 90, 0x5a055a, 0), 0);
+	assert_int_equal(suffix_of(true, 90, 0x5a0d5a, 0), 'a');
+	assert_int_equal(suffix_of(false, 100, 0x6006402, 0), 0);
+	assert_int_equal(suffix_of(false, 100, 0x600640a, 0), 'a');
+	assert_int_equal(suffix_of(false, 90, 0x6005a04, 1), 'a');
+	assert_int_equal(suffix_of(false, 100, 0x6006402, 1), 'a');
+}
+
 static void survives_a_cut_at_every_byte(void **state)
 {
 	(void)state;
@@ -117,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_a_kernel_of_either_abi),
+		cmocka_unit_test(tells_architecture_specific_code_of_each_generation),
 		cmocka_unit_test(survives_a_cut_at_every_byte),
 	};
 
