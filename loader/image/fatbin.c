@@ -6,6 +6,7 @@
  *       16 B     64..     padded     next = entry + header_bytes + padded_bytes
  *
  * Undocumented; as seen in what nvcc 11.0 to 13.0 wrote. */
+#include <elf.h>
 #include <string.h>
 
 #include "loader/image/images_internal.h"
@@ -154,6 +155,22 @@ static void take_options(gpul_image *image, const unsigned char *entry, const fa
 	image->options_bytes = n;
 }
 
+/* An ELF file of type ET_REL. */
+static bool starts_relocatable(const gpul_walk *w, const gpul_image *image)
+{
+	Elf64_Ehdr h;
+
+	if (w->section_tells || (image->compression == GPUL_COMPRESSION_ZSTD && !w->unhurried))
+		return false;
+	return gpul_image_start(image, &h, sizeof h) && h.e_type == ET_REL;
+}
+
+static bool is_compile_only(const gpul_image *image)
+{
+	return image->kind == GPUL_IMAGE_PTX && image->options &&
+	       memmem(image->options, image->options_bytes, compile_only, sizeof compile_only - 1);
+}
+
 static void describe(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
 		     const fatbin_entry *e)
 {
@@ -179,10 +196,8 @@ static void describe(const gpul_walk *w, gpul_image *image, const unsigned char 
 		image->bytes = image->stored_bytes = strnlen(payload, padded);
 		image->ended = image->bytes < padded;
 	}
-	if (image->kind == GPUL_IMAGE_LTO)
-		image->relocatable = true;
-	if (image->kind == GPUL_IMAGE_PTX && image->options &&
-	    memmem(image->options, image->options_bytes, compile_only, sizeof compile_only - 1))
+	if (image->kind == GPUL_IMAGE_LTO ||
+	    (image->kind == GPUL_IMAGE_CUBIN && starts_relocatable(w, image)))
 		image->relocatable = true;
 }
 
@@ -197,6 +212,8 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 	fatbin_entry e;
 	gpul_status st = read_header(w, s, &all);
 	uint32_t unit = w->list->n_units;
+	size_t first = w->list->images.n;
+	bool compiled_only = false;
 	int64_t steps = 0;
 
 	if (st)
@@ -219,7 +236,10 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 		image->fatbin = all.at;
 		image->fatbin_bytes = all.n;
 		describe(w, image, rest.at, &e);
+		compiled_only |= is_compile_only(image);
 	}
+	for (; compiled_only && first < w->list->images.n; first++)
+		w->list->images.at[first].relocatable = true; /* nvcc -dc makes all of them so */
 	*taken = all.n;
 	return GPUL_OK;
 }

@@ -6,6 +6,7 @@
  *                         still, and strip may have left none: not needed to find the code
  *     any other data      what a library loads by itself, if it wants to: searched */
 #include "loader/image/images_internal.h"
+#include "loader/image/stripped_internal.h"
 
 #if GPUL_HAVE_LIBELF
 #include <gelf.h>
@@ -16,6 +17,8 @@ typedef struct host_elf {
 	gpul_span bytes;
 	size_t names; /* section of the sections' names */
 	GPUL_ARRAY(gpul_region) regions;
+	GPUL_ARRAY(gpul_loaded) loaded; /* without sections: the segments */
+	gpul_span dynamic;
 } host_elf;
 
 static gpul_status damaged(const gpul_walk *w, const host_elf *e, const char *what)
@@ -87,68 +90,75 @@ static gpul_status add_sections(const gpul_walk *w, host_elf *e)
 }
 
 /* Without section headers (sstrip), what is loaded is all data. */
+static gpul_status add_segment(const gpul_walk *w, host_elf *e, const GElf_Phdr *ph)
+{
+	gpul_loaded *loaded;
+	gpul_region *r;
+	gpul_span bytes;
+
+	if (!part(e, ph->p_offset, ph->p_filesz, &bytes))
+		return gpul_walk_fail(w, e->bytes.at, "a segment lies beyond the file's %zu bytes: cut off "
+						      "or damaged", e->bytes.n);
+	if (ph->p_type == PT_DYNAMIC)
+		e->dynamic = bytes;
+	if (ph->p_type != PT_LOAD)
+		return GPUL_OK;
+	r = gpul_array_push(&e->regions);
+	loaded = gpul_array_push(&e->loaded);
+	if (!r || !loaded)
+		return gpul_walk_no_memory(w);
+	*r = (gpul_region){ .section = "", .bytes = bytes, .origin = GPUL_ORIGIN_EMBEDDED };
+	*loaded = (gpul_loaded){ .address = ph->p_vaddr, .bytes = bytes,
+				 .writable = ph->p_flags & PF_W };
+	return GPUL_OK;
+}
+
 static gpul_status add_segments(const gpul_walk *w, host_elf *e, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		gpul_region *r;
+		gpul_status st;
 		GElf_Phdr ph;
 
 		if (!gelf_getphdr(e->elf, (int)i, &ph))
 			return damaged(w, e, "a program header cannot be read");
-		if (ph.p_type != PT_LOAD)
-			continue;
-		r = gpul_array_push(&e->regions);
-		if (!r)
-			return gpul_walk_no_memory(w);
-		if (!part(e, ph.p_offset, ph.p_filesz, &r->bytes))
-			return gpul_walk_fail(w, e->bytes.at, "a segment lies beyond the file's %zu "
-							      "bytes: cut off or damaged", e->bytes.n);
-		r->section = "";
-		r->origin = GPUL_ORIGIN_EMBEDDED;
+		st = add_segment(w, e, &ph);
+		if (st)
+			return st;
 	}
 	return GPUL_OK;
 }
 
-/* libelf takes a section table beyond the end for none at all, and the file for a stripped one. */
-static bool sections_are_inside(gpul_span s)
+/* The regions to look into. */
+static gpul_status add_regions(const gpul_walk *w, host_elf *e)
 {
-	Elf64_Ehdr h;
-	uint64_t n;
+	size_t n_sections, n_segments;
 
-	if (s.n < sizeof h || s.at[EI_CLASS] != ELFCLASS64 || s.at[EI_DATA] != ELFDATA2LSB)
-		return true; /* libelf reads these with more care */
-	memcpy(&h, s.at, sizeof h);
-	if (h.e_shoff == 0)
-		return true;
-	n = h.e_shnum ? h.e_shnum : 1; /* 0: section 0 tells, which libelf holds to the file */
-	return h.e_shentsize == sizeof(Elf64_Shdr) && h.e_shoff <= s.n &&
-	       n <= (s.n - h.e_shoff) / sizeof(Elf64_Shdr);
+	if (elf_getshdrnum(e->elf, &n_sections) || elf_getphdrnum(e->elf, &n_segments))
+		return damaged(w, e, "its tables lie beyond its end");
+	if (n_sections == 0)
+		return add_segments(w, e, n_segments);
+	if (elf_getshdrstrndx(e->elf, &e->names))
+		return damaged(w, e, "its sections have no names");
+	return add_sections(w, e);
 }
 
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 {
+	size_t first = w->list->images.n;
 	host_elf e = { .bytes = s };
-	size_t n_sections, n_segments;
 	gpul_status st;
 
-	if (!sections_are_inside(s))
-		return gpul_walk_fail(w, s.at, "the ELF file's section table lies beyond its %zu "
-					       "bytes: cut off or damaged", s.n);
 	elf_version(EV_CURRENT);
 	/* libelf wants a char *, and only reads. */
 	e.elf = elf_memory((char *)(uintptr_t)s.at, s.n);
 	if (!e.elf)
 		return damaged(w, &e, "its header cannot be read");
-	if (elf_getshdrnum(e.elf, &n_sections) || elf_getphdrnum(e.elf, &n_segments))
-		st = damaged(w, &e, "its tables lie beyond its end");
-	else if (n_sections == 0)
-		st = add_segments(w, &e, n_segments);
-	else if (elf_getshdrstrndx(e.elf, &e.names))
-		st = damaged(w, &e, "its sections have no names");
-	else
-		st = add_sections(w, &e);
+	st = add_regions(w, &e);
 	if (!st)
 		st = gpul_walk_regions(w, e.regions.at, e.regions.n);
+	if (!st && !gpul_stripped_register(w->list, first, e.loaded.at, e.loaded.n, e.dynamic))
+		st = gpul_walk_no_memory(w);
+	gpul_array_free(&e.loaded);
 	gpul_array_free(&e.regions);
 	elf_end(e.elf); /* the names are libelf's */
 	return st;

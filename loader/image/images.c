@@ -110,14 +110,16 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 gpul_status gpul_walk_content(const gpul_walk *w, gpul_span s)
 {
 	gpul_recognised what = gpul_recognise(s.at, s.n, w->here.file);
+	gpul_walk unhurried = *w;
 
+	unhurried.unhurried = true;
 	switch (what.kind) {
 	case GPUL_CONTENT_PTX:
 		return gpul_walk_ptx(w, s);
 	case GPUL_CONTENT_CUBIN:
 		return gpul_walk_cubin(w, s);
 	case GPUL_CONTENT_FATBIN:
-		return gpul_walk_fatbins(w, s);
+		return gpul_walk_fatbins(&unhurried, s);
 	case GPUL_CONTENT_HOST_ELF:
 		return gpul_walk_elf(w, s);
 	case GPUL_CONTENT_ARCHIVE:

@@ -42,6 +42,8 @@ typedef struct gpul_walk {
 	bool in_archive;
 	gpul_origin origin;
 	bool relocatable;      /* by the section it is in */
+	bool section_tells;    /* ... which is known; else cubins are looked into */
+	bool unhurried;        /* ... though they be compressed by zstd: a file of few images */
 	_Atomic int64_t *patience; /* steps that may yet be spent on what is no image after all */
 	gpul_error *err;
 } gpul_walk;
@@ -78,6 +80,9 @@ gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, si
 
 /* Can so few bytes be that many, unpacked?  Asked before memory is. */
 bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes);
+
+/* The first n bytes of an image, unpacked; false: they cannot be had. */
+bool gpul_image_start(const gpul_image *image, void *out, size_t n);
 
 /* The entry, header and payload, that an image of a fatbin is; empty: it is of none. */
 gpul_span gpul_fatbin_entry(const gpul_image *image);

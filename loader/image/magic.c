@@ -32,7 +32,7 @@ INLINE bool is_suspect(const unsigned char *p)
 	return part[0] | part[1] | part[2] | part[3];
 }
 
-static bool is_magic(const unsigned char *p)
+static inline bool is_magic(const unsigned char *p)
 {
 	return memcmp(p, "\x50\xed\x55\xba", 4) == 0 || memcmp(p, "\x7f" "ELF", 4) == 0;
 }
@@ -80,6 +80,11 @@ __attribute__((target("avx2"))) static size_t find_by_avx2(const unsigned char *
 	return find(bytes, n, from, to);
 }
 #endif
+
+bool gpul_magic_is(const unsigned char *bytes, size_t n, size_t at)
+{
+	return at < n && n - at >= 4 && is_magic(bytes + at);
+}
 
 size_t gpul_magic_find(const unsigned char *bytes, size_t n, size_t from, size_t to)
 {

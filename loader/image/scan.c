@@ -7,9 +7,20 @@
 
 /* How far to look in one go: fatbins often follow each other, then a short look is enough; after that
  * in ever larger steps. */
+#define MOST_ALIGN ((size_t)64)
 #define SHORT_LOOK ((size_t)256)
 #define LONG_LOOK  ((size_t)1 << 20)
 #define FETCH_FROM ((size_t)256 << 10) /* bytes: below, page faults do as well */
+
+/* Where to look after an image: arrays of code lie next to each other, but for zeros that align them. */
+static size_t skip_zeros(gpul_span s, size_t from, size_t to)
+{
+	size_t most = to - from < MOST_ALIGN ? to : from + MOST_ALIGN;
+
+	while (from < most && s.at[from] == 0)
+		from++;
+	return from;
+}
 
 static size_t look(const gpul_walk *w, gpul_span s, size_t from, size_t to)
 {
@@ -63,7 +74,12 @@ gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t 
 		gpul_status st;
 
 		from = from > done ? from : done;
-		if (from >= to || (from = look(w, s, from, to)) >= to)
+		if (from >= to)
+			return GPUL_OK;
+		from = skip_zeros(s, from, to);
+		if (!gpul_magic_is(s.at, s.n, from))
+			from = look(w, s, from, to);
+		if (from >= to)
 			return GPUL_OK;
 		st = try(w, (gpul_span){ s.at + from, s.n - from }, &taken);
 		if (st)

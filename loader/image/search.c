@@ -42,6 +42,7 @@ static gpul_walk inside(const gpul_walk *w, const gpul_region *r)
 	inner.here.section = r->section;
 	inner.origin = r->origin;
 	inner.relocatable = r->relocatable;
+	inner.section_tells = r->fatbins;
 	return inner;
 }
 

@@ -122,6 +122,42 @@ static size_t unpack_zstd(const gpul_image *image, buffer *b)
 #endif
 }
 
+#if GPUL_HAVE_ZSTD
+/* A stream can be left in the middle. */
+static bool start_zstd(const gpul_image *image, void *out, size_t n)
+{
+	ZSTD_inBuffer from = { image->stored, (size_t)image->stored_bytes, 0 };
+	ZSTD_outBuffer to = { out, n, 0 };
+	ZSTD_DStream *stream = ZSTD_createDStream();
+	size_t more = 1;
+
+	while (stream && to.pos < n && more && !ZSTD_isError(more) && from.pos < from.size)
+		more = ZSTD_decompressStream(stream, &to, &from);
+	ZSTD_freeDStream(stream);
+	return to.pos == n;
+}
+#endif
+
+bool gpul_image_start(const gpul_image *image, void *out, size_t n)
+{
+	if (image->compression == GPUL_COMPRESSION_NONE) {
+		if (image->stored_bytes < n)
+			return false;
+		memcpy(out, image->stored, n);
+		return true;
+	}
+#if GPUL_HAVE_LZ4
+	if (image->compression == GPUL_COMPRESSION_LZ4 && image->stored_bytes <= INT32_MAX)
+		return LZ4_decompress_safe_partial(image->stored, out, (int)image->stored_bytes, (int)n,
+						   (int)n) == (int)n;
+#endif
+#if GPUL_HAVE_ZSTD
+	if (image->compression == GPUL_COMPRESSION_ZSTD)
+		return start_zstd(image, out, n);
+#endif
+	return false;
+}
+
 static bool is_built_in(gpul_compression c)
 {
 	return c == GPUL_COMPRESSION_LZ4 ? GPUL_HAVE_LZ4 : GPUL_HAVE_ZSTD;

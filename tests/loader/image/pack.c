@@ -4,9 +4,13 @@
 #include <ar.h>
 #include <assert.h>
 #include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #if GPUL_HAVE_LZ4
 #include <lz4.h>
@@ -200,4 +204,43 @@ size_t pack_elf(pack *p, const pack_section *sections, size_t n)
 	memcpy(p->at + load_at, &load, sizeof load);
 	free(headers);
 	return table;
+}
+
+gpul_images *pack_open(const pack *p)
+{
+	gpul_images *list = NULL;
+	gpul_error err = { 0 };
+
+	if (gpul_images_of(p->at, p->n, "test", &list, &err))
+		fail_msg("%s", err.text);
+	return list;
+}
+
+const gpul_image *pack_only(const gpul_images *list)
+{
+	size_t n;
+	const gpul_image *image = gpul_images_all(list, &n);
+
+	assert_int_equal(n, 1);
+	return image;
+}
+
+size_t pack_count(const gpul_images *list)
+{
+	size_t n;
+
+	gpul_images_all(list, &n);
+	return n;
+}
+
+void pack_expect_refused(const pack *p, gpul_status st, const char *words)
+{
+	gpul_images *list = NULL;
+	gpul_error err = { 0 };
+
+	assert_int_equal(gpul_images_of(p->at, p->n, "test", &list, &err), st);
+	if (!strstr(err.text, words))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+	assert_null(strchr(err.text, '\n'));
+	assert_null(list);
 }

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loader/image/images.h"
+
 typedef struct pack { /* bytes that grow; zeroed: none yet */
 	unsigned char *at;
 	size_t n, room;
@@ -67,5 +69,13 @@ typedef struct pack_section {
 /* A host library (x86-64) of these sections, and one segment that loads all of it.  Returns where
  * the section headers are: [0] none, [1] their names, then the sections. */
 size_t pack_elf(pack *p, const pack_section *sections, size_t n);
+
+/* The list of a pack that is whole: a test fails when it cannot be had. */
+gpul_images *pack_open(const pack *p);
+/* Its only image: a test fails when there are more or none. */
+const gpul_image *pack_only(const gpul_images *list);
+size_t pack_count(const gpul_images *list);
+/* Fails to open, by this status and with these words. */
+void pack_expect_refused(const pack *p, gpul_status st, const char *words);
 
 #endif

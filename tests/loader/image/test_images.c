@@ -14,33 +14,6 @@
 
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n\tret;\n}\n";
 
-static gpul_images *open_pack(const pack *p)
-{
-	gpul_images *list = NULL;
-	gpul_error err = { 0 };
-
-	if (gpul_images_of(p->at, p->n, "test", &list, &err))
-		fail_msg("%s", err.text);
-	return list;
-}
-
-static const gpul_image *only(const gpul_images *list)
-{
-	size_t n;
-	const gpul_image *image = gpul_images_all(list, &n);
-
-	assert_int_equal(n, 1);
-	return image;
-}
-
-static size_t count(const gpul_images *list)
-{
-	size_t n;
-
-	gpul_images_all(list, &n);
-	return n;
-}
-
 static void a_fatbin_s_entries_are_images_of_one_unit(void **state)
 {
 	pack p = { 0 };
@@ -54,7 +27,7 @@ static void a_fatbin_s_entries_are_images_of_one_unit(void **state)
 	pack_entry(&p, &(pack_of){ 1, 80, FLAG_DEBUG, " -maxrregcount=40 " }, ptx, sizeof ptx);
 	pack_entry(&p, &(pack_of){ 8, 100, FLAG_F, NULL }, "scrambled", 9);
 	pack_fatbin_end(&p, fatbin);
-	list = open_pack(&p);
+	list = pack_open(&p);
 	image = gpul_images_all(list, &n);
 	assert_int_equal(n, 3);
 	assert_int_equal(image[0].kind, GPUL_IMAGE_CUBIN);
@@ -94,7 +67,7 @@ static void a_library_s_named_sections_are_registered_and_other_data_is_embedded
 				       { ".nv_fatbin", 0, 0, fatbin.at, fatbin.n },
 				       { "__nv_relfatbin", 0, 0, fatbin.at, fatbin.n },
 				       { ".bss", 8, 0, NULL, 1u << 30 } }, 4);
-	list = open_pack(&p);
+	list = pack_open(&p);
 	image = gpul_images_all(list, &n);
 	assert_int_equal(n, 3);
 	assert_int_equal(image[0].origin, GPUL_ORIGIN_EMBEDDED);
@@ -129,7 +102,7 @@ static void members_of_an_archive_are_taken_by_content(void **state)
 	pack_member(&p, "readme/", "words.", 5);
 	pack_member(&p, "k.fatbin/", fatbin.at, fatbin.n);
 	pack_member(&p, "#1/8", "bsd.ptx\0.version 8.0\n.target sm_90a\n", 36);
-	list = open_pack(&p);
+	list = pack_open(&p);
 	image = gpul_images_all(list, &n);
 	assert_int_equal(n, 3);
 	assert_string_equal(gpul_images_place(list, &image[0])->member, "a_name_longer_than_sixteen.o");
@@ -154,8 +127,8 @@ static void ptx_tells_its_target_and_its_options(void **state)
 
 	(void)state;
 	pack_bytes(&p, text, sizeof text - 1);
-	list = open_pack(&p);
-	image = only(list);
+	list = pack_open(&p);
+	image = pack_only(list);
 	assert_int_equal(image->sm, 90);
 	assert_int_equal(image->suffix, 'a');
 	assert_true(image->debug);
@@ -180,8 +153,8 @@ static void expect_unpacked(uint64_t flags)
 	memcpy(text, ptx, sizeof ptx - 1);
 	text[sizeof text - 1] = '\0';
 	pack_fatbin_of(&p, &(pack_of){ 1, 80, flags, NULL }, text, sizeof text);
-	list = open_pack(&p);
-	assert_int_equal(gpul_image_unpack(only(list), &u, NULL), GPUL_OK);
+	list = pack_open(&p);
+	assert_int_equal(gpul_image_unpack(pack_only(list), &u, NULL), GPUL_OK);
 	assert_int_equal(u.n_bytes, sizeof text - 1);
 	assert_string_equal(u.bytes, text);
 	gpul_unpacked_free(&u);
@@ -211,12 +184,12 @@ static void lto_is_unpacked_to_a_fatbin_of_its_own(void **state)
 	pack_entry(&p, &(pack_of){ 1, 80, 0, NULL }, ptx, sizeof ptx);
 	pack_entry(&p, &(pack_of){ 8, 90, FLAG_LTO, "-ftz=0" }, "scrambled", 9);
 	pack_fatbin_end(&p, fatbin);
-	list = open_pack(&p);
+	list = pack_open(&p);
 	image = gpul_images_all(list, &n);
 	assert_int_equal(gpul_image_unpack(&image[1], &u, NULL), GPUL_OK);
 	assert_int_equal(gpul_images_of(u.bytes, u.n_bytes, "again", &again, NULL), GPUL_OK);
-	assert_int_equal(only(again)->kind, GPUL_IMAGE_LTO);
-	assert_memory_equal(only(again)->stored, "scrambled", 9);
+	assert_int_equal(pack_only(again)->kind, GPUL_IMAGE_LTO);
+	assert_memory_equal(pack_only(again)->stored, "scrambled", 9);
 	gpul_images_close(again);
 	gpul_unpacked_free(&u);
 	gpul_images_close(list);
@@ -230,8 +203,8 @@ static void a_host_file_without_device_code_gives_an_empty_list(void **state)
 
 	(void)state;
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, "\x50\xed\x55\xba\1\0\x10\0", 8 } }, 1);
-	list = open_pack(&p);
-	assert_int_equal(count(list), 0);
+	list = pack_open(&p);
+	assert_int_equal(pack_count(list), 0);
 	gpul_images_close(list);
 	pack_free(&p);
 }

@@ -1,0 +1,314 @@
+/* test_search.c — device code in plain data: at any place, in any block, and nothing that is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "loader/image/images.h"
+#include "loader/image/magic_internal.h"
+#include "tests/loader/image/forge.h"
+#include "tests/loader/image/pack.h"
+
+#define MB ((size_t)1 << 20)
+
+/* The same way as the library's, a byte at a time. */
+static size_t find_slowly(const unsigned char *p, size_t n, size_t from, size_t to)
+{
+	for (; from < to; from++)
+		if (gpul_magic_is(p, n, from))
+			return from;
+	return to;
+}
+
+static void put_magic(unsigned char *p, size_t n, size_t at, bool elf)
+{
+	if (at + 4 <= n)
+		memcpy(p + at, elf ? "\x7f" "ELF" : "\x50\xed\x55\xba", 4);
+}
+
+static void a_magic_is_found_wherever_it_stands(void **state)
+{
+	enum { ROOM = 2000 };
+	unsigned char *p = malloc(ROOM); /* its own block: reading beyond shows under ASan */
+
+	(void)state;
+	for (size_t at = 0; at < ROOM; at++) {
+		memset(p, at % 2 ? 0x50 : 0x7f, ROOM);
+		put_magic(p, ROOM, at, at % 3);
+		put_magic(p, ROOM, at + 700, at % 3 == 0);
+		for (size_t from = at < 3 ? 0 : at - 3; from <= at + 3 && from < ROOM; from++)
+			assert_int_equal(gpul_magic_find(p, ROOM, from, ROOM),
+					 find_slowly(p, ROOM, from, ROOM));
+		assert_int_equal(gpul_magic_find(p, ROOM, 0, at), find_slowly(p, ROOM, 0, at));
+	}
+	free(p);
+}
+
+/* A library with one section of data; names it so that its images are embedded. */
+static gpul_images *search(const pack *data)
+{
+	pack p = { 0 };
+	gpul_images *list;
+
+	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data->at, data->n } }, 1);
+	list = pack_open(&p);
+	pack_free(&p); /* only numbers are looked at from here on */
+	return list;
+}
+
+static void images_are_found_in_every_block_and_in_order(void **state)
+{
+	pack data = { 0 };
+	const gpul_image *image;
+	gpul_images *list;
+	size_t n;
+
+	(void)state;
+	pack_zeros(&data, 40 * MB + 13);
+	for (size_t i = 0; i < 40; i++) { /* some across the border of two blocks */
+		pack one = { 0 };
+
+		pack_fatbin_of(&one, &(pack_of){ 2, (unsigned)(50 + i), 0, NULL }, "code", 4);
+		memcpy(data.at + i * MB + (i % 4 == 3 ? MB - 150 : i * 1001), one.at, one.n);
+		pack_free(&one);
+	}
+	list = search(&data);
+	image = gpul_images_all(list, &n);
+	assert_int_equal(n, 40);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(image[i].sm, 50 + i);
+		assert_int_equal(image[i].unit, i);
+		assert_int_equal(image[i].origin, GPUL_ORIGIN_EMBEDDED);
+	}
+	gpul_images_close(list);
+	pack_free(&data);
+}
+
+/* A block that begins inside a raw image sees what lies in there. */
+static void what_lies_inside_an_image_is_no_image_of_the_file(void **state)
+{
+	pack inner = { 0 }, payload = { 0 }, data = { 0 };
+	gpul_images *list;
+
+	(void)state;
+	pack_fatbin_of(&inner, &(pack_of){ 2, 75, 0, NULL }, "code", 4);
+	for (size_t i = 0; i < 12; i++) {
+		pack_zeros(&payload, MB);
+		pack_bytes(&payload, inner.at, inner.n);
+	}
+	pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, payload.at, payload.n);
+	pack_fatbin_of(&data, &(pack_of){ 2, 80, 0, NULL }, payload.at, payload.n);
+	list = search(&data);
+	assert_int_equal(pack_count(list), 2);
+	gpul_images_close(list);
+	pack_free(&inner);
+	pack_free(&payload);
+	pack_free(&data);
+}
+
+/* One that begins inside an image and reaches beyond its end hides what follows from its block. */
+static void a_block_that_was_led_astray_is_gone_through_again(void **state)
+{
+	pack data = { 0 };
+	size_t outer = pack_fatbin(&data), inner, entry, n;
+	const gpul_image *image;
+	gpul_images *list;
+
+	(void)state;
+	entry = pack_entry(&data, &(pack_of){ 2, 90, 0, NULL }, NULL, 0);
+	pack_zeros(&data, 5 * MB);
+	inner = pack_fatbin(&data); /* in the second block, and 3 MB long */
+	pack_entry(&data, &(pack_of){ 2, 10, 0, NULL }, NULL, 0);
+	pack_zeros(&data, MB);
+	pack_set(&data, entry + ENTRY_PADDED, data.n - entry - 64, 8);
+	pack_fatbin_end(&data, outer);
+	pack_fatbin_of(&data, &(pack_of){ 2, 80, 0, NULL }, "code", 4);
+	pack_zeros(&data, 2 * MB);
+	pack_set(&data, inner + 16 + ENTRY_PADDED, data.n - inner - 16 - 64, 8);
+	pack_fatbin_end(&data, inner);
+	pack_zeros(&data, 20 * MB);
+	list = search(&data);
+	image = gpul_images_all(list, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(image[0].sm, 90);
+	assert_int_equal(image[1].sm, 80);
+	gpul_images_close(list);
+	pack_free(&data);
+}
+
+static void bare_cubins_are_found_and_other_elf_files_are_not(void **state)
+{
+	static forge f;
+	pack data = { 0 }, host = { 0 };
+	const gpul_image *image;
+	gpul_images *list;
+
+	(void)state;
+	forge_start(&f, true, 86, false);
+	forge_finish(&f);
+	pack_elf(&host, NULL, 0);
+	pack_bytes(&data, "abc", 3);
+	pack_bytes(&data, host.at, host.n);
+	pack_bytes(&data, f.bytes, f.n_bytes);
+	pack_bytes(&data, f.bytes, f.n_bytes - 1); /* cut off: not one */
+	list = search(&data);
+	image = pack_only(list);
+	assert_int_equal(image->sm, 86);
+	assert_int_equal(image->bytes, f.n_bytes);
+	gpul_images_close(list);
+	pack_free(&host);
+	pack_free(&data);
+}
+
+static void what_is_not_sound_to_its_end_is_not_taken(void **state)
+{
+	static const size_t spoilt[] = { FATBIN_VERSION, FATBIN_HEADER_BYTES, FATBIN_PAYLOAD + 3,
+					 16 + ENTRY_HEADER_BYTES, 16 + ENTRY_PADDED, 16 + ENTRY_COMPRESSED,
+					 16 + ENTRY_ARCH + 2 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
+		pack data = { 0 };
+		gpul_images *list;
+
+		pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "some code", 9);
+		data.at[spoilt[i]] ^= 0x7;
+		list = search(&data);
+		assert_int_equal(pack_count(list), 0);
+		gpul_images_close(list);
+		pack_free(&data);
+	}
+}
+
+/* Each of many headers leads through all entries that follow, to a bad one at the end. */
+static void data_made_to_waste_time_is_refused(void **state)
+{
+	enum { N = 20000 };
+	pack data = { 0 }, p = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		size_t at = pack_entry(&data, &(pack_of){ 2, 90, 0, NULL }, NULL, 0);
+
+		pack_set(&data, at + 48, 0xBA55ED50, 4); /* a header in an entry's unused words, */
+		pack_set(&data, at + 52, 1 | 16 << 16, 4);
+		pack_set(&data, at + 56, (N - i) * 64, 8); /* and all that follows is its payload */
+	}
+	pack_zeros(&data, 64); /* an entry with a header of 0 bytes */
+	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data.at, data.n } }, 1);
+	pack_expect_refused(&p, GPUL_EFORMAT, "looks like fatbins");
+	pack_free(&p);
+	pack_free(&data);
+}
+
+/* A program at a fixed address, and one whose wrapper waits for a relocation. */
+static void put_segments(pack *p, const pack *fatbin, bool fixed)
+{
+	enum { BASE = 0x400000 };
+	Elf64_Ehdr h = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+			 .e_type = fixed ? ET_EXEC : ET_DYN, .e_machine = EM_X86_64,
+			 .e_version = EV_CURRENT, .e_phoff = sizeof h, .e_ehsize = sizeof h,
+			 .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 2 };
+	size_t head = pack_bytes(p, &h, sizeof h), segments = pack_zeros(p, 2 * sizeof(Elf64_Phdr));
+	size_t one = pack_bytes(p, fatbin->at, fatbin->n), two = pack_bytes(p, fatbin->at, fatbin->n);
+	size_t wrapper = pack_zeros(p, 24);
+	Elf64_Rela r = { .r_offset = BASE + wrapper + 8, .r_addend = (Elf64_Sxword)(BASE + two) };
+	size_t table = pack_bytes(p, &r, sizeof r);
+	Elf64_Dyn d[] = { { DT_RELA, { BASE + table } }, { DT_RELASZ, { sizeof r } }, { 0, { 0 } } };
+	size_t dynamic = pack_bytes(p, d, sizeof d);
+	Elf64_Phdr ph[] = { { .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = BASE,
+			      .p_filesz = p->n, .p_memsz = p->n },
+			    { .p_type = PT_DYNAMIC, .p_offset = dynamic, .p_filesz = sizeof d } };
+
+	(void)head, (void)one;
+	memcpy(p->at + segments, ph, sizeof ph);
+	pack_set(p, wrapper, 0x466243B1, 4);
+	pack_set(p, wrapper + 4, 1, 4);
+	pack_set(p, wrapper + 8, fixed ? BASE + two : 0, 8);
+	if (fixed)
+		pack_set(p, table, 0, 8);
+}
+
+static void without_sections_a_wrapper_tells_what_is_registered(void **state)
+{
+	(void)state;
+	for (int fixed = 0; fixed < 2; fixed++) {
+		pack fatbin = { 0 }, p = { 0 };
+		const gpul_image *image;
+		gpul_images *list;
+		size_t n;
+
+		pack_fatbin_of(&fatbin, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
+		put_segments(&p, &fatbin, fixed);
+		list = pack_open(&p);
+		image = gpul_images_all(list, &n);
+		assert_int_equal(n, 2);
+		assert_int_equal(image[0].origin, GPUL_ORIGIN_EMBEDDED);
+		assert_int_equal(image[1].origin, GPUL_ORIGIN_REGISTERED);
+		gpul_images_close(list);
+		pack_free(&p);
+		pack_free(&fatbin);
+	}
+}
+
+struct told {
+	uint64_t last;
+	unsigned n;
+};
+
+static void note(void *context, uint64_t done, uint64_t total)
+{
+	struct told *t = context;
+
+	assert_true(done >= t->last && done <= total);
+	t->last = done;
+	t->n++;
+}
+
+static void a_long_search_tells_how_far_it_is(void **state)
+{
+	pack data = { 0 }, p = { 0 };
+	struct told t = { 0 };
+	gpul_images *list = NULL;
+	char path[] = "/tmp/gpuload-search-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	pack_zeros(&data, 20 * MB);
+	pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
+	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data.at, data.n } }, 1);
+	assert_int_equal(write(fd, p.at, p.n), p.n);
+	close(fd);
+	assert_int_equal(gpul_images_open(path, &(gpul_progress){ note, &t }, &list, NULL), GPUL_OK);
+	assert_int_equal(pack_only(list)->sm, 90);
+	assert_memory_equal(pack_only(list)->stored, "code", 4); /* though its pages were let go */
+	assert_true(t.n >= 1 && t.last > 0);
+	gpul_images_close(list);
+	unlink(path);
+	pack_free(&p);
+	pack_free(&data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_magic_is_found_wherever_it_stands),
+		cmocka_unit_test(images_are_found_in_every_block_and_in_order),
+		cmocka_unit_test(what_lies_inside_an_image_is_no_image_of_the_file),
+		cmocka_unit_test(a_block_that_was_led_astray_is_gone_through_again),
+		cmocka_unit_test(bare_cubins_are_found_and_other_elf_files_are_not),
+		cmocka_unit_test(what_is_not_sound_to_its_end_is_not_taken),
+		cmocka_unit_test(data_made_to_waste_time_is_refused),
+		cmocka_unit_test(without_sections_a_wrapper_tells_what_is_registered),
+		cmocka_unit_test(a_long_search_tells_how_far_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
