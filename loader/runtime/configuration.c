@@ -26,7 +26,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
 	return 0;
 }
 
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes,
+				       void *stream)
 {
 	const struct configuration *c;
 
@@ -41,8 +42,8 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
 	return cudaSuccess;
 }
 
-/* The stub keeps the answer of its first call for ever, an error too. So nothing is looked up here:
- * the handle is the stub, every launch looks it up, and an error is told by each. */
+/* The stub keeps the answer of its first call for ever, an error too. So nothing is looked up
+ * here: the handle is the stub, every launch looks it up, and an error is told by each. */
 cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *stub)
 {
 	void *handle;

@@ -1,7 +1,7 @@
 /* copy.c — copies and fills.
  *
- *     cudaMemcpy ─────── wait ──┐        kind tells which side is the device: each kind is a call of
- *     cudaMemcpyAsync ──────────┼─ copy  the driver's, which then checks that side's address
+ *     cudaMemcpy ─────── wait ──┐        kind tells which side is the device: each kind is a
+ *     cudaMemcpyAsync ──────────┼─ copy  driver call, which then checks that side's address
  *     cudaMemcpyToSymbol ───────┘
  *
  * Compiled twice (see runtime_internal.h). */
@@ -32,9 +32,11 @@ static cudaError_t copy_async(const gpul_driver *drv, void *to, const void *from
 	case cudaMemcpyDeviceToHost:
 		return gpul_rt_cu(drv, cuMemcpyDtoHAsync(to, address(from), bytes, stream));
 	case cudaMemcpyDeviceToDevice:
-		return gpul_rt_cu(drv, cuMemcpyDtoDAsync(address(to), address(from), bytes, stream));
+		return gpul_rt_cu(drv,
+				  cuMemcpyDtoDAsync(address(to), address(from), bytes, stream));
 	default:
-		return gpul_rt_cu(drv, cuMemcpyAsync(address(to), address(from), bytes, stream));
+		return gpul_rt_cu(drv,
+				  cuMemcpyAsync(address(to), address(from), bytes, stream));
 	}
 }
 
@@ -90,7 +92,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 /* ---- to and from variables --------------------------------------------------------------- */
 
-/* The part of a variable that a copy goes to or comes from; `kind` has the device on that side. */
+/* The part of a variable that a copy goes to or comes from.  other: the one kind beside
+ * DeviceToDevice and Default that has the device on that side. */
 static cudaError_t part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset,
 			enum cudaMemcpyKind kind, enum cudaMemcpyKind other, void **out)
 {
@@ -142,16 +145,18 @@ static cudaError_t from_symbol(void *to, const void *symbol, size_t bytes, size_
 			    : copy_async(drv, to, from, bytes, kind, stream);
 }
 
-cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
-			       enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes,
+			       size_t offset, enum cudaMemcpyKind kind)
 {
 	return to_symbol(symbol, from, bytes, offset, kind, WAIT, NULL);
 }
 
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes,
-				    size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+				    size_t offset, enum cudaMemcpyKind kind,
+				    cudaStream_t stream)
 {
-	return to_symbol(symbol, from, bytes, offset, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
+	return to_symbol(symbol, from, bytes, offset, kind, DO_NOT_WAIT,
+			 gpul_rt_stream(stream));
 }
 
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
@@ -163,7 +168,8 @@ cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, siz
 cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset,
 				      enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	return from_symbol(to, symbol, bytes, offset, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
+	return from_symbol(to, symbol, bytes, offset, kind, DO_NOT_WAIT,
+			   gpul_rt_stream(stream));
 }
 
 /* ---- rectangles -------------------------------------------------------------------------- */
@@ -202,8 +208,8 @@ static cudaError_t rectangle(void *to, size_t to_pitch, const void *from, size_t
 {
 	if (width > to_pitch || width > from_pitch)
 		return gpul_rt_fail(cudaErrorInvalidPitchValue,
-				    "rows of %zu bytes do not fit pitches of %zu and %zu", width,
-				    to_pitch, from_pitch);
+				    "rows of %zu bytes do not fit pitches of %zu and %zu",
+				    width, to_pitch, from_pitch);
 	*out = (CUDA_MEMCPY2D){
 		.srcMemoryType = source_type(kind),
 		.srcHost = from,
@@ -234,7 +240,7 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 	e = gpul_rt_cu(drv, cuMemcpy2DAsync(&c, CU_STREAM_PER_THREAD));
 	return e ? e : gpul_rt_cu(drv, cuStreamSynchronize(CU_STREAM_PER_THREAD));
 #else
-	return gpul_rt_cu(drv, cuMemcpy2DUnaligned(&c));  /* takes any pitch */
+	return gpul_rt_cu(drv, cuMemcpy2DUnaligned(&c)); /* takes any pitch */
 #endif
 }
 
@@ -279,8 +285,8 @@ cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, s
 
 	if (e || !width || !height)
 		return e;
-	return gpul_rt_cu(drv, cuMemsetD2D8Async(address(to), pitch, (unsigned char)value, width,
-						 height, gpul_rt_stream(stream)));
+	return gpul_rt_cu(drv, cuMemsetD2D8Async(address(to), pitch, (unsigned char)value,
+						 width, height, gpul_rt_stream(stream)));
 }
 
 cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)

@@ -1,6 +1,6 @@
 /* device.c — which devices there are, and the calling thread's.
  *
- * Source: CUDA Runtime API, Device Management; Version Management; Peer Device Memory Access. */
+ * Source: CUDA Runtime API, Device, Version, and Peer Device Memory Access Management. */
 #include "loader/runtime/runtime_internal.h"
 
 /* The driver's handle of a device; an ordinal out of range becomes cudaErrorInvalidDevice. */
@@ -144,7 +144,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 {
 	const gpul_driver *drv = gpul_rt_driver_if_any();
 
-	*version = drv ? drv->version : 0;  /* 0: there is none, as the manual has it */
+	*version = drv ? drv->version : 0; /* 0: there is none, as the manual has it */
 	return cudaSuccess;
 }
 
@@ -167,7 +167,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
 		e = gpul_rt_cu(drv, cuDeviceGet(&other, peer));
 	*can = 0;
 	if (e || !gpul_driver_has(drv, "cuDeviceCanAccessPeer"))
-		return e;  /* a driver that knows no peers: none can */
+		return e; /* a driver that knows no peers: none can */
 	return gpul_rt_cu(drv, cuDeviceCanAccessPeer(can, device, other));
 }
 

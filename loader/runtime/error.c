@@ -46,8 +46,9 @@ cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	return e;
 }
 
-/* The two enumerations agree: a driver's error has the same number as the runtime's of that meaning.
- * cudaErrorNotReady is an answer, not a failure, but is kept as the last error all the same. */
+/* The two enumerations agree: a driver's error has the same number as the runtime's of that
+ * meaning. cudaErrorNotReady is an answer, not a failure, but is kept as the last error all the
+ * same. */
 cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call)
 {
 	gpul_error err = { 0 };
@@ -59,9 +60,10 @@ cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call)
 	return gpul_rt_fail((cudaError_t)r, "%s", err.text);
 }
 
-void gpul_rt_forget_error(void)
+void gpul_rt_forget_fault(void)
 {
-	last = cudaSuccess;
+	if (stays(last))
+		last = cudaSuccess;
 }
 
 cudaError_t cudaPeekAtLastError(void)

@@ -3,7 +3,8 @@
  *     &stub ── cudaGetFuncBySymbol ──> CUfunction: of the current context, for any cu* call
  *          ─── cudaGetKernel ────────> CUkernel:   of the library, on every device
  *
- * Source: CUDA Runtime API, Execution Control; Occupancy; Interactions with the CUDA Driver API. */
+ * Source: CUDA Runtime API, Execution Control; Occupancy; Interactions with the CUDA Driver
+ * API. */
 #include <string.h>
 
 #include "loader/runtime/runtime_internal.h"
@@ -60,7 +61,8 @@ static cudaError_t size_attribute(const gpul_driver *drv, CUfunction f,
 }
 
 /* What came with sm_90; a driver that does not know them leaves 0. */
-static void cluster_attributes(const gpul_driver *drv, CUfunction f, struct cudaFuncAttributes *a)
+static void cluster_attributes(const gpul_driver *drv, CUfunction f,
+			       struct cudaFuncAttributes *a)
 {
 	(void)drv->cuFuncGetAttribute(&a->clusterDimMustBeSet,
 				      CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, f);
@@ -71,7 +73,8 @@ static void cluster_attributes(const gpul_driver *drv, CUfunction f, struct cuda
 	(void)drv->cuFuncGetAttribute(&a->requiredClusterDepth,
 				      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, f);
 	(void)drv->cuFuncGetAttribute(&a->clusterSchedulingPolicyPreference,
-				      CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, f);
+				      CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+				      f);
 	(void)drv->cuFuncGetAttribute(&a->nonPortableClusterSizeAllowed,
 				      CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, f);
 }
@@ -85,9 +88,12 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *st
 
 	memset(&a, 0, sizeof a);
 	if (e ||
-	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &a.sharedSizeBytes)) ||
-	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, &a.constSizeBytes)) ||
-	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &a.localSizeBytes)) ||
+	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+				&a.sharedSizeBytes)) ||
+	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+				&a.constSizeBytes)) ||
+	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+				&a.localSizeBytes)) ||
 	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
 			   &a.maxThreadsPerBlock)) ||
 	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_NUM_REGS, &a.numRegs)) ||
@@ -154,8 +160,9 @@ cudaError_t cudaFuncGetParamInfo(const void *stub, size_t index, size_t *offset,
 
 /* ---- occupancy --------------------------------------------------------------------------- */
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks, const void *stub,
-								   int block, size_t shared_bytes,
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks,
+								   const void *stub, int block,
+								   size_t shared_bytes,
 								   unsigned int flags)
 {
 	const gpul_driver *drv;
@@ -175,8 +182,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const v
 								      shared_bytes, 0);
 }
 
-cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *stub, int n_blocks,
-						      int block)
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *stub,
+						      int n_blocks, int block)
 {
 	const gpul_driver *drv;
 	CUfunction f;
@@ -184,5 +191,6 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void 
 
 	if (e)
 		return e;
-	return gpul_rt_cu(drv, cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, n_blocks, block));
+	return gpul_rt_cu(drv,
+			  cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, n_blocks, block));
 }

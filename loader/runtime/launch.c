@@ -5,7 +5,8 @@
  *        k(a, b)                       the stub: takes the addresses of a and b,
  *          __cudaPopCallConfiguration  gets the four values back,
  *          __cudaLaunchKernel          and comes here
- *            registry: stub ─> CUkernel ── cuLaunchKernel(kernel, grid, block, shared, stream, addresses)
+ *            registry: stub ─> CUkernel
+ *            cuLaunchKernel(kernel, grid, block, shared, stream, addresses)
  *
  * Compiled twice (see runtime_internal.h). */
 #include <string.h>
@@ -54,8 +55,8 @@ static cudaError_t launched(const gpul_driver *drv, CUresult r, dim3 grid, dim3 
 			    grid.x, grid.y, grid.z, block.x, block.y, block.z, ordinal);
 }
 
-/* A kernel for a launch: the driver takes a CUkernel wherever it takes a CUfunction to launch, and
- * finds the one of the current context itself. */
+/* A kernel for a launch: the driver takes a CUkernel wherever it takes a CUfunction to launch,
+ * and finds the one of the current context itself. */
 static cudaError_t begin(const gpul_driver **drv, const void *stub, CUfunction *f)
 {
 	CUkernel kernel;
@@ -124,8 +125,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 	if (e)
 		return e;
 	if (!config || config->dynamicSmemBytes > UINT32_MAX)
-		return gpul_rt_fail(cudaErrorInvalidValue, "no launch configuration, or one with "
-							   "4 GiB of shared memory or more");
+		return gpul_rt_fail(cudaErrorInvalidValue,
+				    "no launch configuration, or one with "
+				    "4 GiB of shared memory or more");
 	c.gridDimX = config->gridDim.x;
 	c.gridDimY = config->gridDim.y;
 	c.gridDimZ = config->gridDim.z;

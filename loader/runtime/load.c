@@ -1,8 +1,8 @@
 /* load.c — from the fat binary of a program to a library of the driver.
  *
  *     wrapper version 1:  data ──> fat binary ── cuLibraryLoadData ──> library
- *     wrapper version 2:  data ──> fat binary that nvlink made, for the GPUs that nvcc was told of
- *                         filename_or_fatbins ──> the relocatable parts, up to a NULL: linked here
+ *     wrapper version 2:  data ──> fat binary that nvlink made, for the GPUs that nvcc knew of
+ *                         filename_or_fatbins ──> the relocatable parts, then NULL: linked here
  *                         when the first has nothing for this device
  *
  * The driver takes the wrapper as it is, and chooses the image. */
@@ -28,7 +28,7 @@ static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const voi
 		const struct header *h = *parts;
 		void *data;
 
-		memcpy(&data, parts, sizeof data);  /* the driver's prototype lacks a const */
+		memcpy(&data, parts, sizeof data); /* the driver's prototype lacks a const */
 		e = gpul_rt_cu(drv, cuLinkAddData(link, CU_JIT_INPUT_FATBINARY, data,
 						  h->header_bytes + (size_t)h->payload_bytes,
 						  "relocatable device code", 0, NULL, NULL));
@@ -40,7 +40,8 @@ static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const voi
 static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, CUlibrary *out)
 {
 	char log[LOG_BYTES] = "";
-	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER,
+				   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
 	void *values[] = { log, (void *)(size_t)LOG_BYTES };
 	CUlinkState link = NULL;
 	void *image = NULL;
@@ -55,7 +56,8 @@ static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, 
 	if (e && *log)
 		(void)gpul_rt_fail(e, "%s", log);
 	if (!e)
-		e = gpul_rt_cu(drv, cuLibraryLoadData(out, image, NULL, NULL, 0, NULL, NULL, 0));
+		e = gpul_rt_cu(drv,
+			       cuLibraryLoadData(out, image, NULL, NULL, 0, NULL, NULL, 0));
 	(void)drv->cuLinkDestroy(link);
 	return e;
 }
@@ -74,10 +76,11 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 
 	if (!w || w->magic != FATBINC_MAGIC ||
 	    (w->version != FATBINC_VERSION && w->version != FATBINC_LINK_VERSION))
-		return gpul_rt_fail(cudaErrorInvalidKernelImage,
-				    "what the program registered at %p is no fat binary of CUDA "
-				    "11 to 13: version %d",
-				    wrapper, w ? w->version : 0);
+		return gpul_rt_fail(
+			cudaErrorInvalidKernelImage,
+			"what the program registered at %p is no fat binary of CUDA "
+			"11 to 13: version %d",
+			wrapper, w ? w->version : 0);
 	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);
 	parts = w->version == FATBINC_LINK_VERSION ? w->filename_or_fatbins : NULL;
 	if (lacks_this_device(r) && parts && *parts)

@@ -7,7 +7,8 @@
 
 static cudaError_t null_pointer(void)
 {
-	return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the result: NULL was given");
+	return gpul_rt_fail(cudaErrorInvalidValue,
+			    "nowhere to write the result: NULL was given");
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
@@ -22,7 +23,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 		return null_pointer();
 	if (bytes && (e = gpul_rt_cu(drv, cuMemAlloc(&p, bytes))))
 		return e;
-	*out = (void *)(uintptr_t)p;  /* no bytes: NULL, and that is no error */
+	*out = (void *)(uintptr_t)p; /* no bytes: NULL, and that is no error */
 	return cudaSuccess;
 }
 
@@ -38,7 +39,8 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 		return null_pointer();
 	*pitch = 0;
 	/* 16: the widest element that a kernel reads in one access. */
-	if (width && height && (e = gpul_rt_cu(drv, cuMemAllocPitch(&p, pitch, width, height, 16))))
+	if (width && height &&
+	    (e = gpul_rt_cu(drv, cuMemAllocPitch(&p, pitch, width, height, 16))))
 		return e;
 	*out = (void *)(uintptr_t)p;
 	return cudaSuccess;
@@ -47,14 +49,14 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 cudaError_t cudaFree(void *p)
 {
 	const gpul_driver *drv;
-	cudaError_t e = gpul_rt_enter(&drv);  /* cudaFree(0) is how programs make the context */
+	cudaError_t e = gpul_rt_enter(&drv); /* cudaFree(0) is how programs make the context */
 
 	return e || !p ? e : gpul_rt_cu(drv, cuMemFree((CUdeviceptr)(uintptr_t)p));
 }
 
-/* Memory that moves by itself between host and device needs page faults on both sides, which the
- * software driver does not play, and a program that runs on one driver only is not what this
- * library is for. */
+/* Memory that moves by itself between host and device needs page faults on both sides, which
+ * the software driver does not play, and a program that runs on one driver only is not what
+ * this library is for. */
 cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags)
 {
 	(void)out, (void)flags;
@@ -178,7 +180,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 		return e;
 	if (!out)
 		return null_pointer();
-	e = gpul_rt_cu(drv, cuPointerGetAttributes(5, which, values, (CUdeviceptr)(uintptr_t)p));
+	e = gpul_rt_cu(drv,
+		       cuPointerGetAttributes(5, which, values, (CUdeviceptr)(uintptr_t)p));
 	if (e)
 		return e;
 	*out = (struct cudaPointerAttributes){

@@ -58,7 +58,9 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	return e ? e : gpul_rt_cu(drv, cuEventRecordWithFlags(event, gpul_rt_stream(stream), flags));
+	return e ? e
+		 : gpul_rt_cu(drv,
+			      cuEventRecordWithFlags(event, gpul_rt_stream(stream), flags));
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *user)
@@ -70,17 +72,20 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *user)
 }
 
 /* The callback's second argument is a cudaError_t for a CUresult of the same number. */
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *user,
-				  unsigned int flags)
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+				  void *user, unsigned int flags)
 {
 	const gpul_driver *drv;
 	CUstreamCallback same;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	_Static_assert(sizeof same == sizeof callback && sizeof(cudaError_t) == sizeof(CUresult),
+	_Static_assert(sizeof same == sizeof callback &&
+			       sizeof(cudaError_t) == sizeof(CUresult),
 		       "the callback is handed on as it is");
 	__builtin_memcpy(&same, &callback, sizeof same);
-	return e ? e : gpul_rt_cu(drv, cuStreamAddCallback(gpul_rt_stream(stream), same, user, flags));
+	return e ? e
+		 : gpul_rt_cu(drv,
+			      cuStreamAddCallback(gpul_rt_stream(stream), same, user, flags));
 }
 
 cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream)
@@ -106,5 +111,6 @@ cudaError_t cudaFreeAsync(void *p, cudaStream_t stream)
 
 	if (e || !p)
 		return e;
-	return gpul_rt_cu(drv, cuMemFreeAsync((CUdeviceptr)(uintptr_t)p, gpul_rt_stream(stream)));
+	return gpul_rt_cu(drv,
+			  cuMemFreeAsync((CUdeviceptr)(uintptr_t)p, gpul_rt_stream(stream)));
 }

@@ -97,7 +97,8 @@ static const struct row {
 	ROW(canUseHostPointerForRegisteredMem, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM)
 	ROW(cooperativeLaunch, COOPERATIVE_LAUNCH)
 	ROW(sharedMemPerBlockOptin, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-	ROW(pageableMemoryAccessUsesHostPageTables, PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES)
+	ROW(pageableMemoryAccessUsesHostPageTables,
+	    PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES)
 	ROW(directManagedMemAccessFromHost, DIRECT_MANAGED_MEM_ACCESS_FROM_HOST)
 	ROW(maxBlocksPerMultiProcessor, MAX_BLOCKS_PER_MULTIPROCESSOR)
 	ROW(accessPolicyMaxWindowSize, MAX_ACCESS_POLICY_WINDOW_SIZE)

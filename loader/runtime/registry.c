@@ -1,10 +1,11 @@
 /* registry.c — which kernel or variable a host address means.
  *
- *     &stub ── table ──> symbol { name, image } ── image ──> CUlibrary, loaded when first needed
+ *     &stub ── table ──> symbol { name, image } ── image ──> CUlibrary, loaded when needed
  *                                 └── cuLibraryGetKernel(library, name) ──> CUkernel
  *
- * A CUkernel is the same on every device: the driver brings the code to a device when it is first
- * launched there.  So one look-up does for all, and nothing has to be kept for each device. */
+ * A CUkernel is the same on every device: the driver brings the code to a device when it is
+ * first launched there.  So one look-up does for all, and nothing has to be kept for each
+ * device. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,21 +14,21 @@
 
 struct gpul_rt_image {
 	const void *wrapper;
-	CUlibrary library;  /* NULL: not loaded yet */
-	const gpul_driver *drv;  /* that loaded it */
+	CUlibrary library;      /* NULL: not loaded yet */
+	const gpul_driver *drv; /* that loaded it */
 	struct gpul_rt_image *next;
 };
 
-/* Guards all below, and is held while an image is loaded: no driver calls back into this file. */
+/* Guards all below, and is held while an image is loaded: no driver calls back to here. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpul_rt_image *images;
-static gpul_rt_symbol **buckets;  /* chained: newest first */
-static size_t n_buckets, n_symbols;  /* n_buckets: a power of two, or 0 */
-static _Bool out_of_memory;  /* at registration, which can tell nobody */
+static gpul_rt_symbol **buckets;    /* chained: newest first */
+static size_t n_buckets, n_symbols; /* n_buckets: a power of two, or 0 */
+static _Bool out_of_memory;         /* at registration, which can tell nobody */
 
 static gpul_rt_symbol **bucket_of(const void *host)
 {
-	uint64_t h = (uint64_t)(uintptr_t)host * 0x9e3779b97f4a7c15u;  /* Fibonacci hashing */
+	uint64_t h = (uint64_t)(uintptr_t)host * 0x9e3779b97f4a7c15u; /* Fibonacci hashing */
 
 	return &buckets[(h >> 32) & (n_buckets - 1)];
 }
@@ -93,8 +94,9 @@ void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *hos
 	if (s && n_symbols >= n_buckets)
 		grow();
 	if (s && n_buckets) {
-		*s = (gpul_rt_symbol){ .host = host, .name = name, .image = image,
-				       .bytes = bytes, .kind = kind };
+		*s = (gpul_rt_symbol){
+			.host = host, .name = name, .image = image, .bytes = bytes, .kind = kind
+		};
 		insert(s);
 		n_symbols++;
 	} else {

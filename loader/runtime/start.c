@@ -1,9 +1,10 @@
 /* start.c — the driver, and the device that a thread works on.
  *
- * The runtime API has no handle for where a call goes: each thread has a device, 0 at first, and the
- * driver's notion of it is the context that is current on the thread. So nothing but the number is
- * kept here: the context of a device is its primary one, which the driver API calls of the same
- * program share, and a context that the program made current itself is left alone.
+ * The runtime API has no handle for where a call goes: each thread has a device, 0 at first,
+ * and the driver's notion of it is the context that is current on the thread. So nothing but
+ * the number is kept here: the context of a device is its primary one, which the driver API
+ * calls of the same program share, and a context that the program made current itself is left
+ * alone.
  *
  * Source: CUDA Runtime API, Interactions with the CUDA Driver API. */
 #include <pthread.h>
@@ -17,17 +18,17 @@ enum { MAX_DEVICES = 64 };
 
 struct thread {
 	int device;
-	CUcontext context;  /* what we made current on this thread */
-	unsigned resets;    /* how many there had been then */
+	CUcontext context; /* what we made current on this thread */
+	unsigned resets;   /* how many there had been then */
 };
 static _Thread_local struct thread thread;
 
 static _Atomic(const gpul_driver *) driver;
-static atomic_uint resets;  /* of any device */
+static atomic_uint resets; /* of any device */
 static atomic_bool exiting;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* guards all below */
-static CUcontext contexts[MAX_DEVICES];  /* retained, one for each device in use */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static CUcontext contexts[MAX_DEVICES]; /* retained, one for each device in use */
 
 _Bool gpul_rt_exiting(void)
 {
@@ -44,16 +45,17 @@ static cudaError_t no_driver(const gpul_error *err)
 	int native = err->native;
 
 	if (err->status == GPUL_EUNSUPPORTED)
-		return gpul_rt_fail(native == CUDA_ERROR_NO_DEVICE ? cudaErrorNoDevice
-								   : cudaErrorInsufficientDriver,
+		return gpul_rt_fail(native == CUDA_ERROR_NO_DEVICE
+					    ? cudaErrorNoDevice
+					    : cudaErrorInsufficientDriver,
 				    "%s", err->text);
 	if (err->status == GPUL_ENOMEM)
 		return gpul_rt_fail(cudaErrorMemoryAllocation, "%s", err->text);
 	return gpul_rt_fail(cudaErrorInitializationError, "%s", err->text);
 }
 
-/* Exit handlers run newest first: the ones of the programs' registrations were set before main(),
- * ours is set by the first call, so it runs before them. */
+/* Exit handlers run newest first: the ones of the programs' registrations were set before
+ * main(), ours is set by the first call, so it runs before them. */
 static cudaError_t open_driver(const gpul_driver **out)
 {
 	gpul_error err = { 0 };
@@ -97,7 +99,8 @@ cudaError_t gpul_rt_context(const gpul_driver *drv, int ordinal, CUcontext *out)
 	if (!contexts[ordinal]) {
 		e = gpul_rt_cu(drv, cuDeviceGet(&device, ordinal));
 		if (!e)
-			e = gpul_rt_cu(drv, cuDevicePrimaryCtxRetain(&contexts[ordinal], device));
+			e = gpul_rt_cu(drv,
+				       cuDevicePrimaryCtxRetain(&contexts[ordinal], device));
 	}
 	*out = contexts[ordinal];
 	pthread_mutex_unlock(&lock);
@@ -154,7 +157,8 @@ cudaError_t gpul_rt_reset_device(const gpul_driver *drv, int ordinal)
 	e = gpul_rt_cu(drv, cuDevicePrimaryCtxReset(device));
 	atomic_fetch_add(&resets, 1);
 	pthread_mutex_unlock(&lock);
-	gpul_rt_forget_error();
+	if (!e)
+		gpul_rt_forget_fault();
 	return e;
 }
 

@@ -8,7 +8,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags, 
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	_Static_assert(cudaStreamNonBlocking == CU_STREAM_NON_BLOCKING, "the flags are the same");
+	_Static_assert(cudaStreamNonBlocking == CU_STREAM_NON_BLOCKING,
+		       "the flags are the same");
 	return e ? e : gpul_rt_cu(drv, cuStreamCreateWithPriority(out, flags, priority));
 }
 

@@ -1,4 +1,5 @@
-/* symbol.c — where a __device__ or __constant__ variable is.  Copies to and from it are in copy.c.
+/* symbol.c — where a __device__ or __constant__ variable is.  Copies to and from it are in
+ * copy.c.
  *
  * Source: CUDA Runtime API, Memory Management. */
 #include <stdint.h>

@@ -1,0 +1,441 @@
+/* test_runtime.c — registration and calls against a driver that fails on request; no compiler and
+ * no GPU needed: what nvcc would write into a program is written out here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <fatbinary_section.h>
+#include <pthread.h>
+
+#include "loader/runtime/calls_internal.h"
+#include "loader/runtime/errors_internal.h"
+#include "tests/fake/fake_runtime.h"
+
+static const unsigned long long fatbin[] = { 0x0010000100000000ull + 0xba55ed50u, 0 };
+static __fatBinC_Wrapper_t wrapper = { FATBINC_MAGIC, FATBINC_VERSION, fatbin, NULL };
+
+static char stub, host_variable[64];  /* their addresses are what a program registers */
+static char variable_name[] = "variable", kernel_name[] = "_Z6kernelv";
+
+static void **registered(void)
+{
+	void **handle = __cudaRegisterFatBinary(&wrapper);
+
+	__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL,
+			       NULL);
+	__cudaRegisterVar(handle, host_variable, host_variable, variable_name, 0,
+			  sizeof host_variable, 0, 0);
+	__cudaRegisterFatBinaryEnd(handle);
+	return handle;
+}
+
+/* Begin with a driver whose n-th call fails. */
+static void begin(int fail_at)
+{
+	gpul_rt_use(fake_runtime_driver(fail_at));
+	fake_behave()->global = host_variable;
+	gpul_rt_forget_fault();
+	(void)cudaGetLastError();
+}
+
+/* ---- each call, and each driver call behind it ------------------------------------------- */
+
+static cudaError_t first(cudaError_t a, cudaError_t b)
+{
+	return a ? a : b;
+}
+
+static cudaError_t allocate_copy_free(void)
+{
+	char here[16] = "bytes", back[16] = "";
+	void *p = NULL;
+	cudaError_t e = cudaMalloc(&p, 16);
+
+	if (e)
+		return e;
+	e = cudaMemcpy(p, here, 16, cudaMemcpyHostToDevice);
+	e = first(e, cudaMemcpy(back, p, 16, cudaMemcpyDefault));
+	e = first(e, cudaMemcpy(back, p, 16, cudaMemcpyDeviceToHost));
+	e = first(e, cudaMemset(p, 0, 16));
+	e = first(e, cudaMemset2D(p, 4, 0, 4, 4));
+	e = first(e, cudaMemcpy2D(p, 4, here, 4, 4, 4, cudaMemcpyHostToDevice));
+	return first(cudaFree(p), e);
+}
+
+static cudaError_t allocate_on_the_host(void)
+{
+	void *p = NULL, *d;
+	cudaError_t e = cudaMallocHost(&p, 16);
+
+	if (e)
+		return e;
+	e = cudaHostGetDevicePointer(&d, p, 0);
+	return first(cudaFreeHost(p), e);
+}
+
+static cudaError_t allocate_in_order(void)
+{
+	cudaStream_t s = NULL;
+	void *p = NULL;
+	cudaError_t e = cudaStreamCreate(&s);
+
+	if (e)
+		return e;
+	e = cudaMallocAsync(&p, 16, s);
+	if (!e)
+		e = first(cudaMemsetAsync(p, 0, 16, s), cudaFreeAsync(p, s));
+	e = first(e, cudaStreamSynchronize(s));
+	return first(cudaStreamDestroy(s), e);
+}
+
+static cudaError_t record_events(void)
+{
+	cudaEvent_t event = NULL;
+	float ms;
+	cudaError_t e = cudaEventCreate(&event);
+
+	if (e)
+		return e;
+	e = first(cudaEventRecord(event, NULL), cudaEventSynchronize(event));
+	e = first(e, cudaStreamWaitEvent(NULL, event, 0));
+	e = first(e, cudaEventElapsedTime(&ms, event, event));
+	return first(cudaEventDestroy(event), e);
+}
+
+static cudaError_t launch_each_way(void)
+{
+	cudaLaunchConfig_t config = { .gridDim = { 1, 1, 1 }, .blockDim = { 1, 1, 1 } };
+	dim3 one = { 1, 1, 1 };
+	cudaFunction_t f;
+	cudaKernel_t k;
+	cudaError_t e = __cudaGetKernel(&k, &stub);
+
+	e = first(e, __cudaLaunchKernel(k, one, one, NULL, 0, NULL));
+	e = first(e, __cudaLaunchKernel_ptsz(k, one, one, NULL, 0, NULL));
+	e = first(e, cudaLaunchKernel(&stub, one, one, NULL, 0, NULL));
+	e = first(e, cudaLaunchCooperativeKernel(&stub, one, one, NULL, 0, NULL));
+	e = first(e, cudaLaunchKernelExC(&config, &stub, NULL));
+	return first(e, cudaGetFuncBySymbol(&f, &stub));
+}
+
+static cudaError_t ask_about_a_kernel(void)
+{
+	const char *name;
+	int n = 0;
+	cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, &stub, 32, 0);
+
+	e = first(e, cudaFuncSetAttribute(&stub, cudaFuncAttributeMaxDynamicSharedMemorySize, 9));
+	return first(e, cudaFuncGetName(&name, &stub));
+}
+
+static cudaError_t use_a_variable(void)
+{
+	int value = 7, back = 0;
+	void *address;
+	size_t bytes = 0;
+	cudaError_t e = cudaMemcpyToSymbol(host_variable, &value, sizeof value, 8,
+					   cudaMemcpyHostToDevice);
+
+	e = first(e, cudaMemcpyFromSymbol(&back, host_variable, sizeof back, 8,
+					  cudaMemcpyDeviceToHost));
+	e = first(e, cudaGetSymbolAddress(&address, host_variable));
+	e = first(e, cudaGetSymbolSize(&bytes, host_variable));
+	if (!e && (back != 7 || address != host_variable || bytes != sizeof host_variable))
+		fail_msg("the variable was not reached");
+	return e;
+}
+
+static cudaError_t ask_about_devices(void)
+{
+	int n = 0, device = -1;
+	unsigned flags;
+	size_t free_bytes, total;
+	cudaError_t e = cudaGetDeviceCount(&n);
+
+	e = first(e, cudaSetDevice(0));
+	e = first(e, cudaGetDevice(&device));
+	e = first(e, cudaDeviceGetAttribute(&n, cudaDevAttrWarpSize, 0));
+	e = first(e, cudaGetDeviceFlags(&flags));
+	e = first(e, cudaMemGetInfo(&free_bytes, &total));
+	e = first(e, cudaDeviceSynchronize());
+	return first(e, cudaDeviceReset());
+}
+
+static void every_failing_driver_call_is_told(void **state)
+{
+	static cudaError_t (*const stories[])(void) = {
+		allocate_copy_free, allocate_on_the_host, allocate_in_order, record_events,
+		launch_each_way,    ask_about_a_kernel,   use_a_variable,    ask_about_devices,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++) {
+		for (int n = 1;; n++) {
+			void **handle = registered();
+			cudaError_t e;
+			int calls;
+
+			begin(n);
+			e = stories[i]();
+			calls = fake_calls();
+			__cudaUnregisterFatBinary(handle);
+			assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
+			assert_int_equal(fake_alive_of(FAKE_MEMORY), 0);
+			assert_int_equal(fake_alive_of(FAKE_HOST_MEMORY), 0);
+			assert_int_equal(fake_alive_of(FAKE_STREAM), 0);
+			assert_int_equal(fake_alive_of(FAKE_EVENT), 0);
+			if (e == cudaSuccess) {
+				assert_int_equal(n, calls + 1);  /* each had its turn */
+				assert_int_equal(cudaGetLastError(), cudaSuccess);
+				break;
+			}
+			assert_int_equal(e, cudaErrorMemoryAllocation);
+			assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
+			assert_int_equal(cudaGetLastError(), cudaSuccess);
+		}
+	}
+}
+
+/* ---- registration ------------------------------------------------------------------------ */
+
+static const dim3 one = { 1, 1, 1 };
+
+static void what_is_unregistered_is_not_known_any_more(void **state)
+{
+	void **handle;
+	cudaFunction_t f;
+
+	(void)state;
+	begin(0);
+	handle = registered();
+	assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL), cudaSuccess);
+	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 1);
+	__cudaUnregisterFatBinary(handle);
+	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
+	assert_int_equal(cudaGetFuncBySymbol(&f, &stub), cudaErrorInvalidDeviceFunction);
+	assert_int_equal(cudaMemcpyToSymbol(host_variable, "", 1, 0, cudaMemcpyHostToDevice),
+			 cudaErrorInvalidSymbol);
+}
+
+static void an_image_is_loaded_once_and_only_when_needed(void **state)
+{
+	void **a, **b;
+
+	(void)state;
+	begin(0);
+	a = registered();
+	b = __cudaRegisterFatBinary(&wrapper);  /* nothing of it is ever used */
+	assert_int_equal(fake_calls(), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL), cudaSuccess);
+	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 1);
+	__cudaUnregisterFatBinary(b);
+	__cudaUnregisterFatBinary(a);
+	__cudaUnregisterFatBinary(a);  /* not known: left alone */
+	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
+}
+
+static void many_kernels_of_many_images_are_told_apart(void **state)
+{
+	enum { IMAGES = 50, EACH = 100 };
+	static char stubs[IMAGES][EACH];
+	void **handle[IMAGES];
+	cudaFunction_t f;
+
+	(void)state;
+	begin(0);
+	for (int i = 0; i < IMAGES; i++) {
+		handle[i] = __cudaRegisterFatBinary(&wrapper);
+		for (int k = 0; k < EACH; k++)
+			__cudaRegisterFunction(handle[i], &stubs[i][k], NULL, kernel_name, -1,
+					       NULL, NULL, NULL, NULL, NULL);
+	}
+	for (int i = 0; i < IMAGES; i += 2)
+		__cudaUnregisterFatBinary(handle[i]);
+	for (int i = 0; i < IMAGES; i++)
+		for (int k = 0; k < EACH; k++)
+			assert_int_equal(cudaGetFuncBySymbol(&f, &stubs[i][k]),
+					 i % 2 ? cudaSuccess : cudaErrorInvalidDeviceFunction);
+	assert_int_equal(fake_alive_of(FAKE_LIBRARY), IMAGES / 2);
+	for (int i = 1; i < IMAGES; i += 2)
+		__cudaUnregisterFatBinary(handle[i]);
+	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
+}
+
+static void what_is_no_fat_binary_is_told_by_the_first_launch(void **state)
+{
+	__fatBinC_Wrapper_t broken[] = { { 0x12345678, 1, fatbin, NULL },
+					 { FATBINC_MAGIC, 3, fatbin, NULL },
+					 { FATBINC_MAGIC, 0, NULL, NULL } };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		void **handle = __cudaRegisterFatBinary(&broken[i]);
+
+		begin(0);
+		__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL,
+				       NULL, NULL);
+		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL),
+				 cudaErrorInvalidKernelImage);
+		assert_int_equal(cudaGetLastError(), cudaErrorInvalidKernelImage);
+		__cudaUnregisterFatBinary(handle);
+	}
+}
+
+static void a_kernel_that_the_image_lacks_is_told(void **state)
+{
+	void **handle = registered();
+
+	(void)state;
+	begin(0);
+	fake_behave()->absent_kernel = kernel_name;
+	assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL),
+			 cudaErrorInvalidDeviceFunction);
+	__cudaUnregisterFatBinary(handle);
+}
+
+static void managed_memory_is_refused(void **state)
+{
+	void *p = &stub;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(cudaMallocManaged(&p, 16, cudaMemAttachGlobal), cudaErrorNotSupported);
+	assert_int_equal(cudaGetLastError(), cudaErrorNotSupported);
+	__cudaRegisterManagedVar(NULL, &p, NULL, variable_name, 0, 16, 0, 0);
+	assert_int_equal(cudaGetLastError(), cudaErrorNotSupported);
+	assert_int_equal(fake_calls(), 0);
+}
+
+/* ---- <<<>>> ------------------------------------------------------------------------------ */
+
+static void configurations_wait_in_a_stack(void **state)
+{
+	cudaStream_t stream = NULL;
+	size_t shared_bytes = 0;
+	dim3 grid, block;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(__cudaPushCallConfiguration((dim3){ i, 2, 3 }, one, i, NULL), 0);
+	for (unsigned i = 3; i-- > 0;) {
+		assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream),
+				 cudaSuccess);
+		assert_int_equal(grid.x, i);
+		assert_int_equal(shared_bytes, i);
+	}
+	assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream),
+			 cudaErrorMissingConfiguration);
+	assert_int_equal(cudaGetLastError(), cudaErrorMissingConfiguration);
+}
+
+static void too_many_waiting_configurations_are_refused(void **state)
+{
+	size_t shared_bytes;
+	cudaStream_t stream;
+	dim3 grid, block;
+	int n = 0;
+
+	(void)state;
+	while (n < 1000 && !__cudaPushCallConfiguration(one, one, 0, NULL))
+		n++;
+	assert_in_range(n, 16, 999);
+	assert_int_equal(cudaGetLastError(), cudaErrorLaunchMaxDepthExceeded);
+	while (n--)
+		assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream),
+				 cudaSuccess);
+}
+
+/* ---- errors, threads --------------------------------------------------------------------- */
+
+static void every_error_has_its_name(void **state)
+{
+	static const struct {
+		int number;
+		const char *name;
+	} rows[] = {
+#define ROW(number, name, text) { number, "cudaError" #name },
+		GPUL_RT_ERRORS(ROW)
+#undef ROW
+	};
+
+	(void)state;
+#if CUDART_VERSION >= 13000
+#define ROW(number, name, text) assert_int_equal(cudaError##name, number);
+	GPUL_RT_ERRORS(ROW)
+#undef ROW
+#endif
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		assert_string_equal(cudaGetErrorName((cudaError_t)rows[i].number), rows[i].name);
+		assert_true(strlen(cudaGetErrorString((cudaError_t)rows[i].number)) > 3);
+	}
+	assert_string_equal(cudaGetErrorName(cudaSuccess), "cudaSuccess");
+}
+
+static void *synchronize_in_a_thread(void *unused)
+{
+	(void)unused;
+	if (cudaGetLastError() != cudaSuccess)
+		return NULL;
+	return cudaDeviceSynchronize() == cudaErrorIllegalAddress ? &stub : NULL;
+}
+
+static void an_error_is_the_threads_that_met_it(void **state)
+{
+	pthread_t thread;
+	void *good = NULL;
+
+	(void)state;
+	gpul_rt_use(fake_runtime_driver(0));
+	assert_int_equal(gpul_rt_fail(cudaErrorInvalidValue, "of this thread"),
+			 cudaErrorInvalidValue);
+	(void)fake_driver_failing(4, CUDA_ERROR_ILLEGAL_ADDRESS); /* count, get, retain, set: 4th */
+	assert_int_equal(cudaPeekAtLastError(), cudaErrorInvalidValue);
+	assert_int_equal(pthread_create(&thread, NULL, synchronize_in_a_thread, NULL), 0);
+	assert_int_equal(pthread_join(thread, &good), 0);
+	assert_ptr_equal(good, &stub);
+	assert_int_equal(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
+static void a_wrong_choice_of_driver_is_told_by_every_call(void **state)
+{
+	char *before = getenv("GPULOAD_DRIVER") ? strdup(getenv("GPULOAD_DRIVER")) : NULL;
+	int version = -1, n;
+	void *p;
+
+	(void)state;
+	gpul_rt_use(NULL);
+	setenv("GPULOAD_DRIVER", "neither", 1);
+	assert_int_equal(cudaMalloc(&p, 16), cudaErrorInitializationError);
+	assert_int_equal(cudaGetDeviceCount(&n), cudaErrorInitializationError);
+	assert_int_equal(cudaDriverGetVersion(&version), cudaSuccess);
+	assert_int_equal(version, 0);
+	if (before)
+		setenv("GPULOAD_DRIVER", before, 1);
+	else
+		unsetenv("GPULOAD_DRIVER");
+	free(before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_failing_driver_call_is_told),
+		cmocka_unit_test(what_is_unregistered_is_not_known_any_more),
+		cmocka_unit_test(an_image_is_loaded_once_and_only_when_needed),
+		cmocka_unit_test(many_kernels_of_many_images_are_told_apart),
+		cmocka_unit_test(what_is_no_fat_binary_is_told_by_the_first_launch),
+		cmocka_unit_test(a_kernel_that_the_image_lacks_is_told),
+		cmocka_unit_test(managed_memory_is_refused),
+		cmocka_unit_test(configurations_wait_in_a_stack),
+		cmocka_unit_test(too_many_waiting_configurations_are_refused),
+		cmocka_unit_test(every_error_has_its_name),
+		cmocka_unit_test(an_error_is_the_threads_that_met_it),
+		cmocka_unit_test(a_wrong_choice_of_driver_is_told_by_every_call),
+	};
+
+	return cmocka_run_group_tests_name("runtime", tests, NULL, NULL);
+}
