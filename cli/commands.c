@@ -138,7 +138,7 @@ static const struct cli_opt ls_opts[] = {
 
 static const char ls_details[] =
 	"FILE is PTX, CUDA C++ (.cu), a cubin, a fatbin, an object, an archive, a shared library\n"
-	"or a program.  Needs no driver and no GPU.\n"
+	"or a program.  Needs no driver and no GPU.  A .cu file is compiled to PTX, for --sm.\n"
 	"\n"
 	"An image is one piece of device code: machine code for one architecture (cubin), PTX or\n"
 	"LTO code.  REGISTERED images are those that the CUDA runtime is told of; EMBEDDED ones\n"
@@ -153,7 +153,7 @@ static const char ls_details[] =
 	"without its parameters.  '*reduce*' finds every kernel with reduce in its name.\n"
 	"\n"
 	"A damaged image is told on stderr and the rest is listed; the exit status is 1 then, and\n"
-	"where a file has no device code, or no kernel that fits GLOB.\n";
+	"where a file has no device code, or nothing that was asked for.\n";
 static const struct cli_opt extract_opts[] = {
 	[EXTRACT_OUT] = { "o", "DIR", "where to; made if it is not there", CLI_FILES,
 			  .in_file = false },

@@ -8,6 +8,7 @@
 #include "cli/new_file.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/tell.h"
 
 struct extract {
 	const char *path, *folder;
@@ -30,8 +31,8 @@ static bool takes(const gpul_image *image, void *context)
 static void tell_damaged(struct extract *x, const gpul_image *image, const gpul_error *why)
 {
 	x->failed = true;
-	fprintf(stderr, "gpuload extract: %s: image %zu: %s\n", x->path,
-		ls_image_index(x->images, image), why->text);
+	cli_tell("extract", "%s: image %zu: %s", x->path, ls_image_index(x->images, image),
+		 why->text);
 }
 
 static gpul_status look_for_match(const gpul_image *image, const gpul_kernel_table *table,

@@ -8,6 +8,7 @@
 #include "cli/nvrtc_args.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/tell.h"
 #include "core/file.h"
 #include "loader/image/recognise.h"
 #include "ptx/nvrtc.h"
@@ -20,11 +21,14 @@ static gpul_status list_compiled(struct ls *ls, const char *path, const char *so
 				 gpul_error *err)
 {
 	gpul_nvrtc_result r = { 0 };
-	gpul_image image = { .kind = GPUL_IMAGE_PTX, .sm = CUDA_ARCH };
-	char arch[16];
+	gpul_image image = { .kind = GPUL_IMAGE_PTX,
+			     .sm = ls->filter.sm ? ls->filter.sm : CUDA_ARCH,
+			     .suffix = ls->filter.suffix };
+	char arch[24];
 	gpul_status st;
 
-	snprintf(arch, sizeof arch, "compute_%d", CUDA_ARCH);
+	snprintf(arch, sizeof arch, "compute_%u%.1s", image.sm,
+		 (const char[]){ image.suffix, '\0' });
 	st = gpul_nvrtc_compile(source, path, ls->nvrtc_args, arch, &r, err);
 	image.bytes = image.stored_bytes = r.image_bytes;
 	if (st && r.log && *r.log) /* all the errors: the message has but the first */
@@ -62,6 +66,33 @@ static gpul_status try_cuda(struct ls *ls, const char *path, bool *done, gpul_er
 	return st;
 }
 
+/* ---- what is not there ------------------------------------------------------------- */
+
+void ls_tell_no_match(struct ls *ls, const char *path)
+{
+	if (!ls->filter.match)
+		return;
+	ls->failed = true;
+	cli_tell("ls", "%s: none of the kernels is called '%s'", path, ls->filter.match);
+}
+
+/* JSON has its object, though there is nothing in it. */
+static void tell_no_images(struct ls *ls, const char *path, const gpul_images *images)
+{
+	size_t n, n_wanted = 0;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	for (size_t i = 0; i < n; i++)
+		n_wanted += image_filter_takes(&ls->filter, &all[i]);
+	if (n_wanted)
+		return;
+	ls->failed = true;
+	if (n == 0)
+		cli_tell("ls", "%s: there is no device code in it", path);
+	else
+		cli_tell("ls", "%s: none of the %zu images is of that kind", path, n);
+}
+
 /* ---- images ------------------------------------------------------------------------ */
 
 /* A file that is one PTX text: worth parsing as a whole. */
@@ -80,12 +111,9 @@ static gpul_status list_images(struct ls *ls, const char *path, const gpul_image
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
 
+	tell_no_images(ls, path, images);
 	if (n == 0 && !ls->json)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: there is no device code in it", path);
-	if (n == 0) {
-		ls->failed = true;
-		fprintf(stderr, "gpuload ls: %s: there is no device code in it\n", path);
-	}
+		return GPUL_OK;
 	if (ls->images_only)
 		return ls_images(ls, path, images, err);
 	if (is_ptx_file(images) && image_filter_takes(&ls->filter, all)) {
@@ -136,8 +164,7 @@ static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_e
 		ls->failed = true;
 		if (i + 1 == args->n_operands || ferror(stdout))
 			return gpul_fail(err, st, why.native, "%s", why.text);
-		fflush(stdout);
-		fprintf(stderr, "gpuload ls: %s\n", why.text);
+		cli_tell("ls", "%s", why.text);
 	}
 	return GPUL_OK;
 }
@@ -152,6 +179,11 @@ int cmd_ls(const struct cli_args *args, gpul_error *err)
 
 	if (args->n_operands == 0) {
 		gpul_fail(err, GPUL_EINVAL, 0, "which file?  gpuload ls FILE...");
+		return CLI_USAGE;
+	}
+	if (ls.images_only && cli_value(args, LS_MATCH)) {
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  "--images does not look into images, so --match cannot go with it");
 		return CLI_USAGE;
 	}
 	st = image_filter_parse(cli_value(args, LS_SM), cli_value(args, LS_KIND),

@@ -66,6 +66,9 @@ gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *image
 gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image,
 		   gpul_error *err);
 
+/* Tell on stderr that no kernel has the name that was asked for; nothing when none was. */
+void ls_tell_no_match(struct ls *ls, const char *path);
+
 /* ---- an image ---------------------------------------------------------------------- */
 
 /* The index of an image: its row in the file's list, from 0; extract names files by it. */

@@ -1,11 +1,11 @@
 /* ls_kernels.c — the kernels of a file's images, in the order of the file. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/ls.h"
 #include "cli/progress.h"
+#include "cli/tell.h"
 
 #define BLOCK_BYTES    262144 /* what is written at once */
 #define DAMAGED_SHOWN  10
@@ -37,12 +37,11 @@ static void tell_damaged(struct listing *l, const gpul_image *image, const gpul_
 	if (++l->n_damaged > DAMAGED_SHOWN)
 		return;
 	progress_wipe(&l->progress);
-	fflush(stdout);
-	fprintf(stderr, "gpuload ls: %s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %s\n",
-		l->path, place->member ? "(" : "", place->member ? place->member : "",
-		place->member ? ")" : "", ls_image_index(l->images, image),
-		gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
-		*place->section ? ", " : "", place->section, image->offset, failed->text);
+	cli_tell("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %s", l->path,
+		 place->member ? "(" : "", place->member ? place->member : "",
+		 place->member ? ")" : "", ls_image_index(l->images, image),
+		 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
+		 *place->section ? ", " : "", place->section, image->offset, failed->text);
 }
 
 /* ---- one image --------------------------------------------------------------------- */
@@ -150,13 +149,10 @@ static void begin(struct listing *l)
 static gpul_status end(struct listing *l, gpul_error *err)
 {
 	if (l->n_damaged > DAMAGED_SHOWN)
-		fprintf(stderr, "gpuload ls: %s: %zu more images are damaged\n", l->path,
-			l->n_damaged - DAMAGED_SHOWN);
-	if (l->ls->filter.match && !l->n_kernels && !l->n_damaged) {
-		l->ls->failed = true;
-		fprintf(stderr, "gpuload ls: %s: none of the kernels is called '%s'\n", l->path,
-			l->ls->filter.match);
-	}
+		cli_tell("ls", "%s: %zu more images are damaged", l->path,
+			 l->n_damaged - DAMAGED_SHOWN);
+	if (l->n_images && !l->n_kernels && !l->n_damaged)
+		ls_tell_no_match(l->ls, l->path);
 	if (!l->ls->json)
 		return out_flush(&l->json.out, err);
 	json_end(&l->json, ']');

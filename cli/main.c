@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/tell.h"
 
 static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, gpul_error *err)
 {
@@ -36,11 +37,11 @@ static int finish(const char *name, const gpul_error *err, int code)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout)) {
 		if (err->status)
-			fprintf(stderr, "gpuload %s: %s\n", name, err->text);
+			cli_tell(name, "%s", err->text);
 		return code;
 	}
 	if (!nobody_reads())
-		fprintf(stderr, "gpuload %s: the output could not be written\n", name);
+		cli_tell(name, "the output could not be written");
 	return code ? code : CLI_FAILED;
 }
 
@@ -57,7 +58,7 @@ int main(int argc, char **argv)
 		name = "help";
 	cmd = cli_find(name, &err);
 	if (!cmd) {
-		fprintf(stderr, "gpuload: %s\n", err.text);
+		cli_tell(NULL, "%s", err.text);
 		return CLI_USAGE;
 	}
 	code = run_command(cmd, argv + (argc > 1 ? 2 : 1), (size_t)(argc > 1 ? argc - 2 : 0),

@@ -58,6 +58,8 @@ inputs() {
 	works ls fill.cu -D N=42 -Dbox=int --std c++17
 	says "fill.cu: PTX "
 	says "fill(int*, int)"
+	works ls fill.cu -D N=42 -Dbox=int --sm 90a
+	says "for sm_90a, 1 kernel"
 	works ls fill.cu -D N=42 -Dbox=int --json
 	[[ $(json 'j["images"][0]["arch"], j["images"][0]["kernels"][0]["name"]') == "('sm_75', '_Z4fillPii')" ]]
 }
@@ -108,6 +110,10 @@ inputs() {
 		[[ $(json '{k["name"] for i in j["images"] for k in i["kernels"]}, len(j["images"])') == "({'_Z4axpyIfEvT_PKS0_PS0_i'}, 7)" ]] || show "$glob"
 	done
 	fails 1 "none of the kernels is called 'nothing'" ls --match nothing "$inputs/vec.many.fatbin"
+	fails 1 "none of the kernels is called 'nothing'" ls --match nothing "$vecadd"
+	run --separate-stderr gpuload ls --json --sm 70 "$inputs/vec.many.fatbin"
+	[[ $status == 1 && $(json 'j["images"]') == "[]" && $stderr == *"none of the 7 images is of that kind" ]] || show "none"
+	fails 2 "--match cannot go with it" ls --images --match vecadd "$vecadd"
 	fails 2 "--sm is an architecture" ls --sm ninety "$vecadd"
 	fails 2 "--kind is ptx, cubin or lto" ls --kind elf "$vecadd"
 }
@@ -163,6 +169,7 @@ inputs() {
 	[[ ${lines[0]} == "?[31mred.cubin: 1 image: 1 cubin; sm_90" ]] || show "the file's name"
 	works ls --json *red.cubin
 	says '"file":"\u001b[31mred.cubin"'
+	fails 1 $'?[31m/none: no such file' ls $'\x1b[31m/none'
 }
 
 @test "ls tells when its output cannot be written, but not a pipe that closed" {
