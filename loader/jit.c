@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "loader/advice.h"
 #include "loader/loader_internal.h"
+#include "loader/ptxas_options.h"
 
 #define LOG_BYTES 4096
 
@@ -109,29 +110,51 @@ void gpul_loader_log(const char *text)
 	}
 }
 
-gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name,
+/* What the PTX was to be compiled with; what has no counterpart here is told. */
+static void take_ptxas_options(const gpul_code *code, gpul_ptxas_options *out)
+{
+	const char *text = code->options;
+	size_t n = code->options_bytes;
+
+	if (!text)
+		text = gpul_ptxas_options_in(code->bytes, code->n_bytes, &n);
+	gpul_ptxas_options_parse(text ? text : "", text ? n : 0, out);
+	if (*out->unknown)
+		gpul_log(GPUL_LOG_INFO, "loader",
+			 "%s: ptxas options that the driver's compiler does not have: %s",
+			 code->name, out->unknown);
+}
+
+gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 			  const gpul_load_options *options, gpul_error *err)
 {
 	char log[LOG_BYTES] = "", said[LOG_BYTES] = "";
-	CUjit_option keys[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-				CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-				CU_JIT_LOG_VERBOSE };
-	void *room = (void *)(uintptr_t)
-		LOG_BYTES; /* a number in place of a pointer, as the manual has it */
-	void *values[] = { log, room, said, room, (void *)(uintptr_t)1 };
+	/* A number in place of a pointer, as the manual has it. */
+	void *room = (void *)(uintptr_t)LOG_BYTES;
+	CUjit_option keys[5 + GPUL_PTXAS_MOST] = {
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE
+	};
+	void *values[5 + GPUL_PTXAS_MOST] = { log, room, said, room, (void *)(uintptr_t)1 };
 	unsigned n = options && options->verbose_log ? 5 : 2;
+	gpul_ptxas_options more;
 	gpul_status st;
 	CUresult r;
 
+	take_ptxas_options(code, &more);
+	for (unsigned i = 0; i < more.n; i++, n++) {
+		keys[n] = more.keys[i];
+		values[n] = more.values[i];
+	}
 	if (m->drv->name_images)
-		m->drv->name_images(name);
-	r = m->drv->cuLibraryLoadData(&m->library, text, keys, values, n, NULL, NULL, 0);
+		m->drv->name_images(code->name);
+	r = m->drv->cuLibraryLoadData(&m->library, code->bytes, keys, values, n, NULL, NULL, 0);
 
 	log[sizeof log - 1] = said[sizeof said - 1] = '\0';
 	gpul_loader_log(said);
 	if (r == CUDA_SUCCESS)
 		return GPUL_OK;
-	st = refuse(m, r, log, text, name, err);
+	st = refuse(m, r, log, code->bytes, code->name, err);
 	gpul_advise(err);
 	return st;
 }

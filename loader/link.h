@@ -12,7 +12,7 @@
 
 typedef struct gpul_link_input {
 	gpul_image_kind kind;
-	const void *bytes; /* unpacked; PTX ends in NUL */
+	const void *bytes; /* as gpul_image_unpack() gives them; PTX ends in NUL */
 	size_t n_bytes;    /* without that NUL */
 	const char *name;  /* for messages: file, member */
 } gpul_link_input;

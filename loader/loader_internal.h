@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "loader/demangle.h"
+#include "loader/image/kernels.h"
 #include "loader/loader.h"
 #include "loader/signature_internal.h"
 
@@ -17,10 +18,11 @@ typedef struct gpul_limits { /* of the device: asked once, when the module is lo
 
 struct gpul_kernel {
 	gpul_module *m;
-	const char *name;       /* mangled; borrowed from the PTX or the driver's library */
+	const char *name;       /* mangled; borrowed from the PTX, the table or the driver */
 	const gpul_ptx_func *f; /* NULL: machine code */
-	gpul_signature_owned *declared; /* sizes; NULL until resolved, for machine code */
-	CUkernel handle; /* machine code: from the enumeration; else set when resolved */
+	const gpul_kernel_info *info;   /* machine code of ours: what its image says; else NULL */
+	gpul_signature_owned *declared; /* sizes */
+	CUkernel handle;                /* set when resolved */
 
 	/* Filled in when first needed, under the module's lock. */
 	gpul_signature *inferred;
@@ -34,7 +36,8 @@ struct gpul_kernel {
 struct gpul_module {
 	const gpul_driver *drv;
 	CUlibrary library;
-	gpul_ptx_module *ptx; /* NULL: machine code */
+	gpul_ptx_module *ptx;     /* NULL: machine code */
+	gpul_kernel_table table;  /* machine code: its kernels; else empty */
 	gpul_kernel *kernels;
 	size_t n_kernels;
 	gpul_limits limits;
@@ -58,15 +61,43 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 /* The demangled name, or the name itself where nothing can demangle it. */
 const char *gpul_kernel_demangled_locked(gpul_kernel *k);
 
-/* Load text (PTX, NUL-terminated) into m->library; a refusal is explained from the JIT's own
- * log. */
-gpul_status gpul_jit_load(gpul_module *m, const char *text, const char *name,
+/* Code that is ready for the driver. */
+typedef struct gpul_code {
+	gpul_image_kind kind; /* PTX or CUBIN */
+	const void *bytes;    /* PTX ends in NUL: the driver is told no size */
+	size_t n_bytes;       /* without that NUL */
+	const char *name;     /* for messages: the file it came from */
+	const char *options;  /* PTX: for ptxas, options_bytes long; NULL: those on its first line */
+	size_t options_bytes;
+} gpul_code;
+
+/* A module without code, for the device that options name; gpul_module_unload(). */
+gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *options,
+			       gpul_module **out, gpul_error *err);
+/* Put code into it: its kernels, and the driver's library.  code is not needed afterwards. */
+gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code,
+			     const gpul_load_options *options, gpul_error *err);
+
+/* Compile a .cu file as one of several: PTX that is to be linked; owned: free(). */
+gpul_status gpul_compile_to_link(const char *path, uint32_t cc, const gpul_load_options *options,
+				 char **out, gpul_error *err);
+
+struct gpul_choice;
+/* Link what gpul_choice_links() is true of, and fill the module with the result. */
+gpul_status gpul_link_choice(gpul_module *m, const struct gpul_choice *c,
+			     const gpul_load_options *options, gpul_error *err);
+
+/* Load PTX into m->library; a refusal is explained from the JIT's own log. */
+gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 			  const gpul_load_options *options, gpul_error *err);
+
+/* Machine code: kernels from its own tables, library from the driver. */
+gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_error *err);
+
+/* What a C++ name tells of a kernel that has no PTX, beside its sizes; NULL: no memory. */
+gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled);
 
 /* What a compiler had to say, line by line, to the log; NULL is fine. */
 void gpul_loader_log(const char *text);
-
-/* A finished module from machine code: kernels named by the driver. */
-gpul_status gpul_module_enumerate(gpul_module *m, const char *name, gpul_error *err);
 
 #endif

@@ -1,12 +1,20 @@
-/* machine_code.c — modules without PTX: the driver tells the kernels' names and their
- * parameters' sizes. */
+/* machine_code.c — modules without PTX: a cubin's own tables tell the kernels' names and their
+ * parameters' sizes, the C++ names their types.  Of a function that was not loaded here the driver
+ * tells the sizes. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "loader/cxx_params.h"
+#include "loader/image/recognise.h"
 #include "loader/loader_internal.h"
 
-#define MAX_PARAMS                                                                             \
-	4096 /* a kernel's parameters fit in 32764 bytes; this ends a driver that never says   \
-		no */
+/* A kernel's parameters fit in 32764 bytes; this ends a driver that never says no. */
+#define MAX_PARAMS 4096
+
+static const char no_types[] =
+	"machine code tells the sizes of its parameters, not their types";
+static const char no_extents[] =
+	"machine code does not tell how many elements its buffers need";
 
 /* cuFuncGetParamCount is newer than cuFuncGetParamInfo: ask until the driver refuses. */
 static uint32_t count_params(const gpul_driver *drv, CUfunction fn)
@@ -39,49 +47,157 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 					       .bytes = (uint32_t)bytes,
 					       .align = 1 };
 	}
-	gpul_signature_doubt(s,
-			     "machine code tells the sizes of its parameters, not their types");
+	gpul_signature_doubt(s, "%s", no_types);
 	k->declared = s;
 	return GPUL_OK;
 }
 
-static gpul_status add_kernel(gpul_module *m, CUkernel handle, gpul_error *err)
+/* The driver would read as far as the headers say. */
+static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 {
-	gpul_kernel *k = &m->kernels[m->n_kernels];
-	CUfunction fn = NULL;
-	gpul_status st;
+	const gpul_recognised r = gpul_recognise(code->bytes, code->n_bytes, NULL);
+	gpul_error why = { 0 };
+	const void *start;
+	size_t needed = 0;
+	gpul_status st = GPUL_OK;
 
-	k->m = m;
-	k->handle = handle;
-	st = gpul_cu(m->drv, err, cuKernelGetName(&k->name, handle));
-	if (!st)
-		st = gpul_cu(m->drv, err, cuKernelGetFunction(&fn, handle));
-	if (!st)
-		st = gpul_kernel_describe(k, fn, err);
-	if (!st)
-		m->n_kernels++;
+	if (r.kind != GPUL_CONTENT_CUBIN)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s: not a cubin inside", code->name);
+	if (r.bytes_needed <= code->n_bytes)
+		st = gpul_image_extent(code->bytes, &start, &needed, &why);
+	if (st)
+		return gpul_fail(err, st, why.native, "%.90s: %s", code->name, why.text);
+	if (r.bytes_needed > code->n_bytes || needed > code->n_bytes)
+		st = gpul_fail(err, GPUL_EFORMAT, (int)code->n_bytes,
+			       "%.120s is cut short: its cubin has %zu bytes, its headers speak "
+			       "of %llu",
+			       code->name, code->n_bytes,
+			       (unsigned long long)(needed > r.bytes_needed ? needed
+									    : r.bytes_needed));
 	return st;
 }
 
-gpul_status gpul_module_enumerate(gpul_module *m, const char *name, gpul_error *err)
+static gpul_status add_kernel(gpul_module *m, const gpul_kernel_info *info, gpul_error *err)
 {
-	CUkernel *handles = NULL;
-	unsigned n = 0;
-	gpul_status st = gpul_cu(m->drv, err, cuLibraryGetKernelCount(&n, m->library));
+	gpul_kernel *k = &m->kernels[m->n_kernels];
+	gpul_signature_owned *s = gpul_signature_blank(info->name, info->n_params);
 
+	if (!s)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
+	for (uint32_t i = 0; i < info->n_params; i++)
+		s->s.params[i] = (gpul_param){ .offset = info->params[i].offset,
+					       .bytes = info->params[i].bytes,
+					       .align = 1 };
+	for (int i = 0; i < 3; i++) { /* a dimension that is left open counts as 1 */
+		s->s.reqntid[i] = info->required_threads[i] ? info->required_threads[i]
+							    : !!info->required_threads[0];
+		s->s.maxntid[i] = info->max_threads[i] ? info->max_threads[i]
+						       : !!info->max_threads[0];
+	}
+	if (info->n_params)
+		gpul_signature_doubt(s, "%s", no_types);
+	*k = (gpul_kernel){ .m = m, .name = info->name, .info = info, .declared = s };
+	m->n_kernels++;
+	return GPUL_OK;
+}
+
+static gpul_status list_kernels(gpul_module *m, const gpul_code *code, gpul_error *err)
+{
+	const gpul_image image = { .kind = GPUL_IMAGE_CUBIN };
+	gpul_error why = { 0 };
+	gpul_status st = GPUL_OK;
+
+	if (gpul_kernels_read(&image, code->bytes, code->n_bytes, &m->table, &why))
+		return gpul_fail(err, why.status, why.native, "%.90s: %s", code->name, why.text);
+	if (m->table.n == 0)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device",
+				 code->name);
+	m->kernels = calloc(m->table.n, sizeof *m->kernels);
+	if (!m->kernels)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu kernels", m->table.n);
+	for (size_t i = 0; !st && i < m->table.n; i++)
+		st = add_kernel(m, &m->table.at[i], err);
+	return st;
+}
+
+/* The driver's one word for code of another device, as a sentence. */
+static gpul_status refuse(const gpul_module *m, const gpul_code *code, CUresult r,
+			  gpul_error *err)
+{
+	const gpul_recognised image = gpul_recognise(code->bytes, code->n_bytes, NULL);
+
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU || image.sm / 10 != m->limits.cc / 10)
+		return gpul_fail(err, GPUL_ECUDA, CUDA_ERROR_NO_BINARY_FOR_GPU,
+				 "%.100s is machine code for sm_%u, the device is sm_%u: load "
+				 "its PTX instead",
+				 code->name, image.sm, m->limits.cc);
+	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
+}
+
+gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_error *err)
+{
+	gpul_status st = check_extent(code, err);
+	CUresult r;
+
+	if (!st)
+		st = list_kernels(m, code, err);
 	if (st)
 		return st;
-	if (n == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device",
-				 name);
-	handles = calloc(n, sizeof *handles);
-	m->kernels = calloc(n, sizeof *m->kernels);
-	if (!handles || !m->kernels)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u kernels", n);
+	if (m->drv->name_images)
+		m->drv->name_images(code->name);
+	r = m->drv->cuLibraryLoadData(&m->library, code->bytes, NULL, NULL, 0, NULL, NULL, 0);
+	return r == CUDA_SUCCESS ? GPUL_OK : refuse(m, code, r, err);
+}
+
+/* ---- types by name ----------------------------------------------------------------- */
+
+static gpul_param typed(gpul_param p, const gpul_cxx_param *c)
+{
+	bool scalar = p.bytes == 1 || p.bytes == 2 || p.bytes == 4 || p.bytes == 8;
+
+	p.type = c->type;
+	if (c->pointer)
+		p.role = GPUL_ROLE_BUFFER;
+	else if (c->type)
+		p.role = GPUL_ROLE_SCALAR;
 	else
-		st = gpul_cu(m->drv, err, cuLibraryEnumerateKernels(handles, n, m->library));
-	for (unsigned i = 0; !st && i < n; i++)
-		st = add_kernel(m, handles[i], err);
-	free(handles);
-	return st;
+		p.role = scalar ? GPUL_ROLE_UNKNOWN : GPUL_ROLE_STRUCT;
+	p.loaded = c->pointer;
+	p.stored = c->pointer && !c->constant;
+	return p;
+}
+
+/* The sizes are the machine's; a name whose types have others is not about this code. */
+static bool agree(const gpul_signature *s, const gpul_cxx_param *types)
+{
+	for (size_t i = 0; i < s->n_params; i++)
+		if (types[i].bytes && types[i].bytes != s->params[i].bytes)
+			return false;
+	return true;
+}
+
+gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled)
+{
+	const gpul_signature *d = &k->declared->s;
+	gpul_signature_owned *s = gpul_signature_blank(k->name, d->n_params);
+	gpul_cxx_param *types = calloc(d->n_params + 1, sizeof *types);
+	gpul_param *params;
+	bool told;
+
+	if (!s || !types) {
+		if (s)
+			gpul_signature_destroy(&s->s);
+		free(types);
+		return NULL;
+	}
+	params = s->s.params;
+	told = gpul_cxx_params(demangled, types, d->n_params) == d->n_params && agree(d, types);
+	for (size_t i = 0; i < d->n_params; i++)
+		params[i] = told ? typed(d->params[i], &types[i]) : d->params[i];
+	memcpy(s->s.reqntid, d->reqntid, sizeof d->reqntid);
+	memcpy(s->s.maxntid, d->maxntid, sizeof d->maxntid);
+	if (d->n_params)
+		gpul_signature_doubt(s, "%s", told ? no_extents : no_types);
+	free(types);
+	return &s->s;
 }

@@ -25,6 +25,7 @@ static const struct row {
 	{ "warn-on-spills", "warn-spills", TALK, 0 },
 	{ "suppress-stack-size-warning", "suppress-stack-size-warning", TALK, 0 },
 	{ "disable-warnings", "w", TALK, 0 },
+	{ "compile-only", "c", TALK, 0 },	/* nvcc -dc's mark on PTX that is to be linked */
 	{ "machine", "m", TALK_WITH_VALUE, 0 }, /* 64: there is no other */
 };
 

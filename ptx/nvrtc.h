@@ -1,11 +1,7 @@
 /* nvrtc.h — CUDA C++ to PTX or machine code, by NVIDIA's run-time compiler (libnvrtc).
  *
- * The library is opened when first needed and stays open.  It is looked for in this order:
- *
- *     $GPULOAD_NVRTC             the file itself, or the folder that holds it
- *     $CUDA_HOME, /usr/local/cuda
- *     the loader's own path      LD_LIBRARY_PATH, ldconfig
- *     cuda-wheels                beside the running program (what configure.py --install-deps fetches)
+ * The library is opened when first needed and stays open; core/toolkit.h says where it is looked for
+ * (GPULOAD_NVRTC names it).
  *
  * The headers that belong to it (cuda_fp16.h, cooperative_groups.h, cuda/atomic ...) are found
  * from there and put last on the include path. */

@@ -63,7 +63,7 @@ def write_test(w, c, helpers, opened, inputs, products):
     if cmocka and not w.have["cmocka"].where:
         return
     folder = os.path.dirname(c)
-    extra = " ".join(helpers[h] for h in (folder, "tests/fake") if h in helpers)
+    extra = " ".join(helpers[h] for h in (folder, f"{folder}/image", "tests/fake") if h in helpers)
     archives, needs = test_link(w, folder)
     exe = w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c, test_flags(w, folder))}", f"{extra} {needs}",
                   flags=f"{extra} {archives}", libs=f"{'-lcmocka' if cmocka else ''} $libs")

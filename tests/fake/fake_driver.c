@@ -37,8 +37,7 @@ static CUresult gone(fake_kind kind)
 
 static CUresult init(unsigned flags)
 {
-	(void)flags;
-	return step();
+	return (void)flags, step();
 }
 
 static CUresult driver_version(int *version)
@@ -186,8 +185,7 @@ static CUresult limit_get(size_t *value, CUlimit which)
 
 static CUresult limit_set(CUlimit which, size_t value)
 {
-	(void)which, (void)value;
-	return step();
+	return (void)which, (void)value, step();
 }
 
 static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit, void **values,
@@ -198,7 +196,9 @@ static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit,
 	size_t room = 0;
 	char *log = NULL;
 
-	(void)image, (void)options, (void)option_values, (void)n_options;
+	(void)options, (void)option_values, (void)n_options;
+	if (behaviour.loading)
+		behaviour.loading(image, n, jit, values);
 	for (unsigned i = 0; i < n; i++) {
 		if (jit[i] == CU_JIT_ERROR_LOG_BUFFER)
 			log = values[i];

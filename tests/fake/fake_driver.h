@@ -24,6 +24,8 @@ typedef struct fake_behaviour {  /* what it claims to be; fake_driver() resets i
 	size_t global_bytes;             /* its size, 8 */
 	const char *jit_log;             /* written to CU_JIT_ERROR_LOG_BUFFER when a load fails; NULL */
 	void (*launched)(void **params); /* called by cuLaunchKernel; NULL */
+	/* Called by cuLibraryLoadData; NULL. */
+	void (*loading)(const void *image, unsigned n, const CUjit_option *keys, void **values);
 } fake_behaviour;
 
 /* Start over: the fail_at-th call (1 = first) fails with CUDA_ERROR_OUT_OF_MEMORY; 0: none does. */

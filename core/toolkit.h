@@ -1,0 +1,29 @@
+/* toolkit.h — NVIDIA's libraries that are opened when first needed: NVRTC, nvJitLink.
+ *
+ * They are looked for in this order:
+ *
+ *     an environment variable    the file itself, or the folder that holds it: nothing else will do
+ *     $CUDA_HOME, /usr/local/cuda
+ *     the loader's own path      LD_LIBRARY_PATH, ldconfig
+ *     cuda-wheels                beside the running program (what configure.py --install-deps
+ *                                fetches) */
+#ifndef GPULOAD_CORE_TOOLKIT_H
+#define GPULOAD_CORE_TOOLKIT_H
+
+#include <limits.h>
+
+#include "core/error.h"
+
+/** Open a library.
+ *
+ * @variable  GPULOAD_NVRTC, say
+ * @names     file names to try in each folder, best first, then NULL
+ * @handle    of dlopen(); to be kept open: NVIDIA's libraries do not take kindly to dlclose()
+ * @path      set to where it lies, without symbolic links; "": cannot be told
+ * Errors  GPUL_EUNSUPPORTED none was found; the text says where it was looked for
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_toolkit_open(const char *variable, const char *const *names, void **handle,
+			      char path[PATH_MAX], gpul_error *err);
+
+#endif

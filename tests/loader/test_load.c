@@ -1,0 +1,514 @@
+/* test_load.c — from files with several images to a module: which image the driver is given, with
+ * which options, and what is said when there is none.  The files are made here, byte by byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "loader/image/images.h"
+#include "loader/loader.h"
+#include "loader/ptxas_options.h"
+#include "tests/fake/fake_driver.h"
+#include "tests/loader/image/forge.h"
+
+#define STO_ENTRY 0x10 /* st_other of a kernel's symbol */
+#define NV_INFO	  0x70000000u
+
+/* ---- files made by hand --------------------------------------------------------------- */
+
+struct bytes {
+	unsigned char at[1 << 18];
+	size_t n;
+};
+
+static struct bytes file;
+
+static void put(struct bytes *b, const void *from, size_t n)
+{
+	assert_true(b->n + n <= sizeof b->at);
+	memcpy(b->at + b->n, from, n);
+	b->n += n;
+}
+
+/* A cubin with one kernel, of these parameters' sizes (NULL: none). */
+static const forge *cubin(unsigned sm, const char *kernel, const uint32_t *sizes, unsigned n)
+{
+	static forge f;
+	char section[200];
+	unsigned symbol, text, info;
+	uint32_t offset = 0;
+
+	forge_start(&f, false, sm, false);
+	text = forge_kernel(&f, kernel, &symbol);
+	snprintf(section, sizeof section, ".nv.info.%s", kernel);
+	info = forge_section(&f, section, NV_INFO, text, 0);
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t param[3] = { 0, i | offset << 16, sizes[i] << 18 };
+
+		forge_numbers(&f, info, 0x17, 3, param);
+		offset += sizes[i];
+	}
+	forge_finish(&f);
+	return &f;
+}
+
+/* An entry of a fatbin; begin with fatbin_begin(), end with fatbin_end(). */
+static void fatbin_entry(struct bytes *b, unsigned kind, unsigned sm, const void *content,
+			 size_t n, const char *options)
+{
+	size_t n_options = options ? strlen(options) : 0, padded = (n + 7) / 8 * 8;
+	uint32_t header_bytes = 64 + (options ? 8 + (uint32_t)(n_options + 7) / 8 * 8 : 0);
+	unsigned char header[256] = { 0 };
+	uint32_t at[2] = { 72, (uint32_t)n_options };
+
+	header[0] = (unsigned char)kind;
+	memcpy(header + 2, (uint16_t[]){ 0x0101 }, 2);
+	memcpy(header + 4, &header_bytes, 4);
+	memcpy(header + 8, &padded, 8);
+	memcpy(header + 28, &sm, 4);
+	header[40] = 0x11; /* 64-bit, Linux */
+	if (options) {
+		header[20] = 64;
+		memcpy(header + 64, at, sizeof at);
+		memcpy(header + 72, options, n_options);
+	}
+	put(b, header, header_bytes);
+	put(b, content, n);
+	put(b, (char[8]){ 0 }, padded - n);
+}
+
+static void fatbin_begin(struct bytes *b)
+{
+	b->n = 0;
+	put(b, "\x50\xed\x55\xba\x01\0\x10\0", 8);
+	put(b, (uint64_t[]){ 0 }, 8);
+}
+
+static void fatbin_end(struct bytes *b)
+{
+	memcpy(b->at + 8, (uint64_t[]){ b->n - 16 }, 8);
+}
+
+static void add_cubin(unsigned sm, const char *kernel)
+{
+	const forge *f = cubin(sm, kernel, (uint32_t[]){ 8, 4 }, 2);
+
+	fatbin_entry(&file, GPUL_IMAGE_CUBIN, sm, f->bytes, f->n_bytes, NULL);
+}
+
+/* PTX with one kernel, padded so that a NUL follows. */
+static void add_ptx(unsigned sm, const char *kernel, const char *options)
+{
+	char text[400];
+	int n = snprintf(text, sizeof text,
+			 ".version 8.0\n.target sm_%u\n.address_size 64\n"
+			 ".visible .entry %s(.param .u64 a) { ret; }\n",
+			 sm, kernel);
+
+	fatbin_entry(&file, GPUL_IMAGE_PTX, sm, text, (size_t)n + 1, options);
+}
+
+/* A member of an archive that is being made in b. */
+static void add_member(struct bytes *b, const char *name, const struct bytes *content)
+{
+	char header[61];
+
+	if (b->n == 0)
+		put(b, "!<arch>\n", 8);
+	snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", name, 0, 0, 0, 0644,
+		 content->n);
+	put(b, header, 60);
+	put(b, content->at, content->n);
+	if (b->n % 2)
+		put(b, "\n", 1);
+}
+
+static char path[64];
+
+static const char *written(const void *bytes, size_t n, const char *suffix)
+{
+	int fd;
+
+	snprintf(path, sizeof path, P_tmpdir "/test_load_XXXXXX%s", suffix);
+	fd = mkstemps(path, (int)strlen(suffix));
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n), n);
+	close(fd);
+	return path;
+}
+
+static const char *written_fatbin(void)
+{
+	fatbin_end(&file);
+	return written(file.at, file.n, ".fatbin");
+}
+
+/* ---- what the driver was given ----------------------------------------------------------- */
+
+static struct {
+	int loads;
+	char kind[8];     /* "ptx sm_80", of PTX */
+	unsigned sm;      /* of a cubin */
+	unsigned long max_registers;
+} given;
+
+static void remember(const void *image, unsigned n, const CUjit_option *keys, void **values)
+{
+	const unsigned char *p = image;
+
+	given.loads++;
+	given.sm = 0;
+	if (memcmp(p, "\177ELF", 4) == 0) {
+		strcpy(given.kind, "cubin");
+		given.sm = p[49];
+	} else {
+		const char *target = strstr(image, ".target sm_");
+
+		strcpy(given.kind, "ptx");
+		given.sm = target ? (unsigned)strtoul(target + 11, NULL, 10) : 0;
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (keys[i] == CU_JIT_MAX_REGISTERS)
+			given.max_registers = (unsigned long)(uintptr_t)values[i];
+}
+
+static const gpul_driver *driver(int fail_at)
+{
+	const gpul_driver *drv = fake_driver(fail_at);
+
+	memset(&given, 0, sizeof given);
+	fake_behave()->loading = remember;
+	return drv;
+}
+
+static const gpul_driver *soft_driver(void)
+{
+	static gpul_driver soft;
+
+	soft = *driver(0);
+	soft.name = "soft";
+	return &soft;
+}
+
+static gpul_status load(const gpul_driver *drv, const char *kernel, gpul_module **m,
+			gpul_error *err)
+{
+	const gpul_load_options options = { .kernel = kernel };
+	gpul_status st = gpul_module_load_file(drv, path, &options, m, err);
+
+	unlink(path);
+	return st;
+}
+
+static void loads(const gpul_driver *drv, const char *kernel, const char *kind, unsigned sm)
+{
+	gpul_module *m = NULL;
+	gpul_error err = { 0 };
+
+	if (load(drv, kernel, &m, &err))
+		fail_msg("%s", err.text);
+	gpul_module_unload(m);
+	assert_int_equal(fake_alive(), 0);
+	assert_string_equal(given.kind, kind);
+	assert_int_equal(given.sm, sm);
+}
+
+static void refuses(const gpul_driver *drv, const char *kernel, gpul_status status,
+		    const char *says)
+{
+	gpul_module *m = NULL;
+	gpul_error err = { 0 };
+
+	assert_int_equal(load(drv, kernel, &m, &err), status);
+	assert_null(m);
+	if (!strstr(err.text, says))
+		fail_msg("'%s' does not say '%s'", err.text, says);
+	assert_int_equal(given.loads, 0);
+	assert_int_equal(fake_alive(), 0);
+}
+
+/* ---- machine code ------------------------------------------------------------------------- */
+
+static void machine_code_gives_everything_back_whichever_call_fails(void **state)
+{
+	const forge *f = cubin(90, "k", NULL, 0);
+
+	(void)state;
+	for (int n = 1;; n++) {
+		const gpul_driver *drv = driver(n);
+		gpul_module *m = NULL;
+		gpul_error err = { 0 };
+		gpul_status st;
+
+		written(f->bytes, f->n_bytes, ".cubin");
+		st = load(drv, NULL, &m, &err);
+		gpul_module_unload(m);
+		assert_int_equal(fake_alive(), 0);
+		if (st == GPUL_OK) {
+			assert_int_equal(n, fake_calls() + 1); /* each had its turn */
+			return;
+		}
+		assert_int_equal(err.native, CUDA_ERROR_OUT_OF_MEMORY);
+		assert_true(n < 100);
+	}
+}
+
+static void a_cpp_name_tells_the_types_of_machine_code(void **state)
+{
+	static const struct {
+		const char *name, *printed;
+	} rows[] = {
+		{ "_Z3addPKfPfi", "_Z3addPKfPfi(f32 *, f32 *, i32)" },
+		{ "add", "add(8 bytes, 8 bytes, 4 bytes)" },
+		{ "_Z3addPKfPfd", "_Z3addPKfPfd(8 bytes, 8 bytes, 4 bytes)" }, /* sizes differ */
+		{ "_Z3addPKf", "_Z3addPKf(8 bytes, 8 bytes, 4 bytes)" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const forge *f = cubin(90, rows[i].name, (uint32_t[]){ 8, 8, 4 }, 3);
+		const gpul_signature *s;
+		gpul_module *m = NULL;
+		gpul_error err = { 0 };
+		char printed[80];
+
+		written(f->bytes, f->n_bytes, ".cubin");
+		if (load(driver(0), NULL, &m, &err))
+			fail_msg("%s", err.text);
+		s = gpul_kernel_signature(gpul_module_kernel(m, 0));
+		gpul_signature_print(s, printed, sizeof printed);
+		assert_string_equal(printed, rows[i].printed);
+		assert_false(s->complete);
+		if (i == 0) {
+			assert_true(s->params[0].loaded && !s->params[0].stored);
+			assert_true(s->params[1].loaded && s->params[1].stored);
+			assert_int_equal(s->params[2].offset, 16);
+		}
+		gpul_module_unload(m);
+	}
+}
+
+static void a_cut_cubin_never_reaches_the_driver(void **state)
+{
+	const forge *f = cubin(90, "k", (uint32_t[]){ 8 }, 1);
+
+	(void)state;
+	for (size_t n = 20; n < f->n_bytes; n += 7) {
+		gpul_module *m = NULL;
+		gpul_error err = { 0 };
+
+		written(f->bytes, n, ".cubin");
+		assert_int_equal(load(driver(0), NULL, &m, &err), GPUL_EFORMAT);
+		assert_null(m);
+		assert_true(strlen(err.text) > 20);
+		assert_int_equal(given.loads, 0);
+	}
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+static void the_image_that_suits_the_device_is_loaded(void **state)
+{
+	const gpul_driver *drv;
+
+	(void)state;
+	fatbin_begin(&file);
+	add_cubin(75, "k");
+	add_cubin(80, "k");
+	add_ptx(75, "k", NULL);
+	add_ptx(80, "k", NULL);
+	written_fatbin();
+	loads(driver(0), "k", "ptx", 80);
+
+	fatbin_begin(&file);
+	add_ptx(80, "k", NULL);
+	add_cubin(90, "k");
+	written_fatbin();
+	loads(driver(0), "k", "cubin", 90);
+	written_fatbin();
+	loads(soft_driver(), "k", "ptx", 80);
+	written_fatbin();
+	drv = driver(0);
+	fake_behave()->major = 8;
+	loads(drv, "k", "ptx", 80);
+}
+
+static void the_unit_that_has_the_kernel_is_loaded(void **state)
+{
+	static struct bytes archive;
+
+	(void)state;
+	archive.n = 0;
+	for (unsigned i = 0; i < 3; i++) {
+		fatbin_begin(&file);
+		add_ptx(70 + i, (const char *[]){ "first", "_Z6secondPi", "third" }[i], NULL);
+		add_cubin(100, (const char *[]){ "first", "_Z6secondPi", "third" }[i]);
+		fatbin_end(&file);
+		add_member(&archive, (const char *[]){ "a.fb/", "b.fb/", "c.fb/" }[i], &file);
+	}
+	written(archive.at, archive.n, ".a");
+	loads(driver(0), "third", "ptx", 72);
+	written(archive.at, archive.n, ".a");
+	loads(driver(0), "_Z6secondPi", "ptx", 71);
+	written(archive.at, archive.n, ".a");
+	loads(driver(0), "second", "ptx", 71);
+	written(archive.at, archive.n, ".a");
+	refuses(driver(0), NULL, GPUL_EINVAL, "has several kernels: name one of first, second, third");
+	written(archive.at, archive.n, ".a");
+	refuses(driver(0), "thirt", GPUL_EINVAL, "did you mean 'third'?");
+	written(archive.at, archive.n, ".a");
+	refuses(driver(0), "something", GPUL_EINVAL, "no kernel 'something' in ");
+}
+
+static void a_name_that_means_several_kernels_lists_them(void **state)
+{
+	static struct bytes archive;
+
+	(void)state;
+	archive.n = 0;
+	for (int i = 0; i < 2; i++) {
+		fatbin_begin(&file);
+		add_ptx(75, i ? "_Z4copyIfEvPT_" : "_Z4copyIiEvPT_", NULL);
+		fatbin_end(&file);
+		add_member(&archive, i ? "b/" : "a/", &file);
+	}
+	written(archive.at, archive.n, ".a");
+	refuses(driver(0), "copy", GPUL_EINVAL,
+		"2 kernels are called 'copy': void copy<int>(int*), void copy<float>(float*)");
+	written(archive.at, archive.n, ".a");
+	loads(driver(0), "copy<float>", "ptx", 75);
+}
+
+static void no_image_names_the_device_and_the_option_that_would_help(void **state)
+{
+	(void)state;
+	fatbin_begin(&file);
+	add_cubin(75, "k");
+	add_cubin(100, "k");
+	add_ptx(100, "k", NULL);
+	written_fatbin();
+	refuses(driver(0), "k", GPUL_EUNSUPPORTED,
+		"has no image for this device, sm_90, only cubin sm_75, cubin sm_100, ptx sm_100: "
+		"nvcc -gencode arch=compute_90,code=sm_90 adds it");
+	fatbin_begin(&file);
+	add_cubin(90, "k");
+	written_fatbin();
+	refuses(soft_driver(), "k", GPUL_EUNSUPPORTED,
+		"has machine code only (cubin sm_90): the software driver runs PTX only");
+	written(cubin(90, "k", NULL, 0)->bytes, cubin(90, "k", NULL, 0)->n_bytes, ".cubin");
+	refuses(soft_driver(), "k", GPUL_EUNSUPPORTED,
+		"is a cubin (GPU machine code): the software driver runs PTX only");
+}
+
+static void a_kernel_for_another_device_only_is_told(void **state)
+{
+	static struct bytes archive;
+
+	(void)state;
+	archive.n = 0;
+	fatbin_begin(&file);
+	add_cubin(90, "here");
+	fatbin_end(&file);
+	add_member(&archive, "a/", &file);
+	fatbin_begin(&file);
+	add_cubin(80, "elsewhere");
+	fatbin_end(&file);
+	add_member(&archive, "b/", &file);
+	written(archive.at, archive.n, ".a");
+	refuses(driver(0), "elsewhere", GPUL_EUNSUPPORTED,
+		"for sm_80, not for this device, sm_90: nvcc -gencode arch=compute_90,code=sm_90");
+}
+
+static void what_was_asked_for_narrows_the_choice(void **state)
+{
+	const gpul_load_options ptx = { .only_kind = GPUL_IMAGE_PTX };
+	const gpul_load_options sm80 = { .only_sm = 80 };
+	gpul_module *m = NULL;
+	gpul_error err = { 0 };
+
+	(void)state;
+	fatbin_begin(&file);
+	add_cubin(90, "k");
+	add_ptx(75, "k", NULL);
+	written_fatbin();
+	assert_int_equal(gpul_module_load_file(driver(0), path, &ptx, &m, &err), GPUL_OK);
+	assert_string_equal(given.kind, "ptx");
+	gpul_module_unload(m);
+	assert_int_equal(gpul_module_load_file(driver(0), path, &sm80, &m, &err),
+			 GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "has no image of the kind asked for that runs on sm_90"));
+	unlink(path);
+}
+
+/* ---- options and words ------------------------------------------------------------------------ */
+
+static void ptxas_options_reach_the_driver(void **state)
+{
+	static const char text[] =
+		GPUL_PTXAS_COMMENT "-O2 -maxrregcount=40\n.version 8.0\n.target sm_75\n"
+				".address_size 64\n.entry k() { ret; }\n";
+
+	(void)state;
+	fatbin_begin(&file);
+	add_ptx(75, "k", "-v -maxrregcount=96 ");
+	written_fatbin();
+	loads(driver(0), "k", "ptx", 75);
+	assert_int_equal(given.max_registers, 96);
+	written(text, sizeof text - 1, ".ptx");
+	loads(driver(0), "k", "ptx", 75);
+	assert_int_equal(given.max_registers, 40);
+}
+
+static char told[4096];
+
+static void tell(void *context, const char *line)
+{
+	(void)context;
+	strcat(strcat(told, line), "\n");
+}
+
+static void explains_what_was_considered(void **state)
+{
+	const gpul_load_options options = { .explain = tell };
+	gpul_module *m = NULL;
+	gpul_error err = { 0 };
+
+	(void)state;
+	*told = '\0';
+	fatbin_begin(&file);
+	add_cubin(80, "k");
+	add_cubin(90, "k");
+	add_ptx(90, "k", NULL);
+	written_fatbin();
+	assert_int_equal(gpul_module_load_file(driver(0), path, &options, &m, &err), GPUL_OK);
+	gpul_module_unload(m);
+	unlink(path);
+	assert_non_null(strstr(told, "cubin sm_80, "));
+	assert_non_null(strstr(told, " bytes: machine code for another generation of GPUs\n"));
+	assert_non_null(strstr(told, " bytes: taken\n"));
+	assert_non_null(strstr(told, "ptx sm_90, "));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(machine_code_gives_everything_back_whichever_call_fails),
+		cmocka_unit_test(a_cpp_name_tells_the_types_of_machine_code),
+		cmocka_unit_test(a_cut_cubin_never_reaches_the_driver),
+		cmocka_unit_test(the_image_that_suits_the_device_is_loaded),
+		cmocka_unit_test(the_unit_that_has_the_kernel_is_loaded),
+		cmocka_unit_test(a_name_that_means_several_kernels_lists_them),
+		cmocka_unit_test(no_image_names_the_device_and_the_option_that_would_help),
+		cmocka_unit_test(a_kernel_for_another_device_only_is_told),
+		cmocka_unit_test(what_was_asked_for_narrows_the_choice),
+		cmocka_unit_test(ptxas_options_reach_the_driver),
+		cmocka_unit_test(explains_what_was_considered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

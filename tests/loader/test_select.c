@@ -1,0 +1,174 @@
+/* test_select.c — which image of a unit a device gets, case by case. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "loader/select_internal.h"
+
+enum { MOST = 16 };
+
+/* "sm_90a compute_80 lto_90 | sm_75": images in order; a bar parts units. */
+static size_t parse(const char *text, gpul_image out[MOST])
+{
+	size_t n = 0;
+	uint32_t unit = 0;
+	char copy[200], *save = NULL;
+
+	snprintf(copy, sizeof copy, "%s", text);
+	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+		const char *digits = w + strcspn(w, "0123456789");
+		char *end;
+
+		if (*w == '|') {
+			unit++;
+			continue;
+		}
+		assert_true(n < MOST);
+		out[n] = (gpul_image){ .kind = *w == 's'   ? GPUL_IMAGE_CUBIN
+					       : *w == 'l' ? GPUL_IMAGE_LTO
+							   : GPUL_IMAGE_PTX,
+				       .unit = unit };
+		out[n].sm = (uint16_t)strtoul(digits, &end, 10);
+		out[n++].suffix = *end;
+	}
+	return n;
+}
+
+/* The verdicts, a letter each: T taken, b for better, m other major, n newer, s specific, c machine
+ * code, - not asked. */
+static void check(const char *text, const gpul_target *target, const char *expected)
+{
+	static const char letters[] = "Tbmnsc-d";
+	gpul_image images[MOST];
+	gpul_verdict verdicts[MOST];
+	char got[MOST + 1] = "";
+	size_t n = parse(text, images);
+
+	gpul_select_among(images, n, target, verdicts);
+	for (size_t i = 0; i < n; i++)
+		got[i] = letters[verdicts[i]];
+	if (strcmp(got, expected))
+		fail_msg("%s on %u: %s, expected %s", text, target->cc, got, expected);
+}
+
+static void a_gpu_gets_what_its_driver_takes(void **state)
+{
+	static const struct {
+		uint32_t cc;
+		const char *images, *verdicts;
+	} rows[] = {
+		{ 90, "sm_75 sm_80 sm_90", "mmT" },
+		{ 90, "sm_90 sm_90a", "bT" },       /* the special one, in any order */
+		{ 90, "sm_90a sm_90", "Tb" },
+		{ 90, "sm_90 sm_90", "Tb" },        /* machine code: the first of its like */
+		{ 90, "compute_80 compute_80", "bT" }, /* PTX: the last */
+		{ 90, "compute_90a compute_90", "Tb" },
+		{ 90, "sm_90 compute_90a", "Tb" },  /* machine code before any PTX */
+		{ 90, "compute_70 compute_90 compute_80", "bTb" },
+		{ 90, "compute_100 compute_75", "nT" },
+		{ 90, "compute_100 sm_100", "nm" },
+		{ 86, "sm_80 sm_86 sm_89", "bTn" },
+		{ 87, "sm_80 sm_86 sm_89 compute_80", "bTnb" },
+		{ 89, "sm_80 compute_89", "Tb" },
+		{ 80, "sm_86 compute_75", "nT" },
+		{ 100, "sm_90a compute_90a sm_100f", "ssT" },
+		{ 103, "sm_100a sm_100f sm_100", "sTb" },
+		{ 103, "sm_100f sm_103", "bT" },
+		{ 100, "sm_103f compute_100", "sT" },
+		{ 121, "sm_120f compute_120f", "Tb" },
+		{ 121, "compute_120f compute_121", "bT" },
+		{ 110, "compute_100f compute_100", "sT" },
+		{ 90, "lto_90 compute_90", "Tb" },
+		{ 90, "sm_90 lto_90", "Tb" },
+		{ 90, "sm_90 | sm_90 compute_90 | compute_100", "TTbn" },
+		{ 90, "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		check(rows[i].images,
+		      &(gpul_target){ .cc = rows[i].cc, .machine_code = true },
+		      rows[i].verdicts);
+}
+
+static void an_interpreter_gets_ptx_of_any_target(void **state)
+{
+	static const struct {
+		const char *images, *verdicts;
+	} rows[] = {
+		{ "sm_90 compute_75", "cT" },
+		{ "compute_75 compute_90 compute_100", "bTb" },
+		{ "compute_120 compute_100 compute_103", "bTb" },
+		{ "compute_90a compute_90", "bT" },
+		{ "compute_100a", "T" },
+		{ "lto_90 compute_75", "bT" },
+		{ "lto_90", "T" },
+		{ "sm_90 sm_80", "cc" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		check(rows[i].images, &(gpul_target){ .cc = 90 }, rows[i].verdicts);
+}
+
+static void what_was_not_asked_for_is_left(void **state)
+{
+	gpul_target t = { .cc = 90, .machine_code = true, .only_sm = 80 };
+
+	(void)state;
+	check("sm_90 compute_80 compute_75", &t, "-T-");
+	check("sm_80 compute_90", &t, "m-"); /* asking does not make it fit */
+	t = (gpul_target){ .cc = 90, .machine_code = true, .only_kind = GPUL_IMAGE_PTX };
+	check("sm_90 compute_90 compute_80", &t, "-Tb");
+}
+
+static void the_choice_does_not_hang_on_the_order(void **state)
+{
+	static const char *const words[] = { "sm_90a", "sm_90", "compute_90a", "compute_90",
+					     "compute_80", "sm_80", "compute_100" };
+	const size_t n = sizeof words / sizeof *words;
+	const gpul_target t = { .cc = 90, .machine_code = true };
+
+	(void)state;
+	for (size_t first = 0; first < n; first++)
+		for (size_t step = 1; step < n; step++) {
+			char text[200] = "";
+			gpul_image images[MOST];
+			gpul_verdict verdicts[MOST];
+
+			for (size_t i = 0; i < n; i++) { /* n is prime: each comes once */
+				strcat(text, words[(first + i * step) % n]);
+				strcat(text, " ");
+			}
+			gpul_select_among(images, parse(text, images), &t, verdicts);
+			for (size_t i = 0; i < n; i++)
+				assert_int_equal(verdicts[i] == GPUL_TAKEN,
+						 images[i].kind == GPUL_IMAGE_CUBIN &&
+							 images[i].suffix == 'a');
+		}
+}
+
+static void every_verdict_has_its_phrase(void **state)
+{
+	(void)state;
+	for (int v = GPUL_TAKEN; v <= GPUL_LEFT_DAMAGED; v++)
+		assert_true(strlen(gpul_verdict_text((gpul_verdict)v)) > 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_gpu_gets_what_its_driver_takes),
+		cmocka_unit_test(an_interpreter_gets_ptx_of_any_target),
+		cmocka_unit_test(what_was_not_asked_for_is_left),
+		cmocka_unit_test(the_choice_does_not_hang_on_the_order),
+		cmocka_unit_test(every_verdict_has_its_phrase),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
