@@ -86,6 +86,7 @@ void cli_print_man(void);
 
 int cmd_run(const struct cli_args *args, gpul_error *err);
 int cmd_ls(const struct cli_args *args, gpul_error *err);
+int cmd_explain(const struct cli_args *args, gpul_error *err);
 int cmd_extract(const struct cli_args *args, gpul_error *err);
 int cmd_devices(const struct cli_args *args, gpul_error *err);
 int cmd_compile(const struct cli_args *args, gpul_error *err);

@@ -195,6 +195,10 @@ const struct cli_cmd cli_cmds[] = {
 	  NULL, devices_opts, cmd_devices, NULL },
 	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",
 	  NULL, compile_opts, cmd_compile, CLI_FILES },
+	{ "explain", "[LOG]", "say what is behind the words of nvcc, ptxas and linkers",
+	  "Reads LOG, or what is piped in:  make 2>&1 | gpuload explain\n"
+	  "and shows the messages that are known here, each with what to do about it.\n",
+	  no_opts, cmd_explain, CLI_FILES },
 	{ "completion", "bash", "print the completion script for a shell",
 	  "Try it in this shell:  source <(gpuload completion bash)\n",
 	  no_opts, cmd_completion, "bash" },

@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/tell.h"
 #include "core/file.h"
+#include "loader/advice.h"
 #include "loader/image/recognise.h"
 #include "ptx/nvrtc.h"
 
@@ -79,6 +80,8 @@ void ls_tell_no_match(struct ls *ls, const char *path)
 /* JSON has its object, though there is nothing in it. */
 static void tell_no_images(struct ls *ls, const char *path, const gpul_images *images)
 {
+	char buf[GPUL_ADVICE_BYTES];
+	const char *advice;
 	size_t n, n_wanted = 0;
 	const gpul_image *all = gpul_images_all(images, &n);
 
@@ -87,8 +90,10 @@ static void tell_no_images(struct ls *ls, const char *path, const gpul_images *i
 	if (n_wanted)
 		return;
 	ls->failed = true;
+	advice = n == 0 ? gpul_advice_file(images, path, buf) : NULL;
 	if (n == 0)
-		cli_tell("ls", "%s: there is no device code in it", path);
+		cli_tell("ls", "%s: there is no device code in it%s%s", path, advice ? "; " : "",
+			 advice ? advice : "");
 	else
 		cli_tell("ls", "%s: none of the %zu images is of that kind", path, n);
 }
@@ -128,6 +133,19 @@ static gpul_status list_images(struct ls *ls, const char *path, const gpul_image
 	return ls_kernels(ls, path, images, err);
 }
 
+/* For people: what to expect of the file where it is used otherwise. */
+static void print_advice(const char *path, const gpul_images *images)
+{
+	char buf[GPUL_ADVICE_BYTES];
+	size_t n;
+	const char *advice;
+
+	gpul_images_all(images, &n);
+	advice = n ? gpul_advice_file(images, path, buf) : NULL;
+	if (advice)
+		printf("\nnote: %s\n", advice);
+}
+
 static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 {
 	gpul_images *images = NULL;
@@ -142,6 +160,8 @@ static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 	progress_wipe(&progress);
 	if (st == GPUL_OK)
 		st = list_images(ls, path, images, err);
+	if (st == GPUL_OK && !ls->json)
+		print_advice(path, images);
 	gpul_images_close(images);
 	return st;
 }

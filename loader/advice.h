@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "core/error.h"
+#include "loader/image/images.h"
 
 #define GPUL_ADVICE_BYTES 240
 
@@ -21,5 +22,13 @@ const char *gpul_advice(const char *said, char buf[GPUL_ADVICE_BYTES]);
 /** Add the advice to an error's own text, as far as it has room; does nothing where there is none, or
  * where err is NULL. */
 void gpul_advise(gpul_error *err);
+
+/** What is likely to surprise about a file with device code, or without, as one sentence: it waits for
+ * its device link, the device link dropped a kernel, no host code can name its kernels.
+ *
+ * images are path's.  In buf, or for ever; NULL: nothing.  Files with very much code are not looked
+ * through.  Any thread. */
+const char *gpul_advice_file(const gpul_images *images, const char *path,
+			     char buf[GPUL_ADVICE_BYTES]);
 
 #endif

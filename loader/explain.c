@@ -84,6 +84,13 @@ struct search {
 	bool found;
 };
 
+/* What waits for its link is no code that the runtime could take. */
+static bool can_be_loaded(const gpul_image *image, void *context)
+{
+	(void)context;
+	return !image->relocatable;
+}
+
 static gpul_status look_for_kernel(const gpul_image *image, const gpul_kernel_table *table,
 				   const gpul_error *failed, void *context, gpul_error *err)
 {
@@ -112,7 +119,7 @@ static void list_targets(const gpul_images *images, char *out, size_t out_bytes)
 
 		snprintf(text, sizeof text, "%s%s", all[i].kind == GPUL_IMAGE_PTX ? "PTX for " : "",
 			 gpul_image_arch(&all[i], arch));
-		if (strstr(out, text) || used + strlen(text) + 3 > out_bytes)
+		if (all[i].relocatable || strstr(out, text) || used + strlen(text) + 3 > out_bytes)
 			continue;
 		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "",
 					 text);
@@ -127,7 +134,7 @@ static gpul_status explain_code(const struct place *at, const gpul_host_object *
 	char targets[80] = "";
 
 	if (gpul_images_open(at->path, NULL, &images, NULL) == GPUL_OK) {
-		(void)gpul_kernels_visit(images, NULL, look_for_kernel, &search, NULL, NULL);
+		(void)gpul_kernels_visit(images, can_be_loaded, look_for_kernel, &search, NULL, NULL);
 		list_targets(images, targets, sizeof targets);
 		gpul_images_close(images);
 	}

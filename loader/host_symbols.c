@@ -82,6 +82,7 @@ bool gpul_host_open(const char *path, gpul_host_object *out)
 	n = gpul_bytes_u16(&b);
 	names_index = gpul_bytes_u16(&b);
 	names = section_at(&o.file, table, names_index);
+	o.linked = type == ET_DYN || type == ET_EXEC;
 	o.shared = type == ET_DYN;
 	for (uint32_t i = 0; i < n; i++) {
 		struct section s = section_at(&o.file, table, i);

@@ -20,6 +20,7 @@ typedef struct gpul_host_object {
 	bool has_device_code;         /* a section that the CUDA runtime is told of */
 	bool relocatable_only;        /* and all of it waits for a device link */
 	bool device_linked;           /* nvcc -dlink made a fatbin for it */
+	bool linked;                  /* a program or a library, no object */
 	bool shared;                  /* ET_DYN without an interpreter: a library */
 } gpul_host_object;
 

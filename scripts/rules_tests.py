@@ -37,7 +37,7 @@ def write_tests(w, products):
     the others of a folder help the programs there."""
     by_folder = {}
     for c in files("tests", ".c"):
-        if not c.startswith(("tests/fuzz/", "tests/inputs/", "tests/install/")):  # built in ways of their own
+        if not c.startswith(("tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/")):  # built in ways of their own
             by_folder.setdefault(os.path.dirname(c), []).append(c)
     inputs = write_inputs(w)
     helpers, opened, programs = {}, {}, []

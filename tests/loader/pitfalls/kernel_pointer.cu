@@ -1,0 +1,10 @@
+/* kernel_pointer.cu — the address of a kernel that is only declared. */
+typedef void (*kernel_pointer)(float *);
+
+__global__ void VecAdd2(float *x);
+__device__ kernel_pointer pointer = VecAdd2;
+
+extern "C" __global__ void use(float *x)
+{
+	pointer(x);
+}

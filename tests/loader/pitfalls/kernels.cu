@@ -1,0 +1,8 @@
+/* kernels.cu — a library's kernels, compiled as a whole. */
+extern "C" __global__ void VecAdd(const float *a, const float *b, float *c, int n)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n)
+		c[i] = a[i] + b[i];
+}

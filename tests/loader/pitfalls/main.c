@@ -1,0 +1,38 @@
+/* main.c — a C program that takes the address of the stub called STUB, if that is defined, and asks for
+ * its kernel; with ASK_LIBRARY of one that it looks for in a library.  Prints what it is told. */
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "loader/symbol.h"
+
+#ifdef STUB
+extern void STUB(void);
+#endif
+
+void not_a_kernel(void);
+void not_a_kernel(void)
+{
+}
+
+int main(int argc, char **argv)
+{
+	const void *stub = NULL;
+	const gpul_driver *drv;
+	gpul_kernel *k = NULL;
+	gpul_error err = { 0 };
+
+	(void)argc, (void)argv;
+#ifdef STUB
+	stub = (const void *)STUB;
+#endif
+#ifdef ASK_LIBRARY
+	stub = dlsym(dlopen(argv[1], RTLD_NOW), "VecAdd");
+#endif
+	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) == GPUL_OK &&
+	    gpul_kernel_by_symbol(drv, stub, &k, &err) == GPUL_OK)
+		printf("kernel %s\n", gpul_kernel_name(k));
+	else
+		printf("%s\n", err.text);
+	gpul_kernel_release(k);
+	return 0;
+}

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Each pitfall of docs/kernel-by-name-symbol-pointer.md is made anew with nvcc and the host's linker, and gpuload
+says what it is: from the file (gpuload ls), from the tool's words (gpuload explain), or from the running program."""
+import argparse, os, re, shutil, subprocess, sys, tempfile, unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+sys.path.insert(0, ROOT)
+from scripts import parts
+
+BUILD = os.path.abspath(os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build")))
+HOME = parts.cuda_home(argparse.Namespace(cuda=None))
+NVCC = next((p for p in [f"{HOME}/bin/nvcc", shutil.which("nvcc")] if p and os.path.exists(p)), None)
+ARCH = ["-arch=sm_75", "-Wno-deprecated-gpu-targets"]
+CUDART = [f"-L{HOME}/lib64", f"-L{HOME}/lib", "-lcudart_static", "-lstdc++", "-ldl", "-lrt", "-lpthread"]
+RT = [f"{BUILD}/libgpuload-rt.a", "-lstdc++", "-ldl", "-lpthread", "-lm"]
+
+
+class Pitfalls(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not NVCC:
+            raise unittest.SkipTest("no nvcc here")
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.nvcc("-c", "-no-compress", "-Xcompiler", "-fPIC", f"{HERE}/kernels.cu", "-o", "kernels.o")
+        cls.works("ar", "rcs", "libvec.a", "kernels.o")
+        for name in ("parts", "helper", "other"):
+            cls.nvcc("-dc", "-Xcompiler", "-fPIC", f"{HERE}/{name}.cu", "-o", f"{name}.o")
+
+    @classmethod
+    def tool(cls, *command):
+        """(status, all that it printed) of a command, in the folder of what is made here."""
+        env = dict(os.environ, GPULOAD_DRIVER="soft", LC_ALL="C")
+        r = subprocess.run(command, cwd=cls.folder.name, env=env, stdin=subprocess.DEVNULL, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return r.returncode, r.stdout
+
+    @classmethod
+    def works(cls, *command):
+        status, text = cls.tool(*command)
+        if status:
+            raise AssertionError(f"{' '.join(command)}: {text}")
+        return text
+
+    @classmethod
+    def nvcc(cls, *options):
+        return cls.works(NVCC, *ARCH, *options)
+
+    def gpuload(self, *arguments):
+        return self.tool(f"{BUILD}/gpuload", *arguments)[1]
+
+    def explained(self, log):
+        with open(f"{self.folder.name}/log", "w", encoding="utf-8") as f:
+            f.write(log)
+        return self.gpuload("explain", "log")
+
+    def asks(self, *options, argument=""):
+        """What a C program is told that asks for a kernel by its stub."""
+        self.works("cc", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "asks", *options, *libraries(), *RT)
+        return self.works("./asks", argument)
+
+    # ---- host stubs ----------------------------------------------------------------------------------------------
+
+    def test_a_shared_library_hides_its_stubs(self):
+        self.nvcc("-shared", "-cudart", "static", "kernels.o", "-o", "libvec.so")
+        self.assertIn("nvcc hides the stubs of a shared library", self.gpuload("ls", "libvec.so"))
+        status, log = self.tool("cc", "-DSTUB=VecAdd", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "hidden",
+                                "-L.", "-lvec", *libraries(), *CUDART)
+        self.assertNotEqual(status, 0)
+        self.assertRegex(log, "undefined reference to `VecAdd'|hidden symbol `VecAdd'")
+        self.assertIn("the host stub is NULL: dlsym() found none?  Since CUDA 13 shared libraries hide their stubs",
+                      self.asks("-DASK_LIBRARY", argument="./libvec.so"))
+
+    def test_the_archive_or_an_option_shows_them(self):
+        self.nvcc("-shared", "-cudart", "none", "--device-entity-has-hidden-visibility=false", "-Xcompiler", "-fPIC",
+                  f"{HERE}/kernels.cu", "-o", "libshown.so")
+        self.assertNotIn("note:", self.gpuload("ls", "libshown.so"))
+        self.assertEqual(self.asks("-DSTUB=VecAdd", "-L.", "-l:libvec.a"), "kernel VecAdd\n")
+
+    def test_an_archive_member_that_nothing_refers_to_brings_no_code(self):
+        for option, advice in (("-Wl,--no-whole-archive", True), ("-Wl,--whole-archive", False)):
+            self.asks("-L.", option, "-l:libvec.a", "-Wl,--no-whole-archive")
+            listed = self.gpuload("ls", "asks")
+            self.assertEqual("there is no device code in it" in listed, advice, listed)
+            self.assertEqual("-Wl,--whole-archive brings the others" in listed, advice, listed)
+
+    def test_what_is_no_kernel_has_no_stub(self):
+        self.assertIn("abort is in libc.so.6, which has no device code", self.asks("-DSTUB=abort"))
+        self.assertIn("not_a_kernel of this program is no __global__ function",
+                      self.asks("-DSTUB=not_a_kernel", "-Wl,--whole-archive", "libvec.a", "-Wl,--no-whole-archive"))
+
+    def test_nvidias_runtime_and_the_software_driver_do_not_go_together(self):
+        self.works("cc", "-DSTUB=VecAdd", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "nvidias",
+                   "libvec.a", *libraries(), *CUDART)
+        self.assertIn("NVIDIA's CUDA runtime works with NVIDIA's driver alone", self.works("./nvidias"))
+
+    # ---- relocatable code ----------------------------------------------------------------------------------------
+
+    def test_relocatable_code_waits_for_its_link(self):
+        self.assertIn("note: not linked yet (nvcc -dc)", self.gpuload("ls", "parts.o"))
+        status, log = self.tool("c++", "-shared", "-Wl,--no-undefined", "parts.o", "helper.o", "-o", "unlinked.so", *CUDART)
+        self.assertNotEqual(status, 0)
+        self.assertIn("undefined reference to `__cudaRegisterLinkedBinary_", log)
+        self.assertIn("nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too", self.explained(log))
+
+    def test_the_device_link_drops_kernels_that_no_host_code_refers_to(self):
+        objects = ["parts.o", "helper.o", "other.o"]
+        for options, dropped in (([], True), (["-Xnvlink", "-ignore-host-info"], False)):
+            self.nvcc("-dlink", *options, *objects, "-o", "dlink.o")
+            told = self.asks("-DSTUB=NobodyAsks", *objects, "dlink.o")
+            listed = self.gpuload("ls", "asks")
+            if not dropped:
+                self.assertNotIn("note:", listed)
+            else:
+                self.assertRegex(listed, "note: (NobodyAsks|UsesHelper) is not in the linked device code: nvcc -dlink drops")
+                self.assertIn("NobodyAsks has a stub in this program, but no kernel: nvcc -dlink drops", told)
+
+    def test_a_function_that_no_file_defines(self):
+        status, log = self.tool(NVCC, *ARCH, "-dlink", "-Xnvlink", "-ignore-host-info", "parts.o", "-o", "dlink.o")
+        self.assertNotEqual(status, 0)
+        self.assertIn("Undefined reference to 'helper'", log)
+        self.assertIn("none of the files that were linked defines helper", self.explained(log))
+
+    # ---- addresses of what is only declared ----------------------------------------------------------------------
+
+    def declared(self, source, message, advice):
+        status, log = self.tool(NVCC, *ARCH, "-cubin", f"{HERE}/{source}.cu", "-o", "never.cubin")
+        self.assertNotEqual(status, 0)
+        self.assertIn(message, log)
+        self.assertIn(advice, self.explained(log))
+        self.nvcc("-ptx", f"{HERE}/{source}.cu", "-o", f"{source}.ptx")
+        told = self.gpuload("run", f"{source}.ptx", "f32[1]=1")
+        self.assertIn("is initialised with", told)
+        self.assertIn("in this file, or compile with nvcc -dc and link the file that does", told)
+
+    def test_the_address_of_a_kernel_that_is_only_declared(self):
+        self.declared("kernel_pointer", "Undefined reference to '_Z7VecAdd2Pf' in '<input>'",
+                      "VecAdd2(float*) is only declared here: define it in this file")
+
+    def test_the_address_of_a_device_function_that_is_only_declared(self):
+        self.declared("function_pointer", "Cannot take address of function '_Z9elsewheref'",
+                      "elsewhere(float) is only declared here, so it has no address")
+
+
+def libraries():
+    """libgpuload as it is staged, and what it was built with (a sanitizer)."""
+    path = f"{BUILD}/build.ninja" if os.path.exists(f"{BUILD}/build.ninja") else f"{ROOT}/build.ninja"
+    with open(path, encoding="utf-8") as f:
+        ldflags = re.search(r"^ldflags =(.*)$", f.read(), re.M)[1].split()
+    return [*ldflags, f"-L{BUILD}/stage/lib", "-lgpuload", f"-Wl,-rpath,{BUILD}/stage/lib"]
+
+
+if __name__ == "__main__":
+    unittest.main()
