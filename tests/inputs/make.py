@@ -13,18 +13,18 @@ import argparse, concurrent.futures, json, os, shlex, shutil, subprocess, sys
 
 RUN = ["f32[1024]=iota", "f32[1024]=iota:0:2", "out:f32[1024]", "i32=1024", "--expect", "2=iota:0:3"]
 
-# Kernels as their sources declare them.  params: (offset, bytes, type in C++).
-POINTERS = [(0, 8, "const float*"), (8, 8, "const float*"), (16, 8, "float*"), (24, 4, "int")]
+# Kernels as their sources declare them.  params: (offset, bytes, type as a demangled name has it).
+POINTERS = [(0, 8, "float const*"), (8, 8, "float const*"), (16, 8, "float*"), (24, 4, "int")]
 VEC = [
     {"name": "vecadd", "demangled": "vecadd", "params": POINTERS},
     {"name": "_Z4axpyIfEvT_PKS0_PS0_i", "demangled": "void axpy<float>(float, float const*, float*, int)",
-     "params": [(0, 4, "float"), (8, 8, "const float*"), (16, 8, "float*"), (24, 4, "int")]},
+     "params": [(0, 4, "float"), (8, 8, "float const*"), (16, 8, "float*"), (24, 4, "int")]},
     {"name": "_Z4axpyIdEvT_PKS0_PS0_i", "demangled": "void axpy<double>(double, double const*, double*, int)",
-     "params": [(0, 8, "double"), (8, 8, "const double*"), (16, 8, "double*"), (24, 4, "int")]},
+     "params": [(0, 8, "double"), (8, 8, "double const*"), (16, 8, "double*"), (24, 4, "int")]},
     {"name": "_ZN6shapes6insideENS_3boxEPKfPjj",
      "demangled": "shapes::inside(shapes::box, float const*, unsigned int*, unsigned int)",
-     "params": [(0, 32, "shapes::box"), (32, 8, "const float*"), (40, 8, "unsigned*"), (48, 4, "unsigned")]},
-    {"name": "block_sum", "demangled": "block_sum", "params": [(0, 8, "const int*"), (8, 8, "int*")],
+     "params": [(0, 32, "shapes::box"), (32, 8, "float const*"), (40, 8, "unsigned int*"), (48, 4, "unsigned int")]},
+    {"name": "block_sum", "demangled": "block_sum", "params": [(0, 8, "int const*"), (8, 8, "int*")],
      "shared_bytes": 512, "max_threads": 128},
     {"name": "_Z6hiddenPii", "demangled": "hidden(int*, int)", "params": [(0, 8, "int*"), (8, 4, "int")], "static": True},
 ]
@@ -154,9 +154,9 @@ def make_all(folder, words, jobs):
 
 
 def manifest(missing):
-    inputs = [{"file": out, "kernels": [] if source == "none" else source, "images": images or []}
+    inputs = [{"file": out, "kernels": source, "images": images or []}
               for out, _, _, source, images in STEPS if out not in missing]
-    return {"sources": {name: kernels for name, kernels in SOURCES.items() if name != "none"}, "inputs": inputs,
+    return {"sources": SOURCES, "inputs": inputs,
             "missing": missing, "run": RUN, "programs": PROGRAMS,
             "runs": [{"files": files.split(), "not_soft": why} for files, why in RUNS]}
 

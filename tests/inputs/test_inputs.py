@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The inputs are there, and hold what inputs.json says: counted by hand from the bytes, not by gpuload."""
-import json, os, re, struct, sys, unittest
+"""The inputs hold what inputs.json says: counted by hand from the bytes; and that is what gpuload lists and runs."""
+import json, os, re, struct, subprocess, sys, unittest
 
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
 FOLDER = f"{BUILD}/tests/inputs"
@@ -41,10 +41,44 @@ class Inputs(unittest.TestCase):
                 self.assertEqual(found, wanted[:len(found)], i["file"])
             self.assertTrue(found or i["file"].endswith((".cu", ".ptx", ".cubin", "host.o", "libthin.a")), i["file"])
 
-    def test_every_file_of_a_run_is_there(self):
-        for r in self.told["runs"]:
-            for f in r["files"]:
-                self.assertTrue(os.path.exists(f"{FOLDER}/{f}"), f)
+    def gpuload(self, *arguments):
+        r = subprocess.run([os.path.abspath(f"{BUILD}/gpuload"), *arguments], cwd=FOLDER, capture_output=True, text=True,
+                           stdin=subprocess.DEVNULL)
+        return r.returncode, r.stdout, r.stderr
+
+    def test_gpuload_lists_these_images(self):
+        keys = ["kind", "arch", "compression", "section", "relocatable", "origin"]
+        for i in self.told["inputs"]:
+            if i["file"].endswith(".cu"):
+                continue  # ls compiles it
+            status, out, err = self.gpuload("ls", "--json", "--images", i["file"])
+            if not i["images"]:
+                self.assertEqual((status, "no device code" in err), (1, True), i["file"])
+                continue
+            self.assertEqual((status, err), (0, ""), i["file"])
+            found = [[image[k] for k in keys] for image in json.loads(out)["images"]]
+            self.assertEqual(found, [[image[k] for k in keys] for image in i["images"]], i["file"])
+
+    def test_gpuload_lists_these_kernels(self):
+        for i in self.told["inputs"]:
+            images = json.loads(self.gpuload("ls", "--json", i["file"])[1])["images"] if i["images"] else []
+            for image, told in zip(images, i["images"]):
+                source = told.get("of", i["kernels"])
+                kernels = [] if image["kind"] == "lto" else self.told["sources"][source]
+                found = {k["name"]: k for k in image["kernels"]}
+                self.assertEqual(sorted(found), sorted(k["name"] for k in kernels), i["file"])
+                for k in kernels:
+                    self.compare(image["kind"], found[k["name"]], k, f"{i['file']}: {k['name']}")
+
+    def compare(self, kind, found, told, where):
+        self.assertEqual(found["demangled"], told["demangled"], where)
+        self.assertEqual([(p["offset"], p["size"]) for p in found["params"]], [(o, n) for o, n, _ in told["params"]], where)
+        if told["name"].startswith("_Z"):  # others tell no types
+            self.assertEqual([p["type"] for p in found["params"]], [t for _, _, t in told["params"]], where)
+        if kind == "cubin":  # PTX of nvcc -G has it outside of the kernel
+            self.assertEqual(found["shared_bytes"], told.get("shared_bytes", 0), where)
+        self.assertEqual(found["static"], told.get("static", False), where)
+        self.assertEqual(found["max_threads"], [told["max_threads"], 1, 1] if "max_threads" in told else None, where)
 
 
 if __name__ == "__main__":
