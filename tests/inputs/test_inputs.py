@@ -80,6 +80,15 @@ class Inputs(unittest.TestCase):
         self.assertEqual(found["static"], told.get("static", False), where)
         self.assertEqual(found["max_threads"], [told["max_threads"], 1, 1] if "max_threads" in told else None, where)
 
+    def test_gpuload_runs_them_on_the_software_driver_or_says_why_not(self):
+        for r in self.told["runs"]:
+            with self.subTest(r["files"]):
+                status, out, err = self.gpuload("run", *r["files"], "--kernel", "vecadd", "--driver", "soft", *self.told["run"])
+                if r["not_soft"]:
+                    self.assertEqual((status, len(err.splitlines())), (1, 1), err)
+                else:
+                    self.assertEqual(status, 0, err)
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main())
