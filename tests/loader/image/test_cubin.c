@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,12 +146,285 @@ static void survives_a_cut_at_every_byte(void **state)
 	}
 }
 
+/* What is said of the cubin that is in `made`, which is refused. */
+static void refused(const char *because)
+{
+	gpul_kernel_table t = { 0 };
+	gpul_error err = { 0 };
+
+	assert_int_equal(read_made(&t, &err), GPUL_EFORMAT);
+	assert_null(t.at);
+	if (!strstr(err.text, because))
+		fail_msg("expected '%s' in '%s'", because, err.text);
+}
+
+static void lists_kernels_and_nothing_else(void **state)
+{
+	const unsigned char function = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+	gpul_kernel_table t = { 0 };
+	gpul_error err = { 0 };
+	unsigned symbol, text;
+
+	(void)state;
+	forge_start(&made, false, 90, false);
+	text = forge_kernel(&made, "first", &symbol);
+	forge_symbol(&made, "device_function", function, 0, text);
+	forge_symbol(&made, "undefined", function, 0x10, SHN_UNDEF);
+	forge_symbol(&made, "absolute", function, 0x10, SHN_ABS);
+	forge_symbol(&made, "variable", ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), 0x10, text);
+	forge_symbol(&made, "hidden", ELF64_ST_INFO(STB_LOCAL, STT_FUNC), 0x10,
+		     forge_section(&made, ".text.hidden", SHT_PROGBITS, 0, 128));
+	forge_symbol(&made, "weak", ELF64_ST_INFO(STB_WEAK, STT_FUNC), 0x90,
+		     forge_section(&made, ".text.weak", SHT_PROGBITS, 0, 128));
+	forge_finish(&made);
+	read_made(&t, &err);
+	assert_string_equal(err.text, "");
+	assert_int_equal(t.n, 3);
+	assert_string_equal(t.at[0].name, "first");
+	assert_string_equal(t.at[1].name, "hidden");
+	assert_string_equal(t.at[2].name, "weak");
+	assert_true(t.at[1].is_static);
+	assert_false(t.at[2].is_static);
+	assert_int_equal(t.at[0].registers, GPUL_NOT_TOLD);
+	assert_int_equal(t.at[0].n_params, 0);
+	gpul_kernel_table_free(&t);
+	forge_symbol(&made, "beyond", function, 0x10, 60);
+	forge_finish(&made);
+	refused("in no section");
+}
+
+/* A kernel whose .nv.info is to be filled in; its section. */
+static unsigned start_info(void)
+{
+	unsigned symbol, text;
+
+	forge_start(&made, false, 100, false);
+	text = forge_kernel(&made, "k", &symbol);
+	return forge_section(&made, ".nv.info.k", NV_INFO, text, 0);
+}
+
+static void reads_parameters_beyond_4_kilobytes(void **state)
+{
+	unsigned info = start_info();
+	gpul_kernel_table t = { 0 };
+
+	(void)state;
+	forge_numbers(&made, info, 0x45, 3, (uint32_t[]){ 0, 0x17700001, 8 });
+	forge_numbers(&made, info, 0x45, 3, (uint32_t[]){ 0, 0, 6000 });
+	forge_finish(&made);
+	assert_int_equal(read_made(&t, NULL), GPUL_OK);
+	assert_int_equal(t.at[0].n_params, 2);
+	assert_int_equal(t.at[0].params[0].bytes, 6000);
+	assert_int_equal(t.at[0].params[1].offset, 6000);
+	assert_int_equal(t.at[0].params[1].bytes, 8);
+	gpul_kernel_table_free(&t);
+}
+
+static void refuses_parameters_that_are_not_numbered_from_0(void **state)
+{
+	static const uint32_t pairs[][2] = { { 0, 0 }, { 0, 2 }, { 1, 2 }, { 0, 0xffff } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		unsigned info = start_info();
+
+		for (int k = 0; k < 2; k++)
+			forge_numbers(&made, info, 0x17, 3,
+				      (uint32_t[]){ 0, pairs[i][k], 0x100000 });
+		forge_finish(&made);
+		refused("not numbered from 0");
+	}
+	forge_numbers(&made, start_info(), 0x17, 3, (uint32_t[]){ 0, 0, 0x1f000 });
+	forge_finish(&made);
+	refused("a parameter of no bytes");
+}
+
+static void refuses_attributes_that_are_none(void **state)
+{
+	unsigned info = start_info();
+
+	(void)state;
+	forge_value(&made, info, 5, 0x17, 0);
+	forge_finish(&made);
+	refused("unknown format");
+	info = start_info();
+	forge_value(&made, info, 4, 0x17, 12); /* and nothing behind it */
+	forge_finish(&made);
+	refused("cut short");
+}
+
+static void refuses_sections_that_overlap(void **state)
+{
+	unsigned info = start_info();
+
+	(void)state;
+	for (int i = 0; i < 200; i++)
+		forge_value(&made, info, 3, 0x1b, 255);
+	for (int i = 0; i < 40; i++) /* 40 of 800 bytes, in an image of fewer */
+		forge_section(&made, ".nv.info.k", NV_INFO, 0, 0);
+	forge_finish(&made);
+	for (unsigned i = info + 1; i < made.n_sections; i++) {
+		Elf64_Shdr *s = forge_header_of(&made, i);
+
+		*s = *forge_header_of(&made, info);
+		s->sh_info = i; /* about other code each */
+	}
+	refused("overlap");
+	info = start_info();
+	forge_section(&made, ".nv.info.again", NV_INFO, made.sections[info].sh_info, 0);
+	forge_finish(&made);
+	refused("a second .nv.info about the same code");
+}
+
+static void bounds_what_kernels_of_one_code_may_repeat(void **state)
+{
+	unsigned info = start_info();
+	gpul_kernel_table t = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 300; i++)
+		forge_numbers(&made, info, 0x17, 3, (uint32_t[]){ 0, i | i * 8 << 16, 0x200000 });
+	forge_symbol(&made, "same", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0x10,
+		     made.sections[info].sh_info);
+	forge_finish(&made);
+	refused("too many kernels of the same code");
+
+	make_one(false, 90, false); /* two names for little code are fine */
+	forge_symbol(&made, "same", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0x10, 4);
+	forge_finish(&made);
+	assert_int_equal(read_made(&t, NULL), GPUL_OK);
+	assert_int_equal(t.n, 2);
+	assert_int_equal(t.at[1].n_params, 2);
+	assert_ptr_equal(t.at[0].params, t.at[1].params);
+	gpul_kernel_table_free(&t);
+}
+
+static void reads_more_sections_than_the_header_can_count(void **state)
+{
+	static const uint32_t indices[] = { 0, 4 };
+	gpul_kernel_table t = { 0 };
+	unsigned indices_at;
+
+	(void)state;
+	make_one(false, 90, false);
+	indices_at = forge_section(&made, ".symtab_shndx", SHT_SYMTAB_SHNDX, 0, sizeof indices);
+	made.content[indices_at] = indices;
+	made.symbols[1].st_shndx = SHN_XINDEX;
+	forge_finish(&made);
+	forge_header_of(&made, 0)->sh_size = made.n_sections;
+	forge_header_of(&made, 0)->sh_link = 1;
+	made.header.e_shnum = 0;
+	made.header.e_shstrndx = SHN_XINDEX;
+	memcpy(made.bytes, &made.header, sizeof made.header);
+	assert_int_equal(read_made(&t, NULL), GPUL_OK);
+	assert_int_equal(t.n, 1);
+	assert_int_equal(t.at[0].shared_bytes, 1200);
+	gpul_kernel_table_free(&t);
+	forge_header_of(&made, 0)->sh_size = UINT64_MAX;
+	refused("more sections than fit");
+}
+
+/* One header field wrong at a time. */
+static void says_what_is_wrong_with_a_header(void **state)
+{
+	const struct {
+		size_t at, n;
+		uint64_t value;
+		const char *because;
+	} rows[] = {
+		{ EI_MAG0, 1, 0, "no 64-byte ELF header" },
+		{ EI_CLASS, 1, ELFCLASS32, "not 64-bit" },
+		{ EI_DATA, 1, ELFDATA2MSB, "not 64-bit" },
+		{ EI_OSABI, 1, 0, "EI_OSABI" },
+		{ offsetof(Elf64_Ehdr, e_type), 2, ET_CORE, "e_type" },
+		{ offsetof(Elf64_Ehdr, e_machine), 2, 62, "e_machine" },
+		{ offsetof(Elf64_Ehdr, e_shoff), 8, UINT64_MAX - 8, "section table" },
+		{ offsetof(Elf64_Ehdr, e_shentsize), 2, 40, "not of 64 bytes" },
+		{ offsetof(Elf64_Ehdr, e_shnum), 2, 60000, "more sections" },
+		{ offsetof(Elf64_Ehdr, e_shstrndx), 2, 500, "no section of section names" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		make_one(false, 90, false);
+		memcpy(made.bytes + rows[i].at, &rows[i].value, rows[i].n);
+		refused(rows[i].because);
+	}
+}
+
+static void says_which_table_lies_outside(void **state)
+{
+	(void)state;
+	make_one(false, 90, false);
+	forge_header_of(&made, 1)->sh_size = UINT64_MAX;
+	refused("section names lie outside");
+	make_one(false, 90, false);
+	forge_header_of(&made, 3)->sh_offset = 1 << 20;
+	refused("symbol table lies outside");
+	make_one(false, 90, false);
+	forge_header_of(&made, 3)->sh_link = 3;
+	refused("no names");
+	make_one(false, 90, false);
+	forge_header_of(&made, 2)->sh_size = 1;
+	refused("a kernel without a name");
+	make_one(false, 90, false);
+	forge_header_of(&made, 6)->sh_offset = UINT64_MAX;
+	refused("attributes lies outside");
+}
+
+static void survives_each_byte_being_another(void **state)
+{
+	static unsigned char sound[FORGE_ROOM];
+	static const unsigned char others[] = { 0x00, 0x01, 0x7f, 0xff };
+
+	(void)state;
+	make_one(true, 75, false);
+	memcpy(sound, made.bytes, made.n_bytes);
+	for (size_t i = 0; i < made.n_bytes; i++)
+		for (size_t k = 0; k < sizeof others; k++) {
+			gpul_kernel_table t = { 0 };
+			gpul_error err = { 0 };
+
+			made.bytes[i] = others[k];
+			if (read_made(&t, &err))
+				assert_true(err.status == GPUL_EFORMAT && t.n == 0);
+			gpul_kernel_table_free(&t);
+			made.bytes[i] = sound[i];
+		}
+}
+
+static void tells_the_target_or_that_there_is_none(void **state)
+{
+	uint16_t sm = 0;
+	char suffix = '?';
+	bool relocatable = false;
+
+	(void)state;
+	make_one(true, 86, true);
+	assert_int_equal(gpul_cubin_target(made.bytes, made.n_bytes, &sm, &suffix, &relocatable,
+					   NULL), GPUL_OK);
+	assert_true(sm == 86 && suffix == 0 && relocatable);
+	assert_int_equal(gpul_cubin_target(made.bytes, 63, &sm, &suffix, &relocatable, NULL),
+			 GPUL_EFORMAT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_a_kernel_of_either_abi),
-		cmocka_unit_test(tells_architecture_specific_code_of_each_generation),
+		cmocka_unit_test(lists_kernels_and_nothing_else),
+		cmocka_unit_test(reads_parameters_beyond_4_kilobytes),
+		cmocka_unit_test(refuses_parameters_that_are_not_numbered_from_0),
+		cmocka_unit_test(refuses_attributes_that_are_none),
+		cmocka_unit_test(refuses_sections_that_overlap),
+		cmocka_unit_test(bounds_what_kernels_of_one_code_may_repeat),
+		cmocka_unit_test(reads_more_sections_than_the_header_can_count),
+		cmocka_unit_test(says_what_is_wrong_with_a_header),
+		cmocka_unit_test(says_which_table_lies_outside),
 		cmocka_unit_test(survives_a_cut_at_every_byte),
+		cmocka_unit_test(survives_each_byte_being_another),
+		cmocka_unit_test(tells_architecture_specific_code_of_each_generation),
+		cmocka_unit_test(tells_the_target_or_that_there_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,188 @@
+/* test_visit.c — the kernels of many images: each once, in order, whatever the threads do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "loader/image/kernels.h"
+#include "tests/loader/image/pack.h"
+
+enum { N_IMAGES = 500 };
+
+typedef struct seen {
+	size_t n, n_kernels, n_failed, stop_at, only_odd;
+	uint64_t last_offset;
+	uint64_t told, total;
+} seen;
+
+static pack packed;
+
+/* Fatbins of one image each: kernel_0, kernel_1 ...; sizes differ, so that threads overtake. */
+static int make_images(void **state)
+{
+	static char text[40000];
+
+	(void)state;
+	for (int i = 0; i < N_IMAGES; i++) {
+		int n = snprintf(text, sizeof text,
+				 ".version 7.0\n.target sm_75\n.address_size 64\n"
+				 ".visible .entry kernel_%d(.param .u32 p) { ret; }\n", i);
+		int more = i * 7919 % 30000;
+
+		memset(text + n, '\n', (size_t)more);
+		pack_fatbin_of(&packed, &(pack_of){ .kind = 1, .sm = 75,
+						    .flags = i % 3 == 2 ? FLAG_LZ4 : 0 },
+			       text, (size_t)(n + more));
+	}
+	return 0;
+}
+
+static int drop_images(void **state)
+{
+	(void)state;
+	pack_free(&packed);
+	return 0;
+}
+
+static gpul_images *open_packed(void)
+{
+	gpul_images *list = NULL;
+	gpul_error err = { 0 };
+
+	gpul_images_of(packed.at, packed.n, "packed", &list, &err);
+	assert_string_equal(err.text, "");
+	return list;
+}
+
+static bool is_wanted(const gpul_image *image, void *context)
+{
+	seen *s = context;
+
+	return !s->only_odd || image->unit % 2 == 1;
+}
+
+static gpul_status see(const gpul_image *image, const gpul_kernel_table *table,
+		       const gpul_error *failed, void *context, gpul_error *err)
+{
+	seen *s = context;
+	char name[32];
+
+	assert_true(s->n == 0 || image->offset > s->last_offset);
+	s->last_offset = image->offset;
+	s->n++;
+	s->n_kernels += table->n;
+	if (failed) {
+		s->n_failed++;
+		assert_int_equal(table->n, 0);
+		assert_int_not_equal(failed->text[0], 0);
+		return GPUL_OK;
+	}
+	snprintf(name, sizeof name, "kernel_%u", image->unit);
+	assert_string_equal(table->at[0].name, name);
+	if (s->n == s->stop_at)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 7, "enough");
+	return GPUL_OK;
+}
+
+static void tell(void *context, uint64_t done, uint64_t total)
+{
+	seen *s = context;
+
+	assert_true(done >= s->told && done <= total);
+	s->told = done;
+	s->total = total;
+}
+
+static void visits_each_image_once_in_the_order_of_the_list(void **state)
+{
+	gpul_images *list = open_packed();
+	seen s = { 0 };
+	const gpul_progress progress = { tell, &s };
+
+	(void)state;
+	assert_int_equal(gpul_kernels_visit(list, NULL, see, &s, &progress, NULL), GPUL_OK);
+	assert_int_equal(s.n, N_IMAGES);
+	assert_int_equal(s.n_kernels, N_IMAGES);
+	assert_int_equal(s.n_failed, 0);
+	assert_true(s.total > 0 && s.told == s.total);
+	gpul_images_close(list);
+}
+
+static void visits_only_what_is_wanted(void **state)
+{
+	gpul_images *list = open_packed();
+	seen s = { .only_odd = 1 };
+
+	(void)state;
+	assert_int_equal(gpul_kernels_visit(list, is_wanted, see, &s, NULL, NULL), GPUL_OK);
+	assert_int_equal(s.n, N_IMAGES / 2);
+	gpul_images_close(list);
+}
+
+static void ends_when_the_visitor_says_so(void **state)
+{
+	gpul_images *list = open_packed();
+
+	(void)state;
+	for (size_t stop = 1; stop < N_IMAGES; stop += 83) {
+		seen s = { .stop_at = stop };
+		gpul_error err = { 0 };
+
+		assert_int_equal(gpul_kernels_visit(list, NULL, see, &s, NULL, &err),
+				 GPUL_EUNSUPPORTED);
+		assert_int_equal(s.n, stop);
+		assert_string_equal(err.text, "enough");
+		assert_int_equal(err.native, 7);
+	}
+	gpul_images_close(list);
+}
+
+static void goes_on_past_damaged_images(void **state)
+{
+	gpul_images *list = open_packed();
+	size_t n;
+	const gpul_image *all = gpul_images_all(list, &n);
+	seen s = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		if (i % 5 == 0) /* the packed bytes, behind the list's back */
+			memset(packed.at + all[i].offset, 0xff, 40);
+	assert_int_equal(gpul_kernels_visit(list, NULL, see, &s, NULL, NULL), GPUL_OK);
+	assert_int_equal(s.n, N_IMAGES);
+	assert_int_equal(s.n_failed, N_IMAGES / 5);
+	assert_int_equal(s.n_kernels, N_IMAGES - N_IMAGES / 5);
+	gpul_images_close(list);
+}
+
+static void visits_lists_of_one_image_and_of_none(void **state)
+{
+	static const char text[] = ".version 7.0\n.target sm_75\n.entry kernel_0() { ret; }\n";
+	gpul_images *list = NULL;
+	seen s = { 0 }, none = { .only_odd = 1 };
+
+	(void)state;
+	assert_int_equal(gpul_images_of(text, sizeof text - 1, "k.ptx", &list, NULL), GPUL_OK);
+	assert_int_equal(gpul_kernels_visit(list, NULL, see, &s, NULL, NULL), GPUL_OK);
+	assert_int_equal(s.n_kernels, 1);
+	assert_int_equal(gpul_kernels_visit(list, is_wanted, see, &none, NULL, NULL), GPUL_OK);
+	assert_int_equal(none.n, 0);
+	gpul_images_close(list);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(visits_each_image_once_in_the_order_of_the_list),
+		cmocka_unit_test(visits_only_what_is_wanted),
+		cmocka_unit_test(ends_when_the_visitor_says_so),
+		cmocka_unit_test(visits_lists_of_one_image_and_of_none),
+		cmocka_unit_test(goes_on_past_damaged_images), /* last: it damages them */
+	};
+
+	return cmocka_run_group_tests(tests, make_images, drop_images);
+}
