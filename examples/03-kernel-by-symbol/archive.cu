@@ -1,0 +1,35 @@
+/* archive.cu — a kernel out of libvec.a, by <<<>>> and by its stub's address, from C++.
+ *
+ * The declarations are all that this file knows of the kernels.  Naming a stub is also what makes the
+ * linker take vec.o, with the device code in it, out of the archive. */
+#include <cstdio>
+
+#include "trial.h"
+
+extern "C" __global__ void VecAdd(const float *a, const float *b, float *c, int n);
+__global__ void VecScale(float *x, float by, int n);
+
+static int by_chevrons(struct trial *t)
+{
+	VecAdd<<<(TRIAL_N + 255) / 256, 256>>>((float *)t->a, (float *)t->b, (float *)t->c, TRIAL_N);
+	cudaError_t e = cudaGetLastError(); /* <<<>>> itself returns nothing */
+
+	if (!e)
+		e = cudaDeviceSynchronize();
+	if (e) {
+		fprintf(stderr, "<<<>>>: %s\n", cudaGetErrorString(e));
+		return 1;
+	}
+	return trial_check(t, "VecAdd of libvec.a, <<<>>>", 3);
+}
+
+int main()
+{
+	struct trial t;
+	int bad = trial_open(&t) || by_chevrons(&t) ||
+		  trial_by_symbol(&t, (const void *)VecAdd, "VecAdd of libvec.a, by symbol", 3) ||
+		  trial_by_symbol(&t, (const void *)VecScale, "VecScale of libvec.a, by symbol", 1.5f);
+
+	trial_close(&t);
+	return bad;
+}

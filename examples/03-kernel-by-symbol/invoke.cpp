@@ -1,0 +1,2 @@
+/* invoke.cpp — invoke_VecAdd() from C++. */
+#include "invoke_c.c"

@@ -1,0 +1,216 @@
+/* look_inside.c — find a kernel in a library that somebody else built, and say what it takes.
+ *
+ *     look_inside [LIBRARY [NAME]]      default: libnccl.so.2, where the linker finds it, and AllReduce
+ *
+ *     library ── gpul_images_open: which device code, for which GPUs ── gpul_select: what this GPU would get
+ *             ── gpul_kernels_visit: the first kernel whose name contains NAME
+ *             ── gpul_module_load_file, on NVIDIA's driver: the same numbers from the loaded code
+ *
+ * Ends with 77 where there is no such library. */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/context.h"
+#include "loader/demangle.h"
+#include "loader/image/kernels.h"
+#include "loader/loader.h"
+#include "loader/select.h"
+
+enum { MOST_PARAMS = 16, NAME_BYTES = 512, NOT_THERE = 77 };
+
+struct found {
+	const char *wanted; /* a part of the kernel's name */
+	const gpul_image *first; /* of the list, and the verdict on each: is this image to be looked at? */
+	const gpul_verdict *verdicts;
+
+	char name[NAME_BYTES], arch[16];
+	gpul_kernel_info info; /* its name and params are those of here */
+	gpul_kernel_param params[MOST_PARAMS];
+	uint32_t n_kernels; /* seen in all */
+};
+
+/* Where the dynamic linker finds a library; its code is not run longer than that takes. */
+static bool find_library(const char *name, char *path, size_t path_bytes)
+{
+	struct link_map *map = NULL;
+	void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+
+	if (!lib)
+		return false;
+	if (dlinfo(lib, RTLD_DI_LINKMAP, &map) == 0 && map)
+		snprintf(path, path_bytes, "%s", map->l_name);
+	dlclose(lib);
+	return map != NULL;
+}
+
+/* ---- the kernel, in the file -------------------------------------------------------- */
+
+static bool is_taken(const gpul_image *image, void *context)
+{
+	const struct found *f = context;
+
+	return f->verdicts[image - f->first] == GPUL_TAKEN;
+}
+
+static gpul_status look(const gpul_image *image, const gpul_kernel_table *table,
+			const gpul_error *failed, void *context, gpul_error *err)
+{
+	struct found *f = context;
+
+	if (failed)
+		return gpul_fail(err, failed->status, failed->native, "%s", failed->text);
+	f->n_kernels += (uint32_t)table->n;
+	for (size_t i = 0; i < table->n && !f->info.name; i++) {
+		const gpul_kernel_info *k = &table->at[i];
+
+		if (!strstr(k->name, f->wanted) || strlen(k->name) >= NAME_BYTES)
+			continue;
+		f->info = *k; /* the table is gone after this call: keep what is needed */
+		f->info.n_params = k->n_params < MOST_PARAMS ? k->n_params : MOST_PARAMS;
+		memcpy(f->params, k->params, f->info.n_params * sizeof *k->params);
+		f->info.name = strcpy(f->name, k->name);
+		f->info.params = f->params;
+		gpul_image_arch(image, f->arch);
+	}
+	return GPUL_OK;
+}
+
+static gpul_status find_kernel(const char *path, uint32_t cc, struct found *f, gpul_error *err)
+{
+	const gpul_target target = { .cc = cc, .machine_code = true };
+	gpul_images *images;
+	gpul_verdict *verdicts;
+	size_t n, n_embedded = 0;
+	gpul_status st = gpul_images_open(path, NULL, &images, err);
+
+	if (st)
+		return st;
+	f->first = gpul_images_all(images, &n);
+	for (size_t i = 0; i < n; i++)
+		n_embedded += f->first[i].origin == GPUL_ORIGIN_EMBEDDED;
+	printf("%s: %zu images of device code, %zu of them in plain data\n", path, n, n_embedded);
+	verdicts = calloc(n + 1, sizeof *verdicts);
+	if (verdicts) {
+		gpul_select(images, &target, verdicts);
+		f->verdicts = verdicts;
+		st = gpul_kernels_visit(images, is_taken, look, f, NULL, err);
+	} else {
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu verdicts", n);
+	}
+	if (!st && !f->info.name)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "%u kernels for sm_%u, none with '%s' in its name",
+			       f->n_kernels, cc, f->wanted);
+	free(verdicts);
+	gpul_images_close(images);
+	return st;
+}
+
+static void show(const struct found *f)
+{
+	const gpul_kernel_info *k = &f->info;
+	char *demangled = gpul_demangle(k->name);
+
+	printf("%u kernels for this GPU; the first with '%s' in its name, as %s:\n%s\n", f->n_kernels,
+	       f->wanted, f->arch, demangled ? demangled : k->name);
+	free(demangled);
+	for (uint32_t i = 0; i < k->n_params; i++)
+		printf("  parameter %u: %u bytes at offset %u\n", i, k->params[i].bytes,
+		       k->params[i].offset);
+	if (k->registers != GPUL_NOT_TOLD)
+		printf("  %u registers a thread, ", k->registers);
+	printf("%u bytes of shared memory, ", k->shared_bytes);
+	if (k->local_bytes != GPUL_NOT_TOLD)
+		printf("%u bytes of stack, ", k->local_bytes);
+	if (k->max_threads[0])
+		printf("blocks of %u threads at most\n", k->max_threads[0]);
+	else
+		printf("blocks of any size\n");
+}
+
+/* ---- the kernel, on the device ------------------------------------------------------- */
+
+static gpul_status attribute(const gpul_driver *drv, CUfunction fn, CUfunction_attribute which,
+			     const char *what, uint32_t expected, gpul_error *err)
+{
+	int value;
+	gpul_status st = gpul_cu(drv, err, cuFuncGetAttribute(&value, which, fn));
+
+	if (st)
+		return st;
+	printf("  the driver says: %d %s\n", value, what);
+	if (expected != GPUL_NOT_TOLD && (uint32_t)value != expected)
+		return gpul_fail(err, GPUL_EFORMAT, value, "the file says %u %s, the driver %d",
+				 expected, what, value);
+	return GPUL_OK;
+}
+
+static gpul_status load(const gpul_driver *drv, const char *path, const struct found *f,
+			gpul_error *err)
+{
+	const gpul_load_options options = { .kernel = f->name };
+	gpul_module *m;
+	const gpul_kernel *k;
+	CUfunction fn;
+	gpul_status st = gpul_module_load_file(drv, path, &options, &m, err);
+
+	if (st)
+		return st;
+	st = gpul_kernel_find(m, f->name, &k, err);
+	if (!st)
+		st = gpul_kernel_function(k, &fn, err);
+	if (!st)
+		st = attribute(drv, fn, CU_FUNC_ATTRIBUTE_NUM_REGS, "registers", f->info.registers, err);
+	if (!st)
+		st = attribute(drv, fn, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, "bytes of shared memory",
+			       f->info.shared_bytes, err);
+	gpul_module_unload(m);
+	return st;
+}
+
+int main(int argc, char **argv)
+{
+	static struct found f;
+	char path[1024] = "";
+	const char *asked = argc > 1 ? argv[1] : "libnccl.so.2";
+	const gpul_driver *drv;
+	gpul_context context = { 0 };
+	int major = 0, minor = 0;
+	gpul_error err = { 0 };
+	gpul_status st;
+
+	f.wanted = argc > 2 ? argv[2] : "AllReduce";
+	if (strchr(asked, '/'))
+		snprintf(path, sizeof path, "%s", asked);
+	else if (!find_library(asked, path, sizeof path)) {
+		printf("skipped: there is no %s here; name another library\n", asked);
+		return NOT_THERE;
+	}
+	st = gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);
+	if (!st)
+		st = gpul_context_open(drv, 0, &context, &err);
+	if (!st)
+		st = gpul_cu(drv, &err,
+			     cuDeviceGetAttribute(&major,
+						  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+						  context.device));
+	if (!st)
+		st = gpul_cu(drv, &err,
+			     cuDeviceGetAttribute(&minor,
+						  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+						  context.device));
+	if (!st)
+		st = find_kernel(path, (uint32_t)(10 * major + minor), &f, &err);
+	if (!st)
+		show(&f);
+	if (!st && strcmp(drv->name, "nvidia") == 0)
+		st = load(drv, path, &f, &err);
+	else if (!st)
+		printf("  not loaded: the software driver runs PTX, and this is a look at machine code\n");
+	gpul_context_close(&context);
+	if (st)
+		fprintf(stderr, "look_inside: %s\n", err.text);
+	return st != GPUL_OK;
+}
