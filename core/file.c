@@ -38,7 +38,7 @@ static gpul_status map(int fd, const char *path, size_t n_bytes, gpul_file *out,
 				 strerror(why));
 	}
 	*out = (gpul_file){
-		.bytes = base, .n_bytes = n_bytes, .mapped = true, .mapped_bytes = room
+		.bytes = base, .n_bytes = n_bytes, .mapped = true, .mapped_bytes = room, .fd = fd
 	};
 	return GPUL_OK;
 }
@@ -108,7 +108,8 @@ static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpu
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open it: %s", path,
 				 strerror(errno));
 	st = take(fd, path, regular, out, err);
-	close(fd);
+	if (st || !out->mapped)
+		close(fd);
 	return st;
 }
 
@@ -124,12 +125,15 @@ gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error 
 
 void gpul_file_close(gpul_file *f)
 {
-	if (f && f->mapped)
+	if (!f)
+		return;
+	if (f->mapped) {
 		munmap((void *)(uintptr_t)f->bytes, f->mapped_bytes);
-	else if (f)
+		close(f->fd);
+	} else {
 		free((void *)(uintptr_t)f->bytes);
-	if (f)
-		*f = (gpul_file){ 0 };
+	}
+	*f = (gpul_file){ 0 };
 }
 
 /* What is wholly in the pages of n bytes: releasing must not touch what is beside them, fetching may
@@ -156,4 +160,11 @@ void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes)
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes)
 {
 	advise(f, at, n_bytes, MADV_DONTNEED); /* a private mapping that nobody wrote to */
+}
+
+bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out)
+{
+	off_t offset = (const char *)at - (const char *)f->bytes;
+
+	return f->mapped && pread(f->fd, out, n_bytes, offset) == (ssize_t)n_bytes;
 }

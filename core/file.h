@@ -12,6 +12,7 @@ typedef struct gpul_file {
 	size_t n_bytes;     /* at least 1 */
 	bool mapped;        /* how to give it back: private to file.c */
 	size_t mapped_bytes;
+	int fd;             /* of a mapped file, kept for gpul_file_read() */
 } gpul_file;
 
 /** Map a file, or read it where mapping cannot be (a pipe, /dev/stdin).
@@ -44,5 +45,9 @@ void gpul_file_close(gpul_file *f);  /* a zeroed one is fine; cannot fail */
  * nothing where f was read and not mapped.  Any thread. */
 void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes);
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes);
+
+/* Copy n_bytes at `at`, which lie in f, without mapping the pages around them: for a few bytes here
+ * and there.  False: they cannot be read this way, look at `at` itself.  Any thread. */
+bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out);
 
 #endif

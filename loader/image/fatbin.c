@@ -14,6 +14,7 @@
 #define MAGIC        0xBA55ED50u
 #define MOST_HEADER  65536 /* bytes; seen: 64 to 144, and options of any length are in it */
 #define MOST_SM      9999
+#define SPARSE_BYTES ((size_t)1 << 20) /* from here on, headers are looked at through a window */
 
 typedef struct fatbin_header {
 	uint32_t magic;
@@ -55,7 +56,7 @@ static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 
 	if (s.n < sizeof h)
 		return gpul_walk_fail(w, s.at, "a fatbin cut off in its header: %zu of 16 bytes", s.n);
-	memcpy(&h, s.at, sizeof h);
+	memcpy(&h, gpul_walk_see(w, s.at, sizeof h), sizeof h);
 	if (h.magic != MAGIC)
 		return gpul_walk_fail(w, s.at, "no fatbin at byte %zu: it starts with %08x, not %08x: "
 				      "damaged, or of a format that is not known",
@@ -97,10 +98,12 @@ static const char *wrong_with(const fatbin_entry *e, size_t left)
 }
 
 /* Options are told in the entry's header: {u32 offset, bytes}, both from the entry's start. */
-static bool find_options(const unsigned char *entry, const fatbin_entry *e, uint32_t *at, uint32_t *n)
+static bool find_options(const gpul_walk *w, const unsigned char *entry, const fatbin_entry *e,
+			 uint32_t *at, uint32_t *n)
 {
 	if (e->options_at < sizeof *e || e->options_at > e->header_bytes - 8)
 		return false;
+	entry = gpul_walk_see(w, entry, e->header_bytes);
 	memcpy(at, entry + e->options_at, sizeof *at);
 	memcpy(n, entry + e->options_at + sizeof *at, sizeof *n);
 	return *at <= e->header_bytes && *n <= e->header_bytes - *at;
@@ -115,9 +118,9 @@ static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 	if (s.n < sizeof *e)
 		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is cut off: %zu of 64 bytes",
 				      (size_t)(s.at - w->file.at), s.n);
-	memcpy(e, s.at, sizeof *e);
+	memcpy(e, gpul_walk_see(w, s.at, sizeof *e), sizeof *e);
 	wrong = wrong_with(e, s.n);
-	if (!wrong && e->options_at && !find_options(s.at, e, &at, &n))
+	if (!wrong && e->options_at && !find_options(w, s.at, e, &at, &n))
 		wrong = "its options lie outside its header";
 	if (wrong)
 		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is damaged: %s",
@@ -136,22 +139,23 @@ static size_t entry_bytes(const fatbin_entry *e)
 }
 
 /* For cubins the same place holds other things. */
-static void take_options(gpul_image *image, const unsigned char *entry, const fatbin_entry *e)
+static void take_options(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
+			 const fatbin_entry *e)
 {
 	uint32_t at, n;
 	const char *text;
 
-	if (!e->options_at || !find_options(entry, e, &at, &n))
+	if (!e->options_at || !find_options(w, entry, e, &at, &n))
 		return;
-	text = (const char *)entry + at;
+	text = (const char *)gpul_walk_see(w, entry, e->header_bytes) + at;
 	n = (uint32_t)strnlen(text, n);
-	for (; n && *text == ' '; text++)
+	for (; n && *text == ' '; text++, at++)
 		n--;
 	while (n && text[n - 1] == ' ')
 		n--;
 	if (n == 0)
 		return;
-	image->options = text;
+	image->options = (const char *)entry + at;
 	image->options_bytes = n;
 }
 
@@ -191,7 +195,7 @@ static void describe(const gpul_walk *w, gpul_image *image, const unsigned char 
 	image->stored_bytes = e->compressed_bytes ? e->compressed_bytes : padded;
 	image->bytes = e->compressed_bytes ? e->unpacked_bytes : padded;
 	if (image->kind != GPUL_IMAGE_CUBIN)
-		take_options(image, entry, e);
+		take_options(w, image, entry, e);
 	if (image->kind == GPUL_IMAGE_PTX && !e->compressed_bytes) { /* padded by zeros */
 		image->bytes = image->stored_bytes = strnlen(payload, padded);
 		image->ended = image->bytes < padded;
@@ -236,7 +240,7 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 		image->fatbin = all.at;
 		image->fatbin_bytes = all.n;
 		describe(w, image, rest.at, &e);
-		compiled_only |= is_compile_only(image);
+		compiled_only |= !w->section_tells && is_compile_only(image);
 	}
 	for (; compiled_only && first < w->list->images.n; first++)
 		w->list->images.at[first].relocatable = true; /* nvcc -dc makes all of them so */
@@ -244,13 +248,17 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 	return GPUL_OK;
 }
 
-gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)
+gpul_status gpul_walk_fatbins(const gpul_walk *blind, gpul_span s)
 {
+	gpul_window window = { 0 };
+	gpul_walk seeing = *blind, *w = &seeing;
+
+	w->window = s.n >= SPARSE_BYTES ? &window : NULL;
 	while (s.n) {
 		gpul_status st;
 		size_t taken;
 
-		if (*s.at == 0) { /* what the linker put between the fatbins of two objects */
+		if (*gpul_walk_see(w, s.at, 1) == 0) { /* what the linker put between the fatbins of two objects */
 			s = after(s, 1);
 			continue;
 		}

@@ -107,6 +107,20 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 			 text);
 }
 
+const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n)
+{
+	gpul_window *v = w->window;
+	size_t left = w->file.n - (size_t)(at - w->file.at);
+
+	if (!v || n > sizeof v->bytes)
+		return at;
+	if (!v->at || at < v->at || n > v->n || (size_t)(at - v->at) > v->n - n) {
+		v->n = left < sizeof v->bytes ? left : sizeof v->bytes;
+		v->at = gpul_file_read(&w->source, at, v->n, v->bytes) ? at : NULL;
+	}
+	return v->at ? v->bytes + (at - v->at) : at;
+}
+
 gpul_status gpul_walk_content(const gpul_walk *w, gpul_span s)
 {
 	gpul_recognised what = gpul_recognise(s.at, s.n, w->here.file);

@@ -31,6 +31,14 @@ typedef struct gpul_span {
 	size_t n;
 } gpul_span;
 
+/* A look at a few bytes here and there in a large file.  A page fault maps 16 pages, and takes four times
+ * as long as reading 512 bytes does. */
+typedef struct gpul_window {
+	const unsigned char *at; /* what the bytes are a copy of; NULL: nothing yet */
+	size_t n;
+	unsigned char bytes[512];
+} gpul_window;
+
 /* Where a walk is.  Copied to go deeper: what is changed in the copy ends with it. */
 typedef struct gpul_walk {
 	gpul_images *list;
@@ -44,9 +52,13 @@ typedef struct gpul_walk {
 	bool relocatable;      /* by the section it is in */
 	bool section_tells;    /* ... which is known; else cubins are looked into */
 	bool unhurried;        /* ... though they be compressed by zstd: a file of few images */
+	gpul_window *window;   /* look through it; NULL: at the bytes themselves */
 	_Atomic int64_t *patience; /* steps that may yet be spent on what is no image after all */
 	gpul_error *err;
 } gpul_walk;
+
+/* n bytes at `at`, to be read at once: in the file or in the window. */
+const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n);
 
 /* Each adds the images of a span to the list, or fails by the first thing that is damaged. */
 gpul_status gpul_walk_content(const gpul_walk *w, gpul_span content);

@@ -34,7 +34,8 @@ size_t pack_zeros(pack *p, size_t n)
 		p->at = realloc(p->at, p->room);
 		assert(p->at);
 	}
-	memset(p->at + at, 0, n);
+	if (n)
+		memset(p->at + at, 0, n);
 	p->n += n;
 	return at;
 }

@@ -1,0 +1,349 @@
+/* test_damage.c — what is damaged is refused by one line that says where and what, and sizes are held
+ * against what can be before memory is asked for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "loader/image/images.h"
+#include "tests/loader/image/forge.h"
+#include "tests/loader/image/pack.h"
+
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n\tret;\n}\n";
+
+static void what_holds_no_device_code_is_named(void **state)
+{
+	static const struct {
+		const char *bytes, *words;
+	} cases[] = {
+		{ "", "an empty file" },
+		{ "some words\n", "a text that is not PTX" },
+		{ "BC\xc0\xde", "LLVM bitcode" },
+		{ "\xb1\x43\x62\x46\1\0\0\0", "a fatbin wrapper without its fatbin" },
+		{ "\1\2\3\4", "bytes of no known format" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		pack p = { 0 };
+
+		pack_bytes(&p, cases[i].bytes, strlen(cases[i].bytes));
+		pack_expect_refused(&p, GPUL_EFORMAT, cases[i].words);
+		pack_free(&p);
+	}
+}
+
+static void a_fatbin_is_refused_wherever_it_is_cut(void **state)
+{
+	pack p = { 0 };
+
+	(void)state;
+	pack_fatbin_of(&p, &(pack_of){ 1, 80, 0, "-O3" }, ptx, sizeof ptx);
+	for (size_t n = 4; n < p.n; n++) { /* less is no fatbin at all */
+		pack cut = { 0 };
+
+		pack_bytes(&cut, p.at, n);
+		pack_expect_refused(&cut, GPUL_EFORMAT, "test: ");
+		pack_free(&cut);
+	}
+	pack_free(&p);
+}
+
+static void numbers_of_a_fatbin_that_cannot_be_are_refused(void **state)
+{
+	static const struct {
+		size_t at, n;
+		uint64_t v;
+		const char *words;
+	} cases[] = {
+		{ FATBIN_VERSION, 2, 2, "version 2" },
+		{ FATBIN_HEADER_BYTES, 2, 24, "header of 24" },
+		{ FATBIN_PAYLOAD, 8, UINT64_MAX, "claims" },
+		{ FATBIN_PAYLOAD, 8, 100, "damaged" },
+		{ 16 + ENTRY_HEADER_BYTES, 4, 0, "header has no length" },
+		{ 16 + ENTRY_HEADER_BYTES, 4, UINT32_MAX, "header has no length" },
+		{ 16 + ENTRY_PADDED, 8, UINT64_MAX - 8, "longer than its fatbin" },
+		{ 16 + ENTRY_COMPRESSED, 4, UINT32_MAX, "compressed bytes are more" },
+		{ 16 + ENTRY_OPTIONS, 4, 4096, "options lie outside" },
+		{ 16 + ENTRY_FLAGS, 8, FLAG_LZ4 | FLAG_ZSTD, "by LZ4 and by zstd" },
+		{ 16 + ENTRY_UNPACKED, 8, UINT64_C(1) << 40, "cannot both be right" },
+	};
+
+	(void)state;
+	for (size_t i = 0; GPUL_HAVE_ZSTD && i < sizeof cases / sizeof *cases; i++) {
+		pack p = { 0 };
+
+		pack_fatbin_of(&p, &(pack_of){ 1, 80, FLAG_ZSTD, "-O3" }, ptx, sizeof ptx);
+		pack_set(&p, cases[i].at, cases[i].v, cases[i].n);
+		pack_expect_refused(&p, GPUL_EFORMAT, cases[i].words);
+		pack_free(&p);
+	}
+}
+
+static void junk_between_fatbins_of_a_section_is_told_with_its_place(void **state)
+{
+	pack data = { 0 }, p = { 0 };
+
+	(void)state;
+	pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
+	pack_zeros(&data, 8);
+	pack_bytes(&data, "junk", 4);
+	pack_zeros(&data, 60);
+	pack_elf(&p, (pack_section[]){ { ".nv_fatbin", 0, 0, data.at, data.n } }, 1);
+	pack_expect_refused(&p, GPUL_EFORMAT, "test, .nv_fatbin: no fatbin at byte ");
+	pack_free(&p);
+	pack_free(&data);
+}
+
+static void a_host_file_is_refused_wherever_it_is_cut(void **state)
+{
+	pack data = { 0 }, p = { 0 };
+
+	(void)state;
+	pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
+	pack_elf(&p, (pack_section[]){ { ".nv_fatbin", 0, 0, data.at, data.n } }, 1);
+	for (size_t n = sizeof(Elf64_Ehdr); n < p.n; n++) {
+		pack cut = { 0 };
+
+		pack_bytes(&cut, p.at, n);
+		pack_expect_refused(&cut, GPUL_EFORMAT, "damaged");
+		pack_free(&cut);
+	}
+	pack_free(&p);
+	pack_free(&data);
+}
+
+static void sections_beyond_the_end_are_refused(void **state)
+{
+	pack data = { 0 }, p = { 0 };
+	size_t table;
+
+	(void)state;
+	pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
+	table = pack_elf(&p, (pack_section[]){ { ".nv_fatbin", 0, 0, data.at, data.n } }, 1);
+	pack_set(&p, table + 2 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size), UINT64_MAX - 64, 8);
+	pack_expect_refused(&p, GPUL_EFORMAT, "section .nv_fatbin lies beyond");
+	pack_free(&p);
+	pack_free(&data);
+}
+
+static void an_archive_is_refused_wherever_it_is_cut(void **state)
+{
+	pack p = { 0 };
+
+	(void)state;
+	pack_archive(&p, false);
+	pack_member(&p, "a.ptx/", ptx, sizeof ptx - 1);
+	for (size_t n = 9; n < p.n - 1; n++) { /* the last byte only pads */
+		pack cut = { 0 };
+
+		pack_bytes(&cut, p.at, n);
+		pack_expect_refused(&cut, GPUL_EFORMAT, "cut off");
+		pack_free(&cut);
+	}
+	pack_free(&p);
+}
+
+static void expect_member_refused(const char *name, const char *bytes, size_t n, const char *words)
+{
+	pack p = { 0 };
+
+	pack_archive(&p, false);
+	pack_member(&p, name, bytes, n);
+	pack_expect_refused(&p, GPUL_EFORMAT, words);
+	pack_free(&p);
+}
+
+static void names_of_members_that_cannot_be_are_refused(void **state)
+{
+	(void)state;
+	expect_member_refused("/7", ptx, sizeof ptx, "no name that can be read"); /* no long names */
+	expect_member_refused("#1/999", ptx, sizeof ptx, "no name that can be read");
+	expect_member_refused("#1/", ptx, sizeof ptx, "no name that can be read");
+	expect_member_refused("a.a/", "!<arch>\n", 8, "test(a.a): an archive in an archive");
+}
+
+static void expect_unpack_refused(const pack *p, const char *words)
+{
+	gpul_images *list = pack_open(p);
+	gpul_unpacked u = { 0 };
+	gpul_error err = { 0 };
+
+	assert_int_equal(gpul_image_unpack(pack_only(list), &u, &err), GPUL_EFORMAT);
+	if (!strstr(err.text, words))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+	gpul_unpacked_free(&u);
+	gpul_images_close(list);
+}
+
+static void payloads_that_lie_about_their_length_are_refused(void **state)
+{
+	static const uint64_t flags[] = { FLAG_LZ4, FLAG_ZSTD };
+	static const uint64_t lengths[] = { sizeof ptx - 1, sizeof ptx + 1, 1 << 20 };
+	static const bool have[] = { GPUL_HAVE_LZ4, GPUL_HAVE_ZSTD };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		for (size_t k = 0; have[i] && k < sizeof lengths / sizeof *lengths; k++) {
+			pack p = { 0 };
+
+			pack_fatbin_of(&p, &(pack_of){ 1, 80, flags[i], NULL }, ptx, sizeof ptx);
+			pack_set(&p, 16 + ENTRY_UNPACKED, lengths[k], 8);
+			expect_unpack_refused(&p, "the ptx image for sm_80 at byte 80 cannot be unpacked");
+			pack_free(&p);
+		}
+}
+
+static void payloads_with_a_wrong_byte_never_read_or_write_outside(void **state)
+{
+	static const uint64_t flags[] = { FLAG_LZ4, FLAG_ZSTD };
+	static const bool have[] = { GPUL_HAVE_LZ4, GPUL_HAVE_ZSTD };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		pack p = { 0 };
+
+		pack_fatbin_of(&p, &(pack_of){ 1, 80, flags[i], NULL }, ptx, sizeof ptx);
+		for (size_t at = 80; have[i] && at < p.n; at++) {
+			gpul_unpacked u = { 0 };
+			gpul_images *list;
+
+			p.at[at] ^= 0x55;
+			list = pack_open(&p);
+			if (gpul_image_unpack(pack_only(list), &u, NULL) == GPUL_OK)
+				assert_true(u.n_bytes <= sizeof ptx);
+			gpul_unpacked_free(&u);
+			gpul_images_close(list);
+			p.at[at] ^= 0x55;
+		}
+		pack_free(&p);
+	}
+}
+
+static void write_file(const char *folder, const char *name, const void *bytes, size_t n)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	f = fopen(path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, n, f), n);
+	fclose(f);
+}
+
+static void a_thin_archive_s_members_are_read_from_beside_it(void **state)
+{
+	char folder[] = "/tmp/gpuload-thin-XXXXXX", path[256];
+	gpul_images *list = NULL;
+	gpul_error err = { 0 };
+	pack p = { 0 };
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	pack_archive(&p, true);
+	pack_member(&p, "//", "a_name_longer_than_sixteen.ptx/\n", 32);
+	pack_member(&p, "/0", NULL, sizeof ptx - 1);
+	snprintf(path, sizeof path, "%s/lib.a", folder);
+	write_file(folder, "lib.a", p.at, p.n);
+	pack_expect_refused(&p, GPUL_EFORMAT, "a thin archive in memory");
+
+	assert_int_equal(gpul_images_open(path, NULL, &list, &err), GPUL_ESYS);
+	assert_non_null(strstr(err.text, "a_name_longer_than_sixteen.ptx: no such file"));
+	write_file(folder, "a_name_longer_than_sixteen.ptx", ptx, sizeof ptx - 1);
+	assert_int_equal(gpul_images_open(path, NULL, &list, NULL), GPUL_OK);
+	assert_int_equal(pack_only(list)->sm, 80);
+	assert_int_equal(pack_only(list)->offset, 0);
+	assert_string_equal(gpul_images_place(list, pack_only(list))->member,
+			    "a_name_longer_than_sixteen.ptx");
+	gpul_images_close(list);
+
+	unlink(path);
+	snprintf(path, sizeof path, "%s/a_name_longer_than_sixteen.ptx", folder);
+	unlink(path);
+	rmdir(folder);
+	pack_free(&p);
+}
+
+static void a_thin_archive_that_names_itself_ends(void **state)
+{
+	char path[] = "/tmp/gpuload-self-XXXXXX", name[32];
+	gpul_images *list = NULL;
+	gpul_error err = { 0 };
+	pack p = { 0 };
+	int fd = mkstemp(path);
+
+	(void)state;
+	snprintf(name, sizeof name, "%s/\n", strrchr(path, '/') + 1);
+	pack_archive(&p, true);
+	pack_member(&p, "//", name, strlen(name));
+	pack_member(&p, "/0", NULL, 100);
+	assert_int_equal(write(fd, p.at, p.n), p.n);
+	close(fd);
+	assert_int_equal(gpul_images_open(path, NULL, &list, &err), GPUL_EFORMAT);
+	assert_non_null(strstr(err.text, "an archive in an archive"));
+	unlink(path);
+	pack_free(&p);
+}
+
+static void an_extent_is_found_by_what_the_image_says_of_itself(void **state)
+{
+	static forge f;
+	pack p = { 0 };
+	const void *at;
+	size_t n;
+
+	(void)state;
+	pack_fatbin_of(&p, &(pack_of){ 1, 80, 0, NULL }, ptx, sizeof ptx);
+	assert_int_equal(gpul_image_extent(p.at, &at, &n, NULL), GPUL_OK);
+	assert_ptr_equal(at, p.at);
+	assert_int_equal(n, p.n);
+
+	struct {
+		uint32_t magic, version;
+		const void *data, *more;
+	} wrapper = { 0x466243B1, 1, p.at, NULL };
+	assert_int_equal(gpul_image_extent(&wrapper, &at, &n, NULL), GPUL_OK);
+	assert_ptr_equal(at, p.at);
+	wrapper.data = NULL;
+	assert_int_equal(gpul_image_extent(&wrapper, &at, &n, NULL), GPUL_EFORMAT);
+
+	assert_int_equal(gpul_image_extent(ptx, &at, &n, NULL), GPUL_OK);
+	assert_int_equal(n, sizeof ptx - 1);
+	forge_start(&f, false, 90, false);
+	forge_finish(&f);
+	assert_int_equal(gpul_image_extent(f.bytes, &at, &n, NULL), GPUL_OK);
+	assert_int_equal(n, f.n_bytes);
+	assert_int_equal(gpul_image_extent("", &at, &n, NULL), GPUL_EFORMAT);
+	assert_int_equal(gpul_image_extent("no PTX", &at, &n, NULL), GPUL_EFORMAT);
+	pack_free(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_holds_no_device_code_is_named),
+		cmocka_unit_test(a_fatbin_is_refused_wherever_it_is_cut),
+		cmocka_unit_test(numbers_of_a_fatbin_that_cannot_be_are_refused),
+		cmocka_unit_test(junk_between_fatbins_of_a_section_is_told_with_its_place),
+		cmocka_unit_test(a_host_file_is_refused_wherever_it_is_cut),
+		cmocka_unit_test(sections_beyond_the_end_are_refused),
+		cmocka_unit_test(an_archive_is_refused_wherever_it_is_cut),
+		cmocka_unit_test(names_of_members_that_cannot_be_are_refused),
+		cmocka_unit_test(payloads_that_lie_about_their_length_are_refused),
+		cmocka_unit_test(payloads_with_a_wrong_byte_never_read_or_write_outside),
+		cmocka_unit_test(a_thin_archive_s_members_are_read_from_beside_it),
+		cmocka_unit_test(a_thin_archive_that_names_itself_ends),
+		cmocka_unit_test(an_extent_is_found_by_what_the_image_says_of_itself),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
