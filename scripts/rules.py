@@ -21,6 +21,14 @@ HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trap
 PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch", "order")]
 
 
+def copy_libraries(w):
+    """Beside the command, the libraries that it reads files with: for a machine that is handed build/ and lacks them."""
+    lib = f"{w.dir}/lib"
+    return w.build(f"{lib}/copied", "sh", "", f"{w.dir}/gpuload", command=(
+        f"mkdir -p {lib} && ldd {w.dir}/gpuload | awk '$$1 ~ /^lib(elf|zstd|lz4|z)[.]so/ {{ print $$3 }}' "
+        f"| xargs -r cp -Lt {lib} && touch {lib}/copied"))
+
+
 def write_rules(w):
     c, ld = flags(w.args)
     cuda = os.path.dirname(w.have["cuda.h"].where)
@@ -184,6 +192,6 @@ def write(out, args, have):
     rules_tests.write_fuzzers(w)
     rules_tests.write_check(w, products, headers)
     write_extras(w, products)
-    w.p(f"build gpu-tests: phony {' '.join(w.programs)} {w.dir}/tests/corpus/test_corpus")
+    w.p(f"build gpu-tests: phony {' '.join(w.programs)} {w.dir}/tests/corpus/test_corpus {copy_libraries(w)}")
     w.p(f"build all: phony {' '.join(products)}")
     w.p("default all")
