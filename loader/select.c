@@ -62,7 +62,7 @@ static int rank_of_suffix(char suffix)
 	return suffix == 'a' ? 2 : suffix == 'f' ? 1 : 0;
 }
 
-int gpul_select_compare(const gpul_image *a, const gpul_image *b, const gpul_target *target)
+int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_target *target)
 {
 	int by_kind = rank_of_kind(a->kind, target->machine_code) -
 		      rank_of_kind(b->kind, target->machine_code);
@@ -80,7 +80,7 @@ static void contend(const gpul_image *images, size_t i, size_t *best,
 		    const gpul_target *target, gpul_verdict *verdicts)
 {
 	int c = *best == SIZE_MAX ? 1
-				  : gpul_select_compare(&images[i], &images[*best], target);
+				  : gpul_select_order(&images[i], &images[*best], target);
 
 	if (c > 0 || (c == 0 && images[i].kind == GPUL_IMAGE_PTX)) {
 		if (*best != SIZE_MAX)

@@ -12,6 +12,6 @@ void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *ta
 
 /* The one that a driver would rather have: > 0: a, < 0: b, 0: the driver goes by their order.
  * Both fit the target. */
-int gpul_select_compare(const gpul_image *a, const gpul_image *b, const gpul_target *target);
+int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_target *target);
 
 #endif

@@ -24,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/file.h"
+#include "loader/image/images.h"
 #include "ptx/module.h"
 #include "softcuda/api/older_cuda_internal.h"
 #include "softcuda/exec/exec.h"
@@ -380,10 +382,20 @@ CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values,
 CUresult soft_jit_error(const struct jit_log *log, CUresult r, const char *text);
 void soft_jit_done(const struct jit_log *log, const char *info);
 
-/* The PTX inside data; *text is borrowed from data.  Why not, in why. */
-CUresult soft_image_ptx(const void *data, const char **text, size_t *text_bytes, char *why,
-			size_t why_bytes);
-CUresult soft_read_file(const char *path, char **out);  /* NUL-terminated; free() */
+struct soft_image { /* the PTX that is to be loaded, and what it was unpacked into */
+	const char *text; /* text_bytes long, then NUL */
+	size_t text_bytes;
+	gpul_images *list;
+	gpul_unpacked unpacked;
+	char *linked;
+};
+
+/* The PTX in data, which must outlive *out; n_bytes 0: data is as long as its own headers say.  Why
+ * not, in why; *out is zeroed then. */
+CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
+			 size_t why_bytes);
+void soft_image_close(struct soft_image *image);
+CUresult soft_open_file(const char *path, gpul_file *out); /* gpul_file_close() */
 
 CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 			  const struct jit_log *log, struct code **out);   /* lock not held */

@@ -1,37 +1,27 @@
-/* image.c — what a module is loaded from: PTX text, alone or inside a fat binary.
+/* image.c — what a module is loaded from: PTX text, alone or inside a fatbin, which loader/image
+ * reads.
  *
- * Machine code is refused with its reason: there is no GPU here to run it.  The layouts are
- * NVIDIA's and undocumented; seen in the output of CUDA 11 to 13:
+ * Machine code is refused with its reason: there is no GPU here to run it.  A load call is given no
+ * size, so the extents inside are all there is to hold on to; a file's size is known.
  *
- *     wrapper {u32 0x466243B1; u32 version; ptr data; ptr ...}
- *     header  {u32 0xBA55ED50; u16 version; u16 header_bytes; u64 payload_bytes}
- *     entry   {u16 kind; u16 ?; u32 header_bytes; u64 padded_bytes; u32 compressed_bytes; ...
- *              u16 minor @24, major @26; u32 arch @28; ... u64 flags @40}
- *
- * A load call is given no size, so the extents inside are all there is to hold on to. */
+ * The wrapper that nvcc -dlink makes (version 2) has machine code that was linked, and beside it the
+ * fatbins that it was linked from: their PTX is linked here. */
 #include "softcuda/api/api_internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WRAPPER_MAGIC = 0x466243B1, ENTRY_BYTES = 64 };
-#define FATBIN_MAGIC 0xBA55ED50u
-enum { ENTRY_PTX = 1, EM_CUDA = 190, FLAG_COMPRESSED = 0x2000 | 0x8000 };
+#include "core/array.h"
+#include "core/file.h"
+#include "ptx/link.h"
 
-static uint64_t read_le(const unsigned char *p, unsigned bytes)
-{
-	uint64_t v = 0;
-
-	for (unsigned i = 0; i < bytes; i++)
-		v |= (uint64_t)p[i] << (8 * i);
-	return v;
-}
+#define EM_CUDA       190
+#define WRAPPER_MAGIC 0x466243B1u
 
 static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
 {
-	if (read_le(p + 18, 2) != EM_CUDA) {
+	if ((p[18] | p[19] << 8) != EM_CUDA) {
 		snprintf(why, why_bytes, "this is an ELF file, but not device code");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
@@ -41,129 +31,211 @@ static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-/* The better of two targets, 0 for none: a GPU's driver would take the highest that is not above
- * the device.  Here any runs, so without such a one the lowest above it: that is the likeliest to
- * use nothing new. */
-static bool better_target(uint64_t arch, uint64_t best)
-{
-	const uint64_t device = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
+/* ---- fatbins ------------------------------------------------------------------------------ */
 
-	if (!best || (arch <= device) != (best <= device))
-		return !best || arch <= device;
-	return arch <= device ? arch > best : arch < best;
+/* The better of two images.  A GPU's driver would take the highest target that is not above the
+ * device, and of equals the last.  Here any runs, so without such a one the lowest above it: that is
+ * the likeliest to use nothing new; and plain code rather than "a" code. */
+static bool better(const gpul_image *a, const gpul_image *best)
+{
+	const unsigned device = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
+	bool fits = a->sm <= device;
+
+	if (!best || fits != (best->sm <= device))
+		return !best || fits;
+	if (a->sm != best->sm)
+		return (a->sm > best->sm) == fits;
+	return !a->suffix || best->suffix;
 }
 
-/* The best PTX entry. */
-static CUresult find_in_fatbin(const unsigned char *p, const char **text, size_t *text_bytes,
-			       char *why, size_t why_bytes)
+static const gpul_image *best_ptx(const gpul_images *list)
 {
-	const unsigned char *e = p + read_le(p + 6, 2);
-	uint64_t left = read_le(p + 8, 8), best = 0;
-	bool compressed = false;
+	const gpul_image *best = NULL;
+	size_t n;
+	const gpul_image *all = gpul_images_all(list, &n);
 
-	*text = NULL;
-	while (left >= ENTRY_BYTES) {
-		uint64_t header = read_le(e + 4, 4), padded = read_le(e + 8, 8);
-		uint64_t arch = read_le(e + 28, 4);
-
-		if (header < ENTRY_BYTES || header > left || padded > left - header)
-			break;
-		if (read_le(e, 2) != ENTRY_PTX) {
-			/* machine code */
-		} else if (read_le(e + 40, 8) & FLAG_COMPRESSED) {
-			compressed = true;
-		} else if (better_target(arch, best)) {
-			best = arch;
-			*text = (const char *)(e + header);
-			*text_bytes = strnlen(*text, (size_t)padded);
-		}
-		e += header + padded;
-		left -= header + padded;
-	}
-	if (*text)
-		return CUDA_SUCCESS;
-	snprintf(
-		why, why_bytes, "%s",
-		compressed
-			? "the PTX in this fat binary is compressed, which the software driver "
-			  "does not read: build with nvcc --compress-mode=none"
-			: "this fat binary has no PTX for sm_90 or below, only machine code: "
-			  "the "
-			  "software driver runs PTX only. Compile with nvcc -gencode "
-			  "arch=compute_75,code=compute_75");
-	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	for (size_t i = 0; i < n; i++)
+		if (all[i].kind == GPUL_IMAGE_PTX && better(&all[i], best))
+			best = &all[i];
+	return best;
 }
 
-CUresult soft_image_ptx(const void *data, const char **text, size_t *text_bytes, char *why,
-			size_t why_bytes)
+static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_image *out, char *why,
+			    size_t why_bytes)
 {
-	const unsigned char *p = data;
-	unsigned char start[4];
+	const gpul_image *best;
+	gpul_error err = { 0 };
+	gpul_status st = gpul_images_of(fatbin, n_bytes, "fatbin", &out->list, &err);
 
-	/* Byte by byte: an image may be as short as its terminating NUL. */
-	memset(start, 0, sizeof start);
-	for (int i = 0; i < 4 && (i == 0 || p[i - 1]); i++)
-		start[i] = p[i];
-	if (memcmp(start, "\177ELF", 4) == 0)
-		return refuse_elf(p, why, why_bytes);
-	if (read_le(start, 4) == WRAPPER_MAGIC) {
-		memcpy(&p, p + 8, sizeof p);
-		if (p && read_le(p, 4) == FATBIN_MAGIC)
-			return find_in_fatbin(p, text, text_bytes, why, why_bytes);
-		snprintf(why, why_bytes, "a fat binary's wrapper that points to no fat binary");
-		return CUDA_ERROR_INVALID_IMAGE;
-	}
-	if (read_le(start, 4) == FATBIN_MAGIC)
-		return find_in_fatbin(p, text, text_bytes, why, why_bytes);
-	if (!start[0]) {
-		snprintf(why, why_bytes, "the image is empty");
-		return CUDA_ERROR_INVALID_IMAGE;
-	}
-	if (!strchr("\t\n\r ./", start[0])) {
+	best = st ? NULL : best_ptx(out->list);
+	if (!st && !best) {
 		snprintf(why, why_bytes,
-			 "this is neither PTX nor device code: it begins with byte 0x%02x",
-			 start[0]);
-		return CUDA_ERROR_INVALID_IMAGE;
+			 "this fat binary has no PTX, only machine code: the software driver runs "
+			 "PTX only. Compile with nvcc -gencode arch=compute_75,code=compute_75");
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
-	*text = data;
-	*text_bytes = strlen(data);
+	if (!st)
+		st = gpul_image_unpack(best, &out->unpacked, &err);
+	if (st) {
+		snprintf(why, why_bytes, "%s", err.text);
+		return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+	}
+	out->text = out->unpacked.bytes;
+	out->text_bytes = strnlen(out->text, out->unpacked.n_bytes);
 	return CUDA_SUCCESS;
 }
 
-/* All of f, NUL-terminated; NULL: no memory, or (see ferror) it cannot be read. */
-static char *read_all(FILE *f)
+/* ---- wrappers ----------------------------------------------------------------------------- */
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *fatbin;
+	const void *const *linked_from; /* version 2: fatbins, then NULL */
+};
+
+struct part { /* one of the fatbins that were linked */
+	struct soft_image image;
+	gpul_ptx_module *module;
+};
+
+typedef GPUL_ARRAY(struct part) parts;
+
+static CUresult refuse(const gpul_error *err, char *why, size_t why_bytes)
 {
-	char *text = NULL;
-	size_t n = 0, room = 32768;
-
-	do {
-		char *bigger = realloc(text, room *= 2);
-
-		if (!bigger)
-			break;
-		text = bigger;
-		n += fread(text + n, 1, room - n - 1, f);
-	} while (n == room - 1);
-	if (text && n < room - 1 && !ferror(f)) {
-		text[n] = 0;
-		return text;
-	}
-	free(text);
-	return NULL;
+	snprintf(why, why_bytes, "%s", err->text);
+	return err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
 }
 
-CUresult soft_read_file(const char *path, char **out)
+static CUresult add_part(parts *all, const void *fatbin, char *why, size_t why_bytes)
 {
-	FILE *f = fopen(path, "rb");
+	struct part *p = gpul_array_push(all);
+	gpul_error err = { 0 };
+	CUresult r;
+
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = soft_image_open(fatbin, 0, &p->image, why, why_bytes);
+	if (!r && gpul_ptx_parse(p->image.text, p->image.text_bytes, "a linked fatbin", &p->module,
+				 &err))
+		r = refuse(&err, why, why_bytes);
+	return r;
+}
+
+static CUresult join(const parts *all, struct soft_image *out, char *why, size_t why_bytes)
+{
+	gpul_ptx_link_input *list = calloc(all->n, sizeof *list);
+	gpul_error err = { 0 };
 	CUresult r = CUDA_SUCCESS;
 
-	if (!f)
-		return soft_refuse(CUDA_ERROR_FILE_NOT_FOUND, "%s: %s", path, strerror(errno));
-	*out = read_all(f);
-	if (!*out)
-		r = ferror(f) ? soft_refuse(CUDA_ERROR_FILE_NOT_FOUND, "%s: %s", path,
-					    strerror(errno))
-			      : CUDA_ERROR_OUT_OF_MEMORY;
-	fclose(f);
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < all->n; i++)
+		list[i] = (gpul_ptx_link_input){ all->at[i].module, "a linked fatbin" };
+	if (gpul_ptx_link(list, all->n, &out->linked, &out->text_bytes, &err))
+		r = refuse(&err, why, why_bytes);
+	out->text = out->linked;
+	free(list);
 	return r;
+}
+
+static CUresult from_linked(const struct wrapper *w, struct soft_image *out, char *why,
+			    size_t why_bytes)
+{
+	parts all = { 0 };
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t i = 0; !r && w->linked_from[i]; i++)
+		r = add_part(&all, w->linked_from[i], why, why_bytes);
+	if (!r)
+		r = join(&all, out, why, why_bytes);
+	for (size_t i = 0; i < all.n; i++) {
+		gpul_ptx_module_destroy(all.at[i].module);
+		soft_image_close(&all.at[i].image);
+	}
+	gpul_array_free(&all);
+	return r;
+}
+
+static CUresult from_wrapper(const void *data, struct soft_image *out, char *why,
+			     size_t why_bytes)
+{
+	gpul_error err = { 0 };
+	struct wrapper w;
+	const void *fatbin;
+	size_t n_bytes;
+	CUresult r;
+
+	memcpy(&w, data, sizeof w);
+	if (gpul_image_extent(data, &fatbin, &n_bytes, &err))
+		return refuse(&err, why, why_bytes);
+	r = from_fatbin(fatbin, n_bytes, out, why, why_bytes);
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && w.version == 2 && w.linked_from &&
+	    w.linked_from[0]) {
+		soft_image_close(out);
+		r = from_linked(&w, out, why, why_bytes);
+	}
+	return r;
+}
+
+/* ---- any image ---------------------------------------------------------------------------- */
+
+static CUresult from_text(const char *text, struct soft_image *out, char *why, size_t why_bytes)
+{
+	if (!*text) {
+		snprintf(why, why_bytes, "the image is empty");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	if (!strchr("\t\n\r ./", *text)) {
+		snprintf(why, why_bytes,
+			 "this is neither PTX nor device code: it begins with byte 0x%02x",
+			 (unsigned char)*text);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	out->text = text;
+	out->text_bytes = strlen(text);
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
+			 size_t why_bytes)
+{
+	gpul_error err = { 0 };
+	const char *text = data; /* strncmp: it may be as short as its NUL */
+	CUresult r;
+
+	*out = (struct soft_image){ 0 };
+	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))
+		return refuse_elf(data, why, why_bytes);
+	if (strncmp(text, "\xb1\x43\x62\x46", 4) == 0 && n_bytes == 0)
+		r = from_wrapper(data, out, why, why_bytes);
+	else if (strncmp(text, "\x50\xed\x55\xba", 4) != 0)
+		r = from_text(text, out, why, why_bytes);
+	else if (n_bytes == 0 && gpul_image_extent(data, &data, &n_bytes, &err))
+		r = refuse(&err, why, why_bytes);
+	else
+		r = from_fatbin(data, n_bytes, out, why, why_bytes);
+	if (r)
+		soft_image_close(out);
+	return r;
+}
+
+void soft_image_close(struct soft_image *image)
+{
+	free(image->linked);
+	gpul_unpacked_free(&image->unpacked);
+	gpul_images_close(image->list);
+	*image = (struct soft_image){ 0 };
+}
+
+CUresult soft_open_file(const char *path, gpul_file *out)
+{
+	gpul_error err = { 0 };
+	gpul_status st = gpul_file_open(path, out, &err);
+
+	if (st == GPUL_OK)
+		return CUDA_SUCCESS;
+	return soft_refuse(st == GPUL_ESYS    ? CUDA_ERROR_FILE_NOT_FOUND
+			   : st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
+					       : CUDA_ERROR_INVALID_IMAGE,
+			   "%s", err.text);
 }

@@ -44,34 +44,33 @@ static CUresult make_kernels(struct library *l)
 	return CUDA_SUCCESS;
 }
 
-static CUresult load(CUlibrary *out, const void *image, const char *name,
-		     const struct jit_log *log)
+/* Under the lock: a library of the code that l has. */
+static CUresult publish(struct library *l, const struct soft_image *image, const char *name)
 {
-	struct library *l;
-	const char *text;
-	size_t text_bytes;
-	char why[256];
-	CUresult r = soft_image_ptx(image, &text, &text_bytes, why, sizeof why);
+	snprintf(l->name, sizeof l->name, "%s", name);
+	memcpy(l->text, image->text, image->text_bytes);
+	l->text[image->text_bytes] = 0;
+	l->text_bytes = image->text_bytes;
+	l->handle = soft_handle_new(HANDLE_LIBRARY, l);
+	return l->handle ? make_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
+}
 
-	if (r)
-		return soft_jit_error(log, r, why);
-	l = calloc(1, sizeof *l);
+static CUresult load_text(CUlibrary *out, const struct soft_image *image, const char *name,
+			  const struct jit_log *log)
+{
+	struct library *l = calloc(1, sizeof *l);
+	CUresult r;
+
 	if (!l)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	list_init(&l->link);
 	list_init(&l->instances);
-	l->text = malloc(text_bytes + 1);
-	r = l->text ? soft_code_create(text, text_bytes, name, log, &l->code)
+	l->text = malloc(image->text_bytes + 1);
+	r = l->text ? soft_code_create(image->text, image->text_bytes, name, log, &l->code)
 		    : CUDA_ERROR_OUT_OF_MEMORY;
 	soft_lock();
-	if (!r) {
-		snprintf(l->name, sizeof l->name, "%s", name);
-		memcpy(l->text, text, text_bytes);
-		l->text[text_bytes] = 0;
-		l->text_bytes = text_bytes;
-		l->handle = soft_handle_new(HANDLE_LIBRARY, l);
-		r = l->handle ? make_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
-	}
+	if (!r)
+		r = publish(l, image, name);
 	if (r) {
 		free_library(l);
 	} else {
@@ -81,6 +80,20 @@ static CUresult load(CUlibrary *out, const void *image, const char *name,
 	soft_unlock();
 	if (!r)
 		soft_jit_done(log, "");
+	return r;
+}
+
+static CUresult load(CUlibrary *out, const void *data, size_t n_bytes, const char *name,
+		     const struct jit_log *log)
+{
+	struct soft_image image;
+	char why[256];
+	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);
+
+	if (r)
+		return soft_jit_error(log, r, why);
+	r = load_text(out, &image, name, log);
+	soft_image_close(&image);
 	return r;
 }
 
@@ -112,7 +125,7 @@ EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_optio
 	(void)values;
 	if (r)
 		return r;
-	return out && image ? load(out, image, soft_image_name(), &log)
+	return out && image ? load(out, image, 0, soft_image_name(), &log)
 			    : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -123,7 +136,7 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_op
 {
 	const char *name = path ? strrchr(path, '/') : NULL;
 	struct jit_log log;
-	char *text;
+	gpul_file file;
 	CUresult r = check_options(n_jit, jit, jit_values, n_options, options, &log);
 
 	(void)values;
@@ -131,11 +144,11 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_op
 		return r;
 	if (!out || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_read_file(path, &text);
+	r = soft_open_file(path, &file);
 	if (r)
 		return r;
-	r = load(out, text, name ? name + 1 : path, &log);
-	free(text);
+	r = load(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
+	gpul_file_close(&file);
 	return r;
 }
 

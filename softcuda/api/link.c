@@ -94,18 +94,19 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const 
 				 unsigned int n, CUjit_option *options, void **values)
 {
 	struct linker *l;
-	char *text;
+	gpul_file file;
 	CUresult r = find(handle, &l);
 
 	if (r)
 		return r;
 	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_read_file(path, &text);
+	r = soft_open_file(path, &file);
 	if (r)
 		return r;
-	r = cuLinkAddData_v2(handle, type, text, strlen(text) + 1, path, n, options, values);
-	free(text);
+	r = cuLinkAddData_v2(handle, type, (void *)(uintptr_t)file.bytes, file.n_bytes, path, n,
+			     options, values);
+	gpul_file_close(&file);
 	return r;
 }
 

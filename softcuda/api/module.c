@@ -125,14 +125,13 @@ void soft_module_destroy(struct module *m)
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-static CUresult load(CUmodule *out, const void *image, const char *name,
+static CUresult load(CUmodule *out, const void *image, size_t n_bytes, const char *name,
 		     const struct jit_log *log)
 {
 	struct context *ctx;
 	struct module *m;
 	struct code *code;
-	const char *text;
-	size_t text_bytes;
+	struct soft_image found;
 	char why[256];
 	CUresult r = soft_enter(&ctx);
 
@@ -141,10 +140,11 @@ static CUresult load(CUmodule *out, const void *image, const char *name,
 	soft_unlock();
 	if (!out || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_image_ptx(image, &text, &text_bytes, why, sizeof why);
+	r = soft_image_open(image, n_bytes, &found, why, sizeof why);
 	if (r)
 		return soft_jit_error(log, r, why);
-	r = soft_code_create(text, text_bytes, name, log, &code);
+	r = soft_code_create(found.text, found.text_bytes, name, log, &code);
+	soft_image_close(&found);
 	if (r)
 		return r;
 	soft_lock();
@@ -163,7 +163,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned in
 	struct jit_log log;
 	CUresult r = soft_jit_options(n, options, values, &log);
 
-	return r ? r : load(out, image, soft_image_name(), &log);
+	return r ? r : load(out, image, 0, soft_image_name(), &log);
 }
 
 EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
@@ -181,7 +181,7 @@ EXPORT CUresult cuModuleLoad(CUmodule *out, const char *path)
 	const char *name = path ? strrchr(path, '/') : NULL;
 	struct jit_log log = { 0 };
 	struct context *ctx;
-	char *text;
+	gpul_file file;
 	CUresult r = soft_enter(&ctx);
 
 	if (r)
@@ -189,11 +189,11 @@ EXPORT CUresult cuModuleLoad(CUmodule *out, const char *path)
 	soft_unlock();
 	if (!out || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_read_file(path, &text);
+	r = soft_open_file(path, &file);
 	if (r)
 		return r;
-	r = load(out, text, name ? name + 1 : path, &log);
-	free(text);
+	r = load(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
+	gpul_file_close(&file);
 	return r;
 }
 

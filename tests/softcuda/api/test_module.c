@@ -99,6 +99,7 @@ static void says_why_an_image_is_no_ptx(void **state)
 	cubin[18] = 62;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
 	fatbin[16] = 2;  /* one entry: machine code, */
+	fatbin[18] = fatbin[19] = 1;  /* its version, */
 	fatbin[20] = 64;  /* its header, */
 	fatbin[24] = 16;  /* and its bytes */
 	fails(load(fatbin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -155,6 +156,7 @@ static void takes_ptx_out_of_a_fat_binary(void **state)
 	memcpy(fatbin, "\x50\xed\x55\xba\x01\x00\x10\x00", 8);
 	memcpy(fatbin + 8, &payload, 8);
 	fatbin[16] = 1;
+	fatbin[18] = fatbin[19] = 1;
 	memcpy(fatbin + 20, &header, 4);
 	memcpy(fatbin + 24, &padded, 8);
 	memcpy(fatbin + 16 + 28, &sm, 4);
@@ -163,10 +165,63 @@ static void takes_ptx_out_of_a_fat_binary(void **state)
 	ok(load(&wrapper, log, sizeof log));
 	fatbin[16 + 28] = 120;  /* for a GPU newer than the one shown */
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 41] = 0x80;  /* zstd */
-	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
-	assert_non_null(strstr(log, "compressed"));
+	fatbin[16 + 41] = 0x80;  /* zstd, as which the text makes no sense */
+	memcpy(fatbin + 16 + 16, &text_bytes, 4);
+	memcpy(fatbin + 16 + 56, &text_bytes, 8);
+	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
+	assert_non_null(strstr(log, "compressed bytes are damaged"));
 	free(fatbin);
+}
+
+/* A fatbin of one entry, owned: free(). */
+static unsigned char *fatbin_of(unsigned kind, const char *text)
+{
+	size_t n = strlen(text) + 1, padded = (n + 7) / 8 * 8;
+	unsigned char *f = calloc(1, 16 + 64 + padded);
+	uint64_t payload = 64 + padded;
+
+	memcpy(f, "\x50\xed\x55\xba\x01\x00\x10\x00", 8);
+	memcpy(f + 8, &payload, 8);
+	f[16] = (unsigned char)kind;
+	f[18] = f[19] = 1;
+	f[20] = 64;
+	memcpy(f + 24, &padded, 8);
+	f[16 + 28] = 75;
+	memcpy(f + 80, text, n);
+	return f;
+}
+
+static void links_the_ptx_that_a_device_link_left_beside_its_machine_code(void **state)
+{
+	static const char caller[] =
+		".version 7.5\n.target sm_75\n.address_size 64\n"
+		".extern .func (.param .b32 r) seven();\n"
+		".visible .entry k()\n{\n.param .b32 r;\ncall.uni (r), seven;\nret;\n}\n";
+	static const char callee[] =
+		".version 7.5\n.target sm_75\n.address_size 64\n"
+		".visible .func (.param .b32 r) seven()\n{\nst.param.b32 [r], 7;\nret;\n}\n";
+	unsigned char *machine = fatbin_of(2, "no PTX"), *a = fatbin_of(1, caller);
+	unsigned char *b = fatbin_of(1, callee);
+	const void *both[] = { a, b, NULL }, *one[] = { a, NULL };
+	struct {
+		uint32_t magic, version;
+		const void *data;
+		const void **linked_from;
+	} wrapper = { 0x466243B1, 2, machine, both };
+	char log[512];
+
+	(void)state;
+	if (on_software_driver()) {
+		ok(load(&wrapper, log, sizeof log));
+		wrapper.linked_from = one;
+		fails(load(&wrapper, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
+		assert_non_null(strstr(log, "'seven'"));
+		wrapper.version = 1;
+		fails(load(&wrapper, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	}
+	free(machine);
+	free(a);
+	free(b);
 }
 
 static void loads_a_file(void **state)
@@ -390,6 +445,7 @@ int main(void)
 		cmocka_unit_test(says_why_an_image_is_no_ptx),
 		cmocka_unit_test(takes_ptx_of_any_target),
 		cmocka_unit_test(takes_ptx_out_of_a_fat_binary),
+		cmocka_unit_test(links_the_ptx_that_a_device_link_left_beside_its_machine_code),
 		cmocka_unit_test(loads_a_file),
 		cmocka_unit_test(gives_each_context_its_own_variables),
 		cmocka_unit_test(knows_a_librarys_kernels_without_a_context),
