@@ -78,6 +78,8 @@ static const char *wrong_with(const fatbin_entry *e, size_t left)
 {
 	if (e->header_bytes < sizeof *e || e->header_bytes > MOST_HEADER || e->header_bytes > left)
 		return "its header has no length that can be";
+	if (e->kind == GPUL_IMAGE_LTO && e->options_at == 0) /* nvJitLink would crash */
+		return "LTO code without its compiler's options";
 	if (e->version != 0x0101)
 		return "its version is not 1.1, which is all that is known";
 	if (e->padded_bytes > left - e->header_bytes)

@@ -218,6 +218,7 @@ static gpul_status wrap_lto(const gpul_image *image, gpul_unpacked *out, gpul_er
 		return no_memory(image, err);
 	out->bytes = b->at;
 	out->n_bytes = gpul_fatbin_of_entry(entry, b->at);
+	b->at[out->n_bytes] = '\0'; /* ends the entry's last text, which nvJitLink reads as a string */
 	return GPUL_OK;
 }
 

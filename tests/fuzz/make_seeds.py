@@ -30,7 +30,7 @@ def seeds():
     fatbin, small = cases.GOOD_FATBIN, forge.fatbin(forge.entry(TINY_PTX))
     entries = [forge.entry(TINY_PTX), forge.entry(TINY_PTX, options=b" -maxrregcount=32 "), forge.packed_entry(TINY_PTX),
                forge.packed_entry(TINY_PTX, forge.FLAG_LZ4), forge.entry(forge.cubin(), forge.ELF, 90),
-               forge.entry(b"BC\xc0\xdebitcode", forge.LTO, 90, flags=0x10011)]
+               forge.entry(b"BC\xc0\xdebitcode", forge.LTO, 90, flags=0x10011, options=b"-ftz=0 ")]
     objects = [forge.host(small, kind=1), forge.host(small + small), forge.host(small, section="__nv_relfatbin", kind=1),
                forge.host(b"some data.." + small + forge.cubin(), section=".rodata")]
     archives = [forge.archive(forge.member("a.o/", o)) for o in objects[:2]]

@@ -25,7 +25,7 @@ static void a_fatbin_s_entries_are_images_of_one_unit(void **state)
 	pack_entry(&p, &(pack_of){ 2, 90, FLAG_A, NULL }, "machine code", 12);
 	pack_entry(&p, &(pack_of){ 64, 90, 0, NULL }, "of a kind to come", 17);
 	pack_entry(&p, &(pack_of){ 1, 80, FLAG_DEBUG, " -maxrregcount=40 " }, ptx, sizeof ptx);
-	pack_entry(&p, &(pack_of){ 8, 100, FLAG_F, NULL }, "scrambled", 9);
+	pack_entry(&p, &(pack_of){ 8, 100, FLAG_F, "-ftz=0" }, "scrambled", 9);
 	pack_fatbin_end(&p, fatbin);
 	list = pack_open(&p);
 	image = gpul_images_all(list, &n);

@@ -87,8 +87,12 @@ def compressed():
                              ("zstd_skippable_only", b"\x50\x2a\x4d\x18\x04\0\0\0abcd", FLAG_ZSTD)]:
         yield (f"{name}.fatbin", fatbin(entry(data, flags=0x11 | flag, compressed=len(data), unpacked=len(PTX_TEXT))),
                "any", "")
-    yield "lto_garbage.fatbin", fatbin(entry(b"garbage" * 99, LTO, 90, flags=0x10011)), "fine", ""
-    yield ("lto_zstd_garbage.fatbin", fatbin(entry(b"garbage!" * 9, LTO, 90, flags=0x18011, compressed=72, unpacked=500)),
+    yield "lto_no_options.fatbin", fatbin(entry(b"garbage" * 99, LTO, 75, flags=0x10011)), "container", "options"
+    o = b"-ftz=0 -prec_div=1 -prec_sqrt=1 -fmad=1 "
+    yield "lto_garbage.fatbin", fatbin(entry(b"garbage" * 99, LTO, 75, flags=0x10011, options=o)), "fine", ""
+    yield ("lto_zstd_garbage.fatbin",
+           fatbin(entry(b"garbage!" * 9, LTO, 75, flags=0x18011, compressed=72, unpacked=500, options=o)), "fine", "")
+    yield ("lto_no_end.fatbin", fatbin(entry(b"g" * 72, LTO, 75, flags=0x18011, compressed=72, unpacked=500, options=b"-" * 40)),
            "fine", "")
 
 
@@ -172,12 +176,12 @@ def half_cubins(n_bytes):
 
 def hosts():
     good = host(GOOD_FATBIN)
-    for at in (20, 63, 64, 500, len(good) - 1):
-        yield f"host_cut_{at}.so", good[:at], "container", ""
+    for at, word in ((20, "header"), (63, "header"), (64, "cut off"), (500, "cut off"), (len(good) - 1, "cut off")):
+        yield f"host_cut_{at}.so", good[:at], "container", word
     for name, header in {"shentsize_0": dict(section_header_bytes=0), "shoff_outside": dict(section_offset=2 ** 40),
                          "shoff_overflow": dict(section_offset=2 ** 64 - 64), "shnum_65279": dict(n_sections=0xFEFF),
                          "shstrndx_outside": dict(names_index=77)}.items():
-        yield f"host_{name}.so", host(GOOD_FATBIN, header=header), "container", ""
+        yield f"host_{name}.so", host(GOOD_FATBIN, header=header), "container", "damaged"
     yield "host_section_outside.so", host(GOOD_FATBIN, offset=2 ** 40), "container", ""
     yield "host_section_overflow.so", host(GOOD_FATBIN, offset=2 ** 64 - 16), "container", ""
     yield "host_section_size.so", host(GOOD_FATBIN, size=2 ** 48), "container", ""
@@ -218,7 +222,7 @@ def archives():
     yield "bsd_name_outside.a", archive(member("#1/99999999", o)), "container", ""
     yield "bsd_name_negative.a", archive(member("#1/-5", o)), "container", ""
     yield "in_itself.a", archive(member("inner.a/", archive(member("x.o/", o)))), "container", ""
-    yield "member_cut.a", archive(member("x.o/", o[:300])), "container", ""
+    yield "member_cut.a", archive(member("x.o/", o[:300])), "container", "cut off"
     for name, target in [("itself", "itself.a/"), ("parent", "../../../../etc/passwd/"), ("missing", "missing.o/"),
                          ("folder", "folder/"), ("fifo", "fifo/"), ("device", "/dev/zero/"), ("empty_name", "/")]:
         row = member(target, o, stored=False) if len(target) <= 16 and target[0] != "/" else \
