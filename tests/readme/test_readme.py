@@ -82,7 +82,7 @@ class Readme(unittest.TestCase):
     def works(self, command):
         """It ends with 0, in a folder of its own that has what it reads."""
         with self.subTest(command=command), tempfile.TemporaryDirectory() as folder:
-            for name in ("demo", "tests"):
+            for name in ("demo", "examples", "tests"):
                 os.symlink(f"{ROOT}/{name}", f"{folder}/{name}")
             status, printed = run(command, folder)
             if status and "NVRTC" in printed:

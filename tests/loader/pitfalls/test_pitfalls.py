@@ -90,6 +90,12 @@ class Pitfalls(unittest.TestCase):
         self.assertIn("not_a_kernel of this program is no __global__ function",
                       self.asks("-DSTUB=not_a_kernel", "-Wl,--whole-archive", "libvec.a", "-Wl,--no-whole-archive"))
 
+    def test_a_stub_registers_with_one_runtime_and_no_other(self):
+        self.nvcc("-c", "--device-entity-has-hidden-visibility=false", "-Xcompiler", "-fPIC", f"{HERE}/kernels.cu", "-o", "shown.o")
+        self.works("c++", "-shared", "shown.o", "-Wl,--exclude-libs,ALL", *libraries(), *RT, "-o", "libown.so")
+        self.assertIn("VecAdd is a stub of libown.so, which registered it with a CUDA runtime of its own",
+                      self.asks("-DSTUB=VecAdd", "-L.", "-lown", "-Wl,-rpath,$ORIGIN"))
+
     def test_nvidias_runtime_and_the_software_driver_do_not_go_together(self):
         self.works("cc", "-DSTUB=VecAdd", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "nvidias",
                    "libvec.a", *libraries(), *CUDART)
