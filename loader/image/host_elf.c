@@ -158,22 +158,6 @@ static gpul_status add_regions(const gpul_walk *w, host_elf *e)
 	return add_sections(w, e);
 }
 
-/* libelf takes a section table beyond the end for none at all, and the file for a stripped one. */
-static bool sections_are_inside(gpul_span s)
-{
-	Elf64_Ehdr h;
-	uint64_t n;
-
-	if (s.n < sizeof h || s.at[EI_CLASS] != ELFCLASS64 || s.at[EI_DATA] != ELFDATA2LSB)
-		return true; /* libelf reads these with more care */
-	memcpy(&h, s.at, sizeof h);
-	if (h.e_shoff == 0)
-		return true;
-	n = h.e_shnum ? h.e_shnum : 1; /* 0: section 0 tells, which libelf holds to the file */
-	return h.e_shentsize == sizeof(Elf64_Shdr) && h.e_shoff <= s.n &&
-	       n <= (s.n - h.e_shoff) / sizeof(Elf64_Shdr);
-}
-
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 {
 	size_t first = w->list->images.n;
