@@ -1,0 +1,265 @@
+/* test_soft.c — the runtime on the software driver, in C alone: two devices, contexts of the driver
+ * API, threads, code that comes and goes.  The fat binary is made here, of PTX. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <fatbinary_section.h>
+#include <pthread.h>
+
+#include "loader/runtime/calls_internal.h"
+
+/* add(p): *p += plus, and plus grows by one. */
+static const char ptx[] =
+	".version 8.0\n.target sm_75\n.address_size 64\n"
+	".visible .global .align 4 .u32 plus = 5;\n"
+	".visible .entry add(.param .u64 p) {\n"
+	".reg .b32 %r<4>; .reg .b64 %rd<3>;\n"
+	"ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [plus];\n"
+	"add.s32 %r1, %r1, %r2; st.global.u32 [%rd1], %r1;\n"
+	"add.s32 %r2, %r2, 1; st.global.u32 [plus], %r2; ret; }\n";
+
+/* A fat binary with one entry, PTX as it is: header of 16 bytes, entry of 64, text. */
+static struct fatbin {
+	uint32_t magic;
+	uint16_t version, header_bytes;
+	uint64_t payload_bytes;
+	uint16_t kind, unknown;
+	uint32_t entry_bytes;
+	uint64_t padded_bytes;
+	uint32_t compressed_bytes, options_offset;
+	uint16_t minor, major;
+	uint32_t arch, ident_offset, ident_bytes;
+	uint64_t flags, zero, uncompressed_bytes;
+	char text[1024];
+} fatbin = {
+	.magic = 0xba55ed50u,
+	.version = 1,
+	.header_bytes = 16,
+	.payload_bytes = 64 + 1024,
+	.kind = 1,
+	.unknown = 0x0101,
+	.entry_bytes = 64,
+	.padded_bytes = 1024,
+	.minor = 0,
+	.major = 8,
+	.arch = 75,
+	.flags = 0x11,
+};
+_Static_assert(offsetof(struct fatbin, text) == 80, "as NVIDIA's tools lay it out");
+
+static __fatBinC_Wrapper_t wrapper = { FATBINC_MAGIC, FATBINC_VERSION, NULL, NULL };
+static char stub;
+static unsigned plus_shadow;
+static char kernel_name[] = "add", variable_name[] = "plus";
+static const dim3 one = { 1, 1, 1 };
+
+static void **registered(void)
+{
+	void **handle;
+
+	memcpy(fatbin.text, ptx, sizeof ptx);
+	wrapper.data = (const void *)&fatbin;
+	handle = __cudaRegisterFatBinary(&wrapper);
+	__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL,
+			       NULL);
+	__cudaRegisterVar(handle, (char *)&plus_shadow, (char *)&plus_shadow, variable_name, 0,
+			  sizeof plus_shadow, 0, 0);
+	__cudaRegisterFatBinaryEnd(handle);
+	return handle;
+}
+
+static cudaError_t add(unsigned *device_pointer)
+{
+	void *args[] = { &device_pointer };
+
+	return cudaLaunchKernel(&stub, one, one, args, 0, NULL);
+}
+
+/* Begin with a 0 on the device, add to it n times, and what is there then. */
+static unsigned added(int n)
+{
+	unsigned *d, h = 0;
+
+	assert_int_equal(cudaMalloc((void **)&d, sizeof h), cudaSuccess);
+	assert_int_equal(cudaMemset(d, 0, sizeof h), cudaSuccess);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(add(d), cudaSuccess);
+	assert_int_equal(cudaMemcpy(&h, d, sizeof h, cudaMemcpyDeviceToHost), cudaSuccess);
+	assert_int_equal(cudaFree(d), cudaSuccess);
+	return h;
+}
+
+static void each_device_has_its_variables(void **state)
+{
+	void **handle = registered();
+	int n = 0, device = -1;
+	unsigned plus = 100;
+
+	(void)state;
+	assert_int_equal(cudaGetDeviceCount(&n), cudaSuccess);
+	assert_int_equal(n, 2);
+	assert_int_equal(added(2), 5 + 6);
+	assert_int_equal(cudaSetDevice(1), cudaSuccess);
+	assert_int_equal(added(1), 5);
+	assert_int_equal(cudaMemcpyToSymbol(&plus_shadow, &plus, sizeof plus, 0,
+					    cudaMemcpyHostToDevice),
+			 cudaSuccess);
+	assert_int_equal(added(1), 100);
+	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
+	assert_int_equal(device, 1);
+	assert_int_equal(cudaSetDevice(0), cudaSuccess);
+	assert_int_equal(added(1), 7);
+	__cudaUnregisterFatBinary(handle);
+}
+
+static void code_that_is_registered_anew_is_new(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		void **handle = registered();
+
+		assert_int_equal(added(3), 5 + 6 + 7);
+		__cudaUnregisterFatBinary(handle);
+		assert_int_equal(add(NULL), cudaErrorInvalidDeviceFunction);
+	}
+	(void)cudaGetLastError();
+}
+
+/* An entry of the driver API, as the runtime hands it out. */
+static void *entry(const char *name, unsigned version)
+{
+	enum cudaDriverEntryPointQueryResult found;
+	void *p = NULL;
+
+	assert_int_equal(cudaGetDriverEntryPointByVersion(name, &p, version, cudaEnableDefault,
+							  &found),
+			 cudaSuccess);
+	assert_int_equal(found, cudaDriverEntryPointSuccess);
+	return p;
+}
+
+static void a_context_of_the_programs_own_is_used_and_left(void **state)
+{
+	CUresult (*create)(CUcontext *, unsigned, CUdevice);
+	CUresult (*destroy)(CUcontext), (*current)(CUcontext *);
+	void *p[] = { entry("cuCtxCreate", 3020), entry("cuCtxDestroy", 4000),
+		      entry("cuCtxGetCurrent", 4000) };
+	CUcontext own = NULL, now = NULL;
+	void **handle = registered();
+	int device = -1;
+
+	(void)state;
+	memcpy(&create, &p[0], sizeof create);
+	memcpy(&destroy, &p[1], sizeof destroy);
+	memcpy(&current, &p[2], sizeof current);
+	assert_int_equal(added(1), 5);
+	assert_int_equal(create(&own, 0, 1), CUDA_SUCCESS);
+	assert_int_equal(added(2), 5 + 6);  /* a module of its own */
+	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
+	assert_int_equal(device, 1);
+	assert_int_equal(current(&now), CUDA_SUCCESS);
+	assert_ptr_equal(now, own);
+	assert_int_equal(destroy(own), CUDA_SUCCESS);
+	assert_int_equal(added(1), 6);  /* the primary one again */
+	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
+	assert_int_equal(device, 0);
+	__cudaUnregisterFatBinary(handle);
+}
+
+static void *launch_often(void *failed)
+{
+	unsigned *d;
+
+	if (cudaMalloc((void **)&d, sizeof *d))
+		return failed;
+	for (int i = 0; i < 50; i++)
+		if (add(d) || cudaStreamSynchronize(NULL))
+			return failed;
+	return cudaFree(d) ? failed : NULL;
+}
+
+static void threads_may_be_the_first_together(void **state)
+{
+	enum { THREADS = 4 };
+	pthread_t threads[THREADS];
+	void **handle = registered(), *failed;
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, launch_often, &stub), 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		assert_null(failed);
+	}
+	__cudaUnregisterFatBinary(handle);
+}
+
+static pthread_barrier_t both;
+
+static void *work_before_and_after_a_reset(void *failed)
+{
+	void *p = NULL;
+	cudaError_t e = cudaMalloc(&p, 16);
+
+	pthread_barrier_wait(&both);  /* the other thread resets now */
+	pthread_barrier_wait(&both);
+	if (!e)
+		e = cudaMalloc(&p, 16);
+	if (!e)
+		e = cudaFree(p);
+	return e ? failed : NULL;
+}
+
+static void a_reset_reaches_the_other_threads(void **state)
+{
+	void **handle = registered(), *failed;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(added(2), 5 + 6);
+	assert_int_equal(pthread_barrier_init(&both, NULL, 2), 0);
+	assert_int_equal(pthread_create(&thread, NULL, work_before_and_after_a_reset, &stub), 0);
+	pthread_barrier_wait(&both);
+	assert_int_equal(cudaDeviceReset(), cudaSuccess);
+	pthread_barrier_wait(&both);
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+	assert_int_equal(added(1), 5);  /* as it was at first */
+	pthread_barrier_destroy(&both);
+	__cudaUnregisterFatBinary(handle);
+}
+
+static void after_a_fault_a_reset_helps(void **state)
+{
+	void **handle = registered();
+
+	(void)state;
+	assert_int_equal(add((unsigned *)16), cudaSuccess);
+	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+	assert_int_equal(cudaGetLastError(), cudaErrorIllegalAddress);
+	assert_int_equal(cudaGetLastError(), cudaErrorIllegalAddress);  /* it stays */
+	assert_int_equal(cudaDeviceReset(), cudaSuccess);
+	assert_int_equal(cudaGetLastError(), cudaSuccess);
+	assert_int_equal(added(1), 5);
+	__cudaUnregisterFatBinary(handle);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_device_has_its_variables),
+		cmocka_unit_test(code_that_is_registered_anew_is_new),
+		cmocka_unit_test(a_context_of_the_programs_own_is_used_and_left),
+		cmocka_unit_test(threads_may_be_the_first_together),
+		cmocka_unit_test(a_reset_reaches_the_other_threads),
+		cmocka_unit_test(after_a_fault_a_reset_helps),
+	};
+
+	setenv("GPULOAD_SOFT_DEVICES", "2", 1);
+	setenv("GPULOAD_DRIVER", "soft", 1);
+	return cmocka_run_group_tests_name("runtime on the software driver", tests, NULL, NULL);
+}
