@@ -319,8 +319,9 @@ static void run_launch(struct op *op)
 		st = gpul_exec_launch_start(soft.machine, &op->launch.config, &running, &err);
 	soft_lock();
 	op->launch.running = running;
-	if (!st && op->ctx->fault)
-		gpul_exec_launch_abort(running);  /* it died while this was starting */
+	/* The context may have died while this was starting; once the op ended, it may be gone. */
+	if (!st && !op->ended && op->ctx->fault)
+		gpul_exec_launch_abort(running);
 	if (st) {
 		r = st == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE
 				      : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
