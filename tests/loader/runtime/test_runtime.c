@@ -43,6 +43,7 @@ static void begin(int fail_at)
 
 /* ---- each call, and each driver call behind it ------------------------------------------- */
 
+/* The earlier error, if any; b is done all the same. */
 static cudaError_t first(cudaError_t a, cudaError_t b)
 {
 	return a ? a : b;
@@ -85,8 +86,10 @@ static cudaError_t allocate_in_order(void)
 	if (e)
 		return e;
 	e = cudaMallocAsync(&p, 16, s);
-	if (!e)
-		e = first(cudaMemsetAsync(p, 0, 16, s), cudaFreeAsync(p, s));
+	if (!e) {
+		e = cudaMemsetAsync(p, 0, 16, s);
+		e = first(e, cudaFreeAsync(p, s));
+	}
 	e = first(e, cudaStreamSynchronize(s));
 	return first(cudaStreamDestroy(s), e);
 }
@@ -99,7 +102,8 @@ static cudaError_t record_events(void)
 
 	if (e)
 		return e;
-	e = first(cudaEventRecord(event, NULL), cudaEventSynchronize(event));
+	e = cudaEventRecord(event, NULL);
+	e = first(e, cudaEventSynchronize(event));
 	e = first(e, cudaStreamWaitEvent(NULL, event, 0));
 	e = first(e, cudaEventElapsedTime(&ms, event, event));
 	return first(cudaEventDestroy(event), e);
