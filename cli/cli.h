@@ -90,6 +90,7 @@ int cmd_explain(const struct cli_args *args, gpul_error *err);
 int cmd_extract(const struct cli_args *args, gpul_error *err);
 int cmd_devices(const struct cli_args *args, gpul_error *err);
 int cmd_compile(const struct cli_args *args, gpul_error *err);
+int cmd_cache(const struct cli_args *args, gpul_error *err);
 int cmd_completion(const struct cli_args *args, gpul_error *err);
 int cmd_help(const struct cli_args *args, gpul_error *err);
 int cmd_version(const struct cli_args *args, gpul_error *err);

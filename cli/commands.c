@@ -20,6 +20,10 @@
 	{ "std", "DIALECT", "CUDA C++: language version, such as c++17", \
 	  "c++11 c++14 c++17 c++20", .in_file = true }
 
+#define NO_CACHE_OPT                                                                        \
+	{ "no-cache", NULL, "compile and link anew, and keep nothing: see gpuload cache",   \
+	  .in_file = false }
+
 #define SM_OPT                                                                          \
 	{ "sm", "ARCH", "only images for ARCH: 90 or sm_90 is sm_90 and sm_90a, 90a that alone", \
 	  .in_file = false }
@@ -118,8 +122,27 @@ static const struct cli_opt compile_opts[] = {
 	[COMPILE_INCLUDE] = INCLUDE_OPT,
 	[COMPILE_DEFINE] = DEFINE_OPT,
 	[COMPILE_STD] = STD_OPT,
+	[COMPILE_NO_CACHE] = NO_CACHE_OPT,
 	{ 0 },
 };
+
+static const struct cli_opt cache_opts[] = {
+	[CACHE_CLEAR] = { "clear", NULL, "remove all results", .in_file = false },
+	[CACHE_JSON] = JSON_OPT,
+	{ 0 },
+};
+
+static const char cache_details[] =
+	"What NVRTC compiled and nvJitLink linked is kept, and taken from there when everything that\n"
+	"it was made from is the same: the source and its headers, the options, the architecture,\n"
+	"the compiler. GPULOAD_LOG=debug tells what is found and kept.\n"
+	"\n"
+	"    GPULOAD_CACHE            the folder, or off (default: $XDG_CACHE_HOME/gpuload,\n"
+	"                             else ~/.cache/gpuload)\n"
+	"    GPULOAD_CACHE_MAX_BYTES  what it may hold; K, M or G may follow (default: 256M).\n"
+	"                             Beyond that, what was unused for longest goes first\n"
+	"\n"
+	"A folder that others may write to is not used.\n";
 
 static const struct cli_opt ls_opts[] = {
 	[LS_IMAGES] = { "images", NULL, "the images alone: nothing is unpacked, so it is quick",
@@ -199,6 +222,8 @@ const struct cli_cmd cli_cmds[] = {
 	  "Reads LOG, or what is piped in:  make 2>&1 | gpuload explain\n"
 	  "and shows the messages that are known here, each with what to do about it.\n",
 	  no_opts, cmd_explain, CLI_FILES },
+	{ "cache", "", "tell where compiled and linked code is kept, and how much; or clear it",
+	  cache_details, cache_opts, cmd_cache, NULL },
 	{ "completion", "bash", "print the completion script for a shell",
 	  "Try it in this shell:  source <(gpuload completion bash)\n",
 	  no_opts, cmd_completion, "bash" },

@@ -10,7 +10,7 @@
 #include "cli/options.h"
 #include "core/file.h"
 #include "loader/advice.h"
-#include "ptx/nvrtc.h"
+#include "loader/compile.h"
 
 #define DEFAULT_PTX_ARCH   "75" /* runs on every GPU that CUDA 13 knows */
 #define DEFAULT_CUBIN_ARCH "90"
@@ -73,8 +73,8 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 
 	if (st)
 		return st;
-	st = gpul_nvrtc_compile(source.bytes, path, (const char *const *)options->words, arch,
-				&result, err);
+	st = gpul_compile_cached(source.bytes, path, (const char *const *)options->words, arch,
+				 cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
 	gpul_file_close(&source);
 	/* Warnings, or all the errors: the message has but the first. */
 	if (result.log && *result.log)

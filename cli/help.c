@@ -100,6 +100,10 @@ void cli_print_man(void)
 	       ".TP\n.B GPULOAD_DRIVER\nauto, nvidia or soft: the driver when \\-\\-driver is "
 	       "not given.\n"
 	       ".TP\n.B GPULOAD_SOFT_DRIVER\nPath of the software driver, libcuda\\-soft.so.\n"
+	       ".TP\n.B GPULOAD_CACHE\nFolder of compiled and linked code, or off: see gpuload "
+	       "cache.\n"
+	       ".TP\n.B GPULOAD_CACHE_MAX_BYTES\nWhat it may hold; K, M or G may follow.\n"
+	       ".TP\n.B GPULOAD_LOG\noff, notice, info or debug: how much is told on stderr.\n"
 	       ".SH EXIT STATUS\n0 done, 1 failed, 2 the command line is wrong.\n");
 }
 

@@ -11,8 +11,8 @@
 #include "cli/tell.h"
 #include "core/file.h"
 #include "loader/advice.h"
+#include "loader/compile.h"
 #include "loader/image/recognise.h"
-#include "ptx/nvrtc.h"
 
 #define CUDA_ARCH 75 /* as `gpuload compile` takes: what every GPU that CUDA 13 knows can run */
 
@@ -30,7 +30,7 @@ static gpul_status list_compiled(struct ls *ls, const char *path, const char *so
 
 	snprintf(arch, sizeof arch, "compute_%u%.1s", image.sm,
 		 (const char[]){ image.suffix, '\0' });
-	st = gpul_nvrtc_compile(source, path, ls->nvrtc_args, arch, &r, err);
+	st = gpul_compile_cached(source, path, ls->nvrtc_args, arch, false, &r, err);
 	image.bytes = image.stored_bytes = r.image_bytes;
 	if (st && r.log && *r.log) /* all the errors: the message has but the first */
 		fprintf(stderr, "%s%s", r.log, r.log[strlen(r.log) - 1] == '\n' ? "" : "\n");

@@ -6,74 +6,97 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static void *open_in(const char *folder, const char *const *names)
+/* Told of each place where a library may be, best first; true: this is it.  A path without a slash
+ * is left to the loader. */
+typedef bool visitor(const char *path, void *found);
+
+static bool try_in(const char *folder, const char *const *names, visitor *visit, void *found)
 {
 	char path[PATH_MAX];
-	void *handle = NULL;
 
-	for (; *names && !handle; names++) {
+	for (; *names; names++) {
 		int n = snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", *names);
 
-		if (n > 0 && (size_t)n < sizeof path)
-			handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (n > 0 && (size_t)n < sizeof path && visit(path, found))
+			return true;
 	}
-	return handle;
+	return false;
 }
 
 /* A toolkit keeps its libraries in lib64 or lib. */
-static void *open_in_toolkit(const char *home, const char *const *names)
+static bool try_in_toolkit(const char *home, const char *const *names, visitor *visit, void *found)
 {
 	static const char *const folders[] = { "lib64", "lib" };
 	char path[PATH_MAX];
-	void *handle = NULL;
 
-	for (size_t i = 0; i < sizeof folders / sizeof *folders && !handle; i++) {
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
 		int n = snprintf(path, sizeof path, "%s/%s", home, folders[i]);
 
-		if (n > 0 && (size_t)n < sizeof path)
-			handle = open_in(path, names);
+		if (n > 0 && (size_t)n < sizeof path && try_in(path, names, visit, found))
+			return true;
 	}
-	return handle;
+	return false;
 }
 
 /* build/cuda-wheels, for a program that lies anywhere below build/. */
-static void *open_beside_program(const char *const *names)
+static bool try_beside_program(const char *const *names, visitor *visit, void *found)
 {
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "/cuda-wheels");
-	void *handle = NULL;
 
 	if (n <= 0)
-		return NULL;
+		return false;
 	path[n] = 0;
-	for (char *slash = strrchr(path, '/'); slash && slash > path && !handle;
+	for (char *slash = strrchr(path, '/'); slash && slash > path;
 	     slash = strrchr(path, '/')) {
 		memcpy(slash, "/cuda-wheels", sizeof "/cuda-wheels");
-		handle = open_in_toolkit(path, names);
+		if (try_in_toolkit(path, names, visit, found))
+			return true;
 		*slash = 0;
 	}
-	return handle;
+	return false;
 }
 
-static void *open_asked(const char *asked, const char *const *names)
-{
-	void *handle = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
-
-	return handle ? handle : open_in(asked, names);
-}
-
-static void *open_somewhere(const char *const *names)
+static bool try_places(const char *asked, const char *const *names, visitor *visit, void *found)
 {
 	const char *home = getenv("CUDA_HOME");
-	void *handle = home && *home ? open_in_toolkit(home, names) : NULL;
 
-	if (!handle)
-		handle = open_in_toolkit("/usr/local/cuda", names);
-	if (!handle)
-		handle = open_in("", names);
-	return handle ? handle : open_beside_program(names);
+	if (asked && *asked)
+		return visit(asked, found) || try_in(asked, names, visit, found);
+	return (home && *home && try_in_toolkit(home, names, visit, found)) ||
+	       try_in_toolkit("/usr/local/cuda", names, visit, found) ||
+	       try_in("", names, visit, found) || try_beside_program(names, visit, found);
+}
+
+static bool open_it(const char *path, void *found)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	*(void **)found = handle;
+	return handle != NULL;
+}
+
+/* Stops at what the loader alone can find, too: then there is no telling. */
+static bool see_it(const char *path, void *found)
+{
+	struct stat st;
+
+	if (!strchr(path, '/'))
+		return true;
+	return !stat(path, &st) && S_ISREG(st.st_mode) && realpath(path, found);
+}
+
+bool gpul_toolkit_locate(const char *variable, const char *const *names, char path[PATH_MAX])
+{
+	char found[PATH_MAX] = "";
+
+	if (!try_places(getenv(variable), names, see_it, found) || !*found)
+		return false;
+	strcpy(path, found);
+	return true;
 }
 
 static void find_path(void *handle, char path[PATH_MAX])
@@ -90,19 +113,16 @@ gpul_status gpul_toolkit_open(const char *variable, const char *const *names, vo
 	const char *asked = getenv(variable);
 	int stem = (int)strcspn(names[0], ".");
 
-	if (asked && *asked) {
-		*handle = open_asked(asked, names);
-		if (!*handle)
+	*handle = NULL;
+	if (!try_places(asked, names, open_it, handle)) {
+		if (asked && *asked)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 					 "%s=%.100s: cannot be opened as %.*s", variable, asked,
 					 stem, names[0]);
-	} else {
-		*handle = open_somewhere(names);
-		if (!*handle)
-			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "%.*s is not in $CUDA_HOME, /usr/local/cuda, the loader's "
-					 "path or cuda-wheels beside this program: set %s to it",
-					 stem, names[0], variable);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%.*s is not in $CUDA_HOME, /usr/local/cuda, the loader's "
+				 "path or cuda-wheels beside this program: set %s to it",
+				 stem, names[0], variable);
 	}
 	find_path(*handle, path);
 	return GPUL_OK;

@@ -11,6 +11,7 @@
 #define GPULOAD_CORE_TOOLKIT_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "core/error.h"
 
@@ -25,5 +26,10 @@
  * Source  - */
 gpul_status gpul_toolkit_open(const char *variable, const char *const *names, void **handle,
 			      char path[PATH_MAX], gpul_error *err);
+
+/** Where the library lies that would be opened, without opening it, which takes 10 ms; no symbolic
+ * links in path, which is untouched otherwise.
+ * False: there is none, or the loader alone can find it.  Any thread. */
+bool gpul_toolkit_locate(const char *variable, const char *const *names, char path[PATH_MAX]);
 
 #endif

@@ -10,9 +10,9 @@
 
 #include "core/file.h"
 #include "loader/choose_internal.h"
+#include "loader/compile.h"
 #include "loader/link.h"
 #include "loader/loader_internal.h"
-#include "ptx/nvrtc.h"
 
 static const gpul_load_options defaults;
 
@@ -20,13 +20,14 @@ static const gpul_load_options defaults;
 
 /* CUDA C++ for an architecture: NVRTC makes PTX of it. */
 static gpul_status compile(const char *source, const char *name, uint32_t cc,
-			   const char *const *args, gpul_nvrtc_result *out, gpul_error *err)
+			   const char *const *args, bool no_cache, gpul_nvrtc_result *out,
+			   gpul_error *err)
 {
 	char arch[32];
 	gpul_status st;
 
 	snprintf(arch, sizeof arch, "compute_%u", cc);
-	st = gpul_nvrtc_compile(source, name, args, arch, out, err);
+	st = gpul_compile_cached(source, name, args, arch, no_cache, out, err);
 	gpul_loader_log(out->log);
 	return st;
 }
@@ -40,7 +41,8 @@ static gpul_status fill_from_text(gpul_module *m, gpul_content kind, const char 
 	gpul_status st = GPUL_OK;
 
 	if (kind == GPUL_CONTENT_CUDA) {
-		st = compile(text, name, m->limits.cc, options->nvrtc_args, &result, err);
+		st = compile(text, name, m->limits.cc, options->nvrtc_args, options->no_cache,
+			     &result, err);
 		code.bytes = result.image;
 		code.n_bytes = result.image_bytes;
 	}
@@ -107,7 +109,7 @@ gpul_status gpul_compile_to_link(const char *path, uint32_t cc, const gpul_load_
 	for (size_t i = 0; i < n; i++)
 		args[i] = options->nvrtc_args[i];
 	args[n] = "--relocatable-device-code=true";
-	st = compile(file.bytes, path, cc, args, &result, err);
+	st = compile(file.bytes, path, cc, args, options->no_cache, &result, err);
 	if (!st) {
 		*out = result.image;
 		result.image = NULL;

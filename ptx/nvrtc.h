@@ -8,6 +8,8 @@
 #ifndef GPULOAD_PTX_NVRTC_H
 #define GPULOAD_PTX_NVRTC_H
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/error.h"
@@ -44,5 +46,9 @@ void gpul_nvrtc_result_free(gpul_nvrtc_result *r);   /* an empty one is fine; ca
  * Threads any thread may call
  * Source  NVRTC User Guide: nvrtcVersion */
 gpul_status gpul_nvrtc_find(const char **path, int *major, int *minor, gpul_error *err);
+
+/** Where the libnvrtc lies that would be used, without opening it, which takes 10 ms.
+ * False: there is none, or the loader alone can find it: gpul_nvrtc_find().  Any thread. */
+bool gpul_nvrtc_locate(char path[PATH_MAX]);
 
 #endif

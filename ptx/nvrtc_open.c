@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/toolkit.h"
+#include "ptx/nvrtc.h"
 #include "ptx/nvrtc_internal.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -97,4 +98,9 @@ gpul_status ptx_nvrtc_open(const struct ptx_nvrtc **out, gpul_error *err)
 		return gpul_fail(err, why_not.status, why_not.native, "%s", why_not.text);
 	*out = &lib;
 	return GPUL_OK;
+}
+
+bool gpul_nvrtc_locate(char path[PATH_MAX])
+{
+	return gpul_toolkit_locate("GPULOAD_NVRTC", names, path);
 }

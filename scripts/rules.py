@@ -71,6 +71,7 @@ def module_flags(w, module):
         "driver": f'-DGPUL_LIBDIR=\\"{w.args.prefix}/lib/gpuload\\"',
         "softcuda": "-fvisibility=hidden",
         "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_DATE=\\"{DATE}\\"',
+        "loader": f'-DGPUL_VERSION=\\"{VERSION}\\"',
     }.get(module, "")
 
 

@@ -40,9 +40,9 @@ def count(r):
 
 
 def environment(build):
-    """The software driver that was just built, whatever else this machine has."""
+    """The software driver that was just built, whatever else this machine has; no traces in the user's home."""
     soft = os.path.abspath(f"{build}/softcuda/libcuda-soft.so")
-    return dict(os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_DRIVER="soft",
+    return dict(os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
                 PATH=os.path.abspath(build) + os.pathsep + os.environ["PATH"])
 
 

@@ -1,0 +1,128 @@
+/* sha256.c — FIPS 180-4, as it stands there.  See sha256.h. */
+#include "core/sha256.h"
+
+#include <string.h>
+
+/* 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes */
+static const uint32_t K[64] = {
+	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+	0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+	0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+	0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+	0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+	0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+	0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+};
+
+/* 4.1.2 */
+static uint32_t rotr(uint32_t x, int n)
+{
+	return x >> n | x << (32 - n);
+}
+static uint32_t ch(uint32_t x, uint32_t y, uint32_t z)
+{
+	return (x & y) ^ (~x & z);
+}
+static uint32_t maj(uint32_t x, uint32_t y, uint32_t z)
+{
+	return (x & y) ^ (x & z) ^ (y & z);
+}
+static uint32_t big_sigma0(uint32_t x)
+{
+	return rotr(x, 2) ^ rotr(x, 13) ^ rotr(x, 22);
+}
+static uint32_t big_sigma1(uint32_t x)
+{
+	return rotr(x, 6) ^ rotr(x, 11) ^ rotr(x, 25);
+}
+static uint32_t sigma0(uint32_t x)
+{
+	return rotr(x, 7) ^ rotr(x, 18) ^ x >> 3;
+}
+static uint32_t sigma1(uint32_t x)
+{
+	return rotr(x, 17) ^ rotr(x, 19) ^ x >> 10;
+}
+
+/* The standard moves a to b, b to c ... after each step.  Here they stay, and step i of eight calls
+ * v[-i mod 8] a: unrolled, that costs nothing. */
+static inline void step(uint32_t v[8], unsigned i, uint32_t kw)
+{
+	uint32_t *a = &v[-i & 7], *b = &v[(1 - i) & 7], *c = &v[(2 - i) & 7], *d = &v[(3 - i) & 7];
+	uint32_t *e = &v[(4 - i) & 7], *f = &v[(5 - i) & 7], *g = &v[(6 - i) & 7];
+	uint32_t *h = &v[(7 - i) & 7];
+	uint32_t t1 = *h + big_sigma1(*e) + ch(*e, *f, *g) + kw;
+
+	*d += t1;
+	*h = t1 + big_sigma0(*a) + maj(*a, *b, *c);
+}
+
+/* 6.2.2: one block of 64 bytes, big-endian words */
+static void compress(uint32_t state[8], const unsigned char *block)
+{
+	uint32_t w[64], v[8];
+
+	for (int t = 0; t < 16; t++, block += 4)
+		w[t] = (uint32_t)block[0] << 24 | (uint32_t)block[1] << 16 |
+		       (uint32_t)block[2] << 8 | block[3];
+	for (int t = 16; t < 64; t++)
+		w[t] = sigma1(w[t - 2]) + w[t - 7] + sigma0(w[t - 15]) + w[t - 16];
+	memcpy(v, state, sizeof v);
+	for (unsigned t = 0; t < 64; t += 8)
+#pragma GCC unroll 8
+		for (unsigned i = 0; i < 8; i++)
+			step(v, i, K[t + i] + w[t + i]);
+	for (int i = 0; i < 8; i++)
+		state[i] += v[i];
+}
+
+void gpul_sha256_begin(gpul_sha256 *s)
+{
+	/* 5.3.3: the same of the square roots of the first 8 primes */
+	static const uint32_t start[8] = {
+		0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+		0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+	};
+
+	memcpy(s->state, start, sizeof start);
+	s->n_bytes = 0;
+}
+
+void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes)
+{
+	const unsigned char *at = bytes;
+	size_t used = s->n_bytes % sizeof s->block;
+
+	s->n_bytes += n_bytes;
+	if (used) {
+		size_t room = sizeof s->block - used, n = n_bytes < room ? n_bytes : room;
+
+		if (n)
+			memcpy(s->block + used, at, n);
+		if (used + n < sizeof s->block)
+			return;
+		compress(s->state, s->block);
+		at += n;
+		n_bytes -= n;
+	}
+	for (; n_bytes >= sizeof s->block; at += sizeof s->block, n_bytes -= sizeof s->block)
+		compress(s->state, at);
+	if (n_bytes)
+		memcpy(s->block, at, n_bytes);
+}
+
+/* 5.1.1: a one bit, zeros, and the length in bits fill up the last block. */
+void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES])
+{
+	static const unsigned char padding[64] = { 0x80 };
+	unsigned char length[8];
+	size_t used = s->n_bytes % 64;
+
+	for (int i = 0; i < 8; i++)
+		length[i] = (unsigned char)(s->n_bytes * 8 >> (56 - 8 * i));
+	gpul_sha256_add(s, padding, used < 56 ? 56 - used : 120 - used);
+	gpul_sha256_add(s, length, sizeof length);
+	for (int i = 0; i < GPUL_SHA256_BYTES; i++)
+		digest[i] = (unsigned char)(s->state[i / 4] >> (24 - 8 * (i % 4)));
+}
