@@ -25,7 +25,7 @@ Name: gpuload
 Description: loads and runs GPU kernels through the CUDA Driver API
 Version: {version}
 Libs: -L${{libdir}} -lgpuload
-Libs.private: -ldl -lpthread -lm
+Libs.private: -ldl -lpthread -lm {libraries}
 Cflags: -I${{includedir}} -I${{cudaincludedir}}
 """
 RT_PKGCONFIG = """\
@@ -74,7 +74,7 @@ def public_headers():
     return [h for m in LIBRARY for h in files(m, ".h") if not h.endswith("_internal.h")]
 
 
-def install(build, prefix, destdir, cuda):
+def install(build, prefix, destdir, cuda, libraries):
     to = Place(f"{destdir}{prefix}")
     so, major = f"libgpuload.so.{VERSION}", VERSION.split(".")[0]
     to.copy(f"{build}/gpuload", "bin/gpuload", 0o755)
@@ -87,7 +87,8 @@ def install(build, prefix, destdir, cuda):
     for name in ("libcuda.so.1", "libcuda.so"):
         to.link(f"lib/gpuload/{name}", "libcuda-soft.so")
     for name, text in (("gpuload", PKGCONFIG), ("gpuload-rt", RT_PKGCONFIG)):
-        to.write(f"lib/pkgconfig/{name}.pc", text.format(prefix=prefix, cuda=os.path.abspath(cuda), version=VERSION))
+        to.write(f"lib/pkgconfig/{name}.pc", text.format(prefix=prefix, cuda=os.path.abspath(cuda), version=VERSION,
+                                                      libraries=libraries))
     for h in public_headers():
         to.copy(h, f"include/gpuload/{h}")
     for page in glob.glob(f"{build}/man/man*/*"):
@@ -103,9 +104,10 @@ def main():
     a.add_argument("--prefix", default="/usr/local")
     a.add_argument("--destdir", default=os.environ.get("DESTDIR", ""))
     a.add_argument("--cuda", required=True, help="the folder of cuda.h, for the pkg-config file")
+    a.add_argument("--libraries", default="", help="what libgpuload.a needs besides, for the same")
     args = a.parse_args()
     try:
-        install(args.build, args.prefix, args.destdir, args.cuda)
+        install(args.build, args.prefix, args.destdir, args.cuda, args.libraries)
     except OSError as e:
         sys.exit(f"install.py: {e.filename}: {e.strerror}: nothing else was installed after it")
     print(f"installed to {args.destdir}{args.prefix}")

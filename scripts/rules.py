@@ -153,7 +153,7 @@ def write_install(w, products):
         return None
     everything, stage = " ".join(products), f"{w.dir}/stage"
     cuda = shlex.quote(os.path.dirname(w.have["cuda.h"].where))
-    install = f"{w.python} scripts/install.py --build {w.dir} --cuda {cuda}"
+    install = f"{w.python} scripts/install.py --build {w.dir} --cuda {cuda} --libraries='{image_libraries(w)}'"
     w.build("install", "console", "", everything, command=f"{install} --prefix {shlex.quote(w.args.prefix)}")
     return w.build(f"{stage}.ok", "sh", "", f"{everything} scripts/install.py {' '.join(public_headers())}",
                    command=f"rm -rf {stage} && {install} --prefix '' --destdir {stage} && touch {stage}.ok")

@@ -1,0 +1,95 @@
+/* bench_images.c — how long it takes to list the images of libraries, and what it costs in memory.
+ *
+ *     bench_images [--runs N] FILE...
+ *
+ * Best of N runs: wall clock from opening to closing; beside it, of the same run, the CPU time of all
+ * threads, which tells whether something else had the cores.  Peak memory is the process's so far. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "core/clock.h"
+#include "loader/image/images.h"
+
+struct cost {
+	double wall_ms, cpu_ms;
+	size_t n_images;
+	uint64_t stored_bytes;
+};
+
+static double ms(struct timeval t)
+{
+	return (double)t.tv_sec * 1e3 + (double)t.tv_usec * 1e-3;
+}
+
+static double cpu_ms(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return ms(u.ru_utime) + ms(u.ru_stime);
+}
+
+static long peak_mb(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_maxrss / 1024;
+}
+
+static gpul_status run_once(const char *path, struct cost *c, gpul_error *err)
+{
+	uint64_t start = gpul_clock_ns();
+	double cpu = cpu_ms();
+	gpul_images *list = NULL;
+	const gpul_image *image;
+	gpul_status st = gpul_images_open(path, NULL, &list, err);
+
+	if (st)
+		return st;
+	image = gpul_images_all(list, &c->n_images);
+	c->stored_bytes = 0;
+	for (size_t i = 0; i < c->n_images; i++)
+		c->stored_bytes += image[i].stored_bytes;
+	gpul_images_close(list);
+	c->wall_ms = (double)(gpul_clock_ns() - start) * 1e-6;
+	c->cpu_ms = cpu_ms() - cpu;
+	return GPUL_OK;
+}
+
+static int measure(const char *path, int n_runs)
+{
+	struct cost best = { 0 }, c = { 0 };
+	gpul_error err = { 0 };
+
+	for (int i = 0; i < n_runs; i++) {
+		if (run_once(path, &c, &err)) {
+			fprintf(stderr, "bench_images: %s\n", err.text);
+			return 1;
+		}
+		if (i == 0 || c.wall_ms < best.wall_ms)
+			best = c;
+	}
+	printf("%-56s %6zu images %8.1f MB %7.2f ms  (cpu %7.2f ms)  peak %4ld MB\n", path,
+	       best.n_images, (double)best.stored_bytes * 1e-6, best.wall_ms, best.cpu_ms, peak_mb());
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = { { "runs", required_argument, NULL, 'r' }, { 0 } };
+	int n_runs = 10, failed = 0;
+
+	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
+		if (c != 'r' || (n_runs = atoi(optarg)) < 1) {
+			fprintf(stderr, "usage: bench_images [--runs N] FILE...\n");
+			return 2;
+		}
+	if (optind == argc)
+		printf("bench_images: no files named, nothing measured\n");
+	for (int i = optind; i < argc; i++)
+		failed |= measure(argv[i], n_runs);
+	return failed;
+}
