@@ -23,7 +23,7 @@ class Pitfalls(unittest.TestCase):
             raise unittest.SkipTest("no nvcc here")
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        cls.nvcc("-c", "-no-compress", "-Xcompiler", "-fPIC", f"{HERE}/kernels.cu", "-o", "kernels.o")
+        cls.nvcc("-c", "-Xcompiler", "-fPIC", f"{HERE}/kernels.cu", "-o", "kernels.o")
         cls.works("ar", "rcs", "libvec.a", "kernels.o")
         for name in ("parts", "helper", "other"):
             cls.nvcc("-dc", "-Xcompiler", "-fPIC", f"{HERE}/{name}.cu", "-o", f"{name}.o")
