@@ -1,5 +1,6 @@
 /* main.c — a C program that takes the address of the stub called STUB, if that is defined, and asks for
- * its kernel; with ASK_LIBRARY of one that it looks for in a library.  Prints what it is told. */
+ * its kernel; with ASK_LIBRARY of one that it looks for in a library; with EXPLAIN as if a runtime did
+ * not know it.  Prints what it is told. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -27,6 +28,10 @@ int main(int argc, char **argv)
 #endif
 #ifdef ASK_LIBRARY
 	stub = dlsym(dlopen(argv[1], RTLD_NOW), "VecAdd");
+#endif
+#ifdef EXPLAIN
+	gpul_symbol_explain(stub, cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", &err);
+	return printf("%s\n", err.text) < 0;
 #endif
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) == GPUL_OK &&
 	    gpul_kernel_by_symbol(drv, stub, &k, &err) == GPUL_OK)

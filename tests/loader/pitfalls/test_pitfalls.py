@@ -114,10 +114,11 @@ class Pitfalls(unittest.TestCase):
         objects = ["parts.o", "helper.o", "other.o"]
         for options, dropped in (([], True), (["-Xnvlink", "-ignore-host-info"], False)):
             self.nvcc("-dlink", *options, *objects, "-o", "dlink.o")
-            told = self.asks("-DSTUB=NobodyAsks", *objects, "dlink.o")
+            told = self.asks("-DSTUB=NobodyAsks", "-DEXPLAIN", *objects, "dlink.o")
             listed = self.gpuload("ls", "asks")
             if not dropped:
                 self.assertNotIn("note:", listed)
+                self.assertIn("this program has the code of NobodyAsks for sm_75", told)
             else:
                 self.assertRegex(listed, "note: (NobodyAsks|UsesHelper) is not in the linked device code: nvcc -dlink drops")
                 self.assertIn("NobodyAsks has a stub in this program, but no kernel: nvcc -dlink drops", told)
