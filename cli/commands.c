@@ -64,12 +64,22 @@ static const struct cli_opt run_opts[] = {
 	[RUN_INCLUDE] = INCLUDE_OPT,
 	[RUN_DEFINE] = DEFINE_OPT,
 	[RUN_STD] = STD_OPT,
+	[RUN_SM] = SM_OPT,
+	[RUN_KIND] = KIND_OPT,
+	[RUN_LINK_ARG] = { "link-arg", "WORD", "hand WORD to nvJitLink, such as -maxrregcount=64",
+			   .in_file = false },
+	[RUN_NO_CACHE] = { "no-cache", NULL, "compile and link anew", .in_file = false },
+	[RUN_EXPLAIN] = { "explain", NULL,
+			  "say of each image in FILE why it was taken or left (stderr)",
+			  .in_file = false },
 	[RUN_N_OPTS] = { 0 },
 };
 
 static const char run_details[] =
-	"Loads FILE (PTX or CUDA C++), makes the arguments, launches, and prints the time and\n"
-	"what the kernel wrote. One ARG for each parameter, in order:\n"
+	"Loads FILE, makes the arguments, launches, and prints the time and what the kernel\n"
+	"wrote. FILE is PTX, CUDA C++ (.cu), a cubin, a fatbin, or an object, archive, library or\n"
+	"program that nvcc made; the image is taken that the driver would take. Several FILEs, and\n"
+	"code from nvcc -dc or -dlto, are linked. One ARG for each parameter, in order:\n"
 	"\n"
 	"    i32=1024  f32=0.5  u64=0xff   a value\n"
 	"    f64[1024]=FILL                a buffer that the kernel reads; or [4K], [1M], [1G]\n"
@@ -208,7 +218,7 @@ static const struct cli_opt help_opts[] = {
 static const struct cli_opt no_opts[] = { { 0 } };
 
 const struct cli_cmd cli_cmds[] = {
-	{ "run", "FILE [ARG...]", "run a kernel on made-up, given or file data",
+	{ "run", "FILE... [ARG...]", "run a kernel on made-up, given or file data",
 	  run_details, run_opts, cmd_run, CLI_FILES },
 	{ "ls", "FILE...", "list the kernels of any file: parameters, registers, memory",
 	  ls_details, ls_opts, cmd_ls, CLI_FILES },

@@ -8,24 +8,44 @@
 #include "core/file.h"
 
 /* A file that is not there is told before a driver is looked for. */
-static gpul_status look_at_file(const char *path, gpul_error *err)
+static gpul_status look_at_files(const struct run_request *q, gpul_error *err)
 {
-	gpul_file file;
-	gpul_status st = gpul_file_open(path, &file, err);
+	gpul_status st = GPUL_OK;
 
-	if (st == GPUL_OK)
+	for (size_t i = 0; !st && i < q->n_files; i++) {
+		gpul_file file = { 0 };
+
+		st = gpul_file_open(q->files[i], &file, err);
 		gpul_file_close(&file);
+	}
 	return st;
+}
+
+/* On stderr: stdout is for results, and JSON. */
+static void explain(void *context, const char *line)
+{
+	(void)context;
+	fprintf(stderr, "gpuload run: %s\n", line);
 }
 
 static gpul_status load(struct run *r, gpul_error *err)
 {
-	gpul_load_options options = { .device = r->ask.device,
-				      .nvrtc_args = (const char *const *)r->ask.nvrtc.words };
+	gpul_load_options options = {
+		.device = r->ask.device,
+		.nvrtc_args = (const char *const *)r->ask.nvrtc.words,
+		.kernel = r->ask.kernel,
+		.only_sm = r->ask.only.sm,
+		.only_suffix = r->ask.only.suffix,
+		.only_kind = (uint32_t)r->ask.only.kind,
+		.link_args = r->ask.link_args,
+		.no_cache = r->ask.no_cache,
+		.explain = r->ask.explain ? explain : NULL,
+	};
 	gpul_status st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
 
 	if (st == GPUL_OK)
-		st = gpul_module_load_file(r->drv, r->ask.file, &options, &r->module, err);
+		st = gpul_module_load_files(r->drv, r->ask.files, r->ask.n_files, &options,
+					    &r->module, err);
 	if (st == GPUL_OK)
 		st = gpul_kernel_find(r->module, r->ask.kernel, &r->kernel, err);
 	return st;
@@ -100,7 +120,7 @@ int cmd_run(const struct cli_args *args, gpul_error *err)
 	int code;
 
 	if (st == GPUL_OK)
-		st = look_at_file(r.ask.file, err);
+		st = look_at_files(&r.ask, err);
 	if (st == GPUL_OK)
 		st = gpul_driver_open(r.ask.driver, &r.drv, err);
 	if (st == GPUL_OK)

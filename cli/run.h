@@ -19,6 +19,7 @@
 
 #include "cli/arg.h"
 #include "cli/cli.h"
+#include "cli/image_filter.h"
 #include "cli/nvrtc_args.h"
 #include "cli/value.h"
 #include "core/error.h"
@@ -61,7 +62,13 @@ struct run_target {          /* of --expect and --save: ARG=WHAT */
 };
 
 struct run_request {
-	const char *file, *kernel;          /* kernel NULL: the only one there is */
+	const char *const *files;           /* n_files, at least 1; borrowed */
+	size_t n_files;
+	const char *file;                   /* the first: its line is used, its name is shown */
+	const char *kernel;                 /* NULL: the only one there is */
+	struct image_filter only;           /* which images may be loaded */
+	const char **link_args;             /* owned: the list, which NULL ends */
+	bool no_cache, explain;
 	uint32_t grid[3], block[3];         /* [0] == 0: not given */
 	uint32_t shared_bytes;
 	uint32_t repeat;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "loader/image/recognise.h"
 
 static const char marker[] = "gpuload run:";
 
@@ -117,6 +118,19 @@ static gpul_status find_in(const char *text, size_t n_bytes, const char *path,
 	return GPUL_OK;
 }
 
+/* A library may have hundreds of megabytes, and no such line. */
+static bool is_text(const gpul_file *file, const char *path)
+{
+	switch (gpul_recognise(file->bytes, file->n_bytes, path).kind) {
+	case GPUL_CONTENT_PTX:
+	case GPUL_CONTENT_CUDA:
+	case GPUL_CONTENT_TEXT:
+		return true;
+	default:
+		return false;
+	}
+}
+
 gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out,
 			  gpul_error *err)
 {
@@ -126,7 +140,8 @@ gpul_status run_line_find(const char *path, const char *kernel, struct run_line 
 	*out = (struct run_line){ 0 };
 	if (st)
 		return st;
-	st = find_in(file.bytes, file.n_bytes, path, kernel, out, err);
+	if (is_text(&file, path))
+		st = find_in(file.bytes, file.n_bytes, path, kernel, out, err);
 	gpul_file_close(&file);
 	return st;
 }

@@ -98,6 +98,14 @@ static void put_dims(FILE *out, const char *name, const uint32_t d[3])
 		fprintf(out, ",%u", d[2]);
 }
 
+static void put_filter(FILE *out, const struct image_filter *f)
+{
+	if (f->sm)
+		fprintf(out, " --sm %u%.1s", f->sm, (const char[]){ f->suffix, 0 });
+	if (f->kind)
+		fprintf(out, " --kind %s", gpul_image_kind_name(f->kind));
+}
+
 /* The whole command line; texts[] has one ARG for each parameter.  NULL: no memory. */
 static char *command_line(const struct run *r, char (*texts)[64], size_t n)
 {
@@ -108,13 +116,19 @@ static char *command_line(const struct run *r, char (*texts)[64], size_t n)
 	if (!out)
 		return NULL;
 	fputs("gpuload run", out);
-	put_word(out, r->ask.file);
+	for (size_t i = 0; i < r->ask.n_files; i++)
+		put_word(out, r->ask.files[i]);
 	if (gpul_module_n_kernels(r->module) > 1) {
 		fputs(" --kernel", out);
 		put_word(out, gpul_kernel_name(r->kernel));
 	}
 	for (size_t i = 0; i < r->ask.nvrtc.n_words; i++)
 		put_word(out, r->ask.nvrtc.words[i]);
+	put_filter(out, &r->ask.only);
+	for (size_t i = 0; r->ask.link_args && r->ask.link_args[i]; i++) {
+		fputs(" --link-arg", out);
+		put_word(out, r->ask.link_args[i]);
+	}
 	put_dims(out, "grid", r->config.grid);
 	put_dims(out, "block", r->config.block);
 	if (gpul_kernel_signature(r->kernel)->uses_dynamic_shared)

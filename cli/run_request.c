@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/options.h"
 
@@ -176,6 +177,61 @@ static gpul_status collect_nvrtc_args(const struct sources *s, struct run_reques
 	return st ? st : nvrtc_args_add(&q->nvrtc, s->command, rows, err);
 }
 
+/* ---- which code ------------------------------------------------------------------- */
+
+/* libx.so.2.1 as well as libx.so. */
+static bool has_suffix_of_code(const char *name)
+{
+	static const char *const suffixes[] = { ".ptx",	  ".cu", ".cubin", ".fatbin",
+						".ltoir", ".o",	 ".a",	   ".so" };
+	const char *so = strstr(name, ".so.");
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		size_t k = strlen(suffixes[i]);
+
+		if (n > k && !strcmp(name + n - k, suffixes[i]))
+			return true;
+	}
+	return so && !so[strspn(so, ".so0123456789")];
+}
+
+/* FILE... [ARG...]: a word after the first FILE is one as well if there is such a file, or if it is
+ * named like one.  An ARG has a '=', a '[' or a prefix such as fn:, as few files' names do: a FILE
+ * with those in its name is written ./NAME. */
+static void take_files(const struct cli_args *args, struct run_request *q)
+{
+	q->files = args->operands;
+	q->file = q->files[0];
+	q->n_files = 1;
+	while (q->n_files < args->n_operands) {
+		const char *word = args->operands[q->n_files];
+
+		if (strpbrk(word, "=[") && word[0] != '.' && word[0] != '/')
+			break;
+		if (access(word, F_OK) && !has_suffix_of_code(word))
+			break;
+		q->n_files++;
+	}
+}
+
+static gpul_status collect_load_options(const struct cli_args *args, struct run_request *q,
+					gpul_error *err)
+{
+	size_t n = 0;
+
+	q->no_cache = cli_value(args, RUN_NO_CACHE) != NULL;
+	q->explain = cli_value(args, RUN_EXPLAIN) != NULL;
+	q->link_args = calloc(args->n_given + 1, sizeof *q->link_args);
+	if (!q->link_args)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the linker's options");
+	for (size_t i = 0; i < args->n_given; i++)
+		if (args->given[i].opt == RUN_LINK_ARG)
+			q->link_args[n++] = args->given[i].value;
+	return image_filter_parse(cli_value(args, RUN_SM), cli_value(args, RUN_KIND), NULL,
+				  &q->only, err);
+}
+
 /* ---- the whole --------------------------------------------------------------------- */
 
 /* A file may choose how its kernel is run; it may not write files or pick the machine's driver:
@@ -209,7 +265,7 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	gpul_error why = { 0 };
 	gpul_status st;
 
-	if (s->command->n_operands > 1) /* its arguments replace the file's line */
+	if (s->command->n_operands > q->n_files) /* its arguments replace the file's line */
 		return GPUL_OK;
 	st = run_line_find(q->file, kernel, &q->line, err);
 	if (st || q->line.number == 0)
@@ -226,9 +282,9 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 
 static gpul_status parse_args(const struct sources *s, struct run_request *q, gpul_error *err)
 {
-	bool in_command = s->command->n_operands > 1;
-	const char **texts = in_command ? s->command->operands + 1 : s->file.operands;
-	size_t n = in_command ? s->command->n_operands - 1 : s->file.n_operands;
+	bool in_command = s->command->n_operands > q->n_files;
+	const char **texts = in_command ? s->command->operands + q->n_files : s->file.operands;
+	size_t n = in_command ? s->command->n_operands - q->n_files : s->file.n_operands;
 
 	q->has_args = in_command || q->line.number;
 	q->args = calloc(n + 1, sizeof *q->args);
@@ -256,7 +312,7 @@ gpul_status run_request_make(const struct cli_args *args, struct run_request *ou
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
 			"which file?  gpuload run FILE [ARG...]; gpuload help run explains");
-	out->file = args->operands[0];
+	take_files(args, out);
 	st = read_line(&s, out, err);
 	if (st)
 		goto done;
@@ -271,6 +327,8 @@ gpul_status run_request_make(const struct cli_args *args, struct run_request *ou
 		st = parse_targets(&s, out, err);
 	if (st == GPUL_OK)
 		st = collect_nvrtc_args(&s, out, err);
+	if (st == GPUL_OK)
+		st = collect_load_options(args, out, err);
 done:
 	cli_args_free(&s.file);
 	if (st)
@@ -284,6 +342,7 @@ void run_request_free(struct run_request *q)
 		arg_free(&q->args[i]);
 	free(q->args);
 	nvrtc_args_free(&q->nvrtc);
+	free(q->link_args);
 	free(q->expects);
 	free(q->saves);
 	free(q->dir);

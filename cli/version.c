@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "driver/driver.h"
+#include "loader/link.h"
 #include "ptx/nvrtc.h"
 
 /* One line for a driver: found, or why it is not. */
@@ -19,16 +20,18 @@ static void print_driver(const char *label, gpul_driver_choice choice)
 		printf("%-16s %s\n", label, why.text);
 }
 
-static void print_nvrtc(void)
+/* One line for a library that is opened when it is needed. */
+static void print_library(const char *label,
+			  gpul_status find(const char **, int *, int *, gpul_error *))
 {
 	const char *path;
 	int major, minor;
 	gpul_error why = { 0 };
 
-	if (gpul_nvrtc_find(&path, &major, &minor, &why) == GPUL_OK)
-		printf("%-16s %d.%d, %s\n", "NVRTC", major, minor, path);
+	if (find(&path, &major, &minor, &why) == GPUL_OK)
+		printf("%-16s %d.%d, %s\n", label, major, minor, path);
 	else
-		printf("%-16s %s\n", "NVRTC", why.text);
+		printf("%-16s %s\n", label, why.text);
 }
 
 int cmd_version(const struct cli_args *args, gpul_error *err)
@@ -39,6 +42,7 @@ int cmd_version(const struct cli_args *args, gpul_error *err)
 	       CUDA_VERSION % 1000 / 10);
 	print_driver("NVIDIA's driver", GPUL_DRIVER_NVIDIA);
 	print_driver("software driver", GPUL_DRIVER_SOFT);
-	print_nvrtc();
+	print_library("NVRTC", gpul_nvrtc_find);
+	print_library("nvJitLink", gpul_link_find);
 	return CLI_DONE;
 }

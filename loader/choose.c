@@ -52,6 +52,7 @@ gpul_status gpul_choice_open(const char *const *paths, size_t n, const gpul_targ
 
 	*out = (gpul_choice){ .options = options, .target = *target };
 	out->target.only_sm = options->only_sm;
+	out->target.only_suffix = options->only_suffix;
 	out->target.only_kind = options->only_kind;
 	out->sources = calloc(n, sizeof *out->sources);
 	if (!out->sources)

@@ -221,8 +221,8 @@ static gpul_status not_found(const struct names *n, const gpul_error *damage, gp
 				 "no kernel '%.60s' in %.50s: did you mean '%.100s'?", asked,
 				 path, near);
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "no kernel '%.60s' in %.60s: gpuload ls lists the %zu there are", asked,
-			 path, n->seen.n);
+			 "no kernel '%.60s' in %.60s: gpuload ls lists those there are", asked,
+			 path);
 }
 
 gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage,

@@ -26,6 +26,7 @@ typedef struct gpul_load_options {
 	                     * that has it is loaded; NULL: there must be one unit that has kernels,
 	                     * or they are linked */
 	uint32_t only_sm;   /* images for this architecture alone; 0: what suits the device */
+	char only_suffix;   /* with only_sm: 'a' or 'f'; 0: any, and none */
 	uint32_t only_kind; /* enum gpul_image_kind; 0: any */
 	const char *const *link_args; /* for nvJitLink, then NULL; NULL: none */
 	bool no_cache;      /* compile and link anew (cache.h) */

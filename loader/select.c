@@ -26,6 +26,7 @@ static gpul_verdict fits_device(const gpul_image *image, uint32_t cc)
 static gpul_verdict fits(const gpul_image *image, const gpul_target *target)
 {
 	if ((target->only_sm && image->sm != target->only_sm) ||
+	    (target->only_suffix && image->suffix != target->only_suffix) ||
 	    (target->only_kind && (uint32_t)image->kind != target->only_kind))
 		return GPUL_LEFT_NOT_ASKED;
 	if (target->machine_code)

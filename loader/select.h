@@ -18,7 +18,8 @@
 typedef struct gpul_target { /* what there is to run on, and what the caller insists on */
 	uint32_t cc;              /* compute capability of the device: 90 of 9.0 */
 	bool machine_code;        /* false: the driver runs PTX only, of any target */
-	uint32_t only_sm;         /* 0: any; else images for that architecture alone */
+	uint32_t only_sm;         /* 0: any; else images for that architecture alone, */
+	char only_suffix;         /* 0: with any suffix or none; else with that: 90a */
 	uint32_t only_kind;       /* 0: any; else enum gpul_image_kind */
 } gpul_target;
 

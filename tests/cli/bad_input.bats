@@ -103,11 +103,12 @@ ptx_error() {
 
 @test "machine code on the software driver" {
 	[[ $GPULOAD_DRIVER == soft ]] || skip "this driver runs machine code"
-	# The first bytes of a cubin: ELF, 64 bit, little-endian, e_machine 190; no more is read.
+	# The least that is a cubin: ELF, 64 bit, little-endian, e_machine 190; its one section has names.
 	python3 - <<-'END'
 		import struct
-		head = b"\x7fELF\x02\x01\x01\x41\x08" + bytes(7) + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 0, 90 << 8, 64, 56, 0, 64, 0, 0)
-		open("kernel.cubin", "wb").write(head + bytes(1024))
+		head = b"\x7fELF\x02\x01\x01\x41\x08" + bytes(7) + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64, 90 << 8, 64, 56, 0, 64, 2, 1)
+		section = struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, 192, 11, 0, 0, 1, 0)
+		open("kernel.cubin", "wb").write(head + bytes(64) + section + b"\0.shstrtab\0")
 	END
 	fails 1 "kernel.cubin" run kernel.cubin
 	[[ $stderr == *PTX* ]] || show "should say that PTX is needed"

@@ -123,6 +123,10 @@ static void what_was_not_asked_for_is_left(void **state)
 	(void)state;
 	check("sm_90 compute_80 compute_75", &t, "-T-");
 	check("sm_80 compute_90", &t, "m-"); /* asking does not make it fit */
+	t = (gpul_target){ .cc = 90, .machine_code = true, .only_sm = 90 };
+	check("sm_90 sm_90a compute_80", &t, "bT-");
+	t.only_suffix = 'a';
+	check("sm_90 compute_90a sm_80", &t, "-T-");
 	t = (gpul_target){ .cc = 90, .machine_code = true, .only_kind = GPUL_IMAGE_PTX };
 	check("sm_90 compute_90 compute_80", &t, "-Tb");
 }

@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# load.bats — gpuload run on files with several images: which is taken, what is linked, what is said.
+load helper
+
+setup_inputs() {
+	inputs="$(dirname "$(command -v gpuload)")/tests/inputs"
+	[[ -e $inputs/inputs.json ]] || skip "no nvcc here"
+	args=("f32[1024]=iota" "f32[1024]=iota:0:2" "out:f32[1024]" i32=1024)
+	check=(--kernel vecadd --expect 2=iota:0:3)
+}
+
+needs_nvjitlink() {
+	gpuload version | grep -q "nvJitLink *[0-9]" || skip "no nvJitLink"
+}
+
+@test "several files are linked: objects, PTX, CUDA C++, in any mixture" {
+	setup_inputs
+	source=$BATS_TEST_DIRNAME/../inputs
+	works run "$inputs/part_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}"
+	works run "$inputs/part_plus.o" "$inputs/part_kernel.o" "${args[@]}" "${check[@]}"
+	works run "$source/part_kernel.cu" "$inputs/part_plus.o" "${args[@]}" "${check[@]}"
+	works run "$source/part_kernel.cu" "$source/part_plus.cu" "${args[@]}" "${check[@]}"
+}
+
+@test "what no file defines is told with who refers to it" {
+	setup_inputs
+	cd "$inputs"
+	fails 1 "'plus' is defined nowhere; 'vecadd' of part_kernel.o refers to it" \
+		run part_kernel.o "${args[@]}"
+	fails 1 "missing.o: no such file" run part_kernel.o missing.o "${args[@]}"
+	fails 1 "'vecadd' is defined in libpart.a(part_kernel.o) and again in vec.ptx" \
+		run libpart.a vec.ptx "${args[@]}"
+}
+
+@test "--explain tells of each image why it was taken or left" {
+	setup_inputs
+	works run "$inputs/libvec.so" "${args[@]}" "${check[@]}" --explain
+	[[ $stderr == *"libvec.so .nv_fatbin: cubin sm_90, "*" bytes: machine code: this driver runs PTX only"* ]] || show explain
+	[[ $stderr == *"libvec.so .nv_fatbin: ptx sm_75, "*" bytes: taken"* ]] || show explain
+	works run "$inputs/part_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}" --explain
+	[[ $stderr == *"part_plus.o __nv_relfatbin: ptx sm_75, "*" bytes: taken, to be linked"* ]] || show explain
+	[[ $stderr == *"linked 2 images to "*" bytes of PTX"* ]] || show explain
+}
+
+@test "--sm and --kind narrow the choice, and what they leave is told" {
+	setup_inputs
+	works run "$inputs/vec.many.fatbin" "${args[@]}" "${check[@]}" --sm 75 --kind ptx
+	fails 1 "has no image of the kind asked for that runs on sm_90; it has ptx sm_75, cubin sm_75" \
+		run "$inputs/vec.many.fatbin" "${args[@]}" --sm 80
+	fails 2 "--sm is an architecture" run "$inputs/vec.many.fatbin" --sm fast
+	fails 2 "--kind is ptx, cubin or lto" run "$inputs/vec.many.fatbin" --kind elf
+}
+
+@test "the command line that it assumed has all of FILE..., --sm and --kind" {
+	setup_inputs
+	works run "$inputs/part_kernel.o" "$inputs/part_plus.o" --kernel vecadd --kind ptx --sm 75
+	line=$(sed -n 's/^assumed *//p' <<<"$output")
+	[[ $line == "gpuload run $inputs/part_kernel.o $inputs/part_plus.o"*" --sm 75 --kind ptx "* ]] || show "$line"
+	run --separate-stderr bash -c "$line --expect 2=iota:0:2"
+	[[ $status == 0 ]] || show "$line"
+}
+
+@test "a kernel's name is looked for in all of the file, and near names are offered" {
+	setup_inputs
+	fails 2 "did you mean 'vecadd'?" run "$inputs/libvec.a" --kernel vecad
+	fails 2 "2 kernels are called 'axpy': void axpy<float>" run "$inputs/libvec.so" --kernel axpy
+	works run "$inputs/libvec.so" --kernel "axpy<float>" f32=2 "f32[8]=iota" "inout:f32[8]=1" i32=8 --expect 2=iota:1:2
+	fails 2 "name one of" run "$inputs/libvec.so"
+}
+
+@test "an extracted image runs as it did in its file" {
+	setup_inputs
+	works extract "$inputs/vec.options.fatbin" --kind ptx -o out
+	works run out/*.ptx "${args[@]}" "${check[@]}"
+	head -1 out/*.ptx | grep -q "^// ptxas options: .*maxrregcount" || show "$(head -1 out/*.ptx)"
+}
+
+@test "LTO code is linked by nvJitLink, alone and with PTX" {
+	setup_inputs
+	needs_nvjitlink
+	works run "$inputs/liblto.a" "${args[@]}" "${check[@]}"
+	works run "$inputs/lto_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}"
+}
+
+@test "a file without device code says so" {
+	setup_inputs
+	fails 1 "no device code in it" run "$inputs/host.o"
+}
