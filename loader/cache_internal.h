@@ -2,7 +2,8 @@
  *
  *     cache_key.c     what a result depends on, as one digest
  *     cache_folder.c  where the cache is; all its files; the bound
- *     cache.c         finding and keeping one result */
+ *     cache.c         finding and keeping one result
+ *     cache_made.c    results of a compiler or linker, with what it had to say */
 #ifndef GPULOAD_LOADER_CACHE_INTERNAL_H
 #define GPULOAD_LOADER_CACHE_INTERNAL_H
 
@@ -33,5 +34,13 @@ uint64_t gpul_cache_bound(void);
  * bound_bytes, those that were not used for longest.  What is left goes to *n_results and *bytes,
  * which may be NULL. */
 void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint64_t *bytes);
+
+/* Add a tool by its library file: path, size, time.  False: it cannot be told. */
+bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
+/* As gpul_cache_find() and gpul_cache_keep(), of an image and the tool's log; log may be NULL.
+ * *image and *log are the caller's: free(); a NUL follows. */
+bool gpul_cache_find_made(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
+void gpul_cache_keep_made(const gpul_cache_key *key, const void *image, size_t image_bytes,
+			  const char *log);
 
 #endif

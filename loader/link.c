@@ -72,7 +72,7 @@ static gpul_status lto_to_text(const gpul_link_input *lto, size_t n,
 			       const gpul_link_options *options, struct text *to, char **log,
 			       gpul_error *err)
 {
-	gpul_status st = nvjitlink_link(lto, n, options, &to->made, err);
+	gpul_status st = nvjitlink_link_cached(lto, n, options, &to->made, err);
 
 	*log = to->made.log;
 	to->made.log = NULL;
@@ -169,7 +169,7 @@ gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_o
 		st = check_input(&inputs[i], options->to_ptx, err);
 	if (!st)
 		st = options->to_ptx ? link_to_ptx(inputs, n, options, out, err)
-				     : nvjitlink_link(inputs, n, options, out, err);
+				     : nvjitlink_link_cached(inputs, n, options, out, err);
 	if (!st)
 		st = check_result(out, err);
 	if (st) {

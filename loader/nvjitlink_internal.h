@@ -7,6 +7,7 @@
 #define GPULOAD_LOADER_NVJITLINK_INTERNAL_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,5 +58,11 @@ struct gpul_linked;
 gpul_status nvjitlink_link(const struct gpul_link_input *inputs, size_t n,
 			   const struct gpul_link_options *options, struct gpul_linked *out,
 			   gpul_error *err);
+/* The same, from the cache where it was linked before. */
+gpul_status nvjitlink_link_cached(const struct gpul_link_input *inputs, size_t n,
+				  const struct gpul_link_options *options, struct gpul_linked *out,
+				  gpul_error *err);
+/* Where it lies, without opening it: gpul_toolkit_locate(). */
+bool nvjitlink_locate(char path[PATH_MAX]);
 
 #endif

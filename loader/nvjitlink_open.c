@@ -12,6 +12,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct nvjitlink lib;
 static gpul_error why_not; /* .status is GPUL_OK when lib is open */
 
+/* The development link first: it is the version that the toolkit means. */
+static const char *const names[] = { "libnvJitLink.so", "libnvJitLink.so.13",
+				     "libnvJitLink.so.12", NULL };
+
 /* Fill the table; false: an entry point is missing. */
 static bool find_calls(void *handle)
 {
@@ -30,9 +34,6 @@ static bool find_calls(void *handle)
 
 static void open_once(void)
 {
-	/* The development link first: it is the version that the toolkit means. */
-	static const char *const names[] = { "libnvJitLink.so", "libnvJitLink.so.13",
-					     "libnvJitLink.so.12", NULL };
 	gpul_error why = { 0 };
 	void *handle;
 
@@ -55,6 +56,11 @@ gpul_status nvjitlink_open(const struct nvjitlink **out, gpul_error *err)
 		return gpul_fail(err, why_not.status, why_not.native, "%s", why_not.text);
 	*out = &lib;
 	return GPUL_OK;
+}
+
+bool nvjitlink_locate(char path[PATH_MAX])
+{
+	return gpul_toolkit_locate("GPULOAD_NVJITLINK", names, path);
 }
 
 gpul_status gpul_link_find(const char **path, int *major, int *minor, gpul_error *err)
