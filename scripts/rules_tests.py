@@ -80,12 +80,14 @@ NVCC_LINE = re.compile(r"^// nvcc: (.*)$", re.M)
 
 def write_runtime_programs(w):
     """Programs with <<<>>> that are linked with our runtime: each .cu of tests/loader/runtime is one, each folder
-    there too, its parts linked as device code.  A line `// nvcc: OPTIONS` says how one is compiled."""
+    there too, its parts linked as device code.  A line `// nvcc: OPTIONS` says how one is compiled.  NAME.cudart is
+    the same program with NVIDIA's runtime, for tests/gpu/run: it holds the expectations to the original."""
     here, nvcc = "tests/loader/runtime", w.have["nvcc"].where
     if not nvcc:
         return w.tests.append(("loader-runtime", "loader/runtime programs", "sh -c 'echo no nvcc; exit 77'", ""))
     runtime, library = f"{w.dir}/libgpuload-rt.a", f"{w.dir}/softcuda/libcuda-soft.so"
-    ld = flags(w.args)[1]
+    ld, home = flags(w.args)[1], os.path.dirname(os.path.dirname(w.have["cuda.h"].where))
+    cudart = next(iter(glob.glob(f"{home}/lib*/libcudart_static.a")), None)
     for program in sorted(glob.glob(f"{here}/*.cu") + glob.glob(f"{here}/*/")):
         sources = [program] if program.endswith(".cu") else sorted(glob.glob(f"{program}*.cu"))
         if not sources:
@@ -95,7 +97,7 @@ def write_runtime_programs(w):
         for cu in sources:
             with open(cu, encoding="utf-8") as f:
                 said = NVCC_LINE.search(f.read())
-            options = said[1] if said else "-gencode arch=compute_75,code=compute_75 --compress-mode=none"
+            options = said[1] if said else "-gencode arch=compute_75,code=compute_75"
             objects.append(w.build(f"{w.dir}/obj/{cu[:-3]}.o", "sh", "", f"{cu} {here}/check.h", command=(
                 f"{nvcc} -I. -cudart none {options} {'-dc' if len(sources) > 1 else '-c'} {cu} -o {w.dir}/obj/{cu[:-3]}.o")))
         if len(sources) > 1:
@@ -106,6 +108,9 @@ def write_runtime_programs(w):
         w.build(exe, "sh", "", f"{' '.join(objects)} {runtime}",
                 command=f"c++ {' '.join(objects)} -o {exe} {ld} {runtime} -ldl -lpthread")
         w.programs.append(exe)
+        if cudart:
+            w.programs.append(w.build(f"{exe}.cudart", "sh", "", " ".join(objects), command=(
+                f"c++ {' '.join(objects)} -o {exe}.cudart {ld} {cudart} -ldl -lrt -lpthread")))
         w.tests.append(("loader-runtime", name[6:], exe, f"{exe} {library}"))
 
 

@@ -1,5 +1,5 @@
 // other_gpu.cu — machine code for a GPU that is not here: the program starts, and the first launch says so.
-// nvcc: -arch=sm_75
+// nvcc: -gencode arch=compute_75,code=sm_75
 #include <cstring>
 
 #include "tests/loader/runtime/check.h"

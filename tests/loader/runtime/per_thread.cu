@@ -1,5 +1,5 @@
 // per_thread.cu — a program whose default stream is each thread's own.
-// nvcc: -gencode arch=compute_75,code=compute_75 --default-stream per-thread --compress-mode=none
+// nvcc: -gencode arch=compute_75,code=compute_75 --default-stream per-thread
 #include <thread>
 
 #include "tests/loader/runtime/check.h"
