@@ -29,7 +29,10 @@ def write_inputs(w):
     sources = " ".join([make, *(s for ext in (".cu", ".c", ".S") for s in files("tests/inputs", ext))])
     w.programs.append(w.build(f"{out}/inputs.json", "sh", "", sources,
                               command=f"{w.python} {make} --nvcc {w.have['nvcc'].where} {out}"))
-    return [w.programs[-1]]
+    mixed = f"{w.dir}/tests/gpu/mixed"
+    w.programs.append(w.build(f"{mixed}/mixed.json", "sh", "", "tests/gpu/mixed.py",
+                              command=f"{w.python} tests/gpu/mixed.py make {mixed} --nvcc {w.have['nvcc'].where}"))
+    return w.programs[-2:-1]
 
 
 def write_tests(w, products):

@@ -101,14 +101,14 @@ STEPS = [
     ("liblto.a", ["lto_kernel.o", "lto_plus.o"], "rm -f {out} && ar rcs {out} lto_kernel.o lto_plus.o", "part",
      [LTO, dict(LTO, of="none")]),
 ]
-# What `gpuload run` is given: the files of one program, and whether the software driver, which runs PTX, can.
+# What `gpuload run` is given: the files of one program; why the software driver, which runs PTX, cannot; 90: only a 9.0 can.
 NEEDS_MACHINE_CODE = "it holds machine code and no PTX"
-RUNS = [(f, "") for f in (
+RUNS = [(f, "", 0) for f in (
     "vec.cu", "vec.ptx", "vec.none.fatbin", "vec.balance.fatbin", "vec.speed.fatbin", "vec.size.fatbin",
     "vec.options.fatbin", "vec.many.fatbin", "vec.o", "debug.o", "libvec.a", "libthin.a", "libvec.so",
     "libvec_stripped.so", "program", "program_stripped", "libplain.so", "libpart.a", "liblto.a",
     "part_program")]
-RUNS += [("vec.sm_90.cubin", NEEDS_MACHINE_CODE), ("part_link.o", NEEDS_MACHINE_CODE)]
+RUNS += [(f, NEEDS_MACHINE_CODE, 90) for f in ("vec.sm_90.cubin", "vec.sm_90a.cubin", "part_link.o")]
 PROGRAMS = ["program", "program_stripped", "part_program"]  # print "ok", on NVIDIA's driver: its runtime wants no other
 
 
@@ -158,7 +158,7 @@ def manifest(missing):
               for out, _, _, source, images in STEPS if out not in missing]
     return {"sources": SOURCES, "inputs": inputs,
             "missing": missing, "run": RUN, "programs": PROGRAMS,
-            "runs": [{"files": files.split(), "not_soft": why} for files, why in RUNS]}
+            "runs": [{"files": files.split(), "not_soft": why, "only_sm": sm} for files, why, sm in RUNS]}
 
 
 def main():
