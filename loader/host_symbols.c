@@ -53,54 +53,76 @@ static gpul_host_table table_of(const gpul_file *f, uint64_t sections, const str
 
 static void note_section(gpul_host_object *o, const char *name)
 {
+	if (strcmp(name, ".interp") == 0)
+		o->shared = false; /* a program that can be placed anywhere */
 	if (strcmp(name, ".nv_fatbin") == 0)
 		o->has_device_code = true;
 	if (strcmp(name, "__nv_relfatbin") == 0)
 		o->relocatable_only = true; /* until .nv_fatbin is seen, too */
 }
 
-bool gpul_host_open(const char *path, gpul_host_object *out)
+static void note_table(gpul_host_object *o, uint64_t sections, const struct section *s)
 {
-	gpul_host_object o = { 0 };
-	struct section names;
-	gpul_bytes b;
-	uint64_t table;
-	uint16_t type, n, names_index;
+	if (s->type == SHT_SYMTAB)
+		o->all = table_of(&o->file, sections, s);
+	else if (s->type == SHT_DYNSYM)
+		o->dynamic = table_of(&o->file, sections, s);
+}
 
-	if (gpul_file_open(path, &o.file, NULL))
-		return false;
-	b = gpul_bytes_of(o.file.bytes, o.file.n_bytes);
-	if (o.file.n_bytes < sizeof(Elf64_Ehdr) || memcmp(b.base, "\x7f" "ELF\2\1", 6) != 0) {
-		gpul_file_close(&o.file);
-		return false;
-	}
-	gpul_bytes_seek(&b, offsetof(Elf64_Ehdr, e_type));
-	type = gpul_bytes_u16(&b);
+static void read_sections(gpul_host_object *o)
+{
+	gpul_bytes b = gpul_bytes_of(o->file.bytes, o->file.n_bytes);
+	struct section names;
+	uint64_t table;
+	uint16_t n, names_index;
+
 	gpul_bytes_seek(&b, offsetof(Elf64_Ehdr, e_shoff));
 	table = gpul_bytes_u64(&b);
 	gpul_bytes_seek(&b, offsetof(Elf64_Ehdr, e_shnum));
 	n = gpul_bytes_u16(&b);
 	names_index = gpul_bytes_u16(&b);
-	names = section_at(&o.file, table, names_index);
+	names = section_at(&o->file, table, names_index);
+	for (uint32_t i = 0; i < n; i++) {
+		struct section s = section_at(&o->file, table, i);
+
+		note_table(o, table, &s);
+		note_section(o, string_at((const char *)o->file.bytes + names.offset, names.n_bytes,
+					  s.name));
+	}
+}
+
+bool gpul_host_read(const void *bytes, size_t n_bytes, gpul_host_object *out)
+{
+	gpul_host_object o = { .file = { .bytes = bytes, .n_bytes = n_bytes } };
+	gpul_bytes b = gpul_bytes_of(bytes, n_bytes);
+	uint16_t type;
+
+	if (n_bytes < sizeof(Elf64_Ehdr) || memcmp(bytes, "\x7f" "ELF\2\1", 6) != 0)
+		return false;
+	gpul_bytes_seek(&b, offsetof(Elf64_Ehdr, e_type));
+	type = gpul_bytes_u16(&b);
 	o.linked = type == ET_DYN || type == ET_EXEC;
 	o.shared = type == ET_DYN;
-	for (uint32_t i = 0; i < n; i++) {
-		struct section s = section_at(&o.file, table, i);
-		const char *name = string_at((const char *)o.file.bytes + names.offset,
-					     names.n_bytes, s.name);
-
-		if (s.type == SHT_SYMTAB)
-			o.all = table_of(&o.file, table, &s);
-		else if (s.type == SHT_DYNSYM)
-			o.dynamic = table_of(&o.file, table, &s);
-		if (strcmp(name, ".interp") == 0)
-			o.shared = false;
-		note_section(&o, name);
-	}
+	read_sections(&o);
+	o.n_symbols = o.all.symbols_bytes / SYMBOL_BYTES;
 	o.device_linked = o.has_device_code && o.relocatable_only;
 	o.relocatable_only = o.relocatable_only && !o.has_device_code;
 	o.has_device_code = o.has_device_code || o.relocatable_only;
 	*out = o;
+	return true;
+}
+
+bool gpul_host_open(const char *path, gpul_host_object *out)
+{
+	gpul_file file = { 0 };
+
+	if (gpul_file_open(path, &file, NULL))
+		return false;
+	if (!gpul_host_read(file.bytes, file.n_bytes, out)) {
+		gpul_file_close(&file);
+		return false;
+	}
+	out->file = file;
 	return true;
 }
 
@@ -151,6 +173,13 @@ const char *gpul_host_function_at(const gpul_host_object *o, uint64_t address)
 	const char *name = function_at(&o->all, address);
 
 	return name ? name : function_at(&o->dynamic, address);
+}
+
+const char *gpul_host_variable(const gpul_host_object *o, size_t i, size_t min_bytes)
+{
+	struct symbol s = symbol_at(&o->all, i);
+
+	return s.type == STT_OBJECT && s.defined && *s.name && s.n_bytes >= min_bytes ? s.name : NULL;
 }
 
 static bool has_dynamic(const gpul_host_object *o, const char *name, bool defined)

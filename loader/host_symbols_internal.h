@@ -1,5 +1,5 @@
 /* host_symbols_internal.h — the symbols of a host program or library: who a stub is, and who can see
- * it. */
+ * it; of a cubin: its variables. */
 #ifndef GPULOAD_LOADER_HOST_SYMBOLS_INTERNAL_H
 #define GPULOAD_LOADER_HOST_SYMBOLS_INTERNAL_H
 
@@ -17,6 +17,7 @@ typedef struct gpul_host_table { /* of symbols, and the names they use */
 typedef struct gpul_host_object {
 	gpul_file file;
 	gpul_host_table all, dynamic; /* .symtab, .dynsym; all empty: there is none */
+	size_t n_symbols;             /* of .symtab */
 	bool has_device_code;         /* a section that the CUDA runtime is told of */
 	bool relocatable_only;        /* and all of it waits for a device link */
 	bool device_linked;           /* nvcc -dlink made a fatbin for it */
@@ -24,12 +25,18 @@ typedef struct gpul_host_object {
 	bool shared;                  /* ET_DYN without an interpreter: a library */
 } gpul_host_object;
 
-/* Read a 64-bit little-endian host ELF; false: it cannot be read, or is none. */
+/* Read a 64-bit little-endian ELF file; false: it cannot be read, or is none. */
 bool gpul_host_open(const char *path, gpul_host_object *out);
+/* The same of bytes that must stay; a cubin's symbols, too.  Not to be closed. */
+bool gpul_host_read(const void *bytes, size_t n_bytes, gpul_host_object *out);
 void gpul_host_close(gpul_host_object *o);
 
 /* The function that an address belongs to, as the file has addresses; NULL: not told. */
 const char *gpul_host_function_at(const gpul_host_object *o, uint64_t address);
+
+/* The i-th symbol of .symtab, if that is a variable of at least min_bytes; NULL: it is not.  i below
+ * o->n_symbols. */
+const char *gpul_host_variable(const gpul_host_object *o, size_t i, size_t min_bytes);
 
 /* Can other files use this symbol?  Does this file use another's? */
 bool gpul_host_exports(const gpul_host_object *o, const char *name);

@@ -38,6 +38,8 @@ struct gpul_module {
 	CUlibrary library;
 	gpul_ptx_module *ptx;     /* NULL: machine code */
 	gpul_kernel_table table;  /* machine code: its kernels; else empty */
+	char **variables;         /* machine code: those that have room for an address; owned */
+	size_t n_variables;
 	gpul_kernel *kernels;
 	size_t n_kernels;
 	gpul_limits limits;
@@ -93,6 +95,10 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 
 /* Machine code: kernels from its own tables, library from the driver. */
 gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_error *err);
+
+/* The names of a cubin's variables, for gpul_function_pointer(). */
+gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err);
+void gpul_variables_free(gpul_module *m);
 
 /* What a C++ name tells of a kernel that has no PTX, beside its sizes; NULL: no memory. */
 gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled);

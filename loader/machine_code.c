@@ -141,6 +141,8 @@ gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_e
 
 	if (!st)
 		st = list_kernels(m, code, err);
+	if (!st)
+		st = gpul_variables_read(m, code, err);
 	if (st)
 		return st;
 	if (m->drv->name_images)

@@ -42,6 +42,7 @@ void gpul_module_unload(gpul_module *m)
 	}
 	free(m->kernels);
 	gpul_kernel_table_free(&m->table);
+	gpul_variables_free(m);
 	gpul_ptx_module_destroy(m->ptx);
 	pthread_mutex_destroy(&m->lock);
 	free(m);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "loader/host_symbols_internal.h"
 #include "loader/loader_internal.h"
 #include "loader/symbol.h"
 
@@ -96,27 +97,36 @@ static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *ask
 	return found;
 }
 
-/* Variables that have room for an address, as they would be typed. */
-static size_t list_in_ptx(const gpul_ptx_module *x, char **names)
+/* The variables that a message may offer, as they would be typed; owned by the caller.  False: no
+ * memory. */
+static bool list_variables(const gpul_module *m, char ***out, size_t *n_out)
 {
-	size_t n = 0;
+	const gpul_ptx_module *x = m->ptx;
+	size_t room = x ? x->n_vars : m->n_variables;
+	char **names = calloc(room + 1, sizeof *names);
 
-	for (uint32_t i = 0; i < x->n_vars; i++)
-		if (in_memory(&x->vars[i]) && holds_pointers(&x->vars[i]) &&
-		    x->vars[i].bytes >= sizeof(uint64_t)) {
-			names[n] = source_name(gpul_ptx_name(x, x->vars[i].name));
-			if (!names[n])
-				break;
-			n++;
-		}
-	return n;
+	if (!names)
+		return false;
+	for (size_t i = 0, n = 0; i < room; i++) {
+		const gpul_ptx_var *v = x ? &x->vars[i] : NULL;
+
+		if (v && !(in_memory(v) && holds_pointers(v) && v->bytes >= sizeof(uint64_t)))
+			continue;
+		names[n] = source_name(v ? gpul_ptx_name(x, v->name) : m->variables[i]);
+		n += names[n] != NULL;
+		*n_out = n;
+	}
+	*out = names;
+	return true;
 }
 
-static gpul_status not_found(const gpul_ptx_module *x, const char *asked, gpul_error *err)
+static gpul_status not_found(const gpul_module *m, const char *asked, gpul_error *err)
 {
-	char **names = x ? calloc(x->n_vars + 1, sizeof *names) : NULL;
-	size_t n = names ? list_in_ptx(x, names) : 0, used = 0;
-	const char *near = gpul_text_nearest(asked, (const char *const *)names, n);
+	char **names = NULL;
+	size_t n = 0, used = 0;
+	const char *near = list_variables(m, &names, &n)
+				   ? gpul_text_nearest(asked, (const char *const *)names, n)
+				   : NULL;
 	char list[150] = "";
 	gpul_status st;
 
@@ -137,27 +147,75 @@ static gpul_status not_found(const gpul_ptx_module *x, const char *asked, gpul_e
 	return st;
 }
 
+/* ---- machine code ------------------------------------------------------------------ */
+
+gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err)
+{
+	gpul_host_object cubin;
+	size_t room;
+
+	if (!gpul_host_read(code->bytes, code->n_bytes, &cubin) || cubin.n_symbols == 0)
+		return GPUL_OK; /* whoever loads it will say what is wrong with it */
+	room = cubin.n_symbols;
+	m->variables = calloc(room, sizeof *m->variables);
+	for (size_t i = 0; m->variables && i < room; i++) {
+		const char *name = gpul_host_variable(&cubin, i, sizeof(uint64_t));
+
+		if (!name)
+			continue;
+		m->variables[m->n_variables] = strdup(name);
+		if (!m->variables[m->n_variables])
+			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a variable's name");
+		m->n_variables++;
+	}
+	return m->variables ? GPUL_OK
+			    : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu variables", room);
+}
+
+void gpul_variables_free(gpul_module *m)
+{
+	while (m->n_variables)
+		free(m->variables[--m->n_variables]);
+	free(m->variables);
+	m->variables = NULL;
+}
+
+/* The symbol of a variable that is called so, or that C++ calls so; NULL: none. */
+static const char *find_in_machine_code(const gpul_module *m, const char *asked)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < m->n_variables; i++)
+		if (strcmp(m->variables[i], asked) == 0)
+			return m->variables[i];
+	for (size_t i = 0; !found && i < m->n_variables; i++) {
+		char *name = source_name(m->variables[i]);
+
+		if (name && strcmp(name, asked) == 0)
+			found = m->variables[i];
+		free(name);
+	}
+	return found;
+}
+
 /* ---- values ------------------------------------------------------------------------ */
 
 static gpul_status find_global(const gpul_module *m, const char *name, CUdeviceptr *at,
 			       size_t *bytes, gpul_error *err)
 {
 	const gpul_ptx_var *v = m->ptx ? find_in_ptx(m->ptx, name) : NULL;
-	CUresult r;
+	const char *symbol = m->ptx ? NULL : find_in_machine_code(m, name);
 
-	if (m->ptx && !v)
-		return not_found(m->ptx, name, err);
+	if (m->ptx ? !v : !symbol)
+		return not_found(m, name, err);
 	if (v && !holds_pointers(v))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "%.100s has elements of %u bytes: no function pointers, which "
 				 "have 8",
 				 name, gpul_ptx_type_bytes(v->type));
 	if (v)
-		name = gpul_ptx_name(m->ptx, v->name);
-	r = m->drv->cuLibraryGetGlobal(at, bytes, m->library, name);
-	if (r == CUDA_ERROR_NOT_FOUND)
-		return not_found(NULL, name, err);
-	return gpul_cu_status(m->drv, err, r, "cuLibraryGetGlobal");
+		symbol = gpul_ptx_name(m->ptx, v->name);
+	return gpul_cu(m->drv, err, cuLibraryGetGlobal(at, bytes, m->library, symbol));
 }
 
 gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out,
