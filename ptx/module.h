@@ -245,8 +245,8 @@ void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* NULL is fine; cannot fail 
 /** Parse what PTX declares and step over what it does: for lists of kernels, about ten times as fast.
  *
  * Functions have their parameters, without names, and tuning directives.  Of a body only the .shared
- * variables that start a statement are taken, and that its braces match is all that is checked: no
- * registers, labels, instructions, items.
+ * variables are taken: those that a statement declares, then those of the module that are named in it.
+ * That its braces match is all that is checked: no registers, labels, instructions, items.
  *
  * @text       the PTX, as for gpul_ptx_parse()
  * @text_bytes its size in bytes

@@ -323,6 +323,7 @@ static void free_parser(ptx_parser *p)
 	gpul_array_free(&p->scopes);
 	gpul_array_free(&p->unresolved);
 	gpul_array_free(&p->siblings);
+	gpul_array_free(&p->shared_in);
 	ptx_names_free(&p->names);
 	ptx_arena_free(&p->arena);
 }

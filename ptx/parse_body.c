@@ -288,37 +288,11 @@ static void parse_block(ptx_parser *p)
 	ptx_leave(p);
 }
 
-/* Put the token at hand back: the lexer stands before it again. */
-static void give_back(ptx_parser *p)
-{
-	p->lexer.at = p->tok.text - (p->tok.kind == PTX_TOK_DOT || p->tok.kind == PTX_TOK_STRING);
-	p->lexer.line = p->tok.line;
-	p->lexer.line_start = p->tok.line_start;
-}
-
-/* Its .shared variables; the rest goes by unread. */
-static void skip_body(ptx_parser *p)
-{
-	ptx_token open = p->tok;
-	unsigned depth = 0;
-
-	while (!p->status && ptx_lexer_skip_body(&p->lexer, &depth)) {
-		ptx_next(p);
-		ptx_parse_variables(p, GPUL_PTX_STATIC);
-		if (!ptx_ended(p))
-			give_back(p);
-	}
-	ptx_next(p);
-	if (p->tok.kind == PTX_TOK_END)
-		ptx_fail_at(p, &open, "this '{' has no '}': the file is cut short");
-	ptx_expect(p, '}', "a body");
-}
-
 void ptx_parse_body(ptx_parser *p)
 {
 	p->in_body = true;
 	if (p->heads_only)
-		skip_body(p);
+		ptx_skip_body(p);
 	else
 		parse_block(p);
 	p->in_body = false;

@@ -5,6 +5,7 @@
  *     parse_decl.c     variables, parameters, registers, initializers
  *     parse_func.c     heads of functions, prototypes, tuning directives
  *     parse_body.c     statements: labels, scopes, directives, instructions
+ *     parse_heads.c    bodies that are stepped over
  *     parse_operand.c  operands and names
  *     parse_expr.c     constant expressions
  *
@@ -75,6 +76,9 @@ typedef struct ptx_parser {
 	GPUL_ARRAY(gpul_ptx_operand) siblings;          /* operands whose place is not known yet */
 	bool in_body;
 	bool heads_only;                /* gpul_ptx_parse_heads() */
+	const char *shared_prefix;      /* heads: what the names of the module's .shared variables */
+	uint32_t shared_prefix_bytes;   /* have in common, in the text; NULL: there are none */
+	GPUL_ARRAY(uint32_t) shared_in; /* heads: row of module_vars to 1 + row of funcs seen last */
 	uint32_t scope, loc;            /* rows at hand, or NONE */
 	unsigned nesting;
 	/* where a row goes when there is no memory for it, so that a push never gives NULL */
@@ -124,6 +128,10 @@ uint32_t ptx_parse_prototype(ptx_parser *p);            /* row of module->funcs 
 
 /* ---- parse_body.c ---- */
 void ptx_parse_body(ptx_parser *p);
+
+/* ---- parse_heads.c ---- */
+void ptx_skip_body(ptx_parser *p);
+void ptx_note_shared(ptx_parser *p, const ptx_token *name);  /* a .shared variable of the module */
 
 /* ---- parse_operand.c ---- */
 /* One more of p->siblings.  labels: the kinds of label it may name, bits PTX_LABEL(kind); with

@@ -22,8 +22,9 @@ typedef struct gpul_kernel_info {
 	const gpul_kernel_param *params; /* in order; owned by the table */
 	uint32_t n_params;
 	uint32_t registers;    /* a thread; NOT_TOLD: PTX */
-	uint32_t shared_bytes; /* static, a block */
-	uint32_t local_bytes;  /* a thread: stack and spills; NOT_TOLD: PTX */
+	uint32_t shared_bytes; /* static, a block; PTX: what its own body declares and names */
+	uint32_t local_bytes;  /* a thread: its stack frame with spills, without those of functions
+				* that it calls; NOT_TOLD: PTX */
 	uint32_t const_bytes;  /* of its own constant bank, parameters included; NOT_TOLD: PTX */
 	uint32_t barriers;     /* NOT_TOLD: not told */
 	uint32_t max_threads[3]; /* .maxntid; 0: not given */

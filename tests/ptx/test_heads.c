@@ -33,7 +33,26 @@ static void same_variable(const gpul_ptx_module *a, const gpul_ptx_var *x,
 	assert_int_equal(x->bytes, y->bytes);
 }
 
-/* The .shared variables of the whole body are the only variables of the head's. */
+static bool names_variable(const gpul_ptx_func *f, uint32_t row)
+{
+	for (uint32_t i = 0; i < f->n_operands; i++)
+		if (f->operands[i].kind == GPUL_PTX_OP_SYMBOL &&
+		    f->operands[i].ref_kind == GPUL_PTX_REF_MODULE_VAR &&
+		    f->operands[i].index == row)
+			return true;
+	return false;
+}
+
+static bool has_variable(const gpul_ptx_module *m, const gpul_ptx_func *f, const char *name)
+{
+	for (uint32_t i = 0; i < f->n_vars; i++)
+		if (!strcmp(gpul_ptx_name(m, f->vars[i].name), name))
+			return true;
+	return false;
+}
+
+/* The .shared variables that the whole body declares, then those of the module that it names, are the
+ * head's, and no others. */
 static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads,
 			const gpul_ptx_module *b, const gpul_ptx_func *whole)
 {
@@ -45,6 +64,13 @@ static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads,
 			continue;
 		assert_true(n < heads->n_vars);
 		same_variable(a, &heads->vars[n++], b, &whole->vars[i]);
+	}
+	for (uint32_t i = 0; i < b->n_vars; i++) {
+		if (b->vars[i].space != GPUL_PTX_MOD_SHARED || b->vars[i].bytes == 0 ||
+		    !names_variable(whole, i))
+			continue;
+		assert_true(has_variable(a, heads, gpul_ptx_name(b, b->vars[i].name)));
+		n++;
 	}
 	assert_int_equal(heads->n_vars, n);
 }
@@ -134,6 +160,36 @@ static void is_not_fooled_by_what_stands_in_bodies(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
+static void finds_arrays_of_the_module_by_name(void **state)
+{
+	static const char *const pairs[][2] = { { "_ZZ1kvE1a", "_ZZ1kvE1b" }, { "x", "y" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		const char *a = pairs[i][0], *b = pairs[i][1];
+		gpul_error err = { 0 };
+		char text[1024];
+
+		snprintf(text, sizeof text,
+			 HEAD ".shared .b32 %s;\n.shared .align 8 .b8 %s[24];\n.global .b32 %s_not;\n"
+			 ".extern .shared .b8 dynamic[];\n"
+			 ".entry one() { .reg .b32 r; mov.u32 r, %s; mov.u32 r, [%s+4]; ret; }\n"
+			 ".entry both() { .shared .b8 own; ld.shared.u32 r, [%s]; st.shared.u8 [%s+1], r; }\n"
+			 ".entry none() { // %s\n\tld.global.u32 r, [%s_not]; mov.u32 pre%s, 1; ret; }\n",
+			 a, b, a, b, b, a, b, a, a, b);
+		gpul_ptx_module *m = heads_of(text, &err);
+
+		assert_string_equal(err.text, "");
+		assert_int_equal(m->funcs[0].n_vars, 1);
+		assert_string_equal(gpul_ptx_name(m, m->funcs[0].vars[0].name), b);
+		assert_int_equal(m->funcs[1].n_vars, 3);
+		assert_string_equal(gpul_ptx_name(m, m->funcs[1].vars[0].name), "own");
+		assert_int_equal(m->funcs[1].vars[2].bytes, 24);
+		assert_int_equal(m->funcs[2].n_vars, 0);
+		gpul_ptx_module_destroy(m);
+	}
+}
+
 static void says_where_a_body_is_cut_short(void **state)
 {
 	static const char *const bad[] = {
@@ -167,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_of_the_corpus_what_the_whole_parser_says),
 		cmocka_unit_test(is_not_fooled_by_what_stands_in_bodies),
+		cmocka_unit_test(finds_arrays_of_the_module_by_name),
 		cmocka_unit_test(says_where_a_body_is_cut_short),
 	};
 

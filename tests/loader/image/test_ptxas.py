@@ -67,6 +67,21 @@ class Ptxas(unittest.TestCase):
     def test_code_with_debug_information(self):
         self.agree("-g")
 
+    def test_shared_memory_of_the_ptx_itself(self):
+        """But for what only a function uses that the kernel calls."""
+        for dynamic in (".extern .shared .align 16 .b8 dynamic[];", ".extern .shared .align 128 .b8 dynamic[];",
+                        ".shared .b8 dynamic[16];"):
+            with self.subTest(dynamic=dynamic), tempfile.TemporaryDirectory() as folder:
+                with open(f"{HERE}/resources.ptx", encoding="utf-8") as f:
+                    text = re.sub(r"\.extern \.shared .*", dynamic, f.read())
+                with open(f"{folder}/k.ptx", "w", encoding="utf-8") as f:
+                    f.write(text)
+                r = subprocess.run([PTXAS, "-v", "-arch=sm_80", f"{folder}/k.ptx", "-o", f"{folder}/k.cubin"],
+                                   capture_output=True, text=True)
+                kernels = {name: k[1] for name, k in told(r.stdout + r.stderr).items()}
+                kernels["through_a_call"] = 0
+                self.assertEqual({name: k[1] for name, k in read(f"{folder}/k.ptx").items()}, kernels)
+
 
 if not PTXAS:
     print("skipped: no ptxas")
