@@ -13,19 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/advice.h"
-#include "loader/demangle.h"
 #include "loader/link.h"
 
-static bool has_lto(const gpul_link_input *inputs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (inputs[i].kind == GPUL_IMAGE_LTO)
-			return true;
-	return false;
-}
-
-/* ---- nvJitLink's words ----------------------------------------------------------------- */
+/* ---- one link, wherever ------------------------------------------------------------------- */
 
 typedef int log_size(void *handle, size_t *bytes);
 typedef int log_text(void *handle, void *log);
@@ -46,150 +36,6 @@ static char *fetch_log(void *handle, log_size *size_of, log_text *get)
 	return log;
 }
 
-/* The line to show: the first that tells an error; else the first. */
-static const char *telling_line(const char *log)
-{
-	const char *at = strstr(log, "error   :");
-
-	if (!at)
-		at = strstr(log, "fatal   :");
-	if (!at)
-		return log;
-	while (at > log && at[-1] != '\n')
-		at--;
-	return at;
-}
-
-/* "Undefined reference to '_Z5twicei' in 'f.o'", with the name as it is written in C++. */
-static gpul_status undefined(const char *line, int n_bytes, gpul_error *err)
-{
-	char name[256], input[160];
-	const char *at = memmem(line, (size_t)n_bytes, "Undefined reference to '", 24);
-	char *demangled;
-	gpul_status st;
-
-	if (!at || sscanf(at, "Undefined reference to '%255[^']' in '%159[^']'", name, input) != 2)
-		return GPUL_OK;
-	demangled = gpul_demangle(name);
-	st = gpul_fail(err, GPUL_EFORMAT, 0,
-		       "%.80s refers to %.90s, which no file defines: give the file that does",
-		       input, demangled ? demangled : name);
-	free(demangled);
-	return st;
-}
-
-/* Line number of an input: "ptxas application ptx input, line 29; error   : Unknown ...".  Which of
- * the inputs it was, another line of the log says: "JIT the PTX (bad.ptx)". */
-static gpul_status in_ptx(const char *log, const char *line, int n_bytes,
-			  const gpul_link_input *inputs, size_t n, gpul_error *err)
-{
-	const char *where = memmem(line, (size_t)n_bytes, ", line ", 7);
-	const char *whose = strstr(log, "JIT the PTX (");
-	const char *said = where ? memchr(where, ';', (size_t)(line + n_bytes - where)) : NULL;
-	unsigned number;
-
-	if (!said || !whose || sscanf(where, ", line %u", &number) != 1)
-		return GPUL_OK;
-	whose += 13;
-	n_bytes -= (int)(said + 2 - line);
-	for (size_t i = 0; i < n; i++) {
-		size_t n_name = strlen(inputs[i].name);
-		const char *text = inputs[i].bytes, *end = text + inputs[i].n_bytes;
-
-		if (inputs[i].kind != GPUL_IMAGE_PTX || strncmp(whose, inputs[i].name, n_name))
-			continue;
-		for (unsigned k = 1; k < number && text; k++) {
-			text = memchr(text, '\n', (size_t)(end - text));
-			text = text ? text + 1 : NULL;
-		}
-		text = text ? text + strspn(text, " \t") : "";
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.60s:%u: %.*s\n%.*s", inputs[i].name,
-				 number, n_bytes < 90 ? n_bytes : 90, said + 2,
-				 (int)(strcspn(text, "\r\n") < 80 ? strcspn(text, "\r\n") : 80),
-				 text);
-	}
-	return GPUL_OK;
-}
-
-static gpul_status refuse(const struct nvjitlink *lib, int result, const char *log,
-			  const gpul_link_input *inputs, size_t n, gpul_error *err)
-{
-	const char *line = log ? telling_line(log) : "";
-	int n_bytes = (int)strcspn(line, "\n");
-	gpul_status st;
-
-	if (!*line)
-		return gpul_fail(err, GPUL_EFORMAT, result,
-				 "nvJitLink %u.%u refused, with result %d and no word", lib->major,
-				 lib->minor, result);
-	st = undefined(line, n_bytes, err);
-	if (!st)
-		st = in_ptx(log, line, n_bytes, inputs, n, err);
-	return st ? st
-		  : gpul_fail(err, GPUL_EFORMAT, result, "nvJitLink %u.%u: %.*s", lib->major,
-			      lib->minor, n_bytes, line);
-}
-
-/* ---- nvJitLink ------------------------------------------------------------------------- */
-
-enum { MOST_OWN = 4 };
-
-static size_t count(const char *const *words)
-{
-	size_t n = 0;
-
-	while (words && words[n])
-		n++;
-	return n;
-}
-
-static gpul_status start(const struct nvjitlink *lib, const gpul_link_options *o, bool lto,
-			 void **handle, gpul_error *err)
-{
-	size_t n_more = count(o->arguments), n = 0;
-	const char **words = calloc(n_more + MOST_OWN, sizeof *words);
-	char arch[32];
-	int result;
-
-	if (!words)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the linker's options");
-	snprintf(arch, sizeof arch, "-arch=sm_%u%.1s", o->cc, (const char[]){ o->suffix, 0 });
-	words[n++] = arch;
-	if (lto)
-		words[n++] = "-lto";
-	if (lto && o->to_ptx)
-		words[n++] = "-ptx";
-	for (size_t i = 0; i < n_more; i++)
-		words[n++] = o->arguments[i];
-	result = lib->nvJitLinkCreate(handle, (uint32_t)n, words);
-	free(words);
-	if (result == NVJITLINK_ERROR_UNSUPPORTED_ARCH)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, result,
-				 "nvJitLink %u.%u cannot link for sm_%u%.1s: a toolkit that knows "
-				 "this device is needed",
-				 lib->major, lib->minor, o->cc, (const char[]){ o->suffix, 0 });
-	return GPUL_OK; /* of other troubles the log tells, once there is a handle */
-}
-
-static gpul_status take_result(const struct nvjitlink *lib, void *handle, bool ptx,
-			       gpul_linked *out, gpul_error *err)
-{
-	size_t n = 0;
-	int result = ptx ? lib->nvJitLinkGetLinkedPtxSize(handle, &n)
-			 : lib->nvJitLinkGetLinkedCubinSize(handle, &n);
-
-	out->bytes = result ? NULL : malloc(n + 1);
-	if (out->bytes)
-		result = ptx ? lib->nvJitLinkGetLinkedPtx(handle, out->bytes)
-			     : lib->nvJitLinkGetLinkedCubin(handle, out->bytes);
-	if (!out->bytes || result)
-		return gpul_fail(err, GPUL_ENOMEM, result, "no memory for %zu linked bytes", n);
-	((char *)out->bytes)[n] = '\0';
-	out->kind = ptx ? GPUL_IMAGE_PTX : GPUL_IMAGE_CUBIN;
-	out->n_bytes = ptx ? strlen(out->bytes) : n;
-	return GPUL_OK;
-}
-
 /* LTO code comes bare, or in a fatbin, out of which only nvJitLink can read it. */
 static int type_of(const gpul_link_input *in)
 {
@@ -203,43 +49,148 @@ static int type_of(const gpul_link_input *in)
 								    : NVJITLINK_INPUT_LTOIR;
 }
 
-static void add_all(const struct nvjitlink *lib, void *handle, const gpul_link_input *inputs,
-		    size_t n)
+static void add_all(const struct nvjitlink_task *t, void *handle)
 {
-	for (size_t i = 0; i < n; i++) /* what is refused stands in the log, with its name */
-		lib->nvJitLinkAddData(handle, type_of(&inputs[i]), inputs[i].bytes,
-				      inputs[i].n_bytes + (inputs[i].kind == GPUL_IMAGE_PTX),
-				      inputs[i].name);
+	const gpul_link_input *in = t->inputs;
+
+	for (size_t i = 0; i < t->n_inputs; i++) /* what is refused stands in the log, by its name */
+		t->lib->nvJitLinkAddData(handle, type_of(&in[i]), in[i].bytes,
+					 in[i].n_bytes + (in[i].kind == GPUL_IMAGE_PTX),
+					 in[i].name);
+}
+
+static void take_result(const struct nvjitlink_task *t, void *handle,
+			struct nvjitlink_outcome *out)
+{
+	const struct nvjitlink *lib = t->lib;
+	int (*size_of)(void *, size_t *) = t->ptx ? lib->nvJitLinkGetLinkedPtxSize
+						  : lib->nvJitLinkGetLinkedCubinSize;
+	int (*get)(void *, void *) = t->ptx ? lib->nvJitLinkGetLinkedPtx
+					    : lib->nvJitLinkGetLinkedCubin;
+	size_t n = 0;
+
+	if (size_of(handle, &n))
+		return;
+	out->result = malloc(n + 1);
+	if (!out->result || get(handle, out->result))
+		return;
+	((char *)out->result)[n] = '\0';
+	out->result_bytes = t->ptx ? strlen(out->result) : n;
+}
+
+void nvjitlink_run(const struct nvjitlink_task *t, struct nvjitlink_outcome *out)
+{
+	const struct nvjitlink *lib = t->lib;
+	void *handle = NULL;
+
+	out->created = lib->nvJitLinkCreate(&handle, t->n_words, t->words);
+	if (!handle)
+		return;
+	if (!out->created) { /* it dies of being used after an option that it does not know */
+		add_all(t, handle);
+		out->completed = lib->nvJitLinkComplete(handle);
+	}
+	out->errors = fetch_log(handle, lib->nvJitLinkGetErrorLogSize, lib->nvJitLinkGetErrorLog);
+	out->info = fetch_log(handle, lib->nvJitLinkGetInfoLogSize, lib->nvJitLinkGetInfoLog);
+	if (!out->created && !out->completed)
+		take_result(t, handle, out);
+	lib->nvJitLinkDestroy(&handle);
+}
+
+void nvjitlink_outcome_free(struct nvjitlink_outcome *o)
+{
+	free(o->errors);
+	free(o->info);
+	free(o->result);
+	*o = (struct nvjitlink_outcome){ 0 };
+}
+
+/* ---- asked for, and answered ---------------------------------------------------------------- */
+
+enum { MOST_OWN = 3 }; /* -arch, -lto, -ptx */
+
+static bool has_lto(const gpul_link_input *inputs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (inputs[i].kind == GPUL_IMAGE_LTO)
+			return true;
+	return false;
+}
+
+static size_t count(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words && words[n])
+		n++;
+	return n;
+}
+
+/* Who is asked, and how; words has room. */
+static void make_task(const gpul_link_options *o, struct nvjitlink_task *t, const char **words,
+		      char arch[32])
+{
+	bool lto = has_lto(t->inputs, t->n_inputs);
+	size_t n_more = count(o->arguments);
+
+	t->words = words;
+	t->ptx = lto && o->to_ptx;
+	snprintf(arch, 32, "-arch=sm_%u%.1s", o->cc, (const char[]){ o->suffix, 0 });
+	words[t->n_words++] = arch;
+	if (lto)
+		words[t->n_words++] = "-lto";
+	if (t->ptx)
+		words[t->n_words++] = "-ptx";
+	for (size_t i = 0; i < n_more; i++)
+		words[t->n_words++] = o->arguments[i];
+}
+
+static gpul_status judge(const struct nvjitlink_task *t, const gpul_link_options *o,
+			 struct nvjitlink_outcome *got, gpul_linked *out, gpul_error *err)
+{
+	int result = got->created ? got->created : got->completed;
+	bool complains = got->errors && strstr(got->errors, "rror");
+
+	if (got->created == NVJITLINK_ERROR_UNSUPPORTED_ARCH)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, result,
+				 "nvJitLink %u.%u cannot link for %s: a toolkit that knows this "
+				 "device is needed",
+				 t->lib->major, t->lib->minor, t->words[0] + strlen("-arch="));
+	if (result || complains) { /* success alone is not to be trusted */
+		out->log = got->errors;
+		got->errors = NULL;
+		return nvjitlink_explain(t->lib, result, out->log, t->inputs, t->n_inputs, err);
+	}
+	if (!got->result)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for what nvJitLink made");
+	out->kind = o->to_ptx ? GPUL_IMAGE_PTX : GPUL_IMAGE_CUBIN;
+	out->bytes = got->result;
+	out->n_bytes = got->result_bytes;
+	out->log = got->info;
+	got->result = NULL;
+	got->info = NULL;
+	return GPUL_OK;
 }
 
 gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *o,
 			   gpul_linked *out, gpul_error *err)
 {
-	bool lto = has_lto(inputs, n);
-	const struct nvjitlink *lib;
-	void *handle = NULL;
-	char *errors;
-	gpul_status st = nvjitlink_open(&lib, err);
-	int result;
+	const char **words = calloc(count(o->arguments) + MOST_OWN, sizeof *words);
+	struct nvjitlink_task task = { .inputs = inputs, .n_inputs = n };
+	struct nvjitlink_outcome got = { 0 };
+	char arch[32];
+	gpul_status st;
 
-	if (st)
-		return st;
-	st = start(lib, o, lto, &handle, err);
-	if (st)
-		goto destroy;
-	add_all(lib, handle, inputs, n);
-	result = lib->nvJitLinkComplete(handle);
-	errors = fetch_log(handle, lib->nvJitLinkGetErrorLogSize, lib->nvJitLinkGetErrorLog);
-	if (result || (errors && strstr(errors, "rror"))) { /* success is not to be trusted alone */
-		out->log = errors;
-		st = refuse(lib, result, errors, inputs, n, err);
-		goto destroy;
+	if (!words)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the linker's options");
+	st = nvjitlink_open(&task.lib, err);
+	if (!st) {
+		make_task(o, &task, words, arch);
+		st = nvjitlink_run_apart(&task, &got, err);
 	}
-	free(errors);
-	out->log = fetch_log(handle, lib->nvJitLinkGetInfoLogSize, lib->nvJitLinkGetInfoLog);
-	st = take_result(lib, handle, lto && o->to_ptx, out, err);
-destroy:
-	if (handle)
-		lib->nvJitLinkDestroy(&handle);
+	if (!st)
+		st = judge(&task, o, &got, out, err);
+	nvjitlink_outcome_free(&got);
+	free(words);
 	return st;
 }

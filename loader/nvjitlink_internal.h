@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "loader/link.h"
 
 enum {
 	NVJITLINK_INPUT_CUBIN = 1,
@@ -50,17 +51,41 @@ struct nvjitlink {
 gpul_status nvjitlink_open(const struct nvjitlink **out, gpul_error *err);
 
 
-struct gpul_link_input;
-struct gpul_link_options;
-struct gpul_linked;
+struct nvjitlink_task { /* one link */
+	const struct nvjitlink *lib;
+	const char **words; /* options */
+	uint32_t n_words;
+	const gpul_link_input *inputs;
+	size_t n_inputs;
+	bool ptx; /* wanted: PTX, not a cubin */
+};
+
+struct nvjitlink_outcome {
+	int created, completed;  /* results of nvJitLinkCreate, nvJitLinkComplete */
+	char *errors, *info;     /* logs; NULL or "": nothing was said */
+	void *result;            /* NULL or empty: none was made; a NUL follows it */
+	size_t result_bytes;
+};
+
+/* Do it here; see nvjitlink_child.c for why this is called in a child only. */
+void nvjitlink_run(const struct nvjitlink_task *task, struct nvjitlink_outcome *out);
+void nvjitlink_outcome_free(struct nvjitlink_outcome *o);
+/* Do it in a child; GPUL_EFORMAT: the child died. */
+gpul_status nvjitlink_run_apart(const struct nvjitlink_task *task,
+				struct nvjitlink_outcome *out, gpul_error *err);
+
+/* The log of a link that failed, as an error. */
+gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log,
+			      const gpul_link_input *inputs, size_t n, gpul_error *err);
+
 /* Link by it, to machine code; with options->to_ptx, where all inputs are LTO code, to PTX.  The
  * result is not looked at; out->log may be set on failure too. */
-gpul_status nvjitlink_link(const struct gpul_link_input *inputs, size_t n,
-			   const struct gpul_link_options *options, struct gpul_linked *out,
-			   gpul_error *err);
+gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options,
+			   gpul_linked *out, gpul_error *err);
+
 /* The same, from the cache where it was linked before. */
-gpul_status nvjitlink_link_cached(const struct gpul_link_input *inputs, size_t n,
-				  const struct gpul_link_options *options, struct gpul_linked *out,
+gpul_status nvjitlink_link_cached(const gpul_link_input *inputs, size_t n,
+				  const gpul_link_options *options, gpul_linked *out,
 				  gpul_error *err);
 /* Where it lies, without opening it: gpul_toolkit_locate(). */
 bool nvjitlink_locate(char path[PATH_MAX]);
