@@ -395,6 +395,8 @@ struct soft_image { /* the PTX that is to be loaded, and what it was unpacked in
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes);
 void soft_image_close(struct soft_image *image);
+/* Of images that are one program for several devices the PTX to run here; NULL: there is none. */
+const gpul_image *soft_best_ptx(const gpul_image *all, size_t n);
 CUresult soft_open_file(const char *path, gpul_file *out); /* gpul_file_close() */
 
 CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,

@@ -48,11 +48,9 @@ static bool better(const gpul_image *a, const gpul_image *best)
 	return !a->suffix || best->suffix;
 }
 
-static const gpul_image *best_ptx(const gpul_images *list)
+const gpul_image *soft_best_ptx(const gpul_image *all, size_t n)
 {
 	const gpul_image *best = NULL;
-	size_t n;
-	const gpul_image *all = gpul_images_all(list, &n);
 
 	for (size_t i = 0; i < n; i++)
 		if (all[i].kind == GPUL_IMAGE_PTX && better(&all[i], best))
@@ -63,11 +61,15 @@ static const gpul_image *best_ptx(const gpul_images *list)
 static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_image *out, char *why,
 			    size_t why_bytes)
 {
-	const gpul_image *best;
+	const gpul_image *best = NULL, *all;
 	gpul_error err = { 0 };
 	gpul_status st = gpul_images_of(fatbin, n_bytes, "fatbin", &out->list, &err);
+	size_t n;
 
-	best = st ? NULL : best_ptx(out->list);
+	if (!st) {
+		all = gpul_images_all(out->list, &n);
+		best = soft_best_ptx(all, n);
+	}
 	if (!st && !best) {
 		snprintf(why, why_bytes,
 			 "this fat binary has no PTX, only machine code: the software driver runs "

@@ -349,40 +349,6 @@ static void applies_a_kernels_attributes_to_its_functions(void **state)
 	ok(cuLibraryUnload(library));
 }
 
-/* ---- linking ------------------------------------------------------------------------------- */
-
-static void links_one_ptx_text_and_refuses_more(void **state)
-{
-	CUlinkState linker;
-	CUmodule module;
-	void *image;
-	size_t bytes, n = strlen(kernels_ptx) + 1;
-	char *text = (char *)(uintptr_t)kernels_ptx, log[256] = "";
-	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER,
-				   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
-	void *values[] = { log, (void *)(uintptr_t)sizeof log };
-
-	(void)state;
-	ok(cuLinkCreate(2, options, values, &linker));
-	fails(cuLinkComplete(linker, &image, &bytes), CUDA_ERROR_INVALID_IMAGE);
-	fails(cuLinkAddData(linker, CU_JIT_INPUT_PTX, "nonsense", 9, "n", 0, NULL, NULL),
-	      CUDA_ERROR_INVALID_PTX);
-	assert_non_null(strstr(log, "n:1:1"));
-	fails(cuLinkAddData(linker, CU_JIT_INPUT_CUBIN, text, n, "c", 0, NULL, NULL),
-	      CUDA_ERROR_NO_BINARY_FOR_GPU);
-	ok(cuLinkAddData(linker, CU_JIT_INPUT_PTX, text, n, "kernels.ptx", 0, NULL, NULL));
-	fails(cuLinkAddData(linker, CU_JIT_INPUT_PTX, text, n, "again.ptx", 0, NULL, NULL),
-	      CUDA_ERROR_NOT_SUPPORTED);
-	fails(cuLinkAddFile(linker, CU_JIT_INPUT_PTX, "no/such.ptx", 0, NULL, NULL),
-	      CUDA_ERROR_FILE_NOT_FOUND);
-	ok(cuLinkComplete(linker, &image, &bytes));
-	assert_int_equal(bytes, n);
-	ok(cuModuleLoadData(&module, image));
-	ok(cuModuleUnload(module));
-	ok(cuLinkDestroy(linker));
-	fails(cuLinkDestroy(linker), CUDA_ERROR_INVALID_HANDLE);
-}
-
 /* ---- functions -------------------------------------------------------------------------- */
 
 static void tells_a_functions_parameters_and_attributes(void **state)
@@ -450,7 +416,6 @@ int main(void)
 		cmocka_unit_test(gives_each_context_its_own_variables),
 		cmocka_unit_test(knows_a_librarys_kernels_without_a_context),
 		cmocka_unit_test(applies_a_kernels_attributes_to_its_functions),
-		cmocka_unit_test(links_one_ptx_text_and_refuses_more),
 		cmocka_unit_test(tells_a_functions_parameters_and_attributes),
 		cmocka_unit_test(counts_how_many_blocks_fit),
 	};

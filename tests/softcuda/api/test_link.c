@@ -1,0 +1,276 @@
+/* test_link.c — cuLink*: inputs of every kind to one image that loads, and runs as one program. */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct linking {
+	CUlinkState state;
+	char log[1024];
+	CUjit_option options[2];
+	void *values[2];
+};
+
+static void begin(struct linking *l)
+{
+	*l = (struct linking){
+		.options = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES },
+		.values = { l->log, (void *)(uintptr_t)sizeof l->log },
+	};
+	ok(cuLinkCreate(2, l->options, l->values, &l->state));
+}
+
+static CUresult add_ptx(struct linking *l, const char *text, const char *name)
+{
+	return cuLinkAddData(l->state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text,
+			     strlen(text) + 1, name, 0, NULL, NULL);
+}
+
+/* The linked program, loaded; the linker is gone then. */
+static CUmodule finish(struct linking *l)
+{
+	CUmodule module = NULL;
+	void *image;
+	size_t bytes;
+
+	if (cuLinkComplete(l->state, &image, &bytes))
+		fail_msg("%s", l->log);
+	assert_true(bytes > 0);
+	ok(cuModuleLoadData(&module, image));
+	ok(cuLinkDestroy(l->state));
+	return module;
+}
+
+static void fails_to_link(struct linking *l, const char *word)
+{
+	void *image;
+	size_t bytes;
+
+	assert_int_not_equal(cuLinkComplete(l->state, &image, &bytes), CUDA_SUCCESS);
+	if (on_software_driver() && !strstr(l->log, word))
+		fail_msg("no \"%s\" in \"%s\"", word, l->log);
+	ok(cuLinkDestroy(l->state));
+}
+
+#define HEAD ".version 7.5\n.target sm_75\n.address_size 64\n"
+
+/* ---- one input ----------------------------------------------------------------------------- */
+
+static void one_ptx_text_stays_what_it_is(void **state)
+{
+	struct linking l;
+	CUmodule module;
+	CUfunction f;
+	void *image;
+	size_t bytes;
+
+	(void)state;
+	begin(&l);
+	fails(add_ptx(&l, "nonsense", "n"), CUDA_ERROR_INVALID_PTX);
+	ok(cuLinkDestroy(l.state));
+	begin(&l);
+	ok(add_ptx(&l, kernels_ptx, "kernels.ptx"));
+	if (on_software_driver()) {
+		ok(cuLinkComplete(l.state, &image, &bytes));
+		assert_string_equal(image, kernels_ptx);
+		assert_int_equal(bytes, strlen(kernels_ptx) + 1);
+		fails(add_ptx(&l, kernels_ptx, "late.ptx"), CUDA_ERROR_INVALID_VALUE);
+	}
+	module = finish(&l); /* completing twice gives the same twice */
+	ok(cuModuleGetFunction(&f, module, "vecadd"));
+	ok(cuModuleUnload(module));
+}
+
+static void nothing_to_link_bad_handles_and_missing_files_are_refused(void **state)
+{
+	struct linking l;
+	void *image;
+	size_t bytes;
+
+	(void)state;
+	begin(&l);
+	if (on_software_driver())
+		fails(cuLinkComplete(l.state, &image, &bytes), CUDA_ERROR_INVALID_IMAGE);
+	fails(cuLinkAddFile(l.state, CU_JIT_INPUT_PTX, "no/such.ptx", 0, NULL, NULL),
+	      CUDA_ERROR_FILE_NOT_FOUND);
+	ok(cuLinkDestroy(l.state));
+	if (on_software_driver())
+		fails(cuLinkDestroy(l.state), CUDA_ERROR_INVALID_HANDLE);
+}
+
+/* ---- several ------------------------------------------------------------------------------- */
+
+/* What nvcc -dc makes of
+ *
+ *     extern __device__ int calls; extern __device__ int (*chosen)(int); __device__ int plus(int);
+ *     static __device__ int bias = 100; static __device__ int mine(int x) { return x + bias; }
+ *     __global__ void k(int *out) { calls++; out[i] = plus(i) + mine(i) + chosen(i); } */
+static const char caller[] =
+	HEAD ".extern .func (.param .b32 r) plus(.param .b32 a);\n"
+	".extern .global .align 4 .u32 calls;\n.extern .global .align 8 .b64 chosen;\n"
+	".global .align 4 .u32 bias = 100;\n"
+	".func (.param .b32 r) mine(.param .b32 a)\n{ .reg .b32 %r<4>;\n"
+	"ld.param.b32 %r1, [a]; ld.global.u32 %r2, [bias]; add.s32 %r3, %r1, %r2;\n"
+	"st.param.b32 [r], %r3; ret; }\n"
+	".visible .entry k(.param .u64 out)\n{ .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
+	"ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;\n"
+	"add.s64 %rd3, %rd1, %rd2; ld.global.u64 %rd4, [chosen];\n"
+	"mov.u64 %rd5, calls; atom.global.add.u32 %r2, [%rd5], 1;\n"
+	"{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
+	"call.uni (v), plus, (a); ld.param.b32 %r3, [v]; }\n"
+	"{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
+	"call.uni (v), mine, (a); ld.param.b32 %r4, [v]; }\n"
+	"{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
+	"p: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+	"call (v), %rd4, (a), p; ld.param.b32 %r5, [v]; }\n"
+	"add.s32 %r6, %r3, %r4; add.s32 %r7, %r6, %r5; st.global.u32 [%rd3], %r7; ret; }\n";
+
+/* __device__ int calls = 5; static __device__ int bias = 1000;
+ * static __device__ int mine(int x) { return 2 * x + bias; }
+ * __device__ int plus(int x) { return mine(x); } __device__ int (*chosen)(int) = plus; */
+static const char callee[] =
+	HEAD ".visible .func (.param .b32 r) plus(.param .b32 a);\n"
+	".visible .global .align 4 .u32 calls = 5;\n.global .align 4 .u32 bias = 1000;\n"
+	".visible .global .align 8 .u64 chosen = plus;\n"
+	".func (.param .b32 r) mine(.param .b32 a)\n{ .reg .b32 %r<4>;\n"
+	"ld.param.b32 %r1, [a]; ld.global.u32 %r2, [bias]; mad.lo.s32 %r3, %r1, 2, %r2;\n"
+	"st.param.b32 [r], %r3; ret; }\n"
+	".visible .func (.param .b32 r) plus(.param .b32 a)\n{ .reg .b32 %r<3>;\n"
+	"ld.param.b32 %r1, [a];\n"
+	"{ .param .b32 a1; .param .b32 v; st.param.b32 [a1], %r1;\n"
+	"call.uni (v), mine, (a1); ld.param.b32 %r2, [v]; }\n"
+	"st.param.b32 [r], %r2; ret; }\n";
+
+static void run_caller(CUmodule module)
+{
+	CUfunction k;
+	CUdeviceptr out, calls;
+	size_t bytes;
+	void *params[] = { &out };
+	int32_t values[8];
+	uint32_t n_calls;
+
+	ok(cuModuleGetFunction(&k, module, "k"));
+	ok(cuModuleGetGlobal(&calls, &bytes, module, "calls"));
+	assert_int_equal(bytes, 4);
+	ok(cuMemAlloc(&out, sizeof values));
+	launch(k, 1, 8, NULL, params);
+	ok(cuCtxSynchronize());
+	ok(cuMemcpyDtoH(values, out, sizeof values));
+	ok(cuMemcpyDtoH(&n_calls, calls, sizeof n_calls));
+	ok(cuMemFree(out));
+	assert_int_equal(n_calls, 5 + 8);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(values[i], 2 * (2 * i + 1000) + i + 100);
+}
+
+static void functions_variables_and_pointers_of_two_inputs_work_together(void **state)
+{
+	(void)state;
+	for (int swapped = 0; swapped < 2; swapped++) {
+		struct linking l;
+		CUmodule module;
+
+		begin(&l);
+		ok(add_ptx(&l, swapped ? callee : caller, "first.ptx"));
+		ok(add_ptx(&l, swapped ? caller : callee, "second.ptx"));
+		module = finish(&l);
+		run_caller(module);
+		ok(cuModuleUnload(module));
+	}
+}
+
+static void what_cannot_be_linked_is_explained(void **state)
+{
+	struct linking l;
+
+	(void)state;
+	begin(&l);
+	ok(add_ptx(&l, caller, "caller.ptx"));
+	fails_to_link(&l, "is defined nowhere");
+	begin(&l);
+	ok(add_ptx(&l, callee, "one.ptx"));
+	ok(add_ptx(&l, callee, "two.ptx"));
+	fails_to_link(&l, "two.ptx");
+}
+
+/* ---- other kinds --------------------------------------------------------------------------- */
+
+/* A file that nvcc made; false: there is no nvcc here. */
+static bool input_path(const char *name, char path[512])
+{
+	const char *build = getenv("GPULOAD_BUILD");
+
+	snprintf(path, 512, "%s/tests/inputs/%s", build ? build : "build", name);
+	return access(path, R_OK) == 0;
+}
+
+static void objects_and_libraries_of_nvcc_are_linked(void **state)
+{
+	static const struct { const char *name[2]; CUjitInputType type; } rows[] = {
+		{ { "part_kernel.o", "part_plus.o" }, CU_JIT_INPUT_OBJECT },
+		{ { "libpart.a", NULL }, CU_JIT_INPUT_LIBRARY },
+	};
+	char path[512];
+	CUfunction f;
+
+	(void)state;
+	if (!input_path("part_plus.o", path))
+		skip();
+	if (!on_software_driver())
+		skip(); /* an unreferenced member of a library is left out there */
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct linking l;
+		CUmodule module;
+
+		begin(&l);
+		for (int k = 0; k < 2 && rows[i].name[k]; k++) {
+			assert_true(input_path(rows[i].name[k], path));
+			ok(cuLinkAddFile(l.state, rows[i].type, path, 0, NULL, NULL));
+		}
+		module = finish(&l);
+		ok(cuModuleGetFunction(&f, module, "vecadd"));
+		ok(cuModuleUnload(module));
+	}
+}
+
+static void what_has_no_ptx_is_refused(void **state)
+{
+	char path[512], elf[64] = "\177ELF";
+	struct linking l;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();
+	begin(&l);
+	fails(cuLinkAddData(l.state, CU_JIT_INPUT_CUBIN, elf, sizeof elf, "c", 0, NULL, NULL),
+	      CUDA_ERROR_NO_BINARY_FOR_GPU);
+	fails(cuLinkAddData(l.state, CU_JIT_INPUT_NVVM, elf, sizeof elf, "n", 0, NULL, NULL),
+	      CUDA_ERROR_NOT_SUPPORTED);
+	fails(cuLinkAddData(l.state, CU_JIT_INPUT_OBJECT, elf, sizeof elf, "o", 0, NULL, NULL),
+	      CUDA_ERROR_INVALID_IMAGE);
+	if (input_path("vec.sm_90.cubin", path))
+		fails(cuLinkAddFile(l.state, CU_JIT_INPUT_FATBINARY, path, 0, NULL, NULL),
+		      CUDA_ERROR_NO_BINARY_FOR_GPU);
+	if (input_path("host.o", path))
+		fails(cuLinkAddFile(l.state, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL),
+		      CUDA_ERROR_INVALID_IMAGE);
+	ok(cuLinkDestroy(l.state));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_ptx_text_stays_what_it_is),
+		cmocka_unit_test(nothing_to_link_bad_handles_and_missing_files_are_refused),
+		cmocka_unit_test(functions_variables_and_pointers_of_two_inputs_work_together),
+		cmocka_unit_test(what_cannot_be_linked_is_explained),
+		cmocka_unit_test(objects_and_libraries_of_nvcc_are_linked),
+		cmocka_unit_test(what_has_no_ptx_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, make_context, drop_context);
+}
