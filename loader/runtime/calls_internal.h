@@ -17,8 +17,19 @@
 
 #include "loader/runtime/runtime_internal.h"
 
-/* wrapper: __fatBinC_Wrapper_t of fatbinary_section.h.  Returns a handle for the calls below.
- */
+/* What nvcc puts into .nvFatBinSegment, one a file: __fatBinC_Wrapper_t of its
+ * fatbinary_section.h, which only the compiler's package has. */
+typedef struct gpul_rt_wrapper {
+	int magic;
+	int version;
+	const void *fatbin;
+	const void *const *parts; /* version 2: the relocatable fat binaries, then NULL */
+} gpul_rt_wrapper;
+_Static_assert(sizeof(gpul_rt_wrapper) == 24, "as nvcc lays it out");
+
+enum { GPUL_RT_WRAPPER_MAGIC = 0x466243b1, GPUL_RT_WHOLE = 1, GPUL_RT_LINKED = 2 };
+
+/* wrapper: a gpul_rt_wrapper.  Returns a handle for the calls below. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);

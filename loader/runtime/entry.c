@@ -11,9 +11,8 @@ _Static_assert((int)cudaEnableLegacyStream == (int)CU_GET_PROC_ADDRESS_LEGACY_ST
 			       (int)CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
 	       "flags and answers have the same numbers");
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned int version,
-					     unsigned long long flags,
-					     enum cudaDriverEntryPointQueryResult *answer)
+static cudaError_t find(const char *name, void **out, int version, unsigned long long flags,
+			enum cudaDriverEntryPointQueryResult *answer)
 {
 	CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	const gpul_driver *drv;
@@ -24,7 +23,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsig
 		flags = cudaEnablePerThreadDefaultStream;
 #endif
 	if (!e)
-		e = gpul_rt_cu(drv, cuGetProcAddress(name, out, (int)version, flags, &found));
+		e = gpul_rt_cu(drv, cuGetProcAddress(name, out, version, flags, &found));
 	if (answer)
 		*answer = (enum cudaDriverEntryPointQueryResult)found;
 	return e;
@@ -33,5 +32,14 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsig
 cudaError_t cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags,
 				    enum cudaDriverEntryPointQueryResult *answer)
 {
-	return cudaGetDriverEntryPointByVersion(name, out, CUDART_VERSION, flags, answer);
+	return find(name, out, CUDART_VERSION, flags, answer);
 }
+
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned int version,
+					     unsigned long long flags,
+					     enum cudaDriverEntryPointQueryResult *answer)
+{
+	return find(name, out, (int)version, flags, answer);
+}
+#endif

@@ -1,16 +1,15 @@
 /* load.c — from the fat binary of a program to a library of the driver.
  *
- *     wrapper version 1:  data ──> fat binary ── cuLibraryLoadData ──> library
- *     wrapper version 2:  data ──> fat binary that nvlink made, for the GPUs that nvcc knew of
- *                         filename_or_fatbins ──> the relocatable parts, then NULL: linked here
+ *     wrapper version 1:  fatbin ──> fat binary ── cuLibraryLoadData ──> library
+ *     wrapper version 2:  fatbin ──> fat binary that nvlink made, for the GPUs that nvcc knew of
+ *                         parts ──> the relocatable parts, then NULL: linked here
  *                         when the first has nothing for this device
  *
  * The driver takes the wrapper as it is, and chooses the image. */
-#include <fatbinary_section.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/runtime/runtime_internal.h"
+#include "loader/runtime/calls_internal.h"
 
 enum { LOG_BYTES = 512 };
 
@@ -70,19 +69,19 @@ static _Bool lacks_this_device(CUresult r)
 
 cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary *out)
 {
-	const __fatBinC_Wrapper_t *w = wrapper;
+	const gpul_rt_wrapper *w = wrapper;
 	const void *const *parts;
 	CUresult r;
 
-	if (!w || w->magic != FATBINC_MAGIC ||
-	    (w->version != FATBINC_VERSION && w->version != FATBINC_LINK_VERSION))
+	if (!w || w->magic != GPUL_RT_WRAPPER_MAGIC ||
+	    (w->version != GPUL_RT_WHOLE && w->version != GPUL_RT_LINKED))
 		return gpul_rt_fail(
 			cudaErrorInvalidKernelImage,
 			"what the program registered at %p is no fat binary of CUDA "
 			"11 to 13: version %d",
 			wrapper, w ? w->version : 0);
 	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);
-	parts = w->version == FATBINC_LINK_VERSION ? w->filename_or_fatbins : NULL;
+	parts = w->version == GPUL_RT_LINKED ? w->parts : NULL;
 	if (lacks_this_device(r) && parts && *parts)
 		return link_parts(drv, parts, out);
 	return gpul_rt_told(drv, r, "cuLibraryLoadData");

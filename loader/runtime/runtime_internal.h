@@ -93,7 +93,7 @@ cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunctio
 cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
 			     size_t *bytes);
 
-/* Wrapper (fatbinary_section.h) to library; links what was left unlinked.  load.c */
+/* Wrapper (gpul_rt_wrapper) to library; links what was left unlinked.  load.c */
 cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary *out);
 
 /* ---- streams ----------------------------------------------------------------------------- */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <fatbinary_section.h>
 #include <pthread.h>
 
 #include "loader/runtime/calls_internal.h"
@@ -15,7 +14,7 @@
 #include "tests/fake/fake_runtime.h"
 
 static const unsigned long long fatbin[] = { 0x0010000100000000ull + 0xba55ed50u, 0 };
-static __fatBinC_Wrapper_t wrapper = { FATBINC_MAGIC, FATBINC_VERSION, fatbin, NULL };
+static gpul_rt_wrapper wrapper = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_WHOLE, fatbin, NULL };
 
 static char stub, host_variable[64];  /* their addresses are what a program registers */
 static char variable_name[] = "variable", kernel_name[] = "_Z6kernelv";
@@ -271,9 +270,9 @@ static void many_kernels_of_many_images_are_told_apart(void **state)
 
 static void what_is_no_fat_binary_is_told_by_the_first_launch(void **state)
 {
-	__fatBinC_Wrapper_t broken[] = { { 0x12345678, 1, fatbin, NULL },
-					 { FATBINC_MAGIC, 3, fatbin, NULL },
-					 { FATBINC_MAGIC, 0, NULL, NULL } };
+	gpul_rt_wrapper broken[] = { { 0x12345678, 1, fatbin, NULL },
+					 { GPUL_RT_WRAPPER_MAGIC, 3, fatbin, NULL },
+					 { GPUL_RT_WRAPPER_MAGIC, 0, NULL, NULL } };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -312,6 +311,86 @@ static void managed_memory_is_refused(void **state)
 	__cudaRegisterManagedVar(NULL, &p, NULL, variable_name, 0, 16, 0, 0);
 	assert_int_equal(cudaGetLastError(), cudaErrorNotSupported);
 	assert_int_equal(fake_calls(), 0);
+}
+
+/* ---- separate compilation: a driver that finds nothing in the linked image --------------- */
+
+static gpul_driver linker;  /* the failing driver, with a linker that counts */
+static int parts_added, linkers_alive;
+static const char linked_image[] = "linked";
+
+static CUresult load_only_linked(CUlibrary *l, const void *image, CUjit_option *jit,
+				 void **values, unsigned n, CUlibraryOption *options,
+				 void **option_values, unsigned n_options)
+{
+	if (image != linked_image)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	return fake_runtime_driver(0)->cuLibraryLoadData(l, image, jit, values, n, options,
+							 option_values, n_options);
+}
+
+static CUresult link_create(unsigned n, CUjit_option *options, void **values, CUlinkState *out)
+{
+	(void)n, (void)options, (void)values;
+	*out = (CUlinkState)(void *)&linker;
+	linkers_alive++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult link_add(CUlinkState l, CUjitInputType type, void *data, size_t bytes,
+			 const char *name, unsigned n, CUjit_option *options, void **values)
+{
+	(void)l, (void)data, (void)name, (void)n, (void)options, (void)values;
+	if (type != CU_JIT_INPUT_FATBINARY || bytes != sizeof fatbin)
+		return CUDA_ERROR_INVALID_VALUE;
+	parts_added++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult link_complete(CUlinkState l, void **image, size_t *bytes)
+{
+	(void)l;
+	memcpy(image, &(const void *){ linked_image }, sizeof *image);
+	*bytes = sizeof linked_image;
+	return parts_added == 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
+}
+
+static CUresult link_destroy(CUlinkState l)
+{
+	(void)l;
+	linkers_alive--;
+	return CUDA_SUCCESS;
+}
+
+static void parts_are_linked_where_nothing_was_for_this_device(void **state)
+{
+	const void *two[] = { fatbin, fatbin, NULL }, *one_part[] = { fatbin, NULL };
+	gpul_rt_wrapper separate = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_LINKED, fatbin, NULL };
+
+	(void)state;
+	begin(0);
+	linker = *fake_runtime_driver(0);
+	linker.cuLibraryLoadData = load_only_linked;
+	linker.cuLinkCreate = link_create;
+	linker.cuLinkAddData = link_add;
+	linker.cuLinkComplete = link_complete;
+	linker.cuLinkDestroy = link_destroy;
+	for (int i = 0; i < 3; i++) {
+		void **handle = __cudaRegisterFatBinary(&separate);
+
+		gpul_rt_use(&linker);
+		parts_added = 0;
+		separate.parts = i == 0 ? two : i == 1 ? one_part : NULL;
+		__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL,
+				       NULL, NULL);
+		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL),
+				 i == 0	  ? cudaSuccess
+				 : i == 1 ? cudaErrorInvalidPtx
+					  : cudaErrorNoKernelImageForDevice);
+		assert_int_equal(linkers_alive, 0);
+		__cudaUnregisterFatBinary(handle);
+	}
+	(void)cudaGetLastError();
 }
 
 /* ---- <<<>>> ------------------------------------------------------------------------------ */
@@ -434,6 +513,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_fat_binary_is_told_by_the_first_launch),
 		cmocka_unit_test(a_kernel_that_the_image_lacks_is_told),
 		cmocka_unit_test(managed_memory_is_refused),
+		cmocka_unit_test(parts_are_linked_where_nothing_was_for_this_device),
 		cmocka_unit_test(configurations_wait_in_a_stack),
 		cmocka_unit_test(too_many_waiting_configurations_are_refused),
 		cmocka_unit_test(every_error_has_its_name),

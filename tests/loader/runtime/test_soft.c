@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <fatbinary_section.h>
 #include <pthread.h>
 
 #include "loader/runtime/calls_internal.h"
@@ -51,7 +50,7 @@ static struct fatbin {
 };
 _Static_assert(offsetof(struct fatbin, text) == 80, "as NVIDIA's tools lay it out");
 
-static __fatBinC_Wrapper_t wrapper = { FATBINC_MAGIC, FATBINC_VERSION, NULL, NULL };
+static gpul_rt_wrapper wrapper = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_WHOLE, NULL, NULL };
 static char stub;
 static unsigned plus_shadow;
 static char kernel_name[] = "add", variable_name[] = "plus";
@@ -62,7 +61,7 @@ static void **registered(void)
 	void **handle;
 
 	memcpy(fatbin.text, ptx, sizeof ptx);
-	wrapper.data = (const void *)&fatbin;
+	wrapper.fatbin = &fatbin;
 	handle = __cudaRegisterFatBinary(&wrapper);
 	__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL,
 			       NULL);
