@@ -2,6 +2,7 @@
 #include "core/toolkit.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>

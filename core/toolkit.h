@@ -10,10 +10,11 @@
 #ifndef GPULOAD_CORE_TOOLKIT_H
 #define GPULOAD_CORE_TOOLKIT_H
 
-#include <limits.h>
 #include <stdbool.h>
 
 #include "core/error.h"
+
+enum { GPUL_TOOLKIT_PATH_BYTES = 4096 };  /* PATH_MAX of Linux, which -std=c11 hides */
 
 /** Open a library.
  *
@@ -25,11 +26,11 @@
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_toolkit_open(const char *variable, const char *const *names, void **handle,
-			      char path[PATH_MAX], gpul_error *err);
+			      char path[GPUL_TOOLKIT_PATH_BYTES], gpul_error *err);
 
 /** Where the library lies that would be opened, without opening it, which takes 10 ms; no symbolic
  * links in path, which is untouched otherwise.
  * False: there is none, or the loader alone can find it.  Any thread. */
-bool gpul_toolkit_locate(const char *variable, const char *const *names, char path[PATH_MAX]);
+bool gpul_toolkit_locate(const char *variable, const char *const *names, char path[GPUL_TOOLKIT_PATH_BYTES]);
 
 #endif

@@ -1,6 +1,7 @@
 /* compile.c — see compile.h. */
 #include "loader/compile.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

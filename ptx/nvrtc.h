@@ -8,11 +8,11 @@
 #ifndef GPULOAD_PTX_NVRTC_H
 #define GPULOAD_PTX_NVRTC_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "core/error.h"
+#include "core/toolkit.h"
 
 typedef struct gpul_nvrtc_result {
 	char *image;          /* PTX with a NUL behind it, or a cubin; NULL on failure */
@@ -49,6 +49,6 @@ gpul_status gpul_nvrtc_find(const char **path, int *major, int *minor, gpul_erro
 
 /** Where the libnvrtc lies that would be used, without opening it, which takes 10 ms.
  * False: there is none, or the loader alone can find it: gpul_nvrtc_find().  Any thread. */
-bool gpul_nvrtc_locate(char path[PATH_MAX]);
+bool gpul_nvrtc_locate(char path[GPUL_TOOLKIT_PATH_BYTES]);
 
 #endif
