@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Install below a temporary DESTDIR and use it as somebody outside of the repository would."""
-import glob, os, shutil, subprocess, sys, tempfile, unittest
+import glob, os, re, shutil, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
@@ -9,12 +9,21 @@ PREFIX = "/opt/gpuload"
 ENV = {k: v for k, v in os.environ.items() if not k.startswith(("GPULOAD_", "LD_LIBRARY"))}
 
 
-def cuda_include():
-    """The folder of cuda.h that this build uses, from its build file."""
+def build_lines():
     ninja = "build.ninja" if os.path.basename(BUILD) == "build" else f"{BUILD}/build.ninja"
     with open(os.path.join(ROOT, ninja), encoding="utf-8") as f:
-        flags = next(l for l in f if l.startswith("cflags")).split()
+        return f.readlines()
+
+
+def cuda_include():
+    """The folder of cuda.h that this build uses, from its build file."""
+    flags = next(l for l in build_lines() if l.startswith("cflags")).split()
     return flags[flags.index("-isystem") + 1] if "-isystem" in flags else "/usr/include"
+
+
+def libraries():
+    """What the library needs besides, as the build's own install rule has it."""
+    return next(m[1] for l in build_lines() if (m := re.search(r"--libraries='([^']*)'", l)))
 
 
 def sanitized():
@@ -35,7 +44,8 @@ class Install(unittest.TestCase):
     @classmethod
     def install(cls):
         subprocess.run([sys.executable, f"{ROOT}/scripts/install.py", "--build", BUILD, "--prefix", PREFIX,
-                        "--destdir", cls.dest, "--cuda", os.path.join(ROOT, cuda_include())],
+                        "--destdir", cls.dest, "--cuda", os.path.join(ROOT, cuda_include()),
+                        f"--libraries={libraries()}"],
                        cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
     def output(self, *cmd, **env):
@@ -43,8 +53,8 @@ class Install(unittest.TestCase):
         self.assertEqual(r.returncode, 0, f"{' '.join(cmd)}:\n{r.stdout}{r.stderr}")
         return r.stdout
 
-    def pkg_config(self, *what):
-        return self.output("pkg-config", f"--define-variable=prefix={self.home}", *what, "gpuload",
+    def pkg_config(self, *what, package="gpuload"):
+        return self.output("pkg-config", f"--define-variable=prefix={self.home}", *what, package,
                            PKG_CONFIG_PATH=f"{self.home}/lib/pkgconfig").split()
 
     def test_a_program_builds_against_the_shared_library_and_runs(self):
@@ -60,6 +70,19 @@ class Install(unittest.TestCase):
         # Nothing tells a static program where the software driver is, so it is told.
         self.assertEqual(self.output("./user-static", GPULOAD_SOFT_DRIVER=f"{self.home}/lib/gpuload/libcuda-soft.so"),
                          "42\n")
+
+    def test_a_program_of_the_runtime_api_runs_on_the_installed_runtime(self):
+        self.output("cc", "-std=c11", f"{ROOT}/tests/install/runtime_user.c", "-o", "runtime-user",
+                    *self.pkg_config("--cflags", "--libs", package="gpuload-rt"))
+        self.assertEqual(self.output("./runtime-user", GPULOAD_DRIVER="soft",
+                                     GPULOAD_SOFT_DRIVER=f"{self.home}/lib/gpuload/libcuda-soft.so"), "42\n")
+
+    def test_the_runtime_defines_cuda_names_and_its_own_only(self):
+        out = self.output("nm", "-g", "--defined-only", f"{self.home}/lib/libgpuload-rt.a")
+        names = [l.split()[-1] for l in out.splitlines() if len(l.split()) == 3]
+        self.assertIn("__cudaRegisterFatBinary", names)
+        self.assertEqual([n for n in names if not n.startswith(("cuda", "__cuda", "gpul_"))], [])
+        self.assertEqual(len(names), len(set(names)))
 
     def test_the_command_finds_the_installed_software_driver(self):
         shutil.copy(f"{ROOT}/demo/vecadd.ptx", self.dest)
