@@ -8,7 +8,7 @@
 static const char *const role_names[] = {
 	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value",
 	[GPUL_ROLE_COUNT] = "count",     [GPUL_ROLE_BUFFER] = "buffer",
-	[GPUL_ROLE_STRUCT] = "struct",
+	[GPUL_ROLE_STRUCT] = "struct",   [GPUL_ROLE_FUNCTION] = "function",
 };
 
 /* "read", "written", "read and written" */

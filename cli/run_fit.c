@@ -11,6 +11,8 @@ static const char *describe(const gpul_param *p, char *buf, size_t buf_bytes)
 		snprintf(buf, buf_bytes, "an address (%s *): a buffer such as %s[1024]=iota",
 			 p->type ? gpul_type_name(p->type) : "any",
 			 p->type ? gpul_type_name(p->type) : "f32");
+	else if (p->role == GPUL_ROLE_FUNCTION)
+		snprintf(buf, buf_bytes, "a function: fn:VARIABLE");
 	else if (p->role == GPUL_ROLE_STRUCT)
 		snprintf(buf, buf_bytes, "a struct of %u bytes: bytes=@FILE or hex:", p->bytes);
 	else if (p->type)
@@ -30,8 +32,10 @@ static bool kind_fits(const gpul_param *p, const struct arg *a)
 	if (a->bytes != p->bytes)
 		return false;
 	if (a->kind == ARG_FUNCTION)
-		return p->role == GPUL_ROLE_UNKNOWN || p->role == GPUL_ROLE_SCALAR;
-	return p->role != GPUL_ROLE_BUFFER || a->kind == ARG_BYTES ||
+		return p->role == GPUL_ROLE_FUNCTION || p->role == GPUL_ROLE_UNKNOWN ||
+		       p->role == GPUL_ROLE_SCALAR;
+	return (p->role != GPUL_ROLE_BUFFER && p->role != GPUL_ROLE_FUNCTION) ||
+	       a->kind == ARG_BYTES ||
 	       !value_type_is_float(a->type);
 }
 

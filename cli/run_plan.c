@@ -65,6 +65,8 @@ static void invent_text(const gpul_signature *s, const gpul_param *p, const stru
 		snprintf(buf, buf_bytes, "%s=0", type);
 	else if (p->role == GPUL_ROLE_STRUCT)
 		snprintf(buf, buf_bytes, "bytes=@FILE");
+	else if (p->role == GPUL_ROLE_FUNCTION)
+		snprintf(buf, buf_bytes, "fn:VARIABLE");
 	else if (p->role == GPUL_ROLE_BUFFER)
 		snprintf(buf, buf_bytes, "TYPE[%llu]=FILL", elements);
 	else

@@ -44,6 +44,8 @@ static void conclude_value(gpul_inference *i, gpul_param *param, const param_fac
 			facts->called ? "parameter %u is called: a function's address"
 				      : "parameter %u may be an address: it is handed on",
 			k);
+		if (facts->called && !facts->leaves)
+			param->role = GPUL_ROLE_FUNCTION;
 		return;
 	}
 	if (facts->end) {

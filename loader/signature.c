@@ -121,6 +121,9 @@ size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes
 		case GPUL_ROLE_STRUCT:
 			append(&t, "struct of %u bytes", param->bytes);
 			break;
+		case GPUL_ROLE_FUNCTION:
+			append(&t, "function");
+			break;
 		case GPUL_ROLE_UNKNOWN:
 		case GPUL_ROLE_SCALAR:
 		case GPUL_ROLE_COUNT:

@@ -40,6 +40,7 @@ typedef enum gpul_param_role {
 	GPUL_ROLE_COUNT,   /* a value that bounds the thread index: elements of the buffers */
 	GPUL_ROLE_BUFFER,  /* an address that is loaded from or stored to */
 	GPUL_ROLE_STRUCT,  /* passed by value, more than a scalar */
+	GPUL_ROLE_FUNCTION, /* called: a device function's address (symbol.h) */
 } gpul_param_role;
 
 typedef struct gpul_param {

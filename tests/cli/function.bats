@@ -47,6 +47,14 @@ apply() {  # apply HOW FN [CODE PATTERN]: a[i] = i, b[i] = 3
 	apply fails "fn:[1]" 2 "fn: takes"
 }
 
+@test "a parameter that is called asks for a function" {
+	fails 2 "parameter 0 is called: a function's address" run "$fnptr" --kernel fnptr2
+	says "fnptr2(function, f32 *, f32 *, f32 *, i32)"
+	says "fn:VARIABLE 'f32[1024]=iota'"
+	fails 2 "argument 0 is f64=1, but that parameter of fnptr2(function, f32 *, f32 *, f32 *, i32) is a function: fn:VARIABLE" \
+		run "$fnptr" --kernel fnptr2 f64=1 "f32[4]=1" "f32[4]=1" "out:f32[4]" i32=4
+}
+
 @test "a function goes where 8 bytes are taken that are no buffer" {
 	fails 2 "argument 3 is fn:table, but that parameter of fnptr(" run "$fnptr" --kernel fnptr \
 		"f32[4]=1" "f32[4]=1" "out:f32[4]" fn:table i32=4

@@ -13,7 +13,7 @@
 #include "loader/signature.h"
 
 /* One row: what must come out, whatever the target.  shape has a letter for each parameter:
- * s scalar, n count, r buffer read, w written, b both, S struct, ? unknown. */
+ * s scalar, n count, r buffer read, w written, b both, S struct, f function, ? unknown. */
 static const struct row {
 	const char *file, *kernel, *printed, *shape;
 	bool complete;
@@ -38,7 +38,7 @@ static const struct row {
 	{ "const", "bigparam", "bigparam(struct of 256 bytes, i32 *)", "Sw", false },
 	/* op[i] chooses a function: invented contents would jump anywhere. */
 	{ "fnptr", "fnptr", "fnptr(f32 *, f32 *, f32 *, i32 *, i32)", "rrwrn", false },
-	{ "fnptr", "fnptr2", "fnptr2(8 bytes, f32 *, f32 *, f32 *, i32)", "?rrwn", false },
+	{ "fnptr", "fnptr2", "fnptr2(function, f32 *, f32 *, f32 *, i32)", "frrwn", false },
 	/* Waits for a host thread to write its flag. */
 	{ "persist", "flagwait", "flagwait(i32 *, i32, i64 *)", "rsw", false },
 	{ "printf", "pf", "pf(i32, f64, 8 bytes)", "ss?", false },
@@ -75,7 +75,7 @@ static void shape_of(const gpul_signature *s, char *out)
 	for (size_t i = 0; i < s->n_params; i++) {
 		const gpul_param *p = &s->params[i];
 
-		out[i] = "?snbS"[p->role];
+		out[i] = "?snbSf"[p->role];
 		if (p->role == GPUL_ROLE_BUFFER)
 			out[i] = p->loaded && p->stored ? 'b' : p->loaded ? 'r' : 'w';
 	}
