@@ -14,7 +14,7 @@
 #define MAGIC        0xBA55ED50u
 #define MOST_HEADER  65536 /* bytes; seen: 64 to 144, and options of any length are in it */
 #define MOST_SM      9999
-#define SPARSE_BYTES ((size_t)1 << 20) /* from here on, headers are looked at through a window */
+#define STARTS_IN    96 /* stored bytes, in which an ELF header is: LZ4 makes nothing much longer */
 
 typedef struct fatbin_header {
 	uint32_t magic;
@@ -164,11 +164,15 @@ static void take_options(const gpul_walk *w, gpul_image *image, const unsigned c
 /* An ELF file of type ET_REL. */
 static bool starts_relocatable(const gpul_walk *w, const gpul_image *image)
 {
+	gpul_image start = *image;
 	Elf64_Ehdr h;
 
 	if (w->section_tells || (image->compression == GPUL_COMPRESSION_ZSTD && !w->unhurried))
 		return false;
-	return gpul_image_start(image, &h, sizeof h) && h.e_type == ET_REL;
+	if (w->window && image->stored_bytes > STARTS_IN)
+		start.stored_bytes = STARTS_IN;
+	start.stored = gpul_walk_see(w, image->stored, (size_t)start.stored_bytes);
+	return gpul_image_start(&start, &h, sizeof h) && h.e_type == ET_REL;
 }
 
 static bool is_compile_only(const gpul_image *image)
@@ -250,12 +254,8 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 	return GPUL_OK;
 }
 
-gpul_status gpul_walk_fatbins(const gpul_walk *blind, gpul_span s)
+gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)
 {
-	gpul_window window = { 0 };
-	gpul_walk seeing = *blind, *w = &seeing;
-
-	w->window = s.n >= SPARSE_BYTES ? &window : NULL;
 	while (s.n) {
 		gpul_status st;
 		size_t taken;

@@ -32,11 +32,11 @@ typedef struct gpul_span {
 } gpul_span;
 
 /* A look at a few bytes here and there in a large file.  A page fault maps 16 pages, and takes four times
- * as long as reading 512 bytes does. */
+ * as long as reading these bytes does. */
 typedef struct gpul_window {
 	const unsigned char *at; /* what the bytes are a copy of; NULL: nothing yet */
 	size_t n;
-	unsigned char bytes[512];
+	unsigned char bytes[256]; /* an entry and the start of what it holds */
 } gpul_window;
 
 /* Where a walk is.  Copied to go deeper: what is changed in the copy ends with it. */

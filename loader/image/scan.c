@@ -12,14 +12,17 @@
 #define LONG_LOOK  ((size_t)1 << 20)
 #define FETCH_FROM ((size_t)256 << 10) /* bytes: below, page faults do as well */
 
-/* Where to look after an image: arrays of code lie next to each other, but for zeros that align them. */
-static size_t skip_zeros(gpul_span s, size_t from, size_t to)
+/* Does a magic stand where the last image ended, behind zeros that align the next?  Arrays of code lie
+ * next to each other; *from is moved over the zeros. */
+static bool follows(const gpul_walk *w, gpul_span s, size_t *from, size_t to)
 {
-	size_t most = to - from < MOST_ALIGN ? to : from + MOST_ALIGN;
+	size_t n = to - *from < MOST_ALIGN ? to - *from : MOST_ALIGN, zeros = 0;
+	const unsigned char *p = gpul_walk_see(w, s.at + *from, n);
 
-	while (from < most && s.at[from] == 0)
-		from++;
-	return from;
+	while (zeros < n && p[zeros] == 0)
+		zeros++;
+	*from += zeros;
+	return n - zeros >= 4 && gpul_magic_is(p, n, zeros);
 }
 
 static size_t look(const gpul_walk *w, gpul_span s, size_t from, size_t to)
@@ -50,7 +53,7 @@ static gpul_status try(const gpul_walk *w, gpul_span s, size_t *taken)
 
 	quiet.err = NULL;
 	*taken = 0;
-	if (*s.at == 0x7f) {
+	if (*gpul_walk_see(w, s.at, 1) == 0x7f) {
 		st = gpul_walk_cubin(&quiet, s);
 		if (!st)
 			*taken = (size_t)w->list->images.at[before].stored_bytes;
@@ -58,6 +61,7 @@ static gpul_status try(const gpul_walk *w, gpul_span s, size_t *taken)
 		st = gpul_walk_fatbin(&quiet, s, taken);
 	}
 	if (st == GPUL_EFORMAT) { /* not one: forget what was added on the way */
+		atomic_fetch_sub(w->patience, 1);
 		w->list->images.n = before;
 		w->list->n_units = unit;
 		*taken = 0;
@@ -69,19 +73,23 @@ static gpul_status try(const gpul_walk *w, gpul_span s, size_t *taken)
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
 			   _Atomic size_t *covered)
 {
+	gpul_walk direct = *w; /* where it was searched, the pages are mapped */
+	size_t taken = 0;
+
+	direct.window = NULL;
 	for (;;) {
-		size_t done = atomic_load_explicit(covered, memory_order_relaxed), taken;
+		size_t done = atomic_load_explicit(covered, memory_order_relaxed);
+		const gpul_walk *by = w;
 		gpul_status st;
 
 		from = from > done ? from : done;
-		if (from >= to)
-			return GPUL_OK;
-		from = skip_zeros(s, from, to);
-		if (!gpul_magic_is(s.at, s.n, from))
+		if (from < to && !(taken && follows(w, s, &from, to))) {
 			from = look(w, s, from, to);
+			by = &direct;
+		}
 		if (from >= to)
 			return GPUL_OK;
-		st = try(w, (gpul_span){ s.at + from, s.n - from }, &taken);
+		st = try(by, (gpul_span){ s.at + from, s.n - from }, &taken);
 		if (st)
 			return st;
 		if (atomic_load(w->patience) < 0)

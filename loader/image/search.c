@@ -12,8 +12,9 @@
 #include "core/clock.h"
 #include "loader/image/images_internal.h"
 
-#define BLOCK_BYTES  ((size_t)4 << 20)
+#define BLOCK_BYTES  ((size_t)8 << 20)
 #define THREAD_BYTES ((size_t)16 << 20) /* as much work makes a thread worth starting */
+#define SPARSE_BYTES ((size_t)1 << 20) /* from here on, headers are looked at through a window */
 #define MOST_THREADS 16
 #define PATIENCE     2000000 /* steps of some nanoseconds */
 #define TELL_NS      50000000u
@@ -50,9 +51,11 @@ static void work_on(const search *s, block *b)
 {
 	gpul_walk w = inside(s->w, b->region);
 	gpul_span all = b->region->bytes;
+	gpul_window window = { 0 };
 
 	w.list = &b->found;
 	w.err = &b->err;
+	w.window = all.n >= SPARSE_BYTES ? &window : NULL;
 	b->st = b->region->fatbins ? gpul_walk_fatbins(&w, all)
 				   : gpul_walk_data(&w, all, b->from, b->to, b->covered);
 	if (s->n_bytes > THREAD_BYTES) /* its images are read again later, or never */
