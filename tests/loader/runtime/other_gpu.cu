@@ -20,10 +20,8 @@ int main(void)
 	CHECK(p.major != 7);
 	CUDA(cudaMalloc(&d, sizeof h)); // what needs no code works
 	CUDA(cudaMemcpy(d, &h, sizeof h, cudaMemcpyHostToDevice));
-	for (int i = 0; i < 2; i++) { // each launch tells it, not the first alone
-		nothing<<<1, 1>>>();
-		CHECK(cudaGetLastError() == cudaErrorNoKernelImageForDevice);
-	}
+	nothing<<<1, 1>>>();
+	CHECK(cudaGetLastError() == cudaErrorNoKernelImageForDevice);
 	FAILS(cudaErrorNoKernelImageForDevice, cudaFuncGetAttributes(&a, nothing));
 	FAILS(cudaErrorNoKernelImageForDevice, cudaMemcpyToSymbol(variable, &h, sizeof h));
 	CHECK(cudaGetLastError() == cudaErrorNoKernelImageForDevice);

@@ -295,8 +295,13 @@ static void a_kernel_that_the_image_lacks_is_told(void **state)
 	(void)state;
 	begin(0);
 	fake_behave()->absent_kernel = kernel_name;
-	assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL),
-			 cudaErrorInvalidDeviceFunction);
+	for (int i = 0; i < 2; i++) {  /* by each launch, not by the first alone */
+		cudaKernel_t k;
+
+		assert_int_equal(__cudaGetKernel(&k, &stub), cudaSuccess);
+		assert_int_equal(__cudaLaunchKernel(k, one, one, NULL, 0, NULL),
+				 cudaErrorInvalidDeviceFunction);
+	}
 	__cudaUnregisterFatBinary(handle);
 }
 
