@@ -125,6 +125,7 @@ static bool is_text(const gpul_file *file, const char *path)
 	case GPUL_CONTENT_PTX:
 	case GPUL_CONTENT_CUDA:
 	case GPUL_CONTENT_TEXT:
+	case GPUL_CONTENT_EMPTY: /* nothing but comments */
 		return true;
 	default:
 		return false;
