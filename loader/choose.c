@@ -126,6 +126,7 @@ struct search {
 	const gpul_choice *c;
 	gpul_source *source;    /* whose images are being looked at */
 	gpul_origin origin;
+	bool linkable;          /* look at what is to be linked, instead of at what is not */
 	const char *asked;      /* NULL: any kernel */
 	char part[128];         /* what a mangled name has in it when it may mean asked */
 	gpul_chosen found;
@@ -169,7 +170,7 @@ static bool is_wanted(const gpul_image *image, void *context)
 	size_t i = (size_t)(image - s->source->all);
 
 	return s->source->verdicts[i] == GPUL_TAKEN && image->origin == s->origin &&
-	       !gpul_choice_links(s->c, s->source, i);
+	       gpul_choice_links(s->c, s->source, i) == s->linkable;
 }
 
 /* A kernel that is meant; demangled may be NULL. */
@@ -258,7 +259,7 @@ static gpul_status search_all(gpul_choice *c, struct search *s, gpul_origin orig
 /* ---- the choice ------------------------------------------------------------------------- */
 
 struct counts {
-	size_t images, units, whole, linkable;
+	size_t images, units, whole, linkable, lto; /* lto: of the linkable, nobody can look inside */
 	gpul_chosen only; /* the last of the whole ones */
 };
 
@@ -274,12 +275,30 @@ static struct counts count(const gpul_choice *c)
 			n.units += i == 0 || s->all[i].unit != s->all[i - 1].unit;
 			if (gpul_choice_links(c, s, i)) {
 				n.linkable++;
+				n.lto += s->all[i].kind == GPUL_IMAGE_LTO;
 			} else if (s->verdicts[i] == GPUL_TAKEN) {
 				n.whole++;
 				n.only = (gpul_chosen){ s, &s->all[i] };
 			}
 		}
 	return n;
+}
+
+/* Nothing that is whole has the kernel.  Linking takes seconds where there is much to link, so it is
+ * only begun when the kernel will be in the result. */
+static gpul_status consider_linking(gpul_choice *c, struct search *s, const struct counts *n,
+				    gpul_error *err)
+{
+	gpul_status st;
+
+	if (!s->asked || n->lto || n->linkable == 1)
+		return GPUL_OK;
+	s->linkable = true;
+	st = search_all(c, s, GPUL_ORIGIN_REGISTERED, err);
+	if (!st && s->n_found == 0)
+		st = gpul_choice_no_kernel(c, &s->damage, err);
+	s->n_found = s->n_found > 1 ? s->n_found : 0; /* one: it is in the result; several: told */
+	return st;
 }
 
 static gpul_status conclude(const gpul_choice *c, const struct search *s,
@@ -328,6 +347,8 @@ gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err)
 	st = search_all(c, &s, GPUL_ORIGIN_REGISTERED, err);
 	if (!st && s.n_found == 0 && n.linkable == 0)
 		st = search_all(c, &s, GPUL_ORIGIN_EMBEDDED, err);
+	if (!st && s.n_found == 0 && n.linkable)
+		st = consider_linking(c, &s, &n, err);
 	if (!st)
 		st = conclude(c, &s, &n, out, err);
 	free(s.found_name);

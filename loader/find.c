@@ -38,6 +38,8 @@ static void list(const gpul_module *m, const char *asked, char *out, size_t out_
 			continue;
 		if (asked)
 			n = strlen(name); /* they differ in their parameters */
+		if (used == 0 && n + 8 > out_bytes)
+			n = out_bytes - 8; /* a part of one is better than none */
 		if (used + n + 8 > out_bytes) {
 			snprintf(out + used, out_bytes - used, ", ...");
 			return;

@@ -424,6 +424,26 @@ static void a_kernel_for_another_device_only_is_told(void **state)
 		"for sm_80, not for this device, sm_90: nvcc -gencode arch=compute_90,code=sm_90");
 }
 
+static void linking_begins_when_the_kernel_will_be_in_the_result(void **state)
+{
+	static struct bytes archive;
+
+	(void)state;
+	archive.n = 0;
+	for (int i = 0; i < 2; i++) { /* as nvcc -dc marks PTX */
+		fatbin_begin(&file);
+		add_ptx(75, i ? "second" : "first", "--compile-only");
+		fatbin_end(&file);
+		add_member(&archive, i ? "b/" : "a/", &file);
+	}
+	written(archive.at, archive.n, ".a");
+	loads(soft_driver(), "second", "ptx", 75);
+	written(archive.at, archive.n, ".a");
+	refuses(soft_driver(), "secont", GPUL_EINVAL, "did you mean 'second'?");
+	written(archive.at, archive.n, ".a");
+	loads(soft_driver(), NULL, "ptx", 75);
+}
+
 static void what_was_asked_for_narrows_the_choice(void **state)
 {
 	const gpul_load_options ptx = { .only_kind = GPUL_IMAGE_PTX };
@@ -505,6 +525,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_means_several_kernels_lists_them),
 		cmocka_unit_test(no_image_names_the_device_and_the_option_that_would_help),
 		cmocka_unit_test(a_kernel_for_another_device_only_is_told),
+		cmocka_unit_test(linking_begins_when_the_kernel_will_be_in_the_result),
 		cmocka_unit_test(what_was_asked_for_narrows_the_choice),
 		cmocka_unit_test(ptxas_options_reach_the_driver),
 		cmocka_unit_test(explains_what_was_considered),
