@@ -15,6 +15,7 @@ OTHERS = {   # first words of a command: what runs it
     "./configure.py": ".ci/run",
     "ninja": ".ci/run, tests/demo, tests/install",
     "LD_LIBRARY_PATH=build/softcuda": "tests/gpu/plain",
+    "nvcc -cudart none": "tests/loader/runtime",
 }
 
 
