@@ -21,7 +21,7 @@ size_t gpul_cubin_extent(gpul_span s)
 	size_t end = sizeof(Elf64_Ehdr);
 	gpul_cubin c;
 
-	if (gpul_cubin_open(s.at, s.n, &c, NULL) || c.n_sections == 0 ||
+	if (gpul_cubin_open(s.at, s.n, (gpul_cubin_gap){ 0 }, &c, NULL) || c.n_sections == 0 ||
 	    !extend(s, c.header.e_shoff, (uint64_t)c.n_sections * sizeof(Elf64_Shdr), &end) ||
 	    !extend(s, c.header.e_phoff, (uint64_t)c.header.e_phnum * c.header.e_phentsize, &end))
 		return 0;
@@ -40,7 +40,7 @@ static int64_t sections_of(gpul_span s)
 {
 	gpul_cubin c;
 
-	return gpul_cubin_open(s.at, s.n, &c, NULL) ? 1 : c.n_sections;
+	return gpul_cubin_open(s.at, s.n, (gpul_cubin_gap){ 0 }, &c, NULL) ? 1 : c.n_sections;
 }
 
 gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span s)

@@ -40,6 +40,8 @@ const unsigned char *gpul_cubin_bytes(const gpul_cubin *c, const Elf64_Shdr *s)
 {
 	if (s->sh_type == SHT_NOBITS || !inside(c, s->sh_offset, s->sh_size))
 		return NULL;
+	if (s->sh_offset < c->gap.to && s->sh_offset + s->sh_size > c->gap.from)
+		return NULL;
 	return c->base + s->sh_offset;
 }
 
@@ -107,9 +109,10 @@ static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 	return GPUL_OK;
 }
 
-gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin *out, gpul_error *err)
+gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
+			    gpul_error *err)
 {
-	gpul_cubin c = { .base = bytes, .n_bytes = n_bytes };
+	gpul_cubin c = { .base = bytes, .n_bytes = n_bytes, .gap = gap };
 	gpul_status st = check_header(&c, err);
 
 	if (!st)
@@ -182,7 +185,7 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
 			      bool *relocatable, gpul_error *err)
 {
 	gpul_cubin c;
-	gpul_status st = gpul_cubin_open(bytes, n_bytes, &c, err);
+	gpul_status st = gpul_cubin_open(bytes, n_bytes, (gpul_cubin_gap){ 0 }, &c, err);
 
 	if (st)
 		return st;

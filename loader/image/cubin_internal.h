@@ -20,9 +20,15 @@
 
 #include "core/error.h"
 
+/* A stretch of the image that is not there (excerpt_internal.h); {0, 0}: all of it is. */
+typedef struct gpul_cubin_gap {
+	uint64_t from, to;
+} gpul_cubin_gap;
+
 typedef struct gpul_cubin {
 	const unsigned char *base; /* borrowed */
 	size_t n_bytes;
+	gpul_cubin_gap gap;
 	Elf64_Ehdr header;
 	uint32_t n_sections;
 	Elf64_Shdr names; /* the section of section names */
@@ -34,15 +40,18 @@ typedef struct gpul_cubin {
 /** Check the ELF header and the extent of the section table.
  *
  * @bytes  borrowed by *out; any alignment
+ * @gap    of those bytes; the section table is not in it
  * Errors  GPUL_EFORMAT: where, and what was expected
  * Threads any thread may call
  * Source  the ELF specification; CUDA 11.8, 12.4 and 13.0 */
-gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin *out, gpul_error *err);
+gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
+			    gpul_error *err);
 
 /* The header of section i, which is below n_sections; its extent is not checked. */
 Elf64_Shdr gpul_cubin_section(const gpul_cubin *c, uint32_t i);
 
-/* The bytes of a section, all of them inside the image; NULL: they are not, or it has none. */
+/* The bytes of a section, all of them inside the image and not in its gap; NULL: they are not, or it
+ * has none. */
 const unsigned char *gpul_cubin_bytes(const gpul_cubin *c, const Elf64_Shdr *s);
 
 /* Does the section's name start with prefix?  False where the name lies outside its table. */

@@ -246,11 +246,11 @@ static uint32_t code_section(const reader *r, const Elf64_Sym *s, uint64_t i)
 	const unsigned char *p;
 	uint32_t index;
 
-	if (s->st_shndx < SHN_LORESERVE)
-		return s->st_shndx;
-	p = s->st_shndx == SHN_XINDEX ? gpul_cubin_bytes(&r->c, &r->indices) : NULL;
+	if (s->st_shndx != SHN_XINDEX)
+		return s->st_shndx < SHN_LORESERVE ? s->st_shndx : 0;
+	p = gpul_cubin_bytes(&r->c, &r->indices);
 	if (!p || i >= r->indices.sh_size / sizeof index)
-		return 0;
+		return r->c.n_sections;
 	memcpy(&index, p + i * sizeof index, sizeof index);
 	return index;
 }
@@ -399,11 +399,11 @@ static gpul_status read_registers(reader *r, gpul_error *err)
 	return end_attributes(r, &a, err);
 }
 
-gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_kernel_table *out,
-				  gpul_error *err)
+gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap,
+				  gpul_kernel_table *out, gpul_error *err)
 {
 	reader r = { 0 };
-	gpul_status st = gpul_cubin_open(bytes, n_bytes, &r.c, err);
+	gpul_status st = gpul_cubin_open(bytes, n_bytes, gap, &r.c, err);
 
 	if (!st)
 		st = read_sections(&r, err);

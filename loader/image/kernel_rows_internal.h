@@ -4,6 +4,7 @@
 #define GPULOAD_LOADER_IMAGE_KERNEL_ROWS_INTERNAL_H
 
 #include "core/array.h"
+#include "loader/image/cubin_internal.h"
 #include "loader/image/kernels.h"
 
 typedef struct gpul_kernel_row {
@@ -26,9 +27,10 @@ gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows);
 gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_table *out,
 				    gpul_error *err);
 
-/* The readers, one for each kind of image: gpul_kernels_read() chooses. */
-gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_kernel_table *out,
-				  gpul_error *err);
+/* The readers, one for each kind of image: gpul_kernels_read() chooses.  A cubin with a gap fails when
+ * something is needed that is in it; another one when it is damaged. */
+gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap,
+				  gpul_kernel_table *out, gpul_error *err);
 gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_table *out,
 				gpul_error *err);
 

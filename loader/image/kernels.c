@@ -58,7 +58,7 @@ gpul_status gpul_kernels_read(const gpul_image *image, const void *bytes, size_t
 {
 	switch (image->kind) {
 	case GPUL_IMAGE_CUBIN:
-		return gpul_kernels_of_cubin(bytes, n_bytes, out, err);
+		return gpul_kernels_of_cubin(bytes, n_bytes, (gpul_cubin_gap){ 0 }, out, err);
 	case GPUL_IMAGE_PTX:
 		return gpul_kernels_of_ptx(bytes, n_bytes, out, err);
 	case GPUL_IMAGE_LTO:

@@ -6,16 +6,19 @@
  *                         being read                     reads its kernels and leaves the table in
  *                                                        the image's slot
  *
- * The caller's thread delivers slot after slot, so that the order is that of the list.  Three limits
- * keep the memory small whatever the list holds: threads run at most WINDOW images ahead of what is
- * delivered; what they have unpacked at one moment is at most BUDGET bytes, unless a single image is
- * larger; and pages of the file that are behind are let go of. */
+ * The caller's thread delivers slot after slot, so that the order is that of the list.  Images so large
+ * that the last thread would be left alone with one are taken first (excerpt_internal.h); their tables
+ * wait in slots of their own.  Three limits keep the memory small whatever the list holds: threads run
+ * at most WINDOW images ahead of what is delivered; what they have unpacked at one moment is at most
+ * BUDGET bytes, unless a single image is larger; and pages of the file that are behind are let go of. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "loader/image/excerpt_internal.h"
 #include "loader/image/images_internal.h"
+#include "loader/image/kernel_rows_internal.h"
 #include "loader/image/kernels.h"
 
 enum {
@@ -33,9 +36,17 @@ typedef struct slot {
 	bool done;
 } slot;
 
+typedef struct large { /* an image that is taken ahead of its turn */
+	size_t index;
+	slot slot;
+} large;
+
 typedef struct walk {
+	const gpul_images *list;
 	const gpul_image **images; /* those that are wanted */
 	size_t n;
+	GPUL_ARRAY(large) large; /* ascending by index */
+	size_t large_taken;      /* how many; by the lock */
 
 	pthread_mutex_t lock;    /* of all below */
 	pthread_cond_t changed;  /* a slot is done, or free, or there is room in the budget */
@@ -46,12 +57,25 @@ typedef struct walk {
 	slot slots[WINDOW];
 } walk;
 
+/* The kernels of a large image from its ends alone; false: it takes all of it. */
+static bool read_ends(const gpul_images *list, const gpul_image *image, gpul_kernel_table *out)
+{
+	gpul_excerpt e = { 0 };
+	bool ok = gpul_excerpt_open(list, image, &e) &&
+		  !gpul_kernels_of_cubin(e.at, e.n_bytes, e.gap, out, NULL);
+
+	gpul_excerpt_close(&e);
+	return ok;
+}
+
 /* What stays of an image when it is unpacked and read: its table, or why there is none. */
-static slot read_image(const gpul_image *image, gpul_unpacked *u)
+static slot read_image(const gpul_images *list, const gpul_image *image, gpul_unpacked *u)
 {
 	slot s = { .done = true };
 
 	if (image->kind == GPUL_IMAGE_LTO) /* nothing in it can be listed: as it is, it may stay packed */
+		return s;
+	if (gpul_excerpt_pays(image) && read_ends(list, image, &s.table))
 		return s;
 	if (!gpul_image_unpack(image, u, &s.failed))
 		gpul_kernels_read(image, u->bytes, u->n_bytes, &s.table, &s.failed);
@@ -60,19 +84,47 @@ static slot read_image(const gpul_image *image, gpul_unpacked *u)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
+static int by_index(const void *key, const void *element)
+{
+	const size_t i = *(const size_t *)key, j = ((const large *)element)->index;
+
+	return i < j ? -1 : i > j;
+}
+
+/* The slot where the table of an image waits. */
+static slot *slot_of(walk *w, size_t i)
+{
+	large *l = gpul_excerpt_pays(w->images[i]) ? bsearch(&i, w->large.at, w->large.n,
+							      sizeof *l, by_index)
+						    : NULL;
+
+	return l ? &l->slot : &w->slots[i % WINDOW];
+}
+
 /* Wait until the next image may be taken; false: there is none. */
 static bool take(walk *w, size_t *index)
 {
-	while (!w->stop && w->taken < w->n && w->taken - w->delivered >= WINDOW)
-		pthread_cond_wait(&w->changed, &w->lock);
-	if (w->stop || w->taken == w->n)
-		return false;
-	*index = w->taken++;
-	return true;
+	for (; !w->stop; pthread_cond_wait(&w->changed, &w->lock)) {
+		if (w->large_taken < w->large.n) {
+			*index = w->large.at[w->large_taken++].index;
+			return true;
+		}
+		while (w->taken < w->n && gpul_excerpt_pays(w->images[w->taken]))
+			w->taken++;
+		if (w->taken == w->n)
+			return false;
+		if (w->taken < w->delivered + WINDOW) {
+			*index = w->taken++;
+			return true;
+		}
+	}
+	return false;
 }
 
 static uint64_t needs(const gpul_image *image)
 {
+	if (gpul_excerpt_pays(image))
+		return gpul_excerpt_bytes(image);
 	return image->compression == GPUL_COMPRESSION_NONE ? 0 : image->bytes;
 }
 
@@ -97,12 +149,12 @@ static void *run(void *arg)
 			pthread_cond_wait(&w->changed, &w->lock);
 		w->unpacked += bytes;
 		pthread_mutex_unlock(&w->lock);
-		s = read_image(w->images[i], &u);
+		s = read_image(w->list, w->images[i], &u);
 		if (bytes > BUDGET / w->n_threads)
 			gpul_unpacked_free(&u); /* the budget does not count what is kept */
 		pthread_mutex_lock(&w->lock);
 		w->unpacked -= bytes;
-		w->slots[i % WINDOW] = s;
+		*slot_of(w, i) = s;
 		pthread_cond_broadcast(&w->changed);
 	}
 	pthread_mutex_unlock(&w->lock);
@@ -132,6 +184,8 @@ static void end_threads(walk *w, const pthread_t threads[MAX_THREADS], unsigned 
 		pthread_join(threads[i], NULL);
 	for (unsigned i = 0; i < WINDOW; i++) /* what nobody asked for any more */
 		gpul_kernel_table_free(&w->slots[i].table);
+	for (size_t i = 0; i < w->large.n; i++)
+		gpul_kernel_table_free(&w->large.at[i].slot.table);
 }
 
 /* ---- delivery -------------------------------------------------------------------------------- */
@@ -194,7 +248,7 @@ static gpul_status deliver_all(walk *w, visitor *v, gpul_error *err)
 	gpul_status st = GPUL_OK;
 
 	for (size_t i = 0; i < w->n && !st; i++) {
-		slot *at = &w->slots[i % WINDOW], s;
+		slot *at = slot_of(w, i), s;
 
 		pthread_mutex_lock(&w->lock);
 		while (!at->done)
@@ -216,7 +270,7 @@ static gpul_status walk_alone(walk *w, visitor *v, gpul_error *err)
 	gpul_unpacked u = { 0 };
 
 	for (size_t i = 0; i < w->n && !st; i++) {
-		slot s = read_image(w->images[i], &u);
+		slot s = read_image(w->list, w->images[i], &u);
 
 		st = deliver(v, w->images[i], &s, err);
 	}
@@ -238,6 +292,13 @@ static gpul_status choose(const gpul_images *images, gpul_image_filter *wanted, 
 	for (size_t i = 0; i < n; i++) {
 		if (wanted && !wanted(&all[i], v->context))
 			continue;
+		if (gpul_excerpt_pays(&all[i])) {
+			large *l = gpul_array_push(&w->large);
+
+			if (!l)
+				return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a list of images");
+			l->index = w->n;
+		}
 		w->images[w->n++] = &all[i];
 		v->total += all[i].bytes;
 	}
@@ -270,9 +331,11 @@ gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wan
 
 	if (!w)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to visit images");
+	w->list = images;
 	st = choose(images, wanted, &v, w, err);
 	if (!st)
 		st = w->n < 2 ? walk_alone(w, &v, err) : walk_together(w, &v, err);
+	gpul_array_free(&w->large);
 	free(w->images);
 	free(w);
 	return st;

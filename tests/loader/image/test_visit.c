@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "loader/image/kernels.h"
+#include "tests/loader/image/forge.h"
 #include "tests/loader/image/pack.h"
 
 enum { N_IMAGES = 500 };
@@ -174,6 +175,88 @@ static void visits_lists_of_one_image_and_of_none(void **state)
 	gpul_images_close(list);
 }
 
+/* ---- large cubins: their ends tell ---------------------------------------------------------- */
+
+enum { LARGE = 20 << 20, MIDDLE = 10 << 20 };
+
+typedef struct ends {
+	size_t n;
+	uint32_t registers[4], param_bytes[4];
+} ends;
+
+static gpul_status see_ends(const gpul_image *image, const gpul_kernel_table *table,
+			    const gpul_error *failed, void *context, gpul_error *err)
+{
+	ends *e = context;
+
+	(void)image;
+	(void)err;
+	assert_null(failed);
+	assert_int_equal(table->n, 1);
+	assert_string_equal(table->at[0].name, "large");
+	assert_int_equal(table->at[0].n_params, 1);
+	e->registers[e->n] = table->at[0].registers;
+	e->param_bytes[e->n++] = table->at[0].params[0].bytes;
+	return GPUL_OK;
+}
+
+/* A cubin of LARGE bytes: its code is moved apart, the section table stands at its end.  apart: so do
+ * the parameters, in the middle of the code. */
+static unsigned char *make_large(uint32_t registers, uint32_t param_bytes, bool apart)
+{
+	static forge f;
+	unsigned char *bytes = malloc(LARGE);
+	unsigned symbol, code, info;
+	Elf64_Shdr *table;
+	size_t table_bytes, table_at;
+
+	forge_start(&f, false, 90, false);
+	code = forge_kernel(&f, "large", &symbol);
+	info = forge_section(&f, ".nv.info.large", SHT_LOPROC, code, 0);
+	forge_numbers(&f, info, 0x17, 3, (uint32_t[]){ 0, 0, param_bytes << 18 });
+	info = forge_section(&f, ".nv.info", SHT_LOPROC, 0, 0);
+	forge_numbers(&f, info, 0x2f, 2, (uint32_t[]){ symbol, registers });
+	forge_finish(&f);
+	table_bytes = f.n_sections * sizeof *table;
+	table_at = LARGE - table_bytes;
+	for (size_t i = 0; bytes && i < LARGE; i++)
+		bytes[i] = (unsigned char)(i * i >> 8);
+	assert_non_null(bytes);
+	table = forge_header_of(&f, info - 1);
+	if (apart) {
+		memcpy(bytes + MIDDLE, f.bytes + table->sh_offset, table->sh_size);
+		table->sh_offset = MIDDLE;
+	}
+	memcpy(bytes + table_at, f.bytes + f.header.e_shoff, table_bytes);
+	memcpy(bytes, f.bytes, f.header.e_shoff);
+	memcpy(bytes + offsetof(Elf64_Ehdr, e_shoff), &table_at, sizeof table_at);
+	return bytes;
+}
+
+static void reads_large_cubins_by_their_ends_or_whole(void **state)
+{
+	pack p = { 0 };
+	ends e = { 0 };
+	gpul_images *list;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		unsigned char *bytes = make_large(40 + i, 8 * (i + 1), i == 2);
+
+		pack_fatbin_of(&p, &(pack_of){ .kind = 2, .sm = 90, .flags = FLAG_ZSTD }, bytes, LARGE);
+		free(bytes);
+	}
+	list = pack_open(&p);
+	assert_int_equal(gpul_kernels_visit(list, NULL, see_ends, &e, NULL, NULL), GPUL_OK);
+	assert_int_equal(e.n, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(e.registers[i], 40 + i);
+		assert_int_equal(e.param_bytes[i], 8 * (i + 1));
+	}
+	gpul_images_close(list);
+	pack_free(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +264,7 @@ int main(void)
 		cmocka_unit_test(visits_only_what_is_wanted),
 		cmocka_unit_test(ends_when_the_visitor_says_so),
 		cmocka_unit_test(visits_lists_of_one_image_and_of_none),
+		cmocka_unit_test(reads_large_cubins_by_their_ends_or_whole),
 		cmocka_unit_test(goes_on_past_damaged_images), /* last: it damages them */
 	};
 
