@@ -1,6 +1,7 @@
 /* look_inside.c — find a kernel in a library that somebody else built, and say what it takes.
  *
- *     look_inside [LIBRARY [NAME]]      default: libnccl.so.2, where the linker finds it, and AllReduce
+ *     look_inside [LIBRARY [NAME]]      default: libnccl.so.2, where the linker finds it, and
+ *                                      ncclDevKernel_AllReduce
  *
  *     library ── gpul_images_open: which device code, for which GPUs ── gpul_select: what this GPU would get
  *             ── gpul_kernels_visit: the first kernel whose name contains NAME
@@ -25,6 +26,7 @@ struct found {
 	const char *wanted; /* a part of the kernel's name */
 	const gpul_image *first; /* of the list, and the verdict on each: is this image to be looked at? */
 	const gpul_verdict *verdicts;
+	bool relocatable; /* look at what is still to be linked: its numbers are not final */
 
 	char name[NAME_BYTES], arch[16];
 	gpul_kernel_info info; /* its name and params are those of here */
@@ -52,7 +54,7 @@ static bool is_taken(const gpul_image *image, void *context)
 {
 	const struct found *f = context;
 
-	return f->verdicts[image - f->first] == GPUL_TAKEN;
+	return f->verdicts[image - f->first] == GPUL_TAKEN && image->relocatable == f->relocatable;
 }
 
 static gpul_status look(const gpul_image *image, const gpul_kernel_table *table,
@@ -97,6 +99,9 @@ static gpul_status find_kernel(const char *path, uint32_t cc, struct found *f, g
 		gpul_select(images, &target, verdicts);
 		f->verdicts = verdicts;
 		st = gpul_kernels_visit(images, is_taken, look, f, NULL, err);
+		f->relocatable = true; /* an archive may have nothing else */
+		if (!st && !f->info.name)
+			st = gpul_kernels_visit(images, is_taken, look, f, NULL, err);
 	} else {
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu verdicts", n);
 	}
@@ -181,7 +186,7 @@ int main(int argc, char **argv)
 	gpul_error err = { 0 };
 	gpul_status st;
 
-	f.wanted = argc > 2 ? argv[2] : "AllReduce";
+	f.wanted = argc > 2 ? argv[2] : "ncclDevKernel_AllReduce";
 	if (strchr(asked, '/'))
 		snprintf(path, sizeof path, "%s", asked);
 	else if (!find_library(asked, path, sizeof path)) {
