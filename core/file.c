@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { FIRST_READ_BYTES = 64 * 1024 };
@@ -166,5 +167,6 @@ bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *ou
 {
 	off_t offset = (const char *)at - (const char *)f->bytes;
 
-	return f->mapped && pread(f->fd, out, n_bytes, offset) == (ssize_t)n_bytes;
+	/* Not pread(): it is where a thread may be cancelled, and seeing to that takes a tenth of its time. */
+	return f->mapped && syscall(SYS_pread64, f->fd, out, n_bytes, offset) == (long)n_bytes;
 }

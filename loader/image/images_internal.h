@@ -52,6 +52,7 @@ typedef struct gpul_walk {
 	bool relocatable;      /* by the section it is in */
 	bool section_tells;    /* ... which is known; else cubins are looked into */
 	bool unhurried;        /* ... though they be compressed by zstd: a file of few images */
+	size_t *n_searched;    /* bytes that were gone through: mapped now */
 	gpul_window *window;   /* look through it; NULL: at the bytes themselves */
 	_Atomic int64_t *patience; /* steps that may yet be spent on what is no image after all */
 	gpul_error *err;

@@ -34,6 +34,7 @@ static size_t look(const gpul_walk *w, gpul_span s, size_t from, size_t to)
 
 		if (end - from >= FETCH_FROM)
 			gpul_file_fetch(&w->source, s.at + from, end - from);
+		*w->n_searched += end - from;
 		found = gpul_magic_find(s.at, s.n, from, end);
 		if (found < end)
 			return found;

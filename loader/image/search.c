@@ -15,6 +15,7 @@
 #define BLOCK_BYTES  ((size_t)8 << 20)
 #define THREAD_BYTES ((size_t)16 << 20) /* as much work makes a thread worth starting */
 #define SPARSE_BYTES ((size_t)1 << 20) /* from here on, headers are looked at through a window */
+#define RELEASE_BYTES ((size_t)1 << 20)
 #define MOST_THREADS 16
 #define PATIENCE     2000000 /* steps of some nanoseconds */
 #define TELL_NS      50000000u
@@ -52,13 +53,16 @@ static void work_on(const search *s, block *b)
 	gpul_walk w = inside(s->w, b->region);
 	gpul_span all = b->region->bytes;
 	gpul_window window = { 0 };
+	size_t n_searched = 0;
 
 	w.list = &b->found;
 	w.err = &b->err;
+	w.n_searched = &n_searched;
 	w.window = all.n >= SPARSE_BYTES ? &window : NULL;
 	b->st = b->region->fatbins ? gpul_walk_fatbins(&w, all)
 				   : gpul_walk_data(&w, all, b->from, b->to, b->covered);
-	if (s->n_bytes > THREAD_BYTES) /* its images are read again later, or never */
+	/* What is listed is read again later, or never; a release interrupts the other threads. */
+	if (s->n_bytes > THREAD_BYTES && n_searched > RELEASE_BYTES)
 		gpul_file_release(&w.source, all.at + b->from, b->to - b->from);
 }
 
@@ -178,8 +182,11 @@ static size_t unit_end(const gpul_images *list, size_t i)
 static gpul_status walk_rest(const gpul_walk *w, const gpul_region *r, size_t from)
 {
 	_Atomic size_t covered = from;
+	size_t n_searched = 0;
+	gpul_walk alone = *w;
 
-	return gpul_walk_data(w, r->bytes, from, r->bytes.n, &covered);
+	alone.n_searched = &n_searched;
+	return gpul_walk_data(&alone, r->bytes, from, r->bytes.n, &covered);
 }
 
 /* Blocks [first, end) are those of one region. */
