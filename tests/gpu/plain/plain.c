@@ -1,6 +1,6 @@
 /* plain.c — vecadd with nothing but NVIDIA's driver API: no gpuload in it at all.
  *
- *     plain FILE.ptx [N]
+ *     plain FILE [N [f32]]     FILE: PTX or a cubin with vecadd(c = a + b) of doubles, or of floats
  *
  * What `gpuload run` is compared with, and what must run unchanged on the software driver:
  * LD_LIBRARY_PATH=build/softcuda build/tests/gpu/plain/plain tests/corpus/ptx/vecadd.sm_90.ptx
@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int failed(CUresult r, const char *call)
 {
@@ -22,7 +23,7 @@ static int failed(CUresult r, const char *call)
 
 #define TRY(call) failed((call), #call)
 
-static char *read_text(const char *path)
+static char *read_all(const char *path)
 {
 	FILE *f = fopen(path, "rb");
 	char *text = calloc(1, 1 << 20);
@@ -37,9 +38,9 @@ static char *read_text(const char *path)
 	return text;
 }
 
-static int vecadd(const char *ptx, double *a, double *b, double *c, int n)
+static int vecadd(const char *code, size_t element, void *a, void *b, void *c, int n)
 {
-	size_t bytes = (size_t)n * sizeof *a;
+	size_t bytes = (size_t)n * element;
 	CUdevice device;
 	CUcontext context;
 	CUmodule module;
@@ -48,7 +49,7 @@ static int vecadd(const char *ptx, double *a, double *b, double *c, int n)
 
 	if (TRY(cuInit(0)) || TRY(cuDeviceGet(&device, 0)) ||
 	    TRY(cuDevicePrimaryCtxRetain(&context, device)) || TRY(cuCtxSetCurrent(context)) ||
-	    TRY(cuModuleLoadData(&module, ptx)) ||
+	    TRY(cuModuleLoadData(&module, code)) ||
 	    TRY(cuModuleGetFunction(&kernel, module, "vecadd")) ||
 	    TRY(cuMemAlloc(&da, bytes)) || TRY(cuMemAlloc(&db, bytes)) ||
 	    TRY(cuMemAlloc(&dc, bytes)) || TRY(cuMemcpyHtoD(da, a, bytes)) ||
@@ -62,23 +63,50 @@ static int vecadd(const char *ptx, double *a, double *b, double *c, int n)
 	return 0;
 }
 
+/* Element i of v, which has elements of so many bytes. */
+static void put(void *v, size_t element, size_t i, double value)
+{
+	if (element == sizeof(float))
+		((float *)v)[i] = (float)value;
+	else
+		((double *)v)[i] = value;
+}
+
+static double get(const void *v, size_t element, size_t i)
+{
+	return element == sizeof(float) ? (double)((const float *)v)[i] : ((const double *)v)[i];
+}
+
+static int run(const char *code, size_t element, char *v, size_t n)
+{
+	char *b = v + n * element, *c = b + n * element;
+
+	for (size_t i = 0; i < n; i++) {
+		put(v, element, i, (double)i);
+		put(b, element, i, 2 * (double)i);
+	}
+	if (vecadd(code, element, v, b, c, (int)n))
+		return 1;
+	for (size_t i = 0; i < n; i++)
+		if (get(c, element, i) != 3.0 * (double)i) {
+			fprintf(stderr, "plain: c[%zu] is %g, expected %g\n", i,
+				get(c, element, i), 3.0 * (double)i);
+			return 1;
+		}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int n = argc > 2 ? atoi(argv[2]) : 1024;
-	char *ptx = argc > 1 ? read_text(argv[1]) : NULL;
-	double *v = n > 0 ? calloc(3 * (size_t)n, sizeof *v) : NULL;
+	size_t element = argc > 3 && strcmp(argv[3], "f32") == 0 ? sizeof(float) : sizeof(double);
+	char *code = argc > 1 ? read_all(argv[1]) : NULL;
+	char *v = n > 0 ? calloc(3 * (size_t)n, element) : NULL;
 	int bad = 1;
 
-	if (ptx && v) {
-		for (int i = 0; i < n; i++)
-			v[i] = i, v[n + i] = 2 * i;
-		bad = vecadd(ptx, v, v + n, v + 2 * (size_t)n, n);
-		for (int i = 0; i < n && !bad; i++)
-			if (v[2 * (size_t)n + (size_t)i] != 3.0 * i)
-				bad = fprintf(stderr, "plain: c[%d] is %g, expected %g\n", i,
-					      v[2 * (size_t)n + (size_t)i], 3.0 * i);
-	}
+	if (code && v)
+		bad = run(code, element, v, (size_t)n);
 	free(v);
-	free(ptx);
-	return bad != 0;
+	free(code);
+	return bad;
 }
