@@ -109,8 +109,8 @@ static void parse_guarded(ptx_parser *p)
 	ptx_expect_word(p, "a predicate register", &where);
 	if (p->status || !ptx_find_symbol(p, &where, &f))
 		return;
-	const gpul_ptx_regs *row = &p->regs.at[f.what == PTX_IS_REGS ? f.row : 0];
-	if (f.what != PTX_IS_REGS || row->type != GPUL_PTX_MOD_PRED) {
+	const gpul_ptx_regs *row = f.what == PTX_IS_REGS ? &p->regs.at[f.row] : NULL;
+	if (!row || row->type != GPUL_PTX_MOD_PRED) {
 		ptx_fail_at(p, &where, "a guard must be a .pred register");
 		return;
 	}

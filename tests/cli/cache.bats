@@ -92,3 +92,17 @@ results() {
 	done
 	results 4
 }
+
+@test "LTO objects are linked once and then found" {
+	objects=$(cd "$BATS_TEST_DIRNAME/../.." && cd "${GPULOAD_BUILD:-build}" && pwd)/tests/inputs
+	[[ -e $objects/liblto.a ]] || skip "no nvcc"
+	export GPULOAD_CACHE=$BATS_TEST_TMPDIR/cache
+	for look in kept found; do
+		GPULOAD_LOG=debug works run "$objects/liblto.a" --kernel vecadd 'f32[1024]=iota' \
+			'f32[1024]=iota:0:2' 'out:f32[1024]' i32=1024 --expect 2=iota:0:3
+		[[ $stderr == *"cache: $look"* ]] || show "the result should be $look"
+	done
+	GPULOAD_LOG=debug works run "$objects/liblto.a" --no-cache --kernel vecadd 'f32[1024]=iota' \
+		'f32[1024]=iota:0:2' 'out:f32[1024]' i32=1024 --expect 2=iota:0:3
+	[[ $stderr != *"cache:"* ]] || show "the cache should not be looked at"
+}

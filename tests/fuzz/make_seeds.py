@@ -14,6 +14,17 @@ PTX = forge.PTX_TEXT
 TINY_PTX = b".version 8.0 .target sm_75 .entry k(.param .b8 p[12]) .maxntid 32 { ret; }"
 CPLUSPLUS = ["f(int)", "void axpy<float>(float, float const*, float*, int)", "g()", "h", "(anonymous namespace)::k(unsigned long*)",
              "void run<ns::op<int, 4>, (ns::mode)2>(ns::box, double (*)(double), __half2*, char const* const*)", "a::b<c(int)>(d)"]
+F = ".visible .func (.param .b32 r) f(.param .b32 a) { st.param.b32 [r], 1; ret; }"
+CALL_F = (".extern .func (.param .b32 r) f(.param .b32 a); .visible .entry k() { .param .b32 r; .param .b32 a;"
+          " call.uni (r), f, (a); ret; }")
+TO_LINK = [[CALL_F, F], [F, CALL_F], [F.replace("visible", "weak"), F, CALL_F], [CALL_F],
+           [".extern .global .u64 b; .visible .global .u64 a = b;", ".extern .global .u64 a; .visible .global .u64 b = a;"],
+           [".global .u32 v = 1; .visible .global .u64 w = v;", ".global .u32 v = 2; .visible .global .u64 x = generic(v);"],
+           [".common .global .b8 v[4];", ".common .global .b8 v[8];", ".extern .shared .b8 s[];"],
+           ['.file 1 "a.cu" .visible .entry k() { .loc 1 2 3 ret; } .section .debug_str { $L: .b8 0 }',
+            '.file 1 "b.cu" .visible .entry l() { .loc 1 2 3, function_name $L, inlined_at 1 2 3 ret; }'],
+           [F + ".visible .func (.param .b32 r) g(.param .b32 a); .alias g, f;", CALL_F.replace("f", "g")],
+           [".entry k(); .visible .global .u64 p = k; .entry k() { ret; }", ".entry k() .maxntid 32 { ret; }"]]
 
 
 def cubin(**how):
@@ -43,6 +54,7 @@ def seeds():
     yield "cubin", [cubin(), cubin(abi=7), cubin(relocatable=True),
                     cubin(info=forge.attribute(0x45, struct.pack("<IHHHH", 0, 0, 0, 8000, 0)) + forge.attribute(0x3D, b"\2\0\0\0" * 3))]
     yield "ptx_kernels", [PTX, TINY_PTX]
+    yield "ptx_link", ["\x01".join(modules).encode() for modules in TO_LINK]
     yield "unpack", [payload(0, 0, TINY_PTX, 0), payload(0, 1, forge.lz4(TINY_PTX), len(TINY_PTX)),
                      payload(0, 2, forge.zstd(TINY_PTX), len(TINY_PTX)), payload(1, 2, forge.zstd_bomb(0x20000), 0xFFFF)]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]

@@ -1,4 +1,4 @@
-/* test_memory.c — the parser and printer when memory runs out: every allocation fails in turn.
+/* test_memory.c — parser, printer and linker when memory runs out: every allocation fails in turn.
  *
  * This program has its own malloc in front of the C library's.  A sanitizer has one there
  * already; built with one, the test is skipped. */
@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "ptx/link.h"
 #include "ptx/module.h"
 
 #ifdef __has_feature
@@ -92,22 +93,38 @@ static const char text[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
 			   "}\n"
 			   ".section .debug_str { .b8 1 }\n";
 
+/* To be linked with it: a private name that clashes, and variables that need each other. */
+static const char other[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
+			    ".file 7 \"b.cu\"\n.global .u32 a = 5;\n.extern .global .u64 c;\n"
+			    ".visible .global .u64 b[2] = { c, a };\n"
+			    ".visible .global .u64 c = generic(b);\n"
+			    ".visible .entry l() { .loc 7 1 1\n ret; }\n";
+
 /* True when all went well; then the call counter tells how many allocations it took. */
-static bool parse_and_print(void)
+static bool parse_print_and_link(void)
 {
-	gpul_ptx_module *m = NULL;
+	gpul_ptx_module *m = NULL, *n = NULL;
 	gpul_error err = { 0 };
-	char *printed = NULL;
+	char *printed = NULL, *linked = NULL;
 	gpul_status st;
 
 	st = gpul_ptx_parse(text, sizeof text - 1, "memory.ptx", &m, &err);
 	if (!st)
 		st = gpul_ptx_print(m, &printed, NULL, &err);
+	if (!st)
+		st = gpul_ptx_parse(other, sizeof other - 1, "other.ptx", &n, &err);
+	if (!st) {
+		const gpul_ptx_link_input inputs[] = { { m, "memory.ptx" }, { n, "other.ptx" } };
+
+		st = gpul_ptx_link(inputs, 2, &linked, NULL, &err);
+	}
 	assert_int_equal(st, err.status);
 	assert_true(st == GPUL_OK || st == GPUL_ENOMEM);
-	assert_true(st == GPUL_OK || printed == NULL);
+	assert_true(st == GPUL_OK || linked == NULL);
 	gpul_ptx_module_destroy(m);
+	gpul_ptx_module_destroy(n);
 	free(printed);
+	free(linked);
 	return st == GPUL_OK;
 }
 
@@ -119,7 +136,7 @@ static void everything_is_freed_whichever_allocation_fails(void **state)
 	for (fail_at = 1; !done; fail_at++) {
 		n_calls = n_alive = 0;
 		counting = true;
-		done = parse_and_print();
+		done = parse_print_and_link();
 		counting = false;
 		assert_int_equal(n_alive, 0);
 		assert_true(fail_at < 10000);
