@@ -153,6 +153,13 @@ static gpul_status end(struct listing *l, gpul_error *err)
 			 l->n_damaged - DAMAGED_SHOWN);
 	if (l->n_images && !l->n_kernels && !l->n_damaged)
 		ls_tell_no_match(l->ls, l->path);
+	if (!l->ls->json && l->n_images > 1) {
+		out_text(&l->json.out, "\n");
+		out_u64(&l->json.out, l->n_kernels);
+		out_text(&l->json.out, l->n_kernels == 1 ? " kernel in " : " kernels in ");
+		out_u64(&l->json.out, l->n_images);
+		out_text(&l->json.out, " images\n");
+	}
 	if (!l->ls->json)
 		return out_flush(&l->json.out, err);
 	json_end(&l->json, ']');

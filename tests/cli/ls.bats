@@ -75,6 +75,7 @@ inputs() {
 	says "takes 0:32 shapes::box, 32:8 float const*, 40:8 unsigned int*, 48:4 unsigned int"
 	says "takes 0:8 .u64, 8:8 .u64, 16:8 .u64, 24:4 .u32"
 	says "hidden(int*, int) (static)"
+	[[ ${lines[-1]} == "42 kernels in 7 images" ]] || show "the sum"
 }
 
 @test "ls gives a cubin's kernels a paragraph each" {
