@@ -45,14 +45,6 @@ const unsigned char *gpul_cubin_bytes(const gpul_cubin *c, const Elf64_Shdr *s)
 	return c->base + s->sh_offset;
 }
 
-bool gpul_cubin_is_named(const gpul_cubin *c, const Elf64_Shdr *s, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return s->sh_name < c->names.sh_size && n <= c->names.sh_size - s->sh_name &&
-	       memcmp(c->base + c->names.sh_offset + s->sh_name, prefix, n) == 0;
-}
-
 static gpul_status check_header(gpul_cubin *c, gpul_error *err)
 {
 	const Elf64_Ehdr *h = &c->header;

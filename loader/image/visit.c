@@ -6,11 +6,14 @@
  *                         being read                     reads its kernels and leaves the table in
  *                                                        the image's slot
  *
- * The caller's thread delivers slot after slot, so that the order is that of the list.  Images so large
- * that the last thread would be left alone with one are taken first (excerpt_internal.h); their tables
- * wait in slots of their own.  Three limits keep the memory small whatever the list holds: threads run
- * at most WINDOW images ahead of what is delivered; what they have unpacked at one moment is at most
- * BUDGET bytes, unless a single image is larger; and pages of the file that are behind are let go of. */
+ * One thread a core, the caller's among them: it delivers what is done, slot after slot, so that the
+ * order is that of the list, and reads images where the next slot is not done.  So nobody sleeps while
+ * there is work.  Images so large that the last thread would be left alone with one are taken first
+ * (excerpt_internal.h); their tables wait in slots of their own.
+ *
+ * Three limits keep the memory small whatever the list holds: images are taken at most WINDOW ahead of
+ * what is delivered; what is unpacked at one moment is at most BUDGET bytes, unless a single image is
+ * larger; and pages of the file that are behind are let go of. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -46,15 +49,16 @@ typedef struct walk {
 	const gpul_image **images; /* those that are wanted */
 	size_t n;
 	GPUL_ARRAY(large) large; /* ascending by index */
-	size_t large_taken;      /* how many; by the lock */
 
 	pthread_mutex_t lock;    /* of all below */
 	pthread_cond_t changed;  /* a slot is done, or free, or there is room in the budget */
+	unsigned n_waiting;      /* for it */
 	size_t taken, delivered; /* how many */
+	size_t large_taken;      /* how many of large */
 	uint64_t unpacked;       /* bytes, by all threads */
-	unsigned n_threads;      /* set before the first image is taken */
 	bool stop;
 	slot slots[WINDOW];
+	unsigned n_threads; /* set before the first starts */
 } walk;
 
 /* The kernels of a large image from its ends alone; false: it takes all of it. */
@@ -101,26 +105,20 @@ static slot *slot_of(walk *w, size_t i)
 	return l ? &l->slot : &w->slots[i % WINDOW];
 }
 
-/* Wait until the next image may be taken; false: there is none. */
-static bool take(walk *w, size_t *index)
+static void wait_for_change(walk *w)
 {
-	for (; !w->stop; pthread_cond_wait(&w->changed, &w->lock)) {
-		if (w->large_taken < w->large.n) {
-			*index = w->large.at[w->large_taken++].index;
-			return true;
-		}
-		while (w->taken < w->n && gpul_excerpt_pays(w->images[w->taken]))
-			w->taken++;
-		if (w->taken == w->n)
-			return false;
-		if (w->taken < w->delivered + WINDOW) {
-			*index = w->taken++;
-			return true;
-		}
-	}
-	return false;
+	w->n_waiting++;
+	pthread_cond_wait(&w->changed, &w->lock);
+	w->n_waiting--;
 }
 
+static void tell_change(walk *w)
+{
+	if (w->n_waiting)
+		pthread_cond_broadcast(&w->changed);
+}
+
+/* Bytes of an image beside the file. */
 static uint64_t needs(const gpul_image *image)
 {
 	if (gpul_excerpt_pays(image))
@@ -128,9 +126,49 @@ static uint64_t needs(const gpul_image *image)
 	return image->compression == GPUL_COMPRESSION_NONE ? 0 : image->bytes;
 }
 
-static bool fits(const walk *w, uint64_t bytes)
+static bool all_taken(walk *w)
 {
+	while (w->taken < w->n && gpul_excerpt_pays(w->images[w->taken]))
+		w->taken++; /* or will be, ahead of its turn */
+	return w->taken == w->n && w->large_taken == w->large.n;
+}
+
+/* Which image is to be taken next; false: none, or none now. */
+static bool next_to_take(walk *w, size_t *index)
+{
+	uint64_t bytes;
+
+	if (all_taken(w))
+		return false;
+	if (w->large_taken < w->large.n)
+		*index = w->large.at[w->large_taken].index;
+	else if (w->taken < w->delivered + WINDOW)
+		*index = w->taken;
+	else
+		return false;
+	bytes = needs(w->images[*index]);
 	return w->unpacked == 0 || (bytes <= BUDGET && w->unpacked <= BUDGET - bytes);
+}
+
+/* Take and read the image that is next; the lock is held before and after. */
+static void take(walk *w, size_t index, gpul_unpacked *u)
+{
+	uint64_t bytes = needs(w->images[index]);
+	slot s;
+
+	if (w->large_taken < w->large.n)
+		w->large_taken++;
+	else
+		w->taken++;
+	w->unpacked += bytes;
+	pthread_mutex_unlock(&w->lock);
+	s = read_image(w->list, w->images[index], u);
+	if (bytes > BUDGET / w->n_threads)
+		gpul_unpacked_free(u); /* the budget does not count what is kept */
+	pthread_mutex_lock(&w->lock);
+	w->unpacked -= bytes;
+	*slot_of(w, index) = s;
+	tell_change(w);
 }
 
 static void *run(void *arg)
@@ -140,35 +178,25 @@ static void *run(void *arg)
 	size_t i;
 
 	pthread_mutex_lock(&w->lock);
-	while (take(w, &i)) {
-		uint64_t bytes = needs(w->images[i]);
-		slot s;
-
-		/* Whoever waits here holds nothing that another thread waits for. */
-		while (!fits(w, bytes))
-			pthread_cond_wait(&w->changed, &w->lock);
-		w->unpacked += bytes;
-		pthread_mutex_unlock(&w->lock);
-		s = read_image(w->list, w->images[i], &u);
-		if (bytes > BUDGET / w->n_threads)
-			gpul_unpacked_free(&u); /* the budget does not count what is kept */
-		pthread_mutex_lock(&w->lock);
-		w->unpacked -= bytes;
-		*slot_of(w, i) = s;
-		pthread_cond_broadcast(&w->changed);
+	while (!w->stop && !all_taken(w)) {
+		if (next_to_take(w, &i))
+			take(w, i, &u);
+		else
+			wait_for_change(w);
 	}
 	pthread_mutex_unlock(&w->lock);
 	gpul_unpacked_free(&u);
 	return NULL;
 }
 
+/* Threads beside the caller's; where the system gives none, the caller does it all. */
 static unsigned start_threads(walk *w, pthread_t threads[MAX_THREADS])
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned n = 0;
 
 	w->n_threads = cores < 1 ? 1 : cores > MAX_THREADS ? MAX_THREADS : (unsigned)cores;
-	for (; n < w->n_threads && n < w->n; n++)
+	for (; n + 1 < w->n_threads && n + 1 < w->n; n++)
 		if (pthread_create(&threads[n], NULL, run, w))
 			break;
 	return n;
@@ -178,7 +206,7 @@ static void end_threads(walk *w, const pthread_t threads[MAX_THREADS], unsigned 
 {
 	pthread_mutex_lock(&w->lock);
 	w->stop = true;
-	pthread_cond_broadcast(&w->changed);
+	tell_change(w);
 	pthread_mutex_unlock(&w->lock);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
@@ -246,34 +274,28 @@ static gpul_status deliver(visitor *v, const gpul_image *image, slot *s, gpul_er
 static gpul_status deliver_all(walk *w, visitor *v, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
-
-	for (size_t i = 0; i < w->n && !st; i++) {
-		slot *at = slot_of(w, i), s;
-
-		pthread_mutex_lock(&w->lock);
-		while (!at->done)
-			pthread_cond_wait(&w->changed, &w->lock);
-		s = *at;
-		*at = (slot){ 0 };
-		w->delivered++;
-		pthread_cond_broadcast(&w->changed);
-		pthread_mutex_unlock(&w->lock);
-		st = deliver(v, w->images[i], &s, err);
-	}
-	return st;
-}
-
-/* Without threads: few images, or the system gives none. */
-static gpul_status walk_alone(walk *w, visitor *v, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
 	gpul_unpacked u = { 0 };
+	size_t i;
 
-	for (size_t i = 0; i < w->n && !st; i++) {
-		slot s = read_image(w->list, w->images[i], &u);
+	pthread_mutex_lock(&w->lock);
+	while (w->delivered < w->n && !st) {
+		const gpul_image *image = w->images[w->delivered];
+		slot *next = slot_of(w, w->delivered), s = *next;
 
-		st = deliver(v, w->images[i], &s, err);
+		if (s.done) {
+			*next = (slot){ 0 };
+			w->delivered++;
+			tell_change(w);
+			pthread_mutex_unlock(&w->lock);
+			st = deliver(v, image, &s, err);
+			pthread_mutex_lock(&w->lock);
+		} else if (next_to_take(w, &i)) {
+			take(w, i, &u);
+		} else {
+			wait_for_change(w);
+		}
 	}
+	pthread_mutex_unlock(&w->lock);
 	gpul_unpacked_free(&u);
 	return st;
 }
@@ -305,36 +327,30 @@ static gpul_status choose(const gpul_images *images, gpul_image_filter *wanted, 
 	return GPUL_OK;
 }
 
-static gpul_status walk_together(walk *w, visitor *v, gpul_error *err)
-{
-	pthread_t threads[MAX_THREADS];
-	gpul_status st;
-	unsigned n;
-
-	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->changed, NULL);
-	n = start_threads(w, threads);
-	st = n ? deliver_all(w, v, err) : walk_alone(w, v, err);
-	end_threads(w, threads, n);
-	pthread_cond_destroy(&w->changed);
-	pthread_mutex_destroy(&w->lock);
-	return st;
-}
-
 gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted,
 			       gpul_kernel_visitor *visit, void *context,
 			       const gpul_progress *progress, gpul_error *err)
 {
 	visitor v = { .list = images, .visit = visit, .context = context, .progress = progress };
 	walk *w = calloc(1, sizeof *w); /* its slots are large for a stack */
+	pthread_t threads[MAX_THREADS];
 	gpul_status st;
+	unsigned n;
 
 	if (!w)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to visit images");
 	w->list = images;
 	st = choose(images, wanted, &v, w, err);
-	if (!st)
-		st = w->n < 2 ? walk_alone(w, &v, err) : walk_together(w, &v, err);
+	if (st)
+		goto free_walk;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->changed, NULL);
+	n = start_threads(w, threads);
+	st = deliver_all(w, &v, err);
+	end_threads(w, threads, n);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
+free_walk:
 	gpul_array_free(&w->large);
 	free(w->images);
 	free(w);
