@@ -9,6 +9,7 @@
 #include "loader/image/kernels.h"
 
 #define MOST_BYTES (16u << 20) /* of device code: beyond, looking through it takes too long */
+#define MOST_STEPS 2000000     /* of comparing names with names: the same */
 
 struct names { /* of kernels that other files may name */
 	char **at;
@@ -75,8 +76,12 @@ static const char *dropped(const struct names *objects, const struct names *link
 static const char *of_kernels(const gpul_host_object *o, const struct names *objects,
 			      const struct names *linked, char buf[GPUL_ADVICE_BYTES])
 {
-	const char *name = o->device_linked ? dropped(objects, linked) : NULL;
+	const char *name = NULL;
 
+	if (linked->n > MOST_STEPS / (1 + objects->n + gpul_host_n_dynamic(o)))
+		return NULL;
+	if (o->device_linked)
+		name = dropped(objects, linked);
 	if (name) {
 		snprintf(buf, GPUL_ADVICE_BYTES,
 			 "%.80s is not in the linked device code: nvcc -dlink drops kernels that no "

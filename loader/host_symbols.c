@@ -34,12 +34,18 @@ static struct section section_at(const gpul_file *f, uint64_t table, uint32_t in
 	return s;
 }
 
-/* A string of a table; "" where it does not end within it. */
+/* A string of a table, which ends in NUL; "" where it is beyond. */
 static const char *string_at(const void *names, size_t names_bytes, uint32_t at)
 {
-	if (at >= names_bytes || !memchr((const char *)names + at, 0, names_bytes - at))
-		return "";
-	return (const char *)names + at;
+	return at < names_bytes ? (const char *)names + at : "";
+}
+
+/* How much of a table of names can be used: up to its last NUL. */
+static size_t ended_bytes(const char *names, size_t names_bytes)
+{
+	const char *last = names_bytes ? memrchr(names, 0, names_bytes) : NULL;
+
+	return last ? (size_t)(last - names) + 1 : 0;
 }
 
 static gpul_host_table table_of(const gpul_file *f, uint64_t sections, const struct section *s)
@@ -48,7 +54,7 @@ static gpul_host_table table_of(const gpul_file *f, uint64_t sections, const str
 	const char *base = f->bytes;
 
 	return (gpul_host_table){ base + s->offset, base + names.offset, s->n_bytes,
-				  names.n_bytes };
+				  ended_bytes(base + names.offset, names.n_bytes) };
 }
 
 static void note_section(gpul_host_object *o, const char *name)
@@ -82,6 +88,7 @@ static void read_sections(gpul_host_object *o)
 	n = gpul_bytes_u16(&b);
 	names_index = gpul_bytes_u16(&b);
 	names = section_at(&o->file, table, names_index);
+	names.n_bytes = ended_bytes((const char *)o->file.bytes + names.offset, names.n_bytes);
 	for (uint32_t i = 0; i < n; i++) {
 		struct section s = section_at(&o->file, table, i);
 
@@ -180,6 +187,11 @@ const char *gpul_host_variable(const gpul_host_object *o, size_t i, size_t min_b
 	struct symbol s = symbol_at(&o->all, i);
 
 	return s.type == STT_OBJECT && s.defined && *s.name && s.n_bytes >= min_bytes ? s.name : NULL;
+}
+
+size_t gpul_host_n_dynamic(const gpul_host_object *o)
+{
+	return o->dynamic.symbols_bytes / SYMBOL_BYTES;
 }
 
 static bool has_dynamic(const gpul_host_object *o, const char *name, bool defined)

@@ -38,6 +38,9 @@ const char *gpul_host_function_at(const gpul_host_object *o, uint64_t address);
  * o->n_symbols. */
 const char *gpul_host_variable(const gpul_host_object *o, size_t i, size_t min_bytes);
 
+/* How many symbols the next two look through. */
+size_t gpul_host_n_dynamic(const gpul_host_object *o);
+
 /* Can other files use this symbol?  Does this file use another's? */
 bool gpul_host_exports(const gpul_host_object *o, const char *name);
 bool gpul_host_imports(const gpul_host_object *o, const char *name);

@@ -158,6 +158,17 @@ static gpul_status add_regions(const gpul_walk *w, host_elf *e)
 	return add_sections(w, e);
 }
 
+/* A small file with thousands of sections that are all the same bytes would be searched for hours.
+ * Linkers let segments share a page; twice the file leaves room for that. */
+static bool regions_overlap(const host_elf *e)
+{
+	uint64_t n_bytes = 0;
+
+	for (size_t i = 0; i < e->regions.n; i++)
+		n_bytes += e->regions.at[i].bytes.n;
+	return n_bytes / 2 > e->bytes.n;
+}
+
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 {
 	size_t first = w->list->images.n;
@@ -173,6 +184,9 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 	if (!e.elf)
 		return damaged(w, &e, "its header cannot be read");
 	st = add_regions(w, &e);
+	if (!st && regions_overlap(&e))
+		st = gpul_walk_fail(w, s.at, "the ELF file's sections or segments overlap: damaged, or "
+					     "made to mislead");
 	if (!st)
 		st = gpul_walk_regions(w, e.regions.at, e.regions.n);
 	if (!st && !gpul_stripped_register(w->list, first, e.loaded.at, e.loaded.n, e.dynamic))

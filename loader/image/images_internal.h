@@ -72,7 +72,11 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken);
 /* A span of fatbins and nothing else but zeros between them. */
 gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
 /* A span of anything: a fatbin or a cubin that starts below `to` and is whole and sound is taken, all
- * else is not ours.  *covered, which other threads may move: what lies below is looked into. */
+ * else is not ours.
+ *
+ * *covered is where an image ends that began before `from`, and reaches in here: threads at work on
+ * what lies before move it, and so does this one for the to - from bytes behind `to`, in covered[1],
+ * and so on to the end of s. */
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
 			   _Atomic size_t *covered);
 

@@ -71,11 +71,18 @@ static gpul_status try(const gpul_walk *w, gpul_span s, size_t *taken)
 	return st ? gpul_walk_no_memory(w) : GPUL_OK;
 }
 
+/* Tell those who are at work behind `to`, on step bytes each, how far an image reaches. */
+static void cover(_Atomic size_t *covered, size_t to, size_t step, size_t end)
+{
+	for (; to < end; to += step)
+		atomic_store_explicit(++covered, end, memory_order_relaxed);
+}
+
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
 			   _Atomic size_t *covered)
 {
 	gpul_walk direct = *w; /* where it was searched, the pages are mapped */
-	size_t taken = 0;
+	size_t taken = 0, step = to - from;
 
 	direct.window = NULL;
 	for (;;) {
@@ -97,7 +104,7 @@ gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t 
 			return gpul_walk_fail(w, s.at + from, "too much in it looks like fatbins and cubins "
 					      "and is none: damaged, or made to mislead");
 		from += taken ? taken : 1;
-		if (taken && from > done) /* a smaller value of another thread costs it time, no more */
-			atomic_store_explicit(covered, from, memory_order_relaxed);
+		if (taken)
+			cover(covered, to, step, from);
 	}
 }

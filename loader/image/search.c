@@ -122,7 +122,7 @@ static void run(search *s)
 		pthread_join(threads[--started], NULL);
 }
 
-static bool cut(search *s, const gpul_region *r, _Atomic size_t *covered)
+static bool cut(search *s, const gpul_region *r)
 {
 	size_t step = r->fatbins ? r->bytes.n : BLOCK_BYTES;
 
@@ -134,7 +134,6 @@ static bool cut(search *s, const gpul_region *r, _Atomic size_t *covered)
 		b->region = r;
 		b->from = from;
 		b->to = r->bytes.n - from < step ? r->bytes.n : from + step;
-		b->covered = covered;
 	}
 	s->n_bytes += r->bytes.n;
 	return true;
@@ -252,15 +251,19 @@ static void end_search(search *s)
 gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, size_t n)
 {
 	_Atomic int64_t patience = PATIENCE;
-	_Atomic size_t *covered = calloc(n ? n : 1, sizeof *covered);
+	_Atomic size_t *covered = NULL; /* of each block: those of a region lie in a row */
 	gpul_walk patient = *w;
 	search s = { .w = &patient };
-	gpul_status st = covered ? GPUL_OK : gpul_walk_no_memory(w);
+	gpul_status st = GPUL_OK;
 
 	patient.patience = &patience;
 	for (size_t i = 0; i < n && !st; i++)
-		if (!cut(&s, &regions[i], &covered[i]))
+		if (!cut(&s, &regions[i]))
 			st = gpul_walk_no_memory(w);
+	if (!st && !(covered = calloc(s.blocks.n + 1, sizeof *covered)))
+		st = gpul_walk_no_memory(w);
+	for (size_t i = 0; i < s.blocks.n && covered; i++)
+		s.blocks.at[i].covered = &covered[i];
 	if (!st) {
 		run(&s);
 		st = merge(&s);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "loader/image/images.h"
+#include "loader/image/images_internal.h"
 #include "loader/image/magic_internal.h"
 #include "tests/loader/image/forge.h"
 #include "tests/loader/image/pack.h"
@@ -88,6 +88,38 @@ static void images_are_found_in_every_block_and_in_order(void **state)
 		assert_int_equal(image[i].origin, GPUL_ORIGIN_EMBEDDED);
 	}
 	gpul_images_close(list);
+	pack_free(&data);
+}
+
+/* As two threads would, the later block first: it must not stop who is at work on the earlier one;
+ * and an image that reaches into the later block is told to who is at work there. */
+static void a_block_that_is_done_early_hides_no_image_before_it(void **state)
+{
+	enum { BLOCK = 4096 };
+	gpul_images *list = calloc(1, sizeof *list);
+	_Atomic size_t covered[2] = { 0, 0 };
+	_Atomic int64_t patience = 1000;
+	size_t n_searched = 0;
+	gpul_error err = { 0 };
+	gpul_walk w = { .list = list, .here = { .file = "", .section = "" },
+			.patience = &patience, .n_searched = &n_searched, .err = &err };
+	pack data = { 0 }, one = { 0 };
+	gpul_span s;
+
+	(void)state;
+	pack_fatbin_of(&one, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
+	pack_zeros(&data, 2 * BLOCK);
+	for (size_t i = 0; i < 4; i++)
+		memcpy(data.at + i * (BLOCK / 2 - 10), one.at, one.n);
+	s = w.file = (gpul_span){ data.at, data.n };
+	assert_int_equal(gpul_walk_data(&w, s, BLOCK, 2 * BLOCK, &covered[1]), GPUL_OK);
+	assert_int_equal(pack_count(list), 1);
+	assert_int_equal(gpul_walk_data(&w, s, 0, BLOCK, &covered[0]), GPUL_OK);
+	assert_int_equal(pack_count(list), 4);
+	assert_int_equal(covered[0], 0);
+	assert_int_equal(covered[1], 2 * (BLOCK / 2 - 10) + one.n);
+	gpul_images_close(list);
+	pack_free(&one);
 	pack_free(&data);
 }
 
@@ -301,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_magic_is_found_wherever_it_stands),
 		cmocka_unit_test(images_are_found_in_every_block_and_in_order),
+		cmocka_unit_test(a_block_that_is_done_early_hides_no_image_before_it),
 		cmocka_unit_test(what_lies_inside_an_image_is_no_image_of_the_file),
 		cmocka_unit_test(a_block_that_was_led_astray_is_gone_through_again),
 		cmocka_unit_test(bare_cubins_are_found_and_other_elf_files_are_not),

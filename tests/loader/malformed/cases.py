@@ -174,6 +174,32 @@ def half_cubins(n_bytes):
     return out + table
 
 
+def overlapping_sections(n, n_bytes):
+    """n sections of plain data, all of them the same bytes: to search each is to search n times as much."""
+    many = [Section(".data", b"x" * n_bytes, flags=2)] + [Section("", flags=2, size=n_bytes, offset=64) for _ in range(n)]
+    return elf(many, machine=62, kind=3, osabi=0, abi=0, flags=0)
+
+
+def overlapping_segments(n, n_bytes):
+    """The same without sections, in loaded segments that are written to: wrappers are looked for, too."""
+    data = b"\xb1\x43\x62\x46\1\0\0\0".ljust(n_bytes, b"x")
+    segment = struct.pack("<IIQQQQQQ", 1, 6, 64 + 56 * n, 0, 0, n_bytes, n_bytes, 8)
+    head = b"\x7fELF\2\1\1" + b"\0" * 9 + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, n, 64, 0, 0)
+    return head + segment * n + data
+
+
+def endless_names(n, n_bytes):
+    """n sections whose names are looked for in a table of names where none ends."""
+    many = [Section(".nv_fatbin", GOOD_FATBIN, flags=2)] + [Section("") for _ in range(n)]
+    for s in many:
+        s.header["name"] = 1
+    whole = bytearray(elf(many, machine=62, kind=3, osabi=0, abi=0, flags=0))
+    table = struct.unpack_from("<Q", whole, 40)[0]
+    names = table + 64 * (n + 2)
+    struct.pack_into("<QQ", whole, names + 24, len(whole), n_bytes)
+    return bytes(whole) + b"n" * n_bytes
+
+
 def hosts():
     good = host(GOOD_FATBIN)
     for at, word in ((20, "header"), (63, "header"), (64, "cut off"), (500, "cut off"), (len(good) - 1, "cut off")):
@@ -199,6 +225,9 @@ def hosts():
     # Looked for from every place that looks like a start, these cost the square of their size.
     yield "host_many_half_fatbins.so", host(half_fatbins(1 << 20), section=".rodata"), "container", ""
     yield "host_many_half_cubins.so", host(half_cubins(1 << 20), section=".rodata"), "container", ""
+    yield "host_sections_overlap.so", overlapping_sections(60000, 1 << 20), "container", "overlap"
+    yield "host_segments_overlap.so", overlapping_segments(60000, 1 << 20), "container", "overlap"
+    yield "host_names_no_end.so", endless_names(60000, 1 << 20), "container", ""
     yield "wrapper_only.bin", wrapper(), "container", ""
     yield "wrapper_cut.bin", wrapper()[:12], "container", ""
     yield "wrapper_then_fatbin.bin", wrapper(data=24) + GOOD_FATBIN, "container", ""

@@ -104,7 +104,7 @@ def elf(sections, machine=190, kind=2, osabi=0x41, abi=8, flags=0x6005A04, secti
         name_at.append(len(names) if s.name else 0)
         names += s.name.encode() + b"\0" if s.name else b""
     sections[-1].data = names
-    body, rows, at = b"", [], 64
+    body, rows, at = bytearray(), [], 64
     for s, name in zip(sections, name_at):
         body += b"\0" * (aligned(at, s.align or 1) - at)
         at = 64 + len(body)
@@ -123,7 +123,7 @@ def elf(sections, machine=190, kind=2, osabi=0x41, abi=8, flags=0x6005A04, secti
     return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, 0, 0,
                                headers_at if section_offset is None else section_offset, flags, 64, 56, 0,
                                section_header_bytes, len(rows) if n_sections is None else n_sections,
-                               len(rows) - 1 if names_index is None else names_index) + body + table
+                               len(rows) - 1 if names_index is None else names_index) + bytes(body) + table
 
 
 def attribute(number, value, size=None):
