@@ -7,7 +7,7 @@
 
 #include "core/file.h"
 
-/* A file that is not there is told before a driver is looked for. */
+/* A file that is not there is told before a driver is looked for; a pipe can be read but once. */
 static gpul_status look_at_files(const struct run_request *q, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -15,6 +15,8 @@ static gpul_status look_at_files(const struct run_request *q, gpul_error *err)
 	for (size_t i = 0; !st && i < q->n_files; i++) {
 		gpul_file file = { 0 };
 
+		if (run_file_is_pipe(q->files[i]))
+			continue;
 		st = gpul_file_open(q->files[i], &file, err);
 		gpul_file_close(&file);
 	}

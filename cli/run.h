@@ -54,6 +54,8 @@ struct run_line {
 gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out,
 			  gpul_error *err);
 void run_line_free(struct run_line *l);
+/* Read to look at it, it would be empty when it is to be loaded: it has no line of its own. */
+bool run_file_is_pipe(const char *path);
 
 struct run_target {          /* of --expect and --save: ARG=WHAT */
 	size_t arg;

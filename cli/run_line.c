@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/file.h"
 #include "loader/image/recognise.h"
@@ -132,13 +133,23 @@ static bool is_text(const gpul_file *file, const char *path)
 	}
 }
 
+bool run_file_is_pipe(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out,
 			  gpul_error *err)
 {
 	gpul_file file;
-	gpul_status st = gpul_file_open(path, &file, err);
+	gpul_status st;
 
 	*out = (struct run_line){ 0 };
+	if (run_file_is_pipe(path))
+		return GPUL_OK;
+	st = gpul_file_open(path, &file, err);
 	if (st)
 		return st;
 	if (is_text(&file, path))

@@ -17,22 +17,37 @@
 
 /* ---- files --------------------------------------------------------------------------- */
 
-static gpul_content content_of(const char *path)
+/* What it is; what the images cannot be read from by name later is kept. */
+static gpul_status look_into(gpul_source *s, gpul_file *open, gpul_error *err)
 {
-	gpul_file file = { 0 };
-	gpul_content content = GPUL_CONTENT_UNKNOWN;
+	gpul_status st = GPUL_OK;
 
-	if (gpul_file_open(path, &file, NULL) == GPUL_OK)
-		content = gpul_recognise(file.bytes, file.n_bytes, path).kind;
-	gpul_file_close(&file);
-	return content;
+	if (open && !open->mapped) {
+		s->file = *open;
+		*open = (gpul_file){ 0 };
+	} else {
+		st = gpul_file_open(s->path, &s->file, err);
+	}
+	if (st)
+		return st;
+	s->content = gpul_recognise(s->file.bytes, s->file.n_bytes, s->path).kind;
+	if (s->file.mapped && s->content != GPUL_CONTENT_CUDA)
+		gpul_file_close(&s->file);
+	return GPUL_OK;
+}
+
+static gpul_status list_images(gpul_source *s, gpul_error *err)
+{
+	if (s->compiled)
+		return gpul_images_of(s->compiled, strlen(s->compiled), s->path, &s->images, err);
+	if (s->file.bytes)
+		return gpul_images_of(s->file.bytes, s->file.n_bytes, s->path, &s->images, err);
+	return gpul_images_open(s->path, NULL, &s->images, err);
 }
 
 static gpul_status read_images(gpul_source *s, const gpul_target *target, gpul_error *err)
 {
-	gpul_status st = s->compiled ? gpul_images_of(s->compiled, strlen(s->compiled), s->path,
-						      &s->images, err)
-				     : gpul_images_open(s->path, NULL, &s->images, err);
+	gpul_status st = list_images(s, err);
 
 	if (st)
 		return st;
@@ -44,9 +59,9 @@ static gpul_status read_images(gpul_source *s, const gpul_target *target, gpul_e
 	return GPUL_OK;
 }
 
-gpul_status gpul_choice_open(const char *const *paths, size_t n, const gpul_target *target,
-			     const gpul_load_options *options, gpul_choice *out,
-			     gpul_error *err)
+gpul_status gpul_choice_open(const char *const *paths, size_t n, gpul_file *first,
+			     const gpul_target *target, const gpul_load_options *options,
+			     gpul_choice *out, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -61,10 +76,10 @@ gpul_status gpul_choice_open(const char *const *paths, size_t n, const gpul_targ
 		gpul_source *s = &out->sources[out->n_sources];
 
 		s->path = paths[out->n_sources];
-		s->content = content_of(s->path);
-		if (s->content == GPUL_CONTENT_CUDA)
-			st = gpul_compile_to_link(s->path, target->cc, options, &s->compiled,
-						  err);
+		st = look_into(s, out->n_sources == 0 ? first : NULL, err);
+		if (!st && s->content == GPUL_CONTENT_CUDA)
+			st = gpul_compile_to_link(s->file.bytes, s->path, target->cc, options,
+						  &s->compiled, err);
 		if (!st)
 			st = read_images(s, &out->target, err);
 	}
@@ -79,6 +94,7 @@ void gpul_choice_close(gpul_choice *c)
 		free(c->sources[i].verdicts);
 		gpul_images_close(c->sources[i].images);
 		free(c->sources[i].compiled);
+		gpul_file_close(&c->sources[i].file);
 	}
 	free(c->sources);
 	*c = (gpul_choice){ 0 };

@@ -6,6 +6,7 @@
 #ifndef GPULOAD_LOADER_CHOOSE_INTERNAL_H
 #define GPULOAD_LOADER_CHOOSE_INTERNAL_H
 
+#include "core/file.h"
 #include "loader/image/images.h"
 #include "loader/image/kernels.h"
 #include "loader/image/recognise.h"
@@ -15,6 +16,7 @@
 typedef struct gpul_source { /* a file that was named */
 	const char *path;        /* borrowed */
 	gpul_content content;
+	gpul_file file;          /* of CUDA C++, and of a pipe, which is read but once; else closed */
 	char *compiled;          /* CUDA C++ among several files: its PTX, which images read */
 	gpul_images *images;
 	const gpul_image *all;   /* of images */
@@ -33,15 +35,16 @@ typedef struct gpul_choice { /* also named in loader_internal.h */
  *
  * @paths    n of them; borrowed until gpul_choice_close()
  * @n        at least 1
+ * @first    the first of them, open; a pipe's is taken over and zeroed; NULL: not open yet
  * @target   cc and machine_code are set; copied
  * @options  borrowed until gpul_choice_close()
  * @out      owned by the caller: gpul_choice_close(); zeroed on failure
  * Errors  those of gpul_images_open(), and of NVRTC for .cu files; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
-gpul_status gpul_choice_open(const char *const *paths, size_t n, const gpul_target *target,
-			     const gpul_load_options *options, gpul_choice *out,
-			     gpul_error *err);
+gpul_status gpul_choice_open(const char *const *paths, size_t n, gpul_file *first,
+			     const gpul_target *target, const gpul_load_options *options,
+			     gpul_choice *out, gpul_error *err);
 void gpul_choice_close(gpul_choice *c); /* a zeroed one is fine; cannot fail */
 
 typedef struct gpul_chosen {

@@ -88,36 +88,29 @@ gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_
 	return st;
 }
 
-gpul_status gpul_compile_to_link(const char *path, uint32_t cc, const gpul_load_options *options,
-				 char **out, gpul_error *err)
+gpul_status gpul_compile_to_link(const char *source, const char *name, uint32_t cc,
+				 const gpul_load_options *options, char **out, gpul_error *err)
 {
 	gpul_nvrtc_result result = { 0 };
-	gpul_file file = { 0 };
-	const char **args = NULL;
+	const char **args;
 	size_t n = 0;
-	gpul_status st = gpul_file_open(path, &file, err);
+	gpul_status st;
 
-	if (st)
-		return st;
 	while (options->nvrtc_args && options->nvrtc_args[n])
 		n++;
 	args = calloc(n + 2, sizeof *args);
-	if (!args) {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the compiler's options");
-		goto close;
-	}
+	if (!args)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the compiler's options");
 	for (size_t i = 0; i < n; i++)
 		args[i] = options->nvrtc_args[i];
 	args[n] = "--relocatable-device-code=true";
-	st = compile(file.bytes, path, cc, args, options->no_cache, &result, err);
+	st = compile(source, name, cc, args, options->no_cache, &result, err);
 	if (!st) {
 		*out = result.image;
 		result.image = NULL;
 	}
 	gpul_nvrtc_result_free(&result);
 	free(args);
-close:
-	gpul_file_close(&file);
 	return st;
 }
 
@@ -160,8 +153,8 @@ static gpul_status fill_from_choice(gpul_module *m, gpul_choice *c,
 }
 
 static gpul_status load_images(const gpul_driver *drv, const char *const *paths, size_t n,
-			       const gpul_load_options *options, gpul_module **out,
-			       gpul_error *err)
+			       gpul_file *first, const gpul_load_options *options,
+			       gpul_module **out, gpul_error *err)
 {
 	gpul_module *m = NULL;
 	gpul_choice c = { 0 };
@@ -171,7 +164,7 @@ static gpul_status load_images(const gpul_driver *drv, const char *const *paths,
 	if (st)
 		return st;
 	target.cc = m->limits.cc;
-	st = gpul_choice_open(paths, n, &target, options, &c, err);
+	st = gpul_choice_open(paths, n, first, &target, options, &c, err);
 	if (!st)
 		st = fill_from_choice(m, &c, options, err);
 	gpul_choice_close(&c);
@@ -205,6 +198,7 @@ static gpul_status load_one(const gpul_driver *drv, const char *path,
 			    const gpul_load_options *options, gpul_module **out,
 			    gpul_error *err)
 {
+	bool any_image = !options->only_sm && !options->only_kind;
 	gpul_file file = { 0 };
 	gpul_content kind;
 	gpul_status st = gpul_file_open(path, &file, err);
@@ -215,14 +209,17 @@ static gpul_status load_one(const gpul_driver *drv, const char *path,
 	switch (kind) {
 	case GPUL_CONTENT_PTX:
 	case GPUL_CONTENT_CUDA:
-		st = load_text(drv, kind, file.bytes, strnlen(file.bytes, file.n_bytes), path,
+		if (!any_image)
+			st = load_images(drv, &path, 1, &file, options, out, err);
+		else
+			st = load_text(drv, kind, file.bytes, strnlen(file.bytes, file.n_bytes), path,
 			       options, out, err);
 		break;
 	case GPUL_CONTENT_CUBIN:
 	case GPUL_CONTENT_FATBIN:
 	case GPUL_CONTENT_HOST_ELF:
 	case GPUL_CONTENT_ARCHIVE:
-		st = load_images(drv, &path, 1, options, out, err);
+		st = load_images(drv, &path, 1, &file, options, out, err);
 		break;
 	default:
 		st = refuse(kind, path, err);
@@ -239,5 +236,5 @@ gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *pa
 	if (!options)
 		options = &defaults;
 	return n == 1 ? load_one(drv, paths[0], options, out, err)
-		      : load_images(drv, paths, n, options, out, err);
+		      : load_images(drv, paths, n, NULL, options, out, err);
 }

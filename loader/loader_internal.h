@@ -80,9 +80,9 @@ gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *
 gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code,
 			     const gpul_load_options *options, gpul_error *err);
 
-/* Compile a .cu file as one of several: PTX that is to be linked; owned: free(). */
-gpul_status gpul_compile_to_link(const char *path, uint32_t cc, const gpul_load_options *options,
-				 char **out, gpul_error *err);
+/* Compile CUDA C++ as one of several files: PTX that is to be linked; owned: free(). */
+gpul_status gpul_compile_to_link(const char *source, const char *name, uint32_t cc,
+				 const gpul_load_options *options, char **out, gpul_error *err);
 
 struct gpul_choice;
 /* Link what gpul_choice_links() is true of, and fill the module with the result. */

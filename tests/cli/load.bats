@@ -82,6 +82,19 @@ needs_nvjitlink() {
 	works run "$inputs/lto_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}"
 }
 
+@test "FILE may be a pipe, whatever is in it" {
+	setup_inputs
+	for file in vec.ptx vec.size.fatbin libvec.so libvec.a; do
+		works run <(cat "$inputs/$file") "${args[@]}" "${check[@]}"
+	done
+	works run <(cat "$inputs/part_kernel.o") <(cat "$inputs/part_plus.o") "${args[@]}" "${check[@]}"
+}
+
+@test "--kind holds for PTX and CUDA C++, too" {
+	fails 1 "has no image of the kind asked for" run "$vecadd" --kind cubin
+	works run "$vecadd" --kind ptx
+}
+
 @test "a file without device code says so" {
 	setup_inputs
 	fails 1 "no device code in it" run "$inputs/host.o"
