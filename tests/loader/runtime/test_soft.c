@@ -5,13 +5,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <pthread.h>
 
 #include "loader/runtime/calls_internal.h"
 
-/* add(p): *p += plus, and plus grows by one. */
+/* add(p): *p += plus, and plus grows by one.  wait(p): until *p is not 0. */
 static const char ptx[] =
 	".version 8.0\n.target sm_75\n.address_size 64\n"
 	".visible .global .align 4 .u32 plus = 5;\n"
@@ -19,7 +21,12 @@ static const char ptx[] =
 	".reg .b32 %r<4>; .reg .b64 %rd<3>;\n"
 	"ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [plus];\n"
 	"add.s32 %r1, %r1, %r2; st.global.u32 [%rd1], %r1;\n"
-	"add.s32 %r2, %r2, 1; st.global.u32 [plus], %r2; ret; }\n";
+	"add.s32 %r2, %r2, 1; st.global.u32 [plus], %r2; ret; }\n"
+	".visible .entry wait(.param .u64 p) {\n"
+	".reg .b32 %r<2>; .reg .b64 %rd<2>; .reg .pred %p<2>;\n"
+	"ld.param.u64 %rd1, [p];\n"
+	"again: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 0;\n"
+	"@%p1 bra again; ret; }\n";
 
 /* A fat binary with one entry, PTX as it is: header of 16 bytes, entry of 64, text. */
 static struct fatbin {
@@ -51,9 +58,9 @@ static struct fatbin {
 _Static_assert(offsetof(struct fatbin, text) == 80, "as NVIDIA's tools lay it out");
 
 static gpul_rt_wrapper wrapper = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_WHOLE, NULL, NULL };
-static char stub;
+static char stub, wait_stub;
 static unsigned plus_shadow;
-static char kernel_name[] = "add", variable_name[] = "plus";
+static char kernel_name[] = "add", wait_name[] = "wait", variable_name[] = "plus";
 static const dim3 one = { 1, 1, 1 };
 
 static void **registered(void)
@@ -65,11 +72,51 @@ static void **registered(void)
 	handle = __cudaRegisterFatBinary(&wrapper);
 	__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL,
 			       NULL);
+	__cudaRegisterFunction(handle, &wait_stub, &wait_stub, wait_name, -1, NULL, NULL, NULL,
+			       NULL, NULL);
 	__cudaRegisterVar(handle, (char *)&plus_shadow, (char *)&plus_shadow, variable_name, 0,
 			  sizeof plus_shadow, 0, 0);
 	__cudaRegisterFatBinaryEnd(handle);
 	return handle;
 }
+
+/* ---- the end of a process: in a child, before this one opens the driver ------------------ */
+
+static void **of_child;
+
+static void unregister(void)
+{
+	__cudaUnregisterFatBinary(of_child);
+}
+
+static void leave_while_a_kernel_runs(void)
+{
+	unsigned *p = NULL;
+	void *args[] = { &p };
+
+	alarm(20);  /* a child that hangs is ended by a signal */
+	of_child = registered();
+	atexit(unregister);  /* as nvcc's constructor does */
+	if (cudaMalloc((void **)&p, sizeof *p) || cudaMemset(p, 0, sizeof *p) ||
+	    cudaLaunchKernel(&wait_stub, one, one, args, 0, NULL))
+		_exit(1);
+	exit(cudaStreamQuery(NULL) == cudaErrorNotReady ? 0 : 2);
+}
+
+static void a_process_may_end_while_a_kernel_runs(void **state)
+{
+	pid_t child = fork();
+	int status = -1;
+
+	(void)state;
+	if (!child)
+		leave_while_a_kernel_runs();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- on two devices ---------------------------------------------------------------------- */
 
 static cudaError_t add(unsigned *device_pointer)
 {
@@ -250,6 +297,7 @@ static void after_a_fault_a_reset_helps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_may_end_while_a_kernel_runs),  /* first: it forks */
 		cmocka_unit_test(each_device_has_its_variables),
 		cmocka_unit_test(code_that_is_registered_anew_is_new),
 		cmocka_unit_test(a_context_of_the_programs_own_is_used_and_left),
