@@ -13,7 +13,7 @@
 #include "loader/loader.h"
 #include "loader/select.h"
 
-typedef struct gpul_source { /* a file that was named */
+typedef struct gpul_source { /* a file that was named; also named in loader_internal.h */
 	const char *path;        /* borrowed */
 	gpul_content content;
 	gpul_file file;          /* of CUDA C++, and of a pipe, which is read but once; else closed */

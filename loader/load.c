@@ -131,6 +131,8 @@ static gpul_status fill_from_image(gpul_module *m, const gpul_chosen *chosen,
 				      gpul_choice_name(chosen->source, image, name, sizeof name),
 				      image->options, image->options_bytes },
 			options, err);
+	if (!st)
+		gpul_beside_keep(m, chosen->source, image);
 	gpul_unpacked_free(&unpacked);
 	return st;
 }

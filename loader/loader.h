@@ -40,7 +40,8 @@ typedef struct gpul_load_options {
  * content, or CUDA C++, by its name (.cu).
  *
  * The image is chosen as the driver would (select.h); relocatable code is linked (link.h).  A module
- * of machine code has no PTX; its kernels' signatures have sizes, and types where a C++ name tells.
+ * of machine code has no PTX; its kernels' signatures are told from PTX that stands beside it in the
+ * file, for other devices, else they have sizes, and types where a C++ name tells.
  *
  * @drv      borrowed; must outlive *out; a context must be current (see driver/context.h)
  * @path     the file

@@ -38,6 +38,8 @@ struct gpul_module {
 	CUlibrary library;
 	gpul_ptx_module *ptx;     /* NULL: machine code */
 	gpul_kernel_table table;  /* machine code: its kernels; else empty */
+	char *beside_text;        /* machine code: PTX of the same source, not parsed yet; or NULL */
+	gpul_ptx_module *beside;  /* the same, parsed; NULL: there is none */
 	char **variables;         /* machine code: those that have room for an address; owned */
 	size_t n_variables;
 	gpul_kernel *kernels;
@@ -99,6 +101,12 @@ gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_e
 /* The names of a cubin's variables, for gpul_function_pointer(). */
 gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err);
 void gpul_variables_free(gpul_module *m);
+
+struct gpul_source;
+/* Remember the PTX that stands beside a cubin that was loaded, if there is any. */
+void gpul_beside_keep(gpul_module *m, const struct gpul_source *s, const gpul_image *image);
+/* What that PTX tells of a kernel; NULL: nothing.  Under the lock. */
+gpul_signature *gpul_beside_signature(const gpul_kernel *k);
 
 /* What a C++ name tells of a kernel that has no PTX, beside its sizes; NULL: no memory. */
 gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled);

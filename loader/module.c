@@ -42,6 +42,8 @@ void gpul_module_unload(gpul_module *m)
 	}
 	free(m->kernels);
 	gpul_kernel_table_free(&m->table);
+	gpul_ptx_module_destroy(m->beside);
+	free(m->beside_text);
 	gpul_variables_free(m);
 	gpul_ptx_module_destroy(m->ptx);
 	pthread_mutex_destroy(&m->lock);
@@ -136,8 +138,10 @@ const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 
 	pthread_mutex_lock(&k->m->lock);
 	if (!mine->inferred && !k->f)
+		mine->inferred = gpul_beside_signature(k);
+	if (!mine->inferred && !k->f)
 		mine->inferred = gpul_signature_of_name(k, gpul_kernel_demangled_locked(mine));
-	else if (!mine->inferred && gpul_signature_infer(k->m->ptx, k->f, &mine->inferred, NULL))
+	if (!mine->inferred && k->f && gpul_signature_infer(k->m->ptx, k->f, &mine->inferred, NULL))
 		gpul_signature_doubt(k->declared,
 				     "there is no memory to follow the kernel's code");
 	s = mine->inferred ? mine->inferred : &k->declared->s;

@@ -293,6 +293,49 @@ static void a_cpp_name_tells_the_types_of_machine_code(void **state)
 	}
 }
 
+/* b[i] = a[i] for i < n, as nvcc would have it. */
+static const char copy_ptx[] =
+	".version 8.0\n.target sm_75\n.address_size 64\n"
+	".visible .entry _Z4copyPKfPfi(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
+	".reg .pred %p<2>; .reg .f32 %f<2>; .reg .b32 %r<6>; .reg .b64 %rd<8>;\n"
+	"ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [n];\n"
+	"mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+	"mad.lo.s32 %r5, %r2, %r3, %r4; setp.ge.s32 %p1, %r5, %r1; @%p1 bra end;\n"
+	"cvta.to.global.u64 %rd3, %rd1; mul.wide.s32 %rd4, %r5, 4; add.s64 %rd5, %rd3, %rd4;\n"
+	"ld.global.f32 %f1, [%rd5]; cvta.to.global.u64 %rd6, %rd2; add.s64 %rd7, %rd6, %rd4;\n"
+	"st.global.f32 [%rd7], %f1;\nend: ret;\n}\n";
+
+static void ptx_beside_machine_code_tells_what_the_kernel_takes(void **state)
+{
+	(void)state;
+	for (int fits = 0; fits < 2; fits++) {
+		const uint32_t sizes[] = { 8, 8, fits ? 4 : 8 };
+		const forge *f = cubin(90, "_Z4copyPKfPfi", sizes, 3);
+		const gpul_signature *s;
+		gpul_module *m = NULL;
+		gpul_error err = { 0 };
+
+		fatbin_begin(&file);
+		fatbin_entry(&file, GPUL_IMAGE_CUBIN, 90, f->bytes, f->n_bytes, NULL);
+		fatbin_entry(&file, GPUL_IMAGE_PTX, 75, copy_ptx, sizeof copy_ptx, NULL);
+		written_fatbin();
+		if (load(driver(0), NULL, &m, &err))
+			fail_msg("%s", err.text);
+		assert_string_equal(given.kind, "cubin");
+		assert_null(gpul_module_ptx(m));
+		s = gpul_kernel_signature(gpul_module_kernel(m, 0));
+		assert_int_equal(s->complete, fits); /* other sizes: it is not of this kernel */
+		if (fits) {
+			assert_int_equal(s->params[0].role, GPUL_ROLE_BUFFER);
+			assert_false(s->params[0].stored);
+			assert_int_equal(s->params[1].type, GPUL_F32);
+			assert_int_equal(s->params[2].role, GPUL_ROLE_COUNT);
+		}
+		gpul_module_unload(m);
+		assert_int_equal(fake_alive(), 0);
+	}
+}
+
 static void a_cut_cubin_never_reaches_the_driver(void **state)
 {
 	const forge *f = cubin(90, "k", (uint32_t[]){ 8 }, 1);
@@ -519,6 +562,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(machine_code_gives_everything_back_whichever_call_fails),
 		cmocka_unit_test(a_cpp_name_tells_the_types_of_machine_code),
+		cmocka_unit_test(ptx_beside_machine_code_tells_what_the_kernel_takes),
 		cmocka_unit_test(a_cut_cubin_never_reaches_the_driver),
 		cmocka_unit_test(the_image_that_suits_the_device_is_loaded),
 		cmocka_unit_test(the_unit_that_has_the_kernel_is_loaded),
