@@ -132,12 +132,13 @@ static gpul_status place_param(reader *r, const section_facts *f, const gpul_att
 static gpul_status check_order(const reader *r, const section_facts *f, const gpul_attributes *a,
 			       gpul_error *err)
 {
-	const gpul_kernel_param *p = r->rows.params.at + f->first_param;
+	for (size_t i = 1; i < f->info.n_params; i++) {
+		const gpul_kernel_param *p = &r->rows.params.at[f->first_param + i];
 
-	for (uint32_t i = 1; i < f->info.n_params; i++)
-		if (p[i].offset < p[i - 1].offset + p[i - 1].bytes)
+		if (p->offset < p[-1].offset + p[-1].bytes)
 			return damaged((uint64_t)(a->at - r->c.base), err,
 				       "parameters that overlap");
+	}
 	return GPUL_OK;
 }
 

@@ -51,7 +51,7 @@ def seeds():
     yield "archive", [a[8:] for a in archives]
     yield "fatbin", [*entries, b"".join(entries[:4])]
     yield "elf", [o[24:] for o in objects]
-    yield "cubin", [cubin(), cubin(abi=7), cubin(relocatable=True),
+    yield "cubin", [cubin(), cubin(abi=7), cubin(relocatable=True), cubin(params=[]),
                     cubin(info=forge.attribute(0x45, struct.pack("<IHHHH", 0, 0, 0, 8000, 0)) + forge.attribute(0x3D, b"\2\0\0\0" * 3))]
     yield "ptx_kernels", [PTX, TINY_PTX]
     yield "ptx_link", ["\x01".join(modules).encode() for modules in TO_LINK]

@@ -18,7 +18,8 @@ TB = 2 ** 40
 GOOD_FATBIN = fatbin(entry(cubin(), ELF, 90), packed_entry(PTX_TEXT))
 GOOD = {  # what the makers give without a lie: these are listed, or the cases below would show nothing
     "good.fatbin": GOOD_FATBIN, "good_lz4.fatbin": fatbin(packed_entry(PTX_TEXT, FLAG_LZ4)), "good.cubin": cubin(),
-    "good_old.cubin": cubin(7), "good_relocatable.cubin": cubin(relocatable=True), "good.so": host(GOOD_FATBIN),
+    "good_old.cubin": cubin(7), "good_no_params.cubin": cubin(params=[]),
+    "good_relocatable.cubin": cubin(relocatable=True), "good.so": host(GOOD_FATBIN),
     "good.o": host(GOOD_FATBIN, kind=1), "good.a": archive(member("good.o/", host(GOOD_FATBIN, kind=1))), "good.ptx": PTX_TEXT,
     "good_plain.so": host(b"plain data" + GOOD_FATBIN, section=".rodata"),
 }
