@@ -34,6 +34,7 @@ typedef struct gpul_link_options {
 
 /** Link.
  *
+ * nvJitLink works in a child of this process (fork): it does not survive every damaged input.
  * The result has at least one kernel: an input that is not relocatable, which nvJitLink takes and
  * drops, is refused before.
  *

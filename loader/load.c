@@ -32,6 +32,20 @@ static gpul_status compile(const char *source, const char *name, uint32_t cc,
 	return st;
 }
 
+/* A text is all that there is: nothing to choose, but told all the same. */
+static void explain_text(const gpul_module *m, gpul_content kind, const char *name,
+			 const gpul_load_options *options)
+{
+	char line[500];
+
+	if (!options->explain)
+		return;
+	snprintf(line, sizeof line, "%s: %s for sm_%u%.1s, which the driver compiles", name,
+		 kind == GPUL_CONTENT_CUDA ? "CUDA C++, compiled to ptx" : "ptx", m->ptx->sm,
+		 (const char[]){ m->ptx->sm_suffix, 0 });
+	options->explain(options->explain_context, line);
+}
+
 static gpul_status fill_from_text(gpul_module *m, gpul_content kind, const char *text,
 				  size_t text_bytes, const char *name,
 				  const gpul_load_options *options, gpul_error *err)
@@ -48,6 +62,8 @@ static gpul_status fill_from_text(gpul_module *m, gpul_content kind, const char 
 	}
 	if (!st)
 		st = gpul_module_fill(m, &code, options, err);
+	if (!st)
+		explain_text(m, kind, name, options);
 	gpul_nvrtc_result_free(&result);
 	return st;
 }

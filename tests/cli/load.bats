@@ -37,6 +37,8 @@ needs_nvjitlink() {
 	works run "$inputs/libvec.so" "${args[@]}" "${check[@]}" --explain
 	[[ $stderr == *"libvec.so .nv_fatbin: cubin sm_90, "*" bytes: machine code: this driver runs PTX only"* ]] || show explain
 	[[ $stderr == *"libvec.so .nv_fatbin: ptx sm_75, "*" bytes: taken"* ]] || show explain
+	works run "$vecadd" --explain
+	[[ $stderr == "gpuload run: $vecadd: ptx for sm_"*", which the driver compiles" ]] || show explain
 	works run "$inputs/part_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}" --explain
 	[[ $stderr == *"part_plus.o __nv_relfatbin: ptx sm_75, "*" bytes: taken, to be linked"* ]] || show explain
 	[[ $stderr == *"linked 2 images to "*" bytes of PTX"* ]] || show explain
