@@ -160,7 +160,7 @@ static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 	progress_wipe(&progress);
 	if (st == GPUL_OK)
 		st = list_images(ls, path, images, err);
-	if (st == GPUL_OK && !ls->json)
+	if (st == GPUL_OK && !ls->json && !ls->images_only)
 		print_advice(path, images);
 	gpul_images_close(images);
 	return st;

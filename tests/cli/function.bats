@@ -61,3 +61,22 @@ apply() {  # apply HOW FN [CODE PATTERN]: a[i] = i, b[i] = 3
 	fails 2 "argument 4 is fn:table, but that parameter of fnptr2(" run "$fnptr" --kernel fnptr2 \
 		fn:table "f32[4]=1" "f32[4]=1" "out:f32[4]" fn:table
 }
+
+@test "tells a kernel's address from a function's" {
+	cat >kernel.ptx <<-'END'
+	.version 8.0
+	.target sm_75
+	.address_size 64
+	.visible .entry other() { ret; }
+	.global .u64 p = other;
+	.visible .entry keep(.param .u64 out, .param .u64 f) {
+		.reg .u64 %rd<4>;
+		ld.param.u64 %rd1, [out];
+		ld.param.u64 %rd2, [f];
+		st.global.u64 [%rd1], %rd2;
+		ret;
+	}
+	END
+	works run kernel.ptx --kernel keep --grid 1 --block 1 "out:u64[1]" fn:p
+	says "arg 1     fn:p: other, a kernel: device code may launch it, not call it"
+}
