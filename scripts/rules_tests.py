@@ -127,7 +127,9 @@ def write_examples(w, stage):
     """Each folder of examples/ is built by its own Makefile, as a user would: from what is installed, and no more."""
     if not stage:
         return
-    cuda, (c, ld) = os.path.dirname(w.have["cuda.h"].where), flags(w.args)
+    # make runs in the lesson's folder: a toolkit below build/ needs its whole path.
+    cuda, (c, ld) = os.path.abspath(os.path.dirname(w.have["cuda.h"].where)), flags(w.args)
+    nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
     there = os.path.abspath(f"{w.dir}/stage")
     warnings = WARNINGS.replace("-Wpedantic ", "")  # ISO C knows no data pointer to a function; POSIX and CUDA do
     rpath = r"-Wl,-rpath,'\$$\$$ORIGIN/../../stage/lib'"   # past ninja, the shell and make: $ORIGIN
@@ -137,7 +139,7 @@ def write_examples(w, stage):
         built = w.build(f"{out}.ok", "sh", "", " ".join([stage, *sorted(sources)]), command=(
             f"mkdir -p {out} && PKG_CONFIG_PATH={there}/lib/pkgconfig make -s -C {name} O={os.path.abspath(out)} "
             f"PKG_CONFIG='pkg-config --define-variable=prefix={there}' CC={shlex.quote(w.args.cc)} "
-            f"NVCC={w.have['nvcc'].where or ''} CUDA={os.path.dirname(cuda)} "
+            f"NVCC={nvcc} CUDA={os.path.dirname(cuda)} "
             f"CFLAGS='-D_GNU_SOURCE {c} {warnings} -isystem {cuda}' \"LDFLAGS={ld} {rpath}\" && touch {out}.ok"))
         w.programs.append(built)
         w.tests.append(("examples", name, f"{name}/test", built))

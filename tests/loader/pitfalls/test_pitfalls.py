@@ -9,7 +9,8 @@ sys.path.insert(0, ROOT)
 from scripts import parts
 
 BUILD = os.path.abspath(os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build")))
-HOME = parts.cuda_home(argparse.Namespace(cuda=None))
+os.chdir(ROOT)
+HOME = os.path.abspath(parts.cuda_home(argparse.Namespace(cuda=None)) or "/usr")
 NVCC = next((p for p in [f"{HOME}/bin/nvcc", shutil.which("nvcc")] if p and os.path.exists(p)), None)
 ARCH = ["-arch=sm_75", "-Wno-deprecated-gpu-targets"]
 CUDART = [f"-L{HOME}/lib64", f"-L{HOME}/lib", "-lcudart_static", "-lstdc++", "-ldl", "-lrt", "-lpthread"]
@@ -45,7 +46,7 @@ class Pitfalls(unittest.TestCase):
 
     @classmethod
     def nvcc(cls, *options):
-        return cls.works(NVCC, *ARCH, *options)
+        return cls.works(NVCC, *ARCH, "-cudadevrt", "none", *options)
 
     def gpuload(self, *arguments):
         return self.tool(f"{BUILD}/gpuload", *arguments)[1]
