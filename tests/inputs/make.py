@@ -107,7 +107,7 @@ RUNS = [(f, "", 0) for f in (
     "vec.cu", "vec.ptx", "vec.none.fatbin", "vec.balance.fatbin", "vec.speed.fatbin", "vec.size.fatbin",
     "vec.options.fatbin", "vec.many.fatbin", "vec.o", "debug.o", "libvec.a", "libthin.a", "libvec.so",
     "libvec_stripped.so", "program", "program_stripped", "libplain.so", "libpart.a", "liblto.a",
-    "part_program")]
+    "part_kernel.o part_plus.o", "lto_kernel.o lto_plus.o", "part_program")]
 RUNS += [(f, NEEDS_MACHINE_CODE, 90) for f in ("vec.sm_90.cubin", "vec.sm_90a.cubin", "part_link.o")]
 PROGRAMS = ["program", "program_stripped", "part_program"]  # print "ok", on NVIDIA's driver: its runtime wants no other
 
