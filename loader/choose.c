@@ -136,7 +136,7 @@ bool gpul_choice_links(const gpul_choice *c, const gpul_source *s, size_t i)
 
 /* ---- looking for a kernel --------------------------------------------------------------- */
 
-#define MANY_NAMES 200 /* bytes of kernel names that a message can have */
+#define MANY_NAMES 170 /* bytes of kernel names that a message has room for */
 
 struct search {
 	const gpul_choice *c;
@@ -147,7 +147,8 @@ struct search {
 	char part[128];         /* what a mangled name has in it when it may mean asked */
 	gpul_chosen found;
 	char *found_name;       /* mangled; owned */
-	bool exact, enough;     /* enough: nothing that follows can change the answer */
+	bool enough;            /* nothing that follows can change the answer */
+	bool full;              /* names has no room for more */
 	size_t n_found;         /* kernels of different names; asked NULL: images with kernels */
 	char names[MANY_NAMES]; /* of what was found: "a, b" */
 	gpul_error damage;      /* of the first image that could not be read */
@@ -171,13 +172,15 @@ static void identifier_of(const char *asked, char *out, size_t out_bytes)
 static void add_name(struct search *s, const char *name)
 {
 	size_t used = strlen(s->names), room = sizeof s->names - used;
-	int n = snprintf(s->names + used, room, "%s%s", used ? ", " : "", name);
+	int n = s->full ? 0 : snprintf(s->names + used, room, "%s%s", used ? ", " : "", name);
 
-	if (n < 0 || (size_t)n >= room) {
-		if (used + 6 < sizeof s->names)
-			strcpy(s->names + used, ", ...");
-		s->enough = s->enough || (!s->asked && s->n_found > 1);
+	if (n >= 0 && (size_t)n >= room) {
+		size_t cut = used + 6 < sizeof s->names ? used : sizeof s->names - 6;
+
+		strcpy(s->names + cut, ", ...");
+		s->full = true;
 	}
+	s->enough = s->enough || (s->full && !s->asked && s->n_found > 1);
 }
 
 static bool is_wanted(const gpul_image *image, void *context)
@@ -209,7 +212,7 @@ static void look_at(struct search *s, const gpul_image *image, const char *name)
 	if (strcmp(name, s->asked) == 0) {
 		s->found = (gpul_chosen){ s->source, image };
 		s->n_found = 1;
-		s->exact = s->enough = true;
+		s->enough = true;
 		return;
 	}
 	if (!strstr(name, s->part))
@@ -331,7 +334,7 @@ static gpul_status conclude(const gpul_choice *c, const struct search *s,
 				 s->n_found, s->asked, s->names);
 	if (s->n_found)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%.40s has several kernels: name one of %.170s", path, s->names);
+				 "%.40s has several kernels: name one of %s", path, s->names);
 	if (n->linkable) {
 		*out = (gpul_chosen){ 0 };
 		return GPUL_OK;

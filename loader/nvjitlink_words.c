@@ -21,16 +21,23 @@ static const char *telling_line(const char *log)
 	return at;
 }
 
-/* "Undefined reference to '_Z5twicei' in 'f.o'", with the name as it is written in C++. */
+/* "Undefined reference to '_Z5twicei' in 'f.o'", with the name as it is written in C++; of LTO code
+ * "Unresolved extern function '_Z5twicei'". */
 static gpul_status undefined(const char *line, int n_bytes, gpul_error *err)
 {
 	char name[256], input[160];
 	const char *at = memmem(line, (size_t)n_bytes, "Undefined reference to '", 24);
+	const char *unresolved = memmem(line, (size_t)n_bytes, "Unresolved extern ", 18);
 	char *demangled;
 	gpul_status st;
 
-	if (!at || sscanf(at, "Undefined reference to '%255[^']' in '%159[^']'", name, input) != 2)
+	if (at && sscanf(at, "Undefined reference to '%255[^']' in '%159[^']'", name, input) != 2)
 		return GPUL_OK;
+	if (!at && (!unresolved ||
+		    sscanf(unresolved, "Unresolved extern %*s '%255[^']'", name) != 1))
+		return GPUL_OK;
+	if (!at) /* of LTO code: one text has been made of all */
+		snprintf(input, sizeof input, "the code");
 	demangled = gpul_demangle(name);
 	st = gpul_fail(err, GPUL_EFORMAT, 0,
 		       "%.80s refers to %.90s, which no file defines: give the file that does",

@@ -59,6 +59,8 @@ int nvJitLinkComplete(void *handle)
 		errors = "error   : Multiple definition of '_Z1fi' in 'b.o', first defined in 'a.o'\n";
 	if (says("fail"))
 		errors = "error   : Undefined reference to '_Z5twicei' in 'a.o'\nERROR 9: finish\n";
+	if (says("fail lto"))
+		errors = "ptxas fatal   : Unresolved extern function '_Z5twicei'\n";
 	return says("fail") ? 6 : says("mute") ? 5 : 0;
 }
 

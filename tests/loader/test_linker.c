@@ -52,6 +52,7 @@ static void a_failure_names_the_symbol_as_in_cpp_and_who_refers_to_it(void **sta
 	(void)state;
 	refuses("fail", 90, GPUL_EFORMAT, "a.o refers to ");
 	refuses("fail", 90, GPUL_EFORMAT, "which no file defines: give the file that does");
+	refuses("fail lto", 90, GPUL_EFORMAT, "the code refers to ");
 	refuses("mute", 90, GPUL_EFORMAT, "refused, with result 5 and no word");
 }
 

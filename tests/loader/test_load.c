@@ -402,6 +402,19 @@ static void the_unit_that_has_the_kernel_is_loaded(void **state)
 	loads(driver(0), "second", "ptx", 71);
 	written(archive.at, archive.n, ".a");
 	refuses(driver(0), NULL, GPUL_EINVAL, "has several kernels: name one of first, second, third");
+	for (int i = 0; i < 20; i++) {
+		char name[100];
+
+		snprintf(name, sizeof name, "a_kernel_with_a_name_that_takes_much_room_%d", i);
+		fatbin_begin(&file);
+		add_ptx(75, name, NULL);
+		fatbin_end(&file);
+		add_member(&archive, "d.fb/", &file);
+	}
+	written(archive.at, archive.n, ".a");
+	refuses(driver(0), NULL, GPUL_EINVAL,
+		"name one of first, second, third, a_kernel_with_a_name_that_takes_much_room_0, "
+		"a_kernel_with_a_name_that_takes_much_room_1, ...");
 	written(archive.at, archive.n, ".a");
 	refuses(driver(0), "thirt", GPUL_EINVAL, "did you mean 'third'?");
 	written(archive.at, archive.n, ".a");
