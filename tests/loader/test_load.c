@@ -414,7 +414,8 @@ static void the_unit_that_has_the_kernel_is_loaded(void **state)
 	written(archive.at, archive.n, ".a");
 	refuses(driver(0), NULL, GPUL_EINVAL,
 		"name one of first, second, third, a_kernel_with_a_name_that_takes_much_room_0, "
-		"a_kernel_with_a_name_that_takes_much_room_1, ...");
+		"a_kernel_with_a_name_that_takes_much_room_1, "
+		"a_kernel_with_a_name_that_takes_much_room_2, ...");
 	written(archive.at, archive.n, ".a");
 	refuses(driver(0), "thirt", GPUL_EINVAL, "did you mean 'third'?");
 	written(archive.at, archive.n, ".a");
