@@ -15,6 +15,26 @@ static bool extend(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
 	return true;
 }
 
+/* Memory that a kernel will have: sizes, and no bytes in the file.  NVIDIA's own types of it were seen
+ * in what CUDA 13.0's linker has to link. */
+static bool has_bytes(const Elf64_Shdr *sh)
+{
+	enum { NV_GLOBAL = 0x70000007, NV_LOCAL = 0x70000009, NV_SHARED = 0x7000000a,
+	       NV_SHARED_RESERVED = 0x70000015 };
+
+	switch (sh->sh_type) {
+	case SHT_NULL:
+	case SHT_NOBITS:
+	case NV_GLOBAL:
+	case NV_LOCAL:
+	case NV_SHARED:
+	case NV_SHARED_RESERVED:
+		return false;
+	default:
+		return true;
+	}
+}
+
 /* An ELF file has no length of its own: it ends where the last of its parts does. */
 size_t gpul_cubin_extent(gpul_span s)
 {
@@ -28,8 +48,7 @@ size_t gpul_cubin_extent(gpul_span s)
 	for (uint32_t i = 0; i < c.n_sections; i++) {
 		Elf64_Shdr sh = gpul_cubin_section(&c, i);
 
-		if (sh.sh_type != SHT_NOBITS && sh.sh_type != SHT_NULL &&
-		    !extend(s, sh.sh_offset, sh.sh_size, &end))
+		if (has_bytes(&sh) && !extend(s, sh.sh_offset, sh.sh_size, &end))
 			return 0;
 	}
 	return end;

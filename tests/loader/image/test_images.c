@@ -116,6 +116,29 @@ static void members_of_an_archive_are_taken_by_content(void **state)
 	pack_free(&fatbin);
 }
 
+/* Relocatable code says how much shared memory it will have by sections that have a size alone. */
+static void memory_to_come_takes_no_bytes_of_a_cubin(void **state)
+{
+	static const uint32_t types[] = { SHT_NOBITS, 0x70000007, 0x70000009, 0x7000000a, 0x70000015 };
+	static forge f;
+	gpul_images *list = NULL;
+	unsigned memory;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+		forge_start(&f, false, 90, true);
+		memory = forge_section(&f, ".nv.shared.k", types[i], 0, 0);
+		forge_finish(&f);
+		forge_header_of(&f, memory)->sh_size = 49152;
+		assert_int_equal(gpul_images_of(f.bytes, f.n_bytes, "k.cubin", &list, NULL), GPUL_OK);
+		assert_int_equal(gpul_images_all(list, &n)->bytes, f.n_bytes);
+		gpul_images_close(list);
+	}
+	forge_header_of(&f, memory)->sh_type = SHT_PROGBITS;
+	assert_int_equal(gpul_images_of(f.bytes, f.n_bytes, "k.cubin", &list, NULL), GPUL_EFORMAT);
+}
+
 static void ptx_tells_its_target_and_its_options(void **state)
 {
 	const char text[] = "// ptxas options: -maxrregcount=32 -O1\n/* words */ .version 8.0\n"
@@ -215,6 +238,7 @@ int main(void)
 		cmocka_unit_test(a_fatbin_s_entries_are_images_of_one_unit),
 		cmocka_unit_test(a_library_s_named_sections_are_registered_and_other_data_is_embedded),
 		cmocka_unit_test(members_of_an_archive_are_taken_by_content),
+		cmocka_unit_test(memory_to_come_takes_no_bytes_of_a_cubin),
 		cmocka_unit_test(ptx_tells_its_target_and_its_options),
 		cmocka_unit_test(payloads_are_unpacked),
 		cmocka_unit_test(lto_is_unpacked_to_a_fatbin_of_its_own),
