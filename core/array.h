@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define GPUL_ARRAY(type) struct { type *at; size_t n, room; }
 
 /* Append one zeroed element; its address, or NULL. */
@@ -25,5 +29,9 @@
 /* Make room for one more than n elements and zero it.  pointer is the address of the array's
  * element pointer, whatever its type.  False: no memory, nothing changed.  Used by gpul_array_push. */
 bool gpul_array_reserve(void *pointer, size_t n, size_t *room, size_t element_bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

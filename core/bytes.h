@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_bytes {
 	const unsigned char *base;  /* borrowed */
 	size_t n_bytes;             /* at base */
@@ -38,5 +42,9 @@ static inline size_t gpul_bytes_left(const gpul_bytes *b)
 {
 	return b->n_bytes - b->at;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 
 #include "core/error.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_file {
 	const void *bytes;  /* followed by a NUL that is not counted: text is a string */
 	size_t n_bytes;     /* at least 1 */
@@ -49,5 +53,9 @@ void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes);
 /* Copy n_bytes at `at`, which lie in f, without mapping the pages around them: for a few bytes here
  * and there.  False: they cannot be read this way, look at `at` itself.  Any thread. */
 bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum gpul_log_level {
 	GPUL_LOG_OFF,
 	GPUL_LOG_NOTICE,  /* what the user should know once */
@@ -31,5 +35,9 @@ void gpul_log_set_level(gpul_log_level level);
 
 /* Send lines to sink(user, ...) from now on; NULL: to stderr.  Call before threads are started. */
 void gpul_log_to(gpul_log_sink *sink, void *user);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

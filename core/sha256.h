@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { GPUL_SHA256_BYTES = 32 };
 
 typedef struct gpul_sha256 {
@@ -19,5 +23,9 @@ typedef struct gpul_sha256 {
 void gpul_sha256_begin(gpul_sha256 *s);
 void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes);
 void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 
 #include "core/error.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { GPUL_TOOLKIT_PATH_BYTES = 4096 };  /* PATH_MAX of Linux, which -std=c11 hides */
 
 /** Open a library.
@@ -32,5 +36,9 @@ gpul_status gpul_toolkit_open(const char *variable, const char *const *names, vo
  * links in path, which is untouched otherwise.
  * False: there is none, or the loader alone can find it.  Any thread. */
 bool gpul_toolkit_locate(const char *variable, const char *const *names, char path[GPUL_TOOLKIT_PATH_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

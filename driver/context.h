@@ -4,6 +4,10 @@
 
 #include "driver/driver.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_context {
 	const gpul_driver *drv;  /* borrowed */
 	CUdevice device;
@@ -21,5 +25,9 @@ typedef struct gpul_context {
 gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out,
 			      gpul_error *err);
 void gpul_context_close(gpul_context *c);  /* a zeroed one is fine; cannot fail */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 
 #include "core/error.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Every entry point used, under NVIDIA's own name: search the manual for it.  <cuda.h> maps a name
  * to its current version (cuMemAlloc is cuMemAlloc_v2); the table's fields follow it. */
 #define GPUL_DRIVER_CALLS(X)                                                                    \
@@ -53,7 +57,11 @@ typedef struct gpul_driver {
 	int version;                       /* of cuDriverGetVersion: 1000 * major + 10 * minor */
 	const char *(*last_fault)(void);   /* why a kernel died, "" if none did; NULL: never told */
 	void (*name_images)(const char *); /* what faults call images that this thread loads; or NULL */
+#ifdef __cplusplus                         /* which has a member's name hide the function's */
+#define X(fn) __typeof__(::fn) *fn;
+#else
 #define X(fn) __typeof__(fn) *fn;          /* type from <cuda.h>: cannot drift */
+#endif
 	GPUL_DRIVER_CALLS(X)
 #undef X
 } gpul_driver;
@@ -95,5 +103,9 @@ const char *gpul_cu_advice(CUresult r);
 
 /* True when this driver has the entry point, named as in the manual or as <cuda.h> maps it. */
 bool gpul_driver_has(const gpul_driver *drv, const char *entry_point);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

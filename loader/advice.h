@@ -11,6 +11,10 @@
 #include "core/error.h"
 #include "loader/image/images.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define GPUL_ADVICE_BYTES 240
 
 /** What to do about a message, as one sentence in buf; NULL: nothing is known of it.
@@ -30,5 +34,9 @@ void gpul_advise(gpul_error *err);
  * through.  Any thread. */
 const char *gpul_advice_file(const gpul_images *images, const char *path,
 			     char buf[GPUL_ADVICE_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -16,6 +16,10 @@
 
 #include "core/error.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A digest in the making: everything that a result depends on goes in, lengths too, so that "ab" "c"
  * and "a" "bc" differ. */
 typedef struct gpul_cache_key gpul_cache_key;
@@ -50,5 +54,9 @@ void gpul_cache_look(gpul_cache_status *out);
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_cache_clear(uint64_t *n_removed, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

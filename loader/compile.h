@@ -7,6 +7,10 @@
 
 #include "ptx/nvrtc.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** Compile as gpul_nvrtc_compile() does, or take what an earlier run made of the same.
  *
  * The same: source, name, options, architecture, the content of every header outside the toolkit,
@@ -26,5 +30,9 @@
 gpul_status gpul_compile_cached(const char *source, const char *name, const char *const *options,
 				const char *arch, bool no_cache, gpul_nvrtc_result *out,
 				gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 #include "core/error.h"
 #include "loader/image/images.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_link_input {
 	gpul_image_kind kind;
 	const void *bytes; /* as gpul_image_unpack() gives them; PTX ends in NUL */
@@ -60,5 +64,9 @@ void gpul_linked_free(gpul_linked *l); /* a zeroed one is fine; cannot fail */
  * Threads any thread may call
  * Source  nvJitLink documentation: nvJitLinkVersion */
 gpul_status gpul_link_find(const char **path, int *major, int *minor, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -15,6 +15,10 @@
 #include "driver/driver.h"
 #include "loader/signature.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_module gpul_module;
 typedef struct gpul_kernel gpul_kernel;
 
@@ -164,5 +168,9 @@ typedef struct gpul_launch_config {
 gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config,
 			       void *const *args, const size_t *arg_bytes, size_t n_args,
 			       gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

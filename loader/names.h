@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** Where the parameter list of a demangled name begins: 17 of "void f<(int)3, 4>(int*)", its
  * length of "f". */
 size_t gpul_name_before_params(const char *demangled);
@@ -14,5 +18,9 @@ size_t gpul_name_before_params(const char *demangled);
  * With its parameters or without; a template's instance with its arguments or without; with the
  * return type that a template's name begins with, void, or without. */
 bool gpul_name_means(const char *demangled, const char *asked);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

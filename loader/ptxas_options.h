@@ -13,6 +13,10 @@
 #include <cuda.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How the first line of an extracted PTX begins; the options follow, to the end of the line. */
 #define GPUL_PTXAS_COMMENT "// ptxas options: "
 
@@ -42,5 +46,9 @@ typedef struct gpul_ptxas_options {
  * @out      filled in
  * Any thread. */
 void gpul_ptxas_options_parse(const char *text, size_t n_bytes, gpul_ptxas_options *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

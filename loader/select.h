@@ -15,6 +15,10 @@
 
 #include "loader/image/images.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_target { /* what there is to run on, and what the caller insists on */
 	uint32_t cc;              /* compute capability of the device: 90 of 9.0 */
 	bool machine_code;        /* false: the driver runs PTX only, of any target */
@@ -44,5 +48,9 @@ void gpul_select(const gpul_images *images, const gpul_target *target, gpul_verd
 
 /** "machine code for another generation of GPUs (sm_8x)": one phrase, for --explain. */
 const char *gpul_verdict_text(gpul_verdict v);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

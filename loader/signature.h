@@ -9,6 +9,10 @@
 #include "core/error.h"
 #include "ptx/module.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Element types that gpuload knows; the CLI spells them i8 ... f64. */
 typedef enum gpul_type {
 	GPUL_TYPE_NONE,
@@ -89,5 +93,9 @@ void gpul_signature_destroy(gpul_signature *s);
 /** "vecadd(f64 *, f64 *, f64 *, i32)" into buf; returns the length the whole needs, as snprintf
  * does. */
 size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

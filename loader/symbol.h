@@ -16,6 +16,10 @@
 
 #include "loader/loader.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** A kernel from the driver's own handle, however it was come by.
  *
  * @drv   borrowed; must outlive *out; the context that fn belongs to must be current
@@ -80,5 +84,9 @@ gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t
  * Borrowed from the module.  NULL: machine code does not tell, or no function was given there. */
 const char *gpul_function_pointer_target(const gpul_module *m, const char *name, size_t index,
 					 bool *is_kernel);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

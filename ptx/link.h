@@ -16,6 +16,10 @@
 #include "core/error.h"
 #include "ptx/module.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_ptx_link_input {
 	const gpul_ptx_module *module;
 	const char *name;   /* for messages: file, member */
@@ -40,5 +44,9 @@ typedef struct gpul_ptx_link_input {
  * Source  PTX ISA 9.0, Linking Directives; Module Directives, .target */
 gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **out_text,
 			  size_t *out_bytes, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

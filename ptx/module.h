@@ -24,6 +24,10 @@
 #include "core/error.h"
 #include "ptx/vocabulary.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef uint32_t gpul_ptx_str;         /* an index into the module's names; 0 is "" */
 #define GPUL_PTX_NONE UINT32_MAX       /* "no such row", for every index below */
 
@@ -300,5 +304,9 @@ static inline bool gpul_ptx_has_mod(const gpul_ptx_inst *in, unsigned m)
 
 /** Bytes of a scalar type (GPUL_PTX_MOD_F32: 4); PRED: 0; not a type: 0. */
 unsigned gpul_ptx_type_bytes(unsigned mod);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

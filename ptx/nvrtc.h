@@ -14,6 +14,10 @@
 #include "core/error.h"
 #include "core/toolkit.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_nvrtc_result {
 	char *image;          /* PTX with a NUL behind it, or a cubin; NULL on failure */
 	size_t image_bytes;   /* without that NUL */
@@ -50,5 +54,9 @@ gpul_status gpul_nvrtc_find(const char **path, int *major, int *minor, gpul_erro
 /** Where the libnvrtc lies that would be used, without opening it, which takes 10 ms.
  * False: there is none, or the loader alone can find it: gpul_nvrtc_find().  Any thread. */
 bool gpul_nvrtc_locate(char path[GPUL_TOOLKIT_PATH_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

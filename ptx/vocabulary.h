@@ -7,6 +7,10 @@
 #ifndef GPULOAD_PTX_VOCABULARY_H
 #define GPULOAD_PTX_VOCABULARY_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Instruction roots: PTX ISA 9.0, chapter 9.  X(ENUM, "text") */
 #define GPUL_PTX_OPCODES(X) \
 	X(ABS, "abs") X(ACTIVEMASK, "activemask") X(ADD, "add") X(ADDC, "addc") \
@@ -208,5 +212,9 @@ const char *gpul_ptx_special_text(gpul_ptx_special s);
 struct gpul_ptx_module;
 /** The text of a modifier without its dot; m: the module it came from (may be NULL below EXTRA). */
 const char *gpul_ptx_mod_text(const struct gpul_ptx_module *m, unsigned mod);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -49,6 +49,8 @@ def write_rules(w):
             ("shared", f"{cc} -shared $cflags -o $out $in $flags $ldflags $libs", ""),
             ("symlink", "ln -sfn $target $out", ""),
             ("header", f"echo 'typedef int first;' | {cc} $cflags $flags -fsyntax-only -include $in -x c - && touch $out", ""),
+            ("cxxheader", f"echo 'typedef int first;' | c++ -std=c++11 -Wall -Wextra -Werror -I. {system} -fsyntax-only "
+                          "-include $in -x c++ - && touch $out", ""),
             ("sh", "$command", ""),
             ("console", "$command", "pool = console"),
             ("configure", f"{python} configure.py {shlex.join(again)}", "generator = 1")]:
@@ -160,9 +162,10 @@ def write_install(w, products):
 
 
 def write_headers(w):
-    """Each header compiles when it is the first one included."""
+    """Each header compiles when it is the first one included; the installed ones in C++, too."""
     return [w.build(f"{w.dir}/headers/{h}.ok", "header", h, flags=module_flags(w, m))
-            for m in MODULES for h in files(m, ".h")]
+            for m in MODULES for h in files(m, ".h")] + \
+           [w.build(f"{w.dir}/headers/{h}.cxx.ok", "cxxheader", h) for h in public_headers()]
 
 
 def write_extras(w, products):

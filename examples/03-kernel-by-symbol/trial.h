@@ -2,14 +2,12 @@
 #ifndef TRIAL_H
 #define TRIAL_H
 
-#include <cuda_runtime_api.h>
-
-#ifdef __cplusplus
-extern "C" { /* gpuload's headers are C */
-#endif
-
 #include "driver/context.h"
 #include "loader/symbol.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum { TRIAL_N = 1000 };
 

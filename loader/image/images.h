@@ -19,6 +19,10 @@
 
 #include "core/error.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum gpul_image_kind { /* numbered as in a fatbin's entries */
 	GPUL_IMAGE_PTX = 1,
 	GPUL_IMAGE_CUBIN = 2,
@@ -153,5 +157,9 @@ const char *gpul_compression_name(gpul_compression c);
 const char *gpul_origin_name(gpul_origin origin);
 /** "sm_90a" into buf, which has room for 16 bytes; returns buf. */
 const char *gpul_image_arch(const gpul_image *image, char buf[16]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

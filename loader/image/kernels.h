@@ -10,6 +10,10 @@
 #include "core/error.h"
 #include "loader/image/images.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpul_kernel_param {
 	uint32_t offset, bytes; /* in the parameter buffer */
 	uint16_t type; /* PTX: enum gpul_ptx_type of the declaration (a struct is .b8); cubin: 0 */
@@ -91,5 +95,9 @@ typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kern
 gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted,
 			       gpul_kernel_visitor *visit, void *context,
 			       const gpul_progress *progress, gpul_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

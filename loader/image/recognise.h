@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum gpul_content {
 	GPUL_CONTENT_EMPTY, /* no bytes, or nothing but white space */
 	GPUL_CONTENT_PTX,   /* text whose first word is .version, or a text named *.ptx */
@@ -39,5 +43,9 @@ gpul_recognised gpul_recognise(const void *bytes, size_t n_bytes, const char *na
 
 /** "a cubin (GPU machine code)": for messages. */
 const char *gpul_content_text(gpul_content kind);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
