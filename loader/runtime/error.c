@@ -47,15 +47,16 @@ cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 }
 
 /* The two enumerations agree: a driver's error has the same number as the runtime's of that
- * meaning. cudaErrorNotReady is an answer, not a failure, but is kept as the last error all the
- * same. */
+ * meaning.  cudaErrorNotReady is an answer, not a failure, and is not kept as the last error. */
 cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call)
 {
 	gpul_error err = { 0 };
 
 	if (r == CUDA_SUCCESS)
 		return cudaSuccess;
-	if (r != CUDA_ERROR_NOT_READY && gpul_log_shows(GPUL_LOG_INFO))
+	if (r == CUDA_ERROR_NOT_READY)
+		return cudaErrorNotReady;
+	if (gpul_log_shows(GPUL_LOG_INFO))
 		(void)gpul_cu_status(drv, &err, r, call);
 	return gpul_rt_fail((cudaError_t)r, "%s", err.text);
 }

@@ -36,7 +36,7 @@ cudaError_t cudaGetKernel(cudaKernel_t *out, const void *stub)
 	CUkernel k = NULL;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	if (e || (e = gpul_rt_kernel(drv, stub, &k)))
+	if (e || (e = gpul_rt_kernel(drv, stub, cudaErrorInvalidDeviceFunction, &k)))
 		return e;
 	if (!out)
 		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the kernel");
@@ -145,7 +145,7 @@ cudaError_t cudaFuncGetName(const char **name, const void *stub)
 	cudaError_t e = gpul_rt_enter(&drv);
 
 	if (!e)
-		e = gpul_rt_kernel(drv, stub, &k);
+		e = gpul_rt_kernel(drv, stub, cudaErrorInvalidDeviceFunction, &k);
 	return e ? e : gpul_rt_cu(drv, cuKernelGetName(name, k));
 }
 

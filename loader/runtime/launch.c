@@ -38,7 +38,7 @@ static _Bool within(const gpul_driver *drv, int ordinal, CUdevice_attribute whic
 	return 1;
 }
 
-/* The driver calls a wrong size an invalid value, the runtime an invalid configuration. */
+/* A wrong size is an invalid value, as CUDA 13.0's runtime has it too: say which. */
 static cudaError_t launched(const gpul_driver *drv, CUresult r, dim3 grid, dim3 block)
 {
 	int ordinal = 0;
@@ -50,12 +50,12 @@ static cudaError_t launched(const gpul_driver *drv, CUresult r, dim3 grid, dim3 
 	    within(drv, ordinal, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, block) &&
 	    threads <= (unsigned)limit(drv, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal))
 		return gpul_rt_told(drv, r, "cuLaunchKernel");
-	return gpul_rt_fail(cudaErrorInvalidConfiguration,
+	return gpul_rt_fail(cudaErrorInvalidValue,
 			    "<<<(%u, %u, %u), (%u, %u, %u)>>> is beyond what device %d takes",
 			    grid.x, grid.y, grid.z, block.x, block.y, block.z, ordinal);
 }
 
-/* A kernel for a launch: the driver takes a CUkernel wherever it takes a CUfunction to launch,
+/* A kernel for a launch; what is none might have been a handle, says NVIDIA's.  The driver takes a CUkernel wherever it takes a CUfunction to launch,
  * and finds the one of the current context itself. */
 static cudaError_t begin(const gpul_driver **drv, const void *stub, CUfunction *f)
 {
@@ -63,7 +63,7 @@ static cudaError_t begin(const gpul_driver **drv, const void *stub, CUfunction *
 	cudaError_t e = gpul_rt_enter(drv);
 
 	if (!e)
-		e = gpul_rt_kernel(*drv, stub, &kernel);
+		e = gpul_rt_kernel(*drv, stub, cudaErrorInvalidResourceHandle, &kernel);
 	if (!e)
 		*f = (CUfunction)(void *)kernel;
 	return e;

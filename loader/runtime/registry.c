@@ -173,14 +173,15 @@ static gpul_rt_symbol *find_handle(const void *handle)
 	return NULL;
 }
 
-static cudaError_t kernel_of(const gpul_driver *drv, const void *stub, CUkernel *out)
+static cudaError_t kernel_of(const gpul_driver *drv, const void *stub, cudaError_t none,
+			     CUkernel *out)
 {
 	gpul_rt_symbol *s = find(stub, GPUL_RT_KERNEL);
 	cudaError_t e;
 	CUresult r;
 
 	if (!s && !(s = find_handle(stub)))
-		return unknown(cudaErrorInvalidDeviceFunction, "kernel's stub", stub);
+		return unknown(none, "kernel's stub", stub);
 	if (!s->kernel) {
 		if ((e = library_of(drv, s->image)))
 			return e;
@@ -196,12 +197,13 @@ static cudaError_t kernel_of(const gpul_driver *drv, const void *stub, CUkernel 
 	return cudaSuccess;
 }
 
-cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, CUkernel *out)
+cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
+			   CUkernel *out)
 {
 	cudaError_t e;
 
 	pthread_mutex_lock(&lock);
-	e = kernel_of(drv, stub, out);
+	e = kernel_of(drv, stub, none, out);
 	pthread_mutex_unlock(&lock);
 	return e;
 }
@@ -209,7 +211,7 @@ cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, CUkernel *o
 cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunction *out)
 {
 	CUkernel k;
-	cudaError_t e = gpul_rt_kernel(drv, stub, &k);
+	cudaError_t e = gpul_rt_kernel(drv, stub, cudaErrorInvalidDeviceFunction, &k);
 
 	return e ? e : gpul_rt_cu(drv, cuKernelGetFunction(out, k));
 }

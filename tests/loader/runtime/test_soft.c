@@ -170,7 +170,7 @@ static void code_that_is_registered_anew_is_new(void **state)
 
 		assert_int_equal(added(3), 5 + 6 + 7);
 		__cudaUnregisterFatBinary(handle);
-		assert_int_equal(add(NULL), cudaErrorInvalidDeviceFunction);
+		assert_int_equal(add(NULL), cudaErrorInvalidResourceHandle);
 	}
 	(void)cudaGetLastError();
 }
