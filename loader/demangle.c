@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "loader/loader_internal.h"
+#include "loader/mangled_internal.h"
+
+/* The longest name in CUDA 13's libraries has 3207 bytes.  A short mangled one is never longer. */
+enum { MOST_BYTES = 32768, SHORT_BYTES = 100 };
 
 /* The Itanium C++ ABI's cxxabi.h: the result is from malloc. */
 typedef char *(*demangler)(const char *name, char *buf, size_t *buf_bytes, int *status);
@@ -33,6 +37,8 @@ char *gpul_demangle(const char *name)
 	int status = 0;
 
 	if (strncmp(name, "_Z", 2) != 0)
+		return NULL;
+	if (strlen(name) > SHORT_BYTES && gpul_mangled_length(name) > MOST_BYTES)
 		return NULL;
 	pthread_once(&once, find_demangler);
 	return demangle ? demangle(name, NULL, NULL, &status) : NULL;

@@ -26,6 +26,9 @@ TO_LINK = [[CALL_F, F], [F, CALL_F], [F.replace("visible", "weak"), F, CALL_F], 
            [F + ".visible .func (.param .b32 r) g(.param .b32 a); .alias g, f;", CALL_F.replace("f", "g")],
            [".entry k(); .visible .global .u64 p = k; .entry k() { ret; }", ".entry k() .maxntid 32 { ret; }"]]
 
+MANGLED = ["6vecaddPKdS0_Pdi", "4axpyIdEvT_PKS0_PS0_i", "N6shapes6insideENS_3boxEPKfPjj", "1f1aIiiES_IS0_S0_ES_IS1_S1_E",
+           "3runIZ4mainEUlfE_EvT_PfMN1a1bEFvA4_iE", "1fIJifdEEvDpT_St4pairIKSsSaIcEE", "1gIXadL_Z1hIiEvT_EEDv4_fEvS0_Dn"]
+
 
 def cubin(**how):
     """As fuzz_cubin takes it: one byte that chooses the ABI, and what is behind e_version."""
@@ -57,6 +60,7 @@ def seeds():
     yield "ptx_link", ["\x01".join(modules).encode() for modules in TO_LINK]
     yield "unpack", [payload(0, 0, TINY_PTX, 0), payload(0, 1, forge.lz4(TINY_PTX), len(TINY_PTX)),
                      payload(0, 2, forge.zstd(TINY_PTX), len(TINY_PTX)), payload(1, 2, forge.zstd_bomb(0x20000), 0xFFFF)]
+    yield "mangled", [c.encode() for c in MANGLED]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
 
 

@@ -117,6 +117,8 @@ def cubins():
                "symtab_size_huge": dict(_symtab=dict(size=2 ** 62)), "info_outside": dict(_nv_info=dict(offset=2 ** 50))}
     for name, change in outside.items():
         yield f"{name}.cubin", cubin(**change), "container", "beyond"
+    bomb = b"_Z1f1aIiiE" + b"".join(b"S_IS%c_S%c_E" % (d, d) for d in b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    yield "name_of_gigabytes.cubin", cubin(_strtab=dict(data=b"\0" + bomb + b"\0")), "fine", ""
     yield "name_with_escape.cubin", cubin(_strtab=dict(data=b"\0\x1b[2Jk\n\0")), "kernels", "name"
     changes = {
         "symtab_entsize_0": dict(_symtab=dict(entsize=0)),

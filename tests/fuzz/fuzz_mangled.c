@@ -1,0 +1,24 @@
+/* fuzz_mangled.c — libFuzzer target: a mangled name is measured, and demangled where
+ * it is not too long: then it takes no time, and the measure was not far too small. */
+#include "tests/fuzz/fuzz_reader.h"
+
+#include "loader/demangle.h"
+#include "loader/mangled_internal.h"
+
+enum { TOO_MUCH = 8 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+	char *name = malloc(n_bytes + 3), *text;
+
+	require(name != NULL);
+	memcpy(name, "_Z", 2);
+	memcpy(name + 2, data, n_bytes);
+	name[n_bytes + 2] = '\0';
+	(void)gpul_mangled_length(name);
+	text = gpul_demangle(name);
+	require(!text || strlen(text) < TOO_MUCH);
+	free(text);
+	free(name);
+	return 0;
+}

@@ -1,0 +1,88 @@
+/* test_mangled.c — lengths of demangled names, told without demangling: beside the
+ * demangler's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "loader/demangle.h"
+#include "loader/mangled_internal.h"
+
+/* "_Z1f1aIiiES_IS0_S0_ES_IS1_S1_E...": each parameter is the one before it, twice. */
+static void make_bomb(char *name, size_t room, int levels)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t n = (size_t)snprintf(name, room, "_Z1f1aIiiE");
+
+	for (int i = 0; i < levels; i++)
+		n += (size_t)snprintf(name + n, room - n, "S_IS%c_S%c_E", digits[i], digits[i]);
+}
+
+static void names_that_people_wrote_are_told_within_a_factor_of_three(void **state)
+{
+	static const char *const names[] = {
+		"_Z6vecaddPKdS0_Pdi",
+		"_Z4axpyIdEvT_PKS0_PS0_i",
+		"_ZN6shapes6insideENS_3boxEPKfPjj",
+		"_Z13gen_sequencedI15curandStateTestdiXadL_Z28curand_uniform_double_noargs"
+		"IS0_EdPT_iEE10rng_configIS0_L14curandOrdering101EEEvS3_PT0_mmT1_",
+		"_Z9transposeI12sytrd_paramsIfLi32ELi8ELi512ELi32ELi16ELi1ELi2EELi128ELi0ELi0EE"
+		"viiPNT_9data_typeES4_ii",
+		"_Z3runIZ4mainEUlfE_EvT_PfMN1a1bEFvA4_iE",
+		"_Z1fIJifdEEvDpT_St4pairIKSsSaIcEE",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char *text = gpul_demangle(names[i]);
+		uint64_t told = gpul_mangled_length(names[i]);
+
+		if (!text)
+			skip(); /* no C++ runtime here */
+		assert_in_range(told, strlen(text) / 3, 3 * strlen(text));
+		free(text);
+	}
+}
+
+static void a_name_that_stands_for_gigabytes_is_not_demangled(void **state)
+{
+	char name[1024];
+
+	(void)state;
+	make_bomb(name, sizeof name, 5);
+	assert_in_range(gpul_mangled_length(name), 500, 4000);
+	make_bomb(name, sizeof name, 30);
+	assert_in_range(gpul_mangled_length(name), (uint64_t)1 << 30, (uint64_t)1 << 40);
+	assert_null(gpul_demangle(name));
+}
+
+static void any_cut_of_a_name_and_any_depth_ends(void **state)
+{
+	char name[1024], deep[6001] = "_Z1f";
+
+	(void)state;
+	make_bomb(name, sizeof name, 30);
+	for (size_t n = strlen(name); n; n--) {
+		name[n] = '\0';
+		assert_true(gpul_mangled_length(name) > 0);
+	}
+	for (const char *c = "PIJNFLXASUZD1"; *c; c++) {
+		memset(deep + 4, *c, sizeof deep - 5);
+		assert_true(gpul_mangled_length(deep) > 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_that_people_wrote_are_told_within_a_factor_of_three),
+		cmocka_unit_test(a_name_that_stands_for_gigabytes_is_not_demangled),
+		cmocka_unit_test(any_cut_of_a_name_and_any_depth_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
