@@ -9,7 +9,7 @@
 #include "loader/loader_internal.h"
 #include "loader/mangled_internal.h"
 
-/* The longest name in CUDA 13's libraries has 3207 bytes.  A short mangled one is never longer. */
+/* The longest name in CUDA 13's libraries has 9225 bytes.  A short mangled one is never longer. */
 enum { MOST_BYTES = 32768, SHORT_BYTES = 100 };
 
 /* The Itanium C++ ABI's cxxabi.h: the result is from malloc. */
