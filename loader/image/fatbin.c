@@ -239,6 +239,14 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 			return st;
 		if (!is_listed(&e))
 			continue;
+		if (e.compressed_bytes &&
+		    !gpul_can_unpack_all(w->list, e.compressed_bytes, e.unpacked_bytes))
+			return gpul_walk_fail(w, rest.at,
+					      "the images up to byte %zu claim to unpack to %llu "
+					      "bytes, from %llu: damaged, or made to mislead",
+					      (size_t)(rest.at - w->file.at),
+					      (unsigned long long)w->list->unpacked_bytes,
+					      (unsigned long long)w->list->packed_bytes);
 		image = gpul_walk_add(w, unit);
 		if (!image)
 			return GPUL_ENOMEM;

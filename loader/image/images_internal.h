@@ -24,6 +24,7 @@ struct gpul_images {
 	GPUL_ARRAY(gpul_place) places;
 	GPUL_ARRAY(char *) strings;
 	uint32_t n_units;
+	uint64_t packed_bytes, unpacked_bytes; /* of all compressed images together */
 };
 
 typedef struct gpul_span {
@@ -97,6 +98,8 @@ gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, si
 
 /* Can so few bytes be that many, unpacked?  Asked before memory is. */
 bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes);
+/* The same for one image more, beside those of the list: a thousand small ones are a bomb, too. */
+bool gpul_can_unpack_all(gpul_images *list, uint64_t stored_bytes, uint64_t bytes);
 
 /* The first n bytes of an image, unpacked; false: they cannot be had. */
 bool gpul_image_start(const gpul_image *image, void *out, size_t n);

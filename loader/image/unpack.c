@@ -49,6 +49,18 @@ static gpul_status no_memory(const gpul_image *image, gpul_error *err)
 			 (unsigned long long)image->bytes);
 }
 
+static uint64_t most_unpacked(uint64_t stored_bytes)
+{
+	return LARGE_BYTES + stored_bytes * LARGE_RATIO;
+}
+
+bool gpul_can_unpack_all(gpul_images *list, uint64_t stored_bytes, uint64_t bytes)
+{
+	list->packed_bytes += stored_bytes;
+	list->unpacked_bytes += bytes;
+	return list->unpacked_bytes <= most_unpacked(list->packed_bytes);
+}
+
 bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes)
 {
 	uint64_t most = stored_bytes > MOST_BYTES ? 0 : stored_bytes * LARGE_RATIO;

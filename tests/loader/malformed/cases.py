@@ -77,6 +77,10 @@ def compressed():
                              ("frame_2_40", zstd_bomb(2 ** 22, TB), 2 ** 22), ("window_2_41", zstd_bomb(2 ** 22, window=0xFF), 2 ** 22)]:
         yield (f"zstd_bomb_{name}.fatbin", fatbin(entry(bomb, flags=0x11 | FLAG_ZSTD, compressed=len(bomb), unpacked=told)),
                "any", "")
+    bomb = zstd_bomb(2 ** 25)
+    many = [entry(bomb, flags=0x11 | FLAG_ZSTD, compressed=len(bomb), unpacked=2 ** 25)] * 300
+    yield "zstd_bombs.fatbin", fatbin(*many), "container", "unpack"
+    yield "zstd_bombs.so", host(b"".join(map(fatbin, many))), "container", "unpack"
     bomb = lz4_bomb(2 ** 26)
     for name, told in [("small_claim", 4096), ("own_claim", 2 ** 26)]:
         yield (f"lz4_bomb_{name}.fatbin", fatbin(entry(bomb, flags=0x11 | FLAG_LZ4, compressed=len(bomb), unpacked=told)),
