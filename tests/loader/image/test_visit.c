@@ -209,6 +209,7 @@ static unsigned char *make_large(uint32_t registers, uint32_t param_bytes, bool 
 	unsigned symbol, code, info;
 	Elf64_Shdr *table;
 	size_t table_bytes, table_at;
+	uint32_t chance = registers; /* packs to a third, as code does */
 
 	forge_start(&f, false, 90, false);
 	code = forge_kernel(&f, "large", &symbol);
@@ -220,7 +221,7 @@ static unsigned char *make_large(uint32_t registers, uint32_t param_bytes, bool 
 	table_bytes = f.n_sections * sizeof *table;
 	table_at = LARGE - table_bytes;
 	for (size_t i = 0; bytes && i < LARGE; i++)
-		bytes[i] = (unsigned char)(i * i >> 8);
+		bytes[i] = (unsigned char)((chance = chance * 1664525 + 1013904223) >> 29);
 	assert_non_null(bytes);
 	table = forge_header_of(&f, info - 1);
 	if (apart) {
