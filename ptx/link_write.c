@@ -72,7 +72,7 @@ static bool push_turn(ptx_linker *l, turns *t, struct ptx_link_place place)
 	return true;
 }
 
-/* Two variables that hold each other's address: one is declared first. */
+/* Two variables that hold each other's address, or one that holds its own: declared first. */
 static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out *o)
 {
 	gpul_ptx_var v = l->inputs[place.input].m.vars[place.row];
@@ -98,8 +98,7 @@ static bool find_needed(ptx_linker *l, struct turn *t, ptx_out *o, struct ptx_li
 		uint8_t *state = &l->inputs[needed->input].written[needed->row];
 		if (*state == PTX_NOT_WRITTEN)
 			return true;
-		if (*state == PTX_BEGUN && (needed->input != t->place.input ||
-					    needed->row != t->place.row)) {
+		if (*state == PTX_BEGUN) {
 			put_extern(l, *needed, o);
 			*state = PTX_DECLARED;
 		}

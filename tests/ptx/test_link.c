@@ -315,6 +315,17 @@ static void two_variables_that_hold_each_others_address_are_linked(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
+static void a_variable_that_holds_its_own_address_is_linked(void **state)
+{
+	(void)state;
+	size_t n;
+	gpul_ptx_module *m = link_texts(
+		TEXTS(HEAD ".extern .global .u64 a;\n.visible .global .u64 a = a;"));
+
+	assert_int_not_equal(var_row(m, "a", &n), GPUL_PTX_NONE);
+	gpul_ptx_module_destroy(m);
+}
+
 static void modules_call_each_other_both_ways(void **state)
 {
 	(void)state;
@@ -433,6 +444,7 @@ int main(void)
 		cmocka_unit_test(a_new_name_is_one_that_nobody_has),
 		cmocka_unit_test(a_variable_comes_after_those_that_its_value_refers_to),
 		cmocka_unit_test(two_variables_that_hold_each_others_address_are_linked),
+		cmocka_unit_test(a_variable_that_holds_its_own_address_is_linked),
 		cmocka_unit_test(modules_call_each_other_both_ways),
 		cmocka_unit_test(an_alias_is_a_definition),
 		cmocka_unit_test(a_variable_can_hold_the_address_of_another_modules_kernel),
