@@ -69,7 +69,7 @@ static gpul_status refuse_with_log(CUresult r, const char *log, const char *text
 		n_source = 90;
 	if (n_said > 100)
 		n_said = 100;
-	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.40s%s: %.*s%s%.*s", name, place, n_said,
+	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.60s%s: %.*s%s%.*s", name, place, n_said,
 			 said, n_source ? "\n" : "", n_source, source);
 }
 
@@ -138,6 +138,7 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 	void *values[5 + GPUL_PTXAS_MOST] = { log, room, said, room, (void *)(uintptr_t)1 };
 	unsigned n = options && options->verbose_log ? 5 : 2;
 	gpul_ptxas_options more;
+	CUmodule compiled;
 	gpul_status st;
 	CUresult r;
 
@@ -149,6 +150,8 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 	if (m->drv->name_images)
 		m->drv->name_images(code->name);
 	r = m->drv->cuLibraryLoadData(&m->library, code->bytes, keys, values, n, NULL, NULL, 0);
+	if (r == CUDA_SUCCESS) /* NVIDIA's may only compile now, and has more to say to the log */
+		r = m->drv->cuLibraryGetModule(&compiled, m->library);
 
 	log[sizeof log - 1] = said[sizeof said - 1] = '\0';
 	gpul_loader_log(said);

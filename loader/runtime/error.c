@@ -10,8 +10,7 @@
 
 static _Thread_local cudaError_t last;
 
-/* Errors after which "any further CUDA work will return the same error": asking does not clear
- * them. */
+/* Errors after which "any further CUDA work will return the same error". */
 static _Bool stays(cudaError_t e)
 {
 	switch (e) {
@@ -76,8 +75,7 @@ cudaError_t cudaGetLastError(void)
 {
 	cudaError_t e = last;
 
-	if (!stays(e))
-		last = cudaSuccess;
+	last = cudaSuccess; /* after a fault, too: the next call tells it again */
 	return e;
 }
 

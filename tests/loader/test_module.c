@@ -104,7 +104,7 @@ static void explains_a_refusal_by_the_jit_with_the_line(void **state)
 
 	(void)state;
 	m = loaded(fake_driver(0), vecadd);
-	n_before = fake_calls(); /* the last of them was cuLibraryLoadData */
+	n_before = fake_calls() - 1; /* cuLibraryLoadData; the last was cuLibraryGetModule */
 	gpul_module_unload(m);
 	m = NULL;
 	const gpul_driver *drv = fake_driver_failing(n_before, CUDA_ERROR_INVALID_PTX);
@@ -119,6 +119,12 @@ static void explains_a_refusal_by_the_jit_with_the_line(void **state)
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
+	assert_non_null(
+		strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
+
+	err = (gpul_error){ 0 };
+	drv = fake_driver_failing(n_before + 1, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA); /* a driver that compiles later */
 	assert_non_null(
 		strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
 

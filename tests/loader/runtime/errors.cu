@@ -72,9 +72,11 @@ static void a_fault_stays(void)
 	write_to<<<1, 1>>>((int *)16);
 	FAILS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 	FAILS(cudaErrorIllegalAddress, cudaFree(d));
-	CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
-	CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
 	CHECK(cudaPeekAtLastError() == cudaErrorIllegalAddress);
+	CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
+	CUDA(cudaGetLastError()); // asked for, so told: until the next call
+	FAILS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
+	CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
 }
 
 int main(void)
