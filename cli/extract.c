@@ -31,8 +31,8 @@ static bool takes(const gpul_image *image, void *context)
 static void tell_damaged(struct extract *x, const gpul_image *image, const gpul_error *why)
 {
 	x->failed = true;
-	cli_tell("extract", "%s: image %zu: %s", x->path, ls_image_index(x->images, image),
-		 why->text);
+	cli_tell("extract", "%s: image %zu: %.*s", x->path, ls_image_index(x->images, image),
+		 (int)strcspn(why->text, "\n"), why->text);
 }
 
 static gpul_status look_for_match(const gpul_image *image, const gpul_kernel_table *table,

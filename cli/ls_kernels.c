@@ -37,11 +37,12 @@ static void tell_damaged(struct listing *l, const gpul_image *image, const gpul_
 	if (++l->n_damaged > DAMAGED_SHOWN)
 		return;
 	progress_wipe(&l->progress);
-	cli_tell("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %s", l->path,
+	cli_tell("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %.*s", l->path,
 		 place->member ? "(" : "", place->member ? place->member : "",
 		 place->member ? ")" : "", ls_image_index(l->images, image),
 		 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
-		 *place->section ? ", " : "", place->section, image->offset, failed->text);
+		 *place->section ? ", " : "", place->section, image->offset,
+		 (int)strcspn(failed->text, "\n"), failed->text); /* no source beside it */
 }
 
 /* ---- one image --------------------------------------------------------------------- */

@@ -121,18 +121,18 @@ static gpul_status next_member(const gpul_walk *w, archive *a, member *m)
 	m->header = a->rest.at;
 	if (a->rest.n < sizeof h)
 		return gpul_walk_fail(w, m->header, "the archive is cut off in a member's header: %zu of "
-						    "%zu bytes", a->rest.n, sizeof h);
+						    "%zu bytes" GPUL_AGAIN, a->rest.n, sizeof h);
 	memcpy(&h, a->rest.at, sizeof h);
 	if (memcmp(h.ar_fmag, ARFMAG, 2) != 0 || !read_number(h.ar_size, sizeof h.ar_size, &n))
 		return gpul_walk_fail(w, m->header, "no member's header at byte %zu of the archive: "
-						    "damaged", (size_t)(m->header - w->file.at));
+						    "damaged" GPUL_AGAIN, (size_t)(m->header - w->file.at));
 	a->rest = (gpul_span){ a->rest.at + sizeof h, a->rest.n - sizeof h };
 	/* Even a thin archive holds its own tables. */
 	inside = !a->thin || (h.ar_name[0] == '/' && (h.ar_name[1] == '/' || h.ar_name[1] == ' ' ||
 						      h.ar_name[1] == 'S'));
 	if (inside && n > a->rest.n)
 		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive claims %llu "
-						    "bytes, %zu are left: cut off or damaged",
+						    "bytes, %zu are left: cut off or damaged" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at), (unsigned long long)n, a->rest.n);
 	m->content = (gpul_span){ inside ? a->rest.at : NULL, (size_t)n };
 	if (inside) {
@@ -142,7 +142,7 @@ static gpul_status next_member(const gpul_walk *w, archive *a, member *m)
 	}
 	if (!read_name(a, h.ar_name, m))
 		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive has no name "
-						    "that can be read: damaged",
+						    "that can be read: damaged" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at));
 	return GPUL_OK;
 }

@@ -77,7 +77,7 @@ gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span s)
 		atomic_fetch_sub(w->patience, sections_of(s));
 	if (n == 0)
 		return gpul_walk_fail(w, s.at, "a cubin whose sections lie beyond its %zu bytes: cut "
-					       "off or damaged", s.n);
+					       "off or damaged" GPUL_AGAIN, s.n);
 	image = gpul_walk_add(w, GPUL_NEW_UNIT);
 	if (!image)
 		return GPUL_ENOMEM;

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "loader/image/images_internal.h"
 #include "loader/image/kernels.h"
 
 #define EM_NVIDIA       190  /* NVIDIA CUDA, as in the ELF registry of machines */
@@ -19,7 +20,7 @@ static gpul_status damaged(uint64_t at, gpul_error *err, const char *what, uint6
 	int native = at > INT_MAX ? INT_MAX : (int)at;
 
 	return gpul_fail(err, GPUL_EFORMAT, native,
-			 "cubin: at byte %llu: %s (%llu; the image has %zu bytes)",
+			 "cubin: at byte %llu: %s (%llu; the image has %zu bytes)" GPUL_AGAIN,
 			 (unsigned long long)at, what, (unsigned long long)number, n_bytes);
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "loader/image/cubin_internal.h"
+#include "loader/image/images_internal.h"
 #include "loader/image/kernel_rows_internal.h"
 
 #define STO_ENTRY 0x10 /* st_other: a kernel, not a device function */
@@ -59,7 +60,7 @@ static gpul_status damaged(uint64_t at, gpul_error *err, const char *what)
 {
 	int native = at > INT_MAX ? INT_MAX : (int)at;
 
-	return gpul_fail(err, GPUL_EFORMAT, native, "cubin: at byte %llu: %s",
+	return gpul_fail(err, GPUL_EFORMAT, native, "cubin: at byte %llu: %s" GPUL_AGAIN,
 			 (unsigned long long)at, what);
 }
 

@@ -55,19 +55,19 @@ static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 	fatbin_header h;
 
 	if (s.n < sizeof h)
-		return gpul_walk_fail(w, s.at, "a fatbin cut off in its header: %zu of 16 bytes", s.n);
+		return gpul_walk_fail(w, s.at, "a fatbin cut off in its header: %zu of 16 bytes" GPUL_AGAIN, s.n);
 	memcpy(&h, gpul_walk_see(w, s.at, sizeof h), sizeof h);
 	if (h.magic != MAGIC)
 		return gpul_walk_fail(w, s.at, "no fatbin at byte %zu: it starts with %08x, not %08x: "
-				      "damaged, or of a format that is not known",
+				      "damaged, or of a format that is not known" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), h.magic, MAGIC);
 	if (h.version != 1 || h.header_bytes != sizeof h)
 		return gpul_walk_fail(w, s.at, "fatbin at byte %zu of version %u with a header of %u "
-				      "bytes; known is version 1 with 16",
+				      "bytes; known is version 1 with 16: damaged, or newer than this gpuload",
 				      (size_t)(s.at - w->file.at), h.version, h.header_bytes);
 	if (h.payload_bytes > s.n - sizeof h)
 		return gpul_walk_fail(w, s.at, "fatbin at byte %zu claims %llu bytes, %zu are left: "
-				      "the file is cut off or damaged",
+				      "the file is cut off or damaged" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), (unsigned long long)h.payload_bytes,
 				      s.n - sizeof h);
 	*all = (gpul_span){ s.at, sizeof h + (size_t)h.payload_bytes };
@@ -118,14 +118,14 @@ static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 	uint32_t at, n;
 
 	if (s.n < sizeof *e)
-		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is cut off: %zu of 64 bytes",
+		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is cut off: %zu of 64 bytes" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), s.n);
 	memcpy(e, gpul_walk_see(w, s.at, sizeof *e), sizeof *e);
 	wrong = wrong_with(e, s.n);
 	if (!wrong && e->options_at && !find_options(w, s.at, e, &at, &n))
 		wrong = "its options lie outside its header";
 	if (wrong)
-		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is damaged: %s",
+		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is damaged: %s" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), wrong);
 	return GPUL_OK;
 }
@@ -243,7 +243,7 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 		    !gpul_can_unpack_all(w->list, e.compressed_bytes, e.unpacked_bytes))
 			return gpul_walk_fail(w, rest.at,
 					      "the images up to byte %zu claim to unpack to %llu "
-					      "bytes, from %llu: damaged, or made to mislead",
+					      "bytes, from %llu: damaged, or made to mislead" GPUL_AGAIN,
 					      (size_t)(rest.at - w->file.at),
 					      (unsigned long long)w->list->unpacked_bytes,
 					      (unsigned long long)w->list->packed_bytes);

@@ -23,7 +23,7 @@ typedef struct host_elf {
 
 static gpul_status damaged(const gpul_walk *w, const host_elf *e, const char *what)
 {
-	return gpul_walk_fail(w, e->bytes.at, "the ELF file is damaged: %s (%s)", what,
+	return gpul_walk_fail(w, e->bytes.at, "the ELF file is damaged: %s (%s)" GPUL_AGAIN, what,
 			      elf_errmsg(-1));
 }
 
@@ -61,7 +61,7 @@ static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name
 		return gpul_walk_no_memory(w);
 	if (!part(e, sh->sh_offset, sh->sh_size, &r->bytes))
 		return gpul_walk_fail(w, e->bytes.at, "section %.40s lies beyond the file's %zu bytes: cut "
-						      "off or damaged", name, e->bytes.n);
+						      "off or damaged" GPUL_AGAIN, name, e->bytes.n);
 	r->section = name;
 	r->relocatable = strcmp(name, "__nv_relfatbin") == 0;
 	r->fatbins = r->relocatable || strcmp(name, ".nv_fatbin") == 0;
@@ -98,7 +98,7 @@ static gpul_status add_segment(const gpul_walk *w, host_elf *e, const GElf_Phdr 
 
 	if (!part(e, ph->p_offset, ph->p_filesz, &bytes))
 		return gpul_walk_fail(w, e->bytes.at, "a segment lies beyond the file's %zu bytes: cut off "
-						      "or damaged", e->bytes.n);
+						      "or damaged" GPUL_AGAIN, e->bytes.n);
 	if (ph->p_type == PT_DYNAMIC)
 		e->dynamic = bytes;
 	if (ph->p_type != PT_LOAD)
@@ -177,7 +177,7 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 
 	if (!sections_are_inside(s))
 		return gpul_walk_fail(w, s.at, "the ELF file's section table lies beyond its %zu "
-					       "bytes: cut off or damaged", s.n);
+					       "bytes: cut off or damaged" GPUL_AGAIN, s.n);
 	elf_version(EV_CURRENT);
 	/* libelf wants a char *, and only reads. */
 	e.elf = elf_memory((char *)(uintptr_t)s.at, s.n);
@@ -186,7 +186,7 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 	st = add_regions(w, &e);
 	if (!st && regions_overlap(&e))
 		st = gpul_walk_fail(w, s.at, "the ELF file's sections or segments overlap: damaged, or "
-					     "made to mislead");
+					     "made to mislead" GPUL_AGAIN);
 	if (!st)
 		st = gpul_walk_regions(w, e.regions.at, e.regions.n);
 	if (!st && !gpul_stripped_register(w->list, first, e.loaded.at, e.loaded.n, e.dynamic))

@@ -17,6 +17,9 @@
 #include "core/file.h"
 #include "loader/image/images.h"
 
+/* What to do about a damaged file: ends the messages that say where it is damaged. */
+#define GPUL_AGAIN "; copy or build it again"
+
 struct gpul_images {
 	gpul_file file;             /* zeroed for gpul_images_of() */
 	GPUL_ARRAY(gpul_file) more; /* of thin archives: the members */

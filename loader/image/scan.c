@@ -102,7 +102,7 @@ gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t 
 			return st;
 		if (atomic_load(w->patience) < 0)
 			return gpul_walk_fail(w, s.at + from, "too much in it looks like fatbins and cubins "
-					      "and is none: damaged, or made to mislead");
+					      "and is none: damaged, or made to mislead" GPUL_AGAIN);
 		from += taken ? taken : 1;
 		if (taken)
 			cover(covered, to, step, from);

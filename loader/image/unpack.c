@@ -38,7 +38,7 @@ static gpul_status damaged(const gpul_image *image, const char *what, gpul_error
 	char arch[16];
 
 	return gpul_fail(err, GPUL_EFORMAT, (int)(image->offset & INT32_MAX),
-			 "the %s image for %s at byte %llu cannot be unpacked: %s",
+			 "the %s image for %s at byte %llu cannot be unpacked: %s" GPUL_AGAIN,
 			 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
 			 (unsigned long long)image->offset, what);
 }
