@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/image/images.h"
+
 enum value_is { A_NUMBER, A_CACHE, NO_VALUE, TALK, TALK_WITH_VALUE };
 
 static const struct row {
@@ -150,7 +152,7 @@ void gpul_ptxas_options_parse(const char *text, size_t n_bytes, gpul_ptxas_optio
 
 const char *gpul_ptxas_options_in(const char *text, size_t n_bytes, size_t *n)
 {
-	static const char begin[] = GPUL_PTXAS_COMMENT;
+	static const char begin[] = GPUL_PTX_OPTIONS " ";
 	const size_t n_begin = sizeof begin - 1;
 	const char *newline;
 

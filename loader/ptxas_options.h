@@ -17,10 +17,7 @@
 extern "C" {
 #endif
 
-/* How the first line of an extracted PTX begins; the options follow, to the end of the line. */
-#define GPUL_PTXAS_COMMENT "// ptxas options: "
-
-/** The options that PTX carries on its first line; borrowed from it; NULL: it carries none.
+/** The options that PTX carries on its first line (GPUL_PTX_OPTIONS in images.h); borrowed from it; NULL: it carries none.
  *
  * @text     PTX
  * @n_bytes  its length

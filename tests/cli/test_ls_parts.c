@@ -1,5 +1,6 @@
 /* test_ls_parts.c — what ls and extract share: filters, names, progress. */
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,12 +154,13 @@ static void globs_fit_any_form_of_a_name(void **state)
 
 /* ---- progress ---------------------------------------------------------------------- */
 
-/* What a progress line of half of the work writes to a stderr that is fd. */
-static size_t written(int fd, int read_from, bool long_ago, char *buf, size_t n)
+/* What a progress line of half of the work writes to a stderr that is fd: n bytes of it, as far as
+ * they come within wait_ms.  A terminal passes them on in its own time. */
+static size_t written(int fd, int read_from, bool long_ago, int wait_ms, char *buf, size_t n)
 {
 	int kept = dup(STDERR_FILENO);
 	struct progress p;
-	ssize_t got;
+	size_t got = 0;
 
 	fflush(stderr);
 	dup2(fd, STDERR_FILENO);
@@ -171,24 +173,31 @@ static size_t written(int fd, int read_from, bool long_ago, char *buf, size_t n)
 	fflush(stderr);
 	dup2(kept, STDERR_FILENO);
 	close(kept);
-	fcntl(read_from, F_SETFL, O_NONBLOCK);
-	got = read(read_from, buf, n);
-	return got > 0 ? (size_t)got : 0;
+	for (struct pollfd from = { .fd = read_from, .events = POLLIN };
+	     got < n && poll(&from, 1, wait_ms) > 0;) {
+		ssize_t more = read(read_from, buf + got, n - got);
+
+		if (more <= 0)
+			break;
+		got += (size_t)more;
+	}
+	return got;
 }
 
 static void progress_shows_on_a_terminal_and_goes_away(void **state)
 {
 	int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
-	char buf[256] = "";
+	static const char shown[] = "\r\033[Klibx.so:  50%\r\033[K";
+	char buf[sizeof shown] = "";
 
 	(void)state;
 	if (master < 0 || grantpt(master) || unlockpt(master))
 		skip(); /* no terminals here */
 	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
 	assert_true(slave >= 0);
-	assert_int_equal(written(slave, master, false, buf, sizeof buf - 1), 0);
-	assert_true(written(slave, master, true, buf, sizeof buf - 1) > 0);
-	assert_string_equal(buf, "\r\033[Klibx.so:  50%\r\033[K");
+	assert_int_equal(written(slave, master, false, 50, buf, sizeof buf), 0);
+	assert_int_equal(written(slave, master, true, 5000, buf, sizeof shown - 1), sizeof shown - 1);
+	assert_string_equal(buf, shown);
 	close(slave);
 	close(master);
 }
@@ -200,7 +209,7 @@ static void progress_is_silent_elsewhere(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(written(ends[1], ends[0], true, buf, sizeof buf), 0);
+	assert_int_equal(written(ends[1], ends[0], true, 50, buf, sizeof buf), 0);
 	close(ends[0]);
 	close(ends[1]);
 }

@@ -527,7 +527,7 @@ static void what_was_asked_for_narrows_the_choice(void **state)
 static void ptxas_options_reach_the_driver(void **state)
 {
 	static const char text[] =
-		GPUL_PTXAS_COMMENT "-O2 -maxrregcount=40\n.version 8.0\n.target sm_75\n"
+		GPUL_PTX_OPTIONS " -O2 -maxrregcount=40\n.version 8.0\n.target sm_75\n"
 				".address_size 64\n.entry k() { ret; }\n";
 
 	(void)state;
