@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""cuobjdump.py — hold `gpuload ls` to what NVIDIA's own cuobjdump says, kernel by kernel.
+
+    tests/gpu/cuobjdump.py LIBRARY...
+
+Compares the registered machine code: for each kernel its architecture, name, registers, stack (our
+local_bytes) and static shared memory.  cuobjdump does not look for embedded images.  For libraries of
+whole-program code: of relocatable code that was linked (NCCL) it lists device functions as well, and the
+stack with that of all callees.  Needs no GPU; exits 77 where there is no cuobjdump.
+"""
+import collections, json, os, re, shutil, subprocess, sys
+
+BUILD = os.environ.get("GPULOAD_BUILD", "build")
+ARCH = re.compile(r"arch = (sm_\w+)")
+USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
+
+
+def theirs(path):
+    """A bag of (arch, kernel, registers, stack, shared) as cuobjdump tells it."""
+    bag, arch, name = collections.Counter(), None, None
+    with subprocess.Popen(["cuobjdump", "-res-usage", path], stdout=subprocess.PIPE, text=True) as p:
+        for line in p.stdout:
+            if m := ARCH.search(line):
+                arch = m[1]
+            elif line.strip().startswith("Function "):
+                name = line.strip()[len("Function "):].rstrip(":")
+            elif (m := USAGE.search(line)) and name:
+                reg, stack, shared = map(int, m.groups())
+                if int(re.search(r"\d+", arch)[0]) >= 90 and shared >= 1024:
+                    shared -= 1024  # the system's own, which ptxas -v leaves out
+                bag[(arch, name, reg, stack, shared)] += 1
+                name = None
+    return bag
+
+
+def ours(path):
+    bag = collections.Counter()
+    out = subprocess.run([f"{BUILD}/gpuload", "ls", "--json", path], stdout=subprocess.PIPE, check=True).stdout
+    for image in json.loads(out)["images"]:
+        if image["kind"] == "cubin" and image["origin"] == "registered":
+            for k in image["kernels"]:
+                bag[(image["arch"], k["name"], k["registers"], k["local_bytes"], k["shared_bytes"])] += 1
+    return bag
+
+
+def compare(path):
+    a, b = theirs(path), ours(path)
+    missing, invented = a - b, b - a
+    print(f"{os.path.basename(path)}: cuobjdump {sum(a.values())} kernels, gpuload {sum(b.values())}, "
+          f"{sum(missing.values())} missing, {sum(invented.values())} invented")
+    for what, bag in ("missing", missing), ("invented", invented):
+        for row in list(bag)[:5]:
+            print(f"  {what}: {' '.join(map(str, row))}")
+    return not missing and not invented
+
+
+if __name__ == "__main__":
+    if not shutil.which("cuobjdump"):
+        print("skipped: no cuobjdump here")
+        sys.exit(77)
+    sys.exit(0 if all([compare(p) for p in sys.argv[1:]]) else 1)
