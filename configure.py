@@ -20,7 +20,9 @@ MODULES = {                      # folder: folders it may include
     "loader":       ["core", "driver", "ptx", "loader/image"],
     "loader/runtime": ["core", "driver"],
     "softcuda":     ["core", "ptx", "loader/image"],
-    "cli":          ["core", "driver", "ptx", "loader/image", "loader"],
+    "memalloc":     ["core", "driver"],
+    "ipc":          ["core", "driver", "memalloc"],
+    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc"],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # what libgpuload is made of
 TESTS_MAY_USE = list(MODULES) + ["tests"]

@@ -33,7 +33,19 @@ extern "C" {
 	X(cuEventQuery) X(cuEventElapsedTime)                                                   \
 	X(cuLaunchKernel) X(cuLaunchCooperativeKernel)                                          \
 	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                          \
+	GPUL_DRIVER_MEMORY_CALLS(X)                                                             \
 	GPUL_DRIVER_RUNTIME_CALLS(X)
+
+/* What memory that processes share needs (memalloc, ipc). */
+#define GPUL_DRIVER_MEMORY_CALLS(X)                                                             \
+	X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease)                         \
+	X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemMap) X(cuMemUnmap)                    \
+	X(cuMemSetAccess) X(cuMemGetAccess) X(cuMemRetainAllocationHandle)                      \
+	X(cuMemGetAllocationPropertiesFromHandle)                                               \
+	X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle)                       \
+	X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuDeviceGetP2PAttribute)             \
+	X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)                       \
+	X(cuIpcGetEventHandle) X(cuIpcOpenEventHandle) X(cuCtxRecordEvent)
 
 /* What the mini runtime (loader/runtime) forwards to beside those. */
 #define GPUL_DRIVER_RUNTIME_CALLS(X)                                                            \
