@@ -11,7 +11,7 @@ import glob, os, shlex, sys
 from configure import DATE, LIBRARY, MODULES, TESTS_MAY_USE, VERSION, closure, files
 from scripts import parts, rules_tests
 from scripts.install import public_headers
-from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, image_libraries
+from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, memory_flags, part_libraries
 
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
 # -ffast-math).  Nobody reads errno or the exception flags there, so both may go: loops vectorise.
@@ -25,7 +25,7 @@ def copy_libraries(w):
     """Beside the command, the libraries that it reads files with: for a machine that is handed build/ and lacks them."""
     lib = f"{w.dir}/lib"
     return w.build(f"{lib}/copied", "sh", "", f"{w.dir}/gpuload", command=(
-        f"mkdir -p {lib} && ldd {w.dir}/gpuload | awk '$$1 ~ /^lib(elf|zstd|lz4|z)[.]so/ {{ print $$3 }}' "
+        f"mkdir -p {lib} && ldd {w.dir}/gpuload | awk '$$1 ~ /^lib(elf|zstd|lz4|z|numa)[.]so/ {{ print $$3 }}' "
         f"| xargs -r cp -Lt {lib} && touch {lib}/copied"))
 
 
@@ -38,7 +38,7 @@ def write_rules(w):
     w.p(f"builddir = {w.dir}")
     w.p(f"cflags = -std=c11 -D_GNU_SOURCE {c} -fPIC {WARNINGS} -I. {system}")
     w.p(f"ldflags = {ld}")
-    w.p(f"libs = -ldl -lpthread -lm -Wl,--as-needed {image_libraries(w)}")
+    w.p(f"libs = -ldl -lpthread -lm -Wl,--as-needed {part_libraries(w)}")
     python = w.python
     cc = w.args.cc
     again = [a for a in sys.argv[1:] if a not in ("--quiet", "--install-deps")] + ["--quiet"]
@@ -70,6 +70,7 @@ def module_flags(w, module):
     """Flags of one module's files alone, so that changing one rebuilds little."""
     return {
         "loader/image": image_flags(w),
+        "memalloc": memory_flags(w),
         "driver": f'-DGPUL_LIBDIR=\\"{w.args.prefix}/lib/gpuload\\"',
         "softcuda": "-fvisibility=hidden",
         "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_DATE=\\"{DATE}\\"',
@@ -155,7 +156,7 @@ def write_install(w, products):
         return None
     everything, stage = " ".join(products), f"{w.dir}/stage"
     cuda = shlex.quote(os.path.dirname(w.have["cuda.h"].where))
-    install = f"{w.python} scripts/install.py --build {w.dir} --cuda {cuda} --libraries='{image_libraries(w)}'"
+    install = f"{w.python} scripts/install.py --build {w.dir} --cuda {cuda} --libraries='{part_libraries(w)}'"
     w.build("install", "console", "", everything, command=f"{install} --prefix {shlex.quote(w.args.prefix)}")
     return w.build(f"{stage}.ok", "sh", "", f"{everything} scripts/install.py {' '.join(public_headers())}",
                    command=f"rm -rf {stage} && {install} --prefix '' --destdir {stage} && touch {stage}.ok")

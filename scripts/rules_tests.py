@@ -5,7 +5,7 @@ A test links its own folder's closure and no more, so that one broken folder doe
 import glob, os, re, shlex
 
 from configure import LIBRARY, MODULES, closure, files, owner
-from scripts.writer import WARNINGS, flags, has_main, image_flags, image_libraries
+from scripts.writer import WARNINGS, flags, has_main, image_flags, memory_flags, part_libraries
 
 
 def test_link(w, folder):
@@ -57,7 +57,9 @@ def write_tests(w, products):
 
 
 def test_flags(w, folder):
-    return image_flags(w) if folder.startswith("tests/loader/image") else ""
+    if folder.startswith("tests/loader/image"):
+        return image_flags(w)
+    return memory_flags(w) if folder.startswith("tests/memalloc") else ""
 
 
 def write_test(w, c, helpers, opened, inputs, products):
@@ -187,7 +189,7 @@ def write_fuzzers(w):
         words = f"-dict={words}" if os.path.exists(words) else ""
         inputs = " ".join([fuzz_object(w, c, module), *objects])
         w.build(exe, "sh", inputs, command=f"clang {FUZZ_FLAGS.format(kind='fuzzer')} {inputs} -o {exe} -ldl -lpthread -lm "
-                                           f"-Wl,--as-needed {image_libraries(w)}")
+                                           f"-Wl,--as-needed {part_libraries(w)}")
         w.build(f"fuzz-{name}", "console", "", f"{exe} {seeds}",
                 command=f"mkdir -p {w.dir}/fuzz/{name} && {exe} {words} -max_len=4096 {w.dir}/fuzz/{name} {folders}")
         w.tests.append(("fuzz", f"fuzz/{name} over its corpus", f"{exe} -runs=0 {folders}", f"{exe} {seeds}"))

@@ -31,8 +31,15 @@ def image_flags(w):
     return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in IMAGE_PARTS)
 
 
-def image_libraries(w):
-    return " ".join(f"-l{library}" for part, library in IMAGE_PARTS.items() if w.have[part].where)
+def memory_flags(w):
+    """Whether memalloc may place memory on NUMA nodes."""
+    return f"-DGPUL_HAVE_NUMA={int(bool(w.have['libnuma'].where))}"
+
+
+def part_libraries(w):
+    """All that is linked, where it was found."""
+    parts = {**IMAGE_PARTS, "libnuma": "numa"}
+    return " ".join(f"-l{library}" for part, library in parts.items() if w.have[part].where)
 
 
 class Writer:
