@@ -1,35 +1,26 @@
 /* control.h — the first page of a shared buffer: an abort word and step counters, for kernels and CPU threads.
  *
- *        0       4       8            16                64              128
- *     ┌───────┬───────┬────────────┬─────────────────┬───────────────┬───────────────┬─ ─
- *     │ magic │ abort │ generation │ 0               │ step[0] ┊  0  │ step[1] ┊  0  │   63 of them
- *     └───────┴───────┴────────────┴─────────────────┴───────────────┴───────────────┴─ ─
+ * control_page.h draws it.  A step counter has one writer and only grows.  post is a release and wait an acquire, both
+ * of system scope: what the writer wrote before, the waiter sees.  The abort word is 0; once it is not, every wait
+ * ends.  Kernels have the same four words in control_device.cuh.
  *
- * A step counter has one writer and only grows; it stands in a cache line of its own.  post is a release and wait an
- * acquire, both of system scope: what the writer wrote before, the waiter sees.  The device side is
- * ipc/control_device.cuh.  The abort word is 0; once it is not, every wait ends. */
+ * Device memory, which the CPU does not see, is read and written by copies, on a stream of their own that no kernel
+ * holds up; a context that can reach it must be current then. */
 #ifndef GPULOAD_IPC_CONTROL_H
 #define GPULOAD_IPC_CONTROL_H
 
+#include "ipc/control_page.h"
 #include "ipc/view.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { GPUL_IPC_N_STEPS = 63, GPUL_IPC_CONTROL_MAGIC = 0x4c505547 };  /* "GUPL" */
-
-struct gpul_ipc_control {
-	uint32_t magic, abort;
-	uint64_t generation;
-	uint64_t zero[6];
-	struct { uint64_t value, zero[7]; } step[GPUL_IPC_N_STEPS];
-};
 static_assert(sizeof(struct gpul_ipc_control) == GPUL_IPC_CONTROL_BYTES, "as drawn");
 
 /** Raise the abort word: every wait on it, on GPUs and CPUs, ends with this code.  The first code stays.
  *
- * Of device memory, which the CPU does not see, the word is copied; that works while kernels run.
+ * Of two that are raised at the same moment in device memory, or by a GPU over PCIe, either may stay.
  *
  * @v     a view with a control page, not read-only
  * @code  not 0
@@ -48,6 +39,8 @@ gpul_status gpul_ipc_abort(const gpul_ipc_view *v, uint32_t code, gpul_error *er
 gpul_status gpul_ipc_aborted(const gpul_ipc_view *v, uint32_t *out, gpul_error *err);
 
 /** Set a step counter, after everything that this thread wrote before.
+ *
+ * In device memory: after the copies that are complete, so wait for those (cuStreamSynchronize) first.
  *
  * @v      a view with a control page, not read-only
  * @step   0 ... GPUL_IPC_N_STEPS - 1

@@ -7,7 +7,8 @@
     lib/gpuload/libcuda-soft.so          the software driver; libcuda.so.1 beside it is a link to it, for
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload any-driver-api-program
     lib/pkgconfig/gpuload.pc             what a program needs to build against it; gpuload-rt.pc: the runtime
-    include/gpuload/<folder>/*.h         the headers, under the names that they include each other by
+    include/gpuload/<folder>/*.h         the headers, under the names that they include each other by;
+                                         *.cuh: those for device code
     share/man, share/bash-completion, share/doc/gpuload
 """
 import argparse, glob, os, shutil, sys
@@ -74,6 +75,11 @@ def public_headers():
     return [h for m in LIBRARY for h in files(m, ".h") if not h.endswith("_internal.h")]
 
 
+def device_headers():
+    """For nvcc and NVRTC."""
+    return [h for m in LIBRARY for h in files(m, ".cuh")]
+
+
 def install(build, prefix, destdir, cuda, libraries):
     to = Place(f"{destdir}{prefix}")
     so, major = f"libgpuload.so.{VERSION}", VERSION.split(".")[0]
@@ -89,7 +95,7 @@ def install(build, prefix, destdir, cuda, libraries):
     for name, text in (("gpuload", PKGCONFIG), ("gpuload-rt", RT_PKGCONFIG)):
         to.write(f"lib/pkgconfig/{name}.pc", text.format(prefix=prefix, cuda=os.path.abspath(cuda), version=VERSION,
                                                       libraries=libraries))
-    for h in public_headers():
+    for h in public_headers() + device_headers():
         to.copy(h, f"include/gpuload/{h}")
     for page in glob.glob(f"{build}/man/man*/*"):
         to.copy(page, f"share/{os.path.relpath(page, build)}")

@@ -10,7 +10,7 @@ import glob, os, shlex, sys
 
 from configure import DATE, LIBRARY, MODULES, TESTS_MAY_USE, VERSION, closure, files
 from scripts import parts, rules_tests
-from scripts.install import public_headers
+from scripts.install import device_headers, public_headers
 from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, memory_flags, part_libraries
 
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
@@ -158,7 +158,7 @@ def write_install(w, products):
     cuda = shlex.quote(os.path.dirname(w.have["cuda.h"].where))
     install = f"{w.python} scripts/install.py --build {w.dir} --cuda {cuda} --libraries='{part_libraries(w)}'"
     w.build("install", "console", "", everything, command=f"{install} --prefix {shlex.quote(w.args.prefix)}")
-    return w.build(f"{stage}.ok", "sh", "", f"{everything} scripts/install.py {' '.join(public_headers())}",
+    return w.build(f"{stage}.ok", "sh", "", f"{everything} scripts/install.py {' '.join(public_headers() + device_headers())}",
                    command=f"rm -rf {stage} && {install} --prefix '' --destdir {stage} && touch {stage}.ok")
 
 

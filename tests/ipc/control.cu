@@ -1,0 +1,47 @@
+// Kernels that use the control page, for test_control.c.
+#include "ipc/control_device.cuh"
+
+// Echo: whenever step 0 is posted, post the same to step 1 with data[0] + 1; until step 0 is n.
+extern "C" __global__ void echo(gpul_ipc_control *control, unsigned *data, unsigned long long n, unsigned *result)
+{
+	__shared__ unsigned waited;
+
+	for (unsigned long long i = 1; i <= n; i++) {
+		if (threadIdx.x == 0)
+			waited = gpul_ipc_wait(control, 0, i, 10000000000ull);
+		__syncthreads();
+		if (waited != GPUL_IPC_REACHED)
+			break;
+		data[threadIdx.x] += 1;
+		__syncthreads();
+		if (threadIdx.x == 0)
+			gpul_ipc_post(control, 1, i);
+	}
+	if (threadIdx.x == 0)
+		*result = waited;
+}
+
+// Wait for what never comes: the time that was given, or the abort word, ends it.
+extern "C" __global__ void wait_for(gpul_ipc_control *control, unsigned long long timeout_ns, unsigned *result)
+{
+	gpul_ipc_post(control, 62, 1);
+	*result = gpul_ipc_wait(control, 61, 1, timeout_ns);
+}
+
+extern "C" __global__ void raise(gpul_ipc_control *control, unsigned code, unsigned *seen)
+{
+	gpul_ipc_abort(control, code);
+	*seen = gpul_ipc_aborted(control);
+}
+
+// What the device compiler takes the page for.
+extern "C" __global__ void layout(unsigned long long *out)
+{
+	const gpul_ipc_control *page = 0;
+
+	out[0] = sizeof *page;
+	out[1] = (unsigned long long)&page->abort;
+	out[2] = (unsigned long long)&page->generation;
+	out[3] = (unsigned long long)&page->step[0].value;
+	out[4] = (unsigned long long)&page->step[1].value;
+}
