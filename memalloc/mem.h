@@ -62,8 +62,9 @@ typedef struct gpul_mem_info {
 	size_t bytes, mapped_bytes;  /* as asked for; as mapped: rounded up to granularity_bytes */
 	size_t granularity_bytes;    /* of the driver, or the page */
 	size_t alignment_bytes;      /* that both addresses have at least */
-	int node;                    /* host kinds: asked of the system (-1 clamped to 0); device kinds: -1 */
-	bool node_clamped;           /* the system or GPU has no NUMA node, so 0 was taken */
+	int node;                    /* that its pages were asked for on; -1: device kinds, pinned, imported files */
+	bool node_clamped;           /* the GPU hangs on no node that has memory: the first that has was taken */
+	bool node_unbound;           /* the system would not place it: lies where it likes; the log says why */
 	int device;                  /* ordinal that owns device memory or registered it; devices[0] */
 	unsigned n_devices;
 	int devices[GPUL_MEM_MAX_DEVICES];

@@ -1,0 +1,44 @@
+/* auto.c — host memory of the first kind that works.  A try is the real thing: what is asked for, created. */
+#include "memalloc/mem_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/log.h"
+
+static const gpul_mem_kind order[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+enum { N_TRIES = sizeof order / sizeof order[0], WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
+
+/* "host-numa memory: ..." of each try, as much as there is room for. */
+static void join(const gpul_error tries[N_TRIES], unsigned n, char why[WHY_CHARS])
+{
+	int room = n > 1 ? SHARE_CHARS : WHY_CHARS - 1;
+	size_t at = 0;
+
+	why[0] = '\0';
+	for (unsigned i = 0; i < n; i++)
+		at += (size_t)snprintf(why + at, WHY_CHARS - at, "%s%.*s", i ? "; " : "", room, tries[i].text);
+}
+
+gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
+				 gpul_error *err)
+{
+	gpul_error tries[N_TRIES] = { 0 };
+	char why[WHY_CHARS];
+
+	for (unsigned i = 0; i < N_TRIES; i++) {
+		gpul_mem *m = NULL;
+		gpul_status st = gpul_mem_create_kind(drv, desc, order[i], &m, &tries[i]);
+
+		if (!st) {
+			join(tries, i, m->about.why);
+			*out = m;
+			return GPUL_OK;
+		}
+		if (st == GPUL_EINVAL)  /* the description's fault: it is the same for every kind */
+			return gpul_fail(err, st, tries[i].native, "%s", tries[i].text);
+		gpul_log(GPUL_LOG_INFO, "memalloc", "%s", tries[i].text);
+	}
+	join(tries, N_TRIES, why);
+	return gpul_fail(err, tries[N_TRIES - 1].status, tries[N_TRIES - 1].native, "%s", why);
+}

@@ -1,0 +1,67 @@
+/* cu.c — what the driver or the system would not do, with what to do about it for this kind of memory. */
+#include "memalloc/mem_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ANY_KIND GPUL_MEM_AUTO
+
+/* What differs from gpul_cu_advice(): that one knows the error, this one also the kind. */
+static const struct {
+	gpul_mem_kind kind;
+	CUresult code;
+	const char *advice;
+} advices[] = {
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_PERMITTED,
+	  "a container may lack the right to place memory: --cap-add SYS_NICE" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OPERATING_SYSTEM,
+	  "a container may lack the right to place memory: --cap-add SYS_NICE" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_SUPPORTED, "take --kind memfd" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OUT_OF_MEMORY,
+	  "free memory on the node (numactl -H shows it) or take smaller buffers" },
+	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
+	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
+	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
+	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_PERMITTED,
+	  "fabric handles need an IMEX channel: see nvidia-imex; without fabric it may work" },
+	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_SUPPORTED,
+	  "cuMem calls are not supported here (WSL, some vGPUs): take --kind device-ipc" },
+	{ GPUL_MEM_DEVICE_IPC, CUDA_ERROR_NOT_SUPPORTED, "cuIpc calls are not supported here" },
+	{ ANY_KIND, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+	  "cuMemHostRegister takes a page once: unregister it first" },
+};
+
+static const char *advice_for(gpul_mem_kind kind, CUresult r)
+{
+	for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
+		if (advices[i].code == r && (advices[i].kind == kind || advices[i].kind == ANY_KIND))
+			return advices[i].advice;
+	return NULL;
+}
+
+gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, const char *call)
+{
+	const char *advice = advice_for(m->about.kind, r), *usual = gpul_cu_advice(r);
+	gpul_error said = { 0 };
+	gpul_status st = gpul_cu_status(m->drv, &said, r, call);
+	size_t n = strlen(said.text);
+
+	if (!st)
+		return GPUL_OK;
+	if (advice && *usual && n > strlen(usual) && !strcmp(said.text + n - strlen(usual), usual))
+		n -= strlen(": ") + strlen(usual);  /* ours takes its place */
+	if (r == CUDA_ERROR_NOT_SUPPORTED)
+		st = GPUL_EUNSUPPORTED;
+	return gpul_fail(err, st, said.native, "%s memory: %.*s%s%s", gpul_mem_kind_name(m->about.kind),
+			 (int)n, said.text, advice ? ": " : "", advice ? advice : "");
+}
+
+gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_number, const char *call,
+				const char *advice)
+{
+	bool full = error_number == ENOMEM || error_number == ENOSPC;
+
+	return gpul_fail(err, full ? GPUL_ENOMEM : GPUL_ESYS, error_number, "%s memory, %zu bytes: %s: %s%s%s",
+			 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, call,
+			 strerror(error_number), *advice ? ": " : "", advice);
+}

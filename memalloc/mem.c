@@ -1,0 +1,330 @@
+/* mem.c — see mem.h: what is checked before any kind of memory is made, and the object around it. */
+#include "memalloc/mem_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One row, one kind. */
+static const struct mem_ops *const kinds[GPUL_MEM_N_KINDS] = {
+	[GPUL_MEM_HOST_NUMA] = &gpul_mem_vmm_host, [GPUL_MEM_DEVICE] = &gpul_mem_vmm_device,
+	[GPUL_MEM_MEMFD] = &gpul_mem_memfd,	   [GPUL_MEM_SHM] = &gpul_mem_shm,
+	[GPUL_MEM_PINNED] = &gpul_mem_pinned,	   [GPUL_MEM_DEVICE_IPC] = &gpul_mem_device_ipc,
+};
+
+static const struct mem_ops *ops_of(gpul_mem_kind kind)
+{
+	return (unsigned)kind < GPUL_MEM_N_KINDS ? kinds[kind] : NULL;
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static gpul_status take_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+{
+	int n_there;
+	gpul_status st;
+
+	if (!desc->devices || desc->n_devices == 0 || desc->n_devices > GPUL_MEM_MAX_DEVICES)
+		return gpul_fail(err, GPUL_EINVAL, 0, "memory for %u devices: expected 1 to %d",
+				 desc->devices ? desc->n_devices : 0, GPUL_MEM_MAX_DEVICES);
+	st = gpul_cu(m->drv, err, cuDeviceGetCount(&n_there));
+	for (unsigned i = 0; !st && i < desc->n_devices; i++) {
+		int device = desc->devices[i];
+
+		if (device < 0 || device >= n_there)
+			return gpul_fail(err, GPUL_EINVAL, device,
+					 "no device %d: the %s driver has %d, counted from 0", device,
+					 m->drv->name, n_there);
+		for (unsigned j = 0; j < i; j++)
+			if (desc->devices[j] == device)
+				return gpul_fail(err, GPUL_EINVAL, device,
+						 "device %d is named twice: each gets access once", device);
+		m->about.devices[i] = device;
+		st = gpul_cu(m->drv, err, cuDeviceGet(&m->handles[i], device));
+	}
+	m->about.n_devices = desc->n_devices;
+	m->about.device = desc->devices[0];
+	return st;
+}
+
+static gpul_status check_wanted(const gpul_mem_desc *d, gpul_mem_kind kind, gpul_error *err)
+{
+	const char *name = gpul_mem_kind_name(kind);
+
+	if (!ops_of(kind))
+		return gpul_fail(err, GPUL_EINVAL, (int)kind, "there is no kind %d of memory", (int)kind);
+	if (d->bytes == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: 0 bytes", name);
+	if (d->read_only)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s memory: read-only is for imports: nobody could fill it", name);
+	if (kind == GPUL_MEM_PINNED && d->exportable)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "pinned memory stays in its process: take host-numa, memfd or shm to share it");
+	if (d->fabric && kind != GPUL_MEM_DEVICE)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory has no fabric handle: only device memory has",
+				 name);
+	return GPUL_OK;
+}
+
+gpul_status gpul_mem_round(gpul_mem *m, gpul_error *err)
+{
+	size_t grain = m->about.granularity_bytes, bytes = m->about.bytes;
+	size_t rest = grain ? bytes % grain : 1;
+
+	if (grain == 0 || (rest && bytes > SIZE_MAX - (grain - rest)))
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: %zu bytes, in grains of %zu, are too many",
+				 gpul_mem_kind_name(m->about.kind), bytes, grain);
+	m->about.mapped_bytes = rest ? bytes + (grain - rest) : bytes;
+	return GPUL_OK;
+}
+
+gpul_status gpul_mem_take_size(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err)
+{
+	const size_t mapped = offer->mapped_bytes, grain = m->about.granularity_bytes;
+
+	if (offer->bytes == 0 || offer->bytes > mapped || mapped > PTRDIFF_MAX || grain == 0 || mapped % grain)
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s memory: offered %zu bytes of %zu mapped: expected 1 or more, of whole grains "
+				 "of %zu",
+				 gpul_mem_kind_name(m->about.kind), offer->bytes, mapped, grain);
+	m->about.mapped_bytes = mapped;
+	return GPUL_OK;
+}
+
+gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (unsigned i = 0; !st && i < m->about.n_devices; i++) {
+		int can = 0;
+
+		if (m->handles[i] == owner)
+			continue;
+		st = mem_cu(m, err, cuDeviceCanAccessPeer(&can, m->handles[i], owner));
+		if (!st && !can)
+			st = gpul_fail(err, GPUL_EUNSUPPORTED, m->about.devices[i],
+				       "device %d cannot reach device %d's memory: no peer access (see "
+				       "nvidia-smi topo -m)",
+				       m->about.devices[i], (int)owner);
+	}
+	return st;
+}
+
+/* ---- the object ------------------------------------------------------------------------------ */
+
+static void free_object(gpul_mem *m)
+{
+	pthread_mutex_destroy(&m->export_lock);
+	free(m);
+}
+
+/* An object of which only the description is known: its devices, its context. */
+static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind,
+			      gpul_mem **out, gpul_error *err)
+{
+	gpul_mem *m = calloc(1, sizeof *m);
+	gpul_status st;
+
+	if (!m)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory for a memory object");
+	m->drv = drv;
+	m->ops = ops_of(kind);
+	m->fd = -1;
+	m->about.kind = kind;
+	m->about.node = -1;
+	m->about.read_only = desc->read_only;
+	pthread_mutex_init(&m->export_lock, NULL);
+	st = take_devices(m, desc, err);
+	if (!st)
+		st = gpul_cu(drv, err, cuCtxGetCurrent(&m->context));
+	if (!st && !m->context)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no context is current on this thread: gpul_context_open()");
+	if (st)
+		free_object(m);
+	else
+		*out = m;
+	return st;
+}
+
+/* The largest power of two that divides both addresses, but at most the granularity. */
+static void find_alignment(gpul_mem *m)
+{
+	uint64_t both = (uint64_t)m->gpu | (uint64_t)(uintptr_t)m->cpu | m->about.granularity_bytes;
+
+	m->about.alignment_bytes = (size_t)(both & -both);
+}
+
+gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind,
+				 gpul_mem **out, gpul_error *err)
+{
+	gpul_mem *m = NULL;
+	gpul_status st = check_wanted(desc, kind, err);
+
+	if (st)
+		return st;
+	st = new_object(drv, desc, kind, &m, err);
+	if (st)
+		return st;
+	m->about.bytes = desc->bytes;
+	m->about.exportable = desc->exportable || desc->fabric;
+	if (m->ops->on_host)
+		st = gpul_mem_find_node(m, desc->node, err);
+	if (!st)
+		st = m->ops->create(m, desc, err);
+	if (st) {
+		free_object(m);
+		return st;
+	}
+	find_alignment(m);
+	*out = m;
+	return GPUL_OK;
+}
+
+gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
+			    gpul_error *err)
+{
+	return desc->kind == GPUL_MEM_AUTO ? gpul_mem_create_auto(drv, desc, out, err)
+					   : gpul_mem_create_kind(drv, desc, desc->kind, out, err);
+}
+
+/* Which of the two an offer stands on must be what its kind knows. */
+static gpul_status check_source(const struct mem_source *from, gpul_error *err)
+{
+	const struct mem_ops *ops = ops_of(from->offer->kind);
+	const char *name = gpul_mem_kind_name(from->offer->kind);
+	bool by_handle = from->offer->fabric || (ops && ops->has_handle);
+
+	if (!ops)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "an offer of kind %d: there is no such memory",
+				 (int)from->offer->kind);
+	if (!ops->import)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s memory stays in its process: it cannot be imported",
+				 name);
+	if (from->offer->fabric && from->offer->kind != GPUL_MEM_DEVICE)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "an offer of %s memory by fabric handle: only device memory "
+						       "has one", name);
+	if (by_handle ? !from->handle || from->fd >= 0 : from->handle || from->fd < 0)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory comes with a %s, and nothing else", name,
+				 by_handle ? "handle" : "file descriptor");
+	return GPUL_OK;
+}
+
+gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd,
+			    const gpul_mem_handle *handle, const gpul_mem_desc *desc, gpul_mem **out,
+			    gpul_error *err)
+{
+	const struct mem_source from = { .offer = offer, .fd = fd, .handle = handle };
+	gpul_mem *m = NULL;
+	gpul_status st = check_source(&from, err);
+
+	if (st)
+		return st;
+	st = new_object(drv, desc, offer->kind, &m, err);
+	if (st)
+		return st;
+	m->about.bytes = offer->bytes;
+	m->about.imported = true;
+	st = m->ops->import(m, &from, err);
+	if (st) {
+		free_object(m);
+		return st;
+	}
+	find_alignment(m);
+	*out = m;
+	return GPUL_OK;
+}
+
+/* Make the context current in which the memory was made: unregistering and the cuIpc calls want one, and this
+ * may be a thread that has none.  Returns the one to go back to. */
+static CUcontext enter(const gpul_mem *m)
+{
+	CUcontext before = NULL;
+
+	(void)m->drv->cuCtxGetCurrent(&before);
+	if (before != m->context)
+		(void)m->drv->cuCtxSetCurrent(m->context);
+	return before;
+}
+
+static void leave(const gpul_mem *m, CUcontext before)
+{
+	if (before != m->context)
+		(void)m->drv->cuCtxSetCurrent(before);
+}
+
+void gpul_mem_destroy(gpul_mem *m)
+{
+	CUcontext before;
+
+	if (!m)
+		return;
+	before = enter(m);
+	m->ops->destroy(m);
+	leave(m, before);
+	free_object(m);
+}
+
+/* ---- what it turned out to be ---------------------------------------------------------------- */
+
+const gpul_mem_info *gpul_mem_about(const gpul_mem *m)
+{
+	return &m->about;
+}
+
+void *gpul_mem_cpu(const gpul_mem *m)
+{
+	return m->cpu;
+}
+
+CUdeviceptr gpul_mem_gpu(const gpul_mem *m)
+{
+	return m->gpu;
+}
+
+/* ---- export ---------------------------------------------------------------------------------- */
+
+static gpul_status check_exportable(const gpul_mem *m, gpul_error *err)
+{
+	if (m->about.exportable)
+		return GPUL_OK;
+	return gpul_fail(err, GPUL_EINVAL, 0, "%s memory %s", gpul_mem_kind_name(m->about.kind),
+			 m->about.imported ? "that was imported is its owner's to export"
+					   : "was not made exportable: say so when creating it");
+}
+
+gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err)
+{
+	gpul_status st = check_exportable(m, err);
+
+	if (st)
+		return st;
+	if (!m->ops->has_fd)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s memory has no descriptor: use gpul_mem_export_handle()",
+				 gpul_mem_kind_name(m->about.kind));
+	pthread_mutex_lock(&m->export_lock);
+	if (m->fd < 0)
+		st = m->ops->export_fd(m, err);
+	if (!st)
+		*out = m->fd;
+	pthread_mutex_unlock(&m->export_lock);
+	return st;
+}
+
+gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err)
+{
+	CUcontext before;
+	gpul_status st = check_exportable(m, err);
+
+	if (st)
+		return st;
+	if (!m->fabric && !m->ops->has_handle)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s memory has no handle of bytes: use gpul_mem_export_fd(), or fabric",
+				 gpul_mem_kind_name(m->about.kind));
+	before = enter(m);
+	st = m->ops->export_handle(m, out, err);
+	leave(m, before);
+	return st;
+}

@@ -1,0 +1,89 @@
+/* memfd.c — a sealed file of RAM without a name: what works wherever Linux and a GPU do.
+ *
+ *     memfd_create ─ ftruncate ─ mmap ─ mbind ─ fallocate ─ seal ─ cuMemHostRegister
+ *
+ * The seals are what makes it safe to map for others: nobody, its owner included, can shrink the file under them,
+ * which would be SIGBUS at their next touch. */
+#include "memalloc/mem_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+	NEEDED = F_SEAL_SHRINK | F_SEAL_GROW,
+};
+
+static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+{
+	gpul_status st;
+
+	(void)desc;
+	m->about.granularity_bytes = gpul_mem_page_bytes();
+	st = gpul_mem_round(m, err);
+	if (st)
+		return st;
+	m->fd = memfd_create("gpuload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (m->fd < 0)
+		return gpul_mem_sys_status(m, err, errno, "memfd_create", "");
+	st = gpul_mem_file_fill(m, "", err);
+	if (st)
+		goto close_fd;
+	if (fcntl(m->fd, F_ADD_SEALS, SEALS)) {
+		st = gpul_mem_sys_status(m, err, errno, "F_ADD_SEALS", "");
+		goto unmap;
+	}
+	st = gpul_mem_register(m, err);
+	if (st)
+		goto unmap;
+	return GPUL_OK;
+unmap:
+	gpul_mem_file_unmap(m);
+close_fd:
+	close(m->fd);
+	return st;
+}
+
+static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error *err)
+{
+	gpul_status st;
+	int seals;
+
+	m->about.granularity_bytes = gpul_mem_page_bytes();
+	st = gpul_mem_take_size(m, from->offer, err);
+	if (st)
+		return st;
+	/* The seals first: a size that is read before them may have changed since. */
+	seals = fcntl(from->fd, F_GET_SEALS);
+	if (seals >= 0 && (seals & NEEDED) != NEEDED)
+		return gpul_fail(err, GPUL_EFORMAT, seals,
+				 "memfd memory was offered without the seal against %s: its owner could take "
+				 "the pages away",
+				 seals & F_SEAL_SHRINK ? "growing" : "shrinking");
+	st = gpul_mem_file_check(m, from->fd, err);
+	if (st)
+		return st;
+	if (seals < 0)
+		return gpul_fail(err, GPUL_EFORMAT, errno, "memfd memory was offered, but its file takes no seals");
+	st = gpul_mem_file_map(m, from->fd, err);
+	if (st)
+		return st;
+	st = gpul_mem_register(m, err);
+	if (st)
+		gpul_mem_file_unmap(m);
+	return st;
+}
+
+static void destroy(gpul_mem *m)
+{
+	gpul_mem_unregister(m);
+	gpul_mem_file_unmap(m);
+	if (m->fd >= 0)
+		close(m->fd);
+}
+
+const struct mem_ops gpul_mem_memfd = {
+	.on_host = true, .has_fd = true, .create = create, .import = import, .destroy = destroy,
+};

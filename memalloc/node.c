@@ -1,0 +1,113 @@
+/* node.c — which NUMA node memory should lie on, and having it lie there. */
+#include "memalloc/mem_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if GPUL_HAVE_NUMA
+#include <numaif.h>
+#endif
+
+#include "core/log.h"
+
+enum { MAX_NODES = 1024, NODES_TEXT = 256 };
+
+/* The nodes that have memory, as the kernel writes them: "0-1,4"; false: it does not say (no NUMA, no /sys). */
+static bool read_nodes(char text[NODES_TEXT])
+{
+	FILE *f = fopen("/sys/devices/system/node/has_memory", "re");
+	bool there = f && fgets(text, NODES_TEXT, f);
+
+	if (f)
+		fclose(f);
+	if (there)
+		text[strcspn(text, "\n")] = '\0';
+	return there;
+}
+
+/* Whether "0-1,4" holds a node. */
+static bool lists(const char *text, int node)
+{
+	while (*text) {
+		char *end;
+		long from = strtol(text, &end, 10), to = from;
+
+		if (end == text)
+			return false;
+		if (*end == '-')
+			to = strtol(end + 1, &end, 10);
+		if (node >= from && node <= to)
+			return true;
+		text = *end == ',' ? end + 1 : end;
+	}
+	return false;
+}
+
+/* The node that devices[0] hangs on; -1: it does not say. */
+static gpul_status node_of_gpu(gpul_mem *m, int *node, gpul_error *err)
+{
+	*node = -1;
+	if (m->drv->version < 12020)  /* the attribute came with CUDA 12.2 */
+		return GPUL_OK;
+	return mem_cu(m, err, cuDeviceGetAttribute(node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, m->handles[0]));
+}
+
+gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
+{
+	const bool of_gpu = wanted == GPUL_MEM_NODE_OF_GPU;
+	char nodes[NODES_TEXT];
+	gpul_status st = of_gpu ? node_of_gpu(m, &wanted, err) : GPUL_OK;
+
+	if (st)
+		return st;
+	if (!read_nodes(nodes))
+		snprintf(nodes, sizeof nodes, "0");
+	/* Drivers have crashed over a node without memory: none is left to them. */
+	if (!lists(nodes, wanted) && !of_gpu)
+		return gpul_fail(err, GPUL_EINVAL, wanted, "no memory on node %d: this machine has some on %s",
+				 wanted, nodes);
+	m->about.node_clamped = !lists(nodes, wanted);
+	m->about.node = m->about.node_clamped ? (int)strtol(nodes, NULL, 10) : wanted;
+	if (m->about.node_clamped)
+		gpul_log(GPUL_LOG_INFO, "memalloc",
+			 "device %d hangs on NUMA node %d, which has no memory: node %d is taken",
+			 m->about.device, wanted, m->about.node);
+	return GPUL_OK;
+}
+
+#if GPUL_HAVE_NUMA
+static int bind_pages(void *at, size_t bytes, int node)
+{
+	unsigned long mask[MAX_NODES / (8 * sizeof(unsigned long))] = { 0 };
+	const unsigned bits = 8 * sizeof mask[0];
+
+	if (node >= MAX_NODES)
+		return EINVAL;
+	mask[(unsigned)node / bits] = 1UL << ((unsigned)node % bits);
+	/* Preferred, not bound: a full node must not bring the OOM killer down on a machine that has room. */
+	return mbind(at, bytes, MPOL_PREFERRED, mask, MAX_NODES + 1, 0) ? errno : 0;
+}
+#else
+static int bind_pages(void *at, size_t bytes, int node)
+{
+	(void)at, (void)bytes, (void)node;
+	return ENOSYS;
+}
+#endif
+
+void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
+{
+	char nodes[NODES_TEXT];
+	int failed;
+
+	if (!read_nodes(nodes) || !strpbrk(nodes, "-,"))
+		return;  /* one node: there is nothing to choose, and a container may not even ask */
+	failed = bind_pages(at, bytes, m->about.node);
+	if (!failed)
+		return;
+	m->about.node_unbound = true;
+	gpul_log(GPUL_LOG_INFO, "memalloc", "%s memory is not placed on node %d: mbind: %s%s",
+		 gpul_mem_kind_name(m->about.kind), m->about.node, strerror(failed),
+		 failed == EPERM ? ": in a container, --cap-add SYS_NICE" : "");
+}

@@ -1,0 +1,29 @@
+/* pinned.c — cuMemHostAlloc: the oldest way, for memory that no other process has to see.  Where its pages lie is
+ * the driver's choice. */
+#include "memalloc/mem_internal.h"
+
+static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+{
+	const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+	gpul_status st;
+
+	(void)desc;
+	m->about.granularity_bytes = gpul_mem_page_bytes();
+	st = gpul_mem_round(m, err);
+	if (st)
+		return st;
+	st = mem_cu(m, err, cuMemHostAlloc(&m->cpu, m->about.mapped_bytes, flags));
+	if (st)
+		return st;
+	st = mem_cu(m, err, cuMemHostGetDevicePointer(&m->gpu, m->cpu, 0));
+	if (st)
+		(void)m->drv->cuMemFreeHost(m->cpu);
+	return st;
+}
+
+static void destroy(gpul_mem *m)
+{
+	(void)m->drv->cuMemFreeHost(m->cpu);
+}
+
+const struct mem_ops gpul_mem_pinned = { .create = create, .destroy = destroy };

@@ -1,0 +1,124 @@
+/* shm.c — the classic way: a file in /dev/shm, mapped and registered.
+ *
+ * Without a name it never has one (O_TMPFILE): nothing is left behind, wherever the process is killed.  With one
+ * (desc.shm_name), the name stays until the memory is destroyed, and for good when the process is killed before.
+ * Unlike memfd, the file cannot be sealed: whoever may write it may shrink it, and whoever has it mapped then dies
+ * of SIGBUS at the next touch.  Map it only from processes that are trusted. */
+#include "memalloc/mem_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static const char advice[] = "see df -h /dev/shm; in a container, docker run --shm-size";
+
+/* A tmpfs that knows no O_TMPFILE: a name that nobody guesses, for as short as can be. */
+static int open_unlinked(void)
+{
+	char name[64];
+	uint64_t random[2];
+	int fd;
+
+	if (getrandom(random, sizeof random, 0) != sizeof random)
+		return -1;
+	snprintf(name, sizeof name, "/gpuload-%016llx%016llx", (unsigned long long)random[0],
+		 (unsigned long long)random[1]);
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		shm_unlink(name);
+	return fd;
+}
+
+static gpul_status open_file(gpul_mem *m, const char *name, gpul_error *err)
+{
+	if (!name) {
+		m->fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+		if (m->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+			m->fd = open_unlinked();
+		return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "a file in /dev/shm", advice) : GPUL_OK;
+	}
+	m->shm_name = strdup(name);
+	if (!m->shm_name)
+		return gpul_mem_sys_status(m, err, ENOMEM, "its name", "");
+	m->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (m->fd >= 0)
+		return GPUL_OK;
+	free(m->shm_name);
+	m->shm_name = NULL;
+	if (errno == EEXIST)
+		return gpul_fail(err, GPUL_ESYS, EEXIST,
+				 "shm memory: %s is there already: another process uses it, or one that was killed "
+				 "left it: rm /dev/shm/%s",
+				 name, name + strspn(name, "/"));
+	return gpul_mem_sys_status(m, err, errno, name, "a name has one slash, in front");
+}
+
+static void close_file(gpul_mem *m)
+{
+	if (m->shm_name)
+		shm_unlink(m->shm_name);
+	free(m->shm_name);
+	close(m->fd);
+}
+
+static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+{
+	gpul_status st;
+
+	m->about.granularity_bytes = gpul_mem_page_bytes();
+	st = gpul_mem_round(m, err);
+	if (st)
+		return st;
+	st = open_file(m, desc->shm_name, err);
+	if (st)
+		return st;
+	st = gpul_mem_file_fill(m, advice, err);
+	if (st)
+		goto close_it;
+	st = gpul_mem_register(m, err);
+	if (st)
+		goto unmap;
+	return GPUL_OK;
+unmap:
+	gpul_mem_file_unmap(m);
+close_it:
+	close_file(m);
+	return st;
+}
+
+static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error *err)
+{
+	gpul_status st;
+
+	m->about.granularity_bytes = gpul_mem_page_bytes();
+	st = gpul_mem_take_size(m, from->offer, err);
+	if (st)
+		return st;
+	st = gpul_mem_file_check(m, from->fd, err);
+	if (st)
+		return st;
+	st = gpul_mem_file_map(m, from->fd, err);
+	if (st)
+		return st;
+	st = gpul_mem_register(m, err);
+	if (st)
+		gpul_mem_file_unmap(m);
+	return st;
+}
+
+static void destroy(gpul_mem *m)
+{
+	gpul_mem_unregister(m);
+	gpul_mem_file_unmap(m);
+	if (m->fd >= 0)
+		close_file(m);
+}
+
+const struct mem_ops gpul_mem_shm = {
+	.on_host = true, .has_fd = true, .create = create, .import = import, .destroy = destroy,
+};

@@ -1,0 +1,242 @@
+/* vmm.c — the driver's virtual memory management: host-numa and device memory.
+ *
+ *     cuMemCreate ─> physical ─┐                            ┌─ cuMemSetAccess: each GPU, and the CPU (host-numa)
+ *     cuMemAddressReserve ─> addresses ── cuMemMap ── mapped ┘
+ *
+ * One address for all.  Import takes physical from a descriptor (or a fabric handle) and goes on the same way. */
+#include "memalloc/mem_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+static const CUmemAllocationHandleType by_fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				       by_fabric = CU_MEM_HANDLE_TYPE_FABRIC;
+
+_Static_assert(sizeof(CUmemFabricHandle) == sizeof(gpul_mem_handle), "a handle holds either");
+
+static CUmemLocation device_location(int ordinal)
+{
+	return (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal };
+}
+
+static CUmemLocation location(const gpul_mem *m)
+{
+	return m->about.kind == GPUL_MEM_DEVICE
+		       ? device_location(m->about.device)
+		       : (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = m->about.node };
+}
+
+static CUmemAllocationProp properties(const gpul_mem *m)
+{
+	return (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = (m->about.exportable ? by_fd : CU_MEM_HANDLE_TYPE_NONE) |
+					(m->fabric ? by_fabric : CU_MEM_HANDLE_TYPE_NONE),
+		.location = location(m),
+	};
+}
+
+static gpul_status find_granularity(gpul_mem *m, const CUmemAllocationProp *prop, gpul_error *err)
+{
+	return mem_cu(m, err, cuMemGetAllocationGranularity(&m->about.granularity_bytes, prop,
+							    CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+}
+
+/* Each device, and the CPU where it can see the memory at all. */
+static gpul_status set_access(gpul_mem *m, gpul_error *err)
+{
+	CUmemAccessDesc access[GPUL_MEM_MAX_DEVICES + 1];
+	const CUmemAccess_flags flags = m->about.read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ
+							   : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	size_t n = 0;
+
+	for (; n < m->about.n_devices; n++)
+		access[n] = (CUmemAccessDesc){ device_location(m->about.devices[n]), flags };
+	if (m->about.kind == GPUL_MEM_HOST_NUMA)
+		access[n++] = (CUmemAccessDesc){ location(m), flags };
+	return mem_cu(m, err, cuMemSetAccess(m->gpu, m->about.mapped_bytes, access, n));
+}
+
+static gpul_status map(gpul_mem *m, gpul_error *err)
+{
+	const size_t bytes = m->about.mapped_bytes;
+	gpul_status st = mem_cu(m, err, cuMemAddressReserve(&m->gpu, bytes, 0, 0, 0));
+
+	if (st)
+		return st;
+	st = mem_cu(m, err, cuMemMap(m->gpu, bytes, 0, m->physical, 0));
+	if (st)
+		goto free_addresses;
+	st = set_access(m, err);
+	if (st)
+		goto unmap;
+	if (m->about.kind == GPUL_MEM_HOST_NUMA)
+		m->cpu = (void *)(uintptr_t)m->gpu;
+	return GPUL_OK;
+unmap:
+	(void)m->drv->cuMemUnmap(m->gpu, bytes);
+free_addresses:
+	(void)m->drv->cuMemAddressFree(m->gpu, bytes);
+	return st;
+}
+
+static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+{
+	CUmemAllocationProp prop;
+	gpul_status st = GPUL_OK;
+
+	m->fabric = desc->fabric;
+	prop = properties(m);
+	if (m->about.kind == GPUL_MEM_DEVICE)
+		st = gpul_mem_check_peers(m, m->handles[0], err);
+	if (!st)
+		st = find_granularity(m, &prop, err);
+	if (!st)
+		st = gpul_mem_round(m, err);
+	if (!st)
+		st = mem_cu(m, err, cuMemCreate(&m->physical, m->about.mapped_bytes, &prop, 0));
+	if (st)
+		return st;
+	st = map(m, err);
+	if (st)
+		(void)m->drv->cuMemRelease(m->physical);
+	return st;
+}
+
+/* ---- import ---------------------------------------------------------------------------------- */
+
+/* Whether a character device is NVIDIA's. */
+static bool is_nvidias(const struct stat *is)
+{
+	struct stat control;
+
+	return S_ISCHR(is->st_mode) &&
+	       (stat("/dev/nvidiactl", &control) || major(is->st_rdev) == major(control.st_rdev));
+}
+
+/* Before the driver sees it: a descriptor is what this driver exports.  NVIDIA's is opaque; the others' is a sealed
+ * file, so that its size can be read. */
+static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
+{
+	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
+	const char *name = gpul_mem_kind_name(m->about.kind);
+	const bool nvidia = strcmp(m->drv->name, "nvidia") == 0;
+	struct stat is;
+	int seals;
+
+	if (fstat(fd, &is))
+		return gpul_fail(err, GPUL_EFORMAT, errno, "%s memory was offered, but what came is no open "
+							   "descriptor", name);
+	if (nvidia ? !is_nvidias(&is) : !S_ISREG(is.st_mode))
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but the descriptor is of no %s", name,
+				 nvidia ? "NVIDIA device" : "regular file");
+	if (nvidia)
+		return GPUL_OK;
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & needed) != needed)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but its file is not sealed against "
+						       "shrinking and growing", name);
+	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory of %zu bytes was offered, but its file has %lld",
+				 name, m->about.mapped_bytes, (long long)is.st_size);
+	return GPUL_OK;
+}
+
+/* What the driver says of it must be what the owner said. */
+static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err)
+{
+	const bool on_device = m->about.kind == GPUL_MEM_DEVICE;
+	CUmemAllocationProp prop = { 0 };
+	gpul_status st = mem_cu(m, err, cuMemGetAllocationPropertiesFromHandle(&prop, m->physical));
+
+	if (st)
+		return st;
+	if (prop.location.type != (on_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA))
+		return gpul_fail(err, GPUL_EFORMAT, (int)prop.location.type,
+				 "%s memory was offered, but the driver says that it lies elsewhere (location type %d)",
+				 gpul_mem_kind_name(m->about.kind), (int)prop.location.type);
+	if (on_device && !offer->fabric && prop.location.id != offer->owner_device)
+		return gpul_fail(err, GPUL_EFORMAT, prop.location.id,
+				 "device memory of device %d was offered, but it lies on device %d",
+				 offer->owner_device, prop.location.id);
+	if (!on_device)
+		m->about.node = prop.location.id;
+	st = find_granularity(m, &prop, err);
+	if (!st)
+		st = gpul_mem_take_size(m, offer, err);
+	if (!st && on_device && !offer->fabric)
+		st = gpul_mem_check_peers(m, (CUdevice)prop.location.id, err);
+	return st;
+}
+
+static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error *err)
+{
+	gpul_mem_handle copy;  /* the driver's parameter is not const */
+	void *stands_for = (void *)(intptr_t)from->fd;
+	gpul_status st = GPUL_OK;
+
+	m->about.mapped_bytes = from->offer->mapped_bytes;
+	if (from->handle) {
+		copy = *from->handle;
+		stands_for = &copy;
+	} else {
+		st = check_fd(m, from->fd, err);
+	}
+	if (st)
+		return st;
+	st = mem_cu(m, err, cuMemImportFromShareableHandle(&m->physical, stands_for,
+							   from->handle ? by_fabric : by_fd));
+	if (st)
+		return st;
+	st = check_properties(m, from->offer, err);
+	if (!st)
+		st = map(m, err);
+	if (st)
+		(void)m->drv->cuMemRelease(m->physical);
+	return st;
+}
+
+/* ---- export, destroy ------------------------------------------------------------------------- */
+
+static gpul_status export_fd(gpul_mem *m, gpul_error *err)
+{
+	int fd = -1;
+	gpul_status st = mem_cu(m, err, cuMemExportToShareableHandle(&fd, m->physical, by_fd, 0));
+
+	if (st)
+		return st;
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
+		st = gpul_mem_sys_status(m, err, errno, "F_SETFD", "");
+		close(fd);
+		return st;
+	}
+	m->fd = fd;
+	return GPUL_OK;
+}
+
+static gpul_status export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err)
+{
+	return mem_cu(m, err, cuMemExportToShareableHandle(out->bytes, m->physical, by_fabric, 0));
+}
+
+static void destroy(gpul_mem *m)
+{
+	(void)m->drv->cuMemUnmap(m->gpu, m->about.mapped_bytes);
+	(void)m->drv->cuMemAddressFree(m->gpu, m->about.mapped_bytes);
+	(void)m->drv->cuMemRelease(m->physical);
+	if (m->fd >= 0)
+		close(m->fd);
+}
+
+const struct mem_ops gpul_mem_vmm_host = {
+	.on_host = true, .has_fd = true, .create = create, .import = import, .export_fd = export_fd,
+	.destroy = destroy,
+};
+const struct mem_ops gpul_mem_vmm_device = {
+	.has_fd = true, .create = create, .import = import, .export_fd = export_fd,
+	.export_handle = export_handle, .destroy = destroy,
+};
