@@ -56,7 +56,8 @@ gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpu
 void gpul_regcache_destroy(gpul_regcache *c);
 
 /** Ops that register host memory with a driver: cuMemHostRegister, PORTABLE and DEVICEMAP; drv is borrowed.
- * Memory that the driver knows already (its own) needs none, and is taken as it is. */
+ * Memory that the driver knows already (its own) needs none, and is taken as it is.  A context must be
+ * current on each thread that gets, puts, invalidates or destroys. */
 gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv);
 
 /** The region that covers [at, at + bytes); register it when there is none.

@@ -1,0 +1,53 @@
+/* regcache_driver.c — registering host memory with the CUDA driver. */
+#include "memalloc/regcache.h"
+
+/* How far the driver knows the memory from an address on; 0: not at all. */
+static size_t known_bytes(const gpul_driver *drv, uintptr_t at)
+{
+	CUdeviceptr start = 0;
+	size_t bytes = 0;
+	int type;
+
+	if (drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) ||
+	    drv->cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at) ||
+	    drv->cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at))
+		return 0;
+	return start <= at && at - start < bytes ? start + bytes - at : 0;
+}
+
+static gpul_status register_host(void *user, void *at, size_t bytes, void **token, gpul_error *err)
+{
+	const gpul_driver *drv = user;
+	size_t known = 0, step;
+
+	while (known < bytes && (step = known_bytes(drv, (uintptr_t)at + known)) > 0)
+		known += step;
+	*token = NULL;
+	if (known >= bytes)
+		return GPUL_OK;
+	if (known > 0)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the first %zu of %zu bytes at %p are the driver's already, the rest is not: register "
+				 "the two buffers one by one", known, bytes, at);
+	*token = at;
+	return gpul_cu(drv, err, cuMemHostRegister(at, bytes, CU_MEMHOSTREGISTER_PORTABLE |
+							      CU_MEMHOSTREGISTER_DEVICEMAP));
+}
+
+static void unregister_host(void *user, void *at, size_t bytes, void *token)
+{
+	const gpul_driver *drv = user;
+
+	(void)bytes;
+	if (token)
+		drv->cuMemHostUnregister(at);
+}
+
+gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv)
+{
+	return (gpul_reg_ops){
+		.reg = register_host,
+		.dereg = unregister_host,
+		.user = (void *)(uintptr_t)drv,  /* only read from */
+	};
+}

@@ -1,0 +1,400 @@
+/* test_regcache.c — the register cache against a naive model, and what its contract says. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/memalloc/regcache_model.h"
+
+static gpul_regcache *make(struct counted *c, size_t idle_bytes)
+{
+	gpul_reg_ops ops = counted_ops(c);
+	gpul_regcache *cache = NULL;
+
+	assert_int_equal(gpul_regcache_create(&ops, idle_bytes, &cache, NULL), GPUL_OK);
+	return cache;
+}
+
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static const gpul_region *get(gpul_regcache *c, unsigned page, unsigned n_pages)
+{
+	const gpul_region *r = NULL;
+	gpul_error err = { 0 };
+
+	if (gpul_regcache_get(c, counted_address(page), n_pages * page_bytes(), &r, &err))
+		fail_msg("%s", err.text);
+	return r;
+}
+
+static void registers_once_and_counts_its_users(void **state)
+{
+	struct counted ops = { .bad_page = MODEL_PAGES };
+	gpul_regcache *c = make(&ops, 64 * page_bytes());
+	const gpul_region *a = get(c, 4, 4), *b = get(c, 5, 1);
+	gpul_regcache_stats stats;
+
+	(void)state;
+	assert_ptr_equal(a, b);
+	assert_ptr_equal(a->at, counted_address(4));
+	assert_int_equal(a->bytes, 4 * page_bytes());
+	gpul_regcache_put(c, a);
+	gpul_regcache_put(c, b);
+	assert_ptr_equal(get(c, 7, 1), a);  /* idle, and still there */
+	gpul_regcache_stats_get(c, &stats);
+	assert_int_equal(stats.hits, 2);
+	assert_int_equal(stats.misses, 1);
+	assert_int_equal(stats.n_in_use, 1);
+	assert_int_equal(stats.n_regions, 1);
+	assert_int_equal(stats.registered_bytes, 4 * page_bytes());
+	assert_int_equal(ops.n_regs, 1);
+	gpul_regcache_destroy(c);
+	assert_int_equal(ops.n_deregs, 1);
+}
+
+static void registers_the_whole_pages_of_a_few_bytes(void **state)
+{
+	struct counted ops = { .bad_page = MODEL_PAGES };
+	gpul_regcache *c = make(&ops, 0);
+	const gpul_region *r = NULL;
+	char *at = (char *)counted_address(3) - 1;
+
+	(void)state;
+	assert_int_equal(gpul_regcache_get(c, at, 2, &r, NULL), GPUL_OK);
+	assert_ptr_equal(r->at, counted_address(2));
+	assert_int_equal(r->bytes, 2 * page_bytes());
+	gpul_regcache_put(c, r);
+	assert_int_equal(ops.n, 0);  /* no idle bytes are allowed */
+	gpul_regcache_destroy(c);
+}
+
+static void gives_the_longest_unused_back_first(void **state)
+{
+	struct counted ops = { .bad_page = MODEL_PAGES };
+	gpul_regcache *c = make(&ops, 2 * page_bytes());
+	gpul_regcache_stats stats;
+	gpul_region r;
+
+	(void)state;
+	for (unsigned page = 0; page < 6; page += 2)
+		gpul_regcache_put(c, get(c, page, 1));
+	assert_false(gpul_regcache_find(c, counted_address(0), &r));
+	gpul_regcache_put(c, get(c, 2, 1));  /* used again: 4 is the oldest now */
+	gpul_regcache_put(c, get(c, 8, 1));
+	assert_true(gpul_regcache_find(c, counted_address(2), &r));
+	assert_false(gpul_regcache_find(c, counted_address(4), &r));
+	gpul_regcache_stats_get(c, &stats);
+	assert_int_equal(stats.evictions, 2);
+	gpul_regcache_destroy(c);
+}
+
+static void replaces_idle_neighbours_by_one_region_that_covers_all(void **state)
+{
+	struct counted ops = { .bad_page = MODEL_PAGES };
+	gpul_regcache *c = make(&ops, 64 * page_bytes());
+	const gpul_region *r;
+
+	(void)state;
+	gpul_regcache_put(c, get(c, 0, 3));
+	gpul_regcache_put(c, get(c, 5, 3));
+	r = get(c, 2, 4);
+	assert_ptr_equal(r->at, counted_address(0));
+	assert_int_equal(r->bytes, 8 * page_bytes());
+	assert_int_equal(ops.n, 1);
+	gpul_regcache_put(c, r);
+	gpul_regcache_destroy(c);
+}
+
+static void refuses_to_overlap_what_is_in_use_unless_the_ops_may(void **state)
+{
+	(void)state;
+	for (int may = 0; may <= 1; may++) {
+		struct counted ops = { .may_overlap = may, .bad_page = MODEL_PAGES };
+		gpul_regcache *c = make(&ops, 64 * page_bytes());
+		const gpul_region *a = get(c, 0, 4), *b = NULL;
+		gpul_error err = { 0 };
+		gpul_status st = gpul_regcache_get(c, counted_address(2), 4 * page_bytes(), &b, &err);
+
+		if (may) {
+			assert_int_equal(st, GPUL_OK);
+			assert_ptr_equal(b->at, counted_address(2));
+			gpul_regcache_put(c, b);
+		} else {
+			assert_int_equal(st, GPUL_EUNSUPPORTED);
+			assert_non_null(strstr(err.text, "in use"));
+			assert_null(b);
+		}
+		gpul_regcache_put(c, a);
+		gpul_regcache_destroy(c);
+		assert_int_equal(ops.n, 0);
+	}
+}
+
+static void forgets_what_is_invalidated_and_says_what_is_in_use(void **state)
+{
+	struct counted ops = { .bad_page = MODEL_PAGES };
+	gpul_regcache *c = make(&ops, 64 * page_bytes());
+	const gpul_region *used = get(c, 0, 2);
+	gpul_region r;
+
+	(void)state;
+	gpul_regcache_put(c, get(c, 4, 2));
+	assert_int_equal(gpul_regcache_invalidate(c, counted_address(1), 4 * page_bytes()), 1);
+	assert_int_equal(ops.n, 1);
+	assert_false(gpul_regcache_find(c, counted_address(0), &r));
+	assert_int_equal(gpul_regcache_invalidate(c, counted_address(1), 1), 1);
+	gpul_regcache_put(c, used);
+	assert_int_equal(ops.n, 0);
+	assert_int_equal(gpul_regcache_invalidate(c, counted_address(0), 0), 0);
+	assert_int_equal(gpul_regcache_invalidate(c, counted_address(0), SIZE_MAX), 0);
+	gpul_regcache_destroy(c);
+}
+
+static void refuses_what_is_no_memory(void **state)
+{
+	struct counted ops = { .bad_page = MODEL_PAGES };
+	gpul_regcache *c = make(&ops, 0), *none = NULL;
+	const gpul_region *r = NULL;
+	gpul_region copy;
+
+	(void)state;
+	assert_int_equal(gpul_regcache_get(c, counted_address(0), 0, &r, NULL), GPUL_EINVAL);
+	assert_int_equal(gpul_regcache_get(c, counted_address(0), SIZE_MAX, &r, NULL), GPUL_EINVAL);
+	assert_int_equal(gpul_regcache_get(c, (void *)(UINTPTR_MAX - 1), 1, &r, NULL), GPUL_EINVAL);
+	assert_false(gpul_regcache_find(c, (void *)UINTPTR_MAX, &copy));
+	assert_null(r);
+	assert_int_equal(ops.n_regs, 0);
+	gpul_regcache_destroy(c);
+	gpul_regcache_destroy(NULL);
+	assert_int_equal(gpul_regcache_create(&(gpul_reg_ops){ 0 }, 0, &none, NULL), GPUL_EINVAL);
+	assert_null(none);
+}
+
+static void gives_idle_regions_back_when_no_more_can_be_pinned(void **state)
+{
+	static const struct { gpul_status with; int native; bool helps; } rows[] = {
+		{ GPUL_ENOMEM, 0, true },
+		{ GPUL_ESYS, ENOMEM, true },
+		{ GPUL_EVERBS, ENOMEM, true },
+		{ GPUL_ECUDA, CUDA_ERROR_OUT_OF_MEMORY, true },
+		{ GPUL_ESYS, EPERM, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct counted ops = { .bad_page = MODEL_PAGES, .fail_with = rows[i].with,
+				       .fail_native = rows[i].native, .fail_above = 2 };
+		gpul_regcache *c = make(&ops, 64 * page_bytes());
+		const gpul_region *r = NULL;
+		gpul_error err = { 0 };
+		gpul_status st;
+
+		for (unsigned page = 0; page < 6; page += 2)
+			gpul_regcache_put(c, get(c, page, 1));
+		st = gpul_regcache_get(c, counted_address(8), 1, &r, &err);
+		assert_int_equal(st, rows[i].helps ? GPUL_OK : rows[i].with);
+		assert_int_equal(err.native, rows[i].helps ? 0 : rows[i].native);
+		assert_int_equal(ops.n, rows[i].helps ? 1 : 3);
+		gpul_regcache_destroy(c);
+	}
+}
+
+static void a_failure_leaves_all_as_it_was(void **state)
+{
+	struct counted ops = { .bad_page = 5 };
+	gpul_regcache *c = make(&ops, 64 * page_bytes());
+	const gpul_region *r = NULL;
+	gpul_regcache_stats stats;
+	gpul_error err = { 0 };
+
+	(void)state;
+	gpul_regcache_put(c, get(c, 0, 2));
+	assert_int_equal(gpul_regcache_get(c, counted_address(4), 2 * page_bytes(), &r, &err), GPUL_ESYS);
+	assert_string_equal(err.text, "page 5 is bad");
+	assert_null(r);
+	gpul_regcache_stats_get(c, &stats);
+	assert_int_equal(stats.n_regions, 1);
+	assert_int_equal(stats.misses, 1);
+	assert_int_equal(stats.registered_bytes, 2 * page_bytes());
+	gpul_regcache_destroy(c);
+}
+
+static void takes_what_was_asked_for_when_a_neighbour_is_unmapped(void **state)
+{
+	struct counted ops = { .bad_page = MODEL_PAGES };
+	gpul_regcache *c = make(&ops, 64 * page_bytes());
+	const gpul_region *r;
+
+	(void)state;
+	gpul_regcache_put(c, get(c, 0, 4));
+	ops.bad_page = 1;  /* unmapped, and nobody told the cache */
+	r = get(c, 2, 4);
+	assert_ptr_equal(r->at, counted_address(2));
+	assert_int_equal(r->bytes, 4 * page_bytes());
+	gpul_regcache_destroy(c);
+}
+
+/* ---- against the model ----------------------------------------------------------------------- */
+
+static uint64_t splitmix(uint64_t *s)
+{
+	uint64_t z = *s += 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	return z ^ (z >> 31);
+}
+
+struct trial {
+	struct model model;
+	struct counted ops;
+	gpul_regcache *cache;
+	struct {
+		const gpul_region *r;
+		unsigned long id;
+	} held[24];
+	unsigned n_held;
+	uint64_t seed;
+};
+
+static unsigned pick(struct trial *t, unsigned n)
+{
+	return (unsigned)(splitmix(&t->seed) % n);
+}
+
+static void step_get(struct trial *t)
+{
+	unsigned first = pick(t, MODEL_PAGES - 8), end = first + 1 + pick(t, 8);
+	size_t inset = pick(t, 64), bytes = (end - first) * page_bytes() - 2 * inset;
+	struct model_region want;
+	const gpul_region *r = NULL;
+	bool expected = model_get(&t->model, first, end, &want);
+	gpul_status st = gpul_regcache_get(t->cache, (char *)counted_address(first) + inset, bytes, &r, NULL);
+
+	assert_int_equal(st == GPUL_OK, expected);
+	if (!expected)
+		return;
+	assert_int_equal(counted_page(r->at), want.first);
+	assert_int_equal(r->bytes, (want.end - want.first) * page_bytes());
+	t->held[t->n_held].r = r;
+	t->held[t->n_held++].id = want.id;
+}
+
+static void step_put(struct trial *t)
+{
+	unsigned i = pick(t, t->n_held);
+
+	model_put(&t->model, t->held[i].id);
+	gpul_regcache_put(t->cache, t->held[i].r);
+	t->held[i] = t->held[--t->n_held];
+}
+
+static void step_invalidate(struct trial *t)
+{
+	unsigned first = pick(t, MODEL_PAGES - 4), end = first + 1 + pick(t, 4);
+
+	assert_int_equal(gpul_regcache_invalidate(t->cache, counted_address(first), (end - first) * page_bytes()),
+			 model_invalidate(&t->model, first, end));
+}
+
+static void step_find(struct trial *t)
+{
+	unsigned page = pick(t, MODEL_PAGES);
+	const struct model_region *want = model_find(&t->model, page);
+	gpul_region r;
+
+	assert_int_equal(gpul_regcache_find(t->cache, counted_address(page), &r), want != NULL);
+	if (want)
+		assert_int_equal(counted_page(r.at), want->first);
+}
+
+/* The same spans are registered on both sides. */
+static void compare(const struct trial *t)
+{
+	uint64_t real = 0, model = 0, pages = 0;
+	gpul_regcache_stats stats;
+	unsigned in_use = 0;
+
+	assert_int_equal(t->ops.n, t->model.n);
+	for (unsigned i = 0; i < t->ops.n; i++) {
+		real += (uint64_t)(t->ops.at[i].first * 1009 + 1) * (t->ops.at[i].end + 7919);
+		model += (uint64_t)(t->model.at[i].first * 1009 + 1) * (t->model.at[i].end + 7919);
+		pages += t->ops.at[i].end - t->ops.at[i].first;
+		in_use += t->model.at[i].refs > 0;
+	}
+	assert_int_equal(real, model);
+	gpul_regcache_stats_get(t->cache, &stats);
+	assert_int_equal(stats.n_regions, t->model.n);
+	assert_int_equal(stats.n_in_use, in_use);
+	assert_int_equal(stats.registered_bytes, pages * page_bytes());
+}
+
+static void agrees_with_the_model(bool may_overlap)
+{
+	struct trial *t = calloc(1, sizeof *t);
+
+	assert_non_null(t);
+	t->model.may_overlap = t->ops.may_overlap = may_overlap;
+	t->model.idle_pages = 24;
+	t->seed = may_overlap;
+	t->cache = make(&t->ops, 24 * page_bytes());
+	for (int i = 0; i < 100000; i++) {
+		unsigned what = pick(t, 100);
+
+		if (i % 64 == 0)  /* one page in turn cannot be registered, and for a while all can */
+			t->model.bad_page = t->ops.bad_page = pick(t, 2) ? pick(t, MODEL_PAGES) : MODEL_PAGES;
+		if (what < 45 && t->n_held < 24)
+			step_get(t);
+		else if (what < 90 && t->n_held > 0)
+			step_put(t);
+		else if (what < 95)
+			step_invalidate(t);
+		else
+			step_find(t);
+		compare(t);
+	}
+	assert_true(t->ops.n_regs > 1000);
+	gpul_regcache_destroy(t->cache);
+	assert_int_equal(t->ops.n, 0);
+	free(t);
+}
+
+static void agrees_with_the_model_over_100000_steps(void **state)
+{
+	(void)state;
+	agrees_with_the_model(false);
+}
+
+static void agrees_with_the_model_where_regions_may_overlap(void **state)
+{
+	(void)state;
+	agrees_with_the_model(true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(registers_once_and_counts_its_users),
+		cmocka_unit_test(registers_the_whole_pages_of_a_few_bytes),
+		cmocka_unit_test(gives_the_longest_unused_back_first),
+		cmocka_unit_test(replaces_idle_neighbours_by_one_region_that_covers_all),
+		cmocka_unit_test(refuses_to_overlap_what_is_in_use_unless_the_ops_may),
+		cmocka_unit_test(forgets_what_is_invalidated_and_says_what_is_in_use),
+		cmocka_unit_test(refuses_what_is_no_memory),
+		cmocka_unit_test(gives_idle_regions_back_when_no_more_can_be_pinned),
+		cmocka_unit_test(a_failure_leaves_all_as_it_was),
+		cmocka_unit_test(takes_what_was_asked_for_when_a_neighbour_is_unmapped),
+		cmocka_unit_test(agrees_with_the_model_over_100000_steps),
+		cmocka_unit_test(agrees_with_the_model_where_regions_may_overlap),
+	};
+
+	return cmocka_run_group_tests_name("regcache", tests, NULL, NULL);
+}
