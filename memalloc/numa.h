@@ -15,7 +15,7 @@ typedef struct gpul_mem_numa {
 	size_t on_node[GPUL_NUMA_MAX_NODES];    /* of these: how many lie on node i */
 	size_t not_there;                       /* no page behind them yet, or the kernel would not say */
 	int expected;                           /* gpul_mem_info.node */
-	bool as_expected;                       /* every page that is there lies on it */
+	bool as_expected;                       /* some page is there, and all that are lie on it */
 } gpul_mem_numa;
 
 /** Ask the kernel on which node the pages are.

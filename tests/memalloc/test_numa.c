@@ -1,0 +1,179 @@
+/* test_numa.c — which node the pages are on, and what is said when nobody may ask. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "memalloc/mem_internal.h"
+#include "memalloc/numa.h"
+
+enum { PAGES = 1000 };
+
+/* Memory as verify sees it: the CPU's pages, and where they should be.  No driver is asked. */
+static gpul_mem mapped(size_t n_pages)
+{
+	size_t bytes = n_pages * (size_t)sysconf(_SC_PAGESIZE);
+	gpul_mem m = { .about = { .kind = GPUL_MEM_MEMFD, .bytes = bytes, .mapped_bytes = bytes } };
+
+	m.cpu = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(m.cpu, MAP_FAILED);
+	return m;
+}
+
+static void unmap(const gpul_mem *m)
+{
+	munmap(m->cpu, m->about.mapped_bytes);
+}
+
+static void skip_without_libnuma(void)
+{
+	if (!GPUL_HAVE_NUMA)
+		skip();
+}
+
+static size_t on_any_node(const gpul_mem_numa *n)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < GPUL_NUMA_MAX_NODES; i++)
+		sum += n->on_node[i];
+	return sum;
+}
+
+static void every_page_that_was_touched_is_on_a_node(void **state)
+{
+	gpul_mem m = mapped(PAGES);
+	gpul_mem_numa numa = { 0 };
+	gpul_error err = { 0 };
+
+	(void)state;
+	skip_without_libnuma();
+	memset(m.cpu, 1, m.about.bytes);
+	if (gpul_mem_verify_numa(&m, 1, &numa, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(numa.n_sampled, PAGES);
+	assert_int_equal(numa.not_there, 0);
+	assert_int_equal(on_any_node(&numa), PAGES);
+	assert_int_equal(numa.as_expected, numa.on_node[0] == PAGES);
+	m.about.node = 63;
+	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, &err), GPUL_OK);
+	assert_int_equal(numa.expected, 63);
+	assert_false(numa.as_expected);
+	unmap(&m);
+}
+
+static void pages_that_nobody_touched_are_not_there(void **state)
+{
+	gpul_mem m = mapped(PAGES);
+	gpul_mem_numa numa = { 0 };
+
+	(void)state;
+	skip_without_libnuma();
+	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
+	assert_int_equal(numa.not_there, PAGES);
+	assert_false(numa.as_expected);
+	unmap(&m);
+}
+
+static void the_first_and_the_last_page_are_always_asked_about(void **state)
+{
+	static const struct { size_t pages, every, sampled; } rows[] = {
+		{ 1, 1, 1 }, { 1, 512, 1 }, { 2, 512, 2 }, { 10, 3, 4 }, { 11, 3, 5 }, { 512, 512, 2 },
+		{ 513, 512, 2 }, { 514, 512, 3 }, { 3000, 1, 3000 }, { 1024, 1, 1024 }, { 9, SIZE_MAX, 2 },
+	};
+
+	(void)state;
+	skip_without_libnuma();
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		gpul_mem m = mapped(rows[i].pages);
+		size_t page_bytes = m.about.bytes / rows[i].pages;
+		gpul_mem_numa numa = { 0 };
+
+		((char *)m.cpu)[0] = 1;
+		((char *)m.cpu)[(rows[i].pages - 1) * page_bytes] = 1;
+		assert_int_equal(gpul_mem_verify_numa(&m, rows[i].every, &numa, NULL), GPUL_OK);
+		assert_int_equal(numa.n_sampled, rows[i].sampled);
+		assert_int_equal(on_any_node(&numa), rows[i].pages > 1 ? 2 : 1);
+		unmap(&m);
+	}
+}
+
+static void refuses_device_memory_and_one_page_in_none(void **state)
+{
+	gpul_mem device = { .about = { .kind = GPUL_MEM_DEVICE, .mapped_bytes = 1 << 21, .node = -1 } };
+	gpul_mem m = mapped(1);
+	gpul_mem_numa numa = { 0 };
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_mem_verify_numa(&device, 1, &numa, &err), GPUL_EINVAL);
+	assert_non_null(strstr(err.text, "device memory"));
+	assert_int_equal(gpul_mem_verify_numa(&m, 0, &numa, NULL), GPUL_EINVAL);
+	assert_int_equal(numa.n_sampled, 0);
+	unmap(&m);
+}
+
+/* What a container without SYS_NICE does. */
+static void forbid_move_pages(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_move_pages, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof code / sizeof *code, .filter = code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(77);
+}
+
+static void says_what_a_container_needs(void **state)
+{
+	int status = 0;
+	pid_t pid;
+
+	(void)state;
+	skip_without_libnuma();
+	pid = fork();
+	if (pid == 0) {
+		gpul_mem m = mapped(1);
+		gpul_mem_numa numa;
+		gpul_error err = { 0 };
+
+		forbid_move_pages();
+		if (gpul_mem_verify_numa(&m, 1, &numa, &err) != GPUL_ESYS || err.native != EPERM)
+			_exit(1);
+		_exit(strstr(err.text, "SYS_NICE") ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_page_that_was_touched_is_on_a_node),
+		cmocka_unit_test(pages_that_nobody_touched_are_not_there),
+		cmocka_unit_test(the_first_and_the_last_page_are_always_asked_about),
+		cmocka_unit_test(refuses_device_memory_and_one_page_in_none),
+		cmocka_unit_test(says_what_a_container_needs),
+	};
+
+	return cmocka_run_group_tests_name("numa", tests, NULL, NULL);
+}
