@@ -27,7 +27,7 @@ static gpul_status take_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_err
 	if (!desc->devices || desc->n_devices == 0 || desc->n_devices > GPUL_MEM_MAX_DEVICES)
 		return gpul_fail(err, GPUL_EINVAL, 0, "memory for %u devices: expected 1 to %d",
 				 desc->devices ? desc->n_devices : 0, GPUL_MEM_MAX_DEVICES);
-	st = gpul_cu(m->drv, err, cuDeviceGetCount(&n_there));
+	st = mem_cu(m, err, cuDeviceGetCount(&n_there));
 	for (unsigned i = 0; !st && i < desc->n_devices; i++) {
 		int device = desc->devices[i];
 
@@ -40,7 +40,7 @@ static gpul_status take_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_err
 				return gpul_fail(err, GPUL_EINVAL, device,
 						 "device %d is named twice: each gets access once", device);
 		m->about.devices[i] = device;
-		st = gpul_cu(m->drv, err, cuDeviceGet(&m->handles[i], device));
+		st = mem_cu(m, err, cuDeviceGet(&m->handles[i], device));
 	}
 	m->about.n_devices = desc->n_devices;
 	m->about.device = desc->devices[0];
@@ -137,7 +137,7 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 	pthread_mutex_init(&m->export_lock, NULL);
 	st = take_devices(m, desc, err);
 	if (!st)
-		st = gpul_cu(drv, err, cuCtxGetCurrent(&m->context));
+		st = mem_cu(m, err, cuCtxGetCurrent(&m->context));
 	if (!st && !m->context)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "no context is current on this thread: gpul_context_open()");
 	if (st)

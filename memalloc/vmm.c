@@ -61,14 +61,25 @@ static gpul_status set_access(gpul_mem *m, gpul_error *err)
 	return mem_cu(m, err, cuMemSetAccess(m->gpu, m->about.mapped_bytes, access, n));
 }
 
+static gpul_status not_as_offered(const gpul_mem *m, CUresult r, const char *but, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_EFORMAT, (int)r, "%s memory of %zu bytes was offered, but %s (CUresult %d)",
+			 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, but, (int)r);
+}
+
 static gpul_status map(gpul_mem *m, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
 	gpul_status st = mem_cu(m, err, cuMemAddressReserve(&m->gpu, bytes, 0, 0, 0));
+	CUresult r;
 
 	if (st)
 		return st;
-	st = mem_cu(m, err, cuMemMap(m->gpu, bytes, 0, m->physical, 0));
+	r = m->drv->cuMemMap(m->gpu, bytes, 0, m->physical, 0);
+	if (r == CUDA_ERROR_NOT_SUPPORTED && m->about.imported)  /* so it answers when it has not that size */
+		st = not_as_offered(m, r, "it is not of that size", err);
+	else
+		st = gpul_mem_cu_status(m, err, r, "cuMemMap");
 	if (st)
 		goto free_addresses;
 	st = set_access(m, err);
@@ -178,6 +189,7 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	gpul_mem_handle copy;  /* the driver's parameter is not const */
 	void *stands_for = (void *)(intptr_t)from->fd;
 	gpul_status st = GPUL_OK;
+	CUresult r;
 
 	m->about.mapped_bytes = from->offer->mapped_bytes;
 	if (from->handle) {
@@ -188,8 +200,10 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	}
 	if (st)
 		return st;
-	st = mem_cu(m, err, cuMemImportFromShareableHandle(&m->physical, stands_for,
-							   from->handle ? by_fabric : by_fd));
+	r = m->drv->cuMemImportFromShareableHandle(&m->physical, stands_for, from->handle ? by_fabric : by_fd);
+	if (r == CUDA_ERROR_UNKNOWN || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_HANDLE)
+		return not_as_offered(m, r, "what came stands for no memory of this driver", err);
+	st = gpul_mem_cu_status(m, err, r, "cuMemImportFromShareableHandle");
 	if (st)
 		return st;
 	st = check_properties(m, from->offer, err);

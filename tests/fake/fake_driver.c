@@ -116,6 +116,12 @@ static CUresult device_attribute(int *value, CUdevice_attribute which, CUdevice 
 	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
 		*value = 49152;
 		break;
+	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+		*value = behaviour.host_numa_id;
+		break;
+	case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
+		*value = !behaviour.no_read_only_register;
+		break;
 	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
 		*value = behaviour.max_shared_bytes;
 		break;
@@ -561,7 +567,8 @@ static const gpul_driver table = {
 const gpul_driver *fake_driver_failing(int n, CUresult with)
 {
 	behaviour = (fake_behaviour){ .n_devices = 1, .major = 9, .max_threads_per_block = 1024,
-				      .max_shared_bytes = 232448, .global_bytes = 8 };
+				      .max_shared_bytes = 232448, .global_bytes = 8,
+				      .granularity_bytes = 65536, .range_bytes = SIZE_MAX / 2 };
 	memset(alive, 0, sizeof alive);
 	current = NULL;
 	calls = 0;
@@ -573,6 +580,22 @@ const gpul_driver *fake_driver_failing(int n, CUresult with)
 const gpul_driver *fake_driver(int n)
 {
 	return fake_driver_failing(n, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+void fake_fail_next(int n, CUresult with)
+{
+	fail_at = n ? calls + n : 0;
+	fail_with = with;
+}
+
+CUresult fake_step(void)
+{
+	return step();
+}
+
+void fake_count(fake_kind kind, int more)
+{
+	alive[kind] += more;
 }
 
 fake_behaviour *fake_behave(void)

@@ -10,6 +10,7 @@
 
 typedef enum fake_kind {
 	FAKE_CONTEXT, FAKE_LIBRARY, FAKE_MODULE, FAKE_MEMORY, FAKE_HOST_MEMORY, FAKE_STREAM, FAKE_EVENT,
+	FAKE_VMM, FAKE_RESERVATION, FAKE_MAPPING, FAKE_REGISTRATION, FAKE_IPC,  /* of fake_memory.h */
 	FAKE_N_KINDS
 } fake_kind;
 
@@ -24,6 +25,12 @@ typedef struct fake_behaviour {  /* what it claims to be; fake_driver() resets i
 	size_t global_bytes;             /* its size, 8 */
 	const char *jit_log;             /* written to CU_JIT_ERROR_LOG_BUFFER when a load fails; NULL */
 	void (*launched)(void **params); /* called by cuLaunchKernel; NULL */
+	int host_numa_id;                /* of every device, 0 */
+	int no_peer_access;              /* cuDeviceCanAccessPeer says no; 0 */
+	int no_read_only_register;       /* the device cannot register read-only pages; 0 */
+	size_t granularity_bytes;        /* of the cuMem calls, 65536 */
+	size_t range_bytes;              /* what cuMemGetAddressRange says of anything, SIZE_MAX / 2 */
+	CUmemLocation location;          /* what an imported handle says of where it lies; type 0: as made */
 	/* Called by cuLibraryLoadData; NULL. */
 	void (*loading)(const void *image, unsigned n, const CUjit_option *keys, void **values);
 } fake_behaviour;
@@ -34,9 +41,16 @@ const gpul_driver *fake_driver(int fail_at);
 /* The same with another error. */
 const gpul_driver *fake_driver_failing(int fail_at, CUresult with);
 
+/* From now on the n-th call fails with that error; 0: none does. */
+void fake_fail_next(int n, CUresult with);
+
 fake_behaviour *fake_behave(void);      /* change it after fake_driver() */
 int fake_calls(void);                   /* calls since fake_driver() */
 int fake_alive(void);                   /* objects of all kinds not yet given back */
 int fake_alive_of(fake_kind kind);
+
+/* For tables with more calls: one call is made (its error, when its turn has come); so many more of a kind. */
+CUresult fake_step(void);
+void fake_count(fake_kind kind, int more);
 
 #endif
