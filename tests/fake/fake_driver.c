@@ -88,49 +88,6 @@ static CUresult device_name(char *name, int n, CUdevice d)
 	return step();
 }
 
-static CUresult device_attribute(int *value, CUdevice_attribute which, CUdevice d)
-{
-	(void)d;
-	switch (which) {
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-		*value = behaviour.major;
-		break;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-		*value = behaviour.minor;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
-		*value = behaviour.max_threads_per_block;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
-		*value = 64;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
-		*value = INT32_MAX;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
-		*value = 65535;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
-		*value = 49152;
-		break;
-	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
-		*value = behaviour.host_numa_id;
-		break;
-	case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
-		*value = !behaviour.no_read_only_register;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-		*value = behaviour.max_shared_bytes;
-		break;
-	default:
-		*value = 1;
-	}
-	return step();
-}
-
 static CUresult device_total_mem(size_t *bytes, CUdevice d)
 {
 	(void)d;
@@ -510,7 +467,7 @@ static const gpul_driver table = {
 	.cuDeviceGetCount = device_count,
 	.cuDeviceGet = device_get,
 	.cuDeviceGetName = device_name,
-	.cuDeviceGetAttribute = device_attribute,
+	.cuDeviceGetAttribute = fake_device_attribute,
 	.cuDeviceTotalMem = device_total_mem,
 	.cuDeviceGetUuid = device_uuid,
 	.cuDeviceGetPCIBusId = device_bus_id,

@@ -53,4 +53,7 @@ int fake_alive_of(fake_kind kind);
 CUresult fake_step(void);
 void fake_count(fake_kind kind, int more);
 
+/* fake_device.c: cuDeviceGetAttribute. */
+CUresult fake_device_attribute(int *value, CUdevice_attribute which, CUdevice d);
+
 #endif
