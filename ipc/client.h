@@ -15,7 +15,7 @@ typedef struct gpul_ipc_client gpul_ipc_client;  /* opaque: the struct lives in 
 
 typedef struct gpul_ipc_client_options {
 	const char *name;      /* see gpul_ipc_place(); NULL: fd */
-	int fd;                /* a connected Unix socket (SEQPACKET); the client's from here on */
+	int fd;                /* a connected Unix socket (SEQPACKET); the client's from here on, also on failure */
 	const int *devices;    /* ordinals of the GPUs that get access; contexts open, that of devices[0] current */
 	unsigned n_devices;    /* at least 1 */
 	bool read_only;        /* map it for reading only */

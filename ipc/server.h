@@ -23,7 +23,9 @@ typedef struct gpul_ipc_server_options {
 	size_t bytes;          /* the user's, behind the control page; 0: all that mem has */
 	gpul_ipc_shape shape;
 	unsigned max_peers;    /* 0: GPUL_IPC_MAX_PEERS */
-	int step_timeout_ms;   /* how long a peer may take for each step of the handshake; 0: 1000 */
+	int step_timeout_ms;   /* how long a peer may take for each step of the handshake; 0: 1000.  Mapping
+				* is allowed 1 ms more for each MiB */
+	bool fabric;           /* offer memory made with desc.fabric by its fabric handle, not by a descriptor */
 	bool gpu_event;        /* also offer an interprocess CUevent (cuIpcGetEventHandle) */
 } gpul_ipc_server_options;
 
@@ -54,7 +56,7 @@ int gpul_ipc_server_fd(const gpul_ipc_server *s);
  * @s           server
  * @timeout_ms  wait at most so long for an event; 0: only what is there; < 0: for ever.  A peer that
  *              does nothing delays nobody
- * @out         filled; NONE when the time is over
+ * @out         filled; NONE when the time is over, or a signal was handled
  * Errors  GPUL_ESYS the socket itself broke; whatever a peer does is an event
  * Threads one at a time
  * Source  - */

@@ -1,0 +1,410 @@
+/* client.c — see client.h. */
+#include "ipc/client_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+
+static void tell(const gpul_ipc_client *c, gpul_ipc_event *out, gpul_ipc_event_kind kind, const gpul_error *why)
+{
+	*out = (gpul_ipc_event){ .kind = kind, .peer = c->slot, .pid = c->owner.pid, .uid = c->owner.uid };
+	if (why)
+		out->why = *why;
+}
+
+static void free_client(gpul_ipc_client *c)
+{
+	if (c->event)
+		(void)c->drv->cuEventDestroy(c->event);
+	gpul_mem_destroy(c->mem);
+	if (c->owner.pidfd >= 0)
+		close(c->owner.pidfd);
+	if (c->epoll >= 0)
+		close(c->epoll);
+	if (c->socket >= 0)
+		close(c->socket);
+	free(c);
+}
+
+static void make_hello(gpul_ipc_client *c, bool read_only)
+{
+	c->hello = (struct wire_hello){ .head = gpul_ipc_wire_head(WIRE_HELLO), .intent = WIRE_ATTACH,
+					.read_only = read_only, .n_gpus = c->here.n_gpus, .can = c->here.can,
+					.driver_version = (uint32_t)c->drv->version };
+	memcpy(c->hello.boot_id, c->here.boot_id, sizeof c->hello.boot_id);
+	memcpy(c->hello.driver, c->here.driver, sizeof c->hello.driver);
+	memcpy(c->hello.gpu, c->here.gpu, sizeof c->hello.gpu);
+}
+
+/* A socket that was handed over: its other end signs its OFFER, since SO_PEERCRED names the maker of the pair. */
+static gpul_status adopt(gpul_ipc_client *c, int fd, gpul_error *err)
+{
+	int domain = 0, type = 0, on = 1;
+	socklen_t n = sizeof domain;
+
+	c->owner = (struct gpul_ipc_identity){ .uid = geteuid(), .pidfd = -1 };
+	c->by_pid = true;
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) ||
+	    domain != AF_UNIX || type != SOCK_SEQPACKET)
+		return gpul_fail(err, GPUL_EINVAL, fd, "descriptor %d is no Unix socket of type SEQPACKET", fd);
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		return gpul_fail(err, GPUL_ESYS, errno, "a handed-over socket: %s", strerror(errno));
+	return GPUL_OK;
+}
+
+static gpul_status watch(gpul_ipc_client *c, int fd, gpul_error *err)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
+
+	if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e))
+		return gpul_fail(err, GPUL_ESYS, errno, "epoll_ctl: %s", strerror(errno));
+	return GPUL_OK;
+}
+
+static gpul_status greet(gpul_ipc_client *c, const gpul_ipc_client_options *o, gpul_error *err)
+{
+	gpul_status st = o->name ? gpul_ipc_connect(o->name, &c->socket, &c->owner, err) : adopt(c, o->fd, err);
+
+	if (st)
+		return st;
+	st = c->by_pid ? gpul_ipc_send_signed(c->socket, &c->hello, sizeof c->hello, err)
+		       : gpul_ipc_send(c->socket, &c->hello, sizeof c->hello, -1, err);
+	if (st)
+		return st;
+	/* What follows is done while the owner works on its answer. */
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (c->epoll < 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "epoll_create1: %s", strerror(errno));
+	if (!c->by_pid)
+		gpul_ipc_watch(&c->owner, c->socket, false);
+	st = watch(c, c->socket, err);
+	if (!st && c->owner.pidfd >= 0)
+		st = watch(c, c->owner.pidfd, err);
+	return st;
+}
+
+gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *o, gpul_ipc_client **out,
+				 gpul_error *err)
+{
+	gpul_ipc_client *c = calloc(1, sizeof *c);
+	gpul_status st = GPUL_OK;
+
+	if (!c)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a client");
+	else if (!o->devices || o->n_devices == 0 || o->n_devices > GPUL_MEM_MAX_DEVICES)
+		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices, "%u devices: 1 to %d can be given access",
+			       o->n_devices, GPUL_MEM_MAX_DEVICES);
+	if (st) {
+		free(c);
+		if (!o->name && o->fd >= 0)
+			close(o->fd);
+		return st;
+	}
+	c->drv = drv;
+	c->socket = o->name ? -1 : o->fd;
+	c->epoll = c->owner.pidfd = c->slot = -1;
+	c->n_devices = o->n_devices;
+	memcpy(c->devices, o->devices, o->n_devices * sizeof *o->devices);
+	st = gpul_ipc_here_get(drv, &c->here, err);
+	if (!st) {
+		make_hello(c, o->read_only);
+		st = greet(c, o, err);
+	}
+	if (st) {
+		free_client(c);
+		return st;
+	}
+	*out = c;
+	return GPUL_OK;
+}
+
+static gpul_status import(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_error *err)
+{
+	const struct wire_share *share = &m->share;
+	bool on_gpu = share->kind == GPUL_MEM_DEVICE || share->kind == GPUL_MEM_DEVICE_IPC;
+	gpul_mem_offer offer = {
+		.kind = (gpul_mem_kind)share->kind, .bytes = gpul_ipc_wire_data_offset(share) + share->bytes,
+		.mapped_bytes = share->mapped_bytes, .fabric = share->via == WIRE_VIA_FABRIC,
+	};
+	gpul_mem_desc desc = { .devices = c->devices, .n_devices = c->n_devices,
+			       .read_only = c->hello.read_only || share->flags & WIRE_IS_READ_ONLY };
+	gpul_mem_handle handle;
+
+	if (on_gpu)
+		offer.owner_device = gpul_ipc_here_find(&c->here, share->gpu);
+	memcpy(handle.bytes, m->handle, sizeof handle.bytes);
+	return gpul_mem_import(c->drv, &offer, fd, share->via == WIRE_VIA_FD ? NULL : &handle, &desc, &c->mem, err);
+}
+
+static void see(gpul_ipc_client *c, const struct wire_share *share)
+{
+	size_t offset = gpul_ipc_wire_data_offset(share);
+	char *cpu = gpul_mem_cpu(c->mem);
+	CUdeviceptr gpu = gpul_mem_gpu(c->mem);
+
+	c->view = (gpul_ipc_view){
+		.drv = c->drv, .cpu = cpu ? cpu + offset : NULL, .gpu = gpu + offset, .bytes = share->bytes,
+		.control = offset ? (void *)cpu : NULL, .control_gpu = offset ? gpu : 0,
+		.read_only = c->hello.read_only || share->flags & WIRE_IS_READ_ONLY,
+	};
+	c->view.shape.n_dims = share->n_dims;
+	memcpy(c->view.shape.dtype, share->dtype, sizeof share->dtype);
+	memcpy(c->view.shape.dim, share->dim, sizeof share->dim);
+}
+
+static gpul_status open_event(gpul_ipc_client *c, const struct wire_offer *m, gpul_error *err)
+{
+	CUipcEventHandle handle;
+
+	if (!(m->share.flags & WIRE_HAS_EVENT))
+		return GPUL_OK;
+	memcpy(&handle, m->event, sizeof handle);
+	return gpul_cu(c->drv, err, cuIpcOpenEventHandle(&c->event, handle));
+}
+
+static gpul_status say_ready(gpul_ipc_client *c, gpul_error *err)
+{
+	struct wire_ready m = { .head = gpul_ipc_wire_head(WIRE_READY), .gpu = gpul_mem_gpu(c->mem),
+				.cpu = (uint64_t)(uintptr_t)gpul_mem_cpu(c->mem), .read_only = c->view.read_only };
+
+	if (c->devices[0] >= 0 && (unsigned)c->devices[0] < c->here.n_gpus)
+		memcpy(m.device, c->here.gpu[c->devices[0]], sizeof m.device);
+	return gpul_ipc_send(c->socket, &m, sizeof m, -1, err);
+}
+
+static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_error *err)
+{
+	gpul_status st = gpul_ipc_here_fits(&c->hello, &m->share, err);
+
+	if (!st)
+		st = import(c, m, fd, err);
+	if (st)
+		return st;
+	see(c, &m->share);
+	st = open_event(c, m, err);
+	if (!st)
+		st = say_ready(c, err);
+	if (st) {
+		gpul_mem_destroy(c->mem);
+		c->mem = NULL;
+	}
+	return st;
+}
+
+static void say_refused(gpul_ipc_client *c, const gpul_error *why)
+{
+	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = (uint32_t)why->status,
+				  .native = why->native };
+
+	memcpy(m.text, why->text, sizeof m.text - 1);
+	(void)gpul_ipc_send(c->socket, &m, sizeof m, -1, NULL);
+}
+
+/* No more of the owner is heard from here on: its descriptors would be readable for ever. */
+static void end(gpul_ipc_client *c)
+{
+	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->socket, NULL);
+	if (c->owner.pidfd >= 0)
+		(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->owner.pidfd, NULL);
+	c->state = CLIENT_OVER;
+}
+
+static gpul_status offered(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_ipc_event *out, gpul_error *err)
+{
+	gpul_error why = { 0 };
+	gpul_status st;
+
+	if (c->by_pid) {
+		gpul_ipc_watch(&c->owner, c->socket, true);
+		if (c->owner.pidfd >= 0)
+			(void)watch(c, c->owner.pidfd, NULL);
+	}
+	c->slot = (int)m->share.slot;
+	st = map_offer(c, m, fd, &why);
+	if (st) {
+		say_refused(c, &why);
+		end(c);
+		return gpul_fail(err, st, why.native, "%s", why.text);
+	}
+	c->state = CLIENT_ATTACHED;
+	tell(c, out, GPUL_IPC_ATTACHED, NULL);
+	return GPUL_OK;
+}
+
+static void owner_is_gone(gpul_ipc_client *c, const char *what, gpul_ipc_event *out)
+{
+	gpul_error why = { 0 };
+
+	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner, pid %d, %s without a goodbye", (int)c->owner.pid, what);
+	gpul_log(GPUL_LOG_INFO, "ipc", "%s", why.text);
+	c->owner_died = true;
+	end(c);
+	tell(c, out, GPUL_IPC_OWNER_DIED, &why);
+}
+
+static gpul_status take(gpul_ipc_client *c, const gpul_ipc_message *m, int fd, gpul_ipc_event *out, gpul_error *err)
+{
+	gpul_error why = { 0 };
+
+	if (c->state == CLIENT_GREETED && m->head.type == WIRE_OFFER)
+		return offered(c, &m->offer, fd, out, err);
+	if (m->head.type == WIRE_REFUSED) {
+		(void)gpul_fail(&why, (gpul_status)m->refused.status, m->refused.native, "%s", m->refused.text);
+		end(c);
+		tell(c, out, GPUL_IPC_REFUSED, &why);
+		return GPUL_OK;
+	}
+	if (m->head.type == WIRE_BYE) {
+		end(c);
+		tell(c, out, GPUL_IPC_DETACHED, NULL);
+		return GPUL_OK;
+	}
+	end(c);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent %s out of turn", gpul_ipc_wire_name(m->head.type));
+}
+
+/* One message, or the end; process_ended: the pidfd says so. */
+static gpul_status hear(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out, gpul_error *err)
+{
+	bool signs = c->by_pid && c->state == CLIENT_GREETED;
+	gpul_ipc_message m;
+	gpul_status st = GPUL_OK;
+	int fd;
+
+	switch (gpul_ipc_receive(c->socket, &m, &fd, signs ? &c->owner : NULL, err)) {
+	case GOT_MESSAGE:
+		st = take(c, &m, fd, out, err);
+		if (fd >= 0)
+			close(fd);
+		return st;
+	case GOT_BAD:
+		end(c);
+		return GPUL_EFORMAT;
+	case GOT_END:
+		owner_is_gone(c, "closed the connection", out);
+		break;
+	case GOT_NOTHING:
+		if (process_ended)
+			owner_is_gone(c, "ended", out);
+		break;
+	}
+	return st;
+}
+
+gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_event *out, gpul_error *err)
+{
+	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
+	gpul_status st = GPUL_OK;
+
+	tell(c, out, GPUL_IPC_NONE, NULL);
+	while (!st && out->kind == GPUL_IPC_NONE && gpul_ipc_wait_readable(c->epoll, begun_ns, timeout_ms)) {
+		struct epoll_event ready;
+
+		if (epoll_wait(c->epoll, &ready, 1, 0) == 1)
+			st = hear(c, ready.data.fd != c->socket, out, err);
+	}
+	return st;
+}
+
+/* Open; an owner that is too busy to be connected to is tried again. */
+static gpul_status open_patiently(const gpul_driver *drv, const gpul_ipc_client_options *o, uint64_t begun_ns,
+				  int timeout_ms, gpul_ipc_client **out, gpul_error *err)
+{
+	for (;;) {
+		gpul_error why = { 0 };
+		gpul_status st = gpul_ipc_client_open(drv, o, out, &why);
+
+		if (st != GPUL_ESYS || why.native != EAGAIN ||
+		    (timeout_ms >= 0 && gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000))
+			return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+}
+
+static gpul_status not_attached(const gpul_ipc_event *event, int timeout_ms, gpul_error *err)
+{
+	switch (event->kind) {
+	case GPUL_IPC_REFUSED:
+		return gpul_fail(err, GPUL_EUNSUPPORTED, event->why.native, "refused: %s", event->why.text);
+	case GPUL_IPC_NONE:
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner, pid %d, did not answer within %d ms",
+				 (int)event->pid, timeout_ms);
+	case GPUL_IPC_OWNER_DIED:
+		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "%s", event->why.text);
+	default:
+		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner ended the lease before it had begun");
+	}
+}
+
+gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options, int timeout_ms,
+			    gpul_ipc_client **out, gpul_error *err)
+{
+	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0, passed_ms;
+	gpul_ipc_event event;
+	gpul_ipc_client *c;
+	gpul_status st = open_patiently(drv, options, begun_ns, timeout_ms, &c, err);
+
+	if (st)
+		return st;
+	passed_ms = timeout_ms > 0 ? (gpul_clock_ns() - begun_ns) / 1000000 : 0;
+	st = gpul_ipc_client_next(c, passed_ms < (uint64_t)timeout_ms || timeout_ms < 0 ? timeout_ms - (int)passed_ms : 0,
+				  &event, err);
+	if (!st && event.kind != GPUL_IPC_ATTACHED)
+		st = not_attached(&event, timeout_ms, err);
+	if (st) {
+		free_client(c);
+		return st;
+	}
+	*out = c;
+	return GPUL_OK;
+}
+
+gpul_status gpul_ipc_client_close(gpul_ipc_client *c, int drain_timeout_ms, gpul_error *err)
+{
+	struct wire_head bye = gpul_ipc_wire_head(WIRE_BYE);
+	gpul_status st = GPUL_OK;
+
+	if (!c)
+		return GPUL_OK;
+	if (c->mem)
+		st = gpul_ipc_drain(c, drain_timeout_ms, err);
+	if (st) {
+		/* Kernels still use it.  Mapping and connection stay: the lease ends with this process. */
+		free(c);
+		return st;
+	}
+	gpul_mem_destroy(c->mem);
+	c->mem = NULL;
+	if (c->state != CLIENT_OVER)
+		(void)gpul_ipc_send(c->socket, &bye, sizeof bye, -1, NULL);
+	free_client(c);
+	return GPUL_OK;
+}
+
+int gpul_ipc_client_fd(const gpul_ipc_client *c)
+{
+	return c->epoll;
+}
+
+const gpul_ipc_view *gpul_ipc_client_view(const gpul_ipc_client *c)
+{
+	return c->mem ? &c->view : NULL;
+}
+
+gpul_mem *gpul_ipc_client_mem(const gpul_ipc_client *c)
+{
+	return c->mem;
+}
+
+CUevent gpul_ipc_client_gpu_event(const gpul_ipc_client *c)
+{
+	return c->event;
+}

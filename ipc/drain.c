@@ -1,0 +1,100 @@
+/* drain.c — wait until the GPUs have done what uses the memory, before it is unmapped.
+ *
+ * cuCtxRecordEvent takes in all streams of a context, so that its event can be asked with a deadline.  Where the
+ * driver is too old to have it, cuCtxSynchronize waits as long as it takes. */
+#include "ipc/client_internal.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "ipc/control.h"
+
+enum { ABORT_CODE = 1, N_SPINS = 64 };
+
+/* What may be left undone: the time is over. */
+static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun_ns, int timeout_ms)
+{
+	struct timespec pause = { .tv_nsec = 10000 };
+
+	for (unsigned n = 0;; n++) {
+		CUresult r = drv->cuEventQuery(event);
+
+		if (r != CUDA_ERROR_NOT_READY)
+			return r;
+		if (timeout_ms >= 0 && gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000)
+			return r;
+		if (n < N_SPINS)
+			continue;
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 1000000)
+			pause.tv_nsec *= 2;
+	}
+}
+
+/* CUDA_ERROR_NOT_READY: kernels still run.  Any other error: the context is broken or gone, and nothing runs in it. */
+static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns, int timeout_ms)
+{
+	CUevent event;
+	CUresult r = drv->cuCtxSetCurrent(context);
+
+	if (r == CUDA_SUCCESS)
+		r = drv->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = drv->cuCtxRecordEvent(context, event);
+	r = r == CUDA_SUCCESS ? poll_event(drv, event, begun_ns, timeout_ms) : drv->cuCtxSynchronize();
+	(void)drv->cuEventDestroy(event);
+	return r;
+}
+
+static CUresult drain_device(const gpul_driver *drv, int ordinal, uint64_t begun_ns, int timeout_ms)
+{
+	CUcontext context;
+	CUdevice device;
+	CUresult r = drv->cuDeviceGet(&device, ordinal);
+
+	if (r == CUDA_SUCCESS)
+		r = drv->cuDevicePrimaryCtxRetain(&context, device);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = drain_context(drv, context, begun_ns, timeout_ms);
+	(void)drv->cuDevicePrimaryCtxRelease(device);
+	return r;
+}
+
+static bool drain_all(const gpul_ipc_client *c, int timeout_ms)
+{
+	uint64_t begun_ns = gpul_clock_ns();
+	CUcontext before = NULL;
+	bool done = true;
+
+	(void)c->drv->cuCtxGetCurrent(&before);
+	for (unsigned i = 0; i < c->n_devices; i++)
+		done &= drain_device(c->drv, c->devices[i], begun_ns, timeout_ms) != CUDA_ERROR_NOT_READY;
+	(void)c->drv->cuCtxSetCurrent(before);
+	return done;
+}
+
+static void raise_abort(const gpul_ipc_client *c)
+{
+	gpul_error why = { 0 };
+
+	if (c->view.control_gpu && !c->view.read_only && gpul_ipc_abort(&c->view, ABORT_CODE, &why))
+		gpul_log(GPUL_LOG_INFO, "ipc", "the abort word could not be raised: %s", why.text);
+}
+
+gpul_status gpul_ipc_drain(gpul_ipc_client *c, int timeout_ms, gpul_error *err)
+{
+	if (c->owner_died)
+		raise_abort(c);
+	if (drain_all(c, timeout_ms))
+		return GPUL_OK;
+	raise_abort(c);
+	if (drain_all(c, timeout_ms))
+		return GPUL_OK;
+	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+			 "kernels that may use the memory still run after twice %d ms: it stays mapped until this process "
+			 "ends", timeout_ms);
+}

@@ -1,0 +1,167 @@
+/* place.c — see place.h. */
+#include "ipc/place_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/array.h"
+
+static const char ending[] = ".sock";
+
+static bool is_name(const char *name)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	return name[0] && name[0] != '.' && name[strspn(name, good)] == '\0';
+}
+
+/* Where names lie; from the environment only where that is this user's own (not in a set-uid program). */
+static bool folder_path(char out[GPUL_IPC_PATH_BYTES])
+{
+	const char *ours = secure_getenv("GPULOAD_RUNTIME_DIR"), *session = secure_getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (ours && ours[0])
+		n = snprintf(out, GPUL_IPC_PATH_BYTES, "%s", ours);
+	else if (session && session[0] == '/')
+		n = snprintf(out, GPUL_IPC_PATH_BYTES, "%s/gpuload", session);
+	else
+		n = snprintf(out, GPUL_IPC_PATH_BYTES, "/tmp/gpuload-%u", (unsigned)geteuid());
+	return n > 0 && n < GPUL_IPC_PATH_BYTES;
+}
+
+static gpul_status check_folder(int fd, const char *path, gpul_error *err)
+{
+	struct stat s;
+
+	if (fstat(fd, &s))
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
+	if (s.st_uid != geteuid())
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is user %u's, and this is user %u: set GPULOAD_RUNTIME_DIR to a folder of "
+				 "your own", path, (unsigned)s.st_uid, (unsigned)geteuid());
+	if (s.st_mode & 077)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is open to others (mode %03o, 700 is needed): chmod 700 %s", path,
+				 (unsigned)s.st_mode & 0777, path);
+	return GPUL_OK;
+}
+
+/* Open the folder and see that nobody else can enter it; *fd -1 with GPUL_OK: it is not there. */
+static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error *err)
+{
+	gpul_status st;
+
+	if (make && mkdir(path, 0700) && errno != EEXIST)
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot make %s: %s", path, strerror(errno));
+	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd < 0 && errno == ENOENT && !make)
+		return GPUL_OK;
+	if (*fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is a symbolic link or no folder: not safe", path);
+	if (*fd < 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
+	st = check_folder(*fd, path, err);
+	if (st) {
+		close(*fd);
+		*fd = -1;
+	}
+	return st;
+}
+
+gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_BYTES], gpul_error *err)
+{
+	char folder[GPUL_IPC_PATH_BYTES], path[GPUL_IPC_PATH_BYTES];
+	bool is_path = strchr(name, '/') != NULL;
+	gpul_status st;
+	int fd, n;
+
+	if (!is_path && !is_name(name))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "'%.64s' is no name: letters, digits, '.', '_' and '-', not starting with '.'", name);
+	if (!is_path && !folder_path(folder))
+		return gpul_fail(err, GPUL_EINVAL, 0, "the folder of the sockets has too long a path: set "
+				 "GPULOAD_RUNTIME_DIR to a shorter one");
+	n = is_path ? snprintf(path, sizeof path, "%s", name)
+		    : snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
+	if (n >= GPUL_IPC_PATH_BYTES)
+		return gpul_fail(err, GPUL_EINVAL, n,
+				 "the socket's path has %d bytes, and sockets allow %d: take a shorter name", n,
+				 GPUL_IPC_PATH_BYTES - 1);
+	if (!is_path) {
+		st = open_folder(folder, make, &fd, err);
+		if (st)
+			return st;
+		if (fd >= 0)
+			close(fd);
+	}
+	memcpy(out, path, (size_t)n + 1);
+	return GPUL_OK;
+}
+
+typedef GPUL_ARRAY(char *) names_array;
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* False: no memory. */
+static bool collect(DIR *folder, names_array *names)
+{
+	for (struct dirent *e; (e = readdir(folder));) {
+		size_t n = strlen(e->d_name), n_ending = sizeof ending - 1;
+		char **name;
+
+		if (n <= n_ending || strcmp(e->d_name + n - n_ending, ending) != 0)
+			continue;
+		e->d_name[n - n_ending] = '\0';
+		if (!is_name(e->d_name))
+			continue;
+		name = gpul_array_push(names);
+		if (!name || !(*name = strdup(e->d_name)))
+			return false;
+	}
+	if (names->n)
+		qsort(names->at, names->n, sizeof *names->at, by_text);
+	return true;
+}
+
+gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err)
+{
+	char path[GPUL_IPC_PATH_BYTES];
+	names_array found = { 0 };
+	gpul_status st;
+	DIR *folder;
+	bool all;
+	int fd;
+
+	if (!folder_path(path))
+		return gpul_fail(err, GPUL_EINVAL, 0, "the folder of the sockets has too long a path");
+	st = open_folder(path, false, &fd, err);
+	if (st)
+		return st;
+	folder = fd >= 0 ? fdopendir(fd) : NULL;
+	if (fd >= 0 && !folder) {
+		close(fd);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to list %s", path);
+	}
+	all = !folder || collect(folder, &found);
+	if (folder)
+		closedir(folder);
+	if (!all) {
+		while (found.n)
+			free(found.at[--found.n]);
+		gpul_array_free(&found);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names in %s", path);
+	}
+	*names = found.at;
+	*n_names = found.n;
+	return GPUL_OK;
+}

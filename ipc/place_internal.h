@@ -1,0 +1,29 @@
+/* place_internal.h — the folder of the sockets, checked, and the lock on a name. */
+#ifndef GPULOAD_IPC_PLACE_INTERNAL_H
+#define GPULOAD_IPC_PLACE_INTERNAL_H
+
+#include "ipc/place.h"
+
+enum { LOCK_PATH_BYTES = GPUL_IPC_PATH_BYTES + 8 };
+
+/* A name that is ours while lock is open: the kernel gives it back when we die. */
+struct gpul_ipc_lease_name {
+	char socket[GPUL_IPC_PATH_BYTES];
+	char lock[LOCK_PATH_BYTES];
+	int lock_fd;  /* -1: none is held */
+};
+
+/** Take the name whose socket lies at path.
+ *
+ * @path  from gpul_ipc_place()
+ * @make  make the lock file if it is not there; else its absence is ENOENT
+ * @out   to be given back with gpul_ipc_name_release(); lock_fd -1 on failure
+ * Errors  GPUL_EUNSUPPORTED another process has it: says which; GPUL_ESYS
+ * Threads any thread may call
+ * Source  Linux flock(2) */
+gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], bool make, struct gpul_ipc_lease_name *out,
+			       gpul_error *err);
+/* Remove the socket file and the lock file, then give the name back.  Nothing taken: nothing done. */
+void gpul_ipc_name_release(struct gpul_ipc_lease_name *name);
+
+#endif

@@ -1,0 +1,317 @@
+/* server.c — see server.h.
+ *
+ * One epoll descriptor watches everything: the listening socket, each peer's socket and process, and one timer.  Each is
+ * level triggered and one is handled at a time, each with at most one event, so that there is no queue
+ * to forget: as long as anything is left to do, the epoll descriptor stays readable.  The kernel takes ready
+ * ones in turn, so a peer that never stops sending cannot keep the others waiting. */
+#include "ipc/server_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+
+enum {
+	STEP_MS = 1000,
+	MAX_SOURCES = 64,  /* handled by one call that does not wait */
+	OUT_OF_FDS_MS = 50,
+};
+
+static const uint64_t ns_per_ms = 1000000;
+
+bool gpul_ipc_server_watch(gpul_ipc_server *s, int fd, enum source source, size_t index)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.u64 = (uint64_t)source << 32 | index };
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+void gpul_ipc_server_ring(gpul_ipc_server *s, uint64_t at_ns)
+{
+	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(at_ns / 1000000000),
+					      .tv_nsec = (long)(at_ns % 1000000000) } };
+
+	/* Ringing too early costs a look; setting the timer for every connection costs each a system call. */
+	if (s->timer_ns && s->timer_ns <= at_ns)
+		return;
+	s->timer_ns = at_ns;
+	(void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t, NULL);  /* arguments are in range: cannot fail */
+}
+
+static gpul_status sys_failed(const char *what, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", what, strerror(errno));
+}
+
+/* The socket file that may lie there is a dead owner's: we hold the name's lock. */
+static gpul_status listen_at(gpul_ipc_server *s, gpul_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat there;
+
+	memcpy(address.sun_path, s->name.socket, sizeof address.sun_path);
+	if (lstat(address.sun_path, &there) == 0 && !S_ISSOCK(there.st_mode))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is there and no socket: it is left alone",
+				 s->name.socket);
+	if (unlink(address.sun_path) && errno != ENOENT)
+		return sys_failed(s->name.socket, err);
+	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->listener < 0)
+		return sys_failed("socket", err);
+	/* Linux gives the socket's own mode to the file: never is it open to others, whatever the umask. */
+	if (fchmod(s->listener, 0600))
+		return sys_failed("fchmod of a socket", err);
+	if (bind(s->listener, (struct sockaddr *)&address, sizeof address) || listen(s->listener, SOMAXCONN))
+		return sys_failed(s->name.socket, err);
+	return gpul_ipc_server_watch(s, s->listener, SOURCE_LISTENER, 0) ? GPUL_OK : sys_failed("epoll_ctl", err);
+}
+
+static gpul_status open_socket(gpul_ipc_server *s, const char *name, gpul_error *err)
+{
+	char path[GPUL_IPC_PATH_BYTES];
+	gpul_status st = gpul_ipc_place(name, true, path, err);
+
+	if (!st)
+		st = gpul_ipc_name_take(path, true, &s->name, err);
+	return st ? st : listen_at(s, err);
+}
+
+static gpul_status open_epoll(gpul_ipc_server *s, gpul_error *err)
+{
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll < 0)
+		return sys_failed("epoll_create1", err);
+	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (s->timer < 0 || !gpul_ipc_server_watch(s, s->timer, SOURCE_TIMER, 0))
+		return sys_failed("timerfd", err);
+	return GPUL_OK;
+}
+
+static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem, const gpul_ipc_server_options *o)
+{
+	uint64_t step_ms = o->step_timeout_ms > 0 ? (uint64_t)o->step_timeout_ms : STEP_MS;
+	gpul_ipc_server *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->drv = drv;
+	s->mem = mem;
+	s->name.lock_fd = s->listener = s->epoll = s->timer = -1;
+	s->max_peers = o->max_peers ? o->max_peers : GPUL_IPC_MAX_PEERS;
+	s->step_ns = step_ms * ns_per_ms;
+	s->map_ns = (step_ms + (gpul_mem_about(mem)->mapped_bytes >> 20)) * ns_per_ms;
+	return s;
+}
+
+gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem, const gpul_ipc_server_options *options,
+				   gpul_ipc_server **out, gpul_error *err)
+{
+	gpul_ipc_server *s;
+	gpul_status st;
+
+	if (options->max_peers > GPUL_IPC_MAX_PEERS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "at most %d peers, not %u", GPUL_IPC_MAX_PEERS, options->max_peers);
+	s = new_server(drv, mem, options);
+	if (!s)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a server");
+	st = gpul_ipc_offer_make(s, options, err);
+	if (!st)
+		st = open_epoll(s, err);
+	if (!st && options->name)
+		st = open_socket(s, options->name, err);
+	if (st) {
+		gpul_ipc_server_destroy(s);
+		return st;
+	}
+	*out = s;
+	return GPUL_OK;
+}
+
+void gpul_ipc_server_destroy(gpul_ipc_server *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < N_CONNECTIONS; i++)
+		if (s->peer[i].state != PEER_FREE)
+			gpul_ipc_peer_dismiss(s, &s->peer[i]);
+	if (s->event)
+		(void)s->drv->cuEventDestroy(s->event);
+	if (s->listener >= 0)
+		close(s->listener);
+	gpul_ipc_name_release(&s->name);
+	if (s->timer >= 0)
+		close(s->timer);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	free(s);
+}
+
+int gpul_ipc_server_fd(const gpul_ipc_server *s)
+{
+	return s->epoll;
+}
+
+static void set_listening(gpul_ipc_server *s, bool on)
+{
+	struct epoll_event e = { .events = on ? EPOLLIN : 0, .data.u64 = (uint64_t)SOURCE_LISTENER << 32 };
+
+	(void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &e);
+}
+
+static void take_connection(gpul_ipc_server *s, gpul_ipc_event *out)
+{
+	int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0) {
+		gpul_ipc_peer_begin(s, fd, false, out);
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		/* The connection waits, and the listener stays readable: without a pause this would spin. */
+		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept on %s for now: %s", s->name.socket, strerror(errno));
+		set_listening(s, false);
+		s->listen_again_ns = gpul_clock_ns() + OUT_OF_FDS_MS * ns_per_ms;
+		gpul_ipc_server_ring(s, s->listen_again_ns);
+	}
+}
+
+/* One peer that is late, and the timer for the next. */
+static void ring(gpul_ipc_server *s, gpul_ipc_event *out)
+{
+	uint64_t now = gpul_clock_ns(), next = 0, n_rings;
+	struct peer *late = NULL;
+
+	if (read(s->timer, &n_rings, sizeof n_rings) < 0 && errno == EAGAIN)
+		return;
+	s->timer_ns = 0;
+	if (s->listen_again_ns && s->listen_again_ns <= now) {
+		s->listen_again_ns = 0;
+		set_listening(s, true);
+	}
+	next = s->listen_again_ns;
+	for (struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++) {
+		if (p->state == PEER_FREE || !p->deadline_ns)
+			continue;
+		if (!late && p->deadline_ns <= now)
+			late = p;
+		else if (!next || p->deadline_ns < next)
+			next = p->deadline_ns;
+	}
+	if (next)
+		gpul_ipc_server_ring(s, next);
+	if (late)
+		gpul_ipc_peer_late(s, late, out);
+}
+
+static void handle(gpul_ipc_server *s, uint64_t what, gpul_ipc_event *out)
+{
+	struct peer *p = &s->peer[(uint32_t)what % N_CONNECTIONS];
+
+	switch ((enum source)(what >> 32)) {
+	case SOURCE_LISTENER:
+		take_connection(s, out);
+		break;
+	case SOURCE_TIMER:
+		ring(s, out);
+		break;
+	case SOURCE_SOCKET:
+		gpul_ipc_peer_readable(s, p, out);
+		break;
+	case SOURCE_PROCESS:
+		gpul_ipc_peer_ended(s, p, out);
+		break;
+	}
+}
+
+/* What is left of timeout_ms, for epoll_wait(). */
+static int left_ms(uint64_t begun_ns, int timeout_ms)
+{
+	uint64_t passed_ms;
+
+	if (timeout_ms <= 0)
+		return timeout_ms;
+	passed_ms = (gpul_clock_ns() - begun_ns) / ns_per_ms;
+	return passed_ms >= (uint64_t)timeout_ms ? 0 : timeout_ms - (int)passed_ms;
+}
+
+gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_event *out, gpul_error *err)
+{
+	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
+	unsigned n_handled = 0;
+
+	*out = (gpul_ipc_event){ .kind = GPUL_IPC_NONE, .peer = -1 };
+	do {
+		int wait_ms = left_ms(begun_ns, timeout_ms);
+		struct epoll_event ready;
+		int n = epoll_wait(s->epoll, &ready, 1, wait_ms);
+
+		if (n < 0 && errno != EINTR)
+			return sys_failed("epoll_wait", err);
+		if (n < 0)
+			return GPUL_OK;  /* a signal: the caller may want to look at what it asked for */
+		if (n == 0 && wait_ms >= 0)
+			return GPUL_OK;
+		if (n > 0)
+			handle(s, ready.data.u64, out);
+		/* Even where peers are busier than this, whoever does not want to wait does not. */
+		if (++n_handled >= MAX_SOURCES && left_ms(begun_ns, timeout_ms) == 0)
+			return GPUL_OK;
+	} while (out->kind == GPUL_IPC_NONE);
+	return GPUL_OK;
+}
+
+/* How many are attached, mapping, or were handed over and have not spoken yet. */
+static unsigned n_expected(const gpul_ipc_server *s)
+{
+	unsigned n = (unsigned)__builtin_popcountll(s->slots);
+
+	for (const struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++)
+		n += p->state == PEER_GREETING && p->signs;
+	return n;
+}
+
+static gpul_status check_added(gpul_ipc_server *s, int fd, gpul_error *err)
+{
+	int domain = 0, type = 0, on = 1;
+	socklen_t n = sizeof domain;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) ||
+	    domain != AF_UNIX || type != SOCK_SEQPACKET)
+		return gpul_fail(err, GPUL_EINVAL, fd, "descriptor %d is no Unix socket of type SEQPACKET", fd);
+	if (n_expected(s) >= s->max_peers)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are there already", s->max_peers);
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		return sys_failed("a handed-over socket", err);
+	return GPUL_OK;
+}
+
+gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err)
+{
+	gpul_status st = check_added(s, fd, err);
+	gpul_ipc_event none;
+
+	if (st) {
+		if (fd >= 0)
+			close(fd);
+		return st;
+	}
+	gpul_ipc_peer_begin(s, fd, true, &none);
+	return GPUL_OK;
+}
+
+const gpul_ipc_view *gpul_ipc_server_view(const gpul_ipc_server *s)
+{
+	return &s->view;
+}
+
+CUevent gpul_ipc_server_gpu_event(const gpul_ipc_server *s)
+{
+	return s->event;
+}

@@ -1,0 +1,174 @@
+/* wire_internal.h — the messages between an owner and a peer, as bytes.
+ *
+ *     peer ── HELLO ──────────────────────────> owner      who I am, what I can map, attach or just ask
+ *          <── OFFER + one descriptor ─────────            the memory; or REFUSED; or INFO for who asks
+ *          ── READY (or REFUSED) ─────────────>            mapped: the lease has begun
+ *          <── BYE  ┄ or ┄  BYE ───────────────>           the lease ends in order
+ *
+ * One message is one packet of a Unix socket of type SEQPACKET, so it comes whole or not at all.  Both ends run
+ * on one machine: numbers are little endian, fields stand where C puts them, and the assertions hold
+ * the drawings to that.  A message says nothing that means something in one process only: no descriptor's number, no
+ * device's ordinal.  What comes is copied once, then checked, then used.  */
+#ifndef GPULOAD_IPC_WIRE_INTERNAL_H
+#define GPULOAD_IPC_WIRE_INTERNAL_H
+
+#include "ipc/client.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the wire format is little endian: write the conversions first"
+#endif
+
+enum {
+	WIRE_MAGIC = 0x49505547,  /* "GUPI" */
+	WIRE_VERSION = 1,
+	WIRE_MAX_GPUS = 16,
+	WIRE_HANDLE_BYTES = 64,
+};
+
+enum wire_type { WIRE_HELLO = 1, WIRE_OFFER, WIRE_READY, WIRE_REFUSED, WIRE_INFO, WIRE_BYE };
+
+/*  0       4         6      8
+ * ┌───────┬─────────┬──────┐
+ * │ magic │ version │ type │   before every message; BYE is no more than this */
+struct wire_head {
+	uint32_t magic;
+	uint16_t version, type;
+};
+_Static_assert(sizeof(struct wire_head) == 8, "as drawn");
+
+enum { WIRE_ATTACH = 1, WIRE_ASK = 2 };
+enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* below them: 1 << gpul_mem_kind */
+
+/* 0      8        12          16      20       24        40       48          52   56      312
+ * ┌──────┬────────┬───────────┬───────┬────────┬─────────┬────────┬───────────┬────┬───────┐
+ * │ head │ intent │ read only │ n_gpu │ can    │ boot id │ driver │ its       │ 0  │ UUIDs │
+ * └──────┴────────┴───────────┴───────┴────────┴─────────┴────────┴─version───┴────┴───────┘ */
+struct wire_hello {
+	struct wire_head head;
+	uint32_t intent, read_only, n_gpus, can;
+	unsigned char boot_id[16];
+	char driver[8];
+	uint32_t driver_version, zero;
+	unsigned char gpu[WIRE_MAX_GPUS][16];
+};
+_Static_assert(sizeof(struct wire_hello) == 312, "as drawn");
+
+/* What is shared; the middle of an OFFER and of an INFO.
+ *
+ * 0    16           24       32      40            48     52     56      60       64     68      72
+ * ┌────┬────────────┬────────┬───────┬─────────────┬──────┬──────┬───────┬────────┬──────┬───────┐
+ * │ id │ generation │ mapped │ bytes │ granularity │ kind │ node │ flags │ n_dims │ slot │ via   │
+ * ├────┴─┬──────────┴──┬─────┴──┬────┴────┬────────┼──────┴──────┼───────┼────────┴──────┴───────┘
+ * │ UUID │ dtype       │ dim[4] │ boot id │ driver │ its version │ 0     │
+ * └──────┴─────────────┴────────┴─────────┴────────┴─────────────┴───────┘
+ * 72     88            96       128       144      152           156     160 */
+struct wire_share {
+	unsigned char id[16];
+	uint64_t generation;           /* grows with every owner */
+	uint64_t mapped_bytes, bytes;  /* of all; of the user, behind the control page */
+	uint64_t granularity_bytes;
+	uint32_t kind;                 /* gpul_mem_kind */
+	int32_t node;                  /* host kinds */
+	uint32_t flags, n_dims;
+	uint32_t slot, via;
+	unsigned char gpu[16];         /* the owner's first GPU, whose device memory it is */
+	char dtype[8];
+	uint64_t dim[GPUL_IPC_MAX_DIMS];
+	unsigned char boot_id[16];
+	char driver[8];
+	uint32_t driver_version, zero;
+};
+_Static_assert(sizeof(struct wire_share) == 160, "as drawn");
+enum { WIRE_HAS_CONTROL = 1, WIRE_IS_READ_ONLY = 2, WIRE_HAS_EVENT = 4 };
+enum { WIRE_VIA_FD = 1, WIRE_VIA_FABRIC = 2, WIRE_VIA_CUDA_IPC = 3 };
+
+/* 0      8       168      232            296
+ * ┌──────┬───────┬────────┬──────────────┐   handle: CUmemFabricHandle or CUipcMemHandle, where
+ * │ head │ share │ handle │ event handle │   no descriptor comes with it */
+struct wire_offer {
+	struct wire_head head;
+	struct wire_share share;
+	unsigned char handle[WIRE_HANDLE_BYTES], event[WIRE_HANDLE_BYTES];
+};
+_Static_assert(sizeof(struct wire_offer) == 296, "as drawn");
+
+/* 0      8     16    24     40          44  48
+ * ┌──────┬─────┬─────┬──────┬───────────┬───┐   where the peer mapped it: for people who look
+ * │ head │ cpu │ gpu │ UUID │ read only │ 0 │ */
+struct wire_ready {
+	struct wire_head head;
+	uint64_t cpu, gpu;
+	unsigned char device[16];
+	uint32_t read_only, zero;
+};
+_Static_assert(sizeof(struct wire_ready) == 48, "as drawn");
+
+/* 0      8        12       16     216
+ * ┌──────┬────────┬────────┬──────┐   as in gpul_error
+ * │ head │ status │ native │ text │ */
+struct wire_refused {
+	struct wire_head head;
+	uint32_t status;
+	int32_t native;
+	char text[200];
+};
+_Static_assert(sizeof(struct wire_refused) == 216, "as drawn");
+
+/* 0     4     8      12          16    24    32     48         56
+ * ┌─────┬─────┬──────┬───────────┬─────┬─────┬──────┬──────────┐
+ * │ pid │ uid │ slot │ read only │ cpu │ gpu │ UUID │ attached │ */
+struct wire_peer {
+	int32_t pid;
+	uint32_t uid, slot, read_only;
+	uint64_t cpu, gpu;
+	unsigned char device[16];
+	uint64_t attached_ms;
+};
+_Static_assert(sizeof(struct wire_peer) == 56, "as drawn");
+
+/* 0      8       168   176   184       188 192
+ * ┌──────┬───────┬─────┬─────┬─────────┬───┬──────────────────┐
+ * │ head │ share │ cpu │ gpu │ n_peers │ 0 │ 64 peers         │ */
+struct wire_info {
+	struct wire_head head;
+	struct wire_share share;
+	uint64_t cpu, gpu;
+	uint32_t n_peers, zero;
+	struct wire_peer peer[GPUL_IPC_MAX_PEERS];
+};
+_Static_assert(sizeof(struct wire_info) == 192 + 56 * GPUL_IPC_MAX_PEERS, "as drawn");
+
+typedef union gpul_ipc_message {
+	struct wire_head head;
+	struct wire_hello hello;
+	struct wire_offer offer;
+	struct wire_ready ready;
+	struct wire_refused refused;
+	struct wire_info info;
+} gpul_ipc_message;
+
+/** Take a message out of bytes that anybody may have sent.
+ *
+ * @bytes    as they came; copied, and not read again
+ * @n_bytes  exactly the message's
+ * @out      filled; all fields hold what their names say: texts end, are printable, counts and enumerations are in
+ *           their range, sizes fit into each other
+ * Errors  GPUL_EFORMAT says what is wrong
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out, gpul_error *err);
+
+/* The head of a message to be sent. */
+struct wire_head gpul_ipc_wire_head(enum wire_type type);
+/* How many bytes a message of that type has; 0: there is none. */
+size_t gpul_ipc_wire_bytes(unsigned type);
+/* "HELLO", ...; "?" */
+const char *gpul_ipc_wire_name(unsigned type);
+
+/* Where the user's bytes begin. */
+static inline size_t gpul_ipc_wire_data_offset(const struct wire_share *share)
+{
+	return share->flags & WIRE_HAS_CONTROL ? GPUL_IPC_CONTROL_BYTES : 0;
+}
+
+#endif
