@@ -1,0 +1,77 @@
+/* actors.c — start actors and talk to them, from a scenario's side. */
+#include "tests/fault/actors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool attacher_start(struct fault *f, const struct actor *a, struct child *out)
+{
+	if (child_start(f, attacher_role, a, out))
+		return true;
+	return fault_failed(f, "no more processes");
+}
+
+bool owner_start(struct fault *f, const struct actor *a, struct child *out)
+{
+	struct note n;
+
+	if (!child_start(f, owner_role, a, out)) {
+		return fault_failed(f, "no more processes");
+	}
+	if (!note_receive(out->line, FAULT_WAIT_MS, &n))
+		snprintf(n.text, sizeof n.text, "it does not answer");
+	else if (n.command == 'r')
+		return true;
+	else
+		f->not_here = n.status == GPUL_EUNSUPPORTED || (n.status == GPUL_ECUDA && n.native == CUDA_ERROR_NOT_SUPPORTED);
+	fault_failed(f, "the owner is not ready: %s", n.text);
+	child_kill(out);
+	return false;
+}
+
+bool must(struct fault *f, const struct child *c, char command, int64_t value)
+{
+	struct note n;
+
+	if (!child_do(c, command, value, &n))
+		fault_failed(f, "'%c': no answer", command);
+	else if (n.command != command)
+		fault_failed(f, "'%c': answered by '%c' %s", command, n.command, n.text);
+	else if (!n.good)
+		fault_failed(f, "'%c': %s", command, n.text);
+	else
+		return true;
+	return false;
+}
+
+bool owner_event(struct fault *f, const struct child *owner, gpul_ipc_event_kind wanted)
+{
+	struct note n;
+
+	if (!note_receive(owner->line, FAULT_WAIT_MS, &n))
+		fault_failed(f, "the owner saw nothing where it should have seen %s", gpul_ipc_event_name(wanted));
+	else if (n.command != 'v' || n.event != (int)wanted)
+		fault_failed(f, "the owner saw '%c' %s (%s) where it should have seen %s", n.command,
+			     gpul_ipc_event_name((gpul_ipc_event_kind)n.event), n.text, gpul_ipc_event_name(wanted));
+	else
+		return true;
+	return false;
+}
+
+bool actor_end(struct fault *f, struct child *c)
+{
+	struct note n = { .command = 'e' };
+	int status;
+
+	note_send(c->line, &n);
+	while (note_receive(c->line, FAULT_WAIT_MS, &n))
+		if (n.command == 'e' && !n.good) {
+			fault_failed(f, "at its end: %s", n.text);
+			child_kill(c);
+			return false;
+		}
+	status = child_end(c, FAULT_WAIT_MS);
+	if (status)
+		fault_failed(f, "it ended with wait status %#x", status);
+	return status == 0;
+}

@@ -1,0 +1,132 @@
+/* attacher.c — the process that maps another one's memory, and does what its line says. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "tests/fault/actors.h"
+#include "tests/fault/count.h"
+#include "tests/fault/process.h"
+
+struct attacher {
+	struct process process;
+	gpul_ipc_client *client;
+	int64_t rounds;          /* of the kernel that runs */
+	bool has_baseline;
+	struct counts baseline;
+	bool alone;
+};
+
+static gpul_status attach(struct attacher *a, int timeout_ms, gpul_error *err)
+{
+	int device = 0;
+	gpul_ipc_client_options options = { .name = SHARE_NAME, .devices = &device, .n_devices = 1 };
+	gpul_status st = gpul_ipc_attach(&a->process.drv, &options, timeout_ms, &a->client, err);
+
+	if (!st)
+		step_reached("attached");
+	return st;
+}
+
+static gpul_status start(struct attacher *a, int64_t rounds, gpul_error *err)
+{
+	gpul_status st = process_sum_start(&a->process, gpul_ipc_client_view(a->client), rounds, err);
+
+	a->rounds = rounds;
+	step_reached("a kernel runs");
+	return st;
+}
+
+static gpul_status finish(struct attacher *a, gpul_error *err)
+{
+	gpul_status st = process_sum_end(&a->process, gpul_ipc_client_view(a->client), a->rounds, err);
+
+	step_reached("summed");
+	return st;
+}
+
+static gpul_status detach(struct attacher *a, gpul_error *err)
+{
+	gpul_status st = gpul_ipc_client_close(a->client, FAULT_WAIT_MS, err);
+
+	a->client = NULL;
+	step_reached("closed");
+	return st;
+}
+
+static gpul_status listen_to_owner(struct attacher *a, int timeout_ms, struct note *n, gpul_error *err)
+{
+	gpul_ipc_event event = { 0 };
+	gpul_status st = gpul_ipc_client_next(a->client, timeout_ms, &event, err);
+
+	n->event = (int)event.kind;
+	return st;
+}
+
+static gpul_status ask(int timeout_ms, gpul_error *err)
+{
+	gpul_ipc_share share;
+
+	return gpul_ipc_ask(SHARE_NAME, timeout_ms, &share, err);
+}
+
+static gpul_status count(struct attacher *a, struct note *n)
+{
+	return a->has_baseline && !counts_same(&a->process.drv, &a->baseline, n->text) ? GPUL_EINVAL : GPUL_OK;
+}
+
+static void take_baseline(struct attacher *a)
+{
+	counts_take(a->alone ? &a->process.drv : NULL, &a->baseline);
+	a->has_baseline = true;
+}
+
+/* False: it was the end. */
+static bool obey(struct attacher *a, struct note *n)
+{
+	gpul_error err = { 0 };
+	gpul_status st = GPUL_OK;
+	uint64_t from = gpul_clock_ns();
+
+	n->text[0] = '\0';
+	switch (n->command) {
+	case 'a': st = attach(a, (int)n->value, &err); break;
+	case 'r': st = start(a, n->value, &err); break;
+	case 'w': st = finish(a, &err); break;
+	case 's': st = process_sums_right(&a->process, gpul_ipc_client_view(a->client), &err); break;
+	case 'v': st = listen_to_owner(a, (int)n->value, n, &err); break;
+	case 'x': st = detach(a, &err); break;
+	case 'q': st = ask((int)n->value, &err); break;
+	case 'b': take_baseline(a); break;
+	case 'c': st = count(a, n); break;
+	default: return false;
+	}
+	n->value = (int64_t)((gpul_clock_ns() - from) / 1000000);
+	n->good = st == GPUL_OK;
+	n->status = st;
+	n->native = err.native;
+	if (err.text[0])
+		memcpy(n->text, err.text, sizeof err.text);
+	return true;
+}
+
+int attacher_role(const struct fault *f, int line, const void *arg)
+{
+	const struct actor *how = arg;
+	struct attacher a = { .alone = f->alone };
+	struct note n;
+	gpul_error err = { 0 };
+
+	step_arm(how->dies);
+	if (process_open(f, &a.process, &err)) {
+		n = (struct note){ .command = 'f' };
+		memcpy(n.text, err.text, sizeof err.text);
+		note_send(line, &n);
+		return 1;
+	}
+	step_reached("open");
+	while (note_receive(line, -1, &n) && obey(&a, &n))
+		note_send(line, &n);
+	gpul_ipc_client_close(a.client, FAULT_WAIT_MS, &err);
+	process_close(&a.process);
+	return 0;
+}

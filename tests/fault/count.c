@@ -1,0 +1,217 @@
+/* count.c — /proc counted. */
+#include "tests/fault/count.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+static bool is_number(const char *name)
+{
+	return isdigit((unsigned char)name[0]);
+}
+
+static int count_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = -1;  /* the folder's own */
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		n += is_number(e->d_name);
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* One line of /proc/PID/maps: is there a file behind it, and which? */
+static bool mapped_file(const char *line, unsigned long *device, unsigned long *inode, const char **name)
+{
+	unsigned major, minor;
+	int at = 0;
+
+	if (sscanf(line, "%*s %*s %*s %x:%x %lu %n", &major, &minor, inode, &at) < 3 || *inode == 0)
+		return false;
+	*device = makedev(major, minor);
+	*name = line + at;
+	return true;
+}
+
+static bool is_shared_memory(const char *name)
+{
+	return strncmp(name, "/memfd:", 7) == 0 || strncmp(name, "/dev/", 5) == 0 || strncmp(name, "/SYSV", 5) == 0;
+}
+
+static void count_maps(struct counts *c)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	unsigned long device, inode;
+	const char *name;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (f && getline(&line, &room, f) > 0) {
+		if (!mapped_file(line, &device, &inode, &name))
+			continue;
+		c->n_mapped_files++;
+		c->n_shared += is_shared_memory(name);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+void counts_take(const gpul_driver *drv, struct counts *out)
+{
+	size_t total;
+
+	*out = (struct counts){ .n_fds = count_fds() };
+	count_maps(out);
+	if (drv && drv->cuMemGetInfo(&out->device_bytes, &total))
+		out->device_bytes = 0;
+}
+
+/* What is behind each open descriptor, as much as fits. */
+static void list_fds(char text[FAULT_TEXT])
+{
+	DIR *d = opendir("/proc/self/fd");
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		char path[300], target[80];
+		size_t n = strlen(text);
+		ssize_t got;
+
+		snprintf(path, sizeof path, "/proc/self/fd/%s", e->d_name);
+		got = readlink(path, target, sizeof target - 1);
+		if (!is_number(e->d_name) || got < 0)
+			continue;
+		target[got] = '\0';
+		snprintf(text + n, FAULT_TEXT - n, " %s", target);
+	}
+	if (d)
+		closedir(d);
+}
+
+bool counts_same(const gpul_driver *drv, const struct counts *before, char text[FAULT_TEXT])
+{
+	struct counts now;
+
+	for (int tries = 0; tries < 200; tries++) {
+		counts_take(before->device_bytes ? drv : NULL, &now);
+		if (now.device_bytes >= before->device_bytes)
+			break;
+		usleep(10000);
+	}
+	if (now.n_fds > before->n_fds) {
+		snprintf(text, FAULT_TEXT, "%d descriptors where there were %d:", now.n_fds, before->n_fds);
+		list_fds(text);
+	} else if (now.n_shared > before->n_shared || now.n_mapped_files > before->n_mapped_files) {
+		snprintf(text, FAULT_TEXT, "%d mappings of files (%d of shared memory) where there were %d (%d)",
+			 now.n_mapped_files, now.n_shared, before->n_mapped_files, before->n_shared);
+	} else if (now.device_bytes < before->device_bytes) {
+		snprintf(text, FAULT_TEXT, "the GPU has %zu bytes less than before",
+			 before->device_bytes - now.device_bytes);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+	size_t n = strlen(name), e = strlen(end);
+
+	return n > e && strcmp(name + n - e, end) == 0;
+}
+
+static int count_shm_names(char text[FAULT_TEXT])
+{
+	DIR *d = opendir("/dev/shm");
+	int n = 0;
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		if (!strstr(e->d_name, "gpuload"))
+			continue;
+		n++;
+		snprintf(text, FAULT_TEXT, "/dev/shm/%s is left", e->d_name);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+bool names_clean(const char *folder, char text[FAULT_TEXT])
+{
+	static int n_at_first = -1;
+	DIR *d = opendir(folder);
+	bool clean = d != NULL;
+	int n = count_shm_names(text);
+
+	if (n_at_first < 0)
+		n_at_first = n;
+	if (n > n_at_first)
+		clean = false;
+	for (struct dirent *e; d && clean && (e = readdir(d));) {
+		if (e->d_name[0] == '.' || ends_in(e->d_name, ".sock") || ends_in(e->d_name, ".lock"))
+			continue;
+		snprintf(text, FAULT_TEXT, "%s is left in the folder of sockets", e->d_name);
+		clean = false;
+	}
+	if (d)
+		closedir(d);
+	return clean;
+}
+
+static bool maps_file(const char *pid, dev_t device, ino_t inode)
+{
+	unsigned long dev, ino;
+	const char *name;
+	char path[300], *line = NULL;
+	size_t room = 0;
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%s/maps", pid);
+	f = fopen(path, "re");
+	while (f && !found && getline(&line, &room, f) > 0)
+		found = mapped_file(line, &dev, &ino, &name) && dev == device && ino == inode;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool opens_file(const char *pid, dev_t device, ino_t inode)
+{
+	char path[300];
+	bool found = false;
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%s/fd", pid);
+	d = opendir(path);
+	for (struct dirent *e; d && !found && (e = readdir(d));) {
+		struct stat s;
+
+		found = is_number(e->d_name) && fstatat(dirfd(d), e->d_name, &s, 0) == 0 && s.st_dev == device &&
+			s.st_ino == inode;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+int holders_of(dev_t device, ino_t inode)
+{
+	DIR *d = opendir("/proc");
+	int n = 0;
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (is_number(e->d_name))
+			n += opens_file(e->d_name, device, inode) || maps_file(e->d_name, device, inode);
+	if (d)
+		closedir(d);
+	return n;
+}

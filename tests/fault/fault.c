@@ -1,0 +1,201 @@
+/* fault.c — run the scenarios: which, how often, on which driver, with which kinds of memory.
+ *
+ *     build/tests/fault/fault                              a few rounds of each: seconds
+ *     build/tests/fault/fault --full                       the numbers that gpuload is held to
+ *     build/tests/fault/fault --driver nvidia --times 20   on a GPU
+ *     build/tests/fault/fault --only kill-owner --kind host-numa --times 1000 --jobs 2 */
+#include "tests/fault/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+enum { MOST_JOBS = 64 };
+
+struct scenario {
+	const char *name;
+	const char *what;
+	fault_scenario *run;
+	unsigned few, gpu, full;  /* times: in a check, on a GPU, with --full */
+	bool each_kind;           /* with each kind of memory; else with the first that is asked for */
+};
+
+static const struct scenario scenarios[] = {
+	{ "kill-owner", "SIGKILL of the owner at each of 12 steps", kill_owner, 3, 20, 1000, true },
+	{ "kill-attacher", "SIGKILL of an attacher at each of 12 steps", kill_attacher, 3, 20, 1000, true },
+	{ "hostile-clients", "connections that lie to an owner", hostile_clients, 10, 20, 10000, true },
+	{ "hostile-servers", "owners that lie to an attacher", hostile_servers, 10, 20, 10000, false },
+};
+enum { N_SCENARIOS = sizeof scenarios / sizeof scenarios[0], N_DRIVERS = 3 };
+
+struct options {
+	gpul_driver_choice driver;
+	const char *only;
+	gpul_mem_kind kinds[GPUL_MEM_N_KINDS];
+	unsigned n_kinds, times, jobs;
+	bool full;
+};
+
+static int count[3];  /* by verdict */
+
+bool fault_failed(struct fault *f, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(f->text, sizeof f->text, fmt, args);
+	va_end(args);
+	return false;
+}
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at)
+{
+	(void)s, (void)type, (void)at;
+	return remove(path);
+}
+
+/* One job, in a process of its own: it may leave children behind, which die with it. */
+static int job(struct fault *f, const struct scenario *s, int out)
+{
+	enum fault_verdict verdict;
+
+	strcpy(f->folder, "/tmp/gpuload-fault-XXXXXX");
+	if (!mkdtemp(f->folder))
+		return FAULT_FAILED;
+	setenv("GPULOAD_RUNTIME_DIR", f->folder, 1);
+	verdict = s->run(f);
+	if (verdict == FAULT_FAILED && f->not_here)
+		verdict = FAULT_SKIPPED;
+	nftw(f->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	if (write(out, f->text, sizeof f->text) < 0)
+		return FAULT_FAILED;
+	return (int)verdict;
+}
+
+/* The worst verdict of the jobs, with its text. */
+static enum fault_verdict collect(pid_t pids[], int texts[], unsigned n, char text[FAULT_TEXT])
+{
+	enum fault_verdict verdict = FAULT_OK;
+
+	for (unsigned i = 0; i < n; i++) {
+		char said[FAULT_TEXT] = "it ended without a word";
+		int status = -1, mine;
+
+		waitpid(pids[i], &status, 0);
+		if (read(texts[i], said, sizeof said) < 0)
+			strcpy(said, strerror(errno));
+		close(texts[i]);
+		mine = WIFEXITED(status) ? WEXITSTATUS(status) : FAULT_FAILED;
+		if (i == 0 || (mine != FAULT_OK && verdict != FAULT_FAILED)) {
+			verdict = (enum fault_verdict)mine;
+			memcpy(text, said, sizeof said);
+		}
+	}
+	return verdict;
+}
+
+/* The times shared out to jobs. */
+static enum fault_verdict in_jobs(const struct fault *of, const struct scenario *s, unsigned n_jobs, char text[FAULT_TEXT])
+{
+	pid_t pids[MOST_JOBS];
+	int texts[MOST_JOBS], pipes[2];
+	unsigned n = of->times < n_jobs ? of->times : n_jobs;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct fault f = *of;
+
+		f.times = of->times / n + (i < of->times % n);
+		f.alone = n == 1;
+		if (pipe2(pipes, O_CLOEXEC))
+			return FAULT_FAILED;
+		fflush(NULL);
+		pids[i] = fork();
+		if (pids[i] == 0)
+			_exit(job(&f, s, pipes[1]));
+		close(pipes[1]);
+		texts[i] = pipes[0];
+	}
+	return collect(pids, texts, n, text);
+}
+
+static void run(const struct scenario *s, const struct options *o, gpul_mem_kind kind)
+{
+	static const char *const words[] = { "ok", "FAIL", "skip" };
+	struct fault f = { .driver = o->driver, .kind = kind };
+	char text[FAULT_TEXT] = "";
+	uint64_t from = gpul_clock_ns();
+	enum fault_verdict verdict;
+
+	f.times = o->times ? o->times : o->full ? s->full : o->driver == GPUL_DRIVER_NVIDIA ? s->gpu : s->few;
+	verdict = in_jobs(&f, s, o->jobs, text);
+	count[verdict]++;
+	printf("%-5s%s, %s, %u times: %s (%.1f s)%s%s\n", words[verdict], s->name, gpul_mem_kind_name(kind), f.times, s->what,
+	       (double)(gpul_clock_ns() - from) / 1e9, text[0] ? ": " : "", text);
+	fflush(stdout);
+}
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+	static const struct option known[] = {
+		{ "driver", required_argument, NULL, 'd' }, { "kind", required_argument, NULL, 'k' },
+		{ "only", required_argument, NULL, 'o' },   { "times", required_argument, NULL, 't' },
+		{ "jobs", required_argument, NULL, 'j' },   { "full", no_argument, NULL, 'f' },
+		{ 0 },
+	};
+	bool good = true;
+
+	for (int c; good && (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+		switch (c) {
+		case 'd': good = gpul_driver_choice_parse(optarg, &o->driver); break;
+		case 'k': good = o->n_kinds < GPUL_MEM_N_KINDS && gpul_mem_kind_parse(optarg, &o->kinds[o->n_kinds++]); break;
+		case 'o': o->only = optarg; break;
+		case 't': o->times = (unsigned)atoi(optarg); break;
+		case 'j': o->jobs = (unsigned)atoi(optarg); break;
+		case 'f': o->full = true; break;
+		default: good = false;
+		}
+	}
+	return good && optind == argc && o->jobs >= 1 && o->jobs <= MOST_JOBS;
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: fault [--driver nvidia|soft] [--kind KIND]... [--only SCENARIO] [--times N] [--jobs N] [--full]\n");
+	for (int i = 0; i < N_SCENARIOS; i++)
+		fprintf(stderr, "  %-18s%s\n", scenarios[i].name, scenarios[i].what);
+}
+
+int main(int argc, char **argv)
+{
+	static const gpul_mem_kind usual[] = { GPUL_MEM_MEMFD, GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_SHM,
+					       GPUL_MEM_DEVICE_IPC };
+	struct options o = { .driver = GPUL_DRIVER_SOFT, .jobs = 1 };
+
+	if (!parse(argc, argv, &o)) {
+		usage();
+		return 2;
+	}
+	if (!o.n_kinds) {
+		memcpy(o.kinds, usual, sizeof usual);
+		o.n_kinds = sizeof usual / sizeof usual[0];
+	}
+	signal(SIGPIPE, SIG_IGN);
+	for (int i = 0; i < N_SCENARIOS; i++)
+		for (unsigned k = 0; k < (scenarios[i].each_kind ? o.n_kinds : 1); k++)
+			if (!o.only || strcmp(o.only, scenarios[i].name) == 0)
+				run(&scenarios[i], &o, o.kinds[k]);
+	printf("%d passed, %d failed, %d skipped\n", count[FAULT_OK], count[FAULT_FAILED], count[FAULT_SKIPPED]);
+	if (count[FAULT_FAILED])
+		return 1;
+	return count[FAULT_OK] ? 0 : count[FAULT_SKIPPED] ? 77 : 2;
+}

@@ -1,0 +1,45 @@
+/* fault.h — a scenario: processes that share memory, one of which dies, stops or lies.
+ *
+ *     fault.c ── forks one process a scenario ── which forks its actors ──> owner.c, attacher.c, hostile_*.c
+ *
+ * Nobody opens a driver before the last fork: NVIDIA's does not survive one. */
+#ifndef GPULOAD_TESTS_FAULT_H
+#define GPULOAD_TESTS_FAULT_H
+
+#include "ipc/client.h"
+
+enum { FAULT_TEXT = 512, FAULT_WAIT_MS = 20000 };  /* how long what must happen may take: a hang, not a time measured */
+
+/* What a scenario is to do. */
+struct fault {
+	gpul_driver_choice driver;
+	gpul_mem_kind kind;
+	unsigned times;        /* rounds, or victims at each step */
+	bool alone;            /* no other scenario uses this GPU now: its free bytes mean something */
+	char folder[64];       /* for sockets; its own, empty at first */
+	bool not_here;         /* out: this driver has no such memory */
+	char text[FAULT_TEXT]; /* out: what went wrong; or, when all went well, what is worth saying */
+};
+
+enum fault_verdict { FAULT_OK, FAULT_FAILED, FAULT_SKIPPED };
+
+typedef enum fault_verdict fault_scenario(struct fault *f);
+
+fault_scenario kill_owner, kill_attacher, orphans, storm, stopped_peer, stopped_owner, restarts, hostile_clients,
+	hostile_servers, other_user, other_namespaces;
+
+/* Put a reason into f->text; returns false, so that `return fault_failed(...)` reads well. */
+bool fault_failed(struct fault *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- what is shared ------------------------------------------------------------------------- */
+
+enum { SHARED_BYTES = 64 << 10, SHARED_WORDS = SHARED_BYTES / 4 };
+
+/* The word at an index, and the sum of the first n: known without reading the memory. */
+static inline uint32_t shared_word(uint32_t index)
+{
+	return index * 2654435761u ^ 0x5a5a5a5au;
+}
+uint64_t shared_sum(size_t n_words);
+
+#endif

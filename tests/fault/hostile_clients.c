@@ -1,0 +1,481 @@
+/* hostile_clients.c — connections that lie to an owner, and a bystander that must not notice.
+ *
+ * A trick speaks to the owner and says whether it was treated as it should be: as a rule turned away with a reason.
+ * The owner's own count comes at the end: descriptors, mappings, a text for every refusal. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "tests/fault/actors.h"
+#include "tests/fault/count.h"
+#include "tests/fault/raw.h"
+
+enum { STEP_MS = 60, N_AT_ONCE = 32 };
+
+struct trick;
+
+struct liar {
+	struct fault *f;
+	struct wire_hello hello;
+	unsigned round;
+	int null;   /* an open descriptor */
+	const struct trick *trick;
+};
+
+typedef bool trick_play(struct liar *l, int s);
+
+struct trick {
+	const char *what;
+	trick_play *play;
+	unsigned one_in;   /* 0: every round; else one in so many: it waits */
+	void (*change)(struct wire_hello *h, unsigned round);  /* the lie of lie() */
+};
+
+static bool refused(struct liar *l, int s)
+{
+	struct wire_refused why;
+
+	if (!raw_dropped(s, &why))
+		return fault_failed(l->f, "it was not dropped");
+	if (why.status == 0 || why.text[0] == '\0')
+		return fault_failed(l->f, "it was dropped, but not told why");
+	return true;
+}
+
+static bool dropped(struct liar *l, int s)
+{
+	struct wire_refused why;
+
+	return raw_dropped(s, &why) || fault_failed(l->f, "it was not dropped");
+}
+
+/* Say HELLO with some field changed. */
+static bool lie(struct liar *l, int s)
+{
+	struct wire_hello hello = l->hello;
+
+	l->trick->change(&hello, l->round);
+	return raw_send(s, &hello, sizeof hello, NULL, 0) ? refused(l, s) : fault_failed(l->f, "HELLO: %s", strerror(errno));
+}
+
+/* An honest HELLO, and its OFFER. */
+static bool get_offer(struct liar *l, int s, struct wire_offer *offer, int *fd)
+{
+	if (!raw_send(s, &l->hello, sizeof l->hello, NULL, 0))
+		return fault_failed(l->f, "HELLO: %s", strerror(errno));
+	if (raw_receive(s, offer, sizeof *offer, fd, FAULT_WAIT_MS) != (ssize_t)sizeof *offer)
+		return fault_failed(l->f, "no OFFER");
+	return true;
+}
+
+static bool say(int s, enum wire_type type)
+{
+	struct wire_ready m = { .head = gpul_ipc_wire_head(type) };
+
+	return raw_send(s, &m, type == WIRE_READY ? sizeof m : sizeof m.head, NULL, 0);
+}
+
+static bool get_attached(struct liar *l, int s)
+{
+	struct wire_offer offer;
+
+	return get_offer(l, s, &offer, NULL) && (say(s, WIRE_READY) || fault_failed(l->f, "READY: %s", strerror(errno)));
+}
+
+/* ---- tricks --------------------------------------------------------------------------------- */
+
+/* The truth: so that what is refused below is refused for the lie. */
+static bool honest(struct liar *l, int s)
+{
+	return get_attached(l, s) && say(s, WIRE_BYE) && dropped(l, s);
+}
+
+static bool leave_at_once(struct liar *l, int s)
+{
+	(void)l, (void)s;
+	return true;
+}
+
+static bool leave_after_hello(struct liar *l, int s)
+{
+	return raw_send(s, &l->hello, sizeof l->hello, NULL, 0) || fault_failed(l->f, "HELLO: %s", strerror(errno));
+}
+
+static bool garbage(struct liar *l, int s)
+{
+	unsigned char bytes[6000];
+	size_t n = 1 + (size_t)l->round * 7 % (sizeof bytes - 1);
+
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (unsigned char)(i * 31 + l->round);
+	return raw_send(s, bytes, n, NULL, 0) ? refused(l, s) : fault_failed(l->f, "garbage: %s", strerror(errno));
+}
+
+static bool empty_packet(struct liar *l, int s)
+{
+	return raw_send(s, NULL, 0, NULL, 0) && dropped(l, s);
+}
+
+static bool empty_packet_with_fds(struct liar *l, int s)
+{
+	int fds[] = { l->null, l->null };
+
+	return raw_send(s, NULL, 0, fds, 2) && dropped(l, s);
+}
+
+static bool cut_hello(struct liar *l, int s)
+{
+	return raw_send(s, &l->hello, 1 + l->round % (sizeof l->hello - 1), NULL, 0) && refused(l, s);
+}
+
+static bool long_hello(struct liar *l, int s)
+{
+	unsigned char bytes[sizeof l->hello + 1] = { 0 };
+
+	memcpy(bytes, &l->hello, sizeof l->hello);
+	return raw_send(s, bytes, sizeof bytes, NULL, 0) && refused(l, s);
+}
+
+static bool huge_packet(struct liar *l, int s)
+{
+	static unsigned char bytes[100000];
+
+	memcpy(bytes, &l->hello, sizeof l->hello);
+	return raw_send(s, bytes, sizeof bytes, NULL, 0) && refused(l, s);
+}
+
+static bool slow_writer(struct liar *l, int s)
+{
+	const unsigned char *bytes = (const unsigned char *)&l->hello;
+
+	for (size_t i = 0; i < sizeof l->hello; i++)
+		if (!raw_send(s, bytes + i, 1, NULL, 0))
+			break;  /* dropped already */
+	return refused(l, s);
+}
+
+static void wrong_magic(struct wire_hello *h, unsigned round)
+{
+	h->head.magic ^= 1u << round % 32;
+}
+
+static void wrong_version(struct wire_hello *h, unsigned round)
+{
+	h->head.version = (uint16_t)(h->head.version + 1 + round % 1000);
+}
+
+static void wrong_type(struct wire_hello *h, unsigned round)
+{
+	(void)round;
+	h->head.type = (uint16_t)(h->head.type + 7);
+}
+
+static void wrong_boot_id(struct wire_hello *h, unsigned round)
+{
+	h->boot_id[round % 16] ^= 1;
+}
+
+static void wrong_intent(struct wire_hello *h, unsigned round)
+{
+	h->intent = 3 + round;
+}
+
+static void many_gpus(struct wire_hello *h, unsigned round)
+{
+	h->n_gpus = round % 2 ? UINT32_MAX : WIRE_MAX_GPUS + 1;
+}
+
+static void driver_without_end(struct wire_hello *h, unsigned round)
+{
+	(void)round;
+	memset(h->driver, 'x', sizeof h->driver);
+}
+
+static void driver_with_escapes(struct wire_hello *h, unsigned round)
+{
+	(void)round;
+	memcpy(h->driver, "\033[2J", 5);
+}
+
+static void can_nothing(struct wire_hello *h, unsigned round)
+{
+	(void)round;
+	h->can = 0;
+}
+
+static bool hello_with_fds(struct liar *l, int s)
+{
+	int fds[253];
+	size_t n = l->round % 3 == 0 ? 1 : l->round % 3 == 1 ? 2 : 253;
+
+	for (size_t i = 0; i < n; i++)
+		fds[i] = l->null;
+	return raw_send(s, &l->hello, sizeof l->hello, fds, n) ? refused(l, s) : fault_failed(l->f, "%s", strerror(errno));
+}
+
+/* The kernel refuses it; the connection stands, and says nothing more. */
+static bool hello_with_254_fds(struct liar *l, int s)
+{
+	int fds[254];
+
+	for (size_t i = 0; i < 254; i++)
+		fds[i] = l->null;
+	if (raw_send(s, &l->hello, sizeof l->hello, fds, 254) || errno != EINVAL)
+		return fault_failed(l->f, "254 descriptors went through");
+	return true;
+}
+
+static bool ready_first(struct liar *l, int s)
+{
+	return say(s, WIRE_READY) && refused(l, s);
+}
+
+static bool bye_first(struct liar *l, int s)
+{
+	return say(s, WIRE_BYE) && dropped(l, s);
+}
+
+static bool hello_twice(struct liar *l, int s)
+{
+	struct wire_offer offer;
+
+	return get_offer(l, s, &offer, NULL) && raw_send(s, &l->hello, sizeof l->hello, NULL, 0) && refused(l, s);
+}
+
+static bool ready_with_fd(struct liar *l, int s)
+{
+	struct wire_ready ready = { .head = gpul_ipc_wire_head(WIRE_READY) };
+	struct wire_offer offer;
+
+	return get_offer(l, s, &offer, NULL) && raw_send(s, &ready, sizeof ready, &l->null, 1) && refused(l, s);
+}
+
+static bool refuses_itself(struct liar *l, int s)
+{
+	struct wire_refused no = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = GPUL_ECUDA };
+	struct wire_offer offer;
+
+	memset(no.text, '\033', sizeof no.text);
+	return get_offer(l, s, &offer, NULL) && raw_send(s, &no, sizeof no, NULL, 0) && dropped(l, s);
+}
+
+static bool offers_itself(struct liar *l, int s)
+{
+	struct wire_offer offer;
+
+	return get_offer(l, s, &offer, NULL) && raw_send(s, &offer, sizeof offer, &l->null, 1) && refused(l, s);
+}
+
+static bool ready_twice(struct liar *l, int s)
+{
+	return get_attached(l, s) && say(s, WIRE_READY) && dropped(l, s);
+}
+
+static bool bye_twice(struct liar *l, int s)
+{
+	if (!get_attached(l, s) || !say(s, WIRE_BYE))
+		return false;
+	say(s, WIRE_BYE);  /* it may be gone already */
+	return dropped(l, s);
+}
+
+static bool garbage_after_attach(struct liar *l, int s)
+{
+	return get_attached(l, s) && raw_send(s, "garbage", 7, &l->null, 1) && dropped(l, s);
+}
+
+static bool flood(struct liar *l, int s)
+{
+	struct wire_offer offer;
+
+	if (!get_offer(l, s, &offer, NULL))
+		return false;
+	for (int i = 0; i < 200 && say(s, WIRE_READY); i++)
+		;
+	return dropped(l, s);
+}
+
+static bool flood_of_questions(struct liar *l, int s)
+{
+	struct wire_hello h = l->hello;
+
+	h.intent = WIRE_ASK;
+	for (int i = 0; i < 200 && raw_send(s, &h, sizeof h, NULL, 0); i++)
+		;
+	return dropped(l, s);
+}
+
+static bool does_not_listen(struct liar *l, int s)
+{
+	shutdown(s, SHUT_RD);
+	raw_send(s, &l->hello, sizeof l->hello, NULL, 0);
+	return dropped(l, s);
+}
+
+static bool half_closed(struct liar *l, int s)
+{
+	if (!raw_send(s, &l->hello, sizeof l->hello, NULL, 0))
+		return false;
+	shutdown(s, SHUT_WR);
+	return dropped(l, s);
+}
+
+/* What the owner maps cannot be taken from under it. */
+static bool shrinks_the_file(struct liar *l, int s)
+{
+	struct wire_offer offer;
+	bool good = true;
+	int fd;
+
+	if (!get_offer(l, s, &offer, &fd))
+		return false;
+	if (fd >= 0 && (ftruncate(fd, 0) == 0 || ftruncate(fd, (off_t)offer.share.mapped_bytes + 4096) == 0))
+		good = fault_failed(l->f, "the memory's file could be resized");
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* Connect and say nothing: dropped when the time is over, and not before. */
+static bool silence(struct liar *l, int s)
+{
+	uint64_t from = gpul_clock_ns();
+	int more[N_AT_ONCE];
+	bool good = true;
+
+	for (int i = 0; i < N_AT_ONCE; i++)
+		more[i] = raw_connect(l->f);
+	good = dropped(l, s);
+	if (gpul_clock_ns() - from < (uint64_t)(STEP_MS - 1) * 1000000)
+		good = fault_failed(l->f, "it was dropped before its time was over");
+	for (int i = 0; i < N_AT_ONCE; i++) {
+		good = good && dropped(l, more[i]);
+		close(more[i]);
+	}
+	return good;
+}
+
+static bool silence_after_offer(struct liar *l, int s)
+{
+	struct wire_offer offer;
+
+	return get_offer(l, s, &offer, NULL) && dropped(l, s);
+}
+
+/* More connections than the owner takes at once, none of which says a word. */
+static bool storm_of_connections(struct liar *l, int s)
+{
+	int all[200];
+
+	(void)s;
+	for (int i = 0; i < 200; i++)
+		all[i] = raw_connect(l->f);
+	for (int i = 0; i < 200; i++)
+		close(all[i]);
+	return true;
+}
+
+static const struct trick tricks[] = {
+	{ "the truth", .play = honest },
+	{ "connect and leave", .play = leave_at_once },
+	{ "HELLO and leave", .play = leave_after_hello },
+	{ "garbage", .play = garbage },
+	{ "an empty packet", .play = empty_packet },
+	{ "an empty packet with descriptors", .play = empty_packet_with_fds },
+	{ "HELLO cut short", .play = cut_hello },
+	{ "HELLO with a byte more", .play = long_hello },
+	{ "a packet of 100,000 bytes", .play = huge_packet },
+	{ "HELLO byte by byte", .play = slow_writer },
+	{ "wrong magic", .play = lie, .change = wrong_magic },
+	{ "wrong version", .play = lie, .change = wrong_version },
+	{ "wrong type", .play = lie, .change = wrong_type },
+	{ "wrong boot id", .play = lie, .change = wrong_boot_id },
+	{ "wrong intent", .play = lie, .change = wrong_intent },
+	{ "more GPUs than there is room for", .play = lie, .change = many_gpus },
+	{ "a driver's name without an end", .play = lie, .change = driver_without_end },
+	{ "a driver's name with escapes", .play = lie, .change = driver_with_escapes },
+	{ "it can map nothing", .play = lie, .change = can_nothing },
+	{ "HELLO with descriptors", .play = hello_with_fds },
+	{ "HELLO with 254 descriptors", .play = hello_with_254_fds },
+	{ "READY first", .play = ready_first },
+	{ "BYE first", .play = bye_first },
+	{ "HELLO twice", .play = hello_twice },
+	{ "READY with a descriptor", .play = ready_with_fd },
+	{ "REFUSED full of escapes", .play = refuses_itself },
+	{ "OFFER to the owner", .play = offers_itself },
+	{ "READY twice", .play = ready_twice },
+	{ "BYE twice", .play = bye_twice },
+	{ "garbage when attached", .play = garbage_after_attach },
+	{ "a flood of READY", .play = flood },
+	{ "a flood of questions", .play = flood_of_questions },
+	{ "it does not listen", .play = does_not_listen },
+	{ "half closed", .play = half_closed },
+	{ "shrink the file", .play = shrinks_the_file },
+	{ "silence", .play = silence, .one_in = N_AT_ONCE },
+	{ "silence after OFFER", .play = silence_after_offer, .one_in = N_AT_ONCE },
+	{ "a storm of connections", .play = storm_of_connections, .one_in = 200 },
+};
+enum { N_TRICKS = sizeof tricks / sizeof tricks[0] };
+
+/* ---- the scenario --------------------------------------------------------------------------- */
+
+static bool play(struct liar *l, const struct trick *t)
+{
+	char why[FAULT_TEXT];
+	int s;
+
+	if (t->one_in && l->round % t->one_in)
+		return true;
+	if (t->play == shrinks_the_file && l->f->kind == GPUL_MEM_SHM)
+		return true;  /* shm has no seals: its README says so */
+	s = raw_connect(l->f);
+	if (s < 0)
+		return fault_failed(l->f, "round %u, %s: connect: %s", l->round, t->what, strerror(errno));
+	l->f->text[0] = '\0';
+	l->trick = t;
+	if (t->play(l, s)) {
+		close(s);
+		return true;
+	}
+	close(s);
+	memcpy(why, l->f->text, sizeof why);
+	return fault_failed(l->f, "round %u, %s: %.400s", l->round, t->what, why[0] ? why : strerror(errno));
+}
+
+static bool all_tricks(struct liar *l, const struct child *bystander)
+{
+	struct counts before;
+
+	counts_take(NULL, &before);
+	for (l->round = 0; l->round < l->f->times; l->round++) {
+		for (int i = 0; i < N_TRICKS; i++)
+			if (!play(l, &tricks[i]))
+				return false;
+		if (l->round % 16 == 0 && !must(l->f, bystander, 's', 0))
+			return false;
+	}
+	return counts_same(NULL, &before, l->f->text);
+}
+
+enum fault_verdict hostile_clients(struct fault *f)
+{
+	struct actor quiet = { .gone_quiet = true, .step_timeout_ms = STEP_MS }, lives = { 0 };
+	struct child owner = { 0 }, bystander = { 0 };
+	struct liar l = { .f = f };
+	struct wire_offer offer;
+	bool good = raw_record(f, &l.hello, &offer) && attacher_start(f, &lives, &bystander) &&
+		    owner_start(f, &quiet, &owner) && must(f, &bystander, 'a', FAULT_WAIT_MS);
+
+	l.null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	good = good && all_tricks(&l, &bystander) && must(f, &bystander, 's', 0) && must(f, &bystander, 'x', 0) &&
+	       must(f, &owner, 'c', 0) && actor_end(f, &owner) && actor_end(f, &bystander);
+	close(l.null);
+	child_kill(&owner);
+	child_kill(&bystander);
+	return good ? FAULT_OK : FAULT_FAILED;
+}

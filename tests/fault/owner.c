@@ -1,0 +1,194 @@
+/* owner.c — the process whose memory it is: offers it, serves, and does what its line says. */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/fault/actors.h"
+#include "tests/fault/count.h"
+#include "tests/fault/process.h"
+
+struct owner {
+	const struct actor *how;
+	int line;
+	struct process process;
+	gpul_mem *mem;
+	gpul_ipc_server *server;
+	struct counts alone;   /* with the server up and nobody attached */
+};
+
+static gpul_status offer(const struct fault *f, struct owner *o, gpul_error *err)
+{
+	int device = 0;
+	size_t bytes = o->how->bytes ? o->how->bytes : SHARED_BYTES;
+	gpul_mem_desc desc = { .kind = f->kind, .bytes = GPUL_IPC_CONTROL_BYTES + bytes, .node = GPUL_MEM_NODE_OF_GPU,
+			       .devices = &device, .n_devices = 1, .exportable = true };
+	gpul_ipc_server_options options = { .name = SHARE_NAME, .control = true, .bytes = bytes,
+					    .step_timeout_ms = o->how->step_timeout_ms };
+	gpul_status st = process_open(f, &o->process, err);
+
+	if (st)
+		return st;
+	step_reached("open");
+	st = gpul_mem_create(&o->process.drv, &desc, &o->mem, err);
+	if (st)
+		return st;
+	step_reached("made");
+	return gpul_ipc_server_create(&o->process.drv, o->mem, &options, &o->server, err);
+}
+
+static void end_lease(struct owner *o)
+{
+	gpul_ipc_server_destroy(o->server);
+	o->server = NULL;
+	step_reached("destroyed");
+	gpul_mem_destroy(o->mem);
+	o->mem = NULL;
+}
+
+static const char *point_of(gpul_ipc_event_kind kind)
+{
+	return kind == GPUL_IPC_ATTACHED ? "attached" : kind == GPUL_IPC_DETACHED ? "detach seen" : "other event";
+}
+
+/* Report what has happened, if something has.  False: the server is broken. */
+static bool serve(struct owner *o)
+{
+	gpul_ipc_event event;
+	gpul_error err = { 0 };
+	struct note n = { .command = 'v' };
+
+	for (int rounds = 0; rounds < 100; rounds++) {
+		if (gpul_ipc_server_next(o->server, 0, &event, &err))
+			return false;
+		if (event.kind == GPUL_IPC_NONE)
+			return true;
+		step_reached(point_of(event.kind));
+		if (o->how->gone_quiet)
+			continue;
+		n.event = (int)event.kind;
+		n.value = event.pid;
+		memcpy(n.text, event.why.text, sizeof event.why.text);
+		note_send(o->line, &n);
+	}
+	return true;
+}
+
+/* Nobody is attached any more, soon: then nothing may be left of anybody. */
+static bool count_alone(struct owner *o, struct note *n)
+{
+	for (int tries = 0; tries < 1000 && gpul_ipc_server_peers(o->server, NULL, 0); tries++) {
+		struct pollfd p = { .fd = gpul_ipc_server_fd(o->server), .events = POLLIN };
+
+		poll(&p, 1, 10);
+		if (!serve(o))
+			break;
+	}
+	if (gpul_ipc_server_peers(o->server, NULL, 0))
+		snprintf(n->text, sizeof n->text, "somebody is still attached");
+	else
+		return counts_same(&o->process.drv, &o->alone, n->text);
+	return false;
+}
+
+static bool sums(struct owner *o, struct note *n)
+{
+	gpul_error err = { 0 };
+	gpul_status st = process_sums_right(&o->process, gpul_ipc_server_view(o->server), &err);
+
+	memcpy(n->text, err.text, sizeof err.text);
+	return st == GPUL_OK;
+}
+
+/* False: this was the last one. */
+static bool obey(struct owner *o)
+{
+	struct note n;
+
+	if (!note_receive(o->line, 0, &n))
+		return false;
+	n.text[0] = '\0';
+	n.good = true;
+	switch (n.command) {
+	case 'c':
+		n.good = count_alone(o, &n);
+		break;
+	case 's':
+		n.good = sums(o, &n);
+		break;
+	case 'k':
+		step_reached("a reader runs");
+		break;
+	case 'd':
+		end_lease(o);
+		break;
+	default:
+		return false;
+	}
+	return note_send(o->line, &n);
+}
+
+static int run(struct owner *o)
+{
+	for (bool going = true; going;) {
+		struct pollfd p[] = { { .fd = o->line, .events = POLLIN },
+				      { .fd = o->server ? gpul_ipc_server_fd(o->server) : -1, .events = POLLIN } };
+
+		if (poll(p, 2, -1) < 0)
+			return 1;
+		if (p[1].revents && !serve(o))
+			return 1;
+		if (p[0].revents)
+			going = obey(o);
+	}
+	return 0;
+}
+
+/* Which file the memory is, for holders_of(): 0 of it is none. */
+static void tell_file(struct owner *o, struct note *n)
+{
+	struct stat s;
+	gpul_error err;
+	int fd;
+
+	if (gpul_mem_export_fd(o->mem, &fd, &err) == GPUL_OK && fstat(fd, &s) == 0 && S_ISREG(s.st_mode)) {
+		n->value = (int64_t)s.st_ino;
+		n->native = (int)s.st_dev;
+	}
+}
+
+int owner_role(const struct fault *f, int line, const void *arg)
+{
+	struct owner o = { .how = arg, .line = line };
+	struct note n = { .command = 'f' };
+	gpul_error err = { 0 };
+	gpul_status st;
+	int status = 1;
+
+	step_arm(o.how->dies);
+	st = offer(f, &o, &err);
+	if (!st)
+		st = process_fill(&o.process, gpul_ipc_server_view(o.server), &err);
+	if (!st && !o.how->dies)  /* the kernel is loaded before anything is counted */
+		st = process_sums_right(&o.process, gpul_ipc_server_view(o.server), &err);
+	if (st) {
+		n.status = st;
+		n.native = err.native;
+		memcpy(n.text, err.text, sizeof err.text);
+		note_send(line, &n);
+	} else {
+		n.command = 'r';
+		tell_file(&o, &n);
+		counts_take(f->alone ? &o.process.drv : NULL, &o.alone);
+		note_send(line, &n);
+		status = run(&o);
+	}
+	end_lease(&o);
+	if (!st) {
+		n = (struct note){ .command = 'e' };
+		n.good = counts_same(&o.process.drv, &o.alone, n.text);
+		note_send(line, &n);
+	}
+	process_close(&o.process);
+	return status;
+}

@@ -1,0 +1,137 @@
+/* step.c — the points inside library calls: system calls and driver calls on their way through here. */
+#include "tests/fault/step.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As POSIX has them.  glibc's <sys/socket.h> gives the address a union for its type, which another compiler's or
+ * another libc's does not. */
+struct sockaddr;
+struct msghdr;
+int bind(int fd, const struct sockaddr *address, unsigned n);
+int listen(int fd, int backlog);
+int accept4(int fd, struct sockaddr *address, unsigned *n, int flags);
+int connect(int fd, const struct sockaddr *address, unsigned n);
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t recvmsg(int fd, struct msghdr *m, int flags);
+
+static const struct step *armed;
+static int n_reached;
+
+void step_arm(const struct step *s)
+{
+	armed = s;
+	n_reached = 0;
+}
+
+void step_reached(const char *point)
+{
+	if (armed && strcmp(armed->point, point) == 0 && ++n_reached == armed->nth)
+		kill(getpid(), SIGKILL);
+}
+
+/* ---- system calls --------------------------------------------------------------------------- */
+
+static long after(const char *point, long r, long least)
+{
+	if (r >= least)
+		step_reached(point);
+	return r;
+}
+
+int bind(int fd, const struct sockaddr *address, unsigned n)
+{
+	step_reached("binding");
+	return (int)after("bound", syscall(SYS_bind, fd, address, n), 0);
+}
+
+int listen(int fd, int backlog)
+{
+	return (int)after("listening", syscall(SYS_listen, fd, backlog), 0);
+}
+
+int accept4(int fd, struct sockaddr *address, unsigned *n, int flags)
+{
+	return (int)after("accepted", syscall(SYS_accept4, fd, address, n, flags), 0);
+}
+
+int connect(int fd, const struct sockaddr *address, unsigned n)
+{
+	return (int)after("connected", syscall(SYS_connect, fd, address, n), 0);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	return after("sent", syscall(SYS_sendmsg, fd, m, flags), 1);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+	return after("received", syscall(SYS_recvmsg, fd, m, flags), 1);
+}
+
+/* ---- driver calls --------------------------------------------------------------------------- */
+
+static const gpul_driver *real;
+
+static CUresult then(const char *point, CUresult r)
+{
+	step_reached(point);
+	return r;
+}
+
+static CUresult export_fd(void *out, CUmemGenericAllocationHandle h, CUmemAllocationHandleType type,
+			  unsigned long long flags)
+{
+	return then("exported", real->cuMemExportToShareableHandle(out, h, type, flags));
+}
+
+static CUresult export_ipc(CUipcMemHandle *out, CUdeviceptr at)
+{
+	return then("exported", real->cuIpcGetMemHandle(out, at));
+}
+
+static CUresult import_fd(CUmemGenericAllocationHandle *out, void *fd, CUmemAllocationHandleType type)
+{
+	return then("imported", real->cuMemImportFromShareableHandle(out, fd, type));
+}
+
+static CUresult set_access(CUdeviceptr at, size_t n_bytes, const CUmemAccessDesc *desc, size_t n)
+{
+	return then("mapped", real->cuMemSetAccess(at, n_bytes, desc, n));
+}
+
+static CUresult import_ipc(CUdeviceptr *out, CUipcMemHandle handle, unsigned flags)
+{
+	step_reached("imported");
+	return then("mapped", real->cuIpcOpenMemHandle(out, handle, flags));
+}
+
+static CUresult host_register(void *at, size_t n_bytes, unsigned flags)
+{
+	step_reached("imported");
+	return then("mapped", real->cuMemHostRegister(at, n_bytes, flags));
+}
+
+static CUresult record(CUcontext context, CUevent event)
+{
+	step_reached("draining");
+	return real->cuCtxRecordEvent(context, event);
+}
+
+void step_wrap(const gpul_driver *drv, gpul_driver *out)
+{
+	real = drv;
+	*out = *drv;
+	out->cuMemExportToShareableHandle = export_fd;
+	out->cuIpcGetMemHandle = export_ipc;
+	out->cuMemImportFromShareableHandle = import_fd;
+	out->cuMemSetAccess = set_access;
+	out->cuIpcOpenMemHandle = import_ipc;
+	out->cuMemHostRegister = host_register;
+	out->cuCtxRecordEvent = record;
+}

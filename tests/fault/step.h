@@ -1,0 +1,26 @@
+/* step.h — where a process is killed: by itself, at the n-th time that it reaches a point.
+ *
+ * Points between library calls are named by who makes the calls (owner.c, attacher.c).  Those inside are the
+ * system calls that step.c stands before (the linker takes a program's own bind() before libc's), and the driver
+ * calls of a table whose entries it has wrapped.  The library knows nothing of it. */
+#ifndef GPULOAD_TESTS_FAULT_STEP_H
+#define GPULOAD_TESTS_FAULT_STEP_H
+
+#include "driver/driver.h"
+
+struct step {
+	const char *what;   /* for people */
+	const char *point;
+	int nth;            /* from 1 */
+};
+
+/* From now on this process is a victim; NULL: it is none. */
+void step_arm(const struct step *s);
+
+/* SIGKILL, if this is where the victim dies. */
+void step_reached(const char *point);
+
+/* A copy of a table whose calls are points: "exported", "imported", "mapped", "draining". */
+void step_wrap(const gpul_driver *drv, gpul_driver *out);
+
+#endif
