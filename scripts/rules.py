@@ -21,6 +21,10 @@ HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trap
 PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch", "order")]
 
 
+# Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
+EMBEDS = {"cli/sum_gpu.c": "cli/sum.ptx"}
+
+
 def copy_libraries(w):
     """Beside the command, the libraries that it reads files with: for a machine that is handed build/ and lacks them."""
     lib = f"{w.dir}/lib"
@@ -88,7 +92,7 @@ def write_modules(w):
                 objects += [w.obj(c, f"{module_flags(w, m)} {handlers} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
                             for name, march in builds]
             elif c != "cli/main.c":
-                objects.append(w.obj(c, module_flags(w, m)))
+                objects.append(w.obj(c, module_flags(w, m), needs=EMBEDS.get(c, "")))
             if c in PER_THREAD:
                 objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
         w.objects[m] = objects
@@ -173,7 +177,7 @@ def write_extras(w, products):
     everything = " ".join(products)
     demo = "demo/run" if os.path.exists("demo/run") else "echo 'demo: skipped, there is no demo/run'"
     w.build("demo", "console", "", everything, command=f"GPULOAD_BUILD={w.dir} {demo}")
-    archives = w.link([m for m in reversed(MODULES) if m != "cli"])
+    archives = w.link(list(reversed(MODULES)))
     sources = sorted(glob.glob("bench/*.c"))
     helpers = " ".join(w.obj(c) for c in sources if not has_main(c))
     programs = [w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c)} {helpers}", archives, flags=archives)

@@ -64,8 +64,8 @@ class Writer:
                 self.p(f"  {name} = {value}")
         return out.split(" | ")[0]
 
-    def obj(self, c, flags="", suffix=""):
-        return self.build(f"{self.dir}/obj/{c[:-2]}{suffix}.o", "cc", c, flags=flags)
+    def obj(self, c, flags="", suffix="", needs=""):
+        return self.build(f"{self.dir}/obj/{c[:-2]}{suffix}.o", "cc", c, needs, flags=flags)
 
     def archive(self, name, objects):
         return self.build(f"{self.dir}/lib{name.replace('/', '-')}.a", "ar", " ".join(objects))

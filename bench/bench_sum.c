@@ -1,0 +1,244 @@
+/* bench_sum.c — how fast the sum kernels (cli/sum.cu) read memory, beside the driver's own copies in the same run.
+ *
+ *     bench_sum [--driver auto|nvidia|soft] [--device N] [--bytes 1G] [--type f32] [--runs N]
+ *
+ * A rate is bytes read divided by time between two events, of the median run; a copy within the device reads as many
+ * bytes as it writes, and only those read are counted.  Each GPU sum is held against the CPU's. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/fill.h"
+#include "cli/sum.h"
+#include "core/clock.h"
+#include "driver/context.h"
+#include "memalloc/mem.h"
+
+enum { MAX_RUNS = 101 };
+
+struct bench {
+	const gpul_driver *drv;
+	CUstream stream;
+	CUevent start, stop;
+	gpul_type type;
+	size_t count, bytes;
+	int runs;
+	struct sum_gpu *sum;
+	void *pinned;                  /* page-locked, with the data */
+	CUdeviceptr device, other;     /* with the data; to copy to */
+	gpul_mem *numa;                /* host-numa; NULL: not here */
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* What is measured: to be queued on b->stream. */
+typedef gpul_status work(struct bench *b, CUdeviceptr at, gpul_error *err);
+
+static gpul_status sum_of(struct bench *b, CUdeviceptr at, gpul_error *err)
+{
+	return sum_gpu_start(b->sum, at, b->count, b->stream, err);
+}
+
+static gpul_status to_device(struct bench *b, CUdeviceptr at, gpul_error *err)
+{
+	return gpul_cu(b->drv, err, cuMemcpyHtoDAsync(b->other, (void *)(uintptr_t)at, b->bytes, b->stream));
+}
+
+static gpul_status from_device(struct bench *b, CUdeviceptr at, gpul_error *err)
+{
+	return gpul_cu(b->drv, err, cuMemcpyDtoHAsync(b->pinned, at, b->bytes, b->stream));
+}
+
+static gpul_status within_device(struct bench *b, CUdeviceptr at, gpul_error *err)
+{
+	return gpul_cu(b->drv, err, cuMemcpyDtoDAsync(b->other, at, b->bytes, b->stream));
+}
+
+static gpul_status time_once(struct bench *b, work *w, CUdeviceptr at, double *ms, gpul_error *err)
+{
+	float taken = 0;
+	gpul_status st = gpul_cu(b->drv, err, cuEventRecord(b->start, b->stream));
+
+	st = st ? st : w(b, at, err);
+	st = st ? st : gpul_cu(b->drv, err, cuEventRecord(b->stop, b->stream));
+	st = st ? st : gpul_cu(b->drv, err, cuEventSynchronize(b->stop));
+	st = st ? st : gpul_cu(b->drv, err, cuEventElapsedTime(&taken, b->start, b->stop));
+	*ms = (double)taken;
+	return st;
+}
+
+static gpul_status row(struct bench *b, const char *name, work *w, CUdeviceptr at, gpul_error *err)
+{
+	double ms[MAX_RUNS];
+	gpul_status st = time_once(b, w, at, ms, err);  /* warms up */
+
+	for (int i = 0; !st && i < b->runs; i++)
+		st = time_once(b, w, at, &ms[i], err);
+	if (st)
+		return st;
+	qsort(ms, (size_t)b->runs, sizeof *ms, by_value);
+	printf("| %-36s | %9.3f | %9.3f | %9.1f |\n", name, ms[0], ms[b->runs / 2],
+	       (double)b->bytes / ms[b->runs / 2] * 1e-6);
+	fflush(stdout);
+	return GPUL_OK;
+}
+
+/* A sum that was not checked is no measurement. */
+static gpul_status sum_row(struct bench *b, const char *name, CUdeviceptr at, gpul_error *err)
+{
+	struct sum gpu, cpu;
+	char text[2][VALUE_TEXT_BYTES];
+	gpul_status st = row(b, name, sum_of, at, err);
+
+	st = st ? st : sum_gpu_finish(b->sum, b->stream, -1, &gpu, err);
+	st = st ? st : sum_on_cpu(b->type, b->pinned, b->count, &cpu, err);
+	if (!st && !sum_equal(&gpu, &cpu))
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: %s, but on the CPU %s", name,
+			       sum_print(&gpu, text[0]), sum_print(&cpu, text[1]));
+	return st;
+}
+
+static gpul_status cpu_row(struct bench *b, gpul_error *err)
+{
+	struct sum sum;
+	uint64_t start = gpul_clock_ns();
+	gpul_status st = sum_on_cpu(b->type, b->pinned, b->count, &sum, err);
+	double ms = (double)(gpul_clock_ns() - start) * 1e-6;
+
+	if (!st)
+		printf("| %-36s | %9.3f | %9.3f | %9.1f |\n", "sum on one CPU core (one run)", ms, ms,
+		       (double)b->bytes / ms * 1e-6);
+	return st;
+}
+
+static gpul_status measure(struct bench *b, gpul_error *err)
+{
+	const CUdeviceptr pinned = (CUdeviceptr)(uintptr_t)b->pinned;
+	gpul_status st;
+
+	puts("| what                                 |    min ms | median ms |      GB/s |");
+	puts("|--------------------------------------|----------:|----------:|----------:|");
+	st = row(b, "cuMemcpyHtoD, pinned", to_device, pinned, err);
+	st = st ? st : row(b, "cuMemcpyDtoH, pinned", from_device, b->device, err);
+	st = st ? st : sum_row(b, "sum of pinned memory", pinned, err);
+	if (!st && b->numa) {
+		st = row(b, "cuMemcpyHtoD, host-numa", to_device, gpul_mem_gpu(b->numa), err);
+		st = st ? st : sum_row(b, "sum of host-numa memory", gpul_mem_gpu(b->numa), err);
+	}
+	st = st ? st : row(b, "cuMemcpyDtoD, what it reads", within_device, b->device, err);
+	st = st ? st : sum_row(b, "sum of device memory", b->device, err);
+	return st ? st : cpu_row(b, err);
+}
+
+/* host-numa memory where there is any; no error where not. */
+static void make_numa(struct bench *b, int ordinal)
+{
+	gpul_mem_desc desc = { .kind = GPUL_MEM_HOST_NUMA, .bytes = b->bytes, .node = GPUL_MEM_NODE_OF_GPU,
+			       .devices = &ordinal, .n_devices = 1 };
+	gpul_error why = { 0 };
+
+	if (gpul_mem_create(b->drv, &desc, &b->numa, &why))
+		fprintf(stderr, "bench_sum: without host-numa memory: %s\n", why.text);
+	else
+		memcpy(gpul_mem_cpu(b->numa), b->pinned, b->bytes);
+}
+
+static gpul_status make(struct bench *b, int ordinal, gpul_error *err)
+{
+	size_t count = b->count;
+	void *data = NULL;
+	gpul_status st = fill_make(b->type, "rand", NULL, &count, &data, err);
+
+	st = st ? st : gpul_cu(b->drv, err, cuStreamCreate(&b->stream, CU_STREAM_NON_BLOCKING));
+	st = st ? st : gpul_cu(b->drv, err, cuEventCreate(&b->start, CU_EVENT_DEFAULT));
+	st = st ? st : gpul_cu(b->drv, err, cuEventCreate(&b->stop, CU_EVENT_DEFAULT));
+	st = st ? st : gpul_cu(b->drv, err, cuMemHostAlloc(&b->pinned, b->bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->device, b->bytes));
+	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->other, b->bytes));
+	st = st ? st : sum_gpu_create(b->drv, b->type, b->count, &b->sum, err);
+	if (!st) {
+		memcpy(b->pinned, data, b->bytes);
+		st = gpul_cu(b->drv, err, cuMemcpyHtoD(b->device, b->pinned, b->bytes));
+		make_numa(b, ordinal);
+	}
+	free(data);
+	return st;
+}
+
+static void drop(struct bench *b)
+{
+	gpul_mem_destroy(b->numa);
+	sum_gpu_destroy(b->sum);
+	if (b->other)
+		b->drv->cuMemFree(b->other);
+	if (b->device)
+		b->drv->cuMemFree(b->device);
+	if (b->pinned)
+		b->drv->cuMemFreeHost(b->pinned);
+	if (b->stop)
+		b->drv->cuEventDestroy(b->stop);
+	if (b->start)
+		b->drv->cuEventDestroy(b->start);
+	if (b->stream)
+		b->drv->cuStreamDestroy(b->stream);
+}
+
+static int run(struct bench *b, gpul_driver_choice choice, int ordinal)
+{
+	gpul_context context;
+	gpul_error err = { 0 };
+	gpul_status st = gpul_driver_open(choice, &b->drv, &err);
+
+	st = st ? st : gpul_context_open(b->drv, ordinal, &context, &err);
+	if (!st) {
+		st = make(b, ordinal, &err);
+		st = st ? st : measure(b, &err);
+		drop(b);
+		gpul_context_close(&context);
+	}
+	if (st)
+		fprintf(stderr, "bench_sum: %s\n", err.text);
+	return st != GPUL_OK;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option known[] = {
+		{ "driver", required_argument, NULL, 'd' }, { "device", required_argument, NULL, 'n' },
+		{ "bytes", required_argument, NULL, 'b' },  { "type", required_argument, NULL, 't' },
+		{ "runs", required_argument, NULL, 'r' },   { NULL, 0, NULL, 0 },
+	};
+	struct bench b = { .type = GPUL_F32, .bytes = (size_t)64 << 20, .runs = 21 };
+	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
+	int ordinal = 0;
+	bool good = true;
+
+	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+		if (opt == 'd')
+			good &= gpul_driver_choice_parse(optarg, &choice);
+		else if (opt == 'n')
+			ordinal = atoi(optarg);
+		else if (opt == 'b')
+			good &= value_parse_size(optarg, strlen(optarg), &b.bytes, NULL) == GPUL_OK;
+		else if (opt == 't')
+			good &= (b.type = value_type(optarg, strlen(optarg))) != GPUL_TYPE_NONE;
+		else if (opt == 'r')
+			b.runs = atoi(optarg);
+		else
+			good = false;
+	}
+	if (!good || b.runs < 1 || b.runs > MAX_RUNS || b.bytes < 16) {
+		fputs("usage: bench_sum [--driver D] [--device N] [--bytes B] [--type T] [--runs 1..101]\n",
+		      stderr);
+		return 2;
+	}
+	b.count = b.bytes / gpul_type_bytes(b.type);
+	b.bytes = b.count * gpul_type_bytes(b.type);
+	return run(&b, choice, ordinal);
+}
