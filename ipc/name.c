@@ -13,9 +13,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MAX_TRIES = 100 };  /* each means that another owner came and went in between */
+enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };  /* whoever clears a dead owner's files holds the lock for as long as that takes */
 
 static void lock_path(const char *socket, char out[LOCK_PATH_BYTES])
 {
@@ -24,11 +25,15 @@ static void lock_path(const char *socket, char out[LOCK_PATH_BYTES])
 	snprintf(out, LOCK_PATH_BYTES, "%.*s.lock", (int)cut, socket);
 }
 
-static gpul_status is_taken(int fd, const char *path, gpul_error *err)
+static gpul_status is_taken(const char *lock, const char *path, gpul_error *err)
 {
 	char text[24] = "";
-	ssize_t n = pread(fd, text, sizeof text - 1, 0);
+	int fd = open(lock, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
 	long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+
+	if (fd >= 0)
+		close(fd);
 
 	if (pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid,
@@ -39,59 +44,95 @@ static gpul_status is_taken(int fd, const char *path, gpul_error *err)
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process offers %s already", path);
 }
 
-static bool is_at(int fd, const char *path)
+/* Still the file at the path, and one that only we have: what lies in a folder that others write to may be
+ * anything. */
+static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *err)
 {
 	struct stat ours, there;
 
-	return fstat(fd, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino &&
-	       ours.st_dev == there.st_dev;
+	*st = GPUL_OK;
+	if (fstat(fd, &ours) || lstat(path, &there) || ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
+		return false;
+	if (!S_ISREG(ours.st_mode) || ours.st_nlink != 1 || ours.st_uid != geteuid())
+		*st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not a lock file of user %u: it is left alone", path,
+				(unsigned)geteuid());
+	return *st == GPUL_OK;
 }
 
-static bool write_pid(int fd)
+/* One try; *busy: the lock is held, or was on a file that is gone. */
+static gpul_status try_lock(const char *path, int *out, bool *busy, gpul_error *err)
 {
-	char text[24];
-	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	gpul_status st = GPUL_OK;
 
-	return ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n;
-}
-
-static gpul_status failed(int fd, const char *path, gpul_error *err)
-{
-	gpul_status st = gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
-
-	if (fd >= 0)
-		close(fd);
+	*busy = false;
+	if (fd < 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		*busy = errno == EWOULDBLOCK;
+		if (!*busy)
+			st = gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
+	} else if (is_ours_at(fd, path, &st, err)) {
+		*out = fd;
+		return GPUL_OK;
+	} else {
+		*busy = !st;
+	}
+	close(fd);
 	return st;
 }
 
-gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], bool make, struct gpul_ipc_lease_name *out,
-			       gpul_error *err)
+static gpul_status lock(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out, gpul_error *err)
 {
 	memcpy(out->socket, path, strlen(path) + 1);
 	lock_path(path, out->lock);
 	out->lock_fd = -1;
 	for (int i = 0; i < MAX_TRIES; i++) {
-		int fd = open(out->lock, O_RDWR | (make ? O_CREAT : 0) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+		bool busy;
+		gpul_status st = try_lock(out->lock, &out->lock_fd, &busy, err);
 
-		if (fd < 0)
-			return failed(fd, out->lock, err);
-		if (flock(fd, LOCK_EX | LOCK_NB)) {
-			gpul_status st = errno == EWOULDBLOCK ? is_taken(fd, out->socket, err)
-							      : gpul_fail(err, GPUL_ESYS, errno, "%s: %s", out->lock,
-									  strerror(errno));
-			close(fd);
+		if (!busy)
 			return st;
-		}
-		if (!is_at(fd, out->lock)) {
-			close(fd);
-			continue;
-		}
-		if (!write_pid(fd))
-			return failed(fd, out->lock, err);
-		out->lock_fd = fd;
-		return GPUL_OK;
+		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
 	}
-	return gpul_fail(err, GPUL_ESYS, EAGAIN, "%s: others took and left it %d times", out->lock, MAX_TRIES);
+	return is_taken(out->lock, out->socket, err);
+}
+
+gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out,
+			       gpul_error *err)
+{
+	gpul_status st = lock(path, out, err);
+	char text[24];
+	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+
+	if (st)
+		return st;
+	if (ftruncate(out->lock_fd, 0) || pwrite(out->lock_fd, text, (size_t)n, 0) != n) {
+		st = gpul_fail(err, GPUL_ESYS, errno, "%s: %s", out->lock, strerror(errno));
+		gpul_ipc_name_release(out);
+	}
+	return st;
+}
+
+gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *err)
+{
+	char path[GPUL_IPC_PATH_BYTES];
+	struct gpul_ipc_lease_name dead;
+	struct stat there;
+	gpul_error why = { 0 };
+	gpul_status st = gpul_ipc_place(name, false, path, err);
+
+	*cleared = false;
+	if (st || lstat(path, &there) || !S_ISSOCK(there.st_mode))
+		return st;
+	st = lock(path, &dead, &why);
+	if (st == GPUL_EUNSUPPORTED)
+		return GPUL_OK;
+	if (st)
+		return gpul_fail(err, st, why.native, "%s", why.text);
+	*cleared = true;
+	gpul_ipc_name_release(&dead);
+	return GPUL_OK;
 }
 
 void gpul_ipc_name_release(struct gpul_ipc_lease_name *name)

@@ -37,6 +37,15 @@ gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_B
  * Source  - */
 gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err);
 
+/** Remove what a dead owner left of a name: its socket file and its lock file.
+ *
+ * @name     see gpul_ipc_place()
+ * @cleared  set: true, they are gone; false, there were none, or a living owner has them
+ * Errors  as gpul_ipc_place()
+ * Threads any thread may call
+ * Source  Linux flock(2) */
+gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -16,12 +16,11 @@ struct gpul_ipc_lease_name {
 /** Take the name whose socket lies at path.
  *
  * @path  from gpul_ipc_place()
- * @make  make the lock file if it is not there; else its absence is ENOENT
  * @out   to be given back with gpul_ipc_name_release(); lock_fd -1 on failure
  * Errors  GPUL_EUNSUPPORTED another process has it: says which; GPUL_ESYS
  * Threads any thread may call
  * Source  Linux flock(2) */
-gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], bool make, struct gpul_ipc_lease_name *out,
+gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out,
 			       gpul_error *err);
 /* Remove the socket file and the lock file, then give the name back.  Nothing taken: nothing done. */
 void gpul_ipc_name_release(struct gpul_ipc_lease_name *name);

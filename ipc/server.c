@@ -81,7 +81,7 @@ static gpul_status open_socket(gpul_ipc_server *s, const char *name, gpul_error 
 	gpul_status st = gpul_ipc_place(name, true, path, err);
 
 	if (!st)
-		st = gpul_ipc_name_take(path, true, &s->name, err);
+		st = gpul_ipc_name_take(path, &s->name, err);
 	return st ? st : listen_at(s, err);
 }
 
