@@ -88,7 +88,7 @@ enum {
 enum handle_kind {
 	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
 	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
-	HANDLE_LINKER,
+	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING,
 };
 
 struct stream;
@@ -278,6 +278,7 @@ struct copy {                        /* up to three dimensions; pitches in bytes
 	const char *src;
 	size_t width_bytes, height, depth;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
+	bool dst_known, src_known;   /* to the driver: looked for again when its turn comes late */
 	void *staged;                /* free() this afterwards; NULL: nothing */
 };
 
@@ -347,6 +348,15 @@ void soft_event_recorded(struct event *e, struct op *by);  /* its op ended; unde
 void soft_event_unref(struct event *e);
 void soft_event_destroy(struct event *e);
 
+/* Nothing may be using [base, base + bytes), which is out of the table by now: wait for copies that
+ * run and for accesses that kernels have begun, but for no kernel.  Under the lock. */
+void soft_settle(uint64_t base, size_t bytes);
+
+/* ---- device.c --------------------------------------------------------------------------- */
+
+/* The same for a device in every process that sees it. */
+void soft_device_uuid(const struct device *d, CUuuid *out);
+
 /* ---- memory.c --------------------------------------------------------------------------- */
 
 void soft_allocation_free(struct allocation *a);   /* under the lock */
@@ -354,6 +364,10 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 		       unsigned flags, struct allocation **out);  /* under the lock */
 /* True when [address, address + bytes) is memory that this driver knows. */
 bool soft_is_known(uint64_t address, size_t bytes);
+/* What of it this driver knows may be read (written) by some processor; under the lock. */
+bool soft_may_copy(uint64_t address, size_t bytes, bool write);
+/* The device may write all of it; under the lock. */
+bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
 /* The allocation that holds address, or NULL; under the lock. */
 struct allocation *soft_allocation_at(uint64_t address);
 

@@ -110,16 +110,24 @@
 	CALL(cuLinkComplete, 5050, cuLinkComplete) \
 	CALL(cuLinkCreate, 6050, cuLinkCreate_v2) \
 	CALL(cuLinkDestroy, 5050, cuLinkDestroy) \
+	CALL(cuMemAddressFree, 10020, cuMemAddressFree) \
+	CALL(cuMemAddressReserve, 10020, cuMemAddressReserve) \
 	CALL(cuMemAlloc, 3020, cuMemAlloc_v2) \
 	PTDS(cuMemAllocAsync, 11020, cuMemAllocAsync, cuMemAllocAsync_ptsz) \
 	PTDS(cuMemAllocFromPoolAsync, 11020, \
 	     cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz) \
 	CALL(cuMemAllocHost, 3020, cuMemAllocHost_v2) \
 	CALL(cuMemAllocPitch, 3020, cuMemAllocPitch_v2) \
+	CALL(cuMemCreate, 10020, cuMemCreate) \
+	CALL(cuMemExportToShareableHandle, 10020, cuMemExportToShareableHandle) \
 	CALL(cuMemFree, 3020, cuMemFree_v2) \
 	PTDS(cuMemFreeAsync, 11020, cuMemFreeAsync, cuMemFreeAsync_ptsz) \
 	CALL(cuMemFreeHost, 2000, cuMemFreeHost) \
+	CALL(cuMemGetAccess, 10020, cuMemGetAccess) \
 	CALL(cuMemGetAddressRange, 3020, cuMemGetAddressRange_v2) \
+	CALL(cuMemGetAllocationGranularity, 10020, cuMemGetAllocationGranularity) \
+	CALL(cuMemGetAllocationPropertiesFromHandle, 10020, cuMemGetAllocationPropertiesFromHandle) \
+	CALL(cuMemGetHandleForAddressRange, 11070, cuMemGetHandleForAddressRange) \
 	CALL(cuMemGetInfo, 3020, cuMemGetInfo_v2) \
 	CALL(cuMemHostAlloc, 2020, cuMemHostAlloc) \
 	CALL(cuMemHostGetDevicePointer, 3020, cuMemHostGetDevicePointer_v2) \
@@ -127,7 +135,13 @@
 	CALL(cuMemHostRegister, 4000, cuMemHostRegister) \
 	CALL(cuMemHostRegister, 6050, cuMemHostRegister_v2) \
 	CALL(cuMemHostUnregister, 4000, cuMemHostUnregister) \
+	CALL(cuMemImportFromShareableHandle, 10020, cuMemImportFromShareableHandle) \
+	CALL(cuMemMap, 10020, cuMemMap) \
 	CALL(cuMemPoolTrimTo, 11020, cuMemPoolTrimTo) \
+	CALL(cuMemRelease, 10020, cuMemRelease) \
+	CALL(cuMemRetainAllocationHandle, 11000, cuMemRetainAllocationHandle) \
+	CALL(cuMemSetAccess, 10020, cuMemSetAccess) \
+	CALL(cuMemUnmap, 10020, cuMemUnmap) \
 	PTDS(cuMemcpy, 4000, cuMemcpy, cuMemcpy_ptds) \
 	PTDS(cuMemcpy2D, 3020, cuMemcpy2D_v2, cuMemcpy2D_v2_ptds) \
 	PTDS(cuMemcpy2DAsync, 3020, cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz) \

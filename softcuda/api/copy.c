@@ -14,7 +14,7 @@ static size_t extent(const struct copy *c, size_t pitch, size_t slice)
 }
 
 /* The address is what the call says it is, for as many bytes as the copy touches. */
-static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side)
+static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side, bool write)
 {
 	if (!address)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s of a copy is NULL", what);
@@ -22,6 +22,9 @@ static CUresult check_side(const char *what, const void *address, size_t bytes, 
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "%s of a copy: %zu bytes at %p are not within an allocation",
 				   what, bytes, address);
+	if (!soft_may_copy((uintptr_t)address, bytes, write))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s of a copy: nobody may %s %zu bytes at %p",
+				   what, write ? "write" : "read", bytes, address);
 	return CUDA_SUCCESS;
 }
 
@@ -38,6 +41,7 @@ static bool stage(struct copy *c)
 			memcpy(aside + z * slice + y * row,
 			       c->src + z * c->src_slice + y * c->src_pitch, row);
 	c->staged = aside;
+	c->src_known = false;
 	c->src = aside;
 	c->src_pitch = row;
 	c->src_slice = slice;
@@ -45,8 +49,7 @@ static bool stage(struct copy *c)
 }
 
 /* Queue *c on s; under the lock. */
-static CUresult submit(struct stream *s, const struct copy *c, enum when when, bool to_pageable,
-		       bool from_pageable)
+static CUresult submit(struct stream *s, const struct copy *c, enum when when)
 {
 	struct op *op = soft_op_new(s, OP_COPY);
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -54,21 +57,20 @@ static CUresult submit(struct stream *s, const struct copy *c, enum when when, b
 	if (!op)
 		return r;
 	op->copy = *c;
-	if (when == WAITED_FOR || !from_pageable || !soft_stream_is_busy(s) || stage(&op->copy))
+	if (when == WAITED_FOR || c->src_known || !soft_stream_is_busy(s) || stage(&op->copy))
 		r = soft_op_submit(op, NULL);
-	if (!r && (when == WAITED_FOR || to_pageable))
+	if (!r && (when == WAITED_FOR || !c->dst_known))
 		r = soft_op_wait(op);
 	soft_op_release(op);
 	return r;
 }
 
-static CUresult queue(CUstream handle, const struct copy *c, enum side dst_side,
+static CUresult queue(CUstream handle, struct copy *c, enum side dst_side,
 		      enum side src_side, enum when when)
 {
 	struct context *ctx;
 	struct stream *s;
 	size_t dst_bytes, src_bytes;
-	bool to_pageable, from_pageable;
 	CUresult r = soft_enter_stream(handle, &ctx, &s);
 
 	if (r)
@@ -77,14 +79,14 @@ static CUresult queue(CUstream handle, const struct copy *c, enum side dst_side,
 		goto unlock;
 	dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
 	src_bytes = extent(c, c->src_pitch, c->src_slice);
-	r = check_side("the destination", c->dst, dst_bytes, dst_side);
+	r = check_side("the destination", c->dst, dst_bytes, dst_side, true);
 	if (!r)
-		r = check_side("the source", c->src, src_bytes, src_side);
+		r = check_side("the source", c->src, src_bytes, src_side, false);
 	if (r)
 		goto unlock;
-	to_pageable = !soft_is_known((uintptr_t)c->dst, dst_bytes);
-	from_pageable = !soft_is_known((uintptr_t)c->src, src_bytes);
-	r = submit(s, c, when, to_pageable, from_pageable);
+	c->dst_known = soft_is_known((uintptr_t)c->dst, dst_bytes);
+	c->src_known = soft_is_known((uintptr_t)c->src, src_bytes);
+	r = submit(s, c, when);
 unlock:
 	soft_unlock();
 	return r;

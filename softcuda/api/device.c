@@ -58,6 +58,13 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 }
 
 /* One device has the same identity in every process: "gpuload-soft", then its ordinal. */
+void soft_device_uuid(const struct device *d, CUuuid *out)
+{
+	memset(out, 0, sizeof *out);
+	memcpy(out->bytes, "gpuload-soft", 12);
+	out->bytes[15] = (char)(d->ordinal + 1);
+}
+
 static CUresult get_uuid(CUuuid *uuid, CUdevice dev)
 {
 	struct device *d;
@@ -67,9 +74,7 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice dev)
 		return r;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	memset(uuid, 0, sizeof *uuid);
-	memcpy(uuid->bytes, "gpuload-soft", 12);
-	uuid->bytes[15] = (char)(d->ordinal + 1);
+	soft_device_uuid(d, uuid);
 	return CUDA_SUCCESS;
 }
 
@@ -201,6 +206,10 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1 },
 	{ CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0xffff },
 	{ CU_DEVICE_ATTRIBUTE_NUMA_ID, -1 },

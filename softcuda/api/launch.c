@@ -142,6 +142,7 @@ static CUresult launch(CUfunction handle, gpul_exec_launch_config *c, CUstream s
 	if (!r) {
 		op->launch.config = *c;
 		op->launch.config.kernel = f->kernel;
+		op->launch.config.device = (unsigned)ctx->device->ordinal;
 		op->launch.config.params = op->launch.params;
 		op->launch.code = f->module->code;
 		op->launch.code->refs++;

@@ -1,11 +1,14 @@
 /* memory.c — device and page-locked memory: a piece of the host's, entered in the table of what
  * kernels may touch.  A device pointer is the host address; so unified addressing costs
  * nothing. */
-#include "softcuda/api/api_internal.h"
+#include "softcuda/api/vmm_internal.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { ALLOCATION_ALIGN = 512, PITCH_ALIGN = 512 };
 
@@ -125,6 +128,44 @@ bool soft_is_known(uint64_t address, size_t bytes)
 	return true;
 }
 
+static bool allows(const gpul_exec_range *range, bool write)
+{
+	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
+
+	if (write && range->flags & GPUL_EXEC_MEM_READ_ONLY)
+		return false;
+	return !m || soft_mapping_allows(m, write);
+}
+
+bool soft_may_copy(uint64_t address, size_t bytes, bool write)
+{
+	gpul_exec_range range;
+	uint64_t end = address + bytes;
+
+	while (address < end && gpul_exec_memory_next(soft.memory, address, &range) &&
+	       range.base < end) {
+		if (!allows(&range, write))
+			return false;
+		address = range.base + range.bytes;
+	}
+	return true;
+}
+
+bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes)
+{
+	gpul_exec_range range;
+	uint64_t end = address + bytes;
+
+	if (!soft_is_known(address, bytes) || !soft_may_copy(address, bytes, true))
+		return false;
+	while (address < end && gpul_exec_memory_find(soft.memory, address, &range)) {
+		if ((range.denied | range.unwritable) >> d->ordinal & 1)
+			return false;
+		address = range.base + range.bytes;
+	}
+	return true;
+}
+
 /* ---- device memory ---------------------------------------------------------------------- */
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
@@ -226,7 +267,8 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
 
 	if (r)
 		return r;
-	if (!gpul_exec_memory_find(soft.memory, address, &range))
+	if (!gpul_exec_memory_find(soft.memory, address, &range) ||
+	    range.denied >> ctx->device->ordinal & 1)
 		r = CUDA_ERROR_NOT_FOUND;
 	if (!r && base)
 		*base = range.base;
@@ -274,6 +316,14 @@ EXPORT CUresult cuMemFreeHost(void *memory)
 	return free_at((uintptr_t)memory, ALLOC_HOST, ALLOC_HOST);
 }
 
+/* True: host memory of cuMemCreate, mapped at address. */
+static bool is_mapped_host_memory(const void *address)
+{
+	const struct mapping *m = soft_mapping_at((uintptr_t)address);
+
+	return m && is_host_memory(m->memory);
+}
+
 EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, unsigned int flags)
 {
 	struct context *ctx;
@@ -283,7 +333,7 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, uns
 	if (r)
 		return r;
 	a = soft_allocation_at((uintptr_t)memory);
-	if (!out || flags || !a || is_on_device(a))
+	if (!out || flags || (a ? is_on_device(a) : !is_mapped_host_memory(memory)))
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
 		*out = (uintptr_t)memory;
@@ -300,12 +350,46 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	if (r)
 		return r;
 	a = soft_allocation_at((uintptr_t)memory);
-	if (!flags || !a || a->kind != ALLOC_HOST)
+	if (!flags || (a ? a->kind != ALLOC_HOST : !is_mapped_host_memory(memory)))
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		*flags = a->flags;
+		*flags = a ? a->flags : CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
 	soft_unlock();
 	return r;
+}
+
+/* Page-locked memory has its pages: take them now, which also shows memory that is not mapped, not
+ * writable, or that the system (a full /dev/shm) has not. */
+static CUresult populate(void *memory, size_t bytes, unsigned flags)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end;
+	uintptr_t from = (uintptr_t)memory / page * page;
+	int advice = flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+
+	if (__builtin_add_overflow((uintptr_t)memory, bytes, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
+		return CUDA_SUCCESS;
+	if (madvise((void *)from, 0, advice))  /* before Linux 5.14: only what is not mapped shows */
+		return msync((void *)from, end - from, MS_ASYNC) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	if (madvise((void *)from, end - from, advice) == 0)
+		return CUDA_SUCCESS;
+	if (errno == EFAULT)
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+				   "cuMemHostRegister: %zu bytes at %p: the system has no pages for all "
+				   "of them (is /dev/shm large enough?)",
+				   bytes, memory);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+			   "cuMemHostRegister: %zu bytes at %p: not all of it is mapped %s", bytes, memory,
+			   advice == MADV_POPULATE_READ ? "to be read" : "to be read and written");
+}
+
+static bool touches_mapping(uint64_t address, size_t bytes)
+{
+	gpul_exec_range range;
+
+	return gpul_exec_memory_next(soft.memory, address, &range) && range.base < address + bytes &&
+	       soft_handle_find(HANDLE_MAPPING, range.owner);
 }
 
 static CUresult host_register(void *memory, size_t bytes, unsigned flags)
@@ -316,10 +400,16 @@ static CUresult host_register(void *memory, size_t bytes, unsigned flags)
 
 	if (r)
 		return r;
-	if (!memory || !bytes || flags & ~(unsigned)REGISTER_FLAGS) {
-		soft_unlock();
-		return CUDA_ERROR_INVALID_VALUE;
-	}
+	if (!memory || !bytes || flags & ~(unsigned)REGISTER_FLAGS ||
+	    touches_mapping((uintptr_t)memory, bytes))
+		r = CUDA_ERROR_INVALID_VALUE;
+	soft_unlock();
+	if (!r)
+		r = populate(memory, bytes, flags);
+	if (!r)
+		r = soft_enter(&ctx);
+	if (r)
+		return r;
 	a = calloc(1, sizeof *a);
 	r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (a) {

@@ -24,6 +24,7 @@ struct edge {
 };
 
 static struct link ready = { &ready, &ready };  /* may run: waits for nothing */
+static struct link moving = { &moving, &moving };  /* copies and fills that run just now */
 static struct link callbacks = { &callbacks,
 				 &callbacks };  /* ready too, for the callback thread */
 static pthread_cond_t callback_ready = PTHREAD_COND_INITIALIZER;
@@ -333,6 +334,24 @@ static void run_launch(struct op *op)
 	soft_op_release(op);
 }
 
+/* What was checked when the operation was queued, once more now that its turn has come. */
+static bool is_still_there(const struct op *op)
+{
+	const struct copy *c = &op->copy;
+	const struct fill *f = &op->fill;
+	size_t dst_bytes, src_bytes;
+
+	if (op->kind == OP_FILL)
+		return soft_may_fill(op->ctx->device, (uintptr_t)f->dst,
+				     (f->height - 1) * f->pitch + f->width * f->element_bytes);
+	dst_bytes = (c->depth - 1) * c->dst_slice + (c->height - 1) * c->dst_pitch + c->width_bytes;
+	src_bytes = (c->depth - 1) * c->src_slice + (c->height - 1) * c->src_pitch + c->width_bytes;
+	return (!c->dst_known || (soft_is_known((uintptr_t)c->dst, dst_bytes) &&
+				  soft_may_copy((uintptr_t)c->dst, dst_bytes, true))) &&
+	       (!c->src_known || (soft_is_known((uintptr_t)c->src, src_bytes) &&
+				  soft_may_copy((uintptr_t)c->src, src_bytes, false)));
+}
+
 static void run(struct op *op)
 {
 	CUresult fault = op->ctx->fault;
@@ -341,17 +360,57 @@ static void run(struct op *op)
 		end(op, fault);
 	} else if (op->kind == OP_LAUNCH) {
 		run_launch(op);
+	} else if ((op->kind == OP_COPY || op->kind == OP_FILL) && op->deferred && !is_still_there(op)) {
+		soft_report_fault("a queued copy or fill: its memory was unmapped before its turn came");
+		kill_context(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+		end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
 	} else if (op->kind == OP_COPY || op->kind == OP_FILL) {
+		list_append(&moving, &op->in_ready);
 		soft_unlock();
 		if (op->kind == OP_COPY)
 			run_copy(&op->copy);
 		else
 			run_fill(&op->fill);
 		soft_lock();
+		list_remove(&op->in_ready);
 		end(op, CUDA_SUCCESS);
 	} else {
 		end(op, CUDA_SUCCESS);  /* its effect is in its ending */
 	}
+}
+
+static bool copy_touches(const struct copy *c, const char *base, size_t bytes)
+{
+	size_t slices = c->depth - 1, rows = c->height - 1;
+	const char *dst_end = c->dst + slices * c->dst_slice + rows * c->dst_pitch + c->width_bytes;
+	const char *src_end = c->src + slices * c->src_slice + rows * c->src_pitch + c->width_bytes;
+
+	return (c->dst < base + bytes && base < dst_end) || (c->src < base + bytes && base < src_end);
+}
+
+static bool touches(const struct op *op, const char *base, size_t bytes)
+{
+	const struct fill *f = &op->fill;
+
+	if (op->kind == OP_COPY)
+		return copy_touches(&op->copy, base, bytes);
+	return f->dst < base + bytes &&
+	       base < f->dst + (f->height - 1) * f->pitch + f->width * f->element_bytes;
+}
+
+static bool is_touched(const char *base, size_t bytes)
+{
+	for (struct link *i = moving.next; i != &moving; i = i->next)
+		if (touches(CONTAINER(i, struct op, in_ready), base, bytes))
+			return true;
+	return false;
+}
+
+void soft_settle(uint64_t base, size_t bytes)
+{
+	while (is_touched((const char *)(uintptr_t)base, bytes))
+		soft_wait_change();
+	gpul_exec_machine_settle(soft.machine);
 }
 
 /* Run what is ready, and what becomes ready by that.  Under the lock, released in between. */

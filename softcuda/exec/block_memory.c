@@ -180,7 +180,7 @@ static void lay_out(struct block *b, const struct gpul_exec_launch *l, uint8_t *
 		s->local_bytes = l->kernel->stack_bytes;
 		s->shared = b->shared;
 		s->shared_bytes = l->shared_bytes;
-		s->cache = &b->worker->cache;
+		s->cache = &b->worker->cache[l->device];
 		s->block = b;
 		s->index = k;
 	}

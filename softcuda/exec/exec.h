@@ -20,11 +20,18 @@
 
 typedef struct gpul_exec_memory gpul_exec_memory;
 
-enum { GPUL_EXEC_MEM_READ_ONLY = 1 };  /* a store there is a fault */
+enum {
+	GPUL_EXEC_MEM_READ_ONLY = 1,  /* a store there is a fault, of whichever device */
+	GPUL_EXEC_MAX_DEVICES = 16,
+};
 
 typedef struct gpul_exec_range {
 	uint64_t base, bytes;     /* [base, base + bytes) */
 	unsigned flags;
+	/* Bit d speaks of device d, so that 0 means: every device may. */
+	uint32_t denied;          /* may not touch it */
+	uint32_t unwritable;      /* may only read it */
+	const char *remedy;       /* lives for ever: the call that gives a device its right; NULL: none */
 	void *owner;              /* the caller's own; NULL for none */
 	char label[48];           /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
 } gpul_exec_range;
@@ -50,6 +57,10 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base);
 /** The range that holds address; false: none does.  *out is a copy. */
 bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
+/** The first range that ends beyond address; false: there is none.  *out is a copy. */
+bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
+/** Give the range that starts at base other rights; false: there is none. */
+bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied, uint32_t unwritable);
 
 /* ---- program: a module, decoded ------------------------------------------------------------- */
 
@@ -119,6 +130,9 @@ typedef struct gpul_exec_machine_options {
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options,
 				     gpul_exec_machine **out, gpul_error *err);
 void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts what still runs, joins the workers */
+/** Return when no kernel is in the middle of an access that it began before this call: what was taken out
+ * of the table before may be unmapped then.  It waits for instructions, never for kernels.  NULL is fine. */
+void gpul_exec_machine_settle(gpul_exec_machine *m);
 
 typedef enum gpul_exec_fault_kind {
 	GPUL_EXEC_OK = 0,
@@ -146,6 +160,7 @@ typedef struct gpul_exec_launch_config {
 	const void *params;            /* param_bytes of the kernel; copied */
 	bool cooperative;              /* every block must be resident at once */
 	uint64_t grid_id;              /* %gridid */
+	unsigned device;               /* whose rights in memory it has; below GPUL_EXEC_MAX_DEVICES */
 	/* Called from a worker, once, when the launch has ended; NULL: none.  The engine holds no lock of its
 	 * own then: done may start, abort and release launches (the next one of a stream starts there).
 	 * gpul_exec_launch_abort never calls it itself. */

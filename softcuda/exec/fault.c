@@ -93,6 +93,20 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
 
 typedef unsigned long long ull;
 
+/* An address in a range that is there, but not for this device or not for a store. */
+static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf, size_t size)
+{
+	bool denied = r->denied >> device & 1;
+
+	if (denied || (write && r->unwritable >> device & 1))
+		snprintf(buf, size, "is in %s memory%s device %u %s%s%s", r->label,
+			 denied ? ", but" : " that", device,
+			 denied ? "has no access" : "may only read", r->remedy ? ": see " : "",
+			 r->remedy ? r->remedy : "");
+	else
+		snprintf(buf, size, "is in read-only %s", r->label);
+}
+
 /* An address in no range: how far from the nearest one. */
 static void explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf,
 			   size_t size)
@@ -104,8 +118,9 @@ static void explain_global(const struct warp_state *s, uint64_t at, bool write, 
 		snprintf(buf, size, "is a NULL pointer");
 	else if (!gpul_memory_nearest(s->cache->memory, at, &r) || at - r.base > r.bytes + FAR)
 		snprintf(buf, size, "is in no allocation");
-	else if (write && at - r.base < r.bytes && r.flags & GPUL_EXEC_MEM_READ_ONLY)
-		snprintf(buf, size, "is in read-only %s", r.label);
+	else if (at - r.base < r.bytes && (r.denied | r.unwritable | r.flags) &&
+		 !gpul_range_lookup(s->cache, 0, at, 1, write))
+		explain_right(&r, s->cache->device, write, buf, size);
 	else if (at - r.base < r.bytes)
 		snprintf(buf, size,
 			 "crosses the end of a %llu-byte %s allocation, %llu bytes before it",

@@ -126,6 +126,7 @@ static gpul_exec_launch *new_launch(gpul_exec_machine *m, const gpul_exec_launch
 					   : c->kernel->info.shared_bytes;
 	reserve_shared(l, c->kernel->code->program);
 	l->grid_id = c->grid_id;
+	l->device = c->device;
 	l->cooperative = c->cooperative;
 	l->n_blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
 	l->done = c->done;

@@ -65,7 +65,8 @@ static gpul_status start_workers(gpul_exec_machine *m, gpul_error *err)
 		k->machine = m;
 		k->index = n;
 		k->scratch = aligned_alloc(64, SCRATCH_BYTES);
-		gpul_range_cache_init(&k->cache, m->memory);
+		for (unsigned d = 0; d < GPUL_EXEC_MAX_DEVICES; d++)
+			gpul_range_cache_init(&k->cache[d], m->memory, d);
 		if (!k->scratch || pthread_create(&k->thread, NULL, gpul_worker_main, k)) {
 			free(k->scratch);
 			break;
@@ -110,6 +111,26 @@ void gpul_machine_stop(gpul_exec_machine *m)
 	pthread_mutex_lock(&m->lock);
 	pthread_cond_broadcast(&m->work);
 	pthread_mutex_unlock(&m->lock);
+}
+
+/* A worker counts its turns up when it enters and when it leaves its blocks' instructions: it is among them
+ * while the count is odd.  Who changed the table before reading an even count is seen by all later accesses. */
+void gpul_exec_machine_settle(gpul_exec_machine *m)
+{
+	unsigned n_workers;
+
+	if (!m)
+		return;
+	pthread_mutex_lock(&m->lock);
+	n_workers = m->started ? m->n_workers : 0;
+	pthread_mutex_unlock(&m->lock);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned n = 0; n < n_workers; n++) {
+		uint64_t then = atomic_load(&m->workers[n].turns);
+
+		while (then % 2 && atomic_load(&m->workers[n].turns) == then)
+			sched_yield();
+	}
 }
 
 void gpul_exec_machine_destroy(gpul_exec_machine *m)

@@ -142,31 +142,97 @@ bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exe
 	return true;
 }
 
-void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m)
+bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
+{
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m;
+	size_t at;
+	bool found;
+
+	pthread_rwlock_rdlock(&lockable->lock);
+	at = rank_of(m, address);
+	if (at > 0 && address - m->ranges[at - 1].base < m->ranges[at - 1].bytes)
+		at--;
+	found = at < m->n_ranges;
+	if (found)
+		*out = m->ranges[at];
+	pthread_rwlock_unlock(&lockable->lock);
+	return found;
+}
+
+bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied,
+				 uint32_t unwritable)
+{
+	size_t at;
+	bool found;
+
+	pthread_rwlock_wrlock(&m->lock);
+	at = rank_of(m, base);
+	found = at > 0 && m->ranges[at - 1].base == base;
+	if (found) {
+		m->ranges[at - 1].denied = denied;
+		m->ranges[at - 1].unwritable = unwritable;
+		atomic_fetch_add(&m->generation, 1);
+	}
+	pthread_rwlock_unlock(&m->lock);
+	return found;
+}
+
+/* ---- a worker's memory of it ------------------------------------------------------------ */
+
+void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device)
 {
 	memset(c, 0, sizeof *c);
 	c->memory = m;
+	c->device = device;
 	c->generation = &m->generation;
+}
+
+static bool is_read_only(const gpul_exec_range *r, uint32_t device_bit)
+{
+	return r->flags & GPUL_EXEC_MEM_READ_ONLY || r->unwritable & device_bit;
+}
+
+/* What device may do around [at, at + bytes), as one slot: with the lock held.  Ranges side by side with
+ * the same rights are one, as pages of a GPU are. */
+static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device,
+		      struct range_slot *out)
+{
+	uint32_t bit = 1u << device;
+	size_t rank = rank_of(m, at);
+	const gpul_exec_range *r = rank ? &m->ranges[rank - 1] : NULL;
+
+	if (!r || at - r->base >= r->bytes || r->denied & bit)
+		return false;
+	*out = (struct range_slot){ r->base, r->base + r->bytes, is_read_only(r, bit) };
+	while (bytes > out->end - at) {
+		if (rank == m->n_ranges)
+			return false;
+		r = &m->ranges[rank++];
+		if (r->base != out->end || r->denied & bit ||
+		    is_read_only(r, bit) != out->read_only)
+			return false;
+		out->end += r->bytes;
+	}
+	return true;
 }
 
 bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes,
 		       bool write)
 {
 	uint64_t now = atomic_load(c->generation);  /* before the look: a later change empties again */
-	gpul_exec_range range;
-	bool read_only;
+	gpul_exec_memory *lockable = (gpul_exec_memory *)c->memory;
+	struct range_slot span;
+	bool found;
 
 	if (c->seen != now) {
 		memset(c->slot, 0, sizeof c->slot);
 		c->seen = now;
 	}
-	if (!gpul_exec_memory_find(c->memory, at, &range) ||
-	    bytes > range.bytes - (at - range.base))
+	pthread_rwlock_rdlock(&lockable->lock);
+	found = find_span(c->memory, at, bytes, c->device, &span);
+	pthread_rwlock_unlock(&lockable->lock);
+	if (!found || (write && span.read_only))
 		return false;
-	read_only = range.flags & GPUL_EXEC_MEM_READ_ONLY;
-	if (write && read_only)
-		return false;
-	c->slot[slot % RANGE_SLOTS] =
-		(struct range_slot){ range.base, range.base + range.bytes, read_only };
+	c->slot[slot % RANGE_SLOTS] = span;
 	return true;
 }

@@ -19,13 +19,15 @@ struct range_slot {
 
 struct range_cache {
 	const gpul_exec_memory *memory;
+	unsigned device;        /* slots hold only what this one may touch */
 	const _Atomic uint64_t *generation;
 	uint64_t seen;          /* generation that the slots are of */
 	struct range_slot slot[RANGE_SLOTS];
 };
 
-void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m);
-/* Look in the table and remember; false: no range covers all of it, or it is read-only and `write`. */
+void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device);
+/* Look in the table and remember; false: no range covers all of it (ranges that touch count as one), or the
+ * device has not the right. */
 bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write);
 
 static inline bool range_covers(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write)

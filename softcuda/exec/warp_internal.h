@@ -125,6 +125,7 @@ struct gpul_exec_launch {
 	uint32_t shared_bytes, dynamic_base, dynamic_bytes;
 	uint32_t reserved_base;          /* of the shared memory that %reserved_smem_offset_* name */
 	uint64_t grid_id;
+	unsigned device;                 /* whose rights in memory its blocks have */
 	bool cooperative, listed;
 	uint8_t *params;
 	uint8_t *workspace;              /* cooperative: what %envreg1,2 point to */
@@ -144,7 +145,8 @@ struct worker {
 	struct gpul_exec_machine *machine;
 	unsigned index;
 	pthread_t thread;
-	struct range_cache cache;
+	_Atomic uint64_t turns;              /* odd: in the instructions of a block (gpul_exec_machine_settle) */
+	struct range_cache cache[GPUL_EXEC_MAX_DEVICES];
 	struct block *free_blocks;
 	unsigned n_free_blocks;
 	struct block **resident;

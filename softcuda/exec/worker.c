@@ -149,6 +149,17 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 /* What a round of turns showed. */
 struct round { bool progressed, polls; };
 
+static enum block_result run_turn(struct worker *k, struct block *b)
+{
+	enum block_result r;
+
+	atomic_fetch_add(&k->turns, 1);
+	atomic_thread_fence(memory_order_seq_cst);  /* before the accesses' look at the table */
+	r = gpul_block_run(b);
+	atomic_fetch_add(&k->turns, 1);
+	return r;
+}
+
 static struct round run_residents(struct worker *k)
 {
 	struct round round = { false, false };
@@ -156,7 +167,7 @@ static struct round run_residents(struct worker *k)
 	for (unsigned n = 0; n < k->n_resident;) {
 		struct block *b = k->resident[n];
 		bool stopped = atomic_load_explicit(&b->launch->stop, memory_order_relaxed);
-		enum block_result r = stopped ? BLOCK_FAULT : gpul_block_run(b);
+		enum block_result r = stopped ? BLOCK_FAULT : run_turn(k, b);
 
 		if (r == BLOCK_YIELDS) {
 			round.progressed |= b->progressed;

@@ -1,0 +1,157 @@
+/* vmm_access.c — who may touch a mapping: cuMemSetAccess, cuMemGetAccess.
+ *
+ *                        kernels: checked by the engine, device by device
+ *     rights of m ──────┤
+ *                        the CPU: the pages' protection, which is the union of all rights
+ *
+ * So a CPU store to memory that only a device may write is not caught, where a GPU's is. */
+#include "softcuda/api/vmm_internal.h"
+
+#include <sys/mman.h>
+
+bool soft_mapping_allows(const struct mapping *m, bool write)
+{
+	return write ? m->writers || m->host == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+		     : m->readers || m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
+static bool is_location_of_host(CUmemLocationType type)
+{
+	return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
+static CUresult check_descriptor(const CUmemAccessDesc *d)
+{
+	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && d->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+	    d->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: flags %d", (int)d->flags);
+	if (is_location_of_host(d->location.type))
+		return CUDA_SUCCESS;  /* the node's number is ignored, as the manual says */
+	if (d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
+	    d->location.id < soft.n_devices)
+		return CUDA_SUCCESS;
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+			   "cuMemSetAccess: location type %d, id %d: no device of %d, nor the host",
+			   (int)d->location.type, d->location.id, soft.n_devices);
+}
+
+/* Whole mappings, side by side, of memory that each location can reach. */
+static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDesc *d, size_t n)
+{
+	uint64_t at = address, end = address + bytes;
+	bool for_host = false;
+
+	for (size_t i = 0; i < n; i++)
+		for_host |= is_location_of_host(d[i].location.type);
+	while (at < end) {
+		struct mapping *m = soft_mapping_at(at);
+
+		if (!m || m->base != at || m->memory->bytes > end - at)
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+					   "cuMemSetAccess: %#llx, %zu bytes, are not whole mappings",
+					   (unsigned long long)address, bytes);
+		if (for_host && !is_host_memory(m->memory))
+			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+					   "cuMemSetAccess: the CPU cannot be given device memory");
+		at += m->memory->bytes;
+	}
+	return CUDA_SUCCESS;
+}
+
+static void merge(struct mapping *m, const CUmemAccessDesc *d)
+{
+	uint32_t bit;
+
+	if (is_location_of_host(d->location.type)) {
+		m->host = d->flags;
+		return;
+	}
+	bit = 1u << d->location.id;
+	m->readers &= ~bit;
+	m->writers &= ~bit;
+	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		m->readers |= bit;
+	if (d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		m->writers |= bit;
+}
+
+static int protection(const struct mapping *m)
+{
+	return (soft_mapping_allows(m, false) ? PROT_READ : 0) |
+	       (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
+}
+
+/* New rights show in the pages before kernels get them; old ones are taken from kernels first. */
+static CUresult give(struct mapping *m, const CUmemAccessDesc *d, size_t n)
+{
+	struct mapping wanted = *m;
+	void *pages = (void *)(uintptr_t)m->base;
+	size_t bytes = m->memory->bytes;
+	int before = protection(m), after;
+
+	for (size_t i = 0; i < n; i++)
+		merge(&wanted, &d[i]);
+	after = protection(&wanted);
+	if (after & ~before && mprotect(pages, bytes, before | after))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMemSetAccess: the system refuses: was the descriptor opened "
+				   "read-only?");
+	*m = wanted;
+	gpul_exec_memory_set_rights(soft.memory, m->base, ~m->readers, ~m->writers);
+	if (before & ~after) {
+		soft_settle(m->base, bytes);  /* which may release the lock: m is not looked at again */
+		mprotect(pages, bytes, after);
+	}
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *d, size_t n)
+{
+	uint64_t end;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!d || !n || !bytes || __builtin_add_overflow(address, bytes, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; !r && i < n; i++)
+		r = check_descriptor(&d[i]);
+	if (r)
+		return r;
+	soft_lock();
+	r = check_range(address, bytes, d, n);
+	for (uint64_t at = address; !r && at < end;) {
+		struct mapping *m = soft_mapping_at(at);
+
+		if (!m)  /* another thread unmaps what this one is still working on */
+			break;
+		at += m->memory->bytes;
+		r = give(m, d, n);
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+			       CUdeviceptr address)
+{
+	struct mapping *m;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!flags || !location)
+		return CUDA_ERROR_INVALID_VALUE;
+	soft_lock();
+	m = soft_mapping_at(address);
+	if (!m || check_descriptor(&(CUmemAccessDesc){ .location = *location }))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (is_location_of_host(location->type))
+		*flags = m->host;
+	else
+		*flags = m->writers >> location->id & 1   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : m->readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+							  : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	soft_unlock();
+	return r;
+}
