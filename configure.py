@@ -25,6 +25,7 @@ MODULES = {                      # folder: folders it may include
     "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc"],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # what libgpuload is made of
+PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe_main.c"}  # what is no part of its folder's library
 TESTS_MAY_USE = list(MODULES) + ["tests"]
 
 
@@ -36,6 +37,11 @@ def owner(path):
 def files(folder, ext):
     """The files of a module (not of one nested in it), or of any folder below tests/."""
     return sorted(f for f in glob.glob(f"{folder}/**/*{ext}", recursive=True) if owner(f) == owner(folder))
+
+
+def library_sources(module):
+    """The .c files that its library is made of."""
+    return [c for c in files(module, ".c") if c not in PROGRAMS.values()]
 
 
 def closure(module):

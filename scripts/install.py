@@ -4,6 +4,7 @@
     bin/gpuload                          the command
     lib/libgpuload.so*, libgpuload.a     the library
     lib/libgpuload-rt.a                  the mini runtime, for programs of nvcc -cudart none
+    lib/gpuload/gpuload-probe            what libgpuload asks as another process; nobody starts it by hand
     lib/gpuload/libcuda-soft.so          the software driver; libcuda.so.1 beside it is a link to it, for
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload any-driver-api-program
     lib/pkgconfig/gpuload.pc             what a program needs to build against it; gpuload-rt.pc: the runtime
@@ -89,6 +90,7 @@ def install(build, prefix, destdir, cuda, libraries):
     to.link("lib/libgpuload.so", so)
     for name in ("libgpuload.a", "libgpuload-rt.a"):
         to.copy(f"{build}/{name}", f"lib/{name}")
+    to.copy(f"{build}/gpuload-probe", "lib/gpuload/gpuload-probe", 0o755)
     to.copy(f"{build}/softcuda/libcuda-soft.so", "lib/gpuload/libcuda-soft.so", 0o755)
     for name in ("libcuda.so.1", "libcuda.so"):
         to.link(f"lib/gpuload/{name}", "libcuda-soft.so")

@@ -1,6 +1,7 @@
 """rules.py — what is built from what: writes build.ninja.
 
     folder/*.c ─ obj/folder/*.o ─ lib<folder>.a ┬─ gpuload              the command
+                                                ├─ gpuload-probe        what it asks as another process
                                                 ├─ libgpuload.a, .so    the library (not softcuda, not cli)
                                                 ├─ libgpuload-rt.a      the mini runtime: with all that it needs
                                                 ├─ softcuda/libcuda-soft.so, and libcuda.so.1 as a link to it
@@ -8,7 +9,7 @@
 """
 import glob, os, shlex, sys
 
-from configure import DATE, LIBRARY, MODULES, TESTS_MAY_USE, VERSION, closure, files
+from configure import DATE, LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
 from scripts import parts, rules_tests
 from scripts.install import device_headers, public_headers
 from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, memory_flags, part_libraries
@@ -72,10 +73,11 @@ def write_rules(w):
 
 def module_flags(w, module):
     """Flags of one module's files alone, so that changing one rebuilds little."""
+    libdir = f'-DGPUL_LIBDIR=\\"{w.args.prefix}/lib/gpuload\\"'
     return {
         "loader/image": image_flags(w),
-        "memalloc": memory_flags(w),
-        "driver": f'-DGPUL_LIBDIR=\\"{w.args.prefix}/lib/gpuload\\"',
+        "memalloc": f"{memory_flags(w)} {libdir}",
+        "driver": libdir,
         "softcuda": "-fvisibility=hidden",
         "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_DATE=\\"{DATE}\\"',
         "loader": f'-DGPUL_VERSION=\\"{VERSION}\\"',
@@ -87,11 +89,11 @@ def write_modules(w):
     handlers = HANDLERS.replace("-O3 ", "") if w.args.sanitize or w.args.coverage else HANDLERS
     for m in MODULES:
         objects = []
-        for c in files(m, ".c"):
+        for c in library_sources(m):
             if c.startswith("softcuda/exec/run_"):  # once for each instruction set, chosen at load
                 objects += [w.obj(c, f"{module_flags(w, m)} {handlers} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
                             for name, march in builds]
-            elif c != "cli/main.c":
+            else:
                 objects.append(w.obj(c, module_flags(w, m), needs=EMBEDS.get(c, "")))
             if c in PER_THREAD:
                 objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
@@ -123,9 +125,9 @@ def write_products(w):
                 target=f"libgpuload.so.{VERSION}"),
         w.build(f"{w.dir}/libgpuload.so", "symlink", "", f"{w.dir}/libgpuload.so.{VERSION}",
                 target=f"libgpuload.so.{VERSION}")]
-    if os.path.exists("cli/main.c"):
-        products.append(w.build(f"{w.dir}/gpuload", "link", f"{w.obj('cli/main.c', module_flags(w, 'cli'))} "
-                                f"{w.link(closure('cli'))}"))
+    products += [w.build(f"{w.dir}/{name}", "link",
+                         f"{w.obj(main, module_flags(w, owner(main)))} {w.link(closure(owner(main)))}")
+                 for name, main in PROGRAMS.items()]
     if w.objects["softcuda"]:
         soft = f"{w.dir}/softcuda"
         export = version_script(w, "libcuda-soft", "cu*; gpuload*;")

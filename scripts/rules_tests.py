@@ -4,7 +4,7 @@ A test links its own folder's closure and no more, so that one broken folder doe
 """
 import glob, os, re, shlex
 
-from configure import LIBRARY, MODULES, closure, files, owner
+from configure import LIBRARY, MODULES, closure, files, library_sources, owner
 from scripts.writer import WARNINGS, flags, has_main, image_flags, memory_flags, part_libraries
 
 
@@ -181,7 +181,7 @@ def write_fuzzers(w):
             continue
         name = os.path.basename(c)[5:-2]
         module = FUZZED.get(name, "loader/image")
-        objects = [fuzz_object(w, s, m) for m in closure(module) for s in files(m, ".c")]
+        objects = [fuzz_object(w, s, m) for m in closure(module) for s in library_sources(m)]
         exe = f"{w.dir}/fuzz/fuzz_{name}"
         # The PTX reader starts from a committed corpus, the others from what make_seeds.py forges.
         folders = f"tests/fuzz/corpus/{name}" if os.path.isdir(f"tests/fuzz/corpus/{name}") else f"{w.dir}/fuzz/seeds/{name}"

@@ -42,7 +42,8 @@ def count(r):
 def environment(build):
     """The software driver that was just built, whatever else this machine has; no traces in the user's home."""
     soft = os.path.abspath(f"{build}/softcuda/libcuda-soft.so")
-    return dict(os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
+    probe = os.path.abspath(f"{build}/gpuload-probe")
+    return dict(os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_PROBE=probe, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
                 PATH=os.path.abspath(build) + os.pathsep + os.environ["PATH"])
 
 

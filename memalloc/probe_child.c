@@ -1,0 +1,269 @@
+/* probe_child.c — the program gpuload-probe, from this side.
+ *
+ * posix_spawn and not fork: NVIDIA's driver does not survive a fork, and the program may have threads.  The child has
+ * its end of a socketpair as descriptor 3, nothing else of ours, and ends when that is closed. */
+#include "memalloc/probe_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/own_folder.h"
+
+#ifndef GPUL_LIBDIR
+#define GPUL_LIBDIR "/usr/local/lib/gpuload"
+#endif
+
+/* ---- finding it ------------------------------------------------------------------------------ */
+
+static bool is_program(char path[PATH_MAX], const char *folder, const char *below)
+{
+	return snprintf(path, PATH_MAX, "%s%s", folder, below) < PATH_MAX && access(path, X_OK) == 0;
+}
+
+static bool find_program(char path[PATH_MAX])
+{
+	const char *chosen = secure_getenv("GPULOAD_PROBE");
+	char folder[PATH_MAX];
+
+	if (chosen && *chosen)
+		return is_program(path, chosen, "");  /* asked for by name: nothing else would do */
+	/* In the build tree; of an installed program, library. */
+	return (gpul_own_folder(folder, sizeof folder) &&
+		(is_program(path, folder, "/gpuload-probe") ||
+		 is_program(path, folder, "/../lib/gpuload/gpuload-probe") ||
+		 is_program(path, folder, "/gpuload/gpuload-probe"))) ||
+	       is_program(path, GPUL_LIBDIR, "/gpuload-probe");
+}
+
+/* ---- starting it ----------------------------------------------------------------------------- */
+
+/* This process' environment, but for the driver to open: the one that is open here.  NULL: no memory. */
+static char **make_environment(const char *choice, const char *soft_driver)
+{
+	static const char *const ours[] = { "GPULOAD_DRIVER=", "GPULOAD_SOFT_DRIVER=" };
+	size_t n = 0, kept = 0;
+	char **env;
+
+	while (environ && environ[n])
+		n++;
+	env = calloc(n + 3, sizeof *env);
+	for (size_t i = 0; env && i < n; i++)
+		if (strncmp(environ[i], ours[0], strlen(ours[0])) && strncmp(environ[i], ours[1], strlen(ours[1])))
+			env[kept++] = environ[i];
+	if (env) {
+		env[kept++] = (char *)(uintptr_t)choice;
+		env[kept] = (char *)(uintptr_t)soft_driver;
+	}
+	return env;
+}
+
+static int set_files(posix_spawn_file_actions_t *actions, int socket)
+{
+	int failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+
+	if (!failed)
+		failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
+	if (!failed)  /* which also makes it one that is inherited */
+		failed = posix_spawn_file_actions_adddup2(actions, socket, PROBE_FD);
+#if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
+	if (!failed)  /* what the program forgot to mark close-on-exec */
+		failed = posix_spawn_file_actions_addclosefrom_np(actions, PROBE_FD + 1);
+#endif
+	return failed;
+}
+
+/* The signals of a fresh program: whatever this one blocks or ignores. */
+static int set_signals(posix_spawnattr_t *attributes)
+{
+	sigset_t none, all;
+	int failed;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	failed = posix_spawnattr_setsigmask(attributes, &none);
+	if (!failed)
+		failed = posix_spawnattr_setsigdefault(attributes, &all);
+	return failed ? failed
+		      : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+static int spawn(pid_t *pid, const char *path, int socket, char **env)
+{
+	char name[] = "gpuload-probe", *argv[] = { name, NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int failed = posix_spawn_file_actions_init(&actions);
+
+	if (failed)
+		return failed;
+	failed = posix_spawnattr_init(&attributes);
+	if (failed)
+		goto destroy_actions;
+	failed = set_files(&actions, socket);
+	if (!failed)
+		failed = set_signals(&attributes);
+	if (!failed)
+		failed = posix_spawn(pid, path, &actions, &attributes, argv, env);
+	posix_spawnattr_destroy(&attributes);
+destroy_actions:
+	posix_spawn_file_actions_destroy(&actions);
+	return failed;
+}
+
+static gpul_status start(struct probe_child *c, const char *path, gpul_error *err)
+{
+	char choice[64], soft[PATH_MAX + 32], **env;
+	int ends[2], failed;
+	bool is_soft = !strcmp(c->drv->name, "soft");
+
+	snprintf(choice, sizeof choice, "GPULOAD_DRIVER=%s", c->drv->name);
+	snprintf(soft, sizeof soft, "GPULOAD_SOFT_DRIVER=%s", is_soft ? c->drv->path : "");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return gpul_fail(err, GPUL_ESYS, errno, "socketpair for gpuload-probe: %s", strerror(errno));
+	env = make_environment(choice, is_soft ? soft : NULL);
+	failed = env ? spawn(&c->pid, path, ends[1], env) : ENOMEM;
+	free(env);
+	close(ends[1]);
+	if (failed) {
+		close(ends[0]);
+		c->pid = 0;
+		return gpul_fail(err, GPUL_ESYS, failed, "cannot start %s: %s", path, strerror(failed));
+	}
+	c->socket = ends[0];
+	return GPUL_OK;
+}
+
+/* ---- its end --------------------------------------------------------------------------------- */
+
+/* Wait for its end so long, then make it end; its status as waitpid() tells, -1: somebody else took it. */
+static int bury(struct probe_child *c, int wait_ms)
+{
+	int status = -1;
+	pid_t r;
+
+	close(c->socket);
+	while ((r = waitpid(c->pid, &status, WNOHANG)) == 0 && wait_ms-- > 0)
+		usleep(1000);
+	if (r == 0) {
+		kill(c->pid, SIGKILL);
+		while ((r = waitpid(c->pid, &status, 0)) < 0 && errno == EINTR)
+			;
+	}
+	c->pid = 0;
+	c->socket = -1;
+	return r < 0 ? -1 : status;
+}
+
+static gpul_status died(struct probe_child *c, gpul_error *err)
+{
+	int status = bury(c, 2000);
+
+	if (status != -1 && WIFSIGNALED(status))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status), "the child died of SIG%s",
+				 sigabbrev_np(WTERMSIG(status)));
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the child ended with status %d and said nothing",
+			 status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+/* ---- talking --------------------------------------------------------------------------------- */
+
+/* 1: readable (or closed), 0: the time is over. */
+static int wait_readable(int socket, int timeout_ms)
+{
+	uint64_t end = gpul_clock_ns() + (uint64_t)timeout_ms * 1000000;
+	int r;
+
+	do {
+		uint64_t now = gpul_clock_ns();
+		struct pollfd p = { .fd = socket, .events = POLLIN };
+
+		r = poll(&p, 1, now < end ? (int)((end - now + 999999) / 1000000) : 0);
+	} while (r < 0 && errno == EINTR);
+	return r > 0;
+}
+
+static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error *err)
+{
+	struct probe_answer a;
+	ssize_t n;
+
+	if (!wait_readable(c->socket, timeout_ms)) {
+		bury(c, 0);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, ETIMEDOUT, "the child did not answer in %.3g s", timeout_ms * 1e-3);
+	}
+	do
+		n = recv(c->socket, &a, sizeof a, 0);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return died(c, err);
+	if (n != sizeof a || a.protocol != PROBE_PROTOCOL) {
+		bury(c, 0);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "gpuload-probe is of another version than this program: install both again");
+	}
+	a.err.text[sizeof a.err.text - 1] = '\0';
+	return a.err.status ? gpul_fail(err, a.err.status, a.err.native, "%s", a.err.text) : GPUL_OK;
+}
+
+gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
+{
+	bool is_real = c->drv->path && (!strcmp(c->drv->name, "soft") || !strcmp(c->drv->name, "nvidia"));
+	char path[PATH_MAX];
+	gpul_status st;
+
+	if (c->pid > 0)
+		return GPUL_OK;
+	if (c->broken.status)
+		return gpul_fail(err, c->broken.status, c->broken.native, "%s", c->broken.text);
+	if (c->none || !is_real || !find_program(path)) {
+		if (!c->none)
+			gpul_log(GPUL_LOG_INFO, "memalloc", "probe: no gpuload-probe: this process asks itself");
+		c->none = true;
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "there is no gpuload-probe beside this program");
+	}
+	st = start(c, path, &c->broken);
+	if (!st)
+		st = read_answer(c, c->start_ms ? c->start_ms : PROBE_START_MS, &c->broken);
+	if (!st)
+		return GPUL_OK;
+	gpul_probe_child_stop(c);
+	return gpul_fail(err, st, c->broken.native, "%s", c->broken.text);
+}
+
+gpul_status gpul_probe_child_ask(struct probe_child *c, const struct probe_question *q, int fd,
+				 gpul_error *err)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	struct iovec part = { (void *)(uintptr_t)q, sizeof *q };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+	}
+	if (sendmsg(c->socket, &message, MSG_NOSIGNAL) != sizeof *q)
+		return died(c, err);
+	return read_answer(c, c->answer_ms ? c->answer_ms : PROBE_ANSWER_MS, err);
+}
+
+void gpul_probe_child_stop(struct probe_child *c)
+{
+	if (c->pid > 0)
+		bury(c, 2000);
+}

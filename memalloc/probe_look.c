@@ -1,0 +1,87 @@
+/* probe_look.c — writing bytes and looking for them, by GPU and by CPU. */
+#include "memalloc/probe_internal.h"
+
+#include <string.h>
+
+static unsigned char byte_of(unsigned char seed, size_t i)
+{
+	return (unsigned char)(seed * 59u + i * 7u + (i >> 8));
+}
+
+static void fill(unsigned char bytes[PROBE_BYTES], unsigned char seed)
+{
+	for (size_t i = 0; i < PROBE_BYTES; i++)
+		bytes[i] = byte_of(seed, i);
+}
+
+static gpul_status compare(const unsigned char *there, unsigned char seed, const char *who, gpul_error *err)
+{
+	for (size_t i = 0; i < PROBE_BYTES; i++)
+		if (there[i] != byte_of(seed, i))
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+					 "the %s does not see what was written: byte %zu is %02x instead of %02x", who,
+					 i, there[i], byte_of(seed, i));
+	return GPUL_OK;
+}
+
+/* Both directions go over scratch memory of the device: bytes ─ copy ─> scratch ─ copy engine ─> at, or back. */
+static gpul_status through_scratch(const gpul_driver *drv, CUdeviceptr at, unsigned char bytes[PROBE_BYTES],
+				   bool write, gpul_error *err)
+{
+	CUdeviceptr scratch = 0;
+	gpul_status st = gpul_cu(drv, err, cuMemAlloc(&scratch, PROBE_BYTES));
+
+	if (st)
+		return st;
+	st = gpul_cu(drv, err, cuMemcpyHtoD(scratch, bytes, PROBE_BYTES));
+	if (!st)
+		st = gpul_cu(drv, err, cuMemcpy(write ? at : scratch, write ? scratch : at, PROBE_BYTES));
+	if (!st)
+		st = gpul_cu(drv, err, cuCtxSynchronize());
+	if (!st && !write)
+		st = gpul_cu(drv, err, cuMemcpyDtoH(bytes, scratch, PROBE_BYTES));
+	drv->cuMemFree(scratch);
+	return st;
+}
+
+gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigned char seed, gpul_error *err)
+{
+	unsigned char bytes[PROBE_BYTES];
+
+	fill(bytes, seed);
+	return through_scratch(drv, at, bytes, true, err);
+}
+
+gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed, gpul_error *err)
+{
+	unsigned char bytes[PROBE_BYTES] = { 0 };
+	gpul_status st = through_scratch(drv, at, bytes, false, err);
+
+	return st ? st : compare(bytes, seed, "GPU", err);
+}
+
+void gpul_probe_cpu_write(void *at, unsigned char seed)
+{
+	fill(at, seed);
+}
+
+gpul_status gpul_probe_cpu_check(const void *at, unsigned char seed, gpul_error *err)
+{
+	return compare(at, seed, "CPU", err);
+}
+
+gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd, gpul_error *err)
+{
+	const gpul_mem_desc desc = { .devices = &q->device, .n_devices = 1 };
+	gpul_mem *m = NULL;
+	gpul_status st = gpul_mem_import(drv, &q->offer, fd, q->has_handle ? &q->handle : NULL, &desc, &m, err);
+
+	if (!st && gpul_mem_cpu(m))
+		st = gpul_probe_cpu_check(gpul_mem_cpu(m), q->seed, err);
+	if (!st)
+		st = gpul_probe_gpu_check(drv, gpul_mem_gpu(m), q->seed, err);
+	if (!st)
+		st = gpul_probe_gpu_write(drv, gpul_mem_gpu(m), (unsigned char)(q->seed + 1), err);
+	gpul_mem_destroy(m);
+	return st;
+}

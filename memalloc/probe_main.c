@@ -1,0 +1,89 @@
+/* probe_main.c — gpuload-probe: the other process that gpul_mem_probe() asks.
+ *
+ * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until that is closed.  It
+ * may die of an answer: that is what it is for. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "driver/context.h"
+#include "memalloc/probe_internal.h"
+
+/* A question and its descriptor (-1: none came); false: there are no more. */
+static bool receive(struct probe_question *q, int *fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec part = { q, sizeof *q };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+				  .msg_controllen = sizeof control };
+	struct cmsghdr *c;
+	ssize_t n;
+
+	*fd = -1;
+	do
+		n = recvmsg(PROBE_FD, &message, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(c), sizeof *fd);
+	return n == sizeof *q;
+}
+
+static bool say(const gpul_error *err)
+{
+	struct probe_answer a;
+
+	memset(&a, 0, sizeof a);
+	a.protocol = PROBE_PROTOCOL;
+	a.err = *err;
+	return send(PROBE_FD, &a, sizeof a, MSG_NOSIGNAL) == sizeof a;
+}
+
+/* Questions may be about any device; a context takes long to make, so the last one stays. */
+static gpul_status enter(const gpul_driver *drv, int device, gpul_context *c, gpul_error *err)
+{
+	CUdevice wanted;
+	gpul_status st = gpul_cu(drv, err, cuDeviceGet(&wanted, device));
+
+	if (st || (c->handle && c->device == wanted))
+		return st;
+	gpul_context_close(c);
+	return gpul_context_open(drv, device, c, err);
+}
+
+int main(void)
+{
+	const gpul_driver *drv = NULL;
+	gpul_context context = { 0 };
+	struct probe_question q;
+	gpul_error err = { 0 };
+	int type = 0, fd;
+	socklen_t type_bytes = sizeof type;
+
+	if (getsockopt(PROBE_FD, SOL_SOCKET, SO_TYPE, &type, &type_bytes) || type != SOCK_SEQPACKET) {
+		fprintf(stderr, "gpuload-probe: gpuload starts this itself; try gpuload devices --memory\n");
+		return 2;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);  /* should it hang in a driver when its parent ends */
+	gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);
+	if (!say(&err) || err.status)
+		return 1;
+	while (receive(&q, &fd)) {
+		err = (gpul_error){ 0 };
+		if (enter(drv, q.device, &context, &err) == GPUL_OK)
+			gpul_probe_answer(drv, &q, fd, &err);
+		if (fd >= 0)
+			close(fd);
+		if (!say(&err))
+			return 1;
+	}
+	gpul_context_close(&context);
+	return 0;
+}
