@@ -1,0 +1,400 @@
+/* test_processes.c — leases between processes that end, are killed, fork, or come in numbers. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "ipc/place.h"
+#include "tests/ipc/child.h"
+#include "tests/ipc/support.h"
+
+enum { MEMORY_BYTES = 1 << 20, N_CHILDREN = 16, N_ROUNDS = 20 };
+
+/* ---- roles ------------------------------------------------------------------------------------ */
+
+static gpul_ipc_client *attach(const char *name)
+{
+	int device = 0;
+	gpul_ipc_client_options options = { .name = name, .devices = &device, .n_devices = 1 };
+	gpul_ipc_client *c = NULL;
+	gpul_error err = { 0 };
+
+	if (gpul_ipc_attach(the_driver(), &options, PATIENCE_MS, &c, &err)) {
+		say("failed: %.100s", err.text);
+		exit(1);
+	}
+	return c;
+}
+
+/* Says what it reads, then does what it is told. */
+static int play_peer(const char *name)
+{
+	gpul_ipc_client *c = attach(name);
+	gpul_ipc_event event;
+	char line[128];
+
+	say("attached %.50s", (char *)gpul_ipc_client_view(c)->cpu);
+	while (hear(line)) {
+		if (strcmp(line, "read") == 0) {
+			say("read %.50s", (char *)gpul_ipc_client_view(c)->cpu);
+		} else if (strcmp(line, "next") == 0) {
+			if (gpul_ipc_client_next(c, PATIENCE_MS, &event, NULL))
+				return 2;
+			say("%s", gpul_ipc_event_name(event.kind));
+		} else if (strcmp(line, "fork") == 0) {
+			pid_t child = fork();
+
+			if (child == 0)
+				for (;;)
+					pause();
+			say("%d", (int)child);
+		}
+	}
+	return gpul_ipc_client_close(c, PATIENCE_MS, NULL) ? 3 : 0;
+}
+
+/* Says the first event that is not an attach or a detach; "fork": has a child that outlives it. */
+static int play_owner(const char *name)
+{
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
+	gpul_ipc_server *s = offer(mem, name);
+	gpul_ipc_event event;
+	char line[128];
+
+	strcpy(gpul_ipc_server_view(s)->cpu, "the owner's");
+	say("offering");
+	while (hear(line)) {
+		if (strcmp(line, "next") == 0) {
+			if (gpul_ipc_server_next(s, PATIENCE_MS, &event, NULL))
+				return 2;
+			say("%s", gpul_ipc_event_name(event.kind));
+		} else if (strcmp(line, "fork") == 0) {
+			pid_t child = fork();
+
+			if (child == 0)
+				for (;;)
+					pause();
+			say("%d", (int)child);
+		}
+	}
+	gpul_ipc_server_destroy(s);
+	gpul_mem_destroy(mem);
+	return 0;
+}
+
+/* Attaches and detaches, checks what it reads, and leaves nothing open. */
+static int play_visitor(const char *name)
+{
+	unsigned fds, maps;
+
+	if (gpul_ipc_client_close(attach(name), PATIENCE_MS, NULL))
+		return 2;
+	fds = n_open_fds();
+	maps = n_maps();
+	for (int i = 0; i < N_ROUNDS; i++) {
+		gpul_ipc_client *c = attach(name);
+
+		if (strcmp(gpul_ipc_client_view(c)->cpu, "for all") != 0)
+			return 3;
+		if (gpul_ipc_client_close(c, PATIENCE_MS, NULL))
+			return 4;
+	}
+	return n_open_fds() == fds && n_maps() <= maps ? 0 : 5;
+}
+
+static const struct role_entry roles[] = {
+	{ "peer", play_peer }, { "owner", play_owner }, { "visitor", play_visitor }, { 0 },
+};
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+struct offered {
+	gpul_mem *mem;
+	gpul_ipc_server *s;
+};
+
+static struct offered begin(const char *text)
+{
+	struct offered o = { .mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES) };
+
+	o.s = offer(o.mem, "shared");
+	strcpy(gpul_ipc_server_view(o.s)->cpu, text);
+	return o;
+}
+
+static void finish(struct offered *o)
+{
+	gpul_ipc_server_destroy(o->s);
+	gpul_mem_destroy(o->mem);
+}
+
+static void a_peer_that_detaches_is_told_from_one_that_is_killed(void **state)
+{
+	struct offered o = begin("hello");
+	gpul_ipc_event event;
+	gpul_ipc_peer peer;
+
+	(void)state;
+	for (int killed = 0; killed < 2; killed++) {
+		struct child c = start_child("peer", "shared");
+
+		event = expect_event(o.s, GPUL_IPC_ATTACHED);
+		assert_int_equal(event.pid, c.pid);
+		assert_string_equal(hear_child(&c), "attached hello");
+		assert_int_equal(gpul_ipc_server_peers(o.s, &peer, 1), 1);
+		assert_int_equal(peer.pid, c.pid);
+		assert_int_equal(peer.slot, event.peer);
+		if (killed)
+			kill_child(&c);
+		else
+			end_child(&c, 0);
+		event = expect_event(o.s, killed ? GPUL_IPC_PEER_DIED : GPUL_IPC_DETACHED);
+		assert_int_equal(event.pid, c.pid);
+		assert_int_equal(event.peer, 0);
+		assert_int_equal(gpul_ipc_server_peers(o.s, &peer, 1), 0);
+	}
+	finish(&o);
+}
+
+static void a_forked_child_that_holds_the_connection_does_not_hide_a_death(void **state)
+{
+	struct offered o = begin("hello");
+	struct child c = start_child("peer", "shared");
+	gpul_ipc_event event;
+	pid_t grandchild;
+
+	(void)state;
+	expect_event(o.s, GPUL_IPC_ATTACHED);
+	(void)hear_child(&c);
+	tell_child(&c, "fork");
+	grandchild = (pid_t)atoi(hear_child(&c));
+	kill_child(&c);
+	event = expect_event(o.s, GPUL_IPC_PEER_DIED);
+	assert_int_equal(event.pid, c.pid);
+	assert_non_null(strstr(event.why.text, "ended"));
+	assert_int_equal(kill(grandchild, SIGKILL), 0);  /* it lived until now, with the socket open */
+	finish(&o);
+}
+
+static void memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it(void **state)
+{
+	struct child owner = start_child("owner", "theirs");
+	gpul_ipc_client_options options = { .name = "theirs", .devices = (int[]){ 0 }, .n_devices = 1 };
+	gpul_ipc_client *c, *none = NULL;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_string_equal(hear_child(&owner), "offering");
+	c = begin_attach("theirs");
+	tell_child(&owner, "next");
+	expect_client_event(c, GPUL_IPC_ATTACHED);
+	assert_string_equal(hear_child(&owner), "ATTACHED");
+	kill_child(&owner);
+	assert_int_equal(expect_client_event(c, GPUL_IPC_OWNER_DIED).pid, owner.pid);
+	assert_string_equal(gpul_ipc_client_view(c)->cpu, "the owner's");
+	assert_int_equal(gpul_ipc_attach(the_driver(), &options, 100, &none, &err), GPUL_ESYS);
+	assert_int_equal(err.native, ECONNREFUSED);
+	assert_non_null(strstr(err.text, "owner has ended"));
+	owner = start_child("owner", "theirs");  /* over the dead one's files */
+	assert_string_equal(hear_child(&owner), "offering");
+	end_child(&owner, 0);
+	assert_string_equal(gpul_ipc_client_view(c)->cpu, "the owner's");
+	assert_int_equal(gpul_ipc_client_close(c, PATIENCE_MS, NULL), GPUL_OK);
+}
+
+static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(void **state)
+{
+	struct child owner = start_child("owner", "theirs"), second;
+	gpul_ipc_client *c;
+	pid_t grandchild;
+	gpul_error err = { 0 };
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
+	gpul_ipc_server_options options = { .name = "theirs" };
+	gpul_ipc_server *s = NULL;
+
+	(void)state;
+	assert_string_equal(hear_child(&owner), "offering");
+	c = begin_attach("theirs");
+	tell_child(&owner, "next");
+	expect_client_event(c, GPUL_IPC_ATTACHED);
+	(void)hear_child(&owner);
+	tell_child(&owner, "fork");
+	grandchild = (pid_t)atoi(hear_child(&owner));
+	kill_child(&owner);
+	expect_client_event(c, GPUL_IPC_OWNER_DIED);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "one that it forked lives on"));
+	assert_int_equal(kill(grandchild, SIGKILL), 0);
+	second = start_child("owner", "theirs");
+	assert_string_equal(hear_child(&second), "offering");
+	end_child(&second, 0);
+	assert_int_equal(gpul_ipc_client_close(c, PATIENCE_MS, NULL), GPUL_OK);
+	gpul_mem_destroy(mem);
+}
+
+static void a_stopped_peer_keeps_its_lease_and_delays_nobody(void **state)
+{
+	struct offered o = begin("hello");
+	struct child stopped = start_child("peer", "shared"), other;
+	gpul_ipc_event event;
+
+	(void)state;
+	expect_event(o.s, GPUL_IPC_ATTACHED);
+	(void)hear_child(&stopped);
+	assert_int_equal(kill(stopped.pid, SIGSTOP), 0);
+	other = start_child("peer", "shared");
+	assert_int_equal(expect_event(o.s, GPUL_IPC_ATTACHED).peer, 1);
+	assert_string_equal(hear_child(&other), "attached hello");
+	end_child(&other, 0);
+	assert_int_equal(expect_event(o.s, GPUL_IPC_DETACHED).peer, 1);
+	assert_int_equal(gpul_ipc_server_next(o.s, 20, &event, NULL), GPUL_OK);
+	assert_int_equal(event.kind, GPUL_IPC_NONE);
+	assert_int_equal(kill(stopped.pid, SIGCONT), 0);
+	end_child(&stopped, 0);
+	assert_int_equal(expect_event(o.s, GPUL_IPC_DETACHED).peer, 0);
+	finish(&o);
+}
+
+static void many_processes_attach_and_detach_at_once(void **state)
+{
+	struct offered o = begin("for all");
+	struct child c[N_CHILDREN];
+	unsigned n_attached = 0, n_detached = 0, fds = n_open_fds();
+
+	(void)state;
+	for (int i = 0; i < N_CHILDREN; i++)
+		c[i] = start_child("visitor", "shared");
+	while (n_detached < N_CHILDREN * (N_ROUNDS + 1)) {
+		gpul_ipc_event event;
+
+		assert_int_equal(gpul_ipc_server_next(o.s, PATIENCE_MS, &event, NULL), GPUL_OK);
+		n_attached += event.kind == GPUL_IPC_ATTACHED;
+		n_detached += event.kind == GPUL_IPC_DETACHED;
+		if (event.kind != GPUL_IPC_ATTACHED && event.kind != GPUL_IPC_DETACHED)
+			fail_msg("%s: %s", gpul_ipc_event_name(event.kind), event.why.text);
+	}
+	assert_int_equal(n_attached, n_detached);
+	for (int i = 0; i < N_CHILDREN; i++)
+		end_child(&c[i], 0);
+	assert_int_equal(n_open_fds(), fds);
+	finish(&o);
+}
+
+/* In a forked child, with no driver's call: offers, and is gone. */
+static void offer_and_die(gpul_mem *mem)
+{
+	gpul_ipc_server_options options = { .name = "stale" };
+	gpul_ipc_server *s;
+
+	if (gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL) == GPUL_OK)
+		raise(SIGKILL);
+	_exit(1);
+}
+
+static void a_thousand_owners_start_over_what_the_last_one_left(void **state)
+{
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192);
+	unsigned fds;
+	char **names;
+	size_t n;
+
+	(void)state;
+	gpul_ipc_server_destroy(offer(mem, NULL));  /* what is looked up once, is looked up */
+	fds = n_open_fds();
+	for (int i = 0; i < 1000; i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0)
+			offer_and_die(mem);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+	}
+	assert_int_equal(n_open_fds(), fds);
+	assert_int_equal(gpul_ipc_places(&names, &n, NULL), GPUL_OK);
+	assert_int_equal(n, 1);
+	free(names[0]);
+	free(names);
+	gpul_mem_destroy(mem);
+}
+
+/* Exit status 0: it was the owner for a while; 1: it was told that there is one. */
+static void compete(gpul_mem *mem, int round)
+{
+	char name[32];
+	gpul_ipc_server_options options = { .name = name };
+	gpul_ipc_server *s;
+	gpul_error err = { 0 };
+	gpul_status st;
+
+	snprintf(name, sizeof name, "race%d", round);
+	st = gpul_ipc_server_create(the_driver(), mem, &options, &s, &err);
+	if (st == GPUL_OK)
+		usleep(200 * 1000);
+	_exit(st == GPUL_OK ? 0 : st == GPUL_EUNSUPPORTED ? 1 : 2);
+}
+
+static void of_owners_that_start_at_once_one_wins(void **state)
+{
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 4096);
+
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		unsigned n[3] = { 0 };
+		int status;
+
+		for (int i = 0; i < 4; i++)
+			if (fork() == 0)
+				compete(mem, round);
+		for (int i = 0; i < 4; i++) {
+			assert_true(wait(&status) > 0);
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+			n[WEXITSTATUS(status)]++;
+		}
+		assert_int_equal(n[0], 1);
+		assert_int_equal(n[1], 3);
+	}
+	gpul_mem_destroy(mem);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	make_runtime_folder();
+	(void)the_driver();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close_the_driver();
+	remove_runtime_folder();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_that_detaches_is_told_from_one_that_is_killed),
+		cmocka_unit_test(a_forked_child_that_holds_the_connection_does_not_hide_a_death),
+		cmocka_unit_test(memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it),
+		cmocka_unit_test(an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name),
+		cmocka_unit_test(a_stopped_peer_keeps_its_lease_and_delays_nobody),
+		cmocka_unit_test(many_processes_attach_and_detach_at_once),
+		cmocka_unit_test(a_thousand_owners_start_over_what_the_last_one_left),
+		cmocka_unit_test(of_owners_that_start_at_once_one_wins),
+	};
+
+	play_role(argc, argv, roles);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
