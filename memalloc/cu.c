@@ -48,6 +48,8 @@ gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, c
 
 	if (!st)
 		return GPUL_OK;
+	if (st == GPUL_EUNSUPPORTED)
+		advice = NULL;  /* an old driver: it says so */
 	if (advice && *usual && n > strlen(usual) && !strcmp(said.text + n - strlen(usual), usual))
 		n -= strlen(": ") + strlen(usual);  /* ours takes its place */
 	if (r == CUDA_ERROR_NOT_SUPPORTED)

@@ -63,7 +63,7 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
 		return st;
 	if (!read_nodes(nodes))
 		snprintf(nodes, sizeof nodes, "0");
-	/* Drivers have crashed over a node without memory: none is left to them. */
+	/* NVIDIA's drivers before release 595 crash over a node without memory: none is passed on. */
 	if (!lists(nodes, wanted) && !of_gpu)
 		return gpul_fail(err, GPUL_EINVAL, wanted, "no memory on node %d: this machine has some on %s",
 				 wanted, nodes);

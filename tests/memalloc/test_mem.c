@@ -2,9 +2,12 @@
 #include "tests/memalloc/support.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +20,8 @@ static const gpul_driver *drv;
 static gpul_context context;
 static struct peer *peer;
 
-static const gpul_mem_kind all[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_PINNED };
+static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
+				     GPUL_MEM_PINNED };
 enum { N_ALL = sizeof all / sizeof all[0] };
 
 static gpul_mem *create(const gpul_mem_desc *desc)
@@ -106,9 +110,343 @@ static void another_process_sees_and_writes_them(void **state)
 	}
 }
 
+/* ---- read-only ---------------------------------------------------------------------------------- */
+
+static void a_read_only_import_sees_but_cannot_store(void **state)
+{
+	(void)state;
+	for (int i = 0; i < N_ALL; i++) {
+		gpul_mem_desc desc = wanted(all[i], BYTES);
+		gpul_mem *m;
+		peer_answer a;
+
+		if (all[i] == GPUL_MEM_PINNED || all[i] == GPUL_MEM_DEVICE_IPC)
+			continue;
+		m = create(&desc);
+		gpu_fill(drv, gpul_mem_gpu(m), BYTES, 3);
+		a = shared(m, true, 3);
+		if (a.err.status)
+			fail_msg("%s: %s", gpul_mem_kind_name(all[i]), a.err.text);
+		assert_true(a.cpu_saw && a.gpu_saw);
+		assert_true(a.copy_refused);
+		assert_int_equal(a.store_refused, gpul_mem_cpu(m) != NULL);
+		assert_true(gpu_sees(drv, gpul_mem_gpu(m), BYTES, 3));
+		gpul_mem_destroy(m);
+	}
+}
+
+/* ---- descriptions that cannot be met ------------------------------------------------------------ */
+
+static void assert_refused(const gpul_mem_desc *desc, gpul_status expected, const char *words)
+{
+	gpul_error err = { 0 };
+	gpul_mem *m = NULL;
+
+	assert_int_equal(gpul_mem_create(drv, desc, &m, &err), expected);
+	assert_null(m);
+	if (!strstr(err.text, words))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+}
+
+static void descriptions_that_cannot_be_met_are_refused(void **state)
+{
+	static const int twice[] = { 0, 0 }, absent[] = { 99 }, negative[] = { -1 };
+
+	(void)state;
+	for (int kind = 0; kind < GPUL_MEM_N_KINDS; kind++) {
+		gpul_mem_desc desc = wanted((gpul_mem_kind)kind, 0);
+
+		assert_refused(&desc, GPUL_EINVAL, "0 bytes");
+		desc.bytes = BYTES;
+		desc.n_devices = 0;
+		assert_refused(&desc, GPUL_EINVAL, "expected 1 to 16");
+		desc.n_devices = GPUL_MEM_MAX_DEVICES + 1;
+		assert_refused(&desc, GPUL_EINVAL, "expected 1 to 16");
+		desc.devices = NULL;
+		assert_refused(&desc, GPUL_EINVAL, "expected 1 to 16");
+		desc.devices = twice;
+		desc.n_devices = 2;
+		assert_refused(&desc, GPUL_EINVAL, "named twice");
+		desc.devices = absent;
+		desc.n_devices = 1;
+		assert_refused(&desc, GPUL_EINVAL, "no device 99");
+		desc.devices = negative;
+		assert_refused(&desc, GPUL_EINVAL, "no device -1");
+		desc = wanted((gpul_mem_kind)kind, BYTES);
+		desc.read_only = true;
+		assert_refused(&desc, GPUL_EINVAL, "read-only is for imports");
+		desc.read_only = false;
+		desc.fabric = true;
+		if (kind != GPUL_MEM_DEVICE)
+			assert_refused(&desc, GPUL_EINVAL, "fabric");
+	}
+}
+
+static void a_node_that_is_not_there_is_refused(void **state)
+{
+	static const gpul_mem_kind on_a_node[] = { GPUL_MEM_AUTO, GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		gpul_mem_desc desc = wanted(on_a_node[i], BYTES);
+
+		desc.node = 1000;
+		assert_refused(&desc, GPUL_EINVAL, "no memory on node 1000");
+		desc.node = -2;
+		assert_refused(&desc, GPUL_EINVAL, "no memory on node -2");
+	}
+}
+
+static void there_is_no_kind_beyond_the_last(void **state)
+{
+	gpul_mem_desc desc = wanted((gpul_mem_kind)GPUL_MEM_N_KINDS, BYTES);
+
+	(void)state;
+	assert_refused(&desc, GPUL_EINVAL, "no kind 7");
+	desc.kind = (gpul_mem_kind)-1;
+	assert_refused(&desc, GPUL_EINVAL, "no kind -1");
+}
+
+static void pinned_memory_cannot_be_shared(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_PINNED, BYTES);
+	gpul_mem *m = create(&desc);
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_EINVAL);
+	assert_int_equal(fd, -1);
+	gpul_mem_destroy(m);
+	desc.exportable = true;
+	assert_refused(&desc, GPUL_EINVAL, "stays in its process");
+}
+
+static void what_was_not_made_exportable_is_not_exported(void **state)
+{
+	(void)state;
+	for (int i = 0; i < N_ALL; i++) {
+		gpul_mem_desc desc = wanted(all[i], BYTES);
+		gpul_mem_handle handle;
+		gpul_error err = { 0 };
+		gpul_mem *m;
+		int fd = -1;
+
+		desc.exportable = false;
+		m = create(&desc);
+		assert_int_equal(gpul_mem_export_fd(m, &fd, &err), GPUL_EINVAL);
+		assert_int_equal(gpul_mem_export_handle(m, &handle, NULL), GPUL_EINVAL);
+		assert_non_null(strstr(err.text, "not made exportable"));
+		gpul_mem_destroy(m);
+	}
+}
+
+static void more_than_the_machine_has_is_an_error(void **state)
+{
+	(void)state;
+	for (int i = 0; i < N_ALL; i++) {
+		gpul_mem_desc desc = wanted(all[i], (size_t)1 << 46);
+		gpul_error err = { 0 };
+		gpul_mem *m = NULL;
+
+		assert_int_not_equal(gpul_mem_create(drv, &desc, &m, &err), GPUL_OK);
+		assert_null(m);
+		assert_non_null(strstr(err.text, gpul_mem_kind_name(all[i])));
+	}
+}
+
+static void without_a_current_context_it_says_so(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, BYTES);
+
+	(void)state;
+	assert_int_equal(drv->cuCtxSetCurrent(NULL), CUDA_SUCCESS);
+	assert_refused(&desc, GPUL_EINVAL, "gpul_context_open()");
+	assert_int_equal(drv->cuCtxSetCurrent(context.handle), CUDA_SUCCESS);
+}
+
+/* ---- AUTO, names, threads, leaks ---------------------------------------------------------------- */
+
+static void auto_is_host_memory_that_can_be_shared(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_AUTO, BYTES);
+	gpul_mem *m = create(&desc);
+	peer_answer a;
+
+	(void)state;
+	assert_int_not_equal(gpul_mem_about(m)->kind, GPUL_MEM_AUTO);
+	assert_non_null(gpul_mem_cpu(m));
+	cpu_fill(gpul_mem_cpu(m), BYTES, 1);
+	a = shared(m, false, 1);
+	assert_true(a.cpu_saw && a.gpu_saw);
+	gpul_mem_destroy(m);
+}
+
+static bool in_dev_shm(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "/dev/shm%s", name);
+	return access(path, F_OK) == 0;
+}
+
+static void a_named_file_is_there_until_destroyed(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_SHM, BYTES);
+	char name[64], with_slash[80];
+	gpul_mem *m;
+
+	(void)state;
+	snprintf(name, sizeof name, "/gpuload-test-%d", (int)getpid());
+	desc.shm_name = name;
+	m = create(&desc);
+	assert_true(in_dev_shm(name));
+	assert_refused(&desc, GPUL_ESYS, "is there already");
+	assert_true(in_dev_shm(name));  /* it is not ours to remove */
+	gpul_mem_destroy(m);
+	assert_false(in_dev_shm(name));
+	snprintf(with_slash, sizeof with_slash, "%s/deeper", name);
+	desc.shm_name = with_slash;
+	assert_refused(&desc, GPUL_ESYS, "a name has one slash");
+}
+
+enum { N_THREADS = 8 };
+
+static void *export_it(void *memory)
+{
+	static int fds[N_THREADS];
+	static atomic_int n;
+	int *fd = &fds[atomic_fetch_add(&n, 1)];
+
+	return gpul_mem_export_fd(memory, fd, NULL) ? NULL : fd;
+}
+
+static void threads_export_one_and_the_same_descriptor(void **state)
+{
+	gpul_mem_desc desc = wanted(all[0], BYTES);
+	gpul_mem *m = create(&desc);
+	pthread_t threads[N_THREADS];
+	int *fds[N_THREADS];
+
+	(void)state;
+	for (int i = 0; i < N_THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, export_it, m), 0);
+	for (int i = 0; i < N_THREADS; i++) {
+		void *fd;
+
+		pthread_join(threads[i], &fd);
+		assert_non_null(fd);
+		fds[i] = fd;
+		assert_int_equal(*fds[i], *fds[0]);
+	}
+	gpul_mem_destroy(m);
+}
+
+static void *destroy_it(void *memory)
+{
+	CUcontext current = NULL;
+
+	gpul_mem_destroy(memory);
+	drv->cuCtxGetCurrent(&current);
+	return current;
+}
+
+static void a_thread_without_a_context_may_destroy_it(void **state)
+{
+	(void)state;
+	for (int i = 0; i < N_ALL; i++) {
+		gpul_mem_desc desc = wanted(all[i], BYTES);
+		size_t fds = count_fds(), mappings;
+		gpul_mem *m;
+		pthread_t thread;
+		void *current;
+
+		gpul_mem_destroy(create(&desc));
+		for (int round = 0; round < 2; round++) {
+			m = create(&desc);
+			assert_int_equal(pthread_create(&thread, NULL, destroy_it, m), 0);
+			pthread_join(thread, &current);
+			assert_null(current);  /* as it was */
+			if (round == 0)
+				mappings = count_mappings();  /* with what a first thread leaves: its stack */
+		}
+		assert_int_equal(count_fds(), fds);
+		assert_int_equal(count_mappings(), mappings);
+	}
+}
+
+static void nothing_leaks_in_a_thousand_rounds(void **state)
+{
+	(void)state;
+	for (int i = 0; i < N_ALL; i++) {
+		size_t fds = 0, mappings = 0;
+
+		for (int round = 0; round < 1000; round++) {
+			gpul_mem_desc desc = wanted(all[i], BYTES);
+			gpul_mem *m = create(&desc);
+			gpul_mem_offer offer = offer_of(m);
+			gpul_mem *twin = NULL;
+			int fd = -1;
+
+			if (desc.exportable && all[i] != GPUL_MEM_DEVICE_IPC) {
+				assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_OK);
+				assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &twin, NULL), GPUL_OK);
+			}
+			gpul_mem_destroy(m);  /* the other one keeps the memory */
+			if (twin && round % 100 == 0)
+				gpu_fill(drv, gpul_mem_gpu(twin), BYTES, 8);
+			gpul_mem_destroy(twin);
+			if (round == 10) {
+				fds = count_fds();
+				mappings = count_mappings();
+			}
+		}
+		assert_int_equal(count_fds(), fds);
+		assert_in_range(count_mappings(), mappings - 2, mappings + 2);  /* the heap's own come and go */
+	}
+}
+
+/* ---- two devices -------------------------------------------------------------------------------- */
+
+static void both_devices_reach_it(void **state)
+{
+	static const int devices[] = { 1, 0 };
+	gpul_context other = { 0 };
+	int n = 0, peers = 0;
+
+	(void)state;
+	assert_int_equal(drv->cuDeviceGetCount(&n), CUDA_SUCCESS);
+	if (n < 2)
+		skip();
+	(void)drv->cuDeviceCanAccessPeer(&peers, 0, 1);
+	for (int i = 0; i < N_ALL; i++) {
+		gpul_mem_desc desc = wanted(all[i], BYTES);
+		bool on_device = all[i] == GPUL_MEM_DEVICE || all[i] == GPUL_MEM_DEVICE_IPC;
+		gpul_mem *m;
+
+		assert_int_equal(gpul_context_open(drv, 1, &other, NULL), GPUL_OK);
+		desc.devices = devices;
+		desc.n_devices = 2;
+		if (on_device && !peers) {
+			assert_refused(&desc, GPUL_EUNSUPPORTED, "");
+			gpul_context_close(&other);
+			assert_int_equal(drv->cuCtxSetCurrent(context.handle), CUDA_SUCCESS);
+			continue;
+		}
+		m = create(&desc);
+		assert_int_equal(gpul_mem_about(m)->device, 1);
+		gpu_fill(drv, gpul_mem_gpu(m), BYTES, 2);
+		assert_int_equal(drv->cuCtxSetCurrent(context.handle), CUDA_SUCCESS);
+		assert_true(gpu_sees(drv, gpul_mem_gpu(m), BYTES, 2));
+		gpul_mem_destroy(m);
+		gpul_context_close(&other);
+		assert_int_equal(drv->cuCtxSetCurrent(context.handle), CUDA_SUCCESS);
+	}
+}
+
 static int setup(void **state)
 {
 	(void)state;
+	setenv("GPULOAD_SOFT_DEVICES", "2", 1);
 	peer = peer_start();
 	drv = open_driver(&context);
 	return 0;
@@ -127,6 +465,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpu_and_gpu_see_the_same_bytes),
 		cmocka_unit_test(another_process_sees_and_writes_them),
+		cmocka_unit_test(a_read_only_import_sees_but_cannot_store),
+		cmocka_unit_test(descriptions_that_cannot_be_met_are_refused),
+		cmocka_unit_test(a_node_that_is_not_there_is_refused),
+		cmocka_unit_test(there_is_no_kind_beyond_the_last),
+		cmocka_unit_test(pinned_memory_cannot_be_shared),
+		cmocka_unit_test(what_was_not_made_exportable_is_not_exported),
+		cmocka_unit_test(more_than_the_machine_has_is_an_error),
+		cmocka_unit_test(without_a_current_context_it_says_so),
+		cmocka_unit_test(auto_is_host_memory_that_can_be_shared),
+		cmocka_unit_test(a_named_file_is_there_until_destroyed),
+		cmocka_unit_test(threads_export_one_and_the_same_descriptor),
+		cmocka_unit_test(a_thread_without_a_context_may_destroy_it),
+		cmocka_unit_test(nothing_leaks_in_a_thousand_rounds),
+		cmocka_unit_test(both_devices_reach_it),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,283 @@
+/* test_offers.c — offers that lie: refused with a reason, nothing mapped, nothing kept. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/memalloc/support.h"
+
+enum { PAGE = 4096, BYTES = 8 * PAGE, ALL_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
+
+static const gpul_driver *drv;
+static gpul_context context;
+
+static int file_of_ram(size_t bytes, int seals)
+{
+	int fd = memfd_create("offered", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static gpul_mem_offer memfd_offer(size_t bytes, size_t mapped_bytes)
+{
+	return (gpul_mem_offer){ .kind = GPUL_MEM_MEMFD, .bytes = bytes, .mapped_bytes = mapped_bytes };
+}
+
+static gpul_status import(const gpul_mem_offer *offer, int fd, bool read_only, gpul_error *err)
+{
+	gpul_mem_desc desc = wanted(offer->kind, 1);
+	gpul_mem *m = NULL;
+	gpul_status st;
+
+	desc.read_only = read_only;
+	st = gpul_mem_import(drv, offer, fd, NULL, &desc, &m, err);
+	assert_int_equal(m == NULL, st != GPUL_OK);
+	gpul_mem_destroy(m);
+	return st;
+}
+
+/* Refused as not what was offered, with these words, and nothing left over; closes fd. */
+static void assert_refused(const gpul_mem_offer *offer, int fd, const char *words)
+{
+	size_t fds = count_fds(), mappings = count_mappings();
+	gpul_error err = { 0 };
+
+	assert_int_equal(import(offer, fd, false, &err), GPUL_EFORMAT);
+	if (!strstr(err.text, words))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+	assert_int_equal(count_fds(), fds);
+	assert_int_equal(count_mappings(), mappings);
+	close(fd);
+}
+
+static void sizes_that_lie_are_refused(void **state)
+{
+	static const size_t sizes[] = { 0, SIZE_MAX, (size_t)1 << 63, BYTES - 1, BYTES + 1, BYTES - PAGE, BYTES + PAGE,
+					PTRDIFF_MAX, ((size_t)1 << 63) - PAGE, 2 * BYTES, 1, PAGE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		gpul_mem_offer mapped = memfd_offer(1, sizes[i]), used = memfd_offer(sizes[i], BYTES);
+
+		assert_refused(&mapped, file_of_ram(BYTES, ALL_SEALS), "bytes");
+		if (sizes[i] == 0 || sizes[i] > BYTES)
+			assert_refused(&used, file_of_ram(BYTES, ALL_SEALS), "bytes");
+		mapped.kind = GPUL_MEM_SHM;
+		assert_refused(&mapped, file_of_ram(BYTES, ALL_SEALS), "bytes");
+	}
+}
+
+static void files_that_could_shrink_are_refused(void **state)
+{
+	const gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
+	int fd;
+
+	(void)state;
+	assert_refused(&offer, file_of_ram(BYTES, 0), "against shrinking");
+	assert_refused(&offer, file_of_ram(BYTES, F_SEAL_GROW), "against shrinking");
+	assert_refused(&offer, file_of_ram(BYTES, F_SEAL_SHRINK), "against growing");
+	fd = memfd_create("unsealable", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	assert_refused(&offer, fd, "seal");
+	fd = file_of_ram(BYTES, 0);
+	assert_int_equal(ftruncate(fd, PAGE), 0);  /* it shrank after it was offered */
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, ALL_SEALS), 0);
+	assert_refused(&offer, fd, "its file has 4096");
+}
+
+static void an_owner_cannot_shrink_what_it_offered(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, BYTES);
+	gpul_mem *m = NULL;
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);
+	assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_OK);
+	assert_int_equal(ftruncate(fd, PAGE), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(ftruncate(fd, 2 * BYTES), -1);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);  /* nor change the seals */
+	gpul_mem_destroy(m);
+}
+
+static int a_pipe(void)
+{
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	close(ends[1]);
+	return ends[0];
+}
+
+static int a_socket(void)
+{
+	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
+static int a_disk_file(void)
+{
+	char path[] = "./gpuload-test-XXXXXX";  /* build trees are on disks */
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	unlink(path);
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	return fd;
+}
+
+static void descriptors_of_other_sorts_are_refused(void **state)
+{
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE };
+
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
+
+		offer.kind = kinds[k];
+		assert_refused(&offer, open("/dev/null", O_RDWR | O_CLOEXEC), "offered");
+		assert_refused(&offer, open("/dev/zero", O_RDWR | O_CLOEXEC), "offered");
+		assert_refused(&offer, open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "offered");
+		assert_refused(&offer, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "offered");
+		assert_refused(&offer, open("/tmp", O_PATH | O_CLOEXEC), "offered");
+		assert_refused(&offer, a_pipe(), "offered");
+		assert_refused(&offer, a_socket(), "offered");
+		assert_refused(&offer, a_disk_file(), "offered");
+		assert_refused(&offer, 1000000, "offered");  /* none at all */
+	}
+}
+
+/* A plain sealed file of RAM is memfd memory, but no memory of the driver. */
+static void a_file_is_not_the_drivers_memory(void **state)
+{
+	static const size_t mapped = 2 << 20;
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		gpul_mem_offer offer = memfd_offer(mapped, mapped);
+
+		offer.kind = kinds[k];
+		assert_refused(&offer, file_of_ram(mapped, ALL_SEALS), "offered");
+		assert_refused(&offer, file_of_ram(mapped, ALL_SEALS | F_SEAL_SEAL), "offered");
+	}
+}
+
+static void a_descriptor_for_reading_is_for_reading_only(void **state)
+{
+	const gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
+	int fd = file_of_ram(BYTES, ALL_SEALS), reading;
+	gpul_error err = { 0 };
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	reading = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(reading >= 0);
+	if (import(&offer, reading, true, &err) != GPUL_OK)
+		fail_msg("%s", err.text);
+	assert_refused(&offer, reading, "attach read-only");
+	reading = open(path, O_WRONLY | O_CLOEXEC);
+	assert_refused(&offer, reading, "cannot be read");
+	close(fd);
+}
+
+static void a_file_sealed_against_writing_can_be_read(void **state)
+{
+	const gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
+	int fd = file_of_ram(BYTES, ALL_SEALS | F_SEAL_FUTURE_WRITE);
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(import(&offer, fd, true, NULL), GPUL_OK);
+	assert_int_equal(import(&offer, fd, false, &err), GPUL_ESYS);
+	assert_non_null(strstr(err.text, "attach read-only"));
+	close(fd);
+}
+
+static void an_offer_must_fit_its_kind(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, 1);
+	gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
+	gpul_mem_handle handle = { 0 };
+	gpul_mem *m = NULL;
+	int fd = file_of_ram(BYTES, ALL_SEALS);
+
+	(void)state;
+	assert_int_equal(gpul_mem_import(drv, &offer, fd, &handle, &desc, &m, NULL), GPUL_EFORMAT);
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_EFORMAT);
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, NULL, &desc, &m, NULL), GPUL_EFORMAT);
+	offer.fabric = true;
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_EFORMAT);
+	offer.fabric = false;
+	offer.kind = GPUL_MEM_DEVICE_IPC;
+	assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EFORMAT);
+	offer.kind = GPUL_MEM_PINNED;
+	assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EUNSUPPORTED);
+	for (int kind = -1; kind < 300; kind += kind == -1 ? 1 : 7) {
+		offer.kind = (gpul_mem_kind)kind;
+		if (kind <= 0 || kind >= GPUL_MEM_N_KINDS)
+			assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EFORMAT);
+	}
+	assert_null(m);
+	close(fd);
+}
+
+/* 64 bytes that stand for nothing. */
+static void a_handle_of_garbage_is_refused(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE_IPC, 1);
+	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE_IPC, .bytes = 1, .mapped_bytes = 2 << 20 };
+	gpul_mem_handle handle;
+	gpul_mem *m = NULL;
+
+	(void)state;
+	for (int byte = 0; byte < 256; byte += 15) {
+		memset(&handle, byte, sizeof handle);
+		assert_int_not_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_OK);
+		assert_null(m);
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	drv = open_driver(&context);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	gpul_context_close(&context);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_that_lie_are_refused),
+		cmocka_unit_test(files_that_could_shrink_are_refused),
+		cmocka_unit_test(an_owner_cannot_shrink_what_it_offered),
+		cmocka_unit_test(descriptors_of_other_sorts_are_refused),
+		cmocka_unit_test(a_file_is_not_the_drivers_memory),
+		cmocka_unit_test(a_descriptor_for_reading_is_for_reading_only),
+		cmocka_unit_test(a_file_sealed_against_writing_can_be_read),
+		cmocka_unit_test(an_offer_must_fit_its_kind),
+		cmocka_unit_test(a_handle_of_garbage_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
