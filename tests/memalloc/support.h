@@ -13,7 +13,7 @@ const gpul_driver *open_driver(gpul_context *c);
 gpul_mem_desc wanted(gpul_mem_kind kind, size_t bytes);
 
 size_t count_fds(void);       /* open descriptors of this process */
-size_t count_mappings(void);  /* its lines in /proc/self/maps that are of files or anonymous memory */
+size_t count_mappings(void);  /* its mappings of files, those of RAM among them: anonymous ones are malloc's, too */
 
 /* Byte i of a pattern. */
 unsigned char pattern(unsigned seed, size_t i);
