@@ -115,9 +115,23 @@ static const char run_details[] =
 
 static const struct cli_opt devices_opts[] = {
 	[DEVICES_DRIVER] = DRIVER_OPT,
+	[DEVICES_MEMORY] = { "memory", NULL, "try every kind of memory on each, and whether other processes can map it",
+			     .in_file = false },
 	[DEVICES_JSON] = JSON_OPT,
 	{ 0 },
 };
+
+static const char devices_details[] =
+	"With --memory each kind of memory is really made, written and read by CPU and GPU, exported\n"
+	"and mapped by another process, which does the same:\n"
+	"\n"
+	"    host-numa    cuMemCreate on a NUMA node     shm         shm_open, registered\n"
+	"    device       cuMemCreate on the GPU         pinned      cuMemHostAlloc\n"
+	"    memfd        a sealed file, registered      device-ipc  cuMemAlloc and cuIpc calls\n"
+	"    fabric       device memory by fabric handle, for other machines on NVLink\n"
+	"\n"
+	"auto is what commands take when --kind is not given. The other process is gpuload-probe,\n"
+	"which is installed with gpuload; GPULOAD_PROBE names another one.\n";
 
 static const struct cli_opt compile_opts[] = {
 	[COMPILE_OUT] = { "o", "OUT",
@@ -225,7 +239,7 @@ const struct cli_cmd cli_cmds[] = {
 	{ "extract", "FILE -o DIR", "copy images out of any file: cubins, PTX, LTO code",
 	  extract_details, extract_opts, cmd_extract, CLI_FILES },
 	{ "devices", "", "list the GPUs, and say which driver was taken and why",
-	  NULL, devices_opts, cmd_devices, NULL },
+	  devices_details, devices_opts, cmd_devices, NULL },
 	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",
 	  NULL, compile_opts, cmd_compile, CLI_FILES },
 	{ "explain", "[LOG]", "say what is behind the words of nvcc, ptxas and linkers",

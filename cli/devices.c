@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/devices_memory.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "core/log.h"
@@ -16,6 +17,7 @@ struct device {
 	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp,
 		shared_per_block, l2_bytes;
 	size_t memory_bytes;
+	const gpul_mem_probe_report *memory;  /* with --memory; else NULL */
 };
 
 /* The library's notice "no GPU, because ...; using the software driver" is the reason that we
@@ -102,6 +104,17 @@ static gpul_status read_device(const gpul_driver *drv, int ordinal, struct devic
 	return st;
 }
 
+static void print_device(const struct device *d)
+{
+	char sm[16], memory[24], clock[24];
+
+	snprintf(sm, sizeof sm, "%d.%d", d->major, d->minor);
+	snprintf(memory, sizeof memory, "%.1f GiB", (double)d->memory_bytes / (1u << 30));
+	snprintf(clock, sizeof clock, "%d MHz", d->clock_khz / 1000);
+	printf("%-3d %-28s %-6s %-10s %-5d %-9s %d KiB\n", d->ordinal, d->name, sm, memory, d->sms, clock,
+	       d->shared_per_block / 1024);
+}
+
 static void print_text(const gpul_driver *drv, const struct reason *why, const struct device *d,
 		       int n)
 {
@@ -109,16 +122,11 @@ static void print_text(const gpul_driver *drv, const struct reason *why, const s
 	       drv->version % 1000 / 10, drv->path ? drv->path : "-", why->text);
 	printf("%-3s %-28s %-6s %-10s %-5s %-9s %s\n", "#", "name", "sm", "memory", "SMs",
 	       "clock", "shared/block");
-	for (; n > 0; n--, d++) {
-		char sm[16], memory[24], clock[24];
-
-		snprintf(sm, sizeof sm, "%d.%d", d->major, d->minor);
-		snprintf(memory, sizeof memory, "%.1f GiB",
-			 (double)d->memory_bytes / (1u << 30));
-		snprintf(clock, sizeof clock, "%d MHz", d->clock_khz / 1000);
-		printf("%-3d %-28s %-6s %-10s %-5d %-9s %d KiB\n", d->ordinal, d->name, sm,
-		       memory, d->sms, clock, d->shared_per_block / 1024);
-	}
+	for (int i = 0; i < n; i++)
+		print_device(&d[i]);
+	for (int i = 0; i < n; i++)
+		if (d[i].memory)
+			devices_memory_print(d[i].ordinal, d[i].memory);
 }
 
 static void add_device(struct json *j, const struct device *d)
@@ -139,6 +147,8 @@ static void add_device(struct json *j, const struct device *d)
 	json_i64(j, "threads_per_multiprocessor", d->threads_per_sm);
 	json_i64(j, "shared_bytes_per_block", d->shared_per_block);
 	json_i64(j, "l2_bytes", d->l2_bytes);
+	if (d->memory)
+		devices_memory_json(j, d->memory);
 	json_end(j, '}');
 }
 
@@ -182,6 +192,8 @@ int cmd_devices(const struct cli_args *args, gpul_error *err)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %d devices", n);
 	for (int i = 0; st == GPUL_OK && i < n; i++)
 		st = read_device(drv, i, &devices[i], err);
+	for (int i = 0; st == GPUL_OK && i < n && cli_value(args, DEVICES_MEMORY); i++)
+		st = devices_memory_probe(drv, i, &devices[i].memory, err);
 	if (st == GPUL_OK && cli_value(args, DEVICES_JSON))
 		st = print_json(drv, &why, devices, n, err);
 	else if (st == GPUL_OK)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "memalloc/probe.h"
 
 static const gpul_mem_kind order[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 enum { N_TRIES = sizeof order / sizeof order[0], WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
@@ -20,6 +21,26 @@ static void join(const gpul_error tries[N_TRIES], unsigned n, char why[WHY_CHARS
 		at += (size_t)snprintf(why + at, WHY_CHARS - at, "%s%.*s", i ? "; " : "", room, tries[i].text);
 }
 
+/* What a probe found out need not be tried again; it also knows whether others can map it. */
+static const char *known_not_to_work(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind)
+{
+	const gpul_mem_probe_report *r =
+		desc->devices && desc->n_devices ? gpul_mem_probed(drv, desc->devices[0]) : NULL;
+	const gpul_mem_verdict *v = r ? &r->kind[kind] : NULL;
+
+	return v && (!v->works || (desc->exportable && !v->shares)) ? v->why : NULL;
+}
+
+/* A try, or what a probe knows of it. */
+static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind, gpul_mem **out,
+			    gpul_error *err)
+{
+	const char *why = known_not_to_work(drv, desc, kind);
+
+	return why ? gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", why)
+		   : gpul_mem_create_kind(drv, desc, kind, out, err);
+}
+
 gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
 				 gpul_error *err)
 {
@@ -28,7 +49,7 @@ gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *de
 
 	for (unsigned i = 0; i < N_TRIES; i++) {
 		gpul_mem *m = NULL;
-		gpul_status st = gpul_mem_create_kind(drv, desc, order[i], &m, &tries[i]);
+		gpul_status st = try_kind(drv, desc, order[i], &m, &tries[i]);
 
 		if (!st) {
 			join(tries, i, m->about.why);

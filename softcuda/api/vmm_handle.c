@@ -89,7 +89,7 @@ static CUresult check(size_t bytes, const CUmemAllocationProp *p, unsigned long 
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "cuMemCreate: type %d, or a flag that this device has not",
 				   (int)p->type);
-	if (p->requestedHandleTypes == CU_MEM_HANDLE_TYPE_FABRIC)
+	if ((unsigned)p->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
 		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: there is no fabric");
 	if (p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
 	    p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)

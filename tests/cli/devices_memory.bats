@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# devices_memory.bats — gpuload devices --memory: what works, and one line for what does not.
+load helper
+
+setup_file() {
+	unset GPULOAD_PROBE  # beside the command, as for everybody
+}
+
+# row KIND: that line of the table.
+row() {
+	grep "^$1 " <<< "$output"
+}
+
+@test "devices --memory tries every kind and asks another process" {
+	works devices --memory
+	says "memory of device 0"
+	[[ $(row host-numa) =~ ^host-numa\ +yes\ +yes\ +2\ MiB$ ]] || show "host-numa"
+	[[ $(row device) =~ ^device\ +yes\ +yes\ +2\ MiB$ ]] || show "device"
+	[[ $(row memfd) =~ ^memfd\ +yes\ +yes\ +4\ KiB$ ]] || show "memfd"
+	[[ $(row shm) =~ ^shm\ +yes\ +yes\ +4\ KiB$ ]] || show "shm"
+	[[ $(row pinned) =~ ^pinned\ +yes\ +no\ .*"stays in its process" ]] || show "pinned"
+	[[ $(row fabric) =~ ^fabric\ +no\ +no ]] || show "fabric"
+	[[ $(row auto) =~ takes\ host-numa$ ]] || show "auto"
+	says_not "not asked"
+	works devices
+	says_not "memory of"
+}
+
+@test "devices --memory --json has the same as data" {
+	works devices --memory --json
+	[[ $(json 'j["devices"][0]["memory"]["auto"]') == host-numa ]]
+	[[ $(json '[k["kind"] for k in j["devices"][0]["memory"]["kinds"]]') == "['host-numa', 'device', 'memfd', 'shm', 'pinned', 'device-ipc', 'fabric']" ]]
+	[[ $(json '[k for k in j["devices"][0]["memory"]["kinds"] if k["kind"] == "memfd"]') == "[{'kind': 'memfd', 'works': True, 'shares': True, 'asked_another_process': True, 'granularity_bytes': 4096, 'why': ''}]" ]]
+	works devices --json
+	[[ $(json '"memory" in j["devices"][0]') == False ]]
+}
+
+@test "each of several devices is probed" {
+	GPULOAD_SOFT_DEVICES=2 works devices --json
+	[[ $(json 'len(j["devices"])') == 2 ]] || skip "one device"
+	GPULOAD_SOFT_DEVICES=2 works devices --memory
+	says "memory of device 0"
+	says "memory of device 1"
+}
+
+@test "another process that dies is told, and is no failure of the command" {
+	printf '#!/bin/sh\nkill -SEGV $$\n' > dies
+	chmod +x dies
+	GPULOAD_PROBE=$PWD/dies works devices --memory
+	[[ $(row memfd) =~ ^memfd\ +yes\ +no\ .*"in another process: the child died of SIGSEGV" ]] || show "memfd"
+	[[ $(row pinned) == *"stays in its process"* ]] || show "pinned was not to be asked about"
+	[[ $(row auto) =~ takes\ host-numa$ ]] || show "auto: for this process alone"
+}
+
+@test "without gpuload-probe the process asks itself, and says so" {
+	GPULOAD_PROBE=/nonexistent works devices --memory
+	[[ $(row memfd) =~ ^memfd\ +yes\ +not\ asked ]] || show "memfd"
+	says "not asked: gpuload-probe is not beside gpuload"
+	GPULOAD_PROBE=/nonexistent works devices --memory --json
+	[[ $(json '{k["asked_another_process"] for k in j["devices"][0]["memory"]["kinds"]}') == "{False}" ]]
+}
+
+@test "where files may not be large, auto takes what still works" {
+	run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 1024; gpuload devices --memory'
+	[[ $status == 0 ]] || show "should work"
+	[[ $(row host-numa) =~ ^host-numa\ +no\ +no\ + ]] || show "host-numa"
+	[[ $(row memfd) =~ ^memfd\ +yes\ +yes ]] || show "memfd"
+	[[ $(row auto) =~ takes\ memfd$ ]] || show "auto"
+}
+
+@test "a /dev/shm that cannot be written to is told with what to do" {
+	unshare -m true 2> /dev/null || skip "no mount namespaces here"
+	run --separate-stderr unshare -m sh -c 'mount -t tmpfs -o ro none /dev/shm && gpuload devices --memory'
+	[[ $status == 0 ]] || show "should work"
+	[[ $(row shm) =~ ^shm\ +no\ +no\ .*"Read-only" ]] || show "shm"
+	[[ $(row memfd) =~ ^memfd\ +yes\ +yes ]] || show "memfd"
+}
+
+@test "gpuload-probe started by hand says what it is" {
+	run --separate-stderr "$(dirname "$(command -v gpuload)")/gpuload-probe" 3>&-
+	[[ $status == 2 && $stderr == *"gpuload devices --memory"* ]] || show "should explain itself"
+}
