@@ -105,6 +105,45 @@ static CUresult give(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 	return CUDA_SUCCESS;
 }
 
+/* Host memory that this process made is there for the CPU at once, instead of page by page when it is touched:
+ * three times as fast for all of it.  An importer's is not: attaching would take as long as making.
+ * Not under the lock; pages that were unmapped meanwhile do no harm. */
+static void populate(uint64_t base, size_t bytes)
+{
+	madvise((void *)(uintptr_t)base, bytes, MADV_POPULATE_WRITE);
+}
+
+/* The part of the range that is to be populated, from *at on: a mapping, or false. */
+static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
+{
+	struct mapping *m;
+
+	while (*at < end && (m = soft_mapping_at(*at))) {
+		*bytes = m->memory->bytes;
+		if (is_host_memory(m->memory) && !m->memory->imported && soft_mapping_allows(m, true))
+			return true;
+		*at += *bytes;
+	}
+	return false;
+}
+
+static void populate_range(uint64_t at, uint64_t end)
+{
+	size_t bytes;
+
+	for (;;) {
+		bool found;
+
+		soft_lock();
+		found = next_to_populate(&at, end, &bytes);
+		soft_unlock();
+		if (!found)
+			return;
+		populate(at, bytes);
+		at += bytes;
+	}
+}
+
 EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *d, size_t n)
 {
 	uint64_t end;
@@ -129,6 +168,8 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 		r = give(m, d, n);
 	}
 	soft_unlock();
+	if (!r)
+		populate_range(address, end);
 	return r;
 }
 

@@ -1,0 +1,281 @@
+/* test_vmm_running.c — mappings and what runs at the same time: kernels of two devices, queued copies, other
+ * threads. */
+#include "tests/softcuda/api/support.h"
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { M2 = 2 << 20 };
+#define DEVICE CU_MEM_LOCATION_TYPE_DEVICE
+#define HOST_NUMA CU_MEM_LOCATION_TYPE_HOST_NUMA
+#define NONE CU_MEM_ACCESS_FLAGS_PROT_NONE
+#define RO CU_MEM_ACCESS_FLAGS_PROT_READ
+#define RW CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int id, CUmemAccess_flags flags)
+{
+	CUmemAccessDesc d = { .location = { .type = type, .id = id }, .flags = flags };
+
+	return cuMemSetAccess(a, bytes, &d, 1);
+}
+
+static void map_new(CUdeviceptr a, CUmemLocationType type)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = type } };
+	CUmemGenericAllocationHandle h;
+
+	ok(cuMemCreate(&h, M2, &prop, 0));
+	ok(cuMemMap(a, M2, 0, h, 0));
+	ok(cuMemRelease(h));
+	ok(allow(a, M2, DEVICE, 0, RW));
+	if (type == HOST_NUMA)
+		ok(allow(a, M2, HOST_NUMA, 0, RW));
+}
+
+/* n pieces of 2 MiB, side by side. */
+static CUdeviceptr make(CUmemLocationType type, unsigned n)
+{
+	CUdeviceptr a;
+
+	ok(cuMemAddressReserve(&a, n * (size_t)M2, 0, 0, 0));
+	for (unsigned i = 0; i < n; i++)
+		map_new(a + i * (size_t)M2, type);
+	return a;
+}
+
+static void drop(CUdeviceptr a, unsigned n)
+{
+	ok(cuMemUnmap(a, n * (size_t)M2));
+	ok(cuMemAddressFree(a, n * (size_t)M2));
+}
+
+static const char *last_fault(void)
+{
+	void *symbol = dlsym(RTLD_DEFAULT, "gpuloadSoftLastFault");
+	const char *(*call)(void);
+
+	memcpy(&call, &symbol, sizeof call);
+	return call();
+}
+
+static CUresult put_on(int ordinal, CUdeviceptr word, uint32_t value)
+{
+	void *params[] = { &word, &value };
+	CUcontext ctx;
+	CUresult r;
+
+	ok(cuCtxCreate(&ctx, NULL, 0, ordinal));
+	launch(get_kernel("put"), 1, 1, NULL, params);
+	r = cuCtxSynchronize();
+	cuCtxDestroy(ctx);
+	return r;
+}
+
+static void skip_unless_two_devices(void)
+{
+	int n = 0;
+
+	ok(cuDeviceGetCount(&n));
+	if (n < 2)
+		skip();
+}
+
+static void each_device_has_its_own_rights(void **state)
+{
+	CUdeviceptr a = make(DEVICE, 1);
+	uint32_t word = 0;
+
+	(void)state;
+	skip_unless_two_devices();
+	fails(put_on(1, a, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+	if (on_software_driver())
+		assert_non_null(strstr(last_fault(), "device 1 has no access: see cuMemSetAccess"));
+	ok(put_on(0, a, 2));
+	ok(allow(a, M2, DEVICE, 1, RO));
+	fails(put_on(1, a, 3), CUDA_ERROR_ILLEGAL_ADDRESS);
+	if (on_software_driver())
+		assert_non_null(strstr(last_fault(), "device 1 may only read: see cuMemSetAccess"));
+	ok(allow(a, M2, DEVICE, 1, RW));
+	ok(put_on(1, a, 4));
+	ok(cuMemcpyDtoH(&word, a, 4));
+	assert_int_equal(word, 4);
+	drop(a, 1);
+}
+
+static void a_fill_is_refused_to_a_device_without_the_right(void **state)
+{
+	CUdeviceptr a = make(DEVICE, 1);
+	CUcontext ctx;
+
+	(void)state;
+	skip_unless_two_devices();
+	ok(cuCtxCreate(&ctx, NULL, 0, 1));
+	fails(cuMemsetD8(a, 1, 4), CUDA_ERROR_INVALID_VALUE);
+	ok(allow(a, M2, DEVICE, 1, RW));
+	ok(cuMemsetD8(a, 1, 4));
+	ok(cuCtxDestroy(ctx));
+	drop(a, 1);
+}
+
+static void a_kernel_runs_over_mappings_side_by_side(void **state)
+{
+	enum { N = 1000 };
+	CUdeviceptr a = make(DEVICE, 2), from = a + M2 - 8 * 17;
+	static double in[N], out[N];
+	uint32_t n = N;
+	void *params[] = { &from, &from, &from, &n };
+
+	(void)state;
+	for (int i = 0; i < N; i++)
+		in[i] = i;
+	ok(cuMemcpyHtoD(from, in, sizeof in));
+	launch(get_kernel("vecadd"), 8, 128, NULL, params);
+	ok(cuMemcpyDtoH(out, from, sizeof out));
+	for (int i = 0; i < N; i++)
+		assert_true(out[i] == 2.0 * i);
+	drop(a, 2);
+}
+
+/* The kernel polls what goes away: it faults, the process lives, and nobody waits for the kernel's end. */
+static void memory_unmapped_under_a_kernel_is_its_fault(void **state)
+{
+	int rounds = on_software_driver() ? 100 : 3;
+
+	(void)state;
+	for (int i = 0; i < rounds; i++) {
+		CUdeviceptr a = make(HOST_NUMA, 1), seen = a + 4;
+		void *params[] = { &a, &seen };
+		CUcontext ctx;
+
+		ok(cuCtxCreate(&ctx, NULL, 0, 0));
+		launch(get_kernel("spin"), 2, 32, NULL, params);
+		ok(cuMemUnmap(a, M2));
+		fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+		cuCtxDestroy(ctx);
+		ok(cuMemAddressFree(a, M2));
+	}
+}
+
+static void rights_taken_from_a_running_kernel_are_its_fault(void **state)
+{
+	CUdeviceptr a = make(HOST_NUMA, 1), seen = a + 4;
+	void *params[] = { &a, &seen };
+	CUcontext ctx;
+
+	(void)state;
+	ok(cuCtxCreate(&ctx, NULL, 0, 0));
+	launch(get_kernel("spin"), 2, 32, NULL, params);
+	ok(allow(a, M2, DEVICE, 0, NONE));
+	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	cuCtxDestroy(ctx);
+	drop(a, 1);
+}
+
+static void mapping_does_not_wait_for_a_kernel(void **state)
+{
+	uint32_t *flag = make_flag(), *seen = make_flag();
+	CUdeviceptr flag_there = (CUdeviceptr)(uintptr_t)flag, seen_there = (CUdeviceptr)(uintptr_t)seen;
+	void *params[] = { &flag_there, &seen_there };
+	CUstream stream;
+
+	(void)state;
+	ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	launch(get_kernel("spin"), 1, 32, stream, params);
+	for (int i = 0; i < 10; i++)
+		drop(make(DEVICE, 2), 2);
+	fails(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	raise_flag(flag);
+	ok(cuStreamSynchronize(stream));
+	ok(cuStreamDestroy(stream));
+	ok(cuMemFreeHost(flag));
+	ok(cuMemFreeHost(seen));
+}
+
+static void a_queued_copy_whose_memory_went_away_fails(void **state)
+{
+	uint32_t *flag, *seen;
+	CUdeviceptr a = make(HOST_NUMA, 2), flag_there, seen_there;
+	void *params[] = { &flag_there, &seen_there };
+	CUcontext ctx;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();
+	ok(cuCtxCreate(&ctx, NULL, 0, 0));
+	flag = make_flag();
+	seen = make_flag();
+	flag_there = (CUdeviceptr)(uintptr_t)flag;
+	seen_there = (CUdeviceptr)(uintptr_t)seen;
+	launch(get_kernel("spin"), 1, 1, NULL, params);
+	ok(cuMemcpyDtoDAsync(a, a + M2, 4096, NULL));
+	ok(cuMemUnmap(a, M2));
+	raise_flag(flag);
+	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	cuCtxDestroy(ctx);
+	ok(cuMemUnmap(a, 2 * M2));
+	ok(cuMemAddressFree(a, 2 * M2));
+}
+
+static volatile bool stop;
+
+static void *copy_on(void *user)
+{
+	CUcontext ctx = ((void **)user)[0];
+	CUdeviceptr a = *(CUdeviceptr *)((void **)user)[1];
+	char *from = calloc(1, M2);
+	unsigned n = 0;
+
+	cuCtxSetCurrent(ctx);
+	while (from && !stop) {
+		CUresult r = cuMemcpyHtoD(a, from, M2);
+
+		n += r != CUDA_SUCCESS && r != CUDA_ERROR_INVALID_VALUE;
+	}
+	free(from);
+	return (void *)(uintptr_t)n;
+}
+
+static void unmapping_waits_for_a_copy_that_runs(void **state)
+{
+	CUdeviceptr a;
+	void *user[2] = { NULL, &a }, *n_other_errors;
+	pthread_t thread;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();
+	ok(cuCtxGetCurrent((CUcontext *)&user[0]));
+	ok(cuMemAddressReserve(&a, M2, 0, 0, 0));
+	stop = false;
+	assert_int_equal(pthread_create(&thread, NULL, copy_on, user), 0);
+	for (int i = 0; i < 100; i++) {
+		map_new(a, DEVICE);
+		ok(cuMemsetD8(a, 1, M2));
+		ok(cuMemUnmap(a, M2));
+	}
+	stop = true;
+	pthread_join(thread, &n_other_errors);
+	assert_null(n_other_errors);
+	ok(cuMemAddressFree(a, M2));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_device_has_its_own_rights),
+		cmocka_unit_test(a_fill_is_refused_to_a_device_without_the_right),
+		cmocka_unit_test(a_kernel_runs_over_mappings_side_by_side),
+		cmocka_unit_test(memory_unmapped_under_a_kernel_is_its_fault),
+		cmocka_unit_test(rights_taken_from_a_running_kernel_are_its_fault),
+		cmocka_unit_test(mapping_does_not_wait_for_a_kernel),
+		cmocka_unit_test(a_queued_copy_whose_memory_went_away_fails),
+		cmocka_unit_test(unmapping_waits_for_a_copy_that_runs),
+	};
+
+	setenv("GPULOAD_SOFT_DEVICES", "2", 1);
+	setenv("GPULOAD_SOFT_QUIET", "1", 1);
+	return cmocka_run_group_tests(tests, make_context, drop_context);
+}
