@@ -19,12 +19,13 @@ enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 /* What a value completes to, beside a list of words such as "auto nvidia soft". */
 #define CLI_FILES "@files"
 #define CLI_COMMANDS "@commands"
+#define CLI_SHARES "@shares"  /* names that gpuload shares --names lists */
 
 struct cli_opt {
 	const char *name;      /* without dashes; one letter: -I, also joined: -Idir */
 	const char *value;     /* what follows, as help shows it; NULL: a switch */
 	const char *help;
-	const char *complete;  /* CLI_FILES, CLI_COMMANDS, words, or NULL */
+	const char *complete;  /* CLI_FILES, CLI_COMMANDS, CLI_SHARES, words, or NULL */
 	bool in_file;          /* may stand in a file's own `// gpuload run:` line */
 };
 
@@ -90,6 +91,10 @@ int cmd_explain(const struct cli_args *args, gpul_error *err);
 int cmd_extract(const struct cli_args *args, gpul_error *err);
 int cmd_devices(const struct cli_args *args, gpul_error *err);
 int cmd_compile(const struct cli_args *args, gpul_error *err);
+int cmd_share(const struct cli_args *args, gpul_error *err);
+int cmd_attach(const struct cli_args *args, gpul_error *err);
+int cmd_shares(const struct cli_args *args, gpul_error *err);
+int cmd_map(const struct cli_args *args, gpul_error *err);
 int cmd_cache(const struct cli_args *args, gpul_error *err);
 int cmd_completion(const struct cli_args *args, gpul_error *err);
 int cmd_help(const struct cli_args *args, gpul_error *err);

@@ -225,6 +225,126 @@ static const char extract_details[] =
 	"that it came with on its first line, // ptxas options: ..., which gpuload run honours.\n"
 	"A file that is there stops it, but with --force; no file is ever half written.\n";
 
+#define DEVICES_OPT                                                                      \
+	{ "devices", "LIST", "GPUs that get access, such as 0,1 (default: 0)", .in_file = false }
+
+static const struct cli_opt share_opts[] = {
+	[SHARE_BYTES] = { "bytes", "N", "how much; K, M or G may follow", .in_file = false },
+	[SHARE_KIND] = { "kind", "KIND", "what kind of memory (default: auto)",
+			 "auto host-numa device memfd shm device-ipc", .in_file = false },
+	[SHARE_FILL] = { "fill", "TYPE=FILL", "contents, as in gpuload run: f32=rand, u8=@FILE",
+			 .in_file = false },
+	[SHARE_SHAPE] = { "shape", "N[,N...]", "dimensions, told to whoever attaches",
+			  .in_file = false },
+	[SHARE_FROM] = { "from", "FILE", "a .npy file with its type and shape, or any bytes",
+			 CLI_FILES, .in_file = false },
+	[SHARE_NODE] = { "node", "N", "NUMA node of host memory (default: the first GPU's)",
+			 .in_file = false },
+	[SHARE_DEVICES] = DEVICES_OPT,
+	[SHARE_READ_ONLY] = { "read-only", NULL, "the others may only read", .in_file = false },
+	[SHARE_FABRIC] = { "fabric", NULL, "device: by fabric handle, where that works",
+			   .in_file = false },
+	[SHARE_UNTIL_DETACHED] = { "until-detached", NULL, "end when the last one has gone",
+				   .in_file = false },
+	[SHARE_FOR] = { "for", "SECONDS", "end after that time; 0.5 is fine",
+			.in_file = false },
+	[SHARE_JSON] = { "json", NULL, "print one JSON object an event, one a line",
+			 .in_file = false },
+	[SHARE_DRIVER] = DRIVER_OPT,
+	{ 0 },
+};
+
+static const char share_details[] =
+	"Makes memory that GPUs and CPUs see, fills it, and offers it to other processes of the\n"
+	"same user, until Ctrl-C (SIGINT, SIGTERM, SIGHUP):\n"
+	"\n"
+	"    gpuload share weights --from weights.npy &\n"
+	"    gpuload attach weights --wait 5 --sum\n"
+	"\n"
+	"KIND is\n"
+	"\n"
+	"    auto        the first of host-numa, memfd and shm that works here\n"
+	"    host-numa   RAM of one NUMA node (cuMemCreate); one address for CPU and GPU\n"
+	"    memfd       RAM without a name, sealed against shrinking; registered with the GPU\n"
+	"    shm         RAM by shm_open, the classic way; registered with the GPU\n"
+	"    device      memory of the first GPU (cuMemCreate); the CPU does not see it\n"
+	"    device-ipc  the same by cuMemAlloc and cuIpc*, the legacy way\n"
+	"\n"
+	"NAME is a socket, NAME.sock, in a folder that only this user can enter:\n"
+	"$GPULOAD_RUNTIME_DIR, else $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID. A NAME with\n"
+	"a / in it is a path of its own. Nothing else has a name: when this process dies, however\n"
+	"it dies, the memory goes with the last process that is attached.\n"
+	"\n"
+	"One line when it is ready, then one an event: ATTACHED, DETACHED, PEER_DIED, REFUSED with\n"
+	"the reason, and ENDED. Before the first byte lies a page with an abort word and step\n"
+	"counters for kernels: ipc/control.h.\n";
+
+static const struct cli_opt attach_opts[] = {
+	[ATTACH_SUM] = { "sum", NULL, "add up the elements, on the GPU and on the CPU",
+			 .in_file = false },
+	[ATTACH_DUMP] = { "dump", NULL, "print elements, or bytes in hex", .in_file = false },
+	[ATTACH_ROWS] = { "rows", "N", "how many rows --dump prints (default: 10)",
+			  .in_file = false },
+	[ATTACH_SAVE] = { "save", "FILE", "write all of it: a .npy file, or raw to other names",
+			  CLI_FILES, .in_file = false },
+	[ATTACH_FORCE] = { "force", NULL, "replace FILE if it is there", .in_file = false },
+	[ATTACH_HOLD] = { "hold", NULL, "stay attached until a signal or the owner's end",
+			  .in_file = false },
+	[ATTACH_TYPE] = { "type", "TYPE", "of the elements, whatever the owner says",
+			  "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64", .in_file = false },
+	[ATTACH_READ_ONLY] = { "read-only", NULL, "map it for reading only", .in_file = false },
+	[ATTACH_DEVICES] = DEVICES_OPT,
+	[ATTACH_WAIT] = { "wait", "SECONDS", "wait for NAME to be there (default: 0)",
+			  .in_file = false },
+	[ATTACH_TIMEOUT] = { "timeout", "SECONDS",
+			     "give up an owner that does not answer, or a sum (default: 10)",
+			     .in_file = false },
+	[ATTACH_JSON] = JSON_OPT,
+	[ATTACH_DRIVER] = DRIVER_OPT,
+	{ 0 },
+};
+
+static const char attach_details[] =
+	"Maps the memory that another process shares, on the first GPU of LIST and, unless it is\n"
+	"device memory, on the CPU; says what it is; does what is asked for; lets go. The options\n"
+	"can be combined.\n"
+	"\n"
+	"    --sum    in pairs of pairs, in an order that depends on the count alone: the sums of all\n"
+	"             processes, GPUs and CPUs are the same, bit for bit. Exit status 1 if not\n"
+	"    --dump   a row is one of the last dimension, or 10 elements; 16 bytes where the owner\n"
+	"             said no type\n"
+	"    --save   no file is ever half written\n"
+	"\n"
+	"When the owner dies, the memory stays readable until this process lets go; --hold tells of\n"
+	"it, lets go and ends with 1.\n";
+
+static const struct cli_opt shares_opts[] = {
+	[SHARES_VERBOSE] = { "verbose", NULL, "tell which dead sockets were removed",
+			     .in_file = false },
+	[SHARES_NAMES] = { "names", NULL, "only the names, dead ones too; asks nobody",
+			   .in_file = false },
+	[SHARES_JSON] = JSON_OPT,
+	{ 0 },
+};
+
+static const char shares_details[] =
+	"Asks the owner of each name; one that does not answer within 0.2 s is listed as such. The\n"
+	"socket of one that has died is removed. A process of another pid namespace shows as -.\n"
+	"Needs no driver and no GPU.\n";
+
+static const struct cli_opt map_opts[] = {
+	[MAP_SVG] = { "svg", "FILE", "write the picture as SVG; - is stdout", CLI_FILES,
+		      .in_file = false },
+	[MAP_FORCE] = { "force", NULL, "replace FILE if it is there", .in_file = false },
+	[MAP_JSON] = JSON_OPT,
+	{ 0 },
+};
+
+static const char map_details[] =
+	"Draws the memory in the middle and each process that maps it beside it, with the range of\n"
+	"addresses where its CPU and its GPU see the data, and which GPU that is. Needs no driver\n"
+	"and no GPU.\n";
+
 static const struct cli_opt help_opts[] = {
 	[HELP_MAN] = { "man", NULL, "print the manual page (roff) instead", .in_file = false },
 	{ 0 },
@@ -242,6 +362,14 @@ const struct cli_cmd cli_cmds[] = {
 	  devices_details, devices_opts, cmd_devices, NULL },
 	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",
 	  NULL, compile_opts, cmd_compile, CLI_FILES },
+	{ "share", "NAME", "make memory for GPUs and CPUs, and offer it to other processes",
+	  share_details, share_opts, cmd_share, NULL },
+	{ "attach", "NAME", "map another process' memory: add up, print or save it",
+	  attach_details, attach_opts, cmd_attach, CLI_SHARES },
+	{ "shares", "", "list what is shared here: owner, kind, size, who is attached",
+	  shares_details, shares_opts, cmd_shares, NULL },
+	{ "map", "NAME", "draw who maps shared memory where, as text or SVG",
+	  map_details, map_opts, cmd_map, CLI_SHARES },
 	{ "explain", "[LOG]", "say what is behind the words of nvcc, ptxas and linkers",
 	  "Reads LOG, or what is piped in:  make 2>&1 | gpuload explain\n"
 	  "and shows the messages that are known here, each with what to do about it.\n",

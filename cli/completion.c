@@ -16,6 +16,9 @@ static void print_reply(const char *complete)
 		for (const struct cli_cmd *c = cli_cmds; c->name; c++)
 			printf("%s%s", c == cli_cmds ? "" : " ", c->name);
 		printf("' -- \"$cur\")); return");
+	} else if (!strcmp(complete, CLI_SHARES)) {
+		printf("COMPREPLY=($(compgen -W \"$(gpuload shares --names 2>/dev/null)\" -- "
+		       "\"$cur\")); return");
 	} else {
 		printf("COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return", complete);
 	}

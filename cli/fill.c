@@ -180,9 +180,9 @@ static gpul_status generate(gpul_type t, const struct fill_words *w, size_t coun
 	return st;
 }
 
-static gpul_status fill_with(gpul_type t, const char *fill, size_t count, unsigned char *out,
-			     gpul_error *err)
+gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out, gpul_error *err)
 {
+	unsigned char *at = out;
 	struct fill_words w;
 	bool known = split(fill, &w);
 	unsigned char number[8];
@@ -202,7 +202,7 @@ static gpul_status fill_with(gpul_type t, const char *fill, size_t count, unsign
 				 fill);
 	st = value_parse(t, fill, number, err);
 	for (size_t i = 0; st == GPUL_OK && i < count; i++)
-		memcpy(out + i * gpul_type_bytes(t), number, gpul_type_bytes(t));
+		memcpy(at + i * gpul_type_bytes(t), number, gpul_type_bytes(t));
 	return st;
 }
 
@@ -236,7 +236,7 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
 	st = fill_alloc(t, *count, &data, err);
 	if (st)
 		return st;
-	st = fill_with(t, fill, *count, data, err);
+	st = fill_in_place(t, fill, *count, data, err);
 	if (st) {
 		free(data);
 		return st;

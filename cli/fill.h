@@ -30,6 +30,17 @@
 gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out,
 		      gpul_error *err);
 
+/** Make contents where they shall lie.
+ *
+ * @t      element type
+ * @fill   as above, but no @FILE
+ * @count  elements
+ * @out    room for them; all bytes 0
+ * Errors  GPUL_EINVAL not a fill, or a number out of the type's range
+ * Threads any thread may call
+ * Source  as above */
+gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out, gpul_error *err);
+
 /** Memory for a buffer, zeroed; refuses what this machine does not have.
  *
  * @t      element type

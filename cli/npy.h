@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/error.h"
 #include "loader/signature.h"
@@ -33,6 +34,36 @@ bool npy_recognise(const void *bytes, size_t n_bytes);
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
 gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t,
 		      struct npy *out, gpul_error *err);
+
+enum { NPY_MAX_DIMS = 4, NPY_HEADER_BYTES = 192 };
+
+/* What a .npy file is of: enough to make room for it before it is parsed. */
+struct npy_about {
+	gpul_type type;
+	unsigned n_dims;
+	uint64_t dim[NPY_MAX_DIMS];
+};
+
+/** Read the type and the shape that a .npy file states.
+ *
+ * @bytes    the whole file
+ * @n_bytes  its size in bytes
+ * @path     for messages
+ * @out      filled
+ * Errors  GPUL_EFORMAT not a .npy header, a dtype that is no plain little-endian number, more than
+ *         NPY_MAX_DIMS dimensions
+ * Threads any thread may call
+ * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
+gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path, struct npy_about *out,
+			 gpul_error *err);
+
+/* The dtype of a type, "<f4"; for bf16, which NumPy lacks, "<V2" as ml_dtypes calls it.  NONE: "". */
+const char *npy_dtype(gpul_type t);
+/* The type of a dtype; GPUL_TYPE_NONE: no plain number. */
+gpul_type npy_type(const char *dtype);
+
+/* Make the header of a file of that type and shape; returns its size, a multiple of 64 bytes. */
+size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims, char out[NPY_HEADER_BYTES]);
 
 /** Write a one-dimensional .npy file.
  *

@@ -13,7 +13,8 @@ static void describe(const struct wire_info *m, const struct gpul_ipc_identity *
 
 	*out = (gpul_ipc_share){
 		.pid = owner->pid, .uid = owner->uid, .kind = (gpul_mem_kind)s->kind, .bytes = s->bytes,
-		.mapped_bytes = s->mapped_bytes, .read_only = s->flags & WIRE_IS_READ_ONLY, .node = s->node,
+		.mapped_bytes = s->mapped_bytes, .read_only = s->flags & WIRE_IS_READ_ONLY,
+		.control = s->flags & WIRE_HAS_CONTROL, .node = s->node,
 		.cpu = m->cpu, .gpu = m->gpu, .generation = s->generation, .n_peers = m->n_peers,
 		.shape = { .n_dims = s->n_dims },
 	};

@@ -86,6 +86,7 @@ typedef struct gpul_ipc_share {
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;
 	bool read_only;
+	bool control;            /* its first page is the control page */
 	int node;                /* host kinds */
 	char device_uuid[16];    /* the owner's first GPU */
 	char driver[8];          /* "nvidia", "soft" */

@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# attach.bats — gpuload attach: another process' memory, as long as the lease lasts.
+load sharing
+
+@test "attach waits for a name that comes later" {
+	background waiting.out attach w --wait 20 --dump --rows 1
+	waiting=$pid
+	sleep 0.2
+	share w --kind memfd --fill u32=iota --bytes 4K
+	wait "$waiting"
+	until_says waiting.out "0 1 2 3 4 5 6 7 8 9"
+}
+
+@test "without an option it says what is there" {
+	share w --kind memfd --fill f16=ones --shape 8,8
+	works attach w
+	says "ATTACHED   w: memfd, 128 bytes of f16 8x8, CPU and GPU 0x"
+	says ", owner $owner"
+	works attach w --json
+	[[ $(json 'j["kind"], j["bytes"], j["dtype"], j["shape"], j["owner"]') == "('memfd', 128, '<f2', [8, 8], $owner)" ]]
+}
+
+@test "the CPU does not see device memory, but it can be printed and saved" {
+	needs_kind device
+	share d --kind device --fill i64=iota --shape 3,4
+	works attach d --dump --json
+	[[ $(json 'j["cpu"], j["rows"]') == "(None, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])" ]]
+	works attach d --save d.npy
+	[[ $(stat -c %s d.npy) == 224 ]]
+}
+
+@test "the sums of the GPU and of the CPU agree, of every kind" {
+	needs_kind device-ipc
+	for kind in host-numa device memfd shm device-ipc; do
+		share "$kind" --kind "$kind" --fill f32=rand --bytes 1000004
+		works attach "$kind" --sum
+		says " of 250001 f32, by the GPU and the CPU"
+		echo "${output##*SUM*: }" >>sums
+	done
+	[[ $(sort -u sums | wc -l) == 1 ]]
+	works attach memfd --sum --json
+	[[ $(json 'j["sum"]["agree"], 124000 < j["sum"]["gpu"] < 126000, j["sum"]["gpu"] == j["sum"]["cpu"]') == "(True, True, True)" ]]
+	share untyped --kind memfd --bytes 4K
+	fails 2 "--sum needs --type" attach untyped --sum
+	works attach untyped --sum --type u8
+	says "SUM        untyped: 0 of 4096 u8"
+}
+
+@test "another type can be looked at" {
+	share w --kind memfd --fill u8=iota --bytes 12
+	works attach w --type u32 --dump
+	says "[0] 50462976 117835012 185207048"
+	fails 2 "no whole number of f64" attach w --type f64
+	fails 2 "--type is" attach w --type float
+}
+
+@test "--save never replaces a file unasked" {
+	share w --kind memfd --fill u8=iota --bytes 4K
+	echo mine >f
+	fails 1 "is there already; --force replaces it" attach w --save f
+	[[ $(cat f) == mine ]]
+	works attach w --save f --force
+	[[ $(stat -c %s f) == 4096 ]]
+	fails 1 "cannot be written" attach w --save no/such/folder/f
+}
+
+@test "--hold stays until it is told, or the owner ends" {
+	share w --kind memfd --bytes 4K
+	hold peer.out w
+	ends "$peer"
+	until_says peer.out "ENDED *w: SIGTERM"
+	until_says w.out "DETACHED *w: pid $peer"
+	hold again.out w
+	ends "$owner"
+	wait "$peer"
+	until_says again.out "DETACHED *w: pid $owner"
+}
+
+@test "--hold tells of an owner that is killed, and ends with 1" {
+	share w --kind memfd --bytes 4K
+	hold peer.out w
+	kill -KILL "$owner"
+	local code=0
+	wait "$peer" || code=$?
+	[[ $code == 1 ]]
+	until_says peer.out "OWNER_DIED w: pid $owner"
+	until_says peer.out "the owner of w died"
+}
+
+@test "a name that is not there is told, with one that is near" {
+	fails 1 "nothing is shared as 'w'; gpuload shares lists what is" attach w
+	share weights --kind memfd --bytes 4K
+	fails 1 "nothing is shared as 'wieghts'; did you mean weights?" attach wieghts
+	fails 1 "did you mean weights?" map weigths
+	fails 2 "is no name" attach 'a b'
+}
+
+@test "a dead owner is told" {
+	share w --kind memfd --bytes 4K
+	kill -KILL "$owner"
+	wait "$owner" || true
+	fails 1 "'w' is dead" attach w
+	fails 1 "'w' is dead" map w
+}
+
+@test "an owner that is stopped is given up in time" {
+	share w --kind memfd --bytes 4K
+	kill -STOP "$owner"
+	fails 1 "does not answer" attach w --timeout 0.3
+	kill -CONT "$owner"
+	works attach w --timeout 5
+}
+
+@test "two devices can have access" {
+	export GPULOAD_SOFT_DEVICES=2
+	works devices --json
+	[[ $(json 'len(j["devices"])') == 2 ]] || skip "one device"
+	share w --kind memfd --fill f32=iota --bytes 4K --devices 0,1
+	works attach w --devices 1,0 --dump --rows 1
+	says "[0] 0 1 2 3"
+}
+
+@test "wrong usage is told" {
+	fails 2 "one NAME is expected" attach
+	fails 2 "one NAME is expected" attach a b
+	fails 2 "--rows is for --dump" attach w --rows 4
+	fails 2 "--wait takes seconds" attach w --wait soon
+	fails 2 "--devices takes numbers" attach w --devices x
+	fails 2 "--driver is auto, nvidia or soft" attach w --driver amd
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# map.bats — gpuload map: the picture of who maps what where.
+load sharing
+
+@test "the picture has every process, its addresses and the memory" {
+	share w --kind memfd --fill f32=ones --shape 32,32
+	hold one.out w
+	local first=$peer
+	hold two.out w --read-only
+	works map w
+	says "w: memfd, 4 KiB of f32 32x32, 2 attached, soft driver"
+	for pid in "$owner" "$first" "$peer"; do
+		says "─ pid $pid gpuload ─"
+	done
+	says "control page 4 KiB"
+	says "data 4 KiB"
+	says "only reads"
+	local at
+	at=$(sed 's/.*CPU and GPU \(0x[0-9a-f]*\).*/\1/' one.out)
+	says "│ CPU $at "
+	says "│ GPU $at "
+	local widest
+	widest=$(python3 -c 'import sys; print(max(map(len, sys.argv[1].split("\n"))))' "$output")
+	((widest <= 80)) || show "no line is wider than 80 columns"
+}
+
+@test "device memory has no range for the CPU, and no arrow from it" {
+	needs_kind device
+	share d --kind device --bytes 4K
+	works map d
+	says "CPU cannot see it      │   │"
+	says "in GPU-"
+}
+
+@test "the SVG is well-formed, stands alone, and has every process" {
+	share w --kind memfd --bytes 4K
+	hold one.out w
+	works map w --svg w.svg
+	[[ -z $output ]]
+	python3 - "$owner" "$peer" <<-'END'
+		import sys, xml.etree.ElementTree as tree
+		text = "".join(tree.parse("w.svg").getroot().itertext())
+		assert all(f"pid {pid} gpuload" in text for pid in sys.argv[1:]), text
+		raw = open("w.svg").read()
+		assert "<script" not in raw and "href" not in raw and "prefers-color-scheme: dark" in raw
+	END
+	fails 1 "is there already" map w --svg w.svg
+	works map w --svg w.svg --force
+	works map w --svg -
+	[[ $output == "<svg "* ]]
+}
+
+@test "many peers still make a picture: the last are listed" {
+	share w --kind memfd --bytes 4K
+	local pids=()
+	for i in {1..14}; do
+		background "p$i.out" attach w --hold
+		pids+=("$pid")
+	done
+	for i in {1..14}; do
+		until_says "p$i.out" ATTACHED
+	done
+	works map w
+	for pid in "${pids[@]}"; do
+		says "pid $pid gpuload"
+	done
+	works map w --json
+	[[ $(json 'sorted(p["pid"] for p in j["peers"])') == "$(python3 -c 'import sys; print(sorted(map(int, sys.argv[1:])))' "${pids[@]}")" ]]
+}
+
+@test "wrong usage is told" {
+	fails 2 "one NAME is expected" map
+	fails 1 "nothing is shared as 'w'" map w
+}

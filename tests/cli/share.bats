@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# share.bats — gpuload share: memory that other processes attach to, and what is said of them.
+load sharing
+
+@test "whoever attaches sees what the owner filled in" {
+	share numbers --kind memfd --fill i32=iota:5:3 --shape 4,20
+	until_says numbers.out "READY *numbers: memfd (--kind), 320 bytes of i32 4x20, .* node 0, .*/run/numbers.sock"
+	works attach numbers --dump --rows 2
+	says "[0] 5 8 11 14 17 20 23 26 29 32 ..."
+	says "[20] 65 68"
+	until_says numbers.out "DETACHED *numbers: pid [0-9]*, 0 attached"
+	ends "$owner"
+	until_says numbers.out "ENDED *numbers: SIGTERM"
+	[[ ! -e run/numbers.sock && ! -e run/numbers.lock ]]
+}
+
+@test "every kind can be shared, and says its contents" {
+	needs_kind device-ipc
+	needs_kind device
+	for kind in auto host-numa device memfd shm device-ipc; do
+		share "$kind" --kind "$kind" --fill f64=rand --bytes 1M --devices 0
+		works attach "$kind" --save "$kind.raw"
+		ends "$owner"
+	done
+	for kind in host-numa device memfd shm device-ipc; do
+		cmp auto.raw "$kind.raw"
+	done
+	[[ $(stat -c %s auto.raw) == 1048576 ]]
+}
+
+@test "an array file's type and shape come with it, and leave with --save" {
+	python3 - <<-'END'
+		import struct
+		h = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3, 5), }"
+		h = h.ljust(117) + "\n"
+		open("a.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(h)) + h.encode() + struct.pack("<30h", *range(30)))
+	END
+	share cube --kind memfd --from a.npy
+	until_says cube.out "60 bytes of i16 2x3x5"
+	works attach cube --save b.npy
+	cmp a.npy b.npy
+	works attach cube --json --dump --rows 2
+	[[ $(json 'j["shape"], j["dtype"], j["rows"]') == "([2, 3, 5], '<i2', [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]])" ]]
+}
+
+@test "any file can be shared as it is" {
+	printf 'hello, other process\n' >text
+	share text --kind memfd --from text
+	works attach text --dump
+	says "68 65 6c 6c 6f"
+	says "hello, other pro"
+	works attach text --save copy
+	cmp text copy
+	fails 2 "a .npy file has a type" attach text --save copy.npy
+}
+
+@test "it ends when the last peer has gone, or when the time is over" {
+	share brief --kind memfd --bytes 4K --until-detached
+	works attach brief
+	wait "$owner"
+	until_says brief.out "ENDED *brief: the last peer has gone"
+	works share short --kind memfd --bytes 4K --for 0.1
+	says "ENDED      short: the time is over"
+}
+
+@test "events as JSON are one object a line" {
+	share j --kind memfd --bytes 64K --json --until-detached
+	works attach j
+	wait "$owner"
+	[[ $(python3 -c 'import json; print(*[json.loads(line)["event"] for line in open("j.out")])') == "READY ATTACHED DETACHED ENDED" ]]
+	[[ $(python3 -c 'import json; j = json.loads(open("j.out").readline()); print(j["kind"], j["bytes"], j["node"], j["socket"][-11:])') == "memfd 65536 0 /run/j.sock" ]]
+}
+
+@test "a peer that is killed is told from one that lets go" {
+	share w --kind memfd --bytes 4K
+	hold peer.out w
+	kill -KILL "$peer"
+	until_says w.out "PEER_DIED *w: pid $peer, 0 attached"
+}
+
+@test "a name is taken once, and a dead owner's can be taken over" {
+	share w --kind memfd --bytes 4K
+	fails 1 "process $owner offers" share w --kind memfd --bytes 4K
+	kill -KILL "$owner"
+	wait "$owner" || true
+	[[ -e run/w.sock ]]
+	share w --kind memfd --bytes 8K
+	works attach w
+	says "8 KiB"
+}
+
+@test "what the others may only read they cannot write" {
+	share w --kind memfd --bytes 4K --read-only
+	works attach w
+	says "read-only"
+}
+
+@test "what cannot be shared is refused with the reason" {
+	fails 2 "one NAME is expected" share
+	fails 2 "how much?" share w
+	fails 2 "--bytes 0: there is nothing to share" share w --bytes 0
+	fails 2 "is not a size" share w --bytes 12Q
+	fails 2 "pinned memory cannot be shared" share w --bytes 4K --kind pinned
+	fails 2 "--kind is auto, host-numa" share w --bytes 4K --kind vram
+	fails 2 "is no name" share .hidden --bytes 4K
+	fails 2 "is no name" share 'a b' --bytes 4K
+	fails 2 "--fill takes TYPE=FILL" share w --bytes 4K --fill rand
+	fails 2 "is not a fill" share w --bytes 4K --fill f32=random
+	fails 2 "no whole number of f64" share w --bytes 12 --fill f64=ones
+	fails 2 "how many f32?" share w --fill f32=ones
+	fails 2 "--bytes says 4096" share w --bytes 4K --fill f32=ones --shape 8,8
+	fails 2 "--shape takes numbers above 0" share w --fill f32=ones --shape 8,0
+	fails 2 "more than memory can be" share w --fill f64=ones --shape 2305843009213693952
+	fails 2 "--shape needs a type" share w --bytes 4K --shape 64,64
+	fails 2 "one of them" share w --fill u8=@x --from x
+	fails 2 "--fabric is for" share w --bytes 4K --fabric
+	fails 2 "--node takes" share w --bytes 4K --node -2
+	fails 2 "--for takes seconds" share w --bytes 4K --for ever
+	fails 1 "no-such-file" share w --from no-such-file
+	fails 2 "no device 7" share w --bytes 4K --devices 7
+	run --separate-stderr gpuload share w --bytes 1000000G --kind memfd
+	[[ $status == 1 && ${#stderr_lines[@]} == 1 ]] || show "more memory than there is"
+	[[ -z $(ls -A run) ]]
+}
+
+@test "a folder that others can enter is not used" {
+	chmod 755 run
+	fails 1 "is open to others" share w --bytes 4K --kind memfd
+	fails 1 "is open to others" attach w
+	fails 1 "is open to others" shares
+}
+
+@test "a name with a slash is a path of its own" {
+	share ./here --kind memfd --bytes 4K || share "$PWD/here" --kind memfd --bytes 4K
+	works attach ./here
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# shares.bats — gpuload shares: the live ones, the silent ones, the dead ones.
+load sharing
+
+@test "nothing is shared: nothing is listed" {
+	works shares
+	[[ -z $output ]]
+	rmdir run
+	works shares
+	[[ -z $output ]]
+	works shares --json
+	[[ $output == '{"shares":[]}' ]]
+}
+
+@test "each is listed with its owner, kind, size, type and peers" {
+	needs_kind device
+	share beta --kind memfd --bytes 1M
+	local first=$owner
+	share alpha --kind device --fill f32=ones --shape 16,16
+	hold peer.out alpha
+	works shares
+	[[ ${lines[0]} == "NAME "*"OWNER"*"KIND"*"SIZE"*"TYPE"*"ATTACHED" ]]
+	[[ ${lines[1]} == "alpha "*"$owner gpuload"*"device"*"1 KiB"*"f32 16x16"*"1: $peer" ]]
+	[[ ${lines[2]} == "beta  "*"$first gpuload"*"memfd"*"1 MiB"*"bytes"*"0" ]]
+	works shares --json
+	[[ $(json '[(s["name"], s["state"], s["pid"], len(s["peers"])) for s in j["shares"]]') == "[('alpha', 'live', $owner, 1), ('beta', 'live', $first, 0)]" ]]
+	[[ $(json 'j["shares"][0]["peers"][0]["pid"]') == "$peer" ]]
+	works shares --names
+	[[ ${lines[*]} == "alpha beta" ]]
+}
+
+@test "what a dead owner left is removed" {
+	share w --kind memfd --bytes 4K
+	kill -KILL "$owner"
+	wait "$owner" || true
+	[[ -e run/w.sock ]]
+	run --separate-stderr gpuload shares --verbose
+	[[ $status == 0 && -z $output ]]
+	[[ $stderr == "gpuload shares: removed w.sock: the process that shared it has ended" ]]
+	[[ -z $(ls -A run) ]]
+}
+
+@test "stopped owners are listed as such, and all of them in the time of one or two" {
+	local names=() pids=()
+	for i in {1..8}; do
+		background "s$i.out" share "s$i" --kind memfd --bytes 4K
+		pids+=("$pid")
+	done
+	for i in {1..8}; do
+		until_says "s$i.out" READY
+	done
+	share lively --kind memfd --bytes 4K
+	kill -STOP "${pids[@]}"
+	works shares
+	[[ $(grep -c "does not answer: stopped, or busy" <<<"$output") == 8 ]] || show "eight are stopped"
+	says "lively"
+	works shares --json
+	[[ $(json '[s["state"] for s in j["shares"]].count("silent")') == 8 ]]
+	kill -CONT "${pids[@]}"
+	works shares
+	says_not "does not answer"
+}
+
+@test "completion offers the names" {
+	share weights --kind memfd --bytes 4K
+	works completion bash
+	eval "$output"
+	COMP_WORDS=(gpuload attach we) COMP_CWORD=2
+	_gpuload
+	[[ ${COMPREPLY[*]} == weights ]]
+	COMP_WORDS=(gpuload share x --kind d) COMP_CWORD=4
+	_gpuload
+	[[ ${COMPREPLY[*]} == "device device-ipc" ]]
+}
+
+@test "wrong usage is told" {
+	fails 2 "no operand is expected" shares w
+}
