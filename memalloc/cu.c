@@ -22,8 +22,6 @@ static const struct {
 	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
 	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
 	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
-	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_PERMITTED,
-	  "fabric handles need an IMEX channel: see nvidia-imex; without fabric it may work" },
 	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_SUPPORTED,
 	  "cuMem calls are not supported here (WSL, some vGPUs): take --kind device-ipc" },
 	{ GPUL_MEM_DEVICE_IPC, CUDA_ERROR_NOT_SUPPORTED, "cuIpc calls are not supported here" },
@@ -31,8 +29,12 @@ static const struct {
 	  "cuMemHostRegister takes a page once: unregister it first" },
 };
 
-static const char *advice_for(gpul_mem_kind kind, CUresult r)
+static const char *advice_for(const gpul_mem *m, CUresult r)
 {
+	const gpul_mem_kind kind = m->about.kind;
+
+	if (m->fabric && r == CUDA_ERROR_NOT_PERMITTED)
+		return "fabric handles need an IMEX channel (see nvidia-imex); without fabric it may work";
 	for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
 		if (advices[i].code == r && (advices[i].kind == kind || advices[i].kind == ANY_KIND))
 			return advices[i].advice;
@@ -41,7 +43,7 @@ static const char *advice_for(gpul_mem_kind kind, CUresult r)
 
 gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, const char *call)
 {
-	const char *advice = advice_for(m->about.kind, r), *usual = gpul_cu_advice(r);
+	const char *advice = advice_for(m, r), *usual = gpul_cu_advice(r);
 	gpul_error said = { 0 };
 	gpul_status st = gpul_cu_status(m->drv, &said, r, call);
 	size_t n = strlen(said.text);

@@ -250,6 +250,15 @@ static CUresult ipc_close(CUdeviceptr at)
 	return CUDA_SUCCESS;
 }
 
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+	CUresult r = fake_step();
+
+	if (!r)
+		memcpy(pointer(to), pointer(from), bytes);
+	return r;
+}
+
 const gpul_driver *fake_memory_driver(int fail_at, CUresult with)
 {
 	static gpul_driver table;
@@ -266,6 +275,7 @@ const gpul_driver *fake_memory_driver(int fail_at, CUresult with)
 	table.cuMemGetAllocationPropertiesFromHandle = properties;
 	table.cuMemExportToShareableHandle = export_handle;
 	table.cuMemImportFromShareableHandle = import_handle;
+	table.cuMemcpy = copy;
 	table.cuDeviceCanAccessPeer = can_access;
 	table.cuCtxEnablePeerAccess = enable_peer;
 	table.cuMemHostRegister = register_host;

@@ -2,10 +2,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "memalloc/probe.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/memalloc/support.h"
 
@@ -259,6 +261,40 @@ static void auto_tells_of_every_kind_when_none_works(void **state)
 	gpul_context_close(&c);
 }
 
+static int n_creates;
+
+static CUresult count_and_refuse_create(CUmemGenericAllocationHandle *out, size_t bytes,
+					const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	n_creates++;
+	return refuse_create(out, bytes, prop, flags);
+}
+
+static void auto_skips_what_a_probe_has_seen_fail(void **state)
+{
+	static gpul_driver drv;  /* the report is kept by its address */
+	gpul_context c = { 0 };
+	gpul_mem_desc desc = wanted(GPUL_MEM_AUTO, BYTES);
+	const gpul_mem_probe_report *report;
+	gpul_mem *m = NULL;
+
+	(void)state;
+	setenv("GPULOAD_PROBE", "/nonexistent", 1);  /* this process asks itself */
+	drv = *fresh(&c);
+	drv.cuMemCreate = count_and_refuse_create;
+	assert_int_equal(gpul_mem_probe(&drv, 0, &report, NULL), GPUL_OK);
+	assert_int_equal(report->taken, GPUL_MEM_MEMFD);
+	assert_true(n_creates > 0);
+	n_creates = 0;
+	assert_int_equal(gpul_mem_create(&drv, &desc, &m, NULL), GPUL_OK);
+	assert_int_equal(n_creates, 0);
+	assert_int_equal(gpul_mem_about(m)->kind, GPUL_MEM_MEMFD);
+	assert_non_null(strstr(gpul_mem_about(m)->why, "CUresult"));
+	gpul_mem_destroy(m);
+	gpul_context_close(&c);
+	unsetenv("GPULOAD_PROBE");
+}
+
 static void names_the_devices_without_peer_access(void **state)
 {
 	static const gpul_mem_kind on_device[] = { GPUL_MEM_DEVICE, GPUL_MEM_DEVICE_IPC };
@@ -445,6 +481,7 @@ int main(void)
 		cmocka_unit_test(every_failing_call_is_undone_when_importing),
 		cmocka_unit_test(auto_takes_the_next_kind_and_says_why),
 		cmocka_unit_test(auto_tells_of_every_kind_when_none_works),
+		cmocka_unit_test(auto_skips_what_a_probe_has_seen_fail),
 		cmocka_unit_test(names_the_devices_without_peer_access),
 		cmocka_unit_test(says_how_a_container_gets_host_numa_memory),
 		cmocka_unit_test(clamps_the_node_of_a_gpu_that_has_none),
