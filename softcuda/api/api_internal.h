@@ -95,15 +95,19 @@ struct stream;
 struct op;
 
 struct device {
-	int ordinal;
+	int ordinal;                 /* in this process */
+	int physical;                /* in every process: see visible.c */
 	struct context *primary;     /* made at the first retain, then kept */
 	void *pool;                  /* handle of the default memory pool */
 	uint64_t allocated_bytes;
 };
 
 struct context {
+	struct link link;            /* in soft.contexts */
 	void *handle;
 	struct device *device;
+	struct context *peer[MAX_DEVICES];  /* whose memory its kernels may use, too (peer.c) */
+	unsigned n_peers;
 	unsigned flags;
 	bool is_primary, active;     /* active: usable; a primary context can be brought back */
 	unsigned n_retained;         /* of a primary context */
@@ -111,6 +115,7 @@ struct context {
 	CUfunc_cache cache_config;
 	size_t limit[N_LIMITS];
 	struct stream *legacy;       /* stream 0 */
+	struct stream *gate;         /* what all later work waits for (cuCtxWaitEvent); or NULL */
 	struct link streams, events, modules, allocations;
 	struct link pending;         /* ops that have not ended */
 	uint64_t next_grid_id;
@@ -130,6 +135,8 @@ struct stream {
 	unsigned n_pending;
 };
 
+struct shared_event;
+
 struct event {
 	struct link link;            /* in context->events */
 	void *handle;                /* NULL: destroyed, an op still refers to it */
@@ -137,6 +144,7 @@ struct event {
 	unsigned flags, refs;
 	bool recorded;
 	struct op *pending;          /* the record that has not ended */
+	struct shared_event *shared; /* other processes may have it (ipc_event.c); or NULL */
 	uint64_t time_ns;
 };
 
@@ -187,12 +195,15 @@ struct library {
 	struct link instances;       /* modules */
 };
 
-enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC };
+enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, ALLOC_IPC };
+
+struct ipc_file;
 
 struct allocation {
 	struct link link;            /* in context->allocations */
 	void *handle;                /* owner of its range: tells it from a module's variable */
 	struct context *ctx;
+	struct device *device;       /* where it lies: of ctx, unless another process gave it */
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
 	uint64_t base;
@@ -200,6 +211,9 @@ struct allocation {
 	uint64_t id;
 	bool sync_memops;
 	bool is_leaving;             /* cuMemFreeAsync is queued */
+	struct ipc_file *shared;     /* its pages are those of this file (ipc_memory.c); or NULL */
+	unsigned char ipc_id[16];    /* ALLOC_IPC: of the other process' file */
+	unsigned n_opened;           /* ALLOC_IPC: cuIpcOpenMemHandle without its close */
 };
 
 /* ---- state.c: what the process has, and how a call begins ------------------------------- */
@@ -209,7 +223,7 @@ struct soft_state {
 	int n_devices, n_processors;
 	uint64_t memory_bytes;       /* of a device: what the host has */
 	struct device device[MAX_DEVICES];
-	struct link libraries;
+	struct link libraries, contexts;
 	gpul_exec_memory *memory;    /* one for all: a device address is a host address */
 	gpul_exec_machine *machine;  /* made at the first launch */
 	size_t heap_bytes;
@@ -236,6 +250,12 @@ void *soft_current(void);
 void soft_set_current(void *handle);
 bool soft_push_current(void *handle);
 bool soft_pop_current(void **handle);
+
+/* ---- visible.c -------------------------------------------------------------------------- */
+
+CUresult soft_choose_devices(void);                /* fills soft.device; at cuInit */
+void soft_device_uuid(const struct device *d, CUuuid *out);  /* the same in every process */
+struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: not visible here */
 
 /* ---- handle.c: all under the lock ------------------------------------------------------- */
 
@@ -270,7 +290,7 @@ void soft_context_tear_down(struct context *ctx);
 
 enum op_kind {
 	OP_NOTHING, OP_LAUNCH, OP_COPY, OP_FILL, OP_RECORD, OP_HOST_FUNCTION, OP_CALLBACK,
-	OP_FREE,
+	OP_FREE, OP_AWAIT,
 };
 
 struct copy {                        /* up to three dimensions; pitches in bytes */
@@ -296,6 +316,13 @@ struct launch {
 	void *params;                /* owned */
 };
 
+struct record {
+	struct event *event;
+	bool has_ticket;             /* of an event that processes share (ipc_event.c) */
+	uint32_t ticket;
+	uint64_t newest;             /* AWAIT: whose record, and which */
+};
+
 struct op {
 	enum op_kind kind;
 	struct context *ctx;
@@ -311,7 +338,7 @@ struct op {
 		struct copy copy;
 		struct fill fill;
 		struct launch launch;
-		struct event *event;         /* RECORD */
+		struct record record;        /* RECORD, AWAIT */
 		struct { CUhostFn call; void *user; } host;
 		struct { CUstreamCallback call; void *user; void *stream; } callback;
 		struct allocation *allocation;  /* FREE */
@@ -325,6 +352,7 @@ struct op *soft_op_new(struct stream *stream, enum op_kind kind);  /* NULL: no m
 CUresult soft_op_submit(struct op *op, struct op *after);
 /* All under the lock; those that wait release it meanwhile. */
 void soft_op_release(struct op *op);
+void soft_op_ended(struct op *op, CUresult result);  /* AWAIT: what it waited for came, or never will */
 bool soft_stream_is_busy(struct stream *s);   /* its next op would have to wait */
 CUresult soft_op_wait(struct op *op);         /* its result */
 void soft_stream_wait(struct stream *s);      /* until everything queued now has ended */
@@ -344,22 +372,37 @@ CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream 
 
 /* ---- event.c ---------------------------------------------------------------------------- */
 
-void soft_event_recorded(struct event *e, struct op *by);  /* its op ended; under the lock */
+CUresult soft_event_create(struct context *ctx, unsigned flags, struct event **out);
+/* Its op ended, and how; under the lock. */
+void soft_event_recorded(struct event *e, struct op *by, CUresult result);
 void soft_event_unref(struct event *e);
 void soft_event_destroy(struct event *e);
+/* What cuEventRecord and cuStreamWaitEvent do, once their handles were looked up; under the lock. */
+CUresult soft_event_record(struct event *e, struct stream *s);
+CUresult soft_event_hold(struct stream *s, struct event *e);
+
+/* ---- ipc_event.c: of events whose `shared` is set, all under the lock -------------------- */
+
+void soft_ipc_event_close(struct shared_event *s);        /* NULL is fine */
+void soft_ipc_event_draw(struct event *e, struct op *op); /* op, a record, gets its ticket */
+void soft_ipc_event_end(struct event *e, struct op *op, bool failed);
+bool soft_ipc_event_is_remote(const struct event *e);     /* another one recorded last; also unshared */
+CUresult soft_ipc_event_query(struct event *e);
+CUresult soft_ipc_event_wait(struct event *e);            /* the lock is released meanwhile */
+CUresult soft_ipc_event_hold(struct stream *s, struct event *e);
+void soft_ipc_event_await(struct op *op);                 /* soft_op_ended(op) comes later */
 
 /* Nothing may be using [base, base + bytes), which is out of the table by now: wait for copies that
  * run and for accesses that kernels have begun, but for no kernel.  Under the lock. */
 void soft_settle(uint64_t base, size_t bytes);
 
-/* ---- device.c --------------------------------------------------------------------------- */
-
-/* The same for a device in every process that sees it. */
-void soft_device_uuid(const struct device *d, CUuuid *out);
-
 /* ---- memory.c --------------------------------------------------------------------------- */
 
 void soft_allocation_free(struct allocation *a);   /* under the lock */
+/* Enter a->base and the rest as an allocation of ctx; under the lock. */
+CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
+/* Private pages instead of a->shared's, so that they can be freed; false: there were none. */
+bool soft_ipc_unshare(struct allocation *a);
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
 		       unsigned flags, struct allocation **out);  /* under the lock */
 /* True when [address, address + bytes) is memory that this driver knows. */
@@ -368,8 +411,16 @@ bool soft_is_known(uint64_t address, size_t bytes);
 bool soft_may_copy(uint64_t address, size_t bytes, bool write);
 /* The device may write all of it; under the lock. */
 bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
+/* The devices that may use the context's allocations are others now; under the lock. */
+void soft_share_with_peers(struct context *owner);
 /* The allocation that holds address, or NULL; under the lock. */
 struct allocation *soft_allocation_at(uint64_t address);
+
+/* ---- peer.c, all under the lock --------------------------------------------------------- */
+
+/* Bit d: device d may use what cuMemAlloc gave in the context. */
+uint32_t soft_peer_devices(const struct context *owner);
+void soft_peer_forget(struct context *ctx);   /* it has no peers and is none's any more */
 
 /* ---- copy.c, fill.c: also behind the _ptds calls ---------------------------------------- */
 
@@ -380,6 +431,9 @@ CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t s
 		   enum side src_side, size_t bytes, enum when when);
 CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when);
 CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when);
+CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
+			CUdeviceptr src, CUcontext src_context, size_t bytes);
+CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
 		   uint32_t value, size_t width, size_t height);
 
@@ -418,6 +472,7 @@ CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 void soft_code_unref(struct code *c);                                      /* under the lock */
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
 void soft_module_destroy(struct module *m);                                /* under the lock */
+void soft_module_deny(const struct module *m, uint32_t devices);  /* bit d: not its variables */
 
 /* The module a library is in ctx, decoded if need be; under the lock, which may be released. */
 CUresult soft_library_instance(struct library *l, struct context *ctx, struct module **out);

@@ -15,6 +15,8 @@
 	CALL(cuCtxCreate, 12050, cuCtxCreate_v4) \
 	CALL(cuCtxDestroy, 2000, cuCtxDestroy) \
 	CALL(cuCtxDestroy, 4000, cuCtxDestroy_v2) \
+	CALL(cuCtxDisablePeerAccess, 4000, cuCtxDisablePeerAccess) \
+	CALL(cuCtxEnablePeerAccess, 4000, cuCtxEnablePeerAccess) \
 	CALL(cuCtxGetApiVersion, 3020, cuCtxGetApiVersion) \
 	CALL(cuCtxGetCacheConfig, 3020, cuCtxGetCacheConfig) \
 	CALL(cuCtxGetCurrent, 4000, cuCtxGetCurrent) \
@@ -29,6 +31,7 @@
 	CALL(cuCtxPopCurrent, 4000, cuCtxPopCurrent_v2) \
 	CALL(cuCtxPushCurrent, 2000, cuCtxPushCurrent) \
 	CALL(cuCtxPushCurrent, 4000, cuCtxPushCurrent_v2) \
+	CALL(cuCtxRecordEvent, 12050, cuCtxRecordEvent) \
 	CALL(cuCtxResetPersistingL2Cache, 11000, cuCtxResetPersistingL2Cache) \
 	CALL(cuCtxSetCacheConfig, 3020, cuCtxSetCacheConfig) \
 	CALL(cuCtxSetCurrent, 4000, cuCtxSetCurrent) \
@@ -37,6 +40,8 @@
 	CALL(cuCtxSetSharedMemConfig, 4020, cuCtxSetSharedMemConfig) \
 	CALL(cuCtxSynchronize, 2000, cuCtxSynchronize) \
 	CALL(cuCtxSynchronize, 13000, cuCtxSynchronize_v2) \
+	CALL(cuCtxWaitEvent, 12050, cuCtxWaitEvent) \
+	CALL(cuDeviceCanAccessPeer, 4000, cuDeviceCanAccessPeer) \
 	CALL(cuDeviceComputeCapability, 2000, cuDeviceComputeCapability) \
 	CALL(cuDeviceGet, 2000, cuDeviceGet) \
 	CALL(cuDeviceGetAttribute, 2000, cuDeviceGetAttribute) \
@@ -45,6 +50,7 @@
 	CALL(cuDeviceGetDefaultMemPool, 11020, cuDeviceGetDefaultMemPool) \
 	CALL(cuDeviceGetMemPool, 11020, cuDeviceGetMemPool) \
 	CALL(cuDeviceGetName, 2000, cuDeviceGetName) \
+	CALL(cuDeviceGetP2PAttribute, 8000, cuDeviceGetP2PAttribute) \
 	CALL(cuDeviceGetPCIBusId, 4010, cuDeviceGetPCIBusId) \
 	CALL(cuDeviceGetProperties, 2000, cuDeviceGetProperties) \
 	CALL(cuDeviceGetUuid, 9020, cuDeviceGetUuid) \
@@ -85,6 +91,12 @@
 	CALL(cuGetProcAddress, 11030, cuGetProcAddress) \
 	CALL(cuGetProcAddress, 12000, cuGetProcAddress_v2) \
 	CALL(cuInit, 2000, cuInit) \
+	CALL(cuIpcCloseMemHandle, 4010, cuIpcCloseMemHandle) \
+	CALL(cuIpcGetEventHandle, 4010, cuIpcGetEventHandle) \
+	CALL(cuIpcGetMemHandle, 4010, cuIpcGetMemHandle) \
+	CALL(cuIpcOpenEventHandle, 4010, cuIpcOpenEventHandle) \
+	CALL(cuIpcOpenMemHandle, 4010, cuIpcOpenMemHandle) \
+	CALL(cuIpcOpenMemHandle, 11000, cuIpcOpenMemHandle_v2) \
 	CALL(cuKernelGetAttribute, 12000, cuKernelGetAttribute) \
 	CALL(cuKernelGetFunction, 12000, cuKernelGetFunction) \
 	CALL(cuKernelGetLibrary, 12050, cuKernelGetLibrary) \
@@ -148,6 +160,8 @@
 	PTDS(cuMemcpy2DUnaligned, 3020, cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds) \
 	PTDS(cuMemcpy3D, 3020, cuMemcpy3D_v2, cuMemcpy3D_v2_ptds) \
 	PTDS(cuMemcpy3DAsync, 3020, cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz) \
+	PTDS(cuMemcpy3DPeer, 4000, cuMemcpy3DPeer, cuMemcpy3DPeer_ptds) \
+	PTDS(cuMemcpy3DPeerAsync, 4000, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz) \
 	PTDS(cuMemcpyAsync, 4000, cuMemcpyAsync, cuMemcpyAsync_ptsz) \
 	PTDS(cuMemcpyDtoD, 3020, cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds) \
 	PTDS(cuMemcpyDtoDAsync, 3020, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz) \
@@ -155,6 +169,8 @@
 	PTDS(cuMemcpyDtoHAsync, 3020, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz) \
 	PTDS(cuMemcpyHtoD, 3020, cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds) \
 	PTDS(cuMemcpyHtoDAsync, 3020, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz) \
+	PTDS(cuMemcpyPeer, 4000, cuMemcpyPeer, cuMemcpyPeer_ptds) \
+	PTDS(cuMemcpyPeerAsync, 4000, cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz) \
 	PTDS(cuMemsetD16, 3020, cuMemsetD16_v2, cuMemsetD16_v2_ptds) \
 	PTDS(cuMemsetD16Async, 3020, cuMemsetD16Async, cuMemsetD16Async_ptsz) \
 	PTDS(cuMemsetD2D16, 3020, cuMemsetD2D16_v2, cuMemsetD2D16_v2_ptds) \

@@ -44,6 +44,8 @@ void soft_context_tear_down(struct context *ctx)
 	while (!list_empty(i = &ctx->streams))
 		soft_stream_destroy(CONTAINER(i->next, struct stream, link));
 	ctx->legacy = NULL;
+	ctx->gate = NULL;
+	soft_peer_forget(ctx);
 	ctx->active = false;
 }
 
@@ -55,6 +57,7 @@ CUresult soft_context_create(struct device *dev, unsigned flags, struct context 
 	if (!ctx)
 		return r;
 	ctx->device = dev;
+	list_append(&soft.contexts, &ctx->link);
 	ctx->handle = soft_handle_new(HANDLE_CONTEXT, ctx);
 	if (!ctx->handle)
 		goto free_ctx;
@@ -66,6 +69,7 @@ CUresult soft_context_create(struct device *dev, unsigned flags, struct context 
 free_handle:
 	soft_handle_free(ctx->handle);
 free_ctx:
+	list_remove(&ctx->link);
 	free(ctx);
 	return r;
 }
@@ -74,6 +78,7 @@ void soft_context_destroy(struct context *ctx)
 {
 	soft_context_tear_down(ctx);
 	soft_handle_free(ctx->handle);
+	list_remove(&ctx->link);
 	free(ctx);
 }
 

@@ -57,14 +57,6 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* One device has the same identity in every process: "gpuload-soft", then its ordinal. */
-void soft_device_uuid(const struct device *d, CUuuid *out)
-{
-	memset(out, 0, sizeof *out);
-	memcpy(out->bytes, "gpuload-soft", 12);
-	out->bytes[15] = (char)(d->ordinal + 1);
-}
-
 static CUresult get_uuid(CUuuid *uuid, CUdevice dev)
 {
 	struct device *d;
@@ -98,7 +90,7 @@ EXPORT CUresult cuDeviceGetPCIBusId(char *id, int id_bytes, CUdevice dev)
 		return r;
 	if (!id || id_bytes < 13)
 		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(id, (size_t)id_bytes, "FFFF:%02X:00.0", (unsigned)d->ordinal & 0xff);
+	snprintf(id, (size_t)id_bytes, "FFFF:%02X:00.0", (unsigned)d->physical & 0xff);
 	return CUDA_SUCCESS;
 }
 
@@ -111,11 +103,15 @@ EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *id)
 		return r;
 	if (!out || !id)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3 || domain != 0xffff || slot ||
-	    bus >= (unsigned)soft.n_devices)
+	if (sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3 || domain != 0xffff || slot)
 		return CUDA_ERROR_INVALID_DEVICE;
-	*out = (CUdevice)bus;
-	return CUDA_SUCCESS;
+	for (int i = 0; i < soft.n_devices; i++) {
+		if ((unsigned)soft.device[i].physical == bus) {
+			*out = i;
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_INVALID_DEVICE;
 }
 
 EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
@@ -205,6 +201,7 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
+	{ CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
@@ -229,7 +226,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUd
 	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
 		*out = soft.n_processors;
 	else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
-		*out = d->ordinal;
+		*out = d->physical;
 	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
 		if (attributes[i].attribute == attribute)
 			*out = attributes[i].value;

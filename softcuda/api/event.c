@@ -6,18 +6,24 @@
 
 #include <stdlib.h>
 
-enum { EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING };
+enum {
+	EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS
+};
 
-void soft_event_recorded(struct event *e, struct op *by)
+void soft_event_recorded(struct event *e, struct op *by, CUresult result)
 {
 	if (e->pending == by)
 		e->pending = NULL;
+	if (by->record.has_ticket)
+		soft_ipc_event_end(e, by, result != CUDA_SUCCESS);
 }
 
 void soft_event_unref(struct event *e)
 {
-	if (--e->refs == 0)
-		free(e);
+	if (--e->refs)
+		return;
+	soft_ipc_event_close(e->shared);
+	free(e);
 }
 
 void soft_event_destroy(struct event *e)
@@ -44,6 +50,30 @@ static CUresult enter(CUevent handle, struct event **out)
 	return r;
 }
 
+CUresult soft_event_create(struct context *ctx, unsigned flags, struct event **out)
+{
+	struct event *e = calloc(1, sizeof *e);
+
+	if (!e || !(e->handle = soft_handle_new(HANDLE_EVENT, e))) {
+		free(e);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	e->ctx = ctx;
+	e->flags = flags;
+	e->refs = 1;
+	list_append(&ctx->events, &e->link);
+	*out = e;
+	return CUDA_SUCCESS;
+}
+
+/* An event that processes share has no time: their clocks need not agree. */
+static bool are_event_flags(unsigned flags)
+{
+	if (flags & ~(unsigned)EVENT_FLAGS)
+		return false;
+	return !(flags & CU_EVENT_INTERPROCESS) || flags & CU_EVENT_DISABLE_TIMING;
+}
+
 EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
 	struct context *ctx;
@@ -55,23 +85,10 @@ EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	e = calloc(1, sizeof *e);
-	if (flags & CU_EVENT_INTERPROCESS)
-		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				"cuEventCreate: events stay in their process here");
-	else if (flags & ~(unsigned)EVENT_FLAGS)
-		r = CUDA_ERROR_INVALID_VALUE;
-	else if (!e || !(e->handle = soft_handle_new(HANDLE_EVENT, e)))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	if (r) {
-		free(e);
-	} else {
-		e->ctx = ctx;
-		e->flags = flags;
-		e->refs = 1;
-		list_append(&ctx->events, &e->link);
+	r = are_event_flags(flags) ? soft_event_create(ctx, flags, &e)
+				   : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
 		*out = e->handle;
-	}
 	soft_unlock();
 	return r;
 }
@@ -103,12 +120,35 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event)
 	return destroy(event);
 }
 
+CUresult soft_event_record(struct event *e, struct stream *s)
+{
+	struct op *op = soft_op_new(s, OP_RECORD), *before = e->pending;
+	bool was_recorded = e->recorded;
+	CUresult r;
+
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->record.event = e;
+	e->refs++;  /* free_payload of the op drops it */
+	e->pending = op;
+	e->recorded = true;
+	if (e->shared)
+		soft_ipc_event_draw(e, op);
+	r = soft_op_submit(op, NULL);
+	if (r) {
+		soft_event_recorded(e, op, r);
+		e->pending = before;
+		e->recorded = was_recorded;
+	}
+	soft_op_release(op);
+	return r;
+}
+
 EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned int flags)
 {
 	struct context *ctx;
 	struct stream *s;
 	struct event *e;
-	struct op *op = NULL;
 	CUresult r = soft_enter_stream(handle, &ctx, &s);
 
 	if (r)
@@ -118,26 +158,27 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned 
 		r = CUDA_ERROR_INVALID_HANDLE;
 	else if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		r = CUDA_ERROR_INVALID_VALUE;
-	else if (!(op = soft_op_new(s, OP_NOTHING)))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	if (!r) {
-		struct op *before = e->pending;
-		bool was_recorded = e->recorded;
-
-		op->kind = OP_RECORD;
-		op->event = e;
-		e->refs++;  /* free_payload of the op drops it */
-		e->pending = op;
-		e->recorded = true;
-		r = soft_op_submit(op, NULL);
-		if (r) {
-			e->pending = before;
-			e->recorded = was_recorded;
-		}
-	}
-	if (op)
-		soft_op_release(op);
+	else
+		r = soft_event_record(e, s);
 	soft_unlock();
+	return r;
+}
+
+/* Let what s is given from now on wait for the record that is the event's newest. */
+CUresult soft_event_hold(struct stream *s, struct event *e)
+{
+	struct op *op;
+	CUresult r;
+
+	if (soft_ipc_event_is_remote(e))
+		return soft_ipc_event_hold(s, e);
+	if (!e->pending)
+		return CUDA_SUCCESS;
+	op = soft_op_new(s, OP_NOTHING);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = soft_op_submit(op, e->pending);
+	soft_op_release(op);
 	return r;
 }
 
@@ -153,7 +194,10 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 
 	if (r)
 		return r;
-	r = e->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	if (soft_ipc_event_is_remote(e))
+		r = soft_ipc_event_query(e);
+	else
+		r = e->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 	soft_unlock();
 	return r;
 }
@@ -167,7 +211,9 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 	if (r)
 		return r;
 	op = e->pending;
-	if (op) {
+	if (soft_ipc_event_is_remote(e)) {
+		r = soft_ipc_event_wait(e);
+	} else if (op) {
 		op->refs++;
 		r = soft_op_wait(op);
 		soft_op_release(op);

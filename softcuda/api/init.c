@@ -2,7 +2,6 @@
 #include "softcuda/api/api_internal.h"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static int count_processors(void)
@@ -12,15 +11,6 @@ static int count_processors(void)
 	if (sched_getaffinity(0, sizeof set, &set) == 0)
 		return CPU_COUNT(&set);
 	return 1;
-}
-
-/* How many devices to show: GPULOAD_SOFT_DEVICES, else one. */
-static int count_devices(void)
-{
-	const char *text = getenv("GPULOAD_SOFT_DEVICES");
-	long n = text ? strtol(text, NULL, 10) : 1;
-
-	return n < 0 ? 0 : n > MAX_DEVICES ? MAX_DEVICES : (int)n;
 }
 
 /* The worker threads do not survive a fork, so neither does the driver: calls in the child
@@ -36,16 +26,17 @@ static void forget_in_child(void)
 static CUresult start(void)
 {
 	gpul_error err = { 0 };
+	CUresult r = soft_choose_devices();
 
+	if (r)
+		return r;
 	if (gpul_exec_memory_create(&soft.memory, &err))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	soft.n_devices = count_devices();
 	soft.n_processors = count_processors();
 	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	soft.heap_bytes = 8 << 20;
 	list_init(&soft.libraries);
-	for (int i = 0; i < soft.n_devices; i++)
-		soft.device[i].ordinal = i;
+	list_init(&soft.contexts);
 	pthread_atfork(soft_lock, soft_unlock, forget_in_child);
 	return CUDA_SUCCESS;
 }
@@ -62,8 +53,6 @@ EXPORT CUresult cuInit(unsigned int flags)
 		r = soft_refuse(CUDA_ERROR_NOT_INITIALIZED, "cuInit was called before fork");
 	else if (!soft.initialised)
 		r = start();
-	if (!r && !soft.n_devices)
-		r = CUDA_ERROR_NO_DEVICE;
 	if (!r)
 		soft.initialised = forked = true;
 	soft_unlock();

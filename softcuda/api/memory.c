@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALLOCATION_ALIGN = 512, PITCH_ALIGN = 512 };
+enum { HOST_ALIGN = 512, PITCH_ALIGN = 512 };
 
 static const char *label(enum allocation_kind kind)
 {
@@ -19,6 +19,7 @@ static const char *label(enum allocation_kind kind)
 		[ALLOC_HOST] = "cuMemHostAlloc",
 		[ALLOC_REGISTERED] = "cuMemHostRegister",
 		[ALLOC_ASYNC] = "cuMemAllocAsync",
+		[ALLOC_IPC] = "cuIpcOpenMemHandle",
 	};
 
 	return labels[kind];
@@ -26,11 +27,37 @@ static const char *label(enum allocation_kind kind)
 
 static bool is_on_device(const struct allocation *a)
 {
+	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC || a->kind == ALLOC_IPC;
+}
+
+/* Of what the device has: memory of another process was counted there. */
+static bool is_counted(const struct allocation *a)
+{
 	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC;
 }
 
-/* Enter [base, base + bytes) as ours. */
-static CUresult enter_range(struct context *ctx, struct allocation *a, unsigned flags)
+/* Which devices may not touch it. */
+static uint32_t denied_devices(const struct allocation *a)
+{
+	if (!is_on_device(a))
+		return 0;
+	if (a->kind == ALLOC_DEVICE)
+		return ~soft_peer_devices(a->ctx);
+	return ~(UINT32_C(1) << a->device->ordinal | UINT32_C(1) << a->ctx->device->ordinal);
+}
+
+void soft_share_with_peers(struct context *owner)
+{
+	for (struct link *i = owner->allocations.next; i != &owner->allocations; i = i->next) {
+		const struct allocation *a = CONTAINER(i, struct allocation, link);
+
+		gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a), 0);
+	}
+	for (struct link *i = owner->modules.next; i != &owner->modules; i = i->next)
+		soft_module_deny(CONTAINER(i, struct module, link), ~soft_peer_devices(owner));
+}
+
+CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned flags)
 {
 	gpul_exec_range range = { .base = a->base, .bytes = a->bytes, .flags = flags };
 	gpul_error err = { 0 };
@@ -39,7 +66,12 @@ static CUresult enter_range(struct context *ctx, struct allocation *a, unsigned 
 	a->handle = soft_handle_new(HANDLE_ALLOCATION, a);
 	if (!a->handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	a->ctx = ctx;
+	if (!a->device)
+		a->device = ctx->device;
 	range.owner = a->handle;
+	range.denied = denied_devices(a);
+	range.remedy = "cuCtxEnablePeerAccess";
 	snprintf(range.label, sizeof range.label, "%s", label(a->kind));
 	st = gpul_exec_memory_add(soft.memory, &range, &err);
 	if (st) {
@@ -49,19 +81,41 @@ static CUresult enter_range(struct context *ctx, struct allocation *a, unsigned 
 			       : soft_refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "%s",
 					     err.text);
 	}
-	a->ctx = ctx;
 	a->id = ++soft.next_id;
 	list_append(&ctx->allocations, &a->link);
-	if (is_on_device(a))
+	if (is_counted(a))
 		ctx->device->allocated_bytes += a->bytes;
 	return CUDA_SUCCESS;
+}
+
+/* What cuMemAlloc gives has its pages to itself: cuIpcGetMemHandle changes them for a file's. */
+static void *take_pages(enum allocation_kind kind, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	bool own = kind == ALLOC_DEVICE;
+	void *memory;
+
+	if (own)
+		bytes = (bytes + page - 1) / page * page;
+	return posix_memalign(&memory, own ? page : HOST_ALIGN, bytes) ? NULL : memory;
+}
+
+/* Pages that cannot be had back stay a hole: malloc never gives them out again. */
+static void drop_pages(struct allocation *a)
+{
+	void *memory = (void *)(uintptr_t)a->base;
+
+	if (a->kind == ALLOC_IPC)
+		munmap(memory, a->bytes);
+	else if (a->kind != ALLOC_REGISTERED && (!a->shared || soft_ipc_unshare(a)))
+		free(memory);
 }
 
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
 		       unsigned flags, struct allocation **out)
 {
 	struct allocation *a;
-	void *memory = NULL;
+	void *memory;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (bytes > soft.memory_bytes ||
@@ -74,12 +128,13 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 	a = calloc(1, sizeof *a);
 	if (!a)
 		return r;
-	if (posix_memalign(&memory, ALLOCATION_ALIGN, bytes))
+	memory = take_pages(kind, bytes);
+	if (!memory)
 		goto free_a;
 	*a = (struct allocation){
 		.kind = kind, .flags = flags, .base = (uintptr_t)memory, .bytes = bytes
 	};
-	r = enter_range(ctx, a, 0);
+	r = soft_allocation_enter(ctx, a, 0);
 	if (r)
 		goto free_memory;
 	*out = a;
@@ -96,10 +151,9 @@ void soft_allocation_free(struct allocation *a)
 	gpul_exec_memory_remove(soft.memory, a->base);
 	soft_handle_free(a->handle);
 	list_remove(&a->link);
-	if (is_on_device(a))
+	if (is_counted(a))
 		a->ctx->device->allocated_bytes -= a->bytes;
-	if (a->kind != ALLOC_REGISTERED)
-		free((void *)(uintptr_t)a->base);
+	drop_pages(a);
 	free(a);
 }
 
@@ -422,7 +476,7 @@ static CUresult host_register(void *memory, size_t bytes, unsigned flags)
 			.base = (uintptr_t)memory,
 			.bytes = bytes,
 		};
-		r = enter_range(ctx, a, range_flags);
+		r = soft_allocation_enter(ctx, a, range_flags);
 		if (r)
 			free(a);
 	}

@@ -87,6 +87,21 @@ static CUresult make_functions(struct module *m)
 	return CUDA_SUCCESS;
 }
 
+void soft_module_deny(const struct module *m, uint32_t devices)
+{
+	const gpul_exec_program *p = m->code->program;
+
+	for (size_t i = 0; i < gpul_exec_n_variables(p); i++) {
+		const char *name;
+		uint64_t address;
+		size_t bytes;
+
+		if (gpul_exec_variable_at(p, i, &name, &address, &bytes))
+			gpul_exec_memory_set_rights(soft.memory, address,
+						    devices, 0);
+	}
+}
+
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out)
 {
 	struct module *m = calloc(1, sizeof *m);
@@ -106,6 +121,7 @@ CUresult soft_module_create(struct context *ctx, struct code *code, struct modul
 		soft_module_destroy(m);
 		return r;
 	}
+	soft_module_deny(m, ~soft_peer_devices(ctx));
 	list_append(&ctx->modules, &m->link);
 	*out = m;
 	return CUDA_SUCCESS;

@@ -18,6 +18,8 @@ typedef struct CUctxCreateParams_st {
 CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
 			CUdevice dev);
 CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel kernel);
+CUresult cuCtxRecordEvent(CUcontext ctx, CUevent event);
+CUresult cuCtxWaitEvent(CUcontext ctx, CUevent event);
 #endif
 
 #if CUDA_VERSION < 12080

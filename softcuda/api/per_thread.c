@@ -35,6 +35,28 @@ EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 	return soft_copy(CU_STREAM_PER_THREAD, dst, SIDE_ANY, src, SIDE_ANY, bytes, WAITED_FOR);
 }
 
+EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+				  CUcontext src_context, size_t bytes)
+{
+	return soft_copy_peer(CU_STREAM_PER_THREAD, dst, dst_context, src, src_context, bytes);
+}
+
+EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+				       CUcontext src_context, size_t bytes, CUstream stream)
+{
+	return cuMemcpyPeerAsync(dst, dst_context, src, src_context, bytes, own(stream));
+}
+
+EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *c)
+{
+	return soft_copy_3d_peer(CU_STREAM_PER_THREAD, c);
+}
+
+EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *c, CUstream stream)
+{
+	return cuMemcpy3DPeerAsync(c, own(stream));
+}
+
 EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D_v2 *c)
 {
 	return soft_copy_2d(CU_STREAM_PER_THREAD, c, WAITED_FOR);

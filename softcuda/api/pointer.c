@@ -61,7 +61,7 @@ static int ordinal_of(const struct where *w, const struct context *current)
 {
 	if (w->m)
 		return w->on_host ? 0 : w->m->memory->prop.location.id;
-	return w->a ? w->a->ctx->device->ordinal : current->device->ordinal;
+	return w->a ? w->a->device->ordinal : current->device->ordinal;
 }
 
 /* What only says where the address lies. */
@@ -108,8 +108,10 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr addre
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		PUT(unsigned long long, w->m ? w->m->id : w->a ? w->a->id : 0);
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		PUT(unsigned, w->a && w->a->kind == ALLOC_DEVICE);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		PUT(unsigned, 0);
 		return CUDA_SUCCESS;

@@ -58,8 +58,8 @@ static void free_payload(struct op *op)
 		free(op->launch.params);
 		if (op->launch.code)
 			soft_code_unref(op->launch.code);
-	} else if (op->kind == OP_RECORD) {
-		soft_event_unref(op->event);
+	} else if (op->kind == OP_RECORD || op->kind == OP_AWAIT) {
+		soft_event_unref(op->record.event);
 	}
 }
 
@@ -120,6 +120,8 @@ static size_t tie_all(struct stream *s, struct op *after, struct op *op, struct 
 	struct context *ctx = s->ctx;
 	size_t n = tie(op, after, spare) + tie(op, s->last, spare);
 
+	if (ctx->gate && s != ctx->gate)
+		n += tie(op, ctx->gate->last, spare);
 	if (!s->blocking)
 		return n;
 	if (s != ctx->legacy)
@@ -158,8 +160,8 @@ static void end(struct op *op, CUresult result)
 	op->ended = true;
 	op->result = result;
 	if (op->kind == OP_RECORD) {
-		op->event->time_ns = now_ns();
-		soft_event_recorded(op->event, op);
+		op->record.event->time_ns = now_ns();
+		soft_event_recorded(op->record.event, op, result);
 	} else if (op->kind == OP_FREE) {
 		soft_allocation_free(op->allocation);
 	}
@@ -360,6 +362,8 @@ static void run(struct op *op)
 		end(op, fault);
 	} else if (op->kind == OP_LAUNCH) {
 		run_launch(op);
+	} else if (op->kind == OP_AWAIT) {
+		soft_ipc_event_await(op);
 	} else if ((op->kind == OP_COPY || op->kind == OP_FILL) && op->deferred && !is_still_there(op)) {
 		soft_report_fault("a queued copy or fill: its memory was unmapped before its turn came");
 		kill_context(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -422,6 +426,14 @@ static void run_ready(void)
 		list_remove(&op->in_ready);
 		run(op);
 	}
+}
+
+void soft_op_ended(struct op *op, CUresult result)
+{
+	if (result)
+		kill_context(op->ctx, result);
+	end(op, result);
+	run_ready();
 }
 
 /* ---- callbacks -------------------------------------------------------------------------- */

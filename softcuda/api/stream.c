@@ -196,7 +196,6 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int f
 	struct context *ctx;
 	struct stream *s;
 	struct event *e;
-	struct op *op = NULL;
 	CUresult r = soft_enter_stream(handle, &ctx, &s);
 
 	if (r)
@@ -206,12 +205,8 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int f
 		r = CUDA_ERROR_INVALID_HANDLE;
 	else if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		r = CUDA_ERROR_INVALID_VALUE;
-	else if (e->pending && !(op = soft_op_new(s, OP_NOTHING)))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	if (!r && op)
-		r = soft_op_submit(op, e->pending);
-	if (op)
-		soft_op_release(op);
+	else
+		r = soft_event_hold(s, e);
 	soft_unlock();
 	return r;
 }

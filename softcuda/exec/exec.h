@@ -133,6 +133,10 @@ void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts what still runs
 /** Return when no kernel is in the middle of an access that it began before this call: what was taken out
  * of the table before may be unmapped then.  It waits for instructions, never for kernels.  NULL is fine. */
 void gpul_exec_machine_settle(gpul_exec_machine *m);
+/** Return when no kernel runs an instruction, and none will before gpul_exec_machine_resume(): memory may be
+ * moved under them.  Not while paused already.  NULL is fine. */
+void gpul_exec_machine_pause(gpul_exec_machine *m);
+void gpul_exec_machine_resume(gpul_exec_machine *m);
 
 typedef enum gpul_exec_fault_kind {
 	GPUL_EXEC_OK = 0,

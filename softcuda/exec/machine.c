@@ -133,6 +133,20 @@ void gpul_exec_machine_settle(gpul_exec_machine *m)
 	}
 }
 
+void gpul_exec_machine_pause(gpul_exec_machine *m)
+{
+	if (!m)
+		return;
+	atomic_store(&m->paused, true);  /* before settle reads the turns */
+	gpul_exec_machine_settle(m);
+}
+
+void gpul_exec_machine_resume(gpul_exec_machine *m)
+{
+	if (m)
+		atomic_store(&m->paused, false);
+}
+
 void gpul_exec_machine_destroy(gpul_exec_machine *m)
 {
 	if (!m)

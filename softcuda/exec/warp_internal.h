@@ -250,6 +250,7 @@ struct gpul_exec_machine {
 	struct heap *heap;               /* made by the first malloc */
 	_Atomic bool stops;              /* a listed launch was stopped: somebody must end it */
 	_Atomic bool quits;              /* end everything */
+	_Atomic bool paused;             /* no turn begins (gpul_exec_machine_pause) */
 };
 gpul_status gpul_machine_list(struct gpul_exec_machine *m, struct gpul_exec_launch *l, gpul_error *err);
 void gpul_machine_stop(struct gpul_exec_machine *m);  /* wake somebody to end stopped launches */

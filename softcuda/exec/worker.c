@@ -6,6 +6,7 @@
  * they wait for. */
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "softcuda/exec/warp_internal.h"
 
@@ -155,6 +156,12 @@ static enum block_result run_turn(struct worker *k, struct block *b)
 
 	atomic_fetch_add(&k->turns, 1);
 	atomic_thread_fence(memory_order_seq_cst);  /* before the accesses' look at the table */
+	while (atomic_load_explicit(&k->machine->paused, memory_order_relaxed)) {
+		atomic_fetch_add(&k->turns, 1);
+		usleep(50);
+		atomic_fetch_add(&k->turns, 1);
+		atomic_thread_fence(memory_order_seq_cst);
+	}
 	r = gpul_block_run(b);
 	atomic_fetch_add(&k->turns, 1);
 	return r;

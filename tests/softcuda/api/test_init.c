@@ -123,7 +123,7 @@ static void finds_a_device_by_its_bus_id(void **state)
 	fails(cuDeviceGetPCIBusId(id, 4, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(cuDeviceGetUuid(&uuid, 0));
 	if (on_software_driver())
-		assert_memory_equal(uuid.bytes, "gpuload-soft", 12);
+		assert_memory_equal(uuid.bytes, "\1gpuload-softgpu", 16);
 }
 
 static void refuses_a_device_that_is_not_there(void **state)
