@@ -1,8 +1,56 @@
 /* actors.c — start actors and talk to them, from a scenario's side. */
 #include "tests/fault/actors.h"
 
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int actor_begin(const struct actor *a)
+{
+	int status;
+	pid_t pid;
+
+	step_arm(a->dies);
+	if (!a->namespaces)
+		return -1;
+	if (unshare(a->namespaces))
+		return 77;
+	pid = a->namespaces & CLONE_NEWPID ? fork() : 0;  /* whose first process is the next child */
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		return -1;
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+bool actor_become(const struct actor *a)
+{
+	return !a->uid || (setgroups(0, NULL) == 0 && setgid(a->uid) == 0 && setuid(a->uid) == 0);
+}
+
+bool actor_limit(int64_t n_more)
+{
+	struct rlimit limit;
+	int next = 0;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return false;
+	if (n_more >= 0) {
+		next = fcntl(0, F_DUPFD_CLOEXEC, 0);  /* the lowest that is free */
+		if (next < 0)
+			return false;
+		close(next);
+	}
+	limit.rlim_cur = n_more < 0 ? limit.rlim_max : (rlim_t)(next + n_more);
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
 
 bool attacher_start(struct fault *f, const struct actor *a, struct child *out)
 {

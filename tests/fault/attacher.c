@@ -8,6 +8,7 @@
 #include "tests/fault/process.h"
 
 struct attacher {
+	const struct actor *how;
 	struct process process;
 	gpul_ipc_client *client;
 	int64_t rounds;          /* of the kernel that runs */
@@ -19,7 +20,7 @@ struct attacher {
 static gpul_status attach(struct attacher *a, int timeout_ms, gpul_error *err)
 {
 	int device = 0;
-	gpul_ipc_client_options options = { .name = SHARE_NAME, .devices = &device, .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = a->how->name ? a->how->name : SHARE_NAME, .devices = &device, .n_devices = 1 };
 	gpul_status st = gpul_ipc_attach(&a->process.drv, &options, timeout_ms, &a->client, err);
 
 	if (!st)
@@ -62,6 +63,30 @@ static gpul_status listen_to_owner(struct attacher *a, int timeout_ms, struct no
 	return st;
 }
 
+/* Attach, look at a word (each time another one), let go. */
+static gpul_status attach_often(struct attacher *a, int64_t times, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (uint32_t i = 0; !st && i < times; i++) {
+		const gpul_ipc_view *v;
+		uint32_t word = 0, index = i * 31 % SHARED_WORDS;
+
+		st = attach(a, FAULT_WAIT_MS, err);
+		if (st)
+			break;
+		v = gpul_ipc_client_view(a->client);
+		if (v->cpu)
+			word = ((const volatile uint32_t *)v->cpu)[index];
+		else
+			st = gpul_cu(&a->process.drv, err, cuMemcpyDtoH(&word, v->gpu + 4 * index, sizeof word));
+		if (!st && word != shared_word(index))
+			st = gpul_fail(err, GPUL_EFORMAT, 0, "word %u is %#x", index, word);
+		detach(a, st ? NULL : err);
+	}
+	return st;
+}
+
 static gpul_status ask(int timeout_ms, gpul_error *err)
 {
 	gpul_ipc_share share;
@@ -96,6 +121,8 @@ static bool obey(struct attacher *a, struct note *n)
 	case 'v': st = listen_to_owner(a, (int)n->value, n, &err); break;
 	case 'x': st = detach(a, &err); break;
 	case 'q': st = ask((int)n->value, &err); break;
+	case 'm': st = attach_often(a, n->value, &err); break;
+	case 'l': st = actor_limit(n->value) ? GPUL_OK : GPUL_ESYS; break;
 	case 'b': take_baseline(a); break;
 	case 'c': st = count(a, n); break;
 	default: return false;
@@ -111,13 +138,14 @@ static bool obey(struct attacher *a, struct note *n)
 
 int attacher_role(const struct fault *f, int line, const void *arg)
 {
-	const struct actor *how = arg;
-	struct attacher a = { .alone = f->alone };
+	struct attacher a = { .how = arg, .alone = f->alone };
 	struct note n;
 	gpul_error err = { 0 };
+	int status = actor_begin(arg);
 
-	step_arm(how->dies);
-	if (process_open(f, &a.process, &err)) {
+	if (status >= 0)
+		return status;
+	if (process_open(f, &a.process, &err) || !actor_become(arg)) {
 		n = (struct note){ .command = 'f' };
 		memcpy(n.text, err.text, sizeof err.text);
 		note_send(line, &n);

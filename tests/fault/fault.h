@@ -18,14 +18,14 @@ struct fault {
 	bool alone;            /* no other scenario uses this GPU now: its free bytes mean something */
 	char folder[64];       /* for sockets; its own, empty at first */
 	bool not_here;         /* out: this driver has no such memory */
-	char text[FAULT_TEXT]; /* out: what went wrong; or, when all went well, what is worth saying */
+	char text[FAULT_TEXT]; /* out: what went wrong */
 };
 
 enum fault_verdict { FAULT_OK, FAULT_FAILED, FAULT_SKIPPED };
 
 typedef enum fault_verdict fault_scenario(struct fault *f);
 
-fault_scenario kill_owner, kill_attacher, orphans, storm, stopped_peer, stopped_owner, restarts, hostile_clients,
+fault_scenario kill_owner, kill_attacher, orphans, storm, few_descriptors, stopped_peer, stopped_owner, restarts, hostile_clients,
 	hostile_servers, other_user, other_namespaces;
 
 /* Put a reason into f->text; returns false, so that `return fault_failed(...)` reads well. */

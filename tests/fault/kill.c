@@ -11,34 +11,34 @@
 enum { ROUNDS = 50 };  /* of sums, while somebody dies */
 
 static const struct step owner_steps[N_STEPS] = {
-	{ "the driver is open", "open", 1 },
-	{ "memory is made", "made", 1 },
-	{ "memory is exported", "exported", 1 },
-	{ "the socket has its name", "bound", 1 },
-	{ "the socket listens", "listening", 1 },
-	{ "a peer has connected", "accepted", 1 },
-	{ "HELLO is read", "received", 1 },
-	{ "OFFER is sent", "sent", 1 },
-	{ "a peer is attached", "attached", 1 },
-	{ "a peer's kernel reads", "a reader runs", 1 },
-	{ "the peer has detached", "detach seen", 1 },
-	{ "the lease is over", "destroyed", 1 },
+	{ "the driver is open", "open", 1, 0 },
+	{ "memory is made", "made", 1, 0 },
+	{ "memory is exported", "exported", 1, 0 },
+	{ "the socket has its name", "bound", 1, 0 },
+	{ "the socket listens", "listening", 1, 0 },
+	{ "a peer has connected", "accepted", 1, 0 },
+	{ "HELLO is read", "received", 1, 0 },
+	{ "OFFER is sent", "sent", 1, 0 },
+	{ "a peer is attached", "attached", 1, 0 },
+	{ "a peer's kernel reads", "a reader runs", 1, 0 },
+	{ "the peer has detached", "detach seen", 1, 0 },
+	{ "the lease is over", "destroyed", 1, 0 },
 };
 enum { LISTENING = 4, OFFER_SENT = 7, ATTACHED, READER_RUNS, DETACH_SEEN, LEASE_OVER };  /* indices above */
 
 static const struct step attacher_steps[N_STEPS] = {
-	{ "the driver is open", "open", 1 },
-	{ "it has connected", "connected", 1 },
-	{ "HELLO is sent", "sent", 1 },
-	{ "OFFER is read", "received", 1 },
-	{ "memory is imported", "imported", 1 },
-	{ "memory is mapped", "mapped", 1 },
-	{ "READY is sent", "sent", 2 },
-	{ "it is attached", "attached", 1 },
-	{ "its kernel reads", "a kernel runs", 1 },
-	{ "its kernel has read", "summed", 1 },
-	{ "it detaches", "draining", 1 },
-	{ "it has detached", "closed", 1 },
+	{ "the driver is open", "open", 1, 0 },
+	{ "it has connected", "connected", 1, 0 },
+	{ "HELLO is sent", "sent", 1, 0 },
+	{ "OFFER is read", "received", 1, 0 },
+	{ "memory is imported", "imported", 1, 0 },
+	{ "memory is mapped", "mapped", 1, 0 },
+	{ "READY is sent", "sent", 2, 0 },
+	{ "it is attached", "attached", 1, 0 },
+	{ "its kernel reads", "a kernel runs", 1, 0 },
+	{ "its kernel has read", "summed", 1, 0 },
+	{ "it detaches", "draining", 1, 0 },
+	{ "it has detached", "closed", 1, 0 },
 };
 enum { OPEN, CONNECTED, READY_SENT = 6, CLOSED = 11 };  /* indices above */
 

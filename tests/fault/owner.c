@@ -1,9 +1,11 @@
 /* owner.c — the process whose memory it is: offers it, serves, and does what its line says. */
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/log.h"
 #include "tests/fault/actors.h"
 #include "tests/fault/count.h"
 #include "tests/fault/process.h"
@@ -14,6 +16,7 @@ struct owner {
 	struct process process;
 	gpul_mem *mem;
 	gpul_ipc_server *server;
+	unsigned n_refused, n_unexplained, n_logged;
 	struct counts alone;   /* with the server up and nobody attached */
 };
 
@@ -23,12 +26,14 @@ static gpul_status offer(const struct fault *f, struct owner *o, gpul_error *err
 	size_t bytes = o->how->bytes ? o->how->bytes : SHARED_BYTES;
 	gpul_mem_desc desc = { .kind = f->kind, .bytes = GPUL_IPC_CONTROL_BYTES + bytes, .node = GPUL_MEM_NODE_OF_GPU,
 			       .devices = &device, .n_devices = 1, .exportable = true };
-	gpul_ipc_server_options options = { .name = SHARE_NAME, .control = true, .bytes = bytes,
+	gpul_ipc_server_options options = { .name = o->how->name ? o->how->name : SHARE_NAME, .control = true, .bytes = bytes,
 					    .step_timeout_ms = o->how->step_timeout_ms };
 	gpul_status st = process_open(f, &o->process, err);
 
 	if (st)
 		return st;
+	if (!actor_become(o->how))
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot become user %u", o->how->uid);
 	step_reached("open");
 	st = gpul_mem_create(&o->process.drv, &desc, &o->mem, err);
 	if (st)
@@ -44,6 +49,14 @@ static void end_lease(struct owner *o)
 	step_reached("destroyed");
 	gpul_mem_destroy(o->mem);
 	o->mem = NULL;
+}
+
+static void count_line(void *user, gpul_log_level level, const char *module, const char *line)
+{
+	struct owner *o = user;
+
+	(void)level;
+	o->n_logged += strcmp(module, "ipc") == 0 && strchr(line, ':') != NULL;
 }
 
 static const char *point_of(gpul_ipc_event_kind kind)
@@ -64,6 +77,8 @@ static bool serve(struct owner *o)
 		if (event.kind == GPUL_IPC_NONE)
 			return true;
 		step_reached(point_of(event.kind));
+		o->n_refused += event.kind == GPUL_IPC_REFUSED;
+		o->n_unexplained += (event.kind == GPUL_IPC_REFUSED || event.kind == GPUL_IPC_PEER_DIED) && !event.why.text[0];
 		if (o->how->gone_quiet)
 			continue;
 		n.event = (int)event.kind;
@@ -86,6 +101,9 @@ static bool count_alone(struct owner *o, struct note *n)
 	}
 	if (gpul_ipc_server_peers(o->server, NULL, 0))
 		snprintf(n->text, sizeof n->text, "somebody is still attached");
+	else if (o->n_unexplained || o->n_logged < o->n_refused)
+		snprintf(n->text, sizeof n->text, "%u turned away, %u lines about it in the log, %u events without a reason",
+			 o->n_refused, o->n_logged, o->n_unexplained);
 	else
 		return counts_same(&o->process.drv, &o->alone, n->text);
 	return false;
@@ -118,6 +136,9 @@ static bool obey(struct owner *o)
 		break;
 	case 'k':
 		step_reached("a reader runs");
+		break;
+	case 'l':
+		n.good = actor_limit(n.value);
 		break;
 	case 'd':
 		end_lease(o);
@@ -163,16 +184,20 @@ int owner_role(const struct fault *f, int line, const void *arg)
 	struct note n = { .command = 'f' };
 	gpul_error err = { 0 };
 	gpul_status st;
-	int status = 1;
+	int status = actor_begin(arg);
 
-	step_arm(o.how->dies);
+	if (status >= 0)
+		return status;
+	status = 1;
+	gpul_log_set_level(GPUL_LOG_INFO);
+	gpul_log_to(count_line, &o);
 	st = offer(f, &o, &err);
 	if (!st)
 		st = process_fill(&o.process, gpul_ipc_server_view(o.server), &err);
 	if (!st && !o.how->dies)  /* the kernel is loaded before anything is counted */
 		st = process_sums_right(&o.process, gpul_ipc_server_view(o.server), &err);
 	if (st) {
-		n.status = st;
+		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA ? st : GPUL_EINVAL;  /* no driver is no excuse */
 		n.native = err.native;
 		memcpy(n.text, err.text, sizeof err.text);
 		note_send(line, &n);

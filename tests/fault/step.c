@@ -31,7 +31,7 @@ void step_arm(const struct step *s)
 void step_reached(const char *point)
 {
 	if (armed && strcmp(armed->point, point) == 0 && ++n_reached == armed->nth)
-		kill(getpid(), SIGKILL);
+		kill(getpid(), armed->signal ? armed->signal : SIGKILL);
 }
 
 /* ---- system calls --------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* step.h — where a process is killed: by itself, at the n-th time that it reaches a point.
+/* step.h — where a process is killed (or stopped): by itself, at the n-th time that it reaches a point.
  *
  * Points between library calls are named by who makes the calls (owner.c, attacher.c).  Those inside are the
  * system calls that step.c stands before (the linker takes a program's own bind() before libc's), and the driver
@@ -12,12 +12,13 @@ struct step {
 	const char *what;   /* for people */
 	const char *point;
 	int nth;            /* from 1 */
+	int signal;         /* 0: SIGKILL */
 };
 
 /* From now on this process is a victim; NULL: it is none. */
 void step_arm(const struct step *s);
 
-/* SIGKILL, if this is where the victim dies. */
+/* The signal, if this is the step. */
 void step_reached(const char *point);
 
 /* A copy of a table whose calls are points: "exported", "imported", "mapped", "draining". */

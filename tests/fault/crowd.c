@@ -1,0 +1,103 @@
+/* crowd.c — many attachers at once, again and again; and processes that have no descriptors left. */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/fault/actors.h"
+#include "tests/fault/raw.h"
+
+enum { N_CROWD = 64, MOST_MORE = 8 };
+
+/* Each attaches and lets go f->times times, all beside each other. */
+static bool all_often(struct fault *f, const struct child crowd[N_CROWD])
+{
+	struct note n = { .command = 'm', .value = f->times };
+
+	for (int i = 0; i < N_CROWD; i++)
+		if (!note_send(crowd[i].line, &n))
+			return fault_failed(f, "attacher %d is gone", i);
+	for (int i = 0; i < N_CROWD; i++)
+		if (!note_receive(crowd[i].line, -1, &n) || !n.good)
+			return fault_failed(f, "attacher %d: %.400s", i, n.text);
+	for (int i = 0; i < N_CROWD; i++)
+		if (!must(f, &crowd[i], 'c', 0))
+			return false;
+	return true;
+}
+
+enum fault_verdict storm(struct fault *f)
+{
+	struct actor how = { .gone_quiet = true };
+	struct child owner = { 0 }, crowd[N_CROWD] = { 0 };
+	bool good = owner_start(f, &how, &owner);
+
+	f->alone = false;
+	for (int i = 0; i < N_CROWD; i++)
+		good = good && attacher_start(f, &how, &crowd[i]) && must(f, &crowd[i], 'm', 1) && must(f, &crowd[i], 'b', 0);
+	good = good && all_often(f, crowd) && must(f, &owner, 'c', 0) && must(f, &owner, 's', 0) && actor_end(f, &owner);
+	for (int i = 0; i < N_CROWD; i++) {
+		good = good && actor_end(f, &crowd[i]);
+		child_kill(&crowd[i]);
+	}
+	child_kill(&owner);
+	return good ? FAULT_OK : FAULT_FAILED;
+}
+
+/* ---- few descriptors ------------------------------------------------------------------------ */
+
+/* With n_more descriptors to be had, c attaches (and lets go), or says why not. */
+static bool attaches_or_says_why(struct fault *f, const struct child *c)
+{
+	struct note n;
+
+	if (!child_do(c, 'a', 200, &n))
+		return fault_failed(f, "no answer");
+	if (n.good)
+		return must(f, c, 'x', 0);
+	return n.text[0] || fault_failed(f, "refused without a reason");
+}
+
+static bool lacks(struct fault *f, const struct child *who, int n_more, const struct child *attacher)
+{
+	if (!must(f, who, 'l', n_more) || !attaches_or_says_why(f, attacher) || !must(f, who, 'l', -1))
+		return false;
+	return must(f, attacher, 'a', FAULT_WAIT_MS) && must(f, attacher, 's', 0) && must(f, attacher, 'x', 0) &&
+	       must(f, attacher, 'c', 0);
+}
+
+/* An owner with room for some descriptors gets a message with more: cut off, so no message. */
+static bool cut_message(struct fault *f, const struct child *owner, int n_more, const struct wire_hello *hello)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fds[20], s;
+	struct wire_refused why;
+	bool good;
+
+	for (int i = 0; i < 20; i++)
+		fds[i] = null;
+	s = raw_connect(f);
+	good = must(f, owner, 'l', n_more) && s >= 0 && raw_send(s, hello, sizeof *hello, fds, 20);
+	good = good && must(f, owner, 'l', -1) && raw_dropped(s, &why);
+	close(s);
+	close(null);
+	return good || fault_failed(f, "a message with 20 descriptors for an owner with room for %d", n_more);
+}
+
+enum fault_verdict few_descriptors(struct fault *f)
+{
+	struct actor how = { .gone_quiet = true, .step_timeout_ms = 100 };
+	struct child owner = { 0 }, attacher = { 0 };
+	struct wire_hello hello;
+	struct wire_offer offer;
+	bool good = raw_record(f, &hello, &offer) && owner_start(f, &how, &owner) && attacher_start(f, &how, &attacher) &&
+		    must(f, &attacher, 'a', FAULT_WAIT_MS) && must(f, &attacher, 's', 0) && must(f, &attacher, 'x', 0) &&
+		    must(f, &attacher, 'b', 0);
+
+	for (unsigned i = 0; good && i < f->times; i++)
+		for (int n_more = 0; good && n_more < MOST_MORE; n_more++)
+			good = lacks(f, &attacher, n_more, &attacher) && lacks(f, &owner, n_more, &attacher) &&
+			       cut_message(f, &owner, n_more, &hello);
+	good = good && must(f, &owner, 'c', 0) && actor_end(f, &owner) && actor_end(f, &attacher);
+	child_kill(&owner);
+	child_kill(&attacher);
+	return good ? FAULT_OK : FAULT_FAILED;
+}

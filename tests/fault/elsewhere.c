@@ -1,0 +1,169 @@
+/* elsewhere.c — processes of other users, who are turned away, and of other namespaces, who are not. */
+#include <errno.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/fault/actors.h"
+#include "tests/fault/raw.h"
+
+enum { NOBODY = 65534 };
+
+/* ---- other users ---------------------------------------------------------------------------- */
+
+static bool is_refused(struct fault *f, const struct actor *how, const char *what)
+{
+	struct child c;
+	struct note n;
+	bool good;
+
+	if (!attacher_start(f, how, &c))
+		return false;
+	if (!child_do(&c, 'a', FAULT_WAIT_MS, &n))
+		good = fault_failed(f, "%s: no answer", what);
+	else if (n.command != 'a')
+		good = fault_failed(f, "%s: %s", what, n.text);
+	else if (n.good || n.native == ETIMEDOUT || !n.text[0])
+		good = fault_failed(f, "%s: %s", what, n.good ? "attached" : n.text);
+	else
+		good = actor_end(f, &c);
+	child_kill(&c);
+	return good;
+}
+
+/* Below the library, which would not connect: exit status 0 when it is turned away with a reason. */
+static int stranger_role(const struct fault *f, int line, const void *arg)
+{
+	struct wire_refused why;
+	int s;
+
+	(void)line;
+	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
+		return 2;
+	s = raw_connect(f);
+	if (s < 0 || !raw_send(s, arg, sizeof(struct wire_hello), NULL, 0))
+		return 3;
+	return raw_dropped(s, &why) && why.status && why.text[0] ? 0 : 4;
+}
+
+static bool owner_refuses(struct fault *f, const struct child *owner, const struct wire_hello *hello)
+{
+	struct child stranger;
+	struct note n;
+	int status;
+
+	if (!child_start(f, stranger_role, hello, &stranger))
+		return false;
+	status = child_end(&stranger, FAULT_WAIT_MS);
+	if (status)
+		return fault_failed(f, "another user's connection was not turned away: wait status %#x", status);
+	if (!note_receive(owner->line, FAULT_WAIT_MS, &n) || n.command != 'v' || n.event != GPUL_IPC_REFUSED)
+		return fault_failed(f, "the owner did not tell that it turned another user away");
+	return strstr(n.text, "65534") || fault_failed(f, "the reason does not name the user: %.300s", n.text);
+}
+
+/* As if somebody had opened the folder to all: who a process is counts, not only what it can reach. */
+static bool open_to_all(const struct fault *f, const char *path)
+{
+	return chmod(f->folder, 0777) == 0 && chmod(path, 0777) == 0;
+}
+
+static bool user_by_user(struct fault *f, const struct wire_hello *hello)
+{
+	char path[108];
+	struct actor ours = { 0 }, theirs = { .uid = NOBODY }, theirs_by_path = { .uid = NOBODY, .name = path },
+		     ours_by_path = { .name = path };
+	struct child owner = { 0 };
+	bool good = owner_start(f, &ours, &owner) && is_refused(f, &theirs, "another user, by name");
+
+	raw_path(f, path);
+	good = good && open_to_all(f, path) && is_refused(f, &theirs_by_path, "another user, by path") &&
+	       owner_refuses(f, &owner, hello) && is_refused(f, &ours, "a folder open to all") && chmod(f->folder, 0700) == 0 &&
+	       actor_end(f, &owner);
+	child_kill(&owner);
+	if (!good || chown(f->folder, NOBODY, NOBODY))
+		return false;
+	good = owner_start(f, &theirs, &owner) && is_refused(f, &ours, "another user's folder") &&
+	       is_refused(f, &ours_by_path, "another user's memory") && actor_end(f, &owner);
+	child_kill(&owner);
+	return chown(f->folder, 0, 0) == 0 && good;
+}
+
+enum fault_verdict other_user(struct fault *f)
+{
+	struct wire_hello hello;
+	struct wire_offer offer;
+	bool good;
+
+	if (geteuid() != 0) {
+		fault_failed(f, "only root can be two users");
+		return FAULT_SKIPPED;
+	}
+	f->alone = false;
+	good = raw_record(f, &hello, &offer);
+	for (unsigned i = 0; good && i < f->times; i++)
+		good = user_by_user(f, &hello);
+	return good ? FAULT_OK : FAULT_FAILED;
+}
+
+/* ---- other namespaces ----------------------------------------------------------------------- */
+
+static const struct {
+	const char *what;
+	int owner, attacher;
+} places[] = {
+	{ "one network each", 0, CLONE_NEWNET },
+	{ "the attacher in its own processes", 0, CLONE_NEWPID },
+	{ "the owner in its own processes", CLONE_NEWPID, 0 },
+	{ "each in its own processes and network", CLONE_NEWPID | CLONE_NEWNET, CLONE_NEWPID | CLONE_NEWNET },
+};
+enum { N_PLACES = sizeof places / sizeof places[0] };
+
+static bool permitted(int namespaces)
+{
+	pid_t pid = fork();
+	int status = 1;
+
+	if (pid == 0)
+		_exit(unshare(namespaces) != 0);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* Attach, sum, detach; then attach and die: the owner hears of all of it. */
+static bool attach_across(struct fault *f, int index)
+{
+	struct actor o = { .namespaces = places[index].owner }, a = { .namespaces = places[index].attacher };
+	struct child owner = { 0 }, attacher = { 0 };
+	bool good = owner_start(f, &o, &owner) && attacher_start(f, &a, &attacher) && must(f, &attacher, 'a', FAULT_WAIT_MS) &&
+		    must(f, &attacher, 's', 0) && must(f, &attacher, 'x', 0) && owner_event(f, &owner, GPUL_IPC_ATTACHED) &&
+		    owner_event(f, &owner, GPUL_IPC_DETACHED) && must(f, &attacher, 'a', FAULT_WAIT_MS) &&
+		    owner_event(f, &owner, GPUL_IPC_ATTACHED);
+
+	child_kill(&attacher);  /* and what it forked dies with it */
+	good = good && owner_event(f, &owner, GPUL_IPC_PEER_DIED) && must(f, &owner, 's', 0) && must(f, &owner, 'c', 0) &&
+	       actor_end(f, &owner);
+	child_kill(&owner);
+	return good;
+}
+
+enum fault_verdict other_namespaces(struct fault *f)
+{
+	char why[FAULT_TEXT];
+
+	if (!permitted(CLONE_NEWPID | CLONE_NEWNET)) {
+		fault_failed(f, "unshare is not permitted here");
+		return FAULT_SKIPPED;
+	}
+	f->alone = false;
+	for (unsigned i = 0; i < f->times * N_PLACES; i++)
+		if (!attach_across(f, (int)(i % N_PLACES))) {
+			memcpy(why, f->text, sizeof why);
+			fault_failed(f, "%s: %.400s", places[i % N_PLACES].what, why);
+			return FAULT_FAILED;
+		}
+	return FAULT_OK;
+}
