@@ -193,6 +193,21 @@ static void take(gpul_ipc_server *s, struct peer *p, const gpul_ipc_message *m, 
 		refuse_for(s, p, GPUL_EFORMAT, "a message out of turn", out);
 }
 
+static bool receive(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
+
+/* Who lets go and attaches again at once can be heard in that order: its HELLO, on a new connection, before its BYE.
+ * So where all slots are taken, those who have one are asked first.  True: one of them had something to say,
+ * which is to be told before anybody is turned away. */
+static bool others_first(gpul_ipc_server *s, gpul_ipc_event *out)
+{
+	if ((unsigned)__builtin_popcountll(s->slots) < s->max_peers)
+		return false;
+	for (struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++)
+		if (p->state != PEER_FREE && p->slot >= 0 && receive(s, p, out) && out->kind != GPUL_IPC_NONE)
+			return true;
+	return false;
+}
+
 /* False: nothing was there. */
 static bool receive(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
@@ -200,6 +215,8 @@ static bool receive(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	gpul_error why = { 0 };
 	int fd;
 
+	if (p->state == PEER_GREETING && others_first(s, out))
+		return true;  /* its HELLO stays where it is, and its socket readable */
 	switch (gpul_ipc_receive(p->socket, &m, &fd, p->signs && p->state == PEER_GREETING ? &p->who : NULL, &why)) {
 	case GOT_MESSAGE:
 		if (fd >= 0)

@@ -351,6 +351,13 @@ static void at_most_as_many_peers_as_was_said(void **state)
 	expect_event(server, GPUL_IPC_NONE);
 	expect_client_event(c[17], GPUL_IPC_ATTACHED);
 	assert_int_equal(expect_event(server, GPUL_IPC_ATTACHED).peer, 17);
+	late = begin_attach("rules");  /* this HELLO comes before the goodbye that makes room for it */
+	assert_int_equal(gpul_ipc_client_close(c[18], -1, NULL), GPUL_OK);
+	assert_int_equal(expect_event(server, GPUL_IPC_DETACHED).peer, 18);
+	c[18] = late;
+	expect_event(server, GPUL_IPC_NONE);
+	expect_client_event(c[18], GPUL_IPC_ATTACHED);
+	assert_int_equal(expect_event(server, GPUL_IPC_ATTACHED).peer, 18);
 	for (int i = 1; i < GPUL_IPC_MAX_PEERS; i++) {
 		assert_int_equal(gpul_ipc_client_close(c[i], -1, NULL), GPUL_OK);
 		assert_int_equal(expect_event(server, GPUL_IPC_DETACHED).peer, i);
