@@ -96,6 +96,7 @@ int cmd_attach(const struct cli_args *args, gpul_error *err);
 int cmd_shares(const struct cli_args *args, gpul_error *err);
 int cmd_map(const struct cli_args *args, gpul_error *err);
 int cmd_cache(const struct cli_args *args, gpul_error *err);
+int cmd_mmap_sum(const struct cli_args *args, gpul_error *err);
 int cmd_completion(const struct cli_args *args, gpul_error *err);
 int cmd_help(const struct cli_args *args, gpul_error *err);
 int cmd_version(const struct cli_args *args, gpul_error *err);

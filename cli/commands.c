@@ -345,6 +345,37 @@ static const char map_details[] =
 	"addresses where its CPU and its GPU see the data, and which GPU that is. Needs no driver\n"
 	"and no GPU.\n";
 
+static const struct cli_opt mmap_sum_opts[] = {
+	[MMAP_SUM_N] = { "n", "N", "processes, from 1 to 64 (default: 3)", .in_file = false },
+	[MMAP_SUM_BYTES] = { "bytes", "SIZE", "of the buffer; K, M or G may follow (default: 64M)",
+			     .in_file = false },
+	[MMAP_SUM_KIND] = { "kind", "KIND", "which memory; auto takes host memory that works here (default)",
+			    "auto host-numa device memfd shm device-ipc", .in_file = false },
+	[MMAP_SUM_FILL] = { "fill", "TYPE=FILL", "what is in it, as in gpuload run (default: f64=rand)",
+			    .in_file = false },
+	[MMAP_SUM_DEVICES] = { "devices", "LIST",
+			       "GPUs, such as 0,1: process i takes the i-th of them, in turn (default: 0)", .in_file = false },
+	[MMAP_SUM_TIMEOUT] = { "timeout", "SECONDS", "for the whole of it (default: 60)", .in_file = false },
+	[MMAP_SUM_DRIVER] = DRIVER_OPT,
+	[MMAP_SUM_JSON] = JSON_OPT,
+	{ 0 },
+};
+
+static const char mmap_sum_details[] =
+	"One process, the master, creates the buffer and fills it; the others attach to it, which\n"
+	"copies nothing.  Each adds it up on its GPU and on its CPU (device memory, which no CPU\n"
+	"sees, after a copy), and the sums are printed:\n"
+	"\n"
+	"    total sum [master]: 4194132.1529443674\n"
+	"    total sum [4711]: 4194132.1529443674       of the process 4711\n"
+	"\n"
+	"They agree bit for bit, because everybody adds in the same order: in pairs, then pairs of\n"
+	"pairs.  Floats are added up as f64, integers as i64 or u64.\n"
+	"\n"
+	"Memory of kind pinned is refused: no other process can map it.\n"
+	"\n"
+	"Exit status: 0 all agree, 1 they differ or a process failed, 2 the command line is wrong.\n";
+
 static const struct cli_opt help_opts[] = {
 	[HELP_MAN] = { "man", NULL, "print the manual page (roff) instead", .in_file = false },
 	{ 0 },
@@ -376,6 +407,8 @@ const struct cli_cmd cli_cmds[] = {
 	  no_opts, cmd_explain, CLI_FILES },
 	{ "cache", "", "tell where compiled and linked code is kept, and how much; or clear it",
 	  cache_details, cache_opts, cmd_cache, NULL },
+	{ "mmap-sum", "", "map one buffer into several processes; their GPUs' sums agree",
+	  mmap_sum_details, mmap_sum_opts, cmd_mmap_sum, NULL },
 	{ "completion", "bash", "print the completion script for a shell",
 	  "Try it in this shell:  source <(gpuload completion bash)\n",
 	  no_opts, cmd_completion, "bash" },

@@ -29,6 +29,10 @@ enum attach_opt {
 };
 enum shares_opt { SHARES_VERBOSE, SHARES_NAMES, SHARES_JSON };
 enum map_opt { MAP_SVG, MAP_FORCE, MAP_JSON };
+enum mmap_sum_opt {
+	MMAP_SUM_N, MMAP_SUM_BYTES, MMAP_SUM_KIND, MMAP_SUM_FILL, MMAP_SUM_DEVICES, MMAP_SUM_TIMEOUT,
+	MMAP_SUM_DRIVER, MMAP_SUM_JSON,
+};
 enum help_opt { HELP_MAN };
 
 #endif

@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# mmap_sum.bats — several processes, one buffer, sums that agree.
+load helper
+
+# The sums of the last command, each once; how many lines there were.
+sums() {
+	sed -n 's/^total sum \[.*\]: //p' <<<"$output" | sort -u
+}
+n_lines() {
+	grep -c '^total sum \[' <<<"$output"
+}
+
+# begin N [OPTION...]: in the background, until its N - 1 children are there; sets master and children.
+begin() {
+	local n=$1
+	shift
+	gpuload mmap-sum -n "$n" "$@" >out 2>err 3>&- &
+	master=$!
+	for _ in $(seq 1000); do
+		mapfile -t children < <(pgrep -P "$master")
+		((${#children[@]} == n - 1)) && return
+		sleep 0.002
+	done
+	false
+}
+
+# gone PID...: within five seconds no such process runs.
+gone() {
+	for pid; do
+		for _ in $(seq 500); do
+			kill -0 "$pid" 2>/dev/null || continue 2
+			[[ $(ps -o stat= -p "$pid") == Z* ]] && continue 2
+			sleep 0.01
+		done
+		echo "process $pid is still there"
+		return 1
+	done
+}
+
+@test "every kind of memory has the same sum in every process" {
+	for kind in auto host-numa device memfd shm device-ipc; do
+		works mmap-sum -n 3 --bytes 4M --kind $kind
+		[[ $(n_lines) == 3 ]] || show "$kind: three lines"
+		[[ $(sums) == 262068.37744532706 ]] || show "$kind: one sum"
+	done
+}
+
+@test "two GPUs: each process maps the other's memory" {
+	export GPULOAD_SOFT_DEVICES=2
+	for kind in host-numa device memfd shm device-ipc; do
+		works mmap-sum -n 3 --bytes 4M --kind $kind --devices 0,1 --json
+		[[ $(json '[p["device"] for p in j["processes"]]') == "[0, 1, 0]" ]] || show "$kind: in turn"
+		[[ $(json '{p["gpu_sum"] for p in j["processes"]}') == "{262068.37744532706}" ]] || show "$kind"
+	done
+}
+
+@test "one process, two, eight" {
+	for n in 1 2 8; do
+		works mmap-sum -n $n --bytes 1M --fill i32=iota
+		[[ $(n_lines) == "$n" ]] || show "$n lines"
+		[[ $(sums) == 34359607296 ]] || show "the sum of 0 ... 262143"
+		[[ ${lines[0]} == "total sum [master]: "* ]] || show "the master comes first"
+	done
+}
+
+@test "every type of number" {
+	for type in i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64; do
+		works mmap-sum -n 2 --bytes 64K --fill $type=3
+		bytes=$(tr -dc 0-9 <<<"$type")
+		[[ $type != bf16 ]] || bytes=16
+		[[ $(sums) == $((65536 * 8 / bytes * 3)) ]] || show "$type"
+	done
+}
+
+@test "a file is as good as a fill, and says how large the buffer is" {
+	printf '\1\2\3\4' >four.bin
+	works mmap-sum -n 2 --fill u8=@four.bin
+	[[ $(sums) == 10 ]] || show "1 + 2 + 3 + 4"
+}
+
+@test "as JSON" {
+	works mmap-sum -n 3 --bytes 1M --kind memfd --fill f32=rand --json
+	[[ $(json 'j["kind"], j["agree"], j["bytes"]') == "('memfd', True, 1048576)" ]]
+	[[ $(json '[p["role"] for p in j["processes"]]') == "['master', 'child', 'child']" ]]
+	[[ $(json 'len({p["pid"] for p in j["processes"]})') == 3 ]]
+	[[ $(json 'len({p["gpu_sum"] for p in j["processes"]} | {p["cpu_sum"] for p in j["processes"]})') == 1 ]]
+	works mmap-sum -n 2 --bytes 1M --kind device --json
+	[[ $(json '[p["cpu_address"] for p in j["processes"]]') == "[None, None]" ]]
+}
+
+@test "refuses what makes no sense, before anything is started" {
+	fails 2 "no other process can map it" mmap-sum --kind pinned
+	fails 2 "--kind is auto, host-numa" mmap-sum --kind ram
+	fails 2 "from 1 to 64, not '0'" mmap-sum -n 0
+	fails 2 "from 1 to 64, not '65'" mmap-sum -n 65
+	fails 2 "from 1 to 64, not 'two'" mmap-sum -n two
+	fails 2 "not a whole number of f64, of 8 bytes each" mmap-sum --bytes 12
+	fails 2 "at least one" mmap-sum --bytes 0
+	fails 2 "not a size" mmap-sum --bytes lots
+	fails 2 "a type and what it is filled with" mmap-sum --fill rand
+	fails 2 "no type 'f23'" mmap-sum --fill f23=rand
+	fails 2 "options alone" mmap-sum 3
+	fails 2 "--timeout takes seconds" mmap-sum --timeout never
+	fails 2 "device 0 twice" mmap-sum --devices 0,0
+}
+
+@test "refuses what turns out wrong later, and leaves nobody behind" {
+	fails 2 "is not a fill" mmap-sum -n 4 --bytes 1M --fill f32=random
+	fails 1 "does not fit in this machine's memory" mmap-sum -n 4 --bytes 1000000G
+	fails 2 "no device 99" mmap-sum -n 2 --devices 99 --bytes 1M
+	[[ -z $(pgrep -P $$ gpuload) ]]
+}
+
+@test "a child that is killed is reported, and the others end" {
+	begin 4 --bytes 256M
+	kill -KILL "${children[1]}"
+	status=0
+	wait "$master" || status=$?
+	[[ $status == 1 ]]
+	[[ $(<err) == *"mmap-sum: process ${children[1]} was killed by signal 9 (Killed)" ]] || { cat err && false; }
+	[[ ! -s out ]]
+	gone "${children[@]}"
+}
+
+@test "a child that hangs is reported after the time that was given" {
+	begin 3 --bytes 64M --timeout 2
+	kill -STOP "${children[0]}"
+	status=0
+	wait "$master" || status=$?
+	[[ $status == 1 ]]
+	[[ $(<err) == *"process ${children[0]} has not "*" in time (--timeout)" ]] || { cat err && false; }
+	gone "${children[@]}"
+}
+
+@test "the children end with their master, however that ends" {
+	for signal in TERM KILL; do
+		begin 4 --bytes 256M
+		kill -$signal "$master"
+		wait "$master" || true
+		gone "${children[@]}"
+	done
+}
