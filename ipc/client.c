@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -367,6 +368,19 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 	return GPUL_OK;
 }
 
+/* Kernels still use the memory: mapping and connection stay, and the lease ends with this process.  The list tells
+ * whoever looks for leaks that nothing was forgotten. */
+static void abandon(gpul_ipc_client *c)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static gpul_ipc_client *abandoned;
+
+	pthread_mutex_lock(&lock);
+	c->next_abandoned = abandoned;
+	abandoned = c;
+	pthread_mutex_unlock(&lock);
+}
+
 gpul_status gpul_ipc_client_close(gpul_ipc_client *c, int drain_timeout_ms, gpul_error *err)
 {
 	struct wire_head bye = gpul_ipc_wire_head(WIRE_BYE);
@@ -377,8 +391,7 @@ gpul_status gpul_ipc_client_close(gpul_ipc_client *c, int drain_timeout_ms, gpul
 	if (c->mem)
 		st = gpul_ipc_drain(c, drain_timeout_ms, err);
 	if (st) {
-		/* Kernels still use it.  Mapping and connection stay: the lease ends with this process. */
-		free(c);
+		abandon(c);
 		return st;
 	}
 	gpul_mem_destroy(c->mem);

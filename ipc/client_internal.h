@@ -24,6 +24,7 @@ struct gpul_ipc_client {
 	gpul_mem *mem;           /* NULL: nothing is mapped */
 	CUevent event;
 	gpul_ipc_view view;
+	gpul_ipc_client *next_abandoned;
 };
 
 /** Connect to the socket of a name, and see that its owner is this user.
