@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -68,16 +69,30 @@ static void populate(void *memory, size_t bytes)
 		p[at] = p[at];
 }
 
-gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
+/* Limits that would end the process instead of failing the call: the OOM killer, SIGXFSZ. */
+static gpul_status check_limits(const gpul_mem *m, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes, available = available_bytes();
-	gpul_status st;
-	int failed;
+	struct rlimit files = { RLIM_INFINITY, RLIM_INFINITY };
 
 	if (bytes > PTRDIFF_MAX || bytes > available)
 		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
 				 "%s memory: %zu bytes, and this machine has %zu available",
 				 gpul_mem_kind_name(m->about.kind), bytes, available);
+	(void)getrlimit(RLIMIT_FSIZE, &files);
+	if (files.rlim_cur != RLIM_INFINITY && bytes > files.rlim_cur)
+		return gpul_mem_sys_status(m, err, EFBIG, "ftruncate", "ulimit -f");
+	return GPUL_OK;
+}
+
+gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
+{
+	const size_t bytes = m->about.mapped_bytes;
+	gpul_status st = check_limits(m, err);
+	int failed;
+
+	if (st)
+		return st;
 	if (ftruncate(m->fd, (off_t)bytes))
 		return gpul_mem_sys_status(m, err, errno, "ftruncate", advice);
 	st = gpul_mem_file_map(m, m->fd, err);

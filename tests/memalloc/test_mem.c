@@ -21,7 +21,7 @@ static gpul_context context;
 static struct peer *peer;
 
 static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
-				     GPUL_MEM_PINNED };
+				     GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
 enum { N_ALL = sizeof all / sizeof all[0] };
 
 static gpul_mem *create(const gpul_mem_desc *desc)

@@ -1,0 +1,176 @@
+/* test_limits.c — what the machine really refuses: a small /dev/shm, no descriptors left, no files so large; and what a
+ * killed process leaves in /dev/shm. */
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/fake/fake_memory.h"
+#include "tests/memalloc/support.h"
+
+enum { BYTES = 100000, SHM_BYTES = 1 << 20 };
+
+static bool own_shm;  /* /dev/shm is ours, and small */
+
+static gpul_status create(const gpul_mem_desc *desc, gpul_mem **m, gpul_error *err)
+{
+	static gpul_context c;
+	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
+
+	*err = (gpul_error){ 0 };
+	assert_int_equal(gpul_context_open(drv, 0, &c, NULL), GPUL_OK);
+	return gpul_mem_create(drv, desc, m, err);
+}
+
+static int entries_in_shm(void)
+{
+	DIR *d = opendir("/dev/shm");
+	struct dirent *e;
+	int n = 0;
+
+	while (d && (e = readdir(d)))
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static void a_small_dev_shm_is_an_error_with_advice(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_SHM, 4 * SHM_BYTES);
+	size_t fds = count_fds(), mappings = count_mappings();
+	gpul_mem *m = NULL;
+	gpul_error err;
+
+	(void)state;
+	if (!own_shm)
+		skip();
+	for (int named = 0; named < 2; named++) {
+		desc.shm_name = named ? "/gpuload-test-limits" : NULL;
+		assert_int_equal(create(&desc, &m, &err), GPUL_ENOMEM);
+		assert_int_equal(err.native, ENOSPC);
+		assert_non_null(strstr(err.text, "df -h /dev/shm"));
+		assert_null(m);
+		assert_int_equal(entries_in_shm(), 0);
+	}
+	assert_int_equal(count_fds(), fds);
+	assert_int_equal(count_mappings(), mappings);
+	desc = wanted(GPUL_MEM_MEMFD, 4 * SHM_BYTES);  /* which has no such limit */
+	assert_int_equal(create(&desc, &m, &err), GPUL_OK);
+	gpul_mem_destroy(m);
+}
+
+/* Whether a process that was killed while it had shm memory has left something in /dev/shm. */
+static int left_by_a_killed_process(const char *name)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_SHM, BYTES);
+	int ends[2], status = 0;
+	gpul_mem *m = NULL;
+	gpul_error err;
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		desc.shm_name = name;
+		if (create(&desc, &m, &err) || write(ends[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	close(ends[0]);
+	close(ends[1]);
+	return entries_in_shm();
+}
+
+static void a_killed_process_leaves_only_a_name_that_was_given(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_SHM, BYTES);
+	gpul_mem *m = NULL;
+	gpul_error err;
+
+	(void)state;
+	if (!own_shm)
+		skip();
+	assert_int_equal(left_by_a_killed_process(NULL), 0);
+	assert_int_equal(left_by_a_killed_process("/gpuload-test-limits"), 1);
+	desc.shm_name = "/gpuload-test-limits";
+	assert_int_equal(create(&desc, &m, &err), GPUL_ESYS);
+	assert_non_null(strstr(err.text, "rm /dev/shm/gpuload-test-limits"));
+	assert_int_equal(unlink("/dev/shm/gpuload-test-limits"), 0);
+}
+
+static gpul_status create_under(int resource, rlim_t limit, gpul_mem_kind kind, gpul_error *err)
+{
+	gpul_mem_desc desc = wanted(kind, BYTES);
+	struct rlimit before, small;
+	gpul_mem *m = NULL;
+	gpul_status st;
+
+	assert_int_equal(getrlimit(resource, &before), 0);
+	small = (struct rlimit){ limit, before.rlim_max };
+	assert_int_equal(setrlimit(resource, &small), 0);
+	st = create(&desc, &m, err);
+	assert_int_equal(setrlimit(resource, &before), 0);
+	gpul_mem_destroy(m);
+	return st;
+}
+
+static void no_descriptor_left_is_an_error(void **state)
+{
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	gpul_error err;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(create_under(RLIMIT_NOFILE, 3, kinds[i], &err), GPUL_ESYS);
+		assert_int_equal(err.native, EMFILE);
+	}
+}
+
+static void a_limit_on_files_is_an_error_and_no_signal(void **state)
+{
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	size_t fds = count_fds();
+	gpul_error err;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(create_under(RLIMIT_FSIZE, 4096, kinds[i], &err), GPUL_ESYS);
+		assert_int_equal(err.native, EFBIG);
+		assert_int_equal(count_fds(), fds);
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	own_shm = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		  mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m") == 0;
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_small_dev_shm_is_an_error_with_advice),
+		cmocka_unit_test(a_killed_process_leaves_only_a_name_that_was_given),
+		cmocka_unit_test(no_descriptor_left_is_an_error),
+		cmocka_unit_test(a_limit_on_files_is_an_error_and_no_signal),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
