@@ -147,7 +147,7 @@ def write_examples(w, stage):
         w.tests.append(("examples", name, f"{name}/test", built))
 
 
-FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader"}  # what a target is about, where it is not loader/image
+FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc"}  # what a target is about, where it is not loader/image
 FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=all"
 
 

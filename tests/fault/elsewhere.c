@@ -116,7 +116,7 @@ static const struct {
 	const char *what;
 	int owner, attacher;
 } places[] = {
-	{ "one network each", 0, CLONE_NEWNET },
+	{ "one network each", 0, CLONE_NEWNET },  /* the first: the only one for device-ipc */
 	{ "the attacher in its own processes", 0, CLONE_NEWPID },
 	{ "the owner in its own processes", CLONE_NEWPID, 0 },
 	{ "each in its own processes and network", CLONE_NEWPID | CLONE_NEWNET, CLONE_NEWPID | CLONE_NEWNET },
@@ -152,6 +152,8 @@ static bool attach_across(struct fault *f, int index)
 
 enum fault_verdict other_namespaces(struct fault *f)
 {
+	/* A cuIpc handle may name its owner by a number that means another process elsewhere. */
+	unsigned n_places = f->kind == GPUL_MEM_DEVICE_IPC ? 1 : N_PLACES;
 	char why[FAULT_TEXT];
 
 	if (!permitted(CLONE_NEWPID | CLONE_NEWNET)) {
@@ -159,10 +161,10 @@ enum fault_verdict other_namespaces(struct fault *f)
 		return FAULT_SKIPPED;
 	}
 	f->alone = false;
-	for (unsigned i = 0; i < f->times * N_PLACES; i++)
-		if (!attach_across(f, (int)(i % N_PLACES))) {
+	for (unsigned i = 0; i < f->times * n_places; i++)
+		if (!attach_across(f, (int)(i % n_places))) {
 			memcpy(why, f->text, sizeof why);
-			fault_failed(f, "%s: %.400s", places[i % N_PLACES].what, why);
+			fault_failed(f, "%s: %.400s", places[i % n_places].what, why);
 			return FAULT_FAILED;
 		}
 	return FAULT_OK;

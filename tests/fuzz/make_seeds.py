@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_seeds.py — what the fuzzers of the image readers start from: forged, well-formed and small.
+"""make_seeds.py — what the fuzzers start from: forged, well-formed and small.
 
     tests/fuzz/make_seeds.py FOLDER        one folder below it for each target
 """
@@ -36,6 +36,23 @@ def cubin(**how):
     return bytes([how.get("abi", 8) == 7]) + whole[24:]
 
 
+def wire_share(kind=3, via=1, flags=1, dtype=b"<f4", dims=(4, 8), driver=b"soft"):
+    """What is shared, as ipc/wire_internal.h draws it: 64 KiB behind a control page."""
+    return struct.pack("<16s4QIi4I16s8s4Q16s8s2I", b"i" * 16, 1, 0x20000, 0x10000, 4096, kind, 0, flags, len(dims), 0, via,
+                       b"u" * 16, dtype, *dims, *[0] * (4 - len(dims)), b"b" * 16, driver, 13000, 0)
+
+
+def wire_messages():
+    """As fuzz_ipc_wire takes them: a byte for the type (from 0), and what is behind the head; 0x80 and all of it."""
+    hello = struct.pack("<4I16s8s2I", 1, 0, 2, 0x3FFFE, b"b" * 16, b"soft", 13000, 0) + b"u" * 256
+    shares = [wire_share(), wire_share(1), wire_share(2, 2), wire_share(6, 3, 5), wire_share(4, 1, 3, b"", ())]
+    peers = b"".join(struct.pack("<iIIIQQ16sQ", 100 + i, 0, i, 0, 1 << 40, 1 << 41, b"u" * 16, 7) for i in range(64))
+    return [b"\0" + hello, *[b"\1" + s + b"h" * 128 for s in shares], b"\2" + struct.pack("<QQ16sII", 1 << 40, 1 << 41, b"u" * 16, 0, 0),
+            b"\3" + struct.pack("<Ii200s", 4, 0, b"no such GPU here"),
+            *[b"\4" + shares[0] + struct.pack("<QQII", 1 << 40, 1 << 41, n, 0) + peers[:56 * n] for n in (0, 1, 64)], b"\5",
+            b"\x80" + struct.pack("<IHH", 0x49505547, 1, 1) + hello, b"\x80" + struct.pack("<IHH", 0x49505547, 1, 6)]
+
+
 def payload(kind, how, data, claimed):
     return bytes([how | kind << 2]) + struct.pack("<H", claimed) + data
 
@@ -60,6 +77,7 @@ def seeds():
     yield "ptx_link", ["\x01".join(modules).encode() for modules in TO_LINK]
     yield "unpack", [payload(0, 0, TINY_PTX, 0), payload(0, 1, forge.lz4(TINY_PTX), len(TINY_PTX)),
                      payload(0, 2, forge.zstd(TINY_PTX), len(TINY_PTX)), payload(1, 2, forge.zstd_bomb(0x20000), 0xFFFF)]
+    yield "ipc_wire", wire_messages()
     yield "mangled", [c.encode() for c in MANGLED]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
 
