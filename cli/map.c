@@ -63,20 +63,18 @@ static bool is_host_kind(gpul_mem_kind kind)
 
 static void say_band(const gpul_ipc_share *s, struct map_picture *out)
 {
-	char size[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES], gpu[SHARE_UUID_BYTES];
-	const char *kind = gpul_mem_kind_name(s->kind);
+	char size[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
 
-	if (is_host_kind(s->kind))
-		snprintf(out->band[0], MAP_TEXT_BYTES, "%s, node %d", kind, s->node);
-	else
-		snprintf(out->band[0], MAP_TEXT_BYTES, "%s", kind);
 	out->control = s->control;
+	snprintf(out->band[0], MAP_TEXT_BYTES, "%s", gpul_mem_kind_name(s->kind));
 	snprintf(out->band[1], MAP_TEXT_BYTES, "%s", s->control ? "control page 4 KiB" : "");
 	snprintf(out->band[2], MAP_TEXT_BYTES, "data %s", share_say_size(s->bytes, size));
 	snprintf(out->band[3], MAP_TEXT_BYTES, "%.40s", share_say_shape(&s->shape, shape));
 	snprintf(out->band[4], MAP_TEXT_BYTES, "%s mapped", share_say_size(s->mapped_bytes, size));
-	if (!is_host_kind(s->kind))
-		snprintf(out->band[5], MAP_TEXT_BYTES, "in %s", share_say_gpu(s->device_uuid, gpu));
+	if (is_host_kind(s->kind))
+		snprintf(out->band[5], MAP_TEXT_BYTES, "on node %d", s->node);
+	else
+		snprintf(out->band[5], MAP_TEXT_BYTES, "in the owner's GPU");
 }
 
 void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_picture *out)

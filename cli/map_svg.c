@@ -10,26 +10,37 @@
 
 #include "cli/map.h"
 
-enum { MARGIN = 20, BOX = 250, GAP = 70, BAND = 200, ROW = 170, BOX_HEIGHT = 150, TOP = 60, LINE = 18, PAD = 12 };
+enum { MARGIN = 20, BOX = 290, GAP = 60, BAND = 190, ROW = 170, BOX_HEIGHT = 150, TOP = 60, LINE = 18, PAD = 12 };
 enum { LEFT_X = MARGIN, BAND_X = LEFT_X + BOX + GAP, RIGHT_X = BAND_X + BAND + GAP, WIDTH = RIGHT_X + BOX + MARGIN };
 enum { CONTROL_HEIGHT = 34 };
 
-/* Colours by name, so that a dark reader gets the dark ones. */
+/* Plain colours, since not every viewer knows custom properties; those that ask for dark ones get them. */
 static const char style[] =
 	"<style>\n"
-	"  svg { --paper: #ffffff; --ink: #1f2328; --soft: #59636e; --box: #f6f8fa; --line: #8c959f;\n"
-	"        --host: #ddf4ff; --control: #fff8c5; --cpu: #0969da; --gpu: #1a7f37; }\n"
+	"  text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1f2328; white-space: pre; }\n"
+	"  .head { font-weight: bold; }\n"
+	"  .paper { fill: #ffffff; }\n"
+	"  .box { fill: #f6f8fa; stroke: #8c959f; }\n"
+	"  .band { fill: #ddf4ff; stroke: #8c959f; }\n"
+	"  .control { fill: #fff8c5; stroke: #8c959f; }\n"
+	"  text.soft { fill: #59636e; }\n"
+	"  text.cpu { fill: #0550ae; }\n"
+	"  text.gpu { fill: #116329; }\n"
+	"  path { fill: none; stroke-width: 1.5; }\n"
+	"  path.cpu { stroke: #0550ae; }\n"
+	"  path.gpu { stroke: #116329; }\n"
 	"  @media (prefers-color-scheme: dark) {\n"
-	"    svg { --paper: #0d1117; --ink: #e6edf3; --soft: #9198a1; --box: #161b22; --line: #6e7681;\n"
-	"          --host: #0c2d4d; --control: #3b2e00; --cpu: #58a6ff; --gpu: #3fb950; }\n"
+	"    text { fill: #e6edf3; }\n"
+	"    .paper { fill: #0d1117; }\n"
+	"    .box { fill: #161b22; stroke: #6e7681; }\n"
+	"    .band { fill: #0c2d4d; stroke: #6e7681; }\n"
+	"    .control { fill: #3b2e00; stroke: #6e7681; }\n"
+	"    text.soft { fill: #9198a1; }\n"
+	"    text.cpu { fill: #79c0ff; }\n"
+	"    text.gpu { fill: #56d364; }\n"
+	"    path.cpu { stroke: #79c0ff; }\n"
+	"    path.gpu { stroke: #56d364; }\n"
 	"  }\n"
-	"  text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: var(--ink); white-space: pre; }\n"
-	"  .head { font-weight: bold; }  .soft { fill: var(--soft); }\n"
-	"  .cpu { fill: var(--cpu); }  .gpu { fill: var(--gpu); }\n"
-	"  .box { fill: var(--box); stroke: var(--line); }  .band { fill: var(--host); stroke: var(--line); }\n"
-	"  .control { fill: var(--control); stroke: var(--line); }\n"
-	"  path.cpu { fill: none; stroke: var(--cpu); stroke-width: 1.5; }\n"
-	"  path.gpu { fill: none; stroke: var(--gpu); stroke-width: 1.5; }\n"
 	"</style>\n";
 
 static void add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -86,12 +97,13 @@ static void draw_process(struct out *o, const struct map_process *p, size_t i)
 {
 	bool left = i % 2 == 0;
 	int x = left ? LEFT_X : RIGHT_X, y = TOP + (int)(i / 2) * ROW, text_x = x + PAD;
+	char role[2 * MAP_TEXT_BYTES];
 
 	out_text(o, "<g>\n");
 	add_rect(o, "box", x, y, BOX, BOX_HEIGHT);
 	add_text(o, "head", text_x, y + LINE + 4, p->title);
-	add_text(o, "soft", text_x, y + 2 * LINE + 4, p->role);
-	add_text(o, "soft", text_x + BOX / 2 - PAD + 4, y + 2 * LINE + 4, "");
+	snprintf(role, sizeof role, "%s, %s", p->role, p->access);
+	add_text(o, "soft", text_x, y + 2 * LINE + 4, role);
 	add_text(o, p->has_cpu ? "cpu" : "soft", text_x, y + 3 * LINE + 10, p->cpu[0]);
 	add_text(o, "cpu", text_x, y + 4 * LINE + 10, p->cpu[1]);
 	add_text(o, p->has_gpu ? "gpu" : "soft", text_x, y + 5 * LINE + 12, p->gpu[0]);
@@ -131,7 +143,7 @@ void map_draw_svg(const struct map_picture *p, struct out *o)
 	add_escaped(o, p->title);
 	out_text(o, "</title>\n");
 	out_text(o, style);
-	add(o, "<rect width=\"%d\" height=\"%d\" style=\"fill: var(--paper)\"/>\n", WIDTH, height);
+	add(o, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", WIDTH, height);
 	add_text(o, "head", MARGIN, 34, p->title);
 	draw_band(o, p, band);
 	for (size_t i = 0; i < p->n; i++)

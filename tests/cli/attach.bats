@@ -21,7 +21,6 @@ load sharing
 }
 
 @test "the CPU does not see device memory, but it can be printed and saved" {
-	needs_kind device
 	share d --kind device --fill i64=iota --shape 3,4
 	works attach d --dump --json
 	[[ $(json 'j["cpu"], j["rows"]') == "(None, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])" ]]
@@ -30,7 +29,6 @@ load sharing
 }
 
 @test "the sums of the GPU and of the CPU agree, of every kind" {
-	needs_kind device-ipc
 	for kind in host-numa device memfd shm device-ipc; do
 		share "$kind" --kind "$kind" --fill f32=rand --bytes 1000004
 		works attach "$kind" --sum

@@ -25,11 +25,10 @@ load sharing
 }
 
 @test "device memory has no range for the CPU, and no arrow from it" {
-	needs_kind device
 	share d --kind device --bytes 4K
 	works map d
 	says "CPU cannot see it      │   │"
-	says "in GPU-"
+	says "in the owner's GPU"
 }
 
 @test "the SVG is well-formed, stands alone, and has every process" {

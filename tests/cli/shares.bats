@@ -13,7 +13,6 @@ load sharing
 }
 
 @test "each is listed with its owner, kind, size, type and peers" {
-	needs_kind device
 	share beta --kind memfd --bytes 1M
 	local first=$owner
 	share alpha --kind device --fill f32=ones --shape 16,16

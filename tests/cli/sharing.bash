@@ -46,11 +46,6 @@ share() {
 	until_says "$1.out" READY
 }
 
-# needs_kind KIND: skips where the driver lacks the calls.
-needs_kind() {
-	gpuload share probe --kind "$1" --bytes 4K --for 0 >/dev/null 2>&1 || skip "no $1 memory with this driver"
-}
-
 # hold FILE NAME ARG...: a peer in the background, attached until it is told; its pid in $peer.
 hold() {
 	local file=$1
