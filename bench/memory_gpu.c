@@ -1,0 +1,220 @@
+/* memory_gpu.c — how fast kernels read memory, and how long a word takes from CPU to GPU and back. */
+#include "bench/memory.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/sum.h"
+#include "loader/loader.h"
+
+/* ---- the flag -------------------------------------------------------------------------------- */
+
+enum { ROUND_TRIPS = 10000, ANSWER_AT = 256 };
+
+/* Waits for a word to change, copies it to the answer, until the last number has come. */
+static const char pong[] =
+	".version 6.0\n.target sm_70\n.address_size 64\n"
+	".visible .entry pong(.param .u64 at, .param .u64 last)\n{\n"
+	"	.reg .u64 %a, %l, %v, %seen;\n	.reg .pred %p;\n"
+	"	ld.param.u64 %a, [at];\n	ld.param.u64 %l, [last];\n	mov.u64 %seen, 0;\n"
+	"wait:	ld.acquire.sys.global.u64 %v, [%a];\n"
+	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n"
+	"	st.release.sys.global.u64 [%a+256], %v;\n"
+	"	mov.u64 %seen, %v;\n	setp.lt.u64 %p, %v, %l;\n	@%p bra wait;\n	ret;\n}\n";
+
+/* One number there and back; false: no answer in 5 s. */
+static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, uint64_t i)
+{
+	uint64_t start = gpul_clock_ns();
+
+	atomic_store_explicit(word, i, memory_order_release);
+	for (unsigned spins = 1; atomic_load_explicit(answer, memory_order_acquire) != i; spins++) {
+		if (spins % 4096)
+			continue;
+		sched_yield();  /* the software driver may have this CPU alone */
+		if (gpul_clock_ns() - start > 5000000000u)
+			return false;
+	}
+	return true;
+}
+
+static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_kernel *k, gpul_error *err)
+{
+	static const gpul_launch_config config = { .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
+	static const size_t sizes[] = { 8, 8 };
+	static double us[ROUND_TRIPS];
+	_Atomic uint64_t *word = gpul_mem_cpu(m);
+	const _Atomic uint64_t *answer = word + ANSWER_AT / sizeof *word;
+	uint64_t at = gpul_mem_gpu(m), last = ROUND_TRIPS + 100;
+	void *args[] = { &at, &last };
+	gpul_status st = gpul_kernel_launch(k, &config, args, sizes, 2, err);
+
+	for (uint64_t i = 1; !st && i <= last; i++) {
+		uint64_t start = gpul_clock_ns();
+
+		if (!round_trip(word, answer, i))
+			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel did not answer %lu", (unsigned long)i);
+		if (i > 100)  /* the first ones meet cold caches and the launch */
+			us[i - 101] = memory_us(start);
+	}
+	atomic_store(word, last);  /* whatever happened: it may end */
+	if (!st)
+		st = gpul_cu(b->drv, err, cuCtxSynchronize());
+	if (!st)
+		memory_row("flag in host-numa memory, CPU to GPU to CPU", "us", us, NULL, ROUND_TRIPS);
+	return st;
+}
+
+static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
+{
+	const gpul_mem_desc desc = memory_desc(GPUL_MEM_HOST_NUMA, 4096);
+	const gpul_kernel *kernel = NULL;
+	gpul_module *module = NULL;
+	gpul_mem *m = NULL;
+	gpul_status st = gpul_mem_create(b->drv, &desc, &m, err);
+
+	if (st)
+		return st;
+	memset(gpul_mem_cpu(m), 0, 4096);
+	st = gpul_module_load_ptx(b->drv, pong, sizeof pong - 1, "pong.ptx", NULL, &module, err);
+	st = st ? st : gpul_kernel_find(module, "pong", &kernel, err);
+	st = st ? st : play(b, m, kernel, err);
+	gpul_module_unload(module);
+	gpul_mem_destroy(m);
+	return st;
+}
+
+/* ---- rates ----------------------------------------------------------------------------------- */
+
+struct rates {
+	const struct memory_bench *b;
+	CUstream stream;
+	CUevent start, stop;
+	CUdeviceptr copy;      /* as large as what is read */
+	struct sum_gpu *sum;
+	double gbs[2][MEMORY_MAX_SAMPLES];  /* kernel, copy */
+};
+
+static gpul_status queue(struct rates *r, CUdeviceptr at, bool is_copy, gpul_error *err)
+{
+	const size_t bytes = r->b->big_bytes;
+
+	return is_copy ? gpul_cu(r->b->drv, err, cuMemcpyAsync(r->copy, at, bytes, r->stream))
+		       : sum_gpu_start(r->sum, at, bytes / sizeof(float), r->stream, err);
+}
+
+static gpul_status time_one(struct rates *r, CUdeviceptr at, bool is_copy, double *gbs, gpul_error *err)
+{
+	const gpul_driver *drv = r->b->drv;
+	float ms = 0;
+	gpul_status st = gpul_cu(drv, err, cuEventRecord(r->start, r->stream));
+
+	st = st ? st : queue(r, at, is_copy, err);
+	st = st ? st : gpul_cu(drv, err, cuEventRecord(r->stop, r->stream));
+	st = st ? st : gpul_cu(drv, err, cuEventSynchronize(r->stop));
+	st = st ? st : gpul_cu(drv, err, cuEventElapsedTime(&ms, r->start, r->stop));
+	*gbs = ms > 0 ? (double)r->b->big_bytes / (double)ms * 1e-6 : 0;
+	return st;
+}
+
+static gpul_status rate(struct rates *r, const char *what, CUdeviceptr at, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (int i = -1; !st && i < r->b->runs; i++) {
+		st = time_one(r, at, false, &r->gbs[0][i < 0 ? 0 : i], err);
+		st = st ? st : time_one(r, at, true, &r->gbs[1][i < 0 ? 0 : i], err);
+	}
+	if (!st)
+		memory_row(what, "GB/s", r->gbs[0], r->gbs[1], r->b->runs);
+	return st;
+}
+
+/* Memory of one kind that device 0 reads; `owner` is where device memory lies. */
+static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind, int owner, gpul_error *err)
+{
+	const int devices[] = { owner, 0 };
+	gpul_mem_desc desc = memory_desc(kind, r->b->big_bytes);
+	gpul_mem *m = NULL;
+	gpul_status st;
+
+	desc.devices = devices;
+	desc.n_devices = owner ? 2 : 1;
+	st = gpul_mem_create(r->b->drv, &desc, &m, err);
+	if (st)
+		return st;
+	if (gpul_mem_cpu(m))
+		memset(gpul_mem_cpu(m), 1, r->b->big_bytes);
+	else
+		st = gpul_cu(r->b->drv, err, cuMemcpy(gpul_mem_gpu(m), r->copy, r->b->big_bytes));
+	st = st ? st : rate(r, what, gpul_mem_gpu(m), err);
+	gpul_mem_destroy(m);
+	return st;
+}
+
+static gpul_status rate_of_peer(struct rates *r, gpul_error *err)
+{
+	static const char what[] = "sum kernel reads device 1's memory (bare: copy from there)";
+	gpul_context other = { 0 };
+	gpul_error why = { 0 };
+	gpul_status st;
+
+	if (r->b->n_devices < 2) {
+		memory_row_skipped(what, "one device");
+		return GPUL_OK;
+	}
+	st = gpul_context_open(r->b->drv, 1, &other, err);
+	st = st ? st : gpul_cu(r->b->drv, err, cuCtxSetCurrent(r->b->context.handle));
+	if (!st && rate_of(r, what, GPUL_MEM_DEVICE, 1, &why))
+		memory_row_skipped(what, why.text);
+	gpul_context_close(&other);
+	return st;
+}
+
+static gpul_status measure_rates(struct rates *r, gpul_error *err)
+{
+	const gpul_driver *drv = r->b->drv;
+	gpul_status st = gpul_cu(drv, err, cuStreamCreate(&r->stream, CU_STREAM_NON_BLOCKING));
+
+	st = st ? st : gpul_cu(drv, err, cuEventCreate(&r->start, CU_EVENT_DEFAULT));
+	st = st ? st : gpul_cu(drv, err, cuEventCreate(&r->stop, CU_EVENT_DEFAULT));
+	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&r->copy, r->b->big_bytes));
+	st = st ? st : gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->stream));
+	st = st ? st : sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
+	st = st ? st : rate_of(r, "sum kernel reads host-numa memory (bare: copy to the device)", GPUL_MEM_HOST_NUMA,
+			       0, err);
+	st = st ? st : rate_of(r, "sum kernel reads device memory (bare: copy within the device)", GPUL_MEM_DEVICE, 0,
+			       err);
+	return st ? st : rate_of_peer(r, err);
+}
+
+static void drop(struct rates *r)
+{
+	const gpul_driver *drv = r->b->drv;
+
+	sum_gpu_destroy(r->sum);
+	if (r->copy)
+		drv->cuMemFree(r->copy);
+	if (r->stop)
+		drv->cuEventDestroy(r->stop);
+	if (r->start)
+		drv->cuEventDestroy(r->start);
+	if (r->stream)
+		drv->cuStreamDestroy(r->stream);
+}
+
+gpul_status memory_gpu(struct memory_bench *b, gpul_error *err)
+{
+	static struct rates r;
+	gpul_status st = measure_flag(b, err);
+
+	if (st)
+		return st;
+	r.b = b;
+	st = measure_rates(&r, err);
+	drop(&r);
+	return st;
+}

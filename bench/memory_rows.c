@@ -1,0 +1,74 @@
+/* memory_rows.c — the table of bench_memory, and the same as JSON. */
+#include "bench/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_ROWS = 64 };
+
+static struct row {
+	const char *what, *unit;
+	int n;
+	double p50, p99, bare, ratio;  /* bare 0: there is none */
+} rows[MAX_ROWS];
+static int n_rows;
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double at_share(double *v, int n, double share)
+{
+	qsort(v, (size_t)n, sizeof *v, by_value);
+	return v[(int)(share * (n - 1) + 0.5)];
+}
+
+void memory_rows_begin(void)
+{
+	puts("| what | unit | n | p50 | p99 | bare p50 | ratio |");
+	puts("|---|---|--:|--:|--:|--:|--:|");
+}
+
+void memory_row(const char *what, const char *unit, double *ours, double *bare, int n)
+{
+	static double ratio[MEMORY_MAX_SAMPLES];
+	struct row r = { .what = what, .unit = unit, .n = n };
+
+	for (int i = 0; bare && i < n; i++)
+		ratio[i] = bare[i] > 0 ? ours[i] / bare[i] : 0;
+	r.p50 = at_share(ours, n, 0.5);
+	r.p99 = at_share(ours, n, 0.99);
+	if (bare) {
+		r.bare = at_share(bare, n, 0.5);
+		r.ratio = at_share(ratio, n, 0.5);
+		printf("| %s | %s | %d | %.4g | %.4g | %.4g | %.3f |\n", what, unit, n, r.p50, r.p99, r.bare, r.ratio);
+	} else {
+		printf("| %s | %s | %d | %.4g | %.4g | | |\n", what, unit, n, r.p50, r.p99);
+	}
+	fflush(stdout);
+	if (n_rows < MAX_ROWS)
+		rows[n_rows++] = r;
+}
+
+void memory_row_skipped(const char *what, const char *why)
+{
+	printf("| %s | skipped: %s | | | | | |\n", what, why);
+	fflush(stdout);
+}
+
+void memory_rows_json(const char *driver)
+{
+	putchar('\n');
+	for (int i = 0; i < n_rows; i++) {
+		const struct row *r = &rows[i];
+
+		printf("{\"what\":\"%s\",\"driver\":\"%s\",\"unit\":\"%s\",\"n\":%d,\"p50\":%.6g,\"p99\":%.6g", r->what,
+		       driver, r->unit, r->n, r->p50, r->p99);
+		if (r->bare > 0)
+			printf(",\"bare_p50\":%.6g,\"ratio\":%.4f", r->bare, r->ratio);
+		puts("}");
+	}
+}
