@@ -1,6 +1,7 @@
 /* test_lease.c — an owner and its peers in one process: what each sees of the other. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,6 +17,38 @@
 static bool is_readable(int fd)
 {
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 1;
+}
+
+/* gpul_ipc_ask() waits for its answer, which the server in this process has to give meanwhile. */
+struct asked {
+	const char *name;
+	gpul_ipc_share share;
+	gpul_status status;
+	_Atomic bool done;
+};
+
+static void *ask(void *argument)
+{
+	struct asked *a = argument;
+
+	a->status = gpul_ipc_ask(a->name, PATIENCE_MS, &a->share, NULL);
+	a->done = true;
+	return NULL;
+}
+
+static struct asked ask_meanwhile(gpul_ipc_server *s, const char *name)
+{
+	struct asked a = { .name = name };
+	gpul_ipc_event event;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
+	while (!a.done) {
+		assert_int_equal(gpul_ipc_server_next(s, 1, &event, NULL), GPUL_OK);
+		assert_int_equal(event.kind, GPUL_IPC_NONE);  /* asking is no event */
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	return a;
 }
 
 static void a_peer_sees_what_the_owner_writes_and_the_other_way_round(void **state)
@@ -84,6 +117,114 @@ static void an_inherited_socket_does_without_a_name(void **state)
 	gpul_mem_destroy(mem);
 }
 
+/* Opening in the exporting process is an error for cuIpc memory and events, so these have tests of their own. */
+static void memory_of_each_kind_that_has_a_descriptor_is_leased(void **state)
+{
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	const gpul_driver *drv = the_driver();
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+		gpul_mem *mem = make_memory(kinds[i], 3 << 20);
+		gpul_ipc_server *s = offer(mem, "lease");
+		gpul_ipc_client *c = attach_here(s, "lease");
+		const gpul_ipc_view *ours = gpul_ipc_server_view(s), *theirs = gpul_ipc_client_view(c);
+		uint64_t value = 0, sent = 0x123456789abcdef;
+
+		assert_int_equal(gpul_mem_about(gpul_ipc_client_mem(c))->kind, kinds[i]);
+		assert_int_equal(ours->cpu == NULL, kinds[i] == GPUL_MEM_DEVICE);
+		assert_int_equal(theirs->cpu == NULL, kinds[i] == GPUL_MEM_DEVICE);
+		assert_int_equal(drv->cuMemcpyHtoD(ours->gpu + ours->bytes - 8, &sent, 8), CUDA_SUCCESS);
+		assert_int_equal(drv->cuMemcpyDtoH(&value, theirs->gpu + theirs->bytes - 8, 8), CUDA_SUCCESS);
+		assert_int_equal(value, sent);
+		assert_int_equal(gpul_ipc_step_post(theirs, 5, 77, NULL), GPUL_OK);
+		assert_int_equal(gpul_ipc_step_wait(ours, 5, 77, 1000, NULL), GPUL_OK);
+		assert_int_equal(gpul_ipc_client_close(c, -1, NULL), GPUL_OK);
+		expect_event(s, GPUL_IPC_DETACHED);
+		gpul_ipc_server_destroy(s);
+		gpul_mem_destroy(mem);
+	}
+}
+
+static void who_asks_is_told_what_is_offered_and_to_whom(void **state)
+{
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 1 << 20);
+	gpul_ipc_server_options options = { .name = "asked", .read_only = true, .bytes = 4000,
+					    .shape = { .dtype = "<f8", .n_dims = 2, .dim = { 50, 10 } } };
+	const gpul_ipc_share *share;
+	gpul_ipc_server *s;
+	gpul_ipc_client *c;
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL), GPUL_OK);
+	c = attach_here(s, "asked");
+	asked = ask_meanwhile(s, "asked");
+	assert_int_equal(asked.status, GPUL_OK);
+	share = &asked.share;
+	assert_int_equal(share->pid, getpid());
+	assert_int_equal(share->uid, geteuid());
+	assert_int_equal(share->kind, GPUL_MEM_MEMFD);
+	assert_int_equal(share->bytes, 4000);
+	assert_int_equal(share->mapped_bytes, 1 << 20);
+	assert_true(share->read_only);
+	assert_string_equal(share->driver, "soft");
+	assert_int_equal(share->cpu, (uintptr_t)gpul_mem_cpu(mem));
+	assert_int_equal(share->gpu, gpul_mem_gpu(mem));
+	assert_string_equal(share->shape.dtype, "<f8");
+	assert_int_equal(share->shape.dim[0], 50);
+	assert_int_equal(share->n_peers, 1);
+	assert_int_equal(share->peers[0].pid, getpid());
+	assert_int_equal(share->peers[0].cpu, (uintptr_t)gpul_mem_cpu(gpul_ipc_client_mem(c)));
+	assert_memory_equal(share->peers[0].device_uuid, share->device_uuid, 16);
+	assert_true(share->peers[0].read_only);
+	assert_int_equal(gpul_ipc_client_close(c, -1, NULL), GPUL_OK);
+	expect_event(s, GPUL_IPC_DETACHED);
+	gpul_ipc_server_destroy(s);
+	gpul_mem_destroy(mem);
+}
+
+static void what_cannot_be_offered_is_refused(void **state)
+{
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192), *small = make_memory(GPUL_MEM_MEMFD, 4096), *pinned = NULL;
+	int device = 0;
+	gpul_mem_desc desc = { .kind = GPUL_MEM_PINNED, .bytes = 8192, .devices = &device, .n_devices = 1 };
+	gpul_ipc_server *s = NULL;
+	unsigned fds = n_open_fds();
+	const struct {
+		gpul_mem *mem;
+		gpul_ipc_server_options options;
+		const char *reason;
+	} wrong[] = {
+		{ mem, { .bytes = 8193 }, "holds no 8193 bytes" },
+		{ mem, { .bytes = 4097, .control = true }, "behind a control page" },
+		{ small, { .control = true }, "behind a control page" },
+		{ mem, { .max_peers = 65 }, "at most 64 peers" },
+		{ mem, { .shape = { .dtype = "<f4", .n_dims = 1, .dim = { 2049 } } }, "shape" },
+		{ mem, { .shape = { .n_dims = 5 } }, "dimensions" },
+		{ mem, { .name = "a b" }, "no name" },
+		{ mem, { .fabric = true }, "" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		gpul_error err = { 0 };
+
+		assert_int_equal(gpul_ipc_server_create(the_driver(), wrong[i].mem, &wrong[i].options, &s, &err),
+				 GPUL_EINVAL);
+		if (!strstr(err.text, wrong[i].reason))
+			fail_msg("'%s' does not say '%s'", err.text, wrong[i].reason);
+	}
+	assert_int_equal(gpul_mem_create(the_driver(), &desc, &pinned, NULL), GPUL_OK);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), pinned, &(gpul_ipc_server_options){ 0 }, &s, NULL),
+			 GPUL_EINVAL);
+	assert_null(s);
+	assert_int_equal(n_open_fds(), fds + 0);
+	gpul_mem_destroy(mem);
+	gpul_mem_destroy(small);
+	gpul_mem_destroy(pinned);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -106,6 +247,9 @@ int main(void)
 		cmocka_unit_test(a_peer_sees_what_the_owner_writes_and_the_other_way_round),
 		cmocka_unit_test(the_owner_may_end_the_lease_and_the_memory_stays),
 		cmocka_unit_test(an_inherited_socket_does_without_a_name),
+		cmocka_unit_test(memory_of_each_kind_that_has_a_descriptor_is_leased),
+		cmocka_unit_test(who_asks_is_told_what_is_offered_and_to_whom),
+		cmocka_unit_test(what_cannot_be_offered_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
