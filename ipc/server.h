@@ -19,7 +19,8 @@ typedef struct gpul_ipc_server gpul_ipc_server;  /* opaque: the struct lives in 
 typedef struct gpul_ipc_server_options {
 	const char *name;      /* see gpul_ipc_place(); NULL: no socket file, only gpul_ipc_server_add() */
 	bool control;          /* the first GPUL_IPC_CONTROL_BYTES of mem are the control page, and are reset */
-	bool read_only;        /* peers may only read */
+	bool read_only;        /* peers may only read: keeps from accidents, not from a process that means harm,
+				* since it is the same user's */
 	size_t bytes;          /* the user's, behind the control page; 0: all that mem has */
 	gpul_ipc_shape shape;
 	unsigned max_peers;    /* 0: GPUL_IPC_MAX_PEERS */

@@ -111,8 +111,25 @@ static int play_visitor(const char *name)
 	return n_open_fds() == fds && n_maps() <= maps ? 0 : 5;
 }
 
+/* Waits for the owner's event on the GPU's side, then says what the GPU sees; and leaves a mark. */
+static int play_device_peer(const char *name)
+{
+	gpul_ipc_client *c = attach(name);
+	const gpul_ipc_view *v = gpul_ipc_client_view(c);
+	CUevent event = gpul_ipc_client_gpu_event(c);
+	char text[16] = "";
+
+	if (v->cpu || v->control || !event || v->drv->cuStreamWaitEvent(NULL, event, 0) ||
+	    v->drv->cuMemcpyDtoH(text, v->gpu, sizeof text))
+		return 2;
+	say("%s", text);
+	if (v->drv->cuMemcpyHtoD(v->gpu, "the peer's", 11))
+		return 3;
+	return gpul_ipc_client_close(c, PATIENCE_MS, NULL) ? 4 : 0;
+}
+
 static const struct role_entry roles[] = {
-	{ "peer", play_peer }, { "owner", play_owner }, { "visitor", play_visitor }, { 0 },
+	{ "peer", play_peer }, { "device", play_device_peer }, { "owner", play_owner }, { "visitor", play_visitor }, { 0 },
 };
 
 /* ---- tests ------------------------------------------------------------------------------------ */
@@ -264,6 +281,34 @@ static void a_stopped_peer_keeps_its_lease_and_delays_nobody(void **state)
 	finish(&o);
 }
 
+static void legacy_device_memory_comes_with_an_event(void **state)
+{
+	const gpul_driver *drv = the_driver();
+	gpul_mem *mem = make_memory(GPUL_MEM_DEVICE_IPC, MEMORY_BYTES);
+	gpul_ipc_server_options options = { .name = "legacy", .control = true, .gpu_event = true };
+	gpul_ipc_server *s = NULL;
+	gpul_error err = { 0 };
+	const gpul_ipc_view *v;
+	struct child c;
+	char text[16] = "";
+
+	(void)state;
+	if (gpul_ipc_server_create(drv, mem, &options, &s, &err))
+		fail_msg("%s", err.text);
+	v = gpul_ipc_server_view(s);
+	assert_int_equal(drv->cuMemcpyHtoD(v->gpu, "the owner's", 12), CUDA_SUCCESS);
+	assert_int_equal(drv->cuEventRecord(gpul_ipc_server_gpu_event(s), NULL), CUDA_SUCCESS);
+	c = start_child("device", "legacy");
+	expect_event(s, GPUL_IPC_ATTACHED);
+	assert_string_equal(hear_child(&c), "the owner's");
+	expect_event(s, GPUL_IPC_DETACHED);
+	end_child(&c, 0);
+	assert_int_equal(drv->cuMemcpyDtoH(text, v->gpu, sizeof text), CUDA_SUCCESS);
+	assert_string_equal(text, "the peer's");
+	gpul_ipc_server_destroy(s);
+	gpul_mem_destroy(mem);
+}
+
 static void many_processes_attach_and_detach_at_once(void **state)
 {
 	struct offered o = begin("for all");
@@ -308,7 +353,7 @@ static void a_thousand_owners_start_over_what_the_last_one_left(void **state)
 	size_t n;
 
 	(void)state;
-	gpul_ipc_server_destroy(offer(mem, NULL));  /* what is looked up once, is looked up */
+	gpul_ipc_server_destroy(offer(mem, NULL));  /* what is looked up once is found by the children */
 	fds = n_open_fds();
 	for (int i = 0; i < 1000; i++) {
 		pid_t pid = fork();
@@ -390,6 +435,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it),
 		cmocka_unit_test(an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name),
 		cmocka_unit_test(a_stopped_peer_keeps_its_lease_and_delays_nobody),
+		cmocka_unit_test(legacy_device_memory_comes_with_an_event),
 		cmocka_unit_test(many_processes_attach_and_detach_at_once),
 		cmocka_unit_test(a_thousand_owners_start_over_what_the_last_one_left),
 		cmocka_unit_test(of_owners_that_start_at_once_one_wins),
