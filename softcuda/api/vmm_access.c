@@ -173,6 +173,15 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 	return r;
 }
 
+static CUmemAccess_flags rights_at(const struct mapping *m, const CUmemLocation *location)
+{
+	if (is_location_of_host(location->type))
+		return m->host;
+	if (m->writers >> location->id & 1)
+		return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	return m->readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
 EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 			       CUdeviceptr address)
 {
@@ -187,12 +196,8 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
 	m = soft_mapping_at(address);
 	if (!m || check_descriptor(&(CUmemAccessDesc){ .location = *location }))
 		r = CUDA_ERROR_INVALID_VALUE;
-	else if (is_location_of_host(location->type))
-		*flags = m->host;
 	else
-		*flags = m->writers >> location->id & 1   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-			 : m->readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
-							  : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		*flags = (unsigned long long)rights_at(m, location);
 	soft_unlock();
 	return r;
 }
