@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -16,33 +18,45 @@
 #endif
 
 /* fallocate() starts over when a signal comes: in steps, a timer's signals cannot hold it up for ever. */
-enum { ALLOCATE_STEP = 64 << 20 };
+enum { ALLOCATE_STEP = 64 << 20, CONTAINER_LEAST = 64 << 20 /* smaller ones are not looked for */ };
 
 size_t gpul_mem_page_bytes(void)
 {
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What the machine has left, as the kernel guesses; SIZE_MAX: it does not say.  A file of RAM has no limit of its
- * own, and asking for more than there is would bring the OOM killer, not an error. */
-static size_t available_bytes(void)
+/* The number behind "NAME: " in /proc/meminfo's text, in bytes; 0: it is not there. */
+static unsigned long long meminfo(const char *text, const char *name)
 {
-	FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long kib, total = 0;
-	bool said = false;
-	char line[128];
+	const char *at = strstr(text, name);
+	unsigned long long kib = 0;
 
-	while (f && fgets(line, sizeof line, f)) {
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
-			total += kib;
-			said = true;
-		} else if (sscanf(line, "SwapFree: %llu kB", &kib) == 1) {
-			total += kib;
-		}
-	}
-	if (f)
-		fclose(f);
-	return said && total < SIZE_MAX / 1024 ? (size_t)total * 1024 : SIZE_MAX;
+	return at && sscanf(at + strlen(name), ": %llu", &kib) == 1 ? kib * 1024 : 0;
+}
+
+/* A file of RAM has no limit of its own: asking for more than there is would not fail, it would bring the OOM
+ * killer.  What there is: free, else what the kernel guesses it could free; 0: it does not say. */
+static unsigned long long available_bytes(size_t wanted)
+{
+	struct sysinfo s;
+	char text[2048];
+
+	if (sysinfo(&s) == 0 && wanted <= (unsigned long long)s.freeram * s.mem_unit)
+		return (unsigned long long)s.freeram * s.mem_unit;  /* reading the file takes longer */
+	if (!gpul_mem_read_text("/proc/meminfo", text, sizeof text))
+		return 0;
+	return meminfo(text, "MemAvailable") + meminfo(text, "SwapFree");
+}
+
+/* What this container may have in all, if the kernel says so here (cgroup v2); 0: it does not. */
+static unsigned long long container_bytes(size_t wanted)
+{
+	char text[64];
+	unsigned long long limit = 0;
+
+	if (wanted < CONTAINER_LEAST || !gpul_mem_read_text("/sys/fs/cgroup/memory.max", text, sizeof text))
+		return 0;
+	return sscanf(text, "%llu", &limit) == 1 ? limit : 0;  /* "max" is none */
 }
 
 static int allocate_pages(int fd, size_t bytes)
@@ -72,13 +86,17 @@ static void populate(void *memory, size_t bytes)
 /* Limits that would end the process instead of failing the call: the OOM killer, SIGXFSZ. */
 static gpul_status check_limits(const gpul_mem *m, gpul_error *err)
 {
-	const size_t bytes = m->about.mapped_bytes, available = available_bytes();
+	const size_t bytes = m->about.mapped_bytes;
+	const unsigned long long available = available_bytes(bytes), container = container_bytes(bytes);
+	const char *name = gpul_mem_kind_name(m->about.kind);
 	struct rlimit files = { RLIM_INFINITY, RLIM_INFINITY };
 
-	if (bytes > PTRDIFF_MAX || bytes > available)
-		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
-				 "%s memory: %zu bytes, and this machine has %zu available",
-				 gpul_mem_kind_name(m->about.kind), bytes, available);
+	if (bytes > PTRDIFF_MAX || (available && bytes > available))
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s memory: %zu bytes, and this machine has %llu available",
+				 name, bytes, available);
+	if (container && bytes > container)
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s memory: %zu bytes, and this container may have %llu in "
+							   "all (memory.max)", name, bytes, container);
 	(void)getrlimit(RLIMIT_FSIZE, &files);
 	if (files.rlim_cur != RLIM_INFINITY && bytes > files.rlim_cur)
 		return gpul_mem_sys_status(m, err, EFBIG, "ftruncate", "ulimit -f");

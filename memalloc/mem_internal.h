@@ -85,6 +85,9 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err);
  * said in about.node_unbound and the log. */
 void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes);
 
+/* Read the start of a small file of the kernel's, NUL behind it; false: it is not there, or empty. */
+bool gpul_mem_read_text(const char *path, char *text, size_t room);
+
 /* ---- host_file.c: a file of RAM, mapped and registered --------------------------------------- */
 
 size_t gpul_mem_page_bytes(void);

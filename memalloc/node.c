@@ -2,9 +2,11 @@
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #if GPUL_HAVE_NUMA
 #include <numaif.h>
 #endif
@@ -13,16 +15,23 @@
 
 enum { MAX_NODES = 1024, NODES_TEXT = 256 };
 
+bool gpul_mem_read_text(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
 /* The nodes that have memory, as the kernel writes them: "0-1,4"; false: it does not say (no NUMA, no /sys). */
 static bool read_nodes(char text[NODES_TEXT])
 {
-	FILE *f = fopen("/sys/devices/system/node/has_memory", "re");
-	bool there = f && fgets(text, NODES_TEXT, f);
+	bool there = gpul_mem_read_text("/sys/devices/system/node/has_memory", text, NODES_TEXT);
 
-	if (f)
-		fclose(f);
-	if (there)
-		text[strcspn(text, "\n")] = '\0';
+	text[strcspn(text, "\n")] = '\0';
 	return there;
 }
 

@@ -146,9 +146,12 @@ static bool store_is_refused(void *at)
 static void try_to_store(const gpul_driver *drv, gpul_mem *m, peer_answer *a)
 {
 	const int word = 0;
+	const gpul_mem_kind kind = gpul_mem_about(m)->kind;
 
 	a->store_refused = gpul_mem_cpu(m) && store_is_refused(gpul_mem_cpu(m));
-	a->copy_refused = drv->cuMemcpyHtoD(gpul_mem_gpu(m), &word, sizeof word) != CUDA_SUCCESS;
+	/* NVIDIA's driver may copy into registered memory by the CPU: that is SIGSEGV. */
+	a->copy_tried = strcmp(drv->name, "nvidia") != 0 || kind == GPUL_MEM_HOST_NUMA || kind == GPUL_MEM_DEVICE;
+	a->copy_refused = a->copy_tried && drv->cuMemcpyHtoD(gpul_mem_gpu(m), &word, sizeof word) != CUDA_SUCCESS;
 }
 
 static void look(const gpul_driver *drv, gpul_mem *m, const struct question *q, peer_answer *a)

@@ -35,7 +35,8 @@ typedef struct peer_answer {
 	gpul_error err;      /* of gpul_mem_import() */
 	bool cpu_saw;        /* the pattern of seed, through each of its pointers; true where there is none */
 	bool gpu_saw;
-	bool copy_refused;   /* read_only: the driver would not copy into it */
+	bool copy_tried;     /* read_only: the driver was asked to copy into it, ... */
+	bool copy_refused;   /* ... and would not */
 	bool store_refused;  /* read_only: its CPU pointer cannot be stored to; false where there is none */
 	size_t leaked_fds;
 } peer_answer;

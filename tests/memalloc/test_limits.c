@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -155,6 +156,27 @@ static void a_limit_on_files_is_an_error_and_no_signal(void **state)
 	}
 }
 
+/* As in a container of 100 MB. */
+static void more_than_a_container_may_have_is_an_error(void **state)
+{
+	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, 200000000);
+	gpul_mem *m = NULL;
+	gpul_error err;
+	FILE *f;
+
+	(void)state;
+	if (!own_shm || mount("tmpfs", "/sys/fs/cgroup", "tmpfs", 0, "size=1m"))
+		skip();
+	f = fopen("/sys/fs/cgroup/memory.max", "w");
+	assert_non_null(f);
+	assert_true(fprintf(f, "100000000\n") > 0 && fclose(f) == 0);
+	assert_int_equal(create(&desc, &m, &err), GPUL_ENOMEM);
+	assert_non_null(strstr(err.text, "this container may have 100000000"));
+	desc.bytes = 70000000;
+	assert_int_equal(create(&desc, &m, &err), GPUL_OK);
+	gpul_mem_destroy(m);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -170,6 +192,7 @@ int main(void)
 		cmocka_unit_test(a_killed_process_leaves_only_a_name_that_was_given),
 		cmocka_unit_test(no_descriptor_left_is_an_error),
 		cmocka_unit_test(a_limit_on_files_is_an_error_and_no_signal),
+		cmocka_unit_test(more_than_a_container_may_have_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
