@@ -36,16 +36,18 @@ static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun
 /* CUDA_ERROR_NOT_READY: kernels still run.  Any other error: the context is broken or gone, and nothing runs in it. */
 static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns, int timeout_ms)
 {
-	CUevent event;
+	CUevent event = NULL;
 	CUresult r = drv->cuCtxSetCurrent(context);
 
-	if (r == CUDA_SUCCESS)
-		r = drv->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = drv->cuCtxRecordEvent(context, event);
-	r = r == CUDA_SUCCESS ? poll_event(drv, event, begun_ns, timeout_ms) : drv->cuCtxSynchronize();
-	(void)drv->cuEventDestroy(event);
+	if (drv->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+	    drv->cuCtxRecordEvent(context, event) == CUDA_SUCCESS)
+		r = poll_event(drv, event, begun_ns, timeout_ms);
+	else
+		r = drv->cuCtxSynchronize();
+	if (event)
+		(void)drv->cuEventDestroy(event);
 	return r;
 }
 
