@@ -155,7 +155,7 @@ static gpul_status share_and_sum(const struct mmap_sum_request *r, const gpul_dr
 		return st;
 	st = offer_to(team, s, err);
 	st = st ? st : mmap_sum_team_serve(team, s, false, err);
-	st = st ? st : mmap_sum_part(gpul_ipc_server_view(s), r->type, r->timeout_ms, own, err);
+	st = st ? st : mmap_sum_part(gpul_ipc_server_view(s), r->type, mmap_sum_left_ms(team), own, err);
 	st = st ? st : mmap_sum_team_serve(team, s, true, err);
 	gpul_ipc_server_destroy(s);
 	return st;

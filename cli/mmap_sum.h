@@ -90,6 +90,9 @@ struct gpul_ipc_server;
 gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, struct gpul_ipc_server *s, bool reported,
 				gpul_error *err);
 
+/* What is left of the time for the whole; 0: it is over. */
+int mmap_sum_left_ms(const struct mmap_sum_team *team);
+
 /* End what still runs (kill: without asking) and leave no process and no descriptor behind.  A zeroed one is fine. */
 void mmap_sum_team_end(struct mmap_sum_team *team, bool kill);
 

@@ -22,7 +22,7 @@
 
 static const uint64_t ns_per_ms = 1000000;
 
-static int left_ms(const struct mmap_sum_team *team)
+int mmap_sum_left_ms(const struct mmap_sum_team *team)
 {
 	uint64_t now = gpul_clock_ns();
 
@@ -41,9 +41,9 @@ static gpul_status attach_and_sum(const struct mmap_sum_request *r, const struct
 
 	if (st)
 		return st;
-	st = gpul_ipc_attach(devices.drv, &options, left_ms(team), &client, err);
-	st = st ? st : mmap_sum_part(gpul_ipc_client_view(client), r->type, left_ms(team), out, err);
-	closed = gpul_ipc_client_close(client, left_ms(team), err);
+	st = gpul_ipc_attach(devices.drv, &options, mmap_sum_left_ms(team), &client, err);
+	st = st ? st : mmap_sum_part(gpul_ipc_client_view(client), r->type, mmap_sum_left_ms(team), out, err);
+	closed = gpul_ipc_client_close(client, mmap_sum_left_ms(team), err);
 	devices_arg_close(&devices);
 	return st ? st : closed;
 }
@@ -194,7 +194,7 @@ gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, gpul_ipc_server *s, 
 
 	while (!st && !complete(team, reported)) {
 		struct pollfd fds[MMAP_SUM_MOST] = { { .fd = gpul_ipc_server_fd(s), .events = POLLIN } };
-		int wait_ms = left_ms(team), n;
+		int wait_ms = mmap_sum_left_ms(team), n;
 
 		for (unsigned i = 1; i < team->n; i++)
 			fds[i] = (struct pollfd){ .fd = team->member[i].pipe, .events = POLLIN };

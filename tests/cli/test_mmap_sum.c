@@ -1,0 +1,78 @@
+/* test_mmap_sum.c — sums that differ are found, and told with whose they are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/mmap_sum.h"
+
+static struct sum number(double f)
+{
+	struct sum s = { .type = GPUL_F64 };
+
+	memcpy(s.bytes, &f, sizeof f);
+	return s;
+}
+
+static struct mmap_sum_team three(void)
+{
+	struct mmap_sum_team team = { .n = 3 };
+
+	for (unsigned i = 0; i < team.n; i++) {
+		team.member[i].pid = 100 + (pid_t)i;
+		team.member[i].report = (struct mmap_sum_report){ .gpu = number(0.1), .cpu = number(0.1) };
+	}
+	return team;
+}
+
+static void equal_sums_are_fine(void **state)
+{
+	struct mmap_sum_request r = { .n = 3, .type = GPUL_F64 };
+	struct mmap_sum_team team = three();
+
+	(void)state;
+	assert_int_equal(mmap_sum_print(&r, NULL, &team, NULL), GPUL_OK);
+}
+
+static void one_bit_is_enough_to_fail(void **state)
+{
+	struct mmap_sum_request r = { .n = 3, .type = GPUL_F64 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct mmap_sum_team team = three();
+		gpul_error err = { 0 };
+
+		team.member[i].report.gpu.bytes[0] ^= 1;
+		assert_int_equal(mmap_sum_print(&r, NULL, &team, &err), GPUL_EFORMAT);
+		assert_non_null(strstr(err.text, i == 0 ? "on the GPU of process [master] it is 0.10000000000000002"
+					       : i == 1 ? "on the GPU of process [101] it is 0.10000000000000002"
+							: "on the GPU of process [102] it is 0.10000000000000002"));
+		assert_non_null(strstr(err.text, "on the CPU of the master 0.1"));
+	}
+}
+
+static void a_cpu_that_sees_something_else_fails_too(void **state)
+{
+	struct mmap_sum_request r = { .n = 3, .type = GPUL_F64 };
+	struct mmap_sum_team team = three();
+	gpul_error err = { 0 };
+
+	(void)state;
+	team.member[2].report.cpu = number(7);
+	assert_int_equal(mmap_sum_print(&r, NULL, &team, &err), GPUL_EFORMAT);
+	assert_non_null(strstr(err.text, "on the CPU of process [102] it is 7, on the CPU of the master 0.1"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_sums_are_fine),
+		cmocka_unit_test(one_bit_is_enough_to_fail),
+		cmocka_unit_test(a_cpu_that_sees_something_else_fails_too),
+	};
+
+	return cmocka_run_group_tests_name("cli/mmap_sum", tests, NULL, NULL);
+}
