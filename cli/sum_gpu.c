@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/sum_stage.h"
 #include "core/clock.h"
 #include "loader/loader.h"
 
@@ -29,6 +30,8 @@ struct sum_gpu {
 	/* Each step writes behind what the one before wrote: sums[0] of the data's chunks, then of theirs. */
 	CUdeviceptr sums;
 	CUdeviceptr last;                  /* where the last step left the one number */
+	enum sum_way way;
+	struct sum_stage *stage;           /* made when host memory is first added up */
 };
 
 static gpul_status find_kernel(struct sum_gpu *g, gpul_type t, const gpul_kernel **out, gpul_error *err)
@@ -69,6 +72,7 @@ void sum_gpu_destroy(struct sum_gpu *g)
 {
 	if (!g)
 		return;
+	sum_stage_destroy(g->stage);
 	if (g->sums)
 		g->drv->cuMemFree(g->sums);
 	gpul_module_unload(g->module);
@@ -87,6 +91,34 @@ static gpul_status step(const gpul_kernel *kernel, CUdeviceptr data, size_t coun
 	return gpul_kernel_launch(kernel, &config, args, bytes, 3, err);
 }
 
+void sum_gpu_choose(struct sum_gpu *g, enum sum_way way)
+{
+	g->way = way;
+}
+
+/* The first step, a piece at a time: pieces are whole chunks, so that the order stays what it is. */
+static gpul_status staged_step(struct sum_gpu *g, CUdeviceptr data, size_t count, CUdeviceptr out,
+			       CUstream stream, gpul_error *err)
+{
+	const size_t each = gpul_type_bytes(g->type), most = SUM_PIECE_BYTES / each;
+	gpul_status st = g->stage ? GPUL_OK : sum_stage_create(g->drv, &g->stage, err);
+
+	st = st ? st : sum_stage_begin(g->stage, stream, err);
+	while (!st && count) {
+		size_t n = count < most ? count : most, n_chunks = sum_chunks(g->type, n);
+		CUdeviceptr piece;
+
+		st = sum_stage_bring(g->stage, data, n * each, stream, &piece, err);
+		st = st ? st : step(g->first, piece, n, n_chunks, out, stream, err);
+		st = st ? st : sum_stage_used(g->stage, stream, err);
+		data += n * each;
+		out += n_chunks * 8;
+		count -= n;
+	}
+	return st;
+}
+static_assert(SUM_PIECE_BYTES % SUM_CHUNK_BYTES == 0, "a piece is whole chunks");
+
 gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream,
 			  gpul_error *err)
 {
@@ -101,7 +133,11 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 	if (count == 0 || count > g->max_count || n > INT32_MAX)
 		return gpul_fail(err, GPUL_EINVAL, 0, "the sum of %zu elements, where 1 to %zu are possible",
 				 count, g->max_count);
-	st = step(g->first, data, count, n, out, stream, err);
+	if (g->way == SUM_STAGED ||
+	    (g->way == SUM_QUICKEST && sum_stage_pays(g->drv, data, count * gpul_type_bytes(g->type))))
+		st = staged_step(g, data, count, out, stream, err);
+	else
+		st = step(g->first, data, count, n, out, stream, err);
 	while (!st && n > 1) {
 		CUdeviceptr from = out;
 		size_t n_from = n;

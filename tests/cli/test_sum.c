@@ -11,8 +11,10 @@
 
 #include "cli/fill.h"
 #include "cli/sum.h"
+#include "cli/sum_stage.h"
 #include "driver/context.h"
 #include "tests/fake/fake_driver.h"
+#include "tests/fake/fake_runtime.h"
 
 /* ---- the tree once more, element by element, as sum.h describes it ------------------------------- */
 
@@ -190,6 +192,36 @@ static void the_gpu_s_sum_has_the_same_bits_for_every_type_and_count(void **stat
 	gpul_context_close(&context);
 }
 
+/* Four pieces and a bit, so that each buffer is used again: more than the driver needs to be asked. */
+static void pieces_that_are_brought_add_up_to_the_same(void **state)
+{
+	const size_t count = (4 * (size_t)SUM_PIECE_BYTES + 100) / 4;
+	const gpul_driver *drv;
+	gpul_context context;
+	struct sum_gpu *g;
+	struct sum want, sum;
+	void *data, *host;
+
+	(void)state;
+	assert_int_equal(gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL), GPUL_OK);
+	assert_int_equal(gpul_context_open(drv, 0, &context, NULL), GPUL_OK);
+	data = filled(GPUL_F32, "rand:5", count);
+	assert_int_equal(sum_on_cpu(GPUL_F32, data, count, &want, NULL), GPUL_OK);
+	assert_int_equal(drv->cuMemHostAlloc(&host, count * 4, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+	memcpy(host, data, count * 4);
+	assert_int_equal(sum_gpu_create(drv, GPUL_F32, count, &g, NULL), GPUL_OK);
+	for (enum sum_way way = SUM_QUICKEST; way <= SUM_STAGED; way++) {
+		sum_gpu_choose(g, way);
+		assert_int_equal(sum_gpu_start(g, (CUdeviceptr)(uintptr_t)host, count, NULL, NULL), GPUL_OK);
+		assert_int_equal(sum_gpu_finish(g, NULL, 60000, &sum, NULL), GPUL_OK);
+		assert_sums_equal(&sum, &want);
+	}
+	sum_gpu_destroy(g);
+	drv->cuMemFreeHost(host);
+	free(data);
+	gpul_context_close(&context);
+}
+
 static void infinities_and_nans_agree(void **state)
 {
 	static const char *const fills[] = { "inf", "-inf", "nan" };
@@ -263,6 +295,29 @@ static void gives_everything_back_whichever_call_fails(void **state)
 	}
 }
 
+static void gives_the_buffers_back_whichever_call_fails(void **state)
+{
+	int data[8] = { 1, 2, 3, 4 };
+
+	(void)state;
+	for (int n = 1;; n++) {
+		const gpul_driver *drv = fake_runtime_driver(n);
+		struct sum_gpu *g = NULL;
+		gpul_status st = sum_gpu_create(drv, GPUL_I32, 4, &g, NULL);
+
+		if (!st) {
+			sum_gpu_choose(g, SUM_STAGED);
+			st = sum_gpu_start(g, (CUdeviceptr)(uintptr_t)data & ~15ull, 4, NULL, NULL);
+		}
+		sum_gpu_destroy(g);
+		assert_int_equal(fake_alive(), 0);
+		if (st == GPUL_OK) {
+			assert_int_equal(n, fake_calls() + 1);
+			return;
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,9 +326,11 @@ int main(void)
 		cmocka_unit_test(every_16_bit_float_is_widened_right),
 		cmocka_unit_test(the_order_matters_and_is_not_that_of_a_loop),
 		cmocka_unit_test(the_gpu_s_sum_has_the_same_bits_for_every_type_and_count),
+		cmocka_unit_test(pieces_that_are_brought_add_up_to_the_same),
 		cmocka_unit_test(infinities_and_nans_agree),
 		cmocka_unit_test(says_what_it_cannot_add_up),
 		cmocka_unit_test(gives_everything_back_whichever_call_fails),
+		cmocka_unit_test(gives_the_buffers_back_whichever_call_fails),
 	};
 
 	return cmocka_run_group_tests_name("cli/sum", tests, NULL, NULL);
