@@ -74,13 +74,37 @@ static void every_page_that_was_touched_is_on_a_node(void **state)
 	unmap(&m);
 }
 
-static void pages_that_nobody_touched_are_not_there(void **state)
+static void pages_that_are_another_process_work_are_found(void **state)
+{
+	gpul_mem m = mapped(PAGES);
+	gpul_mem_numa numa = { 0 };
+	int status = 0;
+	pid_t pid;
+
+	(void)state;
+	skip_without_libnuma();
+	pid = fork();
+	if (pid == 0) {
+		memset(m.cpu, 1, m.about.bytes);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
+	assert_int_equal(on_any_node(&numa), PAGES);
+	m.about.node = -1;  /* nothing was asked for: nothing is wrong */
+	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
+	assert_true(numa.as_expected);
+	unmap(&m);
+}
+
+static void pages_that_cannot_be_there_are_not_there(void **state)
 {
 	gpul_mem m = mapped(PAGES);
 	gpul_mem_numa numa = { 0 };
 
 	(void)state;
 	skip_without_libnuma();
+	assert_int_equal(mprotect(m.cpu, m.about.bytes, PROT_NONE), 0);
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
 	assert_int_equal(numa.not_there, PAGES);
 	assert_false(numa.as_expected);
@@ -101,8 +125,8 @@ static void the_first_and_the_last_page_are_always_asked_about(void **state)
 		size_t page_bytes = m.about.bytes / rows[i].pages;
 		gpul_mem_numa numa = { 0 };
 
-		((char *)m.cpu)[0] = 1;
-		((char *)m.cpu)[(rows[i].pages - 1) * page_bytes] = 1;
+		if (rows[i].pages > 2)
+			mprotect((char *)m.cpu + page_bytes, m.about.bytes - 2 * page_bytes, PROT_NONE);
 		assert_int_equal(gpul_mem_verify_numa(&m, rows[i].every, &numa, NULL), GPUL_OK);
 		assert_int_equal(numa.n_sampled, rows[i].sampled);
 		assert_int_equal(on_any_node(&numa), rows[i].pages > 1 ? 2 : 1);
@@ -169,7 +193,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_page_that_was_touched_is_on_a_node),
-		cmocka_unit_test(pages_that_nobody_touched_are_not_there),
+		cmocka_unit_test(pages_that_are_another_process_work_are_found),
+		cmocka_unit_test(pages_that_cannot_be_there_are_not_there),
 		cmocka_unit_test(the_first_and_the_last_page_are_always_asked_about),
 		cmocka_unit_test(refuses_device_memory_and_one_page_in_none),
 		cmocka_unit_test(says_what_a_container_needs),
