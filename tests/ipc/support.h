@@ -27,7 +27,7 @@ gpul_ipc_client *attach_here(gpul_ipc_server *s, const char *name);
 gpul_ipc_event expect_event(gpul_ipc_server *s, gpul_ipc_event_kind kind);
 gpul_ipc_event expect_client_event(gpul_ipc_client *c, gpul_ipc_event_kind kind);
 
-/* How many descriptors this process has open, and how many mappings. */
+/* How many descriptors this process has open, and how many mappings of files: others are an allocator's, too. */
 unsigned n_open_fds(void);
 unsigned n_maps(void);
 
