@@ -186,18 +186,12 @@ static gpul_status hear(struct attach *a, bool *ended, gpul_error *err)
 static gpul_status hold(struct attach *a, gpul_error *err)
 {
 	bool ended = false;
-	int stop_fd;
-	gpul_status st = stop_begin(&stop_fd, err);
+	gpul_status st = stop_begin(err);
 
 	while (st == GPUL_OK && !ended && !stop_asked()) {
-		struct pollfd fds[] = {
-			{ .fd = gpul_ipc_client_fd(a->client), .events = POLLIN },
-			{ .fd = stop_fd, .events = POLLIN },
-		};
-
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			return gpul_fail(err, GPUL_ESYS, errno, "poll: %s", strerror(errno));
-		st = hear(a, &ended, err);
+		st = stop_wait(gpul_ipc_client_fd(a->client), -1, err);
+		if (st == GPUL_OK)
+			st = hear(a, &ended, err);
 	}
 	if (st == GPUL_OK && !ended)
 		st = share_tell_end(a->ask.name, stop_asked(), a->ask.json, err);

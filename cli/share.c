@@ -1,9 +1,7 @@
 /* share.c — gpuload share: make memory, fill it, offer it to other processes, and tell who comes and goes. */
 #include "cli/share.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,6 @@ struct share {
 	struct share_request ask;
 	gpul_mem *mem;
 	gpul_ipc_server *server;
-	int stop_fd;
 	size_t n_attached;
 	bool left;        /* somebody was attached, and nobody is any more */
 };
@@ -213,22 +210,18 @@ static gpul_status serve_until_end(struct share *s, const char **why, gpul_error
 	gpul_status st = GPUL_OK;
 
 	while (st == GPUL_OK) {
-		struct pollfd fds[] = {
-			{ .fd = gpul_ipc_server_fd(s->server), .events = POLLIN },
-			{ .fd = s->stop_fd, .events = POLLIN },
-		};
 		int wait_ms = remaining_ms(started_ns, s->ask.for_ms);
 
-		if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
-			return gpul_fail(err, GPUL_ESYS, errno, "poll: %s", strerror(errno));
-		st = serve(s, err);
+		st = stop_wait(gpul_ipc_server_fd(s->server), wait_ms, err);
+		if (st == GPUL_OK)
+			st = serve(s, err);
 		*why = stop_asked();
 		if (!*why && s->ask.until_detached && s->left)
 			*why = "the last peer has gone";
 		if (!*why && wait_ms == 0)
 			*why = "the time is over (--for)";
 		if (*why)
-			return st;
+			break;
 	}
 	return st;
 }
@@ -243,7 +236,7 @@ static gpul_status share_work(struct share *s, gpul_error *err)
 	if (st == GPUL_OK)
 		st = make_memory(s, err);
 	if (st == GPUL_OK)
-		st = stop_begin(&s->stop_fd, err);
+		st = stop_begin(err);
 	if (st == GPUL_OK)
 		st = offer(s, err);
 	if (st == GPUL_OK)
@@ -260,7 +253,7 @@ static gpul_status share_work(struct share *s, gpul_error *err)
 
 int cmd_share(const struct cli_args *args, gpul_error *err)
 {
-	struct share s = { .stop_fd = -1 };
+	struct share s = { 0 };
 	gpul_status st = share_request_make(args, &s.ask, err);
 
 	if (st == GPUL_OK)

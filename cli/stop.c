@@ -2,6 +2,8 @@
 #include "cli/stop.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 
 static int wake_fd = -1;
 static volatile sig_atomic_t asked_by;
+static bool unread; /* stdout is a pipe whose reader has gone */
 
 /* A handler and not signalfd: a driver's threads, which were there before, have these signals unblocked, and one of
  * them would take the signal and end the process. */
@@ -24,7 +27,7 @@ static void on_signal(int number)
 	errno = saved;
 }
 
-gpul_status stop_begin(int *fd, gpul_error *err)
+gpul_status stop_begin(gpul_error *err)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, before;
@@ -37,7 +40,21 @@ gpul_status stop_begin(int *fd, gpul_error *err)
 		if (sigaction(caught[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaction(caught[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	*fd = wake_fd;
+	return GPUL_OK;
+}
+
+gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err)
+{
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = wake_fd, .events = POLLIN },
+		{ .fd = STDOUT_FILENO, .events = 0 }, /* POLLERR comes unasked */
+	};
+
+	if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR)
+		return gpul_fail(err, GPUL_ESYS, errno, "poll: %s", strerror(errno));
+	if (fds[2].revents & POLLERR)
+		unread = true;
 	return GPUL_OK;
 }
 
@@ -45,7 +62,7 @@ const char *stop_asked(void)
 {
 	switch (asked_by) {
 	case 0:
-		return NULL;
+		return unread ? "nobody reads what it says" : NULL;
 	case SIGINT:
 		return "SIGINT";
 	case SIGTERM:

@@ -85,6 +85,18 @@ load sharing
 	until_says peer.out "the owner of w died"
 }
 
+@test "an owner that is killed meanwhile leaves what it shared readable" {
+	share w --kind memfd --fill u8=iota --bytes 1M
+	gpuload attach w --dump --rows 1000000 2>err | {
+		read -r
+		kill -KILL "$owner"
+		cat >rest
+	}
+	[[ ${PIPESTATUS[0]} == 0 ]]
+	grep -q "the owner of w died meanwhile; what it shared could still be read" err
+	[[ $(tail -n 1 rest) == "[1048570] 250 251 252 253 254 255" ]]
+}
+
 @test "a name that is not there is told, with one that is near" {
 	fails 1 "nothing is shared as 'w'; gpuload shares lists what is" attach w
 	share weights --kind memfd --bytes 4K

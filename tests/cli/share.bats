@@ -76,6 +76,11 @@ load sharing
 	until_says w.out "PEER_DIED *w: pid $peer, 0 attached"
 }
 
+@test "it ends when nobody reads what it says" {
+	timeout 20 gpuload share w --kind memfd --bytes 4K 2>err | grep -m 1 READY
+	[[ ! -s err && -z $(ls -A run) ]]
+}
+
 @test "a name is taken once, and a dead owner's can be taken over" {
 	share w --kind memfd --bytes 4K
 	fails 1 "process $owner offers" share w --kind memfd --bytes 4K

@@ -18,6 +18,8 @@ OTHERS = {   # first words of a command: what runs it
     "nvcc -cudart none": "tests/loader/runtime",
 }
 
+SOCKETS = tempfile.TemporaryDirectory()  # of what the commands share; not the user's own
+
 
 def read(path):
     with open(path, encoding="utf-8") as f:
@@ -43,7 +45,7 @@ def sessions():
 
 
 def run(command, folder=ROOT):
-    env = dict(os.environ, GPULOAD_DRIVER="soft")
+    env = dict(os.environ, GPULOAD_DRIVER="soft", GPULOAD_RUNTIME_DIR=SOCKETS.name)
     command = re.sub(r"(^|\s)build/", lambda m: f"{m[1]}{os.path.abspath(f'{ROOT}/{BUILD}')}/", command)
     r = subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True)
     return r.returncode, r.stdout + r.stderr
@@ -78,7 +80,7 @@ class Readme(unittest.TestCase):
         for command in commands:
             if not command.startswith(tuple(OTHERS)):
                 self.assertIn("gpuload ", command, f"nothing tests this: {command}")
-                self.works(command.replace("gpuload ", "build/gpuload ", 1))
+                self.works(re.sub(r"(^|\s)gpuload ", r"\1build/gpuload ", command))
 
     def works(self, command):
         """It ends with 0, in a folder of its own that has what it reads."""
