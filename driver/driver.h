@@ -52,7 +52,7 @@ extern "C" {
 	X(cuCtxGetStreamPriorityRange)                                                          \
 	X(cuCtxEnablePeerAccess) X(cuCtxDisablePeerAccess) X(cuDeviceCanAccessPeer)             \
 	X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxSetFlags) X(cuDevicePrimaryCtxGetState)  \
-	X(cuMemcpy) X(cuMemcpyAsync) X(cuMemcpyDtoD) X(cuMemcpyDtoDAsync)                       \
+	X(cuMemcpyPeer) X(cuMemcpyPeerAsync) X(cuMemcpy) X(cuMemcpyAsync) X(cuMemcpyDtoD) X(cuMemcpyDtoDAsync)                       \
 	X(cuMemcpy2DUnaligned) X(cuMemcpy2DAsync) X(cuMemsetD2D8Async)                          \
 	X(cuMemAllocPitch) X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemHostGetDevicePointer)    \
 	X(cuMemHostGetFlags) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuPointerGetAttributes) \

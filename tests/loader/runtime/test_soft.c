@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,11 +296,105 @@ static void after_a_fault_a_reset_helps(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
+static void devices_use_each_others_memory(void **state)
+{
+	void **handle = registered();
+	unsigned *on_0 = NULL, *on_1 = NULL, seen = 0;
+	int can = 0;
+
+	(void)state;
+	assert_int_equal(cudaDeviceCanAccessPeer(&can, 1, 0), cudaSuccess);
+	assert_int_equal(can, 1);
+	assert_int_equal(cudaMalloc((void **)&on_0, 4), cudaSuccess);
+	assert_int_equal(cudaMemset(on_0, 0, 4), cudaSuccess);
+	assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
+	assert_int_equal(cudaSetDevice(1), cudaSuccess);
+	assert_int_equal(cudaDeviceEnablePeerAccess(0, 0), cudaSuccess);
+	assert_int_equal(cudaDeviceEnablePeerAccess(0, 0), cudaErrorPeerAccessAlreadyEnabled);
+	assert_int_equal(cudaGetLastError(), cudaErrorPeerAccessAlreadyEnabled);
+	assert_int_equal(add(on_0), cudaSuccess);
+	assert_int_equal(cudaMalloc((void **)&on_1, 4), cudaSuccess);
+	assert_int_equal(cudaMemcpyPeer(on_1, 1, on_0, 0, 4), cudaSuccess);
+	assert_int_equal(cudaMemcpyPeerAsync(on_0, 0, on_1, 1, 4, NULL), cudaSuccess);
+	assert_int_equal(cudaMemcpy(&seen, on_1, 4, cudaMemcpyDeviceToHost), cudaSuccess);
+	assert_int_equal(seen, 5);
+	assert_int_equal(cudaMemcpyPeer(on_1, 9, on_0, 0, 4), cudaErrorInvalidDevice);
+	assert_int_equal(cudaGetLastError(), cudaErrorInvalidDevice);
+	assert_int_equal(cudaDeviceDisablePeerAccess(0), cudaSuccess);
+	assert_int_equal(cudaFree(on_1), cudaSuccess);
+	assert_int_equal(cudaSetDevice(0), cudaSuccess);
+	assert_int_equal(cudaFree(on_0), cudaSuccess);
+	__cudaUnregisterFatBinary(handle);
+}
+
+/* What the other process sees: the bytes, and the event that comes after them. */
+static int see(int from_owner)
+{
+	cudaIpcMemHandle_t memory;
+	cudaIpcEventHandle_t ready;
+	cudaEvent_t event;
+	unsigned *p, word = 0;
+
+	if (read(from_owner, &memory, sizeof memory) != sizeof memory ||
+	    read(from_owner, &ready, sizeof ready) != sizeof ready)
+		return 1;
+	if (cudaIpcOpenMemHandle((void **)&p, memory, cudaIpcMemLazyEnablePeerAccess) ||
+	    cudaIpcOpenEventHandle(&event, ready) || cudaEventSynchronize(event))
+		return 2;
+	if (cudaMemcpy(&word, p, 4, cudaMemcpyDeviceToHost) || word != 0x07070707)
+		return 3;
+	return cudaIpcCloseMemHandle(p) || cudaEventDestroy(event) ? 4 : 0;
+}
+
+static int share(int to_other)
+{
+	cudaIpcMemHandle_t memory;
+	cudaIpcEventHandle_t ready;
+	cudaEvent_t event;
+	void *p;
+	char end;
+
+	if (cudaMalloc(&p, 4096) || cudaMemset(p, 7, 4096) ||
+	    cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming) ||
+	    cudaEventRecord(event, NULL) || cudaIpcGetMemHandle(&memory, p) ||
+	    cudaIpcGetEventHandle(&ready, event))
+		return 5;
+	if (write(to_other, &memory, sizeof memory) != sizeof memory ||
+	    write(to_other, &ready, sizeof ready) != sizeof ready)
+		return 6;
+	return read(to_other, &end, 1) ? 7 : 0;  /* until the other one is done */
+}
+
+static void two_processes_share_memory_and_an_event(void **state)
+{
+	int status = -1, fd[2];
+	pid_t pids[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (!pids[i]) {
+			close(fd[!i]);
+			_exit(i ? see(fd[1]) : share(fd[0]));
+		}
+	}
+	close(fd[0]);
+	close(fd[1]);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_int_equal(status, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_may_end_while_a_kernel_runs),  /* first: it forks */
+		cmocka_unit_test(two_processes_share_memory_and_an_event),  /* so does this */
 		cmocka_unit_test(each_device_has_its_variables),
+		cmocka_unit_test(devices_use_each_others_memory),
 		cmocka_unit_test(code_that_is_registered_anew_is_new),
 		cmocka_unit_test(a_context_of_the_programs_own_is_used_and_left),
 		cmocka_unit_test(threads_may_be_the_first_together),
