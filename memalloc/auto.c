@@ -1,4 +1,5 @@
-/* auto.c — host memory of the first kind that works.  A try is the real thing: what is asked for, created. */
+/* auto.c — host memory of the first kind that works.  A try is the real thing: what is asked
+ * for, created. */
 #include "memalloc/mem_internal.h"
 
 #include <stdio.h>
@@ -8,7 +9,11 @@
 #include "memalloc/probe.h"
 
 static const gpul_mem_kind order[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
-enum { N_TRIES = sizeof order / sizeof order[0], WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
+enum {
+	N_TRIES = sizeof order / sizeof order[0],
+	WHY_CHARS = sizeof((gpul_error *)0)->text,
+	SHARE_CHARS = 78
+};
 
 /* "host-numa memory: ..." of each try, as much as there is room for. */
 static void join(const gpul_error tries[N_TRIES], unsigned n, char why[WHY_CHARS])
@@ -18,22 +23,25 @@ static void join(const gpul_error tries[N_TRIES], unsigned n, char why[WHY_CHARS
 
 	why[0] = '\0';
 	for (unsigned i = 0; i < n; i++)
-		at += (size_t)snprintf(why + at, WHY_CHARS - at, "%s%.*s", i ? "; " : "", room, tries[i].text);
+		at += (size_t)snprintf(why + at, WHY_CHARS - at, "%s%.*s", i ? "; " : "", room,
+				       tries[i].text);
 }
 
 /* What a probe found out need not be tried again; it also knows whether others can map it. */
-static const char *known_not_to_work(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind)
+static const char *known_not_to_work(const gpul_driver *drv, const gpul_mem_desc *desc,
+				     gpul_mem_kind kind)
 {
-	const gpul_mem_probe_report *r =
-		desc->devices && desc->n_devices ? gpul_mem_probed(drv, desc->devices[0]) : NULL;
+	const gpul_mem_probe_report *r = desc->devices && desc->n_devices
+						 ? gpul_mem_probed(drv, desc->devices[0])
+						 : NULL;
 	const gpul_mem_verdict *v = r ? &r->kind[kind] : NULL;
 
 	return v && (!v->works || (desc->exportable && !v->shares)) ? v->why : NULL;
 }
 
 /* A try, or what a probe knows of it. */
-static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind, gpul_mem **out,
-			    gpul_error *err)
+static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc,
+			    gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
 	const char *why = known_not_to_work(drv, desc, kind);
 
@@ -41,8 +49,8 @@ static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc, g
 		   : gpul_mem_create_kind(drv, desc, kind, out, err);
 }
 
-gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
-				 gpul_error *err)
+gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *desc,
+				 gpul_mem **out, gpul_error *err)
 {
 	gpul_error tries[N_TRIES] = { 0 };
 	char why[WHY_CHARS];
@@ -56,7 +64,8 @@ gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *de
 			*out = m;
 			return GPUL_OK;
 		}
-		if (st == GPUL_EINVAL)  /* the description's fault: it is the same for every kind */
+		/* The description's fault: it is the same for every kind. */
+		if (st == GPUL_EINVAL)
 			return gpul_fail(err, st, tries[i].native, "%s", tries[i].text);
 		gpul_log(GPUL_LOG_INFO, "memalloc", "%s", tries[i].text);
 	}

@@ -1,4 +1,5 @@
-/* cu.c — what the driver or the system would not do, with what to do about it for this kind of memory. */
+/* cu.c — what the driver or the system would not do, with what to do about it for this kind of
+ * memory. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -19,9 +20,12 @@ static const struct {
 	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_SUPPORTED, "take --kind memfd" },
 	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OUT_OF_MEMORY,
 	  "free memory on the node (numactl -H shows it) or take smaller buffers" },
-	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
-	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
-	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or take smaller buffers" },
+	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY,
+	  "free memory of the machine, or take smaller buffers" },
+	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY,
+	  "free memory of the machine, or take smaller buffers" },
+	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY,
+	  "free memory of the machine, or take smaller buffers" },
 	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_SUPPORTED,
 	  "cuMem calls are not supported here (WSL, some vGPUs): take --kind device-ipc" },
 	{ GPUL_MEM_DEVICE_IPC, CUDA_ERROR_NOT_SUPPORTED, "cuIpc calls are not supported here" },
@@ -34,9 +38,11 @@ static const char *advice_for(const gpul_mem *m, CUresult r)
 	const gpul_mem_kind kind = m->about.kind;
 
 	if (m->fabric && r == CUDA_ERROR_NOT_PERMITTED)
-		return "fabric handles need an IMEX channel (see nvidia-imex); without fabric it may work";
+		return "fabric handles need an IMEX channel (see nvidia-imex); without fabric "
+		       "it may work";
 	for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
-		if (advices[i].code == r && (advices[i].kind == kind || advices[i].kind == ANY_KIND))
+		if (advices[i].code == r &&
+		    (advices[i].kind == kind || advices[i].kind == ANY_KIND))
 			return advices[i].advice;
 	return NULL;
 }
@@ -52,20 +58,23 @@ gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, c
 		return GPUL_OK;
 	if (st == GPUL_EUNSUPPORTED)
 		advice = NULL;  /* an old driver: it says so */
-	if (advice && *usual && n > strlen(usual) && !strcmp(said.text + n - strlen(usual), usual))
+	if (advice && *usual && n > strlen(usual) &&
+	    !strcmp(said.text + n - strlen(usual), usual))
 		n -= strlen(": ") + strlen(usual);  /* ours takes its place */
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
 		st = GPUL_EUNSUPPORTED;
-	return gpul_fail(err, st, said.native, "%s memory: %.*s%s%s", gpul_mem_kind_name(m->about.kind),
-			 (int)n, said.text, advice ? ": " : "", advice ? advice : "");
+	return gpul_fail(err, st, said.native, "%s memory: %.*s%s%s",
+			 gpul_mem_kind_name(m->about.kind), (int)n, said.text,
+			 advice ? ": " : "", advice ? advice : "");
 }
 
-gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_number, const char *call,
-				const char *advice)
+gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_number,
+				const char *call, const char *advice)
 {
 	bool full = error_number == ENOMEM || error_number == ENOSPC;
 
-	return gpul_fail(err, full ? GPUL_ENOMEM : GPUL_ESYS, error_number, "%s memory, %zu bytes: %s: %s%s%s",
-			 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, call,
-			 strerror(error_number), *advice ? ": " : "", advice);
+	return gpul_fail(err, full ? GPUL_ENOMEM : GPUL_ESYS, error_number,
+			 "%s memory, %zu bytes: %s: %s%s%s", gpul_mem_kind_name(m->about.kind),
+			 m->about.mapped_bytes, call, strerror(error_number),
+			 *advice ? ": " : "", advice);
 }

@@ -1,15 +1,17 @@
-/* device_ipc.c — cuMemAlloc and the cuIpc calls: how device memory was shared before the cuMem calls, and still is
- * where those do not work. */
+/* device_ipc.c — cuMemAlloc and the cuIpc calls: how device memory was shared before the cuMem
+ * calls, and still is where those do not work. */
 #include "memalloc/mem_internal.h"
 
 #include <string.h>
 
-/* The driver shares whole blocks of this size: a smaller allocation would show its neighbours to the peer. */
+/* The driver shares whole blocks of this size: a smaller allocation would show its neighbours
+ * to the peer. */
 enum { BLOCK_BYTES = 2 << 20 };
 
 _Static_assert(sizeof(CUipcMemHandle) == sizeof(gpul_mem_handle), "a handle holds either");
 
-/* Let one device's context see another one's allocations.  It stays so: others may count on it, too. */
+/* Let one device's context see another one's allocations.  It stays so: others may count on it,
+ * too. */
 static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 {
 	CUcontext peer = NULL;
@@ -62,9 +64,10 @@ static gpul_status check_opened(gpul_mem *m, const gpul_mem_offer *offer, gpul_e
 	if (st)
 		return st;
 	if (base != m->gpu || bytes < m->about.mapped_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "device-ipc memory of %zu bytes was offered, but the handle is of %zu",
-				 offer->mapped_bytes, bytes);
+		return gpul_fail(
+			err, GPUL_EFORMAT, 0,
+			"device-ipc memory of %zu bytes was offered, but the handle is of %zu",
+			offer->mapped_bytes, bytes);
 	return GPUL_OK;
 }
 
@@ -75,8 +78,8 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 
 	if (m->about.read_only)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "device-ipc memory: cuIpcOpenMemHandle maps for writing: attach for writing, or "
-				 "have it shared as device memory");
+				 "device-ipc memory: cuIpcOpenMemHandle maps for writing: "
+				 "attach for writing, or have it shared as device memory");
 	m->about.granularity_bytes = BLOCK_BYTES;
 	st = gpul_mem_take_size(m, from->offer, err);
 	if (!st)
@@ -84,7 +87,8 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	if (st)
 		return st;
 	memcpy(&handle, from->handle, sizeof handle);
-	st = mem_cu(m, err, cuIpcOpenMemHandle(&m->gpu, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	st = mem_cu(m, err,
+		    cuIpcOpenMemHandle(&m->gpu, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	if (st)
 		return st;
 	st = check_opened(m, from->offer, err);
@@ -112,6 +116,9 @@ static void destroy(gpul_mem *m)
 }
 
 const struct mem_ops gpul_mem_device_ipc = {
-	.has_handle = true, .create = create, .import = import, .export_handle = export_handle,
+	.has_handle = true,
+	.create = create,
+	.import = import,
+	.export_handle = export_handle,
 	.destroy = destroy,
 };

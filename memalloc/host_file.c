@@ -1,4 +1,5 @@
-/* host_file.c — a file of RAM, mapped into this process and registered with the driver: memfd and shm. */
+/* host_file.c — a file of RAM, mapped into this process and registered with the driver: memfd
+ * and shm. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -17,8 +18,12 @@
 #define MADV_POPULATE_WRITE 23  /* Linux 5.14 */
 #endif
 
-/* fallocate() starts over when a signal comes: in steps, a timer's signals cannot hold it up for ever. */
-enum { ALLOCATE_STEP = 64 << 20, CONTAINER_LEAST = 64 << 20 /* smaller ones are not looked for */ };
+/* fallocate() starts over when a signal comes: in steps, a timer's signals cannot hold it up
+ * for ever. */
+enum { ALLOCATE_STEP = 64 << 20 };
+
+/* For less, a container's limit is not looked up. */
+enum { CONTAINER_LEAST = 64 << 20 };
 
 size_t gpul_mem_page_bytes(void)
 {
@@ -34,27 +39,31 @@ static unsigned long long meminfo(const char *text, const char *name)
 	return at && sscanf(at + strlen(name), ": %llu", &kib) == 1 ? kib * 1024 : 0;
 }
 
-/* A file of RAM has no limit of its own: asking for more than there is would not fail, it would bring the OOM
- * killer.  What there is: free, else what the kernel guesses it could free; 0: it does not say. */
+/* A file of RAM has no limit of its own: asking for more than there is would not fail, it would
+ * bring the OOM killer.  What there is: free, else what the kernel guesses it could free; 0: it
+ * does not say. */
 static unsigned long long available_bytes(size_t wanted)
 {
 	struct sysinfo s;
 	char text[2048];
 
+	/* Reading the file takes longer. */
 	if (sysinfo(&s) == 0 && wanted <= (unsigned long long)s.freeram * s.mem_unit)
-		return (unsigned long long)s.freeram * s.mem_unit;  /* reading the file takes longer */
+		return (unsigned long long)s.freeram * s.mem_unit;
 	if (!gpul_mem_read_text("/proc/meminfo", text, sizeof text))
 		return 0;
 	return meminfo(text, "MemAvailable") + meminfo(text, "SwapFree");
 }
 
-/* What this container may have in all, if the kernel says so here (cgroup v2); 0: it does not. */
+/* What this container may have in all, if the kernel says so here (cgroup v2); 0: it does not.
+ */
 static unsigned long long container_bytes(size_t wanted)
 {
 	char text[64];
 	unsigned long long limit = 0;
 
-	if (wanted < CONTAINER_LEAST || !gpul_mem_read_text("/sys/fs/cgroup/memory.max", text, sizeof text))
+	if (wanted < CONTAINER_LEAST ||
+	    !gpul_mem_read_text("/sys/fs/cgroup/memory.max", text, sizeof text))
 		return 0;
 	return sscanf(text, "%llu", &limit) == 1 ? limit : 0;  /* "max" is none */
 }
@@ -87,16 +96,20 @@ static void populate(void *memory, size_t bytes)
 static gpul_status check_limits(const gpul_mem *m, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
-	const unsigned long long available = available_bytes(bytes), container = container_bytes(bytes);
+	const unsigned long long available = available_bytes(bytes);
+	const unsigned long long container = container_bytes(bytes);
 	const char *name = gpul_mem_kind_name(m->about.kind);
 	struct rlimit files = { RLIM_INFINITY, RLIM_INFINITY };
 
 	if (bytes > PTRDIFF_MAX || (available && bytes > available))
-		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s memory: %zu bytes, and this machine has %llu available",
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
+				 "%s memory: %zu bytes, and this machine has %llu available",
 				 name, bytes, available);
 	if (container && bytes > container)
-		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s memory: %zu bytes, and this container may have %llu in "
-							   "all (memory.max)", name, bytes, container);
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
+				 "%s memory: %zu bytes, and this container may have %llu in "
+				 "all (memory.max)",
+				 name, bytes, container);
 	(void)getrlimit(RLIMIT_FSIZE, &files);
 	if (files.rlim_cur != RLIM_INFINITY && bytes > files.rlim_cur)
 		return gpul_mem_sys_status(m, err, EFBIG, "ftruncate", "ulimit -f");
@@ -116,7 +129,8 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 	st = gpul_mem_file_map(m, m->fd, err);
 	if (st)
 		return st;
-	gpul_mem_bind(m, m->cpu, bytes);  /* the file remembers it: fallocate takes pages from there */
+	/* The file remembers the node: fallocate takes pages from there. */
+	gpul_mem_bind(m, m->cpu, bytes);
 	failed = allocate_pages(m->fd, bytes);
 	if (failed) {
 		gpul_mem_file_unmap(m);
@@ -126,7 +140,7 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* ---- somebody else's ------------------------------------------------------------------------- */
+/* ---- somebody else's ------------------------------------------------------------- */
 
 static gpul_status not_what_was_offered(const gpul_mem *m, gpul_error *err, const char *what)
 {
@@ -144,14 +158,18 @@ gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
 		return not_what_was_offered(m, err, "what came is no open descriptor");
 	if (!S_ISREG(is.st_mode))
 		return not_what_was_offered(m, err, "the descriptor is of no regular file");
-	if (where.f_type != TMPFS_MAGIC)  /* a disk's file, or huge pages that need not be there */
-		return not_what_was_offered(m, err, "the descriptor's file is not one of RAM (tmpfs)");
+	/* A disk's file, or huge pages that need not be there. */
+	if (where.f_type != TMPFS_MAGIC)
+		return not_what_was_offered(m, err,
+					    "the descriptor's file is not one of RAM (tmpfs)");
 	if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
 		return not_what_was_offered(m, err, "the descriptor cannot be read");
 	if (!m->about.read_only && (flags & O_ACCMODE) != O_RDWR)
-		return not_what_was_offered(m, err, "the descriptor is for reading: attach read-only");
+		return not_what_was_offered(m, err,
+					    "the descriptor is for reading: attach read-only");
 	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory of %zu bytes was offered, but its file has %lld",
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s memory of %zu bytes was offered, but its file has %lld",
 				 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes,
 				 (long long)is.st_size);
 	return GPUL_OK;
@@ -163,9 +181,10 @@ gpul_status gpul_mem_file_map(gpul_mem *m, int fd, gpul_error *err)
 	void *p = mmap(NULL, m->about.mapped_bytes, rights, MAP_SHARED, fd, 0);
 
 	if (p == MAP_FAILED)
-		return gpul_mem_sys_status(m, err, errno, "mmap",
-					   errno == EPERM ? "the file is sealed against writing: attach read-only"
-							  : "");
+		return gpul_mem_sys_status(
+			m, err, errno, "mmap",
+			errno == EPERM ? "the file is sealed against writing: attach read-only"
+				       : "");
 	m->cpu = p;
 	return GPUL_OK;
 }
@@ -176,9 +195,10 @@ void gpul_mem_file_unmap(gpul_mem *m)
 	m->cpu = NULL;
 }
 
-/* ---- the driver ------------------------------------------------------------------------------ */
+/* ---- the driver ------------------------------------------------------------------ */
 
-/* Read-only pages cannot be registered for writing; not every device can have them registered for reading. */
+/* Read-only pages cannot be registered for writing; not every device can have them registered
+ * for reading. */
 static gpul_status check_read_only(gpul_mem *m, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -187,8 +207,9 @@ static gpul_status check_read_only(gpul_mem *m, gpul_error *err)
 		int can = 0;
 
 		st = mem_cu(m, err,
-			    cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
-						 m->handles[i]));
+			    cuDeviceGetAttribute(
+				    &can, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
+				    m->handles[i]));
 		if (!st && !can)
 			st = gpul_fail(err, GPUL_EUNSUPPORTED, m->about.devices[i],
 				       "%s memory: device %d cannot map read-only pages "

@@ -1,4 +1,5 @@
-/* mem.c — see mem.h: what is checked before any kind of memory is made, and the object around it. */
+/* mem.c — see mem.h: what is checked before any kind of memory is made, and the object around
+ * it. */
 #include "memalloc/mem_internal.h"
 
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 /* One row, one kind. */
 static const struct mem_ops *const kinds[GPUL_MEM_N_KINDS] = {
 	[GPUL_MEM_HOST_NUMA] = &gpul_mem_vmm_host, [GPUL_MEM_DEVICE] = &gpul_mem_vmm_device,
-	[GPUL_MEM_MEMFD] = &gpul_mem_memfd,	   [GPUL_MEM_SHM] = &gpul_mem_shm,
-	[GPUL_MEM_PINNED] = &gpul_mem_pinned,	   [GPUL_MEM_DEVICE_IPC] = &gpul_mem_device_ipc,
+	[GPUL_MEM_MEMFD] = &gpul_mem_memfd,        [GPUL_MEM_SHM] = &gpul_mem_shm,
+	[GPUL_MEM_PINNED] = &gpul_mem_pinned,      [GPUL_MEM_DEVICE_IPC] = &gpul_mem_device_ipc,
 };
 
 static const struct mem_ops *ops_of(gpul_mem_kind kind)
@@ -17,7 +18,7 @@ static const struct mem_ops *ops_of(gpul_mem_kind kind)
 	return (unsigned)kind < GPUL_MEM_N_KINDS ? kinds[kind] : NULL;
 }
 
-/* ---- checks ---------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------- */
 
 static gpul_status take_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
@@ -33,12 +34,14 @@ static gpul_status take_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_err
 
 		if (device < 0 || device >= n_there)
 			return gpul_fail(err, GPUL_EINVAL, device,
-					 "no device %d: the %s driver has %d, counted from 0", device,
-					 m->drv->name, n_there);
+					 "no device %d: the %s driver has %d, counted from 0",
+					 device, m->drv->name, n_there);
 		for (unsigned j = 0; j < i; j++)
 			if (desc->devices[j] == device)
-				return gpul_fail(err, GPUL_EINVAL, device,
-						 "device %d is named twice: each gets access once", device);
+				return gpul_fail(
+					err, GPUL_EINVAL, device,
+					"device %d is named twice: each gets access once",
+					device);
 		m->about.devices[i] = device;
 		st = mem_cu(m, err, cuDeviceGet(&m->handles[i], device));
 	}
@@ -52,17 +55,21 @@ static gpul_status check_wanted(const gpul_mem_desc *d, gpul_mem_kind kind, gpul
 	const char *name = gpul_mem_kind_name(kind);
 
 	if (!ops_of(kind))
-		return gpul_fail(err, GPUL_EINVAL, (int)kind, "there is no kind %d of memory", (int)kind);
+		return gpul_fail(err, GPUL_EINVAL, (int)kind, "there is no kind %d of memory",
+				 (int)kind);
 	if (d->bytes == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: 0 bytes", name);
 	if (d->read_only)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory: read-only is for imports: nobody could fill it", name);
+				 "%s memory: read-only is for imports: nobody could fill it",
+				 name);
 	if (kind == GPUL_MEM_PINNED && d->exportable)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "pinned memory stays in its process: take host-numa, memfd or shm to share it");
+				 "pinned memory stays in its process: take host-numa, memfd or "
+				 "shm to share it");
 	if (d->fabric && kind != GPUL_MEM_DEVICE)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory has no fabric handle: only device memory has",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s memory has no fabric handle: only device memory has",
 				 name);
 	return GPUL_OK;
 }
@@ -73,7 +80,8 @@ gpul_status gpul_mem_round(gpul_mem *m, gpul_error *err)
 	size_t rest = grain ? bytes % grain : 1;
 
 	if (grain == 0 || (rest && bytes > SIZE_MAX - (grain - rest)))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: %zu bytes, in grains of %zu, are too many",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s memory: %zu bytes, in grains of %zu, are too many",
 				 gpul_mem_kind_name(m->about.kind), bytes, grain);
 	m->about.mapped_bytes = rest ? bytes + (grain - rest) : bytes;
 	return GPUL_OK;
@@ -83,11 +91,13 @@ gpul_status gpul_mem_take_size(gpul_mem *m, const gpul_mem_offer *offer, gpul_er
 {
 	const size_t mapped = offer->mapped_bytes, grain = m->about.granularity_bytes;
 
-	if (offer->bytes == 0 || offer->bytes > mapped || mapped > PTRDIFF_MAX || grain == 0 || mapped % grain)
+	if (offer->bytes == 0 || offer->bytes > mapped || mapped > PTRDIFF_MAX || grain == 0 ||
+	    mapped % grain)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory: offered %zu bytes of %zu mapped: expected 1 or more, of whole grains "
-				 "of %zu",
-				 gpul_mem_kind_name(m->about.kind), offer->bytes, mapped, grain);
+				 "%s memory: offered %zu bytes of %zu mapped: expected 1 or "
+				 "more, of whole grains of %zu",
+				 gpul_mem_kind_name(m->about.kind), offer->bytes, mapped,
+				 grain);
 	m->about.mapped_bytes = mapped;
 	return GPUL_OK;
 }
@@ -104,14 +114,14 @@ gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err)
 		st = mem_cu(m, err, cuDeviceCanAccessPeer(&can, m->handles[i], owner));
 		if (!st && !can)
 			st = gpul_fail(err, GPUL_EUNSUPPORTED, m->about.devices[i],
-				       "device %d cannot reach device %d's memory: no peer access (see "
-				       "nvidia-smi topo -m)",
+				       "device %d cannot reach device %d's memory: no peer "
+				       "access (see nvidia-smi topo -m)",
 				       m->about.devices[i], (int)owner);
 	}
 	return st;
 }
 
-/* ---- the object ------------------------------------------------------------------------------ */
+/* ---- the object ------------------------------------------------------------------ */
 
 static void free_object(gpul_mem *m)
 {
@@ -120,8 +130,8 @@ static void free_object(gpul_mem *m)
 }
 
 /* An object of which only the description is known: its devices, its context. */
-static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind,
-			      gpul_mem **out, gpul_error *err)
+static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
+			      gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem *m = calloc(1, sizeof *m);
 	gpul_status st;
@@ -139,7 +149,8 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 	if (!st)
 		st = mem_cu(m, err, cuCtxGetCurrent(&m->context));
 	if (!st && !m->context)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "no context is current on this thread: gpul_context_open()");
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "no context is current on this thread: gpul_context_open()");
 	if (st)
 		free_object(m);
 	else
@@ -150,13 +161,14 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 /* The largest power of two that divides both addresses, but at most the granularity. */
 static void find_alignment(gpul_mem *m)
 {
-	uint64_t both = (uint64_t)m->gpu | (uint64_t)(uintptr_t)m->cpu | m->about.granularity_bytes;
+	uint64_t both =
+		(uint64_t)m->gpu | (uint64_t)(uintptr_t)m->cpu | m->about.granularity_bytes;
 
 	m->about.alignment_bytes = (size_t)(both & -both);
 }
 
-gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind,
-				 gpul_mem **out, gpul_error *err)
+gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc,
+				 gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem *m = NULL;
 	gpul_status st = check_wanted(desc, kind, err);
@@ -184,8 +196,9 @@ gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *de
 gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
 			    gpul_error *err)
 {
-	return desc->kind == GPUL_MEM_AUTO ? gpul_mem_create_auto(drv, desc, out, err)
-					   : gpul_mem_create_kind(drv, desc, desc->kind, out, err);
+	return desc->kind == GPUL_MEM_AUTO
+		       ? gpul_mem_create_auto(drv, desc, out, err)
+		       : gpul_mem_create_kind(drv, desc, desc->kind, out, err);
 }
 
 /* Which of the two an offer stands on must be what its kind knows. */
@@ -196,23 +209,27 @@ static gpul_status check_source(const struct mem_source *from, gpul_error *err)
 	bool by_handle = from->offer->fabric || (ops && ops->has_handle);
 
 	if (!ops)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "an offer of kind %d: there is no such memory",
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "an offer of kind %d: there is no such memory",
 				 (int)from->offer->kind);
 	if (!ops->import)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s memory stays in its process: it cannot be imported",
-				 name);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s memory stays in its process: it cannot be imported", name);
 	if (from->offer->fabric && from->offer->kind != GPUL_MEM_DEVICE)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "an offer of %s memory by fabric handle: only device memory "
-						       "has one", name);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "an offer of %s memory by fabric handle: only device memory "
+				 "has one",
+				 name);
 	if (by_handle ? !from->handle || from->fd >= 0 : from->handle || from->fd < 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory comes with a %s, and nothing else", name,
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s memory comes with a %s, and nothing else", name,
 				 by_handle ? "handle" : "file descriptor");
 	return GPUL_OK;
 }
 
 gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd,
-			    const gpul_mem_handle *handle, const gpul_mem_desc *desc, gpul_mem **out,
-			    gpul_error *err)
+			    const gpul_mem_handle *handle, const gpul_mem_desc *desc,
+			    gpul_mem **out, gpul_error *err)
 {
 	const struct mem_source from = { .offer = offer, .fd = fd, .handle = handle };
 	gpul_mem *m = NULL;
@@ -235,8 +252,8 @@ gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer,
 	return GPUL_OK;
 }
 
-/* Make the context current in which the memory was made: unregistering and the cuIpc calls want one, and this
- * may be a thread that has none.  Returns the one to go back to. */
+/* Make the context current in which the memory was made: unregistering and the cuIpc calls want
+ * one, and this may be a thread that has none.  Returns the one to go back to. */
 static CUcontext enter(const gpul_mem *m)
 {
 	CUcontext before = NULL;
@@ -265,7 +282,7 @@ void gpul_mem_destroy(gpul_mem *m)
 	free_object(m);
 }
 
-/* ---- what it turned out to be ---------------------------------------------------------------- */
+/* ---- what it turned out to be ---------------------------------------------------- */
 
 const gpul_mem_info *gpul_mem_about(const gpul_mem *m)
 {
@@ -282,15 +299,16 @@ CUdeviceptr gpul_mem_gpu(const gpul_mem *m)
 	return m->gpu;
 }
 
-/* ---- export ---------------------------------------------------------------------------------- */
+/* ---- export ---------------------------------------------------------------------- */
 
 static gpul_status check_exportable(const gpul_mem *m, gpul_error *err)
 {
 	if (m->about.exportable)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EINVAL, 0, "%s memory %s", gpul_mem_kind_name(m->about.kind),
-			 m->about.imported ? "that was imported is its owner's to export"
-					   : "was not made exportable: say so when creating it");
+			 m->about.imported
+				 ? "that was imported is its owner's to export"
+				 : "was not made exportable: say so when creating it");
 }
 
 gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err)
@@ -320,9 +338,10 @@ gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error
 	if (st)
 		return st;
 	if (!m->fabric && !m->ops->has_handle)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory has no handle of bytes: use gpul_mem_export_fd(), or fabric",
-				 gpul_mem_kind_name(m->about.kind));
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"%s memory has no handle of bytes: use gpul_mem_export_fd(), or fabric",
+			gpul_mem_kind_name(m->about.kind));
 	before = enter(m);
 	st = m->ops->export_handle(m, out, err);
 	leave(m, before);

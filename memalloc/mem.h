@@ -10,7 +10,10 @@
  *
  *     describe ─ gpul_mem_create ─> gpul_mem ─ gpul_mem_export ─> fd ┄┄ ipc/ ┄┄> gpul_mem_import ─> gpul_mem
  *
- * "The same" means that one address is valid on the CPU and on every GPU with access. */
+ * "The same" means that one address is valid on the CPU and on every GPU with access.  Files of RAM are filled with
+ * zeros; what other kinds hold at first is the driver's choice.  A memfd cannot shrink while others have it mapped; a
+ * file in /dev/shm can (it takes no seals), which is SIGBUS for all who touch it: share that kind only among processes
+ * that trust each other.  Device-ipc memory has peer access turned on between its GPUs, and it stays on. */
 #ifndef GPULOAD_MEMALLOC_MEM_H
 #define GPULOAD_MEMALLOC_MEM_H
 
@@ -45,13 +48,14 @@ enum { GPUL_MEM_NODE_OF_GPU = -1 };  /* the NUMA node that devices[0] hangs on *
 typedef struct gpul_mem_desc {
 	gpul_mem_kind kind;
 	size_t bytes;            /* wanted; rounded up to the granularity */
-	int node;                /* host kinds: a NUMA node as in /sys/devices/system/node, or NODE_OF_GPU */
+	int node;                /* a NUMA node that has memory, as in /sys/devices/system/node, or NODE_OF_GPU; pinned
+				  * memory lies where the driver puts it, device memory on its GPU */
 	const int *devices;      /* ordinals of the GPUs that get access; devices[0] owns device memory */
 	unsigned n_devices;      /* at least 1 */
 	bool read_only;          /* GPUs and CPU of this object may only read: for imports */
 	bool exportable;         /* another process is to map it: kinds that cannot be are refused */
 	bool fabric;             /* device: exportable by fabric handle, too (NVLink between nodes) */
-	const char *shm_name;    /* shm: name for shm_open, which stays until destroyed; NULL: unlinked at once */
+	const char *shm_name;    /* shm: name for shm_open, which stays until destroyed; NULL: it never has one */
 } gpul_mem_desc;
 
 typedef struct gpul_mem gpul_mem;  /* opaque: the struct lives in mem_internal.h */
@@ -74,16 +78,18 @@ typedef struct gpul_mem_info {
 
 /** Allocate memory and give the GPUs (and, where that exists, the CPU) access to it.
  *
- * AUTO logs each step's reason (core/log, info) and keeps it in gpul_mem_info.why.
+ * Pages are there when it returns: too little memory is an error here, never a signal later.  AUTO logs each
+ * step's reason (core/log, info) and keeps it in gpul_mem_info.why.
  *
  * @drv   borrowed; must outlive *out
  * @desc  copied.  Each device's primary context must be open (gpul_context_open), and that of devices[0]
  *        current
  * @out   owned by the caller: gpul_mem_destroy(); untouched on failure
  * Errors  GPUL_EINVAL 0 bytes, a size that overflows when rounded, no device, a device twice, a node that
- *         is not there, read_only (nobody could fill it), exportable pinned memory; GPUL_EUNSUPPORTED this
- *         driver cannot, or one device cannot reach another's memory: names it; GPUL_ENOMEM;
- *         GPUL_ESYS; GPUL_ECUDA
+ *         is not there, read_only (nobody could fill it), exportable pinned memory, no current context;
+ *         GPUL_EUNSUPPORTED this driver cannot, or one device cannot reach another's memory: names it;
+ *         GPUL_ENOMEM the machine, the container or /dev/shm has not so much; GPUL_ESYS; GPUL_ECUDA
+ *         what the driver said, its own out of memory (native) among it
  * Threads any thread may call; one object belongs to one thread at a time, its getters to all
  * Source  CUDA Driver API, Virtual Memory Management; Linux memfd_create(2), shm_open(3) */
 gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,

@@ -2,8 +2,8 @@
  *
  *     memfd_create ─ ftruncate ─ mmap ─ mbind ─ fallocate ─ seal ─ cuMemHostRegister
  *
- * The seals are what makes it safe to map for others: nobody, its owner included, can shrink the file under them,
- * which would be SIGBUS at their next touch. */
+ * The seals are what makes it safe to map for others: nobody, its owner included, can shrink
+ * the file under them, which would be SIGBUS at their next touch. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -59,14 +59,15 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	seals = fcntl(from->fd, F_GET_SEALS);
 	if (seals >= 0 && (seals & NEEDED) != NEEDED)
 		return gpul_fail(err, GPUL_EFORMAT, seals,
-				 "memfd memory was offered without the seal against %s: its owner could take "
-				 "the pages away",
+				 "memfd memory was offered without the seal against %s: its "
+				 "owner could take the pages away",
 				 seals & F_SEAL_SHRINK ? "growing" : "shrinking");
 	st = gpul_mem_file_check(m, from->fd, err);
 	if (st)
 		return st;
 	if (seals < 0)
-		return gpul_fail(err, GPUL_EFORMAT, errno, "memfd memory was offered, but its file takes no seals");
+		return gpul_fail(err, GPUL_EFORMAT, errno,
+				 "memfd memory was offered, but its file takes no seals");
 	st = gpul_mem_file_map(m, from->fd, err);
 	if (st)
 		return st;
@@ -85,5 +86,9 @@ static void destroy(gpul_mem *m)
 }
 
 const struct mem_ops gpul_mem_memfd = {
-	.on_host = true, .has_fd = true, .create = create, .import = import, .destroy = destroy,
+	.on_host = true,
+	.has_fd = true,
+	.create = create,
+	.import = import,
+	.destroy = destroy,
 };

@@ -26,10 +26,12 @@ bool gpul_mem_read_text(const char *path, char *text, size_t room)
 	return n > 0;
 }
 
-/* The nodes that have memory, as the kernel writes them: "0-1,4"; false: it does not say (no NUMA, no /sys). */
+/* The nodes that have memory, as the kernel writes them: "0-1,4"; false: it does not say (no
+ * NUMA, no /sys). */
 static bool read_nodes(char text[NODES_TEXT])
 {
-	bool there = gpul_mem_read_text("/sys/devices/system/node/has_memory", text, NODES_TEXT);
+	bool there =
+		gpul_mem_read_text("/sys/devices/system/node/has_memory", text, NODES_TEXT);
 
 	text[strcspn(text, "\n")] = '\0';
 	return there;
@@ -59,7 +61,9 @@ static gpul_status node_of_gpu(gpul_mem *m, int *node, gpul_error *err)
 	*node = -1;
 	if (m->drv->version < 12020)  /* the attribute came with CUDA 12.2 */
 		return GPUL_OK;
-	return mem_cu(m, err, cuDeviceGetAttribute(node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, m->handles[0]));
+	return mem_cu(
+		m, err,
+		cuDeviceGetAttribute(node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, m->handles[0]));
 }
 
 gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
@@ -72,15 +76,18 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
 		return st;
 	if (!read_nodes(nodes))
 		snprintf(nodes, sizeof nodes, "0");
-	/* NVIDIA's drivers before release 595 crash over a node without memory: none is passed on. */
+	/* NVIDIA's drivers before release 595 crash over a node without memory: none is passed
+	 * on. */
 	if (!lists(nodes, wanted) && !of_gpu)
-		return gpul_fail(err, GPUL_EINVAL, wanted, "no memory on node %d: this machine has some on %s",
-				 wanted, nodes);
+		return gpul_fail(err, GPUL_EINVAL, wanted,
+				 "no memory on node %d: this machine has some on %s", wanted,
+				 nodes);
 	m->about.node_clamped = !lists(nodes, wanted);
 	m->about.node = m->about.node_clamped ? (int)strtol(nodes, NULL, 10) : wanted;
 	if (m->about.node_clamped)
 		gpul_log(GPUL_LOG_INFO, "memalloc",
-			 "device %d hangs on NUMA node %d, which has no memory: node %d is taken",
+			 "device %d hangs on NUMA node %d, which has no memory: node %d is "
+			 "taken",
 			 m->about.device, wanted, m->about.node);
 	return GPUL_OK;
 }
@@ -94,7 +101,8 @@ static int bind_pages(void *at, size_t bytes, int node)
 	if (node >= MAX_NODES)
 		return EINVAL;
 	mask[(unsigned)node / bits] = 1UL << ((unsigned)node % bits);
-	/* Preferred, not bound: a full node must not bring the OOM killer down on a machine that has room. */
+	/* Preferred, not bound: a full node must not bring the OOM killer down on a machine
+	 * that has room. */
 	return mbind(at, bytes, MPOL_PREFERRED, mask, MAX_NODES + 1, 0) ? errno : 0;
 }
 #else
@@ -111,7 +119,7 @@ void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
 	int failed;
 
 	if (!read_nodes(nodes) || !strpbrk(nodes, "-,"))
-		return;  /* one node: there is nothing to choose, and a container may not even ask */
+		return;  /* nothing to choose from; and a container may not even ask */
 	failed = bind_pages(at, bytes, m->about.node);
 	if (!failed)
 		return;

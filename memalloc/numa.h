@@ -14,7 +14,7 @@ typedef struct gpul_mem_numa {
 	size_t n_sampled;                       /* pages that were asked about */
 	size_t on_node[GPUL_NUMA_MAX_NODES];    /* of these: how many lie on node i */
 	size_t not_there;                       /* no page behind them, or the kernel would not say */
-	int expected;                           /* gpul_mem_info.node; -1 (pinned memory): any will do */
+	int expected;                           /* gpul_mem_info.node; -1 (pinned, imported files): any will do */
 	bool as_expected;                       /* some page is there, and all that are lie on it */
 } gpul_mem_numa;
 

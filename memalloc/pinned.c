@@ -1,5 +1,5 @@
-/* pinned.c — cuMemHostAlloc: the oldest way, for memory that no other process has to see.  Where its pages lie is
- * the driver's choice. */
+/* pinned.c — cuMemHostAlloc: the oldest way, for memory that no other process has to see. Where
+ * its pages lie is the driver's choice. */
 #include "memalloc/mem_internal.h"
 
 static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)

@@ -1,9 +1,10 @@
 /* shm.c — the classic way: a file in /dev/shm, mapped and registered.
  *
- * Without a name it never has one (O_TMPFILE): nothing is left behind, wherever the process is killed.  With one
- * (desc.shm_name), the name stays until the memory is destroyed, and for good when the process is killed before.
- * Unlike memfd, the file cannot be sealed: whoever may write it may shrink it, and whoever has it mapped then dies
- * of SIGBUS at the next touch.  Map it only from processes that are trusted. */
+ * Without a name it never has one (O_TMPFILE): nothing is left behind, wherever the process is
+ * killed.  With one (desc.shm_name), the name stays until the memory is destroyed, and for good
+ * when the process is killed before. Unlike memfd, the file cannot be sealed: whoever may write
+ * it may shrink it, and whoever has it mapped then dies of SIGBUS at the next touch.  Map it
+ * only from processes that are trusted. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -40,7 +41,9 @@ static gpul_status open_file(gpul_mem *m, const char *name, gpul_error *err)
 		m->fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 		if (m->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
 			m->fd = open_unlinked();
-		return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "a file in /dev/shm", advice) : GPUL_OK;
+		return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "a file in /dev/shm",
+						       advice)
+				 : GPUL_OK;
 	}
 	m->shm_name = strdup(name);
 	if (!m->shm_name)
@@ -52,8 +55,8 @@ static gpul_status open_file(gpul_mem *m, const char *name, gpul_error *err)
 	m->shm_name = NULL;
 	if (errno == EEXIST)
 		return gpul_fail(err, GPUL_ESYS, EEXIST,
-				 "shm memory: %s is there already: another process uses it, or one that was killed "
-				 "left it: rm /dev/shm/%s",
+				 "shm memory: %s is there already: another process uses it, or "
+				 "one that was killed left it: rm /dev/shm/%s",
 				 name, name + strspn(name, "/"));
 	return gpul_mem_sys_status(m, err, errno, name, "a name has one slash, in front");
 }
@@ -120,5 +123,9 @@ static void destroy(gpul_mem *m)
 }
 
 const struct mem_ops gpul_mem_shm = {
-	.on_host = true, .has_fd = true, .create = create, .import = import, .destroy = destroy,
+	.on_host = true,
+	.has_fd = true,
+	.create = create,
+	.import = import,
+	.destroy = destroy,
 };

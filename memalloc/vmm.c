@@ -1,9 +1,11 @@
 /* vmm.c — the driver's virtual memory management: host-numa and device memory.
  *
- *     cuMemCreate ─> physical ─┐                            ┌─ cuMemSetAccess: each GPU, and the CPU (host-numa)
- *     cuMemAddressReserve ─> addresses ── cuMemMap ── mapped ┘
+ *     cuMemCreate ─> physical ──────────┐
+ *                                       ├─ cuMemMap ─> mapped ─ cuMemSetAccess ─> each GPU, and
+ *     cuMemAddressReserve ─> addresses ─┘                                         the CPU (host-numa)
  *
- * One address for all.  Import takes physical from a descriptor (or a fabric handle) and goes on the same way. */
+ * One address for all.  Import takes physical from a descriptor (or a fabric handle) and goes
+ * on the same way. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -27,23 +29,27 @@ static CUmemLocation location(const gpul_mem *m)
 {
 	return m->about.kind == GPUL_MEM_DEVICE
 		       ? device_location(m->about.device)
-		       : (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = m->about.node };
+		       : (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA,
+					  .id = m->about.node };
 }
 
 static CUmemAllocationProp properties(const gpul_mem *m)
 {
 	return (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = (m->about.exportable ? by_fd : CU_MEM_HANDLE_TYPE_NONE) |
-					(m->fabric ? by_fabric : CU_MEM_HANDLE_TYPE_NONE),
+		.requestedHandleTypes =
+			(m->about.exportable ? by_fd : CU_MEM_HANDLE_TYPE_NONE) |
+			(m->fabric ? by_fabric : CU_MEM_HANDLE_TYPE_NONE),
 		.location = location(m),
 	};
 }
 
-static gpul_status find_granularity(gpul_mem *m, const CUmemAllocationProp *prop, gpul_error *err)
+static gpul_status find_granularity(gpul_mem *m, const CUmemAllocationProp *prop,
+				    gpul_error *err)
 {
-	return mem_cu(m, err, cuMemGetAllocationGranularity(&m->about.granularity_bytes, prop,
-							    CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	return mem_cu(m, err,
+		      cuMemGetAllocationGranularity(&m->about.granularity_bytes, prop,
+						    CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 }
 
 /* Each device, and the CPU where it can see the memory at all. */
@@ -61,9 +67,11 @@ static gpul_status set_access(gpul_mem *m, gpul_error *err)
 	return mem_cu(m, err, cuMemSetAccess(m->gpu, m->about.mapped_bytes, access, n));
 }
 
-static gpul_status not_as_offered(const gpul_mem *m, CUresult r, const char *but, gpul_error *err)
+static gpul_status not_as_offered(const gpul_mem *m, CUresult r, const char *but,
+				  gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EFORMAT, (int)r, "%s memory of %zu bytes was offered, but %s (CUresult %d)",
+	return gpul_fail(err, GPUL_EFORMAT, (int)r,
+			 "%s memory of %zu bytes was offered, but %s (CUresult %d)",
 			 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, but, (int)r);
 }
 
@@ -76,7 +84,8 @@ static gpul_status map(gpul_mem *m, gpul_error *err)
 	if (st)
 		return st;
 	r = m->drv->cuMemMap(m->gpu, bytes, 0, m->physical, 0);
-	if (r == CUDA_ERROR_NOT_SUPPORTED && m->about.imported)  /* so it answers when it has not that size */
+	/* So it answers when the memory has not that size. */
+	if (r == CUDA_ERROR_NOT_SUPPORTED && m->about.imported)
 		st = not_as_offered(m, r, "it is not of that size", err);
 	else
 		st = gpul_mem_cu_status(m, err, r, "cuMemMap");
@@ -118,19 +127,19 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 	return st;
 }
 
-/* ---- import ---------------------------------------------------------------------------------- */
+/* ---- import ---------------------------------------------------------------------- */
 
 /* Whether a character device is NVIDIA's. */
 static bool is_nvidias(const struct stat *is)
 {
 	struct stat control;
 
-	return S_ISCHR(is->st_mode) &&
-	       (stat("/dev/nvidiactl", &control) || major(is->st_rdev) == major(control.st_rdev));
+	return S_ISCHR(is->st_mode) && (stat("/dev/nvidiactl", &control) ||
+					major(is->st_rdev) == major(control.st_rdev));
 }
 
-/* Before the driver sees it: a descriptor is what this driver exports.  NVIDIA's is opaque; the others' is a sealed
- * file, so that its size can be read. */
+/* Before the driver sees it: a descriptor is what this driver exports.  NVIDIA's is opaque; the
+ * others' is a sealed file, so that its size can be read. */
 static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -140,19 +149,24 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 	int seals;
 
 	if (fstat(fd, &is))
-		return gpul_fail(err, GPUL_EFORMAT, errno, "%s memory was offered, but what came is no open "
-							   "descriptor", name);
+		return gpul_fail(err, GPUL_EFORMAT, errno,
+				 "%s memory was offered, but what came is no open descriptor",
+				 name);
 	if (nvidia ? !is_nvidias(&is) : !S_ISREG(is.st_mode))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but the descriptor is of no %s", name,
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s memory was offered, but the descriptor is of no %s", name,
 				 nvidia ? "NVIDIA device" : "regular file");
 	if (nvidia)
 		return GPUL_OK;
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & needed) != needed)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but its file is not sealed against "
-						       "shrinking and growing", name);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s memory was offered, but its file is not sealed against "
+				 "shrinking and growing",
+				 name);
 	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory of %zu bytes was offered, but its file has %lld",
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s memory of %zu bytes was offered, but its file has %lld",
 				 name, m->about.mapped_bytes, (long long)is.st_size);
 	return GPUL_OK;
 }
@@ -162,18 +176,22 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 {
 	const bool on_device = m->about.kind == GPUL_MEM_DEVICE;
 	CUmemAllocationProp prop = { 0 };
-	gpul_status st = mem_cu(m, err, cuMemGetAllocationPropertiesFromHandle(&prop, m->physical));
+	gpul_status st =
+		mem_cu(m, err, cuMemGetAllocationPropertiesFromHandle(&prop, m->physical));
 
 	if (st)
 		return st;
-	if (prop.location.type != (on_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA))
+	if (prop.location.type !=
+	    (on_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA))
 		return gpul_fail(err, GPUL_EFORMAT, (int)prop.location.type,
-				 "%s memory was offered, but the driver says that it lies elsewhere (location type %d)",
+				 "%s memory was offered, but the driver says that it lies "
+				 "elsewhere (location type %d)",
 				 gpul_mem_kind_name(m->about.kind), (int)prop.location.type);
 	if (on_device && !offer->fabric && prop.location.id != offer->owner_device)
-		return gpul_fail(err, GPUL_EFORMAT, prop.location.id,
-				 "device memory of device %d was offered, but it lies on device %d",
-				 offer->owner_device, prop.location.id);
+		return gpul_fail(
+			err, GPUL_EFORMAT, prop.location.id,
+			"device memory of device %d was offered, but it lies on device %d",
+			offer->owner_device, prop.location.id);
 	if (!on_device)
 		m->about.node = prop.location.id;
 	st = find_granularity(m, &prop, err);
@@ -200,9 +218,12 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	}
 	if (st)
 		return st;
-	r = m->drv->cuMemImportFromShareableHandle(&m->physical, stands_for, from->handle ? by_fabric : by_fd);
-	if (r == CUDA_ERROR_UNKNOWN || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_HANDLE)
-		return not_as_offered(m, r, "what came stands for no memory of this driver", err);
+	r = m->drv->cuMemImportFromShareableHandle(&m->physical, stands_for,
+						   from->handle ? by_fabric : by_fd);
+	if (r == CUDA_ERROR_UNKNOWN || r == CUDA_ERROR_INVALID_VALUE ||
+	    r == CUDA_ERROR_INVALID_HANDLE)
+		return not_as_offered(m, r, "what came stands for no memory of this driver",
+				      err);
 	st = gpul_mem_cu_status(m, err, r, "cuMemImportFromShareableHandle");
 	if (st)
 		return st;
@@ -214,12 +235,13 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	return st;
 }
 
-/* ---- export, destroy ------------------------------------------------------------------------- */
+/* ---- export, destroy ------------------------------------------------------------- */
 
 static gpul_status export_fd(gpul_mem *m, gpul_error *err)
 {
 	int fd = -1;
-	gpul_status st = mem_cu(m, err, cuMemExportToShareableHandle(&fd, m->physical, by_fd, 0));
+	gpul_status st =
+		mem_cu(m, err, cuMemExportToShareableHandle(&fd, m->physical, by_fd, 0));
 
 	if (st)
 		return st;
@@ -234,7 +256,8 @@ static gpul_status export_fd(gpul_mem *m, gpul_error *err)
 
 static gpul_status export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err)
 {
-	return mem_cu(m, err, cuMemExportToShareableHandle(out->bytes, m->physical, by_fabric, 0));
+	return mem_cu(m, err,
+		      cuMemExportToShareableHandle(out->bytes, m->physical, by_fabric, 0));
 }
 
 static void destroy(gpul_mem *m)
@@ -247,10 +270,18 @@ static void destroy(gpul_mem *m)
 }
 
 const struct mem_ops gpul_mem_vmm_host = {
-	.on_host = true, .has_fd = true, .create = create, .import = import, .export_fd = export_fd,
+	.on_host = true,
+	.has_fd = true,
+	.create = create,
+	.import = import,
+	.export_fd = export_fd,
 	.destroy = destroy,
 };
 const struct mem_ops gpul_mem_vmm_device = {
-	.has_fd = true, .create = create, .import = import, .export_fd = export_fd,
-	.export_handle = export_handle, .destroy = destroy,
+	.has_fd = true,
+	.create = create,
+	.import = import,
+	.export_fd = export_fd,
+	.export_handle = export_handle,
+	.destroy = destroy,
 };

@@ -1,4 +1,5 @@
-/* fake_device.c — what the fake's devices say of themselves: what the test has them say, and 1 to anything else. */
+/* fake_device.c — what the fake's devices say of themselves: what the test has them say, and 1
+ * to anything else. */
 #include "tests/fake/fake_driver.h"
 
 #include <stdint.h>

@@ -19,7 +19,8 @@ const gpul_driver *open_driver(gpul_context *c)
 	const gpul_driver *drv = NULL;
 	gpul_error err = { 0 };
 
-	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) || gpul_context_open(drv, 0, c, &err))
+	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) ||
+	    gpul_context_open(drv, 0, c, &err))
 		fail_msg("%s", err.text);
 	return drv;
 }
@@ -28,8 +29,12 @@ gpul_mem_desc wanted(gpul_mem_kind kind, size_t bytes)
 {
 	static const int device = 0;
 
-	return (gpul_mem_desc){ .kind = kind, .bytes = bytes, .node = GPUL_MEM_NODE_OF_GPU,
-				.devices = &device, .n_devices = 1, .exportable = kind != GPUL_MEM_PINNED };
+	return (gpul_mem_desc){ .kind = kind,
+				.bytes = bytes,
+				.node = GPUL_MEM_NODE_OF_GPU,
+				.devices = &device,
+				.n_devices = 1,
+				.exportable = kind != GPUL_MEM_PINNED };
 }
 
 size_t count_fds(void)
@@ -97,7 +102,7 @@ bool gpu_sees(const gpul_driver *drv, CUdeviceptr at, size_t bytes, unsigned see
 	return there;
 }
 
-/* ---- another process ------------------------------------------------------------------------- */
+/* ---- another process ------------------------------------------------------------- */
 
 struct peer {
 	pid_t pid;
@@ -111,12 +116,18 @@ struct question {
 	unsigned seed;
 };
 
-/* The question, and the descriptor that came with it (-1: none); false: the other end is closed. */
+/* The question, and the descriptor that came with it (-1: none); false: the other end is
+ * closed. */
 static bool receive(int from, struct question *q, int *fd)
 {
-	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
 	struct iovec part = { q, sizeof *q };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = sizeof control };
 	struct cmsghdr *c;
 
@@ -129,7 +140,8 @@ static bool receive(int from, struct question *q, int *fd)
 	return true;
 }
 
-/* Whether the kernel, asked to store a byte there, answers that nobody may: without the signal. */
+/* Whether the kernel, asked to store a byte there, answers that nobody may: without the signal.
+ */
 static bool store_is_refused(void *at)
 {
 	bool refused;
@@ -150,8 +162,10 @@ static void try_to_store(const gpul_driver *drv, gpul_mem *m, peer_answer *a)
 
 	a->store_refused = gpul_mem_cpu(m) && store_is_refused(gpul_mem_cpu(m));
 	/* NVIDIA's driver may copy into registered memory by the CPU: that is SIGSEGV. */
-	a->copy_tried = strcmp(drv->name, "nvidia") != 0 || kind == GPUL_MEM_HOST_NUMA || kind == GPUL_MEM_DEVICE;
-	a->copy_refused = a->copy_tried && drv->cuMemcpyHtoD(gpul_mem_gpu(m), &word, sizeof word) != CUDA_SUCCESS;
+	a->copy_tried = strcmp(drv->name, "nvidia") != 0 || kind == GPUL_MEM_HOST_NUMA ||
+			kind == GPUL_MEM_DEVICE;
+	a->copy_refused = a->copy_tried && drv->cuMemcpyHtoD(gpul_mem_gpu(m), &word,
+							     sizeof word) != CUDA_SUCCESS;
 }
 
 static void look(const gpul_driver *drv, gpul_mem *m, const struct question *q, peer_answer *a)
@@ -173,8 +187,8 @@ static void answer(const gpul_driver *drv, const struct question *q, int fd, pee
 	size_t before = count_fds();
 
 	desc.read_only = q->read_only;
-	if (gpul_mem_import(drv, &q->offer, fd, q->has_handle ? &q->handle : NULL, &desc, &m, &a->err) ==
-	    GPUL_OK)
+	if (gpul_mem_import(drv, &q->offer, fd, q->has_handle ? &q->handle : NULL, &desc, &m,
+			    &a->err) == GPUL_OK)
 		look(drv, m, q, a);
 	gpul_mem_destroy(m);
 	a->leaked_fds = count_fds() - before;
@@ -187,7 +201,8 @@ static void serve(int from)
 	struct question q;
 	int fd;
 
-	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) || gpul_context_open(drv, 0, &c, NULL))
+	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) ||
+	    gpul_context_open(drv, 0, &c, NULL))
 		_exit(1);  /* cmocka's failures are the other process' */
 
 	while (receive(from, &q, &fd)) {
@@ -233,11 +248,16 @@ void peer_stop(struct peer *p)
 	free(p);
 }
 
-peer_answer peer_import(struct peer *p, const gpul_mem_offer *offer, int fd, const gpul_mem_handle *handle,
-			bool read_only, unsigned seed)
+peer_answer peer_import(struct peer *p, const gpul_mem_offer *offer, int fd,
+			const gpul_mem_handle *handle, bool read_only, unsigned seed)
 {
-	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control = { 0 };
-	struct question q = { .offer = *offer, .has_handle = handle, .read_only = read_only, .seed = seed };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct question q = {
+		.offer = *offer, .has_handle = handle, .read_only = read_only, .seed = seed
+	};
 	struct iovec part = { &q, sizeof q };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 	peer_answer a = { 0 };

@@ -1,4 +1,5 @@
-/* test_failing_driver.c — every call of the driver fails in turn, with every error: nothing stays behind. */
+/* test_failing_driver.c — every call of the driver fails in turn, with every error: nothing
+ * stays behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,27 +13,53 @@
 #include "tests/memalloc/support.h"
 
 static const CUresult errors[] = {
-	CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_INITIALIZED,
-	CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_STUB_LIBRARY, CUDA_ERROR_DEVICE_UNAVAILABLE,
-	CUDA_ERROR_NO_DEVICE, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_CONTEXT,
-	CUDA_ERROR_MAP_FAILED, CUDA_ERROR_UNMAP_FAILED, CUDA_ERROR_ALREADY_MAPPED, CUDA_ERROR_NOT_MAPPED,
-	CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_UNSUPPORTED_LIMIT, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
-	CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_ILLEGAL_STATE,
-	CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_READY, CUDA_ERROR_ILLEGAL_ADDRESS,
-	CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
-	CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_ASSERT,
-	CUDA_ERROR_TOO_MANY_PEERS, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
-	CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, CUDA_ERROR_LAUNCH_FAILED, CUDA_ERROR_NOT_PERMITTED,
-	CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
-	CUDA_ERROR_EXTERNAL_DEVICE, CUDA_ERROR_UNKNOWN,
+	CUDA_ERROR_INVALID_VALUE,
+	CUDA_ERROR_OUT_OF_MEMORY,
+	CUDA_ERROR_NOT_INITIALIZED,
+	CUDA_ERROR_DEINITIALIZED,
+	CUDA_ERROR_STUB_LIBRARY,
+	CUDA_ERROR_DEVICE_UNAVAILABLE,
+	CUDA_ERROR_NO_DEVICE,
+	CUDA_ERROR_INVALID_DEVICE,
+	CUDA_ERROR_INVALID_CONTEXT,
+	CUDA_ERROR_MAP_FAILED,
+	CUDA_ERROR_UNMAP_FAILED,
+	CUDA_ERROR_ALREADY_MAPPED,
+	CUDA_ERROR_NOT_MAPPED,
+	CUDA_ERROR_ECC_UNCORRECTABLE,
+	CUDA_ERROR_UNSUPPORTED_LIMIT,
+	CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+	CUDA_ERROR_OPERATING_SYSTEM,
+	CUDA_ERROR_INVALID_HANDLE,
+	CUDA_ERROR_ILLEGAL_STATE,
+	CUDA_ERROR_NOT_FOUND,
+	CUDA_ERROR_NOT_READY,
+	CUDA_ERROR_ILLEGAL_ADDRESS,
+	CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+	CUDA_ERROR_LAUNCH_TIMEOUT,
+	CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+	CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,
+	CUDA_ERROR_CONTEXT_IS_DESTROYED,
+	CUDA_ERROR_ASSERT,
+	CUDA_ERROR_TOO_MANY_PEERS,
+	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+	CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
+	CUDA_ERROR_LAUNCH_FAILED,
+	CUDA_ERROR_NOT_PERMITTED,
+	CUDA_ERROR_NOT_SUPPORTED,
+	CUDA_ERROR_SYSTEM_NOT_READY,
+	CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+	CUDA_ERROR_EXTERNAL_DEVICE,
+	CUDA_ERROR_UNKNOWN,
 };
 enum { N_ERRORS = sizeof errors / sizeof errors[0], BYTES = 100000 };
 
 static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD,
-				     GPUL_MEM_SHM, GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
+				     GPUL_MEM_SHM,       GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
 enum { N_ALL = sizeof all / sizeof all[0] };
 
-/* The fake with two devices, device 0's context current, no failure planned; what is alive then is ours. */
+/* The fake with two devices, device 0's context current, no failure planned; what is alive then
+ * is ours. */
 static const gpul_driver *fresh(gpul_context *c)
 {
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
@@ -68,15 +95,19 @@ static void assert_as_before(struct counts before, const char *what, CUresult er
 {
 	struct counts now = count();
 
-	if (now.fds != before.fds || now.mappings != before.mappings || now.alive != before.alive)
-		fail_msg("%s, error %d: %zu fds, %zu mappings, %d objects became %zu, %zu, %d", what, (int)error,
-			 before.fds, before.mappings, before.alive, now.fds, now.mappings, now.alive);
+	if (now.fds != before.fds || now.mappings != before.mappings ||
+	    now.alive != before.alive)
+		fail_msg("%s, error %d: %zu fds, %zu mappings, %d objects became %zu, %zu, %d",
+			 what, (int)error, before.fds, before.mappings, before.alive, now.fds,
+			 now.mappings, now.alive);
 }
 
 /* One thing done to memory, with the n-th call in it failing. */
-typedef gpul_status act(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err);
+typedef gpul_status act(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
+			gpul_error *err);
 
-static gpul_status creating(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err)
+static gpul_status creating(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
+			    gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
 	gpul_mem *m = NULL;
@@ -89,7 +120,8 @@ static gpul_status creating(const gpul_driver *drv, gpul_mem_kind kind, int n, C
 	return st;
 }
 
-static gpul_status exporting(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err)
+static gpul_status exporting(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
+			     gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
 	gpul_mem_handle handle;
@@ -117,7 +149,8 @@ static gpul_status exporting(const gpul_driver *drv, gpul_mem_kind kind, int n, 
 	return st;
 }
 
-static gpul_status importing(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err)
+static gpul_status importing(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
+			     gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
 	gpul_mem *m = NULL, *twin = NULL;
@@ -150,7 +183,8 @@ static void fails_in_turn(act *what, const char *name, gpul_mem_kind kind, CUres
 	struct counts before;
 	int last = 0;
 
-	assert_int_equal(what(drv, kind, 0, error, NULL), GPUL_OK);  /* and what is set up once is there */
+	/* Now what is set up once is there. */
+	assert_int_equal(what(drv, kind, 0, error, NULL), GPUL_OK);
 	before = count();
 	for (int n = 1; !last; n++) {
 		gpul_error err = { 0 };
@@ -161,7 +195,8 @@ static void fails_in_turn(act *what, const char *name, gpul_mem_kind kind, CUres
 			assert_int_equal(err.status, st);
 			assert_int_equal(err.native, error);
 			assert_non_null(strstr(err.text, gpul_mem_kind_name(kind)));
-			assert_true(st == GPUL_ECUDA || st == GPUL_EUNSUPPORTED || st == GPUL_EFORMAT);
+			assert_true(st == GPUL_ECUDA || st == GPUL_EUNSUPPORTED ||
+				    st == GPUL_EFORMAT);
 		} else {
 			last = error != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED || n > 20;
 		}
@@ -197,7 +232,8 @@ static void every_failing_call_is_undone_when_importing(void **state)
 				fails_in_turn(importing, "importing", all[k], errors[e]);
 }
 
-/* A kind of memory that works makes one with the n-th call failing; what AUTO takes instead says why. */
+/* A kind of memory that works makes one with the n-th call failing; what AUTO takes instead
+ * says why. */
 static void auto_takes_the_next_kind_and_says_why(void **state)
 {
 	static const int device = 0;
@@ -207,12 +243,15 @@ static void auto_takes_the_next_kind_and_says_why(void **state)
 	for (int n = 1; n < 40; n++) {
 		gpul_context c = { 0 };
 		const gpul_driver *drv = fresh(&c);
-		gpul_mem_desc desc = { .bytes = BYTES, .devices = &device, .n_devices = 1, .exportable = true };
+		gpul_mem_desc desc = {
+			.bytes = BYTES, .devices = &device, .n_devices = 1, .exportable = true
+		};
 		gpul_mem *m = NULL;
 		const gpul_mem_info *is;
 
 		fake_fail_next(n, CUDA_ERROR_NOT_PERMITTED);
-		assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);  /* one failure leaves two kinds */
+		/* One failure leaves two kinds. */
+		assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);
 		is = gpul_mem_about(m);
 		n_memfd += is->kind == GPUL_MEM_MEMFD;
 		n_shm += is->kind == GPUL_MEM_SHM;
@@ -227,8 +266,8 @@ static void auto_takes_the_next_kind_and_says_why(void **state)
 	assert_int_equal(n_shm, 0);
 }
 
-static CUresult refuse_create(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop,
-			      unsigned long long flags)
+static CUresult refuse_create(CUmemGenericAllocationHandle *out, size_t bytes,
+			      const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	(void)out, (void)bytes, (void)prop, (void)flags;
 	return CUDA_ERROR_NOT_PERMITTED;
@@ -264,7 +303,8 @@ static void auto_tells_of_every_kind_when_none_works(void **state)
 static int n_creates;
 
 static CUresult count_and_refuse_create(CUmemGenericAllocationHandle *out, size_t bytes,
-					const CUmemAllocationProp *prop, unsigned long long flags)
+					const CUmemAllocationProp *prop,
+					unsigned long long flags)
 {
 	n_creates++;
 	return refuse_create(out, bytes, prop, flags);
@@ -309,7 +349,8 @@ static void names_the_devices_without_peer_access(void **state)
 
 		fake_behave()->no_peer_access = 1;
 		assert_int_equal(gpul_mem_create(drv, &desc, &m, &err), GPUL_EUNSUPPORTED);
-		assert_non_null(strstr(err.text, "device 1 cannot reach device 0's memory: no peer access"));
+		assert_non_null(strstr(
+			err.text, "device 1 cannot reach device 0's memory: no peer access"));
 		gpul_context_close(&c);
 		assert_int_equal(fake_alive(), 0);
 	}
@@ -381,8 +422,10 @@ static void a_driver_without_a_granularity_is_refused(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
-/* The import of freshly made memory of a kind, about which the driver or the owner says what is not so. */
-static gpul_status import_with(gpul_mem_kind kind, void (*lie)(gpul_mem_offer *offer, gpul_mem_desc *desc),
+/* The import of freshly made memory of a kind, about which the driver or the owner says what is
+ * not so. */
+static gpul_status import_with(gpul_mem_kind kind,
+			       void (*lie)(gpul_mem_offer *offer, gpul_mem_desc *desc),
 			       gpul_error *err)
 {
 	gpul_context c = { 0 };
@@ -440,11 +483,13 @@ static void an_import_that_is_not_what_was_offered_is_refused(void **state)
 	gpul_error err[4] = { 0 };
 
 	(void)state;
-	assert_int_equal(import_with(GPUL_MEM_HOST_NUMA, other_location, &err[0]), GPUL_EFORMAT);
+	assert_int_equal(import_with(GPUL_MEM_HOST_NUMA, other_location, &err[0]),
+			 GPUL_EFORMAT);
 	assert_non_null(strstr(err[0].text, "lies elsewhere"));
 	assert_int_equal(import_with(GPUL_MEM_DEVICE, other_location, NULL), GPUL_EFORMAT);
 	assert_int_equal(import_with(GPUL_MEM_DEVICE, other_device, &err[1]), GPUL_EFORMAT);
-	assert_non_null(strstr(err[1].text, "of device 1 was offered, but it lies on device 0"));
+	assert_non_null(
+		strstr(err[1].text, "of device 1 was offered, but it lies on device 0"));
 	assert_int_equal(import_with(GPUL_MEM_DEVICE_IPC, small_range, &err[2]), GPUL_EFORMAT);
 	assert_int_equal(import_with(GPUL_MEM_MEMFD, read_only, &err[3]), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err[3].text, "cannot map read-only pages"));
@@ -464,7 +509,8 @@ static void device_memory_goes_by_fabric_handle_too(void **state)
 	assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);
 	assert_int_equal(gpul_mem_export_handle(m, &handle, NULL), GPUL_OK);
 	offer.mapped_bytes = gpul_mem_about(m)->mapped_bytes;
-	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &twin, NULL), GPUL_OK);
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &twin, NULL),
+			 GPUL_OK);
 	cpu_fill((void *)(uintptr_t)gpul_mem_gpu(m), BYTES, 9);
 	assert_true(cpu_sees((const void *)(uintptr_t)gpul_mem_gpu(twin), BYTES, 9));
 	gpul_mem_destroy(twin);

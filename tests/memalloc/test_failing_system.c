@@ -1,5 +1,5 @@
-/* test_failing_system.c — every system call fails in turn: an error that says so, or the next best way, and nothing stays
- * behind.
+/* test_failing_system.c — every system call fails in turn: an error that says so, or the next
+ * best way, and nothing stays behind.
  *
  * This program's own memfd_create(), mmap(), ... take the place of the C library's. */
 #include <errno.h>
@@ -61,7 +61,8 @@ int fcntl(int fd, int what, ...)
 
 void *mmap(void *at, size_t bytes, int rights, int flags, int fd, off_t offset)
 {
-	return fails("mmap") ? MAP_FAILED : (void *)syscall(SYS_mmap, at, bytes, rights, flags, fd, offset);
+	return fails("mmap") ? MAP_FAILED
+			     : (void *)syscall(SYS_mmap, at, bytes, rights, flags, fd, offset);
 }
 
 int madvise(void *at, size_t bytes, int advice)
@@ -85,7 +86,9 @@ int shm_open(const char *name, int flags, mode_t mode)
 	char path[128];
 
 	snprintf(path, sizeof path, "/dev/shm/%s", name);
-	return fails("shm_open") ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW, mode);
+	return fails("shm_open")
+		       ? -1
+		       : (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW, mode);
 }
 
 int fstat(int fd, struct stat *out)
@@ -103,12 +106,14 @@ ssize_t getrandom(void *to, size_t bytes, unsigned flags)
 	return fails("getrandom") ? -1 : syscall(SYS_getrandom, to, bytes, flags);
 }
 
-/* ---- what is tried ---------------------------------------------------------------------------- */
+/* ---- what is tried --------------------------------------------------------------- */
 
-static const int errors[] = { ENOMEM, ENOSPC, EPERM, EACCES, EINVAL, EMFILE, EOPNOTSUPP, EINTR, EIO, ENOSYS };
+static const int errors[] = { ENOMEM, ENOSPC,     EPERM, EACCES, EINVAL,
+			      EMFILE, EOPNOTSUPP, EINTR, EIO,    ENOSYS };
 enum { N_ERRORS = sizeof errors / sizeof errors[0], BYTES = 100000 };
 
-static const gpul_mem_kind shared[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE };
+static const gpul_mem_kind shared[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA,
+					GPUL_MEM_DEVICE };
 enum { N_SHARED = sizeof shared / sizeof shared[0] };
 
 static const char name[] = "/gpuload-test-failing-system";
@@ -181,7 +186,8 @@ static void every_failing_call_is_undone(void **state)
 }
 
 /* Make memory of a kind with one call failing: what comes of it. */
-static gpul_status with_failing(const char *call, gpul_mem_kind kind, int error, gpul_error *err)
+static gpul_status with_failing(const char *call, gpul_mem_kind kind, int error,
+				gpul_error *err)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
@@ -229,7 +235,8 @@ static void old_kernels_are_worked_around(void **state)
 	assert_int_equal(with_failing("madvise", GPUL_MEM_MEMFD, EINVAL, &err), GPUL_OK);
 	assert_int_equal(with_failing("open", GPUL_MEM_SHM, EOPNOTSUPP, &err), GPUL_OK);
 	assert_int_equal(with_failing("fallocate", GPUL_MEM_MEMFD, EINTR, &err), GPUL_OK);
-	assert_int_equal(with_failing("open", GPUL_MEM_MEMFD, ENOENT, &err), GPUL_OK);  /* /sys, /proc */
+	/* Without /sys or /proc. */
+	assert_int_equal(with_failing("open", GPUL_MEM_MEMFD, ENOENT, &err), GPUL_OK);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* test_limits.c — what the machine really refuses: a small /dev/shm, no descriptors left, no files so large; and what a
- * killed process leaves in /dev/shm. */
+/* test_limits.c — what the machine really refuses: a small /dev/shm, no descriptors left, no
+ * files so large; and what a killed process leaves in /dev/shm. */
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,18 +115,19 @@ static void a_killed_process_leaves_only_a_name_that_was_given(void **state)
 	assert_int_equal(unlink("/dev/shm/gpuload-test-limits"), 0);
 }
 
-static gpul_status create_under(int resource, rlim_t limit, gpul_mem_kind kind, gpul_error *err)
+static gpul_status create_under(unsigned resource, rlim_t limit, gpul_mem_kind kind,
+				gpul_error *err)
 {
 	gpul_mem_desc desc = wanted(kind, BYTES);
 	struct rlimit before, small;
 	gpul_mem *m = NULL;
 	gpul_status st;
 
-	assert_int_equal(getrlimit(resource, &before), 0);
+	assert_int_equal(syscall(SYS_prlimit64, 0, resource, NULL, &before), 0);
 	small = (struct rlimit){ limit, before.rlim_max };
-	assert_int_equal(setrlimit(resource, &small), 0);
+	assert_int_equal(syscall(SYS_prlimit64, 0, resource, &small, NULL), 0);
 	st = create(&desc, &m, err);
-	assert_int_equal(setrlimit(resource, &before), 0);
+	assert_int_equal(syscall(SYS_prlimit64, 0, resource, &before, NULL), 0);
 	gpul_mem_destroy(m);
 	return st;
 }
@@ -180,7 +182,8 @@ static void more_than_a_container_may_have_is_an_error(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	own_shm = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	own_shm = unshare(CLONE_NEWNS) == 0 &&
+		  mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 		  mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m") == 0;
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* test_mem.c — each kind of memory on a driver: created, seen by CPU and GPU, mapped by another process. */
+/* test_mem.c — each kind of memory on a driver: created, seen by CPU and GPU, mapped by another
+ * process. */
 #include "tests/memalloc/support.h"
 
 #include <fcntl.h>
@@ -20,8 +21,8 @@ static const gpul_driver *drv;
 static gpul_context context;
 static struct peer *peer;
 
-static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
-				     GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
+static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD,
+				     GPUL_MEM_SHM,       GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
 enum { N_ALL = sizeof all / sizeof all[0] };
 
 static gpul_mem *create(const gpul_mem_desc *desc)
@@ -38,7 +39,9 @@ static gpul_mem_offer offer_of(const gpul_mem *m)
 {
 	const gpul_mem_info *is = gpul_mem_about(m);
 
-	return (gpul_mem_offer){ .kind = is->kind, .bytes = is->bytes, .mapped_bytes = is->mapped_bytes,
+	return (gpul_mem_offer){ .kind = is->kind,
+				 .bytes = is->bytes,
+				 .mapped_bytes = is->mapped_bytes,
 				 .owner_device = is->device };
 }
 
@@ -60,7 +63,8 @@ static void cpu_and_gpu_see_the_same_bytes(void **state)
 		assert_int_equal(is->n_devices, 1);
 		gpu_fill(drv, gpul_mem_gpu(m), BYTES, 5);
 		assert_true(gpu_sees(drv, gpul_mem_gpu(m), BYTES, 5));
-		assert_int_equal(cpu != NULL, all[i] != GPUL_MEM_DEVICE && all[i] != GPUL_MEM_DEVICE_IPC);
+		assert_int_equal(cpu != NULL,
+				 all[i] != GPUL_MEM_DEVICE && all[i] != GPUL_MEM_DEVICE_IPC);
 		if (cpu) {
 			assert_true(cpu_sees(cpu, BYTES, 5));
 			cpu_fill(cpu, BYTES, 6);
@@ -110,7 +114,7 @@ static void another_process_sees_and_writes_them(void **state)
 	}
 }
 
-/* ---- read-only ---------------------------------------------------------------------------------- */
+/* ---- read-only ------------------------------------------------------------------- */
 
 static void a_read_only_import_sees_but_cannot_store(void **state)
 {
@@ -135,7 +139,7 @@ static void a_read_only_import_sees_but_cannot_store(void **state)
 	}
 }
 
-/* ---- descriptions that cannot be met ------------------------------------------------------------ */
+/* ---- descriptions that cannot be met --------------------------------------------- */
 
 static void assert_refused(const gpul_mem_desc *desc, gpul_status expected, const char *words)
 {
@@ -184,7 +188,8 @@ static void descriptions_that_cannot_be_met_are_refused(void **state)
 
 static void a_node_that_is_not_there_is_refused(void **state)
 {
-	static const gpul_mem_kind on_a_node[] = { GPUL_MEM_AUTO, GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	static const gpul_mem_kind on_a_node[] = { GPUL_MEM_AUTO, GPUL_MEM_HOST_NUMA,
+						   GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
@@ -264,7 +269,7 @@ static void without_a_current_context_it_says_so(void **state)
 	assert_int_equal(drv->cuCtxSetCurrent(context.handle), CUDA_SUCCESS);
 }
 
-/* ---- AUTO, names, threads, leaks ---------------------------------------------------------------- */
+/* ---- AUTO, names, threads, leaks ------------------------------------------------- */
 
 static void auto_is_host_memory_that_can_be_shared(void **state)
 {
@@ -389,7 +394,9 @@ static void nothing_leaks_in_a_thousand_rounds(void **state)
 
 			if (desc.exportable && all[i] != GPUL_MEM_DEVICE_IPC) {
 				assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_OK);
-				assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &twin, NULL), GPUL_OK);
+				assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc,
+								 &twin, NULL),
+						 GPUL_OK);
 			}
 			gpul_mem_destroy(m);  /* the other one keeps the memory */
 			if (twin && round % 100 == 0)
@@ -405,7 +412,7 @@ static void nothing_leaks_in_a_thousand_rounds(void **state)
 	}
 }
 
-/* ---- two devices -------------------------------------------------------------------------------- */
+/* ---- two devices ----------------------------------------------------------------- */
 
 static void both_devices_reach_it(void **state)
 {

@@ -33,7 +33,9 @@ static int file_of_ram(size_t bytes, int seals)
 
 static gpul_mem_offer memfd_offer(size_t bytes, size_t mapped_bytes)
 {
-	return (gpul_mem_offer){ .kind = GPUL_MEM_MEMFD, .bytes = bytes, .mapped_bytes = mapped_bytes };
+	return (gpul_mem_offer){ .kind = GPUL_MEM_MEMFD,
+				 .bytes = bytes,
+				 .mapped_bytes = mapped_bytes };
 }
 
 static gpul_status import(const gpul_mem_offer *offer, int fd, bool read_only, gpul_error *err)
@@ -65,12 +67,23 @@ static void assert_refused(const gpul_mem_offer *offer, int fd, const char *word
 
 static void sizes_that_lie_are_refused(void **state)
 {
-	static const size_t sizes[] = { 0, SIZE_MAX, (size_t)1 << 63, BYTES - 1, BYTES + 1, BYTES - PAGE, BYTES + PAGE,
-					PTRDIFF_MAX, ((size_t)1 << 63) - PAGE, 2 * BYTES, 1, PAGE };
+	static const size_t sizes[] = { 0,
+					SIZE_MAX,
+					(size_t)1 << 63,
+					BYTES - 1,
+					BYTES + 1,
+					BYTES - PAGE,
+					BYTES + PAGE,
+					PTRDIFF_MAX,
+					((size_t)1 << 63) - PAGE,
+					2 * BYTES,
+					1,
+					PAGE };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-		gpul_mem_offer mapped = memfd_offer(1, sizes[i]), used = memfd_offer(sizes[i], BYTES);
+		gpul_mem_offer mapped = memfd_offer(1, sizes[i]),
+			       used = memfd_offer(sizes[i], BYTES);
 
 		assert_refused(&mapped, file_of_ram(BYTES, ALL_SEALS), "bytes");
 		if (sizes[i] == 0 || sizes[i] > BYTES)
@@ -140,7 +153,8 @@ static int a_disk_file(void)
 
 static void descriptors_of_other_sorts_are_refused(void **state)
 {
-	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE };
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA,
+					       GPUL_MEM_DEVICE };
 
 	(void)state;
 	for (int k = 0; k < 4; k++) {
@@ -149,7 +163,8 @@ static void descriptors_of_other_sorts_are_refused(void **state)
 		offer.kind = kinds[k];
 		assert_refused(&offer, open("/dev/null", O_RDWR | O_CLOEXEC), "offered");
 		assert_refused(&offer, open("/dev/zero", O_RDWR | O_CLOEXEC), "offered");
-		assert_refused(&offer, open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "offered");
+		assert_refused(&offer, open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+			       "offered");
 		assert_refused(&offer, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "offered");
 		assert_refused(&offer, open("/tmp", O_PATH | O_CLOEXEC), "offered");
 		assert_refused(&offer, a_pipe(), "offered");
@@ -216,20 +231,26 @@ static void an_offer_must_fit_its_kind(void **state)
 	int fd = file_of_ram(BYTES, ALL_SEALS);
 
 	(void)state;
-	assert_int_equal(gpul_mem_import(drv, &offer, fd, &handle, &desc, &m, NULL), GPUL_EFORMAT);
-	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_EFORMAT);
+	assert_int_equal(gpul_mem_import(drv, &offer, fd, &handle, &desc, &m, NULL),
+			 GPUL_EFORMAT);
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL),
+			 GPUL_EFORMAT);
 	assert_int_equal(gpul_mem_import(drv, &offer, -1, NULL, &desc, &m, NULL), GPUL_EFORMAT);
 	offer.fabric = true;
-	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_EFORMAT);
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL),
+			 GPUL_EFORMAT);
 	offer.fabric = false;
 	offer.kind = GPUL_MEM_DEVICE_IPC;
 	assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EFORMAT);
 	offer.kind = GPUL_MEM_PINNED;
-	assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL),
+			 GPUL_EUNSUPPORTED);
 	for (int kind = -1; kind < 300; kind += kind == -1 ? 1 : 7) {
 		offer.kind = (gpul_mem_kind)kind;
 		if (kind <= 0 || kind >= GPUL_MEM_N_KINDS)
-			assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EFORMAT);
+			assert_int_equal(
+				gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL),
+				GPUL_EFORMAT);
 	}
 	assert_null(m);
 	close(fd);
@@ -239,14 +260,17 @@ static void an_offer_must_fit_its_kind(void **state)
 static void a_handle_of_garbage_is_refused(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE_IPC, 1);
-	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE_IPC, .bytes = 1, .mapped_bytes = 2 << 20 };
+	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE_IPC,
+				 .bytes = 1,
+				 .mapped_bytes = 2 << 20 };
 	gpul_mem_handle handle;
 	gpul_mem *m = NULL;
 
 	(void)state;
 	for (int byte = 0; byte < 256; byte += 15) {
 		memset(&handle, byte, sizeof handle);
-		assert_int_not_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_OK);
+		assert_int_not_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL),
+				     GPUL_OK);
 		assert_null(m);
 	}
 }
