@@ -180,7 +180,6 @@ static void lay_out(struct block *b, const struct gpul_exec_launch *l, uint8_t *
 		s->local_bytes = l->kernel->stack_bytes;
 		s->shared = b->shared;
 		s->shared_bytes = l->shared_bytes;
-		s->cache = &b->worker->cache[l->device];
 		s->block = b;
 		s->index = k;
 	}
@@ -204,6 +203,7 @@ static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
 	s->n_splits = 0;
 	if (!f)
 		return false;
+	s->cache = &s->block->worker->cache[l->device];
 	s->params = l->params;
 	s->param_bytes = l->kernel->info.param_bytes;
 	s->w.live = mask;

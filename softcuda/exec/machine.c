@@ -113,8 +113,10 @@ void gpul_machine_stop(gpul_exec_machine *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* A worker counts its turns up when it enters and when it leaves its blocks' instructions: it is among them
- * while the count is odd.  Who changed the table before reading an even count is seen by all later accesses. */
+/* A worker counts up when it enters and when it leaves its blocks' instructions: the count is odd while it
+ * is among them.  Entering, it counts and then reads the table's generation; here the generation has moved, and
+ * then the count is read.  All four are sequentially consistent: if the count is even here, the worker finds
+ * the new generation there, and what it remembered of the table is gone. */
 void gpul_exec_machine_settle(gpul_exec_machine *m)
 {
 	unsigned n_workers;
@@ -124,7 +126,6 @@ void gpul_exec_machine_settle(gpul_exec_machine *m)
 	pthread_mutex_lock(&m->lock);
 	n_workers = m->started ? m->n_workers : 0;
 	pthread_mutex_unlock(&m->lock);
-	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned n = 0; n < n_workers; n++) {
 		uint64_t then = atomic_load(&m->workers[n].turns);
 

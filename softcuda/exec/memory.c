@@ -216,18 +216,24 @@ static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, un
 	return true;
 }
 
-bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes,
-		       bool write)
+void gpul_range_cache_refresh(struct range_cache *c)
 {
-	uint64_t now = atomic_load(c->generation);  /* before the look: a later change empties again */
-	gpul_exec_memory *lockable = (gpul_exec_memory *)c->memory;
-	struct range_slot span;
-	bool found;
+	uint64_t now = atomic_load(c->generation);
 
 	if (c->seen != now) {
 		memset(c->slot, 0, sizeof c->slot);
 		c->seen = now;
 	}
+}
+
+bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes,
+		       bool write)
+{
+	gpul_exec_memory *lockable = (gpul_exec_memory *)c->memory;
+	struct range_slot span;
+	bool found;
+
+	gpul_range_cache_refresh(c);  /* before the look: a later change empties again */
 	pthread_rwlock_rdlock(&lockable->lock);
 	found = find_span(c->memory, at, bytes, c->device, &span);
 	pthread_rwlock_unlock(&lockable->lock);

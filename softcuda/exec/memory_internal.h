@@ -26,6 +26,8 @@ struct range_cache {
 };
 
 void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device);
+/* Forget what the table said before it changed last. */
+void gpul_range_cache_refresh(struct range_cache *c);
 /* Look in the table and remember; false: no range covers all of it (ranges that touch count as one), or the
  * device has not the right. */
 bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write);

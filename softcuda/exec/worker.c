@@ -154,14 +154,14 @@ static enum block_result run_turn(struct worker *k, struct block *b)
 {
 	enum block_result r;
 
+	/* In this order: see gpul_exec_machine_settle. */
 	atomic_fetch_add(&k->turns, 1);
-	atomic_thread_fence(memory_order_seq_cst);  /* before the accesses' look at the table */
-	while (atomic_load_explicit(&k->machine->paused, memory_order_relaxed)) {
+	while (atomic_load(&k->machine->paused)) {
 		atomic_fetch_add(&k->turns, 1);
 		usleep(50);
 		atomic_fetch_add(&k->turns, 1);
-		atomic_thread_fence(memory_order_seq_cst);
 	}
+	gpul_range_cache_refresh(&k->cache[b->launch->device]);
 	r = gpul_block_run(b);
 	atomic_fetch_add(&k->turns, 1);
 	return r;
