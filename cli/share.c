@@ -73,8 +73,7 @@ static gpul_status make_memory(struct share *s, gpul_error *err)
 	cpu = gpul_mem_cpu(s->mem);
 	st = cpu ? fill_host(q, cpu + GPUL_IPC_CONTROL_BYTES, err)
 		 : fill_device(q, gpul_mem_gpu(s->mem) + GPUL_IPC_CONTROL_BYTES, err);
-	free(q->data);
-	q->data = NULL;
+	share_request_free_contents(q);
 	return st;
 }
 

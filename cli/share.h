@@ -14,6 +14,7 @@
 #include "cli/devices_arg.h"
 #include "cli/json.h"
 #include "cli/out.h"
+#include "core/file.h"
 #include "ipc/client.h"
 
 /* ---- what gpuload share is asked for ----------------------------------------------- */
@@ -29,7 +30,9 @@ struct share_request {
 	gpul_ipc_shape shape;
 	gpul_type type;              /* NONE: plain bytes */
 	const char *fill;            /* how to make the contents in place; NULL: data, or zeros */
-	void *data;                  /* owned: bytes bytes out of a file; NULL: there is none */
+	const void *data;            /* the contents, out of file or made; NULL: there are none */
+	gpul_file file;              /* owned; zeroed: there is none */
+	void *made;                  /* owned */
 };
 
 /** Read the command line and the files that it names.
@@ -40,6 +43,7 @@ struct share_request {
  * Threads any thread may call
  * Source  - */
 gpul_status share_request_make(const struct cli_args *args, struct share_request *out, gpul_error *err);
+void share_request_free_contents(struct share_request *q);  /* data, once it is where it shall be */
 void share_request_free(struct share_request *q);
 
 /* ---- in words ---------------------------------------------------------------------- */

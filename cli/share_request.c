@@ -86,7 +86,8 @@ static gpul_status read_fill(struct share_request *q, const char *text, const ch
 		return gpul_fail(err, GPUL_EINVAL, 0, "how many %s?  Say --bytes or --shape",
 				 gpul_type_name(q->type));
 	if (q->fill[0] == '@') {
-		st = fill_make(q->type, q->fill, NULL, &count, &q->data, err);
+		st = fill_make(q->type, q->fill, NULL, &count, &q->made, err);
+		q->data = q->made;
 		q->fill = NULL;
 	} else { /* a fill that is none shall not be found out after 100 GiB are there */
 		unsigned char one[8] = { 0 };
@@ -105,24 +106,23 @@ static gpul_status read_file(struct share_request *q, const char *path, gpul_err
 {
 	struct npy_about about;
 	struct npy elements;
-	size_t n_bytes;
-	gpul_status st = fill_read_file(path, NULL, &q->data, &n_bytes, err);
+	gpul_status st = gpul_file_open(path, &q->file, err);
 
-	if (st || !npy_recognise(q->data, n_bytes))
-		return st ? st : settle_bytes(q, n_bytes, path, err);
-	st = npy_describe(q->data, n_bytes, path, &about, err);
+	q->data = q->file.bytes;
+	if (st || !npy_recognise(q->file.bytes, q->file.n_bytes))
+		return st ? st : settle_bytes(q, q->file.n_bytes, path, err);
+	st = npy_describe(q->file.bytes, q->file.n_bytes, path, &about, err);
 	if (st == GPUL_OK)
-		st = npy_parse(q->data, n_bytes, path, about.type, &elements, err);
+		st = npy_parse(q->file.bytes, q->file.n_bytes, path, about.type, &elements, err);
 	if (st)
 		return st;
 	if (elements.count == 0)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%.200s: has no elements", path);
+	q->data = elements.data;
 	q->type = about.type;
 	q->shape.n_dims = about.n_dims ? about.n_dims : 1;
 	memcpy(q->shape.dim, about.n_dims ? about.dim : (uint64_t[NPY_MAX_DIMS]){ 1 }, sizeof about.dim);
-	n_bytes = elements.count * gpul_type_bytes(about.type);
-	memmove(q->data, elements.data, n_bytes);
-	return settle_bytes(q, n_bytes, path, err);
+	return settle_bytes(q, elements.count * gpul_type_bytes(about.type), path, err);
 }
 _Static_assert((int)NPY_MAX_DIMS == (int)GPUL_IPC_MAX_DIMS, "copied as a whole");
 
@@ -224,8 +224,15 @@ gpul_status share_request_make(const struct cli_args *args, struct share_request
 	return st;
 }
 
+void share_request_free_contents(struct share_request *q)
+{
+	gpul_file_close(&q->file);
+	free(q->made);
+	q->data = q->made = NULL;
+}
+
 void share_request_free(struct share_request *q)
 {
-	free(q->data);
+	share_request_free_contents(q);
 	*q = (struct share_request){ 0 };
 }

@@ -90,6 +90,11 @@ static void say_peers(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 		snprintf(buf + n, buf_bytes - (size_t)n, " ...");
 }
 
+static bool is_silent(const struct row *r)
+{
+	return r->why.status == GPUL_ESYS && r->why.native == ETIMEDOUT;
+}
+
 static void say_row(const struct row *r, struct line *out)
 {
 	const gpul_ipc_share *s = &r->share;
@@ -97,8 +102,8 @@ static void say_row(const struct row *r, struct line *out)
 	*out = (struct line){ .owner = "-", .kind = "-", .size = "-", .type = "-" };
 	snprintf(out->name, sizeof out->name, "%s", r->name);
 	if (r->why.status) {
-		snprintf(out->peers, sizeof out->peers, "%.158s",
-			 r->why.native == ETIMEDOUT ? "does not answer: stopped, or busy" : r->why.text);
+		snprintf(out->peers, sizeof out->peers, "%.130s%s", r->why.text,
+			 is_silent(r) ? ": stopped, or busy" : "");
 		return;
 	}
 	say_owner(s, out->owner, sizeof out->owner);
@@ -147,7 +152,7 @@ static const char *state_of(const struct row *r)
 {
 	if (r->why.status == GPUL_OK)
 		return "live";
-	if (r->why.status == GPUL_ESYS && r->why.native == ETIMEDOUT)
+	if (is_silent(r))
 		return "silent";
 	if (r->why.status == GPUL_ESYS && r->why.native == ECONNREFUSED)
 		return r->removed ? "removed" : "dead";

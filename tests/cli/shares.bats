@@ -51,13 +51,13 @@ load sharing
 	share lively --kind memfd --bytes 4K
 	kill -STOP "${pids[@]}"
 	works shares
-	[[ $(grep -c "does not answer: stopped, or busy" <<<"$output") == 8 ]] || show "eight are stopped"
+	[[ $(grep -c "pid .* did not answer within 200 ms: stopped, or busy" <<<"$output") == 8 ]] || show "eight are stopped"
 	says "lively"
 	works shares --json
 	[[ $(json '[s["state"] for s in j["shares"]].count("silent")') == 8 ]]
 	kill -CONT "${pids[@]}"
 	works shares
-	says_not "does not answer"
+	says_not "did not answer"
 }
 
 @test "completion offers the names" {
