@@ -14,16 +14,18 @@
 
 enum { ROUND_TRIPS = 10000, ANSWER_AT = 256 };
 
-/* Waits for a word to change, copies it to the answer, until the last number has come. */
-static const char pong[] =
-	".version 6.0\n.target sm_70\n.address_size 64\n"
-	".visible .entry pong(.param .u64 at, .param .u64 last)\n{\n"
-	"	.reg .u64 %a, %l, %v, %seen;\n	.reg .pred %p;\n"
-	"	ld.param.u64 %a, [at];\n	ld.param.u64 %l, [last];\n	mov.u64 %seen, 0;\n"
-	"wait:	ld.acquire.sys.global.u64 %v, [%a];\n"
-	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n"
-	"	st.release.sys.global.u64 [%a+256], %v;\n"
-	"	mov.u64 %seen, %v;\n	setp.lt.u64 %p, %v, %l;\n	@%p bra wait;\n	ret;\n}\n";
+/* Waits for a word to change, copies it to the answer, until the last number has come.  Relaxed: the word is all there
+ * is to be seen.  Ordered: what was written before it is seen, too, which is a fence of the whole system each way. */
+#define PONG(name, load, store)                                                          \
+	".visible .entry " name "(.param .u64 at, .param .u64 last)\n{\n"                \
+	"	.reg .u64 %a, %l, %v, %seen;\n	.reg .pred %p;\n"                         \
+	"	ld.param.u64 %a, [at];\n	ld.param.u64 %l, [last];\n	mov.u64 %seen, 0;\n" \
+	"wait:	ld." load ".sys.global.u64 %v, [%a];\n"                                  \
+	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n"                           \
+	"	st." store ".sys.global.u64 [%a+256], %v;\n"                             \
+	"	mov.u64 %seen, %v;\n	setp.lt.u64 %p, %v, %l;\n	@%p bra wait;\n	ret;\n}\n"
+static const char pong[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+	PONG("relaxed", "relaxed", "relaxed") PONG("ordered", "acquire", "release");
 
 /* One number there and back; false: no answer in 5 s. */
 static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, uint64_t i)
@@ -41,8 +43,10 @@ static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, u
 	return true;
 }
 
-static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_kernel *k, gpul_error *err)
+static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_module *module, const char *order,
+			const char *what, gpul_error *err)
 {
+	const gpul_kernel *k = NULL;
 	static const gpul_launch_config config = { .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
 	static const size_t sizes[] = { 8, 8 };
 	static double us[ROUND_TRIPS];
@@ -50,8 +54,10 @@ static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_ke
 	const _Atomic uint64_t *answer = word + ANSWER_AT / sizeof *word;
 	uint64_t at = gpul_mem_gpu(m), last = ROUND_TRIPS + 100;
 	void *args[] = { &at, &last };
-	gpul_status st = gpul_kernel_launch(k, &config, args, sizes, 2, err);
+	gpul_status st = gpul_kernel_find(module, order, &k, err);
 
+	memset(gpul_mem_cpu(m), 0, 4096);
+	st = st ? st : gpul_kernel_launch(k, &config, args, sizes, 2, err);
 	for (uint64_t i = 1; !st && i <= last; i++) {
 		uint64_t start = gpul_clock_ns();
 
@@ -64,24 +70,22 @@ static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_ke
 	if (!st)
 		st = gpul_cu(b->drv, err, cuCtxSynchronize());
 	if (!st)
-		memory_row("flag in host-numa memory, CPU to GPU to CPU", "us", us, NULL, ROUND_TRIPS);
+		memory_row(what, "us", us, NULL, ROUND_TRIPS);
 	return st;
 }
 
 static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 {
 	const gpul_mem_desc desc = memory_desc(GPUL_MEM_HOST_NUMA, 4096);
-	const gpul_kernel *kernel = NULL;
 	gpul_module *module = NULL;
 	gpul_mem *m = NULL;
 	gpul_status st = gpul_mem_create(b->drv, &desc, &m, err);
 
 	if (st)
 		return st;
-	memset(gpul_mem_cpu(m), 0, 4096);
 	st = gpul_module_load_ptx(b->drv, pong, sizeof pong - 1, "pong.ptx", NULL, &module, err);
-	st = st ? st : gpul_kernel_find(module, "pong", &kernel, err);
-	st = st ? st : play(b, m, kernel, err);
+	st = st ? st : play(b, m, module, "relaxed", "flag in host-numa memory, CPU to GPU to CPU, relaxed", err);
+	st = st ? st : play(b, m, module, "ordered", "flag in host-numa memory, CPU to GPU to CPU, ordered", err);
 	gpul_module_unload(module);
 	gpul_mem_destroy(m);
 	return st;
@@ -157,7 +161,7 @@ static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind
 
 static gpul_status rate_of_peer(struct rates *r, gpul_error *err)
 {
-	static const char what[] = "sum kernel reads device 1's memory (bare: copy from there)";
+	static const char what[] = "sum of device 1's memory (bare: copy from there)";
 	gpul_context other = { 0 };
 	gpul_error why = { 0 };
 	gpul_status st;
@@ -184,9 +188,9 @@ static gpul_status measure_rates(struct rates *r, gpul_error *err)
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&r->copy, r->b->big_bytes));
 	st = st ? st : gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->stream));
 	st = st ? st : sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
-	st = st ? st : rate_of(r, "sum kernel reads host-numa memory (bare: copy to the device)", GPUL_MEM_HOST_NUMA,
+	st = st ? st : rate_of(r, "sum of host-numa memory (bare: copy to the device)", GPUL_MEM_HOST_NUMA,
 			       0, err);
-	st = st ? st : rate_of(r, "sum kernel reads device memory (bare: copy within the device)", GPUL_MEM_DEVICE, 0,
+	st = st ? st : rate_of(r, "sum of device memory (bare: copy within the device)", GPUL_MEM_DEVICE, 0,
 			       err);
 	return st ? st : rate_of_peer(r, err);
 }
