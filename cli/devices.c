@@ -11,9 +11,12 @@
 #include "core/log.h"
 #include "driver/driver.h"
 
+enum { UUID_TEXT_BYTES = 41 };
+
 struct device {
 	int ordinal;
 	char name[128], pci[32];
+	char uuid[UUID_TEXT_BYTES];           /* as CUDA_VISIBLE_DEVICES takes it */
 	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp,
 		shared_per_block, l2_bytes;
 	size_t memory_bytes;
@@ -84,10 +87,24 @@ static gpul_status read_attributes(const gpul_driver *drv, CUdevice dev, struct 
 	return st;
 }
 
+/* "GPU-5f3a91c2-...", as nvidia-smi -L writes it. */
+static void write_uuid(const CUuuid *uuid, char out[UUID_TEXT_BYTES])
+{
+	int n = snprintf(out, UUID_TEXT_BYTES, "GPU-");
+
+	for (int i = 0; i < 16; i++) {
+		const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+
+		n += snprintf(out + n, (size_t)(UUID_TEXT_BYTES - n), "%s%02x", dash,
+			      (unsigned char)uuid->bytes[i]);
+	}
+}
+
 static gpul_status read_device(const gpul_driver *drv, int ordinal, struct device *d,
 			       gpul_error *err)
 {
 	CUdevice dev;
+	CUuuid uuid = { { 0 } };
 	gpul_status st = gpul_cu(drv, err, cuDeviceGet(&dev, ordinal));
 
 	*d = (struct device){ .ordinal = ordinal };
@@ -96,7 +113,10 @@ static gpul_status read_device(const gpul_driver *drv, int ordinal, struct devic
 	if (st == GPUL_OK)
 		st = gpul_cu(drv, err, cuDeviceTotalMem(&d->memory_bytes, dev));
 	if (st == GPUL_OK)
+		st = gpul_cu(drv, err, cuDeviceGetUuid(&uuid, dev));
+	if (st == GPUL_OK)
 		st = read_attributes(drv, dev, d, err);
+	write_uuid(&uuid, d->uuid);
 	/* A device without a PCI address is no failure. */
 	if (st == GPUL_OK &&
 	    drv->cuDeviceGetPCIBusId(d->pci, sizeof d->pci, dev) != CUDA_SUCCESS)
@@ -111,8 +131,8 @@ static void print_device(const struct device *d)
 	snprintf(sm, sizeof sm, "%d.%d", d->major, d->minor);
 	snprintf(memory, sizeof memory, "%.1f GiB", (double)d->memory_bytes / (1u << 30));
 	snprintf(clock, sizeof clock, "%d MHz", d->clock_khz / 1000);
-	printf("%-3d %-28s %-6s %-10s %-5d %-9s %d KiB\n", d->ordinal, d->name, sm, memory, d->sms, clock,
-	       d->shared_per_block / 1024);
+	printf("%-3d %-28s %-6s %-10s %-5d %-9s %4d KiB      %s\n", d->ordinal, d->name, sm, memory,
+	       d->sms, clock, d->shared_per_block / 1024, d->uuid);
 }
 
 static void print_text(const gpul_driver *drv, const struct reason *why, const struct device *d,
@@ -120,8 +140,8 @@ static void print_text(const gpul_driver *drv, const struct reason *why, const s
 {
 	printf("driver  %s, CUDA %d.%d, %s\nwhy     %s\n\n", drv->name, drv->version / 1000,
 	       drv->version % 1000 / 10, drv->path ? drv->path : "-", why->text);
-	printf("%-3s %-28s %-6s %-10s %-5s %-9s %s\n", "#", "name", "sm", "memory", "SMs",
-	       "clock", "shared/block");
+	printf("%-3s %-28s %-6s %-10s %-5s %-9s %-13s %s\n", "#", "name", "sm", "memory", "SMs",
+	       "clock", "shared/block", "UUID");
 	for (int i = 0; i < n; i++)
 		print_device(&d[i]);
 	for (int i = 0; i < n; i++)
@@ -139,6 +159,7 @@ static void add_device(struct json *j, const struct device *d)
 	json_text(j, "name", d->name);
 	json_text(j, "compute_capability", sm);
 	json_text(j, "pci", d->pci);
+	json_text(j, "uuid", d->uuid);
 	json_u64(j, "memory_bytes", d->memory_bytes);
 	json_i64(j, "multiprocessors", d->sms);
 	json_i64(j, "clock_khz", d->clock_khz);

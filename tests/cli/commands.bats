@@ -28,6 +28,15 @@ load helper
 	says "software driver"
 }
 
+@test "devices tells each one's UUID, by which CUDA_VISIBLE_DEVICES takes it" {
+	export GPULOAD_SOFT_DEVICES=2
+	works devices --driver soft --json
+	[[ $(json '[d["uuid"][:6] for d in j["devices"]]') == "['GPU-01', 'GPU-02']" ]]
+	second=$(json 'j["devices"][1]["uuid"]')
+	CUDA_VISIBLE_DEVICES=$second works devices --driver soft
+	[[ $output == *"$second"* && $output != *GPU-01* ]]
+}
+
 @test "devices tells which driver and why" {
 	works devices
 	says "driver  soft, CUDA "
