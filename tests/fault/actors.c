@@ -6,11 +6,18 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static void leave(int status, void *unused)
+{
+	(void)unused;
+	_exit(status);
+}
 
 int actor_begin(const struct actor *a)
 {
@@ -25,6 +32,7 @@ int actor_begin(const struct actor *a)
 	pid = a->namespaces & CLONE_NEWPID ? fork() : 0;  /* whose first process is the next child */
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		on_exit(leave, NULL);  /* before LeakSanitizer, which takes other processes' numbers for its threads' */
 		return -1;
 	}
 	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
