@@ -45,7 +45,7 @@ static gpul_status measure(struct request *r, gpul_error *err)
 	struct memory_bench *b = &r->bench;
 	gpul_status st = GPUL_OK;
 
-	memory_rows_begin();
+	memory_rows_begin(b);
 	if (!st && r->victims)
 		st = memory_kill(r->victims, err);
 	if (!st && wants(r, "alloc"))
@@ -57,7 +57,7 @@ static gpul_status measure(struct request *r, gpul_error *err)
 	if (!st && wants(r, "cpu"))
 		st = memory_cpu(b, err);
 	if (!st && r->json)
-		memory_rows_json(b->drv->name);
+		memory_rows_json(b);
 	return st;
 }
 

@@ -25,9 +25,9 @@ struct memory_bench {
 void memory_row(const char *what, const char *unit, double *ours, double *bare, int n);
 /* A line for what this machine cannot do. */
 void memory_row_skipped(const char *what, const char *why);
-void memory_rows_begin(void);
+void memory_rows_begin(const struct memory_bench *b);
 /* All lines once more as JSON, one object a line. */
-void memory_rows_json(const char *driver);
+void memory_rows_json(const struct memory_bench *b);
 
 static inline double memory_us(uint64_t since_ns)
 {

@@ -137,17 +137,27 @@ static gpul_status rate(struct rates *r, const char *what, CUdeviceptr at, gpul_
 	return st;
 }
 
-/* Memory of one kind that device 0 reads; `owner` is where device memory lies. */
-static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind, int owner, gpul_error *err)
+/* Memory of the device that owner is a context of, or that hangs on it; device 0 reads it. */
+static gpul_status make(struct rates *r, gpul_mem_kind kind, const gpul_context *owner, gpul_mem **out,
+			gpul_error *err)
 {
-	const int devices[] = { owner, 0 };
+	const bool is_peer = owner != &r->b->context;
+	const int devices[] = { is_peer ? 1 : 0, 0 };
 	gpul_mem_desc desc = memory_desc(kind, r->b->big_bytes);
-	gpul_mem *m = NULL;
-	gpul_status st;
+	gpul_status st = gpul_cu(r->b->drv, err, cuCtxSetCurrent(owner->handle));
 
 	desc.devices = devices;
-	desc.n_devices = owner ? 2 : 1;
-	st = gpul_mem_create(r->b->drv, &desc, &m, err);
+	desc.n_devices = is_peer ? 2 : 1;
+	st = st ? st : gpul_mem_create(r->b->drv, &desc, out, err);
+	return st ? st : gpul_cu(r->b->drv, err, cuCtxSetCurrent(r->b->context.handle));
+}
+
+static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind, const gpul_context *owner,
+			   gpul_error *err)
+{
+	gpul_mem *m = NULL;
+	gpul_status st = make(r, kind, owner, &m, err);
+
 	if (st)
 		return st;
 	if (gpul_mem_cpu(m))
@@ -171,11 +181,10 @@ static gpul_status rate_of_peer(struct rates *r, gpul_error *err)
 		return GPUL_OK;
 	}
 	st = gpul_context_open(r->b->drv, 1, &other, err);
-	st = st ? st : gpul_cu(r->b->drv, err, cuCtxSetCurrent(r->b->context.handle));
-	if (!st && rate_of(r, what, GPUL_MEM_DEVICE, 1, &why))
+	if (!st && rate_of(r, what, GPUL_MEM_DEVICE, &other, &why))
 		memory_row_skipped(what, why.text);
 	gpul_context_close(&other);
-	return st;
+	return st ? st : gpul_cu(r->b->drv, err, cuCtxSetCurrent(r->b->context.handle));
 }
 
 static gpul_status measure_rates(struct rates *r, gpul_error *err)
@@ -189,9 +198,9 @@ static gpul_status measure_rates(struct rates *r, gpul_error *err)
 	st = st ? st : gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->stream));
 	st = st ? st : sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
 	st = st ? st : rate_of(r, "sum of host-numa memory (bare: copy to the device)", GPUL_MEM_HOST_NUMA,
-			       0, err);
-	st = st ? st : rate_of(r, "sum of device memory (bare: copy within the device)", GPUL_MEM_DEVICE, 0,
-			       err);
+			       &r->b->context, err);
+	st = st ? st : rate_of(r, "sum of device memory (bare: copy within the device)", GPUL_MEM_DEVICE,
+			       &r->b->context, err);
 	return st ? st : rate_of_peer(r, err);
 }
 

@@ -26,8 +26,10 @@ static double at_share(double *v, int n, double share)
 	return v[(int)(share * (n - 1) + 0.5)];
 }
 
-void memory_rows_begin(void)
+void memory_rows_begin(const struct memory_bench *b)
 {
+	printf("%s driver, %d device%s; %zu KiB are allocated and attached, %zu KiB read from end to end\n\n",
+	       b->drv->name, b->n_devices, b->n_devices == 1 ? "" : "s", b->bytes >> 10, b->big_bytes >> 10);
 	puts("| what | unit | n | p50 | p99 | bare p50 | ratio |");
 	puts("|---|---|--:|--:|--:|--:|--:|");
 }
@@ -59,14 +61,15 @@ void memory_row_skipped(const char *what, const char *why)
 	fflush(stdout);
 }
 
-void memory_rows_json(const char *driver)
+void memory_rows_json(const struct memory_bench *b)
 {
 	putchar('\n');
 	for (int i = 0; i < n_rows; i++) {
 		const struct row *r = &rows[i];
 
-		printf("{\"what\":\"%s\",\"driver\":\"%s\",\"unit\":\"%s\",\"n\":%d,\"p50\":%.6g,\"p99\":%.6g", r->what,
-		       driver, r->unit, r->n, r->p50, r->p99);
+		printf("{\"what\":\"%s\",\"driver\":\"%s\",\"unit\":\"%s\",\"n\":%d,\"p50\":%.6g,\"p99\":%.6g,"
+		       "\"bytes\":%zu,\"big_bytes\":%zu", r->what,
+		       b->drv->name, r->unit, r->n, r->p50, r->p99, b->bytes, b->big_bytes);
 		if (r->bare > 0)
 			printf(",\"bare_p50\":%.6g,\"ratio\":%.4f", r->bare, r->ratio);
 		puts("}");

@@ -18,6 +18,7 @@
 
 #include "memalloc/mem_internal.h"
 #include "memalloc/numa.h"
+#include "tests/memalloc/support.h"
 
 enum { PAGES = 1000 };
 
@@ -189,6 +190,33 @@ static void says_what_a_container_needs(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Every kind of a driver whose pages the CPU sees: all are there, on the node that the object names. */
+static void memory_of_a_driver_lies_where_it_says(void **state)
+{
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_PINNED };
+	gpul_context context = { 0 };
+	const gpul_driver *drv = open_driver(&context);
+
+	(void)state;
+	skip_without_libnuma();
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		gpul_mem_desc desc = wanted(kinds[i], 4 << 20);
+		gpul_mem_numa numa = { 0 };
+		gpul_error err = { 0 };
+		gpul_mem *m = NULL;
+
+		if (gpul_mem_create(drv, &desc, &m, &err) || gpul_mem_verify_numa(m, 1, &numa, &err))
+			fail_msg("%s: %s", gpul_mem_kind_name(kinds[i]), err.text);
+		assert_int_equal(numa.n_sampled, gpul_mem_about(m)->mapped_bytes / (size_t)sysconf(_SC_PAGESIZE));
+		/* The software driver's pinned memory has no page where nobody has been. */
+		if (kinds[i] != GPUL_MEM_PINNED)
+			assert_int_equal(numa.not_there, 0);
+		assert_true(numa.as_expected);
+		gpul_mem_destroy(m);
+	}
+	gpul_context_close(&context);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +226,7 @@ int main(void)
 		cmocka_unit_test(the_first_and_the_last_page_are_always_asked_about),
 		cmocka_unit_test(refuses_device_memory_and_one_page_in_none),
 		cmocka_unit_test(says_what_a_container_needs),
+		cmocka_unit_test(memory_of_a_driver_lies_where_it_says),
 	};
 
 	return cmocka_run_group_tests_name("numa", tests, NULL, NULL);
