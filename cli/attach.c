@@ -118,13 +118,24 @@ static gpul_status attach(struct attach *a, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Which type its elements are of. */
-static gpul_status settle_type(struct attach *a, gpul_error *err)
+/* Which type its elements are of, and how many there are. */
+static gpul_status settle_elements(struct attach *a, gpul_error *err)
 {
-	a->type = a->ask.type ? a->ask.type : share_type(&a->view->shape);
-	if (a->type && a->view->bytes % gpul_type_bytes(a->type))
+	const gpul_ipc_shape *shape = &a->view->shape;
+	size_t width;
+
+	a->type = a->ask.type ? a->ask.type : share_type(shape);
+	a->shaped = a->type && a->type == share_type(shape);
+	width = a->type ? gpul_type_bytes(a->type) : 1;
+	a->count = a->view->bytes / width;
+	if (a->shaped) { /* at most as many as there is room for: ipc has checked it */
+		a->count = 1;
+		for (unsigned i = 0; i < shape->n_dims; i++)
+			a->count *= (size_t)shape->dim[i];
+	} else if (a->view->bytes % width) {
 		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes are no whole number of %s (%zu bytes each)",
-				 a->view->bytes, gpul_type_name(a->type), gpul_type_bytes(a->type));
+				 a->view->bytes, gpul_type_name(a->type), width);
+	}
 	return GPUL_OK;
 }
 
@@ -207,7 +218,7 @@ static gpul_status attach_work(struct attach *a, gpul_error *err)
 		st = attach(a, err);
 	if (st)
 		goto close_devices;
-	st = settle_type(a, err);
+	st = settle_elements(a, err);
 	if (st == GPUL_OK)
 		st = show_all(a, err);
 	if (st == GPUL_OK)

@@ -22,6 +22,8 @@ struct attach {
 	gpul_ipc_client *client;
 	const gpul_ipc_view *view;
 	gpul_type type;              /* the elements': asked for, or the owner's; NONE: bytes */
+	bool shaped;                 /* type and shape are the owner's */
+	size_t count;                /* elements: of the owner's shape, or all that there is room for */
 	pid_t owner;                 /* 0: of another pid namespace */
 };
 

@@ -18,8 +18,12 @@ static void describe_json(const struct attach *a, struct json *j)
 {
 	const gpul_mem_info *about = gpul_mem_about(gpul_ipc_client_mem(a->client));
 
+	json_text(j, "event", "ATTACHED");
 	json_text(j, "name", a->ask.name);
-	json_i64(j, "owner", a->owner);
+	if (a->owner > 0)
+		json_i64(j, "owner", a->owner);
+	else
+		json_null(j, "owner");
 	json_text(j, "kind", gpul_mem_kind_name(about->kind));
 	json_u64(j, "bytes", a->view->bytes);
 	json_u64(j, "mapped_bytes", about->mapped_bytes);
@@ -85,7 +89,7 @@ static size_t row_elements(const struct attach *a)
 
 	if (!a->type)
 		return HEX_A_ROW;
-	if (s->n_dims > 1 && share_type(s) == a->type && s->dim[s->n_dims - 1] > 0)
+	if (a->shaped && s->n_dims > 1)
 		return (size_t)s->dim[s->n_dims - 1];
 	return SHOWN_A_ROW;
 }
@@ -144,13 +148,13 @@ static gpul_status dump_row(const struct attach *a, size_t first, size_t n, stru
 
 gpul_status attach_dump(const struct attach *a, struct json *json, gpul_error *err)
 {
-	size_t count = a->view->bytes / (a->type ? gpul_type_bytes(a->type) : 1), row = row_elements(a);
+	size_t row = row_elements(a);
 	gpul_status st = GPUL_OK;
 
 	if (json)
 		json_begin(json, "rows", '[');
-	for (size_t i = 0, first = 0; st == GPUL_OK && i < a->ask.rows && first < count; i++) {
-		size_t n = count - first < row ? count - first : row;
+	for (size_t i = 0, first = 0; st == GPUL_OK && i < a->ask.rows && first < a->count; i++) {
+		size_t n = a->count - first < row ? a->count - first : row;
 
 		st = dump_row(a, first, n, json, err);
 		first += n;
@@ -173,14 +177,14 @@ gpul_status attach_save(const struct attach *a, gpul_error *err)
 	gpul_status st;
 
 	if (n >= 4 && !strcmp(path + n - 4, ".npy")) {
-		uint64_t flat = a->type ? bytes / gpul_type_bytes(a->type) : 0;
-		bool shaped = share_type(s) == a->type;
+		uint64_t flat = a->count;
 
 		if (!a->type)
 			return gpul_fail(err, GPUL_EINVAL, 0,
 					 "a .npy file has a type, and nothing is said of these bytes: give "
 					 "--type f32, or save to another name");
-		n_header = npy_header(a->type, shaped ? s->dim : &flat, shaped ? s->n_dims : 1, header);
+		n_header = npy_header(a->type, a->shaped ? s->dim : &flat, a->shaped ? s->n_dims : 1, header);
+		bytes = a->count * gpul_type_bytes(a->type);
 	}
 	st = look_at(a, 0, bytes, &at, &copy, err);
 	if (st == GPUL_OK)

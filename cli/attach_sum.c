@@ -6,11 +6,11 @@
 
 #include "cli/sum.h"
 
-static void print_sums(const struct attach *a, size_t count, const struct sum *gpu, const struct sum *cpu)
+static void print_sums(const struct attach *a, const struct sum *gpu, const struct sum *cpu)
 {
 	char text[VALUE_TEXT_BYTES];
 
-	printf("%-10s %s: %s of %zu %s, by the GPU", "SUM", a->ask.name, sum_print(gpu, text), count,
+	printf("%-10s %s: %s of %zu %s, by the GPU", "SUM", a->ask.name, sum_print(gpu, text), a->count,
 	       gpul_type_name(a->type));
 	if (sum_equal(gpu, cpu))
 		printf(" and the CPU\n");
@@ -30,24 +30,25 @@ static void add_sums(struct json *j, const struct sum *gpu, const struct sum *cp
 gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *err)
 {
 	const gpul_ipc_view *v = a->view;
-	size_t count = a->type ? v->bytes / gpul_type_bytes(a->type) : 0;
 	struct sum gpu, cpu;
 	gpul_status st;
 
-	if (count == 0)
+	if (!a->type)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "nothing is said of the %zu bytes' type: --sum needs --type, such as --type f32",
 				 v->bytes);
-	st = sum_on_gpu(v->drv, a->type, v->gpu, count, a->ask.timeout_ms, &gpu, err);
+	if (a->count == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "there are no elements to add up: a dimension is 0");
+	st = sum_on_gpu(v->drv, a->type, v->gpu, a->count, a->ask.timeout_ms, &gpu, err);
 	if (st == GPUL_OK)
-		st = v->cpu ? sum_on_cpu(a->type, v->cpu, count, &cpu, err)
-			    : sum_of_copy(v->drv, a->type, v->gpu, count, &cpu, err);
+		st = v->cpu ? sum_on_cpu(a->type, v->cpu, a->count, &cpu, err)
+			    : sum_of_copy(v->drv, a->type, v->gpu, a->count, &cpu, err);
 	if (st)
 		return st;
 	if (json)
 		add_sums(json, &gpu, &cpu);
 	else
-		print_sums(a, count, &gpu, &cpu);
+		print_sums(a, &gpu, &cpu);
 	if (!sum_equal(&gpu, &cpu))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "the sums of GPU and CPU differ: somebody wrote to %.64s meanwhile, or a "

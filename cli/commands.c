@@ -232,7 +232,7 @@ static const struct cli_opt share_opts[] = {
 	[SHARE_BYTES] = { "bytes", "N", "how much; K, M or G may follow", .in_file = false },
 	[SHARE_KIND] = { "kind", "KIND", "what kind of memory (default: auto)",
 			 "auto host-numa device memfd shm device-ipc", .in_file = false },
-	[SHARE_FILL] = { "fill", "TYPE=FILL", "contents, as in gpuload run: f32=rand, u8=@FILE",
+	[SHARE_FILL] = { "fill", "TYPE=FILL", "contents, see gpuload help run: f32=rand, u8=@FILE",
 			 .in_file = false },
 	[SHARE_SHAPE] = { "shape", "N[,N...]", "dimensions, told to whoever attaches",
 			  .in_file = false },

@@ -63,7 +63,7 @@ static void ask_all(struct rows *rows)
 
 /* A cell is at most as wide as anything it may hold. */
 struct line {
-	char name[64], owner[48], kind[16], size[SHARE_SIZE_BYTES], type[SHARE_SHAPE_BYTES], peers[160];
+	char name[GPUL_IPC_PATH_BYTES], owner[48], kind[16], size[SHARE_SIZE_BYTES], type[SHARE_SHAPE_BYTES], peers[160];
 };
 
 static void say_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)

@@ -1,0 +1,163 @@
+/* test_share.c — what is shared in words, and the command line that asks for it. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/share.h"
+
+static void sizes_are_said_in_the_unit_that_fits(void **state)
+{
+	static const struct {
+		size_t bytes;
+		const char *said;
+	} rows[] = {
+		{ 1, "1 byte" },	 { 1000, "1000 bytes" },	{ 1024, "1 KiB" },
+		{ 1536, "1.5 KiB" },	 { 64 << 20, "64 MiB" },	{ (size_t)3 << 30, "3 GiB" },
+		{ SIZE_MAX, "1.678e+07 TiB" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char buf[SHARE_SIZE_BYTES];
+
+		assert_string_equal(share_say_size(rows[i].bytes, buf), rows[i].said);
+	}
+}
+
+static void shapes_are_said_with_gpuloads_types(void **state)
+{
+	gpul_ipc_shape shape = { .dtype = "<f4", .n_dims = 2, .dim = { 3, 1024 } };
+	char buf[SHARE_SHAPE_BYTES];
+
+	(void)state;
+	assert_string_equal(share_say_shape(&shape, buf), "f32 3x1024");
+	assert_int_equal(share_type(&shape), GPUL_F32);
+	strcpy(shape.dtype, "<c16"); /* NumPy knows more types than GPUs do */
+	assert_string_equal(share_say_shape(&shape, buf), "<c16 3x1024");
+	assert_int_equal(share_type(&shape), GPUL_TYPE_NONE);
+	shape = (gpul_ipc_shape){ .dtype = "<f8", .n_dims = GPUL_IPC_MAX_DIMS };
+	for (int i = 0; i < GPUL_IPC_MAX_DIMS; i++)
+		shape.dim[i] = UINT64_MAX;
+	assert_true(strlen(share_say_shape(&shape, buf)) < SHARE_SHAPE_BYTES - 1); /* not cut */
+	shape.n_dims = 0;
+	assert_string_equal(share_say_shape(&shape, buf), "bytes");
+}
+
+static void a_process_is_called_as_ps_calls_it(void **state)
+{
+	char buf[SHARE_COMMAND_BYTES];
+
+	(void)state;
+	assert_string_equal(share_say_command(getpid(), buf), "test_share");
+	assert_string_equal(share_say_command(0, buf), "-");
+	assert_string_equal(share_say_command(-1, buf), "-");
+}
+
+/* Read the words of a command line. */
+static gpul_status request(const char **words, struct share_request *q, gpul_error *err)
+{
+	struct cli_args args;
+	size_t n = 0;
+	gpul_status st;
+
+	while (words[n])
+		n++;
+	st = cli_parse(cli_find("share", NULL)->opts, (char *const *)words, n, &args, err);
+	if (st == GPUL_OK)
+		st = share_request_make(&args, q, err);
+	cli_args_free(&args);
+	return st;
+}
+#define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
+
+static void a_size_can_be_worked_out(void **state)
+{
+	struct share_request q;
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(request(WORDS("w", "--fill", "f64=ones", "--shape", "3,1K"), &q, &err), GPUL_OK);
+	assert_int_equal(q.bytes, 3 * 1024 * 8);
+	assert_string_equal(q.shape.dtype, "<f8");
+	assert_int_equal(q.shape.n_dims, 2);
+	assert_int_equal(q.shape.dim[1], 1024);
+	assert_string_equal(q.fill, "ones");
+	assert_null(q.data);
+	share_request_free(&q);
+
+	assert_int_equal(request(WORDS("w", "--fill", "u16=iota", "--bytes", "4K"), &q, &err), GPUL_OK);
+	assert_int_equal(q.shape.n_dims, 1);
+	assert_int_equal(q.shape.dim[0], 2048);
+	share_request_free(&q);
+
+	assert_int_equal(request(WORDS("w", "--bytes", "3G", "--kind", "device"), &q, &err), GPUL_OK);
+	assert_int_equal(q.bytes, (size_t)3 << 30);
+	assert_int_equal(q.shape.n_dims, 0);
+	assert_string_equal(q.shape.dtype, "");
+	assert_int_equal(q.node, GPUL_MEM_NODE_OF_GPU);
+	assert_int_equal(q.for_ms, -1);
+	share_request_free(&q);
+}
+
+static void a_file_is_all_of_the_contents(void **state)
+{
+	struct share_request q;
+	gpul_error err = { 0 };
+	char path[] = "/tmp/test_share.XXXXXX", at[sizeof path + 8];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "12345678", 8), 8);
+	close(fd);
+	snprintf(at, sizeof at, "u16=@%s", path);
+	assert_int_equal(request(WORDS("w", "--fill", at), &q, &err), GPUL_OK);
+	assert_int_equal(q.bytes, 8);
+	assert_int_equal(q.shape.dim[0], 4);
+	assert_memory_equal(q.data, "12345678", 8);
+	share_request_free(&q);
+	assert_int_equal(request(WORDS("w", "--from", path), &q, &err), GPUL_OK);
+	assert_int_equal(q.bytes, 8);
+	assert_int_equal(q.shape.n_dims, 0);
+	assert_memory_equal(q.data, "12345678", 8);
+	share_request_free(&q);
+	assert_int_equal(request(WORDS("w", "--from", path, "--bytes", "9"), &q, &err), GPUL_EINVAL);
+	assert_non_null(strstr(err.text, "is 8 bytes, but --bytes says 9"));
+	assert_null(q.data);
+	unlink(path);
+}
+
+static void what_went_wrong_with_a_name_says_what_to_do(void **state)
+{
+	const gpul_error dead = { GPUL_ESYS, ECONNREFUSED, "connect: Connection refused" },
+			 other = { GPUL_EUNSUPPORTED, 0, "refused: no" };
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(share_explain("w", &dead, &err), GPUL_ESYS);
+	assert_non_null(strstr(err.text, "'w' is dead"));
+	err = (gpul_error){ 0 };
+	assert_int_equal(share_explain("w", &other, &err), GPUL_EUNSUPPORTED);
+	assert_string_equal(err.text, "refused: no");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_are_said_in_the_unit_that_fits),
+		cmocka_unit_test(shapes_are_said_with_gpuloads_types),
+		cmocka_unit_test(a_process_is_called_as_ps_calls_it),
+		cmocka_unit_test(a_size_can_be_worked_out),
+		cmocka_unit_test(a_file_is_all_of_the_contents),
+		cmocka_unit_test(what_went_wrong_with_a_name_says_what_to_do),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
