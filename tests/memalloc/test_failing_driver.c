@@ -1,10 +1,12 @@
 /* test_failing_driver.c — every call of the driver fails in turn, with every error: nothing
  * stays behind. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -453,6 +455,84 @@ static gpul_status import_with(gpul_mem_kind kind,
 	return st;
 }
 
+static void larger(gpul_mem_offer *offer, gpul_mem_desc *desc)
+{
+	(void)desc;
+	offer->mapped_bytes += 65536;
+}
+
+static void smaller(gpul_mem_offer *offer, gpul_mem_desc *desc)
+{
+	(void)desc;
+	offer->mapped_bytes -= 65536;
+	offer->bytes = 1;
+}
+
+static void an_import_of_another_size_is_refused(void **state)
+{
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		gpul_error err[2] = { 0 };
+
+		assert_int_equal(import_with(kinds[i], larger, &err[0]), GPUL_EFORMAT);
+		assert_non_null(strstr(err[0].text, "but its file has"));
+		assert_int_equal(import_with(kinds[i], smaller, &err[1]), GPUL_EFORMAT);
+		assert_non_null(strstr(err[1].text, "but its file has"));
+	}
+}
+
+/* NVIDIA's descriptors are a device's, and tell no size: its driver does, at the mapping. */
+static void a_descriptor_for_nvidias_driver_is_a_device(void **state)
+{
+	gpul_context c = { 0 };
+	gpul_driver drv = *fresh(&c);
+	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE, BYTES);
+	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE, .bytes = BYTES };
+	gpul_mem *m = NULL, *twin = NULL;
+	gpul_error err[2] = { 0 };
+	int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	drv.name = "nvidia";
+	assert_int_equal(gpul_mem_create(&drv, &desc, &m, NULL), GPUL_OK);
+	assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_OK);
+	offer.mapped_bytes = gpul_mem_about(m)->mapped_bytes;
+	assert_int_equal(gpul_mem_import(&drv, &offer, fd, NULL, &desc, &twin, &err[0]), GPUL_EFORMAT);
+	assert_non_null(strstr(err[0].text, "the descriptor is of no NVIDIA device"));
+	assert_int_equal(gpul_mem_import(&drv, &offer, null, NULL, &desc, &twin, &err[1]), GPUL_EFORMAT);
+	assert_true(strstr(err[1].text, "not of that size") || strstr(err[1].text, "no NVIDIA device"));
+	assert_null(twin);
+	gpul_mem_destroy(m);
+	close(null);
+	gpul_context_close(&c);
+	assert_int_equal(fake_alive(), 0);
+}
+
+static void what_has_no_descriptor_or_no_handle_says_what_it_has(void **state)
+{
+	gpul_context c = { 0 };
+	const gpul_driver *drv = fresh(&c);
+	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE_IPC, BYTES);
+	gpul_error err[2] = { 0 };
+	gpul_mem_handle handle;
+	gpul_mem *m = NULL;
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);
+	assert_int_equal(gpul_mem_export_fd(m, &fd, &err[0]), GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err[0].text, "gpul_mem_export_handle()"));
+	gpul_mem_destroy(m);
+	desc.kind = GPUL_MEM_DEVICE;
+	assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);
+	assert_int_equal(gpul_mem_export_handle(m, &handle, &err[1]), GPUL_EINVAL);
+	assert_non_null(strstr(err[1].text, "gpul_mem_export_fd()"));
+	gpul_mem_destroy(m);
+	gpul_context_close(&c);
+}
+
 static void other_location(gpul_mem_offer *offer, gpul_mem_desc *desc)
 {
 	(void)offer, (void)desc;
@@ -533,6 +613,9 @@ int main(void)
 		cmocka_unit_test(clamps_the_node_of_a_gpu_that_has_none),
 		cmocka_unit_test(a_size_that_overflows_when_rounded_is_refused),
 		cmocka_unit_test(a_driver_without_a_granularity_is_refused),
+		cmocka_unit_test(an_import_of_another_size_is_refused),
+		cmocka_unit_test(a_descriptor_for_nvidias_driver_is_a_device),
+		cmocka_unit_test(what_has_no_descriptor_or_no_handle_says_what_it_has),
 		cmocka_unit_test(an_import_that_is_not_what_was_offered_is_refused),
 		cmocka_unit_test(device_memory_goes_by_fabric_handle_too),
 	};

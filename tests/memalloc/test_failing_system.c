@@ -14,6 +14,9 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#if GPUL_HAVE_NUMA
+#include <numaif.h>
+#endif
 
 #include <cmocka.h>
 
@@ -70,6 +73,18 @@ int madvise(void *at, size_t bytes, int advice)
 	return fails("madvise") ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
 }
 
+static const char *nodes;  /* what the kernel says of nodes that have memory; NULL: ask it */
+
+/* A file with that text. */
+static int text_file(const char *text)
+{
+	int fd = (int)syscall(SYS_memfd_create, "text", MFD_CLOEXEC);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
 int open(const char *path, int flags, ...)
 {
 	va_list more;
@@ -78,6 +93,8 @@ int open(const char *path, int flags, ...)
 	va_start(more, flags);
 	mode = va_arg(more, int);
 	va_end(more);
+	if (nodes && strcmp(path, "/sys/devices/system/node/has_memory") == 0)
+		return text_file(nodes);
 	return fails("open") ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
@@ -106,6 +123,25 @@ ssize_t getrandom(void *to, size_t bytes, unsigned flags)
 	return fails("getrandom") ? -1 : syscall(SYS_getrandom, to, bytes, flags);
 }
 
+static struct {
+	int calls, policy, fail_with;
+	unsigned long mask;
+} bound;
+
+#if GPUL_HAVE_NUMA
+long mbind(void *at, unsigned long bytes, int policy, const unsigned long *mask, unsigned long n_bits,
+	   unsigned flags)
+{
+	(void)at, (void)bytes, (void)flags;
+	assert_true(n_bits > 64);
+	bound.calls++;
+	bound.policy = policy;
+	bound.mask = mask[0];
+	errno = bound.fail_with;
+	return bound.fail_with ? -1 : 0;
+}
+#endif
+
 /* ---- what is tried --------------------------------------------------------------- */
 
 static const int errors[] = { ENOMEM, ENOSPC,     EPERM, EACCES, EINVAL,
@@ -119,7 +155,7 @@ enum { N_SHARED = sizeof shared / sizeof shared[0] };
 static const char name[] = "/gpuload-test-failing-system";
 
 /* Create, export, import and use; true: it went through. */
-static bool try_all(const gpul_driver *drv, gpul_mem_kind kind, gpul_error *err)
+static bool try_all(const gpul_driver *drv, gpul_mem_kind kind, const char *shm_name, gpul_error *err)
 {
 	gpul_mem_desc desc = wanted(kind, BYTES);
 	gpul_mem *m = NULL, *twin = NULL;
@@ -127,7 +163,7 @@ static bool try_all(const gpul_driver *drv, gpul_mem_kind kind, gpul_error *err)
 	gpul_status st;
 	int fd = -1;
 
-	desc.shm_name = name;
+	desc.shm_name = shm_name;
 	st = gpul_mem_create(drv, &desc, &m, err);
 	if (!st)
 		st = gpul_mem_export_fd(m, &fd, err);
@@ -145,7 +181,7 @@ static bool try_all(const gpul_driver *drv, gpul_mem_kind kind, gpul_error *err)
 	return !st;
 }
 
-static void fails_in_turn(gpul_mem_kind kind, int error)
+static void fails_in_turn(gpul_mem_kind kind, const char *shm_name, int error)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
@@ -153,7 +189,7 @@ static void fails_in_turn(gpul_mem_kind kind, int error)
 	int n;
 
 	assert_int_equal(gpul_context_open(drv, 0, &c, NULL), GPUL_OK);
-	assert_true(try_all(drv, kind, NULL));
+	assert_true(try_all(drv, kind, shm_name, NULL));
 	fds = count_fds();
 	mappings = count_mappings();
 	failed = "";
@@ -164,7 +200,7 @@ static void fails_in_turn(gpul_mem_kind kind, int error)
 		fail_at = n;
 		fail_with = error;
 		failed = NULL;
-		if (!try_all(drv, kind, &err) && !*err.text)
+		if (!try_all(drv, kind, shm_name, &err) && !*err.text)
 			fail_msg("no reason for a failing %s", failed);
 		fail_at = 0;
 		if (count_fds() != fds || count_mappings() != mappings || fake_alive() != 1)
@@ -182,7 +218,8 @@ static void every_failing_call_is_undone(void **state)
 	(void)state;
 	for (int k = 0; k < N_SHARED; k++)
 		for (int e = 0; e < N_ERRORS; e++)
-			fails_in_turn(shared[k], errors[e]);
+			for (int named = 0; named < 2; named++)
+				fails_in_turn(shared[k], named ? name : NULL, errors[e]);
 }
 
 /* Make memory of a kind with one call failing: what comes of it. */
@@ -239,12 +276,85 @@ static void old_kernels_are_worked_around(void **state)
 	assert_int_equal(with_failing("open", GPUL_MEM_MEMFD, ENOENT, &err), GPUL_OK);
 }
 
+/* Make memory of a kind on a node of a machine with nodes 0, 1 and 3. */
+static gpul_status on_node(int node, gpul_mem_kind kind, gpul_mem_info *about, gpul_error *err)
+{
+	gpul_context c = { 0 };
+	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
+	gpul_mem_desc desc = wanted(kind, BYTES);
+	gpul_mem *m = NULL;
+	gpul_status st;
+
+	fake_behave()->host_numa_id = 1;
+	assert_int_equal(gpul_context_open(drv, 0, &c, NULL), GPUL_OK);
+	desc.node = node;
+	nodes = "0-1,3\n";
+	st = gpul_mem_create(drv, &desc, &m, err);
+	nodes = NULL;
+	if (m)
+		*about = *gpul_mem_about(m);
+	gpul_mem_destroy(m);
+	gpul_context_close(&c);
+	return st;
+}
+
+static void pages_come_from_the_node_that_was_asked_for(void **state)
+{
+	static const gpul_mem_kind files[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	static const int asked[] = { GPUL_MEM_NODE_OF_GPU, 0, 1, 3 }, got[] = { 1, 0, 1, 3 };
+
+	(void)state;
+	if (!GPUL_HAVE_NUMA)
+		skip();
+	for (int k = 0; k < 2; k++) {
+		for (int i = 0; i < 4; i++) {
+			gpul_mem_info about = { 0 };
+
+			memset(&bound, 0, sizeof bound);
+			assert_int_equal(on_node(asked[i], files[k], &about, NULL), GPUL_OK);
+			assert_int_equal(bound.calls, 1);
+			assert_int_equal(bound.policy, 1);  /* MPOL_PREFERRED */
+			assert_int_equal(bound.mask, 1UL << got[i]);
+			assert_int_equal(about.node, got[i]);
+			assert_false(about.node_clamped || about.node_unbound);
+		}
+	}
+}
+
+static void a_system_that_will_not_place_pages_is_said_to(void **state)
+{
+	gpul_mem_info about = { 0 };
+
+	(void)state;
+	memset(&bound, 0, sizeof bound);
+	bound.fail_with = EPERM;
+	assert_int_equal(on_node(3, GPUL_MEM_MEMFD, &about, NULL), GPUL_OK);
+	assert_true(about.node_unbound);
+}
+
+static void a_node_without_memory_is_refused(void **state)
+{
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA };
+
+	(void)state;
+	for (int k = 0; k < 3; k++) {
+		gpul_mem_info about = { 0 };
+		gpul_error err = { 0 };
+
+		assert_int_equal(on_node(2, kinds[k], &about, &err), GPUL_EINVAL);
+		assert_non_null(strstr(err.text, "no memory on node 2: this machine has some on 0-1,3"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_failing_call_is_undone),
 		cmocka_unit_test(no_room_is_an_error_when_it_is_made_not_when_it_is_touched),
 		cmocka_unit_test(old_kernels_are_worked_around),
+		cmocka_unit_test(pages_come_from_the_node_that_was_asked_for),
+		cmocka_unit_test(a_system_that_will_not_place_pages_is_said_to),
+		cmocka_unit_test(a_node_without_memory_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

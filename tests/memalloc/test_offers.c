@@ -275,6 +275,65 @@ static void a_handle_of_garbage_is_refused(void **state)
 	}
 }
 
+static uint64_t next_random(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	return *s ^= *s << 17;
+}
+
+/* Sizes that are now and then right. */
+static size_t random_size(uint64_t *s, size_t right)
+{
+	const size_t sizes[] = { right, right, right, right - 1, right + 1, right + PAGE, 2 * right, 0, SIZE_MAX,
+				 (size_t)1 << 63, next_random(s) % (4 * right), next_random(s) };
+
+	return sizes[next_random(s) % (sizeof sizes / sizeof sizes[0])];
+}
+
+static void random_offers_are_refused_or_map_what_they_say(void **state)
+{
+	const size_t mapped = 2 << 20;
+	gpul_mem_desc desc = wanted(GPUL_MEM_HOST_NUMA, mapped);
+	gpul_mem *of_driver = NULL;
+	int fds[] = { -1, file_of_ram(mapped, ALL_SEALS), file_of_ram(mapped, 0), -1, a_pipe(), 999999 };
+	uint64_t s = 88172645463325252u;
+	size_t n_fds, n_mappings, n_mapped = 0;
+
+	(void)state;
+	assert_int_equal(gpul_mem_create(drv, &desc, &of_driver, NULL), GPUL_OK);
+	assert_int_equal(gpul_mem_export_fd(of_driver, &fds[3], NULL), GPUL_OK);
+	n_fds = count_fds();
+	n_mappings = count_mappings();
+	for (int i = 0; i < 20000; i++) {
+		gpul_mem_offer offer = { .kind = (gpul_mem_kind)(next_random(&s) % 8), .fabric = next_random(&s) % 8 == 0,
+					 .bytes = random_size(&s, mapped), .mapped_bytes = random_size(&s, mapped) };
+		gpul_mem_handle handle = { .bytes = { (unsigned char)next_random(&s) } };
+		const gpul_mem_handle *h = next_random(&s) % 4 ? NULL : &handle;
+		gpul_error err = { 0 };
+		gpul_mem *m = NULL;
+
+		desc.read_only = next_random(&s) & 1;
+		offer.owner_device = (int)(next_random(&s) % 3) - 1;
+		if (gpul_mem_import(drv, &offer, fds[next_random(&s) % 6], h, &desc, &m, &err)) {
+			assert_null(m);
+			assert_true(*err.text);
+			continue;
+		}
+		assert_int_equal(offer.mapped_bytes, mapped);
+		assert_true(offer.bytes && offer.bytes <= mapped);
+		gpul_mem_destroy(m);
+		n_mapped++;
+	}
+	assert_true(n_mapped > 100);
+	assert_int_equal(count_fds(), n_fds);
+	assert_int_equal(count_mappings(), n_mappings);
+	gpul_mem_destroy(of_driver);
+	close(fds[1]);
+	close(fds[2]);
+	close(fds[4]);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -301,6 +360,7 @@ int main(void)
 		cmocka_unit_test(a_file_sealed_against_writing_can_be_read),
 		cmocka_unit_test(an_offer_must_fit_its_kind),
 		cmocka_unit_test(a_handle_of_garbage_is_refused),
+		cmocka_unit_test(random_offers_are_refused_or_map_what_they_say),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
