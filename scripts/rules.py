@@ -22,6 +22,9 @@ HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trap
 PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch", "order")]
 
 
+# Loops over rows that are to become vector code: gcc does that at -O3.  Nothing is reordered (never -ffast-math).
+VECTORS = {"cli/sum.c"}
+
 # Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
 EMBEDS = {"cli/sum_gpu.c": "cli/sum.ptx"}
 
@@ -94,7 +97,8 @@ def write_modules(w):
                 objects += [w.obj(c, f"{module_flags(w, m)} {handlers} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
                             for name, march in builds]
             else:
-                objects.append(w.obj(c, module_flags(w, m), needs=EMBEDS.get(c, "")))
+                vectors = " -O3" if c in VECTORS and not (w.args.sanitize or w.args.coverage) else ""
+                objects.append(w.obj(c, module_flags(w, m) + vectors, needs=EMBEDS.get(c, "")))
             if c in PER_THREAD:
                 objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
         w.objects[m] = objects
