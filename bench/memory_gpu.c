@@ -14,18 +14,33 @@
 
 enum { ROUND_TRIPS = 10000, ANSWER_AT = 256 };
 
-/* Waits for a word to change, copies it to the answer, until the last number has come.  Relaxed: the word is all there
- * is to be seen.  Ordered: what was written before it is seen, too, which is a fence of the whole system each way. */
-#define PONG(name, load, store)                                                          \
+/* One thread of each warp waits for a word to change and copies it to the answer, until the last number has come.
+ * A load takes a microsecond to come back over PCIe, and a warp sends the next one only then: several warps look more
+ * often.  A slow one may overwrite a newer answer, but it writes that one, too, a moment later. */
+#define PONG(name, load, fence, store)                                                   \
 	".visible .entry " name "(.param .u64 at, .param .u64 last)\n{\n"                \
-	"	.reg .u64 %a, %l, %v, %seen;\n	.reg .pred %p;\n"                         \
+	"	.reg .u64 %a, %l, %v, %seen;\n	.reg .pred %p;\n	.reg .u32 %t;\n"   \
+	"	mov.u32 %t, %tid.x;\n	and.b32 %t, %t, 31;\n	setp.ne.u32 %p, %t, 0;\n	@%p ret;\n" \
 	"	ld.param.u64 %a, [at];\n	ld.param.u64 %l, [last];\n	mov.u64 %seen, 0;\n" \
 	"wait:	ld." load ".sys.global.u64 %v, [%a];\n"                                  \
-	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n"                           \
+	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n" fence                     \
 	"	st." store ".sys.global.u64 [%a+256], %v;\n"                             \
 	"	mov.u64 %seen, %v;\n	setp.lt.u64 %p, %v, %l;\n	@%p bra wait;\n	ret;\n}\n"
 static const char pong[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
-	PONG("relaxed", "relaxed", "relaxed") PONG("ordered", "acquire", "release");
+	PONG("relaxed", "relaxed", "", "relaxed")
+	PONG("ordered", "acquire", "", "release")
+	PONG("fenced", "relaxed", "	fence.acq_rel.sys;\n", "relaxed");
+
+/* Relaxed: the word is all there is to be seen.  The others: what was written before it is seen, too, each way. */
+static const struct variant {
+	const char *kernel, *what;
+	unsigned warps;
+} variants[] = {
+	{ "relaxed", "flag in host-numa memory, CPU to GPU to CPU, relaxed", 1 },
+	{ "relaxed", "flag ... relaxed, 8 warps look", 8 },
+	{ "ordered", "flag ... ordered: acquire and release", 1 },
+	{ "fenced", "flag ... ordered: relaxed and one fence, 8 warps look", 8 },
+};
 
 /* One number there and back; false: no answer in 5 s. */
 static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, uint64_t i)
@@ -43,18 +58,18 @@ static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, u
 	return true;
 }
 
-static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_module *module, const char *order,
-			const char *what, gpul_error *err)
+static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_module *module,
+			const struct variant *v, gpul_error *err)
 {
+	const gpul_launch_config config = { .grid = { 1, 1, 1 }, .block = { 32 * v->warps, 1, 1 } };
 	const gpul_kernel *k = NULL;
-	static const gpul_launch_config config = { .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
 	static const size_t sizes[] = { 8, 8 };
 	static double us[ROUND_TRIPS];
 	_Atomic uint64_t *word = gpul_mem_cpu(m);
 	const _Atomic uint64_t *answer = word + ANSWER_AT / sizeof *word;
 	uint64_t at = gpul_mem_gpu(m), last = ROUND_TRIPS + 100;
 	void *args[] = { &at, &last };
-	gpul_status st = gpul_kernel_find(module, order, &k, err);
+	gpul_status st = gpul_kernel_find(module, v->kernel, &k, err);
 
 	memset(gpul_mem_cpu(m), 0, 4096);
 	st = st ? st : gpul_kernel_launch(k, &config, args, sizes, 2, err);
@@ -70,7 +85,7 @@ static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_mo
 	if (!st)
 		st = gpul_cu(b->drv, err, cuCtxSynchronize());
 	if (!st)
-		memory_row(what, "us", us, NULL, ROUND_TRIPS);
+		memory_row(v->what, "us", us, NULL, ROUND_TRIPS);
 	return st;
 }
 
@@ -84,8 +99,8 @@ static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 	if (st)
 		return st;
 	st = gpul_module_load_ptx(b->drv, pong, sizeof pong - 1, "pong.ptx", NULL, &module, err);
-	st = st ? st : play(b, m, module, "relaxed", "flag in host-numa memory, CPU to GPU to CPU, relaxed", err);
-	st = st ? st : play(b, m, module, "ordered", "flag in host-numa memory, CPU to GPU to CPU, ordered", err);
+	for (size_t i = 0; !st && i < sizeof variants / sizeof *variants; i++)
+		st = play(b, m, module, &variants[i], err);
 	gpul_module_unload(module);
 	gpul_mem_destroy(m);
 	return st;
