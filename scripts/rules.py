@@ -28,6 +28,9 @@ VECTORS = {"cli/sum.c"}
 # Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
 EMBEDS = {"cli/sum_gpu.c": "cli/sum.ptx"}
 
+# Tests that take any driver: tests/gpu/run has them take the GPU's.
+GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control", "fault/fault")
+
 
 def copy_libraries(w):
     """Beside the command, the libraries that it reads files with: for a machine that is handed build/ and lacks them."""
@@ -207,6 +210,7 @@ def write(out, args, have):
     rules_tests.write_fuzzers(w)
     rules_tests.write_check(w, products, headers)
     write_extras(w, products)
-    w.p(f"build gpu-tests: phony {' '.join(w.programs)} {w.dir}/tests/corpus/test_corpus {copy_libraries(w)}")
+    tests = [f"{w.dir}/tests/{t}" for t in ("corpus/test_corpus", *GPU_TESTS)]
+    w.p(f"build gpu-tests: phony {' '.join([*w.programs, *tests])} {copy_libraries(w)}")
     w.p(f"build all: phony {' '.join(products)}")
     w.p("default all")
