@@ -206,6 +206,7 @@ struct allocation {
 	struct device *device;       /* where it lies: of ctx, unless another process gave it */
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
+	void *block;                 /* what free() takes; NULL: not from malloc */
 	uint64_t base;
 	size_t bytes;                /* as asked for */
 	uint64_t id;

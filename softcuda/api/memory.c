@@ -88,16 +88,32 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	return CUDA_SUCCESS;
 }
 
-/* What cuMemAlloc gives has its pages to itself: cuIpcGetMemHandle changes them for a file's. */
-static void *take_pages(enum allocation_kind kind, size_t bytes)
+static size_t round_up(size_t n, size_t to)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	bool own = kind == ALLOC_DEVICE;
-	void *memory;
+	return (n + to - 1) / to * to;
+}
 
-	if (own)
-		bytes = (bytes + page - 1) / page * page;
-	return posix_memalign(&memory, own ? page : HOST_ALIGN, bytes) ? NULL : memory;
+/* What cuMemAlloc gives has its pages to itself: cuIpcGetMemHandle changes them for a file's.  Large
+ * pieces ask for huge pages: the first touch of 64 MiB took 15 ms instead of 128.
+ *
+ * Aligned here and not by posix_memalign, which maps and unmaps 1 MiB anew each time: 23 us. */
+static bool take_pages(struct allocation *a)
+{
+	enum { HUGE_PAGE = 2 << 20 };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = HOST_ALIGN;
+	size_t bytes = round_up(a->bytes, page);  /* no more than the device has: no overflow */
+
+	if (bytes >= 2 * HUGE_PAGE)
+		align = HUGE_PAGE;
+	else if (a->kind == ALLOC_DEVICE)
+		align = page;
+	a->block = malloc(bytes + align);
+	if (!a->block)
+		return false;
+	a->base = round_up((uintptr_t)a->block, align);
+	if (align == HUGE_PAGE)
+		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE);  /* refused: no matter */
+	return true;
 }
 
 /* Pages that cannot be had back stay a hole: malloc never gives them out again. */
@@ -108,14 +124,13 @@ static void drop_pages(struct allocation *a)
 	if (a->kind == ALLOC_IPC)
 		munmap(memory, a->bytes);
 	else if (a->kind != ALLOC_REGISTERED && (!a->shared || soft_ipc_unshare(a)))
-		free(memory);
+		free(a->block);
 }
 
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
 		       unsigned flags, struct allocation **out)
 {
 	struct allocation *a;
-	void *memory;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (bytes > soft.memory_bytes ||
@@ -128,19 +143,16 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 	a = calloc(1, sizeof *a);
 	if (!a)
 		return r;
-	memory = take_pages(kind, bytes);
-	if (!memory)
+	*a = (struct allocation){ .kind = kind, .flags = flags, .bytes = bytes };
+	if (!take_pages(a))
 		goto free_a;
-	*a = (struct allocation){
-		.kind = kind, .flags = flags, .base = (uintptr_t)memory, .bytes = bytes
-	};
 	r = soft_allocation_enter(ctx, a, 0);
 	if (r)
-		goto free_memory;
+		goto free_block;
 	*out = a;
 	return CUDA_SUCCESS;
-free_memory:
-	free(memory);
+free_block:
+	free(a->block);
 free_a:
 	free(a);
 	return r;
