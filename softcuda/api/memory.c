@@ -121,10 +121,12 @@ static void drop_pages(struct allocation *a)
 {
 	void *memory = (void *)(uintptr_t)a->base;
 
-	if (a->kind == ALLOC_IPC)
+	if (a->kind == ALLOC_IPC) {
+		gpul_exec_machine_settle(soft.machine);  /* another context's kernel would crash us */
 		munmap(memory, a->bytes);
-	else if (a->kind != ALLOC_REGISTERED && (!a->shared || soft_ipc_unshare(a)))
+	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || soft_ipc_unshare(a))) {
 		free(a->block);
+	}
 }
 
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
