@@ -145,8 +145,8 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
 	const char *name = gpul_mem_kind_name(m->about.kind);
 	const bool nvidia = strcmp(m->drv->name, "nvidia") == 0;
+	const int seals = fcntl(fd, F_GET_SEALS);  /* before the size, which they keep as it is */
 	struct stat is;
-	int seals;
 
 	if (fstat(fd, &is))
 		return gpul_fail(err, GPUL_EFORMAT, errno,
@@ -158,7 +158,6 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 				 nvidia ? "NVIDIA device" : "regular file");
 	if (nvidia)
 		return GPUL_OK;
-	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & needed) != needed)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "%s memory was offered, but its file is not sealed against "
