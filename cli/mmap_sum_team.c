@@ -22,6 +22,9 @@
 
 static const uint64_t ns_per_ms = 1000000;
 
+/* A child waits a little longer than the master, who tells who is late and ends the rest. */
+enum { CHILD_GRACE_MS = 5000 };
+
 int mmap_sum_left_ms(const struct mmap_sum_team *team)
 {
 	uint64_t now = gpul_clock_ns();
@@ -38,12 +41,13 @@ static gpul_status attach_and_sum(const struct mmap_sum_request *r, const struct
 	gpul_ipc_client_options options = { .fd = socket, .devices = devices.ordinal, .n_devices = 1 };
 	gpul_ipc_client *client = NULL;
 	gpul_status st = devices_arg_open(&devices, err), closed;
+	const int wait_ms = mmap_sum_left_ms(team) + CHILD_GRACE_MS;
 
 	if (st)
 		return st;
-	st = gpul_ipc_attach(devices.drv, &options, mmap_sum_left_ms(team), &client, err);
-	st = st ? st : mmap_sum_part(gpul_ipc_client_view(client), r->type, mmap_sum_left_ms(team), out, err);
-	closed = gpul_ipc_client_close(client, mmap_sum_left_ms(team), err);
+	st = gpul_ipc_attach(devices.drv, &options, wait_ms, &client, err);
+	st = st ? st : mmap_sum_part(gpul_ipc_client_view(client), r->type, wait_ms, out, err);
+	closed = gpul_ipc_client_close(client, wait_ms, err);
 	devices_arg_close(&devices);
 	return st ? st : closed;
 }
