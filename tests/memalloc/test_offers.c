@@ -16,7 +16,7 @@
 
 #include "tests/memalloc/support.h"
 
-enum { PAGE = 4096, BYTES = 8 * PAGE, ALL_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
+enum { PAGE = 65536 /* of any machine */, BYTES = 8 * PAGE, ALL_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
 static const gpul_driver *drv;
 static gpul_context context;
@@ -108,7 +108,7 @@ static void files_that_could_shrink_are_refused(void **state)
 	fd = file_of_ram(BYTES, 0);
 	assert_int_equal(ftruncate(fd, PAGE), 0);  /* it shrank after it was offered */
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, ALL_SEALS), 0);
-	assert_refused(&offer, fd, "its file has 4096");
+	assert_refused(&offer, fd, "its file has 65536");
 }
 
 static void an_owner_cannot_shrink_what_it_offered(void **state)
