@@ -14,7 +14,6 @@ struct attacher {
 	int64_t rounds;          /* of the kernel that runs */
 	bool has_baseline;
 	struct counts baseline;
-	bool alone;
 };
 
 static gpul_status attach(struct attacher *a, int timeout_ms, gpul_error *err)
@@ -96,12 +95,12 @@ static gpul_status ask(int timeout_ms, gpul_error *err)
 
 static gpul_status count(struct attacher *a, struct note *n)
 {
-	return a->has_baseline && !counts_same(&a->process.drv, &a->baseline, n->text) ? GPUL_EINVAL : GPUL_OK;
+	return a->has_baseline && !counts_same(&a->baseline, n->text) ? GPUL_EINVAL : GPUL_OK;
 }
 
 static void take_baseline(struct attacher *a)
 {
-	counts_take(a->alone ? &a->process.drv : NULL, &a->baseline);
+	counts_take(&a->baseline);
 	a->has_baseline = true;
 }
 
@@ -138,7 +137,7 @@ static bool obey(struct attacher *a, struct note *n)
 
 int attacher_role(const struct fault *f, int line, const void *arg)
 {
-	struct attacher a = { .how = arg, .alone = f->alone };
+	struct attacher a = { .how = arg };
 	struct note n;
 	gpul_error err = { 0 };
 	int status = actor_begin(arg);

@@ -10,6 +10,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "tests/fault/ledger.h"
+
 static bool is_number(const char *name)
 {
 	return isdigit((unsigned char)name[0]);
@@ -64,14 +66,10 @@ static void count_maps(struct counts *c)
 		fclose(f);
 }
 
-void counts_take(const gpul_driver *drv, struct counts *out)
+void counts_take(struct counts *out)
 {
-	size_t total;
-
-	*out = (struct counts){ .n_fds = count_fds() };
+	*out = (struct counts){ .n_fds = count_fds(), .n_held = ledger_total() };
 	count_maps(out);
-	if (drv && drv->cuMemGetInfo(&out->device_bytes, &total))
-		out->device_bytes = 0;
 }
 
 /* What is behind each open descriptor, as much as fits. */
@@ -95,25 +93,19 @@ static void list_fds(char text[FAULT_TEXT])
 		closedir(d);
 }
 
-bool counts_same(const gpul_driver *drv, const struct counts *before, char text[FAULT_TEXT])
+bool counts_same(const struct counts *before, char text[FAULT_TEXT])
 {
 	struct counts now;
 
-	for (int tries = 0; tries < 200; tries++) {
-		counts_take(before->device_bytes ? drv : NULL, &now);
-		if (now.device_bytes >= before->device_bytes)
-			break;
-		usleep(10000);
-	}
+	counts_take(&now);
 	if (now.n_fds > before->n_fds) {
 		snprintf(text, FAULT_TEXT, "%d descriptors where there were %d:", now.n_fds, before->n_fds);
 		list_fds(text);
 	} else if (now.n_shared > before->n_shared || now.n_mapped_files > before->n_mapped_files) {
 		snprintf(text, FAULT_TEXT, "%d mappings of files (%d of shared memory) where there were %d (%d)",
 			 now.n_mapped_files, now.n_shared, before->n_mapped_files, before->n_shared);
-	} else if (now.device_bytes < before->device_bytes) {
-		snprintf(text, FAULT_TEXT, "the GPU has %zu bytes less than before",
-			 before->device_bytes - now.device_bytes);
+	} else if (now.n_held > before->n_held) {
+		snprintf(text, FAULT_TEXT, "%d things of the driver where there were %d", now.n_held, before->n_held);
 	} else {
 		return true;
 	}

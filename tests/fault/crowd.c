@@ -31,7 +31,6 @@ enum fault_verdict storm(struct fault *f)
 	struct child owner = { 0 }, crowd[N_CROWD] = { 0 };
 	bool good = owner_start(f, &how, &owner);
 
-	f->alone = false;
 	for (int i = 0; i < N_CROWD; i++)
 		good = good && attacher_start(f, &how, &crowd[i]) && must(f, &crowd[i], 'm', 1) && must(f, &crowd[i], 'b', 0);
 	good = good && all_often(f, crowd) && must(f, &owner, 'c', 0) && must(f, &owner, 's', 0) && actor_end(f, &owner);

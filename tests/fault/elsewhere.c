@@ -104,7 +104,6 @@ enum fault_verdict other_user(struct fault *f)
 		fault_failed(f, "only root can be two users");
 		return FAULT_SKIPPED;
 	}
-	f->alone = false;
 	good = raw_record(f, &hello, &offer);
 	for (unsigned i = 0; good && i < f->times; i++)
 		good = user_by_user(f, &hello);
@@ -161,7 +160,6 @@ enum fault_verdict other_namespaces(struct fault *f)
 		fault_failed(f, "unshare is not permitted here");
 		return FAULT_SKIPPED;
 	}
-	f->alone = false;
 	for (unsigned i = 0; i < f->times * n_places; i++)
 		if (!attach_across(f, (int)(i % n_places))) {
 			memcpy(why, f->text, sizeof why);

@@ -15,7 +15,6 @@ struct fault {
 	gpul_driver_choice driver;
 	gpul_mem_kind kind;
 	unsigned times;        /* rounds, or victims at each step */
-	bool alone;            /* no other scenario uses this GPU now: its free bytes mean something */
 	char folder[64];       /* for sockets; its own, empty at first */
 	bool not_here;         /* out: this driver has no such memory */
 	char text[FAULT_TEXT]; /* out: what went wrong */

@@ -451,7 +451,7 @@ static bool all_tricks(struct liar *l, const struct child *bystander)
 {
 	struct counts before;
 
-	counts_take(NULL, &before);
+	counts_take(&before);
 	for (l->round = 0; l->round < l->f->times; l->round++) {
 		for (int i = 0; i < N_TRICKS; i++)
 			if (!play(l, &tricks[i]))
@@ -459,7 +459,7 @@ static bool all_tricks(struct liar *l, const struct child *bystander)
 		if (l->round % 16 == 0 && !must(l->f, bystander, 's', 0))
 			return false;
 	}
-	return counts_same(NULL, &before, l->f->text);
+	return counts_same(&before, l->f->text);
 }
 
 enum fault_verdict hostile_clients(struct fault *f)

@@ -75,7 +75,6 @@ enum fault_verdict orphans(struct fault *f)
 	struct child readers[N_READERS] = { 0 };
 	bool good = true;
 
-	f->alone = false;  /* the readers come and go beside each other */
 	for (int i = 0; i < N_READERS; i++)
 		good = good && attacher_start(f, &lives, &readers[i]);
 	for (unsigned i = 0; good && i < f->times; i++)

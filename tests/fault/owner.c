@@ -17,8 +17,20 @@ struct owner {
 	gpul_mem *mem;
 	gpul_ipc_server *server;
 	unsigned n_refused, n_unexplained, n_logged;
+	struct counts nothing; /* before anything was offered */
 	struct counts alone;   /* with the server up and nobody attached */
 };
+
+static gpul_status begin(const struct fault *f, struct owner *o, gpul_error *err)
+{
+	gpul_status st = process_open(f, &o->process, err);
+
+	if (!st && !actor_become(o->how))
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot become user %u", o->how->uid);
+	if (!st)
+		step_reached("open");
+	return st;
+}
 
 static gpul_status offer(const struct fault *f, struct owner *o, gpul_error *err)
 {
@@ -28,18 +40,13 @@ static gpul_status offer(const struct fault *f, struct owner *o, gpul_error *err
 			       .devices = &device, .n_devices = 1, .exportable = true };
 	gpul_ipc_server_options options = { .name = o->how->name ? o->how->name : SHARE_NAME, .control = true, .bytes = bytes,
 					    .step_timeout_ms = o->how->step_timeout_ms };
-	gpul_status st = process_open(f, &o->process, err);
+	gpul_status st = gpul_mem_create(&o->process.drv, &desc, &o->mem, err);
 
 	if (st)
 		return st;
-	if (!actor_become(o->how))
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot become user %u", o->how->uid);
-	step_reached("open");
-	st = gpul_mem_create(&o->process.drv, &desc, &o->mem, err);
-	if (st)
-		return st;
 	step_reached("made");
-	return gpul_ipc_server_create(&o->process.drv, o->mem, &options, &o->server, err);
+	st = gpul_ipc_server_create(&o->process.drv, o->mem, &options, &o->server, err);
+	return st ? st : process_fill(&o->process, gpul_ipc_server_view(o->server), err);
 }
 
 static void end_lease(struct owner *o)
@@ -62,6 +69,18 @@ static void count_line(void *user, gpul_log_level level, const char *module, con
 static const char *point_of(gpul_ipc_event_kind kind)
 {
 	return kind == GPUL_IPC_ATTACHED ? "attached" : kind == GPUL_IPC_DETACHED ? "detach seen" : "other event";
+}
+
+/* Offer, sum and end once, so that the driver has what it keeps; then count, and begin in earnest. */
+static gpul_status rehearse(const struct fault *f, struct owner *o, gpul_error *err)
+{
+	gpul_status st = offer(f, o, err);
+
+	if (!st)
+		st = process_sums_right(&o->process, gpul_ipc_server_view(o->server), err);
+	end_lease(o);
+	counts_take(&o->nothing);
+	return st;
 }
 
 /* Report what has happened, if something has.  False: the server is broken. */
@@ -105,7 +124,7 @@ static bool count_alone(struct owner *o, struct note *n)
 		snprintf(n->text, sizeof n->text, "%u turned away, %u lines about it in the log, %u events without a reason",
 			 o->n_refused, o->n_logged, o->n_unexplained);
 	else
-		return counts_same(&o->process.drv, &o->alone, n->text);
+		return counts_same(&o->alone, n->text);
 	return false;
 }
 
@@ -191,11 +210,11 @@ int owner_role(const struct fault *f, int line, const void *arg)
 	status = 1;
 	gpul_log_set_level(GPUL_LOG_INFO);
 	gpul_log_to(count_line, &o);
-	st = offer(f, &o, &err);
+	st = begin(f, &o, &err);
+	if (!st && !o.how->dies)
+		st = rehearse(f, &o, &err);
 	if (!st)
-		st = process_fill(&o.process, gpul_ipc_server_view(o.server), &err);
-	if (!st && !o.how->dies)  /* the kernel is loaded before anything is counted */
-		st = process_sums_right(&o.process, gpul_ipc_server_view(o.server), &err);
+		st = offer(f, &o, &err);
 	if (st) {
 		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA ? st : GPUL_EINVAL;  /* no driver is no excuse */
 		n.native = err.native;
@@ -204,14 +223,14 @@ int owner_role(const struct fault *f, int line, const void *arg)
 	} else {
 		n.command = 'r';
 		tell_file(&o, &n);
-		counts_take(f->alone ? &o.process.drv : NULL, &o.alone);
+		counts_take(&o.alone);
 		note_send(line, &n);
 		status = run(&o);
 	}
 	end_lease(&o);
 	if (!st) {
 		n = (struct note){ .command = 'e' };
-		n.good = counts_same(&o.process.drv, &o.alone, n.text);
+		n.good = counts_same(&o.nothing, n.text);
 		note_send(line, &n);
 	}
 	process_close(&o.process);

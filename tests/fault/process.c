@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "tests/fault/ledger.h"
 #include "tests/fault/step.h"
 
 /* One block.  Each thread adds the words at its index, its index + 128 ..., so many times over, and its sum to
@@ -49,6 +50,7 @@ gpul_status process_open(const struct fault *f, struct process *p, gpul_error *e
 	if (st)
 		return st;
 	step_wrap(drv, &p->drv);
+	ledger_wrap(&p->drv);
 	return gpul_context_open(&p->drv, 0, &p->context, err);
 }
 
