@@ -51,13 +51,16 @@ load sharing
 	share lively --kind memfd --bytes 4K
 	kill -STOP "${pids[@]}"
 	works shares
-	[[ $(grep -c "pid .* did not answer within 200 ms: stopped, or busy" <<<"$output") == 8 ]] || show "eight are stopped"
+	[[ $(grep -c "^s[1-8] .*pid .* did not answer within 200 ms: stopped, or busy" <<<"$output") == 8 ]] || show "eight are stopped"
 	says "lively"
 	works shares --json
-	[[ $(json '[s["state"] for s in j["shares"]].count("silent")') == 8 ]]
+	[[ $(json '[s["state"] for s in j["shares"] if s["name"] != "lively"].count("silent")') == 8 ]]
 	kill -CONT "${pids[@]}"
-	works shares
-	says_not "did not answer"
+	for _ in {1..50}; do  # a busy machine may let one be late
+		works shares
+		[[ $output == *"did not answer"* ]] || return 0
+	done
+	show "they were continued"
 }
 
 @test "completion offers the names" {
