@@ -24,25 +24,61 @@ static bool write_all(int fd, const char *bytes, size_t n)
 	return true;
 }
 
-/* Give the finished file its name.  link() is what POSIX has that never replaces; a file system
- * without it gets a look and a rename. */
-static bool give_name(const char *temporary, const char *path, bool replace)
+/* Network file systems write when a file is closed, and tell then of a full disk; closing a copy is enough. */
+static bool is_written(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy < 0 || close(copy) == 0;
+}
+
+/* A file being written.  Where the file system can (O_TMPFILE), it has no name yet, and goes with the process if that
+ * is killed; elsewhere it is called temporary. */
+struct unborn {
+	int fd;
+	bool named;
+	char *temporary;  /* owned: beside path, the name it has, or passes through to replace a file */
+};
+
+static bool open_unborn(const char *path, struct unborn *f)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+
+	f->fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+	f->named = f->fd < 0;
+	free(folder);
+	if (f->named)
+		f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	return f->fd >= 0;
+}
+
+/* The finished file gets a name.  linkat() never replaces. */
+static bool link_as(const struct unborn *f, const char *path)
+{
+	char self[32];
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", f->fd);
+	return linkat(AT_FDCWD, f->named ? f->temporary : self, AT_FDCWD, path,
+		      f->named ? 0 : AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* Give it its own name.  A file system without links gets a look and a rename. */
+static bool give_name(struct unborn *f, const char *path, bool replace)
 {
 	struct stat there;
 
-	if (replace)
-		return rename(temporary, path) == 0;
-	if (link(temporary, path) == 0) {
-		unlink(temporary);
+	if (!replace && link_as(f, path))
 		return true;
-	}
-	if (errno == EEXIST)
-		return false;
-	if (lstat(path, &there) == 0) {
+	if (!replace && (errno == EEXIST || lstat(path, &there) == 0)) {
 		errno = EEXIST;
 		return false;
 	}
-	return rename(temporary, path) == 0;
+	if (!f->named) {
+		unlink(f->temporary); /* of a process of this number that was killed right here */
+		f->named = link_as(f, f->temporary);
+	}
+	return f->named && rename(f->temporary, path) == 0;
 }
 
 static gpul_status failed(const char *path, int error, gpul_error *err)
@@ -58,28 +94,22 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 			   size_t n_bytes, bool replace, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
-	char *temporary = NULL;
-	bool written;
-	int fd;
+	struct unborn f = { .fd = -1 };
 
-	if (asprintf(&temporary, "%s.%ld.part", path, (long)getpid()) < 0)
+	if (asprintf(&f.temporary, "%s.%ld.part", path, (long)getpid()) < 0)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
-	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0) {
+	if (!open_unborn(path, &f)) {
 		st = failed(path, errno, err);
 		goto free_name;
 	}
-	written = write_all(fd, head, n_head) && write_all(fd, bytes, n_bytes);
-	if (!written)
+	if (!write_all(f.fd, head, n_head) || !write_all(f.fd, bytes, n_bytes) ||
+	    !is_written(f.fd) || !give_name(&f, path, replace))
 		st = failed(path, errno, err);
-	if (close(fd) && written) /* some file systems tell of a full disk only now */
-		st = failed(path, errno, err);
-	if (st == GPUL_OK && !give_name(temporary, path, replace))
-		st = failed(path, errno, err);
-	if (st)
-		unlink(temporary);
+	if (f.named)
+		unlink(f.temporary); /* after a rename it is not there any more */
+	close(f.fd);
 free_name:
-	free(temporary);
+	free(f.temporary);
 	return st;
 }
 

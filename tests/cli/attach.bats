@@ -62,6 +62,14 @@ load sharing
 	fails 1 "cannot be written" attach w --save no/such/folder/f
 }
 
+@test "a process that is killed while it saves leaves no file" {
+	share w --kind memfd --bytes 1M
+	mkdir saved
+	run bash -c 'ulimit -c 0 -f 64; exec gpuload attach w --save saved/f'  # SIGXFSZ after 64 KiB
+	[[ $status -gt 128 ]] || show "it should have been killed"
+	[[ -z $(ls -A saved) ]] || show "$(ls -A saved)"
+}
+
 @test "--hold stays until it is told, or the owner ends" {
 	share w --kind memfd --bytes 4K
 	hold peer.out w
