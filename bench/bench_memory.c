@@ -1,9 +1,12 @@
-/* bench_memory.c — memory that GPUs, CPUs and other processes share, beside the driver's bare calls in one run.
+/* bench_memory.c — memory that GPUs, CPUs and other processes share, beside the driver's bare
+ * calls in one run.
  *
- *     bench_memory [--driver auto|nvidia|soft] [--bytes 64M] [--big 1G] [--runs N] [--only alloc|attach|gpu|cpu] [--json]
+ *     bench_memory [--driver auto|nvidia|soft] [--bytes 64M] [--big 1G] [--runs N] [--json]
+ *                  [--only alloc|attach|gpu|cpu]
  *
- * Ours and the bare calls are timed in turn, so that whatever the machine does hits both.  A ratio is the
- * median of the pairs' ratios.  On the software driver the kernels read 16 MiB unless --big says otherwise. */
+ * Ours and the bare calls are timed in turn, so that whatever the machine does hits both.  A
+ * ratio is the median of the pairs' ratios.  On the software driver the kernels read 16 MiB
+ * unless --big says otherwise. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +39,8 @@ static gpul_status open_all(struct request *r, gpul_error *err)
 	st = st ? st : gpul_context_open(b->drv, 0, &b->context, err);
 	st = st ? st : gpul_cu(b->drv, err, cuDeviceGetCount(&b->n_devices));
 	if (!st && b->big_bytes == 0)
-		b->big_bytes = strcmp(b->drv->name, "soft") ? (size_t)1 << 30 : (size_t)16 << 20;
+		b->big_bytes =
+			strcmp(b->drv->name, "soft") ? (size_t)1 << 30 : (size_t)16 << 20;
 	return st;
 }
 
@@ -83,9 +87,13 @@ static int run(struct request *r)
 int main(int argc, char **argv)
 {
 	static const struct option known[] = {
-		{ "driver", required_argument, NULL, 'd' }, { "bytes", required_argument, NULL, 'b' },
-		{ "big", required_argument, NULL, 'g' },    { "runs", required_argument, NULL, 'r' },
-		{ "only", required_argument, NULL, 'o' },   { "json", no_argument, NULL, 'j' }, { 0 },
+		{ "driver", required_argument, NULL, 'd' },
+		{ "bytes", required_argument, NULL, 'b' },
+		{ "big", required_argument, NULL, 'g' },
+		{ "runs", required_argument, NULL, 'r' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "json", no_argument, NULL, 'j' },
+		{ 0 },
 	};
 	struct request r = { .bench = { .bytes = (size_t)64 << 20, .runs = 21 } };
 	bool good = true;
@@ -94,9 +102,11 @@ int main(int argc, char **argv)
 		if (opt == 'd')
 			good &= gpul_driver_choice_parse(optarg, &r.choice);
 		else if (opt == 'b')
-			good &= value_parse_size(optarg, strlen(optarg), &r.bench.bytes, NULL) == GPUL_OK;
+			good &= value_parse_size(optarg, strlen(optarg), &r.bench.bytes,
+						 NULL) == GPUL_OK;
 		else if (opt == 'g')
-			good &= value_parse_size(optarg, strlen(optarg), &r.bench.big_bytes, NULL) == GPUL_OK;
+			good &= value_parse_size(optarg, strlen(optarg), &r.bench.big_bytes,
+						 NULL) == GPUL_OK;
 		else if (opt == 'r')
 			r.bench.runs = atoi(optarg);
 		else if (opt == 'o')
@@ -106,8 +116,10 @@ int main(int argc, char **argv)
 		else
 			good = false;
 	}
-	if (!good || r.bench.runs < 15 || r.bench.runs > MEMORY_MAX_SAMPLES || r.bench.bytes == 0) {
-		fputs("usage: bench_memory [--driver D] [--bytes B] [--big B] [--runs 15...] [--only PART] [--json]\n",
+	if (!good || r.bench.runs < 15 || r.bench.runs > MEMORY_MAX_SAMPLES ||
+	    r.bench.bytes == 0) {
+		fputs("usage: bench_memory [--driver D] [--bytes B] [--big B] [--runs 15...] "
+		      "[--only PART] [--json]\n",
 		      stderr);
 		return 2;
 	}

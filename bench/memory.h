@@ -15,13 +15,14 @@ struct memory_bench {
 	gpul_context context;      /* of device 0, current */
 	int n_devices, runs;
 	size_t bytes;              /* of what is allocated and attached: 64 MiB */
-	size_t big_bytes;          /* of what is read from end to end: 1 GiB; less on the software driver */
+	size_t big_bytes;          /* of what is read from end to end: 1 GiB, or less */
 };
 
-/* ---- memory_rows.c --------------------------------------------------------------------------- */
+/* ---- memory_rows.c ----------------------------------------------------------------------- */
 
-/* One line of the table: the median and the 99th percentile of n samples, in unit.  With bare, which has as
- * many, taken in turn with the others, also its median and the median of the ratios.  Sorts both. */
+/* One line of the table: the median and the 99th percentile of n samples, in unit.  With bare,
+ * which has as many, taken in turn with the others, also its median and the median of the ratios.
+ * Sorts both. */
 void memory_row(const char *what, const char *unit, double *ours, double *bare, int n);
 /* A line for what this machine cannot do. */
 void memory_row_skipped(const char *what, const char *why);
@@ -34,7 +35,7 @@ static inline double memory_us(uint64_t since_ns)
 	return (double)(gpul_clock_ns() - since_ns) * 1e-3;
 }
 
-/* ---- memory_bare.c: the driver's calls and nothing else -------------------------------------- */
+/* ---- memory_bare.c: the driver's calls and nothing else ---------------------------------- */
 
 struct bare {
 	CUmemGenericAllocationHandle physical;
@@ -51,7 +52,7 @@ void bare_destroy(const gpul_driver *drv, const struct bare *b);
 
 gpul_mem_desc memory_desc(gpul_mem_kind kind, size_t bytes);
 
-/* ---- the parts; each prints its rows --------------------------------------------------------- */
+/* ---- the parts; each prints its rows ----------------------------------------------------- */
 
 gpul_status memory_alloc(struct memory_bench *b, gpul_error *err);   /* memory_bare.c */
 gpul_status memory_gpu(struct memory_bench *b, gpul_error *err);     /* memory_gpu.c */

@@ -1,4 +1,5 @@
-/* memory_cpu.c — what needs no GPU: the register cache, NUMA, page tables, the end of a process. */
+/* memory_cpu.c — what needs no GPU: the register cache, NUMA, page tables, the end of a
+ * process. */
 #include "bench/memory.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "memalloc/numa.h"
 #include "memalloc/regcache.h"
 
-/* ---- the register cache ---------------------------------------------------------------------- */
+/* ---- the register cache ------------------------------------------------------------------ */
 
 enum { REGIONS = 1000, REGION_BYTES = 16384, HITS = 100000, APART = 2 * REGION_BYTES };
 
@@ -43,7 +44,8 @@ static double time_hits(gpul_regcache *c)
 
 	for (int i = 0; i < HITS; i++) {
 		s = s * 1664525 + 1013904223;
-		if (gpul_regcache_get(c, (char *)region_at(s >> 16) + 100, 4000, &r, NULL) == GPUL_OK)
+		if (gpul_regcache_get(c, (char *)region_at(s >> 16) + 100, 4000, &r, NULL) ==
+		    GPUL_OK)
 			gpul_regcache_put(c, r);
 	}
 	return (double)(gpul_clock_ns() - start) / HITS;
@@ -64,19 +66,22 @@ static gpul_status measure_regcache(int runs, gpul_error *err)
 	}
 	for (int i = 0; !st && i < runs; i++)
 		idle[i] = time_hits(c);
-	for (unsigned i = 0; !st && i < REGIONS; i++)  /* each stays in use: no queue of idle ones to keep */
+	for (unsigned i = 0; !st && i < REGIONS;
+	     i++) /* each stays in use: no queue of idle ones to keep */
 		st = gpul_regcache_get(c, region_at(i), REGION_BYTES, &r, err);
 	for (int i = 0; !st && i < runs; i++)
 		used[i] = time_hits(c);
 	gpul_regcache_destroy(c);
 	if (st)
 		return st;
-	memory_row("register cache: get and put of an idle one of 1000 regions", "ns", idle, NULL, runs);
-	memory_row("register cache: get and put of one in use of 1000 regions", "ns", used, NULL, runs);
+	memory_row("register cache: get and put of an idle one of 1000 regions", "ns", idle,
+		   NULL, runs);
+	memory_row("register cache: get and put of one in use of 1000 regions", "ns", used,
+		   NULL, runs);
 	return GPUL_OK;
 }
 
-/* ---- NUMA ------------------------------------------------------------------------------------ */
+/* ---- NUMA -------------------------------------------------------------------------------- */
 
 static gpul_status measure_numa(const struct memory_bench *b, gpul_error *err)
 {
@@ -97,15 +102,18 @@ static gpul_status measure_numa(const struct memory_bench *b, gpul_error *err)
 	}
 	gpul_mem_destroy(m);
 	if (st)
-		memory_row_skipped("verify_numa of the large host-numa memory, 1 page in 512", why.text);
+		memory_row_skipped("verify_numa of the large host-numa memory, 1 page in 512",
+				   why.text);
 	else
-		memory_row(numa.as_expected ? "verify_numa of the large host-numa memory, 1 page in 512"
-					    : "verify_numa of the large host-numa memory, 1 page in 512 (elsewhere)",
+		memory_row(numa.as_expected
+				   ? "verify_numa of the large host-numa memory, 1 page in 512"
+				   : "verify_numa of the large host-numa memory, 1 page in 512 "
+				     "(elsewhere)",
 			   "us", us, NULL, b->runs);
 	return GPUL_OK;
 }
 
-/* ---- pages ----------------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------------------------- */
 
 static gpul_status time_pages(size_t bytes, bool populate, double *us, gpul_error *err)
 {
@@ -119,7 +127,8 @@ static gpul_status time_pages(size_t bytes, bool populate, double *us, gpul_erro
 	if (fd >= 0)
 		close(fd);
 	if (p == MAP_FAILED)
-		return gpul_fail(err, GPUL_ESYS, errno, "memfd of %zu bytes: %s", bytes, strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "memfd of %zu bytes: %s", bytes,
+				 strerror(errno));
 	start = gpul_clock_ns();
 	there = populate && madvise(p, bytes, MADV_POPULATE_WRITE) == 0;
 	for (size_t i = 0; !there && i < bytes; i += 4096)
@@ -137,10 +146,12 @@ static gpul_status measure_pages(const struct memory_bench *b, gpul_error *err)
 	for (int i = 0; !st && i < b->runs; i++) {
 		st = time_pages(b->bytes, i % 2, i % 2 ? &populate[i] : &touch[i], err);
 		if (!st)
-			st = time_pages(b->bytes, !(i % 2), i % 2 ? &touch[i] : &populate[i], err);
+			st = time_pages(b->bytes, !(i % 2), i % 2 ? &touch[i] : &populate[i],
+					err);
 	}
 	if (!st)
-		memory_row("memfd pages: MADV_POPULATE_WRITE (bare: touched)", "us", populate, touch, b->runs);
+		memory_row("memfd pages: MADV_POPULATE_WRITE (bare: touched)", "us", populate,
+			   touch, b->runs);
 	return st;
 }
 
@@ -152,11 +163,14 @@ gpul_status memory_cpu(struct memory_bench *b, gpul_error *err)
 	return st ? st : measure_pages(b, err);
 }
 
-/* ---- the end of a process -------------------------------------------------------------------- */
+/* ---- the end of a process ---------------------------------------------------------------- */
 
 struct memory_victims {
 	int n;
-	struct { pid_t pid; int socket; } at[];
+	struct {
+		pid_t pid;
+		int socket;
+	} at[];
 };
 
 struct memory_victims *memory_victims_start(int n)
@@ -189,7 +203,8 @@ gpul_status memory_kill(struct memory_victims *v, gpul_error *err)
 		uint64_t start = gpul_clock_ns();
 
 		if (v->at[i].pid <= 0 || kill(v->at[i].pid, SIGKILL) || poll(&p, 1, 10000) != 1)
-			return gpul_fail(err, GPUL_ESYS, errno, "a killed process' connection did not end");
+			return gpul_fail(err, GPUL_ESYS, errno,
+					 "a killed process' connection did not end");
 		us[i] = memory_us(start);
 	}
 	memory_row("SIGKILL to the end of a connection", "us", us, NULL, v->n);

@@ -1,4 +1,5 @@
-/* memory_gpu.c — how fast kernels read memory, and how long a word takes from CPU to GPU and back. */
+/* memory_gpu.c — how fast kernels read memory, and how long a word takes from CPU to GPU and
+ * back. */
 #include "bench/memory.h"
 
 #include <errno.h>
@@ -10,28 +11,35 @@
 #include "cli/sum.h"
 #include "loader/loader.h"
 
-/* ---- the flag -------------------------------------------------------------------------------- */
+/* ---- the flag ---------------------------------------------------------------------------- */
 
 enum { ROUND_TRIPS = 10000, ANSWER_AT = 256 };
 
-/* One thread of each warp waits for a word to change and copies it to the answer, until the last number has come.
- * A load takes a microsecond to come back over PCIe, and a warp sends the next one only then: several warps look more
- * often.  A slow one may overwrite a newer answer, but it writes that one, too, a moment later. */
-#define PONG(name, load, fence, store)                                                   \
-	".visible .entry " name "(.param .u64 at, .param .u64 last)\n{\n"                \
-	"	.reg .u64 %a, %l, %v, %seen;\n	.reg .pred %p;\n	.reg .u32 %t;\n"   \
-	"	mov.u32 %t, %tid.x;\n	and.b32 %t, %t, 31;\n	setp.ne.u32 %p, %t, 0;\n	@%p ret;\n" \
-	"	ld.param.u64 %a, [at];\n	ld.param.u64 %l, [last];\n	mov.u64 %seen, 0;\n" \
-	"wait:	ld." load ".sys.global.u64 %v, [%a];\n"                                  \
-	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n" fence                     \
-	"	st." store ".sys.global.u64 [%a+256], %v;\n"                             \
-	"	mov.u64 %seen, %v;\n	setp.lt.u64 %p, %v, %l;\n	@%p bra wait;\n	ret;\n}\n"
+/* clang-format off */  /* PTX, a line a statement */
+/* One thread of each warp waits for a word to change and copies it to the answer, until the last
+ * number has come.  A load takes a microsecond to come back over PCIe, and a warp sends the next one
+ * only then: several warps look more often.  A slow one may overwrite a newer answer, but it writes
+ * that one, too, a moment later. */
+#define PONG(name, load, fence, store) \
+	".visible .entry " name "(.param .u64 at, .param .u64 last)\n{\n" \
+	"	.reg .u64 %a, %l, %v, %seen;\n	.reg .pred %p;\n	.reg .u32 %t;\n" \
+	"	mov.u32 %t, %tid.x;\n	and.b32 %t, %t, 31;\n" \
+	"	setp.ne.u32 %p, %t, 0;\n	@%p ret;\n" \
+	"	ld.param.u64 %a, [at];\n	ld.param.u64 %l, [last];\n" \
+	"	mov.u64 %seen, 0;\n" \
+	"wait:	ld." load ".sys.global.u64 %v, [%a];\n" \
+	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n" fence \
+	"	st." store ".sys.global.u64 [%a+256], %v;\n" \
+	"	mov.u64 %seen, %v;\n	setp.lt.u64 %p, %v, %l;\n	@%p bra wait;\n" \
+	"	ret;\n}\n"
 static const char pong[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 	PONG("relaxed", "relaxed", "", "relaxed")
 	PONG("ordered", "acquire", "", "release")
 	PONG("fenced", "relaxed", "	fence.acq_rel.sys;\n", "relaxed");
+/* clang-format on */
 
-/* Relaxed: the word is all there is to be seen.  The others: what was written before it is seen, too, each way. */
+/* Relaxed: the word is all there is to be seen.  The others: what was written before it is
+ * seen, too, each way. */
 static const struct variant {
 	const char *kernel, *what;
 	unsigned warps;
@@ -48,10 +56,11 @@ static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, u
 	uint64_t start = gpul_clock_ns();
 
 	atomic_store_explicit(word, i, memory_order_release);
-	for (unsigned spins = 1; atomic_load_explicit(answer, memory_order_acquire) != i; spins++) {
+	for (unsigned spins = 1; atomic_load_explicit(answer, memory_order_acquire) != i;
+	     spins++) {
 		if (spins % 4096)
 			continue;
-		sched_yield();  /* the software driver may have this CPU alone */
+		sched_yield(); /* the software driver may have this CPU alone */
 		if (gpul_clock_ns() - start > 5000000000u)
 			return false;
 	}
@@ -61,7 +70,8 @@ static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, u
 static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_module *module,
 			const struct variant *v, gpul_error *err)
 {
-	const gpul_launch_config config = { .grid = { 1, 1, 1 }, .block = { 32 * v->warps, 1, 1 } };
+	const gpul_launch_config config = { .grid = { 1, 1, 1 },
+					    .block = { 32 * v->warps, 1, 1 } };
 	const gpul_kernel *k = NULL;
 	static const size_t sizes[] = { 8, 8 };
 	static double us[ROUND_TRIPS];
@@ -77,11 +87,12 @@ static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_mo
 		uint64_t start = gpul_clock_ns();
 
 		if (!round_trip(word, answer, i))
-			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel did not answer %lu", (unsigned long)i);
-		if (i > 100)  /* the first ones meet cold caches and the launch */
+			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+				       "the kernel did not answer %lu", (unsigned long)i);
+		if (i > 100) /* the first ones meet cold caches and the launch */
 			us[i - 101] = memory_us(start);
 	}
-	atomic_store(word, last);  /* whatever happened: it may end */
+	atomic_store(word, last); /* whatever happened: it may end */
 	if (!st)
 		st = gpul_cu(b->drv, err, cuCtxSynchronize());
 	if (!st)
@@ -98,7 +109,8 @@ static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 
 	if (st)
 		return st;
-	st = gpul_module_load_ptx(b->drv, pong, sizeof pong - 1, "pong.ptx", NULL, &module, err);
+	st = gpul_module_load_ptx(b->drv, pong, sizeof pong - 1, "pong.ptx", NULL, &module,
+				  err);
 	for (size_t i = 0; !st && i < sizeof variants / sizeof *variants; i++)
 		st = play(b, m, module, &variants[i], err);
 	gpul_module_unload(module);
@@ -106,15 +118,15 @@ static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 	return st;
 }
 
-/* ---- rates ----------------------------------------------------------------------------------- */
+/* ---- rates ------------------------------------------------------------------------------- */
 
 struct rates {
 	const struct memory_bench *b;
 	CUstream stream;
 	CUevent start, stop;
-	CUdeviceptr copy;      /* as large as what is read */
+	CUdeviceptr copy; /* as large as what is read */
 	struct sum_gpu *sum;
-	double gbs[2][MEMORY_MAX_SAMPLES];  /* kernel, copy */
+	double gbs[2][MEMORY_MAX_SAMPLES]; /* kernel, copy */
 };
 
 static gpul_status queue(struct rates *r, CUdeviceptr at, bool is_copy, gpul_error *err)
@@ -125,7 +137,8 @@ static gpul_status queue(struct rates *r, CUdeviceptr at, bool is_copy, gpul_err
 		       : sum_gpu_start(r->sum, at, bytes / sizeof(float), r->stream, err);
 }
 
-static gpul_status time_one(struct rates *r, CUdeviceptr at, bool is_copy, double *gbs, gpul_error *err)
+static gpul_status time_one(struct rates *r, CUdeviceptr at, bool is_copy, double *gbs,
+			    gpul_error *err)
 {
 	const gpul_driver *drv = r->b->drv;
 	float ms = 0;
@@ -153,8 +166,8 @@ static gpul_status rate(struct rates *r, const char *what, CUdeviceptr at, gpul_
 }
 
 /* Memory of the device that owner is a context of, or that hangs on it; device 0 reads it. */
-static gpul_status make(struct rates *r, gpul_mem_kind kind, const gpul_context *owner, gpul_mem **out,
-			gpul_error *err)
+static gpul_status make(struct rates *r, gpul_mem_kind kind, const gpul_context *owner,
+			gpul_mem **out, gpul_error *err)
 {
 	const bool is_peer = owner != &r->b->context;
 	const int devices[] = { is_peer ? 1 : 0, 0 };
@@ -167,8 +180,8 @@ static gpul_status make(struct rates *r, gpul_mem_kind kind, const gpul_context 
 	return st ? st : gpul_cu(r->b->drv, err, cuCtxSetCurrent(r->b->context.handle));
 }
 
-static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind, const gpul_context *owner,
-			   gpul_error *err)
+static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind,
+			   const gpul_context *owner, gpul_error *err)
 {
 	gpul_mem *m = NULL;
 	gpul_status st = make(r, kind, owner, &m, err);
@@ -178,7 +191,8 @@ static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind
 	if (gpul_mem_cpu(m))
 		memset(gpul_mem_cpu(m), 1, r->b->big_bytes);
 	else
-		st = gpul_cu(r->b->drv, err, cuMemcpy(gpul_mem_gpu(m), r->copy, r->b->big_bytes));
+		st = gpul_cu(r->b->drv, err,
+			     cuMemcpy(gpul_mem_gpu(m), r->copy, r->b->big_bytes));
 	st = st ? st : rate(r, what, gpul_mem_gpu(m), err);
 	gpul_mem_destroy(m);
 	return st;
@@ -210,12 +224,16 @@ static gpul_status measure_rates(struct rates *r, gpul_error *err)
 	st = st ? st : gpul_cu(drv, err, cuEventCreate(&r->start, CU_EVENT_DEFAULT));
 	st = st ? st : gpul_cu(drv, err, cuEventCreate(&r->stop, CU_EVENT_DEFAULT));
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&r->copy, r->b->big_bytes));
-	st = st ? st : gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->stream));
-	st = st ? st : sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
-	st = st ? st : rate_of(r, "sum of host-numa memory (bare: copy to the device)", GPUL_MEM_HOST_NUMA,
-			       &r->b->context, err);
-	st = st ? st : rate_of(r, "sum of device memory (bare: copy within the device)", GPUL_MEM_DEVICE,
-			       &r->b->context, err);
+	st = st ? st
+		: gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->stream));
+	st = st ? st
+		: sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
+	st = st ? st
+		: rate_of(r, "sum of host-numa memory (bare: copy to the device)",
+			  GPUL_MEM_HOST_NUMA, &r->b->context, err);
+	st = st ? st
+		: rate_of(r, "sum of device memory (bare: copy within the device)",
+			  GPUL_MEM_DEVICE, &r->b->context, err);
 	return st ? st : rate_of_peer(r, err);
 }
 

@@ -9,7 +9,7 @@ enum { MAX_ROWS = 64 };
 static struct row {
 	const char *what, *unit;
 	int n;
-	double p50, p99, bare, ratio;  /* bare 0: there is none */
+	double p50, p99, bare, ratio; /* bare 0: there is none */
 } rows[MAX_ROWS];
 static int n_rows;
 
@@ -28,8 +28,10 @@ static double at_share(double *v, int n, double share)
 
 void memory_rows_begin(const struct memory_bench *b)
 {
-	printf("%s driver, %d device%s; %zu KiB are allocated and attached, %zu KiB read from end to end\n\n",
-	       b->drv->name, b->n_devices, b->n_devices == 1 ? "" : "s", b->bytes >> 10, b->big_bytes >> 10);
+	printf("%s driver, %d device%s; %zu KiB are allocated and attached, %zu KiB read from "
+	       "end to end\n\n",
+	       b->drv->name, b->n_devices, b->n_devices == 1 ? "" : "s", b->bytes >> 10,
+	       b->big_bytes >> 10);
 	puts("| what | unit | n | p50 | p99 | bare p50 | ratio |");
 	puts("|---|---|--:|--:|--:|--:|--:|");
 }
@@ -46,7 +48,8 @@ void memory_row(const char *what, const char *unit, double *ours, double *bare, 
 	if (bare) {
 		r.bare = at_share(bare, n, 0.5);
 		r.ratio = at_share(ratio, n, 0.5);
-		printf("| %s | %s | %d | %.4g | %.4g | %.4g | %.3f |\n", what, unit, n, r.p50, r.p99, r.bare, r.ratio);
+		printf("| %s | %s | %d | %.4g | %.4g | %.4g | %.3f |\n", what, unit, n, r.p50,
+		       r.p99, r.bare, r.ratio);
 	} else {
 		printf("| %s | %s | %d | %.4g | %.4g | | |\n", what, unit, n, r.p50, r.p99);
 	}
@@ -67,9 +70,11 @@ void memory_rows_json(const struct memory_bench *b)
 	for (int i = 0; i < n_rows; i++) {
 		const struct row *r = &rows[i];
 
-		printf("{\"what\":\"%s\",\"driver\":\"%s\",\"unit\":\"%s\",\"n\":%d,\"p50\":%.6g,\"p99\":%.6g,"
-		       "\"bytes\":%zu,\"big_bytes\":%zu", r->what,
-		       b->drv->name, r->unit, r->n, r->p50, r->p99, b->bytes, b->big_bytes);
+		printf("{\"what\":\"%s\",\"driver\":\"%s\",\"unit\":\"%s\",\"n\":%d,\"p50\":%."
+		       "6g,\"p99\":%.6g,"
+		       "\"bytes\":%zu,\"big_bytes\":%zu",
+		       r->what, b->drv->name, r->unit, r->n, r->p50, r->p99, b->bytes,
+		       b->big_bytes);
 		if (r->bare > 0)
 			printf(",\"bare_p50\":%.6g,\"ratio\":%.4f", r->bare, r->ratio);
 		puts("}");

@@ -17,8 +17,8 @@ static const gpul_mem_verdict *row(const gpul_mem_probe_report *r, int i, const 
 	return fabric ? &r->fabric : &r->kind[i + 1];
 }
 
-gpul_status devices_memory_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
-				 gpul_error *err)
+gpul_status devices_memory_probe(const gpul_driver *drv, int device,
+				 const gpul_mem_probe_report **out, gpul_error *err)
 {
 	gpul_context c = { 0 };
 	gpul_status st = gpul_context_open(drv, device, &c, err);
@@ -47,8 +47,8 @@ void devices_memory_print(int device, const gpul_mem_probe_report *r)
 {
 	bool asked_itself = false;
 
-	printf("\nmemory of device %d\n%-11s %-6s %-16s %-8s %s\n", device, "kind", "works", "other processes",
-	       "grain", "why not");
+	printf("\nmemory of device %d\n%-11s %-6s %-16s %-8s %s\n", device, "kind", "works",
+	       "other processes", "grain", "why not");
 	for (int i = 0; i < N_ROWS; i++) {
 		const char *name;
 		const gpul_mem_verdict *v = row(r, i, &name);
@@ -67,7 +67,8 @@ void devices_memory_print(int device, const gpul_mem_probe_report *r)
 	else
 		printf("auto        takes %s\n", gpul_mem_kind_name(r->taken));
 	if (asked_itself)
-		printf("not asked: gpuload-probe is not beside gpuload; this process mapped its own memory once more\n");
+		printf("not asked: gpuload-probe is not beside gpuload; this process mapped "
+		       "its own memory once more\n");
 }
 
 static void add_row(struct json *j, const char *name, const gpul_mem_verdict *v)

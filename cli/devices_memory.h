@@ -1,4 +1,4 @@
-/* devices_memory.h — gpuload devices --memory: which kinds of memory work on a device, and why not. */
+/* devices_memory.h — gpuload devices --memory: which kinds work on a device, and why not. */
 #ifndef GPULOAD_CLI_DEVICES_MEMORY_H
 #define GPULOAD_CLI_DEVICES_MEMORY_H
 

@@ -1,4 +1,5 @@
-/* numa.c — move_pages(2) without a destination moves nothing: it says on which node each page is. */
+/* numa.c — move_pages(2) without a destination moves nothing: it says on which node each page
+ * is. */
 #include "memalloc/numa.h"
 
 #include <errno.h>
@@ -10,10 +11,11 @@
 #endif
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22  /* Linux 5.14; an older one refuses it, and the page counts as not there */
+#define MADV_POPULATE_READ                                                                     \
+	22 /* Linux 5.14; an older one refuses it, and the page counts as not there */
 #endif
 
-enum { BATCH = 1024 };  /* pages a call: 12 KiB of stack */
+enum { BATCH = 1024 }; /* pages a call: 12 KiB of stack */
 
 struct batch {
 	void *at[BATCH];
@@ -34,7 +36,8 @@ static int where_are(struct batch *b)
 }
 #endif
 
-/* A status is a node, or a negated errno: ENOENT no page there yet, EFAULT not one that the kernel tells of. */
+/* A status is a node, or a negated errno: ENOENT no page there yet, EFAULT not one that the
+ * kernel tells of. */
 static void count(const struct batch *b, gpul_mem_numa *out)
 {
 	for (size_t i = 0; i < b->n; i++) {
@@ -50,14 +53,16 @@ static void count(const struct batch *b, gpul_mem_numa *out)
 	out->n_sampled += b->n;
 }
 
-/* A page that another process made, and this one has not met yet, is not in its tables: have the system look it
- * up.  By a call, because a page that is not there any more would be SIGBUS to a touch. */
+/* A page that another process made, and this one has not met yet, is not in its tables: have
+ * the system look it up.  By a call, because a page that is not there any more would be SIGBUS
+ * to a touch. */
 static bool meet_missing(const struct batch *b, size_t page_bytes)
 {
 	bool met = false;
 
 	for (size_t i = 0; i < b->n; i++)
-		met |= b->status[i] == -ENOENT && madvise(b->at[i], page_bytes, MADV_POPULATE_READ) == 0;
+		met |= b->status[i] == -ENOENT &&
+		       madvise(b->at[i], page_bytes, MADV_POPULATE_READ) == 0;
 	return met;
 }
 
@@ -65,13 +70,17 @@ static gpul_status refuse(int failed, gpul_error *err)
 {
 	if (!GPUL_HAVE_NUMA)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "built without libnuma: nobody to ask on which node pages are; install libnuma-dev");
-	return gpul_fail(err, GPUL_ESYS, failed, "move_pages: %s: cannot ask on which node pages are%s",
-			 strerror(failed), failed == EPERM ? "; in a container, --cap-add SYS_NICE" : "");
+				 "built without libnuma: nobody to ask on which node pages "
+				 "are; install libnuma-dev");
+	return gpul_fail(err, GPUL_ESYS, failed,
+			 "move_pages: %s: cannot ask on which node pages are%s",
+			 strerror(failed),
+			 failed == EPERM ? "; in a container, --cap-add SYS_NICE" : "");
 }
 
 /* Ask about what is in the batch, and empty it. */
-static gpul_status flush(struct batch *b, size_t page_bytes, gpul_mem_numa *out, gpul_error *err)
+static gpul_status flush(struct batch *b, size_t page_bytes, gpul_mem_numa *out,
+			 gpul_error *err)
 {
 	int failed = b->n ? where_are(b) : 0;
 
@@ -84,7 +93,8 @@ static gpul_status flush(struct batch *b, size_t page_bytes, gpul_mem_numa *out,
 	return GPUL_OK;
 }
 
-/* The page to ask about after page i: so many on, but not past the last one; n_pages after that. */
+/* The page to ask about after page i: so many on, but not past the last one; n_pages after
+ * that. */
 static size_t next_page(size_t i, size_t n_pages, size_t every)
 {
 	const size_t last = n_pages - 1;
@@ -94,8 +104,8 @@ static size_t next_page(size_t i, size_t n_pages, size_t every)
 	return last - i < every ? last : i + every;
 }
 
-static gpul_status ask(char *base, size_t n_pages, size_t every, size_t page_bytes, gpul_mem_numa *out,
-		       gpul_error *err)
+static gpul_status ask(char *base, size_t n_pages, size_t every, size_t page_bytes,
+		       gpul_mem_numa *out, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 	struct batch b;
@@ -109,7 +119,8 @@ static gpul_status ask(char *base, size_t n_pages, size_t every, size_t page_byt
 	return st ? st : flush(&b, page_bytes, out, err);
 }
 
-gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem_numa *out, gpul_error *err)
+gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem_numa *out,
+				 gpul_error *err)
 {
 	const gpul_mem_info *is = gpul_mem_about(m);
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -117,11 +128,14 @@ gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem
 	gpul_status st;
 
 	if (!gpul_mem_cpu(m))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory lies on a GPU, on no NUMA node",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s memory lies on a GPU, on no NUMA node",
 				 gpul_mem_kind_name(is->kind));
 	if (every_pages == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "one page in 0 cannot be asked about: expected 1 or more");
-	st = ask(gpul_mem_cpu(m), is->mapped_bytes / page_bytes, every_pages, page_bytes, &numa, err);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "one page in 0 cannot be asked about: expected 1 or more");
+	st = ask(gpul_mem_cpu(m), is->mapped_bytes / page_bytes, every_pages, page_bytes, &numa,
+		 err);
 	if (st)
 		return st;
 	numa.as_expected = numa.as_expected && numa.not_there < numa.n_sampled;

@@ -13,9 +13,10 @@ struct kept {
 	struct kept *next;
 };
 
-static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER;  /* one thread at a time; taken before lock */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;     /* guards all_kept */
-static struct kept *all_kept;                                /* grows only: reports live until the end */
+static pthread_mutex_t probing =
+	PTHREAD_MUTEX_INITIALIZER; /* one thread at a time; taken before lock */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all_kept */
+static struct kept *all_kept; /* grows only: reports live until the end */
 
 const gpul_mem_probe_report *gpul_mem_probed(const gpul_driver *drv, int device)
 {
@@ -39,7 +40,8 @@ static void publish(struct kept *k)
 /* AUTO takes memory that can be shared, if any can. */
 static void find_auto(gpul_mem_probe_report *r)
 {
-	static const gpul_mem_kind order[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	static const gpul_mem_kind order[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD,
+					       GPUL_MEM_SHM };
 
 	for (int wants_shares = 1; wants_shares >= 0; wants_shares--)
 		for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
@@ -57,8 +59,10 @@ static void find_auto(gpul_mem_probe_report *r)
 
 static void log_verdict(const char *name, const gpul_mem_verdict *v)
 {
-	gpul_log(GPUL_LOG_INFO, "memalloc", "probe: %s memory %s, %s%s%s", name, v->works ? "works" : "does not work",
-		 v->shares ? "other processes map it" : "other processes cannot map it", v->why[0] ? ": " : "", v->why);
+	gpul_log(GPUL_LOG_INFO, "memalloc", "probe: %s memory %s, %s%s%s", name,
+		 v->works ? "works" : "does not work",
+		 v->shares ? "other processes map it" : "other processes cannot map it",
+		 v->why[0] ? ": " : "", v->why);
 }
 
 static void try_all(const gpul_driver *drv, int device, gpul_mem_probe_report *r)
@@ -82,17 +86,19 @@ static gpul_status check_device(const gpul_driver *drv, int device, gpul_error *
 	gpul_status st = gpul_cu(drv, err, cuDeviceGetCount(&n));
 
 	if (!st && (device < 0 || device >= n))
-		return gpul_fail(err, GPUL_EINVAL, device, "no device %d: the %s driver has %d, counted from 0", device,
+		return gpul_fail(err, GPUL_EINVAL, device,
+				 "no device %d: the %s driver has %d, counted from 0", device,
 				 drv->name, n);
 	if (!st)
 		st = gpul_cu(drv, err, cuCtxGetCurrent(&current));
 	if (!st && !current)
-		return gpul_fail(err, GPUL_EINVAL, 0, "no context is current on this thread: gpul_context_open()");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "no context is current on this thread: gpul_context_open()");
 	return st;
 }
 
-gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
-			   gpul_error *err)
+gpul_status gpul_mem_probe(const gpul_driver *drv, int device,
+			   const gpul_mem_probe_report **out, gpul_error *err)
 {
 	gpul_status st = check_device(drv, device, err);
 	struct kept *k = NULL;
@@ -111,5 +117,6 @@ gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_pr
 		*out = &k->report;
 	}
 	pthread_mutex_unlock(&probing);
-	return *out ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a probe's report");
+	return *out ? GPUL_OK
+		    : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a probe's report");
 }

@@ -1,7 +1,8 @@
 /* probe_child.c — the program gpuload-probe, from this side.
  *
- * posix_spawn and not fork: NVIDIA's driver does not survive a fork, and the program may have threads.  The child has
- * its end of a socketpair as descriptor 3, nothing else of ours, and ends when that is closed. */
+ * posix_spawn and not fork: NVIDIA's driver does not survive a fork, and the program may have
+ * threads.  The child has its end of a socketpair as descriptor 3, nothing else of ours, and
+ * ends when that is closed. */
 #include "memalloc/probe_internal.h"
 
 #include <errno.h>
@@ -25,11 +26,12 @@
 #define GPUL_LIBDIR "/usr/local/lib/gpuload"
 #endif
 
-/* ---- finding it ------------------------------------------------------------------------------ */
+/* ---- finding it -------------------------------------------------------------------------- */
 
 static bool is_program(char path[PATH_MAX], const char *folder, const char *below)
 {
-	return snprintf(path, PATH_MAX, "%s%s", folder, below) < PATH_MAX && access(path, X_OK) == 0;
+	return snprintf(path, PATH_MAX, "%s%s", folder, below) < PATH_MAX &&
+	       access(path, X_OK) == 0;
 }
 
 static bool find_program(char path[PATH_MAX])
@@ -38,7 +40,8 @@ static bool find_program(char path[PATH_MAX])
 	char folder[PATH_MAX];
 
 	if (chosen && *chosen)
-		return is_program(path, chosen, "");  /* asked for by name: nothing else would do */
+		return is_program(path, chosen,
+				  ""); /* asked for by name: nothing else would do */
 	/* In the build tree; of an installed program, library. */
 	return (gpul_own_folder(folder, sizeof folder) &&
 		(is_program(path, folder, "/gpuload-probe") ||
@@ -47,9 +50,10 @@ static bool find_program(char path[PATH_MAX])
 	       is_program(path, GPUL_LIBDIR, "/gpuload-probe");
 }
 
-/* ---- starting it ----------------------------------------------------------------------------- */
+/* ---- starting it ------------------------------------------------------------------------- */
 
-/* This process' environment, but for the driver to open: the one that is open here.  NULL: no memory. */
+/* This process' environment, but for the driver to open: the one that is open here.  NULL: no
+ * memory. */
 static char **make_environment(const char *choice, const char *soft_driver)
 {
 	static const char *const ours[] = { "GPULOAD_DRIVER=", "GPULOAD_SOFT_DRIVER=" };
@@ -60,7 +64,8 @@ static char **make_environment(const char *choice, const char *soft_driver)
 		n++;
 	env = calloc(n + 3, sizeof *env);
 	for (size_t i = 0; env && i < n; i++)
-		if (strncmp(environ[i], ours[0], strlen(ours[0])) && strncmp(environ[i], ours[1], strlen(ours[1])))
+		if (strncmp(environ[i], ours[0], strlen(ours[0])) &&
+		    strncmp(environ[i], ours[1], strlen(ours[1])))
 			env[kept++] = environ[i];
 	if (env) {
 		env[kept++] = (char *)(uintptr_t)choice;
@@ -75,10 +80,10 @@ static int set_files(posix_spawn_file_actions_t *actions, int socket)
 
 	if (!failed)
 		failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
-	if (!failed)  /* which also makes it one that is inherited */
+	if (!failed) /* which also makes it one that is inherited */
 		failed = posix_spawn_file_actions_adddup2(actions, socket, PROBE_FD);
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
-	if (!failed)  /* what the program forgot to mark close-on-exec */
+	if (!failed) /* what the program forgot to mark close-on-exec */
 		failed = posix_spawn_file_actions_addclosefrom_np(actions, PROBE_FD + 1);
 #endif
 	return failed;
@@ -96,7 +101,8 @@ static int set_signals(posix_spawnattr_t *attributes)
 	if (!failed)
 		failed = posix_spawnattr_setsigdefault(attributes, &all);
 	return failed ? failed
-		      : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+		      : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
+								     POSIX_SPAWN_SETSIGDEF);
 }
 
 static int spawn(pid_t *pid, const char *path, int socket, char **env)
@@ -131,7 +137,8 @@ static gpul_status start(struct probe_child *c, const char *path, gpul_error *er
 	snprintf(choice, sizeof choice, "GPULOAD_DRIVER=%s", c->drv->name);
 	snprintf(soft, sizeof soft, "GPULOAD_SOFT_DRIVER=%s", is_soft ? c->drv->path : "");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		return gpul_fail(err, GPUL_ESYS, errno, "socketpair for gpuload-probe: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "socketpair for gpuload-probe: %s",
+				 strerror(errno));
 	env = make_environment(choice, is_soft ? soft : NULL);
 	failed = env ? spawn(&c->pid, path, ends[1], env) : ENOMEM;
 	free(env);
@@ -139,15 +146,17 @@ static gpul_status start(struct probe_child *c, const char *path, gpul_error *er
 	if (failed) {
 		close(ends[0]);
 		c->pid = 0;
-		return gpul_fail(err, GPUL_ESYS, failed, "cannot start %s: %s", path, strerror(failed));
+		return gpul_fail(err, GPUL_ESYS, failed, "cannot start %s: %s", path,
+				 strerror(failed));
 	}
 	c->socket = ends[0];
 	return GPUL_OK;
 }
 
-/* ---- its end --------------------------------------------------------------------------------- */
+/* ---- its end ----------------------------------------------------------------------------- */
 
-/* Wait for its end so long, then make it end; its status as waitpid() tells, -1: somebody else took it. */
+/* Wait for its end so long, then make it end; its status as waitpid() tells, -1: somebody else
+ * took it. */
 static int bury(struct probe_child *c, int wait_ms)
 {
 	int status = -1;
@@ -171,13 +180,14 @@ static gpul_status died(struct probe_child *c, gpul_error *err)
 	int status = bury(c, 2000);
 
 	if (status != -1 && WIFSIGNALED(status))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status), "the child died of SIG%s",
-				 sigabbrev_np(WTERMSIG(status)));
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the child ended with status %d and said nothing",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status),
+				 "the child died of SIG%s", sigabbrev_np(WTERMSIG(status)));
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			 "the child ended with status %d and said nothing",
 			 status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-/* ---- talking --------------------------------------------------------------------------------- */
+/* ---- talking ----------------------------------------------------------------------------- */
 
 /* 1: readable (or closed), 0: the time is over. */
 static int wait_readable(int socket, int timeout_ms)
@@ -201,7 +211,8 @@ static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error
 
 	if (!wait_readable(c->socket, timeout_ms)) {
 		bury(c, 0);
-		return gpul_fail(err, GPUL_EUNSUPPORTED, ETIMEDOUT, "the child did not answer in %.3g s", timeout_ms * 1e-3);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, ETIMEDOUT,
+				 "the child did not answer in %.3g s", timeout_ms * 1e-3);
 	}
 	do
 		n = recv(c->socket, &a, sizeof a, 0);
@@ -211,15 +222,18 @@ static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error
 	if (n != sizeof a || a.protocol != PROBE_PROTOCOL) {
 		bury(c, 0);
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "gpuload-probe is of another version than this program: install both again");
+				 "gpuload-probe is of another version than this program: "
+				 "install both again");
 	}
 	a.err.text[sizeof a.err.text - 1] = '\0';
-	return a.err.status ? gpul_fail(err, a.err.status, a.err.native, "%s", a.err.text) : GPUL_OK;
+	return a.err.status ? gpul_fail(err, a.err.status, a.err.native, "%s", a.err.text)
+			    : GPUL_OK;
 }
 
 gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 {
-	bool is_real = c->drv->path && (!strcmp(c->drv->name, "soft") || !strcmp(c->drv->name, "nvidia"));
+	bool is_real = c->drv->path &&
+		       (!strcmp(c->drv->name, "soft") || !strcmp(c->drv->name, "nvidia"));
 	char path[PATH_MAX];
 	gpul_status st;
 
@@ -229,9 +243,11 @@ gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 		return gpul_fail(err, c->broken.status, c->broken.native, "%s", c->broken.text);
 	if (c->none || !is_real || !find_program(path)) {
 		if (!c->none)
-			gpul_log(GPUL_LOG_INFO, "memalloc", "probe: no gpuload-probe: this process asks itself");
+			gpul_log(GPUL_LOG_INFO, "memalloc",
+				 "probe: no gpuload-probe: this process asks itself");
 		c->none = true;
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "there is no gpuload-probe beside this program");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "there is no gpuload-probe beside this program");
 	}
 	st = start(c, path, &c->broken);
 	if (!st)
@@ -248,7 +264,9 @@ gpul_status gpul_probe_child_ask(struct probe_child *c, const struct probe_quest
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
 	struct iovec part = { (void *)(uintptr_t)q, sizeof *q };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 

@@ -14,19 +14,23 @@ static void fill(unsigned char bytes[PROBE_BYTES], unsigned char seed)
 		bytes[i] = byte_of(seed, i);
 }
 
-static gpul_status compare(const unsigned char *there, unsigned char seed, const char *who, gpul_error *err)
+static gpul_status compare(const unsigned char *there, unsigned char seed, const char *who,
+			   gpul_error *err)
 {
 	for (size_t i = 0; i < PROBE_BYTES; i++)
 		if (there[i] != byte_of(seed, i))
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "the %s does not see what was written: byte %zu is %02x instead of %02x", who,
-					 i, there[i], byte_of(seed, i));
+					 "the %s does not see what was written: byte %zu is "
+					 "%02x instead of %02x",
+					 who, i, there[i], byte_of(seed, i));
 	return GPUL_OK;
 }
 
-/* Both directions go over scratch memory of the device: bytes ─ copy ─> scratch ─ copy engine ─> at, or back. */
-static gpul_status through_scratch(const gpul_driver *drv, CUdeviceptr at, unsigned char bytes[PROBE_BYTES],
-				   bool write, gpul_error *err)
+/* Both directions go over scratch memory of the device: bytes ─ copy ─> scratch ─ copy engine
+ * ─> at, or back. */
+static gpul_status through_scratch(const gpul_driver *drv, CUdeviceptr at,
+				   unsigned char bytes[PROBE_BYTES], bool write,
+				   gpul_error *err)
 {
 	CUdeviceptr scratch = 0;
 	gpul_status st = gpul_cu(drv, err, cuMemAlloc(&scratch, PROBE_BYTES));
@@ -35,7 +39,8 @@ static gpul_status through_scratch(const gpul_driver *drv, CUdeviceptr at, unsig
 		return st;
 	st = gpul_cu(drv, err, cuMemcpyHtoD(scratch, bytes, PROBE_BYTES));
 	if (!st)
-		st = gpul_cu(drv, err, cuMemcpy(write ? at : scratch, write ? scratch : at, PROBE_BYTES));
+		st = gpul_cu(drv, err,
+			     cuMemcpy(write ? at : scratch, write ? scratch : at, PROBE_BYTES));
 	if (!st)
 		st = gpul_cu(drv, err, cuCtxSynchronize());
 	if (!st && !write)
@@ -44,7 +49,8 @@ static gpul_status through_scratch(const gpul_driver *drv, CUdeviceptr at, unsig
 	return st;
 }
 
-gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigned char seed, gpul_error *err)
+gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
+				 gpul_error *err)
 {
 	unsigned char bytes[PROBE_BYTES];
 
@@ -52,7 +58,8 @@ gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigne
 	return through_scratch(drv, at, bytes, true, err);
 }
 
-gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed, gpul_error *err)
+gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
+				 gpul_error *err)
 {
 	unsigned char bytes[PROBE_BYTES] = { 0 };
 	gpul_status st = through_scratch(drv, at, bytes, false, err);
@@ -70,18 +77,21 @@ gpul_status gpul_probe_cpu_check(const void *at, unsigned char seed, gpul_error 
 	return compare(at, seed, "CPU", err);
 }
 
-gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd, gpul_error *err)
+gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd,
+			      gpul_error *err)
 {
 	const gpul_mem_desc desc = { .devices = &q->device, .n_devices = 1 };
 	gpul_mem *m = NULL;
-	gpul_status st = gpul_mem_import(drv, &q->offer, fd, q->has_handle ? &q->handle : NULL, &desc, &m, err);
+	gpul_status st = gpul_mem_import(drv, &q->offer, fd, q->has_handle ? &q->handle : NULL,
+					 &desc, &m, err);
 
 	if (!st && gpul_mem_cpu(m))
 		st = gpul_probe_cpu_check(gpul_mem_cpu(m), q->seed, err);
 	if (!st)
 		st = gpul_probe_gpu_check(drv, gpul_mem_gpu(m), q->seed, err);
 	if (!st)
-		st = gpul_probe_gpu_write(drv, gpul_mem_gpu(m), (unsigned char)(q->seed + 1), err);
+		st = gpul_probe_gpu_write(drv, gpul_mem_gpu(m), (unsigned char)(q->seed + 1),
+					  err);
 	gpul_mem_destroy(m);
 	return st;
 }

@@ -1,7 +1,7 @@
 /* probe_main.c — gpuload-probe: the other process that gpul_mem_probe() asks.
  *
- * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until that is closed.  It
- * may die of an answer: that is what it is for. */
+ * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until
+ * that is closed.  It may die of an answer: that is what it is for. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +21,9 @@ static bool receive(struct probe_question *q, int *fd)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec part = { q, sizeof *q };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = sizeof control };
 	struct cmsghdr *c;
 	ssize_t n;
@@ -67,11 +69,13 @@ int main(void)
 	int type = 0, fd;
 	socklen_t type_bytes = sizeof type;
 
-	if (getsockopt(PROBE_FD, SOL_SOCKET, SO_TYPE, &type, &type_bytes) || type != SOCK_SEQPACKET) {
-		fprintf(stderr, "gpuload-probe: gpuload starts this itself; try gpuload devices --memory\n");
+	if (getsockopt(PROBE_FD, SOL_SOCKET, SO_TYPE, &type, &type_bytes) ||
+	    type != SOCK_SEQPACKET) {
+		fprintf(stderr, "gpuload-probe: gpuload starts this itself; try gpuload "
+				"devices --memory\n");
 		return 2;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);  /* should it hang in a driver when its parent ends */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* should it hang in a driver when its parent ends */
 	gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);
 	if (!say(&err) || err.status)
 		return 1;

@@ -1,14 +1,15 @@
-/* regcache.c — regions by address: a sorted array, a queue of idle ones, a queue of work under way.
+/* regcache.c — regions by address: a sorted array, a queue of idle ones, a queue of work.
  *
  *     regions   │ a ────────── │      │ c ─── │       sorted by start.  No region lies inside
  *                        │ b ──────────── │          another, so the ends are sorted, too
  *     idle      a, c                                 of these, unused: the longest unused first
  *     doomed    d                                    in use, but not to be found any more
- *     work      [x, y)                               pages that a thread registers or gives back now
+ *     work      [x, y)                               pages that an op is about now
  *
- * The lock is never held while an op runs, so that a hit does not wait for somebody's registration.  What keeps
- * two ops from the same pages is the queue of work: a thread enters its span under the lock and starts when
- * no earlier span overlaps it.  Whoever misses waits for such a span to end, and looks again. */
+ * The lock is never held while an op runs, so that a hit does not wait for somebody's
+ * registration.  What keeps two ops from the same pages is the queue of work: a thread enters
+ * its span under the lock and starts when no earlier span overlaps it.  Whoever misses waits
+ * for such a span to end, and looks again. */
 #include "memalloc/regcache.h"
 
 #include <errno.h>
@@ -23,11 +24,12 @@ struct span {
 };
 
 struct region {
-	gpul_region public;  /* first: what callers hold */
+	gpul_region public; /* first: what callers hold */
 	struct span span;
 	size_t refs;
 	bool doomed;
-	TAILQ_ENTRY(region) link;  /* in idle, in doomed, or in a list of what is to be given back */
+	TAILQ_ENTRY(region)
+	link; /* in idle, in doomed, or in a list of what is to be given back */
 };
 TAILQ_HEAD(region_list, region);
 
@@ -39,12 +41,12 @@ struct work {
 struct gpul_regcache {
 	gpul_reg_ops ops;
 	size_t idle_limit_bytes;
-	uintptr_t page_mask;     /* the bits of an address that say where in its page it is */
-	pthread_mutex_t lock;    /* guards all below */
-	pthread_cond_t changed;  /* a piece of work has ended */
-	uintptr_t *starts;       /* starts[i] is regions[i]'s, side by side for the search */
+	uintptr_t page_mask;    /* the bits of an address that say where in its page it is */
+	pthread_mutex_t lock;   /* guards all below */
+	pthread_cond_t changed; /* a piece of work has ended */
+	uintptr_t *starts;      /* starts[i] is regions[i]'s, side by side for the search */
 	struct region **regions;
-	size_t n, room, n_coming;  /* coming: will be inserted, and have their room already */
+	size_t n, room, n_coming; /* coming: will be inserted, and have their room already */
 	size_t idle_bytes;
 	struct region_list idle, doomed;
 	TAILQ_HEAD(, work) work;
@@ -56,10 +58,10 @@ static bool overlap(const struct span *a, const struct span *b)
 	return a->start < b->end && b->start < a->end;
 }
 
-/* ---- the array ------------------------------------------------------------------------------- */
+/* ---- the array --------------------------------------------------------------------------- */
 
-/* How many regions start at or before an address.  No branch depends on what is compared: with random
- * addresses each would be guessed wrong half the time. */
+/* How many regions start at or before an address.  No branch depends on what is compared: with
+ * random addresses each would be guessed wrong half the time. */
 static size_t n_starting_by(const gpul_regcache *c, uintptr_t address)
 {
 	const uintptr_t *base = c->starts;
@@ -79,8 +81,8 @@ static struct region *covering(const gpul_regcache *c, const struct span *s)
 	return n && c->regions[n - 1]->span.end >= s->end ? c->regions[n - 1] : NULL;
 }
 
-/* Index of the first region that ends behind an address: from there on, and as long as they start before its end,
- * regions touch a span that starts there. */
+/* Index of the first region that ends behind an address: from there on, and as long as they
+ * start before its end, regions touch a span that starts there. */
 static size_t first_behind(const gpul_regcache *c, uintptr_t address)
 {
 	size_t i = n_starting_by(c, address);
@@ -133,10 +135,11 @@ static void remove_at(gpul_regcache *c, size_t i)
 
 static void remove_region(gpul_regcache *c, const struct region *r)
 {
-	remove_at(c, n_starting_by(c, r->span.start) - 1);  /* no two start at the same address */
+	remove_at(c,
+		  n_starting_by(c, r->span.start) - 1); /* no two start at the same address */
 }
 
-/* ---- who uses a region ----------------------------------------------------------------------- */
+/* ---- who uses a region ------------------------------------------------------------------- */
 
 static void use(gpul_regcache *c, struct region *r)
 {
@@ -153,7 +156,8 @@ static void leave_idle(gpul_regcache *c, struct region *r)
 	c->idle_bytes -= r->public.bytes;
 }
 
-/* Take region i out of the array: an idle one goes to given_back, one in use waits for its last user. */
+/* Take region i out of the array: an idle one goes to given_back, one in use waits for its last
+ * user. */
 static void forget(gpul_regcache *c, size_t i, struct region_list *given_back)
 {
 	struct region *r = c->regions[i];
@@ -168,19 +172,20 @@ static void forget(gpul_regcache *c, size_t i, struct region_list *given_back)
 	}
 }
 
-/* ---- work: what runs without the lock -------------------------------------------------------- */
+/* ---- work: what runs without the lock ---------------------------------------------------- */
 
 static bool is_free(const gpul_regcache *c, const struct span *s)
 {
 	const struct work *w;
 
 	TAILQ_FOREACH(w, &c->work, link)
-		if (overlap(&w->span, s))
-			return false;
+	if (overlap(&w->span, s))
+		return false;
 	return true;
 }
 
-/* Enter a span, and wait until no earlier one overlaps it.  A thread has one at a time, so all get their turn. */
+/* Enter a span, and wait until no earlier one overlaps it.  A thread has one at a time, so all
+ * get their turn. */
 static void begin(gpul_regcache *c, struct work *mine)
 {
 	const struct work *w;
@@ -247,30 +252,36 @@ static void trim(gpul_regcache *c, size_t limit_bytes)
 	}
 }
 
-/* ---- a miss ---------------------------------------------------------------------------------- */
+/* ---- a miss ------------------------------------------------------------------------------ */
 
-static gpul_status refuse_overlap(const struct span *want, const struct region *r, gpul_error *err)
+static gpul_status refuse_overlap(const struct span *want, const struct region *r,
+				  gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-			 "pages %#lx-%#lx overlap the region %#lx-%#lx, which is in use and cannot be registered "
+			 "pages %#lx-%#lx overlap the region %#lx-%#lx, which is in use and "
+			 "cannot be registered "
 			 "twice: give it back first, or get one region for both buffers",
-			 (unsigned long)want->start, (unsigned long)want->end, (unsigned long)r->span.start,
-			 (unsigned long)r->span.end);
+			 (unsigned long)want->start, (unsigned long)want->end,
+			 (unsigned long)r->span.start, (unsigned long)r->span.end);
 }
 
-/* Widen hull over the idle regions that it touches; a step may bring it to touch further ones. */
-static gpul_status widen(const gpul_regcache *c, const struct span *want, struct span *hull, gpul_error *err)
+/* Widen hull over the idle regions that it touches; a step may bring it to touch further ones.
+ */
+static gpul_status widen(const gpul_regcache *c, const struct span *want, struct span *hull,
+			 gpul_error *err)
 {
 	const struct region *r;
 	bool grown = true;
 
 	while (grown) {
 		grown = false;
-		for (size_t i = first_behind(c, hull->start); i < c->n && c->starts[i] < hull->end; i++) {
+		for (size_t i = first_behind(c, hull->start);
+		     i < c->n && c->starts[i] < hull->end; i++) {
 			r = c->regions[i];
 			if (r->refs && !c->ops.may_overlap)
 				return refuse_overlap(want, r, err);
-			if (r->refs || (r->span.start >= hull->start && r->span.end <= hull->end))
+			if (r->refs ||
+			    (r->span.start >= hull->start && r->span.end <= hull->end))
 				continue;
 			hull->start = r->span.start < hull->start ? r->span.start : hull->start;
 			hull->end = r->span.end > hull->end ? r->span.end : hull->end;
@@ -280,13 +291,15 @@ static gpul_status widen(const gpul_regcache *c, const struct span *want, struct
 	}
 	if (!c->ops.may_overlap)
 		TAILQ_FOREACH(r, &c->doomed, link)
-			if (overlap(&r->span, hull))
-				return refuse_overlap(want, r, err);
+	if (overlap(&r->span, hull))
+		return refuse_overlap(want, r, err);
 	return GPUL_OK;
 }
 
-/* Idle regions within the hull are to be given back; of those in use, the hull covers the bytes as well. */
-static void clear_hull(gpul_regcache *c, const struct span *hull, struct region_list *given_back)
+/* Idle regions within the hull are to be given back; of those in use, the hull covers the bytes
+ * as well. */
+static void clear_hull(gpul_regcache *c, const struct span *hull,
+		       struct region_list *given_back)
 {
 	size_t i = first_behind(c, hull->start);
 
@@ -308,9 +321,10 @@ static gpul_status register_span(const gpul_regcache *c, const struct span *s, s
 	return c->ops.reg(c->ops.user, r->public.at, r->public.bytes, &r->public.token, err);
 }
 
-/* Make a region over hull; where that cannot be (a part of it may have been unmapped meanwhile), over want. */
-static gpul_status make_region(gpul_regcache *c, const struct span *want, const struct span *hull,
-			       struct region **out, gpul_error *err)
+/* Make a region over hull; where that cannot be (a part of it may have been unmapped
+ * meanwhile), over want. */
+static gpul_status make_region(gpul_regcache *c, const struct span *want,
+			       const struct span *hull, struct region **out, gpul_error *err)
 {
 	struct region_list given_back = TAILQ_HEAD_INITIALIZER(given_back);
 	struct region *r = calloc(1, sizeof *r);
@@ -367,7 +381,8 @@ static struct region *hit(gpul_regcache *c, const struct span *bytes)
 	return r;
 }
 
-/* Make the region, or find it after all: somebody else may make it meanwhile.  With the lock held. */
+/* Make the region, or find it after all: somebody else may make it meanwhile.  With the lock
+ * held. */
 static gpul_status miss(gpul_regcache *c, const struct span *bytes, const struct span *pages,
 			struct region **out, gpul_error *err)
 {
@@ -391,15 +406,16 @@ static gpul_status miss(gpul_regcache *c, const struct span *bytes, const struct
 	return GPUL_OK;
 }
 
-/* ---- the contract ---------------------------------------------------------------------------- */
+/* ---- the contract ------------------------------------------------------------------------ */
 
-gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpul_regcache **out,
-				 gpul_error *err)
+gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes,
+				 gpul_regcache **out, gpul_error *err)
 {
 	gpul_regcache *c;
 
 	if (!ops || !ops->reg || !ops->dereg)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a register cache needs both ops: reg and dereg");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a register cache needs both ops: reg and dereg");
 	c = calloc(1, sizeof *c);
 	if (!c)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a register cache");
@@ -437,12 +453,14 @@ gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gp
 			      gpul_error *err)
 {
 	struct span exact = { (uintptr_t)at, (uintptr_t)at + bytes };
-	struct span pages = { exact.start & ~c->page_mask, (exact.end + c->page_mask) & ~c->page_mask };
+	struct span pages = { exact.start & ~c->page_mask,
+			      (exact.end + c->page_mask) & ~c->page_mask };
 	struct region *r;
 	gpul_status st = GPUL_OK;
 
 	if (bytes == 0 || exact.end < exact.start || pages.end < exact.end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes at %p are no memory", bytes, at);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes at %p are no memory", bytes,
+				 at);
 	pthread_mutex_lock(&c->lock);
 	r = hit(c, &exact);
 	if (!r)
@@ -455,7 +473,8 @@ gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gp
 
 void gpul_regcache_put(gpul_regcache *c, const gpul_region *region)
 {
-	struct region *r = (struct region *)(uintptr_t)region;  /* its first member; ours to change */
+	struct region *r =
+		(struct region *)(uintptr_t)region; /* its first member; ours to change */
 
 	pthread_mutex_lock(&c->lock);
 	if (--r->refs == 0) {
@@ -479,7 +498,7 @@ bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out)
 	const struct region *r;
 
 	if (byte.end == 0)
-		return false;  /* the last byte of all: no page ends behind it */
+		return false; /* the last byte of all: no page ends behind it */
 	pthread_mutex_lock(&c->lock);
 	r = covering(c, &byte);
 	if (r)
@@ -518,11 +537,12 @@ size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes)
 		span.end = UINTPTR_MAX;
 	pthread_mutex_lock(&c->lock);
 	do {
-		while (!is_free(c, &span))  /* what is under way there may still become a region */
+		while (!is_free(c,
+				&span)) /* what is under way there may still become a region */
 			pthread_cond_wait(&c->changed, &c->lock);
 	} while (forget_one(c, &span));
 	TAILQ_FOREACH(r, &c->doomed, link)
-		n_in_use += overlap(&r->span, &span);
+	n_in_use += overlap(&r->span, &span);
 	pthread_mutex_unlock(&c->lock);
 	return n_in_use;
 }

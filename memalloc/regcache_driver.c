@@ -15,7 +15,8 @@ static size_t known_bytes(const gpul_driver *drv, uintptr_t at)
 	return start <= at && at - start < bytes ? start + bytes - at : 0;
 }
 
-static gpul_status register_host(void *user, void *at, size_t bytes, void **token, gpul_error *err)
+static gpul_status register_host(void *user, void *at, size_t bytes, void **token,
+				 gpul_error *err)
 {
 	const gpul_driver *drv = user;
 	size_t known = 0, step;
@@ -27,11 +28,15 @@ static gpul_status register_host(void *user, void *at, size_t bytes, void **toke
 		return GPUL_OK;
 	if (known > 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the first %zu of %zu bytes at %p are the driver's already, the rest is not: register "
-				 "the two buffers one by one", known, bytes, at);
+				 "the first %zu of %zu bytes at %p are the driver's already, "
+				 "the rest is not: register "
+				 "the two buffers one by one",
+				 known, bytes, at);
 	*token = at;
-	return gpul_cu(drv, err, cuMemHostRegister(at, bytes, CU_MEMHOSTREGISTER_PORTABLE |
-							      CU_MEMHOSTREGISTER_DEVICEMAP));
+	return gpul_cu(
+		drv, err,
+		cuMemHostRegister(at, bytes,
+				  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
 }
 
 static void unregister_host(void *user, void *at, size_t bytes, void *token)
@@ -48,6 +53,6 @@ gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv)
 	return (gpul_reg_ops){
 		.reg = register_host,
 		.dereg = unregister_host,
-		.user = (void *)(uintptr_t)drv,  /* only read from */
+		.user = (void *)(uintptr_t)drv, /* only read from */
 	};
 }

@@ -1,8 +1,8 @@
-/* shm_steps.c — the classic way to memory that two processes and a GPU share, step by step; and what a killed
- * process leaves behind.
+/* shm_steps.c — the classic way to memory that two processes and a GPU share, step by step; and
+ * what a killed process leaves behind.
  *
  *     ./shm_steps                    all steps, a second process reads what the GPU wrote
- *     ./shm_steps --kill 3           a process is killed after step 3: is its memory still there?
+ *     ./shm_steps --kill 3           a process is killed after step 3: what is left?
  *     ./shm_steps --memfd [--kill 3] the same without a name
  */
 #include <errno.h>
@@ -23,7 +23,7 @@ enum { BYTES = 1 << 16, VALUE = 42 };
 
 struct lesson {
 	bool memfd;
-	char name[64];         /* for shm_open; the file is /dev/shm/NAME */
+	char name[64]; /* for shm_open; the file is /dev/shm/NAME */
 	int fd, to_reader;
 	unsigned char *cpu;
 	CUdeviceptr gpu;
@@ -31,7 +31,7 @@ struct lesson {
 	gpul_context context;
 };
 
-static const char *name_to_drop;  /* NULL: none is there */
+static const char *name_to_drop; /* NULL: none is there */
 
 /* At exit().  Whoever is killed does not come here: that is what the lesson is about. */
 static void drop_at_exit(void)
@@ -54,7 +54,7 @@ static void need(gpul_status st, const gpul_error *err)
 	exit(st == GPUL_EUNSUPPORTED ? 77 : 1);
 }
 
-/* ---- the steps ------------------------------------------------------------------------------- */
+/* ---- the steps --------------------------------------------------------------------------- */
 
 static void open_name(struct lesson *l)
 {
@@ -76,7 +76,8 @@ static void open_nameless(struct lesson *l)
 
 static void give_size(struct lesson *l)
 {
-	/* ftruncate() promises nothing: in a /dev/shm that is full, the first touch is SIGBUS.  This fails here and now. */
+	/* ftruncate() promises nothing: in a /dev/shm that is full, the first touch is SIGBUS.
+	 * This fails here and now. */
 	errno = posix_fallocate(l->fd, 0, BYTES);
 	if (errno)
 		give_up("posix_fallocate");
@@ -97,8 +98,11 @@ static void tell_driver(struct lesson *l)
 
 	need(gpul_driver_open(GPUL_DRIVER_AUTO, &l->drv, &err), &err);
 	need(gpul_context_open(l->drv, 0, &l->context, &err), &err);
-	need(gpul_cu(l->drv, &err, cuMemHostRegister(l->cpu, BYTES, CU_MEMHOSTREGISTER_PORTABLE |
-								    CU_MEMHOSTREGISTER_DEVICEMAP)), &err);
+	need(gpul_cu(l->drv, &err,
+		     cuMemHostRegister(l->cpu, BYTES,
+				       CU_MEMHOSTREGISTER_PORTABLE |
+					       CU_MEMHOSTREGISTER_DEVICEMAP)),
+	     &err);
 	printf("the pages stay where they are, the GPU may reach them\n");
 }
 
@@ -109,10 +113,11 @@ static void ask_address(struct lesson *l)
 	need(gpul_cu(l->drv, &err, cuMemHostGetDevicePointer(&l->gpu, l->cpu, 0)), &err);
 	need(gpul_cu(l->drv, &err, cuMemsetD8Async(l->gpu, VALUE, BYTES, NULL)), &err);
 	need(gpul_cu(l->drv, &err, cuCtxSynchronize()), &err);
-	printf("the GPU sees them at %#llx, and has written %d to each\n", (unsigned long long)l->gpu, VALUE);
+	printf("the GPU sees them at %#llx, and has written %d to each\n",
+	       (unsigned long long)l->gpu, VALUE);
 }
 
-/* ---- the other process ----------------------------------------------------------------------- */
+/* ---- the other process ------------------------------------------------------------------- */
 
 /* A byte; with it goes the descriptor of what has no name. */
 static void send_byte(int socket, int fd)
@@ -120,7 +125,9 @@ static void send_byte(int socket, int fd)
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
 	struct iovec part = { "!", 1 };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
@@ -141,7 +148,9 @@ static bool receive_byte(int socket, int *fd)
 	} control;
 	char byte;
 	struct iovec part = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = sizeof control };
 	struct cmsghdr *head;
 
@@ -162,7 +171,7 @@ static void read_it(const char *name, int socket)
 	int fd;
 
 	if (!receive_byte(socket, &fd))
-		return;  /* the first process has ended before */
+		return; /* the first process has ended before */
 	if (fd < 0)
 		fd = shm_open(name, O_RDONLY, 0);
 	p = fd < 0 ? MAP_FAILED : mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
@@ -200,8 +209,10 @@ static void have_it_read(struct lesson *l)
 	unsigned long sum = 0;
 
 	send_byte(l->to_reader, l->memfd ? l->fd : -1);
-	if (read(l->to_reader, &sum, sizeof sum) != sizeof sum || sum != (unsigned long)VALUE * BYTES) {
-		fprintf(stderr, "shm_steps: the other process adds up %lu, not %lu\n", sum, (unsigned long)VALUE * BYTES);
+	if (read(l->to_reader, &sum, sizeof sum) != sizeof sum ||
+	    sum != (unsigned long)VALUE * BYTES) {
+		fprintf(stderr, "shm_steps: the other process adds up %lu, not %lu\n", sum,
+			(unsigned long)VALUE * BYTES);
 		exit(1);
 	}
 	printf("it adds up %lu = %d x %d, as the GPU wrote\n", sum, VALUE, BYTES);
@@ -216,10 +227,11 @@ static void drop_name(struct lesson *l)
 	if (shm_unlink(l->name))
 		give_up("shm_unlink");
 	name_to_drop = NULL;
-	printf("the name is gone; the memory goes with its last user: byte 0 is still %d\n", l->cpu[0]);
+	printf("the name is gone; the memory goes with its last user: byte 0 is still %d\n",
+	       l->cpu[0]);
 }
 
-/* ---- all of them, or some -------------------------------------------------------------------- */
+/* ---- all of them, or some ---------------------------------------------------------------- */
 
 static const struct step {
 	const char *shm, *memfd;
@@ -259,7 +271,8 @@ static void undo(struct lesson *l)
 	close(l->to_reader);
 }
 
-/* A process of its own goes so far and is killed; then look.  Returns whether something is left. */
+/* A process of its own goes so far and is killed; then look.  Returns whether something is
+ * left. */
 static bool kill_after(struct lesson *l, int step)
 {
 	char path[80];
@@ -278,7 +291,7 @@ static bool kill_after(struct lesson *l, int step)
 	if (waitpid(pid, &status, 0) != pid)
 		give_up("waitpid");
 	if (!WIFSIGNALED(status))
-		exit(WEXITSTATUS(status));  /* it has said why */
+		exit(WEXITSTATUS(status)); /* it has said why */
 	snprintf(path, sizeof path, "/dev/shm%s", l->name);
 	printf("killed after %d  %-26s", step, step_name(l, step));
 	if (stat(path, &left)) {
@@ -299,7 +312,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--memfd"))
 			l.memfd = true;
-		else if (!strcmp(argv[i], "--kill") && i + 1 < argc && !strcmp(argv[i + 1], "all"))
+		else if (!strcmp(argv[i], "--kill") && i + 1 < argc &&
+			 !strcmp(argv[i + 1], "all"))
 			kill_all = argv[++i] != NULL;
 		else if (!strcmp(argv[i], "--kill") && i + 1 < argc)
 			good &= (kill_step = atoi(argv[++i])) >= 1 && kill_step <= N_STEPS;
@@ -307,7 +321,8 @@ int main(int argc, char **argv)
 			good = false;
 	}
 	if (!good) {
-		fprintf(stderr, "usage: shm_steps [--memfd] [--kill 1...%d | --kill all]\n", N_STEPS);
+		fprintf(stderr, "usage: shm_steps [--memfd] [--kill 1...%d | --kill all]\n",
+			N_STEPS);
 		return 2;
 	}
 	snprintf(l.name, sizeof l.name, "/gpuload-lesson-%d", (int)getpid());

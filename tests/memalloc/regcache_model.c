@@ -1,4 +1,5 @@
-/* regcache_model.c — see regcache_model.h: lists that are searched from end to end, and nothing clever. */
+/* regcache_model.c — see regcache_model.h: lists that are searched from end to end, and nothing
+ * clever. */
 #include "tests/memalloc/regcache_model.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ static void trim(struct model *m)
 		unsigned oldest = MODEL_ROOM;
 
 		for (unsigned i = 0; i < m->n; i++)
-			if (!m->at[i].refs && (oldest == MODEL_ROOM || m->at[i].put_at < m->at[oldest].put_at))
+			if (!m->at[i].refs &&
+			    (oldest == MODEL_ROOM || m->at[i].put_at < m->at[oldest].put_at))
 				oldest = i;
 		drop(m, oldest);
 	}
@@ -48,7 +50,8 @@ static struct model_region *covering(struct model *m, unsigned first, unsigned e
 	for (unsigned i = 0; i < m->n; i++) {
 		struct model_region *r = &m->at[i];
 
-		if (!r->doomed && r->first <= first && r->end >= end && (!best || r->first > best->first))
+		if (!r->doomed && r->first <= first && r->end >= end &&
+		    (!best || r->first > best->first))
 			best = r;
 	}
 	return best;
@@ -71,7 +74,7 @@ static bool widen(const struct model *m, unsigned *first, unsigned *end)
 		if (!r->refs && (r->first < *first || r->end > *end)) {
 			*first = r->first < *first ? r->first : *first;
 			*end = r->end > *end ? r->end : *end;
-			i = (unsigned)-1;  /* look at all again */
+			i = (unsigned)-1; /* look at all again */
 		}
 	}
 	return true;
@@ -79,7 +82,8 @@ static bool widen(const struct model *m, unsigned *first, unsigned *end)
 
 bool model_get(struct model *m, unsigned first, unsigned end, struct model_region *out)
 {
-	struct model_region *r = covering(m, first, end), made = { first, end, ++m->clock, 1, 0, false };
+	struct model_region *r = covering(m, first, end),
+			    made = { first, end, ++m->clock, 1, 0, false };
 
 	if (r) {
 		r->refs++;
@@ -89,7 +93,8 @@ bool model_get(struct model *m, unsigned first, unsigned end, struct model_regio
 	if (!widen(m, &made.first, &made.end))
 		return false;
 	for (unsigned i = m->n; i-- > 0;)
-		if (!m->at[i].doomed && m->at[i].first >= made.first && m->at[i].end <= made.end) {
+		if (!m->at[i].doomed && m->at[i].first >= made.first &&
+		    m->at[i].end <= made.end) {
 			if (m->at[i].refs)
 				m->at[i].doomed = true;
 			else
@@ -149,7 +154,7 @@ const struct model_region *model_find(const struct model *m, unsigned page)
 	return covering((struct model *)(uintptr_t)m, page, page + 1);
 }
 
-/* ---- the ops --------------------------------------------------------------------------------- */
+/* ---- the ops ----------------------------------------------------------------------------- */
 
 static size_t page_bytes(void)
 {

@@ -1,4 +1,4 @@
-/* regcache_model.h — a register cache as simple as can be, and ops that count: what the real one is held to.
+/* regcache_model.h — a register cache as simple as can be, and ops that count.
  *
  * Addresses are pages of a range that is never touched. */
 #ifndef GPULOAD_TESTS_MEMALLOC_REGCACHE_MODEL_H

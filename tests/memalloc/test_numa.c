@@ -26,7 +26,9 @@ enum { PAGES = 1000 };
 static gpul_mem mapped(size_t n_pages)
 {
 	size_t bytes = n_pages * (size_t)sysconf(_SC_PAGESIZE);
-	gpul_mem m = { .about = { .kind = GPUL_MEM_MEMFD, .bytes = bytes, .mapped_bytes = bytes } };
+	gpul_mem m = {
+		.about = { .kind = GPUL_MEM_MEMFD, .bytes = bytes, .mapped_bytes = bytes }
+	};
 
 	m.cpu = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(m.cpu, MAP_FAILED);
@@ -92,7 +94,7 @@ static void pages_that_are_another_process_work_are_found(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
 	assert_int_equal(on_any_node(&numa), PAGES);
-	m.about.node = -1;  /* nothing was asked for: nothing is wrong */
+	m.about.node = -1; /* nothing was asked for: nothing is wrong */
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
 	assert_true(numa.as_expected);
 	unmap(&m);
@@ -114,9 +116,12 @@ static void pages_that_cannot_be_there_are_not_there(void **state)
 
 static void the_first_and_the_last_page_are_always_asked_about(void **state)
 {
-	static const struct { size_t pages, every, sampled; } rows[] = {
-		{ 1, 1, 1 }, { 1, 512, 1 }, { 2, 512, 2 }, { 10, 3, 4 }, { 11, 3, 5 }, { 512, 512, 2 },
-		{ 513, 512, 2 }, { 514, 512, 3 }, { 3000, 1, 3000 }, { 1024, 1, 1024 }, { 9, SIZE_MAX, 2 },
+	static const struct {
+		size_t pages, every, sampled;
+	} rows[] = {
+		{ 1, 1, 1 },       { 1, 512, 1 },     { 2, 512, 2 },      { 10, 3, 4 },
+		{ 11, 3, 5 },      { 512, 512, 2 },   { 513, 512, 2 },    { 514, 512, 3 },
+		{ 3000, 1, 3000 }, { 1024, 1, 1024 }, { 9, SIZE_MAX, 2 },
 	};
 
 	(void)state;
@@ -127,7 +132,8 @@ static void the_first_and_the_last_page_are_always_asked_about(void **state)
 		gpul_mem_numa numa = { 0 };
 
 		if (rows[i].pages > 2)
-			mprotect((char *)m.cpu + page_bytes, m.about.bytes - 2 * page_bytes, PROT_NONE);
+			mprotect((char *)m.cpu + page_bytes, m.about.bytes - 2 * page_bytes,
+				 PROT_NONE);
 		assert_int_equal(gpul_mem_verify_numa(&m, rows[i].every, &numa, NULL), GPUL_OK);
 		assert_int_equal(numa.n_sampled, rows[i].sampled);
 		assert_int_equal(on_any_node(&numa), rows[i].pages > 1 ? 2 : 1);
@@ -137,7 +143,9 @@ static void the_first_and_the_last_page_are_always_asked_about(void **state)
 
 static void refuses_device_memory_and_one_page_in_none(void **state)
 {
-	gpul_mem device = { .about = { .kind = GPUL_MEM_DEVICE, .mapped_bytes = 1 << 21, .node = -1 } };
+	gpul_mem device = {
+		.about = { .kind = GPUL_MEM_DEVICE, .mapped_bytes = 1 << 21, .node = -1 }
+	};
 	gpul_mem m = mapped(1);
 	gpul_mem_numa numa = { 0 };
 	gpul_error err = { 0 };
@@ -161,7 +169,8 @@ static void forbid_move_pages(void)
 	};
 	struct sock_fprog program = { .len = sizeof code / sizeof *code, .filter = code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		_exit(77);
 }
 
@@ -179,7 +188,8 @@ static void says_what_a_container_needs(void **state)
 		gpul_error err = { 0 };
 
 		forbid_move_pages();
-		if (gpul_mem_verify_numa(&m, 1, &numa, &err) != GPUL_ESYS || err.native != EPERM)
+		if (gpul_mem_verify_numa(&m, 1, &numa, &err) != GPUL_ESYS ||
+		    err.native != EPERM)
 			_exit(1);
 		_exit(strstr(err.text, "SYS_NICE") ? 0 : 2);
 	}
@@ -190,10 +200,12 @@ static void says_what_a_container_needs(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Every kind of a driver whose pages the CPU sees: all are there, on the node that the object names. */
+/* Every kind of a driver whose pages the CPU sees: all are there, on the node that the object
+ * names. */
 static void memory_of_a_driver_lies_where_it_says(void **state)
 {
-	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_PINNED };
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
+					       GPUL_MEM_PINNED };
 	gpul_context context = { 0 };
 	const gpul_driver *drv = open_driver(&context);
 
@@ -205,9 +217,11 @@ static void memory_of_a_driver_lies_where_it_says(void **state)
 		gpul_error err = { 0 };
 		gpul_mem *m = NULL;
 
-		if (gpul_mem_create(drv, &desc, &m, &err) || gpul_mem_verify_numa(m, 1, &numa, &err))
+		if (gpul_mem_create(drv, &desc, &m, &err) ||
+		    gpul_mem_verify_numa(m, 1, &numa, &err))
 			fail_msg("%s: %s", gpul_mem_kind_name(kinds[i]), err.text);
-		assert_int_equal(numa.n_sampled, gpul_mem_about(m)->mapped_bytes / (size_t)sysconf(_SC_PAGESIZE));
+		assert_int_equal(numa.n_sampled, gpul_mem_about(m)->mapped_bytes /
+							 (size_t)sysconf(_SC_PAGESIZE));
 		/* The software driver's pinned memory has no page where nobody has been. */
 		if (kinds[i] != GPUL_MEM_PINNED)
 			assert_int_equal(numa.not_there, 0);

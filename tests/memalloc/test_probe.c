@@ -1,4 +1,5 @@
-/* test_probe.c — what works here, found out by another process; and other processes that misbehave.
+/* test_probe.c — what works here, found out by another process; and other processes that
+ * misbehave.
  *
  * This program is also the misbehaving one: with $BAD_PROBE set it is what the probe starts. */
 #include <errno.h>
@@ -25,7 +26,7 @@ static const gpul_driver *drv;
 static gpul_context context;
 static char self[4096];
 
-/* ---- the other process, badly made ----------------------------------------------------------- */
+/* ---- the other process, badly made ------------------------------------------------------- */
 
 static void say_hello(unsigned protocol, size_t bytes)
 {
@@ -51,12 +52,12 @@ static int misbehave(const char *how)
 		  strcmp(how, "short") ? sizeof(struct probe_answer) : 8);
 	if (recv(PROBE_FD, &q, sizeof q, 0) < 0)
 		return 8;
-	signal(SIGBUS, SIG_DFL);  /* a sanitizer would catch it */
+	signal(SIGBUS, SIG_DFL); /* a sanitizer would catch it */
 	if (!strcmp(how, "crash"))
 		raise(SIGBUS);
 	if (!strcmp(how, "hang"))
 		pause();
-	if (!strcmp(how, "lie"))  /* says that it saw, and has left nothing */
+	if (!strcmp(how, "lie")) /* says that it saw, and has left nothing */
 		say_hello(PROBE_PROTOCOL, sizeof(struct probe_answer));
 	pause();
 	return 0;
@@ -81,8 +82,11 @@ static gpul_mem_verdict try_with(const char *program, const char *how, struct pr
 
 static void a_child_that_misbehaves_is_a_verdict_with_a_reason(void **state)
 {
-	static const struct { const char *how, *why; } rows[] = {
-		{ "silent", "in another process: the child ended with status 7 and said nothing" },
+	static const struct {
+		const char *how, *why;
+	} rows[] = {
+		{ "silent",
+		  "in another process: the child ended with status 7 and said nothing" },
 		{ "deaf", "in another process: the child did not answer in 0.3 s" },
 		{ "older", "another version" },
 		{ "short", "another version" },
@@ -172,7 +176,7 @@ static void a_program_that_blocks_and_ignores_signals_can_probe(void **state)
 	assert_string_equal(v.why, "");
 }
 
-/* ---- the report ------------------------------------------------------------------------------ */
+/* ---- the report -------------------------------------------------------------------------- */
 
 static void *probe_again(void *out)
 {
@@ -196,7 +200,8 @@ static void several_threads_get_one_report(void **state)
 		setenv("GPULOAD_PROBE", good, 1);
 	assert_null(gpul_mem_probed(drv, 0));
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, probe_again, &reports[i]), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, probe_again, &reports[i]),
+				 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	assert_non_null(reports[0]);

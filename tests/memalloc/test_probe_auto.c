@@ -1,4 +1,5 @@
-/* test_probe_auto.c — AUTO takes the word of a probe: what was found not to work is not tried again. */
+/* test_probe_auto.c — AUTO takes the word of a probe: what was found not to work is not tried
+ * again. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -35,7 +36,8 @@ static void auto_skips_what_a_probe_found_not_to_work(void **state)
 	char why[248];
 
 	(void)state;
-	/* Files of a megabyte and no more: those of the software driver's host-numa memory have two. */
+	/* Files of a megabyte and no more: those of the software driver's host-numa memory have
+	 * two. */
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	small = before;
@@ -46,7 +48,7 @@ static void auto_skips_what_a_probe_found_not_to_work(void **state)
 	assert_true(r->kind[GPUL_MEM_MEMFD].shares);
 	if (r->kind[GPUL_MEM_HOST_NUMA].works) {
 		gpul_context_close(&context);
-		skip();  /* NVIDIA's needs no file */
+		skip(); /* NVIDIA's needs no file */
 	}
 	assert_int_equal(r->taken, GPUL_MEM_MEMFD);
 	/* It would work again; who asks for it by name gets it. */

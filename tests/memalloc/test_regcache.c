@@ -48,7 +48,7 @@ static void registers_once_and_counts_its_users(void **state)
 	assert_int_equal(a->bytes, 4 * page_bytes());
 	gpul_regcache_put(c, a);
 	gpul_regcache_put(c, b);
-	assert_ptr_equal(get(c, 7, 1), a);  /* idle, and still there */
+	assert_ptr_equal(get(c, 7, 1), a); /* idle, and still there */
 	gpul_regcache_stats_get(c, &stats);
 	assert_int_equal(stats.hits, 2);
 	assert_int_equal(stats.misses, 1);
@@ -72,7 +72,7 @@ static void registers_the_whole_pages_of_a_few_bytes(void **state)
 	assert_ptr_equal(r->at, counted_address(2));
 	assert_int_equal(r->bytes, 2 * page_bytes());
 	gpul_regcache_put(c, r);
-	assert_int_equal(ops.n, 0);  /* no idle bytes are allowed */
+	assert_int_equal(ops.n, 0); /* no idle bytes are allowed */
 	gpul_regcache_destroy(c);
 }
 
@@ -87,7 +87,7 @@ static void gives_the_longest_unused_back_first(void **state)
 	for (unsigned page = 0; page < 6; page += 2)
 		gpul_regcache_put(c, get(c, page, 1));
 	assert_false(gpul_regcache_find(c, counted_address(0), &r));
-	gpul_regcache_put(c, get(c, 2, 1));  /* used again: 4 is the oldest now */
+	gpul_regcache_put(c, get(c, 2, 1)); /* used again: 4 is the oldest now */
 	gpul_regcache_put(c, get(c, 8, 1));
 	assert_true(gpul_regcache_find(c, counted_address(2), &r));
 	assert_false(gpul_regcache_find(c, counted_address(4), &r));
@@ -121,7 +121,8 @@ static void refuses_to_overlap_what_is_in_use_unless_the_ops_may(void **state)
 		gpul_regcache *c = make(&ops, 64 * page_bytes());
 		const gpul_region *a = get(c, 0, 4), *b = NULL;
 		gpul_error err = { 0 };
-		gpul_status st = gpul_regcache_get(c, counted_address(2), 4 * page_bytes(), &b, &err);
+		gpul_status st =
+			gpul_regcache_get(c, counted_address(2), 4 * page_bytes(), &b, &err);
 
 		if (may) {
 			assert_int_equal(st, GPUL_OK);
@@ -167,31 +168,38 @@ static void refuses_what_is_no_memory(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_regcache_get(c, counted_address(0), 0, &r, NULL), GPUL_EINVAL);
-	assert_int_equal(gpul_regcache_get(c, counted_address(0), SIZE_MAX, &r, NULL), GPUL_EINVAL);
-	assert_int_equal(gpul_regcache_get(c, (void *)(UINTPTR_MAX - 1), 1, &r, NULL), GPUL_EINVAL);
+	assert_int_equal(gpul_regcache_get(c, counted_address(0), SIZE_MAX, &r, NULL),
+			 GPUL_EINVAL);
+	assert_int_equal(gpul_regcache_get(c, (void *)(UINTPTR_MAX - 1), 1, &r, NULL),
+			 GPUL_EINVAL);
 	assert_false(gpul_regcache_find(c, (void *)UINTPTR_MAX, &copy));
 	assert_null(r);
 	assert_int_equal(ops.n_regs, 0);
 	gpul_regcache_destroy(c);
 	gpul_regcache_destroy(NULL);
-	assert_int_equal(gpul_regcache_create(&(gpul_reg_ops){ 0 }, 0, &none, NULL), GPUL_EINVAL);
+	assert_int_equal(gpul_regcache_create(&(gpul_reg_ops){ 0 }, 0, &none, NULL),
+			 GPUL_EINVAL);
 	assert_null(none);
 }
 
 static void gives_idle_regions_back_when_no_more_can_be_pinned(void **state)
 {
-	static const struct { gpul_status with; int native; bool helps; } rows[] = {
-		{ GPUL_ENOMEM, 0, true },
-		{ GPUL_ESYS, ENOMEM, true },
-		{ GPUL_EVERBS, ENOMEM, true },
-		{ GPUL_ECUDA, CUDA_ERROR_OUT_OF_MEMORY, true },
+	static const struct {
+		gpul_status with;
+		int native;
+		bool helps;
+	} rows[] = {
+		{ GPUL_ENOMEM, 0, true },      { GPUL_ESYS, ENOMEM, true },
+		{ GPUL_EVERBS, ENOMEM, true }, { GPUL_ECUDA, CUDA_ERROR_OUT_OF_MEMORY, true },
 		{ GPUL_ESYS, EPERM, false },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct counted ops = { .bad_page = MODEL_PAGES, .fail_with = rows[i].with,
-				       .fail_native = rows[i].native, .fail_above = 2 };
+		struct counted ops = { .bad_page = MODEL_PAGES,
+				       .fail_with = rows[i].with,
+				       .fail_native = rows[i].native,
+				       .fail_above = 2 };
 		gpul_regcache *c = make(&ops, 64 * page_bytes());
 		const gpul_region *r = NULL;
 		gpul_error err = { 0 };
@@ -217,7 +225,8 @@ static void a_failure_leaves_all_as_it_was(void **state)
 
 	(void)state;
 	gpul_regcache_put(c, get(c, 0, 2));
-	assert_int_equal(gpul_regcache_get(c, counted_address(4), 2 * page_bytes(), &r, &err), GPUL_ESYS);
+	assert_int_equal(gpul_regcache_get(c, counted_address(4), 2 * page_bytes(), &r, &err),
+			 GPUL_ESYS);
 	assert_string_equal(err.text, "page 5 is bad");
 	assert_null(r);
 	gpul_regcache_stats_get(c, &stats);
@@ -235,14 +244,14 @@ static void takes_what_was_asked_for_when_a_neighbour_is_unmapped(void **state)
 
 	(void)state;
 	gpul_regcache_put(c, get(c, 0, 4));
-	ops.bad_page = 1;  /* unmapped, and nobody told the cache */
+	ops.bad_page = 1; /* unmapped, and nobody told the cache */
 	r = get(c, 2, 4);
 	assert_ptr_equal(r->at, counted_address(2));
 	assert_int_equal(r->bytes, 4 * page_bytes());
 	gpul_regcache_destroy(c);
 }
 
-/* ---- against the model ----------------------------------------------------------------------- */
+/* ---- against the model ------------------------------------------------------------------- */
 
 static uint64_t splitmix(uint64_t *s)
 {
@@ -277,7 +286,8 @@ static void step_get(struct trial *t)
 	struct model_region want;
 	const gpul_region *r = NULL;
 	bool expected = model_get(&t->model, first, end, &want);
-	gpul_status st = gpul_regcache_get(t->cache, (char *)counted_address(first) + inset, bytes, &r, NULL);
+	gpul_status st = gpul_regcache_get(t->cache, (char *)counted_address(first) + inset,
+					   bytes, &r, NULL);
 
 	assert_int_equal(st == GPUL_OK, expected);
 	if (!expected)
@@ -301,7 +311,8 @@ static void step_invalidate(struct trial *t)
 {
 	unsigned first = pick(t, MODEL_PAGES - 4), end = first + 1 + pick(t, 4);
 
-	assert_int_equal(gpul_regcache_invalidate(t->cache, counted_address(first), (end - first) * page_bytes()),
+	assert_int_equal(gpul_regcache_invalidate(t->cache, counted_address(first),
+						  (end - first) * page_bytes()),
 			 model_invalidate(&t->model, first, end));
 }
 
@@ -326,7 +337,8 @@ static void compare(const struct trial *t)
 	assert_int_equal(t->ops.n, t->model.n);
 	for (unsigned i = 0; i < t->ops.n; i++) {
 		real += (uint64_t)(t->ops.at[i].first * 1009 + 1) * (t->ops.at[i].end + 7919);
-		model += (uint64_t)(t->model.at[i].first * 1009 + 1) * (t->model.at[i].end + 7919);
+		model += (uint64_t)(t->model.at[i].first * 1009 + 1) *
+			 (t->model.at[i].end + 7919);
 		pages += t->ops.at[i].end - t->ops.at[i].first;
 		in_use += t->model.at[i].refs > 0;
 	}
@@ -349,8 +361,10 @@ static void agrees_with_the_model(bool may_overlap)
 	for (int i = 0; i < 100000; i++) {
 		unsigned what = pick(t, 100);
 
-		if (i % 64 == 0)  /* one page in turn cannot be registered, and for a while all can */
-			t->model.bad_page = t->ops.bad_page = pick(t, 2) ? pick(t, MODEL_PAGES) : MODEL_PAGES;
+		if (i % 64 ==
+		    0) /* one page in turn cannot be registered, and for a while all can */
+			t->model.bad_page = t->ops.bad_page =
+				pick(t, 2) ? pick(t, MODEL_PAGES) : MODEL_PAGES;
 		if (what < 45 && t->n_held < 24)
 			step_get(t);
 		else if (what < 90 && t->n_held > 0)

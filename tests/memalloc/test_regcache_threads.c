@@ -14,7 +14,8 @@
 
 enum { THREADS = 8, STEPS = 2000, PAGES = 96 };
 
-/* What the ops see of each page.  cmocka's assertions belong to the main thread: others count. */
+/* What the ops see of each page.  cmocka's assertions belong to the main thread: others count.
+ */
 struct watched {
 	atomic_int busy[PAGES], registered[PAGES];
 	atomic_int n_regs, n_wrong;
@@ -103,7 +104,8 @@ static void *get_page_0(void *arg)
 {
 	struct task *t = arg;
 
-	t->n_wrong = gpul_regcache_get(t->cache, address(0), page_bytes(), &t->got, NULL) != GPUL_OK;
+	t->n_wrong =
+		gpul_regcache_get(t->cache, address(0), page_bytes(), &t->got, NULL) != GPUL_OK;
 	return NULL;
 }
 
@@ -130,7 +132,8 @@ static void threads_that_miss_together_register_once(void **state)
 }
 
 /* While it is held, all pages of what was asked for are registered. */
-static bool is_covered(const struct watched *w, const gpul_region *r, unsigned first, unsigned n)
+static bool is_covered(const struct watched *w, const gpul_region *r, unsigned first,
+		       unsigned n)
 {
 	unsigned at = page_of(r->at), end = at + (unsigned)(r->bytes / page_bytes());
 
@@ -203,10 +206,10 @@ static void nor_where_regions_may_overlap(void **state)
 	no_two_ops_meet_on_a_page(true);
 }
 
-/* ---- the driver's ops, with a driver of four calls ------------------------------------------- */
+/* ---- the driver's ops, with a driver of four calls --------------------------------------- */
 
 static struct {
-	CUdeviceptr known, known_bytes;  /* what is the driver's own */
+	CUdeviceptr known, known_bytes; /* what is the driver's own */
 	void *registered;
 	size_t bytes;
 	unsigned flags;
@@ -279,7 +282,8 @@ static void registers_with_the_driver_what_it_does_not_know(void **state)
 	assert_int_equal(get_two_pages(&err), GPUL_OK);
 	assert_null(fake.registered);
 	assert_int_equal(fake.bytes, 2 * page_bytes());
-	assert_int_equal(fake.flags, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	assert_int_equal(fake.flags,
+			 CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
 	fake.answer = CUDA_ERROR_NOT_PERMITTED;
 	assert_int_equal(get_two_pages(&err), GPUL_ECUDA);
 	assert_int_equal(err.native, CUDA_ERROR_NOT_PERMITTED);
@@ -295,7 +299,7 @@ static void takes_what_the_driver_knows_as_it_is(void **state)
 	fake.known_bytes = 3 * page_bytes();
 	assert_int_equal(get_two_pages(&err), GPUL_OK);
 	assert_int_equal(fake.bytes, 0);
-	fake.known_bytes = 2 * page_bytes();  /* the second page is not */
+	fake.known_bytes = 2 * page_bytes(); /* the second page is not */
 	assert_int_equal(get_two_pages(&err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "one by one"));
 	assert_int_equal(fake.bytes, 0);
