@@ -13,7 +13,7 @@
 
 #include "core/log.h"
 
-enum { MAX_NODES = 1024, NODES_TEXT = 256 };
+enum { MAX_NODES = 1024, NODES_TEXT = 1024 };
 
 bool gpul_mem_read_text(const char *path, char *text, size_t room)
 {
@@ -76,8 +76,8 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
 		return st;
 	if (!read_nodes(nodes))
 		snprintf(nodes, sizeof nodes, "0");
-	/* NVIDIA's drivers before release 595 crash over a node without memory: none is passed
-	 * on. */
+	/* NVIDIA's drivers before release 595 are reported to crash where nodes lack memory:
+	 * such a node is not passed on. */
 	if (!lists(nodes, wanted) && !of_gpu)
 		return gpul_fail(err, GPUL_EINVAL, wanted,
 				 "no memory on node %d: this machine has some on %s", wanted,

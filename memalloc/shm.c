@@ -2,7 +2,7 @@
  *
  * Without a name it never has one (O_TMPFILE): nothing is left behind, wherever the process is
  * killed.  With one (desc.shm_name), the name stays until the memory is destroyed, and for good
- * when the process is killed before. Unlike memfd, the file cannot be sealed: whoever may write
+ * when the process is killed before.  Unlike memfd, the file cannot be sealed: whoever may write
  * it may shrink it, and whoever has it mapped then dies of SIGBUS at the next touch.  Map it
  * only from processes that are trusted. */
 #include "memalloc/mem_internal.h"
@@ -35,30 +35,34 @@ static int open_unlinked(void)
 	return fd;
 }
 
-static gpul_status open_file(gpul_mem *m, const char *name, gpul_error *err)
+static gpul_status open_nameless(gpul_mem *m, gpul_error *err)
 {
-	if (!name) {
-		m->fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-		if (m->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
-			m->fd = open_unlinked();
-		return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "a file in /dev/shm",
-						       advice)
-				 : GPUL_OK;
-	}
+	m->fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+	if (m->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+		m->fd = open_unlinked();
+	return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "a file in /dev/shm", advice)
+			 : GPUL_OK;
+}
+
+static gpul_status open_named(gpul_mem *m, const char *name, gpul_error *err)
+{
+	int failed;
+
 	m->shm_name = strdup(name);
 	if (!m->shm_name)
 		return gpul_mem_sys_status(m, err, ENOMEM, "its name", "");
 	m->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (m->fd >= 0)
 		return GPUL_OK;
+	failed = errno;
 	free(m->shm_name);
 	m->shm_name = NULL;
-	if (errno == EEXIST)
+	if (failed == EEXIST)
 		return gpul_fail(err, GPUL_ESYS, EEXIST,
 				 "shm memory: %s is there already: another process uses it, or "
 				 "one that was killed left it: rm /dev/shm/%s",
 				 name, name + strspn(name, "/"));
-	return gpul_mem_sys_status(m, err, errno, name, "a name has one slash, in front");
+	return gpul_mem_sys_status(m, err, failed, name, "a name has one slash, in front");
 }
 
 static void close_file(gpul_mem *m)
@@ -77,7 +81,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 	st = gpul_mem_round(m, err);
 	if (st)
 		return st;
-	st = open_file(m, desc->shm_name, err);
+	st = desc->shm_name ? open_named(m, desc->shm_name, err) : open_nameless(m, err);
 	if (st)
 		return st;
 	st = gpul_mem_file_fill(m, advice, err);
