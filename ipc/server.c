@@ -206,8 +206,11 @@ static void ring(gpul_ipc_server *s, gpul_ipc_event *out)
 	}
 	if (next)
 		gpul_ipc_server_ring(s, next);
-	if (late)
-		gpul_ipc_peer_late(s, late, out);
+	if (!late)
+		return;
+	gpul_ipc_peer_late(s, late, out);
+	if (late->state != PEER_FREE && late->deadline_ns)  /* others had to be heard first, or it is a step on */
+		gpul_ipc_server_ring(s, late->deadline_ns);
 }
 
 static void handle(gpul_ipc_server *s, uint64_t what, gpul_ipc_event *out)
