@@ -87,6 +87,19 @@ static uint64_t start_of(int pid)
 	return started;
 }
 
+/* Read once; a child of fork is another process.  Under the lock. */
+static uint64_t own_start(void)
+{
+	static pid_t pid;
+	static uint64_t started;
+
+	if (pid != getpid()) {
+		pid = getpid();
+		started = start_of(pid);
+	}
+	return started;
+}
+
 CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
 			   const struct device *device, struct ipc_handle *out)
 {
@@ -94,7 +107,7 @@ CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
 		.kind = (uint8_t)kind,
 		.pid = getpid(),
 		.fd = f->fd,
-		.started = start_of(getpid()),
+		.started = own_start(),
 		.bytes = f->bytes,
 	};
 	CUuuid uuid;
@@ -121,7 +134,7 @@ bool soft_ipc_is_handle(enum ipc_kind kind, const struct ipc_handle *h)
 
 bool soft_ipc_is_own(const struct ipc_handle *h)
 {
-	return h->pid == getpid() && h->started == start_of(getpid());
+	return h->pid == getpid() && h->started == own_start();
 }
 
 /* Is the open file the one that the handle speaks of?  Looks only: what is opened with O_PATH may

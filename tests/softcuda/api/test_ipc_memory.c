@@ -295,6 +295,31 @@ static void memory_is_shared_under_a_running_kernel(void **state)
 	run_pair(owner_of_a_running_kernel, raiser_of_the_flag);
 }
 
+/* Every thread of a running kernel adds one while its memory moves: none may be lost. */
+static void owner_that_moves_what_is_counted(int peer)
+{
+	enum { BLOCKS = 20000, THREADS = 128, WORDS = 4 << 20, ROUNDS = 4 };
+	CUcontext ctx = be_process(0);
+	CUfunction count = get_kernel("count");
+	CUstream stream;
+
+	must_ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	for (int round = 0; round < ROUNDS; round++) {
+		CUdeviceptr sum = filled(0, WORDS);
+		CUipcMemHandle h;
+
+		launch(count, BLOCKS, THREADS, stream, (void *[]){ &sum });
+		while (!word_at(sum, 0))
+			usleep(100);
+		must_ok(cuIpcGetMemHandle(&h, sum));
+		must_ok(cuStreamSynchronize(stream));
+		must(word_at(sum, 0) == BLOCKS * THREADS);
+		must_ok(cuMemFree(sum));
+	}
+	must_ok(cuCtxDestroy(ctx));
+	tell_turn(peer);
+}
+
 static void owner_that_leaks_nothing(int peer)
 {
 	CUcontext ctx = be_process(0);
@@ -322,6 +347,12 @@ static void listener(int peer)
 	hear_turn(peer);
 }
 
+static void no_store_is_lost_while_memory_moves(void **state)
+{
+	(void)state;
+	run_pair(owner_that_moves_what_is_counted, listener);
+}
+
 static void nothing_is_left_of_freed_memory(void **state)
 {
 	(void)state;
@@ -336,6 +367,7 @@ int main(void)
 		cmocka_unit_test(a_forged_handle_is_refused),
 		cmocka_unit_test(memory_outlives_its_owner_where_it_is_open),
 		cmocka_unit_test(memory_is_shared_under_a_running_kernel),
+		cmocka_unit_test(no_store_is_lost_while_memory_moves),
 		cmocka_unit_test(nothing_is_left_of_freed_memory),
 	};
 
