@@ -69,6 +69,10 @@ static gpul_status ask(struct probe_child *c, const struct probe_question *q, in
 	gpul_status st = gpul_probe_child_start(c, &why);
 
 	*asked_another = !c->none;
+	if (c->none && q->offer.kind == GPUL_MEM_DEVICE_IPC)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "nobody to ask: gpuload-probe is not beside this program, and a process "
+				 "cannot open its own cuIpc handle");
 	if (c->none)
 		return gpul_probe_answer(c->drv, q, fd, err);
 	if (!st)

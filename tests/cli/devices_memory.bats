@@ -19,6 +19,7 @@ row() {
 	[[ $(row memfd) =~ ^memfd\ +yes\ +yes\ +4\ KiB$ ]] || show "memfd"
 	[[ $(row shm) =~ ^shm\ +yes\ +yes\ +4\ KiB$ ]] || show "shm"
 	[[ $(row pinned) =~ ^pinned\ +yes\ +no\ .*"stays in its process" ]] || show "pinned"
+	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +yes\ +2\ MiB$ ]] || show "device-ipc"
 	[[ $(row fabric) =~ ^fabric\ +no\ +no ]] || show "fabric"
 	[[ $(row auto) =~ takes\ host-numa$ ]] || show "auto"
 	says_not "not asked"
@@ -55,6 +56,7 @@ row() {
 @test "without gpuload-probe the process asks itself, and says so" {
 	GPULOAD_PROBE=/nonexistent works devices --memory
 	[[ $(row memfd) =~ ^memfd\ +yes\ +not\ asked ]] || show "memfd"
+	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +no\ .*"nobody to ask" ]] || show "device-ipc"
 	says "not asked: gpuload-probe is not beside gpuload"
 	GPULOAD_PROBE=/nonexistent works devices --memory --json
 	[[ $(json '{k["asked_another_process"] for k in j["devices"][0]["memory"]["kinds"]}') == "{False}" ]]

@@ -71,6 +71,11 @@ class Install(unittest.TestCase):
         self.assertEqual(self.output("./user-static", GPULOAD_SOFT_DRIVER=f"{self.home}/lib/gpuload/libcuda-soft.so"),
                          "42\n")
 
+    def test_the_installed_command_asks_the_installed_probe(self):
+        out = self.output(f"{self.home}/bin/gpuload", "devices", "--memory", GPULOAD_PROBE="", GPULOAD_DRIVER="soft")
+        self.assertRegex(out, r"(?m)^memfd +yes +yes ")
+        self.assertNotIn("not asked", out)
+
     def test_a_program_of_the_runtime_api_runs_on_the_installed_runtime(self):
         self.output("cc", "-std=c11", f"{ROOT}/tests/install/runtime_user.c", "-o", "runtime-user",
                     *self.pkg_config("--cflags", "--libs", package="gpuload-rt"))
