@@ -11,6 +11,7 @@
 #include "softcuda/api/ipc_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,19 +22,45 @@ static void *address_of(const struct allocation *a)
 	return (void *)(uintptr_t)a->base;
 }
 
-static bool write_all(int fd, const char *bytes, size_t n)
+static bool write_all(int fd, const char *bytes, size_t n, size_t offset)
 {
 	while (n) {
-		ssize_t done = write(fd, bytes, n);
+		ssize_t done = pwrite(fd, bytes, n, (off_t)offset);
 
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
 			return false;
 		bytes += done;
+		offset += (size_t)done;
 		n -= (size_t)done;
 	}
 	return true;
+}
+
+/* Copy what was ever written: a new file's other pages are 0 as well, and need not be there yet.  Which
+ * pages have been touched the kernel tells in 8 bytes each; without that all are taken for such. */
+static bool write_touched(int fd, const char *bytes, size_t n)
+{
+	enum { AT_ONCE = 512 };
+	const uint64_t touched = UINT64_C(3) << 62;  /* in memory, or swapped out: proc_pid_pagemap(5) */
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), n_pages = (n + page - 1) / page;
+	uint64_t entries[AT_ONCE];
+	bool written = true;
+	int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	for (size_t i = 0; written && i < n_pages; i++) {
+		size_t k = i % AT_ONCE, at = i * page;
+		off_t where = (off_t)(((uintptr_t)bytes / page + i) * 8);
+
+		if (!k && pread(map, entries, sizeof entries, where) != sizeof entries)
+			memset(entries, 0xff, sizeof entries);
+		if (entries[k] & touched)
+			written = write_all(fd, bytes + at, n - at < page ? n - at : page, at);
+	}
+	if (map >= 0)
+		close(map);
+	return written;
 }
 
 /* Put the file's pages where the allocation's are.  Under the lock, while no copy is at work there. */
@@ -42,7 +69,7 @@ static CUresult move_pages(const struct allocation *a, const struct ipc_file *f)
 	bool moved;
 
 	gpul_exec_machine_pause(soft.machine);
-	moved = write_all(f->fd, address_of(a), f->bytes) &&
+	moved = write_touched(f->fd, address_of(a), f->bytes) &&
 		mmap(address_of(a), f->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		     f->fd, 0) != MAP_FAILED;
 	gpul_exec_machine_resume(soft.machine);
