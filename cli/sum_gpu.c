@@ -162,7 +162,7 @@ static gpul_status wait(const gpul_driver *drv, CUstream stream, int timeout_ms,
 		uint64_t waited = gpul_clock_ns() - start;
 
 		if (waited >= (uint64_t)timeout_ms * 1000000)
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU's sum is not done after %d ms",
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU's sum is not done in time: %d ms were left for it",
 					 timeout_ms);
 		if (waited > BUSY_NS)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
