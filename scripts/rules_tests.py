@@ -147,7 +147,8 @@ def write_examples(w, stage):
         w.tests.append(("examples", name, f"{name}/test", built))
 
 
-FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc"}  # what a target is about, where it is not loader/image
+FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc"}  # what a target is about, where it is not loader/image
+FUZZ_HELP = {"ipc_server": ["tests/fake/fake_device.c", "tests/fake/fake_driver.c", "tests/fake/fake_memory.c"]}  # and what it needs beside it
 FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=all"
 
 
@@ -182,6 +183,7 @@ def write_fuzzers(w):
         name = os.path.basename(c)[5:-2]
         module = FUZZED.get(name, "loader/image")
         objects = [fuzz_object(w, s, m) for m in closure(module) for s in library_sources(m)]
+        objects += [fuzz_object(w, s, module) for s in FUZZ_HELP.get(name, [])]
         exe = f"{w.dir}/fuzz/fuzz_{name}"
         # The PTX reader starts from a committed corpus, the others from what make_seeds.py forges.
         folders = f"tests/fuzz/corpus/{name}" if os.path.isdir(f"tests/fuzz/corpus/{name}") else f"{w.dir}/fuzz/seeds/{name}"

@@ -3,9 +3,11 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -119,42 +121,44 @@ static bool ends_in(const char *name, const char *end)
 	return n > e && strcmp(name + n - e, end) == 0;
 }
 
-static int count_shm_names(char text[FAULT_TEXT])
-{
-	DIR *d = opendir("/dev/shm");
-	int n = 0;
+static bool shm_is_ours;
 
-	for (struct dirent *e; d && (e = readdir(d));) {
-		if (!strstr(e->d_name, "gpuload"))
-			continue;
-		n++;
-		snprintf(text, FAULT_TEXT, "/dev/shm/%s is left", e->d_name);
-	}
-	if (d)
-		closedir(d);
-	return n;
+void names_private(void)
+{
+	shm_is_ours = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		      mount("gpuload-fault", "/dev/shm", "tmpfs", 0, NULL) == 0;
 }
 
-bool names_clean(const char *folder, char text[FAULT_TEXT])
+/* True when every name is one that may be there; else text says which is not. */
+static bool all_names(const char *folder, bool allowed(const char *), char text[FAULT_TEXT])
 {
-	static int n_at_first = -1;
 	DIR *d = opendir(folder);
 	bool clean = d != NULL;
-	int n = count_shm_names(text);
 
-	if (n_at_first < 0)
-		n_at_first = n;
-	if (n > n_at_first)
-		clean = false;
 	for (struct dirent *e; d && clean && (e = readdir(d));) {
-		if (e->d_name[0] == '.' || ends_in(e->d_name, ".sock") || ends_in(e->d_name, ".lock"))
-			continue;
-		snprintf(text, FAULT_TEXT, "%s is left in the folder of sockets", e->d_name);
-		clean = false;
+		clean = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || allowed(e->d_name);
+		if (!clean)
+			snprintf(text, FAULT_TEXT, "%s/%s is left", folder, e->d_name);
 	}
 	if (d)
 		closedir(d);
 	return clean;
+}
+
+static bool is_of_a_socket(const char *name)
+{
+	return ends_in(name, ".sock") || ends_in(name, ".lock");
+}
+
+static bool is_none(const char *name)
+{
+	(void)name;
+	return false;
+}
+
+bool names_clean(const char *folder, char text[FAULT_TEXT])
+{
+	return all_names(folder, is_of_a_socket, text) && (!shm_is_ours || all_names("/dev/shm", is_none, text));
 }
 
 static bool maps_file(const char *pid, dev_t device, ino_t inode)

@@ -16,8 +16,11 @@ void counts_take(struct counts *out);
 /* True when this process holds no more than before.  Else text says what more there is, with the open files by name. */
 bool counts_same(const struct counts *before, char text[FAULT_TEXT]);
 
-/* True when a folder holds nothing but NAME.sock and NAME.lock files, and /dev/shm nothing of gpuload that was not
- * there when this was first asked. */
+/* Give this process and its children a /dev/shm of their own, where that is permitted: in one that is shared, somebody
+ * else's names come and go. */
+void names_private(void);
+
+/* True when a folder holds nothing but NAME.sock and NAME.lock files, and a /dev/shm of our own nothing. */
 bool names_clean(const char *folder, char text[FAULT_TEXT]);
 
 /* How many processes (of those this one may look at) have a file open or mapped. */

@@ -20,6 +20,7 @@
 
 #include "core/clock.h"
 #include "tests/fault/child.h"
+#include "tests/fault/count.h"
 #include "tests/fault/process.h"
 
 enum { MOST_JOBS = 64 };
@@ -84,6 +85,7 @@ static int job(struct fault *f, const struct scenario *s, int out)
 	if (!mkdtemp(f->folder))
 		return FAULT_FAILED;
 	setenv("GPULOAD_RUNTIME_DIR", f->folder, 1);
+	names_private();
 	verdict = s->run(f);
 	if (verdict == FAULT_FAILED && f->not_here)
 		verdict = FAULT_SKIPPED;

@@ -53,6 +53,17 @@ def wire_messages():
             b"\x80" + struct.pack("<IHH", 0x49505547, 1, 1) + hello, b"\x80" + struct.pack("<IHH", 0x49505547, 1, 6)]
 
 
+def conversations():
+    """As fuzz_ipc_server takes them: acts of two bytes (see there)."""
+    def say(kind, who=0, more=0, changes=b""):
+        return bytes([kind + 4 + 16 * (len(changes) // 3) + more, who]) + changes
+    begin, end, serve, hear = b"\0\0", b"\1\0", b"\2\0", b"\3\0"
+    attach = begin + say(1) + serve + hear + say(3) + serve
+    return [attach + say(6) + serve, attach + end + serve, begin + say(1, changes=b"\x08\0\2") + serve + hear, attach + say(3) + serve,
+            attach + attach.replace(b"\0\0", b"\0\1") + serve, begin + say(1, 4, 0x80) + serve, begin + say(1, 0x80, 0x40) + serve,
+            begin + say(1) + serve + b"\4\0" + serve, begin + say(1) + serve + say(4) + serve, begin + say(2) + serve]
+
+
 def payload(kind, how, data, claimed):
     return bytes([how | kind << 2]) + struct.pack("<H", claimed) + data
 
@@ -78,6 +89,7 @@ def seeds():
     yield "unpack", [payload(0, 0, TINY_PTX, 0), payload(0, 1, forge.lz4(TINY_PTX), len(TINY_PTX)),
                      payload(0, 2, forge.zstd(TINY_PTX), len(TINY_PTX)), payload(1, 2, forge.zstd_bomb(0x20000), 0xFFFF)]
     yield "ipc_wire", wire_messages()
+    yield "ipc_server", conversations()
     yield "mangled", [c.encode() for c in MANGLED]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
 
