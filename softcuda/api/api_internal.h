@@ -99,6 +99,7 @@ struct device {
 	int physical;                /* in every process: see visible.c */
 	struct context *primary;     /* made at the first retain, then kept */
 	void *pool;                  /* handle of the default memory pool */
+	uint32_t pool_readers, pool_writers;  /* bit d: other devices that may use its memory */
 	uint64_t allocated_bytes;
 };
 
@@ -413,7 +414,7 @@ bool soft_may_copy(uint64_t address, size_t bytes, bool write);
 /* The device may write all of it; under the lock. */
 bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
 /* The devices that may use the context's allocations are others now; under the lock. */
-void soft_share_with_peers(struct context *owner);
+void soft_share_again(struct context *owner);
 /* The allocation that holds address, or NULL; under the lock. */
 struct allocation *soft_allocation_at(uint64_t address);
 

@@ -149,6 +149,8 @@
 	CALL(cuMemHostUnregister, 4000, cuMemHostUnregister) \
 	CALL(cuMemImportFromShareableHandle, 10020, cuMemImportFromShareableHandle) \
 	CALL(cuMemMap, 10020, cuMemMap) \
+	CALL(cuMemPoolGetAccess, 11020, cuMemPoolGetAccess) \
+	CALL(cuMemPoolSetAccess, 11020, cuMemPoolSetAccess) \
 	CALL(cuMemPoolTrimTo, 11020, cuMemPoolTrimTo) \
 	CALL(cuMemRelease, 10020, cuMemRelease) \
 	CALL(cuMemRetainAllocationHandle, 11000, cuMemRetainAllocationHandle) \

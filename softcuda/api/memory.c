@@ -39,19 +39,40 @@ static bool is_counted(const struct allocation *a)
 /* Which devices may not touch it. */
 static uint32_t denied_devices(const struct allocation *a)
 {
-	if (!is_on_device(a))
-		return 0;
-	if (a->kind == ALLOC_DEVICE)
+	uint32_t own = UINT32_C(1) << a->device->ordinal;
+
+	switch (a->kind) {
+	case ALLOC_DEVICE:
 		return ~soft_peer_devices(a->ctx);
-	return ~(UINT32_C(1) << a->device->ordinal | UINT32_C(1) << a->ctx->device->ordinal);
+	case ALLOC_ASYNC:
+		return ~(own | a->device->pool_readers);
+	case ALLOC_IPC:
+		return ~(own | UINT32_C(1) << a->ctx->device->ordinal);
+	default:
+		return 0;
+	}
 }
 
-void soft_share_with_peers(struct context *owner)
+/* Which may only read it. */
+static uint32_t unwriting_devices(const struct allocation *a)
+{
+	const struct device *d = a->device;
+
+	return a->kind == ALLOC_ASYNC ? d->pool_readers & ~d->pool_writers : 0;
+}
+
+static const char *remedy(enum allocation_kind kind)
+{
+	return kind == ALLOC_ASYNC ? "cuMemPoolSetAccess" : "cuCtxEnablePeerAccess";
+}
+
+void soft_share_again(struct context *owner)
 {
 	for (struct link *i = owner->allocations.next; i != &owner->allocations; i = i->next) {
 		const struct allocation *a = CONTAINER(i, struct allocation, link);
 
-		gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a), 0);
+		gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a),
+					    unwriting_devices(a));
 	}
 	for (struct link *i = owner->modules.next; i != &owner->modules; i = i->next)
 		soft_module_deny(CONTAINER(i, struct module, link), ~soft_peer_devices(owner));
@@ -71,7 +92,8 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 		a->device = ctx->device;
 	range.owner = a->handle;
 	range.denied = denied_devices(a);
-	range.remedy = "cuCtxEnablePeerAccess";
+	range.unwritable = unwriting_devices(a);
+	range.remedy = remedy(a->kind);
 	snprintf(range.label, sizeof range.label, "%s", label(a->kind));
 	st = gpul_exec_memory_add(soft.memory, &range, &err);
 	if (st) {

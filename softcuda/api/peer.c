@@ -45,7 +45,7 @@ void soft_peer_forget(struct context *ctx)
 	while (ctx->n_peers) {
 		struct context *owner = ctx->peer[--ctx->n_peers];
 
-		soft_share_with_peers(owner);
+		soft_share_again(owner);
 	}
 }
 
@@ -84,7 +84,7 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 				MAX_DEVICES);
 	if (!r) {
 		ctx->peer[ctx->n_peers++] = peer;
-		soft_share_with_peers(peer);
+		soft_share_again(peer);
 	}
 	soft_unlock();
 	return r;
@@ -98,7 +98,7 @@ EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
 	if (r)
 		return r;
 	if (remove_peer(ctx, peer))
-		soft_share_with_peers(peer);
+		soft_share_again(peer);
 	else
 		r = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 	soft_unlock();

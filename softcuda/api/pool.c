@@ -69,6 +69,90 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
 	return find_pool(pool, &d);
 }
 
+/* ---- other devices ---------------------------------------------------------------------- */
+
+/* The device may have access d at all: one that is there, and not the pool's own without it. */
+static CUresult check_access(const struct device *owner, const CUmemAccessDesc *d)
+{
+	struct device *user;
+	unsigned flags = d->flags;
+
+	if (d->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+	     flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (soft_find_device(d->location.id, &user))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (user == owner && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return soft_refuse(CUDA_ERROR_INVALID_DEVICE,
+				   "device %d keeps its access to its own pool", owner->ordinal);
+	return CUDA_SUCCESS;
+}
+
+static void set_access(struct device *owner, const CUmemAccessDesc *d)
+{
+	uint32_t bit = UINT32_C(1) << d->location.id;
+
+	owner->pool_readers &= ~bit;
+	owner->pool_writers &= ~bit;
+	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		owner->pool_readers |= bit;
+	if (d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		owner->pool_writers |= bit;
+}
+
+EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *list, size_t count)
+{
+	struct device *owner;
+	CUresult r = find_pool(pool, &owner);
+
+	if (r)
+		return r;
+	if (count && !list)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; !r && i < count; i++)
+		r = check_access(owner, &list[i]);
+	if (r)
+		return r;
+	soft_lock();
+	for (size_t i = 0; i < count; i++)
+		set_access(owner, &list[i]);
+	for (struct link *i = soft.contexts.next; i != &soft.contexts; i = i->next) {
+		struct context *ctx = CONTAINER(i, struct context, link);
+
+		if (ctx->device == owner && ctx->active)
+			soft_share_again(ctx);
+	}
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
+				   CUmemLocation *location)
+{
+	struct device *owner, *user;
+	CUresult r = find_pool(pool, &owner);
+	uint32_t bit;
+
+	if (r)
+		return r;
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (soft_find_device(location->id, &user))
+		return CUDA_ERROR_INVALID_DEVICE;
+	bit = UINT32_C(1) << user->ordinal;
+	soft_lock();
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (owner->pool_readers & bit)
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	if (owner->pool_writers & bit || user == owner)
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* ---- allocations ------------------------------------------------------------------------ */
+
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
 {
 	struct context *ctx;

@@ -183,6 +183,42 @@ static void a_variable_is_its_devices_and_its_peers(void **state)
 	fails(put(second, counter, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+static CUresult let(CUmemoryPool pool, int device, CUmemAccess_flags flags)
+{
+	CUmemAccessDesc d = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+		.flags = flags,
+	};
+
+	return cuMemPoolSetAccess(pool, &d, 1);
+}
+
+static void a_pools_memory_is_for_whom_the_pool_says(void **state)
+{
+	CUmemLocation one = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 };
+	CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	CUmemoryPool pool;
+	CUdeviceptr p;
+
+	(void)state;
+	ok(cuDeviceGetDefaultMemPool(&pool, 0));
+	ok(cuMemPoolGetAccess(&flags, pool, &one));
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	ok(cuMemPoolGetAccess(&flags, pool, &one));
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	ok(cuCtxSetCurrent(first));
+	ok(cuMemAllocAsync(&p, 64, NULL));
+	ok(cuCtxSynchronize());
+	ok(put(second, p, 3));
+	ok(cuCtxSetCurrent(first));
+	assert_int_equal(word_at(p), 3);
+	fails(let(pool, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE), CUDA_ERROR_INVALID_DEVICE);
+	fails(let(pool, 99, CU_MEM_ACCESS_FLAGS_PROT_READ), CUDA_ERROR_INVALID_DEVICE);
+	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_NONE));  /* also to what is there already */
+	fails(put(second, p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 static void page_locked_memory_is_for_all(void **state)
 {
 	void *host;
@@ -316,6 +352,7 @@ int main(void)
 		test(without_access_a_kernel_faults_and_says_why),
 		test(access_that_was_taken_is_gone),
 		test(a_variable_is_its_devices_and_its_peers),
+		test(a_pools_memory_is_for_whom_the_pool_says),
 		test(page_locked_memory_is_for_all),
 		test(copies_go_between_contexts),
 		test(a_copy_between_contexts_keeps_their_order),
