@@ -16,21 +16,23 @@
 enum { ROUND_TRIPS = 10000, ANSWER_AT = 256 };
 
 /* clang-format off */  /* PTX, a line a statement */
-/* One thread of each warp waits for a word to change and copies it to the answer, until the last
- * number has come.  A load takes a microsecond to come back over PCIe, and a warp sends the next one
- * only then: several warps look more often.  A slow one may overwrite a newer answer, but it writes
- * that one, too, a moment later. */
+/* One thread of each warp waits for a word to change; the one that claims the new number first
+ * copies it to the answer; until the last number has come.  A load takes a microsecond to come back
+ * over PCIe, and a warp sends the next one only then: several warps look more often. */
 #define PONG(name, load, fence, store) \
 	".visible .entry " name "(.param .u64 at, .param .u64 last)\n{\n" \
-	"	.reg .u64 %a, %l, %v, %seen;\n	.reg .pred %p;\n	.reg .u32 %t;\n" \
+	"	.reg .u64 %a, %l, %v, %seen, %old;\n	.reg .pred %p;\n	.reg .u32 %t;\n" \
+	"	.shared .align 8 .b64 claimed;\n" \
+	"	mov.u64 %seen, 0;\n	st.shared.u64 [claimed], %seen;\n	bar.sync 0;\n" \
 	"	mov.u32 %t, %tid.x;\n	and.b32 %t, %t, 31;\n" \
 	"	setp.ne.u32 %p, %t, 0;\n	@%p ret;\n" \
 	"	ld.param.u64 %a, [at];\n	ld.param.u64 %l, [last];\n" \
-	"	mov.u64 %seen, 0;\n" \
 	"wait:	ld." load ".sys.global.u64 %v, [%a];\n" \
-	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n" fence \
+	"	setp.eq.u64 %p, %v, %seen;\n	@%p bra wait;\n" \
+	"	atom.shared.max.u64 %old, [claimed], %v;\n" \
+	"	setp.ge.u64 %p, %old, %v;\n	@%p bra next;\n" fence \
 	"	st." store ".sys.global.u64 [%a+256], %v;\n" \
-	"	mov.u64 %seen, %v;\n	setp.lt.u64 %p, %v, %l;\n	@%p bra wait;\n" \
+	"next:	mov.u64 %seen, %v;\n	setp.lt.u64 %p, %v, %l;\n	@%p bra wait;\n" \
 	"	ret;\n}\n"
 static const char pong[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 	PONG("relaxed", "relaxed", "", "relaxed")
@@ -39,7 +41,7 @@ static const char pong[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 /* clang-format on */
 
 /* Relaxed: the word is all there is to be seen.  The others: what was written before it is
- * seen, too, each way. */
+ * seen, too, each way; one fence between load and store does for both. */
 static const struct variant {
 	const char *kernel, *what;
 	unsigned warps;
@@ -47,6 +49,7 @@ static const struct variant {
 	{ "relaxed", "flag in host-numa memory, CPU to GPU to CPU, relaxed", 1 },
 	{ "relaxed", "flag ... relaxed, 8 warps look", 8 },
 	{ "ordered", "flag ... ordered: acquire and release", 1 },
+	{ "fenced", "flag ... ordered: relaxed and one fence", 1 },
 	{ "fenced", "flag ... ordered: relaxed and one fence, 8 warps look", 8 },
 };
 
