@@ -7,15 +7,24 @@
 
 #include "core/clock.h"
 
-static void describe(const struct wire_info *m, const struct gpul_ipc_identity *owner, gpul_ipc_share *out)
+static void describe(const struct wire_info *m, const struct gpul_ipc_identity *owner,
+		     gpul_ipc_share *out)
 {
 	const struct wire_share *s = &m->share;
 
 	*out = (gpul_ipc_share){
-		.pid = owner->pid, .uid = owner->uid, .kind = (gpul_mem_kind)s->kind, .bytes = s->bytes,
-		.mapped_bytes = s->mapped_bytes, .read_only = s->flags & WIRE_IS_READ_ONLY,
-		.control = s->flags & WIRE_HAS_CONTROL, .node = s->node,
-		.cpu = m->cpu, .gpu = m->gpu, .generation = s->generation, .n_peers = m->n_peers,
+		.pid = owner->pid,
+		.uid = owner->uid,
+		.kind = (gpul_mem_kind)s->kind,
+		.bytes = s->bytes,
+		.mapped_bytes = s->mapped_bytes,
+		.read_only = s->flags & WIRE_IS_READ_ONLY,
+		.control = s->flags & WIRE_HAS_CONTROL,
+		.node = s->node,
+		.cpu = m->cpu,
+		.gpu = m->gpu,
+		.generation = s->generation,
+		.n_peers = m->n_peers,
 		.shape = { .n_dims = s->n_dims },
 	};
 	memcpy(out->device_uuid, s->gpu, sizeof out->device_uuid);
@@ -26,8 +35,12 @@ static void describe(const struct wire_info *m, const struct gpul_ipc_identity *
 	for (unsigned i = 0; i < m->n_peers; i++) {
 		const struct wire_peer *p = &m->peer[i];
 
-		out->peers[i] = (gpul_ipc_peer){ .slot = (int)p->slot, .pid = p->pid, .uid = p->uid, .cpu = p->cpu,
-						 .gpu = p->gpu, .read_only = p->read_only,
+		out->peers[i] = (gpul_ipc_peer){ .slot = (int)p->slot,
+						 .pid = p->pid,
+						 .uid = p->uid,
+						 .cpu = p->cpu,
+						 .gpu = p->gpu,
+						 .read_only = p->read_only,
 						 .attached_ms = p->attached_ms };
 		memcpy(out->peers[i].device_uuid, p->device, sizeof p->device);
 	}
@@ -46,17 +59,20 @@ static gpul_status take(int socket, gpul_ipc_message *m, gpul_error *err)
 		if (m->head.type == WIRE_INFO)
 			return GPUL_OK;
 		if (m->head.type == WIRE_REFUSED)
-			return gpul_fail(err, GPUL_EUNSUPPORTED, m->refused.native, "refused: %s", m->refused.text);
+			return gpul_fail(err, GPUL_EUNSUPPORTED, m->refused.native,
+					 "refused: %s", m->refused.text);
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner answers %s instead of INFO",
 				 gpul_ipc_wire_name(m->head.type));
 	default:
-		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner closed the connection without an answer");
+		return gpul_fail(err, GPUL_ESYS, ECONNRESET,
+				 "the owner closed the connection without an answer");
 	}
 }
 
 gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err)
 {
-	struct wire_hello hello = { .head = gpul_ipc_wire_head(WIRE_HELLO), .intent = WIRE_ASK };
+	struct wire_hello hello = { .head = gpul_ipc_wire_head(WIRE_HELLO),
+				    .intent = WIRE_ASK };
 	uint64_t begun_ns = gpul_clock_ns();
 	struct gpul_ipc_identity owner;
 	gpul_ipc_message m;
@@ -67,7 +83,8 @@ gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, 
 		return st;
 	st = gpul_ipc_send(socket, &hello, sizeof hello, -1, err);
 	if (!st && !gpul_ipc_wait_readable(socket, begun_ns, timeout_ms))
-		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner of %s, pid %d, did not answer within %d ms", name,
+		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+			       "the owner of %s, pid %d, did not answer within %d ms", name,
 			       (int)owner.pid, timeout_ms);
 	if (!st)
 		st = take(socket, &m, err);

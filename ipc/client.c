@@ -2,21 +2,22 @@
 #include "ipc/client_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "core/log.h"
 
-static void tell(const gpul_ipc_client *c, gpul_ipc_event *out, gpul_ipc_event_kind kind, const gpul_error *why)
+static void tell(const gpul_ipc_client *c, gpul_ipc_event *out, gpul_ipc_event_kind kind,
+		 const gpul_error *why)
 {
-	*out = (gpul_ipc_event){ .kind = kind, .peer = c->slot, .pid = c->owner.pid, .uid = c->owner.uid };
+	*out = (gpul_ipc_event){
+		.kind = kind, .peer = c->slot, .pid = c->owner.pid, .uid = c->owner.uid
+	};
 	if (why)
 		out->why = *why;
 }
@@ -37,28 +38,15 @@ static void free_client(gpul_ipc_client *c)
 
 static void make_hello(gpul_ipc_client *c, bool read_only)
 {
-	c->hello = (struct wire_hello){ .head = gpul_ipc_wire_head(WIRE_HELLO), .intent = WIRE_ATTACH,
-					.read_only = read_only, .n_gpus = c->here.n_gpus, .can = c->here.can,
+	c->hello = (struct wire_hello){ .head = gpul_ipc_wire_head(WIRE_HELLO),
+					.intent = WIRE_ATTACH,
+					.read_only = read_only,
+					.n_gpus = c->here.n_gpus,
+					.can = c->here.can,
 					.driver_version = (uint32_t)c->drv->version };
 	memcpy(c->hello.boot_id, c->here.boot_id, sizeof c->hello.boot_id);
 	memcpy(c->hello.driver, c->here.driver, sizeof c->hello.driver);
 	memcpy(c->hello.gpu, c->here.gpu, sizeof c->hello.gpu);
-}
-
-/* A socket that was handed over: its other end signs its OFFER, since SO_PEERCRED names the maker of the pair. */
-static gpul_status adopt(gpul_ipc_client *c, int fd, gpul_error *err)
-{
-	int domain = 0, type = 0, on = 1;
-	socklen_t n = sizeof domain;
-
-	c->owner = (struct gpul_ipc_identity){ .uid = geteuid(), .pidfd = -1 };
-	c->by_pid = true;
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) ||
-	    domain != AF_UNIX || type != SOCK_SEQPACKET)
-		return gpul_fail(err, GPUL_EINVAL, fd, "descriptor %d is no Unix socket of type SEQPACKET", fd);
-	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
-		return gpul_fail(err, GPUL_ESYS, errno, "a handed-over socket: %s", strerror(errno));
-	return GPUL_OK;
 }
 
 static gpul_status watch(gpul_ipc_client *c, int fd, gpul_error *err)
@@ -70,9 +58,19 @@ static gpul_status watch(gpul_ipc_client *c, int fd, gpul_error *err)
 	return GPUL_OK;
 }
 
+/* SO_PEERCRED of a socket that was handed over names the maker of the pair: so its other end
+ * signs its OFFER. */
+static gpul_status adopt(gpul_ipc_client *c, gpul_error *err)
+{
+	c->owner = (struct gpul_ipc_identity){ .uid = geteuid(), .pidfd = -1 };
+	c->by_pid = true;
+	return gpul_ipc_adopt(c->socket, err);
+}
+
 static gpul_status greet(gpul_ipc_client *c, const gpul_ipc_client_options *o, gpul_error *err)
 {
-	gpul_status st = o->name ? gpul_ipc_connect(o->name, &c->socket, &c->owner, err) : adopt(c, o->fd, err);
+	gpul_status st =
+		o->name ? gpul_ipc_connect(o->name, &c->socket, &c->owner, err) : adopt(c, err);
 
 	if (st)
 		return st;
@@ -92,8 +90,8 @@ static gpul_status greet(gpul_ipc_client *c, const gpul_ipc_client_options *o, g
 	return st;
 }
 
-gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *o, gpul_ipc_client **out,
-				 gpul_error *err)
+gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *o,
+				 gpul_ipc_client **out, gpul_error *err)
 {
 	gpul_ipc_client *c = calloc(1, sizeof *c);
 	gpul_status st = GPUL_OK;
@@ -101,8 +99,9 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	if (!c)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a client");
 	else if (!o->devices || o->n_devices == 0 || o->n_devices > GPUL_MEM_MAX_DEVICES)
-		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices, "%u devices: 1 to %d can be given access",
-			       o->n_devices, GPUL_MEM_MAX_DEVICES);
+		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices,
+			       "%u devices: 1 to %d can be given access", o->n_devices,
+			       GPUL_MEM_MAX_DEVICES);
 	if (st) {
 		free(c);
 		if (!o->name && o->fd >= 0)
@@ -127,38 +126,28 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	return GPUL_OK;
 }
 
-static gpul_status import(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_error *err)
+static gpul_status import(gpul_ipc_client *c, const struct wire_offer *m, int fd,
+			  gpul_error *err)
 {
 	const struct wire_share *share = &m->share;
 	bool on_gpu = share->kind == GPUL_MEM_DEVICE || share->kind == GPUL_MEM_DEVICE_IPC;
 	gpul_mem_offer offer = {
-		.kind = (gpul_mem_kind)share->kind, .bytes = gpul_ipc_wire_data_offset(share) + share->bytes,
-		.mapped_bytes = share->mapped_bytes, .fabric = share->via == WIRE_VIA_FABRIC,
+		.kind = (gpul_mem_kind)share->kind,
+		.bytes = gpul_ipc_wire_data_offset(share) + share->bytes,
+		.mapped_bytes = share->mapped_bytes,
+		.fabric = share->via == WIRE_VIA_FABRIC,
 	};
-	gpul_mem_desc desc = { .devices = c->devices, .n_devices = c->n_devices,
-			       .read_only = c->hello.read_only || share->flags & WIRE_IS_READ_ONLY };
+	gpul_mem_desc desc = { .devices = c->devices,
+			       .n_devices = c->n_devices,
+			       .read_only =
+				       c->hello.read_only || share->flags & WIRE_IS_READ_ONLY };
 	gpul_mem_handle handle;
 
 	if (on_gpu)
 		offer.owner_device = gpul_ipc_here_find(&c->here, share->gpu);
 	memcpy(handle.bytes, m->handle, sizeof handle.bytes);
-	return gpul_mem_import(c->drv, &offer, fd, share->via == WIRE_VIA_FD ? NULL : &handle, &desc, &c->mem, err);
-}
-
-static void see(gpul_ipc_client *c, const struct wire_share *share)
-{
-	size_t offset = gpul_ipc_wire_data_offset(share);
-	char *cpu = gpul_mem_cpu(c->mem);
-	CUdeviceptr gpu = gpul_mem_gpu(c->mem);
-
-	c->view = (gpul_ipc_view){
-		.drv = c->drv, .cpu = cpu ? cpu + offset : NULL, .gpu = gpu + offset, .bytes = share->bytes,
-		.control = offset ? (void *)cpu : NULL, .control_gpu = offset ? gpu : 0,
-		.read_only = c->hello.read_only || share->flags & WIRE_IS_READ_ONLY,
-	};
-	c->view.shape.n_dims = share->n_dims;
-	memcpy(c->view.shape.dtype, share->dtype, sizeof share->dtype);
-	memcpy(c->view.shape.dim, share->dim, sizeof share->dim);
+	return gpul_mem_import(c->drv, &offer, fd, share->via == WIRE_VIA_FD ? NULL : &handle,
+			       &desc, &c->mem, err);
 }
 
 static gpul_status open_event(gpul_ipc_client *c, const struct wire_offer *m, gpul_error *err)
@@ -173,15 +162,18 @@ static gpul_status open_event(gpul_ipc_client *c, const struct wire_offer *m, gp
 
 static gpul_status say_ready(gpul_ipc_client *c, gpul_error *err)
 {
-	struct wire_ready m = { .head = gpul_ipc_wire_head(WIRE_READY), .gpu = gpul_mem_gpu(c->mem),
-				.cpu = (uint64_t)(uintptr_t)gpul_mem_cpu(c->mem), .read_only = c->view.read_only };
+	struct wire_ready m = { .head = gpul_ipc_wire_head(WIRE_READY),
+				.gpu = gpul_mem_gpu(c->mem),
+				.cpu = (uint64_t)(uintptr_t)gpul_mem_cpu(c->mem),
+				.read_only = c->view.read_only };
 
 	if (c->devices[0] >= 0 && (unsigned)c->devices[0] < c->here.n_gpus)
 		memcpy(m.device, c->here.gpu[c->devices[0]], sizeof m.device);
 	return gpul_ipc_send(c->socket, &m, sizeof m, -1, err);
 }
 
-static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_error *err)
+static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd,
+			     gpul_error *err)
 {
 	gpul_status st = gpul_ipc_here_fits(&c->hello, &m->share, err);
 
@@ -189,7 +181,8 @@ static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int
 		st = import(c, m, fd, err);
 	if (st)
 		return st;
-	see(c, &m->share);
+	c->view = gpul_ipc_here_view(c->drv, c->mem, &m->share,
+				     c->hello.read_only || m->share.flags & WIRE_IS_READ_ONLY);
 	st = open_event(c, m, err);
 	if (!st)
 		st = say_ready(c, err);
@@ -202,7 +195,8 @@ static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int
 
 static void say_refused(gpul_ipc_client *c, const gpul_error *why)
 {
-	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = (uint32_t)why->status,
+	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
+				  .status = (uint32_t)why->status,
 				  .native = why->native };
 
 	memcpy(m.text, why->text, sizeof m.text - 1);
@@ -218,7 +212,8 @@ static void end(gpul_ipc_client *c)
 	c->state = CLIENT_OVER;
 }
 
-static gpul_status offered(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_ipc_event *out, gpul_error *err)
+static gpul_status offered(gpul_ipc_client *c, const struct wire_offer *m, int fd,
+			   gpul_ipc_event *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	gpul_status st;
@@ -244,21 +239,24 @@ static void owner_is_gone(gpul_ipc_client *c, const char *what, gpul_ipc_event *
 {
 	gpul_error why = { 0 };
 
-	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner, pid %d, %s without a goodbye", (int)c->owner.pid, what);
+	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner, pid %d, %s without a goodbye",
+			(int)c->owner.pid, what);
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s", why.text);
 	c->owner_died = true;
 	end(c);
 	tell(c, out, GPUL_IPC_OWNER_DIED, &why);
 }
 
-static gpul_status take(gpul_ipc_client *c, const gpul_ipc_message *m, int fd, gpul_ipc_event *out, gpul_error *err)
+static gpul_status take(gpul_ipc_client *c, const gpul_ipc_message *m, int fd,
+			gpul_ipc_event *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
 
 	if (c->state == CLIENT_GREETED && m->head.type == WIRE_OFFER)
 		return offered(c, &m->offer, fd, out, err);
 	if (m->head.type == WIRE_REFUSED) {
-		(void)gpul_fail(&why, (gpul_status)m->refused.status, m->refused.native, "%s", m->refused.text);
+		(void)gpul_fail(&why, (gpul_status)m->refused.status, m->refused.native, "%s",
+				m->refused.text);
 		end(c);
 		tell(c, out, GPUL_IPC_REFUSED, &why);
 		return GPUL_OK;
@@ -269,11 +267,13 @@ static gpul_status take(gpul_ipc_client *c, const gpul_ipc_message *m, int fd, g
 		return GPUL_OK;
 	}
 	end(c);
-	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent %s out of turn", gpul_ipc_wire_name(m->head.type));
+	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent %s out of turn",
+			 gpul_ipc_wire_name(m->head.type));
 }
 
 /* One message, or the end; process_ended: the pidfd says so. */
-static gpul_status hear(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out, gpul_error *err)
+static gpul_status hear(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out,
+			gpul_error *err)
 {
 	bool signs = c->by_pid && c->state == CLIENT_GREETED;
 	gpul_ipc_message m;
@@ -300,13 +300,15 @@ static gpul_status hear(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *
 	return st;
 }
 
-gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_event *out, gpul_error *err)
+gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_event *out,
+				 gpul_error *err)
 {
 	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	gpul_status st = GPUL_OK;
 
 	tell(c, out, GPUL_IPC_NONE, NULL);
-	while (!st && out->kind == GPUL_IPC_NONE && gpul_ipc_wait_readable(c->epoll, begun_ns, timeout_ms)) {
+	while (!st && out->kind == GPUL_IPC_NONE &&
+	       gpul_ipc_wait_readable(c->epoll, begun_ns, timeout_ms)) {
 		struct epoll_event ready;
 
 		if (epoll_wait(c->epoll, &ready, 1, 0) == 1)
@@ -316,15 +318,17 @@ gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_ev
 }
 
 /* Open; an owner that is too busy to be connected to is tried again. */
-static gpul_status open_patiently(const gpul_driver *drv, const gpul_ipc_client_options *o, uint64_t begun_ns,
-				  int timeout_ms, gpul_ipc_client **out, gpul_error *err)
+static gpul_status open_patiently(const gpul_driver *drv, const gpul_ipc_client_options *o,
+				  uint64_t begun_ns, int timeout_ms, gpul_ipc_client **out,
+				  gpul_error *err)
 {
 	for (;;) {
 		gpul_error why = { 0 };
 		gpul_status st = gpul_ipc_client_open(drv, o, out, &why);
 
 		if (st != GPUL_ESYS || why.native != EAGAIN ||
-		    (timeout_ms >= 0 && gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000))
+		    (timeout_ms >= 0 &&
+		     gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000))
 			return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
@@ -334,30 +338,31 @@ static gpul_status not_attached(const gpul_ipc_event *event, int timeout_ms, gpu
 {
 	switch (event->kind) {
 	case GPUL_IPC_REFUSED:
-		return gpul_fail(err, GPUL_EUNSUPPORTED, event->why.native, "refused: %s", event->why.text);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, event->why.native, "refused: %s",
+				 event->why.text);
 	case GPUL_IPC_NONE:
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner, pid %d, did not answer within %d ms",
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+				 "the owner, pid %d, did not answer within %d ms",
 				 (int)event->pid, timeout_ms);
 	case GPUL_IPC_OWNER_DIED:
 		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "%s", event->why.text);
 	default:
-		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner ended the lease before it had begun");
+		return gpul_fail(err, GPUL_ESYS, ECONNRESET,
+				 "the owner ended the lease before it had begun");
 	}
 }
 
-gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options, int timeout_ms,
-			    gpul_ipc_client **out, gpul_error *err)
+gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options,
+			    int timeout_ms, gpul_ipc_client **out, gpul_error *err)
 {
-	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0, passed_ms;
+	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	gpul_ipc_event event;
 	gpul_ipc_client *c;
 	gpul_status st = open_patiently(drv, options, begun_ns, timeout_ms, &c, err);
 
 	if (st)
 		return st;
-	passed_ms = timeout_ms > 0 ? (gpul_clock_ns() - begun_ns) / 1000000 : 0;
-	st = gpul_ipc_client_next(c, passed_ms < (uint64_t)timeout_ms || timeout_ms < 0 ? timeout_ms - (int)passed_ms : 0,
-				  &event, err);
+	st = gpul_ipc_client_next(c, gpul_ipc_left_ms(begun_ns, timeout_ms), &event, err);
 	if (!st && event.kind != GPUL_IPC_ATTACHED)
 		st = not_attached(&event, timeout_ms, err);
 	if (st) {
@@ -368,8 +373,8 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 	return GPUL_OK;
 }
 
-/* Kernels still use the memory: mapping and connection stay, and the lease ends with this process.  The list tells
- * whoever looks for leaks that nothing was forgotten. */
+/* Kernels still use the memory: mapping and connection stay, and the lease ends with this
+ * process.  The list tells whoever looks for leaks that nothing was forgotten. */
 static void abandon(gpul_ipc_client *c)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,7 +1,8 @@
 /* drain.c — wait until the GPUs have done what uses the memory, before it is unmapped.
  *
- * cuCtxRecordEvent takes in all streams of a context, so that its event can be asked with a deadline.  Where the
- * driver is too old to have it, cuCtxSynchronize waits as long as it takes. */
+ * cuCtxRecordEvent takes in all streams of a context, so that its event can be asked with a
+ * deadline.  Where the driver is too old to have it, cuCtxSynchronize waits as long as it
+ * takes. */
 #include "ipc/client_internal.h"
 
 #include <errno.h>
@@ -14,7 +15,8 @@
 enum { ABORT_CODE = 1, N_SPINS = 64 };
 
 /* What may be left undone: the time is over. */
-static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun_ns, int timeout_ms)
+static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun_ns,
+			   int timeout_ms)
 {
 	struct timespec pause = { .tv_nsec = 10000 };
 
@@ -23,7 +25,8 @@ static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun
 
 		if (r != CUDA_ERROR_NOT_READY)
 			return r;
-		if (timeout_ms >= 0 && gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000)
+		if (timeout_ms >= 0 &&
+		    gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000)
 			return r;
 		if (n < N_SPINS)
 			continue;
@@ -33,8 +36,10 @@ static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun
 	}
 }
 
-/* CUDA_ERROR_NOT_READY: kernels still run.  Any other error: the context is broken or gone, and nothing runs in it. */
-static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns, int timeout_ms)
+/* CUDA_ERROR_NOT_READY: kernels still run.  Any other error: the context is broken or gone, and
+ * nothing runs in it. */
+static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns,
+			      int timeout_ms)
 {
 	CUevent event = NULL;
 	CUresult r = drv->cuCtxSetCurrent(context);
@@ -51,7 +56,8 @@ static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_
 	return r;
 }
 
-static CUresult drain_device(const gpul_driver *drv, int ordinal, uint64_t begun_ns, int timeout_ms)
+static CUresult drain_device(const gpul_driver *drv, int ordinal, uint64_t begun_ns,
+			     int timeout_ms)
 {
 	CUcontext context;
 	CUdevice device;
@@ -74,7 +80,8 @@ static bool drain_all(const gpul_ipc_client *c, int timeout_ms)
 
 	(void)c->drv->cuCtxGetCurrent(&before);
 	for (unsigned i = 0; i < c->n_devices; i++)
-		done &= drain_device(c->drv, c->devices[i], begun_ns, timeout_ms) != CUDA_ERROR_NOT_READY;
+		done &= drain_device(c->drv, c->devices[i], begun_ns, timeout_ms) !=
+			CUDA_ERROR_NOT_READY;
 	(void)c->drv->cuCtxSetCurrent(before);
 	return done;
 }
@@ -83,8 +90,10 @@ static void raise_abort(const gpul_ipc_client *c)
 {
 	gpul_error why = { 0 };
 
-	if (c->view.control_gpu && !c->view.read_only && gpul_ipc_abort(&c->view, ABORT_CODE, &why))
-		gpul_log(GPUL_LOG_INFO, "ipc", "the abort word could not be raised: %s", why.text);
+	if (c->view.control_gpu && !c->view.read_only &&
+	    gpul_ipc_abort(&c->view, ABORT_CODE, &why))
+		gpul_log(GPUL_LOG_INFO, "ipc", "the abort word could not be raised: %s",
+			 why.text);
 }
 
 gpul_status gpul_ipc_drain(gpul_ipc_client *c, int timeout_ms, gpul_error *err)
@@ -97,6 +106,8 @@ gpul_status gpul_ipc_drain(gpul_ipc_client *c, int timeout_ms, gpul_error *err)
 	if (drain_all(c, timeout_ms))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-			 "kernels that may use the memory still run after twice %d ms: it stays mapped until this process "
-			 "ends", timeout_ms);
+			 "kernels that may use the memory still run after twice %d ms: it "
+			 "stays mapped until this process "
+			 "ends",
+			 timeout_ms);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_KEPT = 4 };  /* NVIDIA's, ours, and room */
+enum { N_KEPT = 4 }; /* NVIDIA's, ours, and room */
 
 static struct gpul_ipc_here kept[N_KEPT];
 static unsigned n_kept;
@@ -43,12 +43,14 @@ static gpul_status read_boot_id(unsigned char out[16], gpul_error *err)
 			n_digits++;
 		}
 	}
-	return n_digits == 32 ? GPUL_OK : gpul_fail(err, GPUL_ESYS, EINVAL, "%s holds no boot id", path);
+	return n_digits == 32 ? GPUL_OK
+			      : gpul_fail(err, GPUL_ESYS, EINVAL, "%s holds no boot id", path);
 }
 
 static uint32_t what_it_can(const gpul_driver *drv)
 {
-	bool vmm = gpul_driver_has(drv, "cuMemImportFromShareableHandle") && gpul_driver_has(drv, "cuMemMap");
+	bool vmm = gpul_driver_has(drv, "cuMemImportFromShareableHandle") &&
+		   gpul_driver_has(drv, "cuMemMap");
 	bool reg = gpul_driver_has(drv, "cuMemHostRegister");
 	bool legacy = gpul_driver_has(drv, "cuIpcOpenMemHandle");
 	uint32_t can = 0;
@@ -64,7 +66,8 @@ static uint32_t what_it_can(const gpul_driver *drv)
 	return can;
 }
 
-static gpul_status ask_driver(const gpul_driver *drv, struct gpul_ipc_here *out, gpul_error *err)
+static gpul_status ask_driver(const gpul_driver *drv, struct gpul_ipc_here *out,
+			      gpul_error *err)
 {
 	int n_devices = 0;
 	gpul_status st = gpul_cu(drv, err, cuDeviceGetCount(&n_devices));
@@ -96,13 +99,15 @@ static gpul_status look(const gpul_driver *drv, struct gpul_ipc_here *out, gpul_
 	return st || !drv ? st : ask_driver(drv, out, err);
 }
 
-gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out, gpul_error *err)
+gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
+			      gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 	unsigned i = 0;
 
 	if (drv && !drv->path)
-		return look(drv, out, err);  /* a test's own table may be another one next time */
+		return look(drv, out,
+			    err); /* a test's own table may be another one next time */
 	pthread_mutex_lock(&kept_lock);
 	while (i < n_kept && kept[i].drv != drv)
 		i++;
@@ -139,11 +144,14 @@ static gpul_status gpu_is_missing(const unsigned char uuid[16], gpul_error *err)
 	for (int i = 0; i < 16; i++)
 		snprintf(text + 2 * i, 3, "%02x", uuid[i]);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-			 "the memory is on GPU-%.8s-%.4s-%.4s-%.4s-%s, which the attaching process does not see: "
-			 "see CUDA_VISIBLE_DEVICES there", text, text + 8, text + 12, text + 16, text + 20);
+			 "the memory is on GPU-%.8s-%.4s-%.4s-%.4s-%s, which the attaching "
+			 "process does not see: "
+			 "see CUDA_VISIBLE_DEVICES there",
+			 text, text + 8, text + 12, text + 16, text + 20);
 }
 
-gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share, gpul_error *err)
+gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share,
+			       gpul_error *err)
 {
 	const char *kind = gpul_mem_kind_name((gpul_mem_kind)share->kind);
 	bool by_driver = share->kind == GPUL_MEM_HOST_NUMA || share->kind == GPUL_MEM_DEVICE ||
@@ -151,17 +159,46 @@ gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire
 	bool on_gpu = share->kind == GPUL_MEM_DEVICE || share->kind == GPUL_MEM_DEVICE_IPC;
 
 	if (memcmp(hello->boot_id, share->boot_id, 16) != 0 && share->via != WIRE_VIA_FABRIC)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the two processes are not on one running system (their boot ids "
-				 "differ)");
+		return gpul_fail(
+			err, GPUL_EUNSUPPORTED, 0,
+			"the two processes are not on one running system (their boot ids "
+			"differ)");
 	if (by_driver && strcmp(hello->driver, share->driver) != 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the owner uses the %s driver, the attaching process the %s one: %s memory needs the "
-				 "same (see GPULOAD_DRIVER)", share->driver, hello->driver, kind);
-	if (!(hello->can >> share->kind & 1) || (share->via == WIRE_VIA_FABRIC && !(hello->can & WIRE_CAN_FABRIC)))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the attaching process' driver cannot map %s memory", kind);
+				 "the owner uses the %s driver, the attaching process the %s "
+				 "one: %s memory needs the "
+				 "same (see GPULOAD_DRIVER)",
+				 share->driver, hello->driver, kind);
+	if (!(hello->can >> share->kind & 1) ||
+	    (share->via == WIRE_VIA_FABRIC && !(hello->can & WIRE_CAN_FABRIC)))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the attaching process' driver cannot map %s memory", kind);
 	if (share->flags & WIRE_HAS_EVENT && !(hello->can & WIRE_CAN_EVENT))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the attaching process' driver has no interprocess events");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the attaching process' driver has no interprocess events");
 	if (on_gpu && share->via != WIRE_VIA_FABRIC && !has_gpu(hello, share->gpu))
 		return gpu_is_missing(share->gpu, err);
 	return GPUL_OK;
+}
+
+gpul_ipc_view gpul_ipc_here_view(const gpul_driver *drv, const gpul_mem *mem,
+				 const struct wire_share *share, bool read_only)
+{
+	size_t offset = gpul_ipc_wire_data_offset(share);
+	char *cpu = gpul_mem_cpu(mem);
+	CUdeviceptr gpu = gpul_mem_gpu(mem);
+	gpul_ipc_view v = {
+		.drv = drv,
+		.cpu = cpu ? cpu + offset : NULL,
+		.gpu = gpu + offset,
+		.bytes = share->bytes,
+		.control = offset ? (void *)cpu : NULL,
+		.control_gpu = offset ? gpu : 0,
+		.read_only = read_only,
+		.shape.n_dims = share->n_dims,
+	};
+
+	memcpy(v.shape.dtype, share->dtype, sizeof share->dtype);
+	memcpy(v.shape.dim, share->dim, sizeof share->dim);
+	return v;
 }

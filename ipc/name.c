@@ -1,8 +1,8 @@
 /* name.c — see place_internal.h: who owns a name.
  *
- * An flock on NAME.lock says it, and the kernel drops that with its last holder: a dead owner's socket file means
- * nothing.  Both files are removed while the lock is held; whoever waited for a removed lock file
- * sees that it is not the one at the path any more, and tries again. */
+ * An flock on NAME.lock says it, and the kernel drops that with its last holder: a dead owner's
+ * socket file means nothing.  Both files are removed while the lock is held; whoever waited for
+ * a removed lock file sees that it is not the one at the path any more, and tries again. */
 #include "ipc/place_internal.h"
 
 #include <errno.h>
@@ -16,11 +16,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };  /* whoever clears a dead owner's files holds the lock for as long as that takes */
+enum {
+	MAX_TRIES = 20,
+	TRY_AGAIN_NS = 1000000
+}; /* whoever clears a dead owner's files holds the lock for as long as that takes */
 
 static void lock_path(const char *socket, char out[LOCK_PATH_BYTES])
 {
-	size_t n = strlen(socket), cut = n > 5 && strcmp(socket + n - 5, ".sock") == 0 ? n - 5 : n;
+	size_t n = strlen(socket),
+	       cut = n > 5 && strcmp(socket + n - 5, ".sock") == 0 ? n - 5 : n;
 
 	snprintf(out, LOCK_PATH_BYTES, "%.*s.lock", (int)cut, socket);
 }
@@ -37,24 +41,29 @@ static gpul_status is_taken(const char *lock, const char *path, gpul_error *err)
 
 	if (pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid,
-				 "%s is still locked: process %ld, which offered it, has ended, but one that it "
-				 "forked lives on", path, pid);
+				 "%s is still locked: process %ld, which offered it, has "
+				 "ended, but one that it "
+				 "forked lives on",
+				 path, pid);
 	if (pid > 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid, "process %ld offers %s already", pid, path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid,
+				 "process %ld offers %s already", pid, path);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process offers %s already", path);
 }
 
-/* Still the file at the path, and one that only we have: what lies in a folder that others write to may be
- * anything. */
+/* Still the file at the path, and one that only we have: what lies in a folder that others
+ * write to may be anything. */
 static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *err)
 {
 	struct stat ours, there;
 
 	*st = GPUL_OK;
-	if (fstat(fd, &ours) || lstat(path, &there) || ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
+	if (fstat(fd, &ours) || lstat(path, &there) || ours.st_ino != there.st_ino ||
+	    ours.st_dev != there.st_dev)
 		return false;
 	if (!S_ISREG(ours.st_mode) || ours.st_nlink != 1 || ours.st_uid != geteuid())
-		*st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not a lock file of user %u: it is left alone", path,
+		*st = gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				"%s is not a lock file of user %u: it is left alone", path,
 				(unsigned)geteuid());
 	return *st == GPUL_OK;
 }
@@ -82,7 +91,8 @@ static gpul_status try_lock(const char *path, int *out, bool *busy, gpul_error *
 	return st;
 }
 
-static gpul_status lock(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out, gpul_error *err)
+static gpul_status lock(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out,
+			gpul_error *err)
 {
 	memcpy(out->socket, path, strlen(path) + 1);
 	lock_path(path, out->lock);
@@ -98,8 +108,8 @@ static gpul_status lock(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_le
 	return is_taken(out->lock, out->socket, err);
 }
 
-gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out,
-			       gpul_error *err)
+gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
+			       struct gpul_ipc_lease_name *out, gpul_error *err)
 {
 	gpul_status st = lock(path, out, err);
 	char text[24];
@@ -139,7 +149,8 @@ void gpul_ipc_name_release(struct gpul_ipc_lease_name *name)
 {
 	if (name->lock_fd < 0)
 		return;
-	/* The socket first: a lock file without a socket is free, a socket without a lock file, too. */
+	/* The socket first: a lock file without a socket is free, a socket without a lock file,
+	 * too. */
 	(void)unlink(name->socket);
 	(void)unlink(name->lock);
 	close(name->lock_fd);

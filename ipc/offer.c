@@ -8,17 +8,21 @@
 #include "core/clock.h"
 #include "ipc/control.h"
 
-static gpul_status check_size(const gpul_mem_info *about, const gpul_ipc_server_options *o, gpul_error *err)
+static gpul_status check_size(const gpul_mem_info *about, const gpul_ipc_server_options *o,
+			      gpul_error *err)
 {
 	size_t offset = o->control ? GPUL_IPC_CONTROL_BYTES : 0;
 
 	if (!about->exportable)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "this %s memory cannot be shared: make it with gpul_mem_desc.exportable",
+				 "this %s memory cannot be shared: make it with "
+				 "gpul_mem_desc.exportable",
 				 gpul_mem_kind_name(about->kind));
 	if (about->bytes <= offset || o->bytes > about->bytes - offset)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memory of %zu bytes holds no %zu bytes%s", about->bytes,
-				 o->bytes ? o->bytes : 1, o->control ? " behind a control page of 4096" : "");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "memory of %zu bytes holds no %zu bytes%s", about->bytes,
+				 o->bytes ? o->bytes : 1,
+				 o->control ? " behind a control page of 4096" : "");
 	return GPUL_OK;
 }
 
@@ -29,7 +33,9 @@ static gpul_status export_memory(gpul_ipc_server *s, bool fabric, gpul_error *er
 	gpul_status st;
 
 	s->fd = -1;
-	s->offer.share.via = !by_handle ? WIRE_VIA_FD : fabric ? WIRE_VIA_FABRIC : WIRE_VIA_CUDA_IPC;
+	s->offer.share.via = !by_handle ? WIRE_VIA_FD
+			     : fabric   ? WIRE_VIA_FABRIC
+					: WIRE_VIA_CUDA_IPC;
 	if (!by_handle)
 		return gpul_mem_export_fd(s->mem, &s->fd, err);
 	st = gpul_mem_export_handle(s->mem, &handle, err);
@@ -43,7 +49,9 @@ static gpul_status make_event(gpul_ipc_server *s, gpul_error *err)
 	const gpul_driver *drv = s->drv;
 	CUipcEventHandle handle;
 	CUevent event;
-	gpul_status st = gpul_cu(drv, err, cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	gpul_status st =
+		gpul_cu(drv, err,
+			cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
 
 	if (st)
 		return st;
@@ -59,7 +67,8 @@ static gpul_status make_event(gpul_ipc_server *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status describe(gpul_ipc_server *s, const gpul_ipc_server_options *o, gpul_error *err)
+static gpul_status describe(gpul_ipc_server *s, const gpul_ipc_server_options *o,
+			    gpul_error *err)
 {
 	const gpul_mem_info *about = gpul_mem_about(s->mem);
 	struct wire_share *share = &s->offer.share;
@@ -88,7 +97,8 @@ static gpul_status describe(gpul_ipc_server *s, const gpul_ipc_server_options *o
 	return GPUL_OK;
 }
 
-/* Peers check what they are told; what they would refuse is the owner's mistake, and said to it. */
+/* Peers check what they are told; what they would refuse is the owner's mistake, and said to
+ * it. */
 static gpul_status check_own(const gpul_ipc_server *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -97,22 +107,6 @@ static gpul_status check_own(const gpul_ipc_server *s, gpul_error *err)
 	if (gpul_ipc_wire_parse(&s->offer, sizeof s->offer, &m, &why) == GPUL_OK)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EINVAL, 0, "this cannot be offered: %s", why.text);
-}
-
-static void see(gpul_ipc_server *s)
-{
-	const struct wire_share *share = &s->offer.share;
-	size_t offset = gpul_ipc_wire_data_offset(share);
-	char *cpu = gpul_mem_cpu(s->mem);
-	CUdeviceptr gpu = gpul_mem_gpu(s->mem);
-
-	s->view = (gpul_ipc_view){
-		.drv = s->drv, .cpu = cpu ? cpu + offset : NULL, .gpu = gpu + offset, .bytes = share->bytes,
-		.control = offset ? (void *)cpu : NULL, .control_gpu = offset ? gpu : 0,
-	};
-	s->view.shape.n_dims = share->n_dims;
-	memcpy(s->view.shape.dtype, share->dtype, sizeof share->dtype);
-	memcpy(s->view.shape.dim, share->dim, sizeof share->dim);
 }
 
 static gpul_status reset_control(gpul_ipc_server *s, gpul_error *err)
@@ -129,13 +123,15 @@ static gpul_status reset_control(gpul_ipc_server *s, gpul_error *err)
 	return gpul_cu(s->drv, err, cuMemcpyHtoD(s->view.control_gpu, &page, sizeof page));
 }
 
-gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *o, gpul_error *err)
+gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *o,
+				gpul_error *err)
 {
 	gpul_status st = check_size(gpul_mem_about(s->mem), o, err);
 
 	if (st)
 		return st;
-	s->offer.share.flags = (o->control ? WIRE_HAS_CONTROL : 0) | (o->read_only ? WIRE_IS_READ_ONLY : 0);
+	s->offer.share.flags =
+		(o->control ? WIRE_HAS_CONTROL : 0) | (o->read_only ? WIRE_IS_READ_ONLY : 0);
 	st = describe(s, o, err);
 	if (!st)
 		st = export_memory(s, o->fabric, err);
@@ -145,6 +141,6 @@ gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_option
 		st = check_own(s, err);
 	if (st)
 		return st;
-	see(s);
+	s->view = gpul_ipc_here_view(s->drv, s->mem, &s->offer.share, false);
 	return reset_control(s, err);
 }

@@ -1,4 +1,5 @@
-/* peer.c — one connection, from its first word to its end: see the drawing in server_internal.h. */
+/* peer.c — one connection, from its first word to its end: see the drawing in
+ * server_internal.h. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -15,15 +16,18 @@ static size_t index_of(const gpul_ipc_server *s, const struct peer *p)
 	return (size_t)(p - s->peer);
 }
 
-static void tell(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struct peer *p, const gpul_error *why)
+static void tell(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struct peer *p,
+		 const gpul_error *why)
 {
-	*out = (gpul_ipc_event){ .kind = kind, .peer = p->slot, .pid = p->who.pid, .uid = p->who.uid };
+	*out = (gpul_ipc_event){
+		.kind = kind, .peer = p->slot, .pid = p->who.pid, .uid = p->who.uid
+	};
 	if (why)
 		out->why = *why;
 }
 
-/* Free the connection.  Its descriptors are taken out of epoll by hand: a forked child that holds copies of them
- * would keep them there. */
+/* Free the connection.  Its descriptors are taken out of epoll by hand: a forked child that
+ * holds copies of them would keep them there. */
 static void drop(gpul_ipc_server *s, struct peer *p)
 {
 	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, p->socket, NULL);
@@ -38,21 +42,26 @@ static void drop(gpul_ipc_server *s, struct peer *p)
 }
 
 /* Turn it away; whoever is attached already is lost instead. */
-static void refuse(gpul_ipc_server *s, struct peer *p, const gpul_error *why, gpul_ipc_event *out)
+static void refuse(gpul_ipc_server *s, struct peer *p, const gpul_error *why,
+		   gpul_ipc_event *out)
 {
-	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = (uint32_t)why->status,
+	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
+				  .status = (uint32_t)why->status,
 				  .native = why->native };
-	gpul_ipc_event_kind kind = p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED;
+	gpul_ipc_event_kind kind =
+		p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED;
 
 	snprintf(m.text, sizeof m.text, "%.199s", why->text);
-	(void)gpul_ipc_send(p->socket, &m, sizeof m, -1, NULL);  /* it may be gone already */
+	(void)gpul_ipc_send(p->socket, &m, sizeof m, -1, NULL); /* it may be gone already */
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s pid %d of user %u: %s", s->name.socket,
-		 kind == GPUL_IPC_REFUSED ? "refused" : "dropped", (int)p->who.pid, (unsigned)p->who.uid, why->text);
+		 kind == GPUL_IPC_REFUSED ? "refused" : "dropped", (int)p->who.pid,
+		 (unsigned)p->who.uid, why->text);
 	tell(out, kind, p, why);
 	drop(s, p);
 }
 
-static void refuse_for(gpul_ipc_server *s, struct peer *p, gpul_status status, const char *text, gpul_ipc_event *out)
+static void refuse_for(gpul_ipc_server *s, struct peer *p, gpul_status status, const char *text,
+		       gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
@@ -65,12 +74,13 @@ static void lost(gpul_ipc_server *s, struct peer *p, const char *what, gpul_ipc_
 {
 	gpul_error why = { 0 };
 
-	if (p->state == PEER_GREETING) {  /* somebody looked whether anybody is here */
+	if (p->state == PEER_GREETING) { /* somebody looked whether anybody is here */
 		drop(s, p);
 		return;
 	}
 	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "pid %d %s%s", (int)p->who.pid, what,
-			p->state == PEER_MAPPING ? " before it had mapped the memory" : " without a goodbye");
+			p->state == PEER_MAPPING ? " before it had mapped the memory"
+						 : " without a goodbye");
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s", s->name.socket, why.text);
 	tell(out, p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED, p, &why);
 	drop(s, p);
@@ -82,8 +92,9 @@ static bool is_ours(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 
 	if (p->who.uid == geteuid())
 		return true;
-	(void)gpul_fail(&why, GPUL_EUNSUPPORTED, (int)p->who.uid, "this memory is user %u's, and you are user %u",
-			(unsigned)geteuid(), (unsigned)p->who.uid);
+	(void)gpul_fail(&why, GPUL_EUNSUPPORTED, (int)p->who.uid,
+			"this memory is user %u's, and you are user %u", (unsigned)geteuid(),
+			(unsigned)p->who.uid);
 	refuse(s, p, &why, out);
 	return false;
 }
@@ -97,9 +108,12 @@ static void answer(gpul_ipc_server *s, struct peer *p)
 	m.gpu = gpul_mem_gpu(s->mem);
 	m.n_peers = (uint32_t)gpul_ipc_server_peers(s, peers, GPUL_IPC_MAX_PEERS);
 	for (unsigned i = 0; i < m.n_peers; i++) {
-		m.peer[i] = (struct wire_peer){ .pid = peers[i].pid, .uid = peers[i].uid,
-						.slot = (uint32_t)peers[i].slot, .read_only = peers[i].read_only,
-						.cpu = peers[i].cpu, .gpu = peers[i].gpu,
+		m.peer[i] = (struct wire_peer){ .pid = peers[i].pid,
+						.uid = peers[i].uid,
+						.slot = (uint32_t)peers[i].slot,
+						.read_only = peers[i].read_only,
+						.cpu = peers[i].cpu,
+						.gpu = peers[i].gpu,
 						.attached_ms = peers[i].attached_ms };
 		memcpy(m.peer[i].device, peers[i].device_uuid, sizeof m.peer[i].device);
 	}
@@ -123,7 +137,8 @@ static void offer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	gpul_ipc_server_ring(s, p->deadline_ns);
 }
 
-static void greeted(gpul_ipc_server *s, struct peer *p, const struct wire_hello *hello, gpul_ipc_event *out)
+static void greeted(gpul_ipc_server *s, struct peer *p, const struct wire_hello *hello,
+		    gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
@@ -134,22 +149,26 @@ static void greeted(gpul_ipc_server *s, struct peer *p, const struct wire_hello 
 	} else if (gpul_ipc_here_fits(hello, &s->offer.share, &why)) {
 		refuse(s, p, &why, out);
 	} else if ((unsigned)__builtin_popcountll(s->slots) >= s->max_peers) {
-		(void)gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "%u peers are attached already", s->max_peers);
+		(void)gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "%u peers are attached already",
+				s->max_peers);
 		refuse(s, p, &why, out);
 	} else {
 		offer(s, p, out);
 	}
 }
 
-static void mapped(gpul_ipc_server *s, struct peer *p, const struct wire_ready *ready, gpul_ipc_event *out)
+static void mapped(gpul_ipc_server *s, struct peer *p, const struct wire_ready *ready,
+		   gpul_ipc_event *out)
 {
 	p->ready = *ready;
 	p->deadline_ns = 0;
 	p->since_ns = gpul_clock_ns();
 	gpul_ipc_watch(&p->who, p->socket, p->signs);
-	if (p->who.pidfd >= 0 && !gpul_ipc_server_watch(s, p->who.pidfd, SOURCE_PROCESS, index_of(s, p))) {
+	if (p->who.pidfd >= 0 &&
+	    !gpul_ipc_server_watch(s, p->who.pidfd, SOURCE_PROCESS, index_of(s, p))) {
 		close(p->who.pidfd);
-		p->who.pidfd = -1;  /* the end of the connection tells as much, but for a forked child */
+		p->who.pidfd = -1; /* the end of the connection tells as much, but for a forked
+				      child */
 	}
 	p->state = PEER_ATTACHED;
 	tell(out, GPUL_IPC_ATTACHED, p, NULL);
@@ -162,24 +181,28 @@ static void let_go(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	if (p->state == PEER_ATTACHED) {
 		tell(out, GPUL_IPC_DETACHED, p, NULL);
 	} else if (p->state == PEER_MAPPING) {
-		(void)gpul_fail(&why, GPUL_ESYS, ECANCELED, "pid %d gave up before it had mapped the memory",
+		(void)gpul_fail(&why, GPUL_ESYS, ECANCELED,
+				"pid %d gave up before it had mapped the memory",
 				(int)p->who.pid);
 		tell(out, GPUL_IPC_REFUSED, p, &why);
 	}
 	drop(s, p);
 }
 
-static void refused_us(gpul_ipc_server *s, struct peer *p, const struct wire_refused *m, gpul_ipc_event *out)
+static void refused_us(gpul_ipc_server *s, struct peer *p, const struct wire_refused *m,
+		       gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	(void)gpul_fail(&why, (gpul_status)m->status, m->native, "pid %d could not map it: %s", (int)p->who.pid, m->text);
+	(void)gpul_fail(&why, (gpul_status)m->status, m->native, "pid %d could not map it: %s",
+			(int)p->who.pid, m->text);
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s", s->name.socket, why.text);
 	tell(out, GPUL_IPC_REFUSED, p, &why);
 	drop(s, p);
 }
 
-static void take(gpul_ipc_server *s, struct peer *p, const gpul_ipc_message *m, gpul_ipc_event *out)
+static void take(gpul_ipc_server *s, struct peer *p, const gpul_ipc_message *m,
+		 gpul_ipc_event *out)
 {
 	if (p->state == PEER_GREETING && m->head.type == WIRE_HELLO)
 		greeted(s, p, &m->hello, out);
@@ -195,15 +218,16 @@ static void take(gpul_ipc_server *s, struct peer *p, const gpul_ipc_message *m, 
 
 static bool receive(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 
-/* Who lets go and attaches again at once can be heard in that order: its HELLO, on a new connection, before its BYE.
- * So where all slots are taken, those who have one are asked first.  True: one of them had something to say,
- * which is to be told before anybody is turned away. */
+/* Who lets go and attaches again at once can be heard in that order: its HELLO, on a new
+ * connection, before its BYE. So where all slots are taken, those who have one are asked first.
+ * True: one of them had something to say, which is to be told before anybody is turned away. */
 static bool others_first(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	if ((unsigned)__builtin_popcountll(s->slots) < s->max_peers)
 		return false;
 	for (struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++)
-		if (p->state != PEER_FREE && p->slot >= 0 && receive(s, p, out) && out->kind != GPUL_IPC_NONE)
+		if (p->state != PEER_FREE && p->slot >= 0 && receive(s, p, out) &&
+		    out->kind != GPUL_IPC_NONE)
 			return true;
 	return false;
 }
@@ -216,11 +240,13 @@ static bool receive(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	int fd;
 
 	if (p->state == PEER_GREETING && others_first(s, out))
-		return true;  /* its HELLO stays where it is, and its socket readable */
-	switch (gpul_ipc_receive(p->socket, &m, &fd, p->signs && p->state == PEER_GREETING ? &p->who : NULL, &why)) {
+		return true; /* its HELLO stays where it is, and its socket readable */
+	switch (gpul_ipc_receive(p->socket, &m, &fd,
+				 p->signs && p->state == PEER_GREETING ? &p->who : NULL,
+				 &why)) {
 	case GOT_MESSAGE:
 		if (fd >= 0)
-			close(fd);  /* an OFFER, to an owner: out of turn */
+			close(fd); /* an OFFER, to an owner: out of turn */
 		take(s, p, &m, out);
 		return true;
 	case GOT_BAD:
@@ -255,9 +281,11 @@ void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	/* Perhaps it is this process that was away, and the answer lies there. */
 	if (receive(s, p, out))
 		return;
-	(void)gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not say %s in time (%llu ms)", (int)p->who.pid,
-			p->state == PEER_GREETING ? "HELLO" : "READY",
-			(unsigned long long)((p->state == PEER_GREETING ? s->step_ns : s->map_ns) / 1000000));
+	(void)gpul_fail(
+		&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not say %s in time (%llu ms)",
+		(int)p->who.pid, p->state == PEER_GREETING ? "HELLO" : "READY",
+		(unsigned long long)((p->state == PEER_GREETING ? s->step_ns : s->map_ns) /
+				     1000000));
 	refuse(s, p, &why, out);
 }
 
@@ -278,11 +306,13 @@ static struct peer *place_for(gpul_ipc_server *s, gpul_ipc_event *out)
 	for (struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++) {
 		if (p->state == PEER_FREE)
 			return p;
-		if (p->state == PEER_GREETING && !p->signs && (!oldest || p->since_ns < oldest->since_ns))
+		if (p->state == PEER_GREETING && !p->signs &&
+		    (!oldest || p->since_ns < oldest->since_ns))
 			oldest = p;
 	}
 	if (oldest)
-		refuse_for(s, oldest, GPUL_EUNSUPPORTED, "too many connections that say nothing: the oldest goes", out);
+		refuse_for(s, oldest, GPUL_EUNSUPPORTED,
+			   "too many connections that say nothing: the oldest goes", out);
 	return oldest;
 }
 
@@ -294,8 +324,12 @@ void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_ev
 		close(socket);
 		return;
 	}
-	*p = (struct peer){ .state = PEER_GREETING, .socket = socket, .signs = signs, .slot = -1,
-			    .since_ns = gpul_clock_ns(), .who = { .uid = (uid_t)-1, .pidfd = -1 } };
+	*p = (struct peer){ .state = PEER_GREETING,
+			    .socket = socket,
+			    .signs = signs,
+			    .slot = -1,
+			    .since_ns = gpul_clock_ns(),
+			    .who = { .uid = (uid_t)-1, .pidfd = -1 } };
 	if (signs) {
 		if (!gpul_ipc_server_watch(s, socket, SOURCE_SOCKET, index_of(s, p)))
 			drop(s, p);
@@ -303,8 +337,8 @@ void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_ev
 	}
 	p->who = gpul_ipc_identify(socket);
 	p->deadline_ns = p->since_ns + s->step_ns;
-	/* A peer says HELLO in the same breath as it connects.  Only one event fits, though: where the
-	 * place was made by an eviction, HELLO waits for the next call. */
+	/* A peer says HELLO in the same breath as it connects.  Only one event fits, though:
+	 * where the place was made by an eviction, HELLO waits for the next call. */
 	if (!is_ours(s, p, out))
 		return;
 	if (out->kind == GPUL_IPC_NONE)
@@ -332,10 +366,16 @@ size_t gpul_ipc_server_peers(const gpul_ipc_server *s, gpul_ipc_peer *peers, siz
 		if (!p)
 			continue;
 		if (n < room) {
-			peers[n] = (gpul_ipc_peer){ .slot = slot, .pid = p->who.pid, .uid = p->who.uid, .cpu = p->ready.cpu,
-						    .gpu = p->ready.gpu, .read_only = p->ready.read_only,
-						    .attached_ms = (now - p->since_ns) / 1000000 };
-			memcpy(peers[n].device_uuid, p->ready.device, sizeof peers[n].device_uuid);
+			peers[n] =
+				(gpul_ipc_peer){ .slot = slot,
+						 .pid = p->who.pid,
+						 .uid = p->who.uid,
+						 .cpu = p->ready.cpu,
+						 .gpu = p->ready.gpu,
+						 .read_only = p->ready.read_only,
+						 .attached_ms = (now - p->since_ns) / 1000000 };
+			memcpy(peers[n].device_uuid, p->ready.device,
+			       sizeof peers[n].device_uuid);
 		}
 		n++;
 	}

@@ -16,15 +16,18 @@ static const char ending[] = ".sock";
 
 static bool is_name(const char *name)
 {
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	static const char good[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
 	return name[0] && name[0] != '.' && name[strspn(name, good)] == '\0';
 }
 
-/* Where names lie; from the environment only where that is this user's own (not in a set-uid program). */
+/* Where names lie; from the environment only where that is this user's own (not in a set-uid
+ * program). */
 static bool folder_path(char out[GPUL_IPC_PATH_BYTES])
 {
-	const char *ours = secure_getenv("GPULOAD_RUNTIME_DIR"), *session = secure_getenv("XDG_RUNTIME_DIR");
+	const char *ours = secure_getenv("GPULOAD_RUNTIME_DIR"),
+		   *session = secure_getenv("XDG_RUNTIME_DIR");
 	int n;
 
 	if (ours && ours[0])
@@ -44,27 +47,33 @@ static gpul_status check_folder(int fd, const char *path, gpul_error *err)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	if (s.st_uid != geteuid())
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is user %u's, and this is user %u: set GPULOAD_RUNTIME_DIR to a folder of "
-				 "your own", path, (unsigned)s.st_uid, (unsigned)geteuid());
+				 "%s is user %u's, and this is user %u: set "
+				 "GPULOAD_RUNTIME_DIR to a folder of "
+				 "your own",
+				 path, (unsigned)s.st_uid, (unsigned)geteuid());
 	if (s.st_mode & 077)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is open to others (mode %03o, 700 is needed): chmod 700 %s", path,
-				 (unsigned)s.st_mode & 0777, path);
+		return gpul_fail(
+			err, GPUL_EUNSUPPORTED, 0,
+			"%s is open to others (mode %03o, 700 is needed): chmod 700 %s", path,
+			(unsigned)s.st_mode & 0777, path);
 	return GPUL_OK;
 }
 
-/* Open the folder and see that nobody else can enter it; *fd -1 with GPUL_OK: it is not there. */
+/* Open the folder and see that nobody else can enter it; *fd -1 with GPUL_OK: it is not there.
+ */
 static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error *err)
 {
 	gpul_status st;
 
 	if (make && mkdir(path, 0700) && errno != EEXIST)
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot make %s: %s", path, strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot make %s: %s", path,
+				 strerror(errno));
 	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (*fd < 0 && errno == ENOENT && !make)
 		return GPUL_OK;
 	if (*fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is a symbolic link or no folder: not safe", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is a symbolic link or no folder: not safe", path);
 	if (*fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	st = check_folder(*fd, path, err);
@@ -75,7 +84,8 @@ static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error 
 	return st;
 }
 
-gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_BYTES], gpul_error *err)
+gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_BYTES],
+			   gpul_error *err)
 {
 	char folder[GPUL_IPC_PATH_BYTES], path[GPUL_IPC_PATH_BYTES];
 	bool is_path = strchr(name, '/') != NULL;
@@ -84,16 +94,20 @@ gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_B
 
 	if (!is_path && !is_name(name))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%.64s' is no name: letters, digits, '.', '_' and '-', not starting with '.'", name);
+				 "'%.64s' is no name: letters, digits, '.', '_' and '-', not "
+				 "starting with '.'",
+				 name);
 	if (!is_path && !folder_path(folder))
-		return gpul_fail(err, GPUL_EINVAL, 0, "the folder of the sockets has too long a path: set "
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "the folder of the sockets has too long a path: set "
 				 "GPULOAD_RUNTIME_DIR to a shorter one");
 	n = is_path ? snprintf(path, sizeof path, "%s", name)
 		    : snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
 	if (n >= GPUL_IPC_PATH_BYTES)
 		return gpul_fail(err, GPUL_EINVAL, n,
-				 "the socket's path has %d bytes, and sockets allow %d: take a shorter name", n,
-				 GPUL_IPC_PATH_BYTES - 1);
+				 "the socket's path has %d bytes, and sockets allow %d: take a "
+				 "shorter name",
+				 n, GPUL_IPC_PATH_BYTES - 1);
 	if (!is_path) {
 		st = open_folder(folder, make, &fd, err);
 		if (st)
@@ -143,7 +157,8 @@ gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err)
 	int fd;
 
 	if (!folder_path(path))
-		return gpul_fail(err, GPUL_EINVAL, 0, "the folder of the sockets has too long a path");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "the folder of the sockets has too long a path");
 	st = open_folder(path, false, &fd, err);
 	if (st)
 		return st;

@@ -1,9 +1,10 @@
 /* server.c — see server.h.
  *
- * One epoll descriptor watches everything: the listening socket, each peer's socket and process, and one timer.  Each is
- * level triggered and one is handled at a time, each with at most one event, so that there is no queue
- * to forget: as long as anything is left to do, the epoll descriptor stays readable.  The kernel takes ready
- * ones in turn, so a peer that never stops sending cannot keep the others waiting. */
+ * One epoll descriptor watches everything: the listening socket, each peer's socket and
+ * process, and one timer.  Each is level triggered and one is handled at a time, each with at
+ * most one event, so that there is no queue to forget: as long as anything is left to do, the
+ * epoll descriptor stays readable.  The kernel takes ready ones in turn, so a peer that never
+ * stops sending cannot keep the others waiting. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@
 
 enum {
 	STEP_MS = 1000,
-	MAX_SOURCES = 64,  /* handled by one call that does not wait */
+	MAX_SOURCES = 64, /* handled by one call that does not wait */
 	OUT_OF_FDS_MS = 50,
 };
 
@@ -30,7 +31,8 @@ static const uint64_t ns_per_ms = 1000000;
 
 bool gpul_ipc_server_watch(gpul_ipc_server *s, int fd, enum source source, size_t index)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.u64 = (uint64_t)source << 32 | index };
+	struct epoll_event e = { .events = EPOLLIN,
+				 .data.u64 = (uint64_t)source << 32 | index };
 
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
@@ -40,11 +42,13 @@ void gpul_ipc_server_ring(gpul_ipc_server *s, uint64_t at_ns)
 	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(at_ns / 1000000000),
 					      .tv_nsec = (long)(at_ns % 1000000000) } };
 
-	/* Ringing too early costs a look; setting the timer for every connection costs each a system call. */
+	/* Ringing too early costs a look; setting the timer for every connection costs each a
+	 * system call. */
 	if (s->timer_ns && s->timer_ns <= at_ns)
 		return;
 	s->timer_ns = at_ns;
-	(void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t, NULL);  /* arguments are in range: cannot fail */
+	(void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t,
+			      NULL); /* arguments are in range: cannot fail */
 }
 
 static gpul_status sys_failed(const char *what, gpul_error *err)
@@ -60,19 +64,23 @@ static gpul_status listen_at(gpul_ipc_server *s, gpul_error *err)
 
 	memcpy(address.sun_path, s->name.socket, sizeof address.sun_path);
 	if (lstat(address.sun_path, &there) == 0 && !S_ISSOCK(there.st_mode))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is there and no socket: it is left alone",
-				 s->name.socket);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is there and no socket: it is left alone", s->name.socket);
 	if (unlink(address.sun_path) && errno != ENOENT)
 		return sys_failed(s->name.socket, err);
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listener < 0)
 		return sys_failed("socket", err);
-	/* Linux gives the socket's own mode to the file: never is it open to others, whatever the umask. */
+	/* Linux gives the socket's own mode to the file: never is it open to others, whatever
+	 * the umask. */
 	if (fchmod(s->listener, 0600))
 		return sys_failed("fchmod of a socket", err);
-	if (bind(s->listener, (struct sockaddr *)&address, sizeof address) || listen(s->listener, SOMAXCONN))
+	if (bind(s->listener, (struct sockaddr *)&address, sizeof address) ||
+	    listen(s->listener, SOMAXCONN))
 		return sys_failed(s->name.socket, err);
-	return gpul_ipc_server_watch(s, s->listener, SOURCE_LISTENER, 0) ? GPUL_OK : sys_failed("epoll_ctl", err);
+	return gpul_ipc_server_watch(s, s->listener, SOURCE_LISTENER, 0)
+		       ? GPUL_OK
+		       : sys_failed("epoll_ctl", err);
 }
 
 static gpul_status open_socket(gpul_ipc_server *s, const char *name, gpul_error *err)
@@ -96,7 +104,8 @@ static gpul_status open_epoll(gpul_ipc_server *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem, const gpul_ipc_server_options *o)
+static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem,
+				   const gpul_ipc_server_options *o)
 {
 	uint64_t step_ms = o->step_timeout_ms > 0 ? (uint64_t)o->step_timeout_ms : STEP_MS;
 	gpul_ipc_server *s = calloc(1, sizeof *s);
@@ -112,14 +121,16 @@ static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem, const 
 	return s;
 }
 
-gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem, const gpul_ipc_server_options *options,
+gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem,
+				   const gpul_ipc_server_options *options,
 				   gpul_ipc_server **out, gpul_error *err)
 {
 	gpul_ipc_server *s;
 	gpul_status st;
 
 	if (options->max_peers > GPUL_IPC_MAX_PEERS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "at most %d peers, not %u", GPUL_IPC_MAX_PEERS, options->max_peers);
+		return gpul_fail(err, GPUL_EINVAL, 0, "at most %d peers, not %u",
+				 GPUL_IPC_MAX_PEERS, options->max_peers);
 	s = new_server(drv, mem, options);
 	if (!s)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a server");
@@ -162,7 +173,8 @@ int gpul_ipc_server_fd(const gpul_ipc_server *s)
 
 static void set_listening(gpul_ipc_server *s, bool on)
 {
-	struct epoll_event e = { .events = on ? EPOLLIN : 0, .data.u64 = (uint64_t)SOURCE_LISTENER << 32 };
+	struct epoll_event e = { .events = on ? EPOLLIN : 0,
+				 .data.u64 = (uint64_t)SOURCE_LISTENER << 32 };
 
 	(void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &e);
 }
@@ -174,8 +186,10 @@ static void take_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (fd >= 0) {
 		gpul_ipc_peer_begin(s, fd, false, out);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		/* The connection waits, and the listener stays readable: without a pause this would spin. */
-		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept on %s for now: %s", s->name.socket, strerror(errno));
+		/* The connection waits, and the listener stays readable: without a pause this
+		 * would spin. */
+		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept on %s for now: %s",
+			 s->name.socket, strerror(errno));
 		set_listening(s, false);
 		s->listen_again_ns = gpul_clock_ns() + OUT_OF_FDS_MS * ns_per_ms;
 		gpul_ipc_server_ring(s, s->listen_again_ns);
@@ -209,7 +223,8 @@ static void ring(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (!late)
 		return;
 	gpul_ipc_peer_late(s, late, out);
-	if (late->state != PEER_FREE && late->deadline_ns)  /* others had to be heard first, or it is a step on */
+	if (late->state != PEER_FREE &&
+	    late->deadline_ns) /* others had to be heard first, or it is a step on */
 		gpul_ipc_server_ring(s, late->deadline_ns);
 }
 
@@ -233,38 +248,30 @@ static void handle(gpul_ipc_server *s, uint64_t what, gpul_ipc_event *out)
 	}
 }
 
-/* What is left of timeout_ms, for epoll_wait(). */
-static int left_ms(uint64_t begun_ns, int timeout_ms)
-{
-	uint64_t passed_ms;
-
-	if (timeout_ms <= 0)
-		return timeout_ms;
-	passed_ms = (gpul_clock_ns() - begun_ns) / ns_per_ms;
-	return passed_ms >= (uint64_t)timeout_ms ? 0 : timeout_ms - (int)passed_ms;
-}
-
-gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_event *out, gpul_error *err)
+gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_event *out,
+				 gpul_error *err)
 {
 	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	unsigned n_handled = 0;
 
 	*out = (gpul_ipc_event){ .kind = GPUL_IPC_NONE, .peer = -1 };
 	do {
-		int wait_ms = left_ms(begun_ns, timeout_ms);
+		int wait_ms = gpul_ipc_left_ms(begun_ns, timeout_ms);
 		struct epoll_event ready;
 		int n = epoll_wait(s->epoll, &ready, 1, wait_ms);
 
 		if (n < 0 && errno != EINTR)
 			return sys_failed("epoll_wait", err);
 		if (n < 0)
-			return GPUL_OK;  /* a signal: the caller may want to look at what it asked for */
+			return GPUL_OK; /* a signal: the caller may want to look at what it
+					   asked for */
 		if (n == 0 && wait_ms >= 0)
 			return GPUL_OK;
 		if (n > 0)
 			handle(s, ready.data.u64, out);
-		/* Even where peers are busier than this, whoever does not want to wait does not. */
-		if (++n_handled >= MAX_SOURCES && left_ms(begun_ns, timeout_ms) == 0)
+		/* Even where peers are busier than this, whoever does not want to wait does
+		 * not. */
+		if (++n_handled >= MAX_SOURCES && gpul_ipc_left_ms(begun_ns, timeout_ms) == 0)
 			return GPUL_OK;
 	} while (out->kind == GPUL_IPC_NONE);
 	return GPUL_OK;
@@ -280,26 +287,14 @@ static unsigned n_expected(const gpul_ipc_server *s)
 	return n;
 }
 
-static gpul_status check_added(gpul_ipc_server *s, int fd, gpul_error *err)
-{
-	int domain = 0, type = 0, on = 1;
-	socklen_t n = sizeof domain;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) ||
-	    domain != AF_UNIX || type != SOCK_SEQPACKET)
-		return gpul_fail(err, GPUL_EINVAL, fd, "descriptor %d is no Unix socket of type SEQPACKET", fd);
-	if (n_expected(s) >= s->max_peers)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are there already", s->max_peers);
-	if (fcntl(fd, F_SETFD, FD_CLOEXEC) || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
-		return sys_failed("a handed-over socket", err);
-	return GPUL_OK;
-}
-
 gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err)
 {
-	gpul_status st = check_added(s, fd, err);
+	gpul_status st = gpul_ipc_adopt(fd, err);
 	gpul_ipc_event none;
 
+	if (!st && n_expected(s) >= s->max_peers)
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are there already",
+			       s->max_peers);
 	if (st) {
 		if (fd >= 0)
 			close(fd);

@@ -1,24 +1,27 @@
 /* socket.c — see socket_internal.h.
  *
- * Descriptors are the dangerous part of a message.  The kernel installs as many as the control buffer has room for, and
- * room for one int is, by alignment, room for two; whoever looks at the first alone leaks the
- * second.  So there is room here for all that a message can carry (253), and what is not expected is
- * closed. */
+ * Descriptors are the dangerous part of a message.  The kernel installs as many as the control
+ * buffer has room for, and room for one int is, by alignment, room for two; whoever looks at
+ * the first alone leaks the second.  So there is room here for all that a message can carry
+ * (253), and what is not expected is closed. */
 #include "ipc/socket_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MAX_FDS = 253 };  /* SCM_MAX_FD of Linux */
+#include "core/clock.h"
+
+enum { MAX_FDS = 253 }; /* SCM_MAX_FD of Linux */
 
 #ifndef SO_PEERPIDFD
 #if defined __hppa__ || defined __sparc__
 #error "what is SO_PEERPIDFD here?"
 #endif
-#define SO_PEERPIDFD 77  /* Linux 6.5 */
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
 
 static gpul_status send_it(int socket, struct msghdr *m, gpul_error *err)
@@ -31,16 +34,18 @@ static gpul_status send_it(int socket, struct msghdr *m, gpul_error *err)
 	if (n >= 0)
 		return GPUL_OK;
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
-		return gpul_fail(err, GPUL_ESYS, EAGAIN, "the other side does not read what it is sent");
+		return gpul_fail(err, GPUL_ESYS, EAGAIN,
+				 "the other side does not read what it is sent");
 	if (errno == ETOOMANYREFS)
-		return gpul_fail(err, GPUL_ESYS, errno, "too many descriptors of this user are under way in sockets: "
+		return gpul_fail(err, GPUL_ESYS, errno,
+				 "too many descriptors of this user are under way in sockets: "
 				 "some process does not receive them");
 	return gpul_fail(err, GPUL_ESYS, errno, "sendmsg: %s", strerror(errno));
 }
 
 /* One control message behind the bytes: n_extra bytes of that type. */
-static gpul_status send_with(int socket, const void *message, size_t n_bytes, int type, const void *extra, size_t n_extra,
-			     gpul_error *err)
+static gpul_status send_with(int socket, const void *message, size_t n_bytes, int type,
+			     const void *extra, size_t n_extra, gpul_error *err)
 {
 	union {
 		struct cmsghdr align;
@@ -62,20 +67,23 @@ static gpul_status send_with(int socket, const void *message, size_t n_bytes, in
 	return send_it(socket, &m, err);
 }
 
-gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int fd, gpul_error *err)
+gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int fd,
+			  gpul_error *err)
 {
-	return send_with(socket, message, n_bytes, SCM_RIGHTS, &fd, fd >= 0 ? sizeof fd : 0, err);
+	return send_with(socket, message, n_bytes, SCM_RIGHTS, &fd, fd >= 0 ? sizeof fd : 0,
+			 err);
 }
 
-gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes, gpul_error *err)
+gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes,
+				 gpul_error *err)
 {
 	struct ucred me = { .pid = getpid(), .uid = geteuid(), .gid = getegid() };
 
 	return send_with(socket, message, n_bytes, SCM_CREDENTIALS, &me, sizeof me, err);
 }
 
-/* Take what came beside the bytes.  Returns how many descriptors there were; the first is in *fd, the others are
- * closed already. */
+/* Take what came beside the bytes.  Returns how many descriptors there were; the first is in
+ * *fd, the others are closed already. */
 static size_t take_control(struct msghdr *m, int *fd, struct gpul_ipc_identity *who)
 {
 	size_t n_fds = 0;
@@ -105,17 +113,19 @@ static size_t take_control(struct msghdr *m, int *fd, struct gpul_ipc_identity *
 	return n_fds;
 }
 
-static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n_fds, gpul_ipc_message *out,
-				gpul_error *err)
+static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n_fds,
+				gpul_ipc_message *out, gpul_error *err)
 {
 	gpul_status st;
 	bool wanted;
 
 	if (m->msg_flags & MSG_CTRUNC)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message whose descriptor was cut off: is the limit of open "
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "a message whose descriptor was cut off: is the limit of open "
 				 "files (ulimit -n) reached?");
 	if (m->msg_flags & MSG_TRUNC)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message longer than any that there is");
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "a message longer than any that there is");
 	st = gpul_ipc_wire_parse(m->msg_iov->iov_base, n_bytes, out, err);
 	if (st)
 		return st;
@@ -126,22 +136,26 @@ static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n
 	return GPUL_OK;
 }
 
-gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd, struct gpul_ipc_identity *who,
-			      gpul_error *err)
+gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
+			      struct gpul_ipc_identity *who, gpul_error *err)
 {
 	union {
 		struct cmsghdr align;
-		unsigned char room[CMSG_SPACE(MAX_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+		unsigned char room[CMSG_SPACE(MAX_FDS * sizeof(int)) +
+				   CMSG_SPACE(sizeof(struct ucred))];
 	} control;
 	unsigned char bytes[sizeof *out];
 	struct iovec part = { .iov_base = bytes, .iov_len = sizeof bytes };
-	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	struct msghdr m = { .msg_iov = &part,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof control };
 	size_t n_fds;
 	ssize_t n;
 
 	*fd = -1;
-	/* ECONNRESET is told once, when the other side closed with something unread; what it sent before (why
-	 * it closed, say) is still there behind it. */
+	/* ECONNRESET is told once, when the other side closed with something unread; what it
+	 * sent before (why it closed, say) is still there behind it. */
 	do
 		n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -149,7 +163,8 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd, struct
 		return GOT_NOTHING;
 	if (n < 0)
 		return GOT_END;
-	n_fds = take_control(&m, fd, who);  /* before anything else: an empty packet can bring them, too */
+	n_fds = take_control(
+		&m, fd, who); /* before anything else: an empty packet can bring them, too */
 	if (n > 0 && check_packet(&m, (size_t)n, n_fds, out, err) == GPUL_OK)
 		return GOT_MESSAGE;
 	if (*fd >= 0)
@@ -176,9 +191,36 @@ void gpul_ipc_watch(struct gpul_ipc_identity *who, int socket, bool by_pid)
 		return;
 	who->pidfd = -1;
 #ifdef SYS_pidfd_open
-	/* An older kernel: the number may belong to another process by now, but only when the one that
-	 * was meant has ended, and then its connection has, too. */
+	/* An older kernel: the number may belong to another process by now, but only when the
+	 * one that was meant has ended, and then its connection has, too. */
 	if (who->pid > 0)
 		who->pidfd = (int)syscall(SYS_pidfd_open, who->pid, 0);
 #endif
+}
+
+gpul_status gpul_ipc_adopt(int socket, gpul_error *err)
+{
+	int domain = 0, type = 0, on = 1;
+	socklen_t n = sizeof domain;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &n) ||
+	    getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &n) || domain != AF_UNIX ||
+	    type != SOCK_SEQPACKET)
+		return gpul_fail(err, GPUL_EINVAL, socket,
+				 "descriptor %d is no Unix socket of type SEQPACKET", socket);
+	if (fcntl(socket, F_SETFD, FD_CLOEXEC) ||
+	    setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		return gpul_fail(err, GPUL_ESYS, errno, "a handed-over socket: %s",
+				 strerror(errno));
+	return GPUL_OK;
+}
+
+int gpul_ipc_left_ms(uint64_t begun_ns, int timeout_ms)
+{
+	uint64_t passed_ms;
+
+	if (timeout_ms <= 0)
+		return timeout_ms;
+	passed_ms = (gpul_clock_ns() - begun_ns) / 1000000;
+	return passed_ms >= (uint64_t)timeout_ms ? 0 : timeout_ms - (int)passed_ms;
 }

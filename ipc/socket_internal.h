@@ -34,7 +34,18 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd, struct
 
 /* Who connected, or who listens: pid and uid; pidfd -1.  A failed call is uid -1, who is nobody. */
 struct gpul_ipc_identity gpul_ipc_identify(int socket);
+/** Make a socket that was handed over one of ours: closed on exec, told who signs what comes.
+ *
+ * @socket  borrowed
+ * Errors  GPUL_EINVAL not a Unix socket of type SEQPACKET; GPUL_ESYS
+ * Threads any thread may call
+ * Source  Linux unix(7): SO_PASSCRED */
+gpul_status gpul_ipc_adopt(int socket, gpul_error *err);
+
 /* Get who->pidfd of the process that connected or listens (by_pid: of process who->pid). */
 void gpul_ipc_watch(struct gpul_ipc_identity *who, int socket, bool by_pid);
+
+/* What is left of timeout_ms since begun_ns, for poll() and epoll_wait(): 0 and less than 0 stay. */
+int gpul_ipc_left_ms(uint64_t begun_ns, int timeout_ms);
 
 #endif

@@ -7,8 +7,8 @@ typedef gpul_status check(gpul_ipc_message *m, gpul_error *err);
 
 static gpul_status bad(gpul_error *err, const char *what, uint64_t value)
 {
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is wrong: %llu (0x%llx)", what, (unsigned long long)value,
-			 (unsigned long long)value);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is wrong: %llu (0x%llx)", what,
+			 (unsigned long long)value, (unsigned long long)value);
 }
 
 /* Ends, and has only characters that do nothing to a terminal or a log. */
@@ -38,7 +38,8 @@ static gpul_status check_hello(gpul_ipc_message *m, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Does what is said of the elements fit into the bytes?  Whoever takes the hint must not read beyond them. */
+/* Does what is said of the elements fit into the bytes?  Whoever takes the hint must not read
+ * beyond them. */
 static gpul_status check_shape(const struct wire_share *s, gpul_error *err)
 {
 	uint64_t n_bytes = 1, item = 0;
@@ -47,7 +48,7 @@ static gpul_status check_shape(const struct wire_share *s, gpul_error *err)
 		return bad(err, "number of dimensions", s->n_dims);
 	if (!is_text(s->dtype, sizeof s->dtype))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the element's type is no text");
-	for (const char *p = s->dtype; *p; p++)  /* "<f4": the digits at the end are its bytes */
+	for (const char *p = s->dtype; *p; p++) /* "<f4": the digits at the end are its bytes */
 		item = *p >= '0' && *p <= '9' ? item * 10 + (uint64_t)(*p - '0') : 0;
 	if (s->n_dims)
 		n_bytes = item ? item : 1;
@@ -79,7 +80,8 @@ static gpul_status check_sizes(const struct wire_share *s, gpul_error *err)
 {
 	size_t offset = gpul_ipc_wire_data_offset(s);
 
-	if (s->mapped_bytes == 0 || s->mapped_bytes > (uint64_t)1 << 56)  /* no machine has as many addresses */
+	if (s->mapped_bytes == 0 ||
+	    s->mapped_bytes > (uint64_t)1 << 56) /* no machine has as many addresses */
 		return bad(err, "the mapped size", s->mapped_bytes);
 	if (s->bytes == 0 || s->bytes > s->mapped_bytes || s->mapped_bytes - s->bytes < offset)
 		return bad(err, "the size", s->bytes);
@@ -94,7 +96,8 @@ static gpul_status check_share(const struct wire_share *s, gpul_error *err)
 	gpul_status st;
 
 	if (s->kind >= GPUL_MEM_N_KINDS || !via_fits(s))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "memory of kind %u does not come by way %u", s->kind, s->via);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "memory of kind %u does not come by way %u", s->kind, s->via);
 	if (s->flags & ~(uint32_t)(WIRE_HAS_CONTROL | WIRE_IS_READ_ONLY | WIRE_HAS_EVENT))
 		return bad(err, "a flag", s->flags);
 	if (s->slot >= GPUL_IPC_MAX_PEERS)
@@ -152,7 +155,8 @@ static gpul_status check_info(gpul_ipc_message *m, gpul_error *err)
 		if (p->slot >= GPUL_IPC_MAX_PEERS || slots >> p->slot & 1)
 			return bad(err, "INFO: a peer's slot", p->slot);
 		if (p->pid < 0 || p->read_only > 1)
-			return gpul_fail(err, GPUL_EFORMAT, 0, "INFO: peer %u is not described well", i);
+			return gpul_fail(err, GPUL_EFORMAT, 0,
+					 "INFO: peer %u is not described well", i);
 		slots |= (uint64_t)1 << p->slot;
 	}
 	return check_share(&info->share, err);
@@ -191,27 +195,34 @@ const char *gpul_ipc_wire_name(unsigned type)
 
 struct wire_head gpul_ipc_wire_head(enum wire_type type)
 {
-	return (struct wire_head){ .magic = WIRE_MAGIC, .version = WIRE_VERSION, .type = (uint16_t)type };
+	return (struct wire_head){ .magic = WIRE_MAGIC,
+				   .version = WIRE_VERSION,
+				   .type = (uint16_t)type };
 }
 
-gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out, gpul_error *err)
+gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out,
+				gpul_error *err)
 {
 	const struct wire_head *head = &out->head;
 
 	if (n_bytes < sizeof *head || n_bytes > sizeof *out)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes: there is none of that size", n_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "a message of %zu bytes: there is none of that size", n_bytes);
 	memcpy(out, bytes, n_bytes);
 	if (head->magic != WIRE_MAGIC)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message that is not gpuload's (it begins with 0x%08x)",
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "a message that is not gpuload's (it begins with 0x%08x)",
 				 head->magic);
 	if (head->version != WIRE_VERSION)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the other side speaks version %u, this one %u: use the same gpuload on both",
+				 "the other side speaks version %u, this one %u: use the same "
+				 "gpuload on both",
 				 head->version, WIRE_VERSION);
 	if (gpul_ipc_wire_bytes(head->type) == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of type %u: there is none", head->type);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of type %u: there is none",
+				 head->type);
 	if (n_bytes != types[head->type].n_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of %zu", types[head->type].name, n_bytes,
-				 types[head->type].n_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of %zu",
+				 types[head->type].name, n_bytes, types[head->type].n_bytes);
 	return types[head->type].check(out, err);
 }

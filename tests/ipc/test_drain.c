@@ -15,16 +15,17 @@
 
 enum { MEMORY_BYTES = 1 << 16, ABORTED = 2, SHORT_MS = 50 };
 
-static const unsigned long long kernel_limit_ns = 60000000000;  /* should all else fail, the test ends */
+static const unsigned long long kernel_limit_ns =
+	60000000000; /* should all else fail, the test ends */
 
 struct work {
 	CUlibrary library;
 	CUstream stream;
-	unsigned *result;          /* pinned */
+	unsigned *result; /* pinned */
 	gpul_mem *mem;
 	gpul_ipc_server *s;
 	gpul_ipc_client *c;
-	gpul_mem *elsewhere;       /* a control page that nobody offers */
+	gpul_mem *elsewhere; /* a control page that nobody offers */
 };
 
 #define must(call) assert_int_equal((call), 0)
@@ -32,7 +33,8 @@ struct work {
 static struct work begin(gpul_mem_kind kind)
 {
 	const gpul_driver *drv = the_driver();
-	struct work w = { .mem = make_memory(kind, MEMORY_BYTES), .elsewhere = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES) };
+	struct work w = { .mem = make_memory(kind, MEMORY_BYTES),
+			  .elsewhere = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES) };
 	void *result;
 	gpul_file ptx;
 
@@ -40,7 +42,8 @@ static struct work begin(gpul_mem_kind kind)
 	must(drv->cuLibraryLoadData(&w.library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));
 	gpul_file_close(&ptx);
 	must(drv->cuStreamCreate(&w.stream, CU_STREAM_NON_BLOCKING));
-	must(drv->cuMemHostAlloc(&result, sizeof *w.result, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+	must(drv->cuMemHostAlloc(&result, sizeof *w.result,
+				 CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
 	w.result = result;
 	*w.result = 99;
 	gpul_ipc_control_reset(gpul_mem_cpu(w.elsewhere), 1);
@@ -115,7 +118,8 @@ static void a_dead_owners_kernels_are_aborted_at_once(void **state)
 	must(shutdown(pair[0], SHUT_RDWR));
 	expect_client_event(orphan, GPUL_IPC_OWNER_DIED);
 	wait_on(&w, gpul_ipc_client_view(orphan));
-	assert_int_equal(gpul_ipc_client_close(orphan, -1, NULL), GPUL_OK);  /* would wait for ever otherwise */
+	assert_int_equal(gpul_ipc_client_close(orphan, -1, NULL),
+			 GPUL_OK); /* would wait for ever otherwise */
 	assert_int_equal(*w.result, ABORTED);
 	expect_event(w.s, GPUL_IPC_PEER_DIED);
 	finish(&w);
@@ -125,7 +129,9 @@ static void a_kernel_that_does_not_look_keeps_the_memory(void **state)
 {
 	struct work w = begin(GPUL_MEM_MEMFD);
 	struct gpul_ipc_control *page = gpul_mem_cpu(w.elsewhere);
-	const gpul_ipc_view elsewhere = { .drv = the_driver(), .control = page, .control_gpu = gpul_mem_gpu(w.elsewhere) };
+	const gpul_ipc_view elsewhere = { .drv = the_driver(),
+					  .control = page,
+					  .control_gpu = gpul_mem_gpu(w.elsewhere) };
 	unsigned fds = n_open_fds();
 	char *bytes = gpul_ipc_client_view(w.c)->cpu;
 	gpul_error err = { 0 };
@@ -137,7 +143,7 @@ static void a_kernel_that_does_not_look_keeps_the_memory(void **state)
 	assert_int_equal(err.native, ETIMEDOUT);
 	assert_int_equal(*w.result, 99);
 	assert_string_equal(bytes, "still here");
-	assert_int_equal(n_open_fds(), fds);   /* the lease, too, lasts until this process ends */
+	assert_int_equal(n_open_fds(), fds); /* the lease, too, lasts until this process ends */
 	expect_event(w.s, GPUL_IPC_NONE);
 	assert_int_equal(gpul_ipc_abort(&elsewhere, 1, NULL), GPUL_OK);
 	finish(&w);

@@ -1,4 +1,5 @@
-/* test_failing_driver.c — a whole lease with each driver call failing in turn, with every error: nothing stays. */
+/* test_failing_driver.c — a whole lease with each driver call failing in turn, with every
+ * error: nothing stays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -11,16 +12,29 @@
 #include "tests/ipc/support.h"
 
 static const CUresult errors[] = {
-	CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_DEINITIALIZED,
-	CUDA_ERROR_NO_DEVICE, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_MAP_FAILED,
-	CUDA_ERROR_ALREADY_MAPPED, CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY,
-	CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
-	CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_UNKNOWN,
+	CUDA_ERROR_INVALID_VALUE,
+	CUDA_ERROR_OUT_OF_MEMORY,
+	CUDA_ERROR_NOT_INITIALIZED,
+	CUDA_ERROR_DEINITIALIZED,
+	CUDA_ERROR_NO_DEVICE,
+	CUDA_ERROR_INVALID_DEVICE,
+	CUDA_ERROR_INVALID_CONTEXT,
+	CUDA_ERROR_MAP_FAILED,
+	CUDA_ERROR_ALREADY_MAPPED,
+	CUDA_ERROR_OPERATING_SYSTEM,
+	CUDA_ERROR_INVALID_HANDLE,
+	CUDA_ERROR_NOT_READY,
+	CUDA_ERROR_ILLEGAL_ADDRESS,
+	CUDA_ERROR_CONTEXT_IS_DESTROYED,
+	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+	CUDA_ERROR_NOT_PERMITTED,
+	CUDA_ERROR_NOT_SUPPORTED,
+	CUDA_ERROR_UNKNOWN,
 };
 enum { N_ERRORS = sizeof errors / sizeof errors[0] };
 
-static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
-				       GPUL_MEM_DEVICE_IPC };
+static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD,
+				       GPUL_MEM_SHM, GPUL_MEM_DEVICE_IPC };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static CUresult get_uuid(CUuuid *out, CUdevice device)
@@ -73,7 +87,9 @@ static const gpul_driver *complete_driver(gpul_context *c)
 /* From a name to a lease that is over again; the first error. */
 static gpul_status lease(const gpul_driver *drv, gpul_ipc_server *s, gpul_error *err)
 {
-	gpul_ipc_client_options options = { .name = "failing", .devices = (int[]){ 0 }, .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "failing",
+					    .devices = (int[]){ 0 },
+					    .n_devices = 1 };
 	gpul_ipc_event event;
 	gpul_ipc_client *c = NULL;
 	gpul_status st = gpul_ipc_client_open(drv, &options, &c, err);
@@ -82,7 +98,8 @@ static gpul_status lease(const gpul_driver *drv, gpul_ipc_server *s, gpul_error 
 		return st;
 	assert_int_equal(gpul_ipc_server_next(s, 0, &event, NULL), GPUL_OK);
 	st = gpul_ipc_client_next(c, PATIENCE_MS, &event, err);
-	assert_int_equal(gpul_ipc_client_mem(c) != NULL, !st && event.kind == GPUL_IPC_ATTACHED);
+	assert_int_equal(gpul_ipc_client_mem(c) != NULL,
+			 !st && event.kind == GPUL_IPC_ATTACHED);
 	assert_int_equal(gpul_ipc_server_next(s, PATIENCE_MS, &event, NULL), GPUL_OK);
 	assert_int_equal(event.kind, st ? GPUL_IPC_REFUSED : GPUL_IPC_ATTACHED);
 	if (st)
@@ -98,7 +115,9 @@ static gpul_status lease(const gpul_driver *drv, gpul_ipc_server *s, gpul_error 
 
 static gpul_status offer_and_lease(const gpul_driver *drv, gpul_mem *mem, gpul_error *err)
 {
-	gpul_ipc_server_options options = { .name = "failing", .control = true, .gpu_event = true };
+	gpul_ipc_server_options options = { .name = "failing",
+					    .control = true,
+					    .gpu_event = true };
 	gpul_ipc_server *s = NULL;
 	gpul_status st = gpul_ipc_server_create(drv, mem, &options, &s, err);
 
@@ -114,7 +133,11 @@ static bool fail_nth(gpul_mem_kind kind, int n, CUresult error)
 {
 	gpul_context context = { 0 };
 	const gpul_driver *drv = complete_driver(&context);
-	gpul_mem_desc desc = { .kind = kind, .bytes = 1 << 16, .devices = (int[]){ 0 }, .n_devices = 1, .exportable = true };
+	gpul_mem_desc desc = { .kind = kind,
+			       .bytes = 1 << 16,
+			       .devices = (int[]){ 0 },
+			       .n_devices = 1,
+			       .exportable = true };
 	unsigned fds = n_open_fds(), maps = n_maps();
 	gpul_error err = { 0 };
 	gpul_mem *mem;
@@ -129,9 +152,10 @@ static bool fail_nth(gpul_mem_kind kind, int n, CUresult error)
 	calls = fake_calls() - calls;
 	gpul_mem_destroy(mem);
 	if (n_open_fds() != fds || n_maps() > maps || fake_alive() != 1)
-		fail_msg("%s, call %d, error %d: %u fds became %u, %u mappings %u, %d objects are left (%s)",
-			 gpul_mem_kind_name(kind), n, (int)error, fds, n_open_fds(), maps, n_maps(), fake_alive() - 1,
-			 err.text);
+		fail_msg("%s, call %d, error %d: %u fds became %u, %u mappings %u, %d objects "
+			 "are left (%s)",
+			 gpul_mem_kind_name(kind), n, (int)error, fds, n_open_fds(), maps,
+			 n_maps(), fake_alive() - 1, err.text);
 	gpul_context_close(&context);
 	return n <= calls;
 }

@@ -19,7 +19,8 @@ static bool is_readable(int fd)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 1;
 }
 
-/* gpul_ipc_ask() waits for its answer, which the server in this process has to give meanwhile. */
+/* gpul_ipc_ask() waits for its answer, which the server in this process has to give meanwhile.
+ */
 struct asked {
 	const char *name;
 	gpul_ipc_share share;
@@ -45,7 +46,7 @@ static struct asked ask_meanwhile(gpul_ipc_server *s, const char *name)
 	assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
 	while (!a.done) {
 		assert_int_equal(gpul_ipc_server_next(s, 1, &event, NULL), GPUL_OK);
-		assert_int_equal(event.kind, GPUL_IPC_NONE);  /* asking is no event */
+		assert_int_equal(event.kind, GPUL_IPC_NONE); /* asking is no event */
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	return a;
@@ -87,7 +88,7 @@ static void the_owner_may_end_the_lease_and_the_memory_stays(void **state)
 	gpul_mem_destroy(mem);
 	expect_client_event(c, GPUL_IPC_DETACHED);
 	assert_string_equal(gpul_ipc_client_view(c)->cpu, "stays");
-	assert_false(is_readable(gpul_ipc_client_fd(c)));  /* there is nothing more to hear */
+	assert_false(is_readable(gpul_ipc_client_fd(c))); /* there is nothing more to hear */
 	expect_client_event(c, GPUL_IPC_NONE);
 	assert_int_equal(gpul_ipc_client_close(c, -1, NULL), GPUL_OK);
 }
@@ -117,10 +118,12 @@ static void an_inherited_socket_does_without_a_name(void **state)
 	gpul_mem_destroy(mem);
 }
 
-/* Opening in the exporting process is an error for cuIpc memory and events, so these have tests of their own. */
+/* Opening in the exporting process is an error for cuIpc memory and events, so these have tests
+ * of their own. */
 static void memory_of_each_kind_that_has_a_descriptor_is_leased(void **state)
 {
-	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE,
+					       GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 	const gpul_driver *drv = the_driver();
 
 	(void)state;
@@ -128,14 +131,17 @@ static void memory_of_each_kind_that_has_a_descriptor_is_leased(void **state)
 		gpul_mem *mem = make_memory(kinds[i], 3 << 20);
 		gpul_ipc_server *s = offer(mem, "lease");
 		gpul_ipc_client *c = attach_here(s, "lease");
-		const gpul_ipc_view *ours = gpul_ipc_server_view(s), *theirs = gpul_ipc_client_view(c);
+		const gpul_ipc_view *ours = gpul_ipc_server_view(s),
+				    *theirs = gpul_ipc_client_view(c);
 		uint64_t value = 0, sent = 0x123456789abcdef;
 
 		assert_int_equal(gpul_mem_about(gpul_ipc_client_mem(c))->kind, kinds[i]);
 		assert_int_equal(ours->cpu == NULL, kinds[i] == GPUL_MEM_DEVICE);
 		assert_int_equal(theirs->cpu == NULL, kinds[i] == GPUL_MEM_DEVICE);
-		assert_int_equal(drv->cuMemcpyHtoD(ours->gpu + ours->bytes - 8, &sent, 8), CUDA_SUCCESS);
-		assert_int_equal(drv->cuMemcpyDtoH(&value, theirs->gpu + theirs->bytes - 8, 8), CUDA_SUCCESS);
+		assert_int_equal(drv->cuMemcpyHtoD(ours->gpu + ours->bytes - 8, &sent, 8),
+				 CUDA_SUCCESS);
+		assert_int_equal(drv->cuMemcpyDtoH(&value, theirs->gpu + theirs->bytes - 8, 8),
+				 CUDA_SUCCESS);
 		assert_int_equal(value, sent);
 		assert_int_equal(gpul_ipc_step_post(theirs, 5, 77, NULL), GPUL_OK);
 		assert_int_equal(gpul_ipc_step_wait(ours, 5, 77, 1000, NULL), GPUL_OK);
@@ -149,15 +155,20 @@ static void memory_of_each_kind_that_has_a_descriptor_is_leased(void **state)
 static void who_asks_is_told_what_is_offered_and_to_whom(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 1 << 20);
-	gpul_ipc_server_options options = { .name = "asked", .read_only = true, .bytes = 4000,
-					    .shape = { .dtype = "<f8", .n_dims = 2, .dim = { 50, 10 } } };
+	gpul_ipc_server_options options = {
+		.name = "asked",
+		.read_only = true,
+		.bytes = 4000,
+		.shape = { .dtype = "<f8", .n_dims = 2, .dim = { 50, 10 } }
+	};
 	const gpul_ipc_share *share;
 	gpul_ipc_server *s;
 	gpul_ipc_client *c;
 	struct asked asked;
 
 	(void)state;
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL), GPUL_OK);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL),
+			 GPUL_OK);
 	c = attach_here(s, "asked");
 	asked = ask_meanwhile(s, "asked");
 	assert_int_equal(asked.status, GPUL_OK);
@@ -186,9 +197,12 @@ static void who_asks_is_told_what_is_offered_and_to_whom(void **state)
 
 static void what_cannot_be_offered_is_refused(void **state)
 {
-	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192), *small = make_memory(GPUL_MEM_MEMFD, 4096), *pinned = NULL;
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192),
+		 *small = make_memory(GPUL_MEM_MEMFD, 4096), *pinned = NULL;
 	int device = 0;
-	gpul_mem_desc desc = { .kind = GPUL_MEM_PINNED, .bytes = 8192, .devices = &device, .n_devices = 1 };
+	gpul_mem_desc desc = {
+		.kind = GPUL_MEM_PINNED, .bytes = 8192, .devices = &device, .n_devices = 1
+	};
 	gpul_ipc_server *s = NULL;
 	unsigned fds = n_open_fds();
 	const struct {
@@ -210,13 +224,15 @@ static void what_cannot_be_offered_is_refused(void **state)
 	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		gpul_error err = { 0 };
 
-		assert_int_equal(gpul_ipc_server_create(the_driver(), wrong[i].mem, &wrong[i].options, &s, &err),
+		assert_int_equal(gpul_ipc_server_create(the_driver(), wrong[i].mem,
+							&wrong[i].options, &s, &err),
 				 GPUL_EINVAL);
 		if (!strstr(err.text, wrong[i].reason))
 			fail_msg("'%s' does not say '%s'", err.text, wrong[i].reason);
 	}
 	assert_int_equal(gpul_mem_create(the_driver(), &desc, &pinned, NULL), GPUL_OK);
-	assert_int_equal(gpul_ipc_server_create(the_driver(), pinned, &(gpul_ipc_server_options){ 0 }, &s, NULL),
+	assert_int_equal(gpul_ipc_server_create(the_driver(), pinned,
+						&(gpul_ipc_server_options){ 0 }, &s, NULL),
 			 GPUL_EINVAL);
 	assert_null(s);
 	assert_int_equal(n_open_fds(), fds + 0);

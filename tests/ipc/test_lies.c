@@ -1,4 +1,5 @@
-/* test_lies.c — a peer whose owner breaks the rules: it maps nothing, keeps nothing, and says why. */
+/* test_lies.c — a peer whose owner breaks the rules: it maps nothing, keeps nothing, and says
+ * why. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -72,8 +73,11 @@ static struct wire_offer good_offer(void)
 	struct gpul_ipc_here here;
 
 	assert_int_equal(gpul_ipc_here_get(the_driver(), &here, NULL), GPUL_OK);
-	m.share = (struct wire_share){ .mapped_bytes = MEMORY_BYTES, .bytes = MEMORY_BYTES, .granularity_bytes = 4096,
-				       .kind = GPUL_MEM_MEMFD, .via = WIRE_VIA_FD };
+	m.share = (struct wire_share){ .mapped_bytes = MEMORY_BYTES,
+				       .bytes = MEMORY_BYTES,
+				       .granularity_bytes = 4096,
+				       .kind = GPUL_MEM_MEMFD,
+				       .via = WIRE_VIA_FD };
 	memcpy(m.share.boot_id, here.boot_id, sizeof m.share.boot_id);
 	memcpy(m.share.driver, here.driver, sizeof m.share.driver);
 	memcpy(m.share.gpu, here.gpu[0], sizeof m.share.gpu);
@@ -92,7 +96,8 @@ static int sealed_memfd(off_t bytes, int seals)
 
 enum { GOOD_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
-static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds)
+static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *fds,
+		     unsigned n_fds)
 {
 	union {
 		struct cmsghdr align;
@@ -106,16 +111,18 @@ static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *f
 		m.msg_control = &control;
 		m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
 		c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+				       .cmsg_type = SCM_RIGHTS,
 				       .cmsg_len = CMSG_LEN(n_fds * sizeof(int)) };
 		memcpy(CMSG_DATA(c), fds, n_fds * sizeof *fds);
 	}
 	assert_int_equal(sendmsg(socket, &m, MSG_NOSIGNAL), n_bytes);
 }
 
-/* The client is answered with this; it must fail and say the reason, to its user and to the owner. */
-static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds, gpul_status status,
-			 const char *reason, bool owner_is_told)
+/* The client is answered with this; it must fail and say the reason, to its user and to the
+ * owner. */
+static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds,
+			 gpul_status status, const char *reason, bool owner_is_told)
 {
 	gpul_ipc_client *c = begin_attach("liar");
 	int socket = accept(listener, NULL, NULL), with;
@@ -141,7 +148,8 @@ static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsi
 }
 
 /* The offer with one descriptor, which is closed. */
-static void expect_offer_refused(const struct wire_offer *m, int fd, gpul_status status, const char *reason)
+static void expect_offer_refused(const struct wire_offer *m, int fd, gpul_status status,
+				 const char *reason)
 {
 	expect_error(m, sizeof *m, &fd, 1, status, reason, true);
 	close(fd);
@@ -165,8 +173,10 @@ static void an_offer_that_is_right_is_taken(void **state)
 
 static void sizes_that_are_not_the_files(void **state)
 {
-	static const uint64_t mapped[] = { MEMORY_BYTES - 4096, MEMORY_BYTES + 4096, (uint64_t)1 << 40 };
-	static const uint64_t impossible[] = { 0, (uint64_t)-1, (uint64_t)1 << 63, MEMORY_BYTES - 1, MEMORY_BYTES + 1 };
+	static const uint64_t mapped[] = { MEMORY_BYTES - 4096, MEMORY_BYTES + 4096,
+					   (uint64_t)1 << 40 };
+	static const uint64_t impossible[] = { 0, (uint64_t)-1, (uint64_t)1 << 63,
+					       MEMORY_BYTES - 1, MEMORY_BYTES + 1 };
 	int fd = sealed_memfd(MEMORY_BYTES, GOOD_SEALS);
 
 	(void)state;
@@ -215,12 +225,14 @@ static void too_few_and_too_many_descriptors(void **state)
 	fd[0] = sealed_memfd(MEMORY_BYTES, GOOD_SEALS);
 	for (unsigned i = 1; i < 253; i++)
 		fd[i] = fd[0];
-	expect_error(&m, sizeof m, fd, 0, GPUL_EFORMAT, "OFFER with 0 descriptors instead of 1", false);
+	expect_error(&m, sizeof m, fd, 0, GPUL_EFORMAT, "OFFER with 0 descriptors instead of 1",
+		     false);
 	expect_error(&m, sizeof m, fd, 2, GPUL_EFORMAT, "OFFER with 2 descriptors", false);
 	expect_error(&m, sizeof m, fd, 253, GPUL_EFORMAT, "OFFER with 253 descriptors", false);
 	m.share.kind = GPUL_MEM_DEVICE_IPC;
 	m.share.via = WIRE_VIA_CUDA_IPC;
-	expect_error(&m, sizeof m, fd, 1, GPUL_EFORMAT, "OFFER with 1 descriptors instead of 0", false);
+	expect_error(&m, sizeof m, fd, 1, GPUL_EFORMAT, "OFFER with 1 descriptors instead of 0",
+		     false);
 	close(fd[0]);
 }
 
@@ -257,17 +269,20 @@ static void an_owner_elsewhere_with_another_driver_or_gpu(void **state)
 
 	(void)state;
 	m.share.boot_id[0] ^= 1;
-	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED, "boot ids differ");
+	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
+			     "boot ids differ");
 	m = good_offer();
 	m.share.kind = GPUL_MEM_DEVICE;
 	m.share.gpu[0] ^= 0xff;
 	m.share.gpu[15] = 0x5a;
-	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED, "CUDA_VISIBLE_DEVICES");
+	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
+			     "CUDA_VISIBLE_DEVICES");
 	m = good_offer();
 	m.share.kind = GPUL_MEM_DEVICE;
 	strcpy(m.share.driver, "other");
-	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
-			     "the owner uses the other driver, the attaching process the soft one");
+	expect_offer_refused(
+		&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
+		"the owner uses the other driver, the attaching process the soft one");
 }
 
 static void answers_that_are_none(void **state)
@@ -281,9 +296,13 @@ static void answers_that_are_none(void **state)
 
 static void an_owner_that_refuses_leaves_or_never_answers(void **state)
 {
-	struct wire_refused refused = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = GPUL_EINVAL, .text = "\x1b[2Jno" };
+	struct wire_refused refused = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
+					.status = GPUL_EINVAL,
+					.text = "\x1b[2Jno" };
 	struct wire_head bye = gpul_ipc_wire_head(WIRE_BYE);
-	gpul_ipc_client_options options = { .name = "liar", .devices = (int[]){ 0 }, .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "liar",
+					    .devices = (int[]){ 0 },
+					    .n_devices = 1 };
 	gpul_ipc_share share;
 	gpul_error err = { 0 };
 	gpul_ipc_client *c;
@@ -305,7 +324,7 @@ static void an_owner_that_refuses_leaves_or_never_answers(void **state)
 	close(socket);
 
 	c = begin_attach("liar");
-	close(accept(listener, NULL, NULL));  /* with HELLO unread: ECONNRESET */
+	close(accept(listener, NULL, NULL)); /* with HELLO unread: ECONNRESET */
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
 	assert_int_equal(gpul_ipc_client_close(c, -1, NULL), GPUL_OK);
 
@@ -322,7 +341,9 @@ static void an_owner_that_refuses_leaves_or_never_answers(void **state)
 
 static void a_backlog_that_is_full_is_waited_for(void **state)
 {
-	gpul_ipc_client_options options = { .name = "liar", .devices = (int[]){ 0 }, .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "liar",
+					    .devices = (int[]){ 0 },
+					    .n_devices = 1 };
 	gpul_ipc_client *waiting[9], *c = NULL;
 	gpul_error err = { 0 };
 
@@ -342,7 +363,9 @@ static void a_backlog_that_is_full_is_waited_for(void **state)
 
 static void names_that_nobody_offers(void **state)
 {
-	gpul_ipc_client_options options = { .name = "nobody", .devices = (int[]){ 0 }, .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "nobody",
+					    .devices = (int[]){ 0 },
+					    .n_devices = 1 };
 	gpul_ipc_client *c = NULL;
 	gpul_ipc_share share;
 	gpul_error err = { 0 };
@@ -360,7 +383,7 @@ static void names_that_nobody_offers(void **state)
 	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, NULL), GPUL_EINVAL);
 	options = (gpul_ipc_client_options){ .devices = (int[]){ 0 }, .n_devices = 1 };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	options.fd = pair[0];  /* closed by it */
+	options.fd = pair[0]; /* closed by it */
 	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, NULL), GPUL_EINVAL);
 	close(pair[1]);
 }
@@ -370,7 +393,9 @@ enum { OTHER_UID = 12345 };
 static void an_owner_that_is_another_user(void **state)
 {
 	char folder[] = "/tmp/gpuload-test-XXXXXX", path[64];
-	gpul_ipc_client_options options = { .name = path, .devices = (int[]){ 0 }, .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = path,
+					    .devices = (int[]){ 0 },
+					    .n_devices = 1 };
 	gpul_ipc_client *c = NULL;
 	gpul_error err = { 0 };
 	int ready[2], status;
@@ -394,7 +419,8 @@ static void an_owner_that_is_another_user(void **state)
 			pause();
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, &err), GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, &err),
+			 GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "offered by user 12345"));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -408,7 +434,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	make_runtime_folder();
-	gpul_mem_destroy(make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES));  /* what a driver opens once, it has */
+	gpul_mem_destroy(make_memory(GPUL_MEM_MEMFD,
+				     MEMORY_BYTES)); /* what a driver opens once, it has */
 	return 0;
 }
 

@@ -30,7 +30,8 @@ static gpul_status place(const char *name, bool make, gpul_error *err)
 
 static void names_are_letters_digits_dots_underscores_and_hyphens(void **state)
 {
-	static const char *const wrong[] = { "", ".", "..", ".hidden", "a b", "a\n", "caf\xc3\xa9", "a*", "$a" };
+	static const char *const wrong[] = { "",    ".",           "..", ".hidden", "a b",
+					     "a\n", "caf\xc3\xa9", "a*", "$a" };
 	char path[GPUL_IPC_PATH_BYTES], expected[128];
 	gpul_error err;
 
@@ -68,7 +69,8 @@ static void the_folder_is_made_for_its_owner_only(void **state)
 	(void)state;
 	umask(0);
 	rmdir(ours);
-	assert_int_equal(place("n", false, &err), GPUL_OK);  /* there is nothing to attach to, then */
+	assert_int_equal(place("n", false, &err),
+			 GPUL_OK); /* there is nothing to attach to, then */
 	assert_int_equal(stat(ours, &s), -1);
 	assert_int_equal(place("n", true, &err), GPUL_OK);
 	assert_int_equal(stat(ours, &s), 0);
@@ -145,7 +147,8 @@ static int make_socket(const char *path)
 
 static void the_names_that_have_a_socket_are_listed_sorted(void **state)
 {
-	static const char *const files[] = { "b.sock", "a.sock", "a.lock", ".x.sock", "readme", "c d.sock", ".sock" };
+	static const char *const files[] = { "b.sock", "a.sock",   "a.lock", ".x.sock",
+					     "readme", "c d.sock", ".sock" };
 	char path[GPUL_IPC_PATH_BYTES], **names = NULL;
 	size_t n = 9;
 
@@ -185,7 +188,7 @@ static void a_name_has_one_owner_and_the_next_is_told_which(void **state)
 	assert_int_equal(err.native, getpid());
 	snprintf(expected, sizeof expected, "process %d offers", (int)getpid());
 	assert_non_null(strstr(err.text, expected));
-	gpul_ipc_name_release(&second);  /* nothing was taken */
+	gpul_ipc_name_release(&second); /* nothing was taken */
 	assert_int_equal(access(first.lock, F_OK), 0);
 	gpul_ipc_name_release(&first);
 	assert_int_equal(access(first.lock, F_OK), -1);
@@ -204,7 +207,8 @@ static void take_often(const char *path, int counter)
 
 		if (gpul_ipc_name_take(path, &name, NULL))
 			continue;
-		if (pread(counter, &inside, sizeof inside, 0) != (ssize_t)sizeof inside || inside != 0)
+		if (pread(counter, &inside, sizeof inside, 0) != (ssize_t)sizeof inside ||
+		    inside != 0)
 			_exit(1);
 		inside = 1;
 		if (pwrite(counter, &inside, sizeof inside, 0) < 0)
@@ -258,7 +262,7 @@ static void what_a_dead_owner_left_is_cleared_and_a_living_ones_is_not(void **st
 	assert_int_equal(gpul_ipc_place_clear("n", &cleared, NULL), GPUL_OK);
 	assert_false(cleared);
 	assert_int_equal(access(path, F_OK), 0);
-	close(name.lock_fd);  /* as its death would */
+	close(name.lock_fd); /* as its death would */
 	close(fd);
 	assert_int_equal(gpul_ipc_place_clear("n", &cleared, NULL), GPUL_OK);
 	assert_true(cleared);
@@ -306,7 +310,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	assert_int_equal(rmdir(ours), 0);  /* nothing is left in it */
+	assert_int_equal(rmdir(ours), 0); /* nothing is left in it */
 	return rmdir(top);
 }
 

@@ -1,4 +1,5 @@
-/* test_processes.c — leases between processes that end, are killed, fork, or come in numbers. */
+/* test_processes.c — leases between processes that end, are killed, fork, or come in numbers.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,7 +20,8 @@
 
 enum { MEMORY_BYTES = 1 << 20, N_CHILDREN = 16, N_ROUNDS = 20 };
 
-/* ---- roles ------------------------------------------------------------------------------------ */
+/* ---- roles
+ * ------------------------------------------------------------------------------------ */
 
 static gpul_ipc_client *attach(const char *name)
 {
@@ -62,7 +64,8 @@ static int play_peer(const char *name)
 	return gpul_ipc_client_close(c, PATIENCE_MS, NULL) ? 3 : 0;
 }
 
-/* Says the first event that is not an attach or a detach; "fork": has a child that outlives it. */
+/* Says the first event that is not an attach or a detach; "fork": has a child that outlives it.
+ */
 static int play_owner(const char *name)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
@@ -111,7 +114,8 @@ static int play_visitor(const char *name)
 	return n_open_fds() == fds && n_maps() <= maps ? 0 : 5;
 }
 
-/* Waits for the owner's event on the GPU's side, then says what the GPU sees; and leaves a mark. */
+/* Waits for the owner's event on the GPU's side, then says what the GPU sees; and leaves a
+ * mark. */
 static int play_device_peer(const char *name)
 {
 	gpul_ipc_client *c = attach(name);
@@ -129,10 +133,15 @@ static int play_device_peer(const char *name)
 }
 
 static const struct role_entry roles[] = {
-	{ "peer", play_peer }, { "device", play_device_peer }, { "owner", play_owner }, { "visitor", play_visitor }, { 0 },
+	{ "peer", play_peer },
+	{ "device", play_device_peer },
+	{ "owner", play_owner },
+	{ "visitor", play_visitor },
+	{ 0 },
 };
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests
+ * ------------------------------------------------------------------------------------ */
 
 struct offered {
 	gpul_mem *mem;
@@ -198,14 +207,17 @@ static void a_forked_child_that_holds_the_connection_does_not_hide_a_death(void 
 	event = expect_event(o.s, GPUL_IPC_PEER_DIED);
 	assert_int_equal(event.pid, c.pid);
 	assert_non_null(strstr(event.why.text, "ended"));
-	assert_int_equal(kill(grandchild, SIGKILL), 0);  /* it lived until now, with the socket open */
+	assert_int_equal(kill(grandchild, SIGKILL),
+			 0); /* it lived until now, with the socket open */
 	finish(&o);
 }
 
 static void memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it(void **state)
 {
 	struct child owner = start_child("owner", "theirs");
-	gpul_ipc_client_options options = { .name = "theirs", .devices = (int[]){ 0 }, .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "theirs",
+					    .devices = (int[]){ 0 },
+					    .n_devices = 1 };
 	gpul_ipc_client *c, *none = NULL;
 	gpul_error err = { 0 };
 
@@ -221,7 +233,7 @@ static void memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it(void *
 	assert_int_equal(gpul_ipc_attach(the_driver(), &options, 100, &none, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECONNREFUSED);
 	assert_non_null(strstr(err.text, "owner has ended"));
-	owner = start_child("owner", "theirs");  /* over the dead one's files */
+	owner = start_child("owner", "theirs"); /* over the dead one's files */
 	assert_string_equal(hear_child(&owner), "offering");
 	end_child(&owner, 0);
 	assert_string_equal(gpul_ipc_client_view(c)->cpu, "the owner's");
@@ -248,7 +260,8 @@ static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(vo
 	grandchild = (pid_t)atoi(hear_child(&owner));
 	kill_child(&owner);
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
+			 GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "one that it forked lives on"));
 	assert_int_equal(kill(grandchild, SIGKILL), 0);
 	second = start_child("owner", "theirs");
@@ -285,7 +298,9 @@ static void legacy_device_memory_comes_with_an_event(void **state)
 {
 	const gpul_driver *drv = the_driver();
 	gpul_mem *mem = make_memory(GPUL_MEM_DEVICE_IPC, MEMORY_BYTES);
-	gpul_ipc_server_options options = { .name = "legacy", .control = true, .gpu_event = true };
+	gpul_ipc_server_options options = { .name = "legacy",
+					    .control = true,
+					    .gpu_event = true };
 	gpul_ipc_server *s = NULL;
 	gpul_error err = { 0 };
 	const gpul_ipc_view *v;
@@ -353,7 +368,8 @@ static void a_thousand_owners_start_over_what_the_last_one_left(void **state)
 	size_t n;
 
 	(void)state;
-	gpul_ipc_server_destroy(offer(mem, NULL));  /* what is looked up once is found by the children */
+	gpul_ipc_server_destroy(
+		offer(mem, NULL)); /* what is looked up once is found by the children */
 	fds = n_open_fds();
 	for (int i = 0; i < 1000; i++) {
 		pid_t pid = fork();
@@ -431,9 +447,11 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_peer_that_detaches_is_told_from_one_that_is_killed),
-		cmocka_unit_test(a_forked_child_that_holds_the_connection_does_not_hide_a_death),
+		cmocka_unit_test(
+			a_forked_child_that_holds_the_connection_does_not_hide_a_death),
 		cmocka_unit_test(memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it),
-		cmocka_unit_test(an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name),
+		cmocka_unit_test(
+			an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name),
 		cmocka_unit_test(a_stopped_peer_keeps_its_lease_and_delays_nobody),
 		cmocka_unit_test(legacy_device_memory_comes_with_an_event),
 		cmocka_unit_test(many_processes_attach_and_detach_at_once),

@@ -1,5 +1,5 @@
-/* test_refusals.c — an owner among connections that break the rules: each is turned away with a reason, and
- * nobody else notices. */
+/* test_refusals.c — an owner among connections that break the rules: each is turned away with a
+ * reason, and nobody else notices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,7 +30,8 @@ static gpul_mem *mem;
 static gpul_ipc_server *server;
 static gpul_ipc_client *bystander;
 
-/* ---- a connection by hand ------------------------------------------------------------------------ */
+/* ---- a connection by hand
+ * ------------------------------------------------------------------------ */
 
 static int connect_to(const char *path)
 {
@@ -80,7 +81,8 @@ static void send_raw(int fd, const void *bytes, size_t n_bytes, unsigned n_fds)
 		m.msg_control = &control;
 		m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
 		c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+				       .cmsg_type = SCM_RIGHTS,
 				       .cmsg_len = CMSG_LEN(n_fds * sizeof(int)) };
 		for (unsigned i = 0; i < n_fds; i++)
 			memcpy(CMSG_DATA(c) + i * sizeof fd, &fd, sizeof fd);
@@ -95,7 +97,8 @@ static unsigned hear_raw(int fd, char text[200])
 	gpul_error err = { 0 };
 	int with;
 
-	assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, PATIENCE_MS), 1);
+	assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, PATIENCE_MS),
+			 1);
 	if (gpul_ipc_receive(fd, &m, &with, NULL, &err) != GOT_MESSAGE)
 		return 0;
 	if (with >= 0)
@@ -118,7 +121,8 @@ static void expect_refused(int fd, const char *reason)
 	close(fd);
 }
 
-/* ---- before and after each test: a peer that did nothing wrong -------------------------------------- */
+/* ---- before and after each test: a peer that did nothing wrong
+ * -------------------------------------- */
 
 static unsigned fds_before;
 
@@ -129,7 +133,8 @@ static int begin(void **state)
 	(void)state;
 	fds_before = n_open_fds();
 	mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &server, NULL), GPUL_OK);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &server, NULL),
+			 GPUL_OK);
 	bystander = attach_here(server, "rules");
 	strcpy(gpul_ipc_server_view(server)->cpu, "unharmed");
 	return 0;
@@ -149,7 +154,8 @@ static int finish(void **state)
 	return 0;
 }
 
-/* ---- tests ---------------------------------------------------------------------------------------- */
+/* ---- tests
+ * ---------------------------------------------------------------------------------------- */
 
 static void messages_that_are_none(void **state)
 {
@@ -200,8 +206,10 @@ static void a_peer_that_goes_on_sending_after_it_attached_is_dropped(void **stat
 	for (int i = 0; i < 100; i++)
 		send_raw(fd, &ready, sizeof ready, 0);
 	expect_event(server, GPUL_IPC_ATTACHED);
-	assert_non_null(strstr(expect_event(server, GPUL_IPC_PEER_DIED).why.text, "out of turn"));
-	assert_int_equal(hear_raw(fd, NULL), WIRE_OFFER);  /* though it was closed with 98 unread */
+	assert_non_null(
+		strstr(expect_event(server, GPUL_IPC_PEER_DIED).why.text, "out of turn"));
+	assert_int_equal(hear_raw(fd, NULL),
+			 WIRE_OFFER); /* though it was closed with 98 unread */
 	assert_int_equal(hear_raw(fd, NULL), WIRE_REFUSED);
 	close(fd);
 }
@@ -229,7 +237,7 @@ static void an_empty_packet_full_of_descriptors(void **state)
 
 	(void)state;
 	send_raw(fd, "", 0, 253);
-	expect_event(server, GPUL_IPC_NONE);  /* as good as an end: it never said HELLO */
+	expect_event(server, GPUL_IPC_NONE); /* as good as an end: it never said HELLO */
 	close(fd);
 	assert_int_equal(n_open_fds(), before);
 }
@@ -242,7 +250,7 @@ static void a_connection_that_says_nothing_has_its_time(void **state)
 
 	(void)state;
 	expect_event(server, GPUL_IPC_NONE);
-	other = attach_here(server, "rules");  /* is not delayed by it */
+	other = attach_here(server, "rules"); /* is not delayed by it */
 	assert_int_equal(gpul_ipc_client_close(other, -1, NULL), GPUL_OK);
 	expect_event(server, GPUL_IPC_DETACHED);
 	expect_refused(fd, "did not say HELLO in time");
@@ -300,7 +308,8 @@ static void a_flood_of_silent_connections_leaves_room(void **state)
 	assert_non_null(gpul_ipc_client_mem(other));
 	assert_int_equal(gpul_ipc_client_close(other, -1, NULL), GPUL_OK);
 	for (unsigned n_detached = 0; n_detached < 1 || n_refused < 1;) {
-		assert_int_equal(gpul_ipc_server_next(server, PATIENCE_MS, &event, NULL), GPUL_OK);
+		assert_int_equal(gpul_ipc_server_next(server, PATIENCE_MS, &event, NULL),
+				 GPUL_OK);
 		n_detached += event.kind == GPUL_IPC_DETACHED;
 		n_refused += event.kind == GPUL_IPC_REFUSED;
 	}
@@ -336,11 +345,13 @@ static void at_most_as_many_peers_as_was_said(void **state)
 	for (int i = 1; i < GPUL_IPC_MAX_PEERS; i++)
 		c[i] = attach_here(server, "rules");
 	assert_int_equal(gpul_ipc_server_peers(server, peers, 3), GPUL_IPC_MAX_PEERS);
-	assert_int_equal(gpul_ipc_server_peers(server, peers, GPUL_IPC_MAX_PEERS), GPUL_IPC_MAX_PEERS);
+	assert_int_equal(gpul_ipc_server_peers(server, peers, GPUL_IPC_MAX_PEERS),
+			 GPUL_IPC_MAX_PEERS);
 	for (int i = 0; i < GPUL_IPC_MAX_PEERS; i++)
 		assert_int_equal(peers[i].slot, i);
 	late = begin_attach("rules");
-	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text, "64 peers are attached already"));
+	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text,
+			       "64 peers are attached already"));
 	event = expect_client_event(late, GPUL_IPC_REFUSED);
 	assert_non_null(strstr(event.why.text, "64 peers are attached already"));
 	assert_null(gpul_ipc_client_view(late));
@@ -351,7 +362,8 @@ static void at_most_as_many_peers_as_was_said(void **state)
 	expect_event(server, GPUL_IPC_NONE);
 	expect_client_event(c[17], GPUL_IPC_ATTACHED);
 	assert_int_equal(expect_event(server, GPUL_IPC_ATTACHED).peer, 17);
-	late = begin_attach("rules");  /* this HELLO comes before the goodbye that makes room for it */
+	late = begin_attach(
+		"rules"); /* this HELLO comes before the goodbye that makes room for it */
 	assert_int_equal(gpul_ipc_client_close(c[18], -1, NULL), GPUL_OK);
 	assert_int_equal(expect_event(server, GPUL_IPC_DETACHED).peer, 18);
 	c[18] = late;
@@ -374,21 +386,29 @@ static void out_of_descriptors_the_owner_waits_and_goes_on(void **state)
 	send_raw(fd, &hello, sizeof hello, 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = dup(fd);
-	close(none);  /* the lowest that is free */
+	close(none); /* the lowest that is free */
 	now = (struct rlimit){ .rlim_cur = (rlim_t)none, .rlim_max = before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	expect_event(server, GPUL_IPC_NONE);
-	assert_int_equal(poll(&(struct pollfd){ .fd = gpul_ipc_server_fd(server), .events = POLLIN }, 1, 0), 0);
+	assert_int_equal(
+		poll(&(struct pollfd){ .fd = gpul_ipc_server_fd(server), .events = POLLIN }, 1,
+		     0),
+		0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_int_equal(poll(&(struct pollfd){ .fd = gpul_ipc_server_fd(server), .events = POLLIN }, 1, PATIENCE_MS), 1);
+	assert_int_equal(
+		poll(&(struct pollfd){ .fd = gpul_ipc_server_fd(server), .events = POLLIN }, 1,
+		     PATIENCE_MS),
+		1);
 	while (poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 0)
 		expect_event(server, GPUL_IPC_NONE);
 	assert_int_equal(hear_raw(fd, NULL), WIRE_OFFER);
 	close(fd);
-	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text, "before it had mapped"));
+	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text,
+			       "before it had mapped"));
 }
 
-/* ---- another user ------------------------------------------------------------------------------------ */
+/* ---- another user
+ * ------------------------------------------------------------------------------------ */
 
 enum { OTHER_UID = 12345 };
 
@@ -406,10 +426,12 @@ static void another_user_is_refused(void **state)
 		skip();
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/open.sock", folder);
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &open_to_all, NULL), GPUL_OK);
+	assert_int_equal(
+		gpul_ipc_server_create(the_driver(), mem, &options, &open_to_all, NULL),
+		GPUL_OK);
 	assert_int_equal(stat(path, &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0600);
-	assert_int_equal(chmod(folder, 0755), 0);  /* somebody insists */
+	assert_int_equal(chmod(folder, 0755), 0); /* somebody insists */
 	assert_int_equal(chmod(path, 0666), 0);
 	pid = fork();
 	if (pid == 0) {
@@ -421,7 +443,9 @@ static void another_user_is_refused(void **state)
 			_exit(2);
 		fd = connect_to(path);
 		(void)send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
-		_exit(hear_raw(fd, text) == WIRE_REFUSED && strstr(text, "you are user 12345") ? 0 : 1);
+		_exit(hear_raw(fd, text) == WIRE_REFUSED && strstr(text, "you are user 12345")
+			      ? 0
+			      : 1);
 	}
 	assert_int_equal(expect_event(open_to_all, GPUL_IPC_REFUSED).uid, OTHER_UID);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
