@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -235,6 +236,7 @@ int cmd_attach(const struct cli_args *args, gpul_error *err)
 	struct attach a = { 0 };
 	gpul_status st = read_request(args, &a.ask, err);
 
+	signal(SIGPIPE, SIG_IGN); /* behind `| head`, too, it lets go in order */
 	if (st == GPUL_OK)
 		st = attach_work(&a, err);
 	return cli_exit_code(st);

@@ -153,7 +153,8 @@ gpul_status attach_dump(const struct attach *a, struct json *json, gpul_error *e
 
 	if (json)
 		json_begin(json, "rows", '[');
-	for (size_t i = 0, first = 0; st == GPUL_OK && i < a->ask.rows && first < a->count; i++) {
+	for (size_t i = 0, first = 0; st == GPUL_OK && i < a->ask.rows && first < a->count && !ferror(stdout);
+	     i++) {
 		size_t n = a->count - first < row ? a->count - first : row;
 
 		st = dump_row(a, first, n, json, err);

@@ -129,13 +129,24 @@ load sharing
 	works attach w --timeout 5
 }
 
-@test "two devices can have access" {
+@test "behind a pipe that nobody reads it lets go in order" {
+	share w --kind memfd --bytes 1M
+	run bash -o pipefail -c 'gpuload attach w --dump --rows 100000 | head -n 1'
+	[[ $status == 1 && ${#lines[@]} == 1 ]] || show "one line, and no complaint"
+	until_says w.out "DETACHED *w: "
+}
+
+@test "one device's memory is summed by another, and without access it is refused" {
 	export GPULOAD_SOFT_DEVICES=2
-	works devices --json
-	[[ $(json 'len(j["devices"])') == 2 ]] || skip "one device"
-	share w --kind memfd --fill f32=iota --bytes 4K --devices 0,1
-	works attach w --devices 1,0 --dump --rows 1
+	share both --kind device --fill f32=iota --bytes 4K --devices 1,0
+	works attach both --devices 0 --sum
+	says "SUM        both: 523776 of 1024 f32, by the GPU and the CPU"
+	works attach both --devices 1,0 --dump --rows 1
 	says "[0] 0 1 2 3"
+	works map both --json
+	local uuid
+	uuid=$(json 'j["device_uuid"]')
+	CUDA_VISIBLE_DEVICES=0 fails 1 "GPU-${uuid:0:8}-${uuid:8:4}-${uuid:12:4}" attach both
 }
 
 @test "wrong usage is told" {

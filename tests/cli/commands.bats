@@ -5,7 +5,7 @@ load helper
 @test "help lists the commands and explains each" {
 	works help
 	says "gpuload run kernel.ptx"
-	for command in run ls extract devices compile cache completion help version; do
+	for command in run ls extract devices share attach shares map mmap-sum compile cache completion help version; do
 		works help $command
 		says "usage: gpuload $command"
 		works $command --help
