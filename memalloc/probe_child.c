@@ -175,16 +175,36 @@ static int bury(struct probe_child *c, int wait_ms)
 	return r < 0 ? -1 : status;
 }
 
+/* What programs die of, by the name that people look for; older C libraries cannot tell it. */
+static const char *signal_name(int number)
+{
+	static const struct {
+		int number;
+		const char *name;
+	} names[] = {
+		{ SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },
+		{ SIGILL, "SIGILL" },   { SIGKILL, "SIGKILL" }, { SIGSEGV, "SIGSEGV" },
+		{ SIGSYS, "SIGSYS" },   { SIGTERM, "SIGTERM" }, { SIGXFSZ, "SIGXFSZ" },
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].number == number)
+			return names[i].name;
+	return "a signal";
+}
+
 static gpul_status died(struct probe_child *c, gpul_error *err)
 {
 	int status = bury(c, 2000);
 
 	if (status != -1 && WIFSIGNALED(status))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status),
-				 "the child died of SIG%s", sigabbrev_np(WTERMSIG(status)));
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-			 "the child ended with status %d and said nothing",
-			 status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+				 "the child died of %s", signal_name(WTERMSIG(status)));
+	if (status != -1 && WIFEXITED(status))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, WEXITSTATUS(status),
+				 "the child ended with status %d and said nothing",
+				 WEXITSTATUS(status));
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the child ended and said nothing");
 }
 
 /* ---- talking ----------------------------------------------------------------------------- */
