@@ -15,13 +15,13 @@ struct gpul_ipc_client {
 	bool owner_died;
 	int socket, epoll;
 	struct gpul_ipc_identity owner;
-	bool by_pid;             /* owner.pid is what its OFFER was signed with */
+	bool by_pid; /* owner.pid is what its OFFER was signed with */
 	int slot;
 	struct gpul_ipc_here here;
 	struct wire_hello hello;
 	int devices[GPUL_MEM_MAX_DEVICES];
 	unsigned n_devices;
-	gpul_mem *mem;           /* NULL: nothing is mapped */
+	gpul_mem *mem; /* NULL: nothing is mapped */
 	CUevent event;
 	gpul_ipc_view view;
 	gpul_ipc_client *next_abandoned;
@@ -32,12 +32,14 @@ struct gpul_ipc_client {
  * @name  see gpul_ipc_place()
  * @out   a socket that is not waited for; owned by the caller: close()
  * @who   set to the owner
- * Errors  as gpul_ipc_client_open(); GPUL_ESYS native = EAGAIN the owner is too busy to be reached now
+ * Errors  as gpul_ipc_client_open(); GPUL_ESYS native = EAGAIN the owner cannot be reached now
  * Threads any thread may call
  * Source  Linux unix(7) */
-gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who, gpul_error *err);
+gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who,
+			     gpul_error *err);
 
-/* Wait until a descriptor is readable: at most timeout_ms (< 0: for ever) from begun_ns on.  False: time is over. */
+/* Wait until a descriptor is readable: at most timeout_ms (< 0: for ever) from begun_ns on.
+ * False: time is over. */
 bool gpul_ipc_wait_readable(int fd, uint64_t begun_ns, int timeout_ms);
 
 /** Wait for the work on all of the client's GPUs.

@@ -16,10 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-	MAX_TRIES = 20,
-	TRY_AGAIN_NS = 1000000
-}; /* whoever clears a dead owner's files holds the lock for as long as that takes */
+/* Whoever clears a dead owner's files holds the lock for as long as that takes. */
+enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };
 
 static void lock_path(const char *socket, char out[LOCK_PATH_BYTES])
 {

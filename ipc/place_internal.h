@@ -10,7 +10,7 @@ enum { LOCK_PATH_BYTES = GPUL_IPC_PATH_BYTES + 8 };
 struct gpul_ipc_lease_name {
 	char socket[GPUL_IPC_PATH_BYTES];
 	char lock[LOCK_PATH_BYTES];
-	int lock_fd;  /* -1: none is held */
+	int lock_fd; /* -1: none is held */
 };
 
 /** Take the name whose socket lies at path.
@@ -20,9 +20,10 @@ struct gpul_ipc_lease_name {
  * Errors  GPUL_EUNSUPPORTED another process has it: says which; GPUL_ESYS
  * Threads any thread may call
  * Source  Linux flock(2) */
-gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out,
-			       gpul_error *err);
-/* Remove the socket file and the lock file, then give the name back.  Nothing taken: nothing done. */
+gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
+			       struct gpul_ipc_lease_name *out, gpul_error *err);
+/* Remove the socket file and the lock file, then give the name back.  Nothing taken: nothing
+ * done. */
 void gpul_ipc_name_release(struct gpul_ipc_lease_name *name);
 
 #endif

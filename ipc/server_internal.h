@@ -34,18 +34,18 @@ struct gpul_ipc_server {
 	struct gpul_ipc_lease_name name;
 	int listener, epoll, timer;
 	uint64_t timer_ns;         /* when it rings; 0: it does not */
-	uint64_t listen_again_ns;  /* out of descriptors: accept no more until then; 0: accepting */
+	uint64_t listen_again_ns;  /* out of descriptors: accept none until then; 0: accepting */
 	unsigned max_peers;
 	uint64_t step_ns, map_ns;  /* how long HELLO and READY may take */
 	CUevent event;             /* NULL: none is offered */
-	int fd;                    /* the memory's; -1: it goes by its handle.  Borrowed from mem */
+	int fd;                    /* the memory's, borrowed; -1: it goes by its handle */
 	gpul_ipc_view view;
 	struct wire_offer offer;
 	uint64_t slots;            /* bit i: slot i is taken */
 	struct peer peer[N_CONNECTIONS];
 };
 
-/* What can become ready: the high half of epoll_data.u64; the low one is the connection's number. */
+/* What can become ready: the high half of epoll_data.u64; the low one is a connection's number. */
 enum source { SOURCE_LISTENER, SOURCE_TIMER, SOURCE_SOCKET, SOURCE_PROCESS };
 
 /** Fill s->offer, s->fd, s->view and s->event; new is the control page then.
@@ -55,7 +55,8 @@ enum source { SOURCE_LISTENER, SOURCE_TIMER, SOURCE_SOCKET, SOURCE_PROCESS };
  * Errors  as gpul_ipc_server_create()
  * Threads one at a time
  * Source  CUDA Driver API: cuIpcGetEventHandle */
-gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *options, gpul_error *err);
+gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *options,
+				gpul_error *err);
 
 /* Watch fd; false: the kernel would not. */
 bool gpul_ipc_server_watch(gpul_ipc_server *s, int fd, enum source source, size_t index);

@@ -1,14 +1,15 @@
 /* wire_internal.h — the messages between an owner and a peer, as bytes.
  *
- *     peer ── HELLO ──────────────────────────> owner      who I am, what I can map, attach or just ask
- *          <── OFFER + one descriptor ─────────            the memory; or REFUSED; or INFO for who asks
- *          ── READY (or REFUSED) ─────────────>            mapped: the lease has begun
- *          <── BYE  ┄ or ┄  BYE ───────────────>           the lease ends in order
+ *     peer ── HELLO ────────────────────────> owner   who I am, what I can map; attach, or ask
+ *          <── OFFER + one descriptor ───────         the memory; or REFUSED; or INFO for who asks
+ *          ── READY (or REFUSED) ───────────>         mapped: the lease has begun
+ *          <── BYE  ┄ or ┄  BYE ─────────────>        the lease ends in order
  *
- * One message is one packet of a Unix socket of type SEQPACKET, so it comes whole or not at all.  Both ends run
- * on one machine: numbers are little endian, fields stand where C puts them, and the assertions hold
- * the drawings to that.  A message says nothing that means something in one process only: no descriptor's number, no
- * device's ordinal.  What comes is copied once, then checked, then used.  */
+ * One message is one packet of a Unix socket of type SEQPACKET, so it comes whole or not at all.
+ * Both ends run on one machine: numbers are little endian, fields stand where C puts them, and the
+ * assertions hold the drawings to that.  A message says nothing that means something in one process
+ * only: no descriptor's number, no device's ordinal.  What comes is copied once, then checked, then
+ * used. */
 #ifndef GPULOAD_IPC_WIRE_INTERNAL_H
 #define GPULOAD_IPC_WIRE_INTERNAL_H
 
@@ -37,7 +38,7 @@ struct wire_head {
 _Static_assert(sizeof(struct wire_head) == 8, "as drawn");
 
 enum { WIRE_ATTACH = 1, WIRE_ASK = 2 };
-enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* below them: 1 << gpul_mem_kind */
+enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* below: 1 << gpul_mem_kind */
 
 /* 0      8        12          16      20       24        40       48          52   56      312
  * ┌──────┬────────┬───────────┬───────┬────────┬─────────┬────────┬───────────┬────┬───────┐
@@ -151,12 +152,13 @@ typedef union gpul_ipc_message {
  *
  * @bytes    as they came; copied, and not read again
  * @n_bytes  exactly the message's
- * @out      filled; all fields hold what their names say: texts end, are printable, counts and enumerations are in
- *           their range, sizes fit into each other
+ * @out      filled; all fields hold what their names say: texts end and are printable, counts and
+ *           enumerations are in their range, sizes fit into each other
  * Errors  GPUL_EFORMAT says what is wrong
  * Threads any thread may call
  * Source  - */
-gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out, gpul_error *err);
+gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out,
+				gpul_error *err);
 
 /* The head of a message to be sent. */
 struct wire_head gpul_ipc_wire_head(enum wire_type type);

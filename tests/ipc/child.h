@@ -1,6 +1,8 @@
-/* child.h — other processes that take part in a test: this program again, playing a role, with pipes to talk to it.
+/* child.h — other processes that take part in a test: this program again, playing a role, with
+ * pipes to talk to it.
  *
- * A process that has opened a driver cannot fork and use it in the child; one that starts anew can. */
+ * A process that has opened a driver cannot fork and use it in the child; one that starts anew
+ * can. */
 #ifndef GPULOAD_TESTS_IPC_CHILD_H
 #define GPULOAD_TESTS_IPC_CHILD_H
 
@@ -8,7 +10,7 @@
 
 struct child {
 	pid_t pid;
-	int to, from;  /* its standard input and output */
+	int to, from; /* its standard input and output */
 };
 
 /* A role is played with the child's standard input and output, and gives its exit status. */

@@ -1,4 +1,5 @@
-/* support.h — what the tests of leases share: the software driver, memory to offer, counts of what is open. */
+/* support.h — what the tests of leases share: the software driver, memory to offer, counts of
+ * what is open. */
 #ifndef GPULOAD_TESTS_IPC_SUPPORT_H
 #define GPULOAD_TESTS_IPC_SUPPORT_H
 
@@ -6,13 +7,14 @@
 #include "ipc/client.h"
 #include "ipc/server.h"
 
-enum { PATIENCE_MS = 20000 };  /* for what must happen, on a machine that is busy with other things */
+enum { PATIENCE_MS = 20000 };  /* for what must happen, on a busy machine */
 
 /* The software driver with the context of device 0 current; opened once a process. */
 const gpul_driver *the_driver(void);
 void close_the_driver(void);
 
-/* A folder of this program's own for its sockets, in GPULOAD_RUNTIME_DIR; removed by remove_runtime_folder(). */
+/* A folder of this program's own for its sockets, in GPULOAD_RUNTIME_DIR; removed by
+ * remove_runtime_folder(). */
 void make_runtime_folder(void);
 void remove_runtime_folder(void);
 
@@ -27,7 +29,8 @@ gpul_ipc_client *attach_here(gpul_ipc_server *s, const char *name);
 gpul_ipc_event expect_event(gpul_ipc_server *s, gpul_ipc_event_kind kind);
 gpul_ipc_event expect_client_event(gpul_ipc_client *c, gpul_ipc_event_kind kind);
 
-/* How many descriptors this process has open, and how many mappings of files: others are an allocator's, too. */
+/* How many descriptors this process has open, and how many mappings of files: others are an
+ * allocator's, too. */
 unsigned n_open_fds(void);
 unsigned n_maps(void);
 
