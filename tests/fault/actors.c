@@ -100,6 +100,16 @@ bool must(struct fault *f, const struct child *c, char command, int64_t value)
 	return false;
 }
 
+bool must_attach(struct fault *f, const struct child *c)
+{
+	for (int tries = 0; tries < 10; tries++)
+		if (must(f, c, 'a', FAULT_WAIT_MS))
+			return true;
+		else if (!strstr(f->text, "in time"))
+			return false;
+	return false;
+}
+
 bool owner_event(struct fault *f, const struct child *owner, gpul_ipc_event_kind wanted)
 {
 	struct note n;

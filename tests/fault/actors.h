@@ -44,6 +44,10 @@ bool attacher_start(struct fault *f, const struct actor *a, struct child *out);
 /* child_do() whose answer must be good.  False: f->text says what was to be done and what came. */
 bool must(struct fault *f, const struct child *c, char command, int64_t value);
 
+/* 'a' that must succeed, of an owner with little patience: an attacher that is kept from the CPU for longer is turned
+ * away for that, and tries again. */
+bool must_attach(struct fault *f, const struct child *c);
+
 /* The owner's next 'v' within the usual time.  False: none, f->text says so. */
 bool owner_event(struct fault *f, const struct child *owner, gpul_ipc_event_kind wanted);
 

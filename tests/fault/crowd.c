@@ -60,7 +60,7 @@ static bool lacks(struct fault *f, const struct child *who, int n_more, const st
 {
 	if (!must(f, who, 'l', n_more) || !attaches_or_says_why(f, attacher) || !must(f, who, 'l', -1))
 		return false;
-	return must(f, attacher, 'a', FAULT_WAIT_MS) && must(f, attacher, 's', 0) && must(f, attacher, 'x', 0) &&
+	return must_attach(f, attacher) && must(f, attacher, 's', 0) && must(f, attacher, 'x', 0) &&
 	       must(f, attacher, 'c', 0);
 }
 
@@ -83,13 +83,12 @@ static bool cut_message(struct fault *f, const struct child *owner, int n_more, 
 
 enum fault_verdict few_descriptors(struct fault *f)
 {
-	struct actor how = { .gone_quiet = true, .step_timeout_ms = 100 };
+	struct actor how = { .gone_quiet = true, .step_timeout_ms = fault_step_ms(f, 100) };
 	struct child owner = { 0 }, attacher = { 0 };
 	struct wire_hello hello;
 	struct wire_offer offer;
 	bool good = raw_record(f, &hello, &offer) && owner_start(f, &how, &owner) && attacher_start(f, &how, &attacher) &&
-		    must(f, &attacher, 'a', FAULT_WAIT_MS) && must(f, &attacher, 's', 0) && must(f, &attacher, 'x', 0) &&
-		    must(f, &attacher, 'b', 0);
+		    must_attach(f, &attacher) && must(f, &attacher, 's', 0) && must(f, &attacher, 'x', 0) && must(f, &attacher, 'b', 0);
 
 	for (unsigned i = 0; good && i < f->times; i++)
 		for (int n_more = 0; good && n_more < MOST_MORE; n_more++)

@@ -30,6 +30,13 @@ fault_scenario kill_owner, kill_attacher, orphans, storm, few_descriptors, stopp
 /* Put a reason into f->text; returns false, so that `return fault_failed(...)` reads well. */
 bool fault_failed(struct fault *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* A short time-out for a step of the handshake: on a GPU, where a mapping may wait for other processes' contexts, not as
+ * short. */
+static inline int fault_step_ms(const struct fault *f, int soft_ms)
+{
+	return f->driver == GPUL_DRIVER_NVIDIA ? 10 * soft_ms : soft_ms;
+}
+
 /* ---- what is shared ------------------------------------------------------------------------- */
 
 enum { SHARED_BYTES = 64 << 10, SHARED_WORDS = SHARED_BYTES / 4 };

@@ -351,7 +351,7 @@ static bool silence(struct liar *l, int s)
 	for (int i = 0; i < N_AT_ONCE; i++)
 		more[i] = raw_connect(l->f);
 	good = dropped(l, s);
-	if (gpul_clock_ns() - from < (uint64_t)(STEP_MS - 1) * 1000000)
+	if (gpul_clock_ns() - from < (uint64_t)(fault_step_ms(l->f, STEP_MS) - 1) * 1000000)
 		good = fault_failed(l->f, "it was dropped before its time was over");
 	for (int i = 0; i < N_AT_ONCE; i++) {
 		good = good && dropped(l, more[i]);
@@ -455,7 +455,7 @@ static bool play(struct liar *l, const struct trick *t)
 
 		if (play_once(l, t))
 			return true;
-		if (gpul_clock_ns() - from < (uint64_t)STEP_MS * 1000000)
+		if (gpul_clock_ns() - from < (uint64_t)fault_step_ms(l->f, STEP_MS) * 1000000)
 			break;
 	}
 	memcpy(why, l->f->text, sizeof why);
@@ -479,12 +479,12 @@ static bool all_tricks(struct liar *l, const struct child *bystander)
 
 enum fault_verdict hostile_clients(struct fault *f)
 {
-	struct actor quiet = { .gone_quiet = true, .step_timeout_ms = STEP_MS }, lives = { 0 };
+	struct actor quiet = { .gone_quiet = true, .step_timeout_ms = fault_step_ms(f, STEP_MS) }, lives = { 0 };
 	struct child owner = { 0 }, bystander = { 0 };
 	struct liar l = { .f = f };
 	struct wire_offer offer;
 	bool good = raw_record(f, &l.hello, &offer) && attacher_start(f, &lives, &bystander) &&
-		    owner_start(f, &quiet, &owner) && must(f, &bystander, 'a', FAULT_WAIT_MS);
+		    owner_start(f, &quiet, &owner) && must_attach(f, &bystander);
 
 	l.null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	good = good && all_tricks(&l, &bystander) && must(f, &bystander, 's', 0) && must(f, &bystander, 'x', 0) &&

@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "tests/fault/actors.h"
 
-enum { STEP_MS = 150, PATIENCE_MS = 40 };
+enum { STEP_MS = 300, PATIENCE_MS = 40 };
 
 /* In the middle of the handshake, on either side of the OFFER. */
 static const struct step stops[] = {
@@ -26,7 +26,7 @@ static bool stopped(struct fault *f, pid_t pid)
 
 static bool attaches(struct fault *f, const struct child *c)
 {
-	return must(f, c, 'a', FAULT_WAIT_MS) && must(f, c, 's', 0) && must(f, c, 'x', 0);
+	return must_attach(f, c) && must(f, c, 's', 0) && must(f, c, 'x', 0);
 }
 
 /* Wait until the owner has turned pid away; not before its time was over. */
@@ -39,7 +39,7 @@ static bool turned_away(struct fault *f, const struct child *owner, pid_t pid, u
 			continue;
 		if (n.event != GPUL_IPC_REFUSED)
 			return fault_failed(f, "the owner saw %s", gpul_ipc_event_name((gpul_ipc_event_kind)n.event));
-		if (gpul_clock_ns() - from_ns < (uint64_t)STEP_MS * 1000000)
+		if (gpul_clock_ns() - from_ns < (uint64_t)fault_step_ms(f, STEP_MS) * 1000000)
 			return fault_failed(f, "turned away before its time was over: %s", n.text);
 		return true;
 	}
@@ -75,7 +75,7 @@ static bool stop_attached(struct fault *f, const struct child *other)
 
 	if (!attacher_start(f, &lives, &victim))
 		return false;
-	good = must(f, &victim, 'a', FAULT_WAIT_MS) && kill(victim.pid, SIGSTOP) == 0 && stopped(f, victim.pid) &&
+	good = must_attach(f, &victim) && kill(victim.pid, SIGSTOP) == 0 && stopped(f, victim.pid) &&
 	       attaches(f, other) && attaches(f, other) && kill(victim.pid, SIGCONT) == 0 && must(f, &victim, 's', 0) &&
 	       must(f, &victim, 'x', 0) && actor_end(f, &victim);
 	child_kill(&victim);
@@ -84,7 +84,7 @@ static bool stop_attached(struct fault *f, const struct child *other)
 
 enum fault_verdict stopped_peer(struct fault *f)
 {
-	struct actor lives = { 0 }, patient = { .step_timeout_ms = STEP_MS };
+	struct actor lives = { 0 }, patient = { .step_timeout_ms = fault_step_ms(f, STEP_MS) };
 	struct child owner = { 0 }, other = { 0 };
 	bool good = owner_start(f, &patient, &owner) && attacher_start(f, &lives, &other) && attaches(f, &other);
 
