@@ -5,6 +5,7 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,7 +220,7 @@ static void a_queued_copy_whose_memory_went_away_fails(void **state)
 	ok(cuMemAddressFree(a, 2 * M2));
 }
 
-static volatile bool stop;
+static atomic_bool stop;
 
 static void *copy_on(void *user)
 {
