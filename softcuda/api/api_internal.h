@@ -361,6 +361,13 @@ void soft_stream_wait(struct stream *s);      /* until everything queued now has
 void soft_context_wait(struct context *ctx);  /* until nothing is pending */
 void soft_context_abort(struct context *ctx);  /* stop its kernels, drop what is queued, wait */
 
+/* ---- move.c: of OP_COPY and OP_FILL ------------------------------------------------------ */
+
+void soft_move(const struct op *op);             /* do it; lock not held */
+/* What was checked when it was queued still holds; under the lock. */
+bool soft_move_is_allowed(const struct op *op);
+bool soft_move_touches(const struct op *op, const char *base, size_t bytes);
+
 /* ---- stream.c --------------------------------------------------------------------------- */
 
 /* The stream that a handle means in ctx: 0, legacy, per-thread or one made; under the lock. */
@@ -400,6 +407,9 @@ void soft_settle(uint64_t base, size_t bytes);
 
 /* ---- memory.c --------------------------------------------------------------------------- */
 
+bool soft_is_on_device(const struct allocation *a);
+/* Free the allocation that starts at address, when it is of one of two kinds; lock not held. */
+CUresult soft_free_at(uint64_t address, enum allocation_kind kind, enum allocation_kind or_kind);
 void soft_allocation_free(struct allocation *a);   /* under the lock */
 /* Enter a->base and the rest as an allocation of ctx; under the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static CUdeviceptr allocate(size_t bytes)
 {
@@ -231,6 +232,40 @@ static void registers_memory_that_the_program_has(void **state)
 	free(mine);
 }
 
+static CUresult register_it(void *memory, size_t bytes, unsigned flags)
+{
+	CUresult r = cuMemHostRegister(memory, bytes, flags);
+
+	if (!r)
+		ok(cuMemHostUnregister(memory));
+	return r;
+}
+
+static void registers_only_what_is_there(void **state)
+{
+	enum { PAGE = 4096, N = 8 };
+	char *pages = mmap(NULL, N * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CUdeviceptr p;
+
+	(void)state;
+	assert_true(pages != MAP_FAILED);
+	ok(register_it(pages + 100, 1000, 0));
+	assert_int_equal(munmap(pages + 4 * PAGE, 4 * PAGE), 0);
+	fails(register_it(pages, N * PAGE, 0), CUDA_ERROR_INVALID_VALUE);
+	fails(register_it(pages + 4 * PAGE, PAGE, 0), CUDA_ERROR_INVALID_VALUE);
+	fails(register_it(pages, SIZE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemHostRegister(pages, 4 * PAGE, 0));
+	ok(cuMemHostGetDevicePointer(&p, pages + 100, 0));
+	assert_true(p == (CUdeviceptr)(uintptr_t)pages + 100);
+	fails(cuMemHostUnregister(pages + PAGE), CUDA_ERROR_INVALID_VALUE);
+	ok(cuMemHostUnregister(pages));
+	fails(cuMemHostUnregister(pages), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	assert_int_equal(mprotect(pages, 4 * PAGE, PROT_READ), 0);
+	fails(register_it(pages, 4 * PAGE, 0), CUDA_ERROR_INVALID_VALUE);
+	ok(register_it(pages, 4 * PAGE, CU_MEMHOSTREGISTER_READ_ONLY));
+	munmap(pages, 4 * PAGE);
+}
+
 static void says_what_an_address_is(void **state)
 {
 	CUdeviceptr p = allocate(100), start;
@@ -305,6 +340,7 @@ int main(void)
 		cmocka_unit_test(copies_boxes),
 		cmocka_unit_test(shares_page_locked_memory_with_the_device),
 		cmocka_unit_test(registers_memory_that_the_program_has),
+		cmocka_unit_test(registers_only_what_is_there),
 		cmocka_unit_test(says_what_an_address_is),
 		cmocka_unit_test(frees_in_stream_order),
 	};
