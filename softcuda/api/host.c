@@ -1,5 +1,5 @@
-/* host.c — page-locked host memory: allocated, or the program's own, registered.  A kernel uses the CPU's
- * address. */
+/* host.c — page-locked host memory: allocated, or the program's own, registered.  A kernel uses
+ * the CPU's address. */
 #include "softcuda/api/vmm_internal.h"
 
 #include <errno.h>
@@ -85,38 +85,43 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	return r;
 }
 
-/* Page-locked memory has its pages: take them now, which also shows memory that is not mapped, not
- * writable, or that the system (a full /dev/shm) has not. */
+/* Page-locked memory has its pages: take them now, which also shows memory that is not mapped,
+ * not writable, or that the system (a full /dev/shm) has not. */
 static CUresult populate(void *memory, size_t bytes, unsigned flags)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end;
 	uintptr_t from = (uintptr_t)memory / page * page;
-	int advice = flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+	int advice =
+		flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
 
 	if (__builtin_add_overflow((uintptr_t)memory, bytes, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
 		return CUDA_SUCCESS;
-	if (madvise((void *)from, 0, advice))  /* before Linux 5.14: only what is not mapped shows */
-		return msync((void *)from, end - from, MS_ASYNC) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	if (madvise((void *)from, 0,
+		    advice)) /* before Linux 5.14: only what is not mapped shows */
+		return msync((void *)from, end - from, MS_ASYNC) ? CUDA_ERROR_INVALID_VALUE
+								 : CUDA_SUCCESS;
 	if (madvise((void *)from, end - from, advice) == 0)
 		return CUDA_SUCCESS;
 	if (errno == EFAULT)
-		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				   "cuMemHostRegister: %zu bytes at %p: the system has no pages for all "
-				   "of them (is /dev/shm large enough?)",
-				   bytes, memory);
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-			   "cuMemHostRegister: %zu bytes at %p: not all of it is mapped %s", bytes, memory,
-			   advice == MADV_POPULATE_READ ? "to be read" : "to be read and written");
+		return soft_refuse(
+			CUDA_ERROR_OUT_OF_MEMORY,
+			"cuMemHostRegister: %zu bytes at %p: the system has no pages for all "
+			"of them (is /dev/shm large enough?)",
+			bytes, memory);
+	return soft_refuse(
+		CUDA_ERROR_INVALID_VALUE,
+		"cuMemHostRegister: %zu bytes at %p: not all of it is mapped %s", bytes, memory,
+		advice == MADV_POPULATE_READ ? "to be read" : "to be read and written");
 }
 
 static bool touches_mapping(uint64_t address, size_t bytes)
 {
 	gpul_exec_range range;
 
-	return gpul_exec_memory_next(soft.memory, address, &range) && range.base < address + bytes &&
-	       soft_handle_find(HANDLE_MAPPING, range.owner);
+	return gpul_exec_memory_next(soft.memory, address, &range) &&
+	       range.base < address + bytes && soft_handle_find(HANDLE_MAPPING, range.owner);
 }
 
 static CUresult host_register(void *memory, size_t bytes, unsigned flags)
@@ -175,7 +180,8 @@ EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory || r != CUDA_ERROR_INVALID_VALUE)
 		return r;
 	soft_lock();
-	known = soft_allocation_at((uintptr_t)memory);  /* the middle of a region, or other memory */
+	known = soft_allocation_at(
+		(uintptr_t)memory); /* the middle of a region, or other memory */
 	soft_unlock();
 	return known ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

@@ -1,4 +1,5 @@
-/* move.c — what a queued copy or fill does when its turn has come (queue.c), and what it touches. */
+/* move.c — what a queued copy or fill does when its turn has come (queue.c), and what it
+ * touches. */
 #include "softcuda/api/api_internal.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ static void fill_row(const struct fill *f, char *row)
 	char pattern[4];
 
 	memcpy(pattern, &f->value,
-	       sizeof pattern);  /* devices are little-endian, and so are we */
+	       sizeof pattern); /* devices are little-endian, and so are we */
 	if (f->width == 1)
 		store_word(row, pattern, f->element_bytes);
 	else if (f->element_bytes == 1)
@@ -79,8 +80,10 @@ bool soft_move_is_allowed(const struct op *op)
 	if (op->kind == OP_FILL)
 		return soft_may_fill(op->ctx->device, (uintptr_t)f->dst,
 				     (f->height - 1) * f->pitch + f->width * f->element_bytes);
-	dst_bytes = (c->depth - 1) * c->dst_slice + (c->height - 1) * c->dst_pitch + c->width_bytes;
-	src_bytes = (c->depth - 1) * c->src_slice + (c->height - 1) * c->src_pitch + c->width_bytes;
+	dst_bytes =
+		(c->depth - 1) * c->dst_slice + (c->height - 1) * c->dst_pitch + c->width_bytes;
+	src_bytes =
+		(c->depth - 1) * c->src_slice + (c->height - 1) * c->src_pitch + c->width_bytes;
 	return (!c->dst_known || (soft_is_known((uintptr_t)c->dst, dst_bytes) &&
 				  soft_may_copy((uintptr_t)c->dst, dst_bytes, true))) &&
 	       (!c->src_known || (soft_is_known((uintptr_t)c->src, src_bytes) &&
@@ -90,10 +93,13 @@ bool soft_move_is_allowed(const struct op *op)
 static bool copy_touches(const struct copy *c, const char *base, size_t bytes)
 {
 	size_t slices = c->depth - 1, rows = c->height - 1;
-	const char *dst_end = c->dst + slices * c->dst_slice + rows * c->dst_pitch + c->width_bytes;
-	const char *src_end = c->src + slices * c->src_slice + rows * c->src_pitch + c->width_bytes;
+	const char *dst_end =
+		c->dst + slices * c->dst_slice + rows * c->dst_pitch + c->width_bytes;
+	const char *src_end =
+		c->src + slices * c->src_slice + rows * c->src_pitch + c->width_bytes;
 
-	return (c->dst < base + bytes && base < dst_end) || (c->src < base + bytes && base < src_end);
+	return (c->dst < base + bytes && base < dst_end) ||
+	       (c->src < base + bytes && base < src_end);
 }
 
 bool soft_move_touches(const struct op *op, const char *base, size_t bytes)

@@ -1,8 +1,8 @@
 /* vmm.c — addresses: reserved, mapped to memory, unmapped.
  *
- * A reservation is PROT_NONE pages that nobody else gets; a mapping puts a memfd's pages in their
- * place, at first without any right (vmm_access.c).  Source: NVIDIA's manual, Virtual Memory
- * Management; the answers to odd calls were seen on driver 580.159. */
+ * A reservation is PROT_NONE pages that nobody else gets; a mapping puts a memfd's pages in
+ * their place, at first without any right (vmm_access.c).  Source: NVIDIA's manual, Virtual
+ * Memory Management; the answers to odd calls were seen on driver 580.159. */
 #include "softcuda/api/vmm_internal.h"
 
 #include <search.h>
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ---- reservations: a tree whose order is that of addresses -------------------------------- */
+/* ---- reservations: a tree whose order is that of addresses --------------------------------
+ */
 
 static void *reservations;
 
@@ -38,8 +39,8 @@ static void *map_nothing(uint64_t address, size_t bytes, int more_flags)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
 }
 
-/* Addresses of our choice, aligned.  Recent kernels align such mappings by themselves; else some
- * more is mapped, and its ends given back. */
+/* Addresses of our choice, aligned.  Recent kernels align such mappings by themselves; else
+ * some more is mapped, and its ends given back. */
 static uint64_t choose_addresses(size_t bytes, size_t align)
 {
 	void *plain = map_nothing(0, bytes, 0);
@@ -69,7 +70,7 @@ static uint64_t reserve_addresses(size_t bytes, size_t align, uint64_t hint)
 
 		if (there != MAP_FAILED && (uintptr_t)there == hint)
 			return hint;
-		if (there != MAP_FAILED)  /* a kernel that does not know the flag */
+		if (there != MAP_FAILED) /* a kernel that does not know the flag */
 			munmap(there, bytes);
 	}
 	return choose_addresses(bytes, align);
@@ -100,19 +101,22 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align
 	if (r)
 		return r;
 	if (!out || flags || !bytes || bytes % VMM_GRANULARITY || hint % VMM_GRANULARITY)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemAddressReserve: %zu bytes, hint %#llx, flags %llu: both "
-				   "must be multiples of 2 MiB, flags 0",
-				   bytes, hint, flags);
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemAddressReserve: %zu bytes, hint %#llx, flags %llu: both "
+			"must be multiples of 2 MiB, flags 0",
+			bytes, hint, flags);
 	if (align & (align - 1))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemAddressReserve: alignment %zu is no power of two", align);
+				   "cuMemAddressReserve: alignment %zu is no power of two",
+				   align);
 	if (align < VMM_GRANULARITY)
 		align = VMM_GRANULARITY;
 	base = bytes + align > bytes ? reserve_addresses(bytes, align, hint) : 0;
 	if (!base)
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				   "cuMemAddressReserve: no %zu bytes of addresses are free", bytes);
+				   "cuMemAddressReserve: no %zu bytes of addresses are free",
+				   bytes);
 	r = enter_reservation(base, bytes);
 	if (r)
 		munmap((void *)(uintptr_t)base, bytes);
@@ -135,9 +139,10 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 				"cuMemAddressFree: %#llx, %zu bytes, is not what was reserved",
 				address, bytes);
 	} else if (v->n_mappings) {
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuMemAddressFree: %zu mappings are left at %#llx: cuMemUnmap first",
-				v->n_mappings, address);
+		r = soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemAddressFree: %zu mappings are left at %#llx: cuMemUnmap first",
+			v->n_mappings, address);
 	} else {
 		tdelete(v, &reservations, compare);
 		munmap((void *)(uintptr_t)v->base, v->bytes);
@@ -147,7 +152,8 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 	return r;
 }
 
-/* ---- mappings ----------------------------------------------------------------------------- */
+/* ---- mappings -----------------------------------------------------------------------------
+ */
 
 struct mapping *soft_mapping_at(uint64_t address)
 {
@@ -161,8 +167,10 @@ struct mapping *soft_mapping_at(uint64_t address)
 /* Enter m for the engine, with no right for any device. */
 static CUresult enter_mapping(struct mapping *m)
 {
-	gpul_exec_range range = { .base = m->base, .bytes = m->memory->bytes,
-				  .denied = ~0u, .remedy = "cuMemSetAccess" };
+	gpul_exec_range range = { .base = m->base,
+				  .bytes = m->memory->bytes,
+				  .denied = ~0u,
+				  .remedy = "cuMemSetAccess" };
 	gpul_error err = { 0 };
 	gpul_status st;
 
@@ -175,8 +183,9 @@ static CUresult enter_mapping(struct mapping *m)
 	if (!st)
 		return CUDA_SUCCESS;
 	soft_handle_free(m->handle);
-	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
-				 : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemMap: %s", err.text);
+	return st == GPUL_ENOMEM
+		       ? CUDA_ERROR_OUT_OF_MEMORY
+		       : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemMap: %s", err.text);
 }
 
 static CUresult map_memory(struct reservation *in, uint64_t base, struct memory *memory)
@@ -213,14 +222,16 @@ static CUresult check_and_map(uint64_t base, size_t bytes, struct memory *memory
 	struct reservation *in;
 
 	if (bytes != memory->bytes)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				   "cuMemMap: %zu bytes of a handle that has %zu: it is mapped whole",
-				   bytes, memory->bytes);
+		return soft_refuse(
+			CUDA_ERROR_NOT_SUPPORTED,
+			"cuMemMap: %zu bytes of a handle that has %zu: it is mapped whole",
+			bytes, memory->bytes);
 	in = soft_reservation_at(base);
 	if (!in || bytes > in->bytes - (base - in->base))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemMap: %zu bytes at %#llx are not within one reservation", bytes,
-				   (unsigned long long)base);
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemMap: %zu bytes at %#llx are not within one reservation", bytes,
+			(unsigned long long)base);
 	return map_memory(in, base, memory);
 }
 
@@ -233,10 +244,11 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 	if (r)
 		return r;
 	if (flags || !bytes || address % VMM_GRANULARITY)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemMap: %zu bytes at %#llx, flags %llu: the address must be a "
-				   "multiple of 2 MiB, flags 0",
-				   bytes, address, flags);
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemMap: %zu bytes at %#llx, flags %llu: the address must be a "
+			"multiple of 2 MiB, flags 0",
+			bytes, address, flags);
 	soft_lock();
 	memory = soft_memory_find(handle);
 	if (!memory)
@@ -288,11 +300,12 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 	if (!bytes || __builtin_add_overflow(address, bytes, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	soft_lock();
-	for (uint64_t at = address; !r && (m = next_mapping(at, end)); at = m->base + m->memory->bytes)
+	for (uint64_t at = address; !r && (m = next_mapping(at, end));
+	     at = m->base + m->memory->bytes)
 		if (m->base < address || m->memory->bytes > end - m->base)
 			r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					"cuMemUnmap: %#llx, %zu bytes, is a part of a mapping", address,
-					bytes);
+					"cuMemUnmap: %#llx, %zu bytes, is a part of a mapping",
+					address, bytes);
 	while (!r && (m = next_mapping(address, end)))
 		unmap(m);
 	soft_unlock();

@@ -22,17 +22,20 @@ static bool is_location_of_host(CUmemLocationType type)
 
 static CUresult check_descriptor(const CUmemAccessDesc *d)
 {
-	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && d->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+	    d->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 	    d->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: flags %d", (int)d->flags);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: flags %d",
+				   (int)d->flags);
 	if (is_location_of_host(d->location.type))
-		return CUDA_SUCCESS;  /* the node's number is ignored, as the manual says */
+		return CUDA_SUCCESS; /* the node's number is ignored, as the manual says */
 	if (d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
 	    d->location.id < soft.n_devices)
 		return CUDA_SUCCESS;
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-			   "cuMemSetAccess: location type %d, id %d: no device of %d, nor the host",
-			   (int)d->location.type, d->location.id, soft.n_devices);
+	return soft_refuse(
+		CUDA_ERROR_INVALID_VALUE,
+		"cuMemSetAccess: location type %d, id %d: no device of %d, nor the host",
+		(int)d->location.type, d->location.id, soft.n_devices);
 }
 
 /* Whole mappings, side by side, of memory that each location can reach. */
@@ -47,12 +50,14 @@ static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDes
 		struct mapping *m = soft_mapping_at(at);
 
 		if (!m || m->base != at || m->memory->bytes > end - at)
-			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					   "cuMemSetAccess: %#llx, %zu bytes, are not whole mappings",
-					   (unsigned long long)address, bytes);
+			return soft_refuse(
+				CUDA_ERROR_INVALID_VALUE,
+				"cuMemSetAccess: %#llx, %zu bytes, are not whole mappings",
+				(unsigned long long)address, bytes);
 		if (for_host && !is_host_memory(m->memory))
-			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-					   "cuMemSetAccess: the CPU cannot be given device memory");
+			return soft_refuse(
+				CUDA_ERROR_NOT_SUPPORTED,
+				"cuMemSetAccess: the CPU cannot be given device memory");
 		at += m->memory->bytes;
 	}
 	return CUDA_SUCCESS;
@@ -81,7 +86,8 @@ static int protection(const struct mapping *m)
 	       (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
 }
 
-/* New rights show in the pages before kernels get them; old ones are taken from kernels first. */
+/* New rights show in the pages before kernels get them; old ones are taken from kernels first.
+ */
 static CUresult give(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 {
 	struct mapping wanted = *m;
@@ -93,21 +99,23 @@ static CUresult give(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 		merge(&wanted, &d[i]);
 	after = protection(&wanted);
 	if (after & ~before && mprotect(pages, bytes, before | after))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemSetAccess: the system refuses: was the descriptor opened "
-				   "read-only?");
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemSetAccess: the system refuses: was the descriptor opened "
+			"read-only?");
 	*m = wanted;
 	gpul_exec_memory_set_rights(soft.memory, m->base, ~m->readers, ~m->writers);
 	if (before & ~after) {
-		soft_settle(m->base, bytes);  /* which may release the lock: m is not looked at again */
+		soft_settle(m->base,
+			    bytes); /* which may release the lock: m is not looked at again */
 		mprotect(pages, bytes, after);
 	}
 	return CUDA_SUCCESS;
 }
 
-/* Host memory that this process made is there for the CPU at once, instead of page by page when it is touched:
- * three times as fast for all of it.  An importer's is not: attaching would take as long as making.
- * Not under the lock; pages that were unmapped meanwhile do no harm. */
+/* Host memory that this process made is there for the CPU at once, instead of page by page when
+ * it is touched: three times as fast for all of it.  An importer's is not: attaching would take
+ * as long as making. Not under the lock; pages that were unmapped meanwhile do no harm. */
 static void populate(uint64_t base, size_t bytes)
 {
 	madvise((void *)(uintptr_t)base, bytes, MADV_POPULATE_WRITE);
@@ -120,7 +128,8 @@ static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 
 	while (*at < end && (m = soft_mapping_at(*at))) {
 		*bytes = m->memory->bytes;
-		if (is_host_memory(m->memory) && !m->memory->imported && soft_mapping_allows(m, true))
+		if (is_host_memory(m->memory) && !m->memory->imported &&
+		    soft_mapping_allows(m, true))
 			return true;
 		*at += *bytes;
 	}
@@ -144,7 +153,8 @@ static void populate_range(uint64_t at, uint64_t end)
 	}
 }
 
-EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *d, size_t n)
+EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *d,
+			       size_t n)
 {
 	uint64_t end;
 	CUresult r = soft_check_initialised();
@@ -162,7 +172,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 	for (uint64_t at = address; !r && at < end;) {
 		struct mapping *m = soft_mapping_at(at);
 
-		if (!m)  /* another thread unmaps what this one is still working on */
+		if (!m) /* another thread unmaps what this one is still working on */
 			break;
 		at += m->memory->bytes;
 		r = give(m, d, n);
@@ -179,7 +189,8 @@ static CUmemAccess_flags rights_at(const struct mapping *m, const CUmemLocation 
 		return m->host;
 	if (m->writers >> location->id & 1)
 		return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	return m->readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return m->readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+					      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
 EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,

@@ -1,8 +1,9 @@
 /* vmm_handle.c — physical memory: cuMemCreate and what is asked of its handles.
  *
- * Each piece is a memfd, sealed so that nobody can shrink or grow it under those who map it.  Device
- * memory takes pages when they are touched and counts against the device at once; host memory has
- * its pages from the start, so that too little of it is an error here and no SIGBUS later. */
+ * Each piece is a memfd, sealed so that nobody can shrink or grow it under those who map it.
+ * Device memory takes pages when they are touched and counts against the device at once; host
+ * memory has its pages from the start, so that too little of it is an error here and no SIGBUS
+ * later. */
 #include "softcuda/api/vmm_internal.h"
 
 #include <errno.h>
@@ -41,7 +42,8 @@ struct memory *soft_memory_find(CUmemGenericAllocationHandle handle)
 	return soft_handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 }
 
-/* ---- what may be asked for ---------------------------------------------------------------- */
+/* ---- what may be asked for ----------------------------------------------------------------
+ */
 
 static bool node_exists(int node)
 {
@@ -62,15 +64,16 @@ static CUresult check_location(const CUmemAllocationProp *p)
 			       : soft_refuse(CUDA_ERROR_INVALID_DEVICE,
 					     "cuMemCreate: there is no device %d", id);
 	case CU_MEM_LOCATION_TYPE_HOST:
-		return p->requestedHandleTypes
-			       ? soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					     "cuMemCreate: memory of location HOST is not exportable: "
-					     "HOST_NUMA is")
-			       : CUDA_SUCCESS;
+		return p->requestedHandleTypes ? soft_refuse(CUDA_ERROR_INVALID_VALUE,
+							     "cuMemCreate: memory of location "
+							     "HOST is not exportable: "
+							     "HOST_NUMA is")
+					       : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return node_exists(id) ? CUDA_SUCCESS
-				       : soft_refuse(CUDA_ERROR_INVALID_VALUE,
-						     "cuMemCreate: there is no NUMA node %d", id);
+		return node_exists(id)
+			       ? CUDA_SUCCESS
+			       : soft_refuse(CUDA_ERROR_INVALID_VALUE,
+					     "cuMemCreate: there is no NUMA node %d", id);
 	default:
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: location type %d",
 				   (int)p->location.type);
@@ -80,10 +83,11 @@ static CUresult check_location(const CUmemAllocationProp *p)
 static CUresult check(size_t bytes, const CUmemAllocationProp *p, unsigned long long flags)
 {
 	if (!bytes || bytes % VMM_GRANULARITY || flags)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemCreate: %zu bytes, flags %llu: bytes must be a multiple of "
-				   "2 MiB, flags 0",
-				   bytes, flags);
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemCreate: %zu bytes, flags %llu: bytes must be a multiple of "
+			"2 MiB, flags 0",
+			bytes, flags);
 	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED || p->win32HandleMetaData ||
 	    p->allocFlags.gpuDirectRDMACapable || p->allocFlags.usage)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
@@ -93,13 +97,15 @@ static CUresult check(size_t bytes, const CUmemAllocationProp *p, unsigned long 
 		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: there is no fabric");
 	if (p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
 	    p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemCreate: handle type %d; file descriptors (1) are had here",
-				   (int)p->requestedHandleTypes);
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemCreate: handle type %d; file descriptors (1) are had here",
+			(int)p->requestedHandleTypes);
 	return check_location(p);
 }
 
-/* ---- the pages ---------------------------------------------------------------------------- */
+/* ---- the pages ----------------------------------------------------------------------------
+ */
 
 /* What the system could still give without killing somebody for it. */
 static uint64_t available_bytes(void)
@@ -123,7 +129,7 @@ static bool fits_in_memory(size_t bytes)
 	struct sysinfo s;
 
 	if (sysinfo(&s) == 0 && bytes < (uint64_t)s.freeram * s.mem_unit / 2)
-		return true;  /* the usual case, at the price of one system call */
+		return true; /* the usual case, at the price of one system call */
 	return bytes <= soft.memory_bytes && bytes <= available_bytes();
 }
 
@@ -151,9 +157,10 @@ static CUresult place_on_node(int fd, size_t bytes, int node)
 	r = syscall(SYS_mbind, pages, bytes, MPOL_BIND, mask, WORDS * BITS + 1, 0);
 	munmap(pages, bytes);
 	return r == 0 ? CUDA_SUCCESS
-		      : soft_refuse(CUDA_ERROR_NOT_PERMITTED,
-				    "cuMemCreate: the system does not place memory on node %d: %s", node,
-				    strerror(errno));
+		      : soft_refuse(
+				CUDA_ERROR_NOT_PERMITTED,
+				"cuMemCreate: the system does not place memory on node %d: %s",
+				node, strerror(errno));
 }
 
 static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *p)
@@ -181,8 +188,9 @@ static CUresult make_file(size_t bytes, const CUmemAllocationProp *p, int *out)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
-		return soft_refuse(r, "cuMemCreate: each piece takes a file descriptor: %s (ulimit -n)",
-				   strerror(errno));
+		return soft_refuse(
+			r, "cuMemCreate: each piece takes a file descriptor: %s (ulimit -n)",
+			strerror(errno));
 	if (ftruncate(fd, (off_t)bytes)) {
 		r = soft_refuse(r, "cuMemCreate: %zu bytes: %s", bytes, strerror(errno));
 		goto close_fd;
@@ -200,7 +208,8 @@ close_fd:
 	return r;
 }
 
-/* ---- the calls ---------------------------------------------------------------------------- */
+/* ---- the calls ----------------------------------------------------------------------------
+ */
 
 /* Count bytes against the device before they are made, so that two threads cannot both have the
  * last of them. */
@@ -215,7 +224,8 @@ static CUresult account(const CUmemAllocationProp *p, size_t bytes)
 	d = &soft.device[p->location.id];
 	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"cuMemCreate: %zu bytes, and device %d has %llu free", bytes, d->ordinal,
+				"cuMemCreate: %zu bytes, and device %d has %llu free", bytes,
+				d->ordinal,
 				(unsigned long long)(soft.memory_bytes - d->allocated_bytes));
 	else
 		d->allocated_bytes += bytes;

@@ -1,4 +1,4 @@
-/* vmm_internal.h — the objects of virtual memory management, and which file holds which of its steps.
+/* vmm_internal.h — the objects of virtual memory management, and which file has which step.
  *
  *     cuMemCreate ───────────────> memory ── a sealed memfd (vmm_handle.c) <── cuMemImport... (vmm_share.c)
  *                                    │ n references: its handles and its mappings
@@ -43,10 +43,12 @@ struct mapping {
 
 /* vmm_handle.c, under the lock. */
 void soft_memory_unref(struct memory *m);
-CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);  /* a handle takes the reference */
+/* A new handle takes the caller's reference. */
+CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
 /* vmm_share.c: what names the memory in another process, see there.  False: it does not fit. */
-bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf, size_t buf_bytes);
+bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
+		      size_t buf_bytes);
 /* vmm.c, under the lock. */
 struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
 struct reservation *soft_reservation_at(uint64_t address);

@@ -1,14 +1,13 @@
 /* vmm_share.c — memory that goes to another process, as a file descriptor.
  *
- * Nothing but the descriptor travels, so what the importer must know is in the memfd's name, which
- * the system shows to whoever holds the descriptor:
+ * Nothing but the descriptor travels, so what the importer must know is in the memfd's name,
+ * which the system shows to whoever holds the descriptor:
  *
- *     /proc/self/fd/N -> /memfd:gpuload-vmm:1:d:<UUID of the device>:<bytes>:<random id> (deleted)
- *                                           n:<NUMA node>
- *                                           h:0                        all numbers in hexadecimal
+ *     /proc/self/fd/N -> /memfd:gpuload-vmm:1:d:<UUID of the device>:<bytes>:<random id>
+ * (deleted) n:<NUMA node> h:0                        all numbers in hexadecimal
  *
- * An importer believes it as far as the system vouches for it: a memfd, of that size, sealed so that
- * the size stays. */
+ * An importer believes it as far as the system vouches for it: a memfd, of that size, sealed so
+ * that the size stays. */
 #include "softcuda/api/vmm_internal.h"
 
 #include <fcntl.h>
@@ -29,7 +28,8 @@ static void to_hex(char *text, const void *bytes, size_t n)
 		snprintf(text + 2 * i, 3, "%02x", from[i]);
 }
 
-bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf, size_t buf_bytes)
+bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
+		      size_t buf_bytes)
 {
 	unsigned char id[16];
 	char id_text[UUID_TEXT], where[UUID_TEXT] = "0";
@@ -48,11 +48,13 @@ bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf, 
 		letter = 'n';
 		snprintf(where, sizeof where, "%x", (unsigned)prop->location.id);
 	}
-	n = snprintf(buf, buf_bytes, "gpuload-vmm:1:%c:%s:%zx:%s", letter, where, bytes, id_text);
+	n = snprintf(buf, buf_bytes, "gpuload-vmm:1:%c:%s:%zx:%s", letter, where, bytes,
+		     id_text);
 	return n > 0 && (size_t)n < buf_bytes;
 }
 
-/* ---- reading it back ---------------------------------------------------------------------- */
+/* ---- reading it back ----------------------------------------------------------------------
+ */
 
 static bool find_device(const char *uuid_text, int *ordinal)
 {
@@ -79,14 +81,17 @@ static CUresult parse_location(char letter, const char *where, CUmemLocation *ou
 		out->type = CU_MEM_LOCATION_TYPE_DEVICE;
 		return find_device(where, &out->id)
 			       ? CUDA_SUCCESS
-			       : soft_refuse(CUDA_ERROR_INVALID_DEVICE,
-					     "import: the memory is of the device with UUID %s, which "
-					     "this process does not see (CUDA_VISIBLE_DEVICES?)",
-					     where);
+			       : soft_refuse(
+					 CUDA_ERROR_INVALID_DEVICE,
+					 "import: the memory is of the device with UUID %s, "
+					 "which "
+					 "this process does not see (CUDA_VISIBLE_DEVICES?)",
+					 where);
 	}
 	node = strtoul(where, &end, 16);
 	if (letter != 'n' || *end || end == where || node > 0xffff)
-		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: no location that can be shared");
+		return soft_refuse(CUDA_ERROR_UNKNOWN,
+				   "import: no location that can be shared");
 	out->type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
 	out->id = (int)node;
 	return CUDA_SUCCESS;
@@ -101,11 +106,13 @@ static CUresult parse_name(int fd, size_t *bytes, CUmemLocation *location)
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	n = readlink(path, name, sizeof name - 1);
 	name[n < 0 ? 0 : n] = '\0';
-	if (sscanf(name, "/memfd:gpuload-vmm:1:%c:%32[0-9a-f]:%zx:%32[0-9a-f] (deleted%c", &letter,
-		   where, bytes, id, &rest) != 5 || rest != ')')
-		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: descriptor %d is \"%.60s\", not memory of cuMemCreate", fd,
-				   name);
+	if (sscanf(name, "/memfd:gpuload-vmm:1:%c:%32[0-9a-f]:%zx:%32[0-9a-f] (deleted%c",
+		   &letter, where, bytes, id, &rest) != 5 ||
+	    rest != ')')
+		return soft_refuse(
+			CUDA_ERROR_UNKNOWN,
+			"import: descriptor %d is \"%.60s\", not memory of cuMemCreate", fd,
+			name);
 	return parse_location(letter, where, location);
 }
 
@@ -118,13 +125,15 @@ static CUresult check_file(int fd, size_t bytes)
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || seals < 0 ||
 	    (seals & NEEDED_SEALS) != NEEDED_SEALS)
 		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: descriptor %d is no sealed memory: it could shrink", fd);
+				   "import: descriptor %d is no sealed memory: it could shrink",
+				   fd);
 	if (!bytes || bytes % VMM_GRANULARITY || st.st_size < 0 || (size_t)st.st_size != bytes)
 		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: descriptor %d says %zu bytes and has %lld", fd, bytes,
-				   (long long)st.st_size);
+				   "import: descriptor %d says %zu bytes and has %lld", fd,
+				   bytes, (long long)st.st_size);
 	if ((mode & O_ACCMODE) != O_RDWR)
-		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: descriptor %d is not read and write", fd);
+		return soft_refuse(CUDA_ERROR_UNKNOWN,
+				   "import: descriptor %d is not read and write", fd);
 	return CUDA_SUCCESS;
 }
 
@@ -142,9 +151,10 @@ static CUresult import_fd(int fd, CUmemGenericAllocationHandle *out)
 		r = check_file(fd, m->bytes);
 	if (r)
 		goto free_m;
-	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);  /* the caller's own stays the caller's */
+	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the caller's own stays the caller's */
 	if (m->fd < 0) {
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "import: no file descriptor left (ulimit -n)");
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+				"import: no file descriptor left (ulimit -n)");
 		goto free_m;
 	}
 	soft_lock();
@@ -158,8 +168,8 @@ free_m:
 	return r;
 }
 
-EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *os_handle,
-					       CUmemAllocationHandleType type)
+EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out,
+					       void *os_handle, CUmemAllocationHandleType type)
 {
 	CUresult r = soft_check_initialised();
 
@@ -177,7 +187,8 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
 }
 
 EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
-					     CUmemAllocationHandleType type, unsigned long long flags)
+					     CUmemAllocationHandleType type,
+					     unsigned long long flags)
 {
 	struct memory *m;
 	int fd = -1;
@@ -192,10 +203,12 @@ EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
 	if (!m || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 	    m->prop.requestedHandleTypes != type)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"export: no such handle, or not made (requestedHandleTypes) for type %d",
+				"export: no such handle, or not made (requestedHandleTypes) "
+				"for type %d",
 				(int)type);
 	else if ((fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 0)) < 0)
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "export: no file descriptor left (ulimit -n)");
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+				"export: no file descriptor left (ulimit -n)");
 	else
 		*(int *)out = fd;
 	soft_unlock();
@@ -203,7 +216,8 @@ EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
 }
 
 EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr address, size_t bytes,
-					      CUmemRangeHandleType type, unsigned long long flags)
+					      CUmemRangeHandleType type,
+					      unsigned long long flags)
 {
 	CUresult r = soft_check_initialised();
 
@@ -213,7 +227,8 @@ EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr address, si
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-			   "cuMemGetHandleForAddressRange: %zu bytes at %#llx: type %d is a dma-buf, which "
+			   "cuMemGetHandleForAddressRange: %zu bytes at %#llx: type %d is a "
+			   "dma-buf, which "
 			   "memory of the CPU is not exported as",
 			   bytes, address, (int)type);
 }

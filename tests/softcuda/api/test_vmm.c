@@ -7,15 +7,16 @@
 #include <string.h>
 
 enum { M2 = 2 << 20 };
-#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-#define NONE CU_MEM_ACCESS_FLAGS_PROT_NONE
-#define RO CU_MEM_ACCESS_FLAGS_PROT_READ
-#define RW CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-#define DEVICE CU_MEM_LOCATION_TYPE_DEVICE
-#define HOST CU_MEM_LOCATION_TYPE_HOST
+#define FD        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+#define NONE      CU_MEM_ACCESS_FLAGS_PROT_NONE
+#define RO        CU_MEM_ACCESS_FLAGS_PROT_READ
+#define RW        CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+#define DEVICE    CU_MEM_LOCATION_TYPE_DEVICE
+#define HOST      CU_MEM_LOCATION_TYPE_HOST
 #define HOST_NUMA CU_MEM_LOCATION_TYPE_HOST_NUMA
 
-static CUmemAllocationProp prop_of(CUmemLocationType type, int id, CUmemAllocationHandleType handle_types)
+static CUmemAllocationProp prop_of(CUmemLocationType type, int id,
+				   CUmemAllocationHandleType handle_types)
 {
 	return (CUmemAllocationProp){ .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				      .location = { .type = type, .id = id },
@@ -66,7 +67,7 @@ static CUdeviceptr make_mapping(CUmemLocationType type, size_t bytes)
 	CUdeviceptr a = reserve(bytes);
 
 	ok(cuMemMap(a, bytes, 0, h, 0));
-	ok(cuMemRelease(h));  /* the mapping keeps the memory */
+	ok(cuMemRelease(h)); /* the mapping keeps the memory */
 	ok(allow(a, bytes, DEVICE, 0, RW));
 	if (type == HOST_NUMA)
 		ok(allow(a, bytes, HOST_NUMA, 0, RW));
@@ -112,10 +113,13 @@ static void tells_the_granularity_of_any_memory(void **state)
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		CUmemAllocationProp prop = prop_of(types[i], 0, FD);
 
-		ok(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+		ok(cuMemGetAllocationGranularity(&bytes, &prop,
+						 CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 		assert_int_equal(bytes, M2);
-		ok(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
-		fails(cuMemGetAllocationGranularity(&bytes, &prop, 2), CUDA_ERROR_INVALID_VALUE);
+		ok(cuMemGetAllocationGranularity(&bytes, &prop,
+						 CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+		fails(cuMemGetAllocationGranularity(&bytes, &prop, 2),
+		      CUDA_ERROR_INVALID_VALUE);
 		fails(cuMemGetAllocationGranularity(NULL, &prop, 0), CUDA_ERROR_INVALID_VALUE);
 	}
 }
@@ -158,11 +162,11 @@ static void reserves_addresses_as_asked(void **state)
 	ok(cuMemAddressReserve(&a, M2, 1 << 30, 0, 0));
 	assert_int_equal(a % (1 << 30), 0);
 	fails(cuMemAddressReserve(&b, M2, 0, a + 4096, 0), CUDA_ERROR_INVALID_VALUE);
-	ok(cuMemAddressReserve(&b, M2, 0, a, 0));  /* a hint that is taken already */
+	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* a hint that is taken already */
 	assert_true(a != b);
 	ok(cuMemAddressFree(b, M2));
 	ok(cuMemAddressFree(a, M2));
-	ok(cuMemAddressReserve(&b, M2, 0, a, 0));  /* now it is free */
+	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* now it is free */
 	assert_true(a == b);
 	fails(cuMemAddressFree(b, 2 * M2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemAddressFree(b, M2));
@@ -242,7 +246,7 @@ static void gives_rights_to_whole_mappings(void **state)
 	ok(allow(a, 3 * M2, DEVICE, 0, RW));
 	ok(cuMemGetAccess(&flags, &device, a + 2 * M2));
 	assert_int_equal(flags, RW);
-	ok(cuMemsetD8(a, 3, 3 * M2));  /* over two mappings at once */
+	ok(cuMemsetD8(a, 3, 3 * M2)); /* over two mappings at once */
 	ok(cuMemcpyDtoH(&byte, a + 3 * M2 - 1, 1));
 	assert_int_equal(byte, 3);
 	fails(cuMemsetD8(a, 3, 3 * M2 + 1), CUDA_ERROR_INVALID_VALUE);
@@ -270,9 +274,10 @@ static void the_cpu_has_the_rights_that_it_was_given(void **state)
 	ok(cuMemGetAccess(&by_host, &host, a));
 	ok(cuMemGetAccess(&by_numa, &numa, a));
 	assert_true(by_host == RO && by_numa == RO);
-	ok(allow(a, M2, HOST_NUMA, 9, NONE));  /* the node's number is ignored */
+	ok(allow(a, M2, HOST_NUMA, 9, NONE)); /* the node's number is ignored */
 	assert_int_equal(touch(a, false), SIGSEGV);
-	fails(allow(a, M2, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, RW), CUDA_ERROR_INVALID_VALUE);
+	fails(allow(a, M2, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, RW),
+	      CUDA_ERROR_INVALID_VALUE);
 	drop_mapping(a, M2);
 	assert_int_equal(touch(a, false), SIGSEGV);
 	a = make_mapping(DEVICE, M2);
@@ -309,7 +314,8 @@ static void retains_by_an_address_inside(void **state)
 	ok(cuMemRelease(h));
 	ok(cuMemsetD8(a, 1, M2));
 	ok(cuMemAlloc(&plain, 4096));
-	fails(cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)plain), CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)plain),
+	      CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(plain));
 	drop_mapping(a, M2);
 	fails(cuMemGetAllocationPropertiesFromHandle(&prop, 12345), CUDA_ERROR_INVALID_VALUE);
@@ -331,7 +337,8 @@ static void pointer_attributes_tell_mappings(void **state)
 	size_t bytes;
 
 	(void)state;
-	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a), CUDA_ERROR_INVALID_VALUE);
+	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a),
+	      CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemMap(a + M2, M2, 0, h, 0));
 	ok(cuMemMap(a + 2 * M2, M2, 0, g, 0));
 	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, a + M2), 0);
@@ -339,8 +346,10 @@ static void pointer_attributes_tell_mappings(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemGetAddressRange(&base, &bytes, a + M2), CUDA_ERROR_NOT_FOUND);
 	ok(allow(a + M2, 2 * M2, DEVICE, 0, RW));
-	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + M2 + 8), CU_MEMORYTYPE_DEVICE);
-	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, a + M2 + 8), a + M2 + 8);
+	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + M2 + 8),
+			 CU_MEMORYTYPE_DEVICE);
+	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, a + M2 + 8),
+			 a + M2 + 8);
 	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_HOST_POINTER, a + M2),
 	      CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_CONTEXT, a + M2), 0);
@@ -354,8 +363,10 @@ static void pointer_attributes_tell_mappings(void **state)
 	ok(cuMemGetAddressRange(&base, &bytes, a + M2 + 8));
 	assert_true(base == a + M2 && bytes == M2);
 	ok(allow(a + 2 * M2, M2, HOST, 0, RW));
-	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + 2 * M2), CU_MEMORYTYPE_HOST);
-	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_HOST_POINTER, a + 2 * M2 + 8), a + 2 * M2 + 8);
+	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + 2 * M2),
+			 CU_MEMORYTYPE_HOST);
+	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_HOST_POINTER, a + 2 * M2 + 8),
+			 a + 2 * M2 + 8);
 	assert_true(attribute(CU_POINTER_ATTRIBUTE_BUFFER_ID, a + M2) !=
 		    attribute(CU_POINTER_ATTRIBUTE_BUFFER_ID, a + 2 * M2));
 	ok(cuMemRelease(h));
@@ -421,7 +432,7 @@ static void a_kernel_that_may_only_read_faults_when_it_stores(void **state)
 	ok(cuMemcpyDtoH(&out, a, 4));
 	launch(put, 1, 1, NULL, params);
 	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	drop_mapping(a, M2);  /* as every call of this chapter: also in a dead context */
+	drop_mapping(a, M2); /* as every call of this chapter: also in a dead context */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* test_vmm_running.c — mappings and what runs at the same time: kernels of two devices, queued copies, other
- * threads. */
+/* test_vmm_running.c — mappings and what runs at the same time: kernels of two devices, queued
+ * copies, other threads. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -10,13 +10,14 @@
 #include <string.h>
 
 enum { M2 = 2 << 20 };
-#define DEVICE CU_MEM_LOCATION_TYPE_DEVICE
+#define DEVICE    CU_MEM_LOCATION_TYPE_DEVICE
 #define HOST_NUMA CU_MEM_LOCATION_TYPE_HOST_NUMA
-#define NONE CU_MEM_ACCESS_FLAGS_PROT_NONE
-#define RO CU_MEM_ACCESS_FLAGS_PROT_READ
-#define RW CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+#define NONE      CU_MEM_ACCESS_FLAGS_PROT_NONE
+#define RO        CU_MEM_ACCESS_FLAGS_PROT_READ
+#define RW        CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
-static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int id, CUmemAccess_flags flags)
+static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int id,
+		      CUmemAccess_flags flags)
 {
 	CUmemAccessDesc d = { .location = { .type = type, .id = id }, .flags = flags };
 
@@ -25,7 +26,8 @@ static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int i
 
 static void map_new(CUdeviceptr a, CUmemLocationType type)
 {
-	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = type } };
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = type } };
 	CUmemGenericAllocationHandle h;
 
 	ok(cuMemCreate(&h, M2, &prop, 0));
@@ -93,12 +95,14 @@ static void each_device_has_its_own_rights(void **state)
 	skip_unless_two_devices();
 	fails(put_on(1, a, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	if (on_software_driver())
-		assert_non_null(strstr(last_fault(), "device 1 has no access: see cuMemSetAccess"));
+		assert_non_null(
+			strstr(last_fault(), "device 1 has no access: see cuMemSetAccess"));
 	ok(put_on(0, a, 2));
 	ok(allow(a, M2, DEVICE, 1, RO));
 	fails(put_on(1, a, 3), CUDA_ERROR_ILLEGAL_ADDRESS);
 	if (on_software_driver())
-		assert_non_null(strstr(last_fault(), "device 1 may only read: see cuMemSetAccess"));
+		assert_non_null(
+			strstr(last_fault(), "device 1 may only read: see cuMemSetAccess"));
 	ok(allow(a, M2, DEVICE, 1, RW));
 	ok(put_on(1, a, 4));
 	ok(cuMemcpyDtoH(&word, a, 4));
@@ -140,7 +144,8 @@ static void a_kernel_runs_over_mappings_side_by_side(void **state)
 	drop(a, 2);
 }
 
-/* The kernel polls what goes away: it faults, the process lives, and nobody waits for the kernel's end. */
+/* The kernel polls what goes away: it faults, the process lives, and nobody waits for the
+ * kernel's end. */
 static void memory_unmapped_under_a_kernel_is_its_fault(void **state)
 {
 	int rounds = on_software_driver() ? 100 : 3;
@@ -178,7 +183,8 @@ static void rights_taken_from_a_running_kernel_are_its_fault(void **state)
 static void mapping_does_not_wait_for_a_kernel(void **state)
 {
 	uint32_t *flag = make_flag(), *seen = make_flag();
-	CUdeviceptr flag_there = (CUdeviceptr)(uintptr_t)flag, seen_there = (CUdeviceptr)(uintptr_t)seen;
+	CUdeviceptr flag_there = (CUdeviceptr)(uintptr_t)flag,
+		    seen_there = (CUdeviceptr)(uintptr_t)seen;
 	void *params[] = { &flag_there, &seen_there };
 	CUstream stream;
 

@@ -1,7 +1,7 @@
 /* test_vmm_share.c — memory that two processes map: export, import, and what is refused.
  *
- * The other process is forked before cuInit, because no CUDA driver survives a fork.  It does what it is told over
- * a socket, one request at a time. */
+ * The other process is forked before cuInit, because no CUDA driver survives a fork.  It does
+ * what it is told over a socket, one request at a time. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -18,13 +18,14 @@
 #include <unistd.h>
 
 enum { M2 = 2 << 20 };
-#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-#define RO CU_MEM_ACCESS_FLAGS_PROT_READ
-#define RW CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-#define DEVICE CU_MEM_LOCATION_TYPE_DEVICE
+#define FD        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+#define RO        CU_MEM_ACCESS_FLAGS_PROT_READ
+#define RW        CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+#define DEVICE    CU_MEM_LOCATION_TYPE_DEVICE
 #define HOST_NUMA CU_MEM_LOCATION_TYPE_HOST_NUMA
 
-/* ---- what both processes do ---------------------------------------------------------------- */
+/* ---- what both processes do ----------------------------------------------------------------
+ */
 
 struct piece {
 	CUmemGenericAllocationHandle handle;
@@ -74,15 +75,28 @@ static CUresult import(CUmemGenericAllocationHandle *out, int fd)
 	return cuMemImportFromShareableHandle(out, (void *)(intptr_t)fd, FD);
 }
 
-/* ---- the other process ----------------------------------------------------------------------- */
+/* ---- the other process
+ * ----------------------------------------------------------------------- */
 
 enum what { ATTACH, READ_WORD, WRITE_WORD, KERNEL_STORES, DETACH, OFFER, PROPERTIES };
-struct request { enum what what; size_t bytes; uint32_t value; CUmemAccess_flags flags; };
-struct answer { CUresult result; uint32_t value; CUmemAllocationProp prop; };
+struct request {
+	enum what what;
+	size_t bytes;
+	uint32_t value;
+	CUmemAccess_flags flags;
+};
+struct answer {
+	CUresult result;
+	uint32_t value;
+	CUmemAllocationProp prop;
+};
 
 static bool send_with_fd(int s, const void *data, size_t bytes, int fd)
 {
-	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
 	struct iovec part = { (void *)(uintptr_t)data, bytes };
 	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
 
@@ -99,9 +113,14 @@ static bool send_with_fd(int s, const void *data, size_t bytes, int fd)
 
 static bool receive_with_fd(int s, void *data, size_t bytes, int *fd)
 {
-	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
 	struct iovec part = { data, bytes };
-	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr m = { .msg_iov = &part,
+			    .msg_iovlen = 1,
+			    .msg_control = control.room,
 			    .msg_controllen = sizeof control.room };
 
 	*fd = -1;
@@ -112,7 +131,7 @@ static bool receive_with_fd(int s, void *data, size_t bytes, int *fd)
 	return true;
 }
 
-static struct piece held;  /* in the other process */
+static struct piece held; /* in the other process */
 
 static CUresult attach(int fd, const struct request *q)
 {
@@ -187,7 +206,10 @@ static void serve(int s)
 	_exit(0);
 }
 
-static struct other { pid_t pid; int socket; } others[2];
+static struct other {
+	pid_t pid;
+	int socket;
+} others[2];
 
 static void start_other(struct other *o)
 {
@@ -214,7 +236,8 @@ static struct answer ask(struct other *o, struct request q, int fd)
 	return a;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------- */
+/* ---- tests
+ * ------------------------------------------------------------------------------------- */
 
 static void shares_both_ways(CUmemLocationType type)
 {
@@ -225,7 +248,8 @@ static void shares_both_ways(CUmemLocationType type)
 
 	ok(make_piece(&p, type, 2 * M2, &fd));
 	ok(cuMemcpyHtoD(p.at, &word, 4));
-	ok(ask(&others[0], (struct request){ ATTACH, 2 * M2, type == HOST_NUMA, RW }, fd).result);
+	ok(ask(&others[0], (struct request){ ATTACH, 2 * M2, type == HOST_NUMA, RW }, fd)
+		   .result);
 	a = ask(&others[0], (struct request){ READ_WORD, 0, 0, RW }, -1);
 	ok(a.result);
 	assert_int_equal(a.value, 41);
@@ -235,7 +259,7 @@ static void shares_both_ways(CUmemLocationType type)
 	close(fd);
 	ok(drop_piece(&p));
 	a = ask(&others[0], (struct request){ READ_WORD, 0, 0, RW }, -1);
-	assert_true(!a.result && a.value == 42);  /* it lives as long as somebody maps it */
+	assert_true(!a.result && a.value == 42); /* it lives as long as somebody maps it */
 	ok(ask(&others[0], (struct request){ DETACH, 0, 0, RW }, -1).result);
 }
 
@@ -345,18 +369,26 @@ static void refuses_descriptors_of_other_things(void **state)
 	refuses_and_closes(make_memfd("x", M2, F_SEAL_SHRINK | F_SEAL_GROW));
 }
 
-/* Those that only look like ours: a size that lies, seals that are missing, a name that is wrong. */
+/* Those that only look like ours: a size that lies, seals that are missing, a name that is
+ * wrong. */
 static void refuses_forgeries(void **state)
 {
 	enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
-	static const struct { const char *name; off_t bytes; int seals; } forged[] = {
+	static const struct {
+		const char *name;
+		off_t bytes;
+		int seals;
+	} forged[] = {
 		{ "gpuload-vmm:1:n:0:400000:00112233445566778899aabbccddeeff", M2, SEALS },
-		{ "gpuload-vmm:1:n:0:200000:00112233445566778899aabbccddeeff", M2, F_SEAL_GROW },
-		{ "gpuload-vmm:1:n:0:200000:00112233445566778899aabbccddeeff", M2, F_SEAL_SHRINK },
+		{ "gpuload-vmm:1:n:0:200000:00112233445566778899aabbccddeeff", M2,
+		  F_SEAL_GROW },
+		{ "gpuload-vmm:1:n:0:200000:00112233445566778899aabbccddeeff", M2,
+		  F_SEAL_SHRINK },
 		{ "gpuload-vmm:1:n:0:200001:00112233445566778899aabbccddeeff", M2 + 1, SEALS },
 		{ "gpuload-vmm:1:n:0:0:00112233445566778899aabbccddeeff", 0, SEALS },
 		{ "gpuload-vmm:1:n:0:-200000:00112233445566778899aabbccddeeff", M2, SEALS },
-		{ "gpuload-vmm:1:n:0:ffffffffffe00000:00112233445566778899aabbccddeeff", M2, SEALS },
+		{ "gpuload-vmm:1:n:0:ffffffffffe00000:00112233445566778899aabbccddeeff", M2,
+		  SEALS },
 		{ "gpuload-vmm:1:n:0:200000", M2, SEALS },
 		{ "gpuload-vmm:1:h:0:200000:00112233445566778899aabbccddeeff", M2, SEALS },
 		{ "gpuload-vmm:1:n:fffff:200000:00112233445566778899aabbccddeeff", M2, SEALS },
@@ -365,7 +397,8 @@ static void refuses_forgeries(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof forged / sizeof *forged; i++)
-		refuses_and_closes(make_memfd(forged[i].name, forged[i].bytes, forged[i].seals));
+		refuses_and_closes(
+			make_memfd(forged[i].name, forged[i].bytes, forged[i].seals));
 }
 
 static void refuses_memory_of_a_device_that_is_not_seen(void **state)
@@ -453,7 +486,7 @@ static void ten_thousand_cycles_leave_nothing(void **state)
 	for (int i = 0; i < n; i++)
 		cycle(i % 16 ? DEVICE : HOST_NUMA);
 	assert_int_equal(count_fds(), fds);
-	if (on_software_driver())  /* NVIDIA's keeps some of its own */
+	if (on_software_driver()) /* NVIDIA's keeps some of its own */
 		assert_int_equal(count_mappings(), mappings);
 }
 

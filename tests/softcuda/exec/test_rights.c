@@ -1,5 +1,5 @@
-/* test_rights.c — the table of what kernels may touch: whose rights, ranges side by side, and changes while kernels
- * run. */
+/* test_rights.c — the table of what kernels may touch: whose rights, ranges side by side, and
+ * changes while kernels run. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -11,16 +11,19 @@ static gpul_exec_fault_kind run_on(struct rig *r, unsigned device, const void *o
 {
 	uint64_t params[2] = { (uintptr_t)out, x };
 	gpul_exec_launch_config config = { .kernel = gpul_exec_find_kernel(r->program, "k"),
-					   .grid = { 1, 1, 1 }, .block = { 32, 1, 1 },
-					   .params = params, .device = device };
+					   .grid = { 1, 1, 1 },
+					   .block = { 32, 1, 1 },
+					   .params = params,
+					   .device = device };
 	gpul_exec_launch *l = NULL;
 
 	assert_int_equal(gpul_exec_launch_start(r->machine, &config, &l, NULL), GPUL_OK);
 	return rig_finish(r, l);
 }
 
-#define STORE_AND_LOAD PTX_HEADER KERNEL_OUT("k") \
-	"ld.global.u32 %r1, [%x]; st.global.u32 [%mine], %r1; ret; }"
+#define STORE_AND_LOAD                                                                         \
+	PTX_HEADER KERNEL_OUT("k") "ld.global.u32 %r1, [%x]; st.global.u32 [%mine], %r1; "     \
+				   "ret; }"
 
 static void each_device_has_its_own_rights(void **state)
 {
@@ -44,9 +47,9 @@ static void each_device_has_its_own_rights(void **state)
 /* One warp's row of loads over two ranges. */
 static void ranges_side_by_side_are_one(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-				 "mad.wide.u32 %d1, %t, 4, %x; ld.global.u32 %r1, [%d1]; "
-				 "st.global.u32 [%mine], %r1; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") "mad.wide.u32 %d1, %t, 4, %x; ld.global.u32 %r1, [%d1]; "
+		     "st.global.u32 [%mine], %r1; ret; }");
 	uint32_t *out = rig_memory(r, 128), in[48];
 	gpul_exec_range first = { .base = (uintptr_t)in, .bytes = 64, .label = "first" };
 	gpul_exec_range second = { .base = (uintptr_t)in + 64, .bytes = 64, .label = "second" };
@@ -70,7 +73,8 @@ static void ranges_side_by_side_are_one(void **state)
 static void finds_the_next_range(void **state)
 {
 	struct rig *r = rig_open(STORE_AND_LOAD);
-	gpul_exec_range range, low = { .base = 0x1000, .bytes = 0x100 }, high = { .base = 0x3000, .bytes = 1 };
+	gpul_exec_range range, low = { .base = 0x1000, .bytes = 0x100 },
+			       high = { .base = 0x3000, .bytes = 1 };
 
 	(void)state;
 	assert_int_equal(gpul_exec_memory_add(r->memory, &low, NULL), GPUL_OK);
@@ -82,7 +86,8 @@ static void finds_the_next_range(void **state)
 	rig_close(r);
 }
 
-/* ---- settling: a worker that prints is in the middle of an instruction ------------------------- */
+/* ---- settling: a worker that prints is in the middle of an instruction
+ * ------------------------- */
 
 static gpul_exec_machine *machine;
 static atomic_bool printing, settled, settled_too_early;
@@ -113,11 +118,15 @@ static void print_slowly(void *user, const char *text, size_t bytes)
 static void settling_waits_for_instructions_and_not_for_kernels(void **state)
 {
 	struct rig *r = rig_open(
-		PTX_HEADER ".extern .func (.param .b32 v) vprintf (.param .b64 f, .param .b64 a);\n"
-			   ".global .align 1 .b8 text[2] = {65, 0};\n" KERNEL_OUT("k")
-		"{ .param .b64 p; .param .b64 q; .param .b32 v; mov.u64 %d1, text; cvta.global.u64 %d1, %d1; "
-		"st.param.b64 [p], %d1; st.param.b64 [q], 0; call (v), vprintf, (p, q); } "
-		"AGAIN: ld.volatile.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN; ret; }");
+		PTX_HEADER
+		".extern .func (.param .b32 v) vprintf (.param .b64 f, .param .b64 a);\n"
+		".global .align 1 .b8 text[2] = {65, 0};\n" KERNEL_OUT(
+			"k") "{ .param .b64 p; .param .b64 q; .param .b32 v; mov.u64 %d1, "
+			     "text; cvta.global.u64 %d1, %d1; "
+			     "st.param.b64 [p], %d1; st.param.b64 [q], 0; call (v), vprintf, "
+			     "(p, q); } "
+			     "AGAIN: ld.volatile.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, "
+			     "0; @%p1 bra AGAIN; ret; }");
 	gpul_exec_machine_options options = { .n_workers = 2, .print = print_slowly };
 	uint32_t *flag = rig_memory(r, 4);
 	gpul_exec_launch *l;
@@ -125,13 +134,14 @@ static void settling_waits_for_instructions_and_not_for_kernels(void **state)
 
 	(void)state;
 	gpul_exec_machine_destroy(r->machine);
-	assert_int_equal(gpul_exec_machine_create(r->memory, &options, &r->machine, NULL), GPUL_OK);
+	assert_int_equal(gpul_exec_machine_create(r->memory, &options, &r->machine, NULL),
+			 GPUL_OK);
 	machine = r->machine;
 	gpul_exec_machine_settle(NULL);
-	gpul_exec_machine_settle(machine);  /* nothing runs: at once */
+	gpul_exec_machine_settle(machine); /* nothing runs: at once */
 	assert_int_equal(pthread_create(&thread, NULL, settle, NULL), 0);
 	l = rig_start(r, "k", 1, 1, 0, flag, (uintptr_t)flag);
-	pthread_join(thread, NULL);  /* comes, although the kernel runs on */
+	pthread_join(thread, NULL); /* comes, although the kernel runs on */
 	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
 	assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
 	assert_false(atomic_load(&settled_too_early));
