@@ -76,14 +76,16 @@ static char **make_environment(const char *choice, const char *soft_driver)
 
 static int set_files(posix_spawn_file_actions_t *actions, int socket)
 {
-	int failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+	/* This first: in a program without standard files the socket may be one of those.  It also
+	 * makes it one that is inherited. */
+	int failed = posix_spawn_file_actions_adddup2(actions, socket, PROBE_FD);
 
 	if (!failed)
+		failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+	if (!failed)
 		failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
-	if (!failed) /* which also makes it one that is inherited */
-		failed = posix_spawn_file_actions_adddup2(actions, socket, PROBE_FD);
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
-	if (!failed) /* what the program forgot to mark close-on-exec */
+	if (!failed)  /* what the program forgot to mark close-on-exec */
 		failed = posix_spawn_file_actions_addclosefrom_np(actions, PROBE_FD + 1);
 #endif
 	return failed;

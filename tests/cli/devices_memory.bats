@@ -78,6 +78,12 @@ row() {
 	[[ $(row memfd) =~ ^memfd\ +yes\ +yes ]] || show "memfd"
 }
 
+@test "a program without standard input can probe" {
+	run --separate-stderr bash -c 'gpuload devices --memory <&- 3>&-'
+	[[ $status == 0 ]] || show "should work"
+	[[ $(row memfd) =~ ^memfd\ +yes\ +yes ]] || show "memfd"
+}
+
 @test "gpuload-probe started by hand says what it is" {
 	run --separate-stderr "$(dirname "$(command -v gpuload)")/gpuload-probe" 3>&-
 	[[ $status == 2 && $stderr == *"gpuload devices --memory"* ]] || show "should explain itself"
