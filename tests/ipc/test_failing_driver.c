@@ -33,9 +33,14 @@ static const CUresult errors[] = {
 };
 enum { N_ERRORS = sizeof errors / sizeof errors[0] };
 
-static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD,
-				       GPUL_MEM_SHM, GPUL_MEM_DEVICE_IPC };
-enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+static const struct way {
+	gpul_mem_kind kind;
+	bool fabric;
+} ways[] = {
+	{ GPUL_MEM_HOST_NUMA, false }, { GPUL_MEM_DEVICE, false }, { GPUL_MEM_DEVICE, true },
+	{ GPUL_MEM_MEMFD, false },     { GPUL_MEM_SHM, false },    { GPUL_MEM_DEVICE_IPC, false },
+};
+enum { N_WAYS = sizeof ways / sizeof ways[0] };
 
 static CUresult get_uuid(CUuuid *out, CUdevice device)
 {
@@ -113,9 +118,11 @@ static gpul_status lease(const gpul_driver *drv, gpul_ipc_server *s, gpul_error 
 	return GPUL_OK;
 }
 
-static gpul_status offer_and_lease(const gpul_driver *drv, gpul_mem *mem, gpul_error *err)
+static gpul_status offer_and_lease(const gpul_driver *drv, gpul_mem *mem, bool fabric,
+				   gpul_error *err)
 {
 	gpul_ipc_server_options options = { .name = "failing",
+					    .fabric = fabric,
 					    .control = true,
 					    .gpu_event = true };
 	gpul_ipc_server *s = NULL;
@@ -129,14 +136,15 @@ static gpul_status offer_and_lease(const gpul_driver *drv, gpul_mem *mem, gpul_e
 }
 
 /* The n-th call fails; false: there are not so many. */
-static bool fail_nth(gpul_mem_kind kind, int n, CUresult error)
+static bool fail_nth(struct way way, int n, CUresult error)
 {
 	gpul_context context = { 0 };
 	const gpul_driver *drv = complete_driver(&context);
-	gpul_mem_desc desc = { .kind = kind,
+	gpul_mem_desc desc = { .kind = way.kind,
 			       .bytes = 1 << 16,
 			       .devices = (int[]){ 0 },
 			       .n_devices = 1,
+			       .fabric = way.fabric,
 			       .exportable = true };
 	unsigned fds = n_open_fds(), maps = n_maps();
 	gpul_error err = { 0 };
@@ -147,14 +155,16 @@ static bool fail_nth(gpul_mem_kind kind, int n, CUresult error)
 	assert_int_equal(gpul_mem_create(drv, &desc, &mem, NULL), GPUL_OK);
 	calls = fake_calls();
 	fake_fail_next(n, error);
-	st = offer_and_lease(drv, mem, &err);
+	st = offer_and_lease(drv, mem, way.fabric, &err);
 	assert_int_equal(st, err.status);
+	if (n == 0 && st)
+		fail_msg("%s%s: %s", gpul_mem_kind_name(way.kind), way.fabric ? " by fabric" : "", err.text);
 	calls = fake_calls() - calls;
 	gpul_mem_destroy(mem);
 	if (n_open_fds() != fds || n_maps() > maps || fake_alive() != 1)
 		fail_msg("%s, call %d, error %d: %u fds became %u, %u mappings %u, %d objects "
 			 "are left (%s)",
-			 gpul_mem_kind_name(kind), n, (int)error, fds, n_open_fds(), maps,
+			 gpul_mem_kind_name(way.kind), n, (int)error, fds, n_open_fds(), maps,
 			 n_maps(), fake_alive() - 1, err.text);
 	gpul_context_close(&context);
 	return n <= calls;
@@ -163,12 +173,12 @@ static bool fail_nth(gpul_mem_kind kind, int n, CUresult error)
 static void nothing_stays_whichever_call_fails_with_whatever_error(void **state)
 {
 	(void)state;
-	for (unsigned k = 0; k < N_KINDS; k++) {
+	for (unsigned k = 0; k < N_WAYS; k++) {
 		int n_calls = 0;
 
-		(void)fail_nth(kinds[k], 0, CUDA_SUCCESS);
+		(void)fail_nth(ways[k], 0, CUDA_SUCCESS);
 		for (unsigned e = 0; e < N_ERRORS; e++)
-			for (int n = 1; fail_nth(kinds[k], n, errors[e]); n++)
+			for (int n = 1; fail_nth(ways[k], n, errors[e]); n++)
 				n_calls = n > n_calls ? n : n_calls;
 		assert_true(n_calls > 10);
 	}

@@ -248,6 +248,10 @@ static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(vo
 	gpul_error err = { 0 };
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
 	gpul_ipc_server_options options = { .name = "theirs" };
+	gpul_ipc_client_options attaching = { .name = "theirs",
+					      .devices = (int[]){ 0 },
+					      .n_devices = 1 };
+	gpul_ipc_client *none = NULL;
 	gpul_ipc_server *s = NULL;
 
 	(void)state;
@@ -263,6 +267,11 @@ static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(vo
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
 			 GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "one that it forked lives on"));
+	/* The child has the listening socket, too, and would never answer. */
+	err = (gpul_error){ 0 };
+	assert_int_equal(gpul_ipc_attach(the_driver(), &attaching, -1, &none, &err), GPUL_ESYS);
+	assert_int_equal(err.native, ECONNRESET);
+	assert_non_null(strstr(err.text, "ended"));
 	assert_int_equal(kill(grandchild, SIGKILL), 0);
 	second = start_child("owner", "theirs");
 	assert_string_equal(hear_child(&second), "offering");

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "ipc/here_internal.h"
 #include "ipc/place.h"
 #include "ipc/socket_internal.h"
@@ -108,6 +109,17 @@ static unsigned hear_raw(int fd, char text[200])
 	return m.head.type;
 }
 
+/* What the server logged last. */
+static char logged[512];
+
+static void keep_line(void *user, gpul_log_level level, const char *module, const char *line)
+{
+	(void)user;
+	(void)level;
+	assert_string_equal(module, "ipc");
+	snprintf(logged, sizeof logged, "%s", line);
+}
+
 static void expect_refused(int fd, const char *reason)
 {
 	gpul_ipc_event event = expect_event(server, GPUL_IPC_REFUSED);
@@ -118,6 +130,9 @@ static void expect_refused(int fd, const char *reason)
 		fail_msg("'%s' does not say '%s'", event.why.text, reason);
 	assert_int_equal(hear_raw(fd, text), WIRE_REFUSED);
 	assert_non_null(strstr(text, reason));
+	assert_non_null(strstr(logged, reason));
+	snprintf(text, sizeof text, "refused pid %d of user %u", (int)getpid(), (unsigned)geteuid());
+	assert_non_null(strstr(logged, text));
 	close(fd);
 }
 
@@ -376,6 +391,30 @@ static void at_most_as_many_peers_as_was_said(void **state)
 	}
 }
 
+static void sockets_that_are_handed_over_count_as_peers(void **state)
+{
+	int pair[2 * GPUL_IPC_MAX_PEERS], file = open("/dev/null", O_RDWR | O_CLOEXEC), streams[2];
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(gpul_ipc_server_add(server, file, NULL), GPUL_EINVAL);
+	assert_int_equal(fcntl(file, F_GETFD), -1);  /* closed: it was the server's */
+	assert_int_equal(gpul_ipc_server_add(server, -1, NULL), GPUL_EINVAL);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, streams), 0);
+	assert_int_equal(gpul_ipc_server_add(server, streams[0], NULL), GPUL_EINVAL);
+	close(streams[1]);
+	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) {  /* one more than the bystander leaves */
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair + 2 * i), 0);
+		assert_int_equal(gpul_ipc_server_add(server, pair[2 * i], &err),
+				 i < GPUL_IPC_MAX_PEERS - 1 ? GPUL_OK : GPUL_EUNSUPPORTED);
+	}
+	assert_non_null(strstr(err.text, "64 peers are there already"));
+	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
+		close(pair[2 * i + 1]);
+	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
+		expect_event(server, GPUL_IPC_NONE);
+}
+
 static void out_of_descriptors_the_owner_waits_and_goes_on(void **state)
 {
 	struct rlimit before, now;
@@ -459,6 +498,8 @@ static int set_up(void **state)
 	(void)state;
 	make_runtime_folder();
 	(void)the_driver();
+	gpul_log_set_level(GPUL_LOG_INFO);
+	gpul_log_to(keep_line, NULL);
 	return 0;
 }
 
@@ -486,6 +527,7 @@ int main(void)
 		TEST(a_flood_of_silent_connections_leaves_room),
 		TEST(processes_that_cannot_map_it_are_told_why),
 		TEST(at_most_as_many_peers_as_was_said),
+		TEST(sockets_that_are_handed_over_count_as_peers),
 		TEST(out_of_descriptors_the_owner_waits_and_goes_on),
 		TEST(another_user_is_refused),
 	};
