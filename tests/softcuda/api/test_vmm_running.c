@@ -228,19 +228,24 @@ static void a_queued_copy_whose_memory_went_away_fails(void **state)
 
 static atomic_bool stop;
 
+/* On a stream of its own: one that waited behind the other thread's fill could have its turn only after
+ * the unmapping, and would kill the context. */
 static void *copy_on(void *user)
 {
 	CUcontext ctx = ((void **)user)[0];
 	CUdeviceptr a = *(CUdeviceptr *)((void **)user)[1];
 	char *from = calloc(1, M2);
+	CUstream own = NULL;
 	unsigned n = 0;
 
 	cuCtxSetCurrent(ctx);
+	n += cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS;
 	while (from && !stop) {
-		CUresult r = cuMemcpyHtoD(a, from, M2);
+		CUresult r = cuMemcpyHtoDAsync(a, from, M2, own);
 
 		n += r != CUDA_SUCCESS && r != CUDA_ERROR_INVALID_VALUE;
 	}
+	cuStreamDestroy(own);
 	free(from);
 	return (void *)(uintptr_t)n;
 }
