@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ---- reservations: a tree whose order is that of addresses --------------------------------
- */
+/* ---- reservations: a tree whose order is that of addresses ------------------------------ */
 
 static void *reservations;
 
@@ -152,8 +151,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 	return r;
 }
 
-/* ---- mappings -----------------------------------------------------------------------------
- */
+/* ---- mappings --------------------------------------------------------------------------- */
 
 struct mapping *soft_mapping_at(uint64_t address)
 {

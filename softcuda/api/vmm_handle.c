@@ -42,8 +42,7 @@ struct memory *soft_memory_find(CUmemGenericAllocationHandle handle)
 	return soft_handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 }
 
-/* ---- what may be asked for ----------------------------------------------------------------
- */
+/* ---- what may be asked for -------------------------------------------------------------- */
 
 static bool node_exists(int node)
 {
@@ -104,8 +103,7 @@ static CUresult check(size_t bytes, const CUmemAllocationProp *p, unsigned long 
 	return check_location(p);
 }
 
-/* ---- the pages ----------------------------------------------------------------------------
- */
+/* ---- the pages -------------------------------------------------------------------------- */
 
 /* What the system could still give without killing somebody for it. */
 static uint64_t available_bytes(void)
@@ -208,8 +206,7 @@ close_fd:
 	return r;
 }
 
-/* ---- the calls ----------------------------------------------------------------------------
- */
+/* ---- the calls -------------------------------------------------------------------------- */
 
 /* Count bytes against the device before they are made, so that two threads cannot both have the
  * last of them. */

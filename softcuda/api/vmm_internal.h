@@ -1,11 +1,11 @@
 /* vmm_internal.h — the objects of virtual memory management, and which file has which step.
  *
- *     cuMemCreate ───────────────> memory ── a sealed memfd (vmm_handle.c) <── cuMemImport... (vmm_share.c)
- *                                    │ n references: its handles and its mappings
- *     cuMemAddressReserve ─> reservation: addresses without memory (vmm.c)
- *                                    │
- *     cuMemMap ──────────────────> mapping ── a range in the engine's table, PROT_NONE for the CPU
- *     cuMemSetAccess ────────────>    └ its rights, location by location (vmm_access.c)
+ *     cuMemCreate ────────────> memory: a sealed memfd (vmm_handle.c) <── cuMemImport... (vmm_share.c)
+ *                                 │ n references: its handles and its mappings
+ *     cuMemAddressReserve ──> reservation: addresses without memory (vmm.c)
+ *                                 │
+ *     cuMemMap ───────────────> mapping: a range in the engine's table, PROT_NONE for the CPU
+ *     cuMemSetAccess ─────────>   └ its rights, location by location (vmm_access.c)
  *
  * None of these belongs to a context: they work without one, and after one has died. */
 #ifndef GPULOAD_SOFTCUDA_API_VMM_INTERNAL_H

@@ -53,8 +53,7 @@ bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
 	return n > 0 && (size_t)n < buf_bytes;
 }
 
-/* ---- reading it back ----------------------------------------------------------------------
- */
+/* ---- reading it back -------------------------------------------------------------------- */
 
 static bool find_device(const char *uuid_text, int *ordinal)
 {

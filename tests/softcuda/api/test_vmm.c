@@ -32,7 +32,8 @@ static CUmemGenericAllocationHandle create(CUmemLocationType type, size_t bytes)
 	return h;
 }
 
-static CUresult try_create(CUmemLocationType type, int id, int handle_types, size_t bytes)
+static CUresult try_create(CUmemLocationType type, int id,
+			   CUmemAllocationHandleType handle_types, size_t bytes)
 {
 	CUmemAllocationProp prop = prop_of(type, id, handle_types);
 	CUmemGenericAllocationHandle h;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,8 +25,7 @@ enum { M2 = 2 << 20 };
 #define DEVICE    CU_MEM_LOCATION_TYPE_DEVICE
 #define HOST_NUMA CU_MEM_LOCATION_TYPE_HOST_NUMA
 
-/* ---- what both processes do ----------------------------------------------------------------
- */
+/* ---- what both processes do ------------------------------------------------------------- */
 
 struct piece {
 	CUmemGenericAllocationHandle handle;
@@ -75,8 +75,7 @@ static CUresult import(CUmemGenericAllocationHandle *out, int fd)
 	return cuMemImportFromShareableHandle(out, (void *)(intptr_t)fd, FD);
 }
 
-/* ---- the other process
- * ----------------------------------------------------------------------- */
+/* ---- the other process ------------------------------------------------------------------ */
 
 enum what { ATTACH, READ_WORD, WRITE_WORD, KERNEL_STORES, DETACH, OFFER, PROPERTIES };
 struct request {
@@ -236,8 +235,7 @@ static struct answer ask(struct other *o, struct request q, int fd)
 	return a;
 }
 
-/* ---- tests
- * ------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------ */
 
 static void shares_both_ways(CUmemLocationType type)
 {
@@ -460,6 +458,36 @@ static unsigned count_mappings(void)
 	return n;
 }
 
+/* Every call that needs a descriptor says so, and what was there before stays usable. */
+static void no_descriptor_left_is_out_of_memory(void **state)
+{
+	struct rlimit old, none;
+	CUmemGenericAllocationHandle h;
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = DEVICE } };
+	struct piece p;
+	unsigned before;
+	int fd, more;
+
+	(void)state;
+	if (!on_software_driver())
+		skip();
+	ok(make_piece(&p, DEVICE, M2, &fd));
+	before = count_fds();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	fails(cuMemCreate(&h, M2, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	fails(cuMemExportToShareableHandle(&more, p.handle, FD, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	fails(import(&h, fd), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(count_fds(), before);
+	ok(import(&h, fd));
+	ok(cuMemRelease(h));
+	close(fd);
+	ok(drop_piece(&p));
+}
+
 static void cycle(CUmemLocationType type)
 {
 	struct piece mine, again = { .bytes = M2 };
@@ -523,6 +551,7 @@ int main(void)
 		cmocka_unit_test(refuses_forgeries),
 		cmocka_unit_test(refuses_memory_of_a_device_that_is_not_seen),
 		cmocka_unit_test(memory_outlives_its_owner),
+		cmocka_unit_test(no_descriptor_left_is_out_of_memory),
 		cmocka_unit_test(ten_thousand_cycles_leave_nothing),
 		cmocka_unit_test(a_reader_cannot_write),
 	};

@@ -86,8 +86,7 @@ static void finds_the_next_range(void **state)
 	rig_close(r);
 }
 
-/* ---- settling: a worker that prints is in the middle of an instruction
- * ------------------------- */
+/* ---- settling: a worker that prints is in the middle of an instruction ------------------ */
 
 static gpul_exec_machine *machine;
 static atomic_bool printing, settled, settled_too_early;
