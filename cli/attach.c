@@ -17,9 +17,11 @@ enum { DEFAULT_ROWS = 10, DEFAULT_TIMEOUT_MS = 10000, RETRY_MS = 10, DETACH_MS =
 
 /* ---- the command line -------------------------------------------------------------- */
 
-static gpul_status read_times(const struct cli_args *args, struct attach_request *q, gpul_error *err)
+static gpul_status read_times(const struct cli_args *args, struct attach_request *q,
+			      gpul_error *err)
 {
-	const char *wait = cli_value(args, ATTACH_WAIT), *timeout = cli_value(args, ATTACH_TIMEOUT);
+	const char *wait = cli_value(args, ATTACH_WAIT),
+		   *timeout = cli_value(args, ATTACH_TIMEOUT);
 	gpul_status st = wait ? value_parse_seconds("wait", wait, &q->wait_ms, err) : GPUL_OK;
 
 	q->timeout_ms = DEFAULT_TIMEOUT_MS;
@@ -35,19 +37,22 @@ static gpul_status read_type_and_rows(const struct cli_args *args, struct attach
 
 	q->type = type ? value_type(type, strlen(type)) : GPUL_TYPE_NONE;
 	if (type && !q->type)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--type is i8 u8 ... f32 f64, not '%.40s'", type);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--type is i8 u8 ... f32 f64, not '%.40s'", type);
 	q->rows = DEFAULT_ROWS;
 	if (rows && !q->dump)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rows is for --dump");
 	return rows ? value_parse_size(rows, strlen(rows), &q->rows, err) : GPUL_OK;
 }
 
-static gpul_status read_request(const struct cli_args *args, struct attach_request *q, gpul_error *err)
+static gpul_status read_request(const struct cli_args *args, struct attach_request *q,
+				gpul_error *err)
 {
 	gpul_status st;
 
 	if (args->n_operands != 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "one NAME is expected; see gpuload help attach");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "one NAME is expected; see gpuload help attach");
 	q->name = args->operands[0];
 	q->save = cli_value(args, ATTACH_SAVE);
 	q->sum = cli_value(args, ATTACH_SUM) != NULL;
@@ -60,8 +65,8 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 	if (st == GPUL_OK)
 		st = read_type_and_rows(args, q, err);
 	if (st == GPUL_OK)
-		st = devices_arg_parse(cli_value(args, ATTACH_DRIVER), cli_value(args, ATTACH_DEVICES),
-				       &q->devices, err);
+		st = devices_arg_parse(cli_value(args, ATTACH_DRIVER),
+				       cli_value(args, ATTACH_DEVICES), &q->devices, err);
 	return st;
 }
 
@@ -70,7 +75,8 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 /* Not there yet, or the last owner's remains: what --wait waits through. */
 static bool may_come(const gpul_error *why)
 {
-	return why->status == GPUL_ESYS && (why->native == ENOENT || why->native == ECONNREFUSED);
+	return why->status == GPUL_ESYS &&
+	       (why->native == ENOENT || why->native == ECONNREFUSED);
 }
 
 /* One try: from the connection to the pointers. */
@@ -96,8 +102,10 @@ static gpul_status attach_once(struct attach *a, gpul_error *err)
 		return GPUL_OK;
 	}
 	if (st == GPUL_OK && e.kind == GPUL_IPC_NONE)
-		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-			       "the owner of '%.64s' does not answer: stopped, or busy (--timeout)", q->name);
+		st = gpul_fail(
+			err, GPUL_ESYS, ETIMEDOUT,
+			"the owner of '%.64s' does not answer: stopped, or busy (--timeout)",
+			q->name);
 	else if (st == GPUL_OK)
 		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", e.why.text);
 	(void)gpul_ipc_client_close(a->client, 0, NULL);
@@ -134,7 +142,8 @@ static gpul_status settle_elements(struct attach *a, gpul_error *err)
 		for (unsigned i = 0; i < shape->n_dims; i++)
 			a->count *= (size_t)shape->dim[i];
 	} else if (a->view->bytes % width) {
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes are no whole number of %s (%zu bytes each)",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%zu bytes are no whole number of %s (%zu bytes each)",
 				 a->view->bytes, gpul_type_name(a->type), width);
 	}
 	return GPUL_OK;
@@ -185,13 +194,15 @@ static gpul_status hear(struct attach *a, bool *ended, gpul_error *err)
 		return st;
 	*ended = true;
 	if (e.kind == GPUL_IPC_OWNER_DIED && !a->ask.hold) {
-		cli_tell("attach", "the owner of %s died meanwhile; what it shared could still be read",
+		cli_tell("attach",
+			 "the owner of %s died meanwhile; what it shared could still be read",
 			 a->ask.name);
 		return GPUL_OK;
 	}
 	st = a->ask.hold ? share_tell_event(a->ask.name, &e, -1, a->ask.json, err) : GPUL_OK;
 	if (st == GPUL_OK && e.kind == GPUL_IPC_OWNER_DIED)
-		st = gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner of %.64s died", a->ask.name);
+		st = gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner of %.64s died",
+			       a->ask.name);
 	return st;
 }
 

@@ -64,9 +64,10 @@ void attach_describe(const struct attach *a, struct json *json)
 
 /* ---- --dump ------------------------------------------------------------------------ */
 
-/* n bytes from offset on, where the CPU can read them: in place, or copied into *copy (to be freed). */
-static gpul_status look_at(const struct attach *a, size_t offset, size_t n, const unsigned char **at,
-			   void **copy, gpul_error *err)
+/* n bytes from offset on, where the CPU can read them: in place, or copied into *copy (to be
+ * freed). */
+static gpul_status look_at(const struct attach *a, size_t offset, size_t n,
+			   const unsigned char **at, void **copy, gpul_error *err)
 {
 	const gpul_ipc_view *v = a->view;
 
@@ -78,11 +79,13 @@ static gpul_status look_at(const struct attach *a, size_t offset, size_t n, cons
 	*copy = malloc(n ? n : 1);
 	*at = *copy;
 	if (!*copy)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to copy %zu bytes off the GPU", n);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to copy %zu bytes off the GPU",
+				 n);
 	return gpul_cu(v->drv, err, cuMemcpyDtoH(*copy, v->gpu + offset, n));
 }
 
-/* Elements in a row: the last dimension, where there are several and the type is the owner's. */
+/* Elements in a row: the last dimension, where there are several and the type is the owner's.
+ */
 static size_t row_elements(const struct attach *a)
 {
 	const gpul_ipc_shape *s = &a->view->shape;
@@ -109,7 +112,8 @@ static void print_hex(size_t offset, const unsigned char *at, size_t n)
 	putchar('\n');
 }
 
-static void print_elements(const struct attach *a, size_t first, const unsigned char *at, size_t n)
+static void print_elements(const struct attach *a, size_t first, const unsigned char *at,
+			   size_t n)
 {
 	char text[VALUE_TEXT_BYTES];
 
@@ -129,7 +133,8 @@ static void add_row(const struct attach *a, struct json *j, const unsigned char 
 	json_end(j, ']');
 }
 
-static gpul_status dump_row(const struct attach *a, size_t first, size_t n, struct json *j, gpul_error *err)
+static gpul_status dump_row(const struct attach *a, size_t first, size_t n, struct json *j,
+			    gpul_error *err)
 {
 	size_t width = a->type ? gpul_type_bytes(a->type) : 1;
 	const unsigned char *at;
@@ -153,8 +158,8 @@ gpul_status attach_dump(const struct attach *a, struct json *json, gpul_error *e
 
 	if (json)
 		json_begin(json, "rows", '[');
-	for (size_t i = 0, first = 0; st == GPUL_OK && i < a->ask.rows && first < a->count && !ferror(stdout);
-	     i++) {
+	for (size_t i = 0, first = 0;
+	     st == GPUL_OK && i < a->ask.rows && first < a->count && !ferror(stdout); i++) {
 		size_t n = a->count - first < row ? a->count - first : row;
 
 		st = dump_row(a, first, n, json, err);
@@ -182,9 +187,11 @@ gpul_status attach_save(const struct attach *a, gpul_error *err)
 
 		if (!a->type)
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "a .npy file has a type, and nothing is said of these bytes: give "
+					 "a .npy file has a type, and nothing is said of these "
+					 "bytes: give "
 					 "--type f32, or save to another name");
-		n_header = npy_header(a->type, a->shaped ? s->dim : &flat, a->shaped ? s->n_dims : 1, header);
+		n_header = npy_header(a->type, a->shaped ? s->dim : &flat,
+				      a->shaped ? s->n_dims : 1, header);
 		bytes = a->count * gpul_type_bytes(a->type);
 	}
 	st = look_at(a, 0, bytes, &at, &copy, err);

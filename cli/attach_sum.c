@@ -10,8 +10,8 @@ static void print_sums(const struct attach *a, const struct sum *gpu, const stru
 {
 	char text[VALUE_TEXT_BYTES];
 
-	printf("%-10s %s: %s of %zu %s, by the GPU", "SUM", a->ask.name, sum_print(gpu, text), a->count,
-	       gpul_type_name(a->type));
+	printf("%-10s %s: %s of %zu %s, by the GPU", "SUM", a->ask.name, sum_print(gpu, text),
+	       a->count, gpul_type_name(a->type));
 	if (sum_equal(gpu, cpu))
 		printf(" and the CPU\n");
 	else
@@ -35,10 +35,12 @@ gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *er
 
 	if (!a->type)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "nothing is said of the %zu bytes' type: --sum needs --type, such as --type f32",
+				 "nothing is said of the %zu bytes' type: --sum needs --type, "
+				 "such as --type f32",
 				 v->bytes);
 	if (a->count == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "there are no elements to add up: a dimension is 0");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "there are no elements to add up: a dimension is 0");
 	st = sum_on_gpu(v->drv, a->type, v->gpu, a->count, a->ask.timeout_ms, &gpu, err);
 	if (st == GPUL_OK)
 		st = v->cpu ? sum_on_cpu(a->type, v->cpu, a->count, &cpu, err)
@@ -51,7 +53,8 @@ gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *er
 		print_sums(a, &gpu, &cpu);
 	if (!sum_equal(&gpu, &cpu))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the sums of GPU and CPU differ: somebody wrote to %.64s meanwhile, or a "
+				 "the sums of GPU and CPU differ: somebody wrote to %.64s "
+				 "meanwhile, or a "
 				 "processor errs",
 				 a->ask.name);
 	return GPUL_OK;

@@ -8,7 +8,8 @@ static gpul_status add_ordinal(struct devices_arg *d, int ordinal, gpul_error *e
 {
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->ordinal[i] == ordinal)
-			return gpul_fail(err, GPUL_EINVAL, 0, "--devices names device %d twice", ordinal);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--devices names device %d twice",
+					 ordinal);
 	if (d->n == GPUL_MEM_MAX_DEVICES)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--devices names more than %d devices",
 				 GPUL_MEM_MAX_DEVICES);
@@ -42,8 +43,8 @@ gpul_status devices_arg_parse(const char *driver, const char *devices, struct de
 
 	*out = (struct devices_arg){ .choice = GPUL_DRIVER_AUTO };
 	if (driver && !gpul_driver_choice_parse(driver, &out->choice))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--driver is auto, nvidia or soft, not '%.40s'",
-				 driver);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--driver is auto, nvidia or soft, not '%.40s'", driver);
 	st = parse_list(devices ? devices : "0", out, err);
 	if (st)
 		*out = (struct devices_arg){ 0 };

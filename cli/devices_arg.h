@@ -1,9 +1,10 @@
 /* devices_arg.h — --driver and --devices: which driver, and which of its GPUs, in which order.
  *
- *     --driver soft --devices 1,0 ── devices_arg_parse ─> choice, ordinal[] ── devices_arg_open ─> drv, context[]
+ *     --driver soft --devices 1,0 ── devices_arg_parse ─> choice, ordinal[]
+ *                                      ── devices_arg_open ──> drv, context[]
  *
- * Two steps, because a process may only fork before a driver is opened: whoever starts others parses, forks, and
- * opens in each process what that one uses. */
+ * Two steps, because a process may only fork before a driver is opened: whoever starts others
+ * parses, forks, and opens in each process what that one uses. */
 #ifndef GPULOAD_CLI_DEVICES_ARG_H
 #define GPULOAD_CLI_DEVICES_ARG_H
 
@@ -13,10 +14,10 @@
 
 struct devices_arg {
 	gpul_driver_choice choice;
-	int ordinal[GPUL_MEM_MAX_DEVICES];    /* as asked for; ordinal[0] is the one that counts most */
-	unsigned n;                           /* at least 1 */
-	const gpul_driver *drv;               /* NULL before devices_arg_open() */
-	gpul_context context[GPUL_MEM_MAX_DEVICES];  /* of each; that of ordinal[0] is current */
+	int ordinal[GPUL_MEM_MAX_DEVICES];  /* as asked for; the first counts most */
+	unsigned n;                         /* at least 1 */
+	const gpul_driver *drv;             /* NULL before devices_arg_open() */
+	gpul_context context[GPUL_MEM_MAX_DEVICES];  /* of each; the first is current */
 };
 
 /** Read the two options; no driver is looked at.
@@ -24,7 +25,8 @@ struct devices_arg {
  * @driver   "auto", "nvidia" or "soft"; NULL: auto
  * @devices  ordinals with commas between, "0,1"; NULL: "0"
  * @out      filled: devices_arg_close(); zeroed on failure
- * Errors  GPUL_EINVAL no such driver, not such a list, a device twice, more than GPUL_MEM_MAX_DEVICES
+ * Errors  GPUL_EINVAL no such driver, not such a list, a device twice, more than
+ *         GPUL_MEM_MAX_DEVICES
  * Threads any thread may call
  * Source  - */
 gpul_status devices_arg_parse(const char *driver, const char *devices, struct devices_arg *out,

@@ -180,7 +180,8 @@ static gpul_status generate(gpul_type t, const struct fill_words *w, size_t coun
 	return st;
 }
 
-gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out, gpul_error *err)
+gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out,
+			  gpul_error *err)
 {
 	unsigned char *at = out;
 	struct fill_words w;

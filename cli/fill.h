@@ -39,7 +39,8 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
  * Errors  GPUL_EINVAL not a fill, or a number out of the type's range
  * Threads any thread may call
  * Source  as above */
-gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out, gpul_error *err);
+gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out,
+			  gpul_error *err);
 
 /** Memory for a buffer, zeroed; refuses what this machine does not have.
  *

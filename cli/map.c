@@ -36,7 +36,8 @@ static void say_process(pid_t pid, bool read_only, const char uuid[16], struct m
 			 share_say_command(pid, command));
 	else
 		snprintf(p->title, MAP_TEXT_BYTES, "another pid namespace");
-	snprintf(p->access, MAP_TEXT_BYTES, "%s", read_only ? "only reads" : "reads and writes");
+	snprintf(p->access, MAP_TEXT_BYTES, "%s",
+		 read_only ? "only reads" : "reads and writes");
 	snprintf(p->device, MAP_TEXT_BYTES, "on %s", share_say_gpu(uuid, gpu));
 }
 
@@ -70,7 +71,8 @@ static void say_band(const gpul_ipc_share *s, struct map_picture *out)
 	snprintf(out->band[1], MAP_TEXT_BYTES, "%s", s->control ? "control page 4 KiB" : "");
 	snprintf(out->band[2], MAP_TEXT_BYTES, "data %s", share_say_size(s->bytes, size));
 	snprintf(out->band[3], MAP_TEXT_BYTES, "%.40s", share_say_shape(&s->shape, shape));
-	snprintf(out->band[4], MAP_TEXT_BYTES, "%s mapped", share_say_size(s->mapped_bytes, size));
+	snprintf(out->band[4], MAP_TEXT_BYTES, "%s mapped",
+		 share_say_size(s->mapped_bytes, size));
 	if (is_host_kind(s->kind))
 		snprintf(out->band[5], MAP_TEXT_BYTES, "on node %d", s->node);
 	else
@@ -82,7 +84,8 @@ void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_
 	char size[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
 
 	*out = (struct map_picture){ .n = 0 };
-	snprintf(out->title, sizeof out->title, "%.60s: %s, %s of %.40s, %u attached, %s driver", name,
+	snprintf(out->title, sizeof out->title,
+		 "%.60s: %s, %s of %.40s, %u attached, %s driver", name,
 		 gpul_mem_kind_name(share->kind), share_say_size(share->bytes, size),
 		 share_say_shape(&share->shape, shape), share->n_peers, share->driver);
 	say_band(share, out);
@@ -104,8 +107,8 @@ static gpul_status print_json(const char *name, const gpul_ipc_share *share, gpu
 	return json_print(&j, err);
 }
 
-static gpul_status draw(const char *name, const gpul_ipc_share *share, const struct cli_args *args,
-			gpul_error *err)
+static gpul_status draw(const char *name, const gpul_ipc_share *share,
+			const struct cli_args *args, gpul_error *err)
 {
 	const char *svg = cli_value(args, MAP_SVG);
 	struct map_picture picture;
@@ -120,7 +123,8 @@ static gpul_status draw(const char *name, const gpul_ipc_share *share, const str
 	if (o.failed)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the picture");
 	else if (svg && strcmp(svg, "-") != 0)
-		st = new_file_write(svg, NULL, 0, o.at, o.n, cli_value(args, MAP_FORCE) != NULL, err);
+		st = new_file_write(svg, NULL, 0, o.at, o.n, cli_value(args, MAP_FORCE) != NULL,
+				    err);
 	else
 		st = out_flush(&o, err);
 	out_free(&o);
@@ -134,7 +138,8 @@ int cmd_map(const struct cli_args *args, gpul_error *err)
 	const char *name;
 
 	if (args->n_operands != 1) {
-		gpul_fail(err, GPUL_EINVAL, 0, "one NAME is expected; gpuload shares lists them");
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  "one NAME is expected; gpuload shares lists them");
 		return CLI_USAGE;
 	}
 	name = args->operands[0];

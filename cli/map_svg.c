@@ -2,7 +2,7 @@
  *
  *      MARGIN  BOX      GAP  BAND  GAP  BOX     MARGIN
  *             ┌───────┐     ┌────┐     ┌───────┐
- *             │ owner │────>│    │<────│ peer  │     a row of ROW pixels for every two processes
+ *             │ owner │────>│    │<────│ peer  │     every two processes: a row of ROW pixels
  *             └───────┘     │    │     └───────┘     */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,14 +10,32 @@
 
 #include "cli/map.h"
 
-enum { MARGIN = 20, BOX = 290, GAP = 60, BAND = 190, ROW = 170, BOX_HEIGHT = 150, TOP = 60, LINE = 18, PAD = 12 };
-enum { LEFT_X = MARGIN, BAND_X = LEFT_X + BOX + GAP, RIGHT_X = BAND_X + BAND + GAP, WIDTH = RIGHT_X + BOX + MARGIN };
+enum {
+	MARGIN = 20,
+	BOX = 290,
+	GAP = 60,
+	BAND = 190,
+	ROW = 170,
+	BOX_HEIGHT = 150,
+	TOP = 60,
+	LINE = 18,
+	PAD = 12
+};
+enum {
+	LEFT_X = MARGIN,
+	BAND_X = LEFT_X + BOX + GAP,
+	RIGHT_X = BAND_X + BAND + GAP,
+	WIDTH = RIGHT_X + BOX + MARGIN
+};
 enum { CONTROL_HEIGHT = 34 };
 
-/* Plain colours, since not every viewer knows custom properties; those that ask for dark ones get them. */
+/* Plain colours, since not every viewer knows custom properties; those that ask for dark ones
+ * get them. */
+/* clang-format off */
 static const char style[] =
 	"<style>\n"
-	"  text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1f2328; white-space: pre; }\n"
+	"  text { font: 13px ui-monospace, Menlo, Consolas, monospace; white-space: pre; }\n"
+	"  text { fill: #1f2328; }\n"
 	"  .head { font-weight: bold; }\n"
 	"  .paper { fill: #ffffff; }\n"
 	"  .box { fill: #f6f8fa; stroke: #8c959f; }\n"
@@ -42,6 +60,7 @@ static const char style[] =
 	"    path.gpu { stroke: #56d364; }\n"
 	"  }\n"
 	"</style>\n";
+/* clang-format on */
 
 static void add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -56,7 +75,8 @@ static void add(struct out *o, const char *fmt, ...)
 	out_text(o, buf);
 }
 
-/* Text with XML's characters made harmless; what is not ASCII might be no UTF-8, and XML refuses that. */
+/* Text with XML's characters made harmless; what is not ASCII might be no UTF-8, and XML
+ * refuses that. */
 static void add_escaped(struct out *o, const char *text)
 {
 	for (; *text; text++) {
@@ -65,7 +85,7 @@ static void add_escaped(struct out *o, const char *text)
 		else if (*text == '&')
 			out_text(o, "&amp;");
 		else
-			out_bytes(o, (unsigned char)*text < ' ' || (unsigned char)*text > 126 ? "?" : text, 1);
+			out_bytes(o, *text < ' ' || *text > '~' ? "?" : text, 1);
 	}
 }
 
@@ -80,17 +100,19 @@ static void add_text(struct out *o, const char *class, int x, int y, const char 
 
 static void add_rect(struct out *o, const char *class, int x, int y, int width, int height)
 {
-	add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", class, x, y, width,
-	    height);
+	add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n",
+	    class, x, y, width, height);
 }
 
-/* From a process' address to the band; the tip is drawn, since a marker could not take the line's colour. */
+/* From a process' address to the band; the tip is drawn, since a marker could not take the
+ * line's colour. */
 static void add_arrow(struct out *o, const char *class, bool from_left, int y)
 {
 	int from = from_left ? LEFT_X + BOX : RIGHT_X, to = from_left ? BAND_X : BAND_X + BAND,
 	    back = from_left ? -7 : 7;
 
-	add(o, "<path class=\"%s\" d=\"M%d %d H%d m%d -5 L%d %d l%d 5\"/>\n", class, from, y, to, back, to, y, back);
+	add(o, "<path class=\"%s\" d=\"M%d %d H%d m%d -5 L%d %d l%d 5\"/>\n", class, from, y,
+	    to, back, to, y, back);
 }
 
 static void draw_process(struct out *o, const struct map_process *p, size_t i)
@@ -135,9 +157,12 @@ static void draw_band(struct out *o, const struct map_picture *p, int height)
 
 void map_draw_svg(const struct map_picture *p, struct out *o)
 {
-	int rows = (int)(p->n + 1) / 2, band = rows * ROW - (ROW - BOX_HEIGHT), height = TOP + band + MARGIN;
+	int rows = (int)(p->n + 1) / 2, band = rows * ROW - (ROW - BOX_HEIGHT),
+	    height = TOP + band + MARGIN;
 
-	add(o, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n",
+	add(o,
+	    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+	    "height=\"%d\" role=\"img\">\n",
 	    WIDTH, height, WIDTH, height);
 	out_text(o, "<title>");
 	add_escaped(o, p->title);

@@ -3,17 +3,19 @@
  *     ┌─ pid 4711 gpuload ─────┐   ┌─ host-numa, node 0 ──┐   ┌─ pid 4720 python3 ─────┐
  *     │ CPU 0x7f3a40001000     │──▶│ data 64 MiB          │◀──│ CPU 0x7fd0c0001000     │
  *
- * A process takes BOX_LINES lines; two stand side by side, with the band between.  More than MAX_ROWS such rows are
- * no picture any more: the rest is listed, a line each. */
+ * A process takes BOX_LINES lines; two stand side by side, with the band between.  More than
+ * MAX_ROWS such rows are no picture any more: the rest is listed, a line each. */
 #include <string.h>
 
 #include "cli/map.h"
 
 enum { BOX_WIDTH = 26, BAND_WIDTH = 22, ARROW_WIDTH = 3, BOX_LINES = 9, MAX_ROWS = 6 };
-enum { LINE_CPU = 3, LINE_GPU = 5, LINE_CUT = 2 };  /* of a row: where arrows go, where the control page ends */
+/* Of a row: where the arrows go, and where the control page ends. */
+enum { LINE_CPU = 3, LINE_GPU = 5, LINE_CUT = 2 };
 
 /* "┌─ TITLE ────┐", or with other corners and no title. */
-static void edge(struct out *o, const char *left, const char *title, const char *right, size_t width)
+static void edge(struct out *o, const char *left, const char *title, const char *right,
+		 size_t width)
 {
 	size_t n = strlen(title), used = 2;
 
@@ -44,7 +46,8 @@ static void inside(struct out *o, const char *text, size_t width)
 
 static const char *box_text(const struct map_process *p, size_t line)
 {
-	const char *const texts[] = { "", p->role, p->access, p->cpu[0], p->cpu[1], p->gpu[0], p->gpu[1], p->device };
+	const char *const texts[] = { "",        p->role,   p->access, p->cpu[0],
+				      p->cpu[1], p->gpu[0], p->gpu[1], p->device };
 
 	return texts[line];
 }
@@ -66,7 +69,8 @@ static bool has_arrow(const struct map_process *p, size_t line)
 	return p && ((line == LINE_CPU && p->has_cpu) || (line == LINE_GPU && p->has_gpu));
 }
 
-static void band_line(struct out *o, const struct map_picture *p, size_t row, size_t line, bool last)
+static void band_line(struct out *o, const struct map_picture *p, size_t row, size_t line,
+		      bool last)
 {
 	/* Without a control page the data begins at the top. */
 	static const size_t with[BOX_LINES] = { 0, 1, 0, 2, 3, 4, 5, 0, 0 };
@@ -102,7 +106,8 @@ static void draw_row(struct out *o, const struct map_picture *p, size_t row, boo
 /* "pid 4720 python3, peer in slot 7, only reads, CPU 0x7f..., GPU 0x7f..., on GPU-5f3a91c2" */
 static void list(struct out *o, const struct map_process *p)
 {
-	const char *const words[] = { p->title, p->role, p->access, p->cpu[0], p->gpu[0], p->device };
+	const char *const words[] = { p->title,  p->role,   p->access,
+				      p->cpu[0], p->gpu[0], p->device };
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		out_text(o, i ? ", " : "");

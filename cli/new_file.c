@@ -24,7 +24,8 @@ static bool write_all(int fd, const char *bytes, size_t n)
 	return true;
 }
 
-/* Network file systems write when a file is closed, and tell then of a full disk; closing a copy is enough. */
+/* Network file systems write when a file is closed, and tell then of a full disk; closing a
+ * copy is enough. */
 static bool is_written(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -32,12 +33,12 @@ static bool is_written(int fd)
 	return copy < 0 || close(copy) == 0;
 }
 
-/* A file being written.  Where the file system can (O_TMPFILE), it has no name yet, and goes with the process if that
- * is killed; elsewhere it is called temporary. */
+/* A file being written.  Where the file system can (O_TMPFILE), it has no name yet, and goes
+ * with the process if that is killed; elsewhere it is called temporary. */
 struct unborn {
 	int fd;
 	bool named;
-	char *temporary;  /* owned: beside path, the name it has, or passes through to replace a file */
+	char *temporary; /* owned: the name it has, or passes through to replace a file */
 };
 
 static bool open_unborn(const char *path, struct unborn *f)
@@ -75,7 +76,7 @@ static bool give_name(struct unborn *f, const char *path, bool replace)
 		return false;
 	}
 	if (!f->named) {
-		unlink(f->temporary); /* of a process of this number that was killed right here */
+		unlink(f->temporary); /* of a process of this pid that was killed here */
 		f->named = link_as(f, f->temporary);
 	}
 	return f->named && rename(f->temporary, path) == 0;
@@ -84,8 +85,8 @@ static bool give_name(struct unborn *f, const char *path, bool replace)
 static gpul_status failed(const char *path, int error, gpul_error *err)
 {
 	if (error == EEXIST)
-		return gpul_fail(err, GPUL_ESYS, error, "%s is there already; --force replaces it",
-				 path);
+		return gpul_fail(err, GPUL_ESYS, error,
+				 "%s is there already; --force replaces it", path);
 	return gpul_fail(err, GPUL_ESYS, error, "%s: cannot be written: %s", path,
 			 strerror(error));
 }

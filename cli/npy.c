@@ -149,17 +149,17 @@ static gpul_status describe_header(const char *header, const char *path, struct 
 				 path);
 	if (sscanf(descr, "'%7[^']'", dtype) != 1 || !(out->type = npy_type(dtype)))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: its elements are no plain little-endian numbers: %.24s", path,
-				 descr);
+				 "%s: its elements are no plain little-endian numbers: %.24s",
+				 path, descr);
 	if (out->n_dims > NPY_MAX_DIMS)
 		return gpul_fail(err, GPUL_EFORMAT, (int)out->n_dims,
-				 "%s: has %u dimensions, and at most %d are kept: reshape it", path,
-				 out->n_dims, NPY_MAX_DIMS);
+				 "%s: has %u dimensions, and at most %d are kept: reshape it",
+				 path, out->n_dims, NPY_MAX_DIMS);
 	return GPUL_OK;
 }
 
-gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path, struct npy_about *out,
-			 gpul_error *err)
+gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path,
+			 struct npy_about *out, gpul_error *err)
 {
 	size_t data_at;
 	char *header;

@@ -50,20 +50,21 @@ struct npy_about {
  * @n_bytes  its size in bytes
  * @path     for messages
  * @out      filled
- * Errors  GPUL_EFORMAT not a .npy header, a dtype that is no plain little-endian number, more than
- *         NPY_MAX_DIMS dimensions
+ * Errors  GPUL_EFORMAT not a .npy header, a dtype that is no plain little-endian number, more
+ *         than NPY_MAX_DIMS dimensions
  * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
-gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path, struct npy_about *out,
-			 gpul_error *err);
+gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path,
+			 struct npy_about *out, gpul_error *err);
 
-/* The dtype of a type, "<f4"; for bf16, which NumPy lacks, "<V2" as ml_dtypes calls it.  NONE: "". */
+/* The dtype of a type, "<f4"; for bf16, which NumPy lacks, "<V2" as ml_dtypes has it.  NONE: "". */
 const char *npy_dtype(gpul_type t);
 /* The type of a dtype; GPUL_TYPE_NONE: no plain number. */
 gpul_type npy_type(const char *dtype);
 
-/* Make the header of a file of that type and shape; returns its size, a multiple of 64 bytes. */
-size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims, char out[NPY_HEADER_BYTES]);
+/* Make the header of a file of that type and shape; returns its size, a multiple of 64. */
+size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims,
+		  char out[NPY_HEADER_BYTES]);
 
 /** Write a one-dimensional .npy file.
  *

@@ -1,4 +1,5 @@
-/* share.c — gpuload share: make memory, fill it, offer it to other processes, and tell who comes and goes. */
+/* share.c — gpuload share: make memory, fill it, offer it to other processes, and tell who
+ * comes and goes. */
 #include "cli/share.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@ struct share {
 	gpul_mem *mem;
 	gpul_ipc_server *server;
 	size_t n_attached;
-	bool left;        /* somebody was attached, and nobody is any more */
+	bool left; /* somebody was attached, and nobody is any more */
 };
 
 /* ---- contents ---------------------------------------------------------------------- */
@@ -28,7 +29,8 @@ static gpul_status fill_host(const struct share_request *q, unsigned char *to, g
 	if (q->data)
 		memcpy(to, q->data, q->bytes);
 	else if (q->fill)
-		return fill_in_place(q->type, q->fill, q->bytes / gpul_type_bytes(q->type), to, err);
+		return fill_in_place(q->type, q->fill, q->bytes / gpul_type_bytes(q->type), to,
+				     err);
 	return GPUL_OK; /* the kernel hands out pages of zeros */
 }
 
@@ -66,7 +68,8 @@ static gpul_status make_memory(struct share *s, gpul_error *err)
 	gpul_status st;
 
 	if (__builtin_add_overflow(q->bytes, (size_t)GPUL_IPC_CONTROL_BYTES, &desc.bytes))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes are more than memory can be", q->bytes);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes are more than memory can be",
+				 q->bytes);
 	st = gpul_mem_create(q->devices.drv, &desc, &s->mem, err);
 	if (st)
 		return st;
@@ -123,7 +126,8 @@ static void ready_text(const struct share *s, const char *socket)
 		printf(" of %s", share_say_shape(&s->ask.shape, shape));
 	printf(", %s mapped, ", share_say_size(about->mapped_bytes, mapped));
 	if (about->node >= 0)
-		printf("node %d%s, ", about->node, about->node_clamped ? " (the only one)" : "");
+		printf("node %d%s, ", about->node,
+		       about->node_clamped ? " (the only one)" : "");
 	print_address(v);
 	printf(", %s\n", socket);
 }

@@ -43,15 +43,15 @@ const char *share_say_shape(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BY
 		return strcpy(buf, "bytes");
 	n = snprintf(buf, SHARE_SHAPE_BYTES, "%.8s ", t ? gpul_type_name(t) : shape->dtype);
 	for (unsigned i = 0; i < shape->n_dims && i < GPUL_IPC_MAX_DIMS; i++)
-		n += snprintf(buf + n, SHARE_SHAPE_BYTES - (size_t)n, "%s%" PRIu64, i ? "x" : "",
-			      shape->dim[i]);
+		n += snprintf(buf + n, SHARE_SHAPE_BYTES - (size_t)n, "%s%" PRIu64,
+			      i ? "x" : "", shape->dim[i]);
 	return buf;
 }
 
 const char *share_say_gpu(const char uuid[16], char buf[SHARE_UUID_BYTES])
 {
-	snprintf(buf, SHARE_UUID_BYTES, "GPU-%02x%02x%02x%02x..%02x%02x", uuid[0] & 255, uuid[1] & 255,
-		 uuid[2] & 255, uuid[3] & 255, uuid[14] & 255, uuid[15] & 255);
+	snprintf(buf, SHARE_UUID_BYTES, "GPU-%02x%02x%02x%02x..%02x%02x", uuid[0] & 255,
+		 uuid[1] & 255, uuid[2] & 255, uuid[3] & 255, uuid[14] & 255, uuid[15] & 255);
 	return buf;
 }
 
@@ -92,7 +92,8 @@ gpul_status share_flush(gpul_error *err)
 	return GPUL_OK;
 }
 
-gpul_status share_tell_event(const char *name, const gpul_ipc_event *e, int n, bool json, gpul_error *err)
+gpul_status share_tell_event(const char *name, const gpul_ipc_event *e, int n, bool json,
+			     gpul_error *err)
 {
 	if (json)
 		return share_json_event(name, e, n, err);
@@ -142,10 +143,11 @@ static gpul_status explain_absent(const char *name, gpul_error *err)
 		free(names[i]);
 	free(names);
 	if (near[0])
-		return gpul_fail(err, GPUL_ESYS, ENOENT, "nothing is shared as '%.64s'; did you mean %s?",
-				 name, near);
+		return gpul_fail(err, GPUL_ESYS, ENOENT,
+				 "nothing is shared as '%.64s'; did you mean %s?", name, near);
 	return gpul_fail(err, GPUL_ESYS, ENOENT,
-			 "nothing is shared as '%.64s'; gpuload shares lists what is (--wait 5 waits for it)",
+			 "nothing is shared as '%.64s'; gpuload shares lists what is (--wait 5 "
+			 "waits for it)",
 			 name);
 }
 
@@ -154,9 +156,10 @@ gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *e
 	if (why->status == GPUL_ESYS && why->native == ENOENT && !strchr(name, '/'))
 		return explain_absent(name, err);
 	if (why->status == GPUL_ESYS && why->native == ECONNREFUSED)
-		return gpul_fail(err, GPUL_ESYS, ECONNREFUSED,
-				 "'%.64s' is dead: the process that shared it has ended; gpuload shares "
-				 "removes what it left",
-				 name);
+		return gpul_fail(
+			err, GPUL_ESYS, ECONNREFUSED,
+			"'%.64s' is dead: the process that shared it has ended; gpuload shares "
+			"removes what it left",
+			name);
 	return gpul_fail(err, why->status, why->native, "%s", why->text);
 }

@@ -12,14 +12,14 @@
 #include "core/array.h"
 #include "ipc/place.h"
 
-/* Whoever does not answer in this time is stopped or busy.  All are asked at once, nearly: 64 stopped ones cost
- * twice the time of one. */
+/* Whoever does not answer in this time is stopped or busy.  All are asked at once, nearly: 64
+ * stopped ones cost twice the time of one. */
 enum { ANSWER_MS = 200, MAX_ASKING = 32, PIDS_SHOWN = 4 };
 
 struct row {
 	const char *name;
-	gpul_error why;      /* of no answer; status GPUL_OK: share is filled */
-	bool removed;        /* was dead, and its socket is gone now */
+	gpul_error why; /* of no answer; status GPUL_OK: share is filled */
+	bool removed;   /* was dead, and its socket is gone now */
 	gpul_ipc_share share;
 };
 
@@ -46,13 +46,15 @@ static void *ask_some(void *user)
 	return NULL;
 }
 
-/* Ask them all.  A thread that cannot be started leaves more to the others; this one always takes part. */
+/* Ask them all.  A thread that cannot be started leaves more to the others; this one always
+ * takes part. */
 static void ask_all(struct rows *rows)
 {
 	pthread_t threads[MAX_ASKING];
 	size_t n = 0;
 
-	while (n < MAX_ASKING && n + 1 < rows->n && pthread_create(&threads[n], NULL, ask_some, rows) == 0)
+	while (n < MAX_ASKING && n + 1 < rows->n &&
+	       pthread_create(&threads[n], NULL, ask_some, rows) == 0)
 		n++;
 	ask_some(rows);
 	while (n)
@@ -63,7 +65,8 @@ static void ask_all(struct rows *rows)
 
 /* A cell is at most as wide as anything it may hold. */
 struct line {
-	char name[GPUL_IPC_PATH_BYTES], owner[48], kind[16], size[SHARE_SIZE_BYTES], type[SHARE_SHAPE_BYTES], peers[160];
+	char name[GPUL_IPC_PATH_BYTES], owner[48], kind[16], size[SHARE_SIZE_BYTES],
+		type[SHARE_SHAPE_BYTES], peers[160];
 };
 
 static void say_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
@@ -71,7 +74,8 @@ static void say_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 	char command[SHARE_COMMAND_BYTES];
 
 	if (s->pid > 0)
-		snprintf(buf, buf_bytes, "%ld %s", (long)s->pid, share_say_command(s->pid, command));
+		snprintf(buf, buf_bytes, "%ld %s", (long)s->pid,
+			 share_say_command(s->pid, command));
 	else
 		snprintf(buf, buf_bytes, "-");
 }
@@ -82,7 +86,8 @@ static void say_peers(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 
 	for (unsigned i = 0; i < s->n_peers && i < PIDS_SHOWN; i++) {
 		if (s->peers[i].pid > 0)
-			n += snprintf(buf + n, buf_bytes - (size_t)n, " %ld", (long)s->peers[i].pid);
+			n += snprintf(buf + n, buf_bytes - (size_t)n, " %ld",
+				      (long)s->peers[i].pid);
 		else
 			n += snprintf(buf + n, buf_bytes - (size_t)n, " -");
 	}
@@ -140,8 +145,9 @@ static gpul_status print_text(const struct rows *rows, gpul_error *err)
 		type = wider(type, lines[i].type);
 	}
 	for (size_t i = 0; i < n && n > 1; i++)
-		printf("%-*s  %-*s  %-*s  %-*s  %-*s  %s\n", name, lines[i].name, owner, lines[i].owner,
-		       kind, lines[i].kind, size, lines[i].size, type, lines[i].type, lines[i].peers);
+		printf("%-*s  %-*s  %-*s  %-*s  %-*s  %s\n", name, lines[i].name, owner,
+		       lines[i].owner, kind, lines[i].kind, size, lines[i].size, type,
+		       lines[i].type, lines[i].peers);
 	free(lines);
 	return GPUL_OK;
 }
@@ -184,7 +190,8 @@ static gpul_status print_json(const struct rows *rows, gpul_error *err)
 
 /* ---- the command ------------------------------------------------------------------- */
 
-static gpul_status list(char **names, size_t n_names, const struct cli_args *args, gpul_error *err)
+static gpul_status list(char **names, size_t n_names, const struct cli_args *args,
+			gpul_error *err)
 {
 	struct rows rows = { .at = calloc(n_names + 1, sizeof *rows.at), .n = n_names };
 	gpul_status st;
@@ -196,7 +203,8 @@ static gpul_status list(char **names, size_t n_names, const struct cli_args *arg
 	ask_all(&rows);
 	for (size_t i = 0; i < n_names && cli_value(args, SHARES_VERBOSE); i++)
 		if (rows.at[i].removed)
-			cli_tell("shares", "removed %s.sock: the process that shared it has ended",
+			cli_tell("shares",
+				 "removed %s.sock: the process that shared it has ended",
 				 names[i]);
 	st = cli_value(args, SHARES_JSON) ? print_json(&rows, err) : print_text(&rows, err);
 	free(rows.at);
@@ -210,7 +218,8 @@ int cmd_shares(const struct cli_args *args, gpul_error *err)
 	gpul_status st;
 
 	if (args->n_operands) {
-		gpul_fail(err, GPUL_EINVAL, 0, "no operand is expected, not '%.60s'; gpuload map NAME shows one",
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  "no operand is expected, not '%.60s'; gpuload map NAME shows one",
 			  args->operands[0]);
 		return CLI_USAGE;
 	}

@@ -14,15 +14,16 @@ static int wake_fd = -1;
 static volatile sig_atomic_t asked_by;
 static bool unread; /* stdout is a pipe whose reader has gone */
 
-/* A handler and not signalfd: a driver's threads, which were there before, have these signals unblocked, and one of
- * them would take the signal and end the process. */
+/* A handler and not signalfd: a driver's threads, which were there before, have these signals
+ * unblocked, and one of them would take the signal and end the process. */
 static void on_signal(int number)
 {
 	const uint64_t one = 1;
 	int saved = errno;
 
 	asked_by = number;
-	if (write(wake_fd, &one, sizeof one) < 0) { /* it cannot: an eventfd takes 2^64 - 2 of them */
+	if (write(wake_fd, &one, sizeof one) <
+	    0) { /* it cannot: an eventfd takes 2^64 - 2 of them */
 	}
 	errno = saved;
 }
@@ -30,7 +31,8 @@ static void on_signal(int number)
 gpul_status stop_begin(gpul_error *err)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, before;
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND },
+			 before;
 
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wake_fd < 0)

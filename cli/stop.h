@@ -1,9 +1,10 @@
-/* stop.h — an end that was asked for (Ctrl-C, kill, a closed terminal) as something to wait for.
+/* stop.h — an end that is asked for (Ctrl-C, kill, a closed terminal): something to wait for.
  *
- * A command that offers memory to others shall say goodbye before it goes.  From stop_begin() on, the first SIGINT,
- * SIGTERM or SIGHUP asks for the end and no more; a second one ends the process at once.  A signal that was ignored
- * stays so (nohup; a shell script's background jobs).  Nobody reading stdout any more asks for the end, too: so a
- * command ends with the program that started it and listens. */
+ * A command that offers memory to others shall say goodbye before it goes.  From stop_begin()
+ * on, the first SIGINT, SIGTERM or SIGHUP asks for the end and no more; a second one ends the
+ * process at once.  A signal that was ignored stays so (nohup; a shell script's background
+ * jobs).  Nobody reading stdout any more asks for the end, too: so a command ends with the
+ * program that started it and listens. */
 #ifndef GPULOAD_CLI_STOP_H
 #define GPULOAD_CLI_STOP_H
 

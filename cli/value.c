@@ -232,13 +232,15 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
 	return GPUL_OK;
 }
 
-gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms, gpul_error *err)
+gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms,
+				gpul_error *err)
 {
 	double seconds = -1;
 
 	if (value_parse(GPUL_F64, text, &seconds, NULL) || !(seconds >= 0))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s takes seconds, such as 5 or 0.2, not '%.40s'", option, text);
+				 "--%s takes seconds, such as 5 or 0.2, not '%.40s'", option,
+				 text);
 	*out_ms = seconds * 1000 >= INT_MAX ? INT_MAX : (int)ceil(seconds * 1000);
 	return GPUL_OK;
 }

@@ -43,7 +43,7 @@ gpul_status value_parse(gpul_type t, const char *text, void *out, gpul_error *er
  * Source  - */
 gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, gpul_error *err);
 
-/** Seconds as people write them ("5", "0.2"), in milliseconds, rounded up; more than INT_MAX: INT_MAX.
+/** Seconds as people write them ("5", "0.2"), in milliseconds, rounded up; INT_MAX at most.
  *
  * @option  what it is for, as in messages: "wait"
  * @text    all of it must be the number
@@ -51,7 +51,8 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
  * Errors  GPUL_EINVAL not a number, or below 0
  * Threads any thread may call
  * Source  - */
-gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms, gpul_error *err);
+gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms,
+				gpul_error *err);
 
 struct value value_load(gpul_type t, const void *bytes);
 

@@ -35,7 +35,8 @@ static gpul_ipc_share *share_with(unsigned n)
 	return &s;
 }
 
-static struct out draw(const gpul_ipc_share *s, void (*how)(const struct map_picture *, struct out *))
+static struct out draw(const gpul_ipc_share *s,
+		       void (*how)(const struct map_picture *, struct out *))
 {
 	struct map_picture p;
 	struct out o = { 0 };
@@ -60,7 +61,8 @@ static void every_peer_is_in_both_pictures_however_many(void **state)
 {
 	(void)state;
 	for (unsigned n = 0; n <= GPUL_IPC_MAX_PEERS; n++) {
-		struct out text = draw(share_with(n), map_draw_text), svg = draw(share_with(n), map_draw_svg);
+		struct out text = draw(share_with(n), map_draw_text),
+			   svg = draw(share_with(n), map_draw_svg);
 
 		for (unsigned i = 0; i < n; i++) {
 			char pid[32];

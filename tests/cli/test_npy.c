@@ -54,7 +54,8 @@ static void a_header_that_is_cut_anywhere_is_refused(void **state)
 	for (size_t cut = 0; cut < n; cut++) {
 		struct npy_about about;
 		gpul_error err = { 0 };
-		char *exact = malloc(cut + 1); /* of just that size, for the sanitizer to watch */
+		char *exact =
+			malloc(cut + 1); /* of just that size, for the sanitizer to watch */
 
 		assert_non_null(exact);
 		memcpy(exact, header, cut);

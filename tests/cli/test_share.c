@@ -18,8 +18,12 @@ static void sizes_are_said_in_the_unit_that_fits(void **state)
 		size_t bytes;
 		const char *said;
 	} rows[] = {
-		{ 1, "1 byte" },	 { 1000, "1000 bytes" },	{ 1024, "1 KiB" },
-		{ 1536, "1.5 KiB" },	 { 64 << 20, "64 MiB" },	{ (size_t)3 << 30, "3 GiB" },
+		{ 1, "1 byte" },
+		{ 1000, "1000 bytes" },
+		{ 1024, "1 KiB" },
+		{ 1536, "1.5 KiB" },
+		{ 64 << 20, "64 MiB" },
+		{ (size_t)3 << 30, "3 GiB" },
 		{ SIZE_MAX, "1.678e+07 TiB" },
 	};
 
@@ -83,7 +87,8 @@ static void a_size_can_be_worked_out(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(request(WORDS("w", "--fill", "f64=ones", "--shape", "3,1K"), &q, &err), GPUL_OK);
+	assert_int_equal(request(WORDS("w", "--fill", "f64=ones", "--shape", "3,1K"), &q, &err),
+			 GPUL_OK);
 	assert_int_equal(q.bytes, 3 * 1024 * 8);
 	assert_string_equal(q.shape.dtype, "<f8");
 	assert_int_equal(q.shape.n_dims, 2);
@@ -92,12 +97,14 @@ static void a_size_can_be_worked_out(void **state)
 	assert_null(q.data);
 	share_request_free(&q);
 
-	assert_int_equal(request(WORDS("w", "--fill", "u16=iota", "--bytes", "4K"), &q, &err), GPUL_OK);
+	assert_int_equal(request(WORDS("w", "--fill", "u16=iota", "--bytes", "4K"), &q, &err),
+			 GPUL_OK);
 	assert_int_equal(q.shape.n_dims, 1);
 	assert_int_equal(q.shape.dim[0], 2048);
 	share_request_free(&q);
 
-	assert_int_equal(request(WORDS("w", "--bytes", "3G", "--kind", "device"), &q, &err), GPUL_OK);
+	assert_int_equal(request(WORDS("w", "--bytes", "3G", "--kind", "device"), &q, &err),
+			 GPUL_OK);
 	assert_int_equal(q.bytes, (size_t)3 << 30);
 	assert_int_equal(q.shape.n_dims, 0);
 	assert_string_equal(q.shape.dtype, "");
@@ -128,7 +135,8 @@ static void a_file_is_all_of_the_contents(void **state)
 	assert_int_equal(q.shape.n_dims, 0);
 	assert_memory_equal(q.data, "12345678", 8);
 	share_request_free(&q);
-	assert_int_equal(request(WORDS("w", "--from", path, "--bytes", "9"), &q, &err), GPUL_EINVAL);
+	assert_int_equal(request(WORDS("w", "--from", path, "--bytes", "9"), &q, &err),
+			 GPUL_EINVAL);
 	assert_non_null(strstr(err.text, "is 8 bytes, but --bytes says 9"));
 	assert_null(q.data);
 	unlink(path);
