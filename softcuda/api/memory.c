@@ -220,7 +220,8 @@ static bool allows(const gpul_exec_range *range, bool write)
 {
 	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
 
-	if (write && range->flags & GPUL_EXEC_MEM_READ_ONLY)
+	/* A module's constants, which have no owner, are read-only for kernels alone. */
+	if (write && range->owner && range->flags & GPUL_EXEC_MEM_READ_ONLY)
 		return false;
 	return !m || soft_mapping_allows(m, write);
 }

@@ -39,6 +39,25 @@ static void allocates_and_accounts_for_it(void **state)
 	fails(cuMemAlloc(NULL, 16), CUDA_ERROR_INVALID_VALUE);
 }
 
+static void copies_into_a_modules_constants(void **state)
+{
+	const unsigned in[4] = { 1, 2, 3, 4 };
+	unsigned out[4] = { 0 };
+	CUmodule module;
+	CUdeviceptr table;
+	size_t bytes;
+
+	(void)state;
+	ok(cuModuleLoadData(&module, kernels_ptx));
+	ok(cuModuleGetGlobal(&table, &bytes, module, "table"));
+	assert_int_equal(bytes, sizeof in);
+	ok(cuMemcpyHtoD(table, in, sizeof in));
+	ok(cuMemsetD32(table, 9, 1));
+	ok(cuMemcpyDtoH(out, table, sizeof out));
+	assert_true(out[0] == 9 && out[1] == 2 && out[3] == 4);
+	ok(cuModuleUnload(module));
+}
+
 static void frees_only_the_start_of_an_allocation_once(void **state)
 {
 	CUdeviceptr p = allocate(64);
@@ -332,6 +351,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(allocates_and_accounts_for_it),
+		cmocka_unit_test(copies_into_a_modules_constants),
 		cmocka_unit_test(frees_only_the_start_of_an_allocation_once),
 		cmocka_unit_test(copies_both_ways_and_within),
 		cmocka_unit_test(refuses_a_copy_that_leaves_its_allocation),
