@@ -148,7 +148,8 @@ static void refuses_memory_that_cannot_be(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(0, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(9, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
-	fails(cuMemRelease(12345), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* NVIDIA's crashes on handles that never were or are over */
+		fails(cuMemRelease(12345), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void reserves_addresses_as_asked(void **state)
@@ -167,8 +168,9 @@ static void reserves_addresses_as_asked(void **state)
 	assert_true(a != b);
 	ok(cuMemAddressFree(b, M2));
 	ok(cuMemAddressFree(a, M2));
-	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* now it is free */
-	assert_true(a == b);
+	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* now it is free; but a hint is a hint */
+	if (on_software_driver())
+		assert_true(a == b);
 	fails(cuMemAddressFree(b, 2 * M2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemAddressFree(b, M2));
 	fails(cuMemAddressFree(b, M2), CUDA_ERROR_INVALID_VALUE);
@@ -195,8 +197,10 @@ static void maps_whole_allocations_into_reservations(void **state)
 	fails(cuMemUnmap(a + M2, 2 * M2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemUnmap(a, 3 * M2));
 	ok(cuMemRelease(h));
-	fails(cuMemRelease(h), CUDA_ERROR_INVALID_VALUE);
-	fails(cuMemMap(a, M2, 0, 12345, 0), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver()) {
+		fails(cuMemRelease(h), CUDA_ERROR_INVALID_VALUE);
+		fails(cuMemMap(a, M2, 0, 12345, 0), CUDA_ERROR_INVALID_VALUE);
+	}
 	ok(cuMemRelease(g));
 	ok(cuMemAddressFree(a, 8 * M2));
 }
@@ -319,7 +323,8 @@ static void retains_by_an_address_inside(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(plain));
 	drop_mapping(a, M2);
-	fails(cuMemGetAllocationPropertiesFromHandle(&prop, 12345), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())
+		fails(cuMemGetAllocationPropertiesFromHandle(&prop, 12345), CUDA_ERROR_INVALID_VALUE);
 }
 
 static unsigned long long attribute(CUpointer_attribute which, CUdeviceptr a)
@@ -401,7 +406,8 @@ static void other_calls_leave_mappings_alone(void **state)
 	fails(cuMemFreeHost((void *)(uintptr_t)a), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemHostRegister((void *)(uintptr_t)a, M2, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemHostGetDevicePointer(&p, (void *)(uintptr_t)(a + 64), 0));
-	assert_true(p == a + 64);
+	if (on_software_driver())
+		assert_true(p == a + 64);
 	ok(cuMemHostGetFlags(&flags, (void *)(uintptr_t)a));
 	drop_mapping(a, M2);
 }
