@@ -2,6 +2,7 @@
 #include "ipc/client_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -64,8 +65,26 @@ static gpul_status take(int socket, gpul_ipc_message *m, gpul_error *err)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner answers %s instead of INFO",
 				 gpul_ipc_wire_name(m->head.type));
 	default:
-		return gpul_fail(err, GPUL_ESYS, ECONNRESET,
-				 "the owner closed the connection without an answer");
+		return gpul_fail(
+			err, GPUL_ESYS, ECONNRESET,
+			"the owner ended, or closed the connection, without an answer");
+	}
+}
+
+/* Until there is an answer, or nobody is left to give one; false: the time is over. */
+static bool wait_for(int socket, const struct gpul_ipc_identity *owner, uint64_t begun_ns,
+		     int timeout_ms)
+{
+	for (;;) {
+		int left_ms = gpul_ipc_left_ms(begun_ns, timeout_ms);
+		struct pollfd either[] = { { .fd = socket, .events = POLLIN },
+					   { .fd = owner->pidfd, .events = POLLIN } };
+		int n = poll(either, 2, left_ms);
+
+		if (n > 0)
+			return true;
+		if (n == 0 && left_ms >= 0)
+			return false;
 	}
 }
 
@@ -82,7 +101,9 @@ gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, 
 	if (st)
 		return st;
 	st = gpul_ipc_send(socket, &hello, sizeof hello, -1, err);
-	if (!st && !gpul_ipc_wait_readable(socket, begun_ns, timeout_ms))
+	gpul_ipc_watch(&owner, socket,
+		       false); /* a child of a dead owner may hold its socket open */
+	if (!st && !wait_for(socket, &owner, begun_ns, timeout_ms))
 		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 			       "the owner of %s, pid %d, did not answer within %d ms", name,
 			       (int)owner.pid, timeout_ms);
@@ -90,6 +111,8 @@ gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, 
 		st = take(socket, &m, err);
 	if (!st)
 		describe(&m.info, &owner, out);
+	if (owner.pidfd >= 0)
+		close(owner.pidfd);
 	close(socket);
 	return st;
 }

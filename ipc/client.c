@@ -307,12 +307,14 @@ gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_ev
 	gpul_status st = GPUL_OK;
 
 	tell(c, out, GPUL_IPC_NONE, NULL);
-	while (!st && out->kind == GPUL_IPC_NONE &&
-	       gpul_ipc_wait_readable(c->epoll, begun_ns, timeout_ms)) {
+	while (!st && out->kind == GPUL_IPC_NONE) {
 		struct epoll_event ready;
+		int n = epoll_wait(c->epoll, &ready, 1, gpul_ipc_left_ms(begun_ns, timeout_ms));
 
-		if (epoll_wait(c->epoll, &ready, 1, 0) == 1)
-			st = hear(c, ready.data.fd != c->socket, out, err);
+		if (n <= 0)
+			break; /* the time is over, or a signal came, which the caller may wait
+				  for */
+		st = hear(c, ready.data.fd != c->socket, out, err);
 	}
 	return st;
 }
@@ -358,11 +360,15 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	gpul_ipc_event event;
 	gpul_ipc_client *c;
+	int left_ms;
 	gpul_status st = open_patiently(drv, options, begun_ns, timeout_ms, &c, err);
 
 	if (st)
 		return st;
-	st = gpul_ipc_client_next(c, gpul_ipc_left_ms(begun_ns, timeout_ms), &event, err);
+	do {
+		left_ms = gpul_ipc_left_ms(begun_ns, timeout_ms);
+		st = gpul_ipc_client_next(c, left_ms, &event, err);
+	} while (!st && event.kind == GPUL_IPC_NONE && left_ms != 0);
 	if (!st && event.kind != GPUL_IPC_ATTACHED)
 		st = not_attached(&event, timeout_ms, err);
 	if (st) {

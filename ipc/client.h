@@ -53,7 +53,7 @@ int gpul_ipc_client_fd(const gpul_ipc_client *c);
  *
  * @c           client
  * @timeout_ms  as gpul_ipc_server_next()
- * @out         filled; NONE when the time is over
+ * @out         filled; NONE when the time is over, or a signal was handled
  * Errors  as gpul_ipc_attach()
  * Threads one at a time
  * Source  - */

@@ -38,10 +38,6 @@ struct gpul_ipc_client {
 gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who,
 			     gpul_error *err);
 
-/* Wait until a descriptor is readable: at most timeout_ms (< 0: for ever) from begun_ns on.
- * False: time is over. */
-bool gpul_ipc_wait_readable(int fd, uint64_t begun_ns, int timeout_ms);
-
 /** Wait for the work on all of the client's GPUs.
  *
  * @c           attached

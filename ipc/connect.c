@@ -3,7 +3,6 @@
 #include "ipc/place.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -65,17 +64,4 @@ gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identit
 	else
 		*out = fd;
 	return st;
-}
-
-bool gpul_ipc_wait_readable(int fd, uint64_t begun_ns, int timeout_ms)
-{
-	for (;;) {
-		int left_ms = gpul_ipc_left_ms(begun_ns, timeout_ms);
-		int n = poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, left_ms);
-
-		if (n > 0)
-			return true;
-		if (n == 0 && left_ms >= 0)
-			return false;
-	}
 }

@@ -252,6 +252,7 @@ static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(vo
 					      .devices = (int[]){ 0 },
 					      .n_devices = 1 };
 	gpul_ipc_client *none = NULL;
+	gpul_ipc_share share;
 	gpul_ipc_server *s = NULL;
 
 	(void)state;
@@ -272,6 +273,7 @@ static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(vo
 	assert_int_equal(gpul_ipc_attach(the_driver(), &attaching, -1, &none, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECONNRESET);
 	assert_non_null(strstr(err.text, "ended"));
+	assert_int_equal(gpul_ipc_ask("theirs", -1, &share, NULL), GPUL_ESYS);
 	assert_int_equal(kill(grandchild, SIGKILL), 0);
 	second = start_child("owner", "theirs");
 	assert_string_equal(hear_child(&second), "offering");
