@@ -65,7 +65,8 @@ static void first_recorder(int peer)
 	tell_turn(peer);
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventQuery(event));
-	must_ok(cuEventDestroy(event));
+	if (on_software_driver())  /* to NVIDIA's this is undefined */
+		must_ok(cuEventDestroy(event));
 	tell_turn(peer);
 	hear_turn(peer);
 	must_ok(cuCtxDestroy(ctx));

@@ -157,5 +157,7 @@ int main(void)
 		cmocka_unit_test(the_owner_outlives_the_taker),
 	};
 
+	if (!on_software_driver())
+		return 77;  /* undefined there */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

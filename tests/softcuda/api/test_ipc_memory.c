@@ -56,7 +56,8 @@ static void owner_of_words(int peer)
 	tell_handle(peer, p);
 	hear_turn(peer);
 	must(word_at(p, 0) == 18 && word_at(p, N_WORDS - 1) == 19);
-	must_ok(cuMemFree(p));
+	if (on_software_driver())  /* to NVIDIA's this is undefined */
+		must_ok(cuMemFree(p));
 	tell_turn(peer);
 	hear_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
@@ -241,6 +242,8 @@ static void memory_outlives_its_owner_where_it_is_open(void **state)
 	int fd[2], status = 0;
 
 	(void)state;
+	if (!on_software_driver())
+		skip();  /* undefined there */
 	make_sockets(fd);
 	owner = start_side(owner_that_exits, fd[0], fd[1]);
 	other = start_side(survivor, fd[1], fd[0]);
@@ -332,7 +335,8 @@ static void owner_that_leaks_nothing(int peer)
 		must_ok(cuIpcGetMemHandle(&h, p));
 		must_ok(cuMemFree(p));
 	}
-	must(open_descriptors() == before);
+	if (on_software_driver())
+		must(open_descriptors() == before);
 	must(!has_line("/proc/self/maps", "gpuload-ipc"));
 	must_ok(cuMemAlloc(&p, 64));
 	must_ok(cuIpcGetMemHandle(&h, p));

@@ -1,6 +1,7 @@
 /* test_peer.c — several devices: what one may do in another's memory, and copies between them.
  *
- * On the software driver this asks for three devices; on NVIDIA's it needs two. */
+ * On the software driver this asks for three devices; on NVIDIA's it needs two, and leaves out what
+ * kills all contexts of the process there: faults, and handles that are over. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -143,9 +144,9 @@ static void without_access_a_kernel_faults_and_says_why(void **state)
 	void *symbol = dlsym(RTLD_DEFAULT, "gpuloadSoftLastFault");
 
 	(void)state;
-	fails(put(second, theirs, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	if (!symbol)
-		return;
+		skip();
+	fails(put(second, theirs, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	memcpy(&last_fault, &symbol, sizeof symbol);
 	assert_non_null(strstr(last_fault(), "device 1"));
 	assert_non_null(strstr(last_fault(), "cuCtxEnablePeerAccess"));
@@ -162,7 +163,8 @@ static void access_that_was_taken_is_gone(void **state)
 	ok(cuCtxEnablePeerAccess(first, 0));
 	ok(put(second, theirs, 1));
 	ok(cuCtxDisablePeerAccess(first));
-	fails(put(second, theirs, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
+	if (on_software_driver())
+		fails(put(second, theirs, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void a_variable_is_its_devices_and_its_peers(void **state)
@@ -180,7 +182,8 @@ static void a_variable_is_its_devices_and_its_peers(void **state)
 	ok(cuCtxEnablePeerAccess(first, 0));
 	ok(put(second, counter, 2));
 	ok(cuCtxDisablePeerAccess(first));
-	fails(put(second, counter, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
+	if (on_software_driver())
+		fails(put(second, counter, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static CUresult let(CUmemoryPool pool, int device, CUmemAccess_flags flags)
@@ -216,7 +219,8 @@ static void a_pools_memory_is_for_whom_the_pool_says(void **state)
 	fails(let(pool, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE), CUDA_ERROR_INVALID_DEVICE);
 	fails(let(pool, 99, CU_MEM_ACCESS_FLAGS_PROT_READ), CUDA_ERROR_INVALID_DEVICE);
 	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_NONE));  /* also to what is there already */
-	fails(put(second, p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+	if (on_software_driver())
+		fails(put(second, p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void page_locked_memory_is_for_all(void **state)
@@ -252,6 +256,8 @@ static void copies_go_between_contexts(void **state)
 	assert_int_equal(word_at(b + 4), 2);
 	assert_int_equal(word_at(b + 8), 1);
 	assert_int_equal(word_at(b + 20), 1);
+	if (!on_software_driver())
+		return;
 	fails(cuMemcpyPeer(b, second, a, NULL, 4), CUDA_ERROR_INVALID_CONTEXT);
 	fails(cuMemcpyPeer(b, second, a, first, 400), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpy3DPeer(NULL), CUDA_ERROR_INVALID_VALUE);
@@ -265,6 +271,8 @@ static void a_copy_between_contexts_keeps_their_order(void **state)
 	void *params[] = { &flag, &flag_seen };
 
 	(void)state;
+	if (!on_software_driver())
+		skip();  /* NVIDIA's may copy through the host, and then wait for the kernel in the call */
 	launch(get_kernel("spin"), 1, 1, NULL, params);
 	copy = filled_in(second, 0, 1);
 	again = filled_in(second, 0, 1);
@@ -297,7 +305,9 @@ static void an_event_of_a_context_is_all_its_streams(void **state)
 	ok(cuEventSynchronize(event));
 	assert_int_equal(word_at(seen), 1);
 	fails(cuCtxRecordEvent(second, event), CUDA_ERROR_INVALID_HANDLE);
-	fails(cuCtxRecordEvent(first, (CUevent)(uintptr_t)0x1234560), CUDA_ERROR_INVALID_HANDLE);
+	if (on_software_driver())
+		fails(cuCtxRecordEvent(first, (CUevent)(uintptr_t)0x1234560),
+		      CUDA_ERROR_INVALID_HANDLE);
 }
 
 static void a_context_waits_for_an_event_of_another(void **state)
@@ -334,7 +344,8 @@ static void a_peer_that_is_destroyed_is_forgotten(void **state)
 	ok(cuCtxSetCurrent(second));
 	ok(cuCtxEnablePeerAccess(third, 0));
 	ok(cuCtxDestroy(third));
-	fails(cuCtxDisablePeerAccess(third), CUDA_ERROR_INVALID_CONTEXT);
+	if (on_software_driver())
+		fails(cuCtxDisablePeerAccess(third), CUDA_ERROR_INVALID_CONTEXT);
 	ok(cuCtxEnablePeerAccess(first, 0));
 	theirs = filled_in(first, 1, 1);
 	ok(put(second, theirs, 3));
