@@ -150,9 +150,9 @@ static void draw_band(struct out *o, const struct map_picture *p, int height)
 	}
 	add_text(o, "head", x, y + LINE, p->band[2]);
 	add_text(o, "", x, y + 2 * LINE, p->band[3]);
-	add_text(o, "soft", x, y + 4 * LINE, p->band[0]);
-	add_text(o, "soft", x, y + 5 * LINE, p->band[4]);
-	add_text(o, "soft", x, y + 6 * LINE, p->band[5]);
+	add_text(o, "soft", x, y + 3 * LINE + 8, p->band[0]);
+	add_text(o, "soft", x, y + 4 * LINE + 8, p->band[4]);
+	add_text(o, "soft", x, y + 5 * LINE + 8, p->band[5]);
 }
 
 void map_draw_svg(const struct map_picture *p, struct out *o)
