@@ -35,7 +35,7 @@ static void say_process(pid_t pid, bool read_only, const char uuid[16], struct m
 		snprintf(p->title, MAP_TEXT_BYTES, "pid %ld %.14s", (long)pid,
 			 share_say_command(pid, command));
 	else
-		snprintf(p->title, MAP_TEXT_BYTES, "another pid namespace");
+		snprintf(p->title, MAP_TEXT_BYTES, "other pid namespace");
 	snprintf(p->access, MAP_TEXT_BYTES, "%s",
 		 read_only ? "only reads" : "reads and writes");
 	snprintf(p->device, MAP_TEXT_BYTES, "on %s", share_say_gpu(uuid, gpu));
@@ -84,10 +84,11 @@ void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_
 	char size[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
 
 	*out = (struct map_picture){ .n = 0 };
-	snprintf(out->title, sizeof out->title,
-		 "%.60s: %s, %s of %.40s, %u attached, %s driver", name,
-		 gpul_mem_kind_name(share->kind), share_say_size(share->bytes, size),
-		 share_say_shape(&share->shape, shape), share->n_peers, share->driver);
+	snprintf(out->title, sizeof out->title, "%.60s: %s, %s%s%.40s, %u attached, %s driver",
+		 name, gpul_mem_kind_name(share->kind), share_say_size(share->bytes, size),
+		 share->shape.n_dims ? " of " : "",
+		 share->shape.n_dims ? share_say_shape(&share->shape, shape) : "",
+		 share->n_peers, share->driver);
 	say_band(share, out);
 	say_owner(share, &out->process[out->n++]);
 	for (unsigned i = 0; i < share->n_peers && i < GPUL_IPC_MAX_PEERS; i++)

@@ -71,3 +71,16 @@ load sharing
 	fails 2 "one NAME is expected" map
 	fails 1 "nothing is shared as 'w'" map w
 }
+
+@test "a process of another pid namespace has no number here" {
+	unshare -pf true 2>/dev/null || skip "no new namespaces here"
+	share w --kind memfd --bytes 4K
+	run --separate-stderr unshare -pf gpuload map w
+	says "w: memfd, 4 KiB, 0 attached"
+	says "─ other pid namespace ─"
+	run --separate-stderr unshare -pf gpuload shares
+	[[ ${lines[1]} == "w "*" - "*"memfd"* ]] || show "the owner has no number there"
+	run --separate-stderr unshare -pf gpuload attach w
+	[[ $status == 0 ]] || show "it can be attached all the same"
+	until_says w.out "ATTACHED *w: a process of another pid namespace, 1 attached"
+}

@@ -149,7 +149,7 @@ static void what_an_owner_calls_its_elements_cannot_break_the_picture(void **sta
 	assert_null(strstr(o.at, "<&"));
 	assert_null(strchr(o.at, '\x1b'));
 	assert_non_null(strstr(o.at, "&lt;&amp;"));
-	assert_non_null(strstr(o.at, "another pid namespace"));
+	assert_non_null(strstr(o.at, "other pid namespace"));
 	out_free(&o);
 	o = draw(s, map_draw_text);
 	assert_null(strchr(o.at, '\x1b'));
