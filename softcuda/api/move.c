@@ -4,16 +4,37 @@
 
 #include <string.h>
 
+/* One load where the address allows it: a program reads by cuMemcpy what a kernel counts up. */
+static uint64_t load_word(const char *src, size_t bytes)
+{
+	uint64_t word = 0;
+
+	if ((uintptr_t)src & (bytes - 1)) {
+		memcpy(&word, src, bytes);
+		return word;
+	}
+	switch (bytes) {
+	case 1:
+		return __atomic_load_n((const uint8_t *)src, __ATOMIC_ACQUIRE);
+	case 2:
+		return __atomic_load_n((const uint16_t *)(const void *)src, __ATOMIC_ACQUIRE);
+	case 4:
+		return __atomic_load_n((const uint32_t *)(const void *)src, __ATOMIC_ACQUIRE);
+	default:
+		return __atomic_load_n((const uint64_t *)(const void *)src, __ATOMIC_ACQUIRE);
+	}
+}
+
 /* A word of 1, 2, 4 or 8 bytes goes in one store: programs write a flag by cuMemcpy while a
  * kernel polls it, and a GPU's copy engine never shows it half a word.  False: not such a word.
  */
 static bool store_word(char *dst, const char *src, size_t bytes)
 {
-	uint64_t word = 0;
+	uint64_t word;
 
-	if (bytes > 8 || bytes & (bytes - 1) || (uintptr_t)dst & (bytes - 1))
+	if (bytes > 8 || !bytes || bytes & (bytes - 1) || (uintptr_t)dst & (bytes - 1))
 		return false;
-	memcpy(&word, src, bytes);
+	word = load_word(src, bytes);
 	if (bytes == 1)
 		__atomic_store_n((uint8_t *)dst, (uint8_t)word, __ATOMIC_RELEASE);
 	else if (bytes == 2)
