@@ -37,7 +37,7 @@ struct scenario {
 static const struct scenario scenarios[] = {
 	{ "kill-owner", "SIGKILL of the owner at each of 12 steps", kill_owner, 3, 20, 1000, true, false },
 	{ "kill-attacher", "SIGKILL of an attacher at each of 12 steps", kill_attacher, 3, 20, 1000, true, false },
-	{ "orphans", "the owner is killed while three readers run", orphans, 3, 20, 100, true, false },
+	{ "orphans", "the owner is killed while three readers run", orphans, 1, 20, 100, true, false },
 	{ "restarts", "restarts over a stale socket", restarts, 10, 20, 1000, false, false },
 	{ "storm", "64 attachers that attach and detach", storm, 20, 100, 10000, true, true },
 	{ "few-descriptors", "at the limit of open files", few_descriptors, 2, 2, 100, false, false },

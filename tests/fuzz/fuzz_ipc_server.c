@@ -150,7 +150,7 @@ static size_t compose(unsigned type, unsigned n_changes, const uint8_t **data, c
 	if (type == WIRE_REFUSED)
 		m->refused.status = GPUL_ECUDA;
 	for (unsigned i = 0; i < n_changes && end - *data >= 3; i++, *data += 3)
-		((uint8_t *)m)[((*data)[0] | (*data)[1] << 8) % n] = (*data)[2];
+		((uint8_t *)m)[((size_t)(*data)[0] | (size_t)(*data)[1] << 8) % n] = (*data)[2];
 	return n;
 }
 
