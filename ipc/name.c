@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,6 +97,7 @@ static gpul_status lock(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_le
 	memcpy(out->socket, path, strlen(path) + 1);
 	lock_path(path, out->lock);
 	out->lock_fd = -1;
+	out->has_socket = false;
 	for (int i = 0; i < MAX_TRIES; i++) {
 		bool busy;
 		gpul_status st = try_lock(out->lock, &out->lock_fd, &busy, err);
@@ -122,6 +125,45 @@ gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
 	return st;
 }
 
+/* Does anybody listen there?  -1: cannot be told, see errno. */
+static int is_alive(const char path[GPUL_IPC_PATH_BYTES])
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), alive;
+
+	if (fd < 0)
+		return -1;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	/* One of another type is EPROTOTYPE, one with a full backlog EAGAIN: alive, both. */
+	alive = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ||
+		(errno != ECONNREFUSED && errno != ENOENT);
+	close(fd);
+	return alive;
+}
+
+gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gpul_error *err)
+{
+	struct stat there;
+	int alive = 1;
+
+	if (lstat(path, &there))
+		return errno == ENOENT ? GPUL_OK
+				       : gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path,
+						   strerror(errno));
+	if (!S_ISSOCK(there.st_mode))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is there and no socket: it is left alone", path);
+	/* A process that dies gives its lock back a moment before its socket. */
+	for (int i = 0; i < MAX_TRIES && (alive = is_alive(path)) > 0; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
+	if (alive > 0)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "another program listens at %s: it is left alone", path);
+	if (alive < 0 || (unlink(path) && errno != ENOENT))
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
+	return GPUL_OK;
+}
+
 gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *err)
 {
 	char path[GPUL_IPC_PATH_BYTES];
@@ -138,7 +180,7 @@ gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *er
 		return GPUL_OK;
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
-	*cleared = true;
+	*cleared = gpul_ipc_socket_remove_dead(path, NULL) == GPUL_OK;
 	gpul_ipc_name_release(&dead);
 	return GPUL_OK;
 }
@@ -149,7 +191,8 @@ void gpul_ipc_name_release(struct gpul_ipc_lease_name *name)
 		return;
 	/* The socket first: a lock file without a socket is free, a socket without a lock file,
 	 * too. */
-	(void)unlink(name->socket);
+	if (name->has_socket)
+		(void)unlink(name->socket);
 	(void)unlink(name->lock);
 	close(name->lock_fd);
 	name->lock_fd = -1;

@@ -10,7 +10,8 @@ enum { LOCK_PATH_BYTES = GPUL_IPC_PATH_BYTES + 8 };
 struct gpul_ipc_lease_name {
 	char socket[GPUL_IPC_PATH_BYTES];
 	char lock[LOCK_PATH_BYTES];
-	int lock_fd; /* -1: none is held */
+	int lock_fd;     /* -1: none is held */
+	bool has_socket; /* what lies at socket is ours to remove */
 };
 
 /** Take the name whose socket lies at path.
@@ -22,8 +23,19 @@ struct gpul_ipc_lease_name {
  * Source  Linux flock(2) */
 gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
 			       struct gpul_ipc_lease_name *out, gpul_error *err);
-/* Remove the socket file and the lock file, then give the name back.  Nothing taken: nothing
- * done. */
+/* Remove the socket file (has_socket) and the lock file, then give the name back.  Nothing taken:
+ * nothing done. */
 void gpul_ipc_name_release(struct gpul_ipc_lease_name *name);
+
+/** Remove a socket file that nobody listens behind.
+ *
+ * The lock on the name says that no owner of ours lives; but a path that somebody gave may well be
+ * another program's.
+ *
+ * @path  of what may be there
+ * Errors  GPUL_EUNSUPPORTED it is no socket, or another program's that is alive; GPUL_ESYS
+ * Threads any thread may call
+ * Source  Linux unix(7) */
+gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gpul_error *err);
 
 #endif

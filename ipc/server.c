@@ -60,14 +60,12 @@ static gpul_status sys_failed(const char *what, gpul_error *err)
 static gpul_status listen_at(gpul_ipc_server *s, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct stat there;
+	gpul_status st;
 
 	memcpy(address.sun_path, s->name.socket, sizeof address.sun_path);
-	if (lstat(address.sun_path, &there) == 0 && !S_ISSOCK(there.st_mode))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is there and no socket: it is left alone", s->name.socket);
-	if (unlink(address.sun_path) && errno != ENOENT)
-		return sys_failed(s->name.socket, err);
+	st = gpul_ipc_socket_remove_dead(s->name.socket, err);
+	if (st)
+		return st;
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listener < 0)
 		return sys_failed("socket", err);
@@ -75,8 +73,10 @@ static gpul_status listen_at(gpul_ipc_server *s, gpul_error *err)
 	 * the umask. */
 	if (fchmod(s->listener, 0600))
 		return sys_failed("fchmod of a socket", err);
-	if (bind(s->listener, (struct sockaddr *)&address, sizeof address) ||
-	    listen(s->listener, SOMAXCONN))
+	if (bind(s->listener, (struct sockaddr *)&address, sizeof address))
+		return sys_failed(s->name.socket, err);
+	s->name.has_socket = true;
+	if (listen(s->listener, SOMAXCONN))
 		return sys_failed(s->name.socket, err);
 	return gpul_ipc_server_watch(s, s->listener, SOURCE_LISTENER, 0)
 		       ? GPUL_OK

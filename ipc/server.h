@@ -32,7 +32,8 @@ typedef struct gpul_ipc_server_options {
 
 /** Start to offer.
  *
- * A socket file whose owner is dead is replaced: an flock on NAME.lock beside it tells.
+ * A socket file whose owner is dead is replaced: an flock on NAME.lock beside it tells.  Any other file, and a
+ * socket of another program that is alive, is left alone.
  *
  * @drv      borrowed
  * @mem      borrowed, created with exportable; must outlive *out.  It is exported here, once

@@ -1,5 +1,6 @@
 /* test_lease.c — an owner and its peers in one process: what each sees of the other. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -7,11 +8,13 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "ipc/control.h"
+#include "ipc/place.h"
 #include "tests/ipc/support.h"
 
 static bool is_readable(int fd)
@@ -241,6 +244,37 @@ static void what_cannot_be_offered_is_refused(void **state)
 	gpul_mem_destroy(pinned);
 }
 
+static void files_and_sockets_of_others_are_left_alone(void **state)
+{
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192);
+	gpul_ipc_server_options options = { .name = "taken" };
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	gpul_ipc_server *s = NULL;
+	gpul_error err = { 0 };
+	int other;
+
+	(void)state;
+	assert_int_equal(gpul_ipc_place("taken", true, a.sun_path, NULL), GPUL_OK);
+	close(open(a.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
+			 GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "no socket"));
+	assert_int_equal(unlink(a.sun_path), 0);
+	other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(other, (struct sockaddr *)&a, sizeof a), 0);
+	assert_int_equal(listen(other, 1), 0);
+	err = (gpul_error){ 0 };
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
+			 GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "another program listens"));
+	assert_int_equal(access(a.sun_path, F_OK), 0);
+	close(other);  /* dead now */
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL), GPUL_OK);
+	gpul_ipc_server_destroy(s);
+	assert_int_equal(access(a.sun_path, F_OK), -1);
+	gpul_mem_destroy(mem);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -266,6 +300,7 @@ int main(void)
 		cmocka_unit_test(memory_of_each_kind_that_has_a_descriptor_is_leased),
 		cmocka_unit_test(who_asks_is_told_what_is_offered_and_to_whom),
 		cmocka_unit_test(what_cannot_be_offered_is_refused),
+		cmocka_unit_test(files_and_sockets_of_others_are_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
