@@ -14,7 +14,8 @@ static size_t extent(const struct copy *c, size_t pitch, size_t slice)
 }
 
 /* The address is what the call says it is, for as many bytes as the copy touches. */
-static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side, bool write)
+static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side,
+			   bool write)
 {
 	if (!address)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s of a copy is NULL", what);
@@ -23,8 +24,9 @@ static CUresult check_side(const char *what, const void *address, size_t bytes, 
 				   "%s of a copy: %zu bytes at %p are not within an allocation",
 				   what, bytes, address);
 	if (!soft_may_copy((uintptr_t)address, bytes, write))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s of a copy: nobody may %s %zu bytes at %p",
-				   what, write ? "write" : "read", bytes, address);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s of a copy: nobody may %s %zu bytes at %p", what,
+				   write ? "write" : "read", bytes, address);
 	return CUDA_SUCCESS;
 }
 

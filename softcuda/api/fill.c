@@ -23,7 +23,8 @@ CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned elem
 		goto unlock;
 	else if (!soft_may_fill(ctx->device, dst, bytes))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuMemset: %zu bytes at %#llx are not within an allocation that device %d may write",
+				"cuMemset: %zu bytes at %#llx are not within an allocation "
+				"that device %d may write",
 				bytes, dst, ctx->device->ordinal);
 	else if (!(op = soft_op_new(s, OP_FILL)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;

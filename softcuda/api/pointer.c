@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* What is known of an address: it lies in an allocation, in a mapping of cuMemMap, or, with neither, in
- * a module's variable. */
+/* What is known of an address: it lies in an allocation, in a mapping of cuMemMap, or, with
+ * neither, in a module's variable. */
 struct where {
 	bool found;
 	gpul_exec_range range;

@@ -288,8 +288,10 @@ static void run(struct op *op)
 		run_launch(op);
 	} else if (op->kind == OP_AWAIT) {
 		soft_ipc_event_await(op);
-	} else if ((op->kind == OP_COPY || op->kind == OP_FILL) && op->deferred && !soft_move_is_allowed(op)) {
-		soft_report_fault("a queued copy or fill: its memory was unmapped before its turn came");
+	} else if ((op->kind == OP_COPY || op->kind == OP_FILL) && op->deferred &&
+		   !soft_move_is_allowed(op)) {
+		soft_report_fault(
+			"a queued copy or fill: its memory was unmapped before its turn came");
 		kill_context(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 		end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
 	} else if (op->kind == OP_COPY || op->kind == OP_FILL) {

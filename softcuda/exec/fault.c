@@ -94,7 +94,8 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
 typedef unsigned long long ull;
 
 /* An address in a range that is there, but not for this device or not for a store. */
-static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf, size_t size)
+static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf,
+			  size_t size)
 {
 	bool denied = r->denied >> device & 1;
 

@@ -113,10 +113,11 @@ void gpul_machine_stop(gpul_exec_machine *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* A worker counts up when it enters and when it leaves its blocks' instructions: the count is odd while it
- * is among them.  Entering, it counts and then reads the table's generation; here the generation has moved, and
- * then the count is read.  All four are sequentially consistent: if the count is even here, the worker finds
- * the new generation there, and what it remembered of the table is gone. */
+/* A worker counts up when it enters and when it leaves its blocks' instructions: the count is odd
+ * while it is among them.  Entering, it counts and then reads the table's generation; here the
+ * generation has moved, and then the count is read.  All four are sequentially consistent: if the
+ * count is even here, the worker finds the new generation there, and what it remembered of the table
+ * is gone. */
 void gpul_exec_machine_settle(gpul_exec_machine *m)
 {
 	unsigned n_workers;

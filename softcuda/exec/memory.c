@@ -192,8 +192,8 @@ static bool is_read_only(const gpul_exec_range *r, uint32_t device_bit)
 	return r->flags & GPUL_EXEC_MEM_READ_ONLY || r->unwritable & device_bit;
 }
 
-/* What device may do around [at, at + bytes), as one slot: with the lock held.  Ranges side by side with
- * the same rights are one, as pages of a GPU are. */
+/* What device may do around [at, at + bytes), as one slot: with the lock held.  Ranges side by side
+ * with the same rights are one, as pages of a GPU are. */
 static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device,
 		      struct range_slot *out)
 {

@@ -1,8 +1,8 @@
 /* memory_internal.h — how a handler asks, for every access, whether a kernel may touch an address.
  *
- * The table (memory.c) is sorted and shared by all; each worker remembers the last ranges that its
- * instructions hit, one slot for a few instructions.  Any change of the table moves its generation,
- * which empties every worker's slots at their next access. */
+ * The table (memory.c) is sorted and shared by all; each worker remembers, for each device, the last
+ * ranges that its instructions hit, one slot for a few instructions.  Any change of the table moves
+ * its generation, which empties every worker's slots at their next access. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_MEMORY_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_MEMORY_INTERNAL_H
 
