@@ -14,6 +14,15 @@ enum {
 			 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY,
 };
 
+/* Page-locked memory has its pages.  Not under the lock: nobody else knows the address yet.  Where the
+ * system refuses (before Linux 5.14) they come when they are touched. */
+static void take_all_pages(void *memory, size_t bytes)
+{
+	uintptr_t from = (uintptr_t)memory & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+
+	(void)madvise((void *)from, (uintptr_t)memory + bytes - from, MADV_POPULATE_WRITE);
+}
+
 EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 {
 	struct context *ctx;
@@ -30,6 +39,8 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 	if (!r)
 		*out = (void *)(uintptr_t)a->base;
 	soft_unlock();
+	if (!r)
+		take_all_pages(*out, bytes);
 	return r;
 }
 

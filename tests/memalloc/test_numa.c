@@ -222,9 +222,7 @@ static void memory_of_a_driver_lies_where_it_says(void **state)
 			fail_msg("%s: %s", gpul_mem_kind_name(kinds[i]), err.text);
 		assert_int_equal(numa.n_sampled, gpul_mem_about(m)->mapped_bytes /
 							 (size_t)sysconf(_SC_PAGESIZE));
-		/* The software driver's pinned memory has no page where nobody has been. */
-		if (kinds[i] != GPUL_MEM_PINNED)
-			assert_int_equal(numa.not_there, 0);
+		assert_int_equal(numa.not_there, 0);
 		assert_true(numa.as_expected);
 		gpul_mem_destroy(m);
 	}
