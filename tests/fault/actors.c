@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -17,6 +18,13 @@ static void leave(int status, void *unused)
 {
 	(void)unused;
 	_exit(status);
+}
+
+/* A /proc of its own, as a container has: NVIDIA's driver asks it who it is.  Where it cannot be, others do without. */
+static void own_proc(void)
+{
+	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+		(void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
 int actor_begin(const struct actor *a)
@@ -34,6 +42,8 @@ int actor_begin(const struct actor *a)
 	pid = a->namespaces & CLONE_NEWPID ? fork() : 0;  /* whose first process is the next child */
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (a->namespaces & CLONE_NEWPID)
+			own_proc();
 		return -1;
 	}
 	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
