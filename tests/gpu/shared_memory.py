@@ -120,7 +120,7 @@ def faults(s):
     if not os.path.exists(s.tool("tests/fault/fault")):
         return s.result("skip", "faults", "not built")
     s.counted("faults", s.run(s.tool("tests/fault/fault"), "--driver", s.args.driver, "--jobs", str(max(1, min(os.cpu_count() - 2, 8))),
-                              timeout=400))
+                              timeout=520))
 
 
 def memory_timing(s):
