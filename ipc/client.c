@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,6 +12,8 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+
+enum { LOOK_NS = 100 * 1000 };
 
 static void tell(const gpul_ipc_client *c, gpul_ipc_event *out, gpul_ipc_event_kind kind,
 		 const gpul_error *why)
@@ -354,21 +357,36 @@ static gpul_status not_attached(const gpul_ipc_event *event, int timeout_ms, gpu
 	}
 }
 
+/* The owner's answer takes some 20 us, and being woken up takes as long again where the CPU has gone to sleep: look for
+ * it without sleeping, a little.  Another process may have the CPU meanwhile. */
+static gpul_status look_a_while(gpul_ipc_client *c, gpul_ipc_event *out, gpul_error *err)
+{
+	const uint64_t begun_ns = gpul_clock_ns();
+	gpul_status st;
+
+	do {
+		sched_yield();
+		st = gpul_ipc_client_next(c, 0, out, err);
+	} while (!st && out->kind == GPUL_IPC_NONE && gpul_clock_ns() - begun_ns < LOOK_NS);
+	return st;
+}
+
 gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options,
 			    int timeout_ms, gpul_ipc_client **out, gpul_error *err)
 {
 	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	gpul_ipc_event event;
 	gpul_ipc_client *c;
-	int left_ms;
+	int left_ms = timeout_ms;
 	gpul_status st = open_patiently(drv, options, begun_ns, timeout_ms, &c, err);
 
 	if (st)
 		return st;
-	do {
+	st = look_a_while(c, &event, err);
+	while (!st && event.kind == GPUL_IPC_NONE && left_ms != 0) {
 		left_ms = gpul_ipc_left_ms(begun_ns, timeout_ms);
 		st = gpul_ipc_client_next(c, left_ms, &event, err);
-	} while (!st && event.kind == GPUL_IPC_NONE && left_ms != 0);
+	}
 	if (!st && event.kind != GPUL_IPC_ATTACHED)
 		st = not_attached(&event, timeout_ms, err);
 	if (st) {
