@@ -10,6 +10,13 @@ n_lines() {
 	grep -c '^total sum \[' <<<"$output"
 }
 
+# children_of PID [NAME]: their numbers.  From /proc, as ps and pgrep may not be here.
+children_of() {
+	cat /proc/[0-9]*/stat 2>/dev/null |
+		sed -E 's/^([0-9]+) \((.*)\) (.) ([0-9]+) .*/\1 \4 \2/' |
+		awk -v parent="$1" -v name="${2-}" '$2 == parent && (name == "" || $3 == name) { print $1 }'
+}
+
 # begin N [OPTION...]: in the background, until its N - 1 children are there; sets master and children.
 begin() {
 	local n=$1
@@ -17,7 +24,7 @@ begin() {
 	gpuload mmap-sum -n "$n" "$@" >out 2>err 3>&- &
 	master=$!
 	for _ in $(seq 1000); do
-		mapfile -t children < <(pgrep -P "$master")
+		mapfile -t children < <(children_of "$master")
 		((${#children[@]} == n - 1)) && return
 		sleep 0.002
 	done
@@ -29,7 +36,7 @@ gone() {
 	for pid; do
 		for _ in $(seq 500); do
 			kill -0 "$pid" 2>/dev/null || continue 2
-			[[ $(ps -o stat= -p "$pid") == Z* ]] && continue 2
+			grep -qs '^State:.Z' "/proc/$pid/status" && continue 2
 			sleep 0.01
 		done
 		echo "process $pid is still there"
@@ -108,7 +115,7 @@ gone() {
 	fails 2 "is not a fill" mmap-sum -n 4 --bytes 1M --fill f32=random
 	fails 1 "does not fit in this machine's memory" mmap-sum -n 4 --bytes 1000000G
 	fails 2 "no device 99" mmap-sum -n 2 --devices 99 --bytes 1M
-	[[ -z $(pgrep -P $$ gpuload) ]]
+	[[ -z $(children_of $$ gpuload) ]]
 }
 
 @test "a child that is killed is reported, and the others end" {

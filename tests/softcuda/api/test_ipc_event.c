@@ -117,11 +117,12 @@ static void producer(int peer)
 	unsigned value = 41;
 	CUevent event;
 	CUstream stream;
+	CUfunction put = get_kernel("put");  /* now: loading may wait for kernels that run */
 
 	must_ok(cuMemAlloc(&word, 4));
 	must_ok(cuMemsetD32(word, 0, 1));
 	stream = start_spinning(flag);
-	launch(get_kernel("put"), 1, 1, stream, (void *[]){ &word, &value });
+	launch(put, 1, 1, stream, (void *[]){ &word, &value });
 	must_ok(cuEventCreate(&event, FLAGS));
 	must_ok(cuEventRecord(event, stream));   /* under way when it is first shared */
 	CUipcEventHandle e;

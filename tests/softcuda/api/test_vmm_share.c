@@ -312,7 +312,8 @@ static void every_export_is_a_new_descriptor_of_the_callers(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemExportToShareableHandle(&first, p.handle, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(drop_piece(&p));
-	fails(cuMemExportToShareableHandle(&first, p.handle, FD, 0), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver())  /* NVIDIA's looks into the handle that is over, and may crash */
+		fails(cuMemExportToShareableHandle(&first, p.handle, FD, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void memory_not_made_for_it_is_not_exported(void **state)
