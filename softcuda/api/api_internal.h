@@ -484,7 +484,6 @@ CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 void soft_code_unref(struct code *c);                                      /* under the lock */
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
 void soft_module_destroy(struct module *m);                                /* under the lock */
-void soft_module_deny(const struct module *m, uint32_t devices);  /* bit d: not its variables */
 
 /* The module a library is in ctx, decoded if need be; under the lock, which may be released. */
 CUresult soft_library_instance(struct library *l, struct context *ctx, struct module **out);

@@ -72,8 +72,6 @@ void soft_share_again(struct context *owner)
 		gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a),
 					    unwriting_devices(a));
 	}
-	for (struct link *i = owner->modules.next; i != &owner->modules; i = i->next)
-		soft_module_deny(CONTAINER(i, struct module, link), ~soft_peer_devices(owner));
 }
 
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned flags)

@@ -87,9 +87,11 @@ static CUresult make_functions(struct module *m)
 	return CUDA_SUCCESS;
 }
 
-void soft_module_deny(const struct module *m, uint32_t devices)
+/* Variables are for kernels of their own device: NVIDIA's driver does not map them for peers either. */
+static void deny_others(const struct module *m)
 {
 	const gpul_exec_program *p = m->code->program;
+	const uint32_t others = ~(UINT32_C(1) << m->ctx->device->ordinal);
 
 	for (size_t i = 0; i < gpul_exec_n_variables(p); i++) {
 		const char *name;
@@ -97,8 +99,7 @@ void soft_module_deny(const struct module *m, uint32_t devices)
 		size_t bytes;
 
 		if (gpul_exec_variable_at(p, i, &name, &address, &bytes))
-			gpul_exec_memory_set_rights(soft.memory, address,
-						    devices, 0);
+			gpul_exec_memory_set_rights(soft.memory, address, others, 0);
 	}
 }
 
@@ -121,7 +122,7 @@ CUresult soft_module_create(struct context *ctx, struct code *code, struct modul
 		soft_module_destroy(m);
 		return r;
 	}
-	soft_module_deny(m, ~soft_peer_devices(ctx));
+	deny_others(m);
 	list_append(&ctx->modules, &m->link);
 	*out = m;
 	return CUDA_SUCCESS;

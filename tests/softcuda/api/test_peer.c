@@ -167,7 +167,7 @@ static void access_that_was_taken_is_gone(void **state)
 		fails(put(second, theirs, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void a_variable_is_its_devices_and_its_peers(void **state)
+static void a_variable_is_its_devices_alone(void **state)
 {
 	CUmodule module;
 	CUdeviceptr counter;
@@ -180,9 +180,7 @@ static void a_variable_is_its_devices_and_its_peers(void **state)
 	ok(put(first, counter, 1));
 	ok(cuCtxSetCurrent(second));
 	ok(cuCtxEnablePeerAccess(first, 0));
-	ok(put(second, counter, 2));
-	ok(cuCtxDisablePeerAccess(first));
-	if (on_software_driver())
+	if (on_software_driver())  /* NVIDIA's driver says so, too; but then for the whole process */
 		fails(put(second, counter, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -362,7 +360,7 @@ int main(void)
 		test(without_access_only_copies_go),
 		test(without_access_a_kernel_faults_and_says_why),
 		test(access_that_was_taken_is_gone),
-		test(a_variable_is_its_devices_and_its_peers),
+		test(a_variable_is_its_devices_alone),
 		test(a_pools_memory_is_for_whom_the_pool_says),
 		test(page_locked_memory_is_for_all),
 		test(copies_go_between_contexts),
