@@ -1,0 +1,196 @@
+/* bench_host_reads.c — how fast a kernel reads host memory, whatever its loads look like, beside the copy engine.
+ *
+ *     bench_host_reads [--driver auto|nvidia|soft] [--bytes 256M]
+ *
+ * Why cli/sum_stage.c is there.  Each thread has eight loads of 16 bytes on their way at once; a block of 256 threads reads
+ * 32 KiB, then the next 32 KiB that are its own; with "all" each block reads one piece.  A rate is the best of five. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/value.h"
+#include "driver/context.h"
+#include "loader/loader.h"
+
+enum { THREADS = 256, LOADS = 8, PIECE_BYTES = THREADS * LOADS * 16, RUNS = 5, TAIL_BYTES = 4096 };
+
+static const struct { const char *name, *op; } kernels[] = {
+	{ "plain", "" }, { "ca", ".ca" }, { "cg", ".cg" }, { "cs", ".cs" }, { "cv", ".cv" }, { "nc", ".nc" },
+	{ "l2_64", ".L2::64B" }, { "l2_128", ".L2::128B" }, { "l2_256", ".L2::256B" },
+	{ "nc_256", ".nc.L1::no_allocate.L2::256B" },
+};
+static const unsigned grids[] = { 8, 32, 132, 528, 0 };  /* 0: all */
+enum { N_KERNELS = sizeof kernels / sizeof *kernels, N_GRIDS = sizeof grids / sizeof *grids };
+
+struct bench {
+	const gpul_driver *drv;
+	gpul_module *module;
+	size_t bytes;
+	void *host;
+	CUdeviceptr device, out;
+	CUstream stream;
+	CUevent start, stop;
+};
+
+/* One kernel: what it reads is folded into one word, so that it has to be read. */
+static void write_kernel(FILE *to, const char *name, const char *op)
+{
+	fprintf(to,
+		".visible .entry %s(.param .u64 at, .param .u64 end, .param .u64 out)\n{\n"
+		"	.reg .u64 %%p, %%e, %%o, %%x, %%step;\n	.reg .u32 %%t, %%b, %%n, %%s, %%v<%d>;\n"
+		"	.reg .pred %%q;\n"
+		"	ld.param.u64 %%p, [at];\n	ld.param.u64 %%e, [end];\n	ld.param.u64 %%o, [out];\n"
+		"	mov.u32 %%t, %%tid.x;\n	mov.u32 %%b, %%ctaid.x;\n	mov.u32 %%n, %%nctaid.x;\n"
+		"	mad.wide.u32 %%p, %%b, %d, %%p;\n	mad.wide.u32 %%p, %%t, 16, %%p;\n"
+		"	mul.wide.u32 %%step, %%n, %d;\n	mov.u32 %%s, 0;\n"
+		"more:\n	setp.ge.u64 %%q, %%p, %%e;\n	@%%q bra done;\n",
+		name, 4 * LOADS, PIECE_BYTES, PIECE_BYTES);
+	for (int i = 0; i < LOADS; i++)
+		fprintf(to, "	ld.global%s.v4.u32 {%%v%d, %%v%d, %%v%d, %%v%d}, [%%p+%d];\n", op, 4 * i, 4 * i + 1,
+			4 * i + 2, 4 * i + 3, i * THREADS * 16);
+	for (int i = 0; i < 4 * LOADS; i++)
+		fprintf(to, "	xor.b32 %%s, %%s, %%v%d;\n", i);
+	fputs("	add.u64 %p, %p, %step;\n	bra more;\ndone:\n"
+	      "	mad.lo.u32 %t, %b, 256, %t;\n	and.b32 %t, %t, 1023;\n"
+	      "	mad.wide.u32 %x, %t, 4, %o;\n	st.global.u32 [%x], %s;\n	ret;\n}\n", to);
+}
+
+static gpul_status load(struct bench *b, gpul_error *err)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *f = open_memstream(&text, &n_bytes);
+	gpul_status st;
+
+	if (!f)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels");
+	fputs(".version 7.4\n.target sm_80\n.address_size 64\n", f);
+	for (int k = 0; k < N_KERNELS; k++)
+		write_kernel(f, kernels[k].name, kernels[k].op);
+	fclose(f);
+	st = gpul_module_load_ptx(b->drv, text, n_bytes, "reads.ptx", NULL, &b->module, err);
+	free(text);
+	return st;
+}
+
+/* kernel NULL: the copy engine. */
+static gpul_status go(struct bench *b, const gpul_kernel *kernel, unsigned grid, gpul_error *err)
+{
+	uint64_t at = (uintptr_t)b->host, end = at + b->bytes, out = b->out;
+	const gpul_launch_config config = { .grid = { grid ? grid : (unsigned)(b->bytes / PIECE_BYTES), 1, 1 },
+					    .block = { THREADS, 1, 1 }, .stream = b->stream };
+	void *args[] = { &at, &end, &out };
+	static const size_t sizes[] = { 8, 8, 8 };
+
+	return kernel ? gpul_kernel_launch(kernel, &config, args, sizes, 3, err)
+		      : gpul_cu(b->drv, err, cuMemcpyHtoDAsync(b->device, b->host, b->bytes, b->stream));
+}
+
+static gpul_status best_gbs(struct bench *b, const gpul_kernel *kernel, unsigned grid, double *gbs, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	*gbs = 0;
+	for (int i = 0; !st && i < RUNS; i++) {
+		float ms = 0;
+
+		st = gpul_cu(b->drv, err, cuEventRecord(b->start, b->stream));
+		st = st ? st : go(b, kernel, grid, err);
+		st = st ? st : gpul_cu(b->drv, err, cuEventRecord(b->stop, b->stream));
+		st = st ? st : gpul_cu(b->drv, err, cuEventSynchronize(b->stop));
+		st = st ? st : gpul_cu(b->drv, err, cuEventElapsedTime(&ms, b->start, b->stop));
+		if (!st && (double)b->bytes / (double)ms * 1e-6 > *gbs)
+			*gbs = (double)b->bytes / (double)ms * 1e-6;
+	}
+	return st;
+}
+
+static gpul_status measure(struct bench *b, gpul_error *err)
+{
+	double gbs, least = 0, most = 0;
+	gpul_status st = best_gbs(b, NULL, 0, &gbs, err);
+
+	if (st)
+		return st;
+	printf("copy engine: %.2f GB/s\n\n| loads | 8 blocks | 32 | 132 | 528 | all |\n|---|--:|--:|--:|--:|--:|\n", gbs);
+	for (int k = 0; !st && k < N_KERNELS; k++) {
+		const gpul_kernel *kernel = NULL;
+
+		st = gpul_kernel_find(b->module, kernels[k].name, &kernel, err);
+		printf("| %s |", kernels[k].name);
+		for (int g = 0; !st && g < N_GRIDS; g++) {
+			st = best_gbs(b, kernel, grids[g], &gbs, err);
+			least = least <= 0 || gbs < least ? gbs : least;
+			most = gbs > most ? gbs : most;
+			printf(" %.2f |", gbs);
+		}
+		puts("");
+	}
+	printf("\nkernels: %.2f to %.2f GB/s\n", least, most);
+	return st;
+}
+
+static gpul_status make(struct bench *b, gpul_error *err)
+{
+	gpul_status st = load(b, err);
+
+	st = st ? st : gpul_cu(b->drv, err, cuStreamCreate(&b->stream, CU_STREAM_NON_BLOCKING));
+	st = st ? st : gpul_cu(b->drv, err, cuEventCreate(&b->start, CU_EVENT_DEFAULT));
+	st = st ? st : gpul_cu(b->drv, err, cuEventCreate(&b->stop, CU_EVENT_DEFAULT));
+	st = st ? st : gpul_cu(b->drv, err, cuMemHostAlloc(&b->host, b->bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->device, b->bytes));
+	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->out, TAIL_BYTES));
+	if (!st)
+		memset(b->host, 1, b->bytes);
+	return st;
+}
+
+static void drop(struct bench *b)
+{
+	if (b->out)
+		b->drv->cuMemFree(b->out);
+	if (b->device)
+		b->drv->cuMemFree(b->device);
+	if (b->host)
+		b->drv->cuMemFreeHost(b->host);
+	if (b->stop)
+		b->drv->cuEventDestroy(b->stop);
+	if (b->start)
+		b->drv->cuEventDestroy(b->start);
+	if (b->stream)
+		b->drv->cuStreamDestroy(b->stream);
+	gpul_module_unload(b->module);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option known[] = { { "driver", required_argument, NULL, 'd' },
+					       { "bytes", required_argument, NULL, 'b' }, { NULL, 0, NULL, 0 } };
+	struct bench b = { .bytes = (size_t)256 << 20 };
+	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
+	gpul_context context;
+	gpul_error err = { 0 };
+	gpul_status st;
+	bool good = true;
+
+	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;)
+		good &= opt == 'd'   ? gpul_driver_choice_parse(optarg, &choice)
+			: opt == 'b' ? value_parse_size(optarg, strlen(optarg), &b.bytes, NULL) == GPUL_OK
+				     : false;
+	if (!good || b.bytes < PIECE_BYTES || b.bytes % PIECE_BYTES) {
+		fputs("usage: bench_host_reads [--driver D] [--bytes a multiple of 32K]\n", stderr);
+		return 2;
+	}
+	st = gpul_driver_open(choice, &b.drv, &err);
+	st = st ? st : gpul_context_open(b.drv, 0, &context, &err);
+	if (!st) {
+		st = make(&b, &err);
+		st = st ? st : measure(&b, &err);
+		drop(&b);
+		gpul_context_close(&context);
+	}
+	if (st)
+		fprintf(stderr, "bench_host_reads: %s\n", err.text);
+	return st != GPUL_OK;
+}
