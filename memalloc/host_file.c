@@ -241,3 +241,15 @@ void gpul_mem_unregister(gpul_mem *m)
 {
 	(void)m->drv->cuMemHostUnregister(m->cpu);
 }
+
+gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err)
+{
+	gpul_status st = gpul_mem_file_map(m, fd, err);
+
+	if (st)
+		return st;
+	st = gpul_mem_register(m, err);
+	if (st)
+		gpul_mem_file_unmap(m);
+	return st;
+}

@@ -100,5 +100,7 @@ void gpul_mem_file_unmap(gpul_mem *m);
 /* Tell the driver of the mapping: m->gpu. */
 gpul_status gpul_mem_register(gpul_mem *m, gpul_error *err);
 void gpul_mem_unregister(gpul_mem *m);
+/* Both, for a file that was checked: the end of an import. */
+gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err);
 
 #endif

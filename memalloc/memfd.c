@@ -68,13 +68,7 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	if (seals < 0)
 		return gpul_fail(err, GPUL_EFORMAT, errno,
 				 "memfd memory was offered, but its file takes no seals");
-	st = gpul_mem_file_map(m, from->fd, err);
-	if (st)
-		return st;
-	st = gpul_mem_register(m, err);
-	if (st)
-		gpul_mem_file_unmap(m);
-	return st;
+	return gpul_mem_file_adopt(m, from->fd, err);
 }
 
 static void destroy(gpul_mem *m)

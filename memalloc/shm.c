@@ -107,15 +107,7 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	if (st)
 		return st;
 	st = gpul_mem_file_check(m, from->fd, err);
-	if (st)
-		return st;
-	st = gpul_mem_file_map(m, from->fd, err);
-	if (st)
-		return st;
-	st = gpul_mem_register(m, err);
-	if (st)
-		gpul_mem_file_unmap(m);
-	return st;
+	return st ? st : gpul_mem_file_adopt(m, from->fd, err);
 }
 
 static void destroy(gpul_mem *m)
