@@ -116,6 +116,20 @@ static gpul_status check_limits(const gpul_mem *m, gpul_error *err)
 	return GPUL_OK;
 }
 
+static gpul_status map_file(gpul_mem *m, int fd, gpul_error *err)
+{
+	int rights = m->about.read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+	void *p = mmap(NULL, m->about.mapped_bytes, rights, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return gpul_mem_sys_status(
+			m, err, errno, "mmap",
+			errno == EPERM ? "the file is sealed against writing: attach read-only"
+				       : "");
+	m->cpu = p;
+	return GPUL_OK;
+}
+
 gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
@@ -126,7 +140,7 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 		return st;
 	if (ftruncate(m->fd, (off_t)bytes))
 		return gpul_mem_sys_status(m, err, errno, "ftruncate", advice);
-	st = gpul_mem_file_map(m, m->fd, err);
+	st = map_file(m, m->fd, err);
 	if (st)
 		return st;
 	/* The file remembers the node: fallocate takes pages from there. */
@@ -172,20 +186,6 @@ gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
 				 "%s memory of %zu bytes was offered, but its file has %lld",
 				 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes,
 				 (long long)is.st_size);
-	return GPUL_OK;
-}
-
-gpul_status gpul_mem_file_map(gpul_mem *m, int fd, gpul_error *err)
-{
-	int rights = m->about.read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-	void *p = mmap(NULL, m->about.mapped_bytes, rights, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		return gpul_mem_sys_status(
-			m, err, errno, "mmap",
-			errno == EPERM ? "the file is sealed against writing: attach read-only"
-				       : "");
-	m->cpu = p;
 	return GPUL_OK;
 }
 
@@ -244,7 +244,7 @@ void gpul_mem_unregister(gpul_mem *m)
 
 gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err)
 {
-	gpul_status st = gpul_mem_file_map(m, fd, err);
+	gpul_status st = map_file(m, fd, err);
 
 	if (st)
 		return st;

@@ -95,7 +95,6 @@ size_t gpul_mem_page_bytes(void);
 gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err);
 /* GPUL_EFORMAT unless fd is a file of RAM that has mapped_bytes, opened for what is wanted of it. */
 gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err);
-gpul_status gpul_mem_file_map(gpul_mem *m, int fd, gpul_error *err);
 void gpul_mem_file_unmap(gpul_mem *m);
 /* Tell the driver of the mapping: m->gpu. */
 gpul_status gpul_mem_register(gpul_mem *m, gpul_error *err);

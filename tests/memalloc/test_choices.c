@@ -11,36 +11,8 @@
 
 #include "memalloc/probe.h"
 #include "tests/fake/fake_memory.h"
+#include "tests/memalloc/fresh_fake.h"
 #include "tests/memalloc/support.h"
-
-enum { BYTES = 100000 };
-
-static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD,
-				     GPUL_MEM_SHM,       GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
-enum { N_ALL = sizeof all / sizeof all[0] };
-
-/* The fake with two devices, device 0's context current, no failure planned; what is alive then
- * is ours. */
-static const gpul_driver *fresh(gpul_context *c)
-{
-	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
-
-	fake_behave()->n_devices = 2;
-	assert_int_equal(gpul_context_open(drv, 0, c, NULL), GPUL_OK);
-	assert_int_equal(fake_alive(), 1);
-	return drv;
-}
-
-static gpul_mem_desc for_two(gpul_mem_kind kind)
-{
-	static const int devices[] = { 0, 1 };
-	gpul_mem_desc desc = wanted(kind, BYTES);
-
-	desc.devices = devices;
-	desc.n_devices = 2;
-	desc.fabric = kind == GPUL_MEM_DEVICE;
-	return desc;
-}
 
 /* A kind of memory that works makes one with the n-th call failing; what AUTO takes instead
  * says why. */
@@ -52,7 +24,7 @@ static void auto_takes_the_next_kind_and_says_why(void **state)
 	(void)state;
 	for (int n = 1; n < 40; n++) {
 		gpul_context c = { 0 };
-		const gpul_driver *drv = fresh(&c);
+		const gpul_driver *drv = fresh_fake(&c);
 		gpul_mem_desc desc = {
 			.bytes = BYTES, .devices = &device, .n_devices = 1, .exportable = true
 		};
@@ -92,7 +64,7 @@ static CUresult refuse_register(void *at, size_t bytes, unsigned flags)
 static void auto_tells_of_every_kind_when_none_works(void **state)
 {
 	gpul_context c = { 0 };
-	gpul_driver drv = *fresh(&c);
+	gpul_driver drv = *fresh_fake(&c);
 	gpul_mem_desc desc = wanted(GPUL_MEM_AUTO, BYTES);
 	gpul_error err = { 0 };
 	gpul_mem *m = NULL;
@@ -132,7 +104,7 @@ static void auto_skips_what_a_probe_has_seen_fail(void **state)
 
 	(void)state;
 	setenv("GPULOAD_PROBE", "/nonexistent", 1);  /* this process asks itself */
-	drv = *fresh(&c);
+	drv = *fresh_fake(&c);
 	drv.cuMemCreate = count_and_refuse_create;
 	assert_int_equal(gpul_mem_probe(&drv, 0, &report, NULL), GPUL_OK);
 	assert_int_equal(report->taken, GPUL_MEM_MEMFD);
@@ -154,7 +126,7 @@ static void names_the_devices_without_peer_access(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		gpul_context c = { 0 };
-		const gpul_driver *drv = fresh(&c);
+		const gpul_driver *drv = fresh_fake(&c);
 		gpul_mem_desc desc = for_two(on_device[i]);
 		gpul_error err = { 0 };
 		gpul_mem *m = NULL;
@@ -171,7 +143,7 @@ static void names_the_devices_without_peer_access(void **state)
 static void says_how_a_container_gets_host_numa_memory(void **state)
 {
 	gpul_context c = { 0 };
-	gpul_driver drv = *fresh(&c);
+	gpul_driver drv = *fresh_fake(&c);
 	gpul_mem_desc desc = wanted(GPUL_MEM_HOST_NUMA, BYTES);
 	gpul_error err = { 0 };
 	gpul_mem *m = NULL;
@@ -187,7 +159,7 @@ static void says_how_a_container_gets_host_numa_memory(void **state)
 static void clamps_the_node_of_a_gpu_that_has_none(void **state)
 {
 	gpul_context c = { 0 };
-	const gpul_driver *drv = fresh(&c);
+	const gpul_driver *drv = fresh_fake(&c);
 	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, BYTES);
 	gpul_mem *m = NULL;
 
@@ -205,11 +177,11 @@ static void a_size_that_overflows_when_rounded_is_refused(void **state)
 	static const size_t sizes[] = { SIZE_MAX, SIZE_MAX - 4094, SIZE_MAX - 1 };
 
 	(void)state;
-	for (int k = 0; k < N_ALL; k++) {
+	for (int k = 0; k < N_ALL_KINDS; k++) {
 		for (int i = 0; i < 3; i++) {
 			gpul_context c = { 0 };
-			const gpul_driver *drv = fresh(&c);
-			gpul_mem_desc desc = wanted(all[k], sizes[i]);
+			const gpul_driver *drv = fresh_fake(&c);
+			gpul_mem_desc desc = wanted(all_kinds[k], sizes[i]);
 			gpul_error err = { 0 };
 			gpul_mem *m = NULL;
 
@@ -223,7 +195,7 @@ static void a_size_that_overflows_when_rounded_is_refused(void **state)
 static void a_driver_without_a_granularity_is_refused(void **state)
 {
 	gpul_context c = { 0 };
-	const gpul_driver *drv = fresh(&c);
+	const gpul_driver *drv = fresh_fake(&c);
 	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE, BYTES);
 	gpul_mem *m = NULL;
 
@@ -241,7 +213,7 @@ static gpul_status import_with(gpul_mem_kind kind,
 			       gpul_error *err)
 {
 	gpul_context c = { 0 };
-	const gpul_driver *drv = fresh(&c);
+	const gpul_driver *drv = fresh_fake(&c);
 	gpul_mem_desc desc = wanted(kind, BYTES);
 	gpul_mem_offer offer = { .kind = kind };
 	gpul_mem *m = NULL, *twin = NULL;
@@ -297,7 +269,7 @@ static void an_import_of_another_size_is_refused(void **state)
 static void a_descriptor_for_nvidias_driver_is_a_device(void **state)
 {
 	gpul_context c = { 0 };
-	gpul_driver drv = *fresh(&c);
+	gpul_driver drv = *fresh_fake(&c);
 	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE, BYTES);
 	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE, .bytes = BYTES };
 	gpul_mem *m = NULL, *twin = NULL;
@@ -323,7 +295,7 @@ static void a_descriptor_for_nvidias_driver_is_a_device(void **state)
 static void what_has_no_descriptor_or_no_handle_says_what_it_has(void **state)
 {
 	gpul_context c = { 0 };
-	const gpul_driver *drv = fresh(&c);
+	const gpul_driver *drv = fresh_fake(&c);
 	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE_IPC, BYTES);
 	gpul_error err[2] = { 0 };
 	gpul_mem_handle handle;
@@ -389,7 +361,7 @@ static void an_import_that_is_not_what_was_offered_is_refused(void **state)
 static void device_memory_goes_by_fabric_handle_too(void **state)
 {
 	gpul_context c = { 0 };
-	const gpul_driver *drv = fresh(&c);
+	const gpul_driver *drv = fresh_fake(&c);
 	gpul_mem_desc desc = for_two(GPUL_MEM_DEVICE);
 	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE, .bytes = BYTES, .fabric = true };
 	gpul_mem_handle handle;

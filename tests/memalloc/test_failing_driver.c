@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/fake/fake_memory.h"
+#include "tests/memalloc/fresh_fake.h"
 #include "tests/memalloc/support.h"
 
 static const CUresult errors[] = {
@@ -49,34 +50,8 @@ static const CUresult errors[] = {
 	CUDA_ERROR_EXTERNAL_DEVICE,
 	CUDA_ERROR_UNKNOWN,
 };
-enum { N_ERRORS = sizeof errors / sizeof errors[0], BYTES = 100000 };
+enum { N_ERRORS = sizeof errors / sizeof errors[0] };
 
-static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD,
-				     GPUL_MEM_SHM,       GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
-enum { N_ALL = sizeof all / sizeof all[0] };
-
-/* The fake with two devices, device 0's context current, no failure planned; what is alive then
- * is ours. */
-static const gpul_driver *fresh(gpul_context *c)
-{
-	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
-
-	fake_behave()->n_devices = 2;
-	assert_int_equal(gpul_context_open(drv, 0, c, NULL), GPUL_OK);
-	assert_int_equal(fake_alive(), 1);
-	return drv;
-}
-
-static gpul_mem_desc for_two(gpul_mem_kind kind)
-{
-	static const int devices[] = { 0, 1 };
-	gpul_mem_desc desc = wanted(kind, BYTES);
-
-	desc.devices = devices;
-	desc.n_devices = 2;
-	desc.fabric = kind == GPUL_MEM_DEVICE;
-	return desc;
-}
 
 struct counts {
 	size_t fds, mappings;
@@ -176,7 +151,7 @@ static gpul_status importing(const gpul_driver *drv, gpul_mem_kind kind, int n, 
 static void fails_in_turn(act *what, const char *name, gpul_mem_kind kind, CUresult error)
 {
 	gpul_context c = { 0 };
-	const gpul_driver *drv = fresh(&c);
+	const gpul_driver *drv = fresh_fake(&c);
 	struct counts before;
 	int last = 0;
 
@@ -206,27 +181,27 @@ static void fails_in_turn(act *what, const char *name, gpul_mem_kind kind, CUres
 static void every_failing_call_is_undone_when_creating(void **state)
 {
 	(void)state;
-	for (int k = 0; k < N_ALL; k++)
+	for (int k = 0; k < N_ALL_KINDS; k++)
 		for (int e = 0; e < N_ERRORS; e++)
-			fails_in_turn(creating, "creating", all[k], errors[e]);
+			fails_in_turn(creating, "creating", all_kinds[k], errors[e]);
 }
 
 static void every_failing_call_is_undone_when_exporting(void **state)
 {
 	(void)state;
-	for (int k = 0; k < N_ALL; k++)
+	for (int k = 0; k < N_ALL_KINDS; k++)
 		for (int e = 0; e < N_ERRORS; e++)
-			if (all[k] != GPUL_MEM_PINNED)
-				fails_in_turn(exporting, "exporting", all[k], errors[e]);
+			if (all_kinds[k] != GPUL_MEM_PINNED)
+				fails_in_turn(exporting, "exporting", all_kinds[k], errors[e]);
 }
 
 static void every_failing_call_is_undone_when_importing(void **state)
 {
 	(void)state;
-	for (int k = 0; k < N_ALL; k++)
+	for (int k = 0; k < N_ALL_KINDS; k++)
 		for (int e = 0; e < N_ERRORS; e++)
-			if (all[k] != GPUL_MEM_PINNED)
-				fails_in_turn(importing, "importing", all[k], errors[e]);
+			if (all_kinds[k] != GPUL_MEM_PINNED)
+				fails_in_turn(importing, "importing", all_kinds[k], errors[e]);
 }
 
 int main(void)
