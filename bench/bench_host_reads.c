@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/timed.h"
 #include "cli/value.h"
 #include "driver/context.h"
 #include "loader/loader.h"
@@ -29,8 +30,7 @@ struct bench {
 	size_t bytes;
 	void *host;
 	CUdeviceptr device, out;
-	CUstream stream;
-	CUevent start, stop;
+	struct timed timed;
 };
 
 /* One kernel: what it reads is folded into one word, so that it has to be read. */
@@ -79,12 +79,12 @@ static gpul_status go(struct bench *b, const gpul_kernel *kernel, unsigned grid,
 {
 	uint64_t at = (uintptr_t)b->host, end = at + b->bytes, out = b->out;
 	const gpul_launch_config config = { .grid = { grid ? grid : (unsigned)(b->bytes / PIECE_BYTES), 1, 1 },
-					    .block = { THREADS, 1, 1 }, .stream = b->stream };
+					    .block = { THREADS, 1, 1 }, .stream = b->timed.stream };
 	void *args[] = { &at, &end, &out };
 	static const size_t sizes[] = { 8, 8, 8 };
 
 	return kernel ? gpul_kernel_launch(kernel, &config, args, sizes, 3, err)
-		      : gpul_cu(b->drv, err, cuMemcpyHtoDAsync(b->device, b->host, b->bytes, b->stream));
+		      : gpul_cu(b->drv, err, cuMemcpyHtoDAsync(b->device, b->host, b->bytes, b->timed.stream));
 }
 
 static gpul_status best_gbs(struct bench *b, const gpul_kernel *kernel, unsigned grid, double *gbs, gpul_error *err)
@@ -93,15 +93,13 @@ static gpul_status best_gbs(struct bench *b, const gpul_kernel *kernel, unsigned
 
 	*gbs = 0;
 	for (int i = 0; !st && i < RUNS; i++) {
-		float ms = 0;
+		double ms = 0;
 
-		st = gpul_cu(b->drv, err, cuEventRecord(b->start, b->stream));
+		st = timed_begin(&b->timed, err);
 		st = st ? st : go(b, kernel, grid, err);
-		st = st ? st : gpul_cu(b->drv, err, cuEventRecord(b->stop, b->stream));
-		st = st ? st : gpul_cu(b->drv, err, cuEventSynchronize(b->stop));
-		st = st ? st : gpul_cu(b->drv, err, cuEventElapsedTime(&ms, b->start, b->stop));
-		if (!st && (double)b->bytes / (double)ms * 1e-6 > *gbs)
-			*gbs = (double)b->bytes / (double)ms * 1e-6;
+		st = st ? st : timed_end(&b->timed, &ms, err);
+		if (!st && (double)b->bytes / ms * 1e-6 > *gbs)
+			*gbs = (double)b->bytes / ms * 1e-6;
 	}
 	return st;
 }
@@ -135,9 +133,7 @@ static gpul_status make(struct bench *b, gpul_error *err)
 {
 	gpul_status st = load(b, err);
 
-	st = st ? st : gpul_cu(b->drv, err, cuStreamCreate(&b->stream, CU_STREAM_NON_BLOCKING));
-	st = st ? st : gpul_cu(b->drv, err, cuEventCreate(&b->start, CU_EVENT_DEFAULT));
-	st = st ? st : gpul_cu(b->drv, err, cuEventCreate(&b->stop, CU_EVENT_DEFAULT));
+	st = st ? st : timed_open(&b->timed, b->drv, err);
 	st = st ? st : gpul_cu(b->drv, err, cuMemHostAlloc(&b->host, b->bytes, CU_MEMHOSTALLOC_DEVICEMAP));
 	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->device, b->bytes));
 	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->out, TAIL_BYTES));
@@ -154,12 +150,7 @@ static void drop(struct bench *b)
 		b->drv->cuMemFree(b->device);
 	if (b->host)
 		b->drv->cuMemFreeHost(b->host);
-	if (b->stop)
-		b->drv->cuEventDestroy(b->stop);
-	if (b->start)
-		b->drv->cuEventDestroy(b->start);
-	if (b->stream)
-		b->drv->cuStreamDestroy(b->stream);
+	timed_close(&b->timed);
 	gpul_module_unload(b->module);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/timed.h"
 #include "cli/fill.h"
 #include "cli/sum.h"
 #include "core/clock.h"
@@ -19,8 +20,7 @@ enum { MAX_RUNS = 101 };
 
 struct bench {
 	const gpul_driver *drv;
-	CUstream stream;
-	CUevent start, stop;
+	struct timed timed;
 	gpul_type type;
 	size_t count, bytes;
 	int runs;
@@ -37,39 +37,35 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What is measured: to be queued on b->stream. */
+/* What is measured: to be queued on b->timed.stream. */
 typedef gpul_status work(struct bench *b, CUdeviceptr at, gpul_error *err);
 
 static gpul_status sum_of(struct bench *b, CUdeviceptr at, gpul_error *err)
 {
-	return sum_gpu_start(b->sum, at, b->count, b->stream, err);
+	return sum_gpu_start(b->sum, at, b->count, b->timed.stream, err);
 }
 
 static gpul_status to_device(struct bench *b, CUdeviceptr at, gpul_error *err)
 {
-	return gpul_cu(b->drv, err, cuMemcpyHtoDAsync(b->other, (void *)(uintptr_t)at, b->bytes, b->stream));
+	return gpul_cu(b->drv, err, cuMemcpyHtoDAsync(b->other, (void *)(uintptr_t)at, b->bytes, b->timed.stream));
 }
 
 static gpul_status from_device(struct bench *b, CUdeviceptr at, gpul_error *err)
 {
-	return gpul_cu(b->drv, err, cuMemcpyDtoHAsync(b->pinned, at, b->bytes, b->stream));
+	return gpul_cu(b->drv, err, cuMemcpyDtoHAsync(b->pinned, at, b->bytes, b->timed.stream));
 }
 
 static gpul_status within_device(struct bench *b, CUdeviceptr at, gpul_error *err)
 {
-	return gpul_cu(b->drv, err, cuMemcpyDtoDAsync(b->other, at, b->bytes, b->stream));
+	return gpul_cu(b->drv, err, cuMemcpyDtoDAsync(b->other, at, b->bytes, b->timed.stream));
 }
 
 static gpul_status time_once(struct bench *b, work *w, CUdeviceptr at, double *ms, gpul_error *err)
 {
-	float taken = 0;
-	gpul_status st = gpul_cu(b->drv, err, cuEventRecord(b->start, b->stream));
+	gpul_status st = timed_begin(&b->timed, err);
 
 	st = st ? st : w(b, at, err);
-	st = st ? st : gpul_cu(b->drv, err, cuEventRecord(b->stop, b->stream));
-	st = st ? st : gpul_cu(b->drv, err, cuEventSynchronize(b->stop));
-	st = st ? st : gpul_cu(b->drv, err, cuEventElapsedTime(&taken, b->start, b->stop));
-	*ms = (double)taken;
+	st = st ? st : timed_end(&b->timed, ms, err);
 	return st;
 }
 
@@ -96,7 +92,7 @@ static gpul_status sum_row(struct bench *b, const char *name, CUdeviceptr at, gp
 	char text[2][VALUE_TEXT_BYTES];
 	gpul_status st = row(b, name, sum_of, at, err);
 
-	st = st ? st : sum_gpu_finish(b->sum, b->stream, -1, &gpu, err);
+	st = st ? st : sum_gpu_finish(b->sum, b->timed.stream, -1, &gpu, err);
 	st = st ? st : sum_on_cpu(b->type, b->pinned, b->count, &cpu, err);
 	if (!st && !sum_equal(&gpu, &cpu))
 		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: %s, but on the CPU %s", name,
@@ -169,9 +165,7 @@ static gpul_status make(struct bench *b, int ordinal, gpul_error *err)
 	void *data = NULL;
 	gpul_status st = fill_make(b->type, "rand", NULL, &count, &data, err);
 
-	st = st ? st : gpul_cu(b->drv, err, cuStreamCreate(&b->stream, CU_STREAM_NON_BLOCKING));
-	st = st ? st : gpul_cu(b->drv, err, cuEventCreate(&b->start, CU_EVENT_DEFAULT));
-	st = st ? st : gpul_cu(b->drv, err, cuEventCreate(&b->stop, CU_EVENT_DEFAULT));
+	st = st ? st : timed_open(&b->timed, b->drv, err);
 	st = st ? st : gpul_cu(b->drv, err, cuMemHostAlloc(&b->pinned, b->bytes, CU_MEMHOSTALLOC_DEVICEMAP));
 	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->device, b->bytes));
 	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->other, b->bytes));
@@ -195,12 +189,7 @@ static void drop(struct bench *b)
 		b->drv->cuMemFree(b->device);
 	if (b->pinned)
 		b->drv->cuMemFreeHost(b->pinned);
-	if (b->stop)
-		b->drv->cuEventDestroy(b->stop);
-	if (b->start)
-		b->drv->cuEventDestroy(b->start);
-	if (b->stream)
-		b->drv->cuStreamDestroy(b->stream);
+	timed_close(&b->timed);
 }
 
 static int run(struct bench *b, gpul_driver_choice choice, int ordinal)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/timed.h"
 #include "cli/sum.h"
 #include "loader/loader.h"
 
@@ -125,8 +126,7 @@ static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 
 struct rates {
 	const struct memory_bench *b;
-	CUstream stream;
-	CUevent start, stop;
+	struct timed timed;
 	CUdeviceptr copy; /* as large as what is read */
 	struct sum_gpu *sum;
 	double gbs[2][MEMORY_MAX_SAMPLES]; /* kernel, copy */
@@ -136,22 +136,19 @@ static gpul_status queue(struct rates *r, CUdeviceptr at, bool is_copy, gpul_err
 {
 	const size_t bytes = r->b->big_bytes;
 
-	return is_copy ? gpul_cu(r->b->drv, err, cuMemcpyAsync(r->copy, at, bytes, r->stream))
-		       : sum_gpu_start(r->sum, at, bytes / sizeof(float), r->stream, err);
+	return is_copy ? gpul_cu(r->b->drv, err, cuMemcpyAsync(r->copy, at, bytes, r->timed.stream))
+		       : sum_gpu_start(r->sum, at, bytes / sizeof(float), r->timed.stream, err);
 }
 
 static gpul_status time_one(struct rates *r, CUdeviceptr at, bool is_copy, double *gbs,
 			    gpul_error *err)
 {
-	const gpul_driver *drv = r->b->drv;
-	float ms = 0;
-	gpul_status st = gpul_cu(drv, err, cuEventRecord(r->start, r->stream));
+	double ms = 0;
+	gpul_status st = timed_begin(&r->timed, err);
 
 	st = st ? st : queue(r, at, is_copy, err);
-	st = st ? st : gpul_cu(drv, err, cuEventRecord(r->stop, r->stream));
-	st = st ? st : gpul_cu(drv, err, cuEventSynchronize(r->stop));
-	st = st ? st : gpul_cu(drv, err, cuEventElapsedTime(&ms, r->start, r->stop));
-	*gbs = ms > 0 ? (double)r->b->big_bytes / (double)ms * 1e-6 : 0;
+	st = st ? st : timed_end(&r->timed, &ms, err);
+	*gbs = ms > 0 ? (double)r->b->big_bytes / ms * 1e-6 : 0;
 	return st;
 }
 
@@ -222,13 +219,11 @@ static gpul_status rate_of_peer(struct rates *r, gpul_error *err)
 static gpul_status measure_rates(struct rates *r, gpul_error *err)
 {
 	const gpul_driver *drv = r->b->drv;
-	gpul_status st = gpul_cu(drv, err, cuStreamCreate(&r->stream, CU_STREAM_NON_BLOCKING));
+	gpul_status st = timed_open(&r->timed, drv, err);
 
-	st = st ? st : gpul_cu(drv, err, cuEventCreate(&r->start, CU_EVENT_DEFAULT));
-	st = st ? st : gpul_cu(drv, err, cuEventCreate(&r->stop, CU_EVENT_DEFAULT));
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&r->copy, r->b->big_bytes));
 	st = st ? st
-		: gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->stream));
+		: gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->timed.stream));
 	st = st ? st
 		: sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
 	st = st ? st
@@ -247,12 +242,7 @@ static void drop(struct rates *r)
 	sum_gpu_destroy(r->sum);
 	if (r->copy)
 		drv->cuMemFree(r->copy);
-	if (r->stop)
-		drv->cuEventDestroy(r->stop);
-	if (r->start)
-		drv->cuEventDestroy(r->start);
-	if (r->stream)
-		drv->cuStreamDestroy(r->stream);
+	timed_close(&r->timed);
 }
 
 gpul_status memory_gpu(struct memory_bench *b, gpul_error *err)
