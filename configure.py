@@ -22,7 +22,8 @@ MODULES = {                      # folder: folders it may include
     "softcuda":     ["core", "ptx", "loader/image"],
     "memalloc":     ["core", "driver"],
     "ipc":          ["core", "driver", "memalloc"],
-    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc"],
+    "proxy":        ["core", "driver", "memalloc"],
+    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy"],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # what libgpuload is made of
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe_main.c"}  # what is no part of its folder's library

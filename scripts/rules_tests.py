@@ -74,7 +74,7 @@ def write_test(w, c, helpers, opened, inputs, products):
                   flags=f"{extra} {archives}", libs=f"{'-lcmocka' if cmocka else ''} $libs")
     if os.path.basename(c).startswith("test_"):
         # A library folder's test stands alone; others run the command or open the software driver.
-        alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc"}
+        alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc", "proxy"}
         w.tests.append((test_group(folder), c[6:-2], exe, " ".join([exe, *opened[folder], *inputs, *([] if alone else products)])))
     else:
         w.programs.append(exe)

@@ -1,0 +1,317 @@
+/* fifo_device.cuh — the proxy FIFO for kernels: push, poll, sync.  For nvcc and NVRTC, sm_70 and later.
+ *
+ *     __global__ void send(gpul_fifo_device fifo, ...)
+ *     {
+ *             gpul_fifo_port port;                                    one thread's way in
+ *
+ *             if (gpul_fifo_own(&fifo, blockIdx.x, &port) != GPUL_FIFO_OK)      this lane is mine alone
+ *                     return;
+ *             gpul_fifo_push_release(&port, what, where, timeout_ns);           what I wrote before is visible
+ *             gpul_fifo_sync(&port, port.next, timeout_ns);                     the proxy has handled it
+ *             gpul_fifo_disown(&port);
+ *     }
+ *
+ * A lane is a ring.  Who owns one keeps its counter in a register; threads that share one draw tickets from a counter
+ * in device memory.  A lane's triggers are handled in the order of their positions: an owner's in the order it pushed
+ * them; of threads that share, each thread's own in the order it pushed them, and all in the order of the tickets.
+ * Nothing is promised between lanes.
+ *
+ * A push stores 16 bytes and looks at the proxy's tail only when the ring seems full.  A look is a round trip over
+ * the bus of about 1.2 us, and looks at one address queue: so only one thread of those that share a lane looks (who
+ * draws the state word), and tells the others in device memory. */
+#ifndef GPULOAD_PROXY_FIFO_DEVICE_CUH
+#define GPULOAD_PROXY_FIFO_DEVICE_CUH
+
+#include "proxy/fifo_layout.h"
+
+/* A thread's way into a lane; in registers.  Only next is of interest outside. */
+struct gpul_fifo_port {
+	gpul_trigger *slots;           /* of this lane */
+	const gpul_fifo_line *line;
+	gpul_fifo_lane *lane;
+	unsigned long long *raised;
+	unsigned long long next;       /* one past the last position that this thread pushed (owned: of the lane) */
+	unsigned long long tail;       /* positions below it are known to be handled */
+	unsigned int shift;
+	unsigned int pushed_at;        /* %clock at the last push */
+	bool owned;
+};
+
+enum {
+	GPUL_FIFO_LOOKS = 32,          /* looks at the tail for one at the time */
+	GPUL_FIFO_EARLY_CLOCKS = 700,  /* a look that leaves sooner after its push comes before the CPU's answer,
+					* and the next one arrives a whole round trip later */
+};
+
+static __device__ __forceinline__ unsigned long long gpul_fifo_globaltimer_ns(void)
+{
+	unsigned long long ns;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+	return ns;
+}
+
+static __device__ __forceinline__ unsigned gpul_fifo_clock(void)
+{
+	unsigned ticks;
+
+	asm volatile("mov.u32 %0, %%clock;" : "=r"(ticks));
+	return ticks;
+}
+
+static __device__ __forceinline__ void gpul_fifo_store(gpul_trigger *slot, unsigned long long a, unsigned long long b)
+{
+	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(a), "l"(b) : "memory");
+}
+
+/* tail and abort of a line, over the bus. */
+static __device__ __forceinline__ void gpul_fifo_look(const gpul_fifo_line *line, unsigned long long *tail,
+						      unsigned long long *abort)
+{
+	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*tail), "=l"(*abort) : "l"(line) : "memory");
+}
+
+static __device__ __forceinline__ void gpul_fifo_look_relaxed(const gpul_fifo_line *line, unsigned long long *tail,
+							      unsigned long long *abort)
+{
+	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*tail), "=l"(*abort) : "l"(line) : "memory");
+}
+
+/* tail and state of a lane, in device memory. */
+static __device__ __forceinline__ void gpul_fifo_lane_read(const gpul_fifo_lane *lane, unsigned long long *tail,
+							   unsigned long long *state)
+{
+	asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];"
+		     : "=l"(*tail), "=l"(*state)
+		     : "l"(&lane->tail)
+		     : "memory");
+}
+
+static __device__ __forceinline__ void gpul_fifo_lane_write(gpul_fifo_lane *lane, unsigned long long tail,
+							    unsigned long long state)
+{
+	asm volatile("st.release.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(&lane->tail), "l"(tail), "l"(state)
+		     : "memory");
+}
+
+static __device__ __forceinline__ bool gpul_fifo_elect(gpul_fifo_lane *lane)
+{
+	unsigned long long was;
+
+	asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], 0, 1;" : "=l"(was) : "l"(&lane->state) : "memory");
+	return was == GPUL_FIFO_NOBODY_POLLS;
+}
+
+static __device__ __forceinline__ unsigned long long gpul_fifo_draw(gpul_fifo_lane *lane, unsigned n)
+{
+	unsigned long long ticket;
+
+	asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+		     : "=l"(ticket)
+		     : "l"(&lane->head), "l"((unsigned long long)n)
+		     : "memory");
+	return ticket;
+}
+
+/* Give up, for everybody: the proxy sees it, and so does who waits.  code is not 0. */
+static __device__ __forceinline__ void gpul_fifo_raise(const gpul_fifo_port *port, unsigned code)
+{
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(port->raised), "l"((unsigned long long)code) : "memory");
+}
+
+/* Look over the bus until the tail is at least upto; tell the others of the lane what it is, if told to. */
+static __device__ inline gpul_fifo_result gpul_fifo_look_until(gpul_fifo_port *port, unsigned long long upto,
+							       unsigned long long timeout_ns, bool tell)
+{
+	const unsigned long long start = gpul_fifo_globaltimer_ns();
+	unsigned long long tail, abort;
+
+	for (unsigned looks = 1;; looks++) {
+		gpul_fifo_look(port->line, &tail, &abort);
+		const bool there = tail >= upto, late = !there && looks % GPUL_FIFO_LOOKS == 0 &&
+							gpul_fifo_globaltimer_ns() - start > timeout_ns;
+
+		if (tell && (tail > port->tail || abort || late || there))
+			gpul_fifo_lane_write(port->lane, tail,
+					     abort ? abort << 8 : there || late ? GPUL_FIFO_NOBODY_POLLS : GPUL_FIFO_POLLED);
+		port->tail = tail;
+		if (there)
+			return GPUL_FIFO_OK;
+		if (abort)
+			return GPUL_FIFO_ABORTED;
+		if (late)
+			return GPUL_FIFO_TIMED_OUT;
+	}
+}
+
+/* The same for a lane that is shared: one looks, the others read what it saw. */
+static __device__ inline gpul_fifo_result gpul_fifo_hear_until(gpul_fifo_port *port, unsigned long long upto,
+							       unsigned long long timeout_ns)
+{
+	const unsigned long long start = gpul_fifo_globaltimer_ns();
+	unsigned long long state;
+
+	for (unsigned looks = 1;; looks++) {
+		gpul_fifo_lane_read(port->lane, &port->tail, &state);
+		if (port->tail >= upto)
+			return GPUL_FIFO_OK;
+		if (state > GPUL_FIFO_POLLED)
+			return GPUL_FIFO_ABORTED;
+		if (state == GPUL_FIFO_NOBODY_POLLS && gpul_fifo_elect(port->lane))
+			return gpul_fifo_look_until(port, upto, timeout_ns, true);
+		if (looks % GPUL_FIFO_LOOKS == 0 && gpul_fifo_globaltimer_ns() - start > timeout_ns)
+			return GPUL_FIFO_TIMED_OUT;
+	}
+}
+
+/* Wait until the proxy has handled all positions below upto (port->next: all that this thread pushed).  What the
+ * proxy and its handlers wrote before is then visible to this thread.  timeout_ns ~0ull: for ever, or until aborted. */
+static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, unsigned long long upto,
+							 unsigned long long timeout_ns)
+{
+	if (port->tail >= upto)
+		return GPUL_FIFO_OK;
+	if (upto == port->next)
+		while (gpul_fifo_clock() - port->pushed_at < GPUL_FIFO_EARLY_CLOCKS)
+			;
+	return port->owned ? gpul_fifo_look_until(port, upto, timeout_ns, false)
+			   : gpul_fifo_hear_until(port, upto, timeout_ns);
+}
+
+/* Has it?  One look, no wait: OK, ABORTED, or TIMED_OUT for not yet. */
+static __device__ inline gpul_fifo_result gpul_fifo_poll(gpul_fifo_port *port, unsigned long long upto)
+{
+	unsigned long long abort;
+
+	if (port->tail >= upto)
+		return GPUL_FIFO_OK;
+	gpul_fifo_look(port->line, &port->tail, &abort);
+	return port->tail >= upto ? GPUL_FIFO_OK : abort ? GPUL_FIFO_ABORTED : GPUL_FIFO_TIMED_OUT;
+}
+
+static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_device *fifo, unsigned lane, bool owned,
+							   gpul_fifo_port *port)
+{
+	lane &= fifo->n_lanes - 1;
+	port->slots = fifo->slots + ((unsigned long long)lane << fifo->lane_shift);
+	port->line = fifo->lines + lane;
+	port->lane = fifo->lanes + lane;
+	port->raised = fifo->raised;
+	port->shift = fifo->lane_shift;
+	port->owned = owned;
+	port->next = port->tail = 0;
+	port->pushed_at = gpul_fifo_clock();
+}
+
+/* Way into lane (mod the number of lanes), shared with any other thread that opens it so. */
+static __device__ inline void gpul_fifo_share(const gpul_fifo_device *fifo, unsigned lane, gpul_fifo_port *port)
+{
+	gpul_fifo_port_open(fifo, lane, false, port);
+}
+
+/* Way into lane (mod the number of lanes) for this thread, or this warp (warp_push; all 32 threads call), alone.
+ * BUSY: somebody owns it. */
+static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *fifo, unsigned lane,
+							gpul_fifo_port *port)
+{
+	gpul_fifo_port_open(fifo, lane, true, port);
+	port->next = port->lane->head;
+	return GPUL_FIFO_OK;
+}
+
+static __device__ inline void gpul_fifo_disown(gpul_fifo_port *port)
+{
+	port->lane->head = port->next;
+}
+
+/* The part of a push that all have: position, room, store. */
+template <bool RELEASE>
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_port *port, unsigned long long a,
+								     unsigned long long b, unsigned long long timeout_ns)
+{
+	const unsigned long long size = 1ull << port->shift;
+	const unsigned long long at = port->owned ? port->next : gpul_fifo_draw(port->lane, 1);
+	const unsigned long long lap = (~(at >> port->shift) & 1) << 63;
+	const bool full = at - port->tail >= size;
+	gpul_fifo_result result;
+
+	if (RELEASE) {
+		unsigned long long tail = 0, abort;
+
+		const bool ahead = full && port->owned && size > 1;
+
+		if (ahead)  /* the look and the fence are under way together, and the fence makes the look an acquire */
+			gpul_fifo_look_relaxed(port->line, &tail, &abort);
+		asm volatile("fence.acq_rel.sys;" ::: "memory");
+		if (ahead)
+			port->tail = tail;
+	}
+	if (at - port->tail >= size) {
+		result = gpul_fifo_sync(port, at + 1 - size, timeout_ns);
+		if (result != GPUL_FIFO_OK) {
+			if (result == GPUL_FIFO_TIMED_OUT && !port->owned)
+				gpul_fifo_raise(port, GPUL_FIFO_CODE_TIMED_OUT);
+			return result;
+		}
+	}
+	gpul_fifo_store(port->slots + (at & (size - 1)), a | lap, b | lap);
+	port->next = at + 1;
+	port->pushed_at = gpul_fifo_clock();
+	return GPUL_FIFO_OK;
+}
+
+/* Push; whatever this thread wrote before may become visible later (the caller orders, or does not care).  Bit 63 of
+ * each word must be 0.  timeout_ns as for sync.  TIMED_OUT: an owner has not pushed, and may try again; a thread that
+ * shares the lane has left a slot that stays empty, so the FIFO is aborted. */
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push(gpul_fifo_port *port, unsigned long long a,
+								  unsigned long long b, unsigned long long timeout_ns)
+{
+	return gpul_fifo_push_as<false>(port, a, b, timeout_ns);
+}
+
+/* Push; everything that this thread wrote before, or saw through a barrier, is visible to who sees the trigger. */
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_release(gpul_fifo_port *port, unsigned long long a,
+									  unsigned long long b,
+									  unsigned long long timeout_ns)
+{
+	return gpul_fifo_push_as<true>(port, a, b, timeout_ns);
+}
+
+/* The warp's 32 triggers at once, in the order of the threads.  All 32 call, with ports of one lane. */
+static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *port, unsigned long long a,
+							      unsigned long long b, unsigned long long timeout_ns)
+{
+	const unsigned lane = threadIdx.x & 31;
+	const unsigned long long size = 1ull << port->shift;
+	const unsigned group = size < 32 ? (unsigned)size : 32;
+	unsigned long long first = port->next;
+	unsigned result = GPUL_FIFO_OK;
+
+	if (!port->owned) {
+		if (lane == 0)
+			first = gpul_fifo_draw(port->lane, 32);
+		first = __shfl_sync(0xffffffffu, first, 0);
+	}
+	for (unsigned g = 0; g < 32 && result == GPUL_FIFO_OK; g += group) {
+		const unsigned long long last = first + g + group - 1, at = first + lane;
+
+		if (last - port->tail >= size) {
+			if (lane == 0)
+				result = gpul_fifo_sync(port, last + 1 - size, timeout_ns);
+			result = __shfl_sync(0xffffffffu, result, 0);
+			port->tail = __shfl_sync(0xffffffffu, port->tail, 0);
+			if (result == GPUL_FIFO_TIMED_OUT && lane == 0)
+				gpul_fifo_raise(port, GPUL_FIFO_CODE_TIMED_OUT);
+		}
+		if (result == GPUL_FIFO_OK && lane - g < group) {
+			const unsigned long long lap = (~(at >> port->shift) & 1) << 63;
+
+			gpul_fifo_store(port->slots + (at & (size - 1)), a | lap, b | lap);
+		}
+		port->next = first + g + group;
+		port->pushed_at = gpul_fifo_clock();
+	}
+	return (gpul_fifo_result)result;
+}
+
+#endif
