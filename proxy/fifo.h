@@ -99,6 +99,7 @@ typedef struct gpul_fifo_item {
 	uint32_t lane, zero;
 } gpul_fifo_item;
 
+/* What a proxy chooses the handler by: GPUL_FIFO_KIND_SHIFT.  Any thread. */
 static inline unsigned gpul_fifo_kind(const gpul_fifo_item *item)
 {
 	return (unsigned)(item->word[1] >> GPUL_FIFO_KIND_SHIFT) & (GPUL_FIFO_N_KINDS - 1);
@@ -118,6 +119,7 @@ gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error
 /* Free it, and what gpul_fifo_create() made; NULL is fine.  The caller makes sure that no kernel uses it any more. */
 void gpul_fifo_close(gpul_fifo *f);
 
+/* How many slots and lanes.  Any thread. */
 gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f);
 
 /* Take out up to max triggers that are there, without waiting: 0 is none.  The lanes get their turn one after the

@@ -96,7 +96,12 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
  * Source  - */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);
 
-/* Has it ended by itself?  The same error as stop would return, without ending anything.  Any thread. */
+/** Has it ended by itself?  The same error as stop would return, without ending anything.
+ *
+ * @p  started
+ * Errors  as gpul_proxy_stop()'s
+ * Threads any thread may call
+ * Source  - */
 gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err);
 /* Any thread, at any time. */
 void gpul_proxy_get_stats(const gpul_proxy *p, gpul_proxy_stats *out);

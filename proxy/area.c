@@ -1,0 +1,103 @@
+/* area.c — see fifo.h: a FIFO as bytes in host memory; made, and checked before anybody believes it. */
+#include "proxy/fifo_internal.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static_assert(sizeof(struct gpul_trigger) == 16, "as drawn");
+static_assert(sizeof(struct gpul_fifo_line) == 64, "a cache line");
+static_assert(sizeof(struct gpul_fifo_header) == 128, "two cache lines: the maker's and the kernels'");
+static_assert(offsetof(struct gpul_fifo_header, raised) == 64, "a line of its own");
+static_assert(sizeof(struct gpul_fifo_lane) == 128, "a line of the GPU's L2");
+static_assert(offsetof(struct gpul_fifo_lane, tail) == 32, "a sector of its own");
+static_assert(sizeof(struct gpul_fifo_device) == 40, "five registers, as the PTX twin has them");
+
+static bool power_of_two(unsigned n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+static bool shape_is(const gpul_fifo_shape *s)
+{
+	return power_of_two(s->slots) && power_of_two(s->lanes) && s->slots <= GPUL_FIFO_MAX_SLOTS &&
+	       s->lanes <= GPUL_FIFO_MAX_LANES && s->lanes <= s->slots;
+}
+
+size_t gpul_fifo_slots_offset(unsigned lanes)
+{
+	size_t end = sizeof(struct gpul_fifo_header) + lanes * sizeof(struct gpul_fifo_line);
+
+	return (end + GPUL_FIFO_AREA_ALIGNMENT - 1) / GPUL_FIFO_AREA_ALIGNMENT * GPUL_FIFO_AREA_ALIGNMENT;
+}
+
+size_t gpul_fifo_area_bytes(const gpul_fifo_shape *shape)
+{
+	if (!shape_is(shape))
+		return 0;
+	return gpul_fifo_slots_offset(shape->lanes) + shape->slots * sizeof(struct gpul_trigger);
+}
+
+static unsigned log2_of(unsigned n)
+{
+	unsigned shift = 0;
+
+	while (n >>= 1)
+		shift++;
+	return shift;
+}
+
+static gpul_status refuse_shape(const gpul_fifo_shape *s, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_EINVAL, 0,
+			 "a FIFO of %u slots in %u lanes: both have to be powers of two, 1 to %d slots, 1 to %d lanes, "
+			 "and at least a slot a lane",
+			 s->slots, s->lanes, GPUL_FIFO_MAX_SLOTS, GPUL_FIFO_MAX_LANES);
+}
+
+gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shape *shape, gpul_error *err)
+{
+	const size_t needed = gpul_fifo_area_bytes(shape);
+	struct gpul_fifo_header *h = area;
+
+	if (!needed)
+		return refuse_shape(shape, err);
+	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO at %p: expected memory aligned to %d bytes", area,
+				 GPUL_FIFO_AREA_ALIGNMENT);
+	if (bytes < needed)
+		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO of %u slots in %u lanes takes %zu bytes: there are %zu",
+				 shape->slots, shape->lanes, needed, bytes);
+	memset(area, 0, needed);
+	h->version = GPUL_FIFO_VERSION;
+	h->lanes = shape->lanes;
+	h->lane_shift = log2_of(shape->slots / shape->lanes);
+	h->bytes = needed;
+	atomic_thread_fence(memory_order_release);
+	h->magic = GPUL_FIFO_MAGIC;  /* last: who finds it, finds the rest */
+	return GPUL_OK;
+}
+
+gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err)
+{
+	struct gpul_fifo_header h;
+	gpul_fifo_shape shape;
+
+	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0 || bytes < sizeof(h))
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%zu bytes at %p are no FIFO: expected at least %zu, aligned to %d",
+				 bytes, area, sizeof(h), GPUL_FIFO_AREA_ALIGNMENT);
+	memcpy(&h, area, sizeof(h));  /* once: a peer may change it behind our back */
+	if (h.magic != GPUL_FIFO_MAGIC || h.version != GPUL_FIFO_VERSION)
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "no FIFO at %p: magic 0x%08x, version %u; expected 0x%08x, version %d", area, h.magic,
+				 h.version, GPUL_FIFO_MAGIC, GPUL_FIFO_VERSION);
+	if (h.lane_shift > 24 || !power_of_two(h.lanes) || h.lanes > GPUL_FIFO_MAX_LANES)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the FIFO at %p says %u lanes of 2^%u slots: there is no such one",
+				 area, h.lanes, h.lane_shift);
+	shape = (gpul_fifo_shape){ .slots = h.lanes << h.lane_shift, .lanes = h.lanes };
+	if (!shape_is(&shape) || gpul_fifo_area_bytes(&shape) != h.bytes || h.bytes > bytes)
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the FIFO at %p says %u lanes of 2^%u slots, %llu bytes: expected %zu, and %zu are there",
+				 area, h.lanes, h.lane_shift, h.bytes, gpul_fifo_area_bytes(&shape), bytes);
+	*out = shape;
+	return GPUL_OK;
+}
