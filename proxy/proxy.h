@@ -6,7 +6,7 @@
  *     gpul_proxy_drain: all that is there has been handled      gpul_proxy_stop: and the thread has ended
  *
  * The first error of a handler ends it: the kernels' waits end with its status as the abort word's code, and stop
- * returns it to the owner. */
+ * returns it to the owner.  A desc of zeros, but for fifos, n_fifos and kinds, is a good one. */
 #ifndef GPULOAD_PROXY_PROXY_H
 #define GPULOAD_PROXY_PROXY_H
 
@@ -19,92 +19,129 @@ extern "C" {
 /** What is done with triggers of a kind, on the proxy's thread.
  *
  * @context  as in gpul_proxy_kind
- * @items    a run of one FIFO's triggers that are of one kind, in their order; valid during the call.  They are
+ * @fifo     that they came from
+ * @items    a run of its triggers that are of one kind, in their order; valid during the call.  They are
  *           released after it has returned
  * @n        at least 1
  * Returns   GPUL_OK, or an error that ends the proxy */
-typedef gpul_status (*gpul_proxy_handler)(void *context, const gpul_fifo_item *items, unsigned n, gpul_error *err);
+typedef gpul_status (*gpul_proxy_handler)(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n,
+					  gpul_error *err);
 
 /** Called in each turn of the loop, also when nothing was there: for completions, time-outs.
  *
  * @context  as in gpul_proxy_desc
+ * @busy     is false; set it when something was done or is awaited: the thread does not sleep then, and a drain is not
+ *           over
  * Returns   GPUL_OK, or an error that ends the proxy */
-typedef gpul_status (*gpul_proxy_progress)(void *context, gpul_error *err);
+typedef gpul_status (*gpul_proxy_progress)(void *context, bool *busy, gpul_error *err);
 
 typedef struct gpul_proxy_kind {
 	gpul_proxy_handler handler;  /* NULL: a trigger of this kind is an error */
 	void *context;
 } gpul_proxy_kind;
 
-enum { GPUL_PROXY_ANY_CPU = -1, GPUL_PROXY_CPU_OF_NODE = -2 };
+/* Where the thread runs.  A CPU is one that the calling thread may use, and when there is a choice neither the one
+ * that it is on nor another proxy's of this process.  Where there is no choice but the caller's own, it is not pinned
+ * (the log says so): two threads that take turns on one CPU wait for each other. */
+typedef enum gpul_proxy_pin {
+	GPUL_PROXY_PIN_AUTO,  /* to a CPU of the node on which the first FIFO's memory is; one that was opened, or whose
+			       * node cannot be had: not */
+	GPUL_PROXY_PIN_NONE,
+	GPUL_PROXY_PIN_NODE,  /* to a CPU of NUMA node pin_number */
+	GPUL_PROXY_PIN_CPU,   /* to CPU pin_number */
+} gpul_proxy_pin;
+
+enum {
+	GPUL_PROXY_BATCH = 64,
+	GPUL_PROXY_MAX_BATCH = 65536,
+	GPUL_PROXY_SPIN_NS = 50000,
+	GPUL_PROXY_SLEEP_NS = 200000,
+};
+#define GPUL_PROXY_SPIN_ALWAYS UINT64_MAX
 
 typedef struct gpul_proxy_desc {
-	gpul_fifo *const *fifos;  /* borrowed until stop; nobody else polls them */
+	gpul_fifo *const *fifos;  /* the FIFOs are borrowed until stop (the array is copied); nobody else polls them */
 	unsigned n_fifos;
 	gpul_proxy_kind kinds[GPUL_FIFO_N_KINDS];
 	gpul_proxy_progress progress;  /* NULL: none */
 	void *progress_context;
-	int cpu;                /* number to be pinned to; ANY_CPU: not pinned; CPU_OF_NODE: one of node's that this
-				 * process may use */
-	int node;               /* NUMA node for CPU_OF_NODE: the GPU's (numa.h) */
-	unsigned batch;         /* triggers at most between two releases; 0: 64 */
-	uint64_t spin_ns;       /* so long it spins after the last trigger before it sleeps */
-	uint64_t max_sleep_ns;  /* the latency that sleeping may add, at most; 0: never sleeps */
-	int watch_fd;           /* a descriptor that becomes readable or hangs up when the other process ends (a
-				 * pidfd, a socket); borrowed; -1: none.  Looked at every millisecond at least */
+	gpul_proxy_pin pin;
+	int pin_number;         /* of a node or a CPU, by pin */
+	unsigned batch;         /* triggers at most between two releases of a FIFO; 0: GPUL_PROXY_BATCH */
+	bool release_later;     /* true: the thread releases nothing; handlers and progress do, with
+				 * gpul_fifo_release_lane(), when the work is done */
+	uint64_t spin_ns;       /* so long it spins after the last trigger before it sleeps; 0: GPUL_PROXY_SPIN_NS;
+				 * GPUL_PROXY_SPIN_ALWAYS: it never sleeps */
+	uint64_t max_sleep_ns;  /* the latency that sleeping may add; 0: GPUL_PROXY_SLEEP_NS.  A sleep is asked to be
+				 * shorter by what the system's sleeps were late of late; stats tell what they took */
+	const int *watch_fds;   /* descriptors that become readable or hang up when another process ends (a pidfd, a
+				 * socket); borrowed, the array is copied.  Noticed at once by a thread that sleeps,
+				 * and by one that works after the first batch that ends a millisecond later */
+	unsigned n_watch_fds;
 } gpul_proxy_desc;
 
 /* What the thread did and what it cost, since it started. */
 typedef struct gpul_proxy_stats {
 	uint64_t triggers, batches, max_batch;
-	uint64_t empty_looks;             /* turns that found nothing */
+	uint64_t empty_looks;       /* turns that found nothing */
 	uint64_t sleeps, slept_ns;
-	uint64_t longest_sleep_ns;        /* asked max_sleep_ns of the system, got this */
-	uint64_t handler_ns;              /* in handlers; of one batch in 64, times 64 */
-	uint64_t cpu_ns, elapsed_ns;      /* processor time of the thread; time since it started */
-	int cpu;                          /* pinned to; -1: not */
-	bool running;                     /* false: it has ended, by stop or an error */
+	uint64_t longest_sleep_ns;  /* was to be max_sleep_ns at most, and was this */
+	uint64_t late_ns;           /* how much longer than asked for sleeps take just now */
+	uint64_t handler_ns;        /* in handlers: of one batch in 64, times 64 */
+	uint64_t cpu_ns;            /* processor time of the thread */
+	uint64_t elapsed_ns;        /* since it started, until now or it ended */
+	int cpu;                    /* pinned to; -1: not */
+	bool running;               /* false: it has ended, by an error */
 } gpul_proxy_stats;
 
 typedef struct gpul_proxy gpul_proxy;  /* opaque: proxy.c */
 
 /** Start the thread.
  *
+ * All signals are blocked in it.
+ *
  * @desc  copied
  * @out   owned by the caller: gpul_proxy_stop(); untouched on failure
- * Errors  GPUL_EINVAL no FIFO, no such CPU, none of the node's CPUs is allowed; GPUL_ENOMEM; GPUL_ESYS
+ * Errors  GPUL_EINVAL no FIFO, a batch too large, a watch_fd that is not open, no such CPU or node, none of the
+ *         node's CPUs is allowed; GPUL_ENOMEM; GPUL_ESYS
  * Threads any thread may call
- * Source  Linux sched_setaffinity(2), prctl(2) PR_SET_TIMERSLACK, poll(2) */
+ * Source  Linux sched_setaffinity(2), PR_SET_TIMERSLACK(2const), ppoll(2), eventfd(2) */
 gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul_error *err);
 
 /** Wait until every trigger that is in the FIFOs has been handled and released: after the kernels have ended, all.
  *
+ * It is over when a turn found nothing in any FIFO and progress was not busy; while kernels push, that may never be.
+ *
  * @p           started
  * @timeout_ms  < 0: for ever
  * Errors  GPUL_ESYS native = ETIMEDOUT: says how many were handled; the error that ended the proxy
- * Threads any thread may call
+ * Threads any thread may call, but no handler
  * Source  - */
 gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
 
-/** End the thread and free p.  What is not handled stays in the FIFOs, and kernels that wait are aborted
- * (GPUL_FIFO_CODE_STOPPED), unless the FIFOs are empty: drain first.
+/** End the thread and free p.
+ *
+ * It finishes the batch at hand (a handler that blocks is waited for) and takes one more turn.  When that finds
+ * something in a FIFO, more may be there: it stays, and kernels that wait are aborted (GPUL_FIFO_CODE_STOPPED).  So
+ * drain first.
  *
  * @p  started; NULL is fine
- * Errors  the first error: of a handler, of progress; GPUL_ESYS native = ECANCELED: a kernel gave up, with its code;
- *         native = EPIPE: watch_fd said that the other process has ended
- * Threads one
+ * Errors  the first error: of a handler, of progress; GPUL_ESYS native = ECANCELED: a kernel gave up, or
+ *         gpul_fifo_abort() was called, with its code; native = EPIPE: a watch_fd said that a process has ended
+ * Threads one, when nobody else uses p any more; no handler
  * Source  - */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);
 
-/** Has it ended by itself?  The same error as stop would return, without ending anything.
+/** Has it ended by itself?  GPUL_OK: it runs; else what stop would return.  Nothing is ended.
  *
- * @p  started
+ * @p      started
  * Errors  as gpul_proxy_stop()'s
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err);
+
 /* Any thread, at any time. */
-void gpul_proxy_get_stats(const gpul_proxy *p, gpul_proxy_stats *out);
+void gpul_proxy_get_stats(gpul_proxy *p, gpul_proxy_stats *out);
 
 #ifdef __cplusplus
 }
