@@ -1,0 +1,214 @@
+/* test_fifo_clock.c — the GPU's clock and the CPU's: a line through samples, and samples of the driver's own clock. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "cli/fifo_clock.h"
+#include "core/clock.h"
+#include "driver/context.h"
+#include "tests/fake/fake_runtime.h"
+
+/* ---- made-up clocks ------------------------------------------------------------------------------------------ */
+
+enum { N = 400 };
+static const uint64_t CPU_0 = 12345678901234, GPU_0 = 1763668800000000000;  /* a GPU counts since 1970 */
+
+/* A GPU whose clock is faster by so many parts in a million, and shows multiples of step_ns. */
+struct clocks {
+	double ppm;
+	uint64_t step_ns;
+};
+
+static uint64_t gpu_at(const struct clocks *c, double past_ns)
+{
+	uint64_t exact = GPU_0 + (uint64_t)llround(past_ns * (1 + c->ppm * 1e-6));
+
+	return exact - exact % c->step_ns;
+}
+
+/* Round trips of 2 us and more, in two bursts a second apart; where in a round trip the GPU reads its clock is
+ * arbitrary. */
+static void make_samples(const struct clocks *c, struct fifo_clock_sample *samples)
+{
+	uint64_t seed = 88172645463325252;
+
+	for (int i = 0; i < N; i++) {
+		double start = 1e4 * i + (i < N / 2 ? 0 : 1e9), trip;
+
+		seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+		trip = 2000 + (double)(seed >> 20 & 4095);
+		samples[i] = (struct fifo_clock_sample){
+			.before_ns = CPU_0 + (uint64_t)start,
+			.after_ns = CPU_0 + (uint64_t)(start + trip),
+			.gpu_ns = gpu_at(c, start + trip * (double)(seed & 1023) / 1023),
+		};
+	}
+}
+
+static void a_converted_time_is_within_the_bound(void **state)
+{
+	static const struct clocks clocks[] = { { 0, 1 }, { 0, 32 }, { 40, 32 }, { -100, 1000 }, { 5, 1024 } };
+	struct fifo_clock_sample samples[N];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof clocks / sizeof *clocks; k++) {
+		struct fifo_clock_relation r;
+		uint64_t step = clocks[k].step_ns;
+
+		make_samples(&clocks[k], samples);
+		assert_int_equal(fifo_clock_relate(samples, N, step, &r, NULL), GPUL_OK);
+		assert_in_range(r.shortest_ns, 2000, 2100);
+		assert_true(r.bound_ns >= 1000 && r.bound_ns < 1200 + (double)step);
+		assert_true(fabs(r.drift * 1e6 + clocks[k].ppm) < 4);  /* 2 us in a second are 2 ppm */
+		for (double past = 0; past < 1e9; past += 1e7) {
+			double got = (double)(int64_t)(fifo_clock_cpu_ns(&r, gpu_at(&clocks[k], past)) - CPU_0);
+
+			assert_true(fabs(got - past) <= r.bound_ns + (double)step);
+		}
+	}
+}
+
+static void one_sample_is_enough_for_an_offset(void **state)
+{
+	struct fifo_clock_sample s = { .before_ns = 1000, .after_ns = 3000, .gpu_ns = 500000 };
+	struct fifo_clock_relation r;
+
+	(void)state;
+	assert_int_equal(fifo_clock_relate(&s, 1, 1, &r, NULL), GPUL_OK);
+	assert_int_equal(fifo_clock_cpu_ns(&r, 500000), 2000);
+	assert_int_equal(fifo_clock_cpu_ns(&r, 500700), 2700);
+	assert_int_equal(fifo_clock_cpu_ns(&r, 400000), 0);  /* before the CPU's clock began */
+	assert_true(r.bound_ns >= 1000 && r.bound_ns <= 1001);
+}
+
+static void long_round_trips_count_for_nothing(void **state)
+{
+	const struct clocks c = { 0, 1 };
+	struct fifo_clock_sample samples[N];
+	struct fifo_clock_relation r;
+
+	(void)state;
+	make_samples(&c, samples);
+	for (int i = 0; i < N; i += 2)
+		samples[i].after_ns += 1000000;  /* this thread was off its processor */
+	assert_int_equal(fifo_clock_relate(samples, N, 1, &r, NULL), GPUL_OK);
+	assert_true(r.bound_ns < 1200);
+}
+
+static void a_clock_that_was_set_makes_the_bound_larger(void **state)
+{
+	const struct clocks c = { 0, 1 };
+	struct fifo_clock_sample samples[N];
+	struct fifo_clock_relation r;
+
+	(void)state;
+	make_samples(&c, samples);
+	samples[N / 4].gpu_ns += 50000;
+	assert_int_equal(fifo_clock_relate(samples, N, 1, &r, NULL), GPUL_OK);
+	assert_true(r.bound_ns > 40000 && r.bound_ns < 60000);
+}
+
+static void no_sample_and_an_answer_before_the_question_are_refused(void **state)
+{
+	struct fifo_clock_sample s = { .before_ns = 2, .after_ns = 1, .gpu_ns = 5 };
+	struct fifo_clock_relation r = { .step_ns = 77 };
+	gpul_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(fifo_clock_relate(NULL, 0, 1, &r, &err), GPUL_EINVAL);
+	assert_non_null(strstr(err.text, "no sample"));
+	assert_int_equal(fifo_clock_relate(&s, 1, 1, &r, NULL), GPUL_EINVAL);
+	assert_int_equal(r.step_ns, 77);
+}
+
+/* ---- the driver's ---------------------------------------------------------------------------------------------- */
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* %globaltimer of the software driver is CLOCK_REALTIME: what the samples say can be looked up. */
+static void the_relation_is_that_of_the_driver_s_clock(void **state)
+{
+	struct fifo_clock_relation r;
+	struct fifo_clock *c;
+	const gpul_driver *drv;
+	gpul_context context;
+
+	(void)state;
+	assert_int_equal(gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL), GPUL_OK);
+	assert_int_equal(gpul_context_open(drv, 0, &context, NULL), GPUL_OK);
+	assert_int_equal(fifo_clock_create(drv, &c, NULL), GPUL_OK);
+	assert_int_equal(fifo_clock_take(c, NULL, NULL), GPUL_OK);
+	uint64_t before = gpul_clock_ns(), gpu = realtime_ns(), after = gpul_clock_ns();
+	assert_int_equal(fifo_clock_take(c, NULL, NULL), GPUL_OK);
+	assert_int_equal(fifo_clock_fit(c, &r, NULL), GPUL_OK);
+	assert_true(r.step_ns > 0 && r.shortest_ns > 0);
+	if (!strcmp(drv->name, "soft")) {
+		uint64_t cpu = fifo_clock_cpu_ns(&r, gpu);
+
+		assert_true((double)cpu + r.bound_ns >= (double)before && (double)cpu <= (double)after + r.bound_ns);
+	}
+	assert_int_equal(fifo_clock_fit(c, &r, NULL), GPUL_EINVAL);  /* they were forgotten */
+	fifo_clock_destroy(c);
+	gpul_context_close(&context);
+}
+
+/* The fake's kernel answers everything before it was asked. */
+static void answer_all(void **params)
+{
+	uint64_t *mailbox = *(uint64_t **)params[0];
+
+	for (uint32_t i = 1; i <= *(uint32_t *)params[1]; i++)
+		mailbox[8 + i] = realtime_ns();
+	mailbox[8] = 1;
+}
+
+static void gives_everything_back_whichever_call_fails(void **state)
+{
+	(void)state;
+	for (int n = 1;; n++) {
+		const gpul_driver *drv = fake_runtime_driver(n);
+		struct fifo_clock *c = NULL;
+		struct fifo_clock_relation r;
+		gpul_status st;
+
+		fake_behave()->launched = answer_all;
+		fake_behave()->n_params = 3;
+		st = fifo_clock_create(drv, &c, NULL);
+		st = st ? st : fifo_clock_take(c, NULL, NULL);
+		st = st ? st : fifo_clock_fit(c, &r, NULL);
+		fifo_clock_destroy(c);
+		assert_int_equal(fake_alive(), 0);
+		if (st == GPUL_OK) {
+			assert_int_equal(n, fake_calls() + 1);
+			return;
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_converted_time_is_within_the_bound),
+		cmocka_unit_test(one_sample_is_enough_for_an_offset),
+		cmocka_unit_test(long_round_trips_count_for_nothing),
+		cmocka_unit_test(a_clock_that_was_set_makes_the_bound_larger),
+		cmocka_unit_test(no_sample_and_an_answer_before_the_question_are_refused),
+		cmocka_unit_test(the_relation_is_that_of_the_driver_s_clock),
+		cmocka_unit_test(gives_everything_back_whichever_call_fails),
+	};
+
+	return cmocka_run_group_tests_name("cli/fifo_clock", tests, NULL, NULL);
+}
