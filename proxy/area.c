@@ -101,3 +101,26 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 	*out = shape;
 	return GPUL_OK;
 }
+
+void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code)
+{
+	struct gpul_fifo_line *lines = gpul_fifo_lines(area);
+
+	for (unsigned i = 0; i < lanes; i++) {
+		unsigned long long none = 0;
+
+		atomic_compare_exchange_strong((_Atomic unsigned long long *)&lines[i].abort, &none, code);
+	}
+}
+
+uint32_t gpul_fifo_area_aborted(void *area, unsigned lanes)
+{
+	struct gpul_fifo_header *h = area;
+	struct gpul_fifo_line *lines = gpul_fifo_lines(area);
+	const uint32_t ours = (uint32_t)atomic_load_explicit((_Atomic unsigned long long *)&lines[0].abort, memory_order_acquire);
+	const uint32_t raised = (uint32_t)atomic_load_explicit((_Atomic unsigned long long *)&h->raised, memory_order_acquire);
+
+	if (!ours && raised)
+		gpul_fifo_area_abort(area, lanes, raised);
+	return ours ? ours : raised;
+}

@@ -95,21 +95,12 @@ void gpul_fifo_release(gpul_fifo *f)
 
 void gpul_fifo_abort(gpul_fifo *f, uint32_t code)
 {
-	for (unsigned i = 0; i < f->lanes; i++) {
-		unsigned long long none = 0;
-
-		atomic_compare_exchange_strong((_Atomic unsigned long long *)&f->lines[i].abort, &none, code);
-	}
+	gpul_fifo_area_abort(f->header, f->lanes, code);
 }
 
 uint32_t gpul_fifo_aborted(gpul_fifo *f)
 {
-	const uint32_t ours = (uint32_t)load(&f->lines[0].abort);
-	const uint32_t raised = (uint32_t)load(&f->header->raised);
-
-	if (!ours && raised)
-		gpul_fifo_abort(f, raised);
-	return ours ? ours : raised;
+	return gpul_fifo_area_aborted(f->header, f->lanes);
 }
 
 const char *gpul_fifo_code_text(uint32_t code, char buf[64])
@@ -144,7 +135,7 @@ gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a FIFO of %u lanes", shape.lanes);
 	}
 	f->header = area;
-	f->lines = (void *)((char *)area + sizeof(struct gpul_fifo_header));
+	f->lines = gpul_fifo_lines(area);
 	f->slots = (void *)((char *)area + gpul_fifo_slots_offset(shape.lanes));
 	f->lanes = shape.lanes;
 	while (shape.lanes << f->shift < shape.slots)

@@ -73,22 +73,29 @@ const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
 
 /** Allocate what kernels keep in device memory, and fill in their parameter.
  *
- * One FIFO serves the kernels of one GPU, in one process at a time.
+ * One FIFO serves the kernels of one GPU, in one process at a time.  Each lane goes on behind what its slots hold: what
+ * the kernels of an earlier process pushed before it died, the proxy still handles; slots that these left half written,
+ * or behind a gap, are emptied.
  *
  * @drv       borrowed; must outlive *out; a context of the GPU must be current, also when it is destroyed
  * @area      the formatted memory as the CPU sees it, and
- * @area_gpu  as the GPU sees it
+ * @area_gpu  as the GPU sees it; borrowed, must outlive *out
  * @bytes     of it
  * @out       owned by the caller: gpul_fifo_gpu_destroy(), when no kernel uses it any more; untouched on failure
  * Errors  GPUL_EFORMAT no FIFO there, or not as large as it says; GPUL_ENOMEM, GPUL_ECUDA
  * Threads any thread may call
  * Source  - */
-gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, const void *area, CUdeviceptr area_gpu, size_t bytes,
+gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr area_gpu, size_t bytes,
 				 gpul_fifo_gpu **out, gpul_error *err);
 void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g);  /* NULL is fine */
 
 /* The kernels' parameter, passed by value; lives as long as g.  Any thread. */
 const struct gpul_fifo_device *gpul_fifo_gpu_param(const gpul_fifo_gpu *g);
+
+/* The same two as gpul_fifo_abort() and gpul_fifo_aborted(), for the process of the kernels: when it learns that the
+ * proxy's has ended (GPUL_FIFO_CODE_PEER_GONE), and to learn why kernels were aborted.  Any thread. */
+void gpul_fifo_gpu_abort(const gpul_fifo_gpu *g, uint32_t code);
+uint32_t gpul_fifo_gpu_aborted(const gpul_fifo_gpu *g);
 
 /* ---- the CPU's end ---- */
 

@@ -1,10 +1,12 @@
 /* fifo_gpu.c — see fifo.h: the kernels' end. */
 #include "proxy/fifo_internal.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct gpul_fifo_gpu {
 	const gpul_driver *drv;
+	void *area;
 	CUdeviceptr lanes;
 	struct gpul_fifo_device param;
 };
@@ -24,7 +26,67 @@ static void *as_kernels_see(CUdeviceptr p)
 	return (void *)(uintptr_t)p;
 }
 
-gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, const void *area, CUdeviceptr area_gpu, size_t bytes,
+/* ---- going on where earlier kernels ended ------------------------------------------- */
+
+static const unsigned long long LAP = 1ull << 63;
+
+static unsigned long long load(unsigned long long *word)
+{
+	return atomic_load_explicit((_Atomic unsigned long long *)word, memory_order_acquire);
+}
+
+/* Make a slot be of the lap before the one that position at is of: nobody takes it. */
+static void empty(struct gpul_trigger *slot, uint64_t at, unsigned shift)
+{
+	const unsigned long long before = at >> shift << 63;
+
+	for (int i = 0; i < 2; i++)
+		atomic_store_explicit((_Atomic unsigned long long *)&slot->word[i], before, memory_order_release);
+}
+
+/* One past the last position that a lane's slots hold without a gap.  Those behind a gap are of kernels that died:
+ * once the gap is filled, the proxy would take them, so they are emptied.  The tail may be any number, and may move
+ * meanwhile; it does not pass the first empty slot. */
+static uint64_t end_of(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
+{
+	const uint64_t size = 1ull << shift, tail = load((unsigned long long *)(uintptr_t)&line->tail);
+	uint64_t end = tail;
+	bool gap = false;
+
+	for (uint64_t at = tail; at - tail < size; at++) {
+		struct gpul_trigger *slot = &ring[at & (size - 1)];
+		const unsigned long long lap = ~(at >> shift) << 63;
+		const bool a = !((load(&slot->word[0]) ^ lap) & LAP), b = !((load(&slot->word[1]) ^ lap) & LAP);
+
+		gap = gap || !a || !b;
+		if (!gap)
+			end = at + 1;
+		else if (a || b)
+			empty(slot, at, shift);
+	}
+	return end;
+}
+
+static gpul_status make_lanes(gpul_fifo_gpu *g, gpul_fifo_shape shape, gpul_error *err)
+{
+	const size_t bytes = shape.lanes * sizeof(struct gpul_fifo_lane);
+	struct gpul_trigger *slots = (void *)((char *)g->area + gpul_fifo_slots_offset(shape.lanes));
+	struct gpul_fifo_lane *lanes = calloc(shape.lanes, sizeof(*lanes));
+	gpul_status st;
+
+	if (!lanes)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u lanes of a FIFO", shape.lanes);
+	for (unsigned i = 0; i < shape.lanes; i++)
+		lanes[i].head = end_of(&gpul_fifo_lines(g->area)[i], slots + ((size_t)i << shift_of(shape)), shift_of(shape));
+	st = gpul_cu(g->drv, err, cuMemAlloc(&g->lanes, bytes));
+	st = st ? st : gpul_cu(g->drv, err, cuMemcpyHtoD(g->lanes, lanes, bytes));
+	/* a kernel on a stream that waits for no other would not wait for the copy */
+	st = st ? st : gpul_cu(g->drv, err, cuStreamSynchronize(NULL));
+	free(lanes);
+	return st;
+}
+
+gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr area_gpu, size_t bytes,
 				 gpul_fifo_gpu **out, gpul_error *err)
 {
 	gpul_fifo_shape shape;
@@ -37,10 +99,8 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, const void *area, CUdev
 	if (!g)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels' end of a FIFO");
 	g->drv = drv;
-	st = gpul_cu(drv, err, cuMemAlloc(&g->lanes, shape.lanes * sizeof(struct gpul_fifo_lane)));
-	st = st ? st : gpul_cu(drv, err, cuMemsetD8Async(g->lanes, 0, shape.lanes * sizeof(struct gpul_fifo_lane), NULL));
-	/* a kernel on a stream that waits for no other would not wait for the memset */
-	st = st ? st : gpul_cu(drv, err, cuStreamSynchronize(NULL));
+	g->area = area;
+	st = make_lanes(g, shape, err);
 	if (st) {
 		gpul_fifo_gpu_destroy(g);
 		return st;
@@ -69,4 +129,14 @@ void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g)
 const struct gpul_fifo_device *gpul_fifo_gpu_param(const gpul_fifo_gpu *g)
 {
 	return &g->param;
+}
+
+void gpul_fifo_gpu_abort(const gpul_fifo_gpu *g, uint32_t code)
+{
+	gpul_fifo_area_abort(g->area, g->param.n_lanes, code);
+}
+
+uint32_t gpul_fifo_gpu_aborted(const gpul_fifo_gpu *g)
+{
+	return gpul_fifo_area_aborted(g->area, g->param.n_lanes);
 }

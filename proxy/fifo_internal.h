@@ -15,4 +15,15 @@ size_t gpul_fifo_slots_offset(unsigned lanes);
 /* Is it a FIFO, and of which shape?  Nothing in the area is trusted.  Errors: GPUL_EFORMAT. */
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err);
 
+/* Where the lines begin. */
+static inline struct gpul_fifo_line *gpul_fifo_lines(void *area)
+{
+	return (void *)((char *)area + sizeof(struct gpul_fifo_header));
+}
+
+/* End every wait of the kernels of an area that has been checked; the first code stays. */
+void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code);
+/* The code that was raised.  A kernel's is handed on to all lanes. */
+uint32_t gpul_fifo_area_aborted(void *area, unsigned lanes);
+
 #endif
