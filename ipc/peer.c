@@ -3,6 +3,7 @@
 #include "ipc/server_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -378,6 +379,23 @@ size_t gpul_ipc_server_peers(const gpul_ipc_server *s, gpul_ipc_peer *peers, siz
 			       sizeof peers[n].device_uuid);
 		}
 		n++;
+	}
+	return n;
+}
+
+unsigned gpul_ipc_server_peer_fds(const gpul_ipc_server *s, int slot, int fds[2])
+{
+	unsigned n = 0;
+
+	for (const struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++) {
+		const int both[] = { p->socket, p->who.pidfd };
+
+		if (p->state != PEER_ATTACHED || p->slot != slot)
+			continue;
+		for (int i = 0; i < 2; i++) {
+			fds[n] = both[i] >= 0 ? fcntl(both[i], F_DUPFD_CLOEXEC, 0) : -1;
+			n += fds[n] >= 0;
+		}
 	}
 	return n;
 }

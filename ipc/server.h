@@ -93,6 +93,12 @@ typedef struct gpul_ipc_peer {
 /* Fill peers with at most room attached peers, by slot; returns how many there are. */
 size_t gpul_ipc_server_peers(const gpul_ipc_server *s, gpul_ipc_peer *peers, size_t room);
 
+/* Descriptors by which another thread (proxy.h) watches the peer in that slot: one that becomes readable when it lets go
+ * or closes the connection, as a dying process soon does, and, where the system has it, its pidfd, for a connection that a
+ * forked child holds open.  Copies: owned by the caller, close-on-exec, and good beyond the lease.  Returns their number;
+ * 0: nobody is attached there, or no descriptor is left. */
+unsigned gpul_ipc_server_peer_fds(const gpul_ipc_server *s, int slot, int fds[2]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 /* test_processes.c — leases between processes that end, are killed, fork, or come in numbers.
  */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -188,6 +189,43 @@ static void a_peer_that_detaches_is_told_from_one_that_is_killed(void **state)
 		assert_int_equal(event.peer, 0);
 		assert_int_equal(gpul_ipc_server_peers(o.s, &peer, 1), 0);
 	}
+	finish(&o);
+}
+
+static bool readable(int fd, int patience_ms)
+{
+	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, patience_ms) == 1;
+}
+
+static void a_thread_of_its_own_can_watch_a_peer(void **state)
+{
+	struct offered o = begin("hello");
+	unsigned fds_before = n_open_fds();
+	int slot, fds[2];
+
+	(void)state;
+	for (int killed = 0; killed < 2; killed++) {
+		struct child c = start_child("peer", "shared");
+		unsigned n;
+
+		slot = expect_event(o.s, GPUL_IPC_ATTACHED).peer;
+		hear_child(&c);
+		n = gpul_ipc_server_peer_fds(o.s, slot, fds);
+		assert_in_range(n, 1, 2);
+		for (unsigned i = 0; i < n; i++)
+			assert_false(readable(fds[i], 0));
+		if (killed)
+			kill_child(&c);
+		else
+			end_child(&c, 0);
+		expect_event(o.s, killed ? GPUL_IPC_PEER_DIED : GPUL_IPC_DETACHED);
+		for (unsigned i = 0; i < n; i++) {  /* the lease is over, they are still good */
+			assert_true(readable(fds[i], PATIENCE_MS));
+			assert_int_equal(close(fds[i]), 0);
+		}
+		assert_int_equal(gpul_ipc_server_peer_fds(o.s, slot, fds), 0);
+	}
+	assert_int_equal(n_open_fds(), fds_before);
 	finish(&o);
 }
 
@@ -458,6 +496,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_peer_that_detaches_is_told_from_one_that_is_killed),
+		cmocka_unit_test(a_thread_of_its_own_can_watch_a_peer),
 		cmocka_unit_test(
 			a_forked_child_that_holds_the_connection_does_not_hide_a_death),
 		cmocka_unit_test(memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it),
