@@ -9,7 +9,7 @@ static_assert(sizeof(struct gpul_fifo_line) == 64, "a cache line");
 static_assert(sizeof(struct gpul_fifo_header) == 128, "two cache lines: the maker's and the kernels'");
 static_assert(offsetof(struct gpul_fifo_header, raised) == 64, "a line of its own");
 static_assert(sizeof(struct gpul_fifo_lane) == 128, "a line of the GPU's L2");
-static_assert(offsetof(struct gpul_fifo_lane, tail) == 32, "a sector of its own");
+static_assert(offsetof(struct gpul_fifo_lane, heard) == 32, "a sector of its own");
 static_assert(sizeof(struct gpul_fifo_device) == 40, "five registers, as the PTX twin has them");
 
 static bool power_of_two(unsigned n)

@@ -77,29 +77,33 @@ static __device__ __forceinline__ void gpul_fifo_look_relaxed(const gpul_fifo_li
 	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*tail), "=l"(*abort) : "l"(line) : "memory");
 }
 
-/* tail and state of a lane, in device memory. */
-static __device__ __forceinline__ void gpul_fifo_lane_read(const gpul_fifo_lane *lane, unsigned long long *tail,
-							   unsigned long long *state)
+/* What the elected poller of a lane tells, in device memory: see fifo_layout.h. */
+static __device__ __forceinline__ unsigned long long gpul_fifo_hear(const gpul_fifo_lane *lane)
 {
-	asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];"
-		     : "=l"(*tail), "=l"(*state)
-		     : "l"(&lane->tail)
+	unsigned long long heard;
+
+	asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(heard) : "l"(&lane->heard) : "memory");
+	return heard;
+}
+
+static __device__ __forceinline__ void gpul_fifo_tell(gpul_fifo_lane *lane, unsigned long long tail, unsigned state)
+{
+	asm volatile("st.release.gpu.global.u64 [%0], %1;"
+		     :
+		     : "l"(&lane->heard), "l"(tail << GPUL_FIFO_POLLER_BITS | state)
 		     : "memory");
 }
 
-static __device__ __forceinline__ void gpul_fifo_lane_write(gpul_fifo_lane *lane, unsigned long long tail,
-							    unsigned long long state)
-{
-	asm volatile("st.release.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(&lane->tail), "l"(tail), "l"(state)
-		     : "memory");
-}
-
-static __device__ __forceinline__ bool gpul_fifo_elect(gpul_fifo_lane *lane)
+/* heard: what was heard last, by which nobody polls. */
+static __device__ __forceinline__ bool gpul_fifo_elect(gpul_fifo_lane *lane, unsigned long long heard)
 {
 	unsigned long long was;
 
-	asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], 0, 1;" : "=l"(was) : "l"(&lane->state) : "memory");
-	return was == GPUL_FIFO_NOBODY_POLLS;
+	asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+		     : "=l"(was)
+		     : "l"(&lane->heard), "l"(heard), "l"(heard | GPUL_FIFO_POLLED)
+		     : "memory");
+	return was == heard;
 }
 
 static __device__ __forceinline__ unsigned long long gpul_fifo_draw(gpul_fifo_lane *lane, unsigned n)
@@ -132,8 +136,8 @@ static __device__ inline gpul_fifo_result gpul_fifo_look_until(gpul_fifo_port *p
 							gpul_fifo_globaltimer_ns() - start > timeout_ns;
 
 		if (tell && (tail > port->tail || abort || late || there))
-			gpul_fifo_lane_write(port->lane, tail,
-					     abort ? abort << 8 : there || late ? GPUL_FIFO_NOBODY_POLLS : GPUL_FIFO_POLLED);
+			gpul_fifo_tell(port->lane, tail,
+				       abort ? GPUL_FIFO_BROKEN : there || late ? GPUL_FIFO_NOBODY_POLLS : GPUL_FIFO_POLLED);
 		port->tail = tail;
 		if (there)
 			return GPUL_FIFO_OK;
@@ -149,15 +153,17 @@ static __device__ inline gpul_fifo_result gpul_fifo_hear_until(gpul_fifo_port *p
 							       unsigned long long timeout_ns)
 {
 	const unsigned long long start = gpul_fifo_globaltimer_ns();
-	unsigned long long state;
 
 	for (unsigned looks = 1;; looks++) {
-		gpul_fifo_lane_read(port->lane, &port->tail, &state);
+		const unsigned long long heard = gpul_fifo_hear(port->lane);
+		const unsigned state = heard & ((1u << GPUL_FIFO_POLLER_BITS) - 1);
+
+		port->tail = heard >> GPUL_FIFO_POLLER_BITS;
 		if (port->tail >= upto)
 			return GPUL_FIFO_OK;
-		if (state > GPUL_FIFO_POLLED)
+		if (state == GPUL_FIFO_BROKEN)
 			return GPUL_FIFO_ABORTED;
-		if (state == GPUL_FIFO_NOBODY_POLLS && gpul_fifo_elect(port->lane))
+		if (state == GPUL_FIFO_NOBODY_POLLS && gpul_fifo_elect(port->lane, heard))
 			return gpul_fifo_look_until(port, upto, timeout_ns, true);
 		if (looks % GPUL_FIFO_LOOKS == 0 && gpul_fifo_globaltimer_ns() - start > timeout_ns)
 			return GPUL_FIFO_TIMED_OUT;
