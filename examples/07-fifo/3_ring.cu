@@ -1,0 +1,13 @@
+/* 3_ring.cu — a ring: each message draws a ticket, which is its place. */
+#include "steps.cuh"
+
+/* Each thread pushes n messages.  next: the ticket counter, in device memory, where the GPU counts fast.
+ * word 0 is who sends (thread, how manieth), word 1 its position, for the lesson to check. */
+extern "C" __global__ void push(struct ring *ring, u64 *next, u64 n)
+{
+	for (u64 i = 0; i < n; i++) {
+		const u64 at = atomicAdd(next, 1ull), lap = lap_of(at, SLOTS);
+
+		store_both(&ring->slot[at % SLOTS], (u64)blockIdx.x << 32 | i | lap, at | lap);
+	}
+}
