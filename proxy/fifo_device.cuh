@@ -222,19 +222,55 @@ static __device__ inline void gpul_fifo_share(const gpul_fifo_device *fifo, unsi
 	gpul_fifo_port_open(fifo, lane, false, port);
 }
 
-/* Way into lane (mod the number of lanes) for this thread, or this warp (warp_push; all 32 threads call), alone.
- * BUSY: somebody owns it. */
+/* Take a lane for oneself; what its last owner left is visible then.  False: somebody has it. */
+static __device__ __forceinline__ bool gpul_fifo_take(gpul_fifo_lane *lane)
+{
+	unsigned long long was;
+
+	asm volatile("atom.acquire.gpu.global.exch.b64 %0, [%1], 1;" : "=l"(was) : "l"(&lane->owner) : "memory");
+	return was == 0;
+}
+
+/* Way into lane (mod the number of lanes) for this thread alone.  BUSY: somebody owns it.  A lane is shared or owned:
+ * nobody shares one while it is owned. */
 static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *fifo, unsigned lane,
 							gpul_fifo_port *port)
 {
 	gpul_fifo_port_open(fifo, lane, true, port);
+	if (!gpul_fifo_take(port->lane))
+		return GPUL_FIFO_BUSY;
 	port->next = port->lane->head;
 	return GPUL_FIFO_OK;
 }
 
+/* The same for this warp alone, for warp_push: all 32 threads call. */
+static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_device *fifo, unsigned lane,
+							     gpul_fifo_port *port)
+{
+	unsigned taken = 0;
+
+	gpul_fifo_port_open(fifo, lane, true, port);
+	if ((threadIdx.x & 31) == 0 && gpul_fifo_take(port->lane)) {
+		taken = 1;
+		port->next = port->lane->head;
+	}
+	port->next = __shfl_sync(0xffffffffu, port->next, 0);
+	return __shfl_sync(0xffffffffu, taken, 0) ? GPUL_FIFO_OK : GPUL_FIFO_BUSY;
+}
+
+/* Leave the lane to its next owner.  By who got OK from own; the port is of no more use. */
 static __device__ inline void gpul_fifo_disown(gpul_fifo_port *port)
 {
 	port->lane->head = port->next;
+	asm volatile("st.release.gpu.global.u64 [%0], 0;" : : "l"(&port->lane->owner) : "memory");
+}
+
+/* The same by the warp that got OK from warp_own. */
+static __device__ inline void gpul_fifo_warp_disown(gpul_fifo_port *port)
+{
+	__syncwarp();
+	if ((threadIdx.x & 31) == 0)
+		gpul_fifo_disown(port);
 }
 
 /* The part of a push that all have: position, room, store. */
@@ -290,7 +326,9 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_release(gpul_f
 	return gpul_fifo_push_as<true>(port, a, b, timeout_ns);
 }
 
-/* The warp's 32 triggers at once, in the order of the threads.  All 32 call, with ports of one lane. */
+/* The warp's 32 triggers at once, in the order of the threads.  All 32 call, with ports of one lane that no thread has
+ * pushed through alone.  TIMED_OUT: a warp that owns a lane of 32 slots or more has not pushed, and may try again; else
+ * the FIFO is aborted. */
 static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *port, unsigned long long a,
 							      unsigned long long b, unsigned long long timeout_ns)
 {
@@ -305,18 +343,22 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *po
 			first = gpul_fifo_draw(port->lane, 32);
 		first = __shfl_sync(0xffffffffu, first, 0);
 	}
-	for (unsigned g = 0; g < 32 && result == GPUL_FIFO_OK; g += group) {
+	for (unsigned g = 0; g < 32; g += group) {
 		const unsigned long long last = first + g + group - 1, at = first + lane;
 
-		if (last - port->tail >= size) {
+		/* a thread that has synced alone knows more than the others: all go one way */
+		if (__any_sync(0xffffffffu, last - port->tail >= size)) {
 			if (lane == 0)
 				result = gpul_fifo_sync(port, last + 1 - size, timeout_ns);
 			result = __shfl_sync(0xffffffffu, result, 0);
 			port->tail = __shfl_sync(0xffffffffu, port->tail, 0);
-			if (result == GPUL_FIFO_TIMED_OUT && lane == 0)
-				gpul_fifo_raise(port, GPUL_FIFO_CODE_TIMED_OUT);
+			if (result != GPUL_FIFO_OK) {
+				if (result == GPUL_FIFO_TIMED_OUT && lane == 0 && !(port->owned && g == 0 && group == 32))
+					gpul_fifo_raise(port, GPUL_FIFO_CODE_TIMED_OUT);
+				return (gpul_fifo_result)result;
+			}
 		}
-		if (result == GPUL_FIFO_OK && lane - g < group) {
+		if (lane - g < group) {
 			const unsigned long long lap = (~(at >> port->shift) & 1) << 63;
 
 			gpul_fifo_store(port->slots + (at & (size - 1)), a | lap, b | lap);
@@ -324,7 +366,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *po
 		port->next = first + g + group;
 		port->pushed_at = gpul_fifo_clock();
 	}
-	return (gpul_fifo_result)result;
+	return GPUL_FIFO_OK;
 }
 
 #endif
