@@ -1,0 +1,161 @@
+/* test_fifo_trace.c — a trace of the FIFO: what is recorded is what can have happened. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/fifo_trace.h"
+
+static struct fifo_trace_request request(unsigned slots, unsigned lanes, unsigned blocks, unsigned triggers, bool sync)
+{
+	struct fifo_trace_request q = { .path = "-", .slots = slots, .lanes = lanes, .blocks = blocks, .triggers = triggers,
+					.sync = sync, .timeout_ms = 20000 };
+
+	assert_int_equal(devices_arg_parse(NULL, NULL, &q.devices, NULL), GPUL_OK);
+	return q;
+}
+
+/* One that ran: 20 s were enough, everything came. */
+static struct fifo_trace traced(const struct fifo_trace_request *q)
+{
+	struct fifo_trace t;
+	gpul_error err = { 0 };
+
+	if (fifo_trace_run(q, &t, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(t.n_triggers, q->blocks * q->triggers);
+	assert_int_equal(t.n_popped, t.n_triggers);
+	return t;
+}
+
+static void check_trigger(const struct fifo_trace *t, const struct fifo_trace_trigger *of)
+{
+	const int64_t bound = (int64_t)t->relation.bound_ns + 1;
+
+	assert_true(of->begun <= of->pushed);
+	assert_true(of->begun <= of->popped + bound);  /* not taken out before it was pushed */
+	assert_true(of->room <= of->pushed + bound);   /* not pushed before its slot was free */
+	assert_true(of->popped <= of->handling && of->handling <= of->handled && of->handled <= of->released);
+	assert_true(!t->ask.sync || (of->pushed <= of->synced && of->handled <= of->synced + bound));
+	assert_true(of->handled - of->handling >= (int64_t)t->ask.handler_ns);
+}
+
+/* Pushed one after the other; taken out in the order of the lane's positions, which begin at 0. */
+static void check_order(const struct fifo_trace *t)
+{
+	const unsigned per = t->ask.triggers;
+	uint64_t *next = calloc(t->ask.lanes, sizeof *next);
+	int64_t before = 0;
+
+	assert_non_null(next);
+	for (unsigned i = 0; i < t->n_triggers; i++) {
+		const struct fifo_trace_trigger *of = &t->triggers[i], *previous = of - 1;
+
+		check_trigger(t, of);
+		if (i % per)
+			assert_true(of->begun >= (t->ask.sync ? previous->synced : previous->pushed) &&
+				    of->handling >= previous->handled);
+	}
+	for (unsigned i = 0; i < t->n_popped; i++) {
+		const struct fifo_trace_trigger *of = &t->triggers[t->order[i]];
+
+		assert_int_equal(of->position, next[of->lane]++);
+		assert_true(of->handling >= before);
+		before = of->handled;
+	}
+	free(next);
+}
+
+static void records_what_can_have_happened_in_each_mode_and_size(void **state)
+{
+	static const unsigned shapes[][4] = {  /* slots, lanes, blocks, triggers */
+		{ 1, 1, 1, 20 }, { 1, 1, 3, 10 }, { 2, 2, 2, 20 }, { 8, 1, 4, 30 }, { 8, 4, 3, 30 }, { 8, 8, 16, 10 }, { 256, 1, 2, 50 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+		const unsigned *s = shapes[i / 2];
+		struct fifo_trace_request q = request(s[0], s[1], s[2], s[3], i % 2);
+		struct fifo_trace t = traced(&q);
+
+		check_order(&t);
+		fifo_trace_free(&t);
+	}
+}
+
+static void a_slow_handler_makes_the_kernel_wait_for_room(void **state)
+{
+	struct fifo_trace_request q = request(4, 1, 1, 40, false);
+	struct fifo_trace t;
+	unsigned waited = 0;
+
+	(void)state;
+	q.handler_ns = 200000;
+	t = traced(&q);
+	check_order(&t);
+	for (unsigned i = 0; i < t.n_triggers; i++)
+		waited += t.triggers[i].room > t.triggers[i].begun;
+	assert_in_range(waited, 1, t.n_triggers - 4);
+	fifo_trace_free(&t);
+}
+
+/* ---- the text --------------------------------------------------------------------------------------------------- */
+
+static void percentiles_are_those_of_the_times(void **state)
+{
+	struct fifo_trace_trigger triggers[200] = { { 0 } };
+	struct fifo_trace t = { .ask = { .slots = 8, .lanes = 2, .blocks = 2, .triggers = 100 }, .driver = "soft",
+				.kind = "memfd", .triggers = triggers, .n_triggers = 200, .n_popped = 200 };
+	struct out o = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		const int took = (i * 37) % 200 + 1;  /* 1 ... 200, in no order */
+
+		triggers[i] = (struct fifo_trace_trigger){ .begun = 1000000, .pushed = 1000000 + took * 10,
+							   .popped = 1000000 + took * 1000, .handled = 1000000 + took * 1000 + 500,
+							   .released = 1000000 + took * 1000 + 700,
+							   .room = i < 10 ? 1000010 : 0 };
+	}
+	assert_int_equal(fifo_trace_text(&t, &o, NULL), GPUL_OK);
+	out_bytes(&o, "", 1);
+	assert_non_null(strstr(o.at, "200 triggers of 2 blocks through 2 lanes of 4 slots, memfd memory, soft driver\n"));
+	assert_non_null(strstr(o.at, "push begun to popped           100.00     180.00     198.00     200.00\n"));
+	assert_non_null(strstr(o.at, "popped to handled                0.50       0.50       0.50       0.50\n"));
+	assert_non_null(strstr(o.at, "wait for room           0.01       0.01       0.01       0.01   10 of 200\n"));
+	assert_null(strstr(o.at, "sync"));
+	out_free(&o);
+}
+
+/* ---- when something fails --------------------------------------------------------------------------------------- */
+
+static void a_kernel_without_time_is_told_of(void **state)
+{
+	struct fifo_trace_request q = request(1, 1, 4, 100, true);
+	struct fifo_trace t;
+	gpul_error err = { 0 };
+
+	(void)state;
+	q.timeout_ms = 0;
+	assert_int_equal(fifo_trace_run(&q, &t, &err), GPUL_ESYS);
+	assert_int_equal(err.native, ETIMEDOUT);
+	assert_non_null(strstr(err.text, "could not push or sync"));
+	assert_null(t.triggers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_what_can_have_happened_in_each_mode_and_size),
+		cmocka_unit_test(a_slow_handler_makes_the_kernel_wait_for_room),
+		cmocka_unit_test(percentiles_are_those_of_the_times),
+		cmocka_unit_test(a_kernel_without_time_is_told_of),
+	};
+
+	return cmocka_run_group_tests_name("cli/fifo_trace", tests, NULL, NULL);
+}
