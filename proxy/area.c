@@ -37,13 +37,9 @@ size_t gpul_fifo_area_bytes(const gpul_fifo_shape *shape)
 	return gpul_fifo_slots_offset(shape->lanes) + shape->slots * sizeof(struct gpul_trigger);
 }
 
-static unsigned log2_of(unsigned n)
+unsigned gpul_fifo_shift_of(const gpul_fifo_shape *shape)
 {
-	unsigned shift = 0;
-
-	while (n >>= 1)
-		shift++;
-	return shift;
+	return (unsigned)__builtin_ctz(shape->slots / shape->lanes);
 }
 
 static gpul_status refuse_shape(const gpul_fifo_shape *s, gpul_error *err)
@@ -70,7 +66,7 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 	memset(area, 0, needed);
 	h->version = GPUL_FIFO_VERSION;
 	h->lanes = shape->lanes;
-	h->lane_shift = log2_of(shape->slots / shape->lanes);
+	h->lane_shift = gpul_fifo_shift_of(shape);
 	h->bytes = needed;
 	atomic_thread_fence(memory_order_release);
 	h->magic = GPUL_FIFO_MAGIC;  /* last: who finds it, finds the rest */
@@ -79,13 +75,15 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err)
 {
-	struct gpul_fifo_header h;
 	gpul_fifo_shape shape;
 
-	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0 || bytes < sizeof(h))
+	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0 || bytes < sizeof(struct gpul_fifo_header))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%zu bytes at %p are no FIFO: expected at least %zu, aligned to %d",
-				 bytes, area, sizeof(h), GPUL_FIFO_AREA_ALIGNMENT);
-	memcpy(&h, area, sizeof(h));  /* once: a peer may change it behind our back */
+				 bytes, area, sizeof(struct gpul_fifo_header), GPUL_FIFO_AREA_ALIGNMENT);
+
+	/* Copied once, and volatile so that it is: a peer may change it between a check and a use. */
+	const struct gpul_fifo_header h = *(const volatile struct gpul_fifo_header *)area;
+
 	if (h.magic != GPUL_FIFO_MAGIC || h.version != GPUL_FIFO_VERSION)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "no FIFO at %p: magic 0x%08x, version %u; expected 0x%08x, version %d", area, h.magic,
@@ -102,25 +100,35 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 	return GPUL_OK;
 }
 
+/* Codes have 32 bits; what a kernel wrote may have more. */
+static uint32_t code_in(const unsigned long long *word)
+{
+	const uint64_t code = gpul_fifo_load(word);
+
+	return code < UINT32_MAX ? (uint32_t)code : UINT32_MAX;
+}
+
 void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code)
 {
 	struct gpul_fifo_line *lines = gpul_fifo_lines(area);
 
+	/* Who is first on lane 0 is first on all: whoever comes later helps to hand on that code, not its own. */
 	for (unsigned i = 0; i < lanes; i++) {
 		unsigned long long none = 0;
 
-		atomic_compare_exchange_strong((_Atomic unsigned long long *)&lines[i].abort, &none, code);
+		if (!__atomic_compare_exchange_n(&lines[i].abort, &none, code, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+		    i == 0)
+			code = code_in(&lines[0].abort);
 	}
 }
 
 uint32_t gpul_fifo_area_aborted(void *area, unsigned lanes)
 {
-	struct gpul_fifo_header *h = area;
-	struct gpul_fifo_line *lines = gpul_fifo_lines(area);
-	const uint32_t ours = (uint32_t)atomic_load_explicit((_Atomic unsigned long long *)&lines[0].abort, memory_order_acquire);
-	const uint32_t raised = (uint32_t)atomic_load_explicit((_Atomic unsigned long long *)&h->raised, memory_order_acquire);
+	const struct gpul_fifo_header *h = area;
+	const struct gpul_fifo_line *lines = gpul_fifo_lines(area);
+	const uint32_t raised = code_in(&h->raised);
 
-	if (!ours && raised)
+	if (raised && !code_in(&lines[0].abort))
 		gpul_fifo_area_abort(area, lanes, raised);
-	return ours ? ours : raised;
+	return code_in(&lines[0].abort);
 }

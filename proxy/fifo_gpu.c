@@ -1,7 +1,6 @@
 /* fifo_gpu.c — see fifo.h: the kernels' end. */
 #include "proxy/fifo_internal.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 struct gpul_fifo_gpu {
@@ -10,15 +9,6 @@ struct gpul_fifo_gpu {
 	CUdeviceptr lanes;
 	struct gpul_fifo_device param;
 };
-
-static unsigned shift_of(gpul_fifo_shape shape)
-{
-	unsigned shift = 0;
-
-	while (shape.lanes << shift < shape.slots)
-		shift++;
-	return shift;
-}
 
 /* Device addresses become pointers that kernels alone follow. */
 static void *as_kernels_see(CUdeviceptr p)
@@ -30,18 +20,13 @@ static void *as_kernels_see(CUdeviceptr p)
 
 static const unsigned long long LAP = 1ull << 63;
 
-static unsigned long long load(unsigned long long *word)
-{
-	return atomic_load_explicit((_Atomic unsigned long long *)word, memory_order_acquire);
-}
-
 /* Make a slot be of the lap before the one that position at is of: nobody takes it. */
 static void empty(struct gpul_trigger *slot, uint64_t at, unsigned shift)
 {
 	const unsigned long long before = at >> shift << 63;
 
 	for (int i = 0; i < 2; i++)
-		atomic_store_explicit((_Atomic unsigned long long *)&slot->word[i], before, memory_order_release);
+		gpul_fifo_store(&slot->word[i], before);
 }
 
 /* One past the last position that a lane's slots hold without a gap.  Those behind a gap are of kernels that died:
@@ -49,14 +34,15 @@ static void empty(struct gpul_trigger *slot, uint64_t at, unsigned shift)
  * meanwhile; it does not pass the first empty slot. */
 static uint64_t end_of(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
 {
-	const uint64_t size = 1ull << shift, tail = load((unsigned long long *)(uintptr_t)&line->tail);
+	const uint64_t size = 1ull << shift, tail = gpul_fifo_load(&line->tail);
 	uint64_t end = tail;
 	bool gap = false;
 
 	for (uint64_t at = tail; at - tail < size; at++) {
 		struct gpul_trigger *slot = &ring[at & (size - 1)];
 		const unsigned long long lap = ~(at >> shift) << 63;
-		const bool a = !((load(&slot->word[0]) ^ lap) & LAP), b = !((load(&slot->word[1]) ^ lap) & LAP);
+		const bool a = !((gpul_fifo_load(&slot->word[0]) ^ lap) & LAP);
+		const bool b = !((gpul_fifo_load(&slot->word[1]) ^ lap) & LAP);
 
 		gap = gap || !a || !b;
 		if (!gap)
@@ -70,6 +56,7 @@ static uint64_t end_of(const struct gpul_fifo_line *line, struct gpul_trigger *r
 static gpul_status make_lanes(gpul_fifo_gpu *g, gpul_fifo_shape shape, gpul_error *err)
 {
 	const size_t bytes = shape.lanes * sizeof(struct gpul_fifo_lane);
+	const unsigned shift = gpul_fifo_shift_of(&shape);
 	struct gpul_trigger *slots = (void *)((char *)g->area + gpul_fifo_slots_offset(shape.lanes));
 	struct gpul_fifo_lane *lanes = calloc(shape.lanes, sizeof(*lanes));
 	gpul_status st;
@@ -77,7 +64,7 @@ static gpul_status make_lanes(gpul_fifo_gpu *g, gpul_fifo_shape shape, gpul_erro
 	if (!lanes)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u lanes of a FIFO", shape.lanes);
 	for (unsigned i = 0; i < shape.lanes; i++)
-		lanes[i].head = end_of(&gpul_fifo_lines(g->area)[i], slots + ((size_t)i << shift_of(shape)), shift_of(shape));
+		lanes[i].head = end_of(&gpul_fifo_lines(g->area)[i], slots + ((size_t)i << shift), shift);
 	st = gpul_cu(g->drv, err, cuMemAlloc(&g->lanes, bytes));
 	st = st ? st : gpul_cu(g->drv, err, cuMemcpyHtoD(g->lanes, lanes, bytes));
 	/* a kernel on a stream that waits for no other would not wait for the copy */
@@ -111,7 +98,7 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 		.lanes = as_kernels_see(g->lanes),
 		.raised = as_kernels_see(area_gpu + offsetof(struct gpul_fifo_header, raised)),
 		.n_lanes = shape.lanes,
-		.lane_shift = shift_of(shape),
+		.lane_shift = gpul_fifo_shift_of(&shape),
 	};
 	*out = g;
 	return GPUL_OK;

@@ -1,0 +1,253 @@
+/* bench_fifo.c — what the CPU's end of the proxy FIFO costs: nanoseconds a trigger for poll, a trivial handler, release.
+ *
+ *     bench_fifo [--runs N] [--batch N] [--producers N]
+ *
+ * Four columns for each shape of the FIFO, the best of the runs:
+ *     full    every slot was filled before the clock ran: taking out alone
+ *     fed     other threads fill the slots as kernels do, each its share of the lanes
+ *     one     one trigger in one lane at random, all others empty: what has to be looked through
+ *     empty   a poll that finds nothing
+ * Beside them what merely reading the filled slots takes.  The FIFO's memory is plain; a GPU's writes come out of
+ * another cache than a core's, so "fed" is only like what `gpuload fifo bench` measures. */
+#include <getopt.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "proxy/fifo.h"
+#include "tests/proxy/pusher.h"
+
+enum { MOST_BATCH = 4096, MOST_PRODUCERS = 64, FULL_TRIGGERS = 1 << 20, FED_TRIGGERS = 1 << 22, ROUNDS = 200, A_ROUND = 64 };
+
+static const gpul_fifo_shape shapes[] = {
+	{ 1, 1 },     { 128, 1 },   { 512, 1 },    { 65536, 1 },    { 64, 8 },        { 128, 128 },
+	{ 512, 64 },  { 512, 512 }, { 4096, 64 },  { 65536, 512 },  { 65536, 4096 },
+};
+
+struct bench {
+	void *area;
+	gpul_fifo *fifo;
+	struct pusher *pushers;      /* one a lane */
+	gpul_fifo_item *items;
+	unsigned batch, producers, runs;
+	uint64_t sum;                /* the trivial handler's */
+};
+
+struct producer {
+	pthread_t thread;
+	struct bench *bench;
+	unsigned first, step;        /* its lanes */
+	uint64_t n;                  /* of each lane */
+};
+
+static unsigned serve(struct bench *b)
+{
+	const unsigned n = gpul_fifo_poll(b->fifo, b->items, b->batch);
+
+	for (unsigned i = 0; i < n; i++)
+		b->sum += b->items[i].word[0];
+	gpul_fifo_release(b->fifo);
+	return n;
+}
+
+static void serve_all(struct bench *b, uint64_t n)
+{
+	while (n > 0)
+		n -= serve(b);
+}
+
+static void fill(struct bench *b, gpul_fifo_shape shape)
+{
+	for (unsigned lane = 0; lane < shape.lanes; lane++)
+		while (pusher_push(&b->pushers[lane], lane, 1))
+			;
+}
+
+/* The quickest round: what a busy machine cannot spoil. */
+struct best {
+	double ns;
+	uint64_t start;
+};
+
+static void round_begins(struct best *b)
+{
+	b->start = gpul_clock_ns();
+}
+
+static void round_ends(struct best *b, unsigned n)
+{
+	const double ns = (double)(gpul_clock_ns() - b->start) / n;
+
+	b->ns = b->ns > 0 && b->ns < ns ? b->ns : ns;
+}
+
+static double full_ns(struct bench *b, gpul_fifo_shape shape)
+{
+	struct best best = { 0 };
+
+	for (uint64_t n = 0; n < FULL_TRIGGERS; n += shape.slots) {
+		fill(b, shape);
+		round_begins(&best);
+		serve_all(b, shape.slots);
+		round_ends(&best, shape.slots);
+	}
+	return best.ns;
+}
+
+static double read_ns(struct bench *b, gpul_fifo_shape shape)
+{
+	const struct gpul_trigger *slots = b->pushers[0].slots;
+	struct best best = { 0 };
+
+	for (uint64_t n = 0; n < FULL_TRIGGERS; n += shape.slots) {
+		fill(b, shape);
+		round_begins(&best);
+		for (unsigned i = 0; i < shape.slots; i++)
+			b->sum += __atomic_load_n(&slots[i].word[0], __ATOMIC_ACQUIRE) +
+				  __atomic_load_n(&slots[i].word[1], __ATOMIC_ACQUIRE);
+		round_ends(&best, shape.slots);
+		serve_all(b, shape.slots);
+	}
+	return best.ns;
+}
+
+static double empty_ns(struct bench *b)
+{
+	struct best best = { 0 };
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		round_begins(&best);
+		for (unsigned i = 0; i < A_ROUND; i++)
+			serve(b);
+		round_ends(&best, A_ROUND);
+	}
+	return best.ns;
+}
+
+static double one_ns(struct bench *b, gpul_fifo_shape shape)
+{
+	struct best best = { 0 };
+	uint32_t random = 1;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		round_begins(&best);
+		for (unsigned i = 0; i < A_ROUND; i++) {
+			random = random * 1664525 + 1013904223;
+			pusher_push(&b->pushers[(random >> 8) & (shape.lanes - 1)], i, 1);
+			serve_all(b, 1);
+		}
+		round_ends(&best, A_ROUND);
+	}
+	return best.ns;
+}
+
+static void *produce(void *context)
+{
+	struct producer *p = context;
+	struct bench *b = p->bench;
+	const unsigned lanes = gpul_fifo_shape_of(b->fifo).lanes;
+	uint64_t left = p->n;
+
+	while (left > 0) {
+		const uint64_t before = left;
+
+		for (unsigned lane = p->first; left > 0 && lane < lanes; lane += p->step)
+			for (unsigned i = 0; left > 0 && i < 16 && pusher_push(&b->pushers[lane], lane, 1); i++)
+				left--;
+		if (left == before)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static double fed_ns(struct bench *b, gpul_fifo_shape shape)
+{
+	const unsigned n_producers = b->producers < shape.lanes ? b->producers : shape.lanes;
+	struct producer all[MOST_PRODUCERS];
+	const uint64_t start = gpul_clock_ns(), n = FED_TRIGGERS >> (shape.slots < 64 ? 4 : 0);
+	uint64_t left = 0;
+
+	for (unsigned i = 0; i < n_producers; i++) {
+		all[i] = (struct producer){ .bench = b, .first = i, .step = n_producers, .n = n / n_producers };
+		if (pthread_create(&all[i].thread, NULL, produce, &all[i])) {
+			fputs("bench_fifo: no thread\n", stderr);
+			exit(1);
+		}
+		left += all[i].n;
+	}
+	serve_all(b, left);
+	for (unsigned i = 0; i < n_producers; i++)
+		pthread_join(all[i].thread, NULL);
+	return (double)(gpul_clock_ns() - start) / (double)n;
+}
+
+enum { FULL, FED, ONE, EMPTY, READ, N_COLUMNS };
+
+static void measure(struct bench *b, gpul_fifo_shape shape)
+{
+	double best[N_COLUMNS] = { 0 };
+
+	for (unsigned run = 0; run < b->runs; run++) {
+		const double now[N_COLUMNS] = { full_ns(b, shape), fed_ns(b, shape), one_ns(b, shape), empty_ns(b),
+						read_ns(b, shape) };
+
+		for (int i = 0; i < N_COLUMNS; i++)
+			best[i] = run == 0 || now[i] < best[i] ? now[i] : best[i];
+	}
+	printf("| %u | %u | %.2f | %.1f | %.2f | %.0f | %.0f | %.2f |\n", shape.slots, shape.lanes, best[FULL],
+	       1e3 / best[FULL], best[FED], best[ONE], best[EMPTY], best[READ]);
+	fflush(stdout);
+}
+
+static bool bench_shape(struct bench *b, gpul_fifo_shape shape)
+{
+	const size_t bytes = gpul_fifo_area_bytes(&shape);
+	gpul_error err = { 0 };
+
+	b->area = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+	b->pushers = calloc(shape.lanes, sizeof(*b->pushers));
+	if (!b->area || !b->pushers || gpul_fifo_area_format(b->area, bytes, &shape, &err) ||
+	    gpul_fifo_open(b->area, bytes, &b->fifo, &err)) {
+		fprintf(stderr, "bench_fifo: %s\n", err.status ? err.text : "no memory");
+		return false;
+	}
+	for (unsigned lane = 0; lane < shape.lanes; lane++)
+		b->pushers[lane] = pusher_of(b->area, lane);
+	measure(b, shape);
+	gpul_fifo_close(b->fifo);
+	free(b->pushers);
+	free(b->area);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option known[] = { { "runs", required_argument, NULL, 'r' }, { "batch", required_argument, NULL, 'b' },
+					       { "producers", required_argument, NULL, 'p' }, { NULL, 0, NULL, 0 } };
+	struct bench b = { .batch = 64, .producers = 1, .runs = 5 };
+	bool good = true;
+
+	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;)
+		if (opt == '?')
+			good = false;
+		else
+			*(opt == 'r' ? &b.runs : opt == 'b' ? &b.batch : &b.producers) = (unsigned)strtoul(optarg, NULL, 10);
+	if (!good || optind < argc || b.runs < 1 || b.batch < 1 || b.batch > MOST_BATCH || b.producers < 1 ||
+	    b.producers > MOST_PRODUCERS) {
+		fprintf(stderr, "usage: bench_fifo [--runs N] [--batch 1...%d] [--producers 1...%d]\n", MOST_BATCH,
+			MOST_PRODUCERS);
+		return 2;
+	}
+	b.items = calloc(b.batch, sizeof(*b.items));
+	if (!b.items)
+		return 1;
+	puts("| slots | lanes | full, ns | M/s | fed, ns | one, ns | empty, ns | reading, ns |\n|--:|--:|--:|--:|--:|--:|--:|--:|");
+	for (size_t i = 0; good && i < sizeof(shapes) / sizeof(*shapes); i++)
+		good = bench_shape(&b, shapes[i]);
+	printf("\nsum %llu\n", (unsigned long long)b.sum);
+	free(b.items);
+	return !good;
+}
