@@ -1,0 +1,164 @@
+/* cpu.c — see cpu_internal.h. */
+#include "proxy/cpu_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/log.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned n_proxies[CPU_SETSIZE];  /* of this process that are pinned to it; guarded by lock */
+
+bool gpul_cpu_parse_list(const char *text, cpu_set_t *out)
+{
+	CPU_ZERO(out);
+	while (*text && *text != '\n') {
+		char *end;
+		unsigned long from = strtoul(text, &end, 10), to = from;
+
+		if (end == text)
+			return false;
+		text = end + (*end == '-');
+		if (*end == '-')
+			to = strtoul(text, &end, 10);
+		if (end == text && *text != ',' && *text != '\n' && *text)
+			return false;
+		for (; from <= to && from < CPU_SETSIZE; from++)
+			CPU_SET(from, out);
+		text = end + (*end == ',');
+	}
+	return true;
+}
+
+static bool read_list(const char *path, cpu_set_t *out)
+{
+	char text[4096];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return gpul_cpu_parse_list(text, out);
+}
+
+int gpul_cpu_choose(const cpu_set_t *may, const cpu_set_t *beside, const unsigned *proxies, int caller)
+{
+	unsigned least = ~0u;
+	int best = -1;
+
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, may) || (int)cpu == caller)
+			continue;
+		const unsigned cost = 2 * proxies[cpu] + (CPU_ISSET(cpu, beside) ? 1 : 0);
+
+		if (cost <= least) {
+			least = cost;
+			best = (int)cpu;
+		}
+	}
+	return best;
+}
+
+/* The CPUs of a node that this thread may use. */
+static gpul_status cpus_of_node(int node, cpu_set_t *out, gpul_error *err)
+{
+	char path[64];
+	cpu_set_t of_node, allowed;
+	int failed = pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed);
+
+	if (failed)
+		return gpul_fail(err, GPUL_ESYS, failed, "sched_getaffinity: %s", strerror(failed));
+	snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
+	if (read_list(path, &of_node))
+		CPU_AND(out, &of_node, &allowed);
+	else if (node == 0)  /* a system without NUMA, or without /sys: it has one node */
+		*out = allowed;
+	else
+		return gpul_fail(err, GPUL_EINVAL, node, "no NUMA node %d: %s cannot be read", node, path);
+	if (!CPU_COUNT(out))
+		return gpul_fail(err, GPUL_EINVAL, node,
+				 "this thread may use no CPU of NUMA node %d (%s): widen its affinity or cpuset, or "
+				 "choose another pin",
+				 node, path);
+	return GPUL_OK;
+}
+
+static gpul_status take_of_node(int node, int *cpu, gpul_error *err)
+{
+	const int caller = sched_getcpu();
+	char path[80];
+	cpu_set_t may, beside;
+	gpul_status st = cpus_of_node(node, &may, err);
+
+	if (st)
+		return st;
+	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", caller);
+	if (!read_list(path, &beside))
+		CPU_ZERO(&beside);
+	pthread_mutex_lock(&lock);
+	*cpu = gpul_cpu_choose(&may, &beside, n_proxies, caller);
+	if (*cpu >= 0)
+		n_proxies[*cpu]++;
+	pthread_mutex_unlock(&lock);
+	if (*cpu < 0)
+		gpul_log(GPUL_LOG_INFO, "proxy",
+			 "CPU %d is the only one of node %d that this thread may use, and it is on it: the proxy is "
+			 "not pinned, and may share it",
+			 caller, node);
+	else
+		gpul_log(GPUL_LOG_DEBUG, "proxy", "pinned to CPU %d of node %d", *cpu, node);
+	return GPUL_OK;
+}
+
+static gpul_status take_this(int number, int *cpu, gpul_error *err)
+{
+	cpu_set_t allowed;
+
+	if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed))
+		CPU_ZERO(&allowed);
+	if (number < 0 || number >= CPU_SETSIZE || !CPU_ISSET((size_t)number, &allowed))
+		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist, or this thread may not use it",
+				 number);
+	if (number == sched_getcpu())
+		gpul_log(GPUL_LOG_INFO, "proxy", "pinned to CPU %d, which the caller is on: they may share it",
+			 number);
+	pthread_mutex_lock(&lock);
+	n_proxies[number]++;
+	pthread_mutex_unlock(&lock);
+	*cpu = number;
+	return GPUL_OK;
+}
+
+gpul_status gpul_cpu_take(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err)
+{
+	gpul_error ignored = { 0 };
+
+	*cpu = -1;
+	switch (pin) {
+	case GPUL_PROXY_PIN_NONE: return GPUL_OK;
+	case GPUL_PROXY_PIN_CPU: return take_this(number, cpu, err);
+	case GPUL_PROXY_PIN_NODE: return take_of_node(number, cpu, err);
+	case GPUL_PROXY_PIN_AUTO:
+		if (number >= 0 && take_of_node(number, cpu, &ignored))
+			gpul_log(GPUL_LOG_INFO, "proxy", "not pinned: %s", ignored.text);
+		return GPUL_OK;
+	}
+	return gpul_fail(err, GPUL_EINVAL, (int)pin, "pin %d: expected one of gpul_proxy_pin", (int)pin);
+}
+
+void gpul_cpu_give(int cpu)
+{
+	if (cpu < 0)
+		return;
+	pthread_mutex_lock(&lock);
+	n_proxies[cpu]--;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,332 @@
+/* proxy_loop.c — the proxy's thread.
+ *
+ *     turn:  each FIFO: poll ─ handlers by kind ─ release         something was there ──> next turn
+ *            progress                                             nothing: drained?  spin, or sleep
+ *            every 8th turn: has a kernel given up?  a process ended?  (the clock is read: 25 ns)
+ *
+ * A fed thread does nothing in a turn beside poll, handlers and release but a few loads and stores of its own. */
+#include "proxy/proxy_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+enum {
+	TURNS_PER_LOOK = 8,          /* turns between two looks at clock, abort words and, at most each */
+	WATCH_NS = 1000000,          /* nanosecond of these, the watched descriptors */
+	BATCHES_PER_SAMPLE = 64,     /* of handler_ns */
+	HOT_LOOKS = 1024,            /* empty looks before the thread pauses between two: a pause takes 40 ns and more */
+	SHORTEST_SLEEP_NS = 1000,
+	RETRY_NS = 100000000,        /* sleeps were too late for the bound: not before that another is tried */
+};
+
+/* What the thread alone knows. */
+struct loop {
+	gpul_proxy *p;
+	uint64_t turn, looks;     /* empty looks in a row */
+	uint64_t now;             /* as it was when the clock was read last */
+	uint64_t idle_since;      /* 0: not */
+	uint64_t watched_ns, retry_ns;
+	uint32_t code;            /* to abort the FIFOs with; 0: none */
+};
+
+static inline void count(_Atomic uint64_t *what, uint64_t more)
+{
+	atomic_store_explicit(what, atomic_load_explicit(what, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+static inline void count_max(_Atomic uint64_t *what, uint64_t value)
+{
+	if (value > atomic_load_explicit(what, memory_order_relaxed))
+		atomic_store_explicit(what, value, memory_order_relaxed);
+}
+
+/* ---- triggers -------------------------------------------------------------------- */
+
+static unsigned run_of_kind(const gpul_fifo_item *items, unsigned n)
+{
+	const unsigned kind = gpul_fifo_kind(items);
+	unsigned run = 1;
+
+	while (run < n && gpul_fifo_kind(items + run) == kind)
+		run++;
+	return run;
+}
+
+static gpul_status no_handler(const gpul_fifo_item *item, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_EINVAL, (int)gpul_fifo_kind(item),
+			 "trigger %llu of lane %u is of kind %u, which has no handler",
+			 (unsigned long long)item->position, item->lane, gpul_fifo_kind(item));
+}
+
+static gpul_status handle(const gpul_proxy_desc *desc, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n,
+			  unsigned *done, gpul_error *err)
+{
+	for (unsigned at = 0, run; at < n; at += run) {
+		const gpul_proxy_kind *kind = &desc->kinds[gpul_fifo_kind(items + at)];
+		gpul_status st;
+
+		*done = at;
+		if (!kind->handler)
+			return no_handler(items + at, err);
+		run = run_of_kind(items + at, n - at);
+		st = kind->handler(kind->context, fifo, items + at, run, err);
+		if (st)
+			return gpul_fail(err, st, 0, "the handler of kind %u failed with status %d in lane %u, at %llu",
+					 gpul_fifo_kind(items + at), (int)st, items[at].lane,
+					 (unsigned long long)items[at].position);
+	}
+	*done = n;
+	return GPUL_OK;
+}
+
+/* Release the first n of a batch, whose next one failed. */
+static void release_handled(gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (i + 1 == n || items[i + 1].lane != items[i].lane)
+			gpul_fifo_release_lane(fifo, items[i].lane, items[i].position + 1);
+}
+
+static gpul_status serve(gpul_proxy *p, gpul_fifo *fifo, bool *found, gpul_error *err)
+{
+	struct gpul_proxy_counts *c = &p->counts;
+	const unsigned n = gpul_fifo_poll(fifo, p->items, p->desc.batch);
+	uint64_t begun = 0;
+	unsigned done = 0;
+	gpul_status st;
+
+	if (!n)
+		return GPUL_OK;
+	*found = true;
+	const bool timed = atomic_load_explicit(&c->batches, memory_order_relaxed) % BATCHES_PER_SAMPLE == 0;
+
+	if (timed)
+		begun = gpul_clock_ns();
+	st = handle(&p->desc, fifo, p->items, n, &done, err);
+	if (timed)
+		count(&c->handler_ns, BATCHES_PER_SAMPLE * (gpul_clock_ns() - begun));
+	if (!p->desc.release_later && !st)
+		gpul_fifo_release(fifo);
+	else if (!p->desc.release_later)
+		release_handled(fifo, p->items, done);
+	count(&c->triggers, done);
+	count(&c->batches, 1);
+	count_max(&c->max_batch, n);
+	return st;
+}
+
+/* ---- the others ------------------------------------------------------------------ */
+
+static gpul_status gave_up(struct loop *l, gpul_error *err)
+{
+	for (unsigned i = 0; i < l->p->desc.n_fifos; i++) {
+		const uint32_t code = gpul_fifo_aborted(l->p->fifos[i]);
+		char text[64];
+
+		if (!code)
+			continue;
+		l->code = code;
+		return gpul_fail(err, GPUL_ESYS, ECANCELED, "FIFO %u of %u was aborted with code 0x%x: %s", i,
+				 l->p->desc.n_fifos, code, gpul_fifo_code_text(code, text));
+	}
+	return GPUL_OK;
+}
+
+static gpul_status read_watched(struct loop *l, gpul_error *err)
+{
+	const struct pollfd *watched = l->p->waits + 1;
+
+	for (unsigned i = 0; i < l->p->desc.n_watch_fds; i++) {
+		if (!watched[i].revents)
+			continue;
+		l->code = GPUL_FIFO_CODE_PEER_GONE;
+		if (watched[i].revents & POLLNVAL)
+			return gpul_fail(err, GPUL_ESYS, EBADF, "descriptor %d, which was to be watched, was closed",
+					 watched[i].fd);
+		return gpul_fail(err, GPUL_ESYS, EPIPE,
+				 "the process behind descriptor %d has ended: what it pushed and is not handled stays",
+				 watched[i].fd);
+	}
+	return GPUL_OK;
+}
+
+static gpul_status look_around(struct loop *l, gpul_error *err)
+{
+	gpul_proxy *p = l->p;
+
+	l->now = gpul_clock_ns();
+	if (p->desc.n_watch_fds && l->now - l->watched_ns >= WATCH_NS) {
+		l->watched_ns = l->now;
+		if (poll(p->waits + 1, p->desc.n_watch_fds, 0) > 0 && read_watched(l, err))
+			return GPUL_ESYS;
+	}
+	return gave_up(l, err);
+}
+
+/* ---- nothing to do --------------------------------------------------------------- */
+
+/* Tell the other hyperthread of the core that this one waits. */
+static inline void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/* Sleep, or until somebody wants something.  What the system adds is learned from each: the most of late, halved in
+ * some ten sleeps. */
+static gpul_status sleep_ns(struct loop *l, uint64_t ns, gpul_error *err)
+{
+	gpul_proxy *p = l->p;
+	struct gpul_proxy_counts *c = &p->counts;
+	const struct timespec t = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+	const uint64_t begun = gpul_clock_ns();
+	const int ready = ppoll(p->waits, 1 + p->desc.n_watch_fds, &t, NULL);
+	uint64_t late = atomic_load_explicit(&c->late_ns, memory_order_relaxed);
+
+	l->now = gpul_clock_ns();
+	count(&c->sleeps, 1);
+	count(&c->slept_ns, l->now - begun);
+	count_max(&c->longest_sleep_ns, l->now - begun);
+	if (ready == 0 && l->now - begun >= ns) {
+		late -= late / 16;
+		if (l->now - begun - ns > late)
+			late = l->now - begun - ns;
+		atomic_store_explicit(&c->late_ns, late < p->desc.max_sleep_ns ? late : p->desc.max_sleep_ns,
+				      memory_order_relaxed);
+	}
+	if (ready > 0 && p->waits[0].revents) {
+		uint64_t wishes;
+
+		(void)!read(p->wake_fd, &wishes, sizeof wishes);  /* not blocking: only to make it 0 */
+	}
+	return ready > 0 ? read_watched(l, err) : GPUL_OK;
+}
+
+/* A sleep is a quarter of the time that nothing came: what it adds to a latency is then little beside what there was
+ * to wait for anyway. */
+static gpul_status back_off(struct loop *l, gpul_error *err)
+{
+	const uint64_t max = l->p->desc.max_sleep_ns;
+	const uint64_t late = atomic_load_explicit(&l->p->counts.late_ns, memory_order_relaxed);
+	uint64_t ns = (l->now - l->idle_since) / 4;
+
+	if (late + SHORTEST_SLEEP_NS > max) {  /* this system cannot sleep so shortly: go on spinning */
+		if (l->now < l->retry_ns)
+			return GPUL_OK;
+		l->retry_ns = l->now + RETRY_NS;
+		ns = SHORTEST_SLEEP_NS;
+	} else if (ns > max - late) {
+		ns = max - late;
+	}
+	l->turn |= TURNS_PER_LOOK - 1;  /* the next turn looks around */
+	return sleep_ns(l, ns > SHORTEST_SLEEP_NS ? ns : SHORTEST_SLEEP_NS, err);
+}
+
+static void answer_drains(gpul_proxy *p, uint64_t wanted)
+{
+	pthread_mutex_lock(&p->lock);
+	p->drains_done = wanted;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* A turn found nothing. */
+static gpul_status idle(struct loop *l, gpul_error *err)
+{
+	gpul_proxy *p = l->p;
+
+	count(&p->counts.empty_looks, 1);
+	l->looks++;
+	if (p->alone)
+		sched_yield();
+	else if (l->looks > HOT_LOOKS)
+		pause_cpu();
+	if (l->looks < TURNS_PER_LOOK)  /* now is that of before */
+		return GPUL_OK;
+	if (!l->idle_since)
+		l->idle_since = l->now;
+	return l->now - l->idle_since < p->desc.spin_ns ? GPUL_OK : back_off(l, err);
+}
+
+/* ---- the loop -------------------------------------------------------------------- */
+
+static gpul_status turn(struct loop *l, bool *found, bool *busy, gpul_error *err)
+{
+	gpul_proxy *p = l->p;
+	gpul_status st = GPUL_OK;
+
+	for (unsigned i = 0; !st && i < p->desc.n_fifos; i++)
+		st = serve(p, p->fifos[i], found, err);
+	if (st)
+		return st;
+	if (p->desc.progress)
+		st = p->desc.progress(p->desc.progress_context, busy, err);
+	if (st)
+		return gpul_fail(err, st, 0, "progress failed with status %d", (int)st);
+	return ++l->turn % TURNS_PER_LOOK ? GPUL_OK : look_around(l, err);
+}
+
+static gpul_status serve_until_told(struct loop *l, gpul_error *err)
+{
+	gpul_proxy *p = l->p;
+	uint64_t drains = 0;
+
+	for (;;) {
+		/* Before the turn: what was there when they were said is then found by it. */
+		const bool stop = atomic_load_explicit(&p->stop, memory_order_acquire);
+		const uint64_t wanted = atomic_load_explicit(&p->drains_wanted, memory_order_acquire);
+		bool found = false, busy = false;
+		gpul_status st = turn(l, &found, &busy, err);
+
+		if (!st && (found || busy)) {
+			l->idle_since = l->looks = 0;
+		} else if (!st) {
+			if (wanted != drains)
+				answer_drains(p, drains = wanted);
+			if (!stop)
+				st = idle(l, err);
+		}
+		if (!st && !stop)
+			continue;
+		if (!st && found)
+			l->code = GPUL_FIFO_CODE_STOPPED;
+		return st;
+	}
+}
+
+void *gpul_proxy_loop(void *arg)
+{
+	gpul_proxy *p = arg;
+	struct loop l = { .p = p, .now = p->started_ns };
+	gpul_error err = { 0 };
+	struct timespec used = { 0 };
+	gpul_status st;
+
+	prctl(PR_SET_TIMERSLACK, 1UL);  /* the system's own 50 us is the latency of a whole trigger */
+	st = serve_until_told(&l, &err);
+	if (st && !l.code)
+		l.code = (uint32_t)st;
+	for (unsigned i = 0; l.code && i < p->desc.n_fifos; i++)
+		gpul_fifo_abort(p->fifos[i], l.code);
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	pthread_mutex_lock(&p->lock);
+	p->ended = true;
+	p->ended_ns = gpul_clock_ns();
+	p->cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+	p->status = st;
+	p->failed = err;
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}

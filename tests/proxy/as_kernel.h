@@ -1,0 +1,27 @@
+/* as_kernel.h — a FIFO in this program's memory, and its kernels' half in C: a CPU thread pushes as a GPU's would. */
+#ifndef GPULOAD_TESTS_PROXY_AS_KERNEL_H
+#define GPULOAD_TESTS_PROXY_AS_KERNEL_H
+
+#include "proxy/fifo.h"
+
+struct as_kernel {
+	gpul_fifo_shape shape;
+	void *area;
+	gpul_fifo *fifo;
+	uint64_t *next;  /* of each lane; a lane belongs to one thread */
+};
+
+/* Both fail the test where they cannot. */
+void as_kernel_open(struct as_kernel *k, unsigned slots, unsigned lanes);
+void as_kernel_close(struct as_kernel *k);
+
+/* Push word 0 = a, word 1 = kind and the lane's position.  TIMED_OUT after 30 s of a full ring. */
+enum gpul_fifo_result as_kernel_push(struct as_kernel *k, unsigned lane, unsigned kind, uint64_t a);
+/* Wait until all of a lane has been handled. */
+enum gpul_fifo_result as_kernel_sync(struct as_kernel *k, unsigned lane);
+
+uint64_t as_kernel_tail(const struct as_kernel *k, unsigned lane);
+uint64_t as_kernel_abort(const struct as_kernel *k, unsigned lane);
+void as_kernel_raise(struct as_kernel *k, unsigned code);
+
+#endif
