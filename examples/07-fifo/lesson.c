@@ -19,13 +19,15 @@ void lesson_need(gpul_status st, const gpul_error *err)
 
 void lesson_begin(struct lesson *l, const char *kernels)
 {
+	/* For a .cu, which NVRTC compiles: where gpuload's headers are. */
+	const gpul_load_options options = { .nvrtc_args = (const char *const[]){ GPULOAD_INCLUDE, NULL } };
 	gpul_error err = { 0 };
 
 	memset(l, 0, sizeof *l);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	lesson_need(gpul_driver_open(GPUL_DRIVER_AUTO, &l->drv, &err), &err);
 	lesson_need(gpul_context_open(l->drv, 0, &l->context, &err), &err);
-	lesson_need(gpul_module_load_file(l->drv, kernels, NULL, &l->module, &err), &err);
+	lesson_need(gpul_module_load_file(l->drv, kernels, &options, &l->module, &err), &err);
 	/* Now, and not at the launch: code that is loaded while another kernel waits for us may wait for it. */
 	for (size_t i = 0; i < gpul_module_n_kernels(l->module); i++)
 		lesson_need(gpul_kernel_prepare(gpul_module_kernel(l->module, i), &err), &err);

@@ -28,7 +28,7 @@ struct lesson_arg {
 };
 #define ARG(variable) { &(variable), sizeof(variable) }
 
-/* Open GPU 0 (GPULOAD_DRIVER says on which driver), load the kernels of a file. */
+/* Open GPU 0 (GPULOAD_DRIVER says on which driver), load the kernels of a file: PTX, or CUDA C++. */
 void lesson_begin(struct lesson *l, const char *kernels);
 void lesson_end(struct lesson *l);
 
