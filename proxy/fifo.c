@@ -150,6 +150,6 @@ const char *gpul_fifo_code_text(uint32_t code, char buf[64])
 	case GPUL_FIFO_CODE_STOPPED: return "the proxy was stopped";
 	case GPUL_FIFO_CODE_PEER_GONE: return "the other process has ended";
 	}
-	snprintf(buf, 64, "code %u", code);
+	snprintf(buf, 64, code < GPUL_FIFO_CODE_TIMED_OUT ? "a handler failed with status %u" : "code %u", code);
 	return buf;
 }

@@ -89,6 +89,14 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 				 gpul_fifo_gpu **out, gpul_error *err);
 void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g);  /* NULL is fine */
 
+/** Begin again where the area begins: after gpul_fifo_reset() in the proxy's process.
+ *
+ * @g  no kernel uses it; its parameter stays as it is
+ * Errors  GPUL_ENOMEM, GPUL_ECUDA: kernels must not use it then
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_fifo_gpu_reset(gpul_fifo_gpu *g, gpul_error *err);
+
 /* The kernels' parameter, passed by value; lives as long as g.  Any thread. */
 const struct gpul_fifo_device *gpul_fifo_gpu_param(const gpul_fifo_gpu *g);
 
@@ -129,21 +137,40 @@ void gpul_fifo_close(gpul_fifo *f);
 /* How many slots and lanes.  Any thread. */
 gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f);
 
-/* Take out up to max triggers that are there, without waiting: 0 is none.  The lanes get their turn one after the
- * other.  What the kernel wrote before a push_release of it is visible.  One thread. */
+/* Take out up to max triggers that are there, without waiting: 0 is none in any lane.  A poll looks at 64 lanes at a
+ * time, and returns with what it found in the first of those groups that has any: so nothing waits for a long search.
+ * The lanes get their turn one after the other; one that is full whenever it is looked at takes a batch, and then it is
+ * the next one's turn.  Never more than a lane's slots are out.  What the kernel wrote before a push_release of it is
+ * visible.  One thread. */
 unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max);
-/* All that poll gave has been handled: its slots are free, who syncs on it goes on.  One thread, the one that polls. */
+/* All that poll gave has been handled: its slots are free, who syncs on it goes on.  Release as soon as a batch is done:
+ * a tail is one store a lane, however many it frees.  One thread, the one that polls. */
 void gpul_fifo_release(gpul_fifo *f);
 /* The positions of a lane below upto have been; upto is not above what poll gave.  For work that ends later than the
  * next poll.  One thread, the one that polls. */
 void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto);
 
-/* End every wait of the kernels with a code, not 0; the first one stays.  Any thread. */
+/* End every wait of the kernels with a code, not 0; the first one stays.  Pushes that need not wait still succeed, and
+ * poll still gives them.  Any thread, also while another polls. */
 void gpul_fifo_abort(gpul_fifo *f, uint32_t code);
-/* The code that was raised, here or by a kernel; 0: none.  A kernel's is handed on to all lanes by this call, which
- * whoever polls makes now and then.  Any thread. */
+/* The code that was raised, here or by a kernel (whose code is cut to 32 bits); 0: none.  A kernel's is handed on to all
+ * lanes by this call, and by each poll.  Any thread, also while another polls. */
 uint32_t gpul_fifo_aborted(gpul_fifo *f);
-/* "timed-out", "stopped", "peer-gone", else "a handler's status N" or the like; returns buf. */
+
+/** After an abort, when the kernels have ended: begin anew, empty, at position 0 of each lane, with no code raised.
+ *
+ * What was not taken out is dropped: poll first who wants it.  (Kernels that gave up may have left gaps, behind which
+ * triggers are never taken.)  Memory, addresses and the kernels' parameter stay, so a graph that holds it stays good.
+ *
+ * @f  nobody polls it, no kernel uses it; whose kernels' end is in another process, that one calls
+ *     gpul_fifo_gpu_reset() next
+ * Errors  gpul_fifo_gpu_reset()'s, of what gpul_fifo_create() made
+ * Threads one, the one that polls
+ * Source  - */
+gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err);
+
+/* What a code says, for people: "a kernel's time-out", "a handler failed with status 5", "code 4711".  buf is room for
+ * those that have a number; a text, which may be buf.  Any thread. */
 const char *gpul_fifo_code_text(uint32_t code, char buf[64]);
 
 #ifdef __cplusplus

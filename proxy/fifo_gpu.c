@@ -53,20 +53,19 @@ static uint64_t end_of(const struct gpul_fifo_line *line, struct gpul_trigger *r
 	return end;
 }
 
-static gpul_status make_lanes(gpul_fifo_gpu *g, gpul_fifo_shape shape, gpul_error *err)
+/* Write what kernels keep: nobody owns a lane, nobody looks, and the heads are behind what the slots hold. */
+static gpul_status begin(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift, gpul_error *err)
 {
-	const size_t bytes = shape.lanes * sizeof(struct gpul_fifo_lane);
-	const unsigned shift = gpul_fifo_shift_of(&shape);
-	struct gpul_trigger *slots = (void *)((char *)g->area + gpul_fifo_slots_offset(shape.lanes));
-	struct gpul_fifo_lane *lanes = calloc(shape.lanes, sizeof(*lanes));
+	const size_t bytes = n_lanes * sizeof(struct gpul_fifo_lane);
+	struct gpul_trigger *slots = (void *)((char *)g->area + gpul_fifo_slots_offset(n_lanes));
+	struct gpul_fifo_lane *lanes = calloc(n_lanes, sizeof(*lanes));
 	gpul_status st;
 
 	if (!lanes)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u lanes of a FIFO", shape.lanes);
-	for (unsigned i = 0; i < shape.lanes; i++)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u lanes of a FIFO", n_lanes);
+	for (unsigned i = 0; i < n_lanes; i++)
 		lanes[i].head = end_of(&gpul_fifo_lines(g->area)[i], slots + ((size_t)i << shift), shift);
-	st = gpul_cu(g->drv, err, cuMemAlloc(&g->lanes, bytes));
-	st = st ? st : gpul_cu(g->drv, err, cuMemcpyHtoD(g->lanes, lanes, bytes));
+	st = gpul_cu(g->drv, err, cuMemcpyHtoD(g->lanes, lanes, bytes));
 	/* a kernel on a stream that waits for no other would not wait for the copy */
 	st = st ? st : gpul_cu(g->drv, err, cuStreamSynchronize(NULL));
 	free(lanes);
@@ -87,7 +86,8 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels' end of a FIFO");
 	g->drv = drv;
 	g->area = area;
-	st = make_lanes(g, shape, err);
+	st = gpul_cu(drv, err, cuMemAlloc(&g->lanes, shape.lanes * sizeof(struct gpul_fifo_lane)));
+	st = st ? st : begin(g, shape.lanes, gpul_fifo_shift_of(&shape), err);
 	if (st) {
 		gpul_fifo_gpu_destroy(g);
 		return st;
@@ -111,6 +111,11 @@ void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g)
 	if (g->lanes)
 		g->drv->cuMemFree(g->lanes);
 	free(g);
+}
+
+gpul_status gpul_fifo_gpu_reset(gpul_fifo_gpu *g, gpul_error *err)
+{
+	return begin(g, g->param.n_lanes, g->param.lane_shift, err);
 }
 
 const struct gpul_fifo_device *gpul_fifo_gpu_param(const gpul_fifo_gpu *g)

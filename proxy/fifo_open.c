@@ -76,6 +76,15 @@ gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int dev
 	return GPUL_OK;
 }
 
+gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err)
+{
+	const gpul_fifo_shape shape = gpul_fifo_shape_of(f);
+	gpul_status st = gpul_fifo_area_format(f->header, gpul_fifo_area_bytes(&shape), &shape, err);
+
+	begin(f);
+	return st || !f->gpu ? st : gpul_fifo_gpu_reset(f->gpu, err);
+}
+
 void gpul_fifo_close(gpul_fifo *f)
 {
 	if (!f)

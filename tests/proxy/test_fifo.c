@@ -1,50 +1,425 @@
 /* test_fifo.c — the CPU's end of a FIFO; this program writes the slots as a kernel would. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include <cmocka.h>
 
 #include "proxy/fifo.h"
+#include "tests/proxy/pusher.h"
 
-static _Alignas(512) unsigned char area[8192];
+enum { MOST_LANES = 4096, ROOM = 1 << 21 };
 
-static void push(const gpul_fifo_shape *shape, unsigned lane, uint64_t at, uint64_t a, uint64_t b)
+static _Alignas(512) unsigned char area[ROOM];
+static struct pusher pushers[MOST_LANES];
+static gpul_fifo_item items[MOST_LANES];
+
+static gpul_fifo *open_area(unsigned lanes)
 {
-	const unsigned per = shape->slots / shape->lanes;
-	struct gpul_trigger *slots = (void *)(area + gpul_fifo_area_bytes(shape) - shape->slots * sizeof(*slots));
-	const uint64_t lap = (~(at / per) & 1) << 63;
+	gpul_fifo *f = NULL;
+	gpul_error err = { 0 };
 
-	slots[lane * per + at % per] = (struct gpul_trigger){ { a | lap, b | lap } };
+	if (gpul_fifo_open(area, sizeof(area), &f, &err))
+		fail_msg("%s", err.text);
+	for (unsigned lane = 0; lane < lanes; lane++)
+		pushers[lane] = pusher_of(area, lane);
+	return f;
 }
 
+static gpul_fifo *begin(unsigned slots, unsigned lanes)
+{
+	const gpul_fifo_shape shape = { .slots = slots, .lanes = lanes };
+	gpul_error err = { 0 };
+
+	if (gpul_fifo_area_format(area, sizeof(area), &shape, &err))
+		fail_msg("%s", err.text);
+	return open_area(lanes);
+}
+
+static void push(unsigned lane, uint64_t a)
+{
+	assert_true(pusher_push(&pushers[lane], a, ~a >> 1));
+}
+
+static void expect(const gpul_fifo_item *item, unsigned lane, uint64_t position, uint64_t a)
+{
+	assert_int_equal(item->lane, lane);
+	assert_int_equal(item->position, position);
+	assert_int_equal(item->word[0], a);
+	assert_int_equal(item->word[1], ~a >> 1);
+}
+
+static struct gpul_fifo_line *line(unsigned lane)
+{
+	return pushers[lane].line;
+}
+
+/* Over several laps, so that lap bits are either. */
 static void what_is_pushed_is_taken_once_in_order(void **state)
 {
 	(void)state;
-	const gpul_fifo_shape shape = { .slots = 8, .lanes = 2 };
-	gpul_error err = { 0 };
-	gpul_fifo *f = NULL;
+	gpul_fifo *f = begin(8, 2);
 
-	assert_int_equal(gpul_fifo_area_format(area, sizeof(area), &shape, &err), GPUL_OK);
-	assert_int_equal(gpul_fifo_open(area, sizeof(area), &f, &err), GPUL_OK);
 	for (uint64_t at = 0; at < 100; at++) {
-		gpul_fifo_item items[4];
-
 		assert_int_equal(gpul_fifo_poll(f, items, 4), 0);
-		push(&shape, at & 1, at / 2, at + 1, ~at >> 1);
+		push(at & 1, at + 1);
 		assert_int_equal(gpul_fifo_poll(f, items, 4), 1);
-		assert_int_equal(items[0].word[0], at + 1);
-		assert_int_equal(items[0].word[1], ~at >> 1);
-		assert_int_equal(items[0].lane, at & 1);
-		assert_int_equal(items[0].position, at / 2);
+		expect(items, at & 1, at / 2, at + 1);
 		gpul_fifo_release(f);
 	}
 	gpul_fifo_close(f);
 }
 
+static void all_lanes_of_every_shape_give_all_that_they_have(void **state)
+{
+	(void)state;
+	for (unsigned lanes = 1; lanes <= MOST_LANES; lanes *= 2)
+		for (unsigned per_lane = 1; per_lane <= 16; per_lane *= 4) {
+			gpul_fifo *f = begin(lanes * per_lane, lanes);
+
+			for (unsigned lap = 0; lap < 3; lap++) {
+				static unsigned seen[MOST_LANES];
+				unsigned n = 0;
+
+				memset(seen, 0, sizeof(seen));
+				for (unsigned i = 0; i < lanes * per_lane; i++)
+					push(i / per_lane, i % per_lane);
+				assert_true(pusher_full(&pushers[lanes - 1]));
+				for (unsigned got; (got = gpul_fifo_poll(f, items, 100)) > 0; n += got)
+					for (unsigned i = 0; i < got; i++) {
+						const unsigned at = seen[items[i].lane]++;
+
+						expect(&items[i], items[i].lane, (uint64_t)lap * per_lane + at, at);
+					}
+				assert_int_equal(n, lanes * per_lane);
+				gpul_fifo_release(f);
+			}
+			gpul_fifo_close(f);
+		}
+}
+
+static void a_slot_is_taken_when_both_halves_have_come_in_either_order(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(4, 1);
+
+	for (uint64_t at = 0; at < 32; at++) {
+		const unsigned first = at & 1;
+
+		pusher_store(&pushers[0], at, first, first ? ~at >> 1 : at);
+		assert_int_equal(gpul_fifo_poll(f, items, 1), 0);
+		pusher_store(&pushers[0], at, !first, first ? at : ~at >> 1);
+		assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
+		expect(items, 0, at, at);
+		gpul_fifo_release(f);
+	}
+	gpul_fifo_close(f);
+}
+
+static void what_lies_behind_a_gap_waits_for_it(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(4, 1);
+
+	for (uint64_t at = 1; at < 4; at++)
+		for (unsigned half = 0; half < 2; half++)
+			pusher_store(&pushers[0], at, half, half ? ~at >> 1 : at);
+	assert_int_equal(gpul_fifo_poll(f, items, 4), 0);
+	push(0, 0);
+	assert_int_equal(gpul_fifo_poll(f, items, 4), 4);
+	for (unsigned at = 0; at < 4; at++)
+		expect(&items[at], 0, at, at);
+	gpul_fifo_close(f);
+}
+
+static void nothing_is_free_before_it_is_released(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(2, 1);
+
+	push(0, 1);
+	push(0, 2);
+	assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
+	assert_true(pusher_full(&pushers[0]));
+	assert_int_equal(gpul_fifo_poll(f, items + 1, 1), 1);
+	assert_int_equal(line(0)->tail, 0);
+	gpul_fifo_release(f);  /* what several polls gave */
+	assert_int_equal(line(0)->tail, 2);
+	assert_false(pusher_full(&pushers[0]));
+	gpul_fifo_close(f);
+}
+
+static void a_lane_is_released_up_to_a_position_and_then_the_rest(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(16, 2);
+
+	for (unsigned i = 0; i < 8; i++)
+		push(1, i);
+	push(0, 9);
+	assert_int_equal(gpul_fifo_poll(f, items, 16), 9);
+	gpul_fifo_release_lane(f, 1, 3);
+	assert_int_equal(line(1)->tail, 3);
+	gpul_fifo_release_lane(f, 1, 3);  /* again: no harm */
+	assert_int_equal(line(1)->tail, 3);
+	assert_int_equal(line(0)->tail, 0);
+	gpul_fifo_release(f);
+	assert_int_equal(line(1)->tail, 8);
+	assert_int_equal(line(0)->tail, 1);
+	gpul_fifo_close(f);
+}
+
+/* A lane that is always full, and others that have one trigger. */
+static void a_busy_lane_keeps_no_other_waiting(void **state)
+{
+	(void)state;
+	for (unsigned lanes = 2; lanes <= 1024; lanes *= 8) {
+		for (unsigned busy = 0; busy < lanes; busy += lanes / 2 + 1) {
+			gpul_fifo *f = begin(16 * lanes, lanes);
+			const unsigned quiet = (busy + lanes - 1) % lanes;
+			bool came = false;
+
+			push(quiet, 77);
+			for (unsigned polls = 0; polls < 2 && !came; polls++) {
+				while (!pusher_full(&pushers[busy]))
+					push(busy, 1);
+				const unsigned n = gpul_fifo_poll(f, items, 8);
+
+				assert_true(n > 0);
+				for (unsigned i = 0; i < n; i++)
+					came = came || items[i].lane == quiet;
+				gpul_fifo_release(f);
+			}
+			assert_true(came);
+			gpul_fifo_close(f);
+		}
+	}
+}
+
+static void a_poll_finds_what_any_one_lane_has_wherever_the_turn_is(void **state)
+{
+	(void)state;
+	enum { LANES = 256 };
+	gpul_fifo *f = begin(LANES, LANES);
+	uint64_t pushed[LANES] = { 0 };
+
+	for (unsigned turn = 0; turn < LANES; turn += 5)
+		for (unsigned lane = 0; lane < LANES; lane++) {
+			const unsigned before = (turn + LANES - 1) % LANES;
+
+			push(before, 1);  /* so that it is turn's turn */
+			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
+			pushed[before]++;
+			gpul_fifo_release(f);
+			push(lane, lane);
+			assert_int_equal(gpul_fifo_poll(f, items, LANES), 1);
+			expect(items, lane, pushed[lane]++, lane);
+			gpul_fifo_release(f);
+		}
+	gpul_fifo_close(f);
+}
+
+static void a_poll_for_none_takes_none(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(128, 64);
+
+	push(5, 1);
+	assert_int_equal(gpul_fifo_poll(f, items, 0), 0);
+	assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
+	expect(items, 5, 0, 1);
+	gpul_fifo_close(f);
+}
+
+static void positions_go_round_at_two_to_the_64(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(4, 2);
+
+	gpul_fifo_close(f);
+	line(0)->tail = UINT64_MAX - 4;
+	f = open_area(2);
+	/* the slots are zeros, which odd laps await: an area whose tail was so large would not be so */
+	for (unsigned i = 0; i < 2; i++)
+		pusher_store(&pushers[0], pushers[0].next - 2 + i, 0, 0);
+	for (uint64_t i = 0; i < 12; i++) {
+		push(0, i);
+		assert_int_equal(gpul_fifo_poll(f, items, 4), 1);
+		expect(items, 0, UINT64_MAX - 4 + i, i);
+		gpul_fifo_release(f);
+	}
+	gpul_fifo_close(f);
+}
+
+static void the_next_end_takes_again_what_was_not_released(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(16, 2);
+
+	for (unsigned i = 0; i < 5; i++)
+		push(1, i);
+	assert_int_equal(gpul_fifo_poll(f, items, 2), 2);
+	gpul_fifo_release(f);
+	assert_int_equal(gpul_fifo_poll(f, items, 2), 2);
+	gpul_fifo_close(f);
+	assert_int_equal(gpul_fifo_open(area, sizeof(area), &f, NULL), GPUL_OK);
+	assert_int_equal(gpul_fifo_poll(f, items, 16), 3);
+	for (unsigned i = 0; i < 3; i++)
+		expect(&items[i], 1, i + 2, i + 2);
+	gpul_fifo_close(f);
+}
+
+/* ---- giving up --------------------------------------------------------------------- */
+
+static void the_first_code_is_told_to_all_lanes_and_stays(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(128, 128);
+
+	assert_int_equal(gpul_fifo_aborted(f), 0);
+	gpul_fifo_abort(f, 17);
+	gpul_fifo_abort(f, 18);
+	assert_int_equal(gpul_fifo_aborted(f), 17);
+	for (unsigned lane = 0; lane < 128; lane++)
+		assert_int_equal(pusher_aborted(&pushers[lane]), 17);
+	gpul_fifo_close(f);
+	f = open_area(128);
+	gpul_fifo_abort(f, 19);
+	assert_int_equal(gpul_fifo_aborted(f), 17);  /* to the next end, too */
+	gpul_fifo_close(f);
+}
+
+/* Two who give up at once: lane 0 says who was first, and whoever comes second goes on with that one's code. */
+static void a_code_that_reached_some_lanes_reaches_the_others(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(8, 8);
+
+	line(0)->abort = 5;
+	gpul_fifo_abort(f, 6);
+	for (unsigned lane = 0; lane < 8; lane++)
+		assert_int_equal(pusher_aborted(&pushers[lane]), 5);
+	gpul_fifo_close(f);
+}
+
+static void what_a_kernel_raised_is_handed_on_by_the_next_poll(void **state)
+{
+	(void)state;
+	for (unsigned asked = 0; asked < 2; asked++) {
+		gpul_fifo *f = begin(8, 4);
+		struct gpul_fifo_header *h = (void *)area;
+
+		h->raised = GPUL_FIFO_CODE_TIMED_OUT;
+		push(2, 1);
+		if (asked)
+			assert_int_equal(gpul_fifo_aborted(f), GPUL_FIFO_CODE_TIMED_OUT);
+		else
+			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);  /* and what was pushed still comes */
+		for (unsigned lane = 0; lane < 4; lane++)
+			assert_int_equal(pusher_aborted(&pushers[lane]), GPUL_FIFO_CODE_TIMED_OUT);
+		gpul_fifo_abort(f, 3);
+		h->raised = 4;
+		assert_int_equal(gpul_fifo_aborted(f), GPUL_FIFO_CODE_TIMED_OUT);
+		gpul_fifo_close(f);
+	}
+}
+
+static void a_raised_word_of_any_bits_is_some_code(void **state)
+{
+	(void)state;
+	static const uint64_t words[] = { 1ull << 32, UINT64_MAX, UINT32_MAX, 1ull << 63 };
+
+	for (unsigned i = 0; i < 4; i++) {
+		gpul_fifo *f = begin(8, 4);
+
+		((struct gpul_fifo_header *)(void *)area)->raised = words[i];
+		assert_int_equal(gpul_fifo_poll(f, items, 1), 0);
+		assert_int_equal(gpul_fifo_aborted(f), UINT32_MAX);
+		assert_int_equal(pusher_aborted(&pushers[3]), UINT32_MAX);
+		gpul_fifo_close(f);
+	}
+}
+
+static void a_reset_makes_it_as_new(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(8, 2);
+
+	for (unsigned i = 0; i < 3; i++)
+		push(i & 1, i);
+	assert_int_equal(gpul_fifo_poll(f, items, 2), 2);
+	pusher_store(&pushers[1], 3, 1, 0);  /* half of one, behind a gap */
+	((struct gpul_fifo_header *)(void *)area)->raised = 9;
+	assert_int_equal(gpul_fifo_aborted(f), 9);
+	assert_int_equal(gpul_fifo_reset(f, NULL), GPUL_OK);
+	assert_int_equal(gpul_fifo_aborted(f), 0);
+	gpul_fifo_release(f);  /* owes nothing any more */
+	for (unsigned lane = 0; lane < 2; lane++) {
+		assert_int_equal(pusher_aborted(&pushers[lane]), 0);
+		assert_int_equal(line(lane)->tail, 0);
+		pushers[lane] = pusher_of(area, lane);
+	}
+	assert_int_equal(gpul_fifo_poll(f, items, 8), 0);
+	for (unsigned i = 0; i < 8; i++)
+		push(i & 1, i);
+	assert_int_equal(gpul_fifo_poll(f, items, 8), 8);
+	for (unsigned i = 0; i < 8; i++)
+		expect(&items[i], i / 4, i % 4, 2 * (i % 4) + i / 4);
+	gpul_fifo_close(f);
+}
+
+static void codes_are_told_in_words(void **state)
+{
+	(void)state;
+	static const struct { uint32_t code; const char *says; } codes[] = {
+		{ 0, "not aborted" }, { GPUL_ESYS, "a handler failed with status 5" },
+		{ GPUL_FIFO_CODE_TIMED_OUT, "a kernel's time-out" }, { GPUL_FIFO_CODE_STOPPED, "the proxy was stopped" },
+		{ GPUL_FIFO_CODE_PEER_GONE, "the other process has ended" }, { UINT32_MAX, "code 4294967295" },
+	};
+	char buf[64];
+
+	for (unsigned i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+		assert_string_equal(gpul_fifo_code_text(codes[i].code, buf), codes[i].says);
+}
+
+static void the_kind_is_the_four_bits_below_the_lap(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(16, 1);
+
+	for (unsigned kind = 0; kind < GPUL_FIFO_N_KINDS; kind++)
+		assert_true(pusher_push(&pushers[0], 1, (uint64_t)kind << GPUL_FIFO_KIND_SHIFT | 5));
+	assert_int_equal(gpul_fifo_poll(f, items, 16), 16);
+	for (unsigned kind = 0; kind < GPUL_FIFO_N_KINDS; kind++)
+		assert_int_equal(gpul_fifo_kind(&items[kind]), kind);
+	gpul_fifo_close(f);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_pushed_is_taken_once_in_order) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_pushed_is_taken_once_in_order),
+		cmocka_unit_test(all_lanes_of_every_shape_give_all_that_they_have),
+		cmocka_unit_test(a_slot_is_taken_when_both_halves_have_come_in_either_order),
+		cmocka_unit_test(what_lies_behind_a_gap_waits_for_it),
+		cmocka_unit_test(nothing_is_free_before_it_is_released),
+		cmocka_unit_test(a_lane_is_released_up_to_a_position_and_then_the_rest),
+		cmocka_unit_test(a_busy_lane_keeps_no_other_waiting),
+		cmocka_unit_test(a_poll_finds_what_any_one_lane_has_wherever_the_turn_is),
+		cmocka_unit_test(a_poll_for_none_takes_none),
+		cmocka_unit_test(positions_go_round_at_two_to_the_64),
+		cmocka_unit_test(the_next_end_takes_again_what_was_not_released),
+		cmocka_unit_test(the_first_code_is_told_to_all_lanes_and_stays),
+		cmocka_unit_test(a_code_that_reached_some_lanes_reaches_the_others),
+		cmocka_unit_test(what_a_kernel_raised_is_handed_on_by_the_next_poll),
+		cmocka_unit_test(a_raised_word_of_any_bits_is_some_code),
+		cmocka_unit_test(a_reset_makes_it_as_new),
+		cmocka_unit_test(codes_are_told_in_words),
+		cmocka_unit_test(the_kind_is_the_four_bits_below_the_lap),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
