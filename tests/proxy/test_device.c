@@ -1,0 +1,362 @@
+/* test_device.c — the kernels' half: what device.cu pushes by fifo_device.cuh, and proxy/fifo.ptx by itself, arrives
+ * as each mode promises, waits when the ring is full, and ends when it must.
+ *
+ * Runs on any driver (GPULOAD_DRIVER).  GPULOAD_TEST_FIFO_PTX names other kernels to be tested instead. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/proxy/device_rig.h"
+
+static const unsigned SIZES[] = { 1, 2, 16, 32, 128 };
+enum { N_SIZES = sizeof(SIZES) / sizeof(*SIZES), SECOND_NS = 1000000000, SOON_NS = 20000000 };
+
+/* The kernel writes a note before each push, and the push shows it. */
+static bool releases(const char *name)
+{
+	return !strcmp(name, "fifo_push_release") || !strcmp(name, "fifo_push_sync");
+}
+
+/* Launch, serve all of it, and nothing is left. */
+static void run(struct rig *r, const struct rig_kernel *k, uint64_t n_triggers)
+{
+	rig_launch(r, k);
+	rig_serve(r, n_triggers);
+	rig_wait(r);
+	rig_expect(r, k->blocks * k->threads, GPUL_FIFO_OK, k->count);
+	assert_int_equal(rig_take(r, 1), 0);
+	assert_int_equal(gpul_fifo_aborted(r->fifo), 0);
+}
+
+/* One queue: threads of one warp, of several warps, of several blocks share it. */
+static void shared_by(struct rig *r, const char *name, unsigned slots, unsigned blocks, unsigned threads, unsigned count)
+{
+	rig_fifo(r, slots, 1);
+	r->shared = true;
+	r->notes_first = releases(name);
+	run(r, &(struct rig_kernel){ name, blocks, threads, count, 0, FOR_EVER }, (uint64_t)blocks * threads * count);
+	rig_fifo_close(r);
+}
+
+static void threads_that_share_a_lane_come_in_ticket_order_each_in_its_own(void **state)
+{
+	for (int i = 0; i < N_SIZES; i++) {
+		shared_by(*state, "fifo_push", SIZES[i], 1, 32, 40);
+		shared_by(*state, "fifo_push", SIZES[i], 4, 48, 10);
+	}
+}
+
+static void a_release_shows_what_was_written_before(void **state)
+{
+	for (int i = 0; i < N_SIZES; i++)
+		shared_by(*state, "fifo_push_release", SIZES[i], 8, 8, 30);
+}
+
+static void a_sync_shows_what_the_handler_wrote(void **state)
+{
+	for (int i = 0; i < N_SIZES; i++) {
+		shared_by(*state, "fifo_push_sync", SIZES[i], 1, 32, 10);
+		shared_by(*state, "fifo_push_sync", SIZES[i], 16, 1, 20);
+	}
+}
+
+static void so_does_a_poll(void **state)
+{
+	for (int i = 0; i < N_SIZES; i++)
+		shared_by(*state, "fifo_push_poll", SIZES[i], 4, 4, 20);
+}
+
+static void five_hundred_blocks_share_one_slot(void **state)
+{
+	shared_by(*state, "fifo_push_sync", 1, 512, 1, 1);
+	shared_by(*state, "fifo_push", 1, 512, 1, 2);
+}
+
+/* Lanes: each thread owns one, so that its triggers come with the lane's positions. */
+static void owned_by(struct rig *r, const char *name, unsigned slots, unsigned lanes, unsigned blocks, unsigned count)
+{
+	rig_fifo(r, slots, lanes);
+	r->notes_first = releases(name);
+	run(r, &(struct rig_kernel){ name, blocks, lanes / blocks, count, 0, FOR_EVER }, (uint64_t)lanes * count);
+	for (unsigned i = 0; i < lanes; i++)
+		assert_int_equal(r->position[i], count);
+	rig_fifo_close(r);
+}
+
+static void owners_come_in_their_order_lane_by_lane(void **state)
+{
+	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_push_sync", "fifo_push_poll" };
+
+	for (int n = 0; n < 4; n++) {
+		for (int i = 0; i < N_SIZES; i++)
+			owned_by(*state, names[n], SIZES[i], 1, 1, 100);
+		owned_by(*state, names[n], 128, 128, 128, 10);  /* lanes of one slot */
+		owned_by(*state, names[n], 128, 32, 1, 20);     /* one warp's threads own a lane each */
+		owned_by(*state, names[n], 512, 64, 16, 20);
+	}
+}
+
+/* Each of the lanes is several threads': block b's are lane b's. */
+static void lanes_can_be_shared_too(void **state)
+{
+	struct rig *r = *state;
+
+	rig_fifo(r, 64, 8);
+	r->shared = true;
+	run(r, &(struct rig_kernel){ "fifo_push", 8, 32, 20, 0, FOR_EVER }, 8 * 32 * 20);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(r->position[i], 32 * 20);
+	rig_fifo_close(r);
+}
+
+static void a_kernel_goes_on_where_the_last_one_left_off(void **state)
+{
+	struct rig *r = *state;
+
+	for (int shared = 0; shared < 2; shared++) {
+		rig_fifo(r, 8, 4);
+		r->shared = shared;
+		for (unsigned i = 0; i < 5; i++)
+			run(r, &(struct rig_kernel){ "fifo_push", 4, 1, 7, 7 * i, FOR_EVER }, 4 * 7);
+		rig_fifo_close(r);
+	}
+}
+
+/* 32 triggers at once, whether the lane has that many slots or not. */
+static void a_warp_pushes_in_the_order_of_its_threads(void **state)
+{
+	struct rig *r = *state;
+
+	for (unsigned slots = 1; slots <= 64; slots *= 2)
+		for (int shared = 0; shared < 2; shared++) {
+			rig_fifo(r, 2 * slots, 2);
+			r->shared = shared;
+			run(r, &(struct rig_kernel){ "fifo_warp_push", 2, 32, 20, 0, FOR_EVER }, 2 * 32 * 20);
+			rig_fifo_close(r);
+		}
+	rig_fifo(r, 64, 1);
+	r->shared = true;
+	run(r, &(struct rig_kernel){ "fifo_warp_push", 1, 128, 20, 0, FOR_EVER }, 128 * 20);
+	rig_fifo_close(r);
+}
+
+/* The place of each trigger, not only its thread's order: 32 in a row are a warp's. */
+static void a_warps_triggers_lie_side_by_side(void **state)
+{
+	struct rig *r = *state;
+	gpul_fifo_item items[64];
+	const struct rig_kernel k = { "fifo_warp_push", 2, 32, 1, 0, FOR_EVER };
+
+	rig_fifo(r, 64, 1);
+	r->shared = true;
+	rig_launch(r, &k);
+	rig_wait(r);
+	assert_int_equal(gpul_fifo_poll(r->fifo, items, 64), 64);
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(items[i].word[0] >> 32, (items[i / 32 * 32].word[0] >> 32) + i % 32);
+	rig_fifo_close(r);
+}
+
+static void who_finds_the_ring_full_waits(void **state)
+{
+	struct rig *r = *state;
+	const struct rig_kernel k = { "fifo_push", 1, 1, 10, 0, FOR_EVER };
+
+	for (int shared = 0; shared < 2; shared++) {
+		rig_fifo(r, 4, 1);
+		r->shared = shared;
+		rig_launch(r, &k);
+		for (unsigned came = 0; came < 4;)
+			came += rig_take(r, 64);
+		for (int i = 0; i < 1000; i++) {
+			assert_int_equal(rig_take(r, 64), 0);
+			assert_false(rig_ended(r));
+		}
+		gpul_fifo_release(r->fifo);
+		rig_serve(r, 6);
+		rig_wait(r);
+		rig_expect(r, 1, GPUL_FIFO_OK, 10);
+		rig_fifo_close(r);
+	}
+}
+
+static void a_sync_waits_for_the_release(void **state)
+{
+	struct rig *r = *state;
+	const struct rig_kernel k = { "fifo_push_sync", 1, 1, 1, 0, FOR_EVER };
+
+	for (int shared = 0; shared < 2; shared++) {
+		rig_fifo(r, 4, 1);
+		r->shared = shared;
+		rig_launch(r, &k);
+		while (!rig_take(r, 64))
+			;
+		for (int i = 0; i < 1000; i++)
+			assert_false(rig_ended(r));
+		gpul_fifo_release(r->fifo);
+		rig_wait(r);
+		rig_expect(r, 1, GPUL_FIFO_OK, 1);
+		rig_fifo_close(r);
+	}
+}
+
+static void an_owner_whose_time_is_up_has_not_pushed_and_tries_again(void **state)
+{
+	struct rig *r = *state;
+
+	rig_fifo(r, 4, 1);
+	rig_launch(r, &(struct rig_kernel){ "fifo_push", 1, 1, 10, 0, SOON_NS });
+	rig_wait(r);
+	rig_expect(r, 1, GPUL_FIFO_TIMED_OUT, 4);
+	assert_int_equal(gpul_fifo_aborted(r->fifo), 0);
+	rig_serve(r, 4);
+	run(r, &(struct rig_kernel){ "fifo_push_release", 1, 1, 4, 4, SECOND_NS }, 4);
+	rig_fifo_close(r);
+}
+
+static void so_does_a_warp_that_owns_its_lane(void **state)
+{
+	struct rig *r = *state;
+
+	rig_fifo(r, 64, 1);
+	rig_launch(r, &(struct rig_kernel){ "fifo_warp_push", 1, 32, 10, 0, SOON_NS });
+	rig_wait(r);
+	rig_expect(r, 32, GPUL_FIFO_TIMED_OUT, 2);
+	assert_int_equal(gpul_fifo_aborted(r->fifo), 0);
+	rig_serve(r, 64);
+	run(r, &(struct rig_kernel){ "fifo_warp_push", 1, 32, 2, 2, SECOND_NS }, 64);
+	rig_fifo_close(r);
+}
+
+/* A ticket that was drawn and not used leaves a gap that no later trigger gets past. */
+static void a_sharer_whose_time_is_up_aborts_the_fifo(void **state)
+{
+	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_warp_push" };
+	struct rig *r = *state;
+
+	for (int n = 0; n < 3; n++) {
+		rig_fifo(r, 32, 1);
+		r->shared = true;
+		rig_launch(r, &(struct rig_kernel){ names[n], 1, 32, 4, 0, SOON_NS });
+		rig_wait(r);
+		rig_expect(r, 32, GPUL_FIFO_TIMED_OUT, 1);
+		assert_int_equal(gpul_fifo_aborted(r->fifo), GPUL_FIFO_CODE_TIMED_OUT);
+		rig_fifo_close(r);
+	}
+}
+
+static void a_warp_that_has_pushed_a_part_aborts_the_fifo_too(void **state)
+{
+	struct rig *r = *state;
+
+	rig_fifo(r, 16, 1);
+	rig_launch(r, &(struct rig_kernel){ "fifo_warp_push", 1, 32, 1, 0, SOON_NS });
+	rig_wait(r);
+	rig_expect(r, 32, GPUL_FIFO_TIMED_OUT, 0);
+	assert_int_equal(gpul_fifo_aborted(r->fifo), GPUL_FIFO_CODE_TIMED_OUT);
+	rig_fifo_close(r);
+}
+
+static void a_sync_whose_time_is_up_says_so_and_harms_nobody(void **state)
+{
+	struct rig *r = *state;
+
+	for (int shared = 0; shared < 2; shared++) {
+		rig_fifo(r, 64, 1);
+		r->shared = shared;
+		rig_launch(r, &(struct rig_kernel){ "fifo_push_sync", 1, 1, 1, 0, SOON_NS });
+		rig_wait(r);
+		rig_expect(r, 1, GPUL_FIFO_TIMED_OUT, 0);
+		assert_int_equal(gpul_fifo_aborted(r->fifo), 0);
+		rig_serve(r, 1);
+		run(r, &(struct rig_kernel){ "fifo_push_sync", 1, 1, 5, 1, FOR_EVER }, 5);
+		rig_fifo_close(r);
+	}
+}
+
+static void an_abort_ends_every_wait(void **state)
+{
+	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_push_sync", "fifo_push_poll",
+					     "fifo_warp_push" };
+	struct rig *r = *state;
+
+	for (int n = 0; n < 5; n++)
+		for (int shared = 0; shared < 2; shared++) {
+			rig_fifo(r, 32, 32);
+			r->shared = shared;
+			rig_launch(r, &(struct rig_kernel){ names[n], 1, 32, 64, 0, FOR_EVER });
+			while (!rig_take(r, 1))
+				;
+			assert_false(rig_ended(r));
+			gpul_fifo_abort(r->fifo, 7);
+			rig_wait(r);
+			for (unsigned i = 0; i < 32; i++)
+				assert_int_equal(r->results[2 * i], GPUL_FIFO_ABORTED);
+			assert_int_equal(gpul_fifo_aborted(r->fifo), 7);
+			rig_fifo_close(r);
+		}
+}
+
+static void a_lane_has_one_owner_until_it_is_given_back(void **state)
+{
+	struct rig *r = *state;
+
+	rig_fifo(r, 8, 4);
+	for (unsigned lane = 0; lane < 8; lane++) {  /* those above 3 are 0 ... 3 again */
+		unsigned n[4] = { 0 };
+
+		rig_launch(r, &(struct rig_kernel){ "fifo_own", 1, 64, 0, lane, FOR_EVER });
+		rig_wait(r);
+		for (unsigned i = 0; i < 64; i++)
+			n[r->results[2 * i] & 3]++;
+		assert_int_equal(n[GPUL_FIFO_OK], 1);
+		assert_int_equal(n[GPUL_FIFO_BUSY], 63);
+	}
+	rig_fifo_close(r);
+}
+
+static const struct CMUnitTest TESTS[] = {
+	cmocka_unit_test(threads_that_share_a_lane_come_in_ticket_order_each_in_its_own),
+	cmocka_unit_test(a_release_shows_what_was_written_before),
+	cmocka_unit_test(a_sync_shows_what_the_handler_wrote),
+	cmocka_unit_test(so_does_a_poll),
+	cmocka_unit_test(five_hundred_blocks_share_one_slot),
+	cmocka_unit_test(owners_come_in_their_order_lane_by_lane),
+	cmocka_unit_test(lanes_can_be_shared_too),
+	cmocka_unit_test(a_kernel_goes_on_where_the_last_one_left_off),
+	cmocka_unit_test(a_warp_pushes_in_the_order_of_its_threads),
+	cmocka_unit_test(a_warps_triggers_lie_side_by_side),
+	cmocka_unit_test(who_finds_the_ring_full_waits),
+	cmocka_unit_test(a_sync_waits_for_the_release),
+	cmocka_unit_test(an_owner_whose_time_is_up_has_not_pushed_and_tries_again),
+	cmocka_unit_test(so_does_a_warp_that_owns_its_lane),
+	cmocka_unit_test(a_sharer_whose_time_is_up_aborts_the_fifo),
+	cmocka_unit_test(a_warp_that_has_pushed_a_part_aborts_the_fifo_too),
+	cmocka_unit_test(a_sync_whose_time_is_up_says_so_and_harms_nobody),
+	cmocka_unit_test(an_abort_ends_every_wait),
+	cmocka_unit_test(a_lane_has_one_owner_until_it_is_given_back),
+};
+
+static const char *kernels;  /* the file with them */
+
+static int open_kernels(void **state)
+{
+	*state = (void *)(uintptr_t)kernels;
+	return rig_open(state);
+}
+
+static int run_all(const char *path)
+{
+	kernels = path;
+	return cmocka_run_group_tests_name(path, TESTS, open_kernels, rig_close);
+}
+
+int main(void)
+{
+	const char *path = getenv("GPULOAD_TEST_FIFO_PTX");
+
+	return path ? run_all(path) : run_all("tests/proxy/device.ptx");
+}
