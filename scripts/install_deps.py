@@ -12,7 +12,7 @@ PACKAGES = {  # apt package: the file or program that shows it is there
     "libelf-dev": "/usr/include/libelf.h", "libzstd-dev": "/usr/include/zstd.h",
     "liblz4-dev": "/usr/include/lz4.h", "libnuma-dev": "/usr/include/numa.h",
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
-    "mandoc": "mandoc",
+    "mandoc": "mandoc", "spin": "spin",
 }
 ESSENTIAL = {"gcc", "libc6-dev", "ninja-build"}  # nothing is built without; configure.py says what the others cost
 WHEELS = {  # NVIDIA's own wheels on PyPI, in one release: what each is for

@@ -89,6 +89,7 @@ def find(args):
         Part("bats", shutil.which("bats"), "the command line's tests are skipped"),
         Part("ctags", shutil.which("ctags"), "the size check is skipped"),
         Part("mandoc", shutil.which("mandoc") or shutil.which("groff"), "man pages are not linted"),
+        Part("spin", shutil.which("spin"), "the FIFO's protocol is not checked by its model"),
         Part("libFuzzer", fuzzer(), "no ninja fuzz"),
     ]
     return {p.name: p for p in found}

@@ -1,0 +1,502 @@
+/* fifo.pml — the proxy FIFO as its threads see it: who stores what when, and what may be seen late.
+ *
+ *     spin -a fifo.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan        (test_model.py does it for many shapes)
+ *
+ * Memory is an array of cells.  A store goes into its thread's pocket, and a pocket's stores reach memory one by one
+ * in any order, at any time, but for two rules: those of one cell stay in their order, and none overtakes a fence.
+ * That is weaker than any GPU or CPU, for what the FIFO does.  Loads are made in the order of the program; a wait is
+ * written as a guard, so that a wait which nothing will ever end is a state without a next one: spin reports it.
+ *
+ * Beside a line stands the function of proxy/fifo_device.cuh (kernels) or proxy/fifo.c (CPU) that it stands for.
+ * WRONG_... are mistakes one might make: each has to be found. */
+
+#ifndef PRODUCERS
+#define PRODUCERS 2     /* threads that push (or warps: see GROUP) */
+#endif
+#ifndef LANES
+#define LANES 1         /* thread p pushes into lane p mod LANES */
+#endif
+#ifndef SLOTS
+#define SLOTS 2         /* of a lane: a power of two */
+#endif
+#ifndef PUSHES
+#define PUSHES 2        /* calls of push in each thread */
+#endif
+#ifndef GROUP
+#define GROUP 1         /* triggers of one call: 2 is a warp_push of a warp of two */
+#endif
+#ifndef DEPTH
+#define DEPTH 6         /* stores that a pocket holds */
+#endif
+/* OWNED: a lane belongs to one thread at a time; else its threads draw tickets.
+ * RELEASE: what a thread wrote before its push is visible to who sees the trigger.   SYNC: it waits for each push.
+ * ABORTS: the CPU may give up at any time.   TIMEOUTS: so may thread 0 in each of its waits. */
+
+#define TOTAL (PRODUCERS * PUSHES * GROUP)
+#define CPU PRODUCERS                       /* whose pocket */
+#define FENCE 255
+
+/* The cells.  Host memory, */
+#define WORD0(lane, at) ((lane) * SLOTS + (at) % SLOTS)
+#define WORD1(lane, at) (LANES * SLOTS + WORD0(lane, at))
+#define TAIL(lane)      (2 * LANES * SLOTS + (lane))
+#define ABORT(lane)     (TAIL(LANES) + (lane))
+#define PAYLOAD(p)      (ABORT(LANES) + (p))   /* what a trigger is about */
+#define ANSWER(p)       (PAYLOAD(PRODUCERS) + (p))   /* what its handler wrote */
+#define RAISED          (ANSWER(PRODUCERS))
+/* and device memory. */
+#define HEAD(lane)      (RAISED + 1 + (lane))
+#define OWNER(lane)     (HEAD(LANES) + (lane))
+#define SEEN(lane)      (OWNER(LANES) + (lane))     /* the tail that the looker saw, and whether there is one */
+#define SEEN_STATE(lane) (SEEN(LANES) + (lane))     /* of its own in WRONG_SPLIT_SEEN alone */
+#define CELLS           (SEEN_STATE(LANES))
+
+#define NOBODY 0
+#define LOOKING 1
+#define BROKEN 2
+
+#define CODE 1
+
+byte mem[CELLS];
+
+typedef pocket_t { byte n; byte cell[DEPTH]; byte value[DEPTH] };
+pocket_t pocket[PRODUCERS + 1];
+
+/* What only the assertions know. */
+byte pushed[LANES * (TOTAL + 1)];   /* by position in a lane: the trigger that was pushed there */
+byte released[LANES];               /* the tail as the CPU means it */
+byte n_taken;
+byte quitting;                      /* somebody gave up */
+
+#ifdef WRONG_NO_FLIP
+#define lap_bit(at) 1
+#else
+#define lap_bit(at) (1 - (((at) / SLOTS) & 1))
+#endif
+#define of_lap(word, at) (((word) & 1) == lap_bit(at))
+
+inline put(who, a, v)
+{
+	d_step {
+		pocket[who].n < DEPTH;
+		pocket[who].cell[pocket[who].n] = a;
+		pocket[who].value[pocket[who].n] = v;
+		pocket[who].n++
+	}
+}
+
+inline fence(who)
+{
+	if
+	:: d_step { pocket[who].n > 0 && pocket[who].n < DEPTH ->
+		pocket[who].cell[pocket[who].n] = FENCE;
+		pocket[who].value[pocket[who].n] = 0;
+		pocket[who].n++ }
+	:: pocket[who].n == 0
+	fi
+}
+
+/* The way from a pocket to memory. */
+proctype bus(byte who)
+{
+	byte i, j;
+
+end:	do
+	:: atomic {
+		pocket[who].n > 0 ->
+		i = 0;
+		do  /* i: any that no older one of its cell, and no fence, holds back */
+		:: true -> break
+		:: i + 1 < pocket[who].n && pocket[who].cell[i + 1] != FENCE -> i++
+		od;
+		j = 0;
+		do
+		:: j < i && pocket[who].cell[j] != pocket[who].cell[i] -> j++
+		:: else -> break
+		od;
+		i = j;  /* the oldest of that cell */
+		mem[pocket[who].cell[i]] = pocket[who].value[i];
+		do  /* close the gap, and drop a fence that has come to the front */
+		:: i + 1 < pocket[who].n ->
+			pocket[who].cell[i] = pocket[who].cell[i + 1];
+			pocket[who].value[i] = pocket[who].value[i + 1];
+			i++
+		:: else ->
+			pocket[who].cell[i] = 0;
+			pocket[who].value[i] = 0;
+			pocket[who].n--;
+			if
+			:: pocket[who].n > 0 && pocket[who].cell[0] == FENCE -> i = 0
+			:: else -> break
+			fi
+		od;
+		i = 0;
+		j = 0
+	   }
+	od
+}
+
+/* ---- kernels --------------------------------------------------------------------- */
+
+#ifdef WRONG_OFF_BY_ONE
+#define room(at, tail) ((at) - (tail) <= SLOTS)
+#else
+#define room(at, tail) ((at) - (tail) < SLOTS)
+#endif
+
+mtype = { OK, TIMED_OUT, ABORTED };
+
+/* gpul_fifo_lane_write: what the looker tells the others of its lane, one word. */
+inline tell(t, state)
+{
+#ifdef WRONG_SPLIT_SEEN
+	put(me, SEEN(lane), t);
+	put(me, SEEN_STATE(lane), state)
+#else
+	put(me, SEEN(lane), (t) * 4 + (state))
+#endif
+}
+
+#ifdef WRONG_SPLIT_SEEN
+#define seen_tail(s)      mem[SEEN(lane)]
+#define seen_state(s)     mem[SEEN_STATE(lane)]
+#else
+#define seen_tail(s)      ((s) / 4)
+#define seen_state(s)     ((s) % 4)
+#endif
+
+/* gpul_fifo_look_until */
+inline look_until(upto, telling)
+{
+	do
+	:: mem[TAIL(lane)] >= upto || mem[TAIL(lane)] > tail || mem[ABORT(lane)] ->
+		d_step { t = mem[TAIL(lane)]; a = mem[ABORT(lane)] };
+		if
+		:: t >= upto ->
+#ifndef WRONG_KEEPS_LOOKING
+			if :: telling -> tell(t, NOBODY) :: else fi;
+#endif
+			result = OK
+		:: t < upto && a ->
+			if :: telling -> tell(t, BROKEN) :: else fi;
+			result = ABORTED
+		:: t < upto && !a ->
+#ifndef WRONG_SILENT_LOOKER
+			if :: telling -> tell(t, LOOKING) :: else fi;
+#endif
+			result = 0
+		fi;
+		tail = t;
+		if :: result -> break :: else fi
+#ifdef TIMEOUTS
+	:: me == 0 ->
+		if :: telling -> tell(tail, NOBODY) :: else fi;
+		result = TIMED_OUT;
+		break
+#endif
+	od;
+	t = 0; a = 0
+}
+
+/* gpul_fifo_hear_until */
+inline hear_until(upto)
+{
+	do
+	:: seen_tail(mem[SEEN(lane)]) >= upto || seen_state(mem[SEEN(lane)]) != LOOKING ->
+		s = mem[SEEN(lane)];
+		tail = seen_tail(s);
+		if
+		:: tail >= upto -> result = OK; break
+		:: tail < upto && seen_state(s) == BROKEN -> result = ABORTED; break
+		:: tail < upto && seen_state(s) == NOBODY ->
+			atomic {
+#ifdef WRONG_SPLIT_SEEN
+				if
+				:: mem[SEEN_STATE(lane)] == NOBODY -> mem[SEEN_STATE(lane)] = LOOKING; t = 1
+#else
+				if
+				:: mem[SEEN(lane)] == s -> mem[SEEN(lane)] = s + LOOKING; t = 1
+#endif
+				:: else
+				fi
+			};
+			if
+			:: t -> t = 0; look_until(upto, true); break
+			:: else
+			fi
+		:: else
+		fi
+#ifdef TIMEOUTS
+	:: me == 0 -> result = TIMED_OUT; break
+#endif
+	od;
+	s = 0
+}
+
+/* gpul_fifo_sync */
+inline sync(upto)
+{
+	if
+	:: tail >= upto -> result = OK
+	:: else ->
+#ifdef OWNED
+		look_until(upto, false)
+#else
+		hear_until(upto)
+#endif
+	fi
+}
+
+/* gpul_fifo_own and gpul_fifo_draw */
+inline own()
+{
+#ifdef OWNED
+	atomic { mem[OWNER(lane)] == 0 -> mem[OWNER(lane)] = 1 };
+	next = mem[HEAD(lane)];
+	tail = 0
+#else
+	skip
+#endif
+}
+
+inline disown()
+{
+#ifdef OWNED
+	put(me, HEAD(lane), next);
+#ifndef WRONG_DISOWN
+	fence(me);
+#endif
+	put(me, OWNER(lane), 0)
+#else
+	skip
+#endif
+}
+
+inline draw()
+{
+#ifdef OWNED
+	at = next;
+#else
+	d_step { at = mem[HEAD(lane)]; mem[HEAD(lane)] = at + GROUP };
+#endif
+}
+
+/* A trigger's words: its number, from 1, and the lap bit below. */
+#ifdef WRONG_ONE_LAP_BIT
+#define lap_bit1(at) 0
+#else
+#define lap_bit1(at) lap_bit(at)
+#endif
+
+inline store_slot(at, what)
+{
+	assert((at) - released[lane] < SLOTS);  /* no slot is written before it was released */
+	put(me, WORD0(lane, at), (what) * 2 + lap_bit(at));
+	put(me, WORD1(lane, at), (what) * 2 + lap_bit1(at))
+}
+
+/* gpul_fifo_push; with GROUP 2 gpul_fifo_warp_push, in steps of what fits into the ring */
+#define STEP (SLOTS < GROUP -> SLOTS : GROUP)
+
+inline push()
+{
+#ifdef RELEASE
+	put(me, PAYLOAD(me), i + 1);
+#endif
+	draw();
+#ifdef RELEASE
+#ifndef WRONG_NO_FENCE
+	fence(me);
+#endif
+#endif
+	g = 0;
+	do
+	:: g < GROUP ->
+		if
+		:: room(at + g + STEP - 1, tail) -> result = OK
+		:: else -> sync(at + g + STEP - SLOTS)
+		fi;
+		if
+		:: result != OK -> break
+		:: else
+		fi;
+		k = 0;
+		do
+		:: k < STEP ->
+			pushed[lane * (TOTAL + 1) + at + g + k] = (me * PUSHES + i) * GROUP + g + k + 1;
+			store_slot(at + g + k, (me * PUSHES + i) * GROUP + g + k + 1);
+			k++
+		:: else -> break
+		od;
+		g = g + STEP;
+		next = at + g
+	:: else -> break
+	od;
+	k = 0; g = 0
+}
+
+/* gpul_fifo_raise */
+inline give_up()
+{
+	quitting = true;
+#ifndef WRONG_TICKET_DROPPED
+	put(me, RAISED, CODE)
+#endif
+}
+
+proctype producer(byte me)
+{
+	byte lane = me % LANES, i, at, next, tail, t, a, s, g, k;
+	mtype result;
+
+	own();
+	do
+	:: i < PUSHES ->
+		push();
+#ifdef SYNC
+		if
+		:: result == OK ->
+			sync(next);
+#ifdef RELEASE
+			assert(result != OK || mem[ANSWER(me)] == i + 1)  /* what the handler wrote is visible */
+#endif
+		:: else
+		fi;
+#endif
+		if
+		:: result == OK -> i++
+		:: result == ABORTED -> assert(quitting); goto out
+		:: result == TIMED_OUT ->
+#if defined(OWNED) && GROUP == 1
+			if
+			:: true -> skip  /* it has not pushed, and tries again */
+			:: give_up(); goto out
+			fi
+#else
+			give_up();  /* its slot will stay empty */
+			goto out
+#endif
+		fi
+	:: else -> break
+	od;
+out:	disown()
+}
+
+/* ---- the CPU --------------------------------------------------------------------- */
+
+#ifdef WRONG_ONE_LAP_BIT
+#define IGNORES_WORD1
+#endif
+#ifdef WRONG_IGNORES_WORD1
+#define IGNORES_WORD1
+#endif
+
+#define there0(lane) of_lap(mem[WORD0(lane, taken[lane])], taken[lane])
+#ifdef IGNORES_WORD1
+#define there1(lane) true
+#else
+#define there1(lane) of_lap(mem[WORD1(lane, taken[lane])], taken[lane])
+#endif
+
+byte taken[LANES];
+byte seq[PRODUCERS];  /* triggers of each thread that came out */
+
+/* A trigger has come out: is it the one that it has to be? */
+inline check()
+{
+	d_step {
+		assert(w0 / 2 == w1 / 2);                                   /* not torn */
+		assert(w0 / 2 == pushed[lane * (TOTAL + 1) + taken[lane]]);  /* in its place: not lost, not twice */
+		who = (w0 / 2 - 1) / (PUSHES * GROUP);
+		i = (w0 / 2 - 1) % (PUSHES * GROUP);
+		assert(i == seq[who]);                                      /* in the order of its thread */
+		i = i / GROUP + 1;
+		seq[who]++;
+		taken[lane]++;
+		n_taken++;
+		w0 = 0; w1 = 0
+	};
+#ifdef RELEASE
+#ifdef SYNC
+	assert(mem[PAYLOAD(who)] == i);
+	put(CPU, ANSWER(who), i);
+#else
+	assert(mem[PAYLOAD(who)] >= i);  /* the thread may have begun its next */
+#endif
+#endif
+	who = 0; i = 0
+}
+
+/* gpul_fifo_poll, one trigger.  The words are read in any order; one that is of its lap stays so. */
+inline poll(l)
+{
+	lane = l;
+#ifdef WRONG_EARLY_TAIL
+	there0(lane) && there1(lane);
+	released[lane] = taken[lane] + 1;
+	put(CPU, TAIL(lane), taken[lane] + 1);
+#endif
+	if
+	:: there0(lane) -> w0 = mem[WORD0(lane, taken[lane])]; there1(lane); w1 = mem[WORD1(lane, taken[lane])]
+	:: there1(lane) -> w1 = mem[WORD1(lane, taken[lane])]; there0(lane); w0 = mem[WORD0(lane, taken[lane])]
+	fi;
+	check()
+}
+
+/* gpul_fifo_release_lane: at any time after the handler, for as many as there are then */
+inline release(l)
+{
+	released[l] = taken[l];
+#ifndef WRONG_TAIL_RELAXED
+	fence(CPU);
+#endif
+	put(CPU, TAIL(l), taken[l])
+}
+
+/* gpul_fifo_abort */
+inline abort_all()
+{
+	put(CPU, ABORT(0), CODE);
+#if LANES > 1 && !defined(WRONG_NOT_HANDED_ON)
+	put(CPU, ABORT(1), CODE)
+#endif
+}
+
+#define can_poll(l)    (taken[l] - released[l] < SLOTS && (there0(l) || there1(l)))
+#define can_release(l) (taken[l] > released[l])
+
+proctype cpu()
+{
+	byte lane, w0, w1, who, i;
+
+	do
+	:: can_poll(0) -> poll(0)
+	:: can_release(0) -> release(0)
+#if LANES > 1
+	:: can_poll(1) -> poll(1)
+	:: can_release(1) -> release(1)
+	:: n_taken == TOTAL && !can_release(0) && !can_release(1) -> break
+#else
+	:: n_taken == TOTAL && !can_release(0) -> break
+#endif
+	:: mem[RAISED] -> abort_all(); break  /* gpul_fifo_aborted */
+#ifdef ABORTS
+	:: quitting = true; abort_all(); break
+#endif
+	od
+}
+
+init
+{
+	atomic {
+		byte p = 0;
+
+		do
+		:: p < PRODUCERS -> run producer(p); run bus(p); p++
+		:: else -> break
+		od;
+		run cpu();
+		run bus(CPU);
+		p = 0
+	}
+}
