@@ -14,23 +14,33 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned n_proxies[CPU_SETSIZE];  /* of this process that are pinned to it; guarded by lock */
 
+/* A number, and text behind it; false: there is none. */
+static bool parse_number(const char **text, unsigned long *out)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	*out = strtoul(*text, &end, 10);
+	*text = end;
+	return true;
+}
+
 bool gpul_cpu_parse_list(const char *text, cpu_set_t *out)
 {
-	CPU_ZERO(out);
-	while (*text && *text != '\n') {
-		char *end;
-		unsigned long from = strtoul(text, &end, 10), to = from;
+	unsigned long from, to;
 
-		if (end == text)
+	CPU_ZERO(out);
+	for (; *text && *text != '\n'; text += *text == ',') {
+		if (!parse_number(&text, &from))
 			return false;
-		text = end + (*end == '-');
-		if (*end == '-')
-			to = strtoul(text, &end, 10);
-		if (end == text && *text != ',' && *text != '\n' && *text)
+		to = from;
+		if (*text == '-' && (text++, !parse_number(&text, &to)))
+			return false;
+		if (*text && *text != ',' && *text != '\n')
 			return false;
 		for (; from <= to && from < CPU_SETSIZE; from++)
 			CPU_SET(from, out);
-		text = end + (*end == ',');
 	}
 	return true;
 }

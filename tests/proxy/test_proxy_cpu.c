@@ -1,0 +1,230 @@
+/* test_proxy_cpu.c — which CPU the proxy's thread is pinned to. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proxy/cpu_internal.h"
+#include "tests/proxy/as_kernel.h"
+
+/* ---- lists and the choice, of any machine ---------------------------------------------- */
+
+static cpu_set_t set_of(const char *text)
+{
+	cpu_set_t set;
+
+	assert_true(gpul_cpu_parse_list(text, &set));
+	return set;
+}
+
+static void lists_of_cpus_are_read_as_linux_writes_them(void **state)
+{
+	(void)state;
+	cpu_set_t set = set_of("0-3,8,10-11\n");
+
+	assert_int_equal(CPU_COUNT(&set), 7);
+	assert_true(CPU_ISSET(0, &set) && CPU_ISSET(3, &set) && CPU_ISSET(8, &set) && CPU_ISSET(11, &set));
+	assert_false(CPU_ISSET(4, &set) || CPU_ISSET(9, &set));
+	set = set_of("1023-99999999999999999999999");  /* as far as a set goes */
+	assert_int_equal(CPU_COUNT(&set), 1);
+	set = set_of("");  /* a node without CPUs */
+	assert_int_equal(CPU_COUNT(&set), 0);
+	set = set_of("\n");
+	assert_int_equal(CPU_COUNT(&set), 0);
+	assert_false(gpul_cpu_parse_list("x", &set));
+	assert_false(gpul_cpu_parse_list("1-", &set));
+	assert_false(gpul_cpu_parse_list("1;2", &set));
+	assert_false(gpul_cpu_parse_list("1,,2", &set));
+}
+
+static void neither_the_callers_cpu_nor_another_proxys_is_chosen(void **state)
+{
+	(void)state;
+	const cpu_set_t may = set_of("0-3"), beside = set_of("2-3"), none = set_of("");
+	const cpu_set_t one = set_of("3");
+	unsigned n[CPU_SETSIZE] = { 0 };
+
+	assert_int_equal(gpul_cpu_choose(&may, &none, n, 0), 3);    /* the highest */
+	assert_int_equal(gpul_cpu_choose(&may, &none, n, 3), 2);    /* the caller is on 3 */
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);  /* and 2 is of its core */
+	n[1] = 1;
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 0);
+	n[0] = 1;
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 2);  /* better than to share a CPU with a proxy */
+	n[2] = 1;
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);
+	assert_int_equal(gpul_cpu_choose(&one, &none, n, 3), -1);   /* no choice but the caller's */
+	assert_int_equal(gpul_cpu_choose(&none, &none, n, 0), -1);
+}
+
+/* ---- threads, on this machine ------------------------------------------------------------ */
+
+struct where {
+	cpu_set_t may;
+	int on;
+};
+
+static gpul_status look(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+{
+	struct where *where = context;
+
+	(void)fifo, (void)items, (void)n, (void)err;
+	pthread_getaffinity_np(pthread_self(), sizeof where->may, &where->may);
+	where->on = sched_getcpu();
+	return GPUL_OK;
+}
+
+/* Run a proxy pinned so and look where its thread is; its stats. */
+static gpul_proxy_stats run(gpul_proxy_pin pin, int number, struct where *where)
+{
+	struct as_kernel k;
+	gpul_error err = { 0 };
+	gpul_proxy_stats stats;
+	gpul_proxy *p = NULL;
+
+	as_kernel_open(&k, 1, 1);
+	if (gpul_proxy_start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, where }, .pin = pin,
+						 .pin_number = number }, &p, &err))
+		fail_msg("%s", err.text);
+	as_kernel_push(&k, 0, 0, 0);
+	assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);
+	gpul_proxy_get_stats(p, &stats);
+	assert_int_equal(gpul_proxy_stop(p, NULL), GPUL_OK);
+	as_kernel_close(&k);
+	return stats;
+}
+
+/* The CPUs that this thread may use, and with it the threads that it makes. */
+static cpu_set_t allowed(void)
+{
+	cpu_set_t set;
+
+	assert_int_equal(pthread_getaffinity_np(pthread_self(), sizeof set, &set), 0);
+	return set;
+}
+
+static void allow(const cpu_set_t *set)
+{
+	assert_int_equal(pthread_setaffinity_np(pthread_self(), sizeof *set, set), 0);
+}
+
+static int last_of(const cpu_set_t *set)
+{
+	int cpu = CPU_SETSIZE - 1;
+
+	while (!CPU_ISSET((size_t)cpu, set))
+		cpu--;
+	return cpu;
+}
+
+static void it_is_pinned_to_the_cpu_that_was_asked_for(void **state)
+{
+	(void)state;
+	const cpu_set_t mine = allowed();
+	const int last = last_of(&mine);
+	struct where where;
+	gpul_proxy_stats stats = run(GPUL_PROXY_PIN_CPU, last, &where);
+
+	assert_int_equal(stats.cpu, last);
+	assert_int_equal(where.on, last);
+	assert_int_equal(CPU_COUNT(&where.may), 1);
+}
+
+static void one_that_is_not_to_be_pinned_may_go_where_its_maker_may(void **state)
+{
+	(void)state;
+	const cpu_set_t mine = allowed();
+	struct where where;
+	gpul_proxy_stats stats = run(GPUL_PROXY_PIN_NONE, 0, &where);
+
+	assert_int_equal(stats.cpu, -1);
+	assert_true(CPU_EQUAL(&where.may, &mine));
+	stats = run(GPUL_PROXY_PIN_AUTO, 0, &where);  /* memory of which nobody knows where it is */
+	assert_int_equal(stats.cpu, -1);
+	assert_true(CPU_EQUAL(&where.may, &mine));
+}
+
+static void where_the_callers_cpu_is_the_only_one_it_is_not_pinned(void **state)
+{
+	(void)state;
+	const cpu_set_t before = allowed();
+	struct where where;
+	gpul_proxy_stats stats;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((size_t)last_of(&before), &one);
+	allow(&one);
+	if (gpul_cpu_take(GPUL_PROXY_PIN_NODE, 0, &stats.cpu, NULL)) {
+		allow(&before);
+		skip();  /* the CPU is of another node */
+	}
+	stats = run(GPUL_PROXY_PIN_NODE, 0, &where);  /* and works, taking turns with this thread */
+	allow(&before);
+	assert_int_equal(stats.cpu, -1);
+	assert_true(CPU_EQUAL(&where.may, &one));
+}
+
+static void proxies_of_a_node_share_its_cpus_out(void **state)
+{
+	(void)state;
+	enum { N = 4 };
+	const cpu_set_t before = allowed();
+	int cpu[N], n_on[CPU_SETSIZE] = { 0 };
+	gpul_error err = { 0 };
+
+	for (int i = 0; i < N; i++) {
+		if (gpul_cpu_take(GPUL_PROXY_PIN_NODE, 0, &cpu[i], &err))
+			skip();  /* this machine lets us use no CPU of node 0 */
+		if (cpu[i] >= 0) {
+			assert_true(CPU_ISSET((size_t)cpu[i], &before));
+			n_on[cpu[i]]++;
+		}
+	}
+	if (CPU_COUNT(&before) > N + 1)
+		for (int i = 0; i < N; i++)
+			assert_true(cpu[i] < 0 || n_on[cpu[i]] <= 2);  /* this thread may have moved meanwhile */
+	for (int i = 0; i < N; i++)
+		gpul_cpu_give(cpu[i]);
+}
+
+static void a_cpu_that_may_not_be_used_is_refused(void **state)
+{
+	(void)state;
+	const cpu_set_t before = allowed();
+	const int last = last_of(&before);
+	gpul_error err = { 0 };
+	cpu_set_t others = before;
+	int cpu = 7;
+
+	if (CPU_COUNT(&before) < 2)
+		skip();
+	CPU_CLR((size_t)last, &others);
+	allow(&others);
+	assert_int_equal(gpul_cpu_take(GPUL_PROXY_PIN_CPU, last, &cpu, &err), GPUL_EINVAL);
+	allow(&before);
+	assert_int_equal(cpu, -1);
+	assert_non_null(strstr(err.text, "this thread may not use it"));
+	assert_int_equal(gpul_cpu_take(GPUL_PROXY_PIN_CPU, CPU_SETSIZE, &cpu, NULL), GPUL_EINVAL);
+	gpul_cpu_give(cpu);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lists_of_cpus_are_read_as_linux_writes_them),
+		cmocka_unit_test(neither_the_callers_cpu_nor_another_proxys_is_chosen),
+		cmocka_unit_test(it_is_pinned_to_the_cpu_that_was_asked_for),
+		cmocka_unit_test(one_that_is_not_to_be_pinned_may_go_where_its_maker_may),
+		cmocka_unit_test(where_the_callers_cpu_is_the_only_one_it_is_not_pinned),
+		cmocka_unit_test(proxies_of_a_node_share_its_cpus_out),
+		cmocka_unit_test(a_cpu_that_may_not_be_used_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

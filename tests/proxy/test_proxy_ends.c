@@ -1,0 +1,542 @@
+/* test_proxy_ends.c — how the proxy's thread ends: by a handler, a kernel, another process, or its owner. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proxy/proxy.h"
+#include "tests/proxy/as_kernel.h"
+
+enum { N_FIFOS = 2, LANES = 4, SLOTS = 64 };
+
+struct fixture {
+	struct as_kernel k[N_FIFOS];
+	gpul_fifo *fifos[N_FIFOS];
+	gpul_proxy_desc desc;
+};
+
+static void open_two(struct fixture *x)
+{
+	*x = (struct fixture){ 0 };
+	for (unsigned i = 0; i < N_FIFOS; i++) {
+		as_kernel_open(&x->k[i], SLOTS, LANES);
+		x->fifos[i] = x->k[i].fifo;
+	}
+	x->desc.fifos = x->fifos;
+	x->desc.n_fifos = N_FIFOS;
+}
+
+static void close_two(struct fixture *x)
+{
+	for (unsigned i = 0; i < N_FIFOS; i++)
+		as_kernel_close(&x->k[i]);
+}
+
+static gpul_proxy *start(const gpul_proxy_desc *desc)
+{
+	gpul_error err = { 0 };
+	gpul_proxy *p = NULL;
+
+	if (gpul_proxy_start(desc, &p, &err))
+		fail_msg("%s", err.text);
+	return p;
+}
+
+/* Until the thread has ended by itself; what it says. */
+static gpul_error wait_for_its_end(gpul_proxy *p)
+{
+	gpul_error err = { 0 };
+
+	while (gpul_proxy_failed(p, &err) == GPUL_OK)
+		usleep(100);
+	return err;
+}
+
+/* It has ended by itself: with this error for whoever asks, and this code for all kernels. */
+static void expect_end(struct fixture *x, gpul_proxy *p, gpul_status status, int native, const char *text, unsigned code)
+{
+	gpul_error err = wait_for_its_end(p), again = { 0 }, drained = { 0 };
+	gpul_proxy_stats stats;
+
+	assert_int_equal(err.status, status);
+	assert_int_equal(err.native, native);
+	if (!strstr(err.text, text))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+	gpul_proxy_get_stats(p, &stats);
+	assert_false(stats.running);
+	for (unsigned f = 0; f < N_FIFOS; f++)
+		for (unsigned lane = 0; lane < LANES; lane++)
+			assert_int_equal(as_kernel_abort(&x->k[f], lane), code);
+	assert_int_equal(gpul_proxy_drain(p, -1, &drained), status);
+	assert_string_equal(drained.text, err.text);
+	assert_int_equal(gpul_proxy_stop(p, &again), status);
+	assert_memory_equal(&again, &err, sizeof err);
+}
+
+/* ---- a handler ------------------------------------------------------------------------ */
+
+/* Fails at the trigger whose word 0 is the context's. */
+static gpul_status fail_at(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+{
+	const uint64_t *at = context;
+
+	(void)fifo;
+	for (unsigned i = 0; i < n; i++)
+		if (items[i].word[0] == *at)
+			return gpul_fail(err, GPUL_EVERBS, 5, "no route to rank %llu", (unsigned long long)*at);
+	return GPUL_OK;
+}
+
+static gpul_status fail_silently(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+{
+	(void)context, (void)fifo, (void)items, (void)n, (void)err;
+	return GPUL_EUNSUPPORTED;
+}
+
+static gpul_status ignore(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+{
+	(void)context, (void)fifo, (void)items, (void)n, (void)err;
+	return GPUL_OK;
+}
+
+static void a_handlers_error_ends_all_waits_and_reaches_the_owner(void **state)
+{
+	(void)state;
+	for (uint64_t nth = 0; nth < 300; nth += 1 + nth / 4) {
+		struct fixture x;
+		enum gpul_fifo_result result = GPUL_FIFO_OK;
+		gpul_proxy *p;
+
+		open_two(&x);
+		x.desc.kinds[0] = (gpul_proxy_kind){ fail_at, &nth };
+		p = start(&x.desc);
+		for (uint64_t i = 0; result == GPUL_FIFO_OK; i++)
+			result = as_kernel_push(&x.k[1], (unsigned)i % LANES, 0, i);
+		assert_int_equal(result, GPUL_FIFO_ABORTED);
+		expect_end(&x, p, GPUL_EVERBS, 5, "no route to rank", GPUL_EVERBS);
+		close_two(&x);
+	}
+}
+
+static void what_was_handled_before_an_error_is_released(void **state)
+{
+	(void)state;
+	static const unsigned kinds[2][4] = { { 1, 1, 1, 1 }, { 1, 1, 2, 1 } };
+	struct fixture x;
+	gpul_proxy_stats stats;
+	gpul_proxy *p;
+
+	open_two(&x);
+	for (unsigned lane = 0; lane < 2; lane++)
+		for (unsigned i = 0; i < 4; i++)
+			as_kernel_push(&x.k[0], lane, kinds[lane][i], i);
+	x.desc.kinds[1].handler = ignore;
+	x.desc.kinds[2].handler = fail_silently;
+	p = start(&x.desc);
+	wait_for_its_end(p);
+	gpul_proxy_get_stats(p, &stats);
+	assert_int_equal(stats.triggers, 6);
+	assert_int_equal(as_kernel_tail(&x.k[0], 0), 4);
+	assert_int_equal(as_kernel_tail(&x.k[0], 1), 2);
+	expect_end(&x, p, GPUL_EUNSUPPORTED, 0, "the handler of kind 2 failed with status 4 in lane 1, at 2",
+		   GPUL_EUNSUPPORTED);
+	close_two(&x);
+}
+
+static void a_kind_that_nobody_handles_is_an_error(void **state)
+{
+	(void)state;
+	struct fixture x;
+	gpul_proxy *p;
+
+	open_two(&x);
+	x.desc.kinds[0].handler = ignore;
+	as_kernel_push(&x.k[1], 3, 0, 0);
+	as_kernel_push(&x.k[1], 3, 9, 0);
+	p = start(&x.desc);
+	expect_end(&x, p, GPUL_EINVAL, 9, "trigger 1 of lane 3 is of kind 9, which has no handler", GPUL_EINVAL);
+	assert_int_equal(as_kernel_tail(&x.k[1], 3), 1);
+	close_two(&x);
+}
+
+static gpul_status fail_tenth(void *context, bool *busy, gpul_error *err)
+{
+	int *calls = context;
+
+	(void)err;
+	*busy = true;
+	return ++*calls == 10 ? GPUL_EVERBS : GPUL_OK;
+}
+
+static void progress_may_fail_too(void **state)
+{
+	(void)state;
+	struct fixture x;
+	int calls = 0;
+
+	open_two(&x);
+	x.desc.progress = fail_tenth;
+	x.desc.progress_context = &calls;
+	expect_end(&x, start(&x.desc), GPUL_EVERBS, 0, "progress failed with status 7", GPUL_EVERBS);
+	assert_int_equal(calls, 10);
+	close_two(&x);
+}
+
+/* ---- who gives up ----------------------------------------------------------------------- */
+
+static void a_kernel_that_gives_up_ends_the_others_and_the_proxy(void **state)
+{
+	(void)state;
+	for (int slow = 0; slow < 2; slow++) {
+		struct fixture x;
+		gpul_proxy *p;
+
+		open_two(&x);
+		x.desc.spin_ns = slow ? 1 : GPUL_PROXY_SPIN_ALWAYS;
+		x.desc.max_sleep_ns = 10000000;
+		p = start(&x.desc);
+		usleep(1000);
+		as_kernel_raise(&x.k[1], GPUL_FIFO_CODE_TIMED_OUT);
+		expect_end(&x, p, GPUL_ESYS, ECANCELED, "FIFO 1 of 2 was aborted with code 0x100",
+			   GPUL_FIFO_CODE_TIMED_OUT);
+		close_two(&x);
+	}
+}
+
+static void the_owner_may_abort_a_fifo(void **state)
+{
+	(void)state;
+	struct fixture x;
+	gpul_proxy *p;
+
+	open_two(&x);
+	p = start(&x.desc);
+	gpul_fifo_abort(x.fifos[0], 0x777);
+	expect_end(&x, p, GPUL_ESYS, ECANCELED, "FIFO 0 of 2 was aborted with code 0x777", 0x777);
+	close_two(&x);
+}
+
+/* ---- another process --------------------------------------------------------------------- */
+
+struct pusher {
+	struct as_kernel *k;
+	enum gpul_fifo_result result;
+};
+
+static void *push_without_end(void *arg)
+{
+	struct pusher *pusher = arg;
+
+	while (pusher->result == GPUL_FIFO_OK)
+		pusher->result = as_kernel_push(pusher->k, 0, 0, 0);
+	return NULL;
+}
+
+/* A process that ends when fd's other end is closed; its pidfd. */
+static int start_process(int until, pid_t *child)
+{
+	char byte;
+
+	*child = fork();
+	assert_true(*child >= 0);
+	if (*child == 0)
+		_exit(read(until, &byte, 1) == 1);
+	return (int)syscall(SYS_pidfd_open, *child, 0);
+}
+
+static void the_end_of_another_process_is_noticed_while_triggers_keep_coming(void **state)
+{
+	(void)state;
+	struct fixture x;
+	struct pusher pusher;
+	pthread_t thread;
+	int ends[2], fds[1];
+	pid_t child;
+	gpul_proxy *p;
+
+	open_two(&x);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	fds[0] = start_process(ends[0], &child);
+	if (fds[0] < 0)
+		skip();  /* before Linux 5.3 */
+	pusher = (struct pusher){ .k = &x.k[0] };
+	x.desc.kinds[0].handler = ignore;
+	x.desc.watch_fds = fds;
+	x.desc.n_watch_fds = 1;
+	p = start(&x.desc);
+	assert_int_equal(pthread_create(&thread, NULL, push_without_end, &pusher), 0);
+	usleep(20000);
+	assert_int_equal(gpul_proxy_failed(p, NULL), GPUL_OK);
+	kill(child, SIGKILL);
+	expect_end(&x, p, GPUL_ESYS, EPIPE, "has ended", GPUL_FIFO_CODE_PEER_GONE);
+	pthread_join(thread, NULL);
+	assert_int_equal(pusher.result, GPUL_FIFO_ABORTED);
+	waitpid(child, NULL, 0);
+	close(fds[0]);
+	close(ends[0]);
+	close(ends[1]);
+	close_two(&x);
+}
+
+static void a_socket_that_hangs_up_wakes_a_thread_that_sleeps(void **state)
+{
+	(void)state;
+	struct fixture x;
+	int first[2], second[2];
+	gpul_proxy_stats stats = { 0 };
+	gpul_proxy *p;
+
+	open_two(&x);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, first), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
+	x.desc.watch_fds = (int[]){ first[0], second[0] };
+	x.desc.n_watch_fds = 2;
+	x.desc.spin_ns = 1;
+	x.desc.max_sleep_ns = 3600ull * 1000000000;  /* its sleeps grow, and the test does not wait for one to end */
+	p = start(&x.desc);
+	while (stats.sleeps < 3)
+		gpul_proxy_get_stats(p, &stats);
+	close(second[1]);
+	expect_end(&x, p, GPUL_ESYS, EPIPE, "has ended", GPUL_FIFO_CODE_PEER_GONE);
+	close(first[0]);
+	close(first[1]);
+	close(second[0]);
+	close_two(&x);
+}
+
+static void a_watched_descriptor_that_is_closed_is_an_error(void **state)
+{
+	(void)state;
+	struct fixture x;
+	int ends[2];
+	gpul_proxy *p;
+
+	open_two(&x);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	x.desc.watch_fds = ends;
+	x.desc.n_watch_fds = 1;
+	x.desc.spin_ns = GPUL_PROXY_SPIN_ALWAYS;
+	p = start(&x.desc);
+	close(ends[0]);
+	expect_end(&x, p, GPUL_ESYS, EBADF, "was closed", GPUL_FIFO_CODE_PEER_GONE);
+	close(ends[1]);
+	close_two(&x);
+}
+
+/* ---- the owner --------------------------------------------------------------------------- */
+
+static void stopping_an_empty_proxy_aborts_nothing(void **state)
+{
+	(void)state;
+	struct fixture x;
+
+	open_two(&x);
+	x.desc.kinds[0].handler = ignore;
+	for (uint64_t i = 0; i < 3; i++) {  /* and the next one goes on where it was */
+		gpul_proxy *p = start(&x.desc);
+
+		as_kernel_push(&x.k[0], 0, 0, i);
+		assert_int_equal(as_kernel_sync(&x.k[0], 0), GPUL_FIFO_OK);
+		assert_int_equal(gpul_proxy_stop(p, NULL), GPUL_OK);
+		assert_int_equal(as_kernel_abort(&x.k[0], 0), 0);
+		assert_int_equal(as_kernel_abort(&x.k[1], 3), 0);
+	}
+	close_two(&x);
+}
+
+struct gate {
+	atomic_bool reached, open;
+};
+
+static gpul_status wait_at_gate(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+{
+	struct gate *gate = context;
+
+	(void)fifo, (void)items, (void)n, (void)err;
+	atomic_store(&gate->reached, true);
+	while (!atomic_load(&gate->open))
+		usleep(100);
+	return GPUL_OK;
+}
+
+static void *open_gate(void *arg)
+{
+	struct gate *gate = arg;
+
+	usleep(10000);
+	atomic_store(&gate->open, true);
+	return NULL;
+}
+
+static void stopping_waits_for_the_handler_and_leaves_the_rest(void **state)
+{
+	(void)state;
+	struct fixture x;
+	struct gate gate = { 0 };
+	pthread_t thread;
+	gpul_proxy *p;
+
+	open_two(&x);
+	x.desc.kinds[0] = (gpul_proxy_kind){ wait_at_gate, &gate };
+	x.desc.batch = 4;
+	for (unsigned i = 0; i < SLOTS / LANES; i++)
+		as_kernel_push(&x.k[0], 1, 0, i);
+	p = start(&x.desc);
+	while (!atomic_load(&gate.reached))
+		usleep(100);
+	assert_int_equal(pthread_create(&thread, NULL, open_gate, &gate), 0);
+	assert_int_equal(gpul_proxy_stop(p, NULL), GPUL_OK);
+	assert_true(atomic_load(&gate.open));
+	pthread_join(thread, NULL);
+	assert_int_equal(as_kernel_tail(&x.k[0], 1), 8);  /* the batch at hand, and one turn */
+	assert_int_equal(as_kernel_sync(&x.k[0], 1), GPUL_FIFO_ABORTED);
+	assert_int_equal(as_kernel_abort(&x.k[0], 1), GPUL_FIFO_CODE_STOPPED);
+	assert_int_equal(as_kernel_abort(&x.k[1], 0), GPUL_FIFO_CODE_STOPPED);
+	close_two(&x);
+}
+
+static unsigned count_of(const char *folder)
+{
+	DIR *d = opendir(folder);
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void a_thousand_starts_leave_nothing_behind(void **state)
+{
+	(void)state;
+	const unsigned fds = count_of("/proc/self/fd"), threads = count_of("/proc/self/task");
+	struct fixture x;
+
+	open_two(&x);
+	x.desc.kinds[0].handler = ignore;
+	for (uint64_t i = 0; i < 1000; i++) {
+		gpul_proxy *p = start(&x.desc);
+
+		as_kernel_push(&x.k[i & 1], (unsigned)i / 2 % LANES, 0, i);
+		if (i % 3 == 0)  /* else it may be stopped before it looked */
+			assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);
+		else
+			assert_int_equal(as_kernel_sync(&x.k[i & 1], (unsigned)i / 2 % LANES), GPUL_FIFO_OK);
+		assert_int_equal(gpul_proxy_stop(p, NULL), GPUL_OK);
+	}
+	assert_int_equal(gpul_proxy_stop(NULL, NULL), GPUL_OK);
+	assert_int_equal(count_of("/proc/self/fd"), fds);
+	assert_int_equal(count_of("/proc/self/task"), threads);
+	close_two(&x);
+}
+
+/* ---- starts that fail ---------------------------------------------------------------------- */
+
+static void expect_refusal(const gpul_proxy_desc *desc, gpul_status status, const char *text)
+{
+	gpul_proxy *p = (void *)&status;
+	gpul_error err = { 0 };
+
+	assert_int_equal(gpul_proxy_start(desc, &p, &err), status);
+	assert_ptr_equal(p, &status);
+	if (!strstr(err.text, text))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+}
+
+static void a_descriptor_that_makes_no_sense_is_refused(void **state)
+{
+	(void)state;
+	struct fixture x;
+	gpul_proxy_desc desc;
+	gpul_fifo *one_is_null[2] = { 0 };
+
+	open_two(&x);
+	expect_refusal(&(gpul_proxy_desc){ 0 }, GPUL_EINVAL, "no FIFO");
+	one_is_null[0] = x.fifos[0];
+	expect_refusal(&(gpul_proxy_desc){ .fifos = one_is_null, .n_fifos = 2 }, GPUL_EINVAL, "fifos[1] of 2 is NULL");
+	desc = x.desc;
+	desc.batch = GPUL_PROXY_MAX_BATCH + 1;
+	expect_refusal(&desc, GPUL_EINVAL, "a batch of 65537: expected 65536 at most");
+	desc = x.desc;
+	desc.n_watch_fds = 1;
+	expect_refusal(&desc, GPUL_EINVAL, "watch_fds is NULL");
+	desc.watch_fds = (int[]){ 1000000 };
+	expect_refusal(&desc, GPUL_EINVAL, "watch_fds[0]: descriptor 1000000 is not open");
+	desc.watch_fds = (int[]){ -1 };
+	expect_refusal(&desc, GPUL_EINVAL, "descriptor -1 is not open");
+	desc = x.desc;
+	desc.pin = GPUL_PROXY_PIN_CPU;
+	desc.pin_number = -1;
+	expect_refusal(&desc, GPUL_EINVAL, "CPU -1 does not exist");
+	desc.pin = GPUL_PROXY_PIN_NODE;
+	desc.pin_number = 9999;
+	expect_refusal(&desc, GPUL_EINVAL, "no NUMA node 9999");
+	desc.pin = (gpul_proxy_pin)77;
+	expect_refusal(&desc, GPUL_EINVAL, "pin 77");
+	close_two(&x);
+}
+
+static void what_the_system_refuses_is_told_and_leaves_nothing_behind(void **state)
+{
+	(void)state;
+	const unsigned fds = count_of("/proc/self/fd");
+	struct rlimit before_fds;
+	struct fixture x;
+	pthread_attr_t huge, before;
+
+	open_two(&x);
+	getrlimit(RLIMIT_NOFILE, &before_fds);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before_fds.rlim_max });
+	expect_refusal(&x.desc, GPUL_ESYS, "eventfd: ");
+	setrlimit(RLIMIT_NOFILE, &before_fds);
+
+	pthread_getattr_default_np(&before);
+	pthread_attr_init(&huge);
+	pthread_attr_setstacksize(&huge, (size_t)1 << 50);  /* more than there are addresses */
+	assert_int_equal(pthread_setattr_default_np(&huge), 0);
+	expect_refusal(&x.desc, GPUL_ESYS, "pthread_create: ");
+	pthread_setattr_default_np(&before);
+	pthread_attr_destroy(&huge);
+	pthread_attr_destroy(&before);
+	assert_int_equal(count_of("/proc/self/fd"), fds);
+	close_two(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_handlers_error_ends_all_waits_and_reaches_the_owner),
+		cmocka_unit_test(what_was_handled_before_an_error_is_released),
+		cmocka_unit_test(a_kind_that_nobody_handles_is_an_error),
+		cmocka_unit_test(progress_may_fail_too),
+		cmocka_unit_test(a_kernel_that_gives_up_ends_the_others_and_the_proxy),
+		cmocka_unit_test(the_owner_may_abort_a_fifo),
+		cmocka_unit_test(the_end_of_another_process_is_noticed_while_triggers_keep_coming),
+		cmocka_unit_test(a_socket_that_hangs_up_wakes_a_thread_that_sleeps),
+		cmocka_unit_test(a_watched_descriptor_that_is_closed_is_an_error),
+		cmocka_unit_test(stopping_an_empty_proxy_aborts_nothing),
+		cmocka_unit_test(stopping_waits_for_the_handler_and_leaves_the_rest),
+		cmocka_unit_test(a_thousand_starts_leave_nothing_behind),
+		cmocka_unit_test(a_descriptor_that_makes_no_sense_is_refused),
+		cmocka_unit_test(what_the_system_refuses_is_told_and_leaves_nothing_behind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
