@@ -8,6 +8,14 @@ from configure import LIBRARY, MODULES, closure, files, library_sources, owner
 from scripts.writer import WARNINGS, flags, has_main, image_flags, memory_flags, part_libraries
 
 
+# What a folder's tests use beside the folder's own closure.
+TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # its FIFO is shared between processes
+# Helpers of another folder's tests.
+TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"]}
+# Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
+TESTS_EMBED = {"tests/proxy/ends.c": "cli/fifo_push.ptx"}
+
+
 def test_link(w, folder):
     """What the tests in a folder link: (archives or flags, further dependencies)."""
     if folder.startswith("tests/softcuda/api"):  # through the real thing: the exported symbols
@@ -17,6 +25,7 @@ def test_link(w, folder):
         return f"-L{w.dir}/softcuda -lcuda", f"{w.dir}/softcuda/libcuda.so"
     module = owner(folder.removeprefix("tests/"))
     modules = closure(module) if module in MODULES else list(reversed(LIBRARY))
+    modules = [m for m in reversed(MODULES) if m in modules or m in TESTS_ALSO_LINK.get(module, [])]
     archives = w.link(modules)
     return archives, archives
 
@@ -49,7 +58,7 @@ def write_tests(w, products):
         programs += [c for c in sources if has_main(c)]
         opened[folder] = [w.build(f"{w.dir}/{c[:-2]}.so", "shared", w.obj(c), flags="-Wl,-soname,libcuda.so.1")
                           for c in plain if os.path.basename(c).startswith("so_")]
-        objects = [w.obj(c, test_flags(w, folder)) for c in plain if not os.path.basename(c).startswith("so_")]
+        objects = [w.obj(c, test_flags(w, folder), needs=TESTS_EMBED.get(c, "")) for c in plain if not os.path.basename(c).startswith("so_")]
         if objects:
             helpers[folder] = w.archive(folder, objects)
     for c in programs:
@@ -68,7 +77,8 @@ def write_test(w, c, helpers, opened, inputs, products):
     if cmocka and not w.have["cmocka"].where:
         return
     folder = os.path.dirname(c)
-    extra = " ".join(helpers[h] for h in (folder, f"{folder}/image", "tests/fake") if h in helpers)
+    also = TESTS_ALSO_HELP.get(folder, [])
+    extra = " ".join(helpers[h] for h in (folder, f"{folder}/image", *also, "tests/fake") if h in helpers)
     archives, needs = test_link(w, folder)
     exe = w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c, test_flags(w, folder))}", f"{extra} {needs}",
                   flags=f"{extra} {archives}", libs=f"{'-lcmocka' if cmocka else ''} $libs")

@@ -1,0 +1,364 @@
+/* test_two_processes.c — kernels in one process, the proxy in another, the memory of either; see two_roles.h.
+ *
+ * GPULOAD_DRIVER chooses the driver. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ipc/place.h"
+#include "proxy/fifo_layout.h"
+#include "tests/proxy/ends.h"
+#include "tests/proxy/two_roles.h"
+
+static const struct role_entry roles[] = { { "kernels", play_kernels }, { "proxy", play_proxy }, { 0 } };
+static const char *const kinds[] = { "host-numa", "memfd", "shm" };
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+struct two {
+	struct child kernels, proxy;
+	struct child *owner;
+};
+
+static char folder[64];
+static struct two t;  /* of the test that runs */
+
+/* ---- what all do -------------------------------------------------------------------------- */
+
+static void expect(struct child *c, const char *wanted)
+{
+	assert_string_equal(hear_child(c), wanted);
+}
+
+static void tell_and_expect(struct child *c, const char *line, const char *wanted)
+{
+	tell_child(c, line);
+	expect(c, wanted);
+}
+
+static void finish(struct child *c)
+{
+	end_child(c, 0);
+	c->pid = 0;
+}
+
+static void shoot(struct child *c)
+{
+	kill_child(c);
+	c->pid = 0;
+}
+
+/* After a test that failed. */
+static int end_what_is_left(void **state)
+{
+	(void)state;
+	if (t.kernels.pid)
+		shoot(&t.kernels);
+	if (t.proxy.pid)
+		shoot(&t.proxy);
+	t = (struct two){ 0 };
+	return 0;
+}
+
+/* The other side attaches: the owner has to serve meanwhile. */
+static struct child attached(const char *as, struct child *owner)
+{
+	struct child c = start_child(as, "fifo");
+
+	tell_and_expect(owner, "event", "ATTACHED");
+	expect(&c, "ready");
+	return c;
+}
+
+/* False: this driver has no such memory here. */
+static bool begin(const char *kind, bool kernels_own, const char *shape)
+{
+	struct child *owner = kernels_own ? &t.kernels : &t.proxy;
+	char argument[64];
+	const char *said;
+
+	snprintf(argument, sizeof argument, "fifo %s %s", kind, shape);
+	*owner = start_child(kernels_own ? "kernels" : "proxy", argument);
+	said = hear_child(owner);
+	if (strncmp(said, "failed 4 ", 9) == 0) {
+		finish(owner);
+		return false;
+	}
+	assert_string_equal(said, "ready");
+	t.owner = owner;
+	if (kernels_own)
+		t.proxy = attached("proxy", owner);
+	else
+		t.kernels = attached("kernels", owner);
+	return true;
+}
+
+/* The one that attached goes first. */
+static void end(void)
+{
+	struct child *guest = t.owner == &t.kernels ? &t.proxy : &t.kernels;
+
+	finish(guest);
+	tell_and_expect(t.owner, "event", "DETACHED");
+	finish(t.owner);
+}
+
+/* With each kind of memory, whose ever it is. */
+static void in_each_memory(const char *shape, void test(void))
+{
+	int n = 0;
+
+	for (int kind = 0; kind < N_KINDS; kind++)
+		for (int kernels_own = 0; kernels_own < 2; kernels_own++) {
+			if (!begin(kinds[kind], kernels_own, shape))
+				continue;
+			test();
+			n++;
+		}
+	if (!n)
+		skip();
+}
+
+/* ---- values and order --------------------------------------------------------------------- */
+
+static void push(unsigned first, unsigned n_blocks, unsigned flags)
+{
+	char line[128], wanted[128];
+
+	snprintf(line, sizeof line, "start %u %u 500 20000 %u", n_blocks, first, flags);
+	snprintf(wanted, sizeof wanted, "result 0 pushed %u code 0 NONE", 500 * n_blocks);
+	tell_and_expect(&t.kernels, line, "started");
+	tell_and_expect(&t.kernels, "wait", wanted);
+}
+
+/* The four sorts of pushes, by blocks that have a lane each or share what there is. */
+static void cross_in_order(unsigned owners, unsigned sharers)
+{
+	char wanted[64];
+
+	tell_and_expect(&t.proxy, "serve", "serving");
+	for (unsigned round = 0; round < 4; round++)
+		push(500 * round, round & 1 ? sharers : owners, (round & 1 ? FIFO_PUSH_SHARE : 0) | (round & 2 ? FIFO_PUSH_RELAXED : 0));
+	tell_and_expect(&t.proxy, "drain", "drained 0");
+	tell_and_expect(&t.proxy, "stop", "stopped 0 0");
+	snprintf(wanted, sizeof wanted, "right %u next 2000 wrong 0 ", 1000 * (owners + sharers));
+	tell_and_expect(&t.proxy, "checked", wanted);
+	end();
+}
+
+static void cross_in_lanes(void)
+{
+	cross_in_order(4, 4);
+}
+
+static void every_trigger_crosses_in_order_whoever_owns_the_memory(void **state)
+{
+	(void)state;
+	in_each_memory("64 4", cross_in_lanes);
+}
+
+static void cross_one_by_one(void)
+{
+	cross_in_order(1, 1);
+}
+
+static void a_fifo_of_one_slot_crosses_too(void **state)
+{
+	(void)state;
+	in_each_memory("1 1", cross_one_by_one);
+}
+
+/* ---- one after the other ------------------------------------------------------------------ */
+
+static void a_second_proxy_begins_at_what_the_first_did_not_release(void **state)
+{
+	(void)state;
+	if (!begin("memfd", true, "8 1"))
+		skip();
+	tell_and_expect(&t.kernels, "start 1 0 100 20000 0", "started");
+	tell_and_expect(&t.proxy, "take 5", "took 5");
+	tell_and_expect(&t.proxy, "release", "released");
+	tell_and_expect(&t.proxy, "take 3", "took 3");
+	tell_and_expect(&t.proxy, "checked", "right 8 next 8 wrong 0 ");
+	finish(&t.proxy);
+	tell_and_expect(&t.kernels, "event", "DETACHED");
+
+	t.proxy = attached("proxy", &t.kernels);
+	tell_and_expect(&t.proxy, "serve", "serving");
+	tell_and_expect(&t.kernels, "wait", "result 0 pushed 100 code 0 NONE");
+	tell_and_expect(&t.proxy, "stop", "stopped 0 0");
+	tell_and_expect(&t.proxy, "checked", "right 95 next 100 wrong 0 ");  /* from 5 on */
+	end();
+}
+
+static void a_killed_proxys_place_is_taken_while_the_kernel_waits(void **state)
+{
+	(void)state;
+	if (!begin("memfd", true, "8 2"))
+		skip();
+	tell_and_expect(&t.kernels, "start 2 0 300 20000 1", "started");
+	tell_and_expect(&t.proxy, "take 7", "took 7");
+	shoot(&t.proxy);
+	tell_and_expect(&t.kernels, "event", "PEER_DIED");
+
+	t.proxy = attached("proxy", &t.kernels);
+	tell_and_expect(&t.proxy, "serve", "serving");
+	tell_and_expect(&t.kernels, "wait", "result 0 pushed 600 code 0 NONE");
+	tell_and_expect(&t.proxy, "stop", "stopped 0 0");
+	tell_and_expect(&t.proxy, "checked", "right 600 next 300 wrong 0 ");
+	end();
+}
+
+static void kernels_of_a_second_process_go_on_behind_those_of_a_killed_one(void **state)
+{
+	(void)state;
+	if (!begin("memfd", false, "8 1"))
+		skip();
+	tell_and_expect(&t.kernels, "start 1 0 3 20000 0", "started");
+	tell_and_expect(&t.proxy, "take 3", "took 3");
+	shoot(&t.kernels);
+	tell_and_expect(&t.proxy, "event", "PEER_DIED");
+
+	t.kernels = attached("kernels", &t.proxy);
+	tell_and_expect(&t.kernels, "start 1 3 4 20000 0", "started");
+	tell_and_expect(&t.proxy, "take 4", "took 4");
+	tell_and_expect(&t.proxy, "release", "released");
+	tell_and_expect(&t.kernels, "wait", "result 0 pushed 4 code 0 NONE");
+	tell_and_expect(&t.proxy, "checked", "right 7 next 7 wrong 0 ");
+	end();
+}
+
+/* ---- the other one has gone ----------------------------------------------------------------- */
+
+static void lose_the_proxy(void)
+{
+	const bool owned = t.owner == &t.proxy;
+	char wanted[64];
+
+	tell_and_expect(&t.proxy, "serve", "serving");
+	tell_and_expect(&t.kernels, "start 2 0 1000000000 20000 2", "started");
+	shoot(&t.proxy);
+	tell_child(&t.kernels, "wait");
+	snprintf(wanted, sizeof wanted, "code %u %s", GPUL_FIFO_CODE_PEER_GONE, owned ? "OWNER_DIED" : "PEER_DIED");
+	const char *said = hear_child(&t.kernels);
+
+	if (strncmp(said, "result 2 pushed ", 16) != 0 || !strstr(said, wanted))
+		fail_msg("the kernels' process said: %s", said);
+	finish(&t.kernels);
+}
+
+static void kernels_are_aborted_when_the_proxys_process_is_killed(void **state)
+{
+	(void)state;
+	in_each_memory("8 2", lose_the_proxy);
+}
+
+static void lose_the_kernels(void)
+{
+	char wanted[64];
+
+	tell_and_expect(&t.proxy, "serve", "serving");
+	tell_and_expect(&t.kernels, "start 2 0 1000000000 20000 2", "started");
+	shoot(&t.kernels);
+	snprintf(wanted, sizeof wanted, "ended %d %d", GPUL_ESYS, EPIPE);
+	tell_and_expect(&t.proxy, "ended", wanted);
+	snprintf(wanted, sizeof wanted, "stopped %d %d", GPUL_ESYS, EPIPE);
+	tell_and_expect(&t.proxy, "stop", wanted);
+	tell_child(&t.proxy, "checked");
+	assert_non_null(strstr(hear_child(&t.proxy), "wrong 0 "));
+	finish(&t.proxy);
+}
+
+static void the_proxy_ends_when_the_kernels_process_is_killed(void **state)
+{
+	(void)state;
+	in_each_memory("8 2", lose_the_kernels);
+}
+
+static void the_kernels_process_may_wait_for_its_kernels_time_out_instead(void **state)
+{
+	(void)state;
+	if (!begin("memfd", true, "4 1"))
+		skip();
+	tell_and_expect(&t.kernels, "start 1 0 100 50 0", "started");  /* nobody polls */
+	tell_and_expect(&t.kernels, "wait", "result 1 pushed 4 code 0 NONE");
+	end();
+}
+
+/* ---- lies ----------------------------------------------------------------------------------- */
+
+static void lied_to(struct child *victim)
+{
+	char line[32];
+
+	for (int i = 0;; i++) {
+		const char *said;
+
+		snprintf(line, sizeof line, "lie %d", i);
+		tell_child(t.owner, line);
+		if (strcmp(hear_child(t.owner), "over") == 0)
+			break;
+		tell_child(victim, "open");
+		said = hear_child(victim);
+		if (strncmp(said, "failed 3 ", 9) != 0)  /* GPUL_EFORMAT */
+			fail_msg("lie %d: %s", i, said);
+		tell_and_expect(t.owner, "go on", "true again");
+	}
+	tell_and_expect(victim, "open", "opened");
+}
+
+static void a_header_that_lies_is_refused_by_either_end(void **state)
+{
+	(void)state;
+	for (int kernels_own = 0; kernels_own < 2; kernels_own++) {
+		if (!begin("memfd", kernels_own, "8 2"))
+			skip();
+		lied_to(kernels_own ? &t.proxy : &t.kernels);
+		end();
+	}
+}
+
+/* --------------------------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/gpuload-two-XXXXXX");
+	return !mkdtemp(folder) || setenv("GPULOAD_RUNTIME_DIR", folder, 1);
+}
+
+static int tear_down(void **state)
+{
+	char path[96];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {  /* of owners that were killed */
+		snprintf(path, sizeof path, "%s/fifo.%s", folder, i ? "lock" : "sock");
+		(void)unlink(path);
+	}
+	return rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(every_trigger_crosses_in_order_whoever_owns_the_memory, end_what_is_left),
+		cmocka_unit_test_teardown(a_fifo_of_one_slot_crosses_too, end_what_is_left),
+		cmocka_unit_test_teardown(a_second_proxy_begins_at_what_the_first_did_not_release, end_what_is_left),
+		cmocka_unit_test_teardown(a_killed_proxys_place_is_taken_while_the_kernel_waits, end_what_is_left),
+		cmocka_unit_test_teardown(kernels_of_a_second_process_go_on_behind_those_of_a_killed_one, end_what_is_left),
+		cmocka_unit_test_teardown(kernels_are_aborted_when_the_proxys_process_is_killed, end_what_is_left),
+		cmocka_unit_test_teardown(the_proxy_ends_when_the_kernels_process_is_killed, end_what_is_left),
+		cmocka_unit_test_teardown(the_kernels_process_may_wait_for_its_kernels_time_out_instead, end_what_is_left),
+		cmocka_unit_test_teardown(a_header_that_lies_is_refused_by_either_end, end_what_is_left),
+	};
+
+	play_role(argc, argv, roles);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
