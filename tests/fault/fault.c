@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,9 @@ static const struct scenario scenarios[] = {
 	{ "stopped-owner", "SIGSTOP of the owner: time-outs as asked", stopped_owner, 2, 4, 50, false, false },
 	{ "other-user", "another user is turned away, both ways", other_user, 1, 2, 10, false, false },
 	{ "other-namespaces", "networks and processes of their own: it works", other_namespaces, 1, 2, 25, true, false },
+	{ "kill-proxy", "SIGKILL of a proxy's process at each of 10 steps", kill_proxy, 3, 20, 1000, false, false },
+	{ "kill-pusher", "SIGKILL of the kernels' process at each of 8 steps", kill_pusher, 3, 20, 1000, false, false },
+	{ "stopped-proxy", "SIGSTOP of a proxy: kernels time out, or go on", stopped_proxy, 2, 4, 50, false, false },
 	{ "hostile-clients", "connections that lie to an owner", hostile_clients, 10, 20, 10000, true, false },
 	{ "hostile-servers", "owners that lie to an attacher", hostile_servers, 10, 20, 10000, false, false },
 };
@@ -76,6 +80,48 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 	return remove(path);
 }
 
+/* ---- delays ----------------------------------------------------------------------------------- */
+
+enum { MOST_DELAY_NS = 10 * 1000 * 1000 };  /* that --full allows */
+
+/* Memory of zeros that this process shares with its children. */
+static void *for_all(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+void fault_noticed(struct fault *f, uint64_t delay_ns)
+{
+	unsigned i = f->delays->n++;
+
+	if (i < FAULT_MOST_DELAYS)
+		f->delays->ns[i] = delay_ns;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* What the delays were; false: too long. */
+static bool tell_delays(struct fault_delays *d, bool hold_to_bar, char text[FAULT_TEXT])
+{
+	const unsigned n = d->n < FAULT_MOST_DELAYS ? d->n : FAULT_MOST_DELAYS;
+
+	if (!n)
+		return true;
+	qsort(d->ns, n, sizeof d->ns[0], by_size);
+	snprintf(text, FAULT_TEXT, "%u deaths were noticed after %.2f ms (median), %.2f ms (99 %%), %.2f ms (most)", n,
+		 (double)d->ns[n / 2] / 1e6, (double)d->ns[(uint64_t)n * 99 / 100] / 1e6, (double)d->ns[n - 1] / 1e6);
+	return !hold_to_bar || d->ns[n - 1] <= MOST_DELAY_NS;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------- */
+
 /* One job, in a process of its own: it may leave children behind, which die with it. */
 static int job(struct fault *f, const struct scenario *s, int out)
 {
@@ -86,6 +132,9 @@ static int job(struct fault *f, const struct scenario *s, int out)
 		return FAULT_FAILED;
 	setenv("GPULOAD_RUNTIME_DIR", f->folder, 1);
 	names_private();
+	f->died_ns = for_all(sizeof *f->died_ns);
+	if (!f->died_ns)
+		return FAULT_FAILED;
 	verdict = s->run(f);
 	if (verdict == FAULT_FAILED && f->not_here)
 		verdict = FAULT_SKIPPED;
@@ -214,13 +263,17 @@ static enum fault_verdict metered(const struct fault *f, const struct scenario *
 static void run(const struct scenario *s, const struct options *o, gpul_mem_kind kind)
 {
 	static const char *const words[] = { "ok", "FAIL", "skip" };
-	struct fault f = { .driver = o->driver, .kind = kind };
+	struct fault f = { .driver = o->driver, .kind = kind, .delays = for_all(sizeof *f.delays) };
 	char text[FAULT_TEXT] = "";
 	uint64_t from = gpul_clock_ns();
 	enum fault_verdict verdict;
 
 	f.times = o->times ? o->times : o->full ? s->full : o->driver == GPUL_DRIVER_NVIDIA ? s->gpu : s->few;
-	verdict = metered(&f, s, s->one_job ? 1 : o->jobs, text);
+	verdict = f.delays ? metered(&f, s, s->one_job ? 1 : o->jobs, text) : FAULT_FAILED;
+	if (verdict == FAULT_OK && !tell_delays(f.delays, o->full || o->driver == GPUL_DRIVER_NVIDIA, text))
+		verdict = FAULT_FAILED;
+	if (f.delays)
+		munmap(f.delays, sizeof *f.delays);
 	count[verdict]++;
 	printf("%-5s%s, %s, %u times: %s (%.1f s)%s%s\n", words[verdict], s->name, gpul_mem_kind_name(kind), f.times, s->what,
 	       (double)(gpul_clock_ns() - from) / 1e9, text[0] ? ": " : "", text);

@@ -10,12 +10,21 @@
 
 enum { FAULT_TEXT = 512, FAULT_WAIT_MS = 20000 };  /* how long what must happen may take: a hang, not a time measured */
 
+/* How long it took until deaths were noticed. */
+enum { FAULT_MOST_DELAYS = 1 << 16 };
+struct fault_delays {
+	_Atomic unsigned n;
+	uint64_t ns[FAULT_MOST_DELAYS];
+};
+
 /* What a scenario is to do. */
 struct fault {
 	gpul_driver_choice driver;
 	gpul_mem_kind kind;
 	unsigned times;        /* rounds, or victims at each step */
 	char folder[64];       /* for sockets; its own, empty at first */
+	_Atomic uint64_t *died_ns;  /* shared with the actors: when the last victim did (gpul_clock_ns) */
+	struct fault_delays *delays; /* out: shared with all jobs */
 	bool not_here;         /* out: this driver has no such memory */
 	char text[FAULT_TEXT]; /* out: what went wrong */
 };
@@ -25,10 +34,13 @@ enum fault_verdict { FAULT_OK, FAULT_FAILED, FAULT_SKIPPED };
 typedef enum fault_verdict fault_scenario(struct fault *f);
 
 fault_scenario kill_owner, kill_attacher, orphans, storm, few_descriptors, stopped_peer, stopped_owner, restarts, hostile_clients,
-	hostile_servers, other_user, other_namespaces;
+	hostile_servers, other_user, other_namespaces, kill_proxy, kill_pusher, stopped_proxy;
 
 /* Put a reason into f->text; returns false, so that `return fault_failed(...)` reads well. */
 bool fault_failed(struct fault *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A death was noticed so long after it happened. */
+void fault_noticed(struct fault *f, uint64_t delay_ns);
 
 /* A short time-out for a step of the handshake: on a GPU, where a mapping may wait for other processes' contexts, not as
  * short. */

@@ -1,12 +1,15 @@
 /* step.c — the points inside library calls: system calls and driver calls on their way through here. */
 #include "tests/fault/step.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/types.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "core/clock.h"
 
 /* As POSIX has them.  glibc's <sys/socket.h> gives the address a union for its type, which another compiler's or
  * another libc's does not. */
@@ -28,10 +31,15 @@ void step_arm(const struct step *s)
 	n_reached = 0;
 }
 
+_Atomic uint64_t *step_time_ns;
+
 void step_reached(const char *point)
 {
-	if (armed && strcmp(armed->point, point) == 0 && ++n_reached == armed->nth)
-		kill(getpid(), armed->signal ? armed->signal : SIGKILL);
+	if (!armed || strcmp(armed->point, point) != 0 || ++n_reached != armed->nth)
+		return;
+	if (step_time_ns)
+		*step_time_ns = gpul_clock_ns();
+	kill(getpid(), armed->signal ? armed->signal : SIGKILL);
 }
 
 /* ---- system calls --------------------------------------------------------------------------- */
@@ -72,6 +80,17 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
 	return after("received", syscall(SYS_recvmsg, fd, m, flags), 1);
+}
+
+/* What a proxy's thread sleeps in.  The kernel writes the time that is left, and libc does not. */
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	struct timespec left;
+
+	step_reached("sleeping");
+	if (timeout)
+		left = *timeout;
+	return (int)syscall(SYS_ppoll, fds, n, timeout ? &left : NULL, mask, sizeof(uint64_t));
 }
 
 /* ---- driver calls --------------------------------------------------------------------------- */
@@ -123,6 +142,19 @@ static CUresult record(CUcontext context, CUevent event)
 	return real->cuCtxRecordEvent(context, event);
 }
 
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+		       CUstream stream, void **args, void **extra)
+{
+	step_reached("launching");
+	return then("launched", real->cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, args, extra));
+}
+
+static CUresult query(CUstream stream)
+{
+	step_reached("asking");
+	return real->cuStreamQuery(stream);
+}
+
 void step_wrap(const gpul_driver *drv, gpul_driver *out)
 {
 	real = drv;
@@ -134,4 +166,6 @@ void step_wrap(const gpul_driver *drv, gpul_driver *out)
 	out->cuIpcOpenMemHandle = import_ipc;
 	out->cuMemHostRegister = host_register;
 	out->cuCtxRecordEvent = record;
+	out->cuLaunchKernel = launch;
+	out->cuStreamQuery = query;
 }

@@ -6,6 +6,8 @@
 #ifndef GPULOAD_TESTS_FAULT_STEP_H
 #define GPULOAD_TESTS_FAULT_STEP_H
 
+#include <stdint.h>
+
 #include "driver/driver.h"
 
 struct step {
@@ -18,10 +20,12 @@ struct step {
 /* From now on this process is a victim; NULL: it is none. */
 void step_arm(const struct step *s);
 
-/* The signal, if this is the step. */
+/* The signal, if this is the step; the time before it goes into step_time_ns, where that is not NULL. */
 void step_reached(const char *point);
+extern _Atomic uint64_t *step_time_ns;
 
-/* A copy of a table whose calls are points: "exported", "imported", "mapped", "draining". */
+/* A copy of a table whose calls are points: "exported", "imported", "mapped", "draining", "launching", "launched",
+ * "asking". */
 void step_wrap(const gpul_driver *drv, gpul_driver *out);
 
 #endif
