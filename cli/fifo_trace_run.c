@@ -55,6 +55,8 @@ static gpul_status make_room(struct tracing *g, gpul_error *err)
 	g->free_since = calloc(t->ask.slots, sizeof *g->free_since);
 	if (!t->triggers || !t->order || !t->batches || !g->free_since)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %u triggers", t->n_triggers);
+	for (unsigned i = 0; i < t->ask.slots; i++)
+		g->free_since[i] = INT64_MIN;  /* ever since */
 	return GPUL_OK;
 }
 
