@@ -1,7 +1,9 @@
 /* cli.h — one table row is a subcommand: parsing, help, completion, man page come from it.
  *
  *     argv ── cli_parse (parse.c) ──> cli_args ── cmd->run (run.c, ls.c, ...) ──> exit code
- *                 ↑ cli_cmds (commands.c) ↑       help.c, completion.c print the same table */
+ *                 ↑ cli_cmds (commands.c) ↑       help.c, completion.c print the same table
+ *
+ * A row may have verbs, which are rows themselves: gpuload fifo bench. */
 #ifndef GPULOAD_CLI_CLI_H
 #define GPULOAD_CLI_CLI_H
 
@@ -46,12 +48,16 @@ struct cli_cmd {
 	const struct cli_opt *opts;    /* ends with {0} */
 	int (*run)(const struct cli_args *args, gpul_error *err);  /* an enum cli_exit */
 	const char *complete;          /* what operands complete to, as in cli_opt */
+	const struct cli_cmd *verbs;   /* NULL, or rows that end with {0}, named "fifo bench": then opts has no row and
+					* run is for the bare command */
 };
 
 extern const struct cli_cmd cli_cmds[];  /* ends with {0} */
 
 /** The row called name; NULL: none, and *err offers a near name. */
 const struct cli_cmd *cli_find(const char *name, gpul_error *err);
+/** The same of a row's verbs: cmd is "fifo", verb "bench". */
+const struct cli_cmd *cli_find_verb(const struct cli_cmd *cmd, const char *verb, gpul_error *err);
 
 /** Parse the words after the subcommand.
  *
@@ -97,6 +103,8 @@ int cmd_shares(const struct cli_args *args, gpul_error *err);
 int cmd_map(const struct cli_args *args, gpul_error *err);
 int cmd_cache(const struct cli_args *args, gpul_error *err);
 int cmd_mmap_sum(const struct cli_args *args, gpul_error *err);
+int cmd_fifo(const struct cli_args *args, gpul_error *err);
+int cmd_fifo_bench(const struct cli_args *args, gpul_error *err);
 int cmd_completion(const struct cli_args *args, gpul_error *err);
 int cmd_help(const struct cli_args *args, gpul_error *err);
 int cmd_version(const struct cli_args *args, gpul_error *err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/fifo.h"
 #include "cli/options.h"
 #include "core/text.h"
 
@@ -384,58 +385,75 @@ static const struct cli_opt no_opts[] = { { 0 } };
 
 const struct cli_cmd cli_cmds[] = {
 	{ "run", "FILE... [ARG...]", "run a kernel on made-up, given or file data",
-	  run_details, run_opts, cmd_run, CLI_FILES },
+	  run_details, run_opts, cmd_run, CLI_FILES, NULL },
 	{ "ls", "FILE...", "list the kernels of any file: parameters, registers, memory",
-	  ls_details, ls_opts, cmd_ls, CLI_FILES },
+	  ls_details, ls_opts, cmd_ls, CLI_FILES, NULL },
 	{ "extract", "FILE -o DIR", "copy images out of any file: cubins, PTX, LTO code",
-	  extract_details, extract_opts, cmd_extract, CLI_FILES },
+	  extract_details, extract_opts, cmd_extract, CLI_FILES, NULL },
 	{ "devices", "", "list the GPUs, and say which driver was taken and why",
-	  devices_details, devices_opts, cmd_devices, NULL },
+	  devices_details, devices_opts, cmd_devices, NULL, NULL },
 	{ "compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",
-	  NULL, compile_opts, cmd_compile, CLI_FILES },
+	  NULL, compile_opts, cmd_compile, CLI_FILES, NULL },
 	{ "share", "NAME", "make memory for GPUs and CPUs, and offer it to other processes",
-	  share_details, share_opts, cmd_share, NULL },
+	  share_details, share_opts, cmd_share, NULL, NULL },
 	{ "attach", "NAME", "map another process' memory: add up, print or save it",
-	  attach_details, attach_opts, cmd_attach, CLI_SHARES },
+	  attach_details, attach_opts, cmd_attach, CLI_SHARES, NULL },
 	{ "shares", "", "list what is shared here: owner, kind, size, who is attached",
-	  shares_details, shares_opts, cmd_shares, NULL },
+	  shares_details, shares_opts, cmd_shares, NULL, NULL },
 	{ "map", "NAME", "draw who maps shared memory where, as text or SVG",
-	  map_details, map_opts, cmd_map, CLI_SHARES },
+	  map_details, map_opts, cmd_map, CLI_SHARES, NULL },
 	{ "explain", "[LOG]", "say what is behind the words of nvcc, ptxas and linkers",
 	  "Reads LOG, or what is piped in:  make 2>&1 | gpuload explain\n"
 	  "and shows the messages that are known here, each with what to do about it.\n",
-	  no_opts, cmd_explain, CLI_FILES },
+	  no_opts, cmd_explain, CLI_FILES, NULL },
 	{ "cache", "", "tell where compiled and linked code is kept, and how much; or clear it",
-	  cache_details, cache_opts, cmd_cache, NULL },
+	  cache_details, cache_opts, cmd_cache, NULL, NULL },
 	{ "mmap-sum", "", "map one buffer into several processes; their GPUs' sums agree",
-	  mmap_sum_details, mmap_sum_opts, cmd_mmap_sum, NULL },
+	  mmap_sum_details, mmap_sum_opts, cmd_mmap_sum, NULL, NULL },
+	{ "fifo", "VERB", "the queue from GPU threads to a CPU thread: how fast it is",
+	  fifo_details, no_opts, cmd_fifo, NULL, fifo_verbs },
 	{ "completion", "bash", "print the completion script for a shell",
 	  "Try it in this shell:  source <(gpuload completion bash)\n",
-	  no_opts, cmd_completion, "bash" },
+	  no_opts, cmd_completion, "bash", NULL },
 	{ "help", "[COMMAND]", "list the commands, or explain one",
-	  NULL, help_opts, cmd_help, CLI_COMMANDS },
+	  NULL, help_opts, cmd_help, CLI_COMMANDS, NULL },
 	{ "version", "", "print the versions of gpuload and of what it found",
-	  NULL, no_opts, cmd_version, NULL },
+	  NULL, no_opts, cmd_version, NULL, NULL },
 	{ 0 },
 };
 /* clang-format on */
 
-const struct cli_cmd *cli_find(const char *name, gpul_error *err)
+/* The row whose name is this from byte n_prefix on. */
+static const struct cli_cmd *find_row(const struct cli_cmd *rows, size_t n_prefix, const char *name,
+				      const char *of, gpul_error *err)
 {
 	const char *names[sizeof cli_cmds / sizeof *cli_cmds];
 	size_t n = 0;
 	const char *near;
 
-	for (const struct cli_cmd *c = cli_cmds; c->name; c++) {
-		if (!strcmp(c->name, name))
+	for (const struct cli_cmd *c = rows; c->name; c++) {
+		if (!strcmp(c->name + n_prefix, name))
 			return c;
-		names[n++] = c->name;
+		if (n < sizeof names / sizeof *names)
+			names[n++] = c->name + n_prefix;
 	}
 	near = gpul_text_nearest(name, names, n);
 	if (near)
-		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s'; did you mean %s?", name, near);
+		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s%s'; did you mean %s?", of, name, near);
 	else
-		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s'; gpuload help lists them",
-			  name);
+		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s%s'; gpuload help %slists them", of, name, of);
 	return NULL;
+}
+
+const struct cli_cmd *cli_find(const char *name, gpul_error *err)
+{
+	return find_row(cli_cmds, 0, name, "", err);
+}
+
+const struct cli_cmd *cli_find_verb(const struct cli_cmd *cmd, const char *verb, gpul_error *err)
+{
+	char of[32];
+
+	snprintf(of, sizeof of, "%s ", cmd->name);
+	return find_row(cmd->verbs, strlen(of), verb, of, err);
 }

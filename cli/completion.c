@@ -4,6 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The bash statement that completes to rows' names, from byte n_prefix on. */
+static void print_names(const struct cli_cmd *rows, size_t n_prefix)
+{
+	printf("COMPREPLY=($(compgen -W '");
+	for (const struct cli_cmd *c = rows; c->name; c++)
+		printf("%s%s", c == rows ? "" : " ", c->name + n_prefix);
+	printf("' -- \"$cur\")); return");
+}
+
 /* The bash statement that completes to files, commands or words. */
 static void print_reply(const char *complete)
 {
@@ -12,10 +21,7 @@ static void print_reply(const char *complete)
 	} else if (!strcmp(complete, CLI_FILES)) {
 		printf("compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return");
 	} else if (!strcmp(complete, CLI_COMMANDS)) {
-		printf("COMPREPLY=($(compgen -W '");
-		for (const struct cli_cmd *c = cli_cmds; c->name; c++)
-			printf("%s%s", c == cli_cmds ? "" : " ", c->name);
-		printf("' -- \"$cur\")); return");
+		print_names(cli_cmds, 0);
 	} else if (!strcmp(complete, CLI_SHARES)) {
 		printf("COMPREPLY=($(compgen -W \"$(gpuload shares --names 2>/dev/null)\" -- "
 		       "\"$cur\")); return");
@@ -26,7 +32,15 @@ static void print_reply(const char *complete)
 
 static void print_command(const struct cli_cmd *cmd)
 {
-	printf("\t%s)\n\t\tcase $prev in\n", cmd->name);
+	if (cmd->verbs) {
+		printf("\t%s)\n\t\t", cmd->name);
+		print_names(cmd->verbs, strlen(cmd->name) + 1);
+		printf(" ;;\n");
+		for (const struct cli_cmd *verb = cmd->verbs; verb->name; verb++)
+			print_command(verb);
+		return;
+	}
+	printf("\t'%s')\n\t\tcase $prev in\n", cmd->name);
 	for (const struct cli_opt *o = cmd->opts; o->name; o++) {
 		if (!o->value)
 			continue;
@@ -59,7 +73,13 @@ int cmd_completion(const struct cli_args *args, gpul_error *err)
 	       "\tCOMPREPLY=()\n"
 	       "\tif [[ $COMP_CWORD == 1 ]]; then ");
 	print_reply(CLI_COMMANDS);
-	printf("; fi\n\tcase ${COMP_WORDS[1]} in\n");
+	printf("; fi\n\tlocal command=${COMP_WORDS[1]}\n");
+	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
+		if (c->verbs)
+			printf("\tif [[ $command == %s && $COMP_CWORD -gt 2 ]]; then command+=\" "
+			       "${COMP_WORDS[2]}\"; fi\n",
+			       c->name);
+	printf("\tcase $command in\n");
 	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
 		print_command(c);
 	printf("\tesac\n}\ncomplete -F _gpuload gpuload\n");

@@ -6,12 +6,17 @@
 
 #include "cli/options.h"
 
+static void print_rows(const struct cli_cmd *rows)
+{
+	for (const struct cli_cmd *c = rows; c->name; c++)
+		printf("  %-11s %s\n", c->name, c->help);
+}
+
 void cli_print_usage(void)
 {
 	printf("gpuload — load and run GPU kernels, on NVIDIA's driver or on a software one\n\n"
 	       "usage: gpuload COMMAND [OPTION...] [OPERAND...]\n\n");
-	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
-		printf("  %-11s %s\n", c->name, c->help);
+	print_rows(cli_cmds);
 	printf("\ngpuload help COMMAND explains one.  First thing to try: gpuload run "
 	       "kernel.ptx\n");
 }
@@ -37,6 +42,11 @@ void cli_print_help(const struct cli_cmd *cmd)
 	for (const struct cli_opt *o = cmd->opts; o->name; o++) {
 		spell(o, spelled, sizeof spelled);
 		printf("  %-21s %s\n", spelled, o->help);
+	}
+	if (cmd->verbs) {
+		printf("\n");
+		print_rows(cmd->verbs);
+		printf("\ngpuload help %s VERB explains one.\n", cmd->name);
 	}
 }
 
@@ -79,6 +89,8 @@ static void print_man_command(const struct cli_cmd *cmd)
 		print_roff(o->help);
 		putchar('\n');
 	}
+	for (const struct cli_cmd *verb = cmd->verbs; verb && verb->name; verb++)
+		print_man_command(verb);
 }
 
 void cli_print_man(void)
@@ -120,6 +132,8 @@ int cmd_help(const struct cli_args *args, gpul_error *err)
 		return CLI_DONE;
 	}
 	cmd = cli_find(args->operands[0], err);
+	if (cmd && cmd->verbs && args->n_operands > 1)
+		cmd = cli_find_verb(cmd, args->operands[1], err);
 	if (!cmd)
 		return CLI_USAGE;
 	cli_print_help(cmd);

@@ -45,23 +45,34 @@ static int finish(const char *name, const gpul_error *err, int code)
 	return code ? code : CLI_FAILED;
 }
 
-int main(int argc, char **argv)
+/* The row that the first words name, and how many words that takes; NULL: none. */
+static const struct cli_cmd *find(int argc, char **argv, int *n_words, gpul_error *err)
 {
 	const char *name = argc > 1 ? argv[1] : "help";
-	gpul_error err = { 0 };
 	const struct cli_cmd *cmd;
-	int code;
 
 	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
 		name = "version";
 	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
 		name = "help";
-	cmd = cli_find(name, &err);
+	cmd = cli_find(name, err);
+	*n_words = argc > 1 ? 2 : 1;
+	if (!cmd || !cmd->verbs || argc < 3 || argv[2][0] == '-')
+		return cmd;
+	*n_words = 3;
+	return cli_find_verb(cmd, argv[2], err);
+}
+
+int main(int argc, char **argv)
+{
+	gpul_error err = { 0 };
+	int n_words, code;
+	const struct cli_cmd *cmd = find(argc, argv, &n_words, &err);
+
 	if (!cmd) {
 		cli_tell(NULL, "%s", err.text);
 		return CLI_USAGE;
 	}
-	code = run_command(cmd, argv + (argc > 1 ? 2 : 1), (size_t)(argc > 1 ? argc - 2 : 0),
-			   &err);
-	return finish(name, &err, argc > 1 ? code : CLI_USAGE);
+	code = run_command(cmd, argv + n_words, (size_t)(argc - n_words), &err);
+	return finish(cmd->name, &err, argc > 1 ? code : CLI_USAGE);
 }

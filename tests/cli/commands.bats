@@ -5,7 +5,7 @@ load helper
 @test "help lists the commands and explains each" {
 	works help
 	says "gpuload run kernel.ptx"
-	for command in run ls extract devices share attach shares map mmap-sum compile cache completion help version; do
+	for command in run ls extract devices share attach shares map mmap-sum fifo compile cache completion help version; do
 		works help $command
 		says "usage: gpuload $command"
 		works $command --help
@@ -13,6 +13,13 @@ load helper
 	done
 	works --help
 	says "usage: gpuload COMMAND"
+	works help fifo
+	says "fifo bench"
+	works help fifo bench
+	says "usage: gpuload fifo bench [OPTION...]"
+	says "--sizes LIST"
+	works fifo bench --help
+	says "--sizes LIST"
 }
 
 @test "the bare command shows its usage and ends with 2" {
@@ -60,6 +67,12 @@ load helper
 	COMP_WORDS=(gpuload run --driver = n) COMP_CWORD=4
 	_gpuload
 	[[ ${COMPREPLY[*]} == nvidia ]]
+	COMP_WORDS=(gpuload fifo b) COMP_CWORD=2
+	_gpuload
+	[[ ${COMPREPLY[*]} == bench ]]
+	COMP_WORDS=(gpuload fifo bench --mode l) COMP_CWORD=4
+	_gpuload
+	[[ ${COMPREPLY[*]} == lanes ]]
 	touch kernel.ptx
 	compopt() { :; }  # only meaningful inside a real completion
 	COMP_WORDS=(gpuload run ker) COMP_CWORD=2
@@ -71,6 +84,7 @@ load helper
 @test "the manual page is whole and clean" {
 	works help --man
 	says ".TH GPULOAD 1"
+	says '.SS "gpuload fifo bench [OPTION...]"'
 	says '.B \-\-expect ARG=WHAT'
 	command -v groff || skip "no groff"
 	gpuload help --man > gpuload.1
