@@ -33,14 +33,14 @@ struct gpul_fifo_port {
 	unsigned long long next;       /* one past the last position that this thread pushed (owned: of the lane) */
 	unsigned long long tail;       /* positions below it are known to be handled */
 	unsigned int shift;
-	unsigned int pushed_at;        /* %clock at the last push */
 	bool owned;
 };
 
 enum {
 	GPUL_FIFO_LOOKS = 32,          /* looks at the tail for one at the time */
-	GPUL_FIFO_EARLY_CLOCKS = 700,  /* a look that leaves sooner after its push comes before the CPU's answer,
+	GPUL_FIFO_EARLY_CLOCKS = 600,  /* a look that leaves sooner after its push comes before the CPU's answer,
 					* and the next one arrives a whole round trip later */
+	GPUL_FIFO_AHEAD_SLOTS = 32,    /* who pushes the first of a quarter of a shared lane this large looks ahead */
 };
 
 static __device__ __forceinline__ unsigned long long gpul_fifo_globaltimer_ns(void)
@@ -51,12 +51,36 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_globaltimer_ns(vo
 	return ns;
 }
 
-static __device__ __forceinline__ unsigned gpul_fifo_clock(void)
+/* 64 bits, since the GPU reads those without a detour; 32 take it 20 ns. */
+static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 {
-	unsigned ticks;
+	unsigned long long ticks;
 
-	asm volatile("mov.u32 %0, %%clock;" : "=r"(ticks));
+	asm volatile("mov.u64 %0, %%clock64;" : "=l"(ticks));
 	return ticks;
+}
+
+/* Between a push and the first look for what the proxy makes of it. */
+static __device__ __forceinline__ void gpul_fifo_not_early(void)
+{
+	const unsigned long long start = gpul_fifo_clock();
+
+	while (gpul_fifo_clock() - start < GPUL_FIFO_EARLY_CLOCKS)
+		;
+}
+
+/* Is it too late?  Asked at every 32nd look, and the time counts from the first of these: reading the timer takes as
+ * long as a short wait does. */
+static __device__ __forceinline__ bool gpul_fifo_late(unsigned looks, unsigned long long *start_ns,
+						      unsigned long long timeout_ns)
+{
+	if (looks % GPUL_FIFO_LOOKS != 0)
+		return false;
+	const unsigned long long now = gpul_fifo_globaltimer_ns();
+
+	if (*start_ns == 0)
+		*start_ns = now;
+	return now - *start_ns > timeout_ns;
 }
 
 static __device__ __forceinline__ void gpul_fifo_store(gpul_trigger *slot, unsigned long long a, unsigned long long b)
@@ -134,13 +158,11 @@ static __device__ __forceinline__ void gpul_fifo_raise(const gpul_fifo_port *por
 static __device__ inline gpul_fifo_result gpul_fifo_look_until(gpul_fifo_port *port, unsigned long long upto,
 							       unsigned long long timeout_ns, bool tell)
 {
-	const unsigned long long start = gpul_fifo_globaltimer_ns();
-	unsigned long long tail, abort;
+	unsigned long long start = 0, tail, abort;
 
 	for (unsigned looks = 1;; looks++) {
 		gpul_fifo_look(port->line, &tail, &abort);
-		const bool there = tail >= upto, late = !there && looks % GPUL_FIFO_LOOKS == 0 &&
-							gpul_fifo_globaltimer_ns() - start > timeout_ns;
+		const bool there = tail >= upto, late = !there && gpul_fifo_late(looks, &start, timeout_ns);
 
 		if (tell && (tail > port->tail || abort || late || there))
 			gpul_fifo_tell(port->lane, tail,
@@ -159,7 +181,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_look_until(gpul_fifo_port *p
 static __device__ inline gpul_fifo_result gpul_fifo_hear_until(gpul_fifo_port *port, unsigned long long upto,
 							       unsigned long long timeout_ns)
 {
-	const unsigned long long start = gpul_fifo_globaltimer_ns();
+	unsigned long long start = 0;
 
 	for (unsigned looks = 1;; looks++) {
 		const unsigned long long heard = gpul_fifo_hear(port->lane);
@@ -172,23 +194,41 @@ static __device__ inline gpul_fifo_result gpul_fifo_hear_until(gpul_fifo_port *p
 			return GPUL_FIFO_ABORTED;
 		if (state == GPUL_FIFO_NOBODY_POLLS && gpul_fifo_elect(port->lane, heard))
 			return gpul_fifo_look_until(port, upto, timeout_ns, true);
-		if (looks % GPUL_FIFO_LOOKS == 0 && gpul_fifo_globaltimer_ns() - start > timeout_ns)
+		if (gpul_fifo_late(looks, &start, timeout_ns))
 			return GPUL_FIFO_TIMED_OUT;
 	}
 }
 
+/* One look for all who share the lane, before anybody waits; none while somebody polls anyway. */
+static __device__ inline void gpul_fifo_look_ahead(gpul_fifo_port *port)
+{
+	const unsigned long long heard = gpul_fifo_hear(port->lane);
+	unsigned long long abort;
+
+	if ((heard & ((1u << GPUL_FIFO_POLLER_BITS) - 1)) != GPUL_FIFO_NOBODY_POLLS || !gpul_fifo_elect(port->lane, heard))
+		return;
+	gpul_fifo_look(port->line, &port->tail, &abort);
+	gpul_fifo_tell(port->lane, port->tail, abort ? GPUL_FIFO_BROKEN : GPUL_FIFO_NOBODY_POLLS);
+}
+
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait(gpul_fifo_port *port, unsigned long long upto,
+								  unsigned long long timeout_ns)
+{
+	return port->owned ? gpul_fifo_look_until(port, upto, timeout_ns, false)
+			   : gpul_fifo_hear_until(port, upto, timeout_ns);
+}
+
 /* Wait until the proxy has handled all positions below upto (port->next: all that this thread pushed).  What the
- * proxy and its handlers wrote before is then visible to this thread.  timeout_ns ~0ull: for ever, or until aborted. */
+ * proxy and its handlers wrote before is then visible to this thread.  It may last 32 looks longer than timeout_ns;
+ * ~0ull: for ever, or until aborted. */
 static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, unsigned long long upto,
 							 unsigned long long timeout_ns)
 {
 	if (port->tail >= upto)
 		return GPUL_FIFO_OK;
 	if (upto == port->next)
-		while (gpul_fifo_clock() - port->pushed_at < GPUL_FIFO_EARLY_CLOCKS)
-			;
-	return port->owned ? gpul_fifo_look_until(port, upto, timeout_ns, false)
-			   : gpul_fifo_hear_until(port, upto, timeout_ns);
+		gpul_fifo_not_early();
+	return gpul_fifo_wait(port, upto, timeout_ns);
 }
 
 /* Has it?  One look, no wait: OK, ABORTED, or TIMED_OUT for not yet. */
@@ -213,7 +253,6 @@ static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_devic
 	port->shift = fifo->lane_shift;
 	port->owned = owned;
 	port->next = port->tail = 0;
-	port->pushed_at = gpul_fifo_clock();
 }
 
 /* Way into lane (mod the number of lanes), shared with any other thread that opens it so. */
@@ -273,39 +312,54 @@ static __device__ inline void gpul_fifo_warp_disown(gpul_fifo_port *port)
 		gpul_fifo_disown(port);
 }
 
-/* The part of a push that all have: position, room, store. */
+/* The lap bit of a position, where it stands in a word. */
+static __device__ __forceinline__ unsigned long long gpul_fifo_lap(unsigned long long at, unsigned shift)
+{
+	return (unsigned long long)((~(unsigned)at << (31 - shift)) & 0x80000000u) << 32;
+}
+
+/* Wait for the slot; a ticket that is given up leaves a gap that ends everything. */
+template <bool RELEASE>
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_room(gpul_fifo_port *port, unsigned long long upto,
+								  unsigned long long timeout_ns)
+{
+	unsigned long long abort;
+	gpul_fifo_result result;
+
+	if (port->owned) {
+		if (port->shift == 0 && !RELEASE)  /* a fence takes as long */
+			gpul_fifo_not_early();
+		gpul_fifo_look(port->line, &port->tail, &abort);
+		if (port->tail >= upto)
+			return GPUL_FIFO_OK;
+	}
+	result = gpul_fifo_wait(port, upto, timeout_ns);
+	if (result == GPUL_FIFO_TIMED_OUT && !port->owned)
+		gpul_fifo_raise(port, GPUL_FIFO_CODE_TIMED_OUT);
+	return result;
+}
+
+/* The part of a push that all have: position, fence, room, store. */
 template <bool RELEASE>
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_port *port, unsigned long long a,
 								     unsigned long long b, unsigned long long timeout_ns)
 {
-	const unsigned long long size = 1ull << port->shift;
+	const unsigned size = 1u << port->shift;
 	const unsigned long long at = port->owned ? port->next : gpul_fifo_draw(port->lane, 1);
-	const unsigned long long lap = (~(at >> port->shift) & 1) << 63;
-	const bool full = at - port->tail >= size;
-	gpul_fifo_result result;
+	const unsigned long long lap = gpul_fifo_lap(at, port->shift);
 
-	if (RELEASE) {
-		unsigned long long tail = 0, abort;
-
-		const bool ahead = full && port->owned && size > 1;
-
-		if (ahead)  /* the look and the fence are under way together, and the fence makes the look an acquire */
-			gpul_fifo_look_relaxed(port->line, &tail, &abort);
+	if (RELEASE)
 		asm volatile("fence.acq_rel.sys;" ::: "memory");
-		if (ahead)
-			port->tail = tail;
-	}
 	if (at - port->tail >= size) {
-		result = gpul_fifo_sync(port, at + 1 - size, timeout_ns);
-		if (result != GPUL_FIFO_OK) {
-			if (result == GPUL_FIFO_TIMED_OUT && !port->owned)
-				gpul_fifo_raise(port, GPUL_FIFO_CODE_TIMED_OUT);
+		const gpul_fifo_result result = gpul_fifo_room<RELEASE>(port, at + 1 - size, timeout_ns);
+
+		if (result != GPUL_FIFO_OK)
 			return result;
-		}
 	}
-	gpul_fifo_store(port->slots + (at & (size - 1)), a | lap, b | lap);
+	gpul_fifo_store(port->slots + ((unsigned)at & (size - 1)), a | lap, b | lap);
 	port->next = at + 1;
-	port->pushed_at = gpul_fifo_clock();
+	if (!port->owned && size >= GPUL_FIFO_AHEAD_SLOTS && ((unsigned)at & (size / 4 - 1)) == 0)
+		gpul_fifo_look_ahead(port);
 	return GPUL_FIFO_OK;
 }
 
@@ -359,12 +413,11 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *po
 			}
 		}
 		if (lane - g < group) {
-			const unsigned long long lap = (~(at >> port->shift) & 1) << 63;
+			const unsigned long long lap = gpul_fifo_lap(at, port->shift);
 
 			gpul_fifo_store(port->slots + (at & (size - 1)), a | lap, b | lap);
 		}
 		port->next = first + g + group;
-		port->pushed_at = gpul_fifo_clock();
 	}
 	return GPUL_FIFO_OK;
 }
