@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# fifo_trace.bats — gpuload fifo trace: the file it writes is what a viewer draws, and what can have happened.
+load helper
+
+# traces N OPTION...: it works, and the file shows N triggers.
+traces() {
+	local n=$1
+	shift
+	works fifo trace -o t.json --force "$@"
+	run python3 "$BATS_TEST_DIRNAME/check_trace.py" t.json
+	[[ $status == 0 && $output == "$n" ]] || show "gpuload fifo trace $* should show $n triggers"
+}
+
+@test "every trigger is pushed, taken out, handled, and followed by arrows" {
+	traces 256
+	traces 256 --sync
+	traces 30 --parallel 3 --triggers 10 --mode shared --sync
+	traces 120 --parallel 12 --triggers 10 --size 1 --handler-ns 0
+	traces 40 --parallel 2 --triggers 20 --size 4 --handler-ns 20K --kind memfd
+	traces 60 --parallel 6 --triggers 10 --size 4 --mode lanes --sync --kind pinned
+	traces 1 --parallel 1 --triggers 1 --size 1024
+}
+
+@test "the text says how long each step took, and how far to trust it" {
+	works fifo trace --sync --parallel 2 --triggers 8 --mode shared --size 16
+	says "16 triggers of 2 blocks through 1 lane of 16 slots, "
+	says "the GPU's times are right within "
+	says "push begun to popped"
+	says "push begun to sync seen"
+	says "fifo-trace.json: open it in https://ui.perfetto.dev"
+	[[ -s fifo-trace.json ]] || show "the file is there"
+}
+
+@test "a full ring shows as waiting for room" {
+	works fifo trace --parallel 1 --triggers 16 --size 1 --handler-ns 100K
+	says "of it, wait for room"
+	grep -q '"name":"wait for room"' fifo-trace.json || show "and in the file"
+	works fifo trace --parallel 1 --triggers 16 --size 16 --force
+	says_not "wait for room"
+}
+
+@test "- is stdout, and the text goes to stderr" {
+	works fifo trace -o - --triggers 4
+	[[ $stderr == *"16 triggers of 4 blocks"* ]] || show "text on stderr"
+	[[ $(json 'j["otherData"]["triggers"], j["otherData"]["driver"], j["displayTimeUnit"]') == "(16, 'soft', 'ns')" ]] ||
+		show "one JSON object"
+}
+
+@test "a file that is there stays, unless --force says otherwise" {
+	echo mine >t.json
+	fails 1 "t.json is there already; --force replaces it" fifo trace -o t.json --triggers 4
+	[[ $(cat t.json) == mine ]] || show "it stays"
+	works fifo trace -o t.json --triggers 4 --force
+	fails 1 "no/where.json: cannot be written" fifo trace -o no/where.json --triggers 4
+}
+
+@test "what cannot be is refused before anything runs" {
+	fails 2 "the ring's slots are a power of two" fifo trace --size 12
+	fails 2 "--size takes a number from 1 to" fifo trace --size 0
+	fails 2 "--parallel takes a number from 1 to 4096, not 'x'" fifo trace --parallel x
+	fails 2 "a trace has 100000 at most" fifo trace --parallel 1000 --triggers 101
+	fails 2 "--mode is shared or lanes, not 'both'" fifo trace --mode both
+	fails 2 "--kind is auto, host-numa, memfd, shm or pinned" fifo trace --kind device
+	fails 2 "--handler-ns takes a number from 0 to" fifo trace --handler-ns -1
+	fails 2 "fifo trace takes options alone" fifo trace t.json
+	fails 2 "no/where" fifo trace --driver no/where
+	fails 1 "could not push or sync" fifo trace --timeout 0 --size 1 --parallel 8 --triggers 1000 --sync
+	[[ ! -e fifo-trace.json ]] || show "nothing is left behind"
+}
+
+# catches_term PID: within ten seconds it has a handler for SIGTERM (bit 14).
+catches_term() {
+	for _ in $(seq 1000); do
+		caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+		(( 16#${caught:-0} & 0x4000 )) && return
+		sleep 0.01
+	done
+	false
+}
+
+@test "a signal ends it in order: one line, no file" {
+	gpuload fifo trace --size 1 --triggers 1000 --handler-ns 20M >out 2>err 3>&- &
+	child=$!
+	catches_term $child
+	kill -TERM $child
+	code=0
+	wait $child || code=$?
+	[[ $code == 1 ]] || show "exit code $code"
+	[[ $(cat err) == "gpuload fifo"*"ended by SIGTERM" ]] || show "one line: $(cat err)"
+	[[ ! -e fifo-trace.json ]] || show "no file"
+}
