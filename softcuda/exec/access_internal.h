@@ -112,6 +112,22 @@ static inline enum shape resolve_shared(struct warp_state *s, const struct insn 
 	return skew ? SHAPE_SAME : SHAPE_ROW;
 }
 
+/* One lane runs: a thread by itself, or the one that its warp elected. */
+static inline enum shape resolve_one(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
+				     struct access *x)
+{
+	const unsigned l = first_lane(s->w.mask);
+	uint64_t at = (i->flags & FLAG_ADDRESS_32 ? U32(&s->w, i->a)[l] : U64(&s->w, i->a)[l]) + (uint64_t)i->imm;
+	uint8_t *host;
+
+	if (i->flags & FLAG_FRAME)
+		at += s->frame->local_offset;
+	if (at & (bytes - 1) || !span_allowed(s, i, at, bytes, write, &host))
+		return gpul_access_slow(s, i, bytes, write, x);
+	x->each[l] = (uintptr_t)host + ((i->flags & SPACE_MASK) == SPACE_LOCAL ? l * s->local_stride : 0);
+	return SHAPE_EACH;
+}
+
 /* bytes: of one lane, a power of two, so of its alignment too. */
 static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
@@ -150,6 +166,8 @@ static inline enum shape resolve(struct warp_state *s, const struct insn *i, uns
 {
 	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) == (SPACE_SHARED | FLAG_ADDRESS_32) && s->w.mask == ALL_LANES)
 		return resolve_shared(s, i, bytes, write, x);
+	if (!(s->w.mask & (s->w.mask - 1)))
+		return resolve_one(s, i, bytes, write, x);
 	return resolve_any(s, i, bytes, write, x);
 }
 

@@ -25,7 +25,8 @@ static _Atomic int fence_word __attribute__((unused));
 #define THREAD_FENCE(order) atomic_thread_fence(order)
 #endif
 
-/* A loop that asks memory for news should let others run sooner than one that computes. */
-enum { POLL_COST = 32 };
+/* A loop that asks memory for news should let others run sooner than one that computes: after four looks.  Measured
+ * from 32 to 250, on one core: a FIFO's push and sync took 9.3 to 3.7 us, a push of 64 blocks 3.6 to 0.8 us. */
+enum { POLL_COST = 250 };
 
 #endif
