@@ -22,7 +22,7 @@ static const struct cli_opt bench_opts[] = {
 	[FIFO_BENCH_KIND] = { "kind", "KIND", "which host memory (default: auto, the first that works)",
 			      "auto host-numa memfd shm pinned", .in_file = false },
 	[FIFO_BENCH_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", .in_file = false },
-	[FIFO_BENCH_CPU] = { "cpu", "N", "the CPU that takes the triggers out (default: any of the GPU's node)", .in_file = false },
+	[FIFO_BENCH_CPU] = { "cpu", "N", "the CPU that takes the triggers out (default: the system chooses)", .in_file = false },
 	[FIFO_BENCH_TIMEOUT] = { "timeout", "SECONDS", "give up when nothing moves for that time (default: 10)", .in_file = false },
 	[FIFO_BENCH_DRIVER] = { "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft",
 				.in_file = false },

@@ -51,22 +51,7 @@ static unsigned power_of_two(unsigned n)
 	return p;
 }
 
-/* ---- figures --------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static struct fifo_rate rate_of(double *per_s, unsigned n)
-{
-	qsort(per_s, n, sizeof *per_s, by_value);
-	return (struct fifo_rate){ .median = n % 2 ? per_s[n / 2] : (per_s[n / 2 - 1] + per_s[n / 2]) / 2,
-				   .least = per_s[0],
-				   .most = per_s[n - 1] };
-}
+/* ---- measuring ------------------------------------------------------------------- */
 
 static gpul_status measure_way(const struct fifo_bench_request *r, struct fifo_bench *b, enum fifo_way way,
 			       const struct amount *a, struct fifo_row *row, gpul_error *err)
@@ -81,7 +66,7 @@ static gpul_status measure_way(const struct fifo_bench_request *r, struct fifo_b
 		per_s[i] = (double)(a->triggers * parallel) * 1e9 / (double)ns;
 	}
 	if (!st)
-		row->rate[way] = rate_of(per_s, r->repeat);
+		row->rate[way] = fifo_rate_of(per_s, r->repeat);
 	return st;
 }
 
@@ -117,7 +102,7 @@ static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo
 		per_s[i] = (double)row->slots * 1e9 / (double)ns;
 	}
 	if (!st)
-		row->rate = rate_of(per_s, r->repeat);
+		row->rate = fifo_rate_of(per_s, r->repeat);
 	return st;
 }
 

@@ -170,6 +170,11 @@ gpul_status fifo_bench_stamp(struct fifo_bench *b, enum fifo_mode mode, unsigned
  * Source  - */
 gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_request *out, gpul_error *err);
 
+/* The median of n, at least 1, which become sorted. */
+struct fifo_rate fifo_rate_of(double *per_s, unsigned n);
+/* The same with percentiles: the least time that so many per cent do not exceed. */
+void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out);
+
 /* Figures of the best public FIFO, in million triggers a second: measured elsewhere; 0: not measured.  Its push is a
  * release. */
 struct fifo_peer {

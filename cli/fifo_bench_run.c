@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cli/fifo_bench.h"
+#include "cli/fifo_bench_check.h"
 #include "cli/fifo_clock.h"
-#include "cli/fifo_count.h"
 #include "cli/stop.h"
 #include "core/clock.h"
 
@@ -26,7 +26,6 @@ enum { BATCH = 64, IDLE_LOOKS = 1024, WARP = 32 };
 
 const char *const fifo_mode_names[FIFO_N_MODES] = { "shared", "lanes" };
 const char *const fifo_way_names[FIFO_N_WAYS] = { "push", "push_release", "push_sync", "push_release_sync" };
-const double fifo_percentiles[FIFO_N_PERCENTILES] = { 50, 90, 99, 99.9, 100 };
 
 struct fifo_bench {
 	const gpul_driver *drv;
@@ -97,17 +96,13 @@ const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b)
 struct run {
 	struct fifo_bench *b;
 	char kernel[40];
-	unsigned blocks, threads;   /* of the grid; of a block */
-	uint64_t pushes;            /* calls of each thread */
-	CUdeviceptr stamps;         /* 0: the kernel keeps none */
-	/* What is done with a batch that was taken out. */
-	void (*take)(struct run *run, const gpul_fifo_item *items, unsigned n);
-	uint64_t total, taken;      /* triggers */
-	uint64_t wrong;             /* that no thread has pushed, or not now */
-	uint64_t *next;             /* take_stamp, take_warp: of each block, the number that its next trigger has */
-	uint64_t *popped_ns;        /* take_stamp: when, by gpul_clock_ns() */
-	uint64_t sum;               /* take_count: of the threads' numbers */
-	uint64_t ns;                /* it took */
+	unsigned threads;        /* of a block */
+	uint64_t pushes;         /* calls of each thread */
+	CUdeviceptr stamps;      /* 0: the kernel keeps none */
+	struct fifo_check check;
+	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);
+	uint64_t total, taken;   /* triggers */
+	uint64_t ns;             /* it took */
 };
 
 static gpul_status launch(const struct run *run, gpul_error *err)
@@ -119,7 +114,7 @@ static gpul_status launch(const struct run *run, gpul_error *err)
 	CUdeviceptr failed = b->failed, stamps = run->stamps;
 	void *args[] = { &fifo, &pushes, &timeout_ns, &failed, &stamps };
 	const size_t bytes[] = { sizeof fifo, sizeof pushes, sizeof timeout_ns, sizeof failed, sizeof stamps };
-	const gpul_launch_config config = { .grid = { run->blocks, 1, 1 }, .block = { run->threads, 1, 1 },
+	const gpul_launch_config config = { .grid = { run->check.blocks, 1, 1 }, .block = { run->threads, 1, 1 },
 					    .stream = b->stream };
 	gpul_status st = gpul_kernel_find(b->module, run->kernel, &kernel, err);
 
@@ -176,7 +171,7 @@ static gpul_status consume(struct run *run, gpul_error *err)
 		gpul_status st;
 
 		if (n) {
-			run->take(run, items, n);
+			run->take(&run->check, items, n);
 			gpul_fifo_release(fifo);
 			run->taken += n;
 			idle = 0;
@@ -211,9 +206,12 @@ static gpul_status check_kernel(const struct run *run, gpul_error *err)
 static gpul_status run_kernel(struct run *run, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
-	const uint64_t start_ns = gpul_clock_ns();
-	gpul_status st = launch(run, err), ended;
+	uint64_t start_ns;
+	gpul_status st, ended;
 
+	run->total = run->check.triggers * run->check.blocks;
+	start_ns = gpul_clock_ns();
+	st = launch(run, err);
 	if (st)
 		return st;
 	st = consume(run, err);
@@ -223,137 +221,51 @@ static gpul_status run_kernel(struct run *run, gpul_error *err)
 	run->ns = gpul_clock_ns() - start_ns;
 	st = st ? st : ended;
 	st = st ? st : check_kernel(run, err);
-	if (!st && run->wrong)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: %" PRIu64 " of %" PRIu64 " triggers are wrong, repeated or out of order",
-				 run->kernel, run->wrong, run->total);
-	return st;
+	return st ? st : fifo_check_result(&run->check, run->kernel, err);
 }
 
-/* ---- throughput ------------------------------------------------------------------ */
-
-static void take_count(struct run *run, const gpul_fifo_item *items, unsigned n)
-{
-	struct fifo_count *count = &run->b->count;
-
-	for (unsigned i = 0; i < n; i++) {
-		if (items[i].word[0] < run->pushes)  /* else the map would have to grow */
-			fifo_count_add(count, items[i].word[0]);
-		run->sum += items[i].word[1];
-	}
-}
+/* ---- the three kinds of run ------------------------------------------------------ */
 
 gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_way way, unsigned parallel,
 			    uint64_t triggers, uint64_t *out_ns, gpul_error *err)
 {
-	struct run run = { .b = b, .blocks = parallel, .threads = 1, .pushes = triggers, .take = take_count,
-			   .total = triggers * parallel };
+	struct run run = { .b = b, .threads = 1, .pushes = triggers, .take = fifo_check_count,
+			   .check = { .blocks = parallel, .triggers = triggers, .count = &b->count } };
 	gpul_status st = fifo_count_clear(&b->count, triggers, err);
 
 	snprintf(run.kernel, sizeof run.kernel, "%s_%s", fifo_mode_names[mode], fifo_way_names[way]);
 	st = st ? st : run_kernel(&run, err);
-	if (st)
-		return st;
-	for (uint64_t i = 0; i < triggers; i++)
-		run.wrong += fifo_count_of(&b->count, i) != parallel;
-	if (run.wrong || run.sum != triggers * ((uint64_t)parallel * (parallel - 1) / 2))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: of %" PRIu64 " triggers that each of %u threads pushed, %" PRIu64
-				 " were not seen just as often; the sum of the threads' numbers is %" PRIu64,
-				 run.kernel, triggers, parallel, run.wrong, run.sum);
-	*out_ns = run.ns;
-	return GPUL_OK;
-}
-
-/* ---- warps ----------------------------------------------------------------------- */
-
-/* A warp's slots stand side by side, so the number that comes next mostly is in a register. */
-static void take_warp(struct run *run, const gpul_fifo_item *items, unsigned n)
-{
-	uint64_t warp = items[0].word[1], wrong = 0, next;
-
-	if (warp >= run->blocks) {
-		run->wrong++;
-		return;
-	}
-	next = run->next[warp];
-	for (unsigned i = 0; i < n; i++) {
-		if (items[i].word[1] != warp) {
-			run->next[warp] = next;
-			warp = items[i].word[1] < run->blocks ? items[i].word[1] : 0;
-			wrong += items[i].word[1] >= run->blocks;
-			next = run->next[warp];
-		}
-		wrong += items[i].word[0] != next++;
-	}
-	run->next[warp] = next;
-	run->wrong += wrong;
+	if (!st)
+		*out_ns = run.ns;
+	return st;
 }
 
 gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes,
 				 uint64_t *out_ns, gpul_error *err)
 {
-	struct run run = { .b = b, .blocks = warps, .threads = WARP, .pushes = pushes, .take = take_warp,
-			   .total = pushes * warps * WARP, .next = calloc(warps, sizeof *run.next) };
-	gpul_status st;
+	struct run run = { .b = b, .threads = WARP, .pushes = pushes, .take = fifo_check_order,
+			   .check = { .blocks = warps, .triggers = pushes * WARP } };
+	gpul_status st = fifo_check_begin(&run.check, err);
 
-	if (!run.next)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u warps", warps);
 	snprintf(run.kernel, sizeof run.kernel, "%s_warp", fifo_mode_names[mode]);
-	st = run_kernel(&run, err);
+	st = st ? st : run_kernel(&run, err);
 	if (!st)
 		*out_ns = run.ns;
-	free(run.next);
+	fifo_check_end(&run.check);
 	return st;
 }
 
-/* ---- latency --------------------------------------------------------------------- */
-
-static void take_stamp(struct run *run, const gpul_fifo_item *items, unsigned n)
-{
-	const uint64_t now_ns = gpul_clock_ns();
-
-	for (unsigned i = 0; i < n; i++) {
-		const uint64_t number = items[i].word[0], thread = items[i].word[1];
-
-		if (thread >= run->blocks || number >= run->pushes || number != run->next[thread]) {
-			run->wrong++;
-			continue;
-		}
-		run->next[thread]++;
-		run->popped_ns[thread * run->pushes + number] = now_ns;
-	}
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The least of them that as many per cent do not exceed. */
-static void find_percentiles(int64_t *ns, uint64_t n, struct fifo_latency *out)
-{
-	qsort(ns, n, sizeof *ns, by_value);
-	for (int i = 0; i < FIFO_N_PERCENTILES; i++) {
-		const uint64_t at = (uint64_t)((double)n * fifo_percentiles[i] / 100 + 0.999999);
-
-		out->ns[i] = ns[at > n ? n - 1 : at > 0 ? at - 1 : 0];
-	}
-}
-
 /* stamps: two of each trigger.  ns: room for one of each. */
-static void evaluate(const struct run *run, const uint64_t *stamps, const struct fifo_clock_relation *clocks,
-		     int64_t *ns, struct fifo_latencies *out)
+static void evaluate(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks,
+		     int64_t *ns, uint64_t n, struct fifo_latencies *out)
 {
-	for (uint64_t i = 0; i < run->total; i++)
+	for (uint64_t i = 0; i < n; i++)
 		ns[i] = (int64_t)(stamps[2 * i + 1] - stamps[2 * i]);
-	out->n = run->total;
-	find_percentiles(ns, run->total, &out->to_sync);
-	for (uint64_t i = 0; i < run->total; i++)
-		ns[i] = (int64_t)(run->popped_ns[i] - fifo_clock_cpu_ns(clocks, stamps[2 * i]));
-	find_percentiles(ns, run->total, &out->to_pop);
+	fifo_latency_of(ns, n, &out->to_sync);
+	for (uint64_t i = 0; i < n; i++)
+		ns[i] = (int64_t)(popped_ns[i] - fifo_clock_cpu_ns(clocks, stamps[2 * i]));
+	fifo_latency_of(ns, n, &out->to_pop);
+	out->n = n;
 	out->to_pop_bound_ns = clocks->bound_ns;
 }
 
@@ -370,28 +282,29 @@ static gpul_status run_between_clocks(struct run *run, struct fifo_clock_relatio
 gpul_status fifo_bench_stamp(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
 			     struct fifo_latencies *out, gpul_error *err)
 {
-	struct run run = { .b = b, .blocks = parallel, .threads = 1, .pushes = triggers, .take = take_stamp,
-			   .total = triggers * parallel, .next = calloc(parallel, sizeof *run.next),
-			   .popped_ns = calloc(triggers * parallel, sizeof *run.popped_ns) };
-	const size_t bytes = 2 * run.total * sizeof(uint64_t);
-	uint64_t *stamps = malloc(bytes);
-	int64_t *ns = malloc(run.total * sizeof *ns);
+	struct run run = { .b = b, .threads = 1, .pushes = triggers, .take = fifo_check_stamp,
+			   .check = { .blocks = parallel, .triggers = triggers } };
+	const uint64_t n = triggers * parallel, bytes = 2 * n * sizeof(uint64_t);
+	uint64_t *stamps = malloc(bytes), *popped_ns = calloc(n, sizeof *popped_ns);
+	int64_t *ns = malloc(n * sizeof *ns);
 	struct fifo_clock_relation clocks;
 	gpul_status st = GPUL_OK;
 
-	if (!run.next || !run.popped_ns || !stamps || !ns)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the times of %" PRIu64 " triggers", run.total);
+	if (!stamps || !popped_ns || !ns)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the times of %" PRIu64 " triggers", n);
+	run.check.popped_ns = popped_ns;
 	snprintf(run.kernel, sizeof run.kernel, "%s_latency", fifo_mode_names[mode]);
+	st = st ? st : fifo_check_begin(&run.check, err);
 	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&run.stamps, bytes));
 	st = st ? st : run_between_clocks(&run, &clocks, err);
 	st = st ? st : gpul_cu(b->drv, err, cuMemcpyDtoH(stamps, run.stamps, bytes));
 	if (!st)
-		evaluate(&run, stamps, &clocks, ns, out);
+		evaluate(stamps, popped_ns, &clocks, ns, n, out);
 	if (run.stamps)
 		b->drv->cuMemFree(run.stamps);
+	fifo_check_end(&run.check);
 	free(ns);
+	free(popped_ns);
 	free(stamps);
-	free(run.popped_ns);
-	free(run.next);
 	return st;
 }

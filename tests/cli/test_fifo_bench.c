@@ -1,0 +1,265 @@
+/* test_fifo_bench.c — what gpuload fifo bench counts, checks, sums up and shows, of runs that no test could have. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/fifo_bench.h"
+#include "cli/fifo_bench_check.h"
+
+/* ---- counting -------------------------------------------------------------------- */
+
+static void counts_each_number_however_they_lie(void **state)
+{
+	struct fifo_count c = { 0 };
+	uint64_t seen[700] = { 0 }, random = 1;
+
+	(void)state;
+	for (int again = 0; again < 2; again++) {  /* cleared, it has forgotten all */
+		memset(seen, 0, sizeof seen);
+		assert_int_equal(fifo_count_clear(&c, again ? 350 : 700, NULL), GPUL_OK);
+		for (int i = 0; i < 20000; i++) {
+			const uint64_t key = (random = random * 6364136223846793005u + 1442695040888963407u) >> 33;
+
+			seen[key % 350]++;
+			fifo_count_add(&c, key % 350);
+		}
+		for (uint64_t i = 0; i < 700; i++)
+			assert_int_equal(fifo_count_of(&c, i), seen[i]);
+	}
+	fifo_count_free(&c);
+}
+
+static void counts_numbers_of_63_bits(void **state)
+{
+	struct fifo_count c = { 0 };
+
+	(void)state;
+	assert_int_equal(fifo_count_clear(&c, 8, NULL), GPUL_OK);
+	for (int i = 0; i < 3; i++)
+		for (unsigned bit = 56; bit < 63; bit++)
+			fifo_count_add(&c, 1ull << bit);
+	for (unsigned bit = 56; bit < 63; bit++)
+		assert_int_equal(fifo_count_of(&c, 1ull << bit), 3);
+	assert_int_equal(fifo_count_of(&c, 0), 0);
+	fifo_count_free(&c);
+}
+
+/* ---- checking -------------------------------------------------------------------- */
+
+enum { BLOCKS = 3, TRIGGERS = 5, ALL = BLOCKS * TRIGGERS };
+
+enum how { COUNT, ORDER, STAMP };
+
+/* All triggers, block by block or in turn. */
+static void make_items(gpul_fifo_item items[ALL], bool in_turn)
+{
+	for (unsigned i = 0; i < ALL; i++)
+		items[i] = (gpul_fifo_item){ .word = { in_turn ? i / BLOCKS : i % TRIGGERS,
+						       in_turn ? i % BLOCKS : i / TRIGGERS } };
+}
+
+static gpul_status check(enum how how, const gpul_fifo_item items[ALL], unsigned batch)
+{
+	static void (*const takes[])(struct fifo_check *, const gpul_fifo_item *, unsigned) = {
+		[COUNT] = fifo_check_count, [ORDER] = fifo_check_order, [STAMP] = fifo_check_stamp,
+	};
+	struct fifo_count count = { 0 };
+	uint64_t popped_ns[ALL] = { 0 };
+	struct fifo_check c = { .blocks = BLOCKS, .triggers = TRIGGERS, .count = how == COUNT ? &count : NULL,
+				.popped_ns = popped_ns };
+	gpul_error err = { 0 };
+	gpul_status st;
+
+	assert_int_equal(fifo_count_clear(&count, TRIGGERS, NULL), GPUL_OK);
+	assert_int_equal(fifo_check_begin(&c, NULL), GPUL_OK);
+	for (unsigned at = 0; at < ALL; at += batch)
+		takes[how](&c, items + at, ALL - at < batch ? ALL - at : batch);
+	st = fifo_check_result(&c, "kernel", &err);
+	for (unsigned i = 0; how == STAMP && !st && i < ALL; i++)
+		assert_int_not_equal(popped_ns[i], 0);
+	if (st)
+		assert_ptr_equal(strstr(err.text, "kernel: "), err.text);
+	fifo_check_end(&c);
+	fifo_count_free(&count);
+	return st;
+}
+
+static void accepts_all_triggers_in_any_batches(void **state)
+{
+	gpul_fifo_item items[ALL];
+
+	(void)state;
+	for (enum how how = COUNT; how <= STAMP; how++)
+		for (unsigned batch = 1; batch <= ALL; batch++)
+			for (int in_turn = 0; in_turn < 2; in_turn++) {
+				make_items(items, in_turn);
+				assert_int_equal(check(how, items, batch), GPUL_OK);
+			}
+}
+
+static void finds_one_that_is_wrong_wherever_it_is(void **state)
+{
+	static const gpul_fifo_item wrong[] = {
+		{ .word = { 0, 0 } },                          /* repeated, where another one is lost */
+		{ .word = { TRIGGERS, 1 } },                   /* a number that none has */
+		{ .word = { 1, BLOCKS } },                     /* a thread that there is not */
+		{ .word = { INT64_MAX, INT64_MAX } },
+	};
+
+	(void)state;
+	for (enum how how = COUNT; how <= STAMP; how++)
+		for (unsigned batch = 1; batch <= ALL; batch++)
+			for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++)
+				for (unsigned at = 1; at < ALL; at++) {
+					gpul_fifo_item items[ALL];
+
+					make_items(items, batch % 2);
+					items[at] = wrong[i];
+					assert_int_equal(check(how, items, batch), GPUL_EFORMAT);
+				}
+}
+
+static void finds_two_of_a_block_that_changed_places(void **state)
+{
+	gpul_fifo_item items[ALL], first;
+
+	(void)state;
+	make_items(items, true);
+	first = items[4];
+	items[4] = items[10];  /* the same block, two numbers later */
+	items[10] = first;
+	assert_int_equal(check(COUNT, items, 4), GPUL_OK);  /* which looks at no order */
+	assert_int_equal(check(ORDER, items, 4), GPUL_EFORMAT);
+	assert_int_equal(check(STAMP, items, 4), GPUL_EFORMAT);
+}
+
+/* ---- figures --------------------------------------------------------------------- */
+
+static void the_median_is_the_middle_or_between_the_two(void **state)
+{
+	double odd[] = { 5, 1, 3 }, even[] = { 8, 1, 2, 4 };
+	struct fifo_rate rate = fifo_rate_of(odd, 3);
+
+	(void)state;
+	assert_true(rate.median == 3 && rate.least == 1 && rate.most == 5);
+	rate = fifo_rate_of(even, 4);
+	assert_true(rate.median == 3 && rate.least == 1 && rate.most == 8);
+}
+
+static void percentiles_are_of_the_times_themselves(void **state)
+{
+	static const int64_t of_thousand[] = { 500, 900, 990, 999, 1000 };
+	int64_t ns[1000], one = -7;
+	struct fifo_latency latency;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		ns[i] = 1 + i * 7 % 1000;  /* each of 1 ... 1000 once */
+	fifo_latency_of(ns, 1000, &latency);
+	for (int i = 0; i < FIFO_N_PERCENTILES; i++)
+		assert_int_equal(latency.ns[i], of_thousand[i]);
+	fifo_latency_of(&one, 1, &latency);
+	for (int i = 0; i < FIFO_N_PERCENTILES; i++)
+		assert_int_equal(latency.ns[i], -7);
+}
+
+/* ---- what is shown beside a GPU's figures ---------------------------------------- */
+
+static void a_gpu(struct fifo_bench_request *r, struct fifo_bench_result *result)
+{
+	static const struct fifo_config configs[] = { { 1, 1 }, { 128, 8 }, { 128, 16 } };
+
+	*r = (struct fifo_bench_request){ .mode = { true, true }, .repeat = 5, .cpu = -1 };
+	*result = (struct fifo_bench_result){ .gpu = "NVIDIA <H&200>", .driver = "nvidia", .driver_version = 13010,
+					      .kind = GPUL_MEM_HOST_NUMA, .node = 1 };
+	for (int mode = 0; mode < FIFO_N_MODES; mode++)
+		for (int i = 0; i < 3; i++) {
+			struct fifo_row *row = &result->row[result->n_rows++];
+
+			*row = (struct fifo_row){ .mode = (enum fifo_mode)mode, .config = configs[i], .lanes = 1,
+						  .triggers = 1280 };
+			for (int way = 0; way < FIFO_N_WAYS; way++)
+				row->rate[way].median = (i * 10 + way + 1) * 1.25e6;
+		}
+}
+
+static struct out show(void (*how)(const struct fifo_bench_request *, const struct fifo_bench_result *, struct out *),
+		       bool on_soft)
+{
+	static struct fifo_bench_request r;
+	static struct fifo_bench_result result;
+	struct out o = { 0 };
+
+	a_gpu(&r, &result);
+	result.on_soft = on_soft;
+	how(&r, &result, &o);
+	out_bytes(&o, "", 1);
+	assert_false(o.failed);
+	return o;
+}
+
+static unsigned n_times(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+		n++;
+	return n;
+}
+
+static void tables_show_others_figures_beside_releases_on_a_gpu_alone(void **state)
+{
+	struct out o = show(fifo_bench_text, false);
+
+	(void)state;
+	assert_int_equal(n_times(o.at, "relaxed  release    mscclpp*     relaxed  release    mscclpp*\n"), 2);
+	assert_int_equal(n_times(o.at, "measured on another day"), 2);
+	/* ours: 11 ... 14 times 1.25; theirs: 6.89 and 1.07; where they have no such configuration, none */
+	assert_int_equal(n_times(o.at, "    128        8       1280        13.8     15.0        6.89        16.2     17.5"
+				       "        1.07\n"), 2);
+	assert_int_equal(n_times(o.at, "    128       16       1280        26.2     27.5           -        28.8     30.0"
+				       "           -\n"), 2);
+	out_free(&o);
+	o = show(fifo_bench_text, true);
+	assert_int_equal(n_times(o.at, "mscclpp"), 0);
+	assert_int_equal(n_times(o.at, "    128       16       1280        26.2     27.5        28.8     30.0\n"), 2);
+	out_free(&o);
+}
+
+static void the_plot_has_others_figures_as_a_dotted_curve_on_a_gpu_alone(void **state)
+{
+	struct out o = show(fifo_bench_svg, false);
+
+	(void)state;
+	assert_int_equal(n_times(o.at, "<path class=\"peer\""), 1 + 2 * 2);  /* legend; two sizes, with sync and without */
+	assert_int_equal(n_times(o.at, "mscclpp, 128 slots, 8 threads: 6.89 M/s"), 1);
+	assert_int_equal(n_times(o.at, "mscclpp, 128 slots, 8 threads: 1.07 M/s"), 1);
+	assert_int_equal(n_times(o.at, "H&200"), 0);
+	assert_int_equal(n_times(o.at, "NVIDIA ?H?200>"), 2);
+	out_free(&o);
+	o = show(fifo_bench_svg, true);
+	assert_int_equal(n_times(o.at, "mscclpp") + n_times(o.at, "<path class=\"peer\""), 0);
+	out_free(&o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_each_number_however_they_lie),
+		cmocka_unit_test(counts_numbers_of_63_bits),
+		cmocka_unit_test(accepts_all_triggers_in_any_batches),
+		cmocka_unit_test(finds_one_that_is_wrong_wherever_it_is),
+		cmocka_unit_test(finds_two_of_a_block_that_changed_places),
+		cmocka_unit_test(the_median_is_the_middle_or_between_the_two),
+		cmocka_unit_test(percentiles_are_of_the_times_themselves),
+		cmocka_unit_test(tables_show_others_figures_beside_releases_on_a_gpu_alone),
+		cmocka_unit_test(the_plot_has_others_figures_as_a_dotted_curve_on_a_gpu_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
