@@ -1,6 +1,7 @@
 /* fifo.c — gpuload fifo: the table of its verbs.  What they do is in fifo_<verb>.c. */
 #include "cli/fifo.h"
 
+#include "cli/fifo_serve.h"
 #include "cli/fifo_trace.h"
 
 /* clang-format off */  /* tables, one row an option */
@@ -54,6 +55,10 @@ const struct cli_cmd fifo_verbs[] = {
 	  bench_details, bench_opts, cmd_fifo_bench, NULL, NULL },
 	{ "fifo trace", "", "draw each trigger's way, from push to completion, for ui.perfetto.dev",
 	  fifo_trace_details, fifo_trace_opts, cmd_fifo_trace, NULL, NULL },
+	{ "fifo serve", "NAME", "have a proxy take out what other processes' kernels push",
+	  fifo_serve_details, fifo_serve_opts, cmd_fifo_serve, NULL, NULL },
+	{ "fifo push", "NAME", "run a kernel that pushes to another process' proxy",
+	  fifo_push_details, fifo_push_opts, cmd_fifo_push, CLI_SHARES, NULL },
 	{ 0 },
 };
 /* clang-format on */

@@ -28,6 +28,7 @@ VECTORS = {"cli/sum.c"}
 # Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
 EMBEDS = {"cli/fifo_bench_run.c": "cli/fifo_bench.ptx", "cli/sum_gpu.c": "cli/sum.ptx",
           "cli/fifo_clock.c": "cli/fifo_clock.ptx",
+          "cli/fifo_push.c": "cli/fifo_push.ptx",
           "cli/fifo_trace_run.c": "cli/fifo_trace.ptx"}
 
 # Tests that take any driver: tests/gpu/run has them take the GPU's.

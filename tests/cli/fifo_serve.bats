@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# fifo_serve.bats — gpuload fifo serve and gpuload fifo push: one FIFO, two processes, and what each says when the other ends.
+load sharing
+
+# serve NAME ARG...: a proxy in the background, ready; what it says in NAME.out, its pid in $owner.
+serve() {
+	background "$1.out" fifo serve "$@"
+	owner=$pid
+	until_says "$1.out" READY
+}
+
+# pushing NAME ARG...: a kernel that pushes for ever, in the background; what it says in push.out, its pid in $peer.
+pushing() {
+	background push.out fifo push "$@" --count 1000000000
+	peer=$pid
+	until_says "$1.out" ATTACHED
+}
+
+# ended CODE PATTERN: the pushing one ends with CODE and says that in one line.
+ended() {
+	local code=0
+	wait "$peer" || code=$?
+	[[ $code == "$1" && $(cat push.out) == *"$2"* && $(wc -l <push.out) == 1 ]] || { echo "$code"; cat push.out; return 1; }
+}
+
+@test "what one process' kernel pushes, the other one's proxy handles" {
+	serve jobs --slots 16 --lanes 4 --until-detached
+	until_says jobs.out "READY *jobs: 16 slots in 4 lanes, host-numa"
+	works fifo push jobs --count 100
+	says "PUSHED     jobs: 4 blocks x 100 triggers, all handled, in "
+	wait "$owner"
+	until_says jobs.out "DETACHED *jobs: pid [0-9]*, 0 attached"
+	until_says jobs.out "HANDLED *jobs: 400 triggers in [0-9.]* ms$"
+	until_says jobs.out "ENDED *jobs: the last one has gone"
+	[[ ! -e run/jobs.sock ]]
+}
+
+@test "one after the other, with lanes of their own or shared, and waiting for each" {
+	serve jobs --kind memfd --slots 8
+	works fifo push jobs --count 50 --blocks 3
+	until_says jobs.out "HANDLED *jobs: 150 triggers"
+	works fifo push jobs --count 20 --blocks 20 --sync-each --relaxed --json
+	[[ $(json 'j["pushed"], j["result"], j["blocks"]') == "(400, 'ok', 20)" ]]
+	until_says jobs.out "HANDLED *jobs: 400 triggers"
+	works fifo push jobs --count 0
+	until_says jobs.out "HANDLED *jobs: 0 triggers"
+	ends "$owner"
+	until_says jobs.out "ENDED *jobs: SIGTERM"
+}
+
+@test "each trigger can be printed, with its lane and its position" {
+	serve jobs --slots 4 --lanes 2 --print --kind shm
+	works fifo push jobs --count 3
+	until_says jobs.out "TRIGGER *jobs: lane 1, position 2: 0x0000000000000002 0x0800000000000001, kind 1"
+	[[ $(grep -c TRIGGER jobs.out) == 6 ]]
+	serve j --slots 1 --lanes 1 --print --json --until-detached
+	works fifo push j --count 2
+	wait "$owner"
+	[[ $(python3 -c 'import json; print(*[json.loads(line)["event"] for line in open("j.out")])') == \
+		"READY ATTACHED TRIGGER TRIGGER DETACHED HANDLED ENDED" ]]
+	[[ $(python3 -c 'import json; j = [json.loads(line) for line in open("j.out")]; print(j[3]["words"], j[3]["position"], j[5]["triggers"])') == \
+		"['0x0000000000000001', '0x0800000000000000'] 1 2" ]]
+}
+
+@test "a proxy that is killed ends the kernel, and a line says so" {
+	serve jobs
+	pushing jobs
+	kill -KILL "$owner"
+	ended 1 "gpuload fifo push: the process that serves 'jobs' has died; "
+	fails 1 "'jobs' is dead" fifo push jobs
+}
+
+@test "a proxy that ends in order ends the kernel, too" {
+	serve jobs
+	pushing jobs
+	ends "$owner"
+	ended 1 "gpuload fifo push: the process that serves 'jobs' has ended; "
+}
+
+@test "a kernel's process that is killed is noticed, and the next one finds an empty FIFO" {
+	serve jobs --slots 32
+	for _ in 1 2 3; do
+		pushing jobs
+		kill -KILL "$peer"
+		until_says jobs.out "PEER_DIED *jobs: pid $peer"
+		works fifo push jobs --count 7
+		until_says jobs.out "HANDLED *jobs: 56 triggers in [0-9.]* ms$"
+		: >jobs.out
+	done
+}
+
+@test "a proxy that stands still is given up after --timeout, and serves the next one" {
+	serve jobs
+	pushing jobs --timeout 0.3
+	kill -STOP "$owner"
+	ended 1 "gpuload fifo push: the proxy of 'jobs' let a push wait for more than 300 ms (--timeout)"
+	kill -CONT "$owner"
+	until_says jobs.out "HANDLED *jobs: "
+	works fifo push jobs --count 10
+}
+
+@test "a signal ends the kernel" {
+	serve jobs
+	pushing jobs
+	kill -TERM "$peer"
+	ended 1 "gpuload fifo push: ended by SIGTERM"
+	until_says jobs.out "HANDLED *jobs: [0-9]* triggers in [0-9.]* ms, aborted: "
+	works fifo push jobs --count 10
+}
+
+@test "one process pushes at a time" {
+	serve jobs
+	pushing jobs
+	fails 1 "1 peers are attached already" fifo push jobs
+	kill -TERM "$peer"
+}
+
+@test "what cannot be is refused with the reason" {
+	fails 2 "one NAME is expected" fifo serve
+	fails 2 "one NAME is expected" fifo push
+	fails 2 "powers of two" fifo serve jobs --slots 3
+	fails 2 "powers of two" fifo serve jobs --slots 4 --lanes 8
+	fails 2 "--kind is auto, host-numa, memfd or shm" fifo serve jobs --kind device
+	fails 2 "--blocks takes" fifo push jobs --blocks 0
+	fails 1 "nothing is shared as 'jobs'" fifo push jobs
+	share numbers --bytes 4K
+	fails 1 "'numbers' is shared, but it is no FIFO" fifo push numbers
+	share far --bytes 4K --kind device
+	fails 1 "is device memory, which no proxy sees" fifo push far
+}
