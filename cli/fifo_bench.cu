@@ -4,7 +4,7 @@
  * fifo_bench.ptx, which the command carries, is made of this:
  *
  *     nvcc -ptx -arch=sm_75 -std=c++17 -I. cli/fifo_bench.cu -o - |
- *             sed 's/^.version .*  / .version 6.4/; s/^.target .*  / .target sm_70/' > cli/fifo_bench.ptx */
+ *             sed 's|^.version .*|.version 6.4|; s|^.target .*|.target sm_70|' > cli/fifo_bench.ptx */
 #include "proxy/fifo_device.cuh"
 
 typedef unsigned long long u64;

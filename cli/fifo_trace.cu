@@ -3,7 +3,7 @@
  * fifo_trace.ptx, which the command carries, is made of this:
  *
  *     nvcc -ptx -arch=sm_75 -std=c++17 -I. cli/fifo_trace.cu -o - |
- *             sed 's/^.version .*  / .version 6.4/; s/^.target .*  / .target sm_70/' > cli/fifo_trace.ptx */
+ *             sed 's|^.version .*|.version 6.4|; s|^.target .*|.target sm_70|' > cli/fifo_trace.ptx */
 #include "proxy/fifo_device.cuh"
 
 typedef unsigned long long u64;

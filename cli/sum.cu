@@ -5,7 +5,7 @@
  * sum.ptx, which the command carries, is made of this, for drivers and GPUs as old as can be:
  *
  *     nvcc -ptx -arch=sm_75 cli/sum.cu -o - |
- *             sed 's/^.version .*  / .version 6.4/; s/^.target .*  / .target sm_70/' > cli/sum.ptx */
+ *             sed 's|^.version .*|.version 6.4|; s|^.target .*|.target sm_70|' > cli/sum.ptx */
 
 enum { ROWS = 16, THREADS = 256, WARP = 32, WARPS = THREADS / WARP };
 
