@@ -75,7 +75,8 @@ const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
  *
  * One FIFO serves the kernels of one GPU, in one process at a time.  Each lane goes on behind what its slots hold: what
  * the kernels of an earlier process pushed before it died, the proxy still handles; slots that these left half written,
- * or behind a gap, are emptied.
+ * or behind a gap, are emptied.  That process must have ended (its pidfd tells), not only its connection: until then its
+ * GPU may still store.
  *
  * @drv       borrowed; must outlive *out; a context of the GPU must be current, also when it is destroyed
  * @area      the formatted memory as the CPU sees it, and

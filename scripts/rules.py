@@ -32,7 +32,8 @@ EMBEDS = {"cli/fifo_bench_run.c": "cli/fifo_bench.ptx", "cli/sum_gpu.c": "cli/su
           "cli/fifo_trace_run.c": "cli/fifo_trace.ptx"}
 
 # Tests that take any driver: tests/gpu/run has them take the GPU's.
-GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control", "fault/fault")
+GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
+             "proxy/test_two_processes", "fault/fault")
 
 
 def copy_libraries(w):

@@ -104,9 +104,10 @@ def ended(p, timeout=30):
 
 
 def memory_programs(s):
-    """The tests of memalloc/ and ipc/ that take any driver, on this one."""
+    """The tests of memalloc/, ipc/ and proxy/ that take any driver, on this one."""
     env = dict(s.env, GPULOAD_TEST_CONTROL_PTX="tests/ipc/control.ptx")
-    for program in ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control"):
+    for program in ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
+                    "proxy/test_two_processes"):
         if not os.path.exists(s.tool(f"tests/{program}")):
             s.result("skip", program, "not built")
             continue
@@ -119,8 +120,9 @@ def faults(s):
     """Processes that are killed, stopped and lie: tests/fault."""
     if not os.path.exists(s.tool("tests/fault/fault")):
         return s.result("skip", "faults", "not built")
-    s.counted("faults", s.run(s.tool("tests/fault/fault"), "--driver", s.args.driver, "--jobs", str(max(1, min(os.cpu_count() - 2, 8))),
-                              timeout=520))
+    r = s.run(s.tool("tests/fault/fault"), "--driver", s.args.driver, "--jobs", str(max(1, min(os.cpu_count() - 2, 8))), timeout=520)
+    s.counted("faults", r)
+    s.figures += [("a proxy, of its peer's SIGKILL", told) for told in re.findall(r"(\d+ deaths were noticed .*)", r[1])]
 
 
 def memory_timing(s):
