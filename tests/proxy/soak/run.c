@@ -1,0 +1,270 @@
+/* run.c — see soak.h: one FIFO, a kernel that pushes into it again and again, and the thread that takes out and checks. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "tests/proxy/soak/soak.h"
+
+enum {
+	MAX_BATCH = 4096,
+	LAUNCHES = 4,                     /* at least, for a quota */
+	DAMAGE_AFTER = 100,               /* triggers, so that there is something stale */
+	ABORT_CODE = 1,
+};
+#define PATIENCE_NS 60000000000ull        /* without a trigger */
+#define KERNEL_TIMEOUT_NS 100000000000ull /* longer: the CPU tells more */
+#define QUIET_NS 5000000ull               /* then ask whether the kernel is still there */
+
+struct one {
+	struct run *run;
+	const gpul_driver *drv;
+	gpul_fifo *fifo;
+	CUstream stream;
+	uint64_t *host, *results;         /* memory that kernels see, too: payload, answers, results */
+	struct checker checker;
+	gpul_fifo_item items[MAX_BATCH];
+	uint64_t dice, to_stop, damaged;
+};
+
+static bool fail(struct one *o, const char *text)
+{
+	if (!o->run->text[0])
+		snprintf(o->run->text, sizeof(o->run->text), "%s", text);
+	return false;
+}
+
+static uint64_t roll(struct one *o, uint64_t sides)
+{
+	o->dice += 0x9e3779b97f4a7c15ull;
+	return (soak_mix(o->dice) >> 20) % sides;
+}
+
+/* ---- the consumers --------------------------------------------------------------- */
+
+static unsigned batch(struct one *o)
+{
+	switch (o->run->consumer) {
+	case TINY: return 1;
+	case LARGE: return MAX_BATCH;
+	case SLOW: return 1 + (unsigned)roll(o, 64);
+	default: return 256;
+	}
+}
+
+static void linger(struct one *o, unsigned n)
+{
+	if (o->run->consumer == SLOW && roll(o, 16) == 0) {
+		const uint64_t until = gpul_clock_ns() + roll(o, 20000);
+
+		while (gpul_clock_ns() < until)
+			;
+	}
+	if (o->run->consumer == STOPS && (o->to_stop += n) > 4096) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 + (long)roll(o, 2000000) }, NULL);
+		o->to_stop = roll(o, 4096);
+	}
+}
+
+/* LATE: half of the time nothing, else all but the last of a lane; the rest when there is nothing else to do. */
+static void let_go(struct one *o, unsigned n)
+{
+	if (o->run->consumer != LATE) {
+		gpul_fifo_release(o->fifo);
+		return;
+	}
+	for (unsigned i = 0; i < n; i++)
+		if ((i + 1 == n || o->items[i + 1].lane != o->items[i].lane) && roll(o, 2))
+			gpul_fifo_release_lane(o->fifo, o->items[i].lane, o->items[i].position);
+}
+
+static bool handle(struct one *o, unsigned n)
+{
+	unsigned left = n;
+
+	if (o->run->damage && !o->damaged && o->run->came > DAMAGE_AFTER)
+		o->damaged = damage_do(o->run->damage, &o->checker, o->items, &left);
+	if (!checker_take(&o->checker, o->items, left))
+		return fail(o, o->checker.text);
+	o->run->came += n;
+	linger(o, n);
+	let_go(o, n);
+	return true;
+}
+
+/* Nothing came for a while: is anything still to come?  True: wait on. */
+static bool still_there(struct one *o, uint64_t quiet_ns, bool *over)
+{
+	const uint32_t code = gpul_fifo_aborted(o->fifo);
+	CUresult result;
+	char text[96], buf[64];
+
+	if (code) {
+		snprintf(text, sizeof(text), "aborted: %s", gpul_fifo_code_text(code, buf));
+		return fail(o, text);
+	}
+	if (quiet_ns > PATIENCE_NS)
+		return fail(o, "stuck: the kernel runs, and no trigger came for a minute");
+	result = o->drv->cuStreamQuery(o->stream);
+	*over = result == CUDA_SUCCESS;
+	if (*over || result == CUDA_ERROR_NOT_READY)
+		return true;
+	snprintf(text, sizeof(text), "the kernel failed: driver error %d", (int)result);
+	return fail(o, text);
+}
+
+/* Until n came, or the kernel has ended and nothing is left. */
+static bool serve(struct one *o, uint64_t n)
+{
+	uint64_t last = gpul_clock_ns();
+	unsigned empty = 0;
+	bool over = false;
+
+	for (uint64_t end = o->run->came + n; o->run->came < end;) {
+		const unsigned got = gpul_fifo_poll(o->fifo, o->items, batch(o));
+
+		if (got) {
+			if (!handle(o, got))
+				return false;
+			empty = 0;
+			over = false;
+			continue;
+		}
+		if (over)
+			return true;
+		gpul_fifo_release(o->fifo);
+		if (++empty % 64)
+			continue;
+		sched_yield();
+		if (empty == 64)
+			last = gpul_clock_ns();
+		if (gpul_clock_ns() - last > QUIET_NS && !still_there(o, gpul_clock_ns() - last, &over))
+			return false;
+	}
+	gpul_fifo_release(o->fifo);
+	return true;
+}
+
+/* ---- launches -------------------------------------------------------------------- */
+
+static bool launch(struct one *o, uint64_t first, uint64_t count, gpul_error *err)
+{
+	const struct shape *s = o->run->shape;
+	const struct checker *c = &o->checker;
+	struct soak_work work = {
+		.fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(o->fifo)),
+		.payload = (unsigned long long *)(uintptr_t)c->payload,
+		.answers = (unsigned long long *)(uintptr_t)c->answers,
+		.results = (unsigned long long *)o->results,
+		.first = first, .count = count, .timeout_ns = KERNEL_TIMEOUT_NS, .seed = o->run->seed,
+		.payload_mask = c->payload_mask, .shared = s->shared, .how = s->how,
+		.think_ns = o->run->consumer == FAST || o->run->consumer == LATE ? 0 : 2000,
+	};
+	void *args[] = { &work };
+	CUfunction kernel = s->how == SOAK_WARP ? o->run->soak->warp : o->run->soak->push;
+
+	memset(o->results, 0xff, 2 * sizeof(uint64_t) * c->n_threads);
+	checker_launch(&o->checker);
+	return !gpul_cu(o->drv, err, cuLaunchKernel(kernel, s->blocks, 1, 1, s->threads, 1, 1, 0, o->stream, args, NULL));
+}
+
+static bool push_and_take(struct one *o, uint64_t first, uint64_t count)
+{
+	gpul_error err = { 0 };
+	bool good;
+
+	if (!launch(o, first, count, &err))
+		return fail(o, err.text);
+	good = serve(o, count * o->checker.n_threads);
+	if (!good)
+		gpul_fifo_abort(o->fifo, ABORT_CODE);
+	if (gpul_cu(o->drv, &err, cuStreamSynchronize(o->stream)))
+		return fail(o, err.text);
+	if (!good)
+		return false;
+	if (!checker_end(&o->checker, o->results, first + count, count))
+		return fail(o, o->checker.text);
+	return gpul_fifo_poll(o->fifo, o->items, 1) ? fail(o, "more came than was pushed") : true;
+}
+
+static void soak_one(struct one *o)
+{
+	const uint64_t n = o->checker.n_threads, all = (o->run->quota + n - 1) / n;
+	const uint64_t chunk = (all + LAUNCHES - 1) / LAUNCHES;
+
+	for (uint64_t first = 0; first < all; first += chunk) {
+		if (o->run->until_ns && first && gpul_clock_ns() > o->run->until_ns)
+			return;
+		if (!push_and_take(o, first, all - first < chunk ? all - first : chunk))
+			return;
+	}
+}
+
+/* ---- making one ------------------------------------------------------------------ */
+
+static gpul_status make_memory(struct one *o, gpul_error *err)
+{
+	struct checker *c = &o->checker;
+	const size_t n = c->n_threads, payload = n * (c->payload_mask + 1), words = payload + 3 * n;
+	void *host = NULL;
+	gpul_status st = gpul_cu(o->drv, err, cuMemHostAlloc(&host, words * sizeof(uint64_t),
+							     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+
+	if (st)
+		return st;
+	memset(host, 0, words * sizeof(uint64_t));
+	o->host = host;
+	c->payload = o->host;
+	c->answers = o->host + payload;
+	o->results = o->host + payload + n;
+	return GPUL_OK;
+}
+
+static gpul_status make(struct one *o, gpul_error *err)
+{
+	const struct shape *s = o->run->shape;
+	const gpul_fifo_shape shape = { .slots = s->slots, .lanes = s->lanes };
+	gpul_status st = gpul_cu(o->drv, err, cuCtxSetCurrent(o->run->soak->context.handle));
+
+	if (st)
+		return st;
+	if (!checker_open(&o->checker, s, o->run->seed))
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the checker");
+	st = make_memory(o, err);
+	st = st ? st : gpul_cu(o->drv, err, cuStreamCreate(&o->stream, CU_STREAM_NON_BLOCKING));
+	return st ? st : gpul_fifo_create(o->drv, GPUL_MEM_AUTO, o->run->soak->context.device, &shape, &o->fifo, err);
+}
+
+static void drop(struct one *o)
+{
+	gpul_fifo_close(o->fifo);
+	if (o->stream)
+		o->drv->cuStreamDestroy(o->stream);
+	if (o->host)
+		o->drv->cuMemFreeHost(o->host);
+	checker_close(&o->checker);
+}
+
+void *run_fifo(void *arg)
+{
+	struct run *run = arg;
+	struct one *o = calloc(1, sizeof(*o));
+	gpul_error err = { 0 };
+
+	if (!o) {
+		snprintf(run->text, sizeof(run->text), "no memory");
+		return NULL;
+	}
+	o->run = run;
+	o->drv = run->soak->drv;
+	o->dice = run->seed;
+	if (make(o, &err))
+		fail(o, err.text);
+	else
+		soak_one(o);
+	drop(o);
+	free(o);
+	return NULL;
+}
