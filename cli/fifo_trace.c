@@ -114,10 +114,16 @@ static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_
 	return st;
 }
 
-static gpul_status parse_times(const char *timeout, struct fifo_trace_request *q, gpul_error *err)
+/* Where it is not given: for all the triggers that may lie before one, besides. */
+static gpul_status parse_timeout(const char *text, struct fifo_trace_request *q, gpul_error *err)
 {
-	q->timeout_ms = DEFAULT_SECONDS * 1000;
-	return timeout ? value_parse_seconds("timeout", timeout, &q->timeout_ms, err) : GPUL_OK;
+	int ms = DEFAULT_SECONDS * 1000;
+	gpul_status st = text ? value_parse_seconds("timeout", text, &ms, err) : GPUL_OK;
+
+	q->timeout_ns = (uint64_t)ms * 1000000;
+	if (!text)
+		q->timeout_ns += q->handler_ns * 2 * (q->slots < q->blocks ? q->blocks : q->slots);
+	return st;
 }
 
 static gpul_status parse(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
@@ -133,7 +139,7 @@ static gpul_status parse(const struct cli_args *args, struct fifo_trace_request 
 	st = st ? st : parse_numbers(args, q, err);
 	st = st ? st : parse_mode(cli_value(args, OPT_MODE), q, err);
 	st = st ? st : parse_kind(cli_value(args, OPT_KIND), q, err);
-	st = st ? st : parse_times(cli_value(args, OPT_TIMEOUT), q, err);
+	st = st ? st : parse_timeout(cli_value(args, OPT_TIMEOUT), q, err);
 	return st ? st
 		  : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &q->devices,
 				      err);

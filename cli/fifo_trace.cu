@@ -15,13 +15,14 @@ struct stamps {
 
 /* One thread a block.  Word 0 of a trigger: its block, and its number within it; word 1: the complement of word 0's
  * 32 low bits, so that the CPU can tell that both belong together. */
-extern "C" __global__ void fifo_trace(gpul_fifo_device fifo, stamps *stamps, unsigned *results, unsigned triggers,
-				      bool own, bool sync, u64 timeout_ns)
+template <bool OWN, bool SYNC>
+static __device__ __forceinline__ void trace(const gpul_fifo_device &fifo, stamps *stamps, unsigned *results,
+					     unsigned triggers, u64 timeout_ns)
 {
 	gpul_fifo_port port;
 	gpul_fifo_result result = GPUL_FIFO_OK;
 
-	if (own)
+	if (OWN)
 		result = gpul_fifo_own(&fifo, blockIdx.x, &port);
 	else
 		gpul_fifo_share(&fifo, blockIdx.x, &port);
@@ -32,14 +33,26 @@ extern "C" __global__ void fifo_trace(gpul_fifo_device fifo, stamps *stamps, uns
 		result = gpul_fifo_push_release(&port, (u64)blockIdx.x << 32 | i, (unsigned)~i, timeout_ns);
 		stamps[i].begun = begun;
 		stamps[i].pushed = gpul_fifo_globaltimer_ns();
-		if (sync && result == GPUL_FIFO_OK) {
+		if (SYNC && result == GPUL_FIFO_OK) {
 			result = gpul_fifo_sync(&port, port.next, timeout_ns);
 			stamps[i].synced = gpul_fifo_globaltimer_ns();
 		}
 	}
-	if (own && result != GPUL_FIFO_BUSY)
+	if (OWN && result != GPUL_FIFO_BUSY)
 		gpul_fifo_disown(&port);
 	if (result == GPUL_FIFO_TIMED_OUT)
 		gpul_fifo_raise(&port, GPUL_FIFO_CODE_TIMED_OUT);
 	results[blockIdx.x] = result;
 }
+
+/* A kernel for each mode: what the compiler does not know costs a tenth of a push. */
+#define KERNEL(name, own, sync)                                                                                  \
+	extern "C" __global__ void name(gpul_fifo_device fifo, stamps *stamps, unsigned *results, unsigned triggers, \
+					u64 timeout_ns)                                                          \
+	{                                                                                                        \
+		trace<own, sync>(fifo, stamps, results, triggers, timeout_ns);                                   \
+	}
+KERNEL(trace_own, true, false)
+KERNEL(trace_own_sync, true, true)
+KERNEL(trace_share, false, false)
+KERNEL(trace_share_sync, false, true)

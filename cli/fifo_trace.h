@@ -43,7 +43,7 @@ struct fifo_trace_request {
 	bool sync;                      /* wait for each to be handled */
 	uint64_t handler_ns;            /* so long the CPU works on each */
 	gpul_mem_kind kind;
-	int timeout_ms;
+	uint64_t timeout_ns;            /* for a push or a sync */
 	struct devices_arg devices;
 };
 

@@ -22,6 +22,7 @@ extern const char gpuload_fifo_trace_ptx[], gpuload_fifo_trace_ptx_end[];
 
 /* Asking the driver whether the kernel has ended takes a microsecond or two, in which a trigger would wait. */
 enum { ASK_NS = 100 * 1000, LOOKS = 64 };
+static const int64_t GRACE_NS = 5000000000;  /* until a kernel that should have given up is given up */
 
 /* All that a trace is made with. */
 struct tracing {
@@ -74,6 +75,14 @@ static gpul_status make_buffers(struct tracing *g, gpul_error *err)
 	return st ? st : gpul_cu(drv, err, cuStreamSynchronize(g->stream));
 }
 
+/* A lane for each block is its own. */
+static const char *kernel_name(const struct fifo_trace_request *q)
+{
+	if (q->blocks <= q->lanes)
+		return q->sync ? "trace_own_sync" : "trace_own";
+	return q->sync ? "trace_share_sync" : "trace_share";
+}
+
 static gpul_status prepare(struct tracing *g, gpul_error *err)
 {
 	const struct fifo_trace_request *q = &g->t->ask;
@@ -91,16 +100,10 @@ static gpul_status prepare(struct tracing *g, gpul_error *err)
 	st = gpul_module_load_ptx(g->drv, gpuload_fifo_trace_ptx,
 				  (size_t)(gpuload_fifo_trace_ptx_end - gpuload_fifo_trace_ptx), "fifo_trace.ptx",
 				  NULL, &g->module, err);
-	st = st ? st : gpul_kernel_find(g->module, "fifo_trace", &g->kernel, err);
+	st = st ? st : gpul_kernel_find(g->module, kernel_name(q), &g->kernel, err);
 	st = st ? st : gpul_kernel_prepare(g->kernel, err);
 	st = st ? st : make_buffers(g, err);
 	return st ? st : fifo_clock_create(g->drv, &g->clock, err);
-}
-
-/* How long a push may have to wait: for all the triggers before it, besides what was asked for. */
-static uint64_t timeout_ns(const struct fifo_trace_request *q)
-{
-	return (uint64_t)q->timeout_ms * 1000000 + q->handler_ns * 2 * (q->slots < q->blocks ? q->blocks : q->slots);
 }
 
 static gpul_status launch(struct tracing *g, gpul_error *err)
@@ -108,15 +111,14 @@ static gpul_status launch(struct tracing *g, gpul_error *err)
 	const struct fifo_trace_request *q = &g->t->ask;
 	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(g->fifo));
 	uint32_t triggers = q->triggers;
-	bool own = q->blocks <= q->lanes, sync = q->sync;
-	uint64_t timeout = timeout_ns(q);
+	uint64_t timeout = q->timeout_ns;
 	gpul_launch_config config = { .grid = { q->blocks, 1, 1 }, .block = { 1, 1, 1 }, .stream = g->stream };
-	void *args[] = { &fifo, &g->stamps, &g->results, &triggers, &own, &sync, &timeout };
-	const size_t bytes[] = { sizeof fifo, sizeof g->stamps, sizeof g->results, sizeof triggers, sizeof own,
-				 sizeof sync, sizeof timeout };
+	void *args[] = { &fifo, &g->stamps, &g->results, &triggers, &timeout };
+	const size_t bytes[] = { sizeof fifo, sizeof g->stamps, sizeof g->results, sizeof triggers,
+				 sizeof timeout };
 
 	g->began_ns = gpul_clock_ns();
-	return gpul_kernel_launch(g->kernel, &config, args, bytes, 7, err);
+	return gpul_kernel_launch(g->kernel, &config, args, bytes, 5, err);
 }
 
 /* ---- while the kernel runs -------------------------------------------------------------------------------------- */
@@ -195,7 +197,7 @@ static gpul_status look_after(struct tracing *g, int64_t idle_since, bool *over,
 	if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
 		return gpul_cu_status(g->drv, err, r, "cuStreamQuery(stream)");
 	(void)gpul_fifo_aborted(g->fifo);  /* hands a kernel's cry on to the others */
-	if (!*over && now(g) - idle_since > 2 * (int64_t)timeout_ns(&g->t->ask))
+	if (!*over && now(g) - idle_since > 2 * (int64_t)g->t->ask.timeout_ns + GRACE_NS)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel neither pushes nor ends: %u of %u triggers came",
 				 g->t->n_popped, g->t->n_triggers);
 	return GPUL_OK;

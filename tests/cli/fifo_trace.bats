@@ -64,7 +64,7 @@ traces() {
 	fails 2 "--handler-ns takes a number from 0 to" fifo trace --handler-ns -1
 	fails 2 "fifo trace takes options alone" fifo trace t.json
 	fails 2 "no/where" fifo trace --driver no/where
-	fails 1 "could not push or sync" fifo trace --timeout 0 --size 1 --parallel 8 --triggers 1000 --sync
+	fails 1 "could not push or sync" fifo trace --timeout 0.001 --size 1 --handler-ns 50M --sync
 	[[ ! -e fifo-trace.json ]] || show "nothing is left behind"
 }
 

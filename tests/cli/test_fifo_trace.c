@@ -14,7 +14,7 @@
 static struct fifo_trace_request request(unsigned slots, unsigned lanes, unsigned blocks, unsigned triggers, bool sync)
 {
 	struct fifo_trace_request q = { .path = "-", .slots = slots, .lanes = lanes, .blocks = blocks, .triggers = triggers,
-					.sync = sync, .timeout_ms = 20000 };
+					.sync = sync, .timeout_ns = 20000000000 };
 
 	assert_int_equal(devices_arg_parse(NULL, NULL, &q.devices, NULL), GPUL_OK);
 	return q;
@@ -136,12 +136,13 @@ static void percentiles_are_those_of_the_times(void **state)
 
 static void a_kernel_without_time_is_told_of(void **state)
 {
-	struct fifo_trace_request q = request(1, 1, 4, 100, true);
+	struct fifo_trace_request q = request(1, 1, 4, 20, true);
 	struct fifo_trace t;
 	gpul_error err = { 0 };
 
 	(void)state;
-	q.timeout_ms = 0;
+	q.timeout_ns = 1000000;
+	q.handler_ns = 50000000;
 	assert_int_equal(fifo_trace_run(&q, &t, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
 	assert_non_null(strstr(err.text, "could not push or sync"));
