@@ -128,15 +128,12 @@ static gpul_status take_of_node(int node, int *cpu, gpul_error *err)
 	return GPUL_OK;
 }
 
+/* Whether the system lets us use it, it says when the thread is made: a cpuset may be wider than our affinity. */
 static gpul_status take_this(int number, int *cpu, gpul_error *err)
 {
-	cpu_set_t allowed;
-
-	if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed))
-		CPU_ZERO(&allowed);
-	if (number < 0 || number >= CPU_SETSIZE || !CPU_ISSET((size_t)number, &allowed))
-		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist, or this thread may not use it",
-				 number);
+	if (number < 0 || number >= CPU_SETSIZE)
+		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist: expected 0 to %d at most", number,
+				 CPU_SETSIZE - 1);
 	if (number == sched_getcpu())
 		gpul_log(GPUL_LOG_INFO, "proxy", "pinned to CPU %d, which the caller is on: they may share it",
 			 number);

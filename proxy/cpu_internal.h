@@ -12,7 +12,7 @@
  * @pin     how
  * @number  of the node or the CPU, by pin; for AUTO the node of the memory, -1: not known
  * @cpu     -1: it is not to be pinned; else until gpul_cpu_give()
- * Errors  GPUL_EINVAL no such node or CPU, or the caller may use none of it
+ * Errors  GPUL_EINVAL no such node, or the caller may use none of its CPUs; no number of a CPU
  * Threads any thread may call
  * Source  Linux Documentation/ABI/stable/sysfs-devices-node: cpulist */
 gpul_status gpul_cpu_take(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err);

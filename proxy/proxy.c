@@ -128,6 +128,9 @@ static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 	failed = pthread_create(&p->thread, &attr, gpul_proxy_loop, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
+	if (failed == EINVAL && p->cpu >= 0)
+		return gpul_fail(err, GPUL_EINVAL, p->cpu,
+				 "CPU %d is not there, or this process may not use it (cgroup, cpuset)", p->cpu);
 	if (failed)
 		return gpul_fail(err, GPUL_ESYS, failed, "pthread_create: %s", strerror(failed));
 	pthread_setname_np(p->thread, "gpul-proxy");

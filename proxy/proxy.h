@@ -40,15 +40,15 @@ typedef struct gpul_proxy_kind {
 	void *context;
 } gpul_proxy_kind;
 
-/* Where the thread runs.  A CPU is one that the calling thread may use, and when there is a choice neither the one
- * that it is on nor another proxy's of this process.  Where there is no choice but the caller's own, it is not pinned
- * (the log says so): two threads that take turns on one CPU wait for each other. */
+/* Where the thread runs.  A node's CPU is one that the calling thread may use, and where there is a choice neither the
+ * one that it is on nor another proxy's of this process.  Where there is no choice but the caller's own, it is not
+ * pinned (the log says so): two threads that take turns on one CPU wait for each other. */
 typedef enum gpul_proxy_pin {
 	GPUL_PROXY_PIN_AUTO,  /* to a CPU of the node on which the first FIFO's memory is; one that was opened, or whose
 			       * node cannot be had: not */
 	GPUL_PROXY_PIN_NONE,
 	GPUL_PROXY_PIN_NODE,  /* to a CPU of NUMA node pin_number */
-	GPUL_PROXY_PIN_CPU,   /* to CPU pin_number */
+	GPUL_PROXY_PIN_CPU,   /* to CPU pin_number, whatever the calling thread's affinity */
 } gpul_proxy_pin;
 
 enum {
@@ -73,7 +73,8 @@ typedef struct gpul_proxy_desc {
 	uint64_t spin_ns;       /* so long it spins after the last trigger before it sleeps; 0: GPUL_PROXY_SPIN_NS;
 				 * GPUL_PROXY_SPIN_ALWAYS: it never sleeps */
 	uint64_t max_sleep_ns;  /* the latency that sleeping may add; 0: GPUL_PROXY_SLEEP_NS.  A sleep is asked to be
-				 * shorter by what the system's sleeps were late of late; stats tell what they took */
+				 * shorter by what sleeps were late of late; where that leaves nothing, the thread
+				 * yields instead.  No promise on a busy machine: stats tell what sleeps took */
 	const int *watch_fds;   /* descriptors that become readable or hang up when another process ends (a pidfd, a
 				 * socket); borrowed, the array is copied.  Noticed at once by a thread that sleeps,
 				 * and by one that works after the first batch that ends a millisecond later */
@@ -86,7 +87,7 @@ typedef struct gpul_proxy_stats {
 	uint64_t empty_looks;       /* turns that found nothing */
 	uint64_t sleeps, slept_ns;
 	uint64_t longest_sleep_ns;  /* was to be max_sleep_ns at most, and was this */
-	uint64_t late_ns;           /* how much longer than asked for sleeps take just now */
+	uint64_t late_ns;           /* sleeps take longer than asked for: four of five by this at most, of late */
 	uint64_t handler_ns;        /* in handlers: of one batch in 64, times 64 */
 	uint64_t cpu_ns;            /* processor time of the thread */
 	uint64_t elapsed_ns;        /* since it started, until now or it ended */

@@ -182,8 +182,17 @@ static inline void pause_cpu(void)
 #endif
 }
 
-/* Sleep, or until somebody wants something.  What the system adds is learned from each: the most of late, halved in
- * some ten sleeps. */
+/* What the system adds to a sleep, learned from each: late is more than four of five were, so that a thread that was
+ * preempted once does not count.  A step up is four steps down. */
+static uint64_t learn(uint64_t late, uint64_t sample, uint64_t max)
+{
+	const uint64_t step = late / 64 + 25;
+
+	late = sample > late ? late + 4 * step : late - (step < late ? step : late);
+	return late < max ? late : max;
+}
+
+/* Sleep, or until somebody wants something. */
 static gpul_status sleep_ns(struct loop *l, uint64_t ns, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
@@ -191,24 +200,20 @@ static gpul_status sleep_ns(struct loop *l, uint64_t ns, gpul_error *err)
 	const struct timespec t = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 	const uint64_t begun = gpul_clock_ns();
 	const int ready = ppoll(p->waits, 1 + p->desc.n_watch_fds, &t, NULL);
-	uint64_t late = atomic_load_explicit(&c->late_ns, memory_order_relaxed);
+	uint64_t took, wishes;
 
 	l->now = gpul_clock_ns();
+	took = l->now - begun;
 	count(&c->sleeps, 1);
-	count(&c->slept_ns, l->now - begun);
-	count_max(&c->longest_sleep_ns, l->now - begun);
-	if (ready == 0 && l->now - begun >= ns) {
-		late -= late / 16;
-		if (l->now - begun - ns > late)
-			late = l->now - begun - ns;
-		atomic_store_explicit(&c->late_ns, late < p->desc.max_sleep_ns ? late : p->desc.max_sleep_ns,
+	count(&c->slept_ns, took);
+	count_max(&c->longest_sleep_ns, took);
+	if (ready == 0 && took >= ns)
+		atomic_store_explicit(&c->late_ns,
+				      learn(atomic_load_explicit(&c->late_ns, memory_order_relaxed), took - ns,
+					    p->desc.max_sleep_ns),
 				      memory_order_relaxed);
-	}
-	if (ready > 0 && p->waits[0].revents) {
-		uint64_t wishes;
-
+	if (ready > 0 && p->waits[0].revents)
 		(void)!read(p->wake_fd, &wishes, sizeof wishes);  /* not blocking: only to make it 0 */
-	}
 	return ready > 0 ? read_watched(l, err) : GPUL_OK;
 }
 
@@ -220,9 +225,11 @@ static gpul_status back_off(struct loop *l, gpul_error *err)
 	const uint64_t late = atomic_load_explicit(&l->p->counts.late_ns, memory_order_relaxed);
 	uint64_t ns = (l->now - l->idle_since) / 4;
 
-	if (late + SHORTEST_SLEEP_NS > max) {  /* this system cannot sleep so shortly: go on spinning */
-		if (l->now < l->retry_ns)
+	if (late + SHORTEST_SLEEP_NS > max) {  /* this system cannot sleep so shortly */
+		if (l->now < l->retry_ns) {
+			sched_yield();
 			return GPUL_OK;
+		}
 		l->retry_ns = l->now + RETRY_NS;
 		ns = SHORTEST_SLEEP_NS;
 	} else if (ns > max - late) {

@@ -5,14 +5,11 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <sched.h>
-#include <stdatomic.h>
 
 #include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/proxy/as_kernel.h"
-
-typedef _Atomic unsigned long long word;
 
 static const uint64_t PATIENCE_NS = 30000000000;
 
@@ -24,75 +21,67 @@ void as_kernel_open(struct as_kernel *k, unsigned slots, unsigned lanes)
 	*k = (struct as_kernel){ .shape = { .slots = slots, .lanes = lanes } };
 	bytes = (gpul_fifo_area_bytes(&k->shape) + 511) / 512 * 512;
 	k->area = aligned_alloc(512, bytes);
-	k->next = calloc(lanes, sizeof(*k->next));
+	k->lane = calloc(lanes, sizeof(*k->lane));
 	assert_non_null(k->area);
-	assert_non_null(k->next);
+	assert_non_null(k->lane);
 	if (gpul_fifo_area_format(k->area, bytes, &k->shape, &err) || gpul_fifo_open(k->area, bytes, &k->fifo, &err))
 		fail_msg("%s", err.text);
+	for (unsigned i = 0; i < lanes; i++)
+		k->lane[i] = pusher_of(k->area, i);
 }
 
 void as_kernel_close(struct as_kernel *k)
 {
 	gpul_fifo_close(k->fifo);
 	free(k->area);
-	free(k->next);
-}
-
-static struct gpul_fifo_line *line_of(const struct as_kernel *k, unsigned lane)
-{
-	return (struct gpul_fifo_line *)((char *)k->area + sizeof(struct gpul_fifo_header)) + lane;
+	free(k->lane);
 }
 
 uint64_t as_kernel_tail(const struct as_kernel *k, unsigned lane)
 {
-	return atomic_load_explicit((word *)&line_of(k, lane)->tail, memory_order_acquire);
+	return __atomic_load_n(&k->lane[lane].line->tail, __ATOMIC_ACQUIRE);
 }
 
 uint64_t as_kernel_abort(const struct as_kernel *k, unsigned lane)
 {
-	return atomic_load_explicit((word *)&line_of(k, lane)->abort, memory_order_acquire);
+	return pusher_aborted(&k->lane[lane]);
 }
 
 void as_kernel_raise(struct as_kernel *k, unsigned code)
 {
 	struct gpul_fifo_header *header = k->area;
 
-	atomic_store_explicit((word *)&header->raised, code, memory_order_release);
+	__atomic_store_n(&header->raised, code, __ATOMIC_RELEASE);
 }
 
-static enum gpul_fifo_result wait_until(struct as_kernel *k, unsigned lane, uint64_t upto)
+/* Before the next look: aborted, or out of patience? */
+static enum gpul_fifo_result wait_more(const struct as_kernel *k, unsigned lane, uint64_t begun)
 {
-	const uint64_t begun = gpul_clock_ns();
-
-	while (as_kernel_tail(k, lane) < upto) {
-		if (as_kernel_abort(k, lane))
-			return GPUL_FIFO_ABORTED;
-		if (gpul_clock_ns() - begun > PATIENCE_NS)
-			return GPUL_FIFO_TIMED_OUT;
-		sched_yield();
-	}
+	if (as_kernel_abort(k, lane))
+		return GPUL_FIFO_ABORTED;
+	if (gpul_clock_ns() - begun > PATIENCE_NS)
+		return GPUL_FIFO_TIMED_OUT;
+	sched_yield();
 	return GPUL_FIFO_OK;
 }
 
 enum gpul_fifo_result as_kernel_push(struct as_kernel *k, unsigned lane, unsigned kind, uint64_t a)
 {
-	const unsigned size = k->shape.slots / k->shape.lanes;
-	struct gpul_trigger *slots = (void *)((char *)k->area + gpul_fifo_area_bytes(&k->shape) -
-					      k->shape.slots * sizeof(*slots));
-	const uint64_t at = k->next[lane], lap = (~(at / size) & 1) << 63;
-	struct gpul_trigger *slot = slots + (size_t)lane * size + at % size;
-	enum gpul_fifo_result full = at < size ? GPUL_FIFO_OK : wait_until(k, lane, at + 1 - size);
+	struct pusher *p = &k->lane[lane];
+	const uint64_t begun = gpul_clock_ns(), b = p->next | (uint64_t)kind << GPUL_FIFO_KIND_SHIFT;
+	enum gpul_fifo_result result = GPUL_FIFO_OK;
 
-	if (full != GPUL_FIFO_OK)
-		return full;
-	k->next[lane] = at + 1;
-	atomic_store_explicit((word *)&slot->word[0], a | lap, memory_order_release);
-	atomic_store_explicit((word *)&slot->word[1], at | (uint64_t)kind << GPUL_FIFO_KIND_SHIFT | lap,
-			      memory_order_release);
-	return GPUL_FIFO_OK;
+	while (result == GPUL_FIFO_OK && !pusher_push(p, a, b))
+		result = wait_more(k, lane, begun);
+	return result;
 }
 
 enum gpul_fifo_result as_kernel_sync(struct as_kernel *k, unsigned lane)
 {
-	return wait_until(k, lane, k->next[lane]);
+	const uint64_t begun = gpul_clock_ns();
+	enum gpul_fifo_result result = GPUL_FIFO_OK;
+
+	while (result == GPUL_FIFO_OK && as_kernel_tail(k, lane) < k->lane[lane].next)
+		result = wait_more(k, lane, begun);
+	return result;
 }

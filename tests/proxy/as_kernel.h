@@ -1,14 +1,15 @@
-/* as_kernel.h — a FIFO in this program's memory, and its kernels' half in C: a CPU thread pushes as a GPU's would. */
+/* as_kernel.h — a FIFO in this program's memory, with a pusher for each lane, which waits as a kernel would. */
 #ifndef GPULOAD_TESTS_PROXY_AS_KERNEL_H
 #define GPULOAD_TESTS_PROXY_AS_KERNEL_H
 
 #include "proxy/fifo.h"
+#include "tests/proxy/pusher.h"
 
 struct as_kernel {
 	gpul_fifo_shape shape;
 	void *area;
 	gpul_fifo *fifo;
-	uint64_t *next;  /* of each lane; a lane belongs to one thread */
+	struct pusher *lane;  /* a lane belongs to one thread */
 };
 
 /* Both fail the test where they cannot. */

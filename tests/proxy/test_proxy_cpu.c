@@ -193,25 +193,41 @@ static void proxies_of_a_node_share_its_cpus_out(void **state)
 		gpul_cpu_give(cpu[i]);
 }
 
-static void a_cpu_that_may_not_be_used_is_refused(void **state)
+static void a_cpu_that_was_asked_for_may_be_one_that_the_caller_left(void **state)
 {
 	(void)state;
 	const cpu_set_t before = allowed();
 	const int last = last_of(&before);
-	gpul_error err = { 0 };
 	cpu_set_t others = before;
-	int cpu = 7;
+	struct where where;
+	gpul_proxy_stats stats;
 
 	if (CPU_COUNT(&before) < 2)
 		skip();
 	CPU_CLR((size_t)last, &others);
 	allow(&others);
-	assert_int_equal(gpul_cpu_take(GPUL_PROXY_PIN_CPU, last, &cpu, &err), GPUL_EINVAL);
+	stats = run(GPUL_PROXY_PIN_CPU, last, &where);
 	allow(&before);
-	assert_int_equal(cpu, -1);
-	assert_non_null(strstr(err.text, "this thread may not use it"));
-	assert_int_equal(gpul_cpu_take(GPUL_PROXY_PIN_CPU, CPU_SETSIZE, &cpu, NULL), GPUL_EINVAL);
-	gpul_cpu_give(cpu);
+	assert_int_equal(stats.cpu, last);
+	assert_int_equal(where.on, last);
+}
+
+static void a_cpu_that_is_not_there_is_refused(void **state)
+{
+	(void)state;
+	struct as_kernel k;
+	gpul_error err = { 0 };
+	gpul_proxy *p = NULL;
+	gpul_proxy_desc desc = { .fifos = &k.fifo, .n_fifos = 1, .pin = GPUL_PROXY_PIN_CPU, .pin_number = CPU_SETSIZE - 1 };
+
+	as_kernel_open(&k, 1, 1);
+	assert_int_equal(gpul_proxy_start(&desc, &p, &err), GPUL_EINVAL);
+	assert_int_equal(err.native, CPU_SETSIZE - 1);
+	assert_non_null(strstr(err.text, "CPU 1023 is not there"));
+	desc.pin_number = CPU_SETSIZE;
+	assert_int_equal(gpul_proxy_start(&desc, &p, NULL), GPUL_EINVAL);
+	assert_null(p);
+	as_kernel_close(&k);
 }
 
 int main(void)
@@ -223,7 +239,8 @@ int main(void)
 		cmocka_unit_test(one_that_is_not_to_be_pinned_may_go_where_its_maker_may),
 		cmocka_unit_test(where_the_callers_cpu_is_the_only_one_it_is_not_pinned),
 		cmocka_unit_test(proxies_of_a_node_share_its_cpus_out),
-		cmocka_unit_test(a_cpu_that_may_not_be_used_is_refused),
+		cmocka_unit_test(a_cpu_that_was_asked_for_may_be_one_that_the_caller_left),
+		cmocka_unit_test(a_cpu_that_is_not_there_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,14 +234,14 @@ static void the_owner_may_abort_a_fifo(void **state)
 
 /* ---- another process --------------------------------------------------------------------- */
 
-struct pusher {
+struct endless {
 	struct as_kernel *k;
 	enum gpul_fifo_result result;
 };
 
 static void *push_without_end(void *arg)
 {
-	struct pusher *pusher = arg;
+	struct endless *pusher = arg;
 
 	while (pusher->result == GPUL_FIFO_OK)
 		pusher->result = as_kernel_push(pusher->k, 0, 0, 0);
@@ -264,7 +264,7 @@ static void the_end_of_another_process_is_noticed_while_triggers_keep_coming(voi
 {
 	(void)state;
 	struct fixture x;
-	struct pusher pusher;
+	struct endless pusher;
 	pthread_t thread;
 	int ends[2], fds[1];
 	pid_t child;
@@ -275,7 +275,7 @@ static void the_end_of_another_process_is_noticed_while_triggers_keep_coming(voi
 	fds[0] = start_process(ends[0], &child);
 	if (fds[0] < 0)
 		skip();  /* before Linux 5.3 */
-	pusher = (struct pusher){ .k = &x.k[0] };
+	pusher = (struct endless){ .k = &x.k[0] };
 	x.desc.kinds[0].handler = ignore;
 	x.desc.watch_fds = fds;
 	x.desc.n_watch_fds = 1;
