@@ -150,8 +150,8 @@ static void greeted(gpul_ipc_server *s, struct peer *p, const struct wire_hello 
 	} else if (gpul_ipc_here_fits(hello, &s->offer.share, &why)) {
 		refuse(s, p, &why, out);
 	} else if ((unsigned)__builtin_popcountll(s->slots) >= s->max_peers) {
-		(void)gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "%u peers are attached already",
-				s->max_peers);
+		(void)gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "%u %s attached already", s->max_peers,
+				s->max_peers == 1 ? "peer is" : "peers are");
 		refuse(s, p, &why, out);
 	} else {
 		offer(s, p, out);
