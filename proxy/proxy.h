@@ -124,7 +124,7 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
  *
  * It finishes the batch at hand (a handler that blocks is waited for) and takes one more turn.  When that finds
  * something in a FIFO, more may be there: it stays, and kernels that wait are aborted (GPUL_FIFO_CODE_STOPPED).  So
- * drain first.
+ * drain first.  FIFOs that were empty are as before: kernels that push into them later wait for the next proxy.
  *
  * @p  started; NULL is fine
  * Errors  the first error: of a handler, of progress; GPUL_ESYS native = ECANCELED: a kernel gave up, or
