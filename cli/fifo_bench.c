@@ -164,7 +164,7 @@ static gpul_status measure(struct fifo_bench_request *r, struct fifo_bench_resul
 	result->driver = r->devices.drv->name;
 	result->driver_version = r->devices.drv->version;
 	result->on_soft = !strcmp(result->driver, "soft");
-	st = fifo_bench_create(r->devices.drv, r->devices.ordinal[0], r->kind, r->timeout_ms, &b, err);
+	st = fifo_bench_create(r->devices.drv, r->devices.ordinal[0], r->kind, r->batch, r->timeout_ms, &b, err);
 	st = st ? st : stop_begin(err);
 	st = st ? st : pin_to(r->cpu, err);
 	st = st ? st : measure_all(r, b, result, err);

@@ -20,7 +20,7 @@
 
 enum fifo_mode { FIFO_SHARED, FIFO_LANES, FIFO_N_MODES };
 enum fifo_way { FIFO_PUSH, FIFO_RELEASE, FIFO_PUSH_SYNC, FIFO_RELEASE_SYNC, FIFO_N_WAYS };
-enum { FIFO_MOST_CONFIGS = 64, FIFO_MOST_WARPS = 3, FIFO_WARP_SLOTS = 65536, FIFO_MOST_RUNS = 99 };
+enum { FIFO_MOST_CONFIGS = 64, FIFO_MOST_WARPS = 3, FIFO_WARP_SLOTS = 65536, FIFO_MOST_RUNS = 99, FIFO_MOST_BATCH = 1024 };
 
 extern const char *const fifo_mode_names[FIFO_N_MODES];  /* "shared", "lanes" */
 extern const char *const fifo_way_names[FIFO_N_WAYS];    /* "push", "push_release", ... as the kernels and JSON have them */
@@ -35,6 +35,7 @@ struct fifo_bench_request {
 	bool mode[FIFO_N_MODES];
 	unsigned repeat;
 	uint64_t triggers;           /* of each thread; 0: by size */
+	unsigned batch;              /* triggers at most that are taken out at a time; 0: the usual */
 	gpul_mem_kind kind;
 	struct devices_arg devices;  /* one */
 	int cpu;                     /* -1: not pinned */
@@ -99,12 +100,13 @@ struct fifo_bench;  /* driver, module and what runs need; opaque */
  * @drv         borrowed; must outlive *out; a context is current, the same for all calls below
  * @device      its ordinal
  * @kind        of the FIFOs' memory
+ * @batch       triggers at most between two releases, up to FIFO_MOST_BATCH; 0: the usual
  * @timeout_ms  of each wait
  * @out         owned by the caller: fifo_bench_destroy(); untouched on failure
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
  * Threads any thread may call; one thread at a time uses it
  * Source  - */
-gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind kind, int timeout_ms,
+gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind kind, unsigned batch, int timeout_ms,
 			      struct fifo_bench **out, gpul_error *err);
 void fifo_bench_destroy(struct fifo_bench *b);  /* NULL is fine */
 

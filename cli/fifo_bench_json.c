@@ -88,6 +88,10 @@ gpul_status fifo_bench_json(const struct fifo_bench_request *r, const struct fif
 	else
 		json_null(&j, "cpu");
 	json_u64(&j, "repeat", r->repeat);
+	if (r->batch)
+		json_u64(&j, "batch", r->batch);
+	else
+		json_null(&j, "batch");
 	json_u64(&j, "left_out", r->n_left);
 	json_begin(&j, "rows", '[');
 	for (unsigned i = 0; i < result->n_rows; i++)

@@ -136,7 +136,7 @@ static gpul_status parse_timeout(const char *text, int *out_ms, gpul_error *err)
 
 gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_request *r, gpul_error *err)
 {
-	uint64_t repeat = DEFAULT_REPEAT, cpu = 0;
+	uint64_t repeat = DEFAULT_REPEAT, cpu = 0, batch = 0;
 	gpul_status st;
 
 	*r = (struct fifo_bench_request){ .timeout_ms = DEFAULT_TIMEOUT_MS,
@@ -151,6 +151,7 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 	st = st ? st : parse_mode(cli_value(args, FIFO_BENCH_MODE), r, err);
 	st = st ? st : parse_number("repeat", cli_value(args, FIFO_BENCH_REPEAT), 1, FIFO_MOST_RUNS, &repeat, err);
 	st = st ? st : parse_number("triggers", cli_value(args, FIFO_BENCH_TRIGGERS), 1, 1 << 24, &r->triggers, err);
+	st = st ? st : parse_number("batch", cli_value(args, FIFO_BENCH_BATCH), 1, FIFO_MOST_BATCH, &batch, err);
 	st = st ? st : parse_number("cpu", cli_value(args, FIFO_BENCH_CPU), 0, CPU_SETSIZE - 1, &cpu, err);
 	st = st ? st : parse_timeout(cli_value(args, FIFO_BENCH_TIMEOUT), &r->timeout_ms, err);
 	st = st ? st : parse_kind(cli_value(args, FIFO_BENCH_KIND), &r->kind, err);
@@ -160,6 +161,7 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 		return gpul_fail(err, GPUL_EINVAL, 0, "--device takes one number, not '%.40s'",
 				 cli_value(args, FIFO_BENCH_DEVICE));
 	r->repeat = (unsigned)repeat;
+	r->batch = (unsigned)batch;
 	r->cpu = cli_value(args, FIFO_BENCH_CPU) ? (int)cpu : -1;
 	return st;
 }

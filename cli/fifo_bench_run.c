@@ -22,7 +22,8 @@ extern const char gpuload_fifo_bench_ptx[], gpuload_fifo_bench_ptx_end[];
 
 /* IDLE_LOOKS: so often poll gives nothing before this thread looks at what else may have happened, and lets others
  * have its CPU.  Some 10 us: a busy kernel never leaves the ring empty for so long. */
-enum { BATCH = 64, IDLE_LOOKS = 1024, WARP = 32 };
+enum { BATCH = 64, WARP_BATCH = 512, IDLE_LOOKS = 1024, WARP = 32 };
+_Static_assert(WARP_BATCH + 0 <= FIFO_MOST_BATCH + 0, "items has room");
 
 const char *const fifo_mode_names[FIFO_N_MODES] = { "shared", "lanes" };
 const char *const fifo_way_names[FIFO_N_WAYS] = { "push", "push_release", "push_sync", "push_release_sync" };
@@ -30,6 +31,7 @@ const char *const fifo_way_names[FIFO_N_WAYS] = { "push", "push_release", "push_
 struct fifo_bench {
 	const gpul_driver *drv;
 	int device, timeout_ms;
+	unsigned batch;      /* 0: BATCH or WARP_BATCH */
 	gpul_mem_kind kind;
 	gpul_module *module;
 	CUstream stream;
@@ -39,7 +41,7 @@ struct fifo_bench {
 	struct fifo_count count;
 };
 
-gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind kind, int timeout_ms,
+gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind kind, unsigned batch, int timeout_ms,
 			      struct fifo_bench **out, gpul_error *err)
 {
 	struct fifo_bench *b = calloc(1, sizeof *b);
@@ -48,7 +50,8 @@ gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind 
 
 	if (!b)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a benchmark");
-	*b = (struct fifo_bench){ .drv = drv, .device = device, .kind = kind, .timeout_ms = timeout_ms };
+	*b = (struct fifo_bench){ .drv = drv, .device = device, .kind = kind, .batch = batch,
+				  .timeout_ms = timeout_ms };
 	st = gpul_module_load_ptx(drv, gpuload_fifo_bench_ptx,
 				  (size_t)(gpuload_fifo_bench_ptx_end - gpuload_fifo_bench_ptx), "fifo_bench.ptx",
 				  NULL, &b->module, err);
@@ -97,6 +100,7 @@ struct run {
 	struct fifo_bench *b;
 	char kernel[40];
 	unsigned threads;        /* of a block */
+	unsigned batch;          /* triggers at most between two releases */
 	uint64_t pushes;         /* calls of each thread */
 	CUdeviceptr stamps;      /* 0: the kernel keeps none */
 	struct fifo_check check;
@@ -161,13 +165,13 @@ static gpul_status look_around(const struct run *run, uint64_t idle_since_ns, bo
 static gpul_status consume(struct run *run, gpul_error *err)
 {
 	gpul_fifo *fifo = run->b->fifo;
-	gpul_fifo_item items[BATCH];
+	gpul_fifo_item items[FIFO_MOST_BATCH];
 	uint64_t idle_since_ns = 0;
 	unsigned idle = 0;
 	bool ended = false;
 
 	while (run->taken < run->total) {
-		const unsigned n = gpul_fifo_poll(fifo, items, BATCH);
+		const unsigned n = gpul_fifo_poll(fifo, items, run->batch);
 		gpul_status st;
 
 		if (n) {
@@ -229,7 +233,8 @@ static gpul_status run_kernel(struct run *run, gpul_error *err)
 gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_way way, unsigned parallel,
 			    uint64_t triggers, uint64_t *out_ns, gpul_error *err)
 {
-	struct run run = { .b = b, .threads = 1, .pushes = triggers, .take = fifo_check_count,
+	struct run run = { .b = b, .threads = 1, .batch = b->batch ? b->batch : BATCH, .pushes = triggers,
+			   .take = fifo_check_count,
 			   .check = { .blocks = parallel, .triggers = triggers, .count = &b->count } };
 	gpul_status st = fifo_count_clear(&b->count, triggers, err);
 
@@ -243,7 +248,8 @@ gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo
 gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes,
 				 uint64_t *out_ns, gpul_error *err)
 {
-	struct run run = { .b = b, .threads = WARP, .pushes = pushes, .take = fifo_check_order,
+	struct run run = { .b = b, .threads = WARP, .batch = b->batch ? b->batch : WARP_BATCH, .pushes = pushes,
+			   .take = fifo_check_order,
 			   .check = { .blocks = warps, .triggers = pushes * WARP } };
 	gpul_status st = fifo_check_begin(&run.check, err);
 
@@ -282,7 +288,8 @@ static gpul_status run_between_clocks(struct run *run, struct fifo_clock_relatio
 gpul_status fifo_bench_stamp(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
 			     struct fifo_latencies *out, gpul_error *err)
 {
-	struct run run = { .b = b, .threads = 1, .pushes = triggers, .take = fifo_check_stamp,
+	struct run run = { .b = b, .threads = 1, .batch = b->batch ? b->batch : BATCH, .pushes = triggers,
+			   .take = fifo_check_stamp,
 			   .check = { .blocks = parallel, .triggers = triggers } };
 	const uint64_t n = triggers * parallel, bytes = 2 * n * sizeof(uint64_t);
 	uint64_t *stamps = malloc(bytes), *popped_ns = calloc(n, sizeof *popped_ns);

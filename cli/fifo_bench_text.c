@@ -41,6 +41,8 @@ static void add_head(const struct fifo_bench_request *r, const struct fifo_bench
 		add(o, " on node %d", result->node);
 	if (r->cpu >= 0)
 		add(o, "; CPU %d", r->cpu);
+	if (r->batch)
+		add(o, "; batches of %u", r->batch);
 	add(o, "; the median of %u run%s\n", r->repeat, r->repeat == 1 ? "" : "s");
 	if (result->on_soft)
 		add(o, "The software driver interprets kernels: compare its figures with each other alone.\n");

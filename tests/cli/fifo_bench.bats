@@ -63,6 +63,13 @@ load helper
 	[[ $output == "<svg "* ]]
 }
 
+@test "batches of one, and of more than there are slots" {
+	for batch in 1 1024; do
+		works fifo bench --sizes 4 --parallel 2 --triggers 9 --repeat 1 --batch $batch
+		says "; batches of $batch;"
+	done
+}
+
 @test "pinned to a CPU" {
 	cpu=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --cpu "$cpu"
@@ -94,6 +101,7 @@ load helper
 	fails 2 "more threads than slots" fifo bench --sizes 8 --parallel 9
 	fails 2 "--mode is shared, lanes or both" fifo bench --mode lane
 	fails 2 "--repeat takes a number from 1 to 99" fifo bench --repeat 0
+	fails 2 "--batch takes a number from 1 to 1024" fifo bench --batch 1025
 	fails 2 "--triggers takes a number from 1" fifo bench --triggers x
 	fails 2 "as the CPU reads the triggers" fifo bench --kind device
 	fails 2 "--device takes one number" fifo bench --device 0,1
