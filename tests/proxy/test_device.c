@@ -358,5 +358,5 @@ int main(void)
 {
 	const char *path = getenv("GPULOAD_TEST_FIFO_PTX");
 
-	return path ? run_all(path) : run_all("tests/proxy/device.ptx");
+	return path ? run_all(path) : run_all("tests/proxy/device.ptx") + run_all("proxy/fifo.ptx");
 }

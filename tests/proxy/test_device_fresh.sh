@@ -1,0 +1,12 @@
+#!/bin/bash
+# fifo_device.cuh as NVRTC compiles it today does what the committed PTX does.
+set -eu
+build=$(cd "${GPULOAD_BUILD:-build}" && pwd)
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+if ! "$build/gpuload" compile tests/proxy/device.cu -I . -o "$out/device.ptx" 2>"$out/log"; then
+	cat "$out/log"
+	grep -q 'no libnvrtc\|NVRTC' "$out/log" && exit 77
+	exit 1
+fi
+GPULOAD_TEST_FIFO_PTX="$out/device.ptx" "$build/tests/proxy/test_device"
