@@ -9,7 +9,7 @@
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload any-driver-api-program
     lib/pkgconfig/gpuload.pc             what a program needs to build against it; gpuload-rt.pc: the runtime
     include/gpuload/<folder>/*.h         the headers, under the names that they include each other by;
-                                         *.cuh: those for device code
+                                         *.cuh: those for device code; *.ptx: the same, by hand
     share/man, share/bash-completion, share/doc/gpuload
 """
 import argparse, glob, os, shutil, sys
@@ -77,8 +77,8 @@ def public_headers():
 
 
 def device_headers():
-    """For nvcc and NVRTC."""
-    return [h for m in LIBRARY for h in files(m, ".cuh")]
+    """For nvcc and NVRTC, and PTX to link with."""
+    return [h for m in LIBRARY for end in (".cuh", ".ptx") for h in files(m, end)]
 
 
 def install(build, prefix, destdir, cuda, libraries):
