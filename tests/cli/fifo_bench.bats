@@ -58,7 +58,8 @@ load helper
 		assert "peer" not in paths and "<script" not in raw and "prefers-color-scheme: dark" in raw
 	END
 	fails 1 "is there already" fifo bench --plot p.svg
-	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --plot p.svg --force
+	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --plot p.svg --force --json
+	[[ $(json 'len(j["rows"])') == 2 && $(<p.svg) == "<svg "* ]] || show "both at once"
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --mode shared --plot -
 	[[ $output == "<svg "* ]]
 }
@@ -75,6 +76,13 @@ load helper
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --cpu "$cpu"
 	says "; CPU $cpu;"
 	fails 2 "--cpu 1023: this process may not run there" fifo bench --sizes 1 --parallel 1 --triggers 2 --cpu 1023
+}
+
+@test "a wait that takes too long ends it with one line, on both sides" {
+	run --separate-stderr timeout 60 gpuload fifo bench --sizes 512 --parallel 512 --timeout 0.001
+	[[ $status == 0 && -z $stderr ]] && return  # a machine that is quick enough
+	[[ $status == 1 && -z $output && ${#stderr_lines[@]} == 1 ]] || show "should fail with one line"
+	[[ $stderr =~ "triggers: a kernel's time-out"$|"no trigger came for 1 ms" ]] || show "should say what timed out"
 }
 
 @test "a signal ends it in order" {
