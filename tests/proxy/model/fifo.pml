@@ -30,6 +30,7 @@
 #endif
 /* OWNED: a lane belongs to one thread at a time; else its threads draw tickets.
  * RELEASE: what a thread wrote before its push is visible to who sees the trigger.   SYNC: it waits for each push.
+ * AHEAD: a thread of a shared lane may look ahead after a push.
  * ABORTS: the CPU may give up at any time.   TIMEOUTS: so may thread 0 in each of its waits. */
 
 #define TOTAL (PRODUCERS * PUSHES * GROUP)
@@ -190,7 +191,9 @@ inline look_until(upto, telling)
 		if :: result -> break :: else fi
 #ifdef TIMEOUTS
 	:: me == 0 ->
+#ifndef WRONG_LATE_KEEPS_LOOKING
 		if :: telling -> tell(tail, NOBODY) :: else fi;
+#endif
 		result = TIMED_OUT;
 		break
 #endif
@@ -233,7 +236,28 @@ inline hear_until(upto)
 	s = 0
 }
 
-/* gpul_fifo_sync */
+/* gpul_fifo_look_ahead */
+inline look_ahead()
+{
+	s = mem[SEEN(lane)];
+	if
+	:: seen_state(s) == NOBODY ->
+		atomic {
+			if
+			:: mem[SEEN(lane)] == s -> mem[SEEN(lane)] = s + LOOKING; t = 1
+			:: else
+			fi
+		};
+		if
+		:: t -> t = 0; tail = mem[TAIL(lane)]; tell(tail, (mem[ABORT(lane)] -> BROKEN : NOBODY))
+		:: else
+		fi
+	:: else
+	fi;
+	s = 0
+}
+
+/* gpul_fifo_sync, gpul_fifo_wait */
 inline sync(upto)
 {
 	if
@@ -358,9 +382,19 @@ proctype producer(byte me)
 		:: result == OK ->
 			sync(next);
 #ifdef RELEASE
-			assert(result != OK || mem[ANSWER(me)] == i + 1)  /* what the handler wrote is visible */
+			assert(result != OK || mem[ANSWER(me)] == i + 1);  /* what the handler wrote is visible */
 #endif
+			if
+			:: result == TIMED_OUT -> result = OK  /* it has pushed, and goes on */
+			:: else
+			fi
 		:: else
+		fi;
+#endif
+#ifdef AHEAD
+		if
+		:: result == OK -> look_ahead()
+		:: true
 		fi;
 #endif
 		if

@@ -29,13 +29,21 @@ RIGHT = {  # name: definitions
     "shared, release and sync": "PRODUCERS=2 SLOTS=2 PUSHES=2 RELEASE SYNC",
     "shared, aborted": "PRODUCERS=2 SLOTS=1 PUSHES=2 ABORTS",
     "shared, timed out": "PRODUCERS=2 SLOTS=1 PUSHES=2 TIMEOUTS",
+    "shared, a sync timed out": "PRODUCERS=2 SLOTS=1 PUSHES=2 SYNC TIMEOUTS",
+    "shared, looks ahead": "PRODUCERS=2 SLOTS=1 PUSHES=2 AHEAD",
     "warp, ring smaller than it": "OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 GROUP=2",
     "warp, ring as large": "OWNED PRODUCERS=1 SLOTS=2 PUSHES=2 GROUP=2",
     "warp, release": "OWNED PRODUCERS=1 SLOTS=4 PUSHES=2 GROUP=2 RELEASE",
     "warps that share": "PRODUCERS=2 SLOTS=2 PUSHES=1 GROUP=2",
 }
 LARGE = {
-    "shared by three, 1 slot, laps": "PRODUCERS=3 SLOTS=1 PUSHES=2",
+    "owned, 4 slots, laps": "OWNED PRODUCERS=1 SLOTS=4 PUSHES=9 DEPTH=8",
+    "shared, laps": "PRODUCERS=2 SLOTS=2 PUSHES=3",
+    "shared, release, laps": "PRODUCERS=2 SLOTS=1 PUSHES=3 RELEASE",
+    "warps that share, laps": "PRODUCERS=2 SLOTS=2 PUSHES=2 GROUP=2",
+    "shared, looks ahead, larger": "PRODUCERS=2 SLOTS=2 PUSHES=2 AHEAD",
+    "shared by three, looks ahead, larger": "PRODUCERS=3 SLOTS=1 PUSHES=1 AHEAD ABORTS",
+    "shared by three, laps": "PRODUCERS=3 SLOTS=1 PUSHES=2",
 }
 WRONG = {  # name: definitions, what pan has to complain of
     "lap bit in one word only": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_ONE_LAP_BIT", "w0/2)==(w1/2"),
@@ -46,6 +54,8 @@ WRONG = {  # name: definitions, what pan has to complain of
     "tail stored without release": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 RELEASE SYNC WRONG_TAIL_RELAXED", "==(i+1)"),
     "room for one too many": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_OFF_BY_ONE", "-released["),
     "looker that leaves and stays elected": ("PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_KEEPS_LOOKING", "invalid end state"),
+    "looker that times out and stays elected": (
+        "PRODUCERS=2 SLOTS=1 PUSHES=2 SYNC TIMEOUTS WRONG_LATE_KEEPS_LOOKING", "invalid end state"),
     "looker that tells only when it leaves": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SILENT_LOOKER", "invalid end state"),
     "looker that tells in two words": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SPLIT_SEEN", "invalid end state"),
     "owner given back before the head": ("OWNED PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_DISOWN", "==pushed["),

@@ -4,16 +4,17 @@
 #include "tests/proxy/soak/soak.h"
 
 const struct damage_row damages[N_DAMAGES] = {
-	[NO_DAMAGE] = { "none", "", SOAK_PUSH },
-	[DROP] = { "drop", "wrong position", SOAK_PUSH },
-	[REPEAT] = { "repeat", "wrong position", SOAK_PUSH },
-	[SWAP] = { "swap", "lost or overtaken", SOAK_PUSH },
-	[STALE_WORD] = { "stale-word", "torn", SOAK_PUSH },
-	[STALE_SLOT] = { "stale-slot", "repeated", SOAK_PUSH },
-	[FLIP] = { "flip", "torn", SOAK_RELEASE },
-	[NO_PAYLOAD] = { "no-payload", "was released, but", SOAK_RELEASE },
-	[NO_ANSWER] = { "no-answer", "the answer is not there", SOAK_SYNC },
-	[WRONG_LANE] = { "wrong-lane", "wrong lane", SOAK_PUSH },
+	[NO_DAMAGE] = { "none", "", SOAK_PUSH, false },
+	[DROP] = { "drop", "wrong position", SOAK_PUSH, false },
+	[REPEAT] = { "repeat", "wrong position", SOAK_PUSH, false },
+	[SWAP] = { "swap", "lost or overtaken", SOAK_PUSH, false },
+	[STALE_WORD] = { "stale-word", "torn", SOAK_PUSH, false },
+	[STALE_SLOT] = { "stale-slot", "repeated", SOAK_PUSH, false },
+	[FLIP] = { "flip", "torn", SOAK_RELEASE, false },
+	[NO_PAYLOAD] = { "no-payload", "was released, but", SOAK_RELEASE, false },
+	[NO_ANSWER] = { "no-answer", "the answer is not there", SOAK_SYNC, false },
+	[WRONG_LANE] = { "wrong-lane", "wrong lane", SOAK_PUSH, false },
+	[OVERTAKE] = { "overtake", "out of the order of the tickets", SOAK_PUSH, true },
 };
 
 static void swap(gpul_fifo_item *a, gpul_fifo_item *b)
@@ -24,7 +25,7 @@ static void swap(gpul_fifo_item *a, gpul_fifo_item *b)
 	memcpy(b->word, was.word, sizeof(b->word));
 }
 
-/* items: at least two of one lane, one after the other, of one thread; n is theirs and of what follows. */
+/* items: at least two of one lane, one after the other, of one thread (OVERTAKE: of two); n is theirs and of what follows. */
 static void change(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n)
 {
 	const unsigned thread = items->word[0] >> SOAK_THREAD_SHIFT & (SOAK_MAX_THREADS - 1);
@@ -32,7 +33,7 @@ static void change(enum damage damage, struct checker *c, gpul_fifo_item *items,
 	switch (damage) {
 	case DROP: memmove(items, items + 1, --*n * sizeof(*items)); break;
 	case REPEAT: items[1] = items[0]; break;
-	case SWAP: swap(&items[0], &items[1]); break;
+	case SWAP: case OVERTAKE: swap(&items[0], &items[1]); break;
 	case STALE_WORD: items[1].word[1] = items[0].word[1]; break;
 	case STALE_SLOT: memcpy(items[1].word, items[0].word, sizeof(items->word)); break;
 	case FLIP: items[1].word[0] ^= 1ull << SOAK_RELEASE_SHIFT; break;
@@ -53,10 +54,10 @@ bool damage_do(enum damage damage, struct checker *c, gpul_fifo_item *items, uns
 		return true;
 	}
 	for (unsigned i = 0; i + 1 < *n; i++) {
+		const bool one = items[i].word[0] >> SOAK_THREAD_SHIFT == items[i + 1].word[0] >> SOAK_THREAD_SHIFT;
 		unsigned rest = *n - i;
 
-		if (items[i].lane != items[i + 1].lane ||
-		    items[i].word[0] >> SOAK_THREAD_SHIFT != items[i + 1].word[0] >> SOAK_THREAD_SHIFT)
+		if (items[i].lane != items[i + 1].lane || one == (damage == OVERTAKE))
 			continue;
 		change(damage, c, items + i, &rest);
 		*n = i + rest;

@@ -140,7 +140,7 @@ static void soak_damages(const struct soak *soak, const struct options *o, struc
 {
 	for (unsigned d = NO_DAMAGE + 1; d < N_DAMAGES; d++) {
 		const struct damage_row *row = &damages[d];
-		const struct shape shape = { row->name, 64, 2, 2, 1, row->how, false, 1, 0 };
+		const struct shape shape = { row->name, 64, row->shared ? 1 : 2, 2, 1, row->how, row->shared, 1, 0 };
 		struct run run = { .soak = soak, .shape = &shape, .damage = (enum damage)d, .quota = 100000,
 				   .seed = soak->seed };
 
@@ -156,7 +156,7 @@ static void soak_damages(const struct soak *soak, const struct options *o, struc
 
 /* ---- main ------------------------------------------------------------------------ */
 
-/* Both kernels once with nothing to do: a driver that loads them when first launched cannot do so beside one that waits. */
+/* A driver may load a kernel when it is first used, and cannot do so beside one that waits: so each is asked for something. */
 static gpul_status load(struct soak *s, const char *path, gpul_error *err)
 {
 	struct { const char *name; CUfunction *out; } kernels[] = { { "soak_push", &s->push }, { "soak_warp", &s->warp } };

@@ -1,4 +1,4 @@
-/* soak.h — the soak's parts: shapes.c (what is run), lane of events: run.c (one FIFO, its kernel and its thread),
+/* soak.h — the soak's parts: shapes.c (what is run), run.c (one FIFO, its kernel and its thread),
  * check.c (is each trigger the one that it has to be?), damage.c (mistakes that have to be found), soak.c (main). */
 #ifndef GPULOAD_TESTS_PROXY_SOAK_H
 #define GPULOAD_TESTS_PROXY_SOAK_H
@@ -54,11 +54,14 @@ bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint
 
 /* ---- mistakes that have to be found ---- */
 
-enum damage { NO_DAMAGE, DROP, REPEAT, SWAP, STALE_WORD, STALE_SLOT, FLIP, NO_PAYLOAD, NO_ANSWER, WRONG_LANE, N_DAMAGES };
+enum damage {
+	NO_DAMAGE, DROP, REPEAT, SWAP, STALE_WORD, STALE_SLOT, FLIP, NO_PAYLOAD, NO_ANSWER, WRONG_LANE, OVERTAKE, N_DAMAGES
+};
 
 struct damage_row {
 	const char *name, *text;   /* what the checker has to say */
-	enum soak_how how;         /* of the kernel */
+	enum soak_how how;         /* of the kernel's threads, which */
+	bool shared;               /* share a lane, or own one each */
 };
 
 extern const struct damage_row damages[N_DAMAGES];
