@@ -157,7 +157,7 @@ def write_examples(w, stage):
         w.tests.append(("examples", name, f"{name}/test", built))
 
 
-FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc"}  # what a target is about, where it is not loader/image
+FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy"}  # what a target is about, where it is not loader/image
 FUZZ_HELP = {"ipc_server": ["tests/fake/fake_device.c", "tests/fake/fake_driver.c", "tests/fake/fake_memory.c"]}  # and what it needs beside it
 FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=all"
 

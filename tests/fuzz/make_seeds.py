@@ -64,6 +64,18 @@ def conversations():
             begin + say(1) + serve + b"\4\0" + serve, begin + say(1) + serve + say(4) + serve, begin + say(2) + serve]
 
 
+def fifo_acts():
+    """As fuzz_fifo takes them: the logarithms of lanes and of a lane's slots, how many changes to the header, acts."""
+    def push(slot):
+        return struct.pack("<BHB", 0, 2 * slot, 1) + struct.pack("<BHB", 0, 2 * slot + 1, 1)
+    poll, one, release, upto, abort, aborted, reset, again = b"\1\x40", b"\1\0", b"\2", b"\3\1", b"\4\7", b"\5", b"\6", b"\7"
+    laps = b"".join(struct.pack("<BHB", 0, i, lap) for lap in (1, 0, 1) for i in range(8))
+    return [b"\0\2\0" + b"".join(map(push, range(4))) + poll + release + poll, b"\2\0\0" + push(2) + one + upto + push(2) + poll,
+            b"\6\0\0" + push(63) + push(0) + poll + one + again + poll + release, b"\0\2\0" + laps + poll + release + laps + poll,
+            b"\1\1\0" + push(1) + abort + poll + aborted + reset + poll + release, b"\3\3\2\2\4\3\5" + poll + release,
+            b"\0\0\0" + push(0) + poll + push(0) + poll + release + poll, b"\7\1\0" + push(255) + poll + upto + again + poll]
+
+
 def payload(kind, how, data, claimed):
     return bytes([how | kind << 2]) + struct.pack("<H", claimed) + data
 
@@ -90,6 +102,7 @@ def seeds():
                      payload(0, 2, forge.zstd(TINY_PTX), len(TINY_PTX)), payload(1, 2, forge.zstd_bomb(0x20000), 0xFFFF)]
     yield "ipc_wire", wire_messages()
     yield "ipc_server", conversations()
+    yield "fifo", fifo_acts()
     yield "mangled", [c.encode() for c in MANGLED]
     yield "cxx_params", [c.encode() for c in CPLUSPLUS]
 

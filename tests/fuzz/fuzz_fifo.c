@@ -1,0 +1,163 @@
+/* fuzz_fifo.c — libFuzzer target: the CPU's end of a proxy FIFO in memory that a peer writes.
+ *
+ * The first bytes choose the shape and change some bytes of the header, which may then be refused.  What follows are acts,
+ * some with bytes of their own: writes of the peer's anywhere in the area, and calls.  Whatever is written, items are of
+ * this FIFO, no more of a lane are out than it has slots, and tails say what was released. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proxy/fifo.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+enum { MOST_LOG_LANES = 8, MOST_LOG_SLOTS = 4, MOST_LANES = 1 << MOST_LOG_LANES, MOST_ITEMS = 64 };
+
+struct bytes {
+	const uint8_t *at, *end;
+};
+
+struct fifo {
+	gpul_fifo *f;
+	uint8_t *area;
+	size_t area_bytes;
+	gpul_fifo_shape shape;
+	unsigned per_lane;
+	uint64_t taken[MOST_LANES], released[MOST_LANES];
+};
+
+static void require(int truth)
+{
+	if (!truth)
+		abort();
+}
+
+static unsigned next(struct bytes *b)
+{
+	return b->at < b->end ? *b->at++ : 0;
+}
+
+static struct gpul_fifo_line *lines(const struct fifo *f)
+{
+	return (void *)(f->area + sizeof(struct gpul_fifo_header));
+}
+
+/* Open it, or be refused for what the header says.  The heap has not a byte more than is needed. */
+static void open_it(struct fifo *f)
+{
+	gpul_error err = { 0 };
+
+	gpul_fifo_close(f->f);
+	f->f = NULL;
+	if (gpul_fifo_open(f->area, f->area_bytes, &f->f, &err)) {
+		require(f->f == NULL && err.status == GPUL_EFORMAT && err.text[0]);
+		return;
+	}
+	f->shape = gpul_fifo_shape_of(f->f);
+	require(gpul_fifo_area_bytes(&f->shape) <= f->area_bytes && f->shape.lanes <= MOST_LANES);
+	f->per_lane = f->shape.slots / f->shape.lanes;
+	for (unsigned lane = 0; lane < f->shape.lanes; lane++)
+		f->taken[lane] = f->released[lane] = lines(f)[lane].tail;
+}
+
+static void make(struct fifo *f, struct bytes *b)
+{
+	const unsigned lanes = 1u << next(b) % (MOST_LOG_LANES + 1);
+	const gpul_fifo_shape shape = { .slots = lanes << next(b) % (MOST_LOG_SLOTS + 1), .lanes = lanes };
+
+	f->area_bytes = gpul_fifo_area_bytes(&shape);
+	f->area = aligned_alloc(512, (f->area_bytes + 511) / 512 * 512);
+	require(f->area != NULL);
+	require(gpul_fifo_area_format(f->area, f->area_bytes, &shape, NULL) == GPUL_OK);
+	for (unsigned n = next(b) % 8; n > 0; n--) {
+		const unsigned at = next(b) % sizeof(struct gpul_fifo_header);
+
+		f->area[at] = (uint8_t)next(b);
+	}
+}
+
+static void peer_writes(struct fifo *f, struct bytes *b)
+{
+	static const uint64_t values[] = { 0, 1ull << 63, UINT64_MAX, 1, 1ull << 32, ~(1ull << 63) };
+	const unsigned low = next(b), high = next(b), at = low | (high & 0x3f) << 8;
+	const size_t n_words = f->area_bytes / 8, n_slot_words = f->shape.slots * 2;
+	/* three of four into the slots, which are at the end */
+	const size_t where = high < 0xc0 ? n_words - n_slot_words + at % n_slot_words : at % n_words;
+
+	((uint64_t *)(void *)f->area)[where] = values[next(b) % 6];
+}
+
+static void poll_it(struct fifo *f, unsigned max)
+{
+	gpul_fifo_item *items = malloc(max ? max * sizeof(*items) : 1);  /* not one more */
+	unsigned n;
+
+	require(items != NULL);
+	n = gpul_fifo_poll(f->f, items, max);
+	require(n <= max);
+	for (unsigned i = 0; i < n; i++) {
+		require(items[i].lane < f->shape.lanes && items[i].zero == 0);
+		require(items[i].position == f->taken[items[i].lane]++);
+		require(items[i].position - f->released[items[i].lane] < f->per_lane);
+		require((items[i].word[0] | items[i].word[1]) >> 63 == 0);
+	}
+	free(items);
+}
+
+static void release_all(struct fifo *f)
+{
+	gpul_fifo_release(f->f);
+	for (unsigned lane = 0; lane < f->shape.lanes; lane++) {
+		if (f->released[lane] != f->taken[lane])
+			require(lines(f)[lane].tail == f->taken[lane]);
+		f->released[lane] = f->taken[lane];
+	}
+}
+
+static void release_some(struct fifo *f, unsigned lane, unsigned n)
+{
+	const uint64_t out = f->taken[lane] - f->released[lane];
+
+	f->released[lane] += n % (out + 1);
+	gpul_fifo_release_lane(f->f, lane, f->released[lane]);
+	require(lines(f)[lane].tail == f->released[lane]);
+}
+
+static void reset(struct fifo *f)
+{
+	require(gpul_fifo_reset(f->f, NULL) == GPUL_OK);
+	memset(f->taken, 0, sizeof(f->taken));
+	memset(f->released, 0, sizeof(f->released));
+	require(gpul_fifo_aborted(f->f) == 0);
+}
+
+static void act(struct fifo *f, struct bytes *b)
+{
+	char text[64];
+
+	switch (next(b) % 8) {
+	case 0: peer_writes(f, b); break;
+	case 1: poll_it(f, next(b) % (MOST_ITEMS + 1)); break;
+	case 2: release_all(f); break;
+	case 3: release_some(f, next(b) % f->shape.lanes, next(b)); break;
+	case 4: gpul_fifo_abort(f->f, next(b) + 1); break;
+	case 5: require(gpul_fifo_code_text(gpul_fifo_aborted(f->f), text)[0] != '\0'); break;
+	case 6: reset(f); break;
+	case 7: open_it(f); break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+	static struct fifo f;
+	struct bytes b = { data, data + n_bytes };
+
+	f = (struct fifo){ 0 };
+	make(&f, &b);
+	open_it(&f);
+	while (b.at < b.end && f.f)
+		act(&f, &b);
+	gpul_fifo_close(f.f);
+	free(f.area);
+	return 0;
+}
