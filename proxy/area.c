@@ -1,7 +1,6 @@
 /* area.c — see fifo.h: a FIFO as bytes in host memory; made, and checked before anybody believes it. */
 #include "proxy/fifo_internal.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 static_assert(sizeof(struct gpul_trigger) == 16, "as drawn");
@@ -68,8 +67,7 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 	h->lanes = shape->lanes;
 	h->lane_shift = gpul_fifo_shift_of(shape);
 	h->bytes = needed;
-	atomic_thread_fence(memory_order_release);
-	h->magic = GPUL_FIFO_MAGIC;  /* last: who finds it, finds the rest */
+	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* last: who finds it, finds the rest */
 	return GPUL_OK;
 }
 

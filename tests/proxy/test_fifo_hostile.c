@@ -226,7 +226,7 @@ static void whatever_a_peer_writes_meanwhile_items_are_of_this_fifo(void **state
 		assert_non_null(taken);
 		assert_int_equal(gpul_fifo_open(area, area_bytes, &f, NULL), GPUL_OK);
 		assert_int_equal(pthread_create(&s.thread, NULL, scribble, &s), 0);
-		for (unsigned turn = 0; turn < 20000 || n_taken < 100; turn++) {
+		for (unsigned turn = 0; turn < 20000 || n_taken < 10; turn++) {
 			const unsigned n = gpul_fifo_poll(f, items, 1 + turn % 100);
 
 			assert_true(n <= 1 + turn % 100);

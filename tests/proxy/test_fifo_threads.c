@@ -1,0 +1,150 @@
+/* test_fifo_threads.c — several push, one takes out, another gives up: for ThreadSanitizer, and for the order. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "proxy/fifo.h"
+#include "tests/proxy/pusher.h"
+
+enum { N_PUSHERS = 3, MOST_LANES = 64, ITEMS = 48 };
+
+static _Alignas(512) unsigned char area[1 << 16];
+
+struct worker {
+	pthread_t thread;
+	gpul_fifo *f;
+	unsigned lanes, first;     /* it pushes to lanes first, first + N_PUSHERS, ... */
+	uint64_t n;                /* to each, or until it is aborted */
+	uint64_t *written;         /* what it wrote before a push; the trigger says where */
+	uint64_t aborted_with;     /* of the last lane */
+	uint32_t code;
+};
+
+/* Handled in another thread's order, but each lane's in its own, with what was written before. */
+static void *push_to_lanes(void *context)
+{
+	struct worker *w = context;
+	struct pusher pushers[MOST_LANES];
+
+	for (unsigned lane = w->first; lane < w->lanes; lane += N_PUSHERS)
+		pushers[lane] = pusher_of(area, lane);
+	for (uint64_t i = 0; i < w->n; i++)
+		for (unsigned lane = w->first; lane < w->lanes; lane += N_PUSHERS) {
+			while (pusher_full(&pushers[lane])) {
+				w->aborted_with = pusher_aborted(&pushers[lane]);
+				if (w->aborted_with)
+					return NULL;
+				sched_yield();
+			}
+			w->written[lane] = i;  /* not an atomic: the trigger publishes it, the tail allows the next */
+			pusher_push(&pushers[lane], i, lane);
+		}
+	return NULL;
+}
+
+static void start(struct worker *w, void *(*what)(void *))
+{
+	assert_int_equal(pthread_create(&w->thread, NULL, what, w), 0);
+}
+
+/* Lanes of one slot, so that what was written belongs to the trigger that is there until it is released. */
+static void triggers_come_in_each_lanes_order_with_what_was_written_before(void **state)
+{
+	(void)state;
+	enum { LANES = 8, EACH = 3000 };
+	const gpul_fifo_shape shape = { .slots = LANES, .lanes = LANES };
+	static uint64_t written[LANES];
+	struct worker workers[N_PUSHERS];
+	uint64_t seen[LANES] = { 0 };
+	gpul_fifo_item items[ITEMS];
+	gpul_fifo *f = NULL;
+
+	assert_int_equal(gpul_fifo_area_format(area, sizeof(area), &shape, NULL), GPUL_OK);
+	assert_int_equal(gpul_fifo_open(area, sizeof(area), &f, NULL), GPUL_OK);
+	for (unsigned i = 0; i < N_PUSHERS; i++) {
+		workers[i] = (struct worker){ .f = f, .lanes = LANES, .first = i, .n = EACH, .written = written };
+		start(&workers[i], push_to_lanes);
+	}
+	for (uint64_t n = 0; n < (uint64_t)LANES * EACH;) {
+		const unsigned took = gpul_fifo_poll(f, items, 1 + (unsigned)(n % ITEMS));
+
+		for (unsigned i = 0; i < took; i++) {
+			const unsigned lane = items[i].lane;
+
+			assert_int_equal(items[i].position, seen[lane]);
+			assert_int_equal(items[i].word[0], seen[lane]++);
+			assert_int_equal(items[i].word[1], lane);
+			assert_int_equal(written[lane], items[i].word[0]);
+		}
+		gpul_fifo_release(f);
+		n += took;
+		if (!took)
+			sched_yield();
+	}
+	for (unsigned i = 0; i < N_PUSHERS; i++) {
+		assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+		assert_int_equal(workers[i].aborted_with, 0);
+	}
+	gpul_fifo_close(f);
+}
+
+static void *give_up(void *context)
+{
+	struct worker *w = context;
+
+	gpul_fifo_abort(w->f, w->code);
+	return NULL;
+}
+
+/* Whoever is first: all lanes have that one's code, and every pusher ends. */
+static void giving_up_from_two_threads_while_another_polls_ends_all_with_one_code(void **state)
+{
+	(void)state;
+	const gpul_fifo_shape shape = { .slots = 2 * MOST_LANES, .lanes = MOST_LANES };
+	static uint64_t written[MOST_LANES];
+
+	for (unsigned round = 0; round < 20; round++) {
+		struct worker workers[N_PUSHERS + 2];
+		gpul_fifo_item items[ITEMS];
+		gpul_fifo *f = NULL;
+
+		assert_int_equal(gpul_fifo_area_format(area, sizeof(area), &shape, NULL), GPUL_OK);
+		assert_int_equal(gpul_fifo_open(area, sizeof(area), &f, NULL), GPUL_OK);
+		for (unsigned i = 0; i < N_PUSHERS + 2; i++) {
+			workers[i] = (struct worker){ .f = f, .lanes = MOST_LANES, .first = i, .n = UINT64_MAX,
+						      .written = written, .code = i };
+			start(&workers[i], i < N_PUSHERS ? push_to_lanes : give_up);
+		}
+		while (!gpul_fifo_aborted(f))
+			if (gpul_fifo_poll(f, items, ITEMS))
+				gpul_fifo_release(f);
+		for (unsigned i = 0; i < N_PUSHERS + 2; i++)
+			assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+		const uint32_t code = gpul_fifo_aborted(f);
+
+		assert_true(code == N_PUSHERS || code == N_PUSHERS + 1);
+		for (unsigned i = 0; i < N_PUSHERS; i++)
+			assert_int_equal(workers[i].aborted_with, code);
+		for (unsigned lane = 0; lane < MOST_LANES; lane++) {
+			const struct pusher p = pusher_of(area, lane);
+
+			assert_int_equal(pusher_aborted(&p), code);
+		}
+		gpul_fifo_close(f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(triggers_come_in_each_lanes_order_with_what_was_written_before),
+		cmocka_unit_test(giving_up_from_two_threads_while_another_polls_ends_all_with_one_code),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
