@@ -35,7 +35,7 @@ static void read_slowly(struct one_slot *box, u64 n_looks)
 	struct slot seen, last = { { 0 } };
 	u64 lap = LAP;
 
-	printf("  word 0       word 1       what the reader does\n");
+	printf("  word 0     word 1     what the reader does\n");
 	for (u64 looks = 1; looks <= n_looks; looks++) {
 		for (uint64_t since = 0; seen = look(box), !memcmp(&seen, &last, sizeof seen);)
 			lesson_wait(&since, "the GPU's next store");
