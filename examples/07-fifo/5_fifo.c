@@ -22,11 +22,6 @@ static gpul_fifo *create(struct lesson *l, unsigned slots, unsigned lanes)
 	return f;
 }
 
-static struct gpul_fifo_device param(const gpul_fifo *f)
-{
-	return *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
-}
-
 /* ---- step 4 again: one queue of 8 slots, a loop of our own ---- */
 
 static u64 serve(gpul_fifo *f)
@@ -47,7 +42,7 @@ static u64 serve(gpul_fifo *f)
 static void one_queue(struct lesson *l)
 {
 	gpul_fifo *f = create(l, SLOTS, 1);
-	struct gpul_fifo_device fifo = param(f);
+	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
 	struct looks *looks = lesson_host(l, sizeof *looks);
 	u64 n = EACH, n_bad, before = 0, total;
 	uint64_t start, since = 0;
@@ -87,7 +82,7 @@ static gpul_status answer(void *context, gpul_fifo *fifo, const gpul_fifo_item *
 static void lanes(struct lesson *l)
 {
 	gpul_fifo *f = create(l, THREADS, THREADS);
-	struct gpul_fifo_device fifo = param(f);
+	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
 	struct letters *letters = lesson_host(l, sizeof *letters);
 	gpul_proxy_desc desc = { .fifos = &f, .n_fifos = 1, .kinds[LETTER] = { answer, letters } };
 	gpul_error err = { 0 };
@@ -122,7 +117,7 @@ static void tell_ends(const struct ends *ends)
 static void two_ends(struct lesson *l)
 {
 	gpul_fifo *f = create(l, SLOTS * THREADS, THREADS);
-	struct gpul_fifo_device fifo = param(f);
+	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
 	struct ends *ends = lesson_host(l, sizeof *ends);
 	u64 timeout_ns = 10000000;  /* 10 ms */
 	char text[64];
