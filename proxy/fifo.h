@@ -144,6 +144,18 @@ gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f);
  * the next one's turn.  Never more than a lane's slots are out.  What the kernel wrote before a push_release of it is
  * visible.  One thread. */
 unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max);
+/* A run of one lane's triggers, where they lie in the ring: for who reads millions, and need not have them copied. */
+typedef struct gpul_fifo_run {
+	const struct gpul_trigger *triggers;  /* n of them, until they are released; another process that writes there
+					       * could change them, so read each word once */
+	uint64_t lap;       /* word ^ lap is what was pushed */
+	uint64_t position;  /* of the first */
+	uint32_t lane, n;
+} gpul_fifo_run;
+
+/* Take out as gpul_fifo_poll() does, but triggers of one lane, side by side in its ring, and not copied; 0 is none, and
+ * then *run is untouched.  One thread, the one that polls. */
+unsigned gpul_fifo_poll_run(gpul_fifo *f, gpul_fifo_run *run, unsigned max);
 /* All that poll gave has been handled: its slots are free, who syncs on it goes on.  Release as soon as a batch is done:
  * a tail is one store a lane, however many it frees.  One thread, the one that polls. */
 void gpul_fifo_release(gpul_fifo *f);

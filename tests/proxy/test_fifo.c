@@ -398,6 +398,48 @@ static void the_kind_is_the_four_bits_below_the_lap(void **state)
 	gpul_fifo_close(f);
 }
 
+/* What poll gives copied, poll_run shows where it lies; the two may be mixed. */
+static void a_run_is_what_lies_side_by_side(void **state)
+{
+	(void)state;
+	for (unsigned pushed = 1, max = 1; pushed <= 16; pushed++, max = max * 3 % 17) {
+		gpul_fifo *f = begin(32, 2);
+		gpul_fifo_run run = { 0 };
+
+		for (uint64_t at = 0; at < 1000;) {
+			uint64_t got = 0;
+
+			assert_int_equal(gpul_fifo_poll_run(f, &run, max), 0);
+			for (unsigned i = 0; i < pushed; i++)
+				push(1, at + i);
+			while (got < pushed) {
+				const uint64_t position = at + got;
+
+				if (position % 5 == 0) {
+					assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
+					expect(items, 1, position, position);
+					got++;
+					continue;
+				}
+				assert_int_not_equal(gpul_fifo_poll_run(f, &run, max), 0);
+				assert_in_range(run.n, 1, max);
+				assert_in_range(position % 16 + run.n, 1, 16);
+				assert_int_equal(run.lane, 1);
+				assert_int_equal(run.position, position);
+				for (unsigned i = 0; i < run.n; i++)
+					assert_int_equal(run.triggers[i].word[0] ^ run.lap, position + i);
+				got += run.n;
+			}
+			assert_int_equal(gpul_fifo_poll(f, items, 1), 0);
+			assert_int_equal(line(1)->tail, at);
+			gpul_fifo_release(f);
+			at += pushed;
+			assert_int_equal(line(1)->tail, at);
+		}
+		gpul_fifo_close(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +459,7 @@ int main(void)
 		cmocka_unit_test(what_a_kernel_raised_is_handed_on_by_the_next_poll),
 		cmocka_unit_test(a_raised_word_of_any_bits_is_some_code),
 		cmocka_unit_test(a_reset_makes_it_as_new),
+		cmocka_unit_test(a_run_is_what_lies_side_by_side),
 		cmocka_unit_test(codes_are_told_in_words),
 		cmocka_unit_test(the_kind_is_the_four_bits_below_the_lap),
 	};
