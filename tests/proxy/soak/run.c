@@ -226,10 +226,8 @@ static gpul_status make(struct one *o, gpul_error *err)
 {
 	const struct shape *s = o->run->shape;
 	const gpul_fifo_shape shape = { .slots = s->slots, .lanes = s->lanes };
-	gpul_status st = gpul_cu(o->drv, err, cuCtxSetCurrent(o->run->soak->context.handle));
+	gpul_status st;
 
-	if (st)
-		return st;
 	if (!checker_open(&o->checker, s, o->run->seed))
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the checker");
 	st = make_memory(o, err);
@@ -237,19 +235,21 @@ static gpul_status make(struct one *o, gpul_error *err)
 	return st ? st : gpul_fifo_create(o->drv, GPUL_MEM_AUTO, o->run->soak->context.device, &shape, &o->fifo, err);
 }
 
-static void drop(struct one *o)
+void run_close(struct one *o)
 {
+	if (!o)
+		return;
 	gpul_fifo_close(o->fifo);
 	if (o->stream)
 		o->drv->cuStreamDestroy(o->stream);
 	if (o->host)
 		o->drv->cuMemFreeHost(o->host);
 	checker_close(&o->checker);
+	free(o);
 }
 
-void *run_fifo(void *arg)
+struct one *run_open(struct run *run)
 {
-	struct run *run = arg;
 	struct one *o = calloc(1, sizeof(*o));
 	gpul_error err = { 0 };
 
@@ -260,11 +260,21 @@ void *run_fifo(void *arg)
 	o->run = run;
 	o->drv = run->soak->drv;
 	o->dice = run->seed;
-	if (make(o, &err))
+	if (!make(o, &err))
+		return o;
+	fail(o, err.text);
+	run_close(o);
+	return NULL;
+}
+
+void *run_soak(void *one)
+{
+	struct one *o = one;
+	gpul_error err = { 0 };
+
+	if (gpul_cu(o->drv, &err, cuCtxSetCurrent(o->run->soak->context.handle)))
 		fail(o, err.text);
 	else
 		soak_one(o);
-	drop(o);
-	free(o);
 	return NULL;
 }

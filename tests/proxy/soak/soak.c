@@ -1,6 +1,7 @@
 /* soak.c — push triggers in every way there is, for as long as one likes, and check each that comes out.
  *
- *     soak [--driver auto|nvidia|soft] [--triggers 1000000] [--seconds N] [--only WORD] [--seed N] [--ptx FILE]
+ *     soak [--driver auto|nvidia|soft] [--triggers 1000000] [--seconds N] [--only WORD] [--seed N] [--fifos N]
+ *          [--ptx FILE]
  *     soak --break all        do each of damage.c's mistakes: has the checker found it?
  *
  * A line for each shape (shapes.c) and consumer; ends with `N passed, N failed, N skipped`. */
@@ -21,7 +22,7 @@ enum { MAX_FIFOS = 8, SMALL_PER_MILLE = 8, SMALL_LEAST = 200, SKIPPED = 77 };
 
 struct options {
 	gpul_driver_choice driver;
-	uint64_t triggers, seconds, seed;
+	uint64_t triggers, seconds, seed, fifos;
 	const char *only, *ptx, *damage;
 };
 
@@ -32,22 +33,27 @@ struct totals {
 
 /* ---- one line -------------------------------------------------------------------- */
 
-/* As many FIFOs as there are threads to run beside the one that starts them. */
-static unsigned fifos_of(const struct shape *s)
+/* As many FIFOs as the shape wants, where two CPUs are there for each; or as many as the user says. */
+static unsigned fifos_of(const struct shape *s, const struct options *o)
 {
 	cpu_set_t set;
 	unsigned cpus = 1;
 
+	if (s->fifos == 1)
+		return 1;
+	if (o->fifos)
+		return o->fifos < MAX_FIFOS ? (unsigned)o->fifos : MAX_FIFOS;
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		cpus = (unsigned)CPU_COUNT(&set);
 	return s->fifos <= cpus / 2 ? s->fifos : cpus >= 2 ? cpus / 2 : 1;
 }
 
-/* n FIFOs of a shape at the same time; what came of them in runs[0]. */
+/* n FIFOs of a shape at the same time; what went wrong is in runs[0]. */
 static uint64_t run_together(struct run *runs, unsigned n, const struct run *like)
 {
+	struct one *ones[MAX_FIFOS] = { NULL };
 	pthread_t threads[MAX_FIFOS];
-	unsigned started = 0;
+	unsigned opened = 0, started = 0;
 	uint64_t came = 0;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -55,12 +61,16 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 		runs[i].quota = like->quota / n;
 		runs[i].seed = soak_mix(like->seed + i);
 	}
-	while (started < n && pthread_create(&threads[started], NULL, run_fifo, &runs[started]) == 0)
+	while (opened < n && (ones[opened] = run_open(&runs[opened])))
+		opened++;
+	while (opened == n && started < n && pthread_create(&threads[started], NULL, run_soak, ones[started]) == 0)
 		started++;
-	if (started < n)
+	if (opened == n && started < n)
 		snprintf(runs[0].text, sizeof(runs[0].text), "no more threads");
-	for (unsigned i = 0; i < started; i++) {
+	for (unsigned i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < n; i++) {
+		run_close(ones[i]);
 		came += runs[i].came;
 		if (runs[i].text[0] && !runs[0].text[0])
 			memcpy(runs[0].text, runs[i].text, sizeof(runs[0].text));
@@ -68,10 +78,10 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 	return came;
 }
 
-static void run_line(const struct run *like, struct totals *totals)
+static void run_line(const struct run *like, const struct options *o, struct totals *totals)
 {
 	struct run runs[MAX_FIFOS];
-	const unsigned n = fifos_of(like->shape);
+	const unsigned n = fifos_of(like->shape, o);
 	const uint64_t start = gpul_clock_ns(), came = run_together(runs, n, like);
 	const double seconds = (double)(gpul_clock_ns() - start) * 1e-9;
 	const bool good = !runs[0].text[0];
@@ -109,7 +119,7 @@ static void soak_small(const struct soak *soak, const struct options *o, struct 
 
 			done++;
 			like.until_ns = half_ns ? start + half_ns * done / n : 0;
-			run_line(&like, totals);
+			run_line(&like, o, totals);
 		}
 	}
 }
@@ -131,7 +141,7 @@ static void soak_mass(const struct soak *soak, const struct options *o, struct t
 		done += shapes[i].percent;
 		like.quota = left * shapes[i].percent / all + 1;
 		like.until_ns = half_ns ? start + half_ns * done / all : 0;
-		run_line(&like, totals);
+		run_line(&like, o, totals);
 	}
 }
 
@@ -141,12 +151,13 @@ static void soak_damages(const struct soak *soak, const struct options *o, struc
 	for (unsigned d = NO_DAMAGE + 1; d < N_DAMAGES; d++) {
 		const struct damage_row *row = &damages[d];
 		const struct shape shape = { row->name, 64, row->shared ? 1 : 2, 2, 1, row->how, row->shared, 1, 0 };
-		struct run run = { .soak = soak, .shape = &shape, .damage = (enum damage)d, .quota = 100000,
-				   .seed = soak->seed };
+		const struct run like = { .soak = soak, .shape = &shape, .damage = (enum damage)d, .quota = 100000,
+					  .seed = soak->seed };
+		struct run run;
 
 		if (strcmp(o->damage, "all") && strcmp(o->damage, row->name))
 			continue;
-		run_fifo(&run);
+		run_together(&run, 1, &like);
 		const bool good = strstr(run.text, row->text);
 
 		printf("%s%s: %s\n", good ? "ok   " : "FAIL ", row->name, run.text[0] ? run.text : "not found");
@@ -207,7 +218,8 @@ static bool parse(int argc, char **argv, struct options *o)
 {
 	static const struct option long_options[] = {
 		{ "driver", 1, NULL, 'd' }, { "triggers", 1, NULL, 'n' }, { "seconds", 1, NULL, 't' },
-		{ "only", 1, NULL, 'o' }, { "seed", 1, NULL, 's' }, { "ptx", 1, NULL, 'p' }, { "break", 1, NULL, 'b' }, { 0 }
+		{ "only", 1, NULL, 'o' }, { "seed", 1, NULL, 's' }, { "fifos", 1, NULL, 'f' },
+		{ "ptx", 1, NULL, 'p' }, { "break", 1, NULL, 'b' }, { 0 }
 	};
 	bool good = true;
 
@@ -217,6 +229,7 @@ static bool parse(int argc, char **argv, struct options *o)
 		case 'n': good = good && parse_number(optarg, &o->triggers); break;
 		case 't': good = good && parse_number(optarg, &o->seconds); break;
 		case 's': good = good && parse_number(optarg, &o->seed); break;
+		case 'f': good = good && parse_number(optarg, &o->fifos); break;
 		case 'o': o->only = optarg; break;
 		case 'p': o->ptx = optarg; break;
 		case 'b': o->damage = optarg; break;
@@ -238,7 +251,7 @@ int main(int argc, char **argv)
 
 	if (!parse(argc, argv, &o)) {
 		fprintf(stderr, "usage: soak [--driver auto|nvidia|soft] [--triggers N] [--seconds N] [--only WORD] "
-				"[--seed N] [--ptx FILE] [--break all|NAME]\n");
+				"[--seed N] [--fifos N] [--ptx FILE] [--break all|NAME]\n");
 		return 2;
 	}
 	st = open_soak(&soak, &o, &err);

@@ -78,6 +78,8 @@ struct soak {
 	uint64_t seed;
 };
 
+struct one;  /* run.c */
+
 struct run {
 	const struct soak *soak;
 	const struct shape *shape;
@@ -89,7 +91,10 @@ struct run {
 	char text[SOAK_TEXT];          /* out: what went wrong; "" nothing */
 };
 
-/* pthread's: runs a struct run, on a context of the soak's. */
-void *run_fifo(void *run);
+/* Make what a run needs; NULL: run->text says why not.  While kernels wait for the CPU, a driver's calls to allocate and to
+ * free may wait for them: so all runs of a time are opened before the first begins, and closed after the last one. */
+struct one *run_open(struct run *run);
+void *run_soak(void *one);    /* a pthread's function */
+void run_close(struct one *one);  /* NULL is fine */
 
 #endif
