@@ -151,6 +151,8 @@ static gpul_status describe(const struct devices_arg *d, const struct fifo_bench
 
 	out->kind = memory->kind;
 	out->node = memory->node;
+	if (getcpu(&out->cpu, &out->cpu_node))
+		return gpul_fail(err, GPUL_ESYS, errno, "getcpu: %s", strerror(errno));
 	return gpul_cu(d->drv, err, cuDeviceGetName(out->gpu, (int)sizeof out->gpu, d->context[0].device));
 }
 

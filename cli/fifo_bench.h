@@ -89,6 +89,7 @@ struct fifo_bench_result {
 	bool on_soft;
 	gpul_mem_kind kind;       /* of the FIFO's memory, and */
 	int node;                 /* where it is; -1: the driver chose */
+	unsigned cpu, cpu_node;   /* where this thread was at the end */
 };
 
 /* ---- one FIFO, and runs over it (fifo_bench_run.c) ---- */

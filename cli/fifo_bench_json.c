@@ -83,10 +83,9 @@ gpul_status fifo_bench_json(const struct fifo_bench_request *r, const struct fif
 	json_i64(&j, "driver_version", result->driver_version);
 	json_text(&j, "kind", gpul_mem_kind_name(result->kind));
 	json_i64(&j, "node", result->node);
-	if (r->cpu >= 0)
-		json_i64(&j, "cpu", r->cpu);
-	else
-		json_null(&j, "cpu");
+	json_u64(&j, "cpu", result->cpu);
+	json_u64(&j, "cpu_node", result->cpu_node);
+	json_bool(&j, "pinned", r->cpu >= 0);
 	json_u64(&j, "repeat", r->repeat);
 	if (r->batch)
 		json_u64(&j, "batch", r->batch);

@@ -13,7 +13,7 @@
 
 #include "cli/fifo_bench.h"
 
-enum { LEFT = 74, PANEL = 250, GAP = 22, RIGHT = 24, TOP = 112, HEIGHT = 220, ROW = HEIGHT + 62, INSIDE = 18 };
+enum { LEFT = 74, PANEL = 250, GAP = 22, RIGHT = 24, TOP = 124, HEIGHT = 220, ROW = HEIGHT + 62, INSIDE = 18 };
 enum { MOST_SIZES = 16, LEGEND_Y = 66 };
 
 /* Plain colours, since not every viewer knows custom properties; those that ask for dark ones get them.  Whoever
@@ -25,6 +25,7 @@ static const char style[] =
 	"  .head { font-weight: bold; font-size: 15px; }\n"
 	"  .panel { font-weight: bold; }\n"
 	"  .soft { fill: #59636e; }\n"
+	"  .tick { font-size: 11px; }\n"
 	"  .paper { fill: #ffffff; }\n"
 	"  .frame { fill: #f6f8fa; stroke: #d1d9e0; }\n"
 	"  .grid { stroke: #d1d9e0; }\n"
@@ -183,9 +184,9 @@ static void add_threads(const struct plot *p, unsigned s, bool sync)
 		const struct fifo_row *row = &p->result->row[i];
 		const double x = x_of(p, s, row->config.parallel);
 
-		if (row->mode != p->result->row[0].mode || row->config.size != p->size[s] || fabs(x - last) < 27)
+		if (row->mode != p->result->row[0].mode || row->config.size != p->size[s] || fabs(x - last) < 22)
 			continue;
-		add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%u</text>\n", x,
+		add(p->o, "<text class=\"soft tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%u</text>\n", x,
 		    panel_y(sync) + HEIGHT + 17, row->config.parallel);
 		last = x;
 	}

@@ -39,13 +39,15 @@ static void add_head(const struct fifo_bench_request *r, const struct fifo_bench
 	    result->driver_version % 1000 / 10, gpul_mem_kind_name(result->kind));
 	if (result->node >= 0)
 		add(o, " on node %d", result->node);
-	if (r->cpu >= 0)
-		add(o, "; CPU %d", r->cpu);
+	add(o, "; CPU %u", result->cpu);
 	if (r->batch)
 		add(o, "; batches of %u", r->batch);
 	add(o, "; the median of %u run%s\n", r->repeat, r->repeat == 1 ? "" : "s");
 	if (result->on_soft)
 		add(o, "The software driver interprets kernels: compare its figures with each other alone.\n");
+	if (result->node >= 0 && result->cpu_node != (unsigned)result->node)
+		add(o, "CPU %u is on node %u, far from the memory: --cpu chooses another.\n", result->cpu,
+		    result->cpu_node);
 	if (r->n_left)
 		add(o, "Left out: %u pair%s of --sizes and --parallel with more threads than slots.\n", r->n_left,
 		    r->n_left == 1 ? "" : "s");

@@ -32,7 +32,7 @@ load helper
 	[[ $(json 'all(r["latency"]["push_to_sync_ns"]["p50"] >= 0 and r["latency"]["triggers"] == 2 * r["parallel"] and
 		r["latency"]["push_to_pop_ns"]["p50"] >= -r["latency"]["push_to_pop_wrong_by_ns_at_most"] for r in j["rows"])') == True ]] ||
 		show "latencies"
-	[[ $(json 'j["measured_elsewhere"], j["cpu"]') == "(None, None)" ]] || show "nobody else's figures beside an interpreter's"
+	[[ $(json 'j["measured_elsewhere"], j["pinned"]') == "(None, False)" ]] || show "nobody else's figures beside an interpreter's"
 }
 
 @test "every kind of host memory, one mode" {

@@ -176,7 +176,8 @@ static void a_gpu(struct fifo_bench_request *r, struct fifo_bench_result *result
 
 	*r = (struct fifo_bench_request){ .mode = { true, true }, .repeat = 5, .cpu = -1 };
 	*result = (struct fifo_bench_result){ .gpu = "NVIDIA <H&200>", .driver = "nvidia", .driver_version = 13010,
-					      .kind = GPUL_MEM_HOST_NUMA, .node = 1 };
+					      .kind = GPUL_MEM_HOST_NUMA, .node = 1, .cpu = 7,
+					      .cpu_node = 1 };
 	for (int mode = 0; mode < FIFO_N_MODES; mode++)
 		for (int i = 0; i < 3; i++) {
 			struct fifo_row *row = &result->row[result->n_rows++];
@@ -186,6 +187,25 @@ static void a_gpu(struct fifo_bench_request *r, struct fifo_bench_result *result
 			for (int way = 0; way < FIFO_N_WAYS; way++)
 				row->rate[way].median = (i * 10 + way + 1) * 1.25e6;
 		}
+}
+
+static void says_when_the_thread_was_far_from_the_memory(void **state)
+{
+	static struct fifo_bench_request r;
+	static struct fifo_bench_result result;
+
+	(void)state;
+	a_gpu(&r, &result);
+	for (unsigned node = 0; node < 2; node++) {
+		struct out o = { 0 };
+
+		result.cpu_node = node;
+		fifo_bench_text(&r, &result, &o);
+		out_bytes(&o, "", 1);
+		assert_non_null(strstr(o.at, "host-numa memory on node 1; CPU 7;"));
+		assert_true(!strstr(o.at, "\nCPU 7 is on node 0, far from the memory") == (node == 1));
+		out_free(&o);
+	}
 }
 
 static struct out show(void (*how)(const struct fifo_bench_request *, const struct fifo_bench_result *, struct out *),
@@ -257,6 +277,7 @@ int main(void)
 		cmocka_unit_test(finds_two_of_a_block_that_changed_places),
 		cmocka_unit_test(the_median_is_the_middle_or_between_the_two),
 		cmocka_unit_test(percentiles_are_of_the_times_themselves),
+		cmocka_unit_test(says_when_the_thread_was_far_from_the_memory),
 		cmocka_unit_test(tables_show_others_figures_beside_releases_on_a_gpu_alone),
 		cmocka_unit_test(the_plot_has_others_figures_as_a_dotted_curve_on_a_gpu_alone),
 	};
