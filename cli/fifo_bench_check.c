@@ -27,18 +27,20 @@ void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigne
 }
 
 /* A block's triggers mostly stand side by side, so the number that comes next mostly is in a register. */
-void fifo_check_order(struct fifo_check *c, const gpul_fifo_item *items, unsigned n)
+void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run)
 {
 	uint64_t spare = 0, *next_of = &spare, block = UINT64_MAX, next = 0, wrong = 0;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (items[i].word[1] != block) {
+	for (unsigned i = 0; i < run->n; i++) {
+		const uint64_t number = run->triggers[i].word[0] ^ run->lap, of = run->triggers[i].word[1] ^ run->lap;
+
+		if (of != block) {
 			*next_of = next;
-			block = items[i].word[1];
+			block = of;
 			next_of = block < c->blocks ? &c->next[block] : &spare;
 			next = next_of == &spare ? UINT64_MAX : *next_of;  /* which no 63 bits are */
 		}
-		if (items[i].word[0] == next)
+		if (number == next)
 			next++;
 		else
 			wrong++;

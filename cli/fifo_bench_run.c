@@ -104,7 +104,8 @@ struct run {
 	uint64_t pushes;         /* calls of each thread */
 	CUdeviceptr stamps;      /* 0: the kernel keeps none */
 	struct fifo_check check;
-	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);
+	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);  /* NULL: takes runs, where they
+										   * lie, and checks their order */
 	uint64_t total, taken;   /* triggers */
 	uint64_t ns;             /* it took */
 };
@@ -162,21 +163,36 @@ static gpul_status look_around(const struct run *run, uint64_t idle_since_ns, bo
 							      : gpul_cu_status(b->drv, err, r, "cuStreamQuery");
 }
 
-static gpul_status consume(struct run *run, gpul_error *err)
+/* Poll, check, release; how many. */
+static unsigned take_out(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
 {
 	gpul_fifo *fifo = run->b->fifo;
+	gpul_fifo_run in_ring;
+	const unsigned n = run->take ? gpul_fifo_poll(fifo, items, run->batch)
+				     : gpul_fifo_poll_run(fifo, &in_ring, run->batch);
+
+	if (n == 0)
+		return 0;
+	if (run->take)
+		run->take(&run->check, items, n);
+	else
+		fifo_check_order(&run->check, &in_ring);
+	gpul_fifo_release(fifo);
+	return n;
+}
+
+static gpul_status consume(struct run *run, gpul_error *err)
+{
 	gpul_fifo_item items[FIFO_MOST_BATCH];
 	uint64_t idle_since_ns = 0;
 	unsigned idle = 0;
 	bool ended = false;
 
 	while (run->taken < run->total) {
-		const unsigned n = gpul_fifo_poll(fifo, items, run->batch);
+		const unsigned n = take_out(run, items);
 		gpul_status st;
 
 		if (n) {
-			run->take(&run->check, items, n);
-			gpul_fifo_release(fifo);
 			run->taken += n;
 			idle = 0;
 			continue;
@@ -249,7 +265,6 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
 				 uint64_t *out_ns, gpul_error *err)
 {
 	struct run run = { .b = b, .threads = WARP, .batch = b->batch ? b->batch : WARP_BATCH, .pushes = pushes,
-			   .take = fifo_check_order,
 			   .check = { .blocks = warps, .triggers = pushes * WARP } };
 	gpul_status st = fifo_check_begin(&run.check, err);
 
