@@ -1,0 +1,119 @@
+/* lifeline.c — see lifeline.h.
+ *
+ *     kernel's note of the thread ─> head ─> entry ─> head      both in this process' own memory
+ *                                             └ + futex_offset ─> word, in memory that others write, too
+ *
+ * The list does not lead through shared memory, as that of a robust pthread mutex does: nobody else can bend it. */
+#include "core/lifeline.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct gpul_lifeline {
+	uint32_t *word;
+	pthread_t thread;
+	sem_t held, end;
+	int failed;                    /* errno of the thread; 0: it holds the word */
+	struct robust_list_head head;  /* what the kernel walks when the thread dies */
+	struct robust_list entry;
+};
+
+/* Instead of libc's list: this thread takes no robust mutex. */
+static int register_list(gpul_lifeline *l)
+{
+	l->head.list.next = &l->entry;
+	l->head.futex_offset = (long)((uintptr_t)l->word - (uintptr_t)&l->entry);
+	l->head.list_op_pending = NULL;
+	l->entry.next = &l->head.list;
+	return syscall(SYS_set_robust_list, &l->head, sizeof(l->head)) ? errno : 0;
+}
+
+static void *hold(void *arg)
+{
+	gpul_lifeline *l = arg;
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+
+	l->failed = register_list(l);
+	if (!l->failed)  /* the kernel marks words that bear the dying thread's number, so this comes second */
+		__atomic_store_n(l->word, tid, __ATOMIC_RELEASE);
+	sem_post(&l->held);
+	while (!l->failed && sem_wait(&l->end) && errno == EINTR)
+		;
+	if (!l->failed)
+		__atomic_compare_exchange_n(l->word, &tid, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	l->head.list.next = &l->head.list;
+	return NULL;
+}
+
+/* With all signals blocked: they are for the program's threads. */
+static int start(gpul_lifeline *l)
+{
+	sigset_t all, before;
+	int e;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	e = pthread_create(&l->thread, NULL, hold, l);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return e;
+}
+
+gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *err)
+{
+	gpul_lifeline *l = calloc(1, sizeof(*l));
+	int e;
+
+	if (!l)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a life line");
+	l->word = word;
+	sem_init(&l->held, 0, 0);
+	sem_init(&l->end, 0, 0);
+	e = start(l);
+	if (e) {
+		free(l);
+		return gpul_fail(err, GPUL_ESYS, e, "no thread for a life line: %s", strerror(e));
+	}
+	while (sem_wait(&l->held) && errno == EINTR)
+		;
+	e = l->failed;
+	if (e) {
+		gpul_lifeline_let_go(l);
+		return gpul_fail(err, GPUL_ESYS, e, "set_robust_list, for a life line: %s", strerror(e));
+	}
+	*out = l;
+	return GPUL_OK;
+}
+
+void gpul_lifeline_let_go(gpul_lifeline *l)
+{
+	if (!l)
+		return;
+	sem_post(&l->end);
+	pthread_join(l->thread, NULL);
+	sem_destroy(&l->held);
+	sem_destroy(&l->end);
+	free(l);
+}
+
+gpul_life gpul_lifeline_read(const uint32_t *word)
+{
+	const uint32_t said = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+	return said & FUTEX_OWNER_DIED ? GPUL_LIFE_LOST : said & FUTEX_TID_MASK ? GPUL_LIFE_HELD : GPUL_LIFE_NONE;
+}
+
+void gpul_lifeline_forget(uint32_t *word)
+{
+	uint32_t said = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+	if (said & FUTEX_OWNER_DIED)
+		__atomic_compare_exchange_n(word, &said, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
