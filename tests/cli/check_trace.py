@@ -4,7 +4,7 @@
 Prints how many triggers it shows, and fails on the first thing that is wrong.  Format: "Trace Event Format" of the
 Chromium project: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
-import collections, json, sys
+import bisect, collections, json, sys
 
 GPU, CPU, RING = 1, 2, 3
 NEEDS = {"X": ("ts", "dur"), "s": ("id", "cat", "ts"), "f": ("id", "cat", "ts", "bp"), "b": ("id", "cat", "ts"),
@@ -110,7 +110,8 @@ def n_early(events, about):
     bound = about["clock_bound_ns"] / 1000
     freed = [e["ts"] + e["dur"] for e in events if e["name"] == "release"]
     entered = sorted(e["ts"] for e in events if e["ph"] == "b")
-    return max((sum(f - bound - EPS <= t <= f + EPS for t in entered) for f in freed), default=0)
+    return max((bisect.bisect_right(entered, f + EPS) - bisect.bisect_left(entered, f - bound - EPS) for f in freed),
+               default=0)
 
 
 main()
