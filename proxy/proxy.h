@@ -76,8 +76,9 @@ typedef struct gpul_proxy_desc {
 				 * shorter by what sleeps were late of late; where that leaves nothing, the thread
 				 * yields instead.  No promise on a busy machine: stats tell what sleeps took */
 	const int *watch_fds;   /* descriptors that become readable or hang up when another process ends (a pidfd, a
-				 * socket); borrowed, the array is copied.  Noticed at once by a thread that sleeps,
-				 * and by one that works after the first batch that ends a millisecond later */
+				 * socket); borrowed, the array is copied.  Noticed at once by a thread that sleeps, by
+				 * one that works within a millisecond and the batch at hand (eight batches, when
+				 * handlers have just become slow) */
 	unsigned n_watch_fds;
 } gpul_proxy_desc;
 

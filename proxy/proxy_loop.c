@@ -3,6 +3,7 @@
  *     turn:  each FIFO: poll ─ handlers by kind ─ release         something was there ──> next turn
  *            progress                                             nothing: drained?  spin, or sleep
  *            every 8th turn: has a kernel given up?  a process ended?  (the clock is read: 25 ns)
+ *            every turn, while turns are slow
  *
  * A fed thread does nothing in a turn beside poll, handlers and release but a few loads and stores of its own. */
 #include "proxy/proxy_internal.h"
@@ -17,8 +18,9 @@
 #include "core/clock.h"
 
 enum {
-	TURNS_PER_LOOK = 8,          /* turns between two looks at clock, abort words and, at most each */
-	WATCH_NS = 1000000,          /* nanosecond of these, the watched descriptors */
+	TURNS_PER_LOOK = 8,          /* turns between two looks at the clock, the abort words and, once in */
+	WATCH_NS = 1000000,          /* so long, the watched descriptors */
+	SLOW_TURN_NS = 100000,       /* a handler takes its time, then a look costs nothing */
 	BATCHES_PER_SAMPLE = 64,     /* of handler_ns */
 	HOT_LOOKS = 1024,            /* empty looks before the thread pauses between two: a pause takes 40 ns and more */
 	SHORTEST_SLEEP_NS = 1000,
@@ -28,7 +30,9 @@ enum {
 /* What the thread alone knows. */
 struct loop {
 	gpul_proxy *p;
-	uint64_t turn, looks;     /* empty looks in a row */
+	unsigned turns;           /* until the next look around, */
+	bool slow;                /* because the last ones were */
+	uint64_t looks;           /* empty ones in a row */
 	uint64_t now;             /* as it was when the clock was read last */
 	uint64_t idle_since;      /* 0: not */
 	uint64_t watched_ns, retry_ns;
@@ -160,8 +164,11 @@ static gpul_status read_watched(struct loop *l, gpul_error *err)
 static gpul_status look_around(struct loop *l, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
+	const uint64_t before = l->now, turns = l->slow ? 1 : TURNS_PER_LOOK;
 
 	l->now = gpul_clock_ns();
+	l->slow = l->now - before > turns * SLOW_TURN_NS;
+	l->turns = l->slow ? 1 : TURNS_PER_LOOK;
 	if (p->desc.n_watch_fds && l->now - l->watched_ns >= WATCH_NS) {
 		l->watched_ns = l->now;
 		if (poll(p->waits + 1, p->desc.n_watch_fds, 0) > 0 && read_watched(l, err))
@@ -235,7 +242,7 @@ static gpul_status back_off(struct loop *l, gpul_error *err)
 	} else if (ns > max - late) {
 		ns = max - late;
 	}
-	l->turn |= TURNS_PER_LOOK - 1;  /* the next turn looks around */
+	l->turns = 1;  /* the next turn looks around */
 	return sleep_ns(l, ns > SHORTEST_SLEEP_NS ? ns : SHORTEST_SLEEP_NS, err);
 }
 
@@ -280,7 +287,7 @@ static gpul_status turn(struct loop *l, bool *found, bool *busy, gpul_error *err
 		st = p->desc.progress(p->desc.progress_context, busy, err);
 	if (st)
 		return gpul_fail(err, st, 0, "progress failed with status %d", (int)st);
-	return ++l->turn % TURNS_PER_LOOK ? GPUL_OK : look_around(l, err);
+	return --l->turns ? GPUL_OK : look_around(l, err);
 }
 
 static gpul_status serve_until_told(struct loop *l, gpul_error *err)
@@ -314,7 +321,7 @@ static gpul_status serve_until_told(struct loop *l, gpul_error *err)
 void *gpul_proxy_loop(void *arg)
 {
 	gpul_proxy *p = arg;
-	struct loop l = { .p = p, .now = p->started_ns };
+	struct loop l = { .p = p, .now = p->started_ns, .turns = 1 };
 	gpul_error err = { 0 };
 	struct timespec used = { 0 };
 	gpul_status st;
