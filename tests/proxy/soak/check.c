@@ -136,3 +136,30 @@ bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint
 	}
 	return true;
 }
+
+/* A trigger may have come whose sync was aborted; behind a ticket that was given up, nothing comes. */
+static bool aborted_well(const struct checker *c, const uint64_t *result, uint64_t came, uint64_t count)
+{
+	const uint64_t pushed = result[1];
+
+	if (result[0] == GPUL_FIFO_OK ? pushed != count : result[0] != GPUL_FIFO_ABORTED || pushed > count)
+		return false;
+	return came <= pushed + 1 && (came >= pushed || c->shape->shared);
+}
+
+bool checker_end_aborted(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count)
+{
+	for (unsigned i = 0; i < c->n_threads; i++) {
+		const uint64_t came = c->threads[i].next + count - upto;
+
+		c->threads[i].next = upto;
+		if (aborted_well(c, &results[2 * i], came, count))
+			continue;
+		snprintf(c->text, sizeof(c->text), "thread %u was aborted with result %llu after %llu of %llu, and %llu came", i,
+			 (unsigned long long)results[2 * i], (unsigned long long)results[2 * i + 1],
+			 (unsigned long long)count, (unsigned long long)came);
+		return false;
+	}
+	memset(c->positions, 0, c->shape->lanes * sizeof(*c->positions));
+	return true;
+}

@@ -26,23 +26,29 @@ static __device__ void think(const soak_work *w, u64 dice)
 		__nanosleep((unsigned)(dice >> 8) % w->think_ns);
 }
 
+static __device__ bool again(const soak_work *w, unsigned result)
+{
+	return w->tries_again && result == GPUL_FIFO_TIMED_OUT;
+}
+
 // Push, and wait where `how` says so.
 static __device__ unsigned push_one(const soak_work *w, gpul_fifo_port *port, unsigned how, unsigned thread, u64 number,
 				    u64 a, u64 b)
 {
 	unsigned result;
 
-	if (how == SOAK_PUSH)
-		return gpul_fifo_push(port, a, b, w->timeout_ns);
-	*(volatile u64 *)&w->payload[(u64)thread * (w->payload_mask + 1) + (number & w->payload_mask)] = number + 1;
-	result = gpul_fifo_push_release(port, a, b, w->timeout_ns);
-	if (result != GPUL_FIFO_OK || how == SOAK_RELEASE)
+	if (how != SOAK_PUSH)
+		*(volatile u64 *)&w->payload[(u64)thread * (w->payload_mask + 1) + (number & w->payload_mask)] = number + 1;
+	do
+		result = how == SOAK_PUSH ? gpul_fifo_push(port, a, b, w->timeout_ns)
+					  : gpul_fifo_push_release(port, a, b, w->timeout_ns);
+	while (again(w, result));
+	if (result != GPUL_FIFO_OK || how == SOAK_PUSH || how == SOAK_RELEASE)
 		return result;
-	if (how == SOAK_SYNC)
-		result = gpul_fifo_sync(port, port->next, w->timeout_ns);
-	else
-		while ((result = gpul_fifo_poll(port, port->next)) == GPUL_FIFO_TIMED_OUT)
-			;
+	do
+		result = how == SOAK_SYNC ? gpul_fifo_sync(port, port->next, w->timeout_ns)
+					  : gpul_fifo_poll(port, port->next);
+	while (again(w, result) || (how == SOAK_POLL && result == GPUL_FIFO_TIMED_OUT));
 	if (result == GPUL_FIFO_OK && *(volatile u64 *)&w->answers[thread] != number + 1)
 		result = SOAK_MISSED;
 	return result;
@@ -95,7 +101,9 @@ extern "C" __global__ void soak_warp(soak_work w)
 
 		if (w.think_ns)
 			think(&w, roll(&w, thread / 32, number));
-		result = gpul_fifo_warp_push(&port, a, soak_word1(a, before, w.seed), w.timeout_ns);
+		do
+			result = gpul_fifo_warp_push(&port, a, soak_word1(a, before, w.seed), w.timeout_ns);
+		while (again(&w, result));
 		if (result != GPUL_FIFO_OK)
 			break;
 		before = (port.next - 32 + threadIdx.x % 32) & SOAK_NONE;

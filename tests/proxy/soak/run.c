@@ -16,6 +16,7 @@ enum {
 };
 #define PATIENCE_NS 60000000000ull        /* without a trigger */
 #define KERNEL_TIMEOUT_NS 100000000000ull /* longer: the CPU tells more */
+#define SOON_NS 50000ull                  /* a time-out that comes often */
 #define QUIET_NS 5000000ull               /* then ask whether the kernel is still there */
 
 struct one {
@@ -26,7 +27,8 @@ struct one {
 	uint64_t *host, *results;         /* memory that kernels see, too: payload, answers, results */
 	struct checker checker;
 	gpul_fifo_item items[MAX_BATCH];
-	uint64_t dice, to_stop, damaged;
+	uint64_t dice, to_stop, give_up_at;
+	bool damaged, gave_up;
 };
 
 static bool fail(struct one *o, const char *text)
@@ -71,6 +73,12 @@ static void linger(struct one *o, unsigned n)
 /* LATE: half of the time nothing, else all but the last of a lane; the rest when there is nothing else to do. */
 static void let_go(struct one *o, unsigned n)
 {
+	if (o->run->consumer == GIVES_UP && !o->gave_up && o->run->came >= o->give_up_at) {
+		gpul_fifo_abort(o->fifo, ABORT_CODE);
+		o->gave_up = true;
+	}
+	if (o->gave_up)  /* who waits shall not go on */
+		return;
 	if (o->run->consumer != LATE) {
 		gpul_fifo_release(o->fifo);
 		return;
@@ -101,7 +109,7 @@ static bool still_there(struct one *o, uint64_t quiet_ns, bool *over)
 	CUresult result;
 	char text[96], buf[64];
 
-	if (code) {
+	if (code && !o->gave_up) {
 		snprintf(text, sizeof(text), "aborted: %s", gpul_fifo_code_text(code, buf));
 		return fail(o, text);
 	}
@@ -134,7 +142,8 @@ static bool serve(struct one *o, uint64_t n)
 		}
 		if (over)
 			return true;
-		gpul_fifo_release(o->fifo);
+		if (!o->gave_up)
+			gpul_fifo_release(o->fifo);
 		if (++empty % 64)
 			continue;
 		sched_yield();
@@ -143,22 +152,31 @@ static bool serve(struct one *o, uint64_t n)
 		if (gpul_clock_ns() - last > QUIET_NS && !still_there(o, gpul_clock_ns() - last, &over))
 			return false;
 	}
-	gpul_fifo_release(o->fifo);
+	if (!o->gave_up)
+		gpul_fifo_release(o->fifo);
 	return true;
 }
 
 /* ---- launches -------------------------------------------------------------------- */
 
+/* A time-out leaves nothing behind: the thread has the lane alone, and a warp's triggers fit in. */
+static bool may_try_again(const struct shape *s)
+{
+	return !s->shared && (s->how != SOAK_WARP || s->slots / s->lanes >= 32);
+}
+
 static bool launch(struct one *o, uint64_t first, uint64_t count, gpul_error *err)
 {
 	const struct shape *s = o->run->shape;
 	const struct checker *c = &o->checker;
+	const bool stops = o->run->consumer == STOPS && may_try_again(s);
 	struct soak_work work = {
 		.fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(o->fifo)),
 		.payload = (unsigned long long *)(uintptr_t)c->payload,
 		.answers = (unsigned long long *)(uintptr_t)c->answers,
 		.results = (unsigned long long *)o->results,
-		.first = first, .count = count, .timeout_ns = KERNEL_TIMEOUT_NS, .seed = o->run->seed,
+		.first = first, .count = count, .seed = o->run->seed,
+		.timeout_ns = stops ? SOON_NS : KERNEL_TIMEOUT_NS, .tries_again = stops,
 		.payload_mask = c->payload_mask, .shared = s->shared, .how = s->how,
 		.think_ns = o->run->consumer == FAST || o->run->consumer == LATE ? 0 : 2000,
 	};
@@ -170,11 +188,24 @@ static bool launch(struct one *o, uint64_t first, uint64_t count, gpul_error *er
 	return !gpul_cu(o->drv, err, cuLaunchKernel(kernel, s->blocks, 1, 1, s->threads, 1, 1, 0, o->stream, args, NULL));
 }
 
+static bool begin_anew(struct one *o, uint64_t first, uint64_t count)
+{
+	gpul_error err = { 0 };
+	const unsigned more = gpul_fifo_poll(o->fifo, o->items, MAX_BATCH);
+
+	if (!checker_take(&o->checker, o->items, more) || !checker_end_aborted(&o->checker, o->results, first + count, count))
+		return fail(o, o->checker.text);
+	o->run->came += more;
+	return gpul_fifo_reset(o->fifo, &err) ? fail(o, err.text) : true;
+}
+
 static bool push_and_take(struct one *o, uint64_t first, uint64_t count)
 {
 	gpul_error err = { 0 };
 	bool good;
 
+	o->gave_up = false;
+	o->give_up_at = o->run->came + roll(o, count * o->checker.n_threads);
 	if (!launch(o, first, count, &err))
 		return fail(o, err.text);
 	good = serve(o, count * o->checker.n_threads);
@@ -184,6 +215,8 @@ static bool push_and_take(struct one *o, uint64_t first, uint64_t count)
 		return fail(o, err.text);
 	if (!good)
 		return false;
+	if (o->gave_up)
+		return begin_anew(o, first, count);
 	if (!checker_end(&o->checker, o->results, first + count, count))
 		return fail(o, o->checker.text);
 	return gpul_fifo_poll(o->fifo, o->items, 1) ? fail(o, "more came than was pushed") : true;

@@ -4,7 +4,8 @@
  * others are for the mass: large rings, several at a time, each with a thread of its own on the CPU. */
 #include "tests/proxy/soak/soak.h"
 
-const char *const consumer_names[N_CONSUMERS] = { "fast", "slow", "stops and goes", "one at a time", "large batches", "late" };
+const char *const consumer_names[N_CONSUMERS] = { "fast", "slow", "stops and goes", "one at a time", "large batches", "late",
+					      "gives up" };
 
 #define OWN false
 #define SHARE true

@@ -12,7 +12,7 @@ enum { SOAK_TEXT = 320 };
 /* ---- what is run ---- */
 
 /* How the CPU's thread behaves. */
-enum consumer { FAST, SLOW, STOPS, TINY, LARGE, LATE, N_CONSUMERS };
+enum consumer { FAST, SLOW, STOPS, TINY, LARGE, LATE, GIVES_UP, N_CONSUMERS };
 
 struct shape {
 	const char *name;
@@ -49,8 +49,10 @@ bool checker_open(struct checker *c, const struct shape *shape, uint64_t seed);
 void checker_close(struct checker *c);
 void checker_launch(struct checker *c);     /* a kernel begins: nobody has a trigger before */
 bool checker_take(struct checker *c, const gpul_fifo_item *items, unsigned n);  /* false: text says what is wrong */
-/* All threads have come as far as number upto, as the kernel's results say that they pushed. */
+/* All threads have come as far as number upto, as the kernel's results say that they pushed count. */
 bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
+/* The same of a kernel that was aborted: what was pushed came, if it could; next, number upto comes at position 0. */
+bool checker_end_aborted(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
 
 /* ---- mistakes that have to be found ---- */
 

@@ -39,6 +39,7 @@ struct soak_work {
 	unsigned int payload_mask;
 	unsigned int shared;             /* share the lane of the block; 0: own the lane of the thread (warp: of the warp) */
 	unsigned int how;                /* enum soak_how */
+	unsigned int tries_again;        /* after a time-out, which left nothing behind */
 	unsigned int think_ns;           /* a thread sleeps up to so long before one push in eight; 0: never */
 };
 
