@@ -16,15 +16,14 @@ static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 	return at <= size && bytes <= size - at;
 }
 
-/* A generic address: in the table, else in a window of this block or lane. */
+/* A generic address: in a window of this block or lane, else in the table, which takes longer to ask. */
 static bool generic_allowed(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at,
 			    unsigned bytes, bool write)
 {
-	if (range_covers(s->cache, i->src, at, bytes, write))
-		return true;
 	return inside(at - (uintptr_t)s->shared, bytes, s->shared_bytes) ||
 	       inside(at - (uintptr_t)s->local - l * s->local_stride, bytes, s->local_bytes) ||
-	       (!write && inside(at - (uintptr_t)s->params, bytes, s->param_bytes));
+	       (!write && inside(at - (uintptr_t)s->params, bytes, s->param_bytes)) ||
+	       range_covers(s->cache, i->src, at, bytes, write);
 }
 
 /* Host address of a lane's access, 0 if it may not. */

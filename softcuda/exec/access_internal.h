@@ -112,6 +112,32 @@ static inline enum shape resolve_shared(struct warp_state *s, const struct insn 
 	return skew ? SHAPE_SAME : SHAPE_ROW;
 }
 
+/* A generic address in the lane's own local memory: asked first, since such a one is in no table, which takes long to
+ * find out. */
+static inline bool in_own_local(const struct warp_state *s, unsigned l, uint64_t at, unsigned bytes)
+{
+	return bytes <= s->local_bytes && at - (uintptr_t)s->local - l * s->local_stride <= s->local_bytes - bytes;
+}
+
+/* All lanes that run do that: pointers to a thread's variables, as functions get them. */
+static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *a, uint64_t offset, unsigned bytes,
+				    struct access *x)
+{
+	const uint32_t mask = s->w.mask;
+	uint64_t bad = 0;
+
+	if (LANES * s->local_stride > INT32_MAX)
+		return false;
+	for (unsigned l = 0; l < LANES; l++) {
+		const uint64_t at = a[l] + offset;
+
+		bad |= pick(mask, l, in_own_local(s, l, at, bytes) ? at & (bytes - 1) : 1, 0);
+		x->offset[l] = (int32_t)(at - (uintptr_t)s->local);
+	}
+	x->at = s->local;
+	return !bad;
+}
+
 /* One lane runs: a thread by itself, or the one that its warp elected. */
 static inline enum shape resolve_one(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
@@ -122,6 +148,10 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 
 	if (i->flags & FLAG_FRAME)
 		at += s->frame->local_offset;
+	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, l, at, bytes) && !(at & (bytes - 1))) {
+		x->each[l] = at;
+		return SHAPE_EACH;
+	}
 	if (at & (bytes - 1) || !span_allowed(s, i, at, bytes, write, &host))
 		return gpul_access_slow(s, i, bytes, write, x);
 	x->each[l] = (uintptr_t)host + ((i->flags & SPACE_MASK) == SPACE_LOCAL ? l * s->local_stride : 0);
@@ -133,10 +163,14 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 				     struct access *x)
 {
 	uint64_t room[LANES], stride = 0, lo, hi, odd = 0, offset = (uint64_t)i->imm;
+	const unsigned first = first_lane(s->w.mask);
 	const uint64_t *a = lane_addresses(s, i, room);
 
 	if (i->flags & FLAG_FRAME)
 		offset += s->frame->local_offset;
+	if ((i->flags & SPACE_MASK) == SPACE_GENERIC && in_own_local(s, first, a[first] + offset, bytes) &&
+	    all_in_own_local(s, a, offset, bytes, x))
+		return SHAPE_GATHER;
 	if ((i->flags & SPACE_MASK) == SPACE_LOCAL)
 		stride = s->local_stride;
 	else if (s->w.mask == ALL_LANES && !((a[0] + offset) & (bytes - 1)) && in_a_row(a, bytes) &&

@@ -176,6 +176,25 @@ static void a_lane_has_local_memory_of_its_own(void **state)
 	rig_close(r);
 }
 
+/* A thread's variable by a pointer: of all lanes, of some, of one. */
+static void pointers_to_local_memory_reach_the_lanes_own(void **state)
+{
+	struct rig *r = open_body("", ".local .align 8 .b8 q[16]; .reg .b64 %a;\n"
+				      "mov.u64 %a, q; cvta.local.u64 %a, %a;\n"
+				      "st.u32 [%a+8], %t; ld.u32 %r1, [%a+8];\n"
+				      "setp.lt.u32 %p1, %t, 7; @%p1 st.u32 [%a+8], 100; @%p1 ld.u32 %r1, [%a+8];\n"
+				      "setp.eq.u32 %p2, %t, 5; @%p2 st.u32 [%a+8], 200; @%p2 ld.u32 %r1, [%a+8];\n"
+				      "ld.local.u32 %r2, [q+8]; mad.lo.u32 %r1, %r1, 1000, %r2;\n"
+				      "st.global.u32 [%mine], %r1;");
+	uint32_t *out = rig_memory(r, 64 * 4);
+
+	(void)state;
+	rig_expect_ok(r, "k", 1, 64, out, 0);
+	for (unsigned n = 0; n < 64; n++)
+		assert_int_equal(out[n], 1001 * (n == 5 ? 200 : n < 7 ? 100 : n));
+	rig_close(r);
+}
+
 static void dynamic_shared_memory_follows_the_static(void **state)
 {
 	struct rig *r =
@@ -274,6 +293,12 @@ static void each_wrong_access_is_named(void **state)
 		  "beyond the block's 8 bytes of shared memory" },
 		{ ".local .u32 q[4]; st.local.u32 [q+16], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "bytes of local memory" },
+		{ ".local .u64 q[2]; mov.u64 %d1, q; cvta.local.u64 %d1, %d1; setp.eq.u32 %p1, %t, 9;\n"
+		  "@%p1 add.u64 %d1, %d1, 4; ld.u64 %d1, [%d1];", GPUL_EXEC_MISALIGNED,
+		  "is not a multiple of 8" },
+		{ ".local .u64 q[2]; mov.u64 %d1, q; cvta.local.u64 %d1, %d1; setp.eq.u32 %p1, %t, 9;\n"
+		  "@%p1 add.u64 %d1, %d1, 1000; st.u64 [%d1], %d1;", GPUL_EXEC_ILLEGAL_ADDRESS,
+		  "" },
 		{ "mov.u64 %d1, c; st.global.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "read-only constant c" },
 		{ "mov.u64 %d1, x; cvta.param.u64 %d1, %d1; st.u64 [%d1], %d1;",
@@ -326,6 +351,7 @@ int main(void)
 		cmocka_unit_test(vectors_move_whole),
 		cmocka_unit_test(generic_addresses_reach_every_space),
 		cmocka_unit_test(a_lane_has_local_memory_of_its_own),
+		cmocka_unit_test(pointers_to_local_memory_reach_the_lanes_own),
 		cmocka_unit_test(dynamic_shared_memory_follows_the_static),
 		cmocka_unit_test(initialisers_fill_variables_in_order),
 		cmocka_unit_test(an_access_past_the_end_says_how_far),
