@@ -43,6 +43,13 @@ static inline uint64_t glance(const gpul_fifo *f, unsigned group, struct gpul_tr
 	return (awaited & ones >> (GPUL_FIFO_GROUP - n)) | (~awaited & zeros >> (GPUL_FIFO_GROUP - n));
 }
 
+/* LAP is set unless both words are of that lap. */
+static inline uint64_t off(const struct gpul_trigger *slot, uint64_t lap)
+{
+	return (__atomic_load_n(&slot->word[0], __ATOMIC_RELAXED) ^ lap) |
+	       (__atomic_load_n(&slot->word[1], __ATOMIC_RELAXED) ^ lap);
+}
+
 /* How many of a lane's slots from position first on are of the lap that is awaited: at most most, and not beyond the
  * ring's end. */
 static inline unsigned count(const struct gpul_trigger *slot, uint64_t lap, unsigned most)
@@ -50,16 +57,11 @@ static inline unsigned count(const struct gpul_trigger *slot, uint64_t lap, unsi
 	unsigned n = 0;
 
 	for (; n + 4 <= most; n += 4) {  /* a cache line at a time */
-		uint64_t wrong = 0;
-
-		for (unsigned i = 0; i < 8; i++)
-			wrong |= __atomic_load_n(&slot[n + i / 2].word[i % 2], __ATOMIC_RELAXED) ^ lap;
-		if (wrong & LAP)
+		if ((off(&slot[n], lap) | off(&slot[n + 1], lap) | off(&slot[n + 2], lap) | off(&slot[n + 3], lap)) & LAP)
 			break;
 	}
-	for (; n < most; n++)
-		if (((gpul_fifo_load(&slot[n].word[0]) ^ lap) | (gpul_fifo_load(&slot[n].word[1]) ^ lap)) & LAP)
-			break;
+	while (n < most && !(off(&slot[n], lap) & LAP))
+		n++;
 	atomic_thread_fence(memory_order_acquire);
 	return n;
 }
