@@ -89,6 +89,16 @@ struct fifo_trace {
  * Threads the main thread
  * Source  - */
 gpul_status fifo_trace_run(const struct fifo_trace_request *ask, struct fifo_trace *out, gpul_error *err);
+/** The same on a driver that is open, with a context that is current.
+ *
+ * @drv  borrowed
+ * @ask  only the first ordinal of its devices is looked at: the context's
+ * @out  owned by the caller: fifo_trace_free(); empty on failure
+ * Errors  as above
+ * Threads the main thread
+ * Source  - */
+gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out,
+			    gpul_error *err);
 void fifo_trace_free(struct fifo_trace *t);  /* a zeroed one is fine */
 
 /** The trace as JSON, in the Trace Event Format.

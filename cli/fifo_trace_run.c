@@ -95,7 +95,6 @@ static gpul_status prepare(struct tracing *g, gpul_error *err)
 	st = st ? st : gpul_fifo_create(g->drv, q->kind, q->devices.ordinal[0], &shape, &g->fifo, err);
 	if (st)
 		return st;
-	g->t->driver = g->drv->name;
 	g->t->kind = gpul_mem_kind_name(gpul_mem_about(gpul_fifo_mem_of(g->fifo))->kind);
 	st = gpul_module_load_ptx(g->drv, gpuload_fifo_trace_ptx,
 				  (size_t)(gpuload_fifo_trace_ptx_end - gpuload_fifo_trace_ptx), "fifo_trace.ptx",
@@ -310,22 +309,32 @@ static void clear(struct tracing *g)
 	gpul_fifo_close(g->fifo);
 }
 
-gpul_status fifo_trace_run(const struct fifo_trace_request *ask, struct fifo_trace *out, gpul_error *err)
+gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out,
+			    gpul_error *err)
 {
-	struct tracing g = { .t = out };
+	struct tracing g = { .t = out, .drv = drv };
 	gpul_status st;
 
-	*out = (struct fifo_trace){ .ask = *ask };
-	st = devices_arg_open(&out->ask.devices, err);
-	if (st)
-		return st;
-	g.drv = out->ask.devices.drv;
+	*out = (struct fifo_trace){ .ask = *ask, .driver = drv->name };
 	st = prepare(&g, err);
 	st = st ? st : trace(&g, err);
 	clear(&g);
-	devices_arg_close(&out->ask.devices);
 	if (st)
 		fifo_trace_free(out);
+	return st;
+}
+
+gpul_status fifo_trace_run(const struct fifo_trace_request *ask, struct fifo_trace *out, gpul_error *err)
+{
+	struct devices_arg devices = ask->devices;
+	gpul_status st;
+
+	*out = (struct fifo_trace){ 0 };
+	st = devices_arg_open(&devices, err);
+	if (st)
+		return st;
+	st = fifo_trace_with(devices.drv, ask, out, err);
+	devices_arg_close(&devices);
 	return st;
 }
 

@@ -10,6 +10,10 @@
 #include <cmocka.h>
 
 #include "cli/fifo_trace.h"
+#include "core/clock.h"
+#include "driver/context.h"
+#include "proxy/fifo_layout.h"
+#include "tests/fake/fake_runtime.h"
 
 static struct fifo_trace_request request(unsigned slots, unsigned lanes, unsigned blocks, unsigned triggers, bool sync)
 {
@@ -149,6 +153,60 @@ static void a_kernel_without_time_is_told_of(void **state)
 	assert_null(t.triggers);
 }
 
+static int n_launches;
+
+/* The fake's kernels have done all their work when the launch returns: first the clock's answers everything that will
+ * be asked, then the trace's pushes one trigger, then the clock's again. */
+static void run_kernel(void **params)
+{
+	const uint64_t lap = 1ull << 63;
+
+	if (n_launches++ != 1) {
+		uint64_t *mailbox = *(uint64_t **)params[0];
+
+		for (uint32_t i = 1; i <= *(uint32_t *)params[1]; i++)
+			mailbox[8 + i] = gpul_clock_ns();
+		mailbox[8] = 1;
+		return;
+	}
+	struct gpul_trigger *slot = ((struct gpul_fifo_device *)params[0])->slots;
+	struct fifo_trace_stamps *stamps = *(struct fifo_trace_stamps **)params[1];
+
+	*stamps = (struct fifo_trace_stamps){ .begun = gpul_clock_ns(), .pushed = gpul_clock_ns() };
+	*slot = (struct gpul_trigger){ { lap, lap | UINT32_MAX } };
+}
+
+static void gives_everything_back_whichever_call_fails(void **state)
+{
+	struct fifo_trace_request q = request(4, 1, 1, 1, false);
+
+	(void)state;
+	q.kind = GPUL_MEM_PINNED;
+	for (int n = 1;; n++) {
+		const gpul_driver *drv = fake_runtime_driver(n);
+		gpul_context context;
+		struct fifo_trace t;
+		gpul_error err = { 0 };
+		gpul_status st;
+
+		fake_behave()->launched = run_kernel;
+		n_launches = 0;
+		if (gpul_context_open(drv, 0, &context, NULL))
+			continue;
+		st = fifo_trace_with(drv, &q, &t, &err);
+		gpul_context_close(&context);
+		assert_int_equal(fake_alive(), 0);
+		if (st == GPUL_OK) {
+			assert_int_equal(t.n_popped, 1);
+			fifo_trace_free(&t);
+			assert_int_equal(n, fake_calls() + 1);
+			return;
+		}
+		assert_int_equal(err.native, CUDA_ERROR_OUT_OF_MEMORY);
+		assert_null(t.triggers);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +214,7 @@ int main(void)
 		cmocka_unit_test(a_slow_handler_makes_the_kernel_wait_for_room),
 		cmocka_unit_test(percentiles_are_those_of_the_times),
 		cmocka_unit_test(a_kernel_without_time_is_told_of),
+		cmocka_unit_test(gives_everything_back_whichever_call_fails),
 	};
 
 	return cmocka_run_group_tests_name("cli/fifo_trace", tests, NULL, NULL);
