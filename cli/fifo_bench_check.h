@@ -28,11 +28,11 @@ struct fifo_check {
 gpul_status fifo_check_begin(struct fifo_check *c, gpul_error *err);
 void fifo_check_end(struct fifo_check *c);  /* a zeroed one is fine */
 
-/* Take a batch of at least one: count each number in the hash map; look whether each is the next of its block; look, and
- * note the time. */
+/* Take a batch: count each number in the hash map; or look whether each is the next of its block, and note the time. */
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
-void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run);
 void fifo_check_stamp(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
+/* Take a run of warps' triggers: look whether each is the next of its block. */
+void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run);
 
 /** What they found, after as many triggers as were to come.
  *

@@ -22,7 +22,7 @@ extern const char gpuload_fifo_bench_ptx[], gpuload_fifo_bench_ptx_end[];
 
 /* IDLE_LOOKS: so often poll gives nothing before this thread looks at what else may have happened, and lets others
  * have its CPU.  Some 10 us: a busy kernel never leaves the ring empty for so long. */
-enum { BATCH = 64, WARP_BATCH = 512, IDLE_LOOKS = 1024, WARP = 32 };
+enum { BATCH = 64, WARP_BATCH = 1024, IDLE_LOOKS = 1024, WARP = 32 };
 _Static_assert(WARP_BATCH + 0 <= FIFO_MOST_BATCH + 0, "items has room");
 
 const char *const fifo_mode_names[FIFO_N_MODES] = { "shared", "lanes" };

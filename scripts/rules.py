@@ -23,7 +23,7 @@ PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch",
 
 
 # Loops over rows that are to become vector code: gcc does that at -O3.  Nothing is reordered (never -ffast-math).
-VECTORS = {"cli/sum.c"}
+VECTORS = {"cli/sum.c", "cli/fifo_bench_check.c"}
 
 # Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
 EMBEDS = {"cli/fifo_bench_run.c": "cli/fifo_bench.ptx", "cli/sum_gpu.c": "cli/sum.ptx",

@@ -53,7 +53,7 @@ static void counts_numbers_of_63_bits(void **state)
 
 enum { BLOCKS = 3, TRIGGERS = 5, ALL = BLOCKS * TRIGGERS };
 
-enum how { COUNT, ORDER, STAMP };
+enum how { COUNT, STAMP };
 
 /* All triggers, block by block or in turn. */
 static void make_items(gpul_fifo_item items[ALL], bool in_turn)
@@ -63,22 +63,8 @@ static void make_items(gpul_fifo_item items[ALL], bool in_turn)
 						       in_turn ? i % BLOCKS : i / TRIGGERS } };
 }
 
-/* The same triggers as they would lie in a ring, in an odd lap. */
-static void check_order(struct fifo_check *c, const gpul_fifo_item *items, unsigned n)
-{
-	struct gpul_trigger slots[ALL];
-	const gpul_fifo_run run = { .triggers = slots, .lap = 1ull << 63, .n = n };
-
-	for (unsigned i = 0; i < n; i++)
-		slots[i] = (struct gpul_trigger){ { items[i].word[0] | run.lap, items[i].word[1] | run.lap } };
-	fifo_check_order(c, &run);
-}
-
 static gpul_status check(enum how how, const gpul_fifo_item items[ALL], unsigned batch)
 {
-	static void (*const takes[])(struct fifo_check *, const gpul_fifo_item *, unsigned) = {
-		[COUNT] = fifo_check_count, [ORDER] = check_order, [STAMP] = fifo_check_stamp,
-	};
 	struct fifo_count count = { 0 };
 	uint64_t popped_ns[ALL] = { 0 };
 	struct fifo_check c = { .blocks = BLOCKS, .triggers = TRIGGERS, .count = how == COUNT ? &count : NULL,
@@ -89,7 +75,7 @@ static gpul_status check(enum how how, const gpul_fifo_item items[ALL], unsigned
 	assert_int_equal(fifo_count_clear(&count, TRIGGERS, NULL), GPUL_OK);
 	assert_int_equal(fifo_check_begin(&c, NULL), GPUL_OK);
 	for (unsigned at = 0; at < ALL; at += batch)
-		takes[how](&c, items + at, ALL - at < batch ? ALL - at : batch);
+		(how == COUNT ? fifo_check_count : fifo_check_stamp)(&c, items + at, ALL - at < batch ? ALL - at : batch);
 	st = fifo_check_result(&c, "kernel", &err);
 	for (unsigned i = 0; how == STAMP && !st && i < ALL; i++)
 		assert_int_not_equal(popped_ns[i], 0);
@@ -145,8 +131,83 @@ static void finds_two_of_a_block_that_changed_places(void **state)
 	items[4] = items[10];  /* the same block, two numbers later */
 	items[10] = first;
 	assert_int_equal(check(COUNT, items, 4), GPUL_OK);  /* which looks at no order */
-	assert_int_equal(check(ORDER, items, 4), GPUL_EFORMAT);
 	assert_int_equal(check(STAMP, items, 4), GPUL_EFORMAT);
+}
+
+/* ---- checking warps -------------------------------------------------------------- */
+
+enum { PUSHES = 3, WARP = 32, WARP_ALL = BLOCKS * PUSHES * WARP };
+static const uint64_t LAP = 1ull << 63;
+
+/* Three warps' pushes, in turn. */
+static void make_warps(struct gpul_trigger slots[WARP_ALL], uint64_t lap)
+{
+	for (unsigned i = 0; i < WARP_ALL; i++)
+		slots[i] = (struct gpul_trigger){ { (i / WARP / BLOCKS * WARP + i % WARP) ^ lap,
+						    (i / WARP % BLOCKS) ^ lap } };
+}
+
+static gpul_status check_warps(const struct gpul_trigger slots[WARP_ALL], uint64_t lap, unsigned batch)
+{
+	struct fifo_check c = { .blocks = BLOCKS, .triggers = PUSHES * WARP };
+	gpul_status st;
+
+	assert_int_equal(fifo_check_begin(&c, NULL), GPUL_OK);
+	for (unsigned at = 0; at < WARP_ALL; at += batch) {
+		const gpul_fifo_run run = { .triggers = slots + at, .lap = lap, .position = 7 * WARP + at,
+					    .n = WARP_ALL - at < batch ? WARP_ALL - at : batch };
+
+		fifo_check_order(&c, &run);
+	}
+	st = fifo_check_result(&c, "kernel", NULL);
+	fifo_check_end(&c);
+	return st;
+}
+
+static void accepts_warps_pushes_wherever_a_run_ends(void **state)
+{
+	struct gpul_trigger slots[WARP_ALL];
+
+	(void)state;
+	for (uint64_t lap = 0; lap <= 1; lap++)
+		for (unsigned batch = 1; batch <= WARP_ALL; batch++) {
+			make_warps(slots, lap << 63);
+			assert_int_equal(check_warps(slots, lap << 63, batch), GPUL_OK);
+		}
+}
+
+static void finds_one_of_a_warps_that_is_wrong_wherever_it_is(void **state)
+{
+	static const struct gpul_trigger wrong[] = {
+		{ { 0, 0 } }, { { 1, BLOCKS } }, { { WARP, 2 } }, { { INT64_MAX, INT64_MAX } }, { { LAP, LAP } },
+	};
+
+	(void)state;
+	for (unsigned batch = 1; batch <= WARP_ALL; batch += 7)
+		for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++)
+			for (unsigned at = 1; at < WARP_ALL; at++) {
+				struct gpul_trigger slots[WARP_ALL];
+
+				make_warps(slots, 0);
+				if (!memcmp(&slots[at], &wrong[i], sizeof *slots))
+					continue;
+				slots[at] = wrong[i];
+				assert_int_equal(check_warps(slots, 0, batch), GPUL_EFORMAT);
+			}
+}
+
+static void finds_a_warps_push_that_came_twice_for_one_that_did_not(void **state)
+{
+	struct gpul_trigger slots[WARP_ALL];
+
+	(void)state;
+	make_warps(slots, 0);
+	memcpy(slots + (BLOCKS + 1) * WARP, slots + WARP, WARP * sizeof *slots);
+	assert_int_equal(check_warps(slots, 0, WARP_ALL), GPUL_EFORMAT);
+	make_warps(slots, 0);
+	for (unsigned i = WARP_ALL - WARP; i < WARP_ALL; i++)  /* or that went on at another warp's cost */
+		slots[i] = (struct gpul_trigger){ { PUSHES * WARP + i % WARP, 1 } };
+	assert_int_equal(check_warps(slots, 0, WARP_ALL), GPUL_EFORMAT);
 }
 
 /* ---- figures --------------------------------------------------------------------- */
@@ -286,6 +347,9 @@ int main(void)
 		cmocka_unit_test(accepts_all_triggers_in_any_batches),
 		cmocka_unit_test(finds_one_that_is_wrong_wherever_it_is),
 		cmocka_unit_test(finds_two_of_a_block_that_changed_places),
+		cmocka_unit_test(accepts_warps_pushes_wherever_a_run_ends),
+		cmocka_unit_test(finds_one_of_a_warps_that_is_wrong_wherever_it_is),
+		cmocka_unit_test(finds_a_warps_push_that_came_twice_for_one_that_did_not),
 		cmocka_unit_test(the_median_is_the_middle_or_between_the_two),
 		cmocka_unit_test(percentiles_are_of_the_times_themselves),
 		cmocka_unit_test(says_when_the_thread_was_far_from_the_memory),
