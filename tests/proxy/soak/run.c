@@ -56,6 +56,21 @@ static unsigned batch(struct one *o)
 	}
 }
 
+/* RUNS: as they lie in the ring, each word read once. */
+static unsigned take_out(struct one *o)
+{
+	gpul_fifo_run run;
+
+	if (o->run->consumer != RUNS)
+		return gpul_fifo_poll(o->fifo, o->items, batch(o));
+	const unsigned n = gpul_fifo_poll_run(o->fifo, &run, MAX_BATCH);
+
+	for (unsigned i = 0; i < n; i++)
+		o->items[i] = (gpul_fifo_item){ .word = { run.triggers[i].word[0] ^ run.lap, run.triggers[i].word[1] ^ run.lap },
+						.position = run.position + i, .lane = run.lane };
+	return n;
+}
+
 static void linger(struct one *o, unsigned n)
 {
 	if (o->run->consumer == SLOW && roll(o, 16) == 0) {
@@ -131,7 +146,7 @@ static bool serve(struct one *o, uint64_t n)
 	bool over = false;
 
 	for (uint64_t end = o->run->came + n; o->run->came < end;) {
-		const unsigned got = gpul_fifo_poll(o->fifo, o->items, batch(o));
+		const unsigned got = take_out(o);
 
 		if (got) {
 			if (!handle(o, got))

@@ -5,7 +5,7 @@
 #include "tests/proxy/soak/soak.h"
 
 const char *const consumer_names[N_CONSUMERS] = { "fast", "slow", "stops and goes", "one at a time", "large batches", "late",
-					      "gives up" };
+					      "where they lie", "gives up" };
 
 #define OWN false
 #define SHARE true

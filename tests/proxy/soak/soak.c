@@ -59,6 +59,8 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 	for (unsigned i = 0; i < n; i++) {
 		runs[i] = *like;
 		runs[i].quota = like->quota / n;
+		if (i % 2)  /* of several at a time */
+			runs[i].consumer = RUNS;
 		runs[i].seed = soak_mix(like->seed + i);
 	}
 	while (opened < n && (ones[opened] = run_open(&runs[opened])))

@@ -12,7 +12,7 @@ enum { SOAK_TEXT = 320 };
 /* ---- what is run ---- */
 
 /* How the CPU's thread behaves. */
-enum consumer { FAST, SLOW, STOPS, TINY, LARGE, LATE, GIVES_UP, N_CONSUMERS };
+enum consumer { FAST, SLOW, STOPS, TINY, LARGE, LATE, RUNS, GIVES_UP, N_CONSUMERS };
 
 struct shape {
 	const char *name;
