@@ -2,6 +2,7 @@
 #include "cli/fifo_trace.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,15 @@ static gpul_status parse_kind(const char *text, struct fifo_trace_request *q, gp
 	return GPUL_OK;
 }
 
+static uint64_t power_above(uint64_t n)
+{
+	uint64_t power = 1;
+
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
 static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
 {
 	uint64_t slots = 0, blocks = 0, triggers = 0;
@@ -102,7 +112,8 @@ static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_
 	st = st ? st : number(args, OPT_HANDLER_NS, "handler-ns", 0, MOST_HANDLER_NS, DEFAULT_HANDLER_NS,
 			      &q->handler_ns, err);
 	if (!st && slots & (slots - 1))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--size %" PRIu64 ": the ring's slots are a power of two", slots);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--size %" PRIu64 ": the ring's slots are a power of two, such as %" PRIu64,
+			       slots, power_above(slots));
 	if (!st && blocks * triggers > FIFO_TRACE_MOST)
 		st = gpul_fail(err, GPUL_EINVAL, 0,
 			       "%" PRIu64 " triggers of %" PRIu64 " blocks each are %" PRIu64
@@ -126,6 +137,16 @@ static gpul_status parse_timeout(const char *text, struct fifo_trace_request *q,
 	return st;
 }
 
+static gpul_status parse_device(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
+{
+	uint64_t ordinal = 0;
+	gpul_status st = number(args, OPT_DEVICE, "device", 0, INT_MAX, 0, &ordinal, err);
+
+	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), NULL, &q->devices, err);
+	q->devices.ordinal[0] = (int)ordinal;
+	return st;
+}
+
 static gpul_status parse(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
 {
 	const char *path = cli_value(args, OPT_OUT);
@@ -140,9 +161,7 @@ static gpul_status parse(const struct cli_args *args, struct fifo_trace_request 
 	st = st ? st : parse_mode(cli_value(args, OPT_MODE), q, err);
 	st = st ? st : parse_kind(cli_value(args, OPT_KIND), q, err);
 	st = st ? st : parse_timeout(cli_value(args, OPT_TIMEOUT), q, err);
-	return st ? st
-		  : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &q->devices,
-				      err);
+	return st ? st : parse_device(args, q, err);
 }
 
 /* ---- what comes out --------------------------------------------------------------------------------------------- */
