@@ -20,7 +20,7 @@ static const struct cli_opt bench_opts[] = {
 	[FIFO_BENCH_PLOT] = { "plot", "FILE", "draw the throughput as SVG, too; - is stdout, instead of the tables", CLI_FILES,
 			      .in_file = false },
 	[FIFO_BENCH_FORCE] = { "force", NULL, "replace FILE if it is there", .in_file = false },
-	[FIFO_BENCH_BATCH] = { "batch", "N", "take out at most N at a time (default: 64; of warps 1024)", .in_file = false },
+	[FIFO_BENCH_BATCH] = { "batch", "N", "handle at most N between two releases (default: 64; of warps 1024)", .in_file = false },
 	[FIFO_BENCH_KIND] = { "kind", "KIND", "which host memory (default: auto, the first that works)",
 			      "auto host-numa memfd shm pinned", .in_file = false },
 	[FIFO_BENCH_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", .in_file = false },

@@ -163,21 +163,37 @@ static gpul_status look_around(const struct run *run, uint64_t idle_since_ns, bo
 							      : gpul_cu_status(b->drv, err, r, "cuStreamQuery");
 }
 
-/* Poll, check, release; how many. */
+/* Check and release a batch: each lane at its last trigger in it. */
+static void handle(struct run *run, const gpul_fifo_item *items, unsigned n)
+{
+	gpul_fifo *fifo = run->b->fifo;
+
+	run->take(&run->check, items, n);
+	for (unsigned i = 0; i < n; i++)
+		if (i + 1 == n || items[i + 1].lane != items[i].lane)
+			gpul_fifo_release_lane(fifo, items[i].lane, items[i].position + 1);
+}
+
+/* Poll, check, release; how many.  One poll may find what many batches are made of: a look at 64 lanes fetches their
+ * lines, and what the GPU goes on writing would have to be fetched again for the next.  But a ring that is released
+ * late stands still, so that is done batch by batch. */
 static unsigned take_out(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
 {
 	gpul_fifo *fifo = run->b->fifo;
 	gpul_fifo_run in_ring;
-	const unsigned n = run->take ? gpul_fifo_poll(fifo, items, run->batch)
-				     : gpul_fifo_poll_run(fifo, &in_ring, run->batch);
+	unsigned n;
 
-	if (n == 0)
-		return 0;
-	if (run->take)
-		run->take(&run->check, items, n);
-	else
+	if (run->take) {
+		n = gpul_fifo_poll(fifo, items, FIFO_MOST_BATCH);
+		for (unsigned at = 0; at < n; at += run->batch)
+			handle(run, items + at, n - at < run->batch ? n - at : run->batch);
+		return n;
+	}
+	n = gpul_fifo_poll_run(fifo, &in_ring, run->batch);
+	if (n) {
 		fifo_check_order(&run->check, &in_ring);
-	gpul_fifo_release(fifo);
+		gpul_fifo_release(fifo);
+	}
 	return n;
 }
 
