@@ -310,8 +310,10 @@ static void a_socket_that_hangs_up_wakes_a_thread_that_sleeps(void **state)
 	x.desc.spin_ns = 1;
 	x.desc.max_sleep_ns = 3600ull * 1000000000;  /* its sleeps grow, and the test does not wait for one to end */
 	p = start(&x.desc);
-	while (stats.sleeps < 3)
+	while (stats.sleeps < 3) {
+		usleep(100);
 		gpul_proxy_get_stats(p, &stats);
+	}
 	close(second[1]);
 	expect_end(&x, p, GPUL_ESYS, EPIPE, "has ended", GPUL_FIFO_CODE_PEER_GONE);
 	close(first[0]);

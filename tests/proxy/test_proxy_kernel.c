@@ -125,8 +125,10 @@ static void stopping_ends_a_kernel_that_still_pushes(void **state)
 
 	serve(&s, r, 16, 1);
 	rig_launch(r, &(struct rig_kernel){ "fifo_push", 1, 8, 100000000, 0, FOR_EVER });
-	while (stats.triggers < 1000)
+	while (stats.triggers < 1000) {
+		usleep(100);
 		gpul_proxy_get_stats(s.proxy, &stats);
+	}
 	assert_int_equal(gpul_proxy_stop(s.proxy, NULL), GPUL_OK);
 	/* The kernel may have stood still for the last turn: then nothing tells it. */
 	if (!gpul_fifo_aborted(r->fifo))
