@@ -136,6 +136,7 @@ static gpul_status make_end(struct push *p, gpul_error *err)
 		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is no FIFO; gpuload fifo serve makes one", p->name);
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
+	(void)gpul_fifo_gpu_tell_death(p->end, NULL);  /* without it, the end of the lease tells: later */
 	if (!p->blocks)
 		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
 	if (p->blocks > gpul_fifo_gpu_param(p->end)->n_lanes)
@@ -189,7 +190,7 @@ static gpul_status look_around(struct push *p, gpul_error *err)
 	st = st ? st : gpul_ipc_client_next(p->client, 0, &e, err);
 	if (st)
 		return st;
-	if (e.kind == GPUL_IPC_OWNER_DIED)
+	if (e.kind == GPUL_IPC_OWNER_DIED || gpul_fifo_gpu_peer_died(p->end))
 		gpul_fail(&p->lost, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has died", p->name);
 	else if (e.kind == GPUL_IPC_DETACHED)
 		gpul_fail(&p->lost, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has ended", p->name);
@@ -210,6 +211,8 @@ static gpul_status await(struct push *p, gpul_error *err)
 	while (!st && (r = drv->cuStreamQuery(p->stream)) == CUDA_ERROR_NOT_READY)
 		st = look_around(p, err);
 	p->elapsed_ns = gpul_clock_ns() - begun_ns;
+	if (st)  /* nobody waits for it any more */
+		gpul_fifo_gpu_abort(p->end, GPUL_FIFO_CODE_STOPPED);
 	return st ? st : gpul_cu_status(drv, err, r, "cuStreamQuery(p->stream)");
 }
 
@@ -289,25 +292,31 @@ static gpul_status run(struct push *p, gpul_error *err)
 	return p->total.result == GPUL_FIFO_OK ? tell(p, err) : explain(p, err);
 }
 
+/* What was made on the way, in reverse; the memory behind it is let go of last. */
+static void unmake(struct push *p)
+{
+	const gpul_driver *drv = p->devices.drv;
+
+	if (p->stream)
+		drv->cuStreamDestroy(p->stream);
+	if (p->first)
+		drv->cuMemFree(p->first);  /* waits for the kernel, should it still run */
+	gpul_module_unload(p->module);
+	gpul_fifo_gpu_destroy(p->end);
+}
+
 static gpul_status work(struct push *p, gpul_error *err)
 {
-	const gpul_driver *drv;
 	gpul_status st = devices_arg_open(&p->devices, err), closed;
 
 	if (st)
 		return st;
-	drv = p->devices.drv;
 	st = attach(p, err);
 	st = st ? st : make_end(p, err);
 	st = st ? st : make_buffers(p, err);
 	st = st ? st : run(p, err);
-	closed = gpul_ipc_client_close(p->client, DETACH_MS, err);  /* which waits for the kernel */
-	if (p->stream)
-		drv->cuStreamDestroy(p->stream);
-	if (p->first)
-		drv->cuMemFree(p->first);
-	gpul_module_unload(p->module);
-	gpul_fifo_gpu_destroy(p->end);
+	unmake(p);
+	closed = gpul_ipc_client_close(p->client, DETACH_MS, err);
 	devices_arg_close(&p->devices);
 	return st ? st : closed;
 }

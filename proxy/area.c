@@ -62,13 +62,24 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 	if (bytes < needed)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO of %u slots in %u lanes takes %zu bytes: there are %zu",
 				 shape->slots, shape->lanes, needed, bytes);
-	memset(area, 0, needed);
+	memset(h, 0, sizeof(*h));
+	gpul_fifo_area_empty(area, shape);
+	return GPUL_OK;
+}
+
+void gpul_fifo_area_empty(void *area, const gpul_fifo_shape *shape)
+{
+	const size_t needed = gpul_fifo_area_bytes(shape);
+	struct gpul_fifo_header *h = area;
+
+	h->magic = 0;
 	h->version = GPUL_FIFO_VERSION;
 	h->lanes = shape->lanes;
 	h->lane_shift = gpul_fifo_shift_of(shape);
 	h->bytes = needed;
+	h->raised = 0;
+	memset(gpul_fifo_lines(area), 0, needed - sizeof(*h));
 	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* last: who finds it, finds the rest */
-	return GPUL_OK;
 }
 
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err)

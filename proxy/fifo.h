@@ -182,6 +182,33 @@ uint32_t gpul_fifo_aborted(gpul_fifo *f);
  * Source  - */
 gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err);
 
+/* ---- two processes: whether the other one lives ---- */
+
+/** Have the system write into the FIFO that this process has died, the moment it dies (core/lifeline.h): descriptors tell
+ * it when the dead one's memory has been taken down, which takes long where there is much of it.
+ *
+ * It ends with gpul_fifo_close(), or gpul_fifo_gpu_destroy(): letting go in order is no death.  A second call changes
+ * nothing.
+ *
+ * @f  this process has the CPU's end
+ * Errors  gpul_lifeline_hold()'s
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_fifo_tell_death(gpul_fifo *f, gpul_error *err);
+
+/** The same for the process of the kernels.
+ *
+ * @g  this process has the kernels' end
+ * Errors  gpul_lifeline_hold()'s
+ * Threads any thread may call
+ * Source  - */
+gpul_status gpul_fifo_gpu_tell_death(gpul_fifo_gpu *g, gpul_error *err);
+
+/* Has the process with the other end, which had said that it would, died since this end was opened (or reset, or since its
+ * proxy was started)?  A proxy's thread asks by itself.  False proves nothing.  Any thread. */
+bool gpul_fifo_peer_died(const gpul_fifo *f);
+bool gpul_fifo_gpu_peer_died(const gpul_fifo_gpu *g);
+
 /* What a code says, for people: "a kernel's time-out", "a handler failed with status 5", "code 4711".  buf is room for
  * those that have a number; a text, which may be buf.  Any thread. */
 const char *gpul_fifo_code_text(uint32_t code, char buf[64]);

@@ -7,8 +7,14 @@ struct gpul_fifo_gpu {
 	const gpul_driver *drv;
 	void *area;
 	CUdeviceptr lanes;
+	gpul_lifeline *life;  /* NULL: not asked for */
 	struct gpul_fifo_device param;
 };
+
+static uint32_t *life_of(const gpul_fifo_gpu *g, unsigned whose)
+{
+	return &((struct gpul_fifo_header *)g->area)->life[whose];
+}
 
 /* Device addresses become pointers that kernels alone follow. */
 static void *as_kernels_see(CUdeviceptr p)
@@ -86,6 +92,7 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels' end of a FIFO");
 	g->drv = drv;
 	g->area = area;
+	gpul_lifeline_forget(life_of(g, GPUL_FIFO_LIFE_OF_PROXY));
 	st = gpul_cu(drv, err, cuMemAlloc(&g->lanes, shape.lanes * sizeof(struct gpul_fifo_lane)));
 	st = st ? st : begin(g, shape.lanes, gpul_fifo_shift_of(&shape), err);
 	if (st) {
@@ -108,6 +115,7 @@ void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g)
 {
 	if (!g)
 		return;
+	gpul_lifeline_let_go(g->life);
 	if (g->lanes)
 		g->drv->cuMemFree(g->lanes);
 	free(g);
@@ -131,4 +139,14 @@ void gpul_fifo_gpu_abort(const gpul_fifo_gpu *g, uint32_t code)
 uint32_t gpul_fifo_gpu_aborted(const gpul_fifo_gpu *g)
 {
 	return gpul_fifo_area_aborted(g->area, g->param.n_lanes);
+}
+
+gpul_status gpul_fifo_gpu_tell_death(gpul_fifo_gpu *g, gpul_error *err)
+{
+	return g->life ? GPUL_OK : gpul_lifeline_hold(life_of(g, GPUL_FIFO_LIFE_OF_KERNELS), &g->life, err);
+}
+
+bool gpul_fifo_gpu_peer_died(const gpul_fifo_gpu *g)
+{
+	return gpul_lifeline_read(life_of(g, GPUL_FIFO_LIFE_OF_PROXY)) == GPUL_LIFE_LOST;
 }

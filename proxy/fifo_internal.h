@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "core/lifeline.h"
 #include "proxy/fifo.h"
 
 enum {
@@ -32,6 +33,7 @@ struct gpul_fifo {
 	unsigned turn;         /* the lane whose turn it is in the next poll */
 	uint64_t owing_groups; /* groups with lanes that poll took from since the last release, */
 	uint64_t owing[GPUL_FIFO_MAX_GROUPS];  /* and which lanes of each */
+	gpul_lifeline *life;   /* NULL: not asked for */
 	/* created, not opened */
 	gpul_mem *mem;
 	gpul_fifo_gpu *gpu;
@@ -48,11 +50,22 @@ static inline void gpul_fifo_store(unsigned long long *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
+/* Indices of header.life. */
+enum { GPUL_FIFO_LIFE_OF_KERNELS = 0, GPUL_FIFO_LIFE_OF_PROXY = 1 };
+
+/* An earlier process' death is no news: from here on, peer_died tells of the next one's. */
+static inline void gpul_fifo_forget_dead(gpul_fifo *f)
+{
+	gpul_lifeline_forget(&f->header->life[GPUL_FIFO_LIFE_OF_KERNELS]);
+}
+
 /* Where the slots begin. */
 size_t gpul_fifo_slots_offset(unsigned lanes);
 /* The logarithm of a lane's slots. */
 unsigned gpul_fifo_shift_of(const gpul_fifo_shape *shape);
 
+/* Write it empty, but for the lives: they are the processes' that use it. */
+void gpul_fifo_area_empty(void *area, const gpul_fifo_shape *shape);
 /* Is it a FIFO, and of which shape?  Nothing in the area is trusted.  Errors: GPUL_EFORMAT. */
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err);
 

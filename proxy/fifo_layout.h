@@ -6,7 +6,7 @@
  *     │ header             │ line[lanes], 64 bytes each   │ slot[lanes << lane_shift], 16 bytes each      │
  *     └────────────────────┴──────────────────────────────┴───────────────────────────────────────────────┘
  *     who writes:  the maker;   the CPU                       the GPU
- *                  raised: the GPU
+ *                  raised: the GPU; life: the system
  *
  * In device memory, for kernels alone: lane[lanes], 128 bytes each.  Every word has one side that writes it and one
  * that reads it, so nothing is ever an atomic over the bus. */
@@ -44,7 +44,9 @@ struct gpul_fifo_header {
 	unsigned int magic, version;
 	unsigned int lanes;       /* rings; a power of two */
 	unsigned int lane_shift;  /* each has 1 << lane_shift slots */
-	unsigned long long bytes, zero0[5];
+	unsigned long long bytes;
+	unsigned int life[2];     /* of the kernels' process and of the proxy's: core/lifeline.h; 0: not held */
+	unsigned long long zero0[4];
 	unsigned long long raised;  /* a kernel gives up: its code; 0 else */
 	unsigned long long zero1[7];
 };

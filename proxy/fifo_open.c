@@ -40,6 +40,7 @@ gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error
 	f->lanes = shape.lanes;
 	f->shift = gpul_fifo_shift_of(&shape);
 	begin(f);
+	gpul_fifo_forget_dead(f);
 	*out = f;
 	return GPUL_OK;
 }
@@ -79,16 +80,18 @@ gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int dev
 gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err)
 {
 	const gpul_fifo_shape shape = gpul_fifo_shape_of(f);
-	gpul_status st = gpul_fifo_area_format(f->header, gpul_fifo_area_bytes(&shape), &shape, err);
 
+	gpul_fifo_area_empty(f->header, &shape);
 	begin(f);
-	return st || !f->gpu ? st : gpul_fifo_gpu_reset(f->gpu, err);
+	gpul_fifo_forget_dead(f);
+	return f->gpu ? gpul_fifo_gpu_reset(f->gpu, err) : GPUL_OK;
 }
 
 void gpul_fifo_close(gpul_fifo *f)
 {
 	if (!f)
 		return;
+	gpul_lifeline_let_go(f->life);  /* whose word is in the memory */
 	gpul_fifo_gpu_destroy(f->gpu);
 	gpul_mem_destroy(f->mem);
 	free(f->taken);
@@ -108,4 +111,16 @@ const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f)
 gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f)
 {
 	return (gpul_fifo_shape){ .slots = f->lanes << f->shift, .lanes = f->lanes };
+}
+
+/* ---- the other process ----------------------------------------------------------- */
+
+gpul_status gpul_fifo_tell_death(gpul_fifo *f, gpul_error *err)
+{
+	return f->life ? GPUL_OK : gpul_lifeline_hold(&f->header->life[GPUL_FIFO_LIFE_OF_PROXY], &f->life, err);
+}
+
+bool gpul_fifo_peer_died(const gpul_fifo *f)
+{
+	return gpul_lifeline_read(&f->header->life[GPUL_FIFO_LIFE_OF_KERNELS]) == GPUL_LIFE_LOST;
 }

@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "proxy/cpu_internal.h"
+#include "proxy/fifo_internal.h"
 
 /* ---- starting -------------------------------------------------------------------- */
 
@@ -153,6 +154,8 @@ gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul
 	st = choose_cpu(p, err);
 	if (st)
 		goto close_wake;
+	for (unsigned i = 0; i < p->desc.n_fifos; i++)
+		gpul_fifo_forget_dead(p->fifos[i]);
 	init_lock(p);
 	st = create_thread(p, err);
 	if (st)

@@ -78,7 +78,9 @@ typedef struct gpul_proxy_desc {
 	const int *watch_fds;   /* descriptors that become readable or hang up when another process ends (a pidfd, a
 				 * socket); borrowed, the array is copied.  Noticed at once by a thread that sleeps, by
 				 * one that works within a millisecond and the batch at hand (eight batches, when
-				 * handlers have just become slow) */
+				 * handlers have just become slow).  A process that has called
+				 * gpul_fifo_gpu_tell_death() needs none: its death is noticed sooner, and is the same
+				 * error */
 	unsigned n_watch_fds;
 } gpul_proxy_desc;
 
@@ -129,7 +131,7 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
  *
  * @p  started; NULL is fine
  * Errors  the first error: of a handler, of progress; GPUL_ESYS native = ECANCELED: a kernel gave up, or
- *         gpul_fifo_abort() was called, with its code; native = EPIPE: a watch_fd said that a process has ended
+ *         gpul_fifo_abort() was called, with its code; native = EPIPE: a watch_fd or a FIFO said that a process has ended
  * Threads one, when nobody else uses p any more; no handler
  * Source  - */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);

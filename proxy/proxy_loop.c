@@ -161,6 +161,20 @@ static gpul_status read_watched(struct loop *l, gpul_error *err)
 	return GPUL_OK;
 }
 
+/* Told by the FIFO itself (gpul_fifo_gpu_tell_death), long before a descriptor does. */
+static gpul_status peers_live(struct loop *l, gpul_error *err)
+{
+	for (unsigned i = 0; i < l->p->desc.n_fifos; i++) {
+		if (!gpul_fifo_peer_died(l->p->fifos[i]))
+			continue;
+		l->code = GPUL_FIFO_CODE_PEER_GONE;
+		return gpul_fail(err, GPUL_ESYS, EPIPE,
+				 "the process with the kernels of FIFO %u of %u has died: what it pushed and is not handled stays", i,
+				 l->p->desc.n_fifos);
+	}
+	return GPUL_OK;
+}
+
 static gpul_status look_around(struct loop *l, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
@@ -174,6 +188,8 @@ static gpul_status look_around(struct loop *l, gpul_error *err)
 		if (poll(p->waits + 1, p->desc.n_watch_fds, 0) > 0 && read_watched(l, err))
 			return GPUL_ESYS;
 	}
+	if (peers_live(l, err))
+		return GPUL_ESYS;
 	return gave_up(l, err);
 }
 
@@ -221,7 +237,9 @@ static gpul_status sleep_ns(struct loop *l, uint64_t ns, gpul_error *err)
 				      memory_order_relaxed);
 	if (ready > 0 && p->waits[0].revents)
 		(void)!read(p->wake_fd, &wishes, sizeof wishes);  /* not blocking: only to make it 0 */
-	return ready > 0 ? read_watched(l, err) : GPUL_OK;
+	if (ready > 0 && read_watched(l, err))
+		return GPUL_ESYS;
+	return peers_live(l, err);
 }
 
 /* A sleep is a quarter of the time that nothing came: what it adds to a latency is then little beside what there was

@@ -89,7 +89,9 @@ static gpul_status wait_for(struct fifo_end *e, bool aborts, struct note *n, gpu
 
 static gpul_status open_fifo(struct fifo_end *e, gpul_error *err)
 {
-	return e->fifo ? GPUL_OK : gpul_fifo_open(e->piece.area, e->piece.bytes, &e->fifo, err);
+	gpul_status st = e->fifo ? GPUL_OK : gpul_fifo_open(e->piece.area, e->piece.bytes, &e->fifo, err);
+
+	return st ? st : gpul_fifo_tell_death(e->fifo, err);
 }
 
 static gpul_status handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)

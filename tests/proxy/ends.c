@@ -119,6 +119,8 @@ gpul_status kernels_open(struct piece *p, struct kernels *out, gpul_error *err)
 	gpul_status st = gpul_fifo_gpu_create(drv, p->area, p->area_gpu, p->bytes, &k.end, err);
 
 	if (!st)
+		st = gpul_fifo_gpu_tell_death(k.end, err);
+	if (!st)
 		st = gpul_cu(drv, err, cuMemAlloc(&k.words, bytes));
 	if (!st)
 		st = gpul_cu(drv, err, cuStreamCreate(&k.stream, CU_STREAM_NON_BLOCKING));
@@ -182,6 +184,17 @@ static gpul_status read_results(struct kernels *k, struct pushed *out, gpul_erro
 	return st;
 }
 
+/* The event by which it is learned that the other process has ended, within that time; NONE: it has not. */
+static gpul_status look_around(struct kernels *k, int timeout_ms, gpul_ipc_event_kind *lost, gpul_error *err)
+{
+	gpul_ipc_event event = { .kind = GPUL_IPC_NONE };
+	gpul_status st = piece_event(k->piece, timeout_ms, &event, err);
+
+	if (piece_is_lost(event.kind))
+		*lost = event.kind;
+	return st;
+}
+
 gpul_status kernels_wait(struct kernels *k, bool aborts, int timeout_ms, struct pushed *out, gpul_error *err)
 {
 	const uint64_t until = gpul_clock_ns() + (uint64_t)timeout_ms * 1000000;
@@ -190,20 +203,17 @@ gpul_status kernels_wait(struct kernels *k, bool aborts, int timeout_ms, struct 
 
 	*out = (struct pushed){ .lost = GPUL_IPC_NONE };
 	while (!st && (r = k->piece->drv->cuStreamQuery(k->stream)) == CUDA_ERROR_NOT_READY) {
-		gpul_ipc_event event = { .kind = GPUL_IPC_NONE };
-
 		if (gpul_clock_ns() > until)
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel runs for longer than %d ms", timeout_ms);
 		if (out->lost == GPUL_IPC_NONE)
-			st = piece_event(k->piece, 1, &event, err);
+			st = look_around(k, 1, &out->lost, err);
 		else
 			usleep(1000);
-		if (!piece_is_lost(event.kind))
-			continue;
-		out->lost = event.kind;
-		if (aborts)
+		if (aborts && (out->lost != GPUL_IPC_NONE || gpul_fifo_gpu_peer_died(k->end)))
 			gpul_fifo_gpu_abort(k->end, GPUL_FIFO_CODE_PEER_GONE);
 	}
+	if (!st && gpul_fifo_gpu_peer_died(k->end) && out->lost == GPUL_IPC_NONE)  /* the event comes later */
+		st = look_around(k, timeout_ms, &out->lost, err);
 	if (!st)
 		st = gpul_cu_status(k->piece->drv, err, r, "cuStreamQuery(the kernel's stream)");
 	return st ? st : read_results(k, out, err);

@@ -160,7 +160,9 @@ static void obey_kernels(struct side *s, const char *line)
 
 static gpul_status open_fifo(struct side *s, gpul_error *err)
 {
-	return s->fifo ? GPUL_OK : gpul_fifo_open(s->piece.area, s->piece.bytes, &s->fifo, err);
+	gpul_status st = s->fifo ? GPUL_OK : gpul_fifo_open(s->piece.area, s->piece.bytes, &s->fifo, err);
+
+	return st ? st : gpul_fifo_tell_death(s->fifo, err);
 }
 
 static void take(struct side *s, unsigned n)
