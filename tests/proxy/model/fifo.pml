@@ -368,6 +368,13 @@ inline give_up()
 #endif
 }
 
+#ifdef WRONG_EARLY_ANSWER
+byte early;             /* read before the load that it has to follow: no acquire */
+#define answer early
+#else
+#define answer mem[ANSWER(me)]
+#endif
+
 proctype producer(byte me)
 {
 	byte lane = me % LANES, i, at, next, tail, t, a, s, g, k;
@@ -380,9 +387,12 @@ proctype producer(byte me)
 #ifdef SYNC
 		if
 		:: result == OK ->
+#ifdef WRONG_EARLY_ANSWER
+			early = mem[ANSWER(me)];
+#endif
 			sync(next);
 #ifdef RELEASE
-			assert(result != OK || mem[ANSWER(me)] == i + 1);  /* what the handler wrote is visible */
+			assert(result != OK || answer == i + 1);  /* what the handler wrote is visible */
 #endif
 			if
 			:: result == TIMED_OUT -> result = OK  /* it has pushed, and goes on */
@@ -435,6 +445,13 @@ out:	disown()
 byte taken[LANES];
 byte seq[PRODUCERS];  /* triggers of each thread that came out */
 
+#ifdef WRONG_EARLY_PAYLOAD
+byte early;             /* read before the words: no acquire */
+#define payload early
+#else
+#define payload mem[PAYLOAD(who)]
+#endif
+
 /* A trigger has come out: is it the one that it has to be? */
 inline check()
 {
@@ -452,10 +469,10 @@ inline check()
 	};
 #ifdef RELEASE
 #ifdef SYNC
-	assert(mem[PAYLOAD(who)] == i);
+	assert(payload == i);
 	put(CPU, ANSWER(who), i);
 #else
-	assert(mem[PAYLOAD(who)] >= i);  /* the thread may have begun its next */
+	assert(payload >= i);  /* the thread may have begun its next */
 #endif
 #endif
 	who = 0; i = 0
@@ -512,6 +529,9 @@ proctype cpu()
 	:: n_taken == TOTAL && !can_release(0) && !can_release(1) -> break
 #else
 	:: n_taken == TOTAL && !can_release(0) -> break
+#endif
+#ifdef WRONG_EARLY_PAYLOAD
+	:: early = mem[PAYLOAD(0)]
 #endif
 	:: mem[RAISED] -> abort_all(); break  /* gpul_fifo_aborted */
 #ifdef ABORTS

@@ -50,6 +50,8 @@ WRONG = {  # name: definitions, what pan has to complain of
     "lap bit of word 1 not looked at": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_IGNORES_WORD1", "w0/2)==(w1/2"),
     "lap bit that does not flip": ("OWNED PRODUCERS=1 SLOTS=2 PUSHES=4 WRONG_NO_FLIP", "==pushed["),
     "no fence before a push_release": ("OWNED PRODUCERS=1 SLOTS=2 PUSHES=2 RELEASE WRONG_NO_FENCE", ">=i)"),
+    "no acquire by the CPU": ("OWNED PRODUCERS=1 SLOTS=2 PUSHES=2 RELEASE WRONG_EARLY_PAYLOAD", ">=i)"),
+    "no acquire by the kernel": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 RELEASE SYNC WRONG_EARLY_ANSWER", "==(i+1)"),
     "tail released before the slot is read": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_EARLY_TAIL", "w0/2)==(w1/2"),
     "tail stored without release": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 RELEASE SYNC WRONG_TAIL_RELAXED", "==(i+1)"),
     "room for one too many": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_OFF_BY_ONE", "-released["),
