@@ -186,6 +186,7 @@ static inline void release(gpul_fifo *f, unsigned lane, uint64_t upto)
 {
 	f->released[lane] = upto;
 	gpul_fifo_store(&f->lines[lane].tail, upto);  /* partner: the kernels' ld.acquire of the line */
+	gpul_fifo_to_the_bus(&f->lines[lane]);
 }
 
 void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto)

@@ -33,13 +33,17 @@ struct gpul_fifo_port {
 	unsigned long long next;       /* one past the last position that this thread pushed (owned: of the lane) */
 	unsigned long long tail;       /* positions below it are known to be handled */
 	unsigned int shift;
+	unsigned int early;            /* clocks from a push until a look is worth while, as far as this thread knows */
 	bool owned;
 };
 
 enum {
 	GPUL_FIFO_LOOKS = 32,          /* looks at the tail for one at the time */
 	GPUL_FIFO_EARLY_CLOCKS = 600,  /* a look that leaves sooner after its push comes before the CPU's answer,
-					* and the next one arrives a whole round trip later */
+					* and the next one arrives a whole round trip later; an owner learns: */
+	GPUL_FIFO_EARLIER_CLOCKS = 4,  /* its look was not too early: the next may be earlier by this, */
+	GPUL_FIFO_LATER_CLOCKS = 64,   /* it was: later by this.  So one in 16 is too early */
+	GPUL_FIFO_LATEST_CLOCKS = 2000,
 	GPUL_FIFO_AHEAD_SLOTS = 32,    /* who pushes the first of a quarter of a shared lane this large looks ahead */
 };
 
@@ -61,11 +65,11 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 }
 
 /* Between a push and the first look for what the proxy makes of it. */
-static __device__ __forceinline__ void gpul_fifo_not_early(void)
+static __device__ __forceinline__ void gpul_fifo_not_early(const gpul_fifo_port *port)
 {
 	const unsigned long long start = gpul_fifo_clock();
 
-	while (gpul_fifo_clock() - start < GPUL_FIFO_EARLY_CLOCKS)
+	while (gpul_fifo_clock() - start < port->early)
 		;
 }
 
@@ -218,6 +222,20 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait(gpul_fifo_port
 			   : gpul_fifo_hear_until(port, upto, timeout_ns);
 }
 
+/* An owner's first look at what its last push came to; was it there? */
+static __device__ __forceinline__ bool gpul_fifo_first_look(gpul_fifo_port *port, unsigned long long upto)
+{
+	unsigned long long abort;
+
+	gpul_fifo_not_early(port);
+	gpul_fifo_look(port->line, &port->tail, &abort);
+	if (port->tail >= upto)
+		port->early -= port->early > GPUL_FIFO_EARLIER_CLOCKS ? GPUL_FIFO_EARLIER_CLOCKS : 0;
+	else if (port->early < GPUL_FIFO_LATEST_CLOCKS)
+		port->early += GPUL_FIFO_LATER_CLOCKS;
+	return port->tail >= upto;
+}
+
 /* Wait until the proxy has handled all positions below upto (port->next: all that this thread pushed).  What the
  * proxy and its handlers wrote before is then visible to this thread.  It may last 32 looks longer than timeout_ns;
  * ~0ull: for ever, or until aborted. */
@@ -226,8 +244,10 @@ static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, u
 {
 	if (port->tail >= upto)
 		return GPUL_FIFO_OK;
-	if (upto == port->next)
-		gpul_fifo_not_early();
+	if (upto == port->next && port->owned && gpul_fifo_first_look(port, upto))
+		return GPUL_FIFO_OK;
+	if (upto == port->next && !port->owned)
+		gpul_fifo_not_early(port);
 	return gpul_fifo_wait(port, upto, timeout_ns);
 }
 
@@ -251,6 +271,7 @@ static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_devic
 	port->lane = fifo->lanes + lane;
 	port->raised = fifo->raised;
 	port->shift = fifo->lane_shift;
+	port->early = GPUL_FIFO_EARLY_CLOCKS;
 	port->owned = owned;
 	port->next = port->tail = 0;
 }
@@ -326,9 +347,10 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_room(gpul_fifo_port
 	unsigned long long abort;
 	gpul_fifo_result result;
 
-	if (port->owned) {
-		if (port->shift == 0 && !RELEASE)  /* a fence takes as long */
-			gpul_fifo_not_early();
+	if (port->owned && port->shift == 0 && !RELEASE) {  /* a fence takes as long */
+		if (gpul_fifo_first_look(port, upto))
+			return GPUL_FIFO_OK;
+	} else if (port->owned) {
 		gpul_fifo_look(port->line, &port->tail, &abort);
 		if (port->tail >= upto)
 			return GPUL_FIFO_OK;
