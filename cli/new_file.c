@@ -91,12 +91,35 @@ static gpul_status failed(const char *path, int error, gpul_error *err)
 			 strerror(error));
 }
 
+/* A device, a pipe: there is nothing to be renamed over it, what is there takes the bytes. */
+static bool is_no_file(const char *path)
+{
+	struct stat there;
+
+	return stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
+}
+
+static gpul_status write_into(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes,
+			      gpul_error *err)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	gpul_status st = GPUL_OK;
+
+	if (fd < 0 || !write_all(fd, head, n_head) || !write_all(fd, bytes, n_bytes))
+		st = failed(path, errno, err);
+	if (fd >= 0)
+		close(fd);
+	return st;
+}
+
 gpul_status new_file_write(const char *path, const void *head, size_t n_head, const void *bytes,
 			   size_t n_bytes, bool replace, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 	struct unborn f = { .fd = -1 };
 
+	if (replace && is_no_file(path))
+		return write_into(path, head, n_head, bytes, n_bytes, err);
 	if (asprintf(&f.temporary, "%s.%ld.part", path, (long)getpid()) < 0)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
 	if (!open_unborn(path, &f)) {

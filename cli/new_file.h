@@ -14,7 +14,7 @@
  * @n_head   their number
  * @bytes    the rest
  * @n_bytes  their number
- * @replace  take the place of a file that is there
+ * @replace  take the place of a file that is there; a device or a pipe stays, and gets the bytes
  * Errors  GPUL_ESYS it cannot be written (native = errno), or is there and is not to be replaced
  *         (native = EEXIST); GPUL_ENOMEM.  Nothing is left behind
  * Threads any thread may call

@@ -56,6 +56,11 @@ traces() {
 	fails 1 "t.json is there already; --force replaces it" fifo trace -o t.json --triggers 4
 	[[ $(cat t.json) == mine ]] || show "it stays"
 	works fifo trace -o t.json --triggers 4 --force
+	mkfifo pipe
+	cat pipe >piped &
+	works fifo trace -o pipe --triggers 4 --force  # what is no file stays what it is
+	wait $!
+	[[ -p pipe && $(head -c 10 piped) == '{"displayT' ]] || show "a pipe takes it"
 	fails 1 "no/where.json: cannot be written" fifo trace -o no/where.json --triggers 4
 }
 
