@@ -188,6 +188,15 @@ static gpul_status failure(const gpul_proxy *p, gpul_error *err)
 	return p->status ? gpul_fail(err, p->status, p->failed.native, "%s", p->failed.text) : GPUL_OK;
 }
 
+/* Would the thread wait for itself? */
+static gpul_status own_thread(const gpul_proxy *p, const char *what, gpul_error *err)
+{
+	if (!pthread_equal(pthread_self(), p->thread))
+		return GPUL_OK;
+	return gpul_fail(err, GPUL_EINVAL, 0,
+			 "%s was called by a handler of this proxy, which it would wait for: return an error instead", what);
+}
+
 gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err)
 {
 	gpul_status st;
@@ -198,20 +207,23 @@ gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err)
 	return st;
 }
 
+static struct timespec moment_in(int ms)
+{
+	const uint64_t ns = gpul_clock_ns() + (uint64_t)(ms > 0 ? ms : 0) * 1000000;
+
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+}
+
 gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err)
 {
-	const uint64_t mine = 1 + atomic_fetch_add_explicit(&p->drains_wanted, 1, memory_order_release);
-	gpul_status st = GPUL_OK;
-	struct timespec until;
+	const struct timespec until = moment_in(timeout_ms);
+	gpul_status st = own_thread(p, "gpul_proxy_drain", err);
+	uint64_t mine;
 	int waited = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += timeout_ms % 1000 * 1000000L;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
+	if (st)
+		return st;
+	mine = 1 + atomic_fetch_add_explicit(&p->drains_wanted, 1, memory_order_release);
 	wake(p);
 	pthread_mutex_lock(&p->lock);
 	while (!p->ended && p->drains_done < mine && !waited)
@@ -264,6 +276,9 @@ gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err)
 
 	if (!p)
 		return GPUL_OK;
+	st = own_thread(p, "gpul_proxy_stop", err);
+	if (st)
+		return st;
 	atomic_store_explicit(&p->stop, true, memory_order_release);
 	wake(p);
 	pthread_join(p->thread, NULL);

@@ -118,7 +118,8 @@ gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul
  *
  * @p           started
  * @timeout_ms  < 0: for ever
- * Errors  GPUL_ESYS native = ETIMEDOUT: says how many were handled; the error that ended the proxy
+ * Errors  GPUL_ESYS native = ETIMEDOUT: says how many were handled; the error that ended the proxy; GPUL_EINVAL called
+ *         by its own handler, which goes on
  * Threads any thread may call, but no handler
  * Source  - */
 gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
@@ -131,7 +132,8 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
  *
  * @p  started; NULL is fine
  * Errors  the first error: of a handler, of progress; GPUL_ESYS native = ECANCELED: a kernel gave up, or
- *         gpul_fifo_abort() was called, with its code; native = EPIPE: a watch_fd or a FIFO said that a process has ended
+ *         gpul_fifo_abort() was called, with its code; native = EPIPE: a watch_fd or a FIFO said that a process has ended.
+ *         GPUL_EINVAL called by its own handler: nothing was done
  * Threads one, when nobody else uses p any more; no handler
  * Source  - */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);

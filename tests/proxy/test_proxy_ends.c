@@ -449,6 +449,30 @@ static void a_thousand_starts_leave_nothing_behind(void **state)
 	close_two(&x);
 }
 
+static gpul_status stop_oneself(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+{
+	gpul_proxy *const *p = context;
+
+	(void)fifo, (void)items, (void)n;
+	if (gpul_proxy_drain(*p, -1, NULL) != GPUL_EINVAL)
+		return GPUL_OK;
+	return gpul_proxy_stop(*p, err);
+}
+
+static void a_handler_that_would_wait_for_itself_is_told(void **state)
+{
+	(void)state;
+	struct fixture x;
+	gpul_proxy *p = NULL;
+
+	open_two(&x);
+	x.desc.kinds[0] = (gpul_proxy_kind){ stop_oneself, &p };
+	p = start(&x.desc);
+	as_kernel_push(&x.k[0], 0, 0, 0);
+	expect_end(&x, p, GPUL_EINVAL, 0, "gpul_proxy_stop was called by a handler of this proxy", GPUL_EINVAL);
+	close_two(&x);
+}
+
 /* ---- starts that fail ---------------------------------------------------------------------- */
 
 static void expect_refusal(const gpul_proxy_desc *desc, gpul_status status, const char *text)
@@ -495,6 +519,16 @@ static void a_descriptor_that_makes_no_sense_is_refused(void **state)
 	close_two(&x);
 }
 
+static bool no_memory;
+
+/* In place of the C library's. */
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+	void *p = NULL;
+
+	return no_memory || posix_memalign(&p, alignment, bytes) ? NULL : p;
+}
+
 static void what_the_system_refuses_is_told_and_leaves_nothing_behind(void **state)
 {
 	(void)state;
@@ -504,6 +538,9 @@ static void what_the_system_refuses_is_told_and_leaves_nothing_behind(void **sta
 	pthread_attr_t huge, before;
 
 	open_two(&x);
+	no_memory = true;
+	expect_refusal(&x.desc, GPUL_ENOMEM, "no memory for a proxy of 2 FIFOs");
+	no_memory = false;
 	getrlimit(RLIMIT_NOFILE, &before_fds);
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before_fds.rlim_max });
 	expect_refusal(&x.desc, GPUL_ESYS, "eventfd: ");
@@ -536,6 +573,7 @@ int main(void)
 		cmocka_unit_test(stopping_an_empty_proxy_aborts_nothing),
 		cmocka_unit_test(stopping_waits_for_the_handler_and_leaves_the_rest),
 		cmocka_unit_test(a_thousand_starts_leave_nothing_behind),
+		cmocka_unit_test(a_handler_that_would_wait_for_itself_is_told),
 		cmocka_unit_test(a_descriptor_that_makes_no_sense_is_refused),
 		cmocka_unit_test(what_the_system_refuses_is_told_and_leaves_nothing_behind),
 	};
