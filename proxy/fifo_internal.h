@@ -50,7 +50,6 @@ static inline void gpul_fifo_store(unsigned long long *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-<<<<<<< HEAD
 /* Indices of header.life. */
 enum { GPUL_FIFO_LIFE_OF_KERNELS = 0, GPUL_FIFO_LIFE_OF_PROXY = 1 };
 
@@ -58,7 +57,8 @@ enum { GPUL_FIFO_LIFE_OF_KERNELS = 0, GPUL_FIFO_LIFE_OF_PROXY = 1 };
 static inline void gpul_fifo_forget_dead(gpul_fifo *f)
 {
 	gpul_lifeline_forget(&f->header->life[GPUL_FIFO_LIFE_OF_KERNELS]);
-=======
+}
+
 /* A hint: this core will not need the line for a while, but a device reads it over the bus.  From the last-level cache
  * it gets it some 100 ns sooner than out of this core's, and 512 that wait do not keep this core busy with answers.
  * Processors that have no such instruction take it for a no-op. */
@@ -69,7 +69,6 @@ static inline void gpul_fifo_to_the_bus(const struct gpul_fifo_line *line)
 #else
 	(void)line;
 #endif
->>>>>>> 74946ad (fifo: tails leave the core's cache, and an owner learns when to look)
 }
 
 /* Where the slots begin. */
