@@ -19,6 +19,21 @@ static inline uint64_t first_bits(unsigned n)
 	return n < 64 ? (1ull << n) - 1 : ~0ull;
 }
 
+/* Slots are looked at without order, and then this orders what was seen before what is done about it.  ThreadSanitizer
+ * knows no fences: for it each look is ordered. */
+#ifdef __SANITIZE_THREAD__
+enum { LOOK = __ATOMIC_ACQUIRE };
+static inline void order_looks(void)
+{
+}
+#else
+enum { LOOK = __ATOMIC_RELAXED };
+static inline void order_looks(void)
+{
+	atomic_thread_fence(memory_order_acquire);
+}
+#endif
+
 /* Which of a group's lanes have a trigger, a bit each, and what was seen of each lane's next slot.  In no order: no load
  * waits for another, nothing is guessed that could be guessed wrong, and a line that the GPU writes again at once need
  * not be fetched a second time.  A trigger is there when both its words are of the lap that is awaited. */
@@ -32,22 +47,22 @@ static inline uint64_t glance(const gpul_fifo *f, unsigned group, struct gpul_tr
 
 	for (unsigned i = 0; i < n; i++, ring += mask + 1) {
 		const struct gpul_trigger *slot = &ring[taken[i] & mask];
-		const uint64_t a = __atomic_load_n(&slot->word[0], __ATOMIC_RELAXED);
-		const uint64_t b = __atomic_load_n(&slot->word[1], __ATOMIC_RELAXED);
+		const uint64_t a = __atomic_load_n(&slot->word[0], LOOK);
+		const uint64_t b = __atomic_load_n(&slot->word[1], LOOK);
 
 		seen[i] = (struct gpul_trigger){ { a, b } };
 		ones = ones >> 1 | (a & b & LAP);
 		zeros = zeros >> 1 | (~(a | b) & LAP);
 	}
-	atomic_thread_fence(memory_order_acquire);  /* partner: the kernel's fence before its store (push_release) */
+	order_looks();  /* partner: the kernel's fence before its store (push_release) */
 	return (awaited & ones >> (GPUL_FIFO_GROUP - n)) | (~awaited & zeros >> (GPUL_FIFO_GROUP - n));
 }
 
 /* LAP is set unless both words are of that lap. */
 static inline uint64_t off(const struct gpul_trigger *slot, uint64_t lap)
 {
-	return (__atomic_load_n(&slot->word[0], __ATOMIC_RELAXED) ^ lap) |
-	       (__atomic_load_n(&slot->word[1], __ATOMIC_RELAXED) ^ lap);
+	return (__atomic_load_n(&slot->word[0], LOOK) ^ lap) |
+	       (__atomic_load_n(&slot->word[1], LOOK) ^ lap);
 }
 
 /* How many of a lane's slots from position first on are of the lap that is awaited: at most most, and not beyond the
@@ -62,7 +77,7 @@ static inline unsigned count(const struct gpul_trigger *slot, uint64_t lap, unsi
 	}
 	while (n < most && !(off(&slot[n], lap) & LAP))
 		n++;
-	atomic_thread_fence(memory_order_acquire);
+	order_looks();
 	return n;
 }
 
