@@ -14,7 +14,7 @@ enum {
 	DAMAGE_AFTER = 100,               /* triggers, so that there is something stale */
 	ABORT_CODE = 1,
 };
-#define PATIENCE_NS 60000000000ull        /* without a trigger */
+#define PATIENCE_NS 20000000000ull        /* without a trigger */
 #define KERNEL_TIMEOUT_NS 100000000000ull /* longer: the CPU tells more */
 #define SOON_NS 50000ull                  /* a time-out that comes often */
 #define QUIET_NS 5000000ull               /* then ask whether the kernel is still there */
@@ -129,7 +129,7 @@ static bool still_there(struct one *o, uint64_t quiet_ns, bool *over)
 		return fail(o, text);
 	}
 	if (quiet_ns > PATIENCE_NS)
-		return fail(o, "stuck: the kernel runs, and no trigger came for a minute");
+		return fail(o, "stuck: the kernel runs, and no trigger came for 20 s");
 	result = o->drv->cuStreamQuery(o->stream);
 	*over = result == CUDA_SUCCESS;
 	if (*over || result == CUDA_ERROR_NOT_READY)
