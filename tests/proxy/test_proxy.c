@@ -308,6 +308,31 @@ static void a_thread_that_is_to_spin_does_not_sleep(void **state)
 	as_kernel_close(&k);
 }
 
+static void a_bound_that_no_sleep_can_keep_is_kept_by_yielding(void **state)
+{
+	(void)state;
+	const uint64_t retry_ns = 100000000;  /* so often a sleep is tried all the same */
+	struct as_kernel k;
+	struct seen s = { .of = &k };
+	gpul_proxy_stats stats = { 0 };
+	gpul_proxy *p;
+
+	as_kernel_open(&k, 4, 1);
+	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s }, .spin_ns = 1,
+				      .max_sleep_ns = 500 });
+	while (stats.empty_looks < 10000) {
+		usleep(1000);
+		gpul_proxy_get_stats(p, &stats);
+	}
+	assert_in_range(stats.sleeps, 1, 1 + stats.elapsed_ns / retry_ns);
+	assert_true(stats.late_ns <= 500);
+	as_kernel_push(&k, 0, 0, 7);
+	assert_int_equal(as_kernel_sync(&k, 0), GPUL_FIFO_OK);
+	drain_and_stop(p);
+	assert_int_equal(s.sum, 7);
+	as_kernel_close(&k);
+}
+
 static gpul_status look_at_mask(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	(void)fifo, (void)items, (void)n, (void)err;
@@ -345,6 +370,7 @@ int main(void)
 		cmocka_unit_test(progress_is_called_when_there_is_nothing_to_do),
 		cmocka_unit_test(an_idle_thread_sleeps_and_tells_what_that_took),
 		cmocka_unit_test(a_thread_that_is_to_spin_does_not_sleep),
+		cmocka_unit_test(a_bound_that_no_sleep_can_keep_is_kept_by_yielding),
 		cmocka_unit_test(the_programs_signals_are_not_handled_on_its_thread),
 	};
 

@@ -170,6 +170,20 @@ static void where_the_callers_cpu_is_the_only_one_it_is_not_pinned(void **state)
 	assert_true(CPU_EQUAL(&where.may, &one));
 }
 
+static void a_node_that_cannot_be_had_is_an_error_only_for_who_asked_for_it(void **state)
+{
+	(void)state;
+	gpul_error err = { 0 };
+	int cpu = 7;
+
+	assert_int_equal(gpul_cpu_take(GPUL_PROXY_PIN_AUTO, 9999, &cpu, &err), GPUL_OK);
+	assert_int_equal(cpu, -1);
+	assert_int_equal(err.status, GPUL_OK);
+	assert_int_equal(gpul_cpu_take(GPUL_PROXY_PIN_NODE, 9999, &cpu, &err), GPUL_EINVAL);
+	assert_int_equal(cpu, -1);
+	gpul_cpu_give(cpu);
+}
+
 static void proxies_of_a_node_share_its_cpus_out(void **state)
 {
 	(void)state;
@@ -238,6 +252,7 @@ int main(void)
 		cmocka_unit_test(it_is_pinned_to_the_cpu_that_was_asked_for),
 		cmocka_unit_test(one_that_is_not_to_be_pinned_may_go_where_its_maker_may),
 		cmocka_unit_test(where_the_callers_cpu_is_the_only_one_it_is_not_pinned),
+		cmocka_unit_test(a_node_that_cannot_be_had_is_an_error_only_for_who_asked_for_it),
 		cmocka_unit_test(proxies_of_a_node_share_its_cpus_out),
 		cmocka_unit_test(a_cpu_that_was_asked_for_may_be_one_that_the_caller_left),
 		cmocka_unit_test(a_cpu_that_is_not_there_is_refused),
