@@ -1,198 +1,227 @@
 /* fifo.c — see fifo.h: the CPU's end, while it runs: take out, release, give up.
  *
- *     look_round() ── glance(): 64 lanes at once, who has something? ──> take() ── one lane: and what comes after it
+ *     look_round() ── glance(): 64 lanes at once, who has something? ──> pending ──> take(): what a lane has, lane by lane
  *
  * Fast because of three things.  The lines that a GPU wrote last are in no cache of this core: a glance asks for all of
- * its lanes' at once, where a look at one lane after the other would wait for each.  What is taken out is in sequence.
- * And tails are written once for all that was handled. */
+ * its lanes' at once, where a look at one lane after the other would wait for each; and what it has seen is kept until it
+ * is taken, since the GPU writes there again at once.  What lies behind is taken in sequence.  And a lane's tail is
+ * written once for all that was handled. */
 #include "proxy/fifo_internal.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 
 static const uint64_t LAP = 1ull << 63;
 
-/* ---- taking out ------------------------------------------------------------------ */
+/* ---- looking --------------------------------------------------------------------- */
 
 static inline uint64_t first_bits(unsigned n)
 {
 	return n < 64 ? (1ull << n) - 1 : ~0ull;
 }
 
-/* Slots are looked at without order, and then this orders what was seen before what is done about it.  ThreadSanitizer
- * knows no fences: for it each look is ordered. */
-#ifdef __SANITIZE_THREAD__
-enum { LOOK = __ATOMIC_ACQUIRE };
-static inline void order_looks(void)
-{
-}
-#else
-enum { LOOK = __ATOMIC_RELAXED };
-static inline void order_looks(void)
-{
-	atomic_thread_fence(memory_order_acquire);
-}
-#endif
-
-/* Which of a group's lanes have a trigger, a bit each, and what was seen of each lane's next slot.  In no order: no load
- * waits for another, nothing is guessed that could be guessed wrong, and a line that the GPU writes again at once need
- * not be fetched a second time.  A trigger is there when both its words are of the lap that is awaited. */
-static inline uint64_t glance(const gpul_fifo *f, unsigned group, struct gpul_trigger seen[GPUL_FIFO_GROUP])
+/* Which of a group's lanes have a trigger, a bit each; it is left in seen.  In no order: no load waits for another, and
+ * nothing is guessed that could be guessed wrong.  A trigger is there when both its words are of the lap that is awaited.
+ * The acquires' partner is the kernel's fence before its store (push_release). */
+static inline uint64_t glance(gpul_fifo *f, unsigned group)
 {
 	const unsigned first = group * GPUL_FIFO_GROUP;
 	const unsigned n = f->lanes - first < GPUL_FIFO_GROUP ? f->lanes - first : GPUL_FIFO_GROUP;
-	const uint64_t *taken = f->taken + first, mask = (1ull << f->shift) - 1, awaited = f->awaited[group];
-	const struct gpul_trigger *ring = f->slots + ((size_t)first << f->shift);
+	const uint64_t *taken = f->taken + first, mask = f->mask, awaited = f->awaited[group];
+	const struct gpul_trigger *ring = f->slots + (mask + 1) * first;
 	uint64_t ones = 0, zeros = 0;
 
 	for (unsigned i = 0; i < n; i++, ring += mask + 1) {
 		const struct gpul_trigger *slot = &ring[taken[i] & mask];
-		const uint64_t a = __atomic_load_n(&slot->word[0], LOOK);
-		const uint64_t b = __atomic_load_n(&slot->word[1], LOOK);
+		const uint64_t a = gpul_fifo_load(&slot->word[0]), b = gpul_fifo_load(&slot->word[1]);
 
-		seen[i] = (struct gpul_trigger){ { a, b } };
+		f->seen[i] = (struct gpul_trigger){ { a, b } };
 		ones = ones >> 1 | (a & b & LAP);
 		zeros = zeros >> 1 | (~(a | b) & LAP);
 	}
-	order_looks();  /* partner: the kernel's fence before its store (push_release) */
 	return (awaited & ones >> (GPUL_FIFO_GROUP - n)) | (~awaited & zeros >> (GPUL_FIFO_GROUP - n));
+}
+
+/* Find the lanes of the first group, from the one whose turn it is, that have a trigger: pending.  The turn goes round:
+ * the end of its group, the other groups, the beginning of its group. */
+static inline void look_round(gpul_fifo *f)
+{
+	const unsigned n_groups = (f->lanes + GPUL_FIFO_GROUP - 1) / GPUL_FIFO_GROUP;
+	const uint64_t before = first_bits(f->turn % GPUL_FIFO_GROUP);
+	unsigned group = f->turn / GPUL_FIFO_GROUP;
+	uint64_t lanes = glance(f, group);
+
+	if (gpul_fifo_load(&f->header->raised))
+		gpul_fifo_aborted(f);  /* which hands it on */
+	if (lanes & ~before) {
+		lanes &= ~before;
+	} else if (n_groups > 1) {
+		const bool again = lanes != 0;
+
+		lanes = 0;
+		for (unsigned i = 1; !lanes && i < n_groups; i++) {
+			group = group + 1 < n_groups ? group + 1 : 0;
+			lanes = glance(f, group);
+		}
+		if (!lanes && again) {
+			group = f->turn / GPUL_FIFO_GROUP;
+			lanes = glance(f, group);
+		}
+	}
+	f->pending = lanes;
+	f->pending_group = group;
+}
+
+/* ---- taking out ------------------------------------------------------------------ */
+
+/* What was taken from lanes of a group: it is owed to their tails, and who went round awaits the other lap bit. */
+struct taking {
+	uint64_t owing, round;  /* a bit each */
+};
+
+static inline struct gpul_trigger *ring_of(const gpul_fifo *f, unsigned lane)
+{
+	return f->slots + (f->mask + 1) * lane;
+}
+
+static inline uint64_t lap_of(const gpul_fifo *f, uint64_t at)
+{
+	return ~(at >> f->shift) << 63;
+}
+
+/* How many more of a lane may be taken, however many are in its slots: a peer may write more than there is room for. */
+static inline unsigned room_of(const gpul_fifo *f, unsigned lane, unsigned max)
+{
+	const uint64_t room = f->released[lane] + f->mask + 1 - f->taken[lane];
+
+	return max < room ? max : (unsigned)room;
+}
+
+static inline void took(gpul_fifo *f, struct taking *t, unsigned lane, uint64_t bit, unsigned n)
+{
+	const bool round = (f->taken[lane] & f->mask) + n > f->mask;
+
+	f->taken[lane] += n;
+	t->owing |= bit;
+	t->round |= round ? bit : 0;
+}
+
+/* A group's lanes have been taken from, lane was the last one: the turn is behind it. */
+static inline void settle(gpul_fifo *f, const struct taking *t, unsigned lane)
+{
+	const unsigned group = lane / GPUL_FIFO_GROUP;
+
+	f->turn = (lane + 1) & (f->lanes - 1);
+	f->awaited[group] ^= t->round;
+	f->owing[group] |= t->owing;
+	f->owing_groups |= 1ull << group;
+}
+
+/* Copy triggers that lie side by side, until one is not of the lap, or max. */
+static inline unsigned copy(const struct gpul_trigger *slot, uint64_t lap, gpul_fifo_item item, gpul_fifo_item *items,
+			    unsigned max)
+{
+	unsigned n = 0;
+
+	for (; n < max; n++, item.position++) {
+		item.word[0] = gpul_fifo_load(&slot[n].word[0]) ^ lap;
+		item.word[1] = gpul_fifo_load(&slot[n].word[1]) ^ lap;
+		if ((item.word[0] | item.word[1]) & LAP)
+			break;
+		items[n] = item;
+	}
+	return n;
+}
+
+/* What comes in a lane behind position at - 1, up to max: to the ring's end, then from its beginning. */
+static inline unsigned take_more(const gpul_fifo *f, unsigned lane, uint64_t at, gpul_fifo_item *items, unsigned max)
+{
+	const struct gpul_trigger *ring = ring_of(f, lane);
+	unsigned n = 0;
+
+	while (n < max) {  /* twice at most */
+		const uint64_t to_end = f->mask + 1 - (at & f->mask);
+		const unsigned wanted = max - n < to_end ? max - n : (unsigned)to_end;
+		const unsigned got = copy(&ring[at & f->mask], lap_of(f, at),
+					  (gpul_fifo_item){ .position = at, .lane = lane }, items + n, wanted);
+
+		n += got;
+		at += got;
+		if (got < wanted)
+			break;
+	}
+	return n;
+}
+
+unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max)
+{
+	struct taking t = { 0 };
+	unsigned n = 0, lane = 0;
+
+	if (!f->pending)
+		look_round(f);
+	for (; f->pending && n < max; f->pending &= f->pending - 1) {
+		const unsigned i = (unsigned)__builtin_ctzll(f->pending);
+
+		lane = f->pending_group * GPUL_FIFO_GROUP + i;
+		const unsigned room = room_of(f, lane, max - n);
+		unsigned got = 1;
+
+		if (room == 0)
+			continue;
+		items[n] = (gpul_fifo_item){ .word = { f->seen[i].word[0] & ~LAP, f->seen[i].word[1] & ~LAP },
+					     .position = f->taken[lane], .lane = lane };
+		if (room > 1)
+			got += take_more(f, lane, f->taken[lane] + 1, items + n + 1, room - 1);
+		took(f, &t, lane, f->pending & -f->pending, got);
+		n += got;
+	}
+	if (n > 0)
+		settle(f, &t, lane);
+	return n;
 }
 
 /* LAP is set unless both words are of that lap. */
 static inline uint64_t off(const struct gpul_trigger *slot, uint64_t lap)
 {
-	return (__atomic_load_n(&slot->word[0], LOOK) ^ lap) |
-	       (__atomic_load_n(&slot->word[1], LOOK) ^ lap);
+	return (gpul_fifo_load(&slot->word[0]) ^ lap) | (gpul_fifo_load(&slot->word[1]) ^ lap);
 }
 
-/* How many of a lane's slots from position first on are of the lap that is awaited: at most most, and not beyond the
- * ring's end. */
-static inline unsigned count(const struct gpul_trigger *slot, uint64_t lap, unsigned most)
+/* How many slots, side by side, are of the lap: a cache line at a time, so that nothing is guessed wrong but the end. */
+static inline unsigned count(const struct gpul_trigger *slot, uint64_t lap, unsigned max)
 {
 	unsigned n = 0;
 
-	for (; n + 4 <= most; n += 4) {  /* a cache line at a time */
+	for (; n + 4 <= max; n += 4)
 		if ((off(&slot[n], lap) | off(&slot[n + 1], lap) | off(&slot[n + 2], lap) | off(&slot[n + 3], lap)) & LAP)
 			break;
-	}
-	while (n < most && !(off(&slot[n], lap) & LAP))
+	while (n < max && !(off(&slot[n], lap) & LAP))
 		n++;
-	order_looks();
 	return n;
-}
-
-/* Up to max triggers of a lane; the first one has been seen. */
-static inline unsigned take(gpul_fifo *f, unsigned lane, const struct gpul_trigger *seen, gpul_fifo_item *items,
-			    unsigned max)
-{
-	const unsigned shift = f->shift;
-	const uint64_t mask = (1ull << shift) - 1;
-	const struct gpul_trigger *ring = f->slots + ((size_t)lane << shift);
-	const uint64_t first = f->taken[lane], room = f->released[lane] + mask + 1 - first;
-	const unsigned most = max < room ? max : (unsigned)room;  /* no more than a lap, whatever the slots say */
-	unsigned n = 0;
-
-	for (; n < most; n++) {
-		const uint64_t at = first + n, lap = ~(at >> shift) << 63;
-		const uint64_t a = (n ? gpul_fifo_load(&ring[at & mask].word[0]) : seen->word[0]) ^ lap;
-		const uint64_t b = (n ? gpul_fifo_load(&ring[at & mask].word[1]) : seen->word[1]) ^ lap;
-
-		if ((a | b) & LAP)
-			break;
-		items[n] = (gpul_fifo_item){ .word = { a, b }, .position = at, .lane = lane };
-	}
-	f->taken[lane] = first + n;
-	return n;
-}
-
-/* A lane's positions up to what was taken are owed to its tail; lap bit and turn go on. */
-static inline void owe(gpul_fifo *f, unsigned lane)
-{
-	const unsigned group = lane / GPUL_FIFO_GROUP;
-	const uint64_t bit = 1ull << lane % GPUL_FIFO_GROUP;
-
-	f->awaited[group] = f->taken[lane] >> f->shift & 1 ? f->awaited[group] & ~bit : f->awaited[group] | bit;
-	f->owing[group] |= bit;
-	f->owing_groups |= 1ull << group;
-	f->turn = (lane + 1) & (f->lanes - 1);
-}
-
-/* The same of those lanes of a group that are given.  The turn goes to the lane behind the last one. */
-static inline unsigned take_from(gpul_fifo *f, unsigned group, uint64_t lanes, const struct gpul_trigger *seen,
-				 gpul_fifo_item *items, unsigned max)
-{
-	unsigned n = 0;
-
-	for (; lanes && n < max; lanes &= lanes - 1) {
-		const unsigned i = (unsigned)__builtin_ctzll(lanes), lane = group * GPUL_FIFO_GROUP + i;
-		const unsigned took = take(f, lane, &seen[i], items + n, max - n);
-
-		if (took)
-			owe(f, lane);
-		n += took;
-	}
-	return n;
-}
-
-/* The lanes of the first group, from the one whose turn it is, that have a trigger; 0: none has.  The turn goes round:
- * the end of its group, the other groups, the beginning of its group. */
-static inline uint64_t look_round(gpul_fifo *f, unsigned *group, struct gpul_trigger seen[GPUL_FIFO_GROUP])
-{
-	const unsigned n_groups = (f->lanes + GPUL_FIFO_GROUP - 1) / GPUL_FIFO_GROUP;
-	const uint64_t before = first_bits(f->turn % GPUL_FIFO_GROUP);
-	uint64_t lanes;
-
-	if (gpul_fifo_load(&f->header->raised))
-		gpul_fifo_aborted(f);  /* which hands it on */
-	*group = f->turn / GPUL_FIFO_GROUP;
-	lanes = glance(f, *group, seen);
-	if (lanes & ~before)
-		return lanes & ~before;
-	for (unsigned i = 1; i < n_groups; i++) {
-		*group = *group + 1 < n_groups ? *group + 1 : 0;
-		lanes = glance(f, *group, seen);
-		if (lanes)
-			return lanes;
-	}
-	if (n_groups == 1)
-		return lanes;
-	*group = f->turn / GPUL_FIFO_GROUP;
-	return glance(f, *group, seen) & before;
-}
-
-unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max)
-{
-	struct gpul_trigger seen[GPUL_FIFO_GROUP];
-	unsigned group;
-	const uint64_t lanes = look_round(f, &group, seen);
-
-	return lanes ? take_from(f, group, lanes, seen, items, max) : 0;
 }
 
 unsigned gpul_fifo_poll_run(gpul_fifo *f, gpul_fifo_run *run, unsigned max)
 {
-	struct gpul_trigger seen[GPUL_FIFO_GROUP];
-	const uint64_t mask = (1ull << f->shift) - 1;
-	unsigned group, lane, n;
-	const uint64_t lanes = look_round(f, &group, seen);
-	uint64_t first, lap, room;
+	struct taking t = { 0 };
 
-	if (!lanes)
+	if (!f->pending)
+		look_round(f);
+	if (!f->pending || max == 0)
 		return 0;
-	lane = group * GPUL_FIFO_GROUP + (unsigned)__builtin_ctzll(lanes);
-	first = f->taken[lane];
-	lap = ~(first >> f->shift) << 63;
-	room = f->released[lane] + mask + 1 - first;
-	if (room > mask + 1 - (first & mask))
-		room = mask + 1 - (first & mask);
-	*run = (gpul_fifo_run){ .triggers = f->slots + ((size_t)lane << f->shift) + (first & mask), .lap = lap,
-				.position = first, .lane = lane };
-	n = count(run->triggers, lap, max < room ? max : (unsigned)room);
-	run->n = n;
-	f->taken[lane] = first + n;
-	if (n)
-		owe(f, lane);
-	return n;
+	const unsigned i = (unsigned)__builtin_ctzll(f->pending), lane = f->pending_group * GPUL_FIFO_GROUP + i;
+	const uint64_t first = f->taken[lane], to_end = f->mask + 1 - (first & f->mask);
+	const unsigned room = room_of(f, lane, max), most = room < to_end ? room : (unsigned)to_end;
+
+	f->pending &= f->pending - 1;
+	if (most == 0)
+		return 0;
+	*run = (gpul_fifo_run){ .triggers = &f->seen[i], .lap = lap_of(f, first), .position = first, .lane = lane, .n = 1 };
+	if (most > 1) {
+		run->triggers = ring_of(f, lane) + (first & f->mask);
+		run->n = 1 + count(run->triggers + 1, run->lap, most - 1);
+	}
+	took(f, &t, lane, 1ull << i, run->n);
+	settle(f, &t, lane);
+	return run->n;
 }
 
 /* ---- releasing ------------------------------------------------------------------- */

@@ -140,14 +140,16 @@ gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f);
 
 /* Take out up to max triggers that are there, without waiting: 0 is none in any lane.  A poll looks at 64 lanes at a
  * time, and returns with what it found in the first of those groups that has any: so nothing waits for a long search.
- * The lanes get their turn one after the other; one that is full whenever it is looked at takes a batch, and then it is
- * the next one's turn.  Never more than a lane's slots are out.  What the kernel wrote before a push_release of it is
- * visible.  One thread. */
+ * When it finds more than max, the next polls begin with the rest, without another look; so a small max, which lets a
+ * release come early, costs little.  The lanes get their turn one after the other; one that is full whenever it is
+ * looked at takes a batch, and then it is the next one's turn.  Never more than a lane's slots are out.  What the kernel
+ * wrote before a push_release of it is visible.  One thread. */
 unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max);
+
 /* A run of one lane's triggers, where they lie in the ring: for who reads millions, and need not have them copied. */
 typedef struct gpul_fifo_run {
-	const struct gpul_trigger *triggers;  /* n of them, until they are released; another process that writes there
-					       * could change them, so read each word once */
+	const struct gpul_trigger *triggers;  /* n of them, until they are released or polled again; another process
+					       * that writes there could change them, so read each word once */
 	uint64_t lap;       /* word ^ lap is what was pushed */
 	uint64_t position;  /* of the first */
 	uint32_t lane, n;
@@ -167,7 +169,7 @@ void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto);
  * poll still gives them.  Any thread, also while another polls. */
 void gpul_fifo_abort(gpul_fifo *f, uint32_t code);
 /* The code that was raised, here or by a kernel (whose code is cut to 32 bits); 0: none.  A kernel's is handed on to all
- * lanes by this call, and by each poll.  Any thread, also while another polls. */
+ * lanes by this call, and by polls that look.  Any thread, also while another polls. */
 uint32_t gpul_fifo_aborted(gpul_fifo *f);
 
 /** After an abort, when the kernels have ended: begin anew, empty, at position 0 of each lane, with no code raised.

@@ -26,11 +26,15 @@ struct gpul_fifo {
 	struct gpul_fifo_line *lines;
 	struct gpul_trigger *slots;
 	unsigned lanes, shift;
+	uint64_t mask;         /* of a lane's slots: position & mask is the slot */
 	/* positions, a lane each:  released ≤ taken ≤ released + slots of the lane */
 	uint64_t *taken;       /* poll gave what is below */
 	uint64_t *released;    /* the tail as it was written last */
 	uint64_t awaited[GPUL_FIFO_MAX_GROUPS];  /* lap bit of each lane's position taken, 64 lanes a word */
-	unsigned turn;         /* the lane whose turn it is in the next poll */
+	unsigned turn;         /* the lane whose turn it is */
+	uint64_t pending;      /* lanes that were seen to have a trigger, and have not been taken from: a bit each, */
+	unsigned pending_group;  /* of this group; */
+	struct gpul_trigger seen[GPUL_FIFO_GROUP];  /* and what was seen */
 	uint64_t owing_groups; /* groups with lanes that poll took from since the last release, */
 	uint64_t owing[GPUL_FIFO_MAX_GROUPS];  /* and which lanes of each */
 	gpul_lifeline *life;   /* NULL: not asked for */

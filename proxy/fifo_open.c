@@ -7,7 +7,7 @@
 static void begin(gpul_fifo *f)
 {
 	f->turn = 0;
-	f->owing_groups = 0;
+	f->pending = f->owing_groups = 0;
 	for (unsigned group = 0; group < GPUL_FIFO_MAX_GROUPS; group++)
 		f->owing[group] = f->awaited[group] = 0;
 	for (unsigned lane = 0; lane < f->lanes; lane++) {
@@ -39,6 +39,7 @@ gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error
 	f->slots = (void *)((char *)area + gpul_fifo_slots_offset(shape.lanes));
 	f->lanes = shape.lanes;
 	f->shift = gpul_fifo_shift_of(&shape);
+	f->mask = (1ull << f->shift) - 1;
 	begin(f);
 	gpul_fifo_forget_dead(f);
 	*out = f;
