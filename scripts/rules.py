@@ -33,7 +33,7 @@ EMBEDS = {"cli/fifo_bench_run.c": "cli/fifo_bench.ptx", "cli/sum_gpu.c": "cli/su
 
 # Tests that take any driver: tests/gpu/run has them take the GPU's.
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
-             "proxy/test_two_processes", "proxy/test_proxy_kernel", "fault/fault")
+             "proxy/test_device", "proxy/test_two_processes", "proxy/test_proxy_kernel", "proxy/soak/soak", "fault/fault")
 
 
 def copy_libraries(w):

@@ -1,7 +1,7 @@
 """fifo.py — the steps of `run` that are about the queue from GPU threads to a CPU thread.
 
 Each takes the suite (run's Suite)."""
-import json
+import json, os, re, shutil, tempfile
 
 
 def millions(per_s):
@@ -26,4 +26,67 @@ def fifo_bench(s):
         s.figures.append((f"`fifo bench`: warp push, {r['mode']}, {r['warps']} warps", f"{millions(r['per_s'])} M slots/s"))
 
 
-STEPS = [fifo_bench]
+def fifo_programs(s):
+    """The tests of proxy/ that take any driver, on this one."""
+    for program in ("test_device", "test_proxy_kernel", "test_two_processes"):
+        if not os.path.exists(s.tool(f"tests/proxy/{program}")):
+            s.result("skip", f"proxy/{program}", "not built")
+            continue
+        status, out, err = s.run(s.tool(f"tests/proxy/{program}"))
+        failed = re.findall(r"\[  FAILED  \] (\w+)", out + err)
+        s.check(f"tests/proxy/{program}", status == 0, f"exit status {status}: {' '.join(dict.fromkeys(failed))} {err[-1000:]}")
+
+
+def fifo_soak(s):
+    """Triggers of every sort, each one checked; and the checker's own check, which finds each sort of damage."""
+    soak = s.tool("tests/proxy/soak/soak")
+    if not os.path.exists(soak):
+        return s.result("skip", "soak", "not built")
+    n = s.args.triggers or (10 ** 9 if s.args.driver == "nvidia" else 10 ** 6)
+    r = s.run(soak, "--driver", s.args.driver, "--triggers", str(n), timeout=560)
+    s.counted("soak", r)
+    s.figures += [("soak", line) for line in r[1].splitlines() if "triggers in" in line]
+    s.counted("soak --break all", s.run(soak, "--driver", s.args.driver, "--triggers", "100000", "--break", "all"))
+
+
+def fifo_trace(s):
+    """gpuload fifo trace: as many slices as there were triggers, and what each step took."""
+    with tempfile.TemporaryDirectory() as d:
+        status, out, err = s.run(s.tool("gpuload"), "fifo", "trace", "-o", f"{d}/t.json", "--sync", "--driver", s.args.driver)
+        good = status == 0
+        if good:
+            with open(f"{d}/t.json", encoding="utf-8") as f:
+                names = [e.get("name") for e in json.load(f)["traceEvents"] if e["ph"] in "XB"]
+            good = names.count("handle") == names.count("push") == 256
+    s.check("gpuload fifo trace", good, f"exit status {status}: {err}")
+    for line in out.splitlines():
+        cells = re.split(r"  +", line.strip())
+        if len(cells) == 5 and cells[1][0].isdigit():
+            s.figures.append((f"`fifo trace --sync`: {cells[0]}", f"{cells[1]} us, 99 of 100 within {cells[3]} us"))
+
+
+def fifo_bus(s):
+    """What the bus allows, and what the CPU's half takes alone: figures only."""
+    for program, more in (("bench_fifo_bus", ["--driver", s.args.driver]), ("bench_fifo", []), ("bench_proxy", [])):
+        if not os.path.exists(s.tool(f"bench/{program}")):
+            s.result("skip", program, "not built: ninja bench-programs makes it")
+            continue
+        status, out, err = s.run(s.tool(f"bench/{program}"), *more)
+        s.check(program, status == 0, err)
+        print(out)
+
+
+def fifo_sanitizer(s):
+    """compute-sanitizer finds nothing in the kernels that push."""
+    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if s.args.driver != "nvidia" or not os.path.exists(tool):
+        return s.result("skip", "compute-sanitizer of the FIFO", "not here, or not NVIDIA's driver")
+    for check in ("memcheck", "racecheck", "initcheck"):
+        status, out, err = s.run(tool, "--tool", check, "--error-exitcode", "9", s.tool("gpuload"), "fifo", "bench", "--sizes", "128",
+                                 "--parallel", "1,8", "--triggers", "50", "--repeat", "1", "--driver", "nvidia")
+        if "Device not supported" in out + err:
+            return s.result("skip", "compute-sanitizer of the FIFO", "it does not support this device here")
+        s.check(f"compute-sanitizer --tool {check} gpuload fifo bench", status == 0, (out + err)[-2000:])
+
+
+STEPS = [fifo_programs, fifo_soak, fifo_trace, fifo_bench, fifo_bus, fifo_sanitizer]

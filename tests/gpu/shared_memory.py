@@ -104,10 +104,9 @@ def ended(p, timeout=30):
 
 
 def memory_programs(s):
-    """The tests of memalloc/, ipc/ and proxy/ that take any driver, on this one."""
+    """The tests of memalloc/ and ipc/ that take any driver, on this one."""
     env = dict(s.env, GPULOAD_TEST_CONTROL_PTX="tests/ipc/control.ptx")
-    for program in ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
-                    "proxy/test_two_processes"):
+    for program in ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control"):
         if not os.path.exists(s.tool(f"tests/{program}")):
             s.result("skip", program, "not built")
             continue
