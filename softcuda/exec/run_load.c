@@ -142,25 +142,25 @@ static void copy_relaxed(void *to, const void *from, unsigned bytes)
 	switch (bytes) {
 	case 1: {
 		uint8_t v =
-			__atomic_load_n((const MEMORY_TYPE(uint8_t) *)from, __ATOMIC_RELAXED);
+			__atomic_load_n((const MEMORY_TYPE(uint8_t) *)from, LOAD_ORDER);
 		memcpy(to, &v, 1);
 		break;
 	}
 	case 2: {
 		uint16_t v =
-			__atomic_load_n((const MEMORY_TYPE(uint16_t) *)from, __ATOMIC_RELAXED);
+			__atomic_load_n((const MEMORY_TYPE(uint16_t) *)from, LOAD_ORDER);
 		memcpy(to, &v, 2);
 		break;
 	}
 	case 4: {
 		uint32_t v =
-			__atomic_load_n((const MEMORY_TYPE(uint32_t) *)from, __ATOMIC_RELAXED);
+			__atomic_load_n((const MEMORY_TYPE(uint32_t) *)from, LOAD_ORDER);
 		memcpy(to, &v, 4);
 		break;
 	}
 	default: {
 		uint64_t v =
-			__atomic_load_n((const MEMORY_TYPE(uint64_t) *)from, __ATOMIC_RELAXED);
+			__atomic_load_n((const MEMORY_TYPE(uint64_t) *)from, LOAD_ORDER);
 		memcpy(to, &v, 8);
 		break;
 	}
@@ -183,7 +183,7 @@ HANDLER(LDO)
 		_Alignas(16) uint8_t part[64];
 		const uint8_t *from = (const uint8_t *)(uintptr_t)x.each[l];
 
-		if (bytes * n == 16) {
+		if (bytes * n == WHOLE_BYTES) {
 			vector16 v = *(const volatile vector16 *)(const void *)from;
 			memcpy(part, &v, 16);
 		} else {

@@ -67,18 +67,18 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 	memcpy(&v, part, bytes);
 	switch (bytes) {
 	case 1:
-		__atomic_store_n((MEMORY_TYPE(uint8_t) *)to, (uint8_t)v, __ATOMIC_RELAXED);
+		__atomic_store_n((MEMORY_TYPE(uint8_t) *)to, (uint8_t)v, STORE_ORDER);
 		break;
 	case 2:
 		__atomic_store_n((MEMORY_TYPE(uint16_t) *)(void *)to, (uint16_t)v,
-				 __ATOMIC_RELAXED);
+				 STORE_ORDER);
 		break;
 	case 4:
 		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, (uint32_t)v,
-				 __ATOMIC_RELAXED);
+				 STORE_ORDER);
 		break;
 	default:
-		__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)to, v, __ATOMIC_RELAXED);
+		__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)to, v, STORE_ORDER);
 		break;
 	}
 }
@@ -95,7 +95,7 @@ static void store_lanes(struct warp *w, const struct insn *i, const struct acces
 
 		for (unsigned e = 0; e < n; e++)
 			get(w, i->e, list[e], l, part + e * bytes);
-		if (bytes * n == 16) {
+		if (bytes * n == WHOLE_BYTES) {
 			vector16 v;
 			memcpy(&v, part, 16);
 			*(volatile vector16 *)(void *)to = v;
