@@ -79,8 +79,8 @@ typedef struct gpul_proxy_desc {
 				 * socket); borrowed, the array is copied.  Noticed at once by a thread that sleeps, by
 				 * one that works within a millisecond and the batch at hand (eight batches, when
 				 * handlers have just become slow).  A process that has called
-				 * gpul_fifo_gpu_tell_death() needs none: its death is noticed sooner, and is the same
-				 * error */
+				 * gpul_fifo_gpu_tell_death() needs none: its death is noticed sooner, after a sleep at
+				 * most, and is the same error */
 	unsigned n_watch_fds;
 } gpul_proxy_desc;
 
