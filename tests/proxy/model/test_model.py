@@ -26,7 +26,7 @@ RIGHT = {  # name: definitions
     "shared, 2 slots": "PRODUCERS=2 SLOTS=2 PUSHES=2",
     "shared by three": "PRODUCERS=3 SLOTS=1 PUSHES=1",
     "shared, release": "PRODUCERS=2 SLOTS=1 PUSHES=2 RELEASE",
-    "shared, release and sync": "PRODUCERS=2 SLOTS=2 PUSHES=2 RELEASE SYNC",
+    "shared, release and sync": "PRODUCERS=2 SLOTS=1 PUSHES=2 RELEASE SYNC",
     "shared, aborted": "PRODUCERS=2 SLOTS=1 PUSHES=2 ABORTS",
     "shared, timed out": "PRODUCERS=2 SLOTS=1 PUSHES=2 TIMEOUTS",
     "shared, a sync timed out": "PRODUCERS=2 SLOTS=1 PUSHES=2 SYNC TIMEOUTS",
@@ -37,6 +37,7 @@ RIGHT = {  # name: definitions
     "warps that share": "PRODUCERS=2 SLOTS=2 PUSHES=1 GROUP=2",
 }
 LARGE = {
+    "shared, release and sync, larger": "PRODUCERS=2 SLOTS=2 PUSHES=2 RELEASE SYNC",
     "owned, 4 slots, laps": "OWNED PRODUCERS=1 SLOTS=4 PUSHES=9 DEPTH=8",
     "shared, laps": "PRODUCERS=2 SLOTS=2 PUSHES=3",
     "shared, release, laps": "PRODUCERS=2 SLOTS=1 PUSHES=3 RELEASE",
