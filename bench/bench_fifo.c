@@ -2,8 +2,9 @@
  *
  *     bench_fifo [--runs N] [--batch N] [--producers N]
  *
- * Four columns for each shape of the FIFO, the best of the runs:
+ * For each shape of the FIFO, the best of the runs:
  *     full    every slot was filled before the clock ran: taking out alone
+ *     runs    the same with gpul_fifo_poll_run(), which copies nothing, and a release for each run
  *     fed     other threads fill the slots as kernels do, each its share of the lanes
  *     one     one trigger in one lane at random, all others empty: what has to be looked through
  *     empty   a poll that finds nothing
@@ -97,6 +98,28 @@ static double full_ns(struct bench *b, gpul_fifo_shape shape)
 	return best.ns;
 }
 
+/* The same with triggers that are read where they lie. */
+static double runs_ns(struct bench *b, gpul_fifo_shape shape)
+{
+	struct best best = { 0 };
+
+	for (uint64_t n = 0; n < FULL_TRIGGERS; n += shape.slots) {
+		fill(b, shape);
+		round_begins(&best);
+		for (unsigned left = shape.slots; left > 0;) {
+			gpul_fifo_run run = { 0 };
+
+			left -= gpul_fifo_poll_run(b->fifo, &run, b->batch);
+			for (unsigned i = 0; i < run.n; i++)
+				b->sum += run.triggers[i].word[0] ^ run.lap;
+			gpul_fifo_release_lane(b->fifo, run.lane, run.position + run.n);
+		}
+		round_ends(&best, shape.slots);
+		gpul_fifo_release(b->fifo);
+	}
+	return best.ns;
+}
+
 static double read_ns(struct bench *b, gpul_fifo_shape shape)
 {
 	const struct gpul_trigger *slots = b->pushers[0].slots;
@@ -184,21 +207,21 @@ static double fed_ns(struct bench *b, gpul_fifo_shape shape)
 	return (double)(gpul_clock_ns() - start) / (double)n;
 }
 
-enum { FULL, FED, ONE, EMPTY, READ, N_COLUMNS };
+enum { FULL, RUNS, FED, ONE, EMPTY, READ, N_COLUMNS };
 
 static void measure(struct bench *b, gpul_fifo_shape shape)
 {
 	double best[N_COLUMNS] = { 0 };
 
 	for (unsigned run = 0; run < b->runs; run++) {
-		const double now[N_COLUMNS] = { full_ns(b, shape), fed_ns(b, shape), one_ns(b, shape), empty_ns(b),
-						read_ns(b, shape) };
+		const double now[N_COLUMNS] = { full_ns(b, shape), runs_ns(b, shape), fed_ns(b, shape),
+						one_ns(b, shape), empty_ns(b), read_ns(b, shape) };
 
 		for (int i = 0; i < N_COLUMNS; i++)
 			best[i] = run == 0 || now[i] < best[i] ? now[i] : best[i];
 	}
-	printf("| %u | %u | %.2f | %.1f | %.2f | %.0f | %.0f | %.2f |\n", shape.slots, shape.lanes, best[FULL],
-	       1e3 / best[FULL], best[FED], best[ONE], best[EMPTY], best[READ]);
+	printf("| %u | %u | %.2f | %.1f | %.2f | %.2f | %.0f | %.0f | %.2f |\n", shape.slots, shape.lanes, best[FULL],
+	       1e3 / best[FULL], best[RUNS], best[FED], best[ONE], best[EMPTY], best[READ]);
 	fflush(stdout);
 }
 
@@ -244,7 +267,7 @@ int main(int argc, char **argv)
 	b.items = calloc(b.batch, sizeof(*b.items));
 	if (!b.items)
 		return 1;
-	puts("| slots | lanes | full, ns | M/s | fed, ns | one, ns | empty, ns | reading, ns |\n|--:|--:|--:|--:|--:|--:|--:|--:|");
+	puts("| slots | lanes | full, ns | M/s | runs, ns | fed, ns | one, ns | empty, ns | reading, ns |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
 	for (size_t i = 0; good && i < sizeof(shapes) / sizeof(*shapes); i++)
 		good = bench_shape(&b, shapes[i]);
 	printf("\nsum %llu\n", (unsigned long long)b.sum);

@@ -155,26 +155,29 @@ static inline unsigned take_more(const gpul_fifo *f, unsigned lane, uint64_t at,
 unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max)
 {
 	struct taking t = { 0 };
+	uint64_t pending;
 	unsigned n = 0, lane = 0;
 
 	if (!f->pending)
 		look_round(f);
-	for (; f->pending && n < max; f->pending &= f->pending - 1) {
-		const unsigned i = (unsigned)__builtin_ctzll(f->pending);
+	for (pending = f->pending; pending && n < max; pending &= pending - 1) {
+		const unsigned i = (unsigned)__builtin_ctzll(pending);
 
 		lane = f->pending_group * GPUL_FIFO_GROUP + i;
+		const uint64_t first = f->taken[lane];
 		const unsigned room = room_of(f, lane, max - n);
 		unsigned got = 1;
 
 		if (room == 0)
 			continue;
 		items[n] = (gpul_fifo_item){ .word = { f->seen[i].word[0] & ~LAP, f->seen[i].word[1] & ~LAP },
-					     .position = f->taken[lane], .lane = lane };
+					     .position = first, .lane = lane };
 		if (room > 1)
-			got += take_more(f, lane, f->taken[lane] + 1, items + n + 1, room - 1);
-		took(f, &t, lane, f->pending & -f->pending, got);
+			got += take_more(f, lane, first + 1, items + n + 1, room - 1);
+		took(f, &t, lane, pending & -pending, got);
 		n += got;
 	}
+	f->pending = pending;
 	if (n > 0)
 		settle(f, &t, lane);
 	return n;

@@ -73,7 +73,8 @@ def fifo_acts():
     return [b"\0\2\0" + b"".join(map(push, range(4))) + poll + release + poll, b"\2\0\0" + push(2) + one + upto + push(2) + poll,
             b"\6\0\0" + push(63) + push(0) + poll + one + again + poll + release, b"\0\2\0" + laps + poll + release + laps + poll,
             b"\1\1\0" + push(1) + abort + poll + aborted + reset + poll + release, b"\3\3\2\2\4\3\5" + poll + release,
-            b"\0\0\0" + push(0) + poll + push(0) + poll + release + poll, b"\7\1\0" + push(255) + poll + upto + again + poll]
+            b"\0\0\0" + push(0) + poll + push(0) + poll + release + poll, b"\7\1\0" + push(255) + poll + upto + again + poll,
+            b"\1\2\0" + b"".join(map(push, range(8))) + b"\x08\3" + one + b"\x08\x40" + release + b"\x08\x40"]
 
 
 def payload(kind, how, data, claimed):

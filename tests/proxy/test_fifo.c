@@ -272,6 +272,60 @@ static void the_next_end_takes_again_what_was_not_released(void **state)
 	gpul_fifo_close(f);
 }
 
+/* Whether they are taken in one batch or in many, and whatever comes meanwhile. */
+static void small_batches_take_the_same_in_the_same_order(void **state)
+{
+	(void)state;
+	enum { LANES = 128, EACH = 3 };
+	static gpul_fifo_item large[LANES * EACH];
+
+	for (unsigned max = 1; max <= 200; max += 1 + max / 2) {
+		unsigned n[2] = { 0 };
+
+		for (unsigned small = 0; small < 2; small++) {
+			gpul_fifo *f = begin(4 * LANES, LANES);
+			gpul_fifo_item *to = small ? items : large;
+
+			for (unsigned lane = 0; lane < LANES; lane += 1 + lane % 3)
+				for (unsigned i = 0; i < EACH; i++)
+					push(lane, i);
+			/* a batch goes on within a lane as far as it can: a small one, with all of each lane */
+			for (unsigned got; (got = gpul_fifo_poll(f, to + n[small], small ? EACH * max : LANES * EACH)) > 0;) {
+				n[small] += got;
+				if (small)
+					gpul_fifo_release(f);
+			}
+			gpul_fifo_close(f);
+		}
+		assert_int_equal(n[0], n[1]);
+		for (unsigned i = 0; i < n[0]; i++)
+			expect(&items[i], large[i].lane, large[i].position, large[i].word[0]);
+	}
+}
+
+static void what_comes_while_a_batch_is_handled_waits_for_its_lanes_turn(void **state)
+{
+	(void)state;
+	gpul_fifo *f = begin(64, 16);
+
+	for (unsigned lane = 4; lane < 7; lane++)
+		push(lane, lane);
+	assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
+	expect(&items[0], 4, 0, 4);
+	push(4, 44);  /* its turn has been */
+	push(15, 15); /* the last look was before */
+	push(5, 55);  /* the lane has been seen, and all that it has is taken */
+	assert_int_equal(gpul_fifo_poll(f, items, 16), 3);
+	expect(&items[0], 5, 0, 5);
+	expect(&items[1], 5, 1, 55);
+	expect(&items[2], 6, 0, 6);
+	assert_int_equal(gpul_fifo_poll(f, items, 16), 1);
+	expect(&items[0], 15, 0, 15);
+	assert_int_equal(gpul_fifo_poll(f, items, 16), 1);
+	expect(&items[0], 4, 1, 44);
+	gpul_fifo_close(f);
+}
+
 /* ---- giving up --------------------------------------------------------------------- */
 
 static void the_first_code_is_told_to_all_lanes_and_stays(void **state)
@@ -454,6 +508,8 @@ int main(void)
 		cmocka_unit_test(a_poll_for_none_takes_none),
 		cmocka_unit_test(positions_go_round_at_two_to_the_64),
 		cmocka_unit_test(the_next_end_takes_again_what_was_not_released),
+		cmocka_unit_test(small_batches_take_the_same_in_the_same_order),
+		cmocka_unit_test(what_comes_while_a_batch_is_handled_waits_for_its_lanes_turn),
 		cmocka_unit_test(the_first_code_is_told_to_all_lanes_and_stays),
 		cmocka_unit_test(a_code_that_reached_some_lanes_reaches_the_others),
 		cmocka_unit_test(what_a_kernel_raised_is_handed_on_by_the_next_poll),
