@@ -20,12 +20,14 @@ enum { LANES = 2, SLOTS = 8, MOST_STATES = 1 << 19, TABLE = 1 << 20, WORDS = 2 *
 struct state {
 	struct gpul_trigger slot[SLOTS];
 	uint64_t tail[LANES], taken[LANES], released[LANES], pushed[LANES];
-	uint64_t awaited, owing, owing_groups;
+	uint64_t awaited, owing, owing_groups, pending;
+	struct gpul_trigger seen[LANES];  /* of lanes that are pending */
 	uint32_t turn, under_way;  /* bit 2 s + w: word w of slot s */
 };
 
 struct search {
 	gpul_fifo *f;
+	struct gpul_fifo fresh;
 	unsigned lanes, size;  /* slots of a lane */
 	uint64_t pushes;       /* into each lane */
 	struct state *states;
@@ -45,6 +47,7 @@ static void load(const struct search *s, const struct state *from)
 {
 	gpul_fifo *f = s->f;
 
+	*f = s->fresh;
 	for (unsigned i = 0; i < s->lanes; i++) {
 		f->lines[i].tail = from->tail[i];
 		f->taken[i] = from->taken[i];
@@ -54,6 +57,8 @@ static void load(const struct search *s, const struct state *from)
 	f->awaited[0] = from->awaited;
 	f->owing[0] = from->owing;
 	f->owing_groups = from->owing_groups;
+	f->pending = from->pending;
+	memcpy(f->seen, from->seen, sizeof(from->seen));
 	f->turn = from->turn;
 }
 
@@ -69,7 +74,21 @@ static void save(const struct search *s, struct state *to)
 	to->awaited = f->awaited[0];
 	to->owing = f->owing[0];
 	to->owing_groups = f->owing_groups;
+	to->pending = f->pending;
+	for (unsigned i = 0; i < LANES; i++)
+		to->seen[i] = f->pending >> i & 1 ? f->seen[i] : (struct gpul_trigger){ { 0, 0 } };
 	to->turn = f->turn;
+}
+
+/* A state is all that the code keeps: a field that is not in it would be seen here. */
+static void expect_no_more_to_keep(const struct search *s, const struct state *state)
+{
+	struct gpul_fifo was = *s->f;
+
+	memset(was.seen, 0, sizeof(was.seen));
+	memcpy(was.seen, state->seen, sizeof(state->seen));
+	load(s, state);
+	assert_memory_equal(s->f, &was, sizeof(was));
 }
 
 static uint64_t hash(const struct state *state)
@@ -167,6 +186,8 @@ static void poll(struct search *s, const struct state *from, unsigned max, bool 
 	for (unsigned lane = 0; n == 0 && lane < s->lanes; lane++)
 		assert_false(whole(s, from, lane, taken[lane]));
 	save(s, &to);
+	if (s->n % 16 == 0)
+		expect_no_more_to_keep(s, &to);
 	assert_memory_equal(to.taken, taken, sizeof(taken));
 	assert_memory_equal(to.tail, from->tail, sizeof(to.tail));
 	visit(s, &to);
@@ -201,6 +222,7 @@ static void opens_again(struct search *s, const struct state *from)
 	load(s, from);
 	gpul_fifo_close(s->f);
 	assert_int_equal(gpul_fifo_open(area, sizeof(area), &s->f, NULL), GPUL_OK);
+	s->fresh = *s->f;
 	save(s, &to);
 	assert_memory_equal(to.taken, from->tail, sizeof(to.taken));
 	assert_memory_equal(to.tail, from->tail, sizeof(to.tail));
@@ -218,6 +240,7 @@ static void search_all(unsigned lanes, unsigned slots, uint64_t pushes_of_lane)
 
 	assert_int_equal(gpul_fifo_area_format(area, sizeof(area), &shape, NULL), GPUL_OK);
 	assert_int_equal(gpul_fifo_open(area, sizeof(area), &s.f, NULL), GPUL_OK);
+	s.fresh = *s.f;
 	s.states = malloc(MOST_STATES * sizeof(*s.states));
 	s.table = calloc(TABLE, sizeof(*s.table));
 	assert_true(s.states && s.table);
