@@ -276,6 +276,9 @@ static gpul_status explain(const struct push *p, gpul_error *err)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 				 "the proxy of '%.64s' let a push wait for more than %d ms (--timeout); %" PRIu64 " of %" PRIu64
 				 " triggers had been pushed", p->name, p->timeout_ms, (uint64_t)p->total.pushed, all);
+	if (code == GPUL_FIFO_CODE_STOPPED)  /* its word came before its lease's end */
+		return gpul_fail(err, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has ended; %" PRIu64 " of %" PRIu64
+				 " triggers had been pushed", p->name, (uint64_t)p->total.pushed, all);
 	return gpul_fail(err, GPUL_ESYS, ECANCELED, "the kernel was aborted: %s; %" PRIu64 " of %" PRIu64 " triggers had been pushed",
 			 gpul_fifo_code_text(code, text), (uint64_t)p->total.pushed, all);
 }
