@@ -167,6 +167,11 @@ void rig_serve(struct rig *r, uint64_t n)
 	}
 }
 
+void rig_forget_threads(struct rig *r)
+{
+	memset(r->seen, 0, sizeof(r->seen));
+}
+
 void rig_expect(const struct rig *r, unsigned n_threads, unsigned result, unsigned pushed)
 {
 	for (unsigned i = 0; i < n_threads; i++) {

@@ -45,6 +45,8 @@ void rig_wait(struct rig *r);        /* until it has */
 unsigned rig_take(struct rig *r, unsigned max);
 /* Take out, check and release until n came in all; the test fails when they do not. */
 void rig_serve(struct rig *r, uint64_t n);
+/* The next kernel's threads are others, and begin with i = 0 again. */
+void rig_forget_threads(struct rig *r);
 /* The kernel's n threads came to that result, each, having pushed so many. */
 void rig_expect(const struct rig *r, unsigned n_threads, unsigned result, unsigned pushed);
 

@@ -116,11 +116,30 @@ static void a_kernel_goes_on_where_the_last_one_left_off(void **state)
 {
 	struct rig *r = *state;
 
-	for (int shared = 0; shared < 2; shared++) {
+	for (unsigned mode = 0; mode < 3; mode++) {
 		rig_fifo(r, 8, 4);
-		r->shared = shared;
-		for (unsigned i = 0; i < 5; i++)
+		for (unsigned i = 0; i < 5; i++) {
+			r->shared = mode == 2 ? i & 1 : mode;  /* owned, shared, in turns */
 			run(r, &(struct rig_kernel){ "fifo_push", 4, 1, 7, 7 * i, FOR_EVER }, 4 * 7);
+		}
+		rig_fifo_close(r);
+	}
+}
+
+/* 15 single ones before them: the 32 lie across the ring's end, and across the groups of a small ring. */
+static void a_warp_goes_on_where_single_pushes_left_off(void **state)
+{
+	struct rig *r = *state;
+
+	for (unsigned slots = 1; slots <= 64; slots *= 2) {
+		rig_fifo(r, slots, 1);
+		r->shared = true;
+		for (unsigned round = 0; round < 3; round++) {
+			run(r, &(struct rig_kernel){ "fifo_push", 1, 5, 3, 0, FOR_EVER }, 5 * 3);
+			rig_forget_threads(r);
+			run(r, &(struct rig_kernel){ "fifo_warp_push", 1, 64, 2, 0, FOR_EVER }, 64 * 2);
+			rig_forget_threads(r);
+		}
 		rig_fifo_close(r);
 	}
 }
@@ -332,6 +351,7 @@ static const struct CMUnitTest TESTS[] = {
 	cmocka_unit_test(owners_come_in_their_order_lane_by_lane),
 	cmocka_unit_test(lanes_can_be_shared_too),
 	cmocka_unit_test(a_kernel_goes_on_where_the_last_one_left_off),
+	cmocka_unit_test(a_warp_goes_on_where_single_pushes_left_off),
 	cmocka_unit_test(a_warp_pushes_in_the_order_of_its_threads),
 	cmocka_unit_test(a_warps_triggers_lie_side_by_side),
 	cmocka_unit_test(who_finds_the_ring_full_waits),
