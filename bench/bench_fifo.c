@@ -56,8 +56,15 @@ static unsigned serve(struct bench *b)
 
 static void serve_all(struct bench *b, uint64_t n)
 {
-	while (n > 0)
-		n -= serve(b);
+	for (unsigned idle = 1; n > 0; idle++) {
+		const unsigned took = serve(b);
+
+		n -= took;
+		if (took)
+			idle = 0;
+		else if (idle % 1024 == 0)  /* perhaps the producer has no other core */
+			sched_yield();
+	}
 }
 
 static void fill(struct bench *b, gpul_fifo_shape shape)
@@ -190,7 +197,7 @@ static double fed_ns(struct bench *b, gpul_fifo_shape shape)
 {
 	const unsigned n_producers = b->producers < shape.lanes ? b->producers : shape.lanes;
 	struct producer all[MOST_PRODUCERS];
-	const uint64_t start = gpul_clock_ns(), n = FED_TRIGGERS >> (shape.slots < 64 ? 4 : 0);
+	const uint64_t start = gpul_clock_ns(), laps = (uint64_t)shape.slots << 12, n = laps < FED_TRIGGERS ? laps : FED_TRIGGERS;
 	uint64_t left = 0;
 
 	for (unsigned i = 0; i < n_producers; i++) {

@@ -119,6 +119,32 @@ static void a_slot_is_taken_when_both_halves_have_come_in_either_order(void **st
 	gpul_fifo_close(f);
 }
 
+/* Behind whole ones, where lanes are read on; five in a row are more than a cache line. */
+static void half_a_slot_ends_what_is_taken_of_a_lane(void **state)
+{
+	(void)state;
+	for (unsigned whole = 1; whole <= 5; whole++)
+		for (unsigned half = 0; half < 2; half++)
+			for (unsigned run = 0; run < 2; run++) {
+				gpul_fifo *f = begin(16, 2);
+				gpul_fifo_run shown = { 0 };
+
+				for (uint64_t at = 0; at < 48; at += whole + 1) {
+					for (unsigned i = 0; i < whole; i++)
+						push(1, at + i);
+					pusher_store(&pushers[1], at + whole, half, half ? ~(at + whole) >> 1 : at + whole);
+					for (unsigned got = 0; got < whole;)
+						got += run ? gpul_fifo_poll_run(f, &shown, 16) : gpul_fifo_poll(f, items, 16);
+					assert_int_equal(gpul_fifo_poll(f, items, 16), 0);
+					push(1, at + whole);
+					assert_int_equal(gpul_fifo_poll(f, items, 16), 1);
+					expect(items, 1, at + whole, at + whole);
+					gpul_fifo_release(f);
+				}
+				gpul_fifo_close(f);
+			}
+}
+
 static void what_lies_behind_a_gap_waits_for_it(void **state)
 {
 	(void)state;
@@ -500,6 +526,7 @@ int main(void)
 		cmocka_unit_test(what_is_pushed_is_taken_once_in_order),
 		cmocka_unit_test(all_lanes_of_every_shape_give_all_that_they_have),
 		cmocka_unit_test(a_slot_is_taken_when_both_halves_have_come_in_either_order),
+		cmocka_unit_test(half_a_slot_ends_what_is_taken_of_a_lane),
 		cmocka_unit_test(what_lies_behind_a_gap_waits_for_it),
 		cmocka_unit_test(nothing_is_free_before_it_is_released),
 		cmocka_unit_test(a_lane_is_released_up_to_a_position_and_then_the_rest),
