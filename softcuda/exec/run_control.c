@@ -178,11 +178,15 @@ static uint64_t nanoseconds(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Bring a special register that moves up to date; e: which, n: its width in bytes. */
+/* Bring a special register that moves up to date; e: which, n: its width in bytes.  Who asks for the time again and
+ * again waits, and what for may need this CPU. */
 HANDLER(READ_CLOCK)
 {
+	struct warp_state *s = state_of(w);
 	uint64_t now;
 
+	s->block->polls = true;
+	s->back_edges -= POLL_COST;
 	switch (i->e) {
 	case GPUL_PTX_SREG_GLOBALTIMER:
 	case GPUL_PTX_SREG_GLOBALTIMER_LO:
