@@ -15,7 +15,7 @@ enum {
 	ABORT_CODE = 1,
 };
 #define PATIENCE_NS 20000000000ull        /* without a trigger */
-#define KERNEL_TIMEOUT_NS 100000000000ull /* longer: the CPU tells more */
+#define KERNEL_TIMEOUT_NS 30000000000ull  /* longer: the CPU tells more */
 #define SOON_NS 50000ull                  /* a time-out that comes often */
 #define QUIET_NS 5000000ull               /* then ask whether the kernel is still there */
 
