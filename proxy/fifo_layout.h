@@ -69,7 +69,7 @@ enum gpul_fifo_poller {
 	GPUL_FIFO_POLLER_BITS = 2,
 };
 
-/* A kernel's parameter: what it needs to push.  Made by gpul_fifo_device_view() (fifo.h). */
+/* A kernel's parameter: what it needs to push.  Made by gpul_fifo_gpu_create() (fifo.h). */
 struct gpul_fifo_device {
 	struct gpul_trigger *slots;
 	const struct gpul_fifo_line *lines;
