@@ -84,12 +84,22 @@ static void copy_lanes(const struct warp_state *s, uint32_t mask, const struct f
 		       const struct call_argument *to, const struct frame *from_frame,
 		       const struct call_argument *from)
 {
-	uint32_t bytes = to->slot.bytes < from->slot.bytes ? to->slot.bytes : from->slot.bytes;
+	const uint32_t bytes = to->slot.bytes < from->slot.bytes ? to->slot.bytes : from->slot.bytes;
+	/* lanes lie at even distances, on either side */
+	uint8_t *t = side(s, to_frame, to, 0);
+	const uint8_t *f = side(s, from_frame, from, 0);
+	const ptrdiff_t t_step = side(s, to_frame, to, 1) - t,
+			f_step = side(s, from_frame, from, 1) - f;
 
 	for (; mask; mask &= mask - 1) {
-		unsigned l = first_lane(mask);
+		const unsigned l = first_lane(mask);
 
-		memcpy(side(s, to_frame, to, l), side(s, from_frame, from, l), bytes);
+		if (bytes == 8)
+			memcpy(t + l * t_step, f + l * f_step, 8);
+		else if (bytes == 4)
+			memcpy(t + l * t_step, f + l * f_step, 4);
+		else
+			memcpy(t + l * t_step, f + l * f_step, bytes);
 	}
 }
 
