@@ -194,13 +194,13 @@ static inline uint64_t off(const struct gpul_trigger *slot, uint64_t lap)
 enum { AHEAD = 32 };
 
 /* How many slots, side by side, are of the lap: a cache line at a time, so that nothing is guessed wrong but the end. */
-static inline unsigned count(const struct gpul_trigger *slot, uint64_t lap, unsigned max)
+static inline unsigned count(const struct gpul_trigger *ring, uint64_t at, uint64_t mask, uint64_t lap, unsigned max)
 {
+	const struct gpul_trigger *slot = &ring[at & mask];
 	unsigned n = 0;
 
 	for (; n + 4 <= max; n += 4) {
-		if (n + AHEAD < max)
-			__builtin_prefetch(&slot[n + AHEAD]);
+		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]);  /* the next run's, too */
 		if ((off(&slot[n], lap) | off(&slot[n + 1], lap) | off(&slot[n + 2], lap) | off(&slot[n + 3], lap)) & LAP)
 			break;
 	}
@@ -227,7 +227,7 @@ unsigned gpul_fifo_poll_run(gpul_fifo *f, gpul_fifo_run *run, unsigned max)
 	*run = (gpul_fifo_run){ .triggers = &f->seen[i], .lap = lap_of(f, first), .position = first, .lane = lane, .n = 1 };
 	if (most > 1) {
 		run->triggers = ring_of(f, lane) + (first & f->mask);
-		run->n = 1 + count(run->triggers + 1, run->lap, most - 1);
+		run->n = 1 + count(ring_of(f, lane), first + 1, f->mask, run->lap, most - 1);
 	}
 	took(f, &t, lane, 1ull << i, run->n);
 	settle(f, &t, lane);
@@ -240,7 +240,6 @@ static inline void release(gpul_fifo *f, unsigned lane, uint64_t upto)
 {
 	f->released[lane] = upto;
 	gpul_fifo_store(&f->lines[lane].tail, upto);  /* partner: the kernels' ld.acquire of the line */
-	gpul_fifo_to_the_bus(&f->lines[lane]);
 }
 
 void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto)

@@ -63,18 +63,6 @@ static inline void gpul_fifo_forget_dead(gpul_fifo *f)
 	gpul_lifeline_forget(&f->header->life[GPUL_FIFO_LIFE_OF_KERNELS]);
 }
 
-/* A hint: this core will not need the line for a while, but a device reads it over the bus.  From the last-level cache
- * it gets it some 100 ns sooner than out of this core's, and 512 that wait do not keep this core busy with answers.
- * Processors that have no such instruction take it for a no-op. */
-static inline void gpul_fifo_to_the_bus(const struct gpul_fifo_line *line)
-{
-#if defined(__x86_64__)
-	__asm__ volatile("cldemote %0" : : "m"(*line));
-#else
-	(void)line;
-#endif
-}
-
 /* Where the slots begin. */
 size_t gpul_fifo_slots_offset(unsigned lanes);
 /* The logarithm of a lane's slots. */
