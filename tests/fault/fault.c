@@ -32,7 +32,7 @@ struct scenario {
 	fault_scenario *run;
 	unsigned few, gpu, full;  /* times: in a check, on a GPU, with --full */
 	bool each_kind;           /* with each kind of memory; else with the first that is asked for */
-	bool one_job;             /* it is a crowd by itself */
+	bool one_job;             /* it is a crowd by itself, or measures delays that others would add to */
 };
 
 static const struct scenario scenarios[] = {
@@ -47,7 +47,7 @@ static const struct scenario scenarios[] = {
 	{ "other-user", "another user is turned away, both ways", other_user, 1, 2, 10, false, false },
 	{ "other-namespaces", "networks and processes of their own: it works", other_namespaces, 1, 2, 25, true, false },
 	{ "kill-proxy", "SIGKILL of a proxy's process at each of 10 steps", kill_proxy, 3, 20, 1000, false, false },
-	{ "kill-pusher", "SIGKILL of the kernels' process at each of 8 steps", kill_pusher, 3, 20, 1000, false, false },
+	{ "kill-pusher", "SIGKILL of the kernels' process at each of 8 steps", kill_pusher, 3, 20, 1000, false, true },
 	{ "stopped-proxy", "SIGSTOP of a proxy: kernels time out, or go on", stopped_proxy, 2, 4, 50, false, false },
 	{ "hostile-clients", "connections that lie to an owner", hostile_clients, 10, 20, 10000, true, false },
 	{ "hostile-servers", "owners that lie to an attacher", hostile_servers, 10, 20, 10000, false, false },
