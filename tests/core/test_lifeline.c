@@ -30,7 +30,7 @@ static int drop_it(void **state)
 	return munmap(word, 4096);
 }
 
-/* A child that holds the word, and then does as it is told.  Returns when it holds it. */
+/* A child that holds the word, and then does as it is told.  Returns when it holds it, or has held it. */
 static pid_t holder(void then(void))
 {
 	pid_t child = fork();
@@ -44,7 +44,7 @@ static pid_t holder(void then(void))
 		then();
 		_exit(98);
 	}
-	while (gpul_lifeline_read(word) != GPUL_LIFE_HELD)
+	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE)  /* it may have died already */
 		usleep(100);
 	return child;
 }
@@ -149,7 +149,7 @@ static void it_is_known_while_the_dead_ones_memory_is_still_there(void **state)
 		sleep_on();
 	}
 	close(ends[1]);
-	while (gpul_lifeline_read(word) != GPUL_LIFE_HELD)
+	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE)  /* it may have died already */
 		usleep(100);
 	kill(child, SIGKILL);
 	n = (int)read(ends[0], &byte, 1);  /* its end is closed */
