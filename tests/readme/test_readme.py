@@ -54,6 +54,7 @@ def run(command, folder=ROOT):
 def lasting(text):
     """Without what differs from run to run."""
     text = re.sub(r"^time .*$", "time", text, flags=re.M)
+    text = re.sub(r" in [0-9.]+ ms: [0-9.]+ M/s$", " in TIME", text, flags=re.M)
     text = re.sub(r"^total sum \[\d+\]", "total sum [PID]", text, flags=re.M)
     return re.sub(r"0x[0-9a-f]+", "0x", text).strip()
 
