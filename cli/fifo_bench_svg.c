@@ -8,7 +8,6 @@
  *      + sync │          │     │          │
  *             └──────────┘     └──────────┘     */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "cli/fifo_bench.h"
@@ -64,19 +63,6 @@ struct plot {
 	double threads_log[2];  /* log2 of the fewest and the most threads */
 	int decade[2];          /* log10 of the million triggers a second at the bottom and at the top */
 };
-
-static void add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct out *o, const char *fmt, ...)
-{
-	char buf[512];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(buf, sizeof buf, fmt, args);
-	va_end(args);
-	out_text(o, buf);
-}
 
 static const char *class_of(enum curve curve)
 {
@@ -162,16 +148,16 @@ static void add_frame(const struct plot *p, unsigned s, bool sync)
 {
 	const int x = panel_x(s), y = panel_y(sync);
 
-	add(p->o, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", x, y, PANEL, HEIGHT);
-	add(p->o, "<text class=\"panel\" x=\"%d\" y=\"%d\">%s, %u slot%s</text>\n", x, y - 8,
-	    sync ? "push + sync each" : "push", p->size[s], p->size[s] == 1 ? "" : "s");
+	out_add(p->o, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", x, y, PANEL, HEIGHT);
+	out_add(p->o, "<text class=\"panel\" x=\"%d\" y=\"%d\">%s, %u slot%s</text>\n", x, y - 8,
+		sync ? "push + sync each" : "push", p->size[s], p->size[s] == 1 ? "" : "s");
 	for (int d = p->decade[0]; d <= p->decade[1]; d++) {
 		const double at = y_of(p, sync, pow(10, d));
 
-		add(p->o, "<path class=\"grid\" style=\"stroke-width: 1\" d=\"M%d %.1f h%d\"/>\n", x, at, PANEL);
+		out_add(p->o, "<path class=\"grid\" style=\"stroke-width: 1\" d=\"M%d %.1f h%d\"/>\n", x, at, PANEL);
 		if (s == 0)
-			add(p->o, "<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%.*f</text>\n", x - 8,
-			    at + 4, d < 0 ? -d : 0, pow(10, d));
+			out_add(p->o, "<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%.*f</text>\n", x - 8,
+				at + 4, d < 0 ? -d : 0, pow(10, d));
 	}
 }
 
@@ -186,8 +172,8 @@ static void add_threads(const struct plot *p, unsigned s, bool sync)
 
 		if (row->mode != p->result->row[0].mode || row->config.size != p->size[s] || fabs(x - last) < 22)
 			continue;
-		add(p->o, "<text class=\"soft tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%u</text>\n", x,
-		    panel_y(sync) + HEIGHT + 17, row->config.parallel);
+		out_add(p->o, "<text class=\"soft tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%u</text>\n", x,
+			panel_y(sync) + HEIGHT + 17, row->config.parallel);
 		last = x;
 	}
 }
@@ -195,10 +181,10 @@ static void add_threads(const struct plot *p, unsigned s, bool sync)
 static void add_dot(const struct plot *p, enum curve curve, double x, double y)
 {
 	if (class_of(curve)[0] == 's')
-		add(p->o, "<rect class=\"dot shared\" x=\"%.1f\" y=\"%.1f\" width=\"6\" height=\"6\">", x - 3, y - 3);
+		out_add(p->o, "<rect class=\"dot shared\" x=\"%.1f\" y=\"%.1f\" width=\"6\" height=\"6\">", x - 3, y - 3);
 	else
-		add(p->o, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\">", class_of(curve), x, y,
-		    curve == PEER ? "2.5" : "3.4");
+		out_add(p->o, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\">", class_of(curve), x, y,
+			curve == PEER ? "2.5" : "3.4");
 }
 
 static const char *name_of(enum curve curve)
@@ -230,15 +216,15 @@ static void add_curve(const struct plot *p, unsigned s, bool sync, enum curve cu
 				continue;
 			if (dots) {
 				add_dot(p, curve, x, y_of(p, sync, value));
-				add(p->o, "<title>%s, %u slots, %u threads: %.3g M/s</title>%s", name_of(curve),
-				    row->config.size, row->config.parallel, value, end);
+				out_add(p->o, "<title>%s, %u slots, %u threads: %.3g M/s</title>%s", name_of(curve),
+					row->config.size, row->config.parallel, value, end);
 			} else if (!begun) {
 				begun = true;
-				add(p->o, "<path class=\"%s%s\" d=\"M", class_of(curve),
-				    is_relaxed(curve) ? " relaxed" : "");
+				out_add(p->o, "<path class=\"%s%s\" d=\"M", class_of(curve),
+					is_relaxed(curve) ? " relaxed" : "");
 			}
 			if (!dots)
-				add(p->o, " %.1f %.1f", x, y_of(p, sync, value));
+				out_add(p->o, " %.1f %.1f", x, y_of(p, sync, value));
 		}
 		if (!dots && begun)
 			out_text(p->o, "\"/>\n");
@@ -255,27 +241,27 @@ static void add_legend(const struct plot *p)
 
 		if (!there)
 			continue;
-		add(p->o, "<path class=\"%s%s\" d=\"M%d %d h30\"/>\n", class_of((enum curve)curve),
-		    is_relaxed((enum curve)curve) ? " relaxed" : "", x, LEGEND_Y);
+		out_add(p->o, "<path class=\"%s%s\" d=\"M%d %d h30\"/>\n", class_of((enum curve)curve),
+			is_relaxed((enum curve)curve) ? " relaxed" : "", x, LEGEND_Y);
 		add_dot(p, (enum curve)curve, x + 15, LEGEND_Y);
 		out_text(p->o, curve == PEER || curve >= LANES_RELAXED ? "</circle>\n" : "</rect>\n");
-		add(p->o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 37, LEGEND_Y + 4, name_of((enum curve)curve));
+		out_add(p->o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 37, LEGEND_Y + 4, name_of((enum curve)curve));
 		x += 150;
 	}
 	if (!p->result->on_soft)
-		add(p->o, "<text class=\"soft\" x=\"%d\" y=\"%d\">%s</text>\n", LEFT, LEGEND_Y + 20, fifo_peer_about);
+		out_add(p->o, "<text class=\"soft\" x=\"%d\" y=\"%d\">%s</text>\n", LEFT, LEGEND_Y + 20, fifo_peer_about);
 }
 
 static void add_axes(const struct plot *p, int width)
 {
 	for (int sync = 0; sync < 2; sync++)
-		add(p->o,
-		    "<text class=\"soft\" text-anchor=\"middle\" transform=\"translate(22 %d) rotate(-90)\">million "
-		    "triggers a second</text>\n",
-		    panel_y(sync) + HEIGHT / 2);
-	add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">threads that push, each in a block of "
+		out_add(p->o,
+			"<text class=\"soft\" text-anchor=\"middle\" transform=\"translate(22 %d) rotate(-90)\">million "
+			"triggers a second</text>\n",
+			panel_y(sync) + HEIGHT / 2);
+	out_add(p->o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">threads that push, each in a block of "
 		  "its own</text>\n",
-	    (LEFT + width - RIGHT) / 2, panel_y(true) + HEIGHT + 40);
+		(LEFT + width - RIGHT) / 2, panel_y(true) + HEIGHT + 40);
 }
 
 /* A driver's name for a GPU, with XML's characters made harmless. */
@@ -293,17 +279,17 @@ void fifo_bench_svg(const struct fifo_bench_request *r, const struct fifo_bench_
 	find_ranges(&p);
 	width = panel_x(p.n_sizes) - GAP + RIGHT;
 	width = width < 860 ? 860 : width;
-	add(o, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n",
-	    width, height, width, height);
+	out_add(o, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n",
+		width, height, width, height);
 	out_text(o, "<title>gpuload fifo bench: ");
 	add_name(o, result->gpu);
 	out_text(o, "</title>\n");
 	out_text(o, style);
-	add(o, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n<text class=\"head\" x=\"%d\" y=\"34\">From GPU threads "
+	out_add(o, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n<text class=\"head\" x=\"%d\" y=\"34\">From GPU threads "
 	       "to a CPU thread: ",
-	    width, height, LEFT);
+		width, height, LEFT);
 	add_name(o, result->gpu);
-	add(o, ", %s memory, median of %u</text>\n", gpul_mem_kind_name(result->kind), r->repeat);
+	out_add(o, ", %s memory, median of %u</text>\n", gpul_mem_kind_name(result->kind), r->repeat);
 	add_legend(&p);
 	for (unsigned s = 0; s < 2 * p.n_sizes; s++) {
 		add_frame(&p, s / 2, s % 2);

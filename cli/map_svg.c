@@ -4,7 +4,6 @@
  *             ┌───────┐     ┌────┐     ┌───────┐
  *             │ owner │────>│    │<────│ peer  │     every two processes: a row of ROW pixels
  *             └───────┘     │    │     └───────┘     */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,19 +61,6 @@ static const char style[] =
 	"</style>\n";
 /* clang-format on */
 
-static void add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct out *o, const char *fmt, ...)
-{
-	char buf[512];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(buf, sizeof buf, fmt, args);
-	va_end(args);
-	out_text(o, buf);
-}
-
 /* Text with XML's characters made harmless; what is not ASCII might be no UTF-8, and XML
  * refuses that. */
 static void add_escaped(struct out *o, const char *text)
@@ -93,15 +79,15 @@ static void add_text(struct out *o, const char *class, int x, int y, const char 
 {
 	if (!*text)
 		return;
-	add(o, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
+	out_add(o, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
 	add_escaped(o, text);
 	out_text(o, "</text>\n");
 }
 
 static void add_rect(struct out *o, const char *class, int x, int y, int width, int height)
 {
-	add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n",
-	    class, x, y, width, height);
+	out_add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n",
+		class, x, y, width, height);
 }
 
 /* From a process' address to the band; the tip is drawn, since a marker could not take the
@@ -111,8 +97,8 @@ static void add_arrow(struct out *o, const char *class, bool from_left, int y)
 	int from = from_left ? LEFT_X + BOX : RIGHT_X, to = from_left ? BAND_X : BAND_X + BAND,
 	    back = from_left ? -7 : 7;
 
-	add(o, "<path class=\"%s\" d=\"M%d %d H%d m%d -5 L%d %d l%d 5\"/>\n", class, from, y,
-	    to, back, to, y, back);
+	out_add(o, "<path class=\"%s\" d=\"M%d %d H%d m%d -5 L%d %d l%d 5\"/>\n", class, from, y,
+		to, back, to, y, back);
 }
 
 static void draw_process(struct out *o, const struct map_process *p, size_t i)
@@ -160,15 +146,15 @@ void map_draw_svg(const struct map_picture *p, struct out *o)
 	int rows = (int)(p->n + 1) / 2, band = rows * ROW - (ROW - BOX_HEIGHT),
 	    height = TOP + band + MARGIN;
 
-	add(o,
-	    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-	    "height=\"%d\" role=\"img\">\n",
-	    WIDTH, height, WIDTH, height);
+	out_add(o,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+		"height=\"%d\" role=\"img\">\n",
+		WIDTH, height, WIDTH, height);
 	out_text(o, "<title>");
 	add_escaped(o, p->title);
 	out_text(o, "</title>\n");
 	out_text(o, style);
-	add(o, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", WIDTH, height);
+	out_add(o, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", WIDTH, height);
 	add_text(o, "head", MARGIN, 34, p->title);
 	draw_band(o, p, band);
 	for (size_t i = 0; i < p->n; i++)

@@ -2,6 +2,7 @@
 #include "cli/out.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,17 @@ static const char *digits(uint64_t value, char buf[20])
 		*--p = (char)('0' + value % 10);
 	while (value /= 10);
 	return p;
+}
+
+void out_add(struct out *o, const char *fmt, ...)
+{
+	char buf[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(buf, sizeof buf, fmt, args);
+	va_end(args);
+	out_text(o, buf);
 }
 
 void out_u64(struct out *o, uint64_t value)

@@ -39,6 +39,8 @@ static inline void out_text(struct out *o, const char *text)
 	out_bytes(o, text, strlen(text));
 }
 void out_u64(struct out *o, uint64_t value);
+/* Add what printf would write, for what is short and seldom; cut off at 511 bytes. */
+void out_add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void out_repeat(struct out *o, char c, size_t n);
 
 /* Add a name out of a file: control characters become '?', so that no file can send a terminal
