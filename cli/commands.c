@@ -410,7 +410,7 @@ const struct cli_cmd cli_cmds[] = {
 	  cache_details, cache_opts, cmd_cache, NULL, NULL },
 	{ "mmap-sum", "", "map one buffer into several processes; their GPUs' sums agree",
 	  mmap_sum_details, mmap_sum_opts, cmd_mmap_sum, NULL, NULL },
-	{ "fifo", "VERB", "the queue from GPU threads to a CPU thread: how fast it is",
+	{ "fifo", "VERB", "the queue from GPU threads to a CPU thread: bench, trace, serve, push",
 	  fifo_details, no_opts, cmd_fifo, NULL, fifo_verbs },
 	{ "completion", "bash", "print the completion script for a shell",
 	  "Try it in this shell:  source <(gpuload completion bash)\n",
