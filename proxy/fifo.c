@@ -1,11 +1,12 @@
 /* fifo.c — see fifo.h: the CPU's end, while it runs: take out, release, give up.
  *
- *     look_round() ── glance(): 64 lanes at once, who has something? ──> pending ──> take(): what a lane has, lane by lane
+ *     look_round() ── glance(): 64 lanes at once, who has something? ──> pending ─┬─ poll: what each has, copied
+ *                                                                                 └─ poll_run: what one has, where it lies
  *
  * Fast because of three things.  The lines that a GPU wrote last are in no cache of this core: a glance asks for all of
  * its lanes' at once, where a look at one lane after the other would wait for each; and what it has seen is kept until it
- * is taken, since the GPU writes there again at once.  What lies behind is taken in sequence.  And a lane's tail is
- * written once for all that was handled. */
+ * is taken, since the GPU writes there again at once.  What lies behind is taken in sequence, and asked for ahead.  And a
+ * lane's tail is written once for all that was handled. */
 #include "proxy/fifo_internal.h"
 
 #include <stdio.h>

@@ -32,7 +32,7 @@ typedef struct gpul_fifo_shape {
 	unsigned lanes;  /* 1: one queue; ... GPUL_FIFO_MAX_LANES */
 } gpul_fifo_shape;
 
-typedef struct gpul_fifo gpul_fifo;          /* the CPU's end: opaque, fifo.c */
+typedef struct gpul_fifo gpul_fifo;          /* the CPU's end: opaque, fifo_internal.h */
 typedef struct gpul_fifo_gpu gpul_fifo_gpu;  /* the kernels' end: opaque, fifo_gpu.c */
 
 /* ---- memory ---- */
@@ -45,7 +45,7 @@ size_t gpul_fifo_area_bytes(const gpul_fifo_shape *shape);
  * @area   host memory, aligned to 512 bytes; nobody uses it yet
  * @bytes  of it; at least gpul_fifo_area_bytes()
  * @shape  copied
- * Errors  GPUL_EINVAL no such shape (says the next one that there is), too few bytes, not aligned
+ * Errors  GPUL_EINVAL no such shape (says which there are), too few bytes, not aligned
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shape *shape, gpul_error *err);

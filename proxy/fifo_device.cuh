@@ -18,7 +18,7 @@
  *
  * A push stores 16 bytes and looks at the proxy's tail only when the ring seems full.  A look is a round trip over
  * the bus of about 1.2 us, and looks at one address queue: so only one thread of those that share a lane looks (who
- * draws the state word), and tells the others in device memory. */
+ * is elected in the lane's word heard), and tells the others there, in device memory. */
 #ifndef GPULOAD_PROXY_FIFO_DEVICE_CUH
 #define GPULOAD_PROXY_FIFO_DEVICE_CUH
 
