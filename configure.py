@@ -1,53 +1,13 @@
 #!/usr/bin/env python3
 """configure.py — find what this machine has and write build.ninja.
 
-MODULES is the architecture: which folder may #include which.  The same table
-orders the link and is enforced by tests/meta/layers.py, so the drawing in the
-README, the build and the test cannot disagree.
-
     ./configure.py --install-deps && ninja check
 
-Read next: scripts/parts.py (what is looked for), scripts/rules.py (what is built from what).
+Read next: scripts/modules.py (the architecture), scripts/parts.py (what is looked for), scripts/rules.py (what is built from what).
 """
-import argparse, glob, os, sys
+import argparse, os, sys
 
-VERSION, DATE = "0.1.0", "2026-11-20"
-MODULES = {                      # folder: folders it may include
-    "core":         [],
-    "driver":       ["core"],
-    "ptx":          ["core"],
-    "loader/image": ["core", "ptx"],
-    "loader":       ["core", "driver", "ptx", "loader/image"],
-    "loader/runtime": ["core", "driver"],
-    "softcuda":     ["core", "ptx", "loader/image"],
-    "memalloc":     ["core", "driver"],
-    "ipc":          ["core", "driver", "memalloc"],
-    "proxy":        ["core", "driver", "memalloc"],
-    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy"],
-}
-LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # what libgpuload is made of
-PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe_main.c"}  # what is no part of its folder's library
-TESTS_MAY_USE = list(MODULES) + ["tests"]
-
-
-def owner(path):
-    """The module a path belongs to: its longest prefix in MODULES (modules may nest)."""
-    return max((m for m in TESTS_MAY_USE if path == m or path.startswith(m + "/")), key=len, default=None)
-
-
-def files(folder, ext):
-    """The files of a module (not of one nested in it), or of any folder below tests/."""
-    return sorted(f for f in glob.glob(f"{folder}/**/*{ext}", recursive=True) if owner(f) == owner(folder))
-
-
-def library_sources(module):
-    """The .c files that its library is made of."""
-    return [c for c in files(module, ".c") if c not in PROGRAMS.values()]
-
-
-def closure(module):
-    """The module and all that it may use, users before used: the order a linker wants."""
-    return [m for m in reversed(MODULES) if m == module or m in MODULES[module]]
+from scripts import install_deps, parts, rules
 
 
 def arguments(argv=None):
@@ -72,7 +32,6 @@ def arguments(argv=None):
 
 def main():
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    from scripts import install_deps, parts, rules
     args = arguments()
     if args.install_deps:
         install_deps.run(args)

@@ -2,7 +2,7 @@
  *
  *     bench_host_reads [--driver auto|nvidia|soft] [--bytes 256M]
  *
- * Why cli/sum_stage.c is there.  Each thread has eight loads of 16 bytes on their way at once; a block of 256 threads reads
+ * Why cli/sum/sum_stage.c is there.  Each thread has eight loads of 16 bytes on their way at once; a block of 256 threads reads
  * 32 KiB, then the next 32 KiB that are its own; with "all" each block reads one piece.  A rate is the best of five. */
 #include <getopt.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "bench/timed.h"
-#include "cli/value.h"
+#include "cli/lib/value.h"
 #include "driver/context.h"
 #include "loader/loader.h"
 

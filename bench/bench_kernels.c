@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "core/clock.h"
-#include "loader/image/kernels.h"
+#include "loader/image/kernels/kernels.h"
 
 struct figures {
 	double list_ms, kernels_ms, cpu_ms, unpack_ms;

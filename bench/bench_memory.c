@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "bench/memory.h"
-#include "cli/value.h"
+#include "cli/lib/value.h"
 
 enum { VICTIMS = 50 };
 

@@ -1,4 +1,4 @@
-/* bench_sum.c — how fast the sum kernels (cli/sum.cu) read memory, beside the driver's own copies in the same run.
+/* bench_sum.c — how fast the sum kernels (cli/kernels/sum.cu) read memory, beside the driver's own copies in the same run.
  *
  *     bench_sum [--driver auto|nvidia|soft] [--device N] [--bytes 1G] [--type f32] [--runs N]
  *
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "bench/timed.h"
-#include "cli/fill.h"
-#include "cli/sum.h"
+#include "cli/lib/fill.h"
+#include "cli/sum/sum.h"
 #include "core/clock.h"
 #include "driver/context.h"
 #include "memalloc/mem.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/fifo.h"
+#include "cli/fifo/fifo.h"
 #include "cli/options.h"
 #include "core/text.h"
 

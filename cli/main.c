@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/tell.h"
+#include "cli/lib/tell.h"
 
 static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, gpul_error *err)
 {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "driver/driver.h"
-#include "loader/link.h"
-#include "ptx/nvrtc.h"
+#include "loader/link/link.h"
+#include "ptx/nvrtc/nvrtc.h"
 
 /* One line for a driver: found, or why it is not. */
 static void print_driver(const char *label, gpul_driver_choice choice)

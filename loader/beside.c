@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/choose_internal.h"
+#include "loader/choose/choose_internal.h"
 #include "loader/loader_internal.h"
 
 /* A text of more is of many kernels, and would take longer to read than most of them to run. */

@@ -5,7 +5,7 @@
 
 #include "core/text.h"
 #include "loader/loader_internal.h"
-#include "loader/names.h"
+#include "loader/names/names.h"
 
 const char *gpul_kernel_demangled_locked(gpul_kernel *k)
 {

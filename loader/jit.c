@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/log.h"
-#include "loader/advice.h"
+#include "loader/advice/advice.h"
 #include "loader/loader_internal.h"
 #include "loader/ptxas_options.h"
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "loader/choose_internal.h"
-#include "loader/compile.h"
-#include "loader/link.h"
+#include "loader/choose/choose_internal.h"
+#include "loader/cache/compile.h"
+#include "loader/link/link.h"
 #include "loader/loader_internal.h"
 
 static const gpul_load_options defaults;

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "driver/driver.h"
-#include "loader/signature.h"
+#include "loader/signature/signature.h"
 
 #ifdef __cplusplus
 extern "C" {

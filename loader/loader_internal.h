@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "loader/demangle.h"
-#include "loader/image/kernels.h"
+#include "loader/names/demangle.h"
+#include "loader/image/kernels/kernels.h"
 #include "loader/loader.h"
-#include "loader/signature_internal.h"
+#include "loader/signature/signature_internal.h"
 
 typedef struct gpul_limits { /* of the device: asked once, when the module is loaded */
 	uint32_t cc;         /* compute capability, 10 * major + minor */

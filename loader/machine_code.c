@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/cxx_params.h"
+#include "loader/names/cxx_params.h"
 #include "loader/image/recognise.h"
 #include "loader/loader_internal.h"
 

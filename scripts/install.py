@@ -15,7 +15,7 @@
 import argparse, glob, os, shutil, sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from configure import LIBRARY, VERSION, files
+from scripts.modules import LIBRARY, VERSION, files
 
 PKGCONFIG = """\
 prefix={prefix}

@@ -16,7 +16,7 @@ that points there, so that `man gpul_driver_open` works.  A header reads:
 import os, re, sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from configure import DATE, VERSION
+from scripts.modules import DATE, VERSION
 
 COMMENT = re.compile(r"/\*+(.*?)\*/", re.S)
 FUNCTION = re.compile(r"^(?!typedef\b|#| \*)[A-Za-z_][\w\s*]*?\b(gpul_\w+)\(", re.M)

@@ -9,7 +9,7 @@
 """
 import glob, os, shlex, sys
 
-from configure import DATE, LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
+from scripts.modules import DATE, LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
 from scripts import parts, rules_tests
 from scripts.install import device_headers, public_headers
 from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, memory_flags, part_libraries
@@ -23,13 +23,13 @@ PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch",
 
 
 # Loops over rows that are to become vector code: gcc does that at -O3.  Nothing is reordered (never -ffast-math).
-VECTORS = {"cli/sum.c", "cli/fifo_bench_check.c"}
+VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c"}
 
 # Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
-EMBEDS = {"cli/fifo_bench_run.c": "cli/fifo_bench.ptx", "cli/sum_gpu.c": "cli/sum.ptx",
-          "cli/fifo_clock.c": "cli/fifo_clock.ptx",
-          "cli/fifo_push.c": "cli/fifo_push.ptx",
-          "cli/fifo_trace_run.c": "cli/fifo_trace.ptx"}
+EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/sum/sum_gpu.c": "cli/kernels/sum.ptx",
+          "cli/fifo/fifo_clock.c": "cli/kernels/fifo_clock.ptx",
+          "cli/fifo/fifo_push.c": "cli/kernels/fifo_push.ptx",
+          "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx"}
 
 # Tests that take any driver: tests/gpu/run has them take the GPU's.
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",

@@ -4,7 +4,7 @@ A test links its own folder's closure and no more, so that one broken folder doe
 """
 import glob, os, re, shlex
 
-from configure import LIBRARY, MODULES, closure, files, library_sources, owner
+from scripts.modules import LIBRARY, MODULES, closure, files, library_sources, owner
 from scripts.writer import WARNINGS, flags, has_main, image_flags, memory_flags, part_libraries
 
 
@@ -13,7 +13,7 @@ TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # its FIFO is shared between processes
 # Helpers of another folder's tests.
 TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"]}
 # Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
-TESTS_EMBED = {"tests/proxy/ends.c": "cli/fifo_push.ptx"}
+TESTS_EMBED = {"tests/proxy/ends.c": "cli/kernels/fifo_push.ptx"}
 
 
 def test_link(w, folder):

@@ -11,7 +11,7 @@
 
 #include "driver/context.h"
 #include "loader/loader.h"
-#include "loader/symbol.h"
+#include "loader/symbol/symbol.h"
 
 enum { N = 1000, N_OPERATIONS = 4, BLOCK = 128 };
 

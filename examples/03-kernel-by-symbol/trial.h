@@ -3,7 +3,7 @@
 #define TRIAL_H
 
 #include "driver/context.h"
-#include "loader/symbol.h"
+#include "loader/symbol/symbol.h"
 
 #ifdef __cplusplus
 extern "C" {

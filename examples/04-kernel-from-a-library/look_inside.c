@@ -15,10 +15,10 @@
 #include <string.h>
 
 #include "driver/context.h"
-#include "loader/demangle.h"
-#include "loader/image/kernels.h"
+#include "loader/names/demangle.h"
+#include "loader/image/kernels/kernels.h"
 #include "loader/loader.h"
-#include "loader/select.h"
+#include "loader/choose/select.h"
 
 enum { MOST_PARAMS = 16, NAME_BYTES = 512, NOT_THERE = 77 };
 

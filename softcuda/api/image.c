@@ -14,7 +14,7 @@
 
 #include "core/array.h"
 #include "core/file.h"
-#include "ptx/link.h"
+#include "ptx/link/link.h"
 
 #define EM_CUDA       190
 #define WRAPPER_MAGIC 0x466243B1u

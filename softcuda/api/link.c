@@ -1,7 +1,7 @@
 /* link.c — cuLink*: PTX of any input to one PTX text, which the load calls take.
  *
  *     PTX                         ┐
- *     fatbin, object, library ── its PTX, by loader/image ┴── ptx/link.h ──> PTX
+ *     fatbin, object, library ── its PTX, by loader/image ┴── ptx/link/link.h ──> PTX
  *
  * A library is taken whole, where NVIDIA's linker takes the members that something refers to.
  * Machine code and LTO code are refused: there is nothing here that runs them. */
@@ -13,7 +13,7 @@
 
 #include "core/array.h"
 #include "core/file.h"
-#include "ptx/link.h"
+#include "ptx/link/link.h"
 
 struct input {
 	char *name, *text; /* owned */

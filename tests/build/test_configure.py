@@ -5,8 +5,7 @@ from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
-import configure
-from scripts import install_deps, parts
+from scripts import install_deps, modules, parts
 
 
 def configured(*args, **env):
@@ -50,10 +49,10 @@ class Configure(unittest.TestCase):
                 self.assertIn(f"run_int.{name}.o", ninja)
 
     def test_a_folder_links_what_it_may_use_and_no_more(self):
-        self.assertEqual(configure.closure("ptx"), ["ptx", "core"])
-        self.assertEqual(configure.owner("loader/image/recognise.c"), "loader/image")
-        self.assertEqual(configure.owner("loader/loader.h"), "loader")
-        self.assertIsNone(configure.owner("scripts/rules.py"))
+        self.assertEqual(modules.closure("ptx"), ["ptx", "core"])
+        self.assertEqual(modules.owner("loader/image/recognise.c"), "loader/image")
+        self.assertEqual(modules.owner("loader/loader.h"), "loader")
+        self.assertIsNone(modules.owner("scripts/rules.py"))
 
 
 class Dependencies(unittest.TestCase):

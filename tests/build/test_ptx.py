@@ -66,7 +66,7 @@ class Ptx(unittest.TestCase):
 
     def test_finds_the_files(self):
         found = {what for _, what in commands()}
-        self.assertLessEqual({"cli/sum.ptx", "cli/fifo_bench.ptx", "cli/fifo_trace.ptx", "examples/07-fifo/5_fifo.ptx"}, found)
+        self.assertLessEqual({"cli/kernels/sum.ptx", "cli/kernels/fifo_bench.ptx", "cli/kernels/fifo_trace.ptx", "examples/07-fifo/5_fifo.ptx"}, found)
 
 
 if __name__ == "__main__":

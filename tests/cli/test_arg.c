@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "cli/arg.h"
-#include "cli/npy.h"
-#include "cli/value.h"
+#include "cli/run/arg.h"
+#include "cli/lib/npy.h"
+#include "cli/lib/value.h"
 
 static char folder[] = "/tmp/gpuload-test-XXXXXX";
 

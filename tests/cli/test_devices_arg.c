@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/devices_arg.h"
+#include "cli/lib/devices_arg.h"
 
 static void reads_a_list_in_its_order(void **state)
 {

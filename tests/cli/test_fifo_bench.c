@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "cli/fifo_bench.h"
-#include "cli/fifo_bench_check.h"
+#include "cli/fifo/bench/fifo_bench.h"
+#include "cli/fifo/bench/fifo_bench_check.h"
 
 /* ---- counting -------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/fifo_trace.h"
+#include "cli/fifo/fifo_trace.h"
 #include "core/clock.h"
 #include "driver/context.h"
 #include "proxy/fifo_layout.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/json.h"
+#include "cli/lib/json.h"
 
 /* What was made; ends the writer. */
 static void assert_made(struct json *j, const char *text)

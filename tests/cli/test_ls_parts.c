@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "cli/cxx_names.h"
-#include "cli/image_filter.h"
-#include "cli/progress.h"
+#include "cli/ls/cxx_names.h"
+#include "cli/lib/image_filter.h"
+#include "cli/lib/progress.h"
 
 static void reads_architectures_as_people_write_them(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/map.h"
+#include "cli/share/map.h"
 
 /* A share with n peers whose pids are 100, 101, ... */
 static gpul_ipc_share *share_with(unsigned n)

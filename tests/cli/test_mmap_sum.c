@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/mmap_sum.h"
+#include "cli/sum/mmap_sum.h"
 
 static struct sum number(double f)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/npy.h"
+#include "cli/lib/npy.h"
 
 static void a_header_says_what_it_was_made_of(void **state)
 {

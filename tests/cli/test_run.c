@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "cli/options.h"
-#include "cli/run.h"
+#include "cli/run/run.h"
 
 /* ---- the file's own line ----------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/run.h"
+#include "cli/run/run.h"
 #include "tests/fake/fake_driver.h"
 
 /* Run the words of a command line on drv; what was acquired is given back. */

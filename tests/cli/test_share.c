@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/share.h"
+#include "cli/share/share.h"
 
 static void sizes_are_said_in_the_unit_that_fits(void **state)
 {

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "cli/fill.h"
-#include "cli/sum.h"
-#include "cli/sum_stage.h"
+#include "cli/lib/fill.h"
+#include "cli/sum/sum.h"
+#include "cli/sum/sum_stage.h"
 #include "driver/context.h"
 #include "tests/fake/fake_driver.h"
 #include "tests/fake/fake_runtime.h"

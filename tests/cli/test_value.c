@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/value.h"
+#include "cli/lib/value.h"
 
 static void expect_text(gpul_type t, const char *text, const char *printed)
 {

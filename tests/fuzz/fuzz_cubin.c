@@ -5,7 +5,7 @@
  * they can be. */
 #include "tests/fuzz/fuzz_reader.h"
 
-#include "loader/image/kernels.h"
+#include "loader/image/kernels/kernels.h"
 
 static const unsigned char idents[2][24] = {
 	{ 0x7f, 'E', 'L', 'F', 2, 1, 1, 0x41, 8, [16] = 2, [18] = 190, [20] = 1 },

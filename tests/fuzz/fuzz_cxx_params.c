@@ -2,7 +2,7 @@
  * whatever it is. */
 #include "tests/fuzz/fuzz_reader.h"
 
-#include "loader/cxx_params.h"
+#include "loader/names/cxx_params.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {

@@ -2,8 +2,8 @@
  * it is not too long: then it takes no time, and the measure was not far too small. */
 #include "tests/fuzz/fuzz_reader.h"
 
-#include "loader/demangle.h"
-#include "loader/mangled_internal.h"
+#include "loader/names/demangle.h"
+#include "loader/names/mangled_internal.h"
 
 enum { TOO_MUCH = 8 << 20 };
 

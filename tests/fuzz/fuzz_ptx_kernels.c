@@ -2,7 +2,7 @@
  * no PTX. */
 #include "tests/fuzz/fuzz_reader.h"
 
-#include "loader/image/kernels.h"
+#include "loader/image/kernels/kernels.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {

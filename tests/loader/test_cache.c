@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/cache.h"
+#include "loader/cache/cache.h"
 
 static char folder[64]; /* a new one for each test */
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
-#include "loader/compile.h"
+#include "loader/cache/compile.h"
 
 static char folder[64]; /* holds the sources' folder src, -I folder inc, and the cache */
 static int n_found, n_kept;

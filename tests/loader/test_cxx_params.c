@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "loader/cxx_params.h"
-#include "loader/names.h"
+#include "loader/names/cxx_params.h"
+#include "loader/names/names.h"
 
 static void types_are_told_as_the_name_has_them(void **state)
 {

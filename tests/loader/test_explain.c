@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "loader/advice.h"
-#include "loader/symbol.h"
+#include "loader/advice/advice.h"
+#include "loader/symbol/symbol.h"
 
 static const char *explained(const void *stub, int runtime_error)
 {

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "loader/host_symbols_internal.h"
+#include "loader/symbol/host_symbols_internal.h"
 #include "loader/loader_internal.h"
-#include "loader/symbol.h"
+#include "loader/symbol/symbol.h"
 #include "tests/fake/fake_driver.h"
 
 enum { N_SYMBOLS = 6 };

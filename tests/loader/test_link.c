@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "loader/image/kernels.h"
-#include "loader/link.h"
+#include "loader/image/kernels/kernels.h"
+#include "loader/link/link.h"
 
 #define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
 

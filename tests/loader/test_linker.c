@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "loader/link.h"
+#include "loader/link/link.h"
 #include "tests/loader/image/forge.h"
 
 /* LTO code is handed over as it is. */

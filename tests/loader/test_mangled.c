@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "loader/demangle.h"
-#include "loader/mangled_internal.h"
+#include "loader/names/demangle.h"
+#include "loader/names/mangled_internal.h"
 
 /* "_Z1f1aIiiES_IS0_S0_ES_IS1_S1_E...": each parameter is the one before it, twice. */
 static void make_bomb(char *name, size_t room, int levels)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "loader/loader.h"
-#include "ptx/nvrtc.h"
+#include "ptx/nvrtc/nvrtc.h"
 #include "tests/fake/fake_driver.h"
 
 static const char vecadd[] =

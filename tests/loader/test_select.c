@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "loader/select_internal.h"
+#include "loader/choose/select_internal.h"
 
 enum { MOST = 16 };
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/file.h"
-#include "loader/signature.h"
+#include "loader/signature/signature.h"
 
 /* One row: what must come out, whatever the target.  shape has a letter for each parameter:
  * s scalar, n count, r buffer read, w written, b both, S struct, f function, ? unknown. */

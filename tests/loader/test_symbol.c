@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "loader/symbol.h"
+#include "loader/symbol/symbol.h"
 #include "tests/fake/fake_driver.h"
 
 /* As nvcc (CUDA 13.0) names them: at file scope, static with -rdc=true, in namespaces. */

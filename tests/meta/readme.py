@@ -10,7 +10,7 @@ import os, re, sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 os.chdir(ROOT)
-from configure import MODULES
+from scripts.modules import MODULES
 
 ROW = re.compile(r"^\| `([\w/]+)/` \|[^|]*\|([^|]*)\|$", re.M)
 

@@ -11,7 +11,7 @@
 /* As it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
 __asm__(".pushsection .rodata\n"
 	".global gpuload_tests_push_ptx\n"
-	"gpuload_tests_push_ptx: .incbin \"cli/fifo_push.ptx\"\n"
+	"gpuload_tests_push_ptx: .incbin \"cli/kernels/fifo_push.ptx\"\n"
 	".byte 0\n"
 	".popsection");
 extern const char gpuload_tests_push_ptx[];

@@ -1,12 +1,12 @@
 /* ends.h — a FIFO whose ends are in two processes, for tests: the memory (by ipc), kernels that push, a check of what comes.
  *
  *     piece_offer ┄┄ socket ┄┄> piece_attach          either side's process may be the owner
- *     kernels_open, start, wait                       the process with the GPU's half: cli/fifo_push.cu
+ *     kernels_open, start, wait                       the process with the GPU's half: cli/kernels/fifo_push.cu
  *     gpul_fifo_open, gpul_proxy_start, check_items   the process with the CPU's half */
 #ifndef GPULOAD_TESTS_PROXY_ENDS_H
 #define GPULOAD_TESTS_PROXY_ENDS_H
 
-#include "cli/fifo_push.h"
+#include "cli/fifo/fifo_push.h"
 #include "ipc/client.h"
 #include "proxy/proxy.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ptx/link.h"
+#include "ptx/link/link.h"
 
 #define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
 #define FUNC(linkage, name, number) \

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "ptx/link.h"
+#include "ptx/link/link.h"
 #include "ptx/module.h"
 
 #ifdef __has_feature

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "ptx/module.h"
-#include "ptx/nvrtc.h"
+#include "ptx/nvrtc/nvrtc.h"
 
 static const char twice[] =
 	"extern \"C\" __global__ void twice(int *p) { p[threadIdx.x] *= FACTOR; }\n";

@@ -3,7 +3,7 @@
  *     NAME REGISTERS SHARED LOCAL BARRIERS */
 #include <stdio.h>
 
-#include "loader/image/kernels.h"
+#include "loader/image/kernels/kernels.h"
 
 static gpul_status print(const gpul_image *image, const gpul_kernel_table *table,
 			 const gpul_error *failed, void *context, gpul_error *err)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "loader/image/kernels.h"
+#include "loader/image/kernels/kernels.h"
 #include "ptx/module.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "loader/image/kernels.h"
+#include "loader/image/kernels/kernels.h"
 #include "tests/loader/image/forge.h"
 #include "tests/loader/image/pack.h"
 

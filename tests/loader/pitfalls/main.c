@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "loader/symbol.h"
+#include "loader/symbol/symbol.h"
 
 #ifdef STUB
 extern void STUB(void);

@@ -1,0 +1,61 @@
+/* cache.c — gpuload cache: where results of the compiler and the linker are kept, and how much. */
+#include "loader/cache/cache.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/lib/json.h"
+#include "cli/options.h"
+
+static int print_json(const gpul_cache_status *s, gpul_error *err)
+{
+	struct json j = { 0 };
+
+	json_begin(&j, NULL, '{');
+	if (*s->folder)
+		json_text(&j, "folder", s->folder);
+	else
+		json_null(&j, "folder");
+	if (*s->why_not)
+		json_text(&j, "unused_because", s->why_not);
+	json_u64(&j, "results", s->n_results);
+	json_u64(&j, "bytes", s->bytes);
+	json_u64(&j, "bound_bytes", s->bound_bytes);
+	json_end(&j, '}');
+	return cli_exit_code(json_print(&j, err));
+}
+
+static void print_text(const gpul_cache_status *s)
+{
+	if (*s->folder)
+		printf("%-8s %s\n", "folder", s->folder);
+	if (*s->why_not) {
+		printf("%-8s no: %s\n", "used", s->why_not);
+		return;
+	}
+	printf("%-8s %" PRIu64 "\n", "results", s->n_results);
+	printf("%-8s %" PRIu64 " of at most %" PRIu64 "\n", "bytes", s->bytes, s->bound_bytes);
+}
+
+int cmd_cache(const struct cli_args *args, gpul_error *err)
+{
+	gpul_cache_status s;
+	uint64_t n_removed;
+	gpul_status st;
+
+	if (args->n_operands) {
+		gpul_fail(err, GPUL_EINVAL, 0, "no operands: gpuload cache [--clear]");
+		return CLI_USAGE;
+	}
+	if (cli_value(args, CACHE_CLEAR)) {
+		st = gpul_cache_clear(&n_removed, err);
+		if (st)
+			return cli_exit_code(st);
+	}
+	gpul_cache_look(&s);
+	if (cli_value(args, CACHE_JSON))
+		return print_json(&s, err);
+	print_text(&s);
+	return CLI_DONE;
+}

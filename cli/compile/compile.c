@@ -1,0 +1,119 @@
+/* compile.c — gpuload compile: CUDA C++ to PTX or machine code, through NVRTC. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/lib/nvrtc_args.h"
+#include "cli/options.h"
+#include "core/file.h"
+#include "loader/advice/advice.h"
+#include "loader/cache/compile.h"
+
+#define DEFAULT_PTX_ARCH   "75" /* runs on every GPU that CUDA 13 knows */
+#define DEFAULT_CUBIN_ARCH "90"
+
+/* sm_90 and compute_90 both mean 90; NVRTC wants compute_ for PTX, sm_ for machine code. */
+static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t buf_bytes,
+			       gpul_error *err)
+{
+	const char *number = cubin ? DEFAULT_CUBIN_ARCH : DEFAULT_PTX_ARCH;
+	size_t n_digits;
+
+	if (wanted) {
+		number = !strncmp(wanted, "sm_", 3)        ? wanted + 3
+			 : !strncmp(wanted, "compute_", 8) ? wanted + 8
+							   : "";
+		n_digits = strspn(number, "0123456789");
+		if (n_digits < 2 || n_digits > 3 || strspn(number + n_digits, "af") > 1 ||
+		    number[n_digits + strspn(number + n_digits, "af")])
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "--arch is sm_ or compute_ and a number, such as "
+					 "sm_90, not '%.40s'",
+					 wanted);
+	}
+	snprintf(buf, buf_bytes, "%s%s", cubin ? "sm_" : "compute_", number);
+	return GPUL_OK;
+}
+
+/* dir/kernel.cu to kernel.ptx in the current folder, as nvcc does; owned. */
+static char *default_out(const char *path, const char *extension)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	char *out = NULL;
+
+	if (asprintf(&out, "%.*s%s", (int)(dot ? (size_t)(dot - name) : strlen(name)), name,
+		     extension) < 0)
+		return NULL;
+	return out;
+}
+
+static gpul_status write_image(const char *path, const gpul_nvrtc_result *r, gpul_error *err)
+{
+	FILE *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
+	bool ok = f && fwrite(r->image, 1, r->image_bytes, f) == r->image_bytes;
+
+	if (f && f != stdout && fclose(f))
+		ok = false;
+	return ok ? GPUL_OK
+		  : gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path,
+			      strerror(errno));
+}
+
+static gpul_status compile(const struct cli_args *args, const struct nvrtc_args *options,
+			   const char *arch, const char *out, gpul_error *err)
+{
+	const char *path = args->operands[0];
+	gpul_nvrtc_result result = { 0 };
+	gpul_file source;
+	gpul_status st = gpul_file_open(path, &source, err);
+
+	if (st)
+		return st;
+	st = gpul_compile_cached(source.bytes, path, (const char *const *)options->words, arch,
+				 cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
+	gpul_file_close(&source);
+	/* Warnings, or all the errors: the message has but the first. */
+	if (result.log && *result.log)
+		fprintf(stderr, "%s%s", result.log,
+			result.log[strlen(result.log) - 1] == '\n' ? "" : "\n");
+	if (st == GPUL_OK)
+		st = write_image(out, &result, err);
+	else
+		gpul_advise(err);
+	gpul_nvrtc_result_free(&result);
+	return st;
+}
+
+int cmd_compile(const struct cli_args *args, gpul_error *err)
+{
+	const struct nvrtc_rows rows = { COMPILE_INCLUDE, COMPILE_DEFINE, COMPILE_STD };
+	bool cubin = cli_value(args, COMPILE_CUBIN) != NULL;
+	const char *out = cli_value(args, COMPILE_OUT);
+	struct nvrtc_args options = { 0 };
+	char arch[32], *made_up = NULL;
+	gpul_status st;
+
+	if (args->n_operands != 1 || (cubin && cli_value(args, COMPILE_PTX))) {
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  args->n_operands == 1 ? "--ptx or --cubin, not both"
+						: "which file?  gpuload compile FILE.cu");
+		return CLI_USAGE;
+	}
+	st = choose_arch(cli_value(args, COMPILE_ARCH), cubin, arch, sizeof arch, err);
+	if (st == GPUL_OK && !out) {
+		out = made_up = default_out(args->operands[0], cubin ? ".cubin" : ".ptx");
+		if (!out)
+			st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
+	}
+	if (st == GPUL_OK)
+		st = nvrtc_args_add(&options, args, rows, err);
+	if (st == GPUL_OK)
+		st = compile(args, &options, arch, out, err);
+	nvrtc_args_free(&options);
+	free(made_up);
+	return cli_exit_code(st);
+}

@@ -1,0 +1,333 @@
+/* fifo_push.c — gpuload fifo push: a kernel of this process pushes to a proxy in another one. */
+#include "cli/fifo/fifo_serve.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/fifo/fifo_push.h"
+#include "cli/share/share.h"
+#include "cli/lib/stop.h"
+#include "cli/lib/value.h"
+#include "core/clock.h"
+#include "loader/loader.h"
+#include "proxy/fifo.h"
+
+/* fifo_push.ptx as it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
+__asm__(".pushsection .rodata\n"
+	".global gpuload_fifo_push_ptx, gpuload_fifo_push_ptx_end\n"
+	"gpuload_fifo_push_ptx: .incbin \"cli/kernels/fifo_push.ptx\"\n"
+	"gpuload_fifo_push_ptx_end: .byte 0\n"
+	".popsection");
+extern const char gpuload_fifo_push_ptx[], gpuload_fifo_push_ptx_end[];
+
+enum { DEFAULT_COUNT = 1000, MOST_BLOCKS = 4096, DEFAULT_TIMEOUT_MS = 10000, RETRY_MS = 10, DETACH_MS = 10000, LOOK_MS = 1 };
+enum { OPT_COUNT, OPT_BLOCKS, OPT_SHARE, OPT_SYNC_EACH, OPT_RELAXED, OPT_TIMEOUT, OPT_WAIT, OPT_DEVICE, OPT_JSON, OPT_DRIVER };
+
+const struct cli_opt fifo_push_opts[] = {
+	[OPT_COUNT] = { "count", "N", "triggers that each block pushes (default: 1000)", .in_file = false },
+	[OPT_BLOCKS] = { "blocks", "N", "of one thread each (default: one for each lane)", .in_file = false },
+	[OPT_SHARE] = { "share", NULL, "blocks share lanes; more blocks than lanes always do", .in_file = false },
+	[OPT_SYNC_EACH] = { "sync-each", NULL, "wait after each push until it has been handled", .in_file = false },
+	[OPT_RELAXED] = { "relaxed", NULL, "do not order what was written before", .in_file = false },
+	[OPT_TIMEOUT] = { "timeout", "SECONDS", "how long the proxy may let a push or a sync wait (default: 10)", .in_file = false },
+	[OPT_WAIT] = { "wait", "SECONDS", "wait for NAME to be there (default: 0)", .in_file = false },
+	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", .in_file = false },
+	[OPT_JSON] = { "json", NULL, "print one JSON object instead of text", .in_file = false },
+	[OPT_DRIVER] = { "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft",
+			 .in_file = false },
+	{ 0 },
+};
+
+const char fifo_push_details[] =
+	"Attaches to the FIFO that gpuload fifo serve offers as NAME, and runs a kernel whose blocks\n"
+	"push triggers and wait until the proxy, in the other process, has handled them. A trigger's\n"
+	"first word is its number in its block, the second one the block; its kind is 1.\n"
+	"\n"
+	"When the other process dies, the kernel is aborted at once; when that one lives and does\n"
+	"nothing, the kernel gives up after --timeout. Either is told in one line, exit status 1.\n";
+
+struct push {
+	const char *name;       /* borrowed */
+	uint64_t count;
+	unsigned blocks, flags; /* blocks 0: one for each lane */
+	int timeout_ms, wait_ms;
+	bool json;
+	struct devices_arg devices;
+	gpul_ipc_client *client;
+	const gpul_ipc_view *view;
+	gpul_fifo_gpu *end;
+	gpul_module *module;
+	CUstream stream;
+	CUdeviceptr first, results;
+	gpul_error lost;        /* why the kernel was aborted; OK: it was not */
+	uint64_t elapsed_ns;
+	struct fifo_push_result total;
+};
+
+/* ---- what is asked for ---------------------------------------------------------------- */
+
+static gpul_status parse_numbers(const struct cli_args *args, struct push *p, gpul_error *err)
+{
+	const char *count = cli_value(args, OPT_COUNT), *blocks = cli_value(args, OPT_BLOCKS);
+	size_t n_count = DEFAULT_COUNT, n_blocks = 0;
+	gpul_status st = count ? value_parse_size(count, strlen(count), &n_count, err) : GPUL_OK;
+
+	if (!st && blocks)
+		st = value_parse_size(blocks, strlen(blocks), &n_blocks, err);
+	if (!st && (n_blocks > MOST_BLOCKS || (blocks && n_blocks == 0)))
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--blocks takes a number from 1 to %d, not '%.40s'", MOST_BLOCKS, blocks);
+	p->count = n_count;
+	p->blocks = (unsigned)n_blocks;
+	return st;
+}
+
+static gpul_status parse(const struct cli_args *args, struct push *p, gpul_error *err)
+{
+	const char *timeout = cli_value(args, OPT_TIMEOUT), *wait = cli_value(args, OPT_WAIT);
+	gpul_status st = GPUL_OK;
+
+	*p = (struct push){ .json = cli_value(args, OPT_JSON), .timeout_ms = DEFAULT_TIMEOUT_MS };
+	if (args->n_operands != 1)
+		return gpul_fail(err, GPUL_EINVAL, 0, "one NAME is expected; see gpuload help fifo push");
+	p->name = args->operands[0];
+	p->flags = (cli_value(args, OPT_SHARE) ? FIFO_PUSH_SHARE : 0u) | (cli_value(args, OPT_SYNC_EACH) ? FIFO_PUSH_SYNC_EACH : 0u) |
+		   (cli_value(args, OPT_RELAXED) ? FIFO_PUSH_RELAXED : 0u);
+	st = parse_numbers(args, p, err);
+	if (!st && timeout)
+		st = value_parse_seconds("timeout", timeout, &p->timeout_ms, err);
+	if (!st && wait)
+		st = value_parse_seconds("wait", wait, &p->wait_ms, err);
+	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &p->devices, err);
+}
+
+/* ---- attach, and make the kernels' end ---------------------------------------------------- */
+
+static gpul_status attach(struct push *p, gpul_error *err)
+{
+	const gpul_ipc_client_options options = { .name = p->name, .fd = -1, .devices = p->devices.ordinal, .n_devices = 1 };
+	const uint64_t until_ns = gpul_clock_ns() + (uint64_t)p->wait_ms * 1000000;
+
+	for (;;) {
+		gpul_error why = { 0 };
+
+		if (gpul_ipc_attach(p->devices.drv, &options, DEFAULT_TIMEOUT_MS, &p->client, &why) == GPUL_OK)
+			break;
+		/* not there yet, or the last owner's remains */
+		if (why.status != GPUL_ESYS || (why.native != ENOENT && why.native != ECONNREFUSED) || gpul_clock_ns() >= until_ns)
+			return share_explain(p->name, &why, err);
+		poll(NULL, 0, RETRY_MS);
+	}
+	p->view = gpul_ipc_client_view(p->client);
+	if (!p->view->cpu)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "'%.64s' is device memory, which no proxy sees: no FIFO", p->name);
+	return GPUL_OK;
+}
+
+static gpul_status make_end(struct push *p, gpul_error *err)
+{
+	gpul_error why = { 0 };
+	gpul_status st = gpul_fifo_gpu_create(p->devices.drv, p->view->cpu, p->view->gpu, p->view->bytes, &p->end, &why);
+
+	if (st == GPUL_EFORMAT)
+		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is no FIFO; gpuload fifo serve makes one", p->name);
+	if (st)
+		return gpul_fail(err, st, why.native, "%s", why.text);
+	(void)gpul_fifo_gpu_tell_death(p->end, NULL);  /* without it, the end of the lease tells: later */
+	if (!p->blocks)
+		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
+	if (p->blocks > gpul_fifo_gpu_param(p->end)->n_lanes)
+		p->flags |= FIFO_PUSH_SHARE;
+	return GPUL_OK;
+}
+
+static gpul_status make_buffers(struct push *p, gpul_error *err)
+{
+	const gpul_driver *drv = p->devices.drv;
+	const size_t first_bytes = p->blocks * sizeof(uint64_t), bytes = first_bytes + p->blocks * sizeof(struct fifo_push_result);
+	gpul_status st = gpul_cu(drv, err, cuMemAlloc(&p->first, bytes));
+
+	if (st)
+		return st;
+	p->results = p->first + first_bytes;
+	st = gpul_cu(drv, err, cuMemsetD8Async(p->first, 0, bytes, NULL));
+	st = st ? st : gpul_cu(drv, err, cuStreamSynchronize(NULL));
+	return st ? st : gpul_cu(drv, err, cuStreamCreate(&p->stream, CU_STREAM_NON_BLOCKING));
+}
+
+/* ---- push ------------------------------------------------------------------------------------ */
+
+static gpul_status launch(struct push *p, gpul_error *err)
+{
+	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(p->end);
+	uint64_t timeout_ns = (uint64_t)p->timeout_ms * 1000000;
+	const gpul_launch_config config = { .grid = { p->blocks, 1, 1 }, .block = { 1, 1, 1 }, .stream = p->stream };
+	void *args[] = { &fifo, &p->first, &p->count, &timeout_ns, &p->flags, &p->results };
+	const size_t bytes[] = { sizeof fifo, sizeof p->first, sizeof p->count, sizeof timeout_ns, sizeof p->flags, sizeof p->results };
+	const gpul_kernel *kernel;
+	gpul_status st = gpul_module_load_ptx(p->devices.drv, gpuload_fifo_push_ptx,
+					      (size_t)(gpuload_fifo_push_ptx_end - gpuload_fifo_push_ptx), "fifo_push.ptx", NULL,
+					      &p->module, err);
+
+	st = st ? st : gpul_kernel_find(p->module, "fifo_push", &kernel, err);
+	return st ? st : gpul_kernel_launch(kernel, &config, args, bytes, 6, err);
+}
+
+/* The lease's end, or a signal, ends the kernel: nobody would answer it, or nobody waits for it. */
+static gpul_status look_around(struct push *p, gpul_error *err)
+{
+	gpul_ipc_event e = { .kind = GPUL_IPC_NONE };
+	gpul_status st;
+
+	if (p->lost.status) {  /* it ends soon */
+		poll(NULL, 0, LOOK_MS);
+		return GPUL_OK;
+	}
+	st = stop_wait(gpul_ipc_client_fd(p->client), LOOK_MS, err);
+	st = st ? st : gpul_ipc_client_next(p->client, 0, &e, err);
+	if (st)
+		return st;
+	if (e.kind == GPUL_IPC_OWNER_DIED || gpul_fifo_gpu_peer_died(p->end))
+		gpul_fail(&p->lost, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has died", p->name);
+	else if (e.kind == GPUL_IPC_DETACHED)
+		gpul_fail(&p->lost, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has ended", p->name);
+	else if (stop_asked())
+		gpul_fail(&p->lost, GPUL_ESYS, ECANCELED, "ended by %s", stop_asked());
+	if (p->lost.status)
+		gpul_fifo_gpu_abort(p->end, p->lost.native == EPIPE ? GPUL_FIFO_CODE_PEER_GONE : GPUL_FIFO_CODE_STOPPED);
+	return GPUL_OK;
+}
+
+static gpul_status await(struct push *p, gpul_error *err)
+{
+	const gpul_driver *drv = p->devices.drv;
+	const uint64_t begun_ns = gpul_clock_ns();
+	gpul_status st = GPUL_OK;
+	CUresult r;
+
+	while (!st && (r = drv->cuStreamQuery(p->stream)) == CUDA_ERROR_NOT_READY)
+		st = look_around(p, err);
+	p->elapsed_ns = gpul_clock_ns() - begun_ns;
+	if (st)  /* nobody waits for it any more */
+		gpul_fifo_gpu_abort(p->end, GPUL_FIFO_CODE_STOPPED);
+	return st ? st : gpul_cu_status(drv, err, r, "cuStreamQuery(p->stream)");
+}
+
+static gpul_status read_results(struct push *p, gpul_error *err)
+{
+	struct fifo_push_result *results = calloc(p->blocks, sizeof *results);
+	gpul_status st;
+
+	if (!results)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the results of %u blocks", p->blocks);
+	st = gpul_cu(p->devices.drv, err, cuMemcpyDtoH(results, p->results, p->blocks * sizeof *results));
+	for (unsigned i = 0; !st && i < p->blocks; i++) {
+		p->total.pushed += results[i].pushed;
+		if (results[i].result > p->total.result)
+			p->total.result = results[i].result;
+	}
+	free(results);
+	return st;
+}
+
+/* ---- what came of it ---------------------------------------------------------------------------- */
+
+static const char *result_name(unsigned result)
+{
+	static const char *const names[] = { "ok", "timed-out", "aborted", "busy" };
+
+	return result < sizeof names / sizeof *names ? names[result] : "?";
+}
+
+static gpul_status tell(const struct push *p, gpul_error *err)
+{
+	struct json j = { 0 };
+
+	if (!p->json) {
+		printf("%-10s %s: %u blocks x %" PRIu64 " triggers, all handled, in %.3f ms: %.3f M/s\n", "PUSHED", p->name, p->blocks,
+		       p->count, (double)p->elapsed_ns / 1e6, (double)p->total.pushed * 1e3 / (double)p->elapsed_ns);
+		return share_flush(err);
+	}
+	json_begin(&j, NULL, '{');
+	json_text(&j, "name", p->name);
+	json_text(&j, "driver", p->devices.drv->name);
+	json_u64(&j, "blocks", p->blocks);
+	json_u64(&j, "count", p->count);
+	json_u64(&j, "pushed", p->total.pushed);
+	json_text(&j, "result", result_name(p->total.result));
+	json_double(&j, "seconds", (double)p->elapsed_ns / 1e9);
+	json_end(&j, '}');
+	return share_json_print(&j, err);
+}
+
+static gpul_status explain(const struct push *p, gpul_error *err)
+{
+	const uint64_t all = p->count * p->blocks;
+	const uint32_t code = gpul_fifo_gpu_aborted(p->end);
+	char text[64];
+
+	if (p->lost.status)
+		return gpul_fail(err, p->lost.status, p->lost.native, "%s; %" PRIu64 " of %" PRIu64 " triggers had been pushed", p->lost.text,
+				 (uint64_t)p->total.pushed, all);
+	if (p->total.result == GPUL_FIFO_TIMED_OUT || code == GPUL_FIFO_CODE_TIMED_OUT)
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+				 "the proxy of '%.64s' let a push wait for more than %d ms (--timeout); %" PRIu64 " of %" PRIu64
+				 " triggers had been pushed", p->name, p->timeout_ms, (uint64_t)p->total.pushed, all);
+	if (code == GPUL_FIFO_CODE_STOPPED)  /* its word came before its lease's end */
+		return gpul_fail(err, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has ended; %" PRIu64 " of %" PRIu64
+				 " triggers had been pushed", p->name, (uint64_t)p->total.pushed, all);
+	return gpul_fail(err, GPUL_ESYS, ECANCELED, "the kernel was aborted: %s; %" PRIu64 " of %" PRIu64 " triggers had been pushed",
+			 gpul_fifo_code_text(code, text), (uint64_t)p->total.pushed, all);
+}
+
+static gpul_status run(struct push *p, gpul_error *err)
+{
+	gpul_status st = stop_begin(err);
+
+	st = st ? st : launch(p, err);
+	st = st ? st : await(p, err);
+	st = st ? st : read_results(p, err);
+	if (st)
+		return st;
+	return p->total.result == GPUL_FIFO_OK ? tell(p, err) : explain(p, err);
+}
+
+/* What was made on the way, in reverse; the memory behind it is let go of last. */
+static void unmake(struct push *p)
+{
+	const gpul_driver *drv = p->devices.drv;
+
+	if (p->stream)
+		drv->cuStreamDestroy(p->stream);
+	if (p->first)
+		drv->cuMemFree(p->first);  /* waits for the kernel, should it still run */
+	gpul_module_unload(p->module);
+	gpul_fifo_gpu_destroy(p->end);
+}
+
+static gpul_status work(struct push *p, gpul_error *err)
+{
+	gpul_status st = devices_arg_open(&p->devices, err), closed;
+
+	if (st)
+		return st;
+	st = attach(p, err);
+	st = st ? st : make_end(p, err);
+	st = st ? st : make_buffers(p, err);
+	st = st ? st : run(p, err);
+	unmake(p);
+	closed = gpul_ipc_client_close(p->client, DETACH_MS, err);
+	devices_arg_close(&p->devices);
+	return st ? st : closed;
+}
+
+int cmd_fifo_push(const struct cli_args *args, gpul_error *err)
+{
+	struct push p;
+	gpul_status st = parse(args, &p, err);
+
+	return cli_exit_code(st ? st : work(&p, err));
+}

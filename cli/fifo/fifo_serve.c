@@ -1,0 +1,341 @@
+/* fifo_serve.c — gpuload fifo serve: memory with a FIFO in it for other processes' kernels, and a proxy that counts. */
+#include "cli/fifo/fifo_serve.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/share/share.h"
+#include "cli/lib/stop.h"
+#include "cli/lib/value.h"
+#include "core/clock.h"
+#include "proxy/proxy.h"
+
+enum { DEFAULT_SLOTS = 128, DEFAULT_LANES = 8, GONE_MS = 10000 };
+enum { OPT_SLOTS, OPT_LANES, OPT_PRINT, OPT_KIND, OPT_DEVICE, OPT_UNTIL_DETACHED, OPT_FOR, OPT_JSON, OPT_DRIVER };
+
+const struct cli_opt fifo_serve_opts[] = {
+	[OPT_SLOTS] = { "slots", "N", "in all: a power of two (default: 128)", .in_file = false },
+	[OPT_LANES] = { "lanes", "N", "rings that share them: a power of two (default: 8); 1 is one queue", .in_file = false },
+	[OPT_PRINT] = { "print", NULL, "print each trigger", .in_file = false },
+	[OPT_KIND] = { "kind", "KIND", "which host memory (default: auto)", "auto host-numa memfd shm", .in_file = false },
+	[OPT_DEVICE] = { "device", "N", "the GPU whose kernels push: memory lies near it (default: 0)", .in_file = false },
+	[OPT_UNTIL_DETACHED] = { "until-detached", NULL, "end when the first one that pushed has gone", .in_file = false },
+	[OPT_FOR] = { "for", "SECONDS", "end after that time; 0.5 is fine", .in_file = false },
+	[OPT_JSON] = { "json", NULL, "print one JSON object an event, one a line", .in_file = false },
+	[OPT_DRIVER] = { "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft",
+			 .in_file = false },
+	{ 0 },
+};
+
+const char fifo_serve_details[] =
+	"Makes a FIFO in host memory, offers it to other processes of the same user as NAME (see\n"
+	"gpuload help share), and has a proxy thread take out what their kernels push. In two shells:\n"
+	"\n"
+	"    gpuload fifo serve jobs\n"
+	"    gpuload fifo push jobs --count 1000\n"
+	"\n"
+	"One process at a time pushes; each finds an empty FIFO. A line when it is ready, then one an\n"
+	"event: ATTACHED, DETACHED or PEER_DIED, and HANDLED: how many triggers came, and whether the\n"
+	"kernels gave up. A process that is killed while its kernel pushes is noticed at once, and what\n"
+	"it had pushed is still taken out.\n";
+
+/* A process that has attached, from there until it is gone. */
+struct session {
+	gpul_proxy *proxy;
+	int watched[2];          /* its connection; its process, where the system tells */
+	unsigned n_watched;
+	uint64_t begun_ns;
+};
+
+struct serve {
+	const char *name;        /* borrowed */
+	gpul_fifo_shape shape;
+	gpul_mem_kind kind;
+	bool print, until_detached, json;
+	int for_ms;              /* -1: until a signal */
+	struct devices_arg devices;
+	gpul_mem *mem;
+	gpul_ipc_server *server;
+	gpul_fifo *fifo;
+	struct session session;
+	bool left;               /* somebody was attached, and nobody is any more */
+};
+
+/* ---- what is asked for ---------------------------------------------------------------- */
+
+static gpul_status parse_count(const struct cli_args *args, int opt, const char *name, unsigned otherwise, unsigned *out,
+			       gpul_error *err)
+{
+	const char *text = cli_value(args, opt);
+	size_t value = otherwise;
+	gpul_status st = text ? value_parse_size(text, strlen(text), &value, err) : GPUL_OK;
+
+	if (!st && value > UINT32_MAX)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--%s %.40s is too many", name, text);
+	*out = (unsigned)value;
+	return st;
+}
+
+static gpul_status parse(const struct cli_args *args, struct serve *s, gpul_error *err)
+{
+	const char *kind = cli_value(args, OPT_KIND), *seconds = cli_value(args, OPT_FOR);
+	gpul_status st = GPUL_OK;
+
+	*s = (struct serve){ .print = cli_value(args, OPT_PRINT), .until_detached = cli_value(args, OPT_UNTIL_DETACHED),
+			     .json = cli_value(args, OPT_JSON), .for_ms = -1 };
+	if (args->n_operands != 1)
+		return gpul_fail(err, GPUL_EINVAL, 0, "one NAME is expected; see gpuload help fifo serve");
+	s->name = args->operands[0];
+	if (kind && (!gpul_mem_kind_parse(kind, &s->kind) || s->kind == GPUL_MEM_DEVICE || s->kind == GPUL_MEM_PINNED ||
+		     s->kind == GPUL_MEM_DEVICE_IPC))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--kind is auto, host-numa, memfd or shm: memory that the CPU sees and other processes can map; "
+				 "not '%.40s'", kind);
+	st = parse_count(args, OPT_SLOTS, "slots", DEFAULT_SLOTS, &s->shape.slots, err);
+	s->shape.lanes = s->shape.slots < DEFAULT_LANES ? s->shape.slots : DEFAULT_LANES;
+	st = st ? st : parse_count(args, OPT_LANES, "lanes", s->shape.lanes, &s->shape.lanes, err);
+	if (!st && !gpul_fifo_area_bytes(&s->shape))
+		st = gpul_fifo_area_format(NULL, 0, &s->shape, err);  /* it says what shapes there are */
+	st = st || !seconds ? st : value_parse_seconds("for", seconds, &s->for_ms, err);
+	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &s->devices, err);
+}
+
+/* ---- the memory ------------------------------------------------------------------------- */
+
+/* Formatted before anybody can see it. */
+static gpul_status make(struct serve *s, gpul_error *err)
+{
+	const size_t bytes = gpul_fifo_area_bytes(&s->shape);
+	const gpul_mem_desc desc = { .kind = s->kind, .bytes = GPUL_IPC_CONTROL_BYTES + bytes, .node = GPUL_MEM_NODE_OF_GPU,
+				     .devices = s->devices.ordinal, .n_devices = 1, .exportable = true };
+	const gpul_ipc_server_options options = { .name = s->name, .control = true, .bytes = bytes, .max_peers = 1 };
+	char *area;
+	gpul_status st = gpul_mem_create(s->devices.drv, &desc, &s->mem, err);
+
+	if (st)
+		return st;
+	area = (char *)gpul_mem_cpu(s->mem) + GPUL_IPC_CONTROL_BYTES;
+	st = gpul_fifo_area_format(area, bytes, &s->shape, err);
+	st = st ? st : gpul_fifo_open(area, bytes, &s->fifo, err);
+	if (!st)
+		(void)gpul_fifo_tell_death(s->fifo, NULL);  /* without it, the end of the lease tells: later */
+	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
+}
+
+static gpul_status tell_ready(const struct serve *s, gpul_error *err)
+{
+	const gpul_mem_info *about = gpul_mem_about(s->mem);
+	struct json j = { 0 };
+
+	if (!s->json) {
+		printf("%-10s %s: %u slots in %u lanes, %s, node %d\n", "READY", s->name, s->shape.slots, s->shape.lanes,
+		       gpul_mem_kind_name(about->kind), about->node);
+		return share_flush(err);
+	}
+	json_begin(&j, NULL, '{');
+	json_text(&j, "event", "READY");
+	json_text(&j, "name", s->name);
+	json_u64(&j, "slots", s->shape.slots);
+	json_u64(&j, "lanes", s->shape.lanes);
+	json_text(&j, "kind", gpul_mem_kind_name(about->kind));
+	json_i64(&j, "node", about->node);
+	json_end(&j, '}');
+	return share_json_print(&j, err);
+}
+
+/* ---- a session ---------------------------------------------------------------------------- */
+
+static void print_json(const struct serve *s, const gpul_fifo_item *item)
+{
+	printf("{\"event\": \"TRIGGER\", \"name\": \"%s\", \"lane\": %u, \"position\": %" PRIu64 ", \"kind\": %u, "
+	       "\"words\": [\"%#018" PRIx64 "\", \"%#018" PRIx64 "\"]}\n",
+	       s->name, item->lane, item->position, gpul_fifo_kind(item), item->word[0], item->word[1]);
+}
+
+static void print_item(const struct serve *s, const gpul_fifo_item *item)
+{
+	if (s->json)
+		print_json(s, item);
+	else
+		printf("%-10s %s: lane %u, position %" PRIu64 ": %#018" PRIx64 " %#018" PRIx64 ", kind %u\n", "TRIGGER", s->name,
+		       item->lane, item->position, item->word[0], item->word[1], gpul_fifo_kind(item));
+}
+
+/* On the proxy's thread.  The proxy counts by itself. */
+static gpul_status handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+{
+	const struct serve *s = context;
+
+	(void)fifo;
+	for (unsigned i = 0; s->print && i < n; i++)
+		print_item(s, &items[i]);
+	return s->print ? share_flush(err) : GPUL_OK;
+}
+
+static gpul_status begin_session(struct serve *s, int slot, gpul_error *err)
+{
+	struct session *now = &s->session;
+	gpul_proxy_desc desc = { .fifos = &s->fifo, .n_fifos = 1, .watch_fds = now->watched };
+
+	now->n_watched = desc.n_watch_fds = gpul_ipc_server_peer_fds(s->server, slot, now->watched);
+	now->begun_ns = gpul_clock_ns();
+	for (int kind = 0; kind < GPUL_FIFO_N_KINDS; kind++)
+		desc.kinds[kind] = (gpul_proxy_kind){ handle, s };
+	return gpul_proxy_start(&desc, &now->proxy, err);
+}
+
+static gpul_status tell_handled(const struct serve *s, uint64_t n, uint64_t ns, const char *gave_up, gpul_error *err)
+{
+	struct json j = { 0 };
+
+	if (!s->json) {
+		printf("%-10s %s: %" PRIu64 " triggers in %.3f ms%s%s\n", "HANDLED", s->name, n, (double)ns / 1e6,
+		       gave_up ? ", aborted: " : "", gave_up ? gave_up : "");
+		return share_flush(err);
+	}
+	json_begin(&j, NULL, '{');
+	json_text(&j, "event", "HANDLED");
+	json_text(&j, "name", s->name);
+	json_u64(&j, "triggers", n);
+	json_double(&j, "seconds", (double)ns / 1e9);
+	if (gave_up)
+		json_text(&j, "aborted", gave_up);
+	else
+		json_null(&j, "aborted");
+	json_end(&j, '}');
+	return share_json_print(&j, err);
+}
+
+/* A dying process closes its connection before its GPU is quiet; what its kernels still store must not come into the next
+ * one's FIFO.  When the process is gone, so are they. */
+static void await_its_end(const struct session *now)
+{
+	const uint64_t until = gpul_clock_ns() + GONE_MS * 1000000ull;
+
+	for (unsigned i = 0; i < now->n_watched; i++) {
+		struct pollfd p = { .fd = now->watched[i], .events = POLLIN };
+
+		while (gpul_clock_ns() < until && poll(&p, 1, 10) <= 0)
+			;
+	}
+}
+
+/* What the thread has not taken out, too. */
+static uint64_t take_the_rest(struct serve *s)
+{
+	gpul_fifo_item items[64];
+	uint64_t total = 0;
+
+	for (unsigned n; (n = gpul_fifo_poll(s->fifo, items, 64)) != 0; gpul_fifo_release(s->fifo)) {
+		handle(s, s->fifo, items, n, NULL);
+		total += n;
+	}
+	return total;
+}
+
+/* lost: by which event, so that nobody uses the FIFO any more; NONE: this command ends. */
+static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_error *err)
+{
+	struct session *now = &s->session;
+	gpul_proxy_stats stats;
+	gpul_error why = { 0 };
+	char text[64];
+	uint32_t code;
+	gpul_status st;
+
+	if (!now->proxy)
+		return GPUL_OK;
+	if (lost == GPUL_IPC_PEER_DIED)
+		await_its_end(now);
+	gpul_proxy_get_stats(now->proxy, &stats);
+	st = gpul_proxy_stop(now->proxy, &why);
+	now->proxy = NULL;
+	for (unsigned i = 0; i < now->n_watched; i++)
+		close(now->watched[i]);
+	if (st && why.native != EPIPE && why.native != ECANCELED)
+		return gpul_fail(err, st, why.native, "%s", why.text);
+	code = gpul_fifo_aborted(s->fifo);
+	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE)  /* this end's own word */
+		code = 0;
+	if (lost == GPUL_IPC_NONE)
+		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);
+	stats.triggers += take_the_rest(s);
+	st = tell_handled(s, stats.triggers, gpul_clock_ns() - now->begun_ns, code ? gpul_fifo_code_text(code, text) : NULL, err);
+	return st || lost == GPUL_IPC_NONE ? st : gpul_fifo_reset(s->fifo, err);
+}
+
+/* ---- serving --------------------------------------------------------------------------------- */
+
+static gpul_status serve_one(struct serve *s, const gpul_ipc_event *e, gpul_error *err)
+{
+	gpul_status st = share_tell_event(s->name, e, (int)gpul_ipc_server_peers(s->server, NULL, 0), s->json, err);
+
+	if (!st && e->kind == GPUL_IPC_ATTACHED)
+		return begin_session(s, e->peer, err);
+	if (st || (e->kind != GPUL_IPC_DETACHED && e->kind != GPUL_IPC_PEER_DIED))
+		return st;
+	s->left = true;
+	return end_session(s, e->kind, err);
+}
+
+/* How long poll() may sleep before --for is over: -1 for ever. */
+static int remaining_ms(uint64_t started_ns, int for_ms)
+{
+	const uint64_t passed_ms = (gpul_clock_ns() - started_ns) / 1000000;
+
+	if (for_ms < 0)
+		return -1;
+	return passed_ms >= (uint64_t)for_ms ? 0 : for_ms - (int)passed_ms;
+}
+
+static gpul_status serve_until_end(struct serve *s, const char **why, gpul_error *err)
+{
+	const uint64_t started_ns = gpul_clock_ns();
+	gpul_status st = GPUL_OK;
+
+	while (!st && !*why) {
+		gpul_ipc_event e = { .kind = GPUL_IPC_NONE };
+		const int wait_ms = remaining_ms(started_ns, s->for_ms);
+
+		st = stop_wait(gpul_ipc_server_fd(s->server), wait_ms, err);
+		st = st ? st : gpul_ipc_server_next(s->server, 0, &e, err);
+		if (!st && e.kind != GPUL_IPC_NONE)
+			st = serve_one(s, &e, err);
+		*why = stop_asked();
+		if (!*why && s->until_detached && s->left)
+			*why = "the last one has gone";
+		if (!*why && wait_ms == 0)
+			*why = "the time is over (--for)";
+	}
+	return st;
+}
+
+static gpul_status work(struct serve *s, gpul_error *err)
+{
+	const char *why = NULL;
+	gpul_status st = devices_arg_open(&s->devices, err), ended;
+
+	st = st ? st : make(s, err);
+	st = st ? st : stop_begin(err);
+	st = st ? st : tell_ready(s, err);
+	st = st ? st : serve_until_end(s, &why, err);
+	ended = end_session(s, GPUL_IPC_NONE, err);
+	st = st ? st : ended;
+	gpul_ipc_server_destroy(s->server);
+	gpul_fifo_close(s->fifo);
+	gpul_mem_destroy(s->mem);
+	devices_arg_close(&s->devices);
+	return st ? st : share_tell_end(s->name, why, s->json, err);
+}
+
+int cmd_fifo_serve(const struct cli_args *args, gpul_error *err)
+{
+	struct serve s;
+	gpul_status st = parse(args, &s, err);
+
+	return cli_exit_code(st ? st : work(&s, err));
+}

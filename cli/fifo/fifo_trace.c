@@ -1,0 +1,210 @@
+/* fifo_trace.c — gpuload fifo trace: triggers from push to completion, as a trace that a browser draws. */
+#include "cli/fifo/fifo_trace.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/lib/new_file.h"
+#include "cli/lib/stop.h"
+#include "cli/lib/value.h"
+#include "proxy/fifo_layout.h"
+
+static const char default_path[] = "fifo-trace.json";
+enum { DEFAULT_SLOTS = 32, DEFAULT_BLOCKS = 4, DEFAULT_TRIGGERS = 64, DEFAULT_HANDLER_NS = 500, DEFAULT_SECONDS = 10,
+       MOST_HANDLER_NS = 100 * 1000 * 1000 };
+
+enum {
+	OPT_OUT, OPT_FORCE, OPT_SIZE, OPT_PARALLEL, OPT_MODE, OPT_TRIGGERS, OPT_SYNC, OPT_HANDLER_NS, OPT_KIND, OPT_DEVICE,
+	OPT_TIMEOUT, OPT_DRIVER,
+};
+
+const struct cli_opt fifo_trace_opts[] = {
+	[OPT_OUT] = { "o", "FILE", "what to write; - is stdout (default: fifo-trace.json)", CLI_FILES, .in_file = false },
+	[OPT_FORCE] = { "force", NULL, "replace FILE if it is there", .in_file = false },
+	[OPT_SIZE] = { "size", "N", "slots in all: a power of two (default: 32)", .in_file = false },
+	[OPT_PARALLEL] = { "parallel", "P", "blocks that push, one thread each (default: 4)", .in_file = false },
+	[OPT_MODE] = { "mode", "MODE", "one queue for all blocks, or a lane for each (default: lanes)", "shared lanes",
+		       .in_file = false },
+	[OPT_TRIGGERS] = { "triggers", "N", "that each block pushes (default: 64)", .in_file = false },
+	[OPT_SYNC] = { "sync", NULL, "wait after each push until it has been handled", .in_file = false },
+	[OPT_HANDLER_NS] = { "handler-ns", "N", "so long the CPU works on each trigger (default: 500)", .in_file = false },
+	[OPT_KIND] = { "kind", "KIND", "which host memory (default: auto, the first that works)",
+		       "auto host-numa memfd shm pinned", .in_file = false },
+	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", .in_file = false },
+	[OPT_TIMEOUT] = { "timeout", "SECONDS", "give up a push or a sync that takes longer (default: 10)", .in_file = false },
+	[OPT_DRIVER] = { "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft",
+			 .in_file = false },
+	{ 0 },
+};
+
+const char fifo_trace_details[] =
+	"A kernel pushes triggers, and this program takes them out, works on each for a while, and\n"
+	"releases them. Both write down when, the GPU's clock is related to the CPU's, and FILE shows\n"
+	"it: open it in https://ui.perfetto.dev or in chrome://tracing.\n"
+	"\n"
+	"    GPU        a track a block: push, in it wait for room (the ring was full), sync\n"
+	"    CPU proxy  batch (what one look found), in it handle for each trigger, and release\n"
+	"    ring       each trigger from its push until it was taken out; how many slots are taken\n"
+	"\n"
+	"Arrows lead from each push to its handle and, with --sync, on to its sync. The GPU's times\n"
+	"may be wrong by half the shortest round trip between the two clocks; that is printed, with\n"
+	"the percentiles of each step (on stderr with -o -), and stands in FILE.\n"
+	"\n"
+	"At most 100000 triggers. With a lane for each block, or as many as there are slots.\n";
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------ */
+
+/* A whole number from least to most; otherwise where it is not given. */
+static gpul_status number(const struct cli_args *args, int opt, const char *name, uint64_t least, uint64_t most,
+			  uint64_t otherwise, uint64_t *out, gpul_error *err)
+{
+	const char *text = cli_value(args, opt);
+	size_t value = otherwise;
+
+	if (text && value_parse_size(text, strlen(text), &value, NULL))
+		value = SIZE_MAX;
+	if (value < least || value > most)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes a number from %" PRIu64 " to %" PRIu64 ", not '%.40s'", name,
+				 least, most, text);
+	*out = value;
+	return GPUL_OK;
+}
+
+/* As many lanes as blocks, where there are slots for so many: each block owns one. */
+static gpul_status parse_mode(const char *text, struct fifo_trace_request *q, gpul_error *err)
+{
+	if (text && strcmp(text, "lanes") && strcmp(text, "shared"))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--mode is shared or lanes, not '%.40s'", text);
+	q->lanes = 1;
+	while ((!text || !strcmp(text, "lanes")) && q->lanes < q->blocks && q->lanes < q->slots &&
+	       q->lanes < GPUL_FIFO_MAX_LANES)
+		q->lanes *= 2;
+	return GPUL_OK;
+}
+
+static gpul_status parse_kind(const char *text, struct fifo_trace_request *q, gpul_error *err)
+{
+	if (text && (!gpul_mem_kind_parse(text, &q->kind) || q->kind == GPUL_MEM_DEVICE || q->kind == GPUL_MEM_DEVICE_IPC))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--kind is auto, host-numa, memfd, shm or pinned, which the CPU sees; not '%.40s'", text);
+	return GPUL_OK;
+}
+
+static uint64_t power_above(uint64_t n)
+{
+	uint64_t power = 1;
+
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
+static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
+{
+	uint64_t slots = 0, blocks = 0, triggers = 0;
+	gpul_status st = number(args, OPT_SIZE, "size", 1, FIFO_TRACE_MOST_SLOTS, DEFAULT_SLOTS, &slots, err);
+
+	st = st ? st : number(args, OPT_PARALLEL, "parallel", 1, FIFO_TRACE_MOST_BLOCKS, DEFAULT_BLOCKS, &blocks, err);
+	st = st ? st : number(args, OPT_TRIGGERS, "triggers", 1, FIFO_TRACE_MOST, DEFAULT_TRIGGERS, &triggers, err);
+	st = st ? st : number(args, OPT_HANDLER_NS, "handler-ns", 0, MOST_HANDLER_NS, DEFAULT_HANDLER_NS,
+			      &q->handler_ns, err);
+	if (!st && slots & (slots - 1))
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--size %" PRIu64 ": the ring's slots are a power of two, such as %" PRIu64,
+			       slots, power_above(slots));
+	if (!st && blocks * triggers > FIFO_TRACE_MOST)
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "%" PRIu64 " triggers of %" PRIu64 " blocks each are %" PRIu64
+			       ", and a trace has %d at most: a browser opens no more",
+			       triggers, blocks, blocks * triggers, FIFO_TRACE_MOST);
+	q->slots = (unsigned)slots;
+	q->blocks = (unsigned)blocks;
+	q->triggers = (unsigned)triggers;
+	return st;
+}
+
+/* Where it is not given: for all the triggers that may lie before one, besides. */
+static gpul_status parse_timeout(const char *text, struct fifo_trace_request *q, gpul_error *err)
+{
+	int ms = DEFAULT_SECONDS * 1000;
+	gpul_status st = text ? value_parse_seconds("timeout", text, &ms, err) : GPUL_OK;
+
+	q->timeout_ns = (uint64_t)ms * 1000000;
+	if (!text)
+		q->timeout_ns += q->handler_ns * 2 * (q->slots < q->blocks ? q->blocks : q->slots);
+	return st;
+}
+
+static gpul_status parse_device(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
+{
+	uint64_t ordinal = 0;
+	gpul_status st = number(args, OPT_DEVICE, "device", 0, INT_MAX, 0, &ordinal, err);
+
+	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), NULL, &q->devices, err);
+	q->devices.ordinal[0] = (int)ordinal;
+	return st;
+}
+
+static gpul_status parse(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
+{
+	const char *path = cli_value(args, OPT_OUT);
+	gpul_status st = GPUL_OK;
+
+	*q = (struct fifo_trace_request){ .path = path ? path : default_path, .force = cli_value(args, OPT_FORCE),
+					  .sync = cli_value(args, OPT_SYNC), .kind = GPUL_MEM_AUTO };
+	if (args->n_operands)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "'%.40s': fifo trace takes options alone; -o FILE names the file",
+			       args->operands[0]);
+	st = st ? st : parse_numbers(args, q, err);
+	st = st ? st : parse_mode(cli_value(args, OPT_MODE), q, err);
+	st = st ? st : parse_kind(cli_value(args, OPT_KIND), q, err);
+	st = st ? st : parse_timeout(cli_value(args, OPT_TIMEOUT), q, err);
+	return st ? st : parse_device(args, q, err);
+}
+
+/* ---- what comes out --------------------------------------------------------------------------------------------- */
+
+/* The text goes where the JSON does not. */
+static gpul_status write_out(const struct fifo_trace *t, struct out *json, struct out *text, gpul_error *err)
+{
+	const bool to_stdout = !strcmp(t->ask.path, "-");
+	gpul_status st = to_stdout ? out_flush(json, err)
+				   : new_file_write(t->ask.path, NULL, 0, json->at, json->n, t->ask.force, err);
+
+	if (st)
+		return st;
+	if (!to_stdout) {
+		out_text(text, "\n");
+		out_name(text, t->ask.path, strlen(t->ask.path));
+		out_text(text, ": open it in https://ui.perfetto.dev or in chrome://tracing\n");
+		return out_flush(text, err);
+	}
+	fwrite(text->at, 1, text->n, stderr);
+	return GPUL_OK;
+}
+
+static gpul_status make(const struct fifo_trace_request *q, gpul_error *err)
+{
+	struct fifo_trace t = { 0 };
+	struct out json = { 0 }, text = { 0 };
+	gpul_status st = stop_begin(err);
+
+	st = st ? st : fifo_trace_run(q, &t, err);
+	st = st ? st : fifo_trace_json(&t, &json, err);
+	st = st ? st : fifo_trace_text(&t, &text, err);
+	st = st ? st : write_out(&t, &json, &text, err);
+	out_free(&json);
+	out_free(&text);
+	fifo_trace_free(&t);
+	return st;
+}
+
+int cmd_fifo_trace(const struct cli_args *args, gpul_error *err)
+{
+	struct fifo_trace_request q;
+	gpul_status st = parse(args, &q, err);
+
+	return cli_exit_code(st ? st : make(&q, err));
+}

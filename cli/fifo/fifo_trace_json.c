@@ -1,0 +1,267 @@
+/* fifo_trace_json.c — see fifo_trace.h: a trace as events that trace viewers draw.
+ *
+ *     process 1  GPU        a track a block: push, in it wait for room; sync
+ *     process 2  CPU proxy  one track: batch, in it handle for each trigger; release
+ *     process 3  ring       in the ring: an asynchronous event a trigger, from its push until it is popped;
+ *                           a counter: slots that are taken
+ *
+ * An arrow leads from each push to its handle and, with --sync, from there to its sync.  Times are in microseconds.
+ * A GPU's time may be wrong by the clocks' bound, which can put a cause behind its event: the slices show it as it
+ * was measured, arrows and the ring's events are moved, as a viewer draws them forwards only. */
+#include "cli/fifo/fifo_trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/lib/json.h"
+
+enum { GPU = 1, CPU = 2, RING = 3 };
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t greater(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- parts of an event ------------------------------------------------------------------------------------------ */
+
+static void begin(struct json *j, const char *phase, unsigned process, unsigned track, const char *name)
+{
+	json_begin(j, NULL, '{');
+	json_text(j, "ph", phase);
+	json_u64(j, "pid", process);
+	json_u64(j, "tid", track);
+	json_text(j, "name", name);
+}
+
+static void at(struct json *j, int64_t ns)
+{
+	json_double(j, "ts", (double)ns / 1000);
+}
+
+static void slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to)
+{
+	begin(j, "X", process, track, name);
+	at(j, from);
+	json_double(j, "dur", (double)greater(to - from, 0) / 1000);
+}
+
+static void plain_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to)
+{
+	slice(j, process, track, name, from, to);
+	json_end(j, '}');
+}
+
+/* One end of an arrow ("s", "f") or of an asynchronous event ("b", "e"). */
+static void one_end(struct json *j, const char *phase, unsigned process, unsigned track, const char *name,
+		    uint64_t id, int64_t ns)
+{
+	begin(j, phase, process, track, name);
+	json_text(j, "cat", name);
+	json_u64(j, "id", id);
+	at(j, ns);
+	if (phase[0] == 'f')
+		json_text(j, "bp", "e");  /* it ends at the slice that encloses its time, not at the next one */
+	json_end(j, '}');
+}
+
+static void name_process(struct json *j, unsigned process, const char *name)
+{
+	begin(j, "M", process, 0, "process_name");
+	json_begin(j, "args", '{');
+	json_text(j, "name", name);
+	json_end(j, '}');
+	json_end(j, '}');
+	begin(j, "M", process, 0, "process_sort_index");
+	json_begin(j, "args", '{');
+	json_u64(j, "sort_index", process);
+	json_end(j, '}');
+	json_end(j, '}');
+}
+
+static void name_track(struct json *j, unsigned process, unsigned track, const char *name)
+{
+	begin(j, "M", process, track, "thread_name");
+	json_begin(j, "args", '{');
+	json_text(j, "name", name);
+	json_end(j, '}');
+	json_end(j, '}');
+}
+
+/* ---- the tracks ------------------------------------------------------------------------------------------------- */
+
+/* When the CPU could see it: the kernel reads its clock after the store, which another thread may have seen by then. */
+static int64_t stored(const struct fifo_trace_trigger *of)
+{
+	return lesser(of->pushed, of->popped);
+}
+
+/* Where arrows leave a push and enter a sync: within the slice, whose last nanosecond counts as behind it; and never
+ * later than what they lead to. */
+static int64_t leaves_push(const struct fifo_trace_trigger *of)
+{
+	return lesser(of->handling, greater(of->begun, lesser(stored(of), of->pushed - 1)));
+}
+
+static int64_t enters_sync(const struct fifo_trace_trigger *of)
+{
+	return greater(of->pushed, of->synced - 1);
+}
+
+static void gpu_events(struct json *j, const struct fifo_trace *t, unsigned index)
+{
+	const struct fifo_trace_trigger *of = &t->triggers[index];
+	const unsigned track = index / t->ask.triggers + 1;
+
+	slice(j, GPU, track, "push", of->begun, of->pushed);
+	json_begin(j, "args", '{');
+	json_u64(j, "trigger", index % t->ask.triggers);
+	json_u64(j, "lane", of->lane);
+	json_u64(j, "position", of->position);
+	json_end(j, '}');
+	json_end(j, '}');
+	if (of->room > of->begun)
+		plain_slice(j, GPU, track, "wait for room", of->begun, lesser(of->room, of->pushed));
+	one_end(j, "s", GPU, track, "pushed", index, leaves_push(of));
+	if (t->ask.sync) {
+		plain_slice(j, GPU, track, "sync", of->pushed, of->synced);
+		one_end(j, "f", GPU, track, "done", index, enters_sync(of));
+	}
+}
+
+static void cpu_events(struct json *j, const struct fifo_trace *t)
+{
+	unsigned next = 0;
+
+	for (unsigned b = 0; b < t->n_batches; b++) {
+		const struct fifo_trace_batch *batch = &t->batches[b];
+
+		slice(j, CPU, 1, "batch", batch->popped, batch->released);
+		json_begin(j, "args", '{');
+		json_u64(j, "triggers", batch->n);
+		json_end(j, '}');
+		json_end(j, '}');
+		for (unsigned i = 0; i < batch->n; i++, next++) {
+			const unsigned index = t->order[next];
+			const struct fifo_trace_trigger *of = &t->triggers[index];
+
+			slice(j, CPU, 1, "handle", of->handling, of->handled);
+			json_begin(j, "args", '{');
+			json_u64(j, "block", index / t->ask.triggers);
+			json_u64(j, "trigger", index % t->ask.triggers);
+			json_end(j, '}');
+			json_end(j, '}');
+			one_end(j, "f", CPU, 1, "pushed", index, of->handling);
+			if (t->ask.sync)
+				one_end(j, "s", CPU, 1, "done", index, lesser(of->handling, enters_sync(of)));
+		}
+		plain_slice(j, CPU, 1, "release", batch->handled, batch->released);
+	}
+}
+
+struct change {
+	int64_t ns;
+	int by;
+};
+
+static int earlier(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return y->by - x->by;  /* up before down: the count never falls below 0 */
+}
+
+static gpul_status ring_events(struct json *j, const struct fifo_trace *t, gpul_error *err)
+{
+	struct change *changes = calloc(2 * (size_t)t->n_popped, sizeof *changes);
+	int64_t taken = 0;
+
+	if (!changes)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the events of %u triggers", t->n_popped);
+	for (unsigned i = 0; i < t->n_popped; i++) {
+		const struct fifo_trace_trigger *of = &t->triggers[t->order[i]];
+
+		one_end(j, "b", RING, 1, "in the ring", t->order[i], stored(of));
+		one_end(j, "e", RING, 1, "in the ring", t->order[i], of->popped);
+		changes[2 * i] = (struct change){ .ns = stored(of), .by = 1 };
+		changes[2 * i + 1] = (struct change){ .ns = of->released, .by = -1 };
+	}
+	qsort(changes, 2 * (size_t)t->n_popped, sizeof *changes, earlier);
+	for (size_t i = 0; i < 2 * (size_t)t->n_popped; i++) {
+		taken += changes[i].by;
+		begin(j, "C", RING, 1, "slots taken");
+		at(j, changes[i].ns);
+		json_begin(j, "args", '{');
+		json_i64(j, "slots", taken);
+		json_end(j, '}');
+		json_end(j, '}');
+	}
+	free(changes);
+	return GPUL_OK;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+static void about(struct json *j, const struct fifo_trace *t)
+{
+	json_begin(j, "otherData", '{');
+	json_text(j, "made_by", "gpuload fifo trace " GPUL_VERSION);
+	json_text(j, "driver", t->driver);
+	json_text(j, "device", t->device);
+	json_text(j, "memory", t->kind);
+	json_u64(j, "slots", t->ask.slots);
+	json_u64(j, "lanes", t->ask.lanes);
+	json_u64(j, "blocks", t->ask.blocks);
+	json_u64(j, "triggers", t->n_triggers);
+	json_bool(j, "sync", t->ask.sync);
+	json_u64(j, "handler_ns", t->ask.handler_ns);
+	json_double(j, "clock_bound_ns", t->relation.bound_ns);
+	json_double(j, "clock_drift_ppm", t->relation.drift * 1e6);
+	json_u64(j, "clock_step_ns", t->relation.step_ns);
+	json_u64(j, "clock_round_trip_ns", t->relation.shortest_ns);
+	json_end(j, '}');
+}
+
+static void names(struct json *j, const struct fifo_trace *t)
+{
+	char text[sizeof t->device + 16];
+
+	snprintf(text, sizeof text, "GPU: %s", t->device);
+	name_process(j, GPU, text);
+	for (unsigned b = 0; b < t->ask.blocks; b++) {
+		snprintf(text, sizeof text, "block %u", b);
+		name_track(j, GPU, b + 1, text);
+	}
+	name_process(j, CPU, "CPU proxy");
+	name_track(j, CPU, 1, "takes out, handles, releases");
+	name_process(j, RING, "ring");
+}
+
+gpul_status fifo_trace_json(const struct fifo_trace *t, struct out *out, gpul_error *err)
+{
+	struct json j = { .out = *out };
+	gpul_status st;
+
+	json_begin(&j, NULL, '{');
+	json_text(&j, "displayTimeUnit", "ns");
+	about(&j, t);
+	json_begin(&j, "traceEvents", '[');
+	names(&j, t);
+	for (unsigned i = 0; i < t->n_triggers; i++)
+		gpu_events(&j, t, i);
+	cpu_events(&j, t);
+	st = ring_events(&j, t, err);
+	json_end(&j, ']');
+	json_end(&j, '}');
+	out_text(&j.out, "\n");
+	*out = j.out;
+	if (!st && out->failed)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the events of %u triggers", t->n_triggers);
+	return st;
+}

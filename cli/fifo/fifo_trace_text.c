@@ -1,0 +1,120 @@
+/* fifo_trace_text.c — see fifo_trace.h: where the time went, in percentiles. */
+#include "cli/fifo/fifo_trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What a step of a trigger took; below 0: it had no such step.  The clocks' error may make it a little too short. */
+typedef int64_t step_ns(const struct fifo_trace_trigger *of);
+
+static int64_t positive(int64_t ns)
+{
+	return ns > 0 ? ns : 0;
+}
+
+static int64_t of_wait(const struct fifo_trace_trigger *of)
+{
+	return of->room > of->begun ? (of->room < of->pushed ? of->room : of->pushed) - of->begun : -1;
+}
+
+static int64_t of_push(const struct fifo_trace_trigger *of)
+{
+	return of->pushed - of->begun;
+}
+
+static int64_t of_pop(const struct fifo_trace_trigger *of)
+{
+	return positive(of->popped - of->begun);
+}
+
+static int64_t of_handle(const struct fifo_trace_trigger *of)
+{
+	return of->handled - of->popped;
+}
+
+static int64_t of_release(const struct fifo_trace_trigger *of)
+{
+	return of->released - of->handled;
+}
+
+static int64_t of_sync(const struct fifo_trace_trigger *of)
+{
+	return of->synced ? of->synced - of->begun : -1;
+}
+
+static const struct step {
+	const char *name;
+	step_ns *took;
+} steps[] = {
+	{ "push", of_push },
+	{ "  of it, wait for room", of_wait },
+	{ "push begun to popped", of_pop },
+	{ "popped to handled", of_handle },
+	{ "handled to released", of_release },
+	{ "push begun to sync seen", of_sync },
+};
+
+static int lesser(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_row(const struct step *s, int64_t *took, unsigned n, unsigned of, struct out *out)
+{
+	static const unsigned per_mille[] = { 500, 900, 990, 1000 };
+	char line[128];
+	int at = snprintf(line, sizeof line, "  %-26s", s->name);
+
+	qsort(took, n, sizeof *took, lesser);
+	for (int i = 0; i < 4; i++) {  /* the nearest rank: a time that was really measured */
+		const uint64_t rank = ((uint64_t)n * per_mille[i] + 999) / 1000;
+
+		at += snprintf(line + at, sizeof line - (size_t)at, " %10.2f", (double)took[rank - 1] / 1000);
+	}
+	out_text(out, line);
+	if (n < of) {
+		snprintf(line, sizeof line, "   %u of %u", n, of);
+		out_text(out, line);
+	}
+	out_text(out, "\n");
+}
+
+static void print_head(const struct fifo_trace *t, struct out *out)
+{
+	char line[256];
+
+	snprintf(line, sizeof line, "%u triggers of %u block%s through %u lane%s of %u slot%s, %s memory, %s driver\n",
+		 t->n_triggers, t->ask.blocks, t->ask.blocks == 1 ? "" : "s", t->ask.lanes, t->ask.lanes == 1 ? "" : "s",
+		 t->ask.slots / t->ask.lanes, t->ask.slots == t->ask.lanes ? "" : "s", t->kind, t->driver);
+	out_text(out, line);
+	snprintf(line, sizeof line,
+		 "the GPU's times are right within %.2f us of the CPU's: round trip %.2f us, clock step %.2f us, drift %.1f ppm\n\n",
+		 t->relation.bound_ns / 1000, (double)t->relation.shortest_ns / 1000,
+		 (double)t->relation.step_ns / 1000, t->relation.drift * 1e6);
+	out_text(out, line);
+	snprintf(line, sizeof line, "  %-26s %10s %10s %10s %10s\n", "us", "p50", "p90", "p99", "most");
+	out_text(out, line);
+}
+
+gpul_status fifo_trace_text(const struct fifo_trace *t, struct out *out, gpul_error *err)
+{
+	int64_t *took = calloc(t->n_triggers ? t->n_triggers : 1, sizeof *took);
+
+	if (!took)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to sort %u times", t->n_triggers);
+	print_head(t, out);
+	for (const struct step *s = steps; s < steps + sizeof steps / sizeof *steps; s++) {
+		unsigned n = 0;
+
+		for (unsigned i = 0; i < t->n_triggers; i++) {
+			took[n] = s->took(&t->triggers[i]);
+			n += took[n] >= 0;
+		}
+		if (n)
+			print_row(s, took, n, t->n_triggers, out);
+	}
+	free(took);
+	return out->failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a table") : GPUL_OK;
+}

@@ -1,0 +1,70 @@
+/* devices_arg.c — see devices_arg.h. */
+#include "cli/lib/devices_arg.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+static gpul_status add_ordinal(struct devices_arg *d, int ordinal, gpul_error *err)
+{
+	for (unsigned i = 0; i < d->n; i++)
+		if (d->ordinal[i] == ordinal)
+			return gpul_fail(err, GPUL_EINVAL, 0, "--devices names device %d twice",
+					 ordinal);
+	if (d->n == GPUL_MEM_MAX_DEVICES)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--devices names more than %d devices",
+				 GPUL_MEM_MAX_DEVICES);
+	d->ordinal[d->n++] = ordinal;
+	return GPUL_OK;
+}
+
+static gpul_status parse_list(const char *list, struct devices_arg *d, gpul_error *err)
+{
+	for (const char *at = list;; at++) {
+		char *end = NULL;
+		long ordinal = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
+		gpul_status st;
+
+		if (ordinal < 0 || ordinal > INT_MAX || (*end && *end != ','))
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "--devices takes numbers from 0 with commas between, "
+					 "such as 0,1; not '%.40s'",
+					 list);
+		st = add_ordinal(d, (int)ordinal, err);
+		if (st || !*end)
+			return st;
+		at = end;
+	}
+}
+
+gpul_status devices_arg_parse(const char *driver, const char *devices, struct devices_arg *out,
+			      gpul_error *err)
+{
+	gpul_status st;
+
+	*out = (struct devices_arg){ .choice = GPUL_DRIVER_AUTO };
+	if (driver && !gpul_driver_choice_parse(driver, &out->choice))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--driver is auto, nvidia or soft, not '%.40s'", driver);
+	st = parse_list(devices ? devices : "0", out, err);
+	if (st)
+		*out = (struct devices_arg){ 0 };
+	return st;
+}
+
+gpul_status devices_arg_open(struct devices_arg *d, gpul_error *err)
+{
+	gpul_status st = gpul_driver_open(d->choice, &d->drv, err);
+
+	/* From the last to the first: each becomes current, and the first shall stay so. */
+	for (unsigned i = d->n; st == GPUL_OK && i-- > 0;)
+		st = gpul_context_open(d->drv, d->ordinal[i], &d->context[i], err);
+	if (st)
+		devices_arg_close(d);
+	return st;
+}
+
+void devices_arg_close(struct devices_arg *d)
+{
+	for (unsigned i = 0; i < GPUL_MEM_MAX_DEVICES; i++)
+		gpul_context_close(&d->context[i]);
+}

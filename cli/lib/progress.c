@@ -1,0 +1,37 @@
+/* progress.c — see progress.h. */
+#include "cli/lib/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+#define QUIET_NS 333000000u
+
+static void show(void *context, uint64_t done, uint64_t total)
+{
+	struct progress *p = context;
+
+	if (!p->on_terminal || !total || gpul_clock_ns() - p->started_ns < QUIET_NS)
+		return;
+	fprintf(stderr, "\r\033[K%s: %3.0f%%", p->what, 100 * (double)done / (double)total);
+	p->shown = true;
+}
+
+void progress_begin(struct progress *p, const char *what)
+{
+	const char *slash = strrchr(what, '/');
+
+	*p = (struct progress){ .what = slash ? slash + 1 : what,
+				.on_terminal = isatty(STDERR_FILENO) != 0,
+				.started_ns = gpul_clock_ns(),
+				.hook = { show, p } };
+}
+
+void progress_wipe(struct progress *p)
+{
+	if (p->shown)
+		fputs("\r\033[K", stderr);
+	p->shown = false;
+}

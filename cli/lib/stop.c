@@ -1,0 +1,75 @@
+/* stop.c — see stop.h. */
+#include "cli/lib/stop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static int wake_fd = -1;
+static volatile sig_atomic_t asked_by;
+static bool unread; /* stdout is a pipe whose reader has gone */
+
+/* A handler and not signalfd: a driver's threads, which were there before, have these signals
+ * unblocked, and one of them would take the signal and end the process. */
+static void on_signal(int number)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	asked_by = number;
+	if (write(wake_fd, &one, sizeof one) <
+	    0) { /* it cannot: an eventfd takes 2^64 - 2 of them */
+	}
+	errno = saved;
+}
+
+gpul_status stop_begin(gpul_error *err)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND },
+			 before;
+
+	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (wake_fd < 0)
+		return gpul_fail(err, GPUL_ESYS, errno, "no descriptor to hear of signals: %s",
+				 strerror(errno));
+	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+		if (sigaction(caught[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(caught[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return GPUL_OK;
+}
+
+gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err)
+{
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = wake_fd, .events = POLLIN },
+		{ .fd = STDOUT_FILENO, .events = 0 }, /* POLLERR comes unasked */
+	};
+
+	if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR)
+		return gpul_fail(err, GPUL_ESYS, errno, "poll: %s", strerror(errno));
+	if (fds[2].revents & POLLERR)
+		unread = true;
+	return GPUL_OK;
+}
+
+const char *stop_asked(void)
+{
+	switch (asked_by) {
+	case 0:
+		return unread ? "nobody reads what it says" : NULL;
+	case SIGINT:
+		return "SIGINT";
+	case SIGTERM:
+		return "SIGTERM";
+	default:
+		return "SIGHUP";
+	}
+}

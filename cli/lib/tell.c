@@ -1,0 +1,25 @@
+/* tell.c — see tell.h. */
+#include "cli/lib/tell.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void cli_tell(const char *command, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vasprintf(&text, fmt, args);
+	va_end(args);
+	for (char *p = text; n >= 0 && *p; p++)
+		if (((unsigned char)*p < ' ' && *p != '\n' && *p != '\t') || *p == 127)
+			*p = '?';
+	fflush(stdout);
+	fprintf(stderr, "gpuload%s%s: %s\n", command ? " " : "", command ? command : "",
+		n < 0 ? "no memory for a message" : text);
+	if (n >= 0)
+		free(text);
+}

@@ -1,0 +1,231 @@
+/* extract.c — gpuload extract: images as files of their own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/ls/ls.h"
+#include "cli/lib/new_file.h"
+#include "cli/options.h"
+#include "cli/lib/progress.h"
+#include "cli/lib/tell.h"
+
+struct extract {
+	const char *path, *folder;
+	struct image_filter filter;
+	bool replace;
+	struct json *json; /* NULL: text */
+	const gpul_images *images;
+	struct cxx_names *names;
+	bool *wanted; /* by index; owned */
+	bool failed;  /* something was told on stderr */
+};
+
+/* ---- which ------------------------------------------------------------------------- */
+
+static bool takes(const gpul_image *image, void *context)
+{
+	return image_filter_takes(&((struct extract *)context)->filter, image);
+}
+
+static void tell_damaged(struct extract *x, const gpul_image *image, const gpul_error *why)
+{
+	x->failed = true;
+	cli_tell("extract", "%s: image %zu: %.*s", x->path, ls_image_index(x->images, image),
+		 (int)strcspn(why->text, "\n"), why->text);
+}
+
+static gpul_status look_for_match(const gpul_image *image, const gpul_kernel_table *table,
+				  const gpul_error *failed, void *context, gpul_error *err)
+{
+	struct extract *x = context;
+	bool *wanted = &x->wanted[ls_image_index(x->images, image)];
+
+	(void)err;
+	if (failed)
+		tell_damaged(x, image, failed);
+	for (size_t i = 0; i < table->n && !*wanted; i++)
+		*wanted = image_filter_matches(&x->filter, table->at[i].name,
+					       cxx_names_get(x->names, table->at[i].name));
+	return GPUL_OK;
+}
+
+static gpul_status choose(struct extract *x, size_t *n_wanted, gpul_error *err)
+{
+	size_t n;
+	const gpul_image *all = gpul_images_all(x->images, &n);
+	gpul_status st = GPUL_OK;
+
+	*n_wanted = 0;
+	x->wanted = calloc(n + 1, sizeof *x->wanted);
+	if (!x->wanted)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu images", n);
+	if (x->filter.match)
+		st = gpul_kernels_visit(x->images, takes, look_for_match, x, NULL, err);
+	for (size_t i = 0; i < n; i++) {
+		if (!x->filter.match)
+			x->wanted[i] = takes(&all[i], x);
+		*n_wanted += x->wanted[i];
+	}
+	if (st || *n_wanted || x->failed)
+		return st;
+	if (n == 0)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: there is no device code in it",
+				 x->path);
+	return gpul_fail(err, GPUL_EINVAL, 0,
+			 "%s: none of the %zu images %s: gpuload ls lists them", x->path, n,
+			 x->filter.match ? "has such a kernel" : "is of that kind");
+}
+
+/* ---- one image --------------------------------------------------------------------- */
+
+/* "libx.3.sm_90.cubin"; the index alone tells it from all others of the file.  Owned. */
+static char *file_name(const struct extract *x, const gpul_image *image)
+{
+	const char *slash = strrchr(x->path, '/'), *stem = slash ? slash + 1 : x->path;
+	size_t n = *stem ? 1 + strcspn(stem + 1, ".") : 0;
+	char arch[16], *name;
+
+	if (asprintf(&name, "%s/%.*s.%zu.%s%s.%s", x->folder, (int)n, stem,
+		     ls_image_index(x->images, image), gpul_image_arch(image, arch),
+		     image->relocatable && image->kind != GPUL_IMAGE_LTO ? ".rdc" : "",
+		     image->kind == GPUL_IMAGE_LTO ? "lto.fatbin"
+						   : gpul_image_kind_name(image->kind)) < 0)
+		return NULL;
+	return name;
+}
+
+/* PTX keeps what ptxas is to be told as a comment on its first line.  A PTX file has that line
+ * already: its options lie in it. */
+static void options_line(const gpul_image *image, struct out *o)
+{
+	size_t n = image->options_bytes;
+	const char *stored = image->stored;
+	bool in_text = image->options >= stored && image->options < stored + image->stored_bytes;
+
+	while (n && strchr(" \n", image->options[n - 1]))
+		n--;
+	if (image->kind != GPUL_IMAGE_PTX || !image->options || in_text || !n)
+		return;
+	out_text(o, GPUL_PTX_OPTIONS " ");
+	out_name(o, image->options, n);
+	out_text(o, "\n");
+}
+
+static void report(const struct extract *x, const gpul_image *image, const char *name)
+{
+	const gpul_place *place = gpul_images_place(x->images, image);
+	struct out o = { 0 };
+
+	if (x->json) {
+		ls_json_image_begin(x->json, image, place->section);
+		json_text(x->json, "path", name);
+		ls_json_image_end(x->json, x->images, image);
+		return;
+	}
+	out_name(&o, name, strlen(name));
+	out_text(&o, "  ");
+	ls_text_image(&o, x->images, image);
+	out_text(&o, "\n");
+	out_flush(&o, NULL); /* the command looks at stdout at its end */
+	out_free(&o);
+}
+
+static gpul_status extract_image(struct extract *x, const gpul_image *image, gpul_unpacked *u,
+				 gpul_error *err)
+{
+	char *name = file_name(x, image);
+	struct out head = { 0 };
+	gpul_error damaged = { 0 };
+	gpul_status st = GPUL_OK;
+
+	if (!name)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
+	if (gpul_image_unpack(image, u, &damaged)) {
+		tell_damaged(x, image, &damaged);
+		goto free_name;
+	}
+	options_line(image, &head);
+	st = head.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for ptxas options")
+			 : new_file_write(name, head.at, head.n, u->bytes, u->n_bytes,
+					  x->replace, err);
+	if (st == GPUL_OK)
+		report(x, image, name);
+	out_free(&head);
+free_name:
+	free(name);
+	return st;
+}
+
+/* ---- the whole --------------------------------------------------------------------- */
+
+static gpul_status extract_wanted(struct extract *x, gpul_error *err)
+{
+	size_t n, n_wanted;
+	const gpul_image *all = gpul_images_all(x->images, &n);
+	gpul_unpacked u = { 0 };
+	gpul_status st = choose(x, &n_wanted, err);
+
+	if (st == GPUL_OK && n_wanted)
+		st = new_folder(x->folder, err);
+	for (size_t i = 0; st == GPUL_OK && i < n; i++)
+		if (x->wanted[i])
+			st = extract_image(x, &all[i], &u, err);
+	gpul_unpacked_free(&u);
+	free(x->wanted);
+	return st;
+}
+
+static gpul_status extract_file(struct extract *x, gpul_error *err)
+{
+	gpul_images *images = NULL;
+	struct progress progress;
+	gpul_status st;
+
+	progress_begin(&progress, x->path);
+	st = gpul_images_open(x->path, &progress.hook, &images, err);
+	progress_wipe(&progress);
+	if (st)
+		return st;
+	x->images = images;
+	if (x->json) {
+		json_begin(x->json, NULL, '{');
+		json_text(x->json, "file", x->path);
+		json_begin(x->json, "images", '[');
+	}
+	st = extract_wanted(x, err);
+	if (x->json) {
+		json_end(x->json, ']');
+		json_end(x->json, '}');
+	}
+	if (st == GPUL_OK && x->json)
+		st = json_print(x->json, err);
+	gpul_images_close(images);
+	return st;
+}
+
+int cmd_extract(const struct cli_args *args, gpul_error *err)
+{
+	struct json json = { 0 };
+	struct extract x = { .folder = cli_value(args, EXTRACT_OUT),
+			     .replace = cli_value(args, EXTRACT_FORCE) != NULL,
+			     .json = cli_value(args, EXTRACT_JSON) ? &json : NULL };
+	gpul_status st;
+
+	if (args->n_operands != 1 || !x.folder || !*x.folder) {
+		gpul_fail(err, GPUL_EINVAL, 0, "%s  gpuload extract FILE -o DIR",
+			  args->n_operands == 1 ? "where to?" : "which file?");
+		return CLI_USAGE;
+	}
+	x.path = args->operands[0];
+	st = image_filter_parse(cli_value(args, EXTRACT_SM), cli_value(args, EXTRACT_KIND),
+				cli_value(args, EXTRACT_MATCH), &x.filter, err);
+	if (st)
+		return cli_exit_code(st);
+	x.names = cxx_names_create();
+	st = x.names ? extract_file(&x, err)
+		     : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for names");
+	cxx_names_destroy(x.names);
+	out_free(&json.out);
+	return st || x.failed ? CLI_FAILED : CLI_DONE;
+}

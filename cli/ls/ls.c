@@ -1,0 +1,223 @@
+/* ls.c — gpuload ls: the device code of any file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/ls/ls.h"
+#include "cli/lib/nvrtc_args.h"
+#include "cli/options.h"
+#include "cli/lib/progress.h"
+#include "cli/lib/tell.h"
+#include "core/file.h"
+#include "loader/advice/advice.h"
+#include "loader/cache/compile.h"
+#include "loader/image/recognise.h"
+
+#define CUDA_ARCH 75 /* as `gpuload compile` takes: what every GPU that CUDA 13 knows can run */
+
+/* ---- CUDA C++ ---------------------------------------------------------------------- */
+
+static gpul_status list_compiled(struct ls *ls, const char *path, const char *source,
+				 gpul_error *err)
+{
+	gpul_nvrtc_result r = { 0 };
+	gpul_image image = { .kind = GPUL_IMAGE_PTX,
+			     .sm = ls->filter.sm ? ls->filter.sm : CUDA_ARCH,
+			     .suffix = ls->filter.suffix };
+	char arch[24];
+	gpul_status st;
+
+	snprintf(arch, sizeof arch, "compute_%u%.1s", image.sm,
+		 (const char[]){ image.suffix, '\0' });
+	st = gpul_compile_cached(source, path, ls->nvrtc_args, arch, false, &r, err);
+	image.bytes = image.stored_bytes = r.image_bytes;
+	if (st && r.log && *r.log) /* all the errors: the message has but the first */
+		fprintf(stderr, "%s%s", r.log, r.log[strlen(r.log) - 1] == '\n' ? "" : "\n");
+	if (st == GPUL_OK)
+		st = ls_ptx(ls, path, r.image, &image, err);
+	gpul_nvrtc_result_free(&r);
+	return st;
+}
+
+/* CUDA C++ is the one content that is told by its name, so no other file is opened for it. */
+static bool is_cuda_name(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 3 && !strcmp(path + n - 3, ".cu");
+}
+
+/* GPUL_OK with *done: it was CUDA C++, and is listed. */
+static gpul_status try_cuda(struct ls *ls, const char *path, bool *done, gpul_error *err)
+{
+	gpul_file file;
+	gpul_status st;
+
+	*done = false;
+	if (!is_cuda_name(path))
+		return GPUL_OK;
+	st = gpul_file_open(path, &file, err);
+	if (st)
+		return st;
+	*done = gpul_recognise(file.bytes, file.n_bytes, path).kind == GPUL_CONTENT_CUDA;
+	if (*done)
+		st = list_compiled(ls, path, file.bytes, err);
+	gpul_file_close(&file);
+	return st;
+}
+
+/* ---- what is not there ------------------------------------------------------------- */
+
+void ls_tell_no_match(struct ls *ls, const char *path)
+{
+	if (!ls->filter.match)
+		return;
+	ls->failed = true;
+	cli_tell("ls", "%s: none of the kernels is called '%s'", path, ls->filter.match);
+}
+
+/* JSON has its object, though there is nothing in it. */
+static void tell_no_images(struct ls *ls, const char *path, const gpul_images *images)
+{
+	char buf[GPUL_ADVICE_BYTES];
+	const char *advice;
+	size_t n, n_wanted = 0;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	for (size_t i = 0; i < n; i++)
+		n_wanted += image_filter_takes(&ls->filter, &all[i]);
+	if (n_wanted)
+		return;
+	ls->failed = true;
+	advice = n == 0 ? gpul_advice_file(images, path, buf) : NULL;
+	if (n == 0)
+		cli_tell("ls", "%s: there is no device code in it%s%s", path, advice ? "; " : "",
+			 advice ? advice : "");
+	else
+		cli_tell("ls", "%s: none of the %zu images is of that kind", path, n);
+}
+
+/* ---- images ------------------------------------------------------------------------ */
+
+/* A file that is one PTX text: worth parsing as a whole. */
+static bool is_ptx_file(const gpul_images *images)
+{
+	size_t n;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	return n == 1 && all->kind == GPUL_IMAGE_PTX && all->offset == 0 &&
+	       !gpul_images_place(images, all)->member;
+}
+
+static gpul_status list_images(struct ls *ls, const char *path, const gpul_images *images,
+			       gpul_error *err)
+{
+	size_t n;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	tell_no_images(ls, path, images);
+	if (n == 0 && !ls->json)
+		return GPUL_OK;
+	if (ls->images_only)
+		return ls_images(ls, path, images, err);
+	if (is_ptx_file(images) && image_filter_takes(&ls->filter, all)) {
+		gpul_unpacked text = { 0 };
+		gpul_status st = gpul_image_unpack(all, &text, err);
+
+		if (st == GPUL_OK)
+			st = ls_ptx(ls, path, text.bytes, all, err);
+		gpul_unpacked_free(&text);
+		return st;
+	}
+	return ls_kernels(ls, path, images, err);
+}
+
+/* For people: what to expect of the file where it is used otherwise. */
+static void print_advice(const char *path, const gpul_images *images)
+{
+	char buf[GPUL_ADVICE_BYTES];
+	size_t n;
+	const char *advice;
+
+	gpul_images_all(images, &n);
+	advice = n ? gpul_advice_file(images, path, buf) : NULL;
+	if (advice)
+		printf("\nnote: %s\n", advice);
+}
+
+static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
+{
+	gpul_images *images = NULL;
+	struct progress progress;
+	bool done;
+	gpul_status st = try_cuda(ls, path, &done, err);
+
+	if (st || done)
+		return st;
+	progress_begin(&progress, path);
+	st = gpul_images_open(path, &progress.hook, &images, err);
+	progress_wipe(&progress);
+	if (st == GPUL_OK)
+		st = list_images(ls, path, images, err);
+	if (st == GPUL_OK && !ls->json && !ls->images_only)
+		print_advice(path, images);
+	gpul_images_close(images);
+	return st;
+}
+
+/* ---- the command ------------------------------------------------------------------- */
+
+/* Every file has its turn, whatever happens to one before it; but not when nobody reads on. */
+static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; i < args->n_operands && !ferror(stdout); i++) {
+		gpul_error why = { 0 };
+
+		if (i && !ls->json)
+			putchar('\n');
+		st = list_file(ls, args->operands[i], &why);
+		if (!st)
+			continue;
+		ls->failed = true;
+		if (i + 1 == args->n_operands || ferror(stdout))
+			return gpul_fail(err, st, why.native, "%s", why.text);
+		cli_tell("ls", "%s", why.text);
+	}
+	return GPUL_OK;
+}
+
+int cmd_ls(const struct cli_args *args, gpul_error *err)
+{
+	const struct nvrtc_rows rows = { LS_INCLUDE, LS_DEFINE, LS_STD };
+	struct nvrtc_args nvrtc = { 0 };
+	struct ls ls = { .json = cli_value(args, LS_JSON) != NULL,
+			 .images_only = cli_value(args, LS_IMAGES) != NULL };
+	gpul_status st;
+
+	if (args->n_operands == 0) {
+		gpul_fail(err, GPUL_EINVAL, 0, "which file?  gpuload ls FILE...");
+		return CLI_USAGE;
+	}
+	if (ls.images_only && cli_value(args, LS_MATCH)) {
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  "--images does not look into images, so --match cannot go with it");
+		return CLI_USAGE;
+	}
+	st = image_filter_parse(cli_value(args, LS_SM), cli_value(args, LS_KIND),
+				cli_value(args, LS_MATCH), &ls.filter, err);
+	if (st)
+		return cli_exit_code(st);
+	st = nvrtc_args_add(&nvrtc, args, rows, err);
+	ls.nvrtc_args = (const char *const *)nvrtc.words;
+	ls.names = cxx_names_create();
+	if (st == GPUL_OK && !ls.names)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for names");
+	if (st == GPUL_OK)
+		st = list_files(&ls, args, err);
+	cxx_names_destroy(ls.names);
+	nvrtc_args_free(&nvrtc);
+	return st || ls.failed ? CLI_FAILED : CLI_DONE;
+}

@@ -1,0 +1,188 @@
+/* ls_kernels.c — the kernels of a file's images, in the order of the file. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/ls/ls.h"
+#include "cli/lib/progress.h"
+#include "cli/lib/tell.h"
+
+#define BLOCK_BYTES    262144 /* what is written at once */
+#define DAMAGED_SHOWN  10
+
+struct listing { /* one file's */
+	struct ls *ls;
+	const char *path;
+	const gpul_images *images;
+	bool page; /* the file is one image: a paragraph for each kernel */
+	struct json json; /* text is made in json.out, too */
+	struct progress progress;
+	size_t n_kernels, n_images, n_damaged;
+};
+
+static bool wanted(const gpul_image *image, void *context)
+{
+	const struct listing *l = context;
+
+	return image_filter_takes(&l->ls->filter, image);
+}
+
+/* One line on stderr; listing goes on. */
+static void tell_damaged(struct listing *l, const gpul_image *image, const gpul_error *failed)
+{
+	const gpul_place *place = gpul_images_place(l->images, image);
+	char arch[16];
+
+	l->ls->failed = true;
+	if (++l->n_damaged > DAMAGED_SHOWN)
+		return;
+	progress_wipe(&l->progress);
+	cli_tell("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %.*s", l->path,
+		 place->member ? "(" : "", place->member ? place->member : "",
+		 place->member ? ")" : "", ls_image_index(l->images, image),
+		 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
+		 *place->section ? ", " : "", place->section, image->offset,
+		 (int)strcspn(failed->text, "\n"), failed->text); /* no source beside it */
+}
+
+/* ---- one image --------------------------------------------------------------------- */
+
+static void add_text(struct listing *l, const gpul_image *image, const gpul_kernel_table *t,
+		     const gpul_error *failed)
+{
+	struct out *o = &l->json.out;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct cxx_name *name = cxx_names_get(l->ls->names, t->at[i].name);
+
+		if (!image_filter_matches(&l->ls->filter, t->at[i].name, name))
+			continue;
+		if (l->page) {
+			ls_text_page(o, &t->at[i], name);
+		} else {
+			if (n == 0) {
+				out_text(o, "\n");
+				ls_text_image(o, l->images, image);
+				out_text(o, "\n");
+				ls_text_table_head(o);
+			}
+			ls_text_kernel(o, &t->at[i], name);
+		}
+		n++;
+	}
+	l->n_kernels += n;
+	if (n || l->page || l->ls->filter.match)
+		return;
+	ls_text_image(o, l->images, image);
+	out_text(o, failed ? ": damaged\n" : image->kind == GPUL_IMAGE_LTO ?
+			": kernels are made when it is linked\n" : ": no kernels\n");
+}
+
+static void add_json(struct listing *l, const gpul_image *image, const gpul_kernel_table *t,
+		     const gpul_error *failed)
+{
+	struct json *j = &l->json;
+	bool begun = false;
+
+	for (size_t i = 0; i <= t->n; i++) {
+		const struct cxx_name *name = NULL;
+
+		if (i < t->n) {
+			name = cxx_names_get(l->ls->names, t->at[i].name);
+			if (!image_filter_matches(&l->ls->filter, t->at[i].name, name))
+				continue;
+		} else if (l->ls->filter.match) {
+			break;
+		}
+		if (!begun) {
+			const gpul_place *place = gpul_images_place(l->images, image);
+
+			ls_json_image_begin(j, image, place->section);
+			json_begin(j, "kernels", '[');
+			begun = true;
+		}
+		if (i < t->n) {
+			ls_json_kernel(j, &t->at[i], name);
+			json_end(j, '}');
+			l->n_kernels++;
+		}
+	}
+	if (!begun)
+		return;
+	json_end(j, ']');
+	if (failed)
+		json_text(j, "damaged", failed->text);
+	ls_json_image_end(j, l->images, image);
+}
+
+static gpul_status visit(const gpul_image *image, const gpul_kernel_table *table,
+			 const gpul_error *failed, void *context, gpul_error *err)
+{
+	struct listing *l = context;
+
+	if (failed)
+		tell_damaged(l, image, failed);
+	l->n_images++;
+	if (l->ls->json)
+		add_json(l, image, table, failed);
+	else
+		add_text(l, image, table, failed);
+	if (l->json.out.n < BLOCK_BYTES)
+		return GPUL_OK;
+	progress_wipe(&l->progress);
+	return out_flush(&l->json.out, err);
+}
+
+/* ---- the file ---------------------------------------------------------------------- */
+
+static void begin(struct listing *l)
+{
+	if (l->ls->json) {
+		json_begin(&l->json, NULL, '{');
+		json_text(&l->json, "file", l->path);
+		json_begin(&l->json, "images", '[');
+	} else {
+		ls_text_head(&l->json.out, l->ls, l->path, l->images);
+	}
+}
+
+static gpul_status end(struct listing *l, gpul_error *err)
+{
+	if (l->n_damaged > DAMAGED_SHOWN)
+		cli_tell("ls", "%s: %zu more images are damaged", l->path,
+			 l->n_damaged - DAMAGED_SHOWN);
+	if (l->n_images && !l->n_kernels && !l->n_damaged)
+		ls_tell_no_match(l->ls, l->path);
+	if (!l->ls->json && l->n_images > 1) {
+		out_text(&l->json.out, "\n");
+		out_u64(&l->json.out, l->n_kernels);
+		out_text(&l->json.out, l->n_kernels == 1 ? " kernel in " : " kernels in ");
+		out_u64(&l->json.out, l->n_images);
+		out_text(&l->json.out, " images\n");
+	}
+	if (!l->ls->json)
+		return out_flush(&l->json.out, err);
+	json_end(&l->json, ']');
+	json_end(&l->json, '}');
+	return json_print(&l->json, err);
+}
+
+gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *images,
+		       gpul_error *err)
+{
+	size_t n;
+	const gpul_image *all = gpul_images_all(images, &n);
+	struct listing l = { .ls = ls, .path = path, .images = images };
+	gpul_status st;
+
+	l.page = n == 1 && all[0].offset == 0 && !gpul_images_place(images, all)->member;
+	begin(&l);
+	progress_begin(&l.progress, path);
+	st = gpul_kernels_visit(images, wanted, visit, &l, &l.progress.hook, err);
+	progress_wipe(&l.progress);
+	if (st == GPUL_OK)
+		st = end(&l, err);
+	out_free(&l.json.out);
+	return st;
+}

@@ -1,0 +1,241 @@
+/* ls_ptx.c — a PTX file: what the code of each kernel tells, beside what it declares. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/ls/ls.h"
+
+static const char *const role_names[] = {
+	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value",
+	[GPUL_ROLE_COUNT] = "count",     [GPUL_ROLE_BUFFER] = "buffer",
+	[GPUL_ROLE_STRUCT] = "struct",   [GPUL_ROLE_FUNCTION] = "function",
+};
+
+/* "read", "written", "read and written" */
+static const char *access_name(const gpul_param *p)
+{
+	return p->loaded && p->stored ? "read and written"
+	       : p->stored            ? "written"
+	       : p->loaded            ? "read"
+				      : "";
+}
+
+/* ---- text -------------------------------------------------------------------------- */
+
+static void print_block_limits(const gpul_signature *s)
+{
+	if (s->reqntid[0])
+		printf("  block      must be %u,%u,%u\n", s->reqntid[0],
+		       s->reqntid[1] ? s->reqntid[1] : 1, s->reqntid[2] ? s->reqntid[2] : 1);
+	else if (s->maxntid[0])
+		printf("  block      at most %u threads\n",
+		       s->maxntid[0] * (s->maxntid[1] ? s->maxntid[1] : 1) *
+			       (s->maxntid[2] ? s->maxntid[2] : 1));
+}
+
+static void print_param(size_t i, const gpul_param *p)
+{
+	char type[16];
+
+	snprintf(type, sizeof type, "%s%s",
+		 p->type                       ? gpul_type_name(p->type)
+		 : p->role == GPUL_ROLE_BUFFER ? "?"
+					       : "-",
+		 p->role == GPUL_ROLE_BUFFER ? " *" : "");
+	printf("  %5zu  %6u  %5u  %-7s %s%s%s\n", i, p->offset, p->bytes, type,
+	       role_names[p->role], *access_name(p) ? ", " : "", access_name(p));
+}
+
+static void print_kernel(const struct ls_kernel *k, const struct cxx_name *name)
+{
+	const gpul_signature *s = k->signature;
+	char text[1024];
+
+	gpul_signature_print(s, text, sizeof text);
+	printf("\n%s\n", text);
+	if (name && name->demangled)
+		printf("  C++        %s\n", name->demangled);
+	printf("  registers  %u of 32 bits, %u of 64, %u of 16, %u predicates (virtual, as "
+	       "declared)\n",
+	       k->registers.b32, k->registers.b64, k->registers.b16, k->registers.predicates);
+	printf("  memory     %llu bytes shared%s, %llu local, %llu const\n",
+	       (unsigned long long)k->shared_bytes,
+	       s->uses_dynamic_shared ? " and what --shared gives" : "",
+	       (unsigned long long)k->local_bytes, (unsigned long long)k->const_bytes);
+	print_block_limits(s);
+	if (s->n_params)
+		printf("  param  offset  bytes  type    use\n");
+	for (size_t i = 0; i < s->n_params; i++)
+		print_param(i, &s->params[i]);
+	if (!s->complete)
+		printf("  not clear: %s\n", s->why_not);
+}
+
+/* ---- JSON -------------------------------------------------------------------------- */
+
+/* What a program reads of any image's kernels, with the PTX file's own numbers. */
+static gpul_kernel_info row(const struct ls_kernel *k, gpul_kernel_param *params)
+{
+	const gpul_signature *s = k->signature;
+	const gpul_ptx_tuning *t = &k->func->tuning;
+	gpul_kernel_info info = { .name = s->kernel,
+				  .is_static = k->func->linkage == GPUL_PTX_STATIC,
+				  .params = params,
+				  .n_params = (uint32_t)s->n_params,
+				  .registers = GPUL_NOT_TOLD,
+				  .shared_bytes = (uint32_t)k->shared_bytes,
+				  .local_bytes = (uint32_t)k->local_bytes,
+				  .const_bytes = (uint32_t)k->const_bytes,
+				  .barriers = GPUL_NOT_TOLD };
+
+	for (size_t i = 0; i < s->n_params; i++)
+		params[i] = (gpul_kernel_param){ s->params[i].offset, s->params[i].bytes,
+						 k->func->params[i].type };
+	memcpy(info.max_threads, s->maxntid, sizeof info.max_threads);
+	memcpy(info.required_threads, s->reqntid, sizeof info.required_threads);
+	for (size_t i = 0; i < 3 && t->reqnctapercluster[0] > 0; i++)
+		info.cluster[i] = t->reqnctapercluster[i] > 0
+					  ? (uint32_t)t->reqnctapercluster[i]
+					  : 1;
+	return info;
+}
+
+static void add_uses(struct json *j, const gpul_signature *s)
+{
+	json_begin(j, "uses", '[');
+	for (size_t i = 0; i < s->n_params; i++) {
+		const gpul_param *p = &s->params[i];
+
+		json_begin(j, NULL, '{');
+		json_text(j, "role", role_names[p->role]);
+		if (p->type)
+			json_text(j, "type", gpul_type_name(p->type));
+		if (p->role == GPUL_ROLE_BUFFER) {
+			json_bool(j, "loaded", p->loaded);
+			json_bool(j, "stored", p->stored);
+			json_u64(j, "vector", p->vector);
+		}
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+static void add_registers(struct json *j, const struct ls_registers *r)
+{
+	json_begin(j, "virtual_registers", '{');
+	json_u64(j, "predicates", r->predicates);
+	json_u64(j, "b16", r->b16);
+	json_u64(j, "b32", r->b32);
+	json_u64(j, "b64", r->b64);
+	json_u64(j, "b128", r->b128);
+	json_end(j, '}');
+}
+
+static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
+			      const struct cxx_name *name, gpul_error *err)
+{
+	const gpul_signature *s = k->signature;
+	gpul_kernel_param *params = calloc(s->n_params + 1, sizeof *params);
+	gpul_kernel_info info;
+	char text[1024];
+
+	if (!params)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu parameters",
+				 s->n_params);
+	info = row(k, params);
+	gpul_signature_print(s, text, sizeof text);
+	ls_json_kernel(j, &info, name);
+	json_text(j, "signature", text);
+	add_registers(j, &k->registers);
+	json_bool(j, "dynamic_shared", s->uses_dynamic_shared);
+	add_uses(j, s);
+	json_bool(j, "complete", s->complete);
+	if (!s->complete)
+		json_text(j, "why_not", s->why_not);
+	json_end(j, '}');
+	free(params);
+	return GPUL_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------- */
+
+/* The kernels that are asked for; rows[] has room for every function. */
+static gpul_status collect(struct ls *ls, const gpul_ptx_module *m, struct ls_kernel *rows,
+			   size_t *n, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (uint32_t i = 0; st == GPUL_OK && i < m->n_funcs; i++) {
+		const gpul_ptx_func *f = &m->funcs[i];
+		const char *name = gpul_ptx_name(m, f->name);
+
+		if (f->kind == GPUL_PTX_FUNC_ENTRY && f->has_body &&
+		    image_filter_matches(&ls->filter, name, cxx_names_get(ls->names, name)))
+			st = ls_kernel(m, f, &rows[(*n)++], err);
+	}
+	return st;
+}
+
+static void print_text(struct ls *ls, const char *path, const gpul_ptx_module *m,
+		       const struct ls_kernel *rows, size_t n)
+{
+	printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor,
+	       gpul_ptx_name(m, m->target), n, n == 1 ? "" : "s");
+	for (size_t i = 0; i < n; i++)
+		print_kernel(&rows[i], cxx_names_get(ls->names, rows[i].signature->kernel));
+}
+
+static gpul_status print_json(struct ls *ls, const char *path, const gpul_image *image,
+			      const gpul_ptx_module *m, const struct ls_kernel *rows, size_t n,
+			      gpul_error *err)
+{
+	struct json j = { 0 };
+	gpul_status st = GPUL_OK;
+	char version[32];
+
+	snprintf(version, sizeof version, "%u.%u", m->version_major, m->version_minor);
+	json_begin(&j, NULL, '{');
+	json_text(&j, "file", path);
+	json_begin(&j, "images", '[');
+	ls_json_image_begin(&j, image, "");
+	json_begin(&j, "kernels", '[');
+	for (size_t i = 0; st == GPUL_OK && i < n; i++)
+		st = add_kernel(&j, &rows[i],
+				cxx_names_get(ls->names, rows[i].signature->kernel), err);
+	json_end(&j, ']');
+	json_text(&j, "ptx_version", version);
+	json_text(&j, "target", gpul_ptx_name(m, m->target));
+	ls_json_image_end(&j, NULL, image);
+	json_end(&j, ']');
+	json_end(&j, '}');
+	if (st == GPUL_OK)
+		st = json_print(&j, err);
+	out_free(&j.out);
+	return st;
+}
+
+gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image,
+		   gpul_error *err)
+{
+	gpul_ptx_module *m = NULL;
+	struct ls_kernel *rows = NULL;
+	size_t n = 0;
+	gpul_status st = gpul_ptx_parse(text, image->bytes, path, &m, err);
+
+	if (st)
+		return st;
+	rows = calloc(m->n_funcs + 1u, sizeof *rows);
+	st = rows ? collect(ls, m, rows, &n, err)
+		  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u kernels", m->n_funcs);
+	if (st == GPUL_OK && n == 0)
+		ls_tell_no_match(ls, path);
+	if (st == GPUL_OK && ls->json)
+		st = print_json(ls, path, image, m, rows, n, err);
+	else if (st == GPUL_OK)
+		print_text(ls, path, m, rows, n);
+	while (n > 0)
+		ls_kernel_free(&rows[--n]);
+	free(rows);
+	gpul_ptx_module_destroy(m);
+	return st;
+}

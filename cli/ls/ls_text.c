@@ -1,0 +1,231 @@
+/* ls_text.c — an image and a kernel as people read them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/ls/ls.h"
+
+#define TYPE_SHOWN 60 /* columns of a parameter's type; templates of templates have thousands */
+
+const char *ls_ptx_type(const gpul_kernel_param *p, char buf[24])
+{
+	unsigned one = gpul_ptx_type_bytes(p->type);
+
+	if (!p->type)
+		return NULL;
+	snprintf(buf, 24, ".%.10s", gpul_ptx_mod_text(NULL, p->type));
+	if (one && one != p->bytes)
+		snprintf(buf + strlen(buf), 24 - strlen(buf), "[%u]", p->bytes / one);
+	return buf;
+}
+
+void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *image)
+{
+	const gpul_place *place = gpul_images_place(images, image);
+	char arch[16];
+
+	out_text(o, "image ");
+	out_u64(o, ls_image_index(images, image));
+	out_text(o, ": ");
+	out_text(o, gpul_image_kind_name(image->kind));
+	out_text(o, " ");
+	out_text(o, gpul_image_arch(image, arch));
+	out_text(o, ", ");
+	if (place->member) {
+		out_name(o, place->member, strlen(place->member));
+		out_text(o, *place->section ? " " : ", ");
+	}
+	if (*place->section) {
+		out_name(o, place->section, strlen(place->section));
+		out_text(o, ", ");
+	}
+	out_text(o, gpul_origin_name(image->origin));
+	if (image->relocatable)
+		out_text(o, ", relocatable");
+	if (image->debug)
+		out_text(o, ", debug");
+	out_text(o, ", ");
+	if (image->compression != GPUL_COMPRESSION_NONE) {
+		out_text(o, gpul_compression_name(image->compression));
+		out_text(o, ", ");
+		out_u64(o, image->stored_bytes);
+		out_text(o, " of ");
+	}
+	out_u64(o, image->bytes);
+	out_text(o, " bytes");
+}
+
+/* "2,1,1" of a cluster. */
+static void dims_text(char buf[40], const uint32_t d[3])
+{
+	snprintf(buf, 40, "%u,%u,%u", d[0], d[1] ? d[1] : 1, d[2] ? d[2] : 1);
+}
+
+static uint64_t product(const uint32_t d[3])
+{
+	return (uint64_t)d[0] * (d[1] ? d[1] : 1) * (d[2] ? d[2] : 1);
+}
+
+static void out_type(struct out *o, const char *type, size_t n)
+{
+	out_name(o, type, n > TYPE_SHOWN ? TYPE_SHOWN - 3 : n);
+	if (n > TYPE_SHOWN)
+		out_text(o, "...");
+}
+
+/* ---- a table ----------------------------------------------------------------------- */
+
+void ls_text_table_head(struct out *o)
+{
+	out_text(o, "  regs  shared  local  const  threads  cluster  kernel\n");
+}
+
+static void out_told(struct out *o, uint32_t value, size_t width)
+{
+	if (value == GPUL_NOT_TOLD) {
+		out_repeat(o, ' ', width - 1);
+		out_text(o, "-");
+	} else {
+		out_right(o, value, width);
+	}
+}
+
+static void out_word(struct out *o, const char *text, size_t width)
+{
+	size_t n = strlen(text);
+
+	out_repeat(o, ' ', n < width ? width - n : 0);
+	out_text(o, text);
+}
+
+static void out_threads(struct out *o, const gpul_kernel_info *k)
+{
+	char buf[24];
+
+	if (k->required_threads[0]) {
+		snprintf(buf, sizeof buf, "=%llu",
+			 (unsigned long long)product(k->required_threads));
+		out_word(o, buf, 9);
+	} else if (k->max_threads[0]) {
+		out_right(o, product(k->max_threads), 9);
+	} else {
+		out_word(o, "-", 9);
+	}
+}
+
+static void out_params(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name)
+{
+	const gpul_cxx_param *types = cxx_name_types(name, k);
+	char buf[24];
+
+	for (uint32_t i = 0; i < k->n_params; i++) {
+		const gpul_kernel_param *p = &k->params[i];
+
+		out_text(o, i ? ", " : "        takes ");
+		out_u64(o, p->offset);
+		out_text(o, ":");
+		out_u64(o, p->bytes);
+		if (types || ls_ptx_type(p, buf))
+			out_text(o, " ");
+		if (types)
+			out_type(o, types[i].text, types[i].text_bytes);
+		else if (ls_ptx_type(p, buf))
+			out_text(o, buf);
+	}
+	if (k->n_params)
+		out_text(o, "\n");
+}
+
+static void out_kernel_name(struct out *o, const char *mangled, const struct cxx_name *name)
+{
+	if (name && name->demangled)
+		out_name(o, name->demangled, name->n_demangled);
+	else
+		out_name(o, mangled, strlen(mangled));
+}
+
+void ls_text_kernel(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name)
+{
+	char cluster[40] = "-";
+
+	if (k->cluster[0])
+		dims_text(cluster, k->cluster);
+	out_told(o, k->registers, 6);
+	out_right(o, k->shared_bytes, 8);
+	out_told(o, k->local_bytes, 7);
+	out_told(o, k->const_bytes, 7);
+	out_threads(o, k);
+	out_word(o, cluster, 9);
+	out_text(o, "  ");
+	out_kernel_name(o, k->name, name);
+	out_text(o, k->is_static ? " (static)\n" : "\n");
+	out_params(o, k, name);
+}
+
+/* ---- a page ------------------------------------------------------------------------ */
+
+static void page_params(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name)
+{
+	const gpul_cxx_param *types = cxx_name_types(name, k);
+	char buf[24];
+
+	if (k->n_params)
+		out_text(o, "  param  offset  bytes  type\n");
+	for (uint32_t i = 0; i < k->n_params; i++) {
+		const gpul_kernel_param *p = &k->params[i];
+
+		out_right(o, i, 7);
+		out_right(o, p->offset, 8);
+		out_right(o, p->bytes, 7);
+		out_text(o, "  ");
+		if (types)
+			out_type(o, types[i].text, types[i].text_bytes);
+		else
+			out_text(o, ls_ptx_type(p, buf) ? buf : "-");
+		out_text(o, "\n");
+	}
+}
+
+static void page_limits(struct out *o, const gpul_kernel_info *k)
+{
+	char dims[40];
+
+	if (k->required_threads[0]) {
+		dims_text(dims, k->required_threads);
+		out_text(o, "  block      must be ");
+		out_text(o, dims);
+		out_text(o, "\n");
+	} else if (k->max_threads[0]) {
+		out_text(o, "  block      at most ");
+		out_u64(o, product(k->max_threads));
+		out_text(o, " threads\n");
+	}
+	if (k->cluster[0]) {
+		dims_text(dims, k->cluster);
+		out_text(o, "  cluster    ");
+		out_text(o, dims);
+		out_text(o, "\n");
+	}
+}
+
+void ls_text_page(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name)
+{
+	out_text(o, "\n");
+	out_kernel_name(o, k->name, name);
+	out_text(o, k->is_static ? " (static)\n" : "\n");
+	if (name && name->demangled) {
+		out_text(o, "  symbol     ");
+		out_name(o, k->name, strlen(k->name));
+		out_text(o, "\n");
+	}
+	out_text(o, "  registers  ");
+	out_told(o, k->registers, 1);
+	out_text(o, "\n  memory     ");
+	out_u64(o, k->shared_bytes);
+	out_text(o, " bytes shared, ");
+	out_told(o, k->local_bytes, 1);
+	out_text(o, " local, ");
+	out_told(o, k->const_bytes, 1);
+	out_text(o, " const\n");
+	page_limits(o, k);
+	page_params(o, k, name);
+}

@@ -1,0 +1,223 @@
+/* arg.c — see arg.h. */
+#include "cli/run/arg.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/lib/fill.h"
+#include "cli/lib/value.h"
+
+static gpul_status not_an_arg(const char *text, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_EINVAL, 0,
+			 "'%.80s' is not an argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, "
+			 "out:TYPE[COUNT], "
+			 "inout:TYPE[COUNT]=FILL, bytes=@FILE, hex:BYTES or fn:VARIABLE",
+			 text);
+}
+
+static gpul_status unknown_type(const char *name, size_t name_bytes, gpul_error *err)
+{
+	return gpul_fail(
+		err, GPUL_EINVAL, 0,
+		"no type '%.*s'; there are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
+		(int)(name_bytes < 20 ? name_bytes : 20), name);
+}
+
+static gpul_status parse_hex(const char *hex, struct arg *out, gpul_error *err)
+{
+	size_t n = strlen(hex);
+
+	if (n == 0 || n % 2 || strspn(hex, "0123456789abcdefABCDEF") != n)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "hex: takes an even number of hexadecimal digits, lowest byte "
+				 "first, not '%.40s'",
+				 hex);
+	out->kind = ARG_BYTES;
+	out->bytes = n / 2;
+	out->data = malloc(out->bytes);
+	if (!out->data)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu bytes", out->bytes);
+	for (size_t i = 0; i < out->bytes; i++) {
+		char two[3] = { hex[2 * i], hex[2 * i + 1], 0 };
+
+		out->data[i] = (unsigned char)strtoul(two, NULL, 16);
+	}
+	return GPUL_OK;
+}
+
+static gpul_status parse_bytes(const char *value, const char *dir, struct arg *out,
+			       gpul_error *err)
+{
+	out->kind = ARG_BYTES;
+	if (*value != '@')
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"bytes= takes @FILE, not '%.40s'; for bytes in place write hex:",
+			value);
+	return fill_read_file(value + 1, dir, (void **)&out->data, &out->bytes, err);
+}
+
+static gpul_status parse_scalar(const char *text, const char *equals, struct arg *out,
+				gpul_error *err)
+{
+	out->kind = ARG_SCALAR;
+	out->type = value_type(text, (size_t)(equals - text));
+	if (!out->type)
+		return unknown_type(text, (size_t)(equals - text), err);
+	out->bytes = gpul_type_bytes(out->type);
+	out->data = calloc(1, 8);
+	if (!out->data)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a scalar");
+	return value_parse(out->type, equals + 1, out->data, err);
+}
+
+/* NAME or NAME[3].  Which pointer that is, the loaded module tells. */
+static gpul_status parse_function(const char *name, struct arg *out, gpul_error *err)
+{
+	const char *bracket = strchr(name, '['), *close = bracket ? strchr(bracket, ']') : NULL;
+	size_t n = bracket ? (size_t)(bracket - name) : strlen(name);
+
+	if (n == 0 || (bracket && (!close || close[1] ||
+				   value_parse_size(bracket + 1, (size_t)(close - bracket - 1),
+						    &out->index, NULL))))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "fn: takes a __device__ variable that holds a function pointer, "
+				 "NAME or NAME[INDEX], not '%.80s'",
+				 name);
+	out->kind = ARG_FUNCTION;
+	out->type = GPUL_U64;
+	out->bytes = sizeof(uint64_t);
+	out->variable = strndup(name, n);
+	out->data = calloc(1, out->bytes);
+	if (!out->variable || !out->data)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for an argument");
+	return GPUL_OK;
+}
+
+/* "in:", "out:", "inout:" or nothing; returns what follows. */
+static const char *parse_direction(const char *text, struct arg *out)
+{
+	static const struct {
+		const char *prefix;
+		bool in, out;
+	} directions[] = {
+		{ "inout:", true, true },
+		{ "in:", true, false },
+		{ "out:", false, true },
+		{ "", true, false },
+	};
+	size_t d = 0;
+
+	while (strncmp(text, directions[d].prefix, strlen(directions[d].prefix)))
+		d++;
+	out->in = directions[d].in;
+	out->out = directions[d].out;
+	return text + strlen(directions[d].prefix);
+}
+
+/* The contents of a buffer whose type, direction and count are known. */
+static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *out,
+			       gpul_error *err)
+{
+	gpul_status st;
+
+	if (out->in && !fill)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s needs a fill, such as %s=iota; or write out: if the "
+				 "kernel only writes it",
+				 out->text, out->text);
+	if (!out->in && fill)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s: an out: buffer takes no fill; write inout: for one that "
+				 "is read too",
+				 out->text);
+	if (!out->in && out->count == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: an out: buffer needs a count",
+				 out->text);
+	if (out->in)
+		st = fill_make(out->type, fill, dir, &out->count, (void **)&out->data, err);
+	else
+		st = fill_alloc(out->type, out->count, (void **)&out->data, err);
+	if (st)
+		return st;
+	out->bytes = out->count * gpul_type_bytes(out->type);
+	if (!out->in)
+		memset(out->data, ARG_POISON, out->bytes);
+	return GPUL_OK;
+}
+
+static gpul_status parse_buffer(const char *text, const char *bracket, const char *dir,
+				struct arg *out, gpul_error *err)
+{
+	const char *type = parse_direction(text, out), *close = strchr(bracket, ']');
+	bool empty = close == bracket + 1; /* f64[]=@FILE: as many as the file holds */
+	gpul_status st;
+
+	out->kind = ARG_BUFFER;
+	if (!close || (close[1] && close[1] != '='))
+		return not_an_arg(text, err);
+	out->type = value_type(type, (size_t)(bracket - type));
+	if (!out->type)
+		return unknown_type(type, (size_t)(bracket - type), err);
+	if (!empty) {
+		st = value_parse_size(bracket + 1, (size_t)(close - bracket - 1), &out->count,
+				      err);
+		if (st)
+			return st;
+		if (out->count == 0)
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "%s: a buffer has at least one element", text);
+	}
+	return fill_buffer(close[1] ? close + 2 : NULL, dir, out, err);
+}
+
+gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_error *err)
+{
+	size_t name_bytes = strcspn(text, "=[");
+	gpul_status st;
+
+	*out = (struct arg){ .text = strdup(text) };
+	if (!out->text)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for an argument");
+	if (!strncmp(text, "hex:", 4))
+		st = parse_hex(text + 4, out, err);
+	else if (!strncmp(text, "bytes=", 6))
+		st = parse_bytes(text + 6, dir, out, err);
+	else if (!strncmp(text, "fn:", 3))
+		st = parse_function(text + 3, out, err);
+	else if (text[name_bytes] == '[')
+		st = parse_buffer(text, text + name_bytes, dir, out, err);
+	else if (text[name_bytes] == '=' && !strchr(text, ':'))
+		st = parse_scalar(text, text + name_bytes, out, err);
+	else
+		st = not_an_arg(text, err);
+	if (st)
+		arg_free(out);
+	return st;
+}
+
+void arg_free(struct arg *a)
+{
+	free(a->data);
+	free(a->text);
+	free(a->variable);
+	*a = (struct arg){ 0 };
+}
+
+bool arg_unwritten(const struct arg *a, const unsigned char *data, size_t i)
+{
+	size_t bytes = gpul_type_bytes(a->type), begin = i * bytes, end = begin + bytes;
+
+	if (a->in)
+		return false;
+	if (bytes < 4) {
+		begin &= ~(size_t)3;
+		end = begin + 4 < a->bytes ? begin + 4 : a->bytes;
+	}
+	while (begin < end)
+		if (data[begin++] != ARG_POISON)
+			return false;
+	return true;
+}

@@ -1,0 +1,136 @@
+/* run.c — gpuload run: from a file to a kernel's result.  run.h has the map. */
+#include "cli/run/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/file.h"
+
+/* A file that is not there is told before a driver is looked for; a pipe can be read but once. */
+static gpul_status look_at_files(const struct run_request *q, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; !st && i < q->n_files; i++) {
+		gpul_file file = { 0 };
+
+		if (run_file_is_pipe(q->files[i]))
+			continue;
+		st = gpul_file_open(q->files[i], &file, err);
+		gpul_file_close(&file);
+	}
+	return st;
+}
+
+/* On stderr: stdout is for results, and JSON. */
+static void explain(void *context, const char *line)
+{
+	(void)context;
+	fprintf(stderr, "gpuload run: %s\n", line);
+}
+
+static gpul_status load(struct run *r, gpul_error *err)
+{
+	gpul_load_options options = {
+		.device = r->ask.device,
+		.nvrtc_args = (const char *const *)r->ask.nvrtc.words,
+		.kernel = r->ask.kernel,
+		.only_sm = r->ask.only.sm,
+		.only_suffix = r->ask.only.suffix,
+		.only_kind = (uint32_t)r->ask.only.kind,
+		.link_args = r->ask.link_args,
+		.no_cache = r->ask.no_cache,
+		.explain = r->ask.explain ? explain : NULL,
+	};
+	gpul_status st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
+
+	if (st == GPUL_OK)
+		st = gpul_module_load_files(r->drv, r->ask.files, r->ask.n_files, &options,
+					    &r->module, err);
+	if (st == GPUL_OK)
+		st = gpul_kernel_find(r->module, r->ask.kernel, &r->kernel, err);
+	return st;
+}
+
+gpul_status run_work(struct run *r, gpul_error *err)
+{
+	gpul_status st = load(r, err);
+
+	if (st == GPUL_OK)
+		st = run_plan(r, err);
+	if (st == GPUL_OK)
+		st = run_functions(r, err);
+	if (st == GPUL_OK)
+		st = run_check_prepare(r, err);
+	if (st)
+		return st;
+	if (r->assumed && !r->ask.json) {
+		/* Before the launch: should it fail, this is the line to change. */
+		printf("assumed   %s\n", r->assumed);
+		fflush(stdout);
+	}
+	st = run_launch(r, err);
+	if (st)
+		return st;
+	run_check_all(r);
+	return run_save_all(r, err);
+}
+
+/* A kernel that still runs cannot be stopped, and the driver's own clean-up would wait. */
+static _Noreturn void leave_at_once(const gpul_error *err)
+{
+	fflush(stdout);
+	fprintf(stderr, "gpuload run: %s\n", err->text);
+	_exit(CLI_FAILED);
+}
+
+void run_clean_up(struct run *r)
+{
+	for (size_t i = 0; r->device && i < r->ask.n_args; i++)
+		if (r->device[i])
+			r->drv->cuMemFree(r->device[i]);
+	gpul_module_unload(r->module);
+	gpul_context_close(&r->context);
+	free(r->assumed);
+	free(r->device);
+	free(r->times_ms);
+	run_check_free(r);
+	run_request_free(&r->ask);
+}
+
+/* The result is printed, then judged: a run that is not as expected shows what it did. */
+static int report(const struct run *r, gpul_error *err)
+{
+	char text[sizeof err->text];
+	size_t n_failed = run_explain_checks(r, text, sizeof text);
+
+	if (!r->ask.json)
+		run_print_text(r);
+	else if (run_print_json(r, err))
+		return CLI_FAILED;
+	if (n_failed == 0)
+		return CLI_DONE;
+	gpul_fail(err, GPUL_EFORMAT, 0, "not as expected: %s", text);
+	return CLI_FAILED;
+}
+
+int cmd_run(const struct cli_args *args, gpul_error *err)
+{
+	struct run r = { 0 };
+	gpul_status st = run_request_make(args, &r.ask, err);
+	int code;
+
+	if (st == GPUL_OK)
+		st = look_at_files(&r.ask, err);
+	if (st == GPUL_OK)
+		st = gpul_driver_open(r.ask.driver, &r.drv, err);
+	if (st == GPUL_OK)
+		st = run_work(&r, err);
+	code = st ? cli_exit_code(st) : report(&r, err);
+
+	if (r.still_running)
+		leave_at_once(err);
+	run_clean_up(&r);
+	return code;
+}

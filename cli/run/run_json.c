@@ -1,0 +1,137 @@
+/* run_json.c — the same for programs: one JSON object. */
+#include "cli/run/run.h"
+
+#include <stdio.h>
+
+#include "cli/lib/json.h"
+
+static void add_driver(struct json *j, const struct run *r)
+{
+	char version[16];
+
+	snprintf(version, sizeof version, "%d.%d", r->drv->version / 1000,
+		 r->drv->version % 1000 / 10);
+	json_begin(j, "driver", '{');
+	json_text(j, "name", r->drv->name);
+	json_text(j, "cuda", version);
+	json_end(j, '}');
+}
+
+static void add_device(struct json *j, const struct run *r)
+{
+	char name[128] = "";
+
+	r->drv->cuDeviceGetName(name, sizeof name, r->context.device);
+	json_begin(j, "device", '{');
+	json_i64(j, "ordinal", r->ask.device);
+	json_text(j, "name", name);
+	json_end(j, '}');
+}
+
+static void add_times(struct json *j, const struct run *r)
+{
+	struct run_times t = run_times(r);
+
+	json_begin(j, "times_ms", '[');
+	for (uint32_t i = 0; i < r->ask.repeat; i++)
+		json_double(j, NULL, r->times_ms[i]);
+	json_end(j, ']');
+	json_double(j, "median_ms", t.median_ms);
+	json_double(j, "min_ms", t.min_ms);
+	if (t.bytes_per_s > 0)
+		json_double(j, "bytes_per_s", t.bytes_per_s);
+}
+
+static void add_elements(struct json *j, const struct arg *a)
+{
+	size_t bytes = gpul_type_bytes(a->type), n_unwritten = 0;
+
+	json_begin(j, "first", '[');
+	for (size_t i = 0; i < a->count; i++) {
+		bool unwritten = arg_unwritten(a, a->data, i);
+
+		n_unwritten += unwritten;
+		if (i < RUN_SHOWN && unwritten)
+			json_null(j, NULL);
+		else if (i < RUN_SHOWN)
+			json_element(j, NULL, a->type, a->data + i * bytes);
+	}
+	json_end(j, ']');
+	if (a->out && !a->in)
+		json_u64(j, "unwritten", n_unwritten);
+}
+
+static void add_arg(struct json *j, const struct arg *a)
+{
+	static const char *const kinds[] = {
+		[ARG_SCALAR] = "scalar",
+		[ARG_BUFFER] = "buffer",
+		[ARG_BYTES] = "bytes",
+		[ARG_FUNCTION] = "function",
+	};
+
+	json_begin(j, NULL, '{');
+	json_text(j, "text", a->text);
+	json_text(j, "kind", kinds[a->kind]);
+	if (a->kind == ARG_SCALAR || a->kind == ARG_BUFFER)
+		json_text(j, "type", gpul_type_name(a->type));
+	if (a->kind == ARG_SCALAR)
+		json_element(j, "value", a->type, a->data);
+	if (a->kind == ARG_BUFFER) {
+		json_text(j, "direction", a->in && a->out ? "inout" : a->in ? "in" : "out");
+		json_u64(j, "count", a->count);
+		add_elements(j, a);
+	} else {
+		json_u64(j, "bytes", a->bytes);
+	}
+	json_end(j, '}');
+}
+
+static void add_check(struct json *j, const struct run_check *c)
+{
+	json_begin(j, NULL, '{');
+	json_u64(j, "arg", c->target->arg);
+	json_text(j, "what", c->target->what);
+	json_bool(j, "ok", c->ok);
+	if (!c->ok) {
+		json_u64(j, "wrong", c->n_wrong);
+		if (!c->is_sum) {
+			json_u64(j, "first_wrong", c->first_wrong);
+			json_bool(j, "unwritten", c->unwritten);
+		}
+		json_text(j, "got", c->got); /* numbers of any type, inf and nan too */
+		json_text(j, "expected", c->want);
+	}
+	json_end(j, '}');
+}
+
+gpul_status run_print_json(const struct run *r, gpul_error *err)
+{
+	struct json j = { 0 };
+	bool ok = true;
+
+	json_begin(&j, NULL, '{');
+	json_text(&j, "file", r->ask.file);
+	json_text(&j, "kernel", gpul_kernel_name(r->kernel));
+	add_driver(&j, r);
+	add_device(&j, r);
+	json_u32s(&j, "grid", r->config.grid, 3);
+	json_u32s(&j, "block", r->config.block, 3);
+	json_u64(&j, "shared_bytes", r->config.shared_bytes);
+	add_times(&j, r);
+	if (r->assumed)
+		json_text(&j, "assumed", r->assumed);
+	json_begin(&j, "arguments", '[');
+	for (size_t i = 0; i < r->ask.n_args; i++)
+		add_arg(&j, &r->ask.args[i]);
+	json_end(&j, ']');
+	json_begin(&j, "expect", '[');
+	for (size_t i = 0; i < r->ask.n_expects; i++) {
+		add_check(&j, &r->checks[i]);
+		ok = ok && r->checks[i].ok;
+	}
+	json_end(&j, ']');
+	json_bool(&j, "ok", ok);
+	json_end(&j, '}');
+	return json_print(&j, err);
+}

@@ -1,0 +1,191 @@
+/* run_launch.c — copy in, launch and time, copy out. */
+#include "cli/run/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+
+/* ---- buffers ----------------------------------------------------------------------- */
+
+static gpul_status alloc_buffers(struct run *r, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	r->device = calloc(r->ask.n_args + 1, sizeof *r->device);
+	if (!r->device)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
+				 r->ask.n_args);
+	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++)
+		if (r->ask.args[i].kind == ARG_BUFFER)
+			st = gpul_cu(r->drv, err,
+				     cuMemAlloc(&r->device[i], r->ask.args[i].bytes));
+	return st;
+}
+
+/* Put a buffer into its state before the launch: contents, or the poison. */
+static gpul_status set_buffer(const struct run *r, size_t i, gpul_error *err)
+{
+	const struct arg *a = &r->ask.args[i];
+
+	if (a->in)
+		return gpul_cu(r->drv, err, cuMemcpyHtoD(r->device[i], a->data, a->bytes));
+	return gpul_cu(r->drv, err,
+		       cuMemsetD8Async(r->device[i], ARG_POISON, a->bytes, r->config.stream));
+}
+
+/* Before the first launch all buffers; before a later one those that the kernel writes. */
+static gpul_status set_buffers(const struct run *r, bool first, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++)
+		if (r->ask.args[i].kind == ARG_BUFFER && (first || r->ask.args[i].out))
+			st = set_buffer(r, i, err);
+	return st;
+}
+
+static bool is_target(const struct run_target *t, size_t n, size_t arg)
+{
+	for (size_t i = 0; i < n; i++)
+		if (t[i].arg == arg)
+			return true;
+	return false;
+}
+
+/* The contents afterwards replace those before: out: buffers are printed, any may be checked or
+ * saved. */
+static gpul_status fetch_buffers(struct run *r, gpul_error *err)
+{
+	const struct run_request *q = &r->ask;
+	gpul_status st = GPUL_OK;
+
+	for (size_t i = 0; st == GPUL_OK && i < q->n_args; i++) {
+		struct arg *a = &q->args[i];
+
+		if (a->kind == ARG_BUFFER &&
+		    (a->out || is_target(q->expects, q->n_expects, i) ||
+		     is_target(q->saves, q->n_saves, i)))
+			st = gpul_cu(r->drv, err,
+				     cuMemcpyDtoH(a->data, r->device[i], a->bytes));
+	}
+	return st;
+}
+
+/* ---- time -------------------------------------------------------------------------- */
+
+static void sleep_ns(uint64_t ns)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+}
+
+/* Wait for an event, at most ask.timeout_ms: the driver's own wait cannot be left. */
+static gpul_status wait_for(struct run *r, CUevent event, gpul_error *err)
+{
+	uint64_t pause_ns = 10000,
+		 deadline = gpul_clock_ns() + (uint64_t)r->ask.timeout_ms * 1000000;
+	CUresult result;
+
+	if (r->ask.timeout_ms < 0)
+		return gpul_cu(r->drv, err, cuEventSynchronize(event));
+	while ((result = r->drv->cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
+		uint64_t now = gpul_clock_ns();
+
+		if (now >= deadline) {
+			r->still_running = true;
+			return gpul_fail(
+				err, GPUL_EUNSUPPORTED, 0,
+				"%.120s is still running after %g s; given up (--timeout)",
+				gpul_kernel_name(r->kernel), (double)r->ask.timeout_ms / 1000);
+		}
+		if (pause_ns <
+		    1000000) /* short kernels are seen at once, long ones cost no CPU */
+			pause_ns += pause_ns / 2;
+		sleep_ns(pause_ns < deadline - now ? pause_ns : deadline - now);
+	}
+	return gpul_cu_status(r->drv, err, result, "cuEventQuery");
+}
+
+/* ---- launches ---------------------------------------------------------------------- */
+
+struct launch_args {
+	void **values;
+	size_t *bytes;
+};
+
+static gpul_status gather_args(const struct run *r, struct launch_args *out, gpul_error *err)
+{
+	out->values = calloc(r->ask.n_args + 1, sizeof *out->values);
+	out->bytes = calloc(r->ask.n_args + 1, sizeof *out->bytes);
+	if (!out->values || !out->bytes)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
+				 r->ask.n_args);
+	for (size_t i = 0; i < r->ask.n_args; i++) {
+		bool buffer = r->ask.args[i].kind == ARG_BUFFER;
+
+		out->values[i] = buffer ? (void *)&r->device[i] : r->ask.args[i].data;
+		out->bytes[i] = buffer ? sizeof r->device[i] : r->ask.args[i].bytes;
+	}
+	return GPUL_OK;
+}
+
+static gpul_status launch_once(struct run *r, const struct launch_args *args,
+			       const CUevent events[2], double *ms, gpul_error *err)
+{
+	float elapsed = 0;
+	gpul_status st = gpul_cu(r->drv, err, cuEventRecord(events[0], r->config.stream));
+
+	if (st == GPUL_OK)
+		st = gpul_kernel_launch(r->kernel, &r->config, args->values, args->bytes,
+					r->ask.n_args, err);
+	if (st == GPUL_OK)
+		st = gpul_cu(r->drv, err, cuEventRecord(events[1], r->config.stream));
+	if (st == GPUL_OK)
+		st = wait_for(r, events[1], err);
+	if (st == GPUL_OK)
+		st = gpul_cu(r->drv, err, cuEventElapsedTime(&elapsed, events[0], events[1]));
+	*ms = (double)elapsed;
+	return st;
+}
+
+static gpul_status launch_all(struct run *r, const struct launch_args *args, gpul_error *err)
+{
+	CUevent events[2] = { NULL, NULL };
+	gpul_status st = gpul_cu(r->drv, err, cuEventCreate(&events[0], CU_EVENT_DEFAULT));
+
+	if (st == GPUL_OK)
+		st = gpul_cu(r->drv, err, cuEventCreate(&events[1], CU_EVENT_DEFAULT));
+	for (uint32_t i = 0; st == GPUL_OK && i < r->ask.repeat; i++) {
+		st = set_buffers(r, i == 0, err);
+		if (st == GPUL_OK)
+			st = launch_once(r, args, events, &r->times_ms[i], err);
+	}
+	for (int i = 0; i < 2 && !r->still_running; i++)
+		if (events[i])
+			r->drv->cuEventDestroy(events[i]);
+	return st;
+}
+
+gpul_status run_launch(struct run *r, gpul_error *err)
+{
+	struct launch_args args = { 0 };
+	gpul_status st;
+
+	r->times_ms = calloc(r->ask.repeat, sizeof *r->times_ms);
+	if (!r->times_ms)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u times", r->ask.repeat);
+	st = gpul_kernel_prepare(r->kernel, err); /* or the first time would include it */
+	if (st == GPUL_OK)
+		st = alloc_buffers(r, err);
+	if (st == GPUL_OK)
+		st = gather_args(r, &args, err);
+	if (st == GPUL_OK)
+		st = launch_all(r, &args, err);
+	if (st == GPUL_OK)
+		st = fetch_buffers(r, err);
+	free(args.values);
+	free(args.bytes);
+	return st;
+}

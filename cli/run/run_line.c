@@ -1,0 +1,159 @@
+/* run_line.c — a file's own command line: `// gpuload run: ARG...`. */
+#include "cli/run/run.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/file.h"
+#include "loader/image/recognise.h"
+
+static const char marker[] = "gpuload run:";
+
+/* Cut text into words in place: a word is never longer than what it is written as. */
+static gpul_status split_words(char *text, struct run_line *l)
+{
+	char *in = text, *out = text;
+
+	for (;;) {
+		char quote = 0;
+
+		while (isspace((unsigned char)*in))
+			in++;
+		if (!*in)
+			return GPUL_OK;
+		l->words[l->n_words++] = out;
+		for (; *in && (quote || !isspace((unsigned char)*in)); in++) {
+			if (*in == quote)
+				quote = 0;
+			else if (!quote && (*in == '\'' || *in == '"'))
+				quote = *in;
+			else if (*in == '\\' && quote != '\'' && in[1])
+				*out++ = *++in;
+			else
+				*out++ = *in;
+		}
+		if (quote)
+			return GPUL_EINVAL;
+		in += *in != '\0'; /* the blank, before the NUL overwrites it */
+		*out++ = '\0';
+	}
+}
+
+static gpul_status make_line(const char *path, const char *text, size_t n_bytes,
+			     unsigned number, struct run_line *out, gpul_error *err)
+{
+	gpul_status st;
+
+	*out = (struct run_line){ .text = strndup(text, n_bytes), .number = number };
+	out->words = calloc(n_bytes / 2 + 2, sizeof *out->words);
+	if (!out->text || !out->words)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: no memory for its line", path,
+			       number);
+	else if (split_words(out->text, out))
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "%s:%u: a quote in its `// %s` line does not end", path, number,
+			       marker);
+	else
+		return GPUL_OK;
+	run_line_free(out);
+	return st;
+}
+
+void run_line_free(struct run_line *l)
+{
+	free(l->text);
+	free(l->words);
+	*l = (struct run_line){ 0 };
+}
+
+/* The kernel that a line names with --kernel; NULL: none. */
+static const char *line_kernel(const struct run_line *l)
+{
+	for (size_t i = 0; i < l->n_words; i++) {
+		if (!strncmp(l->words[i], "--kernel=", 9))
+			return l->words[i] + 9;
+		if (!strcmp(l->words[i], "--kernel") && i + 1 < l->n_words)
+			return l->words[i + 1];
+	}
+	return NULL;
+}
+
+/* What follows "// gpuload run:" when the line is such a one; NULL: it is not. */
+static const char *after_marker(const char *line, const char *end)
+{
+	while (line < end && (*line == ' ' || *line == '\t'))
+		line++;
+	if (end - line < 2 || line[0] != '/' || line[1] != '/')
+		return NULL;
+	for (line += 2; line < end && (*line == ' ' || *line == '\t'); line++)
+		;
+	if ((size_t)(end - line) < sizeof marker - 1 || memcmp(line, marker, sizeof marker - 1))
+		return NULL;
+	return line + sizeof marker - 1;
+}
+
+static gpul_status find_in(const char *text, size_t n_bytes, const char *path,
+			   const char *kernel, struct run_line *out, gpul_error *err)
+{
+	const char *end = text + n_bytes, *next;
+	unsigned number = 1;
+
+	for (const char *line = text; line < end; line = next, number++) {
+		const char *newline = memchr(line, '\n', (size_t)(end - line)), *words, *named;
+		gpul_status st;
+
+		next = newline ? newline + 1 : end;
+		words = after_marker(line, next);
+		if (!words)
+			continue;
+		st = make_line(path, words, (size_t)(next - words), number, out, err);
+		if (st)
+			return st;
+		named = line_kernel(out);
+		if (!kernel || !named || !strcmp(kernel, named))
+			return GPUL_OK;
+		run_line_free(out);
+	}
+	return GPUL_OK;
+}
+
+/* A library may have hundreds of megabytes, and no such line. */
+static bool is_text(const gpul_file *file, const char *path)
+{
+	switch (gpul_recognise(file->bytes, file->n_bytes, path).kind) {
+	case GPUL_CONTENT_PTX:
+	case GPUL_CONTENT_CUDA:
+	case GPUL_CONTENT_TEXT:
+	case GPUL_CONTENT_EMPTY: /* nothing but comments */
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool run_file_is_pipe(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out,
+			  gpul_error *err)
+{
+	gpul_file file;
+	gpul_status st;
+
+	*out = (struct run_line){ 0 };
+	if (run_file_is_pipe(path))
+		return GPUL_OK;
+	st = gpul_file_open(path, &file, err);
+	if (st)
+		return st;
+	if (is_text(&file, path))
+		st = find_in(file.bytes, file.n_bytes, path, kernel, out, err);
+	gpul_file_close(&file);
+	return st;
+}

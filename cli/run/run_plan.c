@@ -1,0 +1,367 @@
+/* run_plan.c — what the command line leaves open: made-up arguments, block and grid. */
+#include "cli/run/run.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_ELEMENTS (1u << 24) /* made up for one buffer */
+
+/* Made-up data: about 1024 elements, as a line, a square or a cube, by how many of the thread
+ * index's dimensions the kernel reads. */
+struct shape {
+	unsigned count;    /* of a parameter that bounds the index */
+	unsigned elements; /* of a buffer: count to the power of the dimensions */
+	uint32_t block[3]; /* of a kernel that tells its blocks apart: several cover the data */
+	uint32_t alone[3]; /* of one that does not: a single block covers it */
+};
+
+static const struct shape shapes[4] = {
+	[1] = { 1024, 1024, { 256, 1, 1 }, { 1024, 1, 1 } },
+	[2] = { 32, 1024, { 16, 16, 1 }, { 32, 32, 1 } },
+	[3] = { 10, 1000, { 10, 10, 5 }, { 10, 10, 10 } },
+};
+
+static const struct shape *shape_of(const gpul_signature *s)
+{
+	return &shapes[s->grid_dims >= 1 && s->grid_dims <= 3 ? s->grid_dims : 1];
+}
+
+/* Threads of a block that the kernel does not tell apart would all do the same. */
+static const uint32_t *block_of(const gpul_signature *s)
+{
+	static const uint32_t one[3] = { 1, 1, 1 };
+
+	if (!s->reads_tid && s->n_params)
+		return one;
+	return s->reads_ctaid || !s->n_params ? shape_of(s)->block : shape_of(s)->alone;
+}
+
+/* ---- arguments --------------------------------------------------------------------- */
+
+/* An ARG for parameter p of s as text, or a hole to fill in where the code does not tell.  A
+ * value that only counts together with what is not clear is a hole too: a size, a stride. */
+static void invent_text(const gpul_signature *s, const gpul_param *p, const struct shape *shape,
+			char *buf, size_t buf_bytes)
+{
+	const char *type = gpul_type_name(p->type);
+	unsigned long long elements =
+		(unsigned long long)shape->elements * (p->vector > 1 ? p->vector : 1) +
+		p->beyond;
+
+	if (p->role == GPUL_ROLE_BUFFER && p->type && p->loaded)
+		snprintf(buf, buf_bytes, "%s%s[%llu]=iota", p->stored ? "inout:" : "", type,
+			 elements);
+	else if (p->role == GPUL_ROLE_BUFFER && p->type)
+		snprintf(buf, buf_bytes, "out:%s[%llu]", type, elements);
+	else if (p->role == GPUL_ROLE_COUNT && p->type)
+		snprintf(buf, buf_bytes, "%s=%u", type, shape->count);
+	else if (p->role == GPUL_ROLE_SCALAR && p->type && !s->complete)
+		snprintf(buf, buf_bytes, "%s=NUMBER", type);
+	else if (p->role == GPUL_ROLE_SCALAR && p->type)
+		snprintf(buf, buf_bytes, "%s=%d", type, value_type_is_float(p->type) ? 2 : 1);
+	else if (p->role == GPUL_ROLE_UNKNOWN && p->type) /* never used */
+		snprintf(buf, buf_bytes, "%s=0", type);
+	else if (p->role == GPUL_ROLE_STRUCT)
+		snprintf(buf, buf_bytes, "bytes=@FILE");
+	else if (p->role == GPUL_ROLE_FUNCTION)
+		snprintf(buf, buf_bytes, "fn:VARIABLE");
+	else if (p->role == GPUL_ROLE_BUFFER)
+		snprintf(buf, buf_bytes, "TYPE[%llu]=FILL", elements);
+	else
+		snprintf(buf, buf_bytes, p->bytes == 8 ? "BUFFER-OR-VALUE" : "TYPE=NUMBER");
+}
+
+/* A word that a shell takes as it is, else in quotes. */
+static void put_word(FILE *out, const char *word)
+{
+	bool plain = *word != '\0';
+
+	for (const char *c = word; *c; c++)
+		plain = plain && (isalnum((unsigned char)*c) || strchr("_./,:=@%+-", *c));
+	fputc(' ', out);
+	if (plain) {
+		fputs(word, out);
+		return;
+	}
+	fputc('\'', out);
+	for (; *word; word++)
+		fputs(*word == '\'' ? "'\\''" : (char[2]){ *word, 0 }, out);
+	fputc('\'', out);
+}
+
+static void put_dims(FILE *out, const char *name, const uint32_t d[3])
+{
+	fprintf(out, " --%s %u", name, d[0]);
+	if (d[1] > 1 || d[2] > 1)
+		fprintf(out, ",%u", d[1]);
+	if (d[2] > 1)
+		fprintf(out, ",%u", d[2]);
+}
+
+static void put_filter(FILE *out, const struct image_filter *f)
+{
+	if (f->sm)
+		fprintf(out, " --sm %u%.1s", f->sm, (const char[]){ f->suffix, 0 });
+	if (f->kind)
+		fprintf(out, " --kind %s", gpul_image_kind_name(f->kind));
+}
+
+/* The whole command line; texts[] has one ARG for each parameter.  NULL: no memory. */
+static char *command_line(const struct run *r, char (*texts)[64], size_t n)
+{
+	char *line = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&line, &n_bytes);
+
+	if (!out)
+		return NULL;
+	fputs("gpuload run", out);
+	for (size_t i = 0; i < r->ask.n_files; i++)
+		put_word(out, r->ask.files[i]);
+	if (gpul_module_n_kernels(r->module) > 1) {
+		fputs(" --kernel", out);
+		put_word(out, gpul_kernel_name(r->kernel));
+	}
+	for (size_t i = 0; i < r->ask.nvrtc.n_words; i++)
+		put_word(out, r->ask.nvrtc.words[i]);
+	put_filter(out, &r->ask.only);
+	for (size_t i = 0; r->ask.link_args && r->ask.link_args[i]; i++) {
+		fputs(" --link-arg", out);
+		put_word(out, r->ask.link_args[i]);
+	}
+	put_dims(out, "grid", r->config.grid);
+	put_dims(out, "block", r->config.block);
+	if (gpul_kernel_signature(r->kernel)->uses_dynamic_shared)
+		fprintf(out, r->ask.shared_bytes ? " --shared %u" : " --shared BYTES",
+			r->ask.shared_bytes);
+	for (size_t i = 0; i < n; i++)
+		put_word(out, texts[i]);
+	return fclose(out) ? NULL : line;
+}
+
+/* Say what is known, so that only the rest must be filled in. */
+static gpul_status ask_for_args(const struct run *r, const char *line, const char *why,
+				gpul_error *err)
+{
+	char signature[RUN_NAME_BYTES * 2];
+
+	gpul_signature_print(gpul_kernel_signature(r->kernel), signature, sizeof signature);
+	printf("%s\n%s\n", signature, line);
+	return gpul_fail(
+		err, GPUL_EINVAL, 0,
+		"no arguments given, and the code of %.100s does not tell them all: %s",
+		gpul_kernel_name(r->kernel), why);
+}
+
+static gpul_status make_args(struct run *r, char (*texts)[64], size_t n, gpul_error *err)
+{
+	free(r->ask.args);
+	r->ask.args = calloc(n + 1, sizeof *r->ask.args);
+	if (!r->ask.args)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", n);
+	for (r->ask.n_args = 0; r->ask.n_args < n; r->ask.n_args++) {
+		gpul_status st =
+			arg_parse(texts[r->ask.n_args], NULL, &r->ask.args[r->ask.n_args], err);
+
+		if (st)
+			return st;
+	}
+	return GPUL_OK;
+}
+
+/* ---- block and grid ---------------------------------------------------------------- */
+
+/* The default block, no larger than the kernel's .maxntid and its arrays in shared memory;
+ * .reqntid leaves no choice. */
+static void choose_block(const gpul_signature *s, uint32_t block[3])
+{
+	uint64_t limit = 1;
+
+	for (int d = 0; d < 3; d++)
+		block[d] = s->reqntid[0] ? (s->reqntid[d] ? s->reqntid[d] : 1) : block_of(s)[d];
+	if (s->reqntid[0])
+		return;
+	for (int d = 0; d < 3; d++) /* .maxntid bounds the product, whatever its dimensions */
+		limit *= s->maxntid[d] ? s->maxntid[d] : 1;
+	if (!s->maxntid[0])
+		limit = UINT64_MAX;
+	if (s->shared_threads && s->shared_threads < limit)
+		limit = s->shared_threads;
+	for (int d = 2; d >= 0; d--)
+		while (block[d] > 1 && (uint64_t)block[0] * block[1] * block[2] > limit)
+			block[d] /= 2;
+}
+
+static bool given_count(const gpul_signature *s, const struct arg *args, uint64_t *out)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < s->n_params; i++) {
+		struct value v;
+
+		if (s->params[i].role != GPUL_ROLE_COUNT || args[i].kind != ARG_SCALAR ||
+		    value_type_is_float(args[i].type))
+			continue;
+		v = value_load(args[i].type, args[i].data);
+		if (!v.is_unsigned && (int64_t)v.i < 0)
+			continue;
+		*out = found && *out > v.i ? *out : v.i;
+		found = true;
+	}
+	return found;
+}
+
+static uint64_t largest_buffer(const struct arg *args, size_t n_args)
+{
+	uint64_t n = 1;
+
+	for (size_t i = 0; i < n_args; i++)
+		if (args[i].kind == ARG_BUFFER && args[i].count > n)
+			n = args[i].count;
+	return n;
+}
+
+/* A block that was not given need not be larger than the data that it covers alone.  Whole
+ * warps where a count keeps the last of them in bounds: their threads may want to meet. */
+static void fit_block(const struct run *r, uint64_t n, bool counted, uint32_t block[3])
+{
+	if (counted)
+		n = (n + 31) / 32 * 32;
+	if (!r->ask.block[0] && !gpul_kernel_signature(r->kernel)->reqntid[0] && n < block[0])
+		block[0] = (uint32_t)(n ? n : 1);
+}
+
+/* Enough blocks for the count in each dimension that the kernel reads, or for the largest
+ * buffer. */
+static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
+			       gpul_launch_config *c, gpul_error *err)
+{
+	uint64_t n = 1;
+	bool counted = given_count(s, r->ask.args, &n);
+	unsigned dims = s->grid_dims > 1 ? s->grid_dims : 1;
+
+	if (!counted && dims > 1)
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"give --grid: %.100s reads %u dimensions of the thread index, and no "
+			"argument tells how far they go",
+			gpul_kernel_name(r->kernel), dims);
+	if (!counted)
+		n = largest_buffer(r->ask.args, r->ask.n_args);
+	if (!s->reads_ctaid && dims == 1) /* one block: as large as it must and can be */
+		fit_block(r, n, counted, c->block);
+	for (unsigned d = 0; d < 3; d++) {
+		uint64_t blocks =
+			d < dims && s->reads_ctaid ? (n + c->block[d] - 1) / c->block[d] : 1;
+		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
+
+		/* Kernels that loop over the grid need no more; others are told by their
+		 * unwritten elements. */
+		c->grid[d] = (uint32_t)(blocks < 1 ? 1 : blocks > limit ? limit : blocks);
+	}
+	return GPUL_OK;
+}
+
+static void take_given(const struct run_request *q, gpul_launch_config *c)
+{
+	for (int d = 0; d < 3; d++) {
+		if (q->grid[0])
+			c->grid[d] = q->grid[d];
+		if (q->block[0])
+			c->block[d] = q->block[d];
+	}
+	c->shared_bytes = q->shared_bytes;
+}
+
+/* ---- the whole --------------------------------------------------------------------- */
+
+static bool counted(const gpul_signature *s)
+{
+	for (size_t i = 0; i < s->n_params; i++)
+		if (s->params[i].role == GPUL_ROLE_COUNT)
+			return true;
+	return false;
+}
+
+/* A grid for the data.  Then the data for the launch: one block that cannot cover it gets
+ * less, and where no count stops threads, each has an element. */
+static void invent_launch(const gpul_signature *s, struct shape *shape,
+			  const struct run_request *q, gpul_launch_config *c)
+{
+	uint64_t threads = 1;
+
+	for (unsigned d = 0; d < 3; d++)
+		c->grid[d] = d < s->grid_dims && s->n_params && s->reads_ctaid
+				     ? (shape->count + c->block[d] - 1) / c->block[d]
+				     : 1;
+	take_given(q, c);
+	for (unsigned d = 0; d < 3; d++)
+		threads *= (uint64_t)c->grid[d] * c->block[d];
+	if (s->reads_tid && !s->reads_ctaid && s->grid_dims == 1 && threads < shape->count)
+		shape->count = shape->elements = (unsigned)threads;
+	if (!counted(s) && threads > shape->elements && threads <= MOST_ELEMENTS)
+		shape->elements = (unsigned)threads;
+}
+
+static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *err)
+{
+	struct shape shape = *shape_of(s);
+	char(*texts)[64] = calloc(s->n_params + 1, sizeof *texts);
+	gpul_status st;
+
+	if (!texts)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
+				 s->n_params);
+	invent_launch(s, &shape, &r->ask, &r->config);
+	for (size_t i = 0; i < s->n_params; i++)
+		invent_text(s, &s->params[i], &shape, texts[i], sizeof texts[i]);
+	r->assumed = command_line(r, texts, s->n_params);
+	if (!r->assumed)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a command line");
+	else if (!s->complete)
+		st = ask_for_args(r, r->assumed, s->why_not, err);
+	else
+		st = make_args(r, texts, s->n_params, err);
+	free(texts);
+	return st;
+}
+
+/* --expect and --save could not be checked against arguments that were not there yet. */
+static gpul_status check_targets(const struct run *r, const struct run_target *t, size_t n,
+				 gpul_error *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (t[i].arg >= r->ask.n_args || r->ask.args[t[i].arg].kind != ARG_BUFFER)
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "argument %zu, which --expect or --save names, is not "
+					 "a buffer: %s",
+					 t[i].arg, r->assumed ? r->assumed : "");
+	return GPUL_OK;
+}
+
+gpul_status run_plan(struct run *r, gpul_error *err)
+{
+	const gpul_signature *s = gpul_kernel_signature(r->kernel);
+	gpul_status st;
+
+	choose_block(s, r->config.block);
+	take_given(&r->ask, &r->config);
+	if (r->ask.has_args) {
+		st = run_fit(s, r->ask.args, r->ask.n_args, err);
+		if (st == GPUL_OK && !r->ask.grid[0])
+			st = choose_grid(r, s, &r->config, err);
+	} else {
+		st = invent(r, s, err);
+	}
+	if (s->n_params == 0 && r->ask.grid[0] && r->ask.block[0]) { /* nothing was made up */
+		free(r->assumed);
+		r->assumed = NULL;
+	}
+	if (st == GPUL_OK)
+		st = check_targets(r, r->ask.expects, r->ask.n_expects, err);
+	if (st == GPUL_OK)
+		st = check_targets(r, r->ask.saves, r->ask.n_saves, err);
+	return st;
+}

@@ -1,0 +1,131 @@
+/* run_report.c — what a person reads after a run. */
+#include "cli/run/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Bytes that one launch moves at least: each buffer once for each direction. */
+static double bytes_moved(const struct run *r)
+{
+	double bytes = 0;
+
+	for (size_t i = 0; i < r->ask.n_args; i++) {
+		const struct arg *a = &r->ask.args[i];
+
+		if (a->kind == ARG_BUFFER)
+			bytes += (double)a->bytes * (a->in + a->out);
+	}
+	return bytes;
+}
+
+struct run_times run_times(const struct run *r)
+{
+	uint32_t n = r->ask.repeat;
+	struct run_times t = { 0 };
+	double *sorted = malloc(n * sizeof *sorted);
+
+	if (!sorted) /* no memory for the order: the times as they came still give a least */
+		return (struct run_times){ r->times_ms[0], r->times_ms[0], 0 };
+	memcpy(sorted, r->times_ms, n * sizeof *sorted);
+	qsort(sorted, n, sizeof *sorted, compare_doubles);
+	t.min_ms = sorted[0];
+	t.median_ms = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+	if (t.median_ms > 0)
+		t.bytes_per_s = bytes_moved(r) / (t.median_ms / 1000);
+	free(sorted);
+	return t;
+}
+
+static void print_dims(const uint32_t d[3])
+{
+	printf("%u", d[0]);
+	if (d[1] > 1 || d[2] > 1)
+		printf("x%u", d[1]);
+	if (d[2] > 1)
+		printf("x%u", d[2]);
+}
+
+static void print_launch(const struct run *r)
+{
+	const gpul_launch_config *c = &r->config;
+	char device[128] = "a device";
+
+	r->drv->cuDeviceGetName(device, sizeof device, r->context.device);
+	printf("kernel    %s, grid ", gpul_kernel_name(r->kernel));
+	print_dims(c->grid);
+	printf(", block ");
+	print_dims(c->block);
+	if (c->shared_bytes)
+		printf(", %u bytes of dynamic shared memory", c->shared_bytes);
+	printf("\ndevice    %s (%s driver)\n", device, r->drv->name);
+}
+
+static void print_times(const struct run *r)
+{
+	struct run_times t = run_times(r);
+
+	printf("time      %.4g ms", t.median_ms);
+	if (r->ask.repeat > 1)
+		printf(" median, %.4g ms least of %u launches", t.min_ms, r->ask.repeat);
+	if (t.bytes_per_s > 0)
+		printf(", %.3g GB/s", t.bytes_per_s / 1e9);
+	putchar('\n');
+}
+
+static void print_buffer(size_t index, const struct arg *a)
+{
+	char text[VALUE_TEXT_BYTES];
+	size_t bytes = gpul_type_bytes(a->type), n_unwritten = 0;
+
+	printf("arg %-5zu %s:", index, a->text);
+	for (size_t i = 0; i < a->count; i++) {
+		bool unwritten = arg_unwritten(a, a->data, i);
+
+		n_unwritten += unwritten;
+		if (i < RUN_SHOWN)
+			printf(" %s",
+			       unwritten ? "unwritten"
+					 : value_print(a->type, a->data + i * bytes, text));
+	}
+	if (a->count > RUN_SHOWN)
+		printf(" ...");
+	if (n_unwritten)
+		printf(" (%zu of %zu unwritten)", n_unwritten, a->count);
+	putchar('\n');
+}
+
+static void print_check(const struct run *r, const struct run_check *c)
+{
+	const struct arg *a = &r->ask.args[c->target->arg];
+
+	printf("expect    arg %zu = %s: ", c->target->arg, c->target->what);
+	if (c->ok)
+		printf("yes, %s%zu element%s\n", c->is_sum ? "over " : "all of ", a->count,
+		       a->count == 1 ? "" : "s");
+	else if (c->is_sum)
+		printf("NO, the sum is %s\n", c->got);
+	else
+		printf("NO, %zu of %zu are wrong; first at %zu: %s, expected %s\n", c->n_wrong,
+		       a->count, c->first_wrong, c->unwritten ? "unwritten" : c->got, c->want);
+}
+
+void run_print_text(const struct run *r)
+{
+	print_launch(r);
+	print_times(r);
+	run_print_functions(r);
+	for (size_t i = 0; i < r->ask.n_args; i++)
+		if (r->ask.args[i].kind == ARG_BUFFER && r->ask.args[i].out)
+			print_buffer(i, &r->ask.args[i]);
+	for (size_t i = 0; i < r->ask.n_expects; i++)
+		print_check(r, &r->checks[i]);
+}

@@ -1,0 +1,351 @@
+/* run_request.c — options and arguments of `gpuload run`, from the command line and from the
+ * file. */
+#include "cli/run/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+
+/* The two sources; the command line comes before the file. */
+struct sources {
+	const struct cli_args *command;
+	struct cli_args file;
+};
+
+static const char *value(const struct sources *s, int opt)
+{
+	const char *v = cli_value(s->command, opt);
+
+	return v ? v : cli_value(&s->file, opt);
+}
+
+/* ---- numbers ----------------------------------------------------------------------- */
+
+static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3],
+			      gpul_error *err)
+{
+	if (!text)
+		return GPUL_OK;
+	out[0] = out[1] = out[2] = 1;
+	for (int d = 0; d < 3; d++) {
+		char number[16];
+		size_t n = strcspn(text, ",");
+
+		snprintf(number, sizeof number, "%.*s", (int)n, text);
+		if (n == 0 || n >= sizeof number ||
+		    value_parse(GPUL_U32, number, &out[d], NULL) || out[d] == 0)
+			break;
+		text += n;
+		if (!*text)
+			return GPUL_OK;
+		text++;
+	}
+	return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes X, X,Y or X,Y,Z, each at least 1",
+			 name);
+}
+
+static gpul_status parse_u32(const char *name, const char *text, uint32_t least, uint32_t *out,
+			     gpul_error *err)
+{
+	size_t n;
+
+	if (!text)
+		return GPUL_OK;
+	if (value_parse_size(text, strlen(text), &n, NULL) || n < least || n > INT32_MAX)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s takes a number from %u to %d, not '%.40s'", name, least,
+				 INT32_MAX, text);
+	*out = (uint32_t)n;
+	return GPUL_OK;
+}
+
+/* A number that is not negative: a tolerance or a time. */
+static gpul_status parse_double(const char *name, const char *text, double *out,
+				gpul_error *err)
+{
+	if (!text)
+		return GPUL_OK;
+	if (value_parse(GPUL_F64, text, out, NULL) || !(*out >= 0))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s takes a number of at least 0, not '%.40s'", name, text);
+	return GPUL_OK;
+}
+
+static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
+				 gpul_error *err)
+{
+	double seconds = -1;
+	uint32_t device = 0;
+	gpul_status st;
+
+	q->repeat = 1;
+	st = parse_dims("grid", value(s, RUN_GRID), q->grid, err);
+	if (st == GPUL_OK)
+		st = parse_dims("block", value(s, RUN_BLOCK), q->block, err);
+	if (st == GPUL_OK)
+		st = parse_u32("shared", value(s, RUN_SHARED), 0, &q->shared_bytes, err);
+	if (st == GPUL_OK)
+		st = parse_u32("repeat", value(s, RUN_REPEAT), 1, &q->repeat, err);
+	if (st == GPUL_OK)
+		st = parse_u32("device", value(s, RUN_DEVICE), 0, &device, err);
+	if (st == GPUL_OK)
+		st = parse_double("rtol", value(s, RUN_RTOL), &q->rtol, err);
+	if (st == GPUL_OK)
+		st = parse_double("atol", value(s, RUN_ATOL), &q->atol, err);
+	if (st == GPUL_OK)
+		st = parse_double("timeout", value(s, RUN_TIMEOUT), &seconds, err);
+	q->device = (int)device;
+	q->timeout_ms = seconds < 0     ? -1
+			: seconds > 1e9 ? INT64_C(1000000000000)
+					: (int64_t)ceil(seconds * 1000);
+	return st;
+}
+
+static gpul_status parse_driver(const char *text, gpul_driver_choice *out, gpul_error *err)
+{
+	*out = GPUL_DRIVER_AUTO;
+	if (text && !gpul_driver_choice_parse(text, out))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--driver is auto, nvidia or soft, not '%.40s'", text);
+	return GPUL_OK;
+}
+
+/* ---- ARG=WHAT ---------------------------------------------------------------------- */
+
+static gpul_status parse_target(const char *name, const char *text, const char *dir,
+				const struct run_request *q, struct run_target *out,
+				gpul_error *err)
+{
+	const char *equals = strchr(text, '=');
+	size_t arg;
+
+	if (!equals || !equals[1] ||
+	    value_parse_size(text, (size_t)(equals - text), &arg, NULL))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s takes ARG=WHAT, ARG a number from 0, not '%.60s'", name,
+				 text);
+	if (q->has_args && arg >= q->n_args)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s %.60s: there is no argument %zu; there are %zu, from 0",
+				 name, text, arg, q->n_args);
+	if (q->has_args && q->args[arg].kind != ARG_BUFFER)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--%s %.60s: argument %zu is %.60s, not a buffer", name, text,
+				 arg, q->args[arg].text);
+	*out = (struct run_target){ arg, equals + 1, dir };
+	return GPUL_OK;
+}
+
+static gpul_status parse_targets(const struct sources *s, struct run_request *q,
+				 gpul_error *err)
+{
+	const struct cli_args *from[2] = { &s->file, s->command };
+	const char *dirs[2] = { q->dir, NULL };
+	size_t room = s->file.n_given + s->command->n_given + 1;
+	gpul_status st = GPUL_OK;
+
+	q->expects = calloc(room, sizeof *q->expects);
+	q->saves = calloc(room, sizeof *q->saves);
+	if (!q->expects || !q->saves)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu options", room);
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; st == GPUL_OK && i < from[k]->n_given; i++) {
+			const struct cli_given *g = &from[k]->given[i];
+
+			if (g->opt == RUN_EXPECT)
+				st = parse_target("expect", g->value, dirs[k], q,
+						  &q->expects[q->n_expects++], err);
+			else if (g->opt == RUN_SAVE)
+				st = parse_target("save", g->value, dirs[k], q,
+						  &q->saves[q->n_saves++], err);
+		}
+	return st;
+}
+
+/* ---- compiler options ------------------------------------------------------------- */
+
+static gpul_status collect_nvrtc_args(const struct sources *s, struct run_request *q,
+				      gpul_error *err)
+{
+	const struct nvrtc_rows rows = { RUN_INCLUDE, RUN_DEFINE, RUN_STD };
+	gpul_status st = nvrtc_args_add(&q->nvrtc, &s->file, rows, err);
+
+	return st ? st : nvrtc_args_add(&q->nvrtc, s->command, rows, err);
+}
+
+/* ---- which code ------------------------------------------------------------------- */
+
+/* libx.so.2.1 as well as libx.so. */
+static bool has_suffix_of_code(const char *name)
+{
+	static const char *const suffixes[] = { ".ptx",	  ".cu", ".cubin", ".fatbin",
+						".ltoir", ".o",	 ".a",	   ".so" };
+	const char *so = strstr(name, ".so.");
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		size_t k = strlen(suffixes[i]);
+
+		if (n > k && !strcmp(name + n - k, suffixes[i]))
+			return true;
+	}
+	return so && !so[strspn(so, ".so0123456789")];
+}
+
+/* FILE... [ARG...]: a word after the first FILE is one as well if there is such a file, or if it is
+ * named like one.  An ARG has a '=', a '[' or a prefix such as fn:, as few files' names do: a FILE
+ * with those in its name is written ./NAME. */
+static void take_files(const struct cli_args *args, struct run_request *q)
+{
+	q->files = args->operands;
+	q->file = q->files[0];
+	q->n_files = 1;
+	while (q->n_files < args->n_operands) {
+		const char *word = args->operands[q->n_files];
+
+		if (strpbrk(word, "=[") && word[0] != '.' && word[0] != '/')
+			break;
+		if (access(word, F_OK) && !has_suffix_of_code(word))
+			break;
+		q->n_files++;
+	}
+}
+
+static gpul_status collect_load_options(const struct cli_args *args, struct run_request *q,
+					gpul_error *err)
+{
+	size_t n = 0;
+
+	q->no_cache = cli_value(args, RUN_NO_CACHE) != NULL;
+	q->explain = cli_value(args, RUN_EXPLAIN) != NULL;
+	q->link_args = calloc(args->n_given + 1, sizeof *q->link_args);
+	if (!q->link_args)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the linker's options");
+	for (size_t i = 0; i < args->n_given; i++)
+		if (args->given[i].opt == RUN_LINK_ARG)
+			q->link_args[n++] = args->given[i].value;
+	return image_filter_parse(cli_value(args, RUN_SM), cli_value(args, RUN_KIND), NULL,
+				  &q->only, err);
+}
+
+/* ---- the whole --------------------------------------------------------------------- */
+
+/* A file may choose how its kernel is run; it may not write files or pick the machine's driver:
+ * those who run a file that they got from elsewhere rely on it. */
+static gpul_status check_file_options(const struct sources *s, gpul_error *err)
+{
+	const struct cli_opt *opts = cli_find("run", NULL)->opts;
+
+	for (size_t i = 0; i < s->file.n_given; i++)
+		if (!opts[s->file.given[i].opt].in_file)
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "--%s may not stand in a file's own line",
+					 opts[s->file.given[i].opt].name);
+	return GPUL_OK;
+}
+
+/* Errors in the file's line say so. */
+static gpul_status in_line(const struct run_request *q, gpul_status st, const gpul_error *why,
+			   gpul_error *err)
+{
+	if (st == GPUL_OK)
+		return st;
+	if (q->line.number == 0)
+		return gpul_fail(err, st, why->native, "%s", why->text);
+	return gpul_fail(err, st, why->native, "%s:%u: %s", q->file, q->line.number, why->text);
+}
+
+static gpul_status read_line(struct sources *s, struct run_request *q, gpul_error *err)
+{
+	const char *kernel = cli_value(s->command, RUN_KERNEL), *slash = strrchr(q->file, '/');
+	gpul_error why = { 0 };
+	gpul_status st;
+
+	if (s->command->n_operands > q->n_files) /* its arguments replace the file's line */
+		return GPUL_OK;
+	st = run_line_find(q->file, kernel, &q->line, err);
+	if (st || q->line.number == 0)
+		return st;
+	q->dir = slash ? strndup(q->file, (size_t)(slash - q->file) + 1) : strdup(".");
+	if (!q->dir)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
+	st = cli_parse(cli_find("run", NULL)->opts, q->line.words, q->line.n_words, &s->file,
+		       &why);
+	if (st == GPUL_OK)
+		st = check_file_options(s, &why);
+	return in_line(q, st, &why, err);
+}
+
+static gpul_status parse_args(const struct sources *s, struct run_request *q, gpul_error *err)
+{
+	bool in_command = s->command->n_operands > q->n_files;
+	const char **texts = in_command ? s->command->operands + q->n_files : s->file.operands;
+	size_t n = in_command ? s->command->n_operands - q->n_files : s->file.n_operands;
+
+	q->has_args = in_command || q->line.number;
+	q->args = calloc(n + 1, sizeof *q->args);
+	if (!q->args)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", n);
+	for (; q->n_args < n; q->n_args++) {
+		gpul_error why = { 0 };
+		gpul_status st = arg_parse(texts[q->n_args], in_command ? NULL : q->dir,
+					   &q->args[q->n_args], &why);
+
+		if (st)
+			return in_line(q, st, &why, err);
+	}
+	return GPUL_OK;
+}
+
+gpul_status run_request_make(const struct cli_args *args, struct run_request *out,
+			     gpul_error *err)
+{
+	struct sources s = { .command = args };
+	gpul_status st;
+
+	*out = (struct run_request){ 0 };
+	if (args->n_operands == 0)
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"which file?  gpuload run FILE [ARG...]; gpuload help run explains");
+	take_files(args, out);
+	st = read_line(&s, out, err);
+	if (st)
+		goto done;
+	out->kernel = value(&s, RUN_KERNEL);
+	out->json = cli_value(args, RUN_JSON) != NULL;
+	st = parse_numbers(&s, out, err);
+	if (st == GPUL_OK)
+		st = parse_driver(cli_value(args, RUN_DRIVER), &out->driver, err);
+	if (st == GPUL_OK)
+		st = parse_args(&s, out, err);
+	if (st == GPUL_OK)
+		st = parse_targets(&s, out, err);
+	if (st == GPUL_OK)
+		st = collect_nvrtc_args(&s, out, err);
+	if (st == GPUL_OK)
+		st = collect_load_options(args, out, err);
+done:
+	cli_args_free(&s.file);
+	if (st)
+		run_request_free(out);
+	return st;
+}
+
+void run_request_free(struct run_request *q)
+{
+	for (size_t i = 0; i < q->n_args; i++)
+		arg_free(&q->args[i]);
+	free(q->args);
+	nvrtc_args_free(&q->nvrtc);
+	free(q->link_args);
+	free(q->expects);
+	free(q->saves);
+	free(q->dir);
+	run_line_free(&q->line);
+	*q = (struct run_request){ 0 };
+}

@@ -1,0 +1,254 @@
+/* attach.c — gpuload attach: map another process' memory, look at it, let go. */
+#include "cli/share/attach.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/lib/stop.h"
+#include "cli/lib/tell.h"
+#include "cli/lib/value.h"
+#include "core/clock.h"
+
+enum { DEFAULT_ROWS = 10, DEFAULT_TIMEOUT_MS = 10000, RETRY_MS = 10, DETACH_MS = 10000 };
+
+/* ---- the command line -------------------------------------------------------------- */
+
+static gpul_status read_times(const struct cli_args *args, struct attach_request *q,
+			      gpul_error *err)
+{
+	const char *wait = cli_value(args, ATTACH_WAIT),
+		   *timeout = cli_value(args, ATTACH_TIMEOUT);
+	gpul_status st = wait ? value_parse_seconds("wait", wait, &q->wait_ms, err) : GPUL_OK;
+
+	q->timeout_ms = DEFAULT_TIMEOUT_MS;
+	if (st == GPUL_OK && timeout)
+		st = value_parse_seconds("timeout", timeout, &q->timeout_ms, err);
+	return st;
+}
+
+static gpul_status read_type_and_rows(const struct cli_args *args, struct attach_request *q,
+				      gpul_error *err)
+{
+	const char *type = cli_value(args, ATTACH_TYPE), *rows = cli_value(args, ATTACH_ROWS);
+
+	q->type = type ? value_type(type, strlen(type)) : GPUL_TYPE_NONE;
+	if (type && !q->type)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--type is i8 u8 ... f32 f64, not '%.40s'", type);
+	q->rows = DEFAULT_ROWS;
+	if (rows && !q->dump)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--rows is for --dump");
+	return rows ? value_parse_size(rows, strlen(rows), &q->rows, err) : GPUL_OK;
+}
+
+static gpul_status read_request(const struct cli_args *args, struct attach_request *q,
+				gpul_error *err)
+{
+	gpul_status st;
+
+	if (args->n_operands != 1)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "one NAME is expected; see gpuload help attach");
+	q->name = args->operands[0];
+	q->save = cli_value(args, ATTACH_SAVE);
+	q->sum = cli_value(args, ATTACH_SUM) != NULL;
+	q->dump = cli_value(args, ATTACH_DUMP) != NULL;
+	q->hold = cli_value(args, ATTACH_HOLD) != NULL;
+	q->force = cli_value(args, ATTACH_FORCE) != NULL;
+	q->read_only = cli_value(args, ATTACH_READ_ONLY) != NULL;
+	q->json = cli_value(args, ATTACH_JSON) != NULL;
+	st = read_times(args, q, err);
+	if (st == GPUL_OK)
+		st = read_type_and_rows(args, q, err);
+	if (st == GPUL_OK)
+		st = devices_arg_parse(cli_value(args, ATTACH_DRIVER),
+				       cli_value(args, ATTACH_DEVICES), &q->devices, err);
+	return st;
+}
+
+/* ---- attach and detach ------------------------------------------------------------- */
+
+/* Not there yet, or the last owner's remains: what --wait waits through. */
+static bool may_come(const gpul_error *why)
+{
+	return why->status == GPUL_ESYS &&
+	       (why->native == ENOENT || why->native == ECONNREFUSED);
+}
+
+/* One try: from the connection to the pointers. */
+static gpul_status attach_once(struct attach *a, gpul_error *err)
+{
+	const struct attach_request *q = &a->ask;
+	const gpul_ipc_client_options options = {
+		.name = q->name,
+		.fd = -1,
+		.devices = q->devices.ordinal,
+		.n_devices = q->devices.n,
+		.read_only = q->read_only,
+	};
+	gpul_ipc_event e;
+	gpul_status st = gpul_ipc_client_open(q->devices.drv, &options, &a->client, err);
+
+	if (st)
+		return st;
+	st = gpul_ipc_client_next(a->client, q->timeout_ms, &e, err);
+	if (st == GPUL_OK && e.kind == GPUL_IPC_ATTACHED) {
+		a->owner = e.pid;
+		a->view = gpul_ipc_client_view(a->client);
+		return GPUL_OK;
+	}
+	if (st == GPUL_OK && e.kind == GPUL_IPC_NONE)
+		st = gpul_fail(
+			err, GPUL_ESYS, ETIMEDOUT,
+			"the owner of '%.64s' does not answer: stopped, or busy (--timeout)",
+			q->name);
+	else if (st == GPUL_OK)
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", e.why.text);
+	(void)gpul_ipc_client_close(a->client, 0, NULL);
+	a->client = NULL;
+	return st;
+}
+
+static gpul_status attach(struct attach *a, gpul_error *err)
+{
+	uint64_t until_ns = gpul_clock_ns() + (uint64_t)a->ask.wait_ms * 1000000;
+	gpul_error why = { 0 };
+
+	while (attach_once(a, &why)) {
+		if (!may_come(&why) || gpul_clock_ns() >= until_ns)
+			return share_explain(a->ask.name, &why, err);
+		why = (gpul_error){ 0 };
+		poll(NULL, 0, RETRY_MS);
+	}
+	return GPUL_OK;
+}
+
+/* Which type its elements are of, and how many there are. */
+static gpul_status settle_elements(struct attach *a, gpul_error *err)
+{
+	const gpul_ipc_shape *shape = &a->view->shape;
+	size_t width;
+
+	a->type = a->ask.type ? a->ask.type : share_type(shape);
+	a->shaped = a->type && a->type == share_type(shape);
+	width = a->type ? gpul_type_bytes(a->type) : 1;
+	a->count = a->view->bytes / width;
+	if (a->shaped) { /* at most as many as there is room for: ipc has checked it */
+		a->count = 1;
+		for (unsigned i = 0; i < shape->n_dims; i++)
+			a->count *= (size_t)shape->dim[i];
+	} else if (a->view->bytes % width) {
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%zu bytes are no whole number of %s (%zu bytes each)",
+				 a->view->bytes, gpul_type_name(a->type), width);
+	}
+	return GPUL_OK;
+}
+
+/* ---- what is asked for ------------------------------------------------------------- */
+
+static gpul_status show(struct attach *a, struct json *j, gpul_error *err)
+{
+	gpul_status st = a->ask.sum ? attach_sum(a, j, err) : GPUL_OK;
+
+	if (st == GPUL_OK && a->ask.dump)
+		st = attach_dump(a, j, err);
+	if (st == GPUL_OK && a->ask.save)
+		st = attach_save(a, err);
+	if (st == GPUL_OK && a->ask.save && j)
+		json_text(j, "saved", a->ask.save);
+	else if (st == GPUL_OK && a->ask.save)
+		printf("%-10s %s: %s\n", "SAVED", a->ask.name, a->ask.save);
+	return st;
+}
+
+static gpul_status show_all(struct attach *a, gpul_error *err)
+{
+	struct json j = { 0 }, *json = a->ask.json ? &j : NULL;
+	gpul_status st;
+
+	if (json)
+		json_begin(json, NULL, '{');
+	attach_describe(a, json);
+	st = show(a, json, err);
+	if (json)
+		json_end(json, '}');
+	if (st)
+		out_free(&j.out);
+	else if (json)
+		st = json_print(json, err);
+	return st ? st : share_flush(err);
+}
+
+/* Events that are there; *ended when the lease is over. */
+static gpul_status hear(struct attach *a, bool *ended, gpul_error *err)
+{
+	gpul_ipc_event e;
+	gpul_status st = gpul_ipc_client_next(a->client, 0, &e, err);
+
+	if (st || e.kind == GPUL_IPC_NONE || e.kind == GPUL_IPC_ATTACHED)
+		return st;
+	*ended = true;
+	if (e.kind == GPUL_IPC_OWNER_DIED && !a->ask.hold) {
+		cli_tell("attach",
+			 "the owner of %s died meanwhile; what it shared could still be read",
+			 a->ask.name);
+		return GPUL_OK;
+	}
+	st = a->ask.hold ? share_tell_event(a->ask.name, &e, -1, a->ask.json, err) : GPUL_OK;
+	if (st == GPUL_OK && e.kind == GPUL_IPC_OWNER_DIED)
+		st = gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner of %.64s died",
+			       a->ask.name);
+	return st;
+}
+
+static gpul_status hold(struct attach *a, gpul_error *err)
+{
+	bool ended = false;
+	gpul_status st = stop_begin(err);
+
+	while (st == GPUL_OK && !ended && !stop_asked()) {
+		st = stop_wait(gpul_ipc_client_fd(a->client), -1, err);
+		if (st == GPUL_OK)
+			st = hear(a, &ended, err);
+	}
+	if (st == GPUL_OK && !ended)
+		st = share_tell_end(a->ask.name, stop_asked(), a->ask.json, err);
+	return st;
+}
+
+static gpul_status attach_work(struct attach *a, gpul_error *err)
+{
+	gpul_status st = devices_arg_open(&a->ask.devices, err), closed;
+	bool ended = false;
+
+	if (st == GPUL_OK)
+		st = attach(a, err);
+	if (st)
+		goto close_devices;
+	st = settle_elements(a, err);
+	if (st == GPUL_OK)
+		st = show_all(a, err);
+	if (st == GPUL_OK)
+		st = a->ask.hold ? hold(a, err) : hear(a, &ended, err);
+	closed = gpul_ipc_client_close(a->client, DETACH_MS, err);
+	st = st ? st : closed;
+close_devices:
+	devices_arg_close(&a->ask.devices);
+	return st;
+}
+
+int cmd_attach(const struct cli_args *args, gpul_error *err)
+{
+	struct attach a = { 0 };
+	gpul_status st = read_request(args, &a.ask, err);
+
+	signal(SIGPIPE, SIG_IGN); /* behind `| head`, too, it lets go in order */
+	if (st == GPUL_OK)
+		st = attach_work(&a, err);
+	return cli_exit_code(st);
+}

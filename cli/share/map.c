@@ -1,0 +1,152 @@
+/* map.c — gpuload map: ask an owner who maps its memory where, and draw it. */
+#include "cli/share/map.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/lib/new_file.h"
+#include "cli/options.h"
+
+/* Who does not answer in this time is stopped or busy. */
+enum { ANSWER_MS = 1000 };
+
+/* ---- words ------------------------------------------------------------------------- */
+
+/* The range in two lines; 0: that processor does not see it. */
+static bool say_range(const char *who, uint64_t from, size_t bytes, char out[2][MAP_TEXT_BYTES])
+{
+	if (from == 0) {
+		snprintf(out[0], MAP_TEXT_BYTES, "%s cannot see it", who);
+		out[1][0] = '\0';
+		return false;
+	}
+	snprintf(out[0], MAP_TEXT_BYTES, "%s 0x%" PRIx64, who, from);
+	snprintf(out[1], MAP_TEXT_BYTES, "  - 0x%" PRIx64, from + bytes);
+	return true;
+}
+
+static void say_process(pid_t pid, bool read_only, const char uuid[16], struct map_process *p)
+{
+	char command[SHARE_COMMAND_BYTES], gpu[SHARE_UUID_BYTES];
+
+	if (pid > 0)
+		snprintf(p->title, MAP_TEXT_BYTES, "pid %ld %.14s", (long)pid,
+			 share_say_command(pid, command));
+	else
+		snprintf(p->title, MAP_TEXT_BYTES, "other pid namespace");
+	snprintf(p->access, MAP_TEXT_BYTES, "%s",
+		 read_only ? "only reads" : "reads and writes");
+	snprintf(p->device, MAP_TEXT_BYTES, "on %s", share_say_gpu(uuid, gpu));
+}
+
+static void say_owner(const gpul_ipc_share *s, struct map_process *p)
+{
+	say_process(s->pid, false, s->device_uuid, p);
+	snprintf(p->role, MAP_TEXT_BYTES, "owner");
+	p->has_cpu = say_range("CPU", share_data_at(s, s->cpu), s->bytes, p->cpu);
+	p->has_gpu = say_range("GPU", share_data_at(s, s->gpu), s->bytes, p->gpu);
+}
+
+static void say_peer(const gpul_ipc_share *s, const gpul_ipc_peer *peer, struct map_process *p)
+{
+	say_process(peer->pid, peer->read_only, peer->device_uuid, p);
+	snprintf(p->role, MAP_TEXT_BYTES, "peer in slot %d", peer->slot);
+	p->has_cpu = say_range("CPU", share_data_at(s, peer->cpu), s->bytes, p->cpu);
+	p->has_gpu = say_range("GPU", share_data_at(s, peer->gpu), s->bytes, p->gpu);
+}
+
+static bool is_host_kind(gpul_mem_kind kind)
+{
+	return kind != GPUL_MEM_DEVICE && kind != GPUL_MEM_DEVICE_IPC;
+}
+
+static void say_band(const gpul_ipc_share *s, struct map_picture *out)
+{
+	char size[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
+
+	out->control = s->control;
+	snprintf(out->band[0], MAP_TEXT_BYTES, "%s", gpul_mem_kind_name(s->kind));
+	snprintf(out->band[1], MAP_TEXT_BYTES, "%s", s->control ? "control page 4 KiB" : "");
+	snprintf(out->band[2], MAP_TEXT_BYTES, "data %s", share_say_size(s->bytes, size));
+	snprintf(out->band[3], MAP_TEXT_BYTES, "%.40s", share_say_shape(&s->shape, shape));
+	snprintf(out->band[4], MAP_TEXT_BYTES, "%s mapped",
+		 share_say_size(s->mapped_bytes, size));
+	if (is_host_kind(s->kind))
+		snprintf(out->band[5], MAP_TEXT_BYTES, "on node %d", s->node);
+	else
+		snprintf(out->band[5], MAP_TEXT_BYTES, "in the owner's GPU");
+}
+
+void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_picture *out)
+{
+	char size[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
+
+	*out = (struct map_picture){ .n = 0 };
+	snprintf(out->title, sizeof out->title, "%.60s: %s, %s%s%.40s, %u attached, %s driver",
+		 name, gpul_mem_kind_name(share->kind), share_say_size(share->bytes, size),
+		 share->shape.n_dims ? " of " : "",
+		 share->shape.n_dims ? share_say_shape(&share->shape, shape) : "",
+		 share->n_peers, share->driver);
+	say_band(share, out);
+	say_owner(share, &out->process[out->n++]);
+	for (unsigned i = 0; i < share->n_peers && i < GPUL_IPC_MAX_PEERS; i++)
+		say_peer(share, &share->peers[i], &out->process[out->n++]);
+}
+
+/* ---- the command ------------------------------------------------------------------- */
+
+static gpul_status print_json(const char *name, const gpul_ipc_share *share, gpul_error *err)
+{
+	struct json j = { 0 };
+
+	json_begin(&j, NULL, '{');
+	json_text(&j, "name", name);
+	share_json_share(&j, share);
+	json_end(&j, '}');
+	return json_print(&j, err);
+}
+
+static gpul_status draw(const char *name, const gpul_ipc_share *share,
+			const struct cli_args *args, gpul_error *err)
+{
+	const char *svg = cli_value(args, MAP_SVG);
+	struct map_picture picture;
+	struct out o = { 0 };
+	gpul_status st = GPUL_OK;
+
+	map_picture_make(name, share, &picture);
+	if (svg)
+		map_draw_svg(&picture, &o);
+	else
+		map_draw_text(&picture, &o);
+	if (o.failed)
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the picture");
+	else if (svg && strcmp(svg, "-") != 0)
+		st = new_file_write(svg, NULL, 0, o.at, o.n, cli_value(args, MAP_FORCE) != NULL,
+				    err);
+	else
+		st = out_flush(&o, err);
+	out_free(&o);
+	return st;
+}
+
+int cmd_map(const struct cli_args *args, gpul_error *err)
+{
+	gpul_ipc_share share;
+	gpul_error why = { 0 };
+	const char *name;
+
+	if (args->n_operands != 1) {
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  "one NAME is expected; gpuload shares lists them");
+		return CLI_USAGE;
+	}
+	name = args->operands[0];
+	if (gpul_ipc_ask(name, ANSWER_MS, &share, &why))
+		return cli_exit_code(share_explain(name, &why, err));
+	if (cli_value(args, MAP_JSON))
+		return cli_exit_code(print_json(name, &share, err));
+	return cli_exit_code(draw(name, &share, args, err));
+}

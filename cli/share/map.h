@@ -1,0 +1,44 @@
+/* map.h — the picture of gpuload map: who maps what where.
+ *
+ *     map.c ─ ask the owner ─> gpul_ipc_share ─ map_picture_make ─> map_picture ─┬─ map_text.c
+ *                                                                                └─ map_svg.c
+ *
+ * Both draw the same: the memory as a band in the middle, the owner and every second peer on
+ * its left, the others on its right, an arrow from each address range to the band. */
+#ifndef GPULOAD_CLI_SHARE_MAP_H
+#define GPULOAD_CLI_SHARE_MAP_H
+
+#include "cli/share/share.h"
+
+enum { MAP_TEXT_BYTES = 48, MAP_BAND_LINES = 6 };
+
+struct map_process {
+	char title[MAP_TEXT_BYTES];   /* "pid 4711 gpuload" */
+	char role[MAP_TEXT_BYTES];    /* "owner", "peer in slot 3" */
+	char access[MAP_TEXT_BYTES];  /* "reads and writes" */
+	char cpu[2][MAP_TEXT_BYTES];  /* "CPU 0x7f3a40001000", "  - 0x7f3a44001000" */
+	char gpu[2][MAP_TEXT_BYTES];
+	char device[MAP_TEXT_BYTES];  /* "on GPU-5f3a91c2..0007" */
+	bool has_cpu, has_gpu;        /* an address: the arrow is drawn */
+};
+
+struct map_picture {
+	char title[160];              /* "weights: host-numa, 64 MiB of f32 1024x1024, ..." */
+	/* Kind; control page; data, type, mapped bytes, where it lies. */
+	char band[MAP_BAND_LINES][MAP_TEXT_BYTES];
+	bool control;                 /* there is a control page: band[1] is it */
+	size_t n;                     /* the owner, and the peers */
+	struct map_process process[1 + GPUL_IPC_MAX_PEERS];
+};
+
+/* Make the words of the picture. */
+void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_picture *out);
+
+/* The picture in characters, for a terminal of 80 columns. */
+void map_draw_text(const struct map_picture *p, struct out *o);
+
+/* The picture as an SVG file: no script, no font, nothing from elsewhere; light or dark as its
+ * reader is. */
+void map_draw_svg(const struct map_picture *p, struct out *o);
+
+#endif

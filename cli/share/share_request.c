@@ -1,0 +1,258 @@
+/* share_request.c — the command line of gpuload share. */
+#include "cli/share/share.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/lib/fill.h"
+#include "cli/lib/npy.h"
+#include "cli/options.h"
+#include "cli/lib/value.h"
+
+/* ---- size and contents ------------------------------------------------------------- */
+
+/* "1024,1024" to dimensions; *count is their product. */
+static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *count,
+			       gpul_error *err)
+{
+	*count = 1;
+	for (const char *at = text;; at++) {
+		size_t n = strcspn(at, ","), dim;
+
+		if (value_parse_size(at, n, &dim, NULL) || dim == 0 ||
+		    __builtin_mul_overflow(*count, dim, count))
+			return gpul_fail(
+				err, GPUL_EINVAL, 0,
+				"--shape takes numbers above 0 with commas between, such as "
+				"1024,1024; not '%.40s'",
+				text);
+		if (shape->n_dims == GPUL_IPC_MAX_DIMS)
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "--shape takes at most %d numbers", GPUL_IPC_MAX_DIMS);
+		shape->dim[shape->n_dims++] = dim;
+		at += n;
+		if (!*at)
+			return GPUL_OK;
+	}
+}
+
+/* The size that the contents need, against --bytes where that is given, too. */
+static gpul_status settle_bytes(struct share_request *q, size_t bytes, const char *what,
+				gpul_error *err)
+{
+	if (q->bytes && q->bytes != bytes)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%.60s is %zu bytes, but --bytes says %zu", what, bytes,
+				 q->bytes);
+	q->bytes = bytes;
+	return GPUL_OK;
+}
+
+/* How many elements: by --shape, by --bytes; 0: as many as the file has. */
+static gpul_status settle_count(struct share_request *q, const char *shape, size_t *count,
+				gpul_error *err)
+{
+	size_t width = gpul_type_bytes(q->type), bytes;
+	gpul_status st;
+
+	*count = q->bytes / width;
+	if (!shape && q->bytes % width)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--bytes %zu is no whole number of %s (%zu bytes each)",
+				 q->bytes, gpul_type_name(q->type), width);
+	if (!shape)
+		return GPUL_OK;
+	st = parse_shape(shape, &q->shape, count, err);
+	if (st)
+		return st;
+	if (__builtin_mul_overflow(*count, width, &bytes))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--shape %.60s of %s is more than memory can be", shape,
+				 gpul_type_name(q->type));
+	return settle_bytes(q, bytes, "--shape", err);
+}
+
+/* TYPE=FILL: the type, the size, and what is to be put there. */
+static gpul_status read_fill(struct share_request *q, const char *text, const char *shape,
+			     gpul_error *err)
+{
+	size_t n = strcspn(text, "="), count;
+	gpul_status st;
+
+	q->type = value_type(text, n);
+	if (!q->type || !text[n])
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"--fill takes TYPE=FILL, such as f32=rand or u8=@FILE, not '%.60s'",
+			text);
+	q->fill = text + n + 1;
+	st = settle_count(q, shape, &count, err);
+	if (st)
+		return st;
+	if (count == 0 && q->fill[0] != '@')
+		return gpul_fail(err, GPUL_EINVAL, 0, "how many %s?  Say --bytes or --shape",
+				 gpul_type_name(q->type));
+	if (q->fill[0] == '@') {
+		st = fill_make(q->type, q->fill, NULL, &count, &q->made, err);
+		q->data = q->made;
+		q->fill = NULL;
+	} else { /* a fill that is none shall not be found out after 100 GiB are there */
+		unsigned char one[8] = { 0 };
+
+		st = fill_in_place(q->type, q->fill, 1, one, err);
+	}
+	if (st)
+		return st;
+	if (q->shape.n_dims == 0)
+		q->shape.dim[q->shape.n_dims++] = count;
+	return settle_bytes(q, count * gpul_type_bytes(q->type), "the contents", err);
+}
+
+/* An array file's type and shape come with it; other files are bytes. */
+static gpul_status read_file(struct share_request *q, const char *path, gpul_error *err)
+{
+	struct npy_about about;
+	struct npy elements;
+	gpul_status st = gpul_file_open(path, &q->file, err);
+
+	q->data = q->file.bytes;
+	if (st || !npy_recognise(q->file.bytes, q->file.n_bytes))
+		return st ? st : settle_bytes(q, q->file.n_bytes, path, err);
+	st = npy_describe(q->file.bytes, q->file.n_bytes, path, &about, err);
+	if (st == GPUL_OK)
+		st = npy_parse(q->file.bytes, q->file.n_bytes, path, about.type, &elements,
+			       err);
+	if (st)
+		return st;
+	if (elements.count == 0)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%.200s: has no elements", path);
+	q->data = elements.data;
+	q->type = about.type;
+	q->shape.n_dims = about.n_dims ? about.n_dims : 1;
+	memcpy(q->shape.dim, about.n_dims ? about.dim : (uint64_t[NPY_MAX_DIMS]){ 1 },
+	       sizeof about.dim);
+	return settle_bytes(q, elements.count * gpul_type_bytes(about.type), path, err);
+}
+_Static_assert((int)NPY_MAX_DIMS == (int)GPUL_IPC_MAX_DIMS, "copied as a whole");
+
+static gpul_status read_contents(const struct cli_args *args, struct share_request *q,
+				 gpul_error *err)
+{
+	const char *bytes = cli_value(args, SHARE_BYTES), *fill = cli_value(args, SHARE_FILL),
+		   *from = cli_value(args, SHARE_FROM), *shape = cli_value(args, SHARE_SHAPE);
+	gpul_status st =
+		bytes ? value_parse_size(bytes, strlen(bytes), &q->bytes, err) : GPUL_OK;
+
+	if (st)
+		return st;
+	if (bytes && q->bytes == 0)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes 0: there is nothing to share");
+	if (fill && from)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--fill and --from: one of them; --fill TYPE=@FILE "
+				 "gives a file's bytes a type");
+	if (shape && !fill)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--shape needs a type: --fill f32=zeros --shape %.40s", shape);
+	if (!bytes && !fill && !from)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "how much?  Say --bytes 64M, --from FILE, or --fill "
+				 "TYPE=FILL with --shape");
+	if (fill)
+		st = read_fill(q, fill, shape, err);
+	else if (from)
+		st = read_file(q, from, err);
+	strcpy(q->shape.dtype, npy_dtype(q->type));
+	return st;
+}
+
+/* ---- the rest ---------------------------------------------------------------------- */
+
+static gpul_status read_kind(const struct cli_args *args, struct share_request *q,
+			     gpul_error *err)
+{
+	const char *kind = cli_value(args, SHARE_KIND);
+
+	if (kind && !gpul_mem_kind_parse(kind, &q->kind))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--kind is auto, host-numa, device, memfd, shm or device-ipc, "
+				 "not '%.40s'",
+				 kind);
+	if (q->kind == GPUL_MEM_PINNED)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "pinned memory cannot be shared: cuMemHostAlloc makes it for "
+				 "one process, and "
+				 "no handle leads there; take host-numa, memfd or shm");
+	q->fabric = cli_value(args, SHARE_FABRIC) != NULL;
+	if (q->fabric && q->kind != GPUL_MEM_DEVICE)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--fabric is for --kind device");
+	return GPUL_OK;
+}
+
+static gpul_status read_node(const struct cli_args *args, struct share_request *q,
+			     gpul_error *err)
+{
+	const char *text = cli_value(args, SHARE_NODE);
+	uint32_t node = 0;
+
+	q->node = GPUL_MEM_NODE_OF_GPU;
+	if (!text)
+		return GPUL_OK;
+	if (value_parse(GPUL_U32, text, &node, NULL) || node > 4095)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--node takes the number of a NUMA node, not '%.40s'", text);
+	q->node = (int)node;
+	return GPUL_OK;
+}
+
+static gpul_status read_all(const struct cli_args *args, struct share_request *q,
+			    gpul_error *err)
+{
+	const char *seconds = cli_value(args, SHARE_FOR);
+	gpul_status st;
+
+	if (args->n_operands != 1)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "one NAME is expected; see gpuload help share");
+	q->name = args->operands[0];
+	q->read_only = cli_value(args, SHARE_READ_ONLY) != NULL;
+	q->until_detached = cli_value(args, SHARE_UNTIL_DETACHED) != NULL;
+	q->json = cli_value(args, SHARE_JSON) != NULL;
+	q->for_ms = -1;
+	st = seconds ? value_parse_seconds("for", seconds, &q->for_ms, err) : GPUL_OK;
+	if (st == GPUL_OK)
+		st = read_kind(args, q, err);
+	if (st == GPUL_OK)
+		st = read_node(args, q, err);
+	if (st == GPUL_OK)
+		st = devices_arg_parse(cli_value(args, SHARE_DRIVER),
+				       cli_value(args, SHARE_DEVICES), &q->devices, err);
+	if (st == GPUL_OK)
+		st = read_contents(args, q, err);
+	return st;
+}
+
+gpul_status share_request_make(const struct cli_args *args, struct share_request *out,
+			       gpul_error *err)
+{
+	gpul_status st;
+
+	*out = (struct share_request){ 0 };
+	st = read_all(args, out, err);
+	if (st)
+		share_request_free(out);
+	return st;
+}
+
+void share_request_free_contents(struct share_request *q)
+{
+	gpul_file_close(&q->file);
+	free(q->made);
+	q->data = q->made = NULL;
+}
+
+void share_request_free(struct share_request *q)
+{
+	share_request_free_contents(q);
+	*q = (struct share_request){ 0 };
+}

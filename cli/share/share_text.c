@@ -1,0 +1,165 @@
+/* share_text.c — what is shared, by whom and with whom, in words. */
+#include "cli/share/share.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/lib/npy.h"
+#include "core/text.h"
+#include "ipc/place.h"
+
+/* ---- sizes, shapes, GPUs, processes ------------------------------------------------- */
+
+const char *share_say_size(size_t bytes, char buf[SHARE_SIZE_BYTES])
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+	double n = (double)bytes;
+	size_t unit = 0;
+
+	while (n >= 1024 && unit < sizeof units / sizeof *units - 1) {
+		n /= 1024;
+		unit++;
+	}
+	snprintf(buf, SHARE_SIZE_BYTES, "%.4g %s", n, bytes == 1 ? "byte" : units[unit]);
+	return buf;
+}
+
+gpul_type share_type(const gpul_ipc_shape *shape)
+{
+	return shape->n_dims ? npy_type(shape->dtype) : GPUL_TYPE_NONE;
+}
+
+const char *share_say_shape(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES])
+{
+	gpul_type t = share_type(shape);
+	int n;
+
+	if (shape->n_dims == 0)
+		return strcpy(buf, "bytes");
+	n = snprintf(buf, SHARE_SHAPE_BYTES, "%.8s ", t ? gpul_type_name(t) : shape->dtype);
+	for (unsigned i = 0; i < shape->n_dims && i < GPUL_IPC_MAX_DIMS; i++)
+		n += snprintf(buf + n, SHARE_SHAPE_BYTES - (size_t)n, "%s%" PRIu64,
+			      i ? "x" : "", shape->dim[i]);
+	return buf;
+}
+
+const char *share_say_gpu(const char uuid[16], char buf[SHARE_UUID_BYTES])
+{
+	snprintf(buf, SHARE_UUID_BYTES, "GPU-%02x%02x%02x%02x..%02x%02x", uuid[0] & 255,
+		 uuid[1] & 255, uuid[2] & 255, uuid[3] & 255, uuid[14] & 255, uuid[15] & 255);
+	return buf;
+}
+
+const char *share_say_command(pid_t pid, char buf[SHARE_COMMAND_BYTES])
+{
+	char path[32];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+	fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		n = read(fd, buf, SHARE_COMMAND_BYTES - 1);
+		close(fd);
+	}
+	if (n <= 0)
+		return strcpy(buf, "-");
+	buf[n] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	for (char *p = buf; *p; p++) /* a process names itself: no commands to the terminal */
+		if ((unsigned char)*p < ' ' || *p == 127)
+			*p = '?';
+	return buf;
+}
+
+uint64_t share_data_at(const gpul_ipc_share *share, uint64_t base)
+{
+	return base && share->control ? base + GPUL_IPC_CONTROL_BYTES : base;
+}
+
+/* ---- events ------------------------------------------------------------------------ */
+
+gpul_status share_flush(gpul_error *err)
+{
+	if (fflush(stdout) || ferror(stdout))
+		return gpul_fail(err, GPUL_ESYS, errno, "the output could not be written: %s",
+				 strerror(errno));
+	return GPUL_OK;
+}
+
+gpul_status share_tell_event(const char *name, const gpul_ipc_event *e, int n, bool json,
+			     gpul_error *err)
+{
+	if (json)
+		return share_json_event(name, e, n, err);
+	printf("%-10s %s: ", gpul_ipc_event_name(e->kind), name);
+	if (e->pid > 0)
+		printf("pid %ld", (long)e->pid);
+	else
+		printf("a process of another pid namespace");
+	if (e->uid != geteuid())
+		printf(", user %lu", (unsigned long)e->uid);
+	if (n >= 0 && e->kind != GPUL_IPC_REFUSED)
+		printf(", %d attached", n);
+	printf("%s%s\n", e->why.text[0] ? ": " : "", e->why.text);
+	return share_flush(err);
+}
+
+gpul_status share_tell_end(const char *name, const char *why, bool json, gpul_error *err)
+{
+	struct json j = { 0 };
+
+	if (!json) {
+		printf("%-10s %s: %s\n", "ENDED", name, why);
+		return share_flush(err);
+	}
+	json_begin(&j, NULL, '{');
+	json_text(&j, "event", "ENDED");
+	json_text(&j, "name", name);
+	json_text(&j, "why", why);
+	json_end(&j, '}');
+	return share_json_print(&j, err);
+}
+
+/* ---- what went wrong with a name --------------------------------------------------- */
+
+/* No such name: a near one, or where they are listed. */
+static gpul_status explain_absent(const char *name, gpul_error *err)
+{
+	char **names = NULL, near[64] = "";
+	size_t n = 0;
+
+	if (gpul_ipc_places(&names, &n, NULL) == GPUL_OK && n) {
+		const char *found = gpul_text_nearest(name, (const char *const *)names, n);
+
+		snprintf(near, sizeof near, "%.63s", found ? found : "");
+	}
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+	if (near[0])
+		return gpul_fail(err, GPUL_ESYS, ENOENT,
+				 "nothing is shared as '%.64s'; did you mean %s?", name, near);
+	return gpul_fail(err, GPUL_ESYS, ENOENT,
+			 "nothing is shared as '%.64s'; gpuload shares lists what is (--wait 5 "
+			 "waits for it)",
+			 name);
+}
+
+gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *err)
+{
+	if (why->status == GPUL_ESYS && why->native == ENOENT && !strchr(name, '/'))
+		return explain_absent(name, err);
+	if (why->status == GPUL_ESYS && why->native == ECONNREFUSED)
+		return gpul_fail(
+			err, GPUL_ESYS, ECONNREFUSED,
+			"'%.64s' is dead: the process that shared it has ended; gpuload shares "
+			"removes what it left",
+			name);
+	return gpul_fail(err, why->status, why->native, "%s", why->text);
+}

@@ -1,0 +1,236 @@
+/* shares.c — gpuload shares: what is shared here now, by whom, and who is attached. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/share/share.h"
+#include "cli/lib/tell.h"
+#include "core/array.h"
+#include "ipc/place.h"
+
+/* Whoever does not answer in this time is stopped or busy.  All are asked at once, nearly: 64
+ * stopped ones cost twice the time of one. */
+enum { ANSWER_MS = 200, MAX_ASKING = 32, PIDS_SHOWN = 4 };
+
+struct row {
+	const char *name;
+	gpul_error why; /* of no answer; status GPUL_OK: share is filled */
+	bool removed;   /* was dead, and its socket is gone now */
+	gpul_ipc_share share;
+};
+
+struct rows {
+	struct row *at;
+	size_t n;
+	atomic_size_t next;
+};
+
+/* ---- asking ------------------------------------------------------------------------ */
+
+static void *ask_some(void *user)
+{
+	struct rows *rows = user;
+	size_t i;
+
+	while ((i = atomic_fetch_add(&rows->next, 1)) < rows->n) {
+		struct row *r = &rows->at[i];
+
+		(void)gpul_ipc_ask(r->name, ANSWER_MS, &r->share, &r->why);
+		if (r->why.status == GPUL_ESYS && r->why.native == ECONNREFUSED)
+			(void)gpul_ipc_place_clear(r->name, &r->removed, NULL);
+	}
+	return NULL;
+}
+
+/* Ask them all.  A thread that cannot be started leaves more to the others; this one always
+ * takes part. */
+static void ask_all(struct rows *rows)
+{
+	pthread_t threads[MAX_ASKING];
+	size_t n = 0;
+
+	while (n < MAX_ASKING && n + 1 < rows->n &&
+	       pthread_create(&threads[n], NULL, ask_some, rows) == 0)
+		n++;
+	ask_some(rows);
+	while (n)
+		pthread_join(threads[--n], NULL);
+}
+
+/* ---- text -------------------------------------------------------------------------- */
+
+/* A cell is at most as wide as anything it may hold. */
+struct line {
+	char name[GPUL_IPC_PATH_BYTES], owner[48], kind[16], size[SHARE_SIZE_BYTES],
+		type[SHARE_SHAPE_BYTES], peers[160];
+};
+
+static void say_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
+{
+	char command[SHARE_COMMAND_BYTES];
+
+	if (s->pid > 0)
+		snprintf(buf, buf_bytes, "%ld %s", (long)s->pid,
+			 share_say_command(s->pid, command));
+	else
+		snprintf(buf, buf_bytes, "-");
+}
+
+static void say_peers(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
+{
+	int n = snprintf(buf, buf_bytes, "%u%s", s->n_peers, s->n_peers ? ":" : "");
+
+	for (unsigned i = 0; i < s->n_peers && i < PIDS_SHOWN; i++) {
+		if (s->peers[i].pid > 0)
+			n += snprintf(buf + n, buf_bytes - (size_t)n, " %ld",
+				      (long)s->peers[i].pid);
+		else
+			n += snprintf(buf + n, buf_bytes - (size_t)n, " -");
+	}
+	if (s->n_peers > PIDS_SHOWN)
+		snprintf(buf + n, buf_bytes - (size_t)n, " ...");
+}
+
+static bool is_silent(const struct row *r)
+{
+	return r->why.status == GPUL_ESYS && r->why.native == ETIMEDOUT;
+}
+
+static void say_row(const struct row *r, struct line *out)
+{
+	const gpul_ipc_share *s = &r->share;
+
+	*out = (struct line){ .owner = "-", .kind = "-", .size = "-", .type = "-" };
+	snprintf(out->name, sizeof out->name, "%s", r->name);
+	if (r->why.status) {
+		snprintf(out->peers, sizeof out->peers, "%.130s%s", r->why.text,
+			 is_silent(r) ? ": stopped, or busy" : "");
+		return;
+	}
+	say_owner(s, out->owner, sizeof out->owner);
+	snprintf(out->kind, sizeof out->kind, "%s", gpul_mem_kind_name(s->kind));
+	share_say_size(s->bytes, out->size);
+	share_say_shape(&s->shape, out->type);
+	say_peers(s, out->peers, sizeof out->peers);
+}
+
+static int wider(int width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	return n > width ? n : width;
+}
+
+static gpul_status print_text(const struct rows *rows, gpul_error *err)
+{
+	struct line *lines = calloc(rows->n + 1, sizeof *lines);
+	int name = 0, owner = 0, kind = 0, size = 0, type = 0;
+	size_t n = 0;
+
+	if (!lines)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu lines", rows->n);
+	lines[n++] = (struct line){ "NAME", "OWNER", "KIND", "SIZE", "TYPE", "ATTACHED" };
+	for (size_t i = 0; i < rows->n; i++)
+		if (!rows->at[i].removed)
+			say_row(&rows->at[i], &lines[n++]);
+	for (size_t i = 0; i < n; i++) {
+		name = wider(name, lines[i].name);
+		owner = wider(owner, lines[i].owner);
+		kind = wider(kind, lines[i].kind);
+		size = wider(size, lines[i].size);
+		type = wider(type, lines[i].type);
+	}
+	for (size_t i = 0; i < n && n > 1; i++)
+		printf("%-*s  %-*s  %-*s  %-*s  %-*s  %s\n", name, lines[i].name, owner,
+		       lines[i].owner, kind, lines[i].kind, size, lines[i].size, type,
+		       lines[i].type, lines[i].peers);
+	free(lines);
+	return GPUL_OK;
+}
+
+/* ---- JSON -------------------------------------------------------------------------- */
+
+static const char *state_of(const struct row *r)
+{
+	if (r->why.status == GPUL_OK)
+		return "live";
+	if (is_silent(r))
+		return "silent";
+	if (r->why.status == GPUL_ESYS && r->why.native == ECONNREFUSED)
+		return r->removed ? "removed" : "dead";
+	return "failed";
+}
+
+static gpul_status print_json(const struct rows *rows, gpul_error *err)
+{
+	struct json j = { 0 };
+
+	json_begin(&j, NULL, '{');
+	json_begin(&j, "shares", '[');
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct row *r = &rows->at[i];
+
+		json_begin(&j, NULL, '{');
+		json_text(&j, "name", r->name);
+		json_text(&j, "state", state_of(r));
+		if (r->why.status)
+			json_text(&j, "why", r->why.text);
+		else
+			share_json_share(&j, &r->share);
+		json_end(&j, '}');
+	}
+	json_end(&j, ']');
+	json_end(&j, '}');
+	return json_print(&j, err);
+}
+
+/* ---- the command ------------------------------------------------------------------- */
+
+static gpul_status list(char **names, size_t n_names, const struct cli_args *args,
+			gpul_error *err)
+{
+	struct rows rows = { .at = calloc(n_names + 1, sizeof *rows.at), .n = n_names };
+	gpul_status st;
+
+	if (!rows.at)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu names", n_names);
+	for (size_t i = 0; i < n_names; i++)
+		rows.at[i].name = names[i];
+	ask_all(&rows);
+	for (size_t i = 0; i < n_names && cli_value(args, SHARES_VERBOSE); i++)
+		if (rows.at[i].removed)
+			cli_tell("shares",
+				 "removed %s.sock: the process that shared it has ended",
+				 names[i]);
+	st = cli_value(args, SHARES_JSON) ? print_json(&rows, err) : print_text(&rows, err);
+	free(rows.at);
+	return st;
+}
+
+int cmd_shares(const struct cli_args *args, gpul_error *err)
+{
+	char **names = NULL;
+	size_t n = 0;
+	gpul_status st;
+
+	if (args->n_operands) {
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  "no operand is expected, not '%.60s'; gpuload map NAME shows one",
+			  args->operands[0]);
+		return CLI_USAGE;
+	}
+	st = gpul_ipc_places(&names, &n, err);
+	if (st == GPUL_OK && cli_value(args, SHARES_NAMES))
+		for (size_t i = 0; i < n; i++)
+			puts(names[i]);
+	else if (st == GPUL_OK)
+		st = list(names, n, args, err);
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+	return cli_exit_code(st);
+}

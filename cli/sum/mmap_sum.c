@@ -1,0 +1,193 @@
+/* mmap_sum.c — gpuload mmap-sum: several processes map one buffer, and their GPUs and CPUs agree on its sum. */
+#include "cli/sum/mmap_sum.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/lib/fill.h"
+#include "cli/options.h"
+#include "ipc/server.h"
+
+enum { DEFAULT_N = 3, DEFAULT_BYTES = 64 << 20, DEFAULT_SECONDS = 60 };
+
+/* ---- what is asked for --------------------------------------------------------------------- */
+
+static gpul_status parse_n(const char *text, unsigned *out, gpul_error *err)
+{
+	char *end;
+	long n = text ? strtol(text, &end, 10) : DEFAULT_N;
+
+	if (text && (end == text || *end || n < 1 || n > MMAP_SUM_MOST))
+		return gpul_fail(err, GPUL_EINVAL, 0, "-n takes a number of processes from 1 to %d, not '%.40s'",
+				 MMAP_SUM_MOST, text);
+	*out = (unsigned)n;
+	return GPUL_OK;
+}
+
+static gpul_status parse_kind(const char *text, gpul_mem_kind *out, gpul_error *err)
+{
+	*out = GPUL_MEM_AUTO;
+	if (text && !gpul_mem_kind_parse(text, out))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--kind is auto, host-numa, device, memfd, shm or device-ipc, not '%.40s'", text);
+	if (*out == GPUL_MEM_PINNED)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--kind pinned: what cuMemHostAlloc makes has neither a descriptor nor a name, so no "
+				 "other process can map it; take host-numa or memfd");
+	return GPUL_OK;
+}
+
+/* TYPE=FILL */
+static gpul_status parse_fill(const char *text, struct mmap_sum_request *r, gpul_error *err)
+{
+	const char *equals;
+
+	text = text ? text : "f64=rand";
+	equals = strchr(text, '=');
+	if (!equals)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--fill takes a type and what it is filled with, such as f32=iota; not '%.40s'",
+				 text);
+	r->type = value_type(text, (size_t)(equals - text));
+	r->fill = equals + 1;
+	if (r->type == GPUL_TYPE_NONE)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--fill: no type '%.*s'; there are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
+				 (int)(equals - text < 20 ? equals - text : 20), text);
+	return GPUL_OK;
+}
+
+static gpul_status parse_bytes(const char *text, struct mmap_sum_request *r, gpul_error *err)
+{
+	size_t bytes = DEFAULT_BYTES, each = gpul_type_bytes(r->type);
+	gpul_status st = text ? value_parse_size(text, strlen(text), &bytes, err) : GPUL_OK;
+
+	if (st)
+		return st;
+	if (bytes == 0 || bytes % each)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--bytes %s: not a whole number of %s, of %zu bytes each, and at least one", text,
+				 gpul_type_name(r->type), each);
+	r->count = !text && r->fill[0] == '@' ? 0 : bytes / each;
+	return GPUL_OK;
+}
+
+static gpul_status parse_timeout(const char *text, int *out_ms, gpul_error *err)
+{
+	char *end;
+	double seconds = text ? strtod(text, &end) : DEFAULT_SECONDS;
+
+	if (text && (end == text || *end || !(seconds > 0) || seconds > 1e6))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--timeout takes seconds, more than 0, not '%.40s'", text);
+	*out_ms = (int)ceil(seconds * 1000);
+	return GPUL_OK;
+}
+
+static gpul_status parse(const struct cli_args *args, struct mmap_sum_request *r, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	*r = (struct mmap_sum_request){ .json = cli_value(args, MMAP_SUM_JSON) };
+	if (args->n_operands)
+		st = gpul_fail(err, GPUL_EINVAL, 0, "'%.40s': mmap-sum takes options alone", args->operands[0]);
+	st = st ? st : parse_n(cli_value(args, MMAP_SUM_N), &r->n, err);
+	st = st ? st : parse_kind(cli_value(args, MMAP_SUM_KIND), &r->kind, err);
+	st = st ? st : parse_fill(cli_value(args, MMAP_SUM_FILL), r, err);
+	st = st ? st : parse_bytes(cli_value(args, MMAP_SUM_BYTES), r, err);
+	st = st ? st : parse_timeout(cli_value(args, MMAP_SUM_TIMEOUT), &r->timeout_ms, err);
+	return st ? st
+		  : devices_arg_parse(cli_value(args, MMAP_SUM_DRIVER), cli_value(args, MMAP_SUM_DEVICES),
+				      &r->devices, err);
+}
+
+/* ---- the master ---------------------------------------------------------------------------- */
+
+/* The memory, with the numbers in it.  They are made first: that tells a buffer that is too large for this machine. */
+static gpul_status make_filled(const gpul_driver *drv, struct mmap_sum_request *r, gpul_mem **out, gpul_error *err)
+{
+	gpul_mem_desc desc = { .kind = r->kind, .node = GPUL_MEM_NODE_OF_GPU, .devices = r->devices.ordinal,
+			       .n_devices = 1, .exportable = true };
+	gpul_mem *mem = NULL;
+	void *numbers = NULL;
+	gpul_status st = fill_make(r->type, r->fill, NULL, &r->count, &numbers, err);
+
+	if (st)
+		return st;
+	desc.bytes = r->count * gpul_type_bytes(r->type);
+	st = gpul_mem_create(drv, &desc, &mem, err);
+	if (!st && gpul_mem_cpu(mem))
+		memcpy(gpul_mem_cpu(mem), numbers, desc.bytes);
+	else if (!st)
+		st = gpul_cu(drv, err, cuMemcpyHtoD(gpul_mem_gpu(mem), numbers, desc.bytes));
+	free(numbers);
+	if (st) {
+		gpul_mem_destroy(mem);
+		return st;
+	}
+	*out = mem;
+	return GPUL_OK;
+}
+
+static gpul_status offer_to(struct mmap_sum_team *team, gpul_ipc_server *s, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (unsigned i = 1; !st && i < team->n; i++) {
+		st = gpul_ipc_server_add(s, team->member[i].socket, err);
+		team->member[i].socket = -1;
+	}
+	return st;
+}
+
+/* The children add up while the master does. */
+static gpul_status share_and_sum(const struct mmap_sum_request *r, const gpul_driver *drv, gpul_mem *mem,
+				 struct mmap_sum_team *team, gpul_error *err)
+{
+	gpul_ipc_server_options options = { .bytes = r->count * gpul_type_bytes(r->type), .max_peers = r->n,
+					    .step_timeout_ms = r->timeout_ms };
+	struct mmap_sum_report *own = &team->member[0].report;
+	gpul_ipc_server *s;
+	gpul_status st = gpul_ipc_server_create(drv, mem, &options, &s, err);
+
+	if (st)
+		return st;
+	st = offer_to(team, s, err);
+	st = st ? st : mmap_sum_team_serve(team, s, false, err);
+	st = st ? st : mmap_sum_part(gpul_ipc_server_view(s), r->type, mmap_sum_left_ms(team), own, err);
+	st = st ? st : mmap_sum_team_serve(team, s, true, err);
+	gpul_ipc_server_destroy(s);
+	return st;
+}
+
+static gpul_status run(struct mmap_sum_request *r, struct mmap_sum_team *team, gpul_error *err)
+{
+	struct devices_arg own = { .choice = r->devices.choice, .ordinal = { r->devices.ordinal[0] }, .n = 1 };
+	gpul_mem *mem = NULL;
+	gpul_status st = devices_arg_open(&own, err);
+
+	if (st)
+		return st;
+	st = make_filled(own.drv, r, &mem, err);
+	st = st ? st : share_and_sum(r, own.drv, mem, team, err);
+	mmap_sum_team_end(team, st != GPUL_OK);
+	st = st ? st : mmap_sum_print(r, mem, team, err);
+	gpul_mem_destroy(mem);
+	devices_arg_close(&own);
+	return st;
+}
+
+int cmd_mmap_sum(const struct cli_args *args, gpul_error *err)
+{
+	struct mmap_sum_request r;
+	struct mmap_sum_team team;
+	gpul_status st = parse(args, &r, err);
+
+	st = st ? st : mmap_sum_team_start(&r, &team, err);
+	if (st)
+		return cli_exit_code(st);
+	st = run(&r, &team, err);
+	mmap_sum_team_end(&team, true);
+	return cli_exit_code(st);
+}

@@ -1,0 +1,209 @@
+/* sum_gpu.c — see sum.h: the sum on a GPU, by the kernels of sum.cu. */
+#include "cli/sum/sum.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/sum/sum_stage.h"
+#include "core/clock.h"
+#include "loader/loader.h"
+
+/* sum.ptx as it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
+__asm__(".pushsection .rodata\n"
+	".global gpuload_sum_ptx, gpuload_sum_ptx_end\n"
+	"gpuload_sum_ptx: .incbin \"cli/kernels/sum.ptx\"\n"
+	"gpuload_sum_ptx_end: .byte 0\n"
+	".popsection");
+extern const char gpuload_sum_ptx[], gpuload_sum_ptx_end[];
+
+enum { THREADS = 256, NAP_NS = 50 * 1000, BUSY_NS = 1000 * 1000 };
+
+struct sum_gpu {
+	const gpul_driver *drv;
+	gpul_type type;
+	size_t max_count;
+	gpul_module *module;
+	const gpul_kernel *first, *later;  /* of the type, of sums */
+	/* Each step writes behind what the one before wrote: sums[0] of the data's chunks, then of theirs. */
+	CUdeviceptr sums;
+	CUdeviceptr last;                  /* where the last step left the one number */
+	enum sum_way way;
+	struct sum_stage *stage;           /* made when host memory is first added up */
+};
+
+static gpul_status find_kernel(struct sum_gpu *g, gpul_type t, const gpul_kernel **out, gpul_error *err)
+{
+	char name[16];
+
+	snprintf(name, sizeof name, "sum_%s", gpul_type_name(t));
+	return gpul_kernel_find(g->module, name, out, err);
+}
+
+gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out,
+			   gpul_error *err)
+{
+	struct sum_gpu *g = calloc(1, sizeof *g);
+	size_t n = sum_chunks(t, count), n_sums = n;
+	gpul_status st;
+
+	if (!g)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a sum");
+	*g = (struct sum_gpu){ .drv = drv, .type = t, .max_count = count };
+	while (n > 1)
+		n_sums += n = sum_chunks(sum_type(t), n);
+	st = gpul_module_load_ptx(drv, gpuload_sum_ptx, (size_t)(gpuload_sum_ptx_end - gpuload_sum_ptx),
+				  "sum.ptx", NULL, &g->module, err);
+	st = st ? st : find_kernel(g, t, &g->first, err);
+	st = st ? st : find_kernel(g, sum_type(t), &g->later, err);
+	/* Each step's input is read 16 bytes at a time: room to align it. */
+	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&g->sums, n_sums * 8 + 8 * 16));
+	if (st) {
+		sum_gpu_destroy(g);
+		return st;
+	}
+	*out = g;
+	return GPUL_OK;
+}
+
+void sum_gpu_destroy(struct sum_gpu *g)
+{
+	if (!g)
+		return;
+	sum_stage_destroy(g->stage);
+	if (g->sums)
+		g->drv->cuMemFree(g->sums);
+	gpul_module_unload(g->module);
+	free(g);
+}
+
+static gpul_status step(const gpul_kernel *kernel, CUdeviceptr data, size_t count, size_t n_chunks,
+			CUdeviceptr out, CUstream stream, gpul_error *err)
+{
+	uint64_t n = count;
+	gpul_launch_config config = { .grid = { (uint32_t)n_chunks, 1, 1 }, .block = { THREADS, 1, 1 },
+				      .stream = stream };
+	void *args[] = { &data, &n, &out };
+	const size_t bytes[] = { sizeof data, sizeof n, sizeof out };
+
+	return gpul_kernel_launch(kernel, &config, args, bytes, 3, err);
+}
+
+void sum_gpu_choose(struct sum_gpu *g, enum sum_way way)
+{
+	g->way = way;
+}
+
+/* The first step, a piece at a time: pieces are whole chunks, so that the order stays what it is. */
+static gpul_status staged_step(struct sum_gpu *g, CUdeviceptr data, size_t count, CUdeviceptr out,
+			       CUstream stream, gpul_error *err)
+{
+	const size_t each = gpul_type_bytes(g->type), most = SUM_PIECE_BYTES / each;
+	gpul_status st = g->stage ? GPUL_OK : sum_stage_create(g->drv, &g->stage, err);
+
+	st = st ? st : sum_stage_begin(g->stage, stream, err);
+	while (!st && count) {
+		size_t n = count < most ? count : most, n_chunks = sum_chunks(g->type, n);
+		CUdeviceptr piece;
+
+		st = sum_stage_bring(g->stage, data, n * each, stream, &piece, err);
+		st = st ? st : step(g->first, piece, n, n_chunks, out, stream, err);
+		st = st ? st : sum_stage_used(g->stage, stream, err);
+		data += n * each;
+		out += n_chunks * 8;
+		count -= n;
+	}
+	return st;
+}
+static_assert(SUM_PIECE_BYTES % SUM_CHUNK_BYTES == 0, "a piece is whole chunks");
+
+gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream,
+			  gpul_error *err)
+{
+	size_t n = sum_chunks(g->type, count);
+	CUdeviceptr out = g->sums;
+	gpul_status st;
+
+	if (data % 16)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "the sum of memory at 0x%llx: its address is not a multiple of 16",
+				 (unsigned long long)data);
+	if (count == 0 || count > g->max_count || n > INT32_MAX)
+		return gpul_fail(err, GPUL_EINVAL, 0, "the sum of %zu elements, where 1 to %zu are possible",
+				 count, g->max_count);
+	if (g->way == SUM_STAGED ||
+	    (g->way == SUM_QUICKEST && sum_stage_pays(g->drv, data, count * gpul_type_bytes(g->type))))
+		st = staged_step(g, data, count, out, stream, err);
+	else
+		st = step(g->first, data, count, n, out, stream, err);
+	while (!st && n > 1) {
+		CUdeviceptr from = out;
+		size_t n_from = n;
+
+		n = sum_chunks(sum_type(g->type), n_from);
+		out = (from + n_from * 8 + 15) & ~(CUdeviceptr)15;
+		st = step(g->later, from, n_from, n, out, stream, err);
+	}
+	g->last = out;
+	return st;
+}
+
+/* cuStreamSynchronize has no time-out: ask, at first all the time, then now and then. */
+static gpul_status wait(const gpul_driver *drv, CUstream stream, int timeout_ms, gpul_error *err)
+{
+	const uint64_t start = gpul_clock_ns();
+	CUresult r;
+
+	if (timeout_ms < 0)
+		return gpul_cu(drv, err, cuStreamSynchronize(stream));
+	while ((r = drv->cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY) {
+		uint64_t waited = gpul_clock_ns() - start;
+
+		if (waited >= (uint64_t)timeout_ms * 1000000)
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU's sum is not done in time: %d ms were left for it",
+					 timeout_ms);
+		if (waited > BUSY_NS)
+			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	}
+	return gpul_cu_status(drv, err, r, "cuStreamQuery(stream)");
+}
+
+gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, struct sum *out,
+			   gpul_error *err)
+{
+	gpul_status st = wait(g->drv, stream, timeout_ms, err);
+
+	*out = (struct sum){ .type = sum_type(g->type) };
+	return st ? st : gpul_cu(g->drv, err, cuMemcpyDtoH(out->bytes, g->last, sizeof out->bytes));
+}
+
+gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, int timeout_ms,
+		       struct sum *out, gpul_error *err)
+{
+	struct sum_gpu *g;
+	gpul_status st = sum_gpu_create(drv, t, count, &g, err);
+
+	if (st)
+		return st;
+	st = sum_gpu_start(g, data, count, NULL, err);
+	st = st ? st : sum_gpu_finish(g, NULL, timeout_ms, out, err);
+	sum_gpu_destroy(g);
+	return st;
+}
+
+gpul_status sum_of_copy(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, struct sum *out,
+			gpul_error *err)
+{
+	size_t bytes = count * gpul_type_bytes(t);
+	void *copy = malloc(bytes);
+	gpul_status st;
+
+	if (!copy)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a copy of %zu bytes", bytes);
+	st = gpul_cu(drv, err, cuMemcpyDtoH(copy, data, bytes));
+	st = st ? st : sum_on_cpu(t, copy, count, out, err);
+	free(copy);
+	return st;
+}

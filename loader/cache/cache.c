@@ -1,0 +1,194 @@
+/* cache.c — finding and keeping one result: see cache.h.
+ *
+ *     0    8        40              48        80
+ *     ┌────┬────────┬───────────────┬─────────┬─────────────┐
+ *     │mark│ key    │ payload_bytes │ digest  │ payload ... │   numbers as the machine has them:
+ *     └────┴────────┴───────────────┴─────────┴─────────────┘   the mark tells the order of bytes
+ *
+ * A crash may leave a file of the right length full of zeros, and a disk may do worse: so the
+ * digest of the payload is checked each time, at a few ms a megabyte. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "loader/cache/cache_internal.h"
+
+#define MARK UINT64_C(0x316568636163706c) /* "lpcache1" */
+
+struct header {
+	uint64_t mark;
+	unsigned char key[GPUL_SHA256_BYTES];
+	uint64_t payload_bytes;
+	unsigned char digest[GPUL_SHA256_BYTES];
+};
+_Static_assert(sizeof(struct header) == 80, "as drawn");
+
+/* ab/cdef... */
+static void name_of(const unsigned char key[GPUL_SHA256_BYTES], char name[CACHE_NAME_BYTES])
+{
+	char *at = name;
+
+	for (int i = 0; i < GPUL_SHA256_BYTES; i++)
+		at += snprintf(at, 4, i == 0 ? "%02x/" : "%02x", key[i]);
+}
+
+static void digest_of(const void *bytes, size_t n_bytes, unsigned char digest[GPUL_SHA256_BYTES])
+{
+	gpul_sha256 s;
+
+	gpul_sha256_begin(&s);
+	gpul_sha256_add(&s, bytes, n_bytes);
+	gpul_sha256_end(&s, digest);
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static bool read_all(int fd, void *bytes, size_t n_bytes)
+{
+	for (size_t done = 0; done < n_bytes;) {
+		ssize_t n = read(fd, (char *)bytes + done, n_bytes - done);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return false;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}
+
+/* The payload, with a NUL behind it; NULL: this is not the result of that key, or no memory. */
+static void *read_result(int fd, const unsigned char key[GPUL_SHA256_BYTES], size_t *n_bytes)
+{
+	unsigned char digest[GPUL_SHA256_BYTES];
+	struct header h;
+	struct stat st;
+	char *payload;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !read_all(fd, &h, sizeof h) ||
+	    h.mark != MARK || memcmp(h.key, key, sizeof h.key) || st.st_size < 0 ||
+	    (uint64_t)st.st_size - sizeof h != h.payload_bytes)
+		return NULL;
+	*n_bytes = (size_t)h.payload_bytes;
+	payload = malloc(*n_bytes + 1);
+	if (!payload)
+		return NULL;
+	payload[*n_bytes] = 0;
+	if (read_all(fd, payload, *n_bytes)) {
+		digest_of(payload, *n_bytes, digest);
+		if (!memcmp(digest, h.digest, sizeof digest))
+			return payload;
+	}
+	free(payload);
+	return NULL;
+}
+
+bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes)
+{
+	unsigned char digest[GPUL_SHA256_BYTES];
+	char name[CACHE_NAME_BYTES];
+	gpul_cache_where w;
+	int folder = key ? gpul_cache_open(false, &w) : -1, fd;
+	void *payload = NULL;
+
+	if (folder < 0)
+		return false;
+	gpul_cache_key_digest(key, digest);
+	name_of(digest, name);
+	fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0) {
+		payload = read_result(fd, digest, n_bytes);
+		gpul_log(GPUL_LOG_DEBUG, "cache", "%s %s", payload ? "found" : "damaged, removed:",
+			 name);
+		if (payload)
+			futimens(fd, NULL); /* used now; on a read-only disk it does not matter */
+		else
+			unlinkat(folder, name, 0);
+		close(fd);
+	}
+	close(folder);
+	if (!payload)
+		return false;
+	*bytes = payload;
+	return true;
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const void *bytes, size_t n_bytes)
+{
+	for (size_t done = 0; done < n_bytes;) {
+		ssize_t n = write(fd, (const char *)bytes + done, n_bytes - done);
+
+		if (n < 0 && errno != EINTR)
+			return false;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}
+
+/* A file under a name of its own; -1: it cannot be made. */
+static int create_new(int folder, char name[40])
+{
+	static atomic_uint counter;
+	int fd;
+
+	do { /* processes of two containers may share a number */
+		snprintf(name, 40, CACHE_NEW "%ld-%u", (long)getpid(),
+			 atomic_fetch_add(&counter, 1));
+		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
+	} while (fd < 0 && errno == EEXIST);
+	return fd;
+}
+
+/* Beside its place and then into it: who reads it sees all of it or nothing. */
+static bool write_result(int folder, const char *name, const struct header *h, const void *payload)
+{
+	char new_name[40], sub[3] = { name[0], name[1], 0 };
+	int fd = create_new(folder, new_name);
+	bool ok;
+
+	if (fd < 0)
+		return false;
+	ok = write_all(fd, h, sizeof *h) && write_all(fd, payload, (size_t)h->payload_bytes);
+	if (close(fd))
+		ok = false;
+	if (ok && mkdirat(folder, sub, 0700) && errno != EEXIST)
+		ok = false;
+	if (ok && !renameat(folder, new_name, folder, name))
+		return true;
+	unlinkat(folder, new_name, 0);
+	return false;
+}
+
+void gpul_cache_keep(const gpul_cache_key *key, const void *bytes, size_t n_bytes)
+{
+	struct header h = { .mark = MARK, .payload_bytes = n_bytes };
+	uint64_t bound = gpul_cache_bound();
+	char name[CACHE_NAME_BYTES];
+	gpul_cache_where w;
+	int folder;
+
+	if (!key || n_bytes > bound || bound - n_bytes < sizeof h)
+		return;
+	folder = gpul_cache_open(true, &w);
+	if (folder < 0) {
+		gpul_log(GPUL_LOG_DEBUG, "cache", "not used: %s", w.why_not);
+		return;
+	}
+	gpul_cache_key_digest(key, h.key);
+	name_of(h.key, name);
+	digest_of(bytes, n_bytes, h.digest);
+	errno = 0;
+	if (write_result(folder, name, &h, bytes))
+		gpul_log(GPUL_LOG_DEBUG, "cache", "kept %s, %zu bytes", name, n_bytes);
+	else
+		gpul_log(GPUL_LOG_DEBUG, "cache", "cannot keep %s: %s", name, strerror(errno));
+	gpul_cache_trim(folder, bound, NULL, NULL);
+	close(folder);
+}

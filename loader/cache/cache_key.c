@@ -1,0 +1,58 @@
+/* cache_key.c — what a result depends on, as one digest: see cache.h.
+ *
+ * SHA-256, although nobody attacks his own cache: a source that someone else wrote, and that is
+ * compiled once, must not be able to stand for another one.  It takes 4 ms a megabyte, a compiler
+ * takes seconds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/cache/cache_internal.h"
+
+#ifndef GPUL_VERSION
+#error "GPUL_VERSION comes from configure.py"
+#endif
+
+gpul_cache_key *gpul_cache_key_create(const char *what_for)
+{
+	gpul_cache_key *key = malloc(sizeof *key);
+
+	if (!key)
+		return NULL;
+	gpul_sha256_begin(&key->state);
+	gpul_cache_key_add_text(key, "gpuload " GPUL_VERSION);
+	gpul_cache_key_add_text(key, what_for);
+	return key;
+}
+
+static void add_length(gpul_cache_key *key, uint64_t length)
+{
+	gpul_sha256_add(&key->state, &length, sizeof length);
+}
+
+void gpul_cache_key_add(gpul_cache_key *key, const void *bytes, size_t n_bytes)
+{
+	if (!key)
+		return;
+	add_length(key, n_bytes);
+	gpul_sha256_add(&key->state, bytes, n_bytes);
+}
+
+void gpul_cache_key_add_text(gpul_cache_key *key, const char *text)
+{
+	if (key && !text)
+		add_length(key, UINT64_MAX); /* no text is that long */
+	else if (key)
+		gpul_cache_key_add(key, text, strlen(text));
+}
+
+void gpul_cache_key_destroy(gpul_cache_key *key)
+{
+	free(key);
+}
+
+void gpul_cache_key_digest(const gpul_cache_key *key, unsigned char digest[GPUL_SHA256_BYTES])
+{
+	gpul_sha256 copy = key->state;
+
+	gpul_sha256_end(&copy, digest);
+}

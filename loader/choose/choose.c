@@ -1,0 +1,375 @@
+/* choose.c — see choose_internal.h: which image has the kernel.
+ *
+ * A kernel is looked for in the images that the device would get and in no others, registered ones
+ * first.  Its mangled name, given exactly, ends the search; a name as people write it may mean several
+ * kernels, so all images are looked through. */
+#include "loader/choose/choose_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "loader/names/demangle.h"
+#include "loader/loader_internal.h"
+#include "loader/names/names.h"
+#include "ptx/nvrtc/nvrtc.h"
+
+/* ---- files --------------------------------------------------------------------------- */
+
+/* What it is; what the images cannot be read from by name later is kept. */
+static gpul_status look_into(gpul_source *s, gpul_file *open, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	if (open && !open->mapped) {
+		s->file = *open;
+		*open = (gpul_file){ 0 };
+	} else {
+		st = gpul_file_open(s->path, &s->file, err);
+	}
+	if (st)
+		return st;
+	s->content = gpul_recognise(s->file.bytes, s->file.n_bytes, s->path).kind;
+	if (s->file.mapped && s->content != GPUL_CONTENT_CUDA)
+		gpul_file_close(&s->file);
+	return GPUL_OK;
+}
+
+static gpul_status list_images(gpul_source *s, gpul_error *err)
+{
+	if (s->compiled)
+		return gpul_images_of(s->compiled, strlen(s->compiled), s->path, &s->images, err);
+	if (s->file.bytes)
+		return gpul_images_of(s->file.bytes, s->file.n_bytes, s->path, &s->images, err);
+	return gpul_images_open(s->path, NULL, &s->images, err);
+}
+
+static gpul_status read_images(gpul_source *s, const gpul_target *target, gpul_error *err)
+{
+	gpul_status st = list_images(s, err);
+
+	if (st)
+		return st;
+	s->all = gpul_images_all(s->images, &s->n);
+	s->verdicts = calloc(s->n + 1, sizeof *s->verdicts);
+	if (!s->verdicts)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu images", s->n);
+	gpul_select(s->images, target, s->verdicts);
+	return GPUL_OK;
+}
+
+gpul_status gpul_choice_open(const char *const *paths, size_t n, gpul_file *first,
+			     const gpul_target *target, const gpul_load_options *options,
+			     gpul_choice *out, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	*out = (gpul_choice){ .options = options, .target = *target };
+	out->target.only_sm = options->only_sm;
+	out->target.only_suffix = options->only_suffix;
+	out->target.only_kind = options->only_kind;
+	out->sources = calloc(n, sizeof *out->sources);
+	if (!out->sources)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu files", n);
+	for (; !st && out->n_sources < n; out->n_sources++) {
+		gpul_source *s = &out->sources[out->n_sources];
+
+		s->path = paths[out->n_sources];
+		st = look_into(s, out->n_sources == 0 ? first : NULL, err);
+		if (!st && s->content == GPUL_CONTENT_CUDA)
+			st = gpul_compile_to_link(s->file.bytes, s->path, target->cc, options,
+						  &s->compiled, err);
+		if (!st)
+			st = read_images(s, &out->target, err);
+	}
+	if (st)
+		gpul_choice_close(out);
+	return st;
+}
+
+void gpul_choice_close(gpul_choice *c)
+{
+	for (size_t i = 0; i < c->n_sources; i++) {
+		free(c->sources[i].verdicts);
+		gpul_images_close(c->sources[i].images);
+		free(c->sources[i].compiled);
+		gpul_file_close(&c->sources[i].file);
+	}
+	free(c->sources);
+	*c = (gpul_choice){ 0 };
+}
+
+const char *gpul_choice_name(const gpul_source *s, const gpul_image *image, char *buf,
+			     size_t buf_bytes)
+{
+	const gpul_place *place = gpul_images_place(s->images, image);
+
+	if (place->member)
+		snprintf(buf, buf_bytes, "%s(%s)", s->path, place->member);
+	else
+		snprintf(buf, buf_bytes, "%s", s->path);
+	return buf;
+}
+
+gpul_status gpul_choice_unpack(const gpul_source *s, const gpul_image *image,
+			       gpul_unpacked *out, gpul_error *err)
+{
+	gpul_error why = { 0 };
+	char name[200];
+
+	if (gpul_image_unpack(image, out, &why) == GPUL_OK)
+		return GPUL_OK;
+	return gpul_fail(err, why.status, why.native, "%.90s: %s",
+			 gpul_choice_name(s, image, name, sizeof name), why.text);
+}
+
+bool gpul_choice_links(const gpul_choice *c, const gpul_source *s, size_t i)
+{
+	bool bare_text = s->content == GPUL_CONTENT_PTX || s->content == GPUL_CONTENT_CUDA;
+
+	if (s->verdicts[i] != GPUL_TAKEN || s->all[i].origin != GPUL_ORIGIN_REGISTERED)
+		return false;
+	return s->all[i].relocatable || s->all[i].kind == GPUL_IMAGE_LTO ||
+	       (bare_text && c->n_sources > 1);
+}
+
+/* ---- looking for a kernel --------------------------------------------------------------- */
+
+#define MANY_NAMES 170 /* bytes of kernel names that a message has room for */
+
+struct search {
+	const gpul_choice *c;
+	gpul_source *source;    /* whose images are being looked at */
+	gpul_origin origin;
+	bool linkable;          /* look at what is to be linked, instead of at what is not */
+	const char *asked;      /* NULL: any kernel */
+	char part[128];         /* what a mangled name has in it when it may mean asked */
+	gpul_chosen found;
+	char *found_name;       /* mangled; owned */
+	bool enough;            /* nothing that follows can change the answer */
+	bool full;              /* names has no room for more */
+	size_t n_found;         /* kernels of different names; asked NULL: images with kernels */
+	char names[MANY_NAMES]; /* of what was found: "a, b" */
+	gpul_error damage;      /* of the first image that could not be read */
+};
+
+/* "copy" of "ns::copy<int>(int*)": an identifier stands in a mangled name as it is written. */
+static void identifier_of(const char *asked, char *out, size_t out_bytes)
+{
+	size_t n = strcspn(asked, "<(");
+	size_t from = n;
+
+	if (n == 0 || strchr(asked, ' ')) { /* "(anonymous namespace)::f", "void f<int>" */
+		*out = '\0';
+		return;
+	}
+	while (from > 0 && asked[from - 1] != ':')
+		from--;
+	snprintf(out, out_bytes, "%.*s", (int)(n - from), asked + from);
+}
+
+static void add_name(struct search *s, const char *name)
+{
+	size_t used = strlen(s->names), room = sizeof s->names - used;
+	int n = s->full ? 0 : snprintf(s->names + used, room, "%s%s", used ? ", " : "", name);
+
+	if (n >= 0 && (size_t)n >= room) {
+		size_t cut = used + 6 < sizeof s->names ? used : sizeof s->names - 6;
+
+		strcpy(s->names + cut, ", ...");
+		s->full = true;
+	}
+	s->enough = s->enough || (s->full && !s->asked && s->n_found > 1);
+}
+
+static bool is_wanted(const gpul_image *image, void *context)
+{
+	const struct search *s = context;
+	size_t i = (size_t)(image - s->source->all);
+
+	return s->source->verdicts[i] == GPUL_TAKEN && image->origin == s->origin &&
+	       gpul_choice_links(s->c, s->source, i) == s->linkable;
+}
+
+/* A kernel that is meant; demangled may be NULL. */
+static void take(struct search *s, const gpul_image *image, const char *name,
+		 const char *demangled)
+{
+	if (s->found_name && strcmp(s->found_name, name) == 0)
+		return; /* the same in another unit: an inline or a template's; the first is taken */
+	if (s->n_found++ == 0) {
+		s->found = (gpul_chosen){ s->source, image };
+		s->found_name = strdup(name);
+	}
+	add_name(s, demangled ? demangled : name);
+}
+
+static void look_at(struct search *s, const gpul_image *image, const char *name)
+{
+	char *demangled;
+
+	if (strcmp(name, s->asked) == 0) {
+		s->found = (gpul_chosen){ s->source, image };
+		s->n_found = 1;
+		s->enough = true;
+		return;
+	}
+	if (!strstr(name, s->part))
+		return;
+	demangled = gpul_demangle(name);
+	if (demangled && gpul_name_means(demangled, s->asked))
+		take(s, image, name, demangled);
+	free(demangled);
+}
+
+static void look_at_any(struct search *s, const gpul_image *image,
+			const gpul_kernel_table *table)
+{
+	if (table->n == 0)
+		return;
+	if (s->n_found++ == 0)
+		s->found = (gpul_chosen){ s->source, image };
+	for (size_t i = 0; i < table->n && !s->enough; i++) {
+		char *demangled = gpul_demangle(table->at[i].name);
+		const char *name = demangled ? demangled : table->at[i].name;
+		char brief[MANY_NAMES];
+
+		snprintf(brief, sizeof brief, "%.*s", (int)gpul_name_before_params(name), name);
+		add_name(s, brief);
+		free(demangled);
+	}
+}
+
+static gpul_status visit(const gpul_image *image, const gpul_kernel_table *table,
+			 const gpul_error *failed, void *context, gpul_error *err)
+{
+	struct search *s = context;
+
+	(void)err;
+	if (failed) {
+		s->source->verdicts[image - s->source->all] = GPUL_LEFT_DAMAGED;
+		if (!s->damage.status)
+			s->damage = *failed;
+		return GPUL_OK;
+	}
+	if (!s->asked)
+		look_at_any(s, image, table);
+	for (size_t i = 0; s->asked && i < table->n && !s->enough; i++)
+		look_at(s, image, table->at[i].name);
+	return s->enough ? GPUL_EINVAL : GPUL_OK; /* any status ends the walk */
+}
+
+static gpul_status search_all(gpul_choice *c, struct search *s, gpul_origin origin,
+			      gpul_error *err)
+{
+	s->origin = origin;
+	for (size_t i = 0; i < c->n_sources && !s->enough; i++) {
+		gpul_status st;
+
+		s->source = &c->sources[i];
+		st = gpul_kernels_visit(s->source->images, is_wanted, visit, s, NULL, err);
+		if (st && !s->enough)
+			return st;
+	}
+	return GPUL_OK;
+}
+
+/* ---- the choice ------------------------------------------------------------------------- */
+
+struct counts {
+	size_t images, units, whole, linkable, lto; /* lto: of the linkable, nobody can look inside */
+	gpul_chosen only; /* the last of the whole ones */
+};
+
+static struct counts count(const gpul_choice *c)
+{
+	struct counts n = { 0 };
+
+	for (size_t k = 0; k < c->n_sources; k++)
+		for (size_t i = 0; i < c->sources[k].n; i++) {
+			const gpul_source *s = &c->sources[k];
+
+			n.images++;
+			n.units += i == 0 || s->all[i].unit != s->all[i - 1].unit;
+			if (gpul_choice_links(c, s, i)) {
+				n.linkable++;
+				n.lto += s->all[i].kind == GPUL_IMAGE_LTO;
+			} else if (s->verdicts[i] == GPUL_TAKEN) {
+				n.whole++;
+				n.only = (gpul_chosen){ s, &s->all[i] };
+			}
+		}
+	return n;
+}
+
+/* Nothing that is whole has the kernel.  Linking takes seconds where there is much to link, so it is
+ * only begun when the kernel will be in the result. */
+static gpul_status consider_linking(gpul_choice *c, struct search *s, const struct counts *n,
+				    gpul_error *err)
+{
+	gpul_status st;
+
+	if (!s->asked || n->lto || n->linkable == 1)
+		return GPUL_OK;
+	s->linkable = true;
+	st = search_all(c, s, GPUL_ORIGIN_REGISTERED, err);
+	if (!st && s->n_found == 0)
+		st = gpul_choice_no_kernel(c, &s->damage, err);
+	s->n_found = s->n_found > 1 ? s->n_found : 0; /* one: it is in the result; several: told */
+	return st;
+}
+
+static gpul_status conclude(const gpul_choice *c, const struct search *s,
+			    const struct counts *n, gpul_chosen *out, gpul_error *err)
+{
+	const char *path = c->sources[0].path;
+
+	if (s->n_found == 1) {
+		*out = s->found;
+		return GPUL_OK;
+	}
+	if (s->n_found && s->asked)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s",
+				 s->n_found, s->asked, s->names);
+	if (s->n_found)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%.40s has several kernels: name one of %s", path, s->names);
+	if (n->linkable) {
+		*out = (gpul_chosen){ 0 };
+		return GPUL_OK;
+	}
+	if (s->asked)
+		return gpul_choice_no_kernel(c, &s->damage, err);
+	if (s->damage.status)
+		return gpul_fail(err, s->damage.status, s->damage.native, "%.60s: %s", path,
+				 s->damage.text);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device", path);
+}
+
+gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err)
+{
+	struct search s = { .c = c, .asked = c->options->kernel };
+	struct counts n = count(c);
+	gpul_status st;
+
+	if (n.images == 0)
+		return gpul_choice_no_code(c, err);
+	if (n.whole + n.linkable == 0)
+		return gpul_choice_no_image(c, err);
+	if (n.units == 1 && n.whole == 1) { /* nothing to choose: it is loaded, whatever it has */
+		*out = n.only;
+		return GPUL_OK;
+	}
+	if (s.asked)
+		identifier_of(s.asked, s.part, sizeof s.part);
+	st = search_all(c, &s, GPUL_ORIGIN_REGISTERED, err);
+	if (!st && s.n_found == 0 && n.linkable == 0)
+		st = search_all(c, &s, GPUL_ORIGIN_EMBEDDED, err);
+	if (!st && s.n_found == 0 && n.linkable)
+		st = consider_linking(c, &s, &n, err);
+	if (!st)
+		st = conclude(c, &s, &n, out, err);
+	free(s.found_name);
+	return st;
+}

@@ -1,0 +1,93 @@
+/* cubin_internal.h — a cubin's headers and NVIDIA's attributes, checked as they are read.
+ *
+ * A cubin is ELF of machine 190.  Two generations were seen, told apart by EI_OSABI; ptxas 12.8 and
+ * 12.9 write the newer one for sm_100 and up:
+ *
+ *                            CUDA 11, 12 (0x33, ABI version 7)     CUDA 13 (0x41, ABI version 8)
+ *     SM in e_flags          bits 0 to 7                           bits 8 to 15
+ *     "a" of sm_90a          e_flags bit 11                        .nv.compat, attribute 9;
+ *                                                                  without it, e_flags bit 3
+ *     barriers of a kernel   .text's sh_flags, bits 20 to 26       attribute 0x4C
+ *
+ * The readers of our own touch the section headers, the symbols and the attributes, in place. */
+#ifndef GPULOAD_LOADER_IMAGE_KERNELS_CUBIN_INTERNAL_H
+#define GPULOAD_LOADER_IMAGE_KERNELS_CUBIN_INTERNAL_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/error.h"
+
+/* A stretch of the image that is not there (excerpt_internal.h); {0, 0}: all of it is. */
+typedef struct gpul_cubin_gap {
+	uint64_t from, to;
+} gpul_cubin_gap;
+
+typedef struct gpul_cubin {
+	const unsigned char *base; /* borrowed */
+	size_t n_bytes;
+	gpul_cubin_gap gap;
+	Elf64_Ehdr header;
+	uint32_t n_sections;
+	Elf64_Shdr names; /* the section of section names */
+	uint16_t sm;      /* 90 of sm_90 */
+	bool older;       /* ABI version 7 */
+	bool relocatable; /* ET_REL */
+} gpul_cubin;
+
+/** Check the ELF header and the extent of the section table.
+ *
+ * @bytes  borrowed by *out; any alignment
+ * @gap    of those bytes; the section table is not in it
+ * Errors  GPUL_EFORMAT: where, and what was expected
+ * Threads any thread may call
+ * Source  the ELF specification; CUDA 11.8, 12.4 and 13.0 */
+gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
+			    gpul_error *err);
+
+/* The header of section i, which is below n_sections; its extent is not checked. */
+Elf64_Shdr gpul_cubin_section(const gpul_cubin *c, uint32_t i);
+
+/* The bytes of a section, all of them inside the image and not in its gap; NULL: they are not, or it
+ * has none. */
+const unsigned char *gpul_cubin_bytes(const gpul_cubin *c, const Elf64_Shdr *s);
+
+/* Does the section's name start with prefix?  False where the name lies outside its table.  Inline: each
+ * of 150,000 sections of libcublas is asked several times, and a literal's length is known. */
+static inline bool gpul_cubin_is_named(const gpul_cubin *c, const Elf64_Shdr *s, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return s->sh_name < c->names.sh_size && n <= c->names.sh_size - s->sh_name &&
+	       memcmp(c->base + c->names.sh_offset + s->sh_name, prefix, n) == 0;
+}
+
+/* ---- attributes: what .nv.info, .nv.info.<kernel> and .nv.compat are made of ------------------
+ *
+ *      0        1        2                4
+ *     ┌────────┬────────┬────────────────┬───────────────────┐
+ *     │ format │ id     │ value or bytes │ payload, format 4 │ ...
+ *     └────────┴────────┴────────────────┴───────────────────┘
+ *     format 1: no value, 2: a byte, 3: 16 bits, 4: the payload's length, padded to 4 bytes */
+
+typedef struct gpul_attribute {
+	uint8_t format, id;
+	uint16_t value; /* formats 2 and 3; format 4: n_bytes of the payload */
+	const unsigned char *payload;
+} gpul_attribute;
+
+typedef struct gpul_attributes {
+	const unsigned char *at, *end;
+} gpul_attributes;
+
+/* The next attribute; false: no more, or what follows is none (then at is not end). */
+bool gpul_attribute_next(gpul_attributes *a, gpul_attribute *out);
+
+/* Number i of the payload's 32-bit and 16-bit numbers; 0 when it is shorter. */
+uint32_t gpul_attribute_u32(const gpul_attribute *a, unsigned i);
+uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i);
+
+#endif

@@ -1,0 +1,156 @@
+/* link_choice.c — the relocatable images of a choice, linked and loaded. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "loader/choose/choose_internal.h"
+#include "loader/link/link.h"
+#include "loader/loader_internal.h"
+#include "loader/ptxas_options.h"
+
+struct input {
+	gpul_unpacked unpacked;
+	char *name;
+};
+
+struct inputs {
+	GPUL_ARRAY(struct input) own;
+	GPUL_ARRAY(gpul_link_input) list;
+	char suffix;
+	unsigned long registers; /* the largest -maxrregcount of a PTX input; 0: none */
+};
+
+static void free_inputs(struct inputs *in)
+{
+	for (size_t i = 0; i < in->own.n; i++) {
+		gpul_unpacked_free(&in->own.at[i].unpacked);
+		free(in->own.at[i].name);
+	}
+	gpul_array_free(&in->own);
+	gpul_array_free(&in->list);
+}
+
+/* Of several inputs with a bound the largest: a kernel that needs more would not launch as its
+ * author meant it to. */
+static void bound_registers(struct inputs *in, const gpul_image *image)
+{
+	gpul_ptxas_options o;
+
+	if (image->kind != GPUL_IMAGE_PTX || !image->options)
+		return;
+	gpul_ptxas_options_parse(image->options, image->options_bytes, &o);
+	for (unsigned i = 0; i < o.n; i++)
+		if (o.keys[i] == CU_JIT_MAX_REGISTERS &&
+		    (unsigned long)(uintptr_t)o.values[i] > in->registers)
+			in->registers = (unsigned long)(uintptr_t)o.values[i];
+}
+
+static gpul_status add(struct inputs *in, const gpul_source *s, const gpul_image *image,
+		       gpul_error *err)
+{
+	struct input *own = gpul_array_push(&in->own);
+	gpul_link_input *l = gpul_array_push(&in->list);
+	char name[400];
+	gpul_status st;
+
+	if (!own || !l)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for what is to be linked");
+	own->name = strdup(gpul_choice_name(s, image, name, sizeof name));
+	if (!own->name)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a name");
+	st = gpul_choice_unpack(s, image, &own->unpacked, err);
+	*l = (gpul_link_input){ image->kind, own->unpacked.bytes, own->unpacked.n_bytes,
+				own->name };
+	if (image->suffix && in->suffix != 'a')
+		in->suffix = image->suffix;
+	bound_registers(in, image);
+	return st;
+}
+
+static gpul_status collect(struct inputs *in, const gpul_choice *c, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (size_t k = 0; k < c->n_sources; k++)
+		for (size_t i = 0; !st && i < c->sources[k].n; i++)
+			if (gpul_choice_links(c, &c->sources[k], i))
+				st = add(in, &c->sources[k], &c->sources[k].all[i], err);
+	return st;
+}
+
+/* The caller's arguments, and the bound on registers; owned: free() of the list alone. */
+static const char **arguments(const struct inputs *in, const gpul_load_options *o,
+			      char bound[40])
+{
+	size_t n = 0, k;
+	const char **words;
+
+	while (o->link_args && o->link_args[n])
+		n++;
+	words = calloc(n + 2, sizeof *words);
+	if (!words)
+		return NULL;
+	k = in->registers ? 1 : 0;
+	if (k) { /* first: what the caller says later wins */
+		snprintf(bound, 40, "-maxrregcount=%lu", in->registers);
+		words[0] = bound;
+	}
+	for (size_t i = 0; i < n; i++)
+		words[k + i] = o->link_args[i];
+	return words;
+}
+
+static void explain(const gpul_choice *c, size_t n, const gpul_linked *l)
+{
+	char line[160];
+
+	if (!c->options->explain)
+		return;
+	snprintf(line, sizeof line, "linked %zu images to %zu bytes of %s", n, l->n_bytes,
+		 l->kind == GPUL_IMAGE_PTX ? "PTX" : "machine code");
+	c->options->explain(c->options->explain_context, line);
+}
+
+static gpul_status link_inputs(gpul_module *m, const struct inputs *in, const gpul_choice *c,
+			       const gpul_load_options *options, gpul_error *err)
+{
+	char bound[40];
+	const char **words = arguments(in, options, bound);
+	const gpul_link_options how = {
+		.cc = m->limits.cc,
+		.suffix = in->suffix,
+		.to_ptx = !c->target.machine_code,
+		.arguments = words,
+		.no_cache = options->no_cache,
+	};
+	gpul_linked linked;
+	gpul_status st;
+
+	if (!words)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the linker's options");
+	st = gpul_link(in->list.at, in->list.n, &how, &linked, err);
+	gpul_loader_log(linked.log);
+	if (!st) {
+		explain(c, in->list.n, &linked);
+		st = gpul_module_fill(m,
+				      &(gpul_code){ linked.kind, linked.bytes, linked.n_bytes,
+						    c->sources[0].path, NULL, 0 },
+				      options, err);
+	}
+	gpul_linked_free(&linked);
+	free(words);
+	return st;
+}
+
+gpul_status gpul_link_choice(gpul_module *m, const struct gpul_choice *c,
+			     const gpul_load_options *options, gpul_error *err)
+{
+	struct inputs in = { 0 };
+	gpul_status st = collect(&in, c, err);
+
+	if (!st)
+		st = link_inputs(m, &in, c, options, err);
+	free_inputs(&in);
+	return st;
+}

@@ -1,0 +1,99 @@
+/* nvjitlink_words.c — what nvJitLink says, as an error: the symbol in C++, the line of the PTX. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/names/demangle.h"
+#include "loader/link/link.h"
+#include "loader/link/nvjitlink_internal.h"
+
+/* The line to show: the first that tells an error; else the first. */
+static const char *telling_line(const char *log)
+{
+	const char *at = strstr(log, "error   :");
+
+	if (!at)
+		at = strstr(log, "fatal   :");
+	if (!at)
+		return log;
+	while (at > log && at[-1] != '\n')
+		at--;
+	return at;
+}
+
+/* "Undefined reference to '_Z5twicei' in 'f.o'", with the name as it is written in C++; of LTO code
+ * "Unresolved extern function '_Z5twicei'". */
+static gpul_status undefined(const char *line, int n_bytes, gpul_error *err)
+{
+	char name[256], input[160];
+	const char *at = memmem(line, (size_t)n_bytes, "Undefined reference to '", 24);
+	const char *unresolved = memmem(line, (size_t)n_bytes, "Unresolved extern ", 18);
+	char *demangled;
+	gpul_status st;
+
+	if (at && sscanf(at, "Undefined reference to '%255[^']' in '%159[^']'", name, input) != 2)
+		return GPUL_OK;
+	if (!at && (!unresolved ||
+		    sscanf(unresolved, "Unresolved extern %*s '%255[^']'", name) != 1))
+		return GPUL_OK;
+	if (!at) /* of LTO code: one text has been made of all */
+		snprintf(input, sizeof input, "the code");
+	demangled = gpul_demangle(name);
+	st = gpul_fail(err, GPUL_EFORMAT, 0,
+		       "%.80s refers to %.90s, which no file defines: give the file that does",
+		       input, demangled ? demangled : name);
+	free(demangled);
+	return st;
+}
+
+/* Line number of an input: "ptxas application ptx input, line 29; error   : Unknown ...".  Which of
+ * the inputs it was, another line of the log says: "JIT the PTX (bad.ptx)". */
+static gpul_status in_ptx(const char *log, const char *line, int n_bytes,
+			  const gpul_link_input *inputs, size_t n, gpul_error *err)
+{
+	const char *where = memmem(line, (size_t)n_bytes, ", line ", 7);
+	const char *whose = strstr(log, "JIT the PTX (");
+	const char *said = where ? memchr(where, ';', (size_t)(line + n_bytes - where)) : NULL;
+	unsigned number;
+
+	if (!said || !whose || sscanf(where, ", line %u", &number) != 1)
+		return GPUL_OK;
+	whose += 13;
+	n_bytes -= (int)(said + 2 - line);
+	for (size_t i = 0; i < n; i++) {
+		size_t n_name = strlen(inputs[i].name);
+		const char *text = inputs[i].bytes, *end = text + inputs[i].n_bytes;
+
+		if (inputs[i].kind != GPUL_IMAGE_PTX || strncmp(whose, inputs[i].name, n_name))
+			continue;
+		for (unsigned k = 1; k < number && text; k++) {
+			text = memchr(text, '\n', (size_t)(end - text));
+			text = text ? text + 1 : NULL;
+		}
+		text = text ? text + strspn(text, " \t") : "";
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%.60s:%u: %.*s\n%.*s", inputs[i].name,
+				 number, n_bytes < 90 ? n_bytes : 90, said + 2,
+				 (int)(strcspn(text, "\r\n") < 80 ? strcspn(text, "\r\n") : 80),
+				 text);
+	}
+	return GPUL_OK;
+}
+
+gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log,
+			      const gpul_link_input *inputs, size_t n, gpul_error *err)
+{
+	const char *line = log ? telling_line(log) : "";
+	int n_bytes = (int)strcspn(line, "\n");
+	gpul_status st;
+
+	if (!log || !*line)
+		return gpul_fail(err, GPUL_EFORMAT, result,
+				 "nvJitLink %u.%u refused, with result %d and no word", lib->major,
+				 lib->minor, result);
+	st = undefined(line, n_bytes, err);
+	if (!st)
+		st = in_ptx(log, line, n_bytes, inputs, n, err);
+	return st ? st
+		  : gpul_fail(err, GPUL_EFORMAT, result, "nvJitLink %u.%u: %.*s", lib->major,
+			      lib->minor, n_bytes, line);
+}

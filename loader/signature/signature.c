@@ -1,0 +1,139 @@
+/* signature.c — see signature.h: what a declaration says, and the printed form. */
+#include "loader/signature/signature_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params)
+{
+	gpul_signature_owned *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->s.params = calloc(n_params ? n_params : 1, sizeof *s->s.params);
+	if (!s->s.params) {
+		free(s);
+		return NULL;
+	}
+	s->s.kernel = kernel;
+	s->s.n_params = n_params;
+	s->s.complete = true;
+	s->s.grid_dims = 1;
+	s->s.reads_tid = s->s.reads_ctaid = true; /* until its code says otherwise */
+	return s;
+}
+
+void gpul_signature_destroy(gpul_signature *s)
+{
+	if (!s)
+		return;
+	free(s->params);
+	free(s); /* the first member of a gpul_signature_owned */
+}
+
+void gpul_signature_doubt(gpul_signature_owned *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!s->s.complete)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(s->why_not, sizeof s->why_not, fmt, ap);
+	va_end(ap);
+	s->s.complete = false;
+	s->s.why_not = s->why_not;
+}
+
+/* .maxntid 256 leaves y and z open: they count as 1 then. */
+static void block_shape(uint32_t out[3], const int64_t given[3])
+{
+	for (int i = 0; i < 3 && given[0] > 0; i++)
+		out[i] = given[i] > 0 && given[i] <= UINT32_MAX ? (uint32_t)given[i] : 1;
+}
+
+static void declared_param(gpul_param *param, const gpul_ptx_var *v, uint32_t *end)
+{
+	uint32_t own = gpul_ptx_type_bytes(v->type) * v->vector;
+
+	param->bytes = (uint32_t)v->bytes;
+	param->align = v->align ? v->align : own ? own : 1;
+	param->offset = (*end + param->align - 1) / param->align * param->align;
+	*end = param->offset + param->bytes;
+	if (v->n_dims || v->vector > 1)
+		param->role = GPUL_ROLE_STRUCT;
+}
+
+gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_func *f,
+				    gpul_signature_owned **out, gpul_error *err)
+{
+	gpul_signature_owned *s;
+	uint32_t end = 0;
+
+	if (f->kind != GPUL_PTX_FUNC_ENTRY || !f->has_body)
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a kernel with a body",
+				 gpul_ptx_name(m, f->name));
+	s = gpul_signature_blank(gpul_ptx_name(m, f->name), f->n_params);
+	if (!s)
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "no memory for a signature of %u parameters", f->n_params);
+	for (uint32_t i = 0; i < f->n_params; i++)
+		declared_param(&s->s.params[i], &f->params[i], &end);
+	block_shape(s->s.reqntid, f->tuning.reqntid);
+	block_shape(s->s.maxntid, f->tuning.maxntid);
+	*out = s;
+	return GPUL_OK;
+}
+
+/* ---- printing -------------------------------------------------------------------- */
+
+/* Where snprintf left off: what does not fit is counted all the same. */
+struct text {
+	char *buf;
+	size_t room, wanted;
+};
+
+__attribute__((format(printf, 2, 3))) static void append(struct text *t, const char *fmt, ...)
+{
+	size_t left = t->wanted < t->room ? t->room - t->wanted : 0;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(left ? t->buf + t->wanted : NULL, left, fmt, ap);
+	va_end(ap);
+	t->wanted += n > 0 ? (size_t)n : 0;
+}
+
+size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes)
+{
+	struct text t = { buf, buf_bytes, 0 };
+
+	append(&t, "%s(", s->kernel);
+	for (size_t i = 0; i < s->n_params; i++) {
+		const gpul_param *param = &s->params[i];
+
+		append(&t, "%s", i ? ", " : "");
+		switch (param->role) {
+		case GPUL_ROLE_BUFFER:
+			append(&t, "%s *", gpul_type_name(param->type));
+			break;
+		case GPUL_ROLE_STRUCT:
+			append(&t, "struct of %u bytes", param->bytes);
+			break;
+		case GPUL_ROLE_FUNCTION:
+			append(&t, "function");
+			break;
+		case GPUL_ROLE_UNKNOWN:
+		case GPUL_ROLE_SCALAR:
+		case GPUL_ROLE_COUNT:
+			if (param->type != GPUL_TYPE_NONE)
+				append(&t, "%s", gpul_type_name(param->type));
+			else
+				append(&t, "%u bytes", param->bytes);
+			break;
+		}
+	}
+	append(&t, ")");
+	return t.wanted;
+}

@@ -1,0 +1,225 @@
+/* explain.c — why a host stub leads to no kernel, from what this process and its files show.
+ *
+ *     stub ── which object is it in? ──┬─ none: no address of host code
+ *                                      ├─ not the caller's: two runtimes, each knows its own stubs
+ *                                      └─ has it device code? which kernels?  for which devices? */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/advice/advice.h"
+#include "loader/names/demangle.h"
+#include "loader/symbol/host_symbols_internal.h"
+#include "loader/image/kernels/kernels.h"
+#include "loader/loader_internal.h"
+#include "loader/symbol/symbol.h"
+
+struct answer { /* of the runtime */
+	int native;
+	const char *name;
+};
+
+struct place { /* where an address of this process lies */
+	char path[200];
+	uint64_t address; /* as the file has it */
+	const void *base; /* of the object: one object, one base */
+};
+
+static bool find_place(const void *address, struct place *out)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	*out = (struct place){ 0 };
+	if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+		return false;
+	out->base = info.dli_fbase;
+	out->address = (uint64_t)((uintptr_t)address - (uintptr_t)map->l_addr);
+	/* The program's own name may be anything; this is the file. */
+	snprintf(out->path, sizeof out->path, "%s", *map->l_name ? map->l_name : "/proc/self/exe");
+	return true;
+}
+
+static const char *base_name(const struct place *p)
+{
+	const char *slash = strrchr(p->path, '/');
+
+	return strcmp(p->path, "/proc/self/exe") == 0 ? "this program"
+	       : slash				      ? slash + 1
+						      : p->path;
+}
+
+/* The runtime found no driver that it works with; which function was asked for does not matter. */
+static bool no_driver(int runtime_error)
+{
+	switch (runtime_error) {
+	case cudaErrorInsufficientDriver:
+	case cudaErrorStubLibrary:
+	case cudaErrorNoDevice:
+	case cudaErrorInitializationError:
+	case cudaErrorSystemDriverMismatch:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* NVIDIA's runtime answers "invalid argument" to everything where libcuda is not NVIDIA's. */
+static bool software_driver_is_loaded(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	bool soft = lib && dlsym(lib, "gpuloadSoftLastFault");
+
+	if (lib)
+		dlclose(lib);
+	return soft;
+}
+
+/* ---- the device code of the stub's object ------------------------------------------- */
+
+struct search {
+	const char *mangled, *demangled; /* of the stub: a static kernel's differs in its mangled name */
+	bool found;
+};
+
+/* What waits for its link is no code that the runtime could take. */
+static bool can_be_loaded(const gpul_image *image, void *context)
+{
+	(void)context;
+	return !image->relocatable;
+}
+
+static gpul_status look_for_kernel(const gpul_image *image, const gpul_kernel_table *table,
+				   const gpul_error *failed, void *context, gpul_error *err)
+{
+	struct search *s = context;
+
+	(void)image, (void)failed, (void)err;
+	for (size_t i = 0; i < table->n && !s->found; i++) {
+		char *name = gpul_demangle(table->at[i].name);
+
+		s->found = strcmp(table->at[i].name, s->mangled) == 0 ||
+			   (name && strcmp(name, s->demangled) == 0);
+		free(name);
+	}
+	return GPUL_OK;
+}
+
+/* "sm_80, sm_90, PTX for sm_75": what a file's code is for, as far as it fits. */
+static void list_targets(const gpul_images *images, char *out, size_t out_bytes)
+{
+	size_t n, used = 0;
+	const gpul_image *all = gpul_images_all(images, &n);
+
+	out[0] = '\0';
+	for (size_t i = 0; i < n; i++) {
+		char arch[16], text[32];
+
+		snprintf(text, sizeof text, "%s%s", all[i].kind == GPUL_IMAGE_PTX ? "PTX for " : "",
+			 gpul_image_arch(&all[i], arch));
+		if (all[i].relocatable || strstr(out, text) || used + strlen(text) + 3 > out_bytes)
+			continue;
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "",
+					 text);
+	}
+}
+
+static gpul_status explain_code(const struct place *at, const gpul_host_object *o,
+				const struct search *s, const struct answer *a, gpul_error *err)
+{
+	gpul_images *images = NULL;
+	struct search search = *s;
+	char targets[80] = "";
+
+	if (gpul_images_open(at->path, NULL, &images, NULL) == GPUL_OK) {
+		(void)gpul_kernels_visit(images, can_be_loaded, look_for_kernel, &search, NULL, NULL);
+		list_targets(images, targets, sizeof targets);
+		gpul_images_close(images);
+	}
+	if (!images || search.found)
+		return gpul_fail(err, GPUL_EINVAL, a->native,
+				 "%.60s: %.50s has the code of %.60s for %s: is it code for this "
+				 "device?  nvcc -gencode adds some",
+				 a->name, base_name(at), s->demangled, *targets ? targets : "?");
+	if (o->device_linked)
+		return gpul_fail(err, GPUL_EINVAL, a->native,
+				 "%.60s has a stub in %.60s, but no kernel: nvcc -dlink drops "
+				 "kernels that no host code in its inputs refers to; -Xnvlink "
+				 "-ignore-host-info keeps them",
+				 s->demangled, base_name(at));
+	return gpul_fail(err, GPUL_EINVAL, a->native,
+			 "%.60s of %.60s is no __global__ function: there is no kernel of that name "
+			 "in its device code; gpuload ls shows which there are",
+			 s->demangled, base_name(at));
+}
+
+static gpul_status explain_object(const struct place *at, const gpul_host_object *o,
+				  const struct search *s, const struct answer *a, gpul_error *err)
+{
+	if (!o->has_device_code)
+		return gpul_fail(err, GPUL_EINVAL, a->native,
+				 "%.60s is in %.60s, which has no device code: was its .cu compiled "
+				 "by nvcc, and its object linked?  From an archive, "
+				 "-Wl,--whole-archive brings objects that nothing refers to",
+				 s->demangled, base_name(at));
+	if (o->relocatable_only)
+		return gpul_fail(err, GPUL_EINVAL, a->native,
+				 "%.60s is in %.60s, whose device code waits for its link (nvcc -dc): "
+				 "nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too",
+				 s->demangled, base_name(at));
+	return explain_code(at, o, s, a, err);
+}
+
+static gpul_status explain_place(const struct place *at, const struct place *caller,
+				 const struct answer *a, gpul_error *err)
+{
+	gpul_host_object o = { 0 };
+	bool read = gpul_host_open(at->path, &o);
+	const char *symbol = read ? gpul_host_function_at(&o, at->address) : NULL;
+	char *demangled = symbol ? gpul_demangle(symbol) : NULL;
+	struct search search = { .mangled = symbol ? symbol : "that address" };
+	gpul_status st;
+
+	search.demangled = demangled ? demangled : search.mangled;
+	if (read && o.has_device_code && at->base != caller->base &&
+	    !gpul_host_imports(&o, "__cudaRegisterFunction"))
+		st = gpul_fail(err, GPUL_EINVAL, a->native,
+			       "%.60s is a stub of %.50s, which registered it with a CUDA runtime of "
+			       "its own: link both with the shared runtime (nvcc -cudart shared), or "
+			       "call a function there that launches it",
+			       search.demangled, base_name(at));
+	else
+		st = explain_object(at, &o, &search, a, err);
+	free(demangled);
+	if (read)
+		gpul_host_close(&o);
+	return st;
+}
+
+gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char *name,
+				gpul_error *err)
+{
+	struct place at, caller;
+
+	if (!stub)
+		return gpul_fail(err, GPUL_EINVAL, runtime_error,
+				 "the host stub is NULL: dlsym() found none?  Since CUDA 13 shared "
+				 "libraries hide their stubs: link the archive (-l:libNAME.a), or "
+				 "build with nvcc --device-entity-has-hidden-visibility=false");
+	if (no_driver(runtime_error) ||
+	    (runtime_error == cudaErrorInvalidValue && software_driver_is_loaded()))
+		return gpul_fail(err, GPUL_EINVAL, runtime_error,
+				 "%.60s: NVIDIA's CUDA runtime works with NVIDIA's driver alone, at "
+				 "least as new as itself; for the software driver build with nvcc "
+				 "-cudart none and link libgpuload-rt.a",
+				 name);
+	if (!find_place(stub, &at))
+		return gpul_fail(err, GPUL_EINVAL, runtime_error,
+				 "%p is in no program or library of this process: a host stub is the "
+				 "address of a __global__ function, taken in host code",
+				 stub);
+	find_place(__builtin_return_address(0), &caller);
+	return explain_place(&at, &caller, &(struct answer){ runtime_error, name }, err);
+}

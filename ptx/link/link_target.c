@@ -1,0 +1,134 @@
+/* link_target.c — .version and .target of linked modules: PTX ISA 9.0, Module Directives.
+ *
+ *     sm_75            runs on that device and on all newer ones
+ *     sm_100f          on devices of its family: same major, same or higher minor
+ *     sm_90a           on that device alone
+ *
+ * So the result is for the newest of them all, which the others must allow. */
+#include "ptx/link/link_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int rank(char suffix)
+{
+	return suffix == 'a' ? 2 : suffix == 'f';
+}
+
+/* Whether code of that target runs where code of `at` does. */
+static bool allows(const gpul_ptx_module *m, const gpul_ptx_module *at)
+{
+	if (m->sm_suffix == 'a')
+		return at->sm == m->sm;
+	return m->sm <= at->sm && (!m->sm_suffix || at->sm / 10 == m->sm / 10);
+}
+
+/* The input with the highest target; of several, the one for the fewest devices. */
+static uint32_t newest(const ptx_linker *l)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < l->n_inputs; i++) {
+		const gpul_ptx_module *m = &l->inputs[i].m, *b = &l->inputs[best].m;
+
+		if (m->sm > b->sm || (m->sm == b->sm && rank(m->sm_suffix) > rank(b->sm_suffix)))
+			best = i;
+	}
+	return best;
+}
+
+static gpul_status choose_sm(ptx_linker *l)
+{
+	uint32_t best = newest(l);
+	const gpul_ptx_module *at = &l->inputs[best].m;
+	char suffix = at->sm_suffix;
+
+	for (uint32_t i = 0; i < l->n_inputs; i++) {
+		const struct ptx_link_input *in = &l->inputs[i];
+
+		if (!allows(&in->m, at))
+			return gpul_fail(l->err, GPUL_EFORMAT, 0,
+					 "%.60s is for sm_%u%.1s and %.60s for sm_%u%.1s: no device runs "
+					 "both; compile them for one target",
+					 in->name, in->m.sm, (const char[]){ in->m.sm_suffix, 0 },
+					 l->inputs[best].name, at->sm,
+					 (const char[]){ at->sm_suffix, 0 });
+		/* sm_100f with sm_103: what is left is the family from sm_103 on */
+		if (rank(in->m.sm_suffix) > rank(suffix))
+			suffix = in->m.sm_suffix;
+	}
+	snprintf(l->target, sizeof l->target, "sm_%u%.1s", at->sm, (const char[]){ suffix, 0 });
+	return GPUL_OK;
+}
+
+static bool has_word(const char *list, const char *word, size_t n)
+{
+	for (const char *at = list; (at = strstr(at, ", ")); ) {
+		at += 2;
+		if (!strncmp(at, word, n) && (!at[n] || at[n] == ','))
+			return true;
+	}
+	return false;
+}
+
+/* texmode_unified, map_f64_to_f32: what any input asks for.  debug goes with the DWARF. */
+static void add_options(ptx_linker *l, const gpul_ptx_module *m)
+{
+	const char *word = gpul_ptx_name(m, m->target);
+	size_t used = strlen(l->target);
+
+	while (*word) {
+		size_t n = strcspn(word, ",");
+
+		if (strncmp(word, "sm_", 3) && !(n == 5 && !memcmp(word, "debug", 5)) &&
+		    !has_word(l->target, word, n) && used + n + 3 < sizeof l->target)
+			used += (size_t)sprintf(l->target + used, ", %.*s", (int)n, word);
+		word += n;
+		word += strspn(word, ", ");
+	}
+}
+
+/* The texture mode holds for a whole program; one that is not named is texmode_unified. */
+static gpul_status check_texmode(ptx_linker *l)
+{
+	static const char independent[] = "texmode_independent";
+	bool first = has_word(gpul_ptx_name(&l->inputs[0].m, l->inputs[0].m.target), independent,
+			      sizeof independent - 1);
+
+	for (uint32_t i = 1; i < l->n_inputs; i++) {
+		const gpul_ptx_module *m = &l->inputs[i].m;
+
+		if (has_word(gpul_ptx_name(m, m->target), independent, sizeof independent - 1) !=
+		    first)
+			return gpul_fail(l->err, GPUL_EFORMAT, 0,
+					 "%.80s and %.80s differ in texmode_independent, which must be "
+					 "the same in all that is linked",
+					 l->inputs[0].name, l->inputs[i].name);
+	}
+	return GPUL_OK;
+}
+
+gpul_status ptx_link_target(ptx_linker *l)
+{
+	gpul_status st = choose_sm(l);
+
+	if (!st)
+		st = check_texmode(l);
+	for (uint32_t i = 0; i < l->n_inputs && !st; i++) {
+		const gpul_ptx_module *m = &l->inputs[i].m;
+
+		if (m->address_size != l->inputs[0].m.address_size)
+			st = gpul_fail(l->err, GPUL_EFORMAT, 0,
+				       "%.80s has addresses of %u bits and %.80s of %u: compile both "
+				       "for 64",
+				       l->inputs[0].name, l->inputs[0].m.address_size,
+				       l->inputs[i].name, m->address_size);
+		if (m->version_major > l->version_major ||
+		    (m->version_major == l->version_major && m->version_minor > l->version_minor)) {
+			l->version_major = m->version_major;
+			l->version_minor = m->version_minor;
+		}
+		add_options(l, m);
+	}
+	return st;
+}

@@ -1,0 +1,199 @@
+/* link_write.c — the linked module as text.
+ *
+ * PTX wants a name declared before it is used, and modules refer to each other both ways.  So first
+ * come declarations of all functions, then the variables, then bodies. */
+#include "ptx/link/link_internal.h"
+
+#include <stdlib.h>
+
+#include "ptx/print_internal.h"
+
+/* ---- heads ----------------------------------------------------------------------------- */
+
+static void put_head(const ptx_linker *l, ptx_out *o)
+{
+	ptx_put(o, ".version ");
+	ptx_put_unsigned(o, l->version_major);
+	ptx_put(o, ".");
+	ptx_put_unsigned(o, l->version_minor);
+	ptx_put(o, "\n.target ");
+	ptx_put(o, l->target);
+	ptx_put(o, "\n.address_size ");
+	ptx_put_unsigned(o, l->inputs[0].m.address_size);
+	ptx_put(o, "\n\n");
+	for (uint32_t i = 0; i < l->files.n; i++)
+		ptx_put_file(o, &l->files.at[i], ptx_names_text(&l->names, l->files.at[i].path));
+}
+
+/* Every function; a kernel only if something refers to it, or its own module declares it. */
+static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *o)
+{
+	const struct ptx_link_input *in = &l->inputs[input];
+
+	for (uint32_t i = 0; i < in->m.n_funcs; i++) {
+		const gpul_ptx_func *f = &in->m.funcs[i];
+		const ptx_link_symbol *s = ptx_link_symbol_of(l, input, f->name);
+		uint32_t row = in->func_row[f->name];
+
+		if (f->kind == GPUL_PTX_FUNC_PROTOTYPE || !ptx_link_keeps_func(l, input, row) ||
+		    (s && !s->strength && !s->is_referred_to))
+			continue;
+		if (f->kind == GPUL_PTX_FUNC_ENTRY ? i != row || (s && s->is_referred_to)
+						   : i == row)
+			ptx_put_func_declaration(o, &in->m.funcs[row]);
+	}
+}
+
+/* ---- variables --------------------------------------------------------------------------- */
+
+/* A variable whose turn it is once those that its initializer refers to are written. */
+struct turn { struct ptx_link_place place; uint32_t next_init; };
+typedef GPUL_ARRAY(struct turn) turns;
+
+/* What stands for a row of an input. */
+static struct ptx_link_place meant(const ptx_linker *l, uint32_t input, uint32_t row)
+{
+	const ptx_link_symbol *s = ptx_link_symbol_of(l, input, l->inputs[input].m.vars[row].name);
+
+	return !s            ? (struct ptx_link_place){ input, row }
+	       : s->strength ? s->definition
+			     : s->first;
+}
+
+static bool push_turn(ptx_linker *l, turns *t, struct ptx_link_place place)
+{
+	struct turn *row = gpul_array_push(t);
+
+	if (!row)
+		return false;
+	row->place = place;
+	row->next_init = l->inputs[place.input].m.vars[place.row].first_init;
+	l->inputs[place.input].written[place.row] = PTX_BEGUN;
+	return true;
+}
+
+/* Two variables that hold each other's address, or one that holds its own: declared first. */
+static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out *o)
+{
+	gpul_ptx_var v = l->inputs[place.input].m.vars[place.row];
+
+	v.linkage = GPUL_PTX_EXTERN;
+	v.n_inits = 0;
+	o->m = &l->inputs[place.input].m;
+	ptx_put_var(o, &v);
+}
+
+/* The next variable that must come before this one; false: it is ready. */
+static bool find_needed(ptx_linker *l, struct turn *t, ptx_out *o, struct ptx_link_place *needed)
+{
+	const gpul_ptx_module *m = &l->inputs[t->place.input].m;
+	const gpul_ptx_var *v = &m->vars[t->place.row];
+
+	while (t->next_init < v->first_init + v->n_inits) {
+		const gpul_ptx_init *i = &m->inits[t->next_init++];
+
+		if (i->kind != GPUL_PTX_INIT_SYMBOL || i->ref_kind != GPUL_PTX_REF_MODULE_VAR)
+			continue;
+		*needed = meant(l, t->place.input, i->index);
+		uint8_t *state = &l->inputs[needed->input].written[needed->row];
+		if (*state == PTX_NOT_WRITTEN)
+			return true;
+		if (*state == PTX_BEGUN) {
+			put_extern(l, *needed, o);
+			*state = PTX_DECLARED;
+		}
+	}
+	return false;
+}
+
+/* A variable, after all that it needs: PTX has no forward references, and .extern declarations of
+ * what the module itself defines make ptxas complain. */
+static bool put_variable(ptx_linker *l, struct ptx_link_place place, turns *t, ptx_out *o)
+{
+	bool ok = push_turn(l, t, place);
+
+	while (ok && t->n) {
+		struct turn *top = &t->at[t->n - 1];
+		struct ptx_link_place needed;
+
+		if (find_needed(l, top, o, &needed)) {
+			ok = push_turn(l, t, needed);
+			continue;
+		}
+		struct ptx_link_input *in = &l->inputs[top->place.input];
+		o->m = &in->m;
+		ptx_put_var(o, &in->m.vars[top->place.row]);
+		in->written[top->place.row] = PTX_WRITTEN;
+		t->n--;
+	}
+	return ok;
+}
+
+static bool put_variables(ptx_linker *l, ptx_out *o)
+{
+	turns t = { 0 };
+	bool ok = true;
+
+	for (uint32_t i = 0; i < l->n_inputs; i++) {
+		const struct ptx_link_input *in = &l->inputs[i];
+
+		for (uint32_t k = 0; k < in->m.n_vars && ok; k++) {
+			const ptx_link_symbol *s =
+				ptx_link_symbol_of(l, i, in->m.vars[k].name);
+
+			if (ptx_link_keeps_var(l, i, k) && in->written[k] == PTX_NOT_WRITTEN &&
+			    (!s || s->strength || s->is_referred_to))
+				ok = put_variable(l, (struct ptx_link_place){ i, k }, &t, o);
+		}
+	}
+	gpul_array_free(&t);
+	return ok;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+/* Bodies, and what stands between them. */
+static void put_bodies(const ptx_linker *l, uint32_t input, ptx_out *o)
+{
+	const gpul_ptx_module *m = &l->inputs[input].m;
+
+	for (uint32_t i = 0; i < m->n_items; i++) {
+		uint32_t row = m->items[i].index;
+
+		if (m->items[i].kind == GPUL_PTX_ITEM_PRAGMA)
+			ptx_put_pragma(o, row);
+		else if (m->items[i].kind == GPUL_PTX_ITEM_FUNC && m->funcs[row].has_body &&
+			 ptx_link_keeps_func(l, input, row))
+			ptx_put_func(o, &m->funcs[row]);
+		else if (m->items[i].kind == GPUL_PTX_ITEM_ALIAS &&
+			 ptx_link_keeps_func(
+				 l, input,
+				 l->inputs[input].func_row[m->funcs[m->aliases[row].alias].name]))
+			ptx_put_alias(o, &m->aliases[row]);
+	}
+}
+
+gpul_status ptx_link_write(ptx_linker *l, char **out_text, size_t *out_bytes)
+{
+	ptx_out o = { 0 };
+
+	put_head(l, &o);
+	for (uint32_t i = 0; i < l->n_inputs; i++) {
+		o.m = &l->inputs[i].m;
+		put_func_declarations(l, i, &o);
+	}
+	o.failed |= !put_variables(l, &o);
+	for (uint32_t i = 0; i < l->n_inputs; i++) {
+		o.m = &l->inputs[i].m;
+		put_bodies(l, i, &o);
+	}
+	ptx_put_bytes(&o, "", 1);   /* the NUL */
+	if (o.failed) {
+		free(o.text);
+		return ptx_link_no_memory(l);
+	}
+	*out_text = o.text;
+	if (out_bytes)
+		*out_bytes = o.n - 1;
+	return GPUL_OK;
+}

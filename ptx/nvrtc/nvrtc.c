@@ -1,0 +1,188 @@
+/* nvrtc.c — see nvrtc.h.  nvrtc.h of the toolkit is not included: it need not be installed. */
+#include "ptx/nvrtc/nvrtc.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptx/nvrtc/nvrtc_internal.h"
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+enum { MAX_OWN_OPTIONS = 4 };   /* the architecture, 128-bit integers, two include folders */
+
+struct options {
+	const char **words;     /* ours are malloc'ed, the caller's borrowed */
+	char *own[MAX_OWN_OPTIONS];
+	int n, n_own;
+};
+
+static bool add_own(struct options *o, const char *before, const char *text)
+{
+	size_t bytes = strlen(before) + strlen(text) + 1;
+	char *word = malloc(bytes);
+
+	if (!word)
+		return false;
+	snprintf(word, bytes, "%s%s", before, text);
+	o->own[o->n_own++] = word;
+	o->words[o->n++] = word;
+	return true;
+}
+
+static void free_options(struct options *o)
+{
+	for (int i = 0; i < o->n_own; i++)
+		free(o->own[i]);
+	free(o->words);
+}
+
+/* The architecture, the caller's, and last the toolkit's headers. */
+static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
+			    const char *const *more, const char *arch)
+{
+	size_t n_more = 0;
+
+	while (more && more[n_more])
+		n_more++;
+	*o = (struct options){ .words = calloc(n_more + MAX_OWN_OPTIONS, sizeof *o->words) };
+	if (!o->words || !add_own(o, "--gpu-architecture=", arch))
+		return false;
+	/* nvcc has __int128 without being asked, since CUDA 11.5. */
+	if ((lib->major > 11 || (lib->major == 11 && lib->minor >= 5)) &&
+	    !add_own(o, "--device-int128", ""))
+		return false;
+	for (size_t i = 0; i < n_more; i++)
+		o->words[o->n++] = more[i];
+	return (!*lib->include || add_own(o, "-I", lib->include)) &&
+	       (!*lib->cccl || add_own(o, "-I", lib->cccl));
+}
+
+/* ---- one program ------------------------------------------------------------------------- */
+
+/* Fetch a text or image whose size one call tells and another call fills; NULL: no memory, or none. */
+static char *fetch(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *),
+		   size_t *bytes)
+{
+	char *text;
+
+	*bytes = 0;
+	if (size_of(program, bytes) || !*bytes)
+		return NULL;
+	text = malloc(*bytes + 1);
+	if (!text || get(program, text)) {
+		free(text);
+		return NULL;
+	}
+	text[*bytes] = 0;
+	return text;
+}
+
+/* "kernel.cu(3): error: ..." of the log; the whole log begins here if none is marked so. */
+static const char *first_error(const char *log)
+{
+	const char *at = strstr(log, "error");
+
+	while (at && at > log && at[-1] != '\n')
+		at--;
+	return at ? at : log;
+}
+
+static gpul_status failed(const struct ptx_nvrtc *lib, int result, const char *name,
+			  const char *arch, const char *log, gpul_error *err)
+{
+	const char *text = log && *log ? first_error(log) : lib->nvrtcGetErrorString(result);
+	int n_bytes = (int)strcspn(text, "\n");
+
+	/* "nvrtc: error: invalid value for --gpu-architecture" names neither file nor value */
+	if (strstr(text, "--gpu-architecture"))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, result,
+				 "%s: NVRTC %d.%d cannot compile for %s", name, lib->major,
+				 lib->minor, arch);
+	if (!strncmp(text, name, strlen(name)))
+		return gpul_fail(err, GPUL_EFORMAT, result, "%.*s", n_bytes, text);
+	return gpul_fail(err, GPUL_EFORMAT, result, "%s: NVRTC %d.%d: %.*s", name, lib->major,
+			 lib->minor, n_bytes, text);
+}
+
+/* Compile, and take the log whatever came of it. */
+static gpul_status compile(const struct ptx_nvrtc *lib, void *program, const char *name,
+			   const char *arch, const struct options *o, gpul_nvrtc_result *out,
+			   gpul_error *err)
+{
+	bool cubin = !strncmp(arch, "sm_", 3);
+	int result = lib->nvrtcCompileProgram(program, o->n, o->words);
+	size_t log_bytes;
+
+	out->log = fetch(program, lib->nvrtcGetProgramLogSize, lib->nvrtcGetProgramLog,
+			 &log_bytes);
+	if (result)
+		return failed(lib, result, name, arch, out->log, err);
+	if (cubin)
+		out->image = fetch(program, lib->nvrtcGetCUBINSize, lib->nvrtcGetCUBIN,
+				   &out->image_bytes);
+	else
+		out->image = fetch(program, lib->nvrtcGetPTXSize, lib->nvrtcGetPTX,
+				   &out->image_bytes);
+	if (!out->image)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for what NVRTC made of it",
+				 name);
+	if (!cubin)
+		out->image_bytes--;   /* NVRTC counts the NUL of its PTX */
+	return GPUL_OK;
+}
+
+gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options,
+			       const char *arch, gpul_nvrtc_result *out, gpul_error *err)
+{
+	const struct ptx_nvrtc *lib;
+	const char *names[PTX_NVRTC_MAX_HEADERS], *texts[PTX_NVRTC_MAX_HEADERS];
+	int n_headers = ptx_nvrtc_headers(names, texts);
+	struct options o = { 0 };
+	void *program = NULL;
+	gpul_status st;
+	int result;
+
+	*out = (gpul_nvrtc_result){ 0 };
+	st = ptx_nvrtc_open(&lib, err);
+	if (st)
+		return st;
+	if (!collect_options(&o, lib, options, arch)) {
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiler's options",
+			       name);
+		goto free_o;
+	}
+	result = lib->nvrtcCreateProgram(&program, source, name, n_headers, texts, names);
+	if (result) {
+		st = failed(lib, result, name, arch, NULL, err);
+		goto free_o;
+	}
+	st = compile(lib, program, name, arch, &o, out, err);
+	lib->nvrtcDestroyProgram(&program);
+free_o:
+	free_options(&o);
+	return st;
+}
+
+void gpul_nvrtc_result_free(gpul_nvrtc_result *r)
+{
+	free(r->image);
+	free(r->log);
+	*r = (gpul_nvrtc_result){ 0 };
+}
+
+gpul_status gpul_nvrtc_find(const char **path, int *major, int *minor, gpul_error *err)
+{
+	const struct ptx_nvrtc *lib;
+	gpul_status st = ptx_nvrtc_open(&lib, err);
+
+	if (st)
+		return st;
+	*path = lib->path;
+	if (major)
+		*major = lib->major;
+	if (minor)
+		*minor = lib->minor;
+	return GPUL_OK;
+}

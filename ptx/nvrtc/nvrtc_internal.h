@@ -1,0 +1,41 @@
+/* nvrtc_internal.h — libnvrtc, opened: its entry points and where its headers are. */
+#ifndef GPULOAD_PTX_NVRTC_NVRTC_INTERNAL_H
+#define GPULOAD_PTX_NVRTC_NVRTC_INTERNAL_H
+
+#include <limits.h>
+#include <stddef.h>
+
+#include "core/error.h"
+
+/* X(name, parameters): all return an nvrtcResult, 0 for success.  A program is a void *. */
+#define PTX_NVRTC_CALLS(X)                                                                     \
+	X(nvrtcVersion, (int *major, int *minor))                                              \
+	X(nvrtcCreateProgram, (void **program, const char *source, const char *name, int n_headers, \
+			       const char *const *headers, const char *const *names))          \
+	X(nvrtcDestroyProgram, (void **program))                                               \
+	X(nvrtcCompileProgram, (void *program, int n_options, const char *const *options))     \
+	X(nvrtcGetPTXSize, (void *program, size_t *bytes))                                     \
+	X(nvrtcGetPTX, (void *program, char *ptx))                                             \
+	X(nvrtcGetCUBINSize, (void *program, size_t *bytes))                                   \
+	X(nvrtcGetCUBIN, (void *program, char *cubin))                                         \
+	X(nvrtcGetProgramLogSize, (void *program, size_t *bytes))                              \
+	X(nvrtcGetProgramLog, (void *program, char *log))
+
+struct ptx_nvrtc {
+#define X(name, parameters) int (*name) parameters;
+	PTX_NVRTC_CALLS(X)
+#undef X
+	const char *(*nvrtcGetErrorString)(int result);
+	int major, minor;
+	char path[PATH_MAX];
+	char include[PATH_MAX], cccl[PATH_MAX];   /* folders of its headers; "": not found */
+};
+
+enum { PTX_NVRTC_MAX_HEADERS = 32 };
+/* Headers that every program gets, by name; how many there are. */
+int ptx_nvrtc_headers(const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS]);
+
+/* Open it the first time; the same one after that, and the same failure.  Any thread. */
+gpul_status ptx_nvrtc_open(const struct ptx_nvrtc **out, gpul_error *err);
+
+#endif

@@ -1,0 +1,377 @@
+/* parse.c — module level: PTX ISA 9.0, chapter 4 and 11. */
+#include "ptx/parse/parser_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptx/vocabulary_internal.h"
+
+/* ---- module level ------------------------------------------------------------------------ */
+
+/* .pragma "nounroll";  the word is taken. */
+void ptx_parse_pragma(ptx_parser *p, ptx_items *items)
+{
+	do {
+		ptx_token t = p->tok;
+
+		ptx_expect(p, PTX_TOK_STRING, ".pragma");
+		if (items) {
+			gpul_ptx_item *i = ptx_push(p, items);
+			*i = (gpul_ptx_item){ GPUL_PTX_ITEM_PRAGMA, PTX_N(p->pragmas) };
+		}
+		*ptx_push(p, &p->pragmas) =
+			p->status ? 0 : ptx_intern_tok(p, &t);
+	} while (ptx_accept(p, ','));
+	ptx_expect(p, ';', "a pragma");
+}
+
+/* .version 8.4: the lexer takes "8.4" for a number, so its text is read again here. */
+static void parse_version(ptx_parser *p)
+{
+	ptx_token t = p->tok;
+	const char *at = t.text, *end = t.text + t.bytes;
+	uint32_t part[2] = { 0, 0 };
+
+	ptx_expect(p, PTX_TOK_F64, ".version");
+	if (p->status)
+		return;
+	for (int i = 0; i < 2; i++, at++)
+		for (; at < end && *at >= '0' && *at <= '9' && part[i] < 1000; at++)
+			part[i] = part[i] * 10 + (uint32_t)(*at - '0');
+	if (at != end + 1 || end[-1] == '.')
+		ptx_fail_at(p, &t, "expected a version such as 8.4");
+	p->module.version_major = part[0];
+	p->module.version_minor = part[1];
+}
+
+/* The sm_90a of a target. */
+static void read_sm(ptx_parser *p, const ptx_token *t)
+{
+	uint32_t i = 3, sm = 0;
+
+	for (; i < t->bytes && t->text[i] >= '0' && t->text[i] <= '9' && sm < 100000; i++)
+		sm = sm * 10 + (uint32_t)(t->text[i] - '0');
+	p->module.sm = sm;
+	p->module.sm_suffix = i < t->bytes ? t->text[i] : 0;
+	if (i == 3 || i + 1 < t->bytes)
+		ptx_fail_at(p, t, "expected a target such as sm_90 or sm_90a");
+}
+
+/* .target sm_90, debug */
+static void parse_target(ptx_parser *p)
+{
+	char text[256];
+	size_t n = 0;
+
+	do {
+		ptx_token t;
+
+		ptx_expect_word(p, "a target such as sm_90", &t);
+		if (p->status)
+			return;
+		if (n + t.bytes + 3 > sizeof text) {
+			ptx_fail_at(p, &t, "more than %zu characters of targets", sizeof text);
+			return;
+		}
+		if (t.bytes > 3 && !memcmp(t.text, "sm_", 3))
+			read_sm(p, &t);
+		if (ptx_tok_is(&t, PTX_TOK_WORD, "debug"))
+			p->module.debug = true;
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", n ? ", " : "",
+				      (int)t.bytes, t.text);
+	} while (ptx_accept(p, ','));
+	p->module.target = ptx_names_intern(&p->names, text, (uint32_t)n);
+	if (!p->module.target)
+		ptx_fail_memory(p);
+}
+
+static void parse_address_size(ptx_parser *p)
+{
+	ptx_token t = p->tok;
+
+	ptx_expect(p, PTX_TOK_INT, ".address_size");
+	if (t.value != 32 && t.value != 64)
+		ptx_fail_at(p, &t, ".address_size is 32 or 64");
+	p->module.address_size = (uint32_t)t.value;
+}
+
+static void push_module_item(ptx_parser *p, int kind, uint32_t index)
+{
+	gpul_ptx_item *i = ptx_push(p, &p->module_items);
+
+	i->kind = (uint32_t)kind;
+	i->index = index;
+}
+
+/* .file 1 "/path/kernel.cu", timestamp, size */
+static void parse_file(ptx_parser *p)
+{
+	gpul_ptx_file f = { .number = (uint32_t)ptx_parse_integer(p, "a file number") };
+	ptx_token t = p->tok;
+
+	ptx_expect(p, PTX_TOK_STRING, ".file");
+	if (!p->status)
+		f.path = ptx_intern_tok(p, &t);
+	if (ptx_accept(p, ',')) {
+		f.timestamp = ptx_parse_integer(p, "a time stamp");
+		ptx_expect(p, ',', "a time stamp");
+		f.bytes = ptx_parse_integer(p, "a file size");
+	}
+	push_module_item(p, GPUL_PTX_ITEM_FILE, PTX_N(p->files));
+	*ptx_push(p, &p->files) = f;
+}
+
+/* .section .debug_str { ... }: the text between the braces is kept as it is. */
+static void parse_section(ptx_parser *p)
+{
+	ptx_token name = p->tok, open;
+	gpul_ptx_section s = { 0 };
+
+	if (name.kind != PTX_TOK_DOT && name.kind != PTX_TOK_WORD)
+		ptx_fail_at(p, &name, "expected the name of a section");
+	ptx_next(p);
+	open = p->tok;
+	ptx_expect(p, '{', "the name of a section");
+	while (p->tok.kind != '}' && !ptx_ended(p))
+		ptx_next(p);
+	if (p->tok.kind != '}')
+		ptx_fail_at(p, &open, "this '{' has no '}': the file is cut short");
+	if (p->status)
+		return;
+	const char *dot = name.kind == PTX_TOK_DOT ? name.text - 1 : name.text;
+	s.name = ptx_names_intern(&p->names, dot, (uint32_t)(name.text + name.bytes - dot));
+	s.text = ptx_names_intern(&p->names, open.text + 1,
+				  (uint32_t)(p->tok.text - open.text - 1));
+	if (memchr(open.text, 0, (size_t)(p->tok.text - open.text)))
+		ptx_fail_at(p, &open, "a section cannot hold a NUL byte");
+	if (!s.name || (!s.text && p->tok.text - open.text > 1))
+		ptx_fail_memory(p);
+	ptx_next(p);
+	push_module_item(p, GPUL_PTX_ITEM_SECTION, PTX_N(p->sections));
+	*ptx_push(p, &p->sections) = s;
+}
+
+static uint32_t parse_function_name(ptx_parser *p)
+{
+	ptx_found f = { 0 };
+	ptx_token t;
+
+	ptx_expect_word(p, "the name of a function", &t);
+	if (p->status || !ptx_find_symbol(p, &t, &f))
+		return 0;
+	if (f.what != PTX_IS_FUNC)
+		ptx_fail_at(p, &t, "'%.*s' is not a function", (int)t.bytes, t.text);
+	return f.row;
+}
+
+/* .alias a, b; */
+static void parse_alias(ptx_parser *p)
+{
+	gpul_ptx_alias a = { .alias = parse_function_name(p) };
+
+	ptx_expect(p, ',', "the alias");
+	a.aliasee = parse_function_name(p);
+	ptx_expect(p, ';', ".alias");
+	push_module_item(p, GPUL_PTX_ITEM_ALIAS, PTX_N(p->aliases));
+	*ptx_push(p, &p->aliases) = a;
+}
+
+/* .visible .entry ..., .extern .global ..., or without a linkage */
+static void parse_linked(ptx_parser *p)
+{
+	static const struct { const char *text; gpul_ptx_linkage linkage; } words[] = {
+		{ "visible", GPUL_PTX_VISIBLE }, { "extern", GPUL_PTX_EXTERN },
+		{ "weak", GPUL_PTX_WEAK }, { "common", GPUL_PTX_COMMON },
+	};
+	gpul_ptx_linkage linkage = GPUL_PTX_STATIC;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (ptx_accept_dot(p, words[i].text))
+			linkage = words[i].linkage;
+	if (ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry") ||
+	    ptx_tok_is(&p->tok, PTX_TOK_DOT, "func"))
+		ptx_parse_function(p, linkage);
+	else if (ptx_at_variable(&p->tok))
+		ptx_parse_variables(p, linkage);
+	else
+		ptx_fail_expected(p, "a directive such as .entry, .func or .global", NULL);
+}
+
+static void parse_module_statement(ptx_parser *p)
+{
+	static const struct { const char *text; void (*parse)(ptx_parser *p); } words[] = {
+		{ "file", parse_file }, { "section", parse_section }, { "alias", parse_alias },
+	};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (!ptx_accept_dot(p, words[i].text))
+			continue;
+		words[i].parse(p);
+		return;
+	}
+	if (ptx_accept_dot(p, "pragma"))
+		ptx_parse_pragma(p, &p->module_items);
+	else
+		parse_linked(p);
+}
+
+static void parse_module(ptx_parser *p)
+{
+	ptx_next(p);
+	if (!ptx_accept_dot(p, "version"))
+		ptx_fail_at(p, &p->tok, "this is not PTX: expected .version first");
+	parse_version(p);
+	if (!ptx_accept_dot(p, "target"))
+		ptx_fail_at(p, &p->tok, "expected .target after .version");
+	parse_target(p);
+	if (ptx_accept_dot(p, "address_size"))
+		parse_address_size(p);
+	while (!ptx_ended(p))
+		parse_module_statement(p);
+}
+
+/* Every row of a name learns which row has the body: rows of one name share their first. */
+static void link_definitions(ptx_parser *p)
+{
+	gpul_ptx_func *rows = p->funcs.at;
+
+	for (uint32_t i = 0; i < p->funcs.n; i++) {
+		const char *text = ptx_names_text(&p->names, rows[i].name);
+		ptx_found f;
+
+		if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE &&
+		    ptx_names_find(&p->names, text, (uint32_t)strlen(text), &f) &&
+		    f.what == PTX_IS_FUNC)
+			rows[i].definition = rows[f.row].definition;
+	}
+}
+
+/* ---- building the module ----------------------------------------------------------------- */
+
+static void keep_names(ptx_parser *p, gpul_ptx_module *m)
+{
+	uint32_t n = ptx_names_count(&p->names);
+
+	m->strings = ptx_arena_alloc(&p->arena, n * sizeof *m->strings);
+	m->extra_mods = ptx_arena_alloc(&p->arena,
+					(p->extra_mods.n + (size_t)1) * sizeof *m->extra_mods);
+	if (!m->strings || !m->extra_mods) {
+		ptx_fail_memory(p);
+		return;
+	}
+	m->n_strings = n;
+	for (uint32_t i = 0; i < n; i++)
+		m->strings[i] = ptx_names_text(&p->names, i);
+	m->n_extra_mods = PTX_N(p->extra_mods);
+	for (uint32_t i = 0; i < m->n_extra_mods; i++)
+		m->extra_mods[i] = m->strings[p->extra_mods.at[i]];
+}
+
+static gpul_ptx_module *build(ptx_parser *p)
+{
+	gpul_ptx_module *m = &p->module, *out;
+
+	m->vars = ptx_keep(p, p->module_vars, &m->n_vars);
+	m->funcs = ptx_keep(p, p->funcs, &m->n_funcs);
+	m->items = ptx_keep(p, p->module_items, &m->n_items);
+	m->inits = ptx_keep(p, p->inits, &m->n_inits);
+	m->dims = ptx_keep(p, p->dims, &m->n_dims);
+	m->locs = ptx_keep(p, p->locs, &m->n_locs);
+	m->files = ptx_keep(p, p->files, &m->n_files);
+	m->sections = ptx_keep(p, p->sections, &m->n_sections);
+	m->aliases = ptx_keep(p, p->aliases, &m->n_aliases);
+	m->pragmas = ptx_keep(p, p->pragmas, &m->n_pragmas);
+	keep_names(p, m);
+	out = malloc(sizeof *out);
+	ptx_arena *arena = malloc(sizeof *arena);
+	if (!out || !arena || p->status) {
+		free(out);
+		free(arena);
+		ptx_fail_memory(p);
+		return NULL;
+	}
+	*arena = p->arena;
+	p->arena = (ptx_arena){ 0 };
+	m->storage = arena;
+	*out = *m;
+	return out;
+}
+
+static void free_parser(ptx_parser *p)
+{
+	gpul_array_free(&p->module_vars);
+	gpul_array_free(&p->module_items);
+	gpul_array_free(&p->funcs);
+	gpul_array_free(&p->inits);
+	gpul_array_free(&p->dims);
+	gpul_array_free(&p->locs);
+	gpul_array_free(&p->files);
+	gpul_array_free(&p->sections);
+	gpul_array_free(&p->aliases);
+	gpul_array_free(&p->pragmas);
+	gpul_array_free(&p->extra_mods);
+	gpul_array_free(&p->params);
+	gpul_array_free(&p->rets);
+	gpul_array_free(&p->func_vars);
+	gpul_array_free(&p->items);
+	gpul_array_free(&p->param_names);
+	gpul_array_free(&p->regs);
+	gpul_array_free(&p->labels);
+	gpul_array_free(&p->insts);
+	gpul_array_free(&p->operands);
+	gpul_array_free(&p->scopes);
+	gpul_array_free(&p->unresolved);
+	gpul_array_free(&p->siblings);
+	gpul_array_free(&p->shared_in);
+	ptx_names_free(&p->names);
+	ptx_arena_free(&p->arena);
+}
+
+static gpul_status parse(const char *text, size_t text_bytes, const char *file_name,
+			 bool heads_only, gpul_ptx_module **out, gpul_error *err)
+{
+	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only };
+	gpul_ptx_module *m = NULL;
+
+	p.module.address_size = 32;   /* what a file says that says nothing */
+	if (text_bytes > INT32_MAX)
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%.100s: %zu bytes of PTX; 2 GiB are the limit", file_name,
+				 text_bytes);
+	ptx_vocabulary_init();
+	ptx_lexer_init(&p.lexer, text, text_bytes);
+	if (ptx_names_init(&p.names, &p.arena))
+		parse_module(&p);
+	else
+		ptx_fail_memory(&p);
+	if (!p.status) {
+		link_definitions(&p);
+		m = build(&p);
+	}
+	free_parser(&p);
+	if (!p.status)
+		*out = m;
+	return p.status;
+}
+
+gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
+			   gpul_ptx_module **out, gpul_error *err)
+{
+	return parse(text, text_bytes, file_name, false, out, err);
+}
+
+gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name,
+				 gpul_ptx_module **out, gpul_error *err)
+{
+	return parse(text, text_bytes, file_name, true, out, err);
+}
+
+void gpul_ptx_module_destroy(gpul_ptx_module *m)
+{
+	if (!m)
+		return;
+	ptx_arena_free(m->storage);
+	free(m->storage);
+	free(m);
+}

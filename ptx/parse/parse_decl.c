@@ -1,0 +1,547 @@
+/* parse_decl.c — registers, variables, parameters, initializers: PTX ISA 9.0, chapter 5. */
+#include "ptx/parse/parser_internal.h"
+
+#include <string.h>
+
+#include "ptx/vocabulary_internal.h"
+
+/* What stands before the names of a declaration: .align 8 .v2 .f32 ... */
+struct prefix {
+	uint16_t space, type, ptr_space;
+	uint8_t vector;
+	uint32_t align, ptr_align, attributes;
+	uint64_t unified[2];
+};
+
+static bool is_space(unsigned mod)
+{
+	return mod == GPUL_PTX_MOD_GLOBAL || mod == GPUL_PTX_MOD_CONST ||
+	       mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_LOCAL ||
+	       mod == GPUL_PTX_MOD_PARAM || mod == GPUL_PTX_MOD_TEX;
+}
+
+bool ptx_at_variable(const ptx_token *t)
+{
+	return t->kind == PTX_TOK_DOT &&
+	       (is_space((unsigned)ptx_find_mod(t->text, t->bytes)) ||
+		ptx_tok_is(t, PTX_TOK_DOT, "align") || ptx_tok_is(t, PTX_TOK_DOT, "attribute"));
+}
+
+static bool is_type(unsigned mod)
+{
+	return mod == GPUL_PTX_MOD_PRED || (mod < GPUL_PTX_N_MODS && gpul_ptx_type_bytes(mod));
+}
+
+static uint32_t parse_align(ptx_parser *p)
+{
+	ptx_token where = p->tok;
+	uint64_t align = ptx_parse_integer(p, "an alignment");
+
+	if (!align || align & (align - 1) || align > 1 << 30)
+		ptx_fail_at(p, &where, "an alignment is a power of two");
+	return (uint32_t)align;
+}
+
+/* .attribute( .managed ), .attribute( .unified(1, 2) ); the word itself is taken. */
+static void parse_attributes(ptx_parser *p, struct prefix *x)
+{
+	ptx_expect(p, '(', ".attribute");
+	do {
+		if (ptx_accept_dot(p, "managed")) {
+			x->attributes |= GPUL_PTX_ATTRIBUTE_MANAGED;
+		} else if (ptx_accept_dot(p, "unified")) {
+			x->attributes |= GPUL_PTX_ATTRIBUTE_UNIFIED;
+			ptx_expect(p, '(', ".unified");
+			x->unified[0] = ptx_parse_integer(p, "the first half of a UUID");
+			ptx_expect(p, ',', "the first half of a UUID");
+			x->unified[1] = ptx_parse_integer(p, "the second half of a UUID");
+			ptx_expect(p, ')', "a UUID");
+		} else {
+			ptx_fail_at(p, &p->tok, "expected .managed or .unified");
+		}
+	} while (ptx_accept(p, ','));
+	ptx_expect(p, ')', "an attribute");
+}
+
+/* .ptr .global .align 16, of a kernel parameter; .ptr itself is taken. */
+static void parse_ptr(ptx_parser *p, struct prefix *x)
+{
+	int space = p->tok.kind == PTX_TOK_DOT ? ptx_find_mod(p->tok.text, p->tok.bytes) : 0;
+
+	x->ptr_space = GPUL_PTX_MOD_GENERIC;
+	if (is_space((unsigned)space)) {
+		x->ptr_space = (uint16_t)space;
+		ptx_next(p);
+	}
+	if (ptx_accept_dot(p, "align"))
+		x->ptr_align = parse_align(p);
+}
+
+/* One word of a prefix; false: it belongs to none. */
+static bool parse_prefix_word(ptx_parser *p, struct prefix *x)
+{
+	ptx_token t = p->tok;
+	int mod = ptx_find_mod(t.text, t.bytes);
+
+	ptx_next(p);
+	if (ptx_tok_is(&t, PTX_TOK_DOT, "align"))
+		x->align = parse_align(p);
+	else if (ptx_tok_is(&t, PTX_TOK_DOT, "ptr"))
+		parse_ptr(p, x);
+	else if (ptx_tok_is(&t, PTX_TOK_DOT, "attribute"))
+		parse_attributes(p, x);
+	else if (mod == GPUL_PTX_MOD_V2)
+		x->vector = 2;
+	else if (mod == GPUL_PTX_MOD_V4)
+		x->vector = 4;
+	else if (mod > 0 && is_type((unsigned)mod))
+		x->type = (uint16_t)mod;
+	else if (!x->space && is_space((unsigned)mod))
+		x->space = (uint16_t)mod;
+	else
+		return false;
+	return true;
+}
+
+static void parse_prefix(ptx_parser *p, struct prefix *x)
+{
+	x->vector = 1;
+	while (p->tok.kind == PTX_TOK_DOT) {
+		ptx_token t = p->tok;
+
+		if (!parse_prefix_word(p, x)) {
+			ptx_fail_at(p, &t, "expected a type such as .u32, found '.%.*s'",
+				    (int)t.bytes, t.text);
+			return;
+		}
+	}
+	if (!x->type)
+		ptx_fail_at(p, &p->tok, "expected a type such as .u32");
+	if (x->type == GPUL_PTX_MOD_PRED && x->vector > 1)
+		ptx_fail_at(p, &p->tok, "there are no vectors of predicates");
+}
+
+/* ---- registers --------------------------------------------------------------------------- */
+
+/* A row of func->regs for registers first .. first + count - 1, bound to its name. */
+static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struct prefix *x,
+			      uint32_t name, uint64_t count, bool ranged)
+{
+	uint64_t flat = count * x->vector;
+	uint32_t row = PTX_N(p->regs), first = p->func.n_flat_regs;
+
+	if (count > PTX_MAX_REGISTERS || first + flat > PTX_MAX_REGISTERS) {
+		ptx_fail_at(p, where, "a function can have %d registers at most",
+			    PTX_MAX_REGISTERS);
+		return 0;
+	}
+	gpul_ptx_regs *r = ptx_push(p, &p->regs);
+	*r = (gpul_ptx_regs){ .name = name, .type = x->type, .vector = x->vector, .ranged = ranged,
+			      .first = first, .count = (uint32_t)count, .scope = p->scope };
+	p->func.n_flat_regs += (uint32_t)flat;
+	if (count)   /* %r<0> declares nothing */
+		ptx_bind(p, where, name, PTX_IS_REGS, row, ranged ? (uint32_t)count : 0);
+	return row;
+}
+
+/* .reg .b32 a, %r<5>;  the word .reg is taken. */
+void ptx_parse_registers(ptx_parser *p)
+{
+	struct prefix x = { .space = GPUL_PTX_MOD_REG };
+
+	parse_prefix(p, &x);
+	do {
+		ptx_token where;
+		uint32_t name = ptx_expect_word(p, "the name of a register", &where), row;
+		uint64_t count = 1;
+		bool ranged = ptx_accept(p, '<');
+
+		if (ranged) {
+			/* Not an expression: its '>' would be taken for an operator. */
+			count = p->tok.value;
+			ptx_expect(p, PTX_TOK_INT, "'<'");
+			ptx_expect(p, '>', "the number of registers");
+		}
+		row = add_registers(p, &where, &x, name, count, ranged);
+		*ptx_push(p, &p->items) =
+			(gpul_ptx_item){ GPUL_PTX_ITEM_REGS, row };
+	} while (ptx_accept(p, ','));
+	ptx_expect(p, ';', "a register declaration");
+}
+
+/* ---- initializers ------------------------------------------------------------------------ */
+
+/* name, name + 8, name - 4: t is the name, already taken. */
+static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *i)
+{
+	ptx_found f = { 0 };
+
+	i->kind = GPUL_PTX_INIT_SYMBOL;
+	if (!ptx_find_symbol(p, t, &f))
+		return;
+	if (f.what != PTX_IS_MODULE_VAR && f.what != PTX_IS_FUNC)
+		ptx_fail_at(p, t, "'%.*s' has no address that is known here", (int)t->bytes,
+			    t->text);
+	i->ref_kind = f.what == PTX_IS_FUNC ? GPUL_PTX_REF_FUNC : GPUL_PTX_REF_MODULE_VAR;
+	i->index = f.row;
+}
+
+/* What may be added to a name or to generic(name). */
+static void parse_init_offset(ptx_parser *p, gpul_ptx_init *i)
+{
+	if (p->tok.kind == '+')
+		ptx_next(p);
+	else if (p->tok.kind != '-')
+		return;
+	i->i = (int64_t)ptx_parse_expr(p).bits;
+}
+
+/* generic(name) or name, and an offset. */
+static void parse_init_address(ptx_parser *p, gpul_ptx_init *i)
+{
+	ptx_token t = p->tok;
+
+	ptx_next(p);
+	i->generic = ptx_tok_is(&t, PTX_TOK_WORD, "generic") && ptx_accept(p, '(');
+	if (i->generic) {
+		t = p->tok;
+		ptx_next(p);
+		parse_init_symbol(p, &t, i);
+		parse_init_offset(p, i);
+		ptx_expect(p, ')', "generic(name");
+	} else {
+		parse_init_symbol(p, &t, i);
+	}
+	parse_init_offset(p, i);
+}
+
+/* 0xFF00(name): the byte of the address that the mask selects; false: it selects none. */
+static bool mask_byte_of(uint64_t mask, uint8_t *byte)
+{
+	for (uint8_t i = 0; i < 8; i++) {
+		if (mask != UINT64_C(0xFF) << 8 * i)
+			continue;
+		*byte = (uint8_t)(i + 1);
+		return true;
+	}
+	return false;
+}
+
+/* A constant, or the mask of an address. */
+static void parse_init_constant(ptx_parser *p, gpul_ptx_init *i)
+{
+	ptx_token where = p->tok;
+	ptx_value v = ptx_parse_expr(p);
+
+	i->i = (int64_t)v.bits;
+	switch (v.kind) {
+	case PTX_F32:
+		i->kind = GPUL_PTX_INIT_F32;
+		return;
+	case PTX_F64:
+		i->kind = GPUL_PTX_INIT_F64;
+		return;
+	default:
+		i->kind = GPUL_PTX_INIT_INT;
+	}
+	if (!ptx_accept(p, '('))
+		return;
+	uint64_t mask = v.bits;
+	i->i = 0;
+	parse_init_address(p, i);
+	if (!mask_byte_of(mask, &i->mask_byte))
+		ptx_fail_at(p, &where, "a mask selects one byte: 0xFF, 0xFF00, 0xFF0000 ...");
+	ptx_expect(p, ')', "the address under a mask");
+}
+
+/* filter_mode = nearest: the properties of a texture or sampler. */
+static void parse_init_property(ptx_parser *p, gpul_ptx_init *i)
+{
+	i->kind = GPUL_PTX_INIT_PROPERTY;
+	i->index = ptx_expect_word(p, "a property", NULL);
+	ptx_expect(p, '=', "a property");
+	if (p->tok.kind == PTX_TOK_WORD)
+		i->property_word = ptx_expect_word(p, "a value", NULL);
+	else
+		i->i = (int64_t)ptx_parse_integer(p, "a value");
+}
+
+/* { filter_mode = nearest, ... } */
+static void parse_properties(ptx_parser *p)
+{
+	ptx_expect(p, '{', "'='");
+	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_OPEN;
+	do {
+		gpul_ptx_init i = { 0 };
+
+		parse_init_property(p, &i);
+		*ptx_push(p, &p->inits) = i;
+	} while (ptx_accept(p, ','));
+	ptx_expect(p, '}', "the properties");
+	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_CLOSE;
+}
+
+/* PTX converts between none of these: an integer does not initialize a .f32. */
+static bool fits(const gpul_ptx_init *i, unsigned type)
+{
+	bool is_float = i->kind == GPUL_PTX_INIT_F32 || i->kind == GPUL_PTX_INIT_F64;
+
+	switch (type) {
+	case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_F64:
+		return is_float;
+	case GPUL_PTX_MOD_B8:
+	case GPUL_PTX_MOD_B16:
+	case GPUL_PTX_MOD_B32:
+	case GPUL_PTX_MOD_B64:
+		return true;
+	case GPUL_PTX_MOD_U8:
+	case GPUL_PTX_MOD_U16:
+	case GPUL_PTX_MOD_U32:
+	case GPUL_PTX_MOD_U64:
+	case GPUL_PTX_MOD_S8:
+	case GPUL_PTX_MOD_S16:
+	case GPUL_PTX_MOD_S32:
+	case GPUL_PTX_MOD_S64:
+		return !is_float;
+	default:
+		return false;
+	}
+}
+
+static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
+{
+	gpul_ptx_init i = { 0 };
+	ptx_token where = p->tok;
+
+	if (p->tok.kind == PTX_TOK_WORD && !ptx_tok_is(&p->tok, PTX_TOK_WORD, "WARP_SZ"))
+		parse_init_address(p, &i);
+	else
+		parse_init_constant(p, &i);
+	if (!fits(&i, v->type))
+		ptx_fail_at(p, &where, "this constant does not initialize a .%s",
+			    gpul_ptx_mod_text(NULL, v->type));
+	*ptx_push(p, &p->inits) = i;
+}
+
+/* The constants of one element of dimension `level - 1`: a pair of braces for each dimension, and
+ * for the elements of a vector.  Fewer elements than declared leave the rest zero.  The outermost
+ * dimension, when it was not given, is counted in n_outer. */
+static void parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
+			      uint64_t *n_outer)
+{
+	bool is_vector = level == v->n_dims;
+	uint64_t most = 0, n = 0;
+	ptx_token where = p->tok;
+
+	if (level == v->n_dims + (v->vector > 1)) {
+		parse_init_scalar(p, v);
+		return;
+	}
+	if (!ptx_enter(p))
+		return;
+	most = is_vector ? v->vector : p->dims.at[v->first_dim + level];
+	ptx_expect(p, '{', "'='");
+	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_OPEN;
+	if (p->tok.kind != '}')
+		do {
+			if (most && n == most)
+				ptx_fail_at(p, &p->tok, "more than %llu elements",
+					    (unsigned long long)most);
+			parse_initializer(p, v, level + 1, n_outer);
+			n++;
+		} while (ptx_accept(p, ','));
+	ptx_expect(p, '}', "an initializer");
+	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_CLOSE;
+	if ((is_vector && n != most) || (!most && !n))
+		ptx_fail_at(p, &where, "too few elements");
+	if (level == 0)
+		*n_outer = n;
+	ptx_leave(p);
+}
+
+/* ---- variables --------------------------------------------------------------------------- */
+
+/* [4][][3]: rows of module->dims */
+static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
+{
+	v->first_dim = PTX_N(p->dims);
+	while (ptx_accept(p, '[')) {
+		uint64_t dim = 0;
+
+		if (p->tok.kind != ']')
+			dim = ptx_parse_integer(p, "an array size");
+		if (!dim && v->n_dims)
+			ptx_fail_at(p, &p->tok, "only the first array size may be left out");
+		ptx_expect(p, ']', "an array size");
+		*ptx_push(p, &p->dims) = dim;
+		v->n_dims++;
+	}
+}
+
+/* Bytes of all elements; n_elements stands in for a [] that an initializer completes. */
+static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v,
+		      uint64_t n_elements)
+{
+	uint64_t bytes = (uint64_t)gpul_ptx_type_bytes(v->type) * v->vector;
+
+	for (uint32_t i = 0; i < v->n_dims && !p->status; i++) {
+		uint64_t dim = p->dims.at[v->first_dim + i];
+
+		if (!dim && i == 0)
+			dim = n_elements;
+		if (dim && bytes > (UINT64_C(1) << 48) / dim)
+			ptx_fail_at(p, where, "this array is larger than 2^48 bytes");
+		bytes *= dim;
+	}
+	v->bytes = bytes;
+}
+
+static void from_prefix(gpul_ptx_var *v, const struct prefix *x)
+{
+	v->space = x->space;
+	v->type = x->type;
+	v->vector = x->vector;
+	v->align = x->align;
+	v->ptr_space = x->ptr_space;
+	v->ptr_align = x->ptr_align;
+	v->attributes = x->attributes;
+	memcpy(v->unified, x->unified, sizeof v->unified);
+}
+
+/* A name may be declared again when one of the two is .extern; it then stands for the other. */
+static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v,
+			  ptx_what what, uint32_t row)
+{
+	ptx_found f;
+
+	if (p->in_body && p->heads_only) /* nobody asks for it, and scopes are not told apart */
+		return;
+	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) &&
+		     f.what == PTX_IS_MODULE_VAR;
+
+	if (again && v->linkage == GPUL_PTX_EXTERN)
+		return;
+	if (!again || p->module_vars.at[f.row].linkage != GPUL_PTX_EXTERN)
+		ptx_bind(p, where, v->name, what, row, 0);
+	else if (!ptx_names_bind(&p->names, v->name, what, row, 0))
+		ptx_fail_memory(p);
+}
+
+/* What a declaration must not lack or have. */
+static void check_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v)
+{
+	bool is_extern = v->linkage == GPUL_PTX_EXTERN;
+
+	if (v->type == GPUL_PTX_MOD_PRED)
+		ptx_fail_at(p, where, "a predicate lives in a register: .reg .pred");
+	if (v->n_dims && !v->bytes && !is_extern)
+		ptx_fail_at(p, where, "an array needs a size, unless it is .extern");
+	if (v->n_inits &&
+	    (is_extern || (v->space != GPUL_PTX_MOD_GLOBAL && v->space != GPUL_PTX_MOD_CONST)))
+		ptx_fail_at(p, where,
+			    "only .global and .const variables that are not .extern are "
+			    "initialized");
+}
+
+static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linkage linkage)
+{
+	ptx_vars *vars = p->in_body ? &p->func_vars : &p->module_vars;
+	ptx_items *items = p->in_body ? &p->items : &p->module_items;
+	gpul_ptx_var v = { .linkage = (uint8_t)linkage, .scope = p->scope };
+	uint32_t row = PTX_N(*vars);
+	uint64_t n_outer = 0;
+	ptx_token where;
+
+	from_prefix(&v, x);
+	v.name = ptx_expect_word(p, "the name of a variable", &where);
+	v.line = where.line;
+	parse_dims(p, &v);
+	if (ptx_accept(p, '=')) {
+		v.first_init = PTX_N(p->inits);
+		if (v.type == GPUL_PTX_MOD_TEXREF || v.type == GPUL_PTX_MOD_SAMPLERREF ||
+		    v.type == GPUL_PTX_MOD_SURFREF)
+			parse_properties(p);
+		else
+			parse_initializer(p, &v, 0, &n_outer);
+		v.n_inits = PTX_N(p->inits) - v.first_init;
+	}
+	set_bytes(p, &where, &v, n_outer);
+	check_variable(p, &where, &v);
+	if (p->heads_only && !p->in_body && v.space == GPUL_PTX_MOD_SHARED && v.bytes)
+		ptx_note_shared(p, &where);
+	bind_variable(p, &where, &v, p->in_body ? PTX_IS_FUNC_VAR : PTX_IS_MODULE_VAR, row);
+	*ptx_push(p, vars) = v;
+	*ptx_push(p, items) = (gpul_ptx_item){ GPUL_PTX_ITEM_VAR, row };
+}
+
+/* .global .align 4 .u32 a, b[4] = {1, 2};  the token at hand is the first of the prefix. */
+void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage)
+{
+	struct prefix x = { 0 };
+
+	parse_prefix(p, &x);
+	if (!x.space)
+		ptx_fail_at(p, &p->tok,
+			    "expected a state space such as .global before the name");
+	do
+		parse_variable(p, &x, linkage);
+	while (ptx_accept(p, ','));
+	ptx_expect(p, ';', "a variable declaration");
+}
+
+/* ---- parameters -------------------------------------------------------------------------- */
+
+static void parse_param(ptx_parser *p, ptx_vars *params)
+{
+	struct prefix x = { .space = GPUL_PTX_MOD_PARAM };
+	gpul_ptx_var v = { .scope = GPUL_PTX_NONE };
+	ptx_token where;
+
+	if (ptx_accept_dot(p, "reg"))
+		x.space = GPUL_PTX_MOD_REG;
+	else if (!ptx_accept_dot(p, "param"))
+		ptx_fail_at(p, &p->tok, "expected .param or .reg");
+	parse_prefix(p, &x);
+	from_prefix(&v, &x);
+	where = p->tok;
+	if (p->heads_only) /* a kernel's are its own name and a number: long, and nobody asks */
+		ptx_expect(p, PTX_TOK_WORD, "the type of a parameter");
+	else
+		v.name = ptx_expect_word(p, "the name of a parameter", &where);
+	v.line = where.line;
+	parse_dims(p, &v);
+	set_bytes(p, &where, &v, 0);
+	*ptx_push(p, params) = v;
+	*ptx_push(p, &p->param_names) = where;
+}
+
+/* ( .param .u64 a, .reg .b32 b )  with its brackets. */
+void ptx_parse_params(ptx_parser *p, ptx_vars *params)
+{
+	params->n = p->param_names.n = 0;
+	ptx_expect(p, '(', "a name");
+	if (ptx_accept(p, ')'))
+		return;
+	do
+		parse_param(p, params);
+	while (ptx_accept(p, ','));
+	ptx_expect(p, ')', "a parameter list");
+}
+
+/* Make the parameters parsed last known by name. */
+void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what)
+{
+	for (uint32_t i = 0; i < params->n && !p->status && !p->heads_only; i++) {
+		gpul_ptx_var *v = &params->at[i];
+		const ptx_token *where = &p->param_names.at[i];
+
+		if (v->space == GPUL_PTX_MOD_REG) {
+			const struct prefix x = { .type = v->type, .vector = v->vector };
+
+			v->reg = p->func.n_flat_regs;
+			add_registers(p, where, &x, v->name, 1, false);
+		} else if (where->bytes != 1 || *where->text != '_') {
+			ptx_bind(p, where, v->name, what, i, 0);
+		}
+	}
+}

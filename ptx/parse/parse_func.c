@@ -1,0 +1,249 @@
+/* parse_func.c — functions, prototypes, tuning directives: PTX ISA 9.0, chapters 7 and 11. */
+#include "ptx/parse/parser_internal.h"
+
+#include <string.h>
+
+/* "16, 2, 1": as many as are given; the rest is 1. */
+static void parse_triple(ptx_parser *p, int64_t triple[3])
+{
+	for (int i = 0; i < 3; i++)
+		triple[i] = 1;
+	for (int i = 0; i < 3; i++) {
+		triple[i] = (int64_t)ptx_parse_integer(p, "a count");
+		if (!ptx_accept(p, ','))
+			return;
+	}
+}
+
+/* One directive of a function's head; false: it is none. */
+static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
+{
+	const struct { const char *text; int64_t *value; bool triple;
+	} counts[] = {
+		{ "maxntid", t->maxntid, true },
+		{ "reqntid", t->reqntid, true },
+		{ "reqnctapercluster", t->reqnctapercluster, true },
+		{ "minnctapersm", &t->minnctapersm, false },
+		{ "maxnctapersm", &t->maxnctapersm, false },
+		{ "maxnreg", &t->maxnreg, false },
+		{ "maxclusterrank", &t->maxclusterrank, false },
+		{ "abi_preserve", &t->abi_preserve, false },
+		{ "abi_preserve_control", &t->abi_preserve_control, false },
+	};
+	const struct { const char *text; bool *value; } flags[] = {
+		{ "explicitcluster", &t->explicitcluster }, { "noreturn", &t->noreturn },
+		{ "blocksareclusters", &t->blocksareclusters },
+	};
+
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		if (!ptx_accept_dot(p, counts[i].text))
+			continue;
+		if (counts[i].triple)
+			parse_triple(p, counts[i].value);
+		else
+			*counts[i].value = (int64_t)ptx_parse_integer(p, "a count");
+		return true;
+	}
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+		if (!ptx_accept_dot(p, flags[i].text))
+			continue;
+		*flags[i].value = true;
+		return true;
+	}
+	return false;
+}
+
+static void parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
+{
+	t->first_pragma = PTX_N(p->pragmas);
+	while (p->tok.kind == PTX_TOK_DOT) {
+		if (ptx_accept_dot(p, "pragma"))
+			ptx_parse_pragma(p, NULL);
+		else if (!parse_tuning_word(p, t))
+			ptx_fail_at(p, &p->tok, "'.%.*s' is no directive of a function",
+				    (int)p->tok.bytes, p->tok.text);
+	}
+	t->n_pragmas = PTX_N(p->pragmas) - t->first_pragma;
+}
+
+static gpul_ptx_tuning no_tuning(void)
+{
+	gpul_ptx_tuning t = { .minnctapersm = -1,
+			      .maxnctapersm = -1,
+			      .maxnreg = -1,
+			      .maxclusterrank = -1,
+			      .abi_preserve = -1,
+			      .abi_preserve_control = -1 };
+
+	for (int i = 0; i < 3; i++)
+		t.maxntid[i] = t.reqntid[i] = t.reqnctapercluster[i] = -1;
+	return t;
+}
+
+/* Forget the function before. */
+static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_linkage linkage)
+{
+	p->func = (gpul_ptx_func){ .kind = (uint8_t)kind,
+				   .linkage = (uint8_t)linkage,
+				   .definition = GPUL_PTX_NONE,
+				   .tuning = no_tuning(),
+				   .line = p->tok.line };
+	p->func_vars.n = p->regs.n = p->labels.n = p->insts.n = 0;
+	p->operands.n = p->scopes.n = p->items.n = 0;
+	p->unresolved.n = p->siblings.n = 0;
+	p->scope = p->loc = GPUL_PTX_NONE;
+}
+
+static void keep_tables(ptx_parser *p)
+{
+	gpul_ptx_func *f = &p->func;
+
+	f->vars = ptx_keep(p, p->func_vars, &f->n_vars);
+	f->regs = ptx_keep(p, p->regs, &f->n_regs);
+	f->labels = ptx_keep(p, p->labels, &f->n_labels);
+	f->insts = ptx_keep(p, p->insts, &f->n_insts);
+	f->operands = ptx_keep(p, p->operands, &f->n_operands);
+	f->scopes = ptx_keep(p, p->scopes, &f->n_scopes);
+	f->items = ptx_keep(p, p->items, &f->n_items);
+}
+
+/* Make the name known before the body, which may call itself.  first: the row that operands
+ * refer to, of the first declaration. */
+static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
+{
+	const gpul_ptx_func *before;
+	ptx_found f;
+
+	if (!ptx_names_find(&p->names, where->text, where->bytes, &f) || f.depth != 0) {
+		ptx_bind(p, where, p->func.name, PTX_IS_FUNC, row, 0);
+		return;
+	}
+	before = f.what == PTX_IS_FUNC ? &p->funcs.at[f.row] : NULL;
+	if (!before || before->kind != p->func.kind)
+		ptx_fail_at(p, where, "'%.*s' is declared before as something else",
+			    (int)where->bytes, where->text);
+}
+
+static bool same_shape(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *b, uint32_t n_b)
+{
+	for (uint32_t i = 0; i < n_a && n_a == n_b; i++)
+		if (a[i].bytes != b[i].bytes || a[i].space != b[i].space)
+			return false;
+	return n_a == n_b;
+}
+
+/* All declarations of one name take and give the same. */
+static void check_prototype(ptx_parser *p, const ptx_token *where)
+{
+	const gpul_ptx_func *f = &p->func, *first;
+	ptx_found found;
+
+	if (p->status || !ptx_names_find(&p->names, where->text, where->bytes, &found) ||
+	    found.what != PTX_IS_FUNC)
+		return;
+	first = &p->funcs.at[found.row];
+	if (!same_shape(first->params, first->n_params, f->params, f->n_params) ||
+	    !same_shape(first->rets, first->n_rets, f->rets, f->n_rets))
+		ptx_fail_at(p, where, "'%.*s' was declared with other parameters in line %u",
+			    (int)where->bytes, where->text, first->line);
+}
+
+/* A body, unless the name has one already.  link_definitions() tells all rows of the name. */
+static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row)
+{
+	ptx_found f;
+
+	if (ptx_names_find(&p->names, where->text, where->bytes, &f) && f.what == PTX_IS_FUNC) {
+		gpul_ptx_func *first = &p->funcs.at[f.row];
+
+		if (first->definition != GPUL_PTX_NONE)
+			ptx_fail_at(p, where, "'%.*s' has a body already", (int)where->bytes,
+				    where->text);
+		first->definition = row;
+	}
+	p->func.has_body = true;
+	ptx_parse_body(p);
+}
+
+/* .func .attribute(.unified(1, 2)) name */
+static void parse_function_attributes(ptx_parser *p)
+{
+	if (!ptx_accept_dot(p, "attribute"))
+		return;
+	ptx_expect(p, '(', ".attribute");
+	if (!ptx_accept_dot(p, "unified"))
+		ptx_fail_at(p, &p->tok, "expected .unified");
+	ptx_expect(p, '(', ".unified");
+	p->func.unified[0] = ptx_parse_integer(p, "the first half of a UUID");
+	ptx_expect(p, ',', "the first half of a UUID");
+	p->func.unified[1] = ptx_parse_integer(p, "the second half of a UUID");
+	ptx_expect(p, ')', "a UUID");
+	ptx_expect(p, ')', "an attribute");
+	p->func.has_unified = true;
+}
+
+/* .entry or .func: the token at hand. */
+void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
+{
+	bool entry = ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry");
+	gpul_ptx_func *f = &p->func;
+	ptx_token where;
+
+	start_function(p, entry ? GPUL_PTX_FUNC_ENTRY : GPUL_PTX_FUNC_DEVICE, linkage);
+	ptx_next(p);
+	parse_function_attributes(p);
+	p->rets.n = 0;
+	if (!entry && p->tok.kind == '(')
+		ptx_parse_params(p, &p->rets);
+	f->name = ptx_expect_word(p, "the name of a function", &where);
+	uint32_t row = PTX_N(p->funcs);
+	bind_function(p, &where, row);
+	ptx_push(p, &p->funcs);
+	ptx_names_open_scope(&p->names);
+	ptx_bind_params(p, &p->rets, PTX_IS_RET);
+	f->rets = ptx_keep(p, p->rets, &f->n_rets);
+	if (p->tok.kind == '(') {
+		ptx_parse_params(p, &p->params);
+		ptx_bind_params(p, &p->params, PTX_IS_PARAM);
+		f->params = ptx_keep(p, p->params, &f->n_params);
+	}
+	parse_tuning(p, &f->tuning);
+	if (p->status)
+		return;
+	p->funcs.at[row] = *f;
+	check_prototype(p, &where);
+	if (p->tok.kind == '{')
+		parse_definition(p, &where, row);
+	else
+		ptx_expect(p, ';', "the declaration of a function (or '{' and its body)");
+	ptx_names_close_scope(&p->names);
+	keep_tables(p);
+	if (p->status)
+		return;
+	f->definition = f->has_body ? row : GPUL_PTX_NONE;
+	p->funcs.at[row] = *f;
+	*ptx_push(p, &p->module_items) =
+		(gpul_ptx_item){ GPUL_PTX_ITEM_FUNC, row };
+}
+
+/* .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn;  the word is taken. */
+uint32_t ptx_parse_prototype(ptx_parser *p)
+{
+	gpul_ptx_func f = { .kind = GPUL_PTX_FUNC_PROTOTYPE, .definition = GPUL_PTX_NONE,
+			    .tuning = no_tuning(), .line = p->tok.line };
+	uint32_t row = PTX_N(p->funcs);
+
+	if (p->tok.kind == '(') {
+		ptx_parse_params(p, &p->rets);
+		f.rets = ptx_keep(p, p->rets, &f.n_rets);
+	}
+	f.name = ptx_expect_word(p, "'_'", NULL);
+	if (p->tok.kind == '(') {
+		ptx_parse_params(p, &p->params);
+		f.params = ptx_keep(p, p->params, &f.n_params);
+	}
+	parse_tuning(p, &f.tuning);
+	ptx_expect(p, ';', "a prototype");
+	*ptx_push(p, &p->funcs) = f;
+	return row;
+}

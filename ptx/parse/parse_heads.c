@@ -1,0 +1,113 @@
+/* parse_heads.c — bodies that are stepped over, and what is taken of them: shared memory. */
+#include <string.h>
+
+#include "ptx/parse/parser_internal.h"
+
+/* ---- .shared variables of the module ------------------------------------------------------------
+ *
+ * nvcc declares an array that several functions use outside of them.  The names of such arrays have
+ * much in common, as they are mangled: what they have in common is searched for in the bodies. */
+
+void ptx_note_shared(ptx_parser *p, const ptx_token *name)
+{
+	uint32_t n = 0;
+
+	if (!p->shared_prefix) {
+		p->shared_prefix = name->text;
+		p->shared_prefix_bytes = name->bytes;
+	}
+	while (n < p->shared_prefix_bytes && n < name->bytes &&
+	       p->shared_prefix[n] == name->text[n])
+		n++;
+	p->shared_prefix_bytes = n;
+}
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '$' || c == '%';
+}
+
+/* Where a word may start that begins like them; NULL: nowhere.  They may have nothing in common. */
+static const char *find_candidate(const ptx_parser *p, const char *at, const char *end)
+{
+	if (p->shared_prefix_bytes)
+		return memmem(at, (size_t)(end - at), p->shared_prefix, p->shared_prefix_bytes);
+	while (at < end && !is_word(*at))
+		at++;
+	return at < end ? at : NULL;
+}
+
+/* Behind a // of the same line, as far as lines are long. */
+static bool in_comment(const char *from, const char *at)
+{
+	const char *line;
+
+	if (at - from > 256)
+		from = at - 256;
+	line = memrchr(from, '\n', (size_t)(at - from));
+	line = line ? line : from;
+	return memmem(line, (size_t)(at - line), "//", 2);
+}
+
+/* The function at hand has the variable, once. */
+static void add_shared(ptx_parser *p, uint32_t row)
+{
+	uint32_t func = PTX_N(p->funcs); /* its row and 1 */
+	const gpul_ptx_var v = p->module_vars.at[row];
+
+	while (p->shared_in.n <= row && !p->status)
+		ptx_push(p, &p->shared_in);
+	if (p->status || v.space != GPUL_PTX_MOD_SHARED || p->shared_in.at[row] == func)
+		return;
+	p->shared_in.at[row] = func;
+	*ptx_push(p, &p->func_vars) = v;
+}
+
+static void find_shared(ptx_parser *p, const char *from, const char *end)
+{
+	const char *at = from;
+
+	while (!p->status && (at = find_candidate(p, at, end))) {
+		bool starts = at == from || !is_word(at[-1]);
+		uint32_t n = 0;
+		ptx_found f;
+
+		while (at + n < end && is_word(at[n]))
+			n++;
+		if (starts && !in_comment(from, at) && ptx_names_find(&p->names, at, n, &f) &&
+		    f.what == PTX_IS_MODULE_VAR)
+			add_shared(p, f.row);
+		at += n; /* at least 1: a name and what names have in common is not empty */
+	}
+}
+
+/* ---- the body ------------------------------------------------------------------------------ */
+
+/* Put the token at hand back: the lexer stands before it again. */
+static void give_back(ptx_parser *p)
+{
+	p->lexer.at = p->tok.text - (p->tok.kind == PTX_TOK_DOT || p->tok.kind == PTX_TOK_STRING);
+	p->lexer.line = p->tok.line;
+	p->lexer.line_start = p->tok.line_start;
+}
+
+void ptx_skip_body(ptx_parser *p)
+{
+	const char *from = p->lexer.at;
+	ptx_token open = p->tok;
+	unsigned depth = 0;
+
+	while (!p->status && ptx_lexer_skip_body(&p->lexer, &depth)) {
+		ptx_next(p);
+		ptx_parse_variables(p, GPUL_PTX_STATIC);
+		if (!ptx_ended(p))
+			give_back(p);
+	}
+	if (p->shared_prefix)
+		find_shared(p, from, p->lexer.at);
+	ptx_next(p);
+	if (p->tok.kind == PTX_TOK_END)
+		ptx_fail_at(p, &open, "this '{' has no '}': the file is cut short");
+	ptx_expect(p, '}', "a body");
+}

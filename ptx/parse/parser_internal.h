@@ -1,0 +1,153 @@
+/* parser_internal.h — what the parse_*.c files share.
+ *
+ *     parser.c         tokens, failing, names: the steps that all of these take
+ *     parse.c          module level: .version, .target, functions, sections; builds the module
+ *     parse_decl.c     variables, parameters, registers, initializers
+ *     parse_func.c     heads of functions, prototypes, tuning directives
+ *     parse_body.c     statements: labels, scopes, directives, instructions
+ *     parse_heads.c    bodies that are stepped over
+ *     parse_operand.c  operands and names
+ *     parse_expr.c     constant expressions
+ *
+ * One token is looked ahead: p->tok.  The first failure is recorded and sticks: from then on
+ * the token is END, so every loop below ends by itself and callers need not ask after each
+ * call.  gpul_ptx_parse() asks once, at the end. */
+#ifndef GPULOAD_PTX_PARSE_PARSER_INTERNAL_H
+#define GPULOAD_PTX_PARSE_PARSER_INTERNAL_H
+
+#include "core/array.h"
+#include "ptx/arena_internal.h"
+#include "ptx/parse/lexer_internal.h"
+#include "ptx/module.h"
+#include "ptx/names_internal.h"
+
+enum {
+	PTX_MAX_NESTING = 128,          /* { } in bodies, ( ) in expressions, { } in initializers */
+	PTX_MAX_REGISTERS = 1 << 24,    /* of one function */
+	PTX_MAX_ROW_BYTES = 512,
+};
+
+typedef GPUL_ARRAY(gpul_ptx_var) ptx_vars;
+typedef GPUL_ARRAY(gpul_ptx_item) ptx_items;
+
+#define PTX_LABEL(kind) (1u << (kind))   /* a set of gpul_ptx_label kinds */
+
+/* A name that may be a label further down: its operand is completed when the scope ends. */
+struct ptx_unresolved {
+	ptx_token tok;
+	uint32_t operand;               /* row of func->operands */
+	unsigned labels;                /* the kinds it may be: bits PTX_LABEL(kind) */
+};
+
+typedef struct ptx_parser {
+	ptx_lexer lexer;
+	ptx_token tok;                  /* the next token, not yet taken */
+	const char *file_name;
+	gpul_status status;             /* the first failure */
+	gpul_error *err;
+	ptx_arena arena;
+	ptx_names names;
+
+	/* the module's tables */
+	gpul_ptx_module module;         /* its scalar fields */
+	ptx_vars module_vars;
+	ptx_items module_items;
+	GPUL_ARRAY(gpul_ptx_func) funcs;
+	GPUL_ARRAY(gpul_ptx_init) inits;
+	GPUL_ARRAY(uint64_t) dims;
+	GPUL_ARRAY(gpul_ptx_loc) locs;
+	GPUL_ARRAY(gpul_ptx_file) files;
+	GPUL_ARRAY(gpul_ptx_section) sections;
+	GPUL_ARRAY(gpul_ptx_alias) aliases;
+	GPUL_ARRAY(gpul_ptx_str) pragmas;
+	GPUL_ARRAY(gpul_ptx_str) extra_mods;
+
+	/* the tables of the function at hand; emptied for the next */
+	gpul_ptx_func func;             /* its scalar fields */
+	ptx_vars params, rets, func_vars;
+	ptx_items items;
+	GPUL_ARRAY(ptx_token) param_names;   /* of the list parsed last */
+	GPUL_ARRAY(gpul_ptx_regs) regs;
+	GPUL_ARRAY(gpul_ptx_label) labels;
+	GPUL_ARRAY(gpul_ptx_inst) insts;
+	GPUL_ARRAY(gpul_ptx_operand) operands;
+	GPUL_ARRAY(gpul_ptx_scope) scopes;
+	GPUL_ARRAY(struct ptx_unresolved) unresolved;   /* labels not seen yet */
+	GPUL_ARRAY(gpul_ptx_operand) siblings;          /* operands whose place is not known yet */
+	bool in_body;
+	bool heads_only;                /* gpul_ptx_parse_heads() */
+	const char *shared_prefix;      /* heads: what the names of the module's .shared variables */
+	uint32_t shared_prefix_bytes;   /* have in common, in the text; NULL: there are none */
+	GPUL_ARRAY(uint32_t) shared_in; /* heads: row of module_vars to 1 + row of funcs seen last */
+	uint32_t scope, loc;            /* rows at hand, or NONE */
+	unsigned nesting;
+	/* where a row goes when there is no memory for it, so that a push never gives NULL */
+	_Alignas(16) unsigned char no_row[PTX_MAX_ROW_BYTES];
+} ptx_parser;
+
+/* ---- parser.c: the steps that all take ---- */
+void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void ptx_fail_expected(ptx_parser *p, const char *what, const char *after);   /* after: or NULL */
+void ptx_fail_memory(ptx_parser *p);
+/* A new, cleared row at the end of an array; p->no_row when there is no memory: never NULL. */
+#define ptx_push(p, array) ((__typeof__((array)->at))ptx_row((p), gpul_array_push(array)))
+void *ptx_row(ptx_parser *p, void *row);
+/* How many rows: a file is smaller than 2 GiB, so are they. */
+#define PTX_N(array) ((uint32_t)(array).n)
+/* An array that is finished, copied to its exact size into the arena; NULL: empty, or failed. */
+#define ptx_keep(p, array, n_out) ptx_copy((p), (array).at, *(n_out) = PTX_N(array), sizeof *(array).at)
+void *ptx_copy(ptx_parser *p, const void *rows, size_t n, size_t row_bytes);
+void ptx_next(ptx_parser *p);                           /* take the token */
+bool ptx_accept(ptx_parser *p, int kind);               /* take it if it is of that kind */
+bool ptx_expect(ptx_parser *p, int kind, const char *after);
+bool ptx_tok_is(const ptx_token *t, int kind, const char *text);
+bool ptx_accept_dot(ptx_parser *p, const char *text);   /* take the directive .text */
+bool ptx_ended(const ptx_parser *p);                    /* end of file, or failed */
+uint32_t ptx_intern_tok(ptx_parser *p, const ptx_token *t);
+uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where);  /* its name */
+uint16_t ptx_mod_of(ptx_parser *p, const ptx_token *dot);
+void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what what, uint32_t row,
+	      uint32_t count);
+bool ptx_enter(ptx_parser *p);                          /* nesting; false: too deep, failed */
+void ptx_leave(ptx_parser *p);
+
+/* ---- parse.c ---- */
+void ptx_parse_pragma(ptx_parser *p, ptx_items *items);   /* NULL: no item */
+
+/* ---- parse_decl.c ---- */
+bool ptx_at_variable(const ptx_token *t);               /* .global, .shared, .param ... */
+void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage);
+void ptx_parse_registers(ptx_parser *p);
+void ptx_parse_params(ptx_parser *p, ptx_vars *params);
+void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what);
+
+/* ---- parse_func.c ---- */
+void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage);
+uint32_t ptx_parse_prototype(ptx_parser *p);            /* row of module->funcs */
+
+/* ---- parse_body.c ---- */
+void ptx_parse_body(ptx_parser *p);
+
+/* ---- parse_heads.c ---- */
+void ptx_skip_body(ptx_parser *p);
+void ptx_note_shared(ptx_parser *p, const ptx_token *name);  /* a .shared variable of the module */
+
+/* ---- parse_operand.c ---- */
+/* One more of p->siblings.  labels: the kinds of label it may name, bits PTX_LABEL(kind); with
+ * CODE it can be nothing else. */
+void ptx_parse_operand(ptx_parser *p, unsigned labels);
+void ptx_parse_call_operand(ptx_parser *p);
+uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first);  /* to func->operands; the first row */
+void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end);
+bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found);
+
+/* ---- parse_expr.c ---- */
+typedef struct ptx_value {
+	enum { PTX_S64, PTX_U64, PTX_F32, PTX_F64 } kind;
+	uint64_t bits;
+} ptx_value;
+ptx_value ptx_parse_expr(ptx_parser *p);
+uint64_t ptx_parse_integer(ptx_parser *p, const char *what);   /* a constant expression >= 0 */
+
+#endif

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Fail if files use each other in a circle, or a sub-folder uses one that SUBFOLDERS lists after it.
+
+The symbols of the object files tell who uses whom: file A uses file B if it needs a symbol that B defines.  A circle of
+files can only be read, tested and changed as one.  ALLOWED names the circles that the problem itself has, with reasons.
+"""
+import glob, os, subprocess, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+os.chdir(ROOT)
+from scripts.modules import MODULES, SUBFOLDERS, owner, subfolder
+
+ALLOWED = [  # sets of files
+]
+
+
+def objects():
+    """{source without its suffix: (symbols that it defines, symbols that it needs)} of every module."""
+    obj = f"{os.environ.get('GPULOAD_BUILD', 'build')}/obj"
+    found = {}
+    for o in sorted(o for m in MODULES for o in glob.glob(f"{obj}/{m}/**/*.o", recursive=True)):
+        stem, *build = os.path.basename(o)[:-2].split(".")
+        path = f"{os.path.dirname(o)[len(obj) + 1:]}/{stem}"
+        if not os.path.exists(f"{path}.c") or build not in ([], ["base"]):  # left over; another build of the same source
+            continue
+        defined, needed = found.setdefault(path, (set(), set()))
+        for line in subprocess.run(["nm", "-g", o], capture_output=True, text=True).stdout.splitlines():
+            *_, kind, name = line.split()
+            (needed if kind == "U" else defined).add(name)
+    return found
+
+
+def uses(table):
+    """{file: {file it uses: one of the symbols}}; the runtime's calls share names with nobody else's."""
+    where = {symbol: path for path, (defined, _) in table.items() for symbol in defined}
+    return {path: {where[s]: s for s in sorted(needed) if s in where and where[s] != path}
+            for path, (_, needed) in table.items()}
+
+
+def circles(graph):
+    """Tarjan's strongly connected components that have more than one file."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(v):
+        index[v] = low[v] = len(index)
+        stack.append(v)
+        for w in graph[v]:
+            if w not in index:
+                visit(w)
+                low[v] = min(low[v], low[w])
+            elif w in stack:
+                low[v] = min(low[v], index[w])
+        if low[v] == index[v]:
+            circle = stack[stack.index(v):]
+            del stack[stack.index(v):]
+            if len(circle) > 1:
+                found.append(set(circle))
+
+    sys.setrecursionlimit(10000)
+    for v in graph:
+        if v not in index:
+            visit(v)
+    return found
+
+
+def circle_errors(graph):
+    for circle in circles(graph):
+        if circle in ALLOWED:
+            continue
+        yield "a circle of files:"
+        for a in sorted(circle):
+            for b, symbol in graph[a].items():
+                if b in circle:
+                    yield f"    {a}.c uses {b}.c: {symbol}"
+
+
+def order_errors(graph):
+    for a in graph:
+        order = SUBFOLDERS.get(owner(a), [])
+        for b, symbol in graph[a].items():
+            if owner(b) == owner(a) and order and order.index(subfolder(b)) > order.index(subfolder(a)):
+                yield f"{a}.c uses {b}.c: {symbol}: SUBFOLDERS has its folder later"
+
+
+if __name__ == "__main__":
+    graph = uses(objects())
+    bad = [*circle_errors(graph), *order_errors(graph)]
+    print("\n".join(bad), file=sys.stderr) if bad else None
+    sys.exit(bool(bad))
