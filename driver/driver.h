@@ -64,11 +64,19 @@ extern "C" {
 	X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete) X(cuLinkDestroy) X(cuGetProcAddress)
 
 typedef struct gpul_driver {
-	const char *name;                  /* "nvidia", "soft", or a test's own */
-	const char *path;                  /* the shared object it came from; NULL: a test's own */
-	int version;                       /* of cuDriverGetVersion: 1000 * major + 10 * minor */
-	const char *(*last_fault)(void);   /* why a kernel died, "" if none did; NULL: never told */
-	void (*name_images)(const char *); /* what faults call images that this thread loads; or NULL */
+	const char *name;            /* "nvidia", "soft", or a test driver's: for messages */
+	const char *path;            /* the shared object; NULL: a test driver */
+	int version;                 /* of cuDriverGetVersion: 1000 * major + 10 * minor */
+
+	/* What the driver can do.  Code above driver/ decides by these, never by name. */
+	bool runs_machine_code;      /* it loads cubins; false: PTX only */
+	bool interprets;             /* kernels are interpreted on the CPU, far slower than on a GPU */
+	bool fds_are_files;          /* an exported descriptor is a sealed regular file */
+	const char *const *open_env; /* "NAME=value" strings, ended by NULL, that make another process
+	                              * open this driver; NULL: no other process can */
+
+	const char *(*last_fault)(void);   /* why a kernel faulted, "" if none did; NULL: not reported */
+	void (*name_images)(const char *); /* sets what faults call images that this thread loads; or NULL */
 #ifdef __cplusplus                         /* which has a member's name hide the function's */
 #define X(fn) __typeof__(::fn) *fn;
 #else

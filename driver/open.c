@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@ struct opened {
 	bool ready;
 	gpul_driver table;
 	char *path;
+	char *environment[3]; /* table.open_env points to it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* guards all below */
@@ -32,6 +34,14 @@ bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out)
 		}
 	}
 	return 0;
+}
+
+/* "NAME=value", allocated; NULL: out of memory. */
+static char *setting(const char *name, const char *value)
+{
+	char *text;
+
+	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
 }
 
 /* Fill the table from an opened shared object and initialise the driver. */
@@ -56,10 +66,14 @@ static gpul_status start(void *handle, const char *path, struct opened *o, gpul_
 		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE,
 				 "%s reports no device", path);
 	o->path = strdup(path);
-	if (!o->path)
+	o->environment[0] = setting("GPULOAD_DRIVER", table.name);
+	if (table.interprets) /* of several software drivers, this one */
+		o->environment[1] = setting("GPULOAD_SOFT_DRIVER", path);
+	if (!o->path || !o->environment[0] || (table.interprets && !o->environment[1]))
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory opening %s", path);
 	o->table = table;
 	o->table.path = o->path;
+	o->table.open_env = (const char *const *)o->environment;
 	o->ready = true;
 	gpul_log(GPUL_LOG_INFO, "driver", "%s driver %s, CUDA %d.%d, %d device%s", table.name,
 		 path, table.version / 1000, table.version % 1000 / 10, n_devices,

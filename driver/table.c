@@ -96,6 +96,8 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	p = dlsym(handle, "gpuloadSoftLastFault");  /* only the software driver has it */
 	memcpy(&out->last_fault, &p, sizeof p);
 	out->name = p ? "soft" : "nvidia";
+	out->interprets = out->fds_are_files = p != NULL;
+	out->runs_machine_code = p == NULL;
 	p = dlsym(handle, "gpuloadSoftNameImages");
 	memcpy(&out->name_images, &p, sizeof p);
 	p = dlsym(handle, "gpuloadSoftPrintFaults");

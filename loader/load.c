@@ -176,7 +176,7 @@ static gpul_status load_images(const gpul_driver *drv, const char *const *paths,
 {
 	gpul_module *m = NULL;
 	gpul_choice c = { 0 };
-	gpul_target target = { .machine_code = strcmp(drv->name, "soft") != 0 };
+	gpul_target target = { .machine_code = drv->runs_machine_code };
 	gpul_status st = gpul_module_create(drv, options, &m, err);
 
 	if (st)

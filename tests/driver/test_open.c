@@ -38,6 +38,8 @@ struct outcome {  /* sent from the child to its parent */
 	char name[16];
 	char notice[256];
 	int n_notices, version;
+	bool runs_machine_code, interprets, fds_are_files;
+	char open_env[2][300]; /* its first two strings; "": there are fewer */
 };
 
 struct setting {
@@ -115,6 +117,11 @@ static void child(const struct setting *s, int fd)
 	if (o.status == GPUL_OK) {
 		snprintf(o.name, sizeof o.name, "%s", drv->name);
 		o.version = drv->version;
+		o.runs_machine_code = drv->runs_machine_code;
+		o.interprets = drv->interprets;
+		o.fds_are_files = drv->fds_are_files;
+		for (int i = 0; i < 2 && drv->open_env[i]; i++)
+			snprintf(o.open_env[i], sizeof o.open_env[i], "%s", drv->open_env[i]);
 		if (gpul_driver_open(s->asked, &again, NULL) != GPUL_OK || again != drv)
 			snprintf(o.name, sizeof o.name, "another");
 	}
@@ -149,6 +156,11 @@ static void auto_takes_nvidias_when_it_has_a_device(void **state)
 	(void)state;
 	assert_int_equal(o.status, GPUL_OK);
 	assert_string_equal(o.name, "nvidia");
+	assert_true(o.runs_machine_code);
+	assert_false(o.interprets);
+	assert_false(o.fds_are_files);
+	assert_string_equal(o.open_env[0], "GPULOAD_DRIVER=nvidia");
+	assert_string_equal(o.open_env[1], "");
 	assert_int_equal(o.version, 12000);
 	assert_int_equal(o.n_notices, 0);
 }
@@ -161,6 +173,12 @@ static void auto_takes_the_soft_one_without_a_device_and_says_so_once(void **sta
 	(void)state;
 	assert_int_equal(o.status, GPUL_OK);
 	assert_string_equal(o.name, "soft");
+	assert_false(o.runs_machine_code);
+	assert_true(o.interprets);
+	assert_true(o.fds_are_files);
+	assert_string_equal(o.open_env[0], "GPULOAD_DRIVER=soft");
+	assert_non_null(strstr(o.open_env[1], "GPULOAD_SOFT_DRIVER=/"));
+	assert_non_null(strstr(o.open_env[1], "so_tiny_soft.so"));
 	assert_int_equal(o.n_notices, 1);
 	assert_non_null(strstr(o.notice, "reports no device; using the software driver"));
 }

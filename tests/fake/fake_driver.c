@@ -460,6 +460,8 @@ static CUresult occupancy(int *n, CUfunction f, int block, size_t shared_bytes)
 static const gpul_driver table = {
 	.name = "fake",
 	.version = CUDA_VERSION,
+	.runs_machine_code = true,
+	.fds_are_files = true,
 	.cuInit = init,
 	.cuDriverGetVersion = driver_version,
 	.cuGetErrorName = error_name,

@@ -192,6 +192,7 @@ static const gpul_driver *soft_driver(void)
 
 	soft = *driver(0);
 	soft.name = "soft";
+	soft.runs_machine_code = false;
 	return &soft;
 }
 

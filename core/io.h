@@ -1,0 +1,21 @@
+/* io.h — read or write exactly n bytes of a file descriptor, whatever read() and write() transfer at a time. */
+#ifndef GPULOAD_CORE_IO_H
+#define GPULOAD_CORE_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** False: an error (errno is set), or the file ended before n_bytes (errno is 0).  Interrupted calls are repeated. */
+bool gpul_read_all(int fd, void *bytes, size_t n_bytes);
+/** False: an error; errno is set.  Interrupted calls are repeated. */
+bool gpul_write_all(int fd, const void *bytes, size_t n_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,45 @@
+/* parallel.c — teams of threads. */
+#include "core/parallel.h"
+
+#include <sched.h>
+
+unsigned gpul_cpus(void)
+{
+	cpu_set_t cpus;
+	int n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+
+	return n > 0 ? (unsigned)n : 1;
+}
+
+static void *team_main(void *argument)
+{
+	const gpul_team *team = argument;
+
+	team->work(team->context);
+	return NULL;
+}
+
+void gpul_team_start(gpul_team *team, unsigned n_threads, void (*work)(void *context), void *context)
+{
+	team->work = work;
+	team->context = context;
+	team->n_threads = 0;
+	while (team->n_threads < n_threads && team->n_threads < GPUL_TEAM_MAX &&
+	       pthread_create(&team->threads[team->n_threads], NULL, team_main, team) == 0)
+		team->n_threads++;
+}
+
+void gpul_team_join(gpul_team *team)
+{
+	while (team->n_threads)
+		pthread_join(team->threads[--team->n_threads], NULL);
+}
+
+void gpul_parallel(unsigned n_threads, void (*work)(void *context), void *context)
+{
+	gpul_team team;
+
+	gpul_team_start(&team, n_threads > 1 ? n_threads - 1 : 0, work, context);
+	work(context);
+	gpul_team_join(&team);
+}
