@@ -1,27 +1,27 @@
 /* completion.c — a bash completion script, written from the table. */
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* The bash statement that completes to rows' names, from byte n_prefix on. */
-static void print_names(const struct cli_cmd *rows, size_t n_prefix)
+static void print_names(const struct cli_cmd *const *rows, size_t n_prefix)
 {
 	printf("COMPREPLY=($(compgen -W '");
-	for (const struct cli_cmd *c = rows; c->name; c++)
-		printf("%s%s", c == rows ? "" : " ", c->name + n_prefix);
+	for (const char *space = ""; *rows; rows++, space = " ")
+		printf("%s%s", space, (*rows)->name + n_prefix);
 	printf("' -- \"$cur\")); return");
 }
 
 /* The bash statement that completes to files, commands or words. */
-static void print_reply(const char *complete)
+static void print_reply(const char *complete, cli_table commands)
 {
 	if (!complete) {
 		printf("return");
 	} else if (!strcmp(complete, CLI_FILES)) {
 		printf("compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return");
 	} else if (!strcmp(complete, CLI_COMMANDS)) {
-		print_names(cli_cmds, 0);
+		print_names(commands, 0);
 	} else if (!strcmp(complete, CLI_SHARES)) {
 		printf("COMPREPLY=($(compgen -W \"$(gpuload shares --names 2>/dev/null)\" -- "
 		       "\"$cur\")); return");
@@ -30,14 +30,14 @@ static void print_reply(const char *complete)
 	}
 }
 
-static void print_command(const struct cli_cmd *cmd)
+static void print_command(const struct cli_cmd *cmd, cli_table commands)
 {
 	if (cmd->verbs) {
 		printf("\t%s)\n\t\t", cmd->name);
 		print_names(cmd->verbs, strlen(cmd->name) + 1);
 		printf(" ;;\n");
-		for (const struct cli_cmd *verb = cmd->verbs; verb->name; verb++)
-			print_command(verb);
+		for (const struct cli_cmd *const *verb = cmd->verbs; *verb; verb++)
+			print_command(*verb, commands);
 		return;
 	}
 	printf("\t'%s')\n\t\tcase $prev in\n", cmd->name);
@@ -45,7 +45,7 @@ static void print_command(const struct cli_cmd *cmd)
 		if (!o->value)
 			continue;
 		printf("\t\t%s%s) ", o->name[1] ? "--" : "-", o->name);
-		print_reply(o->complete);
+		print_reply(o->complete, commands);
 		printf(" ;;\n");
 	}
 	printf("\t\tesac\n\t\tif [[ $cur == -* ]]; then\n\t\t\tCOMPREPLY=($(compgen -W "
@@ -53,17 +53,12 @@ static void print_command(const struct cli_cmd *cmd)
 	for (const struct cli_opt *o = cmd->opts; o->name; o++)
 		printf(" %s%s", o->name[1] ? "--" : "-", o->name);
 	printf("' -- \"$cur\")); return\n\t\tfi\n\t\t");
-	print_reply(cmd->complete);
+	print_reply(cmd->complete, commands);
 	printf(" ;;\n");
 }
 
-int cmd_completion(const struct cli_args *args, gpul_error *err)
+void cli_print_bash_completion(cli_table commands)
 {
-	if (args->n_operands != 1 || strcmp(args->operands[0], "bash")) {
-		gpul_fail(err, GPUL_EINVAL, 0,
-			  "which shell?  There is: gpuload completion bash");
-		return CLI_USAGE;
-	}
 	printf("# bash completion for gpuload; printed by: gpuload completion bash\n"
 	       "_gpuload() {\n"
 	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -72,16 +67,15 @@ int cmd_completion(const struct cli_args *args, gpul_error *err)
 	       "prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
 	       "\tCOMPREPLY=()\n"
 	       "\tif [[ $COMP_CWORD == 1 ]]; then ");
-	print_reply(CLI_COMMANDS);
+	print_reply(CLI_COMMANDS, commands);
 	printf("; fi\n\tlocal command=${COMP_WORDS[1]}\n");
-	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
-		if (c->verbs)
+	for (const struct cli_cmd *const *c = commands; *c; c++)
+		if ((*c)->verbs)
 			printf("\tif [[ $command == %s && $COMP_CWORD -gt 2 ]]; then command+=\" "
 			       "${COMP_WORDS[2]}\"; fi\n",
-			       c->name);
+			       (*c)->name);
 	printf("\tcase $command in\n");
-	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
-		print_command(c);
+	for (const struct cli_cmd *const *c = commands; *c; c++)
+		print_command(*c, commands);
 	printf("\tesac\n}\ncomplete -F _gpuload gpuload\n");
-	return CLI_DONE;
 }

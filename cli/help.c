@@ -1,22 +1,21 @@
 /* help.c — the table as help text and as the manual page gpuload(1). */
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/options.h"
 
-static void print_rows(const struct cli_cmd *rows)
+static void print_rows(const struct cli_cmd *const *rows)
 {
-	for (const struct cli_cmd *c = rows; c->name; c++)
-		printf("  %-11s %s\n", c->name, c->help);
+	for (; *rows; rows++)
+		printf("  %-11s %s\n", (*rows)->name, (*rows)->help);
 }
 
-void cli_print_usage(void)
+void cli_print_usage(cli_table commands)
 {
 	printf("gpuload — load and run GPU kernels, on NVIDIA's driver or on a software one\n\n"
 	       "usage: gpuload COMMAND [OPTION...] [OPERAND...]\n\n");
-	print_rows(cli_cmds);
+	print_rows(commands);
 	printf("\ngpuload help COMMAND explains one.  First thing to try: gpuload run "
 	       "kernel.ptx\n");
 }
@@ -89,11 +88,11 @@ static void print_man_command(const struct cli_cmd *cmd)
 		print_roff(o->help);
 		putchar('\n');
 	}
-	for (const struct cli_cmd *verb = cmd->verbs; verb && verb->name; verb++)
-		print_man_command(verb);
+	for (const struct cli_cmd *const *verb = cmd->verbs; verb && *verb; verb++)
+		print_man_command(*verb);
 }
 
-void cli_print_man(void)
+void cli_print_man(cli_table commands)
 {
 	printf(".TH GPULOAD 1 \"" GPUL_DATE "\" \"gpuload " GPUL_VERSION
 	       "\" \"User Commands\"\n"
@@ -106,8 +105,8 @@ void cli_print_man(void)
 	       "as\n"
 	       ".B \\-\\-name VALUE\nor\n.BR \\-\\-name=VALUE ;\n.B \\-\\-\nends them.\n"
 	       ".SH COMMANDS\n");
-	for (const struct cli_cmd *c = cli_cmds; c->name; c++)
-		print_man_command(c);
+	for (; *commands; commands++)
+		print_man_command(*commands);
 	printf(".SH ENVIRONMENT\n"
 	       ".TP\n.B GPULOAD_DRIVER\nauto, nvidia or soft: the driver when \\-\\-driver is "
 	       "not given.\n"
@@ -117,25 +116,4 @@ void cli_print_man(void)
 	       ".TP\n.B GPULOAD_CACHE_MAX_BYTES\nWhat it may hold; K, M or G may follow.\n"
 	       ".TP\n.B GPULOAD_LOG\noff, notice, info or debug: how much is told on stderr.\n"
 	       ".SH EXIT STATUS\n0 done, 1 failed, 2 the command line is wrong.\n");
-}
-
-int cmd_help(const struct cli_args *args, gpul_error *err)
-{
-	const struct cli_cmd *cmd = NULL;
-
-	if (cli_value(args, HELP_MAN)) {
-		cli_print_man();
-		return CLI_DONE;
-	}
-	if (args->n_operands == 0) {
-		cli_print_usage();
-		return CLI_DONE;
-	}
-	cmd = cli_find(args->operands[0], err);
-	if (cmd && cmd->verbs && args->n_operands > 1)
-		cmd = cli_find_verb(cmd, args->operands[1], err);
-	if (!cmd)
-		return CLI_USAGE;
-	cli_print_help(cmd);
-	return CLI_DONE;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/lib/tell.h"
 
 static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, gpul_error *err)

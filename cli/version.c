@@ -1,5 +1,5 @@
 /* version.c — gpuload version: ours, and what this program was built with and finds. */
-#include "cli/cli.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ static void print_library(const char *label,
 		printf("%-16s %s\n", label, why.text);
 }
 
-int cmd_version(const struct cli_args *args, gpul_error *err)
+static int cmd_version(const struct cli_args *args, gpul_error *err)
 {
 	(void)args, (void)err;
 	printf("gpuload " GPUL_VERSION "\n");
@@ -46,3 +46,8 @@ int cmd_version(const struct cli_args *args, gpul_error *err)
 	print_library("nvJitLink", gpul_link_find);
 	return CLI_DONE;
 }
+
+const struct cli_cmd cli_version = {
+	"version", "", "print the versions of gpuload and of what it found",
+	NULL, cli_no_opts, cmd_version, NULL, NULL,
+};

@@ -4,9 +4,30 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/compile/compile.h"
 #include "cli/lib/json.h"
-#include "cli/options.h"
+
+enum { CACHE_CLEAR, CACHE_JSON };
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt cache_opts[] = {
+	[CACHE_CLEAR] = { "clear", NULL, "remove all results", NULL },
+	[CACHE_JSON] = CLI_JSON_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+static const char cache_details[] =
+	"What NVRTC compiled and nvJitLink linked is kept, and taken from there when everything that\n"
+	"it was made from is the same: the source and its headers, the options, the architecture,\n"
+	"the compiler. GPULOAD_LOG=debug tells what is found and kept.\n"
+	"\n"
+	"    GPULOAD_CACHE            the folder, or off (default: $XDG_CACHE_HOME/gpuload,\n"
+	"                             else ~/.cache/gpuload)\n"
+	"    GPULOAD_CACHE_MAX_BYTES  what it may hold; K, M or G may follow (default: 256M).\n"
+	"                             Beyond that, what was unused for longest goes first\n"
+	"\n"
+	"A folder that others may write to is not used.\n";
 
 static int print_json(const gpul_cache_status *s, gpul_error *err)
 {
@@ -38,7 +59,7 @@ static void print_text(const gpul_cache_status *s)
 	printf("%-8s %" PRIu64 " of at most %" PRIu64 "\n", "bytes", s->bytes, s->bound_bytes);
 }
 
-int cmd_cache(const struct cli_args *args, gpul_error *err)
+static int cmd_cache(const struct cli_args *args, gpul_error *err)
 {
 	gpul_cache_status s;
 	uint64_t n_removed;
@@ -59,3 +80,8 @@ int cmd_cache(const struct cli_args *args, gpul_error *err)
 	print_text(&s);
 	return CLI_DONE;
 }
+
+const struct cli_cmd cli_cache = {
+	"cache", "", "tell where compiled and linked code is kept, and how much; or clear it",
+	cache_details, cache_opts, cmd_cache, NULL, NULL,
+};

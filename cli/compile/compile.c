@@ -1,5 +1,5 @@
 /* compile.c — gpuload compile: CUDA C++ to PTX or machine code, through NVRTC. */
-#include "cli/cli.h"
+#include "cli/compile/compile.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,10 +7,30 @@
 #include <string.h>
 
 #include "cli/lib/nvrtc_args.h"
-#include "cli/options.h"
 #include "core/file.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
+
+enum {
+	COMPILE_OUT, COMPILE_ARCH, COMPILE_PTX, COMPILE_CUBIN, COMPILE_INCLUDE, COMPILE_DEFINE,
+	COMPILE_STD, COMPILE_NO_CACHE,
+};
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt compile_opts[] = {
+	[COMPILE_OUT] = { "o", "OUT",
+		"what to write; - is stdout (default: FILE.ptx or FILE.cubin here)", CLI_FILES },
+	[COMPILE_ARCH] = { "arch", "NAME",
+		"sm_90, compute_90, ... (default: sm_75 for PTX, sm_90 for a cubin)", "sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120" },
+	[COMPILE_PTX] = { "ptx", NULL, "make PTX (the default)", NULL },
+	[COMPILE_CUBIN] = { "cubin", NULL, "make machine code for one GPU architecture", NULL },
+	[COMPILE_INCLUDE] = NVRTC_INCLUDE_OPT,
+	[COMPILE_DEFINE] = NVRTC_DEFINE_OPT,
+	[COMPILE_STD] = NVRTC_STD_OPT,
+	[COMPILE_NO_CACHE] = { "no-cache", NULL, "compile and link anew, and keep nothing: see gpuload cache", NULL },
+	{ 0 },
+};
+/* clang-format on */
 
 #define DEFAULT_PTX_ARCH   "75" /* runs on every GPU that CUDA 13 knows */
 #define DEFAULT_CUBIN_ARCH "90"
@@ -88,7 +108,7 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 	return st;
 }
 
-int cmd_compile(const struct cli_args *args, gpul_error *err)
+static int cmd_compile(const struct cli_args *args, gpul_error *err)
 {
 	const struct nvrtc_rows rows = { COMPILE_INCLUDE, COMPILE_DEFINE, COMPILE_STD };
 	bool cubin = cli_value(args, COMPILE_CUBIN) != NULL;
@@ -117,3 +137,8 @@ int cmd_compile(const struct cli_args *args, gpul_error *err)
 	free(made_up);
 	return cli_exit_code(st);
 }
+
+const struct cli_cmd cli_compile = {
+	"compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",
+	NULL, compile_opts, cmd_compile, CLI_FILES, NULL,
+};

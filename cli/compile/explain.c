@@ -1,6 +1,6 @@
 /* explain.c — gpuload explain: the messages of nvcc, ptxas, nvlink and host linkers on the way to a
  * kernel, and what to do about each. */
-#include "cli/cli.h"
+#include "cli/compile/compile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static gpul_status explain_text(const char *text, size_t n_bytes, const char *pa
 	return GPUL_OK;
 }
 
-int cmd_explain(const struct cli_args *args, gpul_error *err)
+static int cmd_explain(const struct cli_args *args, gpul_error *err)
 {
 	const char *path = args->n_operands ? args->operands[0] : "/dev/stdin";
 	gpul_file file = { 0 };
@@ -57,3 +57,10 @@ int cmd_explain(const struct cli_args *args, gpul_error *err)
 	gpul_file_close(&file);
 	return st ? cli_exit_code(st) : CLI_DONE;
 }
+
+const struct cli_cmd cli_explain = {
+	"explain", "[LOG]", "say what is behind the words of nvcc, ptxas and linkers",
+	"Reads LOG, or what is piped in:  make 2>&1 | gpuload explain\n"
+	"and shows the messages that are known here, each with what to do about it.\n",
+	cli_no_opts, cmd_explain, CLI_FILES, NULL,
+};

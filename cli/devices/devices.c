@@ -1,5 +1,5 @@
 /* devices.c — gpuload devices: which driver, why that one, and its GPUs. */
-#include "cli/cli.h"
+#include "cli/devices/devices.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +7,32 @@
 
 #include "cli/devices/devices_memory.h"
 #include "cli/lib/json.h"
-#include "cli/options.h"
 #include "core/log.h"
 #include "driver/driver.h"
+
+enum { DEVICES_DRIVER, DEVICES_MEMORY, DEVICES_JSON };
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt devices_opts[] = {
+	[DEVICES_DRIVER] = CLI_DRIVER_OPT,
+	[DEVICES_MEMORY] = { "memory", NULL,
+		"try every kind of memory on each, and whether other processes can map it", NULL },
+	[DEVICES_JSON] = CLI_JSON_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+static const char devices_details[] =
+	"With --memory each kind of memory is really made, written and read by CPU and GPU, exported\n"
+	"and mapped by another process, which does the same:\n"
+	"\n"
+	"    host-numa    cuMemCreate on a NUMA node     shm         shm_open, registered\n"
+	"    device       cuMemCreate on the GPU         pinned      cuMemHostAlloc\n"
+	"    memfd        a sealed file, registered      device-ipc  cuMemAlloc and cuIpc calls\n"
+	"    fabric       device memory by fabric handle, for other machines on NVLink\n"
+	"\n"
+	"auto is what commands take when --kind is not given. The other process is gpuload-probe,\n"
+	"which is installed with gpuload; GPULOAD_PROBE names another one.\n";
 
 enum { UUID_TEXT_BYTES = 41 };
 
@@ -196,7 +219,7 @@ static gpul_status print_json(const gpul_driver *drv, const struct reason *why,
 	return json_print(&j, err);
 }
 
-int cmd_devices(const struct cli_args *args, gpul_error *err)
+static int cmd_devices(const struct cli_args *args, gpul_error *err)
 {
 	const gpul_driver *drv;
 	struct reason why = { "" };
@@ -222,3 +245,8 @@ int cmd_devices(const struct cli_args *args, gpul_error *err)
 	free(devices);
 	return cli_exit_code(st);
 }
+
+const struct cli_cmd cli_devices = {
+	"devices", "", "list the GPUs, and say which driver was taken and why",
+	devices_details, devices_opts, cmd_devices, NULL, NULL,
+};

@@ -27,22 +27,25 @@ extern const char gpuload_fifo_push_ptx[], gpuload_fifo_push_ptx_end[];
 enum { DEFAULT_COUNT = 1000, MOST_BLOCKS = 4096, DEFAULT_TIMEOUT_MS = 10000, RETRY_MS = 10, DETACH_MS = 10000, LOOK_MS = 1 };
 enum { OPT_COUNT, OPT_BLOCKS, OPT_SHARE, OPT_SYNC_EACH, OPT_RELAXED, OPT_TIMEOUT, OPT_WAIT, OPT_DEVICE, OPT_JSON, OPT_DRIVER };
 
-const struct cli_opt fifo_push_opts[] = {
-	[OPT_COUNT] = { "count", "N", "triggers that each block pushes (default: 1000)", .in_file = false },
-	[OPT_BLOCKS] = { "blocks", "N", "of one thread each (default: one for each lane)", .in_file = false },
-	[OPT_SHARE] = { "share", NULL, "blocks share lanes; more blocks than lanes always do", .in_file = false },
-	[OPT_SYNC_EACH] = { "sync-each", NULL, "wait after each push until it has been handled", .in_file = false },
-	[OPT_RELAXED] = { "relaxed", NULL, "do not order what was written before", .in_file = false },
-	[OPT_TIMEOUT] = { "timeout", "SECONDS", "how long the proxy may let a push or a sync wait (default: 10)", .in_file = false },
-	[OPT_WAIT] = { "wait", "SECONDS", "wait for NAME to be there (default: 0)", .in_file = false },
-	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", .in_file = false },
-	[OPT_JSON] = { "json", NULL, "print one JSON object instead of text", .in_file = false },
-	[OPT_DRIVER] = { "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft",
-			 .in_file = false },
+static const struct cli_opt push_opts[] = {
+	[OPT_COUNT] = { "count", "N", "triggers that each block pushes (default: 1000)", NULL },
+	[OPT_BLOCKS] = { "blocks", "N",
+		"of one thread each (default: one for each lane)", NULL },
+	[OPT_SHARE] = { "share", NULL,
+		"blocks share lanes; more blocks than lanes always do", NULL },
+	[OPT_SYNC_EACH] = { "sync-each", NULL,
+		"wait after each push until it has been handled", NULL },
+	[OPT_RELAXED] = { "relaxed", NULL, "do not order what was written before", NULL },
+	[OPT_TIMEOUT] = { "timeout", "SECONDS",
+		"how long the proxy may let a push or a sync wait (default: 10)", NULL },
+	[OPT_WAIT] = { "wait", "SECONDS", "wait for NAME to be there (default: 0)", NULL },
+	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
+	[OPT_JSON] = CLI_JSON_OPT,
+	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
 };
 
-const char fifo_push_details[] =
+static const char push_details[] =
 	"Attaches to the FIFO that gpuload fifo serve offers as NAME, and runs a kernel whose blocks\n"
 	"push triggers and wait until the proxy, in the other process, has handled them. A trigger's\n"
 	"first word is its number in its block, the second one the block; its kind is 1.\n"
@@ -324,10 +327,15 @@ static gpul_status work(struct push *p, gpul_error *err)
 	return st ? st : closed;
 }
 
-int cmd_fifo_push(const struct cli_args *args, gpul_error *err)
+static int cmd_fifo_push(const struct cli_args *args, gpul_error *err)
 {
 	struct push p;
 	gpul_status st = parse(args, &p, err);
 
 	return cli_exit_code(st ? st : work(&p, err));
 }
+
+const struct cli_cmd cli_fifo_push = {
+	"fifo push", "NAME", "run a kernel that pushes to another process' proxy",
+	push_details, push_opts, cmd_fifo_push, CLI_SHARES, NULL,
+};

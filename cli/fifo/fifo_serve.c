@@ -17,21 +17,24 @@
 enum { DEFAULT_SLOTS = 128, DEFAULT_LANES = 8, GONE_MS = 10000 };
 enum { OPT_SLOTS, OPT_LANES, OPT_PRINT, OPT_KIND, OPT_DEVICE, OPT_UNTIL_DETACHED, OPT_FOR, OPT_JSON, OPT_DRIVER };
 
-const struct cli_opt fifo_serve_opts[] = {
-	[OPT_SLOTS] = { "slots", "N", "in all: a power of two (default: 128)", .in_file = false },
-	[OPT_LANES] = { "lanes", "N", "rings that share them: a power of two (default: 8); 1 is one queue", .in_file = false },
-	[OPT_PRINT] = { "print", NULL, "print each trigger", .in_file = false },
-	[OPT_KIND] = { "kind", "KIND", "which host memory (default: auto)", "auto host-numa memfd shm", .in_file = false },
-	[OPT_DEVICE] = { "device", "N", "the GPU whose kernels push: memory lies near it (default: 0)", .in_file = false },
-	[OPT_UNTIL_DETACHED] = { "until-detached", NULL, "end when the first one that pushed has gone", .in_file = false },
-	[OPT_FOR] = { "for", "SECONDS", "end after that time; 0.5 is fine", .in_file = false },
-	[OPT_JSON] = { "json", NULL, "print one JSON object an event, one a line", .in_file = false },
-	[OPT_DRIVER] = { "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft",
-			 .in_file = false },
+static const struct cli_opt serve_opts[] = {
+	[OPT_SLOTS] = { "slots", "N", "in all: a power of two (default: 128)", NULL },
+	[OPT_LANES] = { "lanes", "N",
+		"rings that share them: a power of two (default: 8); 1 is one queue", NULL },
+	[OPT_PRINT] = { "print", NULL, "print each trigger", NULL },
+	[OPT_KIND] = { "kind", "KIND",
+		"which host memory (default: auto)", "auto host-numa memfd shm" },
+	[OPT_DEVICE] = { "device", "N",
+		"the GPU whose kernels push: memory lies near it (default: 0)", NULL },
+	[OPT_UNTIL_DETACHED] = { "until-detached", NULL,
+		"end when the first one that pushed has gone", NULL },
+	[OPT_FOR] = { "for", "SECONDS", "end after that time; 0.5 is fine", NULL },
+	[OPT_JSON] = { "json", NULL, "print one JSON object an event, one a line", NULL },
+	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
 };
 
-const char fifo_serve_details[] =
+static const char serve_details[] =
 	"Makes a FIFO in host memory, offers it to other processes of the same user as NAME (see\n"
 	"gpuload help share), and has a proxy thread take out what their kernels push. In two shells:\n"
 	"\n"
@@ -332,10 +335,15 @@ static gpul_status work(struct serve *s, gpul_error *err)
 	return st ? st : share_tell_end(s->name, why, s->json, err);
 }
 
-int cmd_fifo_serve(const struct cli_args *args, gpul_error *err)
+static int cmd_fifo_serve(const struct cli_args *args, gpul_error *err)
 {
 	struct serve s;
 	gpul_status st = parse(args, &s, err);
 
 	return cli_exit_code(st ? st : work(&s, err));
 }
+
+const struct cli_cmd cli_fifo_serve = {
+	"fifo serve", "NAME", "have a proxy take out what other processes' kernels push",
+	serve_details, serve_opts, cmd_fifo_serve, NULL, NULL,
+};

@@ -8,12 +8,8 @@
 #ifndef GPULOAD_CLI_FIFO_FIFO_SERVE_H
 #define GPULOAD_CLI_FIFO_FIFO_SERVE_H
 
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 
-/* For the verbs' rows (cli.h). */
-extern const struct cli_opt fifo_serve_opts[], fifo_push_opts[];
-extern const char fifo_serve_details[], fifo_push_details[];
-int cmd_fifo_serve(const struct cli_args *args, gpul_error *err);
-int cmd_fifo_push(const struct cli_args *args, gpul_error *err);
+extern const struct cli_cmd cli_fifo_serve, cli_fifo_push;
 
 #endif

@@ -21,26 +21,29 @@ enum {
 	OPT_TIMEOUT, OPT_DRIVER,
 };
 
-const struct cli_opt fifo_trace_opts[] = {
-	[OPT_OUT] = { "o", "FILE", "what to write; - is stdout (default: fifo-trace.json)", CLI_FILES, .in_file = false },
-	[OPT_FORCE] = { "force", NULL, "replace FILE if it is there", .in_file = false },
-	[OPT_SIZE] = { "size", "N", "slots in all: a power of two (default: 32)", .in_file = false },
-	[OPT_PARALLEL] = { "parallel", "P", "blocks that push, one thread each (default: 4)", .in_file = false },
-	[OPT_MODE] = { "mode", "MODE", "one queue for all blocks, or a lane for each (default: lanes)", "shared lanes",
-		       .in_file = false },
-	[OPT_TRIGGERS] = { "triggers", "N", "that each block pushes (default: 64)", .in_file = false },
-	[OPT_SYNC] = { "sync", NULL, "wait after each push until it has been handled", .in_file = false },
-	[OPT_HANDLER_NS] = { "handler-ns", "N", "so long the CPU works on each trigger (default: 500)", .in_file = false },
-	[OPT_KIND] = { "kind", "KIND", "which host memory (default: auto, the first that works)",
-		       "auto host-numa memfd shm pinned", .in_file = false },
-	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", .in_file = false },
-	[OPT_TIMEOUT] = { "timeout", "SECONDS", "give up a push or a sync that takes longer (default: 10)", .in_file = false },
-	[OPT_DRIVER] = { "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft",
-			 .in_file = false },
+static const struct cli_opt trace_opts[] = {
+	[OPT_OUT] = { "o", "FILE",
+		"what to write; - is stdout (default: fifo-trace.json)", CLI_FILES },
+	[OPT_FORCE] = { "force", NULL, "replace FILE if it is there", NULL },
+	[OPT_SIZE] = { "size", "N", "slots in all: a power of two (default: 32)", NULL },
+	[OPT_PARALLEL] = { "parallel", "P",
+		"blocks that push, one thread each (default: 4)", NULL },
+	[OPT_MODE] = { "mode", "MODE",
+		"one queue for all blocks, or a lane for each (default: lanes)", "shared lanes" },
+	[OPT_TRIGGERS] = { "triggers", "N", "that each block pushes (default: 64)", NULL },
+	[OPT_SYNC] = { "sync", NULL, "wait after each push until it has been handled", NULL },
+	[OPT_HANDLER_NS] = { "handler-ns", "N",
+		"so long the CPU works on each trigger (default: 500)", NULL },
+	[OPT_KIND] = { "kind", "KIND",
+		"which host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
+	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
+	[OPT_TIMEOUT] = { "timeout", "SECONDS",
+		"give up a push or a sync that takes longer (default: 10)", NULL },
+	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
 };
 
-const char fifo_trace_details[] =
+static const char trace_details[] =
 	"A kernel pushes triggers, and this program takes them out, works on each for a while, and\n"
 	"releases them. Both write down when, the GPU's clock is related to the CPU's, and FILE shows\n"
 	"it: open it in https://ui.perfetto.dev or in chrome://tracing.\n"
@@ -201,10 +204,15 @@ static gpul_status make(const struct fifo_trace_request *q, gpul_error *err)
 	return st;
 }
 
-int cmd_fifo_trace(const struct cli_args *args, gpul_error *err)
+static int cmd_fifo_trace(const struct cli_args *args, gpul_error *err)
 {
 	struct fifo_trace_request q;
 	gpul_status st = parse(args, &q, err);
 
 	return cli_exit_code(st ? st : make(&q, err));
 }
+
+const struct cli_cmd cli_fifo_trace = {
+	"fifo trace", "", "draw each trigger's way, from push to completion, for ui.perfetto.dev",
+	trace_details, trace_opts, cmd_fifo_trace, NULL, NULL,
+};

@@ -18,15 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 #include "cli/lib/devices_arg.h"
 #include "cli/fifo/fifo_clock.h"
 #include "cli/lib/out.h"
 
-/* For the verb's row (cli.h). */
-extern const struct cli_opt fifo_trace_opts[];
-extern const char fifo_trace_details[];
-int cmd_fifo_trace(const struct cli_args *args, gpul_error *err);
+extern const struct cli_cmd cli_fifo_trace;
 
 enum {
 	FIFO_TRACE_MOST = 100000,       /* triggers: what a browser still opens */

@@ -12,6 +12,8 @@
 #include "driver/context.h"
 #include "memalloc/mem.h"
 
+#define DEVICES_LIST_OPT { "devices", "LIST", "GPUs that get access, such as 0,1 (default: 0)", NULL }
+
 struct devices_arg {
 	gpul_driver_choice choice;
 	int ordinal[GPUL_MEM_MAX_DEVICES];  /* as asked for; the first counts most */

@@ -5,6 +5,9 @@
 #include "cli/ls/cxx_names.h"
 #include "loader/image/images.h"
 
+#define IMAGE_SM_OPT { "sm", "ARCH", "only images for ARCH: 90 or sm_90 is sm_90 and sm_90a, 90a that alone", NULL }
+#define IMAGE_KIND_OPT { "kind", "KIND", "only images of this kind", "ptx cubin lto" }
+
 struct image_filter {
 	uint16_t sm;          /* 90 of sm_90; 0: any */
 	char suffix;          /* with sm: 'a' or 'f'; 0: any, and none */

@@ -2,7 +2,11 @@
 #ifndef GPULOAD_CLI_LIB_NVRTC_ARGS_H
 #define GPULOAD_CLI_LIB_NVRTC_ARGS_H
 
-#include "cli/cli.h"
+#include "cli/lib/command.h"
+
+#define NVRTC_INCLUDE_OPT { "I", "DIR", "CUDA C++: look for headers in DIR too", CLI_FILES }
+#define NVRTC_DEFINE_OPT { "D", "NAME[=VALUE]", "CUDA C++: define a macro", NULL }
+#define NVRTC_STD_OPT { "std", "DIALECT", "CUDA C++: language version, such as c++17", "c++11 c++14 c++17 c++20" }
 
 struct nvrtc_args {
 	char **words;  /* owned, NULL-terminated; NULL: none */

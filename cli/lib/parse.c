@@ -1,11 +1,13 @@
 /* parse.c — words to options and operands, by the option table. */
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
+
+const struct cli_opt cli_no_opts[] = { { 0 } };
 
 /* Which row a word such as "--grid=4" or "-Idir" names; *joined is the value written in the
  * same word, or NULL.  -1: none. */
@@ -115,16 +117,6 @@ const char *cli_value(const struct cli_args *args, int opt)
 		if (args->given[i - 1].opt == opt)
 			return args->given[i - 1].value ? args->given[i - 1].value : "";
 	return NULL;
-}
-
-size_t cli_values(const struct cli_args *args, uint32_t mask, struct cli_given *values)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < args->n_given; i++)
-		if (mask >> args->given[i].opt & 1)
-			values[n++] = args->given[i];
-	return n;
 }
 
 int cli_exit_code(gpul_status status)

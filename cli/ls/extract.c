@@ -3,12 +3,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 #include "cli/ls/ls.h"
 #include "cli/lib/new_file.h"
-#include "cli/options.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/tell.h"
+
+enum {
+	EXTRACT_OUT, EXTRACT_SM, EXTRACT_KIND, EXTRACT_MATCH, EXTRACT_FORCE, EXTRACT_JSON,
+};
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt extract_opts[] = {
+	[EXTRACT_OUT] = { "o", "DIR", "where to; made if it is not there", CLI_FILES },
+	[EXTRACT_SM] = IMAGE_SM_OPT,
+	[EXTRACT_KIND] = IMAGE_KIND_OPT,
+	[EXTRACT_MATCH] = { "match", "GLOB",
+		"only images with such a kernel; see help ls", NULL },
+	[EXTRACT_FORCE] = { "force", NULL, "replace files that are there", NULL },
+	[EXTRACT_JSON] = CLI_JSON_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+static const char extract_details[] =
+	"Each image becomes a file NAME.INDEX.ARCH.KIND in DIR, such as libx.3.sm_90.cubin:\n"
+	"\n"
+	"    NAME     FILE's, up to its first dot    ARCH  as gpuload ls shows it\n"
+	"    INDEX    the image's number there       KIND  cubin, ptx; rdc.cubin and rdc.ptx are\n"
+	"                                                  to be linked first; lto.fatbin is LTO\n"
+	"                                                  code as nvJitLink takes it\n"
+	"\n"
+	"A cubin is what nvdisasm and the driver take, PTX what ptxas takes.  PTX keeps the options\n"
+	"that it came with on its first line, // ptxas options: ..., which gpuload run honours.\n"
+	"A file that is there stops it, but with --force; no file is ever half written.\n";
 
 struct extract {
 	const char *path, *folder;
@@ -204,7 +232,7 @@ static gpul_status extract_file(struct extract *x, gpul_error *err)
 	return st;
 }
 
-int cmd_extract(const struct cli_args *args, gpul_error *err)
+static int cmd_extract(const struct cli_args *args, gpul_error *err)
 {
 	struct json json = { 0 };
 	struct extract x = { .folder = cli_value(args, EXTRACT_OUT),
@@ -229,3 +257,8 @@ int cmd_extract(const struct cli_args *args, gpul_error *err)
 	out_free(&json.out);
 	return st || x.failed ? CLI_FAILED : CLI_DONE;
 }
+
+const struct cli_cmd cli_extract = {
+	"extract", "FILE -o DIR", "copy images out of any file: cubins, PTX, LTO code",
+	extract_details, extract_opts, cmd_extract, CLI_FILES, NULL,
+};

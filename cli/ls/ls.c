@@ -3,16 +3,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 #include "cli/ls/ls.h"
 #include "cli/lib/nvrtc_args.h"
-#include "cli/options.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/tell.h"
 #include "core/file.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
 #include "loader/image/recognise.h"
+
+enum {
+	LS_IMAGES, LS_SM, LS_KIND, LS_MATCH, LS_JSON, LS_INCLUDE, LS_DEFINE, LS_STD,
+};
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt ls_opts[] = {
+	[LS_IMAGES] = { "images", NULL,
+		"the images alone: nothing is unpacked, so it is quick", NULL },
+	[LS_SM] = IMAGE_SM_OPT,
+	[LS_KIND] = IMAGE_KIND_OPT,
+	[LS_MATCH] = { "match", "GLOB", "only kernels of this name, mangled or not", NULL },
+	[LS_JSON] = { "json", NULL, "print one JSON object a FILE, one a line", NULL },
+	[LS_INCLUDE] = NVRTC_INCLUDE_OPT,
+	[LS_DEFINE] = NVRTC_DEFINE_OPT,
+	[LS_STD] = NVRTC_STD_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+static const char ls_details[] =
+	"FILE is PTX, CUDA C++ (.cu), a cubin, a fatbin, an object, an archive, a shared library\n"
+	"or a program.  Needs no driver and no GPU.  A .cu file is compiled to PTX, for --sm.\n"
+	"\n"
+	"An image is one piece of device code: machine code for one architecture (cubin), PTX or\n"
+	"LTO code.  REGISTERED images are those that the CUDA runtime is told of; EMBEDDED ones\n"
+	"were found in the data of a library that loads them itself.\n"
+	"\n"
+	"    regs     registers a thread         threads  the most in a block; =N: just so many\n"
+	"    shared   static bytes a block       cluster  blocks in a cluster\n"
+	"    local    bytes a thread             takes    parameters as OFFSET:BYTES TYPE; types\n"
+	"    const    bytes, parameters included          as PTX or the C++ name tells them\n"
+	"\n"
+	"GLOB is as in the shell and must fit all of a name: the mangled one, the C++ one, or that\n"
+	"without its parameters.  '*reduce*' finds every kernel with reduce in its name.\n"
+	"\n"
+	"A damaged image is told on stderr and the rest is listed; the exit status is 1 then, and\n"
+	"where a file has no device code, or nothing that was asked for.\n";
 
 #define CUDA_ARCH 75 /* as `gpuload compile` takes: what every GPU that CUDA 13 knows can run */
 
@@ -189,7 +226,7 @@ static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_e
 	return GPUL_OK;
 }
 
-int cmd_ls(const struct cli_args *args, gpul_error *err)
+static int cmd_ls(const struct cli_args *args, gpul_error *err)
 {
 	const struct nvrtc_rows rows = { LS_INCLUDE, LS_DEFINE, LS_STD };
 	struct nvrtc_args nvrtc = { 0 };
@@ -221,3 +258,8 @@ int cmd_ls(const struct cli_args *args, gpul_error *err)
 	nvrtc_args_free(&nvrtc);
 	return st || ls.failed ? CLI_FAILED : CLI_DONE;
 }
+
+const struct cli_cmd cli_ls = {
+	"ls", "FILE...", "list the kernels of any file: parameters, registers, memory",
+	ls_details, ls_opts, cmd_ls, CLI_FILES, NULL,
+};

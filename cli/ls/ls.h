@@ -20,6 +20,8 @@
 #include "loader/signature/signature.h"
 #include "ptx/module.h"
 
+extern const struct cli_cmd cli_ls, cli_extract;
+
 struct ls { /* one command line */
 	struct image_filter filter;
 	bool json, images_only;

@@ -115,7 +115,7 @@ static int report(const struct run *r, gpul_error *err)
 	return CLI_FAILED;
 }
 
-int cmd_run(const struct cli_args *args, gpul_error *err)
+static int cmd_run(const struct cli_args *args, gpul_error *err)
 {
 	struct run r = { 0 };
 	gpul_status st = run_request_make(args, &r.ask, err);
@@ -134,3 +134,8 @@ int cmd_run(const struct cli_args *args, gpul_error *err)
 	run_clean_up(&r);
 	return code;
 }
+
+const struct cli_cmd cli_run = {
+	"run", "FILE... [ARG...]", "run a kernel on made-up, given or file data",
+	run_details, run_opts, cmd_run, CLI_FILES, NULL,
+};

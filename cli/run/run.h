@@ -18,13 +18,17 @@
 #include <stdint.h>
 
 #include "cli/run/arg.h"
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 #include "cli/lib/image_filter.h"
 #include "cli/lib/nvrtc_args.h"
 #include "cli/lib/value.h"
 #include "core/error.h"
 #include "driver/context.h"
 #include "loader/loader.h"
+
+extern const struct cli_cmd cli_run;
+extern const struct cli_opt run_opts[];  /* and the help text, both in run_request.c */
+extern const char run_details[];
 
 #define RUN_SHOWN 10         /* elements of a buffer that are printed */
 #define RUN_NAME_BYTES 256

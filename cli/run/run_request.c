@@ -8,7 +8,87 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/options.h"
+enum {
+	RUN_KERNEL, RUN_GRID, RUN_BLOCK, RUN_SHARED, RUN_REPEAT, RUN_EXPECT, RUN_RTOL, RUN_ATOL,
+	RUN_SAVE, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
+	RUN_STD, RUN_SM, RUN_KIND, RUN_LINK_ARG, RUN_NO_CACHE, RUN_EXPLAIN, RUN_N_OPTS,
+};
+
+/* clang-format off */  /* a table, one row an option */
+const struct cli_opt run_opts[] = {
+	[RUN_KERNEL] = { "kernel", "NAME", "which kernel, when the file has several", NULL },
+	[RUN_GRID] = { "grid", "X[,Y[,Z]]",
+		"blocks (default: enough for the largest buffer or the count)", NULL },
+	[RUN_BLOCK] = { "block", "X[,Y[,Z]]",
+		"threads a block (default: 256, less where the kernel says so)", NULL },
+	[RUN_SHARED] = { "shared", "BYTES",
+		"dynamic shared memory a block; K and M may follow (default: 0)", NULL },
+	[RUN_REPEAT] = { "repeat", "N",
+		"launch N times; time is the median and the least (default: 1)", NULL },
+	[RUN_EXPECT] = { "expect", "ARG=WHAT",
+		"check argument ARG, from 0: a FILL, @FILE or sum:VALUE", NULL },
+	[RUN_RTOL] = { "rtol", "X",
+		"floats may differ by X times the expected value (default: 0)", NULL },
+	[RUN_ATOL] = { "atol", "X", "and by X besides (default: 0)", NULL },
+	[RUN_SAVE] = { "save", "ARG=FILE",
+		"write buffer ARG: a .npy file, or raw to other names", NULL },
+	[RUN_TIMEOUT] = { "timeout", "SECONDS",
+		"give up a kernel that runs longer; 0.5 is fine (default: wait)", NULL },
+	[RUN_DRIVER] = CLI_DRIVER_OPT,
+	[RUN_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
+	[RUN_JSON] = CLI_JSON_OPT,
+	[RUN_INCLUDE] = NVRTC_INCLUDE_OPT,
+	[RUN_DEFINE] = NVRTC_DEFINE_OPT,
+	[RUN_STD] = NVRTC_STD_OPT,
+	[RUN_SM] = IMAGE_SM_OPT,
+	[RUN_KIND] = IMAGE_KIND_OPT,
+	[RUN_LINK_ARG] = { "link-arg", "WORD",
+		"hand WORD to nvJitLink, such as -maxrregcount=64", NULL },
+	[RUN_NO_CACHE] = { "no-cache", NULL, "compile and link anew", NULL },
+	[RUN_EXPLAIN] = { "explain", NULL,
+		"say of each image in FILE why it was taken or left (stderr)", NULL },
+	[RUN_N_OPTS] = { 0 },
+};
+/* clang-format on */
+
+const char run_details[] =
+	"Loads FILE, makes the arguments, launches, and prints the time and what the kernel\n"
+	"wrote. FILE is PTX, CUDA C++ (.cu), a cubin, a fatbin, or an object, archive, library or\n"
+	"program that nvcc made; the image is taken that the driver would take. Several FILEs, and\n"
+	"code from nvcc -dc or -dlto, are linked. One ARG for each parameter, in order:\n"
+	"\n"
+	"    i32=1024  f32=0.5  u64=0xff   a value\n"
+	"    f64[1024]=FILL                a buffer that the kernel reads; or [4K], [1M], [1G]\n"
+	"    out:f64[1024]                 a buffer that it writes\n"
+	"    inout:f32[1M]=FILL            both; made anew for each launch\n"
+	"    bytes=@FILE  hex:00ff1234     a struct passed by value\n"
+	"    fn:NAME  fn:NAME[3]           the function pointer that a __device__ variable of\n"
+	"                                  FILE holds, or element 3 of a table of them\n"
+	"\n"
+	"Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64. A FILL is\n"
+	"\n"
+	"    zeros  ones  NUMBER           every element alike\n"
+	"    iota[:START[:STEP]]           START + i x STEP, from 0 by 1; integers wrap\n"
+	"    rand[:SEED]                   splitmix64 of SEED and i: floats in [0, 1),\n"
+	"                                  integers of any value\n"
+	"    @FILE                         a .npy file of the same type, else the raw bytes;\n"
+	"                                  the count may be left out: f64[]=@a.npy\n"
+	"\n"
+	"An out: buffer is filled with bytes A5 before each launch; an element that still holds\n"
+	"them afterwards is shown as unwritten.\n"
+	"\n"
+	"With no ARG, FILE's own line is used: the first line\n"
+	"\n"
+	"    // gpuload run: ARG... [OPTION...]\n"
+	"\n"
+	"that names the kernel asked for (or no kernel). Options of the command line come before\n"
+	"those of the file; a relative @FILE in it starts from FILE's folder. With no such line\n"
+	"either, gpuload reads from the kernel's code what it takes, makes up buffers of 1024\n"
+	"elements, and prints the command line that this amounts to; where the code does not\n"
+	"tell, it prints the kernel's signature and a command line to fill in.\n"
+	"\n"
+	"Exit status: 0 done, 1 failed or not as expected, 2 the command line does not fit.\n";
+
 
 /* The two sources; the command line comes before the file. */
 struct sources {
@@ -234,17 +314,20 @@ static gpul_status collect_load_options(const struct cli_args *args, struct run_
 
 /* ---- the whole --------------------------------------------------------------------- */
 
-/* A file may choose how its kernel is run; it may not write files or pick the machine's driver:
- * those who run a file that they got from elsewhere rely on it. */
+/* The options that a file's own line may contain.  A file chooses how its kernel is run; it does not write files or
+ * choose the driver, so that a file from elsewhere can be run safely. */
+static const bool allowed_in_file[RUN_N_OPTS] = {
+	[RUN_KERNEL] = true, [RUN_GRID] = true, [RUN_BLOCK] = true, [RUN_SHARED] = true,  [RUN_REPEAT] = true, [RUN_EXPECT] = true,
+	[RUN_RTOL] = true,   [RUN_ATOL] = true, [RUN_INCLUDE] = true, [RUN_DEFINE] = true, [RUN_STD] = true,
+};
+
 static gpul_status check_file_options(const struct sources *s, gpul_error *err)
 {
-	const struct cli_opt *opts = cli_find("run", NULL)->opts;
-
 	for (size_t i = 0; i < s->file.n_given; i++)
-		if (!opts[s->file.given[i].opt].in_file)
+		if (!allowed_in_file[s->file.given[i].opt])
 			return gpul_fail(err, GPUL_EINVAL, 0,
 					 "--%s may not stand in a file's own line",
-					 opts[s->file.given[i].opt].name);
+					 run_opts[s->file.given[i].opt].name);
 	return GPUL_OK;
 }
 
@@ -273,7 +356,7 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	q->dir = slash ? strndup(q->file, (size_t)(slash - q->file) + 1) : strdup(".");
 	if (!q->dir)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
-	st = cli_parse(cli_find("run", NULL)->opts, q->line.words, q->line.n_words, &s->file,
+	st = cli_parse(run_opts, q->line.words, q->line.n_words, &s->file,
 		       &why);
 	if (st == GPUL_OK)
 		st = check_file_options(s, &why);

@@ -7,11 +7,52 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/options.h"
 #include "cli/lib/stop.h"
 #include "cli/lib/tell.h"
 #include "cli/lib/value.h"
 #include "core/clock.h"
+
+enum {
+	ATTACH_SUM, ATTACH_DUMP, ATTACH_ROWS, ATTACH_SAVE, ATTACH_FORCE, ATTACH_HOLD, ATTACH_TYPE,
+	ATTACH_READ_ONLY, ATTACH_DEVICES, ATTACH_WAIT, ATTACH_TIMEOUT, ATTACH_JSON, ATTACH_DRIVER,
+};
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt attach_opts[] = {
+	[ATTACH_SUM] = { "sum", NULL, "add up the elements, on the GPU and on the CPU", NULL },
+	[ATTACH_DUMP] = { "dump", NULL, "print elements, or bytes in hex", NULL },
+	[ATTACH_ROWS] = { "rows", "N", "how many rows --dump prints (default: 10)", NULL },
+	[ATTACH_SAVE] = { "save", "FILE",
+		"write all of it: a .npy file, or raw to other names", CLI_FILES },
+	[ATTACH_FORCE] = { "force", NULL, "replace FILE if it is there", NULL },
+	[ATTACH_HOLD] = { "hold", NULL,
+		"stay attached until a signal or the owner's end", NULL },
+	[ATTACH_TYPE] = { "type", "TYPE",
+		"of the elements, whatever the owner says", "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64" },
+	[ATTACH_READ_ONLY] = { "read-only", NULL, "map it for reading only", NULL },
+	[ATTACH_DEVICES] = DEVICES_LIST_OPT,
+	[ATTACH_WAIT] = { "wait", "SECONDS", "wait for NAME to be there (default: 0)", NULL },
+	[ATTACH_TIMEOUT] = { "timeout", "SECONDS",
+		"give up an owner that does not answer, or a sum (default: 10)", NULL },
+	[ATTACH_JSON] = CLI_JSON_OPT,
+	[ATTACH_DRIVER] = CLI_DRIVER_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+static const char attach_details[] =
+	"Maps the memory that another process shares, on the first GPU of LIST and, unless it is\n"
+	"device memory, on the CPU; says what it is; does what is asked for; lets go. The options\n"
+	"can be combined.\n"
+	"\n"
+	"    --sum    in pairs of pairs, in an order that depends on the count alone: the sums of all\n"
+	"             processes, GPUs and CPUs are the same, bit for bit. Exit status 1 if not\n"
+	"    --dump   a row is one of the last dimension, or 10 elements; 16 bytes where the owner\n"
+	"             said no type\n"
+	"    --save   no file is ever half written\n"
+	"\n"
+	"When the owner dies, the memory stays readable until this process lets go; --hold tells of\n"
+	"it, lets go and ends with 1.\n";
 
 enum { DEFAULT_ROWS = 10, DEFAULT_TIMEOUT_MS = 10000, RETRY_MS = 10, DETACH_MS = 10000 };
 
@@ -242,7 +283,7 @@ close_devices:
 	return st;
 }
 
-int cmd_attach(const struct cli_args *args, gpul_error *err)
+static int cmd_attach(const struct cli_args *args, gpul_error *err)
 {
 	struct attach a = { 0 };
 	gpul_status st = read_request(args, &a.ask, err);
@@ -252,3 +293,8 @@ int cmd_attach(const struct cli_args *args, gpul_error *err)
 		st = attach_work(&a, err);
 	return cli_exit_code(st);
 }
+
+const struct cli_cmd cli_attach = {
+	"attach", "NAME", "map another process' memory: add up, print or save it",
+	attach_details, attach_opts, cmd_attach, CLI_SHARES, NULL,
+};

@@ -8,6 +8,8 @@
 
 #include "cli/share/share.h"
 
+extern const struct cli_cmd cli_attach;
+
 struct attach_request {
 	const char *name, *save;     /* borrowed; save NULL: not asked for */
 	bool sum, dump, hold, force, read_only, json;

@@ -7,7 +7,22 @@
 #include <string.h>
 
 #include "cli/lib/new_file.h"
-#include "cli/options.h"
+
+enum { MAP_SVG, MAP_FORCE, MAP_JSON };
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt map_opts[] = {
+	[MAP_SVG] = { "svg", "FILE", "write the picture as SVG; - is stdout", CLI_FILES },
+	[MAP_FORCE] = { "force", NULL, "replace FILE if it is there", NULL },
+	[MAP_JSON] = CLI_JSON_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+static const char map_details[] =
+	"Draws the memory in the middle and each process that maps it beside it, with the range of\n"
+	"addresses where its CPU and its GPU see the data, and which GPU that is. Needs no driver\n"
+	"and no GPU.\n";
 
 /* Who does not answer in this time is stopped or busy. */
 enum { ANSWER_MS = 1000 };
@@ -132,7 +147,7 @@ static gpul_status draw(const char *name, const gpul_ipc_share *share,
 	return st;
 }
 
-int cmd_map(const struct cli_args *args, gpul_error *err)
+static int cmd_map(const struct cli_args *args, gpul_error *err)
 {
 	gpul_ipc_share share;
 	gpul_error why = { 0 };
@@ -150,3 +165,8 @@ int cmd_map(const struct cli_args *args, gpul_error *err)
 		return cli_exit_code(print_json(name, &share, err));
 	return cli_exit_code(draw(name, &share, args, err));
 }
+
+const struct cli_cmd cli_map = {
+	"map", "NAME", "draw who maps shared memory where, as text or SVG",
+	map_details, map_opts, cmd_map, CLI_SHARES, NULL,
+};

@@ -10,6 +10,8 @@
 
 #include "cli/share/share.h"
 
+extern const struct cli_cmd cli_map;
+
 enum { MAP_TEXT_BYTES = 48, MAP_BAND_LINES = 6 };
 
 struct map_process {

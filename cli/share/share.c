@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/lib/fill.h"
-#include "cli/options.h"
 #include "cli/lib/stop.h"
 #include "core/clock.h"
 #include "ipc/place.h"
@@ -254,7 +253,7 @@ static gpul_status share_work(struct share *s, gpul_error *err)
 	return st;
 }
 
-int cmd_share(const struct cli_args *args, gpul_error *err)
+static int cmd_share(const struct cli_args *args, gpul_error *err)
 {
 	struct share s = { 0 };
 	gpul_status st = share_request_make(args, &s.ask, err);
@@ -264,3 +263,8 @@ int cmd_share(const struct cli_args *args, gpul_error *err)
 	share_request_free(&s.ask);
 	return cli_exit_code(st);
 }
+
+const struct cli_cmd cli_share = {
+	"share", "NAME", "make memory for GPUs and CPUs, and offer it to other processes",
+	share_details, share_opts, cmd_share, NULL, NULL,
+};

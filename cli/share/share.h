@@ -10,12 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 #include "cli/lib/devices_arg.h"
 #include "cli/lib/json.h"
 #include "cli/lib/out.h"
 #include "core/file.h"
 #include "ipc/client.h"
+
+extern const struct cli_cmd cli_share, cli_shares;
+extern const struct cli_opt share_opts[];  /* and the help text, both in share_request.c */
+extern const char share_details[];
 
 /* ---- what gpuload share is asked for ----------------------------------------------- */
 

@@ -6,8 +6,61 @@
 
 #include "cli/lib/fill.h"
 #include "cli/lib/npy.h"
-#include "cli/options.h"
 #include "cli/lib/value.h"
+
+enum {
+	SHARE_BYTES, SHARE_KIND, SHARE_FILL, SHARE_SHAPE, SHARE_FROM, SHARE_NODE, SHARE_DEVICES,
+	SHARE_READ_ONLY, SHARE_FABRIC, SHARE_UNTIL_DETACHED, SHARE_FOR, SHARE_JSON, SHARE_DRIVER,
+};
+
+/* clang-format off */  /* a table, one row an option */
+const struct cli_opt share_opts[] = {
+	[SHARE_BYTES] = { "bytes", "N", "how much; K, M or G may follow", NULL },
+	[SHARE_KIND] = { "kind", "KIND",
+		"what kind of memory (default: auto)", "auto host-numa device memfd shm device-ipc" },
+	[SHARE_FILL] = { "fill", "TYPE=FILL",
+		"contents, see gpuload help run: f32=rand, u8=@FILE", NULL },
+	[SHARE_SHAPE] = { "shape", "N[,N...]", "dimensions, told to whoever attaches", NULL },
+	[SHARE_FROM] = { "from", "FILE",
+		"a .npy file with its type and shape, or any bytes", CLI_FILES },
+	[SHARE_NODE] = { "node", "N",
+		"NUMA node of host memory (default: the first GPU's)", NULL },
+	[SHARE_DEVICES] = DEVICES_LIST_OPT,
+	[SHARE_READ_ONLY] = { "read-only", NULL, "the others may only read", NULL },
+	[SHARE_FABRIC] = { "fabric", NULL, "device: by fabric handle, where that works", NULL },
+	[SHARE_UNTIL_DETACHED] = { "until-detached", NULL,
+		"end when the last one has gone", NULL },
+	[SHARE_FOR] = { "for", "SECONDS", "end after that time; 0.5 is fine", NULL },
+	[SHARE_JSON] = { "json", NULL, "print one JSON object an event, one a line", NULL },
+	[SHARE_DRIVER] = CLI_DRIVER_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+const char share_details[] =
+	"Makes memory that GPUs and CPUs see, fills it, and offers it to other processes of the\n"
+	"same user, until Ctrl-C (SIGINT, SIGTERM, SIGHUP):\n"
+	"\n"
+	"    gpuload share weights --from weights.npy &\n"
+	"    gpuload attach weights --wait 5 --sum\n"
+	"\n"
+	"KIND is\n"
+	"\n"
+	"    auto        the first of host-numa, memfd and shm that works here\n"
+	"    host-numa   RAM of one NUMA node (cuMemCreate); one address for CPU and GPU\n"
+	"    memfd       RAM without a name, sealed against shrinking; registered with the GPU\n"
+	"    shm         RAM by shm_open, the classic way; registered with the GPU\n"
+	"    device      memory of the first GPU (cuMemCreate); the CPU does not see it\n"
+	"    device-ipc  the same by cuMemAlloc and cuIpc*, the legacy way\n"
+	"\n"
+	"NAME is a socket, NAME.sock, in a folder that only this user can enter:\n"
+	"$GPULOAD_RUNTIME_DIR, else $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID. A NAME with\n"
+	"a / in it is a path of its own. Nothing else has a name: when this process dies, however\n"
+	"it dies, the memory goes with the last process that is attached.\n"
+	"\n"
+	"One line when it is ready, then one an event: ATTACHED, DETACHED, PEER_DIED, REFUSED with\n"
+	"the reason, and ENDED. Before the first byte lies a page with an abort word and step\n"
+	"counters for kernels: ipc/control.h.\n";
 
 /* ---- size and contents ------------------------------------------------------------- */
 

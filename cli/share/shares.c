@@ -6,11 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options.h"
 #include "cli/share/share.h"
 #include "cli/lib/tell.h"
 #include "core/array.h"
 #include "ipc/place.h"
+
+enum { SHARES_VERBOSE, SHARES_NAMES, SHARES_JSON };
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt shares_opts[] = {
+	[SHARES_VERBOSE] = { "verbose", NULL, "tell which dead sockets were removed", NULL },
+	[SHARES_NAMES] = { "names", NULL, "only the names, dead ones too; asks nobody", NULL },
+	[SHARES_JSON] = CLI_JSON_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+static const char shares_details[] =
+	"Asks the owner of each name; one that does not answer within 0.2 s is listed as such. The\n"
+	"socket of one that has died is removed. A process of another pid namespace shows as -.\n"
+	"Needs no driver and no GPU.\n";
 
 /* Whoever does not answer in this time is stopped or busy.  All are asked at once, nearly: 64
  * stopped ones cost twice the time of one. */
@@ -211,7 +226,7 @@ static gpul_status list(char **names, size_t n_names, const struct cli_args *arg
 	return st;
 }
 
-int cmd_shares(const struct cli_args *args, gpul_error *err)
+static int cmd_shares(const struct cli_args *args, gpul_error *err)
 {
 	char **names = NULL;
 	size_t n = 0;
@@ -234,3 +249,8 @@ int cmd_shares(const struct cli_args *args, gpul_error *err)
 	free(names);
 	return cli_exit_code(st);
 }
+
+const struct cli_cmd cli_shares = {
+	"shares", "", "list what is shared here: owner, kind, size, who is attached",
+	shares_details, shares_opts, cmd_shares, NULL, NULL,
+};

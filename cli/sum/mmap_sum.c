@@ -5,10 +5,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 #include "cli/lib/fill.h"
-#include "cli/options.h"
 #include "ipc/server.h"
+
+enum {
+	MMAP_SUM_N, MMAP_SUM_BYTES, MMAP_SUM_KIND, MMAP_SUM_FILL, MMAP_SUM_DEVICES, MMAP_SUM_TIMEOUT,
+	MMAP_SUM_DRIVER, MMAP_SUM_JSON,
+};
+
+/* clang-format off */  /* a table, one row an option */
+static const struct cli_opt mmap_sum_opts[] = {
+	[MMAP_SUM_N] = { "n", "N", "processes, from 1 to 64 (default: 3)", NULL },
+	[MMAP_SUM_BYTES] = { "bytes", "SIZE",
+		"of the buffer; K, M or G may follow (default: 64M)", NULL },
+	[MMAP_SUM_KIND] = { "kind", "KIND",
+		"which memory; auto takes host memory that works here (default)", "auto host-numa device memfd shm device-ipc" },
+	[MMAP_SUM_FILL] = { "fill", "TYPE=FILL",
+		"what is in it, as in gpuload run (default: f64=rand)", NULL },
+	[MMAP_SUM_DEVICES] = { "devices", "LIST",
+		"GPUs, such as 0,1: process i takes the i-th of them, in turn (default: 0)", NULL },
+	[MMAP_SUM_TIMEOUT] = { "timeout", "SECONDS",
+		"for the whole of it (default: 60)", NULL },
+	[MMAP_SUM_DRIVER] = CLI_DRIVER_OPT,
+	[MMAP_SUM_JSON] = CLI_JSON_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+static const char mmap_sum_details[] =
+	"One process, the master, creates the buffer and fills it; the others attach to it, which\n"
+	"copies nothing.  Each adds it up on its GPU and on its CPU (device memory, which no CPU\n"
+	"sees, after a copy), and the sums are printed:\n"
+	"\n"
+	"    total sum [master]: 4196125.058501036\n"
+	"    total sum [4711]: 4196125.058501036       of the process 4711\n"
+	"\n"
+	"They agree bit for bit, because everybody adds in the same order: in pairs, then pairs of\n"
+	"pairs.  Floats are added up as f64, integers as i64 or u64.\n"
+	"\n"
+	"Memory of kind pinned is refused: no other process can map it.\n"
+	"\n"
+	"Exit status: 0 all agree, 1 they differ or a process failed, 2 the command line is wrong.\n";
 
 enum { DEFAULT_N = 3, DEFAULT_BYTES = 64 << 20, DEFAULT_SECONDS = 60 };
 
@@ -178,7 +216,7 @@ static gpul_status run(struct mmap_sum_request *r, struct mmap_sum_team *team, g
 	return st;
 }
 
-int cmd_mmap_sum(const struct cli_args *args, gpul_error *err)
+static int cmd_mmap_sum(const struct cli_args *args, gpul_error *err)
 {
 	struct mmap_sum_request r;
 	struct mmap_sum_team team;
@@ -191,3 +229,8 @@ int cmd_mmap_sum(const struct cli_args *args, gpul_error *err)
 	mmap_sum_team_end(&team, true);
 	return cli_exit_code(st);
 }
+
+const struct cli_cmd cli_mmap_sum = {
+	"mmap-sum", "", "map one buffer into several processes; their GPUs' sums agree",
+	mmap_sum_details, mmap_sum_opts, cmd_mmap_sum, NULL, NULL,
+};

@@ -17,6 +17,8 @@
 #include "cli/sum/sum.h"
 #include "ipc/view.h"
 
+extern const struct cli_cmd cli_mmap_sum;
+
 enum { MMAP_SUM_MOST = 64 };  /* processes, the master among them */
 
 struct mmap_sum_request {

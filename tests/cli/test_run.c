@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "cli/options.h"
 #include "cli/run/run.h"
 
 /* ---- the file's own line ----------------------------------------------------------- */
@@ -110,7 +109,7 @@ static gpul_status request(const char **words, struct cli_args *args, struct run
 	while (words[n])
 		n++;
 	assert_int_equal(
-		cli_parse(cli_find("run", NULL)->opts, (char *const *)words, n, args, err),
+		cli_parse(cli_run.opts, (char *const *)words, n, args, err),
 		GPUL_OK);
 	return run_request_make(args, q, err);
 }

@@ -21,7 +21,7 @@ static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *e
 	while (words[n])
 		n++;
 	assert_int_equal(
-		cli_parse(cli_find("run", NULL)->opts, (char *const *)words, n, &args, err),
+		cli_parse(cli_run.opts, (char *const *)words, n, &args, err),
 		GPUL_OK);
 	st = run_request_make(&args, &r.ask, err);
 	if (st == GPUL_OK)

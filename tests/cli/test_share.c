@@ -73,7 +73,7 @@ static gpul_status request(const char **words, struct share_request *q, gpul_err
 
 	while (words[n])
 		n++;
-	st = cli_parse(cli_find("share", NULL)->opts, (char *const *)words, n, &args, err);
+	st = cli_parse(cli_share.opts, (char *const *)words, n, &args, err);
 	if (st == GPUL_OK)
 		st = share_request_make(&args, q, err);
 	cli_args_free(&args);

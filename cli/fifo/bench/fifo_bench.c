@@ -216,7 +216,7 @@ static gpul_status print(const struct fifo_bench_request *r, const struct fifo_b
 	return write_out(r->plot, r->force, &svg, err);
 }
 
-int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
+static int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
 {
 	struct fifo_bench_request *r = calloc(1, sizeof *r);
 	struct fifo_bench_result *result = calloc(1, sizeof *result);
@@ -232,3 +232,8 @@ int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
 	free(r);
 	return cli_exit_code(st);
 }
+
+const struct cli_cmd cli_fifo_bench = {
+	"fifo bench", "", "measure throughput and latency of the queue, by size and parallelism",
+	fifo_bench_details, fifo_bench_opts, cmd_fifo_bench, NULL, NULL,
+};

@@ -12,11 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/cli.h"
+#include "cli/lib/command.h"
 #include "cli/lib/devices_arg.h"
 #include "cli/lib/out.h"
 #include "loader/loader.h"
 #include "proxy/fifo.h"
+
+extern const struct cli_cmd cli_fifo_bench;
+extern const struct cli_opt fifo_bench_opts[];  /* and the help text, both in fifo_bench_request.c */
+extern const char fifo_bench_details[];
 
 enum fifo_mode { FIFO_SHARED, FIFO_LANES, FIFO_N_MODES };
 enum fifo_way { FIFO_PUSH, FIFO_RELEASE, FIFO_PUSH_SYNC, FIFO_RELEASE_SYNC, FIFO_N_WAYS };

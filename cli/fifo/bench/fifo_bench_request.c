@@ -4,9 +4,63 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/fifo/fifo.h"
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/lib/value.h"
+
+enum {
+	OPT_SIZES, OPT_PARALLEL, OPT_MODE, OPT_REPEAT, OPT_TRIGGERS, OPT_PLOT,
+	OPT_FORCE, OPT_BATCH, OPT_KIND, OPT_DEVICE, OPT_CPU, OPT_TIMEOUT, OPT_DRIVER,
+	OPT_JSON,
+};
+
+/* clang-format off */  /* a table, one row an option */
+const struct cli_opt fifo_bench_opts[] = {
+	[OPT_SIZES] = { "sizes", "LIST",
+		"slots in all: powers of two, such as 1,128,512 (the default)", NULL },
+	[OPT_PARALLEL] = { "parallel", "LIST",
+		"threads that push, each in a block of its own, such as 1,8,64", NULL },
+	[OPT_MODE] = { "mode", "MODE",
+		"one queue for all threads, or a lane for each (default: both)", "shared lanes both" },
+	[OPT_REPEAT] = { "repeat", "N",
+		"the figure is the median of N runs (default: 5)", NULL },
+	[OPT_TRIGGERS] = { "triggers", "N",
+		"of each thread (default: the most of 1000 and 10 x size)", NULL },
+	[OPT_PLOT] = { "plot", "FILE",
+		"draw the throughput as SVG, too; - is stdout, instead of the tables", CLI_FILES },
+	[OPT_FORCE] = { "force", NULL, "replace FILE if it is there", NULL },
+	[OPT_BATCH] = { "batch", "N",
+		"handle at most N between two releases (default: 64; of warps 1024)", NULL },
+	[OPT_KIND] = { "kind", "KIND",
+		"which host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
+	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
+	[OPT_CPU] = { "cpu", "N",
+		"the CPU that takes the triggers out (default: the system chooses)", NULL },
+	[OPT_TIMEOUT] = { "timeout", "SECONDS",
+		"give up when nothing moves for that time (default: 10)", NULL },
+	[OPT_DRIVER] = CLI_DRIVER_OPT,
+	[OPT_JSON] = CLI_JSON_OPT,
+	{ 0 },
+};
+/* clang-format on */
+
+const char fifo_bench_details[] =
+	"P blocks of one thread push triggers; this program's main thread takes them out while the\n"
+	"kernel runs and counts each in a hash map. Throughput is the number of triggers over the\n"
+	"time from the launch until the stream is synchronised. All counts are checked.\n"
+	"\n"
+	"    push           16 bytes; what the thread wrote before may become visible later\n"
+	"    push release   what it wrote before is visible to who sees the trigger\n"
+	"    + sync each    and it waits until the CPU has handled it, before the next push\n"
+	"    push to pop    latency of one push, and\n"
+	"    push to sync   until the thread knows that it has been handled\n"
+	"    warp push      32 triggers at once; the CPU reads and checks each\n"
+	"\n"
+	"Without --sizes and --parallel: 1 slot with 1 thread; 128 with 1, 8, 64, 128; 512 with 1, 8,\n"
+	"64, 256, 512. With one of them the other is as there, or 1,8,64. More threads than slots are\n"
+	"left out. lanes has a lane for each thread, and as many slots in all as shared.\n"
+	"\n"
+	"On the software driver, which is there to learn and to test with, fewer triggers are pushed;\n"
+	"the output says how many.\n";
 
 enum { DEFAULT_REPEAT = 5, DEFAULT_TIMEOUT_MS = 10000, MOST_NUMBERS = 16, MOST_PARALLEL = 4096 };
 
@@ -140,28 +194,28 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 	gpul_status st;
 
 	*r = (struct fifo_bench_request){ .timeout_ms = DEFAULT_TIMEOUT_MS,
-					  .json = cli_value(args, FIFO_BENCH_JSON),
-					  .force = cli_value(args, FIFO_BENCH_FORCE),
-					  .plot = cli_value(args, FIFO_BENCH_PLOT) };
+					  .json = cli_value(args, OPT_JSON),
+					  .force = cli_value(args, OPT_FORCE),
+					  .plot = cli_value(args, OPT_PLOT) };
 	if (args->n_operands)
 		return gpul_fail(err, GPUL_EINVAL, 0, "'%.40s': fifo bench takes options alone", args->operands[0]);
 	if (r->json && r->plot && !strcmp(r->plot, "-"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--plot - and --json both want stdout");
-	st = parse_configs(cli_value(args, FIFO_BENCH_SIZES), cli_value(args, FIFO_BENCH_PARALLEL), r, err);
-	st = st ? st : parse_mode(cli_value(args, FIFO_BENCH_MODE), r, err);
-	st = st ? st : parse_number("repeat", cli_value(args, FIFO_BENCH_REPEAT), 1, FIFO_MOST_RUNS, &repeat, err);
-	st = st ? st : parse_number("triggers", cli_value(args, FIFO_BENCH_TRIGGERS), 1, 1 << 24, &r->triggers, err);
-	st = st ? st : parse_number("batch", cli_value(args, FIFO_BENCH_BATCH), 1, FIFO_MOST_BATCH, &batch, err);
-	st = st ? st : parse_number("cpu", cli_value(args, FIFO_BENCH_CPU), 0, CPU_SETSIZE - 1, &cpu, err);
-	st = st ? st : parse_timeout(cli_value(args, FIFO_BENCH_TIMEOUT), &r->timeout_ms, err);
-	st = st ? st : parse_kind(cli_value(args, FIFO_BENCH_KIND), &r->kind, err);
-	st = st ? st : devices_arg_parse(cli_value(args, FIFO_BENCH_DRIVER), cli_value(args, FIFO_BENCH_DEVICE),
+	st = parse_configs(cli_value(args, OPT_SIZES), cli_value(args, OPT_PARALLEL), r, err);
+	st = st ? st : parse_mode(cli_value(args, OPT_MODE), r, err);
+	st = st ? st : parse_number("repeat", cli_value(args, OPT_REPEAT), 1, FIFO_MOST_RUNS, &repeat, err);
+	st = st ? st : parse_number("triggers", cli_value(args, OPT_TRIGGERS), 1, 1 << 24, &r->triggers, err);
+	st = st ? st : parse_number("batch", cli_value(args, OPT_BATCH), 1, FIFO_MOST_BATCH, &batch, err);
+	st = st ? st : parse_number("cpu", cli_value(args, OPT_CPU), 0, CPU_SETSIZE - 1, &cpu, err);
+	st = st ? st : parse_timeout(cli_value(args, OPT_TIMEOUT), &r->timeout_ms, err);
+	st = st ? st : parse_kind(cli_value(args, OPT_KIND), &r->kind, err);
+	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE),
 					 &r->devices, err);
 	if (!st && r->devices.n > 1)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--device takes one number, not '%.40s'",
-				 cli_value(args, FIFO_BENCH_DEVICE));
+				 cli_value(args, OPT_DEVICE));
 	r->repeat = (unsigned)repeat;
 	r->batch = (unsigned)batch;
-	r->cpu = cli_value(args, FIFO_BENCH_CPU) ? (int)cpu : -1;
+	r->cpu = cli_value(args, OPT_CPU) ? (int)cpu : -1;
 	return st;
 }

@@ -1,0 +1,81 @@
+/* command.h — what a command consists of, and how its command line is parsed.
+ *
+ *     argv ── cli_parse (parse.c) ──> cli_args ── cmd->run (run.c, ls.c, ...) ──> exit code
+ *
+ * Each command defines its own row (struct cli_cmd) and its option table, next to the code that reads the options;
+ * cli/commands.c lists the rows.  A row may have verbs, which are rows too: gpuload fifo bench. */
+#ifndef GPULOAD_CLI_LIB_COMMAND_H
+#define GPULOAD_CLI_LIB_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+
+/* The exit status of the program.  USAGE: the command line is wrong (an unknown option, an argument that does not fit
+ * the kernel, a block of 2048 threads).  FAILED: every other failure. */
+enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/* What the shell completes a value to, beside a list of words such as "auto nvidia soft". */
+#define CLI_FILES "@files"
+#define CLI_COMMANDS "@commands"
+#define CLI_SHARES "@shares"  /* the names that gpuload shares --names prints */
+
+struct cli_opt {
+	const char *name;      /* without dashes; one letter: -I, also joined: -Idir */
+	const char *value;     /* name of the value, as help shows it; NULL: a switch */
+	const char *help;
+	const char *complete;  /* CLI_FILES, CLI_COMMANDS, CLI_SHARES, a list of words, or NULL */
+};
+
+/* Rows that several commands have. */
+#define CLI_DRIVER_OPT \
+	{ "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft" }
+#define CLI_JSON_OPT { "json", NULL, "print one JSON object instead of text", NULL }
+extern const struct cli_opt cli_no_opts[];  /* the table of a command without options */
+
+struct cli_args {  /* a parsed command line; its strings are borrowed */
+	struct cli_given {
+		int opt;               /* row of the option table */
+		const char *value;     /* NULL for a switch */
+	} *given;
+	size_t n_given;
+	const char **operands;
+	size_t n_operands;
+	bool help;                     /* --help or -h was given */
+};
+
+struct cli_cmd {
+	const char *name, *operands, *help;
+	const char *details;           /* paragraphs for --help and the man page; NULL: none */
+	const struct cli_opt *opts;    /* ends with {0} */
+	int (*run)(const struct cli_args *args, gpul_error *err);  /* returns an enum cli_exit */
+	const char *complete;          /* what operands complete to, as in cli_opt */
+	const struct cli_cmd *const *verbs;  /* NULL-terminated, each named "COMMAND VERB"; NULL: none.  With verbs, opts
+					      * is empty and run is called when no verb is given */
+};
+
+/** Parse the part of a command line that follows the name of the command.
+ *
+ * Options may be given before, between or after operands, as `--opt value` or `--opt=value`, and may
+ * be repeated; `--` ends them.
+ *
+ * @opts     an option table, ends with {0}
+ * @words    n_words strings; borrowed, must outlive *out
+ * @n_words  their number
+ * @out      owned by the caller: cli_args_free(); empty on failure
+ * Errors  GPUL_EINVAL an unknown option (a near name is offered), a value missing or unwanted;
+ *         GPUL_ENOMEM
+ * Threads any thread may call
+ * Source  POSIX.1-2017, XBD 12.2, and the GNU long options */
+gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_words,
+		      struct cli_args *out, gpul_error *err);
+void cli_args_free(struct cli_args *args);
+
+/** The value of an option's last use; NULL: not given.  A switch has the value "". */
+const char *cli_value(const struct cli_args *args, int opt);
+
+/** OK: DONE; EINVAL: USAGE; every other status: FAILED. */
+int cli_exit_code(gpul_status status);
+
+#endif
