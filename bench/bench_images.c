@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #include "core/clock.h"
-#include "loader/image/images.h"
+#include "loader/image/source.h"
 
 struct cost {
 	double wall_ms, cpu_ms;
@@ -43,17 +43,22 @@ static gpul_status run_once(const char *path, struct cost *c, gpul_error *err)
 {
 	uint64_t start = gpul_clock_ns();
 	double cpu = cpu_ms();
-	gpul_images *list = NULL;
+	gpul_source *source = NULL;
+	const gpul_images *list;
 	const gpul_image *image;
-	gpul_status st = gpul_images_open(path, NULL, &list, err);
+	gpul_status st = gpul_source_open(path, &source, err);
 
-	if (st)
+	if (!st)
+		st = gpul_source_images(source, NULL, &list, err);
+	if (st) {
+		gpul_source_close(source);
 		return st;
+	}
 	image = gpul_images_all(list, &c->n_images);
 	c->stored_bytes = 0;
 	for (size_t i = 0; i < c->n_images; i++)
 		c->stored_bytes += image[i].stored_bytes;
-	gpul_images_close(list);
+	gpul_source_close(source);
 	c->wall_ms = (double)(gpul_clock_ns() - start) * 1e-6;
 	c->cpu_ms = cpu_ms() - cpu;
 	return GPUL_OK;

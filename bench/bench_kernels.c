@@ -14,6 +14,7 @@
 
 #include "core/clock.h"
 #include "loader/image/kernels/kernels.h"
+#include "loader/image/source.h"
 
 struct figures {
 	double list_ms, kernels_ms, cpu_ms, unpack_ms;
@@ -70,12 +71,17 @@ static void keep_best(double *best, double ms)
 static gpul_status run_once(const char *path, struct figures *best, gpul_error *err)
 {
 	struct figures f = { 0 };
-	gpul_images *images = NULL;
+	gpul_source *source = NULL;
+	const gpul_images *images;
 	double start = now_ms(), cpu;
-	gpul_status st = gpul_images_open(path, NULL, &images, err);
+	gpul_status st = gpul_source_open(path, &source, err);
 
-	if (st)
+	if (!st)
+		st = gpul_source_images(source, NULL, &images, err);
+	if (st) {
+		gpul_source_close(source);
 		return st;
+	}
 	keep_best(&best->list_ms, now_ms() - start);
 	start = now_ms();
 	cpu = cpu_ms();
@@ -88,7 +94,7 @@ static gpul_status run_once(const char *path, struct figures *best, gpul_error *
 	best->n_damaged = f.n_damaged;
 	if (!st)
 		keep_best(&best->unpack_ms, unpack_all(images));
-	gpul_images_close(images);
+	gpul_source_close(source);
 	return st;
 }
 

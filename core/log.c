@@ -68,3 +68,14 @@ void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 	else
 		fprintf(stderr, "gpuload %s: %s\n", module, line);
 }
+
+void gpul_log_lines(gpul_log_level level, const char *module, const char *text)
+{
+	while (text && *text) {
+		int n = (int)strcspn(text, "\n");
+
+		if (n)
+			gpul_log(level, module, "%.*s", n, text);
+		text += n + (text[n] == '\n');
+	}
+}

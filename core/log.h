@@ -27,6 +27,9 @@ typedef void gpul_log_sink(void *user, gpul_log_level level, const char *module,
 void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Log each line of a text, a compiler's log say, that is not empty; NULL is fine. */
+void gpul_log_lines(gpul_log_level level, const char *module, const char *text);
+
 /* True when a line of this level would be shown: to skip work that only feeds the log. */
 bool gpul_log_shows(gpul_log_level level);
 

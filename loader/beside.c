@@ -6,27 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/choose/choose_internal.h"
 #include "loader/loader_internal.h"
 
 /* A text of more is of many kernels, and would take longer to read than most of them to run. */
 #define MOST_BYTES (2u << 20)
 
 /* The PTX of image's unit; the last, which is the newest as nvcc writes them; NULL: none. */
-static const gpul_image *find_ptx(const gpul_source *s, const gpul_image *image)
+static const gpul_image *find_ptx(const gpul_images *images, const gpul_image *image)
 {
-	const gpul_image *found = NULL;
+	size_t n;
+	const gpul_image *all = gpul_images_all(images, &n), *found = NULL;
 
-	for (size_t i = 0; i < s->n; i++)
-		if (s->all[i].unit == image->unit && s->all[i].kind == GPUL_IMAGE_PTX &&
-		    s->all[i].bytes <= MOST_BYTES)
-			found = &s->all[i];
+	for (size_t i = 0; i < n; i++)
+		if (all[i].unit == image->unit && all[i].kind == GPUL_IMAGE_PTX &&
+		    all[i].bytes <= MOST_BYTES)
+			found = &all[i];
 	return found;
 }
 
-void gpul_beside_keep(gpul_module *m, const gpul_source *s, const gpul_image *image)
+void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_image *image)
 {
-	const gpul_image *ptx = image->kind == GPUL_IMAGE_CUBIN ? find_ptx(s, image) : NULL;
+	const gpul_image *ptx = image->kind == GPUL_IMAGE_CUBIN ? find_ptx(images, image) : NULL;
 	gpul_unpacked unpacked = { 0 };
 
 	if (ptx && gpul_image_unpack(ptx, &unpacked, NULL) == GPUL_OK)

@@ -99,17 +99,6 @@ static gpul_status refuse(const gpul_module *m, CUresult r, const char *log, con
 	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
 }
 
-void gpul_loader_log(const char *text)
-{
-	while (text && *text) {
-		int n = (int)strcspn(text, "\n");
-
-		if (n)
-			gpul_log(GPUL_LOG_INFO, "loader", "%.*s", n, text);
-		text += n + (text[n] == '\n');
-	}
-}
-
 /* What the PTX was to be compiled with; what has no counterpart here is told. */
 static void take_ptxas_options(const gpul_code *code, gpul_ptxas_options *out)
 {
@@ -154,7 +143,7 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 		r = m->drv->cuLibraryGetModule(&compiled, m->library);
 
 	log[sizeof log - 1] = said[sizeof said - 1] = '\0';
-	gpul_loader_log(said);
+	gpul_log_lines(GPUL_LOG_INFO, "loader", said);
 	if (r == CUDA_SUCCESS)
 		return GPUL_OK;
 	st = refuse(m, r, log, code->bytes, code->name, err);

@@ -13,6 +13,8 @@
 
 #include "core/error.h"
 #include "driver/driver.h"
+#include "loader/choose/options.h"
+#include "loader/image/source.h"
 #include "loader/signature/signature.h"
 
 #ifdef __cplusplus
@@ -21,24 +23,6 @@ extern "C" {
 
 typedef struct gpul_module gpul_module;
 typedef struct gpul_kernel gpul_kernel;
-
-typedef struct gpul_load_options {
-	int device;                    /* ordinal the code is compiled for (.cu); default 0 */
-	const char *const *nvrtc_args; /* for NVRTC: -I, -D, --std ..., then NULL; NULL: none */
-	bool verbose_log; /* registers and spills, as the JIT tells, go to the log */
-	const char *kernel; /* the one that will be asked for: of several units (select.h) the one
-	                     * that has it is loaded; NULL: there must be one unit that has kernels,
-	                     * or they are linked */
-	uint32_t only_sm;   /* images for this architecture alone; 0: what suits the device */
-	char only_suffix;   /* with only_sm: 'a' or 'f'; 0: any, and none */
-	uint32_t only_kind; /* enum gpul_image_kind; 0: any */
-	const char *const *link_args; /* for nvJitLink, then NULL; NULL: none */
-	bool no_cache;      /* compile and link anew (cache.h) */
-	/* Told of each image that was considered, in order, with its verdict (enum gpul_verdict) and
-	 * one sentence; NULL: nobody asked. */
-	void (*explain)(void *context, const char *line);
-	void *explain_context;
-} gpul_load_options;
 
 /** Load a file: PTX, cubin, fatbin, host object, archive, shared library or program, recognised by
  * content, or CUDA C++, by its name (.cu).
@@ -77,6 +61,20 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
 gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n,
 				   const gpul_load_options *options, gpul_module **out,
 				   gpul_error *err);
+
+/** Load sources (loader/image/source.h) as one program: nothing is opened, what was mapped is used.
+ *
+ * @drv      borrowed; must outlive *out; a context must be current
+ * @sources  n of them; their images are listed if they were not yet; not needed after the call
+ * @n        at least 1
+ * @options  NULL: defaults
+ * @out      owned by the caller: gpul_module_unload(); untouched on failure
+ * Errors  those of gpul_module_load_file(), but for opening
+ * Threads any thread that the sources belong to
+ * Source  nvJitLink documentation; cuLibraryLoadData */
+gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const *sources, size_t n,
+				     const gpul_load_options *options, gpul_module **out,
+				     gpul_error *err);
 
 /** The same from memory.
  *

@@ -82,15 +82,6 @@ gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *
 gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code,
 			     const gpul_load_options *options, gpul_error *err);
 
-/* Compile CUDA C++ as one of several files: PTX that is to be linked; owned: free(). */
-gpul_status gpul_compile_to_link(const char *source, const char *name, uint32_t cc,
-				 const gpul_load_options *options, char **out, gpul_error *err);
-
-struct gpul_choice;
-/* Link what gpul_choice_links() is true of, and fill the module with the result. */
-gpul_status gpul_link_choice(gpul_module *m, const struct gpul_choice *c,
-			     const gpul_load_options *options, gpul_error *err);
-
 /* Load PTX into m->library; a refusal is explained from the JIT's own log. */
 gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 			  const gpul_load_options *options, gpul_error *err);
@@ -102,16 +93,12 @@ gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_e
 gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err);
 void gpul_variables_free(gpul_module *m);
 
-struct gpul_source;
-/* Remember the PTX that stands beside a cubin that was loaded, if there is any. */
-void gpul_beside_keep(gpul_module *m, const struct gpul_source *s, const gpul_image *image);
+/* Remember the PTX of the same unit as a cubin that was loaded, if the unit has PTX. */
+void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_image *image);
 /* What that PTX tells of a kernel; NULL: nothing.  Under the lock. */
 gpul_signature *gpul_beside_signature(const gpul_kernel *k);
 
 /* What a C++ name tells of a kernel that has no PTX, beside its sizes; NULL: no memory. */
 gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled);
-
-/* What a compiler had to say, line by line, to the log; NULL is fine. */
-void gpul_loader_log(const char *text);
 
 #endif

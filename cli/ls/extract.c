@@ -8,6 +8,7 @@
 #include "cli/lib/new_file.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/tell.h"
+#include "loader/image/source.h"
 
 enum {
 	EXTRACT_OUT, EXTRACT_SM, EXTRACT_KIND, EXTRACT_MATCH, EXTRACT_FORCE, EXTRACT_JSON,
@@ -206,16 +207,17 @@ static gpul_status extract_wanted(struct extract *x, gpul_error *err)
 
 static gpul_status extract_file(struct extract *x, gpul_error *err)
 {
-	gpul_images *images = NULL;
+	gpul_source *source = NULL;
 	struct progress progress;
-	gpul_status st;
+	gpul_status st = gpul_source_open(x->path, &source, err);
 
-	progress_begin(&progress, x->path);
-	st = gpul_images_open(x->path, &progress.hook, &images, err);
-	progress_wipe(&progress);
 	if (st)
 		return st;
-	x->images = images;
+	progress_begin(&progress, x->path);
+	st = gpul_source_images(source, &progress.hook, &x->images, err);
+	progress_wipe(&progress);
+	if (st)
+		goto close;
 	if (x->json) {
 		json_begin(x->json, NULL, '{');
 		json_text(x->json, "file", x->path);
@@ -228,7 +230,8 @@ static gpul_status extract_file(struct extract *x, gpul_error *err)
 	}
 	if (st == GPUL_OK && x->json)
 		st = json_print(x->json, err);
-	gpul_images_close(images);
+close:
+	gpul_source_close(source);
 	return st;
 }
 

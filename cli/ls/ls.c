@@ -8,10 +8,9 @@
 #include "cli/lib/nvrtc_args.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/tell.h"
-#include "core/file.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
-#include "loader/image/recognise.h"
+#include "loader/image/source.h"
 
 enum {
 	LS_IMAGES, LS_SM, LS_KIND, LS_MATCH, LS_JSON, LS_INCLUDE, LS_DEFINE, LS_STD,
@@ -55,52 +54,28 @@ static const char ls_details[] =
 
 /* ---- CUDA C++ ---------------------------------------------------------------------- */
 
-static gpul_status list_compiled(struct ls *ls, const char *path, const char *source,
-				 gpul_error *err)
+static gpul_status list_compiled(struct ls *ls, gpul_source *source, gpul_error *err)
 {
 	gpul_nvrtc_result r = { 0 };
 	gpul_image image = { .kind = GPUL_IMAGE_PTX,
 			     .sm = ls->filter.sm ? ls->filter.sm : CUDA_ARCH,
 			     .suffix = ls->filter.suffix };
+	const char *path = gpul_source_name(source), *text;
 	char arch[24];
-	gpul_status st;
+	gpul_status st = gpul_source_text(source, &text, err);
+
+	if (st)
+		return st;
 
 	snprintf(arch, sizeof arch, "compute_%u%.1s", image.sm,
 		 (const char[]){ image.suffix, '\0' });
-	st = gpul_compile_cached(source, path, ls->nvrtc_args, arch, false, &r, err);
+	st = gpul_compile_cached(text, path, ls->nvrtc_args, arch, false, &r, err);
 	image.bytes = image.stored_bytes = r.image_bytes;
 	if (st && r.log && *r.log) /* all the errors: the message has but the first */
 		fprintf(stderr, "%s%s", r.log, r.log[strlen(r.log) - 1] == '\n' ? "" : "\n");
 	if (st == GPUL_OK)
 		st = ls_ptx(ls, path, r.image, &image, err);
 	gpul_nvrtc_result_free(&r);
-	return st;
-}
-
-/* CUDA C++ is the one content that is told by its name, so no other file is opened for it. */
-static bool is_cuda_name(const char *path)
-{
-	size_t n = strlen(path);
-
-	return n > 3 && !strcmp(path + n - 3, ".cu");
-}
-
-/* GPUL_OK with *done: it was CUDA C++, and is listed. */
-static gpul_status try_cuda(struct ls *ls, const char *path, bool *done, gpul_error *err)
-{
-	gpul_file file;
-	gpul_status st;
-
-	*done = false;
-	if (!is_cuda_name(path))
-		return GPUL_OK;
-	st = gpul_file_open(path, &file, err);
-	if (st)
-		return st;
-	*done = gpul_recognise(file.bytes, file.n_bytes, path).kind == GPUL_CONTENT_CUDA;
-	if (*done)
-		st = list_compiled(ls, path, file.bytes, err);
-	gpul_file_close(&file);
 	return st;
 }
 
@@ -115,10 +90,10 @@ void ls_tell_no_match(struct ls *ls, const char *path)
 }
 
 /* JSON has its object, though there is nothing in it. */
-static void tell_no_images(struct ls *ls, const char *path, const gpul_images *images)
+static void tell_no_images(struct ls *ls, gpul_source *source, const gpul_images *images)
 {
+	const char *path = gpul_source_name(source), *advice;
 	char buf[GPUL_ADVICE_BYTES];
-	const char *advice;
 	size_t n, n_wanted = 0;
 	const gpul_image *all = gpul_images_all(images, &n);
 
@@ -127,7 +102,7 @@ static void tell_no_images(struct ls *ls, const char *path, const gpul_images *i
 	if (n_wanted)
 		return;
 	ls->failed = true;
-	advice = n == 0 ? gpul_advice_file(images, path, buf) : NULL;
+	advice = n == 0 ? gpul_advice_file(source, buf) : NULL;
 	if (n == 0)
 		cli_tell("ls", "%s: there is no device code in it%s%s", path, advice ? "; " : "",
 			 advice ? advice : "");
@@ -147,13 +122,14 @@ static bool is_ptx_file(const gpul_images *images)
 	       !gpul_images_place(images, all)->member;
 }
 
-static gpul_status list_images(struct ls *ls, const char *path, const gpul_images *images,
+static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_images *images,
 			       gpul_error *err)
 {
+	const char *path = gpul_source_name(source);
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
 
-	tell_no_images(ls, path, images);
+	tell_no_images(ls, source, images);
 	if (n == 0 && !ls->json)
 		return GPUL_OK;
 	if (ls->images_only)
@@ -171,35 +147,44 @@ static gpul_status list_images(struct ls *ls, const char *path, const gpul_image
 }
 
 /* For people: what to expect of the file where it is used otherwise. */
-static void print_advice(const char *path, const gpul_images *images)
+static void print_advice(gpul_source *source, const gpul_images *images)
 {
 	char buf[GPUL_ADVICE_BYTES];
 	size_t n;
 	const char *advice;
 
 	gpul_images_all(images, &n);
-	advice = n ? gpul_advice_file(images, path, buf) : NULL;
+	advice = n ? gpul_advice_file(source, buf) : NULL;
 	if (advice)
 		printf("\nnote: %s\n", advice);
 }
 
-static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
+static gpul_status list_source(struct ls *ls, gpul_source *source, gpul_error *err)
 {
-	gpul_images *images = NULL;
+	const gpul_images *images;
 	struct progress progress;
-	bool done;
-	gpul_status st = try_cuda(ls, path, &done, err);
+	gpul_status st;
 
-	if (st || done)
-		return st;
-	progress_begin(&progress, path);
-	st = gpul_images_open(path, &progress.hook, &images, err);
+	if (gpul_source_content(source) == GPUL_CONTENT_CUDA)
+		return list_compiled(ls, source, err);
+	progress_begin(&progress, gpul_source_name(source));
+	st = gpul_source_images(source, &progress.hook, &images, err);
 	progress_wipe(&progress);
 	if (st == GPUL_OK)
-		st = list_images(ls, path, images, err);
+		st = list_images(ls, source, images, err);
 	if (st == GPUL_OK && !ls->json && !ls->images_only)
-		print_advice(path, images);
-	gpul_images_close(images);
+		print_advice(source, images);
+	return st;
+}
+
+static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
+{
+	gpul_source *source = NULL;
+	gpul_status st = gpul_source_open(path, &source, err);
+
+	if (st == GPUL_OK)
+		st = list_source(ls, source, err);
+	gpul_source_close(source);
 	return st;
 }
 

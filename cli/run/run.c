@@ -5,24 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/file.h"
-
-/* A file that is not there is told before a driver is looked for; a pipe can be read but once. */
-static gpul_status look_at_files(const struct run_request *q, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
-
-	for (size_t i = 0; !st && i < q->n_files; i++) {
-		gpul_file file = { 0 };
-
-		if (run_file_is_pipe(q->files[i]))
-			continue;
-		st = gpul_file_open(q->files[i], &file, err);
-		gpul_file_close(&file);
-	}
-	return st;
-}
-
 /* On stderr: stdout is for results, and JSON. */
 static void explain(void *context, const char *line)
 {
@@ -46,8 +28,8 @@ static gpul_status load(struct run *r, gpul_error *err)
 	gpul_status st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
 
 	if (st == GPUL_OK)
-		st = gpul_module_load_files(r->drv, r->ask.files, r->ask.n_files, &options,
-					    &r->module, err);
+		st = gpul_module_load_sources(r->drv, r->ask.sources, r->ask.n_files, &options,
+					      &r->module, err);
 	if (st == GPUL_OK)
 		st = gpul_kernel_find(r->module, r->ask.kernel, &r->kernel, err);
 	return st;
@@ -121,8 +103,6 @@ static int cmd_run(const struct cli_args *args, gpul_error *err)
 	gpul_status st = run_request_make(args, &r.ask, err);
 	int code;
 
-	if (st == GPUL_OK)
-		st = look_at_files(&r.ask, err);
 	if (st == GPUL_OK)
 		st = gpul_driver_open(r.ask.driver, &r.drv, err);
 	if (st == GPUL_OK)

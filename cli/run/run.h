@@ -24,6 +24,7 @@
 #include "cli/lib/value.h"
 #include "core/error.h"
 #include "driver/context.h"
+#include "loader/image/source.h"
 #include "loader/loader.h"
 
 extern const struct cli_cmd cli_run;
@@ -48,18 +49,15 @@ struct run_line {
  * Words are as in the shell: blanks part them; '...' and "..." keep blanks; a backslash takes
  * the next character as it is.  Nothing is expanded.
  *
- * @path    the file
+ * @source  the file
  * @kernel  NULL: the first line is taken, whatever kernel it names
  * @out     owned by the caller: run_line_free(); number is 0 when the file has no such line
- * Errors  GPUL_ESYS, GPUL_EFORMAT the file cannot be read or is empty; GPUL_EINVAL a quote that
- *         does not end; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL a quote without its end; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
-gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out,
+gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_line *out,
 			  gpul_error *err);
 void run_line_free(struct run_line *l);
-/* Read to look at it, it would be empty when it is to be loaded: it has no line of its own. */
-bool run_file_is_pipe(const char *path);
 
 struct run_target {          /* of --expect and --save: ARG=WHAT */
 	size_t arg;
@@ -70,6 +68,7 @@ struct run_target {          /* of --expect and --save: ARG=WHAT */
 struct run_request {
 	const char *const *files;           /* n_files, at least 1; borrowed */
 	size_t n_files;
+	gpul_source **sources;              /* owned, n_files: each file, opened once */
 	const char *file;                   /* the first: its line is used, its name is shown */
 	const char *kernel;                 /* NULL: the only one there is */
 	struct image_filter only;           /* which images may be loaded */

@@ -4,10 +4,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "core/file.h"
-#include "loader/image/recognise.h"
+#include "loader/image/source.h"
 
 static const char marker[] = "gpuload run:";
 
@@ -119,41 +117,20 @@ static gpul_status find_in(const char *text, size_t n_bytes, const char *path,
 	return GPUL_OK;
 }
 
-/* A library may have hundreds of megabytes, and no such line. */
-static bool is_text(const gpul_file *file, const char *path)
+gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_line *out,
+			  gpul_error *err)
 {
-	switch (gpul_recognise(file->bytes, file->n_bytes, path).kind) {
+	size_t n_bytes;
+	const void *bytes = gpul_source_bytes(source, &n_bytes);
+
+	*out = (struct run_line){ 0 };
+	switch (gpul_source_content(source)) {
 	case GPUL_CONTENT_PTX:
 	case GPUL_CONTENT_CUDA:
 	case GPUL_CONTENT_TEXT:
 	case GPUL_CONTENT_EMPTY: /* nothing but comments */
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool run_file_is_pipe(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-}
-
-gpul_status run_line_find(const char *path, const char *kernel, struct run_line *out,
-			  gpul_error *err)
-{
-	gpul_file file;
-	gpul_status st;
-
-	*out = (struct run_line){ 0 };
-	if (run_file_is_pipe(path))
+		return find_in(bytes, n_bytes, gpul_source_name(source), kernel, out, err);
+	default: /* a library may have hundreds of megabytes, and has no such line */
 		return GPUL_OK;
-	st = gpul_file_open(path, &file, err);
-	if (st)
-		return st;
-	if (is_text(&file, path))
-		st = find_in(file.bytes, file.n_bytes, path, kernel, out, err);
-	gpul_file_close(&file);
-	return st;
+	}
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -342,18 +343,42 @@ static gpul_status in_line(const struct run_request *q, gpul_status st, const gp
 	return gpul_fail(err, st, why->native, "%s:%u: %s", q->file, q->line.number, why->text);
 }
 
+/* The folder that relative paths in the file's line start from; the current one for a pipe.  Owned; NULL: no memory. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+
+	if (!slash || stat(path, &st) || !S_ISREG(st.st_mode))
+		return strdup(".");
+	return strndup(path, (size_t)(slash - path) + 1);
+}
+
+/* The file is opened even if its line is not used: a file that does not exist is reported before anything else. */
+static gpul_status open_sources(struct run_request *q, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	q->sources = calloc(q->n_files, sizeof *q->sources);
+	if (!q->sources)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu files", q->n_files);
+	for (size_t i = 0; !st && i < q->n_files; i++)
+		st = gpul_source_open(q->files[i], &q->sources[i], err);
+	return st;
+}
+
 static gpul_status read_line(struct sources *s, struct run_request *q, gpul_error *err)
 {
-	const char *kernel = cli_value(s->command, RUN_KERNEL), *slash = strrchr(q->file, '/');
+	const char *kernel = cli_value(s->command, RUN_KERNEL);
 	gpul_error why = { 0 };
 	gpul_status st;
 
 	if (s->command->n_operands > q->n_files) /* its arguments replace the file's line */
 		return GPUL_OK;
-	st = run_line_find(q->file, kernel, &q->line, err);
+	st = run_line_find(q->sources[0], kernel, &q->line, err);
 	if (st || q->line.number == 0)
 		return st;
-	q->dir = slash ? strndup(q->file, (size_t)(slash - q->file) + 1) : strdup(".");
+	q->dir = folder_of(q->file);
 	if (!q->dir)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
 	st = cli_parse(run_opts, q->line.words, q->line.n_words, &s->file,
@@ -396,7 +421,9 @@ gpul_status run_request_make(const struct cli_args *args, struct run_request *ou
 			err, GPUL_EINVAL, 0,
 			"which file?  gpuload run FILE [ARG...]; gpuload help run explains");
 	take_files(args, out);
-	st = read_line(&s, out, err);
+	st = open_sources(out, err);
+	if (!st)
+		st = read_line(&s, out, err);
 	if (st)
 		goto done;
 	out->kernel = value(&s, RUN_KERNEL);
@@ -421,6 +448,9 @@ done:
 
 void run_request_free(struct run_request *q)
 {
+	for (size_t i = 0; q->sources && i < q->n_files; i++)
+		gpul_source_close(q->sources[i]);
+	free(q->sources);
 	for (size_t i = 0; i < q->n_args; i++)
 		arg_free(&q->args[i]);
 	free(q->args);

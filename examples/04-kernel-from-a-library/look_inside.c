@@ -3,7 +3,7 @@
  *     look_inside [LIBRARY [NAME]]      default: libnccl.so.2, where the linker finds it, and
  *                                      ncclDevKernel_AllReduce
  *
- *     library ── gpul_images_open: which device code, for which GPUs ── gpul_select: what this GPU would get
+ *     library ── gpul_source_images: which device code, for which GPUs ── gpul_select: what this GPU would get
  *             ── gpul_kernels_visit: the first kernel whose name contains NAME
  *             ── gpul_module_load_file, on NVIDIA's driver: the same numbers from the loaded code
  *
@@ -17,6 +17,7 @@
 #include "driver/context.h"
 #include "loader/names/demangle.h"
 #include "loader/image/kernels/kernels.h"
+#include "loader/image/source.h"
 #include "loader/loader.h"
 #include "loader/choose/select.h"
 
@@ -83,13 +84,18 @@ static gpul_status look(const gpul_image *image, const gpul_kernel_table *table,
 static gpul_status find_kernel(const char *path, uint32_t cc, struct found *f, gpul_error *err)
 {
 	const gpul_target target = { .cc = cc, .machine_code = true };
-	gpul_images *images;
+	gpul_source *source = NULL;
+	const gpul_images *images;
 	gpul_verdict *verdicts;
 	size_t n, n_embedded = 0;
-	gpul_status st = gpul_images_open(path, NULL, &images, err);
+	gpul_status st = gpul_source_open(path, &source, err);
 
-	if (st)
+	if (!st)
+		st = gpul_source_images(source, NULL, &images, err);
+	if (st) {
+		gpul_source_close(source);
 		return st;
+	}
 	f->first = gpul_images_all(images, &n);
 	for (size_t i = 0; i < n; i++)
 		n_embedded += f->first[i].origin == GPUL_ORIGIN_EMBEDDED;
@@ -109,7 +115,7 @@ static gpul_status find_kernel(const char *path, uint32_t cc, struct found *f, g
 		st = gpul_fail(err, GPUL_EINVAL, 0, "%u kernels for sm_%u, none with '%s' in its name",
 			       f->n_kernels, cc, f->wanted);
 	free(verdicts);
-	gpul_images_close(images);
+	gpul_source_close(source);
 	return st;
 }
 

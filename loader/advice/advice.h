@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "core/error.h"
-#include "loader/image/images.h"
+#include "loader/image/source.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,10 +30,9 @@ void gpul_advise(gpul_error *err);
 /** What is likely to surprise about a file with device code, or without, as one sentence: it waits for
  * its device link, the device link dropped a kernel, no host code can name its kernels.
  *
- * images are path's.  In buf, or for ever; NULL: nothing.  Files with very much code are not looked
- * through.  Any thread. */
-const char *gpul_advice_file(const gpul_images *images, const char *path,
-			     char buf[GPUL_ADVICE_BYTES]);
+ * The text is in buf or is static; NULL: no advice.  Files with more than 16 MiB of device code are not examined.
+ * The thread that the source belongs to. */
+const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES]);
 
 #ifdef __cplusplus
 }

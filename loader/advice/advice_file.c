@@ -114,15 +114,18 @@ static const char *of_host_file(const gpul_images *images, const gpul_host_objec
 	return advice;
 }
 
-const char *gpul_advice_file(const gpul_images *images, const char *path,
-			     char buf[GPUL_ADVICE_BYTES])
+const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES])
 {
 	gpul_host_object o = { 0 };
-	size_t n, n_relocatable = 0;
+	size_t n, n_relocatable = 0, file_bytes;
+	const void *file = gpul_source_bytes(source, &file_bytes);
 	uint64_t bytes = 0;
-	const gpul_image *all = gpul_images_all(images, &n);
-	const char *advice = NULL;
+	const gpul_images *images;
+	const gpul_image *all;
 
+	if (gpul_source_images(source, NULL, &images, NULL))
+		return NULL;
+	all = gpul_images_all(images, &n);
 	for (size_t i = 0; i < n; i++) {
 		n_relocatable += all[i].relocatable && *gpul_images_place(images, &all[i])->section;
 		bytes += all[i].bytes;
@@ -131,13 +134,12 @@ const char *gpul_advice_file(const gpul_images *images, const char *path,
 		return "not linked yet (nvcc -dc): gpuload links it by itself; a host program needs nvcc "
 		       "-dlink OBJECTS -o dlink.o, and dlink.o beside them, or its linker misses "
 		       "__cudaRegisterLinkedBinary_...";
-	if (bytes > MOST_BYTES || !gpul_host_open(path, &o))
+	if (bytes > MOST_BYTES || !gpul_host_read(file, file_bytes, &o))
 		return NULL;
 	if (n == 0 && o.linked)
-		advice = "of an archive only those objects are linked that something refers to, and their "
+		return "of an archive only those objects are linked that something refers to, and their "
 			 "device code with them; -Wl,--whole-archive brings the others";
 	else if (n)
-		advice = of_host_file(images, &o, buf);
-	gpul_host_close(&o);
-	return advice;
+		return of_host_file(images, &o, buf);
+	return NULL;
 }

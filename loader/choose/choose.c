@@ -1,138 +1,16 @@
-/* choose.c — see choose_internal.h: which image has the kernel.
+/* choose.c — which image has the kernel that is to be loaded.
  *
- * A kernel is looked for in the images that the device would get and in no others, registered ones
- * first.  Its mangled name, given exactly, ends the search; a name as people write it may mean several
- * kernels, so all images are looked through. */
+ * The kernel is searched in the images that the device would get (verdict TAKEN), registered images before embedded
+ * ones.  An exact mangled name ends the search.  A demangled name may match several kernels, so all images are
+ * searched, to report an ambiguity. */
 #include "loader/choose/choose_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "loader/names/demangle.h"
-#include "loader/loader_internal.h"
 #include "loader/names/names.h"
-#include "ptx/nvrtc/nvrtc.h"
-
-/* ---- files --------------------------------------------------------------------------- */
-
-/* What it is; what the images cannot be read from by name later is kept. */
-static gpul_status look_into(gpul_source *s, gpul_file *open, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
-
-	if (open && !open->mapped) {
-		s->file = *open;
-		*open = (gpul_file){ 0 };
-	} else {
-		st = gpul_file_open(s->path, &s->file, err);
-	}
-	if (st)
-		return st;
-	s->content = gpul_recognise(s->file.bytes, s->file.n_bytes, s->path).kind;
-	if (s->file.mapped && s->content != GPUL_CONTENT_CUDA)
-		gpul_file_close(&s->file);
-	return GPUL_OK;
-}
-
-static gpul_status list_images(gpul_source *s, gpul_error *err)
-{
-	if (s->compiled)
-		return gpul_images_of(s->compiled, strlen(s->compiled), s->path, &s->images, err);
-	if (s->file.bytes)
-		return gpul_images_of(s->file.bytes, s->file.n_bytes, s->path, &s->images, err);
-	return gpul_images_open(s->path, NULL, &s->images, err);
-}
-
-static gpul_status read_images(gpul_source *s, const gpul_target *target, gpul_error *err)
-{
-	gpul_status st = list_images(s, err);
-
-	if (st)
-		return st;
-	s->all = gpul_images_all(s->images, &s->n);
-	s->verdicts = calloc(s->n + 1, sizeof *s->verdicts);
-	if (!s->verdicts)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu images", s->n);
-	gpul_select(s->images, target, s->verdicts);
-	return GPUL_OK;
-}
-
-gpul_status gpul_choice_open(const char *const *paths, size_t n, gpul_file *first,
-			     const gpul_target *target, const gpul_load_options *options,
-			     gpul_choice *out, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
-
-	*out = (gpul_choice){ .options = options, .target = *target };
-	out->target.only_sm = options->only_sm;
-	out->target.only_suffix = options->only_suffix;
-	out->target.only_kind = options->only_kind;
-	out->sources = calloc(n, sizeof *out->sources);
-	if (!out->sources)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu files", n);
-	for (; !st && out->n_sources < n; out->n_sources++) {
-		gpul_source *s = &out->sources[out->n_sources];
-
-		s->path = paths[out->n_sources];
-		st = look_into(s, out->n_sources == 0 ? first : NULL, err);
-		if (!st && s->content == GPUL_CONTENT_CUDA)
-			st = gpul_compile_to_link(s->file.bytes, s->path, target->cc, options,
-						  &s->compiled, err);
-		if (!st)
-			st = read_images(s, &out->target, err);
-	}
-	if (st)
-		gpul_choice_close(out);
-	return st;
-}
-
-void gpul_choice_close(gpul_choice *c)
-{
-	for (size_t i = 0; i < c->n_sources; i++) {
-		free(c->sources[i].verdicts);
-		gpul_images_close(c->sources[i].images);
-		free(c->sources[i].compiled);
-		gpul_file_close(&c->sources[i].file);
-	}
-	free(c->sources);
-	*c = (gpul_choice){ 0 };
-}
-
-const char *gpul_choice_name(const gpul_source *s, const gpul_image *image, char *buf,
-			     size_t buf_bytes)
-{
-	const gpul_place *place = gpul_images_place(s->images, image);
-
-	if (place->member)
-		snprintf(buf, buf_bytes, "%s(%s)", s->path, place->member);
-	else
-		snprintf(buf, buf_bytes, "%s", s->path);
-	return buf;
-}
-
-gpul_status gpul_choice_unpack(const gpul_source *s, const gpul_image *image,
-			       gpul_unpacked *out, gpul_error *err)
-{
-	gpul_error why = { 0 };
-	char name[200];
-
-	if (gpul_image_unpack(image, out, &why) == GPUL_OK)
-		return GPUL_OK;
-	return gpul_fail(err, why.status, why.native, "%.90s: %s",
-			 gpul_choice_name(s, image, name, sizeof name), why.text);
-}
-
-bool gpul_choice_links(const gpul_choice *c, const gpul_source *s, size_t i)
-{
-	bool bare_text = s->content == GPUL_CONTENT_PTX || s->content == GPUL_CONTENT_CUDA;
-
-	if (s->verdicts[i] != GPUL_TAKEN || s->all[i].origin != GPUL_ORIGIN_REGISTERED)
-		return false;
-	return s->all[i].relocatable || s->all[i].kind == GPUL_IMAGE_LTO ||
-	       (bare_text && c->n_sources > 1);
-}
 
 /* ---- looking for a kernel --------------------------------------------------------------- */
 
@@ -140,7 +18,7 @@ bool gpul_choice_links(const gpul_choice *c, const gpul_source *s, size_t i)
 
 struct search {
 	const gpul_choice *c;
-	gpul_source *source;    /* whose images are being looked at */
+	gpul_input *input;      /* the one whose images are searched */
 	gpul_origin origin;
 	bool linkable;          /* look at what is to be linked, instead of at what is not */
 	const char *asked;      /* NULL: any kernel */
@@ -186,10 +64,10 @@ static void add_name(struct search *s, const char *name)
 static bool is_wanted(const gpul_image *image, void *context)
 {
 	const struct search *s = context;
-	size_t i = (size_t)(image - s->source->all);
+	size_t i = (size_t)(image - s->input->all);
 
-	return s->source->verdicts[i] == GPUL_TAKEN && image->origin == s->origin &&
-	       gpul_choice_links(s->c, s->source, i) == s->linkable;
+	return s->input->verdicts[i] == GPUL_TAKEN && image->origin == s->origin &&
+	       gpul_choice_links(s->c, s->input, i) == s->linkable;
 }
 
 /* A kernel that is meant; demangled may be NULL. */
@@ -199,7 +77,7 @@ static void take(struct search *s, const gpul_image *image, const char *name,
 	if (s->found_name && strcmp(s->found_name, name) == 0)
 		return; /* the same in another unit: an inline or a template's; the first is taken */
 	if (s->n_found++ == 0) {
-		s->found = (gpul_chosen){ s->source, image };
+		s->found = (gpul_chosen){ s->input, image };
 		s->found_name = strdup(name);
 	}
 	add_name(s, demangled ? demangled : name);
@@ -210,7 +88,7 @@ static void look_at(struct search *s, const gpul_image *image, const char *name)
 	char *demangled;
 
 	if (strcmp(name, s->asked) == 0) {
-		s->found = (gpul_chosen){ s->source, image };
+		s->found = (gpul_chosen){ s->input, image };
 		s->n_found = 1;
 		s->enough = true;
 		return;
@@ -229,7 +107,7 @@ static void look_at_any(struct search *s, const gpul_image *image,
 	if (table->n == 0)
 		return;
 	if (s->n_found++ == 0)
-		s->found = (gpul_chosen){ s->source, image };
+		s->found = (gpul_chosen){ s->input, image };
 	for (size_t i = 0; i < table->n && !s->enough; i++) {
 		char *demangled = gpul_demangle(table->at[i].name);
 		const char *name = demangled ? demangled : table->at[i].name;
@@ -248,7 +126,7 @@ static gpul_status visit(const gpul_image *image, const gpul_kernel_table *table
 
 	(void)err;
 	if (failed) {
-		s->source->verdicts[image - s->source->all] = GPUL_LEFT_DAMAGED;
+		s->input->verdicts[image - s->input->all] = GPUL_LEFT_DAMAGED;
 		if (!s->damage.status)
 			s->damage = *failed;
 		return GPUL_OK;
@@ -264,11 +142,11 @@ static gpul_status search_all(gpul_choice *c, struct search *s, gpul_origin orig
 			      gpul_error *err)
 {
 	s->origin = origin;
-	for (size_t i = 0; i < c->n_sources && !s->enough; i++) {
+	for (size_t i = 0; i < c->n_inputs && !s->enough; i++) {
 		gpul_status st;
 
-		s->source = &c->sources[i];
-		st = gpul_kernels_visit(s->source->images, is_wanted, visit, s, NULL, err);
+		s->input = &c->inputs[i];
+		st = gpul_kernels_visit(s->input->images, is_wanted, visit, s, NULL, err);
 		if (st && !s->enough)
 			return st;
 	}
@@ -286,9 +164,9 @@ static struct counts count(const gpul_choice *c)
 {
 	struct counts n = { 0 };
 
-	for (size_t k = 0; k < c->n_sources; k++)
-		for (size_t i = 0; i < c->sources[k].n; i++) {
-			const gpul_source *s = &c->sources[k];
+	for (size_t k = 0; k < c->n_inputs; k++)
+		for (size_t i = 0; i < c->inputs[k].n; i++) {
+			const gpul_input *s = &c->inputs[k];
 
 			n.images++;
 			n.units += i == 0 || s->all[i].unit != s->all[i - 1].unit;
@@ -323,7 +201,7 @@ static gpul_status consider_linking(gpul_choice *c, struct search *s, const stru
 static gpul_status conclude(const gpul_choice *c, const struct search *s,
 			    const struct counts *n, gpul_chosen *out, gpul_error *err)
 {
-	const char *path = c->sources[0].path;
+	const char *path = c->inputs[0].name;
 
 	if (s->n_found == 1) {
 		*out = s->found;

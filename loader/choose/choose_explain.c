@@ -1,4 +1,5 @@
 /* choose_explain.c — a choice in words: what was considered, and why nothing was found. */
+#include <cuda.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ __attribute__((format(printf, 2, 3))) static void tell(const gpul_load_options *
 	o->explain(o->explain_context, line);
 }
 
-static void tell_image(const gpul_choice *c, const gpul_source *s, size_t i,
+static void tell_image(const gpul_choice *c, const gpul_input *s, size_t i,
 		       const gpul_chosen *chosen)
 {
 	const gpul_image *image = &s->all[i];
@@ -39,7 +40,7 @@ static void tell_image(const gpul_choice *c, const gpul_source *s, size_t i,
 			what = "suits this device, but another has the kernel";
 	}
 	tell(c->options, "%s%s%s: %s %s, %llu bytes: %s",
-	     gpul_choice_name(s, image, name, sizeof name), *section ? " " : "", section,
+	     gpul_input_image_name(s, image, name, sizeof name), *section ? " " : "", section,
 	     gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
 	     (unsigned long long)image->bytes, what);
 }
@@ -48,21 +49,21 @@ void gpul_choice_explain(const gpul_choice *c, const gpul_chosen *chosen)
 {
 	if (!c->options->explain)
 		return;
-	for (size_t k = 0; k < c->n_sources; k++)
-		for (size_t i = 0; i < c->sources[k].n; i++)
-			tell_image(c, &c->sources[k], i, chosen);
+	for (size_t k = 0; k < c->n_inputs; k++)
+		for (size_t i = 0; i < c->inputs[k].n; i++)
+			tell_image(c, &c->inputs[k], i, chosen);
 }
 
 /* ---- no image --------------------------------------------------------------------------- */
 
 gpul_status gpul_choice_no_code(const gpul_choice *c, gpul_error *err)
 {
-	const gpul_source *s = &c->sources[0];
+	const gpul_input *s = &c->inputs[0];
 
 	return gpul_fail(err, GPUL_EFORMAT, 0,
 			 "%.100s is %s, but there is no device code in it: was it built by nvcc, "
 			 "and not stripped of .nv_fatbin?",
-			 s->path, gpul_content_text(s->content));
+			 s->name, gpul_content_text(s->content));
 }
 
 /* "cubin sm_75, sm_80; ptx sm_100": each once, in order, as far as it fits. */
@@ -71,9 +72,9 @@ static void list_archs(const gpul_choice *c, char *out, size_t out_bytes)
 	size_t used = 0;
 
 	*out = '\0';
-	for (size_t k = 0; k < c->n_sources; k++)
-		for (size_t i = 0; i < c->sources[k].n; i++) {
-			const gpul_image *image = &c->sources[k].all[i];
+	for (size_t k = 0; k < c->n_inputs; k++)
+		for (size_t i = 0; i < c->inputs[k].n; i++) {
+			const gpul_image *image = &c->inputs[k].all[i];
 			char arch[16], one[32];
 
 			snprintf(one, sizeof one, "%s %s", gpul_image_kind_name(image->kind),
@@ -87,27 +88,27 @@ static void list_archs(const gpul_choice *c, char *out, size_t out_bytes)
 
 static bool all_machine_code(const gpul_choice *c)
 {
-	for (size_t k = 0; k < c->n_sources; k++)
-		for (size_t i = 0; i < c->sources[k].n; i++)
-			if (c->sources[k].all[i].kind != GPUL_IMAGE_CUBIN)
+	for (size_t k = 0; k < c->n_inputs; k++)
+		for (size_t i = 0; i < c->inputs[k].n; i++)
+			if (c->inputs[k].all[i].kind != GPUL_IMAGE_CUBIN)
 				return false;
 	return true;
 }
 
 static gpul_status no_ptx(const gpul_choice *c, const char *archs, gpul_error *err)
 {
-	const gpul_source *s = &c->sources[0];
+	const gpul_input *s = &c->inputs[0];
 
 	if (s->content == GPUL_CONTENT_CUBIN)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
 				 "%.80s is a cubin (GPU machine code): the software driver runs "
 				 "PTX only; give it the PTX (nvcc -ptx), or use --driver nvidia",
-				 s->path);
+				 s->name);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
 			 "%.60s has machine code only (%.60s): the software driver runs PTX only; "
 			 "nvcc -gencode arch=compute_75,code=compute_75 adds it, or use --driver "
 			 "nvidia",
-			 s->path, archs);
+			 s->name, archs);
 }
 
 gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err)
@@ -120,13 +121,13 @@ gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
 				 "%.60s has no image of the kind asked for that runs on sm_%u; it "
 				 "has %s",
-				 c->sources[0].path, t->cc, archs);
+				 c->inputs[0].name, t->cc, archs);
 	if (!t->machine_code && all_machine_code(c))
 		return no_ptx(c, archs, err);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
 			 "%.50s has no image for this device, sm_%u, only %s: nvcc -gencode "
 			 "arch=compute_%u,code=sm_%u adds it",
-			 c->sources[0].path, t->cc, archs, t->cc, t->cc);
+			 c->inputs[0].name, t->cc, archs, t->cc, t->cc);
 }
 
 /* ---- no kernel -------------------------------------------------------------------------- */
@@ -135,13 +136,13 @@ gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err)
 
 struct names {
 	const gpul_choice *c;
-	const gpul_source *source;
+	const gpul_input *input;
 	GPUL_ARRAY(char *) seen;   /* demangled, without parameters; owned */
 	char elsewhere[16];        /* architecture of an image that has the kernel; "": none */
 };
 
 /* No image of this one's unit was taken. */
-static bool unit_is_left(const gpul_source *s, size_t i)
+static bool unit_is_left(const gpul_input *s, size_t i)
 {
 	size_t from = i, to = i;
 
@@ -158,9 +159,9 @@ static bool unit_is_left(const gpul_source *s, size_t i)
 static bool is_of_interest(const gpul_image *image, void *context)
 {
 	const struct names *n = context;
-	size_t i = (size_t)(image - n->source->all);
+	size_t i = (size_t)(image - n->input->all);
 
-	return n->source->verdicts[i] == GPUL_TAKEN || unit_is_left(n->source, i);
+	return n->input->verdicts[i] == GPUL_TAKEN || unit_is_left(n->input, i);
 }
 
 static void remember(struct names *n, const char *demangled)
@@ -182,7 +183,7 @@ static gpul_status collect(const gpul_image *image, const gpul_kernel_table *tab
 {
 	struct names *n = context;
 	const char *asked = n->c->options->kernel;
-	bool taken = n->source->verdicts[image - n->source->all] == GPUL_TAKEN;
+	bool taken = n->input->verdicts[image - n->input->all] == GPUL_TAKEN;
 
 	(void)failed;
 	(void)err;
@@ -203,7 +204,7 @@ static gpul_status collect(const gpul_image *image, const gpul_kernel_table *tab
 static gpul_status not_found(const struct names *n, const gpul_error *damage, gpul_error *err)
 {
 	const gpul_choice *c = n->c;
-	const char *asked = c->options->kernel, *path = c->sources[0].path;
+	const char *asked = c->options->kernel, *path = c->inputs[0].name;
 	const char *near = gpul_text_nearest(asked, (const char *const *)n->seen.at, n->seen.n);
 
 	if (*n->elsewhere)
@@ -231,9 +232,9 @@ gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage
 	struct names n = { .c = c };
 	gpul_status st = GPUL_OK;
 
-	for (size_t i = 0; !st && i < c->n_sources; i++) {
-		n.source = &c->sources[i];
-		st = gpul_kernels_visit(n.source->images, is_of_interest, collect, &n, NULL, err);
+	for (size_t i = 0; !st && i < c->n_inputs; i++) {
+		n.input = &c->inputs[i];
+		st = gpul_kernels_visit(n.input->images, is_of_interest, collect, &n, NULL, err);
 	}
 	if (!st)
 		st = not_found(&n, damage, err);

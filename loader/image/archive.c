@@ -182,7 +182,7 @@ static gpul_status walk_thin(const gpul_walk *w, const member *m)
 		return st;
 	inner.source = *file;
 	inner.file = (gpul_span){ file->bytes, file->n_bytes };
-	return gpul_walk_content(&inner, inner.file);
+	return w->read_member(&inner, inner.file);
 }
 
 gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
@@ -201,7 +201,7 @@ gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 			continue;
 		inner.in_archive = true;
 		inner.here.member = m.name;
-		st = m.content.at ? gpul_walk_content(&inner, m.content) : walk_thin(&inner, &m);
+		st = m.content.at ? w->read_member(&inner, m.content) : walk_thin(&inner, &m);
 		if (st)
 			return st;
 	}

@@ -1,9 +1,8 @@
 /* bare_cubin.c — cubins that are a file, or a stretch of data, by themselves. */
 #include <string.h>
 
-#include "loader/image/kernels/cubin_internal.h"
+#include "loader/image/cubin_internal.h"
 #include "loader/image/images_internal.h"
-#include "loader/image/kernels/kernels.h"
 
 /* Let *end be at least where n bytes at offset end; false: they are not all in s. */
 static bool extend(gpul_span s, uint64_t offset, uint64_t n, size_t *end)

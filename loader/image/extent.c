@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "loader/image/fatbin_internal.h"
 #include "loader/image/images_internal.h"
 #include "loader/image/recognise.h"
 
@@ -27,10 +28,10 @@ static gpul_status extent_of_fatbin(const void *image, const void **bytes, size_
 	uint64_t payload;
 
 	memcpy(&payload, (const char *)image + 8, sizeof payload);
-	if (payload > INT64_MAX - GPUL_FATBIN_HEADER_BYTES)
+	if (payload > INT64_MAX - sizeof(fatbin_header))
 		return gpul_fail(err, GPUL_EFORMAT, 8, "the fatbin claims %llu bytes: damaged",
 				 (unsigned long long)payload);
-	return set(image, GPUL_FATBIN_HEADER_BYTES + (size_t)payload, bytes, n);
+	return set(image, sizeof(fatbin_header) + (size_t)payload, bytes, n);
 }
 
 static gpul_status extent_of_cubin(const void *image, const void **bytes, size_t *n,

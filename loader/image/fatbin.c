@@ -9,34 +9,12 @@
 #include <elf.h>
 #include <string.h>
 
+#include "loader/image/fatbin_internal.h"
 #include "loader/image/images_internal.h"
 
-#define MAGIC        0xBA55ED50u
 #define MOST_HEADER  65536 /* bytes; seen: 64 to 144, and options of any length are in it */
 #define MOST_SM      9999
 #define STARTS_IN    96 /* stored bytes, in which an ELF header is: LZ4 makes nothing much longer */
-
-typedef struct fatbin_header {
-	uint32_t magic;
-	uint16_t version, header_bytes;
-	uint64_t payload_bytes;
-} fatbin_header;
-_Static_assert(sizeof(fatbin_header) == 16, "as in the file");
-
-typedef struct fatbin_entry {
-	uint16_t kind, version;
-	uint32_t header_bytes;
-	uint64_t padded_bytes;
-	uint32_t compressed_bytes; /* 0: stored raw */
-	uint32_t options_at;       /* from the entry's start: {u32 offset, bytes}; 0: none */
-	uint16_t minor, major;     /* of the PTX language; of the cubin's ABI */
-	uint32_t arch;
-	uint32_t ident_at, ident_bytes;
-	uint64_t flags;
-	uint64_t unknown;
-	uint64_t unpacked_bytes; /* 0 when stored raw */
-} fatbin_entry;
-_Static_assert(sizeof(fatbin_entry) == 64, "as in the file");
 
 enum { /* of fatbin_entry.flags; others, seen or not, change nothing here */
 	FLAG_DEBUG = 0x2,
@@ -57,10 +35,10 @@ static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 	if (s.n < sizeof h)
 		return gpul_walk_fail(w, s.at, "a fatbin cut off in its header: %zu of 16 bytes" GPUL_AGAIN, s.n);
 	memcpy(&h, gpul_walk_see(w, s.at, sizeof h), sizeof h);
-	if (h.magic != MAGIC)
+	if (h.magic != GPUL_FATBIN_MAGIC)
 		return gpul_walk_fail(w, s.at, "no fatbin at byte %zu: it starts with %08x, not %08x: "
 				      "damaged, or of a format that is not known" GPUL_AGAIN,
-				      (size_t)(s.at - w->file.at), h.magic, MAGIC);
+				      (size_t)(s.at - w->file.at), h.magic, GPUL_FATBIN_MAGIC);
 	if (h.version != 1 || h.header_bytes != sizeof h)
 		return gpul_walk_fail(w, s.at, "fatbin at byte %zu of version %u with a header of %u "
 				      "bytes; known is version 1 with 16: damaged, or newer than this gpuload",
@@ -133,11 +111,6 @@ static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 static gpul_span after(gpul_span s, size_t n)
 {
 	return (gpul_span){ s.at + n, s.n - n };
-}
-
-static size_t entry_bytes(const fatbin_entry *e)
-{
-	return (size_t)e->header_bytes + (size_t)e->padded_bytes;
 }
 
 /* For cubins the same place holds other things. */
@@ -228,7 +201,7 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 
 	if (st)
 		return st;
-	for (rest = after(all, sizeof(fatbin_header)); rest.n; rest = after(rest, entry_bytes(&e))) {
+	for (rest = after(all, sizeof(fatbin_header)); rest.n; rest = after(rest, gpul_fatbin_entry_bytes(&e))) {
 		gpul_image *image;
 
 		steps++;
@@ -278,30 +251,4 @@ gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)
 		s = after(s, taken);
 	}
 	return GPUL_OK;
-}
-
-gpul_span gpul_fatbin_entry(const gpul_image *image)
-{
-	const gpul_span all = { image->fatbin, (size_t)image->fatbin_bytes };
-	gpul_span rest = all.at ? after(all, sizeof(fatbin_header)) : all;
-	fatbin_entry e;
-
-	for (; rest.n; rest = after(rest, entry_bytes(&e))) { /* sound: it was walked before */
-		memcpy(&e, rest.at, sizeof e);
-		if (rest.at + e.header_bytes == image->stored)
-			return (gpul_span){ rest.at, entry_bytes(&e) };
-	}
-	return (gpul_span){ NULL, 0 };
-}
-
-size_t gpul_fatbin_of_entry(gpul_span entry, unsigned char *out)
-{
-	const fatbin_header h = {
-		.magic = MAGIC, .version = 1, .header_bytes = sizeof h, .payload_bytes = entry.n
-	};
-
-	_Static_assert(sizeof h == GPUL_FATBIN_HEADER_BYTES, "as callers make room for");
-	memcpy(out, &h, sizeof h);
-	memcpy(out + sizeof h, entry.at, entry.n);
-	return sizeof h + entry.n;
 }

@@ -1,7 +1,7 @@
 /* images.h — the device code in files: a list of images, each a span of the mapped file and what
  * is known of it without unpacking it.
  *
- *     file ── recognise ── archive members │ host ELF sections │ fatbins │ bare ──> gpul_images
+ *     source ── archive members │ host ELF sections │ fatbins │ bare cubin or PTX ──> gpul_images
  *                                                                                      │
  *                       kernels.h: what is in one  <── gpul_image_unpack (LZ4, zstd) <─┘
  *
@@ -71,7 +71,7 @@ typedef struct gpul_place { /* where images lie; strings owned by the list */
 	const char *section; /* of a host ELF; "" otherwise */
 } gpul_place;
 
-typedef struct gpul_images gpul_images; /* opaque: the list, its mappings and its strings */
+typedef struct gpul_images gpul_images; /* opaque: the list and its strings */
 
 /* Told while a long scan or unpacking goes on, from one thread at a time, at most about 20 times a
  * second. */
@@ -80,38 +80,9 @@ typedef struct gpul_progress {
 	void *context;
 } gpul_progress;
 
-/** List the images of a file, in the order of the file.
- *
- * Nothing is unpacked.  Members of an archive are taken in turn; a thin archive's members are
- * opened from beside it.  A file with no device code gives an empty list: not a failure.
- *
- * @path      any file: PTX, cubin, fatbin, .o, .a, .so, executable
- * @progress  NULL: nobody wants to know
- * @out       owned by the caller: gpul_images_close(); untouched on failure
- * Errors  GPUL_ESYS cannot be read (native = errno; a thin archive's member is named);
- *         GPUL_EFORMAT not a file that can hold device code, or damaged: where (native = byte
- *         offset), what was expected; GPUL_ENOMEM
- * Threads any thread may call
- * Source  - */
-gpul_status gpul_images_open(const char *path, const gpul_progress *progress,
-			     gpul_images **out, gpul_error *err);
-
-/** The same from memory, which must stay until gpul_images_close().
- *
- * @bytes    the file's content; borrowed
- * @n_bytes  its length
- * @name     what to call it in messages and places
- * @out      owned by the caller: gpul_images_close(); untouched on failure
- * Errors  as above, but that nothing is opened: a thin archive is GPUL_EFORMAT
- * Threads any thread may call
- * Source  - */
-gpul_status gpul_images_of(const void *bytes, size_t n_bytes, const char *name,
-			   gpul_images **out, gpul_error *err);
-
-/** NULL is fine; cannot fail.  Ends what gpul_image pointers of the list lead to. */
-void gpul_images_close(gpul_images *images);
-
-/** The images, and how many; borrowed from the list. */
+/** All images in the order of the file, and their number: of an archive, member by member; members of a thin archive
+ * are read from their own files.  Nothing is decompressed to make the list, and a file without device code gives an
+ * empty one.  Borrowed from the list, which belongs to a source: gpul_source_images() in source.h makes it. */
 const gpul_image *gpul_images_all(const gpul_images *images, size_t *n);
 /** Where one of them lies; borrowed from the list. */
 const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image *image);
@@ -129,6 +100,19 @@ const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image 
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, gpul_error *err);
+
+/** What a cubin's ELF header says.
+ *
+ * @bytes    a cubin
+ * @n_bytes  its length
+ * @sm       set to 90 of sm_90
+ * @suffix   set to 'a' or 0
+ * @relocatable  set: ET_REL, to be linked before it is loaded
+ * Errors  GPUL_EFORMAT not a cubin
+ * Threads any thread may call
+ * Source  seen in CUDA 11 to 13 */
+gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,
+			      bool *relocatable, gpul_error *err);
 
 typedef struct gpul_unpacked {
 	const void *bytes; /* a NUL follows PTX (not counted) */

@@ -1,7 +1,7 @@
 /* images_internal.h — what the readers of this folder share: the list in the making and the walk
  * that fills it.
  *
- *     walk_content ─┬─ archive ── walk_content of each member
+ *     read_content ─┬─ archive ── read_member: read_content of each member
  *                   ├─ host ELF ── search ─┬─ walk_fatbins   named sections: fatbins, nothing else
  *                   │                      └─ walk_data      plain data: fatbins and cubins in it
  *                   ├─ fatbin ── one image an entry
@@ -15,13 +15,15 @@
 
 #include "core/array.h"
 #include "core/file.h"
+#include "loader/image/source.h"
 #include "loader/image/images.h"
 
 /* What to do about a damaged file: ends the messages that say where it is damaged. */
 #define GPUL_AGAIN "; copy or build it again"
 
 struct gpul_images {
-	gpul_file file;             /* zeroed for gpul_images_of() */
+	char *name;                 /* of the source */
+	gpul_file source;           /* borrowed from it; zeroed: it is in the caller's memory */
 	GPUL_ARRAY(gpul_file) more; /* of thin archives: the members */
 	GPUL_ARRAY(gpul_image) images;
 	GPUL_ARRAY(gpul_place) places;
@@ -46,6 +48,8 @@ typedef struct gpul_window {
 /* Where a walk is.  Copied to go deeper: what is changed in the copy ends with it. */
 typedef struct gpul_walk {
 	gpul_images *list;
+	/* Reads one member of an archive: images.c, which is above the readers. */
+	gpul_status (*read_member)(const struct gpul_walk *w, gpul_span member);
 	const gpul_progress *progress; /* NULL: nobody wants to know */
 	gpul_span file;        /* whole: what offsets count from; of a thin archive's member, the
 				* member's file */
@@ -66,7 +70,6 @@ typedef struct gpul_walk {
 const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n);
 
 /* Each adds the images of a span to the list, or fails by the first thing that is damaged. */
-gpul_status gpul_walk_content(const gpul_walk *w, gpul_span content);
 gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span archive);
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span elf);
 gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span cubin);
@@ -83,6 +86,11 @@ gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
  * and so on to the end of s. */
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
 			   _Atomic size_t *covered);
+
+/* List the images of a source; gpul_images_close(). */
+gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *progress,
+			     gpul_images **out, gpul_error *err);
+void gpul_images_close(gpul_images *images); /* NULL is fine */
 
 /* How long the whole cubin is that starts the span; 0: there is none. */
 size_t gpul_cubin_extent(gpul_span s);
@@ -106,12 +114,6 @@ bool gpul_can_unpack_all(gpul_images *list, uint64_t stored_bytes, uint64_t byte
 
 /* The first n bytes of an image, unpacked; false: they cannot be had. */
 bool gpul_image_start(const gpul_image *image, void *out, size_t n);
-
-/* The entry, header and payload, that an image of a fatbin is; empty: it is of none. */
-gpul_span gpul_fatbin_entry(const gpul_image *image);
-/* Write a fatbin of one entry; its length, GPUL_FATBIN_HEADER_BYTES more than the entry's. */
-#define GPUL_FATBIN_HEADER_BYTES 16
-size_t gpul_fatbin_of_entry(gpul_span entry, unsigned char *out);
 
 /* Let go of the pages that lie wholly between from and end and are a mapped file's: what is read again
  * is read from the file again. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "loader/image/fatbin_internal.h"
 #include "loader/image/images_internal.h"
 
 #if GPUL_HAVE_LZ4
@@ -217,20 +218,38 @@ static gpul_status copy(const gpul_image *image, gpul_unpacked *out, gpul_error 
 	return GPUL_OK;
 }
 
-/* nvJitLink takes LTO-IR in a fatbin: one of this image alone. */
+/* The entry, header and payload, of an image in its fatbin; empty: the image is not from a fatbin. */
+static gpul_span find_fatbin_entry(const gpul_image *image)
+{
+	const unsigned char *at = image->fatbin, *end = at + image->fatbin_bytes;
+	fatbin_entry e;
+
+	for (at += at ? sizeof(fatbin_header) : 0; at < end; at += gpul_fatbin_entry_bytes(&e)) {
+		memcpy(&e, at, sizeof e); /* sound: fatbin.c has checked every entry */
+		if (at + e.header_bytes == image->stored)
+			return (gpul_span){ at, gpul_fatbin_entry_bytes(&e) };
+	}
+	return (gpul_span){ NULL, 0 };
+}
+
+/* nvJitLink accepts LTO-IR only in a fatbin: make one that has this image as its only entry. */
 static gpul_status wrap_lto(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
 {
-	gpul_span entry = gpul_fatbin_entry(image);
+	gpul_span entry = find_fatbin_entry(image);
+	const fatbin_header h = { .magic = GPUL_FATBIN_MAGIC, .version = 1, .header_bytes = sizeof h,
+				  .payload_bytes = entry.n };
 	buffer *b;
 
 	if (entry.n == 0 || entry.n > MOST_BYTES)
-		return damaged(image, "it is in no fatbin", err);
-	b = make_room(out, entry.n + GPUL_FATBIN_HEADER_BYTES);
+		return damaged(image, "it is not in a fatbin", err);
+	out->n_bytes = sizeof h + entry.n;
+	b = make_room(out, out->n_bytes);
 	if (!b)
 		return no_memory(image, err);
-	out->bytes = b->at;
-	out->n_bytes = gpul_fatbin_of_entry(entry, b->at);
+	memcpy(b->at, &h, sizeof h);
+	memcpy(b->at + sizeof h, entry.at, entry.n);
 	b->at[out->n_bytes] = '\0'; /* ends the entry's last text, which nvJitLink reads as a string */
+	out->bytes = b->at;
 	return GPUL_OK;
 }
 

@@ -1,12 +1,11 @@
-/* link_choice.c — the relocatable images of a choice, linked and loaded. */
+/* link_choice.c — link the relocatable images of a choice to one image. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
-#include "loader/choose/choose_internal.h"
-#include "loader/link/link.h"
-#include "loader/loader_internal.h"
+#include "core/log.h"
+#include "loader/link/link_choice_internal.h"
 #include "loader/ptxas_options.h"
 
 struct input {
@@ -46,7 +45,7 @@ static void bound_registers(struct inputs *in, const gpul_image *image)
 			in->registers = (unsigned long)(uintptr_t)o.values[i];
 }
 
-static gpul_status add(struct inputs *in, const gpul_source *s, const gpul_image *image,
+static gpul_status add(struct inputs *in, const gpul_input *s, const gpul_image *image,
 		       gpul_error *err)
 {
 	struct input *own = gpul_array_push(&in->own);
@@ -56,10 +55,10 @@ static gpul_status add(struct inputs *in, const gpul_source *s, const gpul_image
 
 	if (!own || !l)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for what is to be linked");
-	own->name = strdup(gpul_choice_name(s, image, name, sizeof name));
+	own->name = strdup(gpul_input_image_name(s, image, name, sizeof name));
 	if (!own->name)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a name");
-	st = gpul_choice_unpack(s, image, &own->unpacked, err);
+	st = gpul_input_unpack(s, image, &own->unpacked, err);
 	*l = (gpul_link_input){ image->kind, own->unpacked.bytes, own->unpacked.n_bytes,
 				own->name };
 	if (image->suffix && in->suffix != 'a')
@@ -72,10 +71,10 @@ static gpul_status collect(struct inputs *in, const gpul_choice *c, gpul_error *
 {
 	gpul_status st = GPUL_OK;
 
-	for (size_t k = 0; k < c->n_sources; k++)
-		for (size_t i = 0; !st && i < c->sources[k].n; i++)
-			if (gpul_choice_links(c, &c->sources[k], i))
-				st = add(in, &c->sources[k], &c->sources[k].all[i], err);
+	for (size_t k = 0; k < c->n_inputs; k++)
+		for (size_t i = 0; !st && i < c->inputs[k].n; i++)
+			if (gpul_choice_links(c, &c->inputs[k], i))
+				st = add(in, &c->inputs[k], &c->inputs[k].all[i], err);
 	return st;
 }
 
@@ -112,45 +111,37 @@ static void explain(const gpul_choice *c, size_t n, const gpul_linked *l)
 	c->options->explain(c->options->explain_context, line);
 }
 
-static gpul_status link_inputs(gpul_module *m, const struct inputs *in, const gpul_choice *c,
-			       const gpul_load_options *options, gpul_error *err)
+static gpul_status link_inputs(const struct inputs *in, const gpul_choice *c, gpul_linked *out,
+			       gpul_error *err)
 {
 	char bound[40];
-	const char **words = arguments(in, options, bound);
+	const char **words = arguments(in, c->options, bound);
 	const gpul_link_options how = {
-		.cc = m->limits.cc,
+		.cc = c->target.cc,
 		.suffix = in->suffix,
 		.to_ptx = !c->target.machine_code,
 		.arguments = words,
-		.no_cache = options->no_cache,
+		.no_cache = c->options->no_cache,
 	};
-	gpul_linked linked;
 	gpul_status st;
 
 	if (!words)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the linker's options");
-	st = gpul_link(in->list.at, in->list.n, &how, &linked, err);
-	gpul_loader_log(linked.log);
-	if (!st) {
-		explain(c, in->list.n, &linked);
-		st = gpul_module_fill(m,
-				      &(gpul_code){ linked.kind, linked.bytes, linked.n_bytes,
-						    c->sources[0].path, NULL, 0 },
-				      options, err);
-	}
-	gpul_linked_free(&linked);
+	st = gpul_link(in->list.at, in->list.n, &how, out, err);
+	gpul_log_lines(GPUL_LOG_INFO, "loader", out->log);
+	if (!st)
+		explain(c, in->list.n, out);
 	free(words);
 	return st;
 }
 
-gpul_status gpul_link_choice(gpul_module *m, const struct gpul_choice *c,
-			     const gpul_load_options *options, gpul_error *err)
+gpul_status gpul_link_choice(const gpul_choice *c, gpul_linked *out, gpul_error *err)
 {
 	struct inputs in = { 0 };
 	gpul_status st = collect(&in, c, err);
 
 	if (!st)
-		st = link_inputs(m, &in, c, options, err);
+		st = link_inputs(&in, c, out, err);
 	free_inputs(&in);
 	return st;
 }

@@ -13,6 +13,7 @@
 #include "loader/names/demangle.h"
 #include "loader/symbol/host_symbols_internal.h"
 #include "loader/image/kernels/kernels.h"
+#include "loader/image/source.h"
 #include "loader/loader_internal.h"
 #include "loader/symbol/symbol.h"
 
@@ -126,17 +127,16 @@ static void list_targets(const gpul_images *images, char *out, size_t out_bytes)
 	}
 }
 
-static gpul_status explain_code(const struct place *at, const gpul_host_object *o,
+static gpul_status explain_code(const struct place *at, gpul_source *source, const gpul_host_object *o,
 				const struct search *s, const struct answer *a, gpul_error *err)
 {
-	gpul_images *images = NULL;
+	const gpul_images *images = NULL;
 	struct search search = *s;
 	char targets[80] = "";
 
-	if (gpul_images_open(at->path, NULL, &images, NULL) == GPUL_OK) {
+	if (gpul_source_images(source, NULL, &images, NULL) == GPUL_OK) {
 		(void)gpul_kernels_visit(images, can_be_loaded, look_for_kernel, &search, NULL, NULL);
 		list_targets(images, targets, sizeof targets);
-		gpul_images_close(images);
 	}
 	if (!images || search.found)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
@@ -155,7 +155,7 @@ static gpul_status explain_code(const struct place *at, const gpul_host_object *
 			 s->demangled, base_name(at));
 }
 
-static gpul_status explain_object(const struct place *at, const gpul_host_object *o,
+static gpul_status explain_object(const struct place *at, gpul_source *source, const gpul_host_object *o,
 				  const struct search *s, const struct answer *a, gpul_error *err)
 {
 	if (!o->has_device_code)
@@ -169,14 +169,18 @@ static gpul_status explain_object(const struct place *at, const gpul_host_object
 				 "%.60s is in %.60s, whose device code waits for its link (nvcc -dc): "
 				 "nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too",
 				 s->demangled, base_name(at));
-	return explain_code(at, o, s, a, err);
+	return explain_code(at, source, o, s, a, err);
 }
 
 static gpul_status explain_place(const struct place *at, const struct place *caller,
 				 const struct answer *a, gpul_error *err)
 {
 	gpul_host_object o = { 0 };
-	bool read = gpul_host_open(at->path, &o);
+	gpul_source *source = NULL;
+	size_t n_bytes;
+	const void *bytes = gpul_source_open(at->path, &source, NULL) ? NULL
+								     : gpul_source_bytes(source, &n_bytes);
+	bool read = bytes && gpul_host_read(bytes, n_bytes, &o);
 	const char *symbol = read ? gpul_host_function_at(&o, at->address) : NULL;
 	char *demangled = symbol ? gpul_demangle(symbol) : NULL;
 	struct search search = { .mangled = symbol ? symbol : "that address" };
@@ -191,10 +195,9 @@ static gpul_status explain_place(const struct place *at, const struct place *cal
 			       "call a function there that launches it",
 			       search.demangled, base_name(at));
 	else
-		st = explain_object(at, &o, &search, a, err);
+		st = explain_object(at, source, &o, &search, a, err);
 	free(demangled);
-	if (read)
-		gpul_host_close(&o);
+	gpul_source_close(source);
 	return st;
 }
 

@@ -16,7 +16,7 @@ struct section {
 
 /* ---- sections ---------------------------------------------------------------------- */
 
-static struct section section_at(const gpul_file *f, uint64_t table, uint32_t index)
+static struct section section_at(const gpul_host_object *f, uint64_t table, uint32_t index)
 {
 	gpul_bytes b = gpul_bytes_of(f->bytes, f->n_bytes);
 	struct section s = { 0 };
@@ -48,7 +48,7 @@ static size_t ended_bytes(const char *names, size_t names_bytes)
 	return last ? (size_t)(last - names) + 1 : 0;
 }
 
-static gpul_host_table table_of(const gpul_file *f, uint64_t sections, const struct section *s)
+static gpul_host_table table_of(const gpul_host_object *f, uint64_t sections, const struct section *s)
 {
 	struct section names = section_at(f, sections, s->link);
 	const char *base = f->bytes;
@@ -70,14 +70,14 @@ static void note_section(gpul_host_object *o, const char *name)
 static void note_table(gpul_host_object *o, uint64_t sections, const struct section *s)
 {
 	if (s->type == SHT_SYMTAB)
-		o->all = table_of(&o->file, sections, s);
+		o->all = table_of(o, sections, s);
 	else if (s->type == SHT_DYNSYM)
-		o->dynamic = table_of(&o->file, sections, s);
+		o->dynamic = table_of(o, sections, s);
 }
 
 static void read_sections(gpul_host_object *o)
 {
-	gpul_bytes b = gpul_bytes_of(o->file.bytes, o->file.n_bytes);
+	gpul_bytes b = gpul_bytes_of(o->bytes, o->n_bytes);
 	struct section names;
 	uint64_t table;
 	uint16_t n, names_index;
@@ -87,20 +87,20 @@ static void read_sections(gpul_host_object *o)
 	gpul_bytes_seek(&b, offsetof(Elf64_Ehdr, e_shnum));
 	n = gpul_bytes_u16(&b);
 	names_index = gpul_bytes_u16(&b);
-	names = section_at(&o->file, table, names_index);
-	names.n_bytes = ended_bytes((const char *)o->file.bytes + names.offset, names.n_bytes);
+	names = section_at(o, table, names_index);
+	names.n_bytes = ended_bytes((const char *)o->bytes + names.offset, names.n_bytes);
 	for (uint32_t i = 0; i < n; i++) {
-		struct section s = section_at(&o->file, table, i);
+		struct section s = section_at(o, table, i);
 
 		note_table(o, table, &s);
-		note_section(o, string_at((const char *)o->file.bytes + names.offset, names.n_bytes,
+		note_section(o, string_at((const char *)o->bytes + names.offset, names.n_bytes,
 					  s.name));
 	}
 }
 
 bool gpul_host_read(const void *bytes, size_t n_bytes, gpul_host_object *out)
 {
-	gpul_host_object o = { .file = { .bytes = bytes, .n_bytes = n_bytes } };
+	gpul_host_object o = { .bytes = bytes, .n_bytes = n_bytes };
 	gpul_bytes b = gpul_bytes_of(bytes, n_bytes);
 	uint16_t type;
 
@@ -117,26 +117,6 @@ bool gpul_host_read(const void *bytes, size_t n_bytes, gpul_host_object *out)
 	o.has_device_code = o.has_device_code || o.relocatable_only;
 	*out = o;
 	return true;
-}
-
-bool gpul_host_open(const char *path, gpul_host_object *out)
-{
-	gpul_file file = { 0 };
-
-	if (gpul_file_open(path, &file, NULL))
-		return false;
-	if (!gpul_host_read(file.bytes, file.n_bytes, out)) {
-		gpul_file_close(&file);
-		return false;
-	}
-	out->file = file;
-	return true;
-}
-
-void gpul_host_close(gpul_host_object *o)
-{
-	gpul_file_close(&o->file);
-	*o = (gpul_host_object){ 0 };
 }
 
 /* ---- symbols ----------------------------------------------------------------------- */

@@ -7,15 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/file.h"
-
 typedef struct gpul_host_table { /* of symbols, and the names they use */
 	const void *symbols, *names;
 	size_t symbols_bytes, names_bytes;
 } gpul_host_table;
 
 typedef struct gpul_host_object {
-	gpul_file file;
+	const void *bytes;            /* borrowed */
+	size_t n_bytes;
 	gpul_host_table all, dynamic; /* .symtab, .dynsym; all empty: there is none */
 	size_t n_symbols;             /* of .symtab */
 	bool has_device_code;         /* a section that the CUDA runtime is told of */
@@ -25,11 +24,9 @@ typedef struct gpul_host_object {
 	bool shared;                  /* ET_DYN without an interpreter: a library */
 } gpul_host_object;
 
-/* Read a 64-bit little-endian ELF file; false: it cannot be read, or is none. */
-bool gpul_host_open(const char *path, gpul_host_object *out);
-/* The same of bytes that must stay; a cubin's symbols, too.  Not to be closed. */
+/* Read the tables of a 64-bit little-endian ELF file, a cubin too; false: it is not such a file.  Everything in out
+ * points into bytes. */
 bool gpul_host_read(const void *bytes, size_t n_bytes, gpul_host_object *out);
-void gpul_host_close(gpul_host_object *o);
 
 /* The function that an address belongs to, as the file has addresses; NULL: not told. */
 const char *gpul_host_function_at(const gpul_host_object *o, uint64_t address);

@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "core/file.h"
-#include "loader/image/images.h"
+#include "loader/image/source.h"
 #include "ptx/module.h"
 #include "softcuda/api/older_cuda_internal.h"
 #include "softcuda/exec/exec.h"
@@ -465,7 +465,7 @@ void soft_jit_done(const struct jit_log *log, const char *info);
 struct soft_image { /* the PTX that is to be loaded, and what it was unpacked into */
 	const char *text; /* text_bytes long, then NUL */
 	size_t text_bytes;
-	gpul_images *list;
+	gpul_source *source; /* of a fatbin */
 	gpul_unpacked unpacked;
 	char *linked;
 };

@@ -63,11 +63,14 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 {
 	const gpul_image *best = NULL, *all;
 	gpul_error err = { 0 };
-	gpul_status st = gpul_images_of(fatbin, n_bytes, "fatbin", &out->list, &err);
+	gpul_status st = gpul_source_of(fatbin, n_bytes, "fatbin", &out->source, &err);
+	const gpul_images *list;
 	size_t n;
 
+	if (!st)
+		st = gpul_source_images(out->source, NULL, &list, &err);
 	if (!st) {
-		all = gpul_images_all(out->list, &n);
+		all = gpul_images_all(list, &n);
 		best = soft_best_ptx(all, n);
 	}
 	if (!st && !best) {
@@ -225,7 +228,7 @@ void soft_image_close(struct soft_image *image)
 {
 	free(image->linked);
 	gpul_unpacked_free(&image->unpacked);
-	gpul_images_close(image->list);
+	gpul_source_close(image->source);
 	*image = (struct soft_image){ 0 };
 }
 

@@ -151,14 +151,16 @@ static CUresult add_units(struct linker *l, const gpul_images *list, const char 
 static CUresult add_container(struct linker *l, const void *data, size_t bytes,
 			      const char *name)
 {
-	gpul_images *list = NULL;
+	gpul_source *source = NULL;
+	const gpul_images *list;
 	gpul_error err = { 0 };
+	gpul_status st = gpul_source_of(data, bytes, name, &source, &err);
 	CUresult r;
 
-	if (gpul_images_of(data, bytes, name, &list, &err))
-		return refuse(l, &err, CUDA_ERROR_INVALID_IMAGE);
-	r = add_units(l, list, name);
-	gpul_images_close(list);
+	if (!st)
+		st = gpul_source_images(source, NULL, &list, &err);
+	r = st ? refuse(l, &err, CUDA_ERROR_INVALID_IMAGE) : add_units(l, list, name);
+	gpul_source_close(source);
 	return r;
 }
 

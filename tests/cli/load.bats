@@ -92,6 +92,11 @@ needs_nvjitlink() {
 	works run <(cat "$inputs/part_kernel.o") <(cat "$inputs/part_plus.o") "${args[@]}" "${check[@]}"
 }
 
+@test "a pipe's own line is used, as a file's is" {
+	works run <(cat "$BATS_TEST_DIRNAME/../../demo/vecadd.ptx")
+	[[ $output == *"expect    arg 2 = iota:0:3: yes"* ]]
+}
+
 @test "--kind holds for PTX and CUDA C++, too" {
 	fails 1 "has no image of the kind asked for" run "$vecadd" --kind cubin
 	works run "$vecadd" --kind ptx

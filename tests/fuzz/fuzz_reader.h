@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/image/images.h"
+#include "loader/image/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -41,13 +41,16 @@ static inline void fuzz_unpack(const gpul_image *image)
 /* All images of some bytes: inside the bytes, in order, and unpacked or refused. */
 static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 {
-	gpul_images *list = NULL;
+	gpul_source *source = NULL;
+	const gpul_images *list = NULL;
 	gpul_error err = { 0 };
 	const gpul_image *all;
 	size_t n;
 
-	if (gpul_images_of(bytes, n_bytes, "fuzz", &list, &err)) {
+	if (gpul_source_of(bytes, n_bytes, "fuzz", &source, &err) ||
+	    gpul_source_images(source, NULL, &list, &err)) {
 		require(list == NULL && err.status != GPUL_OK && err.text[0]);
+		gpul_source_close(source);
 		return;
 	}
 	all = gpul_images_all(list, &n);
@@ -62,7 +65,7 @@ static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 		if (all[i].bytes <= MOST_UNPACKED || all[i].bytes > UINT32_MAX)
 			fuzz_unpack(&all[i]);
 	}
-	gpul_images_close(list);
+	gpul_source_close(source);
 }
 
 /* The same for a container whose first bytes are given. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/image/kernels/cubin_internal.h"
+#include "loader/image/cubin_internal.h"
 #include "loader/image/images_internal.h"
 #include "loader/image/kernels/kernel_rows_internal.h"
 

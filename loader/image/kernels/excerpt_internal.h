@@ -12,7 +12,7 @@
 #ifndef GPULOAD_LOADER_IMAGE_KERNELS_EXCERPT_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_KERNELS_EXCERPT_INTERNAL_H
 
-#include "loader/image/kernels/cubin_internal.h"
+#include "loader/image/cubin_internal.h"
 #include "loader/image/images.h"
 
 typedef struct gpul_excerpt {

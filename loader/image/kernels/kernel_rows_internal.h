@@ -4,7 +4,7 @@
 #define GPULOAD_LOADER_IMAGE_KERNELS_KERNEL_ROWS_INTERNAL_H
 
 #include "core/array.h"
-#include "loader/image/kernels/cubin_internal.h"
+#include "loader/image/cubin_internal.h"
 #include "loader/image/kernels/kernels.h"
 
 typedef struct gpul_kernel_row {

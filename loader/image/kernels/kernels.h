@@ -59,19 +59,6 @@ gpul_status gpul_kernels_read(const gpul_image *image, const void *bytes, size_t
 /** A zeroed one is fine; cannot fail. */
 void gpul_kernel_table_free(gpul_kernel_table *t);
 
-/** What a cubin's ELF header says.
- *
- * @bytes    a cubin
- * @n_bytes  its length
- * @sm       set to 90 of sm_90
- * @suffix   set to 'a' or 0
- * @relocatable  set: ET_REL, to be linked before it is loaded
- * Errors  GPUL_EFORMAT not a cubin
- * Threads any thread may call
- * Source  seen in CUDA 11 to 13 */
-gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,
-			      bool *relocatable, gpul_error *err);
-
 /* Is this image wanted?  Called for each before it is unpacked. */
 typedef bool gpul_image_filter(const gpul_image *image, void *context);
 /* The kernels of one image, in the order of the list and from one thread at a time; the table is

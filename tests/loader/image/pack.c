@@ -17,6 +17,8 @@
 #endif
 #if GPUL_HAVE_ZSTD
 #include <zstd.h>
+
+#include "loader/image/source.h"
 #endif
 
 void pack_free(pack *p)
@@ -207,12 +209,62 @@ size_t pack_elf(pack *p, const pack_section *sections, size_t n)
 	return table;
 }
 
-gpul_images *pack_open(const pack *p)
+static struct { /* the lists that tests hold open, with their sources */
+	const gpul_images *list;
+	gpul_source *source;
+} open_lists[8];
+
+static gpul_status list_source(gpul_source *source, const gpul_progress *progress,
+			       const gpul_images **out, gpul_error *err)
 {
-	gpul_images *list = NULL;
+	gpul_status st = gpul_source_images(source, progress, out, err);
+	size_t i = 0;
+
+	if (st) {
+		gpul_source_close(source);
+		return st;
+	}
+	while (open_lists[i].list)
+		assert_true(++i < sizeof open_lists / sizeof *open_lists);
+	open_lists[i].list = *out;
+	open_lists[i].source = source;
+	return GPUL_OK;
+}
+
+gpul_status pack_images_open(const char *path, const gpul_progress *progress, const gpul_images **out,
+			     gpul_error *err)
+{
+	gpul_source *source = NULL;
+	gpul_status st = gpul_source_open(path, &source, err);
+
+	return st ? st : list_source(source, progress, out, err);
+}
+
+gpul_status pack_images_of(const void *bytes, size_t n_bytes, const char *name,
+			   const gpul_images **out, gpul_error *err)
+{
+	gpul_source *source = NULL;
+	gpul_status st = gpul_source_of(bytes, n_bytes, name, &source, err);
+
+	return st ? st : list_source(source, NULL, out, err);
+}
+
+void pack_images_close(const gpul_images *list)
+{
+	for (size_t i = 0; list && i < sizeof open_lists / sizeof *open_lists; i++)
+		if (open_lists[i].list == list) {
+			gpul_source_close(open_lists[i].source);
+			open_lists[i].list = NULL;
+			return;
+		}
+}
+
+const gpul_images *pack_open(const pack *p)
+{
+	const gpul_images *list = NULL;
 	gpul_error err = { 0 };
 
-	if (gpul_images_of(p->at, p->n, "test", &list, &err))
+	if (pack_images_of(p->at, p->n, "test", &list, &err))
 		fail_msg("%s", err.text);
 	return list;
 }
@@ -236,10 +288,10 @@ size_t pack_count(const gpul_images *list)
 
 void pack_expect_refused(const pack *p, gpul_status st, const char *words)
 {
-	gpul_images *list = NULL;
+	const gpul_images *list = NULL;
 	gpul_error err = { 0 };
 
-	assert_int_equal(gpul_images_of(p->at, p->n, "test", &list, &err), st);
+	assert_int_equal(pack_images_of(p->at, p->n, "test", &list, &err), st);
 	if (!strstr(err.text, words))
 		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
 	assert_null(strchr(err.text, '\n'));

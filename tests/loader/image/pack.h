@@ -4,7 +4,7 @@
  *     size_t fatbin = pack_fatbin(&p);
  *     pack_entry(&p, &(pack_of){ .kind = 1, .sm = 90 }, text, sizeof text);
  *     pack_fatbin_end(&p, fatbin);
- *     gpul_images_of(p.at, p.n, "test", &list, &err);
+ *     pack_images_of(p.at, p.n, "test", &list, &err);
  *     pack_free(&p); */
 #ifndef GPULOAD_TESTS_LOADER_IMAGE_PACK_H
 #define GPULOAD_TESTS_LOADER_IMAGE_PACK_H
@@ -71,11 +71,19 @@ typedef struct pack_section {
 size_t pack_elf(pack *p, const pack_section *sections, size_t n);
 
 /* The list of a pack that is whole: a test fails when it cannot be had. */
-gpul_images *pack_open(const pack *p);
+const gpul_images *pack_open(const pack *p);
 /* Its only image: a test fails when there are more or none. */
 const gpul_image *pack_only(const gpul_images *list);
 size_t pack_count(const gpul_images *list);
 /* Fails to open, by this status and with these words. */
 void pack_expect_refused(const pack *p, gpul_status st, const char *words);
+
+/* A source of a path, or of memory, and the list of its images; pack_images_close() closes both.  At most
+ * eight are open at a time. */
+gpul_status pack_images_open(const char *path, const gpul_progress *progress, const gpul_images **out,
+			     gpul_error *err);
+gpul_status pack_images_of(const void *bytes, size_t n_bytes, const char *name,
+			   const gpul_images **out, gpul_error *err);
+void pack_images_close(const gpul_images *list);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "loader/image/kernels/kernels.h"
+#include "loader/image/source.h"
 
 static gpul_status print(const gpul_image *image, const gpul_kernel_table *table,
 			 const gpul_error *failed, void *context, gpul_error *err)
@@ -23,7 +24,8 @@ static gpul_status print(const gpul_image *image, const gpul_kernel_table *table
 
 int main(int argc, char **argv)
 {
-	gpul_images *images = NULL;
+	gpul_source *source = NULL;
+	const gpul_images *images = NULL;
 	gpul_error err = { 0 };
 	gpul_status st;
 
@@ -31,11 +33,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: print_kernels FILE\n");
 		return 2;
 	}
-	st = gpul_images_open(argv[1], NULL, &images, &err);
+	st = gpul_source_open(argv[1], &source, &err);
+	if (!st)
+		st = gpul_source_images(source, NULL, &images, &err);
 	if (!st)
 		st = gpul_kernels_visit(images, NULL, print, NULL, NULL, &err);
 	if (st)
 		fprintf(stderr, "print_kernels: %s\n", err.text);
-	gpul_images_close(images);
+	gpul_source_close(source);
 	return st != GPUL_OK;
 }

@@ -24,7 +24,7 @@ static void what_holds_no_device_code_is_named(void **state)
 	static const struct {
 		const char *bytes, *words;
 	} cases[] = {
-		{ "", "an empty file" },
+		{ "", "is empty" },
 		{ "some words\n", "a text that is not PTX" },
 		{ "BC\xc0\xde", "LLVM bitcode" },
 		{ "\xb1\x43\x62\x46\1\0\0\0", "a fatbin wrapper without its fatbin" },
@@ -173,7 +173,7 @@ static void names_of_members_that_cannot_be_are_refused(void **state)
 
 static void expect_unpack_refused(const pack *p, const char *words)
 {
-	gpul_images *list = pack_open(p);
+	const gpul_images *list = pack_open(p);
 	gpul_unpacked u = { 0 };
 	gpul_error err = { 0 };
 
@@ -181,7 +181,7 @@ static void expect_unpack_refused(const pack *p, const char *words)
 	if (!strstr(err.text, words))
 		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
 	gpul_unpacked_free(&u);
-	gpul_images_close(list);
+	pack_images_close(list);
 }
 
 static void payloads_that_lie_about_their_length_are_refused(void **state)
@@ -214,14 +214,14 @@ static void payloads_with_a_wrong_byte_never_read_or_write_outside(void **state)
 		pack_fatbin_of(&p, &(pack_of){ 1, 80, flags[i], NULL }, ptx, sizeof ptx);
 		for (size_t at = 80; have[i] && at < p.n; at++) {
 			gpul_unpacked u = { 0 };
-			gpul_images *list;
+			const gpul_images *list;
 
 			p.at[at] ^= 0x55;
 			list = pack_open(&p);
 			if (gpul_image_unpack(pack_only(list), &u, NULL) == GPUL_OK)
 				assert_true(u.n_bytes <= sizeof ptx);
 			gpul_unpacked_free(&u);
-			gpul_images_close(list);
+			pack_images_close(list);
 			p.at[at] ^= 0x55;
 		}
 		pack_free(&p);
@@ -243,7 +243,7 @@ static void write_file(const char *folder, const char *name, const void *bytes, 
 static void a_thin_archive_s_members_are_read_from_beside_it(void **state)
 {
 	char folder[] = "/tmp/gpuload-thin-XXXXXX", path[256];
-	gpul_images *list = NULL;
+	const gpul_images *list = NULL;
 	gpul_error err = { 0 };
 	pack p = { 0 };
 
@@ -256,15 +256,15 @@ static void a_thin_archive_s_members_are_read_from_beside_it(void **state)
 	write_file(folder, "lib.a", p.at, p.n);
 	pack_expect_refused(&p, GPUL_EFORMAT, "a thin archive in memory");
 
-	assert_int_equal(gpul_images_open(path, NULL, &list, &err), GPUL_ESYS);
+	assert_int_equal(pack_images_open(path, NULL, &list, &err), GPUL_ESYS);
 	assert_non_null(strstr(err.text, "a_name_longer_than_sixteen.ptx: no such file"));
 	write_file(folder, "a_name_longer_than_sixteen.ptx", ptx, sizeof ptx - 1);
-	assert_int_equal(gpul_images_open(path, NULL, &list, NULL), GPUL_OK);
+	assert_int_equal(pack_images_open(path, NULL, &list, NULL), GPUL_OK);
 	assert_int_equal(pack_only(list)->sm, 80);
 	assert_int_equal(pack_only(list)->offset, 0);
 	assert_string_equal(gpul_images_place(list, pack_only(list))->member,
 			    "a_name_longer_than_sixteen.ptx");
-	gpul_images_close(list);
+	pack_images_close(list);
 
 	unlink(path);
 	snprintf(path, sizeof path, "%s/a_name_longer_than_sixteen.ptx", folder);
@@ -276,7 +276,7 @@ static void a_thin_archive_s_members_are_read_from_beside_it(void **state)
 static void a_thin_archive_that_names_itself_ends(void **state)
 {
 	char path[] = "/tmp/gpuload-self-XXXXXX", name[32];
-	gpul_images *list = NULL;
+	const gpul_images *list = NULL;
 	gpul_error err = { 0 };
 	pack p = { 0 };
 	int fd = mkstemp(path);
@@ -288,7 +288,7 @@ static void a_thin_archive_that_names_itself_ends(void **state)
 	pack_member(&p, "/0", NULL, 100);
 	assert_int_equal(write(fd, p.at, p.n), p.n);
 	close(fd);
-	assert_int_equal(gpul_images_open(path, NULL, &list, &err), GPUL_EFORMAT);
+	assert_int_equal(pack_images_open(path, NULL, &list, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, "an archive in an archive"));
 	unlink(path);
 	pack_free(&p);

@@ -19,7 +19,7 @@ static void a_fatbin_s_entries_are_images_of_one_unit(void **state)
 	pack p = { 0 };
 	size_t fatbin = pack_fatbin(&p), n;
 	const gpul_image *image;
-	gpul_images *list;
+	const gpul_images *list;
 
 	(void)state;
 	pack_entry(&p, &(pack_of){ 2, 90, FLAG_A, NULL }, "machine code", 12);
@@ -47,7 +47,7 @@ static void a_fatbin_s_entries_are_images_of_one_unit(void **state)
 		assert_int_equal(image[i].origin, GPUL_ORIGIN_REGISTERED);
 		assert_string_equal(gpul_images_place(list, &image[i])->section, "");
 	}
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&p);
 }
 
@@ -55,7 +55,7 @@ static void a_library_s_named_sections_are_registered_and_other_data_is_embedded
 {
 	pack fatbin = { 0 }, data = { 0 }, p = { 0 };
 	const gpul_image *image;
-	gpul_images *list;
+	const gpul_images *list;
 	size_t n;
 
 	(void)state;
@@ -77,7 +77,7 @@ static void a_library_s_named_sections_are_registered_and_other_data_is_embedded
 	assert_int_equal(image[2].origin, GPUL_ORIGIN_REGISTERED);
 	assert_true(image[2].relocatable);
 	assert_int_equal(image[2].unit, 2);
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&p);
 	pack_free(&data);
 	pack_free(&fatbin);
@@ -88,7 +88,7 @@ static void members_of_an_archive_are_taken_by_content(void **state)
 	static forge f;
 	pack fatbin = { 0 }, p = { 0 };
 	const gpul_image *image;
-	gpul_images *list;
+	const gpul_images *list;
 	size_t n;
 
 	(void)state;
@@ -111,7 +111,7 @@ static void members_of_an_archive_are_taken_by_content(void **state)
 	assert_string_equal(gpul_images_place(list, &image[1])->member, "k.fatbin");
 	assert_string_equal(gpul_images_place(list, &image[2])->member, "bsd.ptx");
 	assert_int_equal(image[2].suffix, 'a');
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&p);
 	pack_free(&fatbin);
 }
@@ -121,7 +121,7 @@ static void memory_to_come_takes_no_bytes_of_a_cubin(void **state)
 {
 	static const uint32_t types[] = { SHT_NOBITS, 0x70000007, 0x70000009, 0x7000000a, 0x70000015 };
 	static forge f;
-	gpul_images *list = NULL;
+	const gpul_images *list = NULL;
 	unsigned memory;
 	size_t n;
 
@@ -131,12 +131,12 @@ static void memory_to_come_takes_no_bytes_of_a_cubin(void **state)
 		memory = forge_section(&f, ".nv.shared.k", types[i], 0, 0);
 		forge_finish(&f);
 		forge_header_of(&f, memory)->sh_size = 49152;
-		assert_int_equal(gpul_images_of(f.bytes, f.n_bytes, "k.cubin", &list, NULL), GPUL_OK);
+		assert_int_equal(pack_images_of(f.bytes, f.n_bytes, "k.cubin", &list, NULL), GPUL_OK);
 		assert_int_equal(gpul_images_all(list, &n)->bytes, f.n_bytes);
-		gpul_images_close(list);
+		pack_images_close(list);
 	}
 	forge_header_of(&f, memory)->sh_type = SHT_PROGBITS;
-	assert_int_equal(gpul_images_of(f.bytes, f.n_bytes, "k.cubin", &list, NULL), GPUL_EFORMAT);
+	assert_int_equal(pack_images_of(f.bytes, f.n_bytes, "k.cubin", &list, NULL), GPUL_EFORMAT);
 }
 
 static void ptx_tells_its_target_and_its_options(void **state)
@@ -146,7 +146,7 @@ static void ptx_tells_its_target_and_its_options(void **state)
 	pack p = { 0 };
 	const gpul_image *image;
 	gpul_unpacked u = { 0 };
-	gpul_images *list;
+	const gpul_images *list;
 
 	(void)state;
 	pack_bytes(&p, text, sizeof text - 1);
@@ -161,7 +161,7 @@ static void ptx_tells_its_target_and_its_options(void **state)
 	assert_int_equal(u.n_bytes, sizeof text - 1);
 	assert_string_equal(u.bytes, text); /* a NUL was put behind it */
 	gpul_unpacked_free(&u);
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&p);
 }
 
@@ -170,7 +170,7 @@ static void expect_unpacked(uint64_t flags)
 	static char text[100000];
 	pack p = { 0 };
 	gpul_unpacked u = { 0 };
-	gpul_images *list;
+	const gpul_images *list;
 
 	memset(text, ' ', sizeof text);
 	memcpy(text, ptx, sizeof ptx - 1);
@@ -181,7 +181,7 @@ static void expect_unpacked(uint64_t flags)
 	assert_int_equal(u.n_bytes, sizeof text - 1);
 	assert_string_equal(u.bytes, text);
 	gpul_unpacked_free(&u);
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&p);
 }
 
@@ -201,7 +201,7 @@ static void lto_is_unpacked_to_a_fatbin_of_its_own(void **state)
 	size_t fatbin = pack_fatbin(&p), n;
 	const gpul_image *image;
 	gpul_unpacked u = { 0 };
-	gpul_images *list, *again = NULL;
+	const gpul_images *list, *again = NULL;
 
 	(void)state;
 	pack_entry(&p, &(pack_of){ 1, 80, 0, NULL }, ptx, sizeof ptx);
@@ -210,25 +210,25 @@ static void lto_is_unpacked_to_a_fatbin_of_its_own(void **state)
 	list = pack_open(&p);
 	image = gpul_images_all(list, &n);
 	assert_int_equal(gpul_image_unpack(&image[1], &u, NULL), GPUL_OK);
-	assert_int_equal(gpul_images_of(u.bytes, u.n_bytes, "again", &again, NULL), GPUL_OK);
+	assert_int_equal(pack_images_of(u.bytes, u.n_bytes, "again", &again, NULL), GPUL_OK);
 	assert_int_equal(pack_only(again)->kind, GPUL_IMAGE_LTO);
 	assert_memory_equal(pack_only(again)->stored, "scrambled", 9);
-	gpul_images_close(again);
+	pack_images_close(again);
 	gpul_unpacked_free(&u);
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&p);
 }
 
 static void a_host_file_without_device_code_gives_an_empty_list(void **state)
 {
 	pack p = { 0 };
-	gpul_images *list;
+	const gpul_images *list;
 
 	(void)state;
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, "\x50\xed\x55\xba\1\0\x10\0", 8 } }, 1);
 	list = pack_open(&p);
 	assert_int_equal(pack_count(list), 0);
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&p);
 }
 

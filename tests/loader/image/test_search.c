@@ -52,10 +52,10 @@ static void a_magic_is_found_wherever_it_stands(void **state)
 }
 
 /* A library with one section of data; names it so that its images are embedded. */
-static gpul_images *search(const pack *data)
+static const gpul_images *search(const pack *data)
 {
 	pack p = { 0 };
-	gpul_images *list;
+	const gpul_images *list;
 
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data->at, data->n } }, 1);
 	list = pack_open(&p);
@@ -67,7 +67,7 @@ static void images_are_found_in_every_block_and_in_order(void **state)
 {
 	pack data = { 0 };
 	const gpul_image *image;
-	gpul_images *list;
+	const gpul_images *list;
 	size_t n;
 
 	(void)state;
@@ -87,7 +87,7 @@ static void images_are_found_in_every_block_and_in_order(void **state)
 		assert_int_equal(image[i].unit, i);
 		assert_int_equal(image[i].origin, GPUL_ORIGIN_EMBEDDED);
 	}
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&data);
 }
 
@@ -127,7 +127,7 @@ static void a_block_that_is_done_early_hides_no_image_before_it(void **state)
 static void what_lies_inside_an_image_is_no_image_of_the_file(void **state)
 {
 	pack inner = { 0 }, payload = { 0 }, data = { 0 };
-	gpul_images *list;
+	const gpul_images *list;
 
 	(void)state;
 	pack_fatbin_of(&inner, &(pack_of){ 2, 75, 0, NULL }, "code", 4);
@@ -139,7 +139,7 @@ static void what_lies_inside_an_image_is_no_image_of_the_file(void **state)
 	pack_fatbin_of(&data, &(pack_of){ 2, 80, 0, NULL }, payload.at, payload.n);
 	list = search(&data);
 	assert_int_equal(pack_count(list), 2);
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&inner);
 	pack_free(&payload);
 	pack_free(&data);
@@ -151,7 +151,7 @@ static void a_block_that_was_led_astray_is_gone_through_again(void **state)
 	pack data = { 0 };
 	size_t outer = pack_fatbin(&data), inner, entry, n;
 	const gpul_image *image;
-	gpul_images *list;
+	const gpul_images *list;
 
 	(void)state;
 	entry = pack_entry(&data, &(pack_of){ 2, 90, 0, NULL }, NULL, 0);
@@ -171,7 +171,7 @@ static void a_block_that_was_led_astray_is_gone_through_again(void **state)
 	assert_int_equal(n, 2);
 	assert_int_equal(image[0].sm, 90);
 	assert_int_equal(image[1].sm, 80);
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&data);
 }
 
@@ -180,7 +180,7 @@ static void bare_cubins_are_found_and_other_elf_files_are_not(void **state)
 	static forge f;
 	pack data = { 0 }, host = { 0 };
 	const gpul_image *image;
-	gpul_images *list;
+	const gpul_images *list;
 
 	(void)state;
 	forge_start(&f, true, 86, false);
@@ -194,7 +194,7 @@ static void bare_cubins_are_found_and_other_elf_files_are_not(void **state)
 	image = pack_only(list);
 	assert_int_equal(image->sm, 86);
 	assert_int_equal(image->bytes, f.n_bytes);
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&host);
 	pack_free(&data);
 }
@@ -208,13 +208,13 @@ static void what_is_not_sound_to_its_end_is_not_taken(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
 		pack data = { 0 };
-		gpul_images *list;
+		const gpul_images *list;
 
 		pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "some code", 9);
 		data.at[spoilt[i]] ^= 0x7;
 		list = search(&data);
 		assert_int_equal(pack_count(list), 0);
-		gpul_images_close(list);
+		pack_images_close(list);
 		pack_free(&data);
 	}
 }
@@ -274,7 +274,7 @@ static void without_sections_a_wrapper_tells_what_is_registered(void **state)
 	for (int fixed = 0; fixed < 2; fixed++) {
 		pack fatbin = { 0 }, p = { 0 };
 		const gpul_image *image;
-		gpul_images *list;
+		const gpul_images *list;
 		size_t n;
 
 		pack_fatbin_of(&fatbin, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
@@ -284,7 +284,7 @@ static void without_sections_a_wrapper_tells_what_is_registered(void **state)
 		assert_int_equal(n, 2);
 		assert_int_equal(image[0].origin, GPUL_ORIGIN_EMBEDDED);
 		assert_int_equal(image[1].origin, GPUL_ORIGIN_REGISTERED);
-		gpul_images_close(list);
+		pack_images_close(list);
 		pack_free(&p);
 		pack_free(&fatbin);
 	}
@@ -308,7 +308,7 @@ static void a_long_search_tells_how_far_it_is(void **state)
 {
 	pack data = { 0 }, p = { 0 };
 	struct told t = { 0 };
-	gpul_images *list = NULL;
+	const gpul_images *list = NULL;
 	char path[] = "/tmp/gpuload-search-XXXXXX";
 	int fd = mkstemp(path);
 
@@ -318,11 +318,11 @@ static void a_long_search_tells_how_far_it_is(void **state)
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data.at, data.n } }, 1);
 	assert_int_equal(write(fd, p.at, p.n), p.n);
 	close(fd);
-	assert_int_equal(gpul_images_open(path, &(gpul_progress){ note, &t }, &list, NULL), GPUL_OK);
+	assert_int_equal(pack_images_open(path, &(gpul_progress){ note, &t }, &list, NULL), GPUL_OK);
 	assert_int_equal(pack_only(list)->sm, 90);
 	assert_memory_equal(pack_only(list)->stored, "code", 4); /* though its pages were let go */
 	assert_true(t.n >= 1 && t.last > 0);
-	gpul_images_close(list);
+	pack_images_close(list);
 	unlink(path);
 	pack_free(&p);
 	pack_free(&data);

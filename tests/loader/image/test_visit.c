@@ -49,12 +49,12 @@ static int drop_images(void **state)
 	return 0;
 }
 
-static gpul_images *open_packed(void)
+static const gpul_images *open_packed(void)
 {
-	gpul_images *list = NULL;
+	const gpul_images *list = NULL;
 	gpul_error err = { 0 };
 
-	gpul_images_of(packed.at, packed.n, "packed", &list, &err);
+	pack_images_of(packed.at, packed.n, "packed", &list, &err);
 	assert_string_equal(err.text, "");
 	return list;
 }
@@ -100,7 +100,7 @@ static void tell(void *context, uint64_t done, uint64_t total)
 
 static void visits_each_image_once_in_the_order_of_the_list(void **state)
 {
-	gpul_images *list = open_packed();
+	const gpul_images *list = open_packed();
 	seen s = { 0 };
 	const gpul_progress progress = { tell, &s };
 
@@ -110,23 +110,23 @@ static void visits_each_image_once_in_the_order_of_the_list(void **state)
 	assert_int_equal(s.n_kernels, N_IMAGES);
 	assert_int_equal(s.n_failed, 0);
 	assert_true(s.total > 0 && s.told == s.total);
-	gpul_images_close(list);
+	pack_images_close(list);
 }
 
 static void visits_only_what_is_wanted(void **state)
 {
-	gpul_images *list = open_packed();
+	const gpul_images *list = open_packed();
 	seen s = { .only_odd = 1 };
 
 	(void)state;
 	assert_int_equal(gpul_kernels_visit(list, is_wanted, see, &s, NULL, NULL), GPUL_OK);
 	assert_int_equal(s.n, N_IMAGES / 2);
-	gpul_images_close(list);
+	pack_images_close(list);
 }
 
 static void ends_when_the_visitor_says_so(void **state)
 {
-	gpul_images *list = open_packed();
+	const gpul_images *list = open_packed();
 
 	(void)state;
 	for (size_t stop = 1; stop < N_IMAGES; stop += 83) {
@@ -139,12 +139,12 @@ static void ends_when_the_visitor_says_so(void **state)
 		assert_string_equal(err.text, "enough");
 		assert_int_equal(err.native, 7);
 	}
-	gpul_images_close(list);
+	pack_images_close(list);
 }
 
 static void goes_on_past_damaged_images(void **state)
 {
-	gpul_images *list = open_packed();
+	const gpul_images *list = open_packed();
 	size_t n;
 	const gpul_image *all = gpul_images_all(list, &n);
 	seen s = { 0 };
@@ -157,22 +157,22 @@ static void goes_on_past_damaged_images(void **state)
 	assert_int_equal(s.n, N_IMAGES);
 	assert_int_equal(s.n_failed, N_IMAGES / 5);
 	assert_int_equal(s.n_kernels, N_IMAGES - N_IMAGES / 5);
-	gpul_images_close(list);
+	pack_images_close(list);
 }
 
 static void visits_lists_of_one_image_and_of_none(void **state)
 {
 	static const char text[] = ".version 7.0\n.target sm_75\n.entry kernel_0() { ret; }\n";
-	gpul_images *list = NULL;
+	const gpul_images *list = NULL;
 	seen s = { 0 }, none = { .only_odd = 1 };
 
 	(void)state;
-	assert_int_equal(gpul_images_of(text, sizeof text - 1, "k.ptx", &list, NULL), GPUL_OK);
+	assert_int_equal(pack_images_of(text, sizeof text - 1, "k.ptx", &list, NULL), GPUL_OK);
 	assert_int_equal(gpul_kernels_visit(list, NULL, see, &s, NULL, NULL), GPUL_OK);
 	assert_int_equal(s.n_kernels, 1);
 	assert_int_equal(gpul_kernels_visit(list, is_wanted, see, &none, NULL, NULL), GPUL_OK);
 	assert_int_equal(none.n, 0);
-	gpul_images_close(list);
+	pack_images_close(list);
 }
 
 /* ---- large cubins: their ends tell ---------------------------------------------------------- */
@@ -238,7 +238,7 @@ static void reads_large_cubins_by_their_ends_or_whole(void **state)
 {
 	pack p = { 0 };
 	ends e = { 0 };
-	gpul_images *list;
+	const gpul_images *list;
 
 	(void)state;
 	for (uint32_t i = 0; i < 4; i++) {
@@ -254,7 +254,7 @@ static void reads_large_cubins_by_their_ends_or_whole(void **state)
 		assert_int_equal(e.registers[i], 40 + i);
 		assert_int_equal(e.param_bytes[i], 8 * (i + 1));
 	}
-	gpul_images_close(list);
+	pack_images_close(list);
 	pack_free(&p);
 }
 

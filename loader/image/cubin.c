@@ -1,11 +1,10 @@
-/* cubin.c — see cubin_internal.h; and gpul_cubin_target of kernels.h. */
-#include "loader/image/kernels/cubin_internal.h"
+/* cubin.c — the headers, sections and attributes of a cubin, and the GPU that it is for. */
+#include "loader/image/cubin_internal.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "loader/image/images_internal.h"
-#include "loader/image/kernels/kernels.h"
 
 #define EM_NVIDIA       190  /* NVIDIA CUDA, as in the ELF registry of machines */
 #define OSABI_CUDA_13   0x41 /* EI_OSABI; 0x33 before */

@@ -10,8 +10,8 @@
  *     barriers of a kernel   .text's sh_flags, bits 20 to 26       attribute 0x4C
  *
  * The readers of our own touch the section headers, the symbols and the attributes, in place. */
-#ifndef GPULOAD_LOADER_IMAGE_KERNELS_CUBIN_INTERNAL_H
-#define GPULOAD_LOADER_IMAGE_KERNELS_CUBIN_INTERNAL_H
+#ifndef GPULOAD_LOADER_IMAGE_CUBIN_INTERNAL_H
+#define GPULOAD_LOADER_IMAGE_CUBIN_INTERNAL_H
 
 #include <elf.h>
 #include <stdbool.h>

@@ -1,0 +1,34 @@
+/* options.h — which code of a file is to be loaded, and how it is compiled and linked on the way. */
+#ifndef GPULOAD_LOADER_CHOOSE_OPTIONS_H
+#define GPULOAD_LOADER_CHOOSE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpul_load_options {
+	int device;                    /* ordinal that CUDA C++ is compiled for; default 0 */
+	const char *const *nvrtc_args; /* for NVRTC: -I, -D, --std ..., ended by NULL; NULL: none */
+	bool verbose_log;      /* log the registers and spills that the driver's compiler reports */
+	const char *kernel;    /* the kernel that the caller will look up: of several units (select.h) the
+	                        * one that has this kernel is loaded.  NULL: exactly one unit may have
+	                        * kernels, unless all are to be linked */
+	uint32_t only_sm;      /* consider images for this architecture only; 0: all that suit the device */
+	char only_suffix;      /* with only_sm: 'a' or 'f'; 0: any or none */
+	uint32_t only_kind;    /* consider this enum gpul_image_kind only; 0: any */
+	const char *const *link_args; /* for nvJitLink, ended by NULL; NULL: none */
+	bool no_cache;         /* compile and link again, whatever the cache (cache.h) has */
+	/* Called for each image that was considered, in order, with its verdict (enum gpul_verdict) in one
+	 * sentence; NULL: no report. */
+	void (*explain)(void *context, const char *line);
+	void *explain_context;
+} gpul_load_options;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,38 @@
+/* fatbin_internal.h — the layout of a fatbin, as seen in what nvcc 11.0 to 13.0 wrote; NVIDIA does not document it. */
+#ifndef GPULOAD_LOADER_IMAGE_FATBIN_INTERNAL_H
+#define GPULOAD_LOADER_IMAGE_FATBIN_INTERNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPUL_FATBIN_MAGIC 0xBA55ED50u
+
+typedef struct fatbin_header {
+	uint32_t magic;
+	uint16_t version, header_bytes;
+	uint64_t payload_bytes;
+} fatbin_header;
+_Static_assert(sizeof(fatbin_header) == 16, "as in the file");
+
+typedef struct fatbin_entry {
+	uint16_t kind, version;
+	uint32_t header_bytes;
+	uint64_t padded_bytes;
+	uint32_t compressed_bytes; /* 0: stored raw */
+	uint32_t options_at;       /* from the entry's start: {u32 offset, bytes}; 0: none */
+	uint16_t minor, major;     /* of the PTX language; of the cubin's ABI */
+	uint32_t arch;
+	uint32_t ident_at, ident_bytes;
+	uint64_t flags;
+	uint64_t unknown;
+	uint64_t unpacked_bytes; /* 0 when stored raw */
+} fatbin_entry;
+_Static_assert(sizeof(fatbin_entry) == 64, "as in the file");
+
+/* From the start of an entry to the start of the next one. */
+static inline size_t gpul_fatbin_entry_bytes(const fatbin_entry *e)
+{
+	return (size_t)e->header_bytes + (size_t)e->padded_bytes;
+}
+
+#endif

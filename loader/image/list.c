@@ -1,0 +1,167 @@
+/* list.c — the list of images: what the readers add to it, their failures, and its end. */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "loader/image/images_internal.h"
+
+/* A copy of text that lives as long as the list. */
+static const char *keep(gpul_images *list, const char *text)
+{
+	char **place = text ? gpul_array_push(&list->strings) : NULL;
+
+	if (place)
+		*place = strdup(text);
+	return place ? *place : NULL;
+}
+
+/* Names come from files: on a terminal they must not move the cursor, nor make two lines of one. */
+static void clean(char *text)
+{
+	for (; text && *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
+/* The same for a name that is only shown. */
+static const char *keep_clean(gpul_images *list, const char *text)
+{
+	const char *kept = keep(list, text);
+
+	clean((char *)(uintptr_t)kept);
+	return kept;
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* The row of the walk's place: most often the last one. */
+static bool find_place(const gpul_walk *w, uint32_t *row)
+{
+	gpul_images *list = w->list;
+	const gpul_place *last = list->places.n ? &list->places.at[list->places.n - 1] : NULL;
+	gpul_place *p;
+
+	if (last && same(last->member, w->here.member) && same(last->section, w->here.section)) {
+		*row = (uint32_t)(list->places.n - 1);
+		return true;
+	}
+	p = gpul_array_push(&list->places);
+	if (!p)
+		return false;
+	p->file = w->here.file;
+	p->member = keep_clean(list, w->here.member);
+	p->section = keep_clean(list, w->here.section);
+	*row = (uint32_t)(list->places.n - 1);
+	return p->section && (p->member || !w->here.member);
+}
+
+gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit)
+{
+	uint32_t row;
+	gpul_image *image = find_place(w, &row) ? gpul_array_push(&w->list->images) : NULL;
+
+	if (!image) {
+		gpul_walk_no_memory(w);
+		return NULL;
+	}
+	image->place = row;
+	image->unit = unit == GPUL_NEW_UNIT ? w->list->n_units++ : unit;
+	image->origin = w->origin;
+	image->relocatable = w->relocatable;
+	return image;
+}
+
+gpul_status gpul_walk_no_memory(const gpul_walk *w)
+{
+	return gpul_fail(w->err, GPUL_ENOMEM, ENOMEM, "%s: no memory for the list of its images",
+			 w->here.file);
+}
+
+gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...)
+{
+	const unsigned char *byte = at;
+	size_t offset = byte ? (size_t)(byte - w->file.at) : 0;
+	char what[200], text[sizeof w->err->text];
+	va_list ap;
+
+	if (!w->err) /* a search tries many things that are none */
+		return GPUL_EFORMAT;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	snprintf(text, sizeof text, "%s%s%.60s%s%s%.40s: %s", w->here.file,
+		 w->here.member ? "(" : "", w->here.member ? w->here.member : "",
+		 w->here.member ? ")" : "", *w->here.section ? ", " : "", w->here.section, what);
+	clean(text);
+	return gpul_fail(w->err, GPUL_EFORMAT, offset > INT_MAX ? INT_MAX : (int)offset, "%s",
+			 text);
+}
+
+const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n)
+{
+	gpul_window *v = w->window;
+	size_t left = w->file.n - (size_t)(at - w->file.at);
+
+	if (!v || n > sizeof v->bytes)
+		return at;
+	if (!v->at || at < v->at || n > v->n || (size_t)(at - v->at) > v->n - n) {
+		v->n = left < sizeof v->bytes ? left : sizeof v->bytes;
+		v->at = gpul_file_read(&w->source, at, v->n, v->bytes) ? at : NULL;
+	}
+	return v->at ? v->bytes + (at - v->at) : at;
+}
+
+void gpul_images_close(gpul_images *images)
+{
+	if (!images)
+		return;
+	for (size_t i = 0; i < images->strings.n; i++)
+		free(images->strings.at[i]);
+	for (size_t i = 0; i < images->more.n; i++)
+		gpul_file_close(&images->more.at[i]);
+	gpul_array_free(&images->strings);
+	gpul_array_free(&images->more);
+	gpul_array_free(&images->places);
+	gpul_array_free(&images->images);
+	free(images->name);
+	free(images);
+}
+
+static void let_go_of_file(const gpul_file *f, uintptr_t from, uintptr_t end)
+{
+	uintptr_t start = (uintptr_t)f->bytes, page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	if (!f->mapped || end <= start || from >= start + f->n_bytes)
+		return;
+	from = from < start ? start : (from + page - 1) / page * page;
+	end = end > start + f->n_bytes ? start + f->n_bytes : end;
+	end = end / page * page;
+	if (from < end) /* nobody ever writes to the mapping: nothing is lost */
+		madvise((void *)from, end - from, MADV_DONTNEED);
+}
+
+void gpul_images_let_go(const gpul_images *list, const void *from, const void *end)
+{
+	let_go_of_file(&list->source, (uintptr_t)from, (uintptr_t)end);
+	for (size_t i = 0; i < list->more.n; i++)
+		let_go_of_file(&list->more.at[i], (uintptr_t)from, (uintptr_t)end);
+}
+
+const gpul_image *gpul_images_all(const gpul_images *images, size_t *n)
+{
+	*n = images->images.n;
+	return images->images.at;
+}
+
+const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image *image)
+{
+	return &images->places.at[image->place];
+}
