@@ -1,6 +1,6 @@
-/* archive.c — ar archives: what `ar` and `nvcc -lib` write, whole or thin.
+/* archive.c — ar archives, as `ar` and `nvcc -lib` write them, regular or thin.
  *
- *     !<arch>\n                                 or !<thin>\n: members stay in their own files
+ *     !<arch>\n                                 or !<thin>\n: members are separate files
  *     ┌ name[16] date[12] user[6] group[6] mode[8] bytes[10] `\n ┐ ┌ content, padded to even ┐ ...
  *
  *     name  vec.o/       GNU              /      symbol table      //   long names
@@ -15,19 +15,19 @@
 #include "loader/image/images_internal.h"
 
 typedef struct archive {
-	gpul_span rest;  /* from the next member's header on */
-	gpul_span names; /* of GNU's long names; at == NULL: none came yet */
+	gpul_span rest;  /* starts at the next member's header */
+	gpul_span names; /* GNU's table of long names; at == NULL: not seen yet */
 	bool thin;
 } archive;
 
 typedef struct member {
 	const unsigned char *header;
-	char name[256];    /* longer ones are cut: it is for messages, and to open thin members */
-	bool has_content;  /* it is device or host code, not one of the archive's own tables */
-	gpul_span content; /* of a thin archive's member: its length in n, at == NULL */
+	char name[256];    /* longer names are cut; used in messages and to open members of thin archives */
+	bool has_content;  /* false: one of the archive's own tables */
+	gpul_span content; /* for a member of a thin archive: at == NULL, n is its length */
 } member;
 
-/* A decimal number padded by blanks, as all of a header's are. */
+/* A decimal number padded with blanks: the form of all numbers in a header. */
 static bool read_number(const char *text, size_t n_text, uint64_t *out)
 {
 	size_t i = 0;
@@ -42,14 +42,14 @@ static bool read_number(const char *text, size_t n_text, uint64_t *out)
 	return i == n_text;
 }
 
-static void set_name(member *m, const void *text, size_t n)
+static void set_member_name(member *m, const void *text, size_t n)
 {
 	snprintf(m->name, sizeof m->name, "%.*s", (int)(n < sizeof m->name ? n : sizeof m->name - 1),
 		 (const char *)text);
 }
 
 /* GNU: "/17" is the name at byte 17 of the long names, ended by "/\n". */
-static bool long_name(const archive *a, uint64_t at, member *m)
+static bool read_long_name(const archive *a, uint64_t at, member *m)
 {
 	const unsigned char *text, *end;
 
@@ -61,21 +61,21 @@ static bool long_name(const archive *a, uint64_t at, member *m)
 		return false;
 	if (end > text && end[-1] == '/')
 		end--;
-	set_name(m, text, (size_t)(end - text));
+	set_member_name(m, text, (size_t)(end - text));
 	return true;
 }
 
 /* BSD: "#1/20" is a name of 20 bytes before the content. */
-static bool leading_name(uint64_t n, member *m)
+static bool read_bsd_name(uint64_t n, member *m)
 {
 	if (n > m->content.n)
 		return false;
-	set_name(m, m->content.at, strnlen((const char *)m->content.at, (size_t)n));
+	set_member_name(m, m->content.at, strnlen((const char *)m->content.at, (size_t)n));
 	m->content = (gpul_span){ m->content.at + n, m->content.n - (size_t)n };
 	return true;
 }
 
-static size_t trimmed(const char name[16])
+static size_t name_length(const char name[16])
 {
 	const char *slash = memchr(name, '/', 16);
 	size_t n = slash ? (size_t)(slash - name) : 16;
@@ -85,7 +85,7 @@ static size_t trimmed(const char name[16])
 	return n;
 }
 
-/* What a member is called, and whether it is one of the archive's own; false: no name that can be. */
+/* Read a member's name, and whether it is one of the archive's tables; false: the name is invalid. */
 static bool read_name(archive *a, const char name[16], member *m)
 {
 	uint64_t n;
@@ -99,20 +99,20 @@ static bool read_name(archive *a, const char name[16], member *m)
 		return true;
 	m->has_content = true;
 	if (memcmp(name, "#1/", 3) == 0) {
-		if (a->thin || !read_number(name + 3, 13, &n) || !leading_name(n, m))
+		if (a->thin || !read_number(name + 3, 13, &n) || !read_bsd_name(n, m))
 			return false;
 	} else if (name[0] == '/') {
-		if (!read_number(name + 1, 15, &n) || !long_name(a, n, m))
+		if (!read_number(name + 1, 15, &n) || !read_long_name(a, n, m))
 			return false;
 	} else {
-		set_name(m, name, trimmed(name));
+		set_member_name(m, name, name_length(name));
 	}
 	if (strncmp(m->name, "__.SYMDEF", 9) == 0)
 		m->has_content = false;
 	return m->name[0] != '\0';
 }
 
-static gpul_status next_member(const gpul_walk *w, archive *a, member *m)
+static gpul_status read_next_header(const gpul_walk *w, archive *a, member *m)
 {
 	struct ar_hdr h;
 	uint64_t n;
@@ -124,10 +124,10 @@ static gpul_status next_member(const gpul_walk *w, archive *a, member *m)
 						    "%zu bytes" GPUL_AGAIN, a->rest.n, sizeof h);
 	memcpy(&h, a->rest.at, sizeof h);
 	if (memcmp(h.ar_fmag, ARFMAG, 2) != 0 || !read_number(h.ar_size, sizeof h.ar_size, &n))
-		return gpul_walk_fail(w, m->header, "no member's header at byte %zu of the archive: "
+		return gpul_walk_fail(w, m->header, "no valid member header at byte %zu of the archive: "
 						    "damaged" GPUL_AGAIN, (size_t)(m->header - w->file.at));
 	a->rest = (gpul_span){ a->rest.at + sizeof h, a->rest.n - sizeof h };
-	/* Even a thin archive holds its own tables. */
+	/* A thin archive contains only its own tables. */
 	inside = !a->thin || (h.ar_name[0] == '/' && (h.ar_name[1] == '/' || h.ar_name[1] == ' ' ||
 						      h.ar_name[1] == 'S'));
 	if (inside && n > a->rest.n)
@@ -141,14 +141,14 @@ static gpul_status next_member(const gpul_walk *w, archive *a, member *m)
 		a->rest = (gpul_span){ a->rest.at + step, a->rest.n - step };
 	}
 	if (!read_name(a, h.ar_name, m))
-		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive has no name "
-						    "that can be read: damaged" GPUL_AGAIN,
+		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive has an "
+						    "invalid name: damaged" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at));
 	return GPUL_OK;
 }
 
-/* A thin archive's members are named from the archive's own folder. */
-static gpul_status open_beside(const gpul_walk *w, const char *name, gpul_file *out)
+/* Open a member of a thin archive: its name is relative to the archive's folder. */
+static gpul_status open_thin_member(const gpul_walk *w, const char *name, gpul_file *out)
 {
 	const char *slash = strrchr(w->here.file, '/');
 	int folder = slash && name[0] != '/' ? (int)(slash + 1 - w->here.file) : 0;
@@ -160,24 +160,24 @@ static gpul_status open_beside(const gpul_walk *w, const char *name, gpul_file *
 		return gpul_walk_fail(w, NULL, "the path of a thin archive's member is too long");
 	st = gpul_file_open_regular(path, out, &why);
 	if (st)
-		return gpul_fail(w->err, st, why.native, "%s is a thin archive, its members stay in their "
-							 "own files: %s", w->here.file, why.text);
+		return gpul_fail(w->err, st, why.native, "%s is a thin archive, whose members are separate "
+							 "files: %s", w->here.file, why.text);
 	return GPUL_OK;
 }
 
-static gpul_status walk_thin(const gpul_walk *w, const member *m)
+static gpul_status read_thin_member(const gpul_walk *w, const member *m)
 {
 	gpul_walk inner = *w;
 	gpul_file *file;
 	gpul_status st;
 
 	if (!w->source.bytes)
-		return gpul_walk_fail(w, m->header, "a thin archive in memory: its members are files "
-						    "elsewhere");
+		return gpul_walk_fail(w, m->header, "a thin archive in memory: its members, which are "
+						    "separate files, cannot be found");
 	file = gpul_array_push(&w->list->more);
 	if (!file)
 		return gpul_walk_no_memory(w);
-	st = open_beside(w, m->name, file);
+	st = open_thin_member(w, m->name, file);
 	if (st)
 		return st;
 	inner.source = *file;
@@ -193,7 +193,7 @@ gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 	while (a.rest.n) {
 		gpul_walk inner = *w;
 		member m = { 0 };
-		gpul_status st = next_member(w, &a, &m);
+		gpul_status st = read_next_header(w, &a, &m);
 
 		if (st)
 			return st;
@@ -201,7 +201,7 @@ gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 			continue;
 		inner.in_archive = true;
 		inner.here.member = m.name;
-		st = m.content.at ? w->read_member(&inner, m.content) : walk_thin(&inner, &m);
+		st = m.content.at ? w->read_member(&inner, m.content) : read_thin_member(&inner, &m);
 		if (st)
 			return st;
 	}

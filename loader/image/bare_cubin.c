@@ -1,11 +1,11 @@
-/* bare_cubin.c — cubins that are a file, or a stretch of data, by themselves. */
+/* bare_cubin.c — cubins that are not in a fatbin: a file, a member, or a part of plain data. */
 #include <string.h>
 
 #include "loader/image/cubin_internal.h"
 #include "loader/image/images_internal.h"
 
-/* Let *end be at least where n bytes at offset end; false: they are not all in s. */
-static bool extend(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
+/* Raise *end to offset + n; false: those bytes are not all in s. */
+static bool extend_end(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
 {
 	if (offset > s.n || n > s.n - offset)
 		return false;
@@ -14,8 +14,8 @@ static bool extend(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
 	return true;
 }
 
-/* Memory that a kernel will have: sizes, and no bytes in the file.  NVIDIA's own types of it were seen
- * in what CUDA 13.0's linker has to link. */
+/* Sections of NVIDIA's own types describe memory that a kernel will have: they have a size but no bytes in the file.
+ * Seen in relocatable cubins of CUDA 13.0. */
 static bool has_bytes(const Elf64_Shdr *sh)
 {
 	enum { NV_GLOBAL = 0x70000007, NV_LOCAL = 0x70000009, NV_SHARED = 0x7000000a,
@@ -34,27 +34,27 @@ static bool has_bytes(const Elf64_Shdr *sh)
 	}
 }
 
-/* An ELF file has no length of its own: it ends where the last of its parts does. */
+/* ELF headers do not give the length of the file: it ends with the last header table or section. */
 size_t gpul_cubin_extent(gpul_span s)
 {
 	size_t end = sizeof(Elf64_Ehdr);
 	gpul_cubin c;
 
 	if (gpul_cubin_open(s.at, s.n, (gpul_cubin_gap){ 0 }, &c, NULL) || c.n_sections == 0 ||
-	    !extend(s, c.header.e_shoff, (uint64_t)c.n_sections * sizeof(Elf64_Shdr), &end) ||
-	    !extend(s, c.header.e_phoff, (uint64_t)c.header.e_phnum * c.header.e_phentsize, &end))
+	    !extend_end(s, c.header.e_shoff, (uint64_t)c.n_sections * sizeof(Elf64_Shdr), &end) ||
+	    !extend_end(s, c.header.e_phoff, (uint64_t)c.header.e_phnum * c.header.e_phentsize, &end))
 		return 0;
 	for (uint32_t i = 0; i < c.n_sections; i++) {
 		Elf64_Shdr sh = gpul_cubin_section(&c, i);
 
-		if (has_bytes(&sh) && !extend(s, sh.sh_offset, sh.sh_size, &end))
+		if (has_bytes(&sh) && !extend_end(s, sh.sh_offset, sh.sh_size, &end))
 			return 0;
 	}
 	return end;
 }
 
-/* How many steps it took to find out that it is none. */
-static int64_t sections_of(gpul_span s)
+/* The cost of rejecting a candidate: its number of sections. */
+static int64_t reject_cost(gpul_span s)
 {
 	gpul_cubin c;
 
@@ -72,10 +72,10 @@ gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span s)
 
 	if (gpul_cubin_target(s.at, s.n, &sm, &suffix, &relocatable, &why))
 		return gpul_walk_fail(w, s.at, "%s", why.text);
-	if (n == 0 && w->patience)
-		atomic_fetch_sub(w->patience, sections_of(s));
+	if (n == 0 && w->rejects_left)
+		atomic_fetch_sub(w->rejects_left, reject_cost(s));
 	if (n == 0)
-		return gpul_walk_fail(w, s.at, "a cubin whose sections lie beyond its %zu bytes: cut "
+		return gpul_walk_fail(w, s.at, "a cubin whose sections end after its %zu bytes: cut "
 					       "off or damaged" GPUL_AGAIN, s.n);
 	image = gpul_walk_add(w, GPUL_NEW_UNIT);
 	if (!image)

@@ -1,5 +1,4 @@
-/* bare_ptx.c — PTX that is a file by itself: its target and its options, from what stands before the
- * first declaration. */
+/* bare_ptx.c — a PTX file: its target and ptxas options, read from the lines before the first declaration. */
 #include <ctype.h>
 #include <string.h>
 
@@ -7,7 +6,7 @@
 
 typedef struct reader {
 	const char *at, *end;
-	const char *options; /* of a comment that was passed; NULL: none */
+	const char *options; /* from a `// ptxas options:` comment; NULL: none */
 	size_t options_bytes;
 } reader;
 
@@ -21,7 +20,7 @@ static bool at_space(const reader *r)
 	return isspace((unsigned char)*r->at);
 }
 
-static void take_comment(reader *r, const char *text, size_t n)
+static void read_comment(reader *r, const char *text, size_t n)
 {
 	size_t known = sizeof GPUL_PTX_OPTIONS - 1;
 
@@ -45,7 +44,7 @@ static void skip_blank(reader *r)
 		} else if (left(r) > 1 && memcmp(r->at, "//", 2) == 0) {
 			stop = memchr(r->at, '\n', left(r));
 			stop = stop ? stop : r->end;
-			take_comment(r, r->at, (size_t)(stop - r->at));
+			read_comment(r, r->at, (size_t)(stop - r->at));
 			r->at = stop;
 		} else if (left(r) > 1 && memcmp(r->at, "/*", 2) == 0) {
 			stop = memmem(r->at + 2, left(r) - 2, "*/", 2);
@@ -61,8 +60,8 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-/* The next word; empty where something else stands, which is left there. */
-static gpul_span word(reader *r)
+/* The next word; empty if another character follows, which is not consumed. */
+static gpul_span next_word(reader *r)
 {
 	const char *start;
 
@@ -73,13 +72,13 @@ static gpul_span word(reader *r)
 	return (gpul_span){ (const unsigned char *)start, (size_t)(r->at - start) };
 }
 
-static bool is(gpul_span w, const char *text)
+static bool is_equal(gpul_span w, const char *text)
 {
 	return w.n == strlen(text) && memcmp(w.at, text, w.n) == 0;
 }
 
 /* sm_90a */
-static void take_arch(gpul_span w, gpul_image *image)
+static void read_arch(gpul_span w, gpul_image *image)
 {
 	unsigned sm = 0;
 	size_t i = 3;
@@ -94,14 +93,14 @@ static void take_arch(gpul_span w, gpul_image *image)
 }
 
 /* sm_90a, texmode_unified, debug */
-static void take_target(reader *r, gpul_image *image)
+static void read_target(reader *r, gpul_image *image)
 {
-	gpul_span w = word(r);
+	gpul_span w = next_word(r);
 
-	take_arch(w, image);
+	read_arch(w, image);
 	for (skip_blank(r); left(r) && *r->at == ','; skip_blank(r)) {
 		r->at++;
-		image->debug |= is(word(r), "debug");
+		image->debug |= is_equal(next_word(r), "debug");
 	}
 }
 
@@ -119,10 +118,10 @@ gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span s)
 	image->bytes = image->stored_bytes = strnlen(r.at, s.n);
 	/* gpul_file puts a NUL behind a file. */
 	image->ended = image->bytes < s.n || (w->source.bytes && s.at + s.n == file_end);
-	if (is(word(&r), ".version")) {
-		word(&r);
-		if (is(word(&r), ".target"))
-			take_target(&r, image);
+	if (is_equal(next_word(&r), ".version")) {
+		next_word(&r);
+		if (is_equal(next_word(&r), ".target"))
+			read_target(&r, image);
 	}
 	image->options = r.options;
 	image->options_bytes = r.options_bytes;

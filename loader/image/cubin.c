@@ -50,7 +50,7 @@ static gpul_status check_header(gpul_cubin *c, gpul_error *err)
 	const Elf64_Ehdr *h = &c->header;
 
 	if (c->n_bytes < sizeof *h || memcmp(c->base, ELFMAG, SELFMAG) != 0)
-		return damaged(0, err, "no 64-byte ELF header", c->n_bytes, c->n_bytes);
+		return damaged(0, err, "shorter than a 64-byte ELF header, or not ELF", c->n_bytes, c->n_bytes);
 	memcpy(&c->header, c->base, sizeof *h);
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB)
 		return damaged(EI_CLASS, err, "not 64-bit little-endian ELF",
@@ -70,7 +70,7 @@ static gpul_status check_header(gpul_cubin *c, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* More than 65279 sections: their number and the names' index are in section 0. */
+/* With more than 65279 sections, their number and the index of the names are in section 0. */
 static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 {
 	const Elf64_Ehdr *h = &c->header;
@@ -91,7 +91,7 @@ static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 	if (n > (c->n_bytes - h->e_shoff) / sizeof first)
 		return damaged(60, err, "more sections than fit into the image", n, c->n_bytes);
 	if (names == SHN_UNDEF || names >= n)
-		return damaged(62, err, "no section of section names", names, c->n_bytes);
+		return damaged(62, err, "the section of section names does not exist", names, c->n_bytes);
 	c->n_sections = (uint32_t)n;
 	c->names = gpul_cubin_section(c, (uint32_t)names);
 	if (!gpul_cubin_bytes(c, &c->names))
@@ -153,7 +153,7 @@ uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i)
 	return (uint16_t)(p[0] | p[1] << 8);
 }
 
-static bool says_specific(const gpul_cubin *c)
+static bool is_arch_specific(const gpul_cubin *c)
 {
 	const bool flag = c->header.e_flags & ACCELERATORS_12;
 
@@ -168,7 +168,7 @@ static bool says_specific(const gpul_cubin *c)
 		for (gpul_attributes a = { p, p + s.sh_size }; gpul_attribute_next(&a, &one);)
 			if (one.id == COMPAT_SPECIFIC)
 				return one.value == 1;
-		return flag; /* the first such section counts: the work stays bounded */
+		return flag; /* only the first such section is read, to bound the work */
 	}
 	return flag;
 }
@@ -182,8 +182,8 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
 	if (st)
 		return st;
 	*sm = c.sm;
-	*suffix = (c.older ? c.header.e_flags & ACCELERATORS : says_specific(&c)) ? 'a' : 0;
-	if (c.sm < 90) /* the bit was something else then: seen set for sm_60 */
+	*suffix = (c.older ? c.header.e_flags & ACCELERATORS : is_arch_specific(&c)) ? 'a' : 0;
+	if (c.sm < 90) /* the bit had another meaning: it is set in cubins for sm_60 */
 		*suffix = 0;
 	*relocatable = c.relocatable;
 	return GPUL_OK;

@@ -1,7 +1,7 @@
-/* cubin_internal.h — a cubin's headers and NVIDIA's attributes, checked as they are read.
+/* cubin_internal.h — access to the headers, sections and NVIDIA attributes of a cubin; every access is checked.
  *
- * A cubin is ELF of machine 190.  Two generations were seen, told apart by EI_OSABI; ptxas 12.8 and
- * 12.9 write the newer one for sm_100 and up:
+ * A cubin is an ELF file of machine 190.  There are two formats, distinguished by EI_OSABI; ptxas 12.8 and 12.9 write
+ * the newer one for sm_100 and later:
  *
  *                            CUDA 11, 12 (0x33, ABI version 7)     CUDA 13 (0x41, ABI version 8)
  *     SM in e_flags          bits 0 to 7                           bits 8 to 15
@@ -9,7 +9,7 @@
  *                                                                  without it, e_flags bit 3
  *     barriers of a kernel   .text's sh_flags, bits 20 to 26       attribute 0x4C
  *
- * The readers of our own touch the section headers, the symbols and the attributes, in place. */
+ * Section headers, symbols and attributes are read in place. */
 #ifndef GPULOAD_LOADER_IMAGE_CUBIN_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_CUBIN_INTERNAL_H
 
@@ -21,7 +21,7 @@
 
 #include "core/error.h"
 
-/* A stretch of the image that is not there (excerpt_internal.h); {0, 0}: all of it is. */
+/* A range of the image that has no data (kernels/excerpt_internal.h); {0, 0}: the image is complete. */
 typedef struct gpul_cubin_gap {
 	uint64_t from, to;
 } gpul_cubin_gap;
@@ -48,15 +48,14 @@ typedef struct gpul_cubin {
 gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
 			    gpul_error *err);
 
-/* The header of section i, which is below n_sections; its extent is not checked. */
+/* The header of section i < n_sections; the range that it describes is not checked. */
 Elf64_Shdr gpul_cubin_section(const gpul_cubin *c, uint32_t i);
 
-/* The bytes of a section, all of them inside the image and not in its gap; NULL: they are not, or it
- * has none. */
+/* The bytes of a section; NULL: it has none, or they are not completely inside the image and outside its gap. */
 const unsigned char *gpul_cubin_bytes(const gpul_cubin *c, const Elf64_Shdr *s);
 
-/* Does the section's name start with prefix?  False where the name lies outside its table.  Inline: each
- * of 150,000 sections of libcublas is asked several times, and a literal's length is known. */
+/* Whether the section's name starts with prefix; false if the name is outside its table.  Inline, because libcublas has
+ * 150,000 sections that are tested several times, and the compiler knows the length of a literal. */
 static inline bool gpul_cubin_is_named(const gpul_cubin *c, const Elf64_Shdr *s, const char *prefix)
 {
 	size_t n = strlen(prefix);
@@ -83,10 +82,10 @@ typedef struct gpul_attributes {
 	const unsigned char *at, *end;
 } gpul_attributes;
 
-/* The next attribute; false: no more, or what follows is none (then at is not end). */
+/* Read the next attribute; false: the end, or invalid data (then at != end). */
 bool gpul_attribute_next(gpul_attributes *a, gpul_attribute *out);
 
-/* Number i of the payload's 32-bit and 16-bit numbers; 0 when it is shorter. */
+/* The i-th 32-bit or 16-bit number of the payload; 0 if the payload is shorter. */
 uint32_t gpul_attribute_u32(const gpul_attribute *a, unsigned i);
 uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i);
 

@@ -1,4 +1,4 @@
-/* extent.c — how long device code is that comes as an address alone. */
+/* extent.c — the length of device code that is given as an address only, from its own headers. */
 #include <elf.h>
 #include <stdint.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 
 #define FATBIN_MAGIC "\x50\xed\x55\xba"
 
-typedef struct fatbin_wrapper { /* __fatBinC_Wrapper_t, which nvcc makes one of an object */
+typedef struct fatbin_wrapper { /* __fatBinC_Wrapper_t: nvcc writes one into each object */
 	uint32_t magic, version;
 	const void *data;
-	const void *more; /* version 2: the prelinked images; else a file's name, or NULL */
+	const void *more; /* version 2: array of prelinked images; else a file name, or NULL */
 } fatbin_wrapper;
 
-static gpul_status set(const void *at, size_t n_at, const void **bytes, size_t *n)
+static gpul_status set_extent(const void *at, size_t n_at, const void **bytes, size_t *n)
 {
 	*bytes = at;
 	*n = n_at;
@@ -31,7 +31,7 @@ static gpul_status extent_of_fatbin(const void *image, const void **bytes, size_
 	if (payload > INT64_MAX - sizeof(fatbin_header))
 		return gpul_fail(err, GPUL_EFORMAT, 8, "the fatbin claims %llu bytes: damaged",
 				 (unsigned long long)payload);
-	return set(image, sizeof(fatbin_header) + (size_t)payload, bytes, n);
+	return set_extent(image, sizeof(fatbin_header) + (size_t)payload, bytes, n);
 }
 
 static gpul_status extent_of_cubin(const void *image, const void **bytes, size_t *n,
@@ -41,7 +41,7 @@ static gpul_status extent_of_cubin(const void *image, const void **bytes, size_t
 
 	if (found == 0)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "an ELF file that is not a cubin, or is damaged");
-	return set(image, found, bytes, n);
+	return set_extent(image, found, bytes, n);
 }
 
 static gpul_status extent_of_wrapper(const void *image, const void **bytes, size_t *n,
@@ -69,5 +69,5 @@ gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, 
 		return extent_of_cubin(image, bytes, n, err);
 	if (gpul_recognise(image, strlen(text), NULL).kind != GPUL_CONTENT_PTX)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "neither a fatbin, nor a cubin, nor PTX");
-	return set(text, strlen(text), bytes, n);
+	return set_extent(text, strlen(text), bytes, n);
 }

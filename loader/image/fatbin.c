@@ -1,4 +1,4 @@
-/* fatbin.c — fatbins: one program for several devices.
+/* fatbin.c — fatbins: containers with the code of one program for several devices.
  *
  *     ┌────────┬─────────┬─────────┬─────────┬─────────┬───
  *     │ header │ entry 0 │ payload │ entry 1 │ payload │ ...      payload_bytes from the header's end
@@ -12,9 +12,9 @@
 #include "loader/image/fatbin_internal.h"
 #include "loader/image/images_internal.h"
 
-#define MOST_HEADER  65536 /* bytes; seen: 64 to 144, and options of any length are in it */
+#define MOST_HEADER  65536 /* bytes; 64 to 144 were seen, and it contains options of any length */
 #define MOST_SM      9999
-#define STARTS_IN    96 /* stored bytes, in which an ELF header is: LZ4 makes nothing much longer */
+#define STARTS_IN    96 /* stored bytes that contain the ELF header, even compressed: LZ4 never grows data much */
 
 enum { /* of fatbin_entry.flags; others, seen or not, change nothing here */
 	FLAG_DEBUG = 0x2,
@@ -24,7 +24,7 @@ enum { /* of fatbin_entry.flags; others, seen or not, change nothing here */
 	FLAG_FAMILY_SPECIFIC = 0x200000, /* sm_100f */
 };
 
-/* nvcc's own mark of PTX from -dc: it is to be linked. */
+/* The option by which nvcc -dc marks PTX that is to be linked. */
 static const char compile_only[] = "--compile-only";
 
 /* The header of the fatbin that starts s; *all is set to the whole fatbin. */
@@ -37,11 +37,11 @@ static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 	memcpy(&h, gpul_walk_see(w, s.at, sizeof h), sizeof h);
 	if (h.magic != GPUL_FATBIN_MAGIC)
 		return gpul_walk_fail(w, s.at, "no fatbin at byte %zu: it starts with %08x, not %08x: "
-				      "damaged, or of a format that is not known" GPUL_AGAIN,
+				      "damaged, or of an unknown format" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), h.magic, GPUL_FATBIN_MAGIC);
 	if (h.version != 1 || h.header_bytes != sizeof h)
-		return gpul_walk_fail(w, s.at, "fatbin at byte %zu of version %u with a header of %u "
-				      "bytes; known is version 1 with 16: damaged, or newer than this gpuload",
+		return gpul_walk_fail(w, s.at, "fatbin at byte %zu has version %u and a header of %u "
+				      "bytes, expected version 1 and 16 bytes: damaged, or newer than this gpuload",
 				      (size_t)(s.at - w->file.at), h.version, h.header_bytes);
 	if (h.payload_bytes > s.n - sizeof h)
 		return gpul_walk_fail(w, s.at, "fatbin at byte %zu claims %llu bytes, %zu are left: "
@@ -52,32 +52,32 @@ static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 	return GPUL_OK;
 }
 
-static const char *wrong_with(const fatbin_entry *e, size_t left)
+static const char *entry_damage(const fatbin_entry *e, size_t left)
 {
 	if (e->header_bytes < sizeof *e || e->header_bytes > MOST_HEADER || e->header_bytes > left)
-		return "its header has no length that can be";
+		return "the length of its header is invalid";
 	if (e->kind == GPUL_IMAGE_LTO && e->options_at == 0) /* nvJitLink would crash */
-		return "LTO code without its compiler's options";
+		return "LTO code without compiler options";
 	if (e->version != 0x0101)
-		return "its version is not 1.1, which is all that is known";
+		return "its version is not 1.1";
 	if (e->padded_bytes > left - e->header_bytes)
 		return "it is longer than its fatbin";
 	if ((uint64_t)e->ident_at + e->ident_bytes > e->header_bytes)
-		return "its identifier lies outside its header";
+		return "its identifier is outside its header";
 	if (e->compressed_bytes > e->padded_bytes)
-		return "its compressed bytes are more than its bytes";
+		return "its compressed size is larger than its stored size";
 	if (e->compressed_bytes && !gpul_can_unpack(e->compressed_bytes, e->unpacked_bytes))
-		return "its sizes, packed and unpacked, cannot both be right";
+		return "its compressed and uncompressed sizes cannot both be right";
 	if (e->flags & FLAG_LZ4 && e->flags & FLAG_ZSTD)
-		return "it says that it is compressed by LZ4 and by zstd";
+		return "it is marked as compressed by both LZ4 and zstd";
 	if (e->compressed_bytes && !(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))
-		return "it is compressed in a way that is not known";
+		return "its compression method is unknown";
 	if (e->arch > MOST_SM)
-		return "its architecture cannot be";
+		return "its architecture is invalid";
 	return NULL;
 }
 
-/* Options are told in the entry's header: {u32 offset, bytes}, both from the entry's start. */
+/* The header gives the place of the options as {u32 offset, bytes}; the offset counts from the entry's start. */
 static bool find_options(const gpul_walk *w, const unsigned char *entry, const fatbin_entry *e,
 			 uint32_t *at, uint32_t *n)
 {
@@ -89,7 +89,7 @@ static bool find_options(const gpul_walk *w, const unsigned char *entry, const f
 	return *at <= e->header_bytes && *n <= e->header_bytes - *at;
 }
 
-/* The entry that starts s, s reaching to the fatbin's end. */
+/* Read the entry at the start of s; s ends with the fatbin. */
 static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 {
 	const char *wrong;
@@ -99,9 +99,9 @@ static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is cut off: %zu of 64 bytes" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), s.n);
 	memcpy(e, gpul_walk_see(w, s.at, sizeof *e), sizeof *e);
-	wrong = wrong_with(e, s.n);
+	wrong = entry_damage(e, s.n);
 	if (!wrong && e->options_at && !find_options(w, s.at, e, &at, &n))
-		wrong = "its options lie outside its header";
+		wrong = "its options are outside its header";
 	if (wrong)
 		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is damaged: %s" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), wrong);
@@ -113,8 +113,8 @@ static gpul_span after(gpul_span s, size_t n)
 	return (gpul_span){ s.at + n, s.n - n };
 }
 
-/* For cubins the same place holds other things. */
-static void take_options(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
+/* Not for cubins: there the same place has other data. */
+static void read_options(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
 			 const fatbin_entry *e)
 {
 	uint32_t at, n;
@@ -134,13 +134,13 @@ static void take_options(const gpul_walk *w, gpul_image *image, const unsigned c
 	image->options_bytes = n;
 }
 
-/* An ELF file of type ET_REL. */
-static bool starts_relocatable(const gpul_walk *w, const gpul_image *image)
+/* Whether a cubin is ELF of type ET_REL, from its header. */
+static bool is_relocatable_cubin(const gpul_walk *w, const gpul_image *image)
 {
 	gpul_image start = *image;
 	Elf64_Ehdr h;
 
-	if (w->section_tells || (image->compression == GPUL_COMPRESSION_ZSTD && !w->unhurried))
+	if (w->section_known || (image->compression == GPUL_COMPRESSION_ZSTD && !w->read_zstd))
 		return false;
 	if (w->window && image->stored_bytes > STARTS_IN)
 		start.stored_bytes = STARTS_IN;
@@ -154,7 +154,7 @@ static bool is_compile_only(const gpul_image *image)
 	       memmem(image->options, image->options_bytes, compile_only, sizeof compile_only - 1);
 }
 
-static void describe(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
+static void fill_image(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
 		     const fatbin_entry *e)
 {
 	const char *payload = (const char *)entry + e->header_bytes;
@@ -174,13 +174,13 @@ static void describe(const gpul_walk *w, gpul_image *image, const unsigned char 
 	image->stored_bytes = e->compressed_bytes ? e->compressed_bytes : padded;
 	image->bytes = e->compressed_bytes ? e->unpacked_bytes : padded;
 	if (image->kind != GPUL_IMAGE_CUBIN)
-		take_options(w, image, entry, e);
-	if (image->kind == GPUL_IMAGE_PTX && !e->compressed_bytes) { /* padded by zeros */
+		read_options(w, image, entry, e);
+	if (image->kind == GPUL_IMAGE_PTX && !e->compressed_bytes) { /* padded with zeros */
 		image->bytes = image->stored_bytes = strnlen(payload, padded);
 		image->ended = image->bytes < padded;
 	}
 	if (image->kind == GPUL_IMAGE_LTO ||
-	    (image->kind == GPUL_IMAGE_CUBIN && starts_relocatable(w, image)))
+	    (image->kind == GPUL_IMAGE_CUBIN && is_relocatable_cubin(w, image)))
 		image->relocatable = true;
 }
 
@@ -206,8 +206,8 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 
 		steps++;
 		st = read_entry(w, rest, &e);
-		if (st && w->patience)
-			atomic_fetch_sub(w->patience, steps);
+		if (st && w->rejects_left)
+			atomic_fetch_sub(w->rejects_left, steps);
 		if (st)
 			return st;
 		if (!is_listed(&e))
@@ -215,22 +215,22 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 		if (e.compressed_bytes &&
 		    !gpul_can_unpack_all(w->list, e.compressed_bytes, e.unpacked_bytes))
 			return gpul_walk_fail(w, rest.at,
-					      "the images up to byte %zu claim to unpack to %llu "
-					      "bytes, from %llu: damaged, or made to mislead" GPUL_AGAIN,
+					      "the images up to byte %zu claim to decompress from %llu "
+					      "to %llu bytes: damaged, or crafted to mislead" GPUL_AGAIN,
 					      (size_t)(rest.at - w->file.at),
-					      (unsigned long long)w->list->unpacked_bytes,
-					      (unsigned long long)w->list->packed_bytes);
+					      (unsigned long long)w->list->packed_bytes,
+					      (unsigned long long)w->list->unpacked_bytes);
 		image = gpul_walk_add(w, unit);
 		if (!image)
 			return GPUL_ENOMEM;
 		w->list->n_units = unit + 1;
 		image->fatbin = all.at;
 		image->fatbin_bytes = all.n;
-		describe(w, image, rest.at, &e);
-		compiled_only |= !w->section_tells && is_compile_only(image);
+		fill_image(w, image, rest.at, &e);
+		compiled_only |= !w->section_known && is_compile_only(image);
 	}
 	for (; compiled_only && first < w->list->images.n; first++)
-		w->list->images.at[first].relocatable = true; /* nvcc -dc makes all of them so */
+		w->list->images.at[first].relocatable = true; /* nvcc -dc: all images of the fatbin are relocatable */
 	*taken = all.n;
 	return GPUL_OK;
 }
@@ -241,7 +241,7 @@ gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)
 		gpul_status st;
 		size_t taken;
 
-		if (*gpul_walk_see(w, s.at, 1) == 0) { /* what the linker put between the fatbins of two objects */
+		if (*gpul_walk_see(w, s.at, 1) == 0) { /* padding by the linker between the fatbins of two objects */
 			s = after(s, 1);
 			continue;
 		}

@@ -1,10 +1,10 @@
-/* host_elf.c — host objects, libraries and programs: which of their sections hold device code.
+/* host_elf.c — host objects, libraries and programs: the sections that contain device code.
  *
- *     .nv_fatbin          fatbins that the CUDA runtime is told of when the program starts
- *     __nv_relfatbin      the same of nvcc -dc: relocatable, waiting for a device link
- *     .nvFatBinSegment    24-byte wrappers that point into those; in an object they are relocations
- *                         still, and strip may have left none: not needed to find the code
- *     any other data      what a library loads by itself, if it wants to: searched */
+ *     .nv_fatbin          fatbins that the program registers with the CUDA runtime when it starts
+ *     __nv_relfatbin      fatbins of nvcc -dc: relocatable, not device-linked yet
+ *     .nvFatBinSegment    24-byte wrappers that point to those; not read, because in an object they are still
+ *                         relocations, and strip may remove them
+ *     any other data      may contain code that the library loads by itself: searched */
 #include "loader/image/images_internal.h"
 #include "loader/image/stripped_internal.h"
 
@@ -15,9 +15,9 @@
 typedef struct host_elf {
 	Elf *elf;
 	gpul_span bytes;
-	size_t names; /* section of the sections' names */
+	size_t names; /* index of the section with the names of sections */
 	GPUL_ARRAY(gpul_region) regions;
-	GPUL_ARRAY(gpul_loaded) loaded; /* without sections: the segments */
+	GPUL_ARRAY(gpul_loaded) loaded; /* the segments, for files without section headers */
 	gpul_span dynamic;
 } host_elf;
 
@@ -27,15 +27,15 @@ static gpul_status damaged(const gpul_walk *w, const host_elf *e, const char *wh
 			      elf_errmsg(-1));
 }
 
-/* Nothing that device code could be in, though its kind is plain data: what compilers make. */
-static bool is_compilers_own(const char *name)
+/* Plain data that compilers generate and that cannot contain device code. */
+static bool is_compiler_data(const char *name)
 {
 	return strncmp(name, ".eh_frame", 9) == 0 || strcmp(name, ".gcc_except_table") == 0 ||
 	       strcmp(name, ".nvFatBinSegment") == 0;
 }
 
-/* A part of the file, by its offset and length; false: it is not all there. */
-static bool part(const host_elf *e, uint64_t offset, uint64_t n, gpul_span *out)
+/* The bytes at an offset of the file; false: they are not completely inside. */
+static bool bytes_at(const host_elf *e, uint64_t offset, uint64_t n, gpul_span *out)
 {
 	if (offset > e->bytes.n || n > e->bytes.n - offset)
 		return false;
@@ -54,13 +54,13 @@ static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name
 {
 	gpul_region *r;
 
-	if (!is_data(sh) || is_compilers_own(name))
+	if (!is_data(sh) || is_compiler_data(name))
 		return GPUL_OK;
 	r = gpul_array_push(&e->regions);
 	if (!r)
 		return gpul_walk_no_memory(w);
-	if (!part(e, sh->sh_offset, sh->sh_size, &r->bytes))
-		return gpul_walk_fail(w, e->bytes.at, "section %.40s lies beyond the file's %zu bytes: cut "
+	if (!bytes_at(e, sh->sh_offset, sh->sh_size, &r->bytes))
+		return gpul_walk_fail(w, e->bytes.at, "section %.40s ends after the file's %zu bytes: cut "
 						      "off or damaged" GPUL_AGAIN, name, e->bytes.n);
 	r->section = name;
 	r->relocatable = strcmp(name, "__nv_relfatbin") == 0;
@@ -89,15 +89,15 @@ static gpul_status add_sections(const gpul_walk *w, host_elf *e)
 	return GPUL_OK;
 }
 
-/* Without section headers (sstrip), what is loaded is all data. */
+/* Without section headers (sstrip), all loaded segments are searched. */
 static gpul_status add_segment(const gpul_walk *w, host_elf *e, const GElf_Phdr *ph)
 {
 	gpul_loaded *loaded;
 	gpul_region *r;
 	gpul_span bytes;
 
-	if (!part(e, ph->p_offset, ph->p_filesz, &bytes))
-		return gpul_walk_fail(w, e->bytes.at, "a segment lies beyond the file's %zu bytes: cut off "
+	if (!bytes_at(e, ph->p_offset, ph->p_filesz, &bytes))
+		return gpul_walk_fail(w, e->bytes.at, "a segment ends after the file's %zu bytes: cut off "
 						      "or damaged" GPUL_AGAIN, e->bytes.n);
 	if (ph->p_type == PT_DYNAMIC)
 		e->dynamic = bytes;
@@ -128,29 +128,29 @@ static gpul_status add_segments(const gpul_walk *w, host_elf *e, size_t n)
 	return GPUL_OK;
 }
 
-/* libelf takes a section table beyond the end for none at all, and the file for a stripped one. */
+/* libelf treats a file whose section table is beyond its end as a stripped file: check that first. */
 static bool sections_are_inside(gpul_span s)
 {
 	Elf64_Ehdr h;
 	uint64_t n;
 
 	if (s.n < sizeof h || s.at[EI_CLASS] != ELFCLASS64 || s.at[EI_DATA] != ELFDATA2LSB)
-		return true; /* libelf reads these with more care */
+		return true; /* libelf checks these itself */
 	memcpy(&h, s.at, sizeof h);
 	if (h.e_shoff == 0)
 		return true;
-	n = h.e_shnum ? h.e_shnum : 1; /* 0: section 0 tells, which libelf holds to the file */
+	n = h.e_shnum ? h.e_shnum : 1; /* 0: the number is in section 0, which libelf checks */
 	return h.e_shentsize == sizeof(Elf64_Shdr) && h.e_shoff <= s.n &&
 	       n <= (s.n - h.e_shoff) / sizeof(Elf64_Shdr);
 }
 
-/* The regions to look into. */
+/* Collect the regions to search. */
 static gpul_status add_regions(const gpul_walk *w, host_elf *e)
 {
 	size_t n_sections, n_segments;
 
 	if (elf_getshdrnum(e->elf, &n_sections) || elf_getphdrnum(e->elf, &n_segments))
-		return damaged(w, e, "its tables lie beyond its end");
+		return damaged(w, e, "its tables are beyond its end");
 	if (n_sections == 0)
 		return add_segments(w, e, n_segments);
 	if (elf_getshdrstrndx(e->elf, &e->names))
@@ -158,8 +158,8 @@ static gpul_status add_regions(const gpul_walk *w, host_elf *e)
 	return add_sections(w, e);
 }
 
-/* A small file with thousands of sections that are all the same bytes would be searched for hours.
- * Linkers let segments share a page; twice the file leaves room for that. */
+/* Searching a small file whose thousands of sections are all the same bytes would take hours.  Linkers let segments
+ * share a page, hence the factor of two. */
 static bool regions_overlap(const host_elf *e)
 {
 	uint64_t n_bytes = 0;
@@ -176,24 +176,24 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 	gpul_status st;
 
 	if (!sections_are_inside(s))
-		return gpul_walk_fail(w, s.at, "the ELF file's section table lies beyond its %zu "
+		return gpul_walk_fail(w, s.at, "the ELF file's section table is beyond its %zu "
 					       "bytes: cut off or damaged" GPUL_AGAIN, s.n);
 	elf_version(EV_CURRENT);
-	/* libelf wants a char *, and only reads. */
+	/* elf_memory() takes a char *, but only reads. */
 	e.elf = elf_memory((char *)(uintptr_t)s.at, s.n);
 	if (!e.elf)
 		return damaged(w, &e, "its header cannot be read");
 	st = add_regions(w, &e);
 	if (!st && regions_overlap(&e))
 		st = gpul_walk_fail(w, s.at, "the ELF file's sections or segments overlap: damaged, or "
-					     "made to mislead" GPUL_AGAIN);
+					     "crafted to mislead" GPUL_AGAIN);
 	if (!st)
 		st = gpul_walk_regions(w, e.regions.at, e.regions.n);
 	if (!st && !gpul_stripped_register(w->list, first, e.loaded.at, e.loaded.n, e.dynamic))
 		st = gpul_walk_no_memory(w);
 	gpul_array_free(&e.loaded);
 	gpul_array_free(&e.regions);
-	elf_end(e.elf); /* the names are libelf's */
+	elf_end(e.elf); /* last, since the section names belong to libelf */
 	return st;
 }
 
@@ -202,8 +202,8 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 {
 	(void)s;
-	return gpul_fail(w->err, GPUL_EUNSUPPORTED, 0, "%s: gpuload was built without libelf, which "
-			 "reads objects, libraries and programs: build it with libelf", w->here.file);
+	return gpul_fail(w->err, GPUL_EUNSUPPORTED, 0, "%s: objects, libraries and programs need "
+			 "libelf, but this gpuload was built without it: install libelf and build again", w->here.file);
 }
 
 #endif

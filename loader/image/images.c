@@ -11,28 +11,28 @@
 /* Read content of a recognised kind: the whole file, or a member of an archive. */
 static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content content)
 {
-	gpul_walk unhurried = *w;
+	gpul_walk few_images = *w;
 
-	unhurried.unhurried = true;
+	few_images.read_zstd = true;
 	switch (content) {
 	case GPUL_CONTENT_PTX:
 		return gpul_walk_ptx(w, s);
 	case GPUL_CONTENT_CUBIN:
 		return gpul_walk_cubin(w, s);
 	case GPUL_CONTENT_FATBIN:
-		return gpul_walk_fatbins(&unhurried, s);
+		return gpul_walk_fatbins(&few_images, s);
 	case GPUL_CONTENT_HOST_ELF:
 		return gpul_walk_elf(w, s);
 	case GPUL_CONTENT_ARCHIVE:
 		if (w->in_archive)
-			return gpul_walk_fail(w, s.at, "an archive in an archive: take it out "
-						       "(ar x) and give it by itself");
+			return gpul_walk_fail(w, s.at, "an archive inside an archive: extract "
+						       "it (ar x) and give it as a file");
 		return gpul_walk_archive(w, s);
 	default:
-		if (w->in_archive)  /* a linker script, an index, bitcode: not for us */
+		if (w->in_archive)  /* a linker script, an index, bitcode: no device code */
 			return GPUL_OK;
-		return gpul_walk_fail(w, s.at, "%s: device code comes as PTX, cubin, fatbin, or in "
-					       "an object, archive, library or program",
+		return gpul_walk_fail(w, s.at, "%s: expected PTX, a cubin, a fatbin, or an "
+					       "object, archive, library or program with device code",
 				      gpul_content_text(content));
 	}
 }

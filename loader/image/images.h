@@ -1,15 +1,15 @@
-/* images.h — the device code in files: a list of images, each a span of the mapped file and what
- * is known of it without unpacking it.
+/* images.h — the device code in a file: a list of images, each a span of the mapped file with its properties, which are
+ * read without decompressing it.
  *
  *     source ── archive members │ host ELF sections │ fatbins │ bare cubin or PTX ──> gpul_images
  *                                                                                      │
  *                       kernels.h: what is in one  <── gpul_image_unpack (LZ4, zstd) <─┘
  *
- * An image is REGISTERED where its section says that the CUDA runtime will be told of it
- * (.nv_fatbin, __nv_relfatbin) or where the file is device code itself; EMBEDDED where it was
- * found in plain data (.rodata, .ldata, .cask_resource ...), for some library's own use.
+ * An image is REGISTERED if its section shows that the program registers it with the CUDA runtime (.nv_fatbin,
+ * __nv_relfatbin), or if the file itself is device code.  It is EMBEDDED if it was found in plain data (.rodata, .ldata,
+ * .cask_resource ...), which a library loads by itself.
  *
- * The formats are NVIDIA's and undocumented; the readers say what was seen in which version. */
+ * The formats are NVIDIA's and undocumented; each reader names the versions in which it was observed. */
 #ifndef GPULOAD_LOADER_IMAGE_IMAGES_H
 #define GPULOAD_LOADER_IMAGE_IMAGES_H
 
@@ -26,7 +26,7 @@ extern "C" {
 typedef enum gpul_image_kind { /* numbered as in a fatbin's entries */
 	GPUL_IMAGE_PTX = 1,
 	GPUL_IMAGE_CUBIN = 2,
-	GPUL_IMAGE_LTO = 8, /* NVVM IR for nvJitLink; nothing in it can be listed */
+	GPUL_IMAGE_LTO = 8, /* NVVM IR for nvJitLink; its kernels cannot be listed */
 } gpul_image_kind;
 
 typedef enum gpul_compression {
@@ -41,22 +41,22 @@ typedef struct gpul_image {
 	gpul_image_kind kind;
 	gpul_compression compression;
 	gpul_origin origin;
-	uint16_t sm;        /* 90 of sm_90; 0: not told */
-	char suffix;        /* 'a' of sm_90a, 'f' of sm_100f, else 0 */
-	bool relocatable;   /* to be linked before it can be loaded: nvcc -dc */
-	bool debug;         /* made by nvcc -G */
-	uint32_t unit;      /* images of one unit are one program for several devices (one fatbin);
-	                     * a driver loads one image of a unit */
+	uint16_t sm;        /* 90 for sm_90; 0: unknown */
+	char suffix;        /* 'a' for sm_90a, 'f' for sm_100f, else 0 */
+	bool relocatable;   /* must be linked before it can be loaded (nvcc -dc) */
+	bool debug;         /* compiled by nvcc -G */
+	uint32_t unit;      /* number of its unit: images of one unit (one fatbin) are one program for
+	                     * several devices, of which a driver loads one image */
 	uint32_t place;     /* row of gpul_images.places */
-	uint64_t offset;    /* of the stored bytes in the file; of a member's file, for thin archives */
+	uint64_t offset;    /* of the stored bytes from the start of the file; for thin archives, of the member's file */
 	const void *stored; /* borrowed from the mapping */
 	uint64_t stored_bytes;
-	bool ended;          /* a NUL follows the stored bytes: PTX can be used as it lies there */
-	uint64_t bytes;      /* unpacked; what the container says, and unpacking holds it to */
-	const char *options; /* PTX: for ptxas; LTO: what it was compiled with; borrowed, not ended by
-			      * NUL; NULL: none */
+	bool ended;          /* a NUL follows the stored bytes, so PTX can be used in place */
+	uint64_t bytes;      /* decompressed size according to the container; decompressing checks it */
+	const char *options; /* PTX: for ptxas; LTO: of the compiler; borrowed, not NUL-terminated;
+			      * NULL: none */
 	size_t options_bytes;
-	const void *fatbin;    /* the whole fatbin it is of, borrowed from the mapping; NULL: none */
+	const void *fatbin;    /* the whole fatbin that contains it, borrowed from the mapping; NULL: none */
 	uint64_t fatbin_bytes;
 } gpul_image;
 
@@ -65,18 +65,17 @@ typedef struct gpul_image {
  *     // ptxas options: -maxrregcount=40 */
 #define GPUL_PTX_OPTIONS "// ptxas options:"
 
-typedef struct gpul_place { /* where images lie; strings owned by the list */
-	const char *file;    /* as it was named by the caller */
-	const char *member;  /* of an archive; NULL: none */
-	const char *section; /* of a host ELF; "" otherwise */
+typedef struct gpul_place { /* the location of images; strings owned by the list */
+	const char *file;    /* the path as the caller gave it */
+	const char *member;  /* member of an archive; NULL: none */
+	const char *section; /* section of a host ELF file; else "" */
 } gpul_place;
 
 typedef struct gpul_images gpul_images; /* opaque: the list and its strings */
 
-/* Told while a long scan or unpacking goes on, from one thread at a time, at most about 20 times a
- * second. */
+/* A callback during a long search or decompression: from one thread at a time, at most about 20 times per second. */
 typedef struct gpul_progress {
-	void (*tell)(void *context, uint64_t done, uint64_t total); /* NULL: nobody wants to know */
+	void (*tell)(void *context, uint64_t done, uint64_t total); /* in bytes; NULL: no reports */
 	void *context;
 } gpul_progress;
 
@@ -84,19 +83,18 @@ typedef struct gpul_progress {
  * are read from their own files.  Nothing is decompressed to make the list, and a file without device code gives an
  * empty one.  Borrowed from the list, which belongs to a source: gpul_source_images() in source.h makes it. */
 const gpul_image *gpul_images_all(const gpul_images *images, size_t *n);
-/** Where one of them lies; borrowed from the list. */
+/** The location of an image of the list; borrowed from the list. */
 const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image *image);
 
-/** How many bytes a fatbin, or the ELF or PTX at an address that comes without a length, has by
- * its own headers.
+/** Get the length of device code that is given as an address without a length, from its own headers.
  *
- * What the driver's load calls do: trust the headers.  For memory that the caller vouches for, such
- * as a program's own registered fatbin.
+ * The headers are trusted, as in the driver's load calls.  Only for trusted memory, such as a program's own registered
+ * fatbin.
  *
- * @image  a fatbin, a fatbin wrapper, a cubin, or PTX that ends in NUL
- * @bytes  set to where the content starts: behind a wrapper's pointer; else image itself
+ * @image  a fatbin, a fatbin wrapper, a cubin, or NUL-terminated PTX
+ * @bytes  set to the start of the content: the fatbin that a wrapper points to, else image itself
  * @n      set to its length in bytes
- * Errors  GPUL_EFORMAT none of these
+ * Errors  GPUL_EFORMAT not such code, or its headers are damaged
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, gpul_error *err);
@@ -117,19 +115,20 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
 typedef struct gpul_unpacked {
 	const void *bytes; /* a NUL follows PTX (not counted) */
 	size_t n_bytes;
-	void *owned; /* private: room for the next image; NULL: none was needed yet */
+	void *owned; /* private: a buffer that is reused for the next image; NULL: none yet */
 } gpul_unpacked;
 
-/** The bytes of an image as the driver takes them.
+/** Get the bytes of an image in the form that the driver accepts.
  *
- * Not compressed and, for PTX, followed by NUL: the file's own bytes, no copy.  LTO-IR is scrambled
- * in the file; what nvJitLink takes is a fatbin, so a fatbin of that one image is made.
+ * The result is not compressed, and PTX is followed by NUL; if the file has the image in this form, its bytes are used
+ * without a copy.  LTO-IR is scrambled in the file, and nvJitLink accepts it only in a fatbin: the result is a fatbin with
+ * this image alone.
  *
- * @image  borrowed from an open list, which must outlive *out
- * @out    gpul_unpacked_free(); may hold a buffer of an earlier image, which is used again
+ * @image  borrowed from a list, whose source must outlive *out
+ * @out    gpul_unpacked_free(); may hold the buffer of an earlier image, which is reused
  * Errors  GPUL_EFORMAT the payload is damaged or is not image->bytes long; GPUL_EUNSUPPORTED a
  *         compression that this build lacks; GPUL_ENOMEM
- * Threads any thread may call, each with an out of its own
+ * Threads any thread may call, each with a separate *out
  * Source  LZ4 block format; RFC 8878 (zstd) */
 gpul_status gpul_image_unpack(const gpul_image *image, gpul_unpacked *out, gpul_error *err);
 /** A zeroed one is fine; cannot fail. */
@@ -139,7 +138,7 @@ void gpul_unpacked_free(gpul_unpacked *u);
 const char *gpul_image_kind_name(gpul_image_kind kind);
 const char *gpul_compression_name(gpul_compression c);
 const char *gpul_origin_name(gpul_origin origin);
-/** "sm_90a" into buf, which has room for 16 bytes; returns buf. */
+/** Write "sm_90a" into buf, which has room for 16 bytes; returns buf. */
 const char *gpul_image_arch(const gpul_image *image, char buf[16]);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* images_internal.h — what the readers of this folder share: the list in the making and the walk
+/* images_internal.h — shared by the readers of this folder: the list under construction, and the walk through a file
  * that fills it.
  *
  *     read_content ─┬─ archive ── read_member: read_content of each member
@@ -7,7 +7,7 @@
  *                   ├─ fatbin ── one image an entry
  *                   └─ cubin, PTX: an image
  *
- * All bytes are unchecked: each reader is given a span and never looks outside it. */
+ * No byte is trusted: each reader gets a span and never reads outside it. */
 #ifndef GPULOAD_LOADER_IMAGE_IMAGES_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_IMAGES_INTERNAL_H
 
@@ -18,7 +18,7 @@
 #include "loader/image/source.h"
 #include "loader/image/images.h"
 
-/* What to do about a damaged file: ends the messages that say where it is damaged. */
+/* The advice at the end of messages about a damaged file. */
 #define GPUL_AGAIN "; copy or build it again"
 
 struct gpul_images {
@@ -37,53 +37,51 @@ typedef struct gpul_span {
 	size_t n;
 } gpul_span;
 
-/* A look at a few bytes here and there in a large file.  A page fault maps 16 pages, and takes four times
- * as long as reading these bytes does. */
+/* A small read buffer for headers scattered over a large file.  A page fault maps 16 pages and takes four times as
+ * long as reading these bytes. */
 typedef struct gpul_window {
-	const unsigned char *at; /* what the bytes are a copy of; NULL: nothing yet */
+	const unsigned char *at; /* address that bytes[] is a copy of; NULL: empty */
 	size_t n;
-	unsigned char bytes[256]; /* an entry and the start of what it holds */
+	unsigned char bytes[256]; /* room for an entry and the start of its payload */
 } gpul_window;
 
-/* Where a walk is.  Copied to go deeper: what is changed in the copy ends with it. */
+/* The state of a walk.  It is copied to enter a member or section, so changes to the copy end with it. */
 typedef struct gpul_walk {
 	gpul_images *list;
 	/* Reads one member of an archive: images.c, which is above the readers. */
 	gpul_status (*read_member)(const struct gpul_walk *w, gpul_span member);
-	const gpul_progress *progress; /* NULL: nobody wants to know */
-	gpul_span file;        /* whole: what offsets count from; of a thin archive's member, the
-				* member's file */
-	gpul_place here;       /* member and section may be short-lived strings: kept when needed */
-	gpul_file source;      /* what file lies in; zeroed: in the caller's memory */
+	const gpul_progress *progress; /* NULL: no reports */
+	gpul_span file;        /* the whole file, from which offsets count; for a member of a thin archive,
+				* the member's own file */
+	gpul_place here;       /* member and section may be short-lived strings: copied into the list when needed */
+	gpul_file source;      /* the mapping of file; zeroed: the caller's memory */
 	bool in_archive;
 	gpul_origin origin;
-	bool relocatable;      /* by the section it is in */
-	bool section_tells;    /* ... which is known; else cubins are looked into */
-	bool unhurried;        /* ... though they be compressed by zstd: a file of few images */
-	size_t *n_searched;    /* bytes that were gone through: mapped now */
-	gpul_window *window;   /* look through it; NULL: at the bytes themselves */
-	_Atomic int64_t *patience; /* steps that may yet be spent on what is no image after all */
+	bool relocatable;      /* the section says that its images are relocatable */
+	bool section_known;    /* the section decides that; false: read the type from each cubin's header */
+	bool read_zstd;        /* do so even for zstd-compressed cubins: the file has few images */
+	size_t *n_searched;    /* bytes that were searched, whose pages are therefore mapped */
+	gpul_window *window;   /* read headers through it; NULL: read the mapping */
+	_Atomic int64_t *rejects_left; /* steps that may still be spent on data that turns out not to be an image */
 	gpul_error *err;
 } gpul_walk;
 
-/* n bytes at `at`, to be read at once: in the file or in the window. */
+/* A pointer to n readable bytes that start at `at`, in the mapping or in the window; valid until the next call. */
 const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n);
 
-/* Each adds the images of a span to the list, or fails by the first thing that is damaged. */
+/* Each reader adds the images of a span to the list, or fails at the first damage. */
 gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span archive);
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span elf);
 gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span cubin);
 gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span text);
-/* The fatbin that starts the span; *taken is how long it is. */
+/* The fatbin at the start of the span; *taken is set to its length. */
 gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken);
-/* A span of fatbins and nothing else but zeros between them. */
+/* A span that holds only fatbins, with zeros between them. */
 gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
-/* A span of anything: a fatbin or a cubin that starts below `to` and is whole and sound is taken, all
- * else is not ours.
+/* Search arbitrary data for fatbins and cubins that start in [from, to) and are complete and valid.
  *
- * *covered is where an image ends that began before `from`, and reaches in here: threads at work on
- * what lies before move it, and so does this one for the to - from bytes behind `to`, in covered[1],
- * and so on to the end of s. */
+ * *covered is the end of an image that began before `from` and extends into this block.  The threads that search
+ * the earlier blocks set it, and this call sets covered[1] for the block after `to`, and so on to the end of s. */
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
 			   _Atomic size_t *covered);
 
@@ -92,39 +90,38 @@ gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *pro
 			     gpul_images **out, gpul_error *err);
 void gpul_images_close(gpul_images *images); /* NULL is fine */
 
-/* How long the whole cubin is that starts the span; 0: there is none. */
+/* The length of the cubin at the start of the span; 0: there is no complete cubin. */
 size_t gpul_cubin_extent(gpul_span s);
 
-/* Stretches of one file, to be searched together. */
+/* A part of a file that is to be searched. */
 typedef struct gpul_region {
-	const char *section; /* "" where there are none; stays until the search is done */
+	const char *section; /* "" without section headers; must stay valid during the search */
 	gpul_span bytes;
 	bool fatbins;        /* walk_fatbins; else walk_data */
 	bool relocatable;
 	gpul_origin origin;
 } gpul_region;
 
-/* Search regions, in parallel where they are large, and add what is found in their order. */
+/* Search regions, in parallel if they are large, and add their images in the order of the file. */
 gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, size_t n);
 
-/* Can so few bytes be that many, unpacked?  Asked before memory is. */
+/* Whether `stored_bytes` can plausibly decompress to `bytes`; checked before memory is allocated. */
 bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes);
-/* The same for one image more, beside those of the list: a thousand small ones are a bomb, too. */
+/* The same check for the whole list with one more image: many small images can be a decompression bomb, too. */
 bool gpul_can_unpack_all(gpul_images *list, uint64_t stored_bytes, uint64_t bytes);
 
-/* The first n bytes of an image, unpacked; false: they cannot be had. */
+/* Decompress the first n bytes of an image into out; false: not possible. */
 bool gpul_image_start(const gpul_image *image, void *out, size_t n);
 
-/* Let go of the pages that lie wholly between from and end and are a mapped file's: what is read again
- * is read from the file again. */
-void gpul_images_let_go(const gpul_images *list, const void *from, const void *end);
+/* Release the pages of mapped files that are completely between from and end; later reads load them again. */
+void gpul_images_release_pages(const gpul_images *list, const void *from, const void *end);
 
-/* A new image at the walk's place, zeroed but for place, unit, origin and relocatable; NULL: no
- * memory, and w->err says so.  unit: of the list; GPUL_NEW_UNIT: one of its own. */
+/* Append an image at the walk's current place: place, unit, origin and relocatable are set, the rest is zero.  NULL:
+ * no memory, reported in w->err.  unit: a number of the list, or GPUL_NEW_UNIT. */
 #define GPUL_NEW_UNIT UINT32_MAX
 gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit);
 
-/* Fail with "FILE(MEMBER), SECTION: what ..."; at: byte that is wrong, in w->file; NULL: none. */
+/* Fail with "FILE(MEMBER), SECTION: message"; at: the wrong byte in w->file, or NULL. */
 gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 gpul_status gpul_walk_no_memory(const gpul_walk *w);

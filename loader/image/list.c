@@ -10,8 +10,8 @@
 
 #include "loader/image/images_internal.h"
 
-/* A copy of text that lives as long as the list. */
-static const char *keep(gpul_images *list, const char *text)
+/* A copy of text that is freed with the list. */
+static const char *keep_string(gpul_images *list, const char *text)
 {
 	char **place = text ? gpul_array_push(&list->strings) : NULL;
 
@@ -20,36 +20,36 @@ static const char *keep(gpul_images *list, const char *text)
 	return place ? *place : NULL;
 }
 
-/* Names come from files: on a terminal they must not move the cursor, nor make two lines of one. */
-static void clean(char *text)
+/* Replace control characters: names from files must not move a terminal's cursor or break a line. */
+static void replace_control_characters(char *text)
 {
 	for (; text && *text; text++)
 		if ((unsigned char)*text < ' ' || *text == 0x7f)
 			*text = '?';
 }
 
-/* The same for a name that is only shown. */
-static const char *keep_clean(gpul_images *list, const char *text)
+/* A copy for printing. */
+static const char *keep_printable(gpul_images *list, const char *text)
 {
-	const char *kept = keep(list, text);
+	const char *kept = keep_string(list, text);
 
-	clean((char *)(uintptr_t)kept);
+	replace_control_characters((char *)(uintptr_t)kept);
 	return kept;
 }
 
-static bool same(const char *a, const char *b)
+static bool same_string(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The row of the walk's place: most often the last one. */
+/* The row of places[] for the walk's current place: usually the last one. */
 static bool find_place(const gpul_walk *w, uint32_t *row)
 {
 	gpul_images *list = w->list;
 	const gpul_place *last = list->places.n ? &list->places.at[list->places.n - 1] : NULL;
 	gpul_place *p;
 
-	if (last && same(last->member, w->here.member) && same(last->section, w->here.section)) {
+	if (last && same_string(last->member, w->here.member) && same_string(last->section, w->here.section)) {
 		*row = (uint32_t)(list->places.n - 1);
 		return true;
 	}
@@ -57,8 +57,8 @@ static bool find_place(const gpul_walk *w, uint32_t *row)
 	if (!p)
 		return false;
 	p->file = w->here.file;
-	p->member = keep_clean(list, w->here.member);
-	p->section = keep_clean(list, w->here.section);
+	p->member = keep_printable(list, w->here.member);
+	p->section = keep_printable(list, w->here.section);
 	*row = (uint32_t)(list->places.n - 1);
 	return p->section && (p->member || !w->here.member);
 }
@@ -92,7 +92,7 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	char what[200], text[sizeof w->err->text];
 	va_list ap;
 
-	if (!w->err) /* a search tries many things that are none */
+	if (!w->err) /* a search tries many candidates and needs no messages */
 		return GPUL_EFORMAT;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
@@ -100,7 +100,7 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	snprintf(text, sizeof text, "%s%s%.60s%s%s%.40s: %s", w->here.file,
 		 w->here.member ? "(" : "", w->here.member ? w->here.member : "",
 		 w->here.member ? ")" : "", *w->here.section ? ", " : "", w->here.section, what);
-	clean(text);
+	replace_control_characters(text);
 	return gpul_fail(w->err, GPUL_EFORMAT, offset > INT_MAX ? INT_MAX : (int)offset, "%s",
 			 text);
 }
@@ -135,7 +135,7 @@ void gpul_images_close(gpul_images *images)
 	free(images);
 }
 
-static void let_go_of_file(const gpul_file *f, uintptr_t from, uintptr_t end)
+static void release_pages_of_file(const gpul_file *f, uintptr_t from, uintptr_t end)
 {
 	uintptr_t start = (uintptr_t)f->bytes, page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
@@ -144,15 +144,15 @@ static void let_go_of_file(const gpul_file *f, uintptr_t from, uintptr_t end)
 	from = from < start ? start : (from + page - 1) / page * page;
 	end = end > start + f->n_bytes ? start + f->n_bytes : end;
 	end = end / page * page;
-	if (from < end) /* nobody ever writes to the mapping: nothing is lost */
+	if (from < end) /* the mapping is read-only: nothing is lost */
 		madvise((void *)from, end - from, MADV_DONTNEED);
 }
 
-void gpul_images_let_go(const gpul_images *list, const void *from, const void *end)
+void gpul_images_release_pages(const gpul_images *list, const void *from, const void *end)
 {
-	let_go_of_file(&list->source, (uintptr_t)from, (uintptr_t)end);
+	release_pages_of_file(&list->source, (uintptr_t)from, (uintptr_t)end);
 	for (size_t i = 0; i < list->more.n; i++)
-		let_go_of_file(&list->more.at[i], (uintptr_t)from, (uintptr_t)end);
+		release_pages_of_file(&list->more.at[i], (uintptr_t)from, (uintptr_t)end);
 }
 
 const gpul_image *gpul_images_all(const gpul_images *images, size_t *n)

@@ -1,4 +1,4 @@
-/* recognise.c — see recognise.h. */
+/* recognise.c — recognise the kind of a file by its magic number or, for text, by its first word and name. */
 #include "loader/image/recognise.h"
 
 #include <ctype.h>
@@ -8,15 +8,14 @@
 
 #define EM_NVIDIA   190   /* NVIDIA CUDA, as in the ELF registry of machines */
 #define ABI_CUDA_13 0x41  /* EI_OSABI of cubins since CUDA 13 (seen on 13.0.88); 0x33 before */
-#define LOOK_AT     65536 /* a text shows within so many bytes that it is none */
+#define LOOK_AT     65536 /* bytes that are examined to decide whether a file is text */
 
 static bool starts_with(const unsigned char *p, size_t n, const char *magic, size_t n_magic)
 {
 	return n >= n_magic && memcmp(p, magic, n_magic) == 0;
 }
 
-/* No byte that a source file would not have.  Bytes above 127 pass: comments have names in
- * them. */
+/* Whether there are no control characters other than white space.  Bytes above 127 are allowed, for UTF-8 comments. */
 static bool is_text(const unsigned char *p, size_t n)
 {
 	if (n && p[n - 1] == 0)
@@ -27,7 +26,7 @@ static bool is_text(const unsigned char *p, size_t n)
 	return true;
 }
 
-/* Skip white space and comments: what stands there first, or n. */
+/* The offset of the first character that is not white space or in a comment; n: there is none. */
 static size_t first_word(const unsigned char *p, size_t n)
 {
 	size_t i = 0;
@@ -69,7 +68,7 @@ static gpul_content text_kind(const unsigned char *p, size_t n, const char *name
 	return has_suffix(name, ".ptx") ? GPUL_CONTENT_PTX : GPUL_CONTENT_TEXT;
 }
 
-/* Where a table of the file ends; UINT64_MAX: nowhere that is a number. */
+/* The end of a table of the file; UINT64_MAX: overflow. */
 static uint64_t table_end(uint64_t offset, uint64_t n, uint64_t each)
 {
 	uint64_t end;
@@ -151,5 +150,5 @@ const char *gpul_content_text(gpul_content kind)
 	case GPUL_CONTENT_UNKNOWN:
 		break;
 	}
-	return "bytes of no known format";
+	return "a file of an unknown format";
 }

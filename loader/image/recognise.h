@@ -1,4 +1,4 @@
-/* recognise.h — what kind of device code a file holds, told from its first bytes.
+/* recognise.h — recognise the kind of a file from its first bytes.
  *
  *     text    .version ...            PTX
  *             anything, named *.cu    CUDA C++
@@ -28,20 +28,20 @@ typedef enum gpul_content {
 	GPUL_CONTENT_FATBIN,
 	GPUL_CONTENT_FATBIN_WRAPPER,
 	GPUL_CONTENT_BITCODE,
-	GPUL_CONTENT_UNKNOWN, /* bytes that are none of these */
+	GPUL_CONTENT_UNKNOWN, /* anything else */
 } gpul_content;
 
 typedef struct gpul_recognised {
 	gpul_content kind;
 	uint32_t sm;           /* CUBIN: 90 of sm_90; else 0 */
-	uint64_t bytes_needed; /* CUBIN: what its own headers say it has at least; else 0 */
+	uint64_t bytes_needed; /* CUBIN: the end of its header tables, so the file must be at least this long; else 0 */
 } gpul_recognised;
 
-/** Look at a file's bytes; never reads beyond n_bytes.
- * bytes may be NULL when n_bytes is 0; the file's name tells texts apart and may be NULL. */
+/** Recognise the content of a file; never reads past n_bytes.
+ * bytes may be NULL if n_bytes is 0.  name distinguishes CUDA C++ (.cu) and PTX (.ptx) from other text; may be NULL. */
 gpul_recognised gpul_recognise(const void *bytes, size_t n_bytes, const char *name);
 
-/** "a cubin (GPU machine code)": for messages. */
+/** The kind in words for messages, "a cubin (GPU machine code)". */
 const char *gpul_content_text(gpul_content kind);
 
 #ifdef __cplusplus

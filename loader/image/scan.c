@@ -1,22 +1,22 @@
-/* scan.c — fatbins and cubins in plain data, where libraries keep code that they load themselves.
+/* scan.c — find fatbins and cubins in plain data, where libraries keep code that they load themselves.
  *
- * What looks like one is only taken when all of it is sound: numbers in data must not become
- * images, and programs that handle fatbins have the magic numbers as data of their own. */
+ * A candidate is accepted only if all of it is valid: the magic numbers also occur by chance, and as constants of
+ * programs that handle fatbins. */
 #include "loader/image/images_internal.h"
 #include "loader/image/magic_internal.h"
 
-/* How far to look in one go: fatbins often follow each other, then a short look is enough; after that
- * in ever larger steps. */
-#define MOST_ALIGN ((size_t)64)
-#define SHORT_LOOK ((size_t)256)
-#define LONG_LOOK  ((size_t)1 << 20)
-#define FETCH_FROM ((size_t)256 << 10) /* bytes: below, page faults do as well */
+/* Bytes searched in one step.  Fatbins often follow each other, so the first step is short; the following ones
+ * grow. */
+#define MAX_ALIGN ((size_t)64)
+#define FIRST_STEP ((size_t)256)
+#define MAX_STEP  ((size_t)1 << 20)
+#define FETCH_FROM ((size_t)256 << 10) /* bytes: for less, page faults are as fast */
 
-/* Does a magic stand where the last image ended, behind zeros that align the next?  Arrays of code lie
- * next to each other; *from is moved over the zeros. */
-static bool follows(const gpul_walk *w, gpul_span s, size_t *from, size_t to)
+/* Whether a magic number follows the last image directly, after zeros that align it; *from is moved past the
+ * zeros.  Libraries store their images in arrays. */
+static bool magic_follows(const gpul_walk *w, gpul_span s, size_t *from, size_t to)
 {
-	size_t n = to - *from < MOST_ALIGN ? to - *from : MOST_ALIGN, zeros = 0;
+	size_t n = to - *from < MAX_ALIGN ? to - *from : MAX_ALIGN, zeros = 0;
 	const unsigned char *p = gpul_walk_see(w, s.at + *from, n);
 
 	while (zeros < n && p[zeros] == 0)
@@ -25,9 +25,9 @@ static bool follows(const gpul_walk *w, gpul_span s, size_t *from, size_t to)
 	return n - zeros >= 4 && gpul_magic_is(p, n, zeros);
 }
 
-static size_t look(const gpul_walk *w, gpul_span s, size_t from, size_t to)
+static size_t find_magic(const gpul_walk *w, gpul_span s, size_t from, size_t to)
 {
-	size_t step = SHORT_LOOK;
+	size_t step = FIRST_STEP;
 
 	while (from < to) {
 		size_t end = to - from < step ? to : from + step, found;
@@ -39,13 +39,13 @@ static size_t look(const gpul_walk *w, gpul_span s, size_t from, size_t to)
 		if (found < end)
 			return found;
 		from = end;
-		step = step < LONG_LOOK ? step * 4 : LONG_LOOK;
+		step = step < MAX_STEP ? step * 4 : MAX_STEP;
 	}
 	return to;
 }
 
-/* Take the image that starts s, if there is one: its length, or 0. */
-static gpul_status try(const gpul_walk *w, gpul_span s, size_t *taken)
+/* Add the image at the start of s, if a valid one is there; *taken is its length, or 0. */
+static gpul_status try_image(const gpul_walk *w, gpul_span s, size_t *taken)
 {
 	size_t before = w->list->images.n;
 	uint32_t unit = w->list->n_units;
@@ -61,8 +61,8 @@ static gpul_status try(const gpul_walk *w, gpul_span s, size_t *taken)
 	} else {
 		st = gpul_walk_fatbin(&quiet, s, taken);
 	}
-	if (st == GPUL_EFORMAT) { /* not one: forget what was added on the way */
-		atomic_fetch_sub(w->patience, 1);
+	if (st == GPUL_EFORMAT) { /* not an image: remove what was added on the way */
+		atomic_fetch_sub(w->rejects_left, 1);
 		w->list->images.n = before;
 		w->list->n_units = unit;
 		*taken = 0;
@@ -71,8 +71,8 @@ static gpul_status try(const gpul_walk *w, gpul_span s, size_t *taken)
 	return st ? gpul_walk_no_memory(w) : GPUL_OK;
 }
 
-/* Tell those who are at work behind `to`, on step bytes each, how far an image reaches. */
-static void cover(_Atomic size_t *covered, size_t to, size_t step, size_t end)
+/* An image extends to `end`, into the following blocks of `step` bytes: let the threads that search them skip it. */
+static void mark_covered(_Atomic size_t *covered, size_t to, size_t step, size_t end)
 {
 	for (; to < end; to += step)
 		atomic_store_explicit(++covered, end, memory_order_relaxed);
@@ -81,7 +81,7 @@ static void cover(_Atomic size_t *covered, size_t to, size_t step, size_t end)
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
 			   _Atomic size_t *covered)
 {
-	gpul_walk direct = *w; /* where it was searched, the pages are mapped */
+	gpul_walk direct = *w; /* these pages were just searched, so they are mapped: no window */
 	size_t taken = 0, step = to - from;
 
 	direct.window = NULL;
@@ -91,20 +91,20 @@ gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t 
 		gpul_status st;
 
 		from = from > done ? from : done;
-		if (from < to && !(taken && follows(w, s, &from, to))) {
-			from = look(w, s, from, to);
+		if (from < to && !(taken && magic_follows(w, s, &from, to))) {
+			from = find_magic(w, s, from, to);
 			by = &direct;
 		}
 		if (from >= to)
 			return GPUL_OK;
-		st = try(by, (gpul_span){ s.at + from, s.n - from }, &taken);
+		st = try_image(by, (gpul_span){ s.at + from, s.n - from }, &taken);
 		if (st)
 			return st;
-		if (atomic_load(w->patience) < 0)
-			return gpul_walk_fail(w, s.at + from, "too much in it looks like fatbins and cubins "
-					      "and is none: damaged, or made to mislead" GPUL_AGAIN);
+		if (atomic_load(w->rejects_left) < 0)
+			return gpul_walk_fail(w, s.at + from, "too much data looks like fatbins or cubins "
+					      "but is invalid: damaged, or crafted to mislead" GPUL_AGAIN);
 		from += taken ? taken : 1;
 		if (taken)
-			cover(covered, to, step, from);
+			mark_covered(covered, to, step, from);
 	}
 }

@@ -1,30 +1,29 @@
-/* search.c — the regions of a file, cut into blocks that threads take in turn.
+/* search.c — search the regions of a file for images, in parallel: regions are cut into blocks, and each thread
+ * searches the next block.
  *
  *     region   ├────────── .rodata ──────────┤├─ .nv_fatbin ─┤
- *     blocks   │ 0     │ 1     │ 2     │ 3   ││ 4            │   each with a list of its own
- *     merge      0, 1, 2 ...: as if one thread had gone through from the start
+ *     blocks   │ 0     │ 1     │ 2     │ 3   ││ 4            │   each block has a private list
+ *     merge      0, 1, 2 ...: the same result as one thread from start to end
  *
- * A block of plain data may begin in the middle of a fatbin, and what looks like an image in there is
- * none of the file's: merging drops what starts before the end of the last image taken. */
-#include <pthread.h>
-#include <sched.h>
-
+ * A block of plain data may begin in the middle of a fatbin, whose content may look like another image.  Merging
+ * therefore drops every image that starts before the end of the last accepted one. */
 #include "core/clock.h"
+#include "core/parallel.h"
 #include "loader/image/images_internal.h"
 
 #define BLOCK_BYTES  ((size_t)8 << 20)
-#define THREAD_BYTES ((size_t)16 << 20) /* as much work makes a thread worth starting */
-#define SPARSE_BYTES ((size_t)1 << 20) /* from here on, headers are looked at through a window */
+#define THREAD_BYTES ((size_t)16 << 20) /* per thread: with less, starting a thread does not pay */
+#define SPARSE_BYTES ((size_t)1 << 20) /* larger regions: headers are read through a window, without mapping pages */
 #define RELEASE_BYTES ((size_t)1 << 20)
-#define MOST_THREADS 16
-#define PATIENCE     2000000 /* steps of some nanoseconds */
-#define TELL_NS      50000000u
+#define MAX_THREADS 16
+#define MAX_REJECTS  2000000 /* steps of some nanoseconds spent on data that only looks like an image */
+#define REPORT_NS      50000000u
 
 typedef struct block {
 	const gpul_region *region;
 	size_t from, to; /* of the region's bytes */
 	_Atomic size_t *covered;
-	gpul_images found; /* without strings and places */
+	gpul_images found; /* private to the block, merged later */
 	gpul_status st;
 	gpul_error err;
 } block;
@@ -34,23 +33,23 @@ typedef struct search {
 	GPUL_ARRAY(block) blocks;
 	_Atomic size_t next, n_bytes_done;
 	size_t n_bytes;
-	uint64_t told_ns;
+	uint64_t reported_ns;
 } search;
 
-static gpul_walk inside(const gpul_walk *w, const gpul_region *r)
+static gpul_walk walk_of_region(const gpul_walk *w, const gpul_region *r)
 {
 	gpul_walk inner = *w;
 
 	inner.here.section = r->section;
 	inner.origin = r->origin;
 	inner.relocatable = r->relocatable;
-	inner.section_tells = r->fatbins;
+	inner.section_known = r->fatbins;
 	return inner;
 }
 
-static void work_on(const search *s, block *b)
+static void search_block(const search *s, block *b)
 {
-	gpul_walk w = inside(s->w, b->region);
+	gpul_walk w = walk_of_region(s->w, b->region);
 	gpul_span all = b->region->bytes;
 	gpul_window window = { 0 };
 	size_t n_searched = 0;
@@ -61,68 +60,56 @@ static void work_on(const search *s, block *b)
 	w.window = all.n >= SPARSE_BYTES ? &window : NULL;
 	b->st = b->region->fatbins ? gpul_walk_fatbins(&w, all)
 				   : gpul_walk_data(&w, all, b->from, b->to, b->covered);
-	/* What is listed is read again later, or never; a release interrupts the other threads. */
+	/* The pages of this block are not needed soon.  Not for small blocks, since releasing pages interrupts the
+	 * other threads. */
 	if (s->n_bytes > THREAD_BYTES && n_searched > RELEASE_BYTES)
 		gpul_file_release(&w.source, all.at + b->from, b->to - b->from);
 }
 
-static void tell(search *s)
+static void report_progress(search *s)
 {
 	const gpul_progress *p = s->w->progress;
 	uint64_t now;
 
-	if (!p || !p->tell || (now = gpul_clock_ns()) - s->told_ns < TELL_NS)
+	if (!p || !p->tell || (now = gpul_clock_ns()) - s->reported_ns < REPORT_NS)
 		return;
-	s->told_ns = now;
+	s->reported_ns = now;
 	p->tell(p->context, atomic_load(&s->n_bytes_done), s->n_bytes);
 }
 
-static void work(search *s, bool telling)
+static void search_blocks(search *s, bool reporting)
 {
 	size_t i;
 
 	while ((i = atomic_fetch_add(&s->next, 1)) < s->blocks.n) {
 		block *b = &s->blocks.at[i];
 
-		work_on(s, b);
+		search_block(s, b);
 		atomic_fetch_add(&s->n_bytes_done, b->to - b->from);
-		if (telling)
-			tell(s);
+		if (reporting)
+			report_progress(s);
 	}
 }
 
-static void *thread(void *s)
+static void search_on_thread(void *context)
 {
-	work(s, false);
-	return NULL;
+	search_blocks(context, false);
 }
 
-static size_t threads_for(size_t n_bytes)
+/* The calling thread searches too, and alone if the system refuses more threads. */
+static void search_in_parallel(search *s)
 {
-	size_t n = n_bytes / THREAD_BYTES;
-	cpu_set_t cpus;
-	size_t n_cpus = 1;
+	size_t useful = s->n_bytes / THREAD_BYTES, cpus = gpul_cpus();
+	size_t n = useful < cpus ? useful : cpus;
+	gpul_team team;
 
-	if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
-		n_cpus = (size_t)CPU_COUNT(&cpus);
-	n = n < n_cpus ? n : n_cpus;
-	return n < 1 ? 1 : n < MOST_THREADS ? n : MOST_THREADS;
+	n = n < MAX_THREADS ? n : MAX_THREADS;
+	gpul_team_start(&team, n > 1 ? (unsigned)n - 1 : 0, search_on_thread, s);
+	search_blocks(s, true);
+	gpul_team_join(&team);
 }
 
-/* This thread works too; when others cannot be started it works alone. */
-static void run(search *s)
-{
-	size_t n = threads_for(s->n_bytes), started = 0;
-	pthread_t threads[MOST_THREADS];
-
-	while (started + 1 < n && pthread_create(&threads[started], NULL, thread, s) == 0)
-		started++;
-	work(s, true);
-	while (started)
-		pthread_join(threads[--started], NULL);
-}
-
-static bool cut(search *s, const gpul_region *r)
+static bool cut_into_blocks(search *s, const gpul_region *r)
 {
 	size_t step = r->fatbins ? r->bytes.n : BLOCK_BYTES;
 
@@ -139,16 +126,16 @@ static bool cut(search *s, const gpul_region *r)
 	return true;
 }
 
-/* Where an image's unit lies: its whole fatbin, or itself. */
-static gpul_span extent(const gpul_image *image)
+/* The bytes of the unit that an image belongs to: its whole fatbin, or the image itself. */
+static gpul_span unit_extent(const gpul_image *image)
 {
 	if (image->fatbin)
 		return (gpul_span){ image->fatbin, (size_t)image->fatbin_bytes };
 	return (gpul_span){ image->stored, (size_t)image->stored_bytes };
 }
 
-/* One unit of a block's list, images [i, end), to the list. */
-static gpul_status append(const gpul_walk *w, const gpul_images *from, size_t i, size_t end)
+/* Append images [i, end) of a block's list, which are one unit, to the result. */
+static gpul_status append_unit(const gpul_walk *w, const gpul_images *from, size_t i, size_t end)
 {
 	uint32_t unit = w->list->n_units;
 
@@ -176,9 +163,9 @@ static size_t unit_end(const gpul_images *list, size_t i)
 	return end;
 }
 
-/* The rest of a region, when a block was led astray by what begins inside a fatbin and ends behind
- * it: by one thread, straight into the list. */
-static gpul_status walk_rest(const gpul_walk *w, const gpul_region *r, size_t from)
+/* Search the rest of a region again with one thread: a block has accepted data that begins inside a fatbin and
+ * ends behind it, so its later results are not reliable. */
+static gpul_status search_rest(const gpul_walk *w, const gpul_region *r, size_t from)
 {
 	_Atomic size_t covered = from;
 	size_t n_searched = 0;
@@ -192,22 +179,22 @@ static gpul_status walk_rest(const gpul_walk *w, const gpul_region *r, size_t fr
 static gpul_status merge_region(search *s, size_t first, size_t end)
 {
 	const gpul_region *r = s->blocks.at[first].region;
-	gpul_walk w = inside(s->w, r);
-	const unsigned char *taken = r->bytes.at; /* up to here */
+	gpul_walk w = walk_of_region(s->w, r);
+	const unsigned char *taken = r->bytes.at; /* end of the last accepted image */
 
 	for (; first < end; first++) {
 		const block *b = &s->blocks.at[first];
 
 		for (size_t i = 0, next; i < b->found.images.n; i = next) {
-			gpul_span e = extent(&b->found.images.at[i]);
+			gpul_span e = unit_extent(&b->found.images.at[i]);
 			gpul_status st;
 
 			next = unit_end(&b->found, i);
 			if (e.at < taken && e.at + e.n > taken)
-				return walk_rest(&w, r, (size_t)(taken - r->bytes.at));
+				return search_rest(&w, r, (size_t)(taken - r->bytes.at));
 			if (e.at < taken)
 				continue;
-			st = append(&w, &b->found, i, next);
+			st = append_unit(&w, &b->found, i, next);
 			if (st)
 				return st;
 			taken = e.at + e.n;
@@ -221,7 +208,7 @@ static gpul_status merge_region(search *s, size_t first, size_t end)
 	return GPUL_OK;
 }
 
-static gpul_status merge(search *s)
+static gpul_status merge_regions(search *s)
 {
 	gpul_status st = GPUL_OK;
 
@@ -234,7 +221,7 @@ static gpul_status merge(search *s)
 	return st;
 }
 
-static void end_search(search *s)
+static void free_blocks(search *s)
 {
 	for (size_t i = 0; i < s->blocks.n; i++) {
 		gpul_images *found = &s->blocks.at[i].found;
@@ -250,25 +237,25 @@ static void end_search(search *s)
 
 gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, size_t n)
 {
-	_Atomic int64_t patience = PATIENCE;
-	_Atomic size_t *covered = NULL; /* of each block: those of a region lie in a row */
-	gpul_walk patient = *w;
-	search s = { .w = &patient };
+	_Atomic int64_t rejects_left = MAX_REJECTS;
+	_Atomic size_t *covered = NULL; /* one for each block; those of a region are consecutive */
+	gpul_walk limited = *w;
+	search s = { .w = &limited };
 	gpul_status st = GPUL_OK;
 
-	patient.patience = &patience;
+	limited.rejects_left = &rejects_left;
 	for (size_t i = 0; i < n && !st; i++)
-		if (!cut(&s, &regions[i]))
+		if (!cut_into_blocks(&s, &regions[i]))
 			st = gpul_walk_no_memory(w);
 	if (!st && !(covered = calloc(s.blocks.n + 1, sizeof *covered)))
 		st = gpul_walk_no_memory(w);
 	for (size_t i = 0; i < s.blocks.n && covered; i++)
 		s.blocks.at[i].covered = &covered[i];
 	if (!st) {
-		run(&s);
-		st = merge(&s);
+		search_in_parallel(&s);
+		st = merge_regions(&s);
 	}
-	end_search(&s);
+	free_blocks(&s);
 	free(covered);
 	return st;
 }

@@ -1,30 +1,29 @@
-/* stripped.c — see stripped_internal.h. */
+/* stripped.c — find the registered fatbins of a program without section headers, by their wrappers. */
 #include "loader/image/stripped_internal.h"
 
 #include <string.h>
 
 #define WRAPPER_MAGIC 0x466243B1u
 
-/* A wrapper as it lies in the file: ready where the program has a fixed address; else data is 0 and a
- * relocation tells it. */
+/* A wrapper as stored in the file.  In position-independent programs data is 0, and a relocation gives its value. */
 typedef struct wrapper {
 	uint32_t magic, version;
 	uint64_t data, more;
 } wrapper;
-_Static_assert(sizeof(wrapper) == 24, "as nvcc makes it");
+_Static_assert(sizeof(wrapper) == 24, "as nvcc writes it");
 
 typedef struct found { /* the data field of a wrapper */
-	uint64_t field;  /* address of the field */
-	uint64_t target; /* what it holds: address of a fatbin */
+	uint64_t field;  /* its address */
+	uint64_t target; /* its value: the address of a fatbin */
 } found;
 
 typedef struct wrappers {
 	const gpul_loaded *loaded;
 	size_t n_loaded;
-	GPUL_ARRAY(found) found; /* by rising field, as segments are */
+	GPUL_ARRAY(found) found; /* ascending by field, as segments are */
 } wrappers;
 
-/* n bytes at an address of the running program; NULL: they are not of the file. */
+/* The bytes in the file for n bytes at an address of the loaded program; NULL: not in the file. */
 static const unsigned char *at_address(const wrappers *a, uint64_t address, uint64_t n)
 {
 	for (size_t i = 0; i < a->n_loaded; i++) {
@@ -74,8 +73,8 @@ static int by_target(const void *a, const void *b)
 	return x->target < y->target ? -1 : x->target > y->target;
 }
 
-/* "At this address, put where the program was loaded plus so much": what a wrapper waits for. */
-static void relocate(wrappers *a, uint64_t table, uint64_t n_bytes)
+/* Apply R_*_RELATIVE relocations (load address plus addend) to the wrappers. */
+static void relocate_wrappers(wrappers *a, uint64_t table, uint64_t n_bytes)
 {
 	const unsigned char *p = at_address(a, table, n_bytes);
 
@@ -104,13 +103,13 @@ static void read_dynamic(wrappers *a, gpul_span dynamic)
 		else if (d.d_tag == DT_RELASZ)
 			n_bytes = d.d_un.d_val;
 	}
-	relocate(a, table, n_bytes);
+	relocate_wrappers(a, table, n_bytes);
 }
 
-/* The addresses of fatbins turn into places in the file, and images of those are the runtime's. */
-static void mark(wrappers *a, gpul_images *list, size_t first)
+/* Turn the addresses of fatbins into places in the file, and mark the images there as registered. */
+static void mark_registered(wrappers *a, gpul_images *list, size_t first)
 {
-	for (size_t i = 0; i < a->found.n; i++) /* what leads nowhere is below any pointer */
+	for (size_t i = 0; i < a->found.n; i++) /* an address outside the file becomes NULL */
 		a->found.at[i].target = (uint64_t)(uintptr_t)at_address(a, a->found.at[i].target, 1);
 	qsort(a->found.at, a->found.n, sizeof *a->found.at, by_target);
 	for (size_t i = first; i < list->images.n; i++) {
@@ -134,7 +133,7 @@ bool gpul_stripped_register(gpul_images *list, size_t first, const gpul_loaded *
 	if (ok && a.found.n) {
 		qsort(a.found.at, a.found.n, sizeof *a.found.at, by_field);
 		read_dynamic(&a, dynamic);
-		mark(&a, list, first);
+		mark_registered(&a, list, first);
 	}
 	gpul_array_free(&a.found);
 	return ok;

@@ -1,9 +1,9 @@
-/* stripped_internal.h — which fatbins of a program without section headers the runtime is told of.
+/* stripped_internal.h — which fatbins of a program without section headers are registered with the CUDA runtime.
  *
  *     wrapper in .data:  46 62 43 b1 │ version │ data ──> fatbin │ more
  *
- * The program's constructors hand each wrapper to the CUDA runtime.  Where a program may lie anywhere
- * (PIE, .so), data is filled in by a relocation when it is loaded. */
+ * The program's constructors pass each wrapper to the CUDA runtime.  In a position-independent program (PIE, .so) a
+ * relocation sets data when the program is loaded. */
 #ifndef GPULOAD_LOADER_IMAGE_STRIPPED_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_STRIPPED_INTERNAL_H
 
@@ -17,8 +17,8 @@ typedef struct gpul_loaded { /* a segment */
 	bool writable;
 } gpul_loaded;
 
-/* Images of the list, from `first` on, are REGISTERED where a wrapper leads to their fatbin.
- * dynamic: the dynamic section; empty: none.  False: no memory. */
+/* Mark the images from index `first` on as REGISTERED if a wrapper points to their fatbin.  dynamic: the dynamic
+ * section, may be empty.  False: no memory. */
 bool gpul_stripped_register(gpul_images *list, size_t first, const gpul_loaded *loaded, size_t n,
 			    gpul_span dynamic);
 

@@ -1,7 +1,7 @@
-/* unpack.c — from the bytes in the file to the bytes that the driver takes.
+/* unpack.c — decompress an image: from the bytes in the file to the bytes that the driver accepts.
  *
- * What a damaged or hostile file says of sizes is held against what can be before memory is asked
- * for, and a decompressor is given room for so much and no more. */
+ * Damaged or hostile files may claim any size.  A claimed size is checked for plausibility before memory is allocated,
+ * and a decompressor never writes more than that. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +17,16 @@
 #include <zstd.h>
 #endif
 
-/* Machine code shrinks to a third, padding and tables to a fiftieth; zeros alone shrink by more than
- * LARGE_RATIO, and then it matters only when they are many. */
+/* Machine code compresses to a third, padding and tables to a fiftieth.  Only zeros compress by more than LARGE_RATIO,
+ * which is accepted up to LARGE_BYTES. */
 #define LARGE_BYTES (32u << 20)
 #define LARGE_RATIO 200
 #define MOST_BYTES  ((uint64_t)2 << 30)
 
 #define HUGE_PAGE  ((size_t)2 << 20)
-#define GROW_BYTES ((size_t)8 << 20) /* a buffer is doubled, up to so many */
+#define GROW_BYTES ((size_t)8 << 20) /* smaller buffers grow by doubling */
 
-typedef struct buffer { /* gpul_unpacked.owned: kept from one image to the next */
+typedef struct buffer { /* gpul_unpacked.owned: reused for the next image */
 	unsigned char *at;
 	size_t room;
 #if GPUL_HAVE_ZSTD
@@ -39,14 +39,14 @@ static gpul_status damaged(const gpul_image *image, const char *what, gpul_error
 	char arch[16];
 
 	return gpul_fail(err, GPUL_EFORMAT, (int)(image->offset & INT32_MAX),
-			 "the %s image for %s at byte %llu cannot be unpacked: %s" GPUL_AGAIN,
+			 "the %s image for %s at byte %llu cannot be decompressed: %s" GPUL_AGAIN,
 			 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
 			 (unsigned long long)image->offset, what);
 }
 
 static gpul_status no_memory(const gpul_image *image, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "no memory to unpack an image of %llu bytes",
+	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "no memory to decompress an image of %llu bytes",
 			 (unsigned long long)image->bytes);
 }
 
@@ -70,8 +70,7 @@ bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes)
 	       bytes <= MOST_BYTES;
 }
 
-/* A page fault for each 4 KB costs a tenth of unpacking; on machines that give 2 MB at a time, nearly
- * nothing. */
+/* Page faults of 4 KB take a tenth of the time of decompressing; with huge pages of 2 MB, almost none. */
 static void *on_huge_pages(size_t *room)
 {
 	void *at;
@@ -83,7 +82,7 @@ static void *on_huge_pages(size_t *room)
 	return at;
 }
 
-/* Room for n bytes and a NUL; NULL: no memory. */
+/* A buffer for n bytes and a NUL; NULL: no memory. */
 static buffer *make_room(gpul_unpacked *out, size_t n)
 {
 	buffer *b = out->owned ? out->owned : calloc(1, sizeof *b);
@@ -94,14 +93,14 @@ static buffer *make_room(gpul_unpacked *out, size_t n)
 	if (b->room < n + 1) {
 		size_t room = n + 1 > b->room * 2 || n > GROW_BYTES ? n + 1 : b->room * 2;
 
-		free(b->at); /* not realloc: what is in it is not wanted any more */
+		free(b->at); /* not realloc(): the old content is not needed */
 		b->at = room < HUGE_PAGE ? malloc(room) : on_huge_pages(&room);
 		b->room = b->at ? room : 0;
 	}
 	return b->at ? b : NULL;
 }
 
-/* Bytes that came out; 0: damaged. */
+/* Both return the number of bytes decompressed; 0: damaged. */
 static size_t unpack_lz4(const gpul_image *image, buffer *b)
 {
 #if GPUL_HAVE_LZ4
@@ -136,7 +135,7 @@ static size_t unpack_zstd(const gpul_image *image, buffer *b)
 }
 
 #if GPUL_HAVE_ZSTD
-/* A stream can be left in the middle. */
+/* zstd can stop in the middle of a stream. */
 static bool start_zstd(const gpul_image *image, void *out, size_t n)
 {
 	ZSTD_inBuffer from = { image->stored, (size_t)image->stored_bytes, 0 };
@@ -182,27 +181,27 @@ static gpul_status unpack_payload(const gpul_image *image, gpul_unpacked *out, g
 	size_t n;
 
 	if (!is_built_in(image->compression))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the image is compressed by %s, which this "
-				 "gpuload was built without: build it with lib%s",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the image is compressed by %s, but this gpuload "
+				 "was built without it: build it with lib%s",
 				 gpul_compression_name(image->compression),
 				 gpul_compression_name(image->compression));
 	if (image->stored_bytes > INT32_MAX ||
 	    !gpul_can_unpack(image->stored_bytes, image->bytes))
-		return damaged(image, "its sizes, packed and unpacked, cannot both be right", err);
+		return damaged(image, "its compressed and uncompressed sizes cannot both be right", err);
 	b = make_room(out, (size_t)image->bytes);
 	if (!b)
 		return no_memory(image, err);
 	n = image->compression == GPUL_COMPRESSION_LZ4 ? unpack_lz4(image, b)
 						       : unpack_zstd(image, b);
 	if (n != image->bytes)
-		return damaged(image, "its compressed bytes are damaged", err);
+		return damaged(image, "its compressed data is damaged", err);
 	b->at[n] = '\0';
 	out->bytes = b->at;
 	out->n_bytes = n;
 	return GPUL_OK;
 }
 
-static gpul_status copy(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
+static gpul_status copy_image(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
 {
 	buffer *b;
 
@@ -263,12 +262,12 @@ gpul_status gpul_image_unpack(const gpul_image *image, gpul_unpacked *out, gpul_
 		return wrap_lto(image, out, err);
 	if (image->compression != GPUL_COMPRESSION_NONE) {
 		st = unpack_payload(image, out, err);
-		if (st == GPUL_OK && image->kind == GPUL_IMAGE_PTX) /* NVIDIA counts the NUL in */
+		if (st == GPUL_OK && image->kind == GPUL_IMAGE_PTX) /* NVIDIA's size includes the NUL */
 			out->n_bytes = strnlen(out->bytes, out->n_bytes);
 		return st;
 	}
 	if (image->kind == GPUL_IMAGE_PTX && !image->ended)
-		return copy(image, out, err);
+		return copy_image(image, out, err);
 	out->bytes = image->stored;
 	out->n_bytes = (size_t)image->stored_bytes;
 	return GPUL_OK;

@@ -150,7 +150,7 @@ static void says_what_a_file_is_when_it_is_not_ptx(void **state)
 		{ "hello\n", 6, ".ptx", GPUL_EFORMAT, ":1:1: " },
 		{ " \n", 2, ".ptx", GPUL_EFORMAT, "is an empty file" },
 		{ "\1\2\3\0\4", 5, ".ptx", GPUL_EFORMAT,
-		  "is bytes of no known format: expected PTX text" },
+		  "is a file of an unknown format: expected PTX text" },
 		{ "!<arch>\n", 8, ".a", GPUL_EFORMAT, "is an archive" },
 		{ "\x7f"
 		  "ELF\2\1",

@@ -1,11 +1,11 @@
-/* cubin_kernels.c — the kernels of a cubin, from its symbols and NVIDIA's sections about them.
+/* cubin_kernels.c — the kernels of a cubin, from its symbol table and NVIDIA's .nv.* sections.
  *
  *     .symtab                FUNC with st_other 0x10 and a section: a kernel; LOCAL ones are static
- *     .nv.info               registers, stack frame: by symbol
+ *     .nv.info               registers and stack frame, by symbol
  *     .nv.info.<kernel>      parameters, limits, cluster
  *     .nv.shared.<kernel>    its size is the static shared memory
  *     .nv.constant0.<kernel> its size is the constant bank
- *     .text.<kernel>         all of these name its index in sh_info: no names are compared
+ *     .text.<kernel>         the sections above give its index in sh_info, so no names are compared
  *
  * Seen so in cubins of ptxas 11.8, 12.4 and 13.0 for sm_75 to sm_120, linked and relocatable.  That
  * sh_info and the names agree was checked for each kernel of CUDA 13.0's libraries and cuDNN 9. */
@@ -19,8 +19,8 @@
 
 #define STO_ENTRY 0x10 /* st_other: a kernel, not a device function */
 
-/* From sm_90 on, the linked code's shared memory starts with so many bytes for the system's use;
- * ptxas -v leaves them out, and so does this. */
+/* From sm_90 on, the shared memory of linked code starts with so many bytes reserved for the system.  ptxas -v does not
+ * count them, and neither does gpuload. */
 #define RESERVED_SHARED 1024
 #define RESERVES_SHARED 90
 
@@ -38,20 +38,20 @@ enum { /* attributes of .nv.info, {u32 symbol; u32 value} */
 	ATTR_REGISTERS = 0x2f,
 };
 
-typedef struct section_facts { /* of the kernel whose code is in this section */
+typedef struct section_facts { /* about the kernel whose code is in this section */
 	gpul_kernel_info info;
 	size_t first_param;
-	bool has_info; /* a second .nv.info about the same code is damage */
+	bool has_info; /* to detect a second .nv.info about the same code, which is damage */
 } section_facts;
 
 typedef struct reader {
 	gpul_cubin c;
-	section_facts *facts; /* by section; [0] belongs to nobody */
+	section_facts *facts; /* indexed by section; [0] is unused */
 	gpul_kernel_rows rows;
-	uint32_t *symbols;     /* of each row, ascending: its index in .symtab */
-	uint64_t bytes_read;   /* of attributes: sections of a sound image do not overlap */
-	uint64_t n_params;     /* of all kernels: those of one code share theirs */
-	uint64_t names_bytes;  /* of kernels: their names do not overlap */
+	uint32_t *symbols;     /* for each row, ascending: its index in .symtab */
+	uint64_t bytes_read;   /* of attributes: more than the image has means overlapping sections */
+	uint64_t n_params;     /* sum over kernels; kernels with the same code share parameters */
+	uint64_t names_bytes;  /* sum over kernels: more than the table has means overlapping names */
 	Elf64_Shdr info;       /* .nv.info; sh_size 0: none */
 	Elf64_Shdr symtab, indices; /* SYMTAB, SYMTAB_SHNDX; sh_size 0: none */
 } reader;
@@ -99,7 +99,7 @@ static bool is_param(const gpul_attribute *a)
 	return a->id == ATTR_PARAM || a->id == ATTR_PARAM_V2;
 }
 
-static void take_three(const gpul_attribute *a, uint32_t out[3])
+static void read_three(const gpul_attribute *a, uint32_t out[3])
 {
 	for (unsigned i = 0; i < 3; i++)
 		out[i] = gpul_attribute_u32(a, i);
@@ -125,11 +125,11 @@ static gpul_status place_param(reader *r, const section_facts *f, const gpul_att
 				       : gpul_attribute_u16(a, 4);
 	if (p->bytes == 0)
 		return damaged((uint64_t)(a->payload - r->c.base), err,
-			       "a parameter of no bytes");
+			       "a parameter of 0 bytes");
 	return GPUL_OK;
 }
 
-/* Parameters lie one behind the other: thousands that claim the same bytes are none. */
+/* Parameters must not overlap; thousands that claim the same bytes are damage. */
 static gpul_status check_order(const reader *r, const section_facts *f, const gpul_attributes *a,
 			       gpul_error *err)
 {
@@ -180,11 +180,11 @@ static gpul_status read_info(reader *r, const Elf64_Shdr *s, section_facts *f, g
 		if (is_param(&one))
 			f->info.n_params++;
 		else if (one.id == ATTR_MAX_THREADS)
-			take_three(&one, f->info.max_threads);
+			read_three(&one, f->info.max_threads);
 		else if (one.id == ATTR_REQUIRED_THREADS)
-			take_three(&one, f->info.required_threads);
+			read_three(&one, f->info.required_threads);
 		else if (one.id == ATTR_CLUSTER)
-			take_three(&one, f->info.cluster);
+			read_three(&one, f->info.cluster);
 		else if (one.id == ATTR_BARRIERS)
 			f->info.barriers = one.value;
 	}
@@ -241,8 +241,8 @@ static gpul_status read_sections(reader *r, gpul_error *err)
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-/* The section of a symbol's code; 0: none; n_sections or more: damage.  More than 65279 sections: its
- * index is beside it. */
+/* The section of a symbol's code; 0: none; n_sections or more: damage.  In files with more than 65279 sections the
+ * index is in SYMTAB_SHNDX. */
 static uint32_t code_section(const reader *r, const Elf64_Sym *s, uint64_t i)
 {
 	const unsigned char *p;
@@ -257,7 +257,7 @@ static uint32_t code_section(const reader *r, const Elf64_Sym *s, uint64_t i)
 	return index;
 }
 
-/* A name's length; 0: it is none.  Who prints it must not send a terminal what it obeys. */
+/* The length of a name; 0: invalid.  Names with control characters are refused, since they are printed. */
 static size_t name_bytes(const char *name)
 {
 	size_t n = 0;
@@ -272,10 +272,10 @@ static const char *wrong_with_kernel(reader *r, const Elf64_Sym *s, uint32_t sec
 	size_t n;
 
 	if (section >= r->c.n_sections)
-		return "a kernel whose code is in no section";
+		return "a kernel whose code is not in a section";
 	n = s->st_name < r->rows.names_bytes ? name_bytes(r->rows.names + s->st_name) : 0;
 	if (n == 0)
-		return "a kernel without a name that can be";
+		return "a kernel with an invalid name";
 	r->names_bytes += n;
 	if (r->names_bytes > r->rows.names_bytes)
 		return "kernels whose names overlap";
@@ -289,8 +289,8 @@ static gpul_status add_kernel(reader *r, const Elf64_Sym *s, uint32_t section, g
 
 	if (!row)
 		return no_memory(err);
-	/* An attribute has 16 bytes: without this, a small image names one code a million times and
-	 * whoever prints the parameters of each is busy for hours. */
+	/* An attribute has at least 16 bytes.  Without this limit a small image could name the same code a million
+	 * times, and printing the parameters of each kernel would take hours. */
 	r->n_params += f->info.n_params;
 	if (r->n_params > r->c.n_bytes / 16)
 		return damaged(r->symtab.sh_offset, err, "too many kernels of the same code");
@@ -312,9 +312,9 @@ static gpul_status find_names(reader *r, gpul_error *err)
 	r->rows.names_bytes = s.sh_size;
 	if (s.sh_type != SHT_STRTAB || !r->rows.names)
 		return damaged(r->symtab.sh_offset, err,
-			       "the symbol table has no names inside the image");
+			       "the symbol table's names are not inside the image");
 	if (s.sh_size == 0 || r->rows.names[s.sh_size - 1] != 0)
-		return damaged(s.sh_offset, err, "the last of the symbols' names has no end");
+		return damaged(s.sh_offset, err, "the last symbol name is not terminated");
 	return GPUL_OK;
 }
 

@@ -1,4 +1,4 @@
-/* excerpt.c — see excerpt_internal.h. */
+/* excerpt.c — decompress a large cubin as a stream and keep only its first and last part. */
 #include "loader/image/kernels/excerpt_internal.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #endif
 
 #define PAYS_BYTES   ((uint64_t)16 << 20)
-#define HEAD_BYTES   ((uint64_t)4 << 20) /* and a sixteenth: symbols and .nv.info have a thirtieth */
-#define TABLE_BYTES  ((uint64_t)4 << 20) /* more sections than that has no cubin */
-#define STREAM_BYTES ((size_t)128 << 10) /* zstd's largest block */
+#define HEAD_BYTES   ((uint64_t)4 << 20) /* plus a sixteenth of the image; symbols and .nv.info were at most a thirtieth */
+#define TABLE_BYTES  ((uint64_t)4 << 20) /* the largest section table that was seen is smaller */
+#define STREAM_BYTES ((size_t)128 << 10) /* the largest zstd block */
 
 static uint64_t head_bytes(const gpul_image *image)
 {
@@ -34,7 +34,7 @@ uint64_t gpul_excerpt_bytes(const gpul_image *image)
 }
 
 #if GPUL_HAVE_ZSTD
-/* Where the ELF header says that the section table is, if that is an end to keep. */
+/* Set the gap between the head and the section table; false: the section table is not at the end. */
 static bool find_gap(gpul_excerpt *e, uint64_t head)
 {
 	Elf64_Ehdr h;
@@ -46,8 +46,8 @@ static bool find_gap(gpul_excerpt *e, uint64_t head)
 	return true;
 }
 
-/* Keep those of n bytes at offset that lie in [from, to). */
-static void keep(gpul_excerpt *e, uint64_t from, uint64_t to, uint64_t offset,
+/* Copy the part of n bytes at `offset` that is in [from, to). */
+static void keep_range(gpul_excerpt *e, uint64_t from, uint64_t to, uint64_t offset,
 		 const unsigned char *bytes, size_t n)
 {
 	uint64_t start = offset > from ? offset : from;
@@ -57,7 +57,7 @@ static void keep(gpul_excerpt *e, uint64_t from, uint64_t to, uint64_t offset,
 		memcpy(e->at + start, bytes + (start - offset), end - start);
 }
 
-static bool stream(const gpul_images *list, const gpul_image *image, gpul_excerpt *e,
+static bool stream_image(const gpul_images *list, const gpul_image *image, gpul_excerpt *e,
 		   ZSTD_DStream *zstd, unsigned char *block)
 {
 	const unsigned char *packed = image->stored;
@@ -74,13 +74,13 @@ static bool stream(const gpul_images *list, const gpul_image *image, gpul_excerp
 		if (ZSTD_isError(more) || (out.pos == 0 && in.pos == before) ||
 		    n + out.pos > e->n_bytes)
 			return false;
-		keep(e, 0, head, n, block, out.pos);
+		keep_range(e, 0, head, n, block, out.pos);
 		if (n < head && n + out.pos >= head && !find_gap(e, head))
 			return false;
 		if (n + out.pos > head)
-			keep(e, e->gap.to, e->n_bytes, n, block, out.pos);
+			keep_range(e, e->gap.to, e->n_bytes, n, block, out.pos);
 		n += out.pos;
-		gpul_images_let_go(list, packed + before, packed + in.pos);
+		gpul_images_release_pages(list, packed + before, packed + in.pos);
 	}
 	return n == e->n_bytes;
 }
@@ -96,7 +96,7 @@ bool gpul_excerpt_open(const gpul_images *list, const gpul_image *image, gpul_ex
 
 	if (at != MAP_FAILED && block && zstd) {
 		e.at = at;
-		ok = stream(list, image, &e, zstd, block);
+		ok = stream_image(list, image, &e, zstd, block);
 	}
 	ZSTD_freeDStream(zstd);
 	free(block);

@@ -1,5 +1,5 @@
-/* kernel_rows_internal.h — a kernel table in the making: while rows are added, names and parameters
- * are told by their place, since what holds them still moves. */
+/* kernel_rows_internal.h — a kernel table under construction: while rows are added, names and parameters are recorded
+ * as indices, because the growing arrays move. */
 #ifndef GPULOAD_LOADER_IMAGE_KERNELS_KERNEL_ROWS_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_KERNELS_KERNEL_ROWS_INTERNAL_H
 
@@ -20,15 +20,15 @@ typedef struct gpul_kernel_rows {
 	size_t names_bytes;
 } gpul_kernel_rows;
 
-/* A row of which nothing is known yet: numbers NOT_TOLD or 0; NULL: no memory. */
+/* Add a row whose numbers are NOT_TOLD or 0; NULL: no memory. */
 gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows);
 
 /* The finished table, in one block of memory; GPUL_ENOMEM. */
 gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_table *out,
 				    gpul_error *err);
 
-/* The readers, one for each kind of image: gpul_kernels_read() chooses.  A cubin with a gap fails when
- * something is needed that is in it; another one when it is damaged. */
+/* The readers for each kind of image; gpul_kernels_read() chooses.  A cubin with a gap (excerpt_internal.h) fails if
+ * data in the gap is needed. */
 gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap,
 				  gpul_kernel_table *out, gpul_error *err);
 gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_table *out,

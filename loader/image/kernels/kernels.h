@@ -1,5 +1,4 @@
-/* kernels.h — the kernels of an image: what its symbol table, its .nv.info sections or its PTX
- * declare. */
+/* kernels.h — the kernels of an image, from its symbol table and .nv.info sections, or from its PTX. */
 #ifndef GPULOAD_LOADER_IMAGE_KERNELS_KERNELS_H
 #define GPULOAD_LOADER_IMAGE_KERNELS_KERNELS_H
 
@@ -19,22 +18,22 @@ typedef struct gpul_kernel_param {
 	uint16_t type; /* PTX: enum gpul_ptx_type of the declaration (a struct is .b8); cubin: 0 */
 } gpul_kernel_param;
 
-#define GPUL_NOT_TOLD UINT32_MAX /* a number that this kind of image does not carry */
+#define GPUL_NOT_TOLD UINT32_MAX /* unknown: this kind of image does not record the number */
 
 typedef struct gpul_kernel_info {
 	const char *name;      /* mangled; owned by the table */
 	const gpul_kernel_param *params; /* in order; owned by the table */
 	uint32_t n_params;
-	uint32_t registers;    /* a thread; NOT_TOLD: PTX */
-	uint32_t shared_bytes; /* static, a block; PTX: what its own body declares and names */
-	uint32_t local_bytes;  /* a thread: its stack frame with spills, without those of functions
-				* that it calls; NOT_TOLD: PTX */
-	uint32_t const_bytes;  /* of its own constant bank, parameters included; NOT_TOLD: PTX */
-	uint32_t barriers;     /* NOT_TOLD: not told */
+	uint32_t registers;    /* per thread; PTX: NOT_TOLD */
+	uint32_t shared_bytes; /* static, per block; PTX: the arrays that its own body declares or names */
+	uint32_t local_bytes;  /* per thread: the kernel's stack frame with spills, without the frames of
+				* functions that it calls; PTX: NOT_TOLD */
+	uint32_t const_bytes;  /* size of its constant bank 0, which includes parameters; PTX: NOT_TOLD */
+	uint32_t barriers;     /* NOT_TOLD: unknown */
 	uint32_t max_threads[3]; /* .maxntid; 0: not given */
 	uint32_t required_threads[3]; /* .reqntid; 0: not given */
-	uint32_t cluster[3];   /* 0: none asked for */
-	bool is_static;        /* a LOCAL symbol: no other file can name it */
+	uint32_t cluster[3];   /* 0: not given */
+	bool is_static;        /* a LOCAL symbol: not visible to other files */
 } gpul_kernel_info;
 
 typedef struct gpul_kernel_table {
@@ -45,7 +44,7 @@ typedef struct gpul_kernel_table {
 
 /** The kernels of one unpacked image, in the order of its symbol table or text.
  *
- * @image    what it is (kind, relocatable); LTO has none to show: an empty table
+ * @image    its kind and relocatable are used; LTO gives an empty table, because its kernels cannot be listed
  * @bytes    as gpul_image_unpack() gives them; not needed after the call
  * @n_bytes  their number
  * @out      owned by the caller: gpul_kernel_table_free(); untouched on failure
@@ -59,23 +58,23 @@ gpul_status gpul_kernels_read(const gpul_image *image, const void *bytes, size_t
 /** A zeroed one is fine; cannot fail. */
 void gpul_kernel_table_free(gpul_kernel_table *t);
 
-/* Is this image wanted?  Called for each before it is unpacked. */
+/* Whether to visit an image; called for each image before it is decompressed. */
 typedef bool gpul_image_filter(const gpul_image *image, void *context);
-/* The kernels of one image, in the order of the list and from one thread at a time; the table is
- * gone afterwards.  failed: the image is damaged (table is empty); return its status to stop. */
+/* Gets the kernels of one image.  Calls come in the order of the list, from one thread at a time; the table is freed
+ * after the call.  failed: NULL, or why the image is damaged (the table is empty); return a failure to stop. */
 typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kernel_table *table,
 					const gpul_error *failed, void *context,
 					gpul_error *err);
 
-/** Unpack the images of a list on all cores and visit their kernels, in order.
+/** Decompress the images of a list on all CPUs and visit their kernels in the order of the list.
  *
- * A few images are in memory at a time, whatever the list's size.
+ * Only a few images are in memory at a time, whatever the size of the list.
  *
  * @images    borrowed
  * @wanted    NULL: all
- * @visit     gets each table; what it returns but GPUL_OK ends the walk and is returned
- * @context   for both
- * @progress  NULL: nobody wants to know
+ * @visit     called for each image; a status other than GPUL_OK ends the walk and is returned
+ * @context   passed to wanted and visit
+ * @progress  NULL: no reports
  * Errors  what visit returned; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */

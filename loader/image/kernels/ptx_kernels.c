@@ -2,9 +2,9 @@
  *
  * Parameters lie one behind the other, each at its alignment (PTX ISA 9.0, 5.1.6).
  *
- * Static shared memory is made of the arrays that the kernel's body declares or names.  That is what
- * ptxas -v tells of all kernels in CUDA 13.0's libraries that come as PTX and as machine code; but what
- * only functions use that a kernel calls, ptxas alone finds out. */
+ * Static shared memory is the sum of the arrays that the kernel's body declares or names.  It equals what ptxas -v
+ * reports for all kernels of CUDA 13.0's libraries that exist as PTX and as machine code.  Arrays that only called
+ * functions use are not counted: ptxas finds those. */
 #include <limits.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static gpul_status no_memory(gpul_error *err)
 	return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels of a PTX module");
 }
 
-static bool put_name(names *n, const char *name, size_t *at)
+static bool append_name(names *n, const char *name, size_t *at)
 {
 	*at = n->text.n;
 	do {
@@ -40,8 +40,8 @@ static uint32_t count_of(int64_t given)
 	return given <= 0 ? 0 : given > UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t)given;
 }
 
-/* n of .maxntid n is {n, 1, 1}; not given: all 0. */
-static void take_three(const int64_t given[3], uint32_t out[3])
+/* .maxntid n is {n, 1, 1}; not given: all 0. */
+static void copy_three(const int64_t given[3], uint32_t out[3])
 {
 	for (int i = 0; i < 3; i++)
 		out[i] = count_of(given[i]);
@@ -79,8 +79,8 @@ static bool add_params(gpul_kernel_rows *rows, gpul_kernel_row *row, const gpul_
 	return true;
 }
 
-/* Where dynamic shared memory can follow, which any kernel of the module may be given, ptxas makes the
- * static part end at 16 bytes, or at what the dynamic arrays ask for; 1: there are none. */
+/* If the module declares dynamic shared memory, which any of its kernels may use, ptxas rounds the static part up to
+ * 16 bytes or to the alignment of the dynamic arrays; 1: there are none. */
 static uint64_t dynamic_align(const gpul_ptx_module *m)
 {
 	uint64_t align = 1;
@@ -116,12 +116,12 @@ static bool add_kernel(gpul_kernel_rows *rows, names *n, const gpul_ptx_module *
 {
 	gpul_kernel_row *row = gpul_kernel_rows_add(rows);
 
-	if (!row || !put_name(n, gpul_ptx_name(m, f->name), &row->name_at))
+	if (!row || !append_name(n, gpul_ptx_name(m, f->name), &row->name_at))
 		return false;
 	row->info.shared_bytes = static_shared(f, end_align);
-	take_three(f->tuning.maxntid, row->info.max_threads);
-	take_three(f->tuning.reqntid, row->info.required_threads);
-	take_three(f->tuning.reqnctapercluster, row->info.cluster);
+	copy_three(f->tuning.maxntid, row->info.max_threads);
+	copy_three(f->tuning.reqntid, row->info.required_threads);
+	copy_three(f->tuning.reqnctapercluster, row->info.cluster);
 	row->info.is_static = f->linkage == GPUL_PTX_STATIC;
 	return add_params(rows, row, f);
 }

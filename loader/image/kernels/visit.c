@@ -1,24 +1,24 @@
-/* visit.c — see gpul_kernels_visit of kernels.h.
+/* visit.c — gpul_kernels_visit(): read the kernels of many images in parallel, deliver them in order.
  *
  *     image        0   1   2   3   4   5   6   7   8   9
  *                      │       │               │
- *                delivered     │             taken       a thread takes the next image, unpacks it,
- *                         being read                     reads its kernels and leaves the table in
+ *                delivered     │             taken       a thread takes the next image, decompresses it,
+ *                         being read                     reads its kernels and stores the table in
  *                                                        the image's slot
  *
- * One thread a core, the caller's among them: it delivers what is done, slot after slot, so that the
- * order is that of the list, and reads images where the next slot is not done.  So nobody sleeps while
- * there is work.  Images so large that the last thread would be left alone with one are taken first
- * (excerpt_internal.h); their tables wait in slots of their own.
+ * There is one thread per CPU.  The calling thread delivers finished tables in the order of the list; while the next
+ * one is not finished, it reads images itself, so no thread sleeps while there is work.  Very large images are taken
+ * first, because one of them at the end would keep a single thread busy alone (excerpt_internal.h); their tables wait
+ * in separate slots.
  *
- * Three limits keep the memory small whatever the list holds: images are taken at most WINDOW ahead of
- * what is delivered; what is unpacked at one moment is at most BUDGET bytes, unless a single image is
- * larger; and pages of the file that are behind are let go of. */
+ * Three limits bound the memory, whatever the list holds: images are taken at most WINDOW ahead of delivery; at most
+ * BUDGET bytes are decompressed at one time, unless a single image is larger; and pages of the file that were read are
+ * released. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/clock.h"
+#include "core/parallel.h"
 #include "loader/image/kernels/excerpt_internal.h"
 #include "loader/image/images_internal.h"
 #include "loader/image/kernels/kernel_rows_internal.h"
@@ -27,11 +27,11 @@
 enum {
 	MAX_THREADS = 16,
 	WINDOW = 4 * MAX_THREADS,
-	LET_GO_BYTES = 8 << 20, /* a system call's worth of pages */
+	RELEASE_BYTES = 8 << 20, /* per system call */
 };
 
 #define BUDGET   (UINT64_C(96) << 20)
-#define TELL_NS  50000000 /* 20 times a second */
+#define REPORT_NS  50000000 /* 20 times a second */
 
 typedef struct slot {
 	gpul_kernel_table table;
@@ -39,29 +39,29 @@ typedef struct slot {
 	bool done;
 } slot;
 
-typedef struct large { /* an image that is taken ahead of its turn */
+typedef struct large { /* an image that is read before its turn */
 	size_t index;
 	slot slot;
 } large;
 
 typedef struct walk {
 	const gpul_images *list;
-	const gpul_image **images; /* those that are wanted */
+	const gpul_image **images; /* those that the caller wants */
 	size_t n;
 	GPUL_ARRAY(large) large; /* ascending by index */
 
-	pthread_mutex_t lock;    /* of all below */
-	pthread_cond_t changed;  /* a slot is done, or free, or there is room in the budget */
-	unsigned n_waiting;      /* for it */
+	pthread_mutex_t lock;    /* guards all members below */
+	pthread_cond_t changed;  /* a slot was filled or emptied, or budget became free */
+	unsigned n_waiting;      /* threads that wait for `changed` */
 	size_t taken, delivered; /* how many */
-	size_t large_taken;      /* how many of large */
-	uint64_t unpacked;       /* bytes, by all threads */
+	size_t large_taken;      /* number of large images taken */
+	uint64_t unpacked;       /* bytes in use for decompressed images, all threads together */
 	bool stop;
 	slot slots[WINDOW];
-	unsigned n_threads; /* set before the first starts */
+	unsigned n_threads; /* set before threads start */
 } walk;
 
-/* The kernels of a large image from its ends alone; false: it takes all of it. */
+/* Read the kernels of a large image from its first and last part only; false: the whole image is needed. */
 static bool read_ends(const gpul_images *list, const gpul_image *image, gpul_kernel_table *out)
 {
 	gpul_excerpt e = { 0 };
@@ -72,12 +72,12 @@ static bool read_ends(const gpul_images *list, const gpul_image *image, gpul_ker
 	return ok;
 }
 
-/* What stays of an image when it is unpacked and read: its table, or why there is none. */
+/* Decompress an image and read its kernels: the table, or the reason for its absence. */
 static slot read_image(const gpul_images *list, const gpul_image *image, gpul_unpacked *u)
 {
 	slot s = { .done = true };
 
-	if (image->kind == GPUL_IMAGE_LTO) /* nothing in it can be listed: as it is, it may stay packed */
+	if (image->kind == GPUL_IMAGE_LTO) /* its kernels cannot be listed, so it is not decompressed */
 		return s;
 	if (gpul_excerpt_pays(image) && read_ends(list, image, &s.table))
 		return s;
@@ -95,7 +95,7 @@ static int by_index(const void *key, const void *element)
 	return i < j ? -1 : i > j;
 }
 
-/* The slot where the table of an image waits. */
+/* The slot for the table of image i. */
 static slot *slot_of(walk *w, size_t i)
 {
 	large *l = gpul_excerpt_pays(w->images[i]) ? bsearch(&i, w->large.at, w->large.n,
@@ -112,14 +112,14 @@ static void wait_for_change(walk *w)
 	w->n_waiting--;
 }
 
-static void tell_change(walk *w)
+static void signal_change(walk *w)
 {
 	if (w->n_waiting)
 		pthread_cond_broadcast(&w->changed);
 }
 
-/* Bytes of an image beside the file. */
-static uint64_t needs(const gpul_image *image)
+/* Memory that reading an image needs, in bytes. */
+static uint64_t memory_needed(const gpul_image *image)
 {
 	if (gpul_excerpt_pays(image))
 		return gpul_excerpt_bytes(image);
@@ -129,12 +129,12 @@ static uint64_t needs(const gpul_image *image)
 static bool all_taken(walk *w)
 {
 	while (w->taken < w->n && gpul_excerpt_pays(w->images[w->taken]))
-		w->taken++; /* or will be, ahead of its turn */
+		w->taken++; /* counted in large_taken */
 	return w->taken == w->n && w->large_taken == w->large.n;
 }
 
-/* Which image is to be taken next; false: none, or none now. */
-static bool next_to_take(walk *w, size_t *index)
+/* Choose the image to read next; false: none is left, or a limit is reached. */
+static bool choose_next(walk *w, size_t *index)
 {
 	uint64_t bytes;
 
@@ -146,14 +146,14 @@ static bool next_to_take(walk *w, size_t *index)
 		*index = w->taken;
 	else
 		return false;
-	bytes = needs(w->images[*index]);
+	bytes = memory_needed(w->images[*index]);
 	return w->unpacked == 0 || (bytes <= BUDGET && w->unpacked <= BUDGET - bytes);
 }
 
-/* Take and read the image that is next; the lock is held before and after. */
-static void take(walk *w, size_t index, gpul_unpacked *u)
+/* Read the image that was chosen; the lock is held before and after. */
+static void read_chosen(walk *w, size_t index, gpul_unpacked *u)
 {
-	uint64_t bytes = needs(w->images[index]);
+	uint64_t bytes = memory_needed(w->images[index]);
 	slot s;
 
 	if (w->large_taken < w->large.n)
@@ -164,53 +164,38 @@ static void take(walk *w, size_t index, gpul_unpacked *u)
 	pthread_mutex_unlock(&w->lock);
 	s = read_image(w->list, w->images[index], u);
 	if (bytes > BUDGET / w->n_threads)
-		gpul_unpacked_free(u); /* the budget does not count what is kept */
+		gpul_unpacked_free(u); /* a buffer kept for the next image is not in the budget */
 	pthread_mutex_lock(&w->lock);
 	w->unpacked -= bytes;
 	*slot_of(w, index) = s;
-	tell_change(w);
+	signal_change(w);
 }
 
-static void *run(void *arg)
+static void read_on_thread(void *context)
 {
-	walk *w = arg;
+	walk *w = context;
 	gpul_unpacked u = { 0 };
 	size_t i;
 
 	pthread_mutex_lock(&w->lock);
 	while (!w->stop && !all_taken(w)) {
-		if (next_to_take(w, &i))
-			take(w, i, &u);
+		if (choose_next(w, &i))
+			read_chosen(w, i, &u);
 		else
 			wait_for_change(w);
 	}
 	pthread_mutex_unlock(&w->lock);
 	gpul_unpacked_free(&u);
-	return NULL;
 }
 
-/* Threads beside the caller's; where the system gives none, the caller does it all. */
-static unsigned start_threads(walk *w, pthread_t threads[MAX_THREADS])
-{
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned n = 0;
-
-	w->n_threads = cores < 1 ? 1 : cores > MAX_THREADS ? MAX_THREADS : (unsigned)cores;
-	for (; n + 1 < w->n_threads && n + 1 < w->n; n++)
-		if (pthread_create(&threads[n], NULL, run, w))
-			break;
-	return n;
-}
-
-static void end_threads(walk *w, const pthread_t threads[MAX_THREADS], unsigned n)
+static void end_threads(walk *w, gpul_team *team)
 {
 	pthread_mutex_lock(&w->lock);
 	w->stop = true;
-	tell_change(w);
+	signal_change(w);
 	pthread_mutex_unlock(&w->lock);
-	for (unsigned i = 0; i < n; i++)
-		pthread_join(threads[i], NULL);
-	for (unsigned i = 0; i < WINDOW; i++) /* what nobody asked for any more */
+	gpul_team_join(team);
+	for (unsigned i = 0; i < WINDOW; i++) /* tables that were not delivered */
 		gpul_kernel_table_free(&w->slots[i].table);
 	for (size_t i = 0; i < w->large.n; i++)
 		gpul_kernel_table_free(&w->large.at[i].slot.table);
@@ -220,15 +205,15 @@ static void end_threads(walk *w, const pthread_t threads[MAX_THREADS], unsigned 
 
 typedef struct visitor {
 	const gpul_images *list;
-	const char *kept; /* bytes of the file before it were let go of */
+	const char *kept; /* pages of the file before it were released */
 	gpul_kernel_visitor *visit;
 	void *context;
 	const gpul_progress *progress;
 	uint64_t done, total; /* bytes */
-	uint64_t told_ns;
+	uint64_t reported_ns;
 } visitor;
 
-static void tell(visitor *v, const gpul_image *image)
+static void report_progress(visitor *v, const gpul_image *image)
 {
 	uint64_t now;
 
@@ -236,23 +221,23 @@ static void tell(visitor *v, const gpul_image *image)
 	if (!v->progress || !v->progress->tell)
 		return;
 	now = gpul_clock_ns();
-	if (now - v->told_ns < TELL_NS && v->done < v->total)
+	if (now - v->reported_ns < REPORT_NS && v->done < v->total)
 		return;
-	v->told_ns = now;
+	v->reported_ns = now;
 	v->progress->tell(v->progress->context, v->done, v->total);
 }
 
-/* Images come in the order of the file: all before the end of this one is behind, but where a member of
- * another file begins. */
-static void let_go(visitor *v, const gpul_image *image)
+/* Images come in the order of the file, so everything before the end of this one was read; except when a member of a
+ * thin archive, which is another file, begins. */
+static void release_pages(visitor *v, const gpul_image *image)
 {
 	const char *start = image->stored, *end = start + image->stored_bytes;
 
 	if (!v->kept || (uintptr_t)start < (uintptr_t)v->kept)
 		v->kept = start;
-	if ((uintptr_t)end - (uintptr_t)v->kept < LET_GO_BYTES)
+	if ((uintptr_t)end - (uintptr_t)v->kept < RELEASE_BYTES)
 		return;
-	gpul_images_let_go(v->list, v->kept, end);
+	gpul_images_release_pages(v->list, v->kept, end);
 	v->kept = end;
 }
 
@@ -261,13 +246,13 @@ static gpul_status deliver(visitor *v, const gpul_image *image, slot *s, gpul_er
 	const gpul_error *failed = s->failed.status ? &s->failed : NULL;
 	gpul_status st;
 
-	if (s->failed.status == GPUL_ENOMEM) /* says nothing about the image */
+	if (s->failed.status == GPUL_ENOMEM) /* not the image's fault */
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s", s->failed.text);
 	else
 		st = v->visit(image, &s->table, failed, v->context, err);
 	gpul_kernel_table_free(&s->table);
-	let_go(v, image);
-	tell(v, image);
+	release_pages(v, image);
+	report_progress(v, image);
 	return st;
 }
 
@@ -285,12 +270,12 @@ static gpul_status deliver_all(walk *w, visitor *v, gpul_error *err)
 		if (s.done) {
 			*next = (slot){ 0 };
 			w->delivered++;
-			tell_change(w);
+			signal_change(w);
 			pthread_mutex_unlock(&w->lock);
 			st = deliver(v, image, &s, err);
 			pthread_mutex_lock(&w->lock);
-		} else if (next_to_take(w, &i)) {
-			take(w, i, &u);
+		} else if (choose_next(w, &i)) {
+			read_chosen(w, i, &u);
 		} else {
 			wait_for_change(w);
 		}
@@ -302,7 +287,7 @@ static gpul_status deliver_all(walk *w, visitor *v, gpul_error *err)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static gpul_status choose(const gpul_images *images, gpul_image_filter *wanted, visitor *v, walk *w,
+static gpul_status choose_images(const gpul_images *images, gpul_image_filter *wanted, visitor *v, walk *w,
 			  gpul_error *err)
 {
 	size_t n;
@@ -332,22 +317,24 @@ gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wan
 			       const gpul_progress *progress, gpul_error *err)
 {
 	visitor v = { .list = images, .visit = visit, .context = context, .progress = progress };
-	walk *w = calloc(1, sizeof *w); /* its slots are large for a stack */
-	pthread_t threads[MAX_THREADS];
+	walk *w = calloc(1, sizeof *w); /* too large for the stack */
+	unsigned cpus = gpul_cpus();
+	gpul_team team;
 	gpul_status st;
-	unsigned n;
 
 	if (!w)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to visit images");
 	w->list = images;
-	st = choose(images, wanted, &v, w, err);
+	st = choose_images(images, wanted, &v, w, err);
 	if (st)
 		goto free_walk;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
-	n = start_threads(w, threads);
+	w->n_threads = cpus < MAX_THREADS ? cpus : MAX_THREADS;
+	gpul_team_start(&team, w->n_threads <= w->n ? w->n_threads - 1 : w->n ? (unsigned)w->n - 1 : 0,
+			read_on_thread, w);
 	st = deliver_all(w, &v, err);
-	end_threads(w, threads, n);
+	end_threads(w, &team);
 	pthread_cond_destroy(&w->changed);
 	pthread_mutex_destroy(&w->lock);
 free_walk:

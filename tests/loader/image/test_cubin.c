@@ -190,7 +190,7 @@ static void lists_kernels_and_nothing_else(void **state)
 	gpul_kernel_table_free(&t);
 	forge_symbol(&made, "beyond", function, 0x10, 60);
 	forge_finish(&made);
-	refused("in no section");
+	refused("not in a section");
 }
 
 /* A kernel whose .nv.info is to be filled in; its section. */
@@ -236,7 +236,7 @@ static void refuses_parameters_that_are_not_numbered_from_0(void **state)
 	}
 	forge_numbers(&made, start_info(), 0x17, 3, (uint32_t[]){ 0, 0, 0x1f000 });
 	forge_finish(&made);
-	refused("a parameter of no bytes");
+	refused("a parameter of 0 bytes");
 }
 
 static void refuses_attributes_that_are_none(void **state)
@@ -332,7 +332,7 @@ static void says_what_is_wrong_with_a_header(void **state)
 		uint64_t value;
 		const char *because;
 	} rows[] = {
-		{ EI_MAG0, 1, 0, "no 64-byte ELF header" },
+		{ EI_MAG0, 1, 0, "shorter than a 64-byte ELF header" },
 		{ EI_CLASS, 1, ELFCLASS32, "not 64-bit" },
 		{ EI_DATA, 1, ELFDATA2MSB, "not 64-bit" },
 		{ EI_OSABI, 1, 0, "EI_OSABI" },
@@ -341,7 +341,7 @@ static void says_what_is_wrong_with_a_header(void **state)
 		{ offsetof(Elf64_Ehdr, e_shoff), 8, UINT64_MAX - 8, "section table" },
 		{ offsetof(Elf64_Ehdr, e_shentsize), 2, 40, "not of 64 bytes" },
 		{ offsetof(Elf64_Ehdr, e_shnum), 2, 60000, "more sections" },
-		{ offsetof(Elf64_Ehdr, e_shstrndx), 2, 500, "no section of section names" },
+		{ offsetof(Elf64_Ehdr, e_shstrndx), 2, 500, "the section of section names does not exist" },
 	};
 
 	(void)state;
@@ -363,10 +363,10 @@ static void says_which_table_lies_outside(void **state)
 	refused("symbol table lies outside");
 	make_one(false, 90, false);
 	forge_header_of(&made, 3)->sh_link = 3;
-	refused("no names");
+	refused("names are not inside");
 	make_one(false, 90, false);
 	forge_header_of(&made, 2)->sh_size = 1;
-	refused("a kernel without a name");
+	refused("a kernel with an invalid name");
 	make_one(false, 90, false);
 	forge_header_of(&made, 6)->sh_offset = UINT64_MAX;
 	refused("attributes lies outside");

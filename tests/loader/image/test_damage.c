@@ -28,7 +28,7 @@ static void what_holds_no_device_code_is_named(void **state)
 		{ "some words\n", "a text that is not PTX" },
 		{ "BC\xc0\xde", "LLVM bitcode" },
 		{ "\xb1\x43\x62\x46\1\0\0\0", "a fatbin wrapper without its fatbin" },
-		{ "\1\2\3\4", "bytes of no known format" },
+		{ "\1\2\3\4", "a file of an unknown format" },
 	};
 
 	(void)state;
@@ -68,12 +68,12 @@ static void numbers_of_a_fatbin_that_cannot_be_are_refused(void **state)
 		{ FATBIN_HEADER_BYTES, 2, 24, "header of 24" },
 		{ FATBIN_PAYLOAD, 8, UINT64_MAX, "claims" },
 		{ FATBIN_PAYLOAD, 8, 100, "damaged" },
-		{ 16 + ENTRY_HEADER_BYTES, 4, 0, "header has no length" },
-		{ 16 + ENTRY_HEADER_BYTES, 4, UINT32_MAX, "header has no length" },
+		{ 16 + ENTRY_HEADER_BYTES, 4, 0, "the length of its header is invalid" },
+		{ 16 + ENTRY_HEADER_BYTES, 4, UINT32_MAX, "the length of its header is invalid" },
 		{ 16 + ENTRY_PADDED, 8, UINT64_MAX - 8, "longer than its fatbin" },
-		{ 16 + ENTRY_COMPRESSED, 4, UINT32_MAX, "compressed bytes are more" },
-		{ 16 + ENTRY_OPTIONS, 4, 4096, "options lie outside" },
-		{ 16 + ENTRY_FLAGS, 8, FLAG_LZ4 | FLAG_ZSTD, "by LZ4 and by zstd" },
+		{ 16 + ENTRY_COMPRESSED, 4, UINT32_MAX, "compressed size is larger" },
+		{ 16 + ENTRY_OPTIONS, 4, 4096, "options are outside" },
+		{ 16 + ENTRY_FLAGS, 8, FLAG_LZ4 | FLAG_ZSTD, "by both LZ4 and zstd" },
 		{ 16 + ENTRY_UNPACKED, 8, UINT64_C(1) << 40, "cannot both be right" },
 	};
 
@@ -130,7 +130,7 @@ static void sections_beyond_the_end_are_refused(void **state)
 	pack_fatbin_of(&data, &(pack_of){ 2, 90, 0, NULL }, "code", 4);
 	table = pack_elf(&p, (pack_section[]){ { ".nv_fatbin", 0, 0, data.at, data.n } }, 1);
 	pack_set(&p, table + 2 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size), UINT64_MAX - 64, 8);
-	pack_expect_refused(&p, GPUL_EFORMAT, "section .nv_fatbin lies beyond");
+	pack_expect_refused(&p, GPUL_EFORMAT, "section .nv_fatbin ends after");
 	pack_free(&p);
 	pack_free(&data);
 }
@@ -165,10 +165,10 @@ static void expect_member_refused(const char *name, const char *bytes, size_t n,
 static void names_of_members_that_cannot_be_are_refused(void **state)
 {
 	(void)state;
-	expect_member_refused("/7", ptx, sizeof ptx, "no name that can be read"); /* no long names */
-	expect_member_refused("#1/999", ptx, sizeof ptx, "no name that can be read");
-	expect_member_refused("#1/", ptx, sizeof ptx, "no name that can be read");
-	expect_member_refused("a.a/", "!<arch>\n", 8, "test(a.a): an archive in an archive");
+	expect_member_refused("/7", ptx, sizeof ptx, "an invalid name"); /* no long names */
+	expect_member_refused("#1/999", ptx, sizeof ptx, "an invalid name");
+	expect_member_refused("#1/", ptx, sizeof ptx, "an invalid name");
+	expect_member_refused("a.a/", "!<arch>\n", 8, "test(a.a): an archive inside an archive");
 }
 
 static void expect_unpack_refused(const pack *p, const char *words)
@@ -197,7 +197,7 @@ static void payloads_that_lie_about_their_length_are_refused(void **state)
 
 			pack_fatbin_of(&p, &(pack_of){ 1, 80, flags[i], NULL }, ptx, sizeof ptx);
 			pack_set(&p, 16 + ENTRY_UNPACKED, lengths[k], 8);
-			expect_unpack_refused(&p, "the ptx image for sm_80 at byte 80 cannot be unpacked");
+			expect_unpack_refused(&p, "the ptx image for sm_80 at byte 80 cannot be decompressed");
 			pack_free(&p);
 		}
 }
@@ -289,7 +289,7 @@ static void a_thin_archive_that_names_itself_ends(void **state)
 	assert_int_equal(write(fd, p.at, p.n), p.n);
 	close(fd);
 	assert_int_equal(pack_images_open(path, NULL, &list, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "an archive in an archive"));
+	assert_non_null(strstr(err.text, "an archive inside an archive"));
 	unlink(path);
 	pack_free(&p);
 }

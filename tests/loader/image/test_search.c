@@ -102,7 +102,7 @@ static void a_block_that_is_done_early_hides_no_image_before_it(void **state)
 	size_t n_searched = 0;
 	gpul_error err = { 0 };
 	gpul_walk w = { .list = list, .here = { .file = "", .section = "" },
-			.patience = &patience, .n_searched = &n_searched, .err = &err };
+			.rejects_left = &patience, .n_searched = &n_searched, .err = &err };
 	pack data = { 0 }, one = { 0 };
 	gpul_span s;
 

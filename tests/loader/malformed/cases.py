@@ -79,8 +79,8 @@ def compressed():
                "any", "")
     bomb = zstd_bomb(2 ** 25)
     many = [entry(bomb, flags=0x11 | FLAG_ZSTD, compressed=len(bomb), unpacked=2 ** 25)] * 300
-    yield "zstd_bombs.fatbin", fatbin(*many), "container", "unpack"
-    yield "zstd_bombs.so", host(b"".join(map(fatbin, many))), "container", "unpack"
+    yield "zstd_bombs.fatbin", fatbin(*many), "container", "decompress"
+    yield "zstd_bombs.so", host(b"".join(map(fatbin, many))), "container", "decompress"
     bomb = lz4_bomb(2 ** 26)
     for name, told in [("small_claim", 4096), ("own_claim", 2 ** 26)]:
         yield (f"lz4_bomb_{name}.fatbin", fatbin(entry(bomb, flags=0x11 | FLAG_LZ4, compressed=len(bomb), unpacked=told)),
@@ -120,7 +120,7 @@ def cubins():
                "symtab_overflow": dict(_symtab=dict(offset=2 ** 64 - 8, size=64)),
                "symtab_size_huge": dict(_symtab=dict(size=2 ** 62)), "info_outside": dict(_nv_info=dict(offset=2 ** 50))}
     for name, change in outside.items():
-        yield f"{name}.cubin", cubin(**change), "container", "beyond"
+        yield f"{name}.cubin", cubin(**change), "container", "end after"
     bomb = b"_Z1f1aIiiE" + b"".join(b"S_IS%c_S%c_E" % (d, d) for d in b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     yield "name_of_gigabytes.cubin", cubin(_strtab=dict(data=b"\0" + bomb + b"\0")), "fine", ""
     yield "name_with_escape.cubin", cubin(_strtab=dict(data=b"\0\x1b[2Jk\n\0")), "kernels", "name"
@@ -221,7 +221,7 @@ def hosts():
     yield "host_section_name.so", host(GOOD_FATBIN, name=2 ** 31), "container", ""
     yield "host_escape_in_section.so", host(b"junk" * 99, section=".nv_fatbin\n") + b"", "container", ""
     yield ("host_long_section.so", host(GOOD_FATBIN, extra=[Section(".x" + "y" * 9999 + "\n", b"data", flags=2, offset=2 ** 40)]),
-           "container", "beyond")
+           "container", "ends after")
     yield "host_section_of_zeros.so", host(b"\0" * 4096), "container", ""
     yield "host_section_of_junk.so", host(b"junk" * 999), "container", ""
     yield "host_section_nobits.so", host(GOOD_FATBIN, kind=3, **{"size": 2 ** 40}), "container", ""
