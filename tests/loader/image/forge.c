@@ -1,4 +1,4 @@
-/* forge.c — see forge.h. */
+/* forge.c — build cubins for tests, valid or damaged. */
 #include "tests/loader/image/forge.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
-/* forge.h — cubins made by hand, both ABIs, whole and damaged: no compiler is needed, and every
- * byte can be wrong. */
+/* forge.h — build cubins of both ABI versions byte by byte, valid or damaged, without a compiler. */
 #ifndef GPULOAD_TESTS_LOADER_IMAGE_FORGE_H
 #define GPULOAD_TESTS_LOADER_IMAGE_FORGE_H
 
@@ -19,27 +18,26 @@ typedef struct forge {
 	unsigned n_symbols;
 	char section_names[4096], names[4096];
 	size_t section_names_bytes, names_bytes;
-	unsigned char attributes[8192]; /* of all sections, one behind the other */
+	unsigned char attributes[8192]; /* of all sections, consecutive */
 	size_t attributes_bytes;
 	unsigned char bytes[FORGE_ROOM]; /* forge_finish() */
 	size_t n_bytes;
 } forge;
 
-/* An empty cubin: of CUDA 11 and 12, or of CUDA 13; loadable, or ET_REL. */
+/* Start an empty cubin: in the format of CUDA 11 and 12 or of CUDA 13, executable or ET_REL. */
 void forge_start(forge *f, bool older, unsigned sm, bool relocatable);
-/* Its index. */
+/* Add a section; returns its index. */
 unsigned forge_section(forge *f, const char *name, uint32_t type, uint32_t info, size_t n_bytes);
 unsigned forge_symbol(forge *f, const char *name, unsigned char info, unsigned char other,
 		      unsigned section);
-/* A kernel with a .text section; returns the section's index.  *symbol: the symbol's. */
+/* A kernel with a .text section; returns the section's index.  *symbol is set to the index of its symbol. */
 unsigned forge_kernel(forge *f, const char *name, unsigned *symbol);
-/* Add an attribute to section i, which was the last to be made: format 4 with n numbers, else a
- * value. */
+/* Add an attribute to section i, which must be the last one added: format 4 with n numbers, else with a value. */
 void forge_numbers(forge *f, unsigned i, unsigned id, unsigned n, const uint32_t *numbers);
 void forge_value(forge *f, unsigned i, unsigned format, unsigned id, unsigned value);
-/* f->bytes, f->n_bytes: names, symbols, sections' contents, section headers. */
+/* Write the file to f->bytes, f->n_bytes: names, symbols, contents, section headers. */
 void forge_finish(forge *f);
-/* A section header where it stands in f->bytes, to be spoilt. */
+/* The section header in f->bytes, for tests that damage it. */
 Elf64_Shdr *forge_header_of(forge *f, unsigned i);
 
 #endif

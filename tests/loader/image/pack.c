@@ -1,4 +1,4 @@
-/* pack.c — see pack.h. */
+/* pack.c — build containers for tests: fatbins, archives, host ELF files. */
 #include "tests/loader/image/pack.h"
 
 #include <ar.h>
@@ -85,7 +85,7 @@ void pack_fatbin_end(pack *p, size_t fatbin)
 	pack_set(p, fatbin + FATBIN_PAYLOAD, p->n - fatbin - 16, 8);
 }
 
-/* Bytes that came out; 0: this build cannot. */
+/* Returns the compressed size; 0: this build lacks the compressor. */
 static size_t compress(uint64_t flags, const void *from, size_t n, unsigned char *to, size_t room)
 {
 	size_t out = 0;
@@ -293,7 +293,7 @@ void pack_expect_refused(const pack *p, gpul_status st, const char *words)
 
 	assert_int_equal(pack_images_of(p->at, p->n, "test", &list, &err), st);
 	if (!strstr(err.text, words))
-		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+		fail_msg("\"%s\" does not contain \"%s\"", err.text, words);
 	assert_null(strchr(err.text, '\n'));
 	assert_null(list);
 }

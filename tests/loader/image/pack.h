@@ -1,4 +1,4 @@
-/* pack.h — containers made by hand: fatbins, archives, host ELF files; whole, or wrong in one number.
+/* pack.h — build containers in memory: fatbins, archives, host ELF files, valid or with one wrong number.
  *
  *     pack p = { 0 };
  *     size_t fatbin = pack_fatbin(&p);
@@ -15,22 +15,22 @@
 
 #include "loader/image/images.h"
 
-typedef struct pack { /* bytes that grow; zeroed: none yet */
+typedef struct pack { /* a growing buffer; all zero: empty */
 	unsigned char *at;
 	size_t n, room;
 } pack;
 
 void pack_free(pack *p);
-/* Each returns where it was put. */
+/* Append bytes; each returns their offset. */
 size_t pack_bytes(pack *p, const void *bytes, size_t n);
 size_t pack_zeros(pack *p, size_t n);
 size_t pack_u32(pack *p, uint32_t v);
-/* Zeros up to a multiple. */
+/* Append zeros up to a multiple. */
 void pack_align(pack *p, size_t multiple);
-/* Overwrite n little-endian bytes. */
+/* Overwrite n bytes with a little-endian number. */
 void pack_set(pack *p, size_t at, uint64_t v, size_t n);
 
-/* Where the numbers of a fatbin's header and of an entry are, from its start. */
+/* Offsets of the fields of a fatbin's header and of an entry. */
 enum {
 	FATBIN_VERSION = 4, FATBIN_HEADER_BYTES = 6, FATBIN_PAYLOAD = 8,
 	ENTRY_KIND = 0, ENTRY_HEADER_BYTES = 4, ENTRY_PADDED = 8, ENTRY_COMPRESSED = 16,
@@ -39,23 +39,23 @@ enum {
 	FLAG_LTO = 0x10000, FLAG_A = 0x100000, FLAG_F = 0x200000,
 };
 
-typedef struct pack_of { /* an entry; zero: as nvcc does by default */
+typedef struct pack_of { /* the properties of an entry; zero: nvcc's default */
 	unsigned kind, sm;      /* 1 PTX, 2 cubin, 8 LTO */
-	uint64_t flags;         /* besides 64-bit and Linux; FLAG_LZ4 and FLAG_ZSTD do compress */
+	uint64_t flags;         /* in addition to 64-bit and Linux; with FLAG_LZ4 or FLAG_ZSTD the payload is compressed */
 	const char *options;
 } pack_of;
 
-/* A fatbin's header; then entries; then its end, which sets its length. */
+/* Begin a fatbin, add entries, end it: the end sets its length. */
 size_t pack_fatbin(pack *p);
 size_t pack_entry(pack *p, const pack_of *what, const void *payload, size_t n);
 void pack_fatbin_end(pack *p, size_t fatbin);
-/* A whole fatbin with one entry. */
+/* Append a complete fatbin with one entry. */
 size_t pack_fatbin_of(pack *p, const pack_of *what, const void *payload, size_t n);
 
-/* "!<arch>\n" or "!<thin>\n"; then members. */
+/* Begin an archive, "!<arch>\n" or "!<thin>\n"; then add members. */
 void pack_archive(pack *p, bool thin);
-/* A member as `ar` writes it: name at most 16 bytes, ready to be put ("vec.o/", "/0", "#1/20");
- * bytes NULL: a header alone, as in a thin archive. */
+/* Add a member as `ar` writes it.  name has at most 16 bytes and the form of the header ("vec.o/", "/0", "#1/20");
+ * bytes NULL: only a header, as in a thin archive. */
 size_t pack_member(pack *p, const char *name, const void *bytes, size_t n);
 
 typedef struct pack_section {
@@ -66,20 +66,20 @@ typedef struct pack_section {
 	size_t n;
 } pack_section;
 
-/* A host library (x86-64) of these sections, and one segment that loads all of it.  Returns where
- * the section headers are: [0] none, [1] their names, then the sections. */
+/* Build a host library (x86-64) with these sections and one segment that loads everything.  Returns the offset of the
+ * section headers: [0] null, [1] section names, then the sections. */
 size_t pack_elf(pack *p, const pack_section *sections, size_t n);
 
-/* The list of a pack that is whole: a test fails when it cannot be had. */
+/* List the images of a valid pack; the test fails if that fails. */
 const gpul_images *pack_open(const pack *p);
-/* Its only image: a test fails when there are more or none. */
+/* The only image; the test fails if there is not exactly one. */
 const gpul_image *pack_only(const gpul_images *list);
 size_t pack_count(const gpul_images *list);
-/* Fails to open, by this status and with these words. */
+/* Listing must fail with this status and a message that contains `words`. */
 void pack_expect_refused(const pack *p, gpul_status st, const char *words);
 
-/* A source of a path, or of memory, and the list of its images; pack_images_close() closes both.  At most
- * eight are open at a time. */
+/* Open a source (a path or memory) and list its images; pack_images_close() closes both.  At most eight may be open at
+ * a time. */
 gpul_status pack_images_open(const char *path, const gpul_progress *progress, const gpul_images **out,
 			     gpul_error *err);
 gpul_status pack_images_of(const void *bytes, size_t n_bytes, const char *name,

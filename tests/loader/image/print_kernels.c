@@ -1,4 +1,4 @@
-/* print_kernels.c — the kernels of a file's images, a line each: for test_ptxas.py.
+/* print_kernels.c — print the kernels of all images of a file, one per line, for test_ptxas.py.
  *
  *     NAME REGISTERS SHARED LOCAL BARRIERS */
 #include <stdio.h>

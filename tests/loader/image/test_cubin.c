@@ -1,4 +1,4 @@
-/* test_cubin.c — the kernels of cubins of both ABIs, linked and not; and of damaged ones. */
+/* test_cubin.c — read the kernels of cubins of both ABI versions, linked, relocatable and damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -52,7 +52,7 @@ static gpul_status read_made(gpul_kernel_table *t, gpul_error *err)
 	gpul_status st;
 
 	assert_non_null(exact);
-	memcpy(exact, made.bytes, made.n_bytes); /* so that ASan sees a read beyond the end */
+	memcpy(exact, made.bytes, made.n_bytes); /* exactly as many bytes, so that ASan detects a read beyond the end */
 	st = gpul_kernels_read(&image, exact, made.n_bytes, t, err);
 	free(exact);
 	return st;
@@ -85,7 +85,7 @@ static void check_one(void)
 	gpul_kernel_table_free(&t);
 }
 
-static void reads_a_kernel_of_either_abi(void **state)
+static void reads_a_kernel_of_both_abi_versions(void **state)
 {
 	(void)state;
 	for (int older = 0; older < 2; older++)
@@ -99,7 +99,7 @@ static void reads_a_kernel_of_either_abi(void **state)
 		}
 }
 
-/* The suffix of a cubin with these e_flags and, compat not being 0, that attribute 9. */
+/* The suffix of a cubin with these e_flags and, if compat is not 0, with attribute 9 = compat. */
 static char suffix_of(bool older, unsigned sm, uint32_t e_flags, unsigned compat)
 {
 	bool relocatable = false;
@@ -119,7 +119,7 @@ static char suffix_of(bool older, unsigned sm, uint32_t e_flags, unsigned compat
 }
 
 /* e_flags as ptxas 11.8, 12.9 and 13.0 wrote them for these targets. */
-static void tells_architecture_specific_code_of_each_generation(void **state)
+static void recognises_architecture_specific_code_of_each_cuda_version(void **state)
 {
 	(void)state;
 	assert_int_equal(suffix_of(true, 60, 0x23053c, 0), 0);
@@ -131,7 +131,7 @@ static void tells_architecture_specific_code_of_each_generation(void **state)
 	assert_int_equal(suffix_of(false, 100, 0x6006402, 1), 'a');
 }
 
-static void survives_a_cut_at_every_byte(void **state)
+static void refuses_a_cubin_truncated_at_any_byte(void **state)
 {
 	(void)state;
 	make_one(false, 90, false);
@@ -146,7 +146,7 @@ static void survives_a_cut_at_every_byte(void **state)
 	}
 }
 
-/* What is said of the cubin that is in `made`, which is refused. */
+/* The cubin in `made` is refused with an error that contains `because`. */
 static void refused(const char *because)
 {
 	gpul_kernel_table t = { 0 };
@@ -158,7 +158,7 @@ static void refused(const char *because)
 		fail_msg("expected '%s' in '%s'", because, err.text);
 }
 
-static void lists_kernels_and_nothing_else(void **state)
+static void lists_kernels_but_no_device_functions(void **state)
 {
 	const unsigned char function = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
 	gpul_kernel_table t = { 0 };
@@ -193,7 +193,7 @@ static void lists_kernels_and_nothing_else(void **state)
 	refused("not in a section");
 }
 
-/* A kernel whose .nv.info is to be filled in; its section. */
+/* Add a kernel with an empty .nv.info; returns that section. */
 static unsigned start_info(void)
 {
 	unsigned symbol, text;
@@ -239,7 +239,7 @@ static void refuses_parameters_that_are_not_numbered_from_0(void **state)
 	refused("a parameter of 0 bytes");
 }
 
-static void refuses_attributes_that_are_none(void **state)
+static void refuses_invalid_attributes(void **state)
 {
 	unsigned info = start_info();
 
@@ -248,26 +248,26 @@ static void refuses_attributes_that_are_none(void **state)
 	forge_finish(&made);
 	refused("unknown format");
 	info = start_info();
-	forge_value(&made, info, 4, 0x17, 12); /* and nothing behind it */
+	forge_value(&made, info, 4, 0x17, 12); /* but no payload follows */
 	forge_finish(&made);
 	refused("cut short");
 }
 
-static void refuses_sections_that_overlap(void **state)
+static void refuses_overlapping_sections(void **state)
 {
 	unsigned info = start_info();
 
 	(void)state;
 	for (int i = 0; i < 200; i++)
 		forge_value(&made, info, 3, 0x1b, 255);
-	for (int i = 0; i < 40; i++) /* 40 of 800 bytes, in an image of fewer */
+	for (int i = 0; i < 40; i++) /* 40 sections of 800 bytes, more than the image has */
 		forge_section(&made, ".nv.info.k", NV_INFO, 0, 0);
 	forge_finish(&made);
 	for (unsigned i = info + 1; i < made.n_sections; i++) {
 		Elf64_Shdr *s = forge_header_of(&made, i);
 
 		*s = *forge_header_of(&made, info);
-		s->sh_info = i; /* about other code each */
+		s->sh_info = i; /* each about different code */
 	}
 	refused("overlap");
 	info = start_info();
@@ -276,7 +276,7 @@ static void refuses_sections_that_overlap(void **state)
 	refused("a second .nv.info about the same code");
 }
 
-static void bounds_what_kernels_of_one_code_may_repeat(void **state)
+static void limits_the_number_of_kernels_that_share_one_code(void **state)
 {
 	unsigned info = start_info();
 	gpul_kernel_table t = { 0 };
@@ -289,7 +289,7 @@ static void bounds_what_kernels_of_one_code_may_repeat(void **state)
 	forge_finish(&made);
 	refused("too many kernels of the same code");
 
-	make_one(false, 90, false); /* two names for little code are fine */
+	make_one(false, 90, false); /* two kernels may share the same code */
 	forge_symbol(&made, "same", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0x10, 4);
 	forge_finish(&made);
 	assert_int_equal(read_made(&t, NULL), GPUL_OK);
@@ -299,7 +299,7 @@ static void bounds_what_kernels_of_one_code_may_repeat(void **state)
 	gpul_kernel_table_free(&t);
 }
 
-static void reads_more_sections_than_the_header_can_count(void **state)
+static void reads_more_than_65279_sections(void **state)
 {
 	static const uint32_t indices[] = { 0, 4 };
 	gpul_kernel_table t = { 0 };
@@ -324,8 +324,8 @@ static void reads_more_sections_than_the_header_can_count(void **state)
 	refused("more sections than fit");
 }
 
-/* One header field wrong at a time. */
-static void says_what_is_wrong_with_a_header(void **state)
+/* One wrong header field at a time. */
+static void reports_which_header_field_is_wrong(void **state)
 {
 	const struct {
 		size_t at, n;
@@ -352,7 +352,7 @@ static void says_what_is_wrong_with_a_header(void **state)
 	}
 }
 
-static void says_which_table_lies_outside(void **state)
+static void reports_which_table_is_outside_the_image(void **state)
 {
 	(void)state;
 	make_one(false, 90, false);
@@ -372,7 +372,7 @@ static void says_which_table_lies_outside(void **state)
 	refused("attributes lies outside");
 }
 
-static void survives_each_byte_being_another(void **state)
+static void survives_a_change_of_any_byte(void **state)
 {
 	static unsigned char sound[FORGE_ROOM];
 	static const unsigned char others[] = { 0x00, 0x01, 0x7f, 0xff };
@@ -393,7 +393,7 @@ static void survives_each_byte_being_another(void **state)
 		}
 }
 
-static void tells_the_target_or_that_there_is_none(void **state)
+static void reads_the_target_or_fails(void **state)
 {
 	uint16_t sm = 0;
 	char suffix = '?';
@@ -411,20 +411,20 @@ static void tells_the_target_or_that_there_is_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_a_kernel_of_either_abi),
-		cmocka_unit_test(lists_kernels_and_nothing_else),
+		cmocka_unit_test(reads_a_kernel_of_both_abi_versions),
+		cmocka_unit_test(lists_kernels_but_no_device_functions),
 		cmocka_unit_test(reads_parameters_beyond_4_kilobytes),
 		cmocka_unit_test(refuses_parameters_that_are_not_numbered_from_0),
-		cmocka_unit_test(refuses_attributes_that_are_none),
-		cmocka_unit_test(refuses_sections_that_overlap),
-		cmocka_unit_test(bounds_what_kernels_of_one_code_may_repeat),
-		cmocka_unit_test(reads_more_sections_than_the_header_can_count),
-		cmocka_unit_test(says_what_is_wrong_with_a_header),
-		cmocka_unit_test(says_which_table_lies_outside),
-		cmocka_unit_test(survives_a_cut_at_every_byte),
-		cmocka_unit_test(survives_each_byte_being_another),
-		cmocka_unit_test(tells_architecture_specific_code_of_each_generation),
-		cmocka_unit_test(tells_the_target_or_that_there_is_none),
+		cmocka_unit_test(refuses_invalid_attributes),
+		cmocka_unit_test(refuses_overlapping_sections),
+		cmocka_unit_test(limits_the_number_of_kernels_that_share_one_code),
+		cmocka_unit_test(reads_more_than_65279_sections),
+		cmocka_unit_test(reports_which_header_field_is_wrong),
+		cmocka_unit_test(reports_which_table_is_outside_the_image),
+		cmocka_unit_test(refuses_a_cubin_truncated_at_any_byte),
+		cmocka_unit_test(survives_a_change_of_any_byte),
+		cmocka_unit_test(recognises_architecture_specific_code_of_each_cuda_version),
+		cmocka_unit_test(reads_the_target_or_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

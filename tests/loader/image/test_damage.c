@@ -1,5 +1,5 @@
-/* test_damage.c — what is damaged is refused by one line that says where and what, and sizes are held
- * against what can be before memory is asked for. */
+/* test_damage.c — damaged files are refused with one line that names the place and the damage; claimed sizes are checked
+ * before memory is allocated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n\tret;\n}\n";
 
-static void what_holds_no_device_code_is_named(void **state)
+static void names_the_kind_of_a_file_that_cannot_hold_device_code(void **state)
 {
 	static const struct {
 		const char *bytes, *words;
@@ -41,13 +41,13 @@ static void what_holds_no_device_code_is_named(void **state)
 	}
 }
 
-static void a_fatbin_is_refused_wherever_it_is_cut(void **state)
+static void refuses_a_fatbin_truncated_at_any_byte(void **state)
 {
 	pack p = { 0 };
 
 	(void)state;
 	pack_fatbin_of(&p, &(pack_of){ 1, 80, 0, "-O3" }, ptx, sizeof ptx);
-	for (size_t n = 4; n < p.n; n++) { /* less is no fatbin at all */
+	for (size_t n = 4; n < p.n; n++) { /* less than 4 bytes is not recognised as a fatbin */
 		pack cut = { 0 };
 
 		pack_bytes(&cut, p.at, n);
@@ -57,7 +57,7 @@ static void a_fatbin_is_refused_wherever_it_is_cut(void **state)
 	pack_free(&p);
 }
 
-static void numbers_of_a_fatbin_that_cannot_be_are_refused(void **state)
+static void refuses_invalid_numbers_in_a_fatbin(void **state)
 {
 	static const struct {
 		size_t at, n;
@@ -88,7 +88,7 @@ static void numbers_of_a_fatbin_that_cannot_be_are_refused(void **state)
 	}
 }
 
-static void junk_between_fatbins_of_a_section_is_told_with_its_place(void **state)
+static void reports_the_place_of_junk_between_fatbins(void **state)
 {
 	pack data = { 0 }, p = { 0 };
 
@@ -103,7 +103,7 @@ static void junk_between_fatbins_of_a_section_is_told_with_its_place(void **stat
 	pack_free(&data);
 }
 
-static void a_host_file_is_refused_wherever_it_is_cut(void **state)
+static void refuses_a_host_file_truncated_at_any_byte(void **state)
 {
 	pack data = { 0 }, p = { 0 };
 
@@ -121,7 +121,7 @@ static void a_host_file_is_refused_wherever_it_is_cut(void **state)
 	pack_free(&data);
 }
 
-static void sections_beyond_the_end_are_refused(void **state)
+static void refuses_sections_beyond_the_end_of_the_file(void **state)
 {
 	pack data = { 0 }, p = { 0 };
 	size_t table;
@@ -135,14 +135,14 @@ static void sections_beyond_the_end_are_refused(void **state)
 	pack_free(&data);
 }
 
-static void an_archive_is_refused_wherever_it_is_cut(void **state)
+static void refuses_an_archive_truncated_at_any_byte(void **state)
 {
 	pack p = { 0 };
 
 	(void)state;
 	pack_archive(&p, false);
 	pack_member(&p, "a.ptx/", ptx, sizeof ptx - 1);
-	for (size_t n = 9; n < p.n - 1; n++) { /* the last byte only pads */
+	for (size_t n = 9; n < p.n - 1; n++) { /* the last byte is padding */
 		pack cut = { 0 };
 
 		pack_bytes(&cut, p.at, n);
@@ -162,7 +162,7 @@ static void expect_member_refused(const char *name, const char *bytes, size_t n,
 	pack_free(&p);
 }
 
-static void names_of_members_that_cannot_be_are_refused(void **state)
+static void refuses_invalid_member_names(void **state)
 {
 	(void)state;
 	expect_member_refused("/7", ptx, sizeof ptx, "an invalid name"); /* no long names */
@@ -179,12 +179,12 @@ static void expect_unpack_refused(const pack *p, const char *words)
 
 	assert_int_equal(gpul_image_unpack(pack_only(list), &u, &err), GPUL_EFORMAT);
 	if (!strstr(err.text, words))
-		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+		fail_msg("\"%s\" does not contain \"%s\"", err.text, words);
 	gpul_unpacked_free(&u);
 	pack_images_close(list);
 }
 
-static void payloads_that_lie_about_their_length_are_refused(void **state)
+static void refuses_payloads_with_a_wrong_length(void **state)
 {
 	static const uint64_t flags[] = { FLAG_LZ4, FLAG_ZSTD };
 	static const uint64_t lengths[] = { sizeof ptx - 1, sizeof ptx + 1, 1 << 20 };
@@ -202,7 +202,7 @@ static void payloads_that_lie_about_their_length_are_refused(void **state)
 		}
 }
 
-static void payloads_with_a_wrong_byte_never_read_or_write_outside(void **state)
+static void damaged_payloads_cause_no_access_out_of_bounds(void **state)
 {
 	static const uint64_t flags[] = { FLAG_LZ4, FLAG_ZSTD };
 	static const bool have[] = { GPUL_HAVE_LZ4, GPUL_HAVE_ZSTD };
@@ -240,7 +240,7 @@ static void write_file(const char *folder, const char *name, const void *bytes, 
 	fclose(f);
 }
 
-static void a_thin_archive_s_members_are_read_from_beside_it(void **state)
+static void reads_members_of_a_thin_archive_from_its_folder(void **state)
 {
 	char folder[] = "/tmp/gpuload-thin-XXXXXX", path[256];
 	const gpul_images *list = NULL;
@@ -273,7 +273,7 @@ static void a_thin_archive_s_members_are_read_from_beside_it(void **state)
 	pack_free(&p);
 }
 
-static void a_thin_archive_that_names_itself_ends(void **state)
+static void refuses_a_thin_archive_that_contains_itself(void **state)
 {
 	char path[] = "/tmp/gpuload-self-XXXXXX", name[32];
 	const gpul_images *list = NULL;
@@ -294,7 +294,7 @@ static void a_thin_archive_that_names_itself_ends(void **state)
 	pack_free(&p);
 }
 
-static void an_extent_is_found_by_what_the_image_says_of_itself(void **state)
+static void finds_the_extent_of_an_image_from_its_headers(void **state)
 {
 	static forge f;
 	pack p = { 0 };
@@ -330,19 +330,19 @@ static void an_extent_is_found_by_what_the_image_says_of_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_holds_no_device_code_is_named),
-		cmocka_unit_test(a_fatbin_is_refused_wherever_it_is_cut),
-		cmocka_unit_test(numbers_of_a_fatbin_that_cannot_be_are_refused),
-		cmocka_unit_test(junk_between_fatbins_of_a_section_is_told_with_its_place),
-		cmocka_unit_test(a_host_file_is_refused_wherever_it_is_cut),
-		cmocka_unit_test(sections_beyond_the_end_are_refused),
-		cmocka_unit_test(an_archive_is_refused_wherever_it_is_cut),
-		cmocka_unit_test(names_of_members_that_cannot_be_are_refused),
-		cmocka_unit_test(payloads_that_lie_about_their_length_are_refused),
-		cmocka_unit_test(payloads_with_a_wrong_byte_never_read_or_write_outside),
-		cmocka_unit_test(a_thin_archive_s_members_are_read_from_beside_it),
-		cmocka_unit_test(a_thin_archive_that_names_itself_ends),
-		cmocka_unit_test(an_extent_is_found_by_what_the_image_says_of_itself),
+		cmocka_unit_test(names_the_kind_of_a_file_that_cannot_hold_device_code),
+		cmocka_unit_test(refuses_a_fatbin_truncated_at_any_byte),
+		cmocka_unit_test(refuses_invalid_numbers_in_a_fatbin),
+		cmocka_unit_test(reports_the_place_of_junk_between_fatbins),
+		cmocka_unit_test(refuses_a_host_file_truncated_at_any_byte),
+		cmocka_unit_test(refuses_sections_beyond_the_end_of_the_file),
+		cmocka_unit_test(refuses_an_archive_truncated_at_any_byte),
+		cmocka_unit_test(refuses_invalid_member_names),
+		cmocka_unit_test(refuses_payloads_with_a_wrong_length),
+		cmocka_unit_test(damaged_payloads_cause_no_access_out_of_bounds),
+		cmocka_unit_test(reads_members_of_a_thin_archive_from_its_folder),
+		cmocka_unit_test(refuses_a_thin_archive_that_contains_itself),
+		cmocka_unit_test(finds_the_extent_of_an_image_from_its_headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_images.c — which images are listed, of every container, and what is told of them. */
+/* test_images.c — the images of each kind of container, and their properties. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n\tret;\n}\n";
 
-static void a_fatbin_s_entries_are_images_of_one_unit(void **state)
+static void entries_of_a_fatbin_are_images_of_one_unit(void **state)
 {
 	pack p = { 0 };
 	size_t fatbin = pack_fatbin(&p), n;
@@ -51,7 +51,7 @@ static void a_fatbin_s_entries_are_images_of_one_unit(void **state)
 	pack_free(&p);
 }
 
-static void a_library_s_named_sections_are_registered_and_other_data_is_embedded(void **state)
+static void images_in_named_sections_are_registered_and_in_other_data_embedded(void **state)
 {
 	pack fatbin = { 0 }, data = { 0 }, p = { 0 };
 	const gpul_image *image;
@@ -83,7 +83,7 @@ static void a_library_s_named_sections_are_registered_and_other_data_is_embedded
 	pack_free(&fatbin);
 }
 
-static void members_of_an_archive_are_taken_by_content(void **state)
+static void recognises_archive_members_by_content(void **state)
 {
 	static forge f;
 	pack fatbin = { 0 }, p = { 0 };
@@ -116,8 +116,8 @@ static void members_of_an_archive_are_taken_by_content(void **state)
 	pack_free(&fatbin);
 }
 
-/* Relocatable code says how much shared memory it will have by sections that have a size alone. */
-static void memory_to_come_takes_no_bytes_of_a_cubin(void **state)
+/* Relocatable code declares shared memory by sections that have a size but no bytes in the file. */
+static void sections_without_bytes_in_the_file_are_accepted(void **state)
 {
 	static const uint32_t types[] = { SHT_NOBITS, 0x70000007, 0x70000009, 0x7000000a, 0x70000015 };
 	static forge f;
@@ -139,7 +139,7 @@ static void memory_to_come_takes_no_bytes_of_a_cubin(void **state)
 	assert_int_equal(pack_images_of(f.bytes, f.n_bytes, "k.cubin", &list, NULL), GPUL_EFORMAT);
 }
 
-static void ptx_tells_its_target_and_its_options(void **state)
+static void reads_target_and_options_of_ptx(void **state)
 {
 	const char text[] = "// ptxas options: -maxrregcount=32 -O1\n/* words */ .version 8.0\n"
 			    ".target sm_90a , texmode_unified,debug\n.address_size 64\n";
@@ -159,7 +159,7 @@ static void ptx_tells_its_target_and_its_options(void **state)
 	assert_int_equal(image->options_bytes, 20);
 	assert_int_equal(gpul_image_unpack(image, &u, NULL), GPUL_OK);
 	assert_int_equal(u.n_bytes, sizeof text - 1);
-	assert_string_equal(u.bytes, text); /* a NUL was put behind it */
+	assert_string_equal(u.bytes, text); /* a NUL was appended */
 	gpul_unpacked_free(&u);
 	pack_images_close(list);
 	pack_free(&p);
@@ -185,7 +185,7 @@ static void expect_unpacked(uint64_t flags)
 	pack_free(&p);
 }
 
-static void payloads_are_unpacked(void **state)
+static void decompresses_payloads(void **state)
 {
 	(void)state;
 	expect_unpacked(0);
@@ -195,7 +195,7 @@ static void payloads_are_unpacked(void **state)
 		expect_unpacked(FLAG_ZSTD);
 }
 
-static void lto_is_unpacked_to_a_fatbin_of_its_own(void **state)
+static void wraps_lto_in_a_fatbin(void **state)
 {
 	pack p = { 0 };
 	size_t fatbin = pack_fatbin(&p), n;
@@ -235,13 +235,13 @@ static void a_host_file_without_device_code_gives_an_empty_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_fatbin_s_entries_are_images_of_one_unit),
-		cmocka_unit_test(a_library_s_named_sections_are_registered_and_other_data_is_embedded),
-		cmocka_unit_test(members_of_an_archive_are_taken_by_content),
-		cmocka_unit_test(memory_to_come_takes_no_bytes_of_a_cubin),
-		cmocka_unit_test(ptx_tells_its_target_and_its_options),
-		cmocka_unit_test(payloads_are_unpacked),
-		cmocka_unit_test(lto_is_unpacked_to_a_fatbin_of_its_own),
+		cmocka_unit_test(entries_of_a_fatbin_are_images_of_one_unit),
+		cmocka_unit_test(images_in_named_sections_are_registered_and_in_other_data_embedded),
+		cmocka_unit_test(recognises_archive_members_by_content),
+		cmocka_unit_test(sections_without_bytes_in_the_file_are_accepted),
+		cmocka_unit_test(reads_target_and_options_of_ptx),
+		cmocka_unit_test(decompresses_payloads),
+		cmocka_unit_test(wraps_lto_in_a_fatbin),
 		cmocka_unit_test(a_host_file_without_device_code_gives_an_empty_list),
 	};
 

@@ -19,7 +19,7 @@ static gpul_status read_text(const char *text, gpul_kernel_table *t, gpul_error 
 	return gpul_kernels_read(&image, text, strlen(text), t, err);
 }
 
-static void lays_parameters_out_as_the_driver_does(void **state)
+static void computes_parameter_offsets_as_the_driver_does(void **state)
 {
 	static const char text[] =
 		HEAD ".visible .entry k(.param .u8 a, .param .u64 .ptr .global .align 4 b,\n"
@@ -47,7 +47,7 @@ static void lays_parameters_out_as_the_driver_does(void **state)
 	gpul_kernel_table_free(&t);
 }
 
-static void tells_limits_and_what_only_machine_code_has(void **state)
+static void reads_limits_and_leaves_machine_code_numbers_unknown(void **state)
 {
 	static const char text[] =
 		HEAD ".extern .entry declared();\n.func helper() { ret; }\n"
@@ -88,12 +88,12 @@ static void counts_shared_memory_as_ptxas_does(void **state)
 	(void)state;
 	assert_int_equal(read_text(text, &t, NULL), GPUL_OK);
 	assert_int_equal(t.at[0].shared_bytes, 0);
-	assert_int_equal(t.at[1].shared_bytes, 96); /* to where 32-aligned dynamic memory can follow */
+	assert_int_equal(t.at[1].shared_bytes, 96); /* rounded up for dynamic memory that is aligned to 32 bytes */
 	assert_int_equal(t.at[2].shared_bytes, 96);
 	gpul_kernel_table_free(&t);
 }
 
-static void refuses_what_is_no_ptx(void **state)
+static void refuses_text_that_is_not_ptx(void **state)
 {
 	gpul_kernel_table t = { 0 };
 	gpul_error err = { 0 };
@@ -104,11 +104,11 @@ static void refuses_what_is_no_ptx(void **state)
 	err = (gpul_error){ 0 };
 	assert_int_equal(read_text(HEAD ".entry k(.param .u99 a) { ret; }", &t, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, "4:"));
-	assert_int_equal(read_text(HEAD, &t, NULL), GPUL_OK); /* no kernels is no failure */
+	assert_int_equal(read_text(HEAD, &t, NULL), GPUL_OK); /* a module without kernels is valid */
 	assert_int_equal(t.n, 0);
 }
 
-static void has_nothing_to_list_of_lto(void **state)
+static void lists_no_kernels_of_lto(void **state)
 {
 	const gpul_image image = { .kind = GPUL_IMAGE_LTO };
 	gpul_kernel_table t = { 0 };
@@ -122,11 +122,11 @@ static void has_nothing_to_list_of_lto(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lays_parameters_out_as_the_driver_does),
-		cmocka_unit_test(tells_limits_and_what_only_machine_code_has),
+		cmocka_unit_test(computes_parameter_offsets_as_the_driver_does),
+		cmocka_unit_test(reads_limits_and_leaves_machine_code_numbers_unknown),
 		cmocka_unit_test(counts_shared_memory_as_ptxas_does),
-		cmocka_unit_test(refuses_what_is_no_ptx),
-		cmocka_unit_test(has_nothing_to_list_of_lto),
+		cmocka_unit_test(refuses_text_that_is_not_ptx),
+		cmocka_unit_test(lists_no_kernels_of_lto),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Registers, shared bytes, stack and barriers of a cubin are those that ptxas -v told when it made it."""
+"""Registers, shared memory, stack and barriers of a cubin are the ones that ptxas -v reported for it."""
 import os, re, shutil, subprocess, sys, tempfile, unittest
 
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
@@ -12,7 +12,7 @@ ENTRY = re.compile(r"Compiling entry function '(\S+)'.*?Function properties for 
 
 
 def told(text):
-    """{kernel: (registers, shared, stack, barriers)} of what ptxas -v printed; barriers: None where it does not tell (12.4)."""
+    """{kernel: (registers, shared, stack, barriers)} from the output of ptxas -v; barriers is None if it does not print them (12.4)."""
     kernels = {}
     for name, stack, registers, rest in ENTRY.findall(text):
         shared, barriers = (re.search(rf"(\d+) {what}", rest) for what in ("bytes smem", "barriers"))
@@ -21,7 +21,7 @@ def told(text):
 
 
 def read(path):
-    """The same of what gpuload reads."""
+    """{kernel: (registers, shared, stack, barriers)} as gpuload reads them."""
     r = subprocess.run([f"{BUILD}/tests/loader/image/print_kernels", path], capture_output=True, text=True)
     if r.returncode:
         raise AssertionError(r.stderr)
@@ -68,7 +68,7 @@ class Ptxas(unittest.TestCase):
         self.agree("-g")
 
     def test_shared_memory_of_the_ptx_itself(self):
-        """But for what only a function uses that the kernel calls."""
+        """PTX shared memory, except arrays that only a called function uses."""
         for dynamic in (".extern .shared .align 16 .b8 dynamic[];", ".extern .shared .align 128 .b8 dynamic[];",
                         ".shared .b8 dynamic[16];"):
             with self.subTest(dynamic=dynamic), tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-/* test_search.c — device code in plain data: at any place, in any block, and nothing that is none. */
+/* test_search.c — find device code in plain data, at any position and in any block, without false positives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 #define MB ((size_t)1 << 20)
 
-/* The same way as the library's, a byte at a time. */
+/* The reference implementation: compare at each byte. */
 static size_t find_slowly(const unsigned char *p, size_t n, size_t from, size_t to)
 {
 	for (; from < to; from++)
@@ -33,10 +33,10 @@ static void put_magic(unsigned char *p, size_t n, size_t at, bool elf)
 		memcpy(p + at, elf ? "\x7f" "ELF" : "\x50\xed\x55\xba", 4);
 }
 
-static void a_magic_is_found_wherever_it_stands(void **state)
+static void finds_a_magic_number_at_any_position(void **state)
 {
 	enum { ROOM = 2000 };
-	unsigned char *p = malloc(ROOM); /* its own block: reading beyond shows under ASan */
+	unsigned char *p = malloc(ROOM); /* a separate allocation, so that ASan detects reads beyond it */
 
 	(void)state;
 	for (size_t at = 0; at < ROOM; at++) {
@@ -51,7 +51,7 @@ static void a_magic_is_found_wherever_it_stands(void **state)
 	free(p);
 }
 
-/* A library with one section of data; names it so that its images are embedded. */
+/* List the images of a library with one section of plain data: they are embedded. */
 static const gpul_images *search(const pack *data)
 {
 	pack p = { 0 };
@@ -59,11 +59,11 @@ static const gpul_images *search(const pack *data)
 
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data->at, data->n } }, 1);
 	list = pack_open(&p);
-	pack_free(&p); /* only numbers are looked at from here on */
+	pack_free(&p); /* the callers compare only offsets and sizes */
 	return list;
 }
 
-static void images_are_found_in_every_block_and_in_order(void **state)
+static void finds_images_in_every_block_in_order(void **state)
 {
 	pack data = { 0 };
 	const gpul_image *image;
@@ -72,7 +72,7 @@ static void images_are_found_in_every_block_and_in_order(void **state)
 
 	(void)state;
 	pack_zeros(&data, 40 * MB + 13);
-	for (size_t i = 0; i < 40; i++) { /* some across the border of two blocks */
+	for (size_t i = 0; i < 40; i++) { /* some cross the border of two blocks */
 		pack one = { 0 };
 
 		pack_fatbin_of(&one, &(pack_of){ 2, (unsigned)(50 + i), 0, NULL }, "code", 4);
@@ -91,9 +91,9 @@ static void images_are_found_in_every_block_and_in_order(void **state)
 	pack_free(&data);
 }
 
-/* As two threads would, the later block first: it must not stop who is at work on the earlier one;
- * and an image that reaches into the later block is told to who is at work there. */
-static void a_block_that_is_done_early_hides_no_image_before_it(void **state)
+/* Two threads may search the later block first.  This must not end the search of the earlier block, and an image that
+ * extends into the later block must be skipped there. */
+static void a_block_searched_early_hides_no_image_of_an_earlier_block(void **state)
 {
 	enum { BLOCK = 4096 };
 	gpul_images *list = calloc(1, sizeof *list);
@@ -123,8 +123,8 @@ static void a_block_that_is_done_early_hides_no_image_before_it(void **state)
 	pack_free(&data);
 }
 
-/* A block that begins inside a raw image sees what lies in there. */
-static void what_lies_inside_an_image_is_no_image_of_the_file(void **state)
+/* A block that begins inside an uncompressed image contains data that looks like images. */
+static void data_inside_an_image_is_not_listed_as_an_image(void **state)
 {
 	pack inner = { 0 }, payload = { 0 }, data = { 0 };
 	const gpul_images *list;
@@ -145,8 +145,8 @@ static void what_lies_inside_an_image_is_no_image_of_the_file(void **state)
 	pack_free(&data);
 }
 
-/* One that begins inside an image and reaches beyond its end hides what follows from its block. */
-static void a_block_that_was_led_astray_is_gone_through_again(void **state)
+/* A false image that begins inside a real one and extends beyond its end hides the images that follow. */
+static void searches_a_block_again_after_a_false_image_across_its_border(void **state)
 {
 	pack data = { 0 };
 	size_t outer = pack_fatbin(&data), inner, entry, n;
@@ -175,7 +175,7 @@ static void a_block_that_was_led_astray_is_gone_through_again(void **state)
 	pack_free(&data);
 }
 
-static void bare_cubins_are_found_and_other_elf_files_are_not(void **state)
+static void finds_bare_cubins_but_not_other_elf_files(void **state)
 {
 	static forge f;
 	pack data = { 0 }, host = { 0 };
@@ -189,7 +189,7 @@ static void bare_cubins_are_found_and_other_elf_files_are_not(void **state)
 	pack_bytes(&data, "abc", 3);
 	pack_bytes(&data, host.at, host.n);
 	pack_bytes(&data, f.bytes, f.n_bytes);
-	pack_bytes(&data, f.bytes, f.n_bytes - 1); /* cut off: not one */
+	pack_bytes(&data, f.bytes, f.n_bytes - 1); /* truncated: not a cubin */
 	list = search(&data);
 	image = pack_only(list);
 	assert_int_equal(image->sm, 86);
@@ -199,7 +199,7 @@ static void bare_cubins_are_found_and_other_elf_files_are_not(void **state)
 	pack_free(&data);
 }
 
-static void what_is_not_sound_to_its_end_is_not_taken(void **state)
+static void ignores_incomplete_images_in_plain_data(void **state)
 {
 	static const size_t spoilt[] = { FATBIN_VERSION, FATBIN_HEADER_BYTES, FATBIN_PAYLOAD + 3,
 					 16 + ENTRY_HEADER_BYTES, 16 + ENTRY_PADDED, 16 + ENTRY_COMPRESSED,
@@ -219,8 +219,8 @@ static void what_is_not_sound_to_its_end_is_not_taken(void **state)
 	}
 }
 
-/* Each of many headers leads through all entries that follow, to a bad one at the end. */
-static void data_made_to_waste_time_is_refused(void **state)
+/* Many headers, each followed by all later entries, of which the last is invalid: quadratic work. */
+static void refuses_data_crafted_to_waste_time(void **state)
 {
 	enum { N = 20000 };
 	pack data = { 0 }, p = { 0 };
@@ -229,9 +229,9 @@ static void data_made_to_waste_time_is_refused(void **state)
 	for (size_t i = 0; i < N; i++) {
 		size_t at = pack_entry(&data, &(pack_of){ 2, 90, 0, NULL }, NULL, 0);
 
-		pack_set(&data, at + 48, 0xBA55ED50, 4); /* a header in an entry's unused words, */
+		pack_set(&data, at + 48, 0xBA55ED50, 4); /* a header in the unused words of an entry, */
 		pack_set(&data, at + 52, 1 | 16 << 16, 4);
-		pack_set(&data, at + 56, (N - i) * 64, 8); /* and all that follows is its payload */
+		pack_set(&data, at + 56, (N - i) * 64, 8); /* whose payload is everything that follows */
 	}
 	pack_zeros(&data, 64); /* an entry with a header of 0 bytes */
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data.at, data.n } }, 1);
@@ -240,7 +240,7 @@ static void data_made_to_waste_time_is_refused(void **state)
 	pack_free(&data);
 }
 
-/* A program at a fixed address, and one whose wrapper waits for a relocation. */
+/* A program at a fixed address, and one whose wrapper needs a relocation. */
 static void put_segments(pack *p, const pack *fatbin, bool fixed)
 {
 	enum { BASE = 0x400000 };
@@ -268,7 +268,7 @@ static void put_segments(pack *p, const pack *fatbin, bool fixed)
 		pack_set(p, table, 0, 8);
 }
 
-static void without_sections_a_wrapper_tells_what_is_registered(void **state)
+static void wrappers_mark_registered_fatbins_without_section_headers(void **state)
 {
 	(void)state;
 	for (int fixed = 0; fixed < 2; fixed++) {
@@ -304,7 +304,7 @@ static void note(void *context, uint64_t done, uint64_t total)
 	t->n++;
 }
 
-static void a_long_search_tells_how_far_it_is(void **state)
+static void a_long_search_reports_progress(void **state)
 {
 	pack data = { 0 }, p = { 0 };
 	struct told t = { 0 };
@@ -320,7 +320,7 @@ static void a_long_search_tells_how_far_it_is(void **state)
 	close(fd);
 	assert_int_equal(pack_images_open(path, &(gpul_progress){ note, &t }, &list, NULL), GPUL_OK);
 	assert_int_equal(pack_only(list)->sm, 90);
-	assert_memory_equal(pack_only(list)->stored, "code", 4); /* though its pages were let go */
+	assert_memory_equal(pack_only(list)->stored, "code", 4); /* although its pages were released */
 	assert_true(t.n >= 1 && t.last > 0);
 	pack_images_close(list);
 	unlink(path);
@@ -331,16 +331,16 @@ static void a_long_search_tells_how_far_it_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_magic_is_found_wherever_it_stands),
-		cmocka_unit_test(images_are_found_in_every_block_and_in_order),
-		cmocka_unit_test(a_block_that_is_done_early_hides_no_image_before_it),
-		cmocka_unit_test(what_lies_inside_an_image_is_no_image_of_the_file),
-		cmocka_unit_test(a_block_that_was_led_astray_is_gone_through_again),
-		cmocka_unit_test(bare_cubins_are_found_and_other_elf_files_are_not),
-		cmocka_unit_test(what_is_not_sound_to_its_end_is_not_taken),
-		cmocka_unit_test(data_made_to_waste_time_is_refused),
-		cmocka_unit_test(without_sections_a_wrapper_tells_what_is_registered),
-		cmocka_unit_test(a_long_search_tells_how_far_it_is),
+		cmocka_unit_test(finds_a_magic_number_at_any_position),
+		cmocka_unit_test(finds_images_in_every_block_in_order),
+		cmocka_unit_test(a_block_searched_early_hides_no_image_of_an_earlier_block),
+		cmocka_unit_test(data_inside_an_image_is_not_listed_as_an_image),
+		cmocka_unit_test(searches_a_block_again_after_a_false_image_across_its_border),
+		cmocka_unit_test(finds_bare_cubins_but_not_other_elf_files),
+		cmocka_unit_test(ignores_incomplete_images_in_plain_data),
+		cmocka_unit_test(refuses_data_crafted_to_waste_time),
+		cmocka_unit_test(wrappers_mark_registered_fatbins_without_section_headers),
+		cmocka_unit_test(a_long_search_reports_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

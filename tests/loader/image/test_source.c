@@ -34,7 +34,7 @@ static void lists_the_images_once(void **state)
 
 static void text_in_memory_needs_no_nul_at_its_end(void **state)
 {
-	char *bytes = malloc(sizeof ptx - 1); /* exactly: a sanitizer sees a read beyond it */
+	char *bytes = malloc(sizeof ptx - 1); /* exactly as many bytes, so that ASan detects a read beyond the end */
 	const char *text = NULL, *again = NULL;
 	gpul_source *s = NULL;
 
@@ -72,7 +72,7 @@ static void a_pipe_is_read_to_its_end(void **state)
 	gpul_source_close(s);
 }
 
-static void a_name_tells_cuda_from_other_text(void **state)
+static void the_name_distinguishes_cuda_from_other_text(void **state)
 {
 	static const char cuda[] = "__global__ void k() {}\n";
 	gpul_source *s = NULL;
@@ -86,7 +86,7 @@ static void a_name_tells_cuda_from_other_text(void **state)
 	gpul_source_close(s);
 }
 
-static void refuses_what_is_empty_or_missing(void **state)
+static void refuses_empty_and_missing_files(void **state)
 {
 	gpul_source *s = NULL;
 	gpul_error err = { 0 };
@@ -107,8 +107,8 @@ int main(void)
 		cmocka_unit_test(lists_the_images_once),
 		cmocka_unit_test(text_in_memory_needs_no_nul_at_its_end),
 		cmocka_unit_test(a_pipe_is_read_to_its_end),
-		cmocka_unit_test(a_name_tells_cuda_from_other_text),
-		cmocka_unit_test(refuses_what_is_empty_or_missing),
+		cmocka_unit_test(the_name_distinguishes_cuda_from_other_text),
+		cmocka_unit_test(refuses_empty_and_missing_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

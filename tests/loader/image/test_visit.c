@@ -1,4 +1,4 @@
-/* test_visit.c — the kernels of many images: each once, in order, whatever the threads do. */
+/* test_visit.c — gpul_kernels_visit(): each image once and in order, whatever the timing of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ typedef struct seen {
 
 static pack packed;
 
-/* Fatbins of one image each: kernel_0, kernel_1 ...; sizes differ, so that threads overtake. */
+/* Fatbins with one image each: kernel_0, kernel_1 ...; different sizes, so that threads finish out of order. */
 static int make_images(void **state)
 {
 	static char text[40000];
@@ -113,7 +113,7 @@ static void visits_each_image_once_in_the_order_of_the_list(void **state)
 	pack_images_close(list);
 }
 
-static void visits_only_what_is_wanted(void **state)
+static void visits_only_the_images_that_pass_the_filter(void **state)
 {
 	const gpul_images *list = open_packed();
 	seen s = { .only_odd = 1 };
@@ -124,7 +124,7 @@ static void visits_only_what_is_wanted(void **state)
 	pack_images_close(list);
 }
 
-static void ends_when_the_visitor_says_so(void **state)
+static void ends_when_the_visitor_returns_a_failure(void **state)
 {
 	const gpul_images *list = open_packed();
 
@@ -142,7 +142,7 @@ static void ends_when_the_visitor_says_so(void **state)
 	pack_images_close(list);
 }
 
-static void goes_on_past_damaged_images(void **state)
+static void continues_after_damaged_images(void **state)
 {
 	const gpul_images *list = open_packed();
 	size_t n;
@@ -151,7 +151,7 @@ static void goes_on_past_damaged_images(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < n; i++)
-		if (i % 5 == 0) /* the packed bytes, behind the list's back */
+		if (i % 5 == 0) /* damage the compressed bytes after they were listed */
 			memset(packed.at + all[i].offset, 0xff, 40);
 	assert_int_equal(gpul_kernels_visit(list, NULL, see, &s, NULL, NULL), GPUL_OK);
 	assert_int_equal(s.n, N_IMAGES);
@@ -160,7 +160,7 @@ static void goes_on_past_damaged_images(void **state)
 	pack_images_close(list);
 }
 
-static void visits_lists_of_one_image_and_of_none(void **state)
+static void visits_lists_with_one_image_and_without_images(void **state)
 {
 	static const char text[] = ".version 7.0\n.target sm_75\n.entry kernel_0() { ret; }\n";
 	const gpul_images *list = NULL;
@@ -175,7 +175,7 @@ static void visits_lists_of_one_image_and_of_none(void **state)
 	pack_images_close(list);
 }
 
-/* ---- large cubins: their ends tell ---------------------------------------------------------- */
+/* ---- large cubins, read from an excerpt ---------------------------------------------------------- */
 
 enum { LARGE = 20 << 20, MIDDLE = 10 << 20 };
 
@@ -200,8 +200,8 @@ static gpul_status see_ends(const gpul_image *image, const gpul_kernel_table *ta
 	return GPUL_OK;
 }
 
-/* A cubin of LARGE bytes: its code is moved apart, the section table stands at its end.  apart: so do
- * the parameters, in the middle of the code. */
+/* A cubin of LARGE bytes with the section table at the end; apart: the parameters are in the middle of the code, so
+ * that an excerpt does not contain them. */
 static unsigned char *make_large(uint32_t registers, uint32_t param_bytes, bool apart)
 {
 	static forge f;
@@ -209,7 +209,7 @@ static unsigned char *make_large(uint32_t registers, uint32_t param_bytes, bool 
 	unsigned symbol, code, info;
 	Elf64_Shdr *table;
 	size_t table_bytes, table_at;
-	uint32_t chance = registers; /* packs to a third, as code does */
+	uint32_t chance = registers; /* compresses to a third, like machine code */
 
 	forge_start(&f, false, 90, false);
 	code = forge_kernel(&f, "large", &symbol);
@@ -234,7 +234,7 @@ static unsigned char *make_large(uint32_t registers, uint32_t param_bytes, bool 
 	return bytes;
 }
 
-static void reads_large_cubins_by_their_ends_or_whole(void **state)
+static void reads_large_cubins_from_an_excerpt_or_completely(void **state)
 {
 	pack p = { 0 };
 	ends e = { 0 };
@@ -262,11 +262,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(visits_each_image_once_in_the_order_of_the_list),
-		cmocka_unit_test(visits_only_what_is_wanted),
-		cmocka_unit_test(ends_when_the_visitor_says_so),
-		cmocka_unit_test(visits_lists_of_one_image_and_of_none),
-		cmocka_unit_test(reads_large_cubins_by_their_ends_or_whole),
-		cmocka_unit_test(goes_on_past_damaged_images), /* last: it damages them */
+		cmocka_unit_test(visits_only_the_images_that_pass_the_filter),
+		cmocka_unit_test(ends_when_the_visitor_returns_a_failure),
+		cmocka_unit_test(visits_lists_with_one_image_and_without_images),
+		cmocka_unit_test(reads_large_cubins_from_an_excerpt_or_completely),
+		cmocka_unit_test(continues_after_damaged_images), /* last: it damages them */
 	};
 
 	return cmocka_run_group_tests(tests, make_images, drop_images);
