@@ -9,23 +9,6 @@
 
 /* ---- module level ------------------------------------------------------------------------ */
 
-/* .pragma "nounroll";  the word is taken. */
-void ptx_parse_pragma(ptx_parser *p, ptx_items *items)
-{
-	do {
-		ptx_token t = p->tok;
-
-		ptx_expect(p, PTX_TOK_STRING, ".pragma");
-		if (items) {
-			gpul_ptx_item *i = ptx_push(p, items);
-			*i = (gpul_ptx_item){ GPUL_PTX_ITEM_PRAGMA, PTX_N(p->pragmas) };
-		}
-		*ptx_push(p, &p->pragmas) =
-			p->status ? 0 : ptx_intern_tok(p, &t);
-	} while (ptx_accept(p, ','));
-	ptx_expect(p, ';', "a pragma");
-}
-
 /* .version 8.4: the lexer takes "8.4" for a number, so its text is read again here. */
 static void parse_version(ptx_parser *p)
 {
@@ -177,6 +160,15 @@ static void parse_alias(ptx_parser *p)
 	*ptx_push(p, &p->aliases) = a;
 }
 
+static void parse_module_variables(ptx_parser *p, gpul_ptx_linkage linkage)
+{
+	uint32_t first = PTX_N(p->module_vars);
+
+	ptx_parse_variables(p, linkage);
+	if (p->heads_only)
+		ptx_note_shared(p, first);
+}
+
 /* .visible .entry ..., .extern .global ..., or without a linkage */
 static void parse_linked(ptx_parser *p)
 {
@@ -193,7 +185,7 @@ static void parse_linked(ptx_parser *p)
 	    ptx_tok_is(&p->tok, PTX_TOK_DOT, "func"))
 		ptx_parse_function(p, linkage);
 	else if (ptx_at_variable(&p->tok))
-		ptx_parse_variables(p, linkage);
+		parse_module_variables(p, linkage);
 	else
 		ptx_fail_expected(p, "a directive such as .entry, .func or .global", NULL);
 }

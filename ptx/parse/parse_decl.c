@@ -467,8 +467,6 @@ static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linka
 	}
 	set_bytes(p, &where, &v, n_outer);
 	check_variable(p, &where, &v);
-	if (p->heads_only && !p->in_body && v.space == GPUL_PTX_MOD_SHARED && v.bytes)
-		ptx_note_shared(p, &where);
 	bind_variable(p, &where, &v, p->in_body ? PTX_IS_FUNC_VAR : PTX_IS_MODULE_VAR, row);
 	*ptx_push(p, vars) = v;
 	*ptx_push(p, items) = (gpul_ptx_item){ GPUL_PTX_ITEM_VAR, row };

@@ -1,84 +1,5 @@
-/* parse_func.c — functions, prototypes, tuning directives: PTX ISA 9.0, chapters 7 and 11. */
+/* parse_func.c — .entry and .func: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
-
-#include <string.h>
-
-/* "16, 2, 1": as many as are given; the rest is 1. */
-static void parse_triple(ptx_parser *p, int64_t triple[3])
-{
-	for (int i = 0; i < 3; i++)
-		triple[i] = 1;
-	for (int i = 0; i < 3; i++) {
-		triple[i] = (int64_t)ptx_parse_integer(p, "a count");
-		if (!ptx_accept(p, ','))
-			return;
-	}
-}
-
-/* One directive of a function's head; false: it is none. */
-static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
-{
-	const struct { const char *text; int64_t *value; bool triple;
-	} counts[] = {
-		{ "maxntid", t->maxntid, true },
-		{ "reqntid", t->reqntid, true },
-		{ "reqnctapercluster", t->reqnctapercluster, true },
-		{ "minnctapersm", &t->minnctapersm, false },
-		{ "maxnctapersm", &t->maxnctapersm, false },
-		{ "maxnreg", &t->maxnreg, false },
-		{ "maxclusterrank", &t->maxclusterrank, false },
-		{ "abi_preserve", &t->abi_preserve, false },
-		{ "abi_preserve_control", &t->abi_preserve_control, false },
-	};
-	const struct { const char *text; bool *value; } flags[] = {
-		{ "explicitcluster", &t->explicitcluster }, { "noreturn", &t->noreturn },
-		{ "blocksareclusters", &t->blocksareclusters },
-	};
-
-	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-		if (!ptx_accept_dot(p, counts[i].text))
-			continue;
-		if (counts[i].triple)
-			parse_triple(p, counts[i].value);
-		else
-			*counts[i].value = (int64_t)ptx_parse_integer(p, "a count");
-		return true;
-	}
-	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-		if (!ptx_accept_dot(p, flags[i].text))
-			continue;
-		*flags[i].value = true;
-		return true;
-	}
-	return false;
-}
-
-static void parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
-{
-	t->first_pragma = PTX_N(p->pragmas);
-	while (p->tok.kind == PTX_TOK_DOT) {
-		if (ptx_accept_dot(p, "pragma"))
-			ptx_parse_pragma(p, NULL);
-		else if (!parse_tuning_word(p, t))
-			ptx_fail_at(p, &p->tok, "'.%.*s' is no directive of a function",
-				    (int)p->tok.bytes, p->tok.text);
-	}
-	t->n_pragmas = PTX_N(p->pragmas) - t->first_pragma;
-}
-
-static gpul_ptx_tuning no_tuning(void)
-{
-	gpul_ptx_tuning t = { .minnctapersm = -1,
-			      .maxnctapersm = -1,
-			      .maxnreg = -1,
-			      .maxclusterrank = -1,
-			      .abi_preserve = -1,
-			      .abi_preserve_control = -1 };
-
-	for (int i = 0; i < 3; i++)
-		t.maxntid[i] = t.reqntid[i] = t.reqnctapercluster[i] = -1;
-	return t;
-}
 
 /* Forget the function before. */
 static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_linkage linkage)
@@ -86,7 +7,7 @@ static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_link
 	p->func = (gpul_ptx_func){ .kind = (uint8_t)kind,
 				   .linkage = (uint8_t)linkage,
 				   .definition = GPUL_PTX_NONE,
-				   .tuning = no_tuning(),
+				   .tuning = ptx_no_tuning(),
 				   .line = p->tok.line };
 	p->func_vars.n = p->regs.n = p->labels.n = p->insts.n = 0;
 	p->operands.n = p->scopes.n = p->items.n = 0;
@@ -207,7 +128,7 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 		ptx_bind_params(p, &p->params, PTX_IS_PARAM);
 		f->params = ptx_keep(p, p->params, &f->n_params);
 	}
-	parse_tuning(p, &f->tuning);
+	ptx_parse_tuning(p, &f->tuning);
 	if (p->status)
 		return;
 	p->funcs.at[row] = *f;
@@ -224,26 +145,4 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	p->funcs.at[row] = *f;
 	*ptx_push(p, &p->module_items) =
 		(gpul_ptx_item){ GPUL_PTX_ITEM_FUNC, row };
-}
-
-/* .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn;  the word is taken. */
-uint32_t ptx_parse_prototype(ptx_parser *p)
-{
-	gpul_ptx_func f = { .kind = GPUL_PTX_FUNC_PROTOTYPE, .definition = GPUL_PTX_NONE,
-			    .tuning = no_tuning(), .line = p->tok.line };
-	uint32_t row = PTX_N(p->funcs);
-
-	if (p->tok.kind == '(') {
-		ptx_parse_params(p, &p->rets);
-		f.rets = ptx_keep(p, p->rets, &f.n_rets);
-	}
-	f.name = ptx_expect_word(p, "'_'", NULL);
-	if (p->tok.kind == '(') {
-		ptx_parse_params(p, &p->params);
-		f.params = ptx_keep(p, p->params, &f.n_params);
-	}
-	parse_tuning(p, &f.tuning);
-	ptx_expect(p, ';', "a prototype");
-	*ptx_push(p, &p->funcs) = f;
-	return row;
 }

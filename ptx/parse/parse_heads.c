@@ -8,18 +8,23 @@
  * nvcc declares an array that several functions use outside of them.  The names of such arrays have
  * much in common, as they are mangled: what they have in common is searched for in the bodies. */
 
-void ptx_note_shared(ptx_parser *p, const ptx_token *name)
+void ptx_note_shared(ptx_parser *p, uint32_t first)
 {
-	uint32_t n = 0;
+	for (uint32_t i = first; i < p->module_vars.n; i++) {
+		const gpul_ptx_var *v = &p->module_vars.at[i];
+		const char *name = ptx_names_text(&p->names, v->name);
+		uint32_t n = 0;
 
-	if (!p->shared_prefix) {
-		p->shared_prefix = name->text;
-		p->shared_prefix_bytes = name->bytes;
+		if (v->space != GPUL_PTX_MOD_SHARED || !v->bytes)
+			continue;
+		if (!p->shared_prefix) {
+			p->shared_prefix = name;
+			p->shared_prefix_bytes = (uint32_t)strlen(name);
+		}
+		while (n < p->shared_prefix_bytes && p->shared_prefix[n] == name[n])
+			n++;
+		p->shared_prefix_bytes = n;
 	}
-	while (n < p->shared_prefix_bytes && n < name->bytes &&
-	       p->shared_prefix[n] == name->text[n])
-		n++;
-	p->shared_prefix_bytes = n;
 }
 
 static bool is_word(char c)

@@ -3,7 +3,8 @@
  *     parser.c         tokens, failing, names: the steps that all of these take
  *     parse.c          module level: .version, .target, functions, sections; builds the module
  *     parse_decl.c     variables, parameters, registers, initializers
- *     parse_func.c     heads of functions, prototypes, tuning directives
+ *     parse_prototype.c  tuning directives, prototypes
+ *     parse_func.c     functions
  *     parse_body.c     statements: labels, scopes, directives, instructions
  *     parse_heads.c    bodies that are stepped over
  *     parse_operand.c  operands and names
@@ -77,7 +78,7 @@ typedef struct ptx_parser {
 	bool in_body;
 	bool heads_only;                /* gpul_ptx_parse_heads() */
 	const char *shared_prefix;      /* heads: what the names of the module's .shared variables */
-	uint32_t shared_prefix_bytes;   /* have in common, in the text; NULL: there are none */
+	uint32_t shared_prefix_bytes;   /* have in common; NULL: there are none */
 	GPUL_ARRAY(uint32_t) shared_in; /* heads: row of module_vars to 1 + row of funcs seen last */
 	uint32_t scope, loc;            /* rows at hand, or NONE */
 	unsigned nesting;
@@ -112,9 +113,6 @@ void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what wha
 bool ptx_enter(ptx_parser *p);                          /* nesting; false: too deep, failed */
 void ptx_leave(ptx_parser *p);
 
-/* ---- parse.c ---- */
-void ptx_parse_pragma(ptx_parser *p, ptx_items *items);   /* NULL: no item */
-
 /* ---- parse_decl.c ---- */
 bool ptx_at_variable(const ptx_token *t);               /* .global, .shared, .param ... */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage);
@@ -122,16 +120,21 @@ void ptx_parse_registers(ptx_parser *p);
 void ptx_parse_params(ptx_parser *p, ptx_vars *params);
 void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what);
 
+/* ---- parse_prototype.c ---- */
+void ptx_parse_pragma(ptx_parser *p, ptx_items *items); /* NULL: no item */
+void ptx_parse_tuning(ptx_parser *p, gpul_ptx_tuning *t);
+gpul_ptx_tuning ptx_no_tuning(void);
+uint32_t ptx_parse_prototype(ptx_parser *p);            /* row of module->funcs */
+
 /* ---- parse_func.c ---- */
 void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage);
-uint32_t ptx_parse_prototype(ptx_parser *p);            /* row of module->funcs */
 
 /* ---- parse_body.c ---- */
 void ptx_parse_body(ptx_parser *p);
 
 /* ---- parse_heads.c ---- */
 void ptx_skip_body(ptx_parser *p);
-void ptx_note_shared(ptx_parser *p, const ptx_token *name);  /* a .shared variable of the module */
+void ptx_note_shared(ptx_parser *p, uint32_t first);    /* rows of module_vars from first on: the .shared variables */
 
 /* ---- parse_operand.c ---- */
 /* One more of p->siblings.  labels: the kinds of label it may name, bits PTX_LABEL(kind); with
