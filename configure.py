@@ -5,7 +5,7 @@
 
 Read next: scripts/modules.py (the architecture), scripts/parts.py (what is looked for), scripts/rules.py (what is built from what).
 """
-import argparse, os, sys
+import argparse, os, re, sys
 
 from scripts import install_deps, parts, rules
 
@@ -33,6 +33,10 @@ def arguments(argv=None):
 def main():
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     args = arguments()
+    args.out = os.path.normpath(args.out)
+    for name, path in (("the folder", os.getcwd()), ("--out", args.out), ("--prefix", args.prefix), ("--cuda", args.cuda or "")):
+        if re.search(r"[|\r\n]", path):
+            sys.exit(f"configure.py: {name} {path!r}: ninja accepts neither '|' nor a line end in a path")
     if args.install_deps:
         install_deps.run(args)
     have = parts.find(args)

@@ -26,9 +26,9 @@ cudaincludedir={cuda}
 Name: gpuload
 Description: loads and runs GPU kernels through the CUDA Driver API
 Version: {version}
-Libs: -L${{libdir}} -lgpuload
+Libs: "-L${{libdir}}" -lgpuload
 Libs.private: -ldl -lpthread -lm {libraries}
-Cflags: -I${{includedir}} -I${{cudaincludedir}}
+Cflags: "-I${{includedir}}" "-I${{cudaincludedir}}"
 """
 RT_PKGCONFIG = """\
 prefix={prefix}
@@ -38,8 +38,8 @@ cudaincludedir={cuda}
 Name: gpuload-rt
 Description: a small CUDA runtime, for programs that nvcc compiles with -cudart none
 Version: {version}
-Libs: -L${{libdir}} -lgpuload-rt -lstdc++ -ldl -lpthread
-Cflags: -I${{cudaincludedir}}
+Libs: "-L${{libdir}}" -lgpuload-rt -lstdc++ -ldl -lpthread
+Cflags: "-I${{cudaincludedir}}"
 """
 
 
@@ -99,7 +99,7 @@ def install(build, prefix, destdir, cuda, libraries):
                                                       libraries=libraries))
     for h in public_headers() + device_headers():
         to.copy(h, f"include/gpuload/{h}")
-    for page in glob.glob(f"{build}/man/man*/*"):
+    for page in glob.glob(f"{glob.escape(build)}/man/man*/*"):
         to.copy(page, f"share/{os.path.relpath(page, build)}")
     to.copy(f"{build}/completion.bash", "share/bash-completion/completions/gpuload")
     for text in ("LICENSE", "README.md", "CHANGELOG.md"):

@@ -41,7 +41,7 @@ def library(args, header, name, flags=""):
 def shared_object(pattern, home):
     """A library that is opened only when needed: look in the toolkit, then where ldconfig does."""
     for folder in [f"{home}/lib64", f"{home}/lib"] if home else []:
-        hits = sorted(glob.glob(f"{folder}/{pattern}*"))
+        hits = sorted(glob.glob(f"{glob.escape(folder)}/{pattern}*"))
         if hits:
             return hits[-1]
     try:

@@ -7,12 +7,13 @@
                                                 ├─ softcuda/libcuda-soft.so, and libcuda.so.1 as a link to it
                                                 └─ tests/…/test_*       see rules_tests.py
 """
-import glob, os, shlex, sys
+import glob, os, sys
 
-from scripts.modules import DATE, LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
+from scripts.flags import WARNINGS, cuda_flags, flags, module_flags, part_libraries
+from scripts.modules import LIBRARY, MODULES, PROGRAMS, TESTS_MAY_USE, VERSION, closure, files, library_sources, owner
 from scripts import parts, rules_tests
 from scripts.install import device_headers, public_headers
-from scripts.writer import WARNINGS, Writer, flags, has_main, image_flags, memory_flags, part_libraries
+from scripts.writer import Writer, has_main, words
 
 # The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
 # -ffast-math).  Nobody reads errno or the exception flags there, so both may go: loops vectorise.
@@ -38,25 +39,26 @@ GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_
 
 def copy_libraries(w):
     """Beside the command, the libraries that it reads files with: for a machine that is handed build/ and lacks them."""
-    lib = f"{w.dir}/lib"
-    return w.build(f"{lib}/copied", "sh", "", f"{w.dir}/gpuload", command=(
-        f"mkdir -p {lib} && ldd {w.dir}/gpuload | awk '$$1 ~ /^lib(elf|zstd|lz4|z|numa)[.]so/ {{ print $$3 }}' "
-        f"| xargs -r cp -Lt {lib} && touch {lib}/copied"))
+    lib, cli, done = f"{w.dir}/lib", f"{w.dir}/gpuload", f"{w.dir}/lib/copied"
+    return w.build(done, "sh", needs=cli, command=(
+        f"mkdir -p {words(lib)} && ldd {words(cli)} | awk '$1 ~ /^lib(elf|zstd|lz4|z|numa)[.]so/ {{ print $3 }}' "
+        f"| xargs -r cp -Lt {words(lib)} && touch {words(done)}"))
+
+
+def write_variables(w):
+    c, ld = flags(w.args)
+    w.p("# Written by configure.py; edit scripts/rules.py instead.")
+    w.p("ninja_required_version = 1.10")
+    w.variable("builddir", w.dir)
+    w.variable("cflags", f"-std=c11 -D_GNU_SOURCE {c} -fPIC {WARNINGS} -I. {cuda_flags(w)}")
+    w.variable("ldflags", ld)
+    w.variable("libs", f"-ldl -lpthread -lm -Wl,--as-needed {part_libraries(w)}")
 
 
 def write_rules(w):
-    c, ld = flags(w.args)
-    cuda = os.path.dirname(w.have["cuda.h"].where)
-    system = f"-isystem {cuda}" if cuda != "/usr/include" else ""
-    w.p("# Written by configure.py; edit scripts/rules.py instead.")
-    w.p("ninja_required_version = 1.10")
-    w.p(f"builddir = {w.dir}")
-    w.p(f"cflags = -std=c11 -D_GNU_SOURCE {c} -fPIC {WARNINGS} -I. {system}")
-    w.p(f"ldflags = {ld}")
-    w.p(f"libs = -ldl -lpthread -lm -Wl,--as-needed {part_libraries(w)}")
-    python = w.python
-    cc = w.args.cc
     again = [a for a in sys.argv[1:] if a not in ("--quiet", "--install-deps")] + ["--quiet"]
+    cc, cuda, configure = (text.replace("$", "$$") for text in
+                           (words(w.args.cc), cuda_flags(w), words(w.python, "configure.py", again)))
     for name, command, extra in [
             ("cc", f"{cc} $cflags $flags -MMD -MF $out.d -c $in -o $out", "deps = gcc\n  depfile = $out.d"),
             ("ar", "rm -f $out && ar crs $out $in", ""),
@@ -64,11 +66,11 @@ def write_rules(w):
             ("shared", f"{cc} -shared $cflags -o $out $in $flags $ldflags $libs", ""),
             ("symlink", "ln -sfn $target $out", ""),
             ("header", f"echo 'typedef int first;' | {cc} $cflags $flags -fsyntax-only -include $in -x c - && touch $out", ""),
-            ("cxxheader", f"echo 'typedef int first;' | c++ -std=c++11 -Wall -Wextra -Werror -I. {system} -fsyntax-only "
+            ("cxxheader", f"echo 'typedef int first;' | c++ -std=c++11 -Wall -Wextra -Werror -I. {cuda} -fsyntax-only "
                           "-include $in -x c++ - && touch $out", ""),
             ("sh", "$command", ""),
             ("console", "$command", "pool = console"),
-            ("configure", f"{python} configure.py {shlex.join(again)}", "generator = 1")]:
+            ("configure", configure, "generator = 1")]:
         w.p(f"rule {name}\n  command = {command}\n  description = {name} $out")
         if extra:
             w.p(f"  {extra}")
@@ -76,22 +78,9 @@ def write_rules(w):
     # (Absolute where a target has the folder's name.)
     roots = [*TESTS_MAY_USE, "scripts", "examples", *map(os.path.abspath, ("bench", "demo"))]
     folders = sorted({d for m in roots for d, _, _ in os.walk(m) if "__pycache__" not in d})
-    scripts = " ".join(glob.glob("scripts/*.py"))
-    w.p(f"build {w.file.name}: configure | configure.py {scripts} {' '.join(folders)}")
-    w.p(f"build {' '.join(folders)} {scripts}: phony")   # so that a removed one is no error
-
-
-def module_flags(w, module):
-    """Flags of one module's files alone, so that changing one rebuilds little."""
-    libdir = f'-DGPUL_LIBDIR=\\"{w.args.prefix}/lib/gpuload\\"'
-    return {
-        "loader/image": image_flags(w),
-        "memalloc": f"{memory_flags(w)} {libdir}",
-        "driver": libdir,
-        "softcuda": "-fvisibility=hidden",
-        "cli": f'-DGPUL_VERSION=\\"{VERSION}\\" -DGPUL_DATE=\\"{DATE}\\"',
-        "loader": f'-DGPUL_VERSION=\\"{VERSION}\\"',
-    }.get(module, "")
+    scripts = glob.glob("scripts/*.py")
+    w.build(w.file.name, "configure", needs=["configure.py", *scripts, *folders])
+    w.build([*folders, *scripts], "phony")   # so that a removed one is no error
 
 
 def write_modules(w):
@@ -123,47 +112,44 @@ def version_script(w, name, exported):
 def write_products(w):
     """The library, the command and the software driver."""
     strict = "" if w.args.sanitize else "-Wl,--no-undefined "
-    objects = " ".join(o for m in LIBRARY for o in w.objects[m])
+    objects = [o for m in LIBRARY for o in w.objects[m]]
     major = VERSION.split(".")[0]
     export = version_script(w, "libgpuload", "gpul_*;")
+    whole = f"{w.dir}/libgpuload.so.{VERSION}"
     products = [
         w.build(f"{w.dir}/libgpuload.a", "ar", objects),
-        w.build(f"{w.dir}/libgpuload-rt.a", "ar",
-                " ".join(o for m in closure("loader/runtime") for o in w.objects[m])),
-        w.build(f"{w.dir}/libgpuload.so.{VERSION}", "shared", objects, needs=export,
-                flags=f"{strict}-Wl,-soname,libgpuload.so.{major} -Wl,--version-script={export}"),
-        w.build(f"{w.dir}/libgpuload.so.{major}", "symlink", "", f"{w.dir}/libgpuload.so.{VERSION}",
-                target=f"libgpuload.so.{VERSION}"),
-        w.build(f"{w.dir}/libgpuload.so", "symlink", "", f"{w.dir}/libgpuload.so.{VERSION}",
-                target=f"libgpuload.so.{VERSION}")]
-    products += [w.build(f"{w.dir}/{name}", "link",
-                         f"{w.obj(main, module_flags(w, owner(main)))} {w.link(closure(owner(main)))}")
+        w.build(f"{w.dir}/libgpuload-rt.a", "ar", [o for m in closure("loader/runtime") for o in w.objects[m]]),
+        w.build(whole, "shared", objects, export, flags=f"{strict}-Wl,-soname,libgpuload.so.{major} "
+                                                         f"{words(f'-Wl,--version-script={export}')}"),
+        *(w.build(f"{w.dir}/{name}", "symlink", needs=whole, target=f"libgpuload.so.{VERSION}")
+          for name in (f"libgpuload.so.{major}", "libgpuload.so"))]
+    products += [w.build(f"{w.dir}/{name}", "link", [w.obj(main, module_flags(w, owner(main))), *w.link(closure(owner(main)))])
                  for name, main in PROGRAMS.items()]
     if w.objects["softcuda"]:
         soft = f"{w.dir}/softcuda"
         export = version_script(w, "libcuda-soft", "cu*; gpuload*;")
-        so = w.build(f"{soft}/libcuda-soft.so", "shared",
-                     f"{' '.join(w.objects['softcuda'])} {w.link(closure('softcuda')[1:])}", needs=export,
-                     flags=f"{strict}-Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script={export}")
+        so = w.build(f"{soft}/libcuda-soft.so", "shared", [*w.objects["softcuda"], *w.link(closure("softcuda")[1:])], export,
+                     flags=f"{strict}-Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic {words(f'-Wl,--version-script={export}')}")
         products.append(so)
-        products += [w.build(f"{soft}/{name}", "symlink", "", so, target="libcuda-soft.so")
+        products += [w.build(f"{soft}/{name}", "symlink", needs=so, target="libcuda-soft.so")
                      for name in ("libcuda.so.1", "libcuda.so")]
     return products
 
 
 def made_by(w, out, command, needs):
     """One file that a command writes to its standard output; a failing command leaves nothing behind."""
-    return w.build(out, "sh", "", needs, command=f"{command} > {out}.new && mv {out}.new {out}")
+    return w.build(out, "sh", needs=needs,
+                   command=f"{words(command)} > {words(out + '.new')} && mv {words(out + '.new', out)}")
 
 
 def write_documents(w):
     """Man pages and bash completion: section 3 from the headers, the rest from the command's own table."""
-    headers, pages, cli = " ".join(public_headers()), f"{w.dir}/man/man3", f"{w.dir}/gpuload"
-    documents = [w.build(f"{pages}.ok", "sh", "", f"scripts/man.py configure.py {headers}",
-                         command=f"rm -rf {pages} && {w.python} scripts/man.py {pages} {headers} && touch {pages}.ok")]
+    headers, pages, cli = public_headers(), f"{w.dir}/man/man3", f"{w.dir}/gpuload"
+    documents = [w.build(f"{pages}.ok", "sh", needs=["scripts/man.py", "configure.py", *headers], command=(
+        f"rm -rf {words(pages)} && {words(w.python, 'scripts/man.py', pages, headers)} && touch {words(pages + '.ok')}"))]
     if os.path.exists("cli/main.c"):
-        documents += [made_by(w, f"{w.dir}/man/man1/gpuload.1", f"{cli} help --man", cli),
-                      made_by(w, f"{w.dir}/completion.bash", f"{cli} completion bash", cli)]
+        documents += [made_by(w, f"{w.dir}/man/man1/gpuload.1", [cli, "help", "--man"], cli),
+                      made_by(w, f"{w.dir}/completion.bash", [cli, "completion", "bash"], cli)]
     return documents
 
 
@@ -171,12 +157,13 @@ def write_install(w, products):
     """install; and the same into <build>/stage, which the examples are built against."""
     if not (os.path.exists("cli/main.c") and w.objects["softcuda"]):
         return None
-    everything, stage = " ".join(products), f"{w.dir}/stage"
-    cuda = shlex.quote(os.path.dirname(w.have["cuda.h"].where))
-    install = f"{w.python} scripts/install.py --build {w.dir} --cuda {cuda} --libraries='{part_libraries(w)}'"
-    w.build("install", "console", "", everything, command=f"{install} --prefix {shlex.quote(w.args.prefix)}")
-    return w.build(f"{stage}.ok", "sh", "", f"{everything} scripts/install.py {' '.join(public_headers() + device_headers())}",
-                   command=f"rm -rf {stage} && {install} --prefix '' --destdir {stage} && touch {stage}.ok")
+    stage = f"{w.dir}/stage"
+    install = [w.python, "scripts/install.py", "--build", w.dir, "--cuda", os.path.dirname(w.have["cuda.h"].where),
+               f"--libraries={part_libraries(w)}"]
+    w.build("install", "console", needs=products, command=words(install, "--prefix", w.args.prefix))
+    return w.build(f"{stage}.ok", "sh", needs=[*products, "scripts/install.py", *public_headers(), *device_headers()],
+                   command=(f"rm -rf {words(stage)} && {words(install, '--prefix', '', '--destdir', stage)} "
+                            f"&& touch {words(stage + '.ok')}"))
 
 
 def write_headers(w):
@@ -187,21 +174,21 @@ def write_headers(w):
 
 
 def write_extras(w, products):
-    everything = " ".join(products)
     demo = "demo/run" if os.path.exists("demo/run") else "echo 'demo: skipped, there is no demo/run'"
-    w.build("demo", "console", "", everything, command=f"GPULOAD_BUILD={w.dir} {demo}")
+    w.build("demo", "console", needs=products, command=f"GPULOAD_BUILD={words(w.dir)} {demo}")
     archives = w.link(list(reversed(MODULES)))
     sources = sorted(glob.glob("bench/*.c"))
-    helpers = " ".join(w.obj(c) for c in sources if not has_main(c))
-    programs = [w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c)} {helpers}", archives, flags=archives)
+    helpers = [w.obj(c) for c in sources if not has_main(c)]
+    programs = [w.build(f"{w.dir}/{c[:-2]}", "link", [w.obj(c), *helpers], archives, flags=words(archives))
                 for c in sources if has_main(c)]
     if programs:
-        w.build("bench", "console", "", " ".join([*programs, *products]), command=" && ".join([*programs, "bench/bench_run.py"]))
-        w.build("bench-programs", "phony", " ".join(programs))
+        w.build("bench", "console", needs=[*programs, *products], command=" && ".join(map(words, [*programs, "bench/bench_run.py"])))
+        w.build("bench-programs", "phony", programs)
 
 
 def write(out, args, have):
     w = Writer(out, args, have)
+    write_variables(w)
     write_rules(w)
     write_modules(w)
     products = write_products(w)
@@ -215,6 +202,6 @@ def write(out, args, have):
     rules_tests.write_check(w, products, headers)
     write_extras(w, products)
     tests = [f"{w.dir}/tests/{t}" for t in ("corpus/test_corpus", *GPU_TESTS)]
-    w.p(f"build gpu-tests: phony {' '.join([*w.programs, *tests])} {copy_libraries(w)}")
-    w.p(f"build all: phony {' '.join(products)}")
+    w.build("gpu-tests", "phony", [*w.programs, *tests, copy_libraries(w)])
+    w.build("all", "phony", products)
     w.p("default all")

@@ -2,10 +2,11 @@
 
 A test links its own folder's closure and no more, so that one broken folder does not stop the others.
 """
-import glob, os, re, shlex
+import glob, os, re
 
+from scripts.flags import WARNINGS, cuda_flags, flags, image_flags, memory_flags, module_flags, part_libraries
 from scripts.modules import LIBRARY, MODULES, closure, files, library_sources, owner
-from scripts.writer import WARNINGS, flags, has_main, image_flags, memory_flags, part_libraries
+from scripts.writer import has_main, words
 
 
 # What a folder's tests use beside the folder's own closure.
@@ -17,31 +18,32 @@ TESTS_EMBED = {"tests/proxy/ends.c": "cli/kernels/fifo_push.ptx"}
 
 
 def test_link(w, folder):
-    """What the tests in a folder link: (archives or flags, further dependencies)."""
+    """What the tests in a folder link: (flags or archives, as shell text; further dependencies)."""
+    soft = f"{w.dir}/softcuda"
     if folder.startswith("tests/softcuda/api"):  # through the real thing: the exported symbols
         up = "/".join([".."] * folder.count("/"))
-        return f"-L{w.dir}/softcuda -lcuda -Wl,-rpath,'$$ORIGIN/{up}/../softcuda'", f"{w.dir}/softcuda/libcuda.so"
+        return words(f"-L{soft}", "-lcuda", f"-Wl,-rpath,$ORIGIN/{up}/../softcuda"), [f"{soft}/libcuda.so"]
     if folder == "tests/gpu/plain":  # a program that knows only NVIDIA's name: whose driver, LD_LIBRARY_PATH says
-        return f"-L{w.dir}/softcuda -lcuda", f"{w.dir}/softcuda/libcuda.so"
+        return words(f"-L{soft}", "-lcuda"), [f"{soft}/libcuda.so"]
     module = owner(folder.removeprefix("tests/"))
     modules = closure(module) if module in MODULES else list(reversed(LIBRARY))
     modules = [m for m in reversed(MODULES) if m in modules or m in TESTS_ALSO_LINK.get(module, [])]
     archives = w.link(modules)
-    return archives, archives
+    return words(archives), archives
 
 
 def write_inputs(w):
     """Files of every kind that gpuload reads, made once by nvcc: inputs.json, made last, says what is in each."""
-    if not w.have["nvcc"].where:
+    nvcc = w.have["nvcc"].where
+    if not nvcc:
         return []
     out, make = f"{w.dir}/tests/inputs", "tests/inputs/make.py"
-    sources = " ".join([make, *(s for ext in (".cu", ".c", ".S") for s in files("tests/inputs", ext))])
-    w.programs.append(w.build(f"{out}/inputs.json", "sh", "", sources,
-                              command=f"{w.python} {make} --nvcc {w.have['nvcc'].where} {out}"))
+    sources = [make, *(s for ext in (".cu", ".c", ".S") for s in files("tests/inputs", ext))]
+    inputs = w.build(f"{out}/inputs.json", "sh", needs=sources, command=words(w.python, make, "--nvcc", nvcc, out))
     mixed = f"{w.dir}/tests/gpu/mixed"
-    w.programs.append(w.build(f"{mixed}/mixed.json", "sh", "", "tests/gpu/mixed.py",
-                              command=f"{w.python} tests/gpu/mixed.py make {mixed} --nvcc {w.have['nvcc'].where}"))
-    return w.programs[-2:-1]
+    w.programs += [inputs, w.build(f"{mixed}/mixed.json", "sh", needs="tests/gpu/mixed.py",
+                                   command=words(w.python, "tests/gpu/mixed.py", "make", mixed, "--nvcc", nvcc))]
+    return [inputs]
 
 
 def write_tests(w, products):
@@ -78,14 +80,14 @@ def write_test(w, c, helpers, opened, inputs, products):
         return
     folder = os.path.dirname(c)
     also = TESTS_ALSO_HELP.get(folder, [])
-    extra = " ".join(helpers[h] for h in (folder, f"{folder}/image", *also, "tests/fake") if h in helpers)
-    archives, needs = test_link(w, folder)
-    exe = w.build(f"{w.dir}/{c[:-2]}", "link", f"{w.obj(c, test_flags(w, folder))}", f"{extra} {needs}",
-                  flags=f"{extra} {archives}", libs=f"{'-lcmocka' if cmocka else ''} $libs")
+    extra = [helpers[h] for h in (folder, f"{folder}/image", *also, "tests/fake") if h in helpers]
+    link, needs = test_link(w, folder)
+    exe = w.build(f"{w.dir}/{c[:-2]}", "link", w.obj(c, test_flags(w, folder)), [*extra, *needs],
+                  flags=f"{words(extra)} {link} {'-lcmocka' if cmocka else ''}")
     if os.path.basename(c).startswith("test_"):
         # A library folder's test stands alone; others run the command or open the software driver.
         alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc", "proxy"}
-        w.tests.append((test_group(folder), c[6:-2], exe, " ".join([exe, *opened[folder], *inputs, *([] if alone else products)])))
+        w.tests.append((test_group(folder), c[6:-2], words(exe), [exe, *opened[folder], *inputs, *([] if alone else products)]))
     else:
         w.programs.append(exe)
 
@@ -99,10 +101,10 @@ def write_runtime_programs(w):
     the same program with NVIDIA's runtime, for tests/gpu/run: it holds the expectations to the original."""
     here, nvcc = "tests/loader/runtime", w.have["nvcc"].where
     if not nvcc:
-        return w.tests.append(("loader-runtime", "loader/runtime programs", "sh -c 'echo no nvcc; exit 77'", ""))
+        return w.tests.append(("loader-runtime", "loader/runtime programs", "sh -c 'echo no nvcc; exit 77'", []))
     runtime, library = f"{w.dir}/libgpuload-rt.a", f"{w.dir}/softcuda/libcuda-soft.so"
     ld, home = flags(w.args)[1], os.path.dirname(os.path.dirname(w.have["cuda.h"].where))
-    cudart = next(iter(glob.glob(f"{home}/lib*/libcudart_static.a")), None)
+    cudart = next(iter(glob.glob(f"{glob.escape(home)}/lib*/libcudart_static.a")), None)
     for program in sorted(glob.glob(f"{here}/*.cu") + glob.glob(f"{here}/*/")):
         sources = [program] if program.endswith(".cu") else sorted(glob.glob(f"{program}*.cu"))
         if not sources:
@@ -113,20 +115,21 @@ def write_runtime_programs(w):
             with open(cu, encoding="utf-8") as f:
                 said = NVCC_LINE.search(f.read())
             options = said[1] if said else "-gencode arch=compute_75,code=compute_75"
-            objects.append(w.build(f"{w.dir}/obj/{cu[:-3]}.o", "sh", "", f"{cu} {here}/check.h", command=(
-                f"{nvcc} -I. -cudart none {options} {'-dc' if len(sources) > 1 else '-c'} {cu} -o {w.dir}/obj/{cu[:-3]}.o")))
+            o = f"{w.dir}/obj/{cu[:-3]}.o"
+            objects.append(w.build(o, "sh", needs=[cu, f"{here}/check.h"], command=(
+                f"{words(nvcc)} -I. -cudart none {options} {'-dc' if len(sources) > 1 else '-c'} {words(cu, '-o', o)}")))
         if len(sources) > 1:
             linked = f"{w.dir}/obj/{name}.dlink.o"
             options = NVCC_LINE.search(open(sources[0], encoding="utf-8").read())[1]
-            objects.append(w.build(linked, "sh", "", " ".join(objects), command=(
-                f"{nvcc} {options} -dlink {' '.join(objects)} -o {linked}")))
-        w.build(exe, "sh", "", f"{' '.join(objects)} {runtime}",
-                command=f"c++ {' '.join(objects)} -o {exe} {ld} {runtime} -ldl -lpthread")
+            objects.append(w.build(linked, "sh", needs=objects, command=(
+                f"{words(nvcc)} {options} -dlink {words(objects, '-o', linked)}")))
+        w.build(exe, "sh", needs=[*objects, runtime],
+                command=f"c++ {words(objects, '-o', exe)} {ld} {words(runtime)} -ldl -lpthread")
         w.programs.append(exe)
         if cudart:
-            w.programs.append(w.build(f"{exe}.cudart", "sh", "", " ".join(objects), command=(
-                f"c++ {' '.join(objects)} -o {exe}.cudart {ld} {cudart} -ldl -lrt -lpthread")))
-        w.tests.append(("loader-runtime", name[6:], exe, f"{exe} {library}"))
+            w.programs.append(w.build(f"{exe}.cudart", "sh", needs=objects, command=(
+                f"c++ {words(objects, '-o', exe + '.cudart')} {ld} {words(cudart)} -ldl -lrt -lpthread")))
+        w.tests.append(("loader-runtime", name[6:], words(exe), [exe, library]))
 
 
 def test_group(folder):
@@ -135,26 +138,34 @@ def test_group(folder):
     return (module if module in MODULES else inside.split("/")[0]).replace("/", "-")
 
 
+def for_make(text):
+    """As the value of a variable on make's command line: past make, then past the shell that starts it."""
+    return words(text.replace("$", "$$"))
+
+
 def write_examples(w, stage):
     """Each folder of examples/ is built by its own Makefile, as a user would: from what is installed, and no more."""
     if not stage:
         return
-    # make runs in the lesson's folder: a toolkit below build/ needs its whole path.
+    if re.search(r"[\s$:#%]", w.dir):
+        return w.tests.append(("examples", "examples", "sh -c 'echo make accepts no such build folder; exit 77'", []))
     cuda, (c, ld) = os.path.abspath(os.path.dirname(w.have["cuda.h"].where)), flags(w.args)
     nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
-    there = os.path.abspath(f"{w.dir}/stage")
     warnings = WARNINGS.replace("-Wpedantic ", "")  # ISO C knows no data pointer to a function; POSIX and CUDA do
-    rpath = r"-Wl,-rpath,'\$$\$$ORIGIN/../../stage/lib'"   # past ninja, the shell and make: $ORIGIN
+    prefix = words(f"--define-variable=prefix={os.path.abspath(w.dir)}/stage")
     for makefile in sorted(glob.glob("examples/*/Makefile")):
         name = os.path.dirname(makefile)
         out, sources = f"{w.dir}/{name}", [f for f in glob.glob(f"{name}/*") if os.path.isfile(f)]
-        built = w.build(f"{out}.ok", "sh", "", " ".join([stage, *sorted(sources)]), command=(
-            f"mkdir -p {out} && PKG_CONFIG_PATH={there}/lib/pkgconfig make -s -C {name} O={os.path.abspath(out)} "
-            f"PKG_CONFIG='pkg-config --define-variable=prefix={there}' CC={shlex.quote(w.args.cc)} "
-            f"NVCC={nvcc} CUDA={os.path.dirname(cuda)} "
-            f"CFLAGS='-D_GNU_SOURCE {c} {warnings} -isystem {cuda}' \"LDFLAGS={ld} {rpath}\" && touch {out}.ok"))
+        # make runs in the lesson's folder: a relative path is free of what the checkout's folder may be called.
+        variables = {"O": os.path.relpath(out, name), "PKG_CONFIG": f"pkg-config {prefix}", "CC": words(w.args.cc),
+                     "NVCC": nvcc and words(nvcc), "CUDA": words(os.path.dirname(cuda)),
+                     "CFLAGS": f"-D_GNU_SOURCE {c} {warnings} {words('-isystem', cuda)}",
+                     "LDFLAGS": f"{ld} {words('-Wl,-rpath,$ORIGIN/../../stage/lib')}"}
+        built = w.build(f"{out}.ok", "sh", needs=[stage, *sorted(sources)], command=(
+            f"mkdir -p {words(out)} && PKG_CONFIG_PATH={words(os.path.relpath(f'{w.dir}/stage/lib/pkgconfig', name))} "
+            f"make -s -C {name} {' '.join(f'{v}={for_make(text)}' for v, text in variables.items())} && touch {words(out + '.ok')}"))
         w.programs.append(built)
-        w.tests.append(("examples", name, f"{name}/test", built))
+        w.tests.append(("examples", name, f"{name}/test", [built]))
 
 
 FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy"}  # what a target is about, where it is not loader/image
@@ -164,23 +175,22 @@ FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=a
 
 def fuzz_object(w, c, module):
     """An object file for the fuzzers: clang, with both sanitizers and libFuzzer's counters."""
-    from scripts.rules import module_flags
-    cuda = os.path.dirname(w.have["cuda.h"].where)
-    headers = " ".join(h for m in MODULES for h in files(m, ".h"))
+    headers = [h for m in MODULES for h in files(m, ".h")]
     out = f"{w.dir}/fuzz/obj/{c[:-2]}.o"
     if out not in w.fuzz_objects:
         w.fuzz_objects.add(out)
-        w.build(out, "sh", c, f"{headers} {' '.join(files('tests/fuzz', '.h'))}", command=(
+        w.build(out, "sh", c, [*headers, *files("tests/fuzz", ".h")], command=(
             f"clang -std=c11 -D_GNU_SOURCE {FUZZ_FLAGS.format(kind='fuzzer-no-link')} {module_flags(w, module)} "
-            f"-I. -isystem {cuda} -c {c} -o {out}"))
+            f"-I. {cuda_flags(w)} -c {words(c, '-o', out)}"))
     return out
 
 
 def write_seeds(w):
     """Forged inputs to start from: a folder for each target that has some."""
     out = f"{w.dir}/fuzz/seeds"
-    needs = " ".join(["tests/fuzz/make_seeds.py", *glob.glob("tests/loader/malformed/*.py")])
-    return w.build(f"{out}.ok", "sh", "", needs, command=f"{w.python} tests/fuzz/make_seeds.py {out} && touch {out}.ok")
+    needs = ["tests/fuzz/make_seeds.py", *glob.glob("tests/loader/malformed/*.py")]
+    return w.build(f"{out}.ok", "sh", needs=needs,
+                   command=f"{words(w.python, 'tests/fuzz/make_seeds.py', out)} && touch {words(out + '.ok')}")
 
 
 def write_fuzzers(w):
@@ -194,37 +204,35 @@ def write_fuzzers(w):
         module = FUZZED.get(name, "loader/image")
         objects = [fuzz_object(w, s, m) for m in closure(module) for s in library_sources(m)]
         objects += [fuzz_object(w, s, module) for s in FUZZ_HELP.get(name, [])]
-        exe = f"{w.dir}/fuzz/fuzz_{name}"
+        exe, found = f"{w.dir}/fuzz/fuzz_{name}", f"{w.dir}/fuzz/{name}"
         # The PTX reader starts from a committed corpus, the others from what make_seeds.py forges.
         folders = f"tests/fuzz/corpus/{name}" if os.path.isdir(f"tests/fuzz/corpus/{name}") else f"{w.dir}/fuzz/seeds/{name}"
-        words = f"tests/fuzz/{name}.dict"
-        words = f"-dict={words}" if os.path.exists(words) else ""
-        inputs = " ".join([fuzz_object(w, c, module), *objects])
-        w.build(exe, "sh", inputs, command=f"clang {FUZZ_FLAGS.format(kind='fuzzer')} {inputs} -o {exe} -ldl -lpthread -lm "
-                                           f"-Wl,--as-needed {part_libraries(w)}")
-        w.build(f"fuzz-{name}", "console", "", f"{exe} {seeds}",
-                command=f"mkdir -p {w.dir}/fuzz/{name} && {exe} {words} -max_len=4096 {w.dir}/fuzz/{name} {folders}")
-        w.tests.append(("fuzz", f"fuzz/{name} over its corpus", f"{exe} -runs=0 {folders}", f"{exe} {seeds}"))
+        dictionary = f"tests/fuzz/{name}.dict"
+        dictionary = [f"-dict={dictionary}"] if os.path.exists(dictionary) else []
+        inputs = [fuzz_object(w, c, module), *objects]
+        w.build(exe, "sh", inputs, command=f"clang {FUZZ_FLAGS.format(kind='fuzzer')} {words(inputs, '-o', exe)} -ldl -lpthread "
+                                           f"-lm -Wl,--as-needed {part_libraries(w)}")
+        w.build(f"fuzz-{name}", "console", needs=[exe, seeds],
+                command=f"mkdir -p {words(found)} && {words(exe, dictionary, '-max_len=4096', found, folders)}")
+        w.tests.append(("fuzz", f"fuzz/{name} over its corpus", words(exe, "-runs=0", folders), [exe, seeds]))
 
 
 def write_check(w, products, headers):
     """check runs everything; check-<module> one folder's tests, though another folder be broken."""
-    everything = " ".join([*products, *w.programs, *headers])
+    everything = [*products, *w.programs, *headers]
     for t in sorted(glob.glob("tests/meta/*.py")):
-        w.tests.append(("meta", t[6:-3], f"{w.python} {t}", everything))
+        w.tests.append(("meta", t[6:-3], words(w.python, t), everything))
     for t in sorted(glob.glob("tests/**/test_*.sh", recursive=True) + glob.glob("tests/**/test_*.py", recursive=True)):
         how = "bash" if t.endswith(".sh") else w.python
-        w.tests.append((test_group(os.path.dirname(t)), t[6:].rsplit(".", 1)[0], f"{how} {t}", everything))
+        w.tests.append((test_group(os.path.dirname(t)), t[6:].rsplit(".", 1)[0], words(how, t), everything))
     for t in sorted(glob.glob("tests/**/*.bats", recursive=True)):
-        w.tests.append((test_group(os.path.dirname(t)), t[6:-5], f"bats {t}", everything))
-    path = f"{w.dir}/tests.list"
-    with open(path, "w", encoding="utf-8") as f:
+        w.tests.append((test_group(os.path.dirname(t)), t[6:-5], words("bats", t), everything))
+    with open(f"{w.dir}/tests.list", "w", encoding="utf-8") as f:
         f.writelines("\t".join(t[:3]) + "\n" for t in w.tests)
-    run = f"{w.python} tests/run.py --build {w.dir}"
+    run = [w.python, "tests/run.py", "--build", w.dir]
     needs = {}
     for group, _, _, need in w.tests:
-        needs.setdefault(group, set()).update(need.split())
+        needs.setdefault(group, set()).update(need)
     for group, need in needs.items():
-        w.build(f"check-{group}", "console", "", " ".join(sorted(need)), command=f"{run} --only {group}")
-    every = sorted(set().union(*needs.values(), everything.split()))
-    w.build("check", "console", "", " ".join(every), command=run)
+        w.build(f"check-{group}", "console", needs=sorted(need), command=words(run, "--only", group))
+    w.build("check", "console", needs=sorted(set().union(*needs.values(), everything)), command=words(run))

@@ -1,7 +1,10 @@
-"""writer.py — what every rule needs: ninja statements, compiler flags."""
+"""writer.py — ninja statements.
+
+Three readers take some characters for their own: ninja ($, blank and ':' in paths), the shell, and make.  Here and in
+the rules a path is a plain string until it is written: statement() escapes it for ninja, words() quotes it for the shell.
+"""
 import re, shlex, sys
 
-WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
 MAIN = re.compile(r"^int main\(", re.M)
 
 
@@ -10,65 +13,54 @@ def has_main(path):
         return bool(MAIN.search(f.read()))
 
 
-def flags(args):
-    """Compiler and linker flags that the command line asks for."""
-    c = "-O2 -DNDEBUG" if args.release else "-O2 -g"
-    ld = ""
-    if args.sanitize:
-        on = f"-fsanitize={args.sanitize}"
-        c = f"-O1 -g {on} -fno-omit-frame-pointer -fno-sanitize-recover=all"
-        ld = on
-    if args.coverage:
-        c, ld = f"{c} -O0 --coverage", f"{ld} --coverage"
-    return f"{c} {args.cflags}".strip(), f"{ld} {args.ldflags}".strip()
+def words(*parts):
+    """Shell text: each part is one word, or a list of words."""
+    return shlex.join(w for p in parts for w in listed(p))
 
 
-IMAGE_PARTS = {"libelf": "elf", "zstd": "zstd", "lz4": "lz4"}  # part: library that loader/image reads files with
+def listed(paths):
+    """A path or a list of paths, as a list."""
+    return [paths] if isinstance(paths, str) else list(paths)
 
 
-def image_flags(w):
-    """Which of them the readers may use."""
-    return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in IMAGE_PARTS)
-
-
-def memory_flags(w):
-    """Whether memalloc may place memory on NUMA nodes."""
-    return f"-DGPUL_HAVE_NUMA={int(bool(w.have['libnuma'].where))}"
-
-
-def part_libraries(w):
-    """All that is linked, where it was found."""
-    parts = {**IMAGE_PARTS, "libnuma": "numa"}
-    return " ".join(f"-l{library}" for part, library in parts.items() if w.have[part].where)
+def ninja_paths(paths):
+    return " ".join(re.sub(r"[$ :]", r"$\g<0>", p) for p in listed(paths))
 
 
 class Writer:
-    """Collects ninja statements; every method that builds something returns its path."""
+    """Writes ninja statements; every method that builds something returns its path.
+
+    An input or output is one path or a list of paths.  A variable's value is shell text.
+    """
 
     def __init__(self, out, args, have):
         self.file, self.args, self.have, self.dir = out, args, have, args.out
-        self.python = shlex.quote(sys.executable)
+        self.python = sys.executable
         self.libs = {}      # module: archive
         self.objects = {}   # module: its object files
-        self.tests = []     # (group, name, command, what it needs)
+        self.tests = []     # (group, name, command, the files that it needs)
         self.programs = []  # below tests/, run by scripts there
 
     def p(self, text=""):
         print(text, file=self.file)
 
-    def build(self, out, rule, inputs, needs="", **variables):
-        needs = f" | {needs}" if needs else ""
-        self.p(f"build {out}: {rule} {inputs}{needs}")
+    def variable(self, name, value):
+        self.p(f"{name} = {value.replace('$', '$$')}")
+
+    def build(self, out, rule, inputs=(), needs=(), **variables):
+        needs = f" | {ninja_paths(needs)}" if needs else ""
+        self.p(f"build {ninja_paths(out)}: {rule} {ninja_paths(inputs)}{needs}")
         for name, value in variables.items():
             if value:
-                self.p(f"  {name} = {value}")
-        return out.split(" | ")[0]
+                self.variable(f"  {name}", value)
+        return out
 
-    def obj(self, c, flags="", suffix="", needs=""):
+    def obj(self, c, flags="", suffix="", needs=()):
         return self.build(f"{self.dir}/obj/{c[:-2]}{suffix}.o", "cc", c, needs, flags=flags)
 
     def archive(self, name, objects):
-        return self.build(f"{self.dir}/lib{name.replace('/', '-')}.a", "ar", " ".join(objects))
+        return self.build(f"{self.dir}/lib{name.replace('/', '-')}.a", "ar", objects)
 
     def link(self, modules):
-        return " ".join(self.libs[m] for m in modules if m in self.libs)
+        """The archives of these modules, in this order."""
+        return [self.libs[m] for m in modules if m in self.libs]

@@ -1,29 +1,21 @@
 #!/usr/bin/env python3
 """Install below a temporary DESTDIR and use it as somebody outside of the repository would."""
-import glob, os, re, shutil, subprocess, sys, tempfile, unittest
+import glob, os, shlex, shutil, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
-PREFIX = "/opt/gpuload"
+PREFIX = "/opt/gpu load"
 # What is installed must find its own parts, not those of the build.
 ENV = {k: v for k, v in os.environ.items() if not k.startswith(("GPULOAD_", "LD_LIBRARY"))}
 
 
-def build_lines():
+def install_command():
+    """What `ninja install` runs, up to the prefix."""
     ninja = "build.ninja" if os.path.basename(BUILD) == "build" else f"{BUILD}/build.ninja"
     with open(os.path.join(ROOT, ninja), encoding="utf-8") as f:
-        return f.readlines()
-
-
-def cuda_include():
-    """The folder of cuda.h that this build uses, from its build file."""
-    flags = next(l for l in build_lines() if l.startswith("cflags")).split()
-    return flags[flags.index("-isystem") + 1] if "-isystem" in flags else "/usr/include"
-
-
-def libraries():
-    """What the library needs besides, as the build's own install rule has it."""
-    return next(m[1] for l in build_lines() if (m := re.search(r"--libraries='([^']*)'", l)))
+        line = next(l for l in f if "scripts/install.py" in l and "command =" in l)
+    words = shlex.split(line.split("=", 1)[1].replace("$$", "$"))
+    return words[:words.index("--prefix")]
 
 
 def sanitized():
@@ -43,9 +35,7 @@ class Install(unittest.TestCase):
 
     @classmethod
     def install(cls):
-        subprocess.run([sys.executable, f"{ROOT}/scripts/install.py", "--build", BUILD, "--prefix", PREFIX,
-                        "--destdir", cls.dest, "--cuda", os.path.join(ROOT, cuda_include()),
-                        f"--libraries={libraries()}"],
+        subprocess.run([*install_command(), "--prefix", PREFIX, "--destdir", cls.dest],
                        cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
     def output(self, *cmd, **env):
@@ -54,8 +44,8 @@ class Install(unittest.TestCase):
         return r.stdout
 
     def pkg_config(self, *what, package="gpuload"):
-        return self.output("pkg-config", f"--define-variable=prefix={self.home}", *what, package,
-                           PKG_CONFIG_PATH=f"{self.home}/lib/pkgconfig").split()
+        return shlex.split(self.output("pkg-config", f"--define-variable=prefix={self.home}", *what, package,
+                                       PKG_CONFIG_PATH=f"{self.home}/lib/pkgconfig"))
 
     def test_a_program_builds_against_the_shared_library_and_runs(self):
         self.output("cc", "-std=c11", f"{ROOT}/tests/install/user.c", "-o", "user",

@@ -1,0 +1,63 @@
+"""flags.py — compiler and linker flags: those of the whole build, and those of one folder.
+
+All of it is shell text: a word that holds a path or a string is quoted for the shell here.
+"""
+import os, shlex
+
+from scripts.modules import DATE, VERSION
+
+WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
+IMAGE_PARTS = {"libelf": "elf", "zstd": "zstd", "lz4": "lz4"}  # part: library that loader/image reads files with
+
+
+def flags(args):
+    """Compiler and linker flags that the command line selects."""
+    c = "-O2 -DNDEBUG" if args.release else "-O2 -g"
+    ld = ""
+    if args.sanitize:
+        on = f"-fsanitize={args.sanitize}"
+        c = f"-O1 -g {on} -fno-omit-frame-pointer -fno-sanitize-recover=all"
+        ld = on
+    if args.coverage:
+        c, ld = f"{c} -O0 --coverage", f"{ld} --coverage"
+    return f"{c} {args.cflags}".strip(), f"{ld} {args.ldflags}".strip()
+
+
+def cuda_flags(w):
+    """Where cuda.h is; the compiler searches /usr/include by itself, and -isystem would change the order."""
+    folder = os.path.dirname(w.have["cuda.h"].where)
+    return shlex.join(["-isystem", folder]) if folder != "/usr/include" else ""
+
+
+def string_macro(name, text):
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return shlex.quote(f'-D{name}="{escaped}"')
+
+
+def image_flags(w):
+    """Which libraries loader/image may use."""
+    return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in IMAGE_PARTS)
+
+
+def memory_flags(w):
+    """Whether memalloc may place memory on NUMA nodes."""
+    return f"-DGPUL_HAVE_NUMA={int(bool(w.have['libnuma'].where))}"
+
+
+def module_flags(w, module):
+    """Flags of one folder's files alone, so that changing them rebuilds little."""
+    libdir, version = string_macro("GPUL_LIBDIR", f"{w.args.prefix}/lib/gpuload"), string_macro("GPUL_VERSION", VERSION)
+    return {
+        "loader/image": image_flags(w),
+        "memalloc": f"{memory_flags(w)} {libdir}",
+        "driver": libdir,
+        "softcuda": "-fvisibility=hidden",
+        "cli": f"{version} {string_macro('GPUL_DATE', DATE)}",
+        "loader": version,
+    }.get(module, "")
+
+
+def part_libraries(w):
+    """Every optional library that was found."""
+    parts = {**IMAGE_PARTS, "libnuma": "numa"}
+    return " ".join(f"-l{library}" for part, library in parts.items() if w.have[part].where)
