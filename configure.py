@@ -23,7 +23,8 @@ def arguments(argv=None):
                    help="build folder (default: build); another one is built with ninja -f DIR/build.ninja")
     a.add_argument("--release", "-O", action="store_true", help="no debug information, no assertions")
     a.add_argument("--sanitize", metavar="LIST", help="address,undefined or thread")
-    a.add_argument("--coverage", action="store_true", help="count executed lines (gcov)")
+    a.add_argument("--coverage", action="store_true", help="count executed lines; after the tests, ninja -f DIR/build.ninja coverage "
+                                                         "prints the share of each folder")
     a.add_argument("--cflags", default="", help="more compiler flags")
     a.add_argument("--ldflags", default="", help="more linker flags")
     a.add_argument("--quiet", action="store_true", help="do not list the parts (ninja's own runs)")

@@ -59,8 +59,10 @@ def write_rules(w):
     again = [a for a in sys.argv[1:] if a not in ("--quiet", "--install-deps")] + ["--quiet"]
     cc, cuda, configure = (text.replace("$", "$$") for text in
                            (words(w.args.cc), cuda_flags(w), words(w.python, "configure.py", again)))
+    # A new object has new counters: those of the old one would be rejected, with a message in each test's output.
+    fresh = "o=$out && rm -f \"$${o%.o}.gcda\" && " if w.args.coverage else ""
     for name, command, extra in [
-            ("cc", f"{cc} $cflags $flags -MMD -MF $out.d -c $in -o $out", "deps = gcc\n  depfile = $out.d"),
+            ("cc", f"{fresh}{cc} $cflags $flags -MMD -MF $out.d -c $in -o $out", "deps = gcc\n  depfile = $out.d"),
             ("ar", "rm -f $out && ar crs $out $in", ""),
             ("link", f"{cc} $cflags -o $out $in $flags $ldflags $libs", ""),
             ("shared", f"{cc} -shared $cflags -o $out $in $flags $ldflags $libs", ""),
@@ -184,6 +186,8 @@ def write_extras(w, products):
     if programs:
         w.build("bench", "console", needs=[*programs, *products], command=" && ".join(map(words, [*programs, "bench/bench_run.py"])))
         w.build("bench-programs", "phony", programs)
+    if w.args.coverage:
+        w.build("coverage", "console", command=words(w.python, "scripts/coverage.py", "--build", w.dir, "--cc", w.args.cc))
 
 
 def write(out, args, have):
