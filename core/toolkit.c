@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,11 +91,11 @@ static bool see_it(const char *path, void *found)
 	return !stat(path, &st) && S_ISREG(st.st_mode) && realpath(path, found);
 }
 
-bool gpul_toolkit_locate(const char *variable, const char *const *names, char path[PATH_MAX])
+bool gpul_toolkit_locate(const gpul_toolkit_library *l, char path[PATH_MAX])
 {
 	char found[PATH_MAX] = "";
 
-	if (!try_places(getenv(variable), names, see_it, found) || !*found)
+	if (!try_places(getenv(l->variable), l->names, see_it, found) || !*found)
 		return false;
 	strcpy(path, found);
 	return true;
@@ -108,23 +109,58 @@ static void find_path(void *handle, char path[PATH_MAX])
 		*path = '\0';
 }
 
-gpul_status gpul_toolkit_open(const char *variable, const char *const *names, void **handle,
-			      char path[PATH_MAX], gpul_error *err)
+static gpul_status open_library(const gpul_toolkit_library *l, void **handle, gpul_error *err)
 {
-	const char *asked = getenv(variable);
-	int stem = (int)strcspn(names[0], ".");
+	const char *asked = getenv(l->variable);
+	int stem = (int)strcspn(l->names[0], ".");
 
-	*handle = NULL;
-	if (!try_places(asked, names, open_it, handle)) {
-		if (asked && *asked)
-			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "%s=%.100s: cannot be opened as %.*s", variable, asked,
-					 stem, names[0]);
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%.*s is not in $CUDA_HOME, /usr/local/cuda, the loader's "
-				 "path or cuda-wheels beside this program: set %s to it",
-				 stem, names[0], variable);
+	if (try_places(asked, l->names, open_it, handle))
+		return GPUL_OK;
+	if (asked && *asked)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: %s=%.100s: cannot be opened as %.*s%s", l->needed_for,
+				 l->variable, asked, stem, l->names[0], l->otherwise);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			 "%s: %.*s is not in $CUDA_HOME, /usr/local/cuda, the loader's path or cuda-wheels beside this "
+			 "program: set %s to it%s",
+			 l->needed_for, stem, l->names[0], l->variable, l->otherwise);
+}
+
+static gpul_status find_entries(const gpul_toolkit_library *l, void *handle, gpul_error *err)
+{
+	for (const gpul_toolkit_entry *e = l->entries; e->name; e++) {
+		void *p = dlsym(handle, e->name);
+
+		if (!p)
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%.*s is too old: %s or later is needed",
+					 (int)strcspn(l->names[0], "."), l->names[0], l->oldest);
+		/* dlsym() returns a void *; memcpy turns it into a function pointer without a cast. */
+		memcpy((char *)l->table + e->offset, &p, sizeof p);
 	}
-	find_path(*handle, path);
 	return GPUL_OK;
+}
+
+static void open_once(gpul_toolkit_library *l)
+{
+	void *handle = NULL;
+
+	l->tried = true;
+	if (open_library(l, &handle, &l->why_not))
+		return;
+	if (find_entries(l, handle, &l->why_not)) {
+		dlclose(handle);
+		return;
+	}
+	find_path(handle, l->path);
+	l->opened();
+}
+
+gpul_status gpul_toolkit_open(gpul_toolkit_library *l, gpul_error *err)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
+	if (!l->tried)
+		open_once(l);
+	pthread_mutex_unlock(&lock);
+	return l->why_not.status ? gpul_fail(err, l->why_not.status, l->why_not.native, "%s", l->why_not.text) : GPUL_OK;
 }

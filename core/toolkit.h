@@ -11,6 +11,7 @@
 #define GPULOAD_CORE_TOOLKIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/error.h"
 
@@ -20,22 +21,36 @@ extern "C" {
 
 enum { GPUL_TOOLKIT_PATH_BYTES = 4096 };  /* PATH_MAX of Linux, which -std=c11 hides */
 
-/** Open a library.
- *
- * @variable  GPULOAD_NVRTC, say
- * @names     file names to try in each folder, best first, then NULL
- * @handle    of dlopen(); to be kept open: NVIDIA's libraries do not take kindly to dlclose()
- * @path      set to where it lies, without symbolic links; "": cannot be told
- * Errors  GPUL_EUNSUPPORTED none was found; the text says where it was looked for
- * Threads any thread may call
- * Source  - */
-gpul_status gpul_toolkit_open(const char *variable, const char *const *names, void **handle,
-			      char path[GPUL_TOOLKIT_PATH_BYTES], gpul_error *err);
+/* An entry point: the name of the function, and where its pointer is in the table. */
+typedef struct gpul_toolkit_entry { const char *name; size_t offset; } gpul_toolkit_entry;
 
-/** Where the library lies that would be opened, without opening it, which takes 10 ms; no symbolic
- * links in path, which is untouched otherwise.
- * False: there is none, or the loader alone can find it.  Any thread. */
-bool gpul_toolkit_locate(const char *variable, const char *const *names, char path[GPUL_TOOLKIT_PATH_BYTES]);
+typedef struct gpul_toolkit_library {
+	const char *variable;               /* GPULOAD_NVRTC */
+	const char *const *names;           /* file names to try in each folder, best first; NULL ends them */
+	const gpul_toolkit_entry *entries;  /* required functions; a NULL name ends them */
+	void *table;                        /* the struct that holds their pointers */
+	void (*opened)(void);               /* called once, when table and path are filled */
+	const char *needed_for, *otherwise; /* begin and end of the message when it is missing */
+	const char *oldest;                 /* "CUDA 12.0": the first version with all entries */
+
+	/* filled in by gpul_toolkit_open() */
+	char path[GPUL_TOOLKIT_PATH_BYTES]; /* without symbolic links; "": unknown */
+	bool tried;
+	gpul_error why_not;                 /* .status is GPUL_OK when it is open */
+} gpul_toolkit_library;
+
+/** Open a library and fill its table, once; every later call returns the first result.
+ *
+ * @library  static, because it stays in use: NVIDIA's libraries do not support dlclose()
+ * Errors  GPUL_EUNSUPPORTED the library was not found (the text lists the places that were searched), or it lacks an
+ *         entry point
+ * Threads any thread may call
+ * Source  POSIX dlopen() */
+gpul_status gpul_toolkit_open(gpul_toolkit_library *library, gpul_error *err);
+
+/** The path of the library that gpul_toolkit_open() would open, without opening it (which takes 10 ms) and without
+ * symbolic links.  False, path untouched: not found, or only dlopen() can find it.  Any thread. */
+bool gpul_toolkit_locate(const gpul_toolkit_library *library, char path[GPUL_TOOLKIT_PATH_BYTES]);
 
 #ifdef __cplusplus
 }

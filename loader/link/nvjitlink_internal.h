@@ -44,7 +44,7 @@ struct nvjitlink {
 	NVJITLINK_CALLS(X)
 #undef X
 	unsigned major, minor;
-	char path[PATH_MAX];
+	const char *path;
 };
 
 /* Open it the first time; the same one after that, and the same failure.  Any thread. */

@@ -27,7 +27,7 @@ struct ptx_nvrtc {
 #undef X
 	const char *(*nvrtcGetErrorString)(int result);
 	int major, minor;
-	char path[PATH_MAX];
+	const char *path;
 	char include[PATH_MAX], cccl[PATH_MAX];   /* folders of its headers; "": not found */
 };
 

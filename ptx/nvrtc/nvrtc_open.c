@@ -1,9 +1,7 @@
 /* nvrtc_open.c — find and open libnvrtc: see core/toolkit.h for the order. */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,31 +9,24 @@
 #include "ptx/nvrtc/nvrtc.h"
 #include "ptx/nvrtc/nvrtc_internal.h"
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct ptx_nvrtc lib;
-static gpul_error why_not;   /* .status is GPUL_OK when lib is open */
 
 /* The development link first: it is the version that the toolkit means. */
-static const char *const names[] = { "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-				     "libnvrtc.so.11.2", NULL };
+static const char *const names[] = { "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL };
 
-/* Fill the table; false: an entry point is missing. */
-static bool find_calls(void *handle)
-{
-	void *p;
-
-	/* POSIX has dlsym() give a void *; memcpy makes a function pointer of it without a cast. */
-#define X(name, parameters)                          \
-	p = dlsym(handle, #name);                    \
-	memcpy(&lib.name, &p, sizeof p);             \
-	if (!p)                                      \
-		return false;
+static const gpul_toolkit_entry entries[] = {
+#define X(name, parameters) { #name, offsetof(struct ptx_nvrtc, name) },
 	PTX_NVRTC_CALLS(X)
 #undef X
-	p = dlsym(handle, "nvrtcGetErrorString");
-	memcpy(&lib.nvrtcGetErrorString, &p, sizeof p);
-	return p != NULL;
-}
+	{ "nvrtcGetErrorString", offsetof(struct ptx_nvrtc, nvrtcGetErrorString) },
+	{ NULL, 0 },
+};
+
+static void find_neighbours(void);
+static gpul_toolkit_library nvrtc = {
+	.variable = "GPULOAD_NVRTC", .names = names, .entries = entries, .table = &lib, .opened = find_neighbours,
+	.needed_for = "CUDA C++ needs NVRTC", .otherwise = "; or use PTX", .oldest = "CUDA 11.1",
+};
 
 /* to = folder + tail if that exists, else "". */
 static bool existing(char to[PATH_MAX], const char *folder, const char *tail, const char *sign)
@@ -56,6 +47,8 @@ static void find_neighbours(void)
 {
 	char folder[PATH_MAX], builtins[2 * PATH_MAX], *slash;
 
+	lib.nvrtcVersion(&lib.major, &lib.minor);
+	lib.path = nvrtc.path;
 	strcpy(folder, lib.path);
 	slash = strrchr(folder, '/');
 	if (!slash)
@@ -73,34 +66,16 @@ static void find_neighbours(void)
 	dlopen(builtins, RTLD_NOW | RTLD_LOCAL);
 }
 
-static void open_once(void)
-{
-	gpul_error why = { 0 };
-	void *handle;
-
-	if (gpul_toolkit_open("GPULOAD_NVRTC", names, &handle, lib.path, &why)) {
-		gpul_fail(&why_not, why.status, why.native, "CUDA C++ needs NVRTC: %s; or use PTX",
-			  why.text);
-	} else if (!find_calls(handle)) {
-		gpul_fail(&why_not, GPUL_EUNSUPPORTED, 0,
-			  "libnvrtc is too old: CUDA 11.1 or later is needed");
-		dlclose(handle);
-	} else {
-		lib.nvrtcVersion(&lib.major, &lib.minor);
-		find_neighbours();
-	}
-}
-
 gpul_status ptx_nvrtc_open(const struct ptx_nvrtc **out, gpul_error *err)
 {
-	pthread_once(&once, open_once);
-	if (why_not.status)
-		return gpul_fail(err, why_not.status, why_not.native, "%s", why_not.text);
-	*out = &lib;
-	return GPUL_OK;
+	gpul_status st = gpul_toolkit_open(&nvrtc, err);
+
+	if (!st)
+		*out = &lib;
+	return st;
 }
 
 bool gpul_nvrtc_locate(char path[PATH_MAX])
 {
-	return gpul_toolkit_locate("GPULOAD_NVRTC", names, path);
+	return gpul_toolkit_locate(&nvrtc, path);
 }
