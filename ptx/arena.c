@@ -1,4 +1,4 @@
-/* arena.c — see arena_internal.h. */
+/* arena.c — memory in chunks: many small pieces that are freed together. */
 #include "ptx/arena_internal.h"
 
 #include <stdalign.h>

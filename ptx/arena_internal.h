@@ -1,8 +1,7 @@
 /* arena_internal.h — the memory of a module: many pieces, freed in one go.
  *
- * The parser collects rows in growing arrays (core/array.h), which move; what is finished is
- * copied once, to its exact size, into the arena.  Names of this folder's private functions
- * begin with ptx_. */
+ * The parser collects rows in growing arrays (core/array.h), which move; a finished table is copied once, at its exact
+ * size, into the arena.  The names of this folder's private functions begin with ptx_. */
 #ifndef GPULOAD_PTX_ARENA_INTERNAL_H
 #define GPULOAD_PTX_ARENA_INTERNAL_H
 

@@ -1,30 +1,26 @@
-/* equal.c — whether two modules say the same: see module.h.
+/* equal.c — compare two modules, for gpul_ptx_module_equal().
  *
- * Rows are compared in order, names by their text: the numbers of names depend on what was
- * read before them.  Lines and columns do not count. */
+ * Rows are compared in order and names by their text, because the number of a name depends on the names that were read
+ * before it.  Line and column numbers are ignored. */
 #include <string.h>
 
 #include "ptx/module.h"
 
-struct both {
-	const gpul_ptx_module *a, *b;
-	const gpul_ptx_func *fa, *fb;
-};
+struct modules { const gpul_ptx_module *a, *b; };
 
-static bool same_name(const struct both *x, gpul_ptx_str a, gpul_ptx_str b)
+static bool same_name(const struct modules *x, gpul_ptx_str a, gpul_ptx_str b)
 {
 	return !strcmp(gpul_ptx_name(x->a, a), gpul_ptx_name(x->b, b));
 }
 
-static bool same_mod(const struct both *x, unsigned a, unsigned b)
+static bool same_mod(const struct modules *x, unsigned a, unsigned b)
 {
-	return a == b ? a < GPUL_PTX_MOD_EXTRA ||
-				!strcmp(gpul_ptx_mod_text(x->a, a), gpul_ptx_mod_text(x->b, b))
-		      : a >= GPUL_PTX_MOD_EXTRA && b >= GPUL_PTX_MOD_EXTRA &&
-				!strcmp(gpul_ptx_mod_text(x->a, a), gpul_ptx_mod_text(x->b, b));
+	if (a < GPUL_PTX_MOD_EXTRA || b < GPUL_PTX_MOD_EXTRA)
+		return a == b;
+	return !strcmp(gpul_ptx_mod_text(x->a, a), gpul_ptx_mod_text(x->b, b));
 }
 
-static bool same_init(const struct both *x, const gpul_ptx_init *a, const gpul_ptx_init *b)
+static bool same_init(const struct modules *x, const gpul_ptx_init *a, const gpul_ptx_init *b)
 {
 	if (a->kind != b->kind || a->i != b->i)
 		return false;
@@ -35,7 +31,7 @@ static bool same_init(const struct both *x, const gpul_ptx_init *a, const gpul_p
 	       a->mask_byte == b->mask_byte && a->index == b->index;
 }
 
-static bool same_var(const struct both *x, const gpul_ptx_var *a, const gpul_ptx_var *b)
+static bool same_var(const struct modules *x, const gpul_ptx_var *a, const gpul_ptx_var *b)
 {
 	if (!same_name(x, a->name, b->name) || a->space != b->space || a->type != b->type ||
 	    a->vector != b->vector || a->linkage != b->linkage ||
@@ -54,7 +50,7 @@ static bool same_var(const struct both *x, const gpul_ptx_var *a, const gpul_ptx
 	return true;
 }
 
-static bool same_vars(const struct both *x, const gpul_ptx_var *a, uint32_t n_a,
+static bool same_vars(const struct modules *x, const gpul_ptx_var *a, uint32_t n_a,
 		      const gpul_ptx_var *b, uint32_t n_b)
 {
 	if (n_a != n_b)
@@ -65,7 +61,7 @@ static bool same_vars(const struct both *x, const gpul_ptx_var *a, uint32_t n_a,
 	return true;
 }
 
-static bool same_pragmas(const struct both *x, uint32_t first_a, uint32_t first_b, uint32_t n)
+static bool same_pragmas(const struct modules *x, uint32_t first_a, uint32_t first_b, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!same_name(x, x->a->pragmas[first_a + i], x->b->pragmas[first_b + i]))
@@ -73,10 +69,10 @@ static bool same_pragmas(const struct both *x, uint32_t first_a, uint32_t first_
 	return true;
 }
 
-static bool same_tuning(const struct both *x, const gpul_ptx_tuning *a,
+static bool same_tuning(const struct modules *x, const gpul_ptx_tuning *a,
 			const gpul_ptx_tuning *b)
 {
-	/* the counts come first and leave no gaps */
+	/* The counts are the first members, without padding between them. */
 	return !memcmp(a, b, offsetof(gpul_ptx_tuning, explicitcluster)) &&
 	       a->explicitcluster == b->explicitcluster && a->noreturn == b->noreturn &&
 	       a->blocksareclusters == b->blocksareclusters && a->n_pragmas == b->n_pragmas &&
@@ -91,7 +87,7 @@ static bool same_operand(const gpul_ptx_operand *a, const gpul_ptx_operand *b)
 	       a->value.i == b->value.i;
 }
 
-static bool same_loc(const struct both *x, uint32_t a, uint32_t b)
+static bool same_loc(const struct modules *x, uint32_t a, uint32_t b)
 {
 	if (a == GPUL_PTX_NONE || b == GPUL_PTX_NONE)
 		return a == b;
@@ -103,7 +99,7 @@ static bool same_loc(const struct both *x, uint32_t a, uint32_t b)
 	       l->at_line == r->at_line && l->at_column == r->at_column;
 }
 
-static bool same_inst(const struct both *x, const gpul_ptx_inst *a, const gpul_ptx_inst *b)
+static bool same_inst(const struct modules *x, const gpul_ptx_inst *a, const gpul_ptx_inst *b)
 {
 	if (a->opcode != b->opcode || a->n_mods != b->n_mods ||
 	    a->n_operands != b->n_operands || a->guard != b->guard ||
@@ -116,21 +112,21 @@ static bool same_inst(const struct both *x, const gpul_ptx_inst *a, const gpul_p
 	return true;
 }
 
-static bool same_label(const struct both *x, const gpul_ptx_label *a, const gpul_ptx_label *b)
+static bool same_label(const struct modules *x, const gpul_ptx_label *a, const gpul_ptx_label *b)
 {
 	return same_name(x, a->name, b->name) && a->inst == b->inst && a->scope == b->scope &&
 	       a->kind == b->kind && a->first_target == b->first_target &&
 	       a->n_targets == b->n_targets && a->prototype == b->prototype;
 }
 
-static bool same_regs(const struct both *x, const gpul_ptx_regs *a, const gpul_ptx_regs *b)
+static bool same_regs(const struct modules *x, const gpul_ptx_regs *a, const gpul_ptx_regs *b)
 {
 	return same_name(x, a->name, b->name) && a->type == b->type && a->vector == b->vector &&
 	       a->ranged == b->ranged && a->first == b->first && a->count == b->count &&
 	       a->scope == b->scope;
 }
 
-static bool same_item(const struct both *x, const gpul_ptx_item *a, const gpul_ptx_item *b)
+static bool same_item(const struct modules *x, const gpul_ptx_item *a, const gpul_ptx_item *b)
 {
 	if (a->kind != b->kind)
 		return false;
@@ -141,7 +137,7 @@ static bool same_item(const struct both *x, const gpul_ptx_item *a, const gpul_p
 	return a->index == b->index;
 }
 
-static bool same_items(const struct both *x, const gpul_ptx_item *a, uint32_t n_a,
+static bool same_items(const struct modules *x, const gpul_ptx_item *a, uint32_t n_a,
 		       const gpul_ptx_item *b, uint32_t n_b)
 {
 	if (n_a != n_b)
@@ -152,10 +148,8 @@ static bool same_items(const struct both *x, const gpul_ptx_item *a, uint32_t n_
 	return true;
 }
 
-static bool same_tables(const struct both *x)
+static bool same_tables(const struct modules *x, const gpul_ptx_func *a, const gpul_ptx_func *b)
 {
-	const gpul_ptx_func *a = x->fa, *b = x->fb;
-
 	if (a->n_regs != b->n_regs || a->n_labels != b->n_labels || a->n_insts != b->n_insts ||
 	    a->n_operands != b->n_operands || a->n_scopes != b->n_scopes)
 		return false;
@@ -174,10 +168,8 @@ static bool same_tables(const struct both *x)
 	return !a->n_scopes || !memcmp(a->scopes, b->scopes, a->n_scopes * sizeof *a->scopes);
 }
 
-static bool same_func(struct both *x, const gpul_ptx_func *a, const gpul_ptx_func *b)
+static bool same_func(const struct modules *x, const gpul_ptx_func *a, const gpul_ptx_func *b)
 {
-	x->fa = a;
-	x->fb = b;
 	return same_name(x, a->name, b->name) && a->kind == b->kind &&
 	       a->linkage == b->linkage && a->has_body == b->has_body &&
 	       a->definition == b->definition && a->n_flat_regs == b->n_flat_regs &&
@@ -187,10 +179,10 @@ static bool same_func(struct both *x, const gpul_ptx_func *a, const gpul_ptx_fun
 	       same_vars(x, a->params, a->n_params, b->params, b->n_params) &&
 	       same_vars(x, a->rets, a->n_rets, b->rets, b->n_rets) &&
 	       same_vars(x, a->vars, a->n_vars, b->vars, b->n_vars) &&
-	       same_items(x, a->items, a->n_items, b->items, b->n_items) && same_tables(x);
+	       same_items(x, a->items, a->n_items, b->items, b->n_items) && same_tables(x, a, b);
 }
 
-static bool same_files(const struct both *x)
+static bool same_files(const struct modules *x)
 {
 	if (x->a->n_files != x->b->n_files)
 		return false;
@@ -204,7 +196,7 @@ static bool same_files(const struct both *x)
 	return true;
 }
 
-static bool same_sections(const struct both *x)
+static bool same_sections(const struct modules *x)
 {
 	if (x->a->n_sections != x->b->n_sections)
 		return false;
@@ -217,7 +209,7 @@ static bool same_sections(const struct both *x)
 	return true;
 }
 
-static bool same_aliases(const struct both *x)
+static bool same_aliases(const struct modules *x)
 {
 	if (x->a->n_aliases != x->b->n_aliases)
 		return false;
@@ -230,7 +222,7 @@ static bool same_aliases(const struct both *x)
 
 bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b)
 {
-	struct both x = { a, b, NULL, NULL };
+	const struct modules x = { a, b };
 
 	if (a->version_major != b->version_major || a->version_minor != b->version_minor ||
 	    a->sm != b->sm || a->sm_suffix != b->sm_suffix || a->debug != b->debug ||

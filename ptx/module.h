@@ -1,4 +1,4 @@
-/* module.h — what a PTX file says, as data: the model that the parser fills and everyone reads.
+/* module.h — the model of a PTX file: the parser fills it; the printer, the linker, the interpreter and others read it.
  *
  *     gpul_ptx_module
  *       ├─ version, targets, address size
@@ -7,13 +7,13 @@
  *       │    ├─ params[], rets[], tuning directives
  *       │    ├─ regs[]    register declarations; `%r<5>` is ONE row of count 5
  *       │    ├─ vars[]    variables of the body (.local .shared .param ...)
- *       │    ├─ labels[]  name and the index of the instruction it stands before
+ *       │    ├─ labels[]  name, and index of the instruction that follows
  *       │    └─ insts[]   the instructions, in order
- *       ├─ items[]   the order in which all that stood in the file (for the printer)
- *       └─ strings   every name once; a gpul_ptx_str is its index
+ *       ├─ items[]   all of these in the order of the file (for the printer)
+ *       └─ strings   each name once; a gpul_ptx_str is its index
  *
- * Everything is owned by the module and freed with it in one go.  Nothing in it points into
- * the source text.  A finished module is read-only and may be shared between threads. */
+ * The module owns all of its tables; gpul_ptx_module_destroy() frees them.  Nothing points into the source text.  A
+ * finished module is read-only and may be shared between threads. */
 #ifndef GPULOAD_PTX_MODULE_H
 #define GPULOAD_PTX_MODULE_H
 
@@ -34,8 +34,8 @@ typedef uint32_t gpul_ptx_str;         /* an index into the module's names; 0 is
 /* ---- operands ---------------------------------------------------------------------------- */
 
 typedef enum gpul_ptx_operand_kind {
-	GPUL_PTX_OP_REG,      /* index: flat register number within the function; of a vector register
-	                       * with a selector (v.y) that element's number, without one its first element's */
+	GPUL_PTX_OP_REG,      /* index: flat register number within the function; of a vector register the number
+	                       * of the selected element (v.y), or of its first element (v) */
 	GPUL_PTX_OP_SPECIAL,  /* index: gpul_ptx_special (%tid.x ...) */
 	GPUL_PTX_OP_INT,      /* value.i: 64-bit two's complement, as written */
 	GPUL_PTX_OP_F32,      /* value.f32: 0f3F800000 */
@@ -43,7 +43,7 @@ typedef enum gpul_ptx_operand_kind {
 	GPUL_PTX_OP_SYMBOL,   /* ref: a variable, parameter or function; value.i: byte offset added to it */
 	GPUL_PTX_OP_LABEL,    /* index: row of func->labels (also .branchtargets and .callprototype names) */
 	GPUL_PTX_OP_ADDRESS,  /* [base + value.i]; child[0] is the base: REG, SYMBOL or INT (then value.i is 0);
-	                       * more children: what follows it, as in [map, {x, y}] of textures and tensors */
+	                       * the other children: coordinates, as in [map, {x, y}] of textures and tensors */
 	GPUL_PTX_OP_VECTOR,   /* {a, b, ...}: children first_child .. +n_children */
 	GPUL_PTX_OP_PAIR,     /* p|q: two children, either may be SINK */
 	GPUL_PTX_OP_LIST,     /* ( a, b ): argument lists of call; children */
@@ -56,7 +56,7 @@ typedef enum gpul_ptx_ref_kind {
 	GPUL_PTX_REF_FUNC_VAR,    /* row of func->vars */
 	GPUL_PTX_REF_PARAM,       /* row of func->params */
 	GPUL_PTX_REF_RET,         /* row of func->rets */
-	GPUL_PTX_REF_FUNC,        /* row of module->funcs: the first of that name, see .definition */
+	GPUL_PTX_REF_FUNC,        /* row of module->funcs: the first row of that name; its .definition has the body */
 } gpul_ptx_ref_kind;
 
 typedef struct gpul_ptx_operand {
@@ -64,7 +64,7 @@ typedef struct gpul_ptx_operand {
 	uint8_t ref_kind;    /* gpul_ptx_ref_kind, of SYMBOL */
 	bool negated;        /* !p or -x */
 	uint8_t selector;    /* gpul_ptx_selector: .x .y .z .w (vector registers), .b0 .. .b3 .h0 .h1 .b10 ... */
-	uint32_t index;      /* by kind; of SYMBOL: the row that ref_kind names */
+	uint32_t index;      /* meaning by kind; of SYMBOL: row of the table that ref_kind selects */
 	uint32_t first_child;   /* ADDRESS VECTOR PAIR LIST: first row in func->operands */
 	uint32_t n_children;
 	union {
@@ -86,14 +86,14 @@ typedef struct gpul_ptx_inst {
 	uint32_t guard;          /* @p: flat register number; GPUL_PTX_NONE: always */
 	bool guard_negated;      /* @!p */
 	uint32_t first_operand;  /* row of func->operands; the n_operands rows are consecutive */
-	uint32_t line, column;   /* where it stands in the PTX text, from 1 */
+	uint32_t line, column;   /* position in the PTX text, from 1 */
 	uint32_t loc;            /* row of module->locs: the .loc in force, or GPUL_PTX_NONE */
 } gpul_ptx_inst;
 
 typedef struct gpul_ptx_label {
 	gpul_ptx_str name;
-	uint32_t inst;           /* the instruction it stands before; == n_insts at the end */
-	uint32_t scope;          /* row of func->scopes it belongs to */
+	uint32_t inst;           /* row of the instruction that follows; == n_insts at the end */
+	uint32_t scope;          /* row of func->scopes */
 	enum { GPUL_PTX_LABEL_CODE, GPUL_PTX_LABEL_BRANCHTARGETS, GPUL_PTX_LABEL_CALLTARGETS,
 	       GPUL_PTX_LABEL_CALLPROTOTYPE } kind;
 	uint32_t first_target, n_targets;  /* TARGETS: LABEL or SYMBOL rows of func->operands */
@@ -119,9 +119,9 @@ typedef struct gpul_ptx_init {   /* one element of an initializer */
 	       GPUL_PTX_INIT_PROPERTY } kind;   /* of a .texref, .samplerref, .surfref: filter_mode = nearest */
 	uint8_t ref_kind;        /* SYMBOL: MODULE_VAR or FUNC */
 	bool generic;            /* SYMBOL: generic(name) */
-	uint8_t mask_byte;       /* SYMBOL: 0xFF00(name): which byte, 1 .. 8; 0: all of it */
+	uint8_t mask_byte;       /* SYMBOL: the byte that a mask selects, 1 .. 8: 0xFF00(name) is 2; 0: no mask */
 	uint32_t index;          /* SYMBOL: row; PROPERTY: gpul_ptx_str, its name */
-	gpul_ptx_str property_word;   /* PROPERTY: its value; 0: a number, in i */
+	gpul_ptx_str property_word;   /* PROPERTY: its value if that is a keyword; 0: the value is the number in i */
 	int64_t i;               /* INT: value; SYMBOL: byte offset; F32 and F64: bits */
 } gpul_ptx_init;
 
@@ -133,15 +133,15 @@ enum { GPUL_PTX_ATTRIBUTE_MANAGED = 1, GPUL_PTX_ATTRIBUTE_UNIFIED = 2 };
 
 typedef struct gpul_ptx_var {    /* a variable or a parameter */
 	gpul_ptx_str name;
-	uint16_t space;          /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM TEX; REG: a .func's
-	                          * .reg parameter */
+	uint16_t space;          /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM TEX; REG: a .reg
+	                          * parameter of a .func */
 	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
 	uint8_t vector;          /* 1, 2 or 4 */
 	uint8_t linkage;         /* gpul_ptx_linkage */
-	uint16_t ptr_space;      /* kernel parameter .ptr .global: that space; GENERIC: .ptr alone; 0: no .ptr */
-	uint32_t ptr_align;      /* .ptr ... .align N; 0: not given */
-	uint32_t align;          /* .align N; 0: the type's own */
-	uint32_t n_dims;         /* 0: scalar; [n], [2][3] ...: see dims */
+	uint16_t ptr_space;      /* kernel parameter .ptr .global: GLOBAL; GENERIC: .ptr without a space; 0: no .ptr */
+	uint32_t ptr_align;      /* .ptr ... .align N; 0: absent */
+	uint32_t align;          /* .align N; 0: absent, natural alignment of the type */
+	uint32_t n_dims;         /* number of array dimensions: 0 for a scalar, 2 for [2][3] */
 	uint32_t first_dim;      /* row of module->dims; a dim of 0 is [] */
 	uint64_t bytes;          /* element bytes x vector x all dims; 0 for [] without initializer */
 	uint32_t first_init, n_inits;   /* rows of module->inits; n_inits 0: none */
@@ -152,7 +152,7 @@ typedef struct gpul_ptx_var {    /* a variable or a parameter */
 	uint32_t line;
 } gpul_ptx_var;
 
-typedef struct gpul_ptx_tuning { /* .maxntid and its family; -1: not given */
+typedef struct gpul_ptx_tuning { /* performance-tuning directives (.maxntid ...); -1: absent */
 	int64_t maxntid[3], reqntid[3], reqnctapercluster[3];
 	int64_t minnctapersm, maxnctapersm, maxnreg, maxclusterrank, abi_preserve, abi_preserve_control;
 	bool explicitcluster, noreturn, blocksareclusters;
@@ -160,13 +160,13 @@ typedef struct gpul_ptx_tuning { /* .maxntid and its family; -1: not given */
 } gpul_ptx_tuning;
 
 typedef struct gpul_ptx_scope { uint32_t parent; uint32_t open, close; } gpul_ptx_scope;
-/* { } in a body: open and close are rows of the body's items; row 0 is the body itself */
+/* { } in a body: open and close are rows of the items of the body; row 0 is the body itself */
 
-typedef struct gpul_ptx_item {   /* one thing in the order of the file; the printer walks these */
+typedef struct gpul_ptx_item {   /* one statement, in the order of the file; the printer prints these */
 	enum { GPUL_PTX_ITEM_INST, GPUL_PTX_ITEM_LABEL, GPUL_PTX_ITEM_REGS, GPUL_PTX_ITEM_VAR,
 	       GPUL_PTX_ITEM_OPEN, GPUL_PTX_ITEM_CLOSE, GPUL_PTX_ITEM_LOC, GPUL_PTX_ITEM_PRAGMA,
 	       GPUL_PTX_ITEM_FUNC, GPUL_PTX_ITEM_FILE, GPUL_PTX_ITEM_SECTION, GPUL_PTX_ITEM_ALIAS } kind;
-	uint32_t index;          /* row of the table that kind names */
+	uint32_t index;          /* row of the table that kind selects */
 } gpul_ptx_item;
 
 typedef enum gpul_ptx_func_kind {
@@ -177,12 +177,12 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_str name;
 	uint8_t kind, linkage;
 	bool has_body;           /* false: a declaration */
-	uint32_t definition;     /* row of module->funcs that has the body (itself, when has_body), or NONE */
+	uint32_t definition;     /* row of module->funcs with the body (this row if has_body), or NONE */
 	gpul_ptx_var *params, *rets, *vars;
 	uint32_t n_params, n_rets, n_vars;
 	gpul_ptx_regs *regs;
 	uint32_t n_regs;         /* rows of regs */
-	uint32_t n_flat_regs;    /* registers in all; vector registers count each element */
+	uint32_t n_flat_regs;    /* number of registers; each element of a vector register is counted */
 	gpul_ptx_label *labels;
 	uint32_t n_labels;
 	gpul_ptx_inst *insts;
@@ -227,36 +227,36 @@ typedef struct gpul_ptx_module {
 	gpul_ptx_alias *aliases;       uint32_t n_aliases;
 	gpul_ptx_str *pragmas;         uint32_t n_pragmas;
 	const char **strings;          uint32_t n_strings;   /* NUL-terminated; strings[0] is "" */
-	const char **extra_mods;       uint32_t n_extra_mods; /* names of modifiers not in vocabulary.h */
-	void *storage;                 /* the arena that owns all of the above */
+	const char **extra_mods;       uint32_t n_extra_mods; /* names of modifiers that vocabulary.h lacks */
+	void *storage;                 /* the arena that owns all tables above */
 } gpul_ptx_module;
 
 /** Parse PTX text.
  *
- * @text       the PTX; need not be NUL-terminated; not kept.  One NUL at the very end is accepted
+ * @text       the PTX; need not be NUL-terminated; not used after the call.  One NUL at the end is accepted
  * @text_bytes its size in bytes
- * @file_name  only for messages, "kernel.ptx"
+ * @file_name  for messages only, "kernel.ptx"
  * @out        owned by the caller: gpul_ptx_module_destroy(); untouched on failure
  * Errors  GPUL_EFORMAT with native = byte offset and the text
  *         "kernel.ptx:12:7: expected ';' after add, found 'mul'\n<the line>\n      ^"
- *         (cut to fit: the file name first, then the quoted line); GPUL_ENOMEM
+ *         (shortened to fit: first the file name, then the quoted line); GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
 gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
 			   gpul_ptx_module **out, gpul_error *err);
 void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* NULL is fine; cannot fail */
 
-/** Parse what PTX declares and step over what it does: for lists of kernels, about ten times as fast.
+/** Parse declarations and skip function bodies: for lists of kernels, about ten times as fast as gpul_ptx_parse().
  *
- * Functions have their parameters, without names, and tuning directives.  Of a body only the .shared
- * variables are taken: those that a statement declares, then those of the module that are named in it.
- * That its braces match is all that is checked: no registers, labels, instructions, items.
+ * The result has functions with their parameters (without names) and tuning directives, but no registers, labels,
+ * instructions or items.  From a body only the .shared variables are read: those that it declares, then those of the
+ * module that it names.  The only check of a body is that its braces match.
  *
  * @text       the PTX, as for gpul_ptx_parse()
  * @text_bytes its size in bytes
- * @file_name  only for messages
+ * @file_name  for messages only
  * @out        owned by the caller: gpul_ptx_module_destroy(); untouched on failure
- * Errors  as gpul_ptx_parse(), but for what stands in bodies
+ * Errors  GPUL_EFORMAT for errors outside of bodies, with the same text as gpul_ptx_parse(); GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
 gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name,
@@ -272,28 +272,28 @@ gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char
  * Source  PTX ISA 9.0 */
 gpul_status gpul_ptx_print(const gpul_ptx_module *m, char **out_text, size_t *out_bytes, gpul_error *err);
 
-/** True when two modules say the same (line and column numbers and unused names aside). */
+/** True when two modules are equal; line numbers, column numbers and unused names are ignored. */
 bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b);
 
-/** One instruction as text, without the line end: for traces and messages.
- * Returns the length that the whole text needs, as snprintf does. */
+/** Print one instruction without a line end, for traces and messages.
+ * Returns the length of the whole text, like snprintf. */
 size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *inst,
 			   char *buf, size_t buf_bytes);
 
-/** The definition (or, failing that, declaration) called name; NULL: none.  O(n_funcs). */
+/** The definition of the function `name`, or its first declaration if there is no definition; NULL: no such
+ * function.  O(n_funcs). */
 const gpul_ptx_func *gpul_ptx_find_func(const gpul_ptx_module *m, const char *name);
 
-/** The name behind an index. */
+/** The text of a name. */
 static inline const char *gpul_ptx_name(const gpul_ptx_module *m, gpul_ptx_str s)
 {
 	return m->strings[s];
 }
 
-/** The declared row a flat register number belongs to; never NULL for a number below n_flat_regs.
- * O(log n_regs). */
+/** The declaration of a flat register number below n_flat_regs; never NULL.  O(log n_regs). */
 const gpul_ptx_regs *gpul_ptx_reg_row(const gpul_ptx_func *f, uint32_t flat);
 
-/** True when mods contains m. */
+/** True when the instruction has modifier m. */
 static inline bool gpul_ptx_has_mod(const gpul_ptx_inst *in, unsigned m)
 {
 	for (unsigned i = 0; i < in->n_mods; i++)
@@ -302,7 +302,7 @@ static inline bool gpul_ptx_has_mod(const gpul_ptx_inst *in, unsigned m)
 	return false;
 }
 
-/** Bytes of a scalar type (GPUL_PTX_MOD_F32: 4); PRED: 0; not a type: 0. */
+/** Size of a scalar type in bytes (GPUL_PTX_MOD_F32: 4); 0 for PRED and for modifiers that are not types. */
 unsigned gpul_ptx_type_bytes(unsigned mod);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* names.c — see names_internal.h. */
+/* names.c — the table of names and of their bindings in nested scopes. */
 #include "ptx/names_internal.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 struct ptx_name {
 	const char *text;
 	uint32_t bytes, hash;
-	uint32_t plain, ranged;    /* innermost binding of the name itself, of name<n>; or NONE */
-	bool numbered_plain;       /* some plain name is this one and a number: %r7 beside %r<5> */
+	uint32_t plain, ranged;    /* innermost binding of the name itself, and of name<n>; or NONE */
+	bool numbered_plain;       /* a plain name consists of this name and a number: %r7 beside %r<5> */
 };
 
 struct ptx_binding {
@@ -21,12 +21,12 @@ struct ptx_binding {
 	ptx_what what;
 };
 
-static struct ptx_name *entry(const ptx_names *n, uint32_t name)
+static struct ptx_name *name_at(const ptx_names *n, uint32_t name)
 {
 	return &n->entries.at[name];
 }
 
-static struct ptx_binding *binding(const ptx_names *n, uint32_t b)
+static struct ptx_binding *binding_at(const ptx_names *n, uint32_t b)
 {
 	return &n->bindings.at[b];
 }
@@ -59,7 +59,7 @@ void ptx_names_free(ptx_names *n)
 	n->slots = NULL;
 }
 
-/* The slot of a name: where it is, or the empty one where it belongs. */
+/* The slot that holds a name, or the empty slot where it has to be inserted. */
 static uint32_t *slot_of(const ptx_names *n, const char *text, uint32_t bytes, uint32_t hash)
 {
 	for (uint32_t i = hash;; i++) {
@@ -67,13 +67,13 @@ static uint32_t *slot_of(const ptx_names *n, const char *text, uint32_t bytes, u
 
 		if (!*slot)
 			return slot;
-		const struct ptx_name *e = entry(n, *slot);
+		const struct ptx_name *e = name_at(n, *slot);
 		if (e->hash == hash && e->bytes == bytes && !memcmp(e->text, text, bytes))
 			return slot;
 	}
 }
 
-static bool grow(ptx_names *n)
+static bool grow_slots(ptx_names *n)
 {
 	uint32_t *old = n->slots;
 
@@ -85,7 +85,7 @@ static bool grow(ptx_names *n)
 	n->slots = slots;
 	n->n_slots *= 2;
 	for (uint32_t i = 1; i < n->entries.n; i++) {
-		const struct ptx_name *e = entry(n, i);
+		const struct ptx_name *e = name_at(n, i);
 
 		*slot_of(n, e->text, e->bytes, e->hash) = i;
 	}
@@ -100,7 +100,7 @@ uint32_t ptx_names_intern(ptx_names *n, const char *text, uint32_t bytes)
 	if (*slot || !bytes)
 		return *slot;
 	if (n->entries.n >= n->n_slots / 2) {
-		if (!grow(n))
+		if (!grow_slots(n))
 			return 0;
 		slot = slot_of(n, text, bytes, hash);
 	}
@@ -116,7 +116,7 @@ uint32_t ptx_names_intern(ptx_names *n, const char *text, uint32_t bytes)
 
 const char *ptx_names_text(const ptx_names *n, uint32_t name)
 {
-	return entry(n, name)->text;
+	return name_at(n, name)->text;
 }
 
 uint32_t ptx_names_count(const ptx_names *n)
@@ -124,30 +124,30 @@ uint32_t ptx_names_count(const ptx_names *n)
 	return (uint32_t)n->entries.n;
 }
 
-static bool digit(char c)
+static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* How many bytes come before the digits at the end. */
+/* Number of bytes before the trailing digits. */
 static uint32_t prefix_bytes(const char *text, uint32_t bytes)
 {
-	while (bytes && digit(text[bytes - 1]))
+	while (bytes && is_digit(text[bytes - 1]))
 		bytes--;
 	return bytes;
 }
 
-/* Remember at "%r" that there is a plain "%r7": then the number alone does not find it. */
-static bool note_numbered(ptx_names *n, uint32_t name)
+/* Mark "%r" when the plain name "%r7" is bound: the fast path by prefix and number must then not be used for "%r". */
+static bool mark_numbered(ptx_names *n, uint32_t name)
 {
-	const struct ptx_name *e = entry(n, name);
+	const struct ptx_name *e = name_at(n, name);
 	uint32_t prefix = prefix_bytes(e->text, e->bytes);
 
 	if (prefix == e->bytes || !prefix)
 		return true;
 	uint32_t p = ptx_names_intern(n, e->text, prefix);
 	if (p)
-		entry(n, p)->numbered_plain = true;
+		name_at(n, p)->numbered_plain = true;
 	return p != 0;
 }
 
@@ -155,23 +155,23 @@ bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, ui
 {
 	struct ptx_binding *b = gpul_array_push(&n->bindings);
 
-	if (!b || (!count && !note_numbered(n, name)))
+	if (!b || (!count && !mark_numbered(n, name)))
 		return false;
-	struct ptx_name *e = entry(n, name);
+	struct ptx_name *e = name_at(n, name);
 	uint32_t *head = count ? &e->ranged : &e->plain;
 	*b = (struct ptx_binding){ .name = name, .row = row, .count = count, .depth = n->depth,
 			       .outer = *head, .what = what };
 	*head = (uint32_t)n->bindings.n - 1;
-	if (count && digit(e->text[e->bytes - 1]))
+	if (count && is_digit(e->text[e->bytes - 1]))
 		n->digit_prefix = true;
 	return true;
 }
 
-/* Take binding b as the answer if it lies deeper than what was found before. */
-static void consider(const ptx_names *n, uint32_t b, uint32_t number, bool *have,
+/* Make binding b the result if its scope is deeper than the scope of the result so far. */
+static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *have,
 		     ptx_found *out)
 {
-	const struct ptx_binding *it = binding(n, b);
+	const struct ptx_binding *it = binding_at(n, b);
 
 	if (*have && it->depth <= out->depth)
 		return;
@@ -193,23 +193,23 @@ static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, ui
 		return;
 	for (uint32_t i = prefix; i < bytes; i++)
 		number = number * 10 + (unsigned)(text[i] - '0');
-	for (uint32_t b = entry(n, name)->ranged; b != NONE; b = binding(n, b)->outer) {
-		if (number >= binding(n, b)->count)
+	for (uint32_t b = name_at(n, name)->ranged; b != NONE; b = binding_at(n, b)->outer) {
+		if (number >= binding_at(n, b)->count)
 			continue;
-		consider(n, b, (uint32_t)number, have, out);
+		keep_deeper(n, b, (uint32_t)number, have, out);
 		return;
 	}
 }
 
-/* Every way to read it: the name itself, and each split into prefix and number. */
-static bool find_any(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
+/* Try every reading: the name itself, and each split into a prefix and a number. */
+static bool find_slowly(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
 		     ptx_found *out)
 {
 	uint32_t name = *slot_of(n, text, bytes, hash_of(text, bytes));
 	bool have = false;
 
-	if (name && entry(n, name)->plain != NONE)
-		consider(n, entry(n, name)->plain, 0, &have, out);
+	if (name && name_at(n, name)->plain != NONE)
+		keep_deeper(n, name_at(n, name)->plain, 0, &have, out);
 	if (!n->digit_prefix) {
 		find_ranged(n, text, bytes, prefix, &have, out);
 		return have;
@@ -227,22 +227,22 @@ bool ptx_names_find(const ptx_names *n, const char *text, uint32_t bytes, ptx_fo
 	if (prefix < bytes && prefix && !n->digit_prefix) {
 		uint32_t name = *slot_of(n, text, prefix, hash_of(text, prefix));
 
-		/* The usual register: no look at the whole name is needed. */
-		if (name && entry(n, name)->ranged != NONE && !entry(n, name)->numbered_plain) {
+		/* The usual register: the whole name need not be looked up. */
+		if (name && name_at(n, name)->ranged != NONE && !name_at(n, name)->numbered_plain) {
 			find_ranged(n, text, bytes, prefix, &have, out);
 			return have;
 		}
 	}
-	return find_any(n, text, bytes, prefix, out);
+	return find_slowly(n, text, bytes, prefix, out);
 }
 
 bool ptx_names_find_range(const ptx_names *n, uint32_t name, uint32_t count, ptx_found *out)
 {
-	uint32_t b = entry(n, name)->ranged;
+	uint32_t b = name_at(n, name)->ranged;
 	bool have = false;
 
 	if (count && b != NONE)
-		consider(n, b, 0, &have, out);   /* all of them begin at 0 */
+		keep_deeper(n, b, 0, &have, out);   /* every range begins at 0, so it overlaps */
 	return have;
 }
 
@@ -258,7 +258,7 @@ void ptx_names_close_scope(ptx_names *n)
 
 		if (b->depth < n->depth)
 			break;
-		struct ptx_name *e = entry(n, b->name);
+		struct ptx_name *e = name_at(n, b->name);
 		if (b->count)
 			e->ranged = b->outer;
 		else
@@ -270,7 +270,7 @@ void ptx_names_close_scope(ptx_names *n)
 
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
 {
-	enum { LONGEST = 48 };   /* so that a million long names take no time worth mentioning */
+	enum { LONGEST = 48 };   /* bounds the time: the comparison is quadratic in the length */
 	char wanted[LONGEST + 1];
 	const char *best = NULL;
 	size_t best_distance = bytes > 4 ? 3 : bytes > 1 ? 2 : 0;

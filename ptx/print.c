@@ -1,4 +1,4 @@
-/* print.c — a module as PTX text, in the order of its items: see module.h. */
+/* print.c — print a module as PTX text, in the order of its items. */
 #include <stdlib.h>
 
 #include "ptx/print_internal.h"
@@ -140,7 +140,7 @@ static void put_ptr(ptx_out *o, const gpul_ptx_var *v)
 	put_align(o, v->ptr_align);
 }
 
-/* Without linkage, initializer and ';': what variables and parameters have in common. */
+/* The part that variables and parameters share: all but the linkage, the initializer and the ';'. */
 static void put_declaration(ptx_out *o, const gpul_ptx_var *v)
 {
 	ptx_put_mod(o, v->space);
@@ -187,7 +187,7 @@ static void put_regs(ptx_out *o, const gpul_ptx_regs *r)
 	ptx_put(o, ";\n");
 }
 
-/* ---- heads of functions ------------------------------------------------------------------ */
+/* ---- function heads ---------------------------------------------------------------------- */
 
 static void put_params(ptx_out *o, const gpul_ptx_var *params, uint32_t n)
 {
@@ -376,7 +376,8 @@ void ptx_put_func(ptx_out *o, const gpul_ptx_func *f)
 		ptx_put(o, ";\n");
 }
 
-/* A kernel's tuning directives belong to its body, a function's to how it is called. */
+/* A declaration of a kernel has no tuning directives, because they belong to its body; those of a function are part of
+ * its calling convention. */
 void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f)
 {
 	put_func_head(o, f);

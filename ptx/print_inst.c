@@ -1,4 +1,4 @@
-/* print_inst.c — operands and instructions as text: see print_internal.h. */
+/* print_inst.c — print operands and instructions, and append text to a buffer. */
 #include "ptx/print_internal.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-static bool grow(ptx_out *o, size_t n_bytes)
+static bool grow_text(ptx_out *o, size_t n_bytes)
 {
 	size_t room = o->room ? o->room : 4096;
 
@@ -28,11 +28,11 @@ void ptx_put_bytes(ptx_out *o, const char *text, size_t n_bytes)
 
 	if (o->failed)
 		return;
-	if (o->fixed)   /* n may already lie beyond the room */
+	if (o->fixed)   /* n may already exceed the room */
 		fits = o->n >= o->room            ? 0
 		       : o->room - o->n < n_bytes ? o->room - o->n
 						  : n_bytes;
-	else if (o->room - o->n < n_bytes && !grow(o, n_bytes))
+	else if (o->room - o->n < n_bytes && !grow_text(o, n_bytes))
 		return;
 	if (fits)
 		memcpy(o->text + o->n, text, fits);

@@ -1,13 +1,13 @@
-/* print_internal.h — what print.c (files) and print_inst.c (instructions) share. */
+/* print_internal.h — the output buffer and the functions that print parts of a module. */
 #ifndef GPULOAD_PTX_PRINT_INTERNAL_H
 #define GPULOAD_PTX_PRINT_INTERNAL_H
 
 #include "ptx/module.h"
 
-/* Where the text goes: a buffer that grows, or a fixed one that cuts. */
+/* The output: a buffer that grows, or a fixed buffer that drops what does not fit. */
 typedef struct ptx_out {
 	char *text;
-	size_t n, room;   /* n counts what was wanted, also beyond room of a fixed one */
+	size_t n, room;   /* in bytes; n also includes the text that a fixed buffer dropped */
 	bool fixed;
 	bool failed;      /* out of memory */
 	const gpul_ptx_module *m;
@@ -24,7 +24,7 @@ void ptx_put_offset(ptx_out *o, int64_t i);   /* +8, +-8, or nothing for 0 */
 void ptx_put_operand(ptx_out *o, const gpul_ptx_operand *op);
 void ptx_put_inst(ptx_out *o, const gpul_ptx_inst *in);   /* with its ';' */
 
-/* Of a module: one row of it, with all that belongs to it, and its line end. */
+/* Print one row of a module with its parts and its line end. */
 void ptx_put_var(ptx_out *o, const gpul_ptx_var *v);
 void ptx_put_func(ptx_out *o, const gpul_ptx_func *f);
 void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f);   /* even if it has a body */

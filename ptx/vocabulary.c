@@ -1,4 +1,4 @@
-/* vocabulary.c — see vocabulary.h and vocabulary_internal.h. */
+/* vocabulary.c — hash tables from the text of a PTX keyword to its number, and back. */
 #include "ptx/vocabulary.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ static const char *const special_texts[] = { GPUL_PTX_SPECIALS(X) };
 #undef X
 
 enum { N_SLOTS = 1024 };
-_Static_assert(GPUL_PTX_N_MODS < N_SLOTS / 2, "a full hash table does not end its searches");
+_Static_assert(GPUL_PTX_N_MODS < N_SLOTS / 2, "a search in a full hash table would not end");
 
 struct table {
 	const char *const *texts;
@@ -36,7 +36,7 @@ static uint32_t hash_of(const char *text, uint32_t bytes)
 	return h ^ h >> 15;
 }
 
-static void fill(struct table *t, int first, int n)
+static void fill_table(struct table *t, int first, int n)
 {
 	for (int i = first; i < n; i++) {
 		uint32_t h = hash_of(t->texts[i], (uint32_t)strlen(t->texts[i]));
@@ -47,19 +47,19 @@ static void fill(struct table *t, int first, int n)
 	}
 }
 
-static void fill_all(void)
+static void fill_tables(void)
 {
-	fill(&opcodes, 0, GPUL_PTX_N_OPCODES);
-	fill(&mods, 1, GPUL_PTX_N_MODS);
-	fill(&specials, 0, GPUL_PTX_N_SPECIALS);
+	fill_table(&opcodes, 0, GPUL_PTX_N_OPCODES);
+	fill_table(&mods, 1, GPUL_PTX_N_MODS);
+	fill_table(&specials, 0, GPUL_PTX_N_SPECIALS);
 }
 
 void ptx_vocabulary_init(void)
 {
-	pthread_once(&once, fill_all);
+	pthread_once(&once, fill_tables);
 }
 
-static int find(const struct table *t, const char *text, uint32_t bytes)
+static int find_word(const struct table *t, const char *text, uint32_t bytes)
 {
 	for (uint32_t h = hash_of(text, bytes);; h++) {
 		int row = t->slots[h % N_SLOTS] - 1;
@@ -71,22 +71,22 @@ static int find(const struct table *t, const char *text, uint32_t bytes)
 
 int ptx_find_opcode(const char *text, uint32_t bytes)
 {
-	return find(&opcodes, text, bytes);
+	return find_word(&opcodes, text, bytes);
 }
 
 int ptx_find_mod(const char *text, uint32_t bytes)
 {
-	return find(&mods, text, bytes);
+	return find_word(&mods, text, bytes);
 }
 
 int ptx_find_special(const char *text, uint32_t bytes)
 {
-	return find(&specials, text, bytes);
+	return find_word(&specials, text, bytes);
 }
 
 const char *ptx_near_opcode(const char *text, uint32_t bytes)
 {
-	char wanted[24];   /* longer than any opcode and its misspellings */
+	char wanted[24];   /* enough for each opcode and its misspellings */
 
 	if (bytes >= sizeof wanted)
 		return NULL;
@@ -141,8 +141,8 @@ unsigned gpul_ptx_type_bytes(unsigned mod)
 	return mod < GPUL_PTX_N_MODS ? bytes[mod] : 0;
 }
 
-/* Roots that take `least` to `most` operands whatever their modifiers.  A row of zeroes is a
- * root that takes none, or one of which only its modifiers tell; of those see any_number(). */
+/* Roots whose operand count is between `least` and `most` for every modifier.  A row of zeroes is a root without
+ * operands, or a root whose count depends on its modifiers: any_number() distinguishes them. */
 static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_ABS] = { 2, 2 }, [GPUL_PTX_ACTIVEMASK] = { 1, 1 },
 	[GPUL_PTX_ADD] = { 3, 3 }, [GPUL_PTX_ADDC] = { 3, 3 }, [GPUL_PTX_AND] = { 3, 3 },
@@ -173,7 +173,7 @@ static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] 
 	[GPUL_PTX_TRAP] = { 0, 0 }, [GPUL_PTX_XOR] = { 3, 3 },
 };
 
-/* Without a row above, yet not without operands. */
+/* True for a root whose operand count depends on its modifiers: it has no row above, but it has operands. */
 static bool any_number(unsigned opcode)
 {
 	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT &&

@@ -1,9 +1,8 @@
-/* vocabulary.h — the words of PTX: instruction roots, modifiers, special registers.
+/* vocabulary.h — the keywords of PTX: instruction roots, modifiers, special registers.
  *
- * One row is one word; the enum, the lexer's table and the printer all come from here.  A
- * modifier that is not listed is kept by name (module->extra_mods, ids from
- * GPUL_PTX_MOD_EXTRA), so that a file of a newer ISA still parses and prints; whoever executes
- * it refuses it by name. */
+ * One row is one keyword; the enum, the lexer's table and the printer are generated from these rows.  A modifier that is
+ * not listed is kept by name (module->extra_mods, numbers from GPUL_PTX_MOD_EXTRA), so that a file of a newer ISA still
+ * parses and prints; the interpreter refuses it by name. */
 #ifndef GPULOAD_PTX_VOCABULARY_H
 #define GPULOAD_PTX_VOCABULARY_H
 
@@ -46,7 +45,7 @@ extern "C" {
 	X(VSET2, "vset2") X(VSET4, "vset4") X(VSHL, "vshl") X(VSHR, "vshr") X(VSUB, "vsub") \
 	X(VSUB2, "vsub2") X(VSUB4, "vsub4") X(WGMMA, "wgmma") X(WMMA, "wmma") X(XOR, "xor")
 
-/* Modifiers: what may follow the root behind a dot, and types.  Types come first. */
+/* Types first, then the other modifiers that may follow an instruction root after a dot. */
 #define GPUL_PTX_MODS(X) \
 	X(B8, "b8") X(B16, "b16") X(B32, "b32") X(B64, "b64") X(B128, "b128") X(U8, "u8") \
 	X(U16, "u16") X(U32, "u32") X(U64, "u64") X(S8, "s8") X(S16, "s16") X(S32, "s32") \
@@ -122,8 +121,8 @@ extern "C" {
 	X(NaN, "NaN") \
 	X(LEVEL__EVICTION_PRIORITY, "level::eviction_priority")
 
-/* Special registers, without the '%': PTX ISA 9.0, chapter 10.  TID alone is all of a vector,
- * as in mov.v4.u32 v, %tid; its .w is always 0. */
+/* Special registers, without the '%': PTX ISA 9.0, chapter 10.  TID is the whole vector, as in mov.v4.u32 v, %tid; its
+ * .w is always 0. */
 #define GPUL_PTX_SPECIALS(X) \
 	X(TID_X, "tid.x") X(TID_Y, "tid.y") X(TID_Z, "tid.z") X(NTID_X, "ntid.x") \
 	X(NTID_Y, "ntid.y") X(NTID_Z, "ntid.z") X(CTAID_X, "ctaid.x") X(CTAID_Y, "ctaid.y") \
@@ -179,7 +178,7 @@ typedef enum gpul_ptx_opcode {
 } gpul_ptx_opcode;
 
 typedef enum gpul_ptx_mod {
-	GPUL_PTX_MOD_NONE = 0,  /* no type, no space */
+	GPUL_PTX_MOD_NONE = 0,  /* neither a type nor a state space */
 #define X(id, text) GPUL_PTX_MOD_##id,
 	GPUL_PTX_MODS(X)
 #undef X
@@ -197,12 +196,12 @@ typedef enum gpul_ptx_special {
 /* A part of a register: of a vector (.x or .r ...), or of a video operand (.b0, .h1). */
 typedef enum gpul_ptx_selector {
 	GPUL_PTX_SEL_NONE,
-	GPUL_PTX_SEL_X, GPUL_PTX_SEL_Y, GPUL_PTX_SEL_Z, GPUL_PTX_SEL_W,      /* .r .g .b .a are the same */
+	GPUL_PTX_SEL_X, GPUL_PTX_SEL_Y, GPUL_PTX_SEL_Z, GPUL_PTX_SEL_W,      /* also written .r .g .b .a */
 	GPUL_PTX_SEL_B0, GPUL_PTX_SEL_B1, GPUL_PTX_SEL_B2, GPUL_PTX_SEL_B3,
 	GPUL_PTX_SEL_H0, GPUL_PTX_SEL_H1,
-	GPUL_PTX_SEL_BYTES,  /* .b3210, .b7654, .b10: value.i has the digits, the rightmost in bits 0..3, the
-	                      * next in 4..7 ...; bits 32..35 tell how many there are */
-	GPUL_PTX_SEL_HALVES, /* .h10, .h2: likewise */
+	GPUL_PTX_SEL_BYTES,  /* .b3210, .b7654, .b10: value.i holds the digits, the rightmost in bits 0..3, the
+	                      * next in 4..7 ...; bits 32..35 hold their number */
+	GPUL_PTX_SEL_HALVES, /* .h10, .h2: encoded like BYTES */
 } gpul_ptx_selector;
 
 /** The text of an opcode or special register, without dot or '%'. */
@@ -210,7 +209,7 @@ const char *gpul_ptx_opcode_text(gpul_ptx_opcode op);
 const char *gpul_ptx_special_text(gpul_ptx_special s);
 
 struct gpul_ptx_module;
-/** The text of a modifier without its dot; m: the module it came from (may be NULL below EXTRA). */
+/** The text of a modifier without its dot; m: its module (may be NULL for numbers below EXTRA). */
 const char *gpul_ptx_mod_text(const struct gpul_ptx_module *m, unsigned mod);
 
 #ifdef __cplusplus

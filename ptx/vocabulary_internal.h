@@ -1,21 +1,21 @@
-/* vocabulary_internal.h — from a word's text to its number. */
+/* vocabulary_internal.h — find the number of a keyword by its text. */
 #ifndef GPULOAD_PTX_VOCABULARY_INTERNAL_H
 #define GPULOAD_PTX_VOCABULARY_INTERNAL_H
 
 #include <stdint.h>
 
-/* Call once before the finders; cheap after the first time; any thread. */
+/* Fills the hash tables at the first call; required before the functions below.  Any thread. */
 void ptx_vocabulary_init(void);
 
-/* -1: no such word. */
+/* -1: no such keyword. */
 int ptx_find_opcode(const char *text, uint32_t bytes);
 int ptx_find_mod(const char *text, uint32_t bytes);     /* without the dot */
 int ptx_find_special(const char *text, uint32_t bytes); /* without the '%' */
 
-/* The opcode spelt most like text; NULL: none is near. */
+/* The opcode whose spelling is nearest to text; NULL: none is near. */
 const char *ptx_near_opcode(const char *text, uint32_t bytes);
 
-/* How many operands an opcode takes, whatever its modifiers. */
+/* The smallest and largest number of operands of an opcode with any modifiers. */
 void ptx_operand_limits(unsigned opcode, unsigned *least, unsigned *most);
 
 #endif

@@ -1,4 +1,4 @@
-/* nvjitlink_open.c — find and open libnvJitLink: see core/toolkit.h for the order. */
+/* nvjitlink_open.c — find and open libnvJitLink; core/toolkit.h has the order of the search. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -8,7 +8,7 @@
 
 static struct nvjitlink lib;
 
-/* The development link first: it is the version that the toolkit means. */
+/* The development link first, because it points to the toolkit's version. */
 static const char *const names[] = { "libnvJitLink.so", "libnvJitLink.so.13", "libnvJitLink.so.12", NULL };
 
 static const gpul_toolkit_entry entries[] = {

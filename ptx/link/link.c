@@ -1,4 +1,4 @@
-/* link.c — see link.h: copies of the inputs, and the steps. */
+/* link.c — copy the inputs and run the steps of the linker. */
 #include "ptx/link/link_internal.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 /* ---- copies of the inputs ---------------------------------------------------------------- */
 
-/* n rows with room for more, those cleared; NULL: no memory. */
+/* Copy n rows and add `more` cleared ones; NULL: out of memory. */
 static void *copy_rows(ptx_linker *l, const void *rows, size_t n, size_t more, size_t row_bytes)
 {
 	char *copy = ptx_arena_alloc(&l->arena, (n + more + 1) * row_bytes);
@@ -19,7 +19,7 @@ static void *copy_rows(ptx_linker *l, const void *rows, size_t n, size_t more, s
 	return copy;
 }
 
-/* Of each name the row that stands for it: the one with the body, else the first. */
+/* For each name find the row with the body, else the first row. */
 static void find_func_rows(struct ptx_link_input *in)
 {
 	for (uint32_t i = in->m.n_funcs; i-- > 0;)
@@ -55,7 +55,7 @@ static gpul_status copy_input(ptx_linker *l, const gpul_ptx_link_input *from,
 
 /* ---- source files and lines -------------------------------------------------------------- */
 
-/* The number, from 1, of a file in the result; 0: no memory. */
+/* The number of a file in the result, from 1; 0: out of memory. */
 static uint32_t file_number(ptx_linker *l, const gpul_ptx_file *f, const char *path)
 {
 	uint32_t name = ptx_link_intern(l, path);
@@ -73,8 +73,8 @@ static uint32_t file_number(ptx_linker *l, const gpul_ptx_file *f, const char *p
 	return row->number = (uint32_t)l->files.n;
 }
 
-/* The number of a file that an input calls `number`. */
-static uint32_t new_number(ptx_linker *l, const gpul_ptx_module *m, uint32_t number)
+/* The number in the result of the file that has `number` in an input. */
+static uint32_t renumber_file(ptx_linker *l, const gpul_ptx_module *m, uint32_t number)
 {
 	const gpul_ptx_file unknown = { 0 };
 
@@ -86,17 +86,17 @@ static uint32_t new_number(ptx_linker *l, const gpul_ptx_module *m, uint32_t num
 
 static gpul_status renumber_lines(ptx_linker *l, gpul_ptx_module *m)
 {
-	uint32_t last = 0, number = 0;   /* neighbours are mostly of one file */
+	uint32_t last = 0, number = 0;   /* adjacent rows usually have the same file */
 
 	for (uint32_t i = 0; i < m->n_locs; i++) {
 		if (!number || m->locs[i].file != last) {
 			last = m->locs[i].file;
-			number = new_number(l, m, last);
+			number = renumber_file(l, m, last);
 			if (!number)
 				return ptx_link_no_memory(l);
 		}
 		m->locs[i].file = number;
-		/* function_name is a label in .debug_str, which is dropped */
+		/* function_name is a label in .debug_str, and that section is dropped */
 		m->locs[i].function_label = m->locs[i].function_offset = 0;
 		m->locs[i].at_file = m->locs[i].at_line = m->locs[i].at_column = 0;
 	}
@@ -125,7 +125,7 @@ gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **ou
 	gpul_status st = GPUL_OK;
 
 	if (!n || n > UINT32_MAX)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu PTX modules to link", n);
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot link %zu PTX modules", n);
 	l.inputs = ptx_arena_alloc(&l.arena, n * sizeof *l.inputs);
 	if (!l.inputs || !ptx_names_init(&l.names, &l.arena))
 		st = ptx_link_no_memory(&l);

@@ -1,4 +1,4 @@
-/* link_refer.c — every reference finds a definition; private names that clash get new ones. */
+/* link_refer.c — check that every reference has a definition, and rename private names that collide. */
 #include "ptx/link/link_internal.h"
 
 #include <stdio.h>
@@ -6,14 +6,14 @@
 
 /* ---- references -------------------------------------------------------------------------- */
 
-/* An array in dynamic shared memory: it is never defined, a launch gives it its size. */
+/* An array in dynamic shared memory has no definition: the launch sets its size. */
 static bool is_dynamic_shared(const ptx_linker *l, const ptx_link_symbol *s)
 {
 	return !s->is_func &&
 	       l->inputs[s->first.input].m.vars[s->first.row].space == GPUL_PTX_MOD_SHARED;
 }
 
-static gpul_status refer(const ptx_linker *l, uint32_t input, gpul_ptx_str name, const char *who)
+static gpul_status check_reference(const ptx_linker *l, uint32_t input, gpul_ptx_str name, const char *user)
 {
 	ptx_link_symbol *s = ptx_link_symbol_of(l, input, name);
 	const char *text = gpul_ptx_name(&l->inputs[input].m, name);
@@ -24,53 +24,53 @@ static gpul_status refer(const ptx_linker *l, uint32_t input, gpul_ptx_str name,
 	if (s->strength || ptx_link_is_system_call(text) || is_dynamic_shared(l, s))
 		return GPUL_OK;
 	return gpul_fail(l->err, GPUL_EFORMAT, 0,
-			 "'%.90s' is defined nowhere; '%.60s' of %.40s refers to it: link the file "
-			 "that has it, too",
-			 text, who, l->inputs[input].name);
+			 "'%.90s' is not defined; '%.60s' of %.40s refers to it: also link the file that "
+			 "defines it",
+			 text, user, l->inputs[input].name);
 }
 
-static gpul_status refer_to_row(const ptx_linker *l, uint32_t input, unsigned kind, uint32_t row,
-				const char *who)
+static gpul_status check_reference_to_row(const ptx_linker *l, uint32_t input, unsigned kind, uint32_t row,
+				const char *user)
 {
 	const gpul_ptx_module *m = &l->inputs[input].m;
 
 	if (kind == GPUL_PTX_REF_MODULE_VAR)
-		return refer(l, input, m->vars[row].name, who);
+		return check_reference(l, input, m->vars[row].name, user);
 	if (kind == GPUL_PTX_REF_FUNC)
-		return refer(l, input, m->funcs[row].name, who);
+		return check_reference(l, input, m->funcs[row].name, user);
 	return GPUL_OK;
 }
 
-static gpul_status refer_from_func(const ptx_linker *l, uint32_t input, const gpul_ptx_func *f)
+static gpul_status check_func(const ptx_linker *l, uint32_t input, const gpul_ptx_func *f)
 {
 	gpul_status st = GPUL_OK;
 
 	for (uint32_t i = 0; i < f->n_operands && !st; i++)
 		if (f->operands[i].kind == GPUL_PTX_OP_SYMBOL)
-			st = refer_to_row(l, input, f->operands[i].ref_kind, f->operands[i].index,
+			st = check_reference_to_row(l, input, f->operands[i].ref_kind, f->operands[i].index,
 					  gpul_ptx_name(&l->inputs[input].m, f->name));
 	return st;
 }
 
-static gpul_status refer_from_var(const ptx_linker *l, uint32_t input, const gpul_ptx_var *v)
+static gpul_status check_var(const ptx_linker *l, uint32_t input, const gpul_ptx_var *v)
 {
 	const gpul_ptx_module *m = &l->inputs[input].m;
 	gpul_status st = GPUL_OK;
 
 	for (uint32_t i = v->first_init; i < v->first_init + v->n_inits && !st; i++)
 		if (m->inits[i].kind == GPUL_PTX_INIT_SYMBOL)
-			st = refer_to_row(l, input, m->inits[i].ref_kind, m->inits[i].index,
+			st = check_reference_to_row(l, input, m->inits[i].ref_kind, m->inits[i].index,
 					  gpul_ptx_name(m, v->name));
 	return st;
 }
 
-static gpul_status refer_from_aliases(const ptx_linker *l, uint32_t input)
+static gpul_status check_aliases(const ptx_linker *l, uint32_t input)
 {
 	const gpul_ptx_module *m = &l->inputs[input].m;
 	gpul_status st = GPUL_OK;
 
 	for (uint32_t i = 0; i < m->n_aliases && !st; i++)
-		st = refer(l, input, m->funcs[m->aliases[i].aliasee].name,
+		st = check_reference(l, input, m->funcs[m->aliases[i].aliasee].name,
 			   gpul_ptx_name(m, m->funcs[m->aliases[i].alias].name));
 	return st;
 }
@@ -84,12 +84,12 @@ gpul_status ptx_link_refer(ptx_linker *l)
 
 		for (uint32_t k = 0; k < m->n_funcs && !st; k++)
 			if (m->funcs[k].has_body && ptx_link_keeps_func(l, i, k))
-				st = refer_from_func(l, i, &m->funcs[k]);
+				st = check_func(l, i, &m->funcs[k]);
 		for (uint32_t k = 0; k < m->n_vars && !st; k++)
 			if (ptx_link_keeps_var(l, i, k))
-				st = refer_from_var(l, i, &m->vars[k]);
+				st = check_var(l, i, &m->vars[k]);
 		if (!st)
-			st = refer_from_aliases(l, i);
+			st = check_aliases(l, i);
 	}
 	return st;
 }
@@ -104,8 +104,8 @@ static bool has_name(const gpul_ptx_module *m, const char *text)
 	return false;
 }
 
-/* A new name, in the arena, that neither any module has at its outermost level nor this one has
- * anywhere, where a local name would hide it; NULL: no memory. */
+/* A new name, in the arena: no module has it at module level, and this module has it nowhere, because a local name would
+ * hide it.  NULL: out of memory. */
 static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 {
 	size_t room = strlen(old) + 24;
@@ -122,9 +122,9 @@ static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 	return text;
 }
 
-/* The name that a private name goes by from now on: itself if it is the first of its kind.
- * 0: no memory. */
-static gpul_ptx_str claim(ptx_linker *l, uint32_t input, gpul_ptx_str name)
+/* Reserve a module-level name for a private symbol: its present name if that is free, else a new name.  0: out of
+ * memory. */
+static gpul_ptx_str claim_name(ptx_linker *l, uint32_t input, gpul_ptx_str name)
 {
 	gpul_ptx_module *m = &l->inputs[input].m;
 	const char *text = gpul_ptx_name(m, name);
@@ -148,7 +148,7 @@ static bool rename_row(ptx_linker *l, uint32_t input, gpul_ptx_str *name, gpul_p
 	if (ptx_link_symbol_of(l, input, *name))
 		return true;
 	if (!claimed[*name])
-		claimed[*name] = claim(l, input, *name);
+		claimed[*name] = claim_name(l, input, *name);
 	*name = claimed[*name];
 	return *name != 0;
 }

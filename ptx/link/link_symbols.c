@@ -1,4 +1,4 @@
-/* link_symbols.c — who defines what, and whether all agree on it: PTX ISA 9.0, Linking Directives. */
+/* link_symbols.c — the symbol table, and checks that all declarations of a name agree: PTX ISA 9.0, Linking Directives. */
 #include "ptx/link/link_internal.h"
 
 #include <string.h>
@@ -50,13 +50,13 @@ bool ptx_link_keeps_var(const ptx_linker *l, uint32_t input, uint32_t row)
 	return s->strength ? is_place(s->definition, input, row) : is_place(s->first, input, row);
 }
 
-/* ---- do they agree? ---------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------ */
 
-static gpul_status differ(const ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b,
+static gpul_status fail_different(const ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b,
 			  const char *name, const char *what)
 {
 	return gpul_fail(l->err, GPUL_EFORMAT, 0,
-			 "'%.100s' is not the same in %.40s and %.40s: %s", name,
+			 "'%.100s' differs between %.40s and %.40s: %s", name,
 			 l->inputs[a.input].name, l->inputs[b.input].name, what);
 }
 
@@ -67,12 +67,11 @@ static gpul_status check_vars(const ptx_linker *l, struct ptx_link_place a,
 	const gpul_ptx_var *w = &l->inputs[b.input].m.vars[b.row];
 
 	if (v->space != w->space)
-		return differ(l, a, b, name, "one is a __device__ and the other a __constant__ or "
-					     "__shared__ variable");
-	/* 0: an array of no size, which says nothing */
+		return fail_different(l, a, b, name, "their memory spaces (__device__, __constant__, __shared__) differ");
+	/* 0: an array without a size matches every size */
 	if (v->bytes && w->bytes && v->bytes != w->bytes && v->linkage != GPUL_PTX_COMMON &&
 	    w->linkage != GPUL_PTX_COMMON)
-		return differ(l, a, b, name, "it has another size in each");
+		return fail_different(l, a, b, name, "their sizes differ");
 	return GPUL_OK;
 }
 
@@ -91,16 +90,16 @@ static gpul_status check_funcs(const ptx_linker *l, struct ptx_link_place a,
 	const gpul_ptx_func *g = &l->inputs[b.input].m.funcs[b.row];
 
 	if (f->kind != g->kind)
-		return differ(l, a, b, name, "one is a kernel, the other a function");
+		return fail_different(l, a, b, name, "one is a kernel, the other a function");
 	if (!same_shape(f->params, f->n_params, g->params, g->n_params))
-		return differ(l, a, b, name, "its parameters differ in number or size");
+		return fail_different(l, a, b, name, "their parameters differ in number or size");
 	if (!same_shape(f->rets, f->n_rets, g->rets, g->n_rets))
-		return differ(l, a, b, name, "what it returns differs");
+		return fail_different(l, a, b, name, "their results differ");
 	return GPUL_OK;
 }
 
-/* Dynamic shared memory starts where the most demanding of its declarations wants it. */
-static void align_alike(ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b)
+/* Dynamic shared memory gets the largest alignment of its declarations. */
+static void raise_alignment(ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b)
 {
 	gpul_ptx_var *v = &l->inputs[a.input].m.vars[a.row];
 	const gpul_ptx_var *w = &l->inputs[b.input].m.vars[b.row];
@@ -123,12 +122,12 @@ static uint64_t var_bytes(const ptx_linker *l, struct ptx_link_place p)
 	return l->inputs[p.input].m.vars[p.row].bytes;
 }
 
-static gpul_status define(ptx_linker *l, ptx_link_symbol *s, struct ptx_link_place place,
+static gpul_status define_symbol(ptx_linker *l, ptx_link_symbol *s, struct ptx_link_place place,
 			  ptx_strength strength, const char *name)
 {
 	if (strength == PTX_STRONG && s->strength == PTX_STRONG)
 		return gpul_fail(l->err, GPUL_EFORMAT, 0,
-				 "'%.100s' is defined in %.50s and again in %.50s", name,
+				 "'%.100s' is defined in both %.50s and %.50s", name,
 				 l->inputs[s->definition.input].name,
 				 l->inputs[place.input].name);
 	if (strength > s->strength ||
@@ -153,8 +152,8 @@ uint32_t ptx_link_intern(ptx_linker *l, const char *name)
 	return row;
 }
 
-/* One module's row of an external name. */
-static gpul_status mention(ptx_linker *l, struct ptx_link_place place, gpul_ptx_str name, bool is_func,
+/* Add a row with an external name to the symbol table. */
+static gpul_status collect_symbol(ptx_linker *l, struct ptx_link_place place, gpul_ptx_str name, bool is_func,
 			   ptx_strength strength)
 {
 	struct ptx_link_input *in = &l->inputs[place.input];
@@ -167,21 +166,21 @@ static gpul_status mention(ptx_linker *l, struct ptx_link_place place, gpul_ptx_
 	in->symbol[name] = row;
 	if (s->taken) {
 		gpul_status st = s->is_func != is_func
-					 ? differ(l, s->first, place, text,
+					 ? fail_different(l, s->first, place, text,
 						  "one is a function, the other a variable")
 				 : is_func ? check_funcs(l, s->first, place, text)
 					   : check_vars(l, s->first, place, text);
 		if (st)
 			return st;
 		if (!is_func)
-			align_alike(l, s->first, place);
+			raise_alignment(l, s->first, place);
 	} else {
 		*s = (ptx_link_symbol){ .taken = true,
 					.is_external = true,
 					.is_func = is_func,
 					.first = place };
 	}
-	return strength ? define(l, s, place, strength, text) : GPUL_OK;
+	return strength ? define_symbol(l, s, place, strength, text) : GPUL_OK;
 }
 
 /* ---- all rows of a module ---------------------------------------------------------------- */
@@ -199,7 +198,7 @@ static gpul_status collect_funcs(ptx_linker *l, uint32_t input)
 		if (f[i].kind == GPUL_PTX_FUNC_PROTOTYPE || in->func_row[f[i].name] != i ||
 		    (defined && f[i].linkage == GPUL_PTX_STATIC))
 			continue;
-		gpul_status st = mention(l, (struct ptx_link_place){ input, i }, f[i].name, true,
+		gpul_status st = collect_symbol(l, (struct ptx_link_place){ input, i }, f[i].name, true,
 					 defined ? strength_of(f[i].linkage) : PTX_UNDEFINED);
 		if (st)
 			return st;
@@ -216,7 +215,7 @@ static gpul_status collect_vars(ptx_linker *l, uint32_t input)
 
 		if (v->linkage == GPUL_PTX_STATIC)
 			continue;
-		gpul_status st = mention(l, (struct ptx_link_place){ input, i }, v->name, false,
+		gpul_status st = collect_symbol(l, (struct ptx_link_place){ input, i }, v->name, false,
 					 v->linkage == GPUL_PTX_EXTERN ? PTX_UNDEFINED
 								       : strength_of(v->linkage));
 		if (st)

@@ -1,37 +1,37 @@
 /* link_target.c — .version and .target of linked modules: PTX ISA 9.0, Module Directives.
  *
- *     sm_75            runs on that device and on all newer ones
- *     sm_100f          on devices of its family: same major, same or higher minor
- *     sm_90a           on that device alone
+ *     sm_75            runs on that architecture and all newer ones
+ *     sm_100f          runs on its family: same major, same or higher minor
+ *     sm_90a           runs on that architecture only
  *
- * So the result is for the newest of them all, which the others must allow. */
+ * So the result has the newest target of the inputs, and the other inputs must run on it. */
 #include "ptx/link/link_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static int rank(char suffix)
+static int suffix_rank(char suffix)
 {
 	return suffix == 'a' ? 2 : suffix == 'f';
 }
 
-/* Whether code of that target runs where code of `at` does. */
-static bool allows(const gpul_ptx_module *m, const gpul_ptx_module *at)
+/* True when code for the target of m runs on the architecture of `at`. */
+static bool runs_on(const gpul_ptx_module *m, const gpul_ptx_module *at)
 {
 	if (m->sm_suffix == 'a')
 		return at->sm == m->sm;
 	return m->sm <= at->sm && (!m->sm_suffix || at->sm / 10 == m->sm / 10);
 }
 
-/* The input with the highest target; of several, the one for the fewest devices. */
-static uint32_t newest(const ptx_linker *l)
+/* The input with the highest target; of several, the most restricted one. */
+static uint32_t newest_input(const ptx_linker *l)
 {
 	uint32_t best = 0;
 
 	for (uint32_t i = 1; i < l->n_inputs; i++) {
 		const gpul_ptx_module *m = &l->inputs[i].m, *b = &l->inputs[best].m;
 
-		if (m->sm > b->sm || (m->sm == b->sm && rank(m->sm_suffix) > rank(b->sm_suffix)))
+		if (m->sm > b->sm || (m->sm == b->sm && suffix_rank(m->sm_suffix) > suffix_rank(b->sm_suffix)))
 			best = i;
 	}
 	return best;
@@ -39,22 +39,22 @@ static uint32_t newest(const ptx_linker *l)
 
 static gpul_status choose_sm(ptx_linker *l)
 {
-	uint32_t best = newest(l);
+	uint32_t best = newest_input(l);
 	const gpul_ptx_module *at = &l->inputs[best].m;
 	char suffix = at->sm_suffix;
 
 	for (uint32_t i = 0; i < l->n_inputs; i++) {
 		const struct ptx_link_input *in = &l->inputs[i];
 
-		if (!allows(&in->m, at))
+		if (!runs_on(&in->m, at))
 			return gpul_fail(l->err, GPUL_EFORMAT, 0,
 					 "%.60s is for sm_%u%.1s and %.60s for sm_%u%.1s: no device runs "
-					 "both; compile them for one target",
+					 "both; compile both for the same target",
 					 in->name, in->m.sm, (const char[]){ in->m.sm_suffix, 0 },
 					 l->inputs[best].name, at->sm,
 					 (const char[]){ at->sm_suffix, 0 });
-		/* sm_100f with sm_103: what is left is the family from sm_103 on */
-		if (rank(in->m.sm_suffix) > rank(suffix))
+		/* sm_100f with sm_103: the result runs on the family from sm_103 on */
+		if (suffix_rank(in->m.sm_suffix) > suffix_rank(suffix))
 			suffix = in->m.sm_suffix;
 	}
 	snprintf(l->target, sizeof l->target, "sm_%u%.1s", at->sm, (const char[]){ suffix, 0 });
@@ -71,7 +71,7 @@ static bool has_word(const char *list, const char *word, size_t n)
 	return false;
 }
 
-/* texmode_unified, map_f64_to_f32: what any input asks for.  debug goes with the DWARF. */
+/* Collect the options of all inputs (texmode_unified, map_f64_to_f32), except debug, because DWARF is dropped. */
 static void add_options(ptx_linker *l, const gpul_ptx_module *m)
 {
 	const char *word = gpul_ptx_name(m, m->target);
@@ -88,7 +88,7 @@ static void add_options(ptx_linker *l, const gpul_ptx_module *m)
 	}
 }
 
-/* The texture mode holds for a whole program; one that is not named is texmode_unified. */
+/* All inputs must have the same texture mode; the default is texmode_unified. */
 static gpul_status check_texmode(ptx_linker *l)
 {
 	static const char independent[] = "texmode_independent";
@@ -101,8 +101,8 @@ static gpul_status check_texmode(ptx_linker *l)
 		if (has_word(gpul_ptx_name(m, m->target), independent, sizeof independent - 1) !=
 		    first)
 			return gpul_fail(l->err, GPUL_EFORMAT, 0,
-					 "%.80s and %.80s differ in texmode_independent, which must be "
-					 "the same in all that is linked",
+					 "%.80s and %.80s: only one has texmode_independent; compile both with the "
+					 "same texture mode",
 					 l->inputs[0].name, l->inputs[i].name);
 	}
 	return GPUL_OK;
@@ -119,8 +119,8 @@ gpul_status ptx_link_target(ptx_linker *l)
 
 		if (m->address_size != l->inputs[0].m.address_size)
 			st = gpul_fail(l->err, GPUL_EFORMAT, 0,
-				       "%.80s has addresses of %u bits and %.80s of %u: compile both "
-				       "for 64",
+				       "%.80s has %u-bit addresses and %.80s has %u-bit addresses: compile "
+				       "both for 64 bits",
 				       l->inputs[0].name, l->inputs[0].m.address_size,
 				       l->inputs[i].name, m->address_size);
 		if (m->version_major > l->version_major ||

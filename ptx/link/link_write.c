@@ -1,7 +1,7 @@
-/* link_write.c — the linked module as text.
+/* link_write.c — print the linked module.
  *
- * PTX wants a name declared before it is used, and modules refer to each other both ways.  So first
- * come declarations of all functions, then the variables, then bodies. */
+ * PTX requires a declaration before the first use, and two modules may refer to each other.  So declarations of all
+ * functions come first, then the variables, then the bodies. */
 #include "ptx/link/link_internal.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void put_head(const ptx_linker *l, ptx_out *o)
 		ptx_put_file(o, &l->files.at[i], ptx_names_text(&l->names, l->files.at[i].path));
 }
 
-/* Every function; a kernel only if something refers to it, or its own module declares it. */
+/* Declare every function, and each kernel that is referred to or that its module declares. */
 static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *o)
 {
 	const struct ptx_link_input *in = &l->inputs[input];
@@ -46,12 +46,12 @@ static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* A variable whose turn it is once those that its initializer refers to are written. */
-struct turn { struct ptx_link_place place; uint32_t next_init; };
-typedef GPUL_ARRAY(struct turn) turns;
+/* A variable that is printed after those that its initializer refers to. */
+struct pending { struct ptx_link_place place; uint32_t next_init; };
+typedef GPUL_ARRAY(struct pending) pending_stack;
 
-/* What stands for a row of an input. */
-static struct ptx_link_place meant(const ptx_linker *l, uint32_t input, uint32_t row)
+/* The row that the result keeps for a variable of an input. */
+static struct ptx_link_place resolve_var(const ptx_linker *l, uint32_t input, uint32_t row)
 {
 	const ptx_link_symbol *s = ptx_link_symbol_of(l, input, l->inputs[input].m.vars[row].name);
 
@@ -60,9 +60,9 @@ static struct ptx_link_place meant(const ptx_linker *l, uint32_t input, uint32_t
 			     : s->first;
 }
 
-static bool push_turn(ptx_linker *l, turns *t, struct ptx_link_place place)
+static bool push_pending(ptx_linker *l, pending_stack *t, struct ptx_link_place place)
 {
-	struct turn *row = gpul_array_push(t);
+	struct pending *row = gpul_array_push(t);
 
 	if (!row)
 		return false;
@@ -72,7 +72,7 @@ static bool push_turn(ptx_linker *l, turns *t, struct ptx_link_place place)
 	return true;
 }
 
-/* Two variables that hold each other's address, or one that holds its own: declared first. */
+/* Declare a variable before its definition: two variables hold each other's address, or one holds its own. */
 static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out *o)
 {
 	gpul_ptx_var v = l->inputs[place.input].m.vars[place.row];
@@ -83,8 +83,8 @@ static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out
 	ptx_put_var(o, &v);
 }
 
-/* The next variable that must come before this one; false: it is ready. */
-static bool find_needed(ptx_linker *l, struct turn *t, ptx_out *o, struct ptx_link_place *needed)
+/* Find the next variable that must be printed before this one; false: there are no more. */
+static bool find_needed(ptx_linker *l, struct pending *t, ptx_out *o, struct ptx_link_place *needed)
 {
 	const gpul_ptx_module *m = &l->inputs[t->place.input].m;
 	const gpul_ptx_var *v = &m->vars[t->place.row];
@@ -94,7 +94,7 @@ static bool find_needed(ptx_linker *l, struct turn *t, ptx_out *o, struct ptx_li
 
 		if (i->kind != GPUL_PTX_INIT_SYMBOL || i->ref_kind != GPUL_PTX_REF_MODULE_VAR)
 			continue;
-		*needed = meant(l, t->place.input, i->index);
+		*needed = resolve_var(l, t->place.input, i->index);
 		uint8_t *state = &l->inputs[needed->input].written[needed->row];
 		if (*state == PTX_NOT_WRITTEN)
 			return true;
@@ -106,18 +106,18 @@ static bool find_needed(ptx_linker *l, struct turn *t, ptx_out *o, struct ptx_li
 	return false;
 }
 
-/* A variable, after all that it needs: PTX has no forward references, and .extern declarations of
- * what the module itself defines make ptxas complain. */
-static bool put_variable(ptx_linker *l, struct ptx_link_place place, turns *t, ptx_out *o)
+/* Print a variable after those that it refers to (depth-first): PTX has no forward references, and ptxas warns about an
+ * .extern declaration of a variable that the module defines. */
+static bool put_variable(ptx_linker *l, struct ptx_link_place place, pending_stack *t, ptx_out *o)
 {
-	bool ok = push_turn(l, t, place);
+	bool ok = push_pending(l, t, place);
 
 	while (ok && t->n) {
-		struct turn *top = &t->at[t->n - 1];
+		struct pending *top = &t->at[t->n - 1];
 		struct ptx_link_place needed;
 
 		if (find_needed(l, top, o, &needed)) {
-			ok = push_turn(l, t, needed);
+			ok = push_pending(l, t, needed);
 			continue;
 		}
 		struct ptx_link_input *in = &l->inputs[top->place.input];
@@ -131,7 +131,7 @@ static bool put_variable(ptx_linker *l, struct ptx_link_place place, turns *t, p
 
 static bool put_variables(ptx_linker *l, ptx_out *o)
 {
-	turns t = { 0 };
+	pending_stack t = { 0 };
 	bool ok = true;
 
 	for (uint32_t i = 0; i < l->n_inputs; i++) {
@@ -150,9 +150,9 @@ static bool put_variables(ptx_linker *l, ptx_out *o)
 	return ok;
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- bodies and the whole module ----------------------------------------------------------- */
 
-/* Bodies, and what stands between them. */
+/* Print the bodies, pragmas and aliases of an input. */
 static void put_bodies(const ptx_linker *l, uint32_t input, ptx_out *o)
 {
 	const gpul_ptx_module *m = &l->inputs[input].m;

@@ -1,4 +1,4 @@
-/* nvrtc.c — see nvrtc.h.  nvrtc.h of the toolkit is not included: it need not be installed. */
+/* nvrtc.c — compile one program with NVRTC.  The toolkit's nvrtc.h is not included, because it need not be installed. */
 #include "ptx/nvrtc/nvrtc.h"
 
 #include <stdbool.h>
@@ -13,12 +13,12 @@
 enum { MAX_OWN_OPTIONS = 4 };   /* the architecture, 128-bit integers, two include folders */
 
 struct options {
-	const char **words;     /* ours are malloc'ed, the caller's borrowed */
+	const char **words;     /* own options are malloc'ed, the caller's are borrowed */
 	char *own[MAX_OWN_OPTIONS];
 	int n, n_own;
 };
 
-static bool add_own(struct options *o, const char *before, const char *text)
+static bool add_own_option(struct options *o, const char *before, const char *text)
 {
 	size_t bytes = strlen(before) + strlen(text) + 1;
 	char *word = malloc(bytes);
@@ -38,7 +38,7 @@ static void free_options(struct options *o)
 	free(o->words);
 }
 
-/* The architecture, the caller's, and last the toolkit's headers. */
+/* The architecture, the caller's options, and last the toolkit's header folders. */
 static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
 			    const char *const *more, const char *arch)
 {
@@ -47,22 +47,22 @@ static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
 	while (more && more[n_more])
 		n_more++;
 	*o = (struct options){ .words = calloc(n_more + MAX_OWN_OPTIONS, sizeof *o->words) };
-	if (!o->words || !add_own(o, "--gpu-architecture=", arch))
+	if (!o->words || !add_own_option(o, "--gpu-architecture=", arch))
 		return false;
-	/* nvcc has __int128 without being asked, since CUDA 11.5. */
+	/* nvcc enables __int128 by default since CUDA 11.5; NVRTC needs the option. */
 	if ((lib->major > 11 || (lib->major == 11 && lib->minor >= 5)) &&
-	    !add_own(o, "--device-int128", ""))
+	    !add_own_option(o, "--device-int128", ""))
 		return false;
 	for (size_t i = 0; i < n_more; i++)
 		o->words[o->n++] = more[i];
-	return (!*lib->include || add_own(o, "-I", lib->include)) &&
-	       (!*lib->cccl || add_own(o, "-I", lib->cccl));
+	return (!*lib->include || add_own_option(o, "-I", lib->include)) &&
+	       (!*lib->cccl || add_own_option(o, "-I", lib->cccl));
 }
 
 /* ---- one program ------------------------------------------------------------------------- */
 
-/* Fetch a text or image whose size one call tells and another call fills; NULL: no memory, or none. */
-static char *fetch(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *),
+/* Copy a text or image out of NVRTC; size_of() gets its size, get() its bytes.  NULL: out of memory, or it is empty. */
+static char *fetch_result(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *),
 		   size_t *bytes)
 {
 	char *text;
@@ -79,7 +79,7 @@ static char *fetch(void *program, int (*size_of)(void *, size_t *), int (*get)(v
 	return text;
 }
 
-/* "kernel.cu(3): error: ..." of the log; the whole log begins here if none is marked so. */
+/* The line "kernel.cu(3): error: ..." of the log; the start of the log if no line has "error". */
 static const char *first_error(const char *log)
 {
 	const char *at = strstr(log, "error");
@@ -89,13 +89,13 @@ static const char *first_error(const char *log)
 	return at ? at : log;
 }
 
-static gpul_status failed(const struct ptx_nvrtc *lib, int result, const char *name,
+static gpul_status fail_compilation(const struct ptx_nvrtc *lib, int result, const char *name,
 			  const char *arch, const char *log, gpul_error *err)
 {
 	const char *text = log && *log ? first_error(log) : lib->nvrtcGetErrorString(result);
 	int n_bytes = (int)strcspn(text, "\n");
 
-	/* "nvrtc: error: invalid value for --gpu-architecture" names neither file nor value */
+	/* NVRTC's "error: invalid value for --gpu-architecture" lacks the file and the value. */
 	if (strstr(text, "--gpu-architecture"))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, result,
 				 "%s: NVRTC %d.%d cannot compile for %s", name, lib->major,
@@ -106,8 +106,8 @@ static gpul_status failed(const struct ptx_nvrtc *lib, int result, const char *n
 			 lib->minor, n_bytes, text);
 }
 
-/* Compile, and take the log whatever came of it. */
-static gpul_status compile(const struct ptx_nvrtc *lib, void *program, const char *name,
+/* Compile, and copy the log on success and on failure. */
+static gpul_status compile_program(const struct ptx_nvrtc *lib, void *program, const char *name,
 			   const char *arch, const struct options *o, gpul_nvrtc_result *out,
 			   gpul_error *err)
 {
@@ -115,21 +115,21 @@ static gpul_status compile(const struct ptx_nvrtc *lib, void *program, const cha
 	int result = lib->nvrtcCompileProgram(program, o->n, o->words);
 	size_t log_bytes;
 
-	out->log = fetch(program, lib->nvrtcGetProgramLogSize, lib->nvrtcGetProgramLog,
+	out->log = fetch_result(program, lib->nvrtcGetProgramLogSize, lib->nvrtcGetProgramLog,
 			 &log_bytes);
 	if (result)
-		return failed(lib, result, name, arch, out->log, err);
+		return fail_compilation(lib, result, name, arch, out->log, err);
 	if (cubin)
-		out->image = fetch(program, lib->nvrtcGetCUBINSize, lib->nvrtcGetCUBIN,
+		out->image = fetch_result(program, lib->nvrtcGetCUBINSize, lib->nvrtcGetCUBIN,
 				   &out->image_bytes);
 	else
-		out->image = fetch(program, lib->nvrtcGetPTXSize, lib->nvrtcGetPTX,
+		out->image = fetch_result(program, lib->nvrtcGetPTXSize, lib->nvrtcGetPTX,
 				   &out->image_bytes);
 	if (!out->image)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for what NVRTC made of it",
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiled image",
 				 name);
 	if (!cubin)
-		out->image_bytes--;   /* NVRTC counts the NUL of its PTX */
+		out->image_bytes--;   /* NVRTC counts the terminating NUL of PTX */
 	return GPUL_OK;
 }
 
@@ -155,10 +155,10 @@ gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char 
 	}
 	result = lib->nvrtcCreateProgram(&program, source, name, n_headers, texts, names);
 	if (result) {
-		st = failed(lib, result, name, arch, NULL, err);
+		st = fail_compilation(lib, result, name, arch, NULL, err);
 		goto free_o;
 	}
-	st = compile(lib, program, name, arch, &o, out, err);
+	st = compile_program(lib, program, name, arch, &o, out, err);
 	lib->nvrtcDestroyProgram(&program);
 free_o:
 	free_options(&o);

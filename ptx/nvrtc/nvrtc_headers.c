@@ -1,8 +1,8 @@
-/* nvrtc_headers.c — stand-ins for the C and C++ headers that kernels include and NVRTC lacks.
+/* nvrtc_headers.c — replacements for the C and C++ headers that kernels include and NVRTC lacks.
  *
- * NVRTC knows printf, assert, malloc, memcpy and the mathematical functions without any header,
- * and has no C library; these texts let `#include <cassert>` pass.  Types and limits come from
- * the toolkit's cuda/std where it has them, so that both may be included in one program. */
+ * NVRTC has no C library headers, but declares printf, assert, malloc, memcpy and the mathematical functions itself; these
+ * texts make `#include <cassert>` succeed.  Types and limits come from the toolkit's cuda/std if it is there, so that a
+ * program may include both. */
 #include "ptx/nvrtc/nvrtc_internal.h"
 
 #define NOTHING "#pragma once\n"
@@ -76,7 +76,7 @@ static const struct { const char *name, *text; } rows[] = {
 };
 
 _Static_assert(sizeof rows / sizeof *rows <= (size_t)PTX_NVRTC_MAX_HEADERS,
-	       "room for all of them");
+	       "the arrays of the caller must hold all headers");
 
 int ptx_nvrtc_headers(const char *names[PTX_NVRTC_MAX_HEADERS],
 		      const char *texts[PTX_NVRTC_MAX_HEADERS])

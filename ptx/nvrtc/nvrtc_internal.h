@@ -1,4 +1,4 @@
-/* nvrtc_internal.h — libnvrtc, opened: its entry points and where its headers are. */
+/* nvrtc_internal.h — the entry points of libnvrtc and the folders of its headers. */
 #ifndef GPULOAD_PTX_NVRTC_NVRTC_INTERNAL_H
 #define GPULOAD_PTX_NVRTC_NVRTC_INTERNAL_H
 
@@ -32,10 +32,10 @@ struct ptx_nvrtc {
 };
 
 enum { PTX_NVRTC_MAX_HEADERS = 32 };
-/* Headers that every program gets, by name; how many there are. */
+/* Names and texts of the headers that every program gets; returns their number. */
 int ptx_nvrtc_headers(const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS]);
 
-/* Open it the first time; the same one after that, and the same failure.  Any thread. */
+/* Open libnvrtc at the first call; later calls return the same library or the same failure.  Any thread. */
 gpul_status ptx_nvrtc_open(const struct ptx_nvrtc **out, gpul_error *err);
 
 #endif

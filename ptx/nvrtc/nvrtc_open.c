@@ -1,4 +1,4 @@
-/* nvrtc_open.c — find and open libnvrtc: see core/toolkit.h for the order. */
+/* nvrtc_open.c — find and open libnvrtc and its headers; core/toolkit.h has the order of the search. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 static struct ptx_nvrtc lib;
 
-/* The development link first: it is the version that the toolkit means. */
+/* The development link first, because it points to the toolkit's version. */
 static const char *const names[] = { "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL };
 
 static const gpul_toolkit_entry entries[] = {
@@ -28,8 +28,8 @@ static gpul_toolkit_library nvrtc = {
 	.needed_for = "CUDA C++ needs NVRTC", .otherwise = "; or use PTX", .oldest = "CUDA 11.1",
 };
 
-/* to = folder + tail if that exists, else "". */
-static bool existing(char to[PATH_MAX], const char *folder, const char *tail, const char *sign)
+/* Set to = folder + tail if it has the file `sign`, else to "". */
+static bool find_folder(char to[PATH_MAX], const char *folder, const char *tail, const char *sign)
 {
 	char probe[2 * PATH_MAX];
 	struct stat st;
@@ -42,7 +42,7 @@ static bool existing(char to[PATH_MAX], const char *folder, const char *tail, co
 	return true;
 }
 
-/* From where the library lies: its headers, and the builtins that it will want to open. */
+/* Called after libnvrtc is opened: find its headers, and open its builtins. */
 static void find_neighbours(void)
 {
 	char folder[PATH_MAX], builtins[2 * PATH_MAX], *slash;
@@ -54,13 +54,13 @@ static void find_neighbours(void)
 	if (!slash)
 		return;
 	*slash = 0;
-	/* The toolkit's lib, or its targets/<machine>/lib, or lib64; Debian has /usr/include. */
-	if (!existing(lib.include, folder, "/../include", "cuda_fp16.h"))
-		existing(lib.include, folder, "/../../include", "cuda_fp16.h");
+	/* The library is in the toolkit's lib, lib64 or targets/<machine>/lib; Debian has /usr/include. */
+	if (!find_folder(lib.include, folder, "/../include", "cuda_fp16.h"))
+		find_folder(lib.include, folder, "/../../include", "cuda_fp16.h");
 	if (*lib.include)
-		existing(lib.cccl, lib.include, "/cccl", "cuda");
-	/* libnvrtc opens its builtins by their bare name, which finds only what is open already when
-	 * its folder is on no path: open them here, by their full one.  Never closed, like libnvrtc. */
+		find_folder(lib.cccl, lib.include, "/cccl", "cuda");
+	/* libnvrtc opens its builtins by file name without a folder; if the folder is not on the loader's path, that
+	 * finds only a library that is already open.  So open them here, by their path.  Never closed, like libnvrtc. */
 	snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", folder, lib.major,
 		 lib.minor);
 	dlopen(builtins, RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,4 @@
-/* lexer.c — see lexer_internal.h. */
+/* lexer.c — split PTX text into tokens. */
 #include "ptx/parse/lexer_internal.h"
 
 #include <locale.h>
@@ -8,7 +8,7 @@
 
 enum { WORD = 1, DIGIT = 2, START = 4, HEX = 8 };
 
-/* What a byte may be part of, by its ASCII code; 16 to a row.  START: may begin a word. */
+/* Character classes by ASCII code, 16 to a row.  START: may begin a word. */
 static const unsigned char class_of[256] = {
 	 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
 	 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
@@ -20,7 +20,7 @@ static const unsigned char class_of[256] = {
 	 5,  5,  5,  5,  5,  5,  5,  5,  5,  5,  5,  0,  0,  0,  0,  0,
 };
 
-static bool is(char c, int classes)
+static bool has_class(char c, int classes)
 {
 	return class_of[(unsigned char)c] & classes;
 }
@@ -31,7 +31,7 @@ void ptx_lexer_init(ptx_lexer *l, const char *text, size_t text_bytes)
 			  .line_start = text, .line = 1 };
 }
 
-static void newline(ptx_lexer *l)
+static void count_line(ptx_lexer *l)
 {
 	l->line++;
 	l->line_start = l->at;
@@ -44,7 +44,7 @@ static void skip_to_line_end(ptx_lexer *l)
 	l->at = nl ? nl : l->end;
 }
 
-/* False: no end.  Then the lexer stands where the comment began. */
+/* False: the comment has no end; the lexer stays at its first byte. */
 static bool skip_block_comment(ptx_lexer *l)
 {
 	const ptx_lexer before = *l;
@@ -55,24 +55,24 @@ static bool skip_block_comment(ptx_lexer *l)
 			return true;
 		}
 		if (*l->at++ == '\n')
-			newline(l);
+			count_line(l);
 	}
 	*l = before;
 	l->error = "this comment has no end: expected '*/'";
 	return false;
 }
 
-/* What the C preprocessor leaves: # 12 "file.h" */
+/* A line marker of the C preprocessor: # 12 "file.h" */
 static bool at_line_marker(const ptx_lexer *l)
 {
 	const char *c = l->at + 1;
 
 	while (c < l->end && (*c == ' ' || *c == '\t'))
 		c++;
-	return c < l->end && is(*c, DIGIT);
+	return c < l->end && has_class(*c, DIGIT);
 }
 
-/* Skip what means nothing; false: a comment without end. */
+/* Skip blanks, comments and line markers; false: a comment without end. */
 static bool skip_blank(ptx_lexer *l)
 {
 	while (l->at < l->end) {
@@ -80,7 +80,7 @@ static bool skip_blank(ptx_lexer *l)
 
 		if (c == '\n') {
 			l->at++;
-			newline(l);
+			count_line(l);
 		} else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
 			l->at++;
 		} else if (c == '/' && l->end - l->at >= 2 && l->at[1] == '/') {
@@ -97,7 +97,7 @@ static bool skip_blank(ptx_lexer *l)
 	return true;
 }
 
-static void fail(ptx_lexer *l, ptx_token *t, const char *why)
+static void fail_token(ptx_lexer *l, ptx_token *t, const char *why)
 {
 	l->error = why;
 	t->kind = PTX_TOK_ERROR;
@@ -105,20 +105,20 @@ static void fail(ptx_lexer *l, ptx_token *t, const char *why)
 
 static unsigned digit_value(char c)
 {
-	if (is(c, DIGIT))
+	if (has_class(c, DIGIT))
 		return (unsigned)(c - '0');
 	return (unsigned)((c | 32) - 'a') + 10;
 }
 
-/* The digits from l->at in one base; a letter or digit that is not of the base is an error. */
+/* Read the digits at l->at; a letter or digit outside of the base is an error. */
 static void read_digits(ptx_lexer *l, ptx_token *t, unsigned base)
 {
 	const char *first = l->at;
 	uint64_t v = 0;
 
-	for (; l->at < l->end && is(*l->at, HEX) && digit_value(*l->at) < base; l->at++) {
+	for (; l->at < l->end && has_class(*l->at, HEX) && digit_value(*l->at) < base; l->at++) {
 		if (v > (UINT64_MAX - digit_value(*l->at)) / base) {
-			fail(l, t, "this number needs more than 64 bits");
+			fail_token(l, t, "this number needs more than 64 bits");
 			return;
 		}
 		v = v * base + digit_value(*l->at);
@@ -127,42 +127,42 @@ static void read_digits(ptx_lexer *l, ptx_token *t, unsigned base)
 	t->value = v;
 	t->is_unsigned = v > INT64_MAX;
 	if (l->at == first)
-		fail(l, t, "this number has no digits");
+		fail_token(l, t, "this number has no digits");
 	if (l->at < l->end && *l->at == 'U') {
 		t->is_unsigned = true;
 		l->at++;
 	}
-	if (l->at < l->end && is(*l->at, WORD))
-		fail(l, t, "this is neither a number nor a name");
+	if (l->at < l->end && has_class(*l->at, WORD))
+		fail_token(l, t, "this is neither a number nor a name");
 }
 
-/* 0f3F800000, 0d3FF0000000000000: the bits of the number, all of its digits. */
+/* 0f3F800000, 0d3FF0000000000000: the bits of the number; all digits are required. */
 static void read_float_bits(ptx_lexer *l, ptx_token *t, int kind, int n_digits)
 {
 	uint64_t v = 0;
 	int n = 0;
 
-	for (l->at += 2; l->at < l->end && is(*l->at, HEX); l->at++, n++)
+	for (l->at += 2; l->at < l->end && has_class(*l->at, HEX); l->at++, n++)
 		v = v << 4 | digit_value(*l->at);
 	t->kind = kind;
 	t->value = v;
-	if (n != n_digits || (l->at < l->end && is(*l->at, WORD)))
-		fail(l, t,
+	if (n != n_digits || (l->at < l->end && has_class(*l->at, WORD)))
+		fail_token(l, t,
 		     kind == PTX_TOK_F32 ? "0f must be followed by 8 hexadecimal digits"
 					 : "0d must be followed by 16 hexadecimal digits");
 }
 
-/* How many bytes of a decimal number with a '.' or an exponent stand at l->at; 0: it has neither. */
+/* Length of the decimal number with a '.' or an exponent at l->at; 0: it has neither. */
 static size_t decimal_float_bytes(const ptx_lexer *l)
 {
 	const char *c = l->at;
 	bool is_float = false;
 
-	while (c < l->end && is(*c, DIGIT))
+	while (c < l->end && has_class(*c, DIGIT))
 		c++;
-	if (c < l->end && *c == '.' && c + 1 < l->end && !is(c[1], START)) {
+	if (c < l->end && *c == '.' && c + 1 < l->end && !has_class(c[1], START)) {
 		is_float = true;
-		for (c++; c < l->end && is(*c, DIGIT);)
+		for (c++; c < l->end && has_class(*c, DIGIT);)
 			c++;
 	}
 	if (c < l->end && (*c | 32) == 'e') {
@@ -170,42 +170,42 @@ static size_t decimal_float_bytes(const ptx_lexer *l)
 
 		if (e < l->end && (*e == '+' || *e == '-'))
 			e++;
-		if (e < l->end && is(*e, DIGIT)) {
+		if (e < l->end && has_class(*e, DIGIT)) {
 			is_float = true;
-			for (c = e; c < l->end && is(*c, DIGIT);)
+			for (c = e; c < l->end && has_class(*c, DIGIT);)
 				c++;
 		}
 	}
 	return is_float ? (size_t)(c - l->at) : 0;
 }
 
-/* PTX writes 1.5 wherever the program runs, also where people write 1,5. */
+/* PTX writes 1.5 in every locale; strtod() would expect 1,5 in some. */
 static locale_t c_locale;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void make_c_locale(void)
+static void create_c_locale(void)
 {
 	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
 static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 {
-	char copy[512];   /* strtod needs a NUL */
+	char copy[512];   /* strtod() needs a NUL */
 	double d;
 
 	if (bytes >= sizeof copy) {
-		fail(l, t, "this number has more than 500 characters");
+		fail_token(l, t, "this number has more than 500 characters");
 		return;
 	}
 	memcpy(copy, l->at, bytes);
 	copy[bytes] = 0;
-	pthread_once(&once, make_c_locale);
+	pthread_once(&once, create_c_locale);
 	d = strtod_l(copy, NULL, c_locale);
 	memcpy(&t->value, &d, sizeof d);
 	t->kind = PTX_TOK_F64;
 	l->at += bytes;
-	if (l->at < l->end && is(*l->at, WORD))
-		fail(l, t, "this is neither a number nor a name");
+	if (l->at < l->end && has_class(*l->at, WORD))
+		fail_token(l, t, "this is neither a number nor a name");
 }
 
 /* .5 is a number, .2d a modifier. */
@@ -213,7 +213,7 @@ static bool is_float_from_dot(const ptx_lexer *l)
 {
 	const char *end = l->at + decimal_float_bytes(l);
 
-	return end == l->end || !is(*end, WORD);
+	return end == l->end || !has_class(*end, WORD);
 }
 
 static void read_number(ptx_lexer *l, ptx_token *t)
@@ -242,7 +242,7 @@ static void read_word(ptx_lexer *l, ptx_token *t)
 {
 	do
 		l->at++;
-	while (l->at < l->end && is(*l->at, WORD));
+	while (l->at < l->end && has_class(*l->at, WORD));
 	t->kind = PTX_TOK_WORD;
 	t->bytes = (uint32_t)(l->at - t->text);
 }
@@ -252,31 +252,31 @@ static void read_dot(ptx_lexer *l, ptx_token *t)
 {
 	t->text = ++l->at;
 	for (;;) {
-		while (l->at < l->end && is(*l->at, WORD))
+		while (l->at < l->end && has_class(*l->at, WORD))
 			l->at++;
 		if (l->end - l->at < 3 || l->at[0] != ':' || l->at[1] != ':' ||
-		    !is(l->at[2], WORD))
+		    !has_class(l->at[2], WORD))
 			break;
 		l->at += 2;
 	}
 	t->kind = PTX_TOK_DOT;
 	t->bytes = (uint32_t)(l->at - t->text);
 	if (!t->bytes)
-		fail(l, t, "expected a name behind the dot");
+		fail_token(l, t, "expected a name after the dot");
 }
 
 static void read_string(ptx_lexer *l, ptx_token *t)
 {
 	t->text = ++l->at;
-	while (l->at < l->end && *l->at != '"' && *l->at != '\n')   /* a '\' means nothing */
+	while (l->at < l->end && *l->at != '"' && *l->at != '\n')   /* PTX strings have no escapes */
 		l->at++;
 	t->kind = PTX_TOK_STRING;
 	t->bytes = (uint32_t)(l->at - t->text);
 	if (l->at >= l->end || *l->at != '"') {
 		t->text--;
-		fail(l, t, "this string has no end: expected '\"' on the same line");
+		fail_token(l, t, "this string has no end: expected '\"' on the same line");
 	} else if (memchr(t->text, 0, t->bytes)) {
-		fail(l, t, "a string cannot hold a NUL byte");
+		fail_token(l, t, "a string cannot contain a NUL byte");
 	} else {
 		l->at++;
 	}
@@ -293,7 +293,7 @@ static void read_sign(ptx_lexer *l, ptx_token *t)
 	t->bytes = 1;
 	t->kind = (unsigned char)*l->at++;
 	if (!strchr("{}[]()<>;,:@!|+-*/%^&=~?", t->kind) || !t->kind) {
-		fail(l, t, "this character has no meaning in PTX");
+		fail_token(l, t, "this character has no meaning in PTX");
 		return;
 	}
 	if (l->at == l->end)
@@ -326,11 +326,11 @@ void ptx_lexer_next(ptx_lexer *l, ptx_token *t)
 		return;
 	}
 	char c = *l->at, next = l->end - l->at >= 2 ? l->at[1] : 0;
-	if (is(c, START) && (c != '%' || is(next, WORD)))
+	if (has_class(c, START) && (c != '%' || has_class(next, WORD)))
 		read_word(l, t);
-	else if (is(c, DIGIT))
+	else if (has_class(c, DIGIT))
 		read_number(l, t);
-	else if (c == '.' && is(next, DIGIT) && is_float_from_dot(l))
+	else if (c == '.' && has_class(next, DIGIT) && is_float_from_dot(l))
 		read_decimal_float(l, t, decimal_float_bytes(l));
 	else if (c == '.')
 		read_dot(l, t);

@@ -1,4 +1,4 @@
-/* lexer_internal.h — PTX text to tokens: PTX ISA 9.0, chapter 4. */
+/* lexer_internal.h — split PTX text into tokens: PTX ISA 9.0, chapter 4. */
 #ifndef GPULOAD_PTX_PARSE_LEXER_INTERNAL_H
 #define GPULOAD_PTX_PARSE_LEXER_INTERNAL_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A token is its own character where it has one: '{' ';' '+' ... */
+/* The kind of a token of one character is that character: '{' ';' '+' ... */
 typedef enum ptx_token_kind {
 	PTX_TOK_END = 0,
 	PTX_TOK_WORD = 256,  /* add  %r1  $L__BB0_1  _ */
@@ -17,7 +17,7 @@ typedef enum ptx_token_kind {
 	PTX_TOK_STRING,      /* text between the quotes; there are no escapes */
 	PTX_TOK_SHL, PTX_TOK_SHR, PTX_TOK_LE, PTX_TOK_GE, PTX_TOK_EQ, PTX_TOK_NE,
 	PTX_TOK_AND_AND, PTX_TOK_OR_OR,
-	PTX_TOK_ERROR,       /* lexer->error says why */
+	PTX_TOK_ERROR,       /* lexer->error has the message */
 } ptx_token_kind;
 
 typedef struct ptx_token {
@@ -26,22 +26,22 @@ typedef struct ptx_token {
 	uint32_t line;           /* from 1 */
 	uint32_t bytes;          /* of text */
 	const char *text;        /* in the source */
-	const char *line_start;  /* of the line it stands on */
+	const char *line_start;  /* first byte of its line */
 	uint64_t value;
 } ptx_token;
 
 typedef struct ptx_lexer {
 	const char *at, *end, *start, *line_start;
 	uint32_t line;
-	const char *error;       /* of a PTX_TOK_ERROR: a literal */
+	const char *error;       /* message for a PTX_TOK_ERROR: a string literal */
 } ptx_lexer;
 
 void ptx_lexer_init(ptx_lexer *l, const char *text, size_t text_bytes);
 void ptx_lexer_next(ptx_lexer *l, ptx_token *t);
 
-/* lexer_skip.c: step over the statements of a body, whose '{' is taken: to a .shared that starts
- * a statement (true) or to the '}' that ends the body, or to the end of the text (false).  *depth:
- * blocks that are open inside; 0 at first. */
+/* lexer_skip.c: skip statements of a function body after its '{'.  True: the lexer is at a .shared that starts a
+ * statement.  False: it is at the '}' that ends the body, or at the end of the text.  *depth: number of open inner blocks,
+ * 0 at the first call. */
 bool ptx_lexer_skip_body(ptx_lexer *l, unsigned *depth);
 
 #endif

@@ -1,12 +1,12 @@
-/* lexer_skip.c — over the body of a function, 16 bytes at a time.
+/* lexer_skip.c — skip a function body, 16 bytes at a time.
  *
- * Lists of kernels go over hundreds of megabytes of bodies: most of what costs time there is
- * finding what may matter, which is braces, what may hide braces, and .shared:
+ * A list of kernels skips hundreds of megabytes of bodies, so the time is spent on finding the few bytes that need
+ * attention: braces, the start of a string or comment (which may hide braces), and .shared:
  *
- *     { } " /                   wherever they stand
- *     . s _ _ _ _ d blank       seven bytes apart: few others look so, and ld.shared.u32 does not
+ *     { } " /                   anywhere
+ *     . s _ _ _ _ d blank       ".shared" is tested by three of its bytes and the blank; ld.shared.u32 does not match
  *
- * gcc and clang make SSE2, NEON or what the machine has of the vectors below. */
+ * gcc and clang compile the vectors below to SSE2, NEON or whatever the machine has. */
 #include <string.h>
 
 #include "ptx/parse/lexer_internal.h"
@@ -14,9 +14,9 @@
 enum { WIDE = 16, SHARED_BYTES = 7 /* of ".shared" */, LOOK_AHEAD = WIDE + SHARED_BYTES };
 
 typedef unsigned char wide __attribute__((vector_size(WIDE)));
-typedef signed char mask __attribute__((vector_size(WIDE))); /* -1: yes */
+typedef signed char mask __attribute__((vector_size(WIDE))); /* -1: true */
 
-static wide load(const char *at)
+static wide load_16(const char *at)
 {
 	wide w;
 
@@ -24,7 +24,7 @@ static wide load(const char *at)
 	return w;
 }
 
-/* The first of 8 bytes of a mask that says yes, and one does. */
+/* Index of the first true byte among 8 bytes of a mask; at least one is true. */
 static int first_of(uint64_t yes)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -34,13 +34,13 @@ static int first_of(uint64_t yes)
 #endif
 }
 
-/* Which of the 16 bytes, with 7 more behind them, may matter first; WIDE: none. */
-static int may_matter(const char *at)
+/* Index of the first of 16 bytes that may be a stop (7 more bytes must be readable); WIDE: none. */
+static int first_candidate(const char *at)
 {
-	wide w = load(at);
+	wide w = load_16(at);
 	mask stop = (mask)((w == '{') | (w == '}') | (w == '"') | (w == '/'));
-	mask shared = (mask)((w == '.') & (load(at + 1) == 's') & (load(at + 6) == 'd') &
-			     (load(at + SHARED_BYTES) <= ' '));
+	mask shared = (mask)((w == '.') & (load_16(at + 1) == 's') & (load_16(at + 6) == 'd') &
+			     (load_16(at + SHARED_BYTES) <= ' '));
 	uint64_t half[2];
 
 	stop |= shared;
@@ -50,26 +50,26 @@ static int may_matter(const char *at)
 	return half[1] ? 8 + first_of(half[1]) : WIDE;
 }
 
-static bool matters(const char *at, const char *end)
+static bool is_stop(const char *at, const char *end)
 {
 	return *at == '{' || *at == '}' || *at == '"' || *at == '/' ||
 	       (*at == '.' && end - at > SHARED_BYTES && !memcmp(at, ".shared", SHARED_BYTES) &&
 		(unsigned char)at[SHARED_BYTES] <= ' ');
 }
 
-static const char *find(const char *at, const char *end)
+static const char *find_stop(const char *at, const char *end)
 {
 	while (end - at >= LOOK_AHEAD) {
-		int i = may_matter(at);
+		int i = first_candidate(at);
 
 		at += i;
 		if (i == WIDE)
 			continue;
-		if (matters(at, end))
+		if (is_stop(at, end))
 			return at;
 		at++;
 	}
-	while (at < end && !matters(at, end))
+	while (at < end && !is_stop(at, end))
 		at++;
 	return at;
 }
@@ -81,9 +81,9 @@ static uint32_t count_lines(const char *at, const char *end)
 	while (end - at >= WIDE) {
 		wide sum = { 0 };
 
-		/* 255 is what a byte of the sum holds */
+		/* a byte of the sum counts to 255 */
 		for (int i = 0; i < 255 && end - at >= WIDE; i++, at += WIDE)
-			sum -= (wide)(load(at) == '\n');
+			sum -= (wide)(load_16(at) == '\n');
 		for (int i = 0; i < WIDE; i++)
 			n += sum[i];
 	}
@@ -92,7 +92,7 @@ static uint32_t count_lines(const char *at, const char *end)
 	return n;
 }
 
-/* Go on to a place further on, and know its line. */
+/* Advance to `to` and update the line number. */
 static void move_to(ptx_lexer *l, const char *to)
 {
 	const char *newline = memrchr(l->at, '\n', (size_t)(to - l->at));
@@ -104,8 +104,8 @@ static void move_to(ptx_lexer *l, const char *to)
 	l->at = to;
 }
 
-/* The end of what starts at '"' or '/': a string, a comment, or one byte that hides nothing; NULL: it
- * has no end. */
+/* The end of the string or comment that starts at '"' or '/', or of a single '/'; NULL: the string or comment has no
+ * end. */
 static const char *end_of_hidden(const char *at, const char *end)
 {
 	const char *close;
@@ -125,8 +125,8 @@ static const char *end_of_hidden(const char *at, const char *end)
 	return at + 1;
 }
 
-/* Nothing but blanks stands between at and where a statement can start; from: the end of what is known
- * not to be part of this statement. */
+/* True when only blanks are between `at` and the end of the previous statement; from: the text before it is a comment
+ * or string, or was skipped before. */
 static bool starts_statement(const char *at, const char *from)
 {
 	while (at > from && (unsigned char)at[-1] <= ' ')
@@ -139,7 +139,7 @@ bool ptx_lexer_skip_body(ptx_lexer *l, unsigned *depth)
 	const char *at = l->at, *from = at;
 	bool shared = false;
 
-	while ((at = find(at, l->end)) < l->end && !(*at == '}' && *depth == 0)) {
+	while ((at = find_stop(at, l->end)) < l->end && !(*at == '}' && *depth == 0)) {
 		if (*at == '.') {
 			shared = starts_statement(at, from);
 			if (shared)
@@ -151,7 +151,7 @@ bool ptx_lexer_skip_body(ptx_lexer *l, unsigned *depth)
 		} else {
 			const char *after = end_of_hidden(at, l->end);
 
-			if (!after) /* the lexer says what is wrong with it */
+			if (!after) /* the lexer reports the error */
 				break;
 			from = after > at + 1 ? after : from;
 			at = after;

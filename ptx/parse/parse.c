@@ -1,4 +1,4 @@
-/* parse.c — module level: PTX ISA 9.0, chapter 4 and 11. */
+/* parse.c — parse the statements outside of functions and build the module: PTX ISA 9.0, chapters 4 and 11. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 /* ---- module level ------------------------------------------------------------------------ */
 
-/* .version 8.4: the lexer takes "8.4" for a number, so its text is read again here. */
+/* .version 8.4: the lexer reads "8.4" as a number, so its text is read again here. */
 static void parse_version(ptx_parser *p)
 {
 	ptx_token t = p->tok;
@@ -28,7 +28,7 @@ static void parse_version(ptx_parser *p)
 	p->module.version_minor = part[1];
 }
 
-/* The sm_90a of a target. */
+/* Read sm_90a. */
 static void read_sm(ptx_parser *p, const ptx_token *t)
 {
 	uint32_t i = 3, sm = 0;
@@ -105,7 +105,7 @@ static void parse_file(ptx_parser *p)
 	*ptx_push(p, &p->files) = f;
 }
 
-/* .section .debug_str { ... }: the text between the braces is kept as it is. */
+/* .section .debug_str { ... }: the text between the braces is kept unchanged. */
 static void parse_section(ptx_parser *p)
 {
 	ptx_token name = p->tok, open;
@@ -127,7 +127,7 @@ static void parse_section(ptx_parser *p)
 	s.text = ptx_names_intern(&p->names, open.text + 1,
 				  (uint32_t)(p->tok.text - open.text - 1));
 	if (memchr(open.text, 0, (size_t)(p->tok.text - open.text)))
-		ptx_fail_at(p, &open, "a section cannot hold a NUL byte");
+		ptx_fail_at(p, &open, "a section cannot contain a NUL byte");
 	if (!s.name || (!s.text && p->tok.text - open.text > 1))
 		ptx_fail_memory(p);
 	ptx_next(p);
@@ -169,7 +169,7 @@ static void parse_module_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 		ptx_note_shared(p, first);
 }
 
-/* .visible .entry ..., .extern .global ..., or without a linkage */
+/* .visible .entry ..., .extern .global ..., or a declaration without a linkage */
 static void parse_linked(ptx_parser *p)
 {
 	static const struct { const char *text; gpul_ptx_linkage linkage; } words[] = {
@@ -223,7 +223,7 @@ static void parse_module(ptx_parser *p)
 		parse_module_statement(p);
 }
 
-/* Every row of a name learns which row has the body: rows of one name share their first. */
+/* Set .definition of every declaration; the first row of each name has it already. */
 static void link_definitions(ptx_parser *p)
 {
 	gpul_ptx_func *rows = p->funcs.at;
@@ -260,7 +260,7 @@ static void keep_names(ptx_parser *p, gpul_ptx_module *m)
 		m->extra_mods[i] = m->strings[p->extra_mods.at[i]];
 }
 
-static gpul_ptx_module *build(ptx_parser *p)
+static gpul_ptx_module *build_module(ptx_parser *p)
 {
 	gpul_ptx_module *m = &p->module, *out;
 
@@ -320,16 +320,16 @@ static void free_parser(ptx_parser *p)
 	ptx_arena_free(&p->arena);
 }
 
-static gpul_status parse(const char *text, size_t text_bytes, const char *file_name,
+static gpul_status parse_text(const char *text, size_t text_bytes, const char *file_name,
 			 bool heads_only, gpul_ptx_module **out, gpul_error *err)
 {
 	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only };
 	gpul_ptx_module *m = NULL;
 
-	p.module.address_size = 32;   /* what a file says that says nothing */
+	p.module.address_size = 32;   /* of a file without .address_size */
 	if (text_bytes > INT32_MAX)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%.100s: %zu bytes of PTX; 2 GiB are the limit", file_name,
+				 "%.100s: %zu bytes of PTX; the limit is 2 GiB", file_name,
 				 text_bytes);
 	ptx_vocabulary_init();
 	ptx_lexer_init(&p.lexer, text, text_bytes);
@@ -339,7 +339,7 @@ static gpul_status parse(const char *text, size_t text_bytes, const char *file_n
 		ptx_fail_memory(&p);
 	if (!p.status) {
 		link_definitions(&p);
-		m = build(&p);
+		m = build_module(&p);
 	}
 	free_parser(&p);
 	if (!p.status)
@@ -350,13 +350,13 @@ static gpul_status parse(const char *text, size_t text_bytes, const char *file_n
 gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
 			   gpul_ptx_module **out, gpul_error *err)
 {
-	return parse(text, text_bytes, file_name, false, out, err);
+	return parse_text(text, text_bytes, file_name, false, out, err);
 }
 
 gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name,
 				 gpul_ptx_module **out, gpul_error *err)
 {
-	return parse(text, text_bytes, file_name, true, out, err);
+	return parse_text(text, text_bytes, file_name, true, out, err);
 }
 
 void gpul_ptx_module_destroy(gpul_ptx_module *m)

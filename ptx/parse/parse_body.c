@@ -1,4 +1,4 @@
-/* parse_body.c — what stands between the braces of a function: PTX ISA 9.0, 4.2, 9 and 11. */
+/* parse_body.c — parse the statements of a function body: PTX ISA 9.0, 4.2, 9 and 11. */
 #include "ptx/parse/parser_internal.h"
 
 #include "ptx/vocabulary_internal.h"
@@ -19,7 +19,7 @@ static void parse_mods(ptx_parser *p, gpul_ptx_inst *in)
 {
 	while (p->tok.kind == PTX_TOK_DOT) {
 		if (in->n_mods == GPUL_PTX_MAX_MODS) {
-			ptx_fail_at(p, &p->tok, "an instruction has %d modifiers at most",
+			ptx_fail_at(p, &p->tok, "an instruction has at most %d modifiers",
 				    GPUL_PTX_MAX_MODS);
 			return;
 		}
@@ -37,10 +37,10 @@ static void check_operand_count(ptx_parser *p, const gpul_ptx_inst *in, const pt
 		return;
 	const char *name = gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode);
 	if (least == most)
-		ptx_fail_at(p, where, "%s takes %u operands, not %u", name, least,
+		ptx_fail_at(p, where, "%s requires %u operands, not %u", name, least,
 			    in->n_operands);
 	else
-		ptx_fail_at(p, where, "%s takes %u to %u operands, not %u", name, least, most,
+		ptx_fail_at(p, where, "%s requires %u to %u operands, not %u", name, least, most,
 			    in->n_operands);
 }
 
@@ -61,7 +61,7 @@ static void parse_operands(ptx_parser *p, gpul_ptx_inst *in)
 				ptx_parse_operand(p, labels);
 		} while (++n <= UINT8_MAX && ptx_accept(p, ','));
 	if (n > UINT8_MAX)
-		ptx_fail_at(p, &p->tok, "an instruction has %d operands at most", UINT8_MAX);
+		ptx_fail_at(p, &p->tok, "an instruction has at most %d operands", UINT8_MAX);
 	in->n_operands = (uint8_t)n;
 	in->first_operand = ptx_place_siblings(p, 0);
 }
@@ -75,14 +75,14 @@ static uint16_t opcode_of(ptx_parser *p, const ptx_token *t)
 		return (uint16_t)opcode;
 	near = ptx_near_opcode(t->text, t->bytes);
 	if (near)
-		ptx_fail_at(p, t, "'%.*s' is no instruction; did you mean '%s'?", (int)t->bytes,
+		ptx_fail_at(p, t, "unknown instruction '%.*s'; did you mean '%s'?", (int)t->bytes,
 			    t->text, near);
 	else
-		ptx_fail_at(p, t, "'%.*s' is no instruction", (int)t->bytes, t->text);
+		ptx_fail_at(p, t, "unknown instruction '%.*s'", (int)t->bytes, t->text);
 	return 0;
 }
 
-/* t: the root, already taken; guard and guard_negated are filled in. */
+/* t: the root, already consumed; in->guard and guard_negated are set. */
 static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *in)
 {
 	in->line = t->line;
@@ -99,7 +99,7 @@ static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *
 	*ptx_push(p, &p->insts) = *in;
 }
 
-/* @p or @!p before an instruction; the '@' is taken. */
+/* @p or @!p before an instruction, after the '@'. */
 static void parse_guarded(ptx_parser *p)
 {
 	gpul_ptx_inst in = { .guard_negated = ptx_accept(p, '!') };
@@ -122,7 +122,7 @@ static void parse_guarded(ptx_parser *p)
 
 /* ---- labels ------------------------------------------------------------------------------ */
 
-/* a, b, c;  of .branchtargets and .calltargets */
+/* a, b, c;  after .branchtargets or .calltargets */
 static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 {
 	p->siblings.n = 0;
@@ -136,7 +136,7 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 	ptx_expect(p, ';', "a list of targets");
 }
 
-/* name: and what may belong to it; the name and the ':' are taken. */
+/* A label, after its name and ':'; a list of targets or a prototype may follow. */
 static void parse_label(ptx_parser *p, const ptx_token *name)
 {
 	gpul_ptx_label l = { .name = ptx_intern_tok(p, name),
@@ -163,7 +163,7 @@ static void parse_label(ptx_parser *p, const ptx_token *name)
 		p->labels.at[row] = l;
 }
 
-/* A statement that begins with a word: a label, or an instruction without guard. */
+/* A statement that begins with a word: a label, or an instruction without a guard. */
 static void parse_word(ptx_parser *p)
 {
 	gpul_ptx_inst in = { .guard = GPUL_PTX_NONE };
@@ -200,7 +200,7 @@ static void parse_loc_inlined(ptx_parser *p, gpul_ptx_loc *l)
 	} while (ptx_accept(p, ','));
 }
 
-/* .loc file line column; the word is taken.  There is no ';'. */
+/* .loc file line column, after .loc.  There is no ';'. */
 static void parse_loc(ptx_parser *p)
 {
 	gpul_ptx_loc l = { 0 };
@@ -229,7 +229,7 @@ static void parse_directive(ptx_parser *p)
 	else if (ptx_accept_dot(p, "extern"))
 		ptx_parse_variables(p, GPUL_PTX_EXTERN);
 	else
-		ptx_fail_at(p, &p->tok, "'.%.*s' is no directive of a body", (int)p->tok.bytes,
+		ptx_fail_at(p, &p->tok, "unknown directive '.%.*s' in a function body", (int)p->tok.bytes,
 			    p->tok.text);
 }
 
@@ -256,7 +256,7 @@ static void parse_statement(ptx_parser *p)
 	}
 }
 
-/* { statements }: a scope of its own; the body itself is scope 0. */
+/* { statements }: an inner scope; the body itself is scope 0. */
 static void parse_block(ptx_parser *p)
 {
 	uint32_t row = PTX_N(p->scopes), parent = p->scope;

@@ -1,11 +1,11 @@
-/* parse_decl.c — registers, variables, parameters, initializers: PTX ISA 9.0, chapter 5. */
+/* parse_decl.c — parse registers, variables, parameters and initializers: PTX ISA 9.0, chapter 5. */
 #include "ptx/parse/parser_internal.h"
 
 #include <string.h>
 
 #include "ptx/vocabulary_internal.h"
 
-/* What stands before the names of a declaration: .align 8 .v2 .f32 ... */
+/* The directives before the names of a declaration: .align 8 .v2 .f32 ... */
 struct prefix {
 	uint16_t space, type, ptr_space;
 	uint8_t vector;
@@ -42,7 +42,7 @@ static uint32_t parse_align(ptx_parser *p)
 	return (uint32_t)align;
 }
 
-/* .attribute( .managed ), .attribute( .unified(1, 2) ); the word itself is taken. */
+/* .attribute( .managed ), .attribute( .unified(1, 2) ), after .attribute. */
 static void parse_attributes(ptx_parser *p, struct prefix *x)
 {
 	ptx_expect(p, '(', ".attribute");
@@ -63,7 +63,7 @@ static void parse_attributes(ptx_parser *p, struct prefix *x)
 	ptx_expect(p, ')', "an attribute");
 }
 
-/* .ptr .global .align 16, of a kernel parameter; .ptr itself is taken. */
+/* .ptr .global .align 16 of a kernel parameter, after .ptr. */
 static void parse_ptr(ptx_parser *p, struct prefix *x)
 {
 	int space = p->tok.kind == PTX_TOK_DOT ? ptx_find_mod(p->tok.text, p->tok.bytes) : 0;
@@ -77,8 +77,8 @@ static void parse_ptr(ptx_parser *p, struct prefix *x)
 		x->ptr_align = parse_align(p);
 }
 
-/* One word of a prefix; false: it belongs to none. */
-static bool parse_prefix_word(ptx_parser *p, struct prefix *x)
+/* Parse one directive of a prefix; false: unknown. */
+static bool parse_prefix_directive(ptx_parser *p, struct prefix *x)
 {
 	ptx_token t = p->tok;
 	int mod = ptx_find_mod(t.text, t.bytes);
@@ -109,7 +109,7 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 	while (p->tok.kind == PTX_TOK_DOT) {
 		ptx_token t = p->tok;
 
-		if (!parse_prefix_word(p, x)) {
+		if (!parse_prefix_directive(p, x)) {
 			ptx_fail_at(p, &t, "expected a type such as .u32, found '.%.*s'",
 				    (int)t.bytes, t.text);
 			return;
@@ -123,7 +123,7 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* A row of func->regs for registers first .. first + count - 1, bound to its name. */
+/* Append a row of func->regs for `count` registers and bind its name. */
 static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struct prefix *x,
 			      uint32_t name, uint64_t count, bool ranged)
 {
@@ -131,7 +131,7 @@ static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struc
 	uint32_t row = PTX_N(p->regs), first = p->func.n_flat_regs;
 
 	if (count > PTX_MAX_REGISTERS || first + flat > PTX_MAX_REGISTERS) {
-		ptx_fail_at(p, where, "a function can have %d registers at most",
+		ptx_fail_at(p, where, "a function can have at most %d registers",
 			    PTX_MAX_REGISTERS);
 		return 0;
 	}
@@ -144,7 +144,7 @@ static uint32_t add_registers(ptx_parser *p, const ptx_token *where, const struc
 	return row;
 }
 
-/* .reg .b32 a, %r<5>;  the word .reg is taken. */
+/* .reg .b32 a, %r<5>;  after .reg. */
 void ptx_parse_registers(ptx_parser *p)
 {
 	struct prefix x = { .space = GPUL_PTX_MOD_REG };
@@ -157,7 +157,7 @@ void ptx_parse_registers(ptx_parser *p)
 		bool ranged = ptx_accept(p, '<');
 
 		if (ranged) {
-			/* Not an expression: its '>' would be taken for an operator. */
+			/* Not parsed as an expression, because '>' would be an operator. */
 			count = p->tok.value;
 			ptx_expect(p, PTX_TOK_INT, "'<'");
 			ptx_expect(p, '>', "the number of registers");
@@ -171,7 +171,7 @@ void ptx_parse_registers(ptx_parser *p)
 
 /* ---- initializers ------------------------------------------------------------------------ */
 
-/* name, name + 8, name - 4: t is the name, already taken. */
+/* The symbol t of an initializer, already consumed. */
 static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *i)
 {
 	ptx_found f = { 0 };
@@ -180,13 +180,13 @@ static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *
 	if (!ptx_find_symbol(p, t, &f))
 		return;
 	if (f.what != PTX_IS_MODULE_VAR && f.what != PTX_IS_FUNC)
-		ptx_fail_at(p, t, "'%.*s' has no address that is known here", (int)t->bytes,
+		ptx_fail_at(p, t, "'%.*s' has no constant address: expected a module-level variable or a function", (int)t->bytes,
 			    t->text);
 	i->ref_kind = f.what == PTX_IS_FUNC ? GPUL_PTX_REF_FUNC : GPUL_PTX_REF_MODULE_VAR;
 	i->index = f.row;
 }
 
-/* What may be added to a name or to generic(name). */
+/* An offset after name or generic(name): + 8, - 4. */
 static void parse_init_offset(ptx_parser *p, gpul_ptx_init *i)
 {
 	if (p->tok.kind == '+')
@@ -196,7 +196,7 @@ static void parse_init_offset(ptx_parser *p, gpul_ptx_init *i)
 	i->i = (int64_t)ptx_parse_expr(p).bits;
 }
 
-/* generic(name) or name, and an offset. */
+/* generic(name) or name, with an offset. */
 static void parse_init_address(ptx_parser *p, gpul_ptx_init *i)
 {
 	ptx_token t = p->tok;
@@ -215,7 +215,7 @@ static void parse_init_address(ptx_parser *p, gpul_ptx_init *i)
 	parse_init_offset(p, i);
 }
 
-/* 0xFF00(name): the byte of the address that the mask selects; false: it selects none. */
+/* The byte of the address that a mask selects, from 1: 2 for 0xFF00; false: the mask is invalid. */
 static bool mask_byte_of(uint64_t mask, uint8_t *byte)
 {
 	for (uint8_t i = 0; i < 8; i++) {
@@ -281,8 +281,8 @@ static void parse_properties(ptx_parser *p)
 	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_CLOSE;
 }
 
-/* PTX converts between none of these: an integer does not initialize a .f32. */
-static bool fits(const gpul_ptx_init *i, unsigned type)
+/* PTX does not convert initializers: an integer does not initialize a .f32. */
+static bool init_fits_type(const gpul_ptx_init *i, unsigned type)
 {
 	bool is_float = i->kind == GPUL_PTX_INIT_F32 || i->kind == GPUL_PTX_INIT_F64;
 
@@ -317,15 +317,14 @@ static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
 		parse_init_address(p, &i);
 	else
 		parse_init_constant(p, &i);
-	if (!fits(&i, v->type))
+	if (!init_fits_type(&i, v->type))
 		ptx_fail_at(p, &where, "this constant does not initialize a .%s",
 			    gpul_ptx_mod_text(NULL, v->type));
 	*ptx_push(p, &p->inits) = i;
 }
 
-/* The constants of one element of dimension `level - 1`: a pair of braces for each dimension, and
- * for the elements of a vector.  Fewer elements than declared leave the rest zero.  The outermost
- * dimension, when it was not given, is counted in n_outer. */
+/* Parse the elements of dimension `level`: each dimension has a pair of braces, and so have the elements of a vector.
+ * Missing elements are zero.  *n_outer: number of elements of the outermost dimension, which [] leaves open. */
 static void parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
 			      uint64_t *n_outer)
 {
@@ -378,7 +377,7 @@ static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 	}
 }
 
-/* Bytes of all elements; n_elements stands in for a [] that an initializer completes. */
+/* Set the size in bytes; n_elements: the number of elements of a [] with an initializer. */
 static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v,
 		      uint64_t n_elements)
 {
@@ -396,7 +395,7 @@ static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v,
 	v->bytes = bytes;
 }
 
-static void from_prefix(gpul_ptx_var *v, const struct prefix *x)
+static void copy_prefix(gpul_ptx_var *v, const struct prefix *x)
 {
 	v->space = x->space;
 	v->type = x->type;
@@ -408,13 +407,13 @@ static void from_prefix(gpul_ptx_var *v, const struct prefix *x)
 	memcpy(v->unified, x->unified, sizeof v->unified);
 }
 
-/* A name may be declared again when one of the two is .extern; it then stands for the other. */
+/* A name may be declared twice if one of the declarations is .extern; the name then means the other declaration. */
 static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v,
 			  ptx_what what, uint32_t row)
 {
 	ptx_found f;
 
-	if (p->in_body && p->heads_only) /* nobody asks for it, and scopes are not told apart */
+	if (p->in_body && p->heads_only) /* never looked up, and inner scopes are not tracked */
 		return;
 	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) &&
 		     f.what == PTX_IS_MODULE_VAR;
@@ -427,13 +426,13 @@ static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_
 		ptx_fail_memory(p);
 }
 
-/* What a declaration must not lack or have. */
+/* Report what a declaration lacks or must not have. */
 static void check_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v)
 {
 	bool is_extern = v->linkage == GPUL_PTX_EXTERN;
 
 	if (v->type == GPUL_PTX_MOD_PRED)
-		ptx_fail_at(p, where, "a predicate lives in a register: .reg .pred");
+		ptx_fail_at(p, where, "a predicate must be a register: .reg .pred");
 	if (v->n_dims && !v->bytes && !is_extern)
 		ptx_fail_at(p, where, "an array needs a size, unless it is .extern");
 	if (v->n_inits &&
@@ -452,7 +451,7 @@ static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linka
 	uint64_t n_outer = 0;
 	ptx_token where;
 
-	from_prefix(&v, x);
+	copy_prefix(&v, x);
 	v.name = ptx_expect_word(p, "the name of a variable", &where);
 	v.line = where.line;
 	parse_dims(p, &v);
@@ -472,7 +471,7 @@ static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linka
 	*ptx_push(p, items) = (gpul_ptx_item){ GPUL_PTX_ITEM_VAR, row };
 }
 
-/* .global .align 4 .u32 a, b[4] = {1, 2};  the token at hand is the first of the prefix. */
+/* .global .align 4 .u32 a, b[4] = {1, 2};  from the first directive on. */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 {
 	struct prefix x = { 0 };
@@ -500,9 +499,9 @@ static void parse_param(ptx_parser *p, ptx_vars *params)
 	else if (!ptx_accept_dot(p, "param"))
 		ptx_fail_at(p, &p->tok, "expected .param or .reg");
 	parse_prefix(p, &x);
-	from_prefix(&v, &x);
+	copy_prefix(&v, &x);
 	where = p->tok;
-	if (p->heads_only) /* a kernel's are its own name and a number: long, and nobody asks */
+	if (p->heads_only) /* the name is never looked up: do not spend time on it */
 		ptx_expect(p, PTX_TOK_WORD, "the type of a parameter");
 	else
 		v.name = ptx_expect_word(p, "the name of a parameter", &where);
@@ -513,7 +512,7 @@ static void parse_param(ptx_parser *p, ptx_vars *params)
 	*ptx_push(p, &p->param_names) = where;
 }
 
-/* ( .param .u64 a, .reg .b32 b )  with its brackets. */
+/* ( .param .u64 a, .reg .b32 b ) */
 void ptx_parse_params(ptx_parser *p, ptx_vars *params)
 {
 	params->n = p->param_names.n = 0;
@@ -526,7 +525,7 @@ void ptx_parse_params(ptx_parser *p, ptx_vars *params)
 	ptx_expect(p, ')', "a parameter list");
 }
 
-/* Make the parameters parsed last known by name. */
+/* Bind the names of the last parameter list. */
 void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what)
 {
 	for (uint32_t i = 0; i < params->n && !p->status && !p->heads_only; i++) {

@@ -1,4 +1,4 @@
-/* parse_expr.c — constant expressions: PTX ISA 9.0, 4.5.  64-bit, evaluated while parsing. */
+/* parse_expr.c — parse and evaluate constant expressions, in 64 bits: PTX ISA 9.0, 4.5. */
 #include "ptx/parse/parser_internal.h"
 
 #include <string.h>
@@ -124,7 +124,7 @@ static ptx_value parse_unary(ptx_parser *p)
 		ptx_next(p);
 		v = parse_unary(p);
 		if (op.kind == '~' && is_float(v))
-			ptx_fail_at(p, &op, "'~' takes an integer");
+			ptx_fail_at(p, &op, "'~' requires an integer");
 		v = apply_unary(op.kind, v);
 	} else {
 		v = parse_primary(p);
@@ -133,8 +133,8 @@ static ptx_value parse_unary(ptx_parser *p)
 	return v;
 }
 
-/* How tightly a binary operator binds, as in C; 0: it is none. */
-static int strength(int op)
+/* Precedence of a binary operator, as in C; 0: not a binary operator. */
+static int precedence(int op)
 {
 	switch (op) {
 	case '*': case '/': case '%':
@@ -162,7 +162,7 @@ static int strength(int op)
 	}
 }
 
-static ptx_value compare(int op, bool less, bool equal, bool unordered)
+static ptx_value compare_values(int op, bool less, bool equal, bool unordered)
 {
 	switch (op) {
 	case '<':
@@ -192,27 +192,27 @@ static ptx_value apply_float(ptx_parser *p, const ptx_token *op, double a, doubl
 	case '-':
 		return from_double(a - b);
 	case '<': case '>': case PTX_TOK_LE: case PTX_TOK_GE: case PTX_TOK_EQ: case PTX_TOK_NE:
-		return compare(op->kind, a < b, a == b, a != a || b != b);
+		return compare_values(op->kind, a < b, a == b, a != a || b != b);
 	case PTX_TOK_AND_AND:
 		return signed_value(a != 0 && b != 0);
 	case PTX_TOK_OR_OR:
 		return signed_value(a != 0 || b != 0);
 	default:
-		ptx_fail_at(p, op, "this operator takes integers");
+		ptx_fail_at(p, op, "this operator requires integers");
 		return signed_value(0);
 	}
 }
 
-static uint64_t divide(int op, uint64_t a, uint64_t b, bool is_signed)
+static uint64_t divide_integers(int op, uint64_t a, uint64_t b, bool is_signed)
 {
 	if (!is_signed)
 		return op == '/' ? a / b : a % b;
-	if (b == UINT64_MAX)   /* -1: the one case that overflows in C */
+	if (b == UINT64_MAX)   /* -1: INT64_MIN / -1 is undefined in C */
 		return op == '/' ? 0 - a : 0;
 	return (uint64_t)(op == '/' ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
 }
 
-static ptx_value shift(int op, ptx_value a, uint64_t by)
+static ptx_value shift_integer(int op, ptx_value a, uint64_t by)
 {
 	bool negative = a.kind == PTX_S64 && a.bits >> 63;
 
@@ -238,7 +238,7 @@ static ptx_value apply_integer(ptx_parser *p, const ptx_token *op, ptx_value a, 
 		if (b.bits == 0)
 			ptx_fail_at(p, op, "division by zero");
 		else
-			r.bits = divide(op->kind, a.bits, b.bits, is_signed);
+			r.bits = divide_integers(op->kind, a.bits, b.bits, is_signed);
 		return r;
 	case '+':
 		r.bits = a.bits + b.bits;
@@ -256,28 +256,28 @@ static ptx_value apply_integer(ptx_parser *p, const ptx_token *op, ptx_value a, 
 		r.bits = a.bits | b.bits;
 		return r;
 	case PTX_TOK_SHL: case PTX_TOK_SHR:
-		return shift(op->kind, a, b.bits);
+		return shift_integer(op->kind, a, b.bits);
 	case PTX_TOK_AND_AND:
 		return signed_value(a.bits && b.bits);
 	case PTX_TOK_OR_OR:
 		return signed_value(a.bits || b.bits);
 	default:
-		return compare(op->kind,
+		return compare_values(op->kind,
 			       is_signed ? (int64_t)a.bits < (int64_t)b.bits : a.bits < b.bits,
 			       a.bits == b.bits, false);
 	}
 }
 
-/* Precedence climbing: all operators that bind at least as tightly as `least`. */
+/* Precedence climbing: parse operators whose precedence is at least `least`. */
 static ptx_value parse_binary(ptx_parser *p, int least)
 {
 	ptx_value a = parse_unary(p);
 
-	while (strength(p->tok.kind) >= least) {
+	while (precedence(p->tok.kind) >= least) {
 		ptx_token op = p->tok;
 
 		ptx_next(p);
-		ptx_value b = parse_binary(p, strength(op.kind) + 1);
+		ptx_value b = parse_binary(p, precedence(op.kind) + 1);
 		if (is_float(a) || is_float(b))
 			a = apply_float(p, &op, as_double(a), as_double(b));
 		else

@@ -1,7 +1,7 @@
-/* parse_func.c — .entry and .func: PTX ISA 9.0, chapters 7 and 11. */
+/* parse_func.c — parse kernels and functions: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
 
-/* Forget the function before. */
+/* Reset the tables of the previous function. */
 static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_linkage linkage)
 {
 	p->func = (gpul_ptx_func){ .kind = (uint8_t)kind,
@@ -28,8 +28,8 @@ static void keep_tables(ptx_parser *p)
 	f->items = ptx_keep(p, p->items, &f->n_items);
 }
 
-/* Make the name known before the body, which may call itself.  first: the row that operands
- * refer to, of the first declaration. */
+/* Bind the name before the body is parsed, because the body may call itself.  Operands refer to the first
+ * declaration's row. */
 static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	const gpul_ptx_func *before;
@@ -41,7 +41,7 @@ static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 	}
 	before = f.what == PTX_IS_FUNC ? &p->funcs.at[f.row] : NULL;
 	if (!before || before->kind != p->func.kind)
-		ptx_fail_at(p, where, "'%.*s' is declared before as something else",
+		ptx_fail_at(p, where, "'%.*s' is already declared as something else",
 			    (int)where->bytes, where->text);
 }
 
@@ -53,7 +53,7 @@ static bool same_shape(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *
 	return n_a == n_b;
 }
 
-/* All declarations of one name take and give the same. */
+/* All declarations of one name must have the same parameters and results. */
 static void check_prototype(ptx_parser *p, const ptx_token *where)
 {
 	const gpul_ptx_func *f = &p->func, *first;
@@ -69,7 +69,7 @@ static void check_prototype(ptx_parser *p, const ptx_token *where)
 			    (int)where->bytes, where->text, first->line);
 }
 
-/* A body, unless the name has one already.  link_definitions() tells all rows of the name. */
+/* Parse the body, unless the name has one already.  link_definitions() updates the other rows of the name. */
 static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	ptx_found f;
@@ -78,7 +78,7 @@ static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row
 		gpul_ptx_func *first = &p->funcs.at[f.row];
 
 		if (first->definition != GPUL_PTX_NONE)
-			ptx_fail_at(p, where, "'%.*s' has a body already", (int)where->bytes,
+			ptx_fail_at(p, where, "'%.*s' already has a body", (int)where->bytes,
 				    where->text);
 		first->definition = row;
 	}
@@ -103,7 +103,7 @@ static void parse_function_attributes(ptx_parser *p)
 	p->func.has_unified = true;
 }
 
-/* .entry or .func: the token at hand. */
+/* The current token is .entry or .func. */
 void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 {
 	bool entry = ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry");

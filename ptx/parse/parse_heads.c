@@ -1,12 +1,12 @@
-/* parse_heads.c — bodies that are stepped over, and what is taken of them: shared memory. */
+/* parse_heads.c — skip function bodies, and find the .shared variables that they use. */
 #include <string.h>
 
 #include "ptx/parse/parser_internal.h"
 
 /* ---- .shared variables of the module ------------------------------------------------------------
  *
- * nvcc declares an array that several functions use outside of them.  The names of such arrays have
- * much in common, as they are mangled: what they have in common is searched for in the bodies. */
+ * nvcc declares a __shared__ array at module level.  The mangled names of such arrays have a long common prefix, and a
+ * body is searched for that prefix. */
 
 void ptx_note_shared(ptx_parser *p, uint32_t first)
 {
@@ -33,7 +33,7 @@ static bool is_word(char c)
 	       c == '_' || c == '$' || c == '%';
 }
 
-/* Where a word may start that begins like them; NULL: nowhere.  They may have nothing in common. */
+/* The next place where one of the names may start; NULL: none.  Without a common prefix that is the next word. */
 static const char *find_candidate(const ptx_parser *p, const char *at, const char *end)
 {
 	if (p->shared_prefix_bytes)
@@ -43,7 +43,7 @@ static const char *find_candidate(const ptx_parser *p, const char *at, const cha
 	return at < end ? at : NULL;
 }
 
-/* Behind a // of the same line, as far as lines are long. */
+/* True after a // in the same line; a line is searched for at most 256 bytes back. */
 static bool in_comment(const char *from, const char *at)
 {
 	const char *line;
@@ -55,10 +55,10 @@ static bool in_comment(const char *from, const char *at)
 	return memmem(line, (size_t)(at - line), "//", 2);
 }
 
-/* The function at hand has the variable, once. */
+/* Add the variable to the current function, once. */
 static void add_shared(ptx_parser *p, uint32_t row)
 {
-	uint32_t func = PTX_N(p->funcs); /* its row and 1 */
+	uint32_t func = PTX_N(p->funcs); /* 1 + its row */
 	const gpul_ptx_var v = p->module_vars.at[row];
 
 	while (p->shared_in.n <= row && !p->status)
@@ -83,14 +83,14 @@ static void find_shared(ptx_parser *p, const char *from, const char *end)
 		if (starts && !in_comment(from, at) && ptx_names_find(&p->names, at, n, &f) &&
 		    f.what == PTX_IS_MODULE_VAR)
 			add_shared(p, f.row);
-		at += n; /* at least 1: a name and what names have in common is not empty */
+		at += n; /* at least 1, because neither a name nor the prefix is empty */
 	}
 }
 
 /* ---- the body ------------------------------------------------------------------------------ */
 
-/* Put the token at hand back: the lexer stands before it again. */
-static void give_back(ptx_parser *p)
+/* Move the lexer back to the first byte of the current token. */
+static void unread_token(ptx_parser *p)
 {
 	p->lexer.at = p->tok.text - (p->tok.kind == PTX_TOK_DOT || p->tok.kind == PTX_TOK_STRING);
 	p->lexer.line = p->tok.line;
@@ -107,7 +107,7 @@ void ptx_skip_body(ptx_parser *p)
 		ptx_next(p);
 		ptx_parse_variables(p, GPUL_PTX_STATIC);
 		if (!ptx_ended(p))
-			give_back(p);
+			unread_token(p);
 	}
 	if (p->shared_prefix)
 		find_shared(p, from, p->lexer.at);

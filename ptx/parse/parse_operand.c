@@ -1,8 +1,7 @@
-/* parse_operand.c — operands: PTX ISA 9.0, chapter 6.
+/* parse_operand.c — parse operands and resolve the names in them: PTX ISA 9.0, chapter 6.
  *
- * The children of an operand must be neighbours in func->operands, yet they may have children
- * of their own.  So operands are collected on a stack, p->siblings; when all of a group are
- * there, they are placed together and leave the stack. */
+ * The children of an operand must be adjacent rows of func->operands, but they may have children themselves.  So operands
+ * are pushed to a stack, p->siblings; a complete group is popped and moved to adjacent rows. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>
@@ -36,7 +35,7 @@ uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* .x .y .z .w, .r .g .b .a: an element of a vector register; 0: it is none. */
+/* .x .y .z .w, .r .g .b .a: an element of a vector register; 0: not an element. */
 static unsigned element_selector(const ptx_token *t)
 {
 	const char *at = t->bytes == 1 ? strchr("xyzwrgba", *t->text) : NULL;
@@ -44,7 +43,7 @@ static unsigned element_selector(const ptx_token *t)
 	return at && *at ? GPUL_PTX_SEL_X + (unsigned)(at - "xyzwrgba") % 4 : 0;
 }
 
-/* .b0 .h1 .b3210 .h10 of the video instructions; false: it is none. */
+/* .b0 .h1 .b3210 .h10 of the video instructions; false: not such a selector. */
 static bool video_selector(const ptx_token *t, gpul_ptx_operand *o)
 {
 	bool halves = t->text[0] == 'h';
@@ -76,7 +75,7 @@ static void parse_selector(ptx_parser *p, const gpul_ptx_regs *row, gpul_ptx_ope
 
 	if (row->vector > 1 && element) {
 		if (element - GPUL_PTX_SEL_X >= row->vector)
-			ptx_fail_at(p, &t, "this vector has %u elements only", row->vector);
+			ptx_fail_at(p, &t, "this vector has only %u elements", row->vector);
 		o->index += element - GPUL_PTX_SEL_X;
 		o->selector = (uint8_t)element;
 	} else if (row->vector > 1 || !video_selector(&t, o)) {
@@ -96,7 +95,7 @@ static void register_operand(ptx_parser *p, const ptx_found *f, gpul_ptx_operand
 		parse_selector(p, row, o);
 }
 
-/* %tid.x: t is "%tid", the selector comes next. */
+/* %tid.x: t is "%tid"; its selector is the current token. */
 static bool special_operand(ptx_parser *p, const ptx_token *t, gpul_ptx_operand *o)
 {
 	char text[64];
@@ -159,8 +158,7 @@ bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
 	return false;
 }
 
-/* A name: register, special register, symbol, or a label of the kinds in `labels`, which may
- * come later. */
+/* A name: a register, special register or symbol, or a label of the kinds in `labels`, which may be declared later. */
 static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	ptx_token t = p->tok;
@@ -174,7 +172,7 @@ static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 	else if (found && f.what == PTX_IS_REGS)
 		register_operand(p, &f, o);
 	else if (found && f.what == PTX_IS_LABEL)
-		ptx_fail_at(p, &t, "a label is no operand here");
+		ptx_fail_at(p, &t, "a label cannot be an operand here");
 	else if (found)
 		symbol_operand(&f, o);
 	else if (special_operand(p, &t, o))
@@ -182,11 +180,11 @@ static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 	else if (labels)
 		unresolved_operand(p, &t, labels, o);
 	else
-		ptx_find_symbol(p, &t, &f);   /* fails, and says what is near */
+		ptx_find_symbol(p, &t, &f);   /* fails and suggests a similar name */
 }
 
-/* Is the label that was found of a kind that the operand may name?  If not, fail. */
-static bool right_kind(ptx_parser *p, const struct ptx_unresolved *u, const ptx_found *f)
+/* True when the found label has a kind that the operand may name; else fail. */
+static bool check_label_kind(ptx_parser *p, const struct ptx_unresolved *u, const ptx_found *f)
 {
 	if (f->what == PTX_IS_LABEL && u->labels & PTX_LABEL(p->labels.at[f->row].kind))
 		return true;
@@ -198,7 +196,7 @@ static bool right_kind(ptx_parser *p, const struct ptx_unresolved *u, const ptx_
 	return false;
 }
 
-/* Complete the operands from `first` on whose label was declared in the scope that ends now. */
+/* Complete the operands from `first` on whose label was declared in the scope that ends now; at_end: all of them. */
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end)
 {
 	struct ptx_unresolved *rows = p->unresolved.at;
@@ -212,7 +210,7 @@ void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end)
 			rows[kept++] = rows[i];
 		} else if (!found) {
 			ptx_find_symbol(p, &rows[i].tok, &f);
-		} else if (right_kind(p, &rows[i], &f)) {
+		} else if (check_label_kind(p, &rows[i], &f)) {
 			gpul_ptx_operand *o = &p->operands.at[rows[i].operand];
 
 			o->index = f.row;
@@ -243,14 +241,14 @@ static void constant_operand(ptx_parser *p, gpul_ptx_operand *o)
 	}
 }
 
-/* What follows a name that can carry an offset: + 8, - 4, + -4 */
+/* An offset after a name: + 8, - 4, + -4 */
 static int64_t parse_offset(ptx_parser *p)
 {
 	ptx_token where = p->tok;
 	uint64_t offset = 0;
 
 	while (p->tok.kind == '+' || p->tok.kind == '-') {
-		/* Read the sign as part of the expression: a - 8 + 4 is a + (-8 + 4). */
+		/* The sign is part of the expression: a - 8 + 4 is a + (-8 + 4). */
 		bool plus = p->tok.kind == '+';
 
 		if (plus)
@@ -263,7 +261,7 @@ static int64_t parse_offset(ptx_parser *p)
 	return (int64_t)offset;
 }
 
-/* The items between one bracket and the other; the bracket at hand is already taken. */
+/* The operands up to the closing bracket; the opening one is consumed. */
 static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx_operand *o)
 {
 	uint32_t first = PTX_N(p->siblings);
@@ -298,7 +296,7 @@ static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 	o->first_child = ptx_place_siblings(p, first);
 }
 
-/* name[3] is the address of an element: PTX ISA 9.0, 6.4.2 */
+/* name[3], the address of an element: PTX ISA 9.0, 6.4.2 */
 static void parse_element(ptx_parser *p, gpul_ptx_operand *o)
 {
 	const gpul_ptx_var *v = NULL;
@@ -344,14 +342,14 @@ static void parse_negated(ptx_parser *p, gpul_ptx_operand *o)
 		if (o->kind != GPUL_PTX_OP_REG)
 			ptx_fail_at(p, &sign, "only a register or a constant can be negated");
 		o->negated = true;
-	} else if (!p->status) {   /* a constant after all: read it again, sign included */
+	} else if (!p->status) {   /* a constant: read it again, including the sign */
 		p->lexer = before;
 		p->tok = sign;
 		constant_operand(p, o);
 	}
 }
 
-/* One operand without a '|' behind it. */
+/* One operand, or one half of a pair a|b. */
 static void parse_single(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	switch (p->tok.kind) {
@@ -409,7 +407,7 @@ void ptx_parse_operand(ptx_parser *p, unsigned labels)
 	parse_operand(p, labels);
 }
 
-/* As any operand, and ( a, b ). */
+/* Any operand, or an argument list ( a, b ). */
 void ptx_parse_call_operand(ptx_parser *p)
 {
 	gpul_ptx_operand o = { .kind = GPUL_PTX_OP_LIST };

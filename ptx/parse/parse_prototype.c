@@ -1,8 +1,7 @@
-/* parse_prototype.c — what a function's head and a .callprototype share: tuning directives, pragmas; PTX ISA 9.0, 7
- * and 11. */
+/* parse_prototype.c — pragmas, tuning directives and prototypes of indirect calls: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
 
-/* .pragma "nounroll";  the word is taken. */
+/* .pragma "nounroll";  after .pragma. */
 void ptx_parse_pragma(ptx_parser *p, ptx_items *items)
 {
 	do {
@@ -19,7 +18,7 @@ void ptx_parse_pragma(ptx_parser *p, ptx_items *items)
 	ptx_expect(p, ';', "a pragma");
 }
 
-/* "16, 2, 1": as many as are given; the rest is 1. */
+/* "16, 2, 1": one to three numbers; missing ones are 1. */
 static void parse_triple(ptx_parser *p, int64_t triple[3])
 {
 	for (int i = 0; i < 3; i++)
@@ -31,7 +30,7 @@ static void parse_triple(ptx_parser *p, int64_t triple[3])
 	}
 }
 
-/* One directive of a function's head; false: it is none. */
+/* Parse one tuning directive; false: unknown. */
 static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 {
 	const struct { const char *text; int64_t *value; bool triple;
@@ -76,7 +75,7 @@ void ptx_parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
 		if (ptx_accept_dot(p, "pragma"))
 			ptx_parse_pragma(p, NULL);
 		else if (!parse_tuning_word(p, t))
-			ptx_fail_at(p, &p->tok, "'.%.*s' is no directive of a function",
+			ptx_fail_at(p, &p->tok, "unknown directive '.%.*s' of a function",
 				    (int)p->tok.bytes, p->tok.text);
 	}
 	t->n_pragmas = PTX_N(p->pragmas) - t->first_pragma;
@@ -96,7 +95,7 @@ gpul_ptx_tuning ptx_no_tuning(void)
 	return t;
 }
 
-/* .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn;  the word is taken. */
+/* .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn;  after .callprototype. */
 uint32_t ptx_parse_prototype(ptx_parser *p)
 {
 	gpul_ptx_func f = { .kind = GPUL_PTX_FUNC_PROTOTYPE, .definition = GPUL_PTX_NONE,

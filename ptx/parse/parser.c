@@ -1,4 +1,4 @@
-/* parser.c — the steps that all of the parser takes: see parser_internal.h. */
+/* parser.c — tokens, error messages, rows and names: the base of the parser. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdarg.h>
@@ -7,11 +7,11 @@
 
 #include "ptx/vocabulary_internal.h"
 
-_Static_assert(sizeof(gpul_ptx_func) <= PTX_MAX_ROW_BYTES, "the largest row of ptx_push()");
+_Static_assert(sizeof(gpul_ptx_func) <= PTX_MAX_ROW_BYTES, "p->no_row must hold the largest row");
 
-/* ---- failing ----------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
-static void stop(ptx_parser *p, gpul_status status)
+static void stop_parsing(ptx_parser *p, gpul_status status)
 {
 	p->status = status;
 	p->tok.kind = PTX_TOK_END;
@@ -21,17 +21,17 @@ void ptx_fail_memory(ptx_parser *p)
 {
 	if (p->status)
 		return;
-	stop(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%.100s: out of memory while parsing",
+	stop_parsing(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%.100s: out of memory while parsing",
 			  p->file_name));
 }
 
-/* Where a token begins: its text leaves out the '.' of a directive and the '"' of a string. */
+/* First byte of a token: its text excludes the '.' of a directive and the '"' of a string. */
 static const char *first_byte(const ptx_token *t)
 {
 	return t->text - (t->kind == PTX_TOK_DOT || t->kind == PTX_TOK_STRING);
 }
 
-/* The line and a caret under the column, at most `width` bytes each; "" when that is too few. */
+/* Write the line and a caret below the column, at most `width` bytes each; "" when width is too small. */
 static void quote_line(const ptx_parser *p, const ptx_token *where, size_t width, char *out)
 {
 	const char *end =
@@ -42,7 +42,7 @@ static void quote_line(const ptx_parser *p, const ptx_token *where, size_t width
 	*out = 0;
 	if (width < 12)
 		return;
-	if (column >= width)   /* show what stands before the column, rather than after it */
+	if (column >= width)   /* show the text before the column rather than after it */
 		from = column - width / 2;
 	if (line_bytes > from + width)
 		line_bytes = from + width;
@@ -74,14 +74,14 @@ void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 			 p->file_name + skip, where->line,
 			 (size_t)(first_byte(where) - where->line_start) + 1, message);
 	size_t left = sizeof text - (size_t)n;
-	/* two line ends, the caret and a NUL */
+	/* 4 bytes: two line ends, the caret and a NUL */
 	quote_line(p, where, left > 4 ? (left - 4) / 2 < 90 ? (left - 4) / 2 : 90 : 0,
 		   text + n);
-	stop(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s",
+	stop_parsing(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s",
 			  text));
 }
 
-/* ---- steps ------------------------------------------------------------------------------- */
+/* ---- rows, tokens, names ----------------------------------------------------------------- */
 
 void *ptx_row(ptx_parser *p, void *row)
 {
@@ -204,7 +204,7 @@ uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where)
 	return name;
 }
 
-/* A modifier that the vocabulary lacks is kept by name. */
+/* Number of a modifier that the vocabulary lacks; it is kept by name. */
 static uint16_t extra_mod(ptx_parser *p, const ptx_token *dot)
 {
 	uint32_t name = ptx_intern_tok(p, dot), n = PTX_N(p->extra_mods);
@@ -214,7 +214,7 @@ static uint16_t extra_mod(ptx_parser *p, const ptx_token *dot)
 			return (uint16_t)(GPUL_PTX_MOD_EXTRA + i);
 	if (n == 256) {
 		ptx_fail_at(p, dot,
-			    "more than 256 different modifiers that gpuload does not know");
+			    "more than 256 different unknown modifiers");
 		return 0;
 	}
 	*ptx_push(p, &p->extra_mods) = name;
@@ -238,7 +238,7 @@ void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what wha
 	bool taken = count ? ptx_names_find_range(&p->names, name, count, &f)
 			   : ptx_names_find(&p->names, where->text, where->bytes, &f);
 	if (where->bytes == 1 && *where->text == '_')
-		ptx_fail_at(p, where, "'_' is no name: it stands for what nobody needs");
+		ptx_fail_at(p, where, "'_' cannot be declared: as an operand it discards a result");
 	else if (taken && f.depth == p->names.depth)
 		ptx_fail_at(p, where, "'%.*s' is declared twice in this scope",
 			    (int)where->bytes, where->text);

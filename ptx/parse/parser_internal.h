@@ -1,18 +1,18 @@
-/* parser_internal.h — what the parse_*.c files share.
+/* parser_internal.h — the parser's state, and the functions that its files share.
  *
- *     parser.c         tokens, failing, names: the steps that all of these take
- *     parse.c          module level: .version, .target, functions, sections; builds the module
- *     parse_decl.c     variables, parameters, registers, initializers
- *     parse_prototype.c  tuning directives, prototypes
- *     parse_func.c     functions
- *     parse_body.c     statements: labels, scopes, directives, instructions
- *     parse_heads.c    bodies that are stepped over
- *     parse_operand.c  operands and names
- *     parse_expr.c     constant expressions
+ *     parser.c           tokens, errors, names: used by all files below
+ *     parse_expr.c       constant expressions
+ *     parse_operand.c    operands and names
+ *     parse_decl.c       variables, parameters, registers, initializers
+ *     parse_prototype.c  pragmas, tuning directives, prototypes
+ *     parse_heads.c      function bodies that are skipped
+ *     parse_body.c       statements: labels, scopes, directives, instructions
+ *     parse_func.c       functions
+ *     parse.c            module level: .version, .target, sections; builds the module
  *
- * One token is looked ahead: p->tok.  The first failure is recorded and sticks: from then on
- * the token is END, so every loop below ends by itself and callers need not ask after each
- * call.  gpul_ptx_parse() asks once, at the end. */
+ * A recursive-descent parser with one token of look-ahead, p->tok.  The first failure is recorded and changes the token
+ * to END for good, so every loop ends and callers need not test after each call; gpul_ptx_parse() tests once, at the
+ * end. */
 #ifndef GPULOAD_PTX_PARSE_PARSER_INTERNAL_H
 #define GPULOAD_PTX_PARSE_PARSER_INTERNAL_H
 
@@ -33,16 +33,16 @@ typedef GPUL_ARRAY(gpul_ptx_item) ptx_items;
 
 #define PTX_LABEL(kind) (1u << (kind))   /* a set of gpul_ptx_label kinds */
 
-/* A name that may be a label further down: its operand is completed when the scope ends. */
+/* A name that may be a label declared later: its operand is completed when the scope ends. */
 struct ptx_unresolved {
 	ptx_token tok;
 	uint32_t operand;               /* row of func->operands */
-	unsigned labels;                /* the kinds it may be: bits PTX_LABEL(kind) */
+	unsigned labels;                /* the permitted kinds: bits PTX_LABEL(kind) */
 };
 
 typedef struct ptx_parser {
 	ptx_lexer lexer;
-	ptx_token tok;                  /* the next token, not yet taken */
+	ptx_token tok;                  /* the next token, not yet consumed */
 	const char *file_name;
 	gpul_status status;             /* the first failure */
 	gpul_error *err;
@@ -63,54 +63,54 @@ typedef struct ptx_parser {
 	GPUL_ARRAY(gpul_ptx_str) pragmas;
 	GPUL_ARRAY(gpul_ptx_str) extra_mods;
 
-	/* the tables of the function at hand; emptied for the next */
+	/* the tables of the current function; emptied before the next */
 	gpul_ptx_func func;             /* its scalar fields */
 	ptx_vars params, rets, func_vars;
 	ptx_items items;
-	GPUL_ARRAY(ptx_token) param_names;   /* of the list parsed last */
+	GPUL_ARRAY(ptx_token) param_names;   /* of the last parameter list */
 	GPUL_ARRAY(gpul_ptx_regs) regs;
 	GPUL_ARRAY(gpul_ptx_label) labels;
 	GPUL_ARRAY(gpul_ptx_inst) insts;
 	GPUL_ARRAY(gpul_ptx_operand) operands;
 	GPUL_ARRAY(gpul_ptx_scope) scopes;
-	GPUL_ARRAY(struct ptx_unresolved) unresolved;   /* labels not seen yet */
-	GPUL_ARRAY(gpul_ptx_operand) siblings;          /* operands whose place is not known yet */
+	GPUL_ARRAY(struct ptx_unresolved) unresolved;   /* labels that may follow */
+	GPUL_ARRAY(gpul_ptx_operand) siblings;          /* stack of operands without a row yet */
 	bool in_body;
 	bool heads_only;                /* gpul_ptx_parse_heads() */
-	const char *shared_prefix;      /* heads: what the names of the module's .shared variables */
-	uint32_t shared_prefix_bytes;   /* have in common; NULL: there are none */
-	GPUL_ARRAY(uint32_t) shared_in; /* heads: row of module_vars to 1 + row of funcs seen last */
-	uint32_t scope, loc;            /* rows at hand, or NONE */
+	const char *shared_prefix;      /* heads: common prefix of the names of the module's .shared variables; */
+	uint32_t shared_prefix_bytes;   /* NULL: there are no such variables */
+	GPUL_ARRAY(uint32_t) shared_in; /* heads: by row of module_vars: 1 + row of the last function that has it */
+	uint32_t scope, loc;            /* current rows, or NONE */
 	unsigned nesting;
-	/* where a row goes when there is no memory for it, so that a push never gives NULL */
+	/* the row that ptx_push() returns when memory is exhausted, so that it never returns NULL */
 	_Alignas(16) unsigned char no_row[PTX_MAX_ROW_BYTES];
 } ptx_parser;
 
-/* ---- parser.c: the steps that all take ---- */
+/* ---- parser.c ---- */
 void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void ptx_fail_expected(ptx_parser *p, const char *what, const char *after);   /* after: or NULL */
 void ptx_fail_memory(ptx_parser *p);
-/* A new, cleared row at the end of an array; p->no_row when there is no memory: never NULL. */
+/* Append a cleared row to an array and return its address; p->no_row when memory is exhausted, never NULL. */
 #define ptx_push(p, array) ((__typeof__((array)->at))ptx_row((p), gpul_array_push(array)))
 void *ptx_row(ptx_parser *p, void *row);
-/* How many rows: a file is smaller than 2 GiB, so are they. */
+/* Number of rows; fits because a file is smaller than 2 GiB. */
 #define PTX_N(array) ((uint32_t)(array).n)
-/* An array that is finished, copied to its exact size into the arena; NULL: empty, or failed. */
+/* Copy a finished array into the arena, at its exact size; NULL: empty, or failed. */
 #define ptx_keep(p, array, n_out) ptx_copy((p), (array).at, *(n_out) = PTX_N(array), sizeof *(array).at)
 void *ptx_copy(ptx_parser *p, const void *rows, size_t n, size_t row_bytes);
-void ptx_next(ptx_parser *p);                           /* take the token */
-bool ptx_accept(ptx_parser *p, int kind);               /* take it if it is of that kind */
+void ptx_next(ptx_parser *p);                           /* consume the token */
+bool ptx_accept(ptx_parser *p, int kind);               /* consume it if it has that kind */
 bool ptx_expect(ptx_parser *p, int kind, const char *after);
 bool ptx_tok_is(const ptx_token *t, int kind, const char *text);
-bool ptx_accept_dot(ptx_parser *p, const char *text);   /* take the directive .text */
+bool ptx_accept_dot(ptx_parser *p, const char *text);   /* consume the directive .text */
 bool ptx_ended(const ptx_parser *p);                    /* end of file, or failed */
 uint32_t ptx_intern_tok(ptx_parser *p, const ptx_token *t);
 uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where);  /* its name */
 uint16_t ptx_mod_of(ptx_parser *p, const ptx_token *dot);
 void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what what, uint32_t row,
 	      uint32_t count);
-bool ptx_enter(ptx_parser *p);                          /* nesting; false: too deep, failed */
+bool ptx_enter(ptx_parser *p);                          /* count nesting; false: too deep, failed */
 void ptx_leave(ptx_parser *p);
 
 /* ---- parse_decl.c ---- */
@@ -134,14 +134,14 @@ void ptx_parse_body(ptx_parser *p);
 
 /* ---- parse_heads.c ---- */
 void ptx_skip_body(ptx_parser *p);
-void ptx_note_shared(ptx_parser *p, uint32_t first);    /* rows of module_vars from first on: the .shared variables */
+void ptx_note_shared(ptx_parser *p, uint32_t first);    /* first: row of module_vars; it and later rows are new */
 
 /* ---- parse_operand.c ---- */
-/* One more of p->siblings.  labels: the kinds of label it may name, bits PTX_LABEL(kind); with
- * CODE it can be nothing else. */
+/* Parse an operand and push it to p->siblings.  labels: the kinds of label that it may name, bits PTX_LABEL(kind); with
+ * CODE it must be a label. */
 void ptx_parse_operand(ptx_parser *p, unsigned labels);
 void ptx_parse_call_operand(ptx_parser *p);
-uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first);  /* to func->operands; the first row */
+uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first);  /* move them to func->operands; their first row */
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end);
 bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found);
 

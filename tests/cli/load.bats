@@ -25,10 +25,10 @@ needs_nvjitlink() {
 @test "what no file defines is told with who refers to it" {
 	setup_inputs
 	cd "$inputs"
-	fails 1 "'plus' is defined nowhere; 'vecadd' of part_kernel.o refers to it" \
+	fails 1 "'plus' is not defined; 'vecadd' of part_kernel.o refers to it" \
 		run part_kernel.o "${args[@]}"
 	fails 1 "missing.o: no such file" run part_kernel.o missing.o "${args[@]}"
-	fails 1 "'vecadd' is defined in libpart.a(part_kernel.o) and again in vec.ptx" \
+	fails 1 "'vecadd' is defined in both libpart.a(part_kernel.o) and vec.ptx" \
 		run libpart.a vec.ptx "${args[@]}"
 }
 

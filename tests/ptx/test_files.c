@@ -1,4 +1,4 @@
-/* test_files.c — whole PTX files: good ones survive parse, print, parse; bad ones are explained. */
+/* test_files.c — whole PTX files: valid files are equal after printing and parsing; invalid files give the expected error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static char *read_file(const char *path, size_t *n_bytes)
 	return text;
 }
 
-/* Calls check for each file; fails unless there are at least `least`. */
+/* Call check() for each file; fails if there are fewer than `least`. */
 static void each_file(const char *pattern, size_t least, void (*check)(const char *path))
 {
 	glob_t files;
@@ -70,19 +70,19 @@ static void check_round_trip(const char *path)
 	free(text);
 }
 
-static void odd_but_legal_forms_survive_parse_print_parse(void **state)
+static void unusual_valid_files_are_equal_after_printing_and_parsing(void **state)
 {
 	(void)state;
 	each_file("tests/ptx/good/*.ptx", 10, check_round_trip);
 }
 
-static void what_nvcc_writes_survives_parse_print_parse(void **state)
+static void files_of_nvcc_are_equal_after_printing_and_parsing(void **state)
 {
 	(void)state;
 	each_file("tests/corpus/ptx/*.ptx", 40, check_round_trip);
 }
 
-/* The first line says what must be in the message: // expect: text */
+/* The first line has the text that the message must contain: // expect: text */
 static void check_message(const char *path)
 {
 	size_t n_bytes;
@@ -97,7 +97,7 @@ static void check_message(const char *path)
 		fail_msg("%s: expected \"%s\", got \"%s\"", path, expected, err.text);
 	assert_memory_equal(err.text, path, strlen(path));
 	assert_in_range(err.native, 0, n_bytes);
-	/* the second line quotes the file, the third points at the column */
+	/* the second line quotes the file, the third has a caret below the column */
 	const char *quote = strchr(err.text, '\n'),
 		   *caret = quote ? strchr(quote + 1, '\n') : NULL;
 	assert_non_null(caret);
@@ -105,13 +105,13 @@ static void check_message(const char *path)
 	free(text);
 }
 
-static void each_mistake_is_explained_at_its_place(void **state)
+static void reports_each_error_at_its_line_and_column(void **state)
 {
 	(void)state;
 	each_file("tests/ptx/bad/*.ptx", 50, check_message);
 }
 
-/* The text lies at the end of its own block, so that a sanitizer sees a read beyond it. */
+/* The text ends at the end of its allocation, so that a sanitizer detects a read past the end. */
 static void check_cuts(const char *path)
 {
 	size_t n_bytes;
@@ -133,13 +133,13 @@ static void check_cuts(const char *path)
 	free(text);
 }
 
-static void a_file_cut_anywhere_is_parsed_or_refused(void **state)
+static void parses_or_refuses_a_file_that_is_cut_at_any_byte(void **state)
 {
 	(void)state;
 	each_file("tests/ptx/good/*.ptx", 10, check_cuts);
 }
 
-static void the_message_has_room_for_any_file_name_and_line(void **state)
+static void a_message_fits_with_a_long_file_name_and_a_long_line(void **state)
 {
 	static char name[2000], text[5000];
 	gpul_ptx_module *m = NULL;
@@ -159,7 +159,7 @@ static void the_message_has_room_for_any_file_name_and_line(void **state)
 			assert_non_null(strstr(err.text, "expected .target"));
 			assert_null(strchr(err.text, '\t'));
 		}
-	/* and nobody needs to ask why */
+	/* a NULL error is accepted */
 	assert_int_equal(gpul_ptx_parse("", 0, "empty", &m, NULL), GPUL_EFORMAT);
 	assert_null(m);
 }
@@ -167,11 +167,11 @@ static void the_message_has_room_for_any_file_name_and_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(odd_but_legal_forms_survive_parse_print_parse),
-		cmocka_unit_test(what_nvcc_writes_survives_parse_print_parse),
-		cmocka_unit_test(each_mistake_is_explained_at_its_place),
-		cmocka_unit_test(a_file_cut_anywhere_is_parsed_or_refused),
-		cmocka_unit_test(the_message_has_room_for_any_file_name_and_line),
+		cmocka_unit_test(unusual_valid_files_are_equal_after_printing_and_parsing),
+		cmocka_unit_test(files_of_nvcc_are_equal_after_printing_and_parsing),
+		cmocka_unit_test(reports_each_error_at_its_line_and_column),
+		cmocka_unit_test(parses_or_refuses_a_file_that_is_cut_at_any_byte),
+		cmocka_unit_test(a_message_fits_with_a_long_file_name_and_a_long_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_heads.c — declarations alone say what the whole parser says, and bodies cannot fool it. */
+/* test_heads.c — gpul_ptx_parse_heads() gives the same declarations as the whole parser, whatever bodies contain. */
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static gpul_ptx_module *heads_of(const char *text, gpul_error *err)
 static void same_variable(const gpul_ptx_module *a, const gpul_ptx_var *x,
 			  const gpul_ptx_module *b, const gpul_ptx_var *y)
 {
-	if (x->space != GPUL_PTX_MOD_PARAM) /* these have no names in a head */
+	if (x->space != GPUL_PTX_MOD_PARAM) /* gpul_ptx_parse_heads() drops the names of parameters */
 		assert_string_equal(gpul_ptx_name(a, x->name), gpul_ptx_name(b, y->name));
 	assert_int_equal(x->type, y->type);
 	assert_int_equal(x->space, y->space);
@@ -51,8 +51,7 @@ static bool has_variable(const gpul_ptx_module *m, const gpul_ptx_func *f, const
 	return false;
 }
 
-/* The .shared variables that the whole body declares, then those of the module that it names, are the
- * head's, and no others. */
+/* The head has exactly the .shared variables that the whole body declares, then those of the module that it names. */
 static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads,
 			const gpul_ptx_module *b, const gpul_ptx_func *whole)
 {
@@ -82,7 +81,7 @@ static void same_functions(const gpul_ptx_module *heads, const gpul_ptx_module *
 	for (uint32_t i = 0; i < whole->n_funcs; i++) {
 		const gpul_ptx_func *w = &whole->funcs[i], *h = &heads->funcs[n];
 
-		if (w->kind == GPUL_PTX_FUNC_PROTOTYPE) /* these stand in bodies */
+		if (w->kind == GPUL_PTX_FUNC_PROTOTYPE) /* prototypes are declared in bodies */
 			continue;
 		assert_true(n++ < heads->n_funcs);
 		assert_string_equal(gpul_ptx_name(heads, h->name), gpul_ptx_name(whole, w->name));
@@ -113,7 +112,7 @@ static char *slurp(const char *path, size_t *n)
 	return text;
 }
 
-static void says_of_the_corpus_what_the_whole_parser_says(void **state)
+static void agrees_with_the_whole_parser_on_the_corpus(void **state)
 {
 	glob_t found = { 0 };
 
@@ -135,7 +134,7 @@ static void says_of_the_corpus_what_the_whole_parser_says(void **state)
 	globfree(&found);
 }
 
-static void is_not_fooled_by_what_stands_in_bodies(void **state)
+static void ignores_braces_and_directives_in_comments_and_strings_of_bodies(void **state)
 {
 	static const char text[] =
 		HEAD ".entry a()\n{\n\t// } .shared .b32 no;\n\t/* }\n.shared .b32 no; */\n"
@@ -160,7 +159,7 @@ static void is_not_fooled_by_what_stands_in_bodies(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void finds_arrays_of_the_module_by_name(void **state)
+static void finds_shared_arrays_of_the_module_by_name(void **state)
 {
 	static const char *const pairs[][2] = { { "_ZZ1kvE1a", "_ZZ1kvE1b" }, { "x", "y" } };
 
@@ -190,7 +189,7 @@ static void finds_arrays_of_the_module_by_name(void **state)
 	}
 }
 
-static void says_where_a_body_is_cut_short(void **state)
+static void reports_a_body_that_is_cut_short(void **state)
 {
 	static const char *const bad[] = {
 		HEAD ".entry a() {",
@@ -206,7 +205,7 @@ static void says_where_a_body_is_cut_short(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		gpul_error err = { 0 };
 		size_t n = strlen(bad[i]);
-		char *exact = malloc(n); /* no NUL: ASan sees a read beyond the end */
+		char *exact = malloc(n); /* without a NUL, so that ASan detects a read past the end */
 		gpul_ptx_module *m = NULL;
 
 		assert_non_null(exact);
@@ -221,10 +220,10 @@ static void says_where_a_body_is_cut_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_of_the_corpus_what_the_whole_parser_says),
-		cmocka_unit_test(is_not_fooled_by_what_stands_in_bodies),
-		cmocka_unit_test(finds_arrays_of_the_module_by_name),
-		cmocka_unit_test(says_where_a_body_is_cut_short),
+		cmocka_unit_test(agrees_with_the_whole_parser_on_the_corpus),
+		cmocka_unit_test(ignores_braces_and_directives_in_comments_and_strings_of_bodies),
+		cmocka_unit_test(finds_shared_arrays_of_the_module_by_name),
+		cmocka_unit_test(reports_a_body_that_is_cut_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

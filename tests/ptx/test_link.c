@@ -1,4 +1,4 @@
-/* test_link.c — several PTX modules to one: who defines what, what clashes, what is refused. */
+/* test_link.c — linking PTX modules: definitions, name collisions, and the errors that are reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 
 enum { MOST = 4 };
 
-/* Link texts called a, b, c, d; *out is the result, parsed again.  Fails as gpul_ptx_link(). */
+/* Link texts under the names a, b, c, d; *out is the parsed result.  Returns the status of gpul_ptx_link(). */
 static gpul_status try_link(const char *const *texts, gpul_ptx_module **out, gpul_error *err)
 {
 	static const char *const names[MOST] = { "a", "b", "c", "d" };
@@ -63,7 +63,7 @@ static gpul_ptx_module *link_texts(const char *const *texts)
 	return m;
 }
 
-/* Fails unless linking does, with a text that has each of the words. */
+/* Fails unless linking fails with a text that contains each of the words. */
 static void refused(const char *const *texts, const char *const *words)
 {
 	gpul_ptx_module *m = NULL;
@@ -104,8 +104,8 @@ static int64_t first_init(const gpul_ptx_module *m, const char *name)
 	return m->inits[var(m, name)->first_init].i;
 }
 
-/* What the only definition of a function of FUNC() gives. */
-static int64_t gives(const gpul_ptx_module *m, const char *name)
+/* The value that the only definition of a function of FUNC() returns. */
+static int64_t returned_value(const gpul_ptx_module *m, const char *name)
 {
 	const gpul_ptx_func *found = NULL;
 
@@ -121,7 +121,7 @@ static int64_t gives(const gpul_ptx_module *m, const char *name)
 
 /* ---- definitions ------------------------------------------------------------------------- */
 
-static void a_declaration_finds_the_definition_of_another_module(void **state)
+static void a_declaration_uses_the_definition_in_another_module(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(TEXTS(
@@ -129,7 +129,7 @@ static void a_declaration_finds_the_definition_of_another_module(void **state)
 			KERNEL("k", CALL("f") "mov.u64 p, v;"),
 		HEAD ".visible .global .u32 v = 7;\n" FUNC(".visible", "f", "41")));
 
-	assert_int_equal(gives(m, "f"), 41);
+	assert_int_equal(returned_value(m, "f"), 41);
 	assert_int_equal(first_init(m, "v"), 7);
 	assert_int_equal(var(m, "v")->linkage, GPUL_PTX_VISIBLE);
 	assert_true(gpul_ptx_find_func(m, "k")->has_body);
@@ -140,26 +140,26 @@ static void two_strong_definitions_are_an_error_that_names_both_modules(void **s
 {
 	(void)state;
 	refused(TEXTS(HEAD FUNC(".visible", "f", "1"), HEAD FUNC(".visible", "f", "2")),
-		TEXTS("'f'", "in a", "in b"));
+		TEXTS("'f'", "both a and b"));
 	refused(TEXTS(HEAD ".visible .global .u32 v;", HEAD ".visible .global .u32 v;"),
-		TEXTS("'v'", "in a", "in b"));
-	refused(TEXTS(HEAD KERNEL("k", ""), HEAD KERNEL("k", "")), TEXTS("'k'", "in a", "in b"));
+		TEXTS("'v'", "both a and b"));
+	refused(TEXTS(HEAD KERNEL("k", ""), HEAD KERNEL("k", "")), TEXTS("'k'", "both a and b"));
 }
 
-static void of_weak_definitions_the_first_stays_unless_one_is_strong(void **state)
+static void keeps_the_first_weak_definition_unless_one_is_strong(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(TEXTS(
 		HEAD FUNC(".weak", "f", "1") FUNC(".weak", "g", "1") ".weak .global .u32 v = 1;",
 		HEAD FUNC(".weak", "f", "2") FUNC(".visible", "g", "2") ".weak .global .u32 v = 2;"));
 
-	assert_int_equal(gives(m, "f"), 1);
-	assert_int_equal(gives(m, "g"), 2);
+	assert_int_equal(returned_value(m, "f"), 1);
+	assert_int_equal(returned_value(m, "g"), 2);
 	assert_int_equal(first_init(m, "v"), 1);
 	gpul_ptx_module_destroy(m);
 }
 
-static void of_common_variables_the_largest_stays(void **state)
+static void keeps_the_largest_of_several_common_variables(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(TEXTS(HEAD ".common .global .b8 v[4];",
@@ -170,18 +170,18 @@ static void of_common_variables_the_largest_stays(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void what_nobody_defines_is_an_error_that_names_who_refers_to_it(void **state)
+static void names_the_function_that_refers_to_an_undefined_symbol(void **state)
 {
 	(void)state;
 	refused(TEXTS(HEAD KERNEL("other", ""), HEAD EXTERN_FUNC("f") KERNEL("k", CALL("f"))),
-		TEXTS("'f' is defined nowhere", "'k' of b"));
+		TEXTS("'f' is not defined", "'k' of b"));
 	refused(TEXTS(HEAD ".extern .global .u32 v;\n.visible .global .u64 w = v;"),
-		TEXTS("'v' is defined nowhere", "'w' of a"));
+		TEXTS("'v' is not defined", "'w' of a"));
 	refused(TEXTS(HEAD ".visible .func f();\n" KERNEL("k", "call f;")),
-		TEXTS("'f' is defined nowhere"));
+		TEXTS("'f' is not defined"));
 }
 
-static void an_undefined_name_that_nobody_uses_is_left_out(void **state)
+static void an_undefined_symbol_without_references_is_dropped(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(
@@ -192,7 +192,7 @@ static void an_undefined_name_that_nobody_uses_is_left_out(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void the_functions_of_the_driver_need_no_definition(void **state)
+static void functions_that_the_driver_provides_need_no_definition(void **state)
 {
 	(void)state;
 	const char *text = HEAD EXTERN_FUNC("vprintf") EXTERN_FUNC("__assertfail")
@@ -204,7 +204,7 @@ static void the_functions_of_the_driver_need_no_definition(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void dynamic_shared_memory_stays_one_array_with_the_largest_alignment(void **state)
+static void dynamic_shared_memory_gets_the_largest_alignment(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(
@@ -216,9 +216,9 @@ static void dynamic_shared_memory_stays_one_array_with_the_largest_alignment(voi
 	gpul_ptx_module_destroy(m);
 }
 
-/* ---- disagreement ------------------------------------------------------------------------ */
+/* ---- conflicting declarations ------------------------------------------------------------ */
 
-static void modules_that_disagree_on_a_name_are_refused(void **state)
+static void refuses_declarations_that_differ_in_kind_size_or_parameters(void **state)
 {
 	(void)state;
 	const char *f = HEAD FUNC(".visible", "f", "1");
@@ -226,7 +226,7 @@ static void modules_that_disagree_on_a_name_are_refused(void **state)
 	refused(TEXTS(f, HEAD ".extern .func (.param .b32 r) f(.param .b64 a);"),
 		TEXTS("'f'", "parameters"));
 	refused(TEXTS(f, HEAD ".extern .func (.param .b32 r) f();"), TEXTS("'f'", "parameters"));
-	refused(TEXTS(f, HEAD ".extern .func f(.param .b32 a);"), TEXTS("'f'", "returns"));
+	refused(TEXTS(f, HEAD ".extern .func f(.param .b32 a);"), TEXTS("'f'", "results"));
 	refused(TEXTS(f, HEAD ".extern .global .u32 f;"), TEXTS("'f'", "function", "variable"));
 	refused(TEXTS(HEAD KERNEL("f", ""), HEAD ".extern .func f();"), TEXTS("'f'", "kernel"));
 	refused(TEXTS(HEAD ".visible .global .u32 v;", HEAD ".extern .global .u64 v;"),
@@ -235,7 +235,7 @@ static void modules_that_disagree_on_a_name_are_refused(void **state)
 		TEXTS("'v'", "__constant__"));
 }
 
-static void an_extern_array_without_a_size_agrees_with_any(void **state)
+static void an_extern_array_without_a_size_matches_every_size(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(TEXTS(HEAD ".extern .global .b8 v[];\n"
@@ -248,7 +248,7 @@ static void an_extern_array_without_a_size_agrees_with_any(void **state)
 
 /* ---- private names ----------------------------------------------------------------------- */
 
-static void private_names_that_clash_are_renamed_with_all_that_refers_to_them(void **state)
+static void renames_a_colliding_private_name_and_all_references_to_it(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(
@@ -260,18 +260,18 @@ static void private_names_that_clash_are_renamed_with_all_that_refers_to_them(vo
 	const gpul_ptx_init *a = &m->inits[var(m, "a")->first_init];
 
 	assert_int_equal(first_init(m, "v"), 3);
-	assert_int_equal(gives(m, "f"), 3);
+	assert_int_equal(returned_value(m, "f"), 3);
 	assert_int_equal(m->inits[m->vars[a->index].first_init].i, 1);
 	assert_int_equal(m->inits[m->vars[b->index].first_init].i, 2);
 	const gpul_ptx_func *k = gpul_ptx_find_func(m, "k");
 	for (uint32_t i = 0; i < k->n_operands; i++)
 		if (k->operands[i].ref_kind == GPUL_PTX_REF_FUNC)
 			assert_int_equal(
-				gives(m, gpul_ptx_name(m, m->funcs[k->operands[i].index].name)), 2);
+				returned_value(m, gpul_ptx_name(m, m->funcs[k->operands[i].index].name)), 2);
 	gpul_ptx_module_destroy(m);
 }
 
-static void a_new_name_is_one_that_nobody_has(void **state)
+static void a_new_name_is_unused_in_all_modules(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(TEXTS(
@@ -287,7 +287,7 @@ static void a_new_name_is_one_that_nobody_has(void **state)
 
 /* ---- order ------------------------------------------------------------------------------- */
 
-static void a_variable_comes_after_those_that_its_value_refers_to(void **state)
+static void a_variable_is_printed_after_those_that_its_value_refers_to(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(
@@ -326,7 +326,7 @@ static void a_variable_that_holds_its_own_address_is_linked(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void modules_call_each_other_both_ways(void **state)
+static void two_modules_may_call_each_other(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(
@@ -338,7 +338,7 @@ static void modules_call_each_other_both_ways(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void an_alias_is_a_definition(void **state)
+static void an_alias_counts_as_a_definition(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = link_texts(TEXTS(
@@ -382,7 +382,7 @@ static void target_is(const char *a, const char *b, const char *expected)
 	gpul_ptx_module_destroy(m);
 }
 
-static void the_target_is_the_lowest_that_all_run_on(void **state)
+static void the_target_is_the_lowest_that_runs_all_inputs(void **state)
 {
 	(void)state;
 	target_is("sm_75", "sm_90", "sm_90");
@@ -394,7 +394,7 @@ static void the_target_is_the_lowest_that_all_run_on(void **state)
 	target_is("sm_75, debug", "sm_75", "sm_75");
 }
 
-static void targets_that_no_device_satisfies_are_refused(void **state)
+static void refuses_targets_that_no_single_device_can_run(void **state)
 {
 	(void)state;
 #define TARGET(t) ".version 8.6\n.target " t "\n.address_size 64\n"
@@ -407,7 +407,7 @@ static void targets_that_no_device_satisfies_are_refused(void **state)
 		TEXTS("64", "32", "addresses"));
 }
 
-static void source_lines_stay_with_their_files(void **state)
+static void source_lines_keep_their_files(void **state)
 {
 	(void)state;
 #define LINES(name) KERNEL(name, ".loc 1 10 2\n.loc 2 20 2, function_name $L, inlined_at 1 10 2\n")
@@ -430,27 +430,27 @@ static void source_lines_stay_with_their_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_declaration_finds_the_definition_of_another_module),
+		cmocka_unit_test(a_declaration_uses_the_definition_in_another_module),
 		cmocka_unit_test(two_strong_definitions_are_an_error_that_names_both_modules),
-		cmocka_unit_test(of_weak_definitions_the_first_stays_unless_one_is_strong),
-		cmocka_unit_test(of_common_variables_the_largest_stays),
-		cmocka_unit_test(what_nobody_defines_is_an_error_that_names_who_refers_to_it),
-		cmocka_unit_test(an_undefined_name_that_nobody_uses_is_left_out),
-		cmocka_unit_test(the_functions_of_the_driver_need_no_definition),
-		cmocka_unit_test(dynamic_shared_memory_stays_one_array_with_the_largest_alignment),
-		cmocka_unit_test(modules_that_disagree_on_a_name_are_refused),
-		cmocka_unit_test(an_extern_array_without_a_size_agrees_with_any),
-		cmocka_unit_test(private_names_that_clash_are_renamed_with_all_that_refers_to_them),
-		cmocka_unit_test(a_new_name_is_one_that_nobody_has),
-		cmocka_unit_test(a_variable_comes_after_those_that_its_value_refers_to),
+		cmocka_unit_test(keeps_the_first_weak_definition_unless_one_is_strong),
+		cmocka_unit_test(keeps_the_largest_of_several_common_variables),
+		cmocka_unit_test(names_the_function_that_refers_to_an_undefined_symbol),
+		cmocka_unit_test(an_undefined_symbol_without_references_is_dropped),
+		cmocka_unit_test(functions_that_the_driver_provides_need_no_definition),
+		cmocka_unit_test(dynamic_shared_memory_gets_the_largest_alignment),
+		cmocka_unit_test(refuses_declarations_that_differ_in_kind_size_or_parameters),
+		cmocka_unit_test(an_extern_array_without_a_size_matches_every_size),
+		cmocka_unit_test(renames_a_colliding_private_name_and_all_references_to_it),
+		cmocka_unit_test(a_new_name_is_unused_in_all_modules),
+		cmocka_unit_test(a_variable_is_printed_after_those_that_its_value_refers_to),
 		cmocka_unit_test(two_variables_that_hold_each_others_address_are_linked),
 		cmocka_unit_test(a_variable_that_holds_its_own_address_is_linked),
-		cmocka_unit_test(modules_call_each_other_both_ways),
-		cmocka_unit_test(an_alias_is_a_definition),
+		cmocka_unit_test(two_modules_may_call_each_other),
+		cmocka_unit_test(an_alias_counts_as_a_definition),
 		cmocka_unit_test(a_variable_can_hold_the_address_of_another_modules_kernel),
-		cmocka_unit_test(the_target_is_the_lowest_that_all_run_on),
-		cmocka_unit_test(targets_that_no_device_satisfies_are_refused),
-		cmocka_unit_test(source_lines_stay_with_their_files),
+		cmocka_unit_test(the_target_is_the_lowest_that_runs_all_inputs),
+		cmocka_unit_test(refuses_targets_that_no_single_device_can_run),
+		cmocka_unit_test(source_lines_keep_their_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

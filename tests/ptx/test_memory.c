@@ -1,7 +1,6 @@
 /* test_memory.c — parser, printer and linker when memory runs out: every allocation fails in turn.
  *
- * This program has its own malloc in front of the C library's.  A sanitizer has one there
- * already; built with one, the test is skipped. */
+ * This program replaces malloc.  Sanitizers replace it too, so a sanitized build skips this test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,7 +24,7 @@
 
 int main(void)
 {
-	printf("skipped: a sanitizer owns malloc\n");
+	printf("skipped: the sanitizer replaces malloc\n");
 	return 77;
 }
 
@@ -39,12 +38,12 @@ void __libc_free(void *p);
 static bool counting;
 static long n_calls, fail_at, n_alive;
 
-static bool refused(void)
+static bool must_fail(void)
 {
 	return counting && ++n_calls == fail_at;
 }
 
-static void *counted(void *p)
+static void *count_allocation(void *p)
 {
 	n_alive += counting && p;
 	return p;
@@ -52,19 +51,19 @@ static void *counted(void *p)
 
 void *malloc(size_t bytes)
 {
-	return refused() ? NULL : counted(__libc_malloc(bytes));
+	return must_fail() ? NULL : count_allocation(__libc_malloc(bytes));
 }
 
 void *calloc(size_t n, size_t bytes)
 {
-	return refused() ? NULL : counted(__libc_calloc(n, bytes));
+	return must_fail() ? NULL : count_allocation(__libc_calloc(n, bytes));
 }
 
 void *realloc(void *p, size_t bytes)
 {
-	if (refused())
+	if (must_fail())
 		return NULL;
-	return p ? __libc_realloc(p, bytes) : counted(__libc_malloc(bytes));
+	return p ? __libc_realloc(p, bytes) : count_allocation(__libc_malloc(bytes));
 }
 
 void free(void *p)
@@ -73,7 +72,7 @@ void free(void *p)
 	__libc_free(p);
 }
 
-/* A bit of everything that has a table of its own. */
+/* At least one row for each table of the model. */
 static const char text[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
 			   ".file 1 \"a.cu\"\n.pragma \"nounroll\";\n"
 			   ".global .u32 a[2][2] = {{1, 2}, {3, 4}};\n"
@@ -93,14 +92,14 @@ static const char text[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
 			   "}\n"
 			   ".section .debug_str { .b8 1 }\n";
 
-/* To be linked with it: a private name that clashes, and variables that need each other. */
+/* Linked with the text above: has a private name that collides, and two variables that refer to each other. */
 static const char other[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
 			    ".file 7 \"b.cu\"\n.global .u32 a = 5;\n.extern .global .u64 c;\n"
 			    ".visible .global .u64 b[2] = { c, a };\n"
 			    ".visible .global .u64 c = generic(b);\n"
 			    ".visible .entry l() { .loc 7 1 1\n ret; }\n";
 
-/* True when all went well; then the call counter tells how many allocations it took. */
+/* True on success; n_calls is then the number of allocations. */
 static bool parse_print_and_link(void)
 {
 	gpul_ptx_module *m = NULL, *n = NULL;
@@ -128,7 +127,7 @@ static bool parse_print_and_link(void)
 	return st == GPUL_OK;
 }
 
-static void everything_is_freed_whichever_allocation_fails(void **state)
+static void frees_everything_whichever_allocation_fails(void **state)
 {
 	bool done = false;
 
@@ -147,7 +146,7 @@ static void everything_is_freed_whichever_allocation_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_is_freed_whichever_allocation_fails),
+		cmocka_unit_test(frees_everything_whichever_allocation_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_model.c — what the parser makes of single declarations and instructions. */
+/* test_model.c — the model of single declarations and instructions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 #include "ptx/module.h"
 
-/* A module of what is given behind the head. */
+/* Parse declarations that follow .version, .target and .address_size. */
 static gpul_ptx_module *module_of(const char *declarations)
 {
 	char text[4096];
@@ -26,7 +26,7 @@ static gpul_ptx_module *module_of(const char *declarations)
 	return m;
 }
 
-/* A module with one kernel k of that body; its registers are %r<9>, %rd<9>, %p<3> from 0 on. */
+/* Parse a kernel k with this body; its registers %r<9>, %rd<9>, %p<3> have flat numbers from 0. */
 static gpul_ptx_module *kernel_of(const char *body)
 {
 	char text[3072];
@@ -53,7 +53,7 @@ static const gpul_ptx_operand *child(const gpul_ptx_module *m, const gpul_ptx_op
 	return &m->funcs[0].operands[o->first_child + i];
 }
 
-static void the_head_is_kept(void **state)
+static void keeps_version_target_and_address_size(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = module_of("");
@@ -95,7 +95,7 @@ static void a_range_of_registers_is_one_row_with_flat_numbers(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void names_are_found_by_prefix_and_number_whatever_the_prefix(void **state)
+static void finds_registers_by_prefix_and_number_for_every_prefix(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = kernel_of(
@@ -107,13 +107,13 @@ static void names_are_found_by_prefix_and_number_whatever_the_prefix(void **stat
 	assert_int_equal(operand(m, 0, 1)->index, 23);
 	assert_int_equal(operand(m, 1, 0)->index, 24);
 	assert_int_equal(operand(m, 1, 1)->index, 5);
-	assert_int_equal(operand(m, 2, 0)->index, 25);   /* the one of the inner scope */
-	assert_int_equal(operand(m, 2, 1)->index, 6);    /* through it, to the outer */
+	assert_int_equal(operand(m, 2, 0)->index, 25);   /* the register of the inner scope */
+	assert_int_equal(operand(m, 2, 1)->index, 6);    /* the register of the outer scope */
 	assert_int_equal(operand(m, 3, 0)->index, 5);
 	gpul_ptx_module_destroy(m);
 }
 
-static void constants_have_the_value_that_ptx_gives_them(void **state)
+static void constants_have_the_values_that_ptx_defines(void **state)
 {
 	static const struct { const char *text; int64_t value;
 	} rows[] = {
@@ -205,7 +205,7 @@ static void floats_keep_their_bits(void **state)
 	}
 }
 
-static void addresses_carry_base_and_offset(void **state)
+static void addresses_have_a_base_and_an_offset(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = kernel_of(
@@ -237,7 +237,7 @@ static void addresses_carry_base_and_offset(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void pairs_sinks_guards_and_negation(void **state)
+static void parses_pairs_sinks_guards_and_negation(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = kernel_of("\t@!%p1 setp.eq.and.s32 %p0|_, %r1, %r2, !%p2;\n"
@@ -265,7 +265,7 @@ static void pairs_sinks_guards_and_negation(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void labels_name_the_instruction_they_stand_before(void **state)
+static void a_label_refers_to_the_instruction_after_it(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m =
@@ -293,7 +293,7 @@ static void labels_name_the_instruction_they_stand_before(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void variables_know_their_size_and_initializer(void **state)
+static void variables_have_their_size_and_initializer(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m = module_of(".global .align 16 .b8 a[3][5];\n.const .v2 .f32 b[] = "
@@ -335,7 +335,7 @@ static void strings_may_be_empty_and_have_no_escapes(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void functions_know_their_definition_and_tuning(void **state)
+static void functions_have_their_definition_and_tuning_directives(void **state)
 {
 	(void)state;
 	gpul_ptx_module *m =
@@ -360,7 +360,7 @@ static void functions_know_their_definition_and_tuning(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void an_instruction_prints_as_snprintf_would(void **state)
+static void printing_an_instruction_truncates_like_snprintf(void **state)
 {
 	static const char whole[] =
 		"@!%p1 fma.rn.newly_invented.f32 %r1, %r2, 0f3F800000, -%r3;";
@@ -386,7 +386,7 @@ static void an_instruction_prints_as_snprintf_would(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void modules_differ_when_anything_in_them_does(void **state)
+static void modules_with_any_difference_are_not_equal(void **state)
 {
 	static const char *const bodies[] = {
 		"\tmov.b32 %r1, 1;\n",
@@ -429,19 +429,19 @@ static void modules_differ_when_anything_in_them_does(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_head_is_kept),
+		cmocka_unit_test(keeps_version_target_and_address_size),
 		cmocka_unit_test(a_range_of_registers_is_one_row_with_flat_numbers),
-		cmocka_unit_test(names_are_found_by_prefix_and_number_whatever_the_prefix),
-		cmocka_unit_test(constants_have_the_value_that_ptx_gives_them),
+		cmocka_unit_test(finds_registers_by_prefix_and_number_for_every_prefix),
+		cmocka_unit_test(constants_have_the_values_that_ptx_defines),
 		cmocka_unit_test(floats_keep_their_bits),
-		cmocka_unit_test(addresses_carry_base_and_offset),
-		cmocka_unit_test(pairs_sinks_guards_and_negation),
-		cmocka_unit_test(labels_name_the_instruction_they_stand_before),
-		cmocka_unit_test(variables_know_their_size_and_initializer),
+		cmocka_unit_test(addresses_have_a_base_and_an_offset),
+		cmocka_unit_test(parses_pairs_sinks_guards_and_negation),
+		cmocka_unit_test(a_label_refers_to_the_instruction_after_it),
+		cmocka_unit_test(variables_have_their_size_and_initializer),
 		cmocka_unit_test(strings_may_be_empty_and_have_no_escapes),
-		cmocka_unit_test(functions_know_their_definition_and_tuning),
-		cmocka_unit_test(an_instruction_prints_as_snprintf_would),
-		cmocka_unit_test(modules_differ_when_anything_in_them_does),
+		cmocka_unit_test(functions_have_their_definition_and_tuning_directives),
+		cmocka_unit_test(printing_an_instruction_truncates_like_snprintf),
+		cmocka_unit_test(modules_with_any_difference_are_not_equal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

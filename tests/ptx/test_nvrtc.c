@@ -16,7 +16,7 @@
 static const char twice[] =
 	"extern \"C\" __global__ void twice(int *p) { p[threadIdx.x] *= FACTOR; }\n";
 
-static void ptx_comes_out_and_parses(void **state)
+static void compiles_to_ptx_that_parses(void **state)
 {
 	static const char *const options[] = { "-DFACTOR=2", "--std=c++17", NULL };
 	gpul_nvrtc_result r;
@@ -37,7 +37,7 @@ static void ptx_comes_out_and_parses(void **state)
 	gpul_nvrtc_result_free(&r);
 }
 
-static void machine_code_is_an_elf_file(void **state)
+static void compiles_to_machine_code_in_an_elf_file(void **state)
 {
 	static const char *const options[] = { "-DFACTOR=2", NULL };
 	gpul_nvrtc_result r;
@@ -51,7 +51,7 @@ static void machine_code_is_an_elf_file(void **state)
 	gpul_nvrtc_result_free(&r);
 }
 
-static void a_wrong_program_is_explained_by_its_first_error(void **state)
+static void reports_the_first_error_of_a_program(void **state)
 {
 	gpul_nvrtc_result r;
 	gpul_error err = { 0 };
@@ -67,7 +67,7 @@ static void a_wrong_program_is_explained_by_its_first_error(void **state)
 	gpul_nvrtc_result_free(&r);
 }
 
-static void an_unknown_architecture_or_option_is_named(void **state)
+static void names_an_unknown_architecture_or_option(void **state)
 {
 	static const char *const options[] = { "--no-such-option", NULL };
 	gpul_nvrtc_result r;
@@ -85,7 +85,7 @@ static void an_unknown_architecture_or_option_is_named(void **state)
 	gpul_nvrtc_result_free(&r);
 }
 
-static void the_headers_that_kernels_include_are_there(void **state)
+static void provides_the_headers_that_kernels_include(void **state)
 {
 	static const char source[] =
 		"#include <cstdint>\n#include <stdint.h>\n#include <cassert>\n#include "
@@ -106,8 +106,8 @@ static void the_headers_that_kernels_include_are_there(void **state)
 	gpul_nvrtc_result_free(&r);
 }
 
-/* In a process of its own: the library is looked for once. */
-static void a_wrong_place_is_named(void **state)
+/* In a separate process, because a process searches for the library only once. */
+static void names_the_folder_that_lacks_the_library(void **state)
 {
 	(void)state;
 	pid_t child = fork();
@@ -126,8 +126,8 @@ static void a_wrong_place_is_named(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* The child of the test above: 0 when the failure names the folder. */
-static int find_in_a_wrong_place(void)
+/* Runs in the child of the test above; exit status 0: the error names the folder. */
+static int find_in_missing_folder(void)
 {
 	const char *path = NULL;
 	gpul_error err = { 0 };
@@ -140,18 +140,18 @@ static int find_in_a_wrong_place(void)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ptx_comes_out_and_parses),
-		cmocka_unit_test(machine_code_is_an_elf_file),
-		cmocka_unit_test(a_wrong_program_is_explained_by_its_first_error),
-		cmocka_unit_test(an_unknown_architecture_or_option_is_named),
-		cmocka_unit_test(the_headers_that_kernels_include_are_there),
-		cmocka_unit_test(a_wrong_place_is_named),
+		cmocka_unit_test(compiles_to_ptx_that_parses),
+		cmocka_unit_test(compiles_to_machine_code_in_an_elf_file),
+		cmocka_unit_test(reports_the_first_error_of_a_program),
+		cmocka_unit_test(names_an_unknown_architecture_or_option),
+		cmocka_unit_test(provides_the_headers_that_kernels_include),
+		cmocka_unit_test(names_the_folder_that_lacks_the_library),
 	};
 	const char *path;
 	gpul_error err = { 0 };
 
 	if (argc == 2 && !strcmp(argv[1], "find"))
-		return find_in_a_wrong_place();
+		return find_in_missing_folder();
 	if (gpul_nvrtc_find(&path, NULL, NULL, &err)) {
 		printf("%s\n", err.text);
 		return 77;

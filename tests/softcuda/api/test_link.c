@@ -190,7 +190,7 @@ static void what_cannot_be_linked_is_explained(void **state)
 	(void)state;
 	begin(&l);
 	ok(add_ptx(&l, caller, "caller.ptx"));
-	fails_to_link(&l, "is defined nowhere");
+	fails_to_link(&l, "is not defined");
 	begin(&l);
 	ok(add_ptx(&l, callee, "one.ptx"));
 	ok(add_ptx(&l, callee, "two.ptx"));
