@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""configure.py — find what this machine has and write build.ninja.
+"""configure.py — find the tools and libraries of this machine and write build.ninja.
 
     ./configure.py --install-deps && ninja check
 
-Read next: scripts/modules.py (the architecture), scripts/parts.py (what is looked for), scripts/rules.py (what is built from what).
+Read next: scripts/modules.py (the architecture), scripts/parts.py (the tools and libraries), scripts/rules.py (the build rules).
 """
 import argparse, os, re, sys
 
@@ -13,21 +13,21 @@ from scripts import install_deps, parts, rules
 def arguments(argv=None):
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--install-deps", action="store_true",
-                   help="first install what is missing: apt packages; without a CUDA toolkit, NVIDIA's Python "
-                        "wheels into build/cuda-wheels.  Asks nothing; a second run does nothing")
+                   help="first install missing apt packages, and, if there is no CUDA toolkit, NVIDIA's Python "
+                        "wheels into build/cuda-wheels; never prompts; a second run changes nothing")
     a.add_argument("--cc", default=os.environ.get("CC", "cc"), help="C compiler (default: cc)")
-    a.add_argument("--cuda", metavar="DIR", help="toolkit with include/cuda.h (default: $CUDA_HOME, "
+    a.add_argument("--cuda", metavar="DIR", help="CUDA toolkit, a folder with include/cuda.h (default: $CUDA_HOME, "
                                                  "/usr/local/cuda, build/cuda-wheels, /usr)")
-    a.add_argument("--prefix", default="/usr/local", help="where ninja install puts it (default: /usr/local)")
+    a.add_argument("--prefix", default="/usr/local", help="folder that ninja install installs into (default: /usr/local)")
     a.add_argument("--out", default="build", metavar="DIR",
-                   help="build folder (default: build); another one is built with ninja -f DIR/build.ninja")
+                   help="build folder (default: build); for another folder run ninja -f DIR/build.ninja")
     a.add_argument("--release", "-O", action="store_true", help="no debug information, no assertions")
-    a.add_argument("--sanitize", metavar="LIST", help="address,undefined or thread")
-    a.add_argument("--coverage", action="store_true", help="count executed lines; after the tests, ninja -f DIR/build.ninja coverage "
-                                                         "prints the share of each folder")
-    a.add_argument("--cflags", default="", help="more compiler flags")
-    a.add_argument("--ldflags", default="", help="more linker flags")
-    a.add_argument("--quiet", action="store_true", help="do not list the parts (ninja's own runs)")
+    a.add_argument("--sanitize", metavar="LIST", help="build with sanitizers: address,undefined or thread")
+    a.add_argument("--coverage", action="store_true", help="count executed lines; after ninja -f DIR/build.ninja check, the target coverage "
+                                                         "prints the share of executed lines of each folder")
+    a.add_argument("--cflags", default="", help="further compiler flags")
+    a.add_argument("--ldflags", default="", help="further linker flags")
+    a.add_argument("--quiet", action="store_true", help="do not print the list of tools and libraries")
     return a.parse_args(argv)
 
 
@@ -44,7 +44,7 @@ def main():
     if not args.quiet:
         print("\n".join(p.line() for p in have.values()))
     if not have["cuda.h"].where:
-        sys.exit("configure.py: no cuda.h: give --cuda DIR, or run ./configure.py --install-deps")
+        sys.exit("configure.py: cuda.h not found: add --cuda DIR, or run ./configure.py --install-deps")
     path = "build.ninja" if args.out == "build" else f"{args.out}/build.ninja"
     os.makedirs(args.out, exist_ok=True)
     with open(path, "w", encoding="utf-8") as f:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""coverage.py — the share of executed lines in each folder of the library, the command and the software driver.
+"""coverage.py — print the share of executed lines of each folder.
 
     ./configure.py --coverage --out build-cov
     ninja -f build-cov/build.ninja check
     ninja -f build-cov/build.ninja coverage
 
-gcc writes NAME.gcno beside each object, and the program NAME.gcda when it ends; gcov reads both.  A source that is
-compiled several times (the interpreter's handlers) counts a line as executed if one of its objects executed it.
+gcc writes NAME.gcno beside each object, and a program writes NAME.gcda when it ends; gcov reads both.  Some sources are
+compiled several times (the interpreter's handlers): a line counts as executed if it was executed in one of the objects.
 """
 import argparse, collections, concurrent.futures, glob, json, os, re, shutil, subprocess, sys
 
@@ -15,7 +15,7 @@ from scripts.modules import MODULES, owner
 
 
 def gcov_of(cc):
-    """gcov-12 for gcc-12: the format of the files changes with the compiler's version."""
+    """gcov-12 for gcc-12, because each version has its own file format."""
     name = re.sub(r"^(.*-)?g?cc", r"\1gcov", os.path.basename(cc))
     return shutil.which(name) or shutil.which("gcov")
 

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""install.py — put what was built in place: `ninja install`, below $DESTDIR.
+"""install.py — copy the built files to their places below $DESTDIR: `ninja install`.
 
     bin/gpuload                          the command
     lib/libgpuload.so*, libgpuload.a     the library
-    lib/libgpuload-rt.a                  the mini runtime, for programs of nvcc -cudart none
-    lib/gpuload/gpuload-probe            what libgpuload asks as another process; nobody starts it by hand
-    lib/gpuload/libcuda-soft.so          the software driver; libcuda.so.1 beside it is a link to it, for
-                                         LD_LIBRARY_PATH=<prefix>/lib/gpuload any-driver-api-program
-    lib/pkgconfig/gpuload.pc             what a program needs to build against it; gpuload-rt.pc: the runtime
-    include/gpuload/<folder>/*.h         the headers, under the names that they include each other by;
-                                         *.cuh: those for device code; *.ptx: the same, by hand
+    lib/libgpuload-rt.a                  the mini runtime, for programs built with nvcc -cudart none
+    lib/gpuload/gpuload-probe            a helper process of libgpuload; users do not start it
+    lib/gpuload/libcuda-soft.so          the software driver, and a symbolic link libcuda.so.1 to it: run a program with
+                                         LD_LIBRARY_PATH=<prefix>/lib/gpuload to use it
+    lib/pkgconfig/gpuload.pc             compiler and linker flags for programs; gpuload-rt.pc: for the runtime
+    include/gpuload/<folder>/*.h         the headers; *.cuh: headers for device code; *.ptx: PTX to link with
     share/man, share/bash-completion, share/doc/gpuload
 """
 import argparse, glob, os, shutil, sys
@@ -44,7 +43,7 @@ Cflags: "-I${{cudaincludedir}}"
 
 
 class Place:
-    """The tree that is installed into."""
+    """The folder tree to install into."""
 
     def __init__(self, root):
         self.root = root
@@ -55,7 +54,7 @@ class Place:
         return path
 
     def copy(self, source, name, mode=0o644):
-        """Under a temporary name first: a program that runs from the old file keeps it."""
+        """Written under a temporary name, then renamed, so that running programs keep the old file."""
         path = self.path(name)
         shutil.copyfile(source, path + ".new")
         os.chmod(path + ".new", mode)
@@ -77,7 +76,7 @@ def public_headers():
 
 
 def device_headers():
-    """For nvcc and NVRTC, and PTX to link with."""
+    """Headers for nvcc and NVRTC, and PTX to link with."""
     return [h for m in LIBRARY for end in (".cuh", ".ptx") for h in files(m, end)]
 
 
@@ -112,12 +111,12 @@ def main():
     a.add_argument("--prefix", default="/usr/local")
     a.add_argument("--destdir", default=os.environ.get("DESTDIR", ""))
     a.add_argument("--cuda", required=True, help="the folder of cuda.h, for the pkg-config file")
-    a.add_argument("--libraries", default="", help="what libgpuload.a needs besides, for the same")
+    a.add_argument("--libraries", default="", help="further libraries that libgpuload.a needs, for the pkg-config file")
     args = a.parse_args()
     try:
         install(args.build, args.prefix, args.destdir, args.cuda, args.libraries)
     except OSError as e:
-        sys.exit(f"install.py: {e.filename}: {e.strerror}: nothing else was installed after it")
+        sys.exit(f"install.py: {e.filename}: {e.strerror}: the files after it were not installed")
     print(f"installed to {args.destdir}{args.prefix}")
 
 

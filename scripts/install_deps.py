@@ -1,12 +1,12 @@
-"""install_deps.py — bring a bare Debian or Ubuntu to where configure.py finds everything.
+"""install_deps.py — install on Debian or Ubuntu the packages that configure.py searches for.
 
-Asks nothing, installs only what is missing, and does nothing when run again.
+It never prompts, installs only missing packages, and does nothing when run again.
 """
 import glob, os, shutil, subprocess, sys, zipfile
 
 from scripts import parts
 
-PACKAGES = {  # apt package: the file or program that shows it is there
+PACKAGES = {  # apt package: a file or program of it
     "gcc": "cc", "g++": "c++", "libc6-dev": "/usr/include/stdio.h", "ninja-build": "ninja",
     "libcmocka-dev": "/usr/include/cmocka.h",
     "libelf-dev": "/usr/include/libelf.h", "libzstd-dev": "/usr/include/zstd.h",
@@ -14,11 +14,11 @@ PACKAGES = {  # apt package: the file or program that shows it is there
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
     "mandoc": "mandoc", "spin": "spin",
 }
-ESSENTIAL = {"gcc", "libc6-dev", "ninja-build"}  # nothing is built without; configure.py says what the others cost
-WHEELS = {  # NVIDIA's own wheels on PyPI, in one release: what each is for
+ESSENTIAL = {"gcc", "libc6-dev", "ninja-build"}  # required for any build; configure.py prints which features need the others
+WHEELS = {  # NVIDIA's wheels on PyPI, all of one CUDA release
     "nvidia-cuda-runtime": "13.0.96",  # cuda.h and the runtime library
     "nvidia-cuda-crt": "13.0.88",      # headers that nvcc and NVRTC users include
-    "nvidia-cuda-cccl": "13.0.85",     # cuda::atomic and friends
+    "nvidia-cuda-cccl": "13.0.85",     # cuda::atomic and other C++ headers
     "nvidia-cuda-nvrtc": "13.0.88",    # CUDA C++ to PTX
     "nvidia-nvjitlink": "13.0.88",     # linking of device code
     "nvidia-cuda-nvcc": "13.0.88",     # nvcc and ptxas
@@ -33,26 +33,26 @@ def missing_packages():
 
 
 class Unable(Exception):
-    """Why a package cannot be installed: one line."""
+    """A package cannot be installed; the text is one line with the reason."""
 
 
 def apt(packages):
     wanted = " ".join(packages)
     if not shutil.which("apt-get"):
-        raise Unable(f"no apt-get here: install by hand what these give on Debian: {wanted}")
+        raise Unable(f"no apt-get: install the equivalents of these Debian packages: {wanted}")
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     if root and (not shutil.which("sudo") or subprocess.run([*root, "true"], capture_output=True).returncode):
         raise Unable(f"neither root nor password-less sudo: as root, run: apt-get install {wanted}")
     print(f"installing {wanted}", flush=True)
     env = [*root, "env", "DEBIAN_FRONTEND=noninteractive"]
     quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    subprocess.run([*env, "apt-get", "-q", "update"], check=False, **quiet)  # the install tells if this mattered
+    subprocess.run([*env, "apt-get", "-q", "update"], check=False, **quiet)  # if a failure matters, the installation below fails
     if subprocess.run([*env, "apt-get", "-qy", "install", "--no-install-recommends", *packages], **quiet).returncode:
         raise Unable(f"apt-get could not install {wanted}: its own message is above")
 
 
 def pip():
-    """A pip that works, installed by apt when this Python has none."""
+    """The command of a working pip; pip is installed by apt if this Python has none."""
     cmd = [sys.executable, "-m", "pip"]
     if subprocess.run([*cmd, "--version"], capture_output=True).returncode:
         apt(["python3-pip"])
@@ -61,7 +61,7 @@ def pip():
 
 
 def unpack(wheel, home):
-    """Merge the wheel's nvidia/<release>/ tree into home, keeping the executable bits."""
+    """Merge the wheel's nvidia/<release>/ tree into home; programs become executable."""
     with zipfile.ZipFile(wheel) as z:
         for item in z.infolist():
             parts_of = item.filename.split("/")
@@ -76,8 +76,8 @@ def unpack(wheel, home):
 
 
 def cuda_wheels():
-    """Download NVIDIA's wheels and lay them out as a toolkit; a stamp says that it was finished."""
-    print(f"no CUDA toolkit: fetching NVIDIA's wheels into {HOME}", flush=True)
+    """Download NVIDIA's wheels and unpack them as a toolkit."""
+    print(f"no CUDA toolkit found: downloading NVIDIA's wheels into {HOME}", flush=True)
     tmp = f"{HOME}.tmp"
     shutil.rmtree(tmp, ignore_errors=True)
     os.makedirs(tmp)
@@ -88,16 +88,16 @@ def cuda_wheels():
         unpack(wheel, tmp)
     shutil.rmtree(f"{tmp}/whl")
     os.symlink("lib", f"{tmp}/lib64")
-    for so in glob.glob(f"{tmp}/lib/*.so.*"):  # what a toolkit's installer links: libx.so -> libx.so.13
+    for so in glob.glob(f"{tmp}/lib/*.so.*"):  # the links of a toolkit's installer: libx.so -> libx.so.13
         plain = so[:so.index(".so") + 3]
         if not os.path.exists(plain):
             os.symlink(os.path.basename(so), plain)
     shutil.rmtree(HOME, ignore_errors=True)
-    os.rename(tmp, HOME)  # last: a broken download leaves nothing that looks complete
+    os.rename(tmp, HOME)  # last, so that an interrupted download leaves no incomplete toolkit
 
 
 def packages():
-    """Install what is missing.  Failing to is no reason to stop, unless an essential one is missing."""
+    """Install missing packages.  A failure stops the script only if an essential package is missing."""
     missing = missing_packages()
     if not missing:
         return
@@ -106,7 +106,7 @@ def packages():
     except Unable as why:
         if ESSENTIAL & set(missing_packages()):
             raise
-        print(f"{why}; going on without", flush=True)
+        print(f"{why}; continuing without them", flush=True)
 
 
 def run(args):

@@ -1,30 +1,29 @@
 #!/usr/bin/env python3
-"""make_corpus.py — compile tests/corpus/*.cu to tests/corpus/ptx/, and the other committed PTX, with nvcc.
+"""make_corpus.py — compile tests/corpus/*.cu and the sources of other committed PTX files with nvcc.
 
     scripts/make_corpus.py [--nvcc NVCC]
 
-The PTX is committed, so that the tests need no compiler; run this after changing a kernel.
-Each kernel is compiled for four architectures, and a few with line information or for the
-debugger, because those bring directives that nothing else brings.  Nothing of the machine stays
-in the text: nvcc runs inside the folder, and paths to the toolkit's headers are cut to their
-file names.  A source's `// gpuload run:` line is kept.
+The PTX is committed so that the tests need no compiler; run this script after a kernel changes.  Each kernel is compiled
+for four architectures, and some kernels also with line information or for the debugger, because these add further
+directives.  The text contains no path of this machine: nvcc runs inside the folder, and paths of the toolkit's headers are
+reduced to file names.  The `// gpuload run:` line of a source is copied.
 """
 import argparse, glob, os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_100"]
-# These are large, and differ little between sm_75 and sm_80.
+# These are large, and their PTX for sm_80 is almost the same as for sm_75.
 LIBRARIES = ["mathf", "mathd", "half", "atomics", "groups", "cub", "async"]
 VARIANTS = [("lineinfo", ["-lineinfo"], ["vecadd", "intops", "warp", "printf", "fnptr"]),
             ("debug", ["-G"], ["vecadd", "reduce", "fnptr"])]
-# Kernels elsewhere: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 knows.
+# Kernels in other folders: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 supports.
 OTHERS = [("bench/kernels", "kernels", "sm_75"), ("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),
           ("examples/01-run-ptx", "vecadd", "sm_75"), ("examples/02-function-pointers", "ops", "sm_75"),
           ("examples/02-function-pointers", "other", "sm_75")]
 
 
 def clean(text):
-    """Drop the compiler's banner, and the folders from .file directives."""
+    """Remove the compiler's banner and the folders in .file directives."""
     text = re.sub(r"\A(//[^\n]*\n)+\n*", "", text)
     return re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", text)
 

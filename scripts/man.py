@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""man.py — the section 3 man pages, out of the headers.
+"""man.py — generate the section 3 man pages from the headers.
 
     scripts/man.py OUT_DIR HEADER...
 
-One page for a header, gpuload-<folder>-<name>.3, and for each function a page
-that points there, so that `man gpul_driver_open` works.  A header reads:
+Each header gets a page gpuload-<folder>-<name>.3, and each function a page that includes it, so that
+`man gpul_driver_open` works.  The parts of a header become these sections:
 
     /* name.h — one line.              NAME
      * more ... */                     DESCRIPTION
-    /** What a function does.          one section each, with its prototype
+    /** What a function does.          FUNCTIONS, with its prototype
      * @param  ...
      * Errors  ... */
-    everything else                    DECLARATIONS, as it stands
+    everything else                    DECLARATIONS, unchanged
 """
 import os, re, sys
 
@@ -24,13 +24,13 @@ DOCUMENTED = re.compile(r"/\*\*((?:(?!\*/).)*)\*/\s*\n(.*?;)", re.S)
 
 
 def roff(text):
-    """Escape what roff would take for its own."""
+    """Escape the characters that are special in roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
 
 
 def plain(comment):
-    """A comment's text without its stars."""
+    """The text of a comment without its asterisks."""
     return re.sub(r"^[ \t]*\*? ?", "", comment, flags=re.M).strip("\n ")
 
 
@@ -39,7 +39,7 @@ def as_is(text):
 
 
 def parameters(doc):
-    """The contract as a list of paragraphs: text, then one tagged paragraph for @x, Errors, Threads, Source."""
+    """The contract as paragraphs: the text, then a tagged paragraph for each @x, Errors, Threads and Source."""
     out, tag = [], re.compile(r"^(@\w+|Errors|Threads|Source)\s+(.*)")
     for line in plain(doc).split("\n"):
         if hit := tag.match(line):

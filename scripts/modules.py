@@ -1,7 +1,7 @@
-"""modules.py — the architecture: which folder may use which.
+"""modules.py — the architecture: the folders, and the folders that each of them may use.
 
-MODULES orders the link, tests/meta/layers.py holds every #include and every symbol to it, and tests/meta/readme.py the
-folder map of the README.  So the drawing, the build and the code cannot disagree.
+MODULES gives the link order.  tests/meta/layers.py checks every #include and every symbol against it, and
+tests/meta/readme.py the folder map of README.md, so that the documentation, the build and the code agree.
 """
 import glob
 
@@ -20,26 +20,26 @@ MODULES = {                      # folder: folders it may include
     "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy"],
 }
 
-# The sub-folders of a module, in the order of use: each may use those to its left, and what its module may use.
-# "" is the module's own folder.
+# The sub-folders of a module, in the order of use: each may use those to its left, and the modules of MODULES.
+# "" is the folder of the module itself.
 SUBFOLDERS = {
     "ptx":          ["", "parse", "link", "nvrtc"],
     "loader/image": ["", "kernels"],
     "loader":       ["signature", "names", "cache", "choose", "link", "", "advice", "symbol"],
     "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/bench", "fifo", ""],
 }
-LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # what libgpuload is made of
-PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe_main.c"}  # what is no part of its folder's library
+LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload
+PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe_main.c"}  # sources that are not in the library of their folder
 TESTS_MAY_USE = list(MODULES) + ["tests"]
 
 
 def owner(path):
-    """The module a path belongs to: its longest prefix in MODULES (modules may nest)."""
+    """The module of a path: its longest prefix in MODULES (modules may be nested)."""
     return max((m for m in TESTS_MAY_USE if path == m or path.startswith(m + "/")), key=len, default=None)
 
 
 def subfolder(path):
-    """The entry of SUBFOLDERS that a file of a module lies in."""
+    """The entry of SUBFOLDERS that contains a file of a module."""
     inside = path[len(owner(path)) + 1:]
     return max((s for s in SUBFOLDERS.get(owner(path), []) if inside.startswith(f"{s}/")), key=len, default="")
 
@@ -50,10 +50,10 @@ def files(folder, ext):
 
 
 def library_sources(module):
-    """The .c files that its library is made of."""
+    """The .c files of the library of a module."""
     return [c for c in files(module, ".c") if c not in PROGRAMS.values()]
 
 
 def closure(module):
-    """The module and all that it may use, users before used: the order a linker wants."""
+    """The module and all modules that it may use, in link order: a user comes before the modules that it uses."""
     return [m for m in reversed(MODULES) if m == module or m in MODULES[module]]

@@ -1,9 +1,9 @@
-"""parts.py — the optional parts: what is looked for, how, and what is lost without it."""
+"""parts.py — find the compiler and the optional libraries and tools on this machine."""
 import glob, os, shutil, subprocess, tempfile
 
 
 class Part:
-    """One part of the machine: .where is a path or version (None: missing), .lost says what goes with it."""
+    """A tool or library: .where is its path (None: not found), .lost is the feature that needs it."""
 
     def __init__(self, name, where, lost):
         self.name, self.where, self.lost = name, where, lost
@@ -22,7 +22,7 @@ def cuda_home(args):
 
 
 def library(args, header, name, flags=""):
-    """Where lib<name> is, if a program that includes its header links; else None."""
+    """The path of lib<name> if a program that includes its header links; else None."""
     with tempfile.TemporaryDirectory() as d:
         src = f"{d}/probe.c"
         with open(src, "w", encoding="utf-8") as f:
@@ -39,7 +39,7 @@ def library(args, header, name, flags=""):
 
 
 def shared_object(pattern, home):
-    """A library that is opened only when needed: look in the toolkit, then where ldconfig does."""
+    """A library that is opened at run time: search the toolkit, then the cache of ldconfig."""
     for folder in [f"{home}/lib64", f"{home}/lib"] if home else []:
         hits = sorted(glob.glob(f"{glob.escape(folder)}/{pattern}*"))
         if hits:
@@ -52,7 +52,7 @@ def shared_object(pattern, home):
 
 
 def fuzzer():
-    """clang with libFuzzer's runtime."""
+    """The path of clang if it has libFuzzer's runtime; else None."""
     clang = shutil.which("clang")
     if not clang:
         return None
@@ -71,32 +71,32 @@ def compiler(args):
 
 
 def find(args):
-    """Look for everything; returns {name: Part} in the order it is printed."""
+    """Search for all parts; returns {name: Part} in the order in which they are printed."""
     home = cuda_home(args)
     nvcc = next((p for p in [f"{home}/bin/nvcc", shutil.which("nvcc")] if p and os.path.exists(p)), None)
     found = [
         Part("compiler", compiler(args), "nothing can be built: run ./configure.py --install-deps"),
         Part("cuda.h", home and f"{home}/include/cuda.h", "nothing can be built"),
-        Part("nvcc", nvcc, "no lessons of examples/ that need CUDA C++ in a program"),
-        Part("NVRTC", shared_object("libnvrtc.so", home), "no .cu files, only PTX"),
+        Part("nvcc", nvcc, "examples with CUDA C++ kernels in the program are not built"),
+        Part("NVRTC", shared_object("libnvrtc.so", home), "gpuload cannot compile .cu files"),
         Part("nvJitLink", shared_object("libnvJitLink.so", home), "relocatable device code cannot be linked"),
-        Part("libcuda", shared_object("libcuda.so.1", None), "no NVIDIA driver: kernels run on the software one"),
-        Part("libelf", library(args, "libelf.h", "elf"), "no kernels out of .o, .so and executables"),
+        Part("libcuda", shared_object("libcuda.so.1", None), "no NVIDIA driver: kernels run on the software driver"),
+        Part("libelf", library(args, "libelf.h", "elf"), "no kernels from .o, .so and executables"),
         Part("zstd", library(args, "zstd.h", "zstd"), "no zstd-compressed fatbins"),
         Part("lz4", library(args, "lz4.h", "lz4"), "no LZ4-compressed fatbins"),
         Part("libnuma", library(args, "numa.h", "numa"), "no placement of memory on a NUMA node"),
         Part("cmocka", library(args, "cmocka.h", "cmocka"), "the C tests are not built"),
         Part("bats", shutil.which("bats"), "the command line's tests are skipped"),
-        Part("ctags", shutil.which("ctags"), "the size check is skipped"),
-        Part("mandoc", shutil.which("mandoc") or shutil.which("groff"), "man pages are not linted"),
-        Part("spin", shutil.which("spin"), "the FIFO's protocol is not checked by its model"),
-        Part("libFuzzer", fuzzer(), "no ninja fuzz"),
+        Part("ctags", shutil.which("ctags"), "the check of file and function sizes is skipped"),
+        Part("mandoc", shutil.which("mandoc") or shutil.which("groff"), "man pages are not checked"),
+        Part("spin", shutil.which("spin"), "the model of the FIFO protocol is not checked"),
+        Part("libFuzzer", fuzzer(), "no fuzz targets"),
     ]
     return {p.name: p for p in found}
 
 
 def builds(args):
-    """The instruction-set builds of the interpreter's handlers: (suffix, flags), slowest first."""
+    """The instruction sets that the interpreter's handlers are built for: (suffix, flags), slowest first."""
     target = subprocess.run([args.cc, "-dumpmachine"], capture_output=True, text=True).stdout
     if target.startswith("x86_64"):
         return [("base", "-march=x86-64"), ("v3", "-march=x86-64-v3"), ("v4", "-march=x86-64-v4")]

@@ -1,9 +1,9 @@
-"""rules.py — what is built from what: writes build.ninja.
+"""rules.py — the rules of the build: writes build.ninja.
 
     folder/*.c ─ obj/folder/*.o ─ lib<folder>.a ┬─ gpuload              the command
-                                                ├─ gpuload-probe        what it asks as another process
+                                                ├─ gpuload-probe        its helper process
                                                 ├─ libgpuload.a, .so    the library (not softcuda, not cli)
-                                                ├─ libgpuload-rt.a      the mini runtime: with all that it needs
+                                                ├─ libgpuload-rt.a      the mini runtime, with the modules that it uses
                                                 ├─ softcuda/libcuda-soft.so, and libcuda.so.1 as a link to it
                                                 └─ tests/…/test_*       see rules_tests.py
 """
@@ -15,30 +15,29 @@ from scripts import parts, rules_tests
 from scripts.install import device_headers, public_headers
 from scripts.writer import Writer, has_main, words
 
-# The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never
-# -ffast-math).  Nobody reads errno or the exception flags there, so both may go: loops vectorise.
+# The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never -ffast-math).  errno and
+# the exception flags are not used there; without them loops can be vectorised.
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 
-# The runtime's calls that have a second name in programs built with --default-stream per-thread.
+# Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.
 PER_THREAD = [f"loader/runtime/{name}.c" for name in ("copy", "entry", "launch", "order")]
 
-
-# Loops over rows that are to become vector code: gcc does that at -O3.  Nothing is reordered (never -ffast-math).
+# Sources with loops over rows, which gcc vectorises at -O3.  Results are not reordered (never -ffast-math).
 VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c"}
 
-# Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
+# Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
 EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/sum/sum_gpu.c": "cli/kernels/sum.ptx",
           "cli/fifo/fifo_clock.c": "cli/kernels/fifo_clock.ptx",
           "cli/fifo/fifo_push.c": "cli/kernels/fifo_push.ptx",
           "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx"}
 
-# Tests that take any driver: tests/gpu/run has them take the GPU's.
+# Tests that work with every driver: tests/gpu/run runs them on a GPU.
 GPU_TESTS = ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control",
              "proxy/test_device", "proxy/test_two_processes", "proxy/test_proxy_kernel", "proxy/soak/soak", "fault/fault")
 
 
 def copy_libraries(w):
-    """Beside the command, the libraries that it reads files with: for a machine that is handed build/ and lacks them."""
+    """Copy the libraries that the command uses to build/lib, for a machine that gets build/ and lacks them."""
     lib, cli, done = f"{w.dir}/lib", f"{w.dir}/gpuload", f"{w.dir}/lib/copied"
     return w.build(done, "sh", needs=cli, command=(
         f"mkdir -p {words(lib)} && ldd {words(cli)} | awk '$1 ~ /^lib(elf|zstd|lz4|z|numa)[.]so/ {{ print $3 }}' "
@@ -59,7 +58,7 @@ def write_rules(w):
     again = [a for a in sys.argv[1:] if a not in ("--quiet", "--install-deps")] + ["--quiet"]
     cc, cuda, configure = (text.replace("$", "$$") for text in
                            (words(w.args.cc), cuda_flags(w), words(w.python, "configure.py", again)))
-    # A new object has new counters: those of the old one would be rejected, with a message in each test's output.
+    # A new object needs new counters: gcc would reject the old ones with a message in the output of each test.
     fresh = "o=$out && rm -f \"$${o%.o}.gcda\" && " if w.args.coverage else ""
     for name, command, extra in [
             ("cc", f"{fresh}{cc} $cflags $flags -MMD -MF $out.d -c $in -o $out", "deps = gcc\n  depfile = $out.d"),
@@ -76,13 +75,13 @@ def write_rules(w):
         w.p(f"rule {name}\n  command = {command}\n  description = {name} $out")
         if extra:
             w.p(f"  {extra}")
-    # A folder's mtime changes when a file is added or removed: then configure again.
-    # (Absolute where a target has the folder's name.)
+    # Configure again when a file is added or removed: the modification time of its folder changes.
+    # bench and demo are absolute because targets have these names.
     roots = [*TESTS_MAY_USE, "scripts", "examples", *map(os.path.abspath, ("bench", "demo"))]
     folders = sorted({d for m in roots for d, _, _ in os.walk(m) if "__pycache__" not in d})
     scripts = glob.glob("scripts/*.py")
     w.build(w.file.name, "configure", needs=["configure.py", *scripts, *folders])
-    w.build([*folders, *scripts], "phony")   # so that a removed one is no error
+    w.build([*folders, *scripts], "phony")   # so that a removed file is not an error
 
 
 def write_modules(w):
@@ -91,7 +90,7 @@ def write_modules(w):
     for m in MODULES:
         objects = []
         for c in library_sources(m):
-            if c.startswith("softcuda/exec/run_"):  # once for each instruction set, chosen at load
+            if c.startswith("softcuda/exec/run_"):  # once for each instruction set; the driver selects one when it is loaded
                 objects += [w.obj(c, f"{module_flags(w, m)} {handlers} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
                             for name, march in builds]
             else:
@@ -139,13 +138,13 @@ def write_products(w):
 
 
 def made_by(w, out, command, needs):
-    """One file that a command writes to its standard output; a failing command leaves nothing behind."""
+    """A file with the standard output of a command; a failed command leaves no file."""
     return w.build(out, "sh", needs=needs,
                    command=f"{words(command)} > {words(out + '.new')} && mv {words(out + '.new', out)}")
 
 
 def write_documents(w):
-    """Man pages and bash completion: section 3 from the headers, the rest from the command's own table."""
+    """Man pages and bash completion: section 3 from the headers, the others from the command's option tables."""
     headers, pages, cli = public_headers(), f"{w.dir}/man/man3", f"{w.dir}/gpuload"
     documents = [w.build(f"{pages}.ok", "sh", needs=["scripts/man.py", "configure.py", *headers], command=(
         f"rm -rf {words(pages)} && {words(w.python, 'scripts/man.py', pages, headers)} && touch {words(pages + '.ok')}"))]
@@ -156,7 +155,7 @@ def write_documents(w):
 
 
 def write_install(w, products):
-    """install; and the same into <build>/stage, which the examples are built against."""
+    """Install into the prefix, and into <build>/stage, which the examples are built against."""
     if not (os.path.exists("cli/main.c") and w.objects["softcuda"]):
         return None
     stage = f"{w.dir}/stage"
@@ -169,7 +168,7 @@ def write_install(w, products):
 
 
 def write_headers(w):
-    """Each header compiles when it is the first one included; the installed ones in C++, too."""
+    """Check that each header compiles alone, and each installed header also in C++."""
     return [w.build(f"{w.dir}/headers/{h}.ok", "header", h, flags=module_flags(w, m))
             for m in MODULES for h in files(m, ".h")] + \
            [w.build(f"{w.dir}/headers/{h}.cxx.ok", "cxxheader", h) for h in public_headers()]

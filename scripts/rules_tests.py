@@ -1,6 +1,6 @@
-"""rules_tests.py — the tests, the examples and the fuzzers.
+"""rules_tests.py — the rules for tests, examples and fuzzers.
 
-A test links its own folder's closure and no more, so that one broken folder does not stop the others.
+A test links only the folders that its folder may use, so that an error in another folder does not affect it.
 """
 import glob, os, re
 
@@ -9,21 +9,21 @@ from scripts.modules import LIBRARY, MODULES, closure, files, library_sources, o
 from scripts.writer import has_main, words
 
 
-# What a folder's tests use beside the folder's own closure.
-TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # its FIFO is shared between processes
-# Helpers of another folder's tests.
+# Further folders that the tests of a folder link.
+TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # its tests share the FIFO between processes
+# Helpers of other folders that the tests of a folder use.
 TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"]}
-# Files that the assembler reads into an object (.incbin), which the compiler does not tell ninja of.
+# Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
 TESTS_EMBED = {"tests/proxy/ends.c": "cli/kernels/fifo_push.ptx"}
 
 
 def test_link(w, folder):
-    """What the tests in a folder link: (flags or archives, as shell text; further dependencies)."""
+    """What the tests of a folder link: (flags or archives as shell text, further dependencies)."""
     soft = f"{w.dir}/softcuda"
-    if folder.startswith("tests/softcuda/api"):  # through the real thing: the exported symbols
+    if folder.startswith("tests/softcuda/api"):  # the shared library: tests its exported symbols
         up = "/".join([".."] * folder.count("/"))
         return words(f"-L{soft}", "-lcuda", f"-Wl,-rpath,$ORIGIN/{up}/../softcuda"), [f"{soft}/libcuda.so"]
-    if folder == "tests/gpu/plain":  # a program that knows only NVIDIA's name: whose driver, LD_LIBRARY_PATH says
+    if folder == "tests/gpu/plain":  # linked with -lcuda only: LD_LIBRARY_PATH selects the driver
         return words(f"-L{soft}", "-lcuda"), [f"{soft}/libcuda.so"]
     module = owner(folder.removeprefix("tests/"))
     modules = closure(module) if module in MODULES else list(reversed(LIBRARY))
@@ -33,7 +33,7 @@ def test_link(w, folder):
 
 
 def write_inputs(w):
-    """Files of every kind that gpuload reads, made once by nvcc: inputs.json, made last, says what is in each."""
+    """Input files of every kind that gpuload reads, compiled by nvcc; inputs.json, written last, lists their contents."""
     nvcc = w.have["nvcc"].where
     if not nvcc:
         return []
@@ -47,11 +47,11 @@ def write_inputs(w):
 
 
 def write_tests(w, products):
-    """Programs below tests/: a .c with a main is one, a so_*.c is a shared object for them to open, and
-    the others of a folder help the programs there."""
+    """Programs below tests/: each .c file with a main is a program, each so_*.c a shared object that tests open, and
+    the other files of a folder are helpers that its programs link."""
     by_folder = {}
     for c in files("tests", ".c"):
-        if not c.startswith(("tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/")):  # built in ways of their own
+        if not c.startswith(("tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/")):  # have their own rules or scripts
             by_folder.setdefault(os.path.dirname(c), []).append(c)
     inputs = write_inputs(w)
     helpers, opened, programs = {}, {}, []
@@ -85,7 +85,7 @@ def write_test(w, c, helpers, opened, inputs, products):
     exe = w.build(f"{w.dir}/{c[:-2]}", "link", w.obj(c, test_flags(w, folder)), [*extra, *needs],
                   flags=f"{words(extra)} {link} {'-lcmocka' if cmocka else ''}")
     if os.path.basename(c).startswith("test_"):
-        # A library folder's test stands alone; others run the command or open the software driver.
+        # The test of a library folder needs only itself; others run the command or open the software driver.
         alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc", "proxy"}
         w.tests.append((test_group(folder), c[6:-2], words(exe), [exe, *opened[folder], *inputs, *([] if alone else products)]))
     else:
@@ -96,9 +96,9 @@ NVCC_LINE = re.compile(r"^// nvcc: (.*)$", re.M)
 
 
 def write_runtime_programs(w):
-    """Programs with <<<>>> that are linked with our runtime: each .cu of tests/loader/runtime is one, each folder
-    there too, its parts linked as device code.  A line `// nvcc: OPTIONS` says how one is compiled.  NAME.cudart is
-    the same program with NVIDIA's runtime, for tests/gpu/run: it holds the expectations to the original."""
+    """Programs with <<<>>> that are linked with our runtime: each .cu of tests/loader/runtime is a program, and so is
+    each folder there, whose device code is linked.  A line `// nvcc: OPTIONS` has the compiler options.  NAME.cudart is
+    the same program with NVIDIA's runtime, which tests/gpu/run uses to check the expected output."""
     here, nvcc = "tests/loader/runtime", w.have["nvcc"].where
     if not nvcc:
         return w.tests.append(("loader-runtime", "loader/runtime programs", "sh -c 'echo no nvcc; exit 77'", []))
@@ -139,24 +139,24 @@ def test_group(folder):
 
 
 def for_make(text):
-    """As the value of a variable on make's command line: past make, then past the shell that starts it."""
+    """A value on make's command line: '$' is escaped for make, then the whole value for the shell."""
     return words(text.replace("$", "$$"))
 
 
 def write_examples(w, stage):
-    """Each folder of examples/ is built by its own Makefile, as a user would: from what is installed, and no more."""
+    """Each folder of examples/ is built by its Makefile, with nothing but the installed files."""
     if not stage:
         return
     if re.search(r"[\s$:#%]", w.dir):
-        return w.tests.append(("examples", "examples", "sh -c 'echo make accepts no such build folder; exit 77'", []))
+        return w.tests.append(("examples", "examples", "sh -c 'echo make cannot use this name of the build folder; exit 77'", []))
     cuda, (c, ld) = os.path.abspath(os.path.dirname(w.have["cuda.h"].where)), flags(w.args)
     nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
-    warnings = WARNINGS.replace("-Wpedantic ", "")  # ISO C knows no data pointer to a function; POSIX and CUDA do
+    warnings = WARNINGS.replace("-Wpedantic ", "")  # -Wpedantic forbids function pointers as void *, which POSIX and CUDA use
     prefix = words(f"--define-variable=prefix={os.path.abspath(w.dir)}/stage")
     for makefile in sorted(glob.glob("examples/*/Makefile")):
         name = os.path.dirname(makefile)
         out, sources = f"{w.dir}/{name}", [f for f in glob.glob(f"{name}/*") if os.path.isfile(f)]
-        # make runs in the lesson's folder: a relative path is free of what the checkout's folder may be called.
+        # make runs in the example's folder; relative paths work whatever the name of the checkout's folder is.
         variables = {"O": os.path.relpath(out, name), "PKG_CONFIG": f"pkg-config {prefix}", "CC": words(w.args.cc),
                      "NVCC": nvcc and words(nvcc), "CUDA": words(os.path.dirname(cuda)),
                      "CFLAGS": f"-D_GNU_SOURCE {c} {warnings} {words('-isystem', cuda)}",
@@ -168,13 +168,13 @@ def write_examples(w, stage):
         w.tests.append(("examples", name, f"{name}/test", [built]))
 
 
-FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy"}  # what a target is about, where it is not loader/image
-FUZZ_HELP = {"ipc_server": ["tests/fake/fake_device.c", "tests/fake/fake_driver.c", "tests/fake/fake_memory.c"]}  # and what it needs beside it
+FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy"}  # the module that a fuzzer tests, if that is not loader/image
+FUZZ_HELP = {"ipc_server": ["tests/fake/fake_device.c", "tests/fake/fake_driver.c", "tests/fake/fake_memory.c"]}  # further sources that it links
 FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=all"
 
 
 def fuzz_object(w, c, module):
-    """An object file for the fuzzers: clang, with both sanitizers and libFuzzer's counters."""
+    """An object file for the fuzzers: compiled by clang with both sanitizers and libFuzzer's counters."""
     headers = [h for m in MODULES for h in files(m, ".h")]
     out = f"{w.dir}/fuzz/obj/{c[:-2]}.o"
     if out not in w.fuzz_objects:
@@ -186,7 +186,7 @@ def fuzz_object(w, c, module):
 
 
 def write_seeds(w):
-    """Forged inputs to start from: a folder for each target that has some."""
+    """Generated seed inputs: a folder for each fuzzer that has some."""
     out = f"{w.dir}/fuzz/seeds"
     needs = ["tests/fuzz/make_seeds.py", *glob.glob("tests/loader/malformed/*.py")]
     return w.build(f"{out}.ok", "sh", needs=needs,
@@ -205,7 +205,7 @@ def write_fuzzers(w):
         objects = [fuzz_object(w, s, m) for m in closure(module) for s in library_sources(m)]
         objects += [fuzz_object(w, s, module) for s in FUZZ_HELP.get(name, [])]
         exe, found = f"{w.dir}/fuzz/fuzz_{name}", f"{w.dir}/fuzz/{name}"
-        # The PTX reader starts from a committed corpus, the others from what make_seeds.py forges.
+        # Some fuzzers start from a committed corpus, the others from the output of make_seeds.py.
         folders = f"tests/fuzz/corpus/{name}" if os.path.isdir(f"tests/fuzz/corpus/{name}") else f"{w.dir}/fuzz/seeds/{name}"
         dictionary = f"tests/fuzz/{name}.dict"
         dictionary = [f"-dict={dictionary}"] if os.path.exists(dictionary) else []
@@ -218,7 +218,7 @@ def write_fuzzers(w):
 
 
 def write_check(w, products, headers):
-    """check runs everything; check-<module> one folder's tests, though another folder be broken."""
+    """check runs all tests; check-<module> the tests of one folder, even if another folder does not compile."""
     everything = [*products, *w.programs, *headers]
     for t in sorted(glob.glob("tests/meta/*.py")):
         w.tests.append(("meta", t[6:-3], words(w.python, t), everything))

@@ -1,7 +1,7 @@
-"""writer.py — ninja statements.
+"""writer.py — write ninja statements.
 
-Three readers take some characters for their own: ninja ($, blank and ':' in paths), the shell, and make.  Here and in
-the rules a path is a plain string until it is written: statement() escapes it for ninja, words() quotes it for the shell.
+Some characters are special in ninja ('$', a blank and ':' in paths), in the shell and in make.  The rules use plain strings
+as paths; build() escapes them for ninja, and words() quotes them for the shell.
 """
 import re, shlex, sys
 
@@ -28,9 +28,9 @@ def ninja_paths(paths):
 
 
 class Writer:
-    """Writes ninja statements; every method that builds something returns its path.
+    """Writes ninja statements; a method that adds a rule returns the path of its output.
 
-    An input or output is one path or a list of paths.  A variable's value is shell text.
+    An input or output is a path or a list of paths.  The value of a variable is shell text.
     """
 
     def __init__(self, out, args, have):
@@ -39,7 +39,7 @@ class Writer:
         self.libs = {}      # module: archive
         self.objects = {}   # module: its object files
         self.tests = []     # (group, name, command, the files that it needs)
-        self.programs = []  # below tests/, run by scripts there
+        self.programs = []  # below tests/, run by scripts
 
     def p(self, text=""):
         print(text, file=self.file)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/coverage.py: the executed lines of each folder, over all objects of a source."""
+"""scripts/coverage.py: counts of executed lines, merged over all objects of a source."""
 import os, shutil, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -47,7 +47,7 @@ class Coverage(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertRegex(text, r"(?m)^core +5 +6   83\.3 %$")
 
-    def test_a_line_counts_once_if_one_object_of_the_source_executed_it(self):
+    def test_a_line_is_executed_if_one_object_of_the_source_executed_it(self):
         self.build("x.base", 1)
         self.build("x.v3", 0)
         self.assertRegex(report(self.folder, "--build", "b", "--cc", "gcc")[1], r"(?m)^all +6 +6  100\.0 %$")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Paths with a blank, '$', ':' and a quote: the checkout, the build folder, the prefix and the toolkit may have them."""
+"""The paths of the checkout, the build folder, the prefix and the toolkit may contain a blank, '$', ':' and a quote."""
 import os, re, shlex, shutil, subprocess, sys, tempfile, types, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -10,7 +10,7 @@ ODD = "a b$c:d'e"
 
 
 class Paths(unittest.TestCase):
-    """A checkout under an odd name: links to the real folders, configured and built for real."""
+    """A checkout in a folder with such a name: links to the real folders, configured and partly built."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Committed PTX is what its CUDA C++ makes today.
+"""The committed PTX files are up to date with their CUDA C++ sources.
 
-Beside NAME.cu stands NAME.ptx, made by the command in the comment at the head of NAME.cu, or by a rule of a lesson's
-Makefile.  --make makes them all.  A header that changes (proxy/fifo_device.cuh) makes such a file old, and nothing else would tell: everything
-still runs, by the code of yesterday.  Only the nvcc that made a file makes the same again; another one is a skip.
+NAME.ptx beside NAME.cu was compiled by the command in the comment at the head of NAME.cu, or by a rule of an example's
+Makefile; --make compiles all of them again.  When a header changes (proxy/fifo_device.cuh), the tests would still pass with
+the old PTX, so this test compares.  Only the nvcc version that compiled a file gives the same text; others are skipped.
 """
 import glob, os, re, shutil, subprocess, sys, unittest
 
@@ -20,7 +20,7 @@ def read(path):
 
 
 def commands():
-    """(how, what): a shell command that prints PTX, and the file that holds it."""
+    """(how, what): a shell command that prints PTX, and the committed file."""
     for cu in sorted(glob.glob("**/*.cu", root_dir=ROOT, recursive=True)):
         if cu.startswith("build"):
             continue
@@ -32,7 +32,7 @@ def commands():
 
 
 def code(ptx):
-    """Without comments, and without the hash of a path that names of internal functions begin with."""
+    """The PTX without comments, and without the hash of the path in the names of internal functions."""
     lines = [line for line in ptx.splitlines() if line.strip() and not line.startswith("//")]
     return re.sub(r"_INTERNAL_[0-9a-f]{8}_", "_INTERNAL_", "\n".join(lines))
 
@@ -53,18 +53,18 @@ def make_all():
 
 
 class Ptx(unittest.TestCase):
-    def test_is_what_its_source_makes(self):
+    def test_committed_ptx_is_up_to_date(self):
         here = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout
         todo = [(how, what) for how, what in commands() if MADE_BY.search(read(what))[1] in here]
         if not todo:
-            self.skipTest("made by another nvcc than the one that is here")
+            self.skipTest("the files were compiled by another version of nvcc")
         for how, what in todo:
             with self.subTest(file=what):
                 r = make(how)
                 self.assertEqual(r.returncode, 0, r.stderr)
-                self.assertTrue(code(read(what)) == code(r.stdout), "it is old: tests/build/test_ptx.py --make")
+                self.assertTrue(code(read(what)) == code(r.stdout), "out of date: run tests/build/test_ptx.py --make")
 
-    def test_finds_the_files(self):
+    def test_finds_the_committed_files(self):
         found = {what for _, what in commands()}
         self.assertLessEqual({"cli/kernels/sum.ptx", "cli/kernels/fifo_bench.ptx", "cli/kernels/fifo_trace.ptx", "examples/07-fifo/5_fifo.ptx"}, found)
 

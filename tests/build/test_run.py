@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The test runner itself: no failure may be lost, whatever a test prints."""
+"""tests/run.py: it counts the cases of each test, and reports every failure whatever a test prints."""
 import os, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -28,10 +28,10 @@ class Counting(unittest.TestCase):
         self.assertEqual(counted("Ran 5 tests in 0.1s\n\nFAILED (failures=1, errors=1, skipped=1)\n", 1), (2, 2, 1))
         self.assertEqual(counted("Ran 5 tests in 0.1s\n\nOK (skipped=2)\n"), (3, 0, 2))
 
-    def test_our_own_last_line_is_taken(self):
+    def test_our_own_summary_line_is_counted(self):
         self.assertEqual(counted("1 passed, 0 failed, 0 skipped\n12 passed, 1 failed, 3 skipped\n", 1), (12, 1, 3))
 
-    def test_a_crash_after_a_good_line_is_a_failure(self):
+    def test_a_crash_after_a_summary_without_failures_is_a_failure(self):
         self.assertEqual(counted("12 passed, 0 failed, 0 skipped\n", -11), (12, 1, 0))
 
 
@@ -44,23 +44,23 @@ class Running(unittest.TestCase):
                                capture_output=True, text=True)
         return r.returncode, r.stdout.splitlines()
 
-    def test_all_run_though_one_fails_and_its_output_is_shown(self):
+    def test_runs_all_tests_and_prints_the_output_of_a_failed_one(self):
         status, lines = self.check("echo quiet", "sh -c 'echo loud; exit 3'", "sh -c 'exit 77'")
         self.assertEqual(status, 1)
         self.assertEqual(lines[-1], "1 passed, 1 failed, 1 skipped")
         self.assertIn("    loud", lines)
         self.assertNotIn("    quiet", lines)
 
-    def test_a_test_without_end_is_stopped(self):
+    def test_stops_a_test_that_exceeds_the_time_limit(self):
         status, lines = self.check("sh -c 'sleep 60 & sleep 60'", limit="1")
         self.assertEqual(status, 1)
         self.assertIn("    stopped: not done after 1 s", lines)
 
-    def test_a_signal_is_named(self):
+    def test_names_the_signal_that_ended_a_test(self):
         _, lines = self.check("sh -c 'kill -SEGV $$'")
         self.assertIn("    ended by signal 11 (SIGSEGV)", lines)
 
-    def test_no_test_at_all_is_a_failure(self):
+    def test_an_empty_list_of_tests_is_a_failure(self):
         self.assertEqual(self.check(), (1, ["0 passed, 0 failed, 0 skipped"]))
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Install below a temporary DESTDIR and use it as somebody outside of the repository would."""
+"""Install below a temporary DESTDIR, then build and run programs against the installed files."""
 import glob, os, shlex, shutil, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
 PREFIX = "/opt/gpu load"
-# What is installed must find its own parts, not those of the build.
+# The installed files must use each other, not the files of the build.
 ENV = {k: v for k, v in os.environ.items() if not k.startswith(("GPULOAD_", "LD_LIBRARY"))}
 
 
@@ -57,22 +57,22 @@ class Install(unittest.TestCase):
         libs[libs.index("-lgpuload")] = "-l:libgpuload.a"
         self.output("cc", "-std=c11", f"{ROOT}/tests/install/user.c", "-o", "user-static",
                     *self.pkg_config("--cflags"), *libs)
-        # Nothing tells a static program where the software driver is, so it is told.
+        # A static program cannot find the software driver by itself, so the environment has its path.
         self.assertEqual(self.output("./user-static", GPULOAD_SOFT_DRIVER=f"{self.home}/lib/gpuload/libcuda-soft.so"),
                          "42\n")
 
-    def test_the_installed_command_asks_the_installed_probe(self):
+    def test_the_installed_command_runs_the_installed_probe(self):
         out = self.output(f"{self.home}/bin/gpuload", "devices", "--memory", GPULOAD_PROBE="", GPULOAD_DRIVER="soft")
         self.assertRegex(out, r"(?m)^memfd +yes +yes ")
         self.assertNotIn("not asked", out)
 
-    def test_a_program_of_the_runtime_api_runs_on_the_installed_runtime(self):
+    def test_a_runtime_api_program_runs_with_the_installed_runtime(self):
         self.output("cc", "-std=c11", f"{ROOT}/tests/install/runtime_user.c", "-o", "runtime-user",
                     *self.pkg_config("--cflags", "--libs", package="gpuload-rt"))
         self.assertEqual(self.output("./runtime-user", GPULOAD_DRIVER="soft",
                                      GPULOAD_SOFT_DRIVER=f"{self.home}/lib/gpuload/libcuda-soft.so"), "42\n")
 
-    def test_the_runtime_defines_cuda_names_and_its_own_only(self):
+    def test_the_runtime_defines_only_cuda_and_gpul_names(self):
         out = self.output("nm", "-g", "--defined-only", f"{self.home}/lib/libgpuload-rt.a")
         names = [l.split()[-1] for l in out.splitlines() if len(l.split()) == 3]
         self.assertIn("__cudaRegisterFatBinary", names)
@@ -83,7 +83,7 @@ class Install(unittest.TestCase):
         shutil.copy(f"{ROOT}/demo/vecadd.ptx", self.dest)
         self.output(f"{self.home}/bin/gpuload", "run", "--driver", "soft", "vecadd.ptx")
 
-    def test_every_header_compiles_alone_and_none_is_private(self):
+    def test_every_installed_header_is_public_and_compiles_alone(self):
         headers = glob.glob(f"{self.home}/include/gpuload/**/*.h", recursive=True)
         self.assertGreater(len(headers), 8)
         for h in headers:
@@ -91,19 +91,19 @@ class Install(unittest.TestCase):
             with self.subTest(h):
                 self.output("cc", "-std=c11", *self.pkg_config("--cflags"), "-fsyntax-only", "-x", "c", h)
 
-    def test_the_library_exports_its_own_names_only(self):
+    def test_the_library_exports_only_gpul_names(self):
         out = self.output("nm", "-D", "--defined-only", f"{self.home}/lib/libgpuload.so")
         names = [l.split()[-1] for l in out.splitlines()]
         self.assertIn("gpul_driver_open", names)
         self.assertEqual([n for n in names if not n.startswith("gpul_")], [])
 
-    def test_the_software_driver_exports_driver_calls_only(self):
+    def test_the_software_driver_exports_only_driver_calls(self):
         out = self.output("nm", "-D", "--defined-only", f"{self.home}/lib/gpuload/libcuda.so.1")
         names = [l.split()[-1] for l in out.splitlines()]
         self.assertIn("cuInit", names)
         self.assertEqual([n for n in names if not n.startswith(("cu", "gpuloadSoft"))], [])
 
-    def test_manual_and_completion_are_there(self):
+    def test_installs_the_man_pages_and_the_completion(self):
         for name in ("man/man1/gpuload.1", "man/man3/gpul_driver_open.3", "bash-completion/completions/gpuload"):
             self.assertGreater(os.path.getsize(f"{self.home}/share/{name}"), 20)
         self.output("bash", "-n", f"{self.home}/share/bash-completion/completions/gpuload")
@@ -116,6 +116,6 @@ class Install(unittest.TestCase):
 
 if __name__ == "__main__":
     if sanitized():
-        print("skipped: a program outside would have to be sanitized too")
+        print("skipped: the test programs would have to be sanitized too")
         sys.exit(77)
     unittest.main()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The manual: every public function has a page, every page is sound, every contract is in it."""
+"""The man pages: every public function has a page with its contract, and mandoc reports no warning."""
 import glob, os, re, shutil, subprocess, sys, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -23,17 +23,17 @@ class Manual(unittest.TestCase):
                     with self.subTest(f"{name} of {h}"):
                         self.assertIn("gpuload-" + h[:-2].replace("/", "-"), read(f"{MAN}/man3/{name}.3"))
 
-    def test_a_contract_is_in_its_page_word_for_word(self):
+    def test_a_page_contains_the_whole_contract(self):
         text = read(f"{MAN}/man3/gpuload-driver-context.3")
         for part in (".SS gpul_context_open()", ".B ordinal", "device ordinal, from 0", ".B Errors", ".B Threads"):
             self.assertIn(part, text)
 
-    def test_every_subcommand_is_in_the_first_section(self):
+    def test_the_section_1_page_lists_the_subcommands(self):
         text = read(f"{MAN}/man1/gpuload.1").replace("\\-", "-")
         for word in ("run", "ls", "compile", "devices", "--driver", "--expect"):
             self.assertIn(word, text)
 
-    def test_a_linter_has_nothing_to_say(self):
+    def test_mandoc_reports_no_warning(self):
         if not shutil.which("mandoc"):
             self.skipTest("no mandoc")
         pages = glob.glob(f"{MAN}/man*/gpuload*")

@@ -1,5 +1,4 @@
-/* user.c — a program outside of this repository: test_install.py builds it against what is
- * installed. */
+/* user.c — a program that uses the installed library; test_install.py builds and runs it. */
 #include <stdio.h>
 
 #include "driver/context.h"

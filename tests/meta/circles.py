@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fail if files use each other in a circle, or a sub-folder uses one that SUBFOLDERS lists after it.
+"""Fail if source files depend on each other in a circle, or a sub-folder uses one that SUBFOLDERS lists after it.
 
-The symbols of the object files tell who uses whom: file A uses file B if it needs a symbol that B defines.  A circle of
-files can only be read, tested and changed as one.  ALLOWED names the circles that the problem itself has, with reasons.
+The symbols of the object files show the dependencies: file A uses file B if it needs a symbol that B defines.  The files of
+a circle can only be understood, tested and changed together.  ALLOWED lists the circles that the problem itself requires.
 """
 import glob, os, subprocess, sys
 
@@ -11,7 +11,7 @@ sys.path.insert(0, ROOT)
 os.chdir(ROOT)
 from scripts.modules import MODULES, SUBFOLDERS, owner, subfolder
 
-ALLOWED = [  # sets of files
+ALLOWED = [  # sets of files, each with its reason in a comment
 ]
 
 
@@ -22,7 +22,7 @@ def objects():
     for o in sorted(o for m in MODULES for o in glob.glob(f"{obj}/{m}/**/*.o", recursive=True)):
         stem, *build = os.path.basename(o)[:-2].split(".")
         path = f"{os.path.dirname(o)[len(obj) + 1:]}/{stem}"
-        if not os.path.exists(f"{path}.c") or build not in ([], ["base"]):  # left over; another build of the same source
+        if not os.path.exists(f"{path}.c") or build not in ([], ["base"]):  # a stale object; another build of the same source
             continue
         defined, needed = found.setdefault(path, (set(), set()))
         for line in subprocess.run(["nm", "-g", o], capture_output=True, text=True).stdout.splitlines():
@@ -32,7 +32,7 @@ def objects():
 
 
 def uses(table):
-    """{file: {file it uses: one of the symbols}}; the runtime's calls share names with nobody else's."""
+    """{file: {file that it uses: one of the symbols}}."""
     where = {symbol: path for path, (defined, _) in table.items() for symbol in defined}
     return {path: {where[s]: s for s in sorted(needed) if s in where and where[s] != path}
             for path, (_, needed) in table.items()}

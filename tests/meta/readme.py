@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Fail if the README's folder map is not MODULES, or a folder does not introduce itself.
+"""Fail if the folder map of README.md differs from MODULES, or a folder lacks its README.
 
-The map is a table whose rows are | `folder/` | what it is | folders it may use |.
-A folder's README.md begins `# folder — what it is` and says whom it uses, who
-uses it, and a command to try.
+The map is a table whose rows are | `folder/` | what it is | folders it may use |.  The README.md of a folder and of each
+sub-folder in SUBFOLDERS begins with `# folder — what it is` and has the folders that it uses, the folders that use it, and
+a command to try.
 """
 import os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 os.chdir(ROOT)
-from scripts.modules import MODULES
+from scripts.modules import MODULES, SUBFOLDERS
 
 ROW = re.compile(r"^\| `([\w/]+)/` \|[^|]*\|([^|]*)\|$", re.M)
 
@@ -30,11 +30,11 @@ def map_errors():
         yield f"README.md: the folder map has no row for {m}/"
     for folder, uses in rows.items():
         if folder in MODULES and uses != MODULES[folder]:
-            yield f"README.md: {folder}/ may use {', '.join(MODULES[folder]) or 'nothing'}, the map says {', '.join(uses)}"
+            yield f"README.md: {folder}/ may use {', '.join(MODULES[folder]) or 'nothing'}, the map has {', '.join(uses)}"
 
 
 def folder_errors():
-    for m in MODULES:
+    for m in [*MODULES, *(f"{m}/{s}" for m, subfolders in SUBFOLDERS.items() for s in subfolders if s)]:
         text = read(f"{m}/README.md")
         if not text.startswith(f"# {m} — "):
             yield f"{m}/README.md: must begin with '# {m} — what it is'"

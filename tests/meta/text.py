@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Fail on text that does not belong into the repository: paths of somebody's machine, stray whitespace."""
+"""Fail on text that must not be committed: paths of one machine, whitespace at line ends, files that are not UTF-8."""
 import os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.chdir(ROOT)
 
-# Split, so that this file does not contain what it looks for.
+# Split, so that this file does not match the expression itself.
 MACHINE = re.compile(r"(?<![\w.$}])/(" + "home" + r"|" + "root" + r"|" + "work" + r"|Users)/\w")
-GIVEN = (".npy", ".bin", ".raw", ".cubin", ".fatbin", ".png")  # not text
+BINARY = (".npy", ".bin", ".raw", ".cubin", ".fatbin", ".png")
 
 
 def tracked():
     r = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True)
     if r.returncode == 0 and r.stdout:
         return [p for p in r.stdout.split("\0") if p and os.path.isfile(p) and not os.path.islink(p)]
-    skip = ("build", ".git", "__pycache__")  # an unpacked archive has no git
+    skip = ("build", ".git", "__pycache__")  # an unpacked archive has no git history
     return [os.path.join(d, n)[2:] for d, _, names in os.walk(".")
             if not any(part.startswith(skip) for part in d.split("/")[1:]) for n in names]
 
@@ -25,7 +25,7 @@ def complaints(path):
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        if not path.startswith("tests/"):  # tests hold broken input on purpose
+        if not path.startswith("tests/"):  # tests contain invalid input on purpose
             yield f"{path}: not UTF-8"
         return
     for n, line in enumerate(text.split("\n"), 1):
@@ -37,6 +37,6 @@ def complaints(path):
         yield f"{path}: no newline at the end"
 
 
-bad = [b for p in tracked() if not p.endswith(GIVEN) for b in complaints(p)]
+bad = [b for p in tracked() if not p.endswith(BINARY) for b in complaints(p)]
 print("\n".join(bad), file=sys.stderr) if bad else None
 sys.exit(bool(bad))
