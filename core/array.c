@@ -1,4 +1,4 @@
-/* array.c — see array.h. */
+/* array.c — grow an array by half its size. */
 #include "core/array.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ bool gpul_array_reserve(void *pointer, size_t n, size_t *room, size_t element_by
 	char *at;
 
 	memcpy(&at, pointer,
-	       sizeof at);  /* the caller's pointer has another type: copied, not aliased */
+	       sizeof at);  /* memcpy, because the caller's pointer has another type (strict aliasing) */
 	if (n == *room) {
 		size_t wanted = *room ? *room + *room / 2 + 1 : 8;
 		size_t bytes;

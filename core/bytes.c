@@ -1,4 +1,4 @@
-/* bytes.c — see bytes.h. */
+/* bytes.c — a bounds-checked cursor over little-endian bytes. */
 #include "core/bytes.h"
 
 gpul_bytes gpul_bytes_of(const void *base, size_t n_bytes)
@@ -6,9 +6,8 @@ gpul_bytes gpul_bytes_of(const void *base, size_t n_bytes)
 	return (gpul_bytes){ .base = base, .n_bytes = n_bytes };
 }
 
-/* Byte by byte: right on a big-endian machine and at any alignment; compilers make one load of
- * it. */
-static uint64_t number(gpul_bytes *b, size_t width)
+/* Byte by byte, which works for each byte order and alignment; compilers emit a single load. */
+static uint64_t read_number(gpul_bytes *b, size_t width)
 {
 	uint64_t value = 0;
 
@@ -24,22 +23,22 @@ static uint64_t number(gpul_bytes *b, size_t width)
 
 uint8_t gpul_bytes_u8(gpul_bytes *b)
 {
-	return (uint8_t)number(b, 1);
+	return (uint8_t)read_number(b, 1);
 }
 
 uint16_t gpul_bytes_u16(gpul_bytes *b)
 {
-	return (uint16_t)number(b, 2);
+	return (uint16_t)read_number(b, 2);
 }
 
 uint32_t gpul_bytes_u32(gpul_bytes *b)
 {
-	return (uint32_t)number(b, 4);
+	return (uint32_t)read_number(b, 4);
 }
 
 uint64_t gpul_bytes_u64(gpul_bytes *b)
 {
-	return number(b, 8);
+	return read_number(b, 8);
 }
 
 void gpul_bytes_seek(gpul_bytes *b, uint64_t offset)

@@ -1,4 +1,4 @@
-/* clock.c — see clock.h. */
+/* clock.c — read CLOCK_MONOTONIC. */
 #include "core/clock.h"
 
 #include <time.h>

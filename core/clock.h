@@ -1,4 +1,4 @@
-/* clock.h — time that only goes forward. */
+/* clock.h — monotonic time. */
 #ifndef GPULOAD_CORE_CLOCK_H
 #define GPULOAD_CORE_CLOCK_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Nanoseconds since some moment before this process started (CLOCK_MONOTONIC).  Any thread. */
+/* Nanoseconds of CLOCK_MONOTONIC, which never goes back.  Any thread. */
 uint64_t gpul_clock_ns(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* file.c — see file.h. */
+/* file.c — map regular files, read others. */
 #include "core/file.h"
 
 #include <errno.h>
@@ -16,13 +16,12 @@ static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30;  /* /dev/zero has no
 
 static gpul_status no_memory(const char *path, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: no memory to read it", path);
+	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: out of memory", path);
 }
 
-/* A file with a size of a whole number of pages has no NUL after it, so one more page is
- * wanted: reserve room for both, then lay the file over its front.  The page behind stays zero.
- */
-static gpul_status map(int fd, const char *path, size_t n_bytes, gpul_file *out,
+/* The bytes must be followed by a NUL.  If the size is a multiple of the page size, that needs one more page: reserve zeroed
+ * pages for both, then map the file over the first ones. */
+static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file *out,
 		       gpul_error *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -35,7 +34,7 @@ static gpul_status map(int fd, const char *path, size_t n_bytes, gpul_file *out,
 		int why = errno;
 
 		munmap(base, room);
-		return gpul_fail(err, GPUL_ESYS, why, "%s: cannot map it: %s", path,
+		return gpul_fail(err, GPUL_ESYS, why, "%s: cannot map the file: %s", path,
 				 strerror(why));
 	}
 	*out = (gpul_file){
@@ -44,7 +43,7 @@ static gpul_status map(int fd, const char *path, size_t n_bytes, gpul_file *out,
 	return GPUL_OK;
 }
 
-static gpul_status read_all(int fd, const char *path, gpul_file *out, gpul_error *err)
+static gpul_status read_stream(int fd, const char *path, gpul_file *out, gpul_error *err)
 {
 	size_t room = FIRST_READ_BYTES, n = 0;
 	char *text = malloc(room), *more;
@@ -59,7 +58,7 @@ static gpul_status read_all(int fd, const char *path, gpul_file *out, gpul_error
 			int why = got < 0 ? errno : EFBIG;
 
 			free(text);
-			return gpul_fail(err, GPUL_ESYS, why, "%s: cannot read it: %s", path,
+			return gpul_fail(err, GPUL_ESYS, why, "%s: cannot read the file: %s", path,
 					 strerror(why));
 		}
 		if (room - n > 1)
@@ -81,7 +80,7 @@ static gpul_status read_all(int fd, const char *path, gpul_file *out, gpul_error
 	return GPUL_OK;
 }
 
-static gpul_status take(int fd, const char *path, bool regular, gpul_file *out, gpul_error *err)
+static gpul_status load_file(int fd, const char *path, bool regular, gpul_file *out, gpul_error *err)
 {
 	struct stat s;
 
@@ -91,24 +90,24 @@ static gpul_status take(int fd, const char *path, bool regular, gpul_file *out, 
 		return gpul_fail(err, GPUL_ESYS, EISDIR, "%s is a directory, not a file", path);
 	if (regular && !S_ISREG(s.st_mode))
 		return gpul_fail(err, GPUL_ESYS, EINVAL, "%s is not a regular file", path);
-	/* Files below /proc and /sys are regular, say that they are empty, and are not. */
+	/* Files in /proc and /sys are regular with size 0, but have content. */
 	if (!S_ISREG(s.st_mode) || s.st_size == 0)
-		return read_all(fd, path, out, err);
-	return map(fd, path, (size_t)s.st_size, out, err);
+		return read_stream(fd, path, out, err);
+	return map_file(fd, path, (size_t)s.st_size, out, err);
 }
 
 static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpul_error *err)
 {
-	/* Opening a pipe waits for its writer, unless told not to. */
+	/* Without O_NONBLOCK, opening a pipe waits for its writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK | O_NOCTTY : 0));
 	gpul_status st;
 
 	if (fd < 0 && errno == ENOENT)
 		return gpul_fail(err, GPUL_ESYS, ENOENT, "%s: no such file", path);
 	if (fd < 0)
-		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open it: %s", path,
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open the file: %s", path,
 				 strerror(errno));
-	st = take(fd, path, regular, out, err);
+	st = load_file(fd, path, regular, out, err);
 	if (st || !out->mapped)
 		close(fd);
 	return st;
@@ -137,9 +136,9 @@ void gpul_file_close(gpul_file *f)
 	*f = (gpul_file){ 0 };
 }
 
-/* What is wholly in the pages of n bytes: releasing must not touch what is beside them, fetching may
- * leave the edges to page faults. */
-static void advise(const gpul_file *f, const void *at, size_t n_bytes, int advice)
+/* Advise the pages that are entirely inside of n_bytes: a release must not affect the bytes around them; page faults load
+ * the rest. */
+static void advise_pages(const gpul_file *f, const void *at, size_t n_bytes, int advice)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)at, end = start + n_bytes;
 
@@ -151,22 +150,22 @@ static void advise(const gpul_file *f, const void *at, size_t n_bytes, int advic
 
 void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes)
 {
-#ifdef MADV_POPULATE_READ /* Linux 5.14: maps all at once, which page faults do piece by piece */
-	advise(f, at, n_bytes, MADV_POPULATE_READ);
+#ifdef MADV_POPULATE_READ /* Linux 5.14: populates all pages at once, without page faults */
+	advise_pages(f, at, n_bytes, MADV_POPULATE_READ);
 #else
-	advise(f, at, n_bytes, MADV_WILLNEED);
+	advise_pages(f, at, n_bytes, MADV_WILLNEED);
 #endif
 }
 
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes)
 {
-	advise(f, at, n_bytes, MADV_DONTNEED); /* a private mapping that nobody wrote to */
+	advise_pages(f, at, n_bytes, MADV_DONTNEED); /* the mapping is private and unmodified */
 }
 
 bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out)
 {
 	off_t offset = (const char *)at - (const char *)f->bytes;
 
-	/* Not pread(): it is where a thread may be cancelled, and seeing to that takes a tenth of its time. */
+	/* Not pread(): it is a cancellation point, which makes it 10 % slower. */
 	return f->mapped && syscall(SYS_pread64, f->fd, out, n_bytes, offset) == (long)n_bytes;
 }

@@ -1,4 +1,4 @@
-/* file.h — a whole file as bytes. */
+/* file.h — map or read a whole file. */
 #ifndef GPULOAD_CORE_FILE_H
 #define GPULOAD_CORE_FILE_H
 
@@ -12,20 +12,19 @@ extern "C" {
 #endif
 
 typedef struct gpul_file {
-	const void *bytes;  /* followed by a NUL that is not counted: text is a string */
+	const void *bytes;  /* followed by a NUL that n_bytes excludes, so text is a string */
 	size_t n_bytes;     /* at least 1 */
-	bool mapped;        /* how to give it back: private to file.c */
+	bool mapped;        /* mapped or allocated: private to file.c */
 	size_t mapped_bytes;
 	int fd;             /* of a mapped file, kept for gpul_file_read() */
 } gpul_file;
 
-/** Map a file, or read it where mapping cannot be (a pipe, /dev/stdin).
+/** Map a file, or read it if it cannot be mapped (a pipe, /dev/stdin).
  *
- * The bytes do not follow later writes to a file that was read, but may follow those to a mapped
- * one; a mapped file that is cut short while it is used ends the process with SIGBUS, as for every
- * mapping.
+ * Later writes to a mapped file may change the bytes; writes to a file that was read do not.  Truncating a mapped file
+ * while it is used ends the process with SIGBUS, as for every mapping.
  *
- * @path  for open(); at most 4 GiB are taken from what is not a regular file
+ * @path  for open(); at most 4 GiB are read from a file that is not regular
  * @out   owned by the caller: gpul_file_close(); untouched on failure
  * Errors  GPUL_ESYS native = errno: missing, a directory, no permission; GPUL_EFORMAT empty;
  *         GPUL_ENOMEM
@@ -33,25 +32,24 @@ typedef struct gpul_file {
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
 
-/** The same for a path that another file names, who knows why: a pipe, at which it would wait, and a
- * device are refused.
+/** Map a file with an untrusted path, for example one that another file contains: refuses pipes, which could block, and
+ * devices.
  *
  * @path  for open()
  * @out   owned by the caller: gpul_file_close(); untouched on failure
- * Errors  as above; GPUL_ESYS native = EINVAL: not a regular file
+ * Errors  GPUL_ESYS native = errno; EINVAL: not a regular file; GPUL_EFORMAT empty; GPUL_ENOMEM
  * Threads any thread may call
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err);
-void gpul_file_close(gpul_file *f);  /* a zeroed one is fine; cannot fail */
+void gpul_file_close(gpul_file *f);  /* accepts a zeroed file; cannot fail */
 
-/* Hints, for files of hundreds of megabytes; n_bytes at `at` lie in f.  Fetch: they are about to be
- * read, all of them.  Release: their memory may go; reading them again brings them back.  Both do
- * nothing where f was read and not mapped.  Any thread. */
+/* Hints about n_bytes at `at` in f, for files of hundreds of megabytes.  Fetch: all of them are read soon.  Release: their
+ * memory may be freed; the next access loads them again.  No effect if f was not mapped.  Any thread. */
 void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes);
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes);
 
-/* Copy n_bytes at `at`, which lie in f, without mapping the pages around them: for a few bytes here
- * and there.  False: they cannot be read this way, look at `at` itself.  Any thread. */
+/* Copy n_bytes at `at` in f without loading the pages around them, for a few scattered bytes.  False: not possible, read
+ * them at `at`.  Any thread. */
 bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* io.h — read or write exactly n bytes of a file descriptor, whatever read() and write() transfer at a time. */
+/* io.h — read or write exactly n bytes of a file descriptor, although read() and write() may transfer fewer. */
 #ifndef GPULOAD_CORE_IO_H
 #define GPULOAD_CORE_IO_H
 

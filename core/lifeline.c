@@ -1,9 +1,9 @@
-/* lifeline.c — see lifeline.h.
+/* lifeline.c — hold a robust futex with a sleeping thread.
  *
- *     kernel's note of the thread ─> head ─> entry ─> head      both in this process' own memory
- *                                             └ + futex_offset ─> word, in memory that others write, too
+ *     kernel's record of the thread ─> head ─> entry ─> head    in private memory of this process
+ *                                               └ + futex_offset ─> word, in shared memory
  *
- * The list does not lead through shared memory, as that of a robust pthread mutex does: nobody else can bend it. */
+ * Unlike the list of a robust pthread mutex, this list is not in shared memory, so other processes cannot corrupt it. */
 #include "core/lifeline.h"
 
 #include <errno.h>
@@ -22,11 +22,11 @@ struct gpul_lifeline {
 	pthread_t thread;
 	sem_t held, end;
 	int failed;                    /* errno of the thread; 0: it holds the word */
-	struct robust_list_head head;  /* what the kernel walks when the thread dies */
+	struct robust_list_head head;  /* the kernel walks this list when the thread ends */
 	struct robust_list entry;
 };
 
-/* Instead of libc's list: this thread takes no robust mutex. */
+/* Replaces libc's list, which this thread does not need because it locks no robust mutex. */
 static int register_list(gpul_lifeline *l)
 {
 	l->head.list.next = &l->entry;
@@ -36,13 +36,13 @@ static int register_list(gpul_lifeline *l)
 	return syscall(SYS_set_robust_list, &l->head, sizeof(l->head)) ? errno : 0;
 }
 
-static void *hold(void *arg)
+static void *hold_word(void *arg)
 {
 	gpul_lifeline *l = arg;
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
 	l->failed = register_list(l);
-	if (!l->failed)  /* the kernel marks words that bear the dying thread's number, so this comes second */
+	if (!l->failed)  /* after the list is registered: the kernel marks words that contain the thread's id */
 		__atomic_store_n(l->word, tid, __ATOMIC_RELEASE);
 	sem_post(&l->held);
 	while (!l->failed && sem_wait(&l->end) && errno == EINTR)
@@ -53,15 +53,15 @@ static void *hold(void *arg)
 	return NULL;
 }
 
-/* With all signals blocked: they are for the program's threads. */
-static int start(gpul_lifeline *l)
+/* All signals are blocked in the thread, because they are for the program's threads. */
+static int start_thread(gpul_lifeline *l)
 {
 	sigset_t all, before;
 	int e;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	e = pthread_create(&l->thread, NULL, hold, l);
+	e = pthread_create(&l->thread, NULL, hold_word, l);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return e;
 }
@@ -72,21 +72,21 @@ gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *
 	int e;
 
 	if (!l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a life line");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a lifeline");
 	l->word = word;
 	sem_init(&l->held, 0, 0);
 	sem_init(&l->end, 0, 0);
-	e = start(l);
+	e = start_thread(l);
 	if (e) {
 		free(l);
-		return gpul_fail(err, GPUL_ESYS, e, "no thread for a life line: %s", strerror(e));
+		return gpul_fail(err, GPUL_ESYS, e, "cannot create the thread of a lifeline: %s", strerror(e));
 	}
 	while (sem_wait(&l->held) && errno == EINTR)
 		;
 	e = l->failed;
 	if (e) {
 		gpul_lifeline_let_go(l);
-		return gpul_fail(err, GPUL_ESYS, e, "set_robust_list, for a life line: %s", strerror(e));
+		return gpul_fail(err, GPUL_ESYS, e, "set_robust_list() for a lifeline: %s", strerror(e));
 	}
 	*out = l;
 	return GPUL_OK;
@@ -105,15 +105,15 @@ void gpul_lifeline_let_go(gpul_lifeline *l)
 
 gpul_life gpul_lifeline_read(const uint32_t *word)
 {
-	const uint32_t said = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	const uint32_t value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 
-	return said & FUTEX_OWNER_DIED ? GPUL_LIFE_LOST : said & FUTEX_TID_MASK ? GPUL_LIFE_HELD : GPUL_LIFE_NONE;
+	return value & FUTEX_OWNER_DIED ? GPUL_LIFE_LOST : value & FUTEX_TID_MASK ? GPUL_LIFE_HELD : GPUL_LIFE_NONE;
 }
 
 void gpul_lifeline_forget(uint32_t *word)
 {
-	uint32_t said = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	uint32_t value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 
-	if (said & FUTEX_OWNER_DIED)
-		__atomic_compare_exchange_n(word, &said, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	if (value & FUTEX_OWNER_DIED)
+		__atomic_compare_exchange_n(word, &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

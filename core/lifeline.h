@@ -1,12 +1,12 @@
-/* lifeline.h — a word in shared memory into which the system writes that this process has died, the moment it dies.
+/* lifeline.h — a word in shared memory that the kernel marks as soon as the process that holds it ends.
  *
  *     gpul_lifeline_hold(word) ──> the word is HELD ──┬─ gpul_lifeline_let_go ──> NONE
  *                                                     └─ SIGKILL, a crash, exit, exec ──> LOST
  *
- * A pidfd, a socket's or a pipe's other end tell of a death when the dead process' memory has been taken down and its
- * descriptors are closed: a process with a gigabyte of small pages takes a quarter of a second to get there, one with a
- * GPU's context as long as its driver likes.  The kernel marks the futexes that a dying thread holds before all that.  It is
- * meant for locks; here a thread that does nothing else holds one for as long as the process lives. */
+ * A pidfd, or the other end of a socket or pipe, reports the end of a process only after its memory is freed and its
+ * descriptors are closed: a quarter of a second for a gigabyte of small pages, longer with a GPU context.  Before that, the
+ * kernel marks the robust futexes that the process' threads hold.  Robust futexes are made for locks; here a sleeping thread
+ * holds one until the process ends. */
 #ifndef GPULOAD_CORE_LIFELINE_H
 #define GPULOAD_CORE_LIFELINE_H
 
@@ -19,29 +19,29 @@ extern "C" {
 #endif
 
 typedef enum gpul_life {
-	GPUL_LIFE_NONE,  /* nobody holds it, or who did let go */
+	GPUL_LIFE_NONE,  /* no process holds the word, or its holder has let go */
 	GPUL_LIFE_HELD,
-	GPUL_LIFE_LOST,  /* who held it has died */
+	GPUL_LIFE_LOST,  /* the holder has ended without letting go */
 } gpul_life;
 
 typedef struct gpul_lifeline gpul_lifeline;  /* opaque: lifeline.c */
 
 /** Hold a word: start a thread that sleeps until gpul_lifeline_let_go().
  *
- * @word  shared with other processes, aligned to 4 bytes; borrowed, must outlive *out.  Whatever it says, it is HELD then.
- *        Others may write anything into it: that misleads those who read it, and nobody else
+ * @word  shared with other processes, aligned to 4 bytes; borrowed, must outlive *out.  Its previous value is overwritten.
+ *        Another process that writes to it only affects gpul_lifeline_read()
  * @out   owned by the caller: gpul_lifeline_let_go(); untouched on failure
- * Errors  GPUL_ESYS the system has no more threads, or knows no robust futexes; GPUL_ENOMEM
+ * Errors  GPUL_ESYS the thread cannot be created, or the kernel does not support robust futexes; GPUL_ENOMEM
  * Threads any thread may call
  * Source  Linux get_robust_list(2) (set_robust_list), Documentation/locking/robust-futex-ABI.rst */
 gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *err);
 
-/* End the thread; the word is NONE then, unless somebody else holds it.  NULL is fine. */
+/* End the thread and set the word to NONE, unless another process holds the word now.  Accepts NULL. */
 void gpul_lifeline_let_go(gpul_lifeline *l);
 
-/* What a word says.  Any thread of any process. */
+/* The state of a word.  Any thread of any process. */
 gpul_life gpul_lifeline_read(const uint32_t *word);
-/* A word that is LOST becomes NONE: whose death it was, is known. */
+/* Change LOST to NONE, after the caller has handled the end of the holder. */
 void gpul_lifeline_forget(uint32_t *word);
 
 #ifdef __cplusplus

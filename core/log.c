@@ -1,4 +1,4 @@
-/* log.c — see log.h. */
+/* log.c — print log lines, or send them to a sink. */
 #include "core/log.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNKNOWN = -1 };  /* GPULOAD_LOG was not read yet */
+enum { UNKNOWN = -1 };  /* GPULOAD_LOG has not been read yet */
 
 static _Atomic int shown_level = UNKNOWN;
 static gpul_log_sink *log_sink;
@@ -21,7 +21,7 @@ static int level_from_environment(void)
 	for (int i = 0; text && i < 4; i++)
 		if (strcmp(text, names[i]) == 0)
 			return i;
-	return GPUL_LOG_NOTICE;  /* also for a word we do not know: a log must not fail */
+	return GPUL_LOG_NOTICE;  /* also for an unknown name, because logging must not fail */
 }
 
 bool gpul_log_shows(gpul_log_level level)
@@ -31,8 +31,8 @@ bool gpul_log_shows(gpul_log_level level)
 	if (shown == UNKNOWN) {
 		int from_env = level_from_environment();
 
-		/* Two threads may race here: both read the same environment; a set_level()
-		 * wins. */
+		/* Several threads may do this at once: the value is the same, and gpul_log_set_level()
+		 * has priority. */
 		if (!atomic_compare_exchange_strong(&shown_level, &shown, from_env))
 			from_env = shown;
 		shown = from_env;

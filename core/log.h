@@ -1,8 +1,8 @@
-/* log.h — what the library has to say beside errors: a level, a module, one line.
+/* log.h — log lines: a level, a module, one line of text.
  *
- * Errors are returned, never logged.  By default only notices are shown, on stderr: there is one in
- * the whole library, "no GPU: using the software driver".  GPULOAD_LOG=off|notice|info|debug chooses
- * how much; a program that has its own log takes the lines with gpul_log_to(). */
+ * Errors are returned, not logged.  By default only notices are printed, on stderr; the library has one notice, "no GPU:
+ * using the software driver".  GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a
+ * program's own log. */
 #ifndef GPULOAD_CORE_LOG_H
 #define GPULOAD_CORE_LOG_H
 
@@ -14,23 +14,23 @@ extern "C" {
 
 typedef enum gpul_log_level {
 	GPUL_LOG_OFF,
-	GPUL_LOG_NOTICE,  /* what the user should know once */
-	GPUL_LOG_INFO,    /* which choice was made, and why */
+	GPUL_LOG_NOTICE,  /* information that the user should get once */
+	GPUL_LOG_INFO,    /* decisions and their reasons */
 	GPUL_LOG_DEBUG,   /* each step */
 } gpul_log_level;
 
-/* line has no newline and lives until the call returns. */
+/* line: without a newline; valid during the call. */
 typedef void gpul_log_sink(void *user, gpul_log_level level, const char *module,
 			   const char *line);
 
-/* Say one line, printf-like.  Costs a load and a compare when the level is not shown.  Any thread. */
+/* Log one line, printf-like.  A level that is not shown costs a load and a compare.  Any thread. */
 void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Log each line of a text, a compiler's log say, that is not empty; NULL is fine. */
+/* Log each non-empty line of a text, for example a compiler's log; accepts NULL. */
 void gpul_log_lines(gpul_log_level level, const char *module, const char *text);
 
-/* True when a line of this level would be shown: to skip work that only feeds the log. */
+/* True when lines of this level are shown; otherwise work for the log can be skipped. */
 bool gpul_log_shows(gpul_log_level level);
 
 /* Show lines up to this level, whatever GPULOAD_LOG says. */

@@ -1,4 +1,4 @@
-/* own_folder.c — see own_folder.h. */
+/* own_folder.c — find the folder of this library with dladdr(). */
 #include "core/own_folder.h"
 
 #include <dlfcn.h>
@@ -10,14 +10,14 @@
 
 bool gpul_own_folder(char *folder, size_t folder_bytes)
 {
-	static const char here;  /* any address inside */
+	static const char here;  /* an address inside of this library */
 	char path[PATH_MAX];
 	Dl_info info;
 	char *slash;
 
 	if (!dladdr(&here, &info) || !info.dli_fname || !realpath(info.dli_fname, path) ||
 	    !strstr(info.dli_fname, ".so")) {
-		/* In a program the name is argv[0], which need not be a path. */
+		/* For a program dli_fname is argv[0], which need not be a path. */
 		ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
 
 		if (n <= 0)

@@ -1,4 +1,4 @@
-/* parallel.c — teams of threads. */
+/* parallel.c — start and join teams of threads. */
 #include "core/parallel.h"
 
 #include <sched.h>

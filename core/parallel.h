@@ -1,5 +1,5 @@
-/* parallel.h — one function on several threads: the threads share the work out among themselves, for example by an
- * atomic counter in their context. */
+/* parallel.h — run one function on several threads; the function divides the work, for example by an atomic counter in
+ * its context. */
 #ifndef GPULOAD_CORE_PARALLEL_H
 #define GPULOAD_CORE_PARALLEL_H
 
@@ -13,7 +13,7 @@ enum { GPUL_TEAM_MAX = 64 };
 
 typedef struct gpul_team {
 	pthread_t threads[GPUL_TEAM_MAX];
-	unsigned n_threads; /* that were started */
+	unsigned n_threads; /* number of started threads */
 	void (*work)(void *context);
 	void *context;
 } gpul_team;
@@ -21,13 +21,13 @@ typedef struct gpul_team {
 /** The number of CPUs that this process may run on (its affinity mask), at least 1. */
 unsigned gpul_cpus(void);
 
-/** Start up to n_threads threads (at most GPUL_TEAM_MAX) that call work(context) once each.  A system that refuses
- * threads gives fewer, or none: the work must not depend on their number.  End with gpul_team_join(). */
+/** Start up to n_threads threads (at most GPUL_TEAM_MAX) that each call work(context) once.  If the system refuses threads,
+ * there are fewer or none, so the work must not depend on their number.  End with gpul_team_join(). */
 void gpul_team_start(gpul_team *team, unsigned n_threads, void (*work)(void *context), void *context);
-/** Wait until all of them have returned. */
+/** Wait until all threads of the team have returned. */
 void gpul_team_join(gpul_team *team);
 
-/** Call work(context) on n_threads threads in all, of which the caller is one; returns when all have returned. */
+/** Call work(context) on the calling thread and on n_threads - 1 others; returns when all calls have returned. */
 void gpul_parallel(unsigned n_threads, void (*work)(void *context), void *context);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* sha256.c — FIPS 180-4, as it stands there.  See sha256.h. */
+/* sha256.c — SHA-256; numbers in comments are sections of FIPS 180-4. */
 #include "core/sha256.h"
 
 #include <string.h>
@@ -45,8 +45,8 @@ static uint32_t sigma1(uint32_t x)
 	return rotr(x, 17) ^ rotr(x, 19) ^ x >> 10;
 }
 
-/* The standard moves a to b, b to c ... after each step.  Here they stay, and step i of eight calls
- * v[-i mod 8] a: unrolled, that costs nothing. */
+/* The standard moves a to b, b to c ... after each step.  Here the values stay in place, and in step i of eight the index of
+ * a is -i mod 8; after unrolling that is a constant. */
 static inline void step(uint32_t v[8], unsigned i, uint32_t kw)
 {
 	uint32_t *a = &v[-i & 7], *b = &v[(1 - i) & 7], *c = &v[(2 - i) & 7], *d = &v[(3 - i) & 7];
@@ -79,7 +79,7 @@ static void compress(uint32_t state[8], const unsigned char *block)
 
 void gpul_sha256_begin(gpul_sha256 *s)
 {
-	/* 5.3.3: the same of the square roots of the first 8 primes */
+	/* 5.3.3: the first 32 bits of the fractional parts of the square roots of the first 8 primes */
 	static const uint32_t start[8] = {
 		0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 		0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
@@ -112,7 +112,7 @@ void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes)
 		memcpy(s->block, at, n_bytes);
 }
 
-/* 5.1.1: a one bit, zeros, and the length in bits fill up the last block. */
+/* 5.1.1: pad the last block with a one bit, zeros, and the length in bits. */
 void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES])
 {
 	static const unsigned char padding[64] = { 0x80 };

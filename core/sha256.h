@@ -1,5 +1,4 @@
-/* sha256.h — a digest that names a content: the same bytes, the same 32 bytes; no two contents are
- * known to share them, also where somebody tries. */
+/* sha256.h — SHA-256, a cryptographic digest that identifies a content. */
 #ifndef GPULOAD_CORE_SHA256_H
 #define GPULOAD_CORE_SHA256_H
 
@@ -14,12 +13,12 @@ enum { GPUL_SHA256_BYTES = 32 };
 
 typedef struct gpul_sha256 {
 	uint32_t state[8];
-	uint64_t n_bytes;        /* so far */
-	unsigned char block[64]; /* the last n_bytes % 64 of them */
+	uint64_t n_bytes;        /* added so far */
+	unsigned char block[64]; /* the last n_bytes % 64 bytes */
 } gpul_sha256;
 
-/** Begin; add any number of times; end.  A copy of the struct is a digest that goes its own way.
- * Cannot fail; any thread, one struct at a time.  Source: FIPS 180-4. */
+/** Begin; add bytes any number of times; end.  A copy of the struct is an independent digest.
+ * Cannot fail.  Any thread, but one thread at a time for each struct.  Source: FIPS 180-4. */
 void gpul_sha256_begin(gpul_sha256 *s);
 void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes);
 void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES]);

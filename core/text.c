@@ -1,4 +1,4 @@
-/* text.c — see text.h. */
+/* text.c — edit distance and suggestions for misspelt names. */
 #include "core/text.h"
 
 #include <stdint.h>
@@ -19,7 +19,7 @@ static size_t bounded_length(const char *s)
 	return strnlen(s, MAX_NAME);
 }
 
-/* Optimal string alignment: a table of prefix distances, of which three rows are kept. */
+/* Optimal string alignment: dynamic programming over prefixes; three rows of the table are kept. */
 size_t gpul_text_distance(const char *a, const char *b)
 {
 	uint16_t rows[3][MAX_NAME + 1];

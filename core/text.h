@@ -1,4 +1,4 @@
-/* text.h — small helpers for text that people typed. */
+/* text.h — find the name that a user probably meant. */
 #ifndef GPULOAD_CORE_TEXT_H
 #define GPULOAD_CORE_TEXT_H
 
@@ -8,13 +8,13 @@
 extern "C" {
 #endif
 
-/** Number of single-character edits (insert, delete, replace, swap of neighbours) from a to b.
+/** Number of single-character edits (insert, delete, replace, swap of adjacent ones) that turn a into b.
  * Names longer than 255 bytes are compared by their first 255. */
 size_t gpul_text_distance(const char *a, const char *b);
 
-/** The name that name was probably meant to be: the nearest by gpul_text_distance, if it is near
- * enough (a third of the longer name's length, at least one edit), or the only one that name begins.
- * NULL: none.  Ties go to the first.  Borrowed from names. */
+/** The entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most a third of the
+ * longer name (or 1); else the only entry that starts with name.  NULL: no such entry.  Of equally near entries the first.
+ * Borrowed from names. */
 const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* toolkit.c — see toolkit.h. */
+/* toolkit.c — search for NVIDIA's toolkit libraries and open them. */
 #include "core/toolkit.h"
 
 #include <dlfcn.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Told of each place where a library may be, best first; true: this is it.  A path without a slash
- * is left to the loader. */
+/* Called for each place where a library may be, in order; true ends the search.  dlopen() searches for a path without a
+ * slash by its own rules. */
 typedef bool visitor(const char *path, void *found);
 
 static bool try_in(const char *folder, const char *const *names, visitor *visit, void *found)
@@ -43,7 +43,7 @@ static bool try_in_toolkit(const char *home, const char *const *names, visitor *
 	return false;
 }
 
-/* build/cuda-wheels, for a program that lies anywhere below build/. */
+/* cuda-wheels in a parent folder of the program, such as build/cuda-wheels. */
 static bool try_beside_program(const char *const *names, visitor *visit, void *found)
 {
 	char path[PATH_MAX];
@@ -73,7 +73,7 @@ static bool try_places(const char *asked, const char *const *names, visitor *vis
 	       try_in("", names, visit, found) || try_beside_program(names, visit, found);
 }
 
-static bool open_it(const char *path, void *found)
+static bool open_candidate(const char *path, void *found)
 {
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
@@ -81,8 +81,8 @@ static bool open_it(const char *path, void *found)
 	return handle != NULL;
 }
 
-/* Stops at what the loader alone can find, too: then there is no telling. */
-static bool see_it(const char *path, void *found)
+/* Also ends the search at a path that only dlopen() can find: then the result is unknown. */
+static bool locate_candidate(const char *path, void *found)
 {
 	struct stat st;
 
@@ -95,7 +95,7 @@ bool gpul_toolkit_locate(const gpul_toolkit_library *l, char path[PATH_MAX])
 {
 	char found[PATH_MAX] = "";
 
-	if (!try_places(getenv(l->variable), l->names, see_it, found) || !*found)
+	if (!try_places(getenv(l->variable), l->names, locate_candidate, found) || !*found)
 		return false;
 	strcpy(path, found);
 	return true;
@@ -114,7 +114,7 @@ static gpul_status open_library(const gpul_toolkit_library *l, void **handle, gp
 	const char *asked = getenv(l->variable);
 	int stem = (int)strcspn(l->names[0], ".");
 
-	if (try_places(asked, l->names, open_it, handle))
+	if (try_places(asked, l->names, open_candidate, handle))
 		return GPUL_OK;
 	if (asked && *asked)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: %s=%.100s: cannot be opened as %.*s%s", l->needed_for,

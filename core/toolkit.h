@@ -1,12 +1,12 @@
-/* toolkit.h — NVIDIA's libraries that are opened when first needed: NVRTC, nvJitLink.
+/* toolkit.h — open NVIDIA's toolkit libraries (NVRTC, nvJitLink) when they are first needed.
  *
- * They are looked for in this order:
+ * These places are searched in this order:
  *
- *     an environment variable    the file itself, or the folder that holds it: nothing else will do
+ *     an environment variable    the path of the file or of its folder; if it is set, nothing else is searched
  *     $CUDA_HOME, /usr/local/cuda
  *     the loader's own path      LD_LIBRARY_PATH, ldconfig
- *     cuda-wheels                beside the running program (what configure.py --install-deps
- *                                fetches) */
+ *     cuda-wheels                beside the running program (configure.py --install-deps downloads it to
+ *                                build/cuda-wheels) */
 #ifndef GPULOAD_CORE_TOOLKIT_H
 #define GPULOAD_CORE_TOOLKIT_H
 

@@ -1,4 +1,4 @@
-/* context.c — see context.h. */
+/* context.c — retain and release the primary context of a device. */
 #include "driver/context.h"
 
 gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out,
@@ -36,8 +36,7 @@ void gpul_context_close(gpul_context *c)
 
 	if (!c || !c->handle)
 		return;
-	/* Leave no thread on a context that is going away; another one made current since
-	 * stays. */
+	/* The released context must not stay current on this thread; another current context is kept. */
 	if (c->drv->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == c->handle)
 		(void)c->drv->cuCtxSetCurrent(NULL);
 	(void)c->drv->cuDevicePrimaryCtxRelease(c->device);

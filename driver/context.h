@@ -1,4 +1,4 @@
-/* context.h — one device's primary context, made current. */
+/* context.h — open the primary context of a device. */
 #ifndef GPULOAD_DRIVER_CONTEXT_H
 #define GPULOAD_DRIVER_CONTEXT_H
 
@@ -18,13 +18,13 @@ typedef struct gpul_context {
  *
  * @drv      borrowed; must outlive *out
  * @ordinal  device ordinal, from 0
- * @out      released by gpul_context_close(); untouched on failure
- * Errors  GPUL_EINVAL no such device: says how many there are; GPUL_ECUDA
- * Threads any thread may call; current on the calling thread only
+ * @out      owned by the caller: gpul_context_close(); untouched on failure
+ * Errors  GPUL_EINVAL no such device, the text has the number of devices; GPUL_ECUDA
+ * Threads any thread may call; the context becomes current on the calling thread only
  * Source  CUDA Driver API, Primary Context Management */
 gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out,
 			      gpul_error *err);
-void gpul_context_close(gpul_context *c);  /* a zeroed one is fine; cannot fail */
+void gpul_context_close(gpul_context *c);  /* accepts a zeroed context; cannot fail */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* driver.h — the CUDA driver, real or software, behind one table. */
+/* driver.h — the CUDA driver, NVIDIA's or the software driver, as one table of functions. */
 #ifndef GPULOAD_DRIVER_DRIVER_H
 #define GPULOAD_DRIVER_DRIVER_H
 
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Every entry point used, under NVIDIA's own name: search the manual for it.  <cuda.h> maps a name
- * to its current version (cuMemAlloc is cuMemAlloc_v2); the table's fields follow it. */
+/* Every entry point that gpuload uses, by its name in the CUDA Driver API manual.  <cuda.h> maps a name to its current
+ * version (cuMemAlloc to cuMemAlloc_v2), and so does the table. */
 #define GPUL_DRIVER_CALLS(X)                                                                    \
 	X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                   \
 	X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute)           \
@@ -36,7 +36,7 @@ extern "C" {
 	GPUL_DRIVER_MEMORY_CALLS(X)                                                             \
 	GPUL_DRIVER_RUNTIME_CALLS(X)
 
-/* What memory that processes share needs (memalloc, ipc). */
+/* Entry points for memory that processes share (memalloc, ipc). */
 #define GPUL_DRIVER_MEMORY_CALLS(X)                                                             \
 	X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease)                         \
 	X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemMap) X(cuMemUnmap)                    \
@@ -47,7 +47,7 @@ extern "C" {
 	X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)                       \
 	X(cuIpcGetEventHandle) X(cuIpcOpenEventHandle) X(cuCtxRecordEvent)
 
-/* What the mini runtime (loader/runtime) forwards to beside those. */
+/* Further entry points that the mini runtime (loader/runtime) calls. */
 #define GPUL_DRIVER_RUNTIME_CALLS(X)                                                            \
 	X(cuCtxGetStreamPriorityRange)                                                          \
 	X(cuCtxEnablePeerAccess) X(cuCtxDisablePeerAccess) X(cuDeviceCanAccessPeer)             \
@@ -64,23 +64,24 @@ extern "C" {
 	X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete) X(cuLinkDestroy) X(cuGetProcAddress)
 
 typedef struct gpul_driver {
-	const char *name;            /* "nvidia", "soft", or a test driver's: for messages */
+	const char *name;            /* "nvidia", "soft" or the name of a test driver: for messages */
 	const char *path;            /* the shared object; NULL: a test driver */
-	int version;                 /* of cuDriverGetVersion: 1000 * major + 10 * minor */
+	int version;                 /* result of cuDriverGetVersion: 1000 * major + 10 * minor */
 
-	/* What the driver can do.  Code above driver/ decides by these, never by name. */
-	bool runs_machine_code;      /* it loads cubins; false: PTX only */
+	/* Capabilities.  Code outside of driver/ tests these, never the name. */
+	bool runs_machine_code;      /* loads cubins; false: PTX only */
 	bool interprets;             /* kernels are interpreted on the CPU, far slower than on a GPU */
 	bool fds_are_files;          /* an exported descriptor is a sealed regular file */
-	const char *const *open_env; /* "NAME=value" strings, ended by NULL, that make another process
-	                              * open this driver; NULL: no other process can */
+	const char *const *open_env; /* NULL-terminated "NAME=value" list; with these in its environment another
+	                              * process opens the same driver; NULL: no other process can */
 
-	const char *(*last_fault)(void);   /* why a kernel faulted, "" if none did; NULL: not reported */
-	void (*name_images)(const char *); /* sets what faults call images that this thread loads; or NULL */
-#ifdef __cplusplus                         /* which has a member's name hide the function's */
+	const char *(*last_fault)(void);   /* reason of the last kernel fault, or ""; NULL: not supported */
+	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;
+	                                    * NULL: not supported */
+#ifdef __cplusplus                         /* in C++ the member's name hides the function's */
 #define X(fn) __typeof__(::fn) *fn;
 #else
-#define X(fn) __typeof__(fn) *fn;          /* type from <cuda.h>: cannot drift */
+#define X(fn) __typeof__(fn) *fn;          /* the type is that of <cuda.h> */
 #endif
 	GPUL_DRIVER_CALLS(X)
 #undef X
@@ -90,38 +91,35 @@ typedef enum gpul_driver_choice {
 	GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT
 } gpul_driver_choice;
 
-/** Parse "auto", "nvidia" or "soft"; false: none of them. */
+/** Parse "auto", "nvidia" or "soft"; false: another text. */
 bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);
 
 /** Find, dlopen and initialise (cuInit) a driver.
  *
- * AUTO takes NVIDIA's when it reports a device, else the software one, and says so once on stderr (as
- * a notice: see core/log.h).  libcuda-soft.so is $GPULOAD_SOFT_DRIVER where that is set; else it is
- * looked for beside this library or program, then in the install prefix's lib folder, then by the
- * dynamic linker's own rules.
+ * AUTO opens NVIDIA's driver if it reports a device, else the software driver, and then logs one notice on stderr
+ * (core/log.h).  $GPULOAD_SOFT_DRIVER is the path of libcuda-soft.so; if it is not set, libcuda-soft.so is searched for
+ * beside this library or program, in the lib folder of the install prefix, and by the rules of dlopen().
  *
- * @choice  which; AUTO also honours the environment variable GPULOAD_DRIVER
- * @out     the table; lives until the process ends (drivers cannot be unloaded safely); not to be
- *          freed
- * Errors   GPUL_EUNSUPPORTED no such driver here, or no device: says which were tried and why each
- *          was left; GPUL_EINVAL GPULOAD_DRIVER is not auto, nvidia or soft; GPUL_ECUDA cuInit refused
- * Threads  any thread may call; the same table each time
+ * @choice  which driver; AUTO also reads the environment variable GPULOAD_DRIVER
+ * @out     the table; valid until the process ends, because drivers cannot be unloaded safely; must not be freed
+ * Errors   GPUL_EUNSUPPORTED no such driver, or no device: the text lists the drivers that were tried, each with its
+ *          problem; GPUL_EINVAL GPULOAD_DRIVER is not auto, nvidia or soft; GPUL_ECUDA cuInit failed
+ * Threads  any thread may call; every call returns the same table
  * Source   CUDA Driver API, Initialization; Driver Entry Point Access */
 gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err);
 
-/* Call through the table; a failure's text names the call.  An entry point that the driver lacks is in
- * the table too, and answers CUDA_ERROR_NOT_SUPPORTED. */
+/* Call a function of the table; the text of a failure names it.  For an entry point that the driver lacks, the table has a
+ * function that returns CUDA_ERROR_NOT_SUPPORTED. */
 #define gpul_cu(drv, err, call) gpul_cu_status((drv), (err), (drv)->call, #call)
 
-/* GPUL_OK for CUDA_SUCCESS; else GPUL_ECUDA with native = r and, in the text, the call, the error's
- * name, its meaning in the driver's words and, where something can be done about it, what.
- * GPUL_EUNSUPPORTED when the driver is too old to have the call. */
+/* Convert a CUresult: GPUL_OK for CUDA_SUCCESS, else GPUL_ECUDA with native = r; the text has the call, the error's name,
+ * the driver's explanation, and advice if there is some.  GPUL_EUNSUPPORTED when the driver is too old to have the call. */
 gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, const char *call);
 
-/* What to do about a driver error, in one phrase; "" where we know of nothing. */
+/* Advice about a driver error, in one phrase; "": none. */
 const char *gpul_cu_advice(CUresult r);
 
-/* True when this driver has the entry point, named as in the manual or as <cuda.h> maps it. */
+/* True when this driver has the entry point; name: as in the manual (cuMemAlloc) or as exported (cuMemAlloc_v2). */
 bool gpul_driver_has(const gpul_driver *drv, const char *entry_point);
 
 #ifdef __cplusplus

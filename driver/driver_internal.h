@@ -1,4 +1,4 @@
-/* driver_internal.h — what open.c, table.c and status.c share. */
+/* driver_internal.h — functions that open.c, table.c, search.c and status.c share. */
 #ifndef GPULOAD_DRIVER_DRIVER_INTERNAL_H
 #define GPULOAD_DRIVER_DRIVER_INTERNAL_H
 
@@ -6,16 +6,16 @@
 
 #include "driver/driver.h"
 
-/* Fill the table from an opened shared object; entry points that it lacks get a stand-in.
- * Errors: GPUL_EUNSUPPORTED when it is no CUDA driver at all. */
+/* Fill the table from an opened shared object; an entry point that it lacks gets a function that returns
+ * CUDA_ERROR_NOT_SUPPORTED.  Errors: GPUL_EUNSUPPORTED when it is not a CUDA driver. */
 gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, gpul_error *err);
 
-/* True when the table holds a stand-in for this entry point (named with or without its _v2). */
+/* True when the driver lacks this entry point (its name with or without _v2). */
 bool gpul_driver_lacks(const gpul_driver *drv, const char *entry_point);
 
 enum { GPUL_MAX_CANDIDATES = 8 };
 
-/* Where libcuda-soft.so may be, best first; each is malloc'ed.  Returns how many. */
+/* Paths where libcuda-soft.so may be, in the order of the search; each is malloc'ed.  Returns their number. */
 int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES]);
 
 #endif

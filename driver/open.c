@@ -1,4 +1,4 @@
-/* open.c — choose a driver, open it once, keep it until the process ends. */
+/* open.c — choose a driver and open it once; it stays open until the process ends. */
 #include "driver/driver.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "driver/driver_internal.h"
 
-/* An opened driver.  Never closed: both drivers start threads that would outlive their code. */
+/* An open driver.  It is never closed, because its threads would then run unmapped code. */
 struct opened {
 	bool ready;
 	gpul_driver table;
@@ -19,7 +19,7 @@ struct opened {
 	char *environment[3]; /* table.open_env points to it */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* guards all below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the variables below */
 static struct opened nvidia, soft;
 static const gpul_driver *chosen_by_auto;
 
@@ -37,7 +37,7 @@ bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out)
 }
 
 /* "NAME=value", allocated; NULL: out of memory. */
-static char *setting(const char *name, const char *value)
+static char *format_setting(const char *name, const char *value)
 {
 	char *text;
 
@@ -45,7 +45,7 @@ static char *setting(const char *name, const char *value)
 }
 
 /* Fill the table from an opened shared object and initialise the driver. */
-static gpul_status start(void *handle, const char *path, struct opened *o, gpul_error *err)
+static gpul_status start_driver(void *handle, const char *path, struct opened *o, gpul_error *err)
 {
 	gpul_driver table;
 	gpul_status st = gpul_driver_fill(handle, path, &table, err);
@@ -66,9 +66,9 @@ static gpul_status start(void *handle, const char *path, struct opened *o, gpul_
 		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE,
 				 "%s reports no device", path);
 	o->path = strdup(path);
-	o->environment[0] = setting("GPULOAD_DRIVER", table.name);
-	if (table.interprets) /* of several software drivers, this one */
-		o->environment[1] = setting("GPULOAD_SOFT_DRIVER", path);
+	o->environment[0] = format_setting("GPULOAD_DRIVER", table.name);
+	if (table.interprets) /* this one, if several are installed */
+		o->environment[1] = format_setting("GPULOAD_SOFT_DRIVER", path);
 	if (!o->path || !o->environment[0] || (table.interprets && !o->environment[1]))
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory opening %s", path);
 	o->table = table;
@@ -86,9 +86,8 @@ static bool is_soft(void *handle)
 	return dlsym(handle, "gpuloadSoftLastFault") != NULL;
 }
 
-/* Opened by name, and by full path for when that name is already taken in this process: the
- * software driver carries the name libcuda.so.1 too, so that programs linked against NVIDIA's
- * find it. */
+/* Open libcuda.so.1 by name, else by its usual paths: the software driver also has the name libcuda.so.1, so that programs
+ * linked with NVIDIA's driver find it, and then dlopen() returns that for the name. */
 static gpul_status open_nvidia(gpul_error *err)
 {
 	static const char *const paths[] = {
@@ -106,7 +105,7 @@ static gpul_status open_nvidia(gpul_error *err)
 		const char *problem = handle ? NULL : dlerror();
 
 		if (handle && !is_soft(handle))
-			return start(handle, paths[i], &nvidia, err);
+			return start_driver(handle, paths[i], &nvidia, err);
 		if (handle) {
 			shadowed = true;
 			dlclose(handle);
@@ -117,12 +116,12 @@ static gpul_status open_nvidia(gpul_error *err)
 	if (nvidia.ready)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no NVIDIA driver: %s",
-			 shadowed ? "libcuda.so.1 on the library path is the software one"
+			 shadowed ? "libcuda.so.1 on the library path is the software driver"
 				  : why);
 }
 
-/* dlopen the first candidate that exists.  One that is there and does not open is reported, not
- * passed over: a broken installation must not fall back to another one in silence. */
+/* dlopen() the first candidate that exists.  If that fails, the failure is reported and later candidates are not tried, so
+ * that a broken installation does not silently use another one. */
 static void *open_first(char *const paths[], int n, const char **path, gpul_error *err)
 {
 	for (int i = 0; i < n; i++) {
@@ -160,7 +159,7 @@ static gpul_status open_soft(gpul_error *err)
 	n = gpul_driver_soft_candidates(paths);
 	handle = open_first(paths, n, &path, err);
 	if (handle)
-		st = start(handle, path, &soft, err);
+		st = start_driver(handle, path, &soft, err);
 	while (n > 0)
 		free(paths[--n]);
 	return st;
@@ -208,7 +207,7 @@ static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **ou
 		return st;
 	}
 	return gpul_fail(err, GPUL_EINVAL, (int)choice,
-			 "driver choice %d is none of auto, nvidia, soft", (int)choice);
+			 "driver choice %d is not auto, nvidia or soft", (int)choice);
 }
 
 gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out,

@@ -1,4 +1,4 @@
-/* search.c — where the software driver may be. */
+/* search.c — the paths where the software driver may be. */
 #include "driver/driver_internal.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 #define GPUL_LIBDIR "/usr/local/lib/gpuload"
 #endif
 
-static bool add(char *paths[], int *n, const char *folder, const char *below)
+static bool add_candidate(char *paths[], int *n, const char *folder, const char *below)
 {
 	return *n < GPUL_MAX_CANDIDATES && asprintf(&paths[*n], "%s%s", folder, below) >= 0 &&
 	       ++*n;
@@ -24,17 +24,17 @@ int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 	int n = 0;
 
 	if (chosen && *chosen) {
-		add(paths, &n, chosen, "");
-		return n;  /* asked for by name: nothing else would do */
+		add_candidate(paths, &n, chosen, "");
+		return n;  /* an explicit path: no other candidate */
 	}
 	if (gpul_own_folder(folder, sizeof folder)) {
-		/* In the build tree; of an installed program, library; copied together. */
-		add(paths, &n, folder, "/softcuda/libcuda-soft.so");
-		add(paths, &n, folder, "/../lib/gpuload/libcuda-soft.so");
-		add(paths, &n, folder, "/gpuload/libcuda-soft.so");
-		add(paths, &n, folder, "/libcuda-soft.so");
+		/* In the build folder; installed, beside a program or library; copied to one folder. */
+		add_candidate(paths, &n, folder, "/softcuda/libcuda-soft.so");
+		add_candidate(paths, &n, folder, "/../lib/gpuload/libcuda-soft.so");
+		add_candidate(paths, &n, folder, "/gpuload/libcuda-soft.so");
+		add_candidate(paths, &n, folder, "/libcuda-soft.so");
 	}
-	add(paths, &n, GPUL_LIBDIR, "/libcuda-soft.so");
-	add(paths, &n, "libcuda-soft.so", "");
+	add_candidate(paths, &n, GPUL_LIBDIR, "/libcuda-soft.so");
+	add_candidate(paths, &n, "libcuda-soft.so", "");
 	return n;
 }

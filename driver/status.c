@@ -1,4 +1,4 @@
-/* status.c — a CUresult as a line that helps: the call, the name, the meaning, what to do. */
+/* status.c — turn a CUresult into a message: the call, the error's name, its meaning, and advice. */
 #include "driver/driver.h"
 
 #include <stdio.h>
@@ -6,18 +6,18 @@
 
 #include "driver/driver_internal.h"
 
-/* Only errors for which there is something to do; the driver's own words explain the others. */
+/* Errors that the user can do something about; the driver's explanation is enough for the others. */
 static const struct {
 	CUresult code;
 	const char *advice;
 } advices[] = {
 	{ CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory on the device or use smaller buffers; nvidia-smi shows who holds it" },
+	  "free memory on the device or use smaller buffers; nvidia-smi lists the processes that use it" },
 	{ CUDA_ERROR_NOT_INITIALIZED, "open the driver with gpul_driver_open() first" },
 	{ CUDA_ERROR_NO_DEVICE, "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, "
-				"or take the soft driver" },
+				"or use the soft driver" },
 	{ CUDA_ERROR_INVALID_DEVICE, "gpuload devices lists the ordinals" },
-	{ CUDA_ERROR_INVALID_IMAGE, "the image is damaged or not PTX, cubin or fatbin" },
+	{ CUDA_ERROR_INVALID_IMAGE, "the image is damaged, or not PTX, cubin or fatbin" },
 	{ CUDA_ERROR_INVALID_CONTEXT,
 	  "make a context current on this thread: gpul_context_open()" },
 	{ CUDA_ERROR_NO_BINARY_FOR_GPU, "the image holds no code for this device's "
@@ -28,23 +28,23 @@ static const struct {
 					      "driver, or lower .version if the code allows" },
 	{ CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
 	  "libnvidia-ptxjitcompiler is not installed: ship a cubin or install it" },
-	{ CUDA_ERROR_NOT_FOUND, "no such name in the image: gpuload ls lists what is there" },
+	{ CUDA_ERROR_NOT_FOUND, "no such name in the image: gpuload ls lists the names" },
 	{ CUDA_ERROR_ILLEGAL_ADDRESS,
-	  "the kernel went out of bounds; the context is dead; --driver soft tells where" },
+	  "the kernel went out of bounds; the context is unusable; --driver soft shows where" },
 	{ CUDA_ERROR_MISALIGNED_ADDRESS,
-	  "an access is not aligned to its size; the context is dead" },
+	  "an access is not aligned to its size; the context is unusable" },
 	{ CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
 	  "too many registers for this block size: launch fewer threads a block" },
 	{ CUDA_ERROR_LAUNCH_TIMEOUT,
-	  "a display's watchdog stopped the kernel: split the work" },
+	  "the display watchdog stopped the kernel: split the work" },
 	{ CUDA_ERROR_LAUNCH_FAILED,
-	  "the kernel trapped; the context is dead; --driver soft tells where" },
+	  "the kernel trapped; the context is unusable; --driver soft shows where" },
 	{ CUDA_ERROR_ASSERT,
 	  "an assert in the kernel failed; its line is on stdout or stderr" },
 	{ CUDA_ERROR_ILLEGAL_INSTRUCTION,
 	  "the kernel's code is damaged, or was built for another architecture" },
 	{ CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-	  "fewer blocks: all must be resident at once" },
+	  "launch fewer blocks: all must be resident at once" },
 	{ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "libcuda.so.1 and the kernel module differ in "
 					     "version: reboot after the driver update" },
 	{ CUDA_ERROR_SYSTEM_NOT_READY,
@@ -67,8 +67,7 @@ const char *gpul_cu_advice(CUresult r)
 	return "";
 }
 
-/* "cuFoo(a, b)" failed because the table's cuFoo is a stand-in: the first word of the call, if
- * it is. */
+/* True when the driver lacks the entry point of a call "cuFoo(a, b)"; *name is then "cuFoo". */
 static _Bool call_is_missing(const gpul_driver *drv, const char *call, char *name,
 			     size_t name_bytes)
 {
@@ -76,10 +75,10 @@ static _Bool call_is_missing(const gpul_driver *drv, const char *call, char *nam
 	return gpul_driver_lacks(drv, name);
 }
 
-enum { FAULT_CHARS = 200 };  /* of the driver's own words; the error's name must fit behind them */
+enum { FAULT_CHARS = 200 };  /* of the driver's fault text; leaves room for the error's name */
 
-/* Errors that a kernel leaves behind, and that every later call then returns. */
-static _Bool kernel_died(CUresult r)
+/* Sticky errors: a kernel caused them, and every later call returns them. */
+static _Bool is_kernel_fault(CUresult r)
 {
 	return r == CUDA_ERROR_ILLEGAL_ADDRESS || r == CUDA_ERROR_MISALIGNED_ADDRESS ||
 	       r == CUDA_ERROR_ILLEGAL_INSTRUCTION || r == CUDA_ERROR_LAUNCH_FAILED ||
@@ -98,9 +97,8 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 	if (r == CUDA_ERROR_NOT_SUPPORTED &&
 	    call_is_missing(drv, call, missing, sizeof missing))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)r,
-				 "%s: the %s driver (CUDA %d.%d) is too old to have it; "
-				 "gpuload was built "
-				 "with CUDA %d.%d: update the driver",
+				 "%s: the %s driver (CUDA %d.%d) lacks this call; "
+				 "gpuload was built with CUDA %d.%d: update the driver",
 				 missing, drv->name, drv->version / 1000,
 				 drv->version % 1000 / 10, CUDA_VERSION / 1000,
 				 CUDA_VERSION % 1000 / 10);
@@ -108,7 +106,7 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 		name = "an unknown CUresult";
 	if (drv->cuGetErrorString(r, &meaning) != CUDA_SUCCESS || !meaning)
 		meaning = "no explanation";
-	if (kernel_died(r) && drv->last_fault && *drv->last_fault())
+	if (is_kernel_fault(r) && drv->last_fault && *drv->last_fault())
 		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d)", FAULT_CHARS,
 				 drv->last_fault(), name, (int)r);
 	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d), %s%s%s",

@@ -1,4 +1,4 @@
-/* table.c — from a shared object to a filled gpul_driver. */
+/* table.c — fill a gpul_driver from an opened shared object. */
 #include "driver/driver_internal.h"
 
 #include <dlfcn.h>
@@ -14,8 +14,8 @@ static const struct {
 	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },  /* v2 came with CUDA 12.8 */
 };
 
-/* <cuda.h> makes cuMemAlloc a macro for cuMemAlloc_v2: expanding it once more before it becomes
- * a string gives the name of the version whose type the table's field has. */
+/* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  Expanding the macro before it becomes a string gives the name of
+ * the version whose type the table's field has. */
 #define TEXT(x) #x
 #define EXPANDED(x) TEXT(x)
 static const struct entry {
@@ -29,10 +29,9 @@ static const struct entry {
 };
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
 
-/* Stands in for what a driver lacks.  Its callers pass arguments that it does not declare; both
- * the x86-64 and the arm64 calling convention leave those to the caller, so nothing is
- * disturbed. */
-static CUresult CUDAAPI not_there(void)
+/* In the table for each entry point that the driver lacks.  Callers pass arguments that it does not declare, which is safe
+ * because in the calling conventions of x86-64 and arm64 the caller removes them. */
+static CUresult CUDAAPI missing_entry(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -45,7 +44,7 @@ static any_function field_of(const gpul_driver *drv, const struct entry *e)
 	return f;
 }
 
-static void *symbol(void *handle, const char *name)
+static void *find_symbol(void *handle, const char *name)
 {
 	void *p = dlsym(handle, name);
 
@@ -55,15 +54,14 @@ static void *symbol(void *handle, const char *name)
 	return p;
 }
 
-/* By the exported name first: it names the version whose type <cuda.h> declares.
- * cuGetProcAddress chooses by a version number instead; that is only safe to ask of a driver
- * that is at least as new as our header, because an older one may answer with an older version
- * that takes other parameters. */
-static void *find(void *handle, const gpul_driver *drv, const struct entry *e)
+/* First by the exported name, which identifies the version whose type <cuda.h> declares.  cuGetProcAddress selects by the
+ * CUDA version instead; that is only safe if the driver is at least as new as our header, because an older driver may return
+ * an older version with other parameters. */
+static void *find_entry(void *handle, const gpul_driver *drv, const struct entry *e)
 {
 	CUresult(CUDAAPI * ask)(const char *, void **, int, cuuint64_t,
 				CUdriverProcAddressQueryResult *);
-	void *p = symbol(handle, e->name), *ask_pointer;
+	void *p = find_symbol(handle, e->name), *ask_pointer;
 
 	if (p || drv->version < CUDA_VERSION)
 		return p;
@@ -78,19 +76,19 @@ static void *find(void *handle, const gpul_driver *drv, const struct entry *e)
 
 gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, gpul_error *err)
 {
-	any_function stand_in = (any_function)not_there;
+	any_function missing = (any_function)missing_entry;
 	CUresult (CUDAAPI *version)(int *);
 	void *p = dlsym(handle, "cuDriverGetVersion");
 
 	if (!p || !dlsym(handle, "cuInit") || !dlsym(handle, "cuDeviceGetCount"))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is no CUDA driver: it has no cuInit", path);
+				 "%s is not a CUDA driver: it lacks cuInit", path);
 	*out = (gpul_driver){ .path = path };
 	memcpy(&version, &p, sizeof version);
 	(void)version(&out->version);  /* needs no cuInit; 0 if it fails */
 	for (int i = 0; i < N_ENTRIES; i++) {
-		p = find(handle, out, &entries[i]);
-		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&stand_in,
+		p = find_entry(handle, out, &entries[i]);
+		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&missing,
 		       sizeof p);
 	}
 	p = dlsym(handle, "gpuloadSoftLastFault");  /* only the software driver has it */
@@ -101,7 +99,7 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	p = dlsym(handle, "gpuloadSoftNameImages");
 	memcpy(&out->name_images, &p, sizeof p);
 	p = dlsym(handle, "gpuloadSoftPrintFaults");
-	if (p) {  /* gpul_cu_status() tells what it would print */
+	if (p) {  /* gpul_cu_status() reports the text that it would print */
 		void (*print_faults)(int);
 
 		memcpy(&print_faults, &p, sizeof p);
@@ -114,7 +112,7 @@ bool gpul_driver_lacks(const gpul_driver *drv, const char *name)
 {
 	for (int i = 0; i < N_ENTRIES; i++)
 		if (strcmp(entries[i].name, name) == 0 || strcmp(entries[i].plain, name) == 0)
-			return field_of(drv, &entries[i]) == (any_function)not_there;
+			return field_of(drv, &entries[i]) == (any_function)missing_entry;
 	return false;
 }
 
@@ -122,6 +120,6 @@ bool gpul_driver_has(const gpul_driver *drv, const char *name)
 {
 	for (int i = 0; i < N_ENTRIES; i++)
 		if (strcmp(entries[i].name, name) == 0 || strcmp(entries[i].plain, name) == 0)
-			return field_of(drv, &entries[i]) != (any_function)not_there;
+			return field_of(drv, &entries[i]) != (any_function)missing_entry;
 	return 0;
 }

@@ -27,13 +27,13 @@ static void an_error_keeps_the_first_failure(void **state)
 	assert_string_equal(err.text, "open a.ptx");
 }
 
-static void an_error_that_nobody_asked_for_is_still_returned(void **state)
+static void a_failure_without_gpul_error_still_returns_its_status(void **state)
 {
 	(void)state;
 	assert_int_equal(gpul_fail(NULL, GPUL_ENOMEM, 0, "x"), GPUL_ENOMEM);
 }
 
-static void a_long_error_text_is_cut_and_ended(void **state)
+static void a_long_error_text_is_truncated_and_terminated(void **state)
 {
 	gpul_error err = { 0 };
 
@@ -48,7 +48,7 @@ struct seen {
 	char line[64];
 };
 
-static void take_line(void *user, gpul_log_level level, const char *module, const char *line)
+static void record_line(void *user, gpul_log_level level, const char *module, const char *line)
 {
 	struct seen *s = user;
 
@@ -58,12 +58,12 @@ static void take_line(void *user, gpul_log_level level, const char *module, cons
 	strncpy(s->line, line, sizeof s->line - 1);
 }
 
-static void the_log_shows_up_to_its_level(void **state)
+static void the_log_shows_lines_up_to_its_level(void **state)
 {
 	struct seen s = { 0 };
 
 	(void)state;
-	gpul_log_to(take_line, &s);
+	gpul_log_to(record_line, &s);
 	gpul_log_set_level(GPUL_LOG_INFO);
 	gpul_log(GPUL_LOG_DEBUG, "test", "not shown");
 	assert_int_equal(s.n, 0);
@@ -79,8 +79,8 @@ static void the_log_shows_up_to_its_level(void **state)
 	gpul_log_to(NULL, NULL);
 }
 
-/* What a fresh process with this GPULOAD_LOG writes to stderr for one line of each level. */
-static void said_with(const char *setting, char *out, size_t out_bytes)
+/* The output on stderr of a new process with this GPULOAD_LOG that logs one line of each level. */
+static void logged_with(const char *setting, char *out, size_t out_bytes)
 {
 	int ends[2], status;
 	ssize_t n;
@@ -107,22 +107,22 @@ static void said_with(const char *setting, char *out, size_t out_bytes)
 	close(ends[0]);
 }
 
-static void the_log_is_silent_but_for_notices_unless_asked(void **state)
+static void the_log_shows_only_notices_by_default(void **state)
 {
 	char out[128];
 
 	(void)state;
-	said_with(NULL, out, sizeof out);
+	logged_with(NULL, out, sizeof out);
 	assert_string_equal(out, "gpuload: n\n");
-	said_with("off", out, sizeof out);
+	logged_with("off", out, sizeof out);
 	assert_string_equal(out, "");
-	said_with("debug", out, sizeof out);
+	logged_with("debug", out, sizeof out);
 	assert_string_equal(out, "gpuload: n\ngpuload test: i\ngpuload test: d\n");
-	said_with("nonsense", out, sizeof out);
+	logged_with("nonsense", out, sizeof out);
 	assert_string_equal(out, "gpuload: n\n");
 }
 
-static void bytes_read_little_endian_at_any_alignment(void **state)
+static void bytes_are_read_as_little_endian_at_any_alignment(void **state)
 {
 	const unsigned char raw[] = { 0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
 	gpul_bytes b = gpul_bytes_of(raw, sizeof raw);
@@ -136,7 +136,7 @@ static void bytes_read_little_endian_at_any_alignment(void **state)
 	assert_false(b.overrun);
 }
 
-static void bytes_beyond_the_end_are_zero_and_told(void **state)
+static void a_read_past_the_end_returns_zero_and_sets_overrun(void **state)
 {
 	const unsigned char raw[] = { 1, 2, 3 };
 	gpul_bytes b = gpul_bytes_of(raw, sizeof raw), part;
@@ -153,12 +153,12 @@ static void bytes_beyond_the_end_are_zero_and_told(void **state)
 	gpul_bytes_seek(&b, 4);
 	assert_true(b.overrun);
 	b = gpul_bytes_of(raw, sizeof raw);
-	gpul_bytes_seek(&b, 3);  /* the end itself is a place */
+	gpul_bytes_seek(&b, 3);  /* the end is a valid offset */
 	assert_false(b.overrun);
 	assert_int_equal(gpul_bytes_left(&b), 0);
 }
 
-static void bytes_give_a_part_that_ends_where_it_was_told(void **state)
+static void a_part_of_a_cursor_ends_at_its_own_end(void **state)
 {
 	const unsigned char raw[] = { 1, 2, 3, 4 };
 	gpul_bytes b = gpul_bytes_of(raw, sizeof raw), part;
@@ -173,7 +173,7 @@ static void bytes_give_a_part_that_ends_where_it_was_told(void **state)
 	assert_int_equal(gpul_bytes_u8(&b), 4);
 }
 
-static void an_array_keeps_what_was_pushed(void **state)
+static void an_array_keeps_pushed_elements(void **state)
 {
 	GPUL_ARRAY(struct { int key; double value; }) a = { 0 };
 
@@ -192,7 +192,7 @@ static void an_array_keeps_what_was_pushed(void **state)
 	assert_null(a.at);
 }
 
-static void an_array_too_big_for_memory_stays_as_it_was(void **state)
+static void an_array_stays_unchanged_when_it_cannot_grow(void **state)
 {
 	char *at = NULL;
 	size_t room = 0;
@@ -203,7 +203,7 @@ static void an_array_too_big_for_memory_stays_as_it_was(void **state)
 	assert_int_equal(room, 0);
 }
 
-static void the_clock_goes_forward(void **state)
+static void the_clock_never_goes_back(void **state)
 {
 	uint64_t before = gpul_clock_ns();
 
@@ -220,17 +220,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_error_keeps_the_first_failure),
-		cmocka_unit_test(an_error_that_nobody_asked_for_is_still_returned),
-		cmocka_unit_test(a_long_error_text_is_cut_and_ended),
-		/* Before the level is set by hand: the environment is read once. */
-		cmocka_unit_test(the_log_is_silent_but_for_notices_unless_asked),
-		cmocka_unit_test(the_log_shows_up_to_its_level),
-		cmocka_unit_test(bytes_read_little_endian_at_any_alignment),
-		cmocka_unit_test(bytes_beyond_the_end_are_zero_and_told),
-		cmocka_unit_test(bytes_give_a_part_that_ends_where_it_was_told),
-		cmocka_unit_test(an_array_keeps_what_was_pushed),
-		cmocka_unit_test(an_array_too_big_for_memory_stays_as_it_was),
-		cmocka_unit_test(the_clock_goes_forward),
+		cmocka_unit_test(a_failure_without_gpul_error_still_returns_its_status),
+		cmocka_unit_test(a_long_error_text_is_truncated_and_terminated),
+		/* Before gpul_log_set_level() is called, because the environment is read once. */
+		cmocka_unit_test(the_log_shows_only_notices_by_default),
+		cmocka_unit_test(the_log_shows_lines_up_to_its_level),
+		cmocka_unit_test(bytes_are_read_as_little_endian_at_any_alignment),
+		cmocka_unit_test(a_read_past_the_end_returns_zero_and_sets_overrun),
+		cmocka_unit_test(a_part_of_a_cursor_ends_at_its_own_end),
+		cmocka_unit_test(an_array_keeps_pushed_elements),
+		cmocka_unit_test(an_array_stays_unchanged_when_it_cannot_grow),
+		cmocka_unit_test(the_clock_never_goes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

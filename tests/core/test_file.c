@@ -1,4 +1,4 @@
-/* test_file.c — gpul_file: what can be read, and the line that says why something cannot. */
+/* test_file.c — gpul_file: files that can be read, and the messages for those that cannot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 #include "core/file.h"
 
-/* A file of n bytes "x" in a fresh place; the caller unlinks it. */
+/* Create a temporary file of n bytes "x"; the caller unlinks it. */
 static void make_file(char path[64], size_t n)
 {
 	char *text = malloc(n + 1);
@@ -29,7 +29,7 @@ static void make_file(char path[64], size_t n)
 	free(text);
 }
 
-static void bytes_are_followed_by_a_nul_at_every_size(void **state)
+static void the_bytes_are_followed_by_a_nul_at_every_size(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	const size_t sizes[] = { 1, 17, page - 1, page, page + 1, 3 * page };
@@ -49,7 +49,7 @@ static void bytes_are_followed_by_a_nul_at_every_size(void **state)
 	}
 }
 
-static void a_pipe_is_read_to_its_end(void **state)
+static void reads_a_pipe_to_its_end(void **state)
 {
 	char path[64], block[4096];
 	size_t n = 0;
@@ -60,7 +60,7 @@ static void a_pipe_is_read_to_its_end(void **state)
 	assert_int_equal(pipe(ends), 0);
 	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
 	memset(block, 'y', sizeof block);
-	for (; n < 100 * 1024; n += sizeof block)  /* more than the first read asks for */
+	for (; n < 100 * 1024; n += sizeof block)  /* more than the buffer of the first read() */
 		assert_int_equal(write(ends[1], block, sizeof block), sizeof block);
 	close(ends[1]);
 	snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
@@ -71,7 +71,7 @@ static void a_pipe_is_read_to_its_end(void **state)
 	close(ends[0]);
 }
 
-static void a_file_that_lies_about_its_size_is_read(void **state)
+static void reads_a_file_whose_reported_size_is_zero(void **state)
 {
 	gpul_file f = { 0 };
 
@@ -93,7 +93,7 @@ static void expect_failure(const char *path, gpul_status st, int native, const c
 	assert_null(f.bytes);
 }
 
-static void what_cannot_be_read_is_told_in_one_line(void **state)
+static void explains_in_one_line_why_a_file_cannot_be_read(void **state)
 {
 	char path[64];
 
@@ -106,7 +106,7 @@ static void what_cannot_be_read_is_told_in_one_line(void **state)
 	unlink(path);
 }
 
-static void a_file_without_permission_is_told(void **state)
+static void reports_a_file_without_read_permission(void **state)
 {
 	bool root = geteuid() == 0;
 	char path[64];
@@ -114,7 +114,7 @@ static void a_file_without_permission_is_told(void **state)
 	(void)state;
 	make_file(path, 1);
 	chmod(path, 0);
-	if (root)  /* may read everything: be somebody else for a moment */
+	if (root)  /* root may read every file: change the user for this test */
 		assert_int_equal(seteuid(65534), 0);
 	expect_failure(path, GPUL_ESYS, EACCES, "Permission denied");
 	if (root)
@@ -122,7 +122,7 @@ static void a_file_without_permission_is_told(void **state)
 	unlink(path);
 }
 
-static void what_another_file_names_must_be_a_regular_file(void **state)
+static void open_regular_refuses_directories_pipes_and_devices(void **state)
 {
 	char path[64];
 	gpul_error err = { 0 };
@@ -136,7 +136,7 @@ static void what_another_file_names_must_be_a_regular_file(void **state)
 	assert_int_equal(gpul_file_open_regular("/dev/zero", &f, &err), GPUL_ESYS);
 	assert_non_null(strstr(err.text, "not a regular file"));
 	unlink(path);
-	assert_int_equal(mkfifo(path, 0600), 0); /* nobody will ever write to it */
+	assert_int_equal(mkfifo(path, 0600), 0); /* a pipe without a writer */
 	assert_int_equal(gpul_file_open_regular(path, &f, NULL), GPUL_ESYS);
 	unlink(path);
 }
@@ -144,12 +144,12 @@ static void what_another_file_names_must_be_a_regular_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_are_followed_by_a_nul_at_every_size),
-		cmocka_unit_test(a_pipe_is_read_to_its_end),
-		cmocka_unit_test(a_file_that_lies_about_its_size_is_read),
-		cmocka_unit_test(what_cannot_be_read_is_told_in_one_line),
-		cmocka_unit_test(a_file_without_permission_is_told),
-		cmocka_unit_test(what_another_file_names_must_be_a_regular_file),
+		cmocka_unit_test(the_bytes_are_followed_by_a_nul_at_every_size),
+		cmocka_unit_test(reads_a_pipe_to_its_end),
+		cmocka_unit_test(reads_a_file_whose_reported_size_is_zero),
+		cmocka_unit_test(explains_in_one_line_why_a_file_cannot_be_read),
+		cmocka_unit_test(reports_a_file_without_read_permission),
+		cmocka_unit_test(open_regular_refuses_directories_pipes_and_devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,7 @@ static void reports_errors_by_errno(void **state)
 	close(fd);
 	assert_false(gpul_read_all(-1, &byte, 1));
 	assert_int_equal(errno, EBADF);
-	assert_true(gpul_read_all(-1, &byte, 0)); /* no bytes: no call */
+	assert_true(gpul_read_all(-1, &byte, 0)); /* zero bytes: read() is not called */
 }
 
 static void count_call(void *context)
@@ -75,7 +75,7 @@ static void count_call(void *context)
 	atomic_fetch_add((_Atomic unsigned *)context, 1);
 }
 
-static void each_thread_works_once(void **state)
+static void each_thread_calls_the_function_once(void **state)
 {
 	_Atomic unsigned calls = 0;
 	gpul_team team;
@@ -83,7 +83,7 @@ static void each_thread_works_once(void **state)
 	(void)state;
 	gpul_parallel(5, count_call, &calls);
 	assert_int_equal(calls, 5);
-	gpul_parallel(0, count_call, &calls); /* the caller always works */
+	gpul_parallel(0, count_call, &calls); /* the calling thread always runs the function */
 	assert_int_equal(calls, 6);
 	gpul_team_start(&team, GPUL_TEAM_MAX + 10, count_call, &calls);
 	assert_int_equal(team.n_threads, GPUL_TEAM_MAX);
@@ -113,7 +113,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(transfers_every_byte_through_a_small_pipe),
 		cmocka_unit_test(reports_errors_by_errno),
-		cmocka_unit_test(each_thread_works_once),
+		cmocka_unit_test(each_thread_calls_the_function_once),
 		cmocka_unit_test(counts_the_cpus_of_the_affinity_mask),
 	};
 

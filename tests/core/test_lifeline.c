@@ -1,4 +1,4 @@
-/* test_lifeline.c — a process dies in each way that there is, and another one reads so in the word that it held. */
+/* test_lifeline.c — a process that holds a word ends in different ways, and another process reads the word. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,20 +17,20 @@
 
 static uint32_t *word;  /* shared with children */
 
-static int share_a_word(void **state)
+static int map_shared_word(void **state)
 {
 	(void)state;
 	word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	return word == MAP_FAILED;
 }
 
-static int drop_it(void **state)
+static int unmap_word(void **state)
 {
 	(void)state;
 	return munmap(word, 4096);
 }
 
-/* A child that holds the word, and then does as it is told.  Returns when it holds it, or has held it. */
+/* Start a child that holds the word and then calls then().  Returns when the word is no longer NONE. */
 static pid_t holder(void then(void))
 {
 	pid_t child = fork();
@@ -44,7 +44,7 @@ static pid_t holder(void then(void))
 		then();
 		_exit(98);
 	}
-	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE)  /* it may have died already */
+	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE)  /* HELD, or LOST if the child has already ended */
 		usleep(100);
 	return child;
 }
@@ -79,7 +79,7 @@ static void become_another_program(void)
 	execl("/bin/true", "true", (char *)NULL);
 }
 
-static void a_process_that_is_killed_loses_its_word(void **state)
+static void a_killed_process_leaves_its_word_lost(void **state)
 {
 	(void)state;
 	pid_t child = holder(sleep_on);
@@ -88,7 +88,7 @@ static void a_process_that_is_killed_loses_its_word(void **state)
 	expect_lost(child);
 }
 
-static void so_does_one_that_crashes_or_leaves_or_becomes_another_program(void **state)
+static void a_crash_an_exit_and_an_exec_leave_the_word_lost(void **state)
 {
 	(void)state;
 	expect_lost(holder(crash));
@@ -96,7 +96,7 @@ static void so_does_one_that_crashes_or_leaves_or_becomes_another_program(void *
 	expect_lost(holder(become_another_program));
 }
 
-static void a_stopped_process_holds_it_still(void **state)
+static void a_stopped_process_still_holds_its_word(void **state)
 {
 	(void)state;
 	pid_t child = holder(sleep_on);
@@ -112,7 +112,7 @@ static void a_stopped_process_holds_it_still(void **state)
 	expect_lost(child);
 }
 
-static void who_lets_go_leaves_nothing(void **state)
+static void letting_go_resets_the_word(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 100; i++) {
@@ -126,8 +126,8 @@ static void who_lets_go_leaves_nothing(void **state)
 	gpul_lifeline_let_go(NULL);
 }
 
-/* The death is told before the dead one's memory is taken down, and so before its descriptors are closed. */
-static void it_is_known_while_the_dead_ones_memory_is_still_there(void **state)
+/* The word is LOST before the memory of the ended process is freed, and therefore before its descriptors are closed. */
+static void the_word_is_lost_before_the_memory_is_freed(void **state)
 {
 	enum { BYTES = 64 << 20 };
 	int ends[2], n;
@@ -149,18 +149,18 @@ static void it_is_known_while_the_dead_ones_memory_is_still_there(void **state)
 		sleep_on();
 	}
 	close(ends[1]);
-	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE)  /* it may have died already */
+	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE)  /* HELD, or LOST if the child has already ended */
 		usleep(100);
 	kill(child, SIGKILL);
-	n = (int)read(ends[0], &byte, 1);  /* its end is closed */
+	n = (int)read(ends[0], &byte, 1);  /* end of file: the child's end is closed */
 	assert_int_equal(n, 0);
 	assert_int_equal(gpul_lifeline_read(word), GPUL_LIFE_LOST);
 	close(ends[0]);
 	expect_lost(child);
 }
 
-/* Another one has taken the place: its mark is not this one's to remove. */
-static void a_word_that_somebody_else_wrote_is_left_alone(void **state)
+/* Another process holds the word now, so this one must not reset it. */
+static void letting_go_keeps_the_value_of_another_holder(void **state)
 {
 	gpul_lifeline *l = NULL;
 
@@ -179,13 +179,13 @@ static void a_word_that_somebody_else_wrote_is_left_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_that_is_killed_loses_its_word),
-		cmocka_unit_test(so_does_one_that_crashes_or_leaves_or_becomes_another_program),
-		cmocka_unit_test(a_stopped_process_holds_it_still),
-		cmocka_unit_test(who_lets_go_leaves_nothing),
-		cmocka_unit_test(it_is_known_while_the_dead_ones_memory_is_still_there),
-		cmocka_unit_test(a_word_that_somebody_else_wrote_is_left_alone),
+		cmocka_unit_test(a_killed_process_leaves_its_word_lost),
+		cmocka_unit_test(a_crash_an_exit_and_an_exec_leave_the_word_lost),
+		cmocka_unit_test(a_stopped_process_still_holds_its_word),
+		cmocka_unit_test(letting_go_resets_the_word),
+		cmocka_unit_test(the_word_is_lost_before_the_memory_is_freed),
+		cmocka_unit_test(letting_go_keeps_the_value_of_another_holder),
 	};
 
-	return cmocka_run_group_tests(tests, share_a_word, drop_it);
+	return cmocka_run_group_tests(tests, map_shared_word, unmap_word);
 }

@@ -1,4 +1,4 @@
-/* test_sha256.c — the examples of FIPS 180-4, in one piece and in many. */
+/* test_sha256.c — the examples of FIPS 180-4, added as one piece and as several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static const struct { const char *text, *digest; } examples[] = {
 	  "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1" },
 };
 
-static void the_standards_examples_give_its_digests(void **state)
+static void the_examples_of_the_standard_have_the_expected_digests(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
@@ -42,7 +42,7 @@ static void the_standards_examples_give_its_digests(void **state)
 	}
 }
 
-static void it_does_not_matter_where_a_text_is_cut(void **state)
+static void the_digest_does_not_depend_on_how_the_text_is_split(void **state)
 {
 	(void)state;
 	const char *text = examples[3].text;
@@ -57,7 +57,7 @@ static void it_does_not_matter_where_a_text_is_cut(void **state)
 	}
 }
 
-static void a_million_times_a_gives_the_standards_digest(void **state)
+static void one_million_letters_a_have_the_digest_of_the_standard(void **state)
 {
 	(void)state;
 	char block[1000];
@@ -73,9 +73,9 @@ static void a_million_times_a_gives_the_standards_digest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_standards_examples_give_its_digests),
-		cmocka_unit_test(it_does_not_matter_where_a_text_is_cut),
-		cmocka_unit_test(a_million_times_a_gives_the_standards_digest),
+		cmocka_unit_test(the_examples_of_the_standard_have_the_expected_digests),
+		cmocka_unit_test(the_digest_does_not_depend_on_how_the_text_is_split),
+		cmocka_unit_test(one_million_letters_a_have_the_digest_of_the_standard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_text.c — near names. */
+/* test_text.c — edit distance and suggestions for misspelt names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ static void counts_edits(void **state)
 	assert_int_equal(gpul_text_distance("grid", "gridd"), 1);
 }
 
-static void offers_the_nearest_name_and_nothing_far(void **state)
+static void suggests_the_nearest_name_and_no_distant_one(void **state)
 {
 	static const char *const names[] = { "vecadd", "vecsub", "reduce", "x" };
 
@@ -27,14 +27,14 @@ static void offers_the_nearest_name_and_nothing_far(void **state)
 	assert_string_equal(gpul_text_nearest("vecad", names, 4), "vecadd");
 	assert_string_equal(gpul_text_nearest("vecsbu", names, 4), "vecsub");
 	assert_string_equal(gpul_text_nearest("re", names, 4),
-			    "reduce");  /* the only one it begins */
-	assert_null(gpul_text_nearest("v", names, 4));                     /* two begin so */
+			    "reduce");  /* the only name with this prefix */
+	assert_null(gpul_text_nearest("v", names, 4));                     /* two names have this prefix */
 	assert_null(gpul_text_nearest("matmul", names, 4));
 	assert_null(gpul_text_nearest("", names, 4));
 	assert_null(gpul_text_nearest("vecadd", NULL, 0));
 }
 
-static void survives_names_of_any_length(void **state)
+static void accepts_names_of_any_length(void **state)
 {
 	char a[1000], b[1000];
 	const char *names[] = { b };
@@ -51,8 +51,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_edits),
-		cmocka_unit_test(offers_the_nearest_name_and_nothing_far),
-		cmocka_unit_test(survives_names_of_any_length),
+		cmocka_unit_test(suggests_the_nearest_name_and_no_distant_one),
+		cmocka_unit_test(accepts_names_of_any_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* so_no_driver.c — a library that has the driver's file name and is something else. */
+/* so_no_driver.c — a library with the name of the driver that is not a driver. */
 int not_a_driver(void);
 
 int not_a_driver(void)

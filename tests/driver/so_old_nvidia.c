@@ -1,6 +1,5 @@
-/* so_old_nvidia.c — stands for an NVIDIA driver of CUDA 12.0: some entry points under older
- * names, many not there at all.  FAKE_DEVICES in the environment is what it reports; unset:
- * cuInit fails. */
+/* so_old_nvidia.c — a fake NVIDIA driver of CUDA 12.0: it has some entry points under older names and lacks many.
+ * FAKE_DEVICES in the environment is the number of its devices; if it is not set, cuInit fails. */
 #include <stdlib.h>
 
 typedef int result;

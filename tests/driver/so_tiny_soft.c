@@ -1,5 +1,4 @@
-/* so_tiny_soft.c — stands for the software driver: what makes it one is gpuloadSoftLastFault.
- */
+/* so_tiny_soft.c — a fake software driver: gpuloadSoftLastFault identifies it as one. */
 typedef int result;
 
 result cuInit(unsigned flags);

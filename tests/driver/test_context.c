@@ -17,7 +17,7 @@ static void undoes_everything_whichever_call_fails(void **state)
 		gpul_error err = { 0 };
 
 		if (gpul_context_open(fake_driver(n), 0, &c, &err) == GPUL_OK) {
-			assert_int_equal(n, fake_calls() + 1);  /* each had its turn */
+			assert_int_equal(n, fake_calls() + 1);  /* each call has failed once */
 			gpul_context_close(&c);
 			assert_int_equal(fake_alive(), 0);
 			return;
@@ -29,7 +29,7 @@ static void undoes_everything_whichever_call_fails(void **state)
 	}
 }
 
-static void is_current_while_open_and_not_after(void **state)
+static void is_current_only_while_open(void **state)
 {
 	const gpul_driver *drv = fake_driver(0);
 	gpul_context c = { 0 };
@@ -43,11 +43,11 @@ static void is_current_while_open_and_not_after(void **state)
 	gpul_context_close(&c);
 	drv->cuCtxGetCurrent(&current);
 	assert_null(current);
-	gpul_context_close(&c);  /* again: a zeroed one is fine */
+	gpul_context_close(&c);  /* a second time: a zeroed context is accepted */
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void says_how_many_devices_there_are(void **state)
+static void reports_the_number_of_devices(void **state)
 {
 	gpul_context c = { 0 };
 
@@ -62,7 +62,7 @@ static void says_how_many_devices_there_are(void **state)
 	}
 }
 
-static void names_the_call_the_error_and_what_to_do(void **state)
+static void reports_the_call_the_error_and_advice(void **state)
 {
 	const gpul_driver *drv = fake_driver_failing(1, CUDA_ERROR_NO_BINARY_FOR_GPU);
 	gpul_error err = { 0 };
@@ -75,7 +75,7 @@ static void names_the_call_the_error_and_what_to_do(void **state)
 	assert_non_null(strstr(err.text, "ship PTX"));
 }
 
-static void survives_an_error_that_the_driver_cannot_name(void **state)
+static void accepts_an_error_without_a_name(void **state)
 {
 	const gpul_driver *drv = fake_driver_failing(1, (CUresult)12345);
 	gpul_error err = { 0 };
@@ -85,29 +85,29 @@ static void survives_an_error_that_the_driver_cannot_name(void **state)
 	assert_non_null(strstr(err.text, "12345"));
 }
 
-static const char *told(void)
+static const char *fault_text(void)
 {
 	return "kernel k, line 7";
 }
 
-static void leaves_the_advice_to_a_driver_that_knows_better(void **state)
+static void uses_the_fault_text_of_the_driver_instead_of_advice(void **state)
 {
 	gpul_driver drv = *fake_driver_failing(1, CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpul_error err = { 0 };
 
 	(void)state;
-	drv.last_fault = told;
+	drv.last_fault = fault_text;
 	assert_int_equal(gpul_cu(&drv, &err, cuCtxSynchronize()), GPUL_ECUDA);
 	assert_string_equal(err.text, "kernel k, line 7: CUDA_ERROR_ILLEGAL_ADDRESS (700)");
 
 	drv = *fake_driver_failing(1, CUDA_ERROR_OUT_OF_MEMORY);
-	drv.last_fault = told;
+	drv.last_fault = fault_text;
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_cu(&drv, &err, cuCtxSynchronize()), GPUL_ECUDA);
-	assert_null(strstr(err.text, "line 7"));  /* not what the kernel died of */
+	assert_null(strstr(err.text, "line 7"));  /* the fault text belongs to another error */
 }
 
-static void every_advice_fits_beside_its_error(void **state)
+static void every_advice_fits_into_the_error_text(void **state)
 {
 	(void)state;
 	for (int r = 1; r < 1000; r++)
@@ -119,12 +119,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(undoes_everything_whichever_call_fails),
-		cmocka_unit_test(is_current_while_open_and_not_after),
-		cmocka_unit_test(says_how_many_devices_there_are),
-		cmocka_unit_test(names_the_call_the_error_and_what_to_do),
-		cmocka_unit_test(leaves_the_advice_to_a_driver_that_knows_better),
-		cmocka_unit_test(every_advice_fits_beside_its_error),
-		cmocka_unit_test(survives_an_error_that_the_driver_cannot_name),
+		cmocka_unit_test(is_current_only_while_open),
+		cmocka_unit_test(reports_the_number_of_devices),
+		cmocka_unit_test(reports_the_call_the_error_and_advice),
+		cmocka_unit_test(uses_the_fault_text_of_the_driver_instead_of_advice),
+		cmocka_unit_test(every_advice_fits_into_the_error_text),
+		cmocka_unit_test(accepts_an_error_without_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

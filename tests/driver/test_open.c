@@ -1,8 +1,7 @@
-/* test_open.c — which driver is taken, and what is said when there is none.
+/* test_open.c — which driver is opened, and the message when none can be.
  *
- * A process keeps the driver that it opened, so each case runs in a child.  The stand-ins
- * so_*.so carry the name libcuda.so.1: once one is loaded, it is what dlopen("libcuda.so.1")
- * gives, whatever driver the machine has. */
+ * A process keeps the driver that it opened, so each case runs in a child.  The fake drivers so_*.so have the name
+ * libcuda.so.1: when one of them is loaded, dlopen("libcuda.so.1") returns it, whatever driver the machine has. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -22,7 +21,7 @@
 #include "driver/driver.h"
 #include "driver/driver_internal.h"
 
-static char here[PATH_MAX];  /* the folder of this program: the stand-ins are built beside it */
+static char here[PATH_MAX];  /* the folder of this program, which also has the fake drivers */
 
 static const char *beside(const char *name)
 {
@@ -39,11 +38,11 @@ struct outcome {  /* sent from the child to its parent */
 	char notice[256];
 	int n_notices, version;
 	bool runs_machine_code, interprets, fds_are_files;
-	char open_env[2][300]; /* its first two strings; "": there are fewer */
+	char open_env[2][300]; /* its first two strings, or "" */
 };
 
 struct setting {
-	const char *nvidia, *soft;      /* stand-ins; NULL: none */
+	const char *nvidia, *soft;      /* fake drivers; NULL: none */
 	const char *devices, *choice;   /* FAKE_DEVICES, GPULOAD_DRIVER */
 	gpul_driver_choice asked;
 };
@@ -79,7 +78,7 @@ static void *open_auto(void *unused)
 
 enum { N_THREADS = 4 };
 
-/* Threads that open the driver while this one does: all must get the same table, or none. */
+/* Start threads that open the driver at the same time: all must get the same table, or none. */
 static void start_openers(pthread_t threads[N_THREADS])
 {
 	for (int i = 0; i < N_THREADS; i++)
@@ -148,7 +147,7 @@ static struct outcome open_with(struct setting s)
 	return o;
 }
 
-static void auto_takes_nvidias_when_it_has_a_device(void **state)
+static void auto_opens_nvidias_driver_when_it_has_a_device(void **state)
 {
 	struct outcome o = open_with((struct setting){
 		.nvidia = "so_old_nvidia.so", .devices = "2", .soft = "so_tiny_soft.so" });
@@ -165,7 +164,7 @@ static void auto_takes_nvidias_when_it_has_a_device(void **state)
 	assert_int_equal(o.n_notices, 0);
 }
 
-static void auto_takes_the_soft_one_without_a_device_and_says_so_once(void **state)
+static void auto_opens_the_soft_driver_without_a_device_and_logs_one_notice(void **state)
 {
 	struct outcome o = open_with((struct setting){
 		.nvidia = "so_old_nvidia.so", .devices = "0", .soft = "so_tiny_soft.so" });
@@ -183,7 +182,7 @@ static void auto_takes_the_soft_one_without_a_device_and_says_so_once(void **sta
 	assert_non_null(strstr(o.notice, "reports no device; using the software driver"));
 }
 
-static void auto_says_why_a_broken_nvidia_driver_was_left(void **state)
+static void auto_reports_why_nvidias_driver_was_not_used(void **state)
 {
 	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so",
 						       .soft = "so_tiny_soft.so" });
@@ -193,7 +192,7 @@ static void auto_says_why_a_broken_nvidia_driver_was_left(void **state)
 	assert_non_null(strstr(o.notice, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"));
 }
 
-static void the_environment_chooses_for_auto_only(void **state)
+static void the_environment_variable_only_affects_auto(void **state)
 {
 	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so",
 						       .devices = "1",
@@ -214,19 +213,19 @@ static void the_environment_chooses_for_auto_only(void **state)
 	assert_string_equal(o.err.text, "GPULOAD_DRIVER=cuda: must be auto, nvidia or soft");
 }
 
-static void no_driver_at_all_is_one_line_with_what_was_tried(void **state)
+static void without_any_driver_the_error_lists_what_was_tried(void **state)
 {
 	struct outcome o = open_with((struct setting){ .choice = NULL });
 
 	(void)state;
 	assert_int_equal(o.status, GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(o.err.text, "no CUDA driver"));
-	assert_non_null(strstr(o.err.text, "no cuInit"));       /* what passed for NVIDIA's */
-	assert_non_null(strstr(o.err.text, "so_absent.so"));    /* where ours was said to be */
+	assert_non_null(strstr(o.err.text, "lacks cuInit"));       /* the problem of the fake NVIDIA driver */
+	assert_non_null(strstr(o.err.text, "so_absent.so"));    /* the path in GPULOAD_SOFT_DRIVER */
 	assert_null(strchr(o.err.text, '\n'));
 }
 
-static void a_soft_driver_under_nvidias_name_is_not_nvidias(void **state)
+static void recognises_a_soft_driver_with_the_name_of_nvidias(void **state)
 {
 	struct outcome o = open_with(
 		(struct setting){ .nvidia = "so_tiny_soft.so", .soft = "so_tiny_soft.so" });
@@ -235,7 +234,7 @@ static void a_soft_driver_under_nvidias_name_is_not_nvidias(void **state)
 	assert_string_equal(o.name, "soft");
 }
 
-static void an_old_driver_answers_for_what_it_lacks(void **state)
+static void an_old_driver_reports_calls_that_it_lacks(void **state)
 {
 	void *handle = dlopen(beside("so_old_nvidia.so"), RTLD_NOW);
 	gpul_error err = { 0 };
@@ -248,18 +247,18 @@ static void an_old_driver_answers_for_what_it_lacks(void **state)
 	assert_string_equal(drv.name, "nvidia");
 	assert_null(drv.last_fault);
 	assert_int_equal(drv.cuEventElapsedTime(&ms, NULL, NULL),
-			 CUDA_SUCCESS);  /* by its older name */
+			 CUDA_SUCCESS);  /* found by its older name */
 	assert_true(ms == 2.5f);
 	assert_false(gpul_driver_has(&drv, "cuFuncGetParamInfo"));
 	assert_true(gpul_driver_has(&drv, "cuInit"));
 	assert_int_equal(gpul_cu(&drv, &err, cuFuncGetParamInfo(NULL, 0, NULL, NULL)),
 			 GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text,
-			       "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) is too old"));
+			       "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) lacks this call"));
 	dlclose(handle);
 }
 
-static void the_software_drivers_fault_text_is_in_the_table(void **state)
+static void the_table_has_the_fault_text_of_the_software_driver(void **state)
 {
 	void *handle = dlopen(beside("so_tiny_soft.so"), RTLD_NOW);
 	gpul_driver drv;
@@ -272,7 +271,7 @@ static void the_software_drivers_fault_text_is_in_the_table(void **state)
 	dlclose(handle);
 }
 
-static void choices_have_names(void **state)
+static void parses_the_names_of_driver_choices(void **state)
 {
 	gpul_driver_choice c;
 
@@ -288,15 +287,15 @@ static void choices_have_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(auto_takes_nvidias_when_it_has_a_device),
-		cmocka_unit_test(auto_takes_the_soft_one_without_a_device_and_says_so_once),
-		cmocka_unit_test(auto_says_why_a_broken_nvidia_driver_was_left),
-		cmocka_unit_test(the_environment_chooses_for_auto_only),
-		cmocka_unit_test(no_driver_at_all_is_one_line_with_what_was_tried),
-		cmocka_unit_test(a_soft_driver_under_nvidias_name_is_not_nvidias),
-		cmocka_unit_test(an_old_driver_answers_for_what_it_lacks),
-		cmocka_unit_test(the_software_drivers_fault_text_is_in_the_table),
-		cmocka_unit_test(choices_have_names),
+		cmocka_unit_test(auto_opens_nvidias_driver_when_it_has_a_device),
+		cmocka_unit_test(auto_opens_the_soft_driver_without_a_device_and_logs_one_notice),
+		cmocka_unit_test(auto_reports_why_nvidias_driver_was_not_used),
+		cmocka_unit_test(the_environment_variable_only_affects_auto),
+		cmocka_unit_test(without_any_driver_the_error_lists_what_was_tried),
+		cmocka_unit_test(recognises_a_soft_driver_with_the_name_of_nvidias),
+		cmocka_unit_test(an_old_driver_reports_calls_that_it_lacks),
+		cmocka_unit_test(the_table_has_the_fault_text_of_the_software_driver),
+		cmocka_unit_test(parses_the_names_of_driver_choices),
 	};
 	ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
 
