@@ -84,6 +84,14 @@ def write_rules(w):
     w.build([*folders, *scripts], "phony")   # so that a removed file is not an error
 
 
+def per_thread_calls(w, compiler_flags):
+    """The software driver's calls for programs with per-thread default streams, which scripts/per_thread.py generates."""
+    script, calls, out = "scripts/per_thread.py", "softcuda/api/calls_internal.h", f"{w.dir}/softcuda/per_thread.c"
+    sources = " ".join(c for c in files("softcuda", ".c") if c.startswith("softcuda/api/"))
+    w.build(out, "sh", "", f"{script} {calls} {sources}", command=f"{w.python} {script} {out} {calls} {sources}")
+    return w.build(f"{w.dir}/obj/softcuda/per_thread.o", "cc", out, flags=compiler_flags)
+
+
 def write_modules(w):
     builds = parts.builds(w.args)
     handlers = HANDLERS.replace("-O3 ", "") if w.args.sanitize or w.args.coverage else HANDLERS
@@ -98,6 +106,8 @@ def write_modules(w):
                 objects.append(w.obj(c, module_flags(w, m) + vectors, needs=EMBEDS.get(c, "")))
             if c in PER_THREAD:
                 objects.append(w.obj(c, "-DGPUL_RT_PER_THREAD", ".per_thread"))
+        if m == "softcuda" and objects:
+            objects.append(per_thread_calls(w, module_flags(w, m)))
         w.objects[m] = objects
         if objects:
             w.libs[m] = w.archive(m, objects)

@@ -214,8 +214,8 @@ static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_con
 	}
 }
 
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
-				 void **extra)
+static CUresult launch_ex(const CUlaunchConfig *config, CUstream default_stream, CUfunction f,
+			  void **params, void **extra)
 {
 	CUresult r = CUDA_SUCCESS;
 
@@ -229,5 +229,20 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, voi
 
 	for (unsigned i = 0; !r && i < config->numAttrs; i++)
 		r = apply_attribute(&config->attrs[i], &c);
-	return r ? r : launch(f, &c, config->hStream, params, extra);
+	return r ? r
+		 : launch(f, &c, config->hStream ? config->hStream : default_stream, params,
+			  extra);
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
+				 void **extra)
+{
+	return launch_ex(config, CU_STREAM_LEGACY, f, params, extra);
+}
+
+/* By hand: the stream is a member of *config, so scripts/per_thread.py cannot generate the call. */
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
+				      void **extra)
+{
+	return launch_ex(config, CU_STREAM_PER_THREAD, f, params, extra);
 }
