@@ -309,3 +309,19 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 	soft_unlock();
 	return r;
 }
+
+EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *address)
+{
+	struct mapping *mapping;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	mapping = out ? soft_mapping_at((uintptr_t)address) : NULL;
+	r = mapping ? soft_memory_adopt(mapping->memory, out) : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		mapping->memory->refs++;
+	soft_unlock();
+	return r;
+}

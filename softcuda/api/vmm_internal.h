@@ -46,9 +46,10 @@ void soft_memory_unref(struct memory *m);
 /* A new handle takes the caller's reference. */
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
-/* vmm_share.c: what names the memory in another process, see there.  False: it does not fit. */
+/* vmm_name.c: write the name of new memory, false: no random id or too long for buf; read the name of fd. */
 bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
 		      size_t buf_bytes);
+CUresult soft_memory_parse_name(int fd, size_t *bytes, CUmemLocation *location);
 /* vmm.c, under the lock. */
 struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
 struct reservation *soft_reservation_at(uint64_t address);
