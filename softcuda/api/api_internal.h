@@ -288,85 +288,98 @@ void soft_context_destroy(struct context *ctx);
 CUresult soft_context_bring_up(struct context *ctx, unsigned flags);
 void soft_context_tear_down(struct context *ctx);
 
-/* ---- queue.c: operations in the order that streams and events give them ----------------- */
+/* ---- queue.c: operations in the order that streams and events impose -------------------- */
 
-enum op_kind {
-	OP_NOTHING, OP_LAUNCH, OP_COPY, OP_FILL, OP_RECORD, OP_HOST_FUNCTION, OP_CALLBACK,
-	OP_FREE, OP_AWAIT,
+/* What the operations of one kind do.  Every function is called under the lock; NULL: nothing to do. */
+struct op_kind {
+	/* Do the work, then soft_op_end(); or start it, and soft_op_finish() follows from another thread.
+	 * May release the lock.  Not called after a fault of the context, unless is_host_call. */
+	void (*run)(struct op *op);
+	void (*stop)(struct op *op);     /* the context has failed: work that runs shall end soon */
+	void (*ended)(struct op *op);
+	void (*release)(struct op *op);  /* free what the operation owns */
+	bool is_host_call;               /* may block: runs in the callback thread */
+	size_t bytes;                    /* of the struct whose first member is a struct op */
 };
+
+struct op {
+	const struct op_kind *kind;
+	struct context *ctx;
+	struct stream *stream;
+	struct link in_context;      /* context->pending */
+	struct link in_ready;        /* the ready queue, when it is its turn */
+	struct edge *dependents;     /* operations that wait for this one */
+	unsigned n_waits;            /* operations that this one waits for */
+	unsigned refs;
+	bool ended, deferred;        /* deferred: it had to wait, so its call has returned */
+	CUresult result;
+};
+
+extern const struct op_kind soft_marker;     /* does nothing: something to wait for */
+
+/* A zeroed struct of kind->bytes; soft_op_release().  NULL: no memory. */
+struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
+/* Queue op behind its stream's work (and behind `after`, when not NULL), and run what is ready.
+ * Under the lock, which is released and taken again.  The caller keeps its reference.
+ * CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
+CUresult soft_op_submit(struct op *op, struct op *after);
+/* All under the lock; the functions that wait release it meanwhile. */
+void soft_op_release(struct op *op);
+void soft_op_end(struct op *op, CUresult result);     /* from kind->run: drops the queue's reference */
+void soft_op_finish(struct op *op, CUresult result);  /* from another thread: an error fails the context */
+bool soft_stream_is_busy(struct stream *s);   /* its next operation would have to wait */
+CUresult soft_op_wait(struct op *op);         /* its result */
+void soft_stream_wait(struct stream *s);      /* until everything queued now has ended */
+void soft_stream_free_if_done(struct stream *s);  /* when it is destroyed and has no work left */
+void soft_context_wait(struct context *ctx);  /* until nothing is pending */
+void soft_context_fail(struct context *ctx, CUresult fault);  /* every later call returns fault */
+void soft_context_abort(struct context *ctx);  /* stop its kernels, drop what is queued, wait */
+
+/* ---- settle.c, all under the lock -------------------------------------------------------- */
+
+struct move {                /* a copy or fill that is running: the bytes from the first to the last */
+	struct link link;
+	uint64_t dst, src;
+	size_t dst_bytes, src_bytes;
+};
+
+void soft_move_begin(struct move *m);
+void soft_move_end(struct move *m);
+/* Wait for running copies and for accesses that kernels have begun in [base, base + bytes), which the
+ * engine's table no longer has; not for whole kernels.  May release the lock. */
+void soft_settle(uint64_t base, size_t bytes);
+
+/* ---- move.c: the operations of copies and fills ------------------------------------------ */
 
 struct copy {                        /* up to three dimensions; pitches in bytes */
 	char *dst;
 	const char *src;
 	size_t width_bytes, height, depth;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
-	bool dst_known, src_known;   /* to the driver: looked for again when its turn comes late */
+	size_t dst_bytes, src_bytes; /* from the first to the last byte */
+	bool dst_known, src_known;   /* memory of this driver: checked again when the copy had to wait */
 	void *staged;                /* free() this afterwards; NULL: nothing */
+};
+
+struct copy_op {
+	struct op op;
+	struct copy copy;
 };
 
 struct fill {
 	char *dst;
+	size_t bytes;                /* from the first to the last byte */
 	size_t width, height, pitch; /* width in elements */
 	unsigned element_bytes;
 	uint32_t value;
 };
 
-struct launch {
-	gpul_exec_launch_config config;
-	struct code *code;           /* held until the launch ended */
-	gpul_exec_launch *running;
-	void *params;                /* owned */
+struct fill_op {
+	struct op op;
+	struct fill fill;
 };
 
-struct record {
-	struct event *event;
-	bool has_ticket;             /* of an event that processes share (ipc_event.c) */
-	uint32_t ticket;
-	uint64_t newest;             /* AWAIT: whose record, and which */
-};
-
-struct op {
-	enum op_kind kind;
-	struct context *ctx;
-	struct stream *stream;
-	struct link in_context;      /* context->pending */
-	struct link in_ready;        /* the ready queue, when it is its turn */
-	struct edge *dependents;     /* ops that wait for this one */
-	unsigned n_waits;            /* ops that this one waits for */
-	unsigned refs;
-	bool ended, deferred;        /* deferred: had to wait, so the caller has gone */
-	CUresult result;
-	union {
-		struct copy copy;
-		struct fill fill;
-		struct launch launch;
-		struct record record;        /* RECORD, AWAIT */
-		struct { CUhostFn call; void *user; } host;
-		struct { CUstreamCallback call; void *user; void *stream; } callback;
-		struct allocation *allocation;  /* FREE */
-	};
-};
-
-struct op *soft_op_new(struct stream *stream, enum op_kind kind);  /* NULL: no memory */
-/* Queue op behind its stream's work (and behind `after`, when not NULL), and run what is ready.
- * Under the lock, which is released and taken again.  The caller's reference is kept: *op stays
- * readable until soft_op_release.  CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
-CUresult soft_op_submit(struct op *op, struct op *after);
-/* All under the lock; those that wait release it meanwhile. */
-void soft_op_release(struct op *op);
-void soft_op_ended(struct op *op, CUresult result);  /* AWAIT: what it waited for came, or never will */
-bool soft_stream_is_busy(struct stream *s);   /* its next op would have to wait */
-CUresult soft_op_wait(struct op *op);         /* its result */
-void soft_stream_wait(struct stream *s);      /* until everything queued now has ended */
-void soft_context_wait(struct context *ctx);  /* until nothing is pending */
-void soft_context_abort(struct context *ctx);  /* stop its kernels, drop what is queued, wait */
-
-/* ---- move.c: of OP_COPY and OP_FILL ------------------------------------------------------ */
-
-void soft_move(const struct op *op);             /* do it; lock not held */
-/* What was checked when it was queued still holds; under the lock. */
-bool soft_move_is_allowed(const struct op *op);
-bool soft_move_touches(const struct op *op, const char *base, size_t bytes);
+extern const struct op_kind soft_copy_kind, soft_fill_kind;
 
 /* ---- stream.c --------------------------------------------------------------------------- */
 
@@ -375,35 +388,18 @@ CUresult soft_find_stream(struct context *ctx, CUstream handle, struct stream **
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out);
 void soft_stream_destroy(struct stream *s);
-void soft_stream_free_if_done(struct stream *s);
 /* soft_enter and soft_find_stream in one. */
 CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out);
 
-/* ---- event.c ---------------------------------------------------------------------------- */
+/* ---- event.c, all under the lock --------------------------------------------------------- */
 
 CUresult soft_event_create(struct context *ctx, unsigned flags, struct event **out);
-/* Its op ended, and how; under the lock. */
-void soft_event_recorded(struct event *e, struct op *by, CUresult result);
-void soft_event_unref(struct event *e);
 void soft_event_destroy(struct event *e);
-/* What cuEventRecord and cuStreamWaitEvent do, once their handles were looked up; under the lock. */
 CUresult soft_event_record(struct event *e, struct stream *s);
-CUresult soft_event_hold(struct stream *s, struct event *e);
-
-/* ---- ipc_event.c: of events whose `shared` is set, all under the lock -------------------- */
-
-void soft_ipc_event_close(struct shared_event *s);        /* NULL is fine */
-void soft_ipc_event_draw(struct event *e, struct op *op); /* op, a record, gets its ticket */
-void soft_ipc_event_end(struct event *e, struct op *op, bool failed);
-bool soft_ipc_event_is_remote(const struct event *e);     /* another one recorded last; also unshared */
-CUresult soft_ipc_event_query(struct event *e);
-CUresult soft_ipc_event_wait(struct event *e);            /* the lock is released meanwhile */
-CUresult soft_ipc_event_hold(struct stream *s, struct event *e);
-void soft_ipc_event_await(struct op *op);                 /* soft_op_ended(op) comes later */
-
-/* Nothing may be using [base, base + bytes), which is out of the table by now: wait for copies that
- * run and for accesses that kernels have begun, but for no kernel.  Under the lock. */
-void soft_settle(uint64_t base, size_t bytes);
+/* Make the later work of s wait for the newest record of e. */
+CUresult soft_stream_wait_event(struct stream *s, struct event *e);
+/* From now on the state of e is in a page that other processes map. */
+void soft_event_share(struct event *e, struct shared_event *shared);
 
 /* ---- memory.c --------------------------------------------------------------------------- */
 
@@ -413,8 +409,6 @@ CUresult soft_free_at(uint64_t address, enum allocation_kind kind, enum allocati
 void soft_allocation_free(struct allocation *a);   /* under the lock */
 /* Enter a->base and the rest as an allocation of ctx; under the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
-/* Private pages instead of a->shared's, so that they can be freed; false: there were none. */
-bool soft_ipc_unshare(struct allocation *a);
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
 		       unsigned flags, struct allocation **out);  /* under the lock */
 /* True when [address, address + bytes) is memory that this driver knows. */
@@ -430,8 +424,6 @@ struct allocation *soft_allocation_at(uint64_t address);
 
 /* ---- peer.c, all under the lock --------------------------------------------------------- */
 
-/* Bit d: device d may use what cuMemAlloc gave in the context. */
-uint32_t soft_peer_devices(const struct context *owner);
 void soft_peer_forget(struct context *ctx);   /* it has no peers and is none's any more */
 
 /* ---- copy.c, fill.c: also behind the _ptds calls ---------------------------------------- */

@@ -34,7 +34,7 @@ static CUresult follow_all(struct stream *s)
 
 		if (other == s || !other->last)
 			continue;
-		op = soft_op_new(s, OP_NOTHING);
+		op = soft_op_new(s, &soft_marker);
 		r = op ? soft_op_submit(op, other->last) : CUDA_ERROR_OUT_OF_MEMORY;
 		if (op)
 			soft_op_release(op);
@@ -77,7 +77,7 @@ EXPORT CUresult cuCtxWaitEvent(CUcontext context, CUevent event)
 	if (!ctx->gate)
 		r = soft_stream_create(ctx, CU_STREAM_NON_BLOCKING, 0, &ctx->gate);
 	if (!r)
-		r = soft_event_hold(ctx->gate, e);
+		r = soft_stream_wait_event(ctx->gate, e);
 	soft_unlock();
 	return r;
 }

@@ -45,6 +45,7 @@ static bool stage(struct copy *c)
 	c->staged = aside;
 	c->src_known = false;
 	c->src = aside;
+	c->src_bytes = slice * c->depth;
 	c->src_pitch = row;
 	c->src_slice = slice;
 	return true;
@@ -53,13 +54,15 @@ static bool stage(struct copy *c)
 /* Queue *c on s; under the lock. */
 static CUresult submit(struct stream *s, const struct copy *c, enum when when)
 {
-	struct op *op = soft_op_new(s, OP_COPY);
+	struct op *op = soft_op_new(s, &soft_copy_kind);
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	struct copy *copy;
 
 	if (!op)
 		return r;
-	op->copy = *c;
-	if (when == WAITED_FOR || c->src_known || !soft_stream_is_busy(s) || stage(&op->copy))
+	copy = &CONTAINER(op, struct copy_op, op)->copy;
+	*copy = *c;
+	if (when == WAITED_FOR || c->src_known || !soft_stream_is_busy(s) || stage(copy))
 		r = soft_op_submit(op, NULL);
 	if (!r && (when == WAITED_FOR || !c->dst_known))
 		r = soft_op_wait(op);
@@ -72,22 +75,21 @@ static CUresult queue(CUstream handle, struct copy *c, enum side dst_side,
 {
 	struct context *ctx;
 	struct stream *s;
-	size_t dst_bytes, src_bytes;
 	CUresult r = soft_enter_stream(handle, &ctx, &s);
 
 	if (r)
 		return r;
 	if (!c->width_bytes || !c->height || !c->depth)
 		goto unlock;
-	dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
-	src_bytes = extent(c, c->src_pitch, c->src_slice);
-	r = check_side("the destination", c->dst, dst_bytes, dst_side, true);
+	c->dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
+	c->src_bytes = extent(c, c->src_pitch, c->src_slice);
+	r = check_side("the destination", c->dst, c->dst_bytes, dst_side, true);
 	if (!r)
-		r = check_side("the source", c->src, src_bytes, src_side, false);
+		r = check_side("the source", c->src, c->src_bytes, src_side, false);
 	if (r)
 		goto unlock;
-	c->dst_known = soft_is_known((uintptr_t)c->dst, dst_bytes);
-	c->src_known = soft_is_known((uintptr_t)c->src, src_bytes);
+	c->dst_known = soft_is_known((uintptr_t)c->dst, c->dst_bytes);
+	c->src_known = soft_is_known((uintptr_t)c->src, c->src_bytes);
 	r = submit(s, c, when);
 unlock:
 	soft_unlock();

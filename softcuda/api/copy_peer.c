@@ -13,7 +13,7 @@
  * work has, too.  Under the lock. */
 static CUresult join(struct context *ctx, struct op *after, struct op **out)
 {
-	struct op *op = soft_op_new(ctx->legacy, OP_NOTHING);
+	struct op *op = soft_op_new(ctx->legacy, &soft_marker);
 	CUresult r = op ? soft_op_submit(op, after) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (r && op)

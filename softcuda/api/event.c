@@ -3,6 +3,9 @@
  * An event refers to the newest record that has not ended.  Waiting for it and making a stream
  * wait for it mean that record, whatever is recorded later. */
 #include "softcuda/api/api_internal.h"
+#include "softcuda/api/ipc_internal.h"
+
+#include "core/clock.h"
 
 #include <stdlib.h>
 
@@ -10,19 +13,11 @@ enum {
 	EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS
 };
 
-void soft_event_recorded(struct event *e, struct op *by, CUresult result)
-{
-	if (e->pending == by)
-		e->pending = NULL;
-	if (by->record.has_ticket)
-		soft_ipc_event_end(e, by, result != CUDA_SUCCESS);
-}
-
-void soft_event_unref(struct event *e)
+static void unref_event(struct event *e)
 {
 	if (--e->refs)
 		return;
-	soft_ipc_event_close(e->shared);
+	soft_shared_event_close(e->shared);
 	free(e);
 }
 
@@ -31,7 +26,7 @@ void soft_event_destroy(struct event *e)
 	soft_handle_free(e->handle);
 	e->handle = NULL;
 	list_remove(&e->link);
-	soft_event_unref(e);
+	unref_event(e);
 }
 
 /* Begin a call on an event: *out is it and the lock is held on success.  A dead context's
@@ -120,23 +115,68 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event)
 	return destroy(event);
 }
 
+/* ---- recording -------------------------------------------------------------------------- */
+
+struct record_op {
+	struct op op;
+	struct event *event;         /* a reference */
+	bool has_ticket;             /* the event is shared with other processes */
+	uint32_t ticket;
+};
+
+static void draw_ticket(struct record_op *record)
+{
+	record->ticket = soft_shared_event_draw(record->event->shared);
+	record->has_ticket = true;
+}
+
+void soft_event_share(struct event *e, struct shared_event *shared)
+{
+	e->shared = shared;
+	if (e->pending)
+		draw_ticket(CONTAINER(e->pending, struct record_op, op));
+}
+
+static void end_record(struct op *op)
+{
+	struct record_op *record = CONTAINER(op, struct record_op, op);
+	struct event *e = record->event;
+
+	e->time_ns = gpul_clock_ns();
+	if (e->pending == op)
+		e->pending = NULL;
+	if (record->has_ticket)
+		soft_shared_event_end(e->shared, record->ticket, op->result != CUDA_SUCCESS);
+}
+
+static void release_record(struct op *op)
+{
+	unref_event(CONTAINER(op, struct record_op, op)->event);
+}
+
+static const struct op_kind record_kind = { .ended = end_record, .release = release_record,
+					    .bytes = sizeof(struct record_op) };
+
 CUresult soft_event_record(struct event *e, struct stream *s)
 {
-	struct op *op = soft_op_new(s, OP_RECORD), *before = e->pending;
+	struct op *op = soft_op_new(s, &record_kind), *before = e->pending;
+	struct record_op *record;
 	bool was_recorded = e->recorded;
 	CUresult r;
 
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	op->record.event = e;
-	e->refs++;  /* free_payload of the op drops it */
+	record = CONTAINER(op, struct record_op, op);
+	record->event = e;
+	e->refs++;  /* release_record() drops it */
 	e->pending = op;
 	e->recorded = true;
 	if (e->shared)
-		soft_ipc_event_draw(e, op);
+		draw_ticket(record);
 	r = soft_op_submit(op, NULL);
 	if (r) {
-		soft_event_recorded(e, op, r);
+		if (record->has_ticket)
+			soft_shared_event_end(e->shared, record->ticket, true);
 		e->pending = before;
 		e->recorded = was_recorded;
 	}
@@ -164,17 +204,93 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned 
 	return r;
 }
 
-/* Let what s is given from now on wait for the record that is the event's newest. */
-CUresult soft_event_hold(struct stream *s, struct event *e)
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+	return cuEventRecordWithFlags(event, stream, 0);
+}
+
+/* ---- a stream that waits ---------------------------------------------------------------- */
+
+struct await_op {            /* waits for a record of another process */
+	struct op op;
+	struct event *event;         /* a reference */
+	uint64_t newest;             /* the record: see shared_event.c */
+};
+
+/* One thread for each wait: there are few waits, and each thread ends with its wait. */
+static void *await_record(void *arg)
+{
+	struct await_op *await = arg;
+	struct context *ctx = await->op.ctx;
+	CUresult r;
+
+	do {
+		r = soft_shared_event_wait(await->event->shared, await->newest);
+		soft_lock();
+		if (ctx->fault)
+			r = ctx->fault;
+		if (r == CUDA_ERROR_NOT_READY)
+			soft_unlock();
+	} while (r == CUDA_ERROR_NOT_READY);
+	if (r && !ctx->fault)
+		soft_report_fault("a stream waited for an event of another process, which ended or "
+				  "failed before it reached the event");
+	soft_op_finish(&await->op, r);
+	soft_unlock();
+	return NULL;
+}
+
+static void run_await(struct op *op)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int failed;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	failed = pthread_create(&thread, &attributes, await_record, op);
+	pthread_attr_destroy(&attributes);
+	if (failed)
+		soft_op_finish(op, CUDA_ERROR_OPERATING_SYSTEM);
+}
+
+static void release_await(struct op *op)
+{
+	unref_event(CONTAINER(op, struct await_op, op)->event);
+}
+
+static const struct op_kind await_kind = { .run = run_await, .release = release_await,
+					   .bytes = sizeof(struct await_op) };
+
+static CUresult wait_for_other_process(struct stream *s, struct event *e)
+{
+	uint64_t newest = soft_shared_event_newest(e->shared);
+	CUresult r = soft_shared_event_state(e->shared, newest);
+	struct op *op;
+
+	if (r != CUDA_ERROR_NOT_READY)
+		return r;
+	op = soft_op_new(s, &await_kind);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CONTAINER(op, struct await_op, op)->event = e;
+	CONTAINER(op, struct await_op, op)->newest = newest;
+	e->refs++;  /* release_await() drops it */
+	r = soft_op_submit(op, NULL);
+	soft_op_release(op);
+	return r;
+}
+
+CUresult soft_stream_wait_event(struct stream *s, struct event *e)
 {
 	struct op *op;
 	CUresult r;
 
-	if (soft_ipc_event_is_remote(e))
-		return soft_ipc_event_hold(s, e);
+	if (soft_shared_event_is_remote(e->shared))
+		return wait_for_other_process(s, e);
 	if (!e->pending)
 		return CUDA_SUCCESS;
-	op = soft_op_new(s, OP_NOTHING);
+	op = soft_op_new(s, &soft_marker);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = soft_op_submit(op, e->pending);
@@ -182,10 +298,27 @@ CUresult soft_event_hold(struct stream *s, struct event *e)
 	return r;
 }
 
-EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
 {
-	return cuEventRecordWithFlags(event, stream, 0);
+	struct context *ctx;
+	struct stream *s;
+	struct event *e;
+	CUresult r = soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	e = soft_handle_find(HANDLE_EVENT, event);
+	if (!e)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		r = soft_stream_wait_event(s, e);
+	soft_unlock();
+	return r;
 }
+
+/* ---- the host waits --------------------------------------------------------------------- */
 
 EXPORT CUresult cuEventQuery(CUevent handle)
 {
@@ -194,11 +327,27 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 
 	if (r)
 		return r;
-	if (soft_ipc_event_is_remote(e))
-		r = soft_ipc_event_query(e);
+	if (soft_shared_event_is_remote(e->shared))
+		r = soft_shared_event_state(e->shared, soft_shared_event_newest(e->shared));
 	else
 		r = e->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 	soft_unlock();
+	return r;
+}
+
+/* Under the lock, which is released meanwhile. */
+static CUresult wait_for_record(struct event *e)
+{
+	uint64_t newest = soft_shared_event_newest(e->shared);
+	CUresult r;
+
+	e->refs++;
+	soft_unlock();
+	do
+		r = soft_shared_event_wait(e->shared, newest);
+	while (r == CUDA_ERROR_NOT_READY);
+	soft_lock();
+	unref_event(e);
 	return r;
 }
 
@@ -211,8 +360,8 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 	if (r)
 		return r;
 	op = e->pending;
-	if (soft_ipc_event_is_remote(e)) {
-		r = soft_ipc_event_wait(e);
+	if (soft_shared_event_is_remote(e->shared)) {
+		r = wait_for_record(e);
 	} else if (op) {
 		op->refs++;
 		r = soft_op_wait(op);

@@ -26,11 +26,12 @@ CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned elem
 				"cuMemset: %zu bytes at %#llx are not within an allocation "
 				"that device %d may write",
 				bytes, dst, ctx->device->ordinal);
-	else if (!(op = soft_op_new(s, OP_FILL)))
+	else if (!(op = soft_op_new(s, &soft_fill_kind)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
-		op->fill = (struct fill){ (char *)(uintptr_t)dst, width, height, pitch,
-					  element_bytes,          value };
+		CONTAINER(op, struct fill_op, op)->fill = (struct fill){
+			(char *)(uintptr_t)dst, bytes, width, height, pitch, element_bytes, value
+		};
 		r = soft_op_submit(op, NULL);
 		soft_op_release(op);
 	}

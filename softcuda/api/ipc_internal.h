@@ -46,4 +46,21 @@ int soft_ipc_open(enum ipc_kind kind, const struct ipc_handle *h);
 bool soft_ipc_is_handle(enum ipc_kind kind, const struct ipc_handle *h);
 bool soft_ipc_is_own(const struct ipc_handle *h);  /* this process made it */
 
+/* ---- shared_event.c: any thread, with or without the lock -------------------------------- */
+
+extern const size_t soft_shared_event_bytes;              /* of its file */
+/* Map the page and lock a slot in it; the file is owned by *out.  is_own: this process created the event. */
+CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own,
+				  struct shared_event **out);
+void soft_shared_event_close(struct shared_event *s);     /* NULL is fine */
+const struct ipc_file *soft_shared_event_file(const struct shared_event *s);  /* NULL: not of this process */
+uint32_t soft_shared_event_draw(struct shared_event *s);  /* the ticket of a new record */
+void soft_shared_event_end(struct shared_event *s, uint32_t ticket, bool failed);
+bool soft_shared_event_is_remote(const struct shared_event *s);  /* another process recorded last; NULL: false */
+uint64_t soft_shared_event_newest(const struct shared_event *s);
+/* CUDA_ERROR_NOT_READY: the record `newest` has not ended; CUDA_ERROR_UNKNOWN: it failed or never will end. */
+CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest);
+/* The state after the record has ended or 20 ms have passed; lock not held. */
+CUresult soft_shared_event_wait(const struct shared_event *s, uint64_t newest);
+
 #endif

@@ -101,17 +101,6 @@ free_f:
 	return r;
 }
 
-bool soft_ipc_unshare(struct allocation *a)
-{
-	bool restored = mmap(address_of(a), a->shared->bytes, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
-
-	soft_ipc_close(a->shared);
-	free(a->shared);
-	a->shared = NULL;
-	return restored;
-}
-
 static struct allocation *find_own(CUdeviceptr address)
 {
 	struct allocation *a = soft_allocation_at(address);

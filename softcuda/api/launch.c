@@ -117,6 +117,122 @@ static CUresult copy_arguments(const struct function *f, void **params, void **e
 	return CUDA_SUCCESS;
 }
 
+/* ---- the operation ---------------------------------------------------------------------- */
+
+struct launch_op {
+	struct op op;
+	gpul_exec_launch_config config;
+	struct code *code;           /* referenced until the launch has ended */
+	gpul_exec_launch *running;   /* NULL: not started */
+	void *params;                /* owned */
+};
+
+static CUresult fault_result(gpul_exec_fault_kind kind)
+{
+	switch (kind) {
+	case GPUL_EXEC_OK:
+		return CUDA_SUCCESS;
+	case GPUL_EXEC_ILLEGAL_ADDRESS:
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	case GPUL_EXEC_MISALIGNED:
+		return CUDA_ERROR_MISALIGNED_ADDRESS;
+	case GPUL_EXEC_ILLEGAL_INSTRUCTION:
+		return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+	case GPUL_EXEC_ASSERT:
+		return CUDA_ERROR_ASSERT;
+	case GPUL_EXEC_NO_MEMORY:
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	case GPUL_EXEC_TRAP:
+	case GPUL_EXEC_STACK:
+	case GPUL_EXEC_ABORTED:
+		break;
+	}
+	return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* Called by a worker of the interpreter when a kernel has ended. */
+static void launch_done(void *user, const gpul_exec_fault *fault)
+{
+	struct op *op = user;
+	CUresult r = fault_result(fault->kind);
+
+	soft_lock();
+	if (r && !op->ctx->fault)
+		soft_report_fault(fault->text);
+	soft_op_finish(op, r);
+	soft_unlock();
+}
+
+static CUresult have_machine(void)
+{
+	gpul_exec_machine_options options = { .heap_bytes = soft.heap_bytes };
+	gpul_error err = { 0 };
+
+	if (soft.machine ||
+	    gpul_exec_machine_create(soft.memory, &options, &soft.machine, &err) == GPUL_OK)
+		return CUDA_SUCCESS;
+	return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s", err.text);
+}
+
+/* Start the kernel; launch_done() ends the operation. */
+static void run_launch(struct op *op)
+{
+	struct launch_op *l = CONTAINER(op, struct launch_op, op);
+	gpul_error err = { 0 };
+	gpul_exec_launch *running = NULL;
+	gpul_status st = GPUL_ENOMEM;
+	CUresult r = have_machine();
+
+	op->refs++;  /* launch_done() may be called before gpul_exec_launch_start() returns */
+	l->config.done = launch_done;
+	l->config.done_user = op;
+	l->config.grid_id = op->ctx->next_grid_id++;
+	soft_unlock();
+	if (!r)
+		st = gpul_exec_launch_start(soft.machine, &l->config, &running, &err);
+	soft_lock();
+	l->running = running;
+	/* The context may have failed meanwhile.  After the end of op it may have been freed. */
+	if (!st && !op->ended && op->ctx->fault)
+		gpul_exec_launch_abort(running);
+	if (st) {
+		r = st == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE
+				      : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+		soft_refuse(r, "%s", err.text);
+		if (op->deferred)  /* the call that queued it has returned success */
+			soft_context_fail(op->ctx, r);
+		soft_op_end(op, r);
+	}
+	soft_op_release(op);
+}
+
+static void stop_launch(struct op *op)
+{
+	struct launch_op *l = CONTAINER(op, struct launch_op, op);
+
+	if (l->running)
+		gpul_exec_launch_abort(l->running);
+}
+
+static void release_launch(struct op *op)
+{
+	struct launch_op *l = CONTAINER(op, struct launch_op, op);
+
+	gpul_exec_launch_release(l->running);
+	free(l->params);
+	if (l->code)
+		soft_code_unref(l->code);
+}
+
+static const struct op_kind launch_kind = {
+	.run = run_launch,
+	.stop = stop_launch,
+	.release = release_launch,
+	.bytes = sizeof(struct launch_op),
+};
+
+/* ---- the calls -------------------------------------------------------------------------- */
+
 static CUresult launch(CUfunction handle, gpul_exec_launch_config *c, CUstream stream,
 		       void **params, void **extra)
 {
@@ -124,6 +240,7 @@ static CUresult launch(CUfunction handle, gpul_exec_launch_config *c, CUstream s
 	struct stream *s;
 	struct function *f;
 	struct op *op = NULL;
+	struct launch_op *l;
 	CUresult r = soft_enter_stream(stream, &ctx, &s);
 
 	if (r)
@@ -135,23 +252,25 @@ static CUresult launch(CUfunction handle, gpul_exec_launch_config *c, CUstream s
 				f->info->name);
 	if (!r)
 		r = check(f, c);
-	if (!r && !(op = soft_op_new(s, OP_LAUNCH)))
+	if (!r && !(op = soft_op_new(s, &launch_kind)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
-	if (!r)
-		r = copy_arguments(f, params, extra, &op->launch.params);
+	if (r)
+		goto unlock;
+	l = CONTAINER(op, struct launch_op, op);
+	r = copy_arguments(f, params, extra, &l->params);
 	if (!r) {
-		op->launch.config = *c;
-		op->launch.config.kernel = f->kernel;
-		op->launch.config.device = (unsigned)ctx->device->ordinal;
-		op->launch.config.params = op->launch.params;
-		op->launch.code = f->module->code;
-		op->launch.code->refs++;
+		l->config = *c;
+		l->config.kernel = f->kernel;
+		l->config.device = (unsigned)ctx->device->ordinal;
+		l->config.params = l->params;
+		l->code = f->module->code;
+		l->code->refs++;
 		r = soft_op_submit(op, NULL);
-		if (!r && !op->deferred && op->ended && !op->launch.running)
+		if (!r && !op->deferred && op->ended && !l->running)
 			r = op->result;  /* it did not start */
 	}
-	if (op)
-		soft_op_release(op);
+	soft_op_release(op);
+unlock:
 	soft_unlock();
 	return r;
 }

@@ -1,5 +1,6 @@
 /* memory.c — device memory: a piece of the host's, entered in the table of what kernels may touch.
  * A device pointer is the host address; so unified addressing costs nothing. */
+#include "softcuda/api/ipc_internal.h"
 #include "softcuda/api/vmm_internal.h"
 
 #include <limits.h>
@@ -34,6 +35,22 @@ static bool is_counted(const struct allocation *a)
 	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC;
 }
 
+/* Bit d: device d may use what cuMemAlloc allocated in the context: its own device, and those of the contexts
+ * that called cuCtxEnablePeerAccess for it. */
+static uint32_t peer_devices(const struct context *owner)
+{
+	uint32_t devices = UINT32_C(1) << owner->device->ordinal;
+
+	for (struct link *i = soft.contexts.next; i != &soft.contexts; i = i->next) {
+		const struct context *user = CONTAINER(i, struct context, link);
+
+		for (unsigned p = 0; p < user->n_peers; p++)
+			if (user->peer[p] == owner)
+				devices |= UINT32_C(1) << user->device->ordinal;
+	}
+	return devices;
+}
+
 /* Which devices may not touch it. */
 static uint32_t denied_devices(const struct allocation *a)
 {
@@ -41,7 +58,7 @@ static uint32_t denied_devices(const struct allocation *a)
 
 	switch (a->kind) {
 	case ALLOC_DEVICE:
-		return ~soft_peer_devices(a->ctx);
+		return ~peer_devices(a->ctx);
 	case ALLOC_ASYNC:
 		return ~(own | a->device->pool_readers);
 	case ALLOC_IPC:
@@ -134,6 +151,17 @@ static bool take_pages(struct allocation *a)
 	return true;
 }
 
+/* Map private pages where the pages of a->shared are, so that free() can have them.  False: no memory. */
+static bool unshare_pages(struct allocation *a)
+{
+	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+
+	soft_ipc_close(a->shared);
+	free(a->shared);
+	return restored;
+}
+
 /* Pages that cannot be had back stay a hole: malloc never gives them out again. */
 static void drop_pages(struct allocation *a)
 {
@@ -142,7 +170,7 @@ static void drop_pages(struct allocation *a)
 	if (a->kind == ALLOC_IPC) {
 		gpul_exec_machine_settle(soft.machine);  /* another context's kernel would crash us */
 		munmap(memory, a->bytes);
-	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || soft_ipc_unshare(a))) {
+	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a))) {
 		free(a->block);
 	}
 }

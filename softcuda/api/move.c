@@ -2,6 +2,7 @@
  * touches. */
 #include "softcuda/api/api_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* One load where the address allows it: a program reads by cuMemcpy what a kernel counts up. */
@@ -46,7 +47,7 @@ static bool store_word(char *dst, const char *src, size_t bytes)
 	return true;
 }
 
-static void run_copy(const struct copy *c)
+static void copy_rows(const struct copy *c)
 {
 	for (size_t z = 0; z < c->depth; z++) {
 		for (size_t y = 0; y < c->height; y++) {
@@ -77,58 +78,67 @@ static void fill_row(const struct fill *f, char *row)
 			memcpy(row + 4 * i, pattern, 4);
 }
 
-static void run_fill(const struct fill *f)
+/* An operation that waited is checked again: its memory may have been unmapped meanwhile. */
+static bool is_allowed(const struct copy *c)
 {
+	return (!c->dst_known || (soft_is_known((uintptr_t)c->dst, c->dst_bytes) &&
+				  soft_may_copy((uintptr_t)c->dst, c->dst_bytes, true))) &&
+	       (!c->src_known || (soft_is_known((uintptr_t)c->src, c->src_bytes) &&
+				  soft_may_copy((uintptr_t)c->src, c->src_bytes, false)));
+}
+
+static void fail(struct op *op)
+{
+	soft_report_fault("a queued copy or fill: its memory was unmapped before its turn came");
+	soft_context_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void run_copy(struct op *op)
+{
+	struct copy *c = &CONTAINER(op, struct copy_op, op)->copy;
+	struct move m = { .dst = (uintptr_t)c->dst, .dst_bytes = c->dst_bytes,
+			  .src = (uintptr_t)c->src, .src_bytes = c->src_bytes };
+
+	if (op->deferred && !is_allowed(c)) {
+		fail(op);
+		return;
+	}
+	soft_move_begin(&m);
+	soft_unlock();
+	copy_rows(c);
+	soft_lock();
+	soft_move_end(&m);
+	soft_op_end(op, CUDA_SUCCESS);
+}
+
+static void free_staged(struct op *op)
+{
+	free(CONTAINER(op, struct copy_op, op)->copy.staged);
+}
+
+const struct op_kind soft_copy_kind = {
+	.run = run_copy,
+	.release = free_staged,
+	.bytes = sizeof(struct copy_op),
+};
+
+static void run_fill(struct op *op)
+{
+	struct fill *f = &CONTAINER(op, struct fill_op, op)->fill;
+	struct move m = { .dst = (uintptr_t)f->dst, .dst_bytes = f->bytes };
+
+	if (op->deferred && !soft_may_fill(op->ctx->device, m.dst, f->bytes)) {
+		fail(op);
+		return;
+	}
+	soft_move_begin(&m);
+	soft_unlock();
 	for (size_t y = 0; y < f->height; y++)
 		fill_row(f, f->dst + y * f->pitch);
+	soft_lock();
+	soft_move_end(&m);
+	soft_op_end(op, CUDA_SUCCESS);
 }
 
-void soft_move(const struct op *op)
-{
-	if (op->kind == OP_COPY)
-		run_copy(&op->copy);
-	else
-		run_fill(&op->fill);
-}
-
-/* What was checked when the operation was queued, once more now that its turn has come. */
-bool soft_move_is_allowed(const struct op *op)
-{
-	const struct copy *c = &op->copy;
-	const struct fill *f = &op->fill;
-	size_t dst_bytes, src_bytes;
-
-	if (op->kind == OP_FILL)
-		return soft_may_fill(op->ctx->device, (uintptr_t)f->dst,
-				     (f->height - 1) * f->pitch + f->width * f->element_bytes);
-	dst_bytes =
-		(c->depth - 1) * c->dst_slice + (c->height - 1) * c->dst_pitch + c->width_bytes;
-	src_bytes =
-		(c->depth - 1) * c->src_slice + (c->height - 1) * c->src_pitch + c->width_bytes;
-	return (!c->dst_known || (soft_is_known((uintptr_t)c->dst, dst_bytes) &&
-				  soft_may_copy((uintptr_t)c->dst, dst_bytes, true))) &&
-	       (!c->src_known || (soft_is_known((uintptr_t)c->src, src_bytes) &&
-				  soft_may_copy((uintptr_t)c->src, src_bytes, false)));
-}
-
-static bool copy_touches(const struct copy *c, const char *base, size_t bytes)
-{
-	size_t slices = c->depth - 1, rows = c->height - 1;
-	const char *dst_end =
-		c->dst + slices * c->dst_slice + rows * c->dst_pitch + c->width_bytes;
-	const char *src_end =
-		c->src + slices * c->src_slice + rows * c->src_pitch + c->width_bytes;
-
-	return (c->dst < base + bytes && base < dst_end) ||
-	       (c->src < base + bytes && base < src_end);
-}
-
-bool soft_move_touches(const struct op *op, const char *base, size_t bytes)
-{
-	const struct fill *f = &op->fill;
-
-	if (op->kind == OP_COPY)
-		return copy_touches(&op->copy, base, bytes);
-	return f->dst < base + bytes &&
-	       base < f->dst + (f->height - 1) * f->pitch + f->width * f->element_bytes;
-}
+const struct op_kind soft_fill_kind = { .run = run_fill, .bytes = sizeof(struct fill_op) };

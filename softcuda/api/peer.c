@@ -25,19 +25,6 @@ static bool remove_peer(struct context *ctx, const struct context *peer)
 	return false;
 }
 
-uint32_t soft_peer_devices(const struct context *owner)
-{
-	uint32_t devices = UINT32_C(1) << owner->device->ordinal;
-
-	for (struct link *i = soft.contexts.next; i != &soft.contexts; i = i->next) {
-		const struct context *user = CONTAINER(i, struct context, link);
-
-		if (has_peer(user, owner))
-			devices |= UINT32_C(1) << user->device->ordinal;
-	}
-	return devices;
-}
-
 void soft_peer_forget(struct context *ctx)
 {
 	for (struct link *i = soft.contexts.next; i != &soft.contexts; i = i->next)

@@ -181,6 +181,19 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemory
 	return r ? r : cuMemAllocAsync(out, bytes, stream);
 }
 
+struct free_op {
+	struct op op;
+	struct allocation *allocation;
+};
+
+static void free_allocation(struct op *op)
+{
+	soft_allocation_free(CONTAINER(op, struct free_op, op)->allocation);
+}
+
+static const struct op_kind free_kind = { .ended = free_allocation,
+					  .bytes = sizeof(struct free_op) };
+
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
 	struct context *ctx;
@@ -195,10 +208,10 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 	if (!a || a->base != address || (a->kind != ALLOC_ASYNC && a->kind != ALLOC_DEVICE) ||
 	    a->is_leaving)
 		r = CUDA_ERROR_INVALID_VALUE;
-	else if (!(op = soft_op_new(s, OP_FREE)))
+	else if (!(op = soft_op_new(s, &free_kind)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
-		op->allocation = a;
+		CONTAINER(op, struct free_op, op)->allocation = a;
 		r = soft_op_submit(op, NULL);
 		if (!r && !op->ended)
 			a->is_leaving = true;

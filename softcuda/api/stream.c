@@ -30,14 +30,6 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 	return CUDA_SUCCESS;
 }
 
-void soft_stream_free_if_done(struct stream *s)
-{
-	if (!s->destroyed || s->n_pending)
-		return;
-	list_remove(&s->link);
-	free(s);
-}
-
 /* Work that is queued still runs; the stream goes with the last of it. */
 void soft_stream_destroy(struct stream *s)
 {
@@ -176,7 +168,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 		return r;
 	if (s != ctx->legacy) {
 		soft_stream_wait(s);
-	} else if ((marker = soft_op_new(s, OP_NOTHING))) {
+	} else if ((marker = soft_op_new(s, &soft_marker))) {
 		/* Waiting for the legacy stream is waiting for what it would wait for. */
 		r = soft_op_submit(marker, NULL);
 		if (!r)
@@ -191,27 +183,35 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	return r;
 }
 
-EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
-{
-	struct context *ctx;
-	struct stream *s;
-	struct event *e;
-	CUresult r = soft_enter_stream(handle, &ctx, &s);
+/* A function of the program in stream order: exactly one of function and callback is set. */
+struct host_call {
+	struct op op;
+	CUhostFn function;
+	CUstreamCallback callback;
+	CUstream handle;
+	void *user;
+};
 
-	if (r)
-		return r;
-	e = soft_handle_find(HANDLE_EVENT, event);
-	if (!e)
-		r = CUDA_ERROR_INVALID_HANDLE;
-	else if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
-		r = CUDA_ERROR_INVALID_VALUE;
-	else
-		r = soft_event_hold(s, e);
+/* A callback is told of a fault; a function is not called after one. */
+static void run_host_call(struct op *op)
+{
+	struct host_call *h = CONTAINER(op, struct host_call, op);
+	CUresult fault = op->ctx->fault;
+
 	soft_unlock();
-	return r;
+	if (h->callback)
+		h->callback(h->handle, fault, h->user);
+	else if (!fault)
+		h->function(h->user);
+	soft_lock();
+	soft_op_end(op, fault);
 }
 
-static CUresult call_back(CUstream handle, struct op *model)
+static const struct op_kind host_call_kind = { .run = run_host_call, .is_host_call = true,
+					       .bytes = sizeof(struct host_call) };
+
+static CUresult queue_host_call(CUstream handle, CUhostFn function, CUstreamCallback callback,
+				void *user)
 {
 	struct context *ctx;
 	struct stream *s;
@@ -220,16 +220,18 @@ static CUresult call_back(CUstream handle, struct op *model)
 
 	if (r)
 		return r;
-	op = soft_op_new(s, model->kind);
-	if (op && op->kind == OP_HOST_FUNCTION) {
-		op->host = model->host;
-	} else if (op) {
-		op->callback = model->callback;
-		op->callback.stream = handle;
-	}
-	r = op ? soft_op_submit(op, NULL) : CUDA_ERROR_OUT_OF_MEMORY;
-	if (op)
+	op = soft_op_new(s, &host_call_kind);
+	r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (op) {
+		struct host_call *h = CONTAINER(op, struct host_call, op);
+
+		h->function = function;
+		h->callback = callback;
+		h->handle = handle;
+		h->user = user;
+		r = soft_op_submit(op, NULL);
 		soft_op_release(op);
+	}
 	soft_unlock();
 	return r;
 }
@@ -237,20 +239,14 @@ static CUresult call_back(CUstream handle, struct op *model)
 EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user,
 				    unsigned int flags)
 {
-	struct op op = { .kind = OP_CALLBACK, .callback = { .call = callback, .user = user } };
-
 	if (!callback || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	return call_back(stream, &op);
+	return queue_host_call(stream, NULL, callback, user);
 }
 
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
 {
-	struct op op = { .kind = OP_HOST_FUNCTION, .host = { .call = fn, .user = user } };
-
-	if (!fn)
-		return CUDA_ERROR_INVALID_VALUE;
-	return call_back(stream, &op);
+	return fn ? queue_host_call(stream, fn, NULL, user) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- what a stream is ------------------------------------------------------------------- */
