@@ -26,6 +26,7 @@ SUBFOLDERS = {
     "ptx":          ["", "parse", "link", "nvrtc"],
     "loader/image": ["", "kernels"],
     "loader":       ["signature", "names", "cache", "choose", "link", "", "advice", "symbol"],
+    "softcuda":     ["exec", "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
     "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/bench", "fifo", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload

@@ -2,7 +2,10 @@
  *
  * Every thread has a stack of current contexts (state.c).  A kernel's fault kills its context:
  * all later calls in it answer with that error, and only destroying it helps, as on a GPU. */
-#include "softcuda/api/api_internal.h"
+#include "softcuda/api/context_internal.h"
+#include "softcuda/api/stream/event_internal.h"
+#include "softcuda/api/memory/memory_internal.h"
+#include "softcuda/api/code/code_internal.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* device.c — what the software GPU says of itself. */
-#include "softcuda/api/api_internal.h"
+#include "softcuda/api/base/state_internal.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* init.c — cuInit and the version. */
-#include "softcuda/api/api_internal.h"
+#include "softcuda/api/base/state_internal.h"
 
 #include <sched.h>
 #include <unistd.h>

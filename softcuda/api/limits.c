@@ -1,5 +1,5 @@
 /* limits.c — what a context may use, and preferences that make no difference to a CPU. */
-#include "softcuda/api/api_internal.h"
+#include "softcuda/api/base/state_internal.h"
 
 static bool limit_is_known(CUlimit limit)
 {

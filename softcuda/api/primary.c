@@ -1,5 +1,5 @@
 /* primary.c — the context that a device shares among all users in a process, counted. */
-#include "softcuda/api/api_internal.h"
+#include "softcuda/api/context_internal.h"
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 {

@@ -1,6 +1,6 @@
 /* proc.c — cuGetProcAddress: from a call's plain name and a CUDA version to the symbol that has
  * the interface of that version. */
-#include "softcuda/api/api_internal.h"
+#include "softcuda/api/base/state_internal.h"
 #include "softcuda/api/calls_internal.h"
 
 #include <string.h>

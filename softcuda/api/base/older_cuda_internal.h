@@ -1,0 +1,36 @@
+/* older_cuda_internal.h — calls of CUDA 13.0 that an older <cuda.h> does not declare.
+ *
+ * The driver exports the same calls whichever toolkit (12.4 or later) it was built with. */
+#ifndef GPULOAD_SOFTCUDA_API_BASE_OLDER_CUDA_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_BASE_OLDER_CUDA_INTERNAL_H
+
+#ifndef __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL
+#endif
+#include <cuda.h>
+
+#if CUDA_VERSION < 12050
+typedef struct CUctxCreateParams_st {
+	CUexecAffinityParam *execAffinityParams;
+	int numExecAffinityParams;
+	void *cigParams;
+} CUctxCreateParams;
+CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
+			CUdevice dev);
+CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel kernel);
+CUresult cuCtxRecordEvent(CUcontext ctx, CUevent event);
+CUresult cuCtxWaitEvent(CUcontext ctx, CUevent event);
+#endif
+
+#if CUDA_VERSION < 12080
+CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to);
+CUresult cuStreamGetDevice(CUstream stream, CUdevice *out);
+CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *out);
+#endif
+
+#if CUDA_VERSION < 13000
+CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext ctx);
+CUresult cuCtxSynchronize_v2(CUcontext ctx);
+#endif
+
+#endif

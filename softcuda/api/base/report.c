@@ -1,0 +1,79 @@
+/* report.c — what the user is told beyond a CUresult: why a call was refused, what a kernel did
+ * wrong. */
+#include "softcuda/api/base/state_internal.h"
+
+#include "core/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+EXPORT const char *gpuloadSoftLastFault(void);
+EXPORT void gpuloadSoftPrintFaults(int print);
+EXPORT void gpuloadSoftNameImages(const char *name);
+
+static atomic_bool faults_are_printed = true;
+static _Thread_local char image_name[128];
+
+static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
+static char last_fault[sizeof(((gpul_exec_fault *)NULL)->text)];
+
+CUresult soft_refuse(CUresult r, const char *fmt, ...)
+{
+	char text[512];
+	const char *name = "?";
+	va_list ap;
+
+	if (!gpul_log_shows(GPUL_LOG_INFO))
+		return r;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	cuGetErrorName(r, &name);
+	gpul_log(GPUL_LOG_INFO, "softcuda", "%s: %s", name, text);
+	return r;
+}
+
+void soft_report_fault(const char *text)
+{
+	const char *quiet = getenv("GPULOAD_SOFT_QUIET");
+
+	pthread_mutex_lock(&fault_lock);
+	snprintf(last_fault, sizeof last_fault, "%s", text);
+	pthread_mutex_unlock(&fault_lock);
+	if (atomic_load(&faults_are_printed) && (!quiet || strcmp(quiet, "1") != 0))
+		fprintf(stderr, "gpuload soft driver: %s\n", text);
+}
+
+/* The text of the newest kernel fault of this process, "" when there was none.  The buffer is
+ * the calling thread's own and is overwritten by its next call. */
+const char *gpuloadSoftLastFault(void)
+{
+	static _Thread_local char copy[sizeof last_fault];
+
+	pthread_mutex_lock(&fault_lock);
+	memcpy(copy, last_fault, sizeof copy);
+	pthread_mutex_unlock(&fault_lock);
+	return copy;
+}
+
+/* Whether a fault is also printed when it happens: yes, until a caller that tells its user itself
+ * says 0. */
+void gpuloadSoftPrintFaults(int print)
+{
+	atomic_store(&faults_are_printed, print != 0);
+}
+
+/* What to call the images that this thread loads from memory from now on, in faults and logs;
+ * copied; NULL: "<ptx>" again.  The driver API has no place for a name. */
+void gpuloadSoftNameImages(const char *name)
+{
+	snprintf(image_name, sizeof image_name, "%s", name ? name : "");
+}
+
+const char *soft_image_name(void)
+{
+	return *image_name ? image_name : "<ptx>";
+}

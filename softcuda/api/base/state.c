@@ -1,0 +1,155 @@
+/* state.c — the one lock, the current context of each thread, and the checks a call begins
+ * with. */
+#include "softcuda/api/base/state_internal.h"
+
+#include <stdatomic.h>
+
+struct soft_state soft;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned n_waiters;
+
+void soft_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void soft_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void soft_wait_on(pthread_cond_t *condition)
+{
+	pthread_cond_wait(condition, &lock);
+}
+
+void soft_wait_change(void)
+{
+	n_waiters++;
+	pthread_cond_wait(&changed, &lock);
+	n_waiters--;
+}
+
+void soft_changed(void)
+{
+	if (n_waiters)
+		pthread_cond_broadcast(&changed);
+}
+
+CUresult soft_check_initialised(void)
+{
+	soft_lock();
+	bool initialised = soft.initialised;
+	soft_unlock();
+	return initialised ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* ---- current contexts ------------------------------------------------------------------- */
+
+enum { MAX_CURRENT = 64 };  /* pushes without a pop; a program that nests deeper leaks them */
+
+static _Thread_local struct {
+	void *handle[MAX_CURRENT];
+	int n;
+} current;
+
+void *soft_current(void)
+{
+	return current.n ? current.handle[current.n - 1] : NULL;
+}
+
+void soft_set_current(void *handle)
+{
+	if (!current.n) {
+		if (handle)
+			current.handle[current.n++] = handle;
+	} else if (handle) {
+		current.handle[current.n - 1] = handle;
+	} else {
+		current.n--;  /* as the manual says: NULL pops the top */
+	}
+}
+
+bool soft_push_current(void *handle)
+{
+	if (current.n == MAX_CURRENT)
+		return false;
+	current.handle[current.n++] = handle;
+	return true;
+}
+
+bool soft_pop_current(void **handle)
+{
+	if (!current.n)
+		return false;
+	*handle = current.handle[--current.n];
+	return true;
+}
+
+uint64_t soft_thread_id(void)
+{
+	static _Atomic uint64_t n_threads;
+	static _Thread_local uint64_t id;
+
+	if (!id)
+		id = atomic_fetch_add(&n_threads, 1) + 1;
+	return id;
+}
+
+/* ---- how a call begins ------------------------------------------------------------------ */
+
+CUresult soft_find_context(CUcontext handle, struct context **out)
+{
+	struct context *ctx = soft_handle_find(HANDLE_CONTEXT, handle);
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!ctx) {
+		/* A context's handle that is no longer valid differs from one that never was.
+		 */
+		return ((uintptr_t)handle & 15) == HANDLE_CONTEXT
+			       ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+			       : CUDA_ERROR_INVALID_CONTEXT;
+	}
+	if (!ctx->active)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	*out = ctx;
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_enter_even_dead(struct context **out)
+{
+	CUresult r = CUDA_ERROR_NOT_INITIALIZED;
+
+	soft_lock();
+	if (soft.initialised)
+		r = soft_find_context(soft_current(), out);
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+CUresult soft_enter(struct context **out)
+{
+	CUresult r = soft_enter_even_dead(out);
+
+	if (!r && (*out)->fault) {
+		r = (*out)->fault;
+		soft_unlock();
+	}
+	return r;
+}
+
+CUresult soft_find_device(CUdevice dev, struct device **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (dev < 0 || dev >= soft.n_devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*out = &soft.device[dev];
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,160 @@
+/* state_internal.h — the state of the process, devices and contexts, and the rules of every cu* call.
+ *
+ *     device ── context ─┬─ stream ── op, op, op ...   (stream/)
+ *                        ├─ event                      (stream/)
+ *                        ├─ module ── function         (code/)     ┐ share one `code`:
+ *     library ── kernel ─┴─ allocation   (memory/)                 ┘ a decoded program
+ *
+ * A handle that a program holds is not a pointer but a row of a table (handle.c), so that a stale or
+ * invented handle is refused.
+ *
+ * One lock (soft_lock) guards every object.  It is released during work that can take long: parsing,
+ * copying, starting a kernel, calling a function of the program.
+ *
+ * __CUDA_API_VERSION_INTERNAL makes <cuda.h> declare every version of every call under its own name
+ * (cuMemAlloc_v2, cuLaunchKernel_ptsz), so that the compiler checks our definitions. */
+#ifndef GPULOAD_SOFTCUDA_API_BASE_STATE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_BASE_STATE_INTERNAL_H
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "softcuda/api/base/list_internal.h"
+#include "softcuda/api/base/older_cuda_internal.h"
+#include "softcuda/exec/exec.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- the device that this driver presents: the same kind of numbers as an H100's -------- */
+
+enum {
+	DRIVER_VERSION = 13000,
+	COMPUTE_MAJOR = 9,
+	COMPUTE_MINOR = 0,
+	WARP_THREADS = 32,
+	MAX_BLOCK_THREADS = 1024,
+	MAX_BLOCK_Z = 64,
+	MAX_GRID_YZ = 65535,
+	SM_THREADS = 2048,
+	SM_BLOCKS = 32,
+	SM_REGISTERS = 65536,
+	SM_SHARED_BYTES = 228 * 1024,
+	RESERVED_SHARED_BYTES = 1024,          /* of each block's shared memory, for the SM */
+	DEFAULT_SHARED_BYTES = 48 * 1024,      /* more must be requested by an attribute */
+	MAX_SHARED_BYTES = 227 * 1024,
+	MAX_CONSTANT_BYTES = 64 * 1024,
+	MAX_DEVICES = 16,
+	N_LIMITS = 10,                         /* CU_LIMIT_MAX of CUDA 13.0 */
+};
+#define MAX_GRID_X 2147483647
+
+struct stream;
+
+struct device {
+	int ordinal;                 /* in this process */
+	int physical;                /* in every process: see visible.c */
+	struct context *primary;     /* created at the first retain, then kept */
+	void *pool;                  /* handle of the default memory pool */
+	uint32_t pool_readers, pool_writers;  /* bit d: device d may use the pool's memory, too */
+	uint64_t allocated_bytes;
+};
+
+struct context {
+	struct link link;            /* in soft.contexts */
+	void *handle;
+	struct device *device;
+	struct context *peer[MAX_DEVICES];  /* their memory is open to its kernels (memory/peer.c) */
+	unsigned n_peers;
+	unsigned flags;
+	bool is_primary, active;     /* active: usable; a primary context can be activated again */
+	unsigned n_retained;         /* of a primary context */
+	CUresult fault;              /* a kernel failed: every later call returns this */
+	CUfunc_cache cache_config;
+	size_t limit[N_LIMITS];
+	struct stream *legacy;       /* stream 0 */
+	struct stream *gate;         /* all later work waits for it (cuCtxWaitEvent); or NULL */
+	struct link streams, events, modules, allocations;
+	struct link pending;         /* operations that have not ended */
+	uint64_t next_grid_id;
+};
+
+/* ---- state.c ---------------------------------------------------------------------------- */
+
+struct soft_state {
+	bool initialised;
+	int n_devices, n_processors;
+	uint64_t memory_bytes;       /* of a device: the memory of the host */
+	struct device device[MAX_DEVICES];
+	struct link libraries, contexts;
+	gpul_exec_memory *memory;    /* of all devices: a device address is a host address */
+	gpul_exec_machine *machine;  /* created at the first launch */
+	size_t heap_bytes;
+	uint64_t next_id;            /* streams, allocations */
+};
+extern struct soft_state soft;
+
+void soft_lock(void);
+void soft_unlock(void);
+void soft_wait_on(pthread_cond_t *condition);  /* under the lock, which is released meanwhile */
+void soft_wait_change(void);     /* under the lock: sleep until soft_changed() */
+void soft_changed(void);         /* under the lock: an operation has ended */
+CUresult soft_check_initialised(void);
+/* Begin a call that works in the current context *out; the lock is held on success. */
+CUresult soft_enter(struct context **out);
+/* The same, also after a fault of the context: to destroy things, or to query flags. */
+CUresult soft_enter_even_dead(struct context **out);
+CUresult soft_find_device(CUdevice dev, struct device **out);
+CUresult soft_find_context(CUcontext handle, struct context **out);  /* under the lock */
+uint64_t soft_thread_id(void);   /* from 1, of the calling thread */
+
+/* The calling thread's stack of current contexts. */
+void *soft_current(void);
+void soft_set_current(void *handle);
+bool soft_push_current(void *handle);
+bool soft_pop_current(void **handle);
+
+/* ---- visible.c -------------------------------------------------------------------------- */
+
+CUresult soft_choose_devices(void);                /* fills soft.device; at cuInit */
+void soft_device_uuid(const struct device *d, CUuuid *out);  /* the same in every process */
+struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: not visible here */
+
+/* ---- handle.c: all under the lock ------------------------------------------------------- */
+
+enum handle_kind {
+	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
+	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
+	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING,
+};
+
+void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: no memory */
+void *soft_handle_find(enum handle_kind kind, const void *handle);
+void soft_handle_free(const void *handle);                   /* NULL is fine */
+
+/* ---- report.c: messages to the user ----------------------------------------------------- */
+
+/* Return r; log the reason at level info. */
+CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Keep a kernel's fault for gpuloadSoftLastFault; print it, unless GPULOAD_SOFT_QUIET=1. */
+void soft_report_fault(const char *text);
+/* The name that messages use for an image in memory: see gpuloadSoftNameImages. */
+const char *soft_image_name(void);
+
+/* ---- settle.c, all under the lock -------------------------------------------------------- */
+
+struct move {                /* a copy or fill that is running: the bytes from the first to the last */
+	struct link link;
+	uint64_t dst, src;
+	size_t dst_bytes, src_bytes;
+};
+
+void soft_move_begin(struct move *m);
+void soft_move_end(struct move *m);
+/* Wait for running copies and for accesses that kernels have begun in [base, base + bytes), which the
+ * engine's table no longer has; not for whole kernels.  May release the lock. */
+void soft_settle(uint64_t base, size_t bytes);
+
+#endif

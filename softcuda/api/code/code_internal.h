@@ -1,0 +1,108 @@
+/* code_internal.h — images, modules, libraries and their functions. */
+#ifndef GPULOAD_SOFTCUDA_API_CODE_CODE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_CODE_CODE_INTERNAL_H
+
+#include "core/file.h"
+#include "loader/image/source.h"
+#include "ptx/module.h"
+#include "softcuda/api/stream/queue_internal.h"
+
+/* A decoded program: of a module, or of a library, which lends it to the first context that uses it. */
+struct code {
+	unsigned refs;
+	gpul_exec_program *program;
+	int target_sm;               /* 90 of sm_90 */
+};
+
+struct function {
+	void *handle;
+	struct module *module;
+	const gpul_exec_kernel *kernel;
+	const gpul_exec_kernel_info *info;
+	int max_dynamic_shared;      /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	int carveout;
+};
+
+struct module {
+	struct link link;            /* in context->modules */
+	struct link of_library;      /* in library->instances */
+	void *handle;
+	struct context *ctx;
+	struct library *library;     /* NULL: loaded by cuModuleLoad* */
+	struct code *code;
+	struct function *functions;
+	size_t n_functions;
+};
+
+struct kernel {
+	void *handle;
+	struct library *library;
+	size_t index;                /* of the kernel in the program */
+	int max_dynamic_shared, carveout;  /* copied to its functions when a context creates them */
+};
+
+struct library {
+	struct link link;
+	void *handle;
+	char *text;                  /* the PTX, kept to decode it again for a second context */
+	char name[128];              /* for faults and logs */
+	size_t text_bytes;
+	struct code *code;
+	bool code_lent;              /* a context's module uses `code` */
+	struct kernel *kernels;
+	size_t n_kernels;
+	struct link instances;       /* modules */
+};
+
+/* ---- jit.c ------------------------------------------------------------------------------ */
+
+struct jit_log {                     /* buffers of the caller for the messages of a load call */
+	char *info, *error;
+	size_t info_bytes, error_bytes;
+	void **info_filled, **error_filled, **wall_time;
+};
+
+CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values,
+			  struct jit_log *out);
+CUresult soft_jit_error(const struct jit_log *log, CUresult r, const char *text);
+void soft_jit_done(const struct jit_log *log, const char *info);
+
+/* ---- image.c ---------------------------------------------------------------------------- */
+
+struct soft_image { /* the PTX to load, and what it was unpacked into */
+	const char *text; /* text_bytes long, then NUL */
+	size_t text_bytes;
+	gpul_source *source; /* of a fatbin */
+	gpul_unpacked unpacked;
+	char *linked;
+};
+
+/* Find the PTX in data, which must outlive *out; n_bytes 0: unknown, data's own headers give its size.
+ * On failure the reason is in why, and *out is zeroed. */
+CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
+			 size_t why_bytes);
+void soft_image_close(struct soft_image *image);
+/* The PTX to run here, of images that are one program for several devices; NULL: no PTX found. */
+const gpul_image *soft_best_ptx(const gpul_image *all, size_t n);
+CUresult soft_open_file(const char *path, gpul_file *out); /* gpul_file_close() */
+
+/* ---- module.c --------------------------------------------------------------------------- */
+
+CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
+			  const struct jit_log *log, struct code **out);   /* lock not held */
+void soft_code_unref(struct code *c);                                      /* under the lock */
+CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
+void soft_module_destroy(struct module *m);                                /* under the lock */
+
+/* ---- library.c, function.c, occupancy.c -------------------------------------------------- */
+
+/* The module of a library in ctx, decoded if needed; under the lock, which may be released. */
+CUresult soft_library_instance(struct library *l, struct context *ctx, struct module **out);
+/* The function of a CUfunction, or of a CUkernel cast to one, in ctx; under the lock. */
+CUresult soft_find_function(struct context *ctx, CUfunction handle, struct function **out);
+/* soft_enter() and soft_find_function(): the lock is held on success. */
+CUresult soft_enter_function(CUfunction handle, struct function **out);
+int soft_blocks_per_sm(const struct function *f, int block_threads,
+		       size_t dynamic_shared_bytes);
+
+#endif

@@ -1,0 +1,246 @@
+/* image.c — what a module is loaded from: PTX text, alone or inside a fatbin, which loader/image
+ * reads.
+ *
+ * Machine code is refused with its reason: there is no GPU here to run it.  A load call is given no
+ * size, so the extents inside are all there is to hold on to; a file's size is known.
+ *
+ * The wrapper that nvcc -dlink makes (version 2) has machine code that was linked, and beside it the
+ * fatbins that it was linked from: their PTX is linked here. */
+#include "softcuda/api/code/code_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "core/file.h"
+#include "ptx/link/link.h"
+
+#define EM_CUDA       190
+#define WRAPPER_MAGIC 0x466243B1u
+
+static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
+{
+	if ((p[18] | p[19] << 8) != EM_CUDA) {
+		snprintf(why, why_bytes, "this is an ELF file, but not device code");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	snprintf(why, why_bytes,
+		 "this is a cubin, machine code for a GPU: the software driver runs PTX only. "
+		 "Compile to PTX (nvcc -ptx), or keep PTX beside the machine code");
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+/* ---- fatbins ------------------------------------------------------------------------------ */
+
+/* The better of two images.  A GPU's driver would take the highest target that is not above the
+ * device, and of equals the last.  Here any runs, so without such a one the lowest above it: that is
+ * the likeliest to use nothing new; and plain code rather than "a" code. */
+static bool better(const gpul_image *a, const gpul_image *best)
+{
+	const unsigned device = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
+	bool fits = a->sm <= device;
+
+	if (!best || fits != (best->sm <= device))
+		return !best || fits;
+	if (a->sm != best->sm)
+		return (a->sm > best->sm) == fits;
+	return !a->suffix || best->suffix;
+}
+
+const gpul_image *soft_best_ptx(const gpul_image *all, size_t n)
+{
+	const gpul_image *best = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (all[i].kind == GPUL_IMAGE_PTX && better(&all[i], best))
+			best = &all[i];
+	return best;
+}
+
+static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_image *out, char *why,
+			    size_t why_bytes)
+{
+	const gpul_image *best = NULL, *all;
+	gpul_error err = { 0 };
+	gpul_status st = gpul_source_of(fatbin, n_bytes, "fatbin", &out->source, &err);
+	const gpul_images *list;
+	size_t n;
+
+	if (!st)
+		st = gpul_source_images(out->source, NULL, &list, &err);
+	if (!st) {
+		all = gpul_images_all(list, &n);
+		best = soft_best_ptx(all, n);
+	}
+	if (!st && !best) {
+		snprintf(why, why_bytes,
+			 "this fat binary has no PTX, only machine code: the software driver runs "
+			 "PTX only. Compile with nvcc -gencode arch=compute_75,code=compute_75");
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
+	if (!st)
+		st = gpul_image_unpack(best, &out->unpacked, &err);
+	if (st) {
+		snprintf(why, why_bytes, "%s", err.text);
+		return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+	}
+	out->text = out->unpacked.bytes;
+	out->text_bytes = strnlen(out->text, out->unpacked.n_bytes);
+	return CUDA_SUCCESS;
+}
+
+/* ---- wrappers ----------------------------------------------------------------------------- */
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *fatbin;
+	const void *const *linked_from; /* version 2: fatbins, then NULL */
+};
+
+struct part { /* one of the fatbins that were linked */
+	struct soft_image image;
+	gpul_ptx_module *module;
+};
+
+typedef GPUL_ARRAY(struct part) parts;
+
+static CUresult refuse(const gpul_error *err, char *why, size_t why_bytes)
+{
+	snprintf(why, why_bytes, "%s", err->text);
+	return err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+}
+
+static CUresult add_part(parts *all, const void *fatbin, char *why, size_t why_bytes)
+{
+	struct part *p = gpul_array_push(all);
+	gpul_error err = { 0 };
+	CUresult r;
+
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = soft_image_open(fatbin, 0, &p->image, why, why_bytes);
+	if (!r && gpul_ptx_parse(p->image.text, p->image.text_bytes, "a linked fatbin", &p->module,
+				 &err))
+		r = refuse(&err, why, why_bytes);
+	return r;
+}
+
+static CUresult join(const parts *all, struct soft_image *out, char *why, size_t why_bytes)
+{
+	gpul_ptx_link_input *list = calloc(all->n, sizeof *list);
+	gpul_error err = { 0 };
+	CUresult r = CUDA_SUCCESS;
+
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < all->n; i++)
+		list[i] = (gpul_ptx_link_input){ all->at[i].module, "a linked fatbin" };
+	if (gpul_ptx_link(list, all->n, &out->linked, &out->text_bytes, &err))
+		r = refuse(&err, why, why_bytes);
+	out->text = out->linked;
+	free(list);
+	return r;
+}
+
+static CUresult from_linked(const struct wrapper *w, struct soft_image *out, char *why,
+			    size_t why_bytes)
+{
+	parts all = { 0 };
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t i = 0; !r && w->linked_from[i]; i++)
+		r = add_part(&all, w->linked_from[i], why, why_bytes);
+	if (!r)
+		r = join(&all, out, why, why_bytes);
+	for (size_t i = 0; i < all.n; i++) {
+		gpul_ptx_module_destroy(all.at[i].module);
+		soft_image_close(&all.at[i].image);
+	}
+	gpul_array_free(&all);
+	return r;
+}
+
+static CUresult from_wrapper(const void *data, struct soft_image *out, char *why,
+			     size_t why_bytes)
+{
+	gpul_error err = { 0 };
+	struct wrapper w;
+	const void *fatbin;
+	size_t n_bytes;
+	CUresult r;
+
+	memcpy(&w, data, sizeof w);
+	if (gpul_image_extent(data, &fatbin, &n_bytes, &err))
+		return refuse(&err, why, why_bytes);
+	r = from_fatbin(fatbin, n_bytes, out, why, why_bytes);
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && w.version == 2 && w.linked_from &&
+	    w.linked_from[0]) {
+		soft_image_close(out);
+		r = from_linked(&w, out, why, why_bytes);
+	}
+	return r;
+}
+
+/* ---- any image ---------------------------------------------------------------------------- */
+
+static CUresult from_text(const char *text, struct soft_image *out, char *why, size_t why_bytes)
+{
+	if (!*text) {
+		snprintf(why, why_bytes, "the image is empty");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	if (!strchr("\t\n\r ./", *text)) {
+		snprintf(why, why_bytes,
+			 "this is neither PTX nor device code: it begins with byte 0x%02x",
+			 (unsigned char)*text);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	out->text = text;
+	out->text_bytes = strlen(text);
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
+			 size_t why_bytes)
+{
+	gpul_error err = { 0 };
+	const char *text = data; /* strncmp: it may be as short as its NUL */
+	CUresult r;
+
+	*out = (struct soft_image){ 0 };
+	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))
+		return refuse_elf(data, why, why_bytes);
+	if (strncmp(text, "\xb1\x43\x62\x46", 4) == 0 && n_bytes == 0)
+		r = from_wrapper(data, out, why, why_bytes);
+	else if (strncmp(text, "\x50\xed\x55\xba", 4) != 0)
+		r = from_text(text, out, why, why_bytes);
+	else if (n_bytes == 0 && gpul_image_extent(data, &data, &n_bytes, &err))
+		r = refuse(&err, why, why_bytes);
+	else
+		r = from_fatbin(data, n_bytes, out, why, why_bytes);
+	if (r)
+		soft_image_close(out);
+	return r;
+}
+
+void soft_image_close(struct soft_image *image)
+{
+	free(image->linked);
+	gpul_unpacked_free(&image->unpacked);
+	gpul_source_close(image->source);
+	*image = (struct soft_image){ 0 };
+}
+
+CUresult soft_open_file(const char *path, gpul_file *out)
+{
+	gpul_error err = { 0 };
+	gpul_status st = gpul_file_open(path, out, &err);
+
+	if (st == GPUL_OK)
+		return CUDA_SUCCESS;
+	return soft_refuse(st == GPUL_ESYS    ? CUDA_ERROR_FILE_NOT_FOUND
+			   : st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
+					       : CUDA_ERROR_INVALID_IMAGE,
+			   "%s", err.text);
+}

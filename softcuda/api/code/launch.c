@@ -1,0 +1,367 @@
+/* launch.c — check a launch as a GPU's driver does, copy its arguments, queue it. */
+#include "softcuda/api/code/code_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t product(const uint32_t n[3])
+{
+	return (uint64_t)n[0] * n[1] * n[2];
+}
+
+static CUresult check_dimensions(const struct function *f, const uint32_t grid[3],
+				 const uint32_t block[3])
+{
+	const char *name = f->info->name;
+	const uint32_t *required = f->info->reqntid;
+	uint64_t threads = product(block);
+
+	if (!product(grid) || !threads)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads", name,
+				   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+	if (grid[0] > MAX_GRID_X || grid[1] > MAX_GRID_YZ || grid[2] > MAX_GRID_YZ)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s: a grid of %ux%ux%u blocks, the limit is %dx%dx%d", name,
+				   grid[0], grid[1], grid[2], MAX_GRID_X, MAX_GRID_YZ,
+				   MAX_GRID_YZ);
+	if (block[0] > MAX_BLOCK_THREADS || block[1] > MAX_BLOCK_THREADS ||
+	    block[2] > MAX_BLOCK_Z || threads > f->info->max_threads)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s: a block of %ux%ux%u threads, the limit is %u", name,
+				   block[0], block[1], block[2], f->info->max_threads);
+	if (required[0] && memcmp(required, block, sizeof f->info->reqntid) != 0)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s: a block of %ux%ux%u threads, .reqntid says %ux%ux%u",
+				   name, block[0], block[1], block[2], required[0], required[1],
+				   required[2]);
+	return CUDA_SUCCESS;
+}
+
+/* How many blocks can be resident at once on the whole device, for a cooperative launch. */
+static uint64_t resident_blocks(const struct function *f, const gpul_exec_launch_config *c)
+{
+	return (uint64_t)soft.n_processors *
+	       (uint64_t)soft_blocks_per_sm(f, (int)product(c->block), c->dynamic_shared_bytes);
+}
+
+static CUresult check(const struct function *f, const gpul_exec_launch_config *c)
+{
+	CUresult r = check_dimensions(f, c->grid, c->block);
+
+	if (r)
+		return r;
+	if (c->dynamic_shared_bytes > (uint32_t)f->max_dynamic_shared)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s: %u bytes of dynamic shared memory, %d are allowed "
+				   "beside %u static: see "
+				   "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+				   f->info->name, c->dynamic_shared_bytes,
+				   f->max_dynamic_shared, f->info->shared_bytes);
+	if (c->cooperative && product(c->grid) > resident_blocks(f, c))
+		return soft_refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+				   "%s: %llu blocks, %llu can be resident at once",
+				   f->info->name, (unsigned long long)product(c->grid),
+				   (unsigned long long)resident_blocks(f, c));
+	return CUDA_SUCCESS;
+}
+
+/* The `extra` form: a list of keys and values that ends in CU_LAUNCH_PARAM_END. */
+static CUresult find_buffer(void **extra, const void **buffer, size_t *buffer_bytes)
+{
+	*buffer = NULL;
+	*buffer_bytes = 0;
+	for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			*buffer = extra[1];
+		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
+			memcpy(buffer_bytes, extra[1], sizeof *buffer_bytes);
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Copy the arguments: *out is to be freed. */
+static CUresult copy_arguments(const struct function *f, void **params, void **extra,
+			       void **out)
+{
+	const gpul_exec_kernel_info *info = f->info;
+	const void *buffer = NULL;
+	size_t buffer_bytes = 0;
+	char *copy;
+	CUresult r;
+
+	if (params && extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (extra && (r = find_buffer(extra, &buffer, &buffer_bytes)))
+		return r;
+	if (info->n_params && !params && (!buffer || buffer_bytes < info->param_bytes))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s: %u bytes of arguments are needed, %zu were given",
+				   info->name, info->param_bytes, buffer ? buffer_bytes : 0);
+	copy = calloc(1, info->param_bytes + 1);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; params && i < info->n_params; i++) {
+		if (!params[i]) {
+			free(copy);
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: argument %u is NULL",
+					   info->name, i);
+		}
+		memcpy(copy + info->params[i].offset, params[i], info->params[i].bytes);
+	}
+	if (buffer)
+		memcpy(copy, buffer, info->param_bytes);
+	*out = copy;
+	return CUDA_SUCCESS;
+}
+
+/* ---- the operation ---------------------------------------------------------------------- */
+
+struct launch_op {
+	struct op op;
+	gpul_exec_launch_config config;
+	struct code *code;           /* referenced until the launch has ended */
+	gpul_exec_launch *running;   /* NULL: not started */
+	void *params;                /* owned */
+};
+
+static CUresult fault_result(gpul_exec_fault_kind kind)
+{
+	switch (kind) {
+	case GPUL_EXEC_OK:
+		return CUDA_SUCCESS;
+	case GPUL_EXEC_ILLEGAL_ADDRESS:
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	case GPUL_EXEC_MISALIGNED:
+		return CUDA_ERROR_MISALIGNED_ADDRESS;
+	case GPUL_EXEC_ILLEGAL_INSTRUCTION:
+		return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+	case GPUL_EXEC_ASSERT:
+		return CUDA_ERROR_ASSERT;
+	case GPUL_EXEC_NO_MEMORY:
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	case GPUL_EXEC_TRAP:
+	case GPUL_EXEC_STACK:
+	case GPUL_EXEC_ABORTED:
+		break;
+	}
+	return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* Called by a worker of the interpreter when a kernel has ended. */
+static void launch_done(void *user, const gpul_exec_fault *fault)
+{
+	struct op *op = user;
+	CUresult r = fault_result(fault->kind);
+
+	soft_lock();
+	if (r && !op->ctx->fault)
+		soft_report_fault(fault->text);
+	soft_op_finish(op, r);
+	soft_unlock();
+}
+
+static CUresult have_machine(void)
+{
+	gpul_exec_machine_options options = { .heap_bytes = soft.heap_bytes };
+	gpul_error err = { 0 };
+
+	if (soft.machine ||
+	    gpul_exec_machine_create(soft.memory, &options, &soft.machine, &err) == GPUL_OK)
+		return CUDA_SUCCESS;
+	return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s", err.text);
+}
+
+/* Start the kernel; launch_done() ends the operation. */
+static void run_launch(struct op *op)
+{
+	struct launch_op *l = CONTAINER(op, struct launch_op, op);
+	gpul_error err = { 0 };
+	gpul_exec_launch *running = NULL;
+	gpul_status st = GPUL_ENOMEM;
+	CUresult r = have_machine();
+
+	op->refs++;  /* launch_done() may be called before gpul_exec_launch_start() returns */
+	l->config.done = launch_done;
+	l->config.done_user = op;
+	l->config.grid_id = op->ctx->next_grid_id++;
+	soft_unlock();
+	if (!r)
+		st = gpul_exec_launch_start(soft.machine, &l->config, &running, &err);
+	soft_lock();
+	l->running = running;
+	/* The context may have failed meanwhile.  After the end of op it may have been freed. */
+	if (!st && !op->ended && op->ctx->fault)
+		gpul_exec_launch_abort(running);
+	if (st) {
+		r = st == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE
+				      : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+		soft_refuse(r, "%s", err.text);
+		if (op->deferred)  /* the call that queued it has returned success */
+			soft_context_fail(op->ctx, r);
+		soft_op_end(op, r);
+	}
+	soft_op_release(op);
+}
+
+static void stop_launch(struct op *op)
+{
+	struct launch_op *l = CONTAINER(op, struct launch_op, op);
+
+	if (l->running)
+		gpul_exec_launch_abort(l->running);
+}
+
+static void release_launch(struct op *op)
+{
+	struct launch_op *l = CONTAINER(op, struct launch_op, op);
+
+	gpul_exec_launch_release(l->running);
+	free(l->params);
+	if (l->code)
+		soft_code_unref(l->code);
+}
+
+static const struct op_kind launch_kind = {
+	.run = run_launch,
+	.stop = stop_launch,
+	.release = release_launch,
+	.bytes = sizeof(struct launch_op),
+};
+
+/* ---- the calls -------------------------------------------------------------------------- */
+
+static CUresult launch(CUfunction handle, gpul_exec_launch_config *c, CUstream stream,
+		       void **params, void **extra)
+{
+	struct context *ctx;
+	struct stream *s;
+	struct function *f;
+	struct op *op = NULL;
+	struct launch_op *l;
+	CUresult r = soft_enter_stream(stream, &ctx, &s);
+
+	if (r)
+		return r;
+	r = soft_find_function(ctx, handle, &f);
+	if (!r && f->module->ctx != ctx)
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
+				"%s: its module and the stream are of two contexts",
+				f->info->name);
+	if (!r)
+		r = check(f, c);
+	if (!r && !(op = soft_op_new(s, &launch_kind)))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (r)
+		goto unlock;
+	l = CONTAINER(op, struct launch_op, op);
+	r = copy_arguments(f, params, extra, &l->params);
+	if (!r) {
+		l->config = *c;
+		l->config.kernel = f->kernel;
+		l->config.device = (unsigned)ctx->device->ordinal;
+		l->config.params = l->params;
+		l->code = f->module->code;
+		l->code->refs++;
+		r = soft_op_submit(op, NULL);
+		if (!r && !op->deferred && op->ended && !l->running)
+			r = op->result;  /* it did not start */
+	}
+	soft_op_release(op);
+unlock:
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y,
+			       unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+			       unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+			       void **params, void **extra)
+{
+	gpul_exec_launch_config c = {
+		.grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.dynamic_shared_bytes = shared_bytes,
+	};
+
+	return launch(f, &c, stream, params, extra);
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x,
+					  unsigned int grid_y, unsigned int grid_z,
+					  unsigned int block_x, unsigned int block_y,
+					  unsigned int block_z, unsigned int shared_bytes,
+					  CUstream stream, void **params)
+{
+	gpul_exec_launch_config c = {
+		.grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.dynamic_shared_bytes = shared_bytes,
+		.cooperative = true,
+	};
+
+	return launch(f, &c, stream, params, NULL);
+}
+
+/* Hints about caches, scheduling and overlap change nothing here; what changes a result is
+ * refused. */
+static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_config *c)
+{
+	switch ((int)a->id) {
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+		c->cooperative = a->value.cooperative != 0;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+		if (a->value.clusterDim.x == 1 && a->value.clusterDim.y == 1 &&
+		    a->value.clusterDim.z == 1)
+			return CUDA_SUCCESS;
+		return soft_refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+				   "clusters of more than one block are not run");
+	case CU_LAUNCH_ATTRIBUTE_IGNORE:
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case 14:  /* preferred shared memory carveout, since CUDA 12.5 */
+		return CUDA_SUCCESS;
+	default:
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "launch attribute %d", (int)a->id);
+	}
+}
+
+static CUresult launch_ex(const CUlaunchConfig *config, CUstream default_stream, CUfunction f,
+			  void **params, void **extra)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (!config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	gpul_exec_launch_config c = {
+		.grid = { config->gridDimX, config->gridDimY, config->gridDimZ },
+		.block = { config->blockDimX, config->blockDimY, config->blockDimZ },
+		.dynamic_shared_bytes = config->sharedMemBytes,
+	};
+
+	for (unsigned i = 0; !r && i < config->numAttrs; i++)
+		r = apply_attribute(&config->attrs[i], &c);
+	return r ? r
+		 : launch(f, &c, config->hStream ? config->hStream : default_stream, params,
+			  extra);
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
+				 void **extra)
+{
+	return launch_ex(config, CU_STREAM_LEGACY, f, params, extra);
+}
+
+/* By hand: the stream is a member of *config, so scripts/per_thread.py cannot generate the call. */
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
+				      void **extra)
+{
+	return launch_ex(config, CU_STREAM_PER_THREAD, f, params, extra);
+}

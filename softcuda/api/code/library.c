@@ -1,0 +1,339 @@
+/* library.c — libraries and kernels: loaded once, used in any context.
+ *
+ * The PTX is decoded when the library is loaded, so that its errors show there.  That first
+ * program is lent to the first context that asks; a second context has its own variables, so it
+ * gets a program of its own, decoded from the text that the library kept. */
+#include "softcuda/api/code/code_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void free_library(struct library *l)
+{
+	while (!list_empty(&l->instances))
+		soft_module_destroy(CONTAINER(l->instances.next, struct module, of_library));
+	for (size_t i = 0; l->kernels && i < l->n_kernels; i++)
+		soft_handle_free(l->kernels[i].handle);
+	free(l->kernels);
+	soft_handle_free(l->handle);
+	list_remove(&l->link);
+	if (l->code)
+		soft_code_unref(l->code);
+	free(l->text);
+	free(l);
+}
+
+static CUresult make_kernels(struct library *l)
+{
+	l->n_kernels = gpul_exec_n_kernels(l->code->program);
+	l->kernels = calloc(l->n_kernels + 1, sizeof *l->kernels);
+	if (!l->kernels)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < l->n_kernels; i++) {
+		struct kernel *k = &l->kernels[i];
+
+		k->library = l;
+		k->index = i;
+		k->max_dynamic_shared = -1;
+		k->carveout = -1;
+		k->handle = soft_handle_new(HANDLE_KERNEL, k);
+		if (!k->handle)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Under the lock: a library of the code that l has. */
+static CUresult publish(struct library *l, const struct soft_image *image, const char *name)
+{
+	snprintf(l->name, sizeof l->name, "%s", name);
+	memcpy(l->text, image->text, image->text_bytes);
+	l->text[image->text_bytes] = 0;
+	l->text_bytes = image->text_bytes;
+	l->handle = soft_handle_new(HANDLE_LIBRARY, l);
+	return l->handle ? make_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult load_text(CUlibrary *out, const struct soft_image *image, const char *name,
+			  const struct jit_log *log)
+{
+	struct library *l = calloc(1, sizeof *l);
+	CUresult r;
+
+	if (!l)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	list_init(&l->link);
+	list_init(&l->instances);
+	l->text = malloc(image->text_bytes + 1);
+	r = l->text ? soft_code_create(image->text, image->text_bytes, name, log, &l->code)
+		    : CUDA_ERROR_OUT_OF_MEMORY;
+	soft_lock();
+	if (!r)
+		r = publish(l, image, name);
+	if (r) {
+		free_library(l);
+	} else {
+		list_append(&soft.libraries, &l->link);
+		*out = l->handle;
+	}
+	soft_unlock();
+	if (!r)
+		soft_jit_done(log, "");
+	return r;
+}
+
+static CUresult load(CUlibrary *out, const void *data, size_t n_bytes, const char *name,
+		     const struct jit_log *log)
+{
+	struct soft_image image;
+	char why[256];
+	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);
+
+	if (r)
+		return soft_jit_error(log, r, why);
+	r = load_text(out, &image, name, log);
+	soft_image_close(&image);
+	return r;
+}
+
+/* Library options say how the image's memory is owned; it is copied here, so none makes a
+ * difference. */
+static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_values, unsigned n,
+			      CUlibraryOption *options, struct jit_log *log)
+{
+	CUresult r = soft_check_initialised();
+
+	if (!r)
+		r = soft_jit_options(n_jit, jit, jit_values, log);
+	if (!r && n && !options)
+		r = CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; !r && i < n; i++)
+		if ((unsigned)options[i] >= CU_LIBRARY_NUM_OPTIONS)
+			r = CUDA_ERROR_INVALID_VALUE;
+	return r;
+}
+
+EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_option *jit,
+				  void **jit_values, unsigned int n_jit,
+				  CUlibraryOption *options, void **values,
+				  unsigned int n_options)
+{
+	struct jit_log log;
+	CUresult r = check_options(n_jit, jit, jit_values, n_options, options, &log);
+
+	(void)values;
+	if (r)
+		return r;
+	return out && image ? load(out, image, 0, soft_image_name(), &log)
+			    : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *jit,
+				      void **jit_values, unsigned int n_jit,
+				      CUlibraryOption *options, void **values,
+				      unsigned int n_options)
+{
+	const char *name = path ? strrchr(path, '/') : NULL;
+	struct jit_log log;
+	gpul_file file;
+	CUresult r = check_options(n_jit, jit, jit_values, n_options, options, &log);
+
+	(void)values;
+	if (r)
+		return r;
+	if (!out || !path)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_open_file(path, &file);
+	if (r)
+		return r;
+	r = load(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
+	gpul_file_close(&file);
+	return r;
+}
+
+/* Begin a call on a library; the lock is held on success. */
+static CUresult enter(CUlibrary handle, struct library **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	*out = soft_handle_find(HANDLE_LIBRARY, handle);
+	if (*out)
+		return CUDA_SUCCESS;
+	soft_unlock();
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+EXPORT CUresult cuLibraryUnload(CUlibrary handle)
+{
+	struct library *l;
+	CUresult r = enter(handle, &l);
+
+	if (r)
+		return r;
+	/* A wait lets the lock go: look at the list anew after each. */
+	for (struct link *i = l->instances.next; i != &l->instances;) {
+		struct context *ctx = CONTAINER(i, struct module, of_library)->ctx;
+		bool busy = !list_empty(&ctx->pending);
+
+		soft_context_wait(ctx);
+		i = busy ? l->instances.next : i->next;
+	}
+	free_library(l);
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
+{
+	struct library *l;
+	CUresult r = enter(handle, &l);
+
+	if (r)
+		return r;
+	r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; r == CUDA_ERROR_NOT_FOUND && i < l->n_kernels; i++) {
+		const gpul_exec_kernel *k = gpul_exec_kernel_at(l->code->program, i);
+
+		if (strcmp(gpul_exec_kernel_info_of(k)->name, name) == 0) {
+			*out = l->kernels[i].handle;
+			r = CUDA_SUCCESS;
+		}
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary handle)
+{
+	struct library *l;
+	CUresult r;
+
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter(handle, &l);
+	if (r)
+		return r;
+	*count = (unsigned)l->n_kernels;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int n, CUlibrary handle)
+{
+	struct library *l;
+	CUresult r;
+
+	if (!kernels || !n)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter(handle, &l);
+	if (r)
+		return r;
+	for (size_t i = 0; i < n && i < l->n_kernels; i++)
+		kernels[i] = l->kernels[i].handle;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* ---- in a context ----------------------------------------------------------------------- */
+
+static struct module *find_instance(struct library *l, struct context *ctx)
+{
+	for (struct link *i = l->instances.next; i != &l->instances; i = i->next) {
+		struct module *m = CONTAINER(i, struct module, of_library);
+
+		if (m->ctx == ctx)
+			return m;
+	}
+	return NULL;
+}
+
+static void apply_attributes(const struct kernel *k, struct function *f)
+{
+	if (k->max_dynamic_shared >= 0)
+		f->max_dynamic_shared = k->max_dynamic_shared;
+	f->carveout = k->carveout;
+}
+
+CUresult soft_library_instance(struct library *l, struct context *ctx, struct module **out)
+{
+	struct jit_log no_log = { 0 };
+	struct code *code = l->code;
+	CUresult r;
+
+	*out = find_instance(l, ctx);
+	if (*out)
+		return CUDA_SUCCESS;
+	code->refs++;
+	if (l->code_lent) {
+		soft_code_unref(code);
+		soft_unlock();
+		r = soft_code_create(l->text, l->text_bytes, l->name, &no_log, &code);
+		soft_lock();
+		if (r)
+			return r;
+		*out = find_instance(l, ctx);  /* another thread may have been faster */
+		if (*out) {
+			soft_code_unref(code);
+			return CUDA_SUCCESS;
+		}
+	}
+	r = soft_module_create(ctx, code, out);
+	soft_code_unref(code);
+	if (r)
+		return r;
+	l->code_lent = true;
+	(*out)->library = l;
+	list_append(&l->instances, &(*out)->of_library);
+	for (size_t i = 0; i < l->n_kernels; i++)
+		apply_attributes(&l->kernels[i], &(*out)->functions[i]);
+	return CUDA_SUCCESS;
+}
+
+/* Begin a call on a library's module in the current context; the lock is held on success. */
+static CUresult enter_instance(CUlibrary handle, struct module **out)
+{
+	struct context *ctx;
+	struct library *l;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	l = soft_handle_find(HANDLE_LIBRARY, handle);
+	r = l ? soft_library_instance(l, ctx, out) : CUDA_ERROR_INVALID_HANDLE;
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle)
+{
+	struct module *m;
+	CUresult r;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter_instance(handle, &m);
+	if (r)
+		return r;
+	*out = m->handle;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary handle,
+				   const char *name)
+{
+	struct module *m;
+	CUresult r = enter_instance(handle, &m);
+	CUmodule module;
+
+	if (r)
+		return r;
+	module = m->handle;
+	soft_unlock();
+	return cuModuleGetGlobal_v2(address, bytes, module, name);
+}

@@ -1,0 +1,317 @@
+/* link.c — cuLink*: PTX of any input to one PTX text, which the load calls take.
+ *
+ *     PTX                         ┐
+ *     fatbin, object, library ── its PTX, by loader/image ┴── ptx/link/link.h ──> PTX
+ *
+ * A library is taken whole, where NVIDIA's linker takes the members that something refers to.
+ * Machine code and LTO code are refused: there is nothing here that runs them. */
+#include "softcuda/api/code/code_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "core/file.h"
+#include "ptx/link/link.h"
+
+struct input {
+	char *name, *text; /* owned */
+	size_t text_bytes;
+	gpul_ptx_module *module;
+};
+
+struct linker {
+	void *handle;
+	struct jit_log log;
+	GPUL_ARRAY(struct input) inputs;
+	char *text; /* the result, NUL-terminated; NULL: not complete */
+	size_t text_bytes;
+};
+
+static CUresult find(CUlinkState handle, struct linker **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	*out = soft_handle_find(HANDLE_LINKER, handle);
+	soft_unlock();
+	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values,
+				CUlinkState *out)
+{
+	struct context *ctx;
+	struct linker *l;
+	CUresult r;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	l = calloc(1, sizeof *l);
+	r = l ? soft_jit_options(n, options, values, &l->log) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r && !(l->handle = soft_handle_new(HANDLE_LINKER, l)))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	soft_unlock();
+	if (r)
+		free(l);
+	else
+		*out = l->handle;
+	return r;
+}
+
+/* ---- inputs ------------------------------------------------------------------------------- */
+
+/* What a gpul_ call told, as this API tells it. */
+static CUresult refuse(const struct linker *l, const gpul_error *err, CUresult otherwise)
+{
+	return soft_jit_error(&l->log,
+			      err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : otherwise,
+			      err->text);
+}
+
+static void free_input(struct input *in)
+{
+	gpul_ptx_module_destroy(in->module);
+	free(in->name);
+	free(in->text);
+}
+
+static CUresult add_text(struct linker *l, const char *text, size_t text_bytes,
+			 const char *name)
+{
+	struct input in = { .name = strdup(name),
+			    .text = strndup(text, text_bytes),
+			    .text_bytes = strnlen(text, text_bytes) };
+	gpul_error err = { 0 };
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	struct input *row;
+
+	if (!in.name || !in.text)
+		goto free_in;
+	if (gpul_ptx_parse(in.text, in.text_bytes, name, &in.module, &err)) {
+		r = refuse(l, &err, CUDA_ERROR_INVALID_PTX);
+		goto free_in;
+	}
+	row = gpul_array_push(&l->inputs);
+	if (!row)
+		goto free_in;
+	*row = in;
+	return CUDA_SUCCESS;
+free_in:
+	free_input(&in);
+	return r;
+}
+
+static CUresult add_image(struct linker *l, const gpul_image *image, const char *name)
+{
+	gpul_unpacked u = { 0 };
+	gpul_error err = { 0 };
+	CUresult r;
+
+	if (!image)
+		return soft_jit_error(
+			&l->log, CUDA_ERROR_NO_BINARY_FOR_GPU,
+			"only PTX can be linked: the software driver runs no machine code. Compile "
+			"with nvcc -dc -gencode arch=compute_75,code=compute_75");
+	if (gpul_image_unpack(image, &u, &err))
+		r = refuse(l, &err, CUDA_ERROR_INVALID_IMAGE);
+	else
+		r = add_text(l, u.bytes, u.n_bytes, name);
+	gpul_unpacked_free(&u);
+	return r;
+}
+
+/* The PTX of each of the units that a container has; they lie one after the other. */
+static CUresult add_units(struct linker *l, const gpul_images *list, const char *name)
+{
+	size_t n, end;
+	const gpul_image *all = gpul_images_all(list, &n);
+	CUresult r = CUDA_SUCCESS;
+
+	if (n == 0)
+		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE,
+				      "an input to link has no device code");
+	for (size_t i = 0; i < n && !r; i = end) {
+		const gpul_place *place = gpul_images_place(list, &all[i]);
+
+		for (end = i; end < n && all[end].unit == all[i].unit;)
+			end++;
+		r = add_image(l, soft_best_ptx(&all[i], end - i),
+			      place->member ? place->member : name);
+	}
+	return r;
+}
+
+static CUresult add_container(struct linker *l, const void *data, size_t bytes,
+			      const char *name)
+{
+	gpul_source *source = NULL;
+	const gpul_images *list;
+	gpul_error err = { 0 };
+	gpul_status st = gpul_source_of(data, bytes, name, &source, &err);
+	CUresult r;
+
+	if (!st)
+		st = gpul_source_images(source, NULL, &list, &err);
+	r = st ? refuse(l, &err, CUDA_ERROR_INVALID_IMAGE) : add_units(l, list, name);
+	gpul_source_close(source);
+	return r;
+}
+
+static CUresult add(struct linker *l, CUjitInputType type, const void *data, size_t bytes,
+		    const char *name)
+{
+	switch (type) {
+	case CU_JIT_INPUT_PTX:
+		return add_text(l, data, bytes, name);
+	case CU_JIT_INPUT_CUBIN:
+		return add_image(l, NULL, name);
+	case CU_JIT_INPUT_FATBINARY:
+	case CU_JIT_INPUT_OBJECT:
+	case CU_JIT_INPUT_LIBRARY:
+		return add_container(l, data, bytes, name);
+	default:
+		return soft_jit_error(&l->log, CUDA_ERROR_NOT_SUPPORTED,
+				      "LTO code is not linked here: link it to PTX by nvJitLink");
+	}
+}
+
+EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *data,
+				 size_t bytes, const char *name, unsigned int n,
+				 CUjit_option *options, void **values)
+{
+	struct linker *l;
+	CUresult r = find(handle, &l);
+
+	(void)n;
+	(void)options;
+	(void)values;
+	if (r)
+		return r;
+	if (!data || !bytes || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || l->text)
+		return CUDA_ERROR_INVALID_VALUE;
+	return add(l, type, data, bytes, name ? name : "<input>");
+}
+
+EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char *path,
+				 unsigned int n, CUjit_option *options, void **values)
+{
+	struct linker *l;
+	gpul_file file;
+	CUresult r = find(handle, &l);
+
+	(void)n;
+	(void)options;
+	(void)values;
+	if (r)
+		return r;
+	if (!path || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || l->text)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_open_file(path, &file);
+	if (r)
+		return r;
+	r = add(l, type, file.bytes, file.n_bytes, path);
+	gpul_file_close(&file);
+	return r;
+}
+
+/* ---- the result --------------------------------------------------------------------------- */
+
+static CUresult join(struct linker *l, char **text, size_t *text_bytes)
+{
+	gpul_ptx_link_input *list = calloc(l->inputs.n, sizeof *list);
+	gpul_error err = { 0 };
+	CUresult r = CUDA_SUCCESS;
+
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < l->inputs.n; i++)
+		list[i] = (gpul_ptx_link_input){ l->inputs.at[i].module, l->inputs.at[i].name };
+	if (gpul_ptx_link(list, l->inputs.n, text, text_bytes, &err))
+		r = refuse(l, &err, CUDA_ERROR_INVALID_PTX);
+	free(list);
+	return r;
+}
+
+/* One text that is linked with nothing stays as it is, its lines as its author knows them. */
+static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
+{
+	struct input *only = &l->inputs.at[0];
+
+	if (l->inputs.n != 1 || !only->text)
+		return;
+	free(*text);
+	*text = only->text;
+	*text_bytes = only->text_bytes;
+	only->text = NULL;
+}
+
+static CUresult complete(struct linker *l)
+{
+	const char *name = l->inputs.n == 1 ? l->inputs.at[0].name : "<linked>";
+	struct code *code;
+	char *text = NULL;
+	size_t text_bytes;
+	CUresult r = join(l, &text, &text_bytes);
+
+	if (r)
+		return r;
+	keep_only_text(l, &text, &text_bytes);
+	r = soft_code_create(text, text_bytes, name, &l->log, &code);
+	if (r) {
+		free(text);
+		return r;
+	}
+	soft_lock();
+	soft_code_unref(code); /* it was only to be checked */
+	soft_unlock();
+	l->text = text;
+	l->text_bytes = text_bytes;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLinkComplete(CUlinkState handle, void **image, size_t *image_bytes)
+{
+	struct linker *l;
+	CUresult r = find(handle, &l);
+
+	if (r)
+		return r;
+	if (!image)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!l->inputs.n)
+		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE,
+				      "nothing was added to link");
+	r = l->text ? CUDA_SUCCESS : complete(l);
+	if (r)
+		return r;
+	*image = l->text;
+	if (image_bytes)
+		*image_bytes = l->text_bytes + 1;
+	soft_jit_done(&l->log, "");
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLinkDestroy(CUlinkState handle)
+{
+	struct linker *l;
+	CUresult r = find(handle, &l);
+
+	if (r)
+		return r;
+	soft_lock();
+	soft_handle_free(l->handle);
+	soft_unlock();
+	for (size_t i = 0; i < l->inputs.n; i++)
+		free_input(&l->inputs.at[i]);
+	gpul_array_free(&l->inputs);
+	free(l->text);
+	free(l);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,335 @@
+/* module.c — from PTX text to functions that can be launched, in one context. */
+#include "softcuda/api/code/code_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- code: decoded, in no context yet --------------------------------------------------- */
+
+/* A newer language is refused before it is decoded.  The target is not looked at: what is
+ * interpreted needs no hardware, and an instruction that is not there is refused by its name. */
+static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *log)
+{
+	char why[160];
+
+	if (m->version_major <= 9)
+		return CUDA_SUCCESS;
+	snprintf(why, sizeof why,
+		 "PTX version %u.%u is newer than 9.x, which this driver reads",
+		 m->version_major, m->version_minor);
+	return soft_jit_error(log, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, why);
+}
+
+static CUresult load_result(gpul_status st)
+{
+	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
+}
+
+CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
+			  const struct jit_log *log, struct code **out)
+{
+	gpul_ptx_module *parsed = NULL;
+	gpul_error err = { 0 };
+	gpul_status st;
+	struct code *code;
+	CUresult r;
+
+	st = gpul_ptx_parse(text, text_bytes, name, &parsed, &err);
+	if (st)
+		return soft_jit_error(log, load_result(st), err.text);
+	r = check_version(parsed, log);
+	code = r ? NULL : calloc(1, sizeof *code);
+	if (!code) {
+		gpul_ptx_module_destroy(parsed);
+		return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	code->refs = 1;
+	code->target_sm = (int)parsed->sm;
+	st = gpul_exec_program_create(soft.memory, parsed, name, &code->program,
+				      &err);  /* takes parsed */
+	if (st) {
+		free(code);
+		return soft_jit_error(log, load_result(st), err.text);
+	}
+	*out = code;
+	return CUDA_SUCCESS;
+}
+
+void soft_code_unref(struct code *c)
+{
+	if (--c->refs)
+		return;
+	gpul_exec_program_destroy(c->program);
+	free(c);
+}
+
+/* ---- modules ---------------------------------------------------------------------------- */
+
+static CUresult make_functions(struct module *m)
+{
+	m->n_functions = gpul_exec_n_kernels(m->code->program);
+	m->functions = calloc(m->n_functions + 1, sizeof *m->functions);
+	if (!m->functions)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < m->n_functions; i++) {
+		struct function *f = &m->functions[i];
+
+		f->module = m;
+		f->kernel = gpul_exec_kernel_at(m->code->program, i);
+		f->info = gpul_exec_kernel_info_of(f->kernel);
+		f->max_dynamic_shared = DEFAULT_SHARED_BYTES - (int)f->info->shared_bytes;
+		f->carveout = -1;
+		f->handle = soft_handle_new(HANDLE_FUNCTION, f);
+		if (!f->handle)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Variables are for kernels of their own device: NVIDIA's driver does not map them for peers either. */
+static void deny_others(const struct module *m)
+{
+	const gpul_exec_program *p = m->code->program;
+	const uint32_t others = ~(UINT32_C(1) << m->ctx->device->ordinal);
+
+	for (size_t i = 0; i < gpul_exec_n_variables(p); i++) {
+		const char *name;
+		uint64_t address;
+		size_t bytes;
+
+		if (gpul_exec_variable_at(p, i, &name, &address, &bytes))
+			gpul_exec_memory_set_rights(soft.memory, address, others, 0);
+	}
+}
+
+CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out)
+{
+	struct module *m = calloc(1, sizeof *m);
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!m)
+		return r;
+	list_init(&m->link);
+	list_init(&m->of_library);
+	m->ctx = ctx;
+	m->code = code;
+	code->refs++;
+	m->handle = soft_handle_new(HANDLE_MODULE, m);
+	if (m->handle)
+		r = make_functions(m);
+	if (r) {
+		soft_module_destroy(m);
+		return r;
+	}
+	deny_others(m);
+	list_append(&ctx->modules, &m->link);
+	*out = m;
+	return CUDA_SUCCESS;
+}
+
+void soft_module_destroy(struct module *m)
+{
+	for (size_t i = 0; m->functions && i < m->n_functions; i++)
+		soft_handle_free(m->functions[i].handle);
+	free(m->functions);
+	soft_handle_free(m->handle);
+	list_remove(&m->link);
+	list_remove(&m->of_library);
+	soft_code_unref(m->code);
+	free(m);
+}
+
+/* ---- loading ---------------------------------------------------------------------------- */
+
+static CUresult load(CUmodule *out, const void *image, size_t n_bytes, const char *name,
+		     const struct jit_log *log)
+{
+	struct context *ctx;
+	struct module *m;
+	struct code *code;
+	struct soft_image found;
+	char why[256];
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	soft_unlock();
+	if (!out || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_image_open(image, n_bytes, &found, why, sizeof why);
+	if (r)
+		return soft_jit_error(log, r, why);
+	r = soft_code_create(found.text, found.text_bytes, name, log, &code);
+	soft_image_close(&found);
+	if (r)
+		return r;
+	soft_lock();
+	r = soft_module_create(ctx, code, &m);
+	soft_code_unref(code);
+	if (!r)
+		*out = m->handle;
+	soft_unlock();
+	soft_jit_done(log, "");
+	return r;
+}
+
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int n,
+				   CUjit_option *options, void **values)
+{
+	struct jit_log log;
+	CUresult r = soft_jit_options(n, options, values, &log);
+
+	return r ? r : load(out, image, 0, soft_image_name(), &log);
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+	return cuModuleLoadDataEx(out, image, 0, NULL, NULL);
+}
+
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *fatbin)
+{
+	return cuModuleLoadDataEx(out, fatbin, 0, NULL, NULL);
+}
+
+EXPORT CUresult cuModuleLoad(CUmodule *out, const char *path)
+{
+	const char *name = path ? strrchr(path, '/') : NULL;
+	struct jit_log log = { 0 };
+	struct context *ctx;
+	gpul_file file;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	soft_unlock();
+	if (!out || !path)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_open_file(path, &file);
+	if (r)
+		return r;
+	r = load(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
+	gpul_file_close(&file);
+	return r;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule handle)
+{
+	struct context *ctx;
+	struct module *m;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	m = soft_handle_find(HANDLE_MODULE, handle);
+	if (m)
+		soft_context_wait(m->ctx);  /* its kernels may still run */
+	m = soft_handle_find(HANDLE_MODULE, handle);
+	if (!m)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (m->library)
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
+				"a library's module goes with cuLibraryUnload");
+	else
+		soft_module_destroy(m);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	*mode = CU_MODULE_EAGER_LOADING;
+	return soft_check_initialised();
+}
+
+/* ---- what is in one --------------------------------------------------------------------- */
+
+/* Begin a call on a module; the lock is held on success. */
+static CUresult enter(CUmodule handle, struct module **out)
+{
+	struct context *ctx;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	*out = soft_handle_find(HANDLE_MODULE, handle);
+	if (*out)
+		return CUDA_SUCCESS;
+	soft_unlock();
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
+{
+	struct module *m;
+	CUresult r = enter(handle, &m);
+
+	if (r)
+		return r;
+	r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; r == CUDA_ERROR_NOT_FOUND && i < m->n_functions; i++) {
+		if (strcmp(m->functions[i].info->name, name) == 0) {
+			*out = m->functions[i].handle;
+			r = CUDA_SUCCESS;
+		}
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handle)
+{
+	struct module *m;
+	CUresult r;
+
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter(handle, &m);
+	if (r)
+		return r;
+	*count = (unsigned)m->n_functions;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n,
+					   CUmodule handle)
+{
+	struct module *m;
+	CUresult r;
+
+	if (!functions || !n)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = enter(handle, &m);
+	if (r)
+		return r;
+	for (size_t i = 0; i < n && i < m->n_functions; i++)
+		functions[i] = m->functions[i].handle;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle,
+				     const char *name)
+{
+	struct module *m;
+	uint64_t at;
+	size_t n;
+	CUresult r = enter(handle, &m);
+
+	if (r)
+		return r;
+	if (!name || (!address && !bytes))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (!gpul_exec_find_variable(m->code->program, name, &at, &n))
+		r = CUDA_ERROR_NOT_FOUND;
+	if (!r && address)
+		*address = at;
+	if (!r && bytes)
+		*bytes = n;
+	soft_unlock();
+	return r;
+}

@@ -1,0 +1,124 @@
+/* occupancy.c — how many blocks fit: the arithmetic of a GPU's multiprocessor, bounded by how
+ * many blocks the interpreter keeps resident, so that a cooperative grid sized by it does fit.
+ */
+#include "softcuda/api/code/code_internal.h"
+
+static size_t at_most(size_t value, size_t limit)
+{
+	return value < limit ? value : limit;
+}
+
+/* Blocks that the interpreter keeps resident in all; its own default when it has not started.
+ */
+static size_t max_resident(void)
+{
+	return soft.machine ? gpul_exec_max_resident_blocks(soft.machine) : 256;
+}
+
+/* Registers bound nothing: PTX's are virtual, and an interpreter has enough of them. */
+int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes)
+{
+	size_t warps = ((size_t)block_threads + WARP_THREADS - 1) / WARP_THREADS;
+	size_t shared = f->info->shared_bytes + dynamic_shared_bytes + RESERVED_SHARED_BYTES;
+	size_t n = at_most(SM_BLOCKS, max_resident() / (size_t)soft.n_processors);
+
+	if ((unsigned)block_threads > f->info->max_threads ||
+	    dynamic_shared_bytes > (size_t)f->max_dynamic_shared)
+		return 0;
+	n = at_most(n, SM_THREADS / (warps * WARP_THREADS));
+	n = at_most(n, SM_SHARED_BYTES / shared);
+	return (int)n;
+}
+
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *n, CUfunction handle, int block_threads, size_t dynamic_shared_bytes,
+	unsigned int flags)
+{
+	struct function *f;
+	CUresult r;
+
+	if (!n || block_threads <= 0 ||
+	    flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_function(handle, &f);
+	if (r)
+		return r;
+	*n = soft_blocks_per_sm(f, block_threads, dynamic_shared_bytes);
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f,
+							    int block_threads,
+							    size_t dynamic_shared_bytes)
+{
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n, f, block_threads,
+								    dynamic_shared_bytes, 0);
+}
+
+/* The block size with the most threads resident; of equals the larger. */
+EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block,
+							  CUfunction handle,
+							  CUoccupancyB2DSize shared_of_block,
+							  size_t dynamic_shared_bytes,
+							  int block_limit, unsigned int flags)
+{
+	struct function *f;
+	int best = 0, best_blocks = 0;
+	CUresult r;
+
+	if (!min_grid || !block || flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_function(handle, &f);
+	if (r)
+		return r;
+	soft_unlock();  /* shared_of_block is the program's own */
+	int limit = block_limit > 0 ? block_limit : MAX_BLOCK_THREADS;
+
+	if (limit > (int)f->info->max_threads)
+		limit = (int)f->info->max_threads;
+	for (int threads = limit; threads > 0;
+	     threads = (threads - 1) / WARP_THREADS * WARP_THREADS) {
+		size_t shared =
+			shared_of_block ? shared_of_block(threads) : dynamic_shared_bytes;
+		int blocks = soft_blocks_per_sm(f, threads, shared);
+
+		if (blocks * threads > best * best_blocks) {
+			best = threads;
+			best_blocks = blocks;
+		}
+	}
+	*block = best;
+	*min_grid = best_blocks * soft.n_processors;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block, CUfunction f,
+						 CUoccupancyB2DSize shared_of_block,
+						 size_t dynamic_shared_bytes, int block_limit)
+{
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block, f, shared_of_block,
+							 dynamic_shared_bytes, block_limit, 0);
+}
+
+EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
+							CUfunction handle, int n_blocks,
+							int block_threads)
+{
+	struct function *f;
+	CUresult r;
+
+	if (!dynamic_bytes || n_blocks <= 0 || block_threads <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_function(handle, &f);
+	if (r)
+		return r;
+	size_t used = f->info->shared_bytes + RESERVED_SHARED_BYTES;
+	size_t each = SM_SHARED_BYTES / (size_t)n_blocks;
+
+	*dynamic_bytes =
+		each > used ? at_most(each - used, MAX_SHARED_BYTES - f->info->shared_bytes)
+			    : 0;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,284 @@
+/* copy.c — cuMemcpy and its family: every form is one `struct copy`, queued on a stream.
+ *
+ * What the host sees: a copy from or to pageable memory is over when an asynchronous call
+ * returns, or its source has been put aside; one between page-locked and device memory is
+ * queued. */
+#include "softcuda/api/memory/memory_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t extent(const struct copy *c, size_t pitch, size_t slice)
+{
+	return (c->depth - 1) * slice + (c->height - 1) * pitch + c->width_bytes;
+}
+
+/* The address is what the call says it is, for as many bytes as the copy touches. */
+static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side,
+			   bool write)
+{
+	if (!address)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s of a copy is NULL", what);
+	if (side == SIDE_DEVICE && !soft_is_known((uintptr_t)address, bytes))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s of a copy: %zu bytes at %p are not within an allocation",
+				   what, bytes, address);
+	if (!soft_may_copy((uintptr_t)address, bytes, write))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s of a copy: nobody may %s %zu bytes at %p", what,
+				   write ? "write" : "read", bytes, address);
+	return CUDA_SUCCESS;
+}
+
+/* Put the source aside, so that the caller may change it before the copy has its turn. */
+static bool stage(struct copy *c)
+{
+	size_t row = c->width_bytes, slice = row * c->height;
+	char *aside = malloc(slice * c->depth);
+
+	if (!aside)
+		return false;
+	for (size_t z = 0; z < c->depth; z++)
+		for (size_t y = 0; y < c->height; y++)
+			memcpy(aside + z * slice + y * row,
+			       c->src + z * c->src_slice + y * c->src_pitch, row);
+	c->staged = aside;
+	c->src_known = false;
+	c->src = aside;
+	c->src_bytes = slice * c->depth;
+	c->src_pitch = row;
+	c->src_slice = slice;
+	return true;
+}
+
+/* Queue *c on s; under the lock. */
+static CUresult submit(struct stream *s, const struct copy *c, enum when when)
+{
+	struct op *op = soft_op_new(s, &soft_copy_kind);
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	struct copy *copy;
+
+	if (!op)
+		return r;
+	copy = &CONTAINER(op, struct copy_op, op)->copy;
+	*copy = *c;
+	if (when == WAITED_FOR || c->src_known || !soft_stream_is_busy(s) || stage(copy))
+		r = soft_op_submit(op, NULL);
+	if (!r && (when == WAITED_FOR || !c->dst_known))
+		r = soft_op_wait(op);
+	soft_op_release(op);
+	return r;
+}
+
+static CUresult queue(CUstream handle, struct copy *c, enum side dst_side,
+		      enum side src_side, enum when when)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r = soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	if (!c->width_bytes || !c->height || !c->depth)
+		goto unlock;
+	c->dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
+	c->src_bytes = extent(c, c->src_pitch, c->src_slice);
+	r = check_side("the destination", c->dst, c->dst_bytes, dst_side, true);
+	if (!r)
+		r = check_side("the source", c->src, c->src_bytes, src_side, false);
+	if (r)
+		goto unlock;
+	c->dst_known = soft_is_known((uintptr_t)c->dst, c->dst_bytes);
+	c->src_known = soft_is_known((uintptr_t)c->src, c->src_bytes);
+	r = submit(s, c, when);
+unlock:
+	soft_unlock();
+	return r;
+}
+
+CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
+		   enum side src_side, size_t bytes, enum when when)
+{
+	struct copy c = {
+		.dst = (char *)(uintptr_t)dst,
+		.src = (const char *)(uintptr_t)src,
+		.width_bytes = bytes,
+		.height = 1,
+		.depth = 1,
+	};
+
+	return queue(stream, &c, dst_side, src_side, when);
+}
+
+/* ---- one dimension ---------------------------------------------------------------------- */
+
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
+{
+	return soft_copy(CU_STREAM_LEGACY, dst, SIDE_DEVICE, (uintptr_t)src, SIDE_HOST, bytes,
+			 WAITED_FOR);
+}
+
+EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
+{
+	return soft_copy(CU_STREAM_LEGACY, (uintptr_t)dst, SIDE_HOST, src, SIDE_DEVICE, bytes,
+			 WAITED_FOR);
+}
+
+/* Within the device the host does not wait, also where the name does not say Async. */
+EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+	return soft_copy(CU_STREAM_LEGACY, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
+}
+
+EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+	return soft_copy(CU_STREAM_LEGACY, dst, SIDE_ANY, src, SIDE_ANY, bytes, WAITED_FOR);
+}
+
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes,
+				     CUstream stream)
+{
+	return soft_copy(stream, dst, SIDE_DEVICE, (uintptr_t)src, SIDE_HOST, bytes, QUEUED);
+}
+
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+	return soft_copy(stream, (uintptr_t)dst, SIDE_HOST, src, SIDE_DEVICE, bytes, QUEUED);
+}
+
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+				     CUstream stream)
+{
+	return soft_copy(stream, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
+}
+
+EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+	return soft_copy(stream, dst, SIDE_ANY, src, SIDE_ANY, bytes, QUEUED);
+}
+
+/* ---- two and three ---------------------------------------------------------------------- */
+
+/* One end of a CUDA_MEMCPY3D. */
+struct end {
+	CUmemorytype type;
+	const void *host;
+	CUdeviceptr device;
+	size_t x, y, z, pitch, height;
+};
+
+/* Where the first byte of the box lies; checks that rows and slices do not run into each other.
+ */
+static CUresult locate(const struct end *e, const CUDA_MEMCPY3D_v2 *c, char **first,
+		       size_t *pitch, size_t *slice, enum side *side)
+{
+	size_t row_end, rows, last;
+
+	if (e->type == CU_MEMORYTYPE_ARRAY)
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+				   "the software GPU has no arrays to copy");
+	if (e->type == CU_MEMORYTYPE_HOST)
+		*side = SIDE_HOST;
+	else if (e->type == CU_MEMORYTYPE_DEVICE)
+		*side = SIDE_DEVICE;
+	else if (e->type == CU_MEMORYTYPE_UNIFIED)
+		*side = SIDE_ANY;
+	else
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_add_overflow(e->x, c->WidthInBytes, &row_end) ||
+	    __builtin_add_overflow(e->y, c->Height, &rows))
+		return CUDA_ERROR_INVALID_VALUE;
+	*pitch = e->pitch ? e->pitch : row_end;
+	if (*pitch < row_end || (c->Depth > 1 && e->height < rows))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "a copy's pitch is less than its row");
+	/* The last byte must have an address, else later sums would wrap. */
+	if (__builtin_mul_overflow(*pitch, e->height ? e->height : rows, slice) ||
+	    __builtin_add_overflow(e->z, c->Depth, &last) ||
+	    __builtin_mul_overflow(last, *slice, &last) ||
+	    __builtin_mul_overflow(rows, *pitch, &row_end))
+		return CUDA_ERROR_INVALID_VALUE;
+	*first = e->type == CU_MEMORYTYPE_HOST ? (char *)(uintptr_t)e->host
+					       : (char *)(uintptr_t)e->device;
+	if (*first)
+		*first += e->z * *slice + e->y * *pitch + e->x;
+	return CUDA_SUCCESS;
+}
+
+CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when)
+{
+	struct copy copy = { 0 };
+	enum side dst_side, src_side;
+	char *src;
+	CUresult r;
+
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct end from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes,
+			    c->srcY,          c->srcZ,    c->srcPitch,  c->srcHeight };
+	struct end to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes,
+			  c->dstY,          c->dstZ,    c->dstPitch,  c->dstHeight };
+
+	r = locate(&from, c, &src, &copy.src_pitch, &copy.src_slice, &src_side);
+	if (!r)
+		r = locate(&to, c, &copy.dst, &copy.dst_pitch, &copy.dst_slice, &dst_side);
+	if (r)
+		return r;
+	copy.src = src;
+	copy.width_bytes = c->WidthInBytes;
+	copy.height = c->Height;
+	copy.depth = c->Depth;
+	if (when == WAITED_FOR && src_side == SIDE_DEVICE && dst_side == SIDE_DEVICE)
+		when = QUEUED;
+	return queue(stream, &copy, dst_side, src_side, when);
+}
+
+CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when)
+{
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUDA_MEMCPY3D_v2 box = {
+		.srcXInBytes = c->srcXInBytes,
+		.srcY = c->srcY,
+		.srcMemoryType = c->srcMemoryType,
+		.srcHost = c->srcHost,
+		.srcDevice = c->srcDevice,
+		.srcPitch = c->srcPitch,
+		.dstXInBytes = c->dstXInBytes,
+		.dstY = c->dstY,
+		.dstMemoryType = c->dstMemoryType,
+		.dstHost = c->dstHost,
+		.dstDevice = c->dstDevice,
+		.dstPitch = c->dstPitch,
+		.WidthInBytes = c->WidthInBytes,
+		.Height = c->Height,
+		.Depth = 1,
+	};
+
+	return soft_copy_3d(stream, &box, when);
+}
+
+EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D_v2 *c)
+{
+	return soft_copy_2d(CU_STREAM_LEGACY, c, WAITED_FOR);
+}
+
+EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D_v2 *c)
+{
+	return soft_copy_2d(CU_STREAM_LEGACY, c, WAITED_FOR);
+}
+
+EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D_v2 *c, CUstream stream)
+{
+	return soft_copy_2d(stream, c, QUEUED);
+}
+
+EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D_v2 *c)
+{
+	return soft_copy_3d(CU_STREAM_LEGACY, c, WAITED_FOR);
+}
+
+EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D_v2 *c, CUstream stream)
+{
+	return soft_copy_3d(stream, c, QUEUED);
+}

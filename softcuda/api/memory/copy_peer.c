@@ -1,0 +1,170 @@
+/* copy_peer.c — copies between contexts.
+ *
+ * An address says by itself where it lies, so the bytes go as in any copy.  What is added is order:
+ *
+ *     source's context       ... work ──┐            ┌── later work ...
+ *     current context        ... work ──┼──> copy ───┼── later work ...
+ *     destination's context  ... work ──┘            └── later work ...
+ *
+ * for the calls without Async; those with it keep to their stream alone. */
+#include "softcuda/api/memory/memory_internal.h"
+
+/* Let `ctx` wait for `after`, which may be NULL; *out, to be released, ends when its own earlier
+ * work has, too.  Under the lock. */
+static CUresult join(struct context *ctx, struct op *after, struct op **out)
+{
+	struct op *op = soft_op_new(ctx->legacy, &soft_marker);
+	CUresult r = op ? soft_op_submit(op, after) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (r && op)
+		soft_op_release(op);
+	else if (!r)
+		*out = op;
+	return r;
+}
+
+/* Let `ctx` wait for all that `other` was given so far; under the lock. */
+static CUresult wait_for(struct context *ctx, struct context *other)
+{
+	struct op *theirs, *ours;
+	CUresult r;
+
+	if (ctx == other)
+		return CUDA_SUCCESS;
+	r = join(other, NULL, &theirs);
+	if (r)
+		return r;
+	r = join(ctx, theirs, &ours);
+	soft_op_release(theirs);
+	if (!r)
+		soft_op_release(ours);
+	return r;
+}
+
+/* Both contexts of a copy, of which either may be the current one; the lock is held on success. */
+static CUresult enter_pair(CUcontext dst, CUcontext src, struct context **ctx,
+			   struct context *pair[2])
+{
+	CUresult r = soft_enter(ctx);
+
+	if (r)
+		return r;
+	r = soft_find_context(dst, &pair[0]);
+	if (!r)
+		r = soft_find_context(src, &pair[1]);
+	if (!r)
+		r = pair[0]->fault ? pair[0]->fault : pair[1]->fault;
+	if (r) {
+		soft_unlock();
+		return r == CUDA_ERROR_CONTEXT_IS_DESTROYED ? CUDA_ERROR_INVALID_CONTEXT : r;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult check_pair(CUcontext dst, CUcontext src)
+{
+	struct context *ctx, *pair[2];
+	CUresult r = enter_pair(dst, src, &ctx, pair);
+
+	if (!r)
+		soft_unlock();
+	return r;
+}
+
+/* Before the copy: the current context waits for both; after it: both wait for that. */
+static CUresult order(CUcontext dst, CUcontext src, bool before)
+{
+	struct context *ctx, *pair[2];
+	CUresult r = enter_pair(dst, src, &ctx, pair);
+
+	if (r)
+		return r;
+	for (int i = 0; !r && i < 2; i++)
+		r = before ? wait_for(ctx, pair[i]) : wait_for(pair[i], ctx);
+	soft_unlock();
+	return r;
+}
+
+CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
+			CUdeviceptr src, CUcontext src_context, size_t bytes)
+{
+	CUresult r = order(dst_context, src_context, true);
+
+	if (!r)
+		r = soft_copy(stream, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
+	return r ? r : order(dst_context, src_context, false);
+}
+
+EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+			     CUcontext src_context, size_t bytes)
+{
+	return soft_copy_peer(CU_STREAM_LEGACY, dst, dst_context, src, src_context, bytes);
+}
+
+EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+				  CUcontext src_context, size_t bytes, CUstream stream)
+{
+	CUresult r = check_pair(dst_context, src_context);
+
+	return r ? r : soft_copy(stream, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
+}
+
+/* The same box without the contexts, which a unified address does not need. */
+static CUDA_MEMCPY3D_v2 without_contexts(const CUDA_MEMCPY3D_PEER *c)
+{
+	return (CUDA_MEMCPY3D_v2){
+		.srcXInBytes = c->srcXInBytes,
+		.srcY = c->srcY,
+		.srcZ = c->srcZ,
+		.srcMemoryType = c->srcMemoryType,
+		.srcHost = c->srcHost,
+		.srcDevice = c->srcDevice,
+		.srcPitch = c->srcPitch,
+		.srcHeight = c->srcHeight,
+		.dstXInBytes = c->dstXInBytes,
+		.dstY = c->dstY,
+		.dstZ = c->dstZ,
+		.dstMemoryType = c->dstMemoryType,
+		.dstHost = c->dstHost,
+		.dstDevice = c->dstDevice,
+		.dstPitch = c->dstPitch,
+		.dstHeight = c->dstHeight,
+		.WidthInBytes = c->WidthInBytes,
+		.Height = c->Height,
+		.Depth = c->Depth,
+	};
+}
+
+CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c)
+{
+	CUDA_MEMCPY3D_v2 box;
+	CUresult r;
+
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = order(c->dstContext, c->srcContext, true);
+	if (r)
+		return r;
+	box = without_contexts(c);
+	r = soft_copy_3d(stream, &box, WAITED_FOR);
+	return r ? r : order(c->dstContext, c->srcContext, false);
+}
+
+EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c)
+{
+	return soft_copy_3d_peer(CU_STREAM_LEGACY, c);
+}
+
+EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c, CUstream stream)
+{
+	CUDA_MEMCPY3D_v2 box;
+	CUresult r;
+
+	if (!c)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = check_pair(c->dstContext, c->srcContext);
+	if (r)
+		return r;
+	box = without_contexts(c);
+	return soft_copy_3d(stream, &box, QUEUED);
+}

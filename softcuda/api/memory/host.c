@@ -1,0 +1,198 @@
+/* host.c — page-locked host memory: allocated, or the program's own, registered.  A kernel uses
+ * the CPU's address. */
+#include "softcuda/api/memory/memory_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	HOST_FLAGS = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+		     CU_MEMHOSTALLOC_WRITECOMBINED,
+	REGISTER_FLAGS = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+			 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY,
+};
+
+/* Page-locked memory has its pages.  Not under the lock: nobody else knows the address yet.  Where the
+ * system refuses (before Linux 5.14) they come when they are touched. */
+static void take_all_pages(void *memory, size_t bytes)
+{
+	uintptr_t from = (uintptr_t)memory & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+
+	(void)madvise((void *)from, (uintptr_t)memory + bytes - from, MADV_POPULATE_WRITE);
+}
+
+EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	if (!out || !bytes || flags & ~(unsigned)HOST_FLAGS)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		r = soft_allocate(ctx, ALLOC_HOST, bytes, flags | CU_MEMHOSTALLOC_DEVICEMAP,
+				  &a);
+	if (!r)
+		*out = (void *)(uintptr_t)a->base;
+	soft_unlock();
+	if (!r)
+		take_all_pages(*out, bytes);
+	return r;
+}
+
+EXPORT CUresult cuMemAllocHost_v2(void **out, size_t bytes)
+{
+	return cuMemHostAlloc(out, bytes, 0);
+}
+
+EXPORT CUresult cuMemFreeHost(void *memory)
+{
+	return soft_free_at((uintptr_t)memory, ALLOC_HOST, ALLOC_HOST);
+}
+
+/* True: host memory of cuMemCreate, mapped at address. */
+static bool is_mapped_host_memory(const void *address)
+{
+	const struct mapping *m = soft_mapping_at((uintptr_t)address);
+
+	return m && is_host_memory(m->memory);
+}
+
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, unsigned int flags)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	a = soft_allocation_at((uintptr_t)memory);
+	if (!out || flags || (a ? soft_is_on_device(a) : !is_mapped_host_memory(memory)))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		*out = (uintptr_t)memory;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	a = soft_allocation_at((uintptr_t)memory);
+	if (!flags || (a ? a->kind != ALLOC_HOST : !is_mapped_host_memory(memory)))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		*flags = a ? a->flags : CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+	soft_unlock();
+	return r;
+}
+
+/* Page-locked memory has its pages: take them now, which also shows memory that is not mapped,
+ * not writable, or that the system (a full /dev/shm) has not. */
+static CUresult populate(void *memory, size_t bytes, unsigned flags)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end;
+	uintptr_t from = (uintptr_t)memory / page * page;
+	int advice =
+		flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+
+	if (__builtin_add_overflow((uintptr_t)memory, bytes, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
+		return CUDA_SUCCESS;
+	if (madvise((void *)from, 0,
+		    advice)) /* before Linux 5.14: only what is not mapped shows */
+		return msync((void *)from, end - from, MS_ASYNC) ? CUDA_ERROR_INVALID_VALUE
+								 : CUDA_SUCCESS;
+	if (madvise((void *)from, end - from, advice) == 0)
+		return CUDA_SUCCESS;
+	if (errno == EFAULT)
+		return soft_refuse(
+			CUDA_ERROR_OUT_OF_MEMORY,
+			"cuMemHostRegister: %zu bytes at %p: the system has no pages for all "
+			"of them (is /dev/shm large enough?)",
+			bytes, memory);
+	return soft_refuse(
+		CUDA_ERROR_INVALID_VALUE,
+		"cuMemHostRegister: %zu bytes at %p: not all of it is mapped %s", bytes, memory,
+		advice == MADV_POPULATE_READ ? "to be read" : "to be read and written");
+}
+
+static bool touches_mapping(uint64_t address, size_t bytes)
+{
+	gpul_exec_range range;
+
+	return gpul_exec_memory_next(soft.memory, address, &range) &&
+	       range.base < address + bytes && soft_handle_find(HANDLE_MAPPING, range.owner);
+}
+
+static CUresult host_register(void *memory, size_t bytes, unsigned flags)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	if (!memory || !bytes || flags & ~(unsigned)REGISTER_FLAGS ||
+	    touches_mapping((uintptr_t)memory, bytes))
+		r = CUDA_ERROR_INVALID_VALUE;
+	soft_unlock();
+	if (!r)
+		r = populate(memory, bytes, flags);
+	if (!r)
+		r = soft_enter(&ctx);
+	if (r)
+		return r;
+	a = calloc(1, sizeof *a);
+	r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (a) {
+		unsigned range_flags =
+			flags & CU_MEMHOSTREGISTER_READ_ONLY ? GPUL_EXEC_MEM_READ_ONLY : 0;
+
+		*a = (struct allocation){
+			.kind = ALLOC_REGISTERED,
+			.flags = flags,
+			.base = (uintptr_t)memory,
+			.bytes = bytes,
+		};
+		r = soft_allocation_enter(ctx, a, range_flags);
+		if (r)
+			free(a);
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned int flags)
+{
+	return host_register(memory, bytes, flags);
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
+{
+	return host_register(memory, bytes, flags);
+}
+
+EXPORT CUresult cuMemHostUnregister(void *memory)
+{
+	CUresult r = soft_free_at((uintptr_t)memory, ALLOC_REGISTERED, ALLOC_REGISTERED);
+	bool known;
+
+	if (!memory || r != CUDA_ERROR_INVALID_VALUE)
+		return r;
+	soft_lock();
+	known = soft_allocation_at(
+		(uintptr_t)memory); /* the middle of a region, or other memory */
+	soft_unlock();
+	return known ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}

@@ -1,0 +1,260 @@
+/* ipc_memory.c — cuMemAlloc's memory in another process.
+ *
+ *     owner                                              another process
+ *     cuMemAlloc          pages of its own
+ *     cuIpcGetMemHandle   the pages move into a memfd  ──64 bytes──>  cuIpcOpenMemHandle: mmap
+ *     cuMemFree           the file goes, and its pages with the last process that has them mapped
+ *
+ * Moved at the first cuIpcGetMemHandle, so that memory that nobody shares costs no descriptor and
+ * no more time: a memfd of 1 MiB takes 3.7 us instead of 0.04, and its first touch 1.3 times as
+ * long.  While the pages move, kernels and copies stand still; they go on where they were. */
+#include "softcuda/api/memory/memory_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void *address_of(const struct allocation *a)
+{
+	return (void *)(uintptr_t)a->base;
+}
+
+static bool write_all(int fd, const char *bytes, size_t n, size_t offset)
+{
+	while (n) {
+		ssize_t done = pwrite(fd, bytes, n, (off_t)offset);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return false;
+		bytes += done;
+		offset += (size_t)done;
+		n -= (size_t)done;
+	}
+	return true;
+}
+
+/* Copy what was ever written: a new file's other pages are 0 as well, and need not be there yet.  Which
+ * pages have been touched the kernel tells in 8 bytes each; without that all are taken for such. */
+static bool write_touched(int fd, const char *bytes, size_t n)
+{
+	enum { AT_ONCE = 512 };
+	const uint64_t touched = UINT64_C(3) << 62;  /* in memory, or swapped out: proc_pid_pagemap(5) */
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), n_pages = (n + page - 1) / page;
+	uint64_t entries[AT_ONCE];
+	bool written = true;
+	int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	for (size_t i = 0; written && i < n_pages; i++) {
+		size_t k = i % AT_ONCE, at = i * page;
+		off_t where = (off_t)(((uintptr_t)bytes / page + i) * 8);
+
+		if (!k && pread(map, entries, sizeof entries, where) != sizeof entries)
+			memset(entries, 0xff, sizeof entries);
+		if (entries[k] & touched)
+			written = write_all(fd, bytes + at, n - at < page ? n - at : page, at);
+	}
+	if (map >= 0)
+		close(map);
+	return written;
+}
+
+/* Put the file's pages where the allocation's are.  Under the lock, while no copy is at work there. */
+static CUresult move_pages(const struct allocation *a, const struct ipc_file *f)
+{
+	bool moved;
+
+	gpul_exec_machine_pause(soft.machine);
+	moved = write_touched(f->fd, address_of(a), f->bytes) &&
+		mmap(address_of(a), f->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		     f->fd, 0) != MAP_FAILED;
+	gpul_exec_machine_resume(soft.machine);
+	return moved ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult make_shareable(struct allocation *a)
+{
+	struct ipc_file *f;
+	CUresult r;
+
+	if (a->shared)
+		return CUDA_SUCCESS;
+	f = malloc(sizeof *f);
+	if (!f)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = soft_ipc_create(IPC_MEMORY, a->bytes, f);
+	if (r)
+		goto free_f;
+	r = move_pages(a, f);
+	if (r)
+		goto close_file;
+	a->shared = f;
+	return CUDA_SUCCESS;
+close_file:
+	soft_ipc_close(f);
+free_f:
+	free(f);
+	return r;
+}
+
+static struct allocation *find_own(CUdeviceptr address)
+{
+	struct allocation *a = soft_allocation_at(address);
+
+	return a && a->kind == ALLOC_DEVICE && !a->is_leaving ? a : NULL;
+}
+
+/* The allocation, with no copy at work in it as long as the lock is held. */
+static struct allocation *find_still(CUdeviceptr address)
+{
+	struct allocation *a = find_own(address);
+
+	if (a && !a->shared) {
+		soft_settle(a->base, a->bytes);  /* may release the lock: it may be freed by now */
+		a = find_own(address);
+	}
+	return a;
+}
+
+EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
+{
+	struct context *ctx;
+	struct allocation *a;
+	struct ipc_handle h;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	a = find_still(address);
+	if (!out || !a)
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuIpcGetMemHandle: not memory of this process' cuMemAlloc");
+	if (!r)
+		r = make_shareable(a);
+	if (!r)
+		r = soft_ipc_describe(IPC_MEMORY, a->shared, a->device, &h);
+	if (!r)
+		memcpy(out, &h, sizeof h);
+	soft_unlock();
+	return r;
+}
+
+/* ---- in another process ----------------------------------------------------------------- */
+
+static struct allocation *find_opened(struct context *ctx, const struct ipc_handle *h)
+{
+	for (struct link *i = ctx->allocations.next; i != &ctx->allocations; i = i->next) {
+		struct allocation *a = CONTAINER(i, struct allocation, link);
+
+		if (a->kind == ALLOC_IPC && !memcmp(a->ipc_id, h->id, sizeof h->id))
+			return a;
+	}
+	return NULL;
+}
+
+/* Map what h speaks of; under the lock. */
+static CUresult open_new(struct context *ctx, const struct ipc_handle *h, struct allocation **out)
+{
+	struct device *device = soft_device_of_uuid(h->uuid);
+	struct allocation *a;
+	void *memory;
+	int fd;
+	CUresult r;
+
+	if (!device)
+		return soft_refuse(CUDA_ERROR_INVALID_DEVICE,
+				   "the handle's memory is on a device that this process does not "
+				   "see: CUDA_VISIBLE_DEVICES, GPULOAD_SOFT_DEVICES");
+	fd = soft_ipc_open(IPC_MEMORY, h);
+	if (fd < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	memory = mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (memory == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	a = calloc(1, sizeof *a);
+	r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!a)
+		goto unmap;
+	*a = (struct allocation){ .kind = ALLOC_IPC, .base = (uintptr_t)memory, .bytes = h->bytes,
+				  .device = device, .n_opened = 1 };
+	memcpy(a->ipc_id, h->id, sizeof a->ipc_id);
+	r = soft_allocation_enter(ctx, a, 0);
+	if (r)
+		goto free_a;
+	*out = a;
+	return CUDA_SUCCESS;
+free_a:
+	free(a);
+unmap:
+	munmap(memory, h->bytes);
+	return r;
+}
+
+static CUresult open_handle(CUdeviceptr *out, const CUipcMemHandle *handle, unsigned flags)
+{
+	struct context *ctx;
+	struct allocation *a;
+	struct ipc_handle h;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	memcpy(&h, handle, sizeof h);
+	if (!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
+	    !soft_ipc_is_handle(IPC_MEMORY, &h))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (soft_ipc_is_own(&h))
+		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
+				"the handle is this process' own: use the pointer itself");
+	else if ((a = find_opened(ctx, &h)))
+		a->n_opened++;
+	else
+		r = open_new(ctx, &h, &a);
+	if (!r)
+		*out = a->base;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags)
+{
+	return open_handle(out, &handle, flags);
+}
+
+EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags)
+{
+	return open_handle(out, &handle, flags);
+}
+
+static struct allocation *opened_at(CUdeviceptr address)
+{
+	struct allocation *a = soft_allocation_at(address);
+
+	return a && a->kind == ALLOC_IPC && a->base == address ? a : NULL;
+}
+
+EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	a = opened_at(address);
+	if (a && a->n_opened == 1) {
+		soft_context_wait(a->ctx);  /* its kernels would fault */
+		a = opened_at(address);     /* another thread may have been here meanwhile */
+	}
+	if (!a)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (--a->n_opened == 0)
+		soft_allocation_free(a);
+	soft_unlock();
+	return r;
+}

@@ -1,0 +1,392 @@
+/* memory.c — device memory: a piece of the host's, entered in the table of what kernels may touch.
+ * A device pointer is the host address; so unified addressing costs nothing. */
+#include "softcuda/api/memory/memory_internal.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { HOST_ALIGN = 512, PITCH_ALIGN = 512 };
+
+static const char *label(enum allocation_kind kind)
+{
+	static const char *const labels[] = {
+		[ALLOC_DEVICE] = "cuMemAlloc",
+		[ALLOC_HOST] = "cuMemHostAlloc",
+		[ALLOC_REGISTERED] = "cuMemHostRegister",
+		[ALLOC_ASYNC] = "cuMemAllocAsync",
+		[ALLOC_IPC] = "cuIpcOpenMemHandle",
+	};
+
+	return labels[kind];
+}
+
+bool soft_is_on_device(const struct allocation *a)
+{
+	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC || a->kind == ALLOC_IPC;
+}
+
+/* Of what the device has: memory of another process was counted there. */
+static bool is_counted(const struct allocation *a)
+{
+	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC;
+}
+
+/* Bit d: device d may use what cuMemAlloc allocated in the context: its own device, and those of the contexts
+ * that called cuCtxEnablePeerAccess for it. */
+static uint32_t peer_devices(const struct context *owner)
+{
+	uint32_t devices = UINT32_C(1) << owner->device->ordinal;
+
+	for (struct link *i = soft.contexts.next; i != &soft.contexts; i = i->next) {
+		const struct context *user = CONTAINER(i, struct context, link);
+
+		for (unsigned p = 0; p < user->n_peers; p++)
+			if (user->peer[p] == owner)
+				devices |= UINT32_C(1) << user->device->ordinal;
+	}
+	return devices;
+}
+
+/* Which devices may not touch it. */
+static uint32_t denied_devices(const struct allocation *a)
+{
+	uint32_t own = UINT32_C(1) << a->device->ordinal;
+
+	switch (a->kind) {
+	case ALLOC_DEVICE:
+		return ~peer_devices(a->ctx);
+	case ALLOC_ASYNC:
+		return ~(own | a->device->pool_readers);
+	case ALLOC_IPC:
+		return ~(own | UINT32_C(1) << a->ctx->device->ordinal);
+	default:
+		return 0;
+	}
+}
+
+/* Which may only read it. */
+static uint32_t unwriting_devices(const struct allocation *a)
+{
+	const struct device *d = a->device;
+
+	return a->kind == ALLOC_ASYNC ? d->pool_readers & ~d->pool_writers : 0;
+}
+
+static const char *remedy(enum allocation_kind kind)
+{
+	return kind == ALLOC_ASYNC ? "cuMemPoolSetAccess" : "cuCtxEnablePeerAccess";
+}
+
+void soft_share_again(struct context *owner)
+{
+	for (struct link *i = owner->allocations.next; i != &owner->allocations; i = i->next) {
+		const struct allocation *a = CONTAINER(i, struct allocation, link);
+
+		gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a),
+					    unwriting_devices(a));
+	}
+}
+
+CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned flags)
+{
+	gpul_exec_range range = { .base = a->base, .bytes = a->bytes, .flags = flags };
+	gpul_error err = { 0 };
+	gpul_status st;
+
+	a->handle = soft_handle_new(HANDLE_ALLOCATION, a);
+	if (!a->handle)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	a->ctx = ctx;
+	if (!a->device)
+		a->device = ctx->device;
+	range.owner = a->handle;
+	range.denied = denied_devices(a);
+	range.unwritable = unwriting_devices(a);
+	range.remedy = remedy(a->kind);
+	snprintf(range.label, sizeof range.label, "%s", label(a->kind));
+	st = gpul_exec_memory_add(soft.memory, &range, &err);
+	if (st) {
+		soft_handle_free(a->handle);
+		return st == GPUL_ENOMEM
+			       ? CUDA_ERROR_OUT_OF_MEMORY
+			       : soft_refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "%s",
+					     err.text);
+	}
+	a->id = ++soft.next_id;
+	list_append(&ctx->allocations, &a->link);
+	if (is_counted(a))
+		ctx->device->allocated_bytes += a->bytes;
+	return CUDA_SUCCESS;
+}
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* What cuMemAlloc gives has its pages to itself: cuIpcGetMemHandle changes them for a file's.  Large
+ * pieces ask for huge pages: the first touch of 64 MiB took 15 ms instead of 128.
+ *
+ * Aligned here and not by posix_memalign, which maps and unmaps 1 MiB anew each time: 23 us. */
+static bool take_pages(struct allocation *a)
+{
+	enum { HUGE_PAGE = 2 << 20 };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = HOST_ALIGN;
+	size_t bytes = round_up(a->bytes, page);  /* no more than the device has: no overflow */
+
+	if (bytes >= 2 * HUGE_PAGE)
+		align = HUGE_PAGE;
+	else if (a->kind == ALLOC_DEVICE)
+		align = page;
+	a->block = malloc(bytes + align);
+	if (!a->block)
+		return false;
+	a->base = round_up((uintptr_t)a->block, align);
+	if (align == HUGE_PAGE)
+		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE);  /* refused: no matter */
+	return true;
+}
+
+/* Map private pages where the pages of a->shared are, so that free() can have them.  False: no memory. */
+static bool unshare_pages(struct allocation *a)
+{
+	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+
+	soft_ipc_close(a->shared);
+	free(a->shared);
+	return restored;
+}
+
+/* Pages that cannot be had back stay a hole: malloc never gives them out again. */
+static void drop_pages(struct allocation *a)
+{
+	void *memory = (void *)(uintptr_t)a->base;
+
+	if (a->kind == ALLOC_IPC) {
+		gpul_exec_machine_settle(soft.machine);  /* another context's kernel would crash us */
+		munmap(memory, a->bytes);
+	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a))) {
+		free(a->block);
+	}
+}
+
+CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
+		       unsigned flags, struct allocation **out)
+{
+	struct allocation *a;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (bytes > soft.memory_bytes ||
+	    ctx->device->allocated_bytes > soft.memory_bytes - bytes)
+		return soft_refuse(
+			r, "%s: %zu bytes, and the device has %llu free of %llu", label(kind),
+			bytes,
+			(unsigned long long)(soft.memory_bytes - ctx->device->allocated_bytes),
+			(unsigned long long)soft.memory_bytes);
+	a = calloc(1, sizeof *a);
+	if (!a)
+		return r;
+	*a = (struct allocation){ .kind = kind, .flags = flags, .bytes = bytes };
+	if (!take_pages(a))
+		goto free_a;
+	r = soft_allocation_enter(ctx, a, 0);
+	if (r)
+		goto free_block;
+	*out = a;
+	return CUDA_SUCCESS;
+free_block:
+	free(a->block);
+free_a:
+	free(a);
+	return r;
+}
+
+void soft_allocation_free(struct allocation *a)
+{
+	gpul_exec_memory_remove(soft.memory, a->base);
+	soft_handle_free(a->handle);
+	list_remove(&a->link);
+	if (is_counted(a))
+		a->ctx->device->allocated_bytes -= a->bytes;
+	drop_pages(a);
+	free(a);
+}
+
+struct allocation *soft_allocation_at(uint64_t address)
+{
+	gpul_exec_range range;
+
+	if (!gpul_exec_memory_find(soft.memory, address, &range))
+		return NULL;
+	return soft_handle_find(HANDLE_ALLOCATION, range.owner);
+}
+
+/* Ranges that touch count as one: mappings may lie side by side. */
+bool soft_is_known(uint64_t address, size_t bytes)
+{
+	gpul_exec_range range;
+	uint64_t end = address + bytes;
+
+	if (end < address)
+		return false;
+	while (address < end) {
+		if (!gpul_exec_memory_find(soft.memory, address, &range))
+			return false;
+		address = range.base + range.bytes;
+	}
+	return true;
+}
+
+static bool allows(const gpul_exec_range *range, bool write)
+{
+	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
+
+	/* A module's constants, which have no owner, are read-only for kernels alone. */
+	if (write && range->owner && range->flags & GPUL_EXEC_MEM_READ_ONLY)
+		return false;
+	return !m || soft_mapping_allows(m, write);
+}
+
+bool soft_may_copy(uint64_t address, size_t bytes, bool write)
+{
+	gpul_exec_range range;
+	uint64_t end = address + bytes;
+
+	while (address < end && gpul_exec_memory_next(soft.memory, address, &range) &&
+	       range.base < end) {
+		if (!allows(&range, write))
+			return false;
+		address = range.base + range.bytes;
+	}
+	return true;
+}
+
+bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes)
+{
+	gpul_exec_range range;
+	uint64_t end = address + bytes;
+
+	if (!soft_is_known(address, bytes) || !soft_may_copy(address, bytes, true))
+		return false;
+	while (address < end && gpul_exec_memory_find(soft.memory, address, &range)) {
+		if ((range.denied | range.unwritable) >> d->ordinal & 1)
+			return false;
+		address = range.base + range.bytes;
+	}
+	return true;
+}
+
+/* ---- device memory ---------------------------------------------------------------------- */
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r;
+
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	r = out && bytes ? soft_allocate(ctx, ALLOC_DEVICE, bytes, 0, &a)
+			 : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		*out = a->base;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width_bytes,
+				   size_t height, unsigned int element_bytes)
+{
+	size_t row, bytes;
+	CUresult r;
+
+	if (!out || !pitch || !width_bytes || !height || width_bytes > INT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (element_bytes != 4 && element_bytes != 8 && element_bytes != 16)
+		return CUDA_ERROR_INVALID_VALUE;
+	row = (width_bytes + PITCH_ALIGN - 1) / PITCH_ALIGN * PITCH_ALIGN;
+	if (__builtin_mul_overflow(row, height, &bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = cuMemAlloc_v2(out, bytes);
+	if (!r)
+		*pitch = row;
+	return r;
+}
+
+/* Work that may still use it is waited for: a GPU does so too, and kernels would fault on it here. */
+CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
+			enum allocation_kind or_kind)
+{
+	struct context *ctx;
+	struct allocation *a;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	a = soft_allocation_at(address);
+	if (a)
+		soft_context_wait(a->ctx);
+	a = soft_allocation_at(address);  /* another thread may have been here meanwhile */
+	if (!a || a->base != address || a->is_leaving ||
+	    (a->kind != kind && a->kind != or_kind))
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (a->ctx->fault)
+		r = a->ctx->fault;
+	else
+		soft_allocation_free(a);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (address)
+		return soft_free_at(address, ALLOC_DEVICE, ALLOC_ASYNC);
+	r = soft_enter(&ctx);  /* nothing to free; but the context must be one */
+	if (!r)
+		soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+	struct context *ctx;
+	CUresult r;
+
+	if (!free_bytes || !total_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	*total_bytes = (size_t)soft.memory_bytes;
+	*free_bytes = (size_t)(soft.memory_bytes - ctx->device->allocated_bytes);
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address)
+{
+	struct context *ctx;
+	gpul_exec_range range;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	if (!gpul_exec_memory_find(soft.memory, address, &range) ||
+	    range.denied >> ctx->device->ordinal & 1)
+		r = CUDA_ERROR_NOT_FOUND;
+	if (!r && base)
+		*base = range.base;
+	if (!r && bytes)
+		*bytes = (size_t)range.bytes;
+	soft_unlock();
+	return r;
+}

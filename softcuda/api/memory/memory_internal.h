@@ -1,0 +1,100 @@
+/* memory_internal.h — allocations, and copies and fills of memory. */
+#ifndef GPULOAD_SOFTCUDA_API_MEMORY_MEMORY_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_MEMORY_MEMORY_INTERNAL_H
+
+#include "softcuda/api/base/ipc_internal.h"
+#include "softcuda/api/stream/queue_internal.h"
+#include "softcuda/api/vmm/vmm_internal.h"
+
+enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, ALLOC_IPC };
+
+struct allocation {
+	struct link link;            /* in context->allocations */
+	void *handle;                /* owner of its range in the engine's table */
+	struct context *ctx;
+	struct device *device;       /* of ctx; ALLOC_IPC: of the memory */
+	enum allocation_kind kind;
+	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
+	void *block;                 /* free() this; NULL: not from malloc */
+	uint64_t base;
+	size_t bytes;                /* as requested */
+	uint64_t id;
+	bool sync_memops;
+	bool is_leaving;             /* cuMemFreeAsync is queued */
+	struct ipc_file *shared;     /* its pages are those of this file (ipc_memory.c); or NULL */
+	unsigned char ipc_id[16];    /* ALLOC_IPC: of the owner's file */
+	unsigned n_opened;           /* ALLOC_IPC: cuIpcOpenMemHandle without its close */
+};
+
+/* ---- memory.c --------------------------------------------------------------------------- */
+
+bool soft_is_on_device(const struct allocation *a);
+/* Free the allocation that starts at address, when it is of one of two kinds; lock not held. */
+CUresult soft_free_at(uint64_t address, enum allocation_kind kind, enum allocation_kind or_kind);
+void soft_allocation_free(struct allocation *a);   /* under the lock */
+/* Enter a->base and a->bytes in the engine's table, for ctx; under the lock. */
+CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
+CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
+		       unsigned flags, struct allocation **out);  /* under the lock */
+/* True when [address, address + bytes) is memory of this driver. */
+bool soft_is_known(uint64_t address, size_t bytes);
+/* Some processor may read (write) the parts that are memory of this driver; under the lock. */
+bool soft_may_copy(uint64_t address, size_t bytes, bool write);
+/* The device may write all of it; under the lock. */
+bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
+/* Update which devices may use the context's allocations; under the lock. */
+void soft_share_again(struct context *owner);
+/* The allocation that holds address, or NULL; under the lock. */
+struct allocation *soft_allocation_at(uint64_t address);
+
+/* peer.c, under the lock: remove the context from all peer relations. */
+void soft_peer_forget(struct context *ctx);
+
+/* ---- move.c: the operations of copies and fills ------------------------------------------ */
+
+struct copy {                        /* up to three dimensions; pitches in bytes */
+	char *dst;
+	const char *src;
+	size_t width_bytes, height, depth;
+	size_t dst_pitch, src_pitch, dst_slice, src_slice;
+	size_t dst_bytes, src_bytes; /* from the first to the last byte */
+	bool dst_known, src_known;   /* memory of this driver: checked again when the copy had to wait */
+	void *staged;                /* free() this afterwards; NULL: nothing */
+};
+
+struct copy_op {
+	struct op op;
+	struct copy copy;
+};
+
+struct fill {
+	char *dst;
+	size_t bytes;                /* from the first to the last byte */
+	size_t width, height, pitch; /* width in elements */
+	unsigned element_bytes;
+	uint32_t value;
+};
+
+struct fill_op {
+	struct op op;
+	struct fill fill;
+};
+
+extern const struct op_kind soft_copy_kind, soft_fill_kind;
+
+/* ---- copy.c, copy_peer.c, fill.c: also used by the generated _ptds calls ----------------- */
+
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY };  /* where an address is, according to the call */
+enum when { QUEUED, WAITED_FOR };
+
+CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
+		   enum side src_side, size_t bytes, enum when when);
+CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when);
+CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when);
+CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
+			CUdeviceptr src, CUcontext src_context, size_t bytes);
+CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);
+CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
+		   uint32_t value, size_t width, size_t height);
+
+#endif

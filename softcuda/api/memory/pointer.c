@@ -1,0 +1,220 @@
+/* pointer.c — what an address is: cuPointerGetAttribute and its family. */
+#include "softcuda/api/memory/memory_internal.h"
+
+#include <string.h>
+
+/* What is known of an address: it lies in an allocation, in a mapping of cuMemMap, or, with
+ * neither, in a module's variable. */
+struct where {
+	bool found;
+	gpul_exec_range range;
+	struct allocation *a;
+	struct mapping *m;
+	bool on_host;
+};
+
+static struct where look_up(CUdeviceptr address)
+{
+	struct where w = { .found = gpul_exec_memory_find(soft.memory, address, &w.range) };
+
+	if (!w.found)
+		return w;
+	w.a = soft_handle_find(HANDLE_ALLOCATION, w.range.owner);
+	w.m = soft_handle_find(HANDLE_MAPPING, w.range.owner);
+	w.on_host = (w.a && (w.a->kind == ALLOC_HOST || w.a->kind == ALLOC_REGISTERED)) ||
+		    (w.m && is_host_memory(w.m->memory));
+	return w;
+}
+
+static void put(void *data, const void *value, size_t bytes)
+{
+	memcpy(data, value, bytes);
+}
+#define PUT(type, value) put(data, &(type){ value }, sizeof(type))
+
+static unsigned access_flags(const struct where *w, const struct device *d)
+{
+	if (w->range.denied >> d->ordinal & 1)
+		return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+	if (w->range.flags & GPUL_EXEC_MEM_READ_ONLY || w->range.unwritable >> d->ordinal & 1)
+		return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ;
+	return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+}
+
+/* Where the context's device, or the CPU, has no access there is no pointer for it either. */
+static CUresult put_pointer(void *data, CUdeviceptr address, bool reachable)
+{
+	if (!reachable) {
+		PUT(CUdeviceptr, 0);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	PUT(CUdeviceptr, address);
+	return CUDA_SUCCESS;
+}
+
+static bool cpu_reaches(const struct where *w)
+{
+	return w->on_host && (!w->m || w->m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+}
+
+static int ordinal_of(const struct where *w, const struct context *current)
+{
+	if (w->m)
+		return w->on_host ? 0 : w->m->memory->prop.location.id;
+	return w->a ? w->a->device->ordinal : current->device->ordinal;
+}
+
+/* What only says where the address lies. */
+static CUresult get_extent(void *data, CUpointer_attribute attribute, const struct where *w)
+{
+	switch ((int)attribute) {
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		PUT(CUdeviceptr, w->m ? w->m->in->base : w->range.base);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		PUT(size_t, w->m ? w->m->in->bytes : (size_t)w->range.bytes);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		PUT(CUdeviceptr, w->range.base);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		PUT(size_t, (size_t)w->range.bytes);
+		return CUDA_SUCCESS;
+	default:
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "pointer attribute %d",
+				   (int)attribute);
+	}
+}
+
+static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr address,
+		    const struct where *w, struct context *current)
+{
+	struct context *ctx = w->a ? w->a->ctx : current;
+
+	switch ((int)attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		PUT(void *, w->m ? NULL : ctx->handle);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		PUT(unsigned, w->on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		return put_pointer(data, address, access_flags(w, current->device));
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		return put_pointer(data, address, cpu_reaches(w));
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		PUT(int, w->m ? w->m->sync_memops : w->a && w->a->sync_memops);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		PUT(unsigned long long, w->m ? w->m->id : w->a ? w->a->id : 0);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		PUT(unsigned, w->a && w->a->kind == ALLOC_DEVICE);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		PUT(unsigned, 0);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		PUT(unsigned long long,
+		    w->m ? (unsigned long long)w->m->memory->prop.requestedHandleTypes : 0);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		PUT(int, ordinal_of(w, current));
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		PUT(unsigned, 1);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		PUT(unsigned, access_flags(w, current->device));
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		PUT(void *, w->a && w->a->kind == ALLOC_ASYNC ? ctx->device->pool : NULL);
+		return CUDA_SUCCESS;
+	default:
+		return get_extent(data, attribute, w);
+	}
+}
+
+EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
+				      CUdeviceptr address)
+{
+	struct context *ctx;
+	struct where w;
+	CUresult r;
+
+	if (!data)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	w = look_up(address);
+	r = w.found ? get(data, attribute, address, &w, ctx) : CUDA_ERROR_INVALID_VALUE;
+	soft_unlock();
+	return r;
+}
+
+/* How many bytes an attribute's value has: for zeroing those of an address that is not known.
+ */
+static size_t value_bytes(CUpointer_attribute attribute)
+{
+	switch ((int)attribute) {
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		return sizeof(unsigned);
+	default:
+		return sizeof(void *);
+	}
+}
+
+/* The plural form does not fail for an address that CUDA does not know: it answers with zeros.
+ */
+EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes,
+				       void **data, CUdeviceptr address)
+{
+	struct context *ctx;
+	struct where w;
+	CUresult r;
+
+	if (!n || !attributes || !data)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	w = look_up(address);
+	for (unsigned i = 0; !r && i < n; i++) {
+		if (!data[i])
+			r = CUDA_ERROR_INVALID_VALUE;
+		else if (!w.found || get(data[i], attributes[i], address, &w, ctx))
+			memset(data[i], 0, value_bytes(attributes[i]));
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+				      CUdeviceptr address)
+{
+	struct context *ctx;
+	struct where w;
+	CUresult r;
+
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	w = look_up(address);
+	if ((!w.a && !w.m) || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		*(w.m ? &w.m->sync_memops : &w.a->sync_memops) = *(const int *)value != 0;
+	soft_unlock();
+	return r;
+}

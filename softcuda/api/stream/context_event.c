@@ -1,0 +1,83 @@
+/* context_event.c — events of a whole context: what all its streams were given so far, and a gate
+ * before all that they will be given. */
+#include "softcuda/api/stream/event_internal.h"
+
+/* Both handles of a call; the lock is held on success. */
+static CUresult enter(CUcontext context, CUevent event, struct context **ctx, struct event **e)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	r = soft_find_context(context, ctx);
+	*e = soft_handle_find(HANDLE_EVENT, event);
+	if (!r)
+		r = (*ctx)->fault;
+	if (!r && !*e)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+/* Let s wait for what every other stream of its context was given.  The lock is not released: an
+ * operation that waits for another does not run yet. */
+static CUresult follow_all(struct stream *s)
+{
+	struct context *ctx = s->ctx;
+	CUresult r = CUDA_SUCCESS;
+
+	for (struct link *i = ctx->streams.next; !r && i != &ctx->streams; i = i->next) {
+		struct stream *other = CONTAINER(i, struct stream, link);
+		struct op *op;
+
+		if (other == s || !other->last)
+			continue;
+		op = soft_op_new(s, &soft_marker);
+		r = op ? soft_op_submit(op, other->last) : CUDA_ERROR_OUT_OF_MEMORY;
+		if (op)
+			soft_op_release(op);
+	}
+	return r;
+}
+
+EXPORT CUresult cuCtxRecordEvent(CUcontext context, CUevent event)
+{
+	struct context *ctx;
+	struct event *e;
+	struct stream *s;
+	CUresult r = enter(context, event, &ctx, &e);
+
+	if (r)
+		return r;
+	if (e->ctx != ctx)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else
+		r = soft_stream_create(ctx, CU_STREAM_NON_BLOCKING, 0, &s);
+	if (r)
+		goto unlock;
+	r = follow_all(s);
+	if (!r)
+		r = soft_event_record(e, s);
+	soft_stream_destroy(s);
+unlock:
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuCtxWaitEvent(CUcontext context, CUevent event)
+{
+	struct context *ctx;
+	struct event *e;
+	CUresult r = enter(context, event, &ctx, &e);
+
+	if (r)
+		return r;
+	if (!ctx->gate)
+		r = soft_stream_create(ctx, CU_STREAM_NON_BLOCKING, 0, &ctx->gate);
+	if (!r)
+		r = soft_stream_wait_event(ctx->gate, e);
+	soft_unlock();
+	return r;
+}

@@ -1,0 +1,402 @@
+/* event.c — events: a place in a stream, and the time when it was reached.
+ *
+ * An event refers to the newest record that has not ended.  Waiting for it and making a stream
+ * wait for it mean that record, whatever is recorded later. */
+#include "softcuda/api/stream/event_internal.h"
+
+#include "core/clock.h"
+
+#include <stdlib.h>
+
+enum {
+	EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS
+};
+
+static void unref_event(struct event *e)
+{
+	if (--e->refs)
+		return;
+	soft_shared_event_close(e->shared);
+	free(e);
+}
+
+void soft_event_destroy(struct event *e)
+{
+	soft_handle_free(e->handle);
+	e->handle = NULL;
+	list_remove(&e->link);
+	unref_event(e);
+}
+
+/* Begin a call on an event: *out is it and the lock is held on success.  A dead context's
+ * events answer with its fault. */
+static CUresult enter(CUevent handle, struct event **out)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	*out = soft_handle_find(HANDLE_EVENT, handle);
+	r = *out ? (*out)->ctx->fault : CUDA_ERROR_INVALID_HANDLE;
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+CUresult soft_event_create(struct context *ctx, unsigned flags, struct event **out)
+{
+	struct event *e = calloc(1, sizeof *e);
+
+	if (!e || !(e->handle = soft_handle_new(HANDLE_EVENT, e))) {
+		free(e);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	e->ctx = ctx;
+	e->flags = flags;
+	e->refs = 1;
+	list_append(&ctx->events, &e->link);
+	*out = e;
+	return CUDA_SUCCESS;
+}
+
+/* An event that processes share has no time: their clocks need not agree. */
+static bool are_event_flags(unsigned flags)
+{
+	if (flags & ~(unsigned)EVENT_FLAGS)
+		return false;
+	return !(flags & CU_EVENT_INTERPROCESS) || flags & CU_EVENT_DISABLE_TIMING;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
+	struct context *ctx;
+	struct event *e;
+	CUresult r;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter(&ctx);
+	if (r)
+		return r;
+	r = are_event_flags(flags) ? soft_event_create(ctx, flags, &e)
+				   : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		*out = e->handle;
+	soft_unlock();
+	return r;
+}
+
+static CUresult destroy(CUevent handle)
+{
+	struct event *e;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	e = soft_handle_find(HANDLE_EVENT, handle);
+	if (e)
+		soft_event_destroy(e);
+	else
+		r = CUDA_ERROR_INVALID_HANDLE;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuEventDestroy(CUevent event)
+{
+	return destroy(event);
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent event)
+{
+	return destroy(event);
+}
+
+/* ---- recording -------------------------------------------------------------------------- */
+
+struct record_op {
+	struct op op;
+	struct event *event;         /* a reference */
+	bool has_ticket;             /* the event is shared with other processes */
+	uint32_t ticket;
+};
+
+static void draw_ticket(struct record_op *record)
+{
+	record->ticket = soft_shared_event_draw(record->event->shared);
+	record->has_ticket = true;
+}
+
+void soft_event_share(struct event *e, struct shared_event *shared)
+{
+	e->shared = shared;
+	if (e->pending)
+		draw_ticket(CONTAINER(e->pending, struct record_op, op));
+}
+
+static void end_record(struct op *op)
+{
+	struct record_op *record = CONTAINER(op, struct record_op, op);
+	struct event *e = record->event;
+
+	e->time_ns = gpul_clock_ns();
+	if (e->pending == op)
+		e->pending = NULL;
+	if (record->has_ticket)
+		soft_shared_event_end(e->shared, record->ticket, op->result != CUDA_SUCCESS);
+}
+
+static void release_record(struct op *op)
+{
+	unref_event(CONTAINER(op, struct record_op, op)->event);
+}
+
+static const struct op_kind record_kind = { .ended = end_record, .release = release_record,
+					    .bytes = sizeof(struct record_op) };
+
+CUresult soft_event_record(struct event *e, struct stream *s)
+{
+	struct op *op = soft_op_new(s, &record_kind), *before = e->pending;
+	struct record_op *record;
+	bool was_recorded = e->recorded;
+	CUresult r;
+
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	record = CONTAINER(op, struct record_op, op);
+	record->event = e;
+	e->refs++;  /* release_record() drops it */
+	e->pending = op;
+	e->recorded = true;
+	if (e->shared)
+		draw_ticket(record);
+	r = soft_op_submit(op, NULL);
+	if (r) {
+		if (record->has_ticket)
+			soft_shared_event_end(e->shared, record->ticket, true);
+		e->pending = before;
+		e->recorded = was_recorded;
+	}
+	soft_op_release(op);
+	return r;
+}
+
+EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned int flags)
+{
+	struct context *ctx;
+	struct stream *s;
+	struct event *e;
+	CUresult r = soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	e = soft_handle_find(HANDLE_EVENT, event);
+	if (!e || e->ctx != ctx)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		r = soft_event_record(e, s);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+	return cuEventRecordWithFlags(event, stream, 0);
+}
+
+/* ---- a stream that waits ---------------------------------------------------------------- */
+
+struct await_op {            /* waits for a record of another process */
+	struct op op;
+	struct event *event;         /* a reference */
+	uint64_t newest;             /* the record: see shared_event.c */
+};
+
+/* One thread for each wait: there are few waits, and each thread ends with its wait. */
+static void *await_record(void *arg)
+{
+	struct await_op *await = arg;
+	struct context *ctx = await->op.ctx;
+	CUresult r;
+
+	do {
+		r = soft_shared_event_wait(await->event->shared, await->newest);
+		soft_lock();
+		if (ctx->fault)
+			r = ctx->fault;
+		if (r == CUDA_ERROR_NOT_READY)
+			soft_unlock();
+	} while (r == CUDA_ERROR_NOT_READY);
+	if (r && !ctx->fault)
+		soft_report_fault("a stream waited for an event of another process, which ended or "
+				  "failed before it reached the event");
+	soft_op_finish(&await->op, r);
+	soft_unlock();
+	return NULL;
+}
+
+static void run_await(struct op *op)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int failed;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	failed = pthread_create(&thread, &attributes, await_record, op);
+	pthread_attr_destroy(&attributes);
+	if (failed)
+		soft_op_finish(op, CUDA_ERROR_OPERATING_SYSTEM);
+}
+
+static void release_await(struct op *op)
+{
+	unref_event(CONTAINER(op, struct await_op, op)->event);
+}
+
+static const struct op_kind await_kind = { .run = run_await, .release = release_await,
+					   .bytes = sizeof(struct await_op) };
+
+static CUresult wait_for_other_process(struct stream *s, struct event *e)
+{
+	uint64_t newest = soft_shared_event_newest(e->shared);
+	CUresult r = soft_shared_event_state(e->shared, newest);
+	struct op *op;
+
+	if (r != CUDA_ERROR_NOT_READY)
+		return r;
+	op = soft_op_new(s, &await_kind);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CONTAINER(op, struct await_op, op)->event = e;
+	CONTAINER(op, struct await_op, op)->newest = newest;
+	e->refs++;  /* release_await() drops it */
+	r = soft_op_submit(op, NULL);
+	soft_op_release(op);
+	return r;
+}
+
+CUresult soft_stream_wait_event(struct stream *s, struct event *e)
+{
+	struct op *op;
+	CUresult r;
+
+	if (soft_shared_event_is_remote(e->shared))
+		return wait_for_other_process(s, e);
+	if (!e->pending)
+		return CUDA_SUCCESS;
+	op = soft_op_new(s, &soft_marker);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = soft_op_submit(op, e->pending);
+	soft_op_release(op);
+	return r;
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
+{
+	struct context *ctx;
+	struct stream *s;
+	struct event *e;
+	CUresult r = soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	e = soft_handle_find(HANDLE_EVENT, event);
+	if (!e)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		r = soft_stream_wait_event(s, e);
+	soft_unlock();
+	return r;
+}
+
+/* ---- the host waits --------------------------------------------------------------------- */
+
+EXPORT CUresult cuEventQuery(CUevent handle)
+{
+	struct event *e;
+	CUresult r = enter(handle, &e);
+
+	if (r)
+		return r;
+	if (soft_shared_event_is_remote(e->shared))
+		r = soft_shared_event_state(e->shared, soft_shared_event_newest(e->shared));
+	else
+		r = e->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	soft_unlock();
+	return r;
+}
+
+/* Under the lock, which is released meanwhile. */
+static CUresult wait_for_record(struct event *e)
+{
+	uint64_t newest = soft_shared_event_newest(e->shared);
+	CUresult r;
+
+	e->refs++;
+	soft_unlock();
+	do
+		r = soft_shared_event_wait(e->shared, newest);
+	while (r == CUDA_ERROR_NOT_READY);
+	soft_lock();
+	unref_event(e);
+	return r;
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent handle)
+{
+	struct event *e;
+	struct op *op;
+	CUresult r = enter(handle, &e);
+
+	if (r)
+		return r;
+	op = e->pending;
+	if (soft_shared_event_is_remote(e->shared)) {
+		r = wait_for_record(e);
+	} else if (op) {
+		op->refs++;
+		r = soft_op_wait(op);
+		soft_op_release(op);
+	}
+	soft_unlock();
+	return r;
+}
+
+static CUresult elapsed_time(float *ms, CUevent from, CUevent to)
+{
+	struct event *a, *b;
+	CUresult r = enter(from, &a);
+
+	if (r)
+		return r;
+	b = soft_handle_find(HANDLE_EVENT, to);
+	if (!ms)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else if (!b || !a->recorded || !b->recorded ||
+		 (a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (a->pending || b->pending)
+		r = CUDA_ERROR_NOT_READY;
+	else
+		*ms = (float)((double)(int64_t)(b->time_ns - a->time_ns) * 1e-6);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+	return elapsed_time(ms, from, to);
+}
+
+EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
+{
+	return elapsed_time(ms, from, to);
+}

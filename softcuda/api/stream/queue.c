@@ -1,0 +1,287 @@
+/* queue.c — run the operations of streams: each starts when all operations that it waits for have ended.
+ *
+ *     stream A   copy ──> kernel ──> record E          an arrow points to the operation that waits
+ *                                       │
+ *     stream B              wait E <────┘ ──> kernel
+ *     stream 0   waits for the last operation of every blocking stream, and they wait for its last
+ *
+ * An operation that waits for nothing runs at once in the thread that submitted it.  Any other runs in
+ * the thread that ended the last operation it waited for: a worker of the interpreter or another caller.
+ * So streams need no threads: kernels only start there and run on the workers.  Functions of the
+ * program (cuLaunchHostFunc) may block, so they have one thread, which the first of them creates.
+ *
+ * After a fault of the context its operations still take their turn, but do nothing. */
+#include "softcuda/api/stream/queue_internal.h"
+
+#include <stdlib.h>
+
+struct edge {
+	struct edge *next;
+	struct op *op;
+};
+
+static struct link ready = { &ready, &ready };  /* wait for nothing: may run */
+static struct link host_calls = { &host_calls, &host_calls };  /* the same, for the callback thread */
+static pthread_cond_t host_call_ready = PTHREAD_COND_INITIALIZER;
+static bool callback_thread_runs;
+
+const struct op_kind soft_marker = { .bytes = sizeof(struct op) };
+
+struct op *soft_op_new(struct stream *stream, const struct op_kind *kind)
+{
+	struct op *op = calloc(1, kind->bytes);
+
+	if (!op)
+		return NULL;
+	op->kind = kind;
+	op->stream = stream;
+	op->ctx = stream->ctx;
+	op->refs = 1;
+	list_init(&op->in_context);
+	list_init(&op->in_ready);
+	return op;
+}
+
+void soft_op_release(struct op *op)
+{
+	if (--op->refs)
+		return;
+	if (op->kind->release)
+		op->kind->release(op);
+	free(op);
+}
+
+/* ---- the graph -------------------------------------------------------------------------- */
+
+/* All edges of an operation are allocated before the first is tied, so that the graph is unchanged
+ * when there is no memory. */
+static struct edge *new_edges(size_t n)
+{
+	struct edge *list = NULL;
+
+	while (n--) {
+		struct edge *e = malloc(sizeof *e);
+
+		if (!e) {
+			while ((e = list)) {
+				list = e->next;
+				free(e);
+			}
+			return NULL;
+		}
+		e->next = list;
+		list = e;
+	}
+	return list;
+}
+
+/* Make op wait for earlier, unless that is NULL or has ended; op NULL: only count.  Returns the number
+ * of edges needed: 0 or 1. */
+static size_t tie(struct op *op, struct op *earlier, struct edge **spare)
+{
+	struct edge *e;
+
+	if (!earlier || earlier->ended)
+		return 0;
+	if (!op)
+		return 1;
+	e = *spare;
+	*spare = e->next;
+	e->op = op;
+	e->next = earlier->dependents;
+	earlier->dependents = e;
+	op->n_waits++;
+	return 1;
+}
+
+/* Tie op, the next of stream s, to every operation that it waits for; op NULL: only count them. */
+static size_t tie_all(struct stream *s, struct op *after, struct op *op, struct edge **spare)
+{
+	struct context *ctx = s->ctx;
+	size_t n = tie(op, after, spare) + tie(op, s->last, spare);
+
+	if (ctx->gate && s != ctx->gate)
+		n += tie(op, ctx->gate->last, spare);
+	if (!s->blocking)
+		return n;
+	if (s != ctx->legacy)
+		return n + tie(op, ctx->legacy->last, spare);
+	for (struct link *i = ctx->streams.next; i != &ctx->streams; i = i->next) {
+		struct stream *other = CONTAINER(i, struct stream, link);
+
+		if (other != s && other->blocking)
+			n += tie(op, other->last, spare);
+	}
+	return n;
+}
+
+static void make_ready(struct op *op)
+{
+	list_append(op->kind->is_host_call ? &host_calls : &ready, &op->in_ready);
+	if (op->kind->is_host_call)
+		pthread_cond_signal(&host_call_ready);
+}
+
+void soft_stream_free_if_done(struct stream *s)
+{
+	if (!s->destroyed || s->n_pending)
+		return;
+	list_remove(&s->link);
+	free(s);
+}
+
+void soft_op_end(struct op *op, CUresult result)
+{
+	struct stream *s = op->stream;
+
+	op->ended = true;
+	op->result = result;
+	if (op->kind->ended)
+		op->kind->ended(op);
+	list_remove(&op->in_context);
+	for (struct edge *e = op->dependents, *next; e; e = next) {
+		next = e->next;
+		if (--e->op->n_waits == 0)
+			make_ready(e->op);
+		free(e);
+	}
+	op->dependents = NULL;
+	if (s->last == op)
+		s->last = NULL;
+	s->n_pending--;
+	soft_stream_free_if_done(s);
+	soft_changed();
+	soft_op_release(op);
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+/* Run the ready operations, and those that become ready meanwhile. */
+static void run_ready(void)
+{
+	while (!list_empty(&ready)) {
+		struct op *op = CONTAINER(ready.next, struct op, in_ready);
+
+		list_remove(&op->in_ready);
+		if (op->ctx->fault || !op->kind->run)
+			soft_op_end(op, op->ctx->fault);
+		else
+			op->kind->run(op);
+	}
+}
+
+static void stop_pending(struct context *ctx)
+{
+	for (struct link *i = ctx->pending.next; i != &ctx->pending; i = i->next) {
+		struct op *op = CONTAINER(i, struct op, in_context);
+
+		if (op->kind->stop)
+			op->kind->stop(op);
+	}
+}
+
+void soft_context_fail(struct context *ctx, CUresult fault)
+{
+	if (ctx->fault)
+		return;
+	ctx->fault = fault;
+	stop_pending(ctx);
+}
+
+void soft_op_finish(struct op *op, CUresult result)
+{
+	if (result)
+		soft_context_fail(op->ctx, result);
+	soft_op_end(op, result);
+	run_ready();
+}
+
+static void *run_host_calls(void *arg)
+{
+	(void)arg;
+	soft_lock();
+	for (;;) {
+		while (list_empty(&host_calls))
+			soft_wait_on(&host_call_ready);
+		struct op *op = CONTAINER(host_calls.next, struct op, in_ready);
+
+		list_remove(&op->in_ready);
+		op->kind->run(op);
+		run_ready();
+	}
+	return NULL;
+}
+
+static bool have_callback_thread(void)
+{
+	pthread_t thread;
+
+	if (!callback_thread_runs &&
+	    pthread_create(&thread, NULL, run_host_calls, NULL) == 0) {
+		pthread_detach(thread);
+		callback_thread_runs = true;
+	}
+	return callback_thread_runs;
+}
+
+/* ---- submitting and waiting ------------------------------------------------------------- */
+
+CUresult soft_op_submit(struct op *op, struct op *after)
+{
+	struct stream *s = op->stream;
+	size_t n = tie_all(s, after, NULL, NULL);
+	struct edge *spare = NULL;
+
+	if (op->kind->is_host_call && !have_callback_thread())
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	if (n && !(spare = new_edges(n)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	tie_all(s, after, op, &spare);
+	op->refs++;  /* the queue's reference: soft_op_end() drops it */
+	list_append(&op->ctx->pending, &op->in_context);
+	s->last = op;
+	s->n_pending++;
+	op->deferred = n != 0;
+	if (!op->deferred) {
+		make_ready(op);
+		run_ready();
+	}
+	return CUDA_SUCCESS;
+}
+
+bool soft_stream_is_busy(struct stream *s)
+{
+	return tie_all(s, NULL, NULL, NULL) != 0;
+}
+
+CUresult soft_op_wait(struct op *op)
+{
+	while (!op->ended)
+		soft_wait_change();
+	return op->result;
+}
+
+void soft_stream_wait(struct stream *s)
+{
+	struct op *last = s->last;
+
+	if (!last)
+		return;
+	last->refs++;
+	soft_op_wait(last);
+	soft_op_release(last);
+}
+
+void soft_context_wait(struct context *ctx)
+{
+	while (!list_empty(&ctx->pending))
+		soft_wait_change();
+}
+
+void soft_context_abort(struct context *ctx)
+{
+	if (!ctx->fault)
+		ctx->fault = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	stop_pending(ctx);
+	soft_context_wait(ctx);
+}

@@ -1,0 +1,349 @@
+/* stream.c — streams: which one a handle means, and the calls on them.
+ *
+ *     0, CU_STREAM_LEGACY       one for each context; waits for all blocking streams and they
+ * for it CU_STREAM_PER_THREAD      one for each thread and context; blocking
+ *     cuStreamCreate(DEFAULT)   blocking
+ *     cuStreamCreate(NON_BLOCKING) */
+#include "softcuda/api/stream/queue_internal.h"
+
+#include <stdlib.h>
+
+CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
+			    struct stream **out)
+{
+	struct stream *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	s->handle = soft_handle_new(HANDLE_STREAM, s);
+	if (!s->handle) {
+		free(s);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	s->ctx = ctx;
+	s->flags = flags;
+	s->priority = priority;
+	s->blocking = !(flags & CU_STREAM_NON_BLOCKING);
+	s->id = ++soft.next_id;
+	list_append(&ctx->streams, &s->link);
+	*out = s;
+	return CUDA_SUCCESS;
+}
+
+/* Work that is queued still runs; the stream goes with the last of it. */
+void soft_stream_destroy(struct stream *s)
+{
+	soft_handle_free(s->handle);
+	s->handle = NULL;
+	s->destroyed = true;
+	soft_stream_free_if_done(s);
+}
+
+static CUresult find_per_thread(struct context *ctx, struct stream **out)
+{
+	uint64_t thread = soft_thread_id();
+	CUresult r;
+
+	for (struct link *i = ctx->streams.next; i != &ctx->streams; i = i->next) {
+		struct stream *s = CONTAINER(i, struct stream, link);
+
+		if (s->thread == thread) {
+			*out = s;
+			return CUDA_SUCCESS;
+		}
+	}
+	r = soft_stream_create(ctx, CU_STREAM_DEFAULT, 0, out);
+	if (!r)
+		(*out)->thread = thread;
+	return r;
+}
+
+CUresult soft_find_stream(struct context *ctx, CUstream handle, struct stream **out)
+{
+	struct stream *s;
+
+	if (!handle || handle == CU_STREAM_LEGACY) {
+		*out = ctx->legacy;
+		return CUDA_SUCCESS;
+	}
+	if (handle == CU_STREAM_PER_THREAD)
+		return find_per_thread(ctx, out);
+	s = soft_handle_find(HANDLE_STREAM, handle);
+	if (!s)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*out = s;
+	return s->ctx->fault;
+}
+
+CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out)
+{
+	CUresult r = soft_enter(ctx);
+
+	if (r)
+		return r;
+	r = soft_find_stream(*ctx, handle, out);
+	if (r)
+		soft_unlock();
+	else
+		*ctx = (*out)->ctx;
+	return r;
+}
+
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r = soft_enter(&ctx);
+
+	if (r)
+		return r;
+	if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		r = soft_stream_create(ctx, flags, 0,
+				       &s);  /* there is one priority: clamped to it */
+	if (!r)
+		*out = s->handle;
+	(void)priority;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *out, unsigned int flags)
+{
+	return cuStreamCreateWithPriority(out, flags, 0);
+}
+
+static CUresult destroy(CUstream handle)
+{
+	struct stream *s;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	s = soft_handle_find(HANDLE_STREAM, handle);
+	if (!s || s == s->ctx->legacy || s->thread)
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else
+		soft_stream_destroy(s);
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuStreamDestroy(CUstream stream)
+{
+	return destroy(stream);
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	return destroy(stream);
+}
+
+EXPORT CUresult cuStreamQuery(CUstream handle)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r = soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	/* The legacy stream's work is not done while work is left that its next operation waits
+	 * for. */
+	if (s == ctx->legacy ? soft_stream_is_busy(s) : s->last != NULL)
+		r = CUDA_ERROR_NOT_READY;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream handle)
+{
+	struct context *ctx;
+	struct stream *s;
+	struct op *marker;
+	CUresult r = soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	if (s != ctx->legacy) {
+		soft_stream_wait(s);
+	} else if ((marker = soft_op_new(s, &soft_marker))) {
+		/* Waiting for the legacy stream is waiting for what it would wait for. */
+		r = soft_op_submit(marker, NULL);
+		if (!r)
+			soft_op_wait(marker);
+		soft_op_release(marker);
+	} else {
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!r)
+		r = ctx->fault;
+	soft_unlock();
+	return r;
+}
+
+/* A function of the program in stream order: exactly one of function and callback is set. */
+struct host_call {
+	struct op op;
+	CUhostFn function;
+	CUstreamCallback callback;
+	CUstream handle;
+	void *user;
+};
+
+/* A callback is told of a fault; a function is not called after one. */
+static void run_host_call(struct op *op)
+{
+	struct host_call *h = CONTAINER(op, struct host_call, op);
+	CUresult fault = op->ctx->fault;
+
+	soft_unlock();
+	if (h->callback)
+		h->callback(h->handle, fault, h->user);
+	else if (!fault)
+		h->function(h->user);
+	soft_lock();
+	soft_op_end(op, fault);
+}
+
+static const struct op_kind host_call_kind = { .run = run_host_call, .is_host_call = true,
+					       .bytes = sizeof(struct host_call) };
+
+static CUresult queue_host_call(CUstream handle, CUhostFn function, CUstreamCallback callback,
+				void *user)
+{
+	struct context *ctx;
+	struct stream *s;
+	struct op *op;
+	CUresult r = soft_enter_stream(handle, &ctx, &s);
+
+	if (r)
+		return r;
+	op = soft_op_new(s, &host_call_kind);
+	r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (op) {
+		struct host_call *h = CONTAINER(op, struct host_call, op);
+
+		h->function = function;
+		h->callback = callback;
+		h->handle = handle;
+		h->user = user;
+		r = soft_op_submit(op, NULL);
+		soft_op_release(op);
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user,
+				    unsigned int flags)
+{
+	if (!callback || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return queue_host_call(stream, NULL, callback, user);
+}
+
+EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
+{
+	return fn ? queue_host_call(stream, fn, NULL, user) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- what a stream is ------------------------------------------------------------------- */
+
+EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r;
+
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_stream(handle, &ctx, &s);
+	if (r)
+		return r;
+	*flags = s->flags;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r;
+
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_stream(handle, &ctx, &s);
+	if (r)
+		return r;
+	*priority = s->priority;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r;
+
+	if (!id)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_stream(handle, &ctx, &s);
+	if (r)
+		return r;
+	*id = s->id;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_stream(handle, &ctx, &s);
+	if (r)
+		return r;
+	*out = ctx->handle;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *out)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_stream(handle, &ctx, &s);
+	if (r)
+		return r;
+	*out = ctx->device->ordinal;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}
+
+/* No stream is ever capturing: there are no graphs here. */
+EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
+{
+	struct context *ctx;
+	struct stream *s;
+	CUresult r;
+
+	if (!status)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = soft_enter_stream(handle, &ctx, &s);
+	if (r)
+		return r;
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	soft_unlock();
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,320 @@
+/* vmm_handle.c — physical memory: cuMemCreate and what is asked of its handles.
+ *
+ * Each piece is a memfd, sealed so that nobody can shrink or grow it under those who map it.
+ * Device memory takes pages when they are touched and counts against the device at once; host
+ * memory has its pages from the start, so that too little of it is an error here and no SIGBUS
+ * later. */
+#include "softcuda/api/vmm/vmm_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+void soft_memory_unref(struct memory *m)
+{
+	if (--m->refs)
+		return;
+	if (!m->imported && !is_host_memory(m))
+		soft.device[m->prop.location.id].allocated_bytes -= m->bytes;
+	close(m->fd);
+	free(m);
+}
+
+CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out)
+{
+	void *handle = soft_handle_new(HANDLE_MEMORY, m);
+
+	if (!handle)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = (uintptr_t)handle;
+	return CUDA_SUCCESS;
+}
+
+struct memory *soft_memory_find(CUmemGenericAllocationHandle handle)
+{
+	return soft_handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
+}
+
+/* ---- what may be asked for -------------------------------------------------------------- */
+
+static bool node_exists(int node)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
+	return node == 0 || (node > 0 && access(path, F_OK) == 0);
+}
+
+static CUresult check_location(const CUmemAllocationProp *p)
+{
+	int id = p->location.id;
+
+	switch (p->location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		return id >= 0 && id < soft.n_devices
+			       ? CUDA_SUCCESS
+			       : soft_refuse(CUDA_ERROR_INVALID_DEVICE,
+					     "cuMemCreate: there is no device %d", id);
+	case CU_MEM_LOCATION_TYPE_HOST:
+		return p->requestedHandleTypes ? soft_refuse(CUDA_ERROR_INVALID_VALUE,
+							     "cuMemCreate: memory of location "
+							     "HOST is not exportable: "
+							     "HOST_NUMA is")
+					       : CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return node_exists(id)
+			       ? CUDA_SUCCESS
+			       : soft_refuse(CUDA_ERROR_INVALID_VALUE,
+					     "cuMemCreate: there is no NUMA node %d", id);
+	default:
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: location type %d",
+				   (int)p->location.type);
+	}
+}
+
+static CUresult check(size_t bytes, const CUmemAllocationProp *p, unsigned long long flags)
+{
+	if (!bytes || bytes % VMM_GRANULARITY || flags)
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemCreate: %zu bytes, flags %llu: bytes must be a multiple of "
+			"2 MiB, flags 0",
+			bytes, flags);
+	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED || p->win32HandleMetaData ||
+	    p->allocFlags.gpuDirectRDMACapable || p->allocFlags.usage)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMemCreate: type %d, or a flag that this device has not",
+				   (int)p->type);
+	if ((unsigned)p->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
+		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: there is no fabric");
+	if (p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
+	    p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemCreate: handle type %d; file descriptors (1) are had here",
+			(int)p->requestedHandleTypes);
+	return check_location(p);
+}
+
+/* ---- the pages -------------------------------------------------------------------------- */
+
+/* What the system could still give without killing somebody for it. */
+static uint64_t available_bytes(void)
+{
+	char line[128];
+	unsigned long long kib = 0, found = 0;
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	if (!f)
+		return UINT64_MAX;
+	while (fgets(line, sizeof line, f))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1 ||
+		    sscanf(line, "SwapFree: %llu", &kib) == 1)
+			found += kib;
+	fclose(f);
+	return (uint64_t)found << 10;
+}
+
+static bool fits_in_memory(size_t bytes)
+{
+	struct sysinfo s;
+
+	if (sysinfo(&s) == 0 && bytes < (uint64_t)s.freeram * s.mem_unit / 2)
+		return true; /* the usual case, at the price of one system call */
+	return bytes <= soft.memory_bytes && bytes <= available_bytes();
+}
+
+static bool has_several_nodes(void)
+{
+	return access("/sys/devices/system/node/node1", F_OK) == 0;
+}
+
+/* The policy belongs to the file, for whoever maps it; it is set through a mapping. */
+static CUresult place_on_node(int fd, size_t bytes, int node)
+{
+	enum { BITS = 8 * sizeof(unsigned long), WORDS = 16 };
+	unsigned long mask[WORDS] = { 0 };
+	void *pages;
+	long r;
+
+	if (!has_several_nodes())
+		return CUDA_SUCCESS;
+	if (node >= WORDS * BITS)
+		return CUDA_ERROR_INVALID_VALUE;
+	mask[node / BITS] = 1ul << node % BITS;
+	pages = mmap(NULL, bytes, PROT_NONE, MAP_SHARED, fd, 0);
+	if (pages == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = syscall(SYS_mbind, pages, bytes, MPOL_BIND, mask, WORDS * BITS + 1, 0);
+	munmap(pages, bytes);
+	return r == 0 ? CUDA_SUCCESS
+		      : soft_refuse(
+				CUDA_ERROR_NOT_PERMITTED,
+				"cuMemCreate: the system does not place memory on node %d: %s",
+				node, strerror(errno));
+}
+
+static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *p)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (!fits_in_memory(bytes))
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+				   "cuMemCreate: the host has no %zu bytes left", bytes);
+	if (p->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		r = place_on_node(fd, bytes, p->location.id);
+	if (!r && fallocate(fd, 0, 0, (off_t)bytes))
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate: %zu bytes: %s", bytes,
+				strerror(errno));
+	return r;
+}
+
+static CUresult make_file(size_t bytes, const CUmemAllocationProp *p, int *out)
+{
+	char name[160];
+	int fd;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!soft_memory_name(p, bytes, name, sizeof name))
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return soft_refuse(
+			r, "cuMemCreate: each piece takes a file descriptor: %s (ulimit -n)",
+			strerror(errno));
+	if (ftruncate(fd, (off_t)bytes)) {
+		r = soft_refuse(r, "cuMemCreate: %zu bytes: %s", bytes, strerror(errno));
+		goto close_fd;
+	}
+	r = p->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS
+							    : fill_host_file(fd, bytes, p);
+	if (!r && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		r = CUDA_ERROR_OPERATING_SYSTEM;
+	if (r)
+		goto close_fd;
+	*out = fd;
+	return CUDA_SUCCESS;
+close_fd:
+	close(fd);
+	return r;
+}
+
+/* ---- the calls -------------------------------------------------------------------------- */
+
+/* Count bytes against the device before they are made, so that two threads cannot both have the
+ * last of them. */
+static CUresult account(const CUmemAllocationProp *p, size_t bytes)
+{
+	struct device *d;
+	CUresult r = CUDA_SUCCESS;
+
+	if (p->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_SUCCESS;
+	soft_lock();
+	d = &soft.device[p->location.id];
+	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+				"cuMemCreate: %zu bytes, and device %d has %llu free", bytes,
+				d->ordinal,
+				(unsigned long long)(soft.memory_bytes - d->allocated_bytes));
+	else
+		d->allocated_bytes += bytes;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
+			    const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	struct memory *m;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!out || !prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = check(bytes, prop, flags);
+	if (!r)
+		r = account(prop, bytes);
+	if (r)
+		return r;
+	m = calloc(1, sizeof *m);
+	if (m) {
+		*m = (struct memory){ .refs = 1, .fd = -1, .bytes = bytes, .prop = *prop };
+		m->prop.allocFlags.compressionType = 0;
+		r = make_file(bytes, prop, &m->fd);
+	} else {
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	soft_lock();
+	if (!r)
+		r = soft_memory_adopt(m, out);
+	if (r && m && m->fd >= 0) {
+		soft_memory_unref(m);
+	} else if (r) {
+		if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+			soft.device[prop->location.id].allocated_bytes -= bytes;
+		free(m);
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	struct memory *m;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	m = soft_memory_find(handle);
+	if (m) {
+		soft_handle_free((void *)(uintptr_t)handle);
+		soft_memory_unref(m);
+	} else {
+		r = CUDA_ERROR_INVALID_VALUE;
+	}
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
+						       CUmemGenericAllocationHandle handle)
+{
+	struct memory *m;
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	soft_lock();
+	m = out ? soft_memory_find(handle) : NULL;
+	if (m)
+		*out = m->prop;
+	else
+		r = CUDA_ERROR_INVALID_VALUE;
+	soft_unlock();
+	return r;
+}
+
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *prop,
+					      CUmemAllocationGranularity_flags option)
+{
+	CUresult r = soft_check_initialised();
+
+	if (r)
+		return r;
+	if (!out || !prop ||
+	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+	     option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = VMM_GRANULARITY;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,64 @@
+/* vmm_internal.h — the objects of virtual memory management, and which file has which step.
+ *
+ *     cuMemCreate ────────────> memory: a sealed memfd (vmm_handle.c) <── cuMemImport... (vmm_share.c)
+ *                                 │ n references: its handles and its mappings
+ *     cuMemAddressReserve ──> reservation: addresses without memory (vmm.c)
+ *                                 │
+ *     cuMemMap ───────────────> mapping: a range in the engine's table, PROT_NONE for the CPU
+ *     cuMemSetAccess ─────────>   └ its rights, location by location (vmm_access.c)
+ *
+ * None of these belongs to a context: they work without one, and after one has died. */
+#ifndef GPULOAD_SOFTCUDA_API_VMM_VMM_INTERNAL_H
+#define GPULOAD_SOFTCUDA_API_VMM_VMM_INTERNAL_H
+
+#include "softcuda/api/base/state_internal.h"
+
+enum { VMM_GRANULARITY = 2 << 20 };  /* NVIDIA's, for each kind of memory */
+
+/* A piece of physical memory.  Released when nothing refers to it. */
+struct memory {
+	unsigned refs;
+	int fd;                      /* of the memfd; close-on-exec */
+	size_t bytes;
+	CUmemAllocationProp prop;    /* of an imported one requestedHandleTypes is 0 */
+	bool imported;               /* counts on its owner's side, not here */
+};
+
+struct reservation {
+	uint64_t base;
+	size_t bytes;
+	size_t n_mappings;
+};
+
+struct mapping {
+	struct memory *memory;
+	struct reservation *in;
+	void *handle;                /* owner of its range in the engine's table */
+	uint64_t base;
+	uint64_t id;                 /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+	CUmemAccess_flags host;      /* what the CPU may do */
+	uint32_t readers, writers;   /* bit d: device d */
+	bool sync_memops;
+};
+
+/* vmm_handle.c, under the lock. */
+void soft_memory_unref(struct memory *m);
+/* A new handle takes the caller's reference. */
+CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
+struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
+/* vmm_name.c: write the name of new memory, false: no random id or too long for buf; read the name of fd. */
+bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
+		      size_t buf_bytes);
+CUresult soft_memory_parse_name(int fd, size_t *bytes, CUmemLocation *location);
+/* vmm.c, under the lock. */
+struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
+struct reservation *soft_reservation_at(uint64_t address);
+/* vmm_access.c, under the lock: may the CPU or any device read (or write) it? */
+bool soft_mapping_allows(const struct mapping *m, bool write);
+
+static inline bool is_host_memory(const struct memory *m)
+{
+	return m->prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+#endif
