@@ -1,17 +1,9 @@
 /* init.c — cuInit and the version. */
 #include "softcuda/api/base/state_internal.h"
 
-#include <sched.h>
 #include <unistd.h>
 
-static int count_processors(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof set, &set) == 0)
-		return CPU_COUNT(&set);
-	return 1;
-}
+#include "core/parallel.h"
 
 /* The worker threads do not survive a fork, so neither does the driver: calls in the child
  * answer CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
@@ -32,7 +24,7 @@ static CUresult start(void)
 		return r;
 	if (gpul_exec_memory_create(&soft.memory, &err))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	soft.n_processors = count_processors();
+	soft.n_processors = (int)gpul_cpus();
 	soft.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	soft.heap_bytes = 8 << 20;
 	list_init(&soft.libraries);

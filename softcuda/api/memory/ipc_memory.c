@@ -10,41 +10,26 @@
  * long.  While the pages move, kernels and copies stand still; they go on where they were. */
 #include "softcuda/api/memory/memory_internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/io.h"
+
 static void *address_of(const struct allocation *a)
 {
 	return (void *)(uintptr_t)a->base;
 }
 
-static bool write_all(int fd, const char *bytes, size_t n, size_t offset)
-{
-	while (n) {
-		ssize_t done = pwrite(fd, bytes, n, (off_t)offset);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return false;
-		bytes += done;
-		offset += (size_t)done;
-		n -= (size_t)done;
-	}
-	return true;
-}
-
-/* Copy what was ever written: a new file's other pages are 0 as well, and need not be there yet.  Which
- * pages have been touched the kernel tells in 8 bytes each; without that all are taken for such. */
+/* Write the pages that were ever written to; the other pages of a new file are 0 and need no memory yet.  The
+ * kernel reports which pages were touched in 8 bytes each; without that report all pages are written. */
 static bool write_touched(int fd, const char *bytes, size_t n)
 {
 	enum { AT_ONCE = 512 };
 	const uint64_t touched = UINT64_C(3) << 62;  /* in memory, or swapped out: proc_pid_pagemap(5) */
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), n_pages = (n + page - 1) / page;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), n_pages = (n + page - 1) / page, skipped = 0;
 	uint64_t entries[AT_ONCE];
 	bool written = true;
 	int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -55,8 +40,13 @@ static bool write_touched(int fd, const char *bytes, size_t n)
 
 		if (!k && pread(map, entries, sizeof entries, where) != sizeof entries)
 			memset(entries, 0xff, sizeof entries);
-		if (entries[k] & touched)
-			written = write_all(fd, bytes + at, n - at < page ? n - at : page, at);
+		if (!(entries[k] & touched)) {
+			skipped += page;
+			continue;
+		}
+		written = (!skipped || lseek(fd, (off_t)skipped, SEEK_CUR) >= 0) &&
+			  gpul_write_all(fd, bytes + at, n - at < page ? n - at : page);
+		skipped = 0;
 	}
 	if (map >= 0)
 		close(map);
