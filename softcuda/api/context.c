@@ -87,7 +87,7 @@ void soft_context_destroy(struct context *ctx)
 
 /* ---- contexts of one's own -------------------------------------------------------------- */
 
-static CUresult create(CUcontext *out, unsigned flags, CUdevice dev)
+EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice dev)
 {
 	struct context *ctx;
 	struct device *d;
@@ -111,12 +111,7 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev)
 
 EXPORT CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice dev)
 {
-	return create(out, flags, dev);
-}
-
-EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice dev)
-{
-	return create(out, flags, dev);
+	return cuCtxCreate_v2(out, flags, dev);
 }
 
 EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int n_affinity,
@@ -125,7 +120,7 @@ EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, in
 	if (affinity || n_affinity)
 		return soft_refuse(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY,
 				   "the software GPU has no execution affinity");
-	return create(out, flags, dev);
+	return cuCtxCreate_v2(out, flags, dev);
 }
 
 EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
@@ -138,10 +133,10 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsign
 			      params ? params->numExecAffinityParams : 0, flags, dev);
 }
 
-static CUresult destroy(CUcontext handle)
+EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 {
 	struct context *ctx = NULL;
-	CUresult r = soft_check_initialised();
+	CUresult r = handle ? soft_check_initialised() : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -149,7 +144,7 @@ static CUresult destroy(CUcontext handle)
 	r = soft_find_context(handle, &ctx);
 	if (!r && ctx->is_primary)
 		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
-				"a primary context is released, not destroyed");
+				"cuCtxDestroy: this is a primary context: use cuDevicePrimaryCtxRelease");
 	if (!r) {
 		void *popped;
 
@@ -163,17 +158,12 @@ static CUresult destroy(CUcontext handle)
 
 EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 {
-	return ctx ? destroy(ctx) : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
-{
-	return ctx ? destroy(ctx) : CUDA_ERROR_INVALID_VALUE;
+	return cuCtxDestroy_v2(ctx);
 }
 
 /* ---- the current one -------------------------------------------------------------------- */
 
-static CUresult push(CUcontext handle)
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 {
 	struct context *ctx;
 	CUresult r = soft_check_initialised();
@@ -193,15 +183,10 @@ static CUresult push(CUcontext handle)
 
 EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
 {
-	return push(ctx);
+	return cuCtxPushCurrent_v2(ctx);
 }
 
-EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
-{
-	return push(ctx);
-}
-
-static CUresult pop(CUcontext *out)
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
 {
 	void *handle;
 	CUresult r = soft_check_initialised();
@@ -217,12 +202,7 @@ static CUresult pop(CUcontext *out)
 
 EXPORT CUresult cuCtxPopCurrent(CUcontext *out)
 {
-	return pop(out);
-}
-
-EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
-{
-	return pop(out);
+	return cuCtxPopCurrent_v2(out);
 }
 
 EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
@@ -256,7 +236,7 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
 
 /* Find the context that handle names, or the current one for NULL; the lock is held on success.
  */
-static CUresult enter_given(CUcontext handle, struct context **out)
+static CUresult enter_context(CUcontext handle, struct context **out)
 {
 	CUresult r = soft_check_initialised();
 
@@ -272,11 +252,8 @@ static CUresult enter_given(CUcontext handle, struct context **out)
 EXPORT CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext handle)
 {
 	struct context *ctx;
-	CUresult r;
+	CUresult r = out ? enter_context(handle, &ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = enter_given(handle, &ctx);
 	if (r)
 		return r;
 	*out = ctx->device->ordinal;
@@ -292,7 +269,7 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *out)
 EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
 	struct context *ctx;
-	CUresult r = enter_given(handle, &ctx);
+	CUresult r = enter_context(handle, &ctx);
 
 	if (r)
 		return r;
@@ -310,11 +287,8 @@ EXPORT CUresult cuCtxSynchronize(void)
 EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 {
 	struct context *ctx;
-	CUresult r;
+	CUresult r = flags ? soft_enter_even_dead(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_even_dead(&ctx);
 	if (r)
 		return r;
 	*flags = ctx->flags;
@@ -340,11 +314,8 @@ EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 {
 	struct context *ctx;
-	CUresult r;
+	CUresult r = id ? enter_context(handle, &ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!id)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = enter_given(handle, &ctx);
 	if (r)
 		return r;
 	*id = (uintptr_t)ctx->handle;
@@ -355,11 +326,8 @@ EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 {
 	struct context *ctx;
-	CUresult r;
+	CUresult r = version ? enter_context(handle, &ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!version)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = enter_given(handle, &ctx);
 	if (r)
 		return r;
 	*version = 3020;  /* of every context since cuCtxCreate_v2 */

@@ -57,7 +57,7 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-static CUresult get_uuid(CUuuid *uuid, CUdevice dev)
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
 	struct device *d;
 	CUresult r = soft_find_device(dev, &d);
@@ -72,12 +72,7 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice dev)
 
 EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
-	return get_uuid(uuid, dev);
-}
-
-EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
-{
-	return get_uuid(uuid, dev);
+	return cuDeviceGetUuid_v2(uuid, dev);
 }
 
 /* PCI domain ffff is one that no bus has. */

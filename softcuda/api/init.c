@@ -15,7 +15,7 @@ static void forget_in_child(void)
 	soft_unlock();
 }
 
-static CUresult start(void)
+static CUresult start_driver(void)
 {
 	gpul_error err = { 0 };
 	CUresult r = soft_choose_devices();
@@ -44,7 +44,7 @@ EXPORT CUresult cuInit(unsigned int flags)
 	if (!soft.initialised && forked)
 		r = soft_refuse(CUDA_ERROR_NOT_INITIALIZED, "cuInit was called before fork");
 	else if (!soft.initialised)
-		r = start();
+		r = start_driver();
 	if (!r)
 		soft.initialised = forked = true;
 	soft_unlock();

@@ -63,11 +63,8 @@ EXPORT CUresult cuCtxResetPersistingL2Cache(void)
 EXPORT CUresult cuCtxGetCacheConfig(CUfunc_cache *config)
 {
 	struct context *ctx;
-	CUresult r;
+	CUresult r = config ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!config)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter(&ctx);
 	if (r)
 		return r;
 	*config = ctx->cache_config;
@@ -108,11 +105,8 @@ EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 EXPORT CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
 {
 	struct context *ctx;
-	CUresult r;
+	CUresult r = config ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!config)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter(&ctx);
 	if (r)
 		return r;
 	*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;

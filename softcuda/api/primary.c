@@ -26,7 +26,7 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 	return r;
 }
 
-static CUresult primary_release(CUdevice dev)
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
 	struct device *d;
 	CUresult r = soft_find_device(dev, &d);
@@ -44,15 +44,10 @@ static CUresult primary_release(CUdevice dev)
 
 EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-	return primary_release(dev);
+	return cuDevicePrimaryCtxRelease_v2(dev);
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
-{
-	return primary_release(dev);
-}
-
-static CUresult primary_reset(CUdevice dev)
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
 	struct device *d;
 	CUresult r = soft_find_device(dev, &d);
@@ -71,12 +66,7 @@ static CUresult primary_reset(CUdevice dev)
 
 EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
-	return primary_reset(dev);
-}
-
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
-{
-	return primary_reset(dev);
+	return cuDevicePrimaryCtxReset_v2(dev);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
@@ -95,7 +85,7 @@ EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, in
 	return CUDA_SUCCESS;
 }
 
-static CUresult primary_set_flags(CUdevice dev, unsigned flags)
+EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags)
 {
 	struct device *d;
 	CUresult r = soft_find_device(dev, &d);
@@ -120,10 +110,5 @@ static CUresult primary_set_flags(CUdevice dev, unsigned flags)
 
 EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-	return primary_set_flags(dev, flags);
-}
-
-EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
-{
-	return primary_set_flags(dev, flags);
+	return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }

@@ -27,7 +27,7 @@ enum {
 
 /* The newest row called name that is not newer than version.  *known: there is one of any
  * version. */
-static const struct row *find(const char *name, int version, bool *known)
+static const struct row *find_call(const char *name, int version, bool *known)
 {
 	const struct row *best = NULL;
 
@@ -42,8 +42,8 @@ static const struct row *find(const char *name, int version, bool *known)
 	return best;
 }
 
-static CUresult get(const char *name, void **out, int version, cuuint64_t flags,
-		    CUdriverProcAddressQueryResult *status)
+EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
+				    CUdriverProcAddressQueryResult *status)
 {
 	const struct row *row;
 	entry_point call;
@@ -52,7 +52,7 @@ static CUresult get(const char *name, void **out, int version, cuuint64_t flags,
 	if (!name || !out || flags & ~(cuuint64_t)KNOWN_FLAGS || flags == KNOWN_FLAGS ||
 	    version > DRIVER_VERSION)
 		return CUDA_ERROR_INVALID_VALUE;
-	row = find(name, version, &known);
+	row = find_call(name, version, &known);
 	*out = NULL;
 	if (status)
 		*status = row     ? CU_GET_PROC_ADDRESS_SUCCESS
@@ -71,13 +71,7 @@ static CUresult get(const char *name, void **out, int version, cuuint64_t flags,
 
 EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags)
 {
-	return get(name, out, version, flags, NULL);
-}
-
-EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
-				    CUdriverProcAddressQueryResult *status)
-{
-	return get(name, out, version, flags, status);
+	return cuGetProcAddress_v2(name, out, version, flags, NULL);
 }
 
 /* NVIDIA's private interfaces, by UUID: there are none here.  The call itself must be: NVRTC opens

@@ -141,7 +141,7 @@ static const struct {
 #undef E
 };
 
-static int find(CUresult r)
+static int find_error(CUresult r)
 {
 	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
 		if (errors[i].code == r)
@@ -151,7 +151,7 @@ static int find(CUresult r)
 
 EXPORT CUresult cuGetErrorName(CUresult error, const char **out)
 {
-	int row = find(error);
+	int row = find_error(error);
 
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -161,7 +161,7 @@ EXPORT CUresult cuGetErrorName(CUresult error, const char **out)
 
 EXPORT CUresult cuGetErrorString(CUresult error, const char **out)
 {
-	int row = find(error);
+	int row = find_error(error);
 
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -23,7 +23,7 @@ static uint32_t n_rows, capacity, first_free;
 
 enum { KIND_BITS = 4, MAX_ROWS = (1 << 28) - 2 };
 
-static bool grow(void)
+static bool grow_table(void)
 {
 	uint32_t wanted = capacity ? capacity * 2 : 256;
 	struct row *bigger = wanted > MAX_ROWS ? NULL : realloc(rows, wanted * sizeof *rows);
@@ -43,7 +43,7 @@ void *soft_handle_new(enum handle_kind kind, void *object)
 		row = first_free - 1;
 		first_free = rows[row].next_free;
 	} else {
-		if (n_rows == capacity && !grow())
+		if (n_rows == capacity && !grow_table())
 			return NULL;
 		row = n_rows++;
 		rows[row].generation = 1;

@@ -62,7 +62,7 @@ void soft_ipc_close(struct ipc_file *f)
 
 /* When the process began: with its number it stands for one process, as long as the machine runs.
  * 0: there is no such process, or no /proc. */
-static uint64_t start_of(int pid)
+static uint64_t process_start(int pid)
 {
 	char path[32], text[1024], *after_name;
 	unsigned long long started = 0;
@@ -95,7 +95,7 @@ static uint64_t own_start(void)
 
 	if (pid != getpid()) {
 		pid = getpid();
-		started = start_of(pid);
+		started = process_start(pid);
 	}
 	return started;
 }
@@ -155,7 +155,7 @@ static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 }
 
 /* A name can be forged by who may open our files anyhow; a size that changes would be our SIGBUS. */
-static bool is_sound(int fd, const struct ipc_handle *h)
+static bool is_shared_file(int fd, const struct ipc_handle *h)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -164,7 +164,7 @@ static bool is_sound(int fd, const struct ipc_handle *h)
 	       (uint64_t)st.st_size == whole_pages(h->bytes) && st.st_uid == geteuid();
 }
 
-static int refused(int fd, CUresult r, const char *fmt, int pid)
+static int refuse_handle(int fd, CUresult r, const char *fmt, int pid)
 {
 	soft_refuse(r, fmt, pid);
 	if (fd >= 0)
@@ -178,20 +178,20 @@ int soft_ipc_open(enum ipc_kind kind, const struct ipc_handle *h)
 	char path[48];
 	int found, fd;
 
-	if (start_of(h->pid) != h->started)
-		return refused(-1, r, "the handle's owner, process %d, has exited", h->pid);
+	if (process_start(h->pid) != h->started)
+		return refuse_handle(-1, r, "the handle's owner, process %d, has exited", h->pid);
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
 	found = open(path, O_PATH | O_CLOEXEC);
 	if (found < 0 && errno != ENOENT)
-		return refused(-1, r, "the files of process %d, the handle's owner, cannot be "
+		return refuse_handle(-1, r, "the files of process %d, the handle's owner, cannot be "
 				      "opened: it must be of the same user",
 			       h->pid);
 	if (found < 0 || !has_name(found, kind, h))
-		return refused(found, r, "process %d has freed what the handle stands for", h->pid);
+		return refuse_handle(found, r, "process %d has freed what the handle stands for", h->pid);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", found);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	close(found);
-	if (fd < 0 || !is_sound(fd, h))
-		return refused(fd, r, "what process %d shares is not as the handle says", h->pid);
+	if (fd < 0 || !is_shared_file(fd, h))
+		return refuse_handle(fd, r, "what process %d shares is not as the handle says", h->pid);
 	return fd;
 }

@@ -267,11 +267,8 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offs
 EXPORT CUresult cuFuncGetName(const char **name, CUfunction handle)
 {
 	struct function *f;
-	CUresult r;
+	CUresult r = name ? soft_enter_function(handle, &f) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function(handle, &f);
 	if (r)
 		return r;
 	*name = f->info->name;
@@ -282,11 +279,8 @@ EXPORT CUresult cuFuncGetName(const char **name, CUfunction handle)
 EXPORT CUresult cuKernelGetName(const char **name, CUkernel handle)
 {
 	struct kernel *k;
-	CUresult r;
+	CUresult r = name ? enter_kernel(handle, &k) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = enter_kernel(handle, &k);
 	if (r)
 		return r;
 	*name = kernel_info(k)->name;
@@ -297,11 +291,8 @@ EXPORT CUresult cuKernelGetName(const char **name, CUkernel handle)
 EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction handle)
 {
 	struct function *f;
-	CUresult r;
+	CUresult r = out ? soft_enter_function(handle, &f) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function(handle, &f);
 	if (r)
 		return r;
 	*out = f->module->handle;
@@ -312,11 +303,8 @@ EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction handle)
 EXPORT CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
 {
 	struct kernel *k;
-	CUresult r;
+	CUresult r = out ? enter_kernel(handle, &k) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = enter_kernel(handle, &k);
 	if (r)
 		return r;
 	*out = k->library->handle;
@@ -327,11 +315,9 @@ EXPORT CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
 EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 {
 	struct function *f;
-	CUresult r;
+	CUresult r = out ? soft_enter_function((CUfunction)handle, &f)
+			 : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function((CUfunction)handle, &f);
 	if (r)
 		return r;
 	*out = f->handle;
@@ -343,11 +329,8 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction handle)
 {
 	struct function *f;
-	CUresult r;
+	CUresult r = state ? soft_enter_function(handle, &f) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!state)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_function(handle, &f);
 	if (r)
 		return r;
 	*state = CU_FUNCTION_LOADING_STATE_LOADED;

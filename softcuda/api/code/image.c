@@ -36,7 +36,7 @@ static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
 /* The better of two images.  A GPU's driver would take the highest target that is not above the
  * device, and of equals the last.  Here any runs, so without such a one the lowest above it: that is
  * the likeliest to use nothing new; and plain code rather than "a" code. */
-static bool better(const gpul_image *a, const gpul_image *best)
+static bool is_better(const gpul_image *a, const gpul_image *best)
 {
 	const unsigned device = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
 	bool fits = a->sm <= device;
@@ -53,7 +53,7 @@ const gpul_image *soft_best_ptx(const gpul_image *all, size_t n)
 	const gpul_image *best = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		if (all[i].kind == GPUL_IMAGE_PTX && better(&all[i], best))
+		if (all[i].kind == GPUL_IMAGE_PTX && is_better(&all[i], best))
 			best = &all[i];
 	return best;
 }
@@ -105,7 +105,7 @@ struct part { /* one of the fatbins that were linked */
 
 typedef GPUL_ARRAY(struct part) parts;
 
-static CUresult refuse(const gpul_error *err, char *why, size_t why_bytes)
+static CUresult refuse_image(const gpul_error *err, char *why, size_t why_bytes)
 {
 	snprintf(why, why_bytes, "%s", err->text);
 	return err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
@@ -122,11 +122,11 @@ static CUresult add_part(parts *all, const void *fatbin, char *why, size_t why_b
 	r = soft_image_open(fatbin, 0, &p->image, why, why_bytes);
 	if (!r && gpul_ptx_parse(p->image.text, p->image.text_bytes, "a linked fatbin", &p->module,
 				 &err))
-		r = refuse(&err, why, why_bytes);
+		r = refuse_image(&err, why, why_bytes);
 	return r;
 }
 
-static CUresult join(const parts *all, struct soft_image *out, char *why, size_t why_bytes)
+static CUresult link_parts(const parts *all, struct soft_image *out, char *why, size_t why_bytes)
 {
 	gpul_ptx_link_input *list = calloc(all->n, sizeof *list);
 	gpul_error err = { 0 };
@@ -137,7 +137,7 @@ static CUresult join(const parts *all, struct soft_image *out, char *why, size_t
 	for (size_t i = 0; i < all->n; i++)
 		list[i] = (gpul_ptx_link_input){ all->at[i].module, "a linked fatbin" };
 	if (gpul_ptx_link(list, all->n, &out->linked, &out->text_bytes, &err))
-		r = refuse(&err, why, why_bytes);
+		r = refuse_image(&err, why, why_bytes);
 	out->text = out->linked;
 	free(list);
 	return r;
@@ -152,7 +152,7 @@ static CUresult from_linked(const struct wrapper *w, struct soft_image *out, cha
 	for (size_t i = 0; !r && w->linked_from[i]; i++)
 		r = add_part(&all, w->linked_from[i], why, why_bytes);
 	if (!r)
-		r = join(&all, out, why, why_bytes);
+		r = link_parts(&all, out, why, why_bytes);
 	for (size_t i = 0; i < all.n; i++) {
 		gpul_ptx_module_destroy(all.at[i].module);
 		soft_image_close(&all.at[i].image);
@@ -172,7 +172,7 @@ static CUresult from_wrapper(const void *data, struct soft_image *out, char *why
 
 	memcpy(&w, data, sizeof w);
 	if (gpul_image_extent(data, &fatbin, &n_bytes, &err))
-		return refuse(&err, why, why_bytes);
+		return refuse_image(&err, why, why_bytes);
 	r = from_fatbin(fatbin, n_bytes, out, why, why_bytes);
 	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && w.version == 2 && w.linked_from &&
 	    w.linked_from[0]) {
@@ -216,7 +216,7 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 	else if (strncmp(text, "\x50\xed\x55\xba", 4) != 0)
 		r = from_text(text, out, why, why_bytes);
 	else if (n_bytes == 0 && gpul_image_extent(data, &data, &n_bytes, &err))
-		r = refuse(&err, why, why_bytes);
+		r = refuse_image(&err, why, why_bytes);
 	else
 		r = from_fatbin(data, n_bytes, out, why, why_bytes);
 	if (r)

@@ -45,7 +45,7 @@ static uint64_t resident_blocks(const struct function *f, const gpul_exec_launch
 	       (uint64_t)soft_blocks_per_sm(f, (int)product(c->block), c->dynamic_shared_bytes);
 }
 
-static CUresult check(const struct function *f, const gpul_exec_launch_config *c)
+static CUresult check_launch(const struct function *f, const gpul_exec_launch_config *c)
 {
 	CUresult r = check_dimensions(f, c->grid, c->block);
 
@@ -67,7 +67,7 @@ static CUresult check(const struct function *f, const gpul_exec_launch_config *c
 }
 
 /* The `extra` form: a list of keys and values that ends in CU_LAUNCH_PARAM_END. */
-static CUresult find_buffer(void **extra, const void **buffer, size_t *buffer_bytes)
+static CUresult find_argument_buffer(void **extra, const void **buffer, size_t *buffer_bytes)
 {
 	*buffer = NULL;
 	*buffer_bytes = 0;
@@ -94,7 +94,7 @@ static CUresult copy_arguments(const struct function *f, void **params, void **e
 
 	if (params && extra)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (extra && (r = find_buffer(extra, &buffer, &buffer_bytes)))
+	if (extra && (r = find_argument_buffer(extra, &buffer, &buffer_bytes)))
 		return r;
 	if (info->n_params && !params && (!buffer || buffer_bytes < info->param_bytes))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
@@ -233,7 +233,7 @@ static const struct op_kind launch_kind = {
 
 /* ---- the calls -------------------------------------------------------------------------- */
 
-static CUresult launch(CUfunction handle, gpul_exec_launch_config *c, CUstream stream,
+static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUstream stream,
 		       void **params, void **extra)
 {
 	struct context *ctx;
@@ -251,7 +251,7 @@ static CUresult launch(CUfunction handle, gpul_exec_launch_config *c, CUstream s
 				"%s: its module and the stream are of two contexts",
 				f->info->name);
 	if (!r)
-		r = check(f, c);
+		r = check_launch(f, c);
 	if (!r && !(op = soft_op_new(s, &launch_kind)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (r)
@@ -286,7 +286,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int g
 		.dynamic_shared_bytes = shared_bytes,
 	};
 
-	return launch(f, &c, stream, params, extra);
+	return queue_launch(f, &c, stream, params, extra);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x,
@@ -302,7 +302,7 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x,
 		.cooperative = true,
 	};
 
-	return launch(f, &c, stream, params, NULL);
+	return queue_launch(f, &c, stream, params, NULL);
 }
 
 /* Hints about caches, scheduling and overlap change nothing here; what changes a result is
@@ -349,7 +349,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUstream default_stream,
 	for (unsigned i = 0; !r && i < config->numAttrs; i++)
 		r = apply_attribute(&config->attrs[i], &c);
 	return r ? r
-		 : launch(f, &c, config->hStream ? config->hStream : default_stream, params,
+		 : queue_launch(f, &c, config->hStream ? config->hStream : default_stream, params,
 			  extra);
 }
 

@@ -24,7 +24,7 @@ static void free_library(struct library *l)
 	free(l);
 }
 
-static CUresult make_kernels(struct library *l)
+static CUresult create_kernels(struct library *l)
 {
 	l->n_kernels = gpul_exec_n_kernels(l->code->program);
 	l->kernels = calloc(l->n_kernels + 1, sizeof *l->kernels);
@@ -45,14 +45,14 @@ static CUresult make_kernels(struct library *l)
 }
 
 /* Under the lock: a library of the code that l has. */
-static CUresult publish(struct library *l, const struct soft_image *image, const char *name)
+static CUresult fill_library(struct library *l, const struct soft_image *image, const char *name)
 {
 	snprintf(l->name, sizeof l->name, "%s", name);
 	memcpy(l->text, image->text, image->text_bytes);
 	l->text[image->text_bytes] = 0;
 	l->text_bytes = image->text_bytes;
 	l->handle = soft_handle_new(HANDLE_LIBRARY, l);
-	return l->handle ? make_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
+	return l->handle ? create_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult load_text(CUlibrary *out, const struct soft_image *image, const char *name,
@@ -70,7 +70,7 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 		    : CUDA_ERROR_OUT_OF_MEMORY;
 	soft_lock();
 	if (!r)
-		r = publish(l, image, name);
+		r = fill_library(l, image, name);
 	if (r) {
 		free_library(l);
 	} else {
@@ -83,7 +83,7 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 	return r;
 }
 
-static CUresult load(CUlibrary *out, const void *data, size_t n_bytes, const char *name,
+static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, const char *name,
 		     const struct jit_log *log)
 {
 	struct soft_image image;
@@ -125,7 +125,7 @@ EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_optio
 	(void)values;
 	if (r)
 		return r;
-	return out && image ? load(out, image, 0, soft_image_name(), &log)
+	return out && image ? load_library(out, image, 0, soft_image_name(), &log)
 			    : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -147,13 +147,13 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_op
 	r = soft_open_file(path, &file);
 	if (r)
 		return r;
-	r = load(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
+	r = load_library(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
 	gpul_file_close(&file);
 	return r;
 }
 
 /* Begin a call on a library; the lock is held on success. */
-static CUresult enter(CUlibrary handle, struct library **out)
+static CUresult enter_library(CUlibrary handle, struct library **out)
 {
 	CUresult r = soft_check_initialised();
 
@@ -170,7 +170,7 @@ static CUresult enter(CUlibrary handle, struct library **out)
 EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 {
 	struct library *l;
-	CUresult r = enter(handle, &l);
+	CUresult r = enter_library(handle, &l);
 
 	if (r)
 		return r;
@@ -190,7 +190,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
 {
 	struct library *l;
-	CUresult r = enter(handle, &l);
+	CUresult r = enter_library(handle, &l);
 
 	if (r)
 		return r;
@@ -210,11 +210,8 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *
 EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary handle)
 {
 	struct library *l;
-	CUresult r;
+	CUresult r = count ? enter_library(handle, &l) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = enter(handle, &l);
 	if (r)
 		return r;
 	*count = (unsigned)l->n_kernels;
@@ -229,7 +226,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int n, CUl
 
 	if (!kernels || !n)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = enter(handle, &l);
+	r = enter_library(handle, &l);
 	if (r)
 		return r;
 	for (size_t i = 0; i < n && i < l->n_kernels; i++)
@@ -312,11 +309,8 @@ static CUresult enter_instance(CUlibrary handle, struct module **out)
 EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle)
 {
 	struct module *m;
-	CUresult r;
+	CUresult r = out ? enter_instance(handle, &m) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = enter_instance(handle, &m);
 	if (r)
 		return r;
 	*out = m->handle;

@@ -29,7 +29,7 @@ struct linker {
 	size_t text_bytes;
 };
 
-static CUresult find(CUlinkState handle, struct linker **out)
+static CUresult find_linker(CUlinkState handle, struct linker **out)
 {
 	CUresult r = soft_check_initialised();
 
@@ -46,11 +46,8 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **va
 {
 	struct context *ctx;
 	struct linker *l;
-	CUresult r;
+	CUresult r = out ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter(&ctx);
 	if (r)
 		return r;
 	l = calloc(1, sizeof *l);
@@ -68,7 +65,7 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **va
 /* ---- inputs ------------------------------------------------------------------------------- */
 
 /* What a gpul_ call told, as this API tells it. */
-static CUresult refuse(const struct linker *l, const gpul_error *err, CUresult otherwise)
+static CUresult refuse_input(const struct linker *l, const gpul_error *err, CUresult otherwise)
 {
 	return soft_jit_error(&l->log,
 			      err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : otherwise,
@@ -95,7 +92,7 @@ static CUresult add_text(struct linker *l, const char *text, size_t text_bytes,
 	if (!in.name || !in.text)
 		goto free_in;
 	if (gpul_ptx_parse(in.text, in.text_bytes, name, &in.module, &err)) {
-		r = refuse(l, &err, CUDA_ERROR_INVALID_PTX);
+		r = refuse_input(l, &err, CUDA_ERROR_INVALID_PTX);
 		goto free_in;
 	}
 	row = gpul_array_push(&l->inputs);
@@ -120,7 +117,7 @@ static CUresult add_image(struct linker *l, const gpul_image *image, const char 
 			"only PTX can be linked: the software driver runs no machine code. Compile "
 			"with nvcc -dc -gencode arch=compute_75,code=compute_75");
 	if (gpul_image_unpack(image, &u, &err))
-		r = refuse(l, &err, CUDA_ERROR_INVALID_IMAGE);
+		r = refuse_input(l, &err, CUDA_ERROR_INVALID_IMAGE);
 	else
 		r = add_text(l, u.bytes, u.n_bytes, name);
 	gpul_unpacked_free(&u);
@@ -159,12 +156,12 @@ static CUresult add_container(struct linker *l, const void *data, size_t bytes,
 
 	if (!st)
 		st = gpul_source_images(source, NULL, &list, &err);
-	r = st ? refuse(l, &err, CUDA_ERROR_INVALID_IMAGE) : add_units(l, list, name);
+	r = st ? refuse_input(l, &err, CUDA_ERROR_INVALID_IMAGE) : add_units(l, list, name);
 	gpul_source_close(source);
 	return r;
 }
 
-static CUresult add(struct linker *l, CUjitInputType type, const void *data, size_t bytes,
+static CUresult add_input(struct linker *l, CUjitInputType type, const void *data, size_t bytes,
 		    const char *name)
 {
 	switch (type) {
@@ -187,7 +184,7 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *
 				 CUjit_option *options, void **values)
 {
 	struct linker *l;
-	CUresult r = find(handle, &l);
+	CUresult r = find_linker(handle, &l);
 
 	(void)n;
 	(void)options;
@@ -196,7 +193,7 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *
 		return r;
 	if (!data || !bytes || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || l->text)
 		return CUDA_ERROR_INVALID_VALUE;
-	return add(l, type, data, bytes, name ? name : "<input>");
+	return add_input(l, type, data, bytes, name ? name : "<input>");
 }
 
 EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char *path,
@@ -204,7 +201,7 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const 
 {
 	struct linker *l;
 	gpul_file file;
-	CUresult r = find(handle, &l);
+	CUresult r = find_linker(handle, &l);
 
 	(void)n;
 	(void)options;
@@ -216,14 +213,14 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const 
 	r = soft_open_file(path, &file);
 	if (r)
 		return r;
-	r = add(l, type, file.bytes, file.n_bytes, path);
+	r = add_input(l, type, file.bytes, file.n_bytes, path);
 	gpul_file_close(&file);
 	return r;
 }
 
 /* ---- the result --------------------------------------------------------------------------- */
 
-static CUresult join(struct linker *l, char **text, size_t *text_bytes)
+static CUresult link_inputs(struct linker *l, char **text, size_t *text_bytes)
 {
 	gpul_ptx_link_input *list = calloc(l->inputs.n, sizeof *list);
 	gpul_error err = { 0 };
@@ -234,7 +231,7 @@ static CUresult join(struct linker *l, char **text, size_t *text_bytes)
 	for (size_t i = 0; i < l->inputs.n; i++)
 		list[i] = (gpul_ptx_link_input){ l->inputs.at[i].module, l->inputs.at[i].name };
 	if (gpul_ptx_link(list, l->inputs.n, text, text_bytes, &err))
-		r = refuse(l, &err, CUDA_ERROR_INVALID_PTX);
+		r = refuse_input(l, &err, CUDA_ERROR_INVALID_PTX);
 	free(list);
 	return r;
 }
@@ -252,13 +249,13 @@ static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
 	only->text = NULL;
 }
 
-static CUresult complete(struct linker *l)
+static CUresult complete_link(struct linker *l)
 {
 	const char *name = l->inputs.n == 1 ? l->inputs.at[0].name : "<linked>";
 	struct code *code;
 	char *text = NULL;
 	size_t text_bytes;
-	CUresult r = join(l, &text, &text_bytes);
+	CUresult r = link_inputs(l, &text, &text_bytes);
 
 	if (r)
 		return r;
@@ -279,7 +276,7 @@ static CUresult complete(struct linker *l)
 EXPORT CUresult cuLinkComplete(CUlinkState handle, void **image, size_t *image_bytes)
 {
 	struct linker *l;
-	CUresult r = find(handle, &l);
+	CUresult r = find_linker(handle, &l);
 
 	if (r)
 		return r;
@@ -288,7 +285,7 @@ EXPORT CUresult cuLinkComplete(CUlinkState handle, void **image, size_t *image_b
 	if (!l->inputs.n)
 		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE,
 				      "nothing was added to link");
-	r = l->text ? CUDA_SUCCESS : complete(l);
+	r = l->text ? CUDA_SUCCESS : complete_link(l);
 	if (r)
 		return r;
 	*image = l->text;
@@ -301,7 +298,7 @@ EXPORT CUresult cuLinkComplete(CUlinkState handle, void **image, size_t *image_b
 EXPORT CUresult cuLinkDestroy(CUlinkState handle)
 {
 	struct linker *l;
-	CUresult r = find(handle, &l);
+	CUresult r = find_linker(handle, &l);
 
 	if (r)
 		return r;

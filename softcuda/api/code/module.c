@@ -66,7 +66,7 @@ void soft_code_unref(struct code *c)
 
 /* ---- modules ---------------------------------------------------------------------------- */
 
-static CUresult make_functions(struct module *m)
+static CUresult create_functions(struct module *m)
 {
 	m->n_functions = gpul_exec_n_kernels(m->code->program);
 	m->functions = calloc(m->n_functions + 1, sizeof *m->functions);
@@ -88,7 +88,7 @@ static CUresult make_functions(struct module *m)
 }
 
 /* Variables are for kernels of their own device: NVIDIA's driver does not map them for peers either. */
-static void deny_others(const struct module *m)
+static void deny_other_devices(const struct module *m)
 {
 	const gpul_exec_program *p = m->code->program;
 	const uint32_t others = ~(UINT32_C(1) << m->ctx->device->ordinal);
@@ -117,12 +117,12 @@ CUresult soft_module_create(struct context *ctx, struct code *code, struct modul
 	code->refs++;
 	m->handle = soft_handle_new(HANDLE_MODULE, m);
 	if (m->handle)
-		r = make_functions(m);
+		r = create_functions(m);
 	if (r) {
 		soft_module_destroy(m);
 		return r;
 	}
-	deny_others(m);
+	deny_other_devices(m);
 	list_append(&ctx->modules, &m->link);
 	*out = m;
 	return CUDA_SUCCESS;
@@ -142,7 +142,7 @@ void soft_module_destroy(struct module *m)
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-static CUresult load(CUmodule *out, const void *image, size_t n_bytes, const char *name,
+static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, const char *name,
 		     const struct jit_log *log)
 {
 	struct context *ctx;
@@ -180,7 +180,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned in
 	struct jit_log log;
 	CUresult r = soft_jit_options(n, options, values, &log);
 
-	return r ? r : load(out, image, 0, soft_image_name(), &log);
+	return r ? r : load_module(out, image, 0, soft_image_name(), &log);
 }
 
 EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
@@ -209,7 +209,7 @@ EXPORT CUresult cuModuleLoad(CUmodule *out, const char *path)
 	r = soft_open_file(path, &file);
 	if (r)
 		return r;
-	r = load(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
+	r = load_module(out, file.bytes, file.n_bytes, name ? name + 1 : path, &log);
 	gpul_file_close(&file);
 	return r;
 }
@@ -248,7 +248,7 @@ EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 /* ---- what is in one --------------------------------------------------------------------- */
 
 /* Begin a call on a module; the lock is held on success. */
-static CUresult enter(CUmodule handle, struct module **out)
+static CUresult enter_module(CUmodule handle, struct module **out)
 {
 	struct context *ctx;
 	CUresult r = soft_enter(&ctx);
@@ -265,7 +265,7 @@ static CUresult enter(CUmodule handle, struct module **out)
 EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
 {
 	struct module *m;
-	CUresult r = enter(handle, &m);
+	CUresult r = enter_module(handle, &m);
 
 	if (r)
 		return r;
@@ -283,11 +283,8 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char
 EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handle)
 {
 	struct module *m;
-	CUresult r;
+	CUresult r = count ? enter_module(handle, &m) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = enter(handle, &m);
 	if (r)
 		return r;
 	*count = (unsigned)m->n_functions;
@@ -303,7 +300,7 @@ EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n
 
 	if (!functions || !n)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = enter(handle, &m);
+	r = enter_module(handle, &m);
 	if (r)
 		return r;
 	for (size_t i = 0; i < n && i < m->n_functions; i++)
@@ -318,7 +315,7 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodu
 	struct module *m;
 	uint64_t at;
 	size_t n;
-	CUresult r = enter(handle, &m);
+	CUresult r = enter_module(handle, &m);
 
 	if (r)
 		return r;

@@ -3,7 +3,7 @@
  */
 #include "softcuda/api/code/code_internal.h"
 
-static size_t at_most(size_t value, size_t limit)
+static size_t smaller_of(size_t value, size_t limit)
 {
 	return value < limit ? value : limit;
 }
@@ -20,13 +20,13 @@ int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynam
 {
 	size_t warps = ((size_t)block_threads + WARP_THREADS - 1) / WARP_THREADS;
 	size_t shared = f->info->shared_bytes + dynamic_shared_bytes + RESERVED_SHARED_BYTES;
-	size_t n = at_most(SM_BLOCKS, max_resident() / (size_t)soft.n_processors);
+	size_t n = smaller_of(SM_BLOCKS, max_resident() / (size_t)soft.n_processors);
 
 	if ((unsigned)block_threads > f->info->max_threads ||
 	    dynamic_shared_bytes > (size_t)f->max_dynamic_shared)
 		return 0;
-	n = at_most(n, SM_THREADS / (warps * WARP_THREADS));
-	n = at_most(n, SM_SHARED_BYTES / shared);
+	n = smaller_of(n, SM_THREADS / (warps * WARP_THREADS));
+	n = smaller_of(n, SM_SHARED_BYTES / shared);
 	return (int)n;
 }
 
@@ -117,7 +117,7 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
 	size_t each = SM_SHARED_BYTES / (size_t)n_blocks;
 
 	*dynamic_bytes =
-		each > used ? at_most(each - used, MAX_SHARED_BYTES - f->info->shared_bytes)
+		each > used ? smaller_of(each - used, MAX_SHARED_BYTES - f->info->shared_bytes)
 			    : 0;
 	soft_unlock();
 	return CUDA_SUCCESS;

@@ -31,7 +31,7 @@ static CUresult check_side(const char *what, const void *address, size_t bytes, 
 }
 
 /* Put the source aside, so that the caller may change it before the copy has its turn. */
-static bool stage(struct copy *c)
+static bool stage_source(struct copy *c)
 {
 	size_t row = c->width_bytes, slice = row * c->height;
 	char *aside = malloc(slice * c->depth);
@@ -52,7 +52,7 @@ static bool stage(struct copy *c)
 }
 
 /* Queue *c on s; under the lock. */
-static CUresult submit(struct stream *s, const struct copy *c, enum when when)
+static CUresult submit_copy(struct stream *s, const struct copy *c, enum when when)
 {
 	struct op *op = soft_op_new(s, &soft_copy_kind);
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -62,7 +62,7 @@ static CUresult submit(struct stream *s, const struct copy *c, enum when when)
 		return r;
 	copy = &CONTAINER(op, struct copy_op, op)->copy;
 	*copy = *c;
-	if (when == WAITED_FOR || c->src_known || !soft_stream_is_busy(s) || stage(copy))
+	if (when == WAITED_FOR || c->src_known || !soft_stream_is_busy(s) || stage_source(copy))
 		r = soft_op_submit(op, NULL);
 	if (!r && (when == WAITED_FOR || !c->dst_known))
 		r = soft_op_wait(op);
@@ -70,7 +70,7 @@ static CUresult submit(struct stream *s, const struct copy *c, enum when when)
 	return r;
 }
 
-static CUresult queue(CUstream handle, struct copy *c, enum side dst_side,
+static CUresult queue_copy(CUstream handle, struct copy *c, enum side dst_side,
 		      enum side src_side, enum when when)
 {
 	struct context *ctx;
@@ -90,7 +90,7 @@ static CUresult queue(CUstream handle, struct copy *c, enum side dst_side,
 		goto unlock;
 	c->dst_known = soft_is_known((uintptr_t)c->dst, c->dst_bytes);
 	c->src_known = soft_is_known((uintptr_t)c->src, c->src_bytes);
-	r = submit(s, c, when);
+	r = submit_copy(s, c, when);
 unlock:
 	soft_unlock();
 	return r;
@@ -107,7 +107,7 @@ CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t s
 		.depth = 1,
 	};
 
-	return queue(stream, &c, dst_side, src_side, when);
+	return queue_copy(stream, &c, dst_side, src_side, when);
 }
 
 /* ---- one dimension ---------------------------------------------------------------------- */
@@ -160,7 +160,7 @@ EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CU
 /* ---- two and three ---------------------------------------------------------------------- */
 
 /* One end of a CUDA_MEMCPY3D. */
-struct end {
+struct box_end {
 	CUmemorytype type;
 	const void *host;
 	CUdeviceptr device;
@@ -169,7 +169,7 @@ struct end {
 
 /* Where the first byte of the box lies; checks that rows and slices do not run into each other.
  */
-static CUresult locate(const struct end *e, const CUDA_MEMCPY3D_v2 *c, char **first,
+static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first,
 		       size_t *pitch, size_t *slice, enum side *side)
 {
 	size_t row_end, rows, last;
@@ -214,14 +214,14 @@ CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when
 
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct end from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes,
+	struct box_end from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes,
 			    c->srcY,          c->srcZ,    c->srcPitch,  c->srcHeight };
-	struct end to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes,
+	struct box_end to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes,
 			  c->dstY,          c->dstZ,    c->dstPitch,  c->dstHeight };
 
-	r = locate(&from, c, &src, &copy.src_pitch, &copy.src_slice, &src_side);
+	r = locate_box(&from, c, &src, &copy.src_pitch, &copy.src_slice, &src_side);
 	if (!r)
-		r = locate(&to, c, &copy.dst, &copy.dst_pitch, &copy.dst_slice, &dst_side);
+		r = locate_box(&to, c, &copy.dst, &copy.dst_pitch, &copy.dst_slice, &dst_side);
 	if (r)
 		return r;
 	copy.src = src;
@@ -230,7 +230,7 @@ CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when
 	copy.depth = c->Depth;
 	if (when == WAITED_FOR && src_side == SIDE_DEVICE && dst_side == SIDE_DEVICE)
 		when = QUEUED;
-	return queue(stream, &copy, dst_side, src_side, when);
+	return queue_copy(stream, &copy, dst_side, src_side, when);
 }
 
 CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when)

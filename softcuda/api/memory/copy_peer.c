@@ -11,7 +11,7 @@
 
 /* Let `ctx` wait for `after`, which may be NULL; *out, to be released, ends when its own earlier
  * work has, too.  Under the lock. */
-static CUresult join(struct context *ctx, struct op *after, struct op **out)
+static CUresult add_marker(struct context *ctx, struct op *after, struct op **out)
 {
 	struct op *op = soft_op_new(ctx->legacy, &soft_marker);
 	CUresult r = op ? soft_op_submit(op, after) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -24,17 +24,17 @@ static CUresult join(struct context *ctx, struct op *after, struct op **out)
 }
 
 /* Let `ctx` wait for all that `other` was given so far; under the lock. */
-static CUresult wait_for(struct context *ctx, struct context *other)
+static CUresult wait_for_context(struct context *ctx, struct context *other)
 {
 	struct op *theirs, *ours;
 	CUresult r;
 
 	if (ctx == other)
 		return CUDA_SUCCESS;
-	r = join(other, NULL, &theirs);
+	r = add_marker(other, NULL, &theirs);
 	if (r)
 		return r;
-	r = join(ctx, theirs, &ours);
+	r = add_marker(ctx, theirs, &ours);
 	soft_op_release(theirs);
 	if (!r)
 		soft_op_release(ours);
@@ -72,7 +72,7 @@ static CUresult check_pair(CUcontext dst, CUcontext src)
 }
 
 /* Before the copy: the current context waits for both; after it: both wait for that. */
-static CUresult order(CUcontext dst, CUcontext src, bool before)
+static CUresult order_contexts(CUcontext dst, CUcontext src, bool before)
 {
 	struct context *ctx, *pair[2];
 	CUresult r = enter_pair(dst, src, &ctx, pair);
@@ -80,7 +80,7 @@ static CUresult order(CUcontext dst, CUcontext src, bool before)
 	if (r)
 		return r;
 	for (int i = 0; !r && i < 2; i++)
-		r = before ? wait_for(ctx, pair[i]) : wait_for(pair[i], ctx);
+		r = before ? wait_for_context(ctx, pair[i]) : wait_for_context(pair[i], ctx);
 	soft_unlock();
 	return r;
 }
@@ -88,11 +88,11 @@ static CUresult order(CUcontext dst, CUcontext src, bool before)
 CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
 			CUdeviceptr src, CUcontext src_context, size_t bytes)
 {
-	CUresult r = order(dst_context, src_context, true);
+	CUresult r = order_contexts(dst_context, src_context, true);
 
 	if (!r)
 		r = soft_copy(stream, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
-	return r ? r : order(dst_context, src_context, false);
+	return r ? r : order_contexts(dst_context, src_context, false);
 }
 
 EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
@@ -138,16 +138,14 @@ static CUDA_MEMCPY3D_v2 without_contexts(const CUDA_MEMCPY3D_PEER *c)
 CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c)
 {
 	CUDA_MEMCPY3D_v2 box;
-	CUresult r;
+	CUresult r = c ? order_contexts(c->dstContext, c->srcContext, true)
+		       : CUDA_ERROR_INVALID_VALUE;
 
-	if (!c)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = order(c->dstContext, c->srcContext, true);
 	if (r)
 		return r;
 	box = without_contexts(c);
 	r = soft_copy_3d(stream, &box, WAITED_FOR);
-	return r ? r : order(c->dstContext, c->srcContext, false);
+	return r ? r : order_contexts(c->dstContext, c->srcContext, false);
 }
 
 EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c)
@@ -158,11 +156,8 @@ EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c)
 EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c, CUstream stream)
 {
 	CUDA_MEMCPY3D_v2 box;
-	CUresult r;
+	CUresult r = c ? check_pair(c->dstContext, c->srcContext) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!c)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = check_pair(c->dstContext, c->srcContext);
 	if (r)
 		return r;
 	box = without_contexts(c);

@@ -16,7 +16,7 @@ enum {
 
 /* Page-locked memory has its pages.  Not under the lock: nobody else knows the address yet.  Where the
  * system refuses (before Linux 5.14) they come when they are touched. */
-static void take_all_pages(void *memory, size_t bytes)
+static void populate_allocated(void *memory, size_t bytes)
 {
 	uintptr_t from = (uintptr_t)memory & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 
@@ -40,7 +40,7 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 		*out = (void *)(uintptr_t)a->base;
 	soft_unlock();
 	if (!r)
-		take_all_pages(*out, bytes);
+		populate_allocated(*out, bytes);
 	return r;
 }
 
@@ -98,7 +98,7 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 
 /* Page-locked memory has its pages: take them now, which also shows memory that is not mapped,
  * not writable, or that the system (a full /dev/shm) has not. */
-static CUresult populate(void *memory, size_t bytes, unsigned flags)
+static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end;
 	uintptr_t from = (uintptr_t)memory / page * page;
@@ -135,7 +135,7 @@ static bool touches_mapping(uint64_t address, size_t bytes)
 	       range.base < address + bytes && soft_handle_find(HANDLE_MAPPING, range.owner);
 }
 
-static CUresult host_register(void *memory, size_t bytes, unsigned flags)
+EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 {
 	struct context *ctx;
 	struct allocation *a;
@@ -148,7 +148,7 @@ static CUresult host_register(void *memory, size_t bytes, unsigned flags)
 		r = CUDA_ERROR_INVALID_VALUE;
 	soft_unlock();
 	if (!r)
-		r = populate(memory, bytes, flags);
+		r = populate_registered(memory, bytes, flags);
 	if (!r)
 		r = soft_enter(&ctx);
 	if (r)
@@ -175,12 +175,7 @@ static CUresult host_register(void *memory, size_t bytes, unsigned flags)
 
 EXPORT CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned int flags)
 {
-	return host_register(memory, bytes, flags);
-}
-
-EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
-{
-	return host_register(memory, bytes, flags);
+	return cuMemHostRegister_v2(memory, bytes, flags);
 }
 
 EXPORT CUresult cuMemHostUnregister(void *memory)

@@ -66,7 +66,7 @@ static CUresult move_pages(const struct allocation *a, const struct ipc_file *f)
 	return moved ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult make_shareable(struct allocation *a)
+static CUresult share_allocation(struct allocation *a)
 {
 	struct ipc_file *f;
 	CUresult r;
@@ -99,7 +99,7 @@ static struct allocation *find_own(CUdeviceptr address)
 }
 
 /* The allocation, with no copy at work in it as long as the lock is held. */
-static struct allocation *find_still(CUdeviceptr address)
+static struct allocation *find_settled(CUdeviceptr address)
 {
 	struct allocation *a = find_own(address);
 
@@ -119,12 +119,12 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
 
 	if (r)
 		return r;
-	a = find_still(address);
+	a = find_settled(address);
 	if (!out || !a)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				"cuIpcGetMemHandle: not memory of this process' cuMemAlloc");
 	if (!r)
-		r = make_shareable(a);
+		r = share_allocation(a);
 	if (!r)
 		r = soft_ipc_describe(IPC_MEMORY, a->shared, a->device, &h);
 	if (!r)
@@ -147,7 +147,7 @@ static struct allocation *find_opened(struct context *ctx, const struct ipc_hand
 }
 
 /* Map what h speaks of; under the lock. */
-static CUresult open_new(struct context *ctx, const struct ipc_handle *h, struct allocation **out)
+static CUresult map_handle(struct context *ctx, const struct ipc_handle *h, struct allocation **out)
 {
 	struct device *device = soft_device_of_uuid(h->uuid);
 	struct allocation *a;
@@ -185,7 +185,7 @@ unmap:
 	return r;
 }
 
-static CUresult open_handle(CUdeviceptr *out, const CUipcMemHandle *handle, unsigned flags)
+static CUresult open_memory_handle(CUdeviceptr *out, const CUipcMemHandle *handle, unsigned flags)
 {
 	struct context *ctx;
 	struct allocation *a;
@@ -204,7 +204,7 @@ static CUresult open_handle(CUdeviceptr *out, const CUipcMemHandle *handle, unsi
 	else if ((a = find_opened(ctx, &h)))
 		a->n_opened++;
 	else
-		r = open_new(ctx, &h, &a);
+		r = map_handle(ctx, &h, &a);
 	if (!r)
 		*out = a->base;
 	soft_unlock();
@@ -213,15 +213,15 @@ static CUresult open_handle(CUdeviceptr *out, const CUipcMemHandle *handle, unsi
 
 EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags)
 {
-	return open_handle(out, &handle, flags);
+	return open_memory_handle(out, &handle, flags);
 }
 
 EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags)
 {
-	return open_handle(out, &handle, flags);
+	return open_memory_handle(out, &handle, flags);
 }
 
-static struct allocation *opened_at(CUdeviceptr address)
+static struct allocation *find_opened_at(CUdeviceptr address)
 {
 	struct allocation *a = soft_allocation_at(address);
 
@@ -236,10 +236,10 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 
 	if (r)
 		return r;
-	a = opened_at(address);
+	a = find_opened_at(address);
 	if (a && a->n_opened == 1) {
 		soft_context_wait(a->ctx);  /* its kernels would fault */
-		a = opened_at(address);     /* another thread may have been here meanwhile */
+		a = find_opened_at(address);     /* another thread may have been here meanwhile */
 	}
 	if (!a)
 		r = CUDA_ERROR_INVALID_VALUE;

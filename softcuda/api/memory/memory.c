@@ -10,7 +10,7 @@
 
 enum { HOST_ALIGN = 512, PITCH_ALIGN = 512 };
 
-static const char *label(enum allocation_kind kind)
+static const char *call_name(enum allocation_kind kind)
 {
 	static const char *const labels[] = {
 		[ALLOC_DEVICE] = "cuMemAlloc",
@@ -68,7 +68,7 @@ static uint32_t denied_devices(const struct allocation *a)
 }
 
 /* Which may only read it. */
-static uint32_t unwriting_devices(const struct allocation *a)
+static uint32_t read_only_devices(const struct allocation *a)
 {
 	const struct device *d = a->device;
 
@@ -86,7 +86,7 @@ void soft_share_again(struct context *owner)
 		const struct allocation *a = CONTAINER(i, struct allocation, link);
 
 		gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a),
-					    unwriting_devices(a));
+					    read_only_devices(a));
 	}
 }
 
@@ -104,9 +104,9 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 		a->device = ctx->device;
 	range.owner = a->handle;
 	range.denied = denied_devices(a);
-	range.unwritable = unwriting_devices(a);
+	range.unwritable = read_only_devices(a);
 	range.remedy = remedy(a->kind);
-	snprintf(range.label, sizeof range.label, "%s", label(a->kind));
+	snprintf(range.label, sizeof range.label, "%s", call_name(a->kind));
 	st = gpul_exec_memory_add(soft.memory, &range, &err);
 	if (st) {
 		soft_handle_free(a->handle);
@@ -131,7 +131,7 @@ static size_t round_up(size_t n, size_t to)
  * pieces ask for huge pages: the first touch of 64 MiB took 15 ms instead of 128.
  *
  * Aligned here and not by posix_memalign, which maps and unmaps 1 MiB anew each time: 23 us. */
-static bool take_pages(struct allocation *a)
+static bool allocate_pages(struct allocation *a)
 {
 	enum { HUGE_PAGE = 2 << 20 };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = HOST_ALIGN;
@@ -162,7 +162,7 @@ static bool unshare_pages(struct allocation *a)
 }
 
 /* Pages that cannot be had back stay a hole: malloc never gives them out again. */
-static void drop_pages(struct allocation *a)
+static void free_pages(struct allocation *a)
 {
 	void *memory = (void *)(uintptr_t)a->base;
 
@@ -183,7 +183,7 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 	if (bytes > soft.memory_bytes ||
 	    ctx->device->allocated_bytes > soft.memory_bytes - bytes)
 		return soft_refuse(
-			r, "%s: %zu bytes, and the device has %llu free of %llu", label(kind),
+			r, "%s: %zu bytes, and the device has %llu free of %llu", call_name(kind),
 			bytes,
 			(unsigned long long)(soft.memory_bytes - ctx->device->allocated_bytes),
 			(unsigned long long)soft.memory_bytes);
@@ -191,7 +191,7 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 	if (!a)
 		return r;
 	*a = (struct allocation){ .kind = kind, .flags = flags, .bytes = bytes };
-	if (!take_pages(a))
+	if (!allocate_pages(a))
 		goto free_a;
 	r = soft_allocation_enter(ctx, a, 0);
 	if (r)
@@ -212,7 +212,7 @@ void soft_allocation_free(struct allocation *a)
 	list_remove(&a->link);
 	if (is_counted(a))
 		a->ctx->device->allocated_bytes -= a->bytes;
-	drop_pages(a);
+	free_pages(a);
 	free(a);
 }
 
@@ -241,7 +241,7 @@ bool soft_is_known(uint64_t address, size_t bytes)
 	return true;
 }
 
-static bool allows(const gpul_exec_range *range, bool write)
+static bool range_allows(const gpul_exec_range *range, bool write)
 {
 	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
 
@@ -258,7 +258,7 @@ bool soft_may_copy(uint64_t address, size_t bytes, bool write)
 
 	while (address < end && gpul_exec_memory_next(soft.memory, address, &range) &&
 	       range.base < end) {
-		if (!allows(&range, write))
+		if (!range_allows(&range, write))
 			return false;
 		address = range.base + range.bytes;
 	}

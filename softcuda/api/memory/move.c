@@ -87,7 +87,7 @@ static bool is_allowed(const struct copy *c)
 				  soft_may_copy((uintptr_t)c->src, c->src_bytes, false)));
 }
 
-static void fail(struct op *op)
+static void fail_unmapped(struct op *op)
 {
 	soft_report_fault("a queued copy or fill: its memory was unmapped before its turn came");
 	soft_context_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -101,7 +101,7 @@ static void run_copy(struct op *op)
 			  .src = (uintptr_t)c->src, .src_bytes = c->src_bytes };
 
 	if (op->deferred && !is_allowed(c)) {
-		fail(op);
+		fail_unmapped(op);
 		return;
 	}
 	soft_move_begin(&m);
@@ -129,7 +129,7 @@ static void run_fill(struct op *op)
 	struct move m = { .dst = (uintptr_t)f->dst, .dst_bytes = f->bytes };
 
 	if (op->deferred && !soft_may_fill(op->ctx->device, m.dst, f->bytes)) {
-		fail(op);
+		fail_unmapped(op);
 		return;
 	}
 	soft_move_begin(&m);

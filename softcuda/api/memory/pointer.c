@@ -5,7 +5,7 @@
 
 /* What is known of an address: it lies in an allocation, in a mapping of cuMemMap, or, with
  * neither, in a module's variable. */
-struct where {
+struct address_info {
 	bool found;
 	gpul_exec_range range;
 	struct allocation *a;
@@ -13,9 +13,9 @@ struct where {
 	bool on_host;
 };
 
-static struct where look_up(CUdeviceptr address)
+static struct address_info look_up_address(CUdeviceptr address)
 {
-	struct where w = { .found = gpul_exec_memory_find(soft.memory, address, &w.range) };
+	struct address_info w = { .found = gpul_exec_memory_find(soft.memory, address, &w.range) };
 
 	if (!w.found)
 		return w;
@@ -26,13 +26,13 @@ static struct where look_up(CUdeviceptr address)
 	return w;
 }
 
-static void put(void *data, const void *value, size_t bytes)
+static void store_value(void *data, const void *value, size_t bytes)
 {
 	memcpy(data, value, bytes);
 }
-#define PUT(type, value) put(data, &(type){ value }, sizeof(type))
+#define PUT(type, value) store_value(data, &(type){ value }, sizeof(type))
 
-static unsigned access_flags(const struct where *w, const struct device *d)
+static unsigned access_flags(const struct address_info *w, const struct device *d)
 {
 	if (w->range.denied >> d->ordinal & 1)
 		return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
@@ -52,12 +52,12 @@ static CUresult put_pointer(void *data, CUdeviceptr address, bool reachable)
 	return CUDA_SUCCESS;
 }
 
-static bool cpu_reaches(const struct where *w)
+static bool cpu_reaches(const struct address_info *w)
 {
 	return w->on_host && (!w->m || w->m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
-static int ordinal_of(const struct where *w, const struct context *current)
+static int ordinal_of(const struct address_info *w, const struct context *current)
 {
 	if (w->m)
 		return w->on_host ? 0 : w->m->memory->prop.location.id;
@@ -65,7 +65,7 @@ static int ordinal_of(const struct where *w, const struct context *current)
 }
 
 /* What only says where the address lies. */
-static CUresult get_extent(void *data, CUpointer_attribute attribute, const struct where *w)
+static CUresult get_extent(void *data, CUpointer_attribute attribute, const struct address_info *w)
 {
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -86,8 +86,8 @@ static CUresult get_extent(void *data, CUpointer_attribute attribute, const stru
 	}
 }
 
-static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr address,
-		    const struct where *w, struct context *current)
+static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr address,
+		    const struct address_info *w, struct context *current)
 {
 	struct context *ctx = w->a ? w->a->ctx : current;
 
@@ -140,16 +140,13 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 				      CUdeviceptr address)
 {
 	struct context *ctx;
-	struct where w;
-	CUresult r;
+	struct address_info w;
+	CUresult r = data ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!data)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	w = look_up(address);
-	r = w.found ? get(data, attribute, address, &w, ctx) : CUDA_ERROR_INVALID_VALUE;
+	w = look_up_address(address);
+	r = w.found ? get_attribute(data, attribute, address, &w, ctx) : CUDA_ERROR_INVALID_VALUE;
 	soft_unlock();
 	return r;
 }
@@ -179,7 +176,7 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attr
 				       void **data, CUdeviceptr address)
 {
 	struct context *ctx;
-	struct where w;
+	struct address_info w;
 	CUresult r;
 
 	if (!n || !attributes || !data)
@@ -187,11 +184,11 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attr
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	w = look_up(address);
+	w = look_up_address(address);
 	for (unsigned i = 0; !r && i < n; i++) {
 		if (!data[i])
 			r = CUDA_ERROR_INVALID_VALUE;
-		else if (!w.found || get(data[i], attributes[i], address, &w, ctx))
+		else if (!w.found || get_attribute(data[i], attributes[i], address, &w, ctx))
 			memset(data[i], 0, value_bytes(attributes[i]));
 	}
 	soft_unlock();
@@ -202,15 +199,12 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute att
 				      CUdeviceptr address)
 {
 	struct context *ctx;
-	struct where w;
-	CUresult r;
+	struct address_info w;
+	CUresult r = value ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	w = look_up(address);
+	w = look_up_address(address);
 	if ((!w.a && !w.m) || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else

@@ -72,7 +72,7 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
 /* ---- other devices ---------------------------------------------------------------------- */
 
 /* The device may have access d at all: one that is there, and not the pool's own without it. */
-static CUresult check_access(const struct device *owner, const CUmemAccessDesc *d)
+static CUresult check_pool_access(const struct device *owner, const CUmemAccessDesc *d)
 {
 	struct device *user;
 	unsigned flags = d->flags;
@@ -89,7 +89,7 @@ static CUresult check_access(const struct device *owner, const CUmemAccessDesc *
 	return CUDA_SUCCESS;
 }
 
-static void set_access(struct device *owner, const CUmemAccessDesc *d)
+static void set_pool_access(struct device *owner, const CUmemAccessDesc *d)
 {
 	uint32_t bit = UINT32_C(1) << d->location.id;
 
@@ -111,12 +111,12 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *lis
 	if (count && !list)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !r && i < count; i++)
-		r = check_access(owner, &list[i]);
+		r = check_pool_access(owner, &list[i]);
 	if (r)
 		return r;
 	soft_lock();
 	for (size_t i = 0; i < count; i++)
-		set_access(owner, &list[i]);
+		set_pool_access(owner, &list[i]);
 	for (struct link *i = soft.contexts.next; i != &soft.contexts; i = i->next) {
 		struct context *ctx = CONTAINER(i, struct context, link);
 

@@ -3,7 +3,7 @@
 #include "softcuda/api/stream/event_internal.h"
 
 /* Both handles of a call; the lock is held on success. */
-static CUresult enter(CUcontext context, CUevent event, struct context **ctx, struct event **e)
+static CUresult enter_context_event(CUcontext context, CUevent event, struct context **ctx, struct event **e)
 {
 	CUresult r = soft_check_initialised();
 
@@ -23,7 +23,7 @@ static CUresult enter(CUcontext context, CUevent event, struct context **ctx, st
 
 /* Let s wait for what every other stream of its context was given.  The lock is not released: an
  * operation that waits for another does not run yet. */
-static CUresult follow_all(struct stream *s)
+static CUresult wait_for_all_streams(struct stream *s)
 {
 	struct context *ctx = s->ctx;
 	CUresult r = CUDA_SUCCESS;
@@ -47,7 +47,7 @@ EXPORT CUresult cuCtxRecordEvent(CUcontext context, CUevent event)
 	struct context *ctx;
 	struct event *e;
 	struct stream *s;
-	CUresult r = enter(context, event, &ctx, &e);
+	CUresult r = enter_context_event(context, event, &ctx, &e);
 
 	if (r)
 		return r;
@@ -57,7 +57,7 @@ EXPORT CUresult cuCtxRecordEvent(CUcontext context, CUevent event)
 		r = soft_stream_create(ctx, CU_STREAM_NON_BLOCKING, 0, &s);
 	if (r)
 		goto unlock;
-	r = follow_all(s);
+	r = wait_for_all_streams(s);
 	if (!r)
 		r = soft_event_record(e, s);
 	soft_stream_destroy(s);
@@ -70,7 +70,7 @@ EXPORT CUresult cuCtxWaitEvent(CUcontext context, CUevent event)
 {
 	struct context *ctx;
 	struct event *e;
-	CUresult r = enter(context, event, &ctx, &e);
+	CUresult r = enter_context_event(context, event, &ctx, &e);
 
 	if (r)
 		return r;

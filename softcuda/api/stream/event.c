@@ -30,7 +30,7 @@ void soft_event_destroy(struct event *e)
 
 /* Begin a call on an event: *out is it and the lock is held on success.  A dead context's
  * events answer with its fault. */
-static CUresult enter(CUevent handle, struct event **out)
+static CUresult enter_event(CUevent handle, struct event **out)
 {
 	CUresult r = soft_check_initialised();
 
@@ -72,11 +72,8 @@ EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
 	struct context *ctx;
 	struct event *e;
-	CUresult r;
+	CUresult r = out ? soft_enter(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter(&ctx);
 	if (r)
 		return r;
 	r = are_event_flags(flags) ? soft_event_create(ctx, flags, &e)
@@ -87,7 +84,7 @@ EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 	return r;
 }
 
-static CUresult destroy(CUevent handle)
+EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 {
 	struct event *e;
 	CUresult r = soft_check_initialised();
@@ -106,12 +103,7 @@ static CUresult destroy(CUevent handle)
 
 EXPORT CUresult cuEventDestroy(CUevent event)
 {
-	return destroy(event);
-}
-
-EXPORT CUresult cuEventDestroy_v2(CUevent event)
-{
-	return destroy(event);
+	return cuEventDestroy_v2(event);
 }
 
 /* ---- recording -------------------------------------------------------------------------- */
@@ -322,7 +314,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int f
 EXPORT CUresult cuEventQuery(CUevent handle)
 {
 	struct event *e;
-	CUresult r = enter(handle, &e);
+	CUresult r = enter_event(handle, &e);
 
 	if (r)
 		return r;
@@ -354,7 +346,7 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 {
 	struct event *e;
 	struct op *op;
-	CUresult r = enter(handle, &e);
+	CUresult r = enter_event(handle, &e);
 
 	if (r)
 		return r;
@@ -370,10 +362,10 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 	return r;
 }
 
-static CUresult elapsed_time(float *ms, CUevent from, CUevent to)
+EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
 {
 	struct event *a, *b;
-	CUresult r = enter(from, &a);
+	CUresult r = enter_event(from, &a);
 
 	if (r)
 		return r;
@@ -393,10 +385,5 @@ static CUresult elapsed_time(float *ms, CUevent from, CUevent to)
 
 EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 {
-	return elapsed_time(ms, from, to);
-}
-
-EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
-{
-	return elapsed_time(ms, from, to);
+	return cuEventElapsedTime_v2(ms, from, to);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Move the event's state into a page; a record that has not ended gets ticket 1. */
-static CUresult make_shareable(struct event *e)
+static CUresult share_event(struct event *e)
 {
 	struct shared_event *shared;
 	struct ipc_file file;
@@ -38,7 +38,7 @@ EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent event)
 	else if (!out)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		r = make_shareable(e);
+		r = share_event(e);
 	if (!r)
 		r = soft_ipc_describe(IPC_EVENT, soft_shared_event_file(e->shared), e->ctx->device, &h);
 	if (!r)
@@ -47,7 +47,7 @@ EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent event)
 	return r;
 }
 
-static CUresult open_handle(struct context *ctx, const struct ipc_handle *h, CUevent *out)
+static CUresult open_event_handle(struct context *ctx, const struct ipc_handle *h, CUevent *out)
 {
 	struct ipc_file file = { .bytes = soft_shared_event_bytes };
 	struct event *e;
@@ -85,7 +85,7 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
 	if (r)
 		return r;
 	memcpy(&h, &handle, sizeof h);
-	r = out ? open_handle(ctx, &h, out) : CUDA_ERROR_INVALID_VALUE;
+	r = out ? open_event_handle(ctx, &h, out) : CUDA_ERROR_INVALID_VALUE;
 	soft_unlock();
 	return r;
 }

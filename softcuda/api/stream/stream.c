@@ -114,7 +114,7 @@ EXPORT CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 	return cuStreamCreateWithPriority(out, flags, 0);
 }
 
-static CUresult destroy(CUstream handle)
+EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 {
 	struct stream *s;
 	CUresult r = soft_check_initialised();
@@ -133,12 +133,7 @@ static CUresult destroy(CUstream handle)
 
 EXPORT CUresult cuStreamDestroy(CUstream stream)
 {
-	return destroy(stream);
-}
-
-EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
-{
-	return destroy(stream);
+	return cuStreamDestroy_v2(stream);
 }
 
 EXPORT CUresult cuStreamQuery(CUstream handle)
@@ -255,11 +250,8 @@ EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r;
+	CUresult r = flags ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_stream(handle, &ctx, &s);
 	if (r)
 		return r;
 	*flags = s->flags;
@@ -271,11 +263,9 @@ EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r;
+	CUresult r = priority ? soft_enter_stream(handle, &ctx, &s)
+			      : CUDA_ERROR_INVALID_VALUE;
 
-	if (!priority)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_stream(handle, &ctx, &s);
 	if (r)
 		return r;
 	*priority = s->priority;
@@ -287,11 +277,8 @@ EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r;
+	CUresult r = id ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!id)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_stream(handle, &ctx, &s);
 	if (r)
 		return r;
 	*id = s->id;
@@ -303,11 +290,8 @@ EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r;
+	CUresult r = out ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_stream(handle, &ctx, &s);
 	if (r)
 		return r;
 	*out = ctx->handle;
@@ -319,11 +303,8 @@ EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *out)
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r;
+	CUresult r = out ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_stream(handle, &ctx, &s);
 	if (r)
 		return r;
 	*out = ctx->device->ordinal;
@@ -336,11 +317,8 @@ EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *stat
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r;
+	CUresult r = status ? soft_enter_stream(handle, &ctx, &s) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!status)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = soft_enter_stream(handle, &ctx, &s);
 	if (r)
 		return r;
 	*status = CU_STREAM_CAPTURE_STATUS_NONE;

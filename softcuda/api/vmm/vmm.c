@@ -15,7 +15,7 @@
 static void *reservations;
 
 /* Those that overlap are equal; so a single address finds the reservation that holds it. */
-static int compare(const void *left, const void *right)
+static int compare_reservations(const void *left, const void *right)
 {
 	const struct reservation *a = left, *b = right;
 
@@ -27,12 +27,12 @@ static int compare(const void *left, const void *right)
 struct reservation *soft_reservation_at(uint64_t address)
 {
 	struct reservation key = { .base = address, .bytes = 1 };
-	struct reservation *const *found = tfind(&key, &reservations, compare);
+	struct reservation *const *found = tfind(&key, &reservations, compare_reservations);
 
 	return found ? *found : NULL;
 }
 
-static void *map_nothing(uint64_t address, size_t bytes, int more_flags)
+static void *map_inaccessible(uint64_t address, size_t bytes, int more_flags)
 {
 	return mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
@@ -42,7 +42,7 @@ static void *map_nothing(uint64_t address, size_t bytes, int more_flags)
  * some more is mapped, and its ends given back. */
 static uint64_t choose_addresses(size_t bytes, size_t align)
 {
-	void *plain = map_nothing(0, bytes, 0);
+	void *plain = map_inaccessible(0, bytes, 0);
 	uint64_t from, first;
 
 	if (plain == MAP_FAILED)
@@ -50,7 +50,7 @@ static uint64_t choose_addresses(size_t bytes, size_t align)
 	if ((uintptr_t)plain % align == 0)
 		return (uintptr_t)plain;
 	munmap(plain, bytes);
-	plain = map_nothing(0, bytes + align, 0);
+	plain = map_inaccessible(0, bytes + align, 0);
 	if (plain == MAP_FAILED)
 		return 0;
 	from = (uintptr_t)plain;
@@ -65,7 +65,7 @@ static uint64_t choose_addresses(size_t bytes, size_t align)
 static uint64_t reserve_addresses(size_t bytes, size_t align, uint64_t hint)
 {
 	if (hint && hint % align == 0) {
-		void *there = map_nothing(hint, bytes, MAP_FIXED_NOREPLACE);
+		void *there = map_inaccessible(hint, bytes, MAP_FIXED_NOREPLACE);
 
 		if (there != MAP_FAILED && (uintptr_t)there == hint)
 			return hint;
@@ -83,7 +83,7 @@ static CUresult enter_reservation(uint64_t base, size_t bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*r = (struct reservation){ .base = base, .bytes = bytes };
 	soft_lock();
-	bool entered = tsearch(r, &reservations, compare) != NULL;
+	bool entered = tsearch(r, &reservations, compare_reservations) != NULL;
 	soft_unlock();
 	if (entered)
 		return CUDA_SUCCESS;
@@ -143,7 +143,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 			"cuMemAddressFree: %zu mappings are left at %#llx: cuMemUnmap first",
 			v->n_mappings, address);
 	} else {
-		tdelete(v, &reservations, compare);
+		tdelete(v, &reservations, compare_reservations);
 		munmap((void *)(uintptr_t)v->base, v->bytes);
 		free(v);
 	}
@@ -260,11 +260,11 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 }
 
 /* Take the rights away first, then the pages: see gpul_exec_machine_settle. */
-static void unmap(struct mapping *m)
+static void unmap_mapping(struct mapping *m)
 {
 	gpul_exec_memory_remove(soft.memory, m->base);
 	soft_settle(m->base, m->memory->bytes);
-	map_nothing(m->base, m->memory->bytes, MAP_FIXED);
+	map_inaccessible(m->base, m->memory->bytes, MAP_FIXED);
 	soft_handle_free(m->handle);
 	m->in->n_mappings--;
 	soft_memory_unref(m->memory);
@@ -305,7 +305,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 					"cuMemUnmap: %#llx, %zu bytes, is a part of a mapping",
 					address, bytes);
 	while (!r && (m = next_mapping(address, end)))
-		unmap(m);
+		unmap_mapping(m);
 	soft_unlock();
 	return r;
 }

@@ -63,7 +63,7 @@ static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDes
 	return CUDA_SUCCESS;
 }
 
-static void merge(struct mapping *m, const CUmemAccessDesc *d)
+static void apply_descriptor(struct mapping *m, const CUmemAccessDesc *d)
 {
 	uint32_t bit;
 
@@ -80,7 +80,7 @@ static void merge(struct mapping *m, const CUmemAccessDesc *d)
 		m->writers |= bit;
 }
 
-static int protection(const struct mapping *m)
+static int page_protection(const struct mapping *m)
 {
 	return (soft_mapping_allows(m, false) ? PROT_READ : 0) |
 	       (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
@@ -88,16 +88,16 @@ static int protection(const struct mapping *m)
 
 /* New rights show in the pages before kernels get them; old ones are taken from kernels first.
  */
-static CUresult give(struct mapping *m, const CUmemAccessDesc *d, size_t n)
+static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 {
 	struct mapping wanted = *m;
 	void *pages = (void *)(uintptr_t)m->base;
 	size_t bytes = m->memory->bytes;
-	int before = protection(m), after;
+	int before = page_protection(m), after;
 
 	for (size_t i = 0; i < n; i++)
-		merge(&wanted, &d[i]);
-	after = protection(&wanted);
+		apply_descriptor(&wanted, &d[i]);
+	after = page_protection(&wanted);
 	if (after & ~before && mprotect(pages, bytes, before | after))
 		return soft_refuse(
 			CUDA_ERROR_INVALID_VALUE,
@@ -175,7 +175,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 		if (!m) /* another thread unmaps what this one is still working on */
 			break;
 		at += m->memory->bytes;
-		r = give(m, d, n);
+		r = set_rights(m, d, n);
 	}
 	soft_unlock();
 	if (!r)

@@ -79,7 +79,7 @@ static CUresult check_location(const CUmemAllocationProp *p)
 	}
 }
 
-static CUresult check(size_t bytes, const CUmemAllocationProp *p, unsigned long long flags)
+static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsigned long long flags)
 {
 	if (!bytes || bytes % VMM_GRANULARITY || flags)
 		return soft_refuse(
@@ -176,7 +176,7 @@ static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *
 	return r;
 }
 
-static CUresult make_file(size_t bytes, const CUmemAllocationProp *p, int *out)
+static CUresult create_memfd(size_t bytes, const CUmemAllocationProp *p, int *out)
 {
 	char name[160];
 	int fd;
@@ -210,7 +210,7 @@ close_fd:
 
 /* Count bytes against the device before they are made, so that two threads cannot both have the
  * last of them. */
-static CUresult account(const CUmemAllocationProp *p, size_t bytes)
+static CUresult count_bytes(const CUmemAllocationProp *p, size_t bytes)
 {
 	struct device *d;
 	CUresult r = CUDA_SUCCESS;
@@ -240,16 +240,16 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 		return r;
 	if (!out || !prop)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = check(bytes, prop, flags);
+	r = check_request(bytes, prop, flags);
 	if (!r)
-		r = account(prop, bytes);
+		r = count_bytes(prop, bytes);
 	if (r)
 		return r;
 	m = calloc(1, sizeof *m);
 	if (m) {
 		*m = (struct memory){ .refs = 1, .fd = -1, .bytes = bytes, .prop = *prop };
 		m->prop.allocFlags.compressionType = 0;
-		r = make_file(bytes, prop, &m->fd);
+		r = create_memfd(bytes, prop, &m->fd);
 	} else {
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}

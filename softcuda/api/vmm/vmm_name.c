@@ -51,7 +51,7 @@ bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
 
 /* ---- reading it back -------------------------------------------------------------------- */
 
-static bool find_device(const char *uuid_text, int *ordinal)
+static bool find_device_by_uuid(const char *uuid_text, int *ordinal)
 {
 	char text[UUID_TEXT];
 	CUuuid uuid;
@@ -74,7 +74,7 @@ static CUresult parse_location(char letter, const char *where, CUmemLocation *ou
 
 	if (letter == 'd') {
 		out->type = CU_MEM_LOCATION_TYPE_DEVICE;
-		return find_device(where, &out->id)
+		return find_device_by_uuid(where, &out->id)
 			       ? CUDA_SUCCESS
 			       : soft_refuse(
 					 CUDA_ERROR_INVALID_DEVICE,
