@@ -13,20 +13,21 @@ static size_t extent(const struct copy *c, size_t pitch, size_t slice)
 	return (c->depth - 1) * slice + (c->height - 1) * pitch + c->width_bytes;
 }
 
-/* The address is what the call says it is, for as many bytes as the copy touches. */
+/* Is the address of the kind that the call requires, and may some processor access all the bytes of the
+ * copy?  known: the bytes are memory of this driver. */
 static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side,
-			   bool write)
+			   bool known, bool write)
 {
 	if (!address)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s of a copy is NULL", what);
-	if (side == SIDE_DEVICE && !soft_is_known((uintptr_t)address, bytes))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the %s is NULL", what);
+	if (side == SIDE_DEVICE && !known)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s of a copy: %zu bytes at %p are not within an allocation",
+				   "copy: the %s, %zu bytes at %p, is not within an allocation",
 				   what, bytes, address);
 	if (!soft_may_copy((uintptr_t)address, bytes, write))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s of a copy: nobody may %s %zu bytes at %p", what,
-				   write ? "write" : "read", bytes, address);
+				   "copy: the %s, %zu bytes at %p, is not %s for any processor",
+				   what, bytes, address, write ? "writable" : "readable");
 	return CUDA_SUCCESS;
 }
 
@@ -83,14 +84,13 @@ static CUresult queue_copy(CUstream handle, struct copy *c, enum side dst_side,
 		goto unlock;
 	c->dst_bytes = extent(c, c->dst_pitch, c->dst_slice);
 	c->src_bytes = extent(c, c->src_pitch, c->src_slice);
-	r = check_side("the destination", c->dst, c->dst_bytes, dst_side, true);
-	if (!r)
-		r = check_side("the source", c->src, c->src_bytes, src_side, false);
-	if (r)
-		goto unlock;
 	c->dst_known = soft_is_known((uintptr_t)c->dst, c->dst_bytes);
 	c->src_known = soft_is_known((uintptr_t)c->src, c->src_bytes);
-	r = submit_copy(s, c, when);
+	r = check_side("destination", c->dst, c->dst_bytes, dst_side, c->dst_known, true);
+	if (!r)
+		r = check_side("source", c->src, c->src_bytes, src_side, c->src_known, false);
+	if (!r)
+		r = submit_copy(s, c, when);
 unlock:
 	soft_unlock();
 	return r;
