@@ -1,8 +1,8 @@
-/* calls_internal.h — every call that this driver exports, once: the CUDA version it came with,
- * the symbol, and the symbol that means the same with per-thread default streams.
+/* calls_internal.h — every call that this driver exports: the CUDA version that introduced it, its symbol, and
+ * its symbol for per-thread default streams.
  *
- * Used by proc.c (cuGetProcAddress) and held against the library's own symbol table by a test.
- * Source: the version numbers are those of cudaTypedefs.h.
+ * Used by proc.c (cuGetProcAddress) and scripts/per_thread.py; a test compares it with the exported symbols.
+ * Source: cudaTypedefs.h (version numbers).
  *
  *	CALL(name, since, symbol)         PTDS(name, since, symbol, per_thread_symbol) */
 #ifndef GPULOAD_SOFTCUDA_API_CALLS_INTERNAL_H

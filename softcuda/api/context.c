@@ -1,7 +1,7 @@
-/* context.c — contexts: made, current, waited for, destroyed.
+/* context.c — create, destroy, push, pop and synchronize contexts.
  *
- * Every thread has a stack of current contexts (state.c).  A kernel's fault kills its context:
- * all later calls in it answer with that error, and only destroying it helps, as on a GPU. */
+ * Every thread has a stack of current contexts (base/state.c).  After the fault of a kernel all later calls in its
+ * context return that error until the context is destroyed, as on a GPU. */
 #include "softcuda/api/context_internal.h"
 #include "softcuda/api/stream/event_internal.h"
 #include "softcuda/api/memory/memory_internal.h"
@@ -85,7 +85,7 @@ void soft_context_destroy(struct context *ctx)
 	free(ctx);
 }
 
-/* ---- contexts of one's own -------------------------------------------------------------- */
+/* ---- creating and destroying -------------------------------------------------------------- */
 
 EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice dev)
 {
@@ -119,7 +119,7 @@ EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, in
 {
 	if (affinity || n_affinity)
 		return soft_refuse(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY,
-				   "the software GPU has no execution affinity");
+				   "cuCtxCreate: execution affinity is not supported");
 	return cuCtxCreate_v2(out, flags, dev);
 }
 
@@ -128,7 +128,7 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsign
 {
 	if (params && params->cigParams)
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				   "there is no graphics to share a context with");
+				   "cuCtxCreate: CIG (graphics) contexts are not supported");
 	return cuCtxCreate_v3(out, params ? params->execAffinityParams : NULL,
 			      params ? params->numExecAffinityParams : 0, flags, dev);
 }
@@ -161,7 +161,7 @@ EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 	return cuCtxDestroy_v2(ctx);
 }
 
-/* ---- the current one -------------------------------------------------------------------- */
+/* ---- the current context -------------------------------------------------------------------- */
 
 EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 {
@@ -174,10 +174,10 @@ EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	r = soft_find_context(handle, &ctx);
 	soft_unlock();
 	if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-		r = CUDA_SUCCESS;  /* as NVIDIA's driver: the calls in it say so */
+		r = CUDA_SUCCESS;  /* as NVIDIA's driver: later calls in it return the error */
 	if (!r && !soft_push_current(handle))
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"too many contexts pushed and not popped");
+				"cuCtxPushCurrent: too many contexts were pushed and not popped");
 	return r;
 }
 
@@ -234,8 +234,7 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
 	return CUDA_SUCCESS;
 }
 
-/* Find the context that handle names, or the current one for NULL; the lock is held on success.
- */
+/* Find the context of the handle; NULL: the current context.  The lock is held on success. */
 static CUresult enter_context(CUcontext handle, struct context **out)
 {
 	CUresult r = soft_check_initialised();

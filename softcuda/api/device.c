@@ -1,4 +1,4 @@
-/* device.c — what the software GPU says of itself. */
+/* device.c — names, UUIDs and attributes of the devices. */
 #include "softcuda/api/base/state_internal.h"
 
 #include <limits.h>
@@ -75,7 +75,7 @@ EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 	return cuDeviceGetUuid_v2(uuid, dev);
 }
 
-/* PCI domain ffff is one that no bus has. */
+/* No bus has PCI domain ffff. */
 EXPORT CUresult cuDeviceGetPCIBusId(char *id, int id_bytes, CUdevice dev)
 {
 	struct device *d;
@@ -147,8 +147,8 @@ EXPORT CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* Attributes with a value other than 0.  What is 0: everything about textures, surfaces,
- * managed and pooled memory kinds, clusters, and hardware that a CPU does not have. */
+/* The attributes that are not 0.  Attributes of textures, surfaces, managed memory, kinds of pools, clusters and
+ * hardware that a CPU does not have are 0. */
 static const struct {
 	CUdevice_attribute attribute;
 	int value;

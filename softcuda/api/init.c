@@ -5,8 +5,8 @@
 
 #include "core/parallel.h"
 
-/* The worker threads do not survive a fork, so neither does the driver: calls in the child
- * answer CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
+/* A child of fork() has no worker threads, so the driver cannot be used there: calls return
+ * CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
 static void forget_in_child(void)
 {
 	soft.initialised = false;
@@ -42,7 +42,7 @@ EXPORT CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	soft_lock();
 	if (!soft.initialised && forked)
-		r = soft_refuse(CUDA_ERROR_NOT_INITIALIZED, "cuInit was called before fork");
+		r = soft_refuse(CUDA_ERROR_NOT_INITIALIZED, "cuInit: the driver was initialised before fork() and cannot be used in the child");
 	else if (!soft.initialised)
 		r = start_driver();
 	if (!r)

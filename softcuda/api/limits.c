@@ -1,4 +1,4 @@
-/* limits.c — what a context may use, and preferences that make no difference to a CPU. */
+/* limits.c — limits of a context, and preferences that have no effect on a CPU. */
 #include "softcuda/api/base/state_internal.h"
 
 static bool limit_is_known(CUlimit limit)
@@ -26,7 +26,7 @@ EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-/* The heap that kernels malloc from is made at the first launch, and cannot grow after it. */
+/* The heap of malloc() in kernels is allocated at the first launch and cannot grow later. */
 EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	struct context *ctx;
@@ -45,7 +45,7 @@ EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 		soft.heap_bytes = value;
 	else if (value != soft.heap_bytes)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"the device heap is set before the first launch, not after it");
+				"cuCtxSetLimit: the device heap cannot be changed after the first launch");
 	soft_unlock();
 	return r;
 }
@@ -97,7 +97,7 @@ EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	if (least)
 		*least = 0;
 	if (greatest)
-		*greatest = 0;  /* one priority: blocks of all streams take turns */
+		*greatest = 0;  /* one priority: blocks of all streams are run in turn */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

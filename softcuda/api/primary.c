@@ -1,4 +1,4 @@
-/* primary.c — the context that a device shares among all users in a process, counted. */
+/* primary.c — the primary context of a device, which all users in a process share; reference-counted. */
 #include "softcuda/api/context_internal.h"
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)

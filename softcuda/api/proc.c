@@ -1,5 +1,4 @@
-/* proc.c — cuGetProcAddress: from a call's plain name and a CUDA version to the symbol that has
- * the interface of that version. */
+/* proc.c — cuGetProcAddress: find the symbol of a call with the interface of a CUDA version. */
 #include "softcuda/api/base/state_internal.h"
 #include "softcuda/api/calls_internal.h"
 
@@ -10,7 +9,7 @@ typedef void (*entry_point)(void);
 static const struct row {
 	const char *name;
 	int since;
-	entry_point call, per_thread;  /* per_thread NULL: the same */
+	entry_point call, per_thread;  /* per_thread NULL: call */
 } rows[] = {
 #define CALL(name, since, symbol) { #name, since, (entry_point)symbol, NULL },
 #define PTDS(name, since, symbol, per_thread)                                                  \
@@ -25,8 +24,7 @@ enum {
 		      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
 };
 
-/* The newest row called name that is not newer than version.  *known: there is one of any
- * version. */
+/* Find the newest row of the name that is not newer than version.  *known: some version exists. */
 static const struct row *find_call(const char *name, int version, bool *known)
 {
 	const struct row *best = NULL;
@@ -58,14 +56,13 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 		*status = row     ? CU_GET_PROC_ADDRESS_SUCCESS
 			  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 				  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	if (!row)  /* that is no error: the manual's answers are *out and *status */
-		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: no %s of CUDA %d.%d here",
+	if (!row)  /* CUDA Driver API: not an error; *out and *status give the result */
+		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: %s of CUDA %d.%d is not implemented",
 				   name, version / 1000, version % 1000 / 10);
 	call = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && row->per_thread
 		       ? row->per_thread
 		       : row->call;
-	memcpy(out, &call, sizeof *out); /* a function's address as an object's: POSIX allows
-					    it, ISO C not */
+	memcpy(out, &call, sizeof *out);  /* POSIX, not ISO C, allows function pointers in void * */
 	return CUDA_SUCCESS;
 }
 
@@ -74,12 +71,12 @@ EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, cuui
 	return cuGetProcAddress_v2(name, out, version, flags, NULL);
 }
 
-/* NVIDIA's private interfaces, by UUID: there are none here.  The call itself must be: NVRTC opens
- * libcuda.so.1, finds this one when it is loaded, and takes a missing cuGetExportTable for a table
- * that it then reads (13.0: SIGSEGV); told that there is no table, it does without. */
+/* NVIDIA's private interfaces, by UUID: none is implemented.  The call itself must exist: NVRTC opens libcuda.so.1,
+ * which finds this library when it is loaded, and crashes when cuGetExportTable is missing (13.0: SIGSEGV).  When
+ * the call fails, NVRTC works without the table. */
 EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
 {
 	(void)out;
 	(void)id;
-	return CUDA_ERROR_INVALID_VALUE;  /* NVIDIA's driver 580 says so of a UUID it has not */
+	return CUDA_ERROR_INVALID_VALUE;  /* as NVIDIA's driver 580 for an unknown UUID */
 }

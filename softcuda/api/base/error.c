@@ -1,5 +1,5 @@
-/* error.c — names and descriptions of every CUresult of CUDA 13.0.  By number: an older <cuda.h>
- * does not name them all. */
+/* error.c — names and descriptions of every CUresult of CUDA 13.0.  The codes are numbers, because an
+ * older <cuda.h> does not declare all the names. */
 #include "softcuda/api/base/state_internal.h"
 
 static const struct {

@@ -1,13 +1,12 @@
-/* handle.c — handles are rows of a table, so that any value can be checked before it is used.
+/* handle.c — handles are rows of a table, so that every value can be checked before it is used.
  *
  *      63                32 31                4 3    0
  *     ┌────────────────────┬───────────────────┬──────┐
  *     │ generation of row  │ row + 1           │ kind │
  *     └────────────────────┴───────────────────┴──────┘
  *
- * A row's generation grows each time it is freed: a stale handle names a generation that is
- * over. No handle equals NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2): row + 1 is not
- * 0. */
+ * The generation of a row is incremented when the row is freed, so a stale handle has an old generation.
+ * No handle equals NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2), because row + 1 is not 0. */
 #include "softcuda/api/base/state_internal.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 struct row {
 	void *object;  /* NULL: free */
 	uint32_t generation;
-	uint32_t next_free;  /* row + 1; 0: none */
+	uint32_t next_free;  /* row + 1; 0: end of the list */
 };
 
 static struct row *rows;

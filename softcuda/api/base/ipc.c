@@ -1,4 +1,4 @@
-/* ipc.c — see ipc_internal.h: making the file that processes share, and finding another's. */
+/* ipc.c — create the file that processes share, and open the file of another process by its handle. */
 #include "softcuda/api/base/ipc_internal.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static const char magic[4] = { 'G', 'P', 'U', 'i' };
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, NAME_BYTES = 80 };
 
-/* "gpuload-ipc-m-4096-0123...": all that must be right */
+/* The name of the file: "gpuload-ipc-m-4096-0123..." */
 static void name_of(enum ipc_kind kind, uint64_t bytes, const unsigned char id[16],
 		    char out[NAME_BYTES])
 {
@@ -60,7 +60,7 @@ void soft_ipc_close(struct ipc_file *f)
 	f->fd = -1;
 }
 
-/* When the process began: with its number it stands for one process, as long as the machine runs.
+/* The start time of the process: pid and start time identify a process until the machine is restarted.
  * 0: there is no such process, or no /proc. */
 static uint64_t process_start(int pid)
 {
@@ -76,7 +76,7 @@ static uint64_t process_start(int pid)
 	n = fread(text, 1, sizeof text - 1, f);
 	fclose(f);
 	text[n] = '\0';
-	after_name = strrchr(text, ')');  /* the name may hold blanks and parentheses itself */
+	after_name = strrchr(text, ')');  /* the name may contain blanks and parentheses */
 	/* proc(5): the name is field 2, the start field 22. */
 	if (!after_name ||
 	    sscanf(after_name + 1,
@@ -87,7 +87,7 @@ static uint64_t process_start(int pid)
 	return started;
 }
 
-/* Read once; a child of fork is another process.  Under the lock. */
+/* The start time of this process; under the lock.  Read again in a child of fork. */
 static uint64_t own_start(void)
 {
 	static pid_t pid;
@@ -114,7 +114,7 @@ CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
 
 	if (!h.started)
 		return soft_refuse(CUDA_ERROR_OPERATING_SYSTEM,
-				   "memory is shared through /proc, which is not mounted");
+				   "cuIpc: memory is shared through /proc, which is not mounted");
 	memcpy(h.magic, magic, sizeof h.magic);
 	memcpy(h.id, f->id, sizeof h.id);
 	soft_device_uuid(device, &uuid);
@@ -137,8 +137,7 @@ bool soft_ipc_is_own(const struct ipc_handle *h)
 	return h->pid == getpid() && h->started == own_start();
 }
 
-/* Is the open file the one that the handle speaks of?  Looks only: what is opened with O_PATH may
- * be anything. */
+/* Has the open file the name that the handle requires?  It is opened with O_PATH, so it may be of any kind. */
 static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 {
 	char path[32], name[NAME_BYTES], want[NAME_BYTES + 24], have[NAME_BYTES + 24];
@@ -154,7 +153,7 @@ static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 	return !strcmp(have, want);
 }
 
-/* A name can be forged by who may open our files anyhow; a size that changes would be our SIGBUS. */
+/* A process of the same user can forge the name; a file that shrinks would kill us by SIGBUS. */
 static bool is_shared_file(int fd, const struct ipc_handle *h)
 {
 	struct stat st;
@@ -179,19 +178,19 @@ int soft_ipc_open(enum ipc_kind kind, const struct ipc_handle *h)
 	int found, fd;
 
 	if (process_start(h->pid) != h->started)
-		return refuse_handle(-1, r, "the handle's owner, process %d, has exited", h->pid);
+		return refuse_handle(-1, r, "cuIpc: process %d, the owner of the handle, has exited", h->pid);
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
 	found = open(path, O_PATH | O_CLOEXEC);
 	if (found < 0 && errno != ENOENT)
-		return refuse_handle(-1, r, "the files of process %d, the handle's owner, cannot be "
-				      "opened: it must be of the same user",
+		return refuse_handle(-1, r, "cuIpc: the files of process %d, the owner of the handle, cannot "
+				      "be opened: it must run as the same user",
 			       h->pid);
 	if (found < 0 || !has_name(found, kind, h))
-		return refuse_handle(found, r, "process %d has freed what the handle stands for", h->pid);
+		return refuse_handle(found, r, "cuIpc: process %d has freed the memory or event of the handle", h->pid);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", found);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	close(found);
 	if (fd < 0 || !is_shared_file(fd, h))
-		return refuse_handle(fd, r, "what process %d shares is not as the handle says", h->pid);
+		return refuse_handle(fd, r, "cuIpc: the file of process %d does not match the handle", h->pid);
 	return fd;
 }

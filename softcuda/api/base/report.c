@@ -1,5 +1,4 @@
-/* report.c — what the user is told beyond a CUresult: why a call was refused, what a kernel did
- * wrong. */
+/* report.c — messages to the user beside a CUresult: why a call was refused, and the faults of kernels. */
 #include "softcuda/api/base/state_internal.h"
 
 #include "core/log.h"
@@ -47,8 +46,8 @@ void soft_report_fault(const char *text)
 		fprintf(stderr, "gpuload soft driver: %s\n", text);
 }
 
-/* The text of the newest kernel fault of this process, "" when there was none.  The buffer is
- * the calling thread's own and is overwritten by its next call. */
+/* Return the text of the newest kernel fault of this process, "" when there was none.  Each thread has its
+ * own buffer, which its next call overwrites. */
 const char *gpuloadSoftLastFault(void)
 {
 	static _Thread_local char copy[sizeof last_fault];
@@ -59,15 +58,14 @@ const char *gpuloadSoftLastFault(void)
 	return copy;
 }
 
-/* Whether a fault is also printed when it happens: yes, until a caller that tells its user itself
- * says 0. */
+/* Print faults when they happen (the default), or not: 0, for a caller that reports them itself. */
 void gpuloadSoftPrintFaults(int print)
 {
 	atomic_store(&faults_are_printed, print != 0);
 }
 
-/* What to call the images that this thread loads from memory from now on, in faults and logs;
- * copied; NULL: "<ptx>" again.  The driver API has no place for a name. */
+/* Set the name that faults and logs use for the images that this thread loads from memory from now on; copied;
+ * NULL: "<ptx>", the default.  No call of the driver API has a parameter for such a name. */
 void gpuloadSoftNameImages(const char *name)
 {
 	snprintf(image_name, sizeof image_name, "%s", name ? name : "");

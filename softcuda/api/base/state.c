@@ -1,5 +1,4 @@
-/* state.c — the one lock, the current context of each thread, and the checks a call begins
- * with. */
+/* state.c — the lock, the current context of each thread, and the checks at the beginning of a call. */
 #include "softcuda/api/base/state_internal.h"
 
 #include <stdatomic.h>
@@ -48,7 +47,7 @@ CUresult soft_check_initialised(void)
 
 /* ---- current contexts ------------------------------------------------------------------- */
 
-enum { MAX_CURRENT = 64 };  /* pushes without a pop; a program that nests deeper leaks them */
+enum { MAX_CURRENT = 64 };  /* pushes without a pop; a program that needs more has a leak */
 
 static _Thread_local struct {
 	void *handle[MAX_CURRENT];
@@ -68,7 +67,7 @@ void soft_set_current(void *handle)
 	} else if (handle) {
 		current.handle[current.n - 1] = handle;
 	} else {
-		current.n--;  /* as the manual says: NULL pops the top */
+		current.n--;  /* CUDA Driver API, cuCtxSetCurrent: NULL pops the top */
 	}
 }
 
@@ -98,7 +97,7 @@ uint64_t soft_thread_id(void)
 	return id;
 }
 
-/* ---- how a call begins ------------------------------------------------------------------ */
+/* ---- the beginning of a call ------------------------------------------------------------------ */
 
 CUresult soft_find_context(CUcontext handle, struct context **out)
 {
@@ -107,8 +106,7 @@ CUresult soft_find_context(CUcontext handle, struct context **out)
 	if (!handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!ctx) {
-		/* A context's handle that is no longer valid differs from one that never was.
-		 */
+		/* A stale handle gives another error than a handle that never was valid. */
 		return ((uintptr_t)handle & 15) == HANDLE_CONTEXT
 			       ? CUDA_ERROR_CONTEXT_IS_DESTROYED
 			       : CUDA_ERROR_INVALID_CONTEXT;

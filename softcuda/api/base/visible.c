@@ -1,13 +1,13 @@
-/* visible.c — which devices this process sees, in which order, and who they are.
+/* visible.c — which devices this process sees, in which order, and their UUIDs.
  *
  *     GPULOAD_SOFT_DEVICES=4        the machine has 0 1 2 3        "physical"
  *     CUDA_VISIBLE_DEVICES=2,0      this process sees 2 as its device 0 and 0 as its device 1
  *
- * UUID and PCI bus id follow the physical device, so two processes can agree on one that they
- * number differently.
+ * UUID and PCI bus id belong to the physical device, so two processes can identify a device that has a
+ * different ordinal in each.
  *
- * Source: CUDA C++ Programming Guide, CUDA Environment Variables; what it leaves open (an item
- * twice, both kinds mixed) is as driver 580.159 answers. */
+ * Source: CUDA C++ Programming Guide, CUDA Environment Variables; in cases that it does not define (an
+ * item twice, both kinds mixed) the result is that of driver 580.159. */
 #include "softcuda/api/base/state_internal.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@
 
 static void make_uuid(int physical, CUuuid *out)
 {
-	/* The number comes first, so that a prefix of the text tells devices apart. */
+	/* The number comes first, so that a short prefix of the text identifies the device. */
 	memcpy(out->bytes, " gpuload-softgpu", sizeof out->bytes);
 	out->bytes[0] = (char)(physical + 1);
 }
@@ -55,7 +55,7 @@ static void uuid_text(int physical, char out[48])
 	}
 }
 
-/* How many the machine has: GPULOAD_SOFT_DEVICES, else one. */
+/* The number of devices of the machine: GPULOAD_SOFT_DEVICES, else 1. */
 static int count_physical(void)
 {
 	const char *text = getenv("GPULOAD_SOFT_DEVICES");
@@ -71,7 +71,7 @@ static bool is_uuid(const char *item)
 	return strncasecmp(item, uuid_start, sizeof uuid_start - 1) == 0;
 }
 
-/* The one device whose UUID begins so; -1: none, or several. */
+/* The device whose UUID begins with item; -1: no such device, or several. */
 static int find_by_uuid(const char *item, size_t length, int n_physical)
 {
 	int found = -1;
@@ -91,7 +91,7 @@ static int find_by_uuid(const char *item, size_t length, int n_physical)
 	return found;
 }
 
-/* The device that an item of the list names; -1: none. */
+/* The device that an item of the list names; -1: no such device. */
 static int find_physical(const char *item, size_t length, int n_physical)
 {
 	char *end;
@@ -113,7 +113,7 @@ static bool is_listed(int physical)
 	return false;
 }
 
-/* Up to the first item that names no device; numbers and UUIDs do not mix. */
+/* Choose devices up to the first invalid item; numbers and UUIDs must not be mixed. */
 static CUresult choose_listed(const char *list, int n_physical)
 {
 	bool by_uuid = is_uuid(list);
@@ -151,7 +151,7 @@ CUresult soft_choose_devices(void)
 		soft.device[i].ordinal = i;
 	if (!r && !soft.n_devices)
 		r = soft_refuse(CUDA_ERROR_NO_DEVICE,
-				"none of %d devices is visible: CUDA_VISIBLE_DEVICES=%s", n_physical,
+				"no device of %d is visible: CUDA_VISIBLE_DEVICES=%s", n_physical,
 				list ? list : "");
 	return r;
 }

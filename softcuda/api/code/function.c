@@ -1,7 +1,7 @@
-/* function.c — what a function or a kernel is: attributes, parameters, name.
+/* function.c — attributes, parameters and names of functions and kernels.
  *
- * A CUkernel may be cast to CUfunction and used in any call that takes one; it then means the
- * kernel's function in the current context. */
+ * A CUkernel may be cast to CUfunction and used in any call with a CUfunction parameter; it then is the kernel's
+ * function in the current context. */
 #include "softcuda/api/code/code_internal.h"
 
 CUresult soft_find_function(struct context *ctx, CUfunction handle, struct function **out)
@@ -37,7 +37,7 @@ CUresult soft_enter_function(CUfunction handle, struct function **out)
 	return r;
 }
 
-/* Begin a call on a kernel, which needs no context; the lock is held on success. */
+/* Find a kernel, which needs no context; the lock is held on success. */
 static CUresult enter_kernel(CUkernel handle, struct kernel **out)
 {
 	CUresult r = soft_check_initialised();
@@ -66,7 +66,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute,
 {
 	if (!value || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;  /* of the cache mode and all that is about clusters */
+	*value = 0;  /* the cache mode, and all attributes of clusters */
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 		*value = (int)info->max_threads;
 	else if (attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
@@ -97,8 +97,8 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value,
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
 		if (value < 0 || value > most)
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					   "%s: %d bytes of dynamic shared memory, %d is the "
-					   "most beside %u static",
+					   "%s: %d bytes of dynamic shared memory, the limit is %d "
+					   "beside %u static bytes",
 					   info->name, value, most, info->shared_bytes);
 		*max_dynamic = value;
 		return CUDA_SUCCESS;
@@ -109,7 +109,7 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value,
 		*carveout = value;
 		return CUDA_SUCCESS;
 	}
-	return CUDA_ERROR_INVALID_VALUE; /* the others are what the code is, or need clusters */
+	return CUDA_ERROR_INVALID_VALUE; /* the others cannot be set, or need clusters */
 }
 
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
@@ -160,7 +160,7 @@ EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute,
 	return r;
 }
 
-/* Set for the kernel, and for the functions that were already made of it. */
+/* Set the attribute of the kernel, and of its functions that exist already. */
 EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
 				     CUdevice dev)
 {
@@ -194,7 +194,7 @@ EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 								   : soft_enter_function(handle, &f);
 
 	if (!r)
-		soft_unlock();  /* a preference, and there is no such cache */
+		soft_unlock();  /* only a hint: there is no such cache */
 	return r;
 }
 

@@ -1,11 +1,10 @@
-/* image.c — what a module is loaded from: PTX text, alone or inside a fatbin, which loader/image
- * reads.
+/* image.c — find the PTX in an image: PTX text, or a fatbin, which loader/image reads.
  *
- * Machine code is refused with its reason: there is no GPU here to run it.  A load call is given no
- * size, so the extents inside are all there is to hold on to; a file's size is known.
+ * Machine code is refused, because only PTX can be interpreted.  A load call has no size parameter, so the size of
+ * an image in memory comes from its own headers; the size of a file is known.
  *
- * The wrapper that nvcc -dlink makes (version 2) has machine code that was linked, and beside it the
- * fatbins that it was linked from: their PTX is linked here. */
+ * The wrapper that nvcc -dlink generates (version 2) contains linked machine code and pointers to the fatbins that it
+ * was linked from: their PTX is linked here. */
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdio.h>
@@ -22,20 +21,20 @@
 static CUresult refuse_elf(const unsigned char *p, char *why, size_t why_bytes)
 {
 	if ((p[18] | p[19] << 8) != EM_CUDA) {
-		snprintf(why, why_bytes, "this is an ELF file, but not device code");
+		snprintf(why, why_bytes, "the image is an ELF file, but not device code");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	snprintf(why, why_bytes,
-		 "this is a cubin, machine code for a GPU: the software driver runs PTX only. "
-		 "Compile to PTX (nvcc -ptx), or keep PTX beside the machine code");
+		 "the image is a cubin, machine code for a GPU: the software driver runs PTX only. "
+		 "Compile to PTX (nvcc -ptx), or to a fat binary with PTX");
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
 /* ---- fatbins ------------------------------------------------------------------------------ */
 
-/* The better of two images.  A GPU's driver would take the highest target that is not above the
- * device, and of equals the last.  Here any runs, so without such a one the lowest above it: that is
- * the likeliest to use nothing new; and plain code rather than "a" code. */
+/* Is image a better than the best so far?  A GPU's driver chooses the highest target that is not above the device,
+ * and the last of equal targets.  The interpreter runs any target; if all are above the device, choose the lowest,
+ * which is the least likely to use new instructions, and plain code before code with the suffix "a". */
 static bool is_better(const gpul_image *a, const gpul_image *best)
 {
 	const unsigned device = 10 * COMPUTE_MAJOR + COMPUTE_MINOR;
@@ -75,7 +74,7 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 	}
 	if (!st && !best) {
 		snprintf(why, why_bytes,
-			 "this fat binary has no PTX, only machine code: the software driver runs "
+			 "the fat binary has no PTX, only machine code: the software driver runs "
 			 "PTX only. Compile with nvcc -gencode arch=compute_75,code=compute_75");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
@@ -192,7 +191,7 @@ static CUresult from_text(const char *text, struct soft_image *out, char *why, s
 	}
 	if (!strchr("\t\n\r ./", *text)) {
 		snprintf(why, why_bytes,
-			 "this is neither PTX nor device code: it begins with byte 0x%02x",
+			 "the image is neither PTX nor device code: its first byte is 0x%02x",
 			 (unsigned char)*text);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
@@ -205,7 +204,7 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 			 size_t why_bytes)
 {
 	gpul_error err = { 0 };
-	const char *text = data; /* strncmp: it may be as short as its NUL */
+	const char *text = data; /* strncmp: the text may be shorter than 4 bytes */
 	CUresult r;
 
 	*out = (struct soft_image){ 0 };

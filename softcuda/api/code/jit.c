@@ -1,8 +1,7 @@
-/* jit.c — the options of a load call: where the caller wants to read what went wrong.
+/* jit.c — the JIT options of a load call: the buffers for its messages.
  *
- * A log buffer's size option is the caller's room before the call and the bytes written after
- * it. All other options steer a code generator that an interpreter does not have; they are
- * accepted. */
+ * The option for a buffer's size is the size of the buffer before the call, and the number of bytes written after
+ * it.  All other options control a code generator, which an interpreter does not have; they are ignored. */
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdio.h>
@@ -16,7 +15,7 @@ CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values, stru
 	for (unsigned i = 0; i < n; i++) {
 		if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					   "JIT option %d is not known", (int)options[i]);
+					   "unknown JIT option %d", (int)options[i]);
 		if (options[i] == CU_JIT_INFO_LOG_BUFFER)
 			out->info = values[i];
 		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
@@ -26,7 +25,7 @@ CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values, stru
 		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 			out->error_filled = &values[i];
 	}
-	/* The size is an unsigned int put into the pointer. */
+	/* The value of a size option is an unsigned int, stored in the pointer. */
 	out->info_bytes = out->info_filled ? (unsigned)(uintptr_t)*out->info_filled : 0;
 	out->error_bytes = out->error_filled ? (unsigned)(uintptr_t)*out->error_filled : 0;
 	return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-/* launch.c — check a launch as a GPU's driver does, copy its arguments, queue it. */
+/* launch.c — check a launch as NVIDIA's driver does, copy its arguments, queue it, run it on the interpreter. */
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 
 	if (!product(grid) || !threads)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads", name,
+				   "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: no dimension may be 0", name,
 				   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
 	if (grid[0] > MAX_GRID_X || grid[1] > MAX_GRID_YZ || grid[2] > MAX_GRID_YZ)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
@@ -32,13 +32,13 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 				   block[0], block[1], block[2], f->info->max_threads);
 	if (required[0] && memcmp(required, block, sizeof f->info->reqntid) != 0)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: a block of %ux%ux%u threads, .reqntid says %ux%ux%u",
+				   "%s: a block of %ux%ux%u threads, .reqntid requires %ux%ux%u",
 				   name, block[0], block[1], block[2], required[0], required[1],
 				   required[2]);
 	return CUDA_SUCCESS;
 }
 
-/* How many blocks can be resident at once on the whole device, for a cooperative launch. */
+/* The number of blocks that can be resident at once on the device, for a cooperative launch. */
 static uint64_t resident_blocks(const struct function *f, const gpul_exec_launch_config *c)
 {
 	return (uint64_t)soft.n_processors *
@@ -53,20 +53,20 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 		return r;
 	if (c->dynamic_shared_bytes > (uint32_t)f->max_dynamic_shared)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: %u bytes of dynamic shared memory, %d are allowed "
-				   "beside %u static: see "
+				   "%s: %u bytes of dynamic shared memory, the limit is %d "
+				   "beside %u static bytes: raise it with "
 				   "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
 				   f->info->name, c->dynamic_shared_bytes,
 				   f->max_dynamic_shared, f->info->shared_bytes);
 	if (c->cooperative && product(c->grid) > resident_blocks(f, c))
 		return soft_refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-				   "%s: %llu blocks, %llu can be resident at once",
+				   "%s: a cooperative launch of %llu blocks, at most %llu can be resident at once",
 				   f->info->name, (unsigned long long)product(c->grid),
 				   (unsigned long long)resident_blocks(f, c));
 	return CUDA_SUCCESS;
 }
 
-/* The `extra` form: a list of keys and values that ends in CU_LAUNCH_PARAM_END. */
+/* Parse `extra`: a list of keys and values that ends with CU_LAUNCH_PARAM_END. */
 static CUresult find_argument_buffer(void **extra, const void **buffer, size_t *buffer_bytes)
 {
 	*buffer = NULL;
@@ -82,7 +82,7 @@ static CUresult find_argument_buffer(void **extra, const void **buffer, size_t *
 	return CUDA_SUCCESS;
 }
 
-/* Copy the arguments: *out is to be freed. */
+/* Copy the arguments; free(*out). */
 static CUresult copy_arguments(const struct function *f, void **params, void **extra,
 			       void **out)
 {
@@ -98,8 +98,8 @@ static CUresult copy_arguments(const struct function *f, void **params, void **e
 		return r;
 	if (info->n_params && !params && (!buffer || buffer_bytes < info->param_bytes))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: %u bytes of arguments are needed, %zu were given",
-				   info->name, info->param_bytes, buffer ? buffer_bytes : 0);
+				   "%s: %zu bytes of arguments, %u are needed",
+				   info->name, buffer ? buffer_bytes : 0, info->param_bytes);
 	copy = calloc(1, info->param_bytes + 1);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -248,7 +248,7 @@ static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUst
 	r = soft_find_function(ctx, handle, &f);
 	if (!r && f->module->ctx != ctx)
 		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
-				"%s: its module and the stream are of two contexts",
+				"%s: its module and the stream belong to different contexts",
 				f->info->name);
 	if (!r)
 		r = check_launch(f, c);
@@ -267,7 +267,7 @@ static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUst
 		l->code->refs++;
 		r = soft_op_submit(op, NULL);
 		if (!r && !op->deferred && op->ended && !l->running)
-			r = op->result;  /* it did not start */
+			r = op->result;  /* the kernel did not start */
 	}
 	soft_op_release(op);
 unlock:
@@ -305,8 +305,7 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x,
 	return queue_launch(f, &c, stream, params, NULL);
 }
 
-/* Hints about caches, scheduling and overlap change nothing here; what changes a result is
- * refused. */
+/* Hints about caches, scheduling and overlap are ignored; attributes that change results are refused. */
 static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_config *c)
 {
 	switch ((int)a->id) {
@@ -318,7 +317,7 @@ static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_con
 		    a->value.clusterDim.z == 1)
 			return CUDA_SUCCESS;
 		return soft_refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE,
-				   "clusters of more than one block are not run");
+				   "clusters of more than one block are not supported");
 	case CU_LAUNCH_ATTRIBUTE_IGNORE:
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -329,7 +328,7 @@ static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_con
 	case 14:  /* preferred shared memory carveout, since CUDA 12.5 */
 		return CUDA_SUCCESS;
 	default:
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "launch attribute %d", (int)a->id);
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "launch attribute %d is not supported", (int)a->id);
 	}
 }
 

@@ -1,8 +1,8 @@
 /* library.c — libraries and kernels: loaded once, used in any context.
  *
- * The PTX is decoded when the library is loaded, so that its errors show there.  That first
- * program is lent to the first context that asks; a second context has its own variables, so it
- * gets a program of its own, decoded from the text that the library kept. */
+ * The PTX is decoded when the library is loaded, so that this call returns its errors.  The first context that uses
+ * the library gets this program.  Each other context has separate variables, so it gets a separate program, decoded
+ * from the text that the library keeps. */
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static CUresult create_kernels(struct library *l)
 	return CUDA_SUCCESS;
 }
 
-/* Under the lock: a library of the code that l has. */
+/* Fill in the library of l->code; under the lock. */
 static CUresult fill_library(struct library *l, const struct soft_image *image, const char *name)
 {
 	snprintf(l->name, sizeof l->name, "%s", name);
@@ -97,8 +97,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	return r;
 }
 
-/* Library options say how the image's memory is owned; it is copied here, so none makes a
- * difference. */
+/* Library options describe the ownership of the image's memory.  The image is copied here, so they are ignored. */
 static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_values, unsigned n,
 			      CUlibraryOption *options, struct jit_log *log)
 {
@@ -152,7 +151,7 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_op
 	return r;
 }
 
-/* Begin a call on a library; the lock is held on success. */
+/* Find the library; the lock is held on success. */
 static CUresult enter_library(CUlibrary handle, struct library **out)
 {
 	CUresult r = soft_check_initialised();
@@ -174,7 +173,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 
 	if (r)
 		return r;
-	/* A wait lets the lock go: look at the list anew after each. */
+	/* Waiting releases the lock, so start again at the head of the list after each wait. */
 	for (struct link *i = l->instances.next; i != &l->instances;) {
 		struct context *ctx = CONTAINER(i, struct module, of_library)->ctx;
 		bool busy = !list_empty(&ctx->pending);
@@ -272,7 +271,7 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 		soft_lock();
 		if (r)
 			return r;
-		*out = find_instance(l, ctx);  /* another thread may have been faster */
+		*out = find_instance(l, ctx);  /* another thread may have created it */
 		if (*out) {
 			soft_code_unref(code);
 			return CUDA_SUCCESS;
@@ -290,7 +289,7 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 	return CUDA_SUCCESS;
 }
 
-/* Begin a call on a library's module in the current context; the lock is held on success. */
+/* Find the library's module in the current context; the lock is held on success. */
 static CUresult enter_instance(CUlibrary handle, struct module **out)
 {
 	struct context *ctx;

@@ -1,10 +1,10 @@
-/* link.c — cuLink*: PTX of any input to one PTX text, which the load calls take.
+/* link.c — cuLink*: link the PTX of all inputs to one PTX text, which can be loaded.
  *
  *     PTX                         ┐
  *     fatbin, object, library ── its PTX, by loader/image ┴── ptx/link/link.h ──> PTX
  *
- * A library is taken whole, where NVIDIA's linker takes the members that something refers to.
- * Machine code and LTO code are refused: there is nothing here that runs them. */
+ * All members of a library are linked; NVIDIA's linker links only the members that are referred to.  Machine code
+ * and LTO code are refused, because only PTX can be interpreted. */
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdio.h>
@@ -64,7 +64,7 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **va
 
 /* ---- inputs ------------------------------------------------------------------------------- */
 
-/* What a gpul_ call told, as this API tells it. */
+/* Report a gpul_error through this API. */
 static CUresult refuse_input(const struct linker *l, const gpul_error *err, CUresult otherwise)
 {
 	return soft_jit_error(&l->log,
@@ -114,7 +114,7 @@ static CUresult add_image(struct linker *l, const gpul_image *image, const char 
 	if (!image)
 		return soft_jit_error(
 			&l->log, CUDA_ERROR_NO_BINARY_FOR_GPU,
-			"only PTX can be linked: the software driver runs no machine code. Compile "
+			"the input has no PTX: the software driver cannot link machine code. Compile "
 			"with nvcc -dc -gencode arch=compute_75,code=compute_75");
 	if (gpul_image_unpack(image, &u, &err))
 		r = refuse_input(l, &err, CUDA_ERROR_INVALID_IMAGE);
@@ -124,7 +124,7 @@ static CUresult add_image(struct linker *l, const gpul_image *image, const char 
 	return r;
 }
 
-/* The PTX of each of the units that a container has; they lie one after the other. */
+/* Add the PTX of each unit of a container; the images of a unit are adjacent in the list. */
 static CUresult add_units(struct linker *l, const gpul_images *list, const char *name)
 {
 	size_t n, end;
@@ -133,7 +133,7 @@ static CUresult add_units(struct linker *l, const gpul_images *list, const char 
 
 	if (n == 0)
 		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE,
-				      "an input to link has no device code");
+				      "an input has no device code");
 	for (size_t i = 0; i < n && !r; i = end) {
 		const gpul_place *place = gpul_images_place(list, &all[i]);
 
@@ -175,7 +175,7 @@ static CUresult add_input(struct linker *l, CUjitInputType type, const void *dat
 		return add_container(l, data, bytes, name);
 	default:
 		return soft_jit_error(&l->log, CUDA_ERROR_NOT_SUPPORTED,
-				      "LTO code is not linked here: link it to PTX by nvJitLink");
+				      "LTO code cannot be linked here: use nvJitLink to link it to PTX");
 	}
 }
 
@@ -236,7 +236,7 @@ static CUresult link_inputs(struct linker *l, char **text, size_t *text_bytes)
 	return r;
 }
 
-/* One text that is linked with nothing stays as it is, its lines as its author knows them. */
+/* A single text is not changed, so that messages give the line numbers of its source. */
 static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
 {
 	struct input *only = &l->inputs.at[0];
@@ -266,7 +266,7 @@ static CUresult complete_link(struct linker *l)
 		return r;
 	}
 	soft_lock();
-	soft_code_unref(code); /* it was only to be checked */
+	soft_code_unref(code); /* it was decoded to check it */
 	soft_unlock();
 	l->text = text;
 	l->text_bytes = text_bytes;
@@ -284,7 +284,7 @@ EXPORT CUresult cuLinkComplete(CUlinkState handle, void **image, size_t *image_b
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!l->inputs.n)
 		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE,
-				      "nothing was added to link");
+				      "cuLinkComplete: no input was added");
 	r = l->text ? CUDA_SUCCESS : complete_link(l);
 	if (r)
 		return r;

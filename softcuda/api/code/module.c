@@ -1,14 +1,14 @@
-/* module.c — from PTX text to functions that can be launched, in one context. */
+/* module.c — decode PTX into functions that can be launched in one context. */
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- code: decoded, in no context yet --------------------------------------------------- */
+/* ---- code: a decoded program, independent of contexts --------------------------------------------------- */
 
-/* A newer language is refused before it is decoded.  The target is not looked at: what is
- * interpreted needs no hardware, and an instruction that is not there is refused by its name. */
+/* Refuse a newer PTX version before decoding.  The target does not matter: an interpreter needs no hardware, and an
+ * instruction that is not implemented is refused by its name. */
 static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *log)
 {
 	char why[160];
@@ -16,7 +16,7 @@ static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *lo
 	if (m->version_major <= 9)
 		return CUDA_SUCCESS;
 	snprintf(why, sizeof why,
-		 "PTX version %u.%u is newer than 9.x, which this driver reads",
+		 "PTX version %u.%u is not supported: the newest supported version is 9.x",
 		 m->version_major, m->version_minor);
 	return soft_jit_error(log, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, why);
 }
@@ -46,8 +46,8 @@ CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 	}
 	code->refs = 1;
 	code->target_sm = (int)parsed->sm;
-	st = gpul_exec_program_create(soft.memory, parsed, name, &code->program,
-				      &err);  /* takes parsed */
+	/* Owns parsed from here on, also on failure. */
+	st = gpul_exec_program_create(soft.memory, parsed, name, &code->program, &err);
 	if (st) {
 		free(code);
 		return soft_jit_error(log, load_result(st), err.text);
@@ -87,7 +87,7 @@ static CUresult create_functions(struct module *m)
 	return CUDA_SUCCESS;
 }
 
-/* Variables are for kernels of their own device: NVIDIA's driver does not map them for peers either. */
+/* Only kernels of its own device may access a variable: NVIDIA's driver does not map variables for peers, either. */
 static void deny_other_devices(const struct module *m)
 {
 	const gpul_exec_program *p = m->code->program;
@@ -230,7 +230,7 @@ EXPORT CUresult cuModuleUnload(CUmodule handle)
 		r = CUDA_ERROR_INVALID_HANDLE;
 	else if (m->library)
 		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
-				"a library's module goes with cuLibraryUnload");
+				"cuModuleUnload: the module belongs to a library: use cuLibraryUnload");
 	else
 		soft_module_destroy(m);
 	soft_unlock();
@@ -245,9 +245,9 @@ EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 	return soft_check_initialised();
 }
 
-/* ---- what is in one --------------------------------------------------------------------- */
+/* ---- functions and variables of a module --------------------------------------------------------------------- */
 
-/* Begin a call on a module; the lock is held on success. */
+/* Find the module; the lock is held on success. */
 static CUresult enter_module(CUmodule handle, struct module **out)
 {
 	struct context *ctx;

@@ -1,6 +1,5 @@
-/* occupancy.c — how many blocks fit: the arithmetic of a GPU's multiprocessor, bounded by how
- * many blocks the interpreter keeps resident, so that a cooperative grid sized by it does fit.
- */
+/* occupancy.c — how many blocks fit on a multiprocessor: the arithmetic of a GPU, limited by the number of blocks
+ * that the interpreter keeps resident, so that a cooperative grid of this size can be launched. */
 #include "softcuda/api/code/code_internal.h"
 
 static size_t smaller_of(size_t value, size_t limit)
@@ -8,14 +7,13 @@ static size_t smaller_of(size_t value, size_t limit)
 	return value < limit ? value : limit;
 }
 
-/* Blocks that the interpreter keeps resident in all; its own default when it has not started.
- */
+/* The number of blocks that the interpreter keeps resident; its default before the first launch. */
 static size_t max_resident(void)
 {
 	return soft.machine ? gpul_exec_max_resident_blocks(soft.machine) : 256;
 }
 
-/* Registers bound nothing: PTX's are virtual, and an interpreter has enough of them. */
+/* Registers are no limit, because PTX registers are virtual. */
 int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes)
 {
 	size_t warps = ((size_t)block_threads + WARP_THREADS - 1) / WARP_THREADS;
@@ -56,7 +54,7 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f
 								    dynamic_shared_bytes, 0);
 }
 
-/* The block size with the most threads resident; of equals the larger. */
+/* Choose the block size with the most resident threads; of equal ones the larger. */
 EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block,
 							  CUfunction handle,
 							  CUoccupancyB2DSize shared_of_block,
@@ -72,7 +70,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *bl
 	r = soft_enter_function(handle, &f);
 	if (r)
 		return r;
-	soft_unlock();  /* shared_of_block is the program's own */
+	soft_unlock();  /* shared_of_block is a function of the program */
 	int limit = block_limit > 0 ? block_limit : MAX_BLOCK_THREADS;
 
 	if (limit > (int)f->info->max_threads)

@@ -1,8 +1,7 @@
-/* copy.c — cuMemcpy and its family: every form is one `struct copy`, queued on a stream.
+/* copy.c — cuMemcpy and its variants: every call becomes a `struct copy`, queued on a stream.
  *
- * What the host sees: a copy from or to pageable memory is over when an asynchronous call
- * returns, or its source has been put aside; one between page-locked and device memory is
- * queued. */
+ * An asynchronous copy from or to pageable memory has ended when the call returns, or its source has been staged.
+ * A copy between page-locked and device memory is only queued. */
 #include "softcuda/api/memory/memory_internal.h"
 
 #include <stdlib.h>
@@ -31,7 +30,7 @@ static CUresult check_side(const char *what, const void *address, size_t bytes, 
 	return CUDA_SUCCESS;
 }
 
-/* Put the source aside, so that the caller may change it before the copy has its turn. */
+/* Copy the source to a private buffer, so that the caller may change it before the copy runs. */
 static bool stage_source(struct copy *c)
 {
 	size_t row = c->width_bytes, slice = row * c->height;
@@ -124,7 +123,7 @@ EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
 			 WAITED_FOR);
 }
 
-/* Within the device the host does not wait, also where the name does not say Async. */
+/* A copy within the device is asynchronous, although its name does not end in Async. */
 EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
 	return soft_copy(CU_STREAM_LEGACY, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
@@ -157,9 +156,9 @@ EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CU
 	return soft_copy(stream, dst, SIDE_ANY, src, SIDE_ANY, bytes, QUEUED);
 }
 
-/* ---- two and three ---------------------------------------------------------------------- */
+/* ---- two and three dimensions ---------------------------------------------------------------------- */
 
-/* One end of a CUDA_MEMCPY3D. */
+/* Source or destination of a CUDA_MEMCPY3D. */
 struct box_end {
 	CUmemorytype type;
 	const void *host;
@@ -167,8 +166,7 @@ struct box_end {
 	size_t x, y, z, pitch, height;
 };
 
-/* Where the first byte of the box lies; checks that rows and slices do not run into each other.
- */
+/* Compute the address of the first byte of the box; check that rows and slices do not overlap. */
 static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first,
 		       size_t *pitch, size_t *slice, enum side *side)
 {
@@ -176,7 +174,7 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 
 	if (e->type == CU_MEMORYTYPE_ARRAY)
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				   "the software GPU has no arrays to copy");
+				   "copy: CUDA arrays are not supported");
 	if (e->type == CU_MEMORYTYPE_HOST)
 		*side = SIDE_HOST;
 	else if (e->type == CU_MEMORYTYPE_DEVICE)
@@ -191,8 +189,10 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 	*pitch = e->pitch ? e->pitch : row_end;
 	if (*pitch < row_end || (c->Depth > 1 && e->height < rows))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "a copy's pitch is less than its row");
-	/* The last byte must have an address, else later sums would wrap. */
+				   "copy: a pitch of %zu bytes is less than a row of %zu, or a slice height is less than the "
+				   "box",
+				   *pitch, row_end);
+	/* The last byte must have an address; otherwise later sums would overflow. */
 	if (__builtin_mul_overflow(*pitch, e->height ? e->height : rows, slice) ||
 	    __builtin_add_overflow(e->z, c->Depth, &last) ||
 	    __builtin_mul_overflow(last, *slice, &last) ||

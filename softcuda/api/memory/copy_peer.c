@@ -1,16 +1,16 @@
 /* copy_peer.c — copies between contexts.
  *
- * An address says by itself where it lies, so the bytes go as in any copy.  What is added is order:
+ * Addresses are unified, so the bytes are copied as in any copy.  Only the order is added:
  *
  *     source's context       ... work ──┐            ┌── later work ...
  *     current context        ... work ──┼──> copy ───┼── later work ...
  *     destination's context  ... work ──┘            └── later work ...
  *
- * for the calls without Async; those with it keep to their stream alone. */
+ * for the calls without Async; an Async call is ordered by its stream only. */
 #include "softcuda/api/memory/memory_internal.h"
 
-/* Let `ctx` wait for `after`, which may be NULL; *out, to be released, ends when its own earlier
- * work has, too.  Under the lock. */
+/* Make later work of `ctx` wait for `after`, which may be NULL.  *out ends after that and the earlier work of ctx;
+ * soft_op_release().  Under the lock. */
 static CUresult add_marker(struct context *ctx, struct op *after, struct op **out)
 {
 	struct op *op = soft_op_new(ctx->legacy, &soft_marker);
@@ -23,7 +23,7 @@ static CUresult add_marker(struct context *ctx, struct op *after, struct op **ou
 	return r;
 }
 
-/* Let `ctx` wait for all that `other` was given so far; under the lock. */
+/* Make later work of `ctx` wait for all queued work of `other`; under the lock. */
 static CUresult wait_for_context(struct context *ctx, struct context *other)
 {
 	struct op *theirs, *ours;
@@ -41,7 +41,7 @@ static CUresult wait_for_context(struct context *ctx, struct context *other)
 	return r;
 }
 
-/* Both contexts of a copy, of which either may be the current one; the lock is held on success. */
+/* Find both contexts of a copy; each may be the current context.  The lock is held on success. */
 static CUresult enter_pair(CUcontext dst, CUcontext src, struct context **ctx,
 			   struct context *pair[2])
 {
@@ -71,7 +71,7 @@ static CUresult check_pair(CUcontext dst, CUcontext src)
 	return r;
 }
 
-/* Before the copy: the current context waits for both; after it: both wait for that. */
+/* Before the copy the current context waits for both; after it both wait for the current context. */
 static CUresult order_contexts(CUcontext dst, CUcontext src, bool before)
 {
 	struct context *ctx, *pair[2];
@@ -109,7 +109,7 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdevi
 	return r ? r : soft_copy(stream, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
 }
 
-/* The same box without the contexts, which a unified address does not need. */
+/* Drop the contexts, which unified addresses do not need. */
 static CUDA_MEMCPY3D_v2 without_contexts(const CUDA_MEMCPY3D_PEER *c)
 {
 	return (CUDA_MEMCPY3D_v2){

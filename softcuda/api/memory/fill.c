@@ -1,7 +1,7 @@
-/* fill.c — cuMemset and its family.  The host never waits for one, as on a GPU. */
+/* fill.c — cuMemset and its variants.  The host never waits for a fill, as on a GPU. */
 #include "softcuda/api/memory/memory_internal.h"
 
-/* height rows of width elements, pitch bytes apart. */
+/* Fill height rows of width elements, pitch bytes apart. */
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
 		   uint32_t value, size_t width, size_t height)
 {

@@ -1,5 +1,5 @@
-/* host.c — page-locked host memory: allocated, or the program's own, registered.  A kernel uses
- * the CPU's address. */
+/* host.c — page-locked host memory: allocated by cuMemHostAlloc, or registered memory of the program.  Kernels
+ * use the address of the CPU. */
 #include "softcuda/api/memory/memory_internal.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@ enum {
 			 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY,
 };
 
-/* Page-locked memory has its pages.  Not under the lock: nobody else knows the address yet.  Where the
- * system refuses (before Linux 5.14) they come when they are touched. */
+/* Page-locked memory has all its pages.  Lock not held: no other thread knows the address yet.  Before Linux 5.14
+ * this fails, and a page is mapped at its first access. */
 static void populate_allocated(void *memory, size_t bytes)
 {
 	uintptr_t from = (uintptr_t)memory & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -54,7 +54,7 @@ EXPORT CUresult cuMemFreeHost(void *memory)
 	return soft_free_at((uintptr_t)memory, ALLOC_HOST, ALLOC_HOST);
 }
 
-/* True: host memory of cuMemCreate, mapped at address. */
+/* Is host memory of cuMemCreate mapped at address? */
 static bool is_mapped_host_memory(const void *address)
 {
 	const struct mapping *m = soft_mapping_at((uintptr_t)address);
@@ -96,8 +96,8 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	return r;
 }
 
-/* Page-locked memory has its pages: take them now, which also shows memory that is not mapped,
- * not writable, or that the system (a full /dev/shm) has not. */
+/* Map all pages now: this also finds memory that is not mapped, not writable, or for which the system has no
+ * pages (a full /dev/shm). */
 static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end;
@@ -109,8 +109,7 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
 		return CUDA_SUCCESS;
-	if (madvise((void *)from, 0,
-		    advice)) /* before Linux 5.14: only what is not mapped shows */
+	if (madvise((void *)from, 0, advice))  /* before Linux 5.14: only find unmapped memory */
 		return msync((void *)from, end - from, MS_ASYNC) ? CUDA_ERROR_INVALID_VALUE
 								 : CUDA_SUCCESS;
 	if (madvise((void *)from, end - from, advice) == 0)
@@ -118,13 +117,13 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 	if (errno == EFAULT)
 		return soft_refuse(
 			CUDA_ERROR_OUT_OF_MEMORY,
-			"cuMemHostRegister: %zu bytes at %p: the system has no pages for all "
-			"of them (is /dev/shm large enough?)",
+			"cuMemHostRegister: %zu bytes at %p: the system has not enough memory "
+			"for them (is /dev/shm large enough?)",
 			bytes, memory);
 	return soft_refuse(
 		CUDA_ERROR_INVALID_VALUE,
-		"cuMemHostRegister: %zu bytes at %p: not all of it is mapped %s", bytes, memory,
-		advice == MADV_POPULATE_READ ? "to be read" : "to be read and written");
+		"cuMemHostRegister: %zu bytes at %p: not all of it is mapped and %s", bytes, memory,
+		advice == MADV_POPULATE_READ ? "readable" : "writable");
 }
 
 static bool touches_mapping(uint64_t address, size_t bytes)
@@ -186,8 +185,7 @@ EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory || r != CUDA_ERROR_INVALID_VALUE)
 		return r;
 	soft_lock();
-	known = soft_allocation_at(
-		(uintptr_t)memory); /* the middle of a region, or other memory */
+	known = soft_allocation_at((uintptr_t)memory);  /* not the start of a registered region */
 	soft_unlock();
 	return known ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

@@ -1,5 +1,5 @@
-/* memory.c — device memory: a piece of the host's, entered in the table of what kernels may touch.
- * A device pointer is the host address; so unified addressing costs nothing. */
+/* memory.c — allocations: memory of the host, entered in the engine's table of the memory that kernels may access.
+ * A device pointer is the host address, so unified addressing needs no translation. */
 #include "softcuda/api/memory/memory_internal.h"
 
 #include <limits.h>
@@ -28,14 +28,14 @@ bool soft_is_on_device(const struct allocation *a)
 	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC || a->kind == ALLOC_IPC;
 }
 
-/* Of what the device has: memory of another process was counted there. */
+/* Counted in the device's allocated bytes; memory of another process is counted there. */
 static bool is_counted(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC;
 }
 
-/* Bit d: device d may use what cuMemAlloc allocated in the context: its own device, and those of the contexts
- * that called cuCtxEnablePeerAccess for it. */
+/* Bit d: device d may access what cuMemAlloc allocated in the context: the device of the context, and those of
+ * the contexts that called cuCtxEnablePeerAccess for it. */
 static uint32_t peer_devices(const struct context *owner)
 {
 	uint32_t devices = UINT32_C(1) << owner->device->ordinal;
@@ -50,7 +50,7 @@ static uint32_t peer_devices(const struct context *owner)
 	return devices;
 }
 
-/* Which devices may not touch it. */
+/* The devices that may not access the allocation. */
 static uint32_t denied_devices(const struct allocation *a)
 {
 	uint32_t own = UINT32_C(1) << a->device->ordinal;
@@ -67,7 +67,7 @@ static uint32_t denied_devices(const struct allocation *a)
 	}
 }
 
-/* Which may only read it. */
+/* The devices that may only read it. */
 static uint32_t read_only_devices(const struct allocation *a)
 {
 	const struct device *d = a->device;
@@ -127,15 +127,15 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* What cuMemAlloc gives has its pages to itself: cuIpcGetMemHandle changes them for a file's.  Large
- * pieces ask for huge pages: the first touch of 64 MiB took 15 ms instead of 128.
+/* An allocation of cuMemAlloc shares no page with another, because cuIpcGetMemHandle replaces its pages by those
+ * of a file.  Large allocations request huge pages: the first access to 64 MiB took 15 ms instead of 128.
  *
- * Aligned here and not by posix_memalign, which maps and unmaps 1 MiB anew each time: 23 us. */
+ * Aligned here, because posix_memalign maps and unmaps 1 MiB each time, which takes 23 us. */
 static bool allocate_pages(struct allocation *a)
 {
 	enum { HUGE_PAGE = 2 << 20 };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = HOST_ALIGN;
-	size_t bytes = round_up(a->bytes, page);  /* no more than the device has: no overflow */
+	size_t bytes = round_up(a->bytes, page);  /* at most the memory of the device: no overflow */
 
 	if (bytes >= 2 * HUGE_PAGE)
 		align = HUGE_PAGE;
@@ -146,11 +146,11 @@ static bool allocate_pages(struct allocation *a)
 		return false;
 	a->base = round_up((uintptr_t)a->block, align);
 	if (align == HUGE_PAGE)
-		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE);  /* refused: no matter */
+		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE);  /* only a hint */
 	return true;
 }
 
-/* Map private pages where the pages of a->shared are, so that free() can have them.  False: no memory. */
+/* Replace the pages of a->shared by private pages, so that free() can be called.  False: no memory. */
 static bool unshare_pages(struct allocation *a)
 {
 	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE,
@@ -161,13 +161,13 @@ static bool unshare_pages(struct allocation *a)
 	return restored;
 }
 
-/* Pages that cannot be had back stay a hole: malloc never gives them out again. */
+/* When private pages cannot be mapped, the block is leaked, because malloc must not reuse it. */
 static void free_pages(struct allocation *a)
 {
 	void *memory = (void *)(uintptr_t)a->base;
 
 	if (a->kind == ALLOC_IPC) {
-		gpul_exec_machine_settle(soft.machine);  /* another context's kernel would crash us */
+		gpul_exec_machine_settle(soft.machine);  /* a kernel of another context may access it: SIGSEGV */
 		munmap(memory, a->bytes);
 	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a))) {
 		free(a->block);
@@ -183,7 +183,7 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 	if (bytes > soft.memory_bytes ||
 	    ctx->device->allocated_bytes > soft.memory_bytes - bytes)
 		return soft_refuse(
-			r, "%s: %zu bytes, and the device has %llu free of %llu", call_name(kind),
+			r, "%s: %zu bytes requested, %llu of %llu are free", call_name(kind),
 			bytes,
 			(unsigned long long)(soft.memory_bytes - ctx->device->allocated_bytes),
 			(unsigned long long)soft.memory_bytes);
@@ -225,7 +225,7 @@ struct allocation *soft_allocation_at(uint64_t address)
 	return soft_handle_find(HANDLE_ALLOCATION, range.owner);
 }
 
-/* Ranges that touch count as one: mappings may lie side by side. */
+/* Adjacent ranges are treated as one range: mappings may be adjacent. */
 bool soft_is_known(uint64_t address, size_t bytes)
 {
 	gpul_exec_range range;
@@ -245,7 +245,7 @@ static bool range_allows(const gpul_exec_range *range, bool write)
 {
 	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
 
-	/* A module's constants, which have no owner, are read-only for kernels alone. */
+	/* Constants of modules have no owner; only kernels may not write them. */
 	if (write && range->owner && range->flags & GPUL_EXEC_MEM_READ_ONLY)
 		return false;
 	return !m || soft_mapping_allows(m, write);
@@ -318,7 +318,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 	return r;
 }
 
-/* Work that may still use it is waited for: a GPU does so too, and kernels would fault on it here. */
+/* Waits for work that may use the memory, as on a GPU; otherwise kernels would fault. */
 CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 			enum allocation_kind or_kind)
 {
@@ -331,7 +331,7 @@ CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 	a = soft_allocation_at(address);
 	if (a)
 		soft_context_wait(a->ctx);
-	a = soft_allocation_at(address);  /* another thread may have been here meanwhile */
+	a = soft_allocation_at(address);  /* another thread may have freed it meanwhile */
 	if (!a || a->base != address || a->is_leaving ||
 	    (a->kind != kind && a->kind != or_kind))
 		r = CUDA_ERROR_INVALID_VALUE;
@@ -350,7 +350,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 
 	if (address)
 		return soft_free_at(address, ALLOC_DEVICE, ALLOC_ASYNC);
-	r = soft_enter(&ctx);  /* nothing to free; but the context must be one */
+	r = soft_enter(&ctx);  /* nothing to free, but the context must be valid */
 	if (!r)
 		soft_unlock();
 	return r;

@@ -1,11 +1,10 @@
-/* move.c — what a queued copy or fill does when its turn has come (queue.c), and what it
- * touches. */
+/* move.c — the work of queued copies and fills. */
 #include "softcuda/api/memory/memory_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One load where the address allows it: a program reads by cuMemcpy what a kernel counts up. */
+/* A single load if the address is aligned: a program may read by cuMemcpy a counter that a kernel increments. */
 static uint64_t load_word(const char *src, size_t bytes)
 {
 	uint64_t word = 0;
@@ -26,9 +25,8 @@ static uint64_t load_word(const char *src, size_t bytes)
 	}
 }
 
-/* A word of 1, 2, 4 or 8 bytes goes in one store: programs write a flag by cuMemcpy while a
- * kernel polls it, and a GPU's copy engine never shows it half a word.  False: not such a word.
- */
+/* Store a word of 1, 2, 4 or 8 bytes in one instruction: programs write a flag by cuMemcpy while a kernel polls
+ * it, and a GPU's copy engine does not split words, either.  False: not an aligned word. */
 static bool store_word(char *dst, const char *src, size_t bytes)
 {
 	uint64_t word;
@@ -64,8 +62,7 @@ static void fill_row(const struct fill *f, char *row)
 {
 	char pattern[4];
 
-	memcpy(pattern, &f->value,
-	       sizeof pattern); /* devices are little-endian, and so are we */
+	memcpy(pattern, &f->value, sizeof pattern);  /* GPUs are little-endian, and so is this CPU */
 	if (f->width == 1)
 		store_word(row, pattern, f->element_bytes);
 	else if (f->element_bytes == 1)
@@ -89,7 +86,7 @@ static bool is_allowed(const struct copy *c)
 
 static void fail_unmapped(struct op *op)
 {
-	soft_report_fault("a queued copy or fill: its memory was unmapped before its turn came");
+	soft_report_fault("a queued copy or fill did not run: its memory was unmapped before");
 	soft_context_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
 }

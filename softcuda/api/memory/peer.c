@@ -1,9 +1,9 @@
-/* peer.c — one device's kernels in another device's memory.
+/* peer.c — access of kernels to the memory of another device.
  *
- *     context A (device 0) ── cuCtxEnablePeerAccess(B) ──> A's kernels may use what B allocates
+ *     context A (device 0) ── cuCtxEnablePeerAccess(B) ──> kernels of A may access allocations of B
  *
- * All devices are one CPU and one memory, so every device can reach every other.  What is kept
- * here is the permission: without it a kernel faults, as it would on a GPU. */
+ * All devices share one memory, so access is always possible.  This file keeps the permission: without it a
+ * kernel faults, as on a GPU. */
 #include "softcuda/api/memory/memory_internal.h"
 
 static bool has_peer(const struct context *ctx, const struct context *peer)
@@ -62,12 +62,12 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (ctx->device == peer->device)
 		r = soft_refuse(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
-				"both contexts are of device %d, which needs no peer access",
+				"cuCtxEnablePeerAccess: both contexts are on device %d: no peer access is needed",
 				ctx->device->ordinal);
 	else if (has_peer(ctx, peer))
 		r = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 	else if (ctx->n_peers == MAX_DEVICES)
-		r = soft_refuse(CUDA_ERROR_TOO_MANY_PEERS, "a context has at most %d peers",
+		r = soft_refuse(CUDA_ERROR_TOO_MANY_PEERS, "cuCtxEnablePeerAccess: the limit is %d peers of a context",
 				MAX_DEVICES);
 	if (!r) {
 		ctx->peer[ctx->n_peers++] = peer;

@@ -1,10 +1,10 @@
-/* pointer.c — what an address is: cuPointerGetAttribute and its family. */
+/* pointer.c — the attributes of an address: cuPointerGetAttribute and its variants. */
 #include "softcuda/api/memory/memory_internal.h"
 
 #include <string.h>
 
-/* What is known of an address: it lies in an allocation, in a mapping of cuMemMap, or, with
- * neither, in a module's variable. */
+/* The memory at an address: an allocation, a mapping of cuMemMap or, when both are NULL, a variable of a
+ * module. */
 struct address_info {
 	bool found;
 	gpul_exec_range range;
@@ -41,7 +41,7 @@ static unsigned access_flags(const struct address_info *w, const struct device *
 	return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 }
 
-/* Where the context's device, or the CPU, has no access there is no pointer for it either. */
+/* Without access of the device, or of the CPU, the pointer for it is 0. */
 static CUresult put_pointer(void *data, CUdeviceptr address, bool reachable)
 {
 	if (!reachable) {
@@ -64,7 +64,7 @@ static int ordinal_of(const struct address_info *w, const struct context *curren
 	return w->a ? w->a->device->ordinal : current->device->ordinal;
 }
 
-/* What only says where the address lies. */
+/* Attributes of the range that contains the address. */
 static CUresult get_extent(void *data, CUpointer_attribute attribute, const struct address_info *w)
 {
 	switch ((int)attribute) {
@@ -81,7 +81,7 @@ static CUresult get_extent(void *data, CUpointer_attribute attribute, const stru
 		PUT(size_t, (size_t)w->range.bytes);
 		return CUDA_SUCCESS;
 	default:
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "pointer attribute %d",
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "pointer attribute %d is not supported",
 				   (int)attribute);
 	}
 }
@@ -151,8 +151,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 	return r;
 }
 
-/* How many bytes an attribute's value has: for zeroing those of an address that is not known.
- */
+/* The size of an attribute's value, to zero it for an unknown address. */
 static size_t value_bytes(CUpointer_attribute attribute)
 {
 	switch ((int)attribute) {
@@ -170,8 +169,7 @@ static size_t value_bytes(CUpointer_attribute attribute)
 	}
 }
 
-/* The plural form does not fail for an address that CUDA does not know: it answers with zeros.
- */
+/* For an unknown address this call does not fail, but stores zeros. */
 EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes,
 				       void **data, CUdeviceptr address)
 {

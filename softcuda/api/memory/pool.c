@@ -1,8 +1,7 @@
-/* pool.c — memory that is allocated and freed in stream order, from each device's default pool.
+/* pool.c — memory that is allocated and freed in stream order, from the default pool of each device.
  *
- * An allocation is usable at once, which is earlier than the stream's order asks for; freeing
- * waits for its turn in the stream.  The pool keeps nothing back: what is freed is the system's
- * again. */
+ * An allocation is usable at once, earlier than the stream's order requires; it is freed in stream order.  The
+ * pool caches nothing: freed memory is returned to the system. */
 #include "softcuda/api/memory/memory_internal.h"
 
 #include <string.h>
@@ -65,13 +64,13 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
 {
 	struct device *d;
 
-	(void)bytes;  /* nothing is kept back that could be trimmed */
+	(void)bytes;  /* the pool caches nothing */
 	return find_pool(pool, &d);
 }
 
 /* ---- other devices ---------------------------------------------------------------------- */
 
-/* The device may have access d at all: one that is there, and not the pool's own without it. */
+/* The device of d exists, and the owner of the pool keeps its access. */
 static CUresult check_pool_access(const struct device *owner, const CUmemAccessDesc *d)
 {
 	struct device *user;
@@ -85,7 +84,7 @@ static CUresult check_pool_access(const struct device *owner, const CUmemAccessD
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (user == owner && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return soft_refuse(CUDA_ERROR_INVALID_DEVICE,
-				   "device %d keeps its access to its own pool", owner->ordinal);
+				   "cuMemPoolSetAccess: device %d must keep read and write access to its own pool", owner->ordinal);
 	return CUDA_SUCCESS;
 }
 

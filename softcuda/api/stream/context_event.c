@@ -1,8 +1,8 @@
-/* context_event.c — events of a whole context: what all its streams were given so far, and a gate
- * before all that they will be given. */
+/* context_event.c — events of a whole context: record the work of all its streams, and make all its later work
+ * wait. */
 #include "softcuda/api/stream/event_internal.h"
 
-/* Both handles of a call; the lock is held on success. */
+/* Find context and event; the lock is held on success. */
 static CUresult enter_context_event(CUcontext context, CUevent event, struct context **ctx, struct event **e)
 {
 	CUresult r = soft_check_initialised();
@@ -21,8 +21,8 @@ static CUresult enter_context_event(CUcontext context, CUevent event, struct con
 	return r;
 }
 
-/* Let s wait for what every other stream of its context was given.  The lock is not released: an
- * operation that waits for another does not run yet. */
+/* Make s wait for the queued work of every other stream of its context.  The lock is not released, because an
+ * operation that waits does not run here. */
 static CUresult wait_for_all_streams(struct stream *s)
 {
 	struct context *ctx = s->ctx;

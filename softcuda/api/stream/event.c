@@ -1,7 +1,7 @@
-/* event.c — events: a place in a stream, and the time when it was reached.
+/* event.c — events: a point in a stream, and the time at which the stream arrived there.
  *
- * An event refers to the newest record that has not ended.  Waiting for it and making a stream
- * wait for it mean that record, whatever is recorded later. */
+ * An event refers to its newest record that has not ended.  Threads and streams that wait for the event wait
+ * for that record; later records do not matter. */
 #include "softcuda/api/stream/event_internal.h"
 
 #include "core/clock.h"
@@ -28,8 +28,7 @@ void soft_event_destroy(struct event *e)
 	unref_event(e);
 }
 
-/* Begin a call on an event: *out is it and the lock is held on success.  A dead context's
- * events answer with its fault. */
+/* Find the event and take the lock, which is held on success; after a fault of its context, return the fault. */
 static CUresult enter_event(CUevent handle, struct event **out)
 {
 	CUresult r = soft_check_initialised();
@@ -60,7 +59,7 @@ CUresult soft_event_create(struct context *ctx, unsigned flags, struct event **o
 	return CUDA_SUCCESS;
 }
 
-/* An event that processes share has no time: their clocks need not agree. */
+/* CUDA Driver API, cuEventCreate: CU_EVENT_INTERPROCESS requires CU_EVENT_DISABLE_TIMING. */
 static bool are_event_flags(unsigned flags)
 {
 	if (flags & ~(unsigned)EVENT_FLAGS)
@@ -309,7 +308,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int f
 	return r;
 }
 
-/* ---- the host waits --------------------------------------------------------------------- */
+/* ---- the host queries and waits --------------------------------------------------------------------- */
 
 EXPORT CUresult cuEventQuery(CUevent handle)
 {

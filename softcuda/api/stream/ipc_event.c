@@ -57,7 +57,7 @@ static CUresult open_event_handle(struct context *ctx, const struct ipc_handle *
 		return CUDA_ERROR_MAP_FAILED;
 	if (soft_ipc_is_own(h))
 		return soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
-				   "the handle is this process' own: use the event itself");
+				   "cuIpcOpenEventHandle: the event is of this process: use the event itself");
 	file.fd = soft_ipc_open(IPC_EVENT, h);
 	if (file.fd < 0)
 		return CUDA_ERROR_MAP_FAILED;

@@ -161,12 +161,12 @@ CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest)
 	if (is_not_before(atomic_load(&p->ended), ticket))
 		return ticket && atomic_load(&p->failed) == ticket
 			       ? soft_refuse(CUDA_ERROR_UNKNOWN,
-					     "the work before the event failed in its process")
+					     "event of another process: the work before the event failed")
 			       : CUDA_SUCCESS;
 	if (alive)
 		return CUDA_ERROR_NOT_READY;
 	return soft_refuse(CUDA_ERROR_UNKNOWN,
-			   "the process that recorded the event ended before its work did");
+			   "event of another process: the process ended before its work did");
 }
 
 CUresult soft_shared_event_wait(const struct shared_event *s, uint64_t newest)

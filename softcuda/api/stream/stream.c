@@ -1,9 +1,9 @@
-/* stream.c — streams: which one a handle means, and the calls on them.
+/* stream.c — streams: the stream of a handle, and the calls on streams.
  *
- *     0, CU_STREAM_LEGACY       one for each context; waits for all blocking streams and they
- * for it CU_STREAM_PER_THREAD      one for each thread and context; blocking
- *     cuStreamCreate(DEFAULT)   blocking
- *     cuStreamCreate(NON_BLOCKING) */
+ *     0, CU_STREAM_LEGACY            one for each context; waits for all blocking streams, and they for it
+ *     CU_STREAM_PER_THREAD           one for each thread and context; blocking
+ *     cuStreamCreate(DEFAULT)        blocking
+ *     cuStreamCreate(NON_BLOCKING)   waits for no other stream */
 #include "softcuda/api/stream/queue_internal.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 	return CUDA_SUCCESS;
 }
 
-/* Work that is queued still runs; the stream goes with the last of it. */
+/* Queued work still runs; the stream is freed after the last operation. */
 void soft_stream_destroy(struct stream *s)
 {
 	soft_handle_free(s->handle);
@@ -100,8 +100,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, in
 	if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		r = soft_stream_create(ctx, flags, 0,
-				       &s);  /* there is one priority: clamped to it */
+		r = soft_stream_create(ctx, flags, 0, &s);  /* 0 is the only priority */
 	if (!r)
 		*out = s->handle;
 	(void)priority;
@@ -144,8 +143,7 @@ EXPORT CUresult cuStreamQuery(CUstream handle)
 
 	if (r)
 		return r;
-	/* The legacy stream's work is not done while work is left that its next operation waits
-	 * for. */
+	/* The legacy stream is idle when no blocking stream has work that its next operation would wait for. */
 	if (s == ctx->legacy ? soft_stream_is_busy(s) : s->last != NULL)
 		r = CUDA_ERROR_NOT_READY;
 	soft_unlock();
@@ -164,7 +162,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	if (s != ctx->legacy) {
 		soft_stream_wait(s);
 	} else if ((marker = soft_op_new(s, &soft_marker))) {
-		/* Waiting for the legacy stream is waiting for what it would wait for. */
+		/* Wait for an operation that waits for all blocking streams. */
 		r = soft_op_submit(marker, NULL);
 		if (!r)
 			soft_op_wait(marker);
@@ -187,7 +185,7 @@ struct host_call {
 	void *user;
 };
 
-/* A callback is told of a fault; a function is not called after one. */
+/* After a fault a callback gets the error; a function of cuLaunchHostFunc is not called. */
 static void run_host_call(struct op *op)
 {
 	struct host_call *h = CONTAINER(op, struct host_call, op);
@@ -244,7 +242,7 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
 	return fn ? queue_host_call(stream, fn, NULL, user) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- what a stream is ------------------------------------------------------------------- */
+/* ---- properties of a stream ------------------------------------------------------------------- */
 
 EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
 {
@@ -312,7 +310,7 @@ EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice *out)
 	return CUDA_SUCCESS;
 }
 
-/* No stream is ever capturing: there are no graphs here. */
+/* No stream ever captures, because graphs are not implemented. */
 EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
 {
 	struct context *ctx;

@@ -1,8 +1,9 @@
-/* vmm.c — addresses: reserved, mapped to memory, unmapped.
+/* vmm.c — reserve addresses, map memory there, unmap it.
  *
- * A reservation is PROT_NONE pages that nobody else gets; a mapping puts a memfd's pages in
- * their place, at first without any right (vmm_access.c).  Source: NVIDIA's manual, Virtual
- * Memory Management; the answers to odd calls were seen on driver 580.159. */
+ * A reservation is PROT_NONE pages, so that mmap() gives the addresses to no other use; a mapping replaces
+ * them by the pages of a memfd, at first without access (vmm_access.c).
+ *
+ * Source: CUDA Driver API, Virtual Memory Management; errors of unusual calls as on driver 580.159. */
 #include "softcuda/api/vmm/vmm_internal.h"
 
 #include <search.h>
@@ -10,11 +11,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ---- reservations: a tree whose order is that of addresses ------------------------------ */
+/* ---- reservations: a tree ordered by address ------------------------------ */
 
 static void *reservations;
 
-/* Those that overlap are equal; so a single address finds the reservation that holds it. */
+/* Overlapping reservations compare as equal, so one address finds the reservation that contains it. */
 static int compare_reservations(const void *left, const void *right)
 {
 	const struct reservation *a = left, *b = right;
@@ -38,8 +39,8 @@ static void *map_inaccessible(uint64_t address, size_t bytes, int more_flags)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
 }
 
-/* Addresses of our choice, aligned.  Recent kernels align such mappings by themselves; else
- * some more is mapped, and its ends given back. */
+/* Reserve aligned addresses anywhere.  Recent kernels align large mappings; otherwise map more, and unmap the
+ * two ends. */
 static uint64_t choose_addresses(size_t bytes, size_t align)
 {
 	void *plain = map_inaccessible(0, bytes, 0);
@@ -69,7 +70,7 @@ static uint64_t reserve_addresses(size_t bytes, size_t align, uint64_t hint)
 
 		if (there != MAP_FAILED && (uintptr_t)there == hint)
 			return hint;
-		if (there != MAP_FAILED) /* a kernel that does not know the flag */
+		if (there != MAP_FAILED) /* a kernel older than the flag */
 			munmap(there, bytes);
 	}
 	return choose_addresses(bytes, align);
@@ -102,19 +103,19 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align
 	if (!out || flags || !bytes || bytes % VMM_GRANULARITY || hint % VMM_GRANULARITY)
 		return soft_refuse(
 			CUDA_ERROR_INVALID_VALUE,
-			"cuMemAddressReserve: %zu bytes, hint %#llx, flags %llu: both "
+			"cuMemAddressReserve: %zu bytes, hint %#llx, flags %llu: size and hint "
 			"must be multiples of 2 MiB, flags 0",
 			bytes, hint, flags);
 	if (align & (align - 1))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemAddressReserve: alignment %zu is no power of two",
+				   "cuMemAddressReserve: alignment %zu is not a power of two",
 				   align);
 	if (align < VMM_GRANULARITY)
 		align = VMM_GRANULARITY;
 	base = bytes + align > bytes ? reserve_addresses(bytes, align, hint) : 0;
 	if (!base)
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				   "cuMemAddressReserve: no %zu bytes of addresses are free",
+				   "cuMemAddressReserve: no free address range of %zu bytes",
 				   bytes);
 	r = enter_reservation(base, bytes);
 	if (r)
@@ -135,12 +136,12 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 	v = soft_reservation_at(address);
 	if (!v || v->base != address || v->bytes != bytes) {
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuMemAddressFree: %#llx, %zu bytes, is not what was reserved",
+				"cuMemAddressFree: %#llx, %zu bytes, is not a whole reservation",
 				address, bytes);
 	} else if (v->n_mappings) {
 		r = soft_refuse(
 			CUDA_ERROR_INVALID_VALUE,
-			"cuMemAddressFree: %zu mappings are left at %#llx: cuMemUnmap first",
+			"cuMemAddressFree: %zu mappings are left at %#llx: call cuMemUnmap first",
 			v->n_mappings, address);
 	} else {
 		tdelete(v, &reservations, compare_reservations);
@@ -162,7 +163,7 @@ struct mapping *soft_mapping_at(uint64_t address)
 	return soft_handle_find(HANDLE_MAPPING, range.owner);
 }
 
-/* Enter m for the engine, with no right for any device. */
+/* Enter m in the engine's table, without access for any device. */
 static CUresult enter_mapping(struct mapping *m)
 {
 	gpul_exec_range range = { .base = m->base,
@@ -200,7 +201,7 @@ static CUresult map_memory(struct reservation *in, uint64_t base, struct memory 
 	if (mmap((void *)(uintptr_t)base, memory->bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
 		 memory->fd, 0) == MAP_FAILED) {
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"cuMemMap: the system maps no more (vm.max_map_count?)");
+				"cuMemMap: mmap failed: is vm.max_map_count reached?");
 		goto leave_table;
 	}
 	m->id = ++soft.next_id;
@@ -222,7 +223,7 @@ static CUresult check_and_map(uint64_t base, size_t bytes, struct memory *memory
 	if (bytes != memory->bytes)
 		return soft_refuse(
 			CUDA_ERROR_NOT_SUPPORTED,
-			"cuMemMap: %zu bytes of a handle that has %zu: it is mapped whole",
+			"cuMemMap: %zu bytes of a handle of %zu: only the whole memory can be mapped",
 			bytes, memory->bytes);
 	in = soft_reservation_at(base);
 	if (!in || bytes > in->bytes - (base - in->base))
@@ -259,7 +260,8 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 	return r;
 }
 
-/* Take the rights away first, then the pages: see gpul_exec_machine_settle. */
+/* Remove the range from the table before the pages, so that no kernel accesses unmapped pages: see
+ * gpul_exec_machine_settle(). */
 static void unmap_mapping(struct mapping *m)
 {
 	gpul_exec_memory_remove(soft.memory, m->base);
@@ -271,7 +273,7 @@ static void unmap_mapping(struct mapping *m)
 	free(m);
 }
 
-/* The first mapping that ends beyond address and begins before end, or NULL. */
+/* The first mapping that overlaps [address, end), or NULL. */
 static struct mapping *next_mapping(uint64_t address, uint64_t end)
 {
 	gpul_exec_range range;
@@ -286,7 +288,7 @@ static struct mapping *next_mapping(uint64_t address, uint64_t end)
 	return NULL;
 }
 
-/* Whole mappings only; holes between them are passed over. */
+/* Only whole mappings can be unmapped; unmapped addresses between them are skipped. */
 EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 {
 	struct mapping *m;
@@ -302,7 +304,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 	     at = m->base + m->memory->bytes)
 		if (m->base < address || m->memory->bytes > end - m->base)
 			r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					"cuMemUnmap: %#llx, %zu bytes, is a part of a mapping",
+					"cuMemUnmap: %#llx, %zu bytes, contains a part of a mapping: only whole mappings can be unmapped",
 					address, bytes);
 	while (!r && (m = next_mapping(address, end)))
 		unmap_mapping(m);

@@ -1,10 +1,10 @@
-/* vmm_access.c — who may touch a mapping: cuMemSetAccess, cuMemGetAccess.
+/* vmm_access.c — the access rights of a mapping: cuMemSetAccess, cuMemGetAccess.
  *
  *                        kernels: checked by the engine, device by device
  *     rights of m ──────┤
- *                        the CPU: the pages' protection, which is the union of all rights
+ *                        the CPU: the protection of the pages, which is the union of all rights
  *
- * So a CPU store to memory that only a device may write is not caught, where a GPU's is. */
+ * So the CPU can store to memory that only a device may write; with a GPU that is a SIGSEGV. */
 #include "softcuda/api/vmm/vmm_internal.h"
 
 #include <sys/mman.h>
@@ -25,20 +25,20 @@ static CUresult check_descriptor(const CUmemAccessDesc *d)
 	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
 	    d->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 	    d->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: flags %d",
-				   (int)d->flags);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMemSetAccess: unknown access flags %d", (int)d->flags);
 	if (is_location_of_host(d->location.type))
-		return CUDA_SUCCESS; /* the node's number is ignored, as the manual says */
+		return CUDA_SUCCESS; /* CUDA Driver API: the number of the node is ignored */
 	if (d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
 	    d->location.id < soft.n_devices)
 		return CUDA_SUCCESS;
 	return soft_refuse(
 		CUDA_ERROR_INVALID_VALUE,
-		"cuMemSetAccess: location type %d, id %d: no device of %d, nor the host",
+		"cuMemSetAccess: location type %d, id %d is neither the host nor one of %d devices",
 		(int)d->location.type, d->location.id, soft.n_devices);
 }
 
-/* Whole mappings, side by side, of memory that each location can reach. */
+/* The range must be adjacent whole mappings of memory that each location can access. */
 static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDesc *d, size_t n)
 {
 	uint64_t at = address, end = address + bytes;
@@ -52,12 +52,12 @@ static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDes
 		if (!m || m->base != at || m->memory->bytes > end - at)
 			return soft_refuse(
 				CUDA_ERROR_INVALID_VALUE,
-				"cuMemSetAccess: %#llx, %zu bytes, are not whole mappings",
+				"cuMemSetAccess: %#llx, %zu bytes, is not a range of whole mappings",
 				(unsigned long long)address, bytes);
 		if (for_host && !is_host_memory(m->memory))
 			return soft_refuse(
 				CUDA_ERROR_NOT_SUPPORTED,
-				"cuMemSetAccess: the CPU cannot be given device memory");
+				"cuMemSetAccess: the CPU cannot access device memory");
 		at += m->memory->bytes;
 	}
 	return CUDA_SUCCESS;
@@ -86,8 +86,7 @@ static int page_protection(const struct mapping *m)
 	       (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
 }
 
-/* New rights show in the pages before kernels get them; old ones are taken from kernels first.
- */
+/* The pages get new rights before the kernels do, and lose old rights after the kernels do. */
 static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 {
 	struct mapping wanted = *m;
@@ -101,27 +100,25 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 	if (after & ~before && mprotect(pages, bytes, before | after))
 		return soft_refuse(
 			CUDA_ERROR_INVALID_VALUE,
-			"cuMemSetAccess: the system refuses: was the descriptor opened "
-			"read-only?");
+			"cuMemSetAccess: mprotect failed: is the descriptor read-only?");
 	*m = wanted;
 	gpul_exec_memory_set_rights(soft.memory, m->base, ~m->readers, ~m->writers);
 	if (before & ~after) {
-		soft_settle(m->base,
-			    bytes); /* which may release the lock: m is not looked at again */
+		soft_settle((uintptr_t)pages, bytes);  /* may release the lock: m may be freed */
 		mprotect(pages, bytes, after);
 	}
 	return CUDA_SUCCESS;
 }
 
-/* Host memory that this process made is there for the CPU at once, instead of page by page when
- * it is touched: three times as fast for all of it.  An importer's is not: attaching would take
- * as long as making. Not under the lock; pages that were unmapped meanwhile do no harm. */
+/* Map all pages of host memory that this process created, instead of one page at each first access: three times
+ * as fast in total.  Not for an importer, where attaching would take as long as creating.  Lock not held; pages
+ * that were unmapped meanwhile are no problem. */
 static void populate(uint64_t base, size_t bytes)
 {
 	madvise((void *)(uintptr_t)base, bytes, MADV_POPULATE_WRITE);
 }
 
-/* The part of the range that is to be populated, from *at on: a mapping, or false. */
+/* Find the next mapping to populate in [*at, end); false: none is left. */
 static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 {
 	struct mapping *m;
@@ -172,7 +169,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 	for (uint64_t at = address; !r && at < end;) {
 		struct mapping *m = soft_mapping_at(at);
 
-		if (!m) /* another thread unmaps what this one is still working on */
+		if (!m) /* another thread has unmapped it meanwhile */
 			break;
 		at += m->memory->bytes;
 		r = set_rights(m, d, n);

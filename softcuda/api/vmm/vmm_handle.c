@@ -1,9 +1,8 @@
-/* vmm_handle.c — physical memory: cuMemCreate and what is asked of its handles.
+/* vmm_handle.c — physical memory: cuMemCreate, and the calls on its handles.
  *
- * Each piece is a memfd, sealed so that nobody can shrink or grow it under those who map it.
- * Device memory takes pages when they are touched and counts against the device at once; host
- * memory has its pages from the start, so that too little of it is an error here and no SIGBUS
- * later. */
+ * Each allocation is a memfd, sealed so that no process can change its size while others map it.  Device memory
+ * gets its pages at the first access, but its bytes are counted at once.  Host memory gets all pages here, so
+ * that a lack of memory is an error of this call and not a SIGBUS later. */
 #include "softcuda/api/vmm/vmm_internal.h"
 
 #include <errno.h>
@@ -42,7 +41,7 @@ struct memory *soft_memory_find(CUmemGenericAllocationHandle handle)
 	return soft_handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 }
 
-/* ---- what may be asked for -------------------------------------------------------------- */
+/* ---- checks of a request -------------------------------------------------------------- */
 
 static bool node_exists(int node)
 {
@@ -61,20 +60,20 @@ static CUresult check_location(const CUmemAllocationProp *p)
 		return id >= 0 && id < soft.n_devices
 			       ? CUDA_SUCCESS
 			       : soft_refuse(CUDA_ERROR_INVALID_DEVICE,
-					     "cuMemCreate: there is no device %d", id);
+					     "cuMemCreate: device %d does not exist", id);
 	case CU_MEM_LOCATION_TYPE_HOST:
 		return p->requestedHandleTypes ? soft_refuse(CUDA_ERROR_INVALID_VALUE,
 							     "cuMemCreate: memory of location "
-							     "HOST is not exportable: "
-							     "HOST_NUMA is")
+							     "HOST cannot be exported: use "
+							     "HOST_NUMA")
 					       : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 		return node_exists(id)
 			       ? CUDA_SUCCESS
 			       : soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					     "cuMemCreate: there is no NUMA node %d", id);
+					     "cuMemCreate: NUMA node %d does not exist", id);
 	default:
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: location type %d",
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: unknown location type %d",
 				   (int)p->location.type);
 	}
 }
@@ -90,22 +89,22 @@ static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsign
 	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED || p->win32HandleMetaData ||
 	    p->allocFlags.gpuDirectRDMACapable || p->allocFlags.usage)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemCreate: type %d, or a flag that this device has not",
+				   "cuMemCreate: allocation type %d or a flag is not supported",
 				   (int)p->type);
 	if ((unsigned)p->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
-		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: there is no fabric");
+		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: fabric handles are not supported");
 	if (p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
 	    p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return soft_refuse(
 			CUDA_ERROR_INVALID_VALUE,
-			"cuMemCreate: handle type %d; file descriptors (1) are had here",
+			"cuMemCreate: handle type %d is not supported: use a file descriptor (1)",
 			(int)p->requestedHandleTypes);
 	return check_location(p);
 }
 
 /* ---- the pages -------------------------------------------------------------------------- */
 
-/* What the system could still give without killing somebody for it. */
+/* Memory and swap that the system can provide without killing a process. */
 static uint64_t available_bytes(void)
 {
 	char line[128];
@@ -127,7 +126,7 @@ static bool fits_in_memory(size_t bytes)
 	struct sysinfo s;
 
 	if (sysinfo(&s) == 0 && bytes < (uint64_t)s.freeram * s.mem_unit / 2)
-		return true; /* the usual case, at the price of one system call */
+		return true; /* the usual case needs one system call */
 	return bytes <= soft.memory_bytes && bytes <= available_bytes();
 }
 
@@ -136,7 +135,7 @@ static bool has_several_nodes(void)
 	return access("/sys/devices/system/node/node1", F_OK) == 0;
 }
 
-/* The policy belongs to the file, for whoever maps it; it is set through a mapping. */
+/* The policy belongs to the file, so it holds for every process that maps it; it is set through a mapping. */
 static CUresult place_on_node(int fd, size_t bytes, int node)
 {
 	enum { BITS = 8 * sizeof(unsigned long), WORDS = 16 };
@@ -157,7 +156,7 @@ static CUresult place_on_node(int fd, size_t bytes, int node)
 	return r == 0 ? CUDA_SUCCESS
 		      : soft_refuse(
 				CUDA_ERROR_NOT_PERMITTED,
-				"cuMemCreate: the system does not place memory on node %d: %s",
+				"cuMemCreate: cannot place memory on NUMA node %d: %s",
 				node, strerror(errno));
 }
 
@@ -167,7 +166,7 @@ static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *
 
 	if (!fits_in_memory(bytes))
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				   "cuMemCreate: the host has no %zu bytes left", bytes);
+				   "cuMemCreate: the host has not %zu bytes of free memory", bytes);
 	if (p->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		r = place_on_node(fd, bytes, p->location.id);
 	if (!r && fallocate(fd, 0, 0, (off_t)bytes))
@@ -187,7 +186,7 @@ static CUresult create_memfd(size_t bytes, const CUmemAllocationProp *p, int *ou
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return soft_refuse(
-			r, "cuMemCreate: each piece takes a file descriptor: %s (ulimit -n)",
+			r, "cuMemCreate: no file descriptor for the memory: %s (ulimit -n)",
 			strerror(errno));
 	if (ftruncate(fd, (off_t)bytes)) {
 		r = soft_refuse(r, "cuMemCreate: %zu bytes: %s", bytes, strerror(errno));
@@ -208,8 +207,7 @@ close_fd:
 
 /* ---- the calls -------------------------------------------------------------------------- */
 
-/* Count bytes against the device before they are made, so that two threads cannot both have the
- * last of them. */
+/* Count the bytes before the memory is created, so that two threads cannot both get the last bytes. */
 static CUresult count_bytes(const CUmemAllocationProp *p, size_t bytes)
 {
 	struct device *d;
@@ -221,7 +219,7 @@ static CUresult count_bytes(const CUmemAllocationProp *p, size_t bytes)
 	d = &soft.device[p->location.id];
 	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"cuMemCreate: %zu bytes, and device %d has %llu free", bytes,
+				"cuMemCreate: %zu bytes requested, device %d has %llu free", bytes,
 				d->ordinal,
 				(unsigned long long)(soft.memory_bytes - d->allocated_bytes));
 	else

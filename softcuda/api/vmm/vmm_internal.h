@@ -1,27 +1,27 @@
-/* vmm_internal.h — the objects of virtual memory management, and which file has which step.
+/* vmm_internal.h — the objects of virtual memory management, and the file of each step.
  *
  *     cuMemCreate ────────────> memory: a sealed memfd (vmm_handle.c) <── cuMemImport... (vmm_share.c)
- *                                 │ n references: its handles and its mappings
+ *                                 │ referenced by its handles and its mappings
  *     cuMemAddressReserve ──> reservation: addresses without memory (vmm.c)
  *                                 │
  *     cuMemMap ───────────────> mapping: a range in the engine's table, PROT_NONE for the CPU
- *     cuMemSetAccess ─────────>   └ its rights, location by location (vmm_access.c)
+ *     cuMemSetAccess ─────────>   └ the rights of each location (vmm_access.c)
  *
- * None of these belongs to a context: they work without one, and after one has died. */
+ * None of these objects belongs to a context: they need no context, and work after a fault. */
 #ifndef GPULOAD_SOFTCUDA_API_VMM_VMM_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_VMM_VMM_INTERNAL_H
 
 #include "softcuda/api/base/state_internal.h"
 
-enum { VMM_GRANULARITY = 2 << 20 };  /* NVIDIA's, for each kind of memory */
+enum { VMM_GRANULARITY = 2 << 20 };  /* as on NVIDIA's driver, for each kind of memory */
 
-/* A piece of physical memory.  Released when nothing refers to it. */
+/* Physical memory; freed with its last reference. */
 struct memory {
 	unsigned refs;
 	int fd;                      /* of the memfd; close-on-exec */
 	size_t bytes;
-	CUmemAllocationProp prop;    /* of an imported one requestedHandleTypes is 0 */
-	bool imported;               /* counts on its owner's side, not here */
+	CUmemAllocationProp prop;    /* requestedHandleTypes is 0 if imported */
+	bool imported;               /* its bytes are counted in the owner's process */
 };
 
 struct reservation {
@@ -36,14 +36,14 @@ struct mapping {
 	void *handle;                /* owner of its range in the engine's table */
 	uint64_t base;
 	uint64_t id;                 /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
-	CUmemAccess_flags host;      /* what the CPU may do */
+	CUmemAccess_flags host;      /* access of the CPU */
 	uint32_t readers, writers;   /* bit d: device d */
 	bool sync_memops;
 };
 
 /* vmm_handle.c, under the lock. */
 void soft_memory_unref(struct memory *m);
-/* A new handle takes the caller's reference. */
+/* Create a handle; on success it owns the caller's reference. */
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
 /* vmm_name.c: write the name of new memory, false: no random id or too long for buf; read the name of fd. */

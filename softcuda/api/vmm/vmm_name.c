@@ -49,7 +49,7 @@ bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
 	return n > 0 && (size_t)n < buf_bytes;
 }
 
-/* ---- reading it back -------------------------------------------------------------------- */
+/* ---- reading the name -------------------------------------------------------------------- */
 
 static bool find_device_by_uuid(const char *uuid_text, int *ordinal)
 {
@@ -78,15 +78,14 @@ static CUresult parse_location(char letter, const char *where, CUmemLocation *ou
 			       ? CUDA_SUCCESS
 			       : soft_refuse(
 					 CUDA_ERROR_INVALID_DEVICE,
-					 "import: the memory is of the device with UUID %s, "
-					 "which "
-					 "this process does not see (CUDA_VISIBLE_DEVICES?)",
+					 "import: the memory is on the device with UUID %s, which "
+					 "this process does not see: check CUDA_VISIBLE_DEVICES",
 					 where);
 	}
 	node = strtoul(where, &end, 16);
 	if (letter != 'n' || *end || end == where || node > 0xffff)
 		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: no location that can be shared");
+				   "import: the location of the memory cannot be shared");
 	out->type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
 	out->id = (int)node;
 	return CUDA_SUCCESS;

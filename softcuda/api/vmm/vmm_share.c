@@ -10,7 +10,7 @@
 
 enum { NEEDED_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
-/* The file is what its name says, and stays so. */
+/* The file has the size that its name gives, and cannot change. */
 static CUresult check_file(int fd, size_t bytes)
 {
 	struct stat st;
@@ -19,15 +19,15 @@ static CUresult check_file(int fd, size_t bytes)
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || seals < 0 ||
 	    (seals & NEEDED_SEALS) != NEEDED_SEALS)
 		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: descriptor %d is no sealed memory: it could shrink",
+				   "import: descriptor %d is not a sealed memfd: it could shrink",
 				   fd);
 	if (!bytes || bytes % VMM_GRANULARITY || st.st_size < 0 || (size_t)st.st_size != bytes)
 		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: descriptor %d says %zu bytes and has %lld", fd,
+				   "import: the name of descriptor %d gives %zu bytes, its size is %lld", fd,
 				   bytes, (long long)st.st_size);
 	if ((mode & O_ACCMODE) != O_RDWR)
 		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: descriptor %d is not read and write", fd);
+				   "import: descriptor %d is not open for reading and writing", fd);
 	return CUDA_SUCCESS;
 }
 
@@ -45,10 +45,10 @@ static CUresult import_fd(int fd, CUmemGenericAllocationHandle *out)
 		r = check_file(fd, m->bytes);
 	if (r)
 		goto free_m;
-	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the caller's own stays the caller's */
+	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the caller keeps fd */
 	if (m->fd < 0) {
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"import: no file descriptor left (ulimit -n)");
+				"import: no file descriptor is left (ulimit -n)");
 		goto free_m;
 	}
 	soft_lock();
@@ -72,10 +72,10 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
-		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "import: there is no fabric");
+		return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "import: fabric handles are not supported");
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "import: handle type %d; file descriptors (1) are had here",
+				   "import: handle type %d is not supported: use a file descriptor (1)",
 				   (int)type);
 	return import_fd((int)(intptr_t)os_handle, out);
 }
@@ -97,12 +97,12 @@ EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
 	if (!m || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 	    m->prop.requestedHandleTypes != type)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"export: no such handle, or not made (requestedHandleTypes) "
-				"for type %d",
+				"export: invalid handle, or its requestedHandleTypes does not "
+				"include type %d",
 				(int)type);
 	else if ((fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 0)) < 0)
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"export: no file descriptor left (ulimit -n)");
+				"export: no file descriptor is left (ulimit -n)");
 	else
 		*(int *)out = fd;
 	soft_unlock();
@@ -121,8 +121,7 @@ EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr address, si
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-			   "cuMemGetHandleForAddressRange: %zu bytes at %#llx: type %d is a "
-			   "dma-buf, which "
-			   "memory of the CPU is not exported as",
+			   "cuMemGetHandleForAddressRange: %zu bytes at %#llx, type %d: memory of "
+			   "the CPU cannot be exported as a dma-buf",
 			   bytes, address, (int)type);
 }
