@@ -286,7 +286,7 @@ EXPORT CUresult cuCtxSynchronize(void)
 EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 {
 	struct context *ctx;
-	CUresult r = flags ? soft_enter_even_dead(&ctx) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = flags ? soft_enter_after_fault(&ctx) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;

@@ -117,7 +117,7 @@ CUresult soft_find_context(CUcontext handle, struct context **out)
 	return CUDA_SUCCESS;
 }
 
-CUresult soft_enter_even_dead(struct context **out)
+CUresult soft_enter_after_fault(struct context **out)
 {
 	CUresult r = CUDA_ERROR_NOT_INITIALIZED;
 
@@ -131,7 +131,7 @@ CUresult soft_enter_even_dead(struct context **out)
 
 CUresult soft_enter(struct context **out)
 {
-	CUresult r = soft_enter_even_dead(out);
+	CUresult r = soft_enter_after_fault(out);
 
 	if (!r && (*out)->fault) {
 		r = (*out)->fault;

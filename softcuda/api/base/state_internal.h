@@ -104,8 +104,8 @@ void soft_changed(void);         /* under the lock: an operation has ended */
 CUresult soft_check_initialised(void);
 /* Begin a call that works in the current context *out; the lock is held on success. */
 CUresult soft_enter(struct context **out);
-/* The same, also after a fault of the context: to destroy things, or to query flags. */
-CUresult soft_enter_even_dead(struct context **out);
+/* Like soft_enter(), but also after a fault of the context: for queries of its properties. */
+CUresult soft_enter_after_fault(struct context **out);
 CUresult soft_find_device(CUdevice dev, struct device **out);
 CUresult soft_find_context(CUcontext handle, struct context **out);  /* under the lock */
 uint64_t soft_thread_id(void);   /* from 1, of the calling thread */

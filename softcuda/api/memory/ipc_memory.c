@@ -96,7 +96,7 @@ static struct allocation *find_own(CUdeviceptr address)
 {
 	struct allocation *a = soft_allocation_at(address);
 
-	return a && a->kind == ALLOC_DEVICE && !a->is_leaving ? a : NULL;
+	return a && a->kind == ALLOC_DEVICE && !a->free_is_queued ? a : NULL;
 }
 
 /* Find the allocation; no copy runs in it as long as the lock is held. */

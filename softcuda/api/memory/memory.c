@@ -80,7 +80,7 @@ static const char *remedy(enum allocation_kind kind)
 	return kind == ALLOC_ASYNC ? "cuMemPoolSetAccess" : "cuCtxEnablePeerAccess";
 }
 
-void soft_share_again(struct context *owner)
+void soft_update_peers(struct context *owner)
 {
 	for (struct link *i = owner->allocations.next; i != &owner->allocations; i = i->next) {
 		const struct allocation *a = CONTAINER(i, struct allocation, link);
@@ -332,7 +332,7 @@ CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 	if (a)
 		soft_context_wait(a->ctx);
 	a = soft_allocation_at(address);  /* another thread may have freed it meanwhile */
-	if (!a || a->base != address || a->is_leaving ||
+	if (!a || a->base != address || a->free_is_queued ||
 	    (a->kind != kind && a->kind != or_kind))
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (a->ctx->fault)

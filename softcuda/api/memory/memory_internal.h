@@ -20,7 +20,7 @@ struct allocation {
 	size_t bytes;                /* as requested */
 	uint64_t id;
 	bool sync_memops;
-	bool is_leaving;             /* cuMemFreeAsync is queued */
+	bool free_is_queued;             /* cuMemFreeAsync is queued */
 	struct ipc_file *shared;     /* its pages are those of this file (ipc_memory.c); or NULL */
 	unsigned char ipc_id[16];    /* ALLOC_IPC: of the owner's file */
 	unsigned n_opened;           /* ALLOC_IPC: cuIpcOpenMemHandle without its close */
@@ -43,7 +43,7 @@ bool soft_may_copy(uint64_t address, size_t bytes, bool write);
 /* The device may write all of it; under the lock. */
 bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
 /* Update which devices may use the context's allocations; under the lock. */
-void soft_share_again(struct context *owner);
+void soft_update_peers(struct context *owner);
 /* The allocation that holds address, or NULL; under the lock. */
 struct allocation *soft_allocation_at(uint64_t address);
 

@@ -32,7 +32,7 @@ void soft_peer_forget(struct context *ctx)
 	while (ctx->n_peers) {
 		struct context *owner = ctx->peer[--ctx->n_peers];
 
-		soft_share_again(owner);
+		soft_update_peers(owner);
 	}
 }
 
@@ -71,7 +71,7 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 				MAX_DEVICES);
 	if (!r) {
 		ctx->peer[ctx->n_peers++] = peer;
-		soft_share_again(peer);
+		soft_update_peers(peer);
 	}
 	soft_unlock();
 	return r;
@@ -85,7 +85,7 @@ EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
 	if (r)
 		return r;
 	if (remove_peer(ctx, peer))
-		soft_share_again(peer);
+		soft_update_peers(peer);
 	else
 		r = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 	soft_unlock();

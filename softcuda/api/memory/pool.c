@@ -120,7 +120,7 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *lis
 		struct context *ctx = CONTAINER(i, struct context, link);
 
 		if (ctx->device == owner && ctx->active)
-			soft_share_again(ctx);
+			soft_update_peers(ctx);
 	}
 	soft_unlock();
 	return CUDA_SUCCESS;
@@ -205,7 +205,7 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 		return r;
 	a = soft_allocation_at(address);
 	if (!a || a->base != address || (a->kind != ALLOC_ASYNC && a->kind != ALLOC_DEVICE) ||
-	    a->is_leaving)
+	    a->free_is_queued)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (!(op = soft_op_new(s, &free_kind)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -213,7 +213,7 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 		CONTAINER(op, struct free_op, op)->allocation = a;
 		r = soft_op_submit(op, NULL);
 		if (!r && !op->ended)
-			a->is_leaving = true;
+			a->free_is_queued = true;
 		soft_op_release(op);
 	}
 	soft_unlock();

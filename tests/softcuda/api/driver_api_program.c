@@ -1,6 +1,5 @@
-/* driver_api_program.c — a plain driver-API program, as one is written for NVIDIA's driver: it
- * knows nothing of gpuload, includes <cuda.h> alone and is linked with -lcuda.  It adds two
- * vectors and checks the result.  The test beside it runs it on the software driver. */
+/* driver_api_program.c — an ordinary driver API program: it includes only <cuda.h> and is linked with -lcuda.  It
+ * adds two vectors and checks the result.  test_driver_api_program.sh runs it on the software driver. */
 #include <cuda.h>
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* pair.c — see pair.h. */
+/* pair.c — start the two processes of a test, and pass messages between them. */
 #include "tests/softcuda/api/pair.h"
 
 #include "tests/softcuda/api/support.h"
@@ -46,10 +46,10 @@ pid_t start_side(pair_side *side, int peer, int close_this)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
-	alarm(60);  /* a side that waits for ever is a failure, too */
+	alarm(60);  /* a process that hangs fails the test */
 	close(close_this);
 	side(peer);
-	exit(0);    /* which has a sanitizer look for leaks */
+	exit(0);    /* a leak sanitizer checks at exit() */
 }
 
 void end_side(pid_t side)
@@ -74,7 +74,7 @@ void run_pair(pair_side *owner, pair_side *other)
 	end_side(sides[1]);
 }
 
-CUcontext be_process(int device)
+CUcontext init_process(int device)
 {
 	CUcontext ctx;
 	CUdevice dev;
@@ -85,26 +85,26 @@ CUcontext be_process(int device)
 	return ctx;
 }
 
-void tell(int peer, const void *bytes, size_t n_bytes)
+void send_bytes(int peer, const void *bytes, size_t n_bytes)
 {
 	must(send(peer, bytes, n_bytes, MSG_NOSIGNAL) == (ssize_t)n_bytes);
 }
 
-void hear(int peer, void *bytes, size_t n_bytes)
+void receive_bytes(int peer, void *bytes, size_t n_bytes)
 {
 	must(recv(peer, bytes, n_bytes, MSG_WAITALL) == (ssize_t)n_bytes);
 }
 
-void tell_turn(int peer)
+void pass_turn(int peer)
 {
-	tell(peer, "t", 1);
+	send_bytes(peer, "t", 1);
 }
 
-void hear_turn(int peer)
+void await_turn(int peer)
 {
 	char turn = 0;
 
-	hear(peer, &turn, 1);
+	receive_bytes(peer, &turn, 1);
 	must(turn == 't');
 }
 

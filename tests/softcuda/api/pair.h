@@ -1,7 +1,7 @@
-/* pair.h — tests that need two processes.  A driver does not survive a fork, so each side calls
- * cuInit by itself and the test program never does.
+/* pair.h — tests with two processes.  A driver cannot be used after a fork, so each process calls cuInit, and the test
+ * program never does.
  *
- * A side runs to its end or exits: cmocka's assertions are the test program's, `must` is theirs. */
+ * The processes check with `must`, which exits; only the test program uses cmocka's assertions. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_API_PAIR_H
 #define GPULOAD_TESTS_SOFTCUDA_API_PAIR_H
 
@@ -10,24 +10,24 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A side has a socket to the other one. */
+/* The function of a process; peer is a socket to the other process. */
 typedef void pair_side(int peer);
 
-/* Run both; the test fails unless both return.  */
+/* Run both processes; the test fails unless both functions return. */
 void run_pair(pair_side *owner, pair_side *other);
-/* Start one side, which has `peer`; waited for by end_side. */
+/* Fork a process that uses `peer` and closes close_this; end_side() waits for it. */
 pid_t start_side(pair_side *side, int peer, int close_this);
 void end_side(pid_t side);
-/* Two sockets that are each other's. */
+/* Create a connected pair of sockets. */
 void make_sockets(int fd[2]);
 
-CUcontext be_process(int device);  /* cuInit, and a context of that device, current */
-void tell(int peer, const void *bytes, size_t n_bytes);
-void hear(int peer, void *bytes, size_t n_bytes);
-void tell_turn(int peer);          /* "your turn" */
-void hear_turn(int peer);
+CUcontext init_process(int device);  /* cuInit, and a current context on that device */
+void send_bytes(int peer, const void *bytes, size_t n_bytes);
+void receive_bytes(int peer, void *bytes, size_t n_bytes);
+void pass_turn(int peer);          /* let the other process go on */
+void await_turn(int peer);
 int open_descriptors(void);        /* of this process */
-bool has_line(const char *path, const char *part);  /* a file of /proc/self holds it */
+bool has_line(const char *path, const char *part);  /* a line of the file contains part */
 
 void must_hold(bool holds, const char *what, const char *file, int line);
 void must_return(CUresult got, CUresult want, const char *call, const char *file, int line);

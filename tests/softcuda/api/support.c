@@ -1,4 +1,4 @@
-/* support.c — see support.h. */
+/* support.c — the context and the kernels of the driver API tests. */
 #include "tests/softcuda/api/support.h"
 
 #include <dlfcn.h>
@@ -126,7 +126,7 @@ int make_context(void **state)
 	return 0;
 }
 
-int drop_context(void **state)
+int destroy_context(void **state)
 {
 	return cuCtxDestroy(*state) == CUDA_SUCCESS ? 0 : -1;
 }

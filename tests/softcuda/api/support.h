@@ -1,4 +1,4 @@
-/* support.h — what the driver API tests share: a context, and kernels small enough to read. */
+/* support.h — a context and small kernels for the driver API tests. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_API_SUPPORT_H
 #define GPULOAD_TESTS_SOFTCUDA_API_SUPPORT_H
 
@@ -14,21 +14,20 @@
 #define ok(call) assert_int_equal(call, CUDA_SUCCESS)
 #define fails(call, error) assert_int_equal(call, error)
 
-/* Not NVIDIA's driver: what only the software one does may be expected.  The rest of these tests
- * holds for both (README.md names the differences). */
+/* False: NVIDIA's driver, for which some expectations do not hold (softcuda/api/README.md lists the differences). */
 bool on_software_driver(void);
 
-/* One PTX module with all kernels (see support.c for what each does). */
+/* One PTX module with all kernels; support.c describes each kernel. */
 extern const char kernels_ptx[];
 
-/* cmocka group setup and teardown: cuInit, and a context of its own, current. */
+/* cmocka setup and teardown: cuInit, and a new current context. */
 int make_context(void **state);
-int drop_context(void **state);
+int destroy_context(void **state);
 
-CUfunction get_kernel(const char *name);  /* of kernels_ptx, loaded in the current context */
+CUfunction get_kernel(const char *name);  /* loads kernels_ptx in the current context */
 void launch(CUfunction f, unsigned blocks, unsigned threads, CUstream stream, void **params);
 
-/* A word that the kernel `spin` waits for, in page-locked memory. */
+/* A word in page-locked memory: the kernel `spin` runs until it is raised. */
 uint32_t *make_flag(void);
 void raise_flag(uint32_t *flag);
 

@@ -1,5 +1,4 @@
-/* test_context.c — contexts: stacks of current ones, primary ones, and handles that are over.
- */
+/* test_context.c — contexts: the stack of current contexts, primary contexts, and stale handles. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -47,7 +46,7 @@ static void makes_a_new_context_current(void **state)
 	assert_null(get_current());
 }
 
-static void tells_a_destroyed_context_from_one_that_never_was(void **state)
+static void distinguishes_a_destroyed_context_from_an_invalid_handle(void **state)
 {
 	CUcontext a = create();
 	CUdeviceptr p;
@@ -59,19 +58,19 @@ static void tells_a_destroyed_context_from_one_that_never_was(void **state)
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	fails(cuCtxDestroy(a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	ok(cuCtxPushCurrent(a));  /* only what is done in it fails */
+	ok(cuCtxPushCurrent(a));  /* calls in it fail, pushing it does not */
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	ok(cuCtxSetCurrent(NULL));
 	ok(cuCtxSetCurrent(NULL));
 	assert_null(get_current());
 	fails(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver())  /* NVIDIA's reads at made-up handles */
+	if (on_software_driver())  /* NVIDIA's driver dereferences invented handles */
 		fails(cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbee0),
 		      CUDA_ERROR_INVALID_CONTEXT);
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void counts_who_uses_the_primary_context(void **state)
+static void counts_the_users_of_the_primary_context(void **state)
 {
 	CUcontext a, b;
 	unsigned flags;
@@ -96,14 +95,14 @@ static void counts_who_uses_the_primary_context(void **state)
 	assert_false(active);
 	fails(cuMemFree(p), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	ok(cuDevicePrimaryCtxRetain(&b, 0));
-	assert_ptr_equal(a, b);  /* its handle is for life */
+	assert_ptr_equal(a, b);  /* its handle never changes */
 	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
 	ok(cuDevicePrimaryCtxReset(0));
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	ok(cuCtxSetCurrent(NULL));
 }
 
-static void keeps_the_limits_that_it_knows(void **state)
+static void stores_the_supported_limits(void **state)
 {
 	CUcontext ctx = create();
 	size_t value;
@@ -124,7 +123,7 @@ static void keeps_the_limits_that_it_knows(void **state)
 	ok(cuCtxDestroy(ctx));
 }
 
-static void answers_what_a_context_is(void **state)
+static void reports_the_properties_of_a_context(void **state)
 {
 	CUcontext ctx = create();
 	unsigned flags, version;
@@ -134,7 +133,7 @@ static void answers_what_a_context_is(void **state)
 
 	(void)state;
 	ok(cuCtxGetFlags(&flags));
-	assert_false(flags & CU_CTX_MAP_HOST);  /* host memory is mapped without it, too */
+	assert_false(flags & CU_CTX_MAP_HOST);  /* host memory is mapped without this flag, too */
 	ok(cuCtxGetApiVersion(ctx, &version));
 	assert_int_equal(version, 3020);
 	ok(cuCtxGetId(NULL, &id));
@@ -154,10 +153,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(makes_a_new_context_current),
-		cmocka_unit_test(tells_a_destroyed_context_from_one_that_never_was),
-		cmocka_unit_test(counts_who_uses_the_primary_context),
-		cmocka_unit_test(keeps_the_limits_that_it_knows),
-		cmocka_unit_test(answers_what_a_context_is),
+		cmocka_unit_test(distinguishes_a_destroyed_context_from_an_invalid_handle),
+		cmocka_unit_test(counts_the_users_of_the_primary_context),
+		cmocka_unit_test(stores_the_supported_limits),
+		cmocka_unit_test(reports_the_properties_of_a_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,12 @@
 #!/bin/bash
-# A program that knows only NVIDIA's <cuda.h> and -lcuda runs unchanged with our folder in the loader's path.
+# An ordinary driver API program runs unchanged on the software driver, by LD_LIBRARY_PATH.
 set -euo pipefail
 build=${GPULOAD_BUILD:-build}
 program=$build/tests/softcuda/api/driver_api_program
 
 export LD_LIBRARY_PATH=$build/softcuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-said=$("$program")
-if [ "$said" != "gpuload software GPU: 0 of 50000 elements wrong" ]; then
-	echo "the program said: $said" >&2
+output=$("$program")
+if [ "$output" != "gpuload software GPU: 0 of 50000 elements wrong" ]; then
+	echo "unexpected output: $output" >&2
 	exit 1
 fi

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""The symbols of libcuda-soft.so are those that calls_internal.h lists, and each is one of <cuda.h>'s.
+"""Fail unless libcuda-soft.so exports exactly the calls that calls_internal.h lists.
 
-A call that is exported but missing from the list could not be found by cuGetProcAddress; one that is
-listed but not exported would be a lie.  Prints one line for each difference.
+cuGetProcAddress could not find a call that is exported but not listed.  Prints one line for each difference.
 """
 import os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 BUILD = os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "build"))
-EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults"}   # ours, beside NVIDIA's
+EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults"}   # gpuload's additions
 
 
 def exported():

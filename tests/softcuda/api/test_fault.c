@@ -1,6 +1,6 @@
-/* test_fault.c — a kernel that goes wrong kills its context, and the user is told what it did.
+/* test_fault.c — the fault of a kernel makes its context unusable, and is reported to the user.
  *
- * Each test has contexts of its own: a dead one cannot be used for the next. */
+ * Each test creates its contexts, because a context cannot be used after a fault. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int quietly(void **state)
+static int make_quiet_context(void **state)
 {
 	return setenv("GPULOAD_SOFT_QUIET", "1", 1) || make_context(state) ? -1 : 0;
 }
@@ -37,7 +37,7 @@ static void every_later_call_returns_the_fault(void **state)
 	ok(cuMemAlloc(&mine, 64));
 	ok(cuStreamCreate(&stream, 0));
 	ok(cuEventCreate(&event, 0));
-	launch(put, 1, 1, stream, params);  /* the launch itself is fine */
+	launch(put, 1, 1, stream, params);  /* the launch call succeeds */
 	fails(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	fails(cuStreamQuery(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -52,7 +52,7 @@ static void every_later_call_returns_the_fault(void **state)
 		assert_non_null(strstr(last_fault(), "0x1000"));
 }
 
-static void a_fault_names_the_image_as_the_program_called_it(void **state)
+static void a_fault_contains_the_image_name_that_the_program_set(void **state)
 {
 	CUdeviceptr nowhere = 0x1000;
 	unsigned value = 1;
@@ -96,7 +96,7 @@ static void a_trap_is_a_failed_launch(void **state)
 	fails(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
-static void a_misaligned_access_is_told_apart(void **state)
+static void a_misaligned_access_has_its_own_error(void **state)
 {
 	CUfunction put = get_kernel("put");
 	CUdeviceptr p, odd;
@@ -110,7 +110,7 @@ static void a_misaligned_access_is_told_apart(void **state)
 	fails(cuCtxSynchronize(), CUDA_ERROR_MISALIGNED_ADDRESS);
 }
 
-static void other_contexts_live_on(void **state)
+static void other_contexts_remain_usable_after_a_fault(void **state)
 {
 	CUcontext other;
 	CUdeviceptr p;
@@ -133,7 +133,7 @@ static void other_contexts_live_on(void **state)
 	ok(cuCtxSetCurrent(*state));
 }
 
-static void what_was_queued_behind_a_fault_is_not_done(void **state)
+static void work_queued_behind_a_fault_does_not_run(void **state)
 {
 	uint32_t *word = make_flag();
 	CUdeviceptr w = (uintptr_t)word;
@@ -173,29 +173,29 @@ static void resetting_the_primary_context_makes_it_usable_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest first[] = {
-		cmocka_unit_test_setup(every_later_call_returns_the_fault, quietly),
+		cmocka_unit_test_setup(every_later_call_returns_the_fault, make_quiet_context),
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_later_call_returns_the_fault, quietly,
-						drop_context),
+		cmocka_unit_test_setup_teardown(every_later_call_returns_the_fault, make_quiet_context,
+						destroy_context),
 		cmocka_unit_test_setup_teardown(
-			a_fault_names_the_image_as_the_program_called_it, quietly,
-			drop_context),
+			a_fault_contains_the_image_name_that_the_program_set, make_quiet_context,
+			destroy_context),
 		cmocka_unit_test_setup_teardown(a_store_past_the_end_names_the_allocation,
-						quietly, drop_context),
-		cmocka_unit_test_setup_teardown(a_trap_is_a_failed_launch, quietly,
-						drop_context),
-		cmocka_unit_test_setup_teardown(a_misaligned_access_is_told_apart, quietly,
-						drop_context),
-		cmocka_unit_test_setup_teardown(other_contexts_live_on, quietly, drop_context),
-		cmocka_unit_test_setup_teardown(what_was_queued_behind_a_fault_is_not_done,
-						quietly, drop_context),
+						make_quiet_context, destroy_context),
+		cmocka_unit_test_setup_teardown(a_trap_is_a_failed_launch, make_quiet_context,
+						destroy_context),
+		cmocka_unit_test_setup_teardown(a_misaligned_access_has_its_own_error, make_quiet_context,
+						destroy_context),
+		cmocka_unit_test_setup_teardown(other_contexts_remain_usable_after_a_fault, make_quiet_context, destroy_context),
+		cmocka_unit_test_setup_teardown(work_queued_behind_a_fault_does_not_run,
+						make_quiet_context, destroy_context),
 		cmocka_unit_test_setup_teardown(
-			resetting_the_primary_context_makes_it_usable_again, quietly,
-			drop_context),
+			resetting_the_primary_context_makes_it_usable_again, make_quiet_context,
+			destroy_context),
 	};
 
-	if (!on_software_driver())  /* after a fault NVIDIA's makes no context for this process */
+	if (!on_software_driver())  /* after a fault this process cannot create a context on NVIDIA's driver */
 		return cmocka_run_group_tests(first, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* test_init.c — before cuInit, the error table, and what the device says of itself. */
+/* test_init.c — calls before cuInit, the error table, and the attributes of the device. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -25,7 +25,7 @@ static void refuses_every_call_before_cuInit(void **state)
 	      CUDA_ERROR_NOT_INITIALIZED);
 }
 
-static void has_a_version_and_error_names_before_cuInit(void **state)
+static void reports_version_and_error_names_before_cuInit(void **state)
 {
 	const char *text;
 	int version;
@@ -40,7 +40,7 @@ static void has_a_version_and_error_names_before_cuInit(void **state)
 	assert_string_equal(text, "no error");
 }
 
-static void initialises_as_often_as_asked_but_with_no_flags(void **state)
+static void accepts_repeated_initialisation_and_refuses_flags(void **state)
 {
 	(void)state;
 	fails(cuInit(1), CUDA_ERROR_INVALID_VALUE);
@@ -48,7 +48,7 @@ static void initialises_as_often_as_asked_but_with_no_flags(void **state)
 	ok(cuInit(0));
 }
 
-static void names_every_error_and_no_other_number(void **state)
+static void has_names_for_all_errors_and_no_other_numbers(void **state)
 {
 	int n = 0;
 
@@ -68,8 +68,8 @@ static void names_every_error_and_no_other_number(void **state)
 			assert_null(text);
 		}
 	}
-	assert_int_equal(n, 101);  /* CUDA 13.0 has that many */
-	if (on_software_driver())  /* NVIDIA's writes to NULL */
+	assert_int_equal(n, 101);  /* the number of errors of CUDA 13.0 */
+	if (on_software_driver())  /* NVIDIA's driver writes to NULL */
 		fails(cuGetErrorName(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -81,7 +81,7 @@ static int attribute(CUdevice_attribute a)
 	return value;
 }
 
-static void shows_one_device_with_a_gpus_limits(void **state)
+static void presents_one_device_with_the_limits_of_a_gpu(void **state)
 {
 	int n;
 	CUdevice dev;
@@ -126,7 +126,7 @@ static void finds_a_device_by_its_bus_id(void **state)
 		assert_memory_equal(uuid.bytes, "\1gpuload-softgpu", 16);
 }
 
-static void refuses_a_device_that_is_not_there(void **state)
+static void refuses_a_device_that_does_not_exist(void **state)
 {
 	CUdevice dev;
 	CUcontext ctx;
@@ -147,12 +147,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refuses_every_call_before_cuInit),
-		cmocka_unit_test(has_a_version_and_error_names_before_cuInit),
-		cmocka_unit_test(initialises_as_often_as_asked_but_with_no_flags),
-		cmocka_unit_test(names_every_error_and_no_other_number),
-		cmocka_unit_test(shows_one_device_with_a_gpus_limits),
+		cmocka_unit_test(reports_version_and_error_names_before_cuInit),
+		cmocka_unit_test(accepts_repeated_initialisation_and_refuses_flags),
+		cmocka_unit_test(has_names_for_all_errors_and_no_other_numbers),
+		cmocka_unit_test(presents_one_device_with_the_limits_of_a_gpu),
 		cmocka_unit_test(finds_a_device_by_its_bus_id),
-		cmocka_unit_test(refuses_a_device_that_is_not_there),
+		cmocka_unit_test(refuses_a_device_that_does_not_exist),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static CUevent make_event(int peer)
 
 	must_ok(cuEventCreate(&event, FLAGS));
 	must_ok(cuIpcGetEventHandle(&h, event));
-	tell(peer, &h, sizeof h);
+	send_bytes(peer, &h, sizeof h);
 	return event;
 }
 
@@ -27,12 +27,12 @@ static CUevent hear_event(int peer)
 	CUipcEventHandle h;
 	CUevent event;
 
-	hear(peer, &h, sizeof h);
+	receive_bytes(peer, &h, sizeof h);
 	must_ok(cuIpcOpenEventHandle(&event, h));
 	return event;
 }
 
-/* A kernel that waits for the flag, on a stream of its own. */
+/* Start a kernel that waits for the flag, on a new stream. */
 static CUstream start_spinning(uint32_t *flag)
 {
 	static CUdeviceptr seen;
@@ -44,63 +44,63 @@ static CUstream start_spinning(uint32_t *flag)
 	return stream;
 }
 
-/* ---- there and back --------------------------------------------------------------------- */
+/* ---- both directions --------------------------------------------------------------------- */
 
 static void first_recorder(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUevent event = make_event(peer);
 	uint32_t *flag = make_flag();
 	CUstream stream = start_spinning(flag);
 
-	must_ok(cuEventQuery(event));    /* of no record yet */
+	must_ok(cuEventQuery(event));    /* no record yet */
 	must_ok(cuEventRecord(event, stream));
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	tell_turn(peer);
-	hear_turn(peer);
+	pass_turn(peer);
+	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuEventSynchronize(event));
-	hear_turn(peer);                 /* now the other one records */
+	await_turn(peer);                 /* now the other process records */
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	tell_turn(peer);
+	pass_turn(peer);
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventQuery(event));
-	if (on_software_driver())  /* to NVIDIA's this is undefined */
+	if (on_software_driver())  /* undefined on NVIDIA's driver */
 		must_ok(cuEventDestroy(event));
-	tell_turn(peer);
-	hear_turn(peer);
+	pass_turn(peer);
+	await_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
 }
 
 static void second_recorder(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUevent event = hear_event(peer);
 	uint32_t *flag;
 	CUstream stream;
 
-	hear_turn(peer);
+	await_turn(peer);
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	tell_turn(peer);
+	pass_turn(peer);
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventQuery(event));
 	flag = make_flag();
 	stream = start_spinning(flag);
 	must_ok(cuEventRecord(event, stream));
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	tell_turn(peer);
-	hear_turn(peer);
+	pass_turn(peer);
+	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuEventSynchronize(event));
-	hear_turn(peer);                 /* destroyed by its maker, still good here */
+	await_turn(peer);                 /* destroyed in the other process, still valid here */
 	must_ok(cuEventRecord(event, NULL));
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventDestroy(event));
-	tell_turn(peer);
+	pass_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
 }
 
-static void either_process_records_and_waits(void **state)
+static void each_process_can_record_and_wait(void **state)
 {
 	(void)state;
 	run_pair(first_recorder, second_recorder);
@@ -110,56 +110,56 @@ static void either_process_records_and_waits(void **state)
 
 static void producer(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUdeviceptr word;
 	CUipcMemHandle h;
 	uint32_t *flag = make_flag();
 	unsigned value = 41;
 	CUevent event;
 	CUstream stream;
-	CUfunction put = get_kernel("put");  /* now: loading may wait for kernels that run */
+	CUfunction put = get_kernel("put");  /* load now, because loading may wait for running kernels */
 
 	must_ok(cuMemAlloc(&word, 4));
 	must_ok(cuMemsetD32(word, 0, 1));
 	stream = start_spinning(flag);
 	launch(put, 1, 1, stream, (void *[]){ &word, &value });
 	must_ok(cuEventCreate(&event, FLAGS));
-	must_ok(cuEventRecord(event, stream));   /* under way when it is first shared */
+	must_ok(cuEventRecord(event, stream));   /* pending when the event is first shared */
 	CUipcEventHandle e;
 
 	must_ok(cuIpcGetEventHandle(&e, event));
-	tell(peer, &e, sizeof e);
+	send_bytes(peer, &e, sizeof e);
 	must_ok(cuIpcGetMemHandle(&h, word));
-	tell(peer, &h, sizeof h);
-	hear_turn(peer);
+	send_bytes(peer, &h, sizeof h);
+	await_turn(peer);
 	raise_flag(flag);
-	hear_turn(peer);
+	await_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
 }
 
 static void consumer(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUevent event = hear_event(peer);
 	CUipcMemHandle h;
 	CUdeviceptr word, copy;
 	CUstream stream;
 	unsigned got = 0;
 
-	hear(peer, &h, sizeof h);
+	receive_bytes(peer, &h, sizeof h);
 	must_ok(cuIpcOpenMemHandle(&word, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	must_ok(cuMemAlloc(&copy, 4));
 	must_ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	must_ok(cuStreamWaitEvent(stream, event, 0));
 	must_ok(cuMemcpyDtoDAsync(copy, word, 4, stream));
 	must_be(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-	tell_turn(peer);
+	pass_turn(peer);
 	must_ok(cuStreamSynchronize(stream));
 	must_ok(cuMemcpyDtoH(&got, copy, 4));
 	must(got == 41);
-	must_ok(cuStreamWaitEvent(stream, event, 0));   /* over: nothing to wait for */
+	must_ok(cuStreamWaitEvent(stream, event, 0));   /* ended: nothing to wait for */
 	must_ok(cuStreamSynchronize(stream));
-	tell_turn(peer);
+	pass_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
 }
 
@@ -169,53 +169,53 @@ static void a_stream_waits_for_another_process(void **state)
 	run_pair(producer, consumer);
 }
 
-/* A context that goes while one of its streams still waits for another process. */
+/* Destroy a context while one of its streams waits for another process. */
 static void slow_producer(int peer)
 {
-	be_process(0);
+	init_process(0);
 	CUevent event = make_event(peer);
 	uint32_t *flag = make_flag();
 
 	must_ok(cuEventRecord(event, start_spinning(flag)));
-	tell_turn(peer);
-	hear_turn(peer);
+	pass_turn(peer);
+	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuCtxSynchronize());
 }
 
 static void impatient_consumer(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUevent event = hear_event(peer);
 	CUstream stream;
 
-	hear_turn(peer);
+	await_turn(peer);
 	must_ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	must_ok(cuStreamWaitEvent(stream, event, 0));
 	must_be(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	must_ok(cuCtxDestroy(ctx));
-	tell_turn(peer);
+	pass_turn(peer);
 }
 
-static void a_context_is_destroyed_while_it_waits(void **state)
+static void a_context_can_be_destroyed_while_its_stream_waits(void **state)
 {
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA's cuCtxDestroy waits */
+		skip();  /* cuCtxDestroy of NVIDIA's driver waits */
 	run_pair(slow_producer, impatient_consumer);
 }
 
-/* ---- recorders that go ------------------------------------------------------------------ */
+/* ---- recording processes that end ------------------------------------------------------------------ */
 
 static void recorder_that_dies(int peer)
 {
 	uint32_t *flag;
 
-	be_process(0);
+	init_process(0);
 	flag = make_flag();
 	must_ok(cuEventRecord(make_event(peer), start_spinning(flag)));
-	tell_turn(peer);
-	hear_turn(peer);
+	pass_turn(peer);
+	await_turn(peer);
 	kill(getpid(), SIGKILL);
 }
 
@@ -225,26 +225,26 @@ static void waiter_that_is_released(int peer)
 	CUstream stream;
 
 	setenv("GPULOAD_SOFT_QUIET", "1", 1);
-	be_process(0);
+	init_process(0);
 	event = hear_event(peer);
-	hear_turn(peer);
+	await_turn(peer);
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	must_ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	must_ok(cuStreamWaitEvent(stream, event, 0));
-	tell_turn(peer);
+	pass_turn(peer);
 	must_be(cuEventSynchronize(event), CUDA_ERROR_UNKNOWN);
 	must_be(cuStreamSynchronize(stream), CUDA_ERROR_UNKNOWN);
 	must_be(cuEventQuery(event), CUDA_ERROR_UNKNOWN);
 }
 
-static void a_recorder_that_dies_releases_its_waiters(void **state)
+static void waiters_are_released_when_the_recording_process_is_killed(void **state)
 {
 	pid_t recorder, waiter;
 	int fd[2], status = 0;
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* what NVIDIA's does then is not written down */
+		skip();  /* NVIDIA does not document this case */
 	make_sockets(fd);
 	recorder = start_side(recorder_that_dies, fd[0], fd[1]);
 	waiter = start_side(waiter_that_is_released, fd[1], fd[0]);
@@ -255,7 +255,7 @@ static void a_recorder_that_dies_releases_its_waiters(void **state)
 	end_side(waiter);
 }
 
-/* The work before the event faults: nobody may take it for done. */
+/* The work before the event faults: waiters must get an error. */
 static void recorder_that_faults(int peer)
 {
 	CUdeviceptr nowhere = 0x1000;
@@ -265,29 +265,29 @@ static void recorder_that_faults(int peer)
 	CUevent event;
 
 	setenv("GPULOAD_SOFT_QUIET", "1", 1);
-	be_process(0);
+	init_process(0);
 	flag = make_flag();
 	event = make_event(peer);
 	stream = start_spinning(flag);
 	launch(get_kernel("put"), 1, 1, stream, (void *[]){ &nowhere, &value });
 	must_ok(cuEventRecord(event, stream));
-	tell_turn(peer);
+	pass_turn(peer);
 	raise_flag(flag);
-	hear_turn(peer);
+	await_turn(peer);
 }
 
 static void waiter_for_a_fault(int peer)
 {
 	CUevent event;
 
-	be_process(0);
+	init_process(0);
 	event = hear_event(peer);
-	hear_turn(peer);
+	await_turn(peer);
 	must_be(cuEventSynchronize(event), CUDA_ERROR_UNKNOWN);
-	tell_turn(peer);
+	pass_turn(peer);
 }
 
-static void a_fault_before_the_event_is_an_error_after_it(void **state)
+static void a_fault_before_the_record_is_an_error_for_the_waiters(void **state)
 {
 	(void)state;
 	if (!on_software_driver())
@@ -299,7 +299,7 @@ static void a_fault_before_the_event_is_an_error_after_it(void **state)
 
 static void maker_of_handles(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUevent plain, event, other;
 	CUipcEventHandle h;
 
@@ -309,20 +309,20 @@ static void maker_of_handles(int peer)
 	must_ok(cuEventCreate(&event, FLAGS));
 	must_ok(cuIpcGetEventHandle(&h, event));
 	must_be(cuIpcOpenEventHandle(&other, h), CUDA_ERROR_INVALID_CONTEXT);
-	tell(peer, &h, sizeof h);
-	hear_turn(peer);
+	send_bytes(peer, &h, sizeof h);
+	await_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
-	tell_turn(peer);
+	pass_turn(peer);
 }
 
 static void opener_of_handles(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUipcEventHandle h, made;
 	CUevent event, again;
 	int before = open_descriptors();
 
-	hear(peer, &h, sizeof h);
+	receive_bytes(peer, &h, sizeof h);
 	must_ok(cuIpcOpenEventHandle(&event, h));
 	must_ok(cuIpcOpenEventHandle(&again, h));
 	must(event != again);
@@ -335,14 +335,14 @@ static void opener_of_handles(int peer)
 	must_be(cuIpcOpenEventHandle(&event, made), CUDA_ERROR_MAP_FAILED);
 	if (on_software_driver())
 		must(open_descriptors() == before);
-	tell_turn(peer);
-	hear_turn(peer);
-	if (on_software_driver())  /* gone with its context; NVIDIA's outlives it */
+	pass_turn(peer);
+	await_turn(peer);
+	if (on_software_driver())  /* destroyed with its context; not on NVIDIA's driver */
 		must(cuIpcOpenEventHandle(&event, h) != CUDA_SUCCESS);
 	must_ok(cuCtxDestroy(ctx));
 }
 
-static void handles_are_checked(void **state)
+static void refuses_invalid_event_handles(void **state)
 {
 	(void)state;
 	run_pair(maker_of_handles, opener_of_handles);
@@ -351,12 +351,12 @@ static void handles_are_checked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(either_process_records_and_waits),
+		cmocka_unit_test(each_process_can_record_and_wait),
 		cmocka_unit_test(a_stream_waits_for_another_process),
-		cmocka_unit_test(a_context_is_destroyed_while_it_waits),
-		cmocka_unit_test(a_recorder_that_dies_releases_its_waiters),
-		cmocka_unit_test(a_fault_before_the_event_is_an_error_after_it),
-		cmocka_unit_test(handles_are_checked),
+		cmocka_unit_test(a_context_can_be_destroyed_while_its_stream_waits),
+		cmocka_unit_test(waiters_are_released_when_the_recording_process_is_killed),
+		cmocka_unit_test(a_fault_before_the_record_is_an_error_for_the_waiters),
+		cmocka_unit_test(refuses_invalid_event_handles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

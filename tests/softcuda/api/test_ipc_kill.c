@@ -1,7 +1,7 @@
-/* test_ipc_kill.c — either side of shared memory is killed at any moment; the other one finds right
- * bytes or an error, and keeps nothing.
+/* test_ipc_kill.c — owner or importer of shared memory is killed at any moment: the other process sees correct
+ * bytes or an error, and leaks nothing.
  *
- * GPULOAD_KILLS=N: of each side (default 10). */
+ * GPULOAD_KILLS=N: number of kills of each (default 10). */
 #include "tests/softcuda/api/pair.h"
 #include "tests/softcuda/api/support.h"
 
@@ -37,7 +37,7 @@ static bool receive_all(int peer, void *bytes, size_t n)
 	return recv(peer, bytes, n, MSG_WAITALL) == (ssize_t)n;
 }
 
-/* Share one allocation after another until nobody listens. */
+/* Share one allocation after another until the importer has ended. */
 static bool offer_once(int peer, unsigned round, CUevent event)
 {
 	struct offer o = { .value = round, .n_words = 1 + round * 977 % 40000 };
@@ -63,7 +63,7 @@ static void must_be_clean(int descriptors)
 
 static void offerer(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	int before = open_descriptors();
 	CUevent event;
 
@@ -75,7 +75,7 @@ static void offerer(int peer)
 	must_ok(cuCtxDestroy(ctx));
 }
 
-/* False: the owner is dead, which is the only reason for an error. */
+/* False: the owner was killed, which is the only accepted reason of an error. */
 static bool take_once(const struct offer *o, unsigned *words)
 {
 	CUdeviceptr p;
@@ -98,7 +98,7 @@ static bool take_once(const struct offer *o, unsigned *words)
 
 static void taker(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	int before = open_descriptors();
 	unsigned *words = malloc(4 * 40001);
 	struct offer o;
@@ -107,7 +107,7 @@ static void taker(int peer)
 	must(words != NULL);
 	while (receive_all(peer, &o, sizeof o)) {
 		if (!take_once(&o, words)) {
-			must(recv(peer, &turn, 1, 0) <= 0);  /* dead indeed */
+			must(recv(peer, &turn, 1, 0) <= 0);  /* the owner was killed */
 			break;
 		}
 		if (!send_all(peer, "t", 1))
@@ -118,7 +118,7 @@ static void taker(int peer)
 	must_ok(cuCtxDestroy(ctx));
 }
 
-/* Start both, let them work for a while that differs each time, kill one. */
+/* Start both, let them work for a time that differs each time, kill one. */
 static void kill_one(int which, unsigned round)
 {
 	int fd[2], status = 0;
@@ -136,14 +136,14 @@ static void kill_one(int which, unsigned round)
 	end_side(sides[!which]);
 }
 
-static void the_taker_outlives_the_owner(void **state)
+static void the_importer_survives_a_killed_owner(void **state)
 {
 	(void)state;
 	for (int n = 0; n < n_kills(); n++)
 		kill_one(0, (unsigned)n);
 }
 
-static void the_owner_outlives_the_taker(void **state)
+static void the_owner_survives_a_killed_importer(void **state)
 {
 	(void)state;
 	for (int n = 0; n < n_kills(); n++)
@@ -153,11 +153,11 @@ static void the_owner_outlives_the_taker(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_taker_outlives_the_owner),
-		cmocka_unit_test(the_owner_outlives_the_taker),
+		cmocka_unit_test(the_importer_survives_a_killed_owner),
+		cmocka_unit_test(the_owner_survives_a_killed_importer),
 	};
 
 	if (!on_software_driver())
-		return 77;  /* undefined there */
+		return 77;  /* undefined on NVIDIA's driver */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

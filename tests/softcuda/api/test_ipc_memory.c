@@ -1,4 +1,5 @@
-/* test_ipc_memory.c — cuMemAlloc's memory in another process: cuIpcGetMemHandle and its two. */
+/* test_ipc_memory.c — memory of cuMemAlloc in another process: cuIpcGetMemHandle, cuIpcOpenMemHandle,
+ * cuIpcCloseMemHandle. */
 #include "tests/softcuda/api/pair.h"
 #include "tests/softcuda/api/support.h"
 
@@ -33,7 +34,7 @@ static void tell_handle(int peer, CUdeviceptr p)
 	CUipcMemHandle h;
 
 	must_ok(cuIpcGetMemHandle(&h, p));
-	tell(peer, &h, sizeof h);
+	send_bytes(peer, &h, sizeof h);
 }
 
 static CUdeviceptr hear_handle(int peer)
@@ -41,7 +42,7 @@ static CUdeviceptr hear_handle(int peer)
 	CUipcMemHandle h;
 	CUdeviceptr p;
 
-	hear(peer, &h, sizeof h);
+	receive_bytes(peer, &h, sizeof h);
 	must_ok(cuIpcOpenMemHandle(&p, h, LAZY));
 	return p;
 }
@@ -50,22 +51,22 @@ static CUdeviceptr hear_handle(int peer)
 
 static void owner_of_words(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUdeviceptr p = filled(17, N_WORDS);
 
 	tell_handle(peer, p);
-	hear_turn(peer);
+	await_turn(peer);
 	must(word_at(p, 0) == 18 && word_at(p, N_WORDS - 1) == 19);
-	if (on_software_driver())  /* to NVIDIA's this is undefined */
+	if (on_software_driver())  /* undefined on NVIDIA's driver */
 		must_ok(cuMemFree(p));
-	tell_turn(peer);
-	hear_turn(peer);
+	pass_turn(peer);
+	await_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
 }
 
 static void writer_of_words(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	int before;
 	CUdeviceptr p, base;
 	size_t bytes;
@@ -73,22 +74,22 @@ static void writer_of_words(int peer)
 
 	before = open_descriptors();
 	p = hear_handle(peer);
-	must(open_descriptors() == before);  /* a mapping needs none */
+	must(open_descriptors() == before);  /* a mapping needs no descriptor */
 	must(word_at(p, 0) == 17 && word_at(p, N_WORDS - 1) == 17);
 	must_ok(cuMemGetAddressRange(&base, &bytes, p + 4));
 	must(base == p && bytes == 4 * N_WORDS);
 	launch(get_kernel("put"), 1, 1, NULL, (void *[]){ &p, &value });
 	must_ok(cuCtxSynchronize());
 	must_ok(cuMemsetD32(p + 4 * (N_WORDS - 1), 19, 1));
-	tell_turn(peer);
-	hear_turn(peer);
-	must(word_at(p, 0) == 18);  /* freed by its owner, and still here */
+	pass_turn(peer);
+	await_turn(peer);
+	must(word_at(p, 0) == 18);  /* freed by its owner, still mapped here */
 	must_ok(cuIpcCloseMemHandle(p));
-	tell_turn(peer);
+	pass_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
 }
 
-static void both_processes_see_the_same_words(void **state)
+static void both_processes_see_the_same_bytes(void **state)
 {
 	(void)state;
 	run_pair(owner_of_words, writer_of_words);
@@ -98,14 +99,14 @@ static void both_processes_see_the_same_words(void **state)
 
 static void owner_of_three(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUdeviceptr small = filled(1, 16), next = filled(2, 16), third = filled(3, 1 << 18), p;
 	CUipcMemHandle h, again;
 	unsigned capable = 0;
 
 	must_ok(cuIpcGetMemHandle(&h, small));
 	must_be(cuIpcOpenMemHandle(&p, h, LAZY), CUDA_ERROR_INVALID_CONTEXT);
-	must_ok(cuIpcGetMemHandle(&again, small + 20));  /* stands for the whole allocation */
+	must_ok(cuIpcGetMemHandle(&again, small + 20));  /* the handle of the whole allocation */
 	must(!memcmp(&h, &again, sizeof h));
 	must_ok(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
 				      small));
@@ -115,7 +116,7 @@ static void owner_of_three(int peer)
 	tell_handle(peer, small);
 	tell_handle(peer, next);
 	tell_handle(peer, third);
-	hear_turn(peer);
+	await_turn(peer);
 	must(word_at(small, 0) == 1 && word_at(next, 0) == 22 && word_at(third, 0) == 3);
 	must_ok(cuMemFree(small));
 	must_ok(cuMemFree(next));
@@ -125,12 +126,12 @@ static void owner_of_three(int peer)
 
 static void opener_of_three(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUdeviceptr p[3], again;
 	CUipcMemHandle h[3], made = { { 0 } };
 	unsigned capable = 1;
 
-	hear(peer, h, sizeof h);
+	receive_bytes(peer, h, sizeof h);
 	for (int i = 0; i < 3; i++)
 		must_ok(cuIpcOpenMemHandle(&p[i], h[i], LAZY));
 	must(word_at(p[0], 15) == 1 && word_at(p[1], 15) == 2 && word_at(p[2], 15) == 3);
@@ -150,11 +151,11 @@ static void opener_of_three(int peer)
 	must_be(cuIpcOpenMemHandle(&again, made, LAZY), CUDA_ERROR_INVALID_VALUE);
 	memset(&made, 0xa5, sizeof made);
 	must_be(cuIpcOpenMemHandle(&again, made, LAZY), CUDA_ERROR_INVALID_VALUE);
-	tell_turn(peer);
-	must_ok(cuCtxDestroy(ctx));   /* p[1] and p[2] are still open: they go with it */
+	pass_turn(peer);
+	must_ok(cuCtxDestroy(ctx));   /* p[1] and p[2] are still open: the context closes them */
 }
 
-static void handles_are_checked_counted_and_for_others(void **state)
+static void handles_are_checked_counted_and_refused_in_their_own_process(void **state)
 {
 	(void)state;
 	run_pair(owner_of_three, opener_of_three);
@@ -162,24 +163,24 @@ static void handles_are_checked_counted_and_for_others(void **state)
 
 static void owner_of_one(int peer)
 {
-	be_process(0);
+	init_process(0);
 	tell_handle(peer, filled(5, 64));
-	hear_turn(peer);
+	await_turn(peer);
 }
 
-/* Every byte of a handle, changed in eight ways. */
+/* Change every byte of a handle in eight ways. */
 static void forger(int peer)
 {
 	CUipcMemHandle h, forged;
 	CUdeviceptr p;
 	int before;
 
-	be_process(0);
-	hear(peer, &h, sizeof h);
+	init_process(0);
+	receive_bytes(peer, &h, sizeof h);
 	before = open_descriptors();
 	for (size_t bit = 0; bit < 8 * sizeof h; bit++) {
 		if (bit / 32 == 2)
-			continue;  /* the process' number: a thread of it has one, too */
+			continue;  /* the pid: it may be that of a thread of the owner */
 		forged = h;
 		forged.reserved[bit / 8] = (char)(forged.reserved[bit / 8] ^ 1 << bit % 8);
 		/* Not of the same process and file any more; or, of its last bytes, of a device
@@ -189,31 +190,31 @@ static void forger(int peer)
 	must(open_descriptors() == before);
 	must_ok(cuIpcOpenMemHandle(&p, h, LAZY));
 	must(word_at(p, 63) == 5);
-	tell_turn(peer);
+	pass_turn(peer);
 }
 
 static void a_forged_handle_is_refused(void **state)
 {
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA's has bytes that mean nothing */
+		skip();  /* NVIDIA's handles contain unused bytes */
 	run_pair(owner_of_one, forger);
 }
 
-/* ---- owners that go --------------------------------------------------------------------- */
+/* ---- owners that end --------------------------------------------------------------------- */
 
 static void owner_that_exits(int peer)
 {
 	CUdeviceptr p;
 
-	be_process(0);
+	init_process(0);
 	p = filled(6, 4096);
 	tell_handle(peer, p);
 	tell_handle(peer, filled(7, 4096));
-	hear_turn(peer);
+	await_turn(peer);
 	must_ok(cuMemFree(p));
-	tell_turn(peer);
-	hear_turn(peer);
+	pass_turn(peer);
+	await_turn(peer);
 	kill(getpid(), SIGKILL);
 }
 
@@ -223,14 +224,14 @@ static void survivor(int peer)
 	CUdeviceptr p;
 	char end;
 
-	be_process(0);
-	hear(peer, h, sizeof h);
+	init_process(0);
+	receive_bytes(peer, h, sizeof h);
 	must_ok(cuIpcOpenMemHandle(&p, h[1], LAZY));
-	tell_turn(peer);
-	hear_turn(peer);
+	pass_turn(peer);
+	await_turn(peer);
 	must(cuIpcOpenMemHandle(&p, h[0], LAZY) != CUDA_SUCCESS);  /* freed */
-	tell_turn(peer);
-	must(read(peer, &end, 1) == 0);  /* dead */
+	pass_turn(peer);
+	must(read(peer, &end, 1) == 0);  /* the owner has ended */
 	must(word_at(p, 4095) == 7);
 	must_ok(cuMemsetD32(p, 8, 4096));
 	must(word_at(p, 4095) == 8);
@@ -238,14 +239,14 @@ static void survivor(int peer)
 	must(cuIpcOpenMemHandle(&p, h[1], LAZY) != CUDA_SUCCESS);
 }
 
-static void memory_outlives_its_owner_where_it_is_open(void **state)
+static void opened_memory_remains_valid_after_its_owner_has_ended(void **state)
 {
 	pid_t owner, other;
 	int fd[2], status = 0;
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* undefined there */
+		skip();  /* undefined on NVIDIA's driver */
 	make_sockets(fd);
 	owner = start_side(owner_that_exits, fd[0], fd[1]);
 	other = start_side(survivor, fd[1], fd[0]);
@@ -256,12 +257,12 @@ static void memory_outlives_its_owner_where_it_is_open(void **state)
 	end_side(other);
 }
 
-/* ---- while it is in use ----------------------------------------------------------------- */
+/* ---- while kernels use the memory ----------------------------------------------------------------- */
 
-/* The first handle moves the memory: a kernel that is at work in it must not notice. */
+/* The first handle moves the memory: a kernel that uses it must not be disturbed. */
 static void owner_of_a_running_kernel(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUdeviceptr flag, seen;
 	CUstream stream, other;
 	unsigned word = 0, zero = 0;
@@ -274,7 +275,7 @@ static void owner_of_a_running_kernel(int peer)
 	launch(get_kernel("spin"), 1, 32, stream, (void *[]){ &flag, &seen });
 	tell_handle(peer, flag);
 	tell_handle(peer, seen);
-	hear_turn(peer);              /* the other process has raised the flag */
+	await_turn(peer);              /* the other process has raised the flag */
 	must_ok(cuStreamSynchronize(stream));
 	must_ok(cuMemcpyDtoH(&word, seen, 4));
 	must(word == 99);
@@ -283,28 +284,28 @@ static void owner_of_a_running_kernel(int peer)
 
 static void raiser_of_the_flag(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUdeviceptr flag = hear_handle(peer), seen = hear_handle(peer);
 	unsigned raised = 99;
 
 	must_ok(cuMemcpyHtoD(flag, &raised, 4));
-	tell_turn(peer);
+	pass_turn(peer);
 	while (word_at(seen, 0) != 99)
 		usleep(1000);
 	must_ok(cuCtxDestroy(ctx));
 }
 
-static void memory_is_shared_under_a_running_kernel(void **state)
+static void memory_can_be_shared_while_a_kernel_uses_it(void **state)
 {
 	(void)state;
 	run_pair(owner_of_a_running_kernel, raiser_of_the_flag);
 }
 
-/* Every thread of a running kernel adds one while its memory moves: none may be lost. */
+/* Every thread of a running kernel adds 1 while the memory moves: no addition may be lost. */
 static void owner_that_moves_what_is_counted(int peer)
 {
 	enum { BLOCKS = 20000, THREADS = 128, WORDS = 4 << 20, ROUNDS = 4 };
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUfunction count = get_kernel("count");
 	CUstream stream;
 
@@ -322,12 +323,12 @@ static void owner_that_moves_what_is_counted(int peer)
 		must_ok(cuMemFree(sum));
 	}
 	must_ok(cuCtxDestroy(ctx));
-	tell_turn(peer);
+	pass_turn(peer);
 }
 
 static void owner_that_leaks_nothing(int peer)
 {
-	CUcontext ctx = be_process(0);
+	CUcontext ctx = init_process(0);
 	CUipcMemHandle h;
 	CUdeviceptr p;
 	int before = open_descriptors();
@@ -342,24 +343,24 @@ static void owner_that_leaks_nothing(int peer)
 	must(!has_line("/proc/self/maps", "gpuload-ipc"));
 	must_ok(cuMemAlloc(&p, 64));
 	must_ok(cuIpcGetMemHandle(&h, p));
-	must_ok(cuCtxDestroy(ctx));   /* with one that is still there */
+	must_ok(cuCtxDestroy(ctx));   /* with an allocation that was not freed */
 	if (on_software_driver())
 		must(open_descriptors() == before);
-	tell_turn(peer);
+	pass_turn(peer);
 }
 
 static void listener(int peer)
 {
-	hear_turn(peer);
+	await_turn(peer);
 }
 
-static void no_store_is_lost_while_memory_moves(void **state)
+static void no_atomic_addition_is_lost_while_memory_moves(void **state)
 {
 	(void)state;
 	run_pair(owner_that_moves_what_is_counted, listener);
 }
 
-static void nothing_is_left_of_freed_memory(void **state)
+static void freed_memory_leaves_no_descriptor_or_mapping(void **state)
 {
 	(void)state;
 	run_pair(owner_that_leaks_nothing, listener);
@@ -368,13 +369,13 @@ static void nothing_is_left_of_freed_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_processes_see_the_same_words),
-		cmocka_unit_test(handles_are_checked_counted_and_for_others),
+		cmocka_unit_test(both_processes_see_the_same_bytes),
+		cmocka_unit_test(handles_are_checked_counted_and_refused_in_their_own_process),
 		cmocka_unit_test(a_forged_handle_is_refused),
-		cmocka_unit_test(memory_outlives_its_owner_where_it_is_open),
-		cmocka_unit_test(memory_is_shared_under_a_running_kernel),
-		cmocka_unit_test(no_store_is_lost_while_memory_moves),
-		cmocka_unit_test(nothing_is_left_of_freed_memory),
+		cmocka_unit_test(opened_memory_remains_valid_after_its_owner_has_ended),
+		cmocka_unit_test(memory_can_be_shared_while_a_kernel_uses_it),
+		cmocka_unit_test(no_atomic_addition_is_lost_while_memory_moves),
+		cmocka_unit_test(freed_memory_leaves_no_descriptor_or_mapping),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

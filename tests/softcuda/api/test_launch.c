@@ -1,4 +1,4 @@
-/* test_launch.c — launches: forms of arguments, limits, and what is copied when. */
+/* test_launch.c — launches: forms of arguments, limits, and when arguments are copied. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -50,7 +50,7 @@ static void adds_two_vectors(void **state)
 	ok(cuMemFree(dc));
 }
 
-static void takes_arguments_as_a_list_or_a_buffer(void **state)
+static void accepts_arguments_as_a_list_or_a_buffer(void **state)
 {
 	CUfunction f = get_kernel("put");
 	CUdeviceptr word = make_word(0);
@@ -74,7 +74,7 @@ static void takes_arguments_as_a_list_or_a_buffer(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
 	      CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver()) {  /* NVIDIA's launches with what there is, and reads at NULL */
+	if (on_software_driver()) {  /* NVIDIA's driver launches with a short buffer, and dereferences NULL */
 		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, too_few),
 		      CUDA_ERROR_INVALID_VALUE);
 		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, with_null, NULL),
@@ -85,7 +85,7 @@ static void takes_arguments_as_a_list_or_a_buffer(void **state)
 	assert_int_equal(take_word(word), 42);
 }
 
-static void refuses_what_a_gpu_cannot_hold(void **state)
+static void refuses_launches_beyond_the_limits_of_a_gpu(void **state)
 {
 	CUfunction f = get_kernel("bump"), small = get_kernel("at_most_64");
 
@@ -113,13 +113,13 @@ static void refuses_what_a_gpu_cannot_hold(void **state)
 	      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	fails(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
 	      CUDA_ERROR_INVALID_HANDLE);
-	if (on_software_driver())  /* NVIDIA's reads at made-up handles */
+	if (on_software_driver())  /* NVIDIA's driver dereferences invented handles */
 		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)f, NULL, NULL),
 		      CUDA_ERROR_INVALID_HANDLE);
-	ok(cuCtxSynchronize());  /* nothing of this hurt the context */
+	ok(cuCtxSynchronize());  /* the context is still usable */
 }
 
-static void gives_more_shared_memory_to_who_asks(void **state)
+static void allows_more_shared_memory_after_setting_the_attribute(void **state)
 {
 	CUfunction f = get_kernel("shared_end");
 	CUdeviceptr out = make_word(0);
@@ -137,7 +137,7 @@ static void gives_more_shared_memory_to_who_asks(void **state)
 	assert_int_equal(take_word(out), 77);
 }
 
-static void launches_with_attributes(void **state)
+static void launches_with_launch_attributes(void **state)
 {
 	CUfunction f = get_kernel("count");
 	CUdeviceptr sum = make_word(0);
@@ -159,7 +159,7 @@ static void launches_with_attributes(void **state)
 		attributes[1].value.clusterDim.z = 1;
 	ok(cuLaunchKernelEx(&config, f, params, NULL));
 	attributes[1].value.clusterDim.x = 2;
-	if (on_software_driver())  /* which has clusters of one block only */
+	if (on_software_driver())  /* it supports clusters of one block only */
 		fails(cuLaunchKernelEx(&config, f, params, NULL),
 		      CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	fails(cuLaunchKernelEx(NULL, f, params, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -188,12 +188,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(adds_two_vectors),
-		cmocka_unit_test(takes_arguments_as_a_list_or_a_buffer),
-		cmocka_unit_test(refuses_what_a_gpu_cannot_hold),
-		cmocka_unit_test(gives_more_shared_memory_to_who_asks),
-		cmocka_unit_test(launches_with_attributes),
+		cmocka_unit_test(accepts_arguments_as_a_list_or_a_buffer),
+		cmocka_unit_test(refuses_launches_beyond_the_limits_of_a_gpu),
+		cmocka_unit_test(allows_more_shared_memory_after_setting_the_attribute),
+		cmocka_unit_test(launches_with_launch_attributes),
 		cmocka_unit_test(keeps_the_code_until_the_launch_has_ended),
 	};
 
-	return cmocka_run_group_tests(tests, make_context, drop_context);
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
 }

@@ -1,4 +1,4 @@
-/* test_link.c — cuLink*: inputs of every kind to one image that loads, and runs as one program. */
+/* test_link.c — cuLink*: inputs of every kind are linked to one image, which is loaded and run. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -29,7 +29,7 @@ static CUresult add_ptx(struct linking *l, const char *text, const char *name)
 			     strlen(text) + 1, name, 0, NULL, NULL);
 }
 
-/* The linked program, loaded; the linker is gone then. */
+/* Link, load the result and destroy the linker. */
 static CUmodule finish(struct linking *l)
 {
 	CUmodule module = NULL;
@@ -59,7 +59,7 @@ static void fails_to_link(struct linking *l, const char *word)
 
 /* ---- one input ----------------------------------------------------------------------------- */
 
-static void one_ptx_text_stays_what_it_is(void **state)
+static void a_single_ptx_text_is_not_changed(void **state)
 {
 	struct linking l;
 	CUmodule module;
@@ -79,12 +79,12 @@ static void one_ptx_text_stays_what_it_is(void **state)
 		assert_int_equal(bytes, strlen(kernels_ptx) + 1);
 		fails(add_ptx(&l, kernels_ptx, "late.ptx"), CUDA_ERROR_INVALID_VALUE);
 	}
-	module = finish(&l); /* completing twice gives the same twice */
+	module = finish(&l); /* completing a second time returns the same image */
 	ok(cuModuleGetFunction(&f, module, "vecadd"));
 	ok(cuModuleUnload(module));
 }
 
-static void nothing_to_link_bad_handles_and_missing_files_are_refused(void **state)
+static void refuses_no_input_invalid_handles_and_missing_files(void **state)
 {
 	struct linking l;
 	void *image;
@@ -101,9 +101,9 @@ static void nothing_to_link_bad_handles_and_missing_files_are_refused(void **sta
 		fails(cuLinkDestroy(l.state), CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* ---- several ------------------------------------------------------------------------------- */
+/* ---- several inputs ------------------------------------------------------------------------------- */
 
-/* What nvcc -dc makes of
+/* The PTX that nvcc -dc generates from
  *
  *     extern __device__ int calls; extern __device__ int (*chosen)(int); __device__ int plus(int);
  *     static __device__ int bias = 100; static __device__ int mine(int x) { return x + bias; }
@@ -167,7 +167,7 @@ static void run_caller(CUmodule module)
 		assert_int_equal(values[i], 2 * (2 * i + 1000) + i + 100);
 }
 
-static void functions_variables_and_pointers_of_two_inputs_work_together(void **state)
+static void links_functions_variables_and_pointers_of_two_inputs(void **state)
 {
 	(void)state;
 	for (int swapped = 0; swapped < 2; swapped++) {
@@ -183,7 +183,7 @@ static void functions_variables_and_pointers_of_two_inputs_work_together(void **
 	}
 }
 
-static void what_cannot_be_linked_is_explained(void **state)
+static void explains_why_inputs_cannot_be_linked(void **state)
 {
 	struct linking l;
 
@@ -197,9 +197,9 @@ static void what_cannot_be_linked_is_explained(void **state)
 	fails_to_link(&l, "two.ptx");
 }
 
-/* ---- other kinds --------------------------------------------------------------------------- */
+/* ---- other kinds of inputs --------------------------------------------------------------------------- */
 
-/* A file that nvcc made; false: there is no nvcc here. */
+/* Open a file that nvcc compiled; false: nvcc is not installed. */
 static bool input_path(const char *name, char path[512])
 {
 	const char *build = getenv("GPULOAD_BUILD");
@@ -208,7 +208,7 @@ static bool input_path(const char *name, char path[512])
 	return access(path, R_OK) == 0;
 }
 
-static void objects_and_libraries_of_nvcc_are_linked(void **state)
+static void links_objects_and_libraries_of_nvcc(void **state)
 {
 	static const struct { const char *name[2]; CUjitInputType type; } rows[] = {
 		{ { "part_kernel.o", "part_plus.o" }, CU_JIT_INPUT_OBJECT },
@@ -221,7 +221,7 @@ static void objects_and_libraries_of_nvcc_are_linked(void **state)
 	if (!input_path("part_plus.o", path))
 		skip();
 	if (!on_software_driver())
-		skip(); /* an unreferenced member of a library is left out there */
+		skip(); /* NVIDIA's linker omits unreferenced members of a library */
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct linking l;
 		CUmodule module;
@@ -237,7 +237,7 @@ static void objects_and_libraries_of_nvcc_are_linked(void **state)
 	}
 }
 
-static void what_has_no_ptx_is_refused(void **state)
+static void refuses_inputs_without_ptx(void **state)
 {
 	char path[512], elf[64] = "\177ELF";
 	struct linking l;
@@ -264,13 +264,13 @@ static void what_has_no_ptx_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_ptx_text_stays_what_it_is),
-		cmocka_unit_test(nothing_to_link_bad_handles_and_missing_files_are_refused),
-		cmocka_unit_test(functions_variables_and_pointers_of_two_inputs_work_together),
-		cmocka_unit_test(what_cannot_be_linked_is_explained),
-		cmocka_unit_test(objects_and_libraries_of_nvcc_are_linked),
-		cmocka_unit_test(what_has_no_ptx_is_refused),
+		cmocka_unit_test(a_single_ptx_text_is_not_changed),
+		cmocka_unit_test(refuses_no_input_invalid_handles_and_missing_files),
+		cmocka_unit_test(links_functions_variables_and_pointers_of_two_inputs),
+		cmocka_unit_test(explains_why_inputs_cannot_be_linked),
+		cmocka_unit_test(links_objects_and_libraries_of_nvcc),
+		cmocka_unit_test(refuses_inputs_without_ptx),
 	};
 
-	return cmocka_run_group_tests(tests, make_context, drop_context);
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
 }

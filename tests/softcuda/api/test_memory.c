@@ -1,5 +1,4 @@
-/* test_memory.c — allocation, copies in one to three dimensions, fills, and what an address is.
- */
+/* test_memory.c — allocation, copies in one to three dimensions, fills, and attributes of addresses. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -16,7 +15,7 @@ static CUdeviceptr allocate(size_t bytes)
 	return p;
 }
 
-static void allocates_and_accounts_for_it(void **state)
+static void allocates_and_counts_the_bytes(void **state)
 {
 	size_t before, after, total, bytes;
 	CUdeviceptr p, base;
@@ -25,7 +24,7 @@ static void allocates_and_accounts_for_it(void **state)
 	ok(cuMemGetInfo(&before, &total));
 	p = allocate(1000);
 	ok(cuMemGetInfo(&after, &total));
-	if (on_software_driver())  /* NVIDIA's counts the pieces of 2 MiB that it takes */
+	if (on_software_driver())  /* NVIDIA's driver counts pieces of 2 MiB */
 		assert_int_equal(before - after, 1000);
 	ok(cuMemGetAddressRange(&base, &bytes, p + 999));
 	assert_true(base == p && bytes == 1000);
@@ -66,13 +65,13 @@ static void frees_only_the_start_of_an_allocation_once(void **state)
 	(void)state;
 	fails(cuMemFree(p + 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemFree((CUdeviceptr)(uintptr_t)&on_the_stack), CUDA_ERROR_INVALID_VALUE);
-	ok(cuMemFree(0));  /* as free(NULL) */
+	ok(cuMemFree(0));  /* allowed, like free(NULL) */
 	fails(cuMemFreeHost((void *)(uintptr_t)p), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(p));
 	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void copies_both_ways_and_within(void **state)
+static void copies_to_from_and_within_the_device(void **state)
 {
 	CUdeviceptr a = allocate(16), b = allocate(16);
 	char in[16] = "fifteen letters", out[16] = "";
@@ -104,7 +103,7 @@ static void refuses_a_copy_that_leaves_its_allocation(void **state)
 	fails(cuMemcpyHtoD(a, NULL, 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpyDtoD(a, a + 12, 8), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemsetD8(a, 0, 17), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver())  /* NVIDIA's lets the byte count wrap, and the fill fail */
+	if (on_software_driver())  /* on NVIDIA's driver the byte count overflows, and the fill faults */
 		fails(cuMemsetD32(a, 0, SIZE_MAX / 2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(a));
 	fails(cuMemcpyHtoD(a, host, 4), CUDA_ERROR_INVALID_VALUE);
@@ -234,7 +233,7 @@ static void shares_page_locked_memory_with_the_device(void **state)
 	fails(cuMemHostAlloc(&host, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void registers_memory_that_the_program_has(void **state)
+static void registers_memory_of_the_program(void **state)
 {
 	char *mine = malloc(4096);
 	CUdeviceptr p;
@@ -260,7 +259,7 @@ static CUresult register_it(void *memory, size_t bytes, unsigned flags)
 	return r;
 }
 
-static void registers_only_what_is_there(void **state)
+static void registers_only_mapped_memory(void **state)
 {
 	enum { PAGE = 4096, N = 8 };
 	char *pages = mmap(NULL, N * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -285,7 +284,7 @@ static void registers_only_what_is_there(void **state)
 	munmap(pages, 4 * PAGE);
 }
 
-static void says_what_an_address_is(void **state)
+static void reports_the_attributes_of_an_address(void **state)
 {
 	CUdeviceptr p = allocate(100), start;
 	CUmemorytype type;
@@ -350,20 +349,20 @@ static void frees_in_stream_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allocates_and_accounts_for_it),
+		cmocka_unit_test(allocates_and_counts_the_bytes),
 		cmocka_unit_test(copies_into_a_modules_constants),
 		cmocka_unit_test(frees_only_the_start_of_an_allocation_once),
-		cmocka_unit_test(copies_both_ways_and_within),
+		cmocka_unit_test(copies_to_from_and_within_the_device),
 		cmocka_unit_test(refuses_a_copy_that_leaves_its_allocation),
 		cmocka_unit_test(fills_with_one_two_and_four_bytes),
 		cmocka_unit_test(copies_and_fills_rectangles),
 		cmocka_unit_test(copies_boxes),
 		cmocka_unit_test(shares_page_locked_memory_with_the_device),
-		cmocka_unit_test(registers_memory_that_the_program_has),
-		cmocka_unit_test(registers_only_what_is_there),
-		cmocka_unit_test(says_what_an_address_is),
+		cmocka_unit_test(registers_memory_of_the_program),
+		cmocka_unit_test(registers_only_mapped_memory),
+		cmocka_unit_test(reports_the_attributes_of_an_address),
 		cmocka_unit_test(frees_in_stream_order),
 	};
 
-	return cmocka_run_group_tests(tests, make_context, drop_context);
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
 }

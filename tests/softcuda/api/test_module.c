@@ -1,5 +1,4 @@
-/* test_module.c — modules, libraries, functions, kernels: what loads, what is refused and why.
- */
+/* test_module.c — modules, libraries, functions and kernels: loading, and reasons of refusals. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -47,7 +46,7 @@ static void finds_functions_and_variables_by_name(void **state)
 	fails(cuMemcpyDtoH(&value, address, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Load image and give what the JIT's error log says. */
+/* Load the image, which must fail; return the JIT's error log. */
 static CUresult load(const void *image, char *log, unsigned log_bytes)
 {
 	CUmodule module;
@@ -63,7 +62,7 @@ static CUresult load(const void *image, char *log, unsigned log_bytes)
 	return r;
 }
 
-static void shows_where_ptx_is_wrong(void **state)
+static void reports_the_line_of_an_error_in_ptx(void **state)
 {
 	char log[512], cut[12];
 
@@ -83,7 +82,7 @@ static void shows_where_ptx_is_wrong(void **state)
 	      CUDA_ERROR_INVALID_PTX);
 }
 
-static void says_why_an_image_is_no_ptx(void **state)
+static void explains_why_an_image_cannot_be_loaded(void **state)
 {
 	char log[512];
 	unsigned char cubin[64] = "\177ELF";
@@ -91,7 +90,7 @@ static void says_why_an_image_is_no_ptx(void **state)
 	CUmodule module;
 
 	(void)state;
-	if (!on_software_driver())  /* it loads machine code, and these are no whole files */
+	if (!on_software_driver())  /* it loads machine code, and these images are truncated */
 		skip();
 	cubin[18] = 190;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -112,7 +111,7 @@ static void says_why_an_image_is_no_ptx(void **state)
 	fails(cuModuleLoad(&module, "no/such/file.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
 }
 
-static void takes_ptx_of_any_target(void **state)
+static void loads_ptx_of_any_target(void **state)
 {
 	static const char *const targets[] = { "sm_20",  "sm_75",   "sm_90a",
 					       "sm_100", "sm_100f", "sm_120a" };
@@ -135,7 +134,7 @@ static void takes_ptx_of_any_target(void **state)
 	      CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
-static void takes_ptx_out_of_a_fat_binary(void **state)
+static void loads_the_ptx_of_a_fat_binary(void **state)
 {
 	size_t text_bytes = strlen(kernels_ptx) + 1, padded = (text_bytes + 7) / 8 * 8;
 	unsigned char *fatbin = calloc(1, 16 + 64 + padded);
@@ -149,7 +148,7 @@ static void takes_ptx_out_of_a_fat_binary(void **state)
 	} wrapper = { 0x466243B1, 1, fatbin, NULL };
 
 	(void)state;
-	if (!on_software_driver()) {  /* it wants more of a fat binary than this */
+	if (!on_software_driver()) {  /* it refuses such a small fat binary */
 		free(fatbin);
 		skip();
 	}
@@ -163,9 +162,9 @@ static void takes_ptx_out_of_a_fat_binary(void **state)
 	memcpy(fatbin + 80, kernels_ptx, text_bytes);
 	ok(load(fatbin, log, sizeof log));
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 28] = 120;  /* for a GPU newer than the one shown */
+	fatbin[16 + 28] = 120;  /* for a GPU newer than the device */
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 41] = 0x80;  /* zstd, as which the text makes no sense */
+	fatbin[16 + 41] = 0x80;  /* compressed by zstd: the text cannot be decompressed */
 	memcpy(fatbin + 16 + 16, &text_bytes, 4);
 	memcpy(fatbin + 16 + 56, &text_bytes, 8);
 	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
@@ -173,7 +172,7 @@ static void takes_ptx_out_of_a_fat_binary(void **state)
 	free(fatbin);
 }
 
-/* A fatbin of one entry, owned: free(). */
+/* Create a fatbin with one entry; free(). */
 static unsigned char *fatbin_of(unsigned kind, const char *text)
 {
 	size_t n = strlen(text) + 1, padded = (n + 7) / 8 * 8;
@@ -191,7 +190,7 @@ static unsigned char *fatbin_of(unsigned kind, const char *text)
 	return f;
 }
 
-static void links_the_ptx_that_a_device_link_left_beside_its_machine_code(void **state)
+static void links_the_ptx_of_a_wrapper_of_nvcc_dlink(void **state)
 {
 	static const char caller[] =
 		".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -253,7 +252,7 @@ static CUlibrary load_library(void)
 	return library;
 }
 
-static void gives_each_context_its_own_variables(void **state)
+static void gives_each_context_separate_variables(void **state)
 {
 	CUlibrary library = load_library();
 	CUcontext second;
@@ -276,13 +275,13 @@ static void gives_each_context_its_own_variables(void **state)
 	ok(cuMemcpyDtoH(&value, here, 4));
 	assert_int_equal(value, 27);
 	ok(cuLibraryUnload(library));
-	if (!on_software_driver())  /* NVIDIA's reads at handles that are over */
+	if (!on_software_driver())  /* NVIDIA's driver dereferences stale handles */
 		return;
 	fails(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuLibraryGetKernel(&kernel, library, "bump"), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void knows_a_librarys_kernels_without_a_context(void **state)
+static void lists_the_kernels_of_a_library_without_a_context(void **state)
 {
 	CUlibrary library, owner;
 	CUkernel kernel, list[16];
@@ -351,7 +350,7 @@ static void applies_a_kernels_attributes_to_its_functions(void **state)
 
 /* ---- functions -------------------------------------------------------------------------- */
 
-static void tells_a_functions_parameters_and_attributes(void **state)
+static void reports_the_parameters_and_attributes_of_a_function(void **state)
 {
 	static const size_t offsets[] = { 0, 8, 16, 24 }, sizes[] = { 8, 8, 8, 4 };
 	CUfunction f = get_kernel("vecadd"), g = get_kernel("at_most_64");
@@ -407,18 +406,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_functions_and_variables_by_name),
-		cmocka_unit_test(shows_where_ptx_is_wrong),
-		cmocka_unit_test(says_why_an_image_is_no_ptx),
-		cmocka_unit_test(takes_ptx_of_any_target),
-		cmocka_unit_test(takes_ptx_out_of_a_fat_binary),
-		cmocka_unit_test(links_the_ptx_that_a_device_link_left_beside_its_machine_code),
+		cmocka_unit_test(reports_the_line_of_an_error_in_ptx),
+		cmocka_unit_test(explains_why_an_image_cannot_be_loaded),
+		cmocka_unit_test(loads_ptx_of_any_target),
+		cmocka_unit_test(loads_the_ptx_of_a_fat_binary),
+		cmocka_unit_test(links_the_ptx_of_a_wrapper_of_nvcc_dlink),
 		cmocka_unit_test(loads_a_file),
-		cmocka_unit_test(gives_each_context_its_own_variables),
-		cmocka_unit_test(knows_a_librarys_kernels_without_a_context),
+		cmocka_unit_test(gives_each_context_separate_variables),
+		cmocka_unit_test(lists_the_kernels_of_a_library_without_a_context),
 		cmocka_unit_test(applies_a_kernels_attributes_to_its_functions),
-		cmocka_unit_test(tells_a_functions_parameters_and_attributes),
+		cmocka_unit_test(reports_the_parameters_and_attributes_of_a_function),
 		cmocka_unit_test(counts_how_many_blocks_fit),
 	};
 
-	return cmocka_run_group_tests(tests, make_context, drop_context);
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
 }

@@ -1,7 +1,7 @@
-/* test_peer.c — several devices: what one may do in another's memory, and copies between them.
+/* test_peer.c — several devices: access to the memory of another device, and copies between devices.
  *
- * On the software driver this asks for three devices; on NVIDIA's it needs two, and leaves out what
- * kills all contexts of the process there: faults, and handles that are over. */
+ * On the software driver the tests use three devices.  On NVIDIA's driver they need two, and skip faults and stale
+ * handles, after which no context of the process can be used there. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -64,7 +64,7 @@ static CUresult put(CUcontext ctx, CUdeviceptr p, unsigned value)
 	return cuCtxSynchronize();
 }
 
-static void every_device_reaches_every_other(void **state)
+static void every_device_can_access_every_other(void **state)
 {
 	int can = -1, value = -1;
 
@@ -84,7 +84,7 @@ static void every_device_reaches_every_other(void **state)
 	fails(cuDeviceCanAccessPeer(&can, 0, 99), CUDA_ERROR_INVALID_DEVICE);
 }
 
-static void peer_access_is_given_and_taken(void **state)
+static void peer_access_can_be_enabled_and_disabled(void **state)
 {
 	(void)state;
 	ok(cuCtxSetCurrent(second));
@@ -118,7 +118,7 @@ static void kernels_write_to_a_peer(void **state)
 	ok(cuMemFree(after));
 }
 
-static void without_access_only_copies_go(void **state)
+static void without_peer_access_copies_work(void **state)
 {
 	CUdeviceptr theirs = filled_in(first, 5, 4), mine, pointer;
 	unsigned word = 0, value = 6;
@@ -137,7 +137,7 @@ static void without_access_only_copies_go(void **state)
 	ok(cuMemFree(mine));
 }
 
-static void without_access_a_kernel_faults_and_says_why(void **state)
+static void without_peer_access_a_kernel_faults_with_a_reason(void **state)
 {
 	CUdeviceptr theirs = filled_in(first, 5, 4);
 	const char *(*last_fault)(void);
@@ -154,7 +154,7 @@ static void without_access_a_kernel_faults_and_says_why(void **state)
 	assert_int_equal(word_at(theirs), 5);
 }
 
-static void access_that_was_taken_is_gone(void **state)
+static void a_kernel_faults_after_peer_access_is_disabled(void **state)
 {
 	CUdeviceptr theirs = filled_in(first, 5, 4);
 
@@ -167,7 +167,7 @@ static void access_that_was_taken_is_gone(void **state)
 		fails(put(second, theirs, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void a_variable_is_its_devices_alone(void **state)
+static void only_kernels_of_its_device_can_access_a_variable(void **state)
 {
 	CUmodule module;
 	CUdeviceptr counter;
@@ -180,7 +180,7 @@ static void a_variable_is_its_devices_alone(void **state)
 	ok(put(first, counter, 1));
 	ok(cuCtxSetCurrent(second));
 	ok(cuCtxEnablePeerAccess(first, 0));
-	if (on_software_driver())  /* NVIDIA's driver says so, too; but then for the whole process */
+	if (on_software_driver())  /* also on NVIDIA's driver, but there the whole process fails */
 		fails(put(second, counter, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -194,7 +194,7 @@ static CUresult let(CUmemoryPool pool, int device, CUmemAccess_flags flags)
 	return cuMemPoolSetAccess(pool, &d, 1);
 }
 
-static void a_pools_memory_is_for_whom_the_pool_says(void **state)
+static void the_pool_controls_which_devices_access_its_memory(void **state)
 {
 	CUmemLocation one = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 };
 	CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
@@ -216,12 +216,12 @@ static void a_pools_memory_is_for_whom_the_pool_says(void **state)
 	assert_int_equal(word_at(p), 3);
 	fails(let(pool, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE), CUDA_ERROR_INVALID_DEVICE);
 	fails(let(pool, 99, CU_MEM_ACCESS_FLAGS_PROT_READ), CUDA_ERROR_INVALID_DEVICE);
-	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_NONE));  /* also to what is there already */
+	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_NONE));  /* also for existing allocations */
 	if (on_software_driver())
 		fails(put(second, p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void page_locked_memory_is_for_all(void **state)
+static void all_devices_can_access_page_locked_memory(void **state)
 {
 	void *host;
 
@@ -232,7 +232,7 @@ static void page_locked_memory_is_for_all(void **state)
 	assert_int_equal(*(unsigned *)host, 9);
 }
 
-static void copies_go_between_contexts(void **state)
+static void copies_between_contexts(void **state)
 {
 	CUdeviceptr a = filled_in(first, 1, 8), b = filled_in(second, 2, 8);
 	CUstream stream;
@@ -261,8 +261,9 @@ static void copies_go_between_contexts(void **state)
 	fails(cuMemcpy3DPeer(NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The copy waits for the kernel of the source's context; the destination's later work for it. */
-static void a_copy_between_contexts_keeps_their_order(void **state)
+/* The copy waits for the kernel of the source's context; later work of the destination's context waits for the
+ * copy. */
+static void a_copy_between_contexts_is_ordered_in_both(void **state)
 {
 	CUdeviceptr flag_seen = filled_in(first, 0, 1), copy, again;
 	uint32_t *flag = make_flag();
@@ -270,7 +271,7 @@ static void a_copy_between_contexts_keeps_their_order(void **state)
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA's may copy through the host, and then wait for the kernel in the call */
+		skip();  /* NVIDIA's driver may copy through the host, and wait for the kernel in the call */
 	launch(get_kernel("spin"), 1, 1, NULL, params);
 	copy = filled_in(second, 0, 1);
 	again = filled_in(second, 0, 1);
@@ -282,7 +283,7 @@ static void a_copy_between_contexts_keeps_their_order(void **state)
 	assert_int_equal(word_at(again), 1);
 }
 
-static void an_event_of_a_context_is_all_its_streams(void **state)
+static void an_event_of_a_context_waits_for_all_its_streams(void **state)
 {
 	CUdeviceptr seen = filled_in(first, 0, 1);
 	uint32_t *flag = make_flag();
@@ -297,7 +298,7 @@ static void an_event_of_a_context_is_all_its_streams(void **state)
 	launch(get_kernel("spin"), 1, 1, busy, params);
 	ok(cuEventRecord(legacy, NULL));
 	ok(cuCtxRecordEvent(first, event));
-	ok(cuEventSynchronize(legacy));  /* the legacy stream does not wait for such a stream */
+	ok(cuEventSynchronize(legacy));  /* the legacy stream does not wait for non-blocking streams */
 	fails(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	raise_flag(flag);
 	ok(cuEventSynchronize(event));
@@ -323,7 +324,7 @@ static void a_context_waits_for_an_event_of_another(void **state)
 	ok(cuEventRecord(event, NULL));
 	ok(cuCtxWaitEvent(second, event));
 	ok(cuCtxSetCurrent(second));
-	ok(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));  /* made after the wait */
+	ok(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));  /* created after the wait */
 	ok(cuMemsetD32Async(late, 4, 1, other));
 	fails(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
 	raise_flag(flag);
@@ -332,7 +333,7 @@ static void a_context_waits_for_an_event_of_another(void **state)
 	fails(cuCtxWaitEvent(second, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void a_peer_that_is_destroyed_is_forgotten(void **state)
+static void a_destroyed_peer_is_removed(void **state)
 {
 	CUcontext third;
 	CUdeviceptr theirs;
@@ -354,20 +355,20 @@ static void a_peer_that_is_destroyed_is_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(every_device_reaches_every_other),
-		test(peer_access_is_given_and_taken),
+		test(every_device_can_access_every_other),
+		test(peer_access_can_be_enabled_and_disabled),
 		test(kernels_write_to_a_peer),
-		test(without_access_only_copies_go),
-		test(without_access_a_kernel_faults_and_says_why),
-		test(access_that_was_taken_is_gone),
-		test(a_variable_is_its_devices_alone),
-		test(a_pools_memory_is_for_whom_the_pool_says),
-		test(page_locked_memory_is_for_all),
-		test(copies_go_between_contexts),
-		test(a_copy_between_contexts_keeps_their_order),
-		test(an_event_of_a_context_is_all_its_streams),
+		test(without_peer_access_copies_work),
+		test(without_peer_access_a_kernel_faults_with_a_reason),
+		test(a_kernel_faults_after_peer_access_is_disabled),
+		test(only_kernels_of_its_device_can_access_a_variable),
+		test(the_pool_controls_which_devices_access_its_memory),
+		test(all_devices_can_access_page_locked_memory),
+		test(copies_between_contexts),
+		test(a_copy_between_contexts_is_ordered_in_both),
+		test(an_event_of_a_context_waits_for_all_its_streams),
 		test(a_context_waits_for_an_event_of_another),
-		test(a_peer_that_is_destroyed_is_forgotten),
+		test(a_destroyed_peer_is_removed),
 	};
 
 	return cmocka_run_group_tests(tests, make_two, NULL);

@@ -1,4 +1,4 @@
-/* test_proc.c — cuGetProcAddress gives the symbol that a program of a CUDA version expects. */
+/* test_proc.c — cuGetProcAddress returns the symbol with the interface of the requested CUDA version. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -14,7 +14,7 @@ static void *get(const char *name, int version, cuuint64_t flags)
 	return p;
 }
 
-static void gives_the_newest_symbol_that_the_version_has(void **state)
+static void returns_the_newest_symbol_of_the_version(void **state)
 {
 	(void)state;
 	assert_ptr_equal(get("cuMemAlloc", 12000, 0), dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
@@ -25,7 +25,7 @@ static void gives_the_newest_symbol_that_the_version_has(void **state)
 			 dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"));
 }
 
-static void gives_the_per_thread_symbol_when_asked(void **state)
+static void returns_the_per_thread_symbol_when_the_flag_is_set(void **state)
 {
 	cuuint64_t per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
@@ -40,7 +40,7 @@ static void gives_the_per_thread_symbol_when_asked(void **state)
 			 dlsym(RTLD_DEFAULT, "cuLaunchKernel"));
 }
 
-static void says_what_is_not_there_and_what_is_too_new(void **state)
+static void distinguishes_unknown_calls_from_too_new_calls(void **state)
 {
 	CUdriverProcAddressQueryResult status;
 	void *p = &p;
@@ -59,7 +59,7 @@ static void says_what_is_not_there_and_what_is_too_new(void **state)
 	fails(cuGetProcAddress("cuInit", NULL, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void has_none_of_the_private_tables(void **state)
+static void refuses_every_export_table(void **state)
 {
 	const CUuuid id = { { 1, 2, 3 } };
 	const void *table = NULL;
@@ -73,10 +73,10 @@ static void has_none_of_the_private_tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gives_the_newest_symbol_that_the_version_has),
-		cmocka_unit_test(gives_the_per_thread_symbol_when_asked),
-		cmocka_unit_test(says_what_is_not_there_and_what_is_too_new),
-		cmocka_unit_test(has_none_of_the_private_tables),
+		cmocka_unit_test(returns_the_newest_symbol_of_the_version),
+		cmocka_unit_test(returns_the_per_thread_symbol_when_the_flag_is_set),
+		cmocka_unit_test(distinguishes_unknown_calls_from_too_new_calls),
+		cmocka_unit_test(refuses_every_export_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_stream.c — the order of things: streams, events, callbacks, and a kernel that does not
- * end until the program says so. */
+/* test_stream.c — the order of operations: streams, events, callbacks, and a kernel that runs until the program
+ * raises a flag. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -40,7 +40,7 @@ static void a_launch_returns_while_its_kernel_runs(void **state)
 	ok(cuMemFreeHost(seen));
 }
 
-static void another_streams_copy_passes_a_running_kernel(void **state)
+static void a_copy_in_another_stream_overtakes_a_running_kernel(void **state)
 {
 	CUstream a = make_stream(CU_STREAM_NON_BLOCKING),
 		 b = make_stream(CU_STREAM_NON_BLOCKING);
@@ -52,7 +52,7 @@ static void another_streams_copy_passes_a_running_kernel(void **state)
 	ok(cuMemcpyDtoHAsync(&got, p, 4, b));
 	ok(cuStreamSynchronize(b));
 	assert_int_equal(got, 0);
-	ok(cuMemcpyHtoDAsync(p, &one, 4, b));  /* this lets it go */
+	ok(cuMemcpyHtoDAsync(p, &one, 4, b));  /* this ends the kernel */
 	ok(cuStreamSynchronize(a));
 	assert_int_equal(*seen, 1);
 	ok(cuStreamDestroy(a));
@@ -61,7 +61,7 @@ static void another_streams_copy_passes_a_running_kernel(void **state)
 	ok(cuMemFreeHost(seen));
 }
 
-static void one_stream_keeps_its_order(void **state)
+static void operations_of_one_stream_run_in_order(void **state)
 {
 	CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
 	uint32_t *flag = make_flag(), *seen = make_flag(), *copy = make_flag(),
@@ -71,7 +71,7 @@ static void one_stream_keeps_its_order(void **state)
 	(void)state;
 	*source = 9;
 	start_spinning(s, flag, seen);
-	ok(cuMemcpyDtoDAsync(c, o, 4, s));       /* copies what the kernel writes */
+	ok(cuMemcpyDtoDAsync(c, o, 4, s));       /* copies the word that the kernel writes */
 	ok(cuMemcpyHtoDAsync(o, source, 4, s));
 	fails(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
 	assert_int_equal(*copy, 0);
@@ -86,13 +86,13 @@ static void one_stream_keeps_its_order(void **state)
 	ok(cuMemFreeHost(source));
 }
 
-static void pageable_memory_is_put_aside(void **state)
+static void pageable_memory_is_staged(void **state)
 {
 	CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
 	uint32_t *flag = make_flag(), *seen = make_flag(), source = 9;
 
 	(void)state;
-	if (!on_software_driver())  /* the copy would wait for the kernel, that for the flag */
+	if (!on_software_driver())  /* the copy would wait for the kernel, which waits for the flag */
 		skip();
 	start_spinning(s, flag, seen);
 	ok(cuMemcpyHtoDAsync((uintptr_t)seen, &source, 4, s));
@@ -105,7 +105,7 @@ static void pageable_memory_is_put_aside(void **state)
 	ok(cuMemFreeHost(seen));
 }
 
-static void the_legacy_stream_waits_for_blocking_ones(void **state)
+static void the_legacy_stream_waits_for_blocking_streams(void **state)
 {
 	CUstream blocking = make_stream(CU_STREAM_DEFAULT),
 		 free_one = make_stream(CU_STREAM_NON_BLOCKING);
@@ -116,8 +116,8 @@ static void the_legacy_stream_waits_for_blocking_ones(void **state)
 	(void)state;
 	start_spinning(blocking, flag, seen);
 	ok(cuMemcpyDtoDAsync(c, o, 4, NULL));     /* waits for the kernel */
-	ok(cuMemcpyDtoDAsync(l, c, 4, blocking));  /* and this waits for the legacy stream */
-	ok(cuMemsetD32Async(l, 5, 1, free_one));  /* this does not */
+	ok(cuMemcpyDtoDAsync(l, c, 4, blocking));  /* waits for the legacy stream */
+	ok(cuMemsetD32Async(l, 5, 1, free_one));  /* does not wait */
 	ok(cuStreamSynchronize(free_one));
 	assert_int_equal(*later, 5);
 	assert_int_equal(*copy, 0);
@@ -152,7 +152,7 @@ static void an_event_orders_two_streams(void **state)
 	ok(cuStreamWaitEvent(b, done, 0));
 	ok(cuMemcpyDtoDAsync(c, o, 4, b));
 	fails(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
-	ok(cuEventDestroy(done));  /* the wait stands */
+	ok(cuEventDestroy(done));  /* the stream still waits */
 	raise_flag(flag);
 	ok(cuStreamSynchronize(b));
 	assert_int_equal(*copy, 1);
@@ -164,7 +164,7 @@ static void an_event_orders_two_streams(void **state)
 	ok(cuMemFreeHost(copy));
 }
 
-static void events_measure_what_lies_between(void **state)
+static void events_measure_the_time_between_them(void **state)
 {
 	CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
 	uint32_t *flag = make_flag(), *seen = make_flag();
@@ -260,13 +260,13 @@ static void a_destroyed_context_stops_its_kernels(void **state)
 	start_spinning(s, flag, flag);
 	ok(cuMemsetD32Async((uintptr_t)flag, 3, 1, s));
 	ok(cuCtxDestroy(second));
-	assert_int_equal(*flag, 0);  /* what was queued behind it did not run */
+	assert_int_equal(*flag, 0);  /* the operation queued behind the kernel did not run */
 	ok(cuCtxSetCurrent(*state));
 	fails(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
 	ok(cuMemFreeHost(flag));
 }
 
-static void says_what_a_stream_is(void **state)
+static void reports_the_properties_of_a_stream(void **state)
 {
 	CUstream s = make_stream(CU_STREAM_NON_BLOCKING), t;
 	unsigned flags;
@@ -302,17 +302,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_launch_returns_while_its_kernel_runs),
-		cmocka_unit_test(another_streams_copy_passes_a_running_kernel),
-		cmocka_unit_test(one_stream_keeps_its_order),
-		cmocka_unit_test(pageable_memory_is_put_aside),
-		cmocka_unit_test(the_legacy_stream_waits_for_blocking_ones),
+		cmocka_unit_test(a_copy_in_another_stream_overtakes_a_running_kernel),
+		cmocka_unit_test(operations_of_one_stream_run_in_order),
+		cmocka_unit_test(pageable_memory_is_staged),
+		cmocka_unit_test(the_legacy_stream_waits_for_blocking_streams),
 		cmocka_unit_test(an_event_orders_two_streams),
-		cmocka_unit_test(events_measure_what_lies_between),
+		cmocka_unit_test(events_measure_the_time_between_them),
 		cmocka_unit_test(callbacks_run_in_order_on_another_thread),
 		cmocka_unit_test(a_destroyed_stream_finishes_its_work),
 		cmocka_unit_test(a_destroyed_context_stops_its_kernels),
-		cmocka_unit_test(says_what_a_stream_is),
+		cmocka_unit_test(reports_the_properties_of_a_stream),
 	};
 
-	return cmocka_run_group_tests(tests, make_context, drop_context);
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
 }

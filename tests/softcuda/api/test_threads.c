@@ -1,4 +1,4 @@
-/* test_threads.c — many threads at once: contexts and streams of their own, and shared ones. */
+/* test_threads.c — many threads at once: separate and shared contexts and streams. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -8,14 +8,14 @@
 enum { N_THREADS = 4, N_ROUNDS = 10, N_WORDS = 64 };
 
 struct job {
-	CUcontext shared;  /* NULL: make a context */
+	CUcontext shared;  /* NULL: create a context */
 	CUfunction count;  /* of the shared context */
 	CUdeviceptr total;
 	CUresult result;
 	unsigned wrong;
 };
 
-/* Threads report failure and leave asserting to the test's own thread. */
+/* Threads only count failures; the thread of the test asserts. */
 #define must(call)                                                                             \
 	do {                                                                                   \
 		if (!job->result)                                                              \
@@ -92,7 +92,7 @@ static void run(struct job *jobs)
 	}
 }
 
-static void threads_work_in_contexts_of_their_own(void **state)
+static void threads_can_use_separate_contexts(void **state)
 {
 	struct job jobs[N_THREADS] = { 0 };
 
@@ -100,7 +100,7 @@ static void threads_work_in_contexts_of_their_own(void **state)
 	run(jobs);
 }
 
-static void threads_share_a_context(void **state)
+static void threads_can_share_a_context(void **state)
 {
 	struct job jobs[N_THREADS] = { 0 };
 	CUfunction count = get_kernel("count");
@@ -140,10 +140,10 @@ static void a_new_thread_has_no_current_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_work_in_contexts_of_their_own),
-		cmocka_unit_test(threads_share_a_context),
+		cmocka_unit_test(threads_can_use_separate_contexts),
+		cmocka_unit_test(threads_can_share_a_context),
 		cmocka_unit_test(a_new_thread_has_no_current_context),
 	};
 
-	return cmocka_run_group_tests(tests, make_context, drop_context);
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
 }

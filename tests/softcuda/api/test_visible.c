@@ -1,6 +1,6 @@
 /* test_visible.c — which devices a process sees: GPULOAD_SOFT_DEVICES and CUDA_VISIBLE_DEVICES.
  *
- * Each question is asked in a process of its own, since cuInit reads the environment once. */
+ * Each query runs in a new process, because cuInit reads the environment once. */
 #include "tests/softcuda/api/pair.h"
 #include "tests/softcuda/api/support.h"
 
@@ -14,11 +14,11 @@ enum { MAX_ANSWER = 4 };
 struct answer {
 	CUresult init;
 	int n;
-	int physical[MAX_ANSWER];     /* as the bus id says */
+	int physical[MAX_ANSWER];     /* from the bus id */
 	char uuid[MAX_ANSWER][16];
 };
 
-static void describe(struct answer *a)
+static void describe_devices(struct answer *a)
 {
 	must_ok(cuDeviceGetCount(&a->n));
 	for (int i = 0; i < a->n; i++) {
@@ -35,16 +35,16 @@ static void describe(struct answer *a)
 	}
 }
 
-static void answer(int peer)
+static void report_devices(int peer)
 {
 	struct answer a = { .init = cuInit(0) };
 
 	if (!a.init)
-		describe(&a);
-	tell(peer, &a, sizeof a);
+		describe_devices(&a);
+	send_bytes(peer, &a, sizeof a);
 }
 
-static struct answer ask(const char *visible)
+static struct answer query_devices(const char *visible)
 {
 	struct answer a;
 	pid_t side;
@@ -55,18 +55,18 @@ static struct answer ask(const char *visible)
 	else
 		unsetenv("CUDA_VISIBLE_DEVICES");
 	make_sockets(fd);
-	side = start_side(answer, fd[0], fd[1]);
-	hear(fd[1], &a, sizeof a);
+	side = start_side(report_devices, fd[0], fd[1]);
+	receive_bytes(fd[1], &a, sizeof a);
 	end_side(side);
 	close(fd[0]);
 	close(fd[1]);
 	return a;
 }
 
-/* The devices seen, one digit each: "20" is 2, then 0. */
-static void sees(const char *visible, const char *physical)
+/* The visible devices, one digit each: "20" is 2, then 0. */
+static void expect_visible(const char *visible, const char *physical)
 {
-	struct answer a = ask(visible);
+	struct answer a = query_devices(visible);
 
 	assert_int_equal(a.init, *physical ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE);
 	assert_int_equal(a.init ? 0 : a.n, strlen(physical));
@@ -74,57 +74,57 @@ static void sees(const char *visible, const char *physical)
 		assert_int_equal(a.physical[i], physical[i] - '0');
 }
 
-static void shows_all_in_order_unless_told(void **state)
+static void shows_all_devices_in_order_by_default(void **state)
 {
 	(void)state;
-	sees(NULL, "0123");
+	expect_visible(NULL, "0123");
 }
 
-static void shows_what_is_listed_as_it_is_listed(void **state)
+static void shows_the_listed_devices_in_the_listed_order(void **state)
 {
 	(void)state;
-	sees("1,0", "10");
-	sees("3", "3");
-	sees("2,0,3,1", "2031");
+	expect_visible("1,0", "10");
+	expect_visible("3", "3");
+	expect_visible("2,0,3,1", "2031");
 }
 
-static void stops_before_what_is_no_device(void **state)
+static void stops_at_the_first_invalid_device(void **state)
 {
 	(void)state;
-	sees("0,5", "0");
-	sees("0,2,-1,1", "02");
-	sees("1,x", "1");
-	sees("1,2x,3", "1");
-	sees("5,0", "");
-	sees("-1", "");
-	sees("", "");
-	sees("GPU-", "");
-	sees("MIG-01677075", "");
+	expect_visible("0,5", "0");
+	expect_visible("0,2,-1,1", "02");
+	expect_visible("1,x", "1");
+	expect_visible("1,2x,3", "1");
+	expect_visible("5,0", "");
+	expect_visible("-1", "");
+	expect_visible("", "");
+	expect_visible("GPU-", "");
+	expect_visible("MIG-01677075", "");
 }
 
-static void refuses_a_device_twice(void **state)
+static void refuses_a_device_that_is_listed_twice(void **state)
 {
 	(void)state;
-	assert_int_equal(ask("0,0").init, CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(ask("1,GPU-02").init, CUDA_SUCCESS);  /* kinds do not mix: it stops there */
-	assert_int_equal(ask("GPU-02,GPU-026770").init, CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(query_devices("0,0").init, CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(query_devices("1,GPU-02").init, CUDA_SUCCESS);  /* numbers and UUIDs cannot be mixed: the list ends there */
+	assert_int_equal(query_devices("GPU-02,GPU-026770").init, CUDA_ERROR_INVALID_DEVICE);
 }
 
-static void takes_the_beginning_of_a_uuid(void **state)
+static void accepts_the_beginning_of_a_uuid(void **state)
 {
 	(void)state;
-	sees("GPU-02677075", "1");
-	sees("GPU-03,GPU-01", "20");
-	sees("gpu-03", "2");
-	sees("GPU-03,0", "2");
-	sees("GPU-0", "");  /* which one? */
-	sees("GPU-02677075-6c6f-6164-2d73-6f6674677075", "1");
-	sees("GPU-02677075-6c6f-6164-2d73-6f66746770750", "");
+	expect_visible("GPU-02677075", "1");
+	expect_visible("GPU-03,GPU-01", "20");
+	expect_visible("gpu-03", "2");
+	expect_visible("GPU-03,0", "2");
+	expect_visible("GPU-0", "");  /* ambiguous */
+	expect_visible("GPU-02677075-6c6f-6164-2d73-6f6674677075", "1");
+	expect_visible("GPU-02677075-6c6f-6164-2d73-6f66746770750", "");
 }
 
-static void a_uuid_is_one_device_in_every_process(void **state)
+static void a_uuid_is_the_same_device_in_every_process(void **state)
 {
-	struct answer all = ask(NULL), some = ask("2,1");
+	struct answer all = query_devices(NULL), some = query_devices("2,1");
 
 	(void)state;
 	assert_memory_equal(some.uuid[0], all.uuid[2], 16);
@@ -135,16 +135,16 @@ static void a_uuid_is_one_device_in_every_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shows_all_in_order_unless_told),
-		cmocka_unit_test(shows_what_is_listed_as_it_is_listed),
-		cmocka_unit_test(stops_before_what_is_no_device),
-		cmocka_unit_test(refuses_a_device_twice),
-		cmocka_unit_test(takes_the_beginning_of_a_uuid),
-		cmocka_unit_test(a_uuid_is_one_device_in_every_process),
+		cmocka_unit_test(shows_all_devices_in_order_by_default),
+		cmocka_unit_test(shows_the_listed_devices_in_the_listed_order),
+		cmocka_unit_test(stops_at_the_first_invalid_device),
+		cmocka_unit_test(refuses_a_device_that_is_listed_twice),
+		cmocka_unit_test(accepts_the_beginning_of_a_uuid),
+		cmocka_unit_test(a_uuid_is_the_same_device_in_every_process),
 	};
 
 	if (!on_software_driver())
-		return 77;  /* the numbers are of its four devices */
+		return 77;  /* the expected numbers are those of four software devices */
 	setenv("GPULOAD_SOFT_DEVICES", "4", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

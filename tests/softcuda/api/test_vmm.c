@@ -1,4 +1,4 @@
-/* test_vmm.c — addresses, memory, and who may touch what: cuMem* in one process. */
+/* test_vmm.c — addresses, memory and access rights: the virtual memory management calls in one process. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -61,7 +61,7 @@ static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int i
 	return cuMemSetAccess(a, bytes, &d, 1);
 }
 
-/* A mapping that the device and, of host memory, the CPU may use. */
+/* Create a mapping that the device and, for host memory, the CPU may access. */
 static CUdeviceptr make_mapping(CUmemLocationType type, size_t bytes)
 {
 	CUmemGenericAllocationHandle h = create(type, bytes);
@@ -88,7 +88,7 @@ static void on_signal(int number)
 	siglongjmp(fault, number);
 }
 
-/* 0, or the signal that a touch by the CPU raised. */
+/* Access the memory by the CPU; return the signal that this raised, or 0. */
 static int touch(CUdeviceptr a, bool write)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER }, old;
@@ -105,7 +105,7 @@ static int touch(CUdeviceptr a, bool write)
 	return number;
 }
 
-static void tells_the_granularity_of_any_memory(void **state)
+static void reports_the_granularity_of_each_kind_of_memory(void **state)
 {
 	static const CUmemLocationType types[] = { DEVICE, HOST, HOST_NUMA };
 	size_t bytes = 0;
@@ -125,7 +125,7 @@ static void tells_the_granularity_of_any_memory(void **state)
 	}
 }
 
-static void refuses_memory_that_cannot_be(void **state)
+static void refuses_impossible_memory_requests(void **state)
 {
 	CUmemAllocationProp prop = prop_of(DEVICE, 0, FD);
 	CUmemGenericAllocationHandle h;
@@ -148,11 +148,11 @@ static void refuses_memory_that_cannot_be(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(0, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(9, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver())  /* NVIDIA's crashes on handles that never were or are over */
+	if (on_software_driver())  /* NVIDIA's driver crashes on invented and stale handles */
 		fails(cuMemRelease(12345), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void reserves_addresses_as_asked(void **state)
+static void reserves_addresses_at_a_hint_and_alignment(void **state)
 {
 	CUdeviceptr a, b;
 
@@ -164,11 +164,11 @@ static void reserves_addresses_as_asked(void **state)
 	ok(cuMemAddressReserve(&a, M2, 1 << 30, 0, 0));
 	assert_int_equal(a % (1 << 30), 0);
 	fails(cuMemAddressReserve(&b, M2, 0, a + 4096, 0), CUDA_ERROR_INVALID_VALUE);
-	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* a hint that is taken already */
+	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* the addresses of the hint are in use */
 	assert_true(a != b);
 	ok(cuMemAddressFree(b, M2));
 	ok(cuMemAddressFree(a, M2));
-	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* now it is free; but a hint is a hint */
+	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* now they are free, but a driver may ignore a hint */
 	if (on_software_driver())
 		assert_true(a == b);
 	fails(cuMemAddressFree(b, 2 * M2), CUDA_ERROR_INVALID_VALUE);
@@ -205,7 +205,7 @@ static void maps_whole_allocations_into_reservations(void **state)
 	ok(cuMemAddressFree(a, 8 * M2));
 }
 
-static void one_handle_at_two_addresses_is_one_memory(void **state)
+static void one_handle_mapped_twice_is_the_same_memory(void **state)
 {
 	CUmemGenericAllocationHandle h = create(DEVICE, M2);
 	CUdeviceptr a = reserve(M2), b = reserve(M2);
@@ -226,7 +226,7 @@ static void one_handle_at_two_addresses_is_one_memory(void **state)
 	fails(cuMemcpyDtoH(&out, b + 8, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void gives_rights_to_whole_mappings(void **state)
+static void sets_access_of_whole_mappings_only(void **state)
 {
 	CUdeviceptr a = reserve(4 * M2);
 	CUmemGenericAllocationHandle h = create(DEVICE, 2 * M2), g = create(DEVICE, M2);
@@ -251,7 +251,7 @@ static void gives_rights_to_whole_mappings(void **state)
 	ok(allow(a, 3 * M2, DEVICE, 0, RW));
 	ok(cuMemGetAccess(&flags, &device, a + 2 * M2));
 	assert_int_equal(flags, RW);
-	ok(cuMemsetD8(a, 3, 3 * M2)); /* over two mappings at once */
+	ok(cuMemsetD8(a, 3, 3 * M2)); /* across two mappings */
 	ok(cuMemcpyDtoH(&byte, a + 3 * M2 - 1, 1));
 	assert_int_equal(byte, 3);
 	fails(cuMemsetD8(a, 3, 3 * M2 + 1), CUDA_ERROR_INVALID_VALUE);
@@ -262,7 +262,7 @@ static void gives_rights_to_whole_mappings(void **state)
 	ok(cuMemAddressFree(a, 4 * M2));
 }
 
-static void the_cpu_has_the_rights_that_it_was_given(void **state)
+static void the_cpu_has_the_rights_of_the_mapping(void **state)
 {
 	CUdeviceptr a = make_mapping(HOST_NUMA, M2);
 	CUmemLocation host = { .type = HOST }, numa = { .type = HOST_NUMA };
@@ -305,7 +305,7 @@ static void a_kernel_and_the_cpu_share_host_memory(void **state)
 	drop_mapping(a, 2 * M2);
 }
 
-static void retains_by_an_address_inside(void **state)
+static void retains_a_handle_by_an_address_inside_a_mapping(void **state)
 {
 	CUdeviceptr a = make_mapping(DEVICE, M2), plain;
 	CUmemGenericAllocationHandle h;
@@ -335,7 +335,7 @@ static unsigned long long attribute(CUpointer_attribute which, CUdeviceptr a)
 	return value;
 }
 
-static void pointer_attributes_tell_mappings(void **state)
+static void pointer_attributes_describe_mappings(void **state)
 {
 	CUdeviceptr a = reserve(4 * M2), base;
 	CUmemGenericAllocationHandle h = create(DEVICE, M2), g = create(HOST_NUMA, M2);
@@ -381,7 +381,7 @@ static void pointer_attributes_tell_mappings(void **state)
 	ok(cuMemAddressFree(a, 4 * M2));
 }
 
-static void device_memory_counts_until_nothing_holds_it(void **state)
+static void device_memory_is_counted_until_its_last_reference(void **state)
 {
 	size_t before, during, after, total;
 	CUdeviceptr a;
@@ -396,7 +396,7 @@ static void device_memory_counts_until_nothing_holds_it(void **state)
 	assert_int_equal(before, after);
 }
 
-static void other_calls_leave_mappings_alone(void **state)
+static void other_calls_refuse_mappings(void **state)
 {
 	CUdeviceptr a = make_mapping(HOST_NUMA, M2), p;
 	unsigned flags;
@@ -412,7 +412,7 @@ static void other_calls_leave_mappings_alone(void **state)
 	drop_mapping(a, M2);
 }
 
-static void needs_no_context(void **state)
+static void works_without_a_context(void **state)
 {
 	CUcontext current;
 	CUdeviceptr a;
@@ -425,8 +425,8 @@ static void needs_no_context(void **state)
 	ok(cuCtxPushCurrent(current));
 }
 
-/* Last: the fault kills the context. */
-static void a_kernel_that_may_only_read_faults_when_it_stores(void **state)
+/* Run last: after the fault the context is unusable. */
+static void a_kernel_with_read_access_faults_at_a_store(void **state)
 {
 	CUdeviceptr a = make_mapping(DEVICE, M2);
 	uint32_t value = 1, out;
@@ -439,27 +439,27 @@ static void a_kernel_that_may_only_read_faults_when_it_stores(void **state)
 	ok(cuMemcpyDtoH(&out, a, 4));
 	launch(put, 1, 1, NULL, params);
 	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	drop_mapping(a, M2); /* as every call of this chapter: also in a dead context */
+	drop_mapping(a, M2); /* these calls also work after a fault */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_the_granularity_of_any_memory),
-		cmocka_unit_test(refuses_memory_that_cannot_be),
-		cmocka_unit_test(reserves_addresses_as_asked),
+		cmocka_unit_test(reports_the_granularity_of_each_kind_of_memory),
+		cmocka_unit_test(refuses_impossible_memory_requests),
+		cmocka_unit_test(reserves_addresses_at_a_hint_and_alignment),
 		cmocka_unit_test(maps_whole_allocations_into_reservations),
-		cmocka_unit_test(one_handle_at_two_addresses_is_one_memory),
-		cmocka_unit_test(gives_rights_to_whole_mappings),
-		cmocka_unit_test(the_cpu_has_the_rights_that_it_was_given),
+		cmocka_unit_test(one_handle_mapped_twice_is_the_same_memory),
+		cmocka_unit_test(sets_access_of_whole_mappings_only),
+		cmocka_unit_test(the_cpu_has_the_rights_of_the_mapping),
 		cmocka_unit_test(a_kernel_and_the_cpu_share_host_memory),
-		cmocka_unit_test(retains_by_an_address_inside),
-		cmocka_unit_test(pointer_attributes_tell_mappings),
-		cmocka_unit_test(device_memory_counts_until_nothing_holds_it),
-		cmocka_unit_test(other_calls_leave_mappings_alone),
-		cmocka_unit_test(needs_no_context),
-		cmocka_unit_test(a_kernel_that_may_only_read_faults_when_it_stores),
+		cmocka_unit_test(retains_a_handle_by_an_address_inside_a_mapping),
+		cmocka_unit_test(pointer_attributes_describe_mappings),
+		cmocka_unit_test(device_memory_is_counted_until_its_last_reference),
+		cmocka_unit_test(other_calls_refuse_mappings),
+		cmocka_unit_test(works_without_a_context),
+		cmocka_unit_test(a_kernel_with_read_access_faults_at_a_store),
 	};
 
-	return cmocka_run_group_tests(tests, make_context, drop_context);
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
 }

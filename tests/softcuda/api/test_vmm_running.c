@@ -1,5 +1,5 @@
-/* test_vmm_running.c — mappings and what runs at the same time: kernels of two devices, queued
- * copies, other threads. */
+/* test_vmm_running.c — mappings that are used at the same time: by kernels of two devices, queued copies and other
+ * threads. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -38,7 +38,7 @@ static void map_new(CUdeviceptr a, CUmemLocationType type)
 		ok(allow(a, M2, HOST_NUMA, 0, RW));
 }
 
-/* n pieces of 2 MiB, side by side. */
+/* Create n adjacent mappings of 2 MiB. */
 static CUdeviceptr make(CUmemLocationType type, unsigned n)
 {
 	CUdeviceptr a;
@@ -86,14 +86,14 @@ static void skip_unless_two_devices(void)
 		skip();
 }
 
-/* On NVIDIA's driver a process whose kernel faulted makes no other context. */
+/* On NVIDIA's driver a process cannot create a context after a fault. */
 static void skip_where_a_fault_is_for_ever(void)
 {
 	if (!on_software_driver())
 		skip();
 }
 
-static void each_device_has_its_own_rights(void **state)
+static void each_device_has_separate_rights(void **state)
 {
 	CUdeviceptr a = make(DEVICE, 1);
 	uint32_t word = 0;
@@ -118,7 +118,7 @@ static void each_device_has_its_own_rights(void **state)
 	drop(a, 1);
 }
 
-static void a_fill_is_refused_to_a_device_without_the_right(void **state)
+static void refuses_a_fill_by_a_device_without_write_access(void **state)
 {
 	CUdeviceptr a = make(DEVICE, 1);
 	CUcontext ctx;
@@ -133,7 +133,7 @@ static void a_fill_is_refused_to_a_device_without_the_right(void **state)
 	drop(a, 1);
 }
 
-static void a_kernel_runs_over_mappings_side_by_side(void **state)
+static void a_kernel_can_use_adjacent_mappings_as_one_array(void **state)
 {
 	enum { N = 1000 };
 	CUdeviceptr a = make(DEVICE, 2), from = a + M2 - 8 * 17;
@@ -152,9 +152,9 @@ static void a_kernel_runs_over_mappings_side_by_side(void **state)
 	drop(a, 2);
 }
 
-/* The kernel polls what goes away: it faults, the process lives, and nobody waits for the
- * kernel's end. */
-static void memory_unmapped_under_a_kernel_is_its_fault(void **state)
+/* The kernel polls memory that is unmapped: the kernel faults, the process goes on, and no call waits for the end of
+ * the kernel. */
+static void a_kernel_faults_when_its_memory_is_unmapped(void **state)
 {
 	(void)state;
 	skip_where_a_fault_is_for_ever();
@@ -172,7 +172,7 @@ static void memory_unmapped_under_a_kernel_is_its_fault(void **state)
 	}
 }
 
-static void rights_taken_from_a_running_kernel_are_its_fault(void **state)
+static void a_running_kernel_faults_when_its_access_is_removed(void **state)
 {
 	CUdeviceptr a = make(HOST_NUMA, 1), seen = a + 4;
 	void *params[] = { &a, &seen };
@@ -209,7 +209,7 @@ static void mapping_does_not_wait_for_a_kernel(void **state)
 	ok(cuMemFreeHost(seen));
 }
 
-static void a_queued_copy_whose_memory_went_away_fails(void **state)
+static void a_queued_copy_fails_when_its_memory_is_unmapped(void **state)
 {
 	uint32_t *flag, *seen;
 	CUdeviceptr a = make(HOST_NUMA, 2), flag_there, seen_there;
@@ -236,8 +236,8 @@ static void a_queued_copy_whose_memory_went_away_fails(void **state)
 
 static atomic_bool stop;
 
-/* On a stream of its own: one that waited behind the other thread's fill could have its turn only after
- * the unmapping, and would kill the context. */
+/* On a separate stream: a fill that waits for the other thread's fill could run after the unmapping, and would be a
+ * fault. */
 static void *copy_on(void *user)
 {
 	CUcontext ctx = ((void **)user)[0];
@@ -258,7 +258,7 @@ static void *copy_on(void *user)
 	return (void *)(uintptr_t)n;
 }
 
-static void unmapping_waits_for_a_copy_that_runs(void **state)
+static void unmapping_waits_for_a_running_copy(void **state)
 {
 	CUdeviceptr a;
 	void *user[2] = { NULL, &a }, *n_other_errors;
@@ -273,7 +273,7 @@ static void unmapping_waits_for_a_copy_that_runs(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, copy_on, user), 0);
 	for (int i = 0; i < 100; i++) {
 		map_new(a, DEVICE);
-		ok(cuMemsetD8(a + M2 / 2, 1, M2 / 2));  /* the other half: no race between the two */
+		ok(cuMemsetD8(a + M2 / 2, 1, M2 / 2));  /* the other half, to avoid a race of the two fills */
 		ok(cuMemUnmap(a, M2));
 	}
 	stop = true;
@@ -285,17 +285,17 @@ static void unmapping_waits_for_a_copy_that_runs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_device_has_its_own_rights),
-		cmocka_unit_test(a_fill_is_refused_to_a_device_without_the_right),
-		cmocka_unit_test(a_kernel_runs_over_mappings_side_by_side),
-		cmocka_unit_test(memory_unmapped_under_a_kernel_is_its_fault),
-		cmocka_unit_test(rights_taken_from_a_running_kernel_are_its_fault),
+		cmocka_unit_test(each_device_has_separate_rights),
+		cmocka_unit_test(refuses_a_fill_by_a_device_without_write_access),
+		cmocka_unit_test(a_kernel_can_use_adjacent_mappings_as_one_array),
+		cmocka_unit_test(a_kernel_faults_when_its_memory_is_unmapped),
+		cmocka_unit_test(a_running_kernel_faults_when_its_access_is_removed),
 		cmocka_unit_test(mapping_does_not_wait_for_a_kernel),
-		cmocka_unit_test(a_queued_copy_whose_memory_went_away_fails),
-		cmocka_unit_test(unmapping_waits_for_a_copy_that_runs),
+		cmocka_unit_test(a_queued_copy_fails_when_its_memory_is_unmapped),
+		cmocka_unit_test(unmapping_waits_for_a_running_copy),
 	};
 
 	setenv("GPULOAD_SOFT_DEVICES", "2", 1);
 	setenv("GPULOAD_SOFT_QUIET", "1", 1);
-	return cmocka_run_group_tests(tests, make_context, drop_context);
+	return cmocka_run_group_tests(tests, make_context, destroy_context);
 }

@@ -1,7 +1,7 @@
 /* test_vmm_share.c — memory that two processes map: export, import, and what is refused.
  *
- * The other process is forked before cuInit, because no CUDA driver survives a fork.  It does
- * what it is told over a socket, one request at a time. */
+ * The other process is forked before cuInit, because no CUDA driver can be used after a fork.  It serves requests
+ * over a socket, one at a time. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -25,7 +25,7 @@ enum { M2 = 2 << 20 };
 #define DEVICE    CU_MEM_LOCATION_TYPE_DEVICE
 #define HOST_NUMA CU_MEM_LOCATION_TYPE_HOST_NUMA
 
-/* ---- what both processes do ------------------------------------------------------------- */
+/* ---- used by both processes ------------------------------------------------------------- */
 
 struct piece {
 	CUmemGenericAllocationHandle handle;
@@ -257,17 +257,17 @@ static void shares_both_ways(CUmemLocationType type)
 	close(fd);
 	ok(drop_piece(&p));
 	a = ask(&others[0], (struct request){ READ_WORD, 0, 0, RW }, -1);
-	assert_true(!a.result && a.value == 42); /* it lives as long as somebody maps it */
+	assert_true(!a.result && a.value == 42); /* valid as long as any process maps it */
 	ok(ask(&others[0], (struct request){ DETACH, 0, 0, RW }, -1).result);
 }
 
-static void device_memory_is_one_in_two_processes(void **state)
+static void device_memory_is_shared_by_two_processes(void **state)
 {
 	(void)state;
 	shares_both_ways(DEVICE);
 }
 
-static void host_memory_is_one_in_two_processes(void **state)
+static void host_memory_is_shared_by_two_processes(void **state)
 {
 	(void)state;
 	shares_both_ways(HOST_NUMA);
@@ -291,7 +291,7 @@ static void an_imported_handle_cannot_be_exported(void **state)
 	ok(drop_piece(&p));
 }
 
-static void every_export_is_a_new_descriptor_of_the_callers(void **state)
+static void every_export_is_a_new_descriptor_that_the_caller_owns(void **state)
 {
 	CUmemGenericAllocationHandle h;
 	struct piece p;
@@ -312,11 +312,11 @@ static void every_export_is_a_new_descriptor_of_the_callers(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemExportToShareableHandle(&first, p.handle, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(drop_piece(&p));
-	if (on_software_driver())  /* NVIDIA's looks into the handle that is over, and may crash */
+	if (on_software_driver())  /* NVIDIA's driver dereferences the stale handle, and may crash */
 		fails(cuMemExportToShareableHandle(&first, p.handle, FD, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void memory_not_made_for_it_is_not_exported(void **state)
+static void refuses_to_export_memory_created_without_a_handle_type(void **state)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .location = { .type = DEVICE } };
@@ -348,7 +348,7 @@ static void refuses_and_closes(int fd)
 	close(fd);
 }
 
-static void refuses_descriptors_of_other_things(void **state)
+static void refuses_descriptors_that_are_not_memory(void **state)
 {
 	CUmemGenericAllocationHandle h;
 	int pipe_fds[2], was_open = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -368,9 +368,8 @@ static void refuses_descriptors_of_other_things(void **state)
 	refuses_and_closes(make_memfd("x", M2, F_SEAL_SHRINK | F_SEAL_GROW));
 }
 
-/* Those that only look like ours: a size that lies, seals that are missing, a name that is
- * wrong. */
-static void refuses_forgeries(void **state)
+/* Forged memfds: a wrong size, missing seals, a wrong name. */
+static void refuses_forged_memory(void **state)
 {
 	enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 	static const struct {
@@ -400,7 +399,7 @@ static void refuses_forgeries(void **state)
 			make_memfd(forged[i].name, forged[i].bytes, forged[i].seals));
 }
 
-static void refuses_memory_of_a_device_that_is_not_seen(void **state)
+static void refuses_memory_of_a_device_that_is_not_visible(void **state)
 {
 	CUmemGenericAllocationHandle h;
 	int fd;
@@ -414,7 +413,7 @@ static void refuses_memory_of_a_device_that_is_not_seen(void **state)
 	close(fd);
 }
 
-static void memory_outlives_its_owner(void **state)
+static void imported_memory_remains_valid_after_its_owner_has_ended(void **state)
 {
 	struct request q = { OFFER, M2, 1234, RW };
 	struct piece p = { .bytes = M2 };
@@ -459,8 +458,8 @@ static unsigned count_mappings(void)
 	return n;
 }
 
-/* Every call that needs a descriptor says so, and what was there before stays usable. */
-static void no_descriptor_left_is_out_of_memory(void **state)
+/* Every call that needs a descriptor fails, and existing memory remains usable. */
+static void reports_out_of_memory_when_no_descriptor_is_left(void **state)
 {
 	struct rlimit old, none;
 	CUmemGenericAllocationHandle h;
@@ -502,7 +501,7 @@ static void cycle(CUmemLocationType type)
 	ok(drop_piece(&again));
 }
 
-static void ten_thousand_cycles_leave_nothing(void **state)
+static void ten_thousand_cycles_leak_nothing(void **state)
 {
 	unsigned fds, mappings;
 	int n = on_software_driver() ? 10000 : 100;
@@ -515,12 +514,12 @@ static void ten_thousand_cycles_leave_nothing(void **state)
 	for (int i = 0; i < n; i++)
 		cycle(i % 16 ? DEVICE : HOST_NUMA);
 	assert_int_equal(count_fds(), fds);
-	if (on_software_driver()) /* NVIDIA's keeps some of its own */
+	if (on_software_driver()) /* NVIDIA's driver keeps some descriptors */
 		assert_int_equal(count_mappings(), mappings);
 }
 
-/* Last: the fault kills the other process' context. */
-static void a_reader_cannot_write(void **state)
+/* Run last: after the fault the other process' context is unusable. */
+static void an_importer_with_read_access_cannot_write(void **state)
 {
 	struct piece p;
 	uint32_t word = 6;
@@ -543,24 +542,24 @@ static void a_reader_cannot_write(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device_memory_is_one_in_two_processes),
-		cmocka_unit_test(host_memory_is_one_in_two_processes),
+		cmocka_unit_test(device_memory_is_shared_by_two_processes),
+		cmocka_unit_test(host_memory_is_shared_by_two_processes),
 		cmocka_unit_test(an_imported_handle_cannot_be_exported),
-		cmocka_unit_test(every_export_is_a_new_descriptor_of_the_callers),
-		cmocka_unit_test(memory_not_made_for_it_is_not_exported),
-		cmocka_unit_test(refuses_descriptors_of_other_things),
-		cmocka_unit_test(refuses_forgeries),
-		cmocka_unit_test(refuses_memory_of_a_device_that_is_not_seen),
-		cmocka_unit_test(memory_outlives_its_owner),
-		cmocka_unit_test(no_descriptor_left_is_out_of_memory),
-		cmocka_unit_test(ten_thousand_cycles_leave_nothing),
-		cmocka_unit_test(a_reader_cannot_write),
+		cmocka_unit_test(every_export_is_a_new_descriptor_that_the_caller_owns),
+		cmocka_unit_test(refuses_to_export_memory_created_without_a_handle_type),
+		cmocka_unit_test(refuses_descriptors_that_are_not_memory),
+		cmocka_unit_test(refuses_forged_memory),
+		cmocka_unit_test(refuses_memory_of_a_device_that_is_not_visible),
+		cmocka_unit_test(imported_memory_remains_valid_after_its_owner_has_ended),
+		cmocka_unit_test(reports_out_of_memory_when_no_descriptor_is_left),
+		cmocka_unit_test(ten_thousand_cycles_leak_nothing),
+		cmocka_unit_test(an_importer_with_read_access_cannot_write),
 	};
 	int failed;
 
 	start_other(&others[0]);
 	start_other(&others[1]);
-	failed = cmocka_run_group_tests(tests, make_context, drop_context);
+	failed = cmocka_run_group_tests(tests, make_context, destroy_context);
 	close(others[0].socket);
 	waitpid(others[0].pid, NULL, 0);
 	return failed;
