@@ -38,13 +38,6 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 	return CUDA_SUCCESS;
 }
 
-/* The number of blocks that can be resident at once on the device, for a cooperative launch. */
-static uint64_t resident_blocks(const struct function *f, const gpul_exec_launch_config *c)
-{
-	return (uint64_t)soft.n_processors *
-	       (uint64_t)soft_blocks_per_sm(f, (int)product(c->block), c->dynamic_shared_bytes);
-}
-
 static CUresult check_launch(const struct function *f, const gpul_exec_launch_config *c)
 {
 	CUresult r = check_dimensions(f, c->grid, c->block);
@@ -58,11 +51,18 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 				   "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
 				   f->info->name, c->dynamic_shared_bytes,
 				   f->max_dynamic_shared, f->info->shared_bytes);
-	if (c->cooperative && product(c->grid) > resident_blocks(f, c))
+	if (!c->cooperative)
+		return CUDA_SUCCESS;
+	uint64_t resident = (uint64_t)soft.n_processors *
+			    (uint64_t)soft_blocks_per_sm(f, (int)product(c->block),
+							 c->dynamic_shared_bytes);
+
+	if (product(c->grid) > resident)
 		return soft_refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-				   "%s: a cooperative launch of %llu blocks, at most %llu can be resident at once",
+				   "%s: a cooperative launch of %llu blocks, at most %llu can be "
+				   "resident at once",
 				   f->info->name, (unsigned long long)product(c->grid),
-				   (unsigned long long)resident_blocks(f, c));
+				   (unsigned long long)resident);
 	return CUDA_SUCCESS;
 }
 

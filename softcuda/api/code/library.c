@@ -247,13 +247,6 @@ static struct module *find_instance(struct library *l, struct context *ctx)
 	return NULL;
 }
 
-static void apply_attributes(const struct kernel *k, struct function *f)
-{
-	if (k->max_dynamic_shared >= 0)
-		f->max_dynamic_shared = k->max_dynamic_shared;
-	f->carveout = k->carveout;
-}
-
 CUresult soft_library_instance(struct library *l, struct context *ctx, struct module **out)
 {
 	struct jit_log no_log = { 0 };
@@ -284,8 +277,13 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 	l->code_lent = true;
 	(*out)->library = l;
 	list_append(&l->instances, &(*out)->of_library);
-	for (size_t i = 0; i < l->n_kernels; i++)
-		apply_attributes(&l->kernels[i], &(*out)->functions[i]);
+	for (size_t i = 0; i < l->n_kernels; i++) {
+		struct function *f = &(*out)->functions[i];
+
+		if (l->kernels[i].max_dynamic_shared >= 0)
+			f->max_dynamic_shared = l->kernels[i].max_dynamic_shared;
+		f->carveout = l->kernels[i].carveout;
+	}
 	return CUDA_SUCCESS;
 }
 

@@ -7,18 +7,14 @@ static size_t smaller_of(size_t value, size_t limit)
 	return value < limit ? value : limit;
 }
 
-/* The number of blocks that the interpreter keeps resident; its default before the first launch. */
-static size_t max_resident(void)
-{
-	return soft.machine ? gpul_exec_max_resident_blocks(soft.machine) : 256;
-}
-
 /* Registers are no limit, because PTX registers are virtual. */
 int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes)
 {
 	size_t warps = ((size_t)block_threads + WARP_THREADS - 1) / WARP_THREADS;
 	size_t shared = f->info->shared_bytes + dynamic_shared_bytes + RESERVED_SHARED_BYTES;
-	size_t n = smaller_of(SM_BLOCKS, max_resident() / (size_t)soft.n_processors);
+	/* How many blocks the interpreter keeps resident; its default before the first launch. */
+	size_t resident = soft.machine ? gpul_exec_max_resident_blocks(soft.machine) : 256;
+	size_t n = smaller_of(SM_BLOCKS, resident / (size_t)soft.n_processors);
 
 	if ((unsigned)block_threads > f->info->max_threads ||
 	    dynamic_shared_bytes > (size_t)f->max_dynamic_shared)

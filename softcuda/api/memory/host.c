@@ -71,7 +71,9 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, uns
 	if (r)
 		return r;
 	a = soft_allocation_at((uintptr_t)memory);
-	if (!out || flags || (a ? soft_is_on_device(a) : !is_mapped_host_memory(memory)))
+	if (!out || flags ||
+	    (a ? a->kind != ALLOC_HOST && a->kind != ALLOC_REGISTERED
+	       : !is_mapped_host_memory(memory)))
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
 		*out = (uintptr_t)memory;

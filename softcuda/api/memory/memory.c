@@ -23,11 +23,6 @@ static const char *call_name(enum allocation_kind kind)
 	return labels[kind];
 }
 
-bool soft_is_on_device(const struct allocation *a)
-{
-	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC || a->kind == ALLOC_IPC;
-}
-
 /* Counted in the device's allocated bytes; memory of another process is counted there. */
 static bool is_counted(const struct allocation *a)
 {

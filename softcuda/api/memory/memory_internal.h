@@ -28,7 +28,6 @@ struct allocation {
 
 /* ---- memory.c --------------------------------------------------------------------------- */
 
-bool soft_is_on_device(const struct allocation *a);
 /* Free the allocation that starts at address, when it is of one of two kinds; lock not held. */
 CUresult soft_free_at(uint64_t address, enum allocation_kind kind, enum allocation_kind or_kind);
 void soft_allocation_free(struct allocation *a);   /* under the lock */

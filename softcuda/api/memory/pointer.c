@@ -26,11 +26,7 @@ static struct address_info look_up_address(CUdeviceptr address)
 	return w;
 }
 
-static void store_value(void *data, const void *value, size_t bytes)
-{
-	memcpy(data, value, bytes);
-}
-#define PUT(type, value) store_value(data, &(type){ value }, sizeof(type))
+#define PUT(type, value) memcpy(data, &(type){ value }, sizeof(type))
 
 static unsigned access_flags(const struct address_info *w, const struct device *d)
 {
@@ -52,7 +48,7 @@ static CUresult put_pointer(void *data, CUdeviceptr address, bool reachable)
 	return CUDA_SUCCESS;
 }
 
-static bool cpu_reaches(const struct address_info *w)
+static bool cpu_may_access(const struct address_info *w)
 {
 	return w->on_host && (!w->m || w->m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
@@ -101,7 +97,7 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		return put_pointer(data, address, access_flags(w, current->device));
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		return put_pointer(data, address, cpu_reaches(w));
+		return put_pointer(data, address, cpu_may_access(w));
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		PUT(int, w->m ? w->m->sync_memops : w->a && w->a->sync_memops);
 		return CUDA_SUCCESS;

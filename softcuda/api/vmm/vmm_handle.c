@@ -130,11 +130,6 @@ static bool fits_in_memory(size_t bytes)
 	return bytes <= soft.memory_bytes && bytes <= available_bytes();
 }
 
-static bool has_several_nodes(void)
-{
-	return access("/sys/devices/system/node/node1", F_OK) == 0;
-}
-
 /* The policy belongs to the file, so it holds for every process that maps it; it is set through a mapping. */
 static CUresult place_on_node(int fd, size_t bytes, int node)
 {
@@ -143,8 +138,8 @@ static CUresult place_on_node(int fd, size_t bytes, int node)
 	void *pages;
 	long r;
 
-	if (!has_several_nodes())
-		return CUDA_SUCCESS;
+	if (!node_exists(1))
+		return CUDA_SUCCESS;  /* there is only one node */
 	if (node >= WORDS * BITS)
 		return CUDA_ERROR_INVALID_VALUE;
 	mask[node / BITS] = 1ul << node % BITS;
