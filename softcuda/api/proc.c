@@ -71,9 +71,9 @@ EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, cuui
 	return cuGetProcAddress_v2(name, out, version, flags, NULL);
 }
 
-/* NVIDIA's private interfaces, by UUID: none is implemented.  The call itself must exist: NVRTC opens libcuda.so.1,
- * which finds this library when it is loaded, and crashes when cuGetExportTable is missing (13.0: SIGSEGV).  When
- * the call fails, NVRTC works without the table. */
+/* NVIDIA's private interfaces, by UUID: none is implemented.  The call itself must exist, because NVRTC uses it when
+ * this library is loaded as libcuda.so.1, and crashes without it (13.0: SIGSEGV).  When the call fails, NVRTC works
+ * without the interfaces. */
 EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
 {
 	(void)out;
