@@ -184,7 +184,7 @@ static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int
 		st = import(c, m, fd, err);
 	if (st)
 		return st;
-	c->view = gpul_ipc_here_view(c->drv, c->mem, &m->share,
+	c->view = gpul_ipc_view_of(c->drv, c->mem, &m->share,
 				     c->hello.read_only || m->share.flags & WIRE_IS_READ_ONLY);
 	st = open_event(c, m, err);
 	if (!st)

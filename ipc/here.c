@@ -180,25 +180,3 @@ gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire
 		return gpu_is_missing(share->gpu, err);
 	return GPUL_OK;
 }
-
-gpul_ipc_view gpul_ipc_here_view(const gpul_driver *drv, const gpul_mem *mem,
-				 const struct wire_share *share, bool read_only)
-{
-	size_t offset = gpul_ipc_wire_data_offset(share);
-	char *cpu = gpul_mem_cpu(mem);
-	CUdeviceptr gpu = gpul_mem_gpu(mem);
-	gpul_ipc_view v = {
-		.drv = drv,
-		.cpu = cpu ? cpu + offset : NULL,
-		.gpu = gpu + offset,
-		.bytes = share->bytes,
-		.control = offset ? (void *)cpu : NULL,
-		.control_gpu = offset ? gpu : 0,
-		.read_only = read_only,
-		.shape.n_dims = share->n_dims,
-	};
-
-	memcpy(v.shape.dtype, share->dtype, sizeof share->dtype);
-	memcpy(v.shape.dim, share->dim, sizeof share->dim);
-	return v;
-}

@@ -38,8 +38,4 @@ int gpul_ipc_here_find(const struct gpul_ipc_here *here, const unsigned char uui
 gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share,
 			       gpul_error *err);
 
-/* What a process sees of a share that it has mapped.  read_only: one side wants it so. */
-gpul_ipc_view gpul_ipc_here_view(const gpul_driver *drv, const gpul_mem *mem,
-				 const struct wire_share *share, bool read_only);
-
 #endif

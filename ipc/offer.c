@@ -141,6 +141,6 @@ gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_option
 		st = check_own(s, err);
 	if (st)
 		return st;
-	s->view = gpul_ipc_here_view(s->drv, s->mem, &s->offer.share, false);
+	s->view = gpul_ipc_view_of(s->drv, s->mem, &s->offer.share, false);
 	return reset_control(s, err);
 }

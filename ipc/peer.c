@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -31,10 +30,10 @@ static void tell(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struct pee
  * holds copies of them would keep them there. */
 static void drop(gpul_ipc_server *s, struct peer *p)
 {
-	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, p->socket, NULL);
+	gpul_ipc_epoll_remove(s, p->socket);
 	close(p->socket);
 	if (p->who.pidfd >= 0) {
-		(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, p->who.pidfd, NULL);
+		gpul_ipc_epoll_remove(s, p->who.pidfd);
 		close(p->who.pidfd);
 	}
 	if (p->slot >= 0)
@@ -135,7 +134,7 @@ static void offer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	}
 	p->state = PEER_MAPPING;
 	p->deadline_ns = gpul_clock_ns() + s->map_ns;
-	gpul_ipc_server_ring(s, p->deadline_ns);
+	gpul_ipc_epoll_set_timer(s, p->deadline_ns);
 }
 
 static void greeted(gpul_ipc_server *s, struct peer *p, const struct wire_hello *hello,
@@ -166,7 +165,7 @@ static void mapped(gpul_ipc_server *s, struct peer *p, const struct wire_ready *
 	p->since_ns = gpul_clock_ns();
 	gpul_ipc_watch(&p->who, p->socket, p->signs);
 	if (p->who.pidfd >= 0 &&
-	    !gpul_ipc_server_watch(s, p->who.pidfd, SOURCE_PROCESS, index_of(s, p))) {
+	    !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, index_of(s, p))) {
 		close(p->who.pidfd);
 		p->who.pidfd = -1; /* the end of the connection tells as much, but for a forked
 				      child */
@@ -332,7 +331,7 @@ void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_ev
 			    .since_ns = gpul_clock_ns(),
 			    .who = { .uid = (uid_t)-1, .pidfd = -1 } };
 	if (signs) {
-		if (!gpul_ipc_server_watch(s, socket, SOURCE_SOCKET, index_of(s, p)))
+		if (!gpul_ipc_epoll_add(s, socket, SOURCE_SOCKET, index_of(s, p)))
 			drop(s, p);
 		return;
 	}
@@ -346,10 +345,10 @@ void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_ev
 		(void)receive(s, p, out);
 	if (p->state == PEER_FREE)
 		return;
-	if (!gpul_ipc_server_watch(s, socket, SOURCE_SOCKET, index_of(s, p)))
+	if (!gpul_ipc_epoll_add(s, socket, SOURCE_SOCKET, index_of(s, p)))
 		refuse_for(s, p, GPUL_ESYS, "the owner cannot watch another connection", out);
 	else if (p->state == PEER_GREETING)
-		gpul_ipc_server_ring(s, p->deadline_ns);
+		gpul_ipc_epoll_set_timer(s, p->deadline_ns);
 }
 
 size_t gpul_ipc_server_peers(const gpul_ipc_server *s, gpul_ipc_peer *peers, size_t room)

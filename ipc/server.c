@@ -14,7 +14,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -25,36 +24,8 @@ enum {
 	STEP_MS = 1000,
 	MAX_SOURCES = 64, /* handled by one call that does not wait */
 	OUT_OF_FDS_MS = 50,
+	NS_PER_MS = 1000000,
 };
-
-static const uint64_t ns_per_ms = 1000000;
-
-bool gpul_ipc_server_watch(gpul_ipc_server *s, int fd, enum source source, size_t index)
-{
-	struct epoll_event e = { .events = EPOLLIN,
-				 .data.u64 = (uint64_t)source << 32 | index };
-
-	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
-}
-
-void gpul_ipc_server_ring(gpul_ipc_server *s, uint64_t at_ns)
-{
-	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(at_ns / 1000000000),
-					      .tv_nsec = (long)(at_ns % 1000000000) } };
-
-	/* Ringing too early costs a look; setting the timer for every connection costs each a
-	 * system call. */
-	if (s->timer_ns && s->timer_ns <= at_ns)
-		return;
-	s->timer_ns = at_ns;
-	(void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t,
-			      NULL); /* arguments are in range: cannot fail */
-}
-
-static gpul_status sys_failed(const char *what, gpul_error *err)
-{
-	return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", what, strerror(errno));
-}
 
 /* The socket file that may lie there is a dead owner's: we hold the name's lock. */
 static gpul_status listen_at(gpul_ipc_server *s, gpul_error *err)
@@ -68,19 +39,19 @@ static gpul_status listen_at(gpul_ipc_server *s, gpul_error *err)
 		return st;
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listener < 0)
-		return sys_failed("socket", err);
+		return gpul_ipc_sys_failed("socket", err);
 	/* Linux gives the socket's own mode to the file: never is it open to others, whatever
 	 * the umask. */
 	if (fchmod(s->listener, 0600))
-		return sys_failed("fchmod of a socket", err);
+		return gpul_ipc_sys_failed("fchmod of a socket", err);
 	if (bind(s->listener, (struct sockaddr *)&address, sizeof address))
-		return sys_failed(s->name.socket, err);
+		return gpul_ipc_sys_failed(s->name.socket, err);
 	s->name.has_socket = true;
 	if (listen(s->listener, SOMAXCONN))
-		return sys_failed(s->name.socket, err);
-	return gpul_ipc_server_watch(s, s->listener, SOURCE_LISTENER, 0)
+		return gpul_ipc_sys_failed(s->name.socket, err);
+	return gpul_ipc_epoll_add(s, s->listener, SOURCE_LISTENER, 0)
 		       ? GPUL_OK
-		       : sys_failed("epoll_ctl", err);
+		       : gpul_ipc_sys_failed("epoll_ctl", err);
 }
 
 static gpul_status open_socket(gpul_ipc_server *s, const char *name, gpul_error *err)
@@ -91,17 +62,6 @@ static gpul_status open_socket(gpul_ipc_server *s, const char *name, gpul_error 
 	if (!st)
 		st = gpul_ipc_name_take(path, &s->name, err);
 	return st ? st : listen_at(s, err);
-}
-
-static gpul_status open_epoll(gpul_ipc_server *s, gpul_error *err)
-{
-	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (s->epoll < 0)
-		return sys_failed("epoll_create1", err);
-	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (s->timer < 0 || !gpul_ipc_server_watch(s, s->timer, SOURCE_TIMER, 0))
-		return sys_failed("timerfd", err);
-	return GPUL_OK;
 }
 
 static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem,
@@ -116,8 +76,8 @@ static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem,
 	s->mem = mem;
 	s->name.lock_fd = s->listener = s->epoll = s->timer = -1;
 	s->max_peers = o->max_peers ? o->max_peers : GPUL_IPC_MAX_PEERS;
-	s->step_ns = step_ms * ns_per_ms;
-	s->map_ns = (step_ms + (gpul_mem_about(mem)->mapped_bytes >> 20)) * ns_per_ms;
+	s->step_ns = step_ms * NS_PER_MS;
+	s->map_ns = (step_ms + (gpul_mem_about(mem)->mapped_bytes >> 20)) * NS_PER_MS;
 	return s;
 }
 
@@ -136,7 +96,7 @@ gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem,
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a server");
 	st = gpul_ipc_offer_make(s, options, err);
 	if (!st)
-		st = open_epoll(s, err);
+		st = gpul_ipc_epoll_open(s, err);
 	if (!st && options->name)
 		st = open_socket(s, options->name, err);
 	if (st) {
@@ -171,14 +131,6 @@ int gpul_ipc_server_fd(const gpul_ipc_server *s)
 	return s->epoll;
 }
 
-static void set_listening(gpul_ipc_server *s, bool on)
-{
-	struct epoll_event e = { .events = on ? EPOLLIN : 0,
-				 .data.u64 = (uint64_t)SOURCE_LISTENER << 32 };
-
-	(void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &e);
-}
-
 static void take_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -190,9 +142,9 @@ static void take_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 		 * would spin. */
 		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept on %s for now: %s",
 			 s->name.socket, strerror(errno));
-		set_listening(s, false);
-		s->listen_again_ns = gpul_clock_ns() + OUT_OF_FDS_MS * ns_per_ms;
-		gpul_ipc_server_ring(s, s->listen_again_ns);
+		gpul_ipc_epoll_listen(s, false);
+		s->listen_again_ns = gpul_clock_ns() + OUT_OF_FDS_MS * NS_PER_MS;
+		gpul_ipc_epoll_set_timer(s, s->listen_again_ns);
 	}
 }
 
@@ -207,7 +159,7 @@ static void ring(gpul_ipc_server *s, gpul_ipc_event *out)
 	s->timer_ns = 0;
 	if (s->listen_again_ns && s->listen_again_ns <= now) {
 		s->listen_again_ns = 0;
-		set_listening(s, true);
+		gpul_ipc_epoll_listen(s, true);
 	}
 	next = s->listen_again_ns;
 	for (struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++) {
@@ -219,13 +171,13 @@ static void ring(gpul_ipc_server *s, gpul_ipc_event *out)
 			next = p->deadline_ns;
 	}
 	if (next)
-		gpul_ipc_server_ring(s, next);
+		gpul_ipc_epoll_set_timer(s, next);
 	if (!late)
 		return;
 	gpul_ipc_peer_late(s, late, out);
 	if (late->state != PEER_FREE &&
 	    late->deadline_ns) /* others had to be heard first, or it is a step on */
-		gpul_ipc_server_ring(s, late->deadline_ns);
+		gpul_ipc_epoll_set_timer(s, late->deadline_ns);
 }
 
 static void handle(gpul_ipc_server *s, uint64_t what, gpul_ipc_event *out)
@@ -261,7 +213,7 @@ gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_ev
 		int n = epoll_wait(s->epoll, &ready, 1, wait_ms);
 
 		if (n < 0 && errno != EINTR)
-			return sys_failed("epoll_wait", err);
+			return gpul_ipc_sys_failed("epoll_wait", err);
 		if (n < 0)
 			return GPUL_OK; /* a signal: the caller may want to look at what it
 					   asked for */

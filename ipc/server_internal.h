@@ -58,12 +58,24 @@ enum source { SOURCE_LISTENER, SOURCE_TIMER, SOURCE_SOCKET, SOURCE_PROCESS };
 gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *options,
 				gpul_error *err);
 
-/* Watch fd; false: the kernel would not. */
-bool gpul_ipc_server_watch(gpul_ipc_server *s, int fd, enum source source, size_t index);
-/* Have the timer ring then, or before. */
-void gpul_ipc_server_ring(gpul_ipc_server *s, uint64_t at_ns);
+/* ---- epoll.c --------------------------------------------------------------------------------- */
 
-/* peer.c: each returns with at most one event in *out, which is NONE before. */
+/* Create the epoll descriptor and its timer. */
+gpul_status gpul_ipc_epoll_open(gpul_ipc_server *s, gpul_error *err);
+/* Watch fd for input; false: the kernel refused. */
+bool gpul_ipc_epoll_add(gpul_ipc_server *s, int fd, enum source source, size_t index);
+/* Stop watching fd: by hand, because closing it is not enough while a forked child holds a copy. */
+void gpul_ipc_epoll_remove(gpul_ipc_server *s, int fd);
+/* Accept new connections, or pause. */
+void gpul_ipc_epoll_listen(gpul_ipc_server *s, bool on);
+/* Set the timer to expire at at_ns, unless it expires earlier anyway. */
+void gpul_ipc_epoll_set_timer(gpul_ipc_server *s, uint64_t at_ns);
+/* GPUL_ESYS with "what: strerror(errno)". */
+gpul_status gpul_ipc_sys_failed(const char *what, gpul_error *err);
+
+/* ---- peer.c ---------------------------------------------------------------------------------- */
+
+/* Each returns with at most one event in *out, which is NONE before. */
 
 /* A new connection: it is the server's from here on. */
 void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_event *out);

@@ -173,4 +173,8 @@ static inline size_t gpul_ipc_wire_data_offset(const struct wire_share *share)
 	return share->flags & WIRE_HAS_CONTROL ? GPUL_IPC_CONTROL_BYTES : 0;
 }
 
+/* The view that a process has of a share that it has mapped.  read_only: the owner or the peer wants it so.  (view.c) */
+gpul_ipc_view gpul_ipc_view_of(const gpul_driver *drv, const gpul_mem *mem, const struct wire_share *share,
+			       bool read_only);
+
 #endif

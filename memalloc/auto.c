@@ -6,17 +6,12 @@
 #include <string.h>
 
 #include "core/log.h"
-#include "memalloc/probe.h"
+#include "memalloc/probed_internal.h"
 
-static const gpul_mem_kind order[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
-enum {
-	N_TRIES = sizeof order / sizeof order[0],
-	WHY_CHARS = sizeof((gpul_error *)0)->text,
-	SHARE_CHARS = 78
-};
+enum { WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
 
 /* "host-numa memory: ..." of each try, as much as there is room for. */
-static void join(const gpul_error tries[N_TRIES], unsigned n, char why[WHY_CHARS])
+static void join(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, char why[WHY_CHARS])
 {
 	int room = n > 1 ? SHARE_CHARS : WHY_CHARS - 1;
 	size_t at = 0;
@@ -49,15 +44,15 @@ static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc,
 		   : gpul_mem_create_kind(drv, desc, kind, out, err);
 }
 
-gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *desc,
+static gpul_status create_auto(const gpul_driver *drv, const gpul_mem_desc *desc,
 				 gpul_mem **out, gpul_error *err)
 {
-	gpul_error tries[N_TRIES] = { 0 };
+	gpul_error tries[GPUL_MEM_N_AUTO] = { 0 };
 	char why[WHY_CHARS];
 
-	for (unsigned i = 0; i < N_TRIES; i++) {
+	for (unsigned i = 0; i < GPUL_MEM_N_AUTO; i++) {
 		gpul_mem *m = NULL;
-		gpul_status st = try_kind(drv, desc, order[i], &m, &tries[i]);
+		gpul_status st = try_kind(drv, desc, gpul_mem_auto_order[i], &m, &tries[i]);
 
 		if (!st) {
 			join(tries, i, m->about.why);
@@ -69,6 +64,14 @@ gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *de
 			return gpul_fail(err, st, tries[i].native, "%s", tries[i].text);
 		gpul_log(GPUL_LOG_INFO, "memalloc", "%s", tries[i].text);
 	}
-	join(tries, N_TRIES, why);
-	return gpul_fail(err, tries[N_TRIES - 1].status, tries[N_TRIES - 1].native, "%s", why);
+	join(tries, GPUL_MEM_N_AUTO, why);
+	return gpul_fail(err, tries[GPUL_MEM_N_AUTO - 1].status, tries[GPUL_MEM_N_AUTO - 1].native, "%s", why);
+}
+
+gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
+			    gpul_error *err)
+{
+	return desc->kind == GPUL_MEM_AUTO
+		       ? create_auto(drv, desc, out, err)
+		       : gpul_mem_create_kind(drv, desc, desc->kind, out, err);
 }

@@ -45,8 +45,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 	gpul_status st;
 
 	(void)desc;
-	m->about.granularity_bytes = BLOCK_BYTES;
-	st = gpul_mem_round(m, err);
+	st = gpul_mem_round(m, BLOCK_BYTES, err);
 	if (!st)
 		st = enable_peers(m, err);
 	if (!st)
@@ -80,8 +79,7 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "device-ipc memory: cuIpcOpenMemHandle maps for writing: "
 				 "attach for writing, or have it shared as device memory");
-	m->about.granularity_bytes = BLOCK_BYTES;
-	st = gpul_mem_take_size(m, from->offer, err);
+	st = gpul_mem_accept_size(m, from->offer, BLOCK_BYTES, err);
 	if (!st)
 		st = enable_peers(m, err);
 	if (st)

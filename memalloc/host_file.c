@@ -25,11 +25,6 @@ enum { ALLOCATE_STEP = 64 << 20 };
 /* For less, a container's limit is not looked up. */
 enum { CONTAINER_LEAST = 64 << 20 };
 
-size_t gpul_mem_page_bytes(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* The number behind "NAME: " in /proc/meminfo's text, in bytes; 0: it is not there. */
 static unsigned long long meminfo(const char *text, const char *name)
 {

@@ -1,5 +1,5 @@
 /* kind.c — the kinds of memory by name. */
-#include "memalloc/mem.h"
+#include "memalloc/mem_internal.h"
 
 #include <string.h>
 
@@ -9,6 +9,9 @@ static const char *const names[GPUL_MEM_N_KINDS] = {
 	[GPUL_MEM_SHM] = "shm",		  [GPUL_MEM_PINNED] = "pinned",
 	[GPUL_MEM_DEVICE_IPC] = "device-ipc",
 };
+
+const gpul_mem_kind gpul_mem_auto_order[GPUL_MEM_N_AUTO] = { GPUL_MEM_HOST_NUMA,
+							     GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 
 const char *gpul_mem_kind_name(gpul_mem_kind kind)
 {

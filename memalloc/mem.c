@@ -74,53 +74,6 @@ static gpul_status check_wanted(const gpul_mem_desc *d, gpul_mem_kind kind, gpul
 	return GPUL_OK;
 }
 
-gpul_status gpul_mem_round(gpul_mem *m, gpul_error *err)
-{
-	size_t grain = m->about.granularity_bytes, bytes = m->about.bytes;
-	size_t rest = grain ? bytes % grain : 1;
-
-	if (grain == 0 || (rest && bytes > SIZE_MAX - (grain - rest)))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory: %zu bytes, in grains of %zu, are too many",
-				 gpul_mem_kind_name(m->about.kind), bytes, grain);
-	m->about.mapped_bytes = rest ? bytes + (grain - rest) : bytes;
-	return GPUL_OK;
-}
-
-gpul_status gpul_mem_take_size(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err)
-{
-	const size_t mapped = offer->mapped_bytes, grain = m->about.granularity_bytes;
-
-	if (offer->bytes == 0 || offer->bytes > mapped || mapped > PTRDIFF_MAX || grain == 0 ||
-	    mapped % grain)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory: offered %zu bytes of %zu mapped: expected 1 or "
-				 "more, of whole grains of %zu",
-				 gpul_mem_kind_name(m->about.kind), offer->bytes, mapped,
-				 grain);
-	m->about.mapped_bytes = mapped;
-	return GPUL_OK;
-}
-
-gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
-
-	for (unsigned i = 0; !st && i < m->about.n_devices; i++) {
-		int can = 0;
-
-		if (m->handles[i] == owner)
-			continue;
-		st = mem_cu(m, err, cuDeviceCanAccessPeer(&can, m->handles[i], owner));
-		if (!st && !can)
-			st = gpul_fail(err, GPUL_EUNSUPPORTED, m->about.devices[i],
-				       "device %d cannot reach device %d's memory: no peer "
-				       "access (see nvidia-smi topo -m)",
-				       m->about.devices[i], (int)owner);
-	}
-	return st;
-}
-
 /* ---- the object ------------------------------------------------------------------ */
 
 static void free_object(gpul_mem *m)
@@ -191,14 +144,6 @@ gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *de
 	find_alignment(m);
 	*out = m;
 	return GPUL_OK;
-}
-
-gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
-			    gpul_error *err)
-{
-	return desc->kind == GPUL_MEM_AUTO
-		       ? gpul_mem_create_auto(drv, desc, out, err)
-		       : gpul_mem_create_kind(drv, desc, desc->kind, out, err);
 }
 
 /* Which of the two an offer stands on must be what its kind knows. */

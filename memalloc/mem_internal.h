@@ -53,18 +53,27 @@ struct gpul_mem {
 	char *shm_name;                        /* shm: owned; to be unlinked; NULL: it has none */
 };
 
-/* Create memory of one kind, which is not AUTO; desc->kind does not count.  auto.c tries with it. */
+/* ---- mem.c ----------------------------------------------------------------------------------- */
+
+/* Create memory of one kind, which is not AUTO; desc->kind is ignored. */
 gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind,
 				 gpul_mem **out, gpul_error *err);
-/* AUTO: the first of host-numa, memfd and shm that works. */
-gpul_status gpul_mem_create_auto(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
-				 gpul_error *err);
 
-/* Round about.bytes up to about.granularity_bytes, into about.mapped_bytes. */
-gpul_status gpul_mem_round(gpul_mem *m, gpul_error *err);
-/* The owner said mapped_bytes: take it when whole grains and about.bytes fit, GPUL_EFORMAT otherwise. */
-gpul_status gpul_mem_take_size(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err);
-/* GPUL_EUNSUPPORTED when one of the devices cannot reach the memory of another one. */
+/* ---- kind.c ---------------------------------------------------------------------------------- */
+
+/* The kinds that AUTO tries, in this order. */
+enum { GPUL_MEM_N_AUTO = 3 };
+extern const gpul_mem_kind gpul_mem_auto_order[GPUL_MEM_N_AUTO];
+
+/* ---- checks.c -------------------------------------------------------------------------------- */
+
+size_t gpul_mem_page_bytes(void);
+/* Set about.granularity_bytes to grain and about.mapped_bytes to about.bytes rounded up to a multiple of it. */
+gpul_status gpul_mem_round(gpul_mem *m, size_t grain, gpul_error *err);
+/* Set about.granularity_bytes to grain and about.mapped_bytes to the offered size; GPUL_EFORMAT if that is not a
+ * multiple of grain, or about.bytes do not fit. */
+gpul_status gpul_mem_accept_size(gpul_mem *m, const gpul_mem_offer *offer, size_t grain, gpul_error *err);
+/* GPUL_EUNSUPPORTED when one of the devices cannot access the owner's memory. */
 gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err);
 
 /* ---- cu.c ------------------------------------------------------------------------------------ */
@@ -90,7 +99,6 @@ bool gpul_mem_read_text(const char *path, char *text, size_t room);
 
 /* ---- host_file.c: a file of RAM, mapped and registered --------------------------------------- */
 
-size_t gpul_mem_page_bytes(void);
 /* Give m->fd, an empty file, its size and pages: now, not by SIGBUS when they are touched.  Maps it. */
 gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err);
 /* GPUL_EFORMAT unless fd is a file of RAM that has mapped_bytes, opened for what is wanted of it. */

@@ -21,8 +21,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 	gpul_status st;
 
 	(void)desc;
-	m->about.granularity_bytes = gpul_mem_page_bytes();
-	st = gpul_mem_round(m, err);
+	st = gpul_mem_round(m, gpul_mem_page_bytes(), err);
 	if (st)
 		return st;
 	m->fd = memfd_create("gpuload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -51,8 +50,7 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	gpul_status st;
 	int seals;
 
-	m->about.granularity_bytes = gpul_mem_page_bytes();
-	st = gpul_mem_take_size(m, from->offer, err);
+	st = gpul_mem_accept_size(m, from->offer, gpul_mem_page_bytes(), err);
 	if (st)
 		return st;
 	/* The seals first: a size that is read before them may have changed since. */

@@ -8,8 +8,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 	gpul_status st;
 
 	(void)desc;
-	m->about.granularity_bytes = gpul_mem_page_bytes();
-	st = gpul_mem_round(m, err);
+	st = gpul_mem_round(m, gpul_mem_page_bytes(), err);
 	if (st)
 		return st;
 	st = mem_cu(m, err, cuMemHostAlloc(&m->cpu, m->about.mapped_bytes, flags));

@@ -77,8 +77,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 {
 	gpul_status st;
 
-	m->about.granularity_bytes = gpul_mem_page_bytes();
-	st = gpul_mem_round(m, err);
+	st = gpul_mem_round(m, gpul_mem_page_bytes(), err);
 	if (st)
 		return st;
 	st = desc->shm_name ? open_named(m, desc->shm_name, err) : open_nameless(m, err);
@@ -102,8 +101,7 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 {
 	gpul_status st;
 
-	m->about.granularity_bytes = gpul_mem_page_bytes();
-	st = gpul_mem_take_size(m, from->offer, err);
+	st = gpul_mem_accept_size(m, from->offer, gpul_mem_page_bytes(), err);
 	if (st)
 		return st;
 	st = gpul_mem_file_check(m, from->fd, err);

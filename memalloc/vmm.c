@@ -44,12 +44,11 @@ static CUmemAllocationProp properties(const gpul_mem *m)
 	};
 }
 
-static gpul_status find_granularity(gpul_mem *m, const CUmemAllocationProp *prop,
-				    gpul_error *err)
+static gpul_status find_granularity(const gpul_mem *m, const CUmemAllocationProp *prop,
+				    size_t *grain, gpul_error *err)
 {
 	return mem_cu(m, err,
-		      cuMemGetAllocationGranularity(&m->about.granularity_bytes, prop,
-						    CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+		      cuMemGetAllocationGranularity(grain, prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 }
 
 /* Each device, and the CPU where it can see the memory at all. */
@@ -108,15 +107,16 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 {
 	CUmemAllocationProp prop;
 	gpul_status st = GPUL_OK;
+	size_t grain = 0;
 
 	m->fabric = desc->fabric;
 	prop = properties(m);
 	if (m->about.kind == GPUL_MEM_DEVICE)
 		st = gpul_mem_check_peers(m, m->handles[0], err);
 	if (!st)
-		st = find_granularity(m, &prop, err);
+		st = find_granularity(m, &prop, &grain, err);
 	if (!st)
-		st = gpul_mem_round(m, err);
+		st = gpul_mem_round(m, grain, err);
 	if (!st)
 		st = mem_cu(m, err, cuMemCreate(&m->physical, m->about.mapped_bytes, &prop, 0));
 	if (st)
@@ -130,7 +130,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 /* ---- import ---------------------------------------------------------------------- */
 
 /* Whether a character device is NVIDIA's. */
-static bool is_nvidias(const struct stat *is)
+static bool is_nvidia_device(const struct stat *is)
 {
 	struct stat control;
 
@@ -144,7 +144,7 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
 	const char *name = gpul_mem_kind_name(m->about.kind);
-	const bool nvidia = strcmp(m->drv->name, "nvidia") == 0;
+	const bool is_file = m->drv->fds_are_files;
 	const int seals = fcntl(fd, F_GET_SEALS);  /* before the size, which they keep as it is */
 	struct stat is;
 
@@ -152,11 +152,11 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 		return gpul_fail(err, GPUL_EFORMAT, errno,
 				 "%s memory was offered, but what came is no open descriptor",
 				 name);
-	if (nvidia ? !is_nvidias(&is) : !S_ISREG(is.st_mode))
+	if (is_file ? !S_ISREG(is.st_mode) : !is_nvidia_device(&is))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "%s memory was offered, but the descriptor is of no %s", name,
-				 nvidia ? "NVIDIA device" : "regular file");
-	if (nvidia)
+				 is_file ? "regular file" : "NVIDIA device");
+	if (!is_file)
 		return GPUL_OK;
 	if (seals < 0 || (seals & needed) != needed)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
@@ -175,6 +175,7 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 {
 	const bool on_device = m->about.kind == GPUL_MEM_DEVICE;
 	CUmemAllocationProp prop = { 0 };
+	size_t grain = 0;
 	gpul_status st =
 		mem_cu(m, err, cuMemGetAllocationPropertiesFromHandle(&prop, m->physical));
 
@@ -193,9 +194,9 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 			offer->owner_device, prop.location.id);
 	if (!on_device)
 		m->about.node = prop.location.id;
-	st = find_granularity(m, &prop, err);
+	st = find_granularity(m, &prop, &grain, err);
 	if (!st)
-		st = gpul_mem_take_size(m, offer, err);
+		st = gpul_mem_accept_size(m, offer, grain, err);
 	if (!st && on_device && !offer->fabric)
 		st = gpul_mem_check_peers(m, (CUdevice)prop.location.id, err);
 	return st;

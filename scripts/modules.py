@@ -27,10 +27,11 @@ SUBFOLDERS = {
     "loader/image": ["", "kernels"],
     "loader":       ["signature", "names", "cache", "choose", "link", "", "advice", "symbol"],
     "softcuda":     ["exec", "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
+    "memalloc":     ["", "probe"],
     "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/bench", "fifo", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload
-PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe_main.c"}  # sources that are not in the library of their folder
+PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c"}  # sources that are not in the library of their folder
 TESTS_MAY_USE = list(MODULES) + ["tests"]
 
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "memalloc/probe_internal.h"
+#include "memalloc/probe/probe_internal.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/memalloc/support.h"
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "memalloc/probe_internal.h"
+#include "memalloc/probe/probe_internal.h"
 #include "tests/memalloc/support.h"
 
 static const gpul_driver *drv;

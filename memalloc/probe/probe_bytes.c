@@ -1,5 +1,5 @@
 /* probe_look.c — writing bytes and looking for them, by GPU and by CPU. */
-#include "memalloc/probe_internal.h"
+#include "memalloc/probe/probe_internal.h"
 
 #include <string.h>
 

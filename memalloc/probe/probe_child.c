@@ -3,7 +3,7 @@
  * posix_spawn and not fork: NVIDIA's driver does not survive a fork, and the program may have
  * threads.  The child has its end of a socketpair as descriptor 3, nothing else of ours, and
  * ends when that is closed. */
-#include "memalloc/probe_internal.h"
+#include "memalloc/probe/probe_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,25 +52,29 @@ static bool find_program(char path[PATH_MAX])
 
 /* ---- starting it ------------------------------------------------------------------------- */
 
-/* This process' environment, but for the driver to open: the one that is open here.  NULL: no
- * memory. */
-static char **make_environment(const char *choice, const char *soft_driver)
+static bool is_replaced(const char *variable, const char *const *by)
 {
-	static const char *const ours[] = { "GPULOAD_DRIVER=", "GPULOAD_SOFT_DRIVER=" };
-	size_t n = 0, kept = 0;
+	while (*by && strncmp(variable, *by, strcspn(*by, "=") + 1))
+		by++;
+	return *by != NULL;
+}
+
+/* This process' environment, in which open_env replaces the variables of the same names.  NULL: out of memory. */
+static char **make_environment(const char *const *open_env)
+{
+	size_t n = 0, n_open = 0, kept = 0;
 	char **env;
 
 	while (environ && environ[n])
 		n++;
-	env = calloc(n + 3, sizeof *env);
+	while (open_env[n_open])
+		n_open++;
+	env = calloc(n + n_open + 1, sizeof *env);
 	for (size_t i = 0; env && i < n; i++)
-		if (strncmp(environ[i], ours[0], strlen(ours[0])) &&
-		    strncmp(environ[i], ours[1], strlen(ours[1])))
+		if (!is_replaced(environ[i], open_env))
 			env[kept++] = environ[i];
-	if (env) {
-		env[kept++] = (char *)(uintptr_t)choice;
-		env[kept] = (char *)(uintptr_t)soft_driver;
-	}
+	if (env)
+		memcpy(env + kept, open_env, n_open * sizeof *env);
 	return env;
 }
 
@@ -132,16 +136,13 @@ destroy_actions:
 
 static gpul_status start(struct probe_child *c, const char *path, gpul_error *err)
 {
-	char choice[64], soft[PATH_MAX + 32], **env;
 	int ends[2], failed;
-	bool is_soft = !strcmp(c->drv->name, "soft");
+	char **env;
 
-	snprintf(choice, sizeof choice, "GPULOAD_DRIVER=%s", c->drv->name);
-	snprintf(soft, sizeof soft, "GPULOAD_SOFT_DRIVER=%s", is_soft ? c->drv->path : "");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return gpul_fail(err, GPUL_ESYS, errno, "socketpair for gpuload-probe: %s",
 				 strerror(errno));
-	env = make_environment(choice, is_soft ? soft : NULL);
+	env = make_environment(c->drv->open_env);
 	failed = env ? spawn(&c->pid, path, ends[1], env) : ENOMEM;
 	free(env);
 	close(ends[1]);
@@ -254,8 +255,6 @@ static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error
 
 gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 {
-	bool is_real = c->drv->path &&
-		       (!strcmp(c->drv->name, "soft") || !strcmp(c->drv->name, "nvidia"));
 	char path[PATH_MAX];
 	gpul_status st;
 
@@ -263,7 +262,7 @@ gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 		return GPUL_OK;
 	if (c->broken.status)
 		return gpul_fail(err, c->broken.status, c->broken.native, "%s", c->broken.text);
-	if (c->none || !is_real || !find_program(path)) {
+	if (c->none || !c->drv->open_env || !find_program(path)) {
 		if (!c->none)
 			gpul_log(GPUL_LOG_INFO, "memalloc",
 				 "probe: no gpuload-probe: this process asks itself");

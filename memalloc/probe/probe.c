@@ -1,60 +1,30 @@
 /* probe.c — see probe.h: every kind in turn, and what was found is kept. */
-#include "memalloc/probe_internal.h"
+#include "memalloc/probe/probe_internal.h"
+#include "memalloc/mem_internal.h"
+#include "memalloc/probed_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "core/log.h"
 
-struct kept {
-	const gpul_driver *drv;
-	int device;
-	gpul_mem_probe_report report;
-	struct kept *next;
-};
-
-static pthread_mutex_t probing =
-	PTHREAD_MUTEX_INITIALIZER; /* one thread at a time; taken before lock */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all_kept */
-static struct kept *all_kept; /* grows only: reports live until the end */
-
-const gpul_mem_probe_report *gpul_mem_probed(const gpul_driver *drv, int device)
-{
-	struct kept *k;
-
-	pthread_mutex_lock(&lock);
-	for (k = all_kept; k && (k->drv != drv || k->device != device); k = k->next)
-		;
-	pthread_mutex_unlock(&lock);
-	return k ? &k->report : NULL;
-}
-
-static void publish(struct kept *k)
-{
-	pthread_mutex_lock(&lock);
-	k->next = all_kept;
-	all_kept = k;
-	pthread_mutex_unlock(&lock);
-}
+static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER; /* one thread probes at a time */
 
 /* AUTO takes memory that can be shared, if any can. */
 static void find_auto(gpul_mem_probe_report *r)
 {
-	static const gpul_mem_kind order[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD,
-					       GPUL_MEM_SHM };
-
 	for (int wants_shares = 1; wants_shares >= 0; wants_shares--)
-		for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-			const gpul_mem_verdict *v = &r->kind[order[i]];
+		for (size_t i = 0; i < GPUL_MEM_N_AUTO; i++) {
+			const gpul_mem_verdict *v = &r->kind[gpul_mem_auto_order[i]];
 
 			if (!v->works || v->shares < wants_shares)
 				continue;
-			r->taken = order[i];
+			r->taken = gpul_mem_auto_order[i];
 			r->kind[GPUL_MEM_AUTO] = *v;
 			return;
 		}
 	r->taken = GPUL_MEM_AUTO;
-	r->kind[GPUL_MEM_AUTO] = r->kind[order[0]];
+	r->kind[GPUL_MEM_AUTO] = r->kind[gpul_mem_auto_order[0]];
 }
 
 static void log_verdict(const char *name, const gpul_mem_verdict *v)
@@ -101,20 +71,20 @@ gpul_status gpul_mem_probe(const gpul_driver *drv, int device,
 			   const gpul_mem_probe_report **out, gpul_error *err)
 {
 	gpul_status st = check_device(drv, device, err);
-	struct kept *k = NULL;
+	struct probe_entry *e = NULL;
 
 	if (st)
 		return st;
 	pthread_mutex_lock(&probing);
 	*out = gpul_mem_probed(drv, device);
 	if (!*out)
-		k = calloc(1, sizeof *k);
-	if (k) {
-		k->drv = drv;
-		k->device = device;
-		try_all(drv, device, &k->report);
-		publish(k);
-		*out = &k->report;
+		e = calloc(1, sizeof *e);
+	if (e) {
+		e->drv = drv;
+		e->device = device;
+		try_all(drv, device, &e->report);
+		gpul_mem_add_report(e);
+		*out = &e->report;
 	}
 	pthread_mutex_unlock(&probing);
 	return *out ? GPUL_OK

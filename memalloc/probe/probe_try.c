@@ -1,6 +1,6 @@
 /* probe_try.c — does one kind of memory work?  Nothing is believed: it is made, written,
  * shared. */
-#include "memalloc/probe_internal.h"
+#include "memalloc/probe/probe_internal.h"
 
 #include <stdio.h>
 #include <string.h>

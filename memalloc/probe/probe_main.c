@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "driver/context.h"
-#include "memalloc/probe_internal.h"
+#include "memalloc/probe/probe_internal.h"
 
 /* A question and its descriptor (-1: none came); false: there are no more. */
 static bool receive(struct probe_question *q, int *fd)

@@ -1,0 +1,26 @@
+/* probed.c — the list of probe reports, which AUTO consults.  It only grows: callers keep pointers into it. */
+#include "memalloc/probed_internal.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards entries */
+static struct probe_entry *entries;
+
+const gpul_mem_probe_report *gpul_mem_probed(const gpul_driver *drv, int device)
+{
+	struct probe_entry *e;
+
+	pthread_mutex_lock(&lock);
+	for (e = entries; e && (e->drv != drv || e->device != device); e = e->next)
+		;
+	pthread_mutex_unlock(&lock);
+	return e ? &e->report : NULL;
+}
+
+void gpul_mem_add_report(struct probe_entry *e)
+{
+	pthread_mutex_lock(&lock);
+	e->next = entries;
+	entries = e;
+	pthread_mutex_unlock(&lock);
+}
