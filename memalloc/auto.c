@@ -1,5 +1,4 @@
-/* auto.c — host memory of the first kind that works.  A try is the real thing: what is asked
- * for, created. */
+/* auto.c — gpul_mem_create(), and AUTO: the first kind of host memory that can be created as described. */
 #include "memalloc/mem_internal.h"
 
 #include <stdio.h>
@@ -10,8 +9,8 @@
 
 enum { WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
 
-/* "host-numa memory: ..." of each try, as much as there is room for. */
-static void join(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, char why[WHY_CHARS])
+/* Join the error texts of the first n tries, shortened to fit. */
+static void join_reasons(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, char why[WHY_CHARS])
 {
 	int room = n > 1 ? SHARE_CHARS : WHY_CHARS - 1;
 	size_t at = 0;
@@ -22,8 +21,8 @@ static void join(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, char why[W
 				       tries[i].text);
 }
 
-/* What a probe found out need not be tried again; it also knows whether others can map it. */
-static const char *known_not_to_work(const gpul_driver *drv, const gpul_mem_desc *desc,
+/* Why an earlier probe found that a kind does not work, or cannot be shared when it must be; NULL: try it. */
+static const char *find_probed_failure(const gpul_driver *drv, const gpul_mem_desc *desc,
 				     gpul_mem_kind kind)
 {
 	const gpul_mem_probe_report *r = desc->devices && desc->n_devices
@@ -38,7 +37,7 @@ static const char *known_not_to_work(const gpul_driver *drv, const gpul_mem_desc
 static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc,
 			    gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
-	const char *why = known_not_to_work(drv, desc, kind);
+	const char *why = find_probed_failure(drv, desc, kind);
 
 	return why ? gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", why)
 		   : gpul_mem_create_kind(drv, desc, kind, out, err);
@@ -55,16 +54,16 @@ static gpul_status create_auto(const gpul_driver *drv, const gpul_mem_desc *desc
 		gpul_status st = try_kind(drv, desc, gpul_mem_auto_order[i], &m, &tries[i]);
 
 		if (!st) {
-			join(tries, i, m->about.why);
+			join_reasons(tries, i, m->about.why);
 			*out = m;
 			return GPUL_OK;
 		}
-		/* The description's fault: it is the same for every kind. */
+		/* The description is invalid, for every kind alike. */
 		if (st == GPUL_EINVAL)
 			return gpul_fail(err, st, tries[i].native, "%s", tries[i].text);
 		gpul_log(GPUL_LOG_INFO, "memalloc", "%s", tries[i].text);
 	}
-	join(tries, GPUL_MEM_N_AUTO, why);
+	join_reasons(tries, GPUL_MEM_N_AUTO, why);
 	return gpul_fail(err, tries[GPUL_MEM_N_AUTO - 1].status, tries[GPUL_MEM_N_AUTO - 1].native, "%s", why);
 }
 

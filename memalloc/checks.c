@@ -29,8 +29,8 @@ gpul_status gpul_mem_accept_size(gpul_mem *m, const gpul_mem_offer *offer, size_
 	if (offer->bytes == 0 || offer->bytes > mapped || mapped > PTRDIFF_MAX || grain == 0 ||
 	    mapped % grain)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory: the offer has %zu bytes in a mapping of %zu: expected at "
-				 "least 1 byte, and a mapping that is a multiple of %zu",
+				 "%s memory: the offer has %zu bytes in a mapping of %zu: expected at least "
+				 "1 byte, and a mapping that is a multiple of %zu",
 				 gpul_mem_kind_name(m->about.kind), offer->bytes, mapped, grain);
 	m->about.granularity_bytes = grain;
 	m->about.mapped_bytes = mapped;
@@ -49,8 +49,8 @@ gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err)
 		st = mem_cu(m, err, cuDeviceCanAccessPeer(&can, m->handles[i], owner));
 		if (!st && !can)
 			st = gpul_fail(err, GPUL_EUNSUPPORTED, m->about.devices[i],
-				       "device %d cannot access the memory of device %d: no peer "
-				       "access (see nvidia-smi topo -m)",
+				       "device %d cannot access the memory of device %d: no peer access "
+				       "(see nvidia-smi topo -m)",
 				       m->about.devices[i], (int)owner);
 	}
 	return st;

@@ -1,5 +1,4 @@
-/* cu.c — what the driver or the system would not do, with what to do about it for this kind of
- * memory. */
+/* cu.c — error messages for failed driver and system calls, with advice for the kind of memory. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -7,30 +6,30 @@
 
 #define ANY_KIND GPUL_MEM_AUTO
 
-/* What differs from gpul_cu_advice(): that one knows the error, this one also the kind. */
+/* Advice that depends on the kind too; gpul_cu_advice() knows only the error. */
 static const struct {
 	gpul_mem_kind kind;
 	CUresult code;
 	const char *advice;
 } advices[] = {
 	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_PERMITTED,
-	  "a container may lack the right to place memory: --cap-add SYS_NICE" },
+	  "a container needs the right to place memory: --cap-add SYS_NICE" },
 	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OPERATING_SYSTEM,
-	  "a container may lack the right to place memory: --cap-add SYS_NICE" },
-	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_SUPPORTED, "take --kind memfd" },
+	  "a container needs the right to place memory: --cap-add SYS_NICE" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_SUPPORTED, "use --kind memfd" },
 	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory on the node (numactl -H shows it) or take smaller buffers" },
+	  "free memory on the node (numactl -H shows it) or use smaller buffers" },
 	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory of the machine, or take smaller buffers" },
+	  "free memory of the machine, or use smaller buffers" },
 	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory of the machine, or take smaller buffers" },
+	  "free memory of the machine, or use smaller buffers" },
 	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory of the machine, or take smaller buffers" },
+	  "free memory of the machine, or use smaller buffers" },
 	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_SUPPORTED,
-	  "cuMem calls are not supported here (WSL, some vGPUs): take --kind device-ipc" },
+	  "cuMem calls are not supported here (WSL, some vGPUs): use --kind device-ipc" },
 	{ GPUL_MEM_DEVICE_IPC, CUDA_ERROR_NOT_SUPPORTED, "cuIpc calls are not supported here" },
 	{ ANY_KIND, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
-	  "cuMemHostRegister takes a page once: unregister it first" },
+	  "cuMemHostRegister registers a page only once: unregister it first" },
 };
 
 static const char *advice_for(const gpul_mem *m, CUresult r)
@@ -38,8 +37,7 @@ static const char *advice_for(const gpul_mem *m, CUresult r)
 	const gpul_mem_kind kind = m->about.kind;
 
 	if (m->fabric && r == CUDA_ERROR_NOT_PERMITTED)
-		return "fabric handles need an IMEX channel (see nvidia-imex); without fabric "
-		       "it may work";
+		return "fabric handles need an IMEX channel (see nvidia-imex); try without fabric";
 	for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
 		if (advices[i].code == r &&
 		    (advices[i].kind == kind || advices[i].kind == ANY_KIND))
@@ -50,21 +48,21 @@ static const char *advice_for(const gpul_mem *m, CUresult r)
 gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, const char *call)
 {
 	const char *advice = advice_for(m, r), *usual = gpul_cu_advice(r);
-	gpul_error said = { 0 };
-	gpul_status st = gpul_cu_status(m->drv, &said, r, call);
-	size_t n = strlen(said.text);
+	gpul_error failure = { 0 };
+	gpul_status st = gpul_cu_status(m->drv, &failure, r, call);
+	size_t n = strlen(failure.text);
 
 	if (!st)
 		return GPUL_OK;
 	if (st == GPUL_EUNSUPPORTED)
-		advice = NULL;  /* an old driver: it says so */
+		advice = NULL;  /* an old driver: the message says so already */
 	if (advice && *usual && n > strlen(usual) &&
-	    !strcmp(said.text + n - strlen(usual), usual))
-		n -= strlen(": ") + strlen(usual);  /* ours takes its place */
+	    !strcmp(failure.text + n - strlen(usual), usual))
+		n -= strlen(": ") + strlen(usual);  /* replace the general advice by ours */
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
 		st = GPUL_EUNSUPPORTED;
-	return gpul_fail(err, st, said.native, "%s memory: %.*s%s%s",
-			 gpul_mem_kind_name(m->about.kind), (int)n, said.text,
+	return gpul_fail(err, st, failure.native, "%s memory: %.*s%s%s",
+			 gpul_mem_kind_name(m->about.kind), (int)n, failure.text,
 			 advice ? ": " : "", advice ? advice : "");
 }
 

@@ -1,17 +1,17 @@
-/* device_ipc.c — cuMemAlloc and the cuIpc calls: how device memory was shared before the cuMem
- * calls, and still is where those do not work. */
+/* device_ipc.c — device memory from cuMemAlloc, shared by the cuIpc calls: for systems where the cuMem calls
+ * do not work. */
 #include "memalloc/mem_internal.h"
 
 #include <string.h>
 
-/* The driver shares whole blocks of this size: a smaller allocation would show its neighbours
+/* The driver shares whole blocks of this size, so a smaller allocation would expose neighbouring allocations
  * to the peer. */
 enum { BLOCK_BYTES = 2 << 20 };
 
 _Static_assert(sizeof(CUipcMemHandle) == sizeof(gpul_mem_handle), "a handle holds either");
 
-/* Let one device's context see another one's allocations.  It stays so: others may count on it,
- * too. */
+/* Let a device's context access allocations of m's context.  It is never disabled again, because other code
+ * may rely on it. */
 static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 {
 	CUcontext peer = NULL;
@@ -27,7 +27,7 @@ static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 			st = gpul_mem_cu_status(m, err, r, "cuCtxEnablePeerAccess");
 		(void)m->drv->cuCtxSetCurrent(m->context);
 	}
-	(void)m->drv->cuDevicePrimaryCtxRelease(device);  /* the caller keeps it open */
+	(void)m->drv->cuDevicePrimaryCtxRelease(device);  /* the caller holds another reference */
 	return st;
 }
 
@@ -40,7 +40,7 @@ static gpul_status enable_peers(gpul_mem *m, gpul_error *err)
 	return st;
 }
 
-static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+static gpul_status create_device_ipc(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
 	gpul_status st;
 
@@ -53,7 +53,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 	return st;
 }
 
-/* That it is as large as was said, and where. */
+/* The opened handle must be the start of an allocation of at least the offered size. */
 static gpul_status check_opened(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err)
 {
 	CUdeviceptr base = 0;
@@ -65,20 +65,20 @@ static gpul_status check_opened(gpul_mem *m, const gpul_mem_offer *offer, gpul_e
 	if (base != m->gpu || bytes < m->about.mapped_bytes)
 		return gpul_fail(
 			err, GPUL_EFORMAT, 0,
-			"device-ipc memory of %zu bytes was offered, but the handle is of %zu",
+			"device-ipc memory of %zu bytes was offered, but the handle has %zu bytes",
 			offer->mapped_bytes, bytes);
 	return GPUL_OK;
 }
 
-static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error *err)
+static gpul_status import_device_ipc(gpul_mem *m, const struct mem_source *from, gpul_error *err)
 {
 	CUipcMemHandle handle;
 	gpul_status st;
 
 	if (m->about.read_only)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "device-ipc memory: cuIpcOpenMemHandle maps for writing: "
-				 "attach for writing, or have it shared as device memory");
+				 "device-ipc memory cannot be mapped read-only (cuIpcOpenMemHandle): attach "
+				 "for writing, or share it as kind device");
 	st = gpul_mem_accept_size(m, from->offer, BLOCK_BYTES, err);
 	if (!st)
 		st = enable_peers(m, err);
@@ -105,7 +105,7 @@ static gpul_status export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *
 	return st;
 }
 
-static void destroy(gpul_mem *m)
+static void destroy_device_ipc(gpul_mem *m)
 {
 	if (m->about.imported)
 		(void)m->drv->cuIpcCloseMemHandle(m->gpu);
@@ -115,8 +115,8 @@ static void destroy(gpul_mem *m)
 
 const struct mem_ops gpul_mem_device_ipc = {
 	.has_handle = true,
-	.create = create,
-	.import = import,
+	.create = create_device_ipc,
+	.import = import_device_ipc,
 	.export_handle = export_handle,
-	.destroy = destroy,
+	.destroy = destroy_device_ipc,
 };

@@ -1,5 +1,5 @@
-/* host_file.c — a file of RAM, mapped into this process and registered with the driver: memfd
- * and shm. */
+/* host_file.c — a file in RAM (tmpfs), mapped into this process and registered with the driver: for memfd and
+ * shm. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -18,15 +18,15 @@
 #define MADV_POPULATE_WRITE 23  /* Linux 5.14 */
 #endif
 
-/* fallocate() starts over when a signal comes: in steps, a timer's signals cannot hold it up
- * for ever. */
+/* fallocate() is done in steps, because a signal makes it start over: a periodic timer could otherwise block
+ * it forever. */
 enum { ALLOCATE_STEP = 64 << 20 };
 
-/* For less, a container's limit is not looked up. */
-enum { CONTAINER_LEAST = 64 << 20 };
+/* Smaller sizes are not checked against the container's limit. */
+enum { CONTAINER_CHECK_BYTES = 64 << 20 };
 
-/* The number behind "NAME: " in /proc/meminfo's text, in bytes; 0: it is not there. */
-static unsigned long long meminfo(const char *text, const char *name)
+/* The value of a field of /proc/meminfo, in bytes; 0: no such field. */
+static unsigned long long meminfo_bytes(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
 	unsigned long long kib = 0;
@@ -34,33 +34,32 @@ static unsigned long long meminfo(const char *text, const char *name)
 	return at && sscanf(at + strlen(name), ": %llu", &kib) == 1 ? kib * 1024 : 0;
 }
 
-/* A file of RAM has no limit of its own: asking for more than there is would not fail, it would
- * bring the OOM killer.  What there is: free, else what the kernel guesses it could free; 0: it
- * does not say. */
+/* Available memory; 0: unknown.  It must be checked because tmpfs has no limit: allocating too much does not
+ * fail, it starts the OOM killer.  If free memory does not suffice, the kernel's estimate of what it could
+ * free counts too. */
 static unsigned long long available_bytes(size_t wanted)
 {
 	struct sysinfo s;
 	char text[2048];
 
-	/* Reading the file takes longer. */
+	/* sysinfo() first: reading /proc/meminfo takes longer. */
 	if (sysinfo(&s) == 0 && wanted <= (unsigned long long)s.freeram * s.mem_unit)
 		return (unsigned long long)s.freeram * s.mem_unit;
 	if (!gpul_mem_read_text("/proc/meminfo", text, sizeof text))
 		return 0;
-	return meminfo(text, "MemAvailable") + meminfo(text, "SwapFree");
+	return meminfo_bytes(text, "MemAvailable") + meminfo_bytes(text, "SwapFree");
 }
 
-/* What this container may have in all, if the kernel says so here (cgroup v2); 0: it does not.
- */
+/* The container's memory limit (cgroup v2); 0: none, or unknown. */
 static unsigned long long container_bytes(size_t wanted)
 {
 	char text[64];
 	unsigned long long limit = 0;
 
-	if (wanted < CONTAINER_LEAST ||
+	if (wanted < CONTAINER_CHECK_BYTES ||
 	    !gpul_mem_read_text("/sys/fs/cgroup/memory.max", text, sizeof text))
 		return 0;
-	return sscanf(text, "%llu", &limit) == 1 ? limit : 0;  /* "max" is none */
+	return sscanf(text, "%llu", &limit) == 1 ? limit : 0;  /* "max": no limit */
 }
 
 static int allocate_pages(int fd, size_t bytes)
@@ -76,7 +75,7 @@ static int allocate_pages(int fd, size_t bytes)
 	return 0;
 }
 
-/* Map every page now: three times faster than meeting each one at its first touch. */
+/* Map every page now: three times faster than a page fault at each first access. */
 static void populate(void *memory, size_t bytes)
 {
 	volatile unsigned char *p = memory;
@@ -87,7 +86,7 @@ static void populate(void *memory, size_t bytes)
 		p[at] = p[at];
 }
 
-/* Limits that would end the process instead of failing the call: the OOM killer, SIGXFSZ. */
+/* Check limits that would kill the process instead of failing a call: the OOM killer, SIGXFSZ. */
 static gpul_status check_limits(const gpul_mem *m, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
@@ -98,12 +97,12 @@ static gpul_status check_limits(const gpul_mem *m, gpul_error *err)
 
 	if (bytes > PTRDIFF_MAX || (available && bytes > available))
 		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
-				 "%s memory: %zu bytes, and this machine has %llu available",
+				 "%s memory: %zu bytes requested, but this machine has only %llu available",
 				 name, bytes, available);
 	if (container && bytes > container)
 		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
-				 "%s memory: %zu bytes, and this container may have %llu in "
-				 "all (memory.max)",
+				 "%s memory: %zu bytes requested, but this container is limited to %llu "
+				 "(memory.max)",
 				 name, bytes, container);
 	(void)getrlimit(RLIMIT_FSIZE, &files);
 	if (files.rlim_cur != RLIM_INFINITY && bytes > files.rlim_cur)
@@ -138,7 +137,7 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 	st = map_file(m, m->fd, err);
 	if (st)
 		return st;
-	/* The file remembers the node: fallocate takes pages from there. */
+	/* The file remembers the node, so that fallocate takes its pages from there. */
 	gpul_mem_bind(m, m->cpu, bytes);
 	failed = allocate_pages(m->fd, bytes);
 	if (failed) {
@@ -149,9 +148,9 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* ---- somebody else's ------------------------------------------------------------- */
+/* ---- imported files -------------------------------------------------------------- */
 
-static gpul_status not_what_was_offered(const gpul_mem *m, gpul_error *err, const char *what)
+static gpul_status refuse_offer(const gpul_mem *m, gpul_error *err, const char *what)
 {
 	return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but %s",
 			 gpul_mem_kind_name(m->about.kind), what);
@@ -164,21 +163,19 @@ gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
 	struct statfs where;
 
 	if (flags < 0 || fstat(fd, &is) || fstatfs(fd, &where))
-		return not_what_was_offered(m, err, "what came is no open descriptor");
+		return refuse_offer(m, err, "without an open file descriptor");
 	if (!S_ISREG(is.st_mode))
-		return not_what_was_offered(m, err, "the descriptor is of no regular file");
-	/* A disk's file, or huge pages that need not be there. */
+		return refuse_offer(m, err, "the descriptor is not a regular file");
+	/* A file on a disk, or one of huge pages, whose pages may not be allocated. */
 	if (where.f_type != TMPFS_MAGIC)
-		return not_what_was_offered(m, err,
-					    "the descriptor's file is not one of RAM (tmpfs)");
+		return refuse_offer(m, err, "its file is not in RAM (tmpfs)");
 	if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
-		return not_what_was_offered(m, err, "the descriptor cannot be read");
+		return refuse_offer(m, err, "the descriptor cannot be read");
 	if (!m->about.read_only && (flags & O_ACCMODE) != O_RDWR)
-		return not_what_was_offered(m, err,
-					    "the descriptor is for reading: attach read-only");
+		return refuse_offer(m, err, "the descriptor is open for reading only: attach read-only");
 	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory of %zu bytes was offered, but its file has %lld",
+				 "%s memory of %zu bytes was offered, but its file has %lld bytes",
 				 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes,
 				 (long long)is.st_size);
 	return GPUL_OK;
@@ -190,10 +187,10 @@ void gpul_mem_file_unmap(gpul_mem *m)
 	m->cpu = NULL;
 }
 
-/* ---- the driver ------------------------------------------------------------------ */
+/* ---- registration with the driver ------------------------------------------------ */
 
-/* Read-only pages cannot be registered for writing; not every device can have them registered
- * for reading. */
+/* Read-only pages cannot be registered for writing, and not every device supports registering them for
+ * reading. */
 static gpul_status check_read_only(gpul_mem *m, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;

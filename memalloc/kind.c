@@ -1,4 +1,4 @@
-/* kind.c — the kinds of memory by name. */
+/* kind.c — the names of the kinds of memory, and the order in which AUTO tries them. */
 #include "memalloc/mem_internal.h"
 
 #include <string.h>

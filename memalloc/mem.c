@@ -1,32 +1,31 @@
-/* mem.c — see mem.h: what is checked before any kind of memory is made, and the object around
- * it. */
+/* mem.c — the memory object: checks its description, calls the operations of its kind, exports it. */
 #include "memalloc/mem_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* One row, one kind. */
+/* The operations of each kind. */
 static const struct mem_ops *const kinds[GPUL_MEM_N_KINDS] = {
 	[GPUL_MEM_HOST_NUMA] = &gpul_mem_vmm_host, [GPUL_MEM_DEVICE] = &gpul_mem_vmm_device,
 	[GPUL_MEM_MEMFD] = &gpul_mem_memfd,        [GPUL_MEM_SHM] = &gpul_mem_shm,
 	[GPUL_MEM_PINNED] = &gpul_mem_pinned,      [GPUL_MEM_DEVICE_IPC] = &gpul_mem_device_ipc,
 };
 
-static const struct mem_ops *ops_of(gpul_mem_kind kind)
+static const struct mem_ops *find_ops(gpul_mem_kind kind)
 {
 	return (unsigned)kind < GPUL_MEM_N_KINDS ? kinds[kind] : NULL;
 }
 
 /* ---- checks ---------------------------------------------------------------------- */
 
-static gpul_status take_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+static gpul_status resolve_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
 	int n_there;
 	gpul_status st;
 
 	if (!desc->devices || desc->n_devices == 0 || desc->n_devices > GPUL_MEM_MAX_DEVICES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memory for %u devices: expected 1 to %d",
+		return gpul_fail(err, GPUL_EINVAL, 0, "memory for %u devices: 1 to %d are supported",
 				 desc->devices ? desc->n_devices : 0, GPUL_MEM_MAX_DEVICES);
 	st = mem_cu(m, err, cuDeviceGetCount(&n_there));
 	for (unsigned i = 0; !st && i < desc->n_devices; i++) {
@@ -40,7 +39,7 @@ static gpul_status take_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_err
 			if (desc->devices[j] == device)
 				return gpul_fail(
 					err, GPUL_EINVAL, device,
-					"device %d is named twice: each gets access once",
+					"device %d is named twice",
 					device);
 		m->about.devices[i] = device;
 		st = mem_cu(m, err, cuDeviceGet(&m->handles[i], device));
@@ -50,26 +49,27 @@ static gpul_status take_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_err
 	return st;
 }
 
-static gpul_status check_wanted(const gpul_mem_desc *d, gpul_mem_kind kind, gpul_error *err)
+static gpul_status check_description(const gpul_mem_desc *d, gpul_mem_kind kind, gpul_error *err)
 {
 	const char *name = gpul_mem_kind_name(kind);
 
-	if (!ops_of(kind))
-		return gpul_fail(err, GPUL_EINVAL, (int)kind, "there is no kind %d of memory",
+	if (!find_ops(kind))
+		return gpul_fail(err, GPUL_EINVAL, (int)kind, "unknown kind of memory: %d",
 				 (int)kind);
 	if (d->bytes == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: 0 bytes", name);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: size is 0 bytes", name);
 	if (d->read_only)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory: read-only is for imports: nobody could fill it",
+				 "%s memory: read_only is for imports only: no process could write this "
+				 "memory",
 				 name);
 	if (kind == GPUL_MEM_PINNED && d->exportable)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "pinned memory stays in its process: take host-numa, memfd or "
-				 "shm to share it");
+				 "pinned memory cannot be shared with other processes: use host-numa, memfd "
+				 "or shm");
 	if (d->fabric && kind != GPUL_MEM_DEVICE)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory has no fabric handle: only device memory has",
+				 "%s memory has no fabric handle: only device memory has one",
 				 name);
 	return GPUL_OK;
 }
@@ -82,7 +82,7 @@ static void free_object(gpul_mem *m)
 	free(m);
 }
 
-/* An object of which only the description is known: its devices, its context. */
+/* Allocate an object and set what does not depend on the kind: devices and context. */
 static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 			      gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
@@ -90,15 +90,15 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 	gpul_status st;
 
 	if (!m)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory for a memory object");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (memory object)");
 	m->drv = drv;
-	m->ops = ops_of(kind);
+	m->ops = find_ops(kind);
 	m->fd = -1;
 	m->about.kind = kind;
 	m->about.node = -1;
 	m->about.read_only = desc->read_only;
 	pthread_mutex_init(&m->export_lock, NULL);
-	st = take_devices(m, desc, err);
+	st = resolve_devices(m, desc, err);
 	if (!st)
 		st = mem_cu(m, err, cuCtxGetCurrent(&m->context));
 	if (!st && !m->context)
@@ -124,7 +124,7 @@ gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *de
 				 gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem *m = NULL;
-	gpul_status st = check_wanted(desc, kind, err);
+	gpul_status st = check_description(desc, kind, err);
 
 	if (st)
 		return st;
@@ -146,28 +146,28 @@ gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *de
 	return GPUL_OK;
 }
 
-/* Which of the two an offer stands on must be what its kind knows. */
+/* Whether the offer came with a descriptor or a handle must match its kind. */
 static gpul_status check_source(const struct mem_source *from, gpul_error *err)
 {
-	const struct mem_ops *ops = ops_of(from->offer->kind);
+	const struct mem_ops *ops = find_ops(from->offer->kind);
 	const char *name = gpul_mem_kind_name(from->offer->kind);
 	bool by_handle = from->offer->fabric || (ops && ops->has_handle);
 
 	if (!ops)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "an offer of kind %d: there is no such memory",
+				 "the offer has the unknown memory kind %d",
 				 (int)from->offer->kind);
 	if (!ops->import)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s memory stays in its process: it cannot be imported", name);
+				 "%s memory cannot be shared with other processes, so it cannot be "
+				 "imported", name);
 	if (from->offer->fabric && from->offer->kind != GPUL_MEM_DEVICE)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "an offer of %s memory by fabric handle: only device memory "
-				 "has one",
+				 "the offer has %s memory with a fabric handle: only device memory has one",
 				 name);
 	if (by_handle ? !from->handle || from->fd >= 0 : from->handle || from->fd < 0)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory comes with a %s, and nothing else", name,
+				 "%s memory must be offered with a %s and nothing else", name,
 				 by_handle ? "handle" : "file descriptor");
 	return GPUL_OK;
 }
@@ -197,9 +197,9 @@ gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer,
 	return GPUL_OK;
 }
 
-/* Make the context current in which the memory was made: unregistering and the cuIpc calls want
- * one, and this may be a thread that has none.  Returns the one to go back to. */
-static CUcontext enter(const gpul_mem *m)
+/* Make the memory's context current, because unregistering and the cuIpc calls need a context and this thread
+ * may have none.  Returns the previous context, for leave_context(). */
+static CUcontext enter_context(const gpul_mem *m)
 {
 	CUcontext before = NULL;
 
@@ -209,7 +209,7 @@ static CUcontext enter(const gpul_mem *m)
 	return before;
 }
 
-static void leave(const gpul_mem *m, CUcontext before)
+static void leave_context(const gpul_mem *m, CUcontext before)
 {
 	if (before != m->context)
 		(void)m->drv->cuCtxSetCurrent(before);
@@ -221,13 +221,13 @@ void gpul_mem_destroy(gpul_mem *m)
 
 	if (!m)
 		return;
-	before = enter(m);
+	before = enter_context(m);
 	m->ops->destroy(m);
-	leave(m, before);
+	leave_context(m, before);
 	free_object(m);
 }
 
-/* ---- what it turned out to be ---------------------------------------------------- */
+/* ---- getters --------------------------------------------------------------------- */
 
 const gpul_mem_info *gpul_mem_about(const gpul_mem *m)
 {
@@ -252,8 +252,8 @@ static gpul_status check_exportable(const gpul_mem *m, gpul_error *err)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EINVAL, 0, "%s memory %s", gpul_mem_kind_name(m->about.kind),
 			 m->about.imported
-				 ? "that was imported is its owner's to export"
-				 : "was not made exportable: say so when creating it");
+				 ? "was imported: only its owner can export it"
+				 : "cannot be exported: create it with gpul_mem_desc.exportable");
 }
 
 gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err)
@@ -264,7 +264,7 @@ gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err)
 		return st;
 	if (!m->ops->has_fd)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s memory has no descriptor: use gpul_mem_export_handle()",
+				 "%s memory has no file descriptor: use gpul_mem_export_handle()",
 				 gpul_mem_kind_name(m->about.kind));
 	pthread_mutex_lock(&m->export_lock);
 	if (m->fd < 0)
@@ -285,10 +285,11 @@ gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error
 	if (!m->fabric && !m->ops->has_handle)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"%s memory has no handle of bytes: use gpul_mem_export_fd(), or fabric",
+			"%s memory has no 64-byte handle: use gpul_mem_export_fd(), or create device memory "
+			"with fabric",
 			gpul_mem_kind_name(m->about.kind));
-	before = enter(m);
+	before = enter_context(m);
 	st = m->ops->export_handle(m, out, err);
-	leave(m, before);
+	leave_context(m, before);
 	return st;
 }

@@ -1,19 +1,20 @@
 /* mem.h — memory that GPUs, CPUs and other processes can map.
  *
- *     kind        made by                                 CPU pointer   other processes map it by
- *     host-numa   cuMemCreate on a NUMA node              the same      a file descriptor
- *     device      cuMemCreate on a GPU                    none          a file descriptor (or fabric handle)
- *     memfd       memfd_create, sealed; cuMemHostRegister the same      a file descriptor
- *     shm         shm_open; cuMemHostRegister             maybe another a file descriptor (or its name)
- *     pinned      cuMemHostAlloc                          maybe another nothing: it stays in its process
- *     device-ipc  cuMemAlloc                              none          cuIpcGetMemHandle (legacy)
+ *     kind        allocated by                            CPU address     other processes map it by
+ *     host-numa   cuMemCreate on a NUMA node              = GPU address   a file descriptor
+ *     device      cuMemCreate on a GPU                    none            a file descriptor (or fabric handle)
+ *     memfd       memfd_create, sealed; cuMemHostRegister = GPU address   a file descriptor
+ *     shm         shm_open; cuMemHostRegister             may differ      a file descriptor (or its name)
+ *     pinned      cuMemHostAlloc                          may differ      (cannot be shared)
+ *     device-ipc  cuMemAlloc                              none            cuIpcGetMemHandle (legacy)
  *
  *     describe ─ gpul_mem_create ─> gpul_mem ─ gpul_mem_export ─> fd ┄┄ ipc/ ┄┄> gpul_mem_import ─> gpul_mem
  *
- * "The same" means that one address is valid on the CPU and on every GPU with access.  Files of RAM are filled with
- * zeros; what other kinds hold at first is the driver's choice.  A memfd cannot shrink while others have it mapped; a
- * file in /dev/shm can (it takes no seals), which is SIGBUS for all who touch it: share that kind only among processes
- * that trust each other.  Device-ipc memory has peer access turned on between its GPUs, and it stays on. */
+ * "= GPU address": one address is valid on the CPU and on every GPU with access.  memfd and shm memory starts as
+ * zeros; the first contents of other kinds are up to the driver.  A memfd is sealed, so it cannot shrink while others
+ * have it mapped.  A file in /dev/shm cannot be sealed: a process that shrinks it kills every process that then accesses
+ * it (SIGBUS), so share that kind only among processes that trust each other.  Device-ipc memory turns on peer access
+ * between its GPUs, and leaves it on. */
 #ifndef GPULOAD_MEMALLOC_MEM_H
 #define GPULOAD_MEMALLOC_MEM_H
 
@@ -35,121 +36,121 @@ typedef enum gpul_mem_kind {
 	GPUL_MEM_SHM = 4,
 	GPUL_MEM_PINNED = 5,
 	GPUL_MEM_DEVICE_IPC = 6,
-} gpul_mem_kind;         /* the numbers are a wire format (ipc) */
+} gpul_mem_kind;         /* the numbers are part of a wire format (ipc) */
 enum { GPUL_MEM_N_KINDS = 7, GPUL_MEM_MAX_DEVICES = 16 };
 
-/* "auto", "host-numa", ... as in the drawing; "?" for a number that is no kind. */
+/* "auto", "host-numa", ... as in the table above; "?" for an unknown number. */
 const char *gpul_mem_kind_name(gpul_mem_kind kind);
-/* Parse such a name; false: it is none. */
+/* Parse such a name; false: unknown name. */
 bool gpul_mem_kind_parse(const char *text, gpul_mem_kind *out);
 
-enum { GPUL_MEM_NODE_OF_GPU = -1 };  /* the NUMA node that devices[0] hangs on */
+enum { GPUL_MEM_NODE_OF_GPU = -1 };  /* the NUMA node that devices[0] is attached to */
 
 typedef struct gpul_mem_desc {
 	gpul_mem_kind kind;
 	size_t bytes;            /* wanted; rounded up to the granularity */
-	int node;                /* a NUMA node that has memory, as in /sys/devices/system/node, or NODE_OF_GPU; pinned
-				  * memory lies where the driver puts it, device memory on its GPU */
+	int node;                /* a NUMA node that has memory, as in /sys/devices/system/node, or NODE_OF_GPU; ignored for
+				  * pinned memory (the driver chooses) and device memory (it is on its GPU) */
 	const int *devices;      /* ordinals of the GPUs that get access; devices[0] owns device memory */
 	unsigned n_devices;      /* at least 1 */
-	bool read_only;          /* GPUs and CPU of this object may only read: for imports */
-	bool exportable;         /* another process is to map it: kinds that cannot be are refused */
-	bool fabric;             /* device: exportable by fabric handle, too (NVLink between nodes) */
-	const char *shm_name;    /* shm: name for shm_open, which stays until destroyed; NULL: it never has one */
+	bool read_only;          /* imports only: GPUs and CPU may read through this object, not write */
+	bool exportable;         /* other processes shall be able to map it; refused for kinds that cannot be shared */
+	bool fabric;             /* device: also exportable by fabric handle (NVLink between nodes) */
+	const char *shm_name;    /* shm: name for shm_open, removed when the memory is destroyed; NULL: no name */
 } gpul_mem_desc;
 
-typedef struct gpul_mem gpul_mem;  /* opaque: the struct lives in mem_internal.h */
+typedef struct gpul_mem gpul_mem;  /* opaque: the struct is in mem_internal.h */
 
-/* What an object turned out to be. */
+/* Properties of an object. */
 typedef struct gpul_mem_info {
 	gpul_mem_kind kind;          /* never AUTO */
-	size_t bytes, mapped_bytes;  /* as asked for; as mapped: rounded up to granularity_bytes */
-	size_t granularity_bytes;    /* of the driver, or the page */
-	size_t alignment_bytes;      /* that both addresses have at least */
-	int node;                    /* that its pages were asked for on; -1: device kinds, pinned, imported files */
-	bool node_clamped;           /* the GPU hangs on no node that has memory: the first that has was taken */
-	bool node_unbound;           /* the system would not place it: lies where it likes; the log says why */
-	int device;                  /* ordinal that owns device memory or registered it; devices[0] */
+	size_t bytes, mapped_bytes;  /* size as requested; as mapped: rounded up to granularity_bytes */
+	size_t granularity_bytes;    /* the driver's, or the page size */
+	size_t alignment_bytes;      /* the CPU and the GPU address are multiples of this */
+	int node;                    /* NUMA node requested for its pages; -1: device kinds, pinned, imported files */
+	bool node_clamped;           /* the GPU's own node has no memory: node is the first that has */
+	bool node_unbound;           /* the system refused to place the pages on node; the log has the reason */
+	int device;                  /* devices[0]: owns device memory, registered host memory */
 	unsigned n_devices;
 	int devices[GPUL_MEM_MAX_DEVICES];
 	bool read_only, exportable, imported;
-	char why[248];               /* AUTO: why the kinds before this one were left, "" if none was */
+	char why[248];               /* AUTO: why it skipped the kinds before this one; "": it skipped none */
 } gpul_mem_info;
 
-/** Allocate memory and give the GPUs (and, where that exists, the CPU) access to it.
+/** Allocate memory and give the GPUs (and, except for device kinds, the CPU) access to it.
  *
- * Pages are there when it returns: too little memory is an error here, never a signal later.  AUTO logs each
- * step's reason (core/log, info) and keeps it in gpul_mem_info.why.
+ * All pages are allocated when it returns: too little memory is an error here, never a signal later.  AUTO logs the
+ * reason for each kind that it skips (core/log, info) and keeps the reasons in gpul_mem_info.why.
  *
  * @drv   borrowed; must outlive *out
- * @desc  copied.  Each device's primary context must be open (gpul_context_open), and that of devices[0]
+ * @desc  copied.  The primary context of each device must be open (gpul_context_open), and that of devices[0]
  *        current
  * @out   owned by the caller: gpul_mem_destroy(); untouched on failure
- * Errors  GPUL_EINVAL 0 bytes, a size that overflows when rounded, no device, a device twice, a node that
- *         is not there, read_only (nobody could fill it), exportable pinned memory, no current context;
- *         GPUL_EUNSUPPORTED this driver cannot, or one device cannot reach another's memory: names it;
- *         GPUL_ENOMEM the machine, the container or /dev/shm has not so much; GPUL_ESYS; GPUL_ECUDA
- *         what the driver said, its own out of memory (native) among it
+ * Errors  GPUL_EINVAL 0 bytes, a size that overflows when rounded, no device, a device named twice, an unknown
+ *         node, read_only (no process could write it), exportable pinned memory, no current context;
+ *         GPUL_EUNSUPPORTED the driver lacks a call, or one device cannot access another's memory (the message names
+ *         both); GPUL_ENOMEM the machine, the container or /dev/shm has too little memory; GPUL_ESYS; GPUL_ECUDA
+ *         native = the driver's error, such as CUDA_ERROR_OUT_OF_MEMORY
  * Threads any thread may call; one object belongs to one thread at a time, its getters to all
  * Source  CUDA Driver API, Virtual Memory Management; Linux memfd_create(2), shm_open(3) */
 gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
 			    gpul_error *err);
-/** Unmap and free.  NULL is fine; cannot fail.  The caller makes sure that no kernel uses it any more. */
+/** Unmap and free.  NULL is fine; cannot fail.  The caller makes sure that no kernel still uses the memory. */
 void gpul_mem_destroy(gpul_mem *m);
 
-/* What it turned out to be; lives as long as m.  Any thread. */
+/* Properties of m; valid as long as m.  Any thread. */
 const gpul_mem_info *gpul_mem_about(const gpul_mem *m);
-/* Where the CPU sees it; NULL: it does not (device memory, on both drivers).  Any thread. */
+/* Its address on the CPU; NULL: the CPU cannot access it (device memory, on both drivers).  Any thread. */
 void *gpul_mem_cpu(const gpul_mem *m);
-/* Where the GPUs see it.  Any thread. */
+/* Its address on the GPUs.  Any thread. */
 CUdeviceptr gpul_mem_gpu(const gpul_mem *m);
 
-/** The descriptor that stands for the memory in a message to another process.
+/** Export the memory as a descriptor that can be sent to another process.
  *
- * Made once, at the first call, and kept: making it takes 0.6 ms on NVIDIA's driver.
+ * The first call creates the descriptor, later calls return the same one: creating it takes 0.6 ms on NVIDIA's driver.
  *
- * @m    made with exportable, of a kind that has a descriptor
- * @out  borrowed, close-on-exec; lives as long as m
+ * @m    created with exportable, of a kind that has a descriptor
+ * @out  borrowed, close-on-exec; valid as long as m
  * Errors  GPUL_EINVAL not exportable; GPUL_EUNSUPPORTED device-ipc: use gpul_mem_export_handle();
  *         GPUL_ECUDA; GPUL_ESYS
- * Threads any thread may call, also at once
+ * Threads any thread may call, also concurrently
  * Source  CUDA Driver API: cuMemExportToShareableHandle */
 gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err);
 
-/* A handle of 64 bytes that stands for the memory: CUmemFabricHandle or CUipcMemHandle. */
+/* A handle of 64 bytes that identifies memory: CUmemFabricHandle or CUipcMemHandle. */
 typedef struct gpul_mem_handle { unsigned char bytes[64]; } gpul_mem_handle;
 
-/** The same as bytes: a fabric handle (desc.fabric), or cuIpcGetMemHandle's of device-ipc memory.
+/** Export the memory as 64 bytes: a fabric handle (desc.fabric), or cuIpcGetMemHandle's of device-ipc memory.
  *
- * @m    as described
+ * @m    created with fabric, or of kind device-ipc
  * @out  filled; it owns nothing
  * Errors  GPUL_EINVAL neither fabric nor device-ipc; GPUL_ECUDA
- * Threads any thread may call, also at once
+ * Threads any thread may call, also concurrently
  * Source  CUDA Driver API: cuMemExportToShareableHandle, cuIpcGetMemHandle */
 gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 
-/* What a process is told about memory that it is to map: everything but the descriptor itself. */
+/* What an owner sends about its memory, beside the descriptor or handle, to a process that shall map it. */
 typedef struct gpul_mem_offer {
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;
-	int owner_device;        /* device kinds: this process' ordinal of the GPU that owns it */
-	bool fabric;             /* handle is a fabric handle */
+	int owner_device;        /* device kinds: the importing process' ordinal of the GPU that owns the memory */
+	bool fabric;             /* the handle is a fabric handle */
 } gpul_mem_offer;
 
-/** Map memory of another process (or of this one) into this one.
+/** Map memory of another process (or of this process).
  *
- * Everything that can be checked is checked before anything is mapped: that fd is of the sort that kind
- * needs (a cuMem handle is no regular file, on the software driver a sealed memfd of its own), that its size is
- * mapped_bytes, that memfd is sealed against shrinking.
+ * Before it maps anything, it checks that fd is of the type that the kind needs (a cuMem handle is not a regular file;
+ * on the software driver it is a sealed memfd), that its size is mapped_bytes, and that a memfd is sealed against
+ * shrinking.
  *
  * @drv    borrowed; must outlive *out
- * @offer  what the owner says; not trusted
- * @fd     borrowed: not closed, not kept; -1 where handle stands for the memory
- * @handle NULL where fd stands for the memory
- * @desc   copied: devices and read_only count, the rest is ignored
+ * @offer  what the owner sent; not trusted
+ * @fd     borrowed: neither closed nor kept; -1 when handle is given
+ * @handle NULL when fd is given
+ * @desc   copied: only devices and read_only are used
  * @out    owned by the caller: gpul_mem_destroy(); untouched on failure
- * Errors  GPUL_EINVAL as for create; GPUL_EFORMAT fd or a size is not what offer says: says which;
- *         GPUL_EUNSUPPORTED; GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
+ * Errors  GPUL_EINVAL as for gpul_mem_create(); GPUL_EFORMAT fd or a size contradicts the offer (the message says
+ *         which); GPUL_EUNSUPPORTED; GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
  * Threads any thread may call
  * Source  CUDA Driver API: cuMemImportFromShareableHandle, cuIpcOpenMemHandle; Linux fcntl(2) F_GET_SEALS */
 gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd,

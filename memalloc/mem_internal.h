@@ -1,14 +1,17 @@
-/* mem_internal.h — one object, and the row of functions that each kind of memory is.
+/* mem_internal.h — the memory object, and the table of operations that each kind of memory has.
  *
- *     mem.c ─ checks, dispatch ─┬─ vmm.c         host-numa, device
- *     auto.c ─ which kind       ├─ memfd.c ─┐
- *     node.c ─ NUMA             ├─ shm.c ───┴─ host_file.c   a file, mapped and registered
- *     cu.c ─ driver errors      ├─ pinned.c
- *                               └─ device_ipc.c
+ *     auto.c         gpul_mem_create(): AUTO or one kind    probed.c       reports of earlier probes
+ *       mem.c        checks the description, calls the kind's operations
+ *         vmm.c      host-numa, device                    ┐
+ *         memfd.c ─┐                                      │
+ *         shm.c ───┴─ host_file.c: a file, mapped and     │ checks.c: sizes, access between GPUs
+ *                                  registered             │ cu.c: error messages
+ *         pinned.c                                        │ node.c: NUMA
+ *         device_ipc.c                                    ┘
  *
- * A kind's create and import find an object whose description is checked: about.kind, bytes, devices, read_only,
- * exportable and (host kinds) node are filled, everything else is zero, fd is -1.  They fill the rest, or undo what
- * they did. */
+ * A kind's create and import get an object whose description has been checked: about.kind, bytes, devices, read_only,
+ * exportable and (host kinds) node are set, everything else is zero, fd is -1.  They set the rest; on failure they
+ * release what they acquired. */
 #ifndef GPULOAD_MEMALLOC_MEM_INTERNAL_H
 #define GPULOAD_MEMALLOC_MEM_INTERNAL_H
 
@@ -16,20 +19,20 @@
 
 #include "memalloc/mem.h"
 
-/* What an import stands on: one of the two. */
+/* What gpul_mem_import() got: an offer, and either a descriptor or a handle. */
 struct mem_source {
-	const gpul_mem_offer *offer;    /* not trusted: see gpul_mem_import() */
-	int fd;                         /* -1: handle */
-	const gpul_mem_handle *handle;  /* NULL: fd */
+	const gpul_mem_offer *offer;    /* not trusted */
+	int fd;                         /* -1: handle is given */
+	const gpul_mem_handle *handle;  /* NULL: fd is given */
 };
 
 struct mem_ops {
-	bool on_host;       /* its pages lie on a NUMA node */
-	bool has_fd;        /* another process maps it by a descriptor, ... */
-	bool has_handle;    /* ... by 64 bytes (fabric handles are beside this) */
+	bool on_host;       /* its pages are on a NUMA node */
+	bool has_fd;        /* exported as a descriptor */
+	bool has_handle;    /* exported as 64 bytes (device memory may have a fabric handle beside its descriptor) */
 	gpul_status (*create)(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err);
 	gpul_status (*import)(gpul_mem *m, const struct mem_source *from, gpul_error *err);
-	/* Set m->fd when it is -1; NULL: create has done so.  Called by one thread at a time. */
+	/* Set m->fd when it is -1; NULL: create sets it.  Called by one thread at a time. */
 	gpul_status (*export_fd)(gpul_mem *m, gpul_error *err);
 	gpul_status (*export_handle)(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 	void (*destroy)(gpul_mem *m);
@@ -43,14 +46,14 @@ struct gpul_mem {
 	const struct mem_ops *ops;
 	gpul_mem_info about;
 	CUdevice handles[GPUL_MEM_MAX_DEVICES];  /* of about.devices */
-	CUcontext context;                     /* that was current when it was made */
-	void *cpu;                             /* NULL: none */
+	CUcontext context;                     /* current when the object was created */
+	void *cpu;                             /* NULL: no CPU access */
 	CUdeviceptr gpu;
 	pthread_mutex_t export_lock;           /* guards fd of host-numa and device */
 	int fd;                                /* owned; -1: none (yet) */
 	CUmemGenericAllocationHandle physical; /* host-numa, device */
-	bool fabric;                           /* device: physical has a fabric handle, too */
-	char *shm_name;                        /* shm: owned; to be unlinked; NULL: it has none */
+	bool fabric;                           /* device: physical also has a fabric handle */
+	char *shm_name;                        /* shm: owned; removed with the memory; NULL: no name */
 };
 
 /* ---- mem.c ----------------------------------------------------------------------------------- */
@@ -68,46 +71,46 @@ extern const gpul_mem_kind gpul_mem_auto_order[GPUL_MEM_N_AUTO];
 /* ---- checks.c -------------------------------------------------------------------------------- */
 
 size_t gpul_mem_page_bytes(void);
-/* Set about.granularity_bytes to grain and about.mapped_bytes to about.bytes rounded up to a multiple of it. */
+/* Set about.granularity_bytes to grain and about.mapped_bytes to about.bytes rounded up to a multiple of grain. */
 gpul_status gpul_mem_round(gpul_mem *m, size_t grain, gpul_error *err);
 /* Set about.granularity_bytes to grain and about.mapped_bytes to the offered size; GPUL_EFORMAT if that is not a
- * multiple of grain, or about.bytes do not fit. */
+ * multiple of grain, or is less than about.bytes. */
 gpul_status gpul_mem_accept_size(gpul_mem *m, const gpul_mem_offer *offer, size_t grain, gpul_error *err);
 /* GPUL_EUNSUPPORTED when one of the devices cannot access the owner's memory. */
 gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err);
 
 /* ---- cu.c ------------------------------------------------------------------------------------ */
 
-/* Call through m's table.  Like gpul_cu(), but the text begins with the kind, says what to do about it for
- * this kind, and what the driver does not support is GPUL_EUNSUPPORTED. */
+/* Call through m's driver table.  Unlike gpul_cu(), the message begins with the kind and gives advice for that kind,
+ * and CUDA_ERROR_NOT_SUPPORTED becomes GPUL_EUNSUPPORTED. */
 #define mem_cu(m, err, call) gpul_mem_cu_status((m), (err), (m)->drv->call, #call)
 gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, const char *call);
-/* The same for a system call: ENOMEM and ENOSPC are GPUL_ENOMEM, the others GPUL_ESYS. */
+/* Report a failed system call: ENOMEM and ENOSPC are GPUL_ENOMEM, others GPUL_ESYS. */
 gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_number, const char *call,
 				const char *advice);
 
 /* ---- node.c ---------------------------------------------------------------------------------- */
 
-/* Find the node that is asked for: about.node, about.node_clamped. */
+/* Set about.node and about.node_clamped from the requested node. */
 gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err);
-/* Have the pages of a mapping come from about.node, before any is there.  What the system will not do is
- * said in about.node_unbound and the log. */
+/* Ask the system to take the pages of a mapping from about.node; call it before any page is allocated.  A refusal is
+ * recorded in about.node_unbound and logged. */
 void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes);
 
-/* Read the start of a small file of the kernel's, NUL behind it; false: it is not there, or empty. */
+/* Read the start of a small file of /proc or /sys and end it with a NUL; false: no such file, or it is empty. */
 bool gpul_mem_read_text(const char *path, char *text, size_t room);
 
-/* ---- host_file.c: a file of RAM, mapped and registered --------------------------------------- */
+/* ---- host_file.c: a file in RAM (tmpfs), mapped and registered ------------------------------- */
 
-/* Give m->fd, an empty file, its size and pages: now, not by SIGBUS when they are touched.  Maps it. */
+/* Give the empty file m->fd its size, allocate its pages now (so that no later access is a SIGBUS), and map it. */
 gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err);
-/* GPUL_EFORMAT unless fd is a file of RAM that has mapped_bytes, opened for what is wanted of it. */
+/* GPUL_EFORMAT unless fd is a tmpfs file of mapped_bytes that is open with the access that m needs. */
 gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err);
 void gpul_mem_file_unmap(gpul_mem *m);
-/* Tell the driver of the mapping: m->gpu. */
+/* Register the mapping with the driver; sets m->gpu. */
 gpul_status gpul_mem_register(gpul_mem *m, gpul_error *err);
 void gpul_mem_unregister(gpul_mem *m);
-/* Both, for a file that was checked: the end of an import. */
+/* Map and register a checked file: the last step of an import. */
 gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err);
 
 #endif

@@ -1,9 +1,9 @@
-/* memfd.c — a sealed file of RAM without a name: what works wherever Linux and a GPU do.
+/* memfd.c — a sealed file in RAM without a name: works on every Linux with a GPU.
  *
  *     memfd_create ─ ftruncate ─ mmap ─ mbind ─ fallocate ─ seal ─ cuMemHostRegister
  *
- * The seals are what makes it safe to map for others: nobody, its owner included, can shrink
- * the file under them, which would be SIGBUS at their next touch. */
+ * The seals make it safe for others to map: no process, not even the owner, can shrink the file, so no access
+ * is a SIGBUS. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum {
 	NEEDED = F_SEAL_SHRINK | F_SEAL_GROW,
 };
 
-static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+static gpul_status create_memfd(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
 	gpul_status st;
 
@@ -45,7 +45,7 @@ close_fd:
 	return st;
 }
 
-static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error *err)
+static gpul_status import_memfd(gpul_mem *m, const struct mem_source *from, gpul_error *err)
 {
 	gpul_status st;
 	int seals;
@@ -53,23 +53,23 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	st = gpul_mem_accept_size(m, from->offer, gpul_mem_page_bytes(), err);
 	if (st)
 		return st;
-	/* The seals first: a size that is read before them may have changed since. */
+	/* Check the seals before the size: without seals, the size can change at any time. */
 	seals = fcntl(from->fd, F_GET_SEALS);
 	if (seals >= 0 && (seals & NEEDED) != NEEDED)
 		return gpul_fail(err, GPUL_EFORMAT, seals,
-				 "memfd memory was offered without the seal against %s: its "
-				 "owner could take the pages away",
+				 "memfd memory was offered without the seal against %s: its owner could "
+				 "remove pages",
 				 seals & F_SEAL_SHRINK ? "growing" : "shrinking");
 	st = gpul_mem_file_check(m, from->fd, err);
 	if (st)
 		return st;
 	if (seals < 0)
 		return gpul_fail(err, GPUL_EFORMAT, errno,
-				 "memfd memory was offered, but its file takes no seals");
+				 "memfd memory was offered, but its file cannot have seals");
 	return gpul_mem_file_adopt(m, from->fd, err);
 }
 
-static void destroy(gpul_mem *m)
+static void destroy_memfd(gpul_mem *m)
 {
 	gpul_mem_unregister(m);
 	gpul_mem_file_unmap(m);
@@ -80,7 +80,7 @@ static void destroy(gpul_mem *m)
 const struct mem_ops gpul_mem_memfd = {
 	.on_host = true,
 	.has_fd = true,
-	.create = create,
-	.import = import,
-	.destroy = destroy,
+	.create = create_memfd,
+	.import = import_memfd,
+	.destroy = destroy_memfd,
 };

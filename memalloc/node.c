@@ -1,4 +1,4 @@
-/* node.c — which NUMA node memory should lie on, and having it lie there. */
+/* node.c — choose a NUMA node, and place pages on it. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -26,19 +26,18 @@ bool gpul_mem_read_text(const char *path, char *text, size_t room)
 	return n > 0;
 }
 
-/* The nodes that have memory, as the kernel writes them: "0-1,4"; false: it does not say (no
- * NUMA, no /sys). */
+/* Read the nodes that have memory, in the kernel's notation: "0-1,4".  False: unknown (no NUMA, no /sys). */
 static bool read_nodes(char text[NODES_TEXT])
 {
-	bool there =
+	bool known =
 		gpul_mem_read_text("/sys/devices/system/node/has_memory", text, NODES_TEXT);
 
 	text[strcspn(text, "\n")] = '\0';
-	return there;
+	return known;
 }
 
-/* Whether "0-1,4" holds a node. */
-static bool lists(const char *text, int node)
+/* Is a node in a list such as "0-1,4"? */
+static bool list_has(const char *text, int node)
 {
 	while (*text) {
 		char *end;
@@ -55,7 +54,7 @@ static bool lists(const char *text, int node)
 	return false;
 }
 
-/* The node that devices[0] hangs on; -1: it does not say. */
+/* The node that devices[0] is attached to; -1: unknown. */
 static gpul_status node_of_gpu(gpul_mem *m, int *node, gpul_error *err)
 {
 	*node = -1;
@@ -76,18 +75,17 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
 		return st;
 	if (!read_nodes(nodes))
 		snprintf(nodes, sizeof nodes, "0");
-	/* NVIDIA's drivers before release 595 are reported to crash where nodes lack memory:
-	 * such a node is not passed on. */
-	if (!lists(nodes, wanted) && !of_gpu)
+	/* A node without memory is never passed to the driver: NVIDIA's drivers before release 595 are
+	 * reported to crash. */
+	if (!list_has(nodes, wanted) && !of_gpu)
 		return gpul_fail(err, GPUL_EINVAL, wanted,
-				 "no memory on node %d: this machine has some on %s", wanted,
+				 "NUMA node %d has no memory: use one of %s", wanted,
 				 nodes);
-	m->about.node_clamped = !lists(nodes, wanted);
+	m->about.node_clamped = !list_has(nodes, wanted);
 	m->about.node = m->about.node_clamped ? (int)strtol(nodes, NULL, 10) : wanted;
 	if (m->about.node_clamped)
 		gpul_log(GPUL_LOG_INFO, "memalloc",
-			 "device %d hangs on NUMA node %d, which has no memory: node %d is "
-			 "taken",
+			 "device %d is attached to NUMA node %d, which has no memory: using node %d",
 			 m->about.device, wanted, m->about.node);
 	return GPUL_OK;
 }
@@ -101,8 +99,8 @@ static int bind_pages(void *at, size_t bytes, int node)
 	if (node >= MAX_NODES)
 		return EINVAL;
 	mask[(unsigned)node / bits] = 1UL << ((unsigned)node % bits);
-	/* Preferred, not bound: a full node must not bring the OOM killer down on a machine
-	 * that has room. */
+	/* Preferred, not bound: a full node must not start the OOM killer while other nodes have free
+	 * memory. */
 	return mbind(at, bytes, MPOL_PREFERRED, mask, MAX_NODES + 1, 0) ? errno : 0;
 }
 #else
@@ -119,12 +117,12 @@ void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
 	int failed;
 
 	if (!read_nodes(nodes) || !strpbrk(nodes, "-,"))
-		return;  /* nothing to choose from; and a container may not even ask */
+		return;  /* one node only; in a container mbind may even be forbidden */
 	failed = bind_pages(at, bytes, m->about.node);
 	if (!failed)
 		return;
 	m->about.node_unbound = true;
-	gpul_log(GPUL_LOG_INFO, "memalloc", "%s memory is not placed on node %d: mbind: %s%s",
+	gpul_log(GPUL_LOG_INFO, "memalloc", "%s memory could not be placed on node %d: mbind: %s%s",
 		 gpul_mem_kind_name(m->about.kind), m->about.node, strerror(failed),
 		 failed == EPERM ? ": in a container, --cap-add SYS_NICE" : "");
 }

@@ -1,5 +1,5 @@
-/* numa.c — move_pages(2) without a destination moves nothing: it says on which node each page
- * is. */
+/* numa.c — find the NUMA node of pages by move_pages(2), which without a destination only reports where they
+ * are. */
 #include "memalloc/numa.h"
 
 #include <errno.h>
@@ -11,11 +11,10 @@
 #endif
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ                                                                     \
-	22 /* Linux 5.14; an older one refuses it, and the page counts as not there */
+#define MADV_POPULATE_READ 22 /* Linux 5.14; older kernels refuse it, and the page counts as not there */
 #endif
 
-enum { BATCH = 1024 }; /* pages a call: 12 KiB of stack */
+enum { BATCH = 1024 }; /* pages for each call: 12 KiB of stack */
 
 struct batch {
 	void *at[BATCH];
@@ -24,21 +23,21 @@ struct batch {
 };
 
 #if GPUL_HAVE_NUMA
-static int where_are(struct batch *b)
+static int query_nodes(struct batch *b)
 {
 	return move_pages(0, b->n, b->at, NULL, b->status, 0) < 0 ? errno : 0;
 }
 #else
-static int where_are(struct batch *b)
+static int query_nodes(struct batch *b)
 {
 	(void)b;
 	return ENOSYS;
 }
 #endif
 
-/* A status is a node, or a negated errno: ENOENT no page there yet, EFAULT not one that the
- * kernel tells of. */
-static void count(const struct batch *b, gpul_mem_numa *out)
+/* A status is a node, or a negative errno: -ENOENT no page there yet, -EFAULT a page that the kernel does not
+ * report. */
+static void count_nodes(const struct batch *b, gpul_mem_numa *out)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		int node = b->status[i];
@@ -53,48 +52,46 @@ static void count(const struct batch *b, gpul_mem_numa *out)
 	out->n_sampled += b->n;
 }
 
-/* A page that another process made, and this one has not met yet, is not in its tables: have
- * the system look it up.  By a call, because a page that is not there any more would be SIGBUS
- * to a touch. */
-static bool meet_missing(const struct batch *b, size_t page_bytes)
+/* Map pages that another process allocated and this process has not accessed yet.  By madvise, because
+ * reading a page that no longer exists would be a SIGBUS. */
+static bool map_missing(const struct batch *b, size_t page_bytes)
 {
-	bool met = false;
+	bool mapped = false;
 
 	for (size_t i = 0; i < b->n; i++)
-		met |= b->status[i] == -ENOENT &&
+		mapped |= b->status[i] == -ENOENT &&
 		       madvise(b->at[i], page_bytes, MADV_POPULATE_READ) == 0;
-	return met;
+	return mapped;
 }
 
-static gpul_status refuse(int failed, gpul_error *err)
+static gpul_status refuse_query(int failed, gpul_error *err)
 {
 	if (!GPUL_HAVE_NUMA)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "built without libnuma: nobody to ask on which node pages "
-				 "are; install libnuma-dev");
+				 "cannot find the NUMA node of pages: built without libnuma (install "
+				 "libnuma-dev)");
 	return gpul_fail(err, GPUL_ESYS, failed,
-			 "move_pages: %s: cannot ask on which node pages are%s",
+			 "cannot find the NUMA node of pages: move_pages: %s%s",
 			 strerror(failed),
 			 failed == EPERM ? "; in a container, --cap-add SYS_NICE" : "");
 }
 
-/* Ask about what is in the batch, and empty it. */
-static gpul_status flush(struct batch *b, size_t page_bytes, gpul_mem_numa *out,
+/* Query the pages of the batch, count them, empty it. */
+static gpul_status flush_batch(struct batch *b, size_t page_bytes, gpul_mem_numa *out,
 			 gpul_error *err)
 {
-	int failed = b->n ? where_are(b) : 0;
+	int failed = b->n ? query_nodes(b) : 0;
 
-	if (!failed && meet_missing(b, page_bytes))
-		failed = where_are(b);
+	if (!failed && map_missing(b, page_bytes))
+		failed = query_nodes(b);
 	if (failed)
-		return refuse(failed, err);
-	count(b, out);
+		return refuse_query(failed, err);
+	count_nodes(b, out);
 	b->n = 0;
 	return GPUL_OK;
 }
 
-/* The page to ask about after page i: so many on, but not past the last one; n_pages after
- * that. */
+/* The page to query after page i: every pages further, but at most the last page; n_pages after the last. */
 static size_t next_page(size_t i, size_t n_pages, size_t every)
 {
 	const size_t last = n_pages - 1;
@@ -104,7 +101,7 @@ static size_t next_page(size_t i, size_t n_pages, size_t every)
 	return last - i < every ? last : i + every;
 }
 
-static gpul_status ask(char *base, size_t n_pages, size_t every, size_t page_bytes,
+static gpul_status sample_pages(char *base, size_t n_pages, size_t every, size_t page_bytes,
 		       gpul_mem_numa *out, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -114,9 +111,9 @@ static gpul_status ask(char *base, size_t n_pages, size_t every, size_t page_byt
 	for (size_t i = 0; !st && i < n_pages; i = next_page(i, n_pages, every)) {
 		b.at[b.n++] = base + i * page_bytes;
 		if (b.n == BATCH)
-			st = flush(&b, page_bytes, out, err);
+			st = flush_batch(&b, page_bytes, out, err);
 	}
-	return st ? st : flush(&b, page_bytes, out, err);
+	return st ? st : flush_batch(&b, page_bytes, out, err);
 }
 
 gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem_numa *out,
@@ -129,12 +126,12 @@ gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem
 
 	if (!gpul_mem_cpu(m))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory lies on a GPU, on no NUMA node",
+				 "%s memory is on a GPU, not on a NUMA node",
 				 gpul_mem_kind_name(is->kind));
 	if (every_pages == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "one page in 0 cannot be asked about: expected 1 or more");
-	st = ask(gpul_mem_cpu(m), is->mapped_bytes / page_bytes, every_pages, page_bytes, &numa,
+				 "every_pages is 0: expected at least 1");
+	st = sample_pages(gpul_mem_cpu(m), is->mapped_bytes / page_bytes, every_pages, page_bytes, &numa,
 		 err);
 	if (st)
 		return st;

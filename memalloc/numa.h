@@ -1,4 +1,4 @@
-/* numa.h — on which node memory really lies. */
+/* numa.h — find out on which NUMA nodes the pages of an allocation are. */
 #ifndef GPULOAD_MEMALLOC_NUMA_H
 #define GPULOAD_MEMALLOC_NUMA_H
 
@@ -11,18 +11,17 @@ extern "C" {
 enum { GPUL_NUMA_MAX_NODES = 64 };
 
 typedef struct gpul_mem_numa {
-	size_t n_sampled;                    /* pages that were asked about */
-	size_t on_node[GPUL_NUMA_MAX_NODES]; /* of these: how many lie on node i */
-	size_t not_there;  /* no page behind them, or the kernel would not say */
-	int expected;      /* gpul_mem_info.node; -1 (pinned, imported files): any will do */
-	bool as_expected;  /* some page is there, and all that are lie on it */
+	size_t n_sampled;                    /* pages queried */
+	size_t on_node[GPUL_NUMA_MAX_NODES]; /* of these: pages on node i */
+	size_t not_there;  /* of these: no page allocated, or the kernel did not say where */
+	int expected;      /* gpul_mem_info.node; -1 (pinned, imported files): any node is fine */
+	bool as_expected;  /* at least one page is allocated, and all that are, are on the expected node */
 } gpul_mem_numa;
 
-/** Ask the kernel on which node the pages are.
+/** Query the kernel for the NUMA node of each sampled page.
  *
- * Nothing is moved; pages that this process has not touched yet are looked up.  One page in
- * every_pages is asked about (512: 2 MiB apart, 0.1 ms a GiB; 1: all, 53 ms a GiB), the first and
- * the last always.
+ * No page is moved; pages that this process has not accessed yet are mapped first.  Every every_pages-th page is
+ * queried (512: 2 MiB apart, 0.1 ms for each GiB; 1: all pages, 53 ms for each GiB), and always the first and the last.
  *
  * @m            of a host kind
  * @every_pages  at least 1

@@ -1,8 +1,7 @@
-/* pinned.c — cuMemHostAlloc: the oldest way, for memory that no other process has to see. Where
- * its pages lie is the driver's choice. */
+/* pinned.c — cuMemHostAlloc: host memory for one process only; the driver chooses the NUMA node. */
 #include "memalloc/mem_internal.h"
 
-static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+static gpul_status create_pinned(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
 	const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
 	gpul_status st;
@@ -20,9 +19,9 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 	return st;
 }
 
-static void destroy(gpul_mem *m)
+static void destroy_pinned(gpul_mem *m)
 {
 	(void)m->drv->cuMemFreeHost(m->cpu);
 }
 
-const struct mem_ops gpul_mem_pinned = { .create = create, .destroy = destroy };
+const struct mem_ops gpul_mem_pinned = { .create = create_pinned, .destroy = destroy_pinned };

@@ -1,15 +1,16 @@
-/* regcache.c — regions by address: a sorted array, a queue of idle ones, a queue of work.
+/* regcache.c — the register cache: a sorted array of regions, a queue of unused regions, a queue of running
+ * work.
  *
- *     regions   │ a ────────── │      │ c ─── │       sorted by start.  No region lies inside
+ *     regions   │ a ────────── │      │ c ─── │       sorted by start.  No region is inside
  *                        │ b ──────────── │          another, so the ends are sorted, too
- *     idle      a, c                                 of these, unused: the longest unused first
- *     doomed    d                                    in use, but not to be found any more
- *     work      [x, y)                               pages that an op is about now
+ *     idle      a, c                                 unused regions, least recently used first
+ *     doomed    d                                    invalidated while in use
+ *     work      [x, y)                               pages being registered or deregistered
  *
- * The lock is never held while an op runs, so that a hit does not wait for somebody's
- * registration.  What keeps two ops from the same pages is the queue of work: a thread enters
- * its span under the lock and starts when no earlier span overlaps it.  Whoever misses waits
- * for such a span to end, and looks again. */
+ * The lock is never held while an op (reg, dereg) runs, so that a hit does not wait for another thread's
+ * registration.  The queue of work keeps two ops from the same pages: a thread enters its span under the lock
+ * and starts when no earlier span overlaps it.  A thread with a miss waits until such a span has ended, and
+ * searches again. */
 #include "memalloc/regcache.h"
 
 #include <errno.h>
@@ -24,12 +25,11 @@ struct span {
 };
 
 struct region {
-	gpul_region public; /* first: what callers hold */
+	gpul_region public; /* first: callers hold a pointer to it */
 	struct span span;
 	size_t refs;
 	bool doomed;
-	TAILQ_ENTRY(region)
-	link; /* in idle, in doomed, or in a list of what is to be given back */
+	TAILQ_ENTRY(region) link; /* in idle, in doomed, or in a list of regions to deregister */
 };
 TAILQ_HEAD(region_list, region);
 
@@ -41,12 +41,12 @@ struct work {
 struct gpul_regcache {
 	gpul_reg_ops ops;
 	size_t idle_limit_bytes;
-	uintptr_t page_mask;    /* the bits of an address that say where in its page it is */
-	pthread_mutex_t lock;   /* guards all below */
-	pthread_cond_t changed; /* a piece of work has ended */
-	uintptr_t *starts;      /* starts[i] is regions[i]'s, side by side for the search */
+	uintptr_t page_mask;    /* the bits of an address within its page */
+	pthread_mutex_t lock;   /* guards all fields below */
+	pthread_cond_t changed; /* signalled when work has ended */
+	uintptr_t *starts;      /* starts[i] is the start of regions[i]: compact, for the search */
 	struct region **regions;
-	size_t n, room, n_coming; /* coming: will be inserted, and have their room already */
+	size_t n, room, n_coming; /* coming: being registered; room is reserved for them */
 	size_t idle_bytes;
 	struct region_list idle, doomed;
 	TAILQ_HEAD(, work) work;
@@ -60,8 +60,8 @@ static bool overlap(const struct span *a, const struct span *b)
 
 /* ---- the array --------------------------------------------------------------------------- */
 
-/* How many regions start at or before an address.  No branch depends on what is compared: with
- * random addresses each would be guessed wrong half the time. */
+/* The number of regions that start at or before an address.  No branch depends on the comparisons, because
+ * with random addresses half of them would be mispredicted. */
 static size_t n_starting_by(const gpul_regcache *c, uintptr_t address)
 {
 	const uintptr_t *base = c->starts;
@@ -73,7 +73,8 @@ static size_t n_starting_by(const gpul_regcache *c, uintptr_t address)
 	return (size_t)(base - c->starts) + (*base <= address);
 }
 
-/* Of all regions that start by then the last one reaches farthest: only it can cover a span. */
+/* The region that covers a span, or NULL.  Ends are sorted too, so of the regions that start before the span
+ * only the last can cover it. */
 static struct region *covering(const gpul_regcache *c, const struct span *s)
 {
 	size_t n = n_starting_by(c, s->start);
@@ -81,9 +82,9 @@ static struct region *covering(const gpul_regcache *c, const struct span *s)
 	return n && c->regions[n - 1]->span.end >= s->end ? c->regions[n - 1] : NULL;
 }
 
-/* Index of the first region that ends behind an address: from there on, and as long as they
- * start before its end, regions touch a span that starts there. */
-static size_t first_behind(const gpul_regcache *c, uintptr_t address)
+/* Index of the first region that ends after an address.  The regions from there on that start before the end
+ * of a span overlap it, if the span starts at the address. */
+static size_t first_ending_after(const gpul_regcache *c, uintptr_t address)
 {
 	size_t i = n_starting_by(c, address);
 
@@ -92,7 +93,7 @@ static size_t first_behind(const gpul_regcache *c, uintptr_t address)
 	return i;
 }
 
-static bool reserve(gpul_regcache *c, size_t n)
+static bool reserve_regions(gpul_regcache *c, size_t n)
 {
 	size_t room = c->room ? c->room : 16;
 	void *p;
@@ -113,7 +114,7 @@ static bool reserve(gpul_regcache *c, size_t n)
 	return true;
 }
 
-static void insert(gpul_regcache *c, struct region *r)
+static void insert_region(gpul_regcache *c, struct region *r)
 {
 	size_t i = n_starting_by(c, r->span.start);
 
@@ -133,22 +134,7 @@ static void remove_at(gpul_regcache *c, size_t i)
 	memmove(&c->regions[i], &c->regions[i + 1], (c->n - i) * sizeof *c->regions);
 }
 
-static void remove_region(gpul_regcache *c, const struct region *r)
-{
-	remove_at(c,
-		  n_starting_by(c, r->span.start) - 1); /* no two start at the same address */
-}
-
-/* ---- who uses a region ------------------------------------------------------------------- */
-
-static void use(gpul_regcache *c, struct region *r)
-{
-	if (r->refs++ > 0)
-		return;
-	TAILQ_REMOVE(&c->idle, r, link);
-	c->idle_bytes -= r->public.bytes;
-	c->stats.n_in_use++;
-}
+/* ---- references -------------------------------------------------------------------------- */
 
 static void leave_idle(gpul_regcache *c, struct region *r)
 {
@@ -156,9 +142,9 @@ static void leave_idle(gpul_regcache *c, struct region *r)
 	c->idle_bytes -= r->public.bytes;
 }
 
-/* Take region i out of the array: an idle one goes to given_back, one in use waits for its last
+/* Take region i out of the array: an unused region goes to the list unused, one in use waits for its last
  * user. */
-static void forget(gpul_regcache *c, size_t i, struct region_list *given_back)
+static void forget_region(gpul_regcache *c, size_t i, struct region_list *unused)
 {
 	struct region *r = c->regions[i];
 
@@ -168,25 +154,25 @@ static void forget(gpul_regcache *c, size_t i, struct region_list *given_back)
 		TAILQ_INSERT_TAIL(&c->doomed, r, link);
 	} else {
 		leave_idle(c, r);
-		TAILQ_INSERT_TAIL(given_back, r, link);
+		TAILQ_INSERT_TAIL(unused, r, link);
 	}
 }
 
-/* ---- work: what runs without the lock ---------------------------------------------------- */
+/* ---- work: ops that run without the lock ------------------------------------------------- */
 
 static bool is_free(const gpul_regcache *c, const struct span *s)
 {
 	const struct work *w;
 
 	TAILQ_FOREACH(w, &c->work, link)
-	if (overlap(&w->span, s))
-		return false;
+		if (overlap(&w->span, s))
+			return false;
 	return true;
 }
 
-/* Enter a span, and wait until no earlier one overlaps it.  A thread has one at a time, so all
- * get their turn. */
-static void begin(gpul_regcache *c, struct work *mine)
+/* Enter a span and wait until no earlier span overlaps it; unlocks.  A thread enters one span at a time, so
+ * there is no deadlock. */
+static void begin_work(gpul_regcache *c, struct work *mine)
 {
 	const struct work *w;
 
@@ -201,15 +187,15 @@ static void begin(gpul_regcache *c, struct work *mine)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void end(gpul_regcache *c, struct work *mine)
+static void end_work(gpul_regcache *c, struct work *mine)
 {
 	pthread_mutex_lock(&c->lock);
 	TAILQ_REMOVE(&c->work, mine, link);
 	pthread_cond_broadcast(&c->changed);
 }
 
-/* Deregister, without the lock; returns how many bytes. */
-static size_t give_back(gpul_regcache *c, struct region_list *list, size_t *n)
+/* Deregister a list of regions, without the lock; returns their size and adds their number to *n. */
+static size_t deregister_list(gpul_regcache *c, struct region_list *list, size_t *n)
 {
 	struct region *r;
 	size_t bytes = 0;
@@ -224,31 +210,31 @@ static size_t give_back(gpul_regcache *c, struct region_list *list, size_t *n)
 	return bytes;
 }
 
-/* Deregister one region that nobody can find any more.  The lock is let go meanwhile. */
-static void dispose(gpul_regcache *c, struct region *r)
+/* Deregister one region that is no longer in the array.  Releases the lock meanwhile. */
+static void deregister_region(gpul_regcache *c, struct region *r)
 {
 	struct region_list list = TAILQ_HEAD_INITIALIZER(list);
 	struct work work = { .span = r->span };
 	size_t n = 0, bytes;
 
 	TAILQ_INSERT_TAIL(&list, r, link);
-	begin(c, &work);
-	bytes = give_back(c, &list, &n);
-	end(c, &work);
+	begin_work(c, &work);
+	bytes = deregister_list(c, &list, &n);
+	end_work(c, &work);
 	c->stats.n_regions -= n;
 	c->stats.registered_bytes -= bytes;
 }
 
-/* Give idle regions back, the longest unused first, until no more than limit_bytes are left. */
-static void trim(gpul_regcache *c, size_t limit_bytes)
+/* Deregister unused regions, least recently used first, until at most limit_bytes are left. */
+static void trim_idle(gpul_regcache *c, size_t limit_bytes)
 {
 	while (c->idle_bytes > limit_bytes) {
 		struct region *r = TAILQ_FIRST(&c->idle);
 
 		leave_idle(c, r);
-		remove_region(c, r);
+		remove_at(c, n_starting_by(c, r->span.start) - 1); /* start addresses are unique */
 		c->stats.evictions++;
-		dispose(c, r);
+		deregister_region(c, r);
 	}
 }
 
@@ -258,16 +244,14 @@ static gpul_status refuse_overlap(const struct span *want, const struct region *
 				  gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-			 "pages %#lx-%#lx overlap the region %#lx-%#lx, which is in use and "
-			 "cannot be registered "
-			 "twice: give it back first, or get one region for both buffers",
+			 "pages %#lx-%#lx overlap the region %#lx-%#lx, which is in use: release it first, "
+			 "or get one region for both buffers",
 			 (unsigned long)want->start, (unsigned long)want->end,
 			 (unsigned long)r->span.start, (unsigned long)r->span.end);
 }
 
-/* Widen hull over the idle regions that it touches; a step may bring it to touch further ones.
- */
-static gpul_status widen(const gpul_regcache *c, const struct span *want, struct span *hull,
+/* Widen hull to cover the unused regions that it overlaps, until it overlaps no further region. */
+static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, struct span *hull,
 			 gpul_error *err)
 {
 	const struct region *r;
@@ -275,7 +259,7 @@ static gpul_status widen(const gpul_regcache *c, const struct span *want, struct
 
 	while (grown) {
 		grown = false;
-		for (size_t i = first_behind(c, hull->start);
+		for (size_t i = first_ending_after(c, hull->start);
 		     i < c->n && c->starts[i] < hull->end; i++) {
 			r = c->regions[i];
 			if (r->refs && !c->ops.may_overlap)
@@ -291,23 +275,21 @@ static gpul_status widen(const gpul_regcache *c, const struct span *want, struct
 	}
 	if (!c->ops.may_overlap)
 		TAILQ_FOREACH(r, &c->doomed, link)
-	if (overlap(&r->span, hull))
-		return refuse_overlap(want, r, err);
+			if (overlap(&r->span, hull))
+				return refuse_overlap(want, r, err);
 	return GPUL_OK;
 }
 
-/* Idle regions within the hull are to be given back; of those in use, the hull covers the bytes
- * as well. */
-static void clear_hull(gpul_regcache *c, const struct span *hull,
-		       struct region_list *given_back)
+/* Take the regions inside the hull out of the array; the new region replaces them. */
+static void remove_covered(gpul_regcache *c, const struct span *hull, struct region_list *unused)
 {
-	size_t i = first_behind(c, hull->start);
+	size_t i = first_ending_after(c, hull->start);
 
 	while (i < c->n && c->starts[i] < hull->end) {
 		const struct region *r = c->regions[i];
 
 		if (r->span.start >= hull->start && r->span.end <= hull->end)
-			forget(c, i, given_back);
+			forget_region(c, i, unused);
 		else
 			i++;
 	}
@@ -321,31 +303,30 @@ static gpul_status register_span(const gpul_regcache *c, const struct span *s, s
 	return c->ops.reg(c->ops.user, r->public.at, r->public.bytes, &r->public.token, err);
 }
 
-/* Make a region over hull; where that cannot be (a part of it may have been unmapped
- * meanwhile), over want. */
-static gpul_status make_region(gpul_regcache *c, const struct span *want,
+/* Register a region over hull; if that fails (a part may have been unmapped meanwhile), over want only. */
+static gpul_status register_region(gpul_regcache *c, const struct span *want,
 			       const struct span *hull, struct region **out, gpul_error *err)
 {
-	struct region_list given_back = TAILQ_HEAD_INITIALIZER(given_back);
+	struct region_list unused = TAILQ_HEAD_INITIALIZER(unused);
 	struct region *r = calloc(1, sizeof *r);
 	struct work work = { .span = *hull };
 	size_t n = 0, bytes;
 	gpul_status st;
 
-	if (!r || !reserve(c, c->n + c->n_coming + 1)) {
+	if (!r || !reserve_regions(c, c->n + c->n_coming + 1)) {
 		free(r);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for region %zu", c->n + 1);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (region %zu)", c->n + 1);
 	}
 	c->n_coming++;
-	clear_hull(c, hull, &given_back);
-	begin(c, &work);
-	bytes = give_back(c, &given_back, &n);
+	remove_covered(c, hull, &unused);
+	begin_work(c, &work);
+	bytes = deregister_list(c, &unused, &n);
 	st = register_span(c, hull, r, err);
 	if (st && memcmp(hull, want, sizeof *hull) != 0) {
 		*err = (gpul_error){ 0 };
 		st = register_span(c, want, r, err);
 	}
-	end(c, &work);
+	end_work(c, &work);
 	c->n_coming--;
 	c->stats.n_regions -= n;
 	c->stats.registered_bytes -= bytes;
@@ -356,12 +337,12 @@ static gpul_status make_region(gpul_regcache *c, const struct span *want,
 	r->refs = 1;
 	c->stats.n_in_use++;
 	c->stats.misses++;
-	insert(c, r);
+	insert_region(c, r);
 	*out = r;
 	return GPUL_OK;
 }
 
-/* Too much is pinned already: other regions may be in the way. */
+/* Too much memory is pinned: deregistering unused regions may help. */
 static bool is_out_of_memory(gpul_status st, const gpul_error *err)
 {
 	return st == GPUL_ENOMEM || (st == GPUL_ESYS && err->native == ENOMEM) ||
@@ -369,44 +350,47 @@ static bool is_out_of_memory(gpul_status st, const gpul_error *err)
 	       (st == GPUL_ECUDA && err->native == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-/* The region if there is one, counted. */
-static struct region *hit(gpul_regcache *c, const struct span *bytes)
+/* Find a region and take a reference; NULL: miss. */
+static struct region *find_and_use(gpul_regcache *c, const struct span *bytes)
 {
 	struct region *r = covering(c, bytes);
 
 	if (r) {
-		use(c, r);
+		if (r->refs++ == 0) {
+			leave_idle(c, r);
+			c->stats.n_in_use++;
+		}
 		c->stats.hits++;
 	}
 	return r;
 }
 
-/* Make the region, or find it after all: somebody else may make it meanwhile.  With the lock
+/* Register a region, or find the one that another thread has registered meanwhile.  Called with the lock
  * held. */
-static gpul_status miss(gpul_regcache *c, const struct span *bytes, const struct span *pages,
+static gpul_status handle_miss(gpul_regcache *c, const struct span *bytes, const struct span *pages,
 			struct region **out, gpul_error *err)
 {
-	while (!(*out = hit(c, bytes))) {
+	while (!(*out = find_and_use(c, bytes))) {
 		struct span hull = *pages;
 		gpul_error why = { 0 };
-		gpul_status st = widen(c, pages, &hull, &why);
+		gpul_status st = widen_hull(c, pages, &hull, &why);
 
 		if (!st && !is_free(c, &hull)) {
 			pthread_cond_wait(&c->changed, &c->lock);
 			continue;
 		}
 		if (!st)
-			st = make_region(c, pages, &hull, out, &why);
+			st = register_region(c, pages, &hull, out, &why);
 		if (!st)
 			return GPUL_OK;
 		if (!is_out_of_memory(st, &why) || TAILQ_EMPTY(&c->idle))
 			return gpul_fail(err, st, why.native, "%s", why.text);
-		trim(c, 0);
+		trim_idle(c, 0);
 	}
 	return GPUL_OK;
 }
 
-/* ---- the contract ------------------------------------------------------------------------ */
+/* ---- public functions -------------------------------------------------------------------- */
 
 gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes,
 				 gpul_regcache **out, gpul_error *err)
@@ -415,10 +399,10 @@ gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes,
 
 	if (!ops || !ops->reg || !ops->dereg)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "a register cache needs both ops: reg and dereg");
+				 "a register cache needs both functions: reg and dereg");
 	c = calloc(1, sizeof *c);
 	if (!c)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a register cache");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (register cache)");
 	c->ops = *ops;
 	c->idle_limit_bytes = idle_bytes;
 	c->page_mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
@@ -441,7 +425,7 @@ void gpul_regcache_destroy(gpul_regcache *c)
 	for (size_t i = 0; i < c->n; i++)
 		TAILQ_INSERT_TAIL(&all, c->regions[i], link);
 	TAILQ_CONCAT(&all, &c->doomed, link);
-	give_back(c, &all, &n);
+	deregister_list(c, &all, &n);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
 	free(c->starts);
@@ -459,12 +443,12 @@ gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gp
 	gpul_status st = GPUL_OK;
 
 	if (bytes == 0 || exact.end < exact.start || pages.end < exact.end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes at %p are no memory", bytes,
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes at %p is not a valid range", bytes,
 				 at);
 	pthread_mutex_lock(&c->lock);
-	r = hit(c, &exact);
+	r = find_and_use(c, &exact);
 	if (!r)
-		st = miss(c, &exact, &pages, &r, err);
+		st = handle_miss(c, &exact, &pages, &r, err);
 	pthread_mutex_unlock(&c->lock);
 	if (!st)
 		*out = &r->public;
@@ -473,20 +457,19 @@ gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gp
 
 void gpul_regcache_put(gpul_regcache *c, const gpul_region *region)
 {
-	struct region *r =
-		(struct region *)(uintptr_t)region; /* its first member; ours to change */
+	struct region *r = (struct region *)(uintptr_t)region; /* public is its first member */
 
 	pthread_mutex_lock(&c->lock);
 	if (--r->refs == 0) {
 		c->stats.n_in_use--;
 		if (r->doomed) {
 			TAILQ_REMOVE(&c->doomed, r, link);
-			dispose(c, r);
+			deregister_region(c, r);
 		} else {
 			TAILQ_INSERT_TAIL(&c->idle, r, link);
 			c->idle_bytes += r->public.bytes;
 			if (c->idle_bytes > c->idle_limit_bytes)
-				trim(c, c->idle_limit_bytes);
+				trim_idle(c, c->idle_limit_bytes);
 		}
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -498,7 +481,7 @@ bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out)
 	const struct region *r;
 
 	if (byte.end == 0)
-		return false; /* the last byte of all: no page ends behind it */
+		return false; /* the last byte of the address space */
 	pthread_mutex_lock(&c->lock);
 	r = covering(c, &byte);
 	if (r)
@@ -507,20 +490,20 @@ bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out)
 	return r != NULL;
 }
 
-/* Forget one region that touches s; false: there is none. */
-static bool forget_one(gpul_regcache *c, const struct span *s)
+/* Forget one region that overlaps s; false: no such region. */
+static bool forget_overlapping(gpul_regcache *c, const struct span *s)
 {
-	struct region_list given_back = TAILQ_HEAD_INITIALIZER(given_back);
-	size_t i = first_behind(c, s->start);
+	struct region_list unused = TAILQ_HEAD_INITIALIZER(unused);
+	size_t i = first_ending_after(c, s->start);
 	struct region *idle;
 
 	if (i == c->n || c->starts[i] >= s->end)
 		return false;
-	forget(c, i, &given_back);
-	idle = TAILQ_FIRST(&given_back);
+	forget_region(c, i, &unused);
+	idle = TAILQ_FIRST(&unused);
 	if (idle) {
-		TAILQ_REMOVE(&given_back, idle, link);
-		dispose(c, idle);
+		TAILQ_REMOVE(&unused, idle, link);
+		deregister_region(c, idle);
 	}
 	return true;
 }
@@ -537,12 +520,11 @@ size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes)
 		span.end = UINTPTR_MAX;
 	pthread_mutex_lock(&c->lock);
 	do {
-		while (!is_free(c,
-				&span)) /* what is under way there may still become a region */
+		while (!is_free(c, &span)) /* running work may still add a region there */
 			pthread_cond_wait(&c->changed, &c->lock);
-	} while (forget_one(c, &span));
+	} while (forget_overlapping(c, &span));
 	TAILQ_FOREACH(r, &c->doomed, link)
-	n_in_use += overlap(&r->span, &span);
+		n_in_use += overlap(&r->span, &span);
 	pthread_mutex_unlock(&c->lock);
 	return n_in_use;
 }

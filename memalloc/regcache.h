@@ -1,12 +1,12 @@
-/* regcache.h — which memory is registered already: a register cache with reference counts.
+/* regcache.h — a cache of registered memory, with reference counts.
  *
  *     get(address, bytes) ── inside a region that is registered? ── yes: count it, 50 ns
  *                                                               └ no: register its pages, ms
- *     put(region)         ── nobody uses it: it stays registered, for the next get, until room
- *                            is needed
+ *     put(region)         ── last user gone: it stays registered for the next get, until the
+ *                            cache exceeds its limit
  *
- * Registering (cuMemHostRegister, ibv_reg_mr) pins pages and takes milliseconds; a send path meets
- * the same buffers again and again.  What registering is, is the caller's: see gpul_reg_ops. */
+ * Registering (cuMemHostRegister, ibv_reg_mr) pins pages and takes milliseconds; a send path uses the same buffers
+ * many times.  The caller supplies the functions that register and deregister: gpul_reg_ops. */
 #ifndef GPULOAD_MEMALLOC_REGCACHE_H
 #define GPULOAD_MEMALLOC_REGCACHE_H
 
@@ -20,19 +20,19 @@
 extern "C" {
 #endif
 
-typedef struct gpul_regcache gpul_regcache;  /* opaque: the struct lives in regcache.c */
+typedef struct gpul_regcache gpul_regcache;  /* opaque: the struct is in regcache.c */
 
-/* Never called twice at once for pages that overlap. */
+/* The functions that register and deregister; never called concurrently for overlapping pages. */
 typedef struct gpul_reg_ops {
-	/* Register [at, at + bytes), whole pages; what *token is, is yours (an MR, say). */
+	/* Register [at, at + bytes), whole pages; *token is kept for dereg (an MR, for example). */
 	gpul_status (*reg)(void *user, void *at, size_t bytes, void **token, gpul_error *err);
 	void (*dereg)(void *user, void *at, size_t bytes, void *token);
-	bool may_overlap;  /* two may share pages (verbs: yes; cuMemHostRegister: no) */
+	bool may_overlap;  /* two registrations may share pages (verbs: yes; cuMemHostRegister: no) */
 	void *user;
 } gpul_reg_ops;
 
 typedef struct gpul_region {
-	void *at;            /* start of what is registered: a page */
+	void *at;            /* start of the registered pages */
 	size_t bytes;
 	void *token;
 } gpul_region;
@@ -43,51 +43,51 @@ typedef struct gpul_regcache_stats {
 	size_t registered_bytes;
 } gpul_regcache_stats;
 
-/** Make an empty cache.
+/** Create an empty cache.
  *
  * @ops         copied
- * @idle_bytes  regions that nobody uses are kept up to so many bytes, the longest unused go first
+ * @idle_bytes  unused regions are kept up to this total; the least recently used are deregistered first
  * @out         owned by the caller: gpul_regcache_destroy(); untouched on failure
  * Errors  GPUL_EINVAL an op is missing; GPUL_ENOMEM
- * Threads any thread may call; so too for everything below, also at once
+ * Threads any thread may call this and everything below, also concurrently
  * Source  - */
 gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpul_regcache **out,
 				 gpul_error *err);
-/** Deregisters everything, also what is in use: the caller's bug.  NULL is fine. */
+/** Deregister everything, even regions that are still in use (a bug of the caller).  NULL is fine. */
 void gpul_regcache_destroy(gpul_regcache *c);
 
-/** Ops that register host memory with a driver: cuMemHostRegister, PORTABLE and DEVICEMAP; drv is
- * borrowed.  Memory that the driver knows already (its own) needs none, and is taken as it is.  A
- * context must be current on each thread that gets, puts, invalidates or destroys. */
+/** Functions that register host memory with a driver (cuMemHostRegister, PORTABLE and DEVICEMAP); drv is borrowed.
+ * Memory that the driver allocated itself needs no registration and is accepted unchanged.  A context must be current
+ * on each thread that gets, puts, invalidates or destroys. */
 gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv);
 
-/** The region that covers [at, at + bytes); register it when there is none.
+/** Get the region that covers [at, at + bytes), registering it first if necessary.
  *
- * A new region that overlaps others that nobody uses replaces them and covers them all; where one
- * is in use and the ops may not overlap, that is an error.  Where no more can be pinned, all that
- * nobody uses is given back first.
+ * A new region replaces the unused regions that it overlaps, and covers all of them.  Overlapping a region that is in
+ * use is an error, unless ops.may_overlap.  When no more memory can be pinned, all unused regions are deregistered
+ * first and the call is tried again.
  *
  * @c      cache
  * @at     any address
  * @bytes  at least 1
- * @out    borrowed; the same until gpul_regcache_put()
- * Errors  GPUL_EINVAL 0 bytes, or the end overflows; GPUL_EUNSUPPORTED overlaps one in use;
- *         GPUL_ENOMEM; what ops.reg returned
+ * @out    borrowed; unchanged until gpul_regcache_put()
+ * Errors  GPUL_EINVAL 0 bytes, or the end overflows; GPUL_EUNSUPPORTED it overlaps a region in use; GPUL_ENOMEM; the
+ *         error of ops.reg
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gpul_region **out,
 			      gpul_error *err);
-/** Give one reference back. */
+/** Release one reference. */
 void gpul_regcache_put(gpul_regcache *c, const gpul_region *r);
 
-/** The region that holds an address, without counting it; false: none.  *out is a copy. */
+/** Find the region that contains an address, without taking a reference; false: no such region.  *out is a copy. */
 bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out);
 
-/** Forget idle regions that touch [at, at + bytes): call it before munmap.  Returns how many are
- * still in use there, which are forgotten as soon as the last user puts them back. */
+/** Deregister the unused regions that overlap [at, at + bytes); call it before munmap.  Returns the number of
+ * overlapping regions still in use: those are deregistered when their last user releases them. */
 size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes);
 
-/* Counts so far. */
+/* Copy the counters. */
 void gpul_regcache_stats_get(gpul_regcache *c, gpul_regcache_stats *out);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-/* regcache_driver.c — registering host memory with the CUDA driver. */
+/* regcache_driver.c — register host memory with the CUDA driver, for the register cache. */
 #include "memalloc/regcache.h"
 
-/* How far the driver knows the memory from an address on; 0: not at all. */
+/* The number of bytes from an address on that the driver already knows (allocated or registered); 0: none. */
 static size_t known_bytes(const gpul_driver *drv, uintptr_t at)
 {
 	CUdeviceptr start = 0;
@@ -28,9 +28,8 @@ static gpul_status register_host(void *user, void *at, size_t bytes, void **toke
 		return GPUL_OK;
 	if (known > 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the first %zu of %zu bytes at %p are the driver's already, "
-				 "the rest is not: register "
-				 "the two buffers one by one",
+				 "the first %zu of %zu bytes at %p are memory of the driver, the rest is "
+				 "not: register the two buffers separately",
 				 known, bytes, at);
 	*token = at;
 	return gpul_cu(
@@ -53,6 +52,6 @@ gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv)
 	return (gpul_reg_ops){
 		.reg = register_host,
 		.dereg = unregister_host,
-		.user = (void *)(uintptr_t)drv, /* only read from */
+		.user = (void *)(uintptr_t)drv, /* never written */
 	};
 }

@@ -1,10 +1,9 @@
-/* shm.c — the classic way: a file in /dev/shm, mapped and registered.
+/* shm.c — a file in /dev/shm, mapped and registered.
  *
- * Without a name it never has one (O_TMPFILE): nothing is left behind, wherever the process is
- * killed.  With one (desc.shm_name), the name stays until the memory is destroyed, and for good
- * when the process is killed before.  Unlike memfd, the file cannot be sealed: whoever may write
- * it may shrink it, and whoever has it mapped then dies of SIGBUS at the next touch.  Map it
- * only from processes that are trusted. */
+ * Without desc.shm_name the file never has a name (O_TMPFILE), so nothing is left behind when the process is
+ * killed.  A name stays until the memory is destroyed, or forever when the process is killed first.  Unlike a
+ * memfd, the file cannot be sealed: a process that can write it can shrink it, and any process that then
+ * accesses the mapping is killed by SIGBUS.  Share it only among processes that trust each other. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 
 static const char advice[] = "see df -h /dev/shm; in a container, docker run --shm-size";
 
-/* A tmpfs that knows no O_TMPFILE: a name that nobody guesses, for as short as can be. */
+/* For a tmpfs without O_TMPFILE: create a random name and remove it at once. */
 static int open_unlinked(void)
 {
 	char name[64];
@@ -40,7 +39,7 @@ static gpul_status open_nameless(gpul_mem *m, gpul_error *err)
 	m->fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 	if (m->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
 		m->fd = open_unlinked();
-	return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "a file in /dev/shm", advice)
+	return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "cannot create a file in /dev/shm", advice)
 			 : GPUL_OK;
 }
 
@@ -50,7 +49,7 @@ static gpul_status open_named(gpul_mem *m, const char *name, gpul_error *err)
 
 	m->shm_name = strdup(name);
 	if (!m->shm_name)
-		return gpul_mem_sys_status(m, err, ENOMEM, "its name", "");
+		return gpul_mem_sys_status(m, err, ENOMEM, "copy of its name", "");
 	m->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (m->fd >= 0)
 		return GPUL_OK;
@@ -59,10 +58,10 @@ static gpul_status open_named(gpul_mem *m, const char *name, gpul_error *err)
 	m->shm_name = NULL;
 	if (failed == EEXIST)
 		return gpul_fail(err, GPUL_ESYS, EEXIST,
-				 "shm memory: %s is there already: another process uses it, or "
-				 "one that was killed left it: rm /dev/shm/%s",
+				 "shm memory: %s exists already: another process uses it, or was killed and "
+				 "left it: rm /dev/shm/%s",
 				 name, name + strspn(name, "/"));
-	return gpul_mem_sys_status(m, err, failed, name, "a name has one slash, in front");
+	return gpul_mem_sys_status(m, err, failed, name, "a name has exactly one slash, at its start");
 }
 
 static void close_file(gpul_mem *m)
@@ -73,7 +72,7 @@ static void close_file(gpul_mem *m)
 	close(m->fd);
 }
 
-static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+static gpul_status create_shm(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
 	gpul_status st;
 
@@ -97,7 +96,7 @@ close_it:
 	return st;
 }
 
-static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error *err)
+static gpul_status import_shm(gpul_mem *m, const struct mem_source *from, gpul_error *err)
 {
 	gpul_status st;
 
@@ -108,7 +107,7 @@ static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error
 	return st ? st : gpul_mem_file_adopt(m, from->fd, err);
 }
 
-static void destroy(gpul_mem *m)
+static void destroy_shm(gpul_mem *m)
 {
 	gpul_mem_unregister(m);
 	gpul_mem_file_unmap(m);
@@ -119,7 +118,7 @@ static void destroy(gpul_mem *m)
 const struct mem_ops gpul_mem_shm = {
 	.on_host = true,
 	.has_fd = true,
-	.create = create,
-	.import = import,
-	.destroy = destroy,
+	.create = create_shm,
+	.import = import_shm,
+	.destroy = destroy_shm,
 };

@@ -1,11 +1,11 @@
-/* vmm.c — the driver's virtual memory management: host-numa and device memory.
+/* vmm.c — host-numa and device memory, by the driver's virtual memory management.
  *
  *     cuMemCreate ─> physical ──────────┐
  *                                       ├─ cuMemMap ─> mapped ─ cuMemSetAccess ─> each GPU, and
  *     cuMemAddressReserve ─> addresses ─┘                                         the CPU (host-numa)
  *
- * One address for all.  Import takes physical from a descriptor (or a fabric handle) and goes
- * on the same way. */
+ * All GPUs and the CPU use the same address.  An import gets physical from a descriptor or a fabric handle;
+ * the other steps are the same. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@
 static const CUmemAllocationHandleType by_fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				       by_fabric = CU_MEM_HANDLE_TYPE_FABRIC;
 
-_Static_assert(sizeof(CUmemFabricHandle) == sizeof(gpul_mem_handle), "a handle holds either");
+_Static_assert(sizeof(CUmemFabricHandle) == sizeof(gpul_mem_handle), "a handle has room for it");
 
 static CUmemLocation device_location(int ordinal)
 {
 	return (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal };
 }
 
-static CUmemLocation location(const gpul_mem *m)
+static CUmemLocation memory_location(const gpul_mem *m)
 {
 	return m->about.kind == GPUL_MEM_DEVICE
 		       ? device_location(m->about.device)
@@ -33,14 +33,14 @@ static CUmemLocation location(const gpul_mem *m)
 					  .id = m->about.node };
 }
 
-static CUmemAllocationProp properties(const gpul_mem *m)
+static CUmemAllocationProp allocation_properties(const gpul_mem *m)
 {
 	return (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes =
 			(m->about.exportable ? by_fd : CU_MEM_HANDLE_TYPE_NONE) |
 			(m->fabric ? by_fabric : CU_MEM_HANDLE_TYPE_NONE),
-		.location = location(m),
+		.location = memory_location(m),
 	};
 }
 
@@ -51,7 +51,7 @@ static gpul_status find_granularity(const gpul_mem *m, const CUmemAllocationProp
 		      cuMemGetAllocationGranularity(grain, prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 }
 
-/* Each device, and the CPU where it can see the memory at all. */
+/* Give access to each device and, for host-numa, to the CPU. */
 static gpul_status set_access(gpul_mem *m, gpul_error *err)
 {
 	CUmemAccessDesc access[GPUL_MEM_MAX_DEVICES + 1];
@@ -62,11 +62,11 @@ static gpul_status set_access(gpul_mem *m, gpul_error *err)
 	for (; n < m->about.n_devices; n++)
 		access[n] = (CUmemAccessDesc){ device_location(m->about.devices[n]), flags };
 	if (m->about.kind == GPUL_MEM_HOST_NUMA)
-		access[n++] = (CUmemAccessDesc){ location(m), flags };
+		access[n++] = (CUmemAccessDesc){ memory_location(m), flags };
 	return mem_cu(m, err, cuMemSetAccess(m->gpu, m->about.mapped_bytes, access, n));
 }
 
-static gpul_status not_as_offered(const gpul_mem *m, CUresult r, const char *but,
+static gpul_status refuse_offer(const gpul_mem *m, CUresult r, const char *but,
 				  gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EFORMAT, (int)r,
@@ -74,7 +74,7 @@ static gpul_status not_as_offered(const gpul_mem *m, CUresult r, const char *but
 			 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, but, (int)r);
 }
 
-static gpul_status map(gpul_mem *m, gpul_error *err)
+static gpul_status map_physical(gpul_mem *m, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
 	gpul_status st = mem_cu(m, err, cuMemAddressReserve(&m->gpu, bytes, 0, 0, 0));
@@ -83,9 +83,9 @@ static gpul_status map(gpul_mem *m, gpul_error *err)
 	if (st)
 		return st;
 	r = m->drv->cuMemMap(m->gpu, bytes, 0, m->physical, 0);
-	/* So it answers when the memory has not that size. */
+	/* The driver returns this when the memory is of another size. */
 	if (r == CUDA_ERROR_NOT_SUPPORTED && m->about.imported)
-		st = not_as_offered(m, r, "it is not of that size", err);
+		st = refuse_offer(m, r, "its size differs", err);
 	else
 		st = gpul_mem_cu_status(m, err, r, "cuMemMap");
 	if (st)
@@ -103,14 +103,14 @@ free_addresses:
 	return st;
 }
 
-static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
+static gpul_status create_vmm(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
 	CUmemAllocationProp prop;
 	gpul_status st = GPUL_OK;
 	size_t grain = 0;
 
 	m->fabric = desc->fabric;
-	prop = properties(m);
+	prop = allocation_properties(m);
 	if (m->about.kind == GPUL_MEM_DEVICE)
 		st = gpul_mem_check_peers(m, m->handles[0], err);
 	if (!st)
@@ -121,7 +121,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 		st = mem_cu(m, err, cuMemCreate(&m->physical, m->about.mapped_bytes, &prop, 0));
 	if (st)
 		return st;
-	st = map(m, err);
+	st = map_physical(m, err);
 	if (st)
 		(void)m->drv->cuMemRelease(m->physical);
 	return st;
@@ -129,7 +129,7 @@ static gpul_status create(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *er
 
 /* ---- import ---------------------------------------------------------------------- */
 
-/* Whether a character device is NVIDIA's. */
+/* Is it a character device of NVIDIA's driver? */
 static bool is_nvidia_device(const struct stat *is)
 {
 	struct stat control;
@@ -138,39 +138,40 @@ static bool is_nvidia_device(const struct stat *is)
 					major(is->st_rdev) == major(control.st_rdev));
 }
 
-/* Before the driver sees it: a descriptor is what this driver exports.  NVIDIA's is opaque; the
- * others' is a sealed file, so that its size can be read. */
+/* Check a descriptor before it is passed to the driver.  NVIDIA's driver exports opaque device descriptors,
+ * the software driver sealed files, whose size can be read. */
 static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
 	const char *name = gpul_mem_kind_name(m->about.kind);
 	const bool is_file = m->drv->fds_are_files;
-	const int seals = fcntl(fd, F_GET_SEALS);  /* before the size, which they keep as it is */
+	const int seals = fcntl(fd, F_GET_SEALS);  /* before the size: only seals keep the size from
+						    * changing */
 	struct stat is;
 
 	if (fstat(fd, &is))
 		return gpul_fail(err, GPUL_EFORMAT, errno,
-				 "%s memory was offered, but what came is no open descriptor",
+				 "%s memory was offered, but without an open file descriptor",
 				 name);
 	if (is_file ? !S_ISREG(is.st_mode) : !is_nvidia_device(&is))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory was offered, but the descriptor is of no %s", name,
+				 "%s memory was offered, but the descriptor is not a %s", name,
 				 is_file ? "regular file" : "NVIDIA device");
 	if (!is_file)
 		return GPUL_OK;
 	if (seals < 0 || (seals & needed) != needed)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory was offered, but its file is not sealed against "
-				 "shrinking and growing",
+				 "%s memory was offered, but its file is not sealed against shrinking and "
+				 "growing",
 				 name);
 	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory of %zu bytes was offered, but its file has %lld",
+				 "%s memory of %zu bytes was offered, but its file has %lld bytes",
 				 name, m->about.mapped_bytes, (long long)is.st_size);
 	return GPUL_OK;
 }
 
-/* What the driver says of it must be what the owner said. */
+/* The driver's properties of the imported memory must match the offer. */
 static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err)
 {
 	const bool on_device = m->about.kind == GPUL_MEM_DEVICE;
@@ -184,13 +185,12 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 	if (prop.location.type !=
 	    (on_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA))
 		return gpul_fail(err, GPUL_EFORMAT, (int)prop.location.type,
-				 "%s memory was offered, but the driver says that it lies "
-				 "elsewhere (location type %d)",
+				 "%s memory was offered, but the driver reports location type %d",
 				 gpul_mem_kind_name(m->about.kind), (int)prop.location.type);
 	if (on_device && !offer->fabric && prop.location.id != offer->owner_device)
 		return gpul_fail(
 			err, GPUL_EFORMAT, prop.location.id,
-			"device memory of device %d was offered, but it lies on device %d",
+			"memory of device %d was offered, but it is on device %d",
 			offer->owner_device, prop.location.id);
 	if (!on_device)
 		m->about.node = prop.location.id;
@@ -202,34 +202,34 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 	return st;
 }
 
-static gpul_status import(gpul_mem *m, const struct mem_source *from, gpul_error *err)
+static gpul_status import_vmm(gpul_mem *m, const struct mem_source *from, gpul_error *err)
 {
 	gpul_mem_handle copy;  /* the driver's parameter is not const */
-	void *stands_for = (void *)(intptr_t)from->fd;
+	void *shareable = (void *)(intptr_t)from->fd;
 	gpul_status st = GPUL_OK;
 	CUresult r;
 
 	m->about.mapped_bytes = from->offer->mapped_bytes;
 	if (from->handle) {
 		copy = *from->handle;
-		stands_for = &copy;
+		shareable = &copy;
 	} else {
 		st = check_fd(m, from->fd, err);
 	}
 	if (st)
 		return st;
-	r = m->drv->cuMemImportFromShareableHandle(&m->physical, stands_for,
+	r = m->drv->cuMemImportFromShareableHandle(&m->physical, shareable,
 						   from->handle ? by_fabric : by_fd);
 	if (r == CUDA_ERROR_UNKNOWN || r == CUDA_ERROR_INVALID_VALUE ||
 	    r == CUDA_ERROR_INVALID_HANDLE)
-		return not_as_offered(m, r, "what came stands for no memory of this driver",
+		return refuse_offer(m, r, "the descriptor or handle is not memory of this driver",
 				      err);
 	st = gpul_mem_cu_status(m, err, r, "cuMemImportFromShareableHandle");
 	if (st)
 		return st;
 	st = check_properties(m, from->offer, err);
 	if (!st)
-		st = map(m, err);
+		st = map_physical(m, err);
 	if (st)
 		(void)m->drv->cuMemRelease(m->physical);
 	return st;
@@ -260,7 +260,7 @@ static gpul_status export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *
 		      cuMemExportToShareableHandle(out->bytes, m->physical, by_fabric, 0));
 }
 
-static void destroy(gpul_mem *m)
+static void destroy_vmm(gpul_mem *m)
 {
 	(void)m->drv->cuMemUnmap(m->gpu, m->about.mapped_bytes);
 	(void)m->drv->cuMemAddressFree(m->gpu, m->about.mapped_bytes);
@@ -272,16 +272,16 @@ static void destroy(gpul_mem *m)
 const struct mem_ops gpul_mem_vmm_host = {
 	.on_host = true,
 	.has_fd = true,
-	.create = create,
-	.import = import,
+	.create = create_vmm,
+	.import = import_vmm,
 	.export_fd = export_fd,
-	.destroy = destroy,
+	.destroy = destroy_vmm,
 };
 const struct mem_ops gpul_mem_vmm_device = {
 	.has_fd = true,
-	.create = create,
-	.import = import,
+	.create = create_vmm,
+	.import = import_vmm,
 	.export_fd = export_fd,
 	.export_handle = export_handle,
-	.destroy = destroy,
+	.destroy = destroy_vmm,
 };

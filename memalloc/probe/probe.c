@@ -1,4 +1,4 @@
-/* probe.c — see probe.h: every kind in turn, and what was found is kept. */
+/* probe.c — gpul_mem_probe(): try every kind once for each device, and keep the report. */
 #include "memalloc/probe/probe_internal.h"
 #include "memalloc/mem_internal.h"
 #include "memalloc/probed_internal.h"
@@ -10,7 +10,7 @@
 
 static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER; /* one thread probes at a time */
 
-/* AUTO takes memory that can be shared, if any can. */
+/* AUTO prefers memory that can be shared. */
 static void find_auto(gpul_mem_probe_report *r)
 {
 	for (int wants_shares = 1; wants_shares >= 0; wants_shares--)
@@ -35,7 +35,7 @@ static void log_verdict(const char *name, const gpul_mem_verdict *v)
 		 v->why[0] ? ": " : "", v->why);
 }
 
-static void try_all(const gpul_driver *drv, int device, gpul_mem_probe_report *r)
+static void probe_all(const gpul_driver *drv, int device, gpul_mem_probe_report *r)
 {
 	struct probe_child child = { .drv = drv, .socket = -1 };
 
@@ -82,11 +82,11 @@ gpul_status gpul_mem_probe(const gpul_driver *drv, int device,
 	if (e) {
 		e->drv = drv;
 		e->device = device;
-		try_all(drv, device, &e->report);
+		probe_all(drv, device, &e->report);
 		gpul_mem_add_report(e);
 		*out = &e->report;
 	}
 	pthread_mutex_unlock(&probing);
 	return *out ? GPUL_OK
-		    : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a probe's report");
+		    : gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (probe report)");
 }

@@ -1,34 +1,33 @@
-/* probe_look.c — writing bytes and looking for them, by GPU and by CPU. */
+/* probe_bytes.c — write and check patterns of bytes, by GPU and by CPU. */
 #include "memalloc/probe/probe_internal.h"
 
 #include <string.h>
 
-static unsigned char byte_of(unsigned char seed, size_t i)
+static unsigned char pattern_byte(unsigned char seed, size_t i)
 {
 	return (unsigned char)(seed * 59u + i * 7u + (i >> 8));
 }
 
-static void fill(unsigned char bytes[PROBE_BYTES], unsigned char seed)
+static void fill_pattern(unsigned char bytes[PROBE_BYTES], unsigned char seed)
 {
 	for (size_t i = 0; i < PROBE_BYTES; i++)
-		bytes[i] = byte_of(seed, i);
+		bytes[i] = pattern_byte(seed, i);
 }
 
-static gpul_status compare(const unsigned char *there, unsigned char seed, const char *who,
+static gpul_status compare_pattern(const unsigned char *found, unsigned char seed, const char *reader,
 			   gpul_error *err)
 {
 	for (size_t i = 0; i < PROBE_BYTES; i++)
-		if (there[i] != byte_of(seed, i))
+		if (found[i] != pattern_byte(seed, i))
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "the %s does not see what was written: byte %zu is "
-					 "%02x instead of %02x",
-					 who, i, there[i], byte_of(seed, i));
+					 "the %s does not read what was written: byte %zu is %02x instead "
+					 "of %02x",
+					 reader, i, found[i], pattern_byte(seed, i));
 	return GPUL_OK;
 }
 
-/* Both directions go over scratch memory of the device: bytes ─ copy ─> scratch ─ copy engine
- * ─> at, or back. */
-static gpul_status through_scratch(const gpul_driver *drv, CUdeviceptr at,
+/* Copy through scratch memory of the device, in either direction: bytes <─ copy ─> scratch <─ copy engine ─> at. */
+static gpul_status copy_through_scratch(const gpul_driver *drv, CUdeviceptr at,
 				   unsigned char bytes[PROBE_BYTES], bool write,
 				   gpul_error *err)
 {
@@ -54,27 +53,27 @@ gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigne
 {
 	unsigned char bytes[PROBE_BYTES];
 
-	fill(bytes, seed);
-	return through_scratch(drv, at, bytes, true, err);
+	fill_pattern(bytes, seed);
+	return copy_through_scratch(drv, at, bytes, true, err);
 }
 
 gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
 				 gpul_error *err)
 {
 	unsigned char bytes[PROBE_BYTES] = { 0 };
-	gpul_status st = through_scratch(drv, at, bytes, false, err);
+	gpul_status st = copy_through_scratch(drv, at, bytes, false, err);
 
-	return st ? st : compare(bytes, seed, "GPU", err);
+	return st ? st : compare_pattern(bytes, seed, "GPU", err);
 }
 
 void gpul_probe_cpu_write(void *at, unsigned char seed)
 {
-	fill(at, seed);
+	fill_pattern(at, seed);
 }
 
 gpul_status gpul_probe_cpu_check(const void *at, unsigned char seed, gpul_error *err)
 {
-	return compare(at, seed, "CPU", err);
+	return compare_pattern(at, seed, "CPU", err);
 }
 
 gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd,

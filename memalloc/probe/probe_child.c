@@ -1,8 +1,8 @@
-/* probe_child.c — the program gpuload-probe, from this side.
+/* probe_child.c — find, start, query and stop the program gpuload-probe.
  *
- * posix_spawn and not fork: NVIDIA's driver does not survive a fork, and the program may have
- * threads.  The child has its end of a socketpair as descriptor 3, nothing else of ours, and
- * ends when that is closed. */
+ * posix_spawn instead of fork, because NVIDIA's driver does not survive a fork and this program may have
+ * threads.  Of this process' descriptors the child gets only its end of a socketpair, as descriptor 3, and
+ * exits when that is closed. */
 #include "memalloc/probe/probe_internal.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 #define GPUL_LIBDIR "/usr/local/lib/gpuload"
 #endif
 
-/* ---- finding it -------------------------------------------------------------------------- */
+/* ---- finding the program ----------------------------------------------------------------- */
 
 static bool is_program(char path[PATH_MAX], const char *folder, const char *below)
 {
@@ -40,9 +40,8 @@ static bool find_program(char path[PATH_MAX])
 	char folder[PATH_MAX];
 
 	if (chosen && *chosen)
-		return is_program(path, chosen,
-				  ""); /* asked for by name: nothing else would do */
-	/* In the build tree; of an installed program, library. */
+		return is_program(path, chosen, ""); /* named by the user: no search */
+	/* In the build tree; beside an installed program, or an installed library. */
 	return (gpul_own_folder(folder, sizeof folder) &&
 		(is_program(path, folder, "/gpuload-probe") ||
 		 is_program(path, folder, "/../lib/gpuload/gpuload-probe") ||
@@ -50,7 +49,7 @@ static bool find_program(char path[PATH_MAX])
 	       is_program(path, GPUL_LIBDIR, "/gpuload-probe");
 }
 
-/* ---- starting it ------------------------------------------------------------------------- */
+/* ---- starting the program ---------------------------------------------------------------- */
 
 static bool is_replaced(const char *variable, const char *const *by)
 {
@@ -80,8 +79,8 @@ static char **make_environment(const char *const *open_env)
 
 static int set_files(posix_spawn_file_actions_t *actions, int socket)
 {
-	/* This first: in a program without standard files the socket may be one of those.  It also
-	 * makes it one that is inherited. */
+	/* The socket first: when standard files are closed, it may have one of their numbers.  dup2 also
+	 * clears close-on-exec. */
 	int failed = posix_spawn_file_actions_adddup2(actions, socket, PROBE_FD);
 
 	if (!failed)
@@ -89,13 +88,13 @@ static int set_files(posix_spawn_file_actions_t *actions, int socket)
 	if (!failed)
 		failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
-	if (!failed)  /* what the program forgot to mark close-on-exec */
+	if (!failed)  /* descriptors without close-on-exec */
 		failed = posix_spawn_file_actions_addclosefrom_np(actions, PROBE_FD + 1);
 #endif
 	return failed;
 }
 
-/* The signals of a fresh program: whatever this one blocks or ignores. */
+/* Reset signals that this process blocks or ignores. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;
@@ -134,7 +133,7 @@ destroy_actions:
 	return failed;
 }
 
-static gpul_status start(struct probe_child *c, const char *path, gpul_error *err)
+static gpul_status start_program(struct probe_child *c, const char *path, gpul_error *err)
 {
 	int ends[2], failed;
 	char **env;
@@ -156,11 +155,11 @@ static gpul_status start(struct probe_child *c, const char *path, gpul_error *er
 	return GPUL_OK;
 }
 
-/* ---- its end ----------------------------------------------------------------------------- */
+/* ---- the child's end --------------------------------------------------------------------- */
 
-/* Wait for its end so long, then make it end; its status as waitpid() tells, -1: somebody else
- * took it. */
-static int bury(struct probe_child *c, int wait_ms)
+/* Wait up to wait_ms for the child to exit, then kill it.  Returns its status as of waitpid(); -1: another
+ * thread reaped it. */
+static int reap_child(struct probe_child *c, int wait_ms)
 {
 	int status = -1;
 	pid_t r;
@@ -178,7 +177,7 @@ static int bury(struct probe_child *c, int wait_ms)
 	return r < 0 ? -1 : status;
 }
 
-/* What programs die of, by the name that people look for; older C libraries cannot tell it. */
+/* Names of signals that kill programs (sigabbrev_np is missing in older C libraries). */
 static const char *signal_name(int number)
 {
 	static const struct {
@@ -196,24 +195,24 @@ static const char *signal_name(int number)
 	return "a signal";
 }
 
-static gpul_status died(struct probe_child *c, gpul_error *err)
+static gpul_status report_exit(struct probe_child *c, gpul_error *err)
 {
-	int status = bury(c, 2000);
+	int status = reap_child(c, 2000);
 
 	if (status != -1 && WIFSIGNALED(status))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status),
-				 "the child died of %s", signal_name(WTERMSIG(status)));
+				 "the child was killed by %s", signal_name(WTERMSIG(status)));
 	if (status != -1 && WIFEXITED(status))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, WEXITSTATUS(status),
-				 "the child ended with status %d and said nothing",
+				 "the child exited with status %d without an answer",
 				 WEXITSTATUS(status));
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the child ended and said nothing");
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the child exited without an answer");
 }
 
-/* ---- talking ----------------------------------------------------------------------------- */
+/* ---- questions and answers --------------------------------------------------------------- */
 
-/* 1: readable (or closed), 0: the time is over. */
-static int wait_readable(int socket, int timeout_ms)
+/* Wait until the socket is readable or closed; false: time-out. */
+static bool wait_readable(int socket, int timeout_ms)
 {
 	uint64_t end = gpul_clock_ns() + (uint64_t)timeout_ms * 1000000;
 	int r;
@@ -233,20 +232,19 @@ static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error
 	ssize_t n;
 
 	if (!wait_readable(c->socket, timeout_ms)) {
-		bury(c, 0);
+		reap_child(c, 0);
 		return gpul_fail(err, GPUL_EUNSUPPORTED, ETIMEDOUT,
-				 "the child did not answer in %.3g s", timeout_ms * 1e-3);
+				 "the child did not answer within %.3g s", timeout_ms * 1e-3);
 	}
 	do
 		n = recv(c->socket, &a, sizeof a, 0);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
-		return died(c, err);
+		return report_exit(c, err);
 	if (n != sizeof a || a.protocol != PROBE_PROTOCOL) {
-		bury(c, 0);
+		reap_child(c, 0);
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "gpuload-probe is of another version than this program: "
-				 "install both again");
+				 "gpuload-probe and this program are of different versions: reinstall both");
 	}
 	a.err.text[sizeof a.err.text - 1] = '\0';
 	return a.err.status ? gpul_fail(err, a.err.status, a.err.native, "%s", a.err.text)
@@ -265,12 +263,12 @@ gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 	if (c->none || !c->drv->open_env || !find_program(path)) {
 		if (!c->none)
 			gpul_log(GPUL_LOG_INFO, "memalloc",
-				 "probe: no gpuload-probe: this process asks itself");
+				 "probe: no gpuload-probe: trying the import in this process");
 		c->none = true;
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "there is no gpuload-probe beside this program");
+				 "gpuload-probe not found beside this program");
 	}
-	st = start(c, path, &c->broken);
+	st = start_program(c, path, &c->broken);
 	if (!st)
 		st = read_answer(c, c->start_ms ? c->start_ms : PROBE_START_MS, &c->broken);
 	if (!st)
@@ -297,12 +295,12 @@ gpul_status gpul_probe_child_ask(struct probe_child *c, const struct probe_quest
 		memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
 	}
 	if (sendmsg(c->socket, &message, MSG_NOSIGNAL) != sizeof *q)
-		return died(c, err);
+		return report_exit(c, err);
 	return read_answer(c, c->answer_ms ? c->answer_ms : PROBE_ANSWER_MS, err);
 }
 
 void gpul_probe_child_stop(struct probe_child *c)
 {
 	if (c->pid > 0)
-		bury(c, 2000);
+		reap_child(c, 2000);
 }

@@ -1,7 +1,7 @@
-/* probe_main.c — gpuload-probe: the other process that gpul_mem_probe() asks.
+/* probe_main.c — the program gpuload-probe: the child process of gpul_mem_probe().
  *
- * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until
- * that is closed.  It may die of an answer: that is what it is for. */
+ * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until that is closed.
+ * A driver call may crash it; that protects the process that asked. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "driver/context.h"
 #include "memalloc/probe/probe_internal.h"
 
-/* A question and its descriptor (-1: none came); false: there are no more. */
-static bool receive(struct probe_question *q, int *fd)
+/* Receive a question and its descriptor (-1: none); false: no more questions. */
+static bool receive_question(struct probe_question *q, int *fd)
 {
 	union {
 		struct cmsghdr head;
@@ -38,7 +38,7 @@ static bool receive(struct probe_question *q, int *fd)
 	return n == sizeof *q;
 }
 
-static bool say(const gpul_error *err)
+static bool send_answer(const gpul_error *err)
 {
 	struct probe_answer a;
 
@@ -48,8 +48,8 @@ static bool say(const gpul_error *err)
 	return send(PROBE_FD, &a, sizeof a, MSG_NOSIGNAL) == sizeof a;
 }
 
-/* Questions may be about any device; a context takes long to make, so the last one stays. */
-static gpul_status enter(const gpul_driver *drv, int device, gpul_context *c, gpul_error *err)
+/* Open a context on the device of a question.  The last context stays open, because opening one is slow. */
+static gpul_status open_context(const gpul_driver *drv, int device, gpul_context *c, gpul_error *err)
 {
 	CUdevice wanted;
 	gpul_status st = gpul_cu(drv, err, cuDeviceGet(&wanted, device));
@@ -71,21 +71,20 @@ int main(void)
 
 	if (getsockopt(PROBE_FD, SOL_SOCKET, SO_TYPE, &type, &type_bytes) ||
 	    type != SOCK_SEQPACKET) {
-		fprintf(stderr, "gpuload-probe: gpuload starts this itself; try gpuload "
-				"devices --memory\n");
+		fprintf(stderr, "gpuload-probe: started by gpuload only; try gpuload devices --memory\n");
 		return 2;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* should it hang in a driver when its parent ends */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* in case it hangs in a driver when its parent exits */
 	gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);
-	if (!say(&err) || err.status)
+	if (!send_answer(&err) || err.status)
 		return 1;
-	while (receive(&q, &fd)) {
+	while (receive_question(&q, &fd)) {
 		err = (gpul_error){ 0 };
-		if (enter(drv, q.device, &context, &err) == GPUL_OK)
+		if (open_context(drv, q.device, &context, &err) == GPUL_OK)
 			gpul_probe_answer(drv, &q, fd, &err);
 		if (fd >= 0)
 			close(fd);
-		if (!say(&err))
+		if (!send_answer(&err))
 			return 1;
 	}
 	gpul_context_close(&context);
