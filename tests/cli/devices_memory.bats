@@ -18,7 +18,7 @@ row() {
 	[[ $(row device) =~ ^device\ +yes\ +yes\ +2\ MiB$ ]] || show "device"
 	[[ $(row memfd) =~ ^memfd\ +yes\ +yes\ +4\ KiB$ ]] || show "memfd"
 	[[ $(row shm) =~ ^shm\ +yes\ +yes\ +4\ KiB$ ]] || show "shm"
-	[[ $(row pinned) =~ ^pinned\ +yes\ +no\ .*"stays in its process" ]] || show "pinned"
+	[[ $(row pinned) =~ ^pinned\ +yes\ +no\ .*"cannot be shared" ]] || show "pinned"
 	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +yes\ +2\ MiB$ ]] || show "device-ipc"
 	[[ $(row fabric) =~ ^fabric\ +no\ +no ]] || show "fabric"
 	[[ $(row auto) =~ takes\ host-numa$ ]] || show "auto"
@@ -44,19 +44,19 @@ row() {
 	says "memory of device 1"
 }
 
-@test "another process that dies is told, and is no failure of the command" {
+@test "a crash of the probe's child is reported, and is not a failure of the command" {
 	printf '#!/bin/sh\nkill -SEGV $$\n' > dies
 	chmod +x dies
 	GPULOAD_PROBE=$PWD/dies works devices --memory
-	[[ $(row memfd) =~ ^memfd\ +yes\ +no\ .*"in another process: the child died of SIGSEGV" ]] || show "memfd"
-	[[ $(row pinned) == *"stays in its process"* ]] || show "pinned was not to be asked about"
+	[[ $(row memfd) =~ ^memfd\ +yes\ +no\ .*"in another process: the child was killed by SIGSEGV" ]] || show "memfd"
+	[[ $(row pinned) == *"cannot be shared"* ]] || show "pinned needs no other process"
 	[[ $(row auto) =~ takes\ host-numa$ ]] || show "auto: for this process alone"
 }
 
-@test "without gpuload-probe the process asks itself, and says so" {
+@test "without gpuload-probe the import is tried in the same process" {
 	GPULOAD_PROBE=/nonexistent works devices --memory
 	[[ $(row memfd) =~ ^memfd\ +yes\ +not\ asked ]] || show "memfd"
-	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +no\ .*"nobody to ask" ]] || show "device-ipc"
+	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +no\ .*"not tried" ]] || show "device-ipc"
 	says "not asked: gpuload-probe is not beside gpuload"
 	GPULOAD_PROBE=/nonexistent works devices --memory --json
 	[[ $(json '{k["asked_another_process"] for k in j["devices"][0]["memory"]["kinds"]}') == "{False}" ]]

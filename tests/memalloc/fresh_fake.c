@@ -1,4 +1,4 @@
-/* fresh_fake.c — see fresh_fake.h. */
+/* fresh_fake.c — a reset fake driver with two devices. */
 #include "tests/memalloc/fresh_fake.h"
 
 #include <setjmp.h>

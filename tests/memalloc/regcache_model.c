@@ -1,5 +1,4 @@
-/* regcache_model.c — see regcache_model.h: lists that are searched from end to end, and nothing
- * clever. */
+/* regcache_model.c — the model of the register cache: an unsorted list, searched from end to end. */
 #include "tests/memalloc/regcache_model.h"
 
 #include <errno.h>
@@ -10,12 +9,12 @@
 
 #include <cmocka.h>
 
-static bool touches(const struct model_region *r, unsigned first, unsigned end)
+static bool overlaps(const struct model_region *r, unsigned first, unsigned end)
 {
 	return r->first < end && first < r->end;
 }
 
-static void drop(struct model *m, unsigned i)
+static void remove_region(struct model *m, unsigned i)
 {
 	m->at[i] = m->at[--m->n];
 }
@@ -29,7 +28,7 @@ static unsigned idle_pages(const struct model *m)
 	return pages;
 }
 
-static void trim(struct model *m)
+static void trim_idle(struct model *m)
 {
 	while (idle_pages(m) > m->idle_pages) {
 		unsigned oldest = MODEL_ROOM;
@@ -38,11 +37,11 @@ static void trim(struct model *m)
 			if (!m->at[i].refs &&
 			    (oldest == MODEL_ROOM || m->at[i].put_at < m->at[oldest].put_at))
 				oldest = i;
-		drop(m, oldest);
+		remove_region(m, oldest);
 	}
 }
 
-/* Of several that cover it, the one that starts last. */
+/* Of several regions that cover the span, the one that starts last. */
 static struct model_region *covering(struct model *m, unsigned first, unsigned end)
 {
 	struct model_region *best = NULL;
@@ -57,24 +56,24 @@ static struct model_region *covering(struct model *m, unsigned first, unsigned e
 	return best;
 }
 
-static bool can(const struct model *m, unsigned first, unsigned end)
+static bool can_register(const struct model *m, unsigned first, unsigned end)
 {
 	return m->bad_page < first || m->bad_page >= end;
 }
 
-static bool widen(const struct model *m, unsigned *first, unsigned *end)
+static bool widen_span(const struct model *m, unsigned *first, unsigned *end)
 {
 	for (unsigned i = 0; i < m->n; i++) {
 		const struct model_region *r = &m->at[i];
 
-		if (!touches(r, *first, *end))
+		if (!overlaps(r, *first, *end))
 			continue;
 		if (r->refs && !m->may_overlap)
 			return false;
 		if (!r->refs && (r->first < *first || r->end > *end)) {
 			*first = r->first < *first ? r->first : *first;
 			*end = r->end > *end ? r->end : *end;
-			i = (unsigned)-1; /* look at all again */
+			i = (unsigned)-1; /* start over */
 		}
 	}
 	return true;
@@ -83,31 +82,31 @@ static bool widen(const struct model *m, unsigned *first, unsigned *end)
 bool model_get(struct model *m, unsigned first, unsigned end, struct model_region *out)
 {
 	struct model_region *r = covering(m, first, end),
-			    made = { first, end, ++m->clock, 1, 0, false };
+			    created = { first, end, ++m->clock, 1, 0, false };
 
 	if (r) {
 		r->refs++;
 		*out = *r;
 		return true;
 	}
-	if (!widen(m, &made.first, &made.end))
+	if (!widen_span(m, &created.first, &created.end))
 		return false;
 	for (unsigned i = m->n; i-- > 0;)
-		if (!m->at[i].doomed && m->at[i].first >= made.first &&
-		    m->at[i].end <= made.end) {
+		if (!m->at[i].doomed && m->at[i].first >= created.first &&
+		    m->at[i].end <= created.end) {
 			if (m->at[i].refs)
 				m->at[i].doomed = true;
 			else
-				drop(m, i);
+				remove_region(m, i);
 		}
-	if (!can(m, made.first, made.end)) {
-		made.first = first;
-		made.end = end;
+	if (!can_register(m, created.first, created.end)) {
+		created.first = first;
+		created.end = end;
 	}
-	if (!can(m, first, end))
+	if (!can_register(m, first, end))
 		return false;
-	m->at[m->n++] = made;
-	*out = made;
+	m->at[m->n++] = created;
+	*out = created;
 	return true;
 }
 
@@ -121,9 +120,9 @@ void model_put(struct model *m, unsigned long id)
 		if (--r->refs == 0) {
 			r->put_at = ++m->clock;
 			if (r->doomed)
-				drop(m, i);
+				remove_region(m, i);
 			else
-				trim(m);
+				trim_idle(m);
 		}
 		return;
 	}
@@ -137,13 +136,13 @@ size_t model_invalidate(struct model *m, unsigned first, unsigned end)
 	for (unsigned i = m->n; i-- > 0;) {
 		struct model_region *r = &m->at[i];
 
-		if (!touches(r, first, end))
+		if (!overlaps(r, first, end))
 			continue;
 		if (r->refs) {
 			r->doomed = true;
 			n_in_use++;
 		} else {
-			drop(m, i);
+			remove_region(m, i);
 		}
 	}
 	return n_in_use;
@@ -154,7 +153,7 @@ const struct model_region *model_find(const struct model *m, unsigned page)
 	return covering((struct model *)(uintptr_t)m, page, page + 1);
 }
 
-/* ---- the ops ----------------------------------------------------------------------------- */
+/* ---- registration functions that count ---------------------------------------------------- */
 
 static size_t page_bytes(void)
 {
@@ -203,7 +202,7 @@ static void count_dereg(void *user, void *at, size_t bytes, void *token)
 			c->at[i] = c->at[--c->n];
 			return;
 		}
-	fail_msg("pages %u-%u are given back and were not registered", first, end);
+	fail_msg("pages %u-%u are deregistered but were not registered", first, end);
 }
 
 gpul_reg_ops counted_ops(struct counted *c)

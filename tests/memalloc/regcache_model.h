@@ -1,6 +1,7 @@
-/* regcache_model.h — a register cache as simple as can be, and ops that count.
+/* regcache_model.h — a model of the register cache, as simple as possible, and registration functions that count
+ * calls.
  *
- * Addresses are pages of a range that is never touched. */
+ * Addresses are page numbers of a range that is never accessed. */
 #ifndef GPULOAD_TESTS_MEMALLOC_REGCACHE_MODEL_H
 #define GPULOAD_TESTS_MEMALLOC_REGCACHE_MODEL_H
 
@@ -10,29 +11,29 @@ enum { MODEL_PAGES = 64, MODEL_ROOM = 4 * MODEL_PAGES };
 
 struct model_region {
 	unsigned first, end;  /* pages */
-	unsigned long id;     /* from 1; a doomed one and its successor may have one span */
+	unsigned long id;     /* from 1; a doomed region and its successor may have the same span */
 	unsigned refs;
-	unsigned long put_at; /* when the last user gave it back */
+	unsigned long put_at; /* when the last user released it */
 	bool doomed;
 };
 
 struct model {
 	bool may_overlap;
-	unsigned bad_page;    /* registering it fails; MODEL_PAGES: none is bad */
+	unsigned bad_page;    /* registering it fails; MODEL_PAGES: no such page */
 	unsigned idle_pages;  /* limit */
 	struct model_region at[MODEL_ROOM];
 	unsigned n;
 	unsigned long clock;
 };
 
-/* What get() does: false, it fails.  A region's index changes with the next call. */
+/* As gpul_regcache_get(); false: it fails. */
 bool model_get(struct model *m, unsigned first, unsigned end, struct model_region *out);
 void model_put(struct model *m, unsigned long id);
 size_t model_invalidate(struct model *m, unsigned first, unsigned end);
-/* The region that find() answers with; NULL: none. */
+/* As gpul_regcache_find(); NULL: no such region. */
 const struct model_region *model_find(const struct model *m, unsigned page);
 
-/* The ops' side: what is registered now. */
+/* The currently registered pages, as seen by the registration functions. */
 struct counted {
 	struct {
 		unsigned first, end;
@@ -41,7 +42,7 @@ struct counted {
 	bool may_overlap;
 	unsigned bad_page;
 	unsigned n_regs, n_deregs;
-	gpul_status fail_with;  /* every registration fails so, while more than fail_above are there */
+	gpul_status fail_with;  /* registrations fail with this while more than fail_above regions exist */
 	int fail_native;
 	unsigned fail_above;
 };

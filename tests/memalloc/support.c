@@ -1,4 +1,4 @@
-/* support.c — see support.h. */
+/* support.c — helpers for the tests of memalloc, and the peer process that imports memory. */
 #include "tests/memalloc/support.h"
 
 #include <dirent.h>
@@ -102,7 +102,7 @@ bool gpu_sees(const gpul_driver *drv, CUdeviceptr at, size_t bytes, unsigned see
 	return there;
 }
 
-/* ---- another process ------------------------------------------------------------- */
+/* ---- the peer process ------------------------------------------------------------ */
 
 struct peer {
 	pid_t pid;
@@ -116,9 +116,8 @@ struct question {
 	unsigned seed;
 };
 
-/* The question, and the descriptor that came with it (-1: none); false: the other end is
- * closed. */
-static bool receive(int from, struct question *q, int *fd)
+/* Receive a question and its descriptor (-1: none); false: the other end is closed. */
+static bool receive_question(int from, struct question *q, int *fd)
 {
 	union {
 		struct cmsghdr head;
@@ -140,8 +139,7 @@ static bool receive(int from, struct question *q, int *fd)
 	return true;
 }
 
-/* Whether the kernel, asked to store a byte there, answers that nobody may: without the signal.
- */
+/* Is a store refused?  Has the kernel store a byte, which fails with EFAULT instead of a signal. */
 static bool store_is_refused(void *at)
 {
 	bool refused;
@@ -161,14 +159,14 @@ static void try_to_store(const gpul_driver *drv, gpul_mem *m, peer_answer *a)
 	const gpul_mem_kind kind = gpul_mem_about(m)->kind;
 
 	a->store_refused = gpul_mem_cpu(m) && store_is_refused(gpul_mem_cpu(m));
-	/* NVIDIA's driver may copy into registered memory by the CPU: that is SIGSEGV. */
-	a->copy_tried = strcmp(drv->name, "nvidia") != 0 || kind == GPUL_MEM_HOST_NUMA ||
+	/* NVIDIA's driver may copy into registered memory with the CPU, which would be a SIGSEGV. */
+	a->copy_tried = drv->interprets || kind == GPUL_MEM_HOST_NUMA ||
 			kind == GPUL_MEM_DEVICE;
 	a->copy_refused = a->copy_tried && drv->cuMemcpyHtoD(gpul_mem_gpu(m), &word,
 							     sizeof word) != CUDA_SUCCESS;
 }
 
-static void look(const gpul_driver *drv, gpul_mem *m, const struct question *q, peer_answer *a)
+static void check_memory(const gpul_driver *drv, gpul_mem *m, const struct question *q, peer_answer *a)
 {
 	const size_t bytes = q->offer.bytes;
 
@@ -180,7 +178,7 @@ static void look(const gpul_driver *drv, gpul_mem *m, const struct question *q, 
 		gpu_fill(drv, gpul_mem_gpu(m), bytes, q->seed + 1);
 }
 
-static void answer(const gpul_driver *drv, const struct question *q, int fd, peer_answer *a)
+static void answer_question(const gpul_driver *drv, const struct question *q, int fd, peer_answer *a)
 {
 	gpul_mem_desc desc = wanted(q->offer.kind, q->offer.bytes);
 	gpul_mem *m = NULL;
@@ -189,12 +187,12 @@ static void answer(const gpul_driver *drv, const struct question *q, int fd, pee
 	desc.read_only = q->read_only;
 	if (gpul_mem_import(drv, &q->offer, fd, q->has_handle ? &q->handle : NULL, &desc, &m,
 			    &a->err) == GPUL_OK)
-		look(drv, m, q, a);
+		check_memory(drv, m, q, a);
 	gpul_mem_destroy(m);
 	a->leaked_fds = count_fds() - before;
 }
 
-static void serve(int from)
+static void run_peer(int from)
 {
 	const gpul_driver *drv = NULL;
 	gpul_context c;
@@ -203,12 +201,12 @@ static void serve(int from)
 
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) ||
 	    gpul_context_open(drv, 0, &c, NULL))
-		_exit(1);  /* cmocka's failures are the other process' */
+		_exit(1);  /* no assertion: cmocka runs in the parent */
 
-	while (receive(from, &q, &fd)) {
+	while (receive_question(from, &q, &fd)) {
 		peer_answer a = { 0 };
 
-		answer(drv, &q, fd, &a);
+		answer_question(drv, &q, fd, &a);
 		if (fd >= 0)
 			close(fd);
 		if (send(from, &a, sizeof a, MSG_NOSIGNAL) != sizeof a)
@@ -229,7 +227,7 @@ struct peer *peer_start(void)
 	if (p->pid == 0) {
 		close(ends[0]);
 		free(p);
-		serve(ends[1]);
+		run_peer(ends[1]);
 		close(ends[1]);
 		exit(0);
 	}

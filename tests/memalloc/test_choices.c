@@ -1,4 +1,5 @@
-/* test_choices.c — on a driver that says what the test has it say: what AUTO takes, and what is refused why. */
+/* test_choices.c — on a fake driver: which kind AUTO takes, and which requests are refused with which
+ * message. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +15,8 @@
 #include "tests/memalloc/fresh_fake.h"
 #include "tests/memalloc/support.h"
 
-/* A kind of memory that works makes one with the n-th call failing; what AUTO takes instead
- * says why. */
-static void auto_takes_the_next_kind_and_says_why(void **state)
+/* The n-th driver call fails: AUTO takes the next kind, and its reasons name the failed kind. */
+static void auto_takes_the_next_kind_and_reports_why(void **state)
 {
 	static const int device = 0;
 	int n_memfd = 0, n_shm = 0;
@@ -32,7 +32,7 @@ static void auto_takes_the_next_kind_and_says_why(void **state)
 		const gpul_mem_info *is;
 
 		fake_fail_next(n, CUDA_ERROR_NOT_PERMITTED);
-		/* One failure leaves two kinds. */
+		/* One failed call leaves two kinds that work. */
 		assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);
 		is = gpul_mem_about(m);
 		n_memfd += is->kind == GPUL_MEM_MEMFD;
@@ -61,7 +61,7 @@ static CUresult refuse_register(void *at, size_t bytes, unsigned flags)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void auto_tells_of_every_kind_when_none_works(void **state)
+static void auto_reports_every_kind_when_none_works(void **state)
 {
 	gpul_context c = { 0 };
 	gpul_driver drv = *fresh_fake(&c);
@@ -94,16 +94,16 @@ static CUresult count_and_refuse_create(CUmemGenericAllocationHandle *out, size_
 	return refuse_create(out, bytes, prop, flags);
 }
 
-static void auto_skips_what_a_probe_has_seen_fail(void **state)
+static void auto_skips_kinds_that_failed_in_a_probe(void **state)
 {
-	static gpul_driver drv;  /* the report is kept by its address */
+	static gpul_driver drv;  /* reports are kept by the driver's address */
 	gpul_context c = { 0 };
 	gpul_mem_desc desc = wanted(GPUL_MEM_AUTO, BYTES);
 	const gpul_mem_probe_report *report;
 	gpul_mem *m = NULL;
 
 	(void)state;
-	setenv("GPULOAD_PROBE", "/nonexistent", 1);  /* this process asks itself */
+	setenv("GPULOAD_PROBE", "/nonexistent", 1);  /* so the probe imports in this process */
 	drv = *fresh_fake(&c);
 	drv.cuMemCreate = count_and_refuse_create;
 	assert_int_equal(gpul_mem_probe(&drv, 0, &report, NULL), GPUL_OK);
@@ -119,7 +119,7 @@ static void auto_skips_what_a_probe_has_seen_fail(void **state)
 	unsetenv("GPULOAD_PROBE");
 }
 
-static void names_the_devices_without_peer_access(void **state)
+static void names_the_devices_that_lack_peer_access(void **state)
 {
 	static const gpul_mem_kind on_device[] = { GPUL_MEM_DEVICE, GPUL_MEM_DEVICE_IPC };
 
@@ -134,13 +134,13 @@ static void names_the_devices_without_peer_access(void **state)
 		fake_behave()->no_peer_access = 1;
 		assert_int_equal(gpul_mem_create(drv, &desc, &m, &err), GPUL_EUNSUPPORTED);
 		assert_non_null(strstr(
-			err.text, "device 1 cannot reach device 0's memory: no peer access"));
+			err.text, "device 1 cannot access the memory of device 0: no peer access"));
 		gpul_context_close(&c);
 		assert_int_equal(fake_alive(), 0);
 	}
 }
 
-static void says_how_a_container_gets_host_numa_memory(void **state)
+static void advises_sys_nice_in_a_container(void **state)
 {
 	gpul_context c = { 0 };
 	gpul_driver drv = *fresh_fake(&c);
@@ -156,7 +156,7 @@ static void says_how_a_container_gets_host_numa_memory(void **state)
 	gpul_context_close(&c);
 }
 
-static void clamps_the_node_of_a_gpu_that_has_none(void **state)
+static void uses_node_0_for_a_gpu_without_a_node(void **state)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fresh_fake(&c);
@@ -172,7 +172,7 @@ static void clamps_the_node_of_a_gpu_that_has_none(void **state)
 	gpul_context_close(&c);
 }
 
-static void a_size_that_overflows_when_rounded_is_refused(void **state)
+static void refuses_a_size_that_overflows_when_rounded(void **state)
 {
 	static const size_t sizes[] = { SIZE_MAX, SIZE_MAX - 4094, SIZE_MAX - 1 };
 
@@ -192,7 +192,7 @@ static void a_size_that_overflows_when_rounded_is_refused(void **state)
 	}
 }
 
-static void a_driver_without_a_granularity_is_refused(void **state)
+static void refuses_a_granularity_of_0(void **state)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fresh_fake(&c);
@@ -206,10 +206,10 @@ static void a_driver_without_a_granularity_is_refused(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
-/* The import of freshly made memory of a kind, about which the driver or the owner says what is
- * not so. */
+/* Create and export memory of a kind, then import it after change() has falsified the offer or the driver's
+ * answers. */
 static gpul_status import_with(gpul_mem_kind kind,
-			       void (*lie)(gpul_mem_offer *offer, gpul_mem_desc *desc),
+			       void (*change)(gpul_mem_offer *offer, gpul_mem_desc *desc),
 			       gpul_error *err)
 {
 	gpul_context c = { 0 };
@@ -228,7 +228,7 @@ static gpul_status import_with(gpul_mem_kind kind,
 		assert_int_equal(gpul_mem_export_handle(m, &handle, NULL), GPUL_OK);
 	else
 		assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_OK);
-	lie(&offer, &desc);
+	change(&offer, &desc);
 	st = gpul_mem_import(drv, &offer, fd, fd < 0 ? &handle : NULL, &desc, &twin, err);
 	gpul_mem_destroy(twin);
 	gpul_mem_destroy(m);
@@ -237,20 +237,20 @@ static gpul_status import_with(gpul_mem_kind kind,
 	return st;
 }
 
-static void larger(gpul_mem_offer *offer, gpul_mem_desc *desc)
+static void offer_larger(gpul_mem_offer *offer, gpul_mem_desc *desc)
 {
 	(void)desc;
 	offer->mapped_bytes += 65536;
 }
 
-static void smaller(gpul_mem_offer *offer, gpul_mem_desc *desc)
+static void offer_smaller(gpul_mem_offer *offer, gpul_mem_desc *desc)
 {
 	(void)desc;
 	offer->mapped_bytes -= 65536;
 	offer->bytes = 1;
 }
 
-static void an_import_of_another_size_is_refused(void **state)
+static void refuses_an_offer_of_another_size(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 
@@ -258,15 +258,16 @@ static void an_import_of_another_size_is_refused(void **state)
 	for (int i = 0; i < 4; i++) {
 		gpul_error err[2] = { 0 };
 
-		assert_int_equal(import_with(kinds[i], larger, &err[0]), GPUL_EFORMAT);
+		assert_int_equal(import_with(kinds[i], offer_larger, &err[0]), GPUL_EFORMAT);
 		assert_non_null(strstr(err[0].text, "but its file has"));
-		assert_int_equal(import_with(kinds[i], smaller, &err[1]), GPUL_EFORMAT);
+		assert_int_equal(import_with(kinds[i], offer_smaller, &err[1]), GPUL_EFORMAT);
 		assert_non_null(strstr(err[1].text, "but its file has"));
 	}
 }
 
-/* NVIDIA's descriptors are a device's, and tell no size: its driver does, at the mapping. */
-static void a_descriptor_for_nvidias_driver_is_a_device(void **state)
+/* NVIDIA's descriptors are character devices without a size; the driver reports a wrong size when it maps
+ * them. */
+static void opaque_descriptors_must_be_nvidia_devices(void **state)
 {
 	gpul_context c = { 0 };
 	gpul_driver drv = *fresh_fake(&c);
@@ -277,14 +278,14 @@ static void a_descriptor_for_nvidias_driver_is_a_device(void **state)
 	int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	(void)state;
-	drv.name = "nvidia";
+	drv.fds_are_files = false;
 	assert_int_equal(gpul_mem_create(&drv, &desc, &m, NULL), GPUL_OK);
 	assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_OK);
 	offer.mapped_bytes = gpul_mem_about(m)->mapped_bytes;
 	assert_int_equal(gpul_mem_import(&drv, &offer, fd, NULL, &desc, &twin, &err[0]), GPUL_EFORMAT);
-	assert_non_null(strstr(err[0].text, "the descriptor is of no NVIDIA device"));
+	assert_non_null(strstr(err[0].text, "the descriptor is not a NVIDIA device"));
 	assert_int_equal(gpul_mem_import(&drv, &offer, null, NULL, &desc, &twin, &err[1]), GPUL_EFORMAT);
-	assert_true(strstr(err[1].text, "not of that size") || strstr(err[1].text, "no NVIDIA device"));
+	assert_true(strstr(err[1].text, "its size differs") || strstr(err[1].text, "not a NVIDIA device"));
 	assert_null(twin);
 	gpul_mem_destroy(m);
 	close(null);
@@ -292,7 +293,7 @@ static void a_descriptor_for_nvidias_driver_is_a_device(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void what_has_no_descriptor_or_no_handle_says_what_it_has(void **state)
+static void a_failed_export_names_the_function_to_use_instead(void **state)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fresh_fake(&c);
@@ -315,50 +316,50 @@ static void what_has_no_descriptor_or_no_handle_says_what_it_has(void **state)
 	gpul_context_close(&c);
 }
 
-static void other_location(gpul_mem_offer *offer, gpul_mem_desc *desc)
+static void change_location(gpul_mem_offer *offer, gpul_mem_desc *desc)
 {
 	(void)offer, (void)desc;
 	fake_behave()->location = (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST, .id = 0 };
 }
 
-static void other_device(gpul_mem_offer *offer, gpul_mem_desc *desc)
+static void change_device(gpul_mem_offer *offer, gpul_mem_desc *desc)
 {
 	(void)desc;
 	offer->owner_device = 1;
 }
 
-static void small_range(gpul_mem_offer *offer, gpul_mem_desc *desc)
+static void shrink_range(gpul_mem_offer *offer, gpul_mem_desc *desc)
 {
 	(void)offer, (void)desc;
 	fake_behave()->range_bytes = 4096;
 }
 
-static void read_only(gpul_mem_offer *offer, gpul_mem_desc *desc)
+static void import_read_only(gpul_mem_offer *offer, gpul_mem_desc *desc)
 {
 	(void)offer;
 	fake_behave()->no_read_only_register = 1;
 	desc->read_only = true;
 }
 
-static void an_import_that_is_not_what_was_offered_is_refused(void **state)
+static void refuses_memory_that_differs_from_the_offer(void **state)
 {
 	gpul_error err[4] = { 0 };
 
 	(void)state;
-	assert_int_equal(import_with(GPUL_MEM_HOST_NUMA, other_location, &err[0]),
+	assert_int_equal(import_with(GPUL_MEM_HOST_NUMA, change_location, &err[0]),
 			 GPUL_EFORMAT);
-	assert_non_null(strstr(err[0].text, "lies elsewhere"));
-	assert_int_equal(import_with(GPUL_MEM_DEVICE, other_location, NULL), GPUL_EFORMAT);
-	assert_int_equal(import_with(GPUL_MEM_DEVICE, other_device, &err[1]), GPUL_EFORMAT);
+	assert_non_null(strstr(err[0].text, "reports location type"));
+	assert_int_equal(import_with(GPUL_MEM_DEVICE, change_location, NULL), GPUL_EFORMAT);
+	assert_int_equal(import_with(GPUL_MEM_DEVICE, change_device, &err[1]), GPUL_EFORMAT);
 	assert_non_null(
-		strstr(err[1].text, "of device 1 was offered, but it lies on device 0"));
-	assert_int_equal(import_with(GPUL_MEM_DEVICE_IPC, small_range, &err[2]), GPUL_EFORMAT);
-	assert_int_equal(import_with(GPUL_MEM_MEMFD, read_only, &err[3]), GPUL_EUNSUPPORTED);
+		strstr(err[1].text, "memory of device 1 was offered, but it is on device 0"));
+	assert_int_equal(import_with(GPUL_MEM_DEVICE_IPC, shrink_range, &err[2]), GPUL_EFORMAT);
+	assert_int_equal(import_with(GPUL_MEM_MEMFD, import_read_only, &err[3]), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err[3].text, "cannot map read-only pages"));
-	assert_int_equal(import_with(GPUL_MEM_DEVICE_IPC, read_only, NULL), GPUL_EUNSUPPORTED);
+	assert_int_equal(import_with(GPUL_MEM_DEVICE_IPC, import_read_only, NULL), GPUL_EUNSUPPORTED);
 }
 
-static void device_memory_goes_by_fabric_handle_too(void **state)
+static void imports_device_memory_by_fabric_handle(void **state)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fresh_fake(&c);
@@ -384,19 +385,19 @@ static void device_memory_goes_by_fabric_handle_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(auto_takes_the_next_kind_and_says_why),
-		cmocka_unit_test(auto_tells_of_every_kind_when_none_works),
-		cmocka_unit_test(auto_skips_what_a_probe_has_seen_fail),
-		cmocka_unit_test(names_the_devices_without_peer_access),
-		cmocka_unit_test(says_how_a_container_gets_host_numa_memory),
-		cmocka_unit_test(clamps_the_node_of_a_gpu_that_has_none),
-		cmocka_unit_test(a_size_that_overflows_when_rounded_is_refused),
-		cmocka_unit_test(a_driver_without_a_granularity_is_refused),
-		cmocka_unit_test(an_import_of_another_size_is_refused),
-		cmocka_unit_test(a_descriptor_for_nvidias_driver_is_a_device),
-		cmocka_unit_test(what_has_no_descriptor_or_no_handle_says_what_it_has),
-		cmocka_unit_test(an_import_that_is_not_what_was_offered_is_refused),
-		cmocka_unit_test(device_memory_goes_by_fabric_handle_too),
+		cmocka_unit_test(auto_takes_the_next_kind_and_reports_why),
+		cmocka_unit_test(auto_reports_every_kind_when_none_works),
+		cmocka_unit_test(auto_skips_kinds_that_failed_in_a_probe),
+		cmocka_unit_test(names_the_devices_that_lack_peer_access),
+		cmocka_unit_test(advises_sys_nice_in_a_container),
+		cmocka_unit_test(uses_node_0_for_a_gpu_without_a_node),
+		cmocka_unit_test(refuses_a_size_that_overflows_when_rounded),
+		cmocka_unit_test(refuses_a_granularity_of_0),
+		cmocka_unit_test(refuses_an_offer_of_another_size),
+		cmocka_unit_test(opaque_descriptors_must_be_nvidia_devices),
+		cmocka_unit_test(a_failed_export_names_the_function_to_use_instead),
+		cmocka_unit_test(refuses_memory_that_differs_from_the_offer),
+		cmocka_unit_test(imports_device_memory_by_fabric_handle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

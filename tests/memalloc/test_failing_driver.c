@@ -1,5 +1,4 @@
-/* test_failing_driver.c — every call of the driver fails in turn, with every error: nothing
- * stays behind. */
+/* test_failing_driver.c — every driver call fails in turn, with every error: nothing may leak. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -58,14 +57,14 @@ struct counts {
 	int alive;
 };
 
-static struct counts count(void)
+static struct counts count_all(void)
 {
 	return (struct counts){ count_fds(), count_mappings(), fake_alive() };
 }
 
 static void assert_as_before(struct counts before, const char *what, CUresult error)
 {
-	struct counts now = count();
+	struct counts now = count_all();
 
 	if (now.fds != before.fds || now.mappings != before.mappings ||
 	    now.alive != before.alive)
@@ -74,11 +73,11 @@ static void assert_as_before(struct counts before, const char *what, CUresult er
 			 now.mappings, now.alive);
 }
 
-/* One thing done to memory, with the n-th call in it failing. */
-typedef gpul_status act(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
+/* An operation on memory during which the n-th driver call fails. */
+typedef gpul_status operation(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
 			gpul_error *err);
 
-static gpul_status creating(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
+static gpul_status try_create(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
 			    gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
@@ -92,7 +91,7 @@ static gpul_status creating(const gpul_driver *drv, gpul_mem_kind kind, int n, C
 	return st;
 }
 
-static gpul_status exporting(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
+static gpul_status try_export(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
 			     gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
@@ -109,7 +108,7 @@ static gpul_status exporting(const gpul_driver *drv, gpul_mem_kind kind, int n, 
 	} else {
 		st = gpul_mem_export_fd(m, &fd, err);
 		assert_int_equal(fd >= 0, st == GPUL_OK);
-		if (!st) {  /* made once, and kept */
+		if (!st) {  /* the descriptor is created once and kept */
 			int calls = fake_calls();
 
 			assert_int_equal(gpul_mem_export_fd(m, &again, NULL), GPUL_OK);
@@ -121,7 +120,7 @@ static gpul_status exporting(const gpul_driver *drv, gpul_mem_kind kind, int n, 
 	return st;
 }
 
-static gpul_status importing(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
+static gpul_status try_import(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
 			     gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
@@ -148,16 +147,16 @@ static gpul_status importing(const gpul_driver *drv, gpul_mem_kind kind, int n, 
 	return st;
 }
 
-static void fails_in_turn(act *what, const char *name, gpul_mem_kind kind, CUresult error)
+static void fail_each_call(operation *what, const char *name, gpul_mem_kind kind, CUresult error)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fresh_fake(&c);
 	struct counts before;
 	int last = 0;
 
-	/* Now what is set up once is there. */
+	/* Now one-time initialisation is done. */
 	assert_int_equal(what(drv, kind, 0, error, NULL), GPUL_OK);
-	before = count();
+	before = count_all();
 	for (int n = 1; !last; n++) {
 		gpul_error err = { 0 };
 		gpul_status st = what(drv, kind, n, error, &err);
@@ -178,38 +177,38 @@ static void fails_in_turn(act *what, const char *name, gpul_mem_kind kind, CUres
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void every_failing_call_is_undone_when_creating(void **state)
+static void a_failed_create_leaks_nothing(void **state)
 {
 	(void)state;
 	for (int k = 0; k < N_ALL_KINDS; k++)
 		for (int e = 0; e < N_ERRORS; e++)
-			fails_in_turn(creating, "creating", all_kinds[k], errors[e]);
+			fail_each_call(try_create, "creating", all_kinds[k], errors[e]);
 }
 
-static void every_failing_call_is_undone_when_exporting(void **state)
+static void a_failed_export_leaks_nothing(void **state)
 {
 	(void)state;
 	for (int k = 0; k < N_ALL_KINDS; k++)
 		for (int e = 0; e < N_ERRORS; e++)
 			if (all_kinds[k] != GPUL_MEM_PINNED)
-				fails_in_turn(exporting, "exporting", all_kinds[k], errors[e]);
+				fail_each_call(try_export, "exporting", all_kinds[k], errors[e]);
 }
 
-static void every_failing_call_is_undone_when_importing(void **state)
+static void a_failed_import_leaks_nothing(void **state)
 {
 	(void)state;
 	for (int k = 0; k < N_ALL_KINDS; k++)
 		for (int e = 0; e < N_ERRORS; e++)
 			if (all_kinds[k] != GPUL_MEM_PINNED)
-				fails_in_turn(importing, "importing", all_kinds[k], errors[e]);
+				fail_each_call(try_import, "importing", all_kinds[k], errors[e]);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_failing_call_is_undone_when_creating),
-		cmocka_unit_test(every_failing_call_is_undone_when_exporting),
-		cmocka_unit_test(every_failing_call_is_undone_when_importing),
+		cmocka_unit_test(a_failed_create_leaks_nothing),
+		cmocka_unit_test(a_failed_export_leaks_nothing),
+		cmocka_unit_test(a_failed_import_leaks_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_failing_probe.c — every call of the driver fails in turn while a kind is probed: that is
- * a verdict, and nothing stays behind. */
+/* test_failing_probe.c — every driver call fails in turn during a probe: there is a verdict, and nothing
+ * leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -21,8 +21,9 @@ static const struct {
 };
 enum { N_ALL = sizeof all / sizeof all[0] };
 
-/* The fake has no program that could open it, too: it asks itself.  Returns the calls made. */
-static int probe_once(size_t i, int fail_at, CUresult with, gpul_mem_verdict *v)
+/* No other process can open the fake, so the import is tried in this process.  Returns the number of driver
+ * calls. */
+static int probe_once(size_t i, int fail_at, CUresult error, gpul_mem_verdict *v)
 {
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
 	struct probe_child child = { .drv = drv, .socket = -1 };
@@ -31,7 +32,7 @@ static int probe_once(size_t i, int fail_at, CUresult with, gpul_mem_verdict *v)
 
 	assert_int_equal(gpul_context_open(drv, 0, &context, NULL), GPUL_OK);
 	before = fake_calls();
-	fake_fail_next(fail_at, with);
+	fake_fail_next(fail_at, error);
 	gpul_probe_try(&child, 0, all[i].kind, all[i].fabric, v);
 	before = fake_calls() - before;
 	fake_fail_next(0, CUDA_SUCCESS);
@@ -40,7 +41,7 @@ static int probe_once(size_t i, int fail_at, CUresult with, gpul_mem_verdict *v)
 	return before;
 }
 
-static void whichever_call_fails_there_is_a_verdict_and_nothing_is_left(void **state)
+static void any_failing_call_gives_a_verdict_and_leaks_nothing(void **state)
 {
 	static const CUresult errors[] = { CUDA_ERROR_OUT_OF_MEMORY,   CUDA_ERROR_INVALID_VALUE,
 					   CUDA_ERROR_NOT_SUPPORTED,   CUDA_ERROR_NOT_PERMITTED,
@@ -63,7 +64,7 @@ static void whichever_call_fails_there_is_a_verdict_and_nothing_is_left(void **s
 	assert_int_equal(count_fds(), fds);
 }
 
-static void a_driver_that_cannot_be_opened_twice_is_asked_here(void **state)
+static void a_driver_without_open_env_is_probed_in_this_process(void **state)
 {
 	gpul_mem_verdict v;
 
@@ -74,7 +75,7 @@ static void a_driver_that_cannot_be_opened_twice_is_asked_here(void **state)
 		if (all[i].kind == GPUL_MEM_DEVICE_IPC)
 			assert_non_null(strstr(v.why, "cannot open its own cuIpc handle"));
 		else if (all[i].kind == GPUL_MEM_PINNED)
-			assert_non_null(strstr(v.why, "stays in its process"));
+			assert_non_null(strstr(v.why, "cannot be shared"));
 		else if (!v.shares)
 			fail_msg("%s: %s", gpul_mem_kind_name(all[i].kind), v.why);
 	}
@@ -83,8 +84,8 @@ static void a_driver_that_cannot_be_opened_twice_is_asked_here(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whichever_call_fails_there_is_a_verdict_and_nothing_is_left),
-		cmocka_unit_test(a_driver_that_cannot_be_opened_twice_is_asked_here),
+		cmocka_unit_test(any_failing_call_gives_a_verdict_and_leaks_nothing),
+		cmocka_unit_test(a_driver_without_open_env_is_probed_in_this_process),
 	};
 
 	return cmocka_run_group_tests_name("failing_probe", tests, NULL, NULL);

@@ -1,7 +1,7 @@
-/* test_failing_system.c — every system call fails in turn: an error that says so, or the next
- * best way, and nothing stays behind.
+/* test_failing_system.c — every system call fails in turn: the result is an error with a reason, or another
+ * call is used instead; nothing leaks.
  *
- * This program's own memfd_create(), mmap(), ... take the place of the C library's. */
+ * This program defines memfd_create(), mmap() and so on, which replace those of the C library. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -24,10 +24,10 @@
 #include "tests/memalloc/support.h"
 
 static int calls, fail_at, fail_with;
-static const char *failed;  /* the call that did */
+static const char *failed;  /* name of the call that failed */
 
-/* Whether this call is the one that fails. */
-static bool fails(const char *name)
+/* Shall this call fail? */
+static bool must_fail(const char *name)
 {
 	if (!fail_at || ++calls != fail_at)
 		return false;
@@ -38,17 +38,17 @@ static bool fails(const char *name)
 
 int memfd_create(const char *name, unsigned flags)
 {
-	return fails("memfd_create") ? -1 : (int)syscall(SYS_memfd_create, name, flags);
+	return must_fail("memfd_create") ? -1 : (int)syscall(SYS_memfd_create, name, flags);
 }
 
 int ftruncate(int fd, off_t bytes)
 {
-	return fails("ftruncate") ? -1 : (int)syscall(SYS_ftruncate, fd, bytes);
+	return must_fail("ftruncate") ? -1 : (int)syscall(SYS_ftruncate, fd, bytes);
 }
 
 int fallocate(int fd, int mode, off_t at, off_t bytes)
 {
-	return fails("fallocate") ? -1 : (int)syscall(SYS_fallocate, fd, mode, at, bytes);
+	return must_fail("fallocate") ? -1 : (int)syscall(SYS_fallocate, fd, mode, at, bytes);
 }
 
 int fcntl(int fd, int what, ...)
@@ -59,23 +59,23 @@ int fcntl(int fd, int what, ...)
 	va_start(more, what);
 	value = va_arg(more, long);
 	va_end(more);
-	return fails("fcntl") ? -1 : (int)syscall(SYS_fcntl, fd, what, value);
+	return must_fail("fcntl") ? -1 : (int)syscall(SYS_fcntl, fd, what, value);
 }
 
 void *mmap(void *at, size_t bytes, int rights, int flags, int fd, off_t offset)
 {
-	return fails("mmap") ? MAP_FAILED
+	return must_fail("mmap") ? MAP_FAILED
 			     : (void *)syscall(SYS_mmap, at, bytes, rights, flags, fd, offset);
 }
 
 int madvise(void *at, size_t bytes, int advice)
 {
-	return fails("madvise") ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
+	return must_fail("madvise") ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
 }
 
-static const char *nodes;  /* what the kernel says of nodes that have memory; NULL: ask it */
+static const char *nodes;  /* contents of the kernel's has_memory file; NULL: the real file */
 
-/* A file with that text. */
+/* Open a file that contains the text. */
 static int text_file(const char *text)
 {
 	int fd = (int)syscall(SYS_memfd_create, "text", MFD_CLOEXEC);
@@ -95,7 +95,7 @@ int open(const char *path, int flags, ...)
 	va_end(more);
 	if (nodes && strcmp(path, "/sys/devices/system/node/has_memory") == 0)
 		return text_file(nodes);
-	return fails("open") ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	return must_fail("open") ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 int shm_open(const char *name, int flags, mode_t mode)
@@ -103,24 +103,24 @@ int shm_open(const char *name, int flags, mode_t mode)
 	char path[128];
 
 	snprintf(path, sizeof path, "/dev/shm/%s", name);
-	return fails("shm_open")
+	return must_fail("shm_open")
 		       ? -1
 		       : (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW, mode);
 }
 
 int fstat(int fd, struct stat *out)
 {
-	return fails("fstat") ? -1 : fstatat(fd, "", out, AT_EMPTY_PATH);
+	return must_fail("fstat") ? -1 : fstatat(fd, "", out, AT_EMPTY_PATH);
 }
 
 int fstatfs(int fd, struct statfs *out)
 {
-	return fails("fstatfs") ? -1 : (int)syscall(SYS_fstatfs, fd, out);
+	return must_fail("fstatfs") ? -1 : (int)syscall(SYS_fstatfs, fd, out);
 }
 
 ssize_t getrandom(void *to, size_t bytes, unsigned flags)
 {
-	return fails("getrandom") ? -1 : syscall(SYS_getrandom, to, bytes, flags);
+	return must_fail("getrandom") ? -1 : syscall(SYS_getrandom, to, bytes, flags);
 }
 
 static struct {
@@ -142,7 +142,7 @@ long mbind(void *at, unsigned long bytes, int policy, const unsigned long *mask,
 }
 #endif
 
-/* ---- what is tried --------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------- */
 
 static const int errors[] = { ENOMEM, ENOSPC,     EPERM, EACCES, EINVAL,
 			      EMFILE, EOPNOTSUPP, EINTR, EIO,    ENOSYS };
@@ -154,7 +154,7 @@ enum { N_SHARED = sizeof shared / sizeof shared[0] };
 
 static const char name[] = "/gpuload-test-failing-system";
 
-/* Create, export, import and use; true: it went through. */
+/* Create, export, import and use memory; true: all succeeded. */
 static bool try_all(const gpul_driver *drv, gpul_mem_kind kind, const char *shm_name, gpul_error *err)
 {
 	gpul_mem_desc desc = wanted(kind, BYTES);
@@ -181,7 +181,7 @@ static bool try_all(const gpul_driver *drv, gpul_mem_kind kind, const char *shm_
 	return !st;
 }
 
-static void fails_in_turn(gpul_mem_kind kind, const char *shm_name, int error)
+static void fail_each_call(gpul_mem_kind kind, const char *shm_name, int error)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
@@ -201,10 +201,10 @@ static void fails_in_turn(gpul_mem_kind kind, const char *shm_name, int error)
 		fail_with = error;
 		failed = NULL;
 		if (!try_all(drv, kind, shm_name, &err) && !*err.text)
-			fail_msg("no reason for a failing %s", failed);
+			fail_msg("no error text for a failing %s", failed);
 		fail_at = 0;
 		if (count_fds() != fds || count_mappings() != mappings || fake_alive() != 1)
-			fail_msg("%s memory: a failing %s (%d) leaves something behind",
+			fail_msg("%s memory: a failing %s (%d) leaks",
 				 gpul_mem_kind_name(kind), failed, error);
 		assert_int_equal(shm_unlink(name), -1);
 		assert_true(n < 100);
@@ -213,27 +213,27 @@ static void fails_in_turn(gpul_mem_kind kind, const char *shm_name, int error)
 	gpul_context_close(&c);
 }
 
-static void every_failing_call_is_undone(void **state)
+static void a_failing_system_call_leaks_nothing(void **state)
 {
 	(void)state;
 	for (int k = 0; k < N_SHARED; k++)
 		for (int e = 0; e < N_ERRORS; e++)
 			for (int named = 0; named < 2; named++)
-				fails_in_turn(shared[k], named ? name : NULL, errors[e]);
+				fail_each_call(shared[k], named ? name : NULL, errors[e]);
 }
 
-/* Make memory of a kind with one call failing: what comes of it. */
-static gpul_status with_failing(const char *call, gpul_mem_kind kind, int error,
+/* Create memory of a kind while the named call fails. */
+static gpul_status create_with_failing(const char *call, gpul_mem_kind kind, int error,
 				gpul_error *err)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
 	gpul_mem_desc desc = wanted(kind, BYTES);
 	gpul_status st = GPUL_OK;
-	bool met = false;
+	bool reached = false;
 
 	assert_int_equal(gpul_context_open(drv, 0, &c, NULL), GPUL_OK);
-	for (int n = 1; !met && n < 100; n++) {
+	for (int n = 1; !reached && n < 100; n++) {
 		gpul_mem *m = NULL;
 
 		*err = (gpul_error){ 0 };
@@ -243,41 +243,41 @@ static gpul_status with_failing(const char *call, gpul_mem_kind kind, int error,
 		failed = "";
 		st = gpul_mem_create(drv, &desc, &m, err);
 		fail_at = 0;
-		met = strcmp(failed, call) == 0;
+		reached = strcmp(failed, call) == 0;
 		gpul_mem_destroy(m);
 	}
-	assert_true(met);
+	assert_true(reached);
 	gpul_context_close(&c);
 	return st;
 }
 
-static void no_room_is_an_error_when_it_is_made_not_when_it_is_touched(void **state)
+static void too_little_memory_is_an_error_of_create(void **state)
 {
 	gpul_error err;
 
 	(void)state;
-	assert_int_equal(with_failing("fallocate", GPUL_MEM_SHM, ENOSPC, &err), GPUL_ENOMEM);
+	assert_int_equal(create_with_failing("fallocate", GPUL_MEM_SHM, ENOSPC, &err), GPUL_ENOMEM);
 	assert_non_null(strstr(err.text, "df -h /dev/shm"));
 	assert_non_null(strstr(err.text, "--shm-size"));
-	assert_int_equal(with_failing("fallocate", GPUL_MEM_MEMFD, ENOMEM, &err), GPUL_ENOMEM);
-	assert_int_equal(with_failing("mmap", GPUL_MEM_MEMFD, EACCES, &err), GPUL_ESYS);
+	assert_int_equal(create_with_failing("fallocate", GPUL_MEM_MEMFD, ENOMEM, &err), GPUL_ENOMEM);
+	assert_int_equal(create_with_failing("mmap", GPUL_MEM_MEMFD, EACCES, &err), GPUL_ESYS);
 	assert_int_equal(err.native, EACCES);
 }
 
-static void old_kernels_are_worked_around(void **state)
+static void works_on_kernels_that_lack_newer_calls(void **state)
 {
 	gpul_error err;
 
 	(void)state;
-	assert_int_equal(with_failing("madvise", GPUL_MEM_MEMFD, EINVAL, &err), GPUL_OK);
-	assert_int_equal(with_failing("open", GPUL_MEM_SHM, EOPNOTSUPP, &err), GPUL_OK);
-	assert_int_equal(with_failing("fallocate", GPUL_MEM_MEMFD, EINTR, &err), GPUL_OK);
+	assert_int_equal(create_with_failing("madvise", GPUL_MEM_MEMFD, EINVAL, &err), GPUL_OK);
+	assert_int_equal(create_with_failing("open", GPUL_MEM_SHM, EOPNOTSUPP, &err), GPUL_OK);
+	assert_int_equal(create_with_failing("fallocate", GPUL_MEM_MEMFD, EINTR, &err), GPUL_OK);
 	/* Without /sys or /proc. */
-	assert_int_equal(with_failing("open", GPUL_MEM_MEMFD, ENOENT, &err), GPUL_OK);
+	assert_int_equal(create_with_failing("open", GPUL_MEM_MEMFD, ENOENT, &err), GPUL_OK);
 }
 
-/* Make memory of a kind on a node of a machine with nodes 0, 1 and 3. */
-static gpul_status on_node(int node, gpul_mem_kind kind, gpul_mem_info *about, gpul_error *err)
+/* Create memory on a node, on a machine whose nodes 0, 1 and 3 have memory. */
+static gpul_status create_on_node(int node, gpul_mem_kind kind, gpul_mem_info *about, gpul_error *err)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
@@ -298,10 +298,10 @@ static gpul_status on_node(int node, gpul_mem_kind kind, gpul_mem_info *about, g
 	return st;
 }
 
-static void pages_come_from_the_node_that_was_asked_for(void **state)
+static void pages_are_bound_to_the_requested_node(void **state)
 {
 	static const gpul_mem_kind files[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM };
-	static const int asked[] = { GPUL_MEM_NODE_OF_GPU, 0, 1, 3 }, got[] = { 1, 0, 1, 3 };
+	static const int requested[] = { GPUL_MEM_NODE_OF_GPU, 0, 1, 3 }, expected[] = { 1, 0, 1, 3 };
 
 	(void)state;
 	if (!GPUL_HAVE_NUMA)
@@ -311,28 +311,28 @@ static void pages_come_from_the_node_that_was_asked_for(void **state)
 			gpul_mem_info about = { 0 };
 
 			memset(&bound, 0, sizeof bound);
-			assert_int_equal(on_node(asked[i], files[k], &about, NULL), GPUL_OK);
+			assert_int_equal(create_on_node(requested[i], files[k], &about, NULL), GPUL_OK);
 			assert_int_equal(bound.calls, 1);
 			assert_int_equal(bound.policy, 1);  /* MPOL_PREFERRED */
-			assert_int_equal(bound.mask, 1UL << got[i]);
-			assert_int_equal(about.node, got[i]);
+			assert_int_equal(bound.mask, 1UL << expected[i]);
+			assert_int_equal(about.node, expected[i]);
 			assert_false(about.node_clamped || about.node_unbound);
 		}
 	}
 }
 
-static void a_system_that_will_not_place_pages_is_said_to(void **state)
+static void reports_when_pages_cannot_be_placed(void **state)
 {
 	gpul_mem_info about = { 0 };
 
 	(void)state;
 	memset(&bound, 0, sizeof bound);
 	bound.fail_with = EPERM;
-	assert_int_equal(on_node(3, GPUL_MEM_MEMFD, &about, NULL), GPUL_OK);
+	assert_int_equal(create_on_node(3, GPUL_MEM_MEMFD, &about, NULL), GPUL_OK);
 	assert_true(about.node_unbound);
 }
 
-static void a_node_without_memory_is_refused(void **state)
+static void refuses_a_node_without_memory(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA };
 
@@ -341,20 +341,20 @@ static void a_node_without_memory_is_refused(void **state)
 		gpul_mem_info about = { 0 };
 		gpul_error err = { 0 };
 
-		assert_int_equal(on_node(2, kinds[k], &about, &err), GPUL_EINVAL);
-		assert_non_null(strstr(err.text, "no memory on node 2: this machine has some on 0-1,3"));
+		assert_int_equal(create_on_node(2, kinds[k], &about, &err), GPUL_EINVAL);
+		assert_non_null(strstr(err.text, "NUMA node 2 has no memory: use one of 0-1,3"));
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_failing_call_is_undone),
-		cmocka_unit_test(no_room_is_an_error_when_it_is_made_not_when_it_is_touched),
-		cmocka_unit_test(old_kernels_are_worked_around),
-		cmocka_unit_test(pages_come_from_the_node_that_was_asked_for),
-		cmocka_unit_test(a_system_that_will_not_place_pages_is_said_to),
-		cmocka_unit_test(a_node_without_memory_is_refused),
+		cmocka_unit_test(a_failing_system_call_leaks_nothing),
+		cmocka_unit_test(too_little_memory_is_an_error_of_create),
+		cmocka_unit_test(works_on_kernels_that_lack_newer_calls),
+		cmocka_unit_test(pages_are_bound_to_the_requested_node),
+		cmocka_unit_test(reports_when_pages_cannot_be_placed),
+		cmocka_unit_test(refuses_a_node_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

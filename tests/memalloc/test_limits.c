@@ -1,5 +1,5 @@
-/* test_limits.c — what the machine really refuses: a small /dev/shm, no descriptors left, no
- * files so large; and what a killed process leaves in /dev/shm. */
+/* test_limits.c — real limits: a small /dev/shm, no descriptors left, a file size limit; and files that a
+ * killed process leaves in /dev/shm. */
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -21,9 +21,9 @@
 
 enum { BYTES = 100000, SHM_BYTES = 1 << 20 };
 
-static bool own_shm;  /* /dev/shm is ours, and small */
+static bool own_shm;  /* this process has its own small /dev/shm */
 
-static gpul_status create(const gpul_mem_desc *desc, gpul_mem **m, gpul_error *err)
+static gpul_status create_memory(const gpul_mem_desc *desc, gpul_mem **m, gpul_error *err)
 {
 	static gpul_context c;
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
@@ -57,7 +57,7 @@ static void a_small_dev_shm_is_an_error_with_advice(void **state)
 		skip();
 	for (int named = 0; named < 2; named++) {
 		desc.shm_name = named ? "/gpuload-test-limits" : NULL;
-		assert_int_equal(create(&desc, &m, &err), GPUL_ENOMEM);
+		assert_int_equal(create_memory(&desc, &m, &err), GPUL_ENOMEM);
 		assert_int_equal(err.native, ENOSPC);
 		assert_non_null(strstr(err.text, "df -h /dev/shm"));
 		assert_null(m);
@@ -65,13 +65,13 @@ static void a_small_dev_shm_is_an_error_with_advice(void **state)
 	}
 	assert_int_equal(count_fds(), fds);
 	assert_int_equal(count_mappings(), mappings);
-	desc = wanted(GPUL_MEM_MEMFD, 4 * SHM_BYTES);  /* which has no such limit */
-	assert_int_equal(create(&desc, &m, &err), GPUL_OK);
+	desc = wanted(GPUL_MEM_MEMFD, 4 * SHM_BYTES);  /* memfd does not use /dev/shm */
+	assert_int_equal(create_memory(&desc, &m, &err), GPUL_OK);
 	gpul_mem_destroy(m);
 }
 
-/* Whether a process that was killed while it had shm memory has left something in /dev/shm. */
-static int left_by_a_killed_process(const char *name)
+/* The number of files in /dev/shm after a process with shm memory was killed. */
+static int files_left_by_a_killed_process(const char *name)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_SHM, BYTES);
 	int ends[2], status = 0;
@@ -84,7 +84,7 @@ static int left_by_a_killed_process(const char *name)
 	pid = fork();
 	if (pid == 0) {
 		desc.shm_name = name;
-		if (create(&desc, &m, &err) || write(ends[1], "", 1) != 1)
+		if (create_memory(&desc, &m, &err) || write(ends[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -98,7 +98,7 @@ static int left_by_a_killed_process(const char *name)
 	return entries_in_shm();
 }
 
-static void a_killed_process_leaves_only_a_name_that_was_given(void **state)
+static void a_killed_process_leaves_only_a_named_file(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_SHM, BYTES);
 	gpul_mem *m = NULL;
@@ -107,10 +107,10 @@ static void a_killed_process_leaves_only_a_name_that_was_given(void **state)
 	(void)state;
 	if (!own_shm)
 		skip();
-	assert_int_equal(left_by_a_killed_process(NULL), 0);
-	assert_int_equal(left_by_a_killed_process("/gpuload-test-limits"), 1);
+	assert_int_equal(files_left_by_a_killed_process(NULL), 0);
+	assert_int_equal(files_left_by_a_killed_process("/gpuload-test-limits"), 1);
 	desc.shm_name = "/gpuload-test-limits";
-	assert_int_equal(create(&desc, &m, &err), GPUL_ESYS);
+	assert_int_equal(create_memory(&desc, &m, &err), GPUL_ESYS);
 	assert_non_null(strstr(err.text, "rm /dev/shm/gpuload-test-limits"));
 	assert_int_equal(unlink("/dev/shm/gpuload-test-limits"), 0);
 }
@@ -126,13 +126,13 @@ static gpul_status create_under(unsigned resource, rlim_t limit, gpul_mem_kind k
 	assert_int_equal(syscall(SYS_prlimit64, 0, resource, NULL, &before), 0);
 	small = (struct rlimit){ limit, before.rlim_max };
 	assert_int_equal(syscall(SYS_prlimit64, 0, resource, &small, NULL), 0);
-	st = create(&desc, &m, err);
+	st = create_memory(&desc, &m, err);
 	assert_int_equal(syscall(SYS_prlimit64, 0, resource, &before, NULL), 0);
 	gpul_mem_destroy(m);
 	return st;
 }
 
-static void no_descriptor_left_is_an_error(void **state)
+static void running_out_of_descriptors_is_an_error(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 	gpul_error err;
@@ -144,7 +144,7 @@ static void no_descriptor_left_is_an_error(void **state)
 	}
 }
 
-static void a_limit_on_files_is_an_error_and_no_signal(void **state)
+static void a_file_size_limit_is_an_error_not_a_signal(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 	size_t fds = count_fds();
@@ -159,7 +159,7 @@ static void a_limit_on_files_is_an_error_and_no_signal(void **state)
 }
 
 /* As in a container of 100 MB. */
-static void more_than_a_container_may_have_is_an_error(void **state)
+static void exceeding_the_containers_limit_is_an_error(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, 200000000);
 	gpul_mem *m = NULL;
@@ -172,10 +172,10 @@ static void more_than_a_container_may_have_is_an_error(void **state)
 	f = fopen("/sys/fs/cgroup/memory.max", "w");
 	assert_non_null(f);
 	assert_true(fprintf(f, "100000000\n") > 0 && fclose(f) == 0);
-	assert_int_equal(create(&desc, &m, &err), GPUL_ENOMEM);
-	assert_non_null(strstr(err.text, "this container may have 100000000"));
+	assert_int_equal(create_memory(&desc, &m, &err), GPUL_ENOMEM);
+	assert_non_null(strstr(err.text, "this container is limited to 100000000"));
 	desc.bytes = 70000000;
-	assert_int_equal(create(&desc, &m, &err), GPUL_OK);
+	assert_int_equal(create_memory(&desc, &m, &err), GPUL_OK);
 	gpul_mem_destroy(m);
 }
 
@@ -192,10 +192,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_small_dev_shm_is_an_error_with_advice),
-		cmocka_unit_test(a_killed_process_leaves_only_a_name_that_was_given),
-		cmocka_unit_test(no_descriptor_left_is_an_error),
-		cmocka_unit_test(a_limit_on_files_is_an_error_and_no_signal),
-		cmocka_unit_test(more_than_a_container_may_have_is_an_error),
+		cmocka_unit_test(a_killed_process_leaves_only_a_named_file),
+		cmocka_unit_test(running_out_of_descriptors_is_an_error),
+		cmocka_unit_test(a_file_size_limit_is_an_error_not_a_signal),
+		cmocka_unit_test(exceeding_the_containers_limit_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,4 +1,4 @@
-/* test_mem.c — each kind of memory on a driver: created, seen by CPU and GPU, mapped by another
+/* test_mem.c — each kind of memory on a real driver: created, accessed by CPU and GPU, mapped by another
  * process. */
 #include "tests/memalloc/support.h"
 
@@ -25,7 +25,7 @@ static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_M
 				     GPUL_MEM_SHM,       GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
 enum { N_ALL = sizeof all / sizeof all[0] };
 
-static gpul_mem *create(const gpul_mem_desc *desc)
+static gpul_mem *create_memory(const gpul_mem_desc *desc)
 {
 	gpul_mem *m = NULL;
 	gpul_error err = { 0 };
@@ -45,12 +45,12 @@ static gpul_mem_offer offer_of(const gpul_mem *m)
 				 .owner_device = is->device };
 }
 
-static void cpu_and_gpu_see_the_same_bytes(void **state)
+static void cpu_and_gpu_access_the_same_bytes(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_ALL; i++) {
 		gpul_mem_desc desc = wanted(all[i], BYTES);
-		gpul_mem *m = create(&desc);
+		gpul_mem *m = create_memory(&desc);
 		const gpul_mem_info *is = gpul_mem_about(m);
 		unsigned char *cpu = gpul_mem_cpu(m);
 
@@ -74,8 +74,8 @@ static void cpu_and_gpu_see_the_same_bytes(void **state)
 	}
 }
 
-/* Its descriptor or handle, and the other process' answer. */
-static peer_answer shared(gpul_mem *m, bool read_only, unsigned seed)
+/* Export the memory to the peer process, which imports it; returns its answer. */
+static peer_answer share_with_peer(gpul_mem *m, bool read_only, unsigned seed)
 {
 	gpul_mem_offer offer = offer_of(m);
 	gpul_mem_handle handle;
@@ -90,7 +90,7 @@ static peer_answer shared(gpul_mem *m, bool read_only, unsigned seed)
 	return peer_import(peer, &offer, fd, NULL, read_only, seed);
 }
 
-static void another_process_sees_and_writes_them(void **state)
+static void another_process_reads_and_writes_the_memory(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_ALL; i++) {
@@ -100,10 +100,10 @@ static void another_process_sees_and_writes_them(void **state)
 
 		if (all[i] == GPUL_MEM_PINNED)
 			continue;
-		m = create(&desc);
+		m = create_memory(&desc);
 		for (unsigned round = 0; round < 3; round++) {
 			gpu_fill(drv, gpul_mem_gpu(m), BYTES, round);
-			a = shared(m, false, round);
+			a = share_with_peer(m, false, round);
 			if (a.err.status)
 				fail_msg("%s: %s", gpul_mem_kind_name(all[i]), a.err.text);
 			assert_true(a.cpu_saw && a.gpu_saw);
@@ -116,7 +116,7 @@ static void another_process_sees_and_writes_them(void **state)
 
 /* ---- read-only ------------------------------------------------------------------- */
 
-static void a_read_only_import_sees_but_cannot_store(void **state)
+static void a_read_only_import_can_read_but_not_write(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_ALL; i++) {
@@ -126,9 +126,9 @@ static void a_read_only_import_sees_but_cannot_store(void **state)
 
 		if (all[i] == GPUL_MEM_PINNED || all[i] == GPUL_MEM_DEVICE_IPC)
 			continue;
-		m = create(&desc);
+		m = create_memory(&desc);
 		gpu_fill(drv, gpul_mem_gpu(m), BYTES, 3);
-		a = shared(m, true, 3);
+		a = share_with_peer(m, true, 3);
 		if (a.err.status)
 			fail_msg("%s: %s", gpul_mem_kind_name(all[i]), a.err.text);
 		assert_true(a.cpu_saw && a.gpu_saw);
@@ -139,7 +139,7 @@ static void a_read_only_import_sees_but_cannot_store(void **state)
 	}
 }
 
-/* ---- descriptions that cannot be met --------------------------------------------- */
+/* ---- invalid descriptions -------------------------------------------------------- */
 
 static void assert_refused(const gpul_mem_desc *desc, gpul_status expected, const char *words)
 {
@@ -149,10 +149,10 @@ static void assert_refused(const gpul_mem_desc *desc, gpul_status expected, cons
 	assert_int_equal(gpul_mem_create(drv, desc, &m, &err), expected);
 	assert_null(m);
 	if (!strstr(err.text, words))
-		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+		fail_msg("\"%s\" does not contain \"%s\"", err.text, words);
 }
 
-static void descriptions_that_cannot_be_met_are_refused(void **state)
+static void refuses_invalid_descriptions(void **state)
 {
 	static const int twice[] = { 0, 0 }, absent[] = { 99 }, negative[] = { -1 };
 
@@ -163,11 +163,11 @@ static void descriptions_that_cannot_be_met_are_refused(void **state)
 		assert_refused(&desc, GPUL_EINVAL, "0 bytes");
 		desc.bytes = BYTES;
 		desc.n_devices = 0;
-		assert_refused(&desc, GPUL_EINVAL, "expected 1 to 16");
+		assert_refused(&desc, GPUL_EINVAL, "1 to 16 are supported");
 		desc.n_devices = GPUL_MEM_MAX_DEVICES + 1;
-		assert_refused(&desc, GPUL_EINVAL, "expected 1 to 16");
+		assert_refused(&desc, GPUL_EINVAL, "1 to 16 are supported");
 		desc.devices = NULL;
-		assert_refused(&desc, GPUL_EINVAL, "expected 1 to 16");
+		assert_refused(&desc, GPUL_EINVAL, "1 to 16 are supported");
 		desc.devices = twice;
 		desc.n_devices = 2;
 		assert_refused(&desc, GPUL_EINVAL, "named twice");
@@ -178,7 +178,7 @@ static void descriptions_that_cannot_be_met_are_refused(void **state)
 		assert_refused(&desc, GPUL_EINVAL, "no device -1");
 		desc = wanted((gpul_mem_kind)kind, BYTES);
 		desc.read_only = true;
-		assert_refused(&desc, GPUL_EINVAL, "read-only is for imports");
+		assert_refused(&desc, GPUL_EINVAL, "read_only is for imports");
 		desc.read_only = false;
 		desc.fabric = true;
 		if (kind != GPUL_MEM_DEVICE)
@@ -186,7 +186,7 @@ static void descriptions_that_cannot_be_met_are_refused(void **state)
 	}
 }
 
-static void a_node_that_is_not_there_is_refused(void **state)
+static void refuses_an_unknown_node(void **state)
 {
 	static const gpul_mem_kind on_a_node[] = { GPUL_MEM_AUTO, GPUL_MEM_HOST_NUMA,
 						   GPUL_MEM_MEMFD, GPUL_MEM_SHM };
@@ -196,26 +196,26 @@ static void a_node_that_is_not_there_is_refused(void **state)
 		gpul_mem_desc desc = wanted(on_a_node[i], BYTES);
 
 		desc.node = 1000;
-		assert_refused(&desc, GPUL_EINVAL, "no memory on node 1000");
+		assert_refused(&desc, GPUL_EINVAL, "node 1000 has no memory");
 		desc.node = -2;
-		assert_refused(&desc, GPUL_EINVAL, "no memory on node -2");
+		assert_refused(&desc, GPUL_EINVAL, "node -2 has no memory");
 	}
 }
 
-static void there_is_no_kind_beyond_the_last(void **state)
+static void refuses_an_unknown_kind(void **state)
 {
 	gpul_mem_desc desc = wanted((gpul_mem_kind)GPUL_MEM_N_KINDS, BYTES);
 
 	(void)state;
-	assert_refused(&desc, GPUL_EINVAL, "no kind 7");
+	assert_refused(&desc, GPUL_EINVAL, "unknown kind of memory: 7");
 	desc.kind = (gpul_mem_kind)-1;
-	assert_refused(&desc, GPUL_EINVAL, "no kind -1");
+	assert_refused(&desc, GPUL_EINVAL, "unknown kind of memory: -1");
 }
 
 static void pinned_memory_cannot_be_shared(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_PINNED, BYTES);
-	gpul_mem *m = create(&desc);
+	gpul_mem *m = create_memory(&desc);
 	int fd = -1;
 
 	(void)state;
@@ -223,10 +223,10 @@ static void pinned_memory_cannot_be_shared(void **state)
 	assert_int_equal(fd, -1);
 	gpul_mem_destroy(m);
 	desc.exportable = true;
-	assert_refused(&desc, GPUL_EINVAL, "stays in its process");
+	assert_refused(&desc, GPUL_EINVAL, "cannot be shared");
 }
 
-static void what_was_not_made_exportable_is_not_exported(void **state)
+static void memory_is_exported_only_if_created_exportable(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_ALL; i++) {
@@ -237,15 +237,15 @@ static void what_was_not_made_exportable_is_not_exported(void **state)
 		int fd = -1;
 
 		desc.exportable = false;
-		m = create(&desc);
+		m = create_memory(&desc);
 		assert_int_equal(gpul_mem_export_fd(m, &fd, &err), GPUL_EINVAL);
 		assert_int_equal(gpul_mem_export_handle(m, &handle, NULL), GPUL_EINVAL);
-		assert_non_null(strstr(err.text, "not made exportable"));
+		assert_non_null(strstr(err.text, "create it with gpul_mem_desc.exportable"));
 		gpul_mem_destroy(m);
 	}
 }
 
-static void more_than_the_machine_has_is_an_error(void **state)
+static void more_memory_than_the_machine_has_is_an_error(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_ALL; i++) {
@@ -259,7 +259,7 @@ static void more_than_the_machine_has_is_an_error(void **state)
 	}
 }
 
-static void without_a_current_context_it_says_so(void **state)
+static void refuses_to_create_without_a_current_context(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, BYTES);
 
@@ -271,17 +271,17 @@ static void without_a_current_context_it_says_so(void **state)
 
 /* ---- AUTO, names, threads, leaks ------------------------------------------------- */
 
-static void auto_is_host_memory_that_can_be_shared(void **state)
+static void auto_takes_host_memory_that_can_be_shared(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_AUTO, BYTES);
-	gpul_mem *m = create(&desc);
+	gpul_mem *m = create_memory(&desc);
 	peer_answer a;
 
 	(void)state;
 	assert_int_not_equal(gpul_mem_about(m)->kind, GPUL_MEM_AUTO);
 	assert_non_null(gpul_mem_cpu(m));
 	cpu_fill(gpul_mem_cpu(m), BYTES, 1);
-	a = shared(m, false, 1);
+	a = share_with_peer(m, false, 1);
 	assert_true(a.cpu_saw && a.gpu_saw);
 	gpul_mem_destroy(m);
 }
@@ -294,7 +294,7 @@ static bool in_dev_shm(const char *name)
 	return access(path, F_OK) == 0;
 }
 
-static void a_named_file_is_there_until_destroyed(void **state)
+static void a_named_file_exists_until_destroyed(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_SHM, BYTES);
 	char name[64], with_slash[80];
@@ -303,20 +303,20 @@ static void a_named_file_is_there_until_destroyed(void **state)
 	(void)state;
 	snprintf(name, sizeof name, "/gpuload-test-%d", (int)getpid());
 	desc.shm_name = name;
-	m = create(&desc);
+	m = create_memory(&desc);
 	assert_true(in_dev_shm(name));
-	assert_refused(&desc, GPUL_ESYS, "is there already");
-	assert_true(in_dev_shm(name));  /* it is not ours to remove */
+	assert_refused(&desc, GPUL_ESYS, "exists already");
+	assert_true(in_dev_shm(name));  /* the failed create must not remove it */
 	gpul_mem_destroy(m);
 	assert_false(in_dev_shm(name));
 	snprintf(with_slash, sizeof with_slash, "%s/deeper", name);
 	desc.shm_name = with_slash;
-	assert_refused(&desc, GPUL_ESYS, "a name has one slash");
+	assert_refused(&desc, GPUL_ESYS, "a name has exactly one slash");
 }
 
 enum { N_THREADS = 8 };
 
-static void *export_it(void *memory)
+static void *export_memory(void *memory)
 {
 	static int fds[N_THREADS];
 	static atomic_int n;
@@ -325,16 +325,16 @@ static void *export_it(void *memory)
 	return gpul_mem_export_fd(memory, fd, NULL) ? NULL : fd;
 }
 
-static void threads_export_one_and_the_same_descriptor(void **state)
+static void concurrent_exports_return_one_descriptor(void **state)
 {
 	gpul_mem_desc desc = wanted(all[0], BYTES);
-	gpul_mem *m = create(&desc);
+	gpul_mem *m = create_memory(&desc);
 	pthread_t threads[N_THREADS];
 	int *fds[N_THREADS];
 
 	(void)state;
 	for (int i = 0; i < N_THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, export_it, m), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, export_memory, m), 0);
 	for (int i = 0; i < N_THREADS; i++) {
 		void *fd;
 
@@ -346,7 +346,7 @@ static void threads_export_one_and_the_same_descriptor(void **state)
 	gpul_mem_destroy(m);
 }
 
-static void *destroy_it(void *memory)
+static void *destroy_memory(void *memory)
 {
 	CUcontext current = NULL;
 
@@ -355,7 +355,7 @@ static void *destroy_it(void *memory)
 	return current;
 }
 
-static void a_thread_without_a_context_may_destroy_it(void **state)
+static void a_thread_without_a_context_may_destroy_memory(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_ALL; i++) {
@@ -365,12 +365,12 @@ static void a_thread_without_a_context_may_destroy_it(void **state)
 		pthread_t thread;
 		void *current;
 
-		gpul_mem_destroy(create(&desc));
+		gpul_mem_destroy(create_memory(&desc));
 		for (int round = 0; round < 2; round++) {
-			m = create(&desc);
-			assert_int_equal(pthread_create(&thread, NULL, destroy_it, m), 0);
+			m = create_memory(&desc);
+			assert_int_equal(pthread_create(&thread, NULL, destroy_memory, m), 0);
 			pthread_join(thread, &current);
-			assert_null(current);  /* as it was */
+			assert_null(current);  /* restored */
 			if (round == 0)
 				mappings = count_mappings();
 		}
@@ -379,7 +379,7 @@ static void a_thread_without_a_context_may_destroy_it(void **state)
 	}
 }
 
-static void nothing_leaks_in_a_thousand_rounds(void **state)
+static void nothing_leaks_in_1000_rounds(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_ALL; i++) {
@@ -387,7 +387,7 @@ static void nothing_leaks_in_a_thousand_rounds(void **state)
 
 		for (int round = 0; round < 1000; round++) {
 			gpul_mem_desc desc = wanted(all[i], BYTES);
-			gpul_mem *m = create(&desc);
+			gpul_mem *m = create_memory(&desc);
 			gpul_mem_offer offer = offer_of(m);
 			gpul_mem *twin = NULL;
 			int fd = -1;
@@ -398,7 +398,7 @@ static void nothing_leaks_in_a_thousand_rounds(void **state)
 								 &twin, NULL),
 						 GPUL_OK);
 			}
-			gpul_mem_destroy(m);  /* the other one keeps the memory */
+			gpul_mem_destroy(m);  /* the import keeps the memory alive */
 			if (twin && round % 100 == 0)
 				gpu_fill(drv, gpul_mem_gpu(twin), BYTES, 8);
 			gpul_mem_destroy(twin);
@@ -414,7 +414,7 @@ static void nothing_leaks_in_a_thousand_rounds(void **state)
 
 /* ---- two devices ----------------------------------------------------------------- */
 
-static void both_devices_reach_it(void **state)
+static void both_devices_access_the_memory(void **state)
 {
 	static const int devices[] = { 1, 0 };
 	gpul_context other = { 0 };
@@ -439,7 +439,7 @@ static void both_devices_reach_it(void **state)
 			assert_int_equal(drv->cuCtxSetCurrent(context.handle), CUDA_SUCCESS);
 			continue;
 		}
-		m = create(&desc);
+		m = create_memory(&desc);
 		assert_int_equal(gpul_mem_about(m)->device, 1);
 		gpu_fill(drv, gpul_mem_gpu(m), BYTES, 2);
 		assert_int_equal(drv->cuCtxSetCurrent(context.handle), CUDA_SUCCESS);
@@ -470,22 +470,22 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cpu_and_gpu_see_the_same_bytes),
-		cmocka_unit_test(another_process_sees_and_writes_them),
-		cmocka_unit_test(a_read_only_import_sees_but_cannot_store),
-		cmocka_unit_test(descriptions_that_cannot_be_met_are_refused),
-		cmocka_unit_test(a_node_that_is_not_there_is_refused),
-		cmocka_unit_test(there_is_no_kind_beyond_the_last),
+		cmocka_unit_test(cpu_and_gpu_access_the_same_bytes),
+		cmocka_unit_test(another_process_reads_and_writes_the_memory),
+		cmocka_unit_test(a_read_only_import_can_read_but_not_write),
+		cmocka_unit_test(refuses_invalid_descriptions),
+		cmocka_unit_test(refuses_an_unknown_node),
+		cmocka_unit_test(refuses_an_unknown_kind),
 		cmocka_unit_test(pinned_memory_cannot_be_shared),
-		cmocka_unit_test(what_was_not_made_exportable_is_not_exported),
-		cmocka_unit_test(more_than_the_machine_has_is_an_error),
-		cmocka_unit_test(without_a_current_context_it_says_so),
-		cmocka_unit_test(auto_is_host_memory_that_can_be_shared),
-		cmocka_unit_test(a_named_file_is_there_until_destroyed),
-		cmocka_unit_test(threads_export_one_and_the_same_descriptor),
-		cmocka_unit_test(a_thread_without_a_context_may_destroy_it),
-		cmocka_unit_test(nothing_leaks_in_a_thousand_rounds),
-		cmocka_unit_test(both_devices_reach_it),
+		cmocka_unit_test(memory_is_exported_only_if_created_exportable),
+		cmocka_unit_test(more_memory_than_the_machine_has_is_an_error),
+		cmocka_unit_test(refuses_to_create_without_a_current_context),
+		cmocka_unit_test(auto_takes_host_memory_that_can_be_shared),
+		cmocka_unit_test(a_named_file_exists_until_destroyed),
+		cmocka_unit_test(concurrent_exports_return_one_descriptor),
+		cmocka_unit_test(a_thread_without_a_context_may_destroy_memory),
+		cmocka_unit_test(nothing_leaks_in_1000_rounds),
+		cmocka_unit_test(both_devices_access_the_memory),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,4 +1,4 @@
-/* test_numa.c — which node the pages are on, and what is said when nobody may ask. */
+/* test_numa.c — finding the NUMA node of pages, and the message when the system forbids it. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -22,8 +22,9 @@
 
 enum { PAGES = 1000 };
 
-/* Memory as verify sees it: the CPU's pages, and where they should be.  No driver is asked. */
-static gpul_mem mapped(size_t n_pages)
+/* A memory object with just the fields that verify reads: mapped pages and the expected node.  No driver is
+ * used. */
+static gpul_mem map_pages(size_t n_pages)
 {
 	size_t bytes = n_pages * (size_t)sysconf(_SC_PAGESIZE);
 	gpul_mem m = {
@@ -46,7 +47,7 @@ static void skip_without_libnuma(void)
 		skip();
 }
 
-static size_t on_any_node(const gpul_mem_numa *n)
+static size_t sum_nodes(const gpul_mem_numa *n)
 {
 	size_t sum = 0;
 
@@ -55,9 +56,9 @@ static size_t on_any_node(const gpul_mem_numa *n)
 	return sum;
 }
 
-static void every_page_that_was_touched_is_on_a_node(void **state)
+static void every_accessed_page_is_on_a_node(void **state)
 {
-	gpul_mem m = mapped(PAGES);
+	gpul_mem m = map_pages(PAGES);
 	gpul_mem_numa numa = { 0 };
 	gpul_error err = { 0 };
 
@@ -68,7 +69,7 @@ static void every_page_that_was_touched_is_on_a_node(void **state)
 		fail_msg("%s", err.text);
 	assert_int_equal(numa.n_sampled, PAGES);
 	assert_int_equal(numa.not_there, 0);
-	assert_int_equal(on_any_node(&numa), PAGES);
+	assert_int_equal(sum_nodes(&numa), PAGES);
 	assert_int_equal(numa.as_expected, numa.on_node[0] == PAGES);
 	m.about.node = 63;
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, &err), GPUL_OK);
@@ -77,9 +78,9 @@ static void every_page_that_was_touched_is_on_a_node(void **state)
 	unmap(&m);
 }
 
-static void pages_that_are_another_process_work_are_found(void **state)
+static void finds_pages_that_another_process_allocated(void **state)
 {
-	gpul_mem m = mapped(PAGES);
+	gpul_mem m = map_pages(PAGES);
 	gpul_mem_numa numa = { 0 };
 	int status = 0;
 	pid_t pid;
@@ -93,16 +94,16 @@ static void pages_that_are_another_process_work_are_found(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
-	assert_int_equal(on_any_node(&numa), PAGES);
-	m.about.node = -1; /* nothing was asked for: nothing is wrong */
+	assert_int_equal(sum_nodes(&numa), PAGES);
+	m.about.node = -1; /* no node was requested, so any is right */
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
 	assert_true(numa.as_expected);
 	unmap(&m);
 }
 
-static void pages_that_cannot_be_there_are_not_there(void **state)
+static void counts_unmapped_pages_as_not_there(void **state)
 {
-	gpul_mem m = mapped(PAGES);
+	gpul_mem m = map_pages(PAGES);
 	gpul_mem_numa numa = { 0 };
 
 	(void)state;
@@ -114,7 +115,7 @@ static void pages_that_cannot_be_there_are_not_there(void **state)
 	unmap(&m);
 }
 
-static void the_first_and_the_last_page_are_always_asked_about(void **state)
+static void always_samples_the_first_and_the_last_page(void **state)
 {
 	static const struct {
 		size_t pages, every, sampled;
@@ -127,7 +128,7 @@ static void the_first_and_the_last_page_are_always_asked_about(void **state)
 	(void)state;
 	skip_without_libnuma();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		gpul_mem m = mapped(rows[i].pages);
+		gpul_mem m = map_pages(rows[i].pages);
 		size_t page_bytes = m.about.bytes / rows[i].pages;
 		gpul_mem_numa numa = { 0 };
 
@@ -136,17 +137,17 @@ static void the_first_and_the_last_page_are_always_asked_about(void **state)
 				 PROT_NONE);
 		assert_int_equal(gpul_mem_verify_numa(&m, rows[i].every, &numa, NULL), GPUL_OK);
 		assert_int_equal(numa.n_sampled, rows[i].sampled);
-		assert_int_equal(on_any_node(&numa), rows[i].pages > 1 ? 2 : 1);
+		assert_int_equal(sum_nodes(&numa), rows[i].pages > 1 ? 2 : 1);
 		unmap(&m);
 	}
 }
 
-static void refuses_device_memory_and_one_page_in_none(void **state)
+static void refuses_device_memory_and_a_step_of_0_pages(void **state)
 {
 	gpul_mem device = {
 		.about = { .kind = GPUL_MEM_DEVICE, .mapped_bytes = 1 << 21, .node = -1 }
 	};
-	gpul_mem m = mapped(1);
+	gpul_mem m = map_pages(1);
 	gpul_mem_numa numa = { 0 };
 	gpul_error err = { 0 };
 
@@ -158,7 +159,7 @@ static void refuses_device_memory_and_one_page_in_none(void **state)
 	unmap(&m);
 }
 
-/* What a container without SYS_NICE does. */
+/* Forbid move_pages, as a container without SYS_NICE does. */
 static void forbid_move_pages(void)
 {
 	struct sock_filter code[] = {
@@ -174,7 +175,7 @@ static void forbid_move_pages(void)
 		_exit(77);
 }
 
-static void says_what_a_container_needs(void **state)
+static void advises_sys_nice_in_a_container(void **state)
 {
 	int status = 0;
 	pid_t pid;
@@ -183,7 +184,7 @@ static void says_what_a_container_needs(void **state)
 	skip_without_libnuma();
 	pid = fork();
 	if (pid == 0) {
-		gpul_mem m = mapped(1);
+		gpul_mem m = map_pages(1);
 		gpul_mem_numa numa;
 		gpul_error err = { 0 };
 
@@ -200,9 +201,8 @@ static void says_what_a_container_needs(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Every kind of a driver whose pages the CPU sees: all are there, on the node that the object
- * names. */
-static void memory_of_a_driver_lies_where_it_says(void **state)
+/* Every host kind: all pages are allocated, on the node that the object reports. */
+static void host_memory_is_on_the_reported_node(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
 					       GPUL_MEM_PINNED };
@@ -232,13 +232,13 @@ static void memory_of_a_driver_lies_where_it_says(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_page_that_was_touched_is_on_a_node),
-		cmocka_unit_test(pages_that_are_another_process_work_are_found),
-		cmocka_unit_test(pages_that_cannot_be_there_are_not_there),
-		cmocka_unit_test(the_first_and_the_last_page_are_always_asked_about),
-		cmocka_unit_test(refuses_device_memory_and_one_page_in_none),
-		cmocka_unit_test(says_what_a_container_needs),
-		cmocka_unit_test(memory_of_a_driver_lies_where_it_says),
+		cmocka_unit_test(every_accessed_page_is_on_a_node),
+		cmocka_unit_test(finds_pages_that_another_process_allocated),
+		cmocka_unit_test(counts_unmapped_pages_as_not_there),
+		cmocka_unit_test(always_samples_the_first_and_the_last_page),
+		cmocka_unit_test(refuses_device_memory_and_a_step_of_0_pages),
+		cmocka_unit_test(advises_sys_nice_in_a_container),
+		cmocka_unit_test(host_memory_is_on_the_reported_node),
 	};
 
 	return cmocka_run_group_tests_name("numa", tests, NULL, NULL);

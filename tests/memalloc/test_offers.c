@@ -1,4 +1,4 @@
-/* test_offers.c — offers that lie: refused with a reason, nothing mapped, nothing kept. */
+/* test_offers.c — false offers are refused with a reason; nothing is mapped and nothing leaks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -16,12 +16,12 @@
 
 #include "tests/memalloc/support.h"
 
-enum { PAGE = 65536 /* of any machine */, BYTES = 8 * PAGE, ALL_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
+enum { PAGE = 65536 /* a multiple of every machine's page size */, BYTES = 8 * PAGE, ALL_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
 static const gpul_driver *drv;
 static gpul_context context;
 
-static int file_of_ram(size_t bytes, int seals)
+static int create_memfd(size_t bytes, int seals)
 {
 	int fd = memfd_create("offered", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -38,7 +38,7 @@ static gpul_mem_offer memfd_offer(size_t bytes, size_t mapped_bytes)
 				 .mapped_bytes = mapped_bytes };
 }
 
-static gpul_status import(const gpul_mem_offer *offer, int fd, bool read_only, gpul_error *err)
+static gpul_status try_import(const gpul_mem_offer *offer, int fd, bool read_only, gpul_error *err)
 {
 	gpul_mem_desc desc = wanted(offer->kind, 1);
 	gpul_mem *m = NULL;
@@ -51,21 +51,22 @@ static gpul_status import(const gpul_mem_offer *offer, int fd, bool read_only, g
 	return st;
 }
 
-/* Refused as not what was offered, with these words, and nothing left over; closes fd. */
+/* The import fails with GPUL_EFORMAT or the like, the message contains the words, and nothing leaks; closes
+ * fd. */
 static void assert_refused(const gpul_mem_offer *offer, int fd, const char *words)
 {
 	size_t fds = count_fds(), mappings = count_mappings();
 	gpul_error err = { 0 };
 
-	assert_int_equal(import(offer, fd, false, &err), GPUL_EFORMAT);
+	assert_int_equal(try_import(offer, fd, false, &err), GPUL_EFORMAT);
 	if (!strstr(err.text, words))
-		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+		fail_msg("\"%s\" does not contain \"%s\"", err.text, words);
 	assert_int_equal(count_fds(), fds);
 	assert_int_equal(count_mappings(), mappings);
 	close(fd);
 }
 
-static void sizes_that_lie_are_refused(void **state)
+static void refuses_false_sizes(void **state)
 {
 	static const size_t sizes[] = { 0,
 					SIZE_MAX,
@@ -85,33 +86,33 @@ static void sizes_that_lie_are_refused(void **state)
 		gpul_mem_offer mapped = memfd_offer(1, sizes[i]),
 			       used = memfd_offer(sizes[i], BYTES);
 
-		assert_refused(&mapped, file_of_ram(BYTES, ALL_SEALS), "bytes");
+		assert_refused(&mapped, create_memfd(BYTES, ALL_SEALS), "bytes");
 		if (sizes[i] == 0 || sizes[i] > BYTES)
-			assert_refused(&used, file_of_ram(BYTES, ALL_SEALS), "bytes");
+			assert_refused(&used, create_memfd(BYTES, ALL_SEALS), "bytes");
 		mapped.kind = GPUL_MEM_SHM;
-		assert_refused(&mapped, file_of_ram(BYTES, ALL_SEALS), "bytes");
+		assert_refused(&mapped, create_memfd(BYTES, ALL_SEALS), "bytes");
 	}
 }
 
-static void files_that_could_shrink_are_refused(void **state)
+static void refuses_files_that_could_shrink(void **state)
 {
 	const gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
 	int fd;
 
 	(void)state;
-	assert_refused(&offer, file_of_ram(BYTES, 0), "against shrinking");
-	assert_refused(&offer, file_of_ram(BYTES, F_SEAL_GROW), "against shrinking");
-	assert_refused(&offer, file_of_ram(BYTES, F_SEAL_SHRINK), "against growing");
+	assert_refused(&offer, create_memfd(BYTES, 0), "against shrinking");
+	assert_refused(&offer, create_memfd(BYTES, F_SEAL_GROW), "against shrinking");
+	assert_refused(&offer, create_memfd(BYTES, F_SEAL_SHRINK), "against growing");
 	fd = memfd_create("unsealable", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(fd, BYTES), 0);
 	assert_refused(&offer, fd, "seal");
-	fd = file_of_ram(BYTES, 0);
-	assert_int_equal(ftruncate(fd, PAGE), 0);  /* it shrank after it was offered */
+	fd = create_memfd(BYTES, 0);
+	assert_int_equal(ftruncate(fd, PAGE), 0);  /* it shrinks after the offer */
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, ALL_SEALS), 0);
 	assert_refused(&offer, fd, "its file has 65536");
 }
 
-static void an_owner_cannot_shrink_what_it_offered(void **state)
+static void an_owner_cannot_shrink_offered_memory(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, BYTES);
 	gpul_mem *m = NULL;
@@ -123,11 +124,11 @@ static void an_owner_cannot_shrink_what_it_offered(void **state)
 	assert_int_equal(ftruncate(fd, PAGE), -1);
 	assert_int_equal(errno, EPERM);
 	assert_int_equal(ftruncate(fd, 2 * BYTES), -1);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);  /* nor change the seals */
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);  /* the seals cannot be changed either */
 	gpul_mem_destroy(m);
 }
 
-static int a_pipe(void)
+static int open_pipe(void)
 {
 	int ends[2];
 
@@ -136,14 +137,14 @@ static int a_pipe(void)
 	return ends[0];
 }
 
-static int a_socket(void)
+static int open_socket(void)
 {
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 }
 
-static int a_disk_file(void)
+static int open_disk_file(void)
 {
-	char path[] = "./gpuload-test-XXXXXX";  /* build trees are on disks */
+	char path[] = "./gpuload-test-XXXXXX";  /* the build tree is on a disk */
 	int fd = mkostemp(path, O_CLOEXEC);
 
 	unlink(path);
@@ -151,7 +152,7 @@ static int a_disk_file(void)
 	return fd;
 }
 
-static void descriptors_of_other_sorts_are_refused(void **state)
+static void refuses_descriptors_of_other_types(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA,
 					       GPUL_MEM_DEVICE };
@@ -167,15 +168,15 @@ static void descriptors_of_other_sorts_are_refused(void **state)
 			       "offered");
 		assert_refused(&offer, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "offered");
 		assert_refused(&offer, open("/tmp", O_PATH | O_CLOEXEC), "offered");
-		assert_refused(&offer, a_pipe(), "offered");
-		assert_refused(&offer, a_socket(), "offered");
-		assert_refused(&offer, a_disk_file(), "offered");
-		assert_refused(&offer, 1000000, "offered");  /* none at all */
+		assert_refused(&offer, open_pipe(), "offered");
+		assert_refused(&offer, open_socket(), "offered");
+		assert_refused(&offer, open_disk_file(), "offered");
+		assert_refused(&offer, 1000000, "offered");  /* not open */
 	}
 }
 
-/* A plain sealed file of RAM is memfd memory, but no memory of the driver. */
-static void a_file_is_not_the_drivers_memory(void **state)
+/* A sealed memfd is valid memfd memory, but not memory of the driver. */
+static void refuses_a_memfd_as_driver_memory(void **state)
 {
 	static const size_t mapped = 2 << 20;
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE };
@@ -185,15 +186,15 @@ static void a_file_is_not_the_drivers_memory(void **state)
 		gpul_mem_offer offer = memfd_offer(mapped, mapped);
 
 		offer.kind = kinds[k];
-		assert_refused(&offer, file_of_ram(mapped, ALL_SEALS), "offered");
-		assert_refused(&offer, file_of_ram(mapped, ALL_SEALS | F_SEAL_SEAL), "offered");
+		assert_refused(&offer, create_memfd(mapped, ALL_SEALS), "offered");
+		assert_refused(&offer, create_memfd(mapped, ALL_SEALS | F_SEAL_SEAL), "offered");
 	}
 }
 
-static void a_descriptor_for_reading_is_for_reading_only(void **state)
+static void a_read_only_descriptor_allows_only_reading(void **state)
 {
 	const gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
-	int fd = file_of_ram(BYTES, ALL_SEALS), reading;
+	int fd = create_memfd(BYTES, ALL_SEALS), reading;
 	gpul_error err = { 0 };
 	char path[64];
 
@@ -201,7 +202,7 @@ static void a_descriptor_for_reading_is_for_reading_only(void **state)
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	reading = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(reading >= 0);
-	if (import(&offer, reading, true, &err) != GPUL_OK)
+	if (try_import(&offer, reading, true, &err) != GPUL_OK)
 		fail_msg("%s", err.text);
 	assert_refused(&offer, reading, "attach read-only");
 	reading = open(path, O_WRONLY | O_CLOEXEC);
@@ -212,23 +213,23 @@ static void a_descriptor_for_reading_is_for_reading_only(void **state)
 static void a_file_sealed_against_writing_can_be_read(void **state)
 {
 	const gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
-	int fd = file_of_ram(BYTES, ALL_SEALS | F_SEAL_FUTURE_WRITE);
+	int fd = create_memfd(BYTES, ALL_SEALS | F_SEAL_FUTURE_WRITE);
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(import(&offer, fd, true, NULL), GPUL_OK);
-	assert_int_equal(import(&offer, fd, false, &err), GPUL_ESYS);
+	assert_int_equal(try_import(&offer, fd, true, NULL), GPUL_OK);
+	assert_int_equal(try_import(&offer, fd, false, &err), GPUL_ESYS);
 	assert_non_null(strstr(err.text, "attach read-only"));
 	close(fd);
 }
 
-static void an_offer_must_fit_its_kind(void **state)
+static void refuses_offers_that_contradict_their_kind(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, 1);
 	gpul_mem_offer offer = memfd_offer(BYTES, BYTES);
 	gpul_mem_handle handle = { 0 };
 	gpul_mem *m = NULL;
-	int fd = file_of_ram(BYTES, ALL_SEALS);
+	int fd = create_memfd(BYTES, ALL_SEALS);
 
 	(void)state;
 	assert_int_equal(gpul_mem_import(drv, &offer, fd, &handle, &desc, &m, NULL),
@@ -256,8 +257,8 @@ static void an_offer_must_fit_its_kind(void **state)
 	close(fd);
 }
 
-/* 64 bytes that stand for nothing. */
-static void a_handle_of_garbage_is_refused(void **state)
+/* Handles that do not identify any memory. */
+static void refuses_garbage_handles(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE_IPC, 1);
 	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE_IPC,
@@ -282,7 +283,7 @@ static uint64_t next_random(uint64_t *s)
 	return *s ^= *s << 17;
 }
 
-/* Sizes that are now and then right. */
+/* A size that is sometimes right. */
 static size_t random_size(uint64_t *s, size_t right)
 {
 	const size_t sizes[] = { right, right, right, right - 1, right + 1, right + PAGE, 2 * right, 0, SIZE_MAX,
@@ -291,12 +292,12 @@ static size_t random_size(uint64_t *s, size_t right)
 	return sizes[next_random(s) % (sizeof sizes / sizeof sizes[0])];
 }
 
-static void random_offers_are_refused_or_map_what_they_say(void **state)
+static void random_offers_are_refused_or_mapped_as_described(void **state)
 {
 	const size_t mapped = 2 << 20;
 	gpul_mem_desc desc = wanted(GPUL_MEM_HOST_NUMA, mapped);
 	gpul_mem *of_driver = NULL;
-	int fds[] = { -1, file_of_ram(mapped, ALL_SEALS), file_of_ram(mapped, 0), -1, a_pipe(), 999999 };
+	int fds[] = { -1, create_memfd(mapped, ALL_SEALS), create_memfd(mapped, 0), -1, open_pipe(), 999999 };
 	uint64_t s = 88172645463325252u;
 	size_t n_fds, n_mappings, n_mapped = 0;
 
@@ -351,16 +352,16 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_that_lie_are_refused),
-		cmocka_unit_test(files_that_could_shrink_are_refused),
-		cmocka_unit_test(an_owner_cannot_shrink_what_it_offered),
-		cmocka_unit_test(descriptors_of_other_sorts_are_refused),
-		cmocka_unit_test(a_file_is_not_the_drivers_memory),
-		cmocka_unit_test(a_descriptor_for_reading_is_for_reading_only),
+		cmocka_unit_test(refuses_false_sizes),
+		cmocka_unit_test(refuses_files_that_could_shrink),
+		cmocka_unit_test(an_owner_cannot_shrink_offered_memory),
+		cmocka_unit_test(refuses_descriptors_of_other_types),
+		cmocka_unit_test(refuses_a_memfd_as_driver_memory),
+		cmocka_unit_test(a_read_only_descriptor_allows_only_reading),
 		cmocka_unit_test(a_file_sealed_against_writing_can_be_read),
-		cmocka_unit_test(an_offer_must_fit_its_kind),
-		cmocka_unit_test(a_handle_of_garbage_is_refused),
-		cmocka_unit_test(random_offers_are_refused_or_map_what_they_say),
+		cmocka_unit_test(refuses_offers_that_contradict_their_kind),
+		cmocka_unit_test(refuses_garbage_handles),
+		cmocka_unit_test(random_offers_are_refused_or_mapped_as_described),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

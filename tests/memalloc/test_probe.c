@@ -1,7 +1,6 @@
-/* test_probe.c — what works here, found out by another process; and other processes that
- * misbehave.
+/* test_probe.c — probing with a child process, and with children that misbehave.
  *
- * This program is also the misbehaving one: with $BAD_PROBE set it is what the probe starts. */
+ * This program is also the misbehaving child: the probe starts it with $BAD_PROBE set. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,9 +25,9 @@ static const gpul_driver *drv;
 static gpul_context context;
 static char self[4096];
 
-/* ---- the other process, badly made ------------------------------------------------------- */
+/* ---- the misbehaving child --------------------------------------------------------------- */
 
-static void say_hello(unsigned protocol, size_t bytes)
+static void send_hello(unsigned protocol, size_t bytes)
 {
 	struct probe_answer a;
 
@@ -48,17 +47,17 @@ static int misbehave(const char *how)
 		return 7;
 	if (!strcmp(how, "deaf"))
 		pause();
-	say_hello(strcmp(how, "older") ? PROBE_PROTOCOL : PROBE_PROTOCOL - 1,
+	send_hello(strcmp(how, "older") ? PROBE_PROTOCOL : PROBE_PROTOCOL - 1,
 		  strcmp(how, "short") ? sizeof(struct probe_answer) : 8);
 	if (recv(PROBE_FD, &q, sizeof q, 0) < 0)
 		return 8;
-	signal(SIGBUS, SIG_DFL); /* a sanitizer would catch it */
+	signal(SIGBUS, SIG_DFL); /* a sanitizer may have a handler */
 	if (!strcmp(how, "crash"))
 		raise(SIGBUS);
 	if (!strcmp(how, "hang"))
 		pause();
-	if (!strcmp(how, "lie")) /* says that it saw, and has left nothing */
-		say_hello(PROBE_PROTOCOL, sizeof(struct probe_answer));
+	if (!strcmp(how, "lie")) /* reports success, but did not write the pattern */
+		send_hello(PROBE_PROTOCOL, sizeof(struct probe_answer));
 	pause();
 	return 0;
 }
@@ -80,19 +79,19 @@ static gpul_mem_verdict try_with(const char *program, const char *how, struct pr
 	return v;
 }
 
-static void a_child_that_misbehaves_is_a_verdict_with_a_reason(void **state)
+static void a_misbehaving_child_gives_a_verdict_with_a_reason(void **state)
 {
 	static const struct {
 		const char *how, *why;
 	} rows[] = {
 		{ "silent",
-		  "in another process: the child ended with status 7 and said nothing" },
-		{ "deaf", "in another process: the child did not answer in 0.3 s" },
-		{ "older", "another version" },
-		{ "short", "another version" },
-		{ "crash", "in another process: the child died of SIGBUS" },
-		{ "hang", "in another process: the child did not answer in 0.3 s" },
-		{ "lie", "does not see what was written" },
+		  "in another process: the child exited with status 7 without an answer" },
+		{ "deaf", "in another process: the child did not answer within 0.3 s" },
+		{ "older", "different versions" },
+		{ "short", "different versions" },
+		{ "crash", "in another process: the child was killed by SIGBUS" },
+		{ "hang", "in another process: the child did not answer within 0.3 s" },
+		{ "lie", "does not read what was written" },
 	};
 
 	(void)state;
@@ -113,7 +112,7 @@ static void a_child_that_misbehaves_is_a_verdict_with_a_reason(void **state)
 	}
 }
 
-static void after_one_that_died_another_is_asked(void **state)
+static void starts_a_new_child_after_a_crash(void **state)
 {
 	struct probe_child c;
 	gpul_mem_verdict v = try_with(self, "crash", &c);
@@ -129,7 +128,7 @@ static void after_one_that_died_another_is_asked(void **state)
 	gpul_probe_child_stop(&c);
 }
 
-static void one_that_did_not_start_is_not_waited_for_again(void **state)
+static void does_not_start_a_failing_child_twice(void **state)
 {
 	struct probe_child c;
 	gpul_mem_verdict v = try_with(self, "silent", &c);
@@ -143,7 +142,7 @@ static void one_that_did_not_start_is_not_waited_for_again(void **state)
 	assert_int_equal(c.pid, 0);
 }
 
-static void without_the_program_this_process_asks_itself(void **state)
+static void without_the_program_it_imports_in_this_process(void **state)
 {
 	struct probe_child c;
 	gpul_mem_verdict v = try_with("/nonexistent/gpuload-probe", NULL, &c);
@@ -155,7 +154,7 @@ static void without_the_program_this_process_asks_itself(void **state)
 	assert_string_equal(v.why, "");
 }
 
-static void a_program_that_blocks_and_ignores_signals_can_probe(void **state)
+static void probes_while_signals_are_blocked_and_ignored(void **state)
 {
 	const char *good = getenv("GOOD_PROBE");
 	gpul_mem_verdict v;
@@ -188,7 +187,7 @@ static void *probe_again(void *out)
 	return NULL;
 }
 
-static void several_threads_get_one_report(void **state)
+static void concurrent_probes_return_one_report(void **state)
 {
 	const gpul_mem_probe_report *reports[4] = { NULL };
 	const char *good = getenv("GOOD_PROBE");
@@ -212,7 +211,7 @@ static void several_threads_get_one_report(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-static void the_report_says_what_works_and_why_not(void **state)
+static void the_report_has_a_reason_for_each_failure(void **state)
 {
 	const gpul_mem_probe_report *r = NULL;
 	gpul_error err = { 0 };
@@ -230,13 +229,13 @@ static void the_report_says_what_works_and_why_not(void **state)
 	assert_true(r->kind[GPUL_MEM_MEMFD].shares);
 	assert_true(r->kind[GPUL_MEM_PINNED].works);
 	assert_false(r->kind[GPUL_MEM_PINNED].shares);
-	assert_non_null(strstr(r->kind[GPUL_MEM_PINNED].why, "stays in its process"));
+	assert_non_null(strstr(r->kind[GPUL_MEM_PINNED].why, "cannot be shared"));
 	assert_true(r->taken == GPUL_MEM_HOST_NUMA || r->taken == GPUL_MEM_MEMFD);
 	assert_true(r->kind[GPUL_MEM_AUTO].works);
 	assert_int_equal(r->kind[GPUL_MEM_MEMFD].asked_another, getenv("GOOD_PROBE") != NULL);
 }
 
-static void refuses_what_is_no_device(void **state)
+static void refuses_an_unknown_device(void **state)
 {
 	const gpul_mem_probe_report *r = NULL;
 	CUcontext current = NULL;
@@ -278,14 +277,14 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_child_that_misbehaves_is_a_verdict_with_a_reason),
-		cmocka_unit_test(after_one_that_died_another_is_asked),
-		cmocka_unit_test(one_that_did_not_start_is_not_waited_for_again),
-		cmocka_unit_test(without_the_program_this_process_asks_itself),
-		cmocka_unit_test(a_program_that_blocks_and_ignores_signals_can_probe),
-		cmocka_unit_test(several_threads_get_one_report),
-		cmocka_unit_test(the_report_says_what_works_and_why_not),
-		cmocka_unit_test(refuses_what_is_no_device),
+		cmocka_unit_test(a_misbehaving_child_gives_a_verdict_with_a_reason),
+		cmocka_unit_test(starts_a_new_child_after_a_crash),
+		cmocka_unit_test(does_not_start_a_failing_child_twice),
+		cmocka_unit_test(without_the_program_it_imports_in_this_process),
+		cmocka_unit_test(probes_while_signals_are_blocked_and_ignored),
+		cmocka_unit_test(concurrent_probes_return_one_report),
+		cmocka_unit_test(the_report_has_a_reason_for_each_failure),
+		cmocka_unit_test(refuses_an_unknown_device),
 	};
 	const char *bad = getenv("BAD_PROBE");
 

@@ -1,5 +1,4 @@
-/* test_probe_auto.c — AUTO takes the word of a probe: what was found not to work is not tried
- * again. */
+/* test_probe_auto.c — AUTO skips kinds that an earlier probe found not to work. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,7 +11,7 @@
 #include "memalloc/probe.h"
 #include "tests/memalloc/support.h"
 
-static gpul_mem_kind taken(const gpul_driver *drv, gpul_mem_kind kind, char why[248])
+static gpul_mem_kind create_and_destroy(const gpul_driver *drv, gpul_mem_kind kind, char why[248])
 {
 	gpul_mem_desc desc = wanted(kind, 1000);
 	gpul_error err = { 0 };
@@ -27,7 +26,7 @@ static gpul_mem_kind taken(const gpul_driver *drv, gpul_mem_kind kind, char why[
 	return is;
 }
 
-static void auto_skips_what_a_probe_found_not_to_work(void **state)
+static void auto_skips_kinds_that_failed_in_a_probe(void **state)
 {
 	const gpul_mem_probe_report *r = NULL;
 	struct rlimit before, small;
@@ -36,8 +35,7 @@ static void auto_skips_what_a_probe_found_not_to_work(void **state)
 	char why[248];
 
 	(void)state;
-	/* Files of a megabyte and no more: those of the software driver's host-numa memory have
-	 * two. */
+	/* Limit files to 1 MiB: the software driver's host-numa memory needs files of 2 MiB. */
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	small = before;
@@ -48,20 +46,20 @@ static void auto_skips_what_a_probe_found_not_to_work(void **state)
 	assert_true(r->kind[GPUL_MEM_MEMFD].shares);
 	if (r->kind[GPUL_MEM_HOST_NUMA].works) {
 		gpul_context_close(&context);
-		skip(); /* NVIDIA's needs no file */
+		skip(); /* NVIDIA's driver does not use files */
 	}
 	assert_int_equal(r->taken, GPUL_MEM_MEMFD);
-	/* It would work again; who asks for it by name gets it. */
-	assert_int_equal(taken(drv, GPUL_MEM_AUTO, why), GPUL_MEM_MEMFD);
+	/* Without the limit host-numa works again: AUTO still skips it, but a request by name gets it. */
+	assert_int_equal(create_and_destroy(drv, GPUL_MEM_AUTO, why), GPUL_MEM_MEMFD);
 	assert_non_null(strstr(why, "host-numa"));
-	assert_int_equal(taken(drv, GPUL_MEM_HOST_NUMA, why), GPUL_MEM_HOST_NUMA);
+	assert_int_equal(create_and_destroy(drv, GPUL_MEM_HOST_NUMA, why), GPUL_MEM_HOST_NUMA);
 	gpul_context_close(&context);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(auto_skips_what_a_probe_found_not_to_work),
+		cmocka_unit_test(auto_skips_kinds_that_failed_in_a_probe),
 	};
 
 	return cmocka_run_group_tests_name("probe_auto", tests, NULL, NULL);

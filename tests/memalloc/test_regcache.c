@@ -1,4 +1,5 @@
-/* test_regcache.c — the register cache against a naive model, and what its contract says. */
+/* test_regcache.c — the register cache: each statement of its contract, and a comparison with a simple
+ * model. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 
 #include "tests/memalloc/regcache_model.h"
 
-static gpul_regcache *make(struct counted *c, size_t idle_bytes)
+static gpul_regcache *create_cache(struct counted *c, size_t idle_bytes)
 {
 	gpul_reg_ops ops = counted_ops(c);
 	gpul_regcache *cache = NULL;
@@ -25,7 +26,7 @@ static size_t page_bytes(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static const gpul_region *get(gpul_regcache *c, unsigned page, unsigned n_pages)
+static const gpul_region *get_pages(gpul_regcache *c, unsigned page, unsigned n_pages)
 {
 	const gpul_region *r = NULL;
 	gpul_error err = { 0 };
@@ -35,11 +36,11 @@ static const gpul_region *get(gpul_regcache *c, unsigned page, unsigned n_pages)
 	return r;
 }
 
-static void registers_once_and_counts_its_users(void **state)
+static void registers_once_and_counts_users(void **state)
 {
 	struct counted ops = { .bad_page = MODEL_PAGES };
-	gpul_regcache *c = make(&ops, 64 * page_bytes());
-	const gpul_region *a = get(c, 4, 4), *b = get(c, 5, 1);
+	gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
+	const gpul_region *a = get_pages(c, 4, 4), *b = get_pages(c, 5, 1);
 	gpul_regcache_stats stats;
 
 	(void)state;
@@ -48,7 +49,7 @@ static void registers_once_and_counts_its_users(void **state)
 	assert_int_equal(a->bytes, 4 * page_bytes());
 	gpul_regcache_put(c, a);
 	gpul_regcache_put(c, b);
-	assert_ptr_equal(get(c, 7, 1), a); /* idle, and still there */
+	assert_ptr_equal(get_pages(c, 7, 1), a); /* unused, but still registered */
 	gpul_regcache_stats_get(c, &stats);
 	assert_int_equal(stats.hits, 2);
 	assert_int_equal(stats.misses, 1);
@@ -60,10 +61,10 @@ static void registers_once_and_counts_its_users(void **state)
 	assert_int_equal(ops.n_deregs, 1);
 }
 
-static void registers_the_whole_pages_of_a_few_bytes(void **state)
+static void registers_whole_pages(void **state)
 {
 	struct counted ops = { .bad_page = MODEL_PAGES };
-	gpul_regcache *c = make(&ops, 0);
+	gpul_regcache *c = create_cache(&ops, 0);
 	const gpul_region *r = NULL;
 	char *at = (char *)counted_address(3) - 1;
 
@@ -72,23 +73,23 @@ static void registers_the_whole_pages_of_a_few_bytes(void **state)
 	assert_ptr_equal(r->at, counted_address(2));
 	assert_int_equal(r->bytes, 2 * page_bytes());
 	gpul_regcache_put(c, r);
-	assert_int_equal(ops.n, 0); /* no idle bytes are allowed */
+	assert_int_equal(ops.n, 0); /* idle_bytes is 0 */
 	gpul_regcache_destroy(c);
 }
 
-static void gives_the_longest_unused_back_first(void **state)
+static void evicts_the_least_recently_used_region_first(void **state)
 {
 	struct counted ops = { .bad_page = MODEL_PAGES };
-	gpul_regcache *c = make(&ops, 2 * page_bytes());
+	gpul_regcache *c = create_cache(&ops, 2 * page_bytes());
 	gpul_regcache_stats stats;
 	gpul_region r;
 
 	(void)state;
 	for (unsigned page = 0; page < 6; page += 2)
-		gpul_regcache_put(c, get(c, page, 1));
+		gpul_regcache_put(c, get_pages(c, page, 1));
 	assert_false(gpul_regcache_find(c, counted_address(0), &r));
-	gpul_regcache_put(c, get(c, 2, 1)); /* used again: 4 is the oldest now */
-	gpul_regcache_put(c, get(c, 8, 1));
+	gpul_regcache_put(c, get_pages(c, 2, 1)); /* used again: now 4 is the least recently used */
+	gpul_regcache_put(c, get_pages(c, 8, 1));
 	assert_true(gpul_regcache_find(c, counted_address(2), &r));
 	assert_false(gpul_regcache_find(c, counted_address(4), &r));
 	gpul_regcache_stats_get(c, &stats);
@@ -96,16 +97,16 @@ static void gives_the_longest_unused_back_first(void **state)
 	gpul_regcache_destroy(c);
 }
 
-static void replaces_idle_neighbours_by_one_region_that_covers_all(void **state)
+static void merges_unused_neighbours_into_one_region(void **state)
 {
 	struct counted ops = { .bad_page = MODEL_PAGES };
-	gpul_regcache *c = make(&ops, 64 * page_bytes());
+	gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
 	const gpul_region *r;
 
 	(void)state;
-	gpul_regcache_put(c, get(c, 0, 3));
-	gpul_regcache_put(c, get(c, 5, 3));
-	r = get(c, 2, 4);
+	gpul_regcache_put(c, get_pages(c, 0, 3));
+	gpul_regcache_put(c, get_pages(c, 5, 3));
+	r = get_pages(c, 2, 4);
 	assert_ptr_equal(r->at, counted_address(0));
 	assert_int_equal(r->bytes, 8 * page_bytes());
 	assert_int_equal(ops.n, 1);
@@ -113,13 +114,13 @@ static void replaces_idle_neighbours_by_one_region_that_covers_all(void **state)
 	gpul_regcache_destroy(c);
 }
 
-static void refuses_to_overlap_what_is_in_use_unless_the_ops_may(void **state)
+static void refuses_to_overlap_a_region_in_use_unless_allowed(void **state)
 {
 	(void)state;
 	for (int may = 0; may <= 1; may++) {
 		struct counted ops = { .may_overlap = may, .bad_page = MODEL_PAGES };
-		gpul_regcache *c = make(&ops, 64 * page_bytes());
-		const gpul_region *a = get(c, 0, 4), *b = NULL;
+		gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
+		const gpul_region *a = get_pages(c, 0, 4), *b = NULL;
 		gpul_error err = { 0 };
 		gpul_status st =
 			gpul_regcache_get(c, counted_address(2), 4 * page_bytes(), &b, &err);
@@ -139,15 +140,15 @@ static void refuses_to_overlap_what_is_in_use_unless_the_ops_may(void **state)
 	}
 }
 
-static void forgets_what_is_invalidated_and_says_what_is_in_use(void **state)
+static void invalidate_removes_unused_regions_and_counts_those_in_use(void **state)
 {
 	struct counted ops = { .bad_page = MODEL_PAGES };
-	gpul_regcache *c = make(&ops, 64 * page_bytes());
-	const gpul_region *used = get(c, 0, 2);
+	gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
+	const gpul_region *used = get_pages(c, 0, 2);
 	gpul_region r;
 
 	(void)state;
-	gpul_regcache_put(c, get(c, 4, 2));
+	gpul_regcache_put(c, get_pages(c, 4, 2));
 	assert_int_equal(gpul_regcache_invalidate(c, counted_address(1), 4 * page_bytes()), 1);
 	assert_int_equal(ops.n, 1);
 	assert_false(gpul_regcache_find(c, counted_address(0), &r));
@@ -159,10 +160,10 @@ static void forgets_what_is_invalidated_and_says_what_is_in_use(void **state)
 	gpul_regcache_destroy(c);
 }
 
-static void refuses_what_is_no_memory(void **state)
+static void refuses_empty_and_overflowing_ranges(void **state)
 {
 	struct counted ops = { .bad_page = MODEL_PAGES };
-	gpul_regcache *c = make(&ops, 0), *none = NULL;
+	gpul_regcache *c = create_cache(&ops, 0), *none = NULL;
 	const gpul_region *r = NULL;
 	gpul_region copy;
 
@@ -182,7 +183,7 @@ static void refuses_what_is_no_memory(void **state)
 	assert_null(none);
 }
 
-static void gives_idle_regions_back_when_no_more_can_be_pinned(void **state)
+static void deregisters_unused_regions_when_pinning_fails(void **state)
 {
 	static const struct {
 		gpul_status with;
@@ -200,13 +201,13 @@ static void gives_idle_regions_back_when_no_more_can_be_pinned(void **state)
 				       .fail_with = rows[i].with,
 				       .fail_native = rows[i].native,
 				       .fail_above = 2 };
-		gpul_regcache *c = make(&ops, 64 * page_bytes());
+		gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
 		const gpul_region *r = NULL;
 		gpul_error err = { 0 };
 		gpul_status st;
 
 		for (unsigned page = 0; page < 6; page += 2)
-			gpul_regcache_put(c, get(c, page, 1));
+			gpul_regcache_put(c, get_pages(c, page, 1));
 		st = gpul_regcache_get(c, counted_address(8), 1, &r, &err);
 		assert_int_equal(st, rows[i].helps ? GPUL_OK : rows[i].with);
 		assert_int_equal(err.native, rows[i].helps ? 0 : rows[i].native);
@@ -215,16 +216,16 @@ static void gives_idle_regions_back_when_no_more_can_be_pinned(void **state)
 	}
 }
 
-static void a_failure_leaves_all_as_it_was(void **state)
+static void a_failed_get_changes_nothing(void **state)
 {
 	struct counted ops = { .bad_page = 5 };
-	gpul_regcache *c = make(&ops, 64 * page_bytes());
+	gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
 	const gpul_region *r = NULL;
 	gpul_regcache_stats stats;
 	gpul_error err = { 0 };
 
 	(void)state;
-	gpul_regcache_put(c, get(c, 0, 2));
+	gpul_regcache_put(c, get_pages(c, 0, 2));
 	assert_int_equal(gpul_regcache_get(c, counted_address(4), 2 * page_bytes(), &r, &err),
 			 GPUL_ESYS);
 	assert_string_equal(err.text, "page 5 is bad");
@@ -236,22 +237,22 @@ static void a_failure_leaves_all_as_it_was(void **state)
 	gpul_regcache_destroy(c);
 }
 
-static void takes_what_was_asked_for_when_a_neighbour_is_unmapped(void **state)
+static void registers_the_range_alone_when_a_neighbour_is_unmapped(void **state)
 {
 	struct counted ops = { .bad_page = MODEL_PAGES };
-	gpul_regcache *c = make(&ops, 64 * page_bytes());
+	gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
 	const gpul_region *r;
 
 	(void)state;
-	gpul_regcache_put(c, get(c, 0, 4));
-	ops.bad_page = 1; /* unmapped, and nobody told the cache */
-	r = get(c, 2, 4);
+	gpul_regcache_put(c, get_pages(c, 0, 4));
+	ops.bad_page = 1; /* unmapped without gpul_regcache_invalidate() */
+	r = get_pages(c, 2, 4);
 	assert_ptr_equal(r->at, counted_address(2));
 	assert_int_equal(r->bytes, 4 * page_bytes());
 	gpul_regcache_destroy(c);
 }
 
-/* ---- against the model ------------------------------------------------------------------- */
+/* ---- comparison with the model ----------------------------------------------------------- */
 
 static uint64_t splitmix(uint64_t *s)
 {
@@ -327,8 +328,8 @@ static void step_find(struct trial *t)
 		assert_int_equal(counted_page(r.at), want->first);
 }
 
-/* The same spans are registered on both sides. */
-static void compare(const struct trial *t)
+/* The cache and the model have registered the same spans. */
+static void compare_with_model(const struct trial *t)
 {
 	uint64_t real = 0, model = 0, pages = 0;
 	gpul_regcache_stats stats;
@@ -357,12 +358,12 @@ static void agrees_with_the_model(bool may_overlap)
 	t->model.may_overlap = t->ops.may_overlap = may_overlap;
 	t->model.idle_pages = 24;
 	t->seed = may_overlap;
-	t->cache = make(&t->ops, 24 * page_bytes());
+	t->cache = create_cache(&t->ops, 24 * page_bytes());
 	for (int i = 0; i < 100000; i++) {
 		unsigned what = pick(t, 100);
 
 		if (i % 64 ==
-		    0) /* one page in turn cannot be registered, and for a while all can */
+		    0) /* each page in turn cannot be registered; for a while all can */
 			t->model.bad_page = t->ops.bad_page =
 				pick(t, 2) ? pick(t, MODEL_PAGES) : MODEL_PAGES;
 		if (what < 45 && t->n_held < 24)
@@ -373,7 +374,7 @@ static void agrees_with_the_model(bool may_overlap)
 			step_invalidate(t);
 		else
 			step_find(t);
-		compare(t);
+		compare_with_model(t);
 	}
 	assert_true(t->ops.n_regs > 1000);
 	gpul_regcache_destroy(t->cache);
@@ -396,16 +397,16 @@ static void agrees_with_the_model_where_regions_may_overlap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registers_once_and_counts_its_users),
-		cmocka_unit_test(registers_the_whole_pages_of_a_few_bytes),
-		cmocka_unit_test(gives_the_longest_unused_back_first),
-		cmocka_unit_test(replaces_idle_neighbours_by_one_region_that_covers_all),
-		cmocka_unit_test(refuses_to_overlap_what_is_in_use_unless_the_ops_may),
-		cmocka_unit_test(forgets_what_is_invalidated_and_says_what_is_in_use),
-		cmocka_unit_test(refuses_what_is_no_memory),
-		cmocka_unit_test(gives_idle_regions_back_when_no_more_can_be_pinned),
-		cmocka_unit_test(a_failure_leaves_all_as_it_was),
-		cmocka_unit_test(takes_what_was_asked_for_when_a_neighbour_is_unmapped),
+		cmocka_unit_test(registers_once_and_counts_users),
+		cmocka_unit_test(registers_whole_pages),
+		cmocka_unit_test(evicts_the_least_recently_used_region_first),
+		cmocka_unit_test(merges_unused_neighbours_into_one_region),
+		cmocka_unit_test(refuses_to_overlap_a_region_in_use_unless_allowed),
+		cmocka_unit_test(invalidate_removes_unused_regions_and_counts_those_in_use),
+		cmocka_unit_test(refuses_empty_and_overflowing_ranges),
+		cmocka_unit_test(deregisters_unused_regions_when_pinning_fails),
+		cmocka_unit_test(a_failed_get_changes_nothing),
+		cmocka_unit_test(registers_the_range_alone_when_a_neighbour_is_unmapped),
 		cmocka_unit_test(agrees_with_the_model_over_100000_steps),
 		cmocka_unit_test(agrees_with_the_model_where_regions_may_overlap),
 	};

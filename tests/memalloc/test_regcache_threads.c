@@ -1,4 +1,5 @@
-/* test_regcache_threads.c — the register cache from several threads, and the driver's ops. */
+/* test_regcache_threads.c — the register cache used by several threads, and the driver's registration
+ * functions. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -14,8 +15,8 @@
 
 enum { THREADS = 8, STEPS = 2000, PAGES = 96 };
 
-/* What the ops see of each page.  cmocka's assertions belong to the main thread: others count.
- */
+/* The state of each page, kept by the registration functions.  cmocka's assertions work in the main thread
+ * only, so the others count violations. */
 struct watched {
 	atomic_int busy[PAGES], registered[PAGES];
 	atomic_int n_regs, n_wrong;
@@ -38,7 +39,7 @@ static unsigned page_of(const void *at)
 	return (unsigned)((uintptr_t)at / page_bytes()) - 4096;
 }
 
-static void pass_over(struct watched *w, const void *at, size_t bytes, int by)
+static void change_pages(struct watched *w, const void *at, size_t bytes, int by)
 {
 	unsigned first = page_of(at), end = first + (unsigned)(bytes / page_bytes());
 
@@ -60,7 +61,7 @@ static gpul_status watch_reg(void *user, void *at, size_t bytes, void **token, g
 
 	(void)err;
 	w->n_regs++;
-	pass_over(w, at, bytes, 1);
+	change_pages(w, at, bytes, 1);
 	*token = at;
 	return GPUL_OK;
 }
@@ -68,10 +69,10 @@ static gpul_status watch_reg(void *user, void *at, size_t bytes, void **token, g
 static void watch_dereg(void *user, void *at, size_t bytes, void *token)
 {
 	(void)token;
-	pass_over(user, at, bytes, -1);
+	change_pages(user, at, bytes, -1);
 }
 
-static gpul_regcache *make(struct watched *w, size_t idle_bytes)
+static gpul_regcache *create_cache(struct watched *w, size_t idle_bytes)
 {
 	gpul_reg_ops ops = { watch_reg, watch_dereg, w->may_overlap, w };
 	gpul_regcache *c = NULL;
@@ -88,7 +89,7 @@ struct task {
 	const gpul_region *got;
 };
 
-static void run(void *(*body)(void *), struct task *tasks, gpul_regcache *c, struct watched *w)
+static void run_threads(void *(*body)(void *), struct task *tasks, gpul_regcache *c, struct watched *w)
 {
 	pthread_t threads[THREADS];
 
@@ -109,15 +110,15 @@ static void *get_page_0(void *arg)
 	return NULL;
 }
 
-static void threads_that_miss_together_register_once(void **state)
+static void concurrent_misses_register_once(void **state)
 {
 	struct watched w = { .op_us = 20000 };
-	gpul_regcache *c = make(&w, 0);
+	gpul_regcache *c = create_cache(&w, 0);
 	gpul_regcache_stats stats;
 	struct task tasks[THREADS];
 
 	(void)state;
-	run(get_page_0, tasks, c, &w);
+	run_threads(get_page_0, tasks, c, &w);
 	gpul_regcache_stats_get(c, &stats);
 	assert_int_equal(w.n_regs, 1);
 	assert_int_equal(stats.misses, 1);
@@ -131,7 +132,7 @@ static void threads_that_miss_together_register_once(void **state)
 	gpul_regcache_destroy(c);
 }
 
-/* While it is held, all pages of what was asked for are registered. */
+/* While a region is held, all of its requested pages are registered. */
 static bool is_covered(const struct watched *w, const gpul_region *r, unsigned first,
 		       unsigned n)
 {
@@ -143,7 +144,7 @@ static bool is_covered(const struct watched *w, const gpul_region *r, unsigned f
 	return true;
 }
 
-static void *wander(void *arg)
+static void *get_and_put_randomly(void *arg)
 {
 	struct task *t = arg;
 	uint64_t s = t->seed * 0x9e3779b97f4a7c15u;
@@ -175,14 +176,14 @@ static void *wander(void *arg)
 	return NULL;
 }
 
-static void no_two_ops_meet_on_a_page(bool may_overlap)
+static void check_no_concurrent_ops_on_a_page(bool may_overlap)
 {
 	struct watched w = { .may_overlap = may_overlap };
-	gpul_regcache *c = make(&w, 32 * page_bytes());
+	gpul_regcache *c = create_cache(&w, 32 * page_bytes());
 	struct task tasks[THREADS];
 	gpul_regcache_stats stats;
 
-	run(wander, tasks, c, &w);
+	run_threads(get_and_put_randomly, tasks, c, &w);
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(tasks[i].n_wrong, 0);
 	assert_int_equal(w.n_wrong, 0);
@@ -194,22 +195,22 @@ static void no_two_ops_meet_on_a_page(bool may_overlap)
 		assert_int_equal(w.registered[p], 0);
 }
 
-static void eight_threads_never_meet_on_a_page(void **state)
+static void ops_of_8_threads_never_share_a_page(void **state)
 {
 	(void)state;
-	no_two_ops_meet_on_a_page(false);
+	check_no_concurrent_ops_on_a_page(false);
 }
 
-static void nor_where_regions_may_overlap(void **state)
+static void ops_of_8_threads_never_share_a_page_with_overlap(void **state)
 {
 	(void)state;
-	no_two_ops_meet_on_a_page(true);
+	check_no_concurrent_ops_on_a_page(true);
 }
 
-/* ---- the driver's ops, with a driver of four calls --------------------------------------- */
+/* ---- the driver's registration functions, on a driver of four calls ----------------------- */
 
 static struct {
-	CUdeviceptr known, known_bytes; /* what is the driver's own */
+	CUdeviceptr known, known_bytes; /* memory that the driver allocated */
 	void *registered;
 	size_t bytes;
 	unsigned flags;
@@ -273,7 +274,7 @@ static gpul_status get_two_pages(gpul_error *err)
 	return st;
 }
 
-static void registers_with_the_driver_what_it_does_not_know(void **state)
+static void registers_memory_unknown_to_the_driver(void **state)
 {
 	gpul_error err = { 0 };
 
@@ -289,7 +290,7 @@ static void registers_with_the_driver_what_it_does_not_know(void **state)
 	assert_int_equal(err.native, CUDA_ERROR_NOT_PERMITTED);
 }
 
-static void takes_what_the_driver_knows_as_it_is(void **state)
+static void accepts_memory_of_the_driver_unchanged(void **state)
 {
 	gpul_error err = { 0 };
 
@@ -299,20 +300,20 @@ static void takes_what_the_driver_knows_as_it_is(void **state)
 	fake.known_bytes = 3 * page_bytes();
 	assert_int_equal(get_two_pages(&err), GPUL_OK);
 	assert_int_equal(fake.bytes, 0);
-	fake.known_bytes = 2 * page_bytes(); /* the second page is not */
+	fake.known_bytes = 2 * page_bytes(); /* the second page is unknown */
 	assert_int_equal(get_two_pages(&err), GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "one by one"));
+	assert_non_null(strstr(err.text, "separately"));
 	assert_int_equal(fake.bytes, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_that_miss_together_register_once),
-		cmocka_unit_test(eight_threads_never_meet_on_a_page),
-		cmocka_unit_test(nor_where_regions_may_overlap),
-		cmocka_unit_test(registers_with_the_driver_what_it_does_not_know),
-		cmocka_unit_test(takes_what_the_driver_knows_as_it_is),
+		cmocka_unit_test(concurrent_misses_register_once),
+		cmocka_unit_test(ops_of_8_threads_never_share_a_page),
+		cmocka_unit_test(ops_of_8_threads_never_share_a_page_with_overlap),
+		cmocka_unit_test(registers_memory_unknown_to_the_driver),
+		cmocka_unit_test(accepts_memory_of_the_driver_unchanged),
 	};
 
 	return cmocka_run_group_tests_name("regcache_threads", tests, NULL, NULL);
