@@ -1,4 +1,4 @@
-/* ask.c — what is offered under a name, and to whom. */
+/* ask.c — query an owner: what it offers under a name, and which peers are attached. */
 #include "ipc/client_internal.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static void describe(const struct wire_info *m, const struct gpul_ipc_identity *
 	}
 }
 
-static gpul_status take(int socket, gpul_ipc_message *m, gpul_error *err)
+static gpul_status receive_info(int socket, gpul_ipc_message *m, gpul_error *err)
 {
 	int fd;
 
@@ -62,17 +62,17 @@ static gpul_status take(int socket, gpul_ipc_message *m, gpul_error *err)
 		if (m->head.type == WIRE_REFUSED)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, m->refused.native,
 					 "refused: %s", m->refused.text);
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner answers %s instead of INFO",
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent %s instead of INFO",
 				 gpul_ipc_wire_name(m->head.type));
 	default:
 		return gpul_fail(
 			err, GPUL_ESYS, ECONNRESET,
-			"the owner ended, or closed the connection, without an answer");
+			"the owner ended or closed the connection without an answer");
 	}
 }
 
-/* Until there is an answer, or nobody is left to give one; false: the time is over. */
-static bool wait_for(int socket, const struct gpul_ipc_identity *owner, uint64_t begun_ns,
+/* Wait until the owner has answered or ended; false: time-out. */
+static bool wait_for_answer(int socket, const struct gpul_ipc_identity *owner, uint64_t begun_ns,
 		     int timeout_ms)
 {
 	for (;;) {
@@ -91,7 +91,7 @@ static bool wait_for(int socket, const struct gpul_ipc_identity *owner, uint64_t
 gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err)
 {
 	struct wire_hello hello = { .head = gpul_ipc_wire_head(WIRE_HELLO),
-				    .intent = WIRE_ASK };
+				    .intent = WIRE_QUERY };
 	uint64_t begun_ns = gpul_clock_ns();
 	struct gpul_ipc_identity owner;
 	gpul_ipc_message m;
@@ -102,13 +102,13 @@ gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, 
 		return st;
 	st = gpul_ipc_send(socket, &hello, sizeof hello, -1, err);
 	gpul_ipc_watch(&owner, socket,
-		       false); /* a child of a dead owner may hold its socket open */
-	if (!st && !wait_for(socket, &owner, begun_ns, timeout_ms))
+		       false); /* a child of an owner that ended may hold its socket open */
+	if (!st && !wait_for_answer(socket, &owner, begun_ns, timeout_ms))
 		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 			       "the owner of %s, pid %d, did not answer within %d ms", name,
 			       (int)owner.pid, timeout_ms);
 	if (!st)
-		st = take(socket, &m, err);
+		st = receive_info(socket, &m, err);
 	if (!st)
 		describe(&m.info, &owner, out);
 	if (owner.pidfd >= 0)

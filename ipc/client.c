@@ -1,4 +1,4 @@
-/* client.c — see client.h. */
+/* client.c — a peer's side of a lease: attach, map the offer, watch the owner, detach. */
 #include "ipc/client_internal.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-enum { LOOK_NS = 100 * 1000 };
+enum { POLL_NS = 100 * 1000 };
 
-static void tell(const gpul_ipc_client *c, gpul_ipc_event *out, gpul_ipc_event_kind kind,
+static void set_event(const gpul_ipc_client *c, gpul_ipc_event *out, gpul_ipc_event_kind kind,
 		 const gpul_error *why)
 {
 	*out = (gpul_ipc_event){
@@ -52,7 +52,7 @@ static void make_hello(gpul_ipc_client *c, bool read_only)
 	memcpy(c->hello.gpu, c->here.gpu, sizeof c->hello.gpu);
 }
 
-static gpul_status watch(gpul_ipc_client *c, int fd, gpul_error *err)
+static gpul_status watch_fd(gpul_ipc_client *c, int fd, gpul_error *err)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
 
@@ -61,19 +61,19 @@ static gpul_status watch(gpul_ipc_client *c, int fd, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* SO_PEERCRED of a socket that was handed over names the maker of the pair: so its other end
- * signs its OFFER. */
-static gpul_status adopt(gpul_ipc_client *c, gpul_error *err)
+/* SO_PEERCRED of a socket that was passed in identifies the creator of the pair, so the owner sends its
+ * credentials with the OFFER. */
+static gpul_status adopt_socket(gpul_ipc_client *c, gpul_error *err)
 {
 	c->owner = (struct gpul_ipc_identity){ .uid = geteuid(), .pidfd = -1 };
 	c->by_pid = true;
 	return gpul_ipc_adopt(c->socket, err);
 }
 
-static gpul_status greet(gpul_ipc_client *c, const gpul_ipc_client_options *o, gpul_error *err)
+static gpul_status send_hello(gpul_ipc_client *c, const gpul_ipc_client_options *o, gpul_error *err)
 {
 	gpul_status st =
-		o->name ? gpul_ipc_connect(o->name, &c->socket, &c->owner, err) : adopt(c, err);
+		o->name ? gpul_ipc_connect(o->name, &c->socket, &c->owner, err) : adopt_socket(c, err);
 
 	if (st)
 		return st;
@@ -81,15 +81,15 @@ static gpul_status greet(gpul_ipc_client *c, const gpul_ipc_client_options *o, g
 		       : gpul_ipc_send(c->socket, &c->hello, sizeof c->hello, -1, err);
 	if (st)
 		return st;
-	/* What follows is done while the owner works on its answer. */
+	/* The rest is done while the owner prepares its answer. */
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "epoll_create1: %s", strerror(errno));
 	if (!c->by_pid)
 		gpul_ipc_watch(&c->owner, c->socket, false);
-	st = watch(c, c->socket, err);
+	st = watch_fd(c, c->socket, err);
 	if (!st && c->owner.pidfd >= 0)
-		st = watch(c, c->owner.pidfd, err);
+		st = watch_fd(c, c->owner.pidfd, err);
 	return st;
 }
 
@@ -100,10 +100,10 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	gpul_status st = GPUL_OK;
 
 	if (!c)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a client");
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (client)");
 	else if (!o->devices || o->n_devices == 0 || o->n_devices > GPUL_MEM_MAX_DEVICES)
 		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices,
-			       "%u devices: 1 to %d can be given access", o->n_devices,
+			       "memory for %u devices: 1 to %d are supported", o->n_devices,
 			       GPUL_MEM_MAX_DEVICES);
 	if (st) {
 		free(c);
@@ -119,7 +119,7 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	st = gpul_ipc_here_get(drv, &c->here, err);
 	if (!st) {
 		make_hello(c, o->read_only);
-		st = greet(c, o, err);
+		st = send_hello(c, o, err);
 	}
 	if (st) {
 		free_client(c);
@@ -129,7 +129,7 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	return GPUL_OK;
 }
 
-static gpul_status import(gpul_ipc_client *c, const struct wire_offer *m, int fd,
+static gpul_status import_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd,
 			  gpul_error *err)
 {
 	const struct wire_share *share = &m->share;
@@ -147,7 +147,8 @@ static gpul_status import(gpul_ipc_client *c, const struct wire_offer *m, int fd
 	gpul_mem_handle handle;
 
 	if (on_gpu)
-		offer.owner_device = gpul_ipc_here_find(&c->here, share->gpu);
+		offer.owner_device = gpul_ipc_find_gpu((const unsigned char(*)[16])c->here.gpu, c->here.n_gpus,
+							   share->gpu);
 	memcpy(handle.bytes, m->handle, sizeof handle.bytes);
 	return gpul_mem_import(c->drv, &offer, fd, share->via == WIRE_VIA_FD ? NULL : &handle,
 			       &desc, &c->mem, err);
@@ -163,7 +164,7 @@ static gpul_status open_event(gpul_ipc_client *c, const struct wire_offer *m, gp
 	return gpul_cu(c->drv, err, cuIpcOpenEventHandle(&c->event, handle));
 }
 
-static gpul_status say_ready(gpul_ipc_client *c, gpul_error *err)
+static gpul_status send_ready(gpul_ipc_client *c, gpul_error *err)
 {
 	struct wire_ready m = { .head = gpul_ipc_wire_head(WIRE_READY),
 				.gpu = gpul_mem_gpu(c->mem),
@@ -181,14 +182,14 @@ static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int
 	gpul_status st = gpul_ipc_here_fits(&c->hello, &m->share, err);
 
 	if (!st)
-		st = import(c, m, fd, err);
+		st = import_offer(c, m, fd, err);
 	if (st)
 		return st;
 	c->view = gpul_ipc_view_of(c->drv, c->mem, &m->share,
 				     c->hello.read_only || m->share.flags & WIRE_IS_READ_ONLY);
 	st = open_event(c, m, err);
 	if (!st)
-		st = say_ready(c, err);
+		st = send_ready(c, err);
 	if (st) {
 		gpul_mem_destroy(c->mem);
 		c->mem = NULL;
@@ -196,7 +197,7 @@ static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int
 	return st;
 }
 
-static void say_refused(gpul_ipc_client *c, const gpul_error *why)
+static void send_refused(gpul_ipc_client *c, const gpul_error *why)
 {
 	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
 				  .status = (uint32_t)why->status,
@@ -206,8 +207,8 @@ static void say_refused(gpul_ipc_client *c, const gpul_error *why)
 	(void)gpul_ipc_send(c->socket, &m, sizeof m, -1, NULL);
 }
 
-/* No more of the owner is heard from here on: its descriptors would be readable for ever. */
-static void end(gpul_ipc_client *c)
+/* Stop watching the owner, because its descriptors would stay readable. */
+static void end_lease(gpul_ipc_client *c)
 {
 	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->socket, NULL);
 	if (c->owner.pidfd >= 0)
@@ -215,7 +216,7 @@ static void end(gpul_ipc_client *c)
 	c->state = CLIENT_OVER;
 }
 
-static gpul_status offered(gpul_ipc_client *c, const struct wire_offer *m, int fd,
+static gpul_status handle_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd,
 			   gpul_ipc_event *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -224,58 +225,58 @@ static gpul_status offered(gpul_ipc_client *c, const struct wire_offer *m, int f
 	if (c->by_pid) {
 		gpul_ipc_watch(&c->owner, c->socket, true);
 		if (c->owner.pidfd >= 0)
-			(void)watch(c, c->owner.pidfd, NULL);
+			(void)watch_fd(c, c->owner.pidfd, NULL);
 	}
 	c->slot = (int)m->share.slot;
 	st = map_offer(c, m, fd, &why);
 	if (st) {
-		say_refused(c, &why);
-		end(c);
+		send_refused(c, &why);
+		end_lease(c);
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	}
 	c->state = CLIENT_ATTACHED;
-	tell(c, out, GPUL_IPC_ATTACHED, NULL);
+	set_event(c, out, GPUL_IPC_ATTACHED, NULL);
 	return GPUL_OK;
 }
 
-static void owner_is_gone(gpul_ipc_client *c, const char *what, gpul_ipc_event *out)
+static void report_owner_end(gpul_ipc_client *c, const char *what, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner, pid %d, %s without a goodbye",
+	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner, pid %d, %s without ending the lease",
 			(int)c->owner.pid, what);
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s", why.text);
 	c->owner_died = true;
-	end(c);
-	tell(c, out, GPUL_IPC_OWNER_DIED, &why);
+	end_lease(c);
+	set_event(c, out, GPUL_IPC_OWNER_DIED, &why);
 }
 
-static gpul_status take(gpul_ipc_client *c, const gpul_ipc_message *m, int fd,
+static gpul_status handle_message(gpul_ipc_client *c, const gpul_ipc_message *m, int fd,
 			gpul_ipc_event *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
 
 	if (c->state == CLIENT_GREETED && m->head.type == WIRE_OFFER)
-		return offered(c, &m->offer, fd, out, err);
+		return handle_offer(c, &m->offer, fd, out, err);
 	if (m->head.type == WIRE_REFUSED) {
 		(void)gpul_fail(&why, (gpul_status)m->refused.status, m->refused.native, "%s",
 				m->refused.text);
-		end(c);
-		tell(c, out, GPUL_IPC_REFUSED, &why);
+		end_lease(c);
+		set_event(c, out, GPUL_IPC_REFUSED, &why);
 		return GPUL_OK;
 	}
 	if (m->head.type == WIRE_BYE) {
-		end(c);
-		tell(c, out, GPUL_IPC_DETACHED, NULL);
+		end_lease(c);
+		set_event(c, out, GPUL_IPC_DETACHED, NULL);
 		return GPUL_OK;
 	}
-	end(c);
-	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent %s out of turn",
+	end_lease(c);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent an unexpected %s",
 			 gpul_ipc_wire_name(m->head.type));
 }
 
-/* One message, or the end; process_ended: the pidfd says so. */
-static gpul_status hear(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out,
+/* Receive one message or the end of the connection; process_ended: the pidfd is readable. */
+static gpul_status receive_from_owner(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out,
 			gpul_error *err)
 {
 	bool signs = c->by_pid && c->state == CLIENT_GREETED;
@@ -285,19 +286,19 @@ static gpul_status hear(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *
 
 	switch (gpul_ipc_receive(c->socket, &m, &fd, signs ? &c->owner : NULL, err)) {
 	case GOT_MESSAGE:
-		st = take(c, &m, fd, out, err);
+		st = handle_message(c, &m, fd, out, err);
 		if (fd >= 0)
 			close(fd);
 		return st;
 	case GOT_BAD:
-		end(c);
+		end_lease(c);
 		return GPUL_EFORMAT;
 	case GOT_END:
-		owner_is_gone(c, "closed the connection", out);
+		report_owner_end(c, "closed the connection", out);
 		break;
 	case GOT_NOTHING:
 		if (process_ended)
-			owner_is_gone(c, "ended", out);
+			report_owner_end(c, "ended", out);
 		break;
 	}
 	return st;
@@ -309,21 +310,20 @@ gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_ev
 	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	gpul_status st = GPUL_OK;
 
-	tell(c, out, GPUL_IPC_NONE, NULL);
+	set_event(c, out, GPUL_IPC_NONE, NULL);
 	while (!st && out->kind == GPUL_IPC_NONE) {
 		struct epoll_event ready;
 		int n = epoll_wait(c->epoll, &ready, 1, gpul_ipc_left_ms(begun_ns, timeout_ms));
 
 		if (n <= 0)
-			break; /* the time is over, or a signal came, which the caller may wait
-				  for */
-		st = hear(c, ready.data.fd != c->socket, out, err);
+			break; /* time-out, or a signal that the caller may wait for */
+		st = receive_from_owner(c, ready.data.fd != c->socket, out, err);
 	}
 	return st;
 }
 
-/* Open; an owner that is too busy to be connected to is tried again. */
-static gpul_status open_patiently(const gpul_driver *drv, const gpul_ipc_client_options *o,
+/* Open a client; try again while the owner's backlog of connections is full. */
+static gpul_status open_with_retry(const gpul_driver *drv, const gpul_ipc_client_options *o,
 				  uint64_t begun_ns, int timeout_ms, gpul_ipc_client **out,
 				  gpul_error *err)
 {
@@ -339,7 +339,7 @@ static gpul_status open_patiently(const gpul_driver *drv, const gpul_ipc_client_
 	}
 }
 
-static gpul_status not_attached(const gpul_ipc_event *event, int timeout_ms, gpul_error *err)
+static gpul_status attach_error(const gpul_ipc_event *event, int timeout_ms, gpul_error *err)
 {
 	switch (event->kind) {
 	case GPUL_IPC_REFUSED:
@@ -353,13 +353,13 @@ static gpul_status not_attached(const gpul_ipc_event *event, int timeout_ms, gpu
 		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "%s", event->why.text);
 	default:
 		return gpul_fail(err, GPUL_ESYS, ECONNRESET,
-				 "the owner ended the lease before it had begun");
+				 "the owner ended the lease before this process was attached");
 	}
 }
 
-/* The owner's answer takes some 20 us, and being woken up takes as long again where the CPU has gone to sleep: look for
- * it without sleeping, a little.  Another process may have the CPU meanwhile. */
-static gpul_status look_a_while(gpul_ipc_client *c, gpul_ipc_event *out, gpul_error *err)
+/* The owner's answer takes about 20 us, and waking from sleep takes as long again: so poll for a short time
+ * first, yielding the CPU to other processes. */
+static gpul_status poll_briefly(gpul_ipc_client *c, gpul_ipc_event *out, gpul_error *err)
 {
 	const uint64_t begun_ns = gpul_clock_ns();
 	gpul_status st;
@@ -367,7 +367,7 @@ static gpul_status look_a_while(gpul_ipc_client *c, gpul_ipc_event *out, gpul_er
 	do {
 		sched_yield();
 		st = gpul_ipc_client_next(c, 0, out, err);
-	} while (!st && out->kind == GPUL_IPC_NONE && gpul_clock_ns() - begun_ns < LOOK_NS);
+	} while (!st && out->kind == GPUL_IPC_NONE && gpul_clock_ns() - begun_ns < POLL_NS);
 	return st;
 }
 
@@ -378,17 +378,17 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 	gpul_ipc_event event;
 	gpul_ipc_client *c;
 	int left_ms = timeout_ms;
-	gpul_status st = open_patiently(drv, options, begun_ns, timeout_ms, &c, err);
+	gpul_status st = open_with_retry(drv, options, begun_ns, timeout_ms, &c, err);
 
 	if (st)
 		return st;
-	st = look_a_while(c, &event, err);
+	st = poll_briefly(c, &event, err);
 	while (!st && event.kind == GPUL_IPC_NONE && left_ms != 0) {
 		left_ms = gpul_ipc_left_ms(begun_ns, timeout_ms);
 		st = gpul_ipc_client_next(c, left_ms, &event, err);
 	}
 	if (!st && event.kind != GPUL_IPC_ATTACHED)
-		st = not_attached(&event, timeout_ms, err);
+		st = attach_error(&event, timeout_ms, err);
 	if (st) {
 		free_client(c);
 		return st;
@@ -397,8 +397,8 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 	return GPUL_OK;
 }
 
-/* Kernels still use the memory: mapping and connection stay, and the lease ends with this
- * process.  The list tells whoever looks for leaks that nothing was forgotten. */
+/* Kernels still use the memory, so mapping and connection stay until this process ends.  The list keeps leak
+ * checkers from reporting the client. */
 static void abandon(gpul_ipc_client *c)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -11,77 +11,79 @@
 extern "C" {
 #endif
 
-typedef struct gpul_ipc_client gpul_ipc_client;  /* opaque: the struct lives in client.c */
+typedef struct gpul_ipc_client gpul_ipc_client;  /* opaque: the struct is in client_internal.h */
 
 typedef struct gpul_ipc_client_options {
 	const char *name;      /* see gpul_ipc_place(); NULL: fd */
-	int fd;                /* a connected Unix socket (SEQPACKET); the client's from here on, also on failure */
-	const int *devices;    /* ordinals of the GPUs that get access; contexts open, that of devices[0] current */
+	int fd;                /* a connected Unix socket (SEQPACKET); owned by the client from here on, even on
+			        * failure */
+	const int *devices;    /* ordinals of the GPUs that get access; their contexts must be open, that of
+			        * devices[0] current */
 	unsigned n_devices;    /* at least 1 */
-	bool read_only;        /* map it for reading only */
+	bool read_only;        /* map the memory read-only */
 } gpul_ipc_client_options;
 
-/** Begin to attach: connect and say HELLO.  Then gpul_ipc_client_next() until ATTACHED or REFUSED.
+/** Begin to attach: connect and send HELLO.  Then call gpul_ipc_client_next() until ATTACHED or REFUSED.
  *
  * @drv      borrowed
  * @options  copied
  * @out      owned by the caller: gpul_ipc_client_close(); untouched on failure
- * Errors  GPUL_EINVAL a bad name, no device; GPUL_ESYS native = ENOENT no such name, ECONNREFUSED its
- *         owner is dead; GPUL_EUNSUPPORTED the folder is not safe, the other side is another user; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL a bad name, no device; GPUL_ESYS native = ENOENT no such name, ECONNREFUSED its owner has
+ *         ended; GPUL_EUNSUPPORTED the folder is not safe, or the owner is another user; GPUL_ENOMEM
  * Threads any thread may call; one object belongs to one thread at a time
  * Source  Linux unix(7), cmsg(3) */
 gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *options,
 				 gpul_ipc_client **out, gpul_error *err);
 
-/** Open, and wait until it is attached.
+/** Open, and wait until attached.
  *
  * @drv         borrowed
  * @options     copied
- * @timeout_ms  for the whole of it; < 0: for ever
+ * @timeout_ms  for the whole call; < 0: no time-out
  * @out         owned by the caller: gpul_ipc_client_close(); untouched on failure
- * Errors  as gpul_ipc_client_open(); GPUL_EUNSUPPORTED refused: the owner's reason; GPUL_EFORMAT what came is
- *         not what was agreed; GPUL_ESYS native = ETIMEDOUT; GPUL_ECUDA the driver would not map it
+ * Errors  as gpul_ipc_client_open(); GPUL_EUNSUPPORTED refused, with the owner's reason; GPUL_EFORMAT the owner sent
+ *         something invalid; GPUL_ESYS native = ETIMEDOUT; GPUL_ECUDA the driver cannot map the memory
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options, int timeout_ms,
 			    gpul_ipc_client **out, gpul_error *err);
 
-/* Readable when gpul_ipc_client_next() has something to do.  Borrowed. */
+/* A descriptor for poll() or epoll: readable when gpul_ipc_client_next() has work.  Borrowed. */
 int gpul_ipc_client_fd(const gpul_ipc_client *c);
 
-/** Go on with attaching, or hear of the owner.
+/** Continue attaching, or report what happened to the owner.
  *
  * @c           client
  * @timeout_ms  as gpul_ipc_server_next()
- * @out         filled; NONE when the time is over, or a signal was handled
+ * @out         filled; NONE after the time-out, or after a signal handler has run
  * Errors  as gpul_ipc_attach()
  * Threads one at a time
  * Source  - */
 gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
 
-/* Pointers; NULL before ATTACHED.  Lives as long as c. */
+/* The addresses of the memory; NULL before ATTACHED.  Valid as long as c. */
 const gpul_ipc_view *gpul_ipc_client_view(const gpul_ipc_client *c);
-/* The memory behind it; NULL before ATTACHED.  Borrowed. */
+/* The imported memory; NULL before ATTACHED.  Borrowed. */
 gpul_mem *gpul_ipc_client_mem(const gpul_ipc_client *c);
-/* The owner's interprocess event, where it offers one; else NULL.  Borrowed. */
+/* The owner's interprocess event; NULL: it offers none.  Borrowed. */
 CUevent gpul_ipc_client_gpu_event(const gpul_ipc_client *c);
 
-/** Detach: wait for the GPU's work, unmap, say goodbye.
+/** Detach: wait for the GPU's work, unmap, send BYE.
  *
- * Memory is never taken from under a running kernel.  When the owner has died or the time is over, the abort
- * word is raised first, and it is waited for once more as long.
+ * The memory is never unmapped while a kernel runs.  When the owner has ended, or after the time-out, the abort word
+ * is set and the wait is repeated once with the same time-out.
  *
  * @c                 freed in any case; NULL is fine
- * @drain_timeout_ms  how long the context's work may take; < 0: for ever
- * Errors  GPUL_ESYS native = ETIMEDOUT: kernels still run; the mapping is left to the end of the process
+ * @drain_timeout_ms  time-out for the work of all contexts; < 0: no time-out
+ * Errors  GPUL_ESYS native = ETIMEDOUT: kernels still run; the memory stays mapped until the process ends
  * Threads one at a time
  * Source  CUDA Driver API: cuCtxRecordEvent */
 gpul_status gpul_ipc_client_close(gpul_ipc_client *c, int drain_timeout_ms, gpul_error *err);
 
-/* ---- looking without attaching --------------------------------------------------------------- */
+/* ---- queries without attaching --------------------------------------------------------------- */
 
 typedef struct gpul_ipc_share {
-	pid_t pid;               /* owner; 0: of another pid namespace */
+	pid_t pid;               /* of the owner; 0: it is in another pid namespace */
 	uid_t uid;
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;
@@ -90,7 +92,7 @@ typedef struct gpul_ipc_share {
 	int node;                /* host kinds */
 	char device_uuid[16];    /* the owner's first GPU */
 	char driver[8];          /* "nvidia", "soft" */
-	uint64_t cpu, gpu;       /* where the owner mapped it */
+	uint64_t cpu, gpu;       /* addresses in the owner's process */
 	uint64_t generation;
 	unsigned char id[16];
 	gpul_ipc_shape shape;
@@ -98,12 +100,12 @@ typedef struct gpul_ipc_share {
 	gpul_ipc_peer peers[GPUL_IPC_MAX_PEERS];
 } gpul_ipc_share;
 
-/** Ask the owner of NAME what it offers and to whom; no driver is needed.
+/** Query the owner of NAME: what it offers, and which peers are attached; no driver is needed.
  *
  * @name        see gpul_ipc_place()
- * @timeout_ms  for the whole of it
+ * @timeout_ms  time-out for the whole call
  * @out         filled
- * Errors  as gpul_ipc_client_open(); GPUL_EFORMAT; GPUL_ESYS native = ETIMEDOUT: the owner does not answer
+ * Errors  as gpul_ipc_client_open(); GPUL_EFORMAT; GPUL_ESYS native = ETIMEDOUT: no answer within the time-out
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err);

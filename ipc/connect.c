@@ -1,4 +1,4 @@
-/* connect.c — the way to an owner, for who attaches and for who asks. */
+/* connect.c — connect to an owner, to attach or to query. */
 #include "ipc/client_internal.h"
 #include "ipc/place.h"
 
@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static gpul_status cannot_connect(const char *path, gpul_error *err)
+static gpul_status connect_error(const char *path, gpul_error *err)
 {
 	int native = errno;
 
@@ -16,17 +16,17 @@ static gpul_status cannot_connect(const char *path, gpul_error *err)
 	case ENOENT:
 		return gpul_fail(
 			err, GPUL_ESYS, native,
-			"nobody offers %s: there is no such socket (see gpuload shares)", path);
+			"no process offers %s: no such socket (see gpuload shares)", path);
 	case ECONNREFUSED:
 		return gpul_fail(err, GPUL_ESYS, native,
-				 "nobody offers %s any more: its owner has ended", path);
+				 "no process offers %s any more: its owner has ended", path);
 	case EAGAIN:
 		return gpul_fail(err, GPUL_ESYS, native,
-				 "the owner of %s does not answer: too many wait already",
+				 "the owner of %s does not accept connections: its backlog is full",
 				 path);
 	case EPROTOTYPE:
 		return gpul_fail(err, GPUL_EUNSUPPORTED, native,
-				 "%s is not gpuload's: a socket of another type", path);
+				 "%s is not a socket of gpuload: it has another type", path);
 	default:
 		return gpul_fail(err, GPUL_ESYS, native, "%s: %s", path, strerror(native));
 	}
@@ -38,8 +38,8 @@ static gpul_status check_owner(int fd, const char *path, struct gpul_ipc_identit
 	*who = gpul_ipc_identify(fd);
 	if (who->uid != geteuid())
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)who->uid,
-				 "%s is offered by user %u, and this is user %u: only one's "
-				 "own memory is mapped",
+				 "%s is offered by user %u, but this process is user %u: only memory of the "
+				 "same user is mapped",
 				 path, (unsigned)who->uid, (unsigned)geteuid());
 	return GPUL_OK;
 }
@@ -57,7 +57,7 @@ gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identit
 	if (fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "socket: %s", strerror(errno));
 	st = connect(fd, (struct sockaddr *)&address, sizeof address)
-		     ? cannot_connect(address.sun_path, err)
+		     ? connect_error(address.sun_path, err)
 		     : check_owner(fd, address.sun_path, who, err);
 	if (st)
 		close(fd);

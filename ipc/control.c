@@ -1,4 +1,4 @@
-/* control.c — see control.h. */
+/* control.c — the abort word and step counters, for CPU threads. */
 #include "ipc/control.h"
 
 #include <errno.h>
@@ -12,15 +12,15 @@
 
 enum { SPIN_NS = 20 * 1000, YIELD_NS = 200 * 1000, NAP_NS = 50 * 1000 };
 
-/* How a view's page is reached: through the CPU's mapping, or by copies on a stream. */
+/* Access to a view's control page: through the CPU's mapping, or by copies on a stream. */
 struct page {
-	struct gpul_ipc_control *cpu;  /* NULL: by copies */
+	struct gpul_ipc_control *cpu;  /* NULL: access by copies */
 	const gpul_driver *drv;
 	CUdeviceptr gpu;
 	CUstream stream;
 };
 
-/* ---- by copies ----------------------------------------------------------------------------- */
+/* ---- access by copies ------------------------------------------------------------------------ */
 
 static gpul_status copy_from(const struct page *p, size_t offset, void *to, size_t bytes, gpul_error *err)
 {
@@ -39,40 +39,40 @@ static gpul_status copy_to(const struct page *p, size_t offset, const void *from
 	return st ? st : gpul_cu(p->drv, err, cuStreamSynchronize(p->stream));
 }
 
-/* ---- one way for both ---------------------------------------------------------------------- */
+/* ---- access either way ----------------------------------------------------------------------- */
 
-/* A stream for each call, as it costs less than one copy: nothing is kept, so that threads and
- * contexts need no care. */
-static gpul_status page_open(const gpul_ipc_view *v, struct page *out, gpul_error *err)
+/* Each call creates a stream, which costs less than one copy: without shared state, threads and contexts need
+ * no care. */
+static gpul_status open_page(const gpul_ipc_view *v, struct page *out, gpul_error *err)
 {
 	*out = (struct page){ .cpu = v->control, .drv = v->drv, .gpu = v->control_gpu };
 	if (out->cpu)
 		return GPUL_OK;
 	if (!out->gpu)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "this buffer has no control page: its owner offers it without one");
+				 "this buffer has no control page: the owner offers it without one");
 	return gpul_cu(out->drv, err, cuStreamCreate(&out->stream, CU_STREAM_NON_BLOCKING));
 }
 
-static void page_close(struct page *p)
+static void close_page(struct page *p)
 {
 	if (p->stream)
 		p->drv->cuStreamDestroy(p->stream);
 }
 
-static gpul_status writable(const gpul_ipc_view *v, gpul_error *err)
+static gpul_status check_writable(const gpul_ipc_view *v, gpul_error *err)
 {
 	if (v->read_only)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "the control page is mapped for reading only: a reader cannot post or abort");
+				 "the control page is mapped read-only: cannot post or abort");
 	return GPUL_OK;
 }
 
-static gpul_status step_exists(unsigned step, gpul_error *err)
+static gpul_status check_step(unsigned step, gpul_error *err)
 {
 	if (step >= GPUL_IPC_N_STEPS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "no step counter %u: there are 0 to %d", step,
-				 GPUL_IPC_N_STEPS - 1);
+		return gpul_fail(err, GPUL_EINVAL, 0, "step counter %u does not exist: valid are 0 to %d",
+				 step, GPUL_IPC_N_STEPS - 1);
 	return GPUL_OK;
 }
 
@@ -104,13 +104,13 @@ gpul_status gpul_ipc_abort(const gpul_ipc_view *v, uint32_t code, gpul_error *er
 {
 	struct page p;
 	uint32_t old = 0;
-	gpul_status st = writable(v, err);
+	gpul_status st = check_writable(v, err);
 
 	if (st)
 		return st;
 	if (code == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "an abort code of 0 means that nothing is aborted");
-	st = page_open(v, &p, err);
+		return gpul_fail(err, GPUL_EINVAL, 0, "abort code 0 is not allowed: 0 means not aborted");
+	st = open_page(v, &p, err);
 	if (st)
 		return st;
 	if (p.cpu)
@@ -120,19 +120,19 @@ gpul_status gpul_ipc_abort(const gpul_ipc_view *v, uint32_t code, gpul_error *er
 		st = read_abort(&p, &old, err);
 	if (!p.cpu && !st && !old)
 		st = copy_to(&p, offsetof(struct gpul_ipc_control, abort), &code, sizeof code, err);
-	page_close(&p);
+	close_page(&p);
 	return st;
 }
 
 gpul_status gpul_ipc_aborted(const gpul_ipc_view *v, uint32_t *out, gpul_error *err)
 {
 	struct page p;
-	gpul_status st = page_open(v, &p, err);
+	gpul_status st = open_page(v, &p, err);
 
 	if (st)
 		return st;
 	st = read_abort(&p, out, err);
-	page_close(&p);
+	close_page(&p);
 	return st;
 }
 
@@ -141,10 +141,10 @@ gpul_status gpul_ipc_aborted(const gpul_ipc_view *v, uint32_t *out, gpul_error *
 gpul_status gpul_ipc_step_post(const gpul_ipc_view *v, unsigned step, uint64_t value, gpul_error *err)
 {
 	struct page p;
-	gpul_status st = writable(v, err);
+	gpul_status st = check_writable(v, err);
 
-	st = st ? st : step_exists(step, err);
-	st = st ? st : page_open(v, &p, err);
+	st = st ? st : check_step(step, err);
+	st = st ? st : open_page(v, &p, err);
 	if (st)
 		return st;
 	/* Release: pairs with the acquire in read_step(), and in gpul_ipc_read() of a kernel. */
@@ -152,25 +152,25 @@ gpul_status gpul_ipc_step_post(const gpul_ipc_view *v, unsigned step, uint64_t v
 		__atomic_store_n(&p.cpu->step[step].value, value, __ATOMIC_RELEASE);
 	else
 		st = copy_to(&p, step_offset(step), &value, sizeof value, err);
-	page_close(&p);
+	close_page(&p);
 	return st;
 }
 
 gpul_status gpul_ipc_step_read(const gpul_ipc_view *v, unsigned step, uint64_t *out, gpul_error *err)
 {
 	struct page p;
-	gpul_status st = step_exists(step, err);
+	gpul_status st = check_step(step, err);
 
-	st = st ? st : page_open(v, &p, err);
+	st = st ? st : open_page(v, &p, err);
 	if (st)
 		return st;
 	st = read_step(&p, step, out, err);
-	page_close(&p);
+	close_page(&p);
 	return st;
 }
 
-/* A round trip with a GPU takes 2 us: spin for the quick ones, then leave the core to others. */
-static void rest(uint64_t waited_ns)
+/* A round trip with a GPU takes 2 us, so spin first; later leave the core to other threads. */
+static void pause_poll(uint64_t waited_ns)
 {
 	if (waited_ns < SPIN_NS)
 		return;
@@ -197,16 +197,16 @@ static gpul_status wait_step(const struct page *p, unsigned step, uint64_t value
 			return st;
 		if (code)
 			return gpul_fail(err, GPUL_ESYS, ECANCELED,
-					 "waiting for step %u to be %" PRIu64
-					 ": it is %" PRIu64 ", and the abort word was raised with code %" PRIu32,
+					 "waiting for step %u to reach %" PRIu64
+					 ": it is %" PRIu64 ", and the abort word was set to %" PRIu32,
 					 step, value, reached, code);
 		now = gpul_clock_ns() - start;
 		if (timeout_ms >= 0 && now >= (uint64_t)timeout_ms * 1000000)
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 					 "step %u is %" PRIu64 " after %d ms, not %" PRIu64
-					 ": who posts it is late or has gone",
+					 ": its writer is late or has ended",
 					 step, reached, timeout_ms, value);
-		rest(now);
+		pause_poll(now);
 	}
 }
 
@@ -214,13 +214,13 @@ gpul_status gpul_ipc_step_wait(const gpul_ipc_view *v, unsigned step, uint64_t v
 			       gpul_error *err)
 {
 	struct page p;
-	gpul_status st = step_exists(step, err);
+	gpul_status st = check_step(step, err);
 
-	st = st ? st : page_open(v, &p, err);
+	st = st ? st : open_page(v, &p, err);
 	if (st)
 		return st;
 	st = wait_step(&p, step, value, timeout_ms, err);
-	page_close(&p);
+	close_page(&p);
 	return st;
 }
 
@@ -228,6 +228,6 @@ void gpul_ipc_control_reset(struct gpul_ipc_control *page, uint64_t generation)
 {
 	memset(page, 0, sizeof *page);
 	page->generation = generation;
-	/* Last: a page with the magic is one that is laid out. */
+	/* Last: a page with the magic is completely initialised. */
 	__atomic_store_n(&page->magic, GPUL_IPC_CONTROL_MAGIC, __ATOMIC_RELEASE);
 }

@@ -4,15 +4,15 @@
  *     {
  *             if (threadIdx.x == 0)
  *                     ok = gpul_ipc_wait(control, 0, 1, 1000000000) == GPUL_IPC_REACHED;
- *             __syncthreads();                            the others see what the poster wrote, too
+ *             __syncthreads();                            all threads see what the poster wrote
  *             ...
- *             __syncthreads();                            what they wrote is in the post
+ *             __syncthreads();                            all writes come before the post
  *             if (threadIdx.x == 0)
  *                     gpul_ipc_post(control, 1, 1);
  *     }
  *
- * The CPU's half, and what the words mean: control.h.  Order: PTX ISA, Memory Consistency Model; a barrier of the
- * block before a release, or behind an acquire, extends it to the block's other threads (causality order). */
+ * control.h is the CPU's side and explains the words.  Memory order: PTX ISA, Memory Consistency Model; a block
+ * barrier before a release or after an acquire extends it to the other threads of the block (causality order). */
 #ifndef GPULOAD_IPC_CONTROL_DEVICE_CUH
 #define GPULOAD_IPC_CONTROL_DEVICE_CUH
 
@@ -24,8 +24,8 @@ enum gpul_ipc_waited {
 	GPUL_IPC_ABORTED = 2,
 };
 
-/* Looking at the abort word and at the time costs as much as looking at the counter: every so many looks. */
-enum { GPUL_IPC_LOOKS = 32 };
+/* The abort word and the time are read once in so many polls, because each costs as much as a poll of the counter. */
+enum { GPUL_IPC_POLLS = 32 };
 
 static __device__ __forceinline__ unsigned long long gpul_ipc_globaltimer_ns(void)
 {
@@ -35,7 +35,7 @@ static __device__ __forceinline__ unsigned long long gpul_ipc_globaltimer_ns(voi
 	return ns;
 }
 
-/* The abort word; 0: not raised. */
+/* Read the abort word; 0: not set. */
 static __device__ __forceinline__ unsigned gpul_ipc_aborted(const struct gpul_ipc_control *control)
 {
 	unsigned code;
@@ -44,7 +44,7 @@ static __device__ __forceinline__ unsigned gpul_ipc_aborted(const struct gpul_ip
 	return code;
 }
 
-/* Raise the abort word, which ends every wait; code is not 0.  The first code stays. */
+/* Set the abort word, which ends every wait; code is not 0.  The first code stays. */
 static __device__ __forceinline__ void gpul_ipc_abort(struct gpul_ipc_control *control, unsigned code)
 {
 	[[maybe_unused]] unsigned old;
@@ -55,8 +55,8 @@ static __device__ __forceinline__ void gpul_ipc_abort(struct gpul_ipc_control *c
 		     : "memory");
 }
 
-/* A step counter; what its writer wrote before is then seen.  Pairs with gpul_ipc_post() here and
- * gpul_ipc_step_post() of the CPU. */
+/* Read a step counter (acquire): the caller then sees all that its writer wrote before the post.  Pairs with
+ * gpul_ipc_post() and the CPU's gpul_ipc_step_post(). */
 static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct gpul_ipc_control *control,
 								   unsigned step)
 {
@@ -66,26 +66,26 @@ static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct 
 	return value;
 }
 
-/* Set a step counter, after everything that this thread wrote before. */
+/* Set a step counter (release): waiters see all that this thread wrote before. */
 static __device__ __forceinline__ void gpul_ipc_post(struct gpul_ipc_control *control, unsigned step,
 						     unsigned long long value)
 {
 	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(&control->step[step].value), "l"(value) : "memory");
 }
 
-/* Wait until a step counter (less than GPUL_IPC_N_STEPS) is at least value; of one thread, or a warp's threads
- * together.  A counter that is there already is REACHED also when the abort word is raised.  timeout_ns ~0ull: for
- * ever, or until the abort word. */
+/* Wait until a step counter (less than GPUL_IPC_N_STEPS) is at least value; called by one thread, or by all threads
+ * of a warp.  A counter that has reached the value gives REACHED even if the abort word is set.  timeout_ns ~0ull: no
+ * time-out, only the abort word ends the wait. */
 static __device__ inline enum gpul_ipc_waited gpul_ipc_wait(const struct gpul_ipc_control *control, unsigned step,
 							    unsigned long long value,
 							    unsigned long long timeout_ns)
 {
 	const unsigned long long start = gpul_ipc_globaltimer_ns();
 
-	for (unsigned looks = 1;; looks++) {
+	for (unsigned polls = 1;; polls++) {
 		if (gpul_ipc_read(control, step) >= value)
 			return GPUL_IPC_REACHED;
-		if (looks % GPUL_IPC_LOOKS)
+		if (polls % GPUL_IPC_POLLS)
 			continue;
 		if (gpul_ipc_aborted(control))
 			return GPUL_IPC_ABORTED;

@@ -9,7 +9,8 @@
 
 enum { GPUL_IPC_N_STEPS = 63, GPUL_IPC_CONTROL_MAGIC = 0x4c505547 };  /* "GUPL" */
 
-struct gpul_ipc_step {  /* a cache line of its own: who waits for one counter does not slow another's writer */
+struct gpul_ipc_step {  /* one cache line for each counter, so that pollers of one do not slow the writer of
+			 * another */
 	unsigned long long value, zero[7];
 };
 

@@ -1,8 +1,7 @@
-/* drain.c — wait until the GPUs have done what uses the memory, before it is unmapped.
+/* drain.c — wait until the GPUs have finished the work that may use the memory, before it is unmapped.
  *
- * cuCtxRecordEvent takes in all streams of a context, so that its event can be asked with a
- * deadline.  Where the driver is too old to have it, cuCtxSynchronize waits as long as it
- * takes. */
+ * cuCtxRecordEvent covers all streams of a context, and its event can be polled with a deadline.  Older
+ * drivers lack it; then cuCtxSynchronize waits without a deadline. */
 #include "ipc/client_internal.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 
 enum { ABORT_CODE = 1, N_SPINS = 64 };
 
-/* What may be left undone: the time is over. */
+/* Poll an event; CUDA_ERROR_NOT_READY: time-out. */
 static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun_ns,
 			   int timeout_ms)
 {
@@ -36,7 +35,7 @@ static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun
 	}
 }
 
-/* CUDA_ERROR_NOT_READY: kernels still run.  Any other error: the context is broken or gone, and
+/* CUDA_ERROR_NOT_READY: kernels still run.  Any other error means that the context is broken or destroyed, so
  * nothing runs in it. */
 static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns,
 			      int timeout_ms)
@@ -92,7 +91,7 @@ static void raise_abort(const gpul_ipc_client *c)
 
 	if (c->view.control_gpu && !c->view.read_only &&
 	    gpul_ipc_abort(&c->view, ABORT_CODE, &why))
-		gpul_log(GPUL_LOG_INFO, "ipc", "the abort word could not be raised: %s",
+		gpul_log(GPUL_LOG_INFO, "ipc", "could not set the abort word: %s",
 			 why.text);
 }
 
@@ -106,8 +105,7 @@ gpul_status gpul_ipc_drain(gpul_ipc_client *c, int timeout_ms, gpul_error *err)
 	if (drain_all(c, timeout_ms))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-			 "kernels that may use the memory still run after twice %d ms: it "
-			 "stays mapped until this process "
-			 "ends",
+			 "kernels that may use the memory still run after 2 x %d ms: it stays mapped until "
+			 "this process ends",
 			 timeout_ms);
 }

@@ -25,13 +25,13 @@ void gpul_ipc_epoll_set_timer(gpul_ipc_server *s, uint64_t at_ns)
 	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(at_ns / 1000000000),
 					      .tv_nsec = (long)(at_ns % 1000000000) } };
 
-	/* Ringing too early costs a look; setting the timer for every connection costs each a
-	 * system call. */
+	/* Expiring too early costs one check of the deadlines; setting the timer for every connection would
+	 * cost a system call each. */
 	if (s->timer_ns && s->timer_ns <= at_ns)
 		return;
 	s->timer_ns = at_ns;
 	(void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t,
-			      NULL); /* arguments are in range: cannot fail */
+			      NULL); /* valid arguments: cannot fail */
 }
 
 gpul_status gpul_ipc_epoll_open(gpul_ipc_server *s, gpul_error *err)

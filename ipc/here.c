@@ -1,4 +1,4 @@
-/* here.c — see here_internal.h. */
+/* here.c — describe this process (machine, driver, GPUs), and check whether a peer can map an offer. */
 #include "ipc/here_internal.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_KEPT = 4 }; /* NVIDIA's, ours, and room */
+enum { N_KEPT = 4 }; /* NVIDIA's and the software driver, and some room */
 
 static struct gpul_ipc_here kept[N_KEPT];
 static unsigned n_kept;
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int hex(char c)
+static int hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -36,7 +36,7 @@ static gpul_status read_boot_id(unsigned char out[16], gpul_error *err)
 		return GPUL_ESYS;
 	memset(out, 0, 16);
 	for (const char *p = text; *p && n_digits < 32; p++) {
-		int digit = hex(*p);
+		int digit = hex_digit(*p);
 
 		if (digit >= 0) {
 			out[n_digits / 2] = (unsigned char)(out[n_digits / 2] << 4 | digit);
@@ -44,10 +44,10 @@ static gpul_status read_boot_id(unsigned char out[16], gpul_error *err)
 		}
 	}
 	return n_digits == 32 ? GPUL_OK
-			      : gpul_fail(err, GPUL_ESYS, EINVAL, "%s holds no boot id", path);
+			      : gpul_fail(err, GPUL_ESYS, EINVAL, "%s does not contain a boot id", path);
 }
 
-static uint32_t what_it_can(const gpul_driver *drv)
+static uint32_t find_abilities(const gpul_driver *drv)
 {
 	bool vmm = gpul_driver_has(drv, "cuMemImportFromShareableHandle") &&
 		   gpul_driver_has(drv, "cuMemMap");
@@ -66,7 +66,7 @@ static uint32_t what_it_can(const gpul_driver *drv)
 	return can;
 }
 
-static gpul_status ask_driver(const gpul_driver *drv, struct gpul_ipc_here *out,
+static gpul_status query_driver(const gpul_driver *drv, struct gpul_ipc_here *out,
 			      gpul_error *err)
 {
 	int n_devices = 0;
@@ -75,7 +75,7 @@ static gpul_status ask_driver(const gpul_driver *drv, struct gpul_ipc_here *out,
 	if (st)
 		return st;
 	snprintf(out->driver, sizeof out->driver, "%s", drv->name);
-	out->can = what_it_can(drv);
+	out->can = find_abilities(drv);
 	for (int i = 0; i < n_devices && i < WIRE_MAX_GPUS; i++) {
 		CUdevice device;
 		CUuuid uuid;
@@ -90,13 +90,13 @@ static gpul_status ask_driver(const gpul_driver *drv, struct gpul_ipc_here *out,
 	return GPUL_OK;
 }
 
-static gpul_status look(const gpul_driver *drv, struct gpul_ipc_here *out, gpul_error *err)
+static gpul_status query_here(const gpul_driver *drv, struct gpul_ipc_here *out, gpul_error *err)
 {
 	gpul_status st;
 
 	*out = (struct gpul_ipc_here){ .drv = drv };
 	st = read_boot_id(out->boot_id, err);
-	return st || !drv ? st : ask_driver(drv, out, err);
+	return st || !drv ? st : query_driver(drv, out, err);
 }
 
 gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
@@ -106,47 +106,38 @@ gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
 	unsigned i = 0;
 
 	if (drv && !drv->path)
-		return look(drv, out,
-			    err); /* a test's own table may be another one next time */
+		return query_here(drv, out,
+			    err); /* not cached: a test's driver table may change */
 	pthread_mutex_lock(&kept_lock);
 	while (i < n_kept && kept[i].drv != drv)
 		i++;
 	if (i < n_kept)
 		*out = kept[i];
 	else
-		st = look(drv, out, err);
+		st = query_here(drv, out, err);
 	if (i == n_kept && !st && n_kept < N_KEPT)
 		kept[n_kept++] = *out;
 	pthread_mutex_unlock(&kept_lock);
 	return st;
 }
 
-int gpul_ipc_here_find(const struct gpul_ipc_here *here, const unsigned char uuid[16])
+int gpul_ipc_find_gpu(const unsigned char (*gpus)[16], unsigned n_gpus, const unsigned char uuid[16])
 {
-	for (unsigned i = 0; i < here->n_gpus; i++)
-		if (memcmp(here->gpu[i], uuid, 16) == 0)
+	for (unsigned i = 0; i < n_gpus; i++)
+		if (memcmp(gpus[i], uuid, 16) == 0)
 			return (int)i;
 	return -1;
 }
 
-static bool has_gpu(const struct wire_hello *hello, const unsigned char uuid[16])
-{
-	for (unsigned i = 0; i < hello->n_gpus; i++)
-		if (memcmp(hello->gpu[i], uuid, 16) == 0)
-			return true;
-	return false;
-}
-
-static gpul_status gpu_is_missing(const unsigned char uuid[16], gpul_error *err)
+static gpul_status report_missing_gpu(const unsigned char uuid[16], gpul_error *err)
 {
 	char text[2 * 16 + 1];
 
 	for (int i = 0; i < 16; i++)
 		snprintf(text + 2 * i, 3, "%02x", uuid[i]);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-			 "the memory is on GPU-%.8s-%.4s-%.4s-%.4s-%s, which the attaching "
-			 "process does not see: "
-			 "see CUDA_VISIBLE_DEVICES there",
+			 "the memory is on GPU-%.8s-%.4s-%.4s-%.4s-%s, which the attaching process cannot "
+			 "use: check its CUDA_VISIBLE_DEVICES",
 			 text, text + 8, text + 12, text + 16, text + 20);
 }
 
@@ -161,22 +152,20 @@ gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire
 	if (memcmp(hello->boot_id, share->boot_id, 16) != 0 && share->via != WIRE_VIA_FABRIC)
 		return gpul_fail(
 			err, GPUL_EUNSUPPORTED, 0,
-			"the two processes are not on one running system (their boot ids "
-			"differ)");
+			"owner and attaching process run on different machines (their boot ids differ)");
 	if (by_driver && strcmp(hello->driver, share->driver) != 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the owner uses the %s driver, the attaching process the %s "
-				 "one: %s memory needs the "
-				 "same (see GPULOAD_DRIVER)",
+				 "the owner uses the %s driver and the attaching process the %s driver: %s "
+				 "memory needs the same driver (see GPULOAD_DRIVER)",
 				 share->driver, hello->driver, kind);
 	if (!(hello->can >> share->kind & 1) ||
 	    (share->via == WIRE_VIA_FABRIC && !(hello->can & WIRE_CAN_FABRIC)))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the attaching process' driver cannot map %s memory", kind);
+				 "the driver of the attaching process cannot map %s memory", kind);
 	if (share->flags & WIRE_HAS_EVENT && !(hello->can & WIRE_CAN_EVENT))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the attaching process' driver has no interprocess events");
-	if (on_gpu && share->via != WIRE_VIA_FABRIC && !has_gpu(hello, share->gpu))
-		return gpu_is_missing(share->gpu, err);
+				 "the driver of the attaching process has no interprocess events");
+	if (on_gpu && share->via != WIRE_VIA_FABRIC && gpul_ipc_find_gpu(hello->gpu, hello->n_gpus, share->gpu) < 0)
+		return report_missing_gpu(share->gpu, err);
 	return GPUL_OK;
 }

@@ -1,38 +1,37 @@
-/* here_internal.h — what this process is: its machine, driver and GPUs, as it tells others. */
+/* here_internal.h — the machine, driver and GPUs of this process, as sent to other processes. */
 #ifndef GPULOAD_IPC_HERE_INTERNAL_H
 #define GPULOAD_IPC_HERE_INTERNAL_H
 
 #include "ipc/wire_internal.h"
 
-/* Looked up once and kept: asking a driver for all its UUIDs takes longer than the whole
- * handshake. */
+/* Queried once and cached: getting all UUIDs from a driver takes longer than the whole handshake. */
 struct gpul_ipc_here {
 	const gpul_driver *drv;
 	unsigned char boot_id[16];
 	char driver[8];
 	uint32_t can;                         /* as in HELLO */
-	unsigned n_gpus;                      /* that are told: at most WIRE_MAX_GPUS */
+	unsigned n_gpus;                      /* at most WIRE_MAX_GPUS */
 	unsigned char gpu[WIRE_MAX_GPUS][16]; /* by ordinal */
 };
 
-/** This process on that driver.
+/** Describe this process with that driver.
  *
- * @drv  borrowed; NULL: without a driver, which can only ask
+ * @drv  borrowed; NULL: no driver, for queries only
  * @out  filled
- * Errors  GPUL_ECUDA; GPUL_ESYS no boot id: /proc is not there
+ * Errors  GPUL_ECUDA; GPUL_ESYS no boot id: /proc is not mounted
  * Threads any thread may call
  * Source  Linux proc_sys_kernel(5): random/boot_id */
 gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
 			      gpul_error *err);
 
-/* The ordinal of the GPU with that UUID; -1: not one of ours. */
-int gpul_ipc_here_find(const struct gpul_ipc_here *here, const unsigned char uuid[16]);
+/* The index of the GPU with that UUID; -1: not found. */
+int gpul_ipc_find_gpu(const unsigned char (*gpus)[16], unsigned n_gpus, const unsigned char uuid[16]);
 
-/** Can a process that said HELLO map what is offered?  Each side asks.
+/** Check whether the process that sent HELLO can map the offered memory.  Both sides call this.
  *
- * @hello  checked
- * @share  checked
- * Errors  GPUL_EUNSUPPORTED and what stands in the way
+ * @hello  already checked
+ * @share  already checked
+ * Errors  GPUL_EUNSUPPORTED with the reason
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share,

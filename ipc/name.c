@@ -1,8 +1,9 @@
-/* name.c — see place_internal.h: who owns a name.
+/* name.c — ownership of a name, by a lock file.
  *
- * An flock on NAME.lock says it, and the kernel drops that with its last holder: a dead owner's
- * socket file means nothing.  Both files are removed while the lock is held; whoever waited for
- * a removed lock file sees that it is not the one at the path any more, and tries again. */
+ * The owner holds an flock on NAME.lock.  The kernel releases it when the last process that holds it ends, so
+ * a socket file alone does not mean that its owner runs.  Both files are removed while the lock is held; a
+ * process that then gets the lock of a removed file notices that the file is no longer at the path, and tries
+ * again. */
 #include "ipc/place_internal.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Whoever clears a dead owner's files holds the lock for as long as that takes. */
+/* Retries, because a process that removes the files of an ended owner holds the lock for a moment. */
 enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };
 
 static void lock_path(const char *socket, char out[LOCK_PATH_BYTES])
@@ -29,10 +30,10 @@ static void lock_path(const char *socket, char out[LOCK_PATH_BYTES])
 	snprintf(out, LOCK_PATH_BYTES, "%.*s.lock", (int)cut, socket);
 }
 
-static gpul_status is_taken(const char *lock, const char *path, gpul_error *err)
+static gpul_status report_owner(const char *lock_name, const char *path, gpul_error *err)
 {
 	char text[24] = "";
-	int fd = open(lock, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = open(lock_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
 	long pid = n > 0 ? strtol(text, NULL, 10) : 0;
 
@@ -41,18 +42,17 @@ static gpul_status is_taken(const char *lock, const char *path, gpul_error *err)
 
 	if (pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid,
-				 "%s is still locked: process %ld, which offered it, has "
-				 "ended, but one that it "
-				 "forked lives on",
+				 "%s is still locked: process %ld, which offered it, has ended, but a "
+				 "process that it forked still runs",
 				 path, pid);
 	if (pid > 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid,
-				 "process %ld offers %s already", pid, path);
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process offers %s already", path);
+				 "process %ld already offers %s", pid, path);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process already offers %s", path);
 }
 
-/* Still the file at the path, and one that only we have: what lies in a folder that others
- * write to may be anything. */
+/* Is fd still the file at the path, and a regular file of this user with one link?  In a folder that others
+ * can write, the path may be anything. */
 static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *err)
 {
 	struct stat ours, there;
@@ -63,13 +63,13 @@ static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *er
 		return false;
 	if (!S_ISREG(ours.st_mode) || ours.st_nlink != 1 || ours.st_uid != geteuid())
 		*st = gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				"%s is not a lock file of user %u: it is left alone", path,
+				"%s is not a lock file of user %u: not touched", path,
 				(unsigned)geteuid());
 	return *st == GPUL_OK;
 }
 
-/* One try; *busy: the lock is held, or was on a file that is gone. */
-static gpul_status try_lock(const char *path, int *out, bool *busy, gpul_error *err)
+/* Try once to lock; *busy: another process holds the lock, or the file was removed meanwhile. */
+static gpul_status try_lock_file(const char *path, int *out, bool *busy, gpul_error *err)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	gpul_status st = GPUL_OK;
@@ -91,7 +91,7 @@ static gpul_status try_lock(const char *path, int *out, bool *busy, gpul_error *
 	return st;
 }
 
-static gpul_status lock(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out,
+static gpul_status lock_name(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_lease_name *out,
 			gpul_error *err)
 {
 	memcpy(out->socket, path, strlen(path) + 1);
@@ -100,19 +100,19 @@ static gpul_status lock(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_le
 	out->has_socket = false;
 	for (int i = 0; i < MAX_TRIES; i++) {
 		bool busy;
-		gpul_status st = try_lock(out->lock, &out->lock_fd, &busy, err);
+		gpul_status st = try_lock_file(out->lock, &out->lock_fd, &busy, err);
 
 		if (!busy)
 			return st;
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
 	}
-	return is_taken(out->lock, out->socket, err);
+	return report_owner(out->lock, out->socket, err);
 }
 
 gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
 			       struct gpul_ipc_lease_name *out, gpul_error *err)
 {
-	gpul_status st = lock(path, out, err);
+	gpul_status st = lock_name(path, out, err);
 	char text[24];
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
 
@@ -125,26 +125,26 @@ gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
 	return st;
 }
 
-/* Does anybody listen there?  -1: cannot be told, see errno. */
-static int is_alive(const char path[GPUL_IPC_PATH_BYTES])
+/* Does a process listen on the socket?  -1: unknown, see errno. */
+static int has_listener(const char path[GPUL_IPC_PATH_BYTES])
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), alive;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), listens;
 
 	if (fd < 0)
 		return -1;
 	memcpy(address.sun_path, path, strlen(path) + 1);
-	/* One of another type is EPROTOTYPE, one with a full backlog EAGAIN: alive, both. */
-	alive = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ||
+	/* EPROTOTYPE (another socket type) and EAGAIN (full backlog) mean that a process listens. */
+	listens = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ||
 		(errno != ECONNREFUSED && errno != ENOENT);
 	close(fd);
-	return alive;
+	return listens;
 }
 
 gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gpul_error *err)
 {
 	struct stat there;
-	int alive = 1;
+	int listens = 1;
 
 	if (lstat(path, &there))
 		return errno == ENOENT ? GPUL_OK
@@ -152,14 +152,14 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 						   strerror(errno));
 	if (!S_ISSOCK(there.st_mode))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is there and no socket: it is left alone", path);
-	/* A process that dies gives its lock back a moment before its socket. */
-	for (int i = 0; i < MAX_TRIES && (alive = is_alive(path)) > 0; i++)
+				 "%s exists and is not a socket: not touched", path);
+	/* When a process is killed, its lock is released a moment before its socket is closed. */
+	for (int i = 0; i < MAX_TRIES && (listens = has_listener(path)) > 0; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
-	if (alive > 0)
+	if (listens > 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "another program listens at %s: it is left alone", path);
-	if (alive < 0 || (unlink(path) && errno != ENOENT))
+				 "another program listens at %s: not touched", path);
+	if (listens < 0 || (unlink(path) && errno != ENOENT))
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	return GPUL_OK;
 }
@@ -175,7 +175,7 @@ gpul_status gpul_ipc_place_clear(const char *name, bool *cleared, gpul_error *er
 	*cleared = false;
 	if (st || lstat(path, &there) || !S_ISSOCK(there.st_mode))
 		return st;
-	st = lock(path, &dead, &why);
+	st = lock_name(path, &dead, &why);
 	if (st == GPUL_EUNSUPPORTED)
 		return GPUL_OK;
 	if (st)
@@ -189,8 +189,7 @@ void gpul_ipc_name_release(struct gpul_ipc_lease_name *name)
 {
 	if (name->lock_fd < 0)
 		return;
-	/* The socket first: a lock file without a socket is free, a socket without a lock file,
-	 * too. */
+	/* Remove the socket first.  Either file alone does not keep another process from taking the name. */
 	if (name->has_socket)
 		(void)unlink(name->socket);
 	(void)unlink(name->lock);

@@ -1,4 +1,4 @@
-/* offer.c — what the server offers: made once, sent to every peer. */
+/* offer.c — build the server's OFFER message once; it is sent to every peer. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -15,14 +15,13 @@ static gpul_status check_size(const gpul_mem_info *about, const gpul_ipc_server_
 
 	if (!about->exportable)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "this %s memory cannot be shared: make it with "
-				 "gpul_mem_desc.exportable",
+				 "this %s memory cannot be shared: create it with gpul_mem_desc.exportable",
 				 gpul_mem_kind_name(about->kind));
 	if (about->bytes <= offset || o->bytes > about->bytes - offset)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "memory of %zu bytes holds no %zu bytes%s", about->bytes,
+				 "memory of %zu bytes has no room for %zu bytes%s", about->bytes,
 				 o->bytes ? o->bytes : 1,
-				 o->control ? " behind a control page of 4096" : "");
+				 o->control ? " after a control page of 4096" : "");
 	return GPUL_OK;
 }
 
@@ -44,7 +43,7 @@ static gpul_status export_memory(gpul_ipc_server *s, bool fabric, gpul_error *er
 	return st;
 }
 
-static gpul_status make_event(gpul_ipc_server *s, gpul_error *err)
+static gpul_status create_event(gpul_ipc_server *s, gpul_error *err)
 {
 	const gpul_driver *drv = s->drv;
 	CUipcEventHandle handle;
@@ -67,7 +66,7 @@ static gpul_status make_event(gpul_ipc_server *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status describe(gpul_ipc_server *s, const gpul_ipc_server_options *o,
+static gpul_status fill_share(gpul_ipc_server *s, const gpul_ipc_server_options *o,
 			    gpul_error *err)
 {
 	const gpul_mem_info *about = gpul_mem_about(s->mem);
@@ -97,16 +96,15 @@ static gpul_status describe(gpul_ipc_server *s, const gpul_ipc_server_options *o
 	return GPUL_OK;
 }
 
-/* Peers check what they are told; what they would refuse is the owner's mistake, and said to
- * it. */
-static gpul_status check_own(const gpul_ipc_server *s, gpul_error *err)
+/* Check the offer as peers will: what they would refuse is a mistake of the owner's options. */
+static gpul_status check_offer(const gpul_ipc_server *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	gpul_ipc_message m;
 
 	if (gpul_ipc_wire_parse(&s->offer, sizeof s->offer, &m, &why) == GPUL_OK)
 		return GPUL_OK;
-	return gpul_fail(err, GPUL_EINVAL, 0, "this cannot be offered: %s", why.text);
+	return gpul_fail(err, GPUL_EINVAL, 0, "the options cannot be offered: %s", why.text);
 }
 
 static gpul_status reset_control(gpul_ipc_server *s, gpul_error *err)
@@ -132,13 +130,13 @@ gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_option
 		return st;
 	s->offer.share.flags =
 		(o->control ? WIRE_HAS_CONTROL : 0) | (o->read_only ? WIRE_IS_READ_ONLY : 0);
-	st = describe(s, o, err);
+	st = fill_share(s, o, err);
 	if (!st)
 		st = export_memory(s, o->fabric, err);
 	if (!st && o->gpu_event)
-		st = make_event(s, err);
+		st = create_event(s, err);
 	if (!st)
-		st = check_own(s, err);
+		st = check_offer(s, err);
 	if (st)
 		return st;
 	s->view = gpul_ipc_view_of(s->drv, s->mem, &s->offer.share, false);

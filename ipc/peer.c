@@ -1,5 +1,4 @@
-/* peer.c — one connection, from its first word to its end: see the drawing in
- * server_internal.h. */
+/* peer.c — the states of one connection to the server, as drawn in server_internal.h. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -11,12 +10,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-static size_t index_of(const gpul_ipc_server *s, const struct peer *p)
-{
-	return (size_t)(p - s->peer);
-}
-
-static void tell(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struct peer *p,
+static void set_event(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struct peer *p,
 		 const gpul_error *why)
 {
 	*out = (gpul_ipc_event){
@@ -26,9 +20,8 @@ static void tell(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struct pee
 		out->why = *why;
 }
 
-/* Free the connection.  Its descriptors are taken out of epoll by hand: a forked child that
- * holds copies of them would keep them there. */
-static void drop(gpul_ipc_server *s, struct peer *p)
+/* Close the connection and free its entry. */
+static void free_peer(gpul_ipc_server *s, struct peer *p)
 {
 	gpul_ipc_epoll_remove(s, p->socket);
 	close(p->socket);
@@ -41,8 +34,8 @@ static void drop(gpul_ipc_server *s, struct peer *p)
 	*p = (struct peer){ .state = PEER_FREE };
 }
 
-/* Turn it away; whoever is attached already is lost instead. */
-static void refuse(gpul_ipc_server *s, struct peer *p, const gpul_error *why,
+/* Send REFUSED and close; for an attached peer the event is PEER_DIED. */
+static void refuse_peer(gpul_ipc_server *s, struct peer *p, const gpul_error *why,
 		   gpul_ipc_event *out)
 {
 	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
@@ -52,54 +45,54 @@ static void refuse(gpul_ipc_server *s, struct peer *p, const gpul_error *why,
 		p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED;
 
 	snprintf(m.text, sizeof m.text, "%.199s", why->text);
-	(void)gpul_ipc_send(p->socket, &m, sizeof m, -1, NULL); /* it may be gone already */
+	(void)gpul_ipc_send(p->socket, &m, sizeof m, -1, NULL); /* fails if the peer has closed the
+								 * connection */
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s pid %d of user %u: %s", s->name.socket,
 		 kind == GPUL_IPC_REFUSED ? "refused" : "dropped", (int)p->who.pid,
 		 (unsigned)p->who.uid, why->text);
-	tell(out, kind, p, why);
-	drop(s, p);
+	set_event(out, kind, p, why);
+	free_peer(s, p);
 }
 
-static void refuse_for(gpul_ipc_server *s, struct peer *p, gpul_status status, const char *text,
+static void refuse_with(gpul_ipc_server *s, struct peer *p, gpul_status status, const char *text,
 		       gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
 	(void)gpul_fail(&why, status, 0, "%s", text);
-	refuse(s, p, &why, out);
+	refuse_peer(s, p, &why, out);
 }
 
-/* Its connection or its process is at its end, and there was no BYE. */
-static void lost(gpul_ipc_server *s, struct peer *p, const char *what, gpul_ipc_event *out)
+/* The connection or the process has ended without BYE. */
+static void report_peer_end(gpul_ipc_server *s, struct peer *p, const char *what, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	if (p->state == PEER_GREETING) { /* somebody looked whether anybody is here */
-		drop(s, p);
+	if (p->state == PEER_GREETING) { /* only tested whether the owner runs */
+		free_peer(s, p);
 		return;
 	}
 	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "pid %d %s%s", (int)p->who.pid, what,
-			p->state == PEER_MAPPING ? " before it had mapped the memory"
-						 : " without a goodbye");
+			p->state == PEER_MAPPING ? " before it had mapped the memory" : " without detaching");
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s", s->name.socket, why.text);
-	tell(out, p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED, p, &why);
-	drop(s, p);
+	set_event(out, p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED, p, &why);
+	free_peer(s, p);
 }
 
-static bool is_ours(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
+static bool check_user(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
 	if (p->who.uid == geteuid())
 		return true;
 	(void)gpul_fail(&why, GPUL_EUNSUPPORTED, (int)p->who.uid,
-			"this memory is user %u's, and you are user %u", (unsigned)geteuid(),
+			"this memory belongs to user %u, and the peer is user %u", (unsigned)geteuid(),
 			(unsigned)p->who.uid);
-	refuse(s, p, &why, out);
+	refuse_peer(s, p, &why, out);
 	return false;
 }
 
-static void answer(gpul_ipc_server *s, struct peer *p)
+static void send_info(gpul_ipc_server *s, struct peer *p)
 {
 	gpul_ipc_peer peers[GPUL_IPC_MAX_PEERS];
 	struct wire_info m = { .head = gpul_ipc_wire_head(WIRE_INFO), .share = s->offer.share };
@@ -118,10 +111,10 @@ static void answer(gpul_ipc_server *s, struct peer *p)
 		memcpy(m.peer[i].device, peers[i].device_uuid, sizeof m.peer[i].device);
 	}
 	(void)gpul_ipc_send(p->socket, &m, sizeof m, -1, NULL);
-	drop(s, p);
+	free_peer(s, p);
 }
 
-static void offer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
+static void send_offer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
@@ -129,7 +122,7 @@ static void offer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	s->slots |= (uint64_t)1 << p->slot;
 	s->offer.share.slot = (uint32_t)p->slot;
 	if (gpul_ipc_send(p->socket, &s->offer, sizeof s->offer, s->fd, &why)) {
-		refuse(s, p, &why, out);
+		refuse_peer(s, p, &why, out);
 		return;
 	}
 	p->state = PEER_MAPPING;
@@ -137,27 +130,27 @@ static void offer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	gpul_ipc_epoll_set_timer(s, p->deadline_ns);
 }
 
-static void greeted(gpul_ipc_server *s, struct peer *p, const struct wire_hello *hello,
+static void handle_hello(gpul_ipc_server *s, struct peer *p, const struct wire_hello *hello,
 		    gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	if (!is_ours(s, p, out))
+	if (!check_user(s, p, out))
 		return;
-	if (hello->intent == WIRE_ASK) {
-		answer(s, p);
+	if (hello->intent == WIRE_QUERY) {
+		send_info(s, p);
 	} else if (gpul_ipc_here_fits(hello, &s->offer.share, &why)) {
-		refuse(s, p, &why, out);
+		refuse_peer(s, p, &why, out);
 	} else if ((unsigned)__builtin_popcountll(s->slots) >= s->max_peers) {
-		(void)gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "%u %s attached already", s->max_peers,
-				s->max_peers == 1 ? "peer is" : "peers are");
-		refuse(s, p, &why, out);
+		(void)gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "the limit of %u %s is reached", s->max_peers,
+				s->max_peers == 1 ? "peer" : "peers");
+		refuse_peer(s, p, &why, out);
 	} else {
-		offer(s, p, out);
+		send_offer(s, p, out);
 	}
 }
 
-static void mapped(gpul_ipc_server *s, struct peer *p, const struct wire_ready *ready,
+static void handle_ready(gpul_ipc_server *s, struct peer *p, const struct wire_ready *ready,
 		   gpul_ipc_event *out)
 {
 	p->ready = *ready;
@@ -165,95 +158,95 @@ static void mapped(gpul_ipc_server *s, struct peer *p, const struct wire_ready *
 	p->since_ns = gpul_clock_ns();
 	gpul_ipc_watch(&p->who, p->socket, p->signs);
 	if (p->who.pidfd >= 0 &&
-	    !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, index_of(s, p))) {
+	    !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, (size_t)(p - s->peer))) {
 		close(p->who.pidfd);
-		p->who.pidfd = -1; /* the end of the connection tells as much, but for a forked
-				      child */
+		p->who.pidfd = -1; /* the end of the connection shows it too, unless a forked child holds
+				    * the socket */
 	}
 	p->state = PEER_ATTACHED;
-	tell(out, GPUL_IPC_ATTACHED, p, NULL);
+	set_event(out, GPUL_IPC_ATTACHED, p, NULL);
 }
 
-static void let_go(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
+static void handle_bye(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
 	if (p->state == PEER_ATTACHED) {
-		tell(out, GPUL_IPC_DETACHED, p, NULL);
+		set_event(out, GPUL_IPC_DETACHED, p, NULL);
 	} else if (p->state == PEER_MAPPING) {
 		(void)gpul_fail(&why, GPUL_ESYS, ECANCELED,
-				"pid %d gave up before it had mapped the memory",
+				"pid %d detached before it had mapped the memory",
 				(int)p->who.pid);
-		tell(out, GPUL_IPC_REFUSED, p, &why);
+		set_event(out, GPUL_IPC_REFUSED, p, &why);
 	}
-	drop(s, p);
+	free_peer(s, p);
 }
 
-static void refused_us(gpul_ipc_server *s, struct peer *p, const struct wire_refused *m,
+static void handle_refused(gpul_ipc_server *s, struct peer *p, const struct wire_refused *m,
 		       gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	(void)gpul_fail(&why, (gpul_status)m->status, m->native, "pid %d could not map it: %s",
+	(void)gpul_fail(&why, (gpul_status)m->status, m->native, "pid %d could not map the memory: %s",
 			(int)p->who.pid, m->text);
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s", s->name.socket, why.text);
-	tell(out, GPUL_IPC_REFUSED, p, &why);
-	drop(s, p);
+	set_event(out, GPUL_IPC_REFUSED, p, &why);
+	free_peer(s, p);
 }
 
-static void take(gpul_ipc_server *s, struct peer *p, const gpul_ipc_message *m,
+static void handle_message(gpul_ipc_server *s, struct peer *p, const gpul_ipc_message *m,
 		 gpul_ipc_event *out)
 {
 	if (p->state == PEER_GREETING && m->head.type == WIRE_HELLO)
-		greeted(s, p, &m->hello, out);
+		handle_hello(s, p, &m->hello, out);
 	else if (p->state == PEER_MAPPING && m->head.type == WIRE_READY)
-		mapped(s, p, &m->ready, out);
+		handle_ready(s, p, &m->ready, out);
 	else if (p->state == PEER_MAPPING && m->head.type == WIRE_REFUSED)
-		refused_us(s, p, &m->refused, out);
+		handle_refused(s, p, &m->refused, out);
 	else if (m->head.type == WIRE_BYE)
-		let_go(s, p, out);
+		handle_bye(s, p, out);
 	else
-		refuse_for(s, p, GPUL_EFORMAT, "a message out of turn", out);
+		refuse_with(s, p, GPUL_EFORMAT, "unexpected message", out);
 }
 
-static bool receive(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
+static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 
-/* Who lets go and attaches again at once can be heard in that order: its HELLO, on a new
- * connection, before its BYE. So where all slots are taken, those who have one are asked first.
- * True: one of them had something to say, which is to be told before anybody is turned away. */
-static bool others_first(gpul_ipc_server *s, gpul_ipc_event *out)
+/* A peer that detaches and attaches again at once may have its new HELLO read before its old BYE.  So when
+ * all slots are taken, messages of the peers with slots are handled first.  True: this gave an event, which
+ * must be reported before any peer is refused. */
+static bool handle_attached_first(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	if ((unsigned)__builtin_popcountll(s->slots) < s->max_peers)
 		return false;
 	for (struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++)
-		if (p->state != PEER_FREE && p->slot >= 0 && receive(s, p, out) &&
+		if (p->state != PEER_FREE && p->slot >= 0 && receive_from_peer(s, p, out) &&
 		    out->kind != GPUL_IPC_NONE)
 			return true;
 	return false;
 }
 
-/* False: nothing was there. */
-static bool receive(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
+/* Receive and handle one message, or the end; false: no message. */
+static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_ipc_message m;
 	gpul_error why = { 0 };
 	int fd;
 
-	if (p->state == PEER_GREETING && others_first(s, out))
-		return true; /* its HELLO stays where it is, and its socket readable */
+	if (p->state == PEER_GREETING && handle_attached_first(s, out))
+		return true; /* its HELLO stays in the socket, which stays readable */
 	switch (gpul_ipc_receive(p->socket, &m, &fd,
 				 p->signs && p->state == PEER_GREETING ? &p->who : NULL,
 				 &why)) {
 	case GOT_MESSAGE:
 		if (fd >= 0)
-			close(fd); /* an OFFER, to an owner: out of turn */
-		take(s, p, &m, out);
+			close(fd); /* an OFFER, which an owner does not expect */
+		handle_message(s, p, &m, out);
 		return true;
 	case GOT_BAD:
-		refuse(s, p, &why, out);
+		refuse_peer(s, p, &why, out);
 		return true;
 	case GOT_END:
-		lost(s, p, "closed its connection", out);
+		report_peer_end(s, p, "closed its connection", out);
 		return true;
 	case GOT_NOTHING:
 		break;
@@ -264,29 +257,29 @@ static bool receive(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 void gpul_ipc_peer_readable(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	if (p->state != PEER_FREE)
-		(void)receive(s, p, out);
+		(void)receive_from_peer(s, p, out);
 }
 
 void gpul_ipc_peer_ended(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
-	/* Its last words first: it may have said BYE. */
-	if (p->state != PEER_FREE && !receive(s, p, out))
-		lost(s, p, "ended", out);
+	/* Its last messages first: one may be BYE. */
+	if (p->state != PEER_FREE && !receive_from_peer(s, p, out))
+		report_peer_end(s, p, "ended", out);
 }
 
 void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	/* Perhaps it is this process that was away, and the answer lies there. */
-	if (receive(s, p, out))
+	/* This process may have been suspended, and the answer may have arrived in time. */
+	if (receive_from_peer(s, p, out))
 		return;
 	(void)gpul_fail(
-		&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not say %s in time (%llu ms)",
+		&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not send %s in time (%llu ms)",
 		(int)p->who.pid, p->state == PEER_GREETING ? "HELLO" : "READY",
 		(unsigned long long)((p->state == PEER_GREETING ? s->step_ns : s->map_ns) /
 				     1000000));
-	refuse(s, p, &why, out);
+	refuse_peer(s, p, &why, out);
 }
 
 void gpul_ipc_peer_dismiss(gpul_ipc_server *s, struct peer *p)
@@ -295,11 +288,11 @@ void gpul_ipc_peer_dismiss(gpul_ipc_server *s, struct peer *p)
 
 	if (p->state != PEER_GREETING)
 		(void)gpul_ipc_send(p->socket, &bye, sizeof bye, -1, NULL);
-	drop(s, p);
+	free_peer(s, p);
 }
 
-/* A free place; a flood of connections that say nothing costs the oldest of them its place. */
-static struct peer *place_for(gpul_ipc_server *s, gpul_ipc_event *out)
+/* Find a free entry.  If there is none, the oldest connection that has not sent HELLO is dropped. */
+static struct peer *find_entry(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	struct peer *oldest = NULL;
 
@@ -311,14 +304,14 @@ static struct peer *place_for(gpul_ipc_server *s, gpul_ipc_event *out)
 			oldest = p;
 	}
 	if (oldest)
-		refuse_for(s, oldest, GPUL_EUNSUPPORTED,
-			   "too many connections that say nothing: the oldest goes", out);
+		refuse_with(s, oldest, GPUL_EUNSUPPORTED,
+			   "too many connections without HELLO: the oldest is dropped", out);
 	return oldest;
 }
 
 void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_event *out)
 {
-	struct peer *p = place_for(s, out);
+	struct peer *p = find_entry(s, out);
 
 	if (!p) {
 		close(socket);
@@ -331,22 +324,22 @@ void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_ev
 			    .since_ns = gpul_clock_ns(),
 			    .who = { .uid = (uid_t)-1, .pidfd = -1 } };
 	if (signs) {
-		if (!gpul_ipc_epoll_add(s, socket, SOURCE_SOCKET, index_of(s, p)))
-			drop(s, p);
+		if (!gpul_ipc_epoll_add(s, socket, SOURCE_SOCKET, (size_t)(p - s->peer)))
+			free_peer(s, p);
 		return;
 	}
 	p->who = gpul_ipc_identify(socket);
 	p->deadline_ns = p->since_ns + s->step_ns;
-	/* A peer says HELLO in the same breath as it connects.  Only one event fits, though:
-	 * where the place was made by an eviction, HELLO waits for the next call. */
-	if (!is_ours(s, p, out))
+	/* A peer sends HELLO at once after connecting, so try to receive it now.  Only one event can be
+	 * returned: if dropping another connection gave an event, HELLO is handled by the next call. */
+	if (!check_user(s, p, out))
 		return;
 	if (out->kind == GPUL_IPC_NONE)
-		(void)receive(s, p, out);
+		(void)receive_from_peer(s, p, out);
 	if (p->state == PEER_FREE)
 		return;
-	if (!gpul_ipc_epoll_add(s, socket, SOURCE_SOCKET, index_of(s, p)))
-		refuse_for(s, p, GPUL_ESYS, "the owner cannot watch another connection", out);
+	if (!gpul_ipc_epoll_add(s, socket, SOURCE_SOCKET, (size_t)(p - s->peer)))
+		refuse_with(s, p, GPUL_ESYS, "the owner cannot watch more connections", out);
 	else if (p->state == PEER_GREETING)
 		gpul_ipc_epoll_set_timer(s, p->deadline_ns);
 }

@@ -1,4 +1,4 @@
-/* place.c — see place.h. */
+/* place.c — the path of a socket, the check of its folder, and the list of names. */
 #include "ipc/place_internal.h"
 
 #include <dirent.h>
@@ -22,8 +22,8 @@ static bool is_name(const char *name)
 	return name[0] && name[0] != '.' && name[strspn(name, good)] == '\0';
 }
 
-/* Where names lie; from the environment only where that is this user's own (not in a set-uid
- * program). */
+/* The folder of the sockets.  secure_getenv: a set-uid program ignores the environment of the user who
+ * started it. */
 static bool folder_path(char out[GPUL_IPC_PATH_BYTES])
 {
 	const char *ours = secure_getenv("GPULOAD_RUNTIME_DIR"),
@@ -47,33 +47,31 @@ static gpul_status check_folder(int fd, const char *path, gpul_error *err)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	if (s.st_uid != geteuid())
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is user %u's, and this is user %u: set "
-				 "GPULOAD_RUNTIME_DIR to a folder of "
-				 "your own",
+				 "%s belongs to user %u, but this process is user %u: set "
+				 "GPULOAD_RUNTIME_DIR to a folder of your own",
 				 path, (unsigned)s.st_uid, (unsigned)geteuid());
 	if (s.st_mode & 077)
 		return gpul_fail(
 			err, GPUL_EUNSUPPORTED, 0,
-			"%s is open to others (mode %03o, 700 is needed): chmod 700 %s", path,
+			"%s is accessible to other users (mode %03o, expected 700): chmod 700 %s", path,
 			(unsigned)s.st_mode & 0777, path);
 	return GPUL_OK;
 }
 
-/* Open the folder and see that nobody else can enter it; *fd -1 with GPUL_OK: it is not there.
- */
+/* Open the folder and check that no other user can enter it; *fd -1 with GPUL_OK: it does not exist. */
 static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error *err)
 {
 	gpul_status st;
 
 	if (make && mkdir(path, 0700) && errno != EEXIST)
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot make %s: %s", path,
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create %s: %s", path,
 				 strerror(errno));
 	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (*fd < 0 && errno == ENOENT && !make)
 		return GPUL_OK;
 	if (*fd < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is a symbolic link or no folder: not safe", path);
+				 "%s is a symbolic link or not a folder: not safe", path);
 	if (*fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	st = check_folder(*fd, path, err);
@@ -94,19 +92,19 @@ gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_B
 
 	if (!is_path && !is_name(name))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%.64s' is no name: letters, digits, '.', '_' and '-', not "
+				 "invalid name '%.64s': expected letters, digits, '.', '_' and '-', not "
 				 "starting with '.'",
 				 name);
 	if (!is_path && !folder_path(folder))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "the folder of the sockets has too long a path: set "
-				 "GPULOAD_RUNTIME_DIR to a shorter one");
+				 "the path of the socket folder is too long: set GPULOAD_RUNTIME_DIR to a "
+				 "shorter path");
 	n = is_path ? snprintf(path, sizeof path, "%s", name)
 		    : snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
 	if (n >= GPUL_IPC_PATH_BYTES)
 		return gpul_fail(err, GPUL_EINVAL, n,
-				 "the socket's path has %d bytes, and sockets allow %d: take a "
-				 "shorter name",
+				 "the socket's path has %d bytes, but at most %d are allowed: use a shorter "
+				 "name",
 				 n, GPUL_IPC_PATH_BYTES - 1);
 	if (!is_path) {
 		st = open_folder(folder, make, &fd, err);
@@ -126,8 +124,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* False: no memory. */
-static bool collect(DIR *folder, names_array *names)
+/* Add the names in a folder, sorted; false: out of memory. */
+static bool collect_names(DIR *folder, names_array *names)
 {
 	for (struct dirent *e; (e = readdir(folder));) {
 		size_t n = strlen(e->d_name), n_ending = sizeof ending - 1;
@@ -158,23 +156,23 @@ gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err)
 
 	if (!folder_path(path))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "the folder of the sockets has too long a path");
+				 "the path of the socket folder is too long");
 	st = open_folder(path, false, &fd, err);
 	if (st)
 		return st;
 	folder = fd >= 0 ? fdopendir(fd) : NULL;
 	if (fd >= 0 && !folder) {
 		close(fd);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to list %s", path);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (list of %s)", path);
 	}
-	all = !folder || collect(folder, &found);
+	all = !folder || collect_names(folder, &found);
 	if (folder)
 		closedir(folder);
 	if (!all) {
 		while (found.n)
 			free(found.at[--found.n]);
 		gpul_array_free(&found);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names in %s", path);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (names in %s)", path);
 	}
 	*names = found.at;
 	*n_names = found.n;

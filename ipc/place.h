@@ -1,4 +1,4 @@
-/* place.h — where a shared buffer's socket lies: a folder that only its owner can enter. */
+/* place.h — the path of a shared buffer's socket, in a folder that only its user can enter. */
 #ifndef GPULOAD_IPC_PLACE_H
 #define GPULOAD_IPC_PLACE_H
 
@@ -13,34 +13,34 @@ extern "C" {
 
 enum { GPUL_IPC_PATH_BYTES = 108 };  /* sun_path of Linux */
 
-/** From a NAME to the path of its socket.
+/** Get the path of a NAME's socket.
  *
- * A name with a '/' in it is a path already, taken as it is.  Others lie in $GPULOAD_RUNTIME_DIR, else
- * $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID, as NAME.sock.  The folder is made (mode 0700) when
- * make is set, and refused when it is a symbolic link, another user's, or open to others.
+ * A name with a '/' is used as the path.  The path of other names is NAME.sock in $GPULOAD_RUNTIME_DIR, else
+ * $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID.  The folder is created (mode 0700) when make is set.  A folder
+ * that is a symbolic link, belongs to another user, or is accessible to others is refused.
  *
  * @name  letters, digits, '.', '_' and '-', not starting with '.'; or a path
- * @make  make the folder if it is not there
+ * @make  create the folder if it does not exist
  * @out   filled
- * Errors  GPUL_EINVAL a name that is none, or a path of more than 107 bytes; GPUL_EUNSUPPORTED a folder that is
- *         not safe: says what is wrong with it; GPUL_ESYS
+ * Errors  GPUL_EINVAL an invalid name, or a path of more than 107 bytes; GPUL_EUNSUPPORTED the folder is not safe
+ *         (the message has the reason); GPUL_ESYS
  * Threads any thread may call
  * Source  XDG Base Directory Specification; Linux unix(7) */
 gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_BYTES], gpul_error *err);
 
-/** The names that have a socket, dead or alive, sorted.
+/** List the names that have a socket file, sorted; their owners may have ended.
  *
  * @names  set to n_names strings; owned by the caller: free() each and the array
  * @n_names  their number
- * Errors  as gpul_ipc_place(); a folder that is not there is 0 names
+ * Errors  as gpul_ipc_place(); a missing folder gives 0 names
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err);
 
-/** Remove what a dead owner left of a name: its socket file and its lock file.
+/** Remove the socket file and the lock file of an owner that has ended.
  *
  * @name     see gpul_ipc_place()
- * @cleared  set: true, they are gone; false, there were none, or a living owner has them
+ * @cleared  set: true, the files were removed; false, no such files, or the owner still runs
  * Errors  as gpul_ipc_place()
  * Threads any thread may call
  * Source  Linux flock(2) */

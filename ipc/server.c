@@ -1,10 +1,9 @@
-/* server.c — see server.h.
+/* server.c — the owner's event loop.
  *
- * One epoll descriptor watches everything: the listening socket, each peer's socket and
- * process, and one timer.  Each is level triggered and one is handled at a time, each with at
- * most one event, so that there is no queue to forget: as long as anything is left to do, the
- * epoll descriptor stays readable.  The kernel takes ready ones in turn, so a peer that never
- * stops sending cannot keep the others waiting. */
+ * One epoll descriptor watches the listening socket, each peer's socket and process, and a timer.  All are
+ * level triggered and handled one at a time with at most one event each, so no queue is needed: while work is
+ * left, the epoll descriptor stays readable.  The kernel reports ready descriptors in turn, so a peer that
+ * sends without pause does not delay the others. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -22,13 +21,13 @@
 
 enum {
 	STEP_MS = 1000,
-	MAX_SOURCES = 64, /* handled by one call that does not wait */
+	MAX_SOURCES = 64, /* events handled by one call that does not wait */
 	OUT_OF_FDS_MS = 50,
 	NS_PER_MS = 1000000,
 };
 
-/* The socket file that may lie there is a dead owner's: we hold the name's lock. */
-static gpul_status listen_at(gpul_ipc_server *s, gpul_error *err)
+/* An existing socket file belongs to an ended owner, because this process holds the name's lock. */
+static gpul_status bind_socket(gpul_ipc_server *s, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	gpul_status st;
@@ -40,8 +39,8 @@ static gpul_status listen_at(gpul_ipc_server *s, gpul_error *err)
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listener < 0)
 		return gpul_ipc_sys_failed("socket", err);
-	/* Linux gives the socket's own mode to the file: never is it open to others, whatever
-	 * the umask. */
+	/* Linux gives the socket's mode to the file, so it is never accessible to others, whatever the umask
+	 * is. */
 	if (fchmod(s->listener, 0600))
 		return gpul_ipc_sys_failed("fchmod of a socket", err);
 	if (bind(s->listener, (struct sockaddr *)&address, sizeof address))
@@ -61,7 +60,7 @@ static gpul_status open_socket(gpul_ipc_server *s, const char *name, gpul_error 
 
 	if (!st)
 		st = gpul_ipc_name_take(path, &s->name, err);
-	return st ? st : listen_at(s, err);
+	return st ? st : bind_socket(s, err);
 }
 
 static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem,
@@ -89,11 +88,11 @@ gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem,
 	gpul_status st;
 
 	if (options->max_peers > GPUL_IPC_MAX_PEERS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "at most %d peers, not %u",
-				 GPUL_IPC_MAX_PEERS, options->max_peers);
+		return gpul_fail(err, GPUL_EINVAL, 0, "max_peers is %u: at most %d are supported",
+				 options->max_peers, GPUL_IPC_MAX_PEERS);
 	s = new_server(drv, mem, options);
 	if (!s)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a server");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (server)");
 	st = gpul_ipc_offer_make(s, options, err);
 	if (!st)
 		st = gpul_ipc_epoll_open(s, err);
@@ -131,16 +130,16 @@ int gpul_ipc_server_fd(const gpul_ipc_server *s)
 	return s->epoll;
 }
 
-static void take_connection(gpul_ipc_server *s, gpul_ipc_event *out)
+static void accept_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
 		gpul_ipc_peer_begin(s, fd, false, out);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		/* The connection waits, and the listener stays readable: without a pause this
-		 * would spin. */
-		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept on %s for now: %s",
+		/* The pending connection keeps the listener readable: without a pause this would be a busy
+		 * loop. */
+		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept connections on %s for now: %s",
 			 s->name.socket, strerror(errno));
 		gpul_ipc_epoll_listen(s, false);
 		s->listen_again_ns = gpul_clock_ns() + OUT_OF_FDS_MS * NS_PER_MS;
@@ -148,13 +147,13 @@ static void take_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	}
 }
 
-/* One peer that is late, and the timer for the next. */
-static void ring(gpul_ipc_server *s, gpul_ipc_event *out)
+/* The timer has expired: handle one peer whose deadline has passed, and set the timer for the next deadline. */
+static void handle_timer(gpul_ipc_server *s, gpul_ipc_event *out)
 {
-	uint64_t now = gpul_clock_ns(), next = 0, n_rings;
+	uint64_t now = gpul_clock_ns(), next = 0, n_expirations;
 	struct peer *late = NULL;
 
-	if (read(s->timer, &n_rings, sizeof n_rings) < 0 && errno == EAGAIN)
+	if (read(s->timer, &n_expirations, sizeof n_expirations) < 0 && errno == EAGAIN)
 		return;
 	s->timer_ns = 0;
 	if (s->listen_again_ns && s->listen_again_ns <= now) {
@@ -176,20 +175,20 @@ static void ring(gpul_ipc_server *s, gpul_ipc_event *out)
 		return;
 	gpul_ipc_peer_late(s, late, out);
 	if (late->state != PEER_FREE &&
-	    late->deadline_ns) /* others had to be heard first, or it is a step on */
+	    late->deadline_ns) /* it is in the next step, or others were handled first */
 		gpul_ipc_epoll_set_timer(s, late->deadline_ns);
 }
 
-static void handle(gpul_ipc_server *s, uint64_t what, gpul_ipc_event *out)
+static void handle_source(gpul_ipc_server *s, uint64_t what, gpul_ipc_event *out)
 {
 	struct peer *p = &s->peer[(uint32_t)what % N_CONNECTIONS];
 
 	switch ((enum source)(what >> 32)) {
 	case SOURCE_LISTENER:
-		take_connection(s, out);
+		accept_connection(s, out);
 		break;
 	case SOURCE_TIMER:
-		ring(s, out);
+		handle_timer(s, out);
 		break;
 	case SOURCE_SOCKET:
 		gpul_ipc_peer_readable(s, p, out);
@@ -215,21 +214,19 @@ gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_ev
 		if (n < 0 && errno != EINTR)
 			return gpul_ipc_sys_failed("epoll_wait", err);
 		if (n < 0)
-			return GPUL_OK; /* a signal: the caller may want to look at what it
-					   asked for */
+			return GPUL_OK; /* a signal: the caller may have to handle it */
 		if (n == 0 && wait_ms >= 0)
 			return GPUL_OK;
 		if (n > 0)
-			handle(s, ready.data.u64, out);
-		/* Even where peers are busier than this, whoever does not want to wait does
-		 * not. */
+			handle_source(s, ready.data.u64, out);
+		/* A call that shall not wait returns even if peers send faster than this. */
 		if (++n_handled >= MAX_SOURCES && gpul_ipc_left_ms(begun_ns, timeout_ms) == 0)
 			return GPUL_OK;
 	} while (out->kind == GPUL_IPC_NONE);
 	return GPUL_OK;
 }
 
-/* How many are attached, mapping, or were handed over and have not spoken yet. */
+/* The number of peers that are attached or mapping, or that were added and have not sent HELLO yet. */
 static unsigned n_expected(const gpul_ipc_server *s)
 {
 	unsigned n = (unsigned)__builtin_popcountll(s->slots);
@@ -245,7 +242,7 @@ gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err)
 	gpul_ipc_event none;
 
 	if (!st && n_expected(s) >= s->max_peers)
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are there already",
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are connected already",
 			       s->max_peers);
 	if (st) {
 		if (fd >= 0)

@@ -1,10 +1,10 @@
-/* server.h — the owner's side: offer one piece of memory to other processes.
+/* server.h — the owner's side: offer one memory object to other processes.
  *
  *     gpul_mem ── gpul_ipc_server_create ──> NAME.sock ── connect, HELLO ──> OFFER + one fd ── READY ──> ATTACHED
  *
  * No thread is started: the program calls gpul_ipc_server_next() when gpul_ipc_server_fd() is readable, or lets
- * next() wait.  The open connection is the lease: its end, or the peer's death, ends it.  Nothing has a
- * name that a killed process could leave behind, but the socket file, which the next owner of NAME replaces. */
+ * next() wait.  The open connection is the lease: the lease ends when the connection is closed or the peer's process
+ * ends.  A killed owner leaves only its socket file and lock file behind, and the next owner of NAME replaces both. */
 #ifndef GPULOAD_IPC_SERVER_H
 #define GPULOAD_IPC_SERVER_H
 
@@ -14,89 +14,89 @@
 extern "C" {
 #endif
 
-typedef struct gpul_ipc_server gpul_ipc_server;  /* opaque: the struct lives in server.c */
+typedef struct gpul_ipc_server gpul_ipc_server;  /* opaque: the struct is in server_internal.h */
 
 typedef struct gpul_ipc_server_options {
 	const char *name;      /* see gpul_ipc_place(); NULL: no socket file, only gpul_ipc_server_add() */
-	bool control;          /* the first GPUL_IPC_CONTROL_BYTES of mem are the control page, and are reset */
-	bool read_only;        /* peers may only read: keeps from accidents, not from a process that means harm,
-				* since it is the same user's */
-	size_t bytes;          /* the user's, behind the control page; 0: all that mem has */
+	bool control;          /* the first GPUL_IPC_CONTROL_BYTES of mem become the control page and are reset */
+	bool read_only;        /* peers map the memory read-only: prevents accidents, not attacks, because a peer
+			        * is a process of the same user */
+	size_t bytes;          /* size of the user's bytes, after the control page; 0: all of mem */
 	gpul_ipc_shape shape;
 	unsigned max_peers;    /* 0: GPUL_IPC_MAX_PEERS */
-	int step_timeout_ms;   /* how long a peer may take for each step of the handshake; 0: 1000.  Mapping
-				* is allowed 1 ms more for each MiB */
+	int step_timeout_ms;   /* time-out of a peer for each step of the handshake; 0: 1000.  For mapping, 1 ms is
+			        * added for each MiB */
 	bool fabric;           /* offer memory made with desc.fabric by its fabric handle, not by a descriptor */
 	bool gpu_event;        /* also offer an interprocess CUevent (cuIpcGetEventHandle) */
 } gpul_ipc_server_options;
 
-/** Start to offer.
+/** Start to offer memory.
  *
- * A socket file whose owner is dead is replaced: an flock on NAME.lock beside it tells.  Any other file, and a
- * socket of another program that is alive, is left alone.
+ * A socket file of an ended owner is replaced: an flock on NAME.lock shows whether the owner still runs.  Other
+ * files, and sockets of other running programs, are not touched.
  *
  * @drv      borrowed
- * @mem      borrowed, created with exportable; must outlive *out.  It is exported here, once
+ * @mem      borrowed, created with exportable; must outlive *out.  Exported here, once
  * @options  copied
  * @out      owned by the caller: gpul_ipc_server_destroy(); untouched on failure
- * Errors  GPUL_EINVAL a bad name, memory that is not exportable or too small; GPUL_EUNSUPPORTED NAME is
- *         offered already by a living process: says by which; GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
+ * Errors  GPUL_EINVAL a bad name, memory that is not exportable or too small; GPUL_EUNSUPPORTED a running process
+ *         offers NAME already (the message has its pid); GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
  * Threads any thread may call; one object belongs to one thread at a time
  * Source  Linux unix(7), cmsg(3), flock(2), pidfd_open(2) */
 gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem,
 				   const gpul_ipc_server_options *options, gpul_ipc_server **out,
 				   gpul_error *err);
-/** Tell the peers that the lease is over (they see DETACHED), remove the socket file, free.  The memory stays
- * until the caller destroys it, and their mappings until they detach.  NULL is fine. */
+/** End all leases (the peers get DETACHED), remove the socket file, free.  The memory stays until the caller destroys
+ * it, and the peers' mappings until they detach.  NULL is fine. */
 void gpul_ipc_server_destroy(gpul_ipc_server *s);
 
-/* Readable when gpul_ipc_server_next() has something to do: for poll(), epoll.  Borrowed. */
+/* A descriptor for poll() or epoll: readable when gpul_ipc_server_next() has work.  Borrowed. */
 int gpul_ipc_server_fd(const gpul_ipc_server *s);
 
-/** Serve what has come, and report one event.
+/** Handle pending messages and time-outs, and report one event.
  *
  * @s           server
- * @timeout_ms  wait at most so long for an event; 0: only what is there; < 0: for ever.  A peer that
- *              does nothing delays nobody
- * @out         filled; NONE when the time is over, or a signal was handled
- * Errors  GPUL_ESYS the socket itself broke; whatever a peer does is an event
+ * @timeout_ms  time-out for an event; 0: do not wait; < 0: no time-out.  A silent peer does not delay the others
+ * @out         filled; NONE after the time-out, or after a signal handler has run
+ * Errors  GPUL_ESYS epoll failed.  Failures of a peer are events, not errors
  * Threads one at a time
  * Source  - */
 gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
 
-/** Serve a connection that came another way: one end of socketpair(AF_UNIX, SOCK_SEQPACKET), say.
+/** Serve a connection that was not made through the socket file, such as one end of socketpair(AF_UNIX,
+ * SOCK_SEQPACKET).
  *
  * @s   server
- * @fd  the server's from here on, also on failure
- * Errors  GPUL_EINVAL not a Unix socket of type SEQPACKET; GPUL_EUNSUPPORTED max_peers are there already;
+ * @fd  owned by the server from here on, even on failure
+ * Errors  GPUL_EINVAL not a Unix socket of type SEQPACKET; GPUL_EUNSUPPORTED max_peers are connected already;
  *         GPUL_ENOMEM; GPUL_ESYS
  * Threads one at a time
  * Source  Linux socketpair(2) */
 gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err);
 
-/* The owner's own view of it; lives as long as s. */
+/* The owner's view of the memory; valid as long as s. */
 const gpul_ipc_view *gpul_ipc_server_view(const gpul_ipc_server *s);
 /* The interprocess event, with options.gpu_event; else NULL.  Borrowed. */
 CUevent gpul_ipc_server_gpu_event(const gpul_ipc_server *s);
 
-/* What is known of an attached peer. */
+/* An attached peer. */
 typedef struct gpul_ipc_peer {
 	int slot;
 	pid_t pid;
 	uid_t uid;
-	uint64_t cpu, gpu;       /* where it mapped the memory, as it said; 0: not */
-	char device_uuid[16];    /* of the GPU it maps for */
+	uint64_t cpu, gpu;       /* the addresses where it reports to have mapped the memory; 0: none */
+	char device_uuid[16];    /* of the peer's first GPU */
 	bool read_only;
-	uint64_t attached_ms;    /* ago */
+	uint64_t attached_ms;    /* time since it attached */
 } gpul_ipc_peer;
 
-/* Fill peers with at most room attached peers, by slot; returns how many there are. */
+/* Fill peers with at most room attached peers, by slot; returns the number of all attached peers. */
 size_t gpul_ipc_server_peers(const gpul_ipc_server *s, gpul_ipc_peer *peers, size_t room);
 
-/* Descriptors by which another thread (proxy.h) watches the peer in that slot: one that becomes readable when it lets go
- * or closes the connection, as a dying process soon does, and, where the system has it, its pidfd, for a connection that a
- * forked child holds open.  Copies: owned by the caller, close-on-exec, and good beyond the lease.  Returns their number;
- * 0: nobody is attached there, or no descriptor is left. */
+/* Get descriptors with which another thread (proxy.h) can watch the peer in that slot: its socket, which becomes
+ * readable when the peer detaches or its process ends, and, where the system supports it, its pidfd, because a forked
+ * child may hold the socket open.  They are copies: owned by the caller, close-on-exec, valid beyond the lease.
+ * Returns their number; 0: no peer is attached in that slot, or the process is out of descriptors. */
 unsigned gpul_ipc_server_peer_fds(const gpul_ipc_server *s, int slot, int fds[2]);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* server_internal.h — the server's struct, and the state of each connection.
+/* server_internal.h — the server's struct, the states of a connection, and the functions of its files.
  *
  *             accept                HELLO                 READY
  *     FREE ──────────> GREETING ──────────> MAPPING ──────────> ATTACHED
- *      ^                  │ asks: INFO         │ time, REFUSED     │ BYE: DETACHED
- *      └──────────────────┴────────────────────┴───────────────────┘ its end: PEER_DIED */
+ *      ^                  │ query: INFO       │ time-out, REFUSED │ BYE: DETACHED
+ *      └──────────────────┴────────────────────┴───────────────────┘ connection ends: PEER_DIED */
 #ifndef GPULOAD_IPC_SERVER_INTERNAL_H
 #define GPULOAD_IPC_SERVER_INTERNAL_H
 
@@ -12,7 +12,7 @@
 #include "ipc/server.h"
 #include "ipc/socket_internal.h"
 
-/* As many again as may be attached can be greeting; the oldest of them makes room. */
+/* Beside the attached peers, as many connections can be GREETING; the oldest of those is dropped for a new one. */
 enum { N_CONNECTIONS = 2 * GPUL_IPC_MAX_PEERS };
 
 enum peer_state { PEER_FREE, PEER_GREETING, PEER_MAPPING, PEER_ATTACHED };
@@ -21,10 +21,10 @@ struct peer {
 	enum peer_state state;
 	int socket;
 	struct gpul_ipc_identity who;
-	bool signs;             /* came by gpul_ipc_server_add(): who it is, its HELLO says */
+	bool signs;             /* came by gpul_ipc_server_add(): its HELLO carries the sender's credentials */
 	int slot;               /* -1: none yet */
-	uint64_t deadline_ns;   /* of this step; 0: none */
-	uint64_t since_ns;      /* accepted, then attached */
+	uint64_t deadline_ns;   /* of this handshake step; 0: none */
+	uint64_t since_ns;      /* time of accept, later of attach */
 	struct wire_ready ready;
 };
 
@@ -33,22 +33,22 @@ struct gpul_ipc_server {
 	gpul_mem *mem;
 	struct gpul_ipc_lease_name name;
 	int listener, epoll, timer;
-	uint64_t timer_ns;         /* when it rings; 0: it does not */
-	uint64_t listen_again_ns;  /* out of descriptors: accept none until then; 0: accepting */
+	uint64_t timer_ns;         /* when the timer expires; 0: not set */
+	uint64_t listen_again_ns;  /* out of descriptors: no accept until then; 0: accepting */
 	unsigned max_peers;
-	uint64_t step_ns, map_ns;  /* how long HELLO and READY may take */
-	CUevent event;             /* NULL: none is offered */
-	int fd;                    /* the memory's, borrowed; -1: it goes by its handle */
+	uint64_t step_ns, map_ns;  /* time-outs for HELLO and READY */
+	CUevent event;             /* NULL: not offered */
+	int fd;                    /* the memory's descriptor, borrowed; -1: exported as a handle */
 	gpul_ipc_view view;
 	struct wire_offer offer;
 	uint64_t slots;            /* bit i: slot i is taken */
 	struct peer peer[N_CONNECTIONS];
 };
 
-/* What can become ready: the high half of epoll_data.u64; the low one is a connection's number. */
+/* What an epoll event is about: the high half of epoll_data.u64; the low half is a connection's index. */
 enum source { SOURCE_LISTENER, SOURCE_TIMER, SOURCE_SOCKET, SOURCE_PROCESS };
 
-/** Fill s->offer, s->fd, s->view and s->event; new is the control page then.
+/** Fill s->offer, s->fd, s->view and s->event, and reset the control page.
  *
  * @s        drv and mem are set
  * @options  the caller's
@@ -77,13 +77,13 @@ gpul_status gpul_ipc_sys_failed(const char *what, gpul_error *err);
 
 /* Each returns with at most one event in *out, which is NONE before. */
 
-/* A new connection: it is the server's from here on. */
+/* Start to serve a new connection; owns the socket from here on. */
 void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_event *out);
-/* Its socket is readable; its process has ended; its time is over. */
+/* Handle a readable socket, the end of the peer's process, or the end of a time-out. */
 void gpul_ipc_peer_readable(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 void gpul_ipc_peer_ended(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
-/* Say BYE, if it is attached, and close. */
+/* Send BYE, if the peer has the offer, and close. */
 void gpul_ipc_peer_dismiss(gpul_ipc_server *s, struct peer *p);
 
 #endif

@@ -1,9 +1,8 @@
-/* socket.c — see socket_internal.h.
+/* socket.c — send and receive messages with descriptors, and identify the other end of a socket.
  *
- * Descriptors are the dangerous part of a message.  The kernel installs as many as the control
- * buffer has room for, and room for one int is, by alignment, room for two; whoever looks at
- * the first alone leaks the second.  So there is room here for all that a message can carry
- * (253), and what is not expected is closed. */
+ * The kernel installs as many descriptors as the control buffer has room for, and room for one int is, by
+ * alignment, room for two: code that reads only the first leaks the second.  So the buffer here has room for
+ * all descriptors that a message can carry (253), and unexpected ones are closed. */
 #include "ipc/socket_internal.h"
 
 #include <errno.h>
@@ -19,12 +18,12 @@ enum { MAX_FDS = 253 }; /* SCM_MAX_FD of Linux */
 
 #ifndef SO_PEERPIDFD
 #if defined __hppa__ || defined __sparc__
-#error "what is SO_PEERPIDFD here?"
+#error "add the value of SO_PEERPIDFD for this architecture"
 #endif
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
 
-static gpul_status send_it(int socket, struct msghdr *m, gpul_error *err)
+static gpul_status send_packet(int socket, struct msghdr *m, gpul_error *err)
 {
 	ssize_t n;
 
@@ -35,16 +34,16 @@ static gpul_status send_it(int socket, struct msghdr *m, gpul_error *err)
 		return GPUL_OK;
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
 		return gpul_fail(err, GPUL_ESYS, EAGAIN,
-				 "the other side does not read what it is sent");
+				 "the other side does not read its messages");
 	if (errno == ETOOMANYREFS)
 		return gpul_fail(err, GPUL_ESYS, errno,
-				 "too many descriptors of this user are under way in sockets: "
-				 "some process does not receive them");
+				 "too many descriptors of this user are in flight in sockets: some process "
+				 "does not receive them");
 	return gpul_fail(err, GPUL_ESYS, errno, "sendmsg: %s", strerror(errno));
 }
 
-/* One control message behind the bytes: n_extra bytes of that type. */
-static gpul_status send_with(int socket, const void *message, size_t n_bytes, int type,
+/* Send the bytes with one control message of that type; n_extra 0: without. */
+static gpul_status send_with_control(int socket, const void *message, size_t n_bytes, int type,
 			     const void *extra, size_t n_extra, gpul_error *err)
 {
 	union {
@@ -64,13 +63,13 @@ static gpul_status send_with(int socket, const void *message, size_t n_bytes, in
 		c->cmsg_len = CMSG_LEN(n_extra);
 		memcpy(CMSG_DATA(c), extra, n_extra);
 	}
-	return send_it(socket, &m, err);
+	return send_packet(socket, &m, err);
 }
 
 gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int fd,
 			  gpul_error *err)
 {
-	return send_with(socket, message, n_bytes, SCM_RIGHTS, &fd, fd >= 0 ? sizeof fd : 0,
+	return send_with_control(socket, message, n_bytes, SCM_RIGHTS, &fd, fd >= 0 ? sizeof fd : 0,
 			 err);
 }
 
@@ -79,12 +78,12 @@ gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes
 {
 	struct ucred me = { .pid = getpid(), .uid = geteuid(), .gid = getegid() };
 
-	return send_with(socket, message, n_bytes, SCM_CREDENTIALS, &me, sizeof me, err);
+	return send_with_control(socket, message, n_bytes, SCM_CREDENTIALS, &me, sizeof me, err);
 }
 
-/* Take what came beside the bytes.  Returns how many descriptors there were; the first is in
- * *fd, the others are closed already. */
-static size_t take_control(struct msghdr *m, int *fd, struct gpul_ipc_identity *who)
+/* Read the control messages of a packet.  Returns the number of descriptors; the first is in *fd, the others
+ * are closed. */
+static size_t read_control(struct msghdr *m, int *fd, struct gpul_ipc_identity *who)
 {
 	size_t n_fds = 0;
 
@@ -117,22 +116,22 @@ static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n
 				gpul_ipc_message *out, gpul_error *err)
 {
 	gpul_status st;
-	bool wanted;
+	bool n_expected;
 
 	if (m->msg_flags & MSG_CTRUNC)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message whose descriptor was cut off: is the limit of open "
-				 "files (ulimit -n) reached?");
+				 "the descriptor of a message was dropped: the limit of open files (ulimit "
+				 "-n) may be reached");
 	if (m->msg_flags & MSG_TRUNC)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message longer than any that there is");
+				 "a message longer than any known message");
 	st = gpul_ipc_wire_parse(m->msg_iov->iov_base, n_bytes, out, err);
 	if (st)
 		return st;
-	wanted = out->head.type == WIRE_OFFER && out->offer.share.via == WIRE_VIA_FD;
-	if (n_fds != wanted)
+	n_expected = out->head.type == WIRE_OFFER && out->offer.share.via == WIRE_VIA_FD;
+	if (n_fds != n_expected)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%s with %zu descriptors instead of %d",
-				 gpul_ipc_wire_name(out->head.type), n_fds, wanted);
+				 gpul_ipc_wire_name(out->head.type), n_fds, n_expected);
 	return GPUL_OK;
 }
 
@@ -154,8 +153,8 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
 	ssize_t n;
 
 	*fd = -1;
-	/* ECONNRESET is told once, when the other side closed with something unread; what it
-	 * sent before (why it closed, say) is still there behind it. */
+	/* ECONNRESET is reported once if the other side closed with unread messages; what it sent before
+	 * (such as REFUSED) can still be received after that. */
 	do
 		n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -163,8 +162,8 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
 		return GOT_NOTHING;
 	if (n < 0)
 		return GOT_END;
-	n_fds = take_control(
-		&m, fd, who); /* before anything else: an empty packet can bring them, too */
+	n_fds = read_control(
+		&m, fd, who); /* first, because even an empty packet can carry descriptors */
 	if (n > 0 && check_packet(&m, (size_t)n, n_fds, out, err) == GPUL_OK)
 		return GOT_MESSAGE;
 	if (*fd >= 0)
@@ -191,8 +190,8 @@ void gpul_ipc_watch(struct gpul_ipc_identity *who, int socket, bool by_pid)
 		return;
 	who->pidfd = -1;
 #ifdef SYS_pidfd_open
-	/* An older kernel: the number may belong to another process by now, but only when the
-	 * one that was meant has ended, and then its connection has, too. */
+	/* Older kernels: the pid may have been reused, but only if its process has ended, and then its
+	 * connection has ended too. */
 	if (who->pid > 0)
 		who->pidfd = (int)syscall(SYS_pidfd_open, who->pid, 0);
 #endif
@@ -207,10 +206,10 @@ gpul_status gpul_ipc_adopt(int socket, gpul_error *err)
 	    getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &n) || domain != AF_UNIX ||
 	    type != SOCK_SEQPACKET)
 		return gpul_fail(err, GPUL_EINVAL, socket,
-				 "descriptor %d is no Unix socket of type SEQPACKET", socket);
+				 "descriptor %d is not a Unix socket of type SEQPACKET", socket);
 	if (fcntl(socket, F_SETFD, FD_CLOEXEC) ||
 	    setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
-		return gpul_fail(err, GPUL_ESYS, errno, "a handed-over socket: %s",
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot prepare the given socket: %s",
 				 strerror(errno));
 	return GPUL_OK;
 }

@@ -1,4 +1,4 @@
-/* view.c — a process' view of a share, and the names of a lease's events. */
+/* view.c — the view of a mapped share, and the names of events. */
 #include "ipc/wire_internal.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
-/* view.h — one process' view of a shared buffer, and what happens to its peers.
+/* view.h — a process' view of a shared buffer, and the events of a lease.
  *
  *      first page          from data_offset on
  *     ┌───────────────────┬──────────────────────────────┐
- *     │ control page:     │ the user's bytes             │   one piece of memory (gpul_mem), the same
- *     │ abort word, steps │                              │   in every process, at addresses of its own
+ *     │ control page:     │ the user's bytes             │   one allocation (gpul_mem), mapped in every
+ *     │ abort word, steps │                              │   process, at different addresses
  *     └───────────────────┴──────────────────────────────┘ */
 #ifndef GPULOAD_IPC_VIEW_H
 #define GPULOAD_IPC_VIEW_H
@@ -19,7 +19,7 @@ extern "C" {
 
 enum { GPUL_IPC_CONTROL_BYTES = 4096, GPUL_IPC_MAX_DIMS = 4, GPUL_IPC_MAX_PEERS = 64 };
 
-/* What the bytes are, for people and for typed tools.  A hint: 0 dimensions say nothing. */
+/* Element type and shape of the bytes, for display and typed tools.  A hint only; 0 dimensions: no shape. */
 typedef struct gpul_ipc_shape {
 	char dtype[8];           /* numpy's: "<f4", "<u8"; "": bytes */
 	unsigned n_dims;
@@ -28,33 +28,35 @@ typedef struct gpul_ipc_shape {
 
 typedef struct gpul_ipc_view {
 	const gpul_driver *drv;
-	void *cpu;               /* the user's first byte; NULL: the CPU cannot see it (device memory) */
+	void *cpu;               /* the user's first byte; NULL: no CPU access (device memory) */
 	CUdeviceptr gpu;
-	size_t bytes;            /* the user's */
-	struct gpul_ipc_control *control;  /* control page as the CPU sees it; NULL: not, or there is none */
-	CUdeviceptr control_gpu; /* 0: there is none */
+	size_t bytes;            /* size of the user's bytes */
+	struct gpul_ipc_control *control;  /* the control page's CPU address; NULL: no CPU access, or no control
+					    * page */
+	CUdeviceptr control_gpu; /* 0: no control page */
 	bool read_only;
 	gpul_ipc_shape shape;
 } gpul_ipc_view;
 
 typedef enum gpul_ipc_event_kind {
-	GPUL_IPC_NONE,        /* nothing happened in the time given */
-	GPUL_IPC_ATTACHED,    /* owner: a peer has mapped it.  Peer: this one has */
-	GPUL_IPC_DETACHED,    /* owner: a peer has let go in order.  Peer: the owner ended the lease in order */
-	GPUL_IPC_PEER_DIED,   /* owner: a peer's connection or process ended without a word */
-	GPUL_IPC_OWNER_DIED,  /* peer: the owner's did; the memory stays usable until detached */
-	GPUL_IPC_REFUSED,     /* owner: turned a connection away, see why.  Peer: was turned away */
+	GPUL_IPC_NONE,        /* no event within the time-out */
+	GPUL_IPC_ATTACHED,    /* owner: a peer has mapped the memory.  Peer: this process has */
+	GPUL_IPC_DETACHED,    /* owner: a peer detached.  Peer: the owner ended the lease (with BYE) */
+	GPUL_IPC_PEER_DIED,   /* owner: a peer's connection or process ended without BYE */
+	GPUL_IPC_OWNER_DIED,  /* peer: the owner's did; the memory stays mapped until the peer detaches */
+	GPUL_IPC_REFUSED,     /* owner: refused a connection, see why.  Peer: was refused */
 } gpul_ipc_event_kind;
 
 typedef struct gpul_ipc_event {
 	gpul_ipc_event_kind kind;
-	int peer;             /* owner: slot 0 ... GPUL_IPC_MAX_PEERS - 1, -1 none.  Peer: its own slot */
-	pid_t pid;            /* of the other process, as seen from here; 0: of another pid namespace */
+	int peer;             /* owner: the peer's slot, 0 ... GPUL_IPC_MAX_PEERS - 1; -1: none.  Peer: its own
+			       * slot */
+	pid_t pid;            /* of the other process, in this pid namespace; 0: it is in another pid namespace */
 	uid_t uid;
 	gpul_error why;       /* REFUSED, PEER_DIED, OWNER_DIED: one line */
 } gpul_ipc_event;
 
-/* "ATTACHED", ...; "?" for what is no event. */
+/* "ATTACHED", ...; "?" for an unknown number. */
 const char *gpul_ipc_event_name(gpul_ipc_event_kind kind);
 
 #ifdef __cplusplus

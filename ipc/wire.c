@@ -1,17 +1,17 @@
-/* wire.c — see wire_internal.h: nothing is used before it was checked here. */
+/* wire.c — check received messages; nothing is used before it was checked here. */
 #include "ipc/wire_internal.h"
 
 #include <string.h>
 
 typedef gpul_status check(gpul_ipc_message *m, gpul_error *err);
 
-static gpul_status bad(gpul_error *err, const char *what, uint64_t value)
+static gpul_status wrong_field(gpul_error *err, const char *what, uint64_t value)
 {
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is wrong: %llu (0x%llx)", what,
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is invalid: %llu (0x%llx)", what,
 			 (unsigned long long)value, (unsigned long long)value);
 }
 
-/* Ends, and has only characters that do nothing to a terminal or a log. */
+/* Does the text end, and is it printable ASCII, harmless to terminals and logs? */
 static bool is_text(const char *text, size_t room)
 {
 	size_t i = 0;
@@ -25,38 +25,37 @@ static gpul_status check_hello(gpul_ipc_message *m, gpul_error *err)
 {
 	const struct wire_hello *h = &m->hello;
 
-	if (h->intent != WIRE_ATTACH && h->intent != WIRE_ASK)
-		return bad(err, "HELLO: intent", h->intent);
+	if (h->intent != WIRE_ATTACH && h->intent != WIRE_QUERY)
+		return wrong_field(err, "HELLO: intent", h->intent);
 	if (h->read_only > 1)
-		return bad(err, "HELLO: read only", h->read_only);
+		return wrong_field(err, "HELLO: read only", h->read_only);
 	if (h->n_gpus > WIRE_MAX_GPUS)
-		return bad(err, "HELLO: number of GPUs", h->n_gpus);
+		return wrong_field(err, "HELLO: number of GPUs", h->n_gpus);
 	if (h->zero)
-		return bad(err, "HELLO: a field that is to be 0", h->zero);
+		return wrong_field(err, "HELLO: reserved field (must be 0)", h->zero);
 	if (!is_text(h->driver, sizeof h->driver))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "HELLO: the driver's name is no text");
+		return gpul_fail(err, GPUL_EFORMAT, 0, "HELLO: the driver's name is not a printable text");
 	return GPUL_OK;
 }
 
-/* Does what is said of the elements fit into the bytes?  Whoever takes the hint must not read
- * beyond them. */
+/* Do the elements fit into the bytes?  A program that uses the shape must not read beyond them. */
 static gpul_status check_shape(const struct wire_share *s, gpul_error *err)
 {
 	uint64_t n_bytes = 1, item = 0;
 
 	if (s->n_dims > GPUL_IPC_MAX_DIMS)
-		return bad(err, "number of dimensions", s->n_dims);
+		return wrong_field(err, "number of dimensions", s->n_dims);
 	if (!is_text(s->dtype, sizeof s->dtype))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the element's type is no text");
-	for (const char *p = s->dtype; *p; p++) /* "<f4": the digits at the end are its bytes */
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the element type is not a printable text");
+	for (const char *p = s->dtype; *p; p++) /* "<f4": the digits at the end are the element's size */
 		item = *p >= '0' && *p <= '9' ? item * 10 + (uint64_t)(*p - '0') : 0;
 	if (s->n_dims)
 		n_bytes = item ? item : 1;
 	for (unsigned i = 0; i < s->n_dims; i++)
 		if (__builtin_mul_overflow(n_bytes, s->dim[i], &n_bytes))
-			return bad(err, "a dimension", s->dim[i]);
+			return wrong_field(err, "dimension", s->dim[i]);
 	if (n_bytes > s->bytes)
-		return bad(err, "the shape's size in bytes", n_bytes);
+		return wrong_field(err, "size of the shape in bytes", n_bytes);
 	return GPUL_OK;
 }
 
@@ -81,13 +80,13 @@ static gpul_status check_sizes(const struct wire_share *s, gpul_error *err)
 	size_t offset = gpul_ipc_wire_data_offset(s);
 
 	if (s->mapped_bytes == 0 ||
-	    s->mapped_bytes > (uint64_t)1 << 56) /* no machine has as many addresses */
-		return bad(err, "the mapped size", s->mapped_bytes);
+	    s->mapped_bytes > (uint64_t)1 << 56) /* more than any machine's address space */
+		return wrong_field(err, "mapped size", s->mapped_bytes);
 	if (s->bytes == 0 || s->bytes > s->mapped_bytes || s->mapped_bytes - s->bytes < offset)
-		return bad(err, "the size", s->bytes);
+		return wrong_field(err, "size", s->bytes);
 	if (s->granularity_bytes == 0 || s->granularity_bytes & (s->granularity_bytes - 1) ||
 	    s->mapped_bytes % s->granularity_bytes)
-		return bad(err, "the granularity", s->granularity_bytes);
+		return wrong_field(err, "granularity", s->granularity_bytes);
 	return GPUL_OK;
 }
 
@@ -97,17 +96,17 @@ static gpul_status check_share(const struct wire_share *s, gpul_error *err)
 
 	if (s->kind >= GPUL_MEM_N_KINDS || !via_fits(s))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "memory of kind %u does not come by way %u", s->kind, s->via);
+				 "memory of kind %u cannot be sent by method %u", s->kind, s->via);
 	if (s->flags & ~(uint32_t)(WIRE_HAS_CONTROL | WIRE_IS_READ_ONLY | WIRE_HAS_EVENT))
-		return bad(err, "a flag", s->flags);
+		return wrong_field(err, "flag", s->flags);
 	if (s->slot >= GPUL_IPC_MAX_PEERS)
-		return bad(err, "the slot", s->slot);
+		return wrong_field(err, "slot", s->slot);
 	if (s->node < -1 || s->node >= 1 << 16)
-		return bad(err, "the NUMA node", (uint64_t)s->node);
+		return wrong_field(err, "NUMA node", (uint64_t)s->node);
 	if (s->zero)
-		return bad(err, "a field that is to be 0", s->zero);
+		return wrong_field(err, "reserved field (must be 0)", s->zero);
 	if (!is_text(s->driver, sizeof s->driver))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the driver's name is no text");
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the driver's name is not a printable text");
 	st = check_sizes(s, err);
 	return st ? st : check_shape(s, err);
 }
@@ -120,19 +119,19 @@ static gpul_status check_offer(gpul_ipc_message *m, gpul_error *err)
 static gpul_status check_ready(gpul_ipc_message *m, gpul_error *err)
 {
 	if (m->ready.read_only > 1)
-		return bad(err, "READY: read only", m->ready.read_only);
+		return wrong_field(err, "READY: read only", m->ready.read_only);
 	if (m->ready.zero)
-		return bad(err, "READY: a field that is to be 0", m->ready.zero);
+		return wrong_field(err, "READY: reserved field (must be 0)", m->ready.zero);
 	return GPUL_OK;
 }
 
-/* The text is for people: it is made harmless rather than refused. */
+/* The text is only displayed, so unprintable characters are replaced, not refused. */
 static gpul_status check_refused(gpul_ipc_message *m, gpul_error *err)
 {
 	struct wire_refused *r = &m->refused;
 
 	if (r->status == GPUL_OK || r->status > GPUL_EVERBS)
-		return bad(err, "REFUSED: status", r->status);
+		return wrong_field(err, "REFUSED: status", r->status);
 	r->text[sizeof r->text - 1] = '\0';
 	for (char *p = r->text; *p; p++)
 		if (*p < ' ' || *p > '~')
@@ -146,40 +145,33 @@ static gpul_status check_info(gpul_ipc_message *m, gpul_error *err)
 	uint64_t slots = 0;
 
 	if (info->n_peers > GPUL_IPC_MAX_PEERS)
-		return bad(err, "INFO: number of peers", info->n_peers);
+		return wrong_field(err, "INFO: number of peers", info->n_peers);
 	if (info->zero)
-		return bad(err, "INFO: a field that is to be 0", info->zero);
+		return wrong_field(err, "INFO: reserved field (must be 0)", info->zero);
 	for (unsigned i = 0; i < info->n_peers; i++) {
 		const struct wire_peer *p = &info->peer[i];
 
 		if (p->slot >= GPUL_IPC_MAX_PEERS || slots >> p->slot & 1)
-			return bad(err, "INFO: a peer's slot", p->slot);
+			return wrong_field(err, "INFO: slot of a peer", p->slot);
 		if (p->pid < 0 || p->read_only > 1)
 			return gpul_fail(err, GPUL_EFORMAT, 0,
-					 "INFO: peer %u is not described well", i);
+					 "INFO: invalid description of peer %u", i);
 		slots |= (uint64_t)1 << p->slot;
 	}
 	return check_share(&info->share, err);
 }
 
-static gpul_status check_bye(gpul_ipc_message *m, gpul_error *err)
-{
-	(void)m;
-	(void)err;
-	return GPUL_OK;
-}
-
 static const struct {
 	const char *name;
 	size_t n_bytes;
-	check *check;
+	check *check; /* NULL: only a head */
 } types[] = {
 	[WIRE_HELLO] = { "HELLO", sizeof(struct wire_hello), check_hello },
 	[WIRE_OFFER] = { "OFFER", sizeof(struct wire_offer), check_offer },
 	[WIRE_READY] = { "READY", sizeof(struct wire_ready), check_ready },
 	[WIRE_REFUSED] = { "REFUSED", sizeof(struct wire_refused), check_refused },
 	[WIRE_INFO] = { "INFO", sizeof(struct wire_info), check_info },
-	[WIRE_BYE] = { "BYE", sizeof(struct wire_head), check_bye },
+	[WIRE_BYE] = { "BYE", sizeof(struct wire_head), NULL },
 };
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
@@ -207,22 +199,22 @@ gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_mess
 
 	if (n_bytes < sizeof *head || n_bytes > sizeof *out)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message of %zu bytes: there is none of that size", n_bytes);
+				 "a message of %zu bytes: no message has that size", n_bytes);
 	memcpy(out, bytes, n_bytes);
 	if (head->magic != WIRE_MAGIC)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message that is not gpuload's (it begins with 0x%08x)",
+				 "not a message of gpuload (it begins with 0x%08x)",
 				 head->magic);
 	if (head->version != WIRE_VERSION)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the other side speaks version %u, this one %u: use the same "
-				 "gpuload on both",
+				 "the other side uses protocol version %u, this process version %u: use the "
+				 "same gpuload for both",
 				 head->version, WIRE_VERSION);
 	if (gpul_ipc_wire_bytes(head->type) == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of type %u: there is none",
+		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown message type %u",
 				 head->type);
 	if (n_bytes != types[head->type].n_bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of %zu",
 				 types[head->type].name, n_bytes, types[head->type].n_bytes);
-	return types[head->type].check(out, err);
+	return types[head->type].check ? types[head->type].check(out, err) : GPUL_OK;
 }

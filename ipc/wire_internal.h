@@ -1,15 +1,14 @@
 /* wire_internal.h — the messages between an owner and a peer, as bytes.
  *
- *     peer ── HELLO ────────────────────────> owner   who I am, what I can map; attach, or ask
- *          <── OFFER + one descriptor ───────         the memory; or REFUSED; or INFO for who asks
+ *     peer ── HELLO ────────────────────────> owner   identity, what it can map; attach or query
+ *          <── OFFER + one descriptor ───────         the memory; or REFUSED; or INFO for a query
  *          ── READY (or REFUSED) ───────────>         mapped: the lease has begun
  *          <── BYE  ┄ or ┄  BYE ─────────────>        the lease ends in order
  *
- * One message is one packet of a Unix socket of type SEQPACKET, so it comes whole or not at all.
- * Both ends run on one machine: numbers are little endian, fields stand where C puts them, and the
- * assertions hold the drawings to that.  A message says nothing that means something in one process
- * only: no descriptor's number, no device's ordinal.  What comes is copied once, then checked, then
- * used. */
+ * One message is one packet of a Unix socket of type SEQPACKET, so it arrives whole or not at all.  Both ends run on
+ * one machine: numbers are little endian, fields have C's layout, and assertions check the drawings.  A message has
+ * nothing that is valid in one process only: no descriptor numbers, no device ordinals.  A received message is copied
+ * once, then checked, then used. */
 #ifndef GPULOAD_IPC_WIRE_INTERNAL_H
 #define GPULOAD_IPC_WIRE_INTERNAL_H
 
@@ -30,14 +29,14 @@ enum wire_type { WIRE_HELLO = 1, WIRE_OFFER, WIRE_READY, WIRE_REFUSED, WIRE_INFO
 
 /*  0       4         6      8
  * ┌───────┬─────────┬──────┐
- * │ magic │ version │ type │   before every message; BYE is no more than this */
+ * │ magic │ version │ type │   starts every message; BYE has nothing else */
 struct wire_head {
 	uint32_t magic;
 	uint16_t version, type;
 };
 _Static_assert(sizeof(struct wire_head) == 8, "as drawn");
 
-enum { WIRE_ATTACH = 1, WIRE_ASK = 2 };
+enum { WIRE_ATTACH = 1, WIRE_QUERY = 2 };
 enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* below: 1 << gpul_mem_kind */
 
 /* 0      8        12          16      20       24        40       48          52   56      312
@@ -54,7 +53,7 @@ struct wire_hello {
 };
 _Static_assert(sizeof(struct wire_hello) == 312, "as drawn");
 
-/* What is shared; the middle of an OFFER and of an INFO.
+/* Describes the shared memory; part of OFFER and INFO.
  *
  * 0    16           24       32      40            48     52     56      60       64     68      72
  * ┌────┬────────────┬────────┬───────┬─────────────┬──────┬──────┬───────┬────────┬──────┬───────┐
@@ -65,14 +64,14 @@ _Static_assert(sizeof(struct wire_hello) == 312, "as drawn");
  * 72     88            96       128       144      152           156     160 */
 struct wire_share {
 	unsigned char id[16];
-	uint64_t generation;           /* grows with every owner */
-	uint64_t mapped_bytes, bytes;  /* of all; of the user, behind the control page */
+	uint64_t generation;           /* larger for every later owner */
+	uint64_t mapped_bytes, bytes;  /* of the whole mapping; of the user's bytes, after the control page */
 	uint64_t granularity_bytes;
 	uint32_t kind;                 /* gpul_mem_kind */
 	int32_t node;                  /* host kinds */
 	uint32_t flags, n_dims;
 	uint32_t slot, via;
-	unsigned char gpu[16];         /* the owner's first GPU, whose device memory it is */
+	unsigned char gpu[16];         /* the owner's first GPU; for device kinds, the GPU of the memory */
 	char dtype[8];
 	uint64_t dim[GPUL_IPC_MAX_DIMS];
 	unsigned char boot_id[16];
@@ -84,8 +83,8 @@ enum { WIRE_HAS_CONTROL = 1, WIRE_IS_READ_ONLY = 2, WIRE_HAS_EVENT = 4 };
 enum { WIRE_VIA_FD = 1, WIRE_VIA_FABRIC = 2, WIRE_VIA_CUDA_IPC = 3 };
 
 /* 0      8       168      232            296
- * ┌──────┬───────┬────────┬──────────────┐   handle: CUmemFabricHandle or CUipcMemHandle, where
- * │ head │ share │ handle │ event handle │   no descriptor comes with it */
+ * ┌──────┬───────┬────────┬──────────────┐   handle: CUmemFabricHandle or CUipcMemHandle, if no
+ * │ head │ share │ handle │ event handle │   descriptor comes with the message */
 struct wire_offer {
 	struct wire_head head;
 	struct wire_share share;
@@ -94,7 +93,7 @@ struct wire_offer {
 _Static_assert(sizeof(struct wire_offer) == 296, "as drawn");
 
 /* 0      8     16    24     40          44  48
- * ┌──────┬─────┬─────┬──────┬───────────┬───┐   where the peer mapped it: for people who look
+ * ┌──────┬─────┬─────┬──────┬───────────┬───┐   the peer's addresses, for display only
  * │ head │ cpu │ gpu │ UUID │ read only │ 0 │ */
 struct wire_ready {
 	struct wire_head head;
@@ -148,26 +147,26 @@ typedef union gpul_ipc_message {
 	struct wire_info info;
 } gpul_ipc_message;
 
-/** Take a message out of bytes that anybody may have sent.
+/** Check and copy a received message; the bytes are not trusted.
  *
- * @bytes    as they came; copied, and not read again
- * @n_bytes  exactly the message's
- * @out      filled; all fields hold what their names say: texts end and are printable, counts and
- *           enumerations are in their range, sizes fit into each other
- * Errors  GPUL_EFORMAT says what is wrong
+ * @bytes    as received; copied first, then not read again
+ * @n_bytes  size of the packet
+ * @out      filled; all fields are valid: texts end and are printable, counts and enumerations are in range, sizes
+ *           are consistent
+ * Errors  GPUL_EFORMAT with the reason
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out,
 				gpul_error *err);
 
-/* The head of a message to be sent. */
+/* The head of a message of that type. */
 struct wire_head gpul_ipc_wire_head(enum wire_type type);
-/* How many bytes a message of that type has; 0: there is none. */
+/* The size of a message of that type; 0: unknown type. */
 size_t gpul_ipc_wire_bytes(unsigned type);
-/* "HELLO", ...; "?" */
+/* "HELLO", ...; "?" for an unknown type. */
 const char *gpul_ipc_wire_name(unsigned type);
 
-/* Where the user's bytes begin. */
+/* Offset of the user's bytes. */
 static inline size_t gpul_ipc_wire_data_offset(const struct wire_share *share)
 {
 	return share->flags & WIRE_HAS_CONTROL ? GPUL_IPC_CONTROL_BYTES : 0;

@@ -110,7 +110,7 @@ load sharing
 	share weights --kind memfd --bytes 4K
 	fails 1 "nothing is shared as 'wieghts'; did you mean weights?" attach wieghts
 	fails 1 "did you mean weights?" map weigths
-	fails 2 "is no name" attach 'a b'
+	fails 2 "invalid name" attach 'a b'
 }
 
 @test "a dead owner is told" {

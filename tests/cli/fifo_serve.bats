@@ -111,7 +111,7 @@ ended() {
 @test "one process pushes at a time" {
 	serve jobs
 	pushing jobs
-	fails 1 "1 peer is attached already" fifo push jobs
+	fails 1 "the limit of 1 peer is reached" fifo push jobs
 	kill -TERM "$peer"
 }
 

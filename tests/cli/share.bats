@@ -83,7 +83,7 @@ load sharing
 
 @test "a name is taken once, and a dead owner's can be taken over" {
 	share w --kind memfd --bytes 4K
-	fails 1 "process $owner offers" share w --kind memfd --bytes 4K
+	fails 1 "process $owner already offers" share w --kind memfd --bytes 4K
 	kill -KILL "$owner"
 	wait "$owner" || true
 	[[ -e run/w.sock ]]
@@ -105,8 +105,8 @@ load sharing
 	fails 2 "is not a size" share w --bytes 12Q
 	fails 2 "pinned memory cannot be shared" share w --bytes 4K --kind pinned
 	fails 2 "--kind is auto, host-numa" share w --bytes 4K --kind vram
-	fails 2 "is no name" share .hidden --bytes 4K
-	fails 2 "is no name" share 'a b' --bytes 4K
+	fails 2 "invalid name" share .hidden --bytes 4K
+	fails 2 "invalid name" share 'a b' --bytes 4K
 	fails 2 "--fill takes TYPE=FILL" share w --bytes 4K --fill rand
 	fails 2 "is not a fill" share w --bytes 4K --fill f32=random
 	fails 2 "no whole number of f64" share w --bytes 12 --fill f64=ones
@@ -128,16 +128,16 @@ load sharing
 
 @test "a folder that others can enter is not used" {
 	chmod 755 run
-	fails 1 "is open to others" share w --bytes 4K --kind memfd
-	fails 1 "is open to others" attach w
-	fails 1 "is open to others" shares
+	fails 1 "is accessible to other users" share w --bytes 4K --kind memfd
+	fails 1 "is accessible to other users" attach w
+	fails 1 "is accessible to other users" shares
 }
 
 @test "another user's folder is not used" {
 	[[ $(id -u) == 0 ]] || skip "only root can give a folder away"
 	chown 65534 run
-	fails 1 "is user 65534's" share w --bytes 4K --kind memfd
-	fails 1 "is user 65534's" attach w
+	fails 1 "belongs to user 65534" share w --bytes 4K --kind memfd
+	fails 1 "belongs to user 65534" attach w
 }
 
 @test "a name with a slash is a path of its own" {

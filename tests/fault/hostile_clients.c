@@ -304,7 +304,7 @@ static bool flood_of_questions(struct liar *l, int s)
 {
 	struct wire_hello h = l->hello;
 
-	h.intent = WIRE_ASK;
+	h.intent = WIRE_QUERY;
 	for (int i = 0; i < 200 && raw_send(s, &h, sizeof h, NULL, 0); i++)
 		;
 	return dropped(l, s);

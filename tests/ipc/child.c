@@ -1,4 +1,4 @@
-/* child.c — see child.h. */
+/* child.c — start this program again in a role, and exchange lines with it. */
 #include "tests/ipc/child.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ struct child start_child(const char *name, const char *argument)
 	return c;
 }
 
-/* By bytes, so that nothing is read beyond the line. */
+/* Read byte by byte, so that nothing after the line is consumed. */
 static int read_line(int fd, char line[128], int patience_ms)
 {
 	size_t n = 0;
@@ -77,7 +77,7 @@ const char *hear_child(struct child *c)
 	static char line[128];
 
 	if (!read_line(c->from, line, PATIENCE_MS))
-		fail_msg("nothing from the child");
+		fail_msg("the child did not send a line in time");
 	return line;
 }
 

@@ -1,8 +1,6 @@
-/* child.h — other processes that take part in a test: this program again, playing a role, with
- * pipes to talk to it.
+/* child.h — child processes of a test: this program started again in a role, connected by pipes.
  *
- * A process that has opened a driver cannot fork and use it in the child; one that starts anew
- * can. */
+ * A new program, because a process that has opened a driver cannot fork and use the driver in the child. */
 #ifndef GPULOAD_TESTS_IPC_CHILD_H
 #define GPULOAD_TESTS_IPC_CHILD_H
 
@@ -13,25 +11,25 @@ struct child {
 	int to, from; /* its standard input and output */
 };
 
-/* A role is played with the child's standard input and output, and gives its exit status. */
+/* A role uses standard input and output to talk to the test, and returns the exit status. */
 typedef int role(const char *argument);
 struct role_entry {
 	const char *name;
 	role *play;
 };
 
-/* To be called first in main(): in a child, plays the role and does not return. */
+/* Call it first in main(): in a child it runs the role and does not return. */
 void play_role(int argc, char **argv, const struct role_entry *roles);
 
 struct child start_child(const char *name, const char *argument);
-/* One line of it without its newline; what does not come in time fails the test. */
+/* Read a line from the child, without its newline; fails the test after a time-out. */
 const char *hear_child(struct child *c);
 void tell_child(struct child *c, const char *line);
-/* Its standard input ends, and it must end with that status (of waitpid). */
+/* Close the child's standard input; it must then exit with that waitpid status. */
 void end_child(struct child *c, int status);
 void kill_child(struct child *c);
 
-/* In a role: say a line; wait for one (false: the end). */
+/* In a role: print a line; read a line (false: end of input). */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int hear(char line[128]);
 

@@ -1,7 +1,7 @@
 // Kernels that use the control page, for test_control.c.
 #include "ipc/control_device.cuh"
 
-// Echo: whenever step 0 is posted, post the same to step 1 with data[0] + 1; until step 0 is n.
+// Echo: for each post to step 0, add 1 to all of data and post the same value to step 1; ends after n posts.
 extern "C" __global__ void echo(gpul_ipc_control *control, unsigned *data, unsigned long long n, unsigned *result)
 {
 	__shared__ unsigned waited;
@@ -21,7 +21,7 @@ extern "C" __global__ void echo(gpul_ipc_control *control, unsigned *data, unsig
 		*result = waited;
 }
 
-// Wait for what never comes: the time that was given, or the abort word, ends it.
+// Wait for a step that is never posted: the time-out or the abort word ends the wait.
 extern "C" __global__ void wait_for(gpul_ipc_control *control, unsigned long long timeout_ns, unsigned *result)
 {
 	gpul_ipc_post(control, 62, 1);

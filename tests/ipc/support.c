@@ -1,4 +1,4 @@
-/* support.c — see support.h. */
+/* support.c — helpers for the tests of leases. */
 #include "tests/ipc/support.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 static gpul_context context;
 static char folder[64];
 
-static void must(gpul_status st, const gpul_error *err)
+static void assert_ok(gpul_status st, const gpul_error *err)
 {
 	if (st)
 		fail_msg("status %d, native %d: %s", st, err->native, err->text);
@@ -26,9 +26,9 @@ const gpul_driver *the_driver(void)
 	const gpul_driver *drv;
 	gpul_error err = { 0 };
 
-	must(gpul_driver_open(GPUL_DRIVER_SOFT, &drv, &err), &err);
+	assert_ok(gpul_driver_open(GPUL_DRIVER_SOFT, &drv, &err), &err);
 	if (!context.handle)
-		must(gpul_context_open(drv, 0, &context, &err), &err);
+		assert_ok(gpul_context_open(drv, 0, &context, &err), &err);
 	return drv;
 }
 
@@ -67,7 +67,7 @@ gpul_mem *make_memory(gpul_mem_kind kind, size_t bytes)
 	gpul_error err = { 0 };
 	gpul_mem *mem = NULL;
 
-	must(gpul_mem_create(the_driver(), &desc, &mem, &err), &err);
+	assert_ok(gpul_mem_create(the_driver(), &desc, &mem, &err), &err);
 	return mem;
 }
 
@@ -77,7 +77,7 @@ gpul_ipc_server *offer(gpul_mem *mem, const char *name)
 	gpul_ipc_server *s = NULL;
 	gpul_error err = { 0 };
 
-	must(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), &err);
+	assert_ok(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), &err);
 	return s;
 }
 
@@ -88,7 +88,7 @@ gpul_ipc_client *begin_attach(const char *name)
 	gpul_ipc_client *c = NULL;
 	gpul_error err = { 0 };
 
-	must(gpul_ipc_client_open(the_driver(), &options, &c, &err), &err);
+	assert_ok(gpul_ipc_client_open(the_driver(), &options, &c, &err), &err);
 	return c;
 }
 
@@ -97,10 +97,10 @@ gpul_ipc_event expect_event(gpul_ipc_server *s, gpul_ipc_event_kind kind)
 	gpul_ipc_event event;
 	gpul_error err = { 0 };
 
-	must(gpul_ipc_server_next(s, kind == GPUL_IPC_NONE ? 0 : PATIENCE_MS, &event, &err),
+	assert_ok(gpul_ipc_server_next(s, kind == GPUL_IPC_NONE ? 0 : PATIENCE_MS, &event, &err),
 	     &err);
 	if (event.kind != kind)
-		fail_msg("the server has %s (%s) instead of %s",
+		fail_msg("the server reports %s (%s) instead of %s",
 			 gpul_ipc_event_name(event.kind), event.why.text,
 			 gpul_ipc_event_name(kind));
 	return event;
@@ -111,10 +111,10 @@ gpul_ipc_event expect_client_event(gpul_ipc_client *c, gpul_ipc_event_kind kind)
 	gpul_ipc_event event;
 	gpul_error err = { 0 };
 
-	must(gpul_ipc_client_next(c, kind == GPUL_IPC_NONE ? 0 : PATIENCE_MS, &event, &err),
+	assert_ok(gpul_ipc_client_next(c, kind == GPUL_IPC_NONE ? 0 : PATIENCE_MS, &event, &err),
 	     &err);
 	if (event.kind != kind)
-		fail_msg("the client has %s (%s) instead of %s",
+		fail_msg("the client reports %s (%s) instead of %s",
 			 gpul_ipc_event_name(event.kind), event.why.text,
 			 gpul_ipc_event_name(kind));
 	return event;

@@ -19,7 +19,7 @@
 
 /* ---- CPU and CPU ----------------------------------------------------------------------------- */
 
-static gpul_ipc_view shared_page(void)
+static gpul_ipc_view map_page(void)
 {
 	struct gpul_ipc_control *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE,
 					     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -30,25 +30,25 @@ static gpul_ipc_view shared_page(void)
 	return (gpul_ipc_view){ .control = page };
 }
 
-static void drop(gpul_ipc_view *v)
+static void unmap_page(gpul_ipc_view *v)
 {
 	munmap(v->control, sizeof *v->control);
 }
 
-static void a_page_that_was_reset_holds_its_magic_its_generation_and_zeros(void **state)
+static void a_reset_page_has_magic_generation_and_zeros(void **state)
 {
-	gpul_ipc_view v = shared_page();
+	gpul_ipc_view v = map_page();
 	const unsigned char *bytes = (const unsigned char *)v.control;
 
 	(void)state;
 	assert_memory_equal(bytes, "GUPL\0\0\0\0\7\0\0\0\0\0\0\0", 16);
 	for (size_t i = 16; i < sizeof *v.control; i++)
 		assert_int_equal(bytes[i], 0);
-	drop(&v);
+	unmap_page(&v);
 }
 
-/* The child adds one to each number that it is handed; exit code 0: all went well. */
-static int answer(const gpul_ipc_view *v, volatile unsigned *shared, unsigned rounds)
+/* The child adds one to each number that it gets; exit code 0: success. */
+static int run_child(const gpul_ipc_view *v, volatile unsigned *shared, unsigned rounds)
 {
 	for (unsigned i = 1; i <= rounds; i++) {
 		if (gpul_ipc_step_wait(v, 0, i, 10000, NULL))
@@ -60,18 +60,18 @@ static int answer(const gpul_ipc_view *v, volatile unsigned *shared, unsigned ro
 	return 0;
 }
 
-static void what_was_written_before_a_post_is_seen_behind_the_wait(void **state)
+static void writes_before_a_post_are_visible_after_the_wait(void **state)
 {
 	enum { ROUNDS = 20000 };
-	gpul_ipc_view v = shared_page();
-	/* Not atomic: only the counters order it. */
+	gpul_ipc_view v = map_page();
+	/* Not atomic: ordered by the counters only. */
 	volatile unsigned *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int status;
 	pid_t child = fork();
 
 	(void)state;
 	if (child == 0)
-		_exit(answer(&v, shared, ROUNDS));
+		_exit(run_child(&v, shared, ROUNDS));
 	for (unsigned i = 1; i <= ROUNDS; i++) {
 		*shared = i * 10;
 		assert_int_equal(gpul_ipc_step_post(&v, 0, i, NULL), GPUL_OK);
@@ -81,12 +81,12 @@ static void what_was_written_before_a_post_is_seen_behind_the_wait(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	munmap((void *)(uintptr_t)shared, 4096);
-	drop(&v);
+	unmap_page(&v);
 }
 
-static void a_wait_that_takes_too_long_says_how_far_it_got(void **state)
+static void a_wait_that_times_out_reports_the_counter(void **state)
 {
-	gpul_ipc_view v = shared_page();
+	gpul_ipc_view v = map_page();
 	gpul_error err = { 0 };
 
 	(void)state;
@@ -95,19 +95,19 @@ static void a_wait_that_takes_too_long_says_how_far_it_got(void **state)
 	assert_int_equal(err.native, ETIMEDOUT);
 	assert_non_null(strstr(err.text, "step 5 is 41 after 3 ms, not 42"));
 	assert_int_equal(gpul_ipc_step_wait(&v, 5, 41, 0, NULL), GPUL_OK);
-	drop(&v);
+	unmap_page(&v);
 }
 
-static void the_abort_word_ends_every_wait_with_its_first_code(void **state)
+static void the_abort_word_ends_every_wait_with_the_first_code(void **state)
 {
-	gpul_ipc_view v = shared_page();
+	gpul_ipc_view v = map_page();
 	gpul_error err = { 0 };
 	uint32_t code;
 	int status;
 	pid_t child = fork();
 
 	(void)state;
-	if (child == 0)  /* waits for ever, but for the abort word */
+	if (child == 0)  /* only the abort word ends this wait */
 		_exit(gpul_ipc_step_wait(&v, 9, 1, -1, &err) == GPUL_ESYS && err.native == ECANCELED ? 0 : 1);
 	assert_int_equal(gpul_ipc_aborted(&v, &code, NULL), GPUL_OK);
 	assert_int_equal(code, 0);
@@ -116,15 +116,15 @@ static void the_abort_word_ends_every_wait_with_its_first_code(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(gpul_ipc_step_wait(&v, 9, 1, -1, &err), GPUL_ESYS);
-	assert_non_null(strstr(err.text, "raised with code 12"));
+	assert_non_null(strstr(err.text, "was set to 12"));
 	gpul_ipc_aborted(&v, &code, NULL);
 	assert_int_equal(code, 12);
-	drop(&v);
+	unmap_page(&v);
 }
 
-static void refuses_what_is_not_there_or_not_allowed(void **state)
+static void refuses_invalid_steps_codes_and_read_only_pages(void **state)
 {
-	gpul_ipc_view v = shared_page(), none = { 0 }, reader = v;
+	gpul_ipc_view v = map_page(), none = { 0 }, reader = v;
 	gpul_error err = { 0 };
 	uint64_t value;
 	uint32_t code;
@@ -132,7 +132,7 @@ static void refuses_what_is_not_there_or_not_allowed(void **state)
 	(void)state;
 	reader.read_only = true;
 	assert_int_equal(gpul_ipc_step_post(&v, GPUL_IPC_N_STEPS, 1, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "no step counter 63: there are 0 to 62"));
+	assert_non_null(strstr(err.text, "step counter 63 does not exist: valid are 0 to 62"));
 	assert_int_equal(gpul_ipc_step_read(&v, GPUL_IPC_N_STEPS, &value, NULL), GPUL_EINVAL);
 	assert_int_equal(gpul_ipc_step_wait(&v, GPUL_IPC_N_STEPS, 1, 0, NULL), GPUL_EINVAL);
 	assert_int_equal(gpul_ipc_abort(&v, 0, NULL), GPUL_EINVAL);
@@ -142,10 +142,10 @@ static void refuses_what_is_not_there_or_not_allowed(void **state)
 	assert_int_equal(gpul_ipc_abort(&none, 1, NULL), GPUL_EINVAL);
 	assert_int_equal(gpul_ipc_aborted(&none, &code, NULL), GPUL_EINVAL);
 	assert_int_equal(gpul_ipc_step_wait(&none, 0, 1, 0, NULL), GPUL_EINVAL);
-	drop(&v);
+	unmap_page(&v);
 }
 
-/* ---- device memory, by copies ------------------------------------------------------------------ */
+/* ---- device memory, accessed by copies --------------------------------------------------------- */
 
 static gpul_status use_every_word(const gpul_ipc_view *v, gpul_error *err)
 {
@@ -163,7 +163,7 @@ static gpul_status use_every_word(const gpul_ipc_view *v, gpul_error *err)
 	return st;
 }
 
-static void gives_its_stream_back_whichever_call_fails(void **state)
+static void destroys_its_stream_whichever_call_fails(void **state)
 {
 	(void)state;
 	for (int n = 1;; n++) {
@@ -193,18 +193,18 @@ struct gpu {
 	gpul_ipc_view view;
 };
 
-#define must(call) assert_int_equal((call), 0)
+#define assert_ok(call) assert_int_equal((call), 0)
 
 static void *pinned(const gpul_driver *drv, size_t bytes)
 {
 	void *p = NULL;
 
-	must(drv->cuMemHostAlloc(&p, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+	assert_ok(drv->cuMemHostAlloc(&p, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
 	memset(p, 0, bytes);
 	return p;
 }
 
-/* by_copies: the page lies in device memory, where the CPU does not see it. */
+/* by_copies: the page is in device memory, which the CPU cannot access. */
 static void gpu_open(struct gpu *g, bool by_copies)
 {
 	const char *path = getenv("GPULOAD_TEST_CONTROL_PTX");
@@ -212,21 +212,21 @@ static void gpu_open(struct gpu *g, bool by_copies)
 	gpul_file ptx;
 
 	*g = (struct gpu){ 0 };
-	must(gpul_file_open(path ? path : "tests/ipc/control.ptx", &ptx, NULL));
-	must(gpul_driver_open(GPUL_DRIVER_AUTO, &g->drv, NULL));
-	must(gpul_context_open(g->drv, 0, &g->context, NULL));
-	must(g->drv->cuLibraryLoadData(&g->library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));
+	assert_ok(gpul_file_open(path ? path : "tests/ipc/control.ptx", &ptx, NULL));
+	assert_ok(gpul_driver_open(GPUL_DRIVER_AUTO, &g->drv, NULL));
+	assert_ok(gpul_context_open(g->drv, 0, &g->context, NULL));
+	assert_ok(g->drv->cuLibraryLoadData(&g->library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));
 	gpul_file_close(&ptx);
-	must(g->drv->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING));
-	must(g->drv->cuMemAlloc(&g->data, 4096));
-	must(g->drv->cuMemAlloc(&g->result, 64));
+	assert_ok(g->drv->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING));
+	assert_ok(g->drv->cuMemAlloc(&g->data, 4096));
+	assert_ok(g->drv->cuMemAlloc(&g->result, 64));
 	page = pinned(g->drv, sizeof *page);
 	gpul_ipc_control_reset(page, 1);
 	g->page = (CUdeviceptr)(uintptr_t)page;
 	g->view = (gpul_ipc_view){ .drv = g->drv, .control = page, .control_gpu = g->page };
 	if (by_copies) {
-		must(g->drv->cuMemAlloc(&g->view.control_gpu, sizeof *page));
-		must(g->drv->cuMemcpyHtoD(g->view.control_gpu, page, sizeof *page));
+		assert_ok(g->drv->cuMemAlloc(&g->view.control_gpu, sizeof *page));
+		assert_ok(g->drv->cuMemcpyHtoD(g->view.control_gpu, page, sizeof *page));
 		g->view.control = NULL;
 	}
 }
@@ -249,21 +249,21 @@ static void launch(struct gpu *g, const char *name, unsigned threads, void **arg
 	CUkernel kernel;
 	CUfunction function;
 
-	must(g->drv->cuLibraryGetKernel(&kernel, g->library, name));
-	must(g->drv->cuKernelGetFunction(&function, kernel));
-	must(g->drv->cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, g->stream, args, NULL));
+	assert_ok(g->drv->cuLibraryGetKernel(&kernel, g->library, name));
+	assert_ok(g->drv->cuKernelGetFunction(&function, kernel));
+	assert_ok(g->drv->cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, g->stream, args, NULL));
 }
 
 static unsigned result(struct gpu *g)
 {
 	unsigned value = ~0u;
 
-	must(g->drv->cuStreamSynchronize(g->stream));
-	must(g->drv->cuMemcpyDtoH(&value, g->result, sizeof value));
+	assert_ok(g->drv->cuStreamSynchronize(g->stream));
+	assert_ok(g->drv->cuMemcpyDtoH(&value, g->result, sizeof value));
 	return value;
 }
 
-static void the_device_compiler_lays_the_page_out_as_the_host_does(void **state)
+static void the_page_has_the_same_layout_on_host_and_device(void **state)
 {
 	struct gpu g;
 	uint64_t at[5];
@@ -271,8 +271,8 @@ static void the_device_compiler_lays_the_page_out_as_the_host_does(void **state)
 	(void)state;
 	gpu_open(&g, false);
 	launch(&g, "layout", 1, (void *[]){ &g.data });
-	must(g.drv->cuStreamSynchronize(g.stream));
-	must(g.drv->cuMemcpyDtoH(at, g.data, sizeof at));
+	assert_ok(g.drv->cuStreamSynchronize(g.stream));
+	assert_ok(g.drv->cuMemcpyDtoH(at, g.data, sizeof at));
 	assert_int_equal(at[0], sizeof(struct gpul_ipc_control));
 	assert_int_equal(at[1], offsetof(struct gpul_ipc_control, abort));
 	assert_int_equal(at[2], offsetof(struct gpul_ipc_control, generation));
@@ -288,14 +288,14 @@ static void echo(bool by_copies, unsigned long long rounds)
 	unsigned data[THREADS] = { 0 };
 
 	gpu_open(&g, by_copies);
-	must(g.drv->cuMemcpyHtoD(g.data, data, sizeof data));
+	assert_ok(g.drv->cuMemcpyHtoD(g.data, data, sizeof data));
 	launch(&g, "echo", THREADS, (void *[]){ &g.view.control_gpu, &g.data, &rounds, &g.result });
 	for (unsigned i = 1; i <= rounds; i++) {
-		must(gpul_ipc_step_post(&g.view, 0, i, NULL));
-		must(gpul_ipc_step_wait(&g.view, 1, i, 20000, NULL));
+		assert_ok(gpul_ipc_step_post(&g.view, 0, i, NULL));
+		assert_ok(gpul_ipc_step_wait(&g.view, 1, i, 20000, NULL));
 	}
 	assert_int_equal(result(&g), 0);
-	must(g.drv->cuMemcpyDtoH(data, g.data, sizeof data));
+	assert_ok(g.drv->cuMemcpyDtoH(data, g.data, sizeof data));
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(data[i], rounds);
 	gpu_close(&g);
@@ -307,13 +307,13 @@ static void a_cpu_and_a_kernel_take_turns(void **state)
 	echo(false, 2000);
 }
 
-static void a_cpu_and_a_kernel_take_turns_by_copies_while_the_kernel_runs(void **state)
+static void a_cpu_and_a_running_kernel_take_turns_by_copies(void **state)
 {
 	(void)state;
 	echo(true, 100);
 }
 
-static void a_kernel_s_wait_ends_after_its_time(void **state)
+static void a_kernels_wait_ends_after_its_time_out(void **state)
 {
 	struct gpu g;
 	unsigned long long timeout_ns = 2000000;
@@ -325,7 +325,7 @@ static void a_kernel_s_wait_ends_after_its_time(void **state)
 	gpu_close(&g);
 }
 
-static void the_cpu_aborts_a_kernel_that_waits_for_ever(void **state)
+static void the_cpu_aborts_a_kernel_that_waits_without_time_out(void **state)
 {
 	unsigned long long for_ever = ~0ull;
 
@@ -335,8 +335,8 @@ static void the_cpu_aborts_a_kernel_that_waits_for_ever(void **state)
 
 		gpu_open(&g, by_copies);
 		launch(&g, "wait_for", 1, (void *[]){ &g.view.control_gpu, &for_ever, &g.result });
-		must(gpul_ipc_step_wait(&g.view, 62, 1, 20000, NULL));  /* it runs */
-		must(gpul_ipc_abort(&g.view, 77, NULL));
+		assert_ok(gpul_ipc_step_wait(&g.view, 62, 1, 20000, NULL));  /* the kernel runs */
+		assert_ok(gpul_ipc_abort(&g.view, 77, NULL));
 		assert_int_equal(result(&g), 2 /* GPUL_IPC_ABORTED */);
 		gpu_close(&g);
 	}
@@ -354,24 +354,24 @@ static void a_kernel_aborts_the_cpu(void **state)
 	assert_int_equal(gpul_ipc_step_wait(&g.view, 3, 1, 20000, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECANCELED);
 	launch(&g, "raise", 1, (void *[]){ &g.view.control_gpu, &other, &g.result });
-	assert_int_equal(result(&g), 5);  /* the first stays */
+	assert_int_equal(result(&g), 5);  /* the first code stays */
 	gpu_close(&g);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_page_that_was_reset_holds_its_magic_its_generation_and_zeros),
-		cmocka_unit_test(what_was_written_before_a_post_is_seen_behind_the_wait),
-		cmocka_unit_test(a_wait_that_takes_too_long_says_how_far_it_got),
-		cmocka_unit_test(the_abort_word_ends_every_wait_with_its_first_code),
-		cmocka_unit_test(refuses_what_is_not_there_or_not_allowed),
-		cmocka_unit_test(gives_its_stream_back_whichever_call_fails),
-		cmocka_unit_test(the_device_compiler_lays_the_page_out_as_the_host_does),
+		cmocka_unit_test(a_reset_page_has_magic_generation_and_zeros),
+		cmocka_unit_test(writes_before_a_post_are_visible_after_the_wait),
+		cmocka_unit_test(a_wait_that_times_out_reports_the_counter),
+		cmocka_unit_test(the_abort_word_ends_every_wait_with_the_first_code),
+		cmocka_unit_test(refuses_invalid_steps_codes_and_read_only_pages),
+		cmocka_unit_test(destroys_its_stream_whichever_call_fails),
+		cmocka_unit_test(the_page_has_the_same_layout_on_host_and_device),
 		cmocka_unit_test(a_cpu_and_a_kernel_take_turns),
-		cmocka_unit_test(a_cpu_and_a_kernel_take_turns_by_copies_while_the_kernel_runs),
-		cmocka_unit_test(a_kernel_s_wait_ends_after_its_time),
-		cmocka_unit_test(the_cpu_aborts_a_kernel_that_waits_for_ever),
+		cmocka_unit_test(a_cpu_and_a_running_kernel_take_turns_by_copies),
+		cmocka_unit_test(a_kernels_wait_ends_after_its_time_out),
+		cmocka_unit_test(the_cpu_aborts_a_kernel_that_waits_without_time_out),
 		cmocka_unit_test(a_kernel_aborts_the_cpu),
 	};
 

@@ -1,4 +1,4 @@
-/* test_drain.c — detaching while kernels run: the memory is not taken from under them. */
+/* test_drain.c — detaching while kernels run: the memory is not unmapped under them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 enum { MEMORY_BYTES = 1 << 16, ABORTED = 2, SHORT_MS = 50 };
 
 static const unsigned long long kernel_limit_ns =
-	60000000000; /* should all else fail, the test ends */
+	60000000000; /* a last time-out, so that the test ends */
 
 struct work {
 	CUlibrary library;
@@ -25,12 +25,12 @@ struct work {
 	gpul_mem *mem;
 	gpul_ipc_server *s;
 	gpul_ipc_client *c;
-	gpul_mem *elsewhere; /* a control page that nobody offers */
+	gpul_mem *elsewhere; /* a control page that is not offered */
 };
 
 #define must(call) assert_int_equal((call), 0)
 
-static struct work begin(gpul_mem_kind kind)
+static struct work begin_work(gpul_mem_kind kind)
 {
 	const gpul_driver *drv = the_driver();
 	struct work w = { .mem = make_memory(kind, MEMORY_BYTES),
@@ -52,7 +52,7 @@ static struct work begin(gpul_mem_kind kind)
 	return w;
 }
 
-static void finish(struct work *w)
+static void finish_work(struct work *w)
 {
 	const gpul_driver *drv = the_driver();
 
@@ -65,8 +65,8 @@ static void finish(struct work *w)
 	must(drv->cuLibraryUnload(w->library));
 }
 
-/* A kernel that waits on that control page for what never comes; it runs when this returns. */
-static void wait_on(struct work *w, const gpul_ipc_view *v)
+/* Start a kernel that waits on that control page for a step that is never posted; it runs when this returns. */
+static void start_waiting_kernel(struct work *w, const gpul_ipc_view *v)
 {
 	const gpul_driver *drv = the_driver();
 	CUdeviceptr control = v->control_gpu, result = (CUdeviceptr)(uintptr_t)w->result;
@@ -81,31 +81,31 @@ static void wait_on(struct work *w, const gpul_ipc_view *v)
 	must(gpul_ipc_step_wait(v, 62, 1, PATIENCE_MS, NULL));
 }
 
-static void a_kernel_that_waits_is_aborted_when_its_time_is_over(void **state)
+static void a_waiting_kernel_is_aborted_after_the_time_out(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_DEVICE };
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		struct work w = begin(kinds[i]);
+		struct work w = begin_work(kinds[i]);
 
-		wait_on(&w, gpul_ipc_client_view(w.c));
+		start_waiting_kernel(&w, gpul_ipc_client_view(w.c));
 		assert_int_equal(gpul_ipc_client_close(w.c, SHORT_MS, NULL), GPUL_OK);
 		assert_int_equal(*w.result, ABORTED);
 		expect_event(w.s, GPUL_IPC_DETACHED);
-		finish(&w);
+		finish_work(&w);
 	}
 }
 
-static void a_dead_owners_kernels_are_aborted_at_once(void **state)
+static void kernels_are_aborted_at_once_when_the_owner_has_ended(void **state)
 {
-	struct work w = begin(GPUL_MEM_MEMFD);
+	struct work w = begin_work(GPUL_MEM_MEMFD);
 	int device = 0, pair[2];
 	gpul_ipc_client_options options = { .devices = &device, .n_devices = 1 };
 	gpul_ipc_client *orphan;
 
 	(void)state;
-	/* A pair, whose other end can be closed without a word by this process. */
+	/* A socket pair, so that this process can close the owner's end without BYE. */
 	assert_int_equal(gpul_ipc_client_close(w.c, -1, NULL), GPUL_OK);
 	expect_event(w.s, GPUL_IPC_DETACHED);
 	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
@@ -117,17 +117,17 @@ static void a_dead_owners_kernels_are_aborted_at_once(void **state)
 	expect_event(w.s, GPUL_IPC_ATTACHED);
 	must(shutdown(pair[0], SHUT_RDWR));
 	expect_client_event(orphan, GPUL_IPC_OWNER_DIED);
-	wait_on(&w, gpul_ipc_client_view(orphan));
+	start_waiting_kernel(&w, gpul_ipc_client_view(orphan));
 	assert_int_equal(gpul_ipc_client_close(orphan, -1, NULL),
-			 GPUL_OK); /* would wait for ever otherwise */
+			 GPUL_OK); /* would not return otherwise */
 	assert_int_equal(*w.result, ABORTED);
 	expect_event(w.s, GPUL_IPC_PEER_DIED);
-	finish(&w);
+	finish_work(&w);
 }
 
-static void a_kernel_that_does_not_look_keeps_the_memory(void **state)
+static void a_kernel_that_ignores_the_abort_word_keeps_the_memory(void **state)
 {
-	struct work w = begin(GPUL_MEM_MEMFD);
+	struct work w = begin_work(GPUL_MEM_MEMFD);
 	struct gpul_ipc_control *page = gpul_mem_cpu(w.elsewhere);
 	const gpul_ipc_view elsewhere = { .drv = the_driver(),
 					  .control = page,
@@ -138,14 +138,14 @@ static void a_kernel_that_does_not_look_keeps_the_memory(void **state)
 
 	(void)state;
 	strcpy(bytes, "still here");
-	wait_on(&w, &elsewhere);
+	start_waiting_kernel(&w, &elsewhere);
 	assert_int_equal(gpul_ipc_client_close(w.c, SHORT_MS, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
 	assert_string_equal(bytes, "still here");
-	assert_int_equal(n_open_fds(), fds); /* the lease, too, lasts until this process ends */
+	assert_int_equal(n_open_fds(), fds); /* the lease also lasts until this process ends */
 	expect_event(w.s, GPUL_IPC_NONE);
 	assert_int_equal(gpul_ipc_abort(&elsewhere, 1, NULL), GPUL_OK);
-	finish(&w);
+	finish_work(&w);
 }
 
 static int set_up(void **state)
@@ -167,9 +167,9 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_kernel_that_waits_is_aborted_when_its_time_is_over),
-		cmocka_unit_test(a_dead_owners_kernels_are_aborted_at_once),
-		cmocka_unit_test(a_kernel_that_does_not_look_keeps_the_memory),
+		cmocka_unit_test(a_waiting_kernel_is_aborted_after_the_time_out),
+		cmocka_unit_test(kernels_are_aborted_at_once_when_the_owner_has_ended),
+		cmocka_unit_test(a_kernel_that_ignores_the_abort_word_keeps_the_memory),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

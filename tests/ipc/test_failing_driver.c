@@ -1,5 +1,5 @@
-/* test_failing_driver.c — a whole lease with each driver call failing in turn, with every
- * error: nothing stays. */
+/* test_failing_driver.c — a complete lease in which each driver call fails in turn, with every error: nothing
+ * leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -89,8 +89,8 @@ static const gpul_driver *complete_driver(gpul_context *c)
 	return &table;
 }
 
-/* From a name to a lease that is over again; the first error. */
-static gpul_status lease(const gpul_driver *drv, gpul_ipc_server *s, gpul_error *err)
+/* Attach to a name and detach again; returns the first error. */
+static gpul_status attach_and_detach(const gpul_driver *drv, gpul_ipc_server *s, gpul_error *err)
 {
 	gpul_ipc_client_options options = { .name = "failing",
 					    .devices = (int[]){ 0 },
@@ -108,8 +108,8 @@ static gpul_status lease(const gpul_driver *drv, gpul_ipc_server *s, gpul_error 
 	assert_int_equal(gpul_ipc_server_next(s, PATIENCE_MS, &event, NULL), GPUL_OK);
 	assert_int_equal(event.kind, st ? GPUL_IPC_REFUSED : GPUL_IPC_ATTACHED);
 	if (st)
-		assert_non_null(strstr(event.why.text, "could not map it"));
-	/* Whatever fails in here: the GPU is not busy, so it ends. */
+		assert_non_null(strstr(event.why.text, "could not map the memory"));
+	/* Even if a call fails here, closing succeeds, because the GPU is not busy. */
 	assert_int_equal(gpul_ipc_client_close(c, 0, NULL), GPUL_OK);
 	if (st)
 		return st;
@@ -130,12 +130,12 @@ static gpul_status offer_and_lease(const gpul_driver *drv, gpul_mem *mem, bool f
 
 	assert_int_equal(s == NULL, st != GPUL_OK);
 	if (!st)
-		st = lease(drv, s, err);
+		st = attach_and_detach(drv, s, err);
 	gpul_ipc_server_destroy(s);
 	return st;
 }
 
-/* The n-th call fails; false: there are not so many. */
+/* Run with the n-th call failing; false: there are fewer calls. */
 static bool fail_nth(struct way way, int n, CUresult error)
 {
 	gpul_context context = { 0 };
@@ -162,15 +162,14 @@ static bool fail_nth(struct way way, int n, CUresult error)
 	calls = fake_calls() - calls;
 	gpul_mem_destroy(mem);
 	if (n_open_fds() != fds || n_maps() > maps || fake_alive() != 1)
-		fail_msg("%s, call %d, error %d: %u fds became %u, %u mappings %u, %d objects "
-			 "are left (%s)",
+		fail_msg("%s, call %d, error %d: %u fds became %u, %u mappings became %u, %d objects leaked (%s)",
 			 gpul_mem_kind_name(way.kind), n, (int)error, fds, n_open_fds(), maps,
 			 n_maps(), fake_alive() - 1, err.text);
 	gpul_context_close(&context);
 	return n <= calls;
 }
 
-static void nothing_stays_whichever_call_fails_with_whatever_error(void **state)
+static void nothing_leaks_whichever_call_fails(void **state)
 {
 	(void)state;
 	for (unsigned k = 0; k < N_WAYS; k++) {
@@ -201,7 +200,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_stays_whichever_call_fails_with_whatever_error),
+		cmocka_unit_test(nothing_leaks_whichever_call_fails),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

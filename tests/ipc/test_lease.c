@@ -1,4 +1,4 @@
-/* test_lease.c — an owner and its peers in one process: what each sees of the other. */
+/* test_lease.c — an owner and its peers in one process: which events and data each side gets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,8 +22,7 @@ static bool is_readable(int fd)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 1;
 }
 
-/* gpul_ipc_ask() waits for its answer, which the server in this process has to give meanwhile.
- */
+/* gpul_ipc_ask() in a thread, because the server in this process must answer meanwhile. */
 struct asked {
 	const char *name;
 	gpul_ipc_share share;
@@ -31,7 +30,7 @@ struct asked {
 	_Atomic bool done;
 };
 
-static void *ask(void *argument)
+static void *run_query(void *argument)
 {
 	struct asked *a = argument;
 
@@ -40,22 +39,22 @@ static void *ask(void *argument)
 	return NULL;
 }
 
-static struct asked ask_meanwhile(gpul_ipc_server *s, const char *name)
+static struct asked query_while_serving(gpul_ipc_server *s, const char *name)
 {
 	struct asked a = { .name = name };
 	gpul_ipc_event event;
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
+	assert_int_equal(pthread_create(&thread, NULL, run_query, &a), 0);
 	while (!a.done) {
 		assert_int_equal(gpul_ipc_server_next(s, 1, &event, NULL), GPUL_OK);
-		assert_int_equal(event.kind, GPUL_IPC_NONE); /* asking is no event */
+		assert_int_equal(event.kind, GPUL_IPC_NONE); /* a query is not an event */
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	return a;
 }
 
-static void a_peer_sees_what_the_owner_writes_and_the_other_way_round(void **state)
+static void owner_and_peer_see_each_others_writes(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 1 << 20);
 	gpul_ipc_server *s = offer(mem, "lease");
@@ -79,7 +78,7 @@ static void a_peer_sees_what_the_owner_writes_and_the_other_way_round(void **sta
 	gpul_mem_destroy(mem);
 }
 
-static void the_owner_may_end_the_lease_and_the_memory_stays(void **state)
+static void the_memory_stays_mapped_after_the_owner_ends_the_lease(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 1 << 16);
 	gpul_ipc_server *s = offer(mem, "lease");
@@ -91,12 +90,12 @@ static void the_owner_may_end_the_lease_and_the_memory_stays(void **state)
 	gpul_mem_destroy(mem);
 	expect_client_event(c, GPUL_IPC_DETACHED);
 	assert_string_equal(gpul_ipc_client_view(c)->cpu, "stays");
-	assert_false(is_readable(gpul_ipc_client_fd(c))); /* there is nothing more to hear */
+	assert_false(is_readable(gpul_ipc_client_fd(c))); /* no more messages */
 	expect_client_event(c, GPUL_IPC_NONE);
 	assert_int_equal(gpul_ipc_client_close(c, -1, NULL), GPUL_OK);
 }
 
-static void an_inherited_socket_does_without_a_name(void **state)
+static void attaches_through_an_inherited_socket_without_a_name(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 1 << 16);
 	gpul_ipc_server *s = offer(mem, NULL);
@@ -121,9 +120,8 @@ static void an_inherited_socket_does_without_a_name(void **state)
 	gpul_mem_destroy(mem);
 }
 
-/* Opening in the exporting process is an error for cuIpc memory and events, so these have tests
- * of their own. */
-static void memory_of_each_kind_that_has_a_descriptor_is_leased(void **state)
+/* cuIpc memory and events cannot be opened in the exporting process, so other tests cover them. */
+static void leases_each_kind_of_memory_that_has_a_descriptor(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE,
 					       GPUL_MEM_MEMFD, GPUL_MEM_SHM };
@@ -155,7 +153,7 @@ static void memory_of_each_kind_that_has_a_descriptor_is_leased(void **state)
 	}
 }
 
-static void who_asks_is_told_what_is_offered_and_to_whom(void **state)
+static void a_query_returns_the_share_and_its_peers(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 1 << 20);
 	gpul_ipc_server_options options = {
@@ -173,7 +171,7 @@ static void who_asks_is_told_what_is_offered_and_to_whom(void **state)
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL),
 			 GPUL_OK);
 	c = attach_here(s, "asked");
-	asked = ask_meanwhile(s, "asked");
+	asked = query_while_serving(s, "asked");
 	assert_int_equal(asked.status, GPUL_OK);
 	share = &asked.share;
 	assert_int_equal(share->pid, getpid());
@@ -198,7 +196,7 @@ static void who_asks_is_told_what_is_offered_and_to_whom(void **state)
 	gpul_mem_destroy(mem);
 }
 
-static void what_cannot_be_offered_is_refused(void **state)
+static void refuses_options_that_cannot_be_offered(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192),
 		 *small = make_memory(GPUL_MEM_MEMFD, 4096), *pinned = NULL;
@@ -213,13 +211,13 @@ static void what_cannot_be_offered_is_refused(void **state)
 		gpul_ipc_server_options options;
 		const char *reason;
 	} wrong[] = {
-		{ mem, { .bytes = 8193 }, "holds no 8193 bytes" },
-		{ mem, { .bytes = 4097, .control = true }, "behind a control page" },
-		{ small, { .control = true }, "behind a control page" },
-		{ mem, { .max_peers = 65 }, "at most 64 peers" },
+		{ mem, { .bytes = 8193 }, "has no room for 8193 bytes" },
+		{ mem, { .bytes = 4097, .control = true }, "after a control page" },
+		{ small, { .control = true }, "after a control page" },
+		{ mem, { .max_peers = 65 }, "at most 64 are supported" },
 		{ mem, { .shape = { .dtype = "<f4", .n_dims = 1, .dim = { 2049 } } }, "shape" },
 		{ mem, { .shape = { .n_dims = 5 } }, "dimensions" },
-		{ mem, { .name = "a b" }, "no name" },
+		{ mem, { .name = "a b" }, "invalid name" },
 		{ mem, { .fabric = true }, "" },
 	};
 
@@ -231,7 +229,7 @@ static void what_cannot_be_offered_is_refused(void **state)
 							&wrong[i].options, &s, &err),
 				 GPUL_EINVAL);
 		if (!strstr(err.text, wrong[i].reason))
-			fail_msg("'%s' does not say '%s'", err.text, wrong[i].reason);
+			fail_msg("'%s' does not contain '%s'", err.text, wrong[i].reason);
 	}
 	assert_int_equal(gpul_mem_create(the_driver(), &desc, &pinned, NULL), GPUL_OK);
 	assert_int_equal(gpul_ipc_server_create(the_driver(), pinned,
@@ -244,7 +242,7 @@ static void what_cannot_be_offered_is_refused(void **state)
 	gpul_mem_destroy(pinned);
 }
 
-static void files_and_sockets_of_others_are_left_alone(void **state)
+static void does_not_touch_files_and_sockets_of_other_programs(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192);
 	gpul_ipc_server_options options = { .name = "taken" };
@@ -258,7 +256,7 @@ static void files_and_sockets_of_others_are_left_alone(void **state)
 	close(open(a.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
 			 GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "no socket"));
+	assert_non_null(strstr(err.text, "not a socket"));
 	assert_int_equal(unlink(a.sun_path), 0);
 	other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(other, (struct sockaddr *)&a, sizeof a), 0);
@@ -268,7 +266,7 @@ static void files_and_sockets_of_others_are_left_alone(void **state)
 			 GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "another program listens"));
 	assert_int_equal(access(a.sun_path, F_OK), 0);
-	close(other);  /* dead now */
+	close(other);  /* now no process listens */
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL), GPUL_OK);
 	gpul_ipc_server_destroy(s);
 	assert_int_equal(access(a.sun_path, F_OK), -1);
@@ -294,13 +292,13 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_sees_what_the_owner_writes_and_the_other_way_round),
-		cmocka_unit_test(the_owner_may_end_the_lease_and_the_memory_stays),
-		cmocka_unit_test(an_inherited_socket_does_without_a_name),
-		cmocka_unit_test(memory_of_each_kind_that_has_a_descriptor_is_leased),
-		cmocka_unit_test(who_asks_is_told_what_is_offered_and_to_whom),
-		cmocka_unit_test(what_cannot_be_offered_is_refused),
-		cmocka_unit_test(files_and_sockets_of_others_are_left_alone),
+		cmocka_unit_test(owner_and_peer_see_each_others_writes),
+		cmocka_unit_test(the_memory_stays_mapped_after_the_owner_ends_the_lease),
+		cmocka_unit_test(attaches_through_an_inherited_socket_without_a_name),
+		cmocka_unit_test(leases_each_kind_of_memory_that_has_a_descriptor),
+		cmocka_unit_test(a_query_returns_the_share_and_its_peers),
+		cmocka_unit_test(refuses_options_that_cannot_be_offered),
+		cmocka_unit_test(does_not_touch_files_and_sockets_of_other_programs),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

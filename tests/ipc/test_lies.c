@@ -1,5 +1,5 @@
-/* test_lies.c — a peer whose owner breaks the rules: it maps nothing, keeps nothing, and says
- * why. */
+/* test_lies.c — a peer whose owner breaks the protocol: it maps nothing, leaks nothing, and reports the
+ * reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ enum { MEMORY_BYTES = 1 << 16 };
 static int listener;
 static unsigned fds_before, maps_before;
 
-/* An owner by hand, listening at path. */
+/* Listen at path as a hand-made owner. */
 static int listen_at(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -66,7 +66,7 @@ static int finish(void **state)
 	return 0;
 }
 
-/* An offer that is right for a sealed memfd of MEMORY_BYTES. */
+/* A valid offer for a sealed memfd of MEMORY_BYTES. */
 static struct wire_offer good_offer(void)
 {
 	struct wire_offer m = { .head = gpul_ipc_wire_head(WIRE_OFFER) };
@@ -119,8 +119,7 @@ static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *f
 	assert_int_equal(sendmsg(socket, &m, MSG_NOSIGNAL), n_bytes);
 }
 
-/* The client is answered with this; it must fail and say the reason, to its user and to the
- * owner. */
+/* Send the client this answer; it must fail and report the reason, to its user and to the owner. */
 static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds,
 			 gpul_status status, const char *reason, bool owner_is_told)
 {
@@ -133,7 +132,7 @@ static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsi
 	send_fds(socket, bytes, n_bytes, fds, n_fds);
 	assert_int_equal(gpul_ipc_client_next(c, PATIENCE_MS, &event, &err), status);
 	if (!strstr(err.text, reason))
-		fail_msg("'%s' does not say '%s'", err.text, reason);
+		fail_msg("'%s' does not contain '%s'", err.text, reason);
 	assert_null(gpul_ipc_client_mem(c));
 	assert_null(gpul_ipc_client_view(c));
 	assert_int_equal(gpul_ipc_receive(socket, &m, &with, NULL, NULL), GOT_MESSAGE);
@@ -147,7 +146,7 @@ static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsi
 	close(socket);
 }
 
-/* The offer with one descriptor, which is closed. */
+/* Send the offer with one descriptor; closes fd. */
 static void expect_offer_refused(const struct wire_offer *m, int fd, gpul_status status,
 				 const char *reason)
 {
@@ -155,7 +154,7 @@ static void expect_offer_refused(const struct wire_offer *m, int fd, gpul_status
 	close(fd);
 }
 
-static void an_offer_that_is_right_is_taken(void **state)
+static void accepts_a_valid_offer(void **state)
 {
 	struct wire_offer m = good_offer();
 	int fd = sealed_memfd(MEMORY_BYTES, GOOD_SEALS);
@@ -171,7 +170,7 @@ static void an_offer_that_is_right_is_taken(void **state)
 	close(fd);
 }
 
-static void sizes_that_are_not_the_files(void **state)
+static void refuses_sizes_that_differ_from_the_file(void **state)
 {
 	static const uint64_t mapped[] = { MEMORY_BYTES - 4096, MEMORY_BYTES + 4096,
 					   (uint64_t)1 << 40 };
@@ -192,12 +191,12 @@ static void sizes_that_are_not_the_files(void **state)
 
 		m.share.mapped_bytes = impossible[i];
 		m.share.bytes = 1;
-		expect_error(&m, sizeof m, &fd, 1, GPUL_EFORMAT, "is wrong", false);
+		expect_error(&m, sizeof m, &fd, 1, GPUL_EFORMAT, "is invalid", false);
 	}
 	close(fd);
 }
 
-static void descriptors_of_another_sort(void **state)
+static void refuses_descriptors_of_other_types(void **state)
 {
 	struct wire_offer m = good_offer();
 	int pair[2];
@@ -216,7 +215,7 @@ static void descriptors_of_another_sort(void **state)
 	expect_offer_refused(&m, sealed_memfd(2 << 20, GOOD_SEALS), GPUL_EFORMAT, "");
 }
 
-static void too_few_and_too_many_descriptors(void **state)
+static void refuses_too_few_and_too_many_descriptors(void **state)
 {
 	struct wire_offer m = good_offer();
 	int fd[253];
@@ -236,7 +235,7 @@ static void too_few_and_too_many_descriptors(void **state)
 	close(fd[0]);
 }
 
-static void a_descriptor_that_was_cut_off(void **state)
+static void reports_a_descriptor_dropped_at_the_limit(void **state)
 {
 	struct wire_offer m = good_offer();
 	int fd = sealed_memfd(MEMORY_BYTES, GOOD_SEALS), socket, none;
@@ -263,7 +262,7 @@ static void a_descriptor_that_was_cut_off(void **state)
 	close(fd);
 }
 
-static void an_owner_elsewhere_with_another_driver_or_gpu(void **state)
+static void refuses_an_owner_with_another_machine_driver_or_gpu(void **state)
 {
 	struct wire_offer m = good_offer();
 
@@ -282,19 +281,19 @@ static void an_owner_elsewhere_with_another_driver_or_gpu(void **state)
 	strcpy(m.share.driver, "other");
 	expect_offer_refused(
 		&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
-		"the owner uses the other driver, the attaching process the soft one");
+		"the owner uses the other driver and the attaching process the soft driver");
 }
 
-static void answers_that_are_none(void **state)
+static void refuses_invalid_answers(void **state)
 {
 	struct wire_ready ready = { .head = gpul_ipc_wire_head(WIRE_READY) };
 
 	(void)state;
-	expect_error(&ready, sizeof ready, NULL, 0, GPUL_EFORMAT, "READY out of turn", false);
+	expect_error(&ready, sizeof ready, NULL, 0, GPUL_EFORMAT, "unexpected READY", false);
 	expect_error("?", 1, NULL, 0, GPUL_EFORMAT, "1 bytes", false);
 }
 
-static void an_owner_that_refuses_leaves_or_never_answers(void **state)
+static void reports_an_owner_that_refuses_closes_or_is_silent(void **state)
 {
 	struct wire_refused refused = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
 					.status = GPUL_EINVAL,
@@ -324,7 +323,7 @@ static void an_owner_that_refuses_leaves_or_never_answers(void **state)
 	close(socket);
 
 	c = begin_attach("liar");
-	close(accept(listener, NULL, NULL)); /* with HELLO unread: ECONNRESET */
+	close(accept(listener, NULL, NULL)); /* closed with HELLO unread: ECONNRESET */
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
 	assert_int_equal(gpul_ipc_client_close(c, -1, NULL), GPUL_OK);
 
@@ -339,7 +338,7 @@ static void an_owner_that_refuses_leaves_or_never_answers(void **state)
 	close(accept(listener, NULL, NULL));
 }
 
-static void a_backlog_that_is_full_is_waited_for(void **state)
+static void waits_while_the_owners_backlog_is_full(void **state)
 {
 	gpul_ipc_client_options options = { .name = "liar",
 					    .devices = (int[]){ 0 },
@@ -361,7 +360,7 @@ static void a_backlog_that_is_full_is_waited_for(void **state)
 	}
 }
 
-static void names_that_nobody_offers(void **state)
+static void reports_names_that_are_not_offered(void **state)
 {
 	gpul_ipc_client_options options = { .name = "nobody",
 					    .devices = (int[]){ 0 },
@@ -383,14 +382,14 @@ static void names_that_nobody_offers(void **state)
 	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, NULL), GPUL_EINVAL);
 	options = (gpul_ipc_client_options){ .devices = (int[]){ 0 }, .n_devices = 1 };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	options.fd = pair[0]; /* closed by it */
+	options.fd = pair[0]; /* closed by the client */
 	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, NULL), GPUL_EINVAL);
 	close(pair[1]);
 }
 
 enum { OTHER_UID = 12345 };
 
-static void an_owner_that_is_another_user(void **state)
+static void refuses_an_owner_of_another_user(void **state)
 {
 	char folder[] = "/tmp/gpuload-test-XXXXXX", path[64];
 	gpul_ipc_client_options options = { .name = path,
@@ -435,7 +434,7 @@ static int set_up(void **state)
 	(void)state;
 	make_runtime_folder();
 	gpul_mem_destroy(make_memory(GPUL_MEM_MEMFD,
-				     MEMORY_BYTES)); /* what a driver opens once, it has */
+				     MEMORY_BYTES)); /* so that the driver has opened its files */
 	return 0;
 }
 
@@ -452,17 +451,17 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(an_offer_that_is_right_is_taken),
-		TEST(sizes_that_are_not_the_files),
-		TEST(descriptors_of_another_sort),
-		TEST(too_few_and_too_many_descriptors),
-		TEST(a_descriptor_that_was_cut_off),
-		TEST(an_owner_elsewhere_with_another_driver_or_gpu),
-		TEST(answers_that_are_none),
-		TEST(an_owner_that_refuses_leaves_or_never_answers),
-		TEST(a_backlog_that_is_full_is_waited_for),
-		TEST(names_that_nobody_offers),
-		TEST(an_owner_that_is_another_user),
+		TEST(accepts_a_valid_offer),
+		TEST(refuses_sizes_that_differ_from_the_file),
+		TEST(refuses_descriptors_of_other_types),
+		TEST(refuses_too_few_and_too_many_descriptors),
+		TEST(reports_a_descriptor_dropped_at_the_limit),
+		TEST(refuses_an_owner_with_another_machine_driver_or_gpu),
+		TEST(refuses_invalid_answers),
+		TEST(reports_an_owner_that_refuses_closes_or_is_silent),
+		TEST(waits_while_the_owners_backlog_is_full),
+		TEST(reports_names_that_are_not_offered),
+		TEST(refuses_an_owner_of_another_user),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

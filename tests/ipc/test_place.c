@@ -1,4 +1,4 @@
-/* test_place.c — where sockets lie, and who owns a name. */
+/* test_place.c — the paths of sockets, and the ownership of a name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 
 static char top[64], ours[80];
 
-static gpul_status place(const char *name, bool make, gpul_error *err)
+static gpul_status get_path(const char *name, bool make, gpul_error *err)
 {
 	char path[GPUL_IPC_PATH_BYTES];
 
@@ -28,7 +28,7 @@ static gpul_status place(const char *name, bool make, gpul_error *err)
 	return gpul_ipc_place(name, make, path, err);
 }
 
-static void names_are_letters_digits_dots_underscores_and_hyphens(void **state)
+static void names_have_letters_digits_dots_underscores_and_hyphens(void **state)
 {
 	static const char *const wrong[] = { "",    ".",           "..", ".hidden", "a b",
 					     "a\n", "caf\xc3\xa9", "a*", "$a" };
@@ -37,7 +37,7 @@ static void names_are_letters_digits_dots_underscores_and_hyphens(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-		assert_int_equal(place(wrong[i], true, &err), GPUL_EINVAL);
+		assert_int_equal(get_path(wrong[i], true, &err), GPUL_EINVAL);
 	snprintf(expected, sizeof expected, "%s/Weights-2_b.v1.sock", ours);
 	assert_int_equal(gpul_ipc_place("Weights-2_b.v1", true, path, NULL), GPUL_OK);
 	assert_string_equal(path, expected);
@@ -45,7 +45,7 @@ static void names_are_letters_digits_dots_underscores_and_hyphens(void **state)
 	assert_string_equal(path, "./any/where");
 }
 
-static void a_path_too_long_for_a_socket_is_said_to_be(void **state)
+static void refuses_a_path_too_long_for_a_socket(void **state)
 {
 	char name[200];
 	gpul_error err;
@@ -53,15 +53,15 @@ static void a_path_too_long_for_a_socket_is_said_to_be(void **state)
 	(void)state;
 	memset(name, 'n', sizeof name);
 	name[sizeof name - 1] = '\0';
-	assert_int_equal(place(name, true, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "sockets allow 107"));
+	assert_int_equal(get_path(name, true, &err), GPUL_EINVAL);
+	assert_non_null(strstr(err.text, "at most 107 are allowed"));
 	name[0] = '/';
-	assert_int_equal(place(name, true, &err), GPUL_EINVAL);
+	assert_int_equal(get_path(name, true, &err), GPUL_EINVAL);
 	name[107] = '\0';
-	assert_int_equal(place(name, true, &err), GPUL_OK);
+	assert_int_equal(get_path(name, true, &err), GPUL_OK);
 }
 
-static void the_folder_is_made_for_its_owner_only(void **state)
+static void the_folder_is_created_with_mode_0700(void **state)
 {
 	struct stat s;
 	gpul_error err;
@@ -69,30 +69,30 @@ static void the_folder_is_made_for_its_owner_only(void **state)
 	(void)state;
 	umask(0);
 	rmdir(ours);
-	assert_int_equal(place("n", false, &err),
-			 GPUL_OK); /* there is nothing to attach to, then */
+	assert_int_equal(get_path("n", false, &err),
+			 GPUL_OK); /* a missing folder is not an error */
 	assert_int_equal(stat(ours, &s), -1);
-	assert_int_equal(place("n", true, &err), GPUL_OK);
+	assert_int_equal(get_path("n", true, &err), GPUL_OK);
 	assert_int_equal(stat(ours, &s), 0);
 	assert_int_equal(s.st_mode & 07777, 0700);
 }
 
-static void a_folder_that_others_can_enter_is_refused(void **state)
+static void refuses_a_folder_that_others_can_enter(void **state)
 {
 	gpul_error err;
 
 	(void)state;
 	for (unsigned mode = 1; mode <= 040; mode <<= 1) {
 		assert_int_equal(chmod(ours, 0700 | mode), 0);
-		assert_int_equal(place("n", true, &err), GPUL_EUNSUPPORTED);
-		assert_non_null(strstr(err.text, "open to others"));
-		assert_int_equal(place("n", false, &err), GPUL_EUNSUPPORTED);
+		assert_int_equal(get_path("n", true, &err), GPUL_EUNSUPPORTED);
+		assert_non_null(strstr(err.text, "accessible to other users"));
+		assert_int_equal(get_path("n", false, &err), GPUL_EUNSUPPORTED);
 	}
 	assert_int_equal(chmod(ours, 0700), 0);
-	assert_int_equal(place("n", true, &err), GPUL_OK);
+	assert_int_equal(get_path("n", true, &err), GPUL_OK);
 }
 
-static void a_symbolic_link_a_file_and_another_users_folder_are_refused(void **state)
+static void refuses_a_link_a_file_and_another_users_folder(void **state)
 {
 	char link[80], file[80];
 	gpul_error err;
@@ -103,17 +103,17 @@ static void a_symbolic_link_a_file_and_another_users_folder_are_refused(void **s
 	assert_int_equal(symlink(ours, link), 0);
 	close(open(file, O_CREAT | O_WRONLY, 0600));
 	setenv("GPULOAD_RUNTIME_DIR", link, 1);
-	assert_int_equal(place("n", true, &err), GPUL_EUNSUPPORTED);
+	assert_int_equal(get_path("n", true, &err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "symbolic link"));
 	setenv("GPULOAD_RUNTIME_DIR", file, 1);
-	assert_int_equal(place("n", true, &err), GPUL_EUNSUPPORTED);
+	assert_int_equal(get_path("n", true, &err), GPUL_EUNSUPPORTED);
 	setenv("GPULOAD_RUNTIME_DIR", ours, 1);
 	unlink(link);
 	unlink(file);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(ours, 12345, (gid_t)-1), 0);
-		assert_int_equal(place("n", true, &err), GPUL_EUNSUPPORTED);
-		assert_non_null(strstr(err.text, "user 12345's"));
+		assert_int_equal(get_path("n", true, &err), GPUL_EUNSUPPORTED);
+		assert_non_null(strstr(err.text, "belongs to user 12345"));
 		assert_int_equal(chown(ours, 0, (gid_t)-1), 0);
 	}
 }
@@ -135,7 +135,7 @@ static void the_environment_chooses_the_folder(void **state)
 	setenv("GPULOAD_RUNTIME_DIR", ours, 1);
 }
 
-static int make_socket(const char *path)
+static int create_socket(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -145,7 +145,7 @@ static int make_socket(const char *path)
 	return fd;
 }
 
-static void the_names_that_have_a_socket_are_listed_sorted(void **state)
+static void lists_the_names_of_sockets_sorted(void **state)
 {
 	static const char *const files[] = { "b.sock", "a.sock",   "a.lock", ".x.sock",
 					     "readme", "c d.sock", ".sock" };
@@ -174,7 +174,7 @@ static void the_names_that_have_a_socket_are_listed_sorted(void **state)
 	setenv("GPULOAD_RUNTIME_DIR", ours, 1);
 }
 
-static void a_name_has_one_owner_and_the_next_is_told_which(void **state)
+static void a_second_owner_gets_the_pid_of_the_first(void **state)
 {
 	struct gpul_ipc_lease_name first, second;
 	char path[GPUL_IPC_PATH_BYTES], expected[32];
@@ -186,9 +186,9 @@ static void a_name_has_one_owner_and_the_next_is_told_which(void **state)
 	assert_int_equal(gpul_ipc_name_take(path, &second, &err), GPUL_EUNSUPPORTED);
 	assert_int_equal(second.lock_fd, -1);
 	assert_int_equal(err.native, getpid());
-	snprintf(expected, sizeof expected, "process %d offers", (int)getpid());
+	snprintf(expected, sizeof expected, "process %d already offers", (int)getpid());
 	assert_non_null(strstr(err.text, expected));
-	gpul_ipc_name_release(&second); /* nothing was taken */
+	gpul_ipc_name_release(&second); /* it owns no name */
 	assert_int_equal(access(first.lock, F_OK), 0);
 	gpul_ipc_name_release(&first);
 	assert_int_equal(access(first.lock, F_OK), -1);
@@ -196,8 +196,8 @@ static void a_name_has_one_owner_and_the_next_is_told_which(void **state)
 	gpul_ipc_name_release(&second);
 }
 
-/* Takes the name, again and again, and counts when it has it alone. */
-static void take_often(const char *path, int counter)
+/* Take and release the name repeatedly, and count the times that no other process owned it too. */
+static void take_repeatedly(const char *path, int counter)
 {
 	int taken = 0;
 
@@ -222,7 +222,7 @@ static void take_often(const char *path, int counter)
 	_exit(0);
 }
 
-static void never_two_owners_at_once_though_the_lock_file_comes_and_goes(void **state)
+static void never_two_owners_although_the_lock_file_is_removed(void **state)
 {
 	char path[GPUL_IPC_PATH_BYTES], file[96];
 	int counter, zero = 0, status;
@@ -236,7 +236,7 @@ static void never_two_owners_at_once_though_the_lock_file_comes_and_goes(void **
 	for (int i = 0; i < 4; i++) {
 		child[i] = fork();
 		if (child[i] == 0)
-			take_often(path, counter);
+			take_repeatedly(path, counter);
 	}
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(waitpid(child[i], &status, 0), child[i]);
@@ -246,7 +246,7 @@ static void never_two_owners_at_once_though_the_lock_file_comes_and_goes(void **
 	unlink(file);
 }
 
-static void what_a_dead_owner_left_is_cleared_and_a_living_ones_is_not(void **state)
+static void clears_files_of_ended_owners_only(void **state)
 {
 	struct gpul_ipc_lease_name name;
 	char path[GPUL_IPC_PATH_BYTES];
@@ -258,11 +258,11 @@ static void what_a_dead_owner_left_is_cleared_and_a_living_ones_is_not(void **st
 	assert_false(cleared);
 	assert_int_equal(gpul_ipc_place("n", true, path, NULL), GPUL_OK);
 	assert_int_equal(gpul_ipc_name_take(path, &name, NULL), GPUL_OK);
-	fd = make_socket(path);
+	fd = create_socket(path);
 	assert_int_equal(gpul_ipc_place_clear("n", &cleared, NULL), GPUL_OK);
 	assert_false(cleared);
 	assert_int_equal(access(path, F_OK), 0);
-	close(name.lock_fd); /* as its death would */
+	close(name.lock_fd); /* as the end of the process would */
 	close(fd);
 	assert_int_equal(gpul_ipc_place_clear("n", &cleared, NULL), GPUL_OK);
 	assert_true(cleared);
@@ -270,7 +270,7 @@ static void what_a_dead_owner_left_is_cleared_and_a_living_ones_is_not(void **st
 	assert_int_equal(access(name.lock, F_OK), -1);
 }
 
-static void a_lock_file_that_is_something_else_is_left_alone(void **state)
+static void does_not_touch_a_lock_file_of_another_type(void **state)
 {
 	struct gpul_ipc_lease_name name;
 	char path[GPUL_IPC_PATH_BYTES], file[96], lock[128], text[8] = "";
@@ -290,7 +290,7 @@ static void a_lock_file_that_is_something_else_is_left_alone(void **state)
 	assert_int_equal(link(file, lock), 0);
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_ipc_name_take(path, &name, &err), GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "left alone"));
+	assert_non_null(strstr(err.text, "not touched"));
 	assert_int_equal(pread(fd, text, sizeof text, 0), 4);
 	assert_string_equal(text, "kept");
 	close(fd);
@@ -310,24 +310,24 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	assert_int_equal(rmdir(ours), 0); /* nothing is left in it */
+	assert_int_equal(rmdir(ours), 0); /* the folder is empty */
 	return rmdir(top);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_letters_digits_dots_underscores_and_hyphens),
-		cmocka_unit_test(a_path_too_long_for_a_socket_is_said_to_be),
-		cmocka_unit_test(the_folder_is_made_for_its_owner_only),
-		cmocka_unit_test(a_folder_that_others_can_enter_is_refused),
-		cmocka_unit_test(a_symbolic_link_a_file_and_another_users_folder_are_refused),
+		cmocka_unit_test(names_have_letters_digits_dots_underscores_and_hyphens),
+		cmocka_unit_test(refuses_a_path_too_long_for_a_socket),
+		cmocka_unit_test(the_folder_is_created_with_mode_0700),
+		cmocka_unit_test(refuses_a_folder_that_others_can_enter),
+		cmocka_unit_test(refuses_a_link_a_file_and_another_users_folder),
 		cmocka_unit_test(the_environment_chooses_the_folder),
-		cmocka_unit_test(the_names_that_have_a_socket_are_listed_sorted),
-		cmocka_unit_test(a_name_has_one_owner_and_the_next_is_told_which),
-		cmocka_unit_test(never_two_owners_at_once_though_the_lock_file_comes_and_goes),
-		cmocka_unit_test(what_a_dead_owner_left_is_cleared_and_a_living_ones_is_not),
-		cmocka_unit_test(a_lock_file_that_is_something_else_is_left_alone),
+		cmocka_unit_test(lists_the_names_of_sockets_sorted),
+		cmocka_unit_test(a_second_owner_gets_the_pid_of_the_first),
+		cmocka_unit_test(never_two_owners_although_the_lock_file_is_removed),
+		cmocka_unit_test(clears_files_of_ended_owners_only),
+		cmocka_unit_test(does_not_touch_a_lock_file_of_another_type),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,4 @@
-/* test_processes.c — leases between processes that end, are killed, fork, or come in numbers.
- */
+/* test_processes.c — leases between processes that exit, are killed, fork, or attach in large numbers. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -21,8 +20,7 @@
 
 enum { MEMORY_BYTES = 1 << 20, N_CHILDREN = 16, N_ROUNDS = 20 };
 
-/* ---- roles
- * ------------------------------------------------------------------------------------ */
+/* ---- roles of child processes ------------------------------------------------------------------------ */
 
 static gpul_ipc_client *attach(const char *name)
 {
@@ -38,7 +36,7 @@ static gpul_ipc_client *attach(const char *name)
 	return c;
 }
 
-/* Says what it reads, then does what it is told. */
+/* Attaches, prints the text in the memory, then executes commands from its input. */
 static int play_peer(const char *name)
 {
 	gpul_ipc_client *c = attach(name);
@@ -65,8 +63,8 @@ static int play_peer(const char *name)
 	return gpul_ipc_client_close(c, PATIENCE_MS, NULL) ? 3 : 0;
 }
 
-/* Says the first event that is not an attach or a detach; "fork": has a child that outlives it.
- */
+/* Owner: prints the first event that is neither an attach nor a detach; "fork": forks a child that outlives
+ * it. */
 static int play_owner(const char *name)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
@@ -95,7 +93,7 @@ static int play_owner(const char *name)
 	return 0;
 }
 
-/* Attaches and detaches, checks what it reads, and leaves nothing open. */
+/* Attaches and detaches repeatedly, checks the text in the memory, and leaks nothing. */
 static int play_visitor(const char *name)
 {
 	unsigned fds, maps;
@@ -115,8 +113,7 @@ static int play_visitor(const char *name)
 	return n_open_fds() == fds && n_maps() <= maps ? 0 : 5;
 }
 
-/* Waits for the owner's event on the GPU's side, then says what the GPU sees; and leaves a
- * mark. */
+/* Has the GPU wait for the owner's event, prints the text that the GPU then reads, and writes a text. */
 static int play_device_peer(const char *name)
 {
 	gpul_ipc_client *c = attach(name);
@@ -141,15 +138,14 @@ static const struct role_entry roles[] = {
 	{ 0 },
 };
 
-/* ---- tests
- * ------------------------------------------------------------------------------------ */
+/* ---- tests ------------------------------------------------------------------------------------------- */
 
 struct offered {
 	gpul_mem *mem;
 	gpul_ipc_server *s;
 };
 
-static struct offered begin(const char *text)
+static struct offered begin_offer(const char *text)
 {
 	struct offered o = { .mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES) };
 
@@ -158,15 +154,15 @@ static struct offered begin(const char *text)
 	return o;
 }
 
-static void finish(struct offered *o)
+static void finish_offer(struct offered *o)
 {
 	gpul_ipc_server_destroy(o->s);
 	gpul_mem_destroy(o->mem);
 }
 
-static void a_peer_that_detaches_is_told_from_one_that_is_killed(void **state)
+static void distinguishes_a_detached_from_a_killed_peer(void **state)
 {
-	struct offered o = begin("hello");
+	struct offered o = begin_offer("hello");
 	gpul_ipc_event event;
 	gpul_ipc_peer peer;
 
@@ -189,7 +185,7 @@ static void a_peer_that_detaches_is_told_from_one_that_is_killed(void **state)
 		assert_int_equal(event.peer, 0);
 		assert_int_equal(gpul_ipc_server_peers(o.s, &peer, 1), 0);
 	}
-	finish(&o);
+	finish_offer(&o);
 }
 
 static bool readable(int fd, int patience_ms)
@@ -197,9 +193,9 @@ static bool readable(int fd, int patience_ms)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, patience_ms) == 1;
 }
 
-static void a_thread_of_its_own_can_watch_a_peer(void **state)
+static void another_thread_can_watch_a_peer(void **state)
 {
-	struct offered o = begin("hello");
+	struct offered o = begin_offer("hello");
 	unsigned fds_before = n_open_fds();
 	int slot, fds[2];
 
@@ -219,19 +215,19 @@ static void a_thread_of_its_own_can_watch_a_peer(void **state)
 		else
 			end_child(&c, 0);
 		expect_event(o.s, killed ? GPUL_IPC_PEER_DIED : GPUL_IPC_DETACHED);
-		for (unsigned i = 0; i < n; i++) {  /* the lease is over, they are still good */
+		for (unsigned i = 0; i < n; i++) {  /* the lease is over, the descriptors are still valid */
 			assert_true(readable(fds[i], PATIENCE_MS));
 			assert_int_equal(close(fds[i]), 0);
 		}
 		assert_int_equal(gpul_ipc_server_peer_fds(o.s, slot, fds), 0);
 	}
 	assert_int_equal(n_open_fds(), fds_before);
-	finish(&o);
+	finish_offer(&o);
 }
 
-static void a_forked_child_that_holds_the_connection_does_not_hide_a_death(void **state)
+static void detects_a_killed_peer_although_its_child_holds_the_connection(void **state)
 {
-	struct offered o = begin("hello");
+	struct offered o = begin_offer("hello");
 	struct child c = start_child("peer", "shared");
 	gpul_ipc_event event;
 	pid_t grandchild;
@@ -246,11 +242,11 @@ static void a_forked_child_that_holds_the_connection_does_not_hide_a_death(void 
 	assert_int_equal(event.pid, c.pid);
 	assert_non_null(strstr(event.why.text, "ended"));
 	assert_int_equal(kill(grandchild, SIGKILL),
-			 0); /* it lived until now, with the socket open */
-	finish(&o);
+			 0); /* the child was running until now, with the socket open */
+	finish_offer(&o);
 }
 
-static void memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it(void **state)
+static void memory_stays_valid_and_peers_get_owner_died_after_a_kill(void **state)
 {
 	struct child owner = start_child("owner", "theirs");
 	gpul_ipc_client_options options = { .name = "theirs",
@@ -271,14 +267,14 @@ static void memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it(void *
 	assert_int_equal(gpul_ipc_attach(the_driver(), &options, 100, &none, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECONNREFUSED);
 	assert_non_null(strstr(err.text, "owner has ended"));
-	owner = start_child("owner", "theirs"); /* over the dead one's files */
+	owner = start_child("owner", "theirs"); /* replaces the files of the killed owner */
 	assert_string_equal(hear_child(&owner), "offering");
 	end_child(&owner, 0);
 	assert_string_equal(gpul_ipc_client_view(c)->cpu, "the owner's");
 	assert_int_equal(gpul_ipc_client_close(c, PATIENCE_MS, NULL), GPUL_OK);
 }
 
-static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(void **state)
+static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 {
 	struct child owner = start_child("owner", "theirs"), second;
 	gpul_ipc_client *c;
@@ -305,8 +301,8 @@ static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(vo
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
 			 GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "one that it forked lives on"));
-	/* The child has the listening socket, too, and would never answer. */
+	assert_non_null(strstr(err.text, "a process that it forked still runs"));
+	/* The child also has the listening socket, but never answers. */
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_ipc_attach(the_driver(), &attaching, -1, &none, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECONNRESET);
@@ -320,9 +316,9 @@ static void an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name(vo
 	gpul_mem_destroy(mem);
 }
 
-static void a_stopped_peer_keeps_its_lease_and_delays_nobody(void **state)
+static void a_stopped_peer_keeps_its_lease_and_does_not_delay_others(void **state)
 {
-	struct offered o = begin("hello");
+	struct offered o = begin_offer("hello");
 	struct child stopped = start_child("peer", "shared"), other;
 	gpul_ipc_event event;
 
@@ -340,10 +336,10 @@ static void a_stopped_peer_keeps_its_lease_and_delays_nobody(void **state)
 	assert_int_equal(kill(stopped.pid, SIGCONT), 0);
 	end_child(&stopped, 0);
 	assert_int_equal(expect_event(o.s, GPUL_IPC_DETACHED).peer, 0);
-	finish(&o);
+	finish_offer(&o);
 }
 
-static void legacy_device_memory_comes_with_an_event(void **state)
+static void legacy_device_memory_is_offered_with_an_event(void **state)
 {
 	const gpul_driver *drv = the_driver();
 	gpul_mem *mem = make_memory(GPUL_MEM_DEVICE_IPC, MEMORY_BYTES);
@@ -373,9 +369,9 @@ static void legacy_device_memory_comes_with_an_event(void **state)
 	gpul_mem_destroy(mem);
 }
 
-static void many_processes_attach_and_detach_at_once(void **state)
+static void many_processes_attach_and_detach_concurrently(void **state)
 {
-	struct offered o = begin("for all");
+	struct offered o = begin_offer("for all");
 	struct child c[N_CHILDREN];
 	unsigned n_attached = 0, n_detached = 0, fds = n_open_fds();
 
@@ -395,10 +391,10 @@ static void many_processes_attach_and_detach_at_once(void **state)
 	for (int i = 0; i < N_CHILDREN; i++)
 		end_child(&c[i], 0);
 	assert_int_equal(n_open_fds(), fds);
-	finish(&o);
+	finish_offer(&o);
 }
 
-/* In a forked child, with no driver's call: offers, and is gone. */
+/* In a forked child, without driver calls: offer the memory and exit without cleaning up. */
 static void offer_and_die(gpul_mem *mem)
 {
 	gpul_ipc_server_options options = { .name = "stale" };
@@ -409,7 +405,7 @@ static void offer_and_die(gpul_mem *mem)
 	_exit(1);
 }
 
-static void a_thousand_owners_start_over_what_the_last_one_left(void **state)
+static void a_thousand_owners_replace_the_files_of_the_previous_one(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192);
 	unsigned fds;
@@ -418,7 +414,7 @@ static void a_thousand_owners_start_over_what_the_last_one_left(void **state)
 
 	(void)state;
 	gpul_ipc_server_destroy(
-		offer(mem, NULL)); /* what is looked up once is found by the children */
+		offer(mem, NULL)); /* so that the children find the cached description of this process */
 	fds = n_open_fds();
 	for (int i = 0; i < 1000; i++) {
 		pid_t pid = fork();
@@ -437,7 +433,7 @@ static void a_thousand_owners_start_over_what_the_last_one_left(void **state)
 	gpul_mem_destroy(mem);
 }
 
-/* Exit status 0: it was the owner for a while; 1: it was told that there is one. */
+/* Exit status 0: it was the owner for a while; 1: refused because there is another owner. */
 static void compete(gpul_mem *mem, int round)
 {
 	char name[32];
@@ -453,7 +449,7 @@ static void compete(gpul_mem *mem, int round)
 	_exit(st == GPUL_OK ? 0 : st == GPUL_EUNSUPPORTED ? 1 : 2);
 }
 
-static void of_owners_that_start_at_once_one_wins(void **state)
+static void one_of_concurrent_owners_wins(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 4096);
 
@@ -495,18 +491,18 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_that_detaches_is_told_from_one_that_is_killed),
-		cmocka_unit_test(a_thread_of_its_own_can_watch_a_peer),
+		cmocka_unit_test(distinguishes_a_detached_from_a_killed_peer),
+		cmocka_unit_test(another_thread_can_watch_a_peer),
 		cmocka_unit_test(
-			a_forked_child_that_holds_the_connection_does_not_hide_a_death),
-		cmocka_unit_test(memory_of_a_killed_owner_stays_right_and_its_peer_hears_of_it),
+			detects_a_killed_peer_although_its_child_holds_the_connection),
+		cmocka_unit_test(memory_stays_valid_and_peers_get_owner_died_after_a_kill),
 		cmocka_unit_test(
-			an_owners_forked_child_does_not_hide_its_death_but_keeps_the_name),
-		cmocka_unit_test(a_stopped_peer_keeps_its_lease_and_delays_nobody),
-		cmocka_unit_test(legacy_device_memory_comes_with_an_event),
-		cmocka_unit_test(many_processes_attach_and_detach_at_once),
-		cmocka_unit_test(a_thousand_owners_start_over_what_the_last_one_left),
-		cmocka_unit_test(of_owners_that_start_at_once_one_wins),
+			a_forked_child_of_a_killed_owner_keeps_the_name_only),
+		cmocka_unit_test(a_stopped_peer_keeps_its_lease_and_does_not_delay_others),
+		cmocka_unit_test(legacy_device_memory_is_offered_with_an_event),
+		cmocka_unit_test(many_processes_attach_and_detach_concurrently),
+		cmocka_unit_test(a_thousand_owners_replace_the_files_of_the_previous_one),
+		cmocka_unit_test(one_of_concurrent_owners_wins),
 	};
 
 	play_role(argc, argv, roles);

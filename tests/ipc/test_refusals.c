@@ -1,5 +1,5 @@
-/* test_refusals.c — an owner among connections that break the rules: each is turned away with a
- * reason, and nobody else notices. */
+/* test_refusals.c — an owner with connections that break the protocol: each is refused with a reason, and
+ * other peers are not affected. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,8 +31,7 @@ static gpul_mem *mem;
 static gpul_ipc_server *server;
 static gpul_ipc_client *bystander;
 
-/* ---- a connection by hand
- * ------------------------------------------------------------------------ */
+/* ---- hand-made connections --------------------------------------------------------------------------- */
 
 static int connect_to(const char *path)
 {
@@ -67,7 +66,7 @@ static struct wire_hello good_hello(void)
 	return m;
 }
 
-/* n_fds copies of one descriptor beside the bytes. */
+/* Send the bytes with n_fds copies of one descriptor. */
 static void send_raw(int fd, const void *bytes, size_t n_bytes, unsigned n_fds)
 {
 	union {
@@ -91,8 +90,8 @@ static void send_raw(int fd, const void *bytes, size_t n_bytes, unsigned n_fds)
 	assert_int_equal(sendmsg(fd, &m, MSG_NOSIGNAL), n_bytes);
 }
 
-/* What the owner says to it: the type; and a REFUSED's text. */
-static unsigned hear_raw(int fd, char text[200])
+/* Receive the owner's message; returns its type and, for REFUSED, the text. */
+static unsigned receive_raw(int fd, char text[200])
 {
 	gpul_ipc_message m;
 	gpul_error err = { 0 };
@@ -109,7 +108,7 @@ static unsigned hear_raw(int fd, char text[200])
 	return m.head.type;
 }
 
-/* What the server logged last. */
+/* The last log line of the server. */
 static char logged[512];
 
 static void keep_line(void *user, gpul_log_level level, const char *module, const char *line)
@@ -127,8 +126,8 @@ static void expect_refused(int fd, const char *reason)
 
 	assert_int_equal(event.pid, getpid());
 	if (!strstr(event.why.text, reason))
-		fail_msg("'%s' does not say '%s'", event.why.text, reason);
-	assert_int_equal(hear_raw(fd, text), WIRE_REFUSED);
+		fail_msg("'%s' does not contain '%s'", event.why.text, reason);
+	assert_int_equal(receive_raw(fd, text), WIRE_REFUSED);
 	assert_non_null(strstr(text, reason));
 	assert_non_null(strstr(logged, reason));
 	snprintf(text, sizeof text, "refused pid %d of user %u", (int)getpid(), (unsigned)geteuid());
@@ -136,12 +135,11 @@ static void expect_refused(int fd, const char *reason)
 	close(fd);
 }
 
-/* ---- before and after each test: a peer that did nothing wrong
- * -------------------------------------- */
+/* ---- before and after each test: a peer that follows the protocol ------------------------------------ */
 
 static unsigned fds_before;
 
-static int begin(void **state)
+static int begin_test(void **state)
 {
 	gpul_ipc_server_options options = { .name = "rules", .step_timeout_ms = STEP_MS };
 
@@ -155,7 +153,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int finish(void **state)
+static int finish_test(void **state)
 {
 	(void)state;
 	assert_string_equal(gpul_ipc_client_view(bystander)->cpu, "unharmed");
@@ -169,10 +167,9 @@ static int finish(void **state)
 	return 0;
 }
 
-/* ---- tests
- * ---------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------- */
 
-static void messages_that_are_none(void **state)
+static void refuses_invalid_messages(void **state)
 {
 	static const unsigned char junk[sizeof(gpul_ipc_message) + 100];
 	struct wire_hello hello = good_hello();
@@ -182,17 +179,17 @@ static void messages_that_are_none(void **state)
 	send_raw(fd = connect_raw(), junk, 1, 0);
 	expect_refused(fd, "1 bytes");
 	send_raw(fd = connect_raw(), junk, sizeof hello, 0);
-	expect_refused(fd, "not gpuload's");
+	expect_refused(fd, "not a message of gpuload");
 	send_raw(fd = connect_raw(), &hello, sizeof hello - 1, 0);
 	expect_refused(fd, "HELLO of 311 bytes");
 	send_raw(fd = connect_raw(), junk, sizeof junk, 0);
-	expect_refused(fd, "longer than any");
+	expect_refused(fd, "longer than any known message");
 	hello.head.version = 2;
 	send_raw(fd = connect_raw(), &hello, sizeof hello, 0);
-	expect_refused(fd, "speaks version 2");
+	expect_refused(fd, "uses protocol version 2");
 }
 
-static void messages_out_of_turn(void **state)
+static void refuses_unexpected_messages(void **state)
 {
 	struct wire_ready ready = { .head = gpul_ipc_wire_head(WIRE_READY) };
 	struct wire_hello hello = good_hello();
@@ -200,17 +197,17 @@ static void messages_out_of_turn(void **state)
 
 	(void)state;
 	send_raw(fd, &ready, sizeof ready, 0);
-	expect_refused(fd, "out of turn");
+	expect_refused(fd, "unexpected message");
 	fd = connect_raw();
 	send_raw(fd, &hello, sizeof hello, 0);
 	send_raw(fd, &hello, sizeof hello, 0);
 	assert_int_equal(expect_event(server, GPUL_IPC_REFUSED).peer, 1);
-	assert_int_equal(hear_raw(fd, NULL), WIRE_OFFER);
-	assert_int_equal(hear_raw(fd, NULL), WIRE_REFUSED);
+	assert_int_equal(receive_raw(fd, NULL), WIRE_OFFER);
+	assert_int_equal(receive_raw(fd, NULL), WIRE_REFUSED);
 	close(fd);
 }
 
-static void a_peer_that_goes_on_sending_after_it_attached_is_dropped(void **state)
+static void drops_a_peer_that_sends_after_attaching(void **state)
 {
 	struct wire_ready ready = { .head = gpul_ipc_wire_head(WIRE_READY) };
 	struct wire_hello hello = good_hello();
@@ -222,14 +219,14 @@ static void a_peer_that_goes_on_sending_after_it_attached_is_dropped(void **stat
 		send_raw(fd, &ready, sizeof ready, 0);
 	expect_event(server, GPUL_IPC_ATTACHED);
 	assert_non_null(
-		strstr(expect_event(server, GPUL_IPC_PEER_DIED).why.text, "out of turn"));
-	assert_int_equal(hear_raw(fd, NULL),
-			 WIRE_OFFER); /* though it was closed with 98 unread */
-	assert_int_equal(hear_raw(fd, NULL), WIRE_REFUSED);
+		strstr(expect_event(server, GPUL_IPC_PEER_DIED).why.text, "unexpected message"));
+	assert_int_equal(receive_raw(fd, NULL),
+			 WIRE_OFFER); /* although it was closed with 98 messages unread */
+	assert_int_equal(receive_raw(fd, NULL), WIRE_REFUSED);
 	close(fd);
 }
 
-static void descriptors_that_nobody_asked_for(void **state)
+static void refuses_unexpected_descriptors(void **state)
 {
 	static const unsigned numbers[] = { 1, 2, 3, 100, 253 };
 	struct wire_hello hello = good_hello();
@@ -245,19 +242,19 @@ static void descriptors_that_nobody_asked_for(void **state)
 	}
 }
 
-static void an_empty_packet_full_of_descriptors(void **state)
+static void closes_the_descriptors_of_an_empty_packet(void **state)
 {
 	unsigned before = n_open_fds();
 	int fd = connect_raw();
 
 	(void)state;
 	send_raw(fd, "", 0, 253);
-	expect_event(server, GPUL_IPC_NONE); /* as good as an end: it never said HELLO */
+	expect_event(server, GPUL_IPC_NONE); /* like a closed connection: it never sent HELLO */
 	close(fd);
 	assert_int_equal(n_open_fds(), before);
 }
 
-static void a_connection_that_says_nothing_has_its_time(void **state)
+static void drops_a_connection_without_hello_after_the_time_out(void **state)
 {
 	uint64_t begun_ns = gpul_clock_ns();
 	int fd = connect_raw();
@@ -265,14 +262,14 @@ static void a_connection_that_says_nothing_has_its_time(void **state)
 
 	(void)state;
 	expect_event(server, GPUL_IPC_NONE);
-	other = attach_here(server, "rules"); /* is not delayed by it */
+	other = attach_here(server, "rules"); /* not delayed by the silent connection */
 	assert_int_equal(gpul_ipc_client_close(other, -1, NULL), GPUL_OK);
 	expect_event(server, GPUL_IPC_DETACHED);
-	expect_refused(fd, "did not say HELLO in time");
+	expect_refused(fd, "did not send HELLO in time");
 	assert_true(gpul_clock_ns() - begun_ns >= (uint64_t)STEP_MS * 1000000);
 }
 
-static void one_that_takes_the_offer_and_says_nothing_has_its_time(void **state)
+static void drops_a_peer_without_ready_after_the_time_out(void **state)
 {
 	struct wire_hello hello = good_hello();
 	int fd = connect_raw();
@@ -280,11 +277,11 @@ static void one_that_takes_the_offer_and_says_nothing_has_its_time(void **state)
 	(void)state;
 	send_raw(fd, &hello, sizeof hello, 0);
 	expect_event(server, GPUL_IPC_NONE);
-	assert_int_equal(hear_raw(fd, NULL), WIRE_OFFER);
-	expect_refused(fd, "did not say READY in time");
+	assert_int_equal(receive_raw(fd, NULL), WIRE_OFFER);
+	expect_refused(fd, "did not send READY in time");
 }
 
-static void an_answer_that_lay_there_while_the_owner_was_away_is_in_time(void **state)
+static void accepts_an_answer_that_arrived_while_the_owner_was_suspended(void **state)
 {
 	struct wire_ready ready = { .head = gpul_ipc_wire_head(WIRE_READY) };
 	struct wire_head bye = gpul_ipc_wire_head(WIRE_BYE);
@@ -302,7 +299,7 @@ static void an_answer_that_lay_there_while_the_owner_was_away_is_in_time(void **
 	close(fd);
 }
 
-static void a_flood_of_silent_connections_leaves_room(void **state)
+static void a_flood_of_silent_connections_does_not_block_peers(void **state)
 {
 	int fd[300];
 	unsigned n_refused = 0;
@@ -335,7 +332,7 @@ static void a_flood_of_silent_connections_leaves_room(void **state)
 	while (event.kind != GPUL_IPC_NONE);
 }
 
-static void processes_that_cannot_map_it_are_told_why(void **state)
+static void refuses_processes_that_cannot_map_the_memory(void **state)
 {
 	struct wire_hello hello = good_hello();
 	int fd;
@@ -350,7 +347,7 @@ static void processes_that_cannot_map_it_are_told_why(void **state)
 	expect_refused(fd, "cannot map memfd memory");
 }
 
-static void at_most_as_many_peers_as_was_said(void **state)
+static void refuses_more_than_max_peers(void **state)
 {
 	gpul_ipc_client *c[GPUL_IPC_MAX_PEERS], *late;
 	gpul_ipc_peer peers[GPUL_IPC_MAX_PEERS];
@@ -366,9 +363,9 @@ static void at_most_as_many_peers_as_was_said(void **state)
 		assert_int_equal(peers[i].slot, i);
 	late = begin_attach("rules");
 	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text,
-			       "64 peers are attached already"));
+			       "the limit of 64 peers is reached"));
 	event = expect_client_event(late, GPUL_IPC_REFUSED);
-	assert_non_null(strstr(event.why.text, "64 peers are attached already"));
+	assert_non_null(strstr(event.why.text, "the limit of 64 peers is reached"));
 	assert_null(gpul_ipc_client_view(late));
 	assert_int_equal(gpul_ipc_client_close(late, -1, NULL), GPUL_OK);
 	assert_int_equal(gpul_ipc_client_close(c[17], -1, NULL), GPUL_OK);
@@ -378,7 +375,7 @@ static void at_most_as_many_peers_as_was_said(void **state)
 	expect_client_event(c[17], GPUL_IPC_ATTACHED);
 	assert_int_equal(expect_event(server, GPUL_IPC_ATTACHED).peer, 17);
 	late = begin_attach(
-		"rules"); /* this HELLO comes before the goodbye that makes room for it */
+		"rules"); /* this HELLO is sent before the BYE that frees its slot */
 	assert_int_equal(gpul_ipc_client_close(c[18], -1, NULL), GPUL_OK);
 	assert_int_equal(expect_event(server, GPUL_IPC_DETACHED).peer, 18);
 	c[18] = late;
@@ -391,31 +388,32 @@ static void at_most_as_many_peers_as_was_said(void **state)
 	}
 }
 
-static void sockets_that_are_handed_over_count_as_peers(void **state)
+static void sockets_passed_to_the_server_count_as_peers(void **state)
 {
 	int pair[2 * GPUL_IPC_MAX_PEERS], file = open("/dev/null", O_RDWR | O_CLOEXEC), streams[2];
 	gpul_error err = { 0 };
 
 	(void)state;
 	assert_int_equal(gpul_ipc_server_add(server, file, NULL), GPUL_EINVAL);
-	assert_int_equal(fcntl(file, F_GETFD), -1);  /* closed: it was the server's */
+	assert_int_equal(fcntl(file, F_GETFD), -1);  /* closed by the server, which owned it */
 	assert_int_equal(gpul_ipc_server_add(server, -1, NULL), GPUL_EINVAL);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, streams), 0);
 	assert_int_equal(gpul_ipc_server_add(server, streams[0], NULL), GPUL_EINVAL);
 	close(streams[1]);
-	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) {  /* one more than the bystander leaves */
+	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) {  /* one more than the well-behaved peer leaves
+							      * room for */
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair + 2 * i), 0);
 		assert_int_equal(gpul_ipc_server_add(server, pair[2 * i], &err),
 				 i < GPUL_IPC_MAX_PEERS - 1 ? GPUL_OK : GPUL_EUNSUPPORTED);
 	}
-	assert_non_null(strstr(err.text, "64 peers are there already"));
+	assert_non_null(strstr(err.text, "64 peers are connected already"));
 	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
 		close(pair[2 * i + 1]);
 	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
 		expect_event(server, GPUL_IPC_NONE);
 }
 
-static void out_of_descriptors_the_owner_waits_and_goes_on(void **state)
+static void an_owner_without_descriptors_pauses_and_continues(void **state)
 {
 	struct rlimit before, now;
 	int fd = connect_raw(), none;
@@ -425,7 +423,7 @@ static void out_of_descriptors_the_owner_waits_and_goes_on(void **state)
 	send_raw(fd, &hello, sizeof hello, 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = dup(fd);
-	close(none); /* the lowest that is free */
+	close(none); /* frees the lowest number */
 	now = (struct rlimit){ .rlim_cur = (rlim_t)none, .rlim_max = before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	expect_event(server, GPUL_IPC_NONE);
@@ -440,18 +438,17 @@ static void out_of_descriptors_the_owner_waits_and_goes_on(void **state)
 		1);
 	while (poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 0)
 		expect_event(server, GPUL_IPC_NONE);
-	assert_int_equal(hear_raw(fd, NULL), WIRE_OFFER);
+	assert_int_equal(receive_raw(fd, NULL), WIRE_OFFER);
 	close(fd);
 	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text,
 			       "before it had mapped"));
 }
 
-/* ---- another user
- * ------------------------------------------------------------------------------------ */
+/* ---- another user ------------------------------------------------------------------------------------ */
 
 enum { OTHER_UID = 12345 };
 
-static void another_user_is_refused(void **state)
+static void refuses_another_user(void **state)
 {
 	char folder[] = "/tmp/gpuload-test-XXXXXX", path[64];
 	gpul_ipc_server_options options = { .name = path };
@@ -470,7 +467,7 @@ static void another_user_is_refused(void **state)
 		GPUL_OK);
 	assert_int_equal(stat(path, &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0600);
-	assert_int_equal(chmod(folder, 0755), 0); /* somebody insists */
+	assert_int_equal(chmod(folder, 0755), 0); /* even if the user allows it */
 	assert_int_equal(chmod(path, 0666), 0);
 	pid = fork();
 	if (pid == 0) {
@@ -482,7 +479,7 @@ static void another_user_is_refused(void **state)
 			_exit(2);
 		fd = connect_to(path);
 		(void)send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
-		_exit(hear_raw(fd, text) == WIRE_REFUSED && strstr(text, "you are user 12345")
+		_exit(receive_raw(fd, text) == WIRE_REFUSED && strstr(text, "the peer is user 12345")
 			      ? 0
 			      : 1);
 	}
@@ -511,25 +508,25 @@ static int tear_down(void **state)
 	return 0;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, finish)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin_test, finish_test)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(messages_that_are_none),
-		TEST(messages_out_of_turn),
-		TEST(a_peer_that_goes_on_sending_after_it_attached_is_dropped),
-		TEST(descriptors_that_nobody_asked_for),
-		TEST(an_empty_packet_full_of_descriptors),
-		TEST(a_connection_that_says_nothing_has_its_time),
-		TEST(one_that_takes_the_offer_and_says_nothing_has_its_time),
-		TEST(an_answer_that_lay_there_while_the_owner_was_away_is_in_time),
-		TEST(a_flood_of_silent_connections_leaves_room),
-		TEST(processes_that_cannot_map_it_are_told_why),
-		TEST(at_most_as_many_peers_as_was_said),
-		TEST(sockets_that_are_handed_over_count_as_peers),
-		TEST(out_of_descriptors_the_owner_waits_and_goes_on),
-		TEST(another_user_is_refused),
+		TEST(refuses_invalid_messages),
+		TEST(refuses_unexpected_messages),
+		TEST(drops_a_peer_that_sends_after_attaching),
+		TEST(refuses_unexpected_descriptors),
+		TEST(closes_the_descriptors_of_an_empty_packet),
+		TEST(drops_a_connection_without_hello_after_the_time_out),
+		TEST(drops_a_peer_without_ready_after_the_time_out),
+		TEST(accepts_an_answer_that_arrived_while_the_owner_was_suspended),
+		TEST(a_flood_of_silent_connections_does_not_block_peers),
+		TEST(refuses_processes_that_cannot_map_the_memory),
+		TEST(refuses_more_than_max_peers),
+		TEST(sockets_passed_to_the_server_count_as_peers),
+		TEST(an_owner_without_descriptors_pauses_and_continues),
+		TEST(refuses_another_user),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

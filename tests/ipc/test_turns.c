@@ -1,4 +1,4 @@
-/* test_turns.c — a CPU thread of one process and a kernel of another take turns on the buffer that they share. */
+/* test_turns.c — a CPU thread of one process and a kernel of another process take turns on a shared buffer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,9 +15,9 @@
 
 enum { THREADS = 64, ROUNDS = 200, MEMORY_BYTES = 1 << 16 };
 
-#define must(call) assert_int_equal((call), 0)
+#define assert_ok(call) assert_int_equal((call), 0)
 
-/* ---- the other process: a kernel that adds one to each number in its turn --------------------------- */
+/* ---- the peer process: a kernel that adds one to each number in its turn ----------------------------- */
 
 static void launch_echo(const gpul_driver *drv, const gpul_ipc_view *v, CUdeviceptr result)
 {
@@ -29,15 +29,15 @@ static void launch_echo(const gpul_driver *drv, const gpul_ipc_view *v, CUdevice
 	CUfunction function;
 	gpul_file ptx;
 
-	must(gpul_file_open("tests/ipc/control.ptx", &ptx, NULL));
-	must(drv->cuLibraryLoadData(&library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));
+	assert_ok(gpul_file_open("tests/ipc/control.ptx", &ptx, NULL));
+	assert_ok(drv->cuLibraryLoadData(&library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));
 	gpul_file_close(&ptx);
-	must(drv->cuLibraryGetKernel(&kernel, library, "echo"));
-	must(drv->cuKernelGetFunction(&function, kernel));
-	must(drv->cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL));
+	assert_ok(drv->cuLibraryGetKernel(&kernel, library, "echo"));
+	assert_ok(drv->cuKernelGetFunction(&function, kernel));
+	assert_ok(drv->cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL));
 }
 
-/* Says how the kernel's last wait ended. */
+/* Runs the kernel; prints how its last wait ended. */
 static int play_kernel(const char *name)
 {
 	const gpul_driver *drv = the_driver();
@@ -47,33 +47,33 @@ static int play_kernel(const char *name)
 	CUdeviceptr result;
 	unsigned waited = ~0u;
 
-	must(gpul_ipc_attach(drv, &options, PATIENCE_MS, &c, NULL));
-	must(drv->cuMemAlloc(&result, sizeof waited));
+	assert_ok(gpul_ipc_attach(drv, &options, PATIENCE_MS, &c, NULL));
+	assert_ok(drv->cuMemAlloc(&result, sizeof waited));
 	launch_echo(drv, gpul_ipc_client_view(c), result);
 	say("running");
-	must(drv->cuMemcpyDtoH(&waited, result, sizeof waited));
+	assert_ok(drv->cuMemcpyDtoH(&waited, result, sizeof waited));
 	say("waited %u", waited);
 	return gpul_ipc_client_close(c, PATIENCE_MS, NULL) ? 1 : 0;
 }
 
-/* ---- this one --------------------------------------------------------------------------------------- */
+/* ---- the test's process ------------------------------------------------------------------------------ */
 
 static void read_numbers(const gpul_ipc_view *v, unsigned numbers[THREADS])
 {
 	if (v->cpu)
 		memcpy(numbers, v->cpu, THREADS * sizeof *numbers);
 	else
-		must(v->drv->cuMemcpyDtoH(numbers, v->gpu, THREADS * sizeof *numbers));
+		assert_ok(v->drv->cuMemcpyDtoH(numbers, v->gpu, THREADS * sizeof *numbers));
 }
 
-/* What it wrote before its turn, the other sees, and the other way round: each number is one more each time. */
+/* Each side sees what the other wrote in its turn: each number grows by one each time. */
 static void take_turns(const gpul_ipc_view *v)
 {
 	unsigned numbers[THREADS];
 
 	for (unsigned round = 1; round <= ROUNDS; round++) {
-		must(gpul_ipc_step_post(v, 0, round, NULL));
-		must(gpul_ipc_step_wait(v, 1, round, PATIENCE_MS, NULL));
+		assert_ok(gpul_ipc_step_post(v, 0, round, NULL));
+		assert_ok(gpul_ipc_step_wait(v, 1, round, PATIENCE_MS, NULL));
 		read_numbers(v, numbers);
 		for (unsigned i = 0; i < THREADS; i++)
 			assert_int_equal(numbers[i], 1000 * i + round);
@@ -89,10 +89,10 @@ static void write_numbers(const gpul_ipc_view *v)
 	if (v->cpu)
 		memcpy(v->cpu, numbers, sizeof numbers);
 	else
-		must(v->drv->cuMemcpyHtoD(v->gpu, numbers, sizeof numbers));
+		assert_ok(v->drv->cuMemcpyHtoD(v->gpu, numbers, sizeof numbers));
 }
 
-static void two_processes_take_turns_whatever_the_memory(void **state)
+static void two_processes_take_turns_on_each_kind_of_memory(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_DEVICE,
 					       GPUL_MEM_DEVICE_IPC };
@@ -116,7 +116,7 @@ static void two_processes_take_turns_whatever_the_memory(void **state)
 	}
 }
 
-static void the_owner_ends_the_kernel_of_another_process(void **state)
+static void the_owner_aborts_the_kernel_of_another_process(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
 	gpul_ipc_server *s = offer(mem, "turns");
@@ -125,7 +125,7 @@ static void the_owner_ends_the_kernel_of_another_process(void **state)
 	(void)state;
 	expect_event(s, GPUL_IPC_ATTACHED);
 	assert_string_equal(hear_child(&other), "running");
-	must(gpul_ipc_abort(gpul_ipc_server_view(s), 42, NULL));
+	assert_ok(gpul_ipc_abort(gpul_ipc_server_view(s), 42, NULL));
 	assert_string_equal(hear_child(&other), "waited 2");  /* GPUL_IPC_ABORTED */
 	end_child(&other, 0);
 	gpul_ipc_server_destroy(s);
@@ -151,8 +151,8 @@ int main(int argc, char **argv)
 {
 	static const struct role_entry roles[] = { { "kernel", play_kernel }, { 0 } };
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_processes_take_turns_whatever_the_memory),
-		cmocka_unit_test(the_owner_ends_the_kernel_of_another_process),
+		cmocka_unit_test(two_processes_take_turns_on_each_kind_of_memory),
+		cmocka_unit_test(the_owner_aborts_the_kernel_of_another_process),
 	};
 
 	play_role(argc, argv, roles);

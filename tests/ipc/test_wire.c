@@ -1,4 +1,4 @@
-/* test_wire.c — messages: what is right comes back as it was, what is wrong is refused with a
+/* test_wire.c — parsing messages: valid messages are copied unchanged, invalid ones are refused with a
  * reason. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,8 +35,8 @@ static struct wire_share good_share(void)
 	};
 }
 
-/* Of every type, one that is right. */
-static gpul_ipc_message good(unsigned type)
+/* A valid message of each type. */
+static gpul_ipc_message good_message(unsigned type)
 {
 	gpul_ipc_message m;
 
@@ -65,11 +65,11 @@ static gpul_ipc_message good(unsigned type)
 	return m;
 }
 
-/* The reason, or NULL: it was taken. */
-static const char *reason(const void *bytes, size_t n_bytes)
+/* The reason for the refusal; NULL: accepted. */
+static const char *parse_reason(const void *bytes, size_t n_bytes)
 {
 	static gpul_error err;
-	/* Exactly as long as it is said to be: the sanitizer sees a byte read too far. */
+	/* A copy of exactly n_bytes, so that the sanitizer detects reads past its end. */
 	void *copy = malloc(n_bytes ? n_bytes : 1);
 	gpul_ipc_message out;
 	gpul_status st;
@@ -84,11 +84,11 @@ static const char *reason(const void *bytes, size_t n_bytes)
 	return st ? err.text : NULL;
 }
 
-static void what_is_right_comes_back_as_it_was(void **state)
+static void copies_valid_messages_unchanged(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < N_TYPES; i++) {
-		gpul_ipc_message m = good(types[i]), out;
+		gpul_ipc_message m = good_message(types[i]), out;
 
 		assert_int_equal(
 			gpul_ipc_wire_parse(&m, gpul_ipc_wire_bytes(types[i]), &out, NULL),
@@ -97,39 +97,39 @@ static void what_is_right_comes_back_as_it_was(void **state)
 	}
 }
 
-static void every_other_length_is_refused(void **state)
+static void refuses_every_other_length(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < N_TYPES; i++) {
-		gpul_ipc_message m = good(types[i]);
+		gpul_ipc_message m = good_message(types[i]);
 		unsigned char room[sizeof m + 1] = { 0 };
 
 		memcpy(room, &m, sizeof m);
 		for (size_t n = 0; n <= sizeof room; n++)
-			assert_int_equal(reason(room, n) == NULL,
+			assert_int_equal(parse_reason(room, n) == NULL,
 					 n == gpul_ipc_wire_bytes(types[i]));
 	}
 }
 
-static void another_version_is_named(void **state)
+static void reports_another_version(void **state)
 {
-	gpul_ipc_message m = good(WIRE_BYE);
+	gpul_ipc_message m = good_message(WIRE_BYE);
 
 	(void)state;
 	m.head.version = 9;
-	assert_non_null(strstr(reason(&m, sizeof m.head), "speaks version 9, this one 1"));
-	m = good(WIRE_BYE);
+	assert_non_null(strstr(parse_reason(&m, sizeof m.head), "uses protocol version 9, this process version 1"));
+	m = good_message(WIRE_BYE);
 	m.head.magic++;
-	assert_non_null(strstr(reason(&m, sizeof m.head), "not gpuload's"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.head), "not a message of gpuload"));
 	for (unsigned type = 0; type < 1 << 16; type++) {
-		m = good(WIRE_BYE);
+		m = good_message(WIRE_BYE);
 		m.head.type = (uint16_t)type;
-		assert_int_equal(reason(&m, sizeof m.head) == NULL, type == WIRE_BYE);
+		assert_int_equal(parse_reason(&m, sizeof m.head) == NULL, type == WIRE_BYE);
 	}
 }
 
-/* Each field of a share that can be wrong, made so. */
-static void sizes_that_do_not_fit_into_each_other_are_refused(void **state)
+/* Change each field of a share that can be invalid. */
+static void refuses_inconsistent_sizes(void **state)
 {
 	static const uint64_t sizes[] = {
 		0, (uint64_t)-1, (uint64_t)1 << 63, ((uint64_t)1 << 56) + 4096, 4095, 4096
@@ -138,48 +138,48 @@ static void sizes_that_do_not_fit_into_each_other_are_refused(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-		m = good(WIRE_OFFER);
-		m.offer.share.mapped_bytes = sizes[i]; /* all too small for the megabyte, or too
-							  large for a machine */
-		assert_non_null(reason(&m, sizeof m.offer));
+		m = good_message(WIRE_OFFER);
+		m.offer.share.mapped_bytes = sizes[i]; /* too small for the 1 MiB of bytes, or too large
+						        * for a machine */
+		assert_non_null(parse_reason(&m, sizeof m.offer));
 	}
-	m = good(WIRE_OFFER);
+	m = good_message(WIRE_OFFER);
 	m.offer.share.bytes = m.offer.share.mapped_bytes - GPUL_IPC_CONTROL_BYTES;
-	assert_null(reason(&m, sizeof m.offer));
+	assert_null(parse_reason(&m, sizeof m.offer));
 	m.offer.share.bytes++;
-	assert_non_null(strstr(reason(&m, sizeof m.offer), "the size"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "size is invalid"));
 	m.offer.share.bytes = (uint64_t)-1;
-	assert_non_null(strstr(reason(&m, sizeof m.offer), "the size"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "size is invalid"));
 	m.offer.share.bytes = 0;
-	assert_non_null(strstr(reason(&m, sizeof m.offer), "the size"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "size is invalid"));
 	for (uint64_t grain = 0; grain < 5; grain += 1) {
-		m = good(WIRE_OFFER);
+		m = good_message(WIRE_OFFER);
 		m.offer.share.granularity_bytes = grain;
-		assert_int_equal(reason(&m, sizeof m.offer) == NULL,
+		assert_int_equal(parse_reason(&m, sizeof m.offer) == NULL,
 				 grain == 1 || grain == 2 || grain == 4);
 	}
 }
 
-static void a_shape_larger_than_the_bytes_is_refused(void **state)
+static void refuses_a_shape_larger_than_the_bytes(void **state)
 {
-	gpul_ipc_message m = good(WIRE_OFFER);
+	gpul_ipc_message m = good_message(WIRE_OFFER);
 	struct wire_share *s = &m.offer.share;
 
 	(void)state;
-	assert_null(reason(&m, sizeof m.offer)); /* 512 * 512 * 4: all of them */
+	assert_null(parse_reason(&m, sizeof m.offer)); /* 512 * 512 * 4: all bytes */
 	s->dim[1]++;
-	assert_non_null(strstr(reason(&m, sizeof m.offer), "shape"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "shape"));
 	s->dim[0] = s->dim[1] = (uint64_t)1 << 32; /* their product is 0 in 64 bits */
-	assert_non_null(strstr(reason(&m, sizeof m.offer), "dimension"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "dimension"));
 	s->n_dims = GPUL_IPC_MAX_DIMS + 1;
-	assert_non_null(strstr(reason(&m, sizeof m.offer), "dimensions"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "dimensions"));
 	s->n_dims = 0;
-	assert_null(reason(&m, sizeof m.offer)); /* says nothing */
-	memset(s->dtype, 'x', sizeof s->dtype);  /* does not end */
-	assert_non_null(strstr(reason(&m, sizeof m.offer), "no text"));
+	assert_null(parse_reason(&m, sizeof m.offer)); /* no shape */
+	memset(s->dtype, 'x', sizeof s->dtype);  /* no NUL at the end */
+	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "not a printable text"));
 }
 
-static void each_kind_comes_by_its_own_way_only(void **state)
+static void refuses_a_method_that_does_not_fit_the_kind(void **state)
 {
 	(void)state;
 	for (unsigned kind = 0; kind < GPUL_MEM_N_KINDS + 2; kind++) {
@@ -189,16 +189,16 @@ static void each_kind_comes_by_its_own_way_only(void **state)
 			bool fits = (via == WIRE_VIA_FD && by_fd) ||
 				    (via == WIRE_VIA_FABRIC && kind == GPUL_MEM_DEVICE) ||
 				    (via == WIRE_VIA_CUDA_IPC && kind == GPUL_MEM_DEVICE_IPC);
-			gpul_ipc_message m = good(WIRE_OFFER);
+			gpul_ipc_message m = good_message(WIRE_OFFER);
 
 			m.offer.share.kind = kind;
 			m.offer.share.via = via;
-			assert_int_equal(reason(&m, sizeof m.offer) == NULL, fits);
+			assert_int_equal(parse_reason(&m, sizeof m.offer) == NULL, fits);
 		}
 	}
 }
 
-static void small_fields_out_of_their_range_are_refused(void **state)
+static void refuses_fields_out_of_range(void **state)
 {
 	static const struct {
 		unsigned type;
@@ -230,35 +230,35 @@ static void small_fields_out_of_their_range_are_refused(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-		gpul_ipc_message m = good(wrong[i].type);
+		gpul_ipc_message m = good_message(wrong[i].type);
 
-		assert_null(reason(&m, gpul_ipc_wire_bytes(wrong[i].type)));
+		assert_null(parse_reason(&m, gpul_ipc_wire_bytes(wrong[i].type)));
 		memcpy((char *)&m + wrong[i].at, &wrong[i].value, sizeof wrong[i].value);
-		if (!reason(&m, gpul_ipc_wire_bytes(wrong[i].type)))
-			fail_msg("case %u was taken", i);
+		if (!parse_reason(&m, gpul_ipc_wire_bytes(wrong[i].type)))
+			fail_msg("case %u was accepted", i);
 	}
 }
 
-static void what_a_reason_says_does_nothing_to_a_terminal(void **state)
+static void replaces_unprintable_characters_in_a_reason(void **state)
 {
-	gpul_ipc_message m = good(WIRE_REFUSED), out;
+	gpul_ipc_message m = good_message(WIRE_REFUSED), out;
 
 	(void)state;
-	memset(m.refused.text, 0x1b, sizeof m.refused.text); /* and without an end */
+	memset(m.refused.text, 0x1b, sizeof m.refused.text); /* without a NUL */
 	assert_int_equal(gpul_ipc_wire_parse(&m, sizeof m.refused, &out, NULL), GPUL_OK);
 	assert_int_equal(strlen(out.refused.text), sizeof out.refused.text - 1);
 	assert_int_equal(strspn(out.refused.text, "?"), sizeof out.refused.text - 1);
 }
 
-/* Bytes at random in a message that was right: whatever is taken is in range. */
-static void what_is_taken_is_in_range_whatever_came(void **state)
+/* Random bytes in valid messages: accepted messages have all fields in range. */
+static void accepted_random_messages_have_fields_in_range(void **state)
 {
 	uint64_t random = 88172645463325252u;
 	unsigned n_taken = 0;
 
 	(void)state;
 	for (unsigned i = 0; i < 200000; i++) {
-		gpul_ipc_message m = good(WIRE_OFFER), out;
+		gpul_ipc_message m = good_message(WIRE_OFFER), out;
 
 		for (unsigned k = 0; k < 1 + i % 3; k++) {
 			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
@@ -283,15 +283,15 @@ static void what_is_taken_is_in_range_whatever_came(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_right_comes_back_as_it_was),
-		cmocka_unit_test(every_other_length_is_refused),
-		cmocka_unit_test(another_version_is_named),
-		cmocka_unit_test(sizes_that_do_not_fit_into_each_other_are_refused),
-		cmocka_unit_test(a_shape_larger_than_the_bytes_is_refused),
-		cmocka_unit_test(each_kind_comes_by_its_own_way_only),
-		cmocka_unit_test(small_fields_out_of_their_range_are_refused),
-		cmocka_unit_test(what_a_reason_says_does_nothing_to_a_terminal),
-		cmocka_unit_test(what_is_taken_is_in_range_whatever_came),
+		cmocka_unit_test(copies_valid_messages_unchanged),
+		cmocka_unit_test(refuses_every_other_length),
+		cmocka_unit_test(reports_another_version),
+		cmocka_unit_test(refuses_inconsistent_sizes),
+		cmocka_unit_test(refuses_a_shape_larger_than_the_bytes),
+		cmocka_unit_test(refuses_a_method_that_does_not_fit_the_kind),
+		cmocka_unit_test(refuses_fields_out_of_range),
+		cmocka_unit_test(replaces_unprintable_characters_in_a_reason),
+		cmocka_unit_test(accepted_random_messages_have_fields_in_range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
