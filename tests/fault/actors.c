@@ -1,4 +1,4 @@
-/* actors.c — start actors and talk to them, from a scenario's side. */
+/* actors.c — start actors, send them commands and check their answers, for the scenarios. */
 #include "tests/fault/actors.h"
 
 #include <fcntl.h>
@@ -14,14 +14,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void leave(int status, void *unused)
+static void exit_now(int status, void *unused)
 {
 	(void)unused;
 	_exit(status);
 }
 
-/* A /proc of its own, as a container has: NVIDIA's driver asks it who it is.  Where it cannot be, others do without. */
-static void own_proc(void)
+/* Mount a private /proc, as a container has, because NVIDIA's driver reads its own process from it.  Other
+ * drivers do not need it, so a failure is ignored. */
+static void mount_private_proc(void)
 {
 	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
 		(void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
@@ -37,13 +38,15 @@ int actor_begin(const struct actor *a)
 		return -1;
 	if (unshare(a->namespaces))
 		return 77;
-	if (a->namespaces & CLONE_NEWPID)  /* where LeakSanitizer cannot find its own threads: end before it looks */
-		on_exit(leave, NULL);
-	pid = a->namespaces & CLONE_NEWPID ? fork() : 0;  /* whose first process is the next child */
+	if (a->namespaces & CLONE_NEWPID)  /* LeakSanitizer cannot find its own threads there, so exit
+					    * before it runs */
+		on_exit(exit_now, NULL);
+	pid = a->namespaces & CLONE_NEWPID ? fork() : 0;  /* the next child is the namespace's first
+							   * process */
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (a->namespaces & CLONE_NEWPID)
-			own_proc();
+			mount_private_proc();
 		return -1;
 	}
 	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
@@ -62,7 +65,7 @@ bool actor_limit(int64_t n_more)
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return false;
 	if (n_more >= 0) {
-		next = fcntl(0, F_DUPFD_CLOEXEC, 0);  /* the lowest that is free */
+		next = fcntl(0, F_DUPFD_CLOEXEC, 0);  /* the lowest free number */
 		if (next < 0)
 			return false;
 		close(next);
@@ -75,7 +78,7 @@ bool attacher_start(struct fault *f, const struct actor *a, struct child *out)
 {
 	if (child_start(f, attacher_role, a, out))
 		return true;
-	return fault_failed(f, "no more processes");
+	return fault_failed(f, "fork failed: no more processes");
 }
 
 bool owner_start(struct fault *f, const struct actor *a, struct child *out)
@@ -83,10 +86,10 @@ bool owner_start(struct fault *f, const struct actor *a, struct child *out)
 	struct note n;
 
 	if (!child_start(f, owner_role, a, out)) {
-		return fault_failed(f, "no more processes");
+		return fault_failed(f, "fork failed: no more processes");
 	}
 	if (!note_receive(out->line, FAULT_WAIT_MS, &n))
-		snprintf(n.text, sizeof n.text, "it does not answer");
+		snprintf(n.text, sizeof n.text, "no answer");
 	else if (n.command == 'r')
 		return true;
 	else
@@ -103,7 +106,7 @@ bool must(struct fault *f, const struct child *c, char command, int64_t value)
 	if (!child_do(c, command, value, &n))
 		fault_failed(f, "'%c': no answer", command);
 	else if (n.command != command)
-		fault_failed(f, "'%c': answered by '%c' %s", command, n.command, n.text);
+		fault_failed(f, "'%c': the answer is for '%c': %s", command, n.command, n.text);
 	else if (!n.good)
 		fault_failed(f, "'%c': %s", command, n.text);
 	else
@@ -126,9 +129,9 @@ bool owner_event(struct fault *f, const struct child *owner, gpul_ipc_event_kind
 	struct note n;
 
 	if (!note_receive(owner->line, FAULT_WAIT_MS, &n))
-		fault_failed(f, "the owner saw nothing where it should have seen %s", gpul_ipc_event_name(wanted));
+		fault_failed(f, "the owner reported no event instead of %s", gpul_ipc_event_name(wanted));
 	else if (n.command != 'v' || n.event != (int)wanted)
-		fault_failed(f, "the owner saw '%c' %s (%s) where it should have seen %s", n.command,
+		fault_failed(f, "the owner reported '%c' %s (%s) instead of %s", n.command,
 			     gpul_ipc_event_name((gpul_ipc_event_kind)n.event), n.text, gpul_ipc_event_name(wanted));
 	else
 		return true;
@@ -143,12 +146,12 @@ bool actor_end(struct fault *f, struct child *c)
 	note_send(c->line, &n);
 	while (note_receive(c->line, FAULT_WAIT_MS, &n))
 		if (n.command == 'e' && !n.good) {
-			fault_failed(f, "at its end: %s", n.text);
+			fault_failed(f, "when the actor ended: %s", n.text);
 			child_kill(c);
 			return false;
 		}
 	status = child_end(c, FAULT_WAIT_MS);
 	if (status)
-		fault_failed(f, "it ended with wait status %#x", status);
+		fault_failed(f, "the actor ended with wait status %#x", status);
 	return status == 0;
 }

@@ -1,4 +1,4 @@
-/* attacher.c — the process that maps another one's memory, and does what its line says. */
+/* attacher.c — the actor that maps the owner's memory and executes commands. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct attacher {
 	const struct actor *how;
 	struct process process;
 	gpul_ipc_client *client;
-	int64_t rounds;          /* of the kernel that runs */
+	int64_t rounds;          /* of the running kernel */
 	bool has_baseline;
 	struct counts baseline;
 };
@@ -27,7 +27,7 @@ static gpul_status attach(struct attacher *a, int timeout_ms, gpul_error *err)
 	return st;
 }
 
-static gpul_status start(struct attacher *a, int64_t rounds, gpul_error *err)
+static gpul_status start_kernel(struct attacher *a, int64_t rounds, gpul_error *err)
 {
 	gpul_status st = process_sum_start(&a->process, gpul_ipc_client_view(a->client), rounds, err);
 
@@ -36,7 +36,7 @@ static gpul_status start(struct attacher *a, int64_t rounds, gpul_error *err)
 	return st;
 }
 
-static gpul_status finish(struct attacher *a, gpul_error *err)
+static gpul_status finish_kernel(struct attacher *a, gpul_error *err)
 {
 	gpul_status st = process_sum_end(&a->process, gpul_ipc_client_view(a->client), a->rounds, err);
 
@@ -62,8 +62,8 @@ static gpul_status listen_to_owner(struct attacher *a, int timeout_ms, struct no
 	return st;
 }
 
-/* Attach, look at a word (each time another one), let go. */
-static gpul_status attach_often(struct attacher *a, int64_t times, gpul_error *err)
+/* Repeatedly attach, check one word (a different one each time), and detach. */
+static gpul_status attach_repeatedly(struct attacher *a, int64_t times, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -86,14 +86,14 @@ static gpul_status attach_often(struct attacher *a, int64_t times, gpul_error *e
 	return st;
 }
 
-static gpul_status ask(int timeout_ms, gpul_error *err)
+static gpul_status query_owner(int timeout_ms, gpul_error *err)
 {
 	gpul_ipc_share share;
 
 	return gpul_ipc_ask(SHARE_NAME, timeout_ms, &share, err);
 }
 
-static gpul_status count(struct attacher *a, struct note *n)
+static gpul_status count_held(struct attacher *a, struct note *n)
 {
 	return a->has_baseline && !counts_same(&a->baseline, n->text) ? GPUL_EINVAL : GPUL_OK;
 }
@@ -104,8 +104,8 @@ static void take_baseline(struct attacher *a)
 	a->has_baseline = true;
 }
 
-/* False: it was the end. */
-static bool obey(struct attacher *a, struct note *n)
+/* False: the command was to exit. */
+static bool execute_command(struct attacher *a, struct note *n)
 {
 	gpul_error err = { 0 };
 	gpul_status st = GPUL_OK;
@@ -114,16 +114,16 @@ static bool obey(struct attacher *a, struct note *n)
 	n->text[0] = '\0';
 	switch (n->command) {
 	case 'a': st = attach(a, (int)n->value, &err); break;
-	case 'r': st = start(a, n->value, &err); break;
-	case 'w': st = finish(a, &err); break;
+	case 'r': st = start_kernel(a, n->value, &err); break;
+	case 'w': st = finish_kernel(a, &err); break;
 	case 's': st = process_sums_right(&a->process, gpul_ipc_client_view(a->client), &err); break;
 	case 'v': st = listen_to_owner(a, (int)n->value, n, &err); break;
 	case 'x': st = detach(a, &err); break;
-	case 'q': st = ask((int)n->value, &err); break;
-	case 'm': st = attach_often(a, n->value, &err); break;
+	case 'q': st = query_owner((int)n->value, &err); break;
+	case 'm': st = attach_repeatedly(a, n->value, &err); break;
 	case 'l': st = actor_limit(n->value) ? GPUL_OK : GPUL_ESYS; break;
 	case 'b': take_baseline(a); break;
-	case 'c': st = count(a, n); break;
+	case 'c': st = count_held(a, n); break;
 	default: return false;
 	}
 	n->value = (int64_t)((gpul_clock_ns() - from) / 1000000);
@@ -151,7 +151,7 @@ int attacher_role(const struct fault *f, int line, const void *arg)
 		return 1;
 	}
 	step_reached("open");
-	while (note_receive(line, -1, &n) && obey(&a, &n))
+	while (note_receive(line, -1, &n) && execute_command(&a, &n))
 		note_send(line, &n);
 	gpul_ipc_client_close(a.client, FAULT_WAIT_MS, &err);
 	process_close(&a.process);

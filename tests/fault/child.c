@@ -1,4 +1,4 @@
-/* child.c — fork actors, talk to them, see them end. */
+/* child.c — fork actors, exchange notes with them, wait for their end. */
 #include "tests/fault/child.h"
 
 #include <errno.h>
@@ -25,7 +25,8 @@ bool child_start(const struct fault *f, child_role *role, const void *arg, struc
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
-		exit(role(f, pair[1], arg));  /* not _exit(): a sanitizer looks for leaks then */
+		exit(role(f, pair[1], arg));  /* exit() instead of _exit(), so that a sanitizer checks for
+					       * leaks */
 	}
 	close(pair[1]);
 	if (pid < 0) {
@@ -36,7 +37,7 @@ bool child_start(const struct fault *f, child_role *role, const void *arg, struc
 	return true;
 }
 
-/* read() and write(), because the calls that sockets have of their own are steps (step.c). */
+/* read() and write(), because step.c replaces the socket calls. */
 bool note_send(int line, const struct note *n)
 {
 	return write(line, n, sizeof *n) == (ssize_t)sizeof *n;
@@ -75,7 +76,7 @@ int child_end(struct child *c, int timeout_ms)
 		}
 		usleep(200);
 	}
-	close(c->line);  /* not before: what is still to be read on it would reach the child as an error */
+	close(c->line);  /* not earlier: closing with unread data would be an error for the child */
 	*c = (struct child){ 0 };
 	return status;
 }

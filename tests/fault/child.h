@@ -1,13 +1,13 @@
-/* child.h — processes that act, and the line on which each is told what to do and answers. */
+/* child.h — the actors' processes, and the line (socket) on which each gets commands and answers. */
 #ifndef GPULOAD_TESTS_FAULT_CHILD_H
 #define GPULOAD_TESTS_FAULT_CHILD_H
 
 #include "tests/fault/fault.h"
 
-/* One message on a line.  command: what to do, by a letter; an answer repeats it. */
+/* A message on a line.  command: one letter; an answer repeats it. */
 struct note {
 	char command;
-	bool good;          /* answers: done, and everything was as it should be */
+	bool good;          /* answers: done, without any error */
 	int event;          /* 'v': a gpul_ipc_event_kind */
 	int native;
 	gpul_status status;
@@ -16,26 +16,26 @@ struct note {
 };
 
 struct child {
-	pid_t pid;          /* 0: none */
+	pid_t pid;          /* 0: no process */
 	int line;
 };
 
-/* What a child does; its exit status.  arg is the parent's, as it was at the fork. */
+/* The main function of a child; returns its exit status.  arg is a copy of the parent's. */
 typedef int child_role(const struct fault *f, int line, const void *arg);
 
-/* Fork a child that dies with this process.  False: no more processes or descriptors. */
+/* Fork a child that is killed when this process ends.  False: no more processes or descriptors. */
 bool child_start(const struct fault *f, child_role *role, const void *arg, struct child *out);
 
-/* Send a note, or wait for one.  False: the other side is gone, or the time is over. */
+/* Send a note, or wait for one.  False: the other side has ended, or time-out. */
 bool note_send(int line, const struct note *n);
 bool note_receive(int line, int timeout_ms, struct note *out);
 
-/* Tell a child to do something and wait for its answer.  False: it is gone, or did not answer in time. */
+/* Send a command to a child and wait for its answer.  False: it has ended, or time-out. */
 bool child_do(const struct child *c, char command, int64_t value, struct note *answer);
 
-/* Wait for a child's end; its wait status, -1 when it did not end in time (then it is killed).  Closes the line. */
+/* Wait for a child's end; returns its wait status, or -1 if it did not end in time and was killed.  Closes the line. */
 int child_end(struct child *c, int timeout_ms);
-/* End it by SIGKILL, whatever it does; the same otherwise.  A child that is none is fine. */
+/* Kill a child with SIGKILL, wait for its end and close the line.  Does nothing if pid is 0. */
 void child_kill(struct child *c);
 
 #endif

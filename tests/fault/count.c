@@ -1,4 +1,4 @@
-/* count.c — /proc counted. */
+/* count.c — count what a process and the system hold, by reading /proc. */
 #include "tests/fault/count.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@ static bool is_number(const char *name)
 static int count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
-	int n = -1;  /* the folder's own */
+	int n = -1;  /* not counting the folder's own descriptor */
 
 	for (struct dirent *e; d && (e = readdir(d));)
 		n += is_number(e->d_name);
@@ -31,7 +31,7 @@ static int count_fds(void)
 	return n;
 }
 
-/* One line of /proc/PID/maps: is there a file behind it, and which? */
+/* Does a line of /proc/PID/maps have a file, and which one? */
 static bool mapped_file(const char *line, unsigned long *device, unsigned long *inode, const char **name)
 {
 	unsigned major, minor;
@@ -74,7 +74,7 @@ void counts_take(struct counts *out)
 	count_maps(out);
 }
 
-/* What is behind each open descriptor, as much as fits. */
+/* List the targets of the open descriptors, shortened to fit. */
 static void list_fds(char text[FAULT_TEXT])
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -101,13 +101,13 @@ bool counts_same(const struct counts *before, char text[FAULT_TEXT])
 
 	counts_take(&now);
 	if (now.n_fds > before->n_fds) {
-		snprintf(text, FAULT_TEXT, "%d descriptors where there were %d:", now.n_fds, before->n_fds);
+		snprintf(text, FAULT_TEXT, "%d descriptors instead of %d:", now.n_fds, before->n_fds);
 		list_fds(text);
 	} else if (now.n_shared > before->n_shared || now.n_mapped_files > before->n_mapped_files) {
-		snprintf(text, FAULT_TEXT, "%d mappings of files (%d of shared memory) where there were %d (%d)",
+		snprintf(text, FAULT_TEXT, "%d file mappings (%d of shared memory) instead of %d (%d)",
 			 now.n_mapped_files, now.n_shared, before->n_mapped_files, before->n_shared);
 	} else if (now.n_held > before->n_held) {
-		snprintf(text, FAULT_TEXT, "%d things of the driver where there were %d", now.n_held, before->n_held);
+		snprintf(text, FAULT_TEXT, "%d driver objects instead of %d", now.n_held, before->n_held);
 	} else {
 		return true;
 	}
@@ -129,7 +129,7 @@ void names_private(void)
 		      mount("gpuload-fault", "/dev/shm", "tmpfs", 0, NULL) == 0;
 }
 
-/* True when every name is one that may be there; else text says which is not. */
+/* Are all names in the folder allowed?  False: text has the first that is not. */
 static bool all_names(const char *folder, bool allowed(const char *), char text[FAULT_TEXT])
 {
 	DIR *d = opendir(folder);
@@ -138,19 +138,19 @@ static bool all_names(const char *folder, bool allowed(const char *), char text[
 	for (struct dirent *e; d && clean && (e = readdir(d));) {
 		clean = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || allowed(e->d_name);
 		if (!clean)
-			snprintf(text, FAULT_TEXT, "%s/%s is left", folder, e->d_name);
+			snprintf(text, FAULT_TEXT, "%s/%s was left behind", folder, e->d_name);
 	}
 	if (d)
 		closedir(d);
 	return clean;
 }
 
-static bool is_of_a_socket(const char *name)
+static bool is_socket_or_lock(const char *name)
 {
 	return ends_in(name, ".sock") || ends_in(name, ".lock");
 }
 
-static bool is_none(const char *name)
+static bool is_never_allowed(const char *name)
 {
 	(void)name;
 	return false;
@@ -158,7 +158,7 @@ static bool is_none(const char *name)
 
 bool names_clean(const char *folder, char text[FAULT_TEXT])
 {
-	return all_names(folder, is_of_a_socket, text) && (!shm_is_ours || all_names("/dev/shm", is_none, text));
+	return all_names(folder, is_socket_or_lock, text) && (!shm_is_ours || all_names("/dev/shm", is_never_allowed, text));
 }
 
 static bool maps_file(const char *pid, dev_t device, ino_t inode)

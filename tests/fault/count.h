@@ -1,4 +1,4 @@
-/* count.h — what a process and the system hold: nothing of it may grow. */
+/* count.h — count descriptors, mappings and driver objects, to detect leaks. */
 #ifndef GPULOAD_TESTS_FAULT_COUNT_H
 #define GPULOAD_TESTS_FAULT_COUNT_H
 
@@ -6,24 +6,24 @@
 
 struct counts {
 	int n_fds;
-	int n_mapped_files;  /* mappings with a file behind them: memfds, devices, libraries */
-	int n_shared;        /* of these: of memory that processes share (no libraries) */
-	int n_held;          /* of the driver: see ledger.h */
+	int n_mapped_files;  /* mappings of files: memfds, devices, libraries */
+	int n_shared;        /* of these: shared memory (not libraries) */
+	int n_held;          /* driver objects, counted by ledger.h */
 };
 
 void counts_take(struct counts *out);
 
-/* True when this process holds no more than before.  Else text says what more there is, with the open files by name. */
+/* Does this process hold no more than before?  False: text has what was added, and the names of the open files. */
 bool counts_same(const struct counts *before, char text[FAULT_TEXT]);
 
-/* Give this process and its children a /dev/shm of their own, where that is permitted: in one that is shared, somebody
- * else's names come and go. */
+/* Give this process and its children a private /dev/shm, if permitted: in the shared one, other programs create and
+ * remove names. */
 void names_private(void);
 
-/* True when a folder holds nothing but NAME.sock and NAME.lock files, and a /dev/shm of our own nothing. */
+/* Does a folder contain only NAME.sock and NAME.lock files, and a private /dev/shm nothing? */
 bool names_clean(const char *folder, char text[FAULT_TEXT]);
 
-/* How many processes (of those this one may look at) have a file open or mapped. */
+/* The number of processes, among those that this process may inspect, that have a file open or mapped. */
 int holders_of(dev_t device, ino_t inode);
 
 #endif

@@ -1,4 +1,4 @@
-/* crowd.c — many attachers at once, again and again; and processes that have no descriptors left. */
+/* crowd.c — scenarios: many concurrent attachers, and processes that run out of descriptors. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,14 +8,14 @@
 
 enum { N_CROWD = 64, MOST_MORE = 8 };
 
-/* Each attaches and lets go f->times times, all beside each other. */
-static bool all_often(struct fault *f, const struct child crowd[N_CROWD])
+/* All attach and detach f->times times, concurrently. */
+static bool all_attach_repeatedly(struct fault *f, const struct child crowd[N_CROWD])
 {
 	struct note n = { .command = 'm', .value = f->times };
 
 	for (int i = 0; i < N_CROWD; i++)
 		if (!note_send(crowd[i].line, &n))
-			return fault_failed(f, "attacher %d is gone", i);
+			return fault_failed(f, "attacher %d has ended", i);
 	for (int i = 0; i < N_CROWD; i++)
 		if (!note_receive(crowd[i].line, -1, &n) || !n.good)
 			return fault_failed(f, "attacher %d: %.400s", i, n.text);
@@ -33,7 +33,7 @@ enum fault_verdict storm(struct fault *f)
 
 	for (int i = 0; i < N_CROWD; i++)
 		good = good && attacher_start(f, &how, &crowd[i]) && must(f, &crowd[i], 'm', 1) && must(f, &crowd[i], 'b', 0);
-	good = good && all_often(f, crowd) && must(f, &owner, 'c', 0) && must(f, &owner, 's', 0) && actor_end(f, &owner);
+	good = good && all_attach_repeatedly(f, crowd) && must(f, &owner, 'c', 0) && must(f, &owner, 's', 0) && actor_end(f, &owner);
 	for (int i = 0; i < N_CROWD; i++) {
 		good = good && actor_end(f, &crowd[i]);
 		child_kill(&crowd[i]);
@@ -44,8 +44,8 @@ enum fault_verdict storm(struct fault *f)
 
 /* ---- few descriptors ------------------------------------------------------------------------ */
 
-/* With n_more descriptors to be had, c attaches (and lets go), or says why not. */
-static bool attaches_or_says_why(struct fault *f, const struct child *c)
+/* With room for n_more descriptors, c attaches and detaches, or reports why it cannot. */
+static bool attaches_or_reports_why(struct fault *f, const struct child *c)
 {
 	struct note n;
 
@@ -56,16 +56,16 @@ static bool attaches_or_says_why(struct fault *f, const struct child *c)
 	return n.text[0] || fault_failed(f, "refused without a reason");
 }
 
-static bool lacks(struct fault *f, const struct child *who, int n_more, const struct child *attacher)
+static bool run_with_few_descriptors(struct fault *f, const struct child *who, int n_more, const struct child *attacher)
 {
-	if (!must(f, who, 'l', n_more) || !attaches_or_says_why(f, attacher) || !must(f, who, 'l', -1))
+	if (!must(f, who, 'l', n_more) || !attaches_or_reports_why(f, attacher) || !must(f, who, 'l', -1))
 		return false;
 	return must_attach(f, attacher) && must(f, attacher, 's', 0) && must(f, attacher, 'x', 0) &&
 	       must(f, attacher, 'c', 0);
 }
 
-/* An owner with room for some descriptors gets a message with more: cut off, so no message. */
-static bool cut_message(struct fault *f, const struct child *owner, int n_more, const struct wire_hello *hello)
+/* An owner gets a message with more descriptors than it has room for: the message is truncated and refused. */
+static bool send_too_many_fds(struct fault *f, const struct child *owner, int n_more, const struct wire_hello *hello)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fds[20], s;
 	struct wire_refused why;
@@ -78,7 +78,7 @@ static bool cut_message(struct fault *f, const struct child *owner, int n_more, 
 	good = good && must(f, owner, 'l', -1) && raw_dropped(s, &why);
 	close(s);
 	close(null);
-	return good || fault_failed(f, "a message with 20 descriptors for an owner with room for %d", n_more);
+	return good || fault_failed(f, "an owner with room for %d descriptors accepted a message with 20", n_more);
 }
 
 enum fault_verdict few_descriptors(struct fault *f)
@@ -92,8 +92,8 @@ enum fault_verdict few_descriptors(struct fault *f)
 
 	for (unsigned i = 0; good && i < f->times; i++)
 		for (int n_more = 0; good && n_more < MOST_MORE; n_more++)
-			good = lacks(f, &attacher, n_more, &attacher) && lacks(f, &owner, n_more, &attacher) &&
-			       cut_message(f, &owner, n_more, &hello);
+			good = run_with_few_descriptors(f, &attacher, n_more, &attacher) && run_with_few_descriptors(f, &owner, n_more, &attacher) &&
+			       send_too_many_fds(f, &owner, n_more, &hello);
 	good = good && must(f, &owner, 'c', 0) && actor_end(f, &owner) && actor_end(f, &attacher);
 	child_kill(&owner);
 	child_kill(&attacher);

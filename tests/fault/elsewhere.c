@@ -1,4 +1,5 @@
-/* elsewhere.c — processes of other users, who are turned away, and of other namespaces, who are not. */
+/* elsewhere.c — scenarios: processes of other users, which are refused, and in other namespaces, which are
+ * not. */
 #include <errno.h>
 #include <grp.h>
 #include <sched.h>
@@ -35,7 +36,8 @@ static bool is_refused(struct fault *f, const struct actor *how, const char *wha
 	return good;
 }
 
-/* Below the library, which would not connect: exit status 0 when it is turned away with a reason. */
+/* Connects by system calls, because the library would not connect: exit status 0 if it is refused with a
+ * reason. */
 static int stranger_role(const struct fault *f, int line, const void *arg)
 {
 	struct wire_refused why;
@@ -47,7 +49,7 @@ static int stranger_role(const struct fault *f, int line, const void *arg)
 	s = raw_connect(f);
 	if (s < 0)
 		return 3;
-	raw_send(s, arg, sizeof(struct wire_hello), NULL, 0);  /* it may be turned away before it has said a word */
+	raw_send(s, arg, sizeof(struct wire_hello), NULL, 0);  /* fails if it was refused already */
 	return raw_dropped(s, &why) && why.status && why.text[0] ? 0 : 4;
 }
 
@@ -61,19 +63,19 @@ static bool owner_refuses(struct fault *f, const struct child *owner, const stru
 		return false;
 	status = child_end(&stranger, FAULT_WAIT_MS);
 	if (status)
-		return fault_failed(f, "another user's connection was not turned away: wait status %#x", status);
+		return fault_failed(f, "another user's connection was not refused: wait status %#x", status);
 	if (!note_receive(owner->line, FAULT_WAIT_MS, &n) || n.command != 'v' || n.event != GPUL_IPC_REFUSED)
-		return fault_failed(f, "the owner did not tell that it turned another user away");
+		return fault_failed(f, "the owner did not report that it refused another user");
 	return strstr(n.text, "65534") || fault_failed(f, "the reason does not name the user: %.300s", n.text);
 }
 
-/* As if somebody had opened the folder to all: who a process is counts, not only what it can reach. */
+/* Open the folder to all users: the owner must still refuse them by their user id. */
 static bool open_to_all(const struct fault *f, const char *path)
 {
 	return chmod(f->folder, 0777) == 0 && chmod(path, 0777) == 0;
 }
 
-static bool user_by_user(struct fault *f, const struct wire_hello *hello)
+static bool try_users(struct fault *f, const struct wire_hello *hello)
 {
 	char path[108];
 	struct actor ours = { 0 }, theirs = { .uid = NOBODY }, theirs_by_path = { .uid = NOBODY, .name = path },
@@ -101,12 +103,12 @@ enum fault_verdict other_user(struct fault *f)
 	bool good;
 
 	if (geteuid() != 0) {
-		fault_failed(f, "only root can be two users");
+		fault_failed(f, "needs root, to act as two users");
 		return FAULT_SKIPPED;
 	}
 	good = raw_record(f, &hello, &offer);
 	for (unsigned i = 0; good && i < f->times; i++)
-		good = user_by_user(f, &hello);
+		good = try_users(f, &hello);
 	return good ? FAULT_OK : FAULT_FAILED;
 }
 
@@ -116,10 +118,10 @@ static const struct {
 	const char *what;
 	int owner, attacher;
 } places[] = {
-	{ "one network each", 0, CLONE_NEWNET },  /* the first: the only one for device-ipc */
-	{ "the attacher in its own processes", 0, CLONE_NEWPID },
-	{ "the owner in its own processes", CLONE_NEWPID, 0 },
-	{ "each in its own processes and network", CLONE_NEWPID | CLONE_NEWNET, CLONE_NEWPID | CLONE_NEWNET },
+	{ "separate network namespaces", 0, CLONE_NEWNET },  /* the first: device-ipc runs only this one */
+	{ "the attacher in a new pid namespace", 0, CLONE_NEWPID },
+	{ "the owner in a new pid namespace", CLONE_NEWPID, 0 },
+	{ "each in new pid and network namespaces", CLONE_NEWPID | CLONE_NEWNET, CLONE_NEWPID | CLONE_NEWNET },
 };
 enum { N_PLACES = sizeof places / sizeof places[0] };
 
@@ -133,7 +135,7 @@ static bool permitted(int namespaces)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* Attach, sum, detach; then attach and die: the owner hears of all of it. */
+/* Attach, sum, detach; then attach and get killed: the owner must report all of it. */
 static bool attach_across(struct fault *f, int index)
 {
 	struct actor o = { .namespaces = places[index].owner }, a = { .namespaces = places[index].attacher };
@@ -143,7 +145,7 @@ static bool attach_across(struct fault *f, int index)
 		    owner_event(f, &owner, GPUL_IPC_DETACHED) && must(f, &attacher, 'a', FAULT_WAIT_MS) &&
 		    owner_event(f, &owner, GPUL_IPC_ATTACHED);
 
-	child_kill(&attacher);  /* and what it forked dies with it */
+	child_kill(&attacher);  /* the process that it forked is killed too */
 	good = good && owner_event(f, &owner, GPUL_IPC_PEER_DIED) && must(f, &owner, 's', 0) && must(f, &owner, 'c', 0) &&
 	       actor_end(f, &owner);
 	child_kill(&owner);
@@ -152,7 +154,7 @@ static bool attach_across(struct fault *f, int index)
 
 enum fault_verdict other_namespaces(struct fault *f)
 {
-	/* A cuIpc handle may name its owner by a number that means another process elsewhere. */
+	/* A cuIpc handle may contain its owner's pid, which is another process in another pid namespace. */
 	unsigned n_places = f->kind == GPUL_MEM_DEVICE_IPC ? 1 : N_PLACES;
 	char why[FAULT_TEXT];
 

@@ -1,7 +1,7 @@
-/* fault.c — run the scenarios: which, how often, on which driver, with which kinds of memory.
+/* fault.c — run the scenarios, with options for scenario, number of rounds, driver and kind of memory.
  *
  *     build/tests/fault/fault                              a few rounds of each: seconds
- *     build/tests/fault/fault --full                       the numbers that gpuload is held to
+ *     build/tests/fault/fault --full                       the numbers that gpuload must pass
  *     build/tests/fault/fault --driver nvidia --times 20   on a GPU
  *     build/tests/fault/fault --only kill-owner --kind host-numa --times 1000 --jobs 2 */
 #include "tests/fault/fault.h"
@@ -30,27 +30,29 @@ struct scenario {
 	const char *name;
 	const char *what;
 	fault_scenario *run;
-	unsigned few, gpu, full;  /* times: in a check, on a GPU, with --full */
-	bool each_kind;           /* with each kind of memory; else with the first that is asked for */
-	bool one_job;             /* it is a crowd by itself, or measures delays that others would add to */
+	unsigned few, gpu, full;  /* rounds in a check, on a GPU, with --full */
+	bool each_kind;           /* run with each kind of memory; false: with the first requested kind
+				   * only */
+	bool one_job;             /* it starts many processes itself, or measures delays that other jobs
+				   * would add to */
 };
 
 static const struct scenario scenarios[] = {
 	{ "kill-owner", "SIGKILL of the owner at each of 12 steps", kill_owner, 3, 20, 1000, true, false },
 	{ "kill-attacher", "SIGKILL of an attacher at each of 12 steps", kill_attacher, 3, 20, 1000, true, false },
 	{ "orphans", "the owner is killed while three readers run", orphans, 1, 20, 100, true, false },
-	{ "restarts", "restarts over a stale socket", restarts, 10, 20, 1000, false, false },
-	{ "storm", "64 attachers that attach and detach", storm, 20, 100, 10000, true, true },
+	{ "restarts", "an owner restarts over a stale socket file", restarts, 10, 20, 1000, false, false },
+	{ "storm", "64 processes attach and detach concurrently", storm, 20, 100, 10000, true, true },
 	{ "few-descriptors", "at the limit of open files", few_descriptors, 2, 2, 100, false, false },
 	{ "stopped-peer", "SIGSTOP of an attacher: others go on", stopped_peer, 2, 4, 50, false, false },
-	{ "stopped-owner", "SIGSTOP of the owner: time-outs as asked", stopped_owner, 2, 4, 50, false, false },
-	{ "other-user", "another user is turned away, both ways", other_user, 1, 2, 10, false, false },
-	{ "other-namespaces", "networks and processes of their own: it works", other_namespaces, 1, 2, 25, true, false },
+	{ "stopped-owner", "SIGSTOP of the owner: calls end after their time-outs", stopped_owner, 2, 4, 50, false, false },
+	{ "other-user", "owner and attacher each refuse another user", other_user, 1, 2, 10, false, false },
+	{ "other-namespaces", "new network and pid namespaces: it works", other_namespaces, 1, 2, 25, true, false },
 	{ "kill-proxy", "SIGKILL of a proxy's process at each of 10 steps", kill_proxy, 3, 20, 1000, false, false },
 	{ "kill-pusher", "SIGKILL of the kernels' process at each of 8 steps", kill_pusher, 3, 20, 1000, false, true },
-	{ "stopped-proxy", "SIGSTOP of a proxy: kernels time out, or go on", stopped_proxy, 2, 4, 50, false, false },
-	{ "hostile-clients", "connections that lie to an owner", hostile_clients, 10, 20, 10000, true, false },
-	{ "hostile-servers", "owners that lie to an attacher", hostile_servers, 10, 20, 10000, false, false },
+	{ "stopped-proxy", "SIGSTOP of a proxy: kernels time out, or continue after SIGCONT", stopped_proxy, 2, 4, 50, false, false },
+	{ "hostile-clients", "connections that send false data to an owner", hostile_clients, 10, 20, 10000, true, false },
+	{ "hostile-servers", "owners that send false data to an attacher", hostile_servers, 10, 20, 10000, false, false },
 };
 enum { N_SCENARIOS = sizeof scenarios / sizeof scenarios[0], N_DRIVERS = 3 };
 
@@ -62,7 +64,7 @@ struct options {
 	bool full;
 };
 
-static int count[3];  /* by verdict */
+static int count[3];  /* rounds by verdict */
 
 bool fault_failed(struct fault *f, const char *fmt, ...)
 {
@@ -82,10 +84,10 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 
 /* ---- delays ----------------------------------------------------------------------------------- */
 
-enum { MOST_DELAY_NS = 10 * 1000 * 1000 };  /* that --full allows */
+enum { MOST_DELAY_NS = 10 * 1000 * 1000 };  /* the most that --full allows */
 
-/* Memory of zeros that this process shares with its children. */
-static void *for_all(size_t bytes)
+/* Memory, all zeros, that this process shares with its children. */
+static void *map_shared(size_t bytes)
 {
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -107,23 +109,24 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What the delays were; false: too long. */
-static bool tell_delays(struct fault_delays *d, bool hold_to_bar, char text[FAULT_TEXT])
+/* Describe the delays in text; false: too long. */
+static bool describe_delays(struct fault_delays *d, bool hold_to_bar, char text[FAULT_TEXT])
 {
 	const unsigned n = d->n < FAULT_MOST_DELAYS ? d->n : FAULT_MOST_DELAYS;
 
 	if (!n)
 		return true;
 	qsort(d->ns, n, sizeof d->ns[0], by_size);
-	snprintf(text, FAULT_TEXT, "%u deaths were noticed after %.2f ms (median), %.2f ms (99 %%), %.2f ms (most)", n,
+	snprintf(text, FAULT_TEXT, "%u kills were noticed after %.2f ms (median), %.2f ms (99 %%), %.2f ms (maximum)", n,
 		 (double)d->ns[n / 2] / 1e6, (double)d->ns[(uint64_t)n * 99 / 100] / 1e6, (double)d->ns[n - 1] / 1e6);
 	return !hold_to_bar || d->ns[n - 1] <= MOST_DELAY_NS;
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------- */
 
-/* One job, in a process of its own: it may leave children behind, which die with it. */
-static int job(struct fault *f, const struct scenario *s, int out)
+/* Run one job in a separate process, because a failed scenario may leave children, which are killed with the
+ * job. */
+static int run_job(struct fault *f, const struct scenario *s, int out)
 {
 	enum fault_verdict verdict;
 
@@ -132,7 +135,7 @@ static int job(struct fault *f, const struct scenario *s, int out)
 		return FAULT_FAILED;
 	setenv("GPULOAD_RUNTIME_DIR", f->folder, 1);
 	names_private();
-	f->died_ns = for_all(sizeof *f->died_ns);
+	f->died_ns = map_shared(sizeof *f->died_ns);
 	if (!f->died_ns)
 		return FAULT_FAILED;
 	verdict = s->run(f);
@@ -146,30 +149,30 @@ static int job(struct fault *f, const struct scenario *s, int out)
 	return (int)verdict;
 }
 
-/* The worst verdict of the jobs, with its text. */
-static enum fault_verdict collect(pid_t pids[], int texts[], unsigned n, char text[FAULT_TEXT])
+/* Wait for the jobs; returns the worst verdict and its text. */
+static enum fault_verdict collect_jobs(pid_t pids[], int texts[], unsigned n, char text[FAULT_TEXT])
 {
 	enum fault_verdict verdict = FAULT_OK;
 
 	for (unsigned i = 0; i < n; i++) {
-		char said[FAULT_TEXT] = "it ended without a word";
+		char job_text[FAULT_TEXT] = "the job ended without a result";
 		int status = -1, mine;
 
 		waitpid(pids[i], &status, 0);
-		if (read(texts[i], said, sizeof said) < 0)
-			strcpy(said, strerror(errno));
+		if (read(texts[i], job_text, sizeof job_text) < 0)
+			strcpy(job_text, strerror(errno));
 		close(texts[i]);
 		mine = WIFEXITED(status) ? WEXITSTATUS(status) : FAULT_FAILED;
 		if (i == 0 || (mine != FAULT_OK && verdict != FAULT_FAILED)) {
 			verdict = (enum fault_verdict)mine;
-			memcpy(text, said, sizeof said);
+			memcpy(text, job_text, sizeof job_text);
 		}
 	}
 	return verdict;
 }
 
-/* The times shared out to jobs. */
-static enum fault_verdict in_jobs(const struct fault *of, const struct scenario *s, unsigned n_jobs, char text[FAULT_TEXT])
+/* Run the scenario with its rounds divided among jobs. */
+static enum fault_verdict run_in_jobs(const struct fault *of, const struct scenario *s, unsigned n_jobs, char text[FAULT_TEXT])
 {
 	pid_t pids[MOST_JOBS];
 	int texts[MOST_JOBS], pipes[2];
@@ -184,11 +187,11 @@ static enum fault_verdict in_jobs(const struct fault *of, const struct scenario 
 		fflush(NULL);
 		pids[i] = fork();
 		if (pids[i] == 0)
-			_exit(job(&f, s, pipes[1]));
+			_exit(run_job(&f, s, pipes[1]));
 		close(pipes[1]);
 		texts[i] = pipes[0];
 	}
-	return collect(pids, texts, n, text);
+	return collect_jobs(pids, texts, n, text);
 }
 
 /* ---- the GPU's memory ----------------------------------------------------------------------- */
@@ -200,7 +203,7 @@ static size_t free_bytes(const struct process *p)
 	return p->drv.cuMemGetInfo(&free, &total) ? 0 : free;
 }
 
-/* What the dead had comes back when the kernel has finished with them: wait until no more comes. */
+/* The system frees the memory of killed processes with a delay: wait until free memory stops growing. */
 static size_t settled_bytes(const struct process *p, size_t wanted)
 {
 	size_t before = 0, now = free_bytes(p);
@@ -214,7 +217,7 @@ static size_t settled_bytes(const struct process *p, size_t wanted)
 	return now;
 }
 
-/* A process that looks at the GPU before a scenario and after it. */
+/* A process that measures the GPU's free memory before and after a scenario. */
 static int meter_role(const struct fault *f, int line, const void *arg)
 {
 	struct process p;
@@ -230,20 +233,20 @@ static int meter_role(const struct fault *f, int line, const void *arg)
 		return 1;
 	after = settled_bytes(&p, before);
 	n.good = after >= before;
-	snprintf(n.text, sizeof n.text, "the GPU has %zu bytes less than before", before - after);
+	snprintf(n.text, sizeof n.text, "the GPU has %zu bytes less free memory than before", before - after);
 	note_send(line, &n);
 	process_close(&p);
 	return 0;
 }
 
-static enum fault_verdict metered(const struct fault *f, const struct scenario *s, unsigned n_jobs, char text[FAULT_TEXT])
+static enum fault_verdict run_with_meter(const struct fault *f, const struct scenario *s, unsigned n_jobs, char text[FAULT_TEXT])
 {
 	struct child meter;
 	struct note n = { .command = 'a' };
 	enum fault_verdict verdict;
 
 	if (f->driver != GPUL_DRIVER_NVIDIA)
-		return in_jobs(f, s, n_jobs, text);
+		return run_in_jobs(f, s, n_jobs, text);
 	if (!child_start(f, meter_role, NULL, &meter))
 		return FAULT_FAILED;
 	if (!note_receive(meter.line, FAULT_WAIT_MS, &n)) {
@@ -251,7 +254,7 @@ static enum fault_verdict metered(const struct fault *f, const struct scenario *
 		strcpy(text, "no GPU");
 		return FAULT_SKIPPED;
 	}
-	verdict = in_jobs(f, s, n_jobs, text);
+	verdict = run_in_jobs(f, s, n_jobs, text);
 	if (!child_do(&meter, 'a', 0, &n) || (verdict == FAULT_OK && !n.good)) {
 		verdict = FAULT_FAILED;
 		memcpy(text, n.text, sizeof n.text);
@@ -260,22 +263,22 @@ static enum fault_verdict metered(const struct fault *f, const struct scenario *
 	return verdict;
 }
 
-static void run(const struct scenario *s, const struct options *o, gpul_mem_kind kind)
+static void run_scenario(const struct scenario *s, const struct options *o, gpul_mem_kind kind)
 {
-	static const char *const words[] = { "ok", "FAIL", "skip" };
-	struct fault f = { .driver = o->driver, .kind = kind, .delays = for_all(sizeof *f.delays) };
+	static const char *const verdict_names[] = { "ok", "FAIL", "skip" };
+	struct fault f = { .driver = o->driver, .kind = kind, .delays = map_shared(sizeof *f.delays) };
 	char text[FAULT_TEXT] = "";
 	uint64_t from = gpul_clock_ns();
 	enum fault_verdict verdict;
 
 	f.times = o->times ? o->times : o->full ? s->full : o->driver == GPUL_DRIVER_NVIDIA ? s->gpu : s->few;
-	verdict = f.delays ? metered(&f, s, s->one_job ? 1 : o->jobs, text) : FAULT_FAILED;
-	if (verdict == FAULT_OK && !tell_delays(f.delays, o->full || o->driver == GPUL_DRIVER_NVIDIA, text))
+	verdict = f.delays ? run_with_meter(&f, s, s->one_job ? 1 : o->jobs, text) : FAULT_FAILED;
+	if (verdict == FAULT_OK && !describe_delays(f.delays, o->full || o->driver == GPUL_DRIVER_NVIDIA, text))
 		verdict = FAULT_FAILED;
 	if (f.delays)
 		munmap(f.delays, sizeof *f.delays);
 	count[verdict]++;
-	printf("%-5s%s, %s, %u times: %s (%.1f s)%s%s\n", words[verdict], s->name, gpul_mem_kind_name(kind), f.times, s->what,
+	printf("%-5s%s, %s, %u times: %s (%.1f s)%s%s\n", verdict_names[verdict], s->name, gpul_mem_kind_name(kind), f.times, s->what,
 	       (double)(gpul_clock_ns() - from) / 1e9, text[0] ? ": " : "", text);
 	fflush(stdout);
 }
@@ -311,9 +314,9 @@ static void usage(void)
 		fprintf(stderr, "  %-18s%s\n", scenarios[i].name, scenarios[i].what);
 }
 
-/* A process' way into NVIDIA's driver takes a fifth of a second, and ours a millisecond: there are as many jobs and as
- * few kinds there as are worth it. */
-static void complete(struct options *o)
+/* Set defaults.  Opening NVIDIA's driver takes a fifth of a second, opening the software driver a
+ * millisecond, so NVIDIA's runs more jobs and fewer kinds. */
+static void set_defaults(struct options *o)
 {
 	static const gpul_mem_kind usual[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
 					       GPUL_MEM_DEVICE_IPC };
@@ -327,8 +330,8 @@ static void complete(struct options *o)
 		o->jobs = nvidia ? 10 : 1;
 }
 
-/* The software driver that was built with this program, when none is named. */
-static void name_soft_driver(const char *program)
+/* Unless GPULOAD_SOFT_DRIVER is set, use the software driver that was built with this program. */
+static void set_soft_driver(const char *program)
 {
 	char path[4096];
 	const char *end = strrchr(program, '/');
@@ -346,13 +349,13 @@ int main(int argc, char **argv)
 		usage();
 		return 2;
 	}
-	complete(&o);
+	set_defaults(&o);
 	signal(SIGPIPE, SIG_IGN);
-	name_soft_driver(argv[0]);
+	set_soft_driver(argv[0]);
 	for (int i = 0; i < N_SCENARIOS; i++)
 		for (unsigned k = 0; k < (scenarios[i].each_kind ? o.n_kinds : 1); k++)
 			if (!o.only || strcmp(o.only, scenarios[i].name) == 0)
-				run(&scenarios[i], &o, o.kinds[k]);
+				run_scenario(&scenarios[i], &o, o.kinds[k]);
 	printf("%d passed, %d failed, %d skipped\n", count[FAULT_OK], count[FAULT_FAILED], count[FAULT_SKIPPED]);
 	if (count[FAULT_FAILED])
 		return 1;

@@ -1,4 +1,4 @@
-/* fifo_end.c — see fifo_end.h. */
+/* fifo_end.c — the actor with one end of a FIFO: pushes from kernels, or serves them as the proxy. */
 #include "tests/fault/fifo_end.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ struct fifo_end {
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static gpul_status make(struct fifo_end *e, gpul_error *err)
+static gpul_status create_memory(struct fifo_end *e, gpul_error *err)
 {
 	const gpul_fifo_shape shape = { .slots = FIFO_SLOTS, .lanes = FIFO_LANES };
 
@@ -54,7 +54,7 @@ static gpul_status listen_for(struct fifo_end *e, int timeout_ms, struct note *n
 	return st;
 }
 
-static gpul_status let_go(struct fifo_end *e, gpul_error *err)
+static gpul_status release_all(struct fifo_end *e, gpul_error *err)
 {
 	kernels_close(&e->kernels);
 	gpul_fifo_close(e->fifo);
@@ -65,7 +65,7 @@ static gpul_status let_go(struct fifo_end *e, gpul_error *err)
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 
-static gpul_status push(struct fifo_end *e, const struct note *n, gpul_error *err)
+static gpul_status push_triggers(struct fifo_end *e, const struct note *n, gpul_error *err)
 {
 	struct pushes p;
 	gpul_status st = e->kernels.end ? GPUL_OK : kernels_open(&e->piece, &e->kernels, err);
@@ -74,7 +74,7 @@ static gpul_status push(struct fifo_end *e, const struct note *n, gpul_error *er
 	return st ? st : kernels_start(&e->kernels, &p, err);
 }
 
-static gpul_status wait_for(struct fifo_end *e, bool aborts, struct note *n, gpul_error *err)
+static gpul_status wait_for_kernels(struct fifo_end *e, bool aborts, struct note *n, gpul_error *err)
 {
 	struct pushed pushed;
 	gpul_status st = kernels_wait(&e->kernels, aborts, FAULT_WAIT_MS, &pushed, err);
@@ -94,7 +94,7 @@ static gpul_status open_fifo(struct fifo_end *e, gpul_error *err)
 	return st ? st : gpul_fifo_tell_death(e->fifo, err);
 }
 
-static gpul_status handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+static gpul_status handle_items(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	struct fifo_end *e = context;
 
@@ -105,8 +105,8 @@ static gpul_status handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *
 	return e->check.n_wrong ? gpul_fail(err, GPUL_EFORMAT, 0, "%s", e->check.wrong) : GPUL_OK;
 }
 
-/* A program's own loop, with a point between any two of its calls; it releases lane after lane. */
-static gpul_status loop(struct fifo_end *e, gpul_error *err)
+/* A hand-written poll loop with a step between any two calls; it releases one lane after the other. */
+static gpul_status poll_loop(struct fifo_end *e, gpul_error *err)
 {
 	gpul_status st = open_fifo(e, err);
 
@@ -119,7 +119,7 @@ static gpul_status loop(struct fifo_end *e, gpul_error *err)
 		n = gpul_fifo_poll(e->fifo, items, FIFO_SLOTS);
 		if (n)
 			step_reached("polled");
-		st = handle(e, e->fifo, items, n, err);
+		st = handle_items(e, e->fifo, items, n, err);
 		for (unsigned i = 0; i < n; i++)
 			upto[items[i].lane] = items[i].position + 1;
 		if (n)
@@ -136,10 +136,10 @@ static gpul_status loop(struct fifo_end *e, gpul_error *err)
 	return st;
 }
 
-static gpul_status serve(struct fifo_end *e, enum serving how, gpul_error *err)
+static gpul_status serve_fifo(struct fifo_end *e, enum serving how, gpul_error *err)
 {
 	gpul_status st = open_fifo(e, err);
-	gpul_proxy_desc desc = { .fifos = &e->fifo, .n_fifos = 1, .kinds[FIFO_PUSH_KIND] = { handle, e },
+	gpul_proxy_desc desc = { .fifos = &e->fifo, .n_fifos = 1, .kinds[FIFO_PUSH_KIND] = { handle_items, e },
 				 .release_later = how == SERVE_HOLDING, .spin_ns = how == SERVE_SLEEPING ? 1 : 0 };
 
 	if (st)
@@ -150,7 +150,7 @@ static gpul_status serve(struct fifo_end *e, enum serving how, gpul_error *err)
 	return gpul_proxy_start(&desc, &e->proxy, err);
 }
 
-static gpul_status stop(struct fifo_end *e, gpul_error *err)
+static gpul_status stop_proxy(struct fifo_end *e, gpul_error *err)
 {
 	gpul_status st = gpul_proxy_stop(e->proxy, err);
 
@@ -159,7 +159,7 @@ static gpul_status stop(struct fifo_end *e, gpul_error *err)
 	return st;
 }
 
-static gpul_status notice(struct fifo_end *e, struct note *n, gpul_error *err)
+static gpul_status wait_for_proxy_end(struct fifo_end *e, struct note *n, gpul_error *err)
 {
 	const uint64_t until = gpul_clock_ns() + FAULT_WAIT_MS * 1000000ull;
 	gpul_status st = GPUL_OK;
@@ -174,7 +174,7 @@ static gpul_status notice(struct fifo_end *e, struct note *n, gpul_error *err)
 	return st;
 }
 
-/* What the dead left, too. */
+/* Check all triggers that are left, including those of a killed process. */
 static gpul_status check_rest(struct fifo_end *e, struct note *n, gpul_error *err)
 {
 	gpul_fifo_item items[FIFO_SLOTS];
@@ -182,7 +182,7 @@ static gpul_status check_rest(struct fifo_end *e, struct note *n, gpul_error *er
 	unsigned got;
 
 	while (!st && (got = gpul_fifo_poll(e->fifo, items, FIFO_SLOTS)) != 0) {
-		st = handle(e, e->fifo, items, got, err);
+		st = handle_items(e, e->fifo, items, got, err);
 		gpul_fifo_release(e->fifo);
 	}
 	n->value = (int64_t)e->check.next[0];
@@ -190,7 +190,7 @@ static gpul_status check_rest(struct fifo_end *e, struct note *n, gpul_error *er
 	return st;
 }
 
-static gpul_status handled(const struct fifo_end *e, struct note *n)
+static gpul_status report_handled(const struct fifo_end *e, struct note *n)
 {
 	gpul_proxy_stats stats;
 
@@ -201,26 +201,26 @@ static gpul_status handled(const struct fifo_end *e, struct note *n)
 
 /* ---- the actor ---------------------------------------------------------------------------- */
 
-/* False: it was the end. */
-static bool obey(struct fifo_end *e, struct note *n)
+/* False: the command was to exit. */
+static bool execute_command(struct fifo_end *e, struct note *n)
 {
 	gpul_error err = { 0 };
 	gpul_status st = GPUL_OK;
 
 	switch (n->command) {
-	case 'o': st = make(e, &err); break;
+	case 'o': st = create_memory(e, &err); break;
 	case 'a': st = attach(e, &err); break;
 	case 'v': st = listen_for(e, (int)n->value, n, &err); break;
-	case 'x': st = let_go(e, &err); break;
-	case 'p': st = push(e, n, &err); break;
-	case 'w': st = wait_for(e, n->value, n, &err); break;
+	case 'x': st = release_all(e, &err); break;
+	case 'p': st = push_triggers(e, n, &err); break;
+	case 'w': st = wait_for_kernels(e, n->value, n, &err); break;
 	case 'k': kernels_close(&e->kernels); break;
-	case 'l': st = loop(e, &err); break;
-	case 's': st = serve(e, (enum serving)n->value, &err); break;
-	case 'n': st = notice(e, n, &err); break;
-	case 'h': st = handled(e, n); break;
+	case 'l': st = poll_loop(e, &err); break;
+	case 's': st = serve_fifo(e, (enum serving)n->value, &err); break;
+	case 'n': st = wait_for_proxy_end(e, n, &err); break;
+	case 'h': st = report_handled(e, n); break;
 	case 'd': st = gpul_proxy_drain(e->proxy, FAULT_WAIT_MS, &err); break;
-	case 'z': st = stop(e, &err); break;
+	case 'z': st = stop_proxy(e, &err); break;
 	case 'i': st = check_rest(e, n, &err); break;
 	case 'b': counts_take(&e->baseline); break;
 	case 'c': st = counts_same(&e->baseline, n->text) ? GPUL_OK : GPUL_EINVAL; break;
@@ -247,20 +247,20 @@ int fifo_end_role(const struct fault *f, int line, const void *arg)
 		return 1;
 	}
 	step_reached("open");
-	while (note_receive(line, -1, &n) && obey(&e, &n))
+	while (note_receive(line, -1, &n) && execute_command(&e, &n))
 		note_send(line, &n);
 	if (e.proxy)
-		(void)stop(&e, NULL);
-	(void)let_go(&e, &err);
+		(void)stop_proxy(&e, NULL);
+	(void)release_all(&e, &err);
 	process_close(&e.process);
 	return 0;
 }
 
-/* ---- from a scenario's side ----------------------------------------------------------------- */
+/* ---- for the scenarios ---------------------------------------------------------------------- */
 
 bool fifo_end_start(struct fault *f, const struct step *dies, struct child *out)
 {
-	return child_start(f, fifo_end_role, dies, out) || fault_failed(f, "no more processes");
+	return child_start(f, fifo_end_role, dies, out) || fault_failed(f, "fork failed: no more processes");
 }
 
 bool fifo_lease(struct fault *f, const struct child *owner, const struct child *guest, bool dead_is_fine)
@@ -269,15 +269,15 @@ bool fifo_lease(struct fault *f, const struct child *owner, const struct child *
 	bool guest_lives, owner_lives;
 
 	if (!note_send(owner->line, &served))
-		return fault_failed(f, "the owner is gone");
+		return fault_failed(f, "the owner has ended");
 	guest_lives = child_do(guest, 'a', 0, &attached);
 	owner_lives = note_receive(owner->line, FAULT_WAIT_MS, &served);
 	if (!guest_lives || !owner_lives)
-		return dead_is_fine || fault_failed(f, "one of the two has died before they shared memory");
+		return dead_is_fine || fault_failed(f, "owner or guest ended before they shared memory");
 	if (!attached.good)
 		return fault_failed(f, "attach: %s", attached.text);
 	if (!served.good || served.event != GPUL_IPC_ATTACHED)
-		return fault_failed(f, "the owner saw %s where it should have seen ATTACHED: %s",
+		return fault_failed(f, "the owner reported %s instead of ATTACHED: %s",
 				    gpul_ipc_event_name((gpul_ipc_event_kind)served.event), served.good ? "" : served.text);
 	return true;
 }
@@ -296,7 +296,7 @@ bool fifo_pushed(struct fault *f, const struct child *kernels, bool aborts, stru
 {
 	struct note n = { .command = 'w', .value = aborts };
 
-	/* it waits as long itself */
+	/* the actor itself waits that long */
 	if (!note_send(kernels->line, &n) || !note_receive(kernels->line, 2 * FAULT_WAIT_MS, &n))
 		return fault_failed(f, "'w': no answer");
 	if (!n.good)
@@ -312,7 +312,7 @@ bool fifo_checked(struct fault *f, const struct child *proxy, uint64_t *n_right,
 	if (!child_do(proxy, 'i', 0, &n))
 		return fault_failed(f, "'i': no answer");
 	if (!n.good)
-		return fault_failed(f, "what came is wrong: %s", n.text);
+		return fault_failed(f, "wrong triggers arrived: %s", n.text);
 	memcpy(n_right, n.text, sizeof *n_right);
 	*next = (uint64_t)n.value;
 	return true;
@@ -325,6 +325,6 @@ bool fifo_lost(struct fault *f, const struct child *survivor)
 	if (!child_do(survivor, 'v', FAULT_WAIT_MS, &n) || !n.good)
 		return fault_failed(f, "'v': %s", n.text);
 	if (n.event != GPUL_IPC_PEER_DIED && n.event != GPUL_IPC_OWNER_DIED)
-		return fault_failed(f, "the survivor saw %s", gpul_ipc_event_name((gpul_ipc_event_kind)n.event));
+		return fault_failed(f, "the survivor reported %s", gpul_ipc_event_name((gpul_ipc_event_kind)n.event));
 	return true;
 }

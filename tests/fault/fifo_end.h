@@ -1,14 +1,14 @@
-/* fifo_end.h — one more actor: a process with one end of a FIFO, or the other.  By notes (child.h) of one letter:
+/* fifo_end.h — an actor with one end of a FIFO, controlled by notes (child.h) with a command of one letter:
  *
- *     both      'o' make the memory and offer it   'a' attach   'v' the next event within value ms   'x' let go
- *               'b' what I hold now is the baseline   'c' count   'e' end
- *     kernels   'p' push (text: struct pushes)   'w' wait for their end, value: abort when the proxy is gone
+ *     both      'o' create and offer the memory   'a' attach   'v' the next event within value ms   'x' detach
+ *               'b' count: the baseline for 'c'   'c' count   'e' exit
+ *     kernels   'p' push (text: struct pushes)   'w' wait for their end, value: abort when the proxy has ended
  *               'k' no more kernels
- *     proxy     'l' poll, handle, release for ever   's' start the thread (value: of enum serving)
- *               'n' wait until the thread has ended by itself; value: ns after the last death
- *               'h' how many triggers were handled   'd' drain   'z' stop   'i' what came, and the rest of it, is right
+ *     proxy     'l' poll, handle, release in a loop   's' start the thread (value: of enum serving)
+ *               'n' wait until the thread has ended by itself; value: ns since the last victim was killed
+ *               'h' how many triggers were handled   'd' drain   'z' stop   'i' check all triggers, handled and left
  *
- * Answers: status and native of the error, and what is said below. */
+ * Answers have the error's status and native, and what is described below. */
 #ifndef GPULOAD_TESTS_FAULT_FIFO_END_H
 #define GPULOAD_TESTS_FAULT_FIFO_END_H
 
@@ -18,24 +18,26 @@
 
 enum { FIFO_SLOTS = 32, FIFO_LANES = 2, FIFO_BLOCKS = 2 };
 
-enum serving { SERVE_SPINNING, SERVE_SLEEPING, SERVE_HOLDING };  /* the last one handles, and releases nothing */
+enum serving { SERVE_SPINNING, SERVE_SLEEPING, SERVE_HOLDING };  /* HOLDING: handles, but never releases */
 
-child_role fifo_end_role;  /* arg: const struct step *, where it dies; NULL: it lives */
+child_role fifo_end_role;  /* arg: const struct step *, at which it kills itself; NULL: never */
 
-/* Start one. */
+/* Start the actor. */
 bool fifo_end_start(struct fault *f, const struct step *dies, struct child *out);
 
-/* Memory of owner's: the other one attaches.  False: f->text says why, or one of the two has died (dead_is_fine). */
+/* The owner offers its memory and the other actor attaches.  False: the reason is in f->text; with dead_is_fine, one
+ * of the two may have been killed. */
 bool fifo_lease(struct fault *f, const struct child *owner, const struct child *guest, bool dead_is_fine);
 
-/* 'p' and 'w': answers and what came of it. */
+/* Send 'p' and 'w'; return the answers. */
 bool fifo_push(struct fault *f, const struct child *kernels, const struct pushes *p);
 bool fifo_pushed(struct fault *f, const struct child *kernels, bool aborts, struct pushed *out);
 
-/* 'i': the proxy's process has had what it should; *next: what block 0 is to push next (n_right 0: nothing came). */
+/* Send 'i': the proxy's process must have got the right triggers.  *next: the number that block 0 pushes next
+ * (n_right 0: none arrived). */
 bool fifo_checked(struct fault *f, const struct child *proxy, uint64_t *n_right, uint64_t *next);
 
-/* 'v' is to be that the other one has ended. */
+/* Send 'v': the event must be that the other process has ended. */
 bool fifo_lost(struct fault *f, const struct child *survivor);
 
 #endif

@@ -1,7 +1,8 @@
-/* hostile_clients.c — connections that lie to an owner, and a bystander that must not notice.
+/* hostile_clients.c — scenario: connections that send false data to an owner, and a bystander that must not
+ * be affected.
  *
- * A trick speaks to the owner and says whether it was treated as it should be: as a rule turned away with a reason.
- * The owner's own count comes at the end: descriptors, mappings, a text for every refusal. */
+ * A trick connects to the owner and checks the reaction, usually a refusal with a reason.  At the end the
+ * owner counts its descriptors, mappings and the reasons that it reported. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ struct liar {
 	struct fault *f;
 	struct wire_hello hello;
 	unsigned round;
-	int null;   /* an open descriptor */
+	int null;   /* /dev/null, open */
 	const struct trick *trick;
 };
 
@@ -32,38 +33,38 @@ typedef bool trick_play(struct liar *l, int s);
 struct trick {
 	const char *what;
 	trick_play *play;
-	unsigned one_in;   /* 0: every round; else one in so many: it waits */
-	void (*change)(struct wire_hello *h, unsigned round);  /* the lie of lie() */
+	unsigned one_in;   /* 0: every round; n: every n-th round, because it waits */
+	void (*change)(struct wire_hello *h, unsigned round);  /* for send_false_hello() */
 };
 
-static bool refused(struct liar *l, int s)
+static bool expect_refused(struct liar *l, int s)
 {
 	struct wire_refused why;
 
 	if (!raw_dropped(s, &why))
-		return fault_failed(l->f, "it was not dropped");
+		return fault_failed(l->f, "the connection was not dropped");
 	if (why.status == 0 || why.text[0] == '\0')
-		return fault_failed(l->f, "it was dropped, but not told why");
+		return fault_failed(l->f, "the connection was dropped without a reason");
 	return true;
 }
 
-static bool dropped(struct liar *l, int s)
+static bool expect_dropped(struct liar *l, int s)
 {
 	struct wire_refused why;
 
-	return raw_dropped(s, &why) || fault_failed(l->f, "it was not dropped");
+	return raw_dropped(s, &why) || fault_failed(l->f, "the connection was not dropped");
 }
 
-/* Say HELLO with some field changed. */
-static bool lie(struct liar *l, int s)
+/* Send HELLO with one field changed. */
+static bool send_false_hello(struct liar *l, int s)
 {
 	struct wire_hello hello = l->hello;
 
 	l->trick->change(&hello, l->round);
-	return raw_send(s, &hello, sizeof hello, NULL, 0) ? refused(l, s) : fault_failed(l->f, "HELLO: %s", strerror(errno));
+	return raw_send(s, &hello, sizeof hello, NULL, 0) ? expect_refused(l, s) : fault_failed(l->f, "HELLO: %s", strerror(errno));
 }
 
-/* An honest HELLO, and its OFFER. */
+/* Send a valid HELLO and receive the OFFER. */
 static bool get_offer(struct liar *l, int s, struct wire_offer *offer, int *fd)
 {
 	if (!raw_send(s, &l->hello, sizeof l->hello, NULL, 0))
@@ -73,7 +74,7 @@ static bool get_offer(struct liar *l, int s, struct wire_offer *offer, int *fd)
 	return true;
 }
 
-static bool say(int s, enum wire_type type)
+static bool send_head(int s, enum wire_type type)
 {
 	struct wire_ready m = { .head = gpul_ipc_wire_head(type) };
 
@@ -84,15 +85,15 @@ static bool get_attached(struct liar *l, int s)
 {
 	struct wire_offer offer;
 
-	return get_offer(l, s, &offer, NULL) && (say(s, WIRE_READY) || fault_failed(l->f, "READY: %s", strerror(errno)));
+	return get_offer(l, s, &offer, NULL) && (send_head(s, WIRE_READY) || fault_failed(l->f, "READY: %s", strerror(errno)));
 }
 
 /* ---- tricks --------------------------------------------------------------------------------- */
 
-/* The truth: so that what is refused below is refused for the lie. */
-static bool honest(struct liar *l, int s)
+/* A valid connection, which must be accepted: so the refusals below are due to the false data. */
+static bool behave_correctly(struct liar *l, int s)
 {
-	return get_attached(l, s) && say(s, WIRE_BYE) && dropped(l, s);
+	return get_attached(l, s) && send_head(s, WIRE_BYE) && expect_dropped(l, s);
 }
 
 static bool leave_at_once(struct liar *l, int s)
@@ -113,24 +114,24 @@ static bool garbage(struct liar *l, int s)
 
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = (unsigned char)(i * 31 + l->round);
-	return raw_send(s, bytes, n, NULL, 0) ? refused(l, s) : fault_failed(l->f, "garbage: %s", strerror(errno));
+	return raw_send(s, bytes, n, NULL, 0) ? expect_refused(l, s) : fault_failed(l->f, "garbage: %s", strerror(errno));
 }
 
 static bool empty_packet(struct liar *l, int s)
 {
-	return raw_send(s, NULL, 0, NULL, 0) && dropped(l, s);
+	return raw_send(s, NULL, 0, NULL, 0) && expect_dropped(l, s);
 }
 
 static bool empty_packet_with_fds(struct liar *l, int s)
 {
 	int fds[] = { l->null, l->null };
 
-	return raw_send(s, NULL, 0, fds, 2) && dropped(l, s);
+	return raw_send(s, NULL, 0, fds, 2) && expect_dropped(l, s);
 }
 
 static bool cut_hello(struct liar *l, int s)
 {
-	return raw_send(s, &l->hello, 1 + l->round % (sizeof l->hello - 1), NULL, 0) && refused(l, s);
+	return raw_send(s, &l->hello, 1 + l->round % (sizeof l->hello - 1), NULL, 0) && expect_refused(l, s);
 }
 
 static bool long_hello(struct liar *l, int s)
@@ -138,7 +139,7 @@ static bool long_hello(struct liar *l, int s)
 	unsigned char bytes[sizeof l->hello + 1] = { 0 };
 
 	memcpy(bytes, &l->hello, sizeof l->hello);
-	return raw_send(s, bytes, sizeof bytes, NULL, 0) && refused(l, s);
+	return raw_send(s, bytes, sizeof bytes, NULL, 0) && expect_refused(l, s);
 }
 
 static bool huge_packet(struct liar *l, int s)
@@ -146,7 +147,7 @@ static bool huge_packet(struct liar *l, int s)
 	static unsigned char bytes[100000];
 
 	memcpy(bytes, &l->hello, sizeof l->hello);
-	return raw_send(s, bytes, sizeof bytes, NULL, 0) && refused(l, s);
+	return raw_send(s, bytes, sizeof bytes, NULL, 0) && expect_refused(l, s);
 }
 
 static bool slow_writer(struct liar *l, int s)
@@ -156,7 +157,7 @@ static bool slow_writer(struct liar *l, int s)
 	for (size_t i = 0; i < sizeof l->hello; i++)
 		if (!raw_send(s, bytes + i, 1, NULL, 0))
 			break;  /* dropped already */
-	return refused(l, s);
+	return expect_refused(l, s);
 }
 
 static void wrong_magic(struct wire_hello *h, unsigned round)
@@ -215,10 +216,10 @@ static bool hello_with_fds(struct liar *l, int s)
 
 	for (size_t i = 0; i < n; i++)
 		fds[i] = l->null;
-	return raw_send(s, &l->hello, sizeof l->hello, fds, n) ? refused(l, s) : fault_failed(l->f, "%s", strerror(errno));
+	return raw_send(s, &l->hello, sizeof l->hello, fds, n) ? expect_refused(l, s) : fault_failed(l->f, "%s", strerror(errno));
 }
 
-/* The kernel refuses it; the connection stands, and says nothing more. */
+/* The system refuses the call; the connection stays open and silent. */
 static bool hello_with_254_fds(struct liar *l, int s)
 {
 	int fds[254];
@@ -226,25 +227,25 @@ static bool hello_with_254_fds(struct liar *l, int s)
 	for (size_t i = 0; i < 254; i++)
 		fds[i] = l->null;
 	if (raw_send(s, &l->hello, sizeof l->hello, fds, 254) || errno != EINVAL)
-		return fault_failed(l->f, "254 descriptors went through");
+		return fault_failed(l->f, "254 descriptors were sent");
 	return true;
 }
 
 static bool ready_first(struct liar *l, int s)
 {
-	return say(s, WIRE_READY) && refused(l, s);
+	return send_head(s, WIRE_READY) && expect_refused(l, s);
 }
 
 static bool bye_first(struct liar *l, int s)
 {
-	return say(s, WIRE_BYE) && dropped(l, s);
+	return send_head(s, WIRE_BYE) && expect_dropped(l, s);
 }
 
 static bool hello_twice(struct liar *l, int s)
 {
 	struct wire_offer offer;
 
-	return get_offer(l, s, &offer, NULL) && raw_send(s, &l->hello, sizeof l->hello, NULL, 0) && refused(l, s);
+	return get_offer(l, s, &offer, NULL) && raw_send(s, &l->hello, sizeof l->hello, NULL, 0) && expect_refused(l, s);
 }
 
 static bool ready_with_fd(struct liar *l, int s)
@@ -252,7 +253,7 @@ static bool ready_with_fd(struct liar *l, int s)
 	struct wire_ready ready = { .head = gpul_ipc_wire_head(WIRE_READY) };
 	struct wire_offer offer;
 
-	return get_offer(l, s, &offer, NULL) && raw_send(s, &ready, sizeof ready, &l->null, 1) && refused(l, s);
+	return get_offer(l, s, &offer, NULL) && raw_send(s, &ready, sizeof ready, &l->null, 1) && expect_refused(l, s);
 }
 
 static bool refuses_itself(struct liar *l, int s)
@@ -261,32 +262,32 @@ static bool refuses_itself(struct liar *l, int s)
 	struct wire_offer offer;
 
 	memset(no.text, '\033', sizeof no.text);
-	return get_offer(l, s, &offer, NULL) && raw_send(s, &no, sizeof no, NULL, 0) && dropped(l, s);
+	return get_offer(l, s, &offer, NULL) && raw_send(s, &no, sizeof no, NULL, 0) && expect_dropped(l, s);
 }
 
 static bool offers_itself(struct liar *l, int s)
 {
 	struct wire_offer offer;
 
-	return get_offer(l, s, &offer, NULL) && raw_send(s, &offer, sizeof offer, &l->null, 1) && refused(l, s);
+	return get_offer(l, s, &offer, NULL) && raw_send(s, &offer, sizeof offer, &l->null, 1) && expect_refused(l, s);
 }
 
 static bool ready_twice(struct liar *l, int s)
 {
-	return get_attached(l, s) && say(s, WIRE_READY) && dropped(l, s);
+	return get_attached(l, s) && send_head(s, WIRE_READY) && expect_dropped(l, s);
 }
 
 static bool bye_twice(struct liar *l, int s)
 {
-	if (!get_attached(l, s) || !say(s, WIRE_BYE))
+	if (!get_attached(l, s) || !send_head(s, WIRE_BYE))
 		return false;
-	say(s, WIRE_BYE);  /* it may be gone already */
-	return dropped(l, s);
+	send_head(s, WIRE_BYE);  /* fails if the owner has closed */
+	return expect_dropped(l, s);
 }
 
 static bool garbage_after_attach(struct liar *l, int s)
 {
-	return get_attached(l, s) && raw_send(s, "garbage", 7, &l->null, 1) && dropped(l, s);
+	return get_attached(l, s) && raw_send(s, "garbage", 7, &l->null, 1) && expect_dropped(l, s);
 }
 
 static bool flood(struct liar *l, int s)
@@ -295,26 +296,26 @@ static bool flood(struct liar *l, int s)
 
 	if (!get_offer(l, s, &offer, NULL))
 		return false;
-	for (int i = 0; i < 200 && say(s, WIRE_READY); i++)
+	for (int i = 0; i < 200 && send_head(s, WIRE_READY); i++)
 		;
-	return dropped(l, s);
+	return expect_dropped(l, s);
 }
 
-static bool flood_of_questions(struct liar *l, int s)
+static bool flood_of_queries(struct liar *l, int s)
 {
 	struct wire_hello h = l->hello;
 
 	h.intent = WIRE_QUERY;
 	for (int i = 0; i < 200 && raw_send(s, &h, sizeof h, NULL, 0); i++)
 		;
-	return dropped(l, s);
+	return expect_dropped(l, s);
 }
 
-static bool does_not_listen(struct liar *l, int s)
+static bool does_not_read(struct liar *l, int s)
 {
 	shutdown(s, SHUT_RD);
 	raw_send(s, &l->hello, sizeof l->hello, NULL, 0);
-	return dropped(l, s);
+	return expect_dropped(l, s);
 }
 
 static bool half_closed(struct liar *l, int s)
@@ -322,10 +323,10 @@ static bool half_closed(struct liar *l, int s)
 	if (!raw_send(s, &l->hello, sizeof l->hello, NULL, 0))
 		return false;
 	shutdown(s, SHUT_WR);
-	return dropped(l, s);
+	return expect_dropped(l, s);
 }
 
-/* What the owner maps cannot be taken from under it. */
+/* The owner's file cannot be shrunk. */
 static bool shrinks_the_file(struct liar *l, int s)
 {
 	struct wire_offer offer;
@@ -341,7 +342,7 @@ static bool shrinks_the_file(struct liar *l, int s)
 	return good;
 }
 
-/* Connect and say nothing: dropped when the time is over, and not before. */
+/* Connect and stay silent: dropped after the time-out, and not earlier. */
 static bool silence(struct liar *l, int s)
 {
 	uint64_t from = gpul_clock_ns();
@@ -350,11 +351,11 @@ static bool silence(struct liar *l, int s)
 
 	for (int i = 0; i < N_AT_ONCE; i++)
 		more[i] = raw_connect(l->f);
-	good = dropped(l, s);
+	good = expect_dropped(l, s);
 	if (gpul_clock_ns() - from < (uint64_t)(fault_step_ms(l->f, STEP_MS) - 1) * 1000000)
-		good = fault_failed(l->f, "it was dropped before its time was over");
+		good = fault_failed(l->f, "the connection was dropped before the time-out");
 	for (int i = 0; i < N_AT_ONCE; i++) {
-		good = good && dropped(l, more[i]);
+		good = good && expect_dropped(l, more[i]);
 		close(more[i]);
 	}
 	return good;
@@ -364,10 +365,10 @@ static bool silence_after_offer(struct liar *l, int s)
 {
 	struct wire_offer offer;
 
-	return get_offer(l, s, &offer, NULL) && dropped(l, s);
+	return get_offer(l, s, &offer, NULL) && expect_dropped(l, s);
 }
 
-/* More connections than the owner takes at once, none of which says a word. */
+/* More silent connections than the owner serves at once. */
 static bool storm_of_connections(struct liar *l, int s)
 {
 	int all[200];
@@ -381,40 +382,40 @@ static bool storm_of_connections(struct liar *l, int s)
 }
 
 static const struct trick tricks[] = {
-	{ "the truth", .play = honest },
+	{ "a valid connection", .play = behave_correctly },
 	{ "connect and leave", .play = leave_at_once },
 	{ "HELLO and leave", .play = leave_after_hello },
 	{ "garbage", .play = garbage },
 	{ "an empty packet", .play = empty_packet },
 	{ "an empty packet with descriptors", .play = empty_packet_with_fds },
-	{ "HELLO cut short", .play = cut_hello },
-	{ "HELLO with a byte more", .play = long_hello },
+	{ "a truncated HELLO", .play = cut_hello },
+	{ "HELLO with one extra byte", .play = long_hello },
 	{ "a packet of 100,000 bytes", .play = huge_packet },
 	{ "HELLO byte by byte", .play = slow_writer },
-	{ "wrong magic", .play = lie, .change = wrong_magic },
-	{ "wrong version", .play = lie, .change = wrong_version },
-	{ "wrong type", .play = lie, .change = wrong_type },
-	{ "wrong boot id", .play = lie, .change = wrong_boot_id },
-	{ "wrong intent", .play = lie, .change = wrong_intent },
-	{ "more GPUs than there is room for", .play = lie, .change = many_gpus },
-	{ "a driver's name without an end", .play = lie, .change = driver_without_end },
-	{ "a driver's name with escapes", .play = lie, .change = driver_with_escapes },
-	{ "it can map nothing", .play = lie, .change = can_nothing },
+	{ "wrong magic", .play = send_false_hello, .change = wrong_magic },
+	{ "wrong version", .play = send_false_hello, .change = wrong_version },
+	{ "wrong type", .play = send_false_hello, .change = wrong_type },
+	{ "wrong boot id", .play = send_false_hello, .change = wrong_boot_id },
+	{ "wrong intent", .play = send_false_hello, .change = wrong_intent },
+	{ "more GPUs than fit", .play = send_false_hello, .change = many_gpus },
+	{ "a driver name without a NUL", .play = send_false_hello, .change = driver_without_end },
+	{ "a driver name with escape characters", .play = send_false_hello, .change = driver_with_escapes },
+	{ "a peer that can map nothing", .play = send_false_hello, .change = can_nothing },
 	{ "HELLO with descriptors", .play = hello_with_fds },
 	{ "HELLO with 254 descriptors", .play = hello_with_254_fds },
 	{ "READY first", .play = ready_first },
 	{ "BYE first", .play = bye_first },
 	{ "HELLO twice", .play = hello_twice },
 	{ "READY with a descriptor", .play = ready_with_fd },
-	{ "REFUSED full of escapes", .play = refuses_itself },
+	{ "REFUSED with escape characters", .play = refuses_itself },
 	{ "OFFER to the owner", .play = offers_itself },
 	{ "READY twice", .play = ready_twice },
 	{ "BYE twice", .play = bye_twice },
-	{ "garbage when attached", .play = garbage_after_attach },
+	{ "garbage after attaching", .play = garbage_after_attach },
 	{ "a flood of READY", .play = flood },
-	{ "a flood of questions", .play = flood_of_questions },
-	{ "it does not listen", .play = does_not_listen },
-	{ "half closed", .play = half_closed },
+	{ "a flood of queries", .play = flood_of_queries },
+	{ "a peer that does not read", .play = does_not_read },
+	{ "a half-closed connection", .play = half_closed },
 	{ "shrink the file", .play = shrinks_the_file },
 	{ "silence", .play = silence, .one_in = N_AT_ONCE },
 	{ "silence after OFFER", .play = silence_after_offer, .one_in = N_AT_ONCE },
@@ -424,7 +425,7 @@ enum { N_TRICKS = sizeof tricks / sizeof tricks[0] };
 
 /* ---- the scenario --------------------------------------------------------------------------- */
 
-/* One connection. */
+/* Play a trick on one connection. */
 static bool play_once(struct liar *l, const struct trick *t)
 {
 	int s = raw_connect(l->f);
@@ -441,15 +442,15 @@ static bool play_once(struct liar *l, const struct trick *t)
 	return good;
 }
 
-/* A liar that is kept from the CPU for longer than a step may take is turned away for that, and tries again. */
-static bool play(struct liar *l, const struct trick *t)
+/* A trick that gets no CPU time for longer than the time-out is refused for that, and tries again. */
+static bool play_trick(struct liar *l, const struct trick *t)
 {
 	char why[FAULT_TEXT];
 
 	if (t->one_in && l->round % t->one_in)
 		return true;
 	if (t->play == shrinks_the_file && l->f->kind == GPUL_MEM_SHM)
-		return true;  /* shm has no seals: its README says so */
+		return true;  /* shm has no seals: see memalloc's README */
 	for (int tries = 0; tries < MOST_TRIES; tries++) {
 		uint64_t from = gpul_clock_ns();
 
@@ -469,7 +470,7 @@ static bool all_tricks(struct liar *l, const struct child *bystander)
 	counts_take(&before);
 	for (l->round = 0; l->round < l->f->times; l->round++) {
 		for (int i = 0; i < N_TRICKS; i++)
-			if (!play(l, &tricks[i]))
+			if (!play_trick(l, &tricks[i]))
 				return false;
 		if (l->round % 16 == 0 && !must(l->f, bystander, 's', 0))
 			return false;

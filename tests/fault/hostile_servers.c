@@ -1,8 +1,10 @@
-/* hostile_servers.c — an owner that lies to who attaches: each lie ends in an error with a reason, and leaves nothing.
+/* hostile_servers.c — scenario: an owner that sends false data to an attacher: each must be an error with a
+ * reason, and leak nothing.
  *
- *     attacher (the library) ── connect, HELLO ──> liar ── an OFFER that was honest once, changed ──> refused?
+ *     attacher (the library) ── connect, HELLO ──> liar ── a valid OFFER with one change ──> refused?
  *
- * The liar is told its next trick by a note, 't' with the trick's number in value; it plays it to whoever connects next. */
+ * A note 't' with a trick's number in value selects the liar's next trick, which it plays on the next
+ * connection. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +23,7 @@ enum { MAPPED = 128 << 10, PATIENCE_MS = 30 };
 
 struct liar {
 	struct fault *f;
-	struct wire_offer offer;   /* honest, of a memfd of MAPPED bytes */
+	struct wire_offer offer;   /* a valid OFFER of a memfd of MAPPED bytes */
 	const struct trick *trick;
 	unsigned round;
 };
@@ -32,14 +34,14 @@ typedef void trick_play(struct liar *l, int s);
 
 struct trick {
 	const char *what;
-	trick_change *change;   /* NULL: the OFFER is honest */
-	trick_fd *fd;           /* NULL: the descriptor is */
+	trick_change *change;   /* NULL: a valid OFFER */
+	trick_fd *fd;           /* NULL: a valid descriptor */
 	trick_play *play;       /* NULL: one OFFER with one descriptor */
 	enum { MUST_FAIL, MUST_ATTACH, MAY_ATTACH } end;
 	unsigned one_in;        /* 0: every round; else one in so many: it waits */
 };
 
-/* ---- descriptors that are not what they are said to be -------------------------------------- */
+/* ---- descriptors that contradict the OFFER --------------------------------------------------- */
 
 static int memfd(off_t bytes, int seals)
 {
@@ -50,7 +52,7 @@ static int memfd(off_t bytes, int seals)
 	return fd;
 }
 
-static int honest_fd(void)
+static int valid_fd(void)
 {
 	return memfd(MAPPED, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
@@ -83,7 +85,7 @@ static int of_no_bytes(void)
 static int for_reading(void)
 {
 	char path[32];
-	int fd = honest_fd(), again;
+	int fd = valid_fd(), again;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	again = open(path, O_RDONLY | O_CLOEXEC);
@@ -94,7 +96,7 @@ static int for_reading(void)
 static int path_only(void)
 {
 	char path[32];
-	int fd = honest_fd(), again;
+	int fd = valid_fd(), again;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	again = open(path, O_PATH | O_CLOEXEC);
@@ -149,9 +151,9 @@ static int plain_file(void)
 	return fd;
 }
 
-/* ---- OFFERs that lie ------------------------------------------------------------------------ */
+/* ---- false OFFERs ---------------------------------------------------------------------------- */
 
-static void mapped_of_lies(struct wire_offer *o, unsigned round)
+static void false_mapped_size(struct wire_offer *o, unsigned round)
 {
 	static const uint64_t lies[] = { 0, UINT64_MAX, MAPPED - 1, MAPPED + 1, (uint64_t)1 << 63, MAPPED * 2, MAPPED / 2,
 					 4096, INT64_MAX, UINT32_MAX, (uint64_t)1 << 40, UINT64_MAX - 4095 };
@@ -159,21 +161,21 @@ static void mapped_of_lies(struct wire_offer *o, unsigned round)
 	o->share.mapped_bytes = lies[round % (sizeof lies / sizeof lies[0])];
 }
 
-static void bytes_of_lies(struct wire_offer *o, unsigned round)
+static void false_size(struct wire_offer *o, unsigned round)
 {
 	static const uint64_t lies[] = { 0, UINT64_MAX, MAPPED, MAPPED - 4095, (uint64_t)1 << 63, INT64_MAX, MAPPED + 1 };
 
 	o->share.bytes = lies[round % (sizeof lies / sizeof lies[0])];
 }
 
-static void granularity_of_lies(struct wire_offer *o, unsigned round)
+static void false_granularity(struct wire_offer *o, unsigned round)
 {
 	static const uint64_t lies[] = { 0, UINT64_MAX, 4095, (uint64_t)1 << 63, 3, MAPPED * 2 };
 
 	o->share.granularity_bytes = lies[round % (sizeof lies / sizeof lies[0])];
 }
 
-static void kind_of_lies(struct wire_offer *o, unsigned round)
+static void false_kind(struct wire_offer *o, unsigned round)
 {
 	static const uint32_t lies[] = { GPUL_MEM_AUTO, GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC,
 					 GPUL_MEM_N_KINDS, UINT32_MAX, 0x80000000u };
@@ -181,12 +183,12 @@ static void kind_of_lies(struct wire_offer *o, unsigned round)
 	o->share.kind = lies[round % (sizeof lies / sizeof lies[0])];
 }
 
-static void via_of_lies(struct wire_offer *o, unsigned round)
+static void false_method(struct wire_offer *o, unsigned round)
 {
 	o->share.via = round % 3 == 0 ? 0 : round % 3 == 1 ? WIRE_VIA_FABRIC : WIRE_VIA_CUDA_IPC;
 }
 
-static void ipc_handle_of_lies(struct wire_offer *o, unsigned round)
+static void false_ipc_handle(struct wire_offer *o, unsigned round)
 {
 	o->share.kind = GPUL_MEM_DEVICE_IPC;
 	o->share.via = WIRE_VIA_CUDA_IPC;
@@ -194,14 +196,14 @@ static void ipc_handle_of_lies(struct wire_offer *o, unsigned round)
 		o->handle[i] = (unsigned char)(i * 37 + round);
 }
 
-static void fabric_handle_of_lies(struct wire_offer *o, unsigned round)
+static void false_fabric_handle(struct wire_offer *o, unsigned round)
 {
-	ipc_handle_of_lies(o, round);
+	false_ipc_handle(o, round);
 	o->share.kind = GPUL_MEM_DEVICE;
 	o->share.via = WIRE_VIA_FABRIC;
 }
 
-static void event_of_lies(struct wire_offer *o, unsigned round)
+static void false_event(struct wire_offer *o, unsigned round)
 {
 	o->share.flags |= WIRE_HAS_EVENT;
 	for (size_t i = 0; i < sizeof o->event; i++)
@@ -232,7 +234,7 @@ static void dtype_without_end(struct wire_offer *o, unsigned round)
 	memset(o->share.dtype, '<', sizeof o->share.dtype);
 }
 
-static void slot_of_lies(struct wire_offer *o, unsigned round)
+static void false_slot(struct wire_offer *o, unsigned round)
 {
 	o->share.slot = GPUL_IPC_MAX_PEERS + round;
 }
@@ -270,12 +272,12 @@ static void other_type(struct wire_offer *o, unsigned round)
 	o->head.type = (uint16_t)(round % 2 ? WIRE_HELLO : 100 + round);
 }
 
-/* ---- conversations that go wrong ------------------------------------------------------------ */
+/* ---- violations of the protocol -------------------------------------------------------------- */
 
 static void offer_with(struct liar *l, int s, size_t n_bytes, size_t n_fds)
 {
 	unsigned char bytes[sizeof l->offer + 1] = { 0 };
-	int fds[253], fd = l->trick->fd ? l->trick->fd() : honest_fd();
+	int fds[253], fd = l->trick->fd ? l->trick->fd() : valid_fd();
 
 	memcpy(bytes, &l->offer, sizeof l->offer);
 	for (size_t i = 0; i < n_fds; i++)
@@ -299,12 +301,12 @@ static void all_fds(struct liar *l, int s)
 	offer_with(l, s, sizeof l->offer, 253);
 }
 
-static void cut_short(struct liar *l, int s)
+static void truncated_offer(struct liar *l, int s)
 {
 	offer_with(l, s, 1 + l->round % (sizeof l->offer - 1), 1);
 }
 
-static void a_byte_more(struct liar *l, int s)
+static void long_offer(struct liar *l, int s)
 {
 	offer_with(l, s, sizeof l->offer + 1, 1);
 }
@@ -314,13 +316,13 @@ static void nothing_but_fds(struct liar *l, int s)
 	offer_with(l, s, 0, 3);
 }
 
-static void goes_away(struct liar *l, int s)
+static void close_connection(struct liar *l, int s)
 {
 	(void)l;
 	shutdown(s, SHUT_RDWR);
 }
 
-static void says_nothing(struct liar *l, int s)
+static void stay_silent(struct liar *l, int s)
 {
 	struct wire_refused ignored;
 
@@ -328,7 +330,7 @@ static void says_nothing(struct liar *l, int s)
 	raw_dropped(s, &ignored);
 }
 
-static void refuses_with_escapes(struct liar *l, int s)
+static void refuse_with_escapes(struct liar *l, int s)
 {
 	struct wire_refused no = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = 1 + l->round % GPUL_EVERBS };
 
@@ -336,14 +338,14 @@ static void refuses_with_escapes(struct liar *l, int s)
 	raw_send(s, &no, sizeof no, NULL, 0);
 }
 
-static void refuses_with_ok(struct liar *l, int s)
+static void refuse_with_ok(struct liar *l, int s)
 {
 	struct wire_refused no = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = l->round % 2 ? 0 : UINT32_MAX };
 
 	raw_send(s, &no, sizeof no, NULL, 0);
 }
 
-static void says_bye(struct liar *l, int s)
+static void send_bye(struct liar *l, int s)
 {
 	struct wire_head bye = gpul_ipc_wire_head(WIRE_BYE);
 
@@ -351,7 +353,7 @@ static void says_bye(struct liar *l, int s)
 	raw_send(s, &bye, sizeof bye, NULL, 0);
 }
 
-static void says_ready(struct liar *l, int s)
+static void send_ready(struct liar *l, int s)
 {
 	struct wire_ready ready = { .head = gpul_ipc_wire_head(WIRE_READY) };
 
@@ -366,7 +368,7 @@ static void byte_by_byte(struct liar *l, int s)
 			break;
 }
 
-/* All before the attacher has read the first. */
+/* Send all before the attacher has read the first. */
 static void flood_of_offers(struct liar *l, int s)
 {
 	for (int i = 0; i < 100; i++)
@@ -392,39 +394,39 @@ static void bye_twice(struct liar *l, int s)
 {
 	offer_with(l, s, sizeof l->offer, 1);
 	wait_for_ready(s);
-	says_bye(l, s);
-	says_bye(l, s);
+	send_bye(l, s);
+	send_bye(l, s);
 }
 
 static const struct trick tricks[] = {
-	{ "the truth", .end = MUST_ATTACH },
+	{ "a valid offer", .end = MUST_ATTACH },
 	{ "memory that is not sealed", .fd = unsealed },
 	{ "memory that is half sealed", .fd = half_sealed },
 	{ "a file that is too small", .fd = too_small },
 	{ "a file that is too large", .fd = too_large },
-	{ "a file of no bytes", .fd = of_no_bytes },
+	{ "an empty file", .fd = of_no_bytes },
 	{ "a file opened for reading", .fd = for_reading },
-	{ "a path", .fd = path_only },
+	{ "a descriptor of a path (O_PATH)", .fd = path_only },
 	{ "/dev/null", .fd = dev_null },
 	{ "/dev/zero", .fd = dev_zero },
 	{ "a folder", .fd = folder },
 	{ "a pipe", .fd = pipe_end },
 	{ "a socket", .fd = socket_end },
 	{ "an eventfd", .fd = event_fd },
-	{ "a plain file", .fd = plain_file },
-	{ "a mapped size that lies", .change = mapped_of_lies },
-	{ "a size that lies", .change = bytes_of_lies },
-	{ "a granularity that lies", .change = granularity_of_lies },
-	{ "a kind that lies", .change = kind_of_lies },
-	{ "a way that lies", .change = via_of_lies },
-	{ "a CUDA handle that lies", .change = ipc_handle_of_lies, .play = without_fd },
-	{ "a fabric handle that lies", .change = fabric_handle_of_lies, .play = without_fd },
-	{ "an event handle that lies", .change = event_of_lies },
-	{ "a flag that is none", .change = unknown_flag },
-	{ "more dimensions than there are", .change = many_dims },
+	{ "a file on a disk", .fd = plain_file },
+	{ "a false mapped size", .change = false_mapped_size },
+	{ "a false size", .change = false_size },
+	{ "a false granularity", .change = false_granularity },
+	{ "a false kind", .change = false_kind },
+	{ "a false method", .change = false_method },
+	{ "a false CUDA handle", .change = false_ipc_handle, .play = without_fd },
+	{ "a false fabric handle", .change = false_fabric_handle, .play = without_fd },
+	{ "a false event handle", .change = false_event },
+	{ "an unknown flag", .change = unknown_flag },
+	{ "too many dimensions", .change = many_dims },
 	{ "a shape that overflows", .change = shape_that_overflows },
-	{ "a type without an end", .change = dtype_without_end },
-	{ "a slot that is none", .change = slot_of_lies },
+	{ "an element type without a NUL", .change = dtype_without_end },
+	{ "an invalid slot", .change = false_slot },
 	{ "another boot id", .change = other_boot },
 	{ "another GPU", .change = other_gpu },
 	{ "another driver", .change = other_driver },
@@ -434,25 +436,25 @@ static const struct trick tricks[] = {
 	{ "no descriptor", .play = without_fd },
 	{ "two descriptors", .play = two_fds },
 	{ "253 descriptors", .play = all_fds },
-	{ "OFFER cut short", .play = cut_short },
-	{ "OFFER with a byte more", .play = a_byte_more },
-	{ "nothing but descriptors", .play = nothing_but_fds },
-	{ "it goes away", .play = goes_away },
-	{ "it says nothing", .play = says_nothing, .one_in = 50 },
-	{ "REFUSED full of escapes", .play = refuses_with_escapes },
-	{ "REFUSED, but all is well", .play = refuses_with_ok },
-	{ "BYE first", .play = says_bye },
-	{ "READY to the attacher", .play = says_ready },
+	{ "a truncated OFFER", .play = truncated_offer },
+	{ "OFFER with one extra byte", .play = long_offer },
+	{ "descriptors only", .play = nothing_but_fds },
+	{ "the connection is closed", .play = close_connection },
+	{ "no answer", .play = stay_silent, .one_in = 50 },
+	{ "REFUSED with escape characters", .play = refuse_with_escapes },
+	{ "REFUSED with status OK", .play = refuse_with_ok },
+	{ "BYE first", .play = send_bye },
+	{ "READY to the attacher", .play = send_ready },
 	{ "OFFER byte by byte", .play = byte_by_byte },
 	{ "a flood of OFFERs", .play = flood_of_offers, .end = MAY_ATTACH },
-	{ "garbage when attached", .play = garbage_when_attached, .end = MUST_ATTACH },
+	{ "garbage after attaching", .play = garbage_when_attached, .end = MUST_ATTACH },
 	{ "BYE twice", .play = bye_twice, .end = MUST_ATTACH },
 };
 enum { N_TRICKS = sizeof tricks / sizeof tricks[0] };
 
 /* ---- the liar ------------------------------------------------------------------------------- */
 
-static void answer(struct liar *l, int s)
+static void play_trick(struct liar *l, int s)
 {
 	const struct wire_offer honest = l->offer;
 	struct wire_hello hello;
@@ -486,7 +488,7 @@ static int liar_role(const struct fault *f, int line, const void *arg)
 		s = raw_accept(listener, FAULT_WAIT_MS);
 		if (s < 0)
 			return 1;
-		answer(&l, s);
+		play_trick(&l, s);
 		close(s);
 	}
 	close(listener);
@@ -495,26 +497,26 @@ static int liar_role(const struct fault *f, int line, const void *arg)
 
 /* ---- the scenario --------------------------------------------------------------------------- */
 
-/* Attached to a liar: whatever it says now, letting go works. */
-static bool lets_go(struct fault *f, const struct child *attacher)
+/* Attached to a liar: detaching works, whatever the liar sends. */
+static bool detaches(struct fault *f, const struct child *attacher)
 {
 	struct note n;
 
 	return child_do(attacher, 'v', 0, &n) && must(f, attacher, 'x', 0);
 }
 
-static bool judged(struct fault *f, const struct trick *t, const struct child *attacher, const struct note *n)
+static bool check_result(struct fault *f, const struct trick *t, const struct child *attacher, const struct note *n)
 {
 	if (n->good)
-		return t->end == MUST_FAIL ? fault_failed(f, "it was believed") : lets_go(f, attacher);
+		return t->end == MUST_FAIL ? fault_failed(f, "the false offer was accepted") : detaches(f, attacher);
 	if (t->end == MUST_ATTACH)
-		return fault_failed(f, "it was not believed: %s", n->text);
+		return fault_failed(f, "the valid offer was refused: %s", n->text);
 	if (!n->text[0])
-		return fault_failed(f, "it was refused without a reason");
-	if (t->play != says_nothing && n->native == ETIMEDOUT)
-		return fault_failed(f, "it was waited for: %s", n->text);
-	if (t->play == says_nothing && (n->native != ETIMEDOUT || n->value < PATIENCE_MS - 1))
-		return fault_failed(f, "not waited for: %s after %lld ms", n->text, (long long)n->value);
+		return fault_failed(f, "refused without a reason");
+	if (t->play != stay_silent && n->native == ETIMEDOUT)
+		return fault_failed(f, "the attacher waited for the liar: %s", n->text);
+	if (t->play == stay_silent && (n->native != ETIMEDOUT || n->value < PATIENCE_MS - 1))
+		return fault_failed(f, "the attacher did not wait for its time-out: %s after %lld ms", n->text, (long long)n->value);
 	return true;
 }
 
@@ -526,10 +528,10 @@ static bool play(struct fault *f, unsigned round, int index, const struct child 
 
 	f->text[0] = '\0';
 	if (!note_send(liar->line, &n) || !note_receive(liar->line, FAULT_WAIT_MS, &n))
-		return fault_failed(f, "the liar is gone");
-	if (!child_do(attacher, 'a', t->play == says_nothing ? PATIENCE_MS : FAULT_WAIT_MS, &n))
-		return fault_failed(f, "round %u, %s: the attacher is gone", round, t->what);
-	if (judged(f, t, attacher, &n) && must(f, attacher, 'c', 0))
+		return fault_failed(f, "the liar has ended");
+	if (!child_do(attacher, 'a', t->play == stay_silent ? PATIENCE_MS : FAULT_WAIT_MS, &n))
+		return fault_failed(f, "round %u, %s: the attacher has ended", round, t->what);
+	if (check_result(f, t, attacher, &n) && must(f, attacher, 'c', 0))
 		return true;
 	memcpy(why, f->text, sizeof why);
 	return fault_failed(f, "round %u, %s: %.400s", round, t->what, why);
@@ -557,7 +559,7 @@ enum fault_verdict hostile_servers(struct fault *f)
 	struct wire_hello hello;
 	bool good;
 
-	f->kind = GPUL_MEM_MEMFD;  /* the one whose descriptors a liar can make */
+	f->kind = GPUL_MEM_MEMFD;  /* the kind whose descriptors the liar can create */
 	good = raw_record(f, &hello, &l.offer);
 	l.offer.share.mapped_bytes = MAPPED;
 	l.offer.share.granularity_bytes = 4096;

@@ -1,4 +1,5 @@
-/* kill.c — SIGKILL at each of 12 steps of the owner, and of an attacher: the other one learns of it, and nothing is left. */
+/* kill.c — scenarios: SIGKILL of the owner, and of an attacher, at each of 12 steps: the other side notices,
+ * and nothing leaks. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,11 +9,11 @@
 #include "tests/fault/actors.h"
 #include "tests/fault/count.h"
 
-enum { ROUNDS = 50 };  /* of sums, while somebody dies */
+enum { ROUNDS = 50 };  /* of sums, while a process is killed */
 
 static const struct step owner_steps[N_STEPS] = {
 	{ "the driver is open", "open", 1, 0 },
-	{ "memory is made", "made", 1, 0 },
+	{ "memory is created", "created", 1, 0 },
 	{ "memory is exported", "exported", 1, 0 },
 	{ "the socket has its name", "bound", 1, 0 },
 	{ "the socket listens", "listening", 1, 0 },
@@ -42,69 +43,70 @@ static const struct step attacher_steps[N_STEPS] = {
 };
 enum { OPEN, CONNECTED, READY_SENT = 6, CLOSED = 11 };  /* indices above */
 
-/* Was it really the step that ended the victim? */
+/* Was the victim killed by its step? */
 static bool died_there(struct fault *f, struct child *victim)
 {
 	int status = child_end(victim, FAULT_WAIT_MS);
 
 	if (status > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 		return true;
-	return fault_failed(f, "the victim did not die there: wait status %#x", status);
+	return fault_failed(f, "the victim was not killed at its step: wait status %#x", status);
 }
 
-/* ---- the owner dies ------------------------------------------------------------------------- */
+/* ---- the owner is killed --------------------------------------------------------------------- */
 
-static bool attach_finds_nobody(struct fault *f, const struct child *survivor)
+static bool attach_fails_without_owner(struct fault *f, const struct child *survivor)
 {
 	struct note n;
 
 	if (!child_do(survivor, 'a', FAULT_WAIT_MS, &n))
-		fault_failed(f, "the attacher does not answer");
+		fault_failed(f, "no answer from the attacher");
 	else if (n.good || (n.native != ENOENT && n.native != ECONNREFUSED))
-		fault_failed(f, "attach to nobody: %s", n.good ? "done" : n.text);
+		fault_failed(f, "attach without an owner: %s", n.good ? "done" : n.text);
 	else
 		return true;
 	return false;
 }
 
-static bool hears(struct fault *f, const struct child *survivor, gpul_ipc_event_kind wanted)
+static bool expect_event(struct fault *f, const struct child *survivor, gpul_ipc_event_kind wanted)
 {
 	struct note n;
 
 	if (!child_do(survivor, 'v', FAULT_WAIT_MS, &n) || !n.good)
 		fault_failed(f, "waiting for %s: %s", gpul_ipc_event_name(wanted), n.text);
 	else if (n.event != (int)wanted)
-		fault_failed(f, "the attacher saw %s, not %s", gpul_ipc_event_name((gpul_ipc_event_kind)n.event),
+		fault_failed(f, "the attacher reported %s instead of %s", gpul_ipc_event_name((gpul_ipc_event_kind)n.event),
 			     gpul_ipc_event_name(wanted));
 	else
 		return true;
 	return false;
 }
 
-/* Attached to what has no owner any more: everything still there, then told, then let go. */
-static bool outlives(struct fault *f, const struct child *survivor)
+/* Attached, and the owner was killed: the memory is still usable, OWNER_DIED is reported, detaching works. */
+static bool survives_owner(struct fault *f, const struct child *survivor)
 {
-	return must(f, survivor, 's', 0) && hears(f, survivor, GPUL_IPC_OWNER_DIED) && must(f, survivor, 's', 0) &&
+	return must(f, survivor, 's', 0) && expect_event(f, survivor, GPUL_IPC_OWNER_DIED) && must(f, survivor, 's', 0) &&
 	       must(f, survivor, 'x', 0);
 }
 
-/* The owner dies in the handshake.  Attaching fails with a reason, at once; or it was as good as done. */
+/* The owner is killed during the handshake: attaching fails at once with a reason, or it had already
+ * succeeded. */
 static bool handshake_ends(struct fault *f, const struct child *survivor)
 {
 	struct note n;
 
 	if (!child_do(survivor, 'a', FAULT_WAIT_MS, &n))
-		fault_failed(f, "the attacher does not answer");
+		fault_failed(f, "no answer from the attacher");
 	else if (n.good)
-		return outlives(f, survivor);
+		return survives_owner(f, survivor);
 	else if (n.native == ETIMEDOUT || !n.text[0])
-		fault_failed(f, "attach to a dying owner: %s", n.text);
+		fault_failed(f, "attach to an owner that was killed: %s", n.text);
 	else
 		return true;
 	return false;
 }
 
-/* The owner is ready; go on to the step where it dies. */
+/* The owner is ready: continue to the step at which it is killed. */
 static bool lead_owner_to(struct fault *f, int step, struct child *owner, const struct child *survivor)
 {
 	struct note n = { .command = step == READER_RUNS ? 'k' : 'd' };
@@ -114,20 +116,20 @@ static bool lead_owner_to(struct fault *f, int step, struct child *owner, const 
 	if (!must(f, survivor, 'a', FAULT_WAIT_MS))
 		return false;
 	if (step == ATTACHED)
-		return outlives(f, survivor);
+		return survives_owner(f, survivor);
 	if (step == DETACH_SEEN)
 		return must(f, survivor, 'x', 0);
 	if (step == READER_RUNS && !must(f, survivor, 'r', ROUNDS))
 		return false;
 	note_send(owner->line, &n);
 	if (step == READER_RUNS)
-		return died_there(f, owner) && must(f, survivor, 'w', 0) && outlives(f, survivor);
-	return hears(f, survivor, GPUL_IPC_DETACHED) && must(f, survivor, 's', 0) && must(f, survivor, 'x', 0);
+		return died_there(f, owner) && must(f, survivor, 'w', 0) && survives_owner(f, survivor);
+	return expect_event(f, survivor, GPUL_IPC_DETACHED) && must(f, survivor, 's', 0) && must(f, survivor, 'x', 0);
 }
 
 static bool kill_owner_at(struct fault *f, int index, const struct child *survivor)
 {
-	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM;  /* that has a descriptor from the start */
+	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM;  /* which has a descriptor from the start */
 	struct step step = owner_steps[index];
 	struct actor how = { .dies = &step };
 	struct child owner;
@@ -142,16 +144,16 @@ static bool kill_owner_at(struct fault *f, int index, const struct child *surviv
 	if (ready && n.command != 'r')
 		good = fault_failed(f, "%s", n.text);
 	else if (ready != (index > LISTENING))
-		good = fault_failed(f, "the owner is %s", ready ? "ready" : "dead already");
+		good = fault_failed(f, "the owner is %s", ready ? "ready" : "ended already");
 	else
-		good = ready ? lead_owner_to(f, index, &owner, survivor) : attach_finds_nobody(f, survivor);
+		good = ready ? lead_owner_to(f, index, &owner, survivor) : attach_fails_without_owner(f, survivor);
 	if (good && owner.pid)
 		good = died_there(f, &owner);
 	child_kill(&owner);
 	return good && must(f, survivor, 'c', 0) && names_clean(f->folder, f->text);
 }
 
-/* One whole round in which nobody dies, so that drivers have what they keep; then count. */
+/* One complete round without a kill, so that drivers have allocated what they keep; then count. */
 static bool warm_up(struct fault *f, const struct child *survivor)
 {
 	struct actor lives = { 0 };
@@ -188,10 +190,10 @@ enum fault_verdict kill_owner(struct fault *f)
 	return good ? FAULT_OK : FAULT_FAILED;
 }
 
-/* ---- an attacher dies ----------------------------------------------------------------------- */
+/* ---- an attacher is killed ------------------------------------------------------------------- */
 
-/* What the owner has seen of one pid until it answers 'c': a bit for each kind of event. */
-static bool seen_of(struct fault *f, const struct child *owner, pid_t pid, unsigned *kinds)
+/* The events that the owner reported for one pid until its answer to 'c': a bit for each kind. */
+static bool collect_events(struct fault *f, const struct child *owner, pid_t pid, unsigned *kinds)
 {
 	struct note n = { .command = 'c' };
 
@@ -206,17 +208,17 @@ static bool seen_of(struct fault *f, const struct child *owner, pid_t pid, unsig
 		if (n.command == 'c')
 			return n.good;
 	}
-	return fault_failed(f, "the owner does not answer");
+	return fault_failed(f, "no answer from the owner");
 }
 
-static bool as_it_should(int step, unsigned kinds)
+static bool events_are_right(int step, unsigned kinds)
 {
 	enum { ATT = 1 << GPUL_IPC_ATTACHED, DET = 1 << GPUL_IPC_DETACHED, DIED = 1 << GPUL_IPC_PEER_DIED,
 	       REF = 1 << GPUL_IPC_REFUSED };
 
 	if (step == OPEN)
 		return kinds == 0;
-	if (step == CONNECTED)  /* it may be gone before it is let in */
+	if (step == CONNECTED)  /* it may have ended before it was accepted */
 		return kinds == 0 || kinds == REF || kinds == DIED;
 	if (step < READY_SENT)
 		return kinds == REF || kinds == DIED;
@@ -242,10 +244,10 @@ static bool kill_attacher_at(struct fault *f, int index, const struct child *own
 			child_kill(&victim);
 			return false;
 		}
-	if (!died_there(f, &victim) || !seen_of(f, owner, pid, &kinds))
+	if (!died_there(f, &victim) || !collect_events(f, owner, pid, &kinds))
 		return false;
-	if (!as_it_should(index, kinds))
-		return fault_failed(f, "the owner saw the events %#x", kinds);
+	if (!events_are_right(index, kinds))
+		return fault_failed(f, "the owner reported the wrong events: %#x", kinds);
 	return must(f, owner, 's', 0) && names_clean(f->folder, f->text);
 }
 

@@ -1,4 +1,5 @@
-/* kill_fifo.c — a FIFO between two processes: SIGKILL of the proxy's while kernels push, and of the kernels'; SIGSTOP. */
+/* kill_fifo.c — scenarios with a FIFO between two processes: SIGKILL of the proxy's process or of the
+ * kernels' process, and SIGSTOP. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,9 +14,9 @@
 
 enum { FEW = 1000, ENDLESS = 1000 * 1000 * 1000, SHORT_MS = 200, MOMENT_US = 4000 };
 
-static const char from_outside[] = "";  /* no point of its own: another process kills it */
+static const char from_outside[] = "";  /* not at a step: another process kills it */
 
-/* A victim's step, and what it does then. */
+/* The step at which a victim is killed, and the command that leads to it. */
 struct fifo_step {
 	struct step step;
 	char command;
@@ -28,10 +29,10 @@ static bool died_by(struct fault *f, struct child *victim, int signal)
 
 	if (status > 0 && WIFSIGNALED(status) && WTERMSIG(status) == signal)
 		return true;
-	return fault_failed(f, "the victim did not die there: wait status %#x", status);
+	return fault_failed(f, "the victim was not killed at its step: wait status %#x", status);
 }
 
-/* Nobody expects it: at some moment, another one each round. */
+/* Kill at an arbitrary time, different in each round. */
 static void kill_now(const struct fault *f, const struct child *victim, unsigned round)
 {
 	usleep(round * 2654435761u % MOMENT_US);
@@ -49,21 +50,21 @@ static bool offer(struct fault *f, const struct child *owner)
 	return n.good || fault_failed(f, "'o': %s", n.text);
 }
 
-/* Nothing of this round is left. */
+/* Release everything of this round and check for leaks. */
 static bool clean(struct fault *f, const struct child *survivor)
 {
 	return must(f, survivor, 'x', 0) && must(f, survivor, 'c', 0) && names_clean(f->folder, f->text);
 }
 
-static unsigned sort_of_pushes(unsigned round)
+static unsigned flags_of_round(unsigned round)
 {
 	return (round >> 1 & 1 ? FIFO_PUSH_SHARE : 0) | (round >> 2 & 1 ? FIFO_PUSH_SYNC_EACH : 0);
 }
 
-/* ---- a life without deaths ------------------------------------------------------------------- */
+/* ---- a round without a kill ------------------------------------------------------------------- */
 
-/* Kernels push, the proxy handles all; whoever is the survivor has then what a driver keeps. */
-static bool live(struct fault *f, const struct child *owner, const struct child *guest, const struct child *kernels,
+/* Kernels push and the proxy handles all, so that the survivor's driver has allocated what it keeps. */
+static bool run_round(struct fault *f, const struct child *owner, const struct child *guest, const struct child *kernels,
 		 const struct child *proxy)
 {
 	const struct pushes p = { .n_blocks = FIFO_BLOCKS, .count = FEW, .timeout_ns = FAULT_WAIT_MS * 1000000ull };
@@ -75,7 +76,7 @@ static bool live(struct fault *f, const struct child *owner, const struct child 
 	    !fifo_checked(f, proxy, &n_right, &next))
 		return false;
 	if (pushed.result != GPUL_FIFO_OK || n_right != FIFO_BLOCKS * FEW || next != FEW)
-		return fault_failed(f, "result %u, %llu of %d triggers came", pushed.result, (unsigned long long)n_right,
+		return fault_failed(f, "result %u, %llu of %d triggers arrived", pushed.result, (unsigned long long)n_right,
 				    FIFO_BLOCKS * FEW);
 	return must(f, guest, 'x', 0) && must(f, owner, 'v', FAULT_WAIT_MS) && must(f, owner, 'x', 0);
 }
@@ -86,7 +87,7 @@ static bool warm_up(struct fault *f, const struct child *survivor, bool has_kern
 	bool good = fifo_end_start(f, NULL, &other);
 
 	for (int owns = 0; good && owns < 2; owns++)
-		good = live(f, owns ? survivor : &other, owns ? &other : survivor, has_kernels ? survivor : &other,
+		good = run_round(f, owns ? survivor : &other, owns ? &other : survivor, has_kernels ? survivor : &other,
 			    has_kernels ? &other : survivor);
 	good = good && actor_end(f, &other) && must(f, survivor, 'b', 0);
 	child_kill(&other);
@@ -108,7 +109,7 @@ static bool all_steps(struct fault *f, const struct fifo_step steps[], unsigned 
 	return true;
 }
 
-/* Everybody's beginning: a survivor that has lived, then deaths. */
+/* Run all steps: one round without a kill for the survivor, then a victim at each step. */
 static enum fault_verdict campaign(struct fault *f, const struct fifo_step steps[], unsigned n_steps, bool survivor_has_kernels,
 				   bool kill_at(struct fault *, const struct fifo_step *, unsigned, const struct child *))
 {
@@ -120,7 +121,7 @@ static enum fault_verdict campaign(struct fault *f, const struct fifo_step steps
 	return good ? FAULT_OK : FAULT_FAILED;
 }
 
-/* ---- the proxy dies ------------------------------------------------------------------------- */
+/* ---- the proxy is killed --------------------------------------------------------------------- */
 
 static const struct fifo_step proxy_steps[] = {
 	{ { "it is attached", "attached", 1, 0 }, 'l', 0 },
@@ -132,14 +133,14 @@ static const struct fifo_step proxy_steps[] = {
 	{ { "all is released", "released", 3, 0 }, 'l', 0 },
 	{ { "its thread handles", "handling", 100, 0 }, 's', SERVE_SPINNING },
 	{ { "its thread sleeps", "sleeping", 1, 0 }, 's', SERVE_SLEEPING },
-	{ { "its thread does what it does", from_outside, 1, 0 }, 's', SERVE_SPINNING },
+	{ { "its thread runs, at an arbitrary time", from_outside, 1, 0 }, 's', SERVE_SPINNING },
 };
 enum { N_PROXY_STEPS = sizeof proxy_steps / sizeof proxy_steps[0] };
 
-/* What the kernels' process does about it. */
+/* How the kernels' process reacts. */
 enum ending { TIMES_OUT, ABORTS, TAKEN_OVER };
 
-/* What is an owner's dies with its name: nobody can attach to it any more, and so nobody takes over. */
+/* If the killed process owned the memory, its name is gone, so no second proxy can attach and take over. */
 static enum ending ending_of(const struct fifo_step *s, unsigned round, bool victim_owns)
 {
 	const unsigned which = (3 * round + (unsigned)(s - proxy_steps)) % 10;
@@ -166,7 +167,7 @@ static bool pushed_as(struct fault *f, const struct child *kernels, const struct
 			    (unsigned long long)pushed.n, pushed.code, gpul_ipc_event_name(pushed.lost));
 }
 
-/* A second proxy has all that the first one did not release, in order. */
+/* A second proxy must get all triggers that the first one did not release, in order. */
 static bool take_over(struct fault *f, const struct child *kernels, const struct pushes *p)
 {
 	struct child heir = { 0 };
@@ -182,8 +183,8 @@ static bool take_over(struct fault *f, const struct child *kernels, const struct
 	return good;
 }
 
-/* Lease, kernels, death. */
-static bool die_serving(struct fault *f, const struct fifo_step *s, unsigned round, struct child *victim, bool victim_owns,
+/* Attach, start the kernels, then the victim is killed. */
+static bool kill_while_serving(struct fault *f, const struct fifo_step *s, unsigned round, struct child *victim, bool victim_owns,
 			const struct child *survivor, const struct pushes *p)
 {
 	const struct note go = { .command = s->command, .value = s->value };
@@ -191,7 +192,7 @@ static bool die_serving(struct fault *f, const struct fifo_step *s, unsigned rou
 
 	if (!offer(f, owner) || !fifo_lease(f, owner, guest, strcmp(s->step.point, "attached") == 0) || !fifo_push(f, survivor, p))
 		return false;
-	note_send(victim->line, &go);  /* it may be dead already */
+	note_send(victim->line, &go);  /* fails if it was killed already */
 	if (s->step.point == from_outside)
 		kill_now(f, victim, round);
 	return died_by(f, victim, SIGKILL);
@@ -201,14 +202,14 @@ static bool kill_proxy_at(struct fault *f, const struct fifo_step *s, unsigned r
 {
 	const bool victim_owns = round & 1;
 	const enum ending end = ending_of(s, round, victim_owns);
-	struct pushes p = { .n_blocks = FIFO_BLOCKS, .flags = sort_of_pushes(round), .count = end == TAKEN_OVER ? FEW : ENDLESS };
+	struct pushes p = { .n_blocks = FIFO_BLOCKS, .flags = flags_of_round(round), .count = end == TAKEN_OVER ? FEW : ENDLESS };
 	struct child victim = { 0 };
 	bool good;
 
 	p.timeout_ns = 1000000ull * (unsigned)(end == TIMES_OUT ? fault_step_ms(f, SHORT_MS) : FAULT_WAIT_MS);
 	if (s->value == SERVE_SLEEPING)
-		p.flags |= FIFO_PUSH_SYNC_EACH;  /* else there is always something to do */
-	good = fifo_end_start(f, &s->step, &victim) && die_serving(f, s, round, &victim, victim_owns, survivor, &p) &&
+		p.flags |= FIFO_PUSH_SYNC_EACH;  /* otherwise the proxy would never sleep */
+	good = fifo_end_start(f, &s->step, &victim) && kill_while_serving(f, s, round, &victim, victim_owns, survivor, &p) &&
 	       (end == TAKEN_OVER ? take_over(f, survivor, &p) : pushed_as(f, survivor, &p, end)) && must(f, survivor, 'k', 0) &&
 	       clean(f, survivor);
 	child_kill(&victim);
@@ -220,9 +221,9 @@ enum fault_verdict kill_proxy(struct fault *f)
 	return campaign(f, proxy_steps, N_PROXY_STEPS, true, kill_proxy_at);
 }
 
-/* ---- the process of the kernels dies ---------------------------------------------------------- */
+/* ---- the kernels' process is killed ----------------------------------------------------------- */
 
-/* The value is how the proxy serves. */
+/* The last value: how the proxy serves. */
 static const struct fifo_step pusher_steps[] = {
 	{ { "its driver is open", "open", 1, 0 }, 0, 0 },
 	{ { "it is attached", "attached", 1, 0 }, 0, SERVE_SPINNING },
@@ -230,24 +231,24 @@ static const struct fifo_step pusher_steps[] = {
 	{ { "it has launched", "launched", 1, 0 }, 'p', SERVE_SLEEPING },
 	{ { "its kernels push", "asking", 5, 0 }, 'p', SERVE_SPINNING },
 	{ { "its kernels wait for the proxy", "asking", 10, 0 }, 'p', SERVE_HOLDING },
-	{ { "it does what it does", from_outside, 1, 0 }, 'p', SERVE_SLEEPING },
+	{ { "at an arbitrary time", from_outside, 1, 0 }, 'p', SERVE_SLEEPING },
 	{ { "its kernels have ended", "pushed", 1, 0 }, 'p', SERVE_SLEEPING },
 };
 enum { N_PUSHER_STEPS = sizeof pusher_steps / sizeof pusher_steps[0] };
 
-/* Until the victim is dead and the proxy's thread has ended by itself. */
-static bool die_pushing(struct fault *f, const struct fifo_step *s, unsigned round, struct child *victim,
+/* Run until the victim is killed and the proxy's thread has ended by itself. */
+static bool kill_while_pushing(struct fault *f, const struct fifo_step *s, unsigned round, struct child *victim,
 			const struct child *survivor, struct note *noticed)
 {
 	const struct pushes p = { .n_blocks = FIFO_BLOCKS, .count = strcmp(s->step.point, "pushed") == 0 ? FEW : ENDLESS,
-				  .timeout_ns = FAULT_WAIT_MS * 1000000ull, .flags = sort_of_pushes(round) };
+				  .timeout_ns = FAULT_WAIT_MS * 1000000ull, .flags = flags_of_round(round) };
 	struct note push = { .command = s->command }, wait = { .command = 'w' };
 
 	*noticed = (struct note){ .command = 'n' };
 	if (!must(f, survivor, 's', s->value) || !note_send(survivor->line, noticed))
 		return false;
 	memcpy(push.text, &p, sizeof p);
-	if (s->command && note_send(victim->line, &push))  /* it may be dead before it answers */
+	if (s->command && note_send(victim->line, &push))  /* it may be killed before it answers */
 		note_send(victim->line, &wait);
 	if (s->step.point == from_outside)
 		kill_now(f, victim, round);
@@ -256,7 +257,7 @@ static bool die_pushing(struct fault *f, const struct fifo_step *s, unsigned rou
 	return note_receive(survivor->line, 2 * FAULT_WAIT_MS, noticed) || fault_failed(f, "'n': no answer");
 }
 
-/* The proxy has ended because the other process did, and has what that one pushed. */
+/* The proxy must end because the other process ended, and must have got what that process pushed. */
 static bool ends_well(struct fault *f, const struct fifo_step *s, const struct child *survivor, const struct note *noticed)
 {
 	struct note stopped;
@@ -271,7 +272,7 @@ static bool ends_well(struct fault *f, const struct fifo_step *s, const struct c
 	if (!fifo_checked(f, survivor, &n_right, &next) || !fifo_lost(f, survivor))
 		return false;
 	if (strcmp(s->step.point, "pushed") == 0 && (n_right != FIFO_BLOCKS * FEW || next != FEW))
-		return fault_failed(f, "of %d triggers came %llu", FIFO_BLOCKS * FEW, (unsigned long long)n_right);
+		return fault_failed(f, "of %d triggers, %llu arrived", FIFO_BLOCKS * FEW, (unsigned long long)n_right);
 	return true;
 }
 
@@ -286,7 +287,7 @@ static bool kill_pusher_at(struct fault *f, const struct fifo_step *s, unsigned 
 	if (good && strcmp(s->step.point, "open") == 0)
 		return died_by(f, &victim, SIGKILL) && must(f, survivor, 'c', 0);
 	good = good && offer(f, owner) && fifo_lease(f, owner, guest, strcmp(s->step.point, "attached") == 0) &&
-	       die_pushing(f, s, round, &victim, survivor, &noticed) && ends_well(f, s, survivor, &noticed) && clean(f, survivor);
+	       kill_while_pushing(f, s, round, &victim, survivor, &noticed) && ends_well(f, s, survivor, &noticed) && clean(f, survivor);
 	child_kill(&victim);
 	return good;
 }
@@ -296,9 +297,9 @@ enum fault_verdict kill_pusher(struct fault *f)
 	return campaign(f, pusher_steps, N_PUSHER_STEPS, false, kill_pusher_at);
 }
 
-/* ---- the proxy stands still ------------------------------------------------------------------- */
+/* ---- the proxy is stopped --------------------------------------------------------------------- */
 
-/* Its kernels time out, or wait and go on. */
+/* The kernels time out, or wait and continue. */
 static bool stop_once(struct fault *f, bool goes_on, const struct child *kernels, const struct child *proxy)
 {
 	const int timeout_ms = goes_on ? FAULT_WAIT_MS : fault_step_ms(f, SHORT_MS);
@@ -325,7 +326,7 @@ static bool stop_once(struct fault *f, bool goes_on, const struct child *kernels
 	if (!must(f, proxy, 'd', 0) || !must(f, proxy, 'z', 0) || !fifo_checked(f, proxy, &n_right, &next))
 		return false;
 	if (n_right != pushed.n)
-		return fault_failed(f, "%llu triggers were pushed, %llu came", (unsigned long long)pushed.n,
+		return fault_failed(f, "%llu triggers were pushed, %llu arrived", (unsigned long long)pushed.n,
 				    (unsigned long long)n_right);
 	return must(f, kernels, 'k', 0) && must(f, proxy, 'x', 0) && must(f, kernels, 'v', FAULT_WAIT_MS) && clean(f, kernels);
 }

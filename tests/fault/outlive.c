@@ -1,4 +1,5 @@
-/* outlive.c — what a dead owner leaves: memory for who has it, a socket file for who comes next, and nothing else. */
+/* outlive.c — scenarios: a killed owner leaves its memory to the processes that map it, and a socket file to
+ * the next owner. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -10,16 +11,17 @@
 
 enum { N_READERS = 3, ORPHAN_BYTES = 4 << 20, ROUNDS = 4 };
 
-static bool hears_of_death(struct fault *f, const struct child *reader)
+static bool gets_owner_died(struct fault *f, const struct child *reader)
 {
 	struct note n;
 
 	if (!child_do(reader, 'v', FAULT_WAIT_MS, &n) || !n.good || n.event != GPUL_IPC_OWNER_DIED)
-		return fault_failed(f, "a reader did not hear of the owner's death: %s", n.text);
+		return fault_failed(f, "a reader did not get OWNER_DIED: %s", n.text);
 	return true;
 }
 
-/* The readers' kernels run; the owner dies; their sums are right, and then they hear of it. */
+/* The owner is killed while the readers' kernels run: their sums must be right, and then they get
+ * OWNER_DIED. */
 static bool read_on(struct fault *f, struct child *owner, const struct child readers[N_READERS])
 {
 	for (int i = 0; i < N_READERS; i++)
@@ -27,13 +29,13 @@ static bool read_on(struct fault *f, struct child *owner, const struct child rea
 			return false;
 	child_kill(owner);
 	for (int i = 0; i < N_READERS; i++)
-		if (!must(f, &readers[i], 'w', 0) || !hears_of_death(f, &readers[i]) || !must(f, &readers[i], 's', 0))
+		if (!must(f, &readers[i], 'w', 0) || !gets_owner_died(f, &readers[i]) || !must(f, &readers[i], 's', 0))
 			return false;
 	return true;
 }
 
-/* The memory is there as long as somebody has it, and not a moment longer. */
-static bool let_go(struct fault *f, const struct child readers[N_READERS], dev_t device, ino_t inode)
+/* The memory must exist as long as a process has it mapped, and no longer. */
+static bool detach_all(struct fault *f, const struct child readers[N_READERS], dev_t device, ino_t inode)
 {
 	for (int i = 0; i < N_READERS; i++) {
 		if (inode && holders_of(device, inode) != N_READERS - i)
@@ -43,11 +45,11 @@ static bool let_go(struct fault *f, const struct child readers[N_READERS], dev_t
 			return false;
 	}
 	if (inode && holders_of(device, inode))
-		return fault_failed(f, "somebody still holds the memory");
+		return fault_failed(f, "a process still holds the memory");
 	return names_clean(f->folder, f->text);
 }
 
-/* One owner.  Its first life is an honest one, for the readers' baseline. */
+/* One round with an owner.  In the first round the owner is not killed, for the readers' baseline. */
 static bool orphan(struct fault *f, const struct child readers[N_READERS], bool first)
 {
 	struct actor how = { .bytes = ORPHAN_BYTES, .gone_quiet = true };
@@ -64,7 +66,7 @@ static bool orphan(struct fault *f, const struct child readers[N_READERS], bool 
 	for (int i = 0; good && first && i < N_READERS; i++)
 		good = must(f, &readers[i], 'a', FAULT_WAIT_MS) && must(f, &readers[i], 's', 0) && must(f, &readers[i], 'x', 0) &&
 		       must(f, &readers[i], 'b', 0);
-	good = good && read_on(f, &owner, readers) && let_go(f, readers, (dev_t)n.native, (ino_t)n.value);
+	good = good && read_on(f, &owner, readers) && detach_all(f, readers, (dev_t)n.native, (ino_t)n.value);
 	child_kill(&owner);
 	return good;
 }
@@ -88,7 +90,7 @@ enum fault_verdict orphans(struct fault *f)
 
 /* ---- restarts ------------------------------------------------------------------------------- */
 
-/* A dead socket is in the way, and is not; a living one is. */
+/* A stale socket file must be replaced; the name of a running owner must be refused. */
 static bool restart(struct fault *f, bool stale)
 {
 	struct actor lives = { .gone_quiet = true };
@@ -104,7 +106,7 @@ static bool restart(struct fault *f, bool stale)
 		return false;
 	good = !owner_start(f, &lives, &second);
 	if (good && !strstr(f->text, "offers"))
-		good = false;  /* another reason than that the first one lives */
+		good = false;  /* another reason than that the first owner runs */
 	else if (!good)
 		fault_failed(f, "two owners of one name");
 	f->not_here = false;

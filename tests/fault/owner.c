@@ -1,4 +1,4 @@
-/* owner.c — the process whose memory it is: offers it, serves, and does what its line says. */
+/* owner.c — the actor that owns the memory: offers it, serves peers and executes commands. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,11 +17,11 @@ struct owner {
 	gpul_mem *mem;
 	gpul_ipc_server *server;
 	unsigned n_refused, n_unexplained, n_logged;
-	struct counts nothing; /* before anything was offered */
-	struct counts alone;   /* with the server up and nobody attached */
+	struct counts nothing; /* counts before the first offer */
+	struct counts alone;   /* counts with a server and without peers */
 };
 
-static gpul_status begin(const struct fault *f, struct owner *o, gpul_error *err)
+static gpul_status begin_process(const struct fault *f, struct owner *o, gpul_error *err)
 {
 	gpul_status st = process_open(f, &o->process, err);
 
@@ -44,7 +44,7 @@ static gpul_status offer(const struct fault *f, struct owner *o, gpul_error *err
 
 	if (st)
 		return st;
-	step_reached("made");
+	step_reached("created");
 	st = gpul_ipc_server_create(&o->process.drv, o->mem, &options, &o->server, err);
 	return st ? st : process_fill(&o->process, gpul_ipc_server_view(o->server), err);
 }
@@ -71,7 +71,7 @@ static const char *point_of(gpul_ipc_event_kind kind)
 	return kind == GPUL_IPC_ATTACHED ? "attached" : kind == GPUL_IPC_DETACHED ? "detach seen" : "other event";
 }
 
-/* Offer, sum and end once, so that the driver has what it keeps; then count, and begin in earnest. */
+/* Offer, sum and end once, so that the driver has allocated what it keeps; then count and offer again. */
 static gpul_status rehearse(const struct fault *f, struct owner *o, gpul_error *err)
 {
 	gpul_status st = offer(f, o, err);
@@ -83,7 +83,7 @@ static gpul_status rehearse(const struct fault *f, struct owner *o, gpul_error *
 	return st;
 }
 
-/* Report what has happened, if something has.  False: the server is broken. */
+/* Report an event, if there is one.  False: the server has failed. */
 static bool serve(struct owner *o)
 {
 	gpul_ipc_event event;
@@ -108,7 +108,7 @@ static bool serve(struct owner *o)
 	return true;
 }
 
-/* Nobody is attached any more, soon: then nothing may be left of anybody. */
+/* Wait until all peers have detached: then nothing of them may be left. */
 static bool count_alone(struct owner *o, struct note *n)
 {
 	for (int tries = 0; tries < 1000 && gpul_ipc_server_peers(o->server, NULL, 0); tries++) {
@@ -119,9 +119,9 @@ static bool count_alone(struct owner *o, struct note *n)
 			break;
 	}
 	if (gpul_ipc_server_peers(o->server, NULL, 0))
-		snprintf(n->text, sizeof n->text, "somebody is still attached");
+		snprintf(n->text, sizeof n->text, "a peer is still attached");
 	else if (o->n_unexplained || o->n_logged < o->n_refused)
-		snprintf(n->text, sizeof n->text, "%u turned away, %u lines about it in the log, %u events without a reason",
+		snprintf(n->text, sizeof n->text, "%u refused, %u log lines about refusals, %u events without a reason",
 			 o->n_refused, o->n_logged, o->n_unexplained);
 	else
 		return counts_same(&o->alone, n->text);
@@ -137,8 +137,8 @@ static bool sums(struct owner *o, struct note *n)
 	return st == GPUL_OK;
 }
 
-/* False: this was the last one. */
-static bool obey(struct owner *o)
+/* False: the command was to exit. */
+static bool execute_command(struct owner *o)
 {
 	struct note n;
 
@@ -168,7 +168,7 @@ static bool obey(struct owner *o)
 	return note_send(o->line, &n);
 }
 
-static int run(struct owner *o)
+static int run_owner(struct owner *o)
 {
 	for (bool going = true; going;) {
 		struct pollfd p[] = { { .fd = o->line, .events = POLLIN },
@@ -179,13 +179,13 @@ static int run(struct owner *o)
 		if (p[1].revents && !serve(o))
 			return 1;
 		if (p[0].revents)
-			going = obey(o);
+			going = execute_command(o);
 	}
 	return 0;
 }
 
-/* Which file the memory is, for holders_of(): 0 of it is none. */
-static void tell_file(struct owner *o, struct note *n)
+/* Add the memory's file to the note, for holders_of(); inode 0: no file. */
+static void add_file(struct owner *o, struct note *n)
 {
 	struct stat s;
 	gpul_error err;
@@ -210,22 +210,22 @@ int owner_role(const struct fault *f, int line, const void *arg)
 	status = 1;
 	gpul_log_set_level(GPUL_LOG_INFO);
 	gpul_log_to(count_line, &o);
-	st = begin(f, &o, &err);
+	st = begin_process(f, &o, &err);
 	if (!st && !o.how->dies)
 		st = rehearse(f, &o, &err);
 	if (!st)
 		st = offer(f, &o, &err);
 	if (st) {
-		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA ? st : GPUL_EINVAL;  /* no driver is no excuse */
+		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA ? st : GPUL_EINVAL;  /* without a driver the test fails */
 		n.native = err.native;
 		memcpy(n.text, err.text, sizeof err.text);
 		note_send(line, &n);
 	} else {
 		n.command = 'r';
-		tell_file(&o, &n);
+		add_file(&o, &n);
 		counts_take(&o.alone);
 		note_send(line, &n);
-		status = run(&o);
+		status = run_owner(&o);
 	}
 	end_lease(&o);
 	if (!st) {

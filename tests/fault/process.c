@@ -1,4 +1,4 @@
-/* process.c — open a driver, fill, sum, compare. */
+/* process.c — open a driver; fill shared memory; sum it by CPU and GPU and compare. */
 #include "tests/fault/process.h"
 
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include "tests/fault/ledger.h"
 #include "tests/fault/step.h"
 
-/* One block.  Each thread adds the words at its index, its index + 128 ..., so many times over, and its sum to
- * *total at last: integers, so that the order does not matter. */
+/* One block.  Each thread adds the words at its index, index + 128, ... in each round, and finally adds its
+ * sum to *total; with integers the order does not matter. */
 static const char kernel[] =
 	".version 6.5\n.target sm_75\n.address_size 64\n"
 	".visible .entry sum(.param .u64 at, .param .u64 n, .param .u64 rounds, .param .u64 total)\n"
@@ -70,7 +70,7 @@ gpul_status process_fill(struct process *p, const gpul_ipc_view *v, gpul_error *
 	gpul_status st = GPUL_OK;
 
 	if (!words)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu words", n);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (%zu words)", n);
 	for (size_t i = 0; i < n; i++)
 		words[i] = shared_word((uint32_t)i);
 	if (!v->cpu) {
@@ -119,7 +119,7 @@ gpul_status process_sum_end(struct process *p, const gpul_ipc_view *v, int64_t r
 	if (!st)
 		st = gpul_cu(&p->drv, err, cuMemcpyDtoH(&sum, p->total, sizeof sum));
 	if (!st && sum != expected)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "the GPU's sum is %llu, not %llu", (unsigned long long)sum,
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "the GPU's sum is %llu instead of %llu", (unsigned long long)sum,
 			       (unsigned long long)expected);
 	return st;
 }

@@ -1,4 +1,4 @@
-/* process.h — what every actor needs: a driver, a context, and a kernel that sums. */
+/* process.h — the parts that every actor has: a driver, a context and a kernel that sums. */
 #ifndef GPULOAD_TESTS_FAULT_PROCESS_H
 #define GPULOAD_TESTS_FAULT_PROCESS_H
 
@@ -6,9 +6,9 @@
 #include "tests/fault/fault.h"
 
 struct process {
-	gpul_driver drv;       /* its calls are points of step.h */
+	gpul_driver drv;       /* a copy whose calls are steps (step.h) */
 	gpul_context context;
-	CUlibrary library;     /* of the kernel: loaded when first needed */
+	CUlibrary library;     /* of the kernel; loaded at its first use */
 	CUfunction sum;
 	CUdeviceptr total;
 };
@@ -16,14 +16,14 @@ struct process {
 gpul_status process_open(const struct fault *f, struct process *p, gpul_error *err);
 void process_close(struct process *p);
 
-/* Fill memory with shared_word()s, or check that it holds them: by the CPU where it sees the memory, else by copies. */
+/* Fill memory with shared_word() values, or check them: by the CPU if it can access the memory, else by copies. */
 gpul_status process_fill(struct process *p, const gpul_ipc_view *v, gpul_error *err);
 
-/* Start to sum the user's bytes so many times on the GPU; then wait for it and hold it to shared_sum(). */
+/* Start to sum the user's bytes on the GPU, rounds times; then wait and check the result against shared_sum(). */
 gpul_status process_sum_start(struct process *p, const gpul_ipc_view *v, int64_t rounds, gpul_error *err);
 gpul_status process_sum_end(struct process *p, const gpul_ipc_view *v, int64_t rounds, gpul_error *err);
 
-/* Both, once, and the CPU's own sum where it sees the memory. */
+/* Sum once by GPU and, if it can access the memory, by CPU. */
 gpul_status process_sums_right(struct process *p, const gpul_ipc_view *v, gpul_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* raw.c — sockets without manners. */
+/* raw.c — connections by plain system calls, which may break the protocol. */
 #include "tests/fault/raw.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "tests/fault/actors.h"
 
-enum { MOST_FDS = 254 };  /* one more than Linux lets through */
+enum { MOST_FDS = 254 };  /* one more than Linux allows */
 
 union control {
 	struct cmsghdr align;
@@ -142,7 +142,7 @@ static bool record_hello(struct fault *f, const struct child *attacher, struct w
 	close(s);
 	if (got == (ssize_t)sizeof *hello && note_receive(attacher->line, FAULT_WAIT_MS, &n))
 		return true;
-	return fault_failed(f, "an attacher's HELLO could not be recorded (%zd bytes, %.100s)", got, n.text);
+	return fault_failed(f, "could not record an attacher's HELLO (%zd bytes, %.100s)", got, n.text);
 }
 
 static bool record_offer(struct fault *f, const struct wire_hello *hello, struct wire_offer *offer)
@@ -153,7 +153,7 @@ static bool record_offer(struct fault *f, const struct wire_hello *hello, struct
 	if (s >= 0 && raw_send(s, hello, sizeof *hello, NULL, 0))
 		got = raw_receive(s, offer, sizeof *offer, NULL, FAULT_WAIT_MS);
 	close(s);
-	return got == (ssize_t)sizeof *offer || fault_failed(f, "an owner's OFFER could not be recorded (%zd bytes)", got);
+	return got == (ssize_t)sizeof *offer || fault_failed(f, "could not record an owner's OFFER (%zd bytes)", got);
 }
 
 bool raw_record(struct fault *f, struct wire_hello *hello, struct wire_offer *offer)

@@ -1,4 +1,4 @@
-/* step.c — the points inside library calls: system calls and driver calls on their way through here. */
+/* step.c — the steps inside library calls: this program's versions of system calls and driver calls. */
 #include "tests/fault/step.h"
 
 #include <poll.h>
@@ -11,8 +11,8 @@
 
 #include "core/clock.h"
 
-/* As POSIX has them.  glibc's <sys/socket.h> gives the address a union for its type, which another compiler's or
- * another libc's does not. */
+/* Declared as in POSIX, because glibc's <sys/socket.h> uses a union for the address type, unlike other
+ * libraries. */
 struct sockaddr;
 struct msghdr;
 int bind(int fd, const struct sockaddr *address, unsigned n);
@@ -44,7 +44,7 @@ void step_reached(const char *point)
 
 /* ---- system calls --------------------------------------------------------------------------- */
 
-static long after(const char *point, long r, long least)
+static long pass_point(const char *point, long r, long least)
 {
 	if (r >= least)
 		step_reached(point);
@@ -54,35 +54,36 @@ static long after(const char *point, long r, long least)
 int bind(int fd, const struct sockaddr *address, unsigned n)
 {
 	step_reached("binding");
-	return (int)after("bound", syscall(SYS_bind, fd, address, n), 0);
+	return (int)pass_point("bound", syscall(SYS_bind, fd, address, n), 0);
 }
 
 int listen(int fd, int backlog)
 {
-	return (int)after("listening", syscall(SYS_listen, fd, backlog), 0);
+	return (int)pass_point("listening", syscall(SYS_listen, fd, backlog), 0);
 }
 
 int accept4(int fd, struct sockaddr *address, unsigned *n, int flags)
 {
-	return (int)after("accepted", syscall(SYS_accept4, fd, address, n, flags), 0);
+	return (int)pass_point("accepted", syscall(SYS_accept4, fd, address, n, flags), 0);
 }
 
 int connect(int fd, const struct sockaddr *address, unsigned n)
 {
-	return (int)after("connected", syscall(SYS_connect, fd, address, n), 0);
+	return (int)pass_point("connected", syscall(SYS_connect, fd, address, n), 0);
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 {
-	return after("sent", syscall(SYS_sendmsg, fd, m, flags), 1);
+	return pass_point("sent", syscall(SYS_sendmsg, fd, m, flags), 1);
 }
 
 ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
-	return after("received", syscall(SYS_recvmsg, fd, m, flags), 1);
+	return pass_point("received", syscall(SYS_recvmsg, fd, m, flags), 1);
 }
 
-/* What a proxy's thread sleeps in.  The kernel writes the time that is left, and libc does not. */
+/* The call in which a proxy's thread sleeps.  The system call writes the remaining time, libc's function does
+ * not. */
 int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
 	struct timespec left;
@@ -97,7 +98,7 @@ int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const si
 
 static const gpul_driver *real;
 
-static CUresult then(const char *point, CUresult r)
+static CUresult pass_driver_point(const char *point, CUresult r)
 {
 	step_reached(point);
 	return r;
@@ -106,34 +107,34 @@ static CUresult then(const char *point, CUresult r)
 static CUresult export_fd(void *out, CUmemGenericAllocationHandle h, CUmemAllocationHandleType type,
 			  unsigned long long flags)
 {
-	return then("exported", real->cuMemExportToShareableHandle(out, h, type, flags));
+	return pass_driver_point("exported", real->cuMemExportToShareableHandle(out, h, type, flags));
 }
 
 static CUresult export_ipc(CUipcMemHandle *out, CUdeviceptr at)
 {
-	return then("exported", real->cuIpcGetMemHandle(out, at));
+	return pass_driver_point("exported", real->cuIpcGetMemHandle(out, at));
 }
 
 static CUresult import_fd(CUmemGenericAllocationHandle *out, void *fd, CUmemAllocationHandleType type)
 {
-	return then("imported", real->cuMemImportFromShareableHandle(out, fd, type));
+	return pass_driver_point("imported", real->cuMemImportFromShareableHandle(out, fd, type));
 }
 
 static CUresult set_access(CUdeviceptr at, size_t n_bytes, const CUmemAccessDesc *desc, size_t n)
 {
-	return then("mapped", real->cuMemSetAccess(at, n_bytes, desc, n));
+	return pass_driver_point("mapped", real->cuMemSetAccess(at, n_bytes, desc, n));
 }
 
 static CUresult import_ipc(CUdeviceptr *out, CUipcMemHandle handle, unsigned flags)
 {
 	step_reached("imported");
-	return then("mapped", real->cuIpcOpenMemHandle(out, handle, flags));
+	return pass_driver_point("mapped", real->cuIpcOpenMemHandle(out, handle, flags));
 }
 
 static CUresult host_register(void *at, size_t n_bytes, unsigned flags)
 {
 	step_reached("imported");
-	return then("mapped", real->cuMemHostRegister(at, n_bytes, flags));
+	return pass_driver_point("mapped", real->cuMemHostRegister(at, n_bytes, flags));
 }
 
 static CUresult record(CUcontext context, CUevent event)
@@ -146,7 +147,7 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
 		       CUstream stream, void **args, void **extra)
 {
 	step_reached("launching");
-	return then("launched", real->cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, args, extra));
+	return pass_driver_point("launched", real->cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, args, extra));
 }
 
 static CUresult query(CUstream stream)

@@ -1,4 +1,5 @@
-/* stop.c — a process that stands still: others do not wait for it, and who does wait, waits as long as was asked. */
+/* stop.c — scenarios: a stopped process (SIGSTOP) does not delay others, and calls that wait for it end after
+ * their time-out. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -9,28 +10,28 @@
 
 enum { STEP_MS = 300, PATIENCE_MS = 40 };
 
-/* In the middle of the handshake, on either side of the OFFER. */
+/* Steps in the handshake, before and after the OFFER. */
 static const struct step stops[] = {
 	{ "it has connected", "connected", 1, SIGSTOP },
 	{ "OFFER is read", "received", 1, SIGSTOP },
 };
 
-static bool stopped(struct fault *f, pid_t pid)
+static bool wait_until_stopped(struct fault *f, pid_t pid)
 {
 	int status;
 
 	if (waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status))
 		return true;
-	return fault_failed(f, "it did not stop there");
+	return fault_failed(f, "the process did not stop at its step");
 }
 
-static bool attaches(struct fault *f, const struct child *c)
+static bool attach_and_detach(struct fault *f, const struct child *c)
 {
 	return must_attach(f, c) && must(f, c, 's', 0) && must(f, c, 'x', 0);
 }
 
-/* Wait until the owner has turned pid away; not before its time was over. */
-static bool turned_away(struct fault *f, const struct child *owner, pid_t pid, uint64_t from_ns)
+/* Wait until the owner has refused pid, which must not be before its time-out. */
+static bool wait_until_refused(struct fault *f, const struct child *owner, pid_t pid, uint64_t from_ns)
 {
 	struct note n;
 
@@ -38,12 +39,12 @@ static bool turned_away(struct fault *f, const struct child *owner, pid_t pid, u
 		if (n.command != 'v' || n.value != pid)
 			continue;
 		if (n.event != GPUL_IPC_REFUSED)
-			return fault_failed(f, "the owner saw %s", gpul_ipc_event_name((gpul_ipc_event_kind)n.event));
+			return fault_failed(f, "the owner reported %s", gpul_ipc_event_name((gpul_ipc_event_kind)n.event));
 		if (gpul_clock_ns() - from_ns < (uint64_t)fault_step_ms(f, STEP_MS) * 1000000)
-			return fault_failed(f, "turned away before its time was over: %s", n.text);
+			return fault_failed(f, "refused before the time-out: %s", n.text);
 		return true;
 	}
-	return fault_failed(f, "it was not turned away");
+	return fault_failed(f, "not refused");
 }
 
 static bool stop_in_handshake(struct fault *f, const struct step *step, const struct child *owner,
@@ -57,12 +58,12 @@ static bool stop_in_handshake(struct fault *f, const struct step *step, const st
 
 	if (!attacher_start(f, &how, &victim))
 		return false;
-	good = note_send(victim.line, &n) && stopped(f, victim.pid) && attaches(f, other) && attaches(f, other) &&
-	       turned_away(f, owner, victim.pid, from);
+	good = note_send(victim.line, &n) && wait_until_stopped(f, victim.pid) && attach_and_detach(f, other) && attach_and_detach(f, other) &&
+	       wait_until_refused(f, owner, victim.pid, from);
 	kill(victim.pid, SIGCONT);
 	if (good && (!note_receive(victim.line, FAULT_WAIT_MS, &n) || n.good || !n.text[0]))
-		good = fault_failed(f, "it was turned away, and did not hear why");
-	good = good && attaches(f, &victim) && actor_end(f, &victim);
+		good = fault_failed(f, "refused, but the attacher got no reason");
+	good = good && attach_and_detach(f, &victim) && actor_end(f, &victim);
 	child_kill(&victim);
 	return good;
 }
@@ -75,8 +76,8 @@ static bool stop_attached(struct fault *f, const struct child *other)
 
 	if (!attacher_start(f, &lives, &victim))
 		return false;
-	good = must_attach(f, &victim) && kill(victim.pid, SIGSTOP) == 0 && stopped(f, victim.pid) &&
-	       attaches(f, other) && attaches(f, other) && kill(victim.pid, SIGCONT) == 0 && must(f, &victim, 's', 0) &&
+	good = must_attach(f, &victim) && kill(victim.pid, SIGSTOP) == 0 && wait_until_stopped(f, victim.pid) &&
+	       attach_and_detach(f, other) && attach_and_detach(f, other) && kill(victim.pid, SIGCONT) == 0 && must(f, &victim, 's', 0) &&
 	       must(f, &victim, 'x', 0) && actor_end(f, &victim);
 	child_kill(&victim);
 	return good;
@@ -86,7 +87,7 @@ enum fault_verdict stopped_peer(struct fault *f)
 {
 	struct actor lives = { 0 }, patient = { .step_timeout_ms = fault_step_ms(f, STEP_MS) };
 	struct child owner = { 0 }, other = { 0 };
-	bool good = owner_start(f, &patient, &owner) && attacher_start(f, &lives, &other) && attaches(f, &other);
+	bool good = owner_start(f, &patient, &owner) && attacher_start(f, &lives, &other) && attach_and_detach(f, &other);
 
 	for (unsigned i = 0; good && i < f->times; i++)
 		good = stop_in_handshake(f, &stops[i % 2], &owner, &other) && stop_attached(f, &other);
@@ -96,9 +97,9 @@ enum fault_verdict stopped_peer(struct fault *f)
 	return good ? FAULT_OK : FAULT_FAILED;
 }
 
-/* ---- the owner stands still ----------------------------------------------------------------- */
+/* ---- the owner is stopped -------------------------------------------------------------------- */
 
-/* Fails with ETIMEDOUT, after the time that was given and not before. */
+/* The command must fail with ETIMEDOUT, and not before its time-out. */
 static bool times_out(struct fault *f, const struct child *c, char command)
 {
 	struct note n;
@@ -106,27 +107,28 @@ static bool times_out(struct fault *f, const struct child *c, char command)
 	if (!child_do(c, command, PATIENCE_MS, &n))
 		return fault_failed(f, "'%c': no answer", command);
 	if (n.good || n.native != ETIMEDOUT)
-		return fault_failed(f, "'%c' of a stopped owner: %s", command, n.good ? "done" : n.text);
-	return n.value >= PATIENCE_MS - 1 || fault_failed(f, "'%c' gave up after %lld ms", command, (long long)n.value);
+		return fault_failed(f, "'%c' with a stopped owner: %s", command, n.good ? "done" : n.text);
+	return n.value >= PATIENCE_MS - 1 || fault_failed(f, "'%c' ended after %lld ms, before its time-out", command, (long long)n.value);
 }
 
-/* It lives, though it does nothing: its name is its own, its memory there, and it has not died. */
-static bool is_still_there(struct fault *f, const struct child *attached)
+/* A stopped owner keeps its name and memory, and there is no OWNER_DIED. */
+static bool keeps_lease(struct fault *f, const struct child *attached)
 {
 	struct actor second = { 0 };
 	struct child owner;
 	struct note n;
 
 	if (!child_do(attached, 'v', PATIENCE_MS, &n) || !n.good || n.event != GPUL_IPC_NONE)
-		return fault_failed(f, "of a stopped owner came %s", gpul_ipc_event_name((gpul_ipc_event_kind)n.event));
+		return fault_failed(f, "event %s from a stopped owner", gpul_ipc_event_name((gpul_ipc_event_kind)n.event));
 	if (!must(f, attached, 's', 0))
 		return false;
 	if (!owner_start(f, &second, &owner)) {
 		f->not_here = false;
-		return strstr(f->text, "offers") != NULL;  /* the reason is that somebody does already */
+		return strstr(f->text, "offers") != NULL;  /* the reason is that another process offers the
+							    * name */
 	}
 	child_kill(&owner);
-	return fault_failed(f, "a stopped owner's name could be taken");
+	return fault_failed(f, "the name of a stopped owner was taken by another process");
 }
 
 enum fault_verdict stopped_owner(struct fault *f)
@@ -134,12 +136,12 @@ enum fault_verdict stopped_owner(struct fault *f)
 	struct actor lives = { .gone_quiet = true };
 	struct child owner = { 0 }, attached = { 0 }, late = { 0 };
 	bool good = owner_start(f, &lives, &owner) && attacher_start(f, &lives, &attached) && attacher_start(f, &lives, &late) &&
-		    attaches(f, &late) && must(f, &late, 'b', 0) && must(f, &attached, 'a', FAULT_WAIT_MS);
+		    attach_and_detach(f, &late) && must(f, &late, 'b', 0) && must(f, &attached, 'a', FAULT_WAIT_MS);
 
 	for (unsigned i = 0; good && i < f->times; i++)
-		good = kill(owner.pid, SIGSTOP) == 0 && stopped(f, owner.pid) && times_out(f, &late, 'a') &&
-		       times_out(f, &late, 'q') && is_still_there(f, &attached) && kill(owner.pid, SIGCONT) == 0 &&
-		       attaches(f, &late) && must(f, &late, 'c', 0);
+		good = kill(owner.pid, SIGSTOP) == 0 && wait_until_stopped(f, owner.pid) && times_out(f, &late, 'a') &&
+		       times_out(f, &late, 'q') && keeps_lease(f, &attached) && kill(owner.pid, SIGCONT) == 0 &&
+		       attach_and_detach(f, &late) && must(f, &late, 'c', 0);
 	good = good && must(f, &attached, 'x', 0) && actor_end(f, &owner) && actor_end(f, &attached) && actor_end(f, &late);
 	child_kill(&owner);
 	child_kill(&attached);

@@ -1,3 +1,3 @@
 #!/bin/bash
-# A few rounds of every scenario on the software driver; see fault.c.
+# Run a few rounds of every scenario on the software driver.
 exec "${GPULOAD_BUILD:-build}/tests/fault/fault" --driver soft
