@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 
-static void describe(const struct wire_info *m, const struct gpul_ipc_identity *owner,
+static void describe_share(const struct wire_info *m, const struct gpul_ipc_identity *owner,
 		     gpul_ipc_share *out)
 {
 	const struct wire_share *s = &m->share;
@@ -110,7 +110,7 @@ gpul_status gpul_ipc_ask(const char *name, int timeout_ms, gpul_ipc_share *out, 
 	if (!st)
 		st = receive_info(socket, &m, err);
 	if (!st)
-		describe(&m.info, &owner, out);
+		describe_share(&m.info, &owner, out);
 	if (owner.pidfd >= 0)
 		close(owner.pidfd);
 	close(socket);

@@ -399,7 +399,7 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 
 /* Kernels still use the memory, so mapping and connection stay until this process ends.  The list keeps leak
  * checkers from reporting the client. */
-static void abandon(gpul_ipc_client *c)
+static void abandon_client(gpul_ipc_client *c)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static gpul_ipc_client *abandoned;
@@ -420,7 +420,7 @@ gpul_status gpul_ipc_client_close(gpul_ipc_client *c, int drain_timeout_ms, gpul
 	if (c->mem)
 		st = gpul_ipc_drain(c, drain_timeout_ms, err);
 	if (st) {
-		abandon(c);
+		abandon_client(c);
 		return st;
 	}
 	gpul_mem_destroy(c->mem);

@@ -21,7 +21,7 @@ struct peer {
 	enum peer_state state;
 	int socket;
 	struct gpul_ipc_identity who;
-	bool signs;             /* came by gpul_ipc_server_add(): its HELLO carries the sender's credentials */
+	bool signs;             /* from gpul_ipc_server_add(): its HELLO carries the sender's credentials */
 	int slot;               /* -1: none yet */
 	uint64_t deadline_ns;   /* of this handshake step; 0: none */
 	uint64_t since_ns;      /* time of accept, later of attach */

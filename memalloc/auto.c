@@ -33,7 +33,7 @@ static const char *find_probed_failure(const gpul_driver *drv, const gpul_mem_de
 	return v && (!v->works || (desc->exportable && !v->shares)) ? v->why : NULL;
 }
 
-/* A try, or what a probe knows of it. */
+/* Create memory of one kind, unless a probe has found that it does not work. */
 static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc,
 			    gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {

@@ -8,7 +8,7 @@
  * to the peer. */
 enum { BLOCK_BYTES = 2 << 20 };
 
-_Static_assert(sizeof(CUipcMemHandle) == sizeof(gpul_mem_handle), "a handle holds either");
+_Static_assert(sizeof(CUipcMemHandle) == sizeof(gpul_mem_handle), "a handle has room for it");
 
 /* Let a device's context access allocations of m's context.  It is never disabled again, because other code
  * may rely on it. */

@@ -76,7 +76,7 @@ static int allocate_pages(int fd, size_t bytes)
 }
 
 /* Map every page now: three times faster than a page fault at each first access. */
-static void populate(void *memory, size_t bytes)
+static void populate_pages(void *memory, size_t bytes)
 {
 	volatile unsigned char *p = memory;
 
@@ -144,7 +144,7 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 		gpul_mem_file_unmap(m);
 		return gpul_mem_sys_status(m, err, failed, "fallocate", advice);
 	}
-	populate(m->cpu, bytes);
+	populate_pages(m->cpu, bytes);
 	return GPUL_OK;
 }
 

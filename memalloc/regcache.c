@@ -53,7 +53,7 @@ struct gpul_regcache {
 	gpul_regcache_stats stats;
 };
 
-static bool overlap(const struct span *a, const struct span *b)
+static bool spans_overlap(const struct span *a, const struct span *b)
 {
 	return a->start < b->end && b->start < a->end;
 }
@@ -75,7 +75,7 @@ static size_t n_starting_by(const gpul_regcache *c, uintptr_t address)
 
 /* The region that covers a span, or NULL.  Ends are sorted too, so of the regions that start before the span
  * only the last can cover it. */
-static struct region *covering(const gpul_regcache *c, const struct span *s)
+static struct region *find_covering(const gpul_regcache *c, const struct span *s)
 {
 	size_t n = n_starting_by(c, s->start);
 
@@ -165,7 +165,7 @@ static bool is_free(const gpul_regcache *c, const struct span *s)
 	const struct work *w;
 
 	TAILQ_FOREACH(w, &c->work, link)
-		if (overlap(&w->span, s))
+		if (spans_overlap(&w->span, s))
 			return false;
 	return true;
 }
@@ -179,7 +179,7 @@ static void begin_work(gpul_regcache *c, struct work *mine)
 	TAILQ_INSERT_TAIL(&c->work, mine, link);
 	do {
 		for (w = TAILQ_FIRST(&c->work); w != mine; w = TAILQ_NEXT(w, link))
-			if (overlap(&w->span, &mine->span))
+			if (spans_overlap(&w->span, &mine->span))
 				break;
 		if (w != mine)
 			pthread_cond_wait(&c->changed, &c->lock);
@@ -275,7 +275,7 @@ static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, s
 	}
 	if (!c->ops.may_overlap)
 		TAILQ_FOREACH(r, &c->doomed, link)
-			if (overlap(&r->span, hull))
+			if (spans_overlap(&r->span, hull))
 				return refuse_overlap(want, r, err);
 	return GPUL_OK;
 }
@@ -353,7 +353,7 @@ static bool is_out_of_memory(gpul_status st, const gpul_error *err)
 /* Find a region and take a reference; NULL: miss. */
 static struct region *find_and_use(gpul_regcache *c, const struct span *bytes)
 {
-	struct region *r = covering(c, bytes);
+	struct region *r = find_covering(c, bytes);
 
 	if (r) {
 		if (r->refs++ == 0) {
@@ -483,7 +483,7 @@ bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out)
 	if (byte.end == 0)
 		return false; /* the last byte of the address space */
 	pthread_mutex_lock(&c->lock);
-	r = covering(c, &byte);
+	r = find_covering(c, &byte);
 	if (r)
 		*out = r->public;
 	pthread_mutex_unlock(&c->lock);
@@ -524,7 +524,7 @@ size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes)
 			pthread_cond_wait(&c->changed, &c->lock);
 	} while (forget_overlapping(c, &span));
 	TAILQ_FOREACH(r, &c->doomed, link)
-		n_in_use += overlap(&r->span, &span);
+		n_in_use += spans_overlap(&r->span, &span);
 	pthread_mutex_unlock(&c->lock);
 	return n_in_use;
 }

@@ -110,7 +110,7 @@ static int set_signals(posix_spawnattr_t *attributes)
 								     POSIX_SPAWN_SETSIGDEF);
 }
 
-static int spawn(pid_t *pid, const char *path, int socket, char **env)
+static int spawn_program(pid_t *pid, const char *path, int socket, char **env)
 {
 	char name[] = "gpuload-probe", *argv[] = { name, NULL };
 	posix_spawn_file_actions_t actions;
@@ -142,7 +142,7 @@ static gpul_status start_program(struct probe_child *c, const char *path, gpul_e
 		return gpul_fail(err, GPUL_ESYS, errno, "socketpair for gpuload-probe: %s",
 				 strerror(errno));
 	env = make_environment(c->drv->open_env);
-	failed = env ? spawn(&c->pid, path, ends[1], env) : ENOMEM;
+	failed = env ? spawn_program(&c->pid, path, ends[1], env) : ENOMEM;
 	free(env);
 	close(ends[1]);
 	if (failed) {

@@ -38,12 +38,12 @@ struct trick {
 	trick_fd *fd;           /* NULL: a valid descriptor */
 	trick_play *play;       /* NULL: one OFFER with one descriptor */
 	enum { MUST_FAIL, MUST_ATTACH, MAY_ATTACH } end;
-	unsigned one_in;        /* 0: every round; else one in so many: it waits */
+	unsigned one_in;        /* 0: every round; n: every n-th round, because it waits */
 };
 
 /* ---- descriptors that contradict the OFFER --------------------------------------------------- */
 
-static int memfd(off_t bytes, int seals)
+static int create_memfd(off_t bytes, int seals)
 {
 	int fd = memfd_create("gpuload-liar", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -54,32 +54,32 @@ static int memfd(off_t bytes, int seals)
 
 static int valid_fd(void)
 {
-	return memfd(MAPPED, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return create_memfd(MAPPED, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 
 static int unsealed(void)
 {
-	return memfd(MAPPED, 0);
+	return create_memfd(MAPPED, 0);
 }
 
 static int half_sealed(void)
 {
-	return memfd(MAPPED, F_SEAL_GROW);
+	return create_memfd(MAPPED, F_SEAL_GROW);
 }
 
 static int too_small(void)
 {
-	return memfd(MAPPED / 2, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return create_memfd(MAPPED / 2, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 
 static int too_large(void)
 {
-	return memfd(MAPPED * 2, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return create_memfd(MAPPED * 2, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 
 static int of_no_bytes(void)
 {
-	return memfd(0, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	return create_memfd(0, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 
 static int for_reading(void)

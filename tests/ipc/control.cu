@@ -34,7 +34,7 @@ extern "C" __global__ void raise(gpul_ipc_control *control, unsigned code, unsig
 	*seen = gpul_ipc_aborted(control);
 }
 
-// What the device compiler takes the page for.
+// The layout of the page as the device compiler sees it.
 extern "C" __global__ void layout(unsigned long long *out)
 {
 	const gpul_ipc_control *page = 0;
