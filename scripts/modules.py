@@ -26,7 +26,8 @@ SUBFOLDERS = {
     "ptx":          ["", "parse", "link", "nvrtc"],
     "loader/image": ["", "kernels"],
     "loader":       ["signature", "names", "cache", "choose", "link", "", "advice", "symbol"],
-    "softcuda":     ["exec", "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
+    "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine",
+                     "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
     "memalloc":     ["", "probe"],
     "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/bench", "fifo", ""],
 }

@@ -98,7 +98,7 @@ def write_modules(w):
     for m in MODULES:
         objects = []
         for c in library_sources(m):
-            if c.startswith("softcuda/exec/run_"):  # once for each instruction set; the driver selects one when it is loaded
+            if c.startswith("softcuda/exec/run/"):  # once for each instruction set; the driver selects one when it is loaded
                 objects += [w.obj(c, f"{module_flags(w, m)} {handlers} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
                             for name, march in builds]
             else:

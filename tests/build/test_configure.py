@@ -44,7 +44,7 @@ class Configure(unittest.TestCase):
 
     def test_builds_the_handlers_for_each_instruction_set(self):
         ninja = configured()[3]
-        if os.path.exists(f"{ROOT}/softcuda/exec/run_int.c"):
+        if os.path.exists(f"{ROOT}/softcuda/exec/run/run_int.c"):
             for name, _ in parts.builds(types.SimpleNamespace(cc="cc")):
                 self.assertIn(f"run_int.{name}.o", ninja)
 

@@ -1,0 +1,317 @@
+/* decode.c — a function's instructions, one after the other: see decode_internal.h. */
+#include "softcuda/exec/decode/decode_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* "wgmma.mma_async.sync": the line number leads to the operands. */
+static void print_root(const struct decoder *d, char *buf, size_t bytes)
+{
+	size_t used = (size_t)snprintf(buf, bytes, "%s",
+				       gpul_ptx_opcode_text((gpul_ptx_opcode)d->in->opcode));
+
+	for (unsigned k = 0; k < d->in->n_mods && used < bytes; k++)
+		used += (size_t)snprintf(buf + used, bytes - used, ".%s",
+					 gpul_ptx_mod_text(d->m, d->in->mods[k]));
+}
+
+bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...)
+{
+	char inst[80] = "", what[140];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	print_root(d, inst, sizeof inst);
+	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst,
+		  what);
+	return false;
+}
+
+struct insn *gpul_emit(struct decoder *d, enum op op)
+{
+	struct insn *i;
+
+	if (d->n == d->capacity) {
+		uint32_t capacity = d->capacity ? 2 * d->capacity : 64;
+		struct insn *grown = realloc(d->insns, capacity * sizeof *grown);
+
+		if (!grown) {
+			gpul_decode_fail(d, GPUL_ENOMEM, "no memory");
+			return NULL;
+		}
+		d->insns = grown;
+		d->capacity = capacity;
+	}
+	i = &d->insns[d->n++];
+	memset(i, 0, sizeof *i);
+	i->run = gpul_handler(op);
+	i->op = (uint16_t)op;
+	i->src = d->src;
+	return i;
+}
+
+bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label)
+{
+	if (d->n_patches == d->patches_capacity) {
+		uint32_t capacity = d->patches_capacity ? 2 * d->patches_capacity : 32;
+		struct patch *grown = realloc(d->patches, capacity * sizeof *grown);
+
+		if (!grown)
+			return gpul_decode_fail(d, GPUL_ENOMEM, "no memory");
+		d->patches = grown;
+		d->patches_capacity = capacity;
+	}
+	d->patches[d->n_patches++] = (struct patch){ insn, label };
+	return true;
+}
+
+const void *gpul_decode_alloc(struct decoder *d, size_t bytes)
+{
+	return gpul_program_alloc(d->p, bytes, d->err);
+}
+
+/* ---- arithmetic: selection says what, operands say where ------------------------------------------- */
+
+static bool alu_dest(struct decoder *d, const struct selection *s, struct insn *i)
+{
+	const gpul_ptx_operand *o = &d->operand[0];
+
+	i->d = i->d2 = OPREF(BANK_SCRATCH, 0);
+	if (o->kind == GPUL_PTX_OP_VECTOR)
+		return gpul_operand_list(d, o, s->d_type, true, &i->d, &i->n);
+	return gpul_operand_pair(d, o, s->d_type, s->d2_type, s->narrow_ok, &i->d, &i->d2);
+}
+
+static bool alu_sources(struct decoder *d, const struct selection *s, unsigned first,
+			struct insn *i)
+{
+	opref *const source[MAX_SOURCES] = { &i->a, &i->b, &i->c, &i->e };
+
+	for (unsigned k = 0, at = first; k < s->n_sources; k++, at++) {
+		const gpul_ptx_operand *o;
+
+		while (s->skip >> (at - first) & 1)
+			at++;
+		if (at >= d->in->n_operands)
+			return gpul_decode_fail(d, GPUL_EFORMAT, "operand %u is missing",
+						at + 1);
+		o = &d->operand[at];
+		if (o->kind == GPUL_PTX_OP_VECTOR) {
+			if (!gpul_operand_list(d, o, s->source_type[k], false, source[k],
+					       &i->n))
+				return false;
+		} else if (!gpul_operand_source(d, o, s->source_type[k], s->narrow_ok,
+						source[k])) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool decode_alu(struct decoder *d)
+{
+	struct selection s = { 0 };
+	struct insn made = { 0 }, *i;
+	char why[120] = "";
+
+	if (!gpul_select_alu(d->m, d->f, d->in, &s, why, sizeof why))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%s", why);
+	made.imm = s.imm;
+	made.n = s.n;
+	made.flags = s.flags;
+	if (s.d_type && !alu_dest(d, &s, &made))
+		return false;
+	if (!alu_sources(d, &s, s.d_type ? 1 : 0, &made))
+		return false;
+	i = gpul_emit(d, s.op);
+	if (!i)
+		return false;
+	made.run = i->run;
+	made.op = i->op;
+	made.src = i->src;
+	*i = made;
+	return gpul_operand_emit_pending(d);
+}
+
+/* ---- one instruction ------------------------------------------------------------------------------- */
+
+static bool decode_unguarded(struct decoder *d)
+{
+	bool mine = false;
+
+	if (!gpul_decode_memory(d, &mine) || !gpul_decode_control(d, &mine) ||
+	    !gpul_decode_warp(d, &mine) || !gpul_decode_async(d, &mine))
+		return false;
+	return mine || decode_alu(d);
+}
+
+/* Instructions that change which lanes run, or wait for lanes, are jumped around; others are run for
+ * the lanes whose predicate says so. */
+static bool decode_guarded(struct decoder *d)
+{
+	uint32_t start = d->n, skip = UINT32_MAX;
+	unsigned bytes;
+	opref guard = gpul_reg_ref(d, d->in->guard, &bytes);
+	struct insn *i;
+
+	if (bytes)
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the guard is not a predicate");
+	if (d->skip_guard) {
+		skip = d->n;
+		i = gpul_emit(d, d->in->guard_negated ? OP_BRA_IF : OP_BRA_IFNOT);
+		if (!i)
+			return false;
+		i->guard = guard;
+	}
+	if (!decode_unguarded(d))
+		return false;
+	if (d->skip_guard) {
+		d->insns[skip].imm = d->n;  /* an index, until finish() makes addresses of them */
+		return true;
+	}
+	for (uint32_t k = start; k < d->n; k++) {
+		i = &d->insns[k];
+		i->guard = guard;
+		i->inner = i->run;
+		i->run = gpul_handler(d->in->guard_negated ? OP_GUARD_NOT : OP_GUARD);
+	}
+	return true;
+}
+
+static bool takes_skip(unsigned opcode)
+{
+	switch (opcode) {
+	case GPUL_PTX_BRX:
+	case GPUL_PTX_CALL:
+	case GPUL_PTX_RET:
+	case GPUL_PTX_EXIT:
+	case GPUL_PTX_TRAP:
+	case GPUL_PTX_BRKPT:
+	case GPUL_PTX_BAR:
+	case GPUL_PTX_BARRIER:
+	case GPUL_PTX_SHFL:
+	case GPUL_PTX_VOTE:
+	case GPUL_PTX_MATCH: case GPUL_PTX_REDUX: case GPUL_PTX_ELECT: case GPUL_PTX_NANOSLEEP:
+	case GPUL_PTX_MBARRIER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool decode_inst(struct decoder *d, uint32_t row)
+{
+	d->in = &d->f->insts[row];
+	for (unsigned k = 0; k < MAX_OPERANDS; k++)
+		d->operand[k] = k < d->in->n_operands
+					? d->f->operands[d->in->first_operand + k]
+					: (gpul_ptx_operand){ .kind = OPERAND_MISSING };
+	d->src = row;
+	d->first_insn[row] = d->n;
+	d->n_pending = 0;
+	for (unsigned k = 0; k < d->n_temps; k++)
+		d->temps[k].used = false;
+	d->skip_guard = takes_skip(d->in->opcode);
+	if (d->in->n_operands > MAX_OPERANDS)
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands", d->in->n_operands);
+	if (d->in->guard == GPUL_PTX_NONE || d->in->opcode == GPUL_PTX_BRA)
+		return decode_unguarded(d);
+	return decode_guarded(d);
+}
+
+/* ---- the function ------------------------------------------------------------------------------------ */
+
+/* Branch targets become addresses, now that the array no longer moves. */
+static void finish(struct decoder *d)
+{
+	for (uint32_t k = 0; k < d->n; k++)
+		if (d->insns[k].op == OP_BRA_IF || d->insns[k].op == OP_BRA_IFNOT)
+			d->insns[k].target = &d->insns[d->insns[k].imm];
+	for (uint32_t k = 0; k < d->n_patches; k++) {
+		const gpul_ptx_label *label = &d->f->labels[d->patches[k].label];
+		struct insn *i = &d->insns[d->patches[k].insn];
+
+		if (i->op == OP_BRX) {
+			struct branch_table *t = (struct branch_table *)(uintptr_t)i->object;
+
+			for (uint32_t n = 0; n < t->n_targets; n++) {
+				const gpul_ptx_operand *o =
+					&d->f->operands[label->first_target + n];
+
+				t->targets[n] =
+					&d->insns[d->first_insn[d->f->labels[o->index].inst]];
+			}
+		} else {
+			i->target = &d->insns[d->first_insn[label->inst]];
+		}
+	}
+	d->code->insns = d->insns;
+	d->code->n_insns = d->n;
+	d->code->frame_bytes = (d->frame_bytes + 63) & ~63u;
+}
+
+static void bind_register_params(struct decoder *d, const gpul_ptx_var *vars, uint32_t n,
+				 opref *regs)
+{
+	unsigned bytes;
+
+	for (uint32_t k = 0; k < n; k++)
+		if (vars[k].space == GPUL_PTX_MOD_REG)
+			regs[k] = gpul_reg_ref(d, vars[k].reg, &bytes);
+}
+
+static bool decode_all(struct decoder *d)
+{
+	const gpul_ptx_func *f = d->f;
+
+	if (f->kind == GPUL_PTX_FUNC_DEVICE) {
+		bind_register_params(d, f->params, f->n_params, d->code->param_regs);
+		bind_register_params(d, f->rets, f->n_rets, d->code->ret_regs);
+	}
+	for (uint32_t row = 0; row < f->n_insts; row++)
+		if (!decode_inst(d, row))
+			return false;
+	d->first_insn[f->n_insts] = d->n;
+	d->src = f->n_insts;
+	return gpul_emit(d, OP_RET);  /* nothing runs off the end */
+}
+
+gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code,
+				 gpul_error *err)
+{
+	const gpul_ptx_func *f = code->ptx;
+	gpul_error own = { 0 };
+	struct decoder d = {
+		.p = p, .code = code, .m = p->module, .f = f, .err = err ? err : &own
+	};
+	gpul_status st = GPUL_OK;
+
+	for (unsigned k = 0; k < 3; k++)
+		if (f->tuning.reqnctapercluster[k] > 1)
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+					 "%.60s: kernel %.60s asks for clusters of more than "
+					 "one block, which are not run",
+					 p->file_name, gpul_ptx_name(p->module, f->name));
+	d.reg_offset = malloc((f->n_flat_regs + 1) * sizeof *d.reg_offset);
+	d.first_insn = calloc(f->n_insts + 1, sizeof *d.first_insn);
+	if (!d.reg_offset || !d.first_insn) {
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to decode %s",
+			       gpul_ptx_name(p->module, f->name));
+		goto done;
+	}
+	memset(d.reg_offset, 0xff, (f->n_flat_regs + 1) * sizeof *d.reg_offset);
+	if (decode_all(&d)) {
+		finish(&d);
+	} else {
+		free(d.insns);
+		st = d.err->status;
+	}
+done:
+	free(d.reg_offset);
+	free(d.first_insn);
+	free(d.patches);
+	return st;
+}

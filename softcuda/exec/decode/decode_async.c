@@ -1,0 +1,279 @@
+/* decode_async.c — cp.async, cp.async.bulk, mbarrier; and clusters, which are of one block each. */
+#include "softcuda/exec/async_internal.h"
+#include "softcuda/exec/decode/decode_internal.h"
+
+static bool has(const struct decoder *d, unsigned mod)
+{
+	return gpul_ptx_has_mod(d->in, mod);
+}
+
+static bool is_shared(unsigned mod)
+{
+	return mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_SHARED__CTA ||
+	       mod == GPUL_PTX_MOD_SHARED__CLUSTER;
+}
+
+/* ---- cp.async ------------------------------------------------------------------------------ */
+
+static struct async_copy *new_copy(struct decoder *d, unsigned to_space, unsigned from_space)
+{
+	struct async_copy *c = (struct async_copy *)(uintptr_t)gpul_decode_alloc(d, sizeof *c);
+
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof *c);
+	c->to.src = c->from.src = c->barrier.src = d->src;
+	if (!gpul_decode_address(d, &d->operand[0], to_space, &c->to) ||
+	    !gpul_decode_address(d, &d->operand[1], from_space, &c->from))
+		return NULL;
+	return c;
+}
+
+static bool emit_copy(struct decoder *d, enum op op, const struct async_copy *c, unsigned bytes)
+{
+	struct insn *i = gpul_emit(d, op);
+
+	if (!i)
+		return false;
+	i->object = c;
+	i->n = (uint8_t)bytes;
+	return true;
+}
+
+static bool is_predicate(struct decoder *d, const gpul_ptx_operand *o)
+{
+	unsigned bytes = 4;
+
+	if (o->kind == GPUL_PTX_OP_REG)
+		gpul_reg_ref(d, o->index, &bytes);
+	return !bytes;
+}
+
+/* cp.async.ca.shared.global [to], [from], bytes{, source bytes or predicate}{, cache policy} */
+static bool decode_copy(struct decoder *d)
+{
+	const gpul_ptx_operand *size = &d->operand[2], *less = &d->operand[3];
+	bool policy = has(d, GPUL_PTX_MOD_L2__CACHE_HINT);
+	struct async_copy *c;
+
+	if (d->in->n_operands < 3u + policy || size->kind != GPUL_PTX_OP_INT ||
+	    (size->value.i != 4 && size->value.i != 8 && size->value.i != 16))
+		return gpul_decode_fail(d, GPUL_EFORMAT, "4, 8 or 16 bytes are copied");
+	c = new_copy(d, SPACE_SHARED, SPACE_GLOBAL);
+	if (!c)
+		return false;
+	if (d->in->n_operands > 3u + policy) {
+		c->ignores = is_predicate(d, less);
+		c->has_source_bytes = !c->ignores;
+		if (!gpul_operand_source(d, less,
+					 c->ignores ? GPUL_PTX_MOD_PRED : GPUL_PTX_MOD_U32,
+					 false, &c->source_bytes))
+			return false;
+	}
+	return emit_copy(d, OP_CP_ASYNC, c, (unsigned)size->value.i);
+}
+
+/* cp.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, cache policy} */
+static bool decode_bulk(struct decoder *d)
+{
+	bool barrier = has(d, GPUL_PTX_MOD_MBARRIER__COMPLETE_TX__BYTES);
+	bool to_global = d->in->n_mods > 2 && d->in->mods[2] == GPUL_PTX_MOD_GLOBAL;
+	bool from_global = d->in->n_mods > 3 && d->in->mods[3] == GPUL_PTX_MOD_GLOBAL;
+	struct async_copy *c;
+
+	if (has(d, GPUL_PTX_MOD_MULTICAST__CLUSTER) || d->in->n_operands < 3u + barrier ||
+	    (!barrier && !has(d, GPUL_PTX_MOD_BULK_GROUP)))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"this bulk copy is not interpreted");
+	c = new_copy(d, to_global ? SPACE_GLOBAL : SPACE_SHARED,
+		     from_global ? SPACE_GLOBAL : SPACE_SHARED);
+	if (!c ||
+	    !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &c->source_bytes))
+		return false;
+	c->has_barrier = barrier;
+	c->barrier.n = MBAR_COMPLETES;
+	if (barrier && !gpul_decode_address(d, &d->operand[3], SPACE_SHARED, &c->barrier))
+		return false;
+	return emit_copy(d, OP_CP_BULK, c, 0);
+}
+
+/* cp.async.mbarrier.arrive [m]: with the copies done, .noinc arrives; else it would add and take one. */
+static bool decode_copy_arrive(struct decoder *d)
+{
+	struct insn made = { .n = MBAR_ARRIVES }, *i;
+
+	if (!has(d, GPUL_PTX_MOD_NOINC))
+		return gpul_emit(d, OP_NOP);
+	if (!gpul_decode_address(d, &d->operand[0],
+				 is_shared(d->in->mods[d->in->n_mods - 2]) ? SPACE_SHARED
+									   : SPACE_GENERIC,
+				 &made) ||
+	    !gpul_operand_const(d, 1, 4, &made.b))
+		return false;
+	i = gpul_emit(d, OP_MBAR_ARRIVE);
+	if (!i)
+		return false;
+	i->a = made.a;
+	i->b = i->c = made.b;
+	i->d = OPREF(BANK_SCRATCH, 0);
+	i->imm = made.imm;
+	i->flags = made.flags;
+	i->n = made.n;
+	return true;
+}
+
+static bool decode_cp(struct decoder *d)
+{
+	if (!has(d, GPUL_PTX_MOD_ASYNC) || has(d, GPUL_PTX_MOD_REDUCE) ||
+	    has(d, GPUL_PTX_MOD_TENSOR))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"tensor and reducing copies are not interpreted");
+	if (has(d, GPUL_PTX_MOD_COMMIT_GROUP) || has(d, GPUL_PTX_MOD_WAIT_GROUP) ||
+	    has(d, GPUL_PTX_MOD_WAIT_ALL))
+		return gpul_emit(d, OP_NOP);
+	if (has(d, GPUL_PTX_MOD_MBARRIER))
+		return decode_copy_arrive(d);
+	if (has(d, GPUL_PTX_MOD_PREFETCH))
+		return gpul_emit(d, OP_PREFETCH);
+	return has(d, GPUL_PTX_MOD_BULK) ? decode_bulk(d) : decode_copy(d);
+}
+
+/* ---- mbarrier ------------------------------------------------------------------------------ */
+
+static unsigned mbarrier_space(const struct decoder *d)
+{
+	for (unsigned k = 0; k < d->in->n_mods; k++)
+		if (is_shared(d->in->mods[k]))
+			return SPACE_SHARED;
+	return SPACE_GENERIC;
+}
+
+static bool emit_mbarrier(struct decoder *d, enum op op, const struct insn *made)
+{
+	struct insn *i = gpul_emit(d, op);
+
+	if (!i)
+		return false;
+	i->d = made->d;
+	i->a = made->a;
+	i->b = made->b;
+	i->c = made->c;
+	i->imm = made->imm;
+	i->n = made->n;
+	i->flags = made->flags;
+	return true;
+}
+
+/* {state,} [m] {, count or bytes}{, count is 1 beside bytes}: what changes its counts. */
+static bool decode_arrive(struct decoder *d)
+{
+	bool bytes = has(d, GPUL_PTX_MOD_EXPECT_TX) || has(d, GPUL_PTX_MOD_COMPLETE_TX);
+	struct insn made = { .d = OPREF(BANK_SCRATCH, 0) };
+	unsigned k = 0, n = d->in->n_operands;
+
+	made.n = (has(d, GPUL_PTX_MOD_ARRIVE) || has(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_ARRIVES
+										  : 0) |
+		 (has(d, GPUL_PTX_MOD_EXPECT_TX) ? MBAR_EXPECTS : 0) |
+		 (has(d, GPUL_PTX_MOD_COMPLETE_TX) ? MBAR_COMPLETES : 0) |
+		 (has(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_DROPS : 0);
+	if (made.n & MBAR_ARRIVES &&
+	    !gpul_operand_dest(d, &d->operand[k++], GPUL_PTX_MOD_B64, false, &made.d))
+		return false;
+	if (k >= n || !gpul_decode_address(d, &d->operand[k++], mbarrier_space(d), &made) ||
+	    !gpul_operand_const(d, 1, 4, &made.b))
+		return false;
+	made.c = made.b;
+	if (bytes && k >= n)
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the number of bytes is missing");
+	if (k < n && !gpul_operand_source(d, &d->operand[k], GPUL_PTX_MOD_U32, false,
+					  bytes ? &made.c : &made.b))
+		return false;
+	return emit_mbarrier(d, OP_MBAR_ARRIVE, &made);
+}
+
+/* done, [m], state or parity{, how long to wait at most} */
+static bool decode_test(struct decoder *d)
+{
+	bool parity = has(d, GPUL_PTX_MOD_PARITY);
+	struct insn made = { 0 };
+
+	made.n = (parity ? MBAR_PARITY : 0) | (has(d, GPUL_PTX_MOD_TRY_WAIT) ? MBAR_YIELDS : 0);
+	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_PRED, false, &made.d) &&
+	       gpul_decode_address(d, &d->operand[1], mbarrier_space(d), &made) &&
+	       gpul_operand_source(d, &d->operand[2],
+				   parity ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_B64, false,
+				   &made.b) &&
+	       emit_mbarrier(d, OP_MBAR_TEST, &made);
+}
+
+static bool decode_mbarrier(struct decoder *d)
+{
+	struct insn made = { 0 };
+	unsigned verb = d->in->n_mods ? d->in->mods[0] : 0;
+
+	switch (verb) {
+	case GPUL_PTX_MOD_INIT:
+		return gpul_decode_address(d, &d->operand[0], mbarrier_space(d), &made) &&
+		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U32, false,
+					   &made.b) &&
+		       emit_mbarrier(d, OP_MBAR_INIT, &made);
+	case GPUL_PTX_MOD_INVAL:
+		return gpul_emit(d, OP_NOP);
+	case GPUL_PTX_MOD_ARRIVE:
+	case GPUL_PTX_MOD_ARRIVE_DROP:
+	case GPUL_PTX_MOD_EXPECT_TX:
+	case GPUL_PTX_MOD_COMPLETE_TX:
+		return decode_arrive(d);
+	case GPUL_PTX_MOD_TEST_WAIT: case GPUL_PTX_MOD_TRY_WAIT:
+		return d->in->n_operands >= 3
+			       ? decode_test(d)
+			       : gpul_decode_fail(d, GPUL_EFORMAT, "operands are missing");
+	case GPUL_PTX_MOD_PENDING_COUNT:
+		return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B32, false, &made.d) &&
+		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_B64, false,
+					   &made.a) &&
+		       emit_mbarrier(d, OP_MBAR_PENDING, &made);
+	default:
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"there is no such operation on an mbarrier");
+	}
+}
+
+/* ---- clusters of one block ----------------------------------------------------------------- */
+
+/* mapa d, a, rank: the only block's shared memory is this one's. */
+static bool decode_mapa(struct decoder *d)
+{
+	unsigned type = gpul_type_mod(d->in);
+	struct insn made = { 0 };
+
+	if (d->operand[1].kind == GPUL_PTX_OP_SYMBOL)
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+					"mapa of a variable's name is not interpreted");
+	return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) &&
+	       gpul_operand_source(d, &d->operand[1], type, false, &made.a) &&
+	       emit_mbarrier(d, gpul_container_bytes(type) == 8 ? OP_ADDR_64 : OP_ADDR_32,
+			     &made);
+}
+
+static bool decode_getctarank(struct decoder *d)
+{
+	struct insn made = { 0 };
+
+	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &made.d) &&
+	       gpul_operand_const(d, 0, 4, &made.a) && emit_mbarrier(d, OP_ADDR_32, &made);
+}
+
+bool gpul_decode_async(struct decoder *d, bool *mine)
+{
+	if (*mine)
+		return true;
+	*mine = true;
+	switch (d->in->opcode) {
+	case GPUL_PTX_CP: return decode_cp(d);
+	case GPUL_PTX_MBARRIER: return decode_mbarrier(d);
+	case GPUL_PTX_MAPA: return decode_mapa(d);
+	case GPUL_PTX_GETCTARANK: return decode_getctarank(d);
+	default: *mine = false; return true;
+	}
+}

@@ -1,0 +1,93 @@
+/* decode_internal.h — from a parsed function to decoded instructions: what the decode_*.c files share.
+ *
+ *     decode.c           a function, instruction by instruction; guards; branch targets
+ *     decode_operand.c   operands to references: registers, immediates, specials, lists
+ *     decode_memory.c    ld st atom red cvta isspacep, mov of an address
+ *     decode_control.c   bra brx call ret exit trap bar fence ...
+ *     decode_warp.c      shfl vote match redux elect activemask
+ *     decode_async.c     cp.async mbarrier mapa getctarank
+ *     select_alu.c       everything else
+ *
+ * Functions return false after recording why in D->err. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_DECODE_DECODE_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_DECODE_DECODE_INTERNAL_H
+
+#include "softcuda/exec/program_internal.h"
+
+enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 8, OPERAND_MISSING = 0xff };
+
+struct pending {            /* a destination wider than its type: extend it after the instruction */
+	opref from, to;
+	enum op op;
+};
+
+struct patch { uint32_t insn, label; };  /* this branch goes to that label */
+
+struct decoder {
+	struct gpul_exec_program *p;
+	struct func_code *code;
+	const gpul_ptx_module *m;
+	const gpul_ptx_func *f;
+	const gpul_ptx_inst *in;         /* being decoded */
+	gpul_ptx_operand operand[MAX_OPERANDS];  /* its operands; those that it lacks are of no kind */
+	uint32_t src;                    /* its row */
+	struct insn *insns;
+	uint32_t n, capacity;
+	uint32_t *reg_offset;            /* by flat number; UINT32_MAX: not used so far */
+	uint32_t *first_insn;            /* by row of f->insts, and one more for the end */
+	uint32_t frame_bytes, pred_at, pred_left;
+	struct { uint8_t bytes; bool used; opref ref; } temps[MAX_TEMPS];
+	unsigned n_temps;
+	struct pending pending[MAX_PENDING];
+	unsigned n_pending;
+	struct patch *patches;
+	uint32_t n_patches, patches_capacity;
+	bool skip_guard;                 /* guard by a branch around, not lane by lane */
+	gpul_error *err;
+};
+
+/* decode.c */
+bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+struct insn *gpul_emit(struct decoder *d, enum op op);  /* zeroed; valid until the next; NULL: no memory */
+bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
+const void *gpul_decode_alloc(struct decoder *d, size_t bytes);
+
+/* decode_operand.c.  Widths are a register's: 0 predicate, 2, 4, 8, 16 bytes. */
+unsigned gpul_container_bytes(unsigned type);
+opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
+bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
+bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
+bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
+bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, uint8_t *n);
+bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok,
+		       opref *out, opref *out2);
+bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out);
+bool gpul_operand_emit_pending(struct decoder *d);
+
+/* The instruction's modifiers. */
+unsigned gpul_type_mod(const gpul_ptx_inst *in);  /* its last type; 0: none */
+unsigned gpul_vector_mod(const gpul_ptx_inst *in);  /* 2, 4, 8; 1: none */
+static inline const gpul_ptx_operand *child(const struct decoder *d, const gpul_ptx_operand *o, unsigned k)
+{
+	return &d->f->operands[o->first_child + k];
+}
+
+/* Where a variable, parameter or function lies. */
+struct place {
+	uint8_t space;            /* SPACE_...; SPACE_GLOBAL for functions */
+	bool frame;               /* value is relative to the frame's local memory */
+	bool dynamic;             /* value is relative to dynamic shared memory */
+	uint64_t value;
+	uint32_t bytes;
+};
+bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct place *out);
+
+bool gpul_decode_memory(struct decoder *d, bool *mine);
+bool gpul_decode_control(struct decoder *d, bool *mine);
+bool gpul_decode_warp(struct decoder *d, bool *mine);
+bool gpul_decode_async(struct decoder *d, bool *mine);
+
+/* decode_memory.c: [base + offset] into i->a, i->imm and i->flags; space: SPACE_... */
+bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);
+
+#endif

@@ -1,0 +1,369 @@
+/* layout.c — where variables, parameters and results lie, and what they hold at first. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "softcuda/exec/program_internal.h"
+#include "softcuda/exec/warp/builtins_internal.h"
+
+enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8 };
+
+static uint64_t align_of(const gpul_ptx_var *v)
+{
+	unsigned type = gpul_ptx_type_bytes(v->type);
+	uint64_t own = type ? (uint64_t)type * (v->vector ? v->vector : 1) : 8;
+
+	return v->align > own ? v->align : own;
+}
+
+static uint64_t aligned(uint64_t at, uint64_t align)
+{
+	return (at + align - 1) / align * align;
+}
+
+/* ---- global and constant variables ------------------------------------------------------------------- */
+
+static gpul_status allocate(struct gpul_exec_program *p, const gpul_ptx_var *v,
+			    uint64_t *address, gpul_error *err)
+{
+	const char *name = gpul_ptx_name(p->module, v->name);
+	gpul_exec_range range = { .bytes = v->bytes };
+	uint8_t *memory;
+
+	if (v->bytes > 1ull << 40 || align_of(v) > 1 << 20)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: variable %s of %llu bytes",
+				 p->file_name, v->line, name, (unsigned long long)v->bytes);
+	memory = gpul_program_alloc(p, v->bytes + align_of(v) + 256, err);
+	if (!memory)
+		return GPUL_ENOMEM;
+	*address = aligned((uintptr_t)memory, align_of(v) > 256 ? align_of(v) : 256);
+	if (!v->bytes)
+		return GPUL_OK;
+	range.base = *address;
+	range.flags = v->space == GPUL_PTX_MOD_CONST ? GPUL_EXEC_MEM_READ_ONLY : 0;
+	snprintf(range.label, sizeof range.label, "%s %.36s",
+		 v->space == GPUL_PTX_MOD_CONST ? "constant" : "global", name);
+	return gpul_exec_memory_add(p->memory, &range, err);
+}
+
+static bool in_memory(const gpul_ptx_var *v)
+{
+	return v->space == GPUL_PTX_MOD_GLOBAL || v->space == GPUL_PTX_MOD_CONST;
+}
+
+static bool undefined(const gpul_ptx_var *v)
+{
+	return v->linkage == GPUL_PTX_EXTERN;
+}
+
+/* An extern declaration stands for the definition of that name. */
+static void bind_extern(struct gpul_exec_program *p, uint32_t row)
+{
+	const gpul_ptx_module *m = p->module;
+
+	for (uint32_t k = 0; k < m->n_vars; k++)
+		if (m->vars[k].name == m->vars[row].name && in_memory(&m->vars[k]) &&
+		    !undefined(&m->vars[k]))
+			p->variables[row].address = p->variables[k].address;
+}
+
+gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err)
+{
+	const gpul_ptx_module *m = p->module;
+	gpul_status st;
+
+	for (uint32_t k = 0; k < m->n_vars; k++) {
+		const gpul_ptx_var *v = &m->vars[k];
+
+		p->variables[k] = (struct variable){ .name = gpul_ptx_name(m, v->name),
+						     .bytes = v->bytes };
+		if (!in_memory(v) || undefined(v))
+			continue;
+		st = allocate(p, v, &p->variables[k].address, err);
+		if (st)
+			return st;
+		p->variables[k].global = true;
+	}
+	for (uint32_t k = 0; k < m->n_vars; k++)
+		if (in_memory(&m->vars[k]) && undefined(&m->vars[k]))
+			bind_extern(p, k);
+	return GPUL_OK;
+}
+
+/* ---- initializers: PTX ISA 5.4.4 ------------------------------------------------------------------------- */
+
+struct filler {
+	struct gpul_exec_program *p;
+	const gpul_ptx_var *v;
+	uint8_t *to;
+	uint64_t at, n_elements;           /* next element, and how many there are */
+	unsigned depth;
+	uint64_t start[MAX_DIMS + 1];      /* where the braces of each depth began */
+};
+
+static uint64_t symbol_value(const struct gpul_exec_program *p, const gpul_ptx_init *i)
+{
+	uint64_t value;
+
+	if (i->ref_kind == GPUL_PTX_REF_FUNC) {
+		uint32_t row = p->module->funcs[i->index].definition;
+
+		value = row == GPUL_PTX_NONE ? 0 : (uintptr_t)&p->code[row];
+	} else {
+		value = p->module->vars[i->index].space == GPUL_PTX_MOD_SHARED
+				? p->shared_offset[i->index]
+				: p->variables[i->index].address;
+	}
+	value += (uint64_t)i->i;
+	return i->mask_byte ? value >> 8 * (i->mask_byte - 1) & 0xff : value;
+}
+
+static uint64_t element_bits(const struct filler *f, const gpul_ptx_init *i)
+{
+	bool wide = gpul_ptx_type_bytes(f->v->type) == 8;
+	uint64_t bits = (uint64_t)i->i;
+	double x;
+	float y;
+
+	switch (i->kind) {
+	case GPUL_PTX_INIT_SYMBOL:
+		return symbol_value(f->p, i);
+	case GPUL_PTX_INIT_F64:
+		if (wide)
+			return bits;
+		memcpy(&x, &bits, 8);
+		y = (float)x;
+		bits = 0;
+		memcpy(&bits, &y, 4);
+		return bits;
+	case GPUL_PTX_INIT_F32:
+		if (!wide)
+			return bits;
+		memcpy(&y, &bits, 4);
+		x = (double)y;
+		memcpy(&bits, &x, 8);
+		return bits;
+	default:
+		if (f->v->type == GPUL_PTX_MOD_F64) {
+			x = (double)i->i;
+			memcpy(&bits, &x, 8);
+		} else if (f->v->type == GPUL_PTX_MOD_F32) {
+			y = (float)i->i;
+			memcpy(&bits, &y, 4);
+		}
+		return bits;
+	}
+}
+
+/* Elements of one row below `depth` braces: { {1}, {2} } fills the first element of each row. */
+static uint64_t row_elements(const struct filler *f, unsigned depth)
+{
+	uint64_t n = f->v->vector ? f->v->vector : 1;
+
+	for (uint32_t k = depth - 1; k < f->v->n_dims; k++)
+		n *= k == 0 ? 1 : f->p->module->dims[f->v->first_dim + k];
+	return n;
+}
+
+static bool fill(struct filler *f, const gpul_ptx_init *i)
+{
+	unsigned bytes = gpul_ptx_type_bytes(f->v->type);
+	uint64_t bits;
+
+	if (i->kind == GPUL_PTX_INIT_OPEN) {
+		if (++f->depth > MAX_DIMS)
+			return false;
+		f->start[f->depth] = f->at;
+		return true;
+	}
+	if (i->kind == GPUL_PTX_INIT_CLOSE) {
+		if (f->depth > 1)
+			f->at = f->start[f->depth] + row_elements(f, f->depth);
+		f->depth--;
+		return true;
+	}
+	if (f->at >= f->n_elements)
+		return false;
+	bits = element_bits(f, i);
+	memcpy(f->to + f->at++ * bytes, &bits, bytes < 8 ? bytes : 8);
+	return true;
+}
+
+/* ptxas refuses these as well: "Undefined reference to" a kernel, "Cannot take address of" a function. */
+static bool only_declared(const struct gpul_exec_program *p, const gpul_ptx_init *i)
+{
+	const gpul_ptx_func *f;
+
+	if (i->kind != GPUL_PTX_INIT_SYMBOL || i->ref_kind != GPUL_PTX_REF_FUNC)
+		return false;
+	f = &p->module->funcs[i->index];
+	return f->definition == GPUL_PTX_NONE &&
+	       gpul_builtin_find(gpul_ptx_name(p->module, f->name)) == BUILTIN_NONE;
+}
+
+static gpul_status refuse_declared(const struct gpul_exec_program *p, const gpul_ptx_var *v,
+				   const gpul_ptx_init *i, gpul_error *err)
+{
+	return gpul_fail(err, GPUL_EFORMAT, 0,
+			 "%.60s:%u: undefined reference to function %.80s, which %.60s is initialised "
+			 "with",
+			 p->file_name, v->line,
+			 gpul_ptx_name(p->module, p->module->funcs[i->index].name),
+			 gpul_ptx_name(p->module, v->name));
+}
+
+static gpul_status initialise(struct gpul_exec_program *p, const gpul_ptx_var *v,
+			      uint64_t address, gpul_error *err)
+{
+	unsigned bytes = gpul_ptx_type_bytes(v->type);
+	struct filler f = { .p = p, .v = v, .to = (uint8_t *)(uintptr_t)address };
+
+	if (!v->n_inits || !in_memory(v) || !bytes || bytes > 8)
+		return GPUL_OK;
+	f.n_elements = v->bytes / bytes;
+	for (uint32_t k = 0; k < v->n_inits; k++) {
+		const gpul_ptx_init *i = &p->module->inits[v->first_init + k];
+
+		if (only_declared(p, i))
+			return refuse_declared(p, v, i, err);
+		if (!fill(&f, i))
+			return gpul_fail(err, GPUL_EFORMAT, 0,
+					 "%s:%u: more values than %s has elements (%llu)",
+					 p->file_name, v->line,
+					 gpul_ptx_name(p->module, v->name),
+					 (unsigned long long)f.n_elements);
+	}
+	return GPUL_OK;
+}
+
+gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
+{
+	const gpul_ptx_module *m = p->module;
+	gpul_status st = GPUL_OK;
+
+	for (uint32_t k = 0; !st && k < m->n_vars; k++)
+		st = initialise(p, &m->vars[k], p->variables[k].address, err);
+	for (uint32_t k = 0; !st && k < m->n_funcs; k++)
+		for (uint32_t n = 0; !st && n < m->funcs[k].n_vars; n++)
+			if (p->code[k].var_address)
+				st = initialise(p, &m->funcs[k].vars[n],
+						p->code[k].var_address[n], err);
+	return st;
+}
+
+/* ---- shared memory ---------------------------------------------------------------------------------------- */
+
+/* Module-scope variables first, then those of device functions; each kernel's own follow, over each other. */
+void gpul_layout_shared(struct gpul_exec_program *p)
+{
+	const gpul_ptx_module *m = p->module;
+	uint64_t at = 0;
+
+	p->dynamic_align = 16;
+	for (uint32_t k = 0; k < m->n_vars; k++) {
+		const gpul_ptx_var *v = &m->vars[k];
+
+		if (v->space != GPUL_PTX_MOD_SHARED)
+			continue;
+		if (v->linkage == GPUL_PTX_EXTERN && !v->bytes) {
+			if (align_of(v) > p->dynamic_align)
+				p->dynamic_align = (uint32_t)align_of(v);
+			continue;
+		}
+		at = aligned(at, align_of(v));
+		p->shared_offset[k] = (uint32_t)at;
+		at += v->bytes;
+	}
+	p->module_shared_bytes = (uint32_t)at;
+}
+
+/* ---- functions ---------------------------------------------------------------------------------------------- */
+
+static gpul_status slots_for(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n,
+			     uint64_t *at, struct local_slot **slots, opref **regs,
+			     gpul_error *err)
+{
+	*slots = gpul_program_alloc(p, (n + 1) * sizeof **slots, err);
+	*regs = gpul_program_alloc(p, (n + 1) * sizeof **regs, err);
+	if (!*slots || !*regs)
+		return GPUL_ENOMEM;
+	for (uint32_t k = 0; k < n; k++) {
+		if (vars[k].space == GPUL_PTX_MOD_REG) {
+			unsigned bytes = gpul_ptx_type_bytes(vars[k].type);
+
+			(*slots)[k] = (struct local_slot){ UINT32_MAX, bytes == 1 ? 2 : bytes };
+			continue;
+		}
+		*at = aligned(*at, align_of(&vars[k]));
+		(*slots)[k] = (struct local_slot){ (uint32_t)*at, (uint32_t)vars[k].bytes };
+		*at += vars[k].bytes;
+	}
+	return GPUL_OK;
+}
+
+/* Variables of a body: local and call parameters in the frame, shared after those of the module. */
+static gpul_status body_variables(struct gpul_exec_program *p, struct func_code *code,
+				  uint64_t *local, gpul_error *err)
+{
+	const gpul_ptx_func *f = code->ptx;
+	uint64_t shared = p->module_shared_bytes;
+	gpul_status st;
+
+	code->var_offset =
+		gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_offset, err);
+	code->var_address =
+		gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_address, err);
+	if (!code->var_offset || !code->var_address)
+		return GPUL_ENOMEM;
+	for (uint32_t k = 0; k < f->n_vars; k++) {
+		const gpul_ptx_var *v = &f->vars[k];
+		uint64_t *at = v->space == GPUL_PTX_MOD_SHARED ? &shared : local;
+
+		if (in_memory(v)) {
+			st = allocate(p, v, &code->var_address[k], err);
+			if (st)
+				return st;
+			continue;
+		}
+		if (v->space == GPUL_PTX_MOD_SHARED && v->linkage == GPUL_PTX_EXTERN &&
+		    !v->bytes) {
+			if (align_of(v) > p->dynamic_align)
+				p->dynamic_align = (uint32_t)align_of(v);
+			continue;
+		}
+		*at = aligned(*at, align_of(v));
+		code->var_offset[k] = (uint32_t)*at;
+		*at += v->bytes;
+	}
+	if (shared > p->module_shared_bytes)
+		code->own_shared_bytes = (uint32_t)shared;
+	if (shared > UINT32_MAX / 2 || *local > MAX_LOCAL)
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s:%u: %s has %llu bytes of local and %llu of shared memory; "
+				 "at most %u local",
+				 p->file_name, f->line, gpul_ptx_name(p->module, f->name),
+				 (unsigned long long)*local, (unsigned long long)shared,
+				 (unsigned)MAX_LOCAL);
+	return GPUL_OK;
+}
+
+gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code,
+				 gpul_error *err)
+{
+	const gpul_ptx_func *f = code->ptx;
+	uint64_t local = 0, params = 0;
+	uint64_t *at = f->kind == GPUL_PTX_FUNC_ENTRY ? &params : &local;
+	gpul_status st =
+		slots_for(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
+
+	if (!st)
+		st = slots_for(p, f->rets, f->n_rets, at, &code->rets, &code->ret_regs, err);
+	if (!st)
+		st = body_variables(p, code, &local, err);
+	if (st)
+		return st;
+	code->param_bytes = (uint32_t)params;
+	code->local_bytes = (uint32_t)aligned(local, 16);
+	if (f->kind == GPUL_PTX_FUNC_DEVICE && code->own_shared_bytes)
+		p->module_shared_bytes = code->own_shared_bytes;
+	return GPUL_OK;
+}

@@ -1,0 +1,244 @@
+/* select_alu.c — from an arithmetic instruction to the operation that runs it.
+ *
+ * Its modifiers are sorted into a struct form (types, and a set of everything else) and matched with
+ * the rules of its root, in select_rules.c.  Roots whose forms are products of choices (mov, setp,
+ * cvt, video) have a function of their own. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "softcuda/exec/decode/form_internal.h"
+
+bool gpul_form_refuse(const struct form *form, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(form->why, form->why_bytes, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/* Bit of a modifier + 1; 0: it has none. */
+static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
+#define X(name) [GPUL_PTX_MOD_##name] = FORM_BIT_##name + 1,
+	FORM_BITS(X)
+#undef X
+	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1,  /* min.NaN; setp.nan is another word */
+};
+
+static bool is_type(unsigned mod)
+{
+	return mod >= GPUL_PTX_MOD_B8 && mod <= GPUL_PTX_MOD_S16X2;
+}
+
+static bool sort_modifiers(struct form *form)
+{
+	for (unsigned k = 0; k < form->inst->n_mods; k++) {
+		const unsigned mod = form->inst->mods[k];
+		if (mod < GPUL_PTX_N_MODS && is_type(mod)) {
+			if (form->n_types == MAX_FORM_TYPES)
+				return gpul_form_refuse(form, "more than %d types",
+							MAX_FORM_TYPES);
+			form->type[form->n_types++] = (uint16_t)mod;
+		} else if (mod < GPUL_PTX_N_MODS && form_bits[mod]) {
+			form->set |= (uint64_t)1 << (form_bits[mod] - 1);
+		} else {
+			return gpul_form_refuse(form, ".%s is not known for %s",
+						gpul_ptx_mod_text(form->module, mod),
+						gpul_ptx_opcode_text(form->inst->opcode));
+		}
+	}
+	return true;
+}
+
+static bool type_fits(unsigned rule_type, unsigned type)
+{
+	static const uint16_t any[][3] = {
+		{ GPUL_PTX_MOD_U16, GPUL_PTX_MOD_S16, GPUL_PTX_MOD_B16 },
+		{ GPUL_PTX_MOD_U32, GPUL_PTX_MOD_S32, GPUL_PTX_MOD_B32 },
+		{ GPUL_PTX_MOD_U64, GPUL_PTX_MOD_S64, GPUL_PTX_MOD_B64 },
+	};
+	if (rule_type < ANY_16)
+		return rule_type == type;
+	const bool or_bits = rule_type < INT_16;
+	const uint16_t *row = any[(rule_type - ANY_16) % 3];
+	return type == row[0] || type == row[1] || (or_bits && type == row[2]);
+}
+
+static bool rule_fits(const struct rule *r, const struct form *form)
+{
+	for (unsigned k = 0; k < MAX_FORM_TYPES; k++)
+		if (!type_fits(r->type[k], form->type[k]))
+			return false;
+	return (form->set & r->need) == r->need && !(form->set & ~(r->need | r->may));
+}
+
+static uint8_t common_flags(uint64_t set)
+{
+	uint8_t flags = set & HAS(RZ)   ? ROUND_RZ
+			: set & HAS(RM) ? ROUND_RM
+			: set & HAS(RP) ? ROUND_RP
+					: ROUND_RN;
+	if (set & HAS(FTZ))
+		flags |= FLAG_FTZ;
+	if (set & HAS(SAT))
+		flags |= FLAG_SAT;
+	if (set & HAS(RELU))
+		flags |= FLAG_RELU;
+	if (set & HAS(NAN))
+		flags |= FLAG_NAN;
+	if (set & HAS(XORSIGN))
+		flags |= FLAG_XORSIGN;
+	return flags;
+}
+
+bool gpul_form_match(const struct form *form, const struct rule_list *list,
+		     struct selection *out)
+{
+	bool types_fit = false;
+	for (unsigned k = 0; k < list->n_rules; k++) {
+		const struct rule *r = &list->rules[k];
+		if (!rule_fits(r, form)) {
+			types_fit |= type_fits(r->type[0], form->type[0]) &&
+				     type_fits(r->type[1], form->type[1]);
+			continue;
+		}
+		out->op = r->op;
+		out->flags = r->flags | common_flags(form->set);
+		out->n = r->n;
+		return gpul_form_operands(form, r->signature, out);
+	}
+	const char *root = gpul_ptx_opcode_text(form->inst->opcode);
+	if (!types_fit)
+		return gpul_form_refuse(form, "%s has no form for .%s", root,
+					form->n_types
+						? gpul_ptx_mod_text(form->module, form->type[0])
+						: "no type");
+	return gpul_form_refuse(form, "%s has no such combination of modifiers for .%s", root,
+				gpul_ptx_mod_text(form->module, form->type[0]));
+}
+
+static uint16_t letter_type(char letter)
+{
+	switch (letter) {
+	case 'h': return GPUL_PTX_MOD_B16;
+	case 'w': return GPUL_PTX_MOD_B32;
+	case 'd': return GPUL_PTX_MOD_B64;
+	case 'q': return GPUL_PTX_MOD_B128;
+	case 'x': return GPUL_PTX_MOD_F16;
+	case 'y': return GPUL_PTX_MOD_BF16;
+	case 'f': return GPUL_PTX_MOD_F32;
+	case 'g': return GPUL_PTX_MOD_F64;
+	case 'b': return GPUL_PTX_MOD_B8;
+	default: return GPUL_PTX_MOD_PRED;
+	}
+}
+
+char gpul_form_letter(unsigned type)
+{
+	switch (type) {
+	case GPUL_PTX_MOD_F16: return 'x';
+	case GPUL_PTX_MOD_BF16: return 'y';
+	case GPUL_PTX_MOD_F32: return 'f';
+	case GPUL_PTX_MOD_F64: return 'g';
+	case GPUL_PTX_MOD_PRED: return 'p';
+	default: break;
+	}
+	switch (gpul_ptx_type_bytes(type)) {
+	case 1: return 'b';
+	case 2: return 'h';
+	case 4: return 'w';
+	case 8: return 'd';
+	case 16: return 'q';
+	default: return 0;
+	}
+}
+
+/* Sources of the instruction's operand row k: an integer for imm. */
+static bool take_immediate(const struct form *form, unsigned k, struct selection *out)
+{
+	const gpul_ptx_operand *o = &form->operands[k];
+	if (o->kind != GPUL_PTX_OP_INT)
+		return gpul_form_refuse(form, "operand %u must be an integer constant", k);
+	out->imm = o->value.i;
+	return true;
+}
+
+bool gpul_form_operands(const struct form *form, const char *signature, struct selection *out)
+{
+	const char *s = signature;
+	out->d_type = letter_type(*s++);
+	if (*s != '=')
+		out->d2_type = letter_type(*s++);
+	unsigned k = 1;
+	const unsigned n = form->inst->n_operands;
+	const bool is_pair = n && form->operands[0].kind == GPUL_PTX_OP_PAIR;
+	if (is_pair != (out->d2_type != 0))
+		return gpul_form_refuse(form, is_pair ? "there is no second destination here"
+						      : "a destination d|p is needed here");
+	for (s++; *s; s++, k++) {
+		if (k >= n)
+			return gpul_form_refuse(form, "%u operands, %zu are needed", n,
+						k + strlen(s));
+		if (*s == 'i') {
+			if (!take_immediate(form, k, out))
+				return false;
+			out->skip |= (uint8_t)(1u << (k - 1));
+		} else {
+			out->source_type[out->n_sources++] = letter_type(*s);
+		}
+	}
+	return k == n || gpul_form_refuse(form, "%u operands, %u are needed", n, k);
+}
+
+static const struct { uint64_t bit; int compare; bool is_unsigned;
+} compare_words[] = {
+	{ HAS(EQ), CMP_EQ, false },   { HAS(NE), CMP_NE, false },
+	{ HAS(LT), CMP_LT, false },   { HAS(LE), CMP_LE, false },
+	{ HAS(GT), CMP_GT, false },   { HAS(GE), CMP_GE, false },
+	{ HAS(LO), CMP_LT, true },    { HAS(LS), CMP_LE, true },
+	{ HAS(HI), CMP_GT, true },    { HAS(HS), CMP_GE, true },
+	{ HAS(EQU), CMP_EQU, false }, { HAS(NEU), CMP_NEU, false },
+	{ HAS(LTU), CMP_LTU, false }, { HAS(LEU), CMP_LEU, false },
+	{ HAS(GTU), CMP_GTU, false }, { HAS(GEU), CMP_GEU, false },
+	{ HAS(NUM), CMP_NUM, false }, { HAS(NAN), CMP_NAN, false },
+};
+
+int gpul_form_compare(const struct form *form, bool is_unsigned)
+{
+	for (unsigned k = 0; k < sizeof(compare_words) / sizeof(compare_words[0]); k++)
+		if ((form->set & compare_words[k].bit) &&
+		    (is_unsigned || !compare_words[k].is_unsigned))
+			return compare_words[k].compare;
+	return -1;
+}
+
+bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in,
+		     struct selection *out, char *why, size_t why_bytes)
+{
+	struct form form = { .module = m,
+			     .func = f,
+			     .inst = in,
+			     .operands =
+				     in->n_operands ? f->operands + in->first_operand : NULL,
+			     .why = why,
+			     .why_bytes = why_bytes };
+	switch (in->opcode) {
+	case GPUL_PTX_MOV: return sort_modifiers(&form) && gpul_select_mov(&form, out);
+	case GPUL_PTX_SETP:
+	case GPUL_PTX_SET: return sort_modifiers(&form) && gpul_select_compare(&form, out);
+	case GPUL_PTX_CVT: return sort_modifiers(&form) && gpul_select_cvt(&form, out);
+	default: break;
+	}
+	const struct rule_list *list = &gpul_alu_rules[in->opcode];
+	if (in->n_operands == 4 && in->opcode == GPUL_PTX_MIN)
+		list = &gpul_min3_rules;
+	if (in->n_operands == 4 && in->opcode == GPUL_PTX_MAX)
+		list = &gpul_max3_rules;
+	if (list->n_rules)
+		return sort_modifiers(&form) && gpul_form_match(&form, list, out);
+	if (in->opcode >= GPUL_PTX_VABSDIFF && in->opcode <= GPUL_PTX_VSUB4 &&
+	    in->opcode != GPUL_PTX_VOTE)
+		return sort_modifiers(&form) && gpul_select_video(&form, out);
+	return gpul_form_refuse(&form, "%s is not interpreted",
+				gpul_ptx_opcode_text(in->opcode));
+}

@@ -1,0 +1,198 @@
+/* select_convert.c — cvt and cvt.pack. */
+#include "softcuda/exec/decode/form_internal.h"
+
+static const struct { uint16_t type; uint8_t kind;
+} kinds[] = {
+	{ GPUL_PTX_MOD_U8, KIND_U8 },     { GPUL_PTX_MOD_S8, KIND_S8 },
+	{ GPUL_PTX_MOD_U16, KIND_U16 },   { GPUL_PTX_MOD_S16, KIND_S16 },
+	{ GPUL_PTX_MOD_U32, KIND_U32 },   { GPUL_PTX_MOD_S32, KIND_S32 },
+	{ GPUL_PTX_MOD_U64, KIND_U64 },   { GPUL_PTX_MOD_S64, KIND_S64 },
+	{ GPUL_PTX_MOD_F16, KIND_F16 },   { GPUL_PTX_MOD_BF16, KIND_BF16 },
+	{ GPUL_PTX_MOD_TF32, KIND_TF32 }, { GPUL_PTX_MOD_F32, KIND_F32 },
+	{ GPUL_PTX_MOD_F64, KIND_F64 },
+};
+
+/* Two of a kind in one register. */
+static const struct { uint16_t type; uint8_t kind; } pairs[] = {
+	{ GPUL_PTX_MOD_F16X2, KIND_F16 }, { GPUL_PTX_MOD_BF16X2, KIND_BF16 },
+	{ GPUL_PTX_MOD_E4M3X2, KIND_E4M3 }, { GPUL_PTX_MOD_E5M2X2, KIND_E5M2 },
+};
+
+static int kind_of(unsigned type)
+{
+	for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		if (kinds[k].type == type)
+			return kinds[k].kind;
+	return -1;
+}
+
+static int pair_kind_of(unsigned type)
+{
+	for (unsigned k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++)
+		if (pairs[k].type == type)
+			return pairs[k].kind;
+	return -1;
+}
+
+static uint8_t rounding(uint64_t set)
+{
+	static const struct { uint64_t bit; uint8_t round;
+	} rounds[] = {
+		{ HAS(RZ), CONVERT_RZ },   { HAS(RM), CONVERT_RM },   { HAS(RP), CONVERT_RP },
+		{ HAS(RNA), CONVERT_RNA }, { HAS(RNI), CONVERT_RNI }, { HAS(RZI), CONVERT_RZI },
+		{ HAS(RMI), CONVERT_RMI }, { HAS(RPI), CONVERT_RPI },
+	};
+	for (unsigned k = 0; k < sizeof(rounds) / sizeof(rounds[0]); k++)
+		if (set & rounds[k].bit)
+			return rounds[k].round;
+	return CONVERT_RN;
+}
+
+/* Plain forms with a vector loop of their own.  An integer that gets narrower, or stays as wide, is a cut,
+ * whatever the signs; one that gets wider is extended by the source's sign. */
+static const struct { uint8_t to, from, round; uint16_t op;
+} fast[] = {
+	{ KIND_S64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
+	{ KIND_U64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
+	{ KIND_S64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
+	{ KIND_U64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
+	{ KIND_S32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_U32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_S32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_U32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_S32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },
+	{ KIND_U32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },
+	{ KIND_S32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },
+	{ KIND_U32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },
+	{ KIND_S16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_U16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_S16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_U16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_S64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },
+	{ KIND_U64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },
+	{ KIND_S64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },
+	{ KIND_U64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },
+	{ KIND_S16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_U16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_S16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_U16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_S32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
+	{ KIND_U32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
+	{ KIND_S32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
+	{ KIND_U32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
+	{ KIND_S32, KIND_U32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_U32, KIND_S32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_S32, KIND_S32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_U32, KIND_U32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_S64, KIND_U64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_U64, KIND_S64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_S64, KIND_S64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_U64, KIND_U64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_F32, KIND_S32, CONVERT_RN, OP_CVT_F32_S32 },
+	{ KIND_F32, KIND_U32, CONVERT_RN, OP_CVT_F32_U32 },
+	{ KIND_F64, KIND_S32, CONVERT_RN, OP_CVT_F64_S32 },
+	{ KIND_F64, KIND_U32, CONVERT_RN, OP_CVT_F64_U32 },
+	{ KIND_F64, KIND_F32, CONVERT_RN, OP_CVT_F64_F32 },
+	{ KIND_F32, KIND_F64, CONVERT_RN, OP_CVT_F32_F64 },
+	{ KIND_S32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S32_F32 },
+	{ KIND_U32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_U32_F32 },
+	{ KIND_F32, KIND_F16, CONVERT_RN, OP_CVT_F32_F16 },
+	{ KIND_F16, KIND_F32, CONVERT_RN, OP_CVT_F16_F32 },
+	{ KIND_F32, KIND_BF16, CONVERT_RN, OP_CVT_F32_BF16 },
+};
+
+static uint16_t fast_operation(const struct conversion *cv)
+{
+	if (cv->sat || cv->ftz || cv->relu || cv->satfinite)
+		return OP_CVT_ANY;
+	for (unsigned k = 0; k < sizeof(fast) / sizeof(fast[0]); k++)
+		if (fast[k].to == cv->to && fast[k].from == cv->from &&
+		    fast[k].round == cv->round)
+			return fast[k].op;
+	return OP_CVT_ANY;
+}
+
+/* What the kinds allow: an integer rounding only towards integers or within one float type, and so on.
+ * Anything that ptxas refuses may be refused here; that which it takes must not. */
+static bool check_rounding(const struct form *form, const struct conversion *cv)
+{
+	const bool to_int = cv->to < KIND_F16, from_int = cv->from < KIND_F16;
+	const bool integer_round = cv->round >= CONVERT_RNI;
+	if (to_int && from_int && (form->set & ~(HAS(SAT))))
+		return gpul_form_refuse(form, "an integer conversion takes .sat only");
+	if (to_int && !from_int && !integer_round)
+		return gpul_form_refuse(form,
+					"float to integer needs .rni, .rzi, .rmi or .rpi");
+	if (cv->to == KIND_TF32 && cv->from != KIND_F32)
+		return gpul_form_refuse(form, "only .f32 becomes .tf32");
+	if (!to_int && integer_round && cv->to != cv->from)
+		return gpul_form_refuse(
+			form, "an integer rounding keeps the type or gives an integer");
+	return true;
+}
+
+static bool select_pair(const struct form *form, struct conversion *cv, struct selection *out)
+{
+	const int to = pair_kind_of(form->type[0]), from = pair_kind_of(form->type[1]);
+	cv->to = (uint8_t)to;
+	cv->from = (uint8_t)(from >= 0 ? from : KIND_F32);
+	memcpy(&out->imm, cv, sizeof(*cv));
+	const bool narrow = to == KIND_E4M3 || to == KIND_E5M2;
+	if (from < 0 && form->type[1] == GPUL_PTX_MOD_F32) {
+		out->op = OP_CVT_PAIR;
+		return gpul_form_operands(form, narrow ? "h=ff" : "w=ff", out);
+	}
+	if (narrow && (from == KIND_F16 || from == KIND_BF16)) {
+		out->op = OP_CVT_PAIR;
+		return gpul_form_operands(form, "h=w", out);
+	}
+	if (!narrow && (from == KIND_E4M3 || from == KIND_E5M2)) {
+		out->op = OP_CVT_UNPAIR;
+		return gpul_form_operands(form, "w=h", out);
+	}
+	return gpul_form_refuse(form, "no such pair conversion");
+}
+
+/* The form's last type is c's (.b32), there when parts are bytes. */
+static bool select_pack(const struct form *form, struct selection *out)
+{
+	const int to = kind_of(form->type[0]);
+	if (to < 0 || to > KIND_S16 || form->type[1] != GPUL_PTX_MOD_S32)
+		return gpul_form_refuse(form, "cvt.pack converts s32 to u8, s8, u16 or s16");
+	out->op = OP_CVT_PACK;
+	out->imm = to;
+	out->n = to <= KIND_S8 ? 8 : 16;
+	return gpul_form_operands(form, out->n == 8 && form->n_types == 3 ? "w=www" : "w=ww",
+				  out);
+}
+
+bool gpul_select_cvt(const struct form *form, struct selection *out)
+{
+	if (form->set & HAS(PACK))
+		return select_pack(form, out);
+	if (form->n_types != 2)
+		return gpul_form_refuse(form, "cvt takes two types");
+	struct conversion cv = {
+		.round = rounding(form->set),
+		.sat = form->set & HAS(SAT),
+		.ftz = form->set & HAS(FTZ),
+		.relu = form->set & HAS(RELU),
+		.satfinite = form->set & HAS(SATFINITE),
+	};
+	if (pair_kind_of(form->type[0]) >= 0)
+		return select_pair(form, &cv, out);
+	const int to = kind_of(form->type[0]), from = kind_of(form->type[1]);
+	if (to < 0 || from < 0)
+		return gpul_form_refuse(form, "cvt between these types is not interpreted");
+	cv.to = (uint8_t)to;
+	cv.from = (uint8_t)from;
+	if (!check_rounding(form, &cv))
+		return false;
+	out->op = fast_operation(&cv);
+	memcpy(&out->imm, &cv, sizeof(cv));
+	out->d_type = form->type[0];
+	out->source_type[0] = form->type[1];
+	out->n_sources = 1;
+	out->narrow_ok = true;
+	return form->inst->n_operands == 2 || gpul_form_refuse(form, "cvt takes two operands");
+}

@@ -1,0 +1,329 @@
+/* block_memory.c — what a block's threads have: warps, special registers, local and shared memory.
+ *
+ * A worker keeps the memory of ended blocks.  The next block of the same kernel and shape finds it laid
+ * out, and only what differs between blocks (%ctaid ...) is written again. */
+#include <stdlib.h>
+
+#include "softcuda/exec/warp/warp_internal.h"
+
+enum { ALIGN = 64, MAX_KEPT = 64 };
+
+static size_t rounded(size_t bytes)
+{
+	return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+/* A lane's local memory and some more: lanes whose distance is a power of two would share cache sets. */
+static size_t local_stride(const gpul_exec_kernel *k)
+{
+	size_t bytes = rounded(k->stack_bytes);
+
+	return !bytes ? 0 : bytes / ALIGN % 2 ? bytes : bytes + ALIGN;
+}
+
+static struct block_shape shape_of(const struct gpul_exec_launch *l)
+{
+	struct block_shape shape = { .program_id = l->kernel->code->program->id,
+				     .kernel = l->kernel,
+				     .dynamic_bytes = l->dynamic_bytes };
+
+	memcpy(shape.block, l->block, sizeof shape.block);
+	return shape;
+}
+
+static bool same_shape(const struct block_shape *a, const struct block_shape *b)
+{
+	return a->program_id == b->program_id && a->kernel == b->kernel &&
+	       a->block[0] == b->block[0] && a->block[1] == b->block[1] &&
+	       a->block[2] == b->block[2] && a->dynamic_bytes == b->dynamic_bytes;
+}
+
+/* ---- special registers: PTX ISA 9.0, chapter 10 --------------------------------------------------- */
+
+/* Those that are the same for all blocks of one shape. */
+static bool is_fixed(unsigned special)
+{
+	switch (special) {
+	case GPUL_PTX_SREG_TID_X: case GPUL_PTX_SREG_TID_Y: case GPUL_PTX_SREG_TID_Z:
+	case GPUL_PTX_SREG_NTID_X: case GPUL_PTX_SREG_NTID_Y: case GPUL_PTX_SREG_NTID_Z:
+	case GPUL_PTX_SREG_LANEID: case GPUL_PTX_SREG_WARPID: case GPUL_PTX_SREG_NWARPID:
+	case GPUL_PTX_SREG_LANEMASK_EQ:
+	case GPUL_PTX_SREG_LANEMASK_LE:
+	case GPUL_PTX_SREG_LANEMASK_LT:
+	case GPUL_PTX_SREG_LANEMASK_GE:
+	case GPUL_PTX_SREG_LANEMASK_GT:
+	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
+	case GPUL_PTX_SREG_AGGR_SMEM_SIZE: case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsigned lane)
+{
+	const uint32_t *n = s->block->shape.block;
+	uint32_t t = s->index * LANES + lane;
+
+	switch (special) {
+	case GPUL_PTX_SREG_TID_X: return t % n[0];
+	case GPUL_PTX_SREG_TID_Y: return t / n[0] % n[1];
+	case GPUL_PTX_SREG_TID_Z: return t / (n[0] * n[1]);
+	case GPUL_PTX_SREG_NTID_X: return n[0];
+	case GPUL_PTX_SREG_NTID_Y: return n[1];
+	case GPUL_PTX_SREG_NTID_Z: return n[2];
+	case GPUL_PTX_SREG_LANEID: return lane;
+	case GPUL_PTX_SREG_WARPID: return s->index;
+	case GPUL_PTX_SREG_NWARPID: return s->block->n_warps;
+	case GPUL_PTX_SREG_LANEMASK_EQ: return 1u << lane;
+	case GPUL_PTX_SREG_LANEMASK_LE: return 0xffffffffu >> (31 - lane);
+	case GPUL_PTX_SREG_LANEMASK_LT: return (1u << lane) - 1;
+	case GPUL_PTX_SREG_LANEMASK_GE: return 0xffffffffu << lane;
+	case GPUL_PTX_SREG_LANEMASK_GT: return 0xfffffffeu << lane;
+	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
+	case GPUL_PTX_SREG_AGGR_SMEM_SIZE: return s->block->shared_bytes;
+	case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE: return s->block->shape.dynamic_bytes;
+	default: return 0;
+	}
+}
+
+/* The same for all lanes of a block.  Clusters are of one block each. */
+static uint64_t block_special(const struct block *b, unsigned special)
+{
+	const struct gpul_exec_launch *l = b->launch;
+
+	switch (special) {
+	case GPUL_PTX_SREG_CTAID_X: case GPUL_PTX_SREG_CLUSTERID_X: return b->index[0];
+	case GPUL_PTX_SREG_CTAID_Y: case GPUL_PTX_SREG_CLUSTERID_Y: return b->index[1];
+	case GPUL_PTX_SREG_CTAID_Z: case GPUL_PTX_SREG_CLUSTERID_Z: return b->index[2];
+	case GPUL_PTX_SREG_NCTAID_X: case GPUL_PTX_SREG_NCLUSTERID_X: return l->grid[0];
+	case GPUL_PTX_SREG_NCTAID_Y: case GPUL_PTX_SREG_NCLUSTERID_Y: return l->grid[1];
+	case GPUL_PTX_SREG_NCTAID_Z: case GPUL_PTX_SREG_NCLUSTERID_Z: return l->grid[2];
+	case GPUL_PTX_SREG_CLUSTER_NCTAID_X: case GPUL_PTX_SREG_CLUSTER_NCTAID_Y:
+	case GPUL_PTX_SREG_CLUSTER_NCTAID_Z: case GPUL_PTX_SREG_CLUSTER_NCTARANK: return 1;
+	case GPUL_PTX_SREG_SMID: return b->worker->index;
+	case GPUL_PTX_SREG_NSMID: return b->worker->machine->n_workers;
+	case GPUL_PTX_SREG_GRIDID: return l->grid_id;
+	case GPUL_PTX_SREG_ENVREG1: return (uint64_t)(uintptr_t)l->workspace >> 32;
+	case GPUL_PTX_SREG_ENVREG2: return (uint32_t)(uintptr_t)l->workspace;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN:
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0: return l->reserved_base;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1:
+		return l->reserved_base + RESERVED_SMEM_BYTES / 2;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END:
+		return l->reserved_base + RESERVED_SMEM_BYTES;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return RESERVED_SMEM_BYTES;
+	case SPECIAL_SHARED_DYNAMIC: return l->dynamic_base;
+	default: return 0;
+	}
+}
+
+static void put_special(uint8_t *slot, unsigned bytes, unsigned lane, uint64_t value)
+{
+	memcpy(slot + lane * bytes, &value, bytes);
+}
+
+static void put_everywhere(uint8_t *slot, unsigned bytes, uint64_t value)
+{
+	for (unsigned l = 0; l < LANES; l++)
+		if (bytes == 4)
+			((uint32_t *)(void *)slot)[l] = (uint32_t)value;
+		else
+			put_special(slot, bytes, l, value);
+}
+
+/* Of a block's warps that begin: what the shape fixed is there already, unless the memory is fresh. */
+static void write_specials(struct block *b, bool fresh)
+{
+	const struct gpul_exec_program *p = b->launch->kernel->code->program;
+
+	for (uint32_t k = 0; k < p->n_specials; k++) {
+		const struct special_slot *r = &p->specials[k];
+		bool fixed = is_fixed(r->special);
+		uint64_t value = fixed ? 0 : block_special(b, r->special);
+
+		for (unsigned n = 0; n < b->n_warps && (fresh || !fixed); n++) {
+			struct warp_state *s = &b->warps[n];
+			uint8_t *slot = s->w.bank[BANK_SPECIALS] + r->offset;
+
+			for (unsigned l = 0; fixed && l < LANES; l++)
+				put_special(slot, r->bytes, l, fixed_special(s, r->special, l));
+			if (!fixed)
+				put_everywhere(slot, r->bytes, value);
+		}
+	}
+}
+
+/* ---- layout ---------------------------------------------------------------------------------------- */
+
+/* warps │ special registers of each │ shared memory │ local memory of each warp's lanes */
+static void lay_out(struct block *b, const struct gpul_exec_launch *l, uint8_t *scratch)
+{
+	const struct gpul_exec_program *p = l->kernel->code->program;
+	size_t stride = local_stride(l->kernel), specials = rounded(p->specials_bytes);
+	uint8_t *at = b->memory;
+
+	b->warps = (struct warp_state *)(void *)at;
+	at += rounded(b->n_warps * sizeof *b->warps);
+	memset(b->warps, 0, b->n_warps * sizeof *b->warps);
+	for (unsigned k = 0; k < b->n_warps; k++, at += specials)
+		b->warps[k].w.bank[BANK_SPECIALS] = at;
+	b->shared = at;
+	at += rounded(l->shared_bytes);
+	for (unsigned k = 0; k < b->n_warps; k++, at += LANES * stride) {
+		struct warp_state *s = &b->warps[k];
+
+		s->w.bank[BANK_CONSTS] = p->consts.bytes;
+		s->w.bank[BANK_SCRATCH] = scratch;
+		s->local = at;
+		s->local_stride = stride;
+		s->local_bytes = l->kernel->stack_bytes;
+		s->shared = b->shared;
+		s->shared_bytes = l->shared_bytes;
+		s->block = b;
+		s->index = k;
+	}
+}
+
+static size_t memory_needed(const struct gpul_exec_launch *l, unsigned n_warps)
+{
+	size_t each = rounded(l->kernel->code->program->specials_bytes) +
+		      LANES * local_stride(l->kernel);
+
+	return rounded(n_warps * sizeof(struct warp_state)) + n_warps * each +
+	       rounded(l->shared_bytes) + ALIGN;
+}
+
+static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
+{
+	uint32_t first = s->index * LANES, here = s->block->n_threads - first;
+	uint32_t mask = here >= LANES ? ALL_LANES : (1u << here) - 1;
+	struct frame *f = gpul_frame_create(s->block->worker, l->kernel->code);
+
+	s->n_splits = 0;
+	if (!f)
+		return false;
+	s->cache = &s->block->worker->cache[l->device];
+	s->params = l->params;
+	s->param_bytes = l->kernel->info.param_bytes;
+	s->w.live = mask;
+	s->w.cc = 0;
+	s->done = false;
+	s->n_instructions = 0;
+	memset(s->arrived, 0, sizeof s->arrived);
+	gpul_split_start(s, l->kernel->code->insns, f, mask);
+	return true;
+}
+
+/* A kept block of this shape, else any, else a new one. */
+static struct block *take_block(struct worker *k, const struct block_shape *shape)
+{
+	struct block **at, *b;
+
+	for (at = &k->free_blocks; *at && !same_shape(&(*at)->shape, shape); at = &(*at)->next)
+		;
+	if (!*at)
+		at = &k->free_blocks;
+	b = *at;
+	if (b)
+		*at = b->next;
+	else
+		b = calloc(1, sizeof *b);
+	if (b)
+		b->worker = k;
+	k->n_free_blocks -= k->n_free_blocks > 0;
+	return b;
+}
+
+static void free_block(struct block *b)
+{
+	free(b->memory);
+	free(b);
+}
+
+struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index)
+{
+	struct block_shape shape = shape_of(l);
+	struct block *b = take_block(k, &shape);
+	bool fresh = b && !same_shape(&b->shape, &shape);
+	size_t need;
+
+	if (!b)
+		return NULL;
+	b->launch = l;
+	b->n_threads = b->n_live = l->block[0] * l->block[1] * l->block[2];
+	b->n_warps = (b->n_threads + LANES - 1) / LANES;
+	b->n_done = 0;
+	b->shared_bytes = l->shared_bytes;
+	b->index[0] = (uint32_t)(index % l->grid[0]);
+	b->index[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
+	b->index[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
+	memset(b->barriers, 0, sizeof b->barriers);
+	need = memory_needed(l, b->n_warps);
+	if (need > b->memory_bytes) {
+		free(b->memory);
+		b->memory_bytes = 0;
+		b->memory = aligned_alloc(ALIGN, rounded(need));
+		if (!b->memory) {
+			free(b);
+			return NULL;
+		}
+		b->memory_bytes = need;
+		fresh = true;
+	}
+	if (fresh)
+		lay_out(b, l, k->scratch);
+	b->shape = shape;
+	write_specials(b, fresh);
+	for (unsigned n = 0; n < b->n_warps; n++) {
+		if (!start_warp(&b->warps[n], l)) {
+			b->n_warps = n;
+			gpul_block_release(b);
+			return NULL;
+		}
+	}
+	return b;
+}
+
+void gpul_block_release(struct block *b)
+{
+	struct worker *k = b->worker;
+	uint64_t n_instructions = 0;
+
+	for (unsigned n = 0; n < b->n_warps; n++) {
+		struct warp_state *s = &b->warps[n];
+
+		n_instructions += s->n_instructions;
+		for (unsigned p = 0; p < s->n_splits; p++)
+			gpul_frame_leave(k, s->splits[p].frame, s->splits[p].mask);
+		s->n_splits = 0;
+	}
+	atomic_fetch_add_explicit(&b->launch->n_instructions, n_instructions,
+				  memory_order_relaxed);
+	if (k->n_free_blocks >= MAX_KEPT) {
+		free_block(b);
+		return;
+	}
+	b->next = k->free_blocks;
+	k->free_blocks = b;
+	k->n_free_blocks++;
+}
+
+void gpul_worker_free_memory(struct worker *k)
+{
+	while (k->free_blocks) {
+		struct block *next = k->free_blocks->next;
+
+		free_block(k->free_blocks);
+		k->free_blocks = next;
+	}
+	for (unsigned c = 0; c < sizeof k->free_frames / sizeof k->free_frames[0]; c++)
+		while (k->free_frames[c]) {
+			struct frame *next = k->free_frames[c]->parent;
+
+			free(k->free_frames[c]);
+			k->free_frames[c] = next;
+		}
+	free(k->resident);
+	free(k->scratch);
+}

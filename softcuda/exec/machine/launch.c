@@ -1,0 +1,254 @@
+/* launch.c — a launch's life: checked, listed, run block by block, ended once, waited for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "softcuda/exec/warp/warp_internal.h"
+
+enum { MAX_THREADS = 1024, MAX_SHARED = 227 * 1024, WORKSPACE_BYTES = 64 };
+
+static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c,
+			       gpul_error *err)
+{
+	const gpul_exec_kernel_info *info = &c->kernel->info;
+	uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2], shared, blocks;
+
+	for (int d = 0; d < 3; d++)
+		if (!c->grid[d] || !c->block[d])
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "launch of %s: grid %u,%u,%u and block %u,%u,%u: no "
+					 "dimension may be 0",
+					 info->name, c->grid[0], c->grid[1], c->grid[2],
+					 c->block[0], c->block[1], c->block[2]);
+	if (c->block[0] > MAX_THREADS || c->block[1] > MAX_THREADS || c->block[2] > 64 ||
+	    threads > info->max_threads)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: a block of %ux%ux%u = %llu threads; at most %u "
+				 "(and 64 in z)",
+				 info->name, c->block[0], c->block[1], c->block[2],
+				 (unsigned long long)threads, info->max_threads);
+	for (int d = 0; d < 3; d++)
+		if (info->reqntid[0] &&
+		    c->block[d] != (info->reqntid[d] ? info->reqntid[d] : 1))
+			return gpul_fail(
+				err, GPUL_EINVAL, 0,
+				"launch of %s: block %u,%u,%u, but .reqntid asks for %u,%u,%u",
+				info->name, c->block[0], c->block[1], c->block[2],
+				info->reqntid[0], info->reqntid[1], info->reqntid[2]);
+	if (c->grid[0] > INT32_MAX || c->grid[1] > 65535 || c->grid[2] > 65535)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: a grid of %ux%ux%u blocks; at most "
+				 "2147483647x65535x65535",
+				 info->name, c->grid[0], c->grid[1], c->grid[2]);
+	shared = (uint64_t)info->shared_bytes + c->dynamic_shared_bytes;
+	if (shared > MAX_SHARED)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: %u static and %u dynamic bytes of shared "
+				 "memory; at most %u",
+				 info->name, info->shared_bytes, c->dynamic_shared_bytes,
+				 MAX_SHARED);
+	blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
+	if (c->cooperative && blocks > gpul_exec_max_resident_blocks(m))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cooperative launch of %s: %llu blocks, but only %u can be "
+				 "resident at once",
+				 info->name, (unsigned long long)blocks,
+				 gpul_exec_max_resident_blocks(m));
+	return GPUL_OK;
+}
+
+/* Cooperative groups find their barrier words through %envreg1, the upper half of an address, and
+ * %envreg2, the lower: seen in what nvcc makes of grid.sync(). */
+static gpul_status make_workspace(gpul_exec_launch *l, gpul_error *err)
+{
+	gpul_exec_range range = { .bytes = WORKSPACE_BYTES, .label = "grid workspace" };
+
+	l->workspace = aligned_alloc(64, WORKSPACE_BYTES);
+	if (!l->workspace)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a cooperative launch");
+	memset(l->workspace, 0, WORKSPACE_BYTES);
+	range.base = (uintptr_t)l->workspace;
+	return gpul_exec_memory_add(l->machine->memory, &range, err);
+}
+
+static void free_launch(gpul_exec_launch *l)
+{
+	if (l->workspace) {
+		gpul_exec_memory_remove(l->machine->memory, (uintptr_t)l->workspace);
+		free(l->workspace);
+	}
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->ended_cond);
+	free(l->params);
+	free(l);
+}
+
+/* A GPU keeps 1 KiB of shared memory for the system, where cooperative groups have their barriers.  Here it
+ * lies behind the kernel's own, for programs that ask where it is. */
+static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *p)
+{
+	for (uint32_t k = 0; k < p->n_specials; k++) {
+		unsigned special = p->specials[k].special;
+
+		if (special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN &&
+		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END &&
+		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0 &&
+		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1)
+			continue;
+		l->reserved_base = (l->shared_bytes + 127u) & ~127u;
+		l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;
+		return;
+	}
+}
+
+static gpul_exec_launch *new_launch(gpul_exec_machine *m, const gpul_exec_launch_config *c)
+{
+	uint32_t param_bytes = c->kernel->info.param_bytes, align = c->kernel->dynamic_align;
+	gpul_exec_launch *l = calloc(1, sizeof *l);
+	pthread_condattr_t attr;
+
+	if (!l)
+		return NULL;
+	l->params = aligned_alloc(64, ((size_t)param_bytes + 127) & ~(size_t)63);
+	if (!l->params) {
+		free(l);
+		return NULL;
+	}
+	if (param_bytes)
+		memcpy(l->params, c->params, param_bytes);
+	l->machine = m;
+	l->kernel = c->kernel;
+	memcpy(l->grid, c->grid, sizeof l->grid);
+	memcpy(l->block, c->block, sizeof l->block);
+	l->dynamic_bytes = c->dynamic_shared_bytes;
+	l->dynamic_base = (c->kernel->info.shared_bytes + align - 1) & ~(align - 1);
+	l->shared_bytes = l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes
+					   : c->kernel->info.shared_bytes;
+	reserve_shared(l, c->kernel->code->program);
+	l->grid_id = c->grid_id;
+	l->device = c->device;
+	l->cooperative = c->cooperative;
+	l->n_blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
+	l->done = c->done;
+	l->done_user = c->done_user;
+	atomic_init(&l->refs, 2);  /* the caller's, and the machine's until it ended */
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&l->ended_cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return l;
+}
+
+gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
+				   gpul_exec_launch **out, gpul_error *err)
+{
+	gpul_status st = check_shape(m, config, err);
+	gpul_exec_launch *l;
+
+	if (st)
+		return st;
+	l = new_launch(m, config);
+	if (!l)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s",
+				 config->kernel->info.name);
+	if (config->cooperative)
+		st = make_workspace(l, err);
+	if (!st)
+		st = gpul_machine_list(m, l, err);
+	if (st) {
+		free_launch(l);
+		return st;
+	}
+	*out = l;
+	return GPUL_OK;
+}
+
+static void end_launch(gpul_exec_launch *l)
+{
+	gpul_exec_fault fault;
+
+	pthread_mutex_lock(&l->lock);
+	fault = l->fault;
+	pthread_mutex_unlock(&l->lock);
+	if (l->done)
+		l->done(l->done_user, &fault);
+	pthread_mutex_lock(&l->lock);
+	l->ended = true;
+	pthread_cond_broadcast(&l->ended_cond);
+	pthread_mutex_unlock(&l->lock);
+	gpul_launch_unref(l);
+}
+
+void gpul_launch_blocks_ended(gpul_exec_launch *l, uint64_t n)
+{
+	uint64_t n_blocks = l->n_blocks;  /* read first: once counted, another's last block may free the launch */
+
+	if (atomic_fetch_add(&l->n_ended, n) + n == n_blocks)
+		end_launch(l);
+}
+
+void gpul_launch_skip_rest(gpul_exec_launch *l)
+{
+	uint64_t next = atomic_exchange(&l->next_block, l->n_blocks);
+
+	if (next < l->n_blocks)
+		gpul_launch_blocks_ended(l, l->n_blocks - next);
+}
+
+static struct timespec deadline_after(int timeout_ms)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += timeout_ms / 1000;
+	t.tv_nsec += timeout_ms % 1000 * 1000000L;
+	if (t.tv_nsec >= 1000000000L) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000L;
+	}
+	return t;
+}
+
+bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault *fault)
+{
+	struct timespec deadline = deadline_after(timeout_ms < 0 ? 0 : timeout_ms);
+	int r = 0;
+	bool ended;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->ended && r != ETIMEDOUT)
+		r = timeout_ms < 0
+			    ? pthread_cond_wait(&l->ended_cond, &l->lock)
+			    : pthread_cond_timedwait(&l->ended_cond, &l->lock, &deadline);
+	ended = l->ended;
+	if (ended && fault)
+		*fault = l->fault;
+	pthread_mutex_unlock(&l->lock);
+	return ended;
+}
+
+void gpul_exec_launch_abort(gpul_exec_launch *l)
+{
+	gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the launch was aborted" };
+
+	gpul_launch_fault(l, &fault);
+	gpul_machine_stop(l->machine);
+}
+
+void gpul_launch_unref(gpul_exec_launch *l)
+{
+	if (atomic_fetch_sub(&l->refs, 1) == 1)
+		free_launch(l);
+}
+
+void gpul_exec_launch_release(gpul_exec_launch *l)
+{
+	if (l)
+		gpul_launch_unref(l);
+}
+
+uint64_t gpul_exec_launch_instructions(const gpul_exec_launch *l)
+{
+	return atomic_load(&l->n_instructions);
+}

@@ -1,0 +1,184 @@
+/* machine.c — the workers and the list of launches that have blocks to start. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "softcuda/exec/warp/warp_internal.h"
+
+enum {
+	DEFAULT_RESIDENT = 256,
+	DEFAULT_HEAP = 8 << 20,
+	DEFAULT_TURN = 1000,
+	MAX_TURN = 1 << 30,
+	SCRATCH_BYTES = 4 * 512
+};
+
+static unsigned n_cpus(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+
+	return n > 0 ? (unsigned)n : 1;
+}
+
+static void print_to_stdout(void *user, const char *text, size_t text_bytes)
+{
+	(void)user;
+	fwrite(text, 1, text_bytes, stdout);
+}
+
+gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
+				     const gpul_exec_machine_options *options,
+				     gpul_exec_machine **out, gpul_error *err)
+{
+	gpul_exec_machine *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the machine");
+	m->memory = memory;
+	if (options)
+		m->options = *options;
+	if (!m->options.max_resident_blocks)
+		m->options.max_resident_blocks = DEFAULT_RESIDENT;
+	if (!m->options.heap_bytes)
+		m->options.heap_bytes = DEFAULT_HEAP;
+	if (!m->options.turn || m->options.turn > MAX_TURN)
+		m->options.turn = DEFAULT_TURN;
+	if (!m->options.print)
+		m->options.print = print_to_stdout;
+	m->n_workers = m->options.n_workers ? m->options.n_workers : n_cpus();
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_cond_init(&m->work, NULL);
+	*out = m;
+	return GPUL_OK;
+}
+
+/* With the lock held.  Fewer workers than wanted are enough; none is a failure. */
+static gpul_status start_workers(gpul_exec_machine *m, gpul_error *err)
+{
+	unsigned n = 0;
+
+	m->workers = calloc(m->n_workers, sizeof *m->workers);
+	for (; m->workers && n < m->n_workers; n++) {
+		struct worker *k = &m->workers[n];
+
+		k->machine = m;
+		k->index = n;
+		k->scratch = aligned_alloc(64, SCRATCH_BYTES);
+		for (unsigned d = 0; d < GPUL_EXEC_MAX_DEVICES; d++)
+			gpul_range_cache_init(&k->cache[d], m->memory, d);
+		if (!k->scratch || pthread_create(&k->thread, NULL, gpul_worker_main, k)) {
+			free(k->scratch);
+			break;
+		}
+	}
+	if (!n) {
+		free(m->workers);
+		m->workers = NULL;
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no worker thread could be started");
+	}
+	m->n_workers = n;
+	m->started = true;
+	return GPUL_OK;
+}
+
+gpul_status gpul_machine_list(gpul_exec_machine *m, gpul_exec_launch *l, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->started)
+		st = start_workers(m, err);
+	if (!st) {
+		if (m->last)
+			m->last->next = l;
+		else
+			m->first = l;
+		m->last = l;
+		l->listed = true;
+		if (m->n_sleeping && l->n_blocks == 1)
+			pthread_cond_signal(&m->work);
+		else if (m->n_sleeping)
+			pthread_cond_broadcast(&m->work);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return st;
+}
+
+void gpul_machine_stop(gpul_exec_machine *m)
+{
+	atomic_store(&m->stops, true);
+	pthread_mutex_lock(&m->lock);
+	pthread_cond_broadcast(&m->work);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* A worker counts up when it enters and when it leaves its blocks' instructions: the count is odd
+ * while it is among them.  Entering, it counts and then reads the table's generation; here the
+ * generation has moved, and then the count is read.  All four are sequentially consistent: if the
+ * count is even here, the worker finds the new generation there, and what it remembered of the table
+ * is gone. */
+void gpul_exec_machine_settle(gpul_exec_machine *m)
+{
+	unsigned n_workers;
+
+	if (!m)
+		return;
+	pthread_mutex_lock(&m->lock);
+	n_workers = m->started ? m->n_workers : 0;
+	pthread_mutex_unlock(&m->lock);
+	for (unsigned n = 0; n < n_workers; n++) {
+		uint64_t then = atomic_load(&m->workers[n].turns);
+
+		while (then % 2 && atomic_load(&m->workers[n].turns) == then)
+			sched_yield();
+	}
+}
+
+void gpul_exec_machine_pause(gpul_exec_machine *m)
+{
+	if (!m)
+		return;
+	atomic_store(&m->paused, true);  /* before settle reads the turns */
+	gpul_exec_machine_settle(m);
+}
+
+void gpul_exec_machine_resume(gpul_exec_machine *m)
+{
+	if (m)
+		atomic_store(&m->paused, false);
+}
+
+void gpul_exec_machine_destroy(gpul_exec_machine *m)
+{
+	if (!m)
+		return;
+	atomic_store(&m->quits, true);
+	gpul_machine_stop(m);
+	for (unsigned n = 0; m->started && n < m->n_workers; n++) {
+		pthread_join(m->workers[n].thread, NULL);
+		gpul_worker_free_memory(&m->workers[n]);
+	}
+	gpul_heap_destroy(m->heap);
+	pthread_mutex_destroy(&m->lock);
+	pthread_cond_destroy(&m->work);
+	free(m->workers);
+	free(m);
+}
+
+unsigned gpul_exec_max_resident_blocks(const gpul_exec_machine *m)
+{
+	return m->options.max_resident_blocks;
+}
+
+struct heap *gpul_machine_heap(gpul_exec_machine *m)
+{
+	struct heap *h;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->heap)
+		m->heap = gpul_heap_create(m->memory, m->options.heap_bytes);
+	h = m->heap;
+	pthread_mutex_unlock(&m->lock);
+	return h;
+}

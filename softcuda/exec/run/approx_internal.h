@@ -1,0 +1,105 @@
+/* approx_internal.h — sin, cos, lg2, ex2 and tanh of a float, without branches, so that a loop over
+ * lanes is vector code.  Polynomials in double: their own error is below 2^-33 relative, what is
+ * left is the rounding to float.  The coefficients are the Taylor series'. */
+#ifndef GPULOAD_SOFTCUDA_EXEC_RUN_APPROX_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_RUN_APPROX_INTERNAL_H
+
+#include "softcuda/exec/run/float_internal.h"
+
+/* Adding 1.5 * 2^52 leaves the nearest integer in the low bits of a double. */
+#define ROUNDER 0x1.8p52
+
+/* 2^x for |x| < 1000: 2^n by its exponent field, 2^f (|f| <= 1/2) as e^(f ln 2). */
+static inline double exp2_double(double x)
+{
+	const double shifted = x + ROUNDER, f = (x - (shifted - ROUNDER)) * 0x1.62e42fefa39efp-1;
+	double p = 1.0 / 3628800;
+	p = p * f + 1.0 / 362880;
+	p = p * f + 1.0 / 40320;
+	p = p * f + 1.0 / 5040;
+	p = p * f + 1.0 / 720;
+	p = p * f + 1.0 / 120;
+	p = p * f + 1.0 / 24;
+	p = p * f + 1.0 / 6;
+	p = p * f + 0.5;
+	p = p * f + 1.0;
+	p = p * f + 1.0;
+	return p * double_of((bits_of64(shifted) + 1023) << 52);
+}
+
+static inline float approx_ex2(float x)
+{
+	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x;  /* +inf and 0 from there on */
+	const float r = (float)exp2_double((double)limited);
+	return x == x ? r : x;
+}
+
+/* tanh x = (e - 1) / (e + 1) with e = 2^(2x log2(e)); near 0, where that cancels, x - x^3/3. */
+static inline float approx_tanh(float x)
+{
+	const float limited = x > 20.0f ? 20.0f : x < -20.0f ? -20.0f : x;
+	const double wide = (double)limited, e = exp2_double(wide * 0x1.71547652b82fep1);
+	const double r = fabsf(x) < 0x1p-12f ? wide - wide * wide * wide / 3 : (e - 1) / (e + 1);
+	const float f = (float)r;
+	return x == x ? (f == 0 ? x : f) : x;
+}
+
+/* sin((q + f) pi/2) for |f| <= 1/2: sin or cos of f pi/2 with a sign, by the low bits of q.  The
+ * argument's product with 2/pi carries 53 bits: a float beyond 2^29 has no right bit left, one
+ * beyond 2^50 is taken as 0 (PTX promises nothing past 2 pi). */
+static inline float sine_of(float x, unsigned quarter)
+{
+	const double turns = fabsf(x) < 0x1p50f ? (double)x * 0x1.45f306dc9c883p-1 : 0.0;
+	const double shifted = turns + ROUNDER, f = (turns - (shifted - ROUNDER)) * 0x1.921fb54442d18p0;
+	const uint64_t q = bits_of64(shifted) + quarter;
+	const double s = f * f;
+	double odd = -1.0 / 39916800, even = -1.0 / 3628800;
+	odd = odd * s + 1.0 / 362880;
+	even = even * s + 1.0 / 40320;
+	odd = odd * s - 1.0 / 5040;
+	even = even * s - 1.0 / 720;
+	odd = odd * s + 1.0 / 120;
+	even = even * s + 1.0 / 24;
+	odd = odd * s - 1.0 / 6;
+	even = even * s - 0.5;
+	odd = odd * s * f + f;
+	even = even * s + 1.0;
+	const double r = (q & 1) ? even : odd;
+	const double signed_r = double_of(bits_of64(r) ^ (q & 2) << 62);
+	const float result = (float)signed_r;
+	return fabsf(x) < INFINITY ? result : x - x;
+}
+
+static inline float approx_sin(float x)
+{
+	return x == 0 ? x : sine_of(x, 0);
+}
+
+static inline float approx_cos(float x)
+{
+	return sine_of(x, 1);
+}
+
+/* log2 of m 2^e with m in [sqrt(1/2), sqrt(2)): e + 2/ln2 atanh((m - 1) / (m + 1)). */
+static inline float approx_lg2(float x)
+{
+	const uint64_t u = bits_of64((double)x);  /* a subnormal float is a normal double */
+	const uint64_t half = 0x3fe6a09e00000000;
+	const uint64_t shifted = u - half;
+	const double e = (double)(int32_t)((int64_t)shifted >> 52);
+	const double m = double_of((shifted & 0x000fffffffffffff) + half);
+	const double s = (m - 1) / (m + 1), s2 = s * s;
+	double p = 1.0 / 15;
+	p = p * s2 + 1.0 / 13;
+	p = p * s2 + 1.0 / 11;
+	p = p * s2 + 1.0 / 9;
+	p = p * s2 + 1.0 / 7;
+	p = p * s2 + 1.0 / 5;
+	p = p * s2 + 1.0 / 3;
+	p = p * s2 + 1.0;
+	const float r = (float)(e + s * p * 0x1.71547652b82fep1);
+	const float special = x == 0 ? -INFINITY : x > 0 ? x : NAN;  /* +inf is its own logarithm */
+	return x > 0 && x < INFINITY ? r : special;
+}
+
+#endif

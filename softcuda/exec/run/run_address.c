@@ -1,0 +1,120 @@
+/* run_address.c — copies between register widths, and addresses: their making and their spaces.
+ *
+ * A .shared address is an offset into the block's shared memory, a .local one an offset into the
+ * lane's own local memory, a .param one an offset into the kernel's parameters.  A generic address is
+ * a host address: the same for .global and .const, window base + offset for the others. */
+#include "softcuda/exec/run/run_internal.h"
+
+#define COPY(name, to, to_type, from)                                                   \
+	HANDLER(name)                                                                   \
+	{                                                                               \
+		EACH_LANE(w, to(w, i->d), (to_type)from(w, i->a)[l]);                   \
+		return i + 1;                                                           \
+	}
+
+COPY(CUT_32_16, U16, uint16_t, U32)
+COPY(CUT_64_16, U16, uint16_t, U64)
+COPY(CUT_64_32, U32, uint32_t, U64)
+COPY(EXT_U16_32, U32, uint32_t, U16)
+COPY(EXT_S16_32, S32, int32_t, S16)
+COPY(EXT_U16_64, U64, uint64_t, U16)
+COPY(EXT_S16_64, S64, int64_t, S16)
+COPY(EXT_U32_64, U64, uint64_t, U32)
+COPY(EXT_S32_64, S64, int64_t, S32)
+
+HANDLER(ADDR_32)
+{
+	EACH_LANE(w, U32(w, i->d), U32(w, i->a)[l] + (uint32_t)i->imm);
+	return i + 1;
+}
+
+HANDLER(ADDR_64)
+{
+	EACH_LANE(w, U64(w, i->d), U64(w, i->a)[l] + (uint64_t)i->imm);
+	return i + 1;
+}
+
+HANDLER(LOCAL_ADDR_32)
+{
+	uint32_t at = state_of(w)->frame->local_offset + (uint32_t)i->imm;
+
+	EACH_LANE(w, U32(w, i->d), at);
+	return i + 1;
+}
+
+HANDLER(LOCAL_ADDR_64)
+{
+	uint64_t at = state_of(w)->frame->local_offset + (uint64_t)i->imm;
+
+	EACH_LANE(w, U64(w, i->d), at);
+	return i + 1;
+}
+
+/* Host address of lane 0's window, and how far the next lane's is. */
+static uint64_t window(const struct warp_state *s, unsigned flags, uint64_t *stride)
+{
+	*stride = 0;
+	switch (flags & SPACE_MASK) {
+	case SPACE_SHARED:
+		return (uintptr_t)s->shared;
+	case SPACE_LOCAL:
+		*stride = s->local_stride;
+		return (uintptr_t)s->local;
+	case SPACE_PARAM:
+		return (uintptr_t)s->params;
+	default:
+		return 0;
+	}
+}
+
+HANDLER(TO_GENERIC)
+{
+	uint64_t stride, base = window(state_of(w), i->flags, &stride);
+
+	EACH_LANE(w, U64(w, i->d), U64(w, i->a)[l] + base + l * stride);
+	return i + 1;
+}
+
+HANDLER(FROM_GENERIC)
+{
+	uint64_t stride, base = window(state_of(w), i->flags, &stride);
+
+	EACH_LANE(w, U64(w, i->d), U64(w, i->a)[l] - base - l * stride);
+	return i + 1;
+}
+
+static uint32_t lanes_inside(const struct warp *w, opref a, uint64_t base, uint64_t stride,
+			     uint64_t bytes)
+{
+	uint32_t inside = 0;
+
+	for (unsigned l = 0; l < LANES; l++)
+		inside |= (uint32_t)(U64(w, a)[l] - base - l * stride < bytes) << l;
+	return inside;
+}
+
+HANDLER(ISSPACEP)
+{
+	const struct warp_state *s = state_of(w);
+	uint32_t shared = lanes_inside(w, i->a, (uintptr_t)s->shared, 0, s->shared_bytes);
+	uint32_t local =
+		lanes_inside(w, i->a, (uintptr_t)s->local, s->local_stride, s->local_bytes);
+	uint32_t param = lanes_inside(w, i->a, (uintptr_t)s->params, 0, s->param_bytes), is;
+
+	switch (i->flags & SPACE_MASK) {
+	case SPACE_SHARED:
+		is = shared;
+		break;
+	case SPACE_LOCAL:
+		is = local;
+		break;
+	case SPACE_PARAM:
+		is = param;
+		break;
+	default:
+		is = ~(shared | local | param);
+		break;
+	}
+	*PRED(w, i->d) = (*PRED(w, i->d) & ~w->mask) | (is & w->mask);
+	return i + 1;
+}

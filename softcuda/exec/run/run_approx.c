@@ -1,0 +1,106 @@
+/* run_approx.c — the .approx functions: PTX ISA 9.7.3.
+ *
+ * A GPU computes these by table and interpolation, so that bits differ between GPUs, too.  We compute
+ * in double and round once, which is the same in all builds of this file and well inside PTX's bounds:
+ *
+ *     instruction            PTX's bound                              here
+ *     div.approx.f32         2 ulp for |b| in [2^-126, 2^126]         0.5 ulp
+ *     div.full.f32           2 ulp                                    0.5 ulp
+ *     rcp.approx.f32         1 ulp                                    0.5 ulp
+ *     sqrt.approx.f32        relative 2^-23                           0.5 ulp
+ *     rsqrt.approx.f32       relative 2^-22.9                         0.501 ulp
+ *     sin, cos.approx.f32    absolute 2^-20.5 in [-2 pi, 2 pi]        2^-24
+ *     lg2.approx.f32         absolute 2^-22 in [0.5, 2], else 2 ulp   0.51 ulp
+ *     ex2.approx.f32         2 ulp                                    0.501 ulp
+ *     tanh.approx.f32        relative 2^-11                           0.51 ulp
+ *     rcp.approx.ftz.f64     relative 2^-20 (a gross start value)     2^-20, by truncation
+ *     rsqrt.approx.f64       relative 2^-20                           0.51 ulp; .ftz: 2^-20
+ */
+#include "softcuda/exec/run/approx_internal.h"
+#include "softcuda/exec/run/lanes_internal.h"
+
+/* d = value of x, y; with .ftz their subnormals and the result's are zero. */
+#define APPROX(name, value)                                                   \
+	OP(name)                                                              \
+	{                                                                     \
+		OPERAND(float, a);                                            \
+		if (i->flags & FLAG_FTZ)                                      \
+			EACH_ACTIVE(float, opptr(w, i->d), canonical(flush(value(flush(a[l]))))); \
+		else                                                          \
+			EACH_ACTIVE(float, opptr(w, i->d), canonical(value(a[l]))); \
+		return i + 1;                                                 \
+	}
+
+static inline float reciprocal(float x)
+{
+	return 1.0f / x;
+}
+
+static inline float root(float x)
+{
+	return __builtin_sqrtf(x);
+}
+
+static inline float reciprocal_root(float x)
+{
+	return (float)(1.0 / __builtin_sqrt((double)x));
+}
+
+APPROX(RCP_APPROX, reciprocal)
+APPROX(SQRT_APPROX, root)
+APPROX(RSQRT_APPROX, reciprocal_root)
+APPROX(SIN_APPROX, approx_sin)
+APPROX(COS_APPROX, approx_cos)
+APPROX(LG2_APPROX, approx_lg2)
+APPROX(EX2_APPROX, approx_ex2)
+APPROX(TANH_APPROX, approx_tanh)
+
+/* The ISA fixes what div.approx gives for a huge divisor: the reciprocal underflows to 0, and inf * 0
+ * is NaN. */
+static inline float divide_fast(float x, float y)
+{
+	const float huge = fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? 1.0f : 0.0f;
+	return huge != 0 ? x * copysignf(0.0f, y) : x / y;
+}
+
+#define DIVIDE(name, value)                                                   \
+	OP(name)                                                              \
+	{                                                                     \
+		OPERAND(float, a);                                            \
+		OPERAND(float, b);                                            \
+		if (i->flags & FLAG_FTZ)                                      \
+			EACH_ACTIVE(float, opptr(w, i->d),                    \
+				    canonical(flush(value(flush(a[l]), flush(b[l]))))); \
+		else                                                          \
+			EACH_ACTIVE(float, opptr(w, i->d), canonical(value(a[l], b[l]))); \
+		return i + 1;                                                 \
+	}
+static inline float divide(float x, float y)
+{
+	return x / y;
+}
+DIVIDE(DIV_APPROX, divide_fast)
+DIVIDE(DIV_FULL, divide)
+
+/* The gross f64 forms look at the upper 32 bits of the operand only and give as many. */
+static inline double upper(double x)
+{
+	return double_of(bits_of64(x) & 0xffffffff00000000);
+}
+
+static inline double flush_f64(double x)
+{
+	const uint64_t u = bits_of64(x);
+	return double_of((u & 0x7ff0000000000000) ? u : u & (uint64_t)1 << 63);
+}
+
+static inline double canonical_f64(double x)
+{
+	return x == x ? x : double_of(0x7fffffff00000000);
+}
+
+UNARY(RCP_APPROX_F64, double, double,
+      canonical_f64(upper(flush_f64(1.0 / flush_f64(upper(a[l]))))))
+UNARY(RSQRT_APPROX_F64, double, double,
+      canonical_f64(upper(1.0 / __builtin_sqrt(flush_f64(upper(a[l]))))))
+UNARY(RSQRT_F64, double, double, 1.0 / __builtin_sqrt(a[l]))

@@ -1,0 +1,232 @@
+/* run_async.c — cp.async, mbarrier: copies that are done at once, and barriers that live in shared
+ * memory.  A block stays on one thread, so an mbarrier needs no atomic instruction. */
+#include "softcuda/exec/async_internal.h"
+#include "softcuda/exec/run/run_internal.h"
+#include "softcuda/exec/warp/access_internal.h"
+
+/* ---- mbarrier ------------------------------------------------------------------------------ */
+
+typedef MEMORY_TYPE(uint64_t) mbarrier;
+
+enum { COUNT_BITS = 20, EXPECTED_AT = 20, BYTES_AT = 41, BYTES_BITS = 22, PHASE_AT = 63 };
+#define COUNT_MASK ((1u << COUNT_BITS) - 1)
+#define BYTES_BIAS (1 << (BYTES_BITS - 1))
+
+static uint32_t pending(uint64_t m) { return (uint32_t)m & COUNT_MASK; }
+static uint32_t expected(uint64_t m) { return (uint32_t)(m >> EXPECTED_AT) & COUNT_MASK; }
+
+static int32_t bytes_due(uint64_t m)
+{
+	return (int32_t)(m >> BYTES_AT & ((1u << BYTES_BITS) - 1)) - BYTES_BIAS;
+}
+
+/* The phase ends when everybody arrived and every announced byte came; the next one begins. */
+static uint64_t pack(uint64_t phase, int32_t bytes, uint32_t expect, uint32_t wait)
+{
+	if (!wait && !bytes) {
+		phase ^= 1;
+		wait = expect;
+	}
+	return phase << PHASE_AT | (uint64_t)(uint32_t)(bytes + BYTES_BIAS) << BYTES_AT |
+	       (uint64_t)expect << EXPECTED_AT | wait;
+}
+
+HANDLER(MBAR_INIT)
+{
+	const uint32_t *count = U32(w, i->b);
+	struct access x;
+
+	if (resolve_each(state_of(w), i, 8, true, &x))
+		return x.stop;
+	EACH_ACTIVE(l, w) {
+		if (!count[l] || count[l] >= COUNT_MASK)
+			return gpul_fault_text(
+				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+				"mbarrier.init: %u arrivals; from 1 to %u are possible",
+				count[l], COUNT_MASK - 1);
+		*(mbarrier *)(uintptr_t)x.each[l] = pack(0, 0, count[l], count[l]);
+	}
+	return i + 1;
+}
+
+/* One lane's arrival, and bytes.  False: more arrive than the phase waits for. */
+static bool arrive(const struct insn *i, mbarrier *m, uint32_t count, uint32_t bytes)
+{
+	uint32_t expect = expected(*m), wait = pending(*m), n = i->n & MBAR_ARRIVES ? count : 0;
+	int32_t due = bytes_due(*m);
+
+	if (n > wait || (i->n & MBAR_DROPS && n > expect))
+		return false;
+	if (i->n & MBAR_EXPECTS)
+		due += (int32_t)bytes;
+	if (i->n & MBAR_COMPLETES)
+		due -= (int32_t)bytes;
+	if (i->n & MBAR_DROPS)
+		expect -= n;
+	*m = pack(*m >> PHASE_AT, due, expect, wait - n);
+	return true;
+}
+
+HANDLER(MBAR_ARRIVE)
+{
+	const uint32_t *count = U32(w, i->b), *bytes = U32(w, i->c);
+	uint64_t *d = U64(w, i->d);
+	struct access x;
+
+	if (resolve_each(state_of(w), i, 8, true, &x))
+		return x.stop;
+	state_of(w)->block->progressed = true;
+	EACH_ACTIVE(l, w) {
+		mbarrier *m = (mbarrier *)(uintptr_t)x.each[l];
+		const uint64_t before = *m;
+
+		if (!arrive(i, m, count[l], bytes[l]))
+			return gpul_fault_text(
+				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+				"mbarrier: %u arrive, but the phase waits for %u of %u",
+				count[l], pending(before), expected(before));
+		d[l] = before;
+	}
+	return i + 1;
+}
+
+/* b: the state that arrive gave, or the phase's parity.  Did that phase end? */
+HANDLER(MBAR_TEST)
+{
+	struct warp_state *s = state_of(w);
+	uint32_t ended = 0;
+	struct access x;
+
+	if (resolve_each(s, i, 8, false, &x))
+		return x.stop;
+	EACH_ACTIVE(l, w) {
+		const uint64_t now = *(mbarrier *)(uintptr_t)x.each[l] >> PHASE_AT;
+		const uint64_t phase =
+			i->n & MBAR_PARITY ? U32(w, i->b)[l] & 1 : U64(w, i->b)[l] >> PHASE_AT;
+
+		ended |= (uint32_t)(now != phase) << l;
+	}
+	*PRED(w, i->d) = (*PRED(w, i->d) & ~w->mask) | ended;
+	if (!(i->n & MBAR_YIELDS) || ended == w->mask)
+		return i + 1;
+	s->block->polls = true;
+	return raise_event(s, EVENT_YIELD, i + 1);
+}
+
+HANDLER(MBAR_PENDING)
+{
+	EACH_ACTIVE(l, w)
+		U32(w, i->d)[l] = pending(U64(w, i->a)[l]);
+	return i + 1;
+}
+
+/* ---- copies -------------------------------------------------------------------------------- */
+
+/* `bytes` at `offset` of both addresses, for the warp's lanes; a fault's handler value or NULL. */
+static const struct insn *copy_piece(struct warp_state *s, const struct async_copy *c,
+				     unsigned bytes, uint32_t offset)
+{
+	struct insn to = c->to, from = c->from;
+	struct access write, read;
+
+	to.imm += offset;
+	from.imm += offset;
+	if (resolve_each(s, &from, bytes, false, &read))
+		return read.stop;
+	if (resolve_each(s, &to, bytes, true, &write))
+		return write.stop;
+	EACH_ACTIVE(l, &s->w)
+	memcpy((void *)(uintptr_t)write.each[l], (const void *)(uintptr_t)read.each[l], bytes);
+	return NULL;
+}
+
+static uint32_t wanted(const struct warp *w, const struct async_copy *c, unsigned bytes,
+		       unsigned lane)
+{
+	uint32_t n = bytes;
+
+	if (c->ignores)
+		n = *PRED(w, c->source_bytes) >> lane & 1 ? 0 : bytes;
+	else if (c->has_source_bytes)
+		n = U32(w, c->source_bytes)[lane];
+	return n < bytes ? n : bytes;
+}
+
+/* A lane that reads less than it writes: what it does not read, it need not be allowed to read. */
+static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c,
+				    unsigned bytes, uint32_t n)
+{
+	static const uint8_t zeros[16];
+	const struct insn *stop = NULL;
+	struct access to;
+
+	if (resolve_each(s, &c->to, bytes, true, &to))
+		return to.stop;
+	memcpy((void *)(uintptr_t)to.each[first_lane(s->w.mask)], zeros, bytes);
+	for (uint32_t k = 0; k < n && !stop; k++)
+		stop = copy_piece(s, c, 1, k);
+	return stop;
+}
+
+HANDLER(CP_ASYNC)
+{
+	struct warp_state *s = state_of(w);
+	const struct async_copy *c = i->object;
+	const uint32_t mask = w->mask;
+	const struct insn *stop = NULL;
+	uint32_t whole = 0;
+
+	EACH_ACTIVE(l, w)
+		whole |= (uint32_t)(wanted(w, c, i->n, l) == i->n) << l;
+	w->mask = whole;
+	if (whole)
+		stop = copy_piece(s, c, i->n, 0);
+	for (uint32_t rest = mask & ~whole; rest && !stop; rest &= rest - 1) {
+		w->mask = rest & -rest;
+		stop = copy_part(s, c, i->n, wanted(w, c, i->n, first_lane(rest)));
+	}
+	w->mask = mask;
+	return stop ? stop : i + 1;
+}
+
+static const struct insn *bulk_copy(struct warp_state *s, const struct async_copy *c,
+				    uint32_t bytes)
+{
+	struct access x;
+
+	for (uint32_t k = 0; k < bytes; k += 16) {
+		const struct insn *stop = copy_piece(s, c, 16, k);
+
+		if (stop)
+			return stop;
+	}
+	if (!c->has_barrier)
+		return NULL;
+	if (resolve_each(s, &c->barrier, 8, true, &x))
+		return x.stop;
+	arrive(&c->barrier, (mbarrier *)(uintptr_t)x.each[first_lane(s->w.mask)], 0, bytes);
+	s->block->progressed = true;
+	return NULL;
+}
+
+HANDLER(CP_BULK)
+{
+	const struct async_copy *c = i->object;
+	const uint32_t mask = w->mask;
+	const struct insn *stop = NULL;
+
+	for (uint32_t rest = mask; rest && !stop; rest &= rest - 1) {
+		unsigned lane = first_lane(rest);
+		uint32_t bytes = U32(w, c->source_bytes)[lane];
+
+		w->mask = rest & -rest;
+		if (bytes % 16)
+			stop = gpul_fault_text(
+				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
+				"cp.async.bulk: %u bytes are not a multiple of 16", bytes);
+		else
+			stop = bulk_copy(state_of(w), c, bytes);
+	}
+	w->mask = mask;
+	return stop ? stop : i + 1;
+}

@@ -1,0 +1,287 @@
+/* run_atomic.c — atom and red: lane by lane, in lane order.
+ *
+ * A block stays on one thread, so its shared memory needs no atomic instruction; for global memory, and
+ * for generic addresses, the compiler's atomics are used.  Every order is taken as acq_rel: x86-64's
+ * atomics are that anyway.  Floating point adds go by compare and exchange. */
+#include "softcuda/exec/run/run_internal.h"
+#include "softcuda/exec/warp/access_internal.h"
+
+#include <math.h>
+
+/* `update` computes the new value from old, b and c (those of lane l); the loop stores it. */
+#define ATOMIC(name, type, update)                                                          \
+	HANDLER(ATOM_##name)                                                                \
+	{                                                                                   \
+		typedef MEMORY_TYPE(type) cell;                                             \
+		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED;                \
+		const unsigned n = i->n ? i->n : 1;                                         \
+		const opref *bs = i->n ? OPLIST(w, i->b) : &i->b, *ds = i->n ? OPLIST(w, i->d) : &i->d; \
+		struct access x;                                                            \
+		state_of(w)->block->polls |= !shared;                                       \
+		if (resolve_each(state_of(w), i, (unsigned)sizeof(cell) * n, true, &x))                               \
+			return x.stop;                                                      \
+		for (unsigned e = 0; e < n; e++) {                                          \
+			type *d = opptr(w, ds[e]);                                          \
+			const type *bv = opptr(w, bs[e]), *cv = opptr(w, i->c);             \
+			if (shared) {                                                       \
+				EACH_ACTIVE(l, w) {                                         \
+					cell *p = (cell *)(uintptr_t)x.each[l] + e;         \
+					const type old = *p, b = bv[l], c = cv[l];          \
+					(void)c;                                            \
+					*p = (type)(update);                                \
+					d[l] = old;                                         \
+				}                                                           \
+			} else {                                                            \
+				EACH_ACTIVE(l, w) {                                         \
+					cell *p = (cell *)(uintptr_t)x.each[l] + e;         \
+					const type b = bv[l], c = cv[l];                    \
+					type old = __atomic_load_n(p, __ATOMIC_RELAXED);    \
+					(void)c;                                            \
+					while (!__atomic_compare_exchange_n(p, &old, (type)(update), true, \
+									    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) \
+						;                                           \
+					d[l] = old;                                         \
+				}                                                           \
+			}                                                                   \
+		}                                                                           \
+		return i + 1;                                                               \
+	}
+
+/* Those that the CPU has as one instruction: no loop by compare and exchange. */
+#define FETCH(name, type, operation, builtin)                                               \
+	HANDLER(ATOM_##name)                                                                \
+	{                                                                                   \
+		typedef MEMORY_TYPE(type) cell;                                             \
+		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED;                \
+		type *d = opptr(w, i->d);                                                   \
+		const type *b = opptr(w, i->b);                                             \
+		struct access x;                                                            \
+		enum shape shape = resolve(state_of(w), i, sizeof(cell), true, &x);         \
+		if (shape == SHAPE_FAULT)                                                   \
+			return x.stop;                                                      \
+		if (shared && shape == SHAPE_GATHER) {                                      \
+			FOR_LANES(l, w, {                                                   \
+				cell *p = (cell *)(void *)(x.at + x.offset[l]);             \
+				const type old = *p;                                        \
+				*p = (type)(operation);                                     \
+				d[l] = old;                                                 \
+			});                                                                 \
+			return i + 1;                                                       \
+		}                                                                           \
+		pointers(shape, sizeof(cell), &x);                                          \
+		if (shared) {                                                               \
+			EACH_ACTIVE(l, w) {                                                 \
+				cell *p = (cell *)(uintptr_t)x.each[l];                     \
+				const type old = *p;                                        \
+				*p = (type)(operation);                                     \
+				d[l] = old;                                                 \
+			}                                                                   \
+		} else {                                                                    \
+			state_of(w)->block->polls = true;                                   \
+			EACH_ACTIVE(l, w)                                                   \
+				d[l] = builtin((cell *)(uintptr_t)x.each[l], b[l], __ATOMIC_ACQ_REL); \
+		}                                                                           \
+		return i + 1;                                                               \
+	}
+
+FETCH(ADD_32, uint32_t, old + b[l], __atomic_fetch_add)
+FETCH(ADD_64, uint64_t, old + b[l], __atomic_fetch_add)
+FETCH(EXCH_32, uint32_t, b[l], __atomic_exchange_n)
+FETCH(EXCH_64, uint64_t, b[l], __atomic_exchange_n)
+ATOMIC(AND_32, uint32_t, old & b)
+ATOMIC(AND_64, uint64_t, old & b)
+ATOMIC(OR_32, uint32_t, old | b)
+ATOMIC(OR_64, uint64_t, old | b)
+ATOMIC(XOR_32, uint32_t, old ^ b)
+ATOMIC(XOR_64, uint64_t, old ^ b)
+ATOMIC(MIN_U32, uint32_t, b < old ? b : old)
+ATOMIC(MIN_S32, int32_t, b < old ? b : old)
+ATOMIC(MIN_U64, uint64_t, b < old ? b : old)
+ATOMIC(MIN_S64, int64_t, b < old ? b : old)
+ATOMIC(MAX_U32, uint32_t, b > old ? b : old)
+ATOMIC(MAX_S32, int32_t, b > old ? b : old)
+ATOMIC(MAX_U64, uint64_t, b > old ? b : old)
+ATOMIC(MAX_S64, int64_t, b > old ? b : old)
+ATOMIC(CAS_16, uint16_t, old == b ? c : old)
+ATOMIC(CAS_32, uint32_t, old == b ? c : old)
+ATOMIC(CAS_64, uint64_t, old == b ? c : old)
+ATOMIC(INC_U32, uint32_t, old >= b ? 0 : old + 1)
+ATOMIC(DEC_U32, uint32_t, old == 0 || old > b ? b : old - 1)
+
+/* ---- floating point -------------------------------------------------------------------------- */
+
+/* PTX ISA 9.7.13.5: f32 adds on global memory flush subnormals to zero, those on shared memory do not. */
+static float flush32(float x)
+{
+	return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
+}
+
+static uint32_t add_f32(uint32_t a, uint32_t b, bool flush)
+{
+	float x, y;
+	uint32_t r;
+
+	memcpy(&x, &a, 4);
+	memcpy(&y, &b, 4);
+	x = flush ? flush32(flush32(x) + flush32(y)) : x + y;
+	memcpy(&r, &x, 4);
+	return isnan(x) ? 0x7fffffff : r;
+}
+
+static uint64_t add_f64(uint64_t a, uint64_t b)
+{
+	double x, y;
+
+	memcpy(&x, &a, 8);
+	memcpy(&y, &b, 8);
+	x += y;
+	memcpy(&a, &x, 8);
+	return isnan(x) ? 0xfff8000000000000u : a;
+}
+
+ATOMIC(ADD_F32, uint32_t, add_f32(old, b, !shared))
+ATOMIC(ADD_F64, uint64_t, add_f64(old, b))
+
+static float half_value(uint16_t h)
+{
+	unsigned exponent = h >> 10 & 31, mantissa = h & 1023;
+	float x = exponent == 31 ? (mantissa ? NAN : INFINITY)
+		  : exponent     ? ldexpf((float)(mantissa | 1024), (int)exponent - 25)
+				 : ldexpf((float)mantissa, -24);
+
+	return h & 0x8000 ? -x : x;
+}
+
+/* To the nearest 16-bit float with `digits` bits of fraction and smallest exponent `low`; ties to even.  The
+ * value is a sum of two such floats: in double it is exact, and rounds once. */
+static uint16_t narrow(double x, unsigned digits, int low, unsigned bias_bits)
+{
+	unsigned sign = signbit(x) ? 0x8000 : 0, top = (1u << bias_bits) - 1;
+	double magnitude = fabs(x), scaled;
+	int exponent;
+
+	if (isnan(x))
+		return 0x7fff;
+	if (isinf(x))
+		return (uint16_t)(sign | top << digits);
+	if (magnitude == 0)
+		return (uint16_t)sign;
+	exponent = ilogb(magnitude);
+	exponent = exponent < low ? low : exponent;
+	scaled = nearbyint(ldexp(magnitude, (int)digits - exponent));  /* 2^digits .. 2^(digits+1), or less below low */
+	if (exponent - low + 1 >= (int)top ||
+	    (exponent - low + 2 >= (int)top && scaled >= ldexp(1, (int)digits + 1)))
+		return (uint16_t)(sign | top << digits);
+	return (uint16_t)(sign + ((unsigned)(exponent - low) << digits) + (unsigned)scaled);
+}
+
+static uint16_t to_half(double x) { return narrow(x, 10, -14, 5); }
+static uint16_t to_brain(double x) { return narrow(x, 7, -126, 8); }
+
+static float brain_value(uint16_t h)
+{
+	uint32_t bits = (uint32_t)h << 16;
+	float x;
+
+	memcpy(&x, &bits, 4);
+	return x;
+}
+
+static double smaller(double a, double b)
+{
+	return isnan(a) ? b : isnan(b) ? a : a == b ? (signbit(a) ? a : b) : a < b ? a : b;
+}
+
+static double larger(double a, double b)
+{
+	return isnan(a) ? b : isnan(b) ? a : a == b ? (signbit(a) ? b : a) : a > b ? a : b;
+}
+
+static double sum(double a, double b)
+{
+	return a + b;
+}
+
+typedef double combine(double a, double b);
+
+static inline uint16_t half_op(uint16_t a, uint16_t b, combine *f)
+{
+	return to_half(f(half_value(a), half_value(b)));
+}
+
+static inline uint16_t brain_op(uint16_t a, uint16_t b, combine *f)
+{
+	return to_brain(f(brain_value(a), brain_value(b)));
+}
+
+#define PAIR(op, f) \
+	((uint32_t)op((uint16_t)old, (uint16_t)b, f) | (uint32_t)op((uint16_t)(old >> 16), (uint16_t)(b >> 16), f) << 16)
+
+ATOMIC(ADD_F16, uint16_t, half_op(old, b, sum))
+ATOMIC(MIN_F16, uint16_t, half_op(old, b, smaller))
+ATOMIC(MAX_F16, uint16_t, half_op(old, b, larger))
+ATOMIC(ADD_BF16, uint16_t, brain_op(old, b, sum))
+ATOMIC(MIN_BF16, uint16_t, brain_op(old, b, smaller))
+ATOMIC(MAX_BF16, uint16_t, brain_op(old, b, larger))
+ATOMIC(ADD_F16X2, uint32_t, PAIR(half_op, sum))
+ATOMIC(MIN_F16X2, uint32_t, PAIR(half_op, smaller))
+ATOMIC(MAX_F16X2, uint32_t, PAIR(half_op, larger))
+ATOMIC(ADD_BF16X2, uint32_t, PAIR(brain_op, sum))
+ATOMIC(MIN_BF16X2, uint32_t, PAIR(brain_op, smaller))
+ATOMIC(MAX_BF16X2, uint32_t, PAIR(brain_op, larger))
+
+/* ---- 128 bits: a register is 32 low words, then 32 high words ------------------------------------ */
+
+__extension__ typedef unsigned __int128 uint128;
+typedef uint128 wide __attribute__((may_alias));
+
+static inline uint128 wide_at(const struct warp *w, opref r, unsigned l)
+{
+	return (uint128)U64(w, r)[LANES + l] << 64 | U64(w, r)[l];
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+/* cmpxchg16b, which every x86-64 CPU of this century has; the compiler would call a library for it. */
+static bool swap_wide(wide *p, uint128 *old, uint128 new)
+{
+	uint64_t lo = (uint64_t)*old, hi = (uint64_t)(*old >> 64);
+	bool done;
+
+	__asm__ volatile("lock cmpxchg16b %1"
+			 : "=@ccz"(done), "+m"(*p), "+a"(lo), "+d"(hi)
+			 : "b"((uint64_t)new), "c"((uint64_t)(new >> 64))
+			 : "memory");
+	*old = (uint128)hi << 64 | lo;
+	return done;
+}
+#else
+static bool swap_wide(wide *p, uint128 *old, uint128 new)
+{
+	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+#endif
+
+static inline const struct insn *atomic_wide(struct warp *w, const struct insn *i, bool compare)
+{
+	struct access x;
+
+	state_of(w)->block->polls = true;
+	if (resolve_each(state_of(w), i, 16, true, &x))
+		return x.stop;
+	EACH_ACTIVE(l, w) {
+		wide *p = (wide *)(uintptr_t)x.each[l];
+		uint128 b = wide_at(w, i->b, l), new = compare ? wide_at(w, i->c, l) : b,
+			old = b;
+
+		/* A failed exchange leaves what is there in old: it doubles as the load. */
+		while (!swap_wide(p, &old, compare && old != b ? old : new))
+			;
+		U64(w, i->d)[l] = (uint64_t)old;
+		U64(w, i->d)[LANES + l] = (uint64_t)(old >> 64);
+	}
+	return i + 1;
+}
+
+HANDLER(ATOM_CAS_128) { return atomic_wide(w, i, true); }
+HANDLER(ATOM_EXCH_128) { return atomic_wide(w, i, false); }

@@ -1,0 +1,61 @@
+/* run_carry.c — add.cc, addc, sub.cc, subc, mad.cc, madc: PTX ISA 9.7.2.
+ *
+ * The carry of each lane is a bit of w->cc.  insn->flags says whether it is read (CARRY_IN) and
+ * written (CARRY_OUT).  For subtraction it is the borrow.  Only the lanes that run change theirs. */
+#include "softcuda/exec/run/lanes_internal.h"
+#include "softcuda/exec/select_internal.h"
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+/* T: the register's type, W: one of twice the width, in which nothing is lost. */
+#define CARRY(name, T, W, bits, total)                                        \
+	OP(name)                                                              \
+	{                                                                     \
+		OPERAND(T, a);                                                \
+		OPERAND(T, b);                                                \
+		const uint32_t in = (i->flags & CARRY_IN) ? w->cc : 0;        \
+		_Alignas(64) T t[LANES];                                      \
+		uint32_t out = 0;                                             \
+		for (unsigned l = 0; l < LANES; l++) {                        \
+			const W sum = (total);                                \
+			t[l] = (T)sum;                                        \
+			out |= (uint32_t)(sum >> (bits) & 1) << l;            \
+		}                                                             \
+		if (i->flags & CARRY_OUT)                                     \
+			w->cc = (w->cc & ~w->mask) | (out & w->mask);         \
+		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T));           \
+		return i + 1;                                                 \
+	}
+#define CARRY_L (in >> l & 1)
+CARRY(ADDC_32, uint32_t, uint64_t, 32, (uint64_t)a[l] + b[l] + CARRY_L)
+CARRY(ADDC_64, uint64_t, uint128, 64, (uint128)a[l] + b[l] + CARRY_L)
+CARRY(SUBC_32, uint32_t, uint64_t, 32, (uint64_t)a[l] - b[l] - CARRY_L)
+CARRY(SUBC_64, uint64_t, uint128, 64, (uint128)a[l] - b[l] - CARRY_L)
+
+/* One half of the product, then a sum with carry. */
+#define MADC(name, T, W, bits, half)                                          \
+	OP(name)                                                              \
+	{                                                                     \
+		OPERAND(T, a);                                                \
+		OPERAND(T, b);                                                \
+		OPERAND(T, c);                                                \
+		const uint32_t in = (i->flags & CARRY_IN) ? w->cc : 0;        \
+		_Alignas(64) T t[LANES];                                      \
+		uint32_t out = 0;                                             \
+		for (unsigned l = 0; l < LANES; l++) {                        \
+			const W sum = (W)(T)(half) + c[l] + CARRY_L;          \
+			t[l] = (T)sum;                                        \
+			out |= (uint32_t)(sum >> (bits) & 1) << l;            \
+		}                                                             \
+		if (i->flags & CARRY_OUT)                                     \
+			w->cc = (w->cc & ~w->mask) | (out & w->mask);         \
+		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T));           \
+		return i + 1;                                                 \
+	}
+MADC(MADC_LO_32, uint32_t, uint64_t, 32, a[l] * b[l])
+MADC(MADC_LO_64, uint64_t, uint128, 64, a[l] * b[l])
+MADC(MADC_HI_U32, uint32_t, uint64_t, 32, (uint64_t)a[l] * b[l] >> 32)
+MADC(MADC_HI_S32, uint32_t, uint64_t, 32, (int64_t)(int32_t)a[l] * (int32_t)b[l] >> 32)
+MADC(MADC_HI_U64, uint64_t, uint128, 64, (uint128)a[l] * b[l] >> 64)
+MADC(MADC_HI_S64, uint64_t, uint128, 64, (int128)(int64_t)a[l] * (int64_t)b[l] >> 64)

@@ -1,0 +1,215 @@
+/* run_control.c — branches, calls, exits, barriers: what changes which lanes run, and where. */
+#include "softcuda/exec/run/run_internal.h"
+
+#include <time.h>
+
+HANDLER(GUARD)
+{
+	uint32_t mask = w->mask, on = mask & *PRED(w, i->guard);
+	const struct insn *next = i + 1;
+
+	if (on) {
+		w->mask = on;
+		next = i->inner(w, i);
+		w->mask = mask;
+	}
+	return next;
+}
+
+HANDLER(GUARD_NOT)
+{
+	uint32_t mask = w->mask, on = mask & ~*PRED(w, i->guard);
+	const struct insn *next = i + 1;
+
+	if (on) {
+		w->mask = on;
+		next = i->inner(w, i);
+		w->mask = mask;
+	}
+	return next;
+}
+
+HANDLER(NOP)
+{
+	(void)w;
+	return i + 1;
+}
+
+static inline const struct insn *jump(struct warp_state *s, const struct insn *i,
+				      const struct insn *target)
+{
+	count_run(s, i, target);
+	if (target <= i && --s->back_edges < 0)
+		return raise_event(s, EVENT_YIELD, target);
+	if (target > s->limit || target <= s->floor)
+		return raise_event(s, EVENT_SWITCH, target);
+	return target;
+}
+
+HANDLER(BRA)
+{
+	return jump(state_of(w), i, i->target);
+}
+
+/* `take` lanes go to the target, the others on. */
+static inline const struct insn *branch(struct warp_state *s, const struct insn *i,
+					uint32_t take)
+{
+	if (take == s->w.mask)
+		return jump(s, i, i->target);
+	if (!take || i->target == i + 1)
+		return i + 1;
+	return gpul_split_diverge(s, i, i->target, take);
+}
+
+HANDLER(BRA_IF)
+{
+	return branch(state_of(w), i, w->mask & *PRED(w, i->guard));
+}
+
+HANDLER(BRA_IFNOT)
+{
+	return branch(state_of(w), i, w->mask & ~*PRED(w, i->guard));
+}
+
+HANDLER(BRX)
+{
+	struct warp_state *s = state_of(w);
+	const struct branch_table *t = i->object;
+	const uint32_t *index = U32(w, i->a);
+	const struct insn *target[LANES];
+	struct frame *frame[LANES];
+	const struct insn *first = NULL;
+	bool same = true;
+
+	for (uint32_t rest = w->mask; rest; rest &= rest - 1) {
+		unsigned l = first_lane(rest);
+
+		if (index[l] >= t->n_targets)
+			return gpul_fault_text(
+				s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+				"brx.idx: index %u, but the table has %u targets", index[l],
+				t->n_targets);
+		target[l] = t->targets[index[l]];
+		frame[l] = s->frame;
+		first = first ? first : target[l];
+		same = same && target[l] == first;
+	}
+	if (same)
+		return jump(s, i, first);
+	count_run(s, i, i + 1);
+	return gpul_split_scatter(s, target, frame);
+}
+
+HANDLER(EXIT)
+{
+	count_run(state_of(w), i, i + 1);
+	return gpul_split_exit(state_of(w));
+}
+
+HANDLER(RET)
+{
+	return gpul_call_return(state_of(w), i);
+}
+
+HANDLER(CALL)
+{
+	const struct call_site *site = i->object;
+
+	return gpul_call(state_of(w), i, site->callee);
+}
+
+HANDLER(CALL_POINTER)
+{
+	return gpul_call_pointer(state_of(w), i);
+}
+
+HANDLER(CALL_BUILTIN)
+{
+	return gpul_call_builtin(state_of(w), i);
+}
+
+HANDLER(TRAP)
+{
+	return gpul_fault_text(state_of(w), i, GPUL_EXEC_TRAP, first_lane(w->mask), "%s",
+			       i->n ? "brkpt: no debugger is attached" : "trap executed");
+}
+
+HANDLER(NANOSLEEP)
+{
+	struct warp_state *s = state_of(w);
+
+	s->block->polls = true;
+	return raise_event(s, EVENT_YIELD, i + 1);
+}
+
+/* The scheduler parks the split and counts its arrival (block.c): it reads i's operands itself. */
+static const struct insn *barrier(struct warp *w, const struct insn *i)
+{
+	return raise_event(state_of(w), EVENT_BARRIER, i + 1);
+}
+
+HANDLER(BAR_SYNC) { return barrier(w, i); }
+HANDLER(BAR_CLUSTER) { return barrier(w, i); }
+HANDLER(BAR_RED_POPC) { return barrier(w, i); }
+HANDLER(BAR_RED_AND) { return barrier(w, i); }
+HANDLER(BAR_RED_OR) { return barrier(w, i); }
+HANDLER(BAR_ARRIVE) { return barrier(w, i); }
+
+HANDLER(FENCE)
+{
+	(void)w;
+	THREAD_FENCE(memory_order_acq_rel);
+	return i + 1;
+}
+
+HANDLER(FENCE_SC)
+{
+	(void)w;
+	THREAD_FENCE(memory_order_seq_cst);
+	return i + 1;
+}
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Bring a special register that moves up to date; e: which, n: its width in bytes.  Who asks for the time again and
+ * again waits, and what for may need this CPU. */
+HANDLER(READ_CLOCK)
+{
+	struct warp_state *s = state_of(w);
+	uint64_t now;
+
+	s->block->polls = true;
+	s->back_edges -= POLL_COST;
+	switch (i->e) {
+	case GPUL_PTX_SREG_GLOBALTIMER:
+	case GPUL_PTX_SREG_GLOBALTIMER_LO:
+		now = nanoseconds(CLOCK_REALTIME);
+		break;
+	case GPUL_PTX_SREG_GLOBALTIMER_HI:
+		now = nanoseconds(CLOCK_REALTIME) >> 32;
+		break;
+	case GPUL_PTX_SREG_CLOCK_HI:
+		now = nanoseconds(CLOCK_MONOTONIC) >> 32;
+		break;
+	default:
+		now = nanoseconds(CLOCK_MONOTONIC);
+		break;
+	}
+	if (i->n == 8)
+		for (unsigned l = 0; l < LANES; l++)
+			U64(w, i->d)[l] = now;
+	else if (i->n == 4)
+		for (unsigned l = 0; l < LANES; l++)
+			U32(w, i->d)[l] = (uint32_t)now;
+	else
+		for (unsigned l = 0; l < LANES; l++)
+			U16(w, i->d)[l] = (uint16_t)now;
+	return i + 1;
+}

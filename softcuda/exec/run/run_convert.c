@@ -1,0 +1,375 @@
+/* run_convert.c — cvt and cvt.pack: PTX ISA 9.7.9.21, 9.7.9.22.
+ *
+ * The pairs that compilers emit by the dozen have a handler of their own, which is one vector loop.
+ * All the others, with every rounding, .sat, .ftz, .relu and format, are CVT_ANY: each lane goes
+ * through a value that holds any source exactly (a 64-bit integer with its signedness, or a double).
+ *
+ * Registers arrive with the width of their type (8-bit types in 16 bits): decoding cuts and extends. */
+#include "softcuda/exec/run/half_internal.h"
+#include "softcuda/exec/run/lanes_internal.h"
+#include "softcuda/exec/run/small_float_internal.h"
+
+/* ---- integer to integer ----------------------------------------------------------------------------- */
+
+UNARY(CVT_S64_S32, int64_t, int32_t, a[l])
+UNARY(CVT_U64_U32, uint64_t, uint32_t, a[l])
+UNARY(CVT_32_64, uint32_t, uint64_t, a[l])
+UNARY(CVT_U32_U16, uint32_t, uint16_t, a[l])
+UNARY(CVT_S32_S16, int32_t, int16_t, a[l])
+UNARY(CVT_16_32, uint16_t, uint32_t, a[l])
+UNARY(CVT_S64_S16, int64_t, int16_t, a[l])
+UNARY(CVT_U64_U16, uint64_t, uint16_t, a[l])
+UNARY(CVT_16_64, uint16_t, uint64_t, a[l])
+UNARY(CVT_S32_S8, int32_t, uint16_t, (int8_t)a[l])
+UNARY(CVT_U32_U8, uint32_t, uint16_t, (uint8_t)a[l])
+
+/* ---- integer and float, to nearest ---------------------------------------------------------------------- */
+
+UNARY(CVT_F32_S32, float, int32_t, a[l])
+UNARY(CVT_F32_U32, float, uint32_t, a[l])
+UNARY(CVT_F64_S32, double, int32_t, a[l])
+UNARY(CVT_F64_U32, double, uint32_t, a[l])
+UNARY(CVT_F64_F32, double, float, (double)a[l])
+/* Seen on sm_90: a NaN keeps its sign and the upper bits of its fraction, as CPUs do it, too. */
+UNARY(CVT_F32_F64, float, double, (float)a[l])
+
+/* Out of range: the nearest integer there is; NaN: 0.  The limit is a float itself: 2^31 is the
+ * first that does not fit. */
+static inline int32_t truncate_s32(float x)
+{
+	const float low = x > -0x1p31f ? x : -0x1p31f;
+	const int32_t r = (int32_t)(low < 0x1p31f ? low : 0.0f);
+	return x != x ? 0 : x >= 0x1p31f ? INT32_MAX : r;
+}
+
+static inline uint32_t truncate_u32(float x)
+{
+	const float low = x > 0.0f ? x : 0.0f;
+	const uint32_t r = (uint32_t)(int64_t)(low < 0x1p32f ? low : 0.0f);
+	return x >= 0x1p32f ? UINT32_MAX : r;
+}
+
+UNARY(CVT_RZI_S32_F32, int32_t, float, truncate_s32(a[l]))
+UNARY(CVT_RZI_U32_F32, uint32_t, float, truncate_u32(a[l]))
+
+/* ---- half precision, to nearest ---------------------------------------------------------------------------- */
+
+OP(CVT_F32_F16)
+{
+	OPERAND(uint16_t, a);
+	_Alignas(64) float t[LANES];
+	widen_f16(t, a, LANES);
+	for (unsigned l = 0; l < LANES; l++)
+		t[l] = canonical(t[l]);
+	merge32(w->mask, opptr(w, i->d), (const uint32_t *)(const void *)t);
+	return i + 1;
+}
+
+OP(CVT_F16_F32)
+{
+	OPERAND(float, a);
+	_Alignas(64) uint16_t t[LANES];
+	narrow_f16(t, a, LANES);
+	merge16(w->mask, opptr(w, i->d), t);
+	return i + 1;
+}
+
+/* Seen on sm_90: a shift, NaN or not. */
+UNARY(CVT_F32_BF16, uint32_t, uint16_t, (uint32_t)a[l] << 16)
+
+/* ---- anything --------------------------------------------------------------------------------------------- */
+
+/* A source value: x when is_float, else the integer; the integer of an f32, f16 or bf16 is its bits. */
+struct value {
+	bool is_float, is_signed;
+	uint64_t integer;
+	double x;
+};
+
+static const struct small_format *format_of(unsigned kind)
+{
+	switch (kind) {
+	case KIND_F16: return &format_f16;
+	case KIND_BF16: return &format_bf16;
+	case KIND_TF32: return &format_tf32;
+	case KIND_E4M3: return &format_e4m3;
+	case KIND_E5M2: return &format_e5m2;
+	default: return &format_f32;
+	}
+}
+
+static struct value load_value(const struct conversion *cv, const void *slot, unsigned l)
+{
+	struct value v = { .is_signed = true };
+	switch (cv->from) {
+	case KIND_U8: v.integer = (uint8_t)((const uint16_t *)slot)[l]; break;
+	case KIND_S8: v.integer = (uint64_t)(int8_t)((const uint16_t *)slot)[l]; break;
+	case KIND_U16: v.integer = ((const uint16_t *)slot)[l]; break;
+	case KIND_S16: v.integer = (uint64_t)((const int16_t *)slot)[l]; break;
+	case KIND_U32: v.integer = ((const uint32_t *)slot)[l]; break;
+	case KIND_S32: v.integer = (uint64_t)((const int32_t *)slot)[l]; break;
+	case KIND_U64: v.integer = ((const uint64_t *)slot)[l]; v.is_signed = false; break;
+	case KIND_S64: v.integer = ((const uint64_t *)slot)[l]; break;
+	default:
+		v.is_float = true;
+		if (cv->from == KIND_F64)
+			v.x = ((const double *)slot)[l];
+		else if (cv->from == KIND_F32) {
+			v.integer = ((const uint32_t *)slot)[l];
+			v.x = (double)(cv->ftz ? flush(((const float *)slot)[l])
+					       : ((const float *)slot)[l]);
+		} else if (cv->from == KIND_TF32)
+			v.x = double_from_small(((const uint32_t *)slot)[l], &format_tf32);
+		else {
+			v.integer = ((const uint16_t *)slot)[l];
+			v.x = double_from_small((uint32_t)v.integer, format_of(cv->from));
+		}
+	}
+	return v;
+}
+
+/* Bits and signedness of an integer kind. */
+static unsigned int_bits(unsigned kind)
+{
+	return 8u << (kind - KIND_U8) / 2;
+}
+
+static bool int_signed(unsigned kind)
+{
+	return (kind - KIND_U8) & 1;
+}
+
+static double round_to_integer(double x, unsigned round)
+{
+	switch (round) {
+	case CONVERT_RNI: return nearbyint(x);
+	case CONVERT_RMI: return floor(x);
+	case CONVERT_RPI: return ceil(x);
+	default: return trunc(x);
+	}
+}
+
+/* Source: PTX ISA, cvt: out of range saturates; NaN gives 0, but 1 << (bits - 1) when the source is
+ * f64 or the destination has 64 bits. */
+static uint64_t integer_from_float(const struct conversion *cv, double x)
+{
+	const unsigned bits = int_bits(cv->to);
+	const bool is_signed = int_signed(cv->to);
+	if (x != x)
+		return cv->from == KIND_F64 || bits == 64 ? (uint64_t)1 << (bits - 1) : 0;
+	const double r = round_to_integer(x, cv->round);
+	const double limit = is_signed ? double_of((uint64_t)(1023 + bits - 1) << 52)
+				       : double_of((uint64_t)(1023 + bits) << 52);
+	const uint64_t most = UINT64_MAX >> (64 - bits + is_signed);
+	if (r >= limit)
+		return most;
+	if (is_signed)
+		return r < -limit ? ~most : (uint64_t)(int64_t)r;
+	return r <= 0 ? 0 : (uint64_t)r;
+}
+
+static uint64_t integer_from_integer(const struct conversion *cv, struct value v)
+{
+	if (!cv->sat)
+		return v.integer;
+	const unsigned bits = int_bits(cv->to);
+	const bool is_signed = int_signed(cv->to),
+		   negative = v.is_signed && (int64_t)v.integer < 0;
+	const uint64_t most = UINT64_MAX >> (64 - bits + is_signed);
+	if (!negative)
+		return v.integer > most ? most : v.integer;
+	if (!is_signed)
+		return 0;
+	return (int64_t)v.integer < (int64_t)~most ? ~most : v.integer;
+}
+
+/* A 64-bit integer as a double that rounds further as the integer would: the lowest bit says "and more". */
+static double odd_double(struct value v)
+{
+	const bool negative = v.is_signed && (int64_t)v.integer < 0;
+	uint64_t m = negative ? 0 - v.integer : v.integer;
+	unsigned shift = 0;
+	while (m >> 53) {
+		m = m >> 1 | (m & 1);
+		shift++;
+	}
+	const double x = (double)m * double_of((uint64_t)(1023 + shift) << 52);
+	return negative ? -x : x;
+}
+
+/* Only from signed integers: compilers build the unsigned conversion from sums, whose zero is -0 when
+ * rounding down.  The upper half of u64 loses its lowest bit to a sticky one. */
+static double double_from_integer(const struct conversion *cv, struct value v)
+{
+	const unsigned round = cv->round <= CONVERT_RP ? cv->round : ROUND_RN;
+	const bool huge = !v.is_signed && v.integer >> 63;
+	round_by(round);
+	volatile int64_t u = (int64_t)(huge ? v.integer >> 1 | (v.integer & 1) : v.integer);
+	volatile double r = (double)u;
+	round_nearest_again(round);
+	return huge ? 2 * r : r;
+}
+
+/* .sat .relu and rounding to an integer, before the format's own rounding. */
+static double float_adjusted(const struct conversion *cv, double x)
+{
+	if (cv->round >= CONVERT_RNI)
+		x = copysign(round_to_integer(x, cv->round), x);
+	if (cv->relu && !(x != x))
+		x = x > 0 ? x : 0;
+	return cv->sat ? saturate64(x) : x;
+}
+
+/* A NaN as tf32; PTX leaves open which.  Seen on sm_90: .rn and .rz give all ones, but .rna cuts the bits,
+ * which may make it an infinity, and its .satfinite then takes a unit from every infinity or NaN. */
+static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
+{
+	const uint32_t unit = (uint32_t)1 << format_tf32.pad_bits;
+	if (cv->round != CONVERT_RNA)
+		return format_tf32.nan;
+	const uint32_t r = u & ~(unit - 1);
+	return cv->satfinite && (r & 0x7f800000) == 0x7f800000 ? r - unit : r;
+}
+
+/* A double NaN in a narrower format.  Seen on sm_90: it keeps its sign and the upper bits of its fraction. */
+static uint32_t narrow_nan(double x, const struct small_format *f)
+{
+	const uint64_t u = bits_of64(quiet(x));
+	const uint32_t magnitude = (uint32_t)((u & INT64_MAX) >> (52 - f->fraction_bits));
+	const uint32_t most = ((uint32_t)1 << (f->exponent_bits + f->fraction_bits)) - 1;
+	return (uint32_t)(u >> 63) << (f->exponent_bits + f->fraction_bits) |
+	       (magnitude & most);
+}
+
+/* What a NaN becomes in a format of at most 32 bits. */
+static uint32_t nan_bits(const struct conversion *cv, struct value v)
+{
+	if (cv->to == KIND_TF32)
+		return tf32_of_nan(cv, (uint32_t)v.integer);
+	if (cv->from == KIND_BF16 && cv->to == KIND_F32)
+		return (uint32_t)v.integer << 16;
+	return cv->from == KIND_F64 ? narrow_nan(v.x, format_of(cv->to))
+				    : format_of(cv->to)->nan;
+}
+
+/* The result of cvt.ftz: tiny as in flush_result(). */
+static uint32_t flushed_bits(uint32_t u, double x, unsigned round)
+{
+	const uint32_t scaled = small_from_double(x * (double)SCALE, &format_f32, round, false);
+	return bits_of(flush_result(float_of(u), float_of(scaled)));
+}
+
+static uint64_t float_bits(const struct conversion *cv, struct value v)
+{
+	if (cv->to == KIND_F64)
+		return bits_of64(v.is_float ? float_adjusted(cv, v.x)
+				 : cv->sat  ? saturate64(double_from_integer(cv, v))
+					    : double_from_integer(cv, v));
+	const unsigned round = cv->round >= CONVERT_RNI ? CONVERT_RN : cv->round;
+	const double x = float_adjusted(cv, v.is_float ? v.x : odd_double(v));
+	if (x != x)
+		return nan_bits(cv, v);
+	const uint32_t u = small_from_double(x, format_of(cv->to), round, cv->satfinite);
+	return cv->ftz && cv->to == KIND_F32 ? flushed_bits(u, x, round) : u;
+}
+
+static void store_value(const struct conversion *cv, void *slot, unsigned l, uint64_t u)
+{
+	switch (cv->to) {
+	case KIND_U8: ((uint16_t *)slot)[l] = (uint8_t)u; break;
+	case KIND_S8: ((int16_t *)slot)[l] = (int8_t)u; break;
+	case KIND_U16:
+	case KIND_S16:
+	case KIND_F16:
+	case KIND_BF16:
+	case KIND_E4M3:
+	case KIND_E5M2:
+		((uint16_t *)slot)[l] = (uint16_t)u;
+		break;
+	case KIND_U64: case KIND_S64: case KIND_F64: ((uint64_t *)slot)[l] = u; break;
+	default: ((uint32_t *)slot)[l] = (uint32_t)u; break;
+	}
+}
+
+static uint64_t convert(const struct conversion *cv, struct value v)
+{
+	if (cv->to >= KIND_F16)
+		return float_bits(cv, v);
+	return v.is_float ? integer_from_float(cv, v.x) : integer_from_integer(cv, v);
+}
+
+OP(CVT_ANY)
+{
+	struct conversion cv;
+	memcpy(&cv, &i->imm, sizeof(cv));
+	const void *a = opptr(w, i->a);
+	void *d = opptr(w, i->d);
+	for (unsigned l = 0; l < LANES; l++)
+		if (w->mask >> l & 1)
+			store_value(&cv, d, l, convert(&cv, load_value(&cv, a, l)));
+	return i + 1;
+}
+
+/* cvt.rn.f16x2.f32 d, a, b and its kind: a goes to the upper half of d.  For one source (f16x2 to
+ * e4m3x2) a's own halves. */
+OP(CVT_PAIR)
+{
+	struct conversion cv;
+	memcpy(&cv, &i->imm, sizeof(cv));
+	const bool packed = cv.from != KIND_F32;
+	const unsigned part = cv.to == KIND_E4M3 || cv.to == KIND_E5M2 ? 8 : 16;
+	for (unsigned l = 0; l < LANES; l++) {
+		if (!(w->mask >> l & 1))
+			continue;
+		const uint32_t u = U32(w, i->a)[l];
+		const uint16_t halves[8] = { (uint16_t)u, (uint16_t)(u >> 16) };
+		struct value high = packed ? load_value(&cv, halves, 1)
+					   : load_value(&cv, opptr(w, i->a), l);
+		struct value low = packed ? load_value(&cv, halves, 0)
+					  : load_value(&cv, opptr(w, i->b), l);
+		const uint32_t both =
+			(uint32_t)(convert(&cv, high) << part | convert(&cv, low));
+		if (part == 8)
+			U16(w, i->d)[l] = (uint16_t)both;
+		else
+			U32(w, i->d)[l] = both;
+	}
+	return i + 1;
+}
+
+/* cvt.rn.f16x2.e4m3x2 d, a: two bytes of a 16-bit register. */
+OP(CVT_UNPAIR)
+{
+	struct conversion cv;
+	memcpy(&cv, &i->imm, sizeof(cv));
+	for (unsigned l = 0; l < LANES; l++) {
+		if (!(w->mask >> l & 1))
+			continue;
+		const uint16_t bytes[8] = { U16(w, i->a)[l] & 0xff,
+					    (uint16_t)(U16(w, i->a)[l] >> 8) };
+		const uint64_t low = convert(&cv, load_value(&cv, bytes, 0));
+		U32(w, i->d)
+		[l] = (uint32_t)(convert(&cv, load_value(&cv, bytes, 1)) << 16 | low);
+	}
+	return i + 1;
+}
+
+/* cvt.pack.sat.d.s32 d, a, b, c: a and b, saturated to d's type, are appended below c's upper part.
+ * insn->n: bits of a part (16: there is no c), flags 1: signed. */
+OP(CVT_PACK)
+{
+	const struct conversion cv = { .to = i->imm & 0xff, .from = KIND_S32, .sat = true };
+	const unsigned bits = i->n;
+	for (unsigned l = 0; l < LANES; l++) {
+		if (!(w->mask >> l & 1))
+			continue;
+		const uint32_t mask = ((uint32_t)1 << bits) - 1;
+		const uint32_t high =
+			(uint32_t)convert(&cv, load_value(&cv, opptr(w, i->a), l)) & mask;
+		const uint32_t low =
+			(uint32_t)convert(&cv, load_value(&cv, opptr(w, i->b), l)) & mask;
+		const uint32_t below = bits == 16 ? 0 : U32(w, i->c)[l] << 2 * bits;
+		U32(w, i->d)[l] = below | high << bits | low;
+	}
+	return i + 1;
+}

@@ -1,0 +1,303 @@
+/* run_half.c — f16, f16x2, bf16, bf16x2: PTX ISA 9.7.4, 9.7.6 (comparisons), 9.7.3 (mixed precision).
+ *
+ * An f16x2 register of 32 lanes is 64 halves side by side, so the packed forms are the scalar ones with
+ * n = 64.  Arithmetic is done in double and rounded once: a product of halves is exact there, a sum of two
+ * is exact or far from a tie (double has more than twice their bits), a fused sum and the step over float
+ * are rounded to odd. */
+#include "softcuda/exec/run/approx_internal.h"
+#include "softcuda/exec/run/half_internal.h"
+#include "softcuda/exec/run/lanes_internal.h"
+
+#define INLINE static inline __attribute__((always_inline))
+enum { WIDEST = 2 * LANES };
+
+INLINE void flush_below(float least, float *x, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++)
+		x[k] = fabsf(x[k]) < least ? copysignf(0.0f, x[k]) : x[k];
+}
+
+/* .ftz of operands, which only ex2 has for bf16. */
+INLINE void flush_halves(float *x, unsigned n, bool bf16)
+{
+	flush_below(bf16 ? 0x1p-126f : 0x1p-14f, x, n);
+}
+
+/* .ftz of results that are still to be rounded: as flush_result() says, tiny is what has a smaller exponent
+ * than a normal when rounded to all bits.  For f16 that is below 2^-14 - 2^-26, where a tie would round up. */
+INLINE void flush_results(float *x, unsigned n, bool bf16)
+{
+	flush_below(bf16 ? 0x1p-126f : 0x1.ffep-15f, x, n);
+}
+
+INLINE void load_halves(float *x, const struct warp *w, const struct insn *i, opref r,
+			unsigned n, bool bf16)
+{
+	widen_half(x, U16(w, r), n, bf16);
+	if (i->flags & FLAG_FTZ)
+		flush_halves(x, n, bf16);
+}
+
+INLINE void store_halves(struct warp *w, opref d, const uint16_t *h, unsigned n)
+{
+	if (n == LANES)
+		merge16(w->mask, opptr(w, d), h);
+	else
+		merge32(w->mask, opptr(w, d), (const uint32_t *)(const void *)h);
+}
+
+/* What follows every sum and product: .ftz, .relu, .sat, rounding. */
+INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsigned n, bool bf16)
+{
+	_Alignas(64) uint16_t h[WIDEST];
+	if (i->flags & FLAG_FTZ)
+		flush_results(x, n, bf16);
+	if (i->flags & FLAG_RELU)
+		for (unsigned k = 0; k < n; k++)
+			x[k] = x[k] < 0 ? 0.0f : x[k];
+	if (i->flags & FLAG_SAT)
+		for (unsigned k = 0; k < n; k++)
+			x[k] = saturate(x[k]);
+	narrow_half(h, x, n, bf16);
+	if (i->flags & FLAG_RELU)  /* -0 is not below 0 */
+		for (unsigned k = 0; k < n; k++)
+			h[k] = h[k] == 0x8000 ? 0 : h[k];
+	store_halves(w, i->d, h, n);
+}
+
+#define BY_HALF(M, op) \
+	M(op, F16, LANES, false) M(op, F16X2, WIDEST, false) M(op, BF16, LANES, true) M(op, BF16X2, WIDEST, true)
+
+#define ARITHMETIC(op, type, n, bf16, sources, value)                         \
+	OP(op##_##type)                                                       \
+	{                                                                     \
+		_Alignas(64) float x[WIDEST], y[WIDEST], z[WIDEST];           \
+		load_halves(x, w, i, i->a, n, bf16);                          \
+		load_halves(y, w, i, i->b, n, bf16);                          \
+		if ((sources) > 2)                                            \
+			load_halves(z, w, i, i->c, n, bf16);                  \
+		for (unsigned k = 0; k < (n); k++)                            \
+			x[k] = odd_float(value);                              \
+		finish_halves(w, i, x, n, bf16);                              \
+		return i + 1;                                                 \
+	}
+#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, (double)x[k] + (double)y[k])
+BY_HALF(M, ADD)
+#undef M
+#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, (double)x[k] - (double)y[k])
+BY_HALF(M, SUB)
+#undef M
+#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, (double)x[k] * (double)y[k])
+BY_HALF(M, MUL)
+#undef M
+#define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 3, odd_sum((double)x[k] * (double)y[k], (double)z[k]))
+BY_HALF(M, FMA)
+#undef M
+
+/* ---- min, max, neg, abs ------------------------------------------------------------------------------- */
+
+INLINE float choose_half(float x, float y, unsigned flags, bool want_max)
+{
+	if ((flags & FLAG_NAN) && (x != x || y != y))
+		return float_of(0x7fffffff);
+	const uint32_t sign = (bits_of(x) ^ bits_of(y)) & 0x80000000;
+	const bool xorsign = flags & FLAG_XORSIGN;
+	const float p = xorsign ? fabsf(x) : x, q = xorsign ? fabsf(y) : y;
+	const float m = want_max ? max_f32(p, q) : min_f32(p, q);
+	return xorsign && m == m ? float_of(bits_of(m) | sign) : m;
+}
+
+#define CHOOSE(op, type, n, bf16, want_max)                                   \
+	OP(op##_##type)                                                       \
+	{                                                                     \
+		_Alignas(64) float x[WIDEST], y[WIDEST];                      \
+		_Alignas(64) uint16_t h[WIDEST];                              \
+		load_halves(x, w, i, i->a, n, bf16);                          \
+		load_halves(y, w, i, i->b, n, bf16);                          \
+		for (unsigned k = 0; k < (n); k++)                            \
+			x[k] = choose_half(x[k], y[k], i->flags, want_max);   \
+		narrow_half(h, x, n, bf16);                                   \
+		store_halves(w, i->d, h, n);                                  \
+		return i + 1;                                                 \
+	}
+#define M(op, type, n, bf16) CHOOSE(op, type, n, bf16, false)
+BY_HALF(M, MIN)
+#undef M
+#define M(op, type, n, bf16) CHOOSE(op, type, n, bf16, true)
+BY_HALF(M, MAX)
+#undef M
+
+/* Sign operations are on bits; a NaN is above infinity there, and becomes the one of sums: seen on sm_90. */
+INLINE uint16_t signed_half(uint16_t h, uint16_t flip, uint16_t keep, bool bf16)
+{
+	const uint16_t infinity = bf16 ? 0x7f80 : 0x7c00;
+	return (h & 0x7fff) > infinity ? 0x7fff : (uint16_t)((h ^ flip) & keep);
+}
+
+INLINE uint16_t flushed(uint16_t h, unsigned flags)
+{
+	return (uint16_t)((flags & FLAG_FTZ) && !(h & 0x7c00) ? h & 0x8000 : h);
+}
+
+#define SIGN(op, type, n, bf16, flip, keep)                                   \
+	OP(op##_##type)                                                       \
+	{                                                                     \
+		OPERAND(uint16_t, a);                                         \
+		_Alignas(64) uint16_t h[WIDEST];                              \
+		for (unsigned k = 0; k < (n); k++)                            \
+			h[k] = signed_half(flushed(a[k], i->flags), flip, keep, bf16); \
+		store_halves(w, i->d, h, n);                                  \
+		return i + 1;                                                 \
+	}
+#define M(op, type, n, bf16) SIGN(op, type, n, bf16, 0x8000, 0xffff)
+BY_HALF(M, NEG)
+#undef M
+#define M(op, type, n, bf16) SIGN(op, type, n, bf16, 0, 0x7fff)
+BY_HALF(M, ABS)
+#undef M
+
+/* ---- ex2, tanh: approximate; one rounding from a value good to 2^-23 -------------------------------------- */
+
+#define FUNCTION(op, type, n, bf16, value)                                    \
+	OP(op##_##type)                                                       \
+	{                                                                     \
+		_Alignas(64) float x[WIDEST];                                 \
+		load_halves(x, w, i, i->a, n, bf16);                          \
+		for (unsigned k = 0; k < (n); k++)                            \
+			x[k] = value(x[k]);                                   \
+		finish_halves(w, i, x, n, bf16);                              \
+		return i + 1;                                                 \
+	}
+#define M(op, type, n, bf16) FUNCTION(op, type, n, bf16, approx_ex2)
+BY_HALF(M, EX2)
+#undef M
+#define M(op, type, n, bf16) FUNCTION(op, type, n, bf16, approx_tanh)
+BY_HALF(M, TANH)
+#undef M
+
+/* ---- comparisons: flags and n as in run_compare.c ----------------------------------------------------------- */
+
+INLINE bool holds(float x, float y, unsigned cmp)
+{
+	const bool unordered = x != x || y != y;
+	switch (cmp) {
+	case CMP_EQ: return x == y;
+	case CMP_NE: return !unordered && x != y;
+	case CMP_LT: return x < y;
+	case CMP_LE: return x <= y;
+	case CMP_GT: return x > y;
+	case CMP_GE: return x >= y;
+	case CMP_EQU: return unordered || x == y;
+	case CMP_NEU: return unordered || x != y;
+	case CMP_LTU: return unordered || x < y;
+	case CMP_LEU: return unordered || x <= y;
+	case CMP_GTU: return unordered || x > y;
+	case CMP_GEU: return unordered || x >= y;
+	case CMP_NUM: return !unordered;
+	default: return unordered;
+	}
+}
+
+static uint64_t compare_halves(struct warp *w, const struct insn *i, unsigned n, bool bf16)
+{
+	_Alignas(64) float x[WIDEST], y[WIDEST];
+	uint64_t bits = 0;
+	load_halves(x, w, i, i->a, n, bf16);
+	load_halves(y, w, i, i->b, n, bf16);
+	for (unsigned k = 0; k < n; k++)
+		bits |= (uint64_t)holds(x[k], y[k], i->n) << k;
+	return bits;
+}
+
+/* The bits of the even (part 0) or odd halves. */
+static uint32_t every_second(uint64_t bits, unsigned part)
+{
+	uint32_t r = 0;
+	for (unsigned l = 0; l < LANES; l++)
+		r |= (uint32_t)(bits >> (2 * l + part) & 1) << l;
+	return r;
+}
+
+static uint32_t combined(struct warp *w, const struct insn *i, uint32_t bits)
+{
+	switch (i->flags & COMBINE_MASK) {
+	case COMBINE_AND: return bits & *PRED(w, i->c);
+	case COMBINE_OR: return bits | *PRED(w, i->c);
+	case COMBINE_XOR: return bits ^ *PRED(w, i->c);
+	default: return bits;
+	}
+}
+
+/* setp.f16 p|q: as for floats.  setp.f16x2 p|q: p is the lower half's result, q the upper's. */
+static const struct insn *setp_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
+{
+	const uint64_t bits = compare_halves(w, i, n, bf16);
+	const uint32_t first = n == LANES ? (uint32_t)bits : every_second(bits, 0);
+	const uint32_t second = n == LANES ? ~(uint32_t)bits : every_second(bits, 1);
+	const uint32_t p = combined(w, i, first), q = combined(w, i, second);
+	set_predicate(w, i->d, p);
+	if (i->flags & COMPARE_HAS_Q)
+		set_predicate(w, i->d2, q);
+	return i + 1;
+}
+
+OP(SETP_F16) { return setp_half(w, i, LANES, false); }
+OP(SETP_F16X2) { return setp_half(w, i, WIDEST, false); }
+OP(SETP_BF16) { return setp_half(w, i, LANES, true); }
+OP(SETP_BF16X2) { return setp_half(w, i, WIDEST, true); }
+
+/* set.f16x2: each half 1.0 or 0 (all ones for an integer destination, which is d's width); set.u16.f16
+ * and the like: n in flags is the destination's own width, in i->imm bytes. */
+static const struct insn *set_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
+{
+	const uint64_t bits = compare_halves(w, i, n, bf16);
+	const uint32_t low =
+		combined(w, i, n == LANES ? (uint32_t)bits : every_second(bits, 0));
+	const uint32_t high = n == LANES ? 0 : combined(w, i, every_second(bits, 1));
+	const uint16_t one = (i->flags & SET_BF16) ? 0x3f80 : 0x3c00;
+	const bool is_float = i->flags & SET_FLOAT;
+	if (n == WIDEST) {
+		const uint32_t yes = is_float ? one : 0xffff;
+		EACH_ACTIVE(uint32_t, opptr(w, i->d),
+			    ((high >> l & 1) ? yes << 16 : 0) | ((low >> l & 1) ? yes : 0));
+	} else if (i->imm == 2) {
+		const uint16_t yes = is_float ? one : 0xffff;
+		EACH_ACTIVE(uint16_t, opptr(w, i->d), (low >> l & 1) ? yes : 0);
+	} else {
+		EACH_ACTIVE(uint32_t, opptr(w, i->d), (low >> l & 1) ? UINT32_MAX : 0);
+	}
+	return i + 1;
+}
+
+OP(SET_F16) { return set_half(w, i, LANES, false); }
+OP(SET_F16X2) { return set_half(w, i, WIDEST, false); }
+OP(SET_BF16) { return set_half(w, i, LANES, true); }
+OP(SET_BF16X2) { return set_half(w, i, WIDEST, true); }
+
+/* ---- mixed precision: add.f32.f16 d, a, c and fma.f32.f16 d, a, b, c, whose last source is f32 --------------- */
+
+enum { MIXED_BF16 = 128 };
+
+static const struct insn *mixed(struct warp *w, const struct insn *i, opref last, int kind)
+{
+	_Alignas(64) float x[LANES], y[LANES], t[LANES];
+	widen_half(x, U16(w, i->a), LANES, i->flags & MIXED_BF16);
+	if (kind == OP_FMA_MIXED)
+		widen_half(y, U16(w, i->b), LANES, i->flags & MIXED_BF16);
+	const float *z = F32(w, last);
+	round_by(i->flags & ROUND_MASK);
+	for (unsigned l = 0; l < LANES; l++) {
+		volatile float p = x[l], q = kind == OP_FMA_MIXED ? y[l] : 0, s = z[l];
+		volatile float r = kind == OP_FMA_MIXED   ? fmaf(p, q, s)
+				   : kind == OP_ADD_MIXED ? p + s
+							  : p - s;
+		t[l] = (i->flags & FLAG_SAT) ? saturate(r) : canonical(r);
+	}
+	round_nearest_again(i->flags & ROUND_MASK);
+	merge32(w->mask, opptr(w, i->d), (const uint32_t *)(const void *)t);
+	return i + 1;
+}
+
+OP(ADD_MIXED) { return mixed(w, i, i->b, OP_ADD_MIXED); }
+OP(SUB_MIXED) { return mixed(w, i, i->b, OP_SUB_MIXED); }
+OP(FMA_MIXED) { return mixed(w, i, i->c, OP_FMA_MIXED); }

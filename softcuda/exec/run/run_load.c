@@ -1,0 +1,230 @@
+/* run_load.c — ld in all its forms. */
+#include "softcuda/exec/run/run_internal.h"
+#include "softcuda/exec/warp/access_internal.h"
+
+/* What a shape gives the lanes that run, into d; `cell` is the memory's type, `at` the first byte. */
+#define LOAD_SAME(w, d, memory, at)                                                         \
+	do {                                                                                \
+		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at);      \
+		EACH_LANE(w, d, same_);                                                     \
+	} while (0)
+#define LOAD_GATHER(w, d, memory, at, offset)                                               \
+	do {                                                                                \
+		if (sizeof(memory) == 4) {                                                  \
+			_Alignas(64) uint32_t raw_[LANES];                                  \
+			gather_32(raw_, at, offset);                                        \
+			EACH_LANE(w, d, (memory)raw_[l]);                                   \
+		} else if (sizeof(memory) == 8) {                                           \
+			_Alignas(64) uint64_t raw_[LANES];                                  \
+			gather_64(raw_, at, offset);                                        \
+			EACH_LANE(w, d, (memory)raw_[l]);                                   \
+		} else {                                                                    \
+			_Alignas(64) memory raw_[LANES];                                    \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				raw_[l] = *(const MEMORY_TYPE(memory) *)(const void *)((at) + (offset)[l]); \
+			EACH_LANE(w, d, raw_[l]);                                           \
+		}                                                                           \
+	} while (0)
+
+#define LOAD(name, memory, reg)                                                             \
+	HANDLER(LD_##name)                                                                  \
+	{                                                                                   \
+		typedef MEMORY_TYPE(memory) cell;                                           \
+		reg *d = __builtin_assume_aligned(opptr(w, i->d), 64);                      \
+		const cell *row;                                                            \
+		struct access x;                                                            \
+		switch (resolve(state_of(w), i, sizeof(cell), false, &x)) {                 \
+		case SHAPE_ROW:                                                             \
+			row = (const void *)x.at;                                           \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				d[l] = row[l];                                              \
+			return i + 1;                                                       \
+		case SHAPE_SAME:                                                            \
+			LOAD_SAME(w, d, memory, x.at);                                      \
+			return i + 1;                                                       \
+		case SHAPE_GATHER:                                                          \
+			LOAD_GATHER(w, d, memory, x.at, x.offset);                          \
+			return i + 1;                                                       \
+		case SHAPE_EACH:                                                            \
+			EACH_ACTIVE(l, w)                                                   \
+				d[l] = *(const cell *)(uintptr_t)x.each[l];                 \
+			return i + 1;                                                       \
+		default:                                                                    \
+			return x.stop;                                                      \
+		}                                                                           \
+	}
+GPUL_LOAD_KINDS(LOAD)
+
+enum load_kind {
+#define X(name, memory, reg) KIND_##name,
+	GPUL_LOAD_KINDS(X)
+#undef X
+};
+
+static inline unsigned kind_bytes(uint32_t kind)
+{
+	static const uint8_t bytes[] = {
+#define X(name, memory, reg) sizeof(memory),
+		GPUL_LOAD_KINDS(X)
+#undef X
+	};
+
+	return bytes[kind];
+}
+
+/* One element from memory into one lane of a register. */
+static inline void put(struct warp *w, uint32_t kind, opref d, unsigned l, const void *from)
+{
+	switch (kind) {
+#define X(name, memory, reg)                                                                \
+	case KIND_##name:                                                                   \
+		((reg *)opptr(w, d))[l] = *(const MEMORY_TYPE(memory) *)from;               \
+		break;
+		GPUL_LOAD_KINDS(X)
+#undef X
+	}
+}
+
+/* One element of each lane's vector; x->at is where lane 0's, or everybody's, begins. */
+static void load_element(struct warp *w, const struct insn *i, enum shape shape,
+			 const struct access *x, unsigned e)
+{
+	const opref to = OPLIST(w, i->d)[e];
+	const unsigned n = i->n;
+
+	switch (i->e) {
+#define X(name, memory, reg)                                                                \
+	case KIND_##name: {                                                                 \
+		const MEMORY_TYPE(memory) *from = (const void *)x->at;                      \
+		reg *d = __builtin_assume_aligned(opptr(w, to), 64);                        \
+		if (shape == SHAPE_SAME)                                                    \
+			LOAD_SAME(w, d, memory, x->at + e * sizeof(memory));                \
+		else if (shape == SHAPE_GATHER)                                             \
+			LOAD_GATHER(w, d, memory, x->at + e * sizeof(memory), x->offset);   \
+		else if (n == 2)                                                            \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				d[l] = from[l * 2 + e];                                     \
+		else if (n == 4)                                                            \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				d[l] = from[l * 4 + e];                                     \
+		else                                                                        \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				d[l] = from[l * n + e];                                     \
+		break;                                                                      \
+	}
+		GPUL_LOAD_KINDS(X)
+#undef X
+	}
+}
+
+HANDLER(LDV)
+{
+	const opref *list = OPLIST(w, i->d);
+	unsigned bytes = kind_bytes(i->e);
+	struct access x;
+	enum shape shape = resolve(state_of(w), i, bytes * i->n, false, &x);
+
+	if (shape == SHAPE_FAULT)
+		return x.stop;
+	for (unsigned e = 0; e < i->n; e++) {
+		if (shape != SHAPE_EACH)
+			load_element(w, i, shape, &x, e);
+		else
+			EACH_ACTIVE(l, w)
+		put(w, i->e, list[e], l, (const uint8_t *)(uintptr_t)x.each[l] + e * bytes);
+	}
+	return i + 1;
+}
+
+/* ---- ordered loads: volatile, relaxed, acquire ------------------------------------------------- */
+
+static void copy_relaxed(void *to, const void *from, unsigned bytes)
+{
+	switch (bytes) {
+	case 1: {
+		uint8_t v =
+			__atomic_load_n((const MEMORY_TYPE(uint8_t) *)from, LOAD_ORDER);
+		memcpy(to, &v, 1);
+		break;
+	}
+	case 2: {
+		uint16_t v =
+			__atomic_load_n((const MEMORY_TYPE(uint16_t) *)from, LOAD_ORDER);
+		memcpy(to, &v, 2);
+		break;
+	}
+	case 4: {
+		uint32_t v =
+			__atomic_load_n((const MEMORY_TYPE(uint32_t) *)from, LOAD_ORDER);
+		memcpy(to, &v, 4);
+		break;
+	}
+	default: {
+		uint64_t v =
+			__atomic_load_n((const MEMORY_TYPE(uint64_t) *)from, LOAD_ORDER);
+		memcpy(to, &v, 8);
+		break;
+	}
+	}
+}
+
+/* d is one register, or a list of i->n; each element is one access, 16 bytes in all are one move. */
+HANDLER(LDO)
+{
+	struct warp_state *s = state_of(w);
+	unsigned bytes = kind_bytes(i->e), n = i->n ? i->n : 1;
+	const opref *list = i->n ? OPLIST(w, i->d) : &i->d;
+	struct access x;
+
+	s->block->polls = true;
+	s->back_edges -= POLL_COST;
+	if (resolve_each(s, i, bytes * n, false, &x))
+		return x.stop;
+	EACH_ACTIVE(l, w) {
+		_Alignas(16) uint8_t part[64];
+		const uint8_t *from = (const uint8_t *)(uintptr_t)x.each[l];
+
+		if (bytes * n == WHOLE_BYTES) {
+			vector16 v = *(const volatile vector16 *)(const void *)from;
+			memcpy(part, &v, 16);
+		} else {
+			for (unsigned e = 0; e < n; e++)
+				copy_relaxed(part + e * bytes, from + e * bytes, bytes);
+		}
+		for (unsigned e = 0; e < n; e++)
+			put(w, i->e, list[e], l, part + e * bytes);
+	}
+	if (i->flags & FLAG_ACQUIRE)
+		THREAD_FENCE(memory_order_acquire);
+	return i + 1;
+}
+
+/* A kernel's parameter by name: the same for all lanes, its place known when it was decoded. */
+HANDLER(LD_PARAM)
+{
+	const uint8_t *from = state_of(w)->params + i->imm;
+	unsigned bytes = kind_bytes(i->e), n = i->n ? i->n : 1;
+	const opref *list = i->n ? OPLIST(w, i->d) : &i->d;
+
+	for (unsigned e = 0; e < n; e++) {
+		switch (i->e) {
+#define X(name, memory, reg)                                                                \
+		case KIND_##name: {                                                         \
+			reg v = *(const MEMORY_TYPE(memory) *)(const void *)(from + e * bytes); \
+			reg *d = __builtin_assume_aligned(opptr(w, list[e]), 64);           \
+			EACH_LANE(w, d, v);                                                 \
+			break;                                                              \
+		}
+			GPUL_LOAD_KINDS(X)
+#undef X
+		}
+	}
+	return i + 1;
+}
+
+/* Hints have no effect, and may name memory that is not there. */
+HANDLER(PREFETCH)
+{
+	(void)w;
+	return i + 1;
+}

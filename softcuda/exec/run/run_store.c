@@ -1,0 +1,132 @@
+/* run_store.c — st in all its forms. */
+#include "softcuda/exec/run/run_internal.h"
+#include "softcuda/exec/warp/access_internal.h"
+
+#define STORE(name, memory, reg)                                                            \
+	HANDLER(ST_##name)                                                                  \
+	{                                                                                   \
+		typedef MEMORY_TYPE(memory) cell;                                           \
+		const reg *b = __builtin_assume_aligned(opptr(w, i->b), 64);                \
+		cell *at;                                                                   \
+		struct access x;                                                            \
+		switch (resolve(state_of(w), i, sizeof(cell), true, &x)) {                  \
+		case SHAPE_ROW:                                                             \
+			at = (void *)x.at;                                                  \
+			for (unsigned l = 0; l < LANES; l++)                                \
+				at[l] = (memory)b[l];                                       \
+			return i + 1;                                                       \
+		case SHAPE_GATHER:                                                          \
+			at = (void *)x.at;                                                  \
+			FOR_LANES(l, w, at[x.offset[l] / (int)sizeof(cell)] = (memory)b[l]); \
+			return i + 1;                                                       \
+		case SHAPE_EACH:                                                            \
+			EACH_ACTIVE(l, w)                                                   \
+				*(cell *)(uintptr_t)x.each[l] = (memory)b[l];               \
+			return i + 1;                                                       \
+		default:                                                                    \
+			return x.stop;                                                      \
+		}                                                                           \
+	}
+GPUL_STORE_KINDS(STORE)
+
+enum store_kind {
+#define X(name, memory, reg) KIND_##name,
+	GPUL_STORE_KINDS(X)
+#undef X
+};
+
+static inline unsigned kind_bytes(uint32_t kind)
+{
+	static const uint8_t bytes[] = {
+#define X(name, memory, reg) sizeof(memory),
+		GPUL_STORE_KINDS(X)
+#undef X
+	};
+
+	return bytes[kind];
+}
+
+/* One lane of a register as it goes to memory. */
+static inline void get(struct warp *w, uint32_t kind, opref b, unsigned l, void *to)
+{
+	switch (kind) {
+#define X(name, memory, reg)                                                                \
+	case KIND_##name: {                                                                 \
+		memory v = (memory)((const reg *)opptr(w, b))[l];                           \
+		memcpy(to, &v, sizeof v);                                                   \
+		break;                                                                      \
+	}
+		GPUL_STORE_KINDS(X)
+#undef X
+	}
+}
+
+static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, part, bytes);
+	switch (bytes) {
+	case 1:
+		__atomic_store_n((MEMORY_TYPE(uint8_t) *)to, (uint8_t)v, STORE_ORDER);
+		break;
+	case 2:
+		__atomic_store_n((MEMORY_TYPE(uint16_t) *)(void *)to, (uint16_t)v,
+				 STORE_ORDER);
+		break;
+	case 4:
+		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, (uint32_t)v,
+				 STORE_ORDER);
+		break;
+	default:
+		__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)to, v, STORE_ORDER);
+		break;
+	}
+}
+
+/* Each lane's vector is put together and stored: 16 bytes in one move, else element by element. */
+static void store_lanes(struct warp *w, const struct insn *i, const struct access *x,
+			unsigned bytes, unsigned n)
+{
+	const opref *list = i->n ? OPLIST(w, i->b) : &i->b;
+
+	EACH_ACTIVE(l, w) {
+		_Alignas(16) uint8_t part[64];
+		uint8_t *to = (uint8_t *)(uintptr_t)x->each[l];
+
+		for (unsigned e = 0; e < n; e++)
+			get(w, i->e, list[e], l, part + e * bytes);
+		if (bytes * n == WHOLE_BYTES) {
+			vector16 v;
+			memcpy(&v, part, 16);
+			*(volatile vector16 *)(void *)to = v;
+		} else {
+			for (unsigned e = 0; e < n; e++)
+				store_relaxed(to + e * bytes, part + e * bytes, bytes);
+		}
+	}
+}
+
+HANDLER(STV)
+{
+	struct access x;
+
+	if (resolve_each(state_of(w), i, kind_bytes(i->e) * i->n, true, &x))
+		return x.stop;
+	store_lanes(w, i, &x, kind_bytes(i->e), i->n);
+	return i + 1;
+}
+
+/* Ordered stores: volatile, relaxed, release. */
+HANDLER(STO)
+{
+	unsigned bytes = kind_bytes(i->e), n = i->n ? i->n : 1;
+	struct access x;
+
+	if (resolve_each(state_of(w), i, bytes * n, true, &x))
+		return x.stop;
+	if (i->flags & FLAG_RELEASE)
+		THREAD_FENCE(memory_order_release);
+	store_lanes(w, i, &x, bytes, n);
+	return i + 1;
+}

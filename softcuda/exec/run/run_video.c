@@ -1,0 +1,225 @@
+/* run_video.c — the video instructions: PTX ISA 9.7.18 (scalar) and 9.7.19 (SIMD).
+ *
+ * They are emulated on every GPU since sm_50, and rare: one handler each, lane by lane, told by
+ * struct video what to do.  A part of an operand is first extended to 34 bits, as the ISA says. */
+#include "softcuda/exec/run/lanes_internal.h"
+#include "softcuda/exec/select_internal.h"
+
+/* Byte or half of x by selector, extended. */
+static int64_t part_of(uint32_t x, unsigned selector, bool is_signed)
+{
+	if (selector >= GPUL_PTX_SEL_B0 && selector <= GPUL_PTX_SEL_B3) {
+		const uint8_t b = (uint8_t)(x >> 8 * (selector - GPUL_PTX_SEL_B0));
+		return is_signed ? (int8_t)b : b;
+	}
+	if (selector == GPUL_PTX_SEL_H0 || selector == GPUL_PTX_SEL_H1) {
+		const uint16_t h = (uint16_t)(x >> 16 * (selector - GPUL_PTX_SEL_H0));
+		return is_signed ? (int16_t)h : h;
+	}
+	return is_signed ? (int64_t)(int32_t)x : (int64_t)x;
+}
+
+static int64_t clamp_to(int64_t x, unsigned bits, bool is_signed)
+{
+	const int64_t most =
+		is_signed ? ((int64_t)1 << (bits - 1)) - 1 : ((int64_t)1 << bits) - 1;
+	const int64_t least = is_signed ? -most - 1 : 0;
+	return x > most ? most : x < least ? least : x;
+}
+
+static bool compare_integers(int64_t a, int64_t b, unsigned compare)
+{
+	switch (compare) {
+	case CMP_EQ: return a == b;
+	case CMP_NE: return a != b;
+	case CMP_LT: return a < b;
+	case CMP_LE: return a <= b;
+	case CMP_GT: return a > b;
+	default: return a >= b;
+	}
+}
+
+/* What vshl shifts out of the 34 bits is lost to .sat: seen on sm_90, where vshl.u32.u32.u32.sat of 0x80000000
+ * by 7 is 0.  Without .sat 64 bits stay, which .min and .max compare. */
+static int64_t shifted(int64_t a, int64_t b, unsigned op, unsigned flags)
+{
+	const uint64_t amount = (flags & VIDEO_WRAP) ? (uint64_t)b & 31
+				: (uint32_t)b > 32   ? 32
+						     : (uint32_t)b;
+	if (op == VIDEO_SHR)
+		return a >> amount;
+	const unsigned cut = (flags & VIDEO_SAT) ? 64 - 34 : 0;
+	return (int64_t)((uint64_t)a << amount << cut) >> cut;
+}
+
+static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compare,
+			       unsigned flags)
+{
+	switch (op) {
+	case VIDEO_ADD: return a + b;
+	case VIDEO_SUB: return a - b;
+	case VIDEO_ABSDIFF: return a < b ? b - a : a - b;
+	case VIDEO_MIN: return a < b ? a : b;
+	case VIDEO_MAX: return a > b ? a : b;
+	case VIDEO_AVRG: return (a + b + (a + b >= 0)) >> 1;  /* half away from zero */
+	case VIDEO_SET: return compare_integers(a, b, compare);
+	default: return shifted(a, b, op, flags);
+	}
+}
+
+/* How many bits the part of d has that a merge writes, and where it starts. */
+static unsigned merge_bits(unsigned selector)
+{
+	return selector == GPUL_PTX_SEL_H0 || selector == GPUL_PTX_SEL_H1 ? 16 : 8;
+}
+
+static unsigned merge_at(unsigned selector)
+{
+	if (selector == GPUL_PTX_SEL_H0 || selector == GPUL_PTX_SEL_H1)
+		return 16 * (selector - GPUL_PTX_SEL_H0);
+	return 8 * (selector - GPUL_PTX_SEL_B0);
+}
+
+static bool is_shift(const struct video *v)
+{
+	return v->op == VIDEO_SHL || v->op == VIDEO_SHR;
+}
+
+/* .min and .max compare 64 bits, by the type of d (of a, for vset).  Seen on sm_90: c is extended by that type,
+ * too, but of the first result vadd, vsub and a shift with .sat keep 32 bits, extended by their sign, and the
+ * others keep all.  So with d unsigned a first result of -1 is above every c. */
+static bool first_is_less(int64_t r, uint32_t c, const struct video *v)
+{
+	const bool word = v->op == VIDEO_ADD || v->op == VIDEO_SUB ||
+			  (is_shift(v) && (v->flags & VIDEO_SAT));
+	const int64_t x = word ? (int32_t)r : r;
+	return (v->flags & VIDEO_D_SIGNED) ? x < (int32_t)c : (uint64_t)x < c;
+}
+
+static uint32_t second_operation(int64_t r, uint32_t c, const struct video *v)
+{
+	switch (v->second) {
+	case VIDEO_2ND_ADD: return (uint32_t)r + c;
+	case VIDEO_2ND_MIN: return first_is_less(r, c, v) ? (uint32_t)r : c;
+	case VIDEO_2ND_MAX: return first_is_less(r, c, v) ? c : (uint32_t)r;
+	case VIDEO_MERGE: break;
+	default: return (uint32_t)r;
+	}
+	const unsigned at = merge_at(v->d_selector);
+	const uint32_t mask = (((uint32_t)1 << merge_bits(v->d_selector)) - 1) << at;
+	return (c & ~mask) | ((uint32_t)r << at & mask);
+}
+
+/* vmad: a * b + c with negations, "plus one" and scaling, in 64 bits.  Seen on sm_90: whole words are signed
+ * whatever their types; unsigned types make the scaling shift zeros in and .sat clamp to u32. */
+static uint32_t multiply_add(int64_t a, int64_t b, uint32_t c, const struct video *v)
+{
+	const bool is_signed =
+		v->flags & (VIDEO_A_SIGNED | VIDEO_B_SIGNED | VIDEO_NEG_PRODUCT | VIDEO_NEG_C);
+	const int64_t x = v->a_selector == GPUL_PTX_SEL_NONE ? (int32_t)a : a;
+	const int64_t y = v->b_selector == GPUL_PTX_SEL_NONE ? (int32_t)b : b;
+	int64_t r = (v->flags & VIDEO_NEG_PRODUCT) ? -(x * y) : x * y;  /* at most 2^62 */
+	r += (v->flags & VIDEO_NEG_C) ? -(int64_t)(int32_t)c : (int32_t)c;
+	r += (v->flags & VIDEO_PLUS_ONE) ? 1 : 0;
+	r = is_signed ? r >> v->shift : (int64_t)((uint64_t)r >> v->shift);
+	return (uint32_t)((v->flags & VIDEO_SAT) ? clamp_to(r, 32, is_signed) : r);
+}
+
+/* What .sat leaves of a first result that is merged into c.  The ISA would have it clamp to the part; seen on
+ * sm_90: it bounds the low 32 bits from above only, as an unsigned number, so -1 becomes the greatest part;
+ * and of .h1 the bound is 0. */
+static int64_t saturated_part(int64_t r, const struct video *v)
+{
+	const unsigned bits = merge_bits(v->d_selector) - !!(v->flags & VIDEO_D_SIGNED);
+	const uint32_t most = v->d_selector == GPUL_PTX_SEL_H1 ? 0 : ((uint32_t)1 << bits) - 1;
+	return (uint32_t)r > most ? most : (uint32_t)r;
+}
+
+/* .sat clamps to 32 bits, a shift's result whatever comes second.  Seen on sm_90: when another second operation
+ * follows, an unsigned first result is bounded from below only. */
+static int64_t saturated(int64_t r, const struct video *v)
+{
+	const bool d_signed = v->flags & VIDEO_D_SIGNED;
+	if (v->second == VIDEO_PLAIN || is_shift(v))
+		return clamp_to(r, 32, d_signed);
+	if (v->second == VIDEO_MERGE)
+		return saturated_part(r, v);
+	return d_signed ? clamp_to(r, 32, true) : r < 0 ? 0 : r;
+}
+
+static uint32_t video_scalar(uint32_t a, uint32_t b, uint32_t c, const struct video *v)
+{
+	const int64_t x = part_of(a, v->a_selector, v->flags & VIDEO_A_SIGNED);
+	const int64_t y =
+		part_of(b, v->b_selector, !is_shift(v) && (v->flags & VIDEO_B_SIGNED));
+	if (v->op == VIDEO_MAD)
+		return multiply_add(x, y, c, v);
+	int64_t r = first_operation(x, y, v->op, v->compare, v->flags);
+	if (v->flags & VIDEO_SAT)
+		r = saturated(r, v);
+	return second_operation(r, c, v);
+}
+
+OP(VIDEO)
+{
+	struct video v;
+	memcpy(&v, &i->imm, sizeof(v));
+	OPERAND(uint32_t, a);
+	OPERAND(uint32_t, b);
+	const uint32_t *c = v.op == VIDEO_MAD || v.second != VIDEO_PLAIN ? U32(w, i->c) : a;
+	uint32_t *d = opptr(w, i->d);
+	for (unsigned l = 0; l < LANES; l++)
+		if (w->mask >> l & 1)
+			d[l] = video_scalar(a[l], b[l], c[l], &v);
+	return i + 1;
+}
+
+/* ---- SIMD: two halves or four bytes -------------------------------------------------------------------- */
+
+/* Part `pick` of b:a: bytes 0-3 are a's, 4-7 b's; halves 0-1 and 2-3. */
+static int64_t simd_part(uint32_t a, uint32_t b, unsigned pick, unsigned bits, bool is_signed)
+{
+	const uint64_t u = ((uint64_t)b << 32 | a) >> bits * pick;
+	if (bits == 8)
+		return is_signed ? (int8_t)u : (int64_t)(uint8_t)u;
+	return is_signed ? (int16_t)u : (int64_t)(uint16_t)u;
+}
+
+static uint32_t video_simd(uint32_t a, uint32_t b, uint32_t c, const struct video_simd *v,
+			   unsigned parts)
+{
+	const uint32_t picks = (uint32_t)v->picks[0] | (uint32_t)v->picks[1] << 8 |
+			       (uint32_t)v->picks[2] << 16;
+	const unsigned bits = 32 / parts;
+	const uint32_t part_mask = ((uint32_t)1 << bits) - 1;
+	uint32_t merged = c, sum = c;
+	for (unsigned k = 0; k < parts; k++) {
+		if (!(v->parts >> k & 1))
+			continue;
+		const int64_t x =
+			simd_part(a, b, picks >> 3 * k & 7, bits, v->flags & VIDEO_A_SIGNED);
+		const int64_t y = simd_part(a, b, picks >> (12 + 3 * k) & 7, bits,
+					    v->flags & VIDEO_B_SIGNED);
+		int64_t r = first_operation(x, y, v->op, v->compare, v->flags);
+		if (v->flags & VIDEO_SAT)
+			r = clamp_to(r, bits, v->flags & VIDEO_D_SIGNED);
+		sum += (uint32_t)r;
+		merged = (merged & ~(part_mask << bits * k)) | ((uint32_t)r & part_mask)
+								       << bits * k;
+	}
+	return v->second == VIDEO_2ND_ADD ? sum : merged;
+}
+
+OP(VIDEO_SIMD)
+{
+	struct video_simd v;
+	memcpy(&v, &i->imm, sizeof(v));
+	OPERAND(uint32_t, a);
+	OPERAND(uint32_t, b);
+	OPERAND(uint32_t, c);
+	uint32_t *d = opptr(w, i->d);
+	for (unsigned l = 0; l < LANES; l++)
+		if (w->mask >> l & 1)
+			d[l] = video_simd(a[l], b[l], c[l], &v, i->n);
+	return i + 1;
+}

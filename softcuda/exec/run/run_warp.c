@@ -1,0 +1,257 @@
+/* run_warp.c — lanes that read each other: shuffles, votes, matches, reductions over a warp.
+ *
+ * A `.sync` form names lanes that must take part.  When one of them is still on its way the split is
+ * parked (EVENT_SYNC) and the instruction runs again once they have met. */
+#include "softcuda/exec/run/run_internal.h"
+
+static uint32_t named_lanes(const struct warp *w, opref member)
+{
+	const uint32_t *m = U32(w, member);
+	uint32_t all = 0;
+
+	if (w->mask == ALL_LANES)
+		for (unsigned l = 0; l < LANES; l++)
+			all |= m[l];
+	else
+		for (unsigned l = 0; l < LANES; l++)
+			all |= w->mask & (1u << l) ? m[l] : 0;
+	return all;
+}
+
+/* True: every lane that i->`member` names is here (or ended), or was released to run without them. */
+static bool gathered(struct warp_state *s, opref member)
+{
+	uint32_t named = named_lanes(&s->w, member);
+	struct split *p = &s->splits[s->current];
+
+	if (!(named & s->w.live & ~s->w.mask) || p->released) {
+		p->released = false;
+		return true;
+	}
+	s->need = named;
+	return false;
+}
+
+HANDLER(BAR_WARP)
+{
+	if (!gathered(state_of(w), i->a))
+		return raise_event(state_of(w), EVENT_SYNC, i);
+	THREAD_FENCE(memory_order_acq_rel);
+	return i + 1;
+}
+
+/* ---- shuffles: PTX ISA 9.7.9.6.  d|p = a moved by b; c: clamp in bits 0-4, segment mask in 8-12;
+ * e: member mask. */
+enum direction { UP, DOWN, BFLY, IDX };
+
+static inline unsigned source_lane(enum direction how, unsigned lane, uint32_t b, uint32_t c,
+				   bool *in_range)
+{
+	unsigned clamp = c & 31, segment = c >> 8 & 31, move = b & 31, j;
+	unsigned max = (lane & segment) | (clamp & ~segment & 31), min = lane & segment;
+
+	switch (how) {
+	case UP:
+		j = lane - move;
+		*in_range = (int)j >= (int)max;
+		break;
+	case DOWN:
+		j = lane + move;
+		*in_range = j <= max;
+		break;
+	case BFLY:
+		j = lane ^ move;
+		*in_range = j <= max;
+		break;
+	default:
+		j = min | (move & ~segment & 31);
+		*in_range = j <= max;
+		break;
+	}
+	return *in_range ? j & 31 : lane;
+}
+
+static inline const struct insn *shuffle(struct warp *w, const struct insn *i,
+					 enum direction how)
+{
+	const uint32_t *a = U32(w, i->a), *b = U32(w, i->b), *c = U32(w, i->c);
+	uint32_t value[LANES], in_range = 0;
+
+	if (i->n && !gathered(state_of(w), i->e))
+		return raise_event(state_of(w), EVENT_SYNC, i);
+	for (unsigned l = 0; l < LANES; l++) {
+		bool ok;
+
+		value[l] = a[source_lane(how, l, b[l], c[l], &ok)];
+		in_range |= (uint32_t)ok << l;
+	}
+	EACH_LANE(w, U32(w, i->d), value[l]);
+	if (i->flags)
+		*PRED(w, i->d2) = (*PRED(w, i->d2) & ~w->mask) | (in_range & w->mask);
+	return i + 1;
+}
+
+HANDLER(SHFL_UP) { return shuffle(w, i, UP); }
+HANDLER(SHFL_DOWN) { return shuffle(w, i, DOWN); }
+HANDLER(SHFL_BFLY) { return shuffle(w, i, BFLY); }
+HANDLER(SHFL_IDX) { return shuffle(w, i, IDX); }
+
+/* ---- votes: a predicate, b member mask (n: there is one) --------------------------------------- */
+
+static void set_predicate(struct warp *w, opref d, bool on)
+{
+	*PRED(w, d) = (*PRED(w, d) & ~w->mask) | (on ? w->mask : 0);
+}
+
+/* Lanes that vote together with lane l: those of its member mask that are here. */
+static inline uint32_t voters(const struct warp *w, const struct insn *i, unsigned l)
+{
+	return i->n ? U32(w, i->b)[l] & w->mask : w->mask;
+}
+
+enum vote { ALL, ANY, UNI };
+
+static inline const struct insn *vote(struct warp *w, const struct insn *i, enum vote how)
+{
+	uint32_t yes, result = 0;
+
+	if (i->n && !gathered(state_of(w), i->b))
+		return raise_event(state_of(w), EVENT_SYNC, i);
+	yes = *PRED(w, i->a);
+	for (uint32_t rest = w->mask; rest; rest &= rest - 1) {
+		unsigned l = first_lane(rest);
+		uint32_t who = voters(w, i, l), on = yes & who;
+		bool r = how == ALL ? on == who : how == ANY ? on != 0 : on == 0 || on == who;
+
+		result |= (uint32_t)r << l;
+	}
+	*PRED(w, i->d) = (*PRED(w, i->d) & ~w->mask) | result;
+	return i + 1;
+}
+
+HANDLER(VOTE_ALL) { return vote(w, i, ALL); }
+HANDLER(VOTE_ANY) { return vote(w, i, ANY); }
+HANDLER(VOTE_UNI) { return vote(w, i, UNI); }
+
+HANDLER(VOTE_BALLOT)
+{
+	uint32_t yes, here = w->mask;
+
+	if (i->n && !gathered(state_of(w), i->b))
+		return raise_event(state_of(w), EVENT_SYNC, i);
+	yes = *PRED(w, i->a) & here;
+	if (i->n) {
+		const uint32_t *member = U32(w, i->b);
+		EACH_LANE(w, U32(w, i->d), yes & member[l]);
+	} else {
+		EACH_LANE(w, U32(w, i->d), yes);
+	}
+	return i + 1;
+}
+
+HANDLER(ACTIVEMASK)
+{
+	EACH_LANE(w, U32(w, i->d), w->mask);
+	return i + 1;
+}
+
+/* d|p = lowest lane of the member mask a; p: am I that lane. */
+HANDLER(ELECT)
+{
+	uint32_t leader;
+
+	if (!gathered(state_of(w), i->a))
+		return raise_event(state_of(w), EVENT_SYNC, i);
+	leader = first_lane(named_lanes(w, i->a) & w->mask ? named_lanes(w, i->a) & w->mask
+							   : w->mask);
+	EACH_LANE(w, U32(w, i->d), leader);
+	set_predicate(w, i->d2, false);
+	*PRED(w, i->d2) |= 1u << leader;
+	return i + 1;
+}
+
+/* ---- match: a value, b member mask ------------------------------------------------------------- */
+
+static inline uint64_t value_at(const struct warp *w, opref a, unsigned bytes, unsigned l)
+{
+	return bytes == 8 ? U64(w, a)[l] : U32(w, a)[l];
+}
+
+static inline const struct insn *match_any(struct warp *w, const struct insn *i, unsigned bytes)
+{
+	uint32_t equal[LANES];
+
+	if (!gathered(state_of(w), i->b))
+		return raise_event(state_of(w), EVENT_SYNC, i);
+	for (unsigned l = 0; l < LANES; l++) {
+		uint64_t mine = value_at(w, i->a, bytes, l);
+
+		equal[l] = 0;
+		for (unsigned k = 0; k < LANES; k++)
+			equal[l] |= (uint32_t)(value_at(w, i->a, bytes, k) == mine) << k;
+		equal[l] &= w->mask & U32(w, i->b)[l];
+	}
+	EACH_LANE(w, U32(w, i->d), equal[l]);
+	return i + 1;
+}
+
+HANDLER(MATCH_ANY_32) { return match_any(w, i, 4); }
+HANDLER(MATCH_ANY_64) { return match_any(w, i, 8); }
+
+static inline const struct insn *match_all(struct warp *w, const struct insn *i, unsigned bytes)
+{
+	uint32_t result[LANES], all = 0;
+
+	if (!gathered(state_of(w), i->b))
+		return raise_event(state_of(w), EVENT_SYNC, i);
+	for (uint32_t rest = w->mask; rest; rest &= rest - 1) {
+		unsigned l = first_lane(rest);
+		uint32_t who = U32(w, i->b)[l] & w->mask;
+		bool same = true;
+
+		for (uint32_t others = who; others; others &= others - 1)
+			same = same && value_at(w, i->a, bytes, first_lane(others)) ==
+					       value_at(w, i->a, bytes, l);
+		result[l] = same ? who : 0;
+		all |= (uint32_t)same << l;
+	}
+	for (uint32_t rest = w->mask; rest; rest &= rest - 1)
+		U32(w, i->d)[first_lane(rest)] = result[first_lane(rest)];
+	*PRED(w, i->d2) = (*PRED(w, i->d2) & ~w->mask) | all;
+	return i + 1;
+}
+
+HANDLER(MATCH_ALL_32) { return match_all(w, i, 4); }
+HANDLER(MATCH_ALL_64) { return match_all(w, i, 8); }
+
+/* ---- redux: a value, b member mask -------------------------------------------------------------- */
+
+#define REDUX(name, type, expression)                                                   \
+	HANDLER(REDUX_##name)                                                           \
+	{                                                                               \
+		uint32_t result[LANES];                                                 \
+		if (!gathered(state_of(w), i->b))                                       \
+			return raise_event(state_of(w), EVENT_SYNC, i);                 \
+		for (uint32_t rest = w->mask; rest; rest &= rest - 1) {                 \
+			unsigned l = first_lane(rest);                                  \
+			uint32_t who = (U32(w, i->b)[l] & w->mask) | (1u << l);         \
+			type r = (type)U32(w, i->a)[first_lane(who)];                   \
+			for (uint32_t more = who & (who - 1); more; more &= more - 1) { \
+				type x = (type)U32(w, i->a)[first_lane(more)];          \
+				r = (expression);                                       \
+			}                                                               \
+			result[l] = (uint32_t)r;                                        \
+		}                                                                       \
+		for (uint32_t rest = w->mask; rest; rest &= rest - 1)                   \
+			U32(w, i->d)[first_lane(rest)] = result[first_lane(rest)];      \
+		return i + 1;                                                           \
+	}
+
+REDUX(ADD, uint32_t, r + x)
+REDUX(MIN_U32, uint32_t, x < r ? x : r)
+REDUX(MAX_U32, uint32_t, x > r ? x : r)
+REDUX(MIN_S32, int32_t, x < r ? x : r)
+REDUX(MAX_S32, int32_t, x > r ? x : r)
+REDUX(AND, uint32_t, r & x)
+REDUX(OR, uint32_t, r | x)
+REDUX(XOR, uint32_t, r ^ x)

@@ -1,8 +1,0 @@
-/* run_table.c — the arithmetic handlers of one build, by operation. */
-#include "softcuda/exec/lanes_internal.h"
-
-op_fn *const GPUL_BUILD(gpul_alu_table)[N_OPS - OP_ALU_FIRST] = {
-#define X(name) [OP_##name - OP_ALU_FIRST] = GPUL_BUILD(op_##name),
-	GPUL_ALU_OPS(X)
-#undef X
-};

@@ -1,0 +1,64 @@
+/* access.c — accesses lane by lane: partial masks, local memory, generic addresses, and who is at fault. */
+#include "softcuda/exec/warp/access_internal.h"
+
+static uint64_t lane_address(const struct warp_state *s, const struct insn *i, unsigned l)
+{
+	uint64_t a = i->flags & FLAG_ADDRESS_32 ? U32(&s->w, i->a)[l] : U64(&s->w, i->a)[l];
+
+	if (i->flags & FLAG_FRAME)
+		a += s->frame->local_offset;
+	return a + (uint64_t)i->imm;
+}
+
+/* [at, at + bytes) lies inside a window of `size` bytes. */
+static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
+{
+	return at <= size && bytes <= size - at;
+}
+
+/* A generic address: in a window of this block or lane, else in the table, which takes longer to ask. */
+static bool generic_allowed(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at,
+			    unsigned bytes, bool write)
+{
+	return inside(at - (uintptr_t)s->shared, bytes, s->shared_bytes) ||
+	       inside(at - (uintptr_t)s->local - l * s->local_stride, bytes, s->local_bytes) ||
+	       (!write && inside(at - (uintptr_t)s->params, bytes, s->param_bytes)) ||
+	       range_covers(s->cache, i->src, at, bytes, write);
+}
+
+/* Host address of a lane's access, 0 if it may not. */
+static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigned l,
+			     uint64_t at, unsigned bytes, bool write)
+{
+	switch (i->flags & SPACE_MASK) {
+	case SPACE_GLOBAL:
+		return range_covers(s->cache, i->src, at, bytes, write) ? at : 0;
+	case SPACE_GENERIC:
+		return generic_allowed(s, i, l, at, bytes, write) ? at : 0;
+	case SPACE_SHARED:
+		return inside(at, bytes, s->shared_bytes) ? (uintptr_t)s->shared + at : 0;
+	case SPACE_LOCAL:
+		return inside(at, bytes, s->local_bytes)
+			       ? (uintptr_t)s->local + l * s->local_stride + at
+			       : 0;
+	default:
+		return !write && inside(at, bytes, s->param_bytes) ? (uintptr_t)s->params + at
+								   : 0;
+	}
+}
+
+enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes,
+			    bool write, struct access *x)
+{
+	for (uint32_t rest = s->w.mask; rest; rest &= rest - 1) {
+		unsigned l = first_lane(rest);
+		uint64_t at = lane_address(s, i, l);
+
+		x->each[l] = at & (bytes - 1) ? 0 : host_address(s, i, l, at, bytes, write);
+		if (!x->each[l]) {
+			x->stop = gpul_fault_access(s, i, l, at, bytes, write);
+			return SHAPE_FAULT;
+		}
+	}
+	return SHAPE_EACH;
+}

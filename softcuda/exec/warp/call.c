@@ -1,0 +1,275 @@
+/* call.c — calls: a frame for the lanes that enter together, arguments through local memory. */
+#include <stdlib.h>
+
+#include "softcuda/exec/warp/warp_internal.h"
+
+enum { MAX_DEPTH = 4096, MIN_CLASS = 8 };
+
+static unsigned class_of(uint32_t bytes)
+{
+	unsigned c = MIN_CLASS;
+
+	while (bytes > 1u << c)
+		c++;
+	return c;
+}
+
+struct frame *gpul_frame_create(struct worker *k, const struct func_code *code)
+{
+	unsigned size_class = class_of(code->frame_bytes);
+	struct frame *f = k->free_frames[size_class];
+	size_t header = (sizeof *f + 63) & ~(size_t)63;
+
+	if (f) {
+		k->free_frames[size_class] = f->parent;
+	} else {
+		f = aligned_alloc(64, header + (1u << size_class));
+		if (!f)
+			return NULL;
+		memset(f, 0, header + (1u << size_class));
+		f->regs = (uint8_t *)f + header;
+		f->size_class = size_class;
+	}
+	f->parent = NULL;
+	f->code = code;
+	f->site = NULL;
+	f->return_to = NULL;
+	f->lanes = 0;
+	f->local_offset = 0;
+	f->depth = 0;
+	return f;
+}
+
+static void release(struct worker *k, struct frame *f)
+{
+	f->parent = k->free_frames[f->size_class];
+	k->free_frames[f->size_class] = f;
+}
+
+void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes)
+{
+	while (f) {
+		struct frame *parent = f->parent;
+
+		f->lanes &= ~lanes;
+		if (!f->lanes)
+			release(k, f);
+		f = parent;
+	}
+}
+
+static uint8_t *local_at(const struct warp_state *s, const struct frame *f,
+			 struct local_slot slot, unsigned lane)
+{
+	return s->local + lane * s->local_stride + f->local_offset + slot.offset;
+}
+
+static uint8_t *reg_at(const struct warp_state *s, const struct frame *f, opref r,
+		       unsigned bytes, unsigned lane)
+{
+	uint8_t *base = (r & 3) == BANK_REGS ? f->regs : s->w.bank[r & 3];
+
+	return base + (r & ~3u) + lane * bytes;
+}
+
+/* One side of an argument: where its bytes are for a lane. */
+static uint8_t *side(const struct warp_state *s, const struct frame *f,
+		     const struct call_argument *a, unsigned lane)
+{
+	return a->in_register ? reg_at(s, f, a->reg, a->slot.bytes, lane)
+			      : local_at(s, f, a->slot, lane);
+}
+
+static void copy_lanes(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
+		       const struct call_argument *to, const struct frame *from_frame,
+		       const struct call_argument *from)
+{
+	const uint32_t bytes = to->slot.bytes < from->slot.bytes ? to->slot.bytes : from->slot.bytes;
+	/* lanes lie at even distances, on either side */
+	uint8_t *t = side(s, to_frame, to, 0);
+	const uint8_t *f = side(s, from_frame, from, 0);
+	const ptrdiff_t t_step = side(s, to_frame, to, 1) - t,
+			f_step = side(s, from_frame, from, 1) - f;
+
+	for (; mask; mask &= mask - 1) {
+		const unsigned l = first_lane(mask);
+
+		if (bytes == 8)
+			memcpy(t + l * t_step, f + l * f_step, 8);
+		else if (bytes == 4)
+			memcpy(t + l * t_step, f + l * f_step, 4);
+		else
+			memcpy(t + l * t_step, f + l * f_step, bytes);
+	}
+}
+
+static struct call_argument formal(const struct local_slot *slots, const opref *regs,
+				   uint32_t n)
+{
+	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX,
+				       .slot = slots[n],
+				       .reg = regs[n] };
+}
+
+/* The frame that other lanes have of this very call; NULL: none.  Lanes that come late join it: so they can meet the
+ * others inside, as shuffles there want. */
+static struct frame *shared_frame(const struct warp_state *s, const struct insn *i,
+				  const struct func_code *callee)
+{
+	for (unsigned k = 0; s->n_splits > 1 && k < s->n_splits; k++)
+		for (struct frame *f = s->splits[k].frame; f; f = f->parent)
+			if (f->parent == s->frame && f->return_to == i + 1 && f->code == callee)
+				return f;
+	return NULL;
+}
+
+static void pass_arguments(const struct warp_state *s, struct frame *f, uint32_t mask)
+{
+	for (uint32_t n = 0; n < f->site->n_args && n < f->code->ptx->n_params; n++) {
+		struct call_argument to = formal(f->code->params, f->code->param_regs, n);
+
+		copy_lanes(s, mask, f, &to, f->parent, &f->site->args[n]);
+	}
+}
+
+/* A frame for `mask` lanes with the arguments in it; NULL: the fault is recorded. */
+static struct frame *enter(struct warp_state *s, const struct insn *i,
+			   const struct func_code *callee, uint32_t mask)
+{
+	struct frame *parent = s->frame, *f = shared_frame(s, i, callee);
+	uint64_t offset = parent->local_offset + (uint64_t)parent->code->local_bytes;
+
+	if (f) {
+		f->lanes |= mask;
+		pass_arguments(s, f, mask);
+		return f;
+	}
+	if (offset + callee->local_bytes > s->local_bytes || parent->depth >= MAX_DEPTH) {
+		gpul_fault_text(
+			s, i, GPUL_EXEC_STACK, first_lane(mask),
+			"call stack too deep: %u calls use %llu of %u bytes of local memory",
+			parent->depth, (unsigned long long)offset, s->local_bytes);
+		return NULL;
+	}
+	f = gpul_frame_create(s->block->worker, callee);
+	if (!f) {
+		gpul_fault_text(s, i, GPUL_EXEC_NO_MEMORY, first_lane(mask),
+				"no memory for a call's registers");
+		return NULL;
+	}
+	f->parent = parent;
+	f->site = i->object;
+	f->return_to = i + 1;
+	f->lanes = mask;
+	f->local_offset = (uint32_t)offset;
+	f->depth = parent->depth + 1;
+	pass_arguments(s, f, mask);
+	return f;
+}
+
+const struct insn *gpul_call(struct warp_state *s, const struct insn *i,
+			     const struct func_code *callee)
+{
+	struct frame *f = enter(s, i, callee, s->w.mask);
+
+	if (!f)
+		return s->limit;
+	count_run(s, i, callee->insns);
+	s->splits[s->current].frame = s->frame = f;
+	s->splits[s->current].pc = callee->insns;
+	s->w.bank[BANK_REGS] = f->regs;
+	if (s->n_splits > 1)
+		return raise_event(s, EVENT_SWITCH, callee->insns);
+	return callee->insns;
+}
+
+/* The function a pointer names; NULL: none of this program's. */
+static const struct func_code *pointee(const struct gpul_exec_program *p, uint64_t pointer)
+{
+	uint64_t offset = pointer - (uintptr_t)p->code;
+	const struct func_code *code;
+
+	if (offset >= p->module->n_funcs * sizeof *code || offset % sizeof *code)
+		return NULL;
+	code = &p->code[offset / sizeof *code];
+	return code->insns && code->ptx->kind == GPUL_PTX_FUNC_DEVICE ? code : NULL;
+}
+
+/* A fault before these frames had a split: they go as they came. */
+static const struct insn *abandon(struct warp_state *s, struct frame *const frame[LANES],
+				  uint32_t entered)
+{
+	for (; entered; entered &= entered - 1) {
+		struct frame *f = frame[first_lane(entered)];
+
+		f->lanes &= ~(1u << first_lane(entered));
+		if (!f->lanes)
+			release(s->block->worker, f);
+	}
+	return s->limit;
+}
+
+const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
+{
+	const uint64_t *pointer = U64(&s->w, i->a);
+	const struct insn *target[LANES];
+	struct frame *frame[LANES];
+	uint32_t rest = s->w.mask;
+
+	while (rest) {
+		unsigned first = first_lane(rest);
+		const struct func_code *callee =
+			pointee(s->frame->code->program, pointer[first]);
+		uint32_t group = 0;
+		struct frame *f;
+
+		if (!callee) {
+			gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, first,
+					"call of 0x%llx, which is no function of this module",
+					(unsigned long long)pointer[first]);
+			return abandon(s, frame, s->w.mask & ~rest);
+		}
+		for (uint32_t more = rest; more; more &= more - 1)
+			if (pointer[first_lane(more)] == pointer[first])
+				group |= 1u << first_lane(more);
+		if (group == s->w.mask)
+			return gpul_call(s, i, callee);
+		f = enter(s, i, callee, group);
+		if (!f)
+			return abandon(s, frame, s->w.mask & ~rest);
+		for (uint32_t more = group; more; more &= more - 1) {
+			frame[first_lane(more)] = f;
+			target[first_lane(more)] = callee->insns;
+		}
+		rest &= ~group;
+	}
+	count_run(s, i, i + 1);
+	return gpul_split_scatter(s, target, frame);
+}
+
+const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i)
+{
+	struct frame *f = s->frame, *parent = f->parent;
+	const struct insn *to = f->return_to;
+	const struct call_site *site = f->site;
+
+	if (!parent) {
+		count_run(s, i, i + 1);
+		return gpul_split_exit(s);
+	}
+	for (uint32_t n = 0; n < site->n_rets && n < f->code->ptx->n_rets; n++) {
+		struct call_argument from = formal(f->code->rets, f->code->ret_regs, n);
+
+		copy_lanes(s, s->w.mask, parent, &site->args[site->n_args + n], f, &from);
+	}
+	count_run(s, i, to);
+	f->lanes &= ~s->w.mask;
+	if (!f->lanes)
+		release(s->block->worker, f);
+	s->frame = parent;
+	s->w.bank[BANK_REGS] = parent->regs;
+	if (s->n_splits > 1)
+		return raise_event(s, EVENT_SWITCH, to);
+	s->splits[0].frame = parent;
+	return to;
+}

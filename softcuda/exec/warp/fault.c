@@ -1,0 +1,175 @@
+/* fault.c — one line about what a thread did wrong: what, where, who. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "softcuda/exec/warp/warp_internal.h"
+
+void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
+{
+	pthread_mutex_lock(&l->lock);
+	if (l->fault.kind == GPUL_EXEC_OK)
+		l->fault = *fault;
+	pthread_mutex_unlock(&l->lock);
+	atomic_store(&l->stop, true);
+}
+
+static void thread_of(const struct warp_state *s, unsigned lane, uint32_t thread[3])
+{
+	const uint32_t *block = s->block->launch->block;
+	uint32_t t = s->index * LANES + lane;
+
+	thread[0] = t % block[0];
+	thread[1] = t / block[0] % block[1];
+	thread[2] = t / (block[0] * block[1]);
+}
+
+/* "kernel.ptx:31" and, where the PTX says so, " (kernel.cu:7)". */
+static void place_of(const struct warp_state *s, const struct insn *i, char *buf, size_t bytes)
+{
+	const struct func_code *code = s->frame->code;
+	const gpul_ptx_module *m = code->program->module;
+	const gpul_ptx_inst *in =
+		i->src < code->ptx->n_insts ? &code->ptx->insts[i->src] : NULL;
+	const char *path = NULL;
+	int n;
+
+	n = snprintf(buf, bytes, "%.60s:%u", code->program->file_name,
+		     in ? in->line : code->ptx->line);
+	if (!in || in->loc == GPUL_PTX_NONE || n < 0 || (size_t)n >= bytes)
+		return;
+	for (uint32_t k = 0; k < m->n_files; k++)
+		if (m->files[k].number == m->locs[in->loc].file)
+			path = gpul_ptx_name(m, m->files[k].path);
+	if (path) {
+		const char *slash = strrchr(path, '/');
+
+		snprintf(buf + n, bytes - (size_t)n, " (%.40s:%u)", slash ? slash + 1 : path,
+			 m->locs[in->loc].line);
+	}
+}
+
+/* "5", "5,1" or "5,1,2": as many as the launch has dimensions. */
+static const char *index_text(const uint32_t i[3], const uint32_t extent[3], char buf[40])
+{
+	int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1, used = 0;
+
+	for (int d = 0; d < n; d++)
+		used += snprintf(buf + used, 40 - (size_t)used, d ? ",%u" : "%u", i[d]);
+	return buf;
+}
+
+static const struct insn *record(struct warp_state *s, const struct insn *i, unsigned lane,
+				 gpul_exec_fault *f, const char *what)
+{
+	const struct gpul_exec_launch *l = s->block->launch;
+	char place[128], block[40], thread[40];
+	int n;
+
+	place_of(s, i, place, sizeof place);
+	memcpy(f->block, s->block->index, sizeof f->block);
+	thread_of(s, lane, f->thread);
+	n = snprintf(f->text, sizeof f->text, "%s: %.160s; %.40s, block %s, thread %s", place,
+		     what, l->kernel->info.name, index_text(f->block, l->grid, block),
+		     index_text(f->thread, l->block, thread));
+	if (n < 0)
+		f->text[0] = '\0';
+	gpul_launch_fault(s->block->launch, f);
+	return raise_event(s, EVENT_FAULT, i);
+}
+
+const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
+				   gpul_exec_fault_kind kind, unsigned lane, const char *fmt,
+				   ...)
+{
+	gpul_exec_fault f = { .kind = kind };
+	char what[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	return record(s, i, lane, &f, what);
+}
+
+typedef unsigned long long ull;
+
+/* An address in a range that is there, but not for this device or not for a store. */
+static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf,
+			  size_t size)
+{
+	bool denied = r->denied >> device & 1;
+
+	if (denied || (write && r->unwritable >> device & 1))
+		snprintf(buf, size, "is in %s memory%s device %u %s%s%s", r->label,
+			 denied ? ", but" : " that", device,
+			 denied ? "has no access" : "may only read", r->remedy ? ": see " : "",
+			 r->remedy ? r->remedy : "");
+	else
+		snprintf(buf, size, "is in read-only %s", r->label);
+}
+
+/* An address in no range: how far from the nearest one. */
+static void explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf,
+			   size_t size)
+{
+	enum { FAR = 1 << 30 };
+	gpul_exec_range r;
+
+	if (at < 4096)
+		snprintf(buf, size, "is a NULL pointer");
+	else if (!gpul_memory_nearest(s->cache->memory, at, &r) || at - r.base > r.bytes + FAR)
+		snprintf(buf, size, "is in no allocation");
+	else if (at - r.base < r.bytes && (r.denied | r.unwritable | r.flags) &&
+		 !gpul_range_lookup(s->cache, 0, at, 1, write))
+		explain_right(&r, s->cache->device, write, buf, size);
+	else if (at - r.base < r.bytes)
+		snprintf(buf, size,
+			 "crosses the end of a %llu-byte %s allocation, %llu bytes before it",
+			 (ull)r.bytes, r.label, (ull)(r.base + r.bytes - at));
+	else
+		snprintf(buf, size, "is %llu bytes past the end of a %llu-byte %s allocation",
+			 (ull)(at - r.base - r.bytes), (ull)r.bytes, r.label);
+}
+
+static void explain(const struct warp_state *s, unsigned flags, uint64_t at, bool write,
+		    char *buf, size_t size)
+{
+	switch (flags & SPACE_MASK) {
+	case SPACE_SHARED:
+		snprintf(buf, size, "is beyond the block's %u bytes of shared memory",
+			 s->shared_bytes);
+		break;
+	case SPACE_LOCAL:
+		snprintf(buf, size, "is beyond the thread's %u bytes of local memory",
+			 s->local_bytes);
+		break;
+	case SPACE_PARAM:
+		snprintf(buf, size,
+			 write ? "is in the kernel's parameters, which are read-only"
+			       : "is beyond the kernel's %u bytes of parameters",
+			 s->param_bytes);
+		break;
+	default:
+		explain_global(s, at, write, buf, size);
+		break;
+	}
+}
+
+const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane,
+				     uint64_t address, unsigned bytes, bool write)
+{
+	static const char *const spaces[] = { "global ", "", "shared ", "local ", "param " };
+	bool misaligned = address & (bytes - 1);
+	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED
+						 : GPUL_EXEC_ILLEGAL_ADDRESS,
+			      .address = address };
+	char what[200], why[140];
+
+	if (misaligned)
+		snprintf(why, sizeof why, "is not a multiple of %u", bytes);
+	else
+		explain(s, i->flags, address, write, why, sizeof why);
+	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes,
+		 spaces[i->flags & SPACE_MASK], write ? "store" : "load", (ull)address, why);
+	return record(s, i, lane, &f, what);
+}

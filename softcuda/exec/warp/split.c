@@ -1,0 +1,275 @@
+/* split.c — groups of a warp's lanes that part and meet: see warp_internal.h. */
+#include "softcuda/exec/warp/warp_internal.h"
+
+/* An end of the window that no instruction has. */
+#define NO_LIMIT ((const struct insn *)(UINTPTR_MAX & ~(uintptr_t)63))
+
+/* Nobody may join lanes that have arrived at a barrier and are counted, or whose *.sync has been granted. */
+static bool may_meet(const struct split *p)
+{
+	return p->state != SPLIT_BARRIER && !p->released;
+}
+
+static void set_window(struct warp_state *s)
+{
+	const struct split *me = &s->splits[s->current];
+
+	s->floor = NULL;
+	s->limit = NO_LIMIT;
+	for (unsigned k = 0; k < s->n_splits; k++) {
+		const struct split *p = &s->splits[k];
+
+		if (k == s->current || p->frame != me->frame || !may_meet(p))
+			continue;
+		if (p->pc > me->pc && p->pc < s->limit)
+			s->limit = p->pc;
+		else if (p->pc <= me->pc && p->pc > s->floor)
+			s->floor = p->pc;
+	}
+}
+
+void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame,
+		      uint32_t mask)
+{
+	frame->lanes = mask;
+	s->n_splits = 1;
+	s->current = 0;
+	s->splits[0] = (struct split){ .pc = entry, .frame = frame, .mask = mask };
+}
+
+static void remove_split(struct warp_state *s, unsigned k)
+{
+	s->splits[k] = s->splits[--s->n_splits];
+}
+
+/* Who waits for lanes of its warp runs its instruction again: the lanes may be there now. */
+static void meet(struct split *p, uint32_t mask)
+{
+	p->mask |= mask;
+	if (p->state == SPLIT_SYNC)
+		p->state = SPLIT_READY;
+}
+
+static void add_lanes(struct warp_state *s, struct frame *frame, const struct insn *pc,
+		      uint32_t mask)
+{
+	for (unsigned k = 0; k < s->n_splits; k++) {
+		struct split *p = &s->splits[k];
+
+		if (k != s->current && p->pc == pc && p->frame == frame && may_meet(p)) {
+			meet(p, mask);
+			return;
+		}
+	}
+	s->splits[s->n_splits++] = (struct split){
+		.pc = pc,
+		.frame = frame,
+		.mask = mask,
+		.back_edges = s->back_edges,
+		.state = (uint8_t)(s->back_edges < 0 ? SPLIT_PASSED : SPLIT_READY)
+	};
+}
+
+const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i,
+				      const struct insn *target, uint32_t taken)
+{
+	bool forward = target > i;
+	const struct insn *low = forward ? i + 1 : target, *high = forward ? target : i + 1;
+	uint32_t low_mask = forward ? s->w.mask & ~taken : taken,
+		 high_mask = s->w.mask & ~low_mask;
+
+	count_run(s, i, low);
+	add_lanes(s, s->frame, high, high_mask);
+	s->w.mask = low_mask;
+	s->splits[s->current].mask = low_mask;
+	if (high < s->limit)
+		s->limit = high;
+	if (!forward && --s->back_edges < 0)
+		return raise_event(s, EVENT_YIELD, low);
+	if (low > s->limit || low <= s->floor)
+		return raise_event(s, EVENT_SWITCH, low);
+	return low;
+}
+
+/* Every lane of the current split goes its own way. */
+const struct insn *gpul_split_scatter(struct warp_state *s,
+				      const struct insn *const target[LANES],
+				      struct frame *const frame[LANES])
+{
+	uint32_t mask = s->w.mask;
+
+	remove_split(s, s->current);
+	s->current = LANES;  /* none */
+	s->back_edges--;     /* some target may be a loop's */
+	for (; mask; mask &= mask - 1) {
+		unsigned l = first_lane(mask);
+
+		add_lanes(s, frame[l], target[l], 1u << l);
+	}
+	return raise_event(s, EVENT_EXIT, s->run_start);
+}
+
+const struct insn *gpul_split_exit(struct warp_state *s)
+{
+	uint32_t mask = s->w.mask;
+
+	s->w.live &= ~mask;
+	gpul_frame_leave(s->block->worker, s->frame, mask);
+	remove_split(s, s->current);
+	for (unsigned k = 0; k < s->n_splits; k++)
+		meet(&s->splits[k], 0);
+	gpul_block_lanes_ended(s, mask);
+	return raise_event(s, EVENT_EXIT, s->run_start);
+}
+
+/* The deepest frame's lowest instruction among the splits that may run; false: there is none. */
+static bool choose(struct warp_state *s)
+{
+	const struct split *best = NULL;
+
+	for (unsigned k = 0; k < s->n_splits; k++) {
+		const struct split *p = &s->splits[k];
+
+		if (p->state != SPLIT_READY)
+			continue;
+		if (!best || p->frame->depth > best->frame->depth ||
+		    (p->frame->depth == best->frame->depth && p->pc < best->pc)) {
+			best = p;
+			s->current = k;
+		}
+	}
+	return best;
+}
+
+/* The current split stopped at pc: who else stands there becomes one with it. */
+static void merge(struct warp_state *s)
+{
+	struct split *me = &s->splits[s->current];
+
+	for (unsigned k = 0; k < s->n_splits; k++) {
+		struct split *p = &s->splits[k];
+
+		if (k == s->current || p->pc != me->pc || p->frame != me->frame || !may_meet(p))
+			continue;
+		if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
+			me->state = SPLIT_READY;  /* ask again, with these lanes too */
+		me->mask |= p->mask;
+		me->back_edges =
+			p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
+		remove_split(s, k);
+		return;
+	}
+}
+
+static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any_need)
+{
+	uint32_t parked = 0;
+
+	for (unsigned k = 0; k < s->n_splits; k++)
+		if (s->splits[k].state == SPLIT_SYNC && (any_need || s->splits[k].need == need))
+			parked |= s->splits[k].mask;
+	return parked;
+}
+
+/* Lanes have met when all that a mask names are parked with that mask, at whatever *.sync.
+ *
+ * Lanes of several masks that stand at one instruction are one split, which waits for all of them; any_need
+ * is for when that has everybody waiting: then it is enough that they all are parked.  False: none met. */
+static bool release_gathered(struct warp_state *s, bool any_need)
+{
+	uint32_t met = 0;
+
+	for (unsigned k = 0; k < s->n_splits; k++) {
+		const struct split *p = &s->splits[k];
+
+		if (p->state == SPLIT_SYNC &&
+		    !(p->need & s->w.live & ~parked_lanes(s, p->need, any_need)))
+			met |= p->mask;
+	}
+	for (unsigned k = 0; k < s->n_splits; k++) {
+		struct split *p = &s->splits[k];
+
+		if (p->state == SPLIT_SYNC && (p->mask & met)) {
+			p->state = SPLIT_READY;
+			p->released = true;
+		}
+	}
+	return met;
+}
+
+static void run_current(struct warp_state *s)
+{
+	struct split *me = &s->splits[s->current];
+	const struct insn *i = me->pc;
+
+	s->frame = me->frame;
+	s->w.mask = me->mask;
+	s->w.bank[BANK_REGS] = me->frame->regs;
+	s->event = EVENT_NONE;
+	s->run_start = i;
+	s->back_edges = me->back_edges;
+	set_window(s);
+	do
+		i = i->run(&s->w, i);
+	while (i != s->limit);
+	if (s->event == EVENT_NONE)
+		s->pc = i;
+}
+
+/* What the event asks for.  False: the warp must stop. */
+static bool settle(struct warp_state *s)
+{
+	struct split *me = &s->splits[s->current];
+
+	if (s->event == EVENT_FAULT)
+		return false;
+	if (s->event == EVENT_EXIT)
+		return true;
+	s->n_instructions += count_lanes(s->w.mask) * (uint64_t)(s->pc - s->run_start);
+	me->pc = s->pc;
+	me->back_edges = s->back_edges;
+	me->frame = s->frame;
+	me->state = SPLIT_READY;
+	switch (s->event) {
+	case EVENT_YIELD:
+		me->state = SPLIT_PASSED;
+		merge(s);
+		break;
+	case EVENT_SYNC:
+		me->state = SPLIT_SYNC;
+		me->need = s->need;
+		merge(s);
+		release_gathered(s, false);
+		break;
+	case EVENT_BARRIER:
+		gpul_barrier_arrive(s);
+		break;
+	default:
+		merge(s);
+		break;
+	}
+	return true;
+}
+
+enum warp_result gpul_warp_run(struct warp_state *s)
+{
+	bool passed = false;
+
+	for (unsigned k = 0; k < s->n_splits; k++)
+		s->splits[k].back_edges = (int)s->block->launch->machine->options.turn;
+	do {
+		while (choose(s)) {
+			run_current(s);
+			if (!settle(s))
+				return WARP_FAULT;
+		}
+		for (unsigned k = 0; k < s->n_splits; k++)
+			passed = passed || s->splits[k].state == SPLIT_PASSED;
+	} while (!passed && release_gathered(s, true));
+	if (!s->n_splits)
+		return WARP_DONE;
+	for (unsigned k = 0; k < s->n_splits; k++)
+		if (s->splits[k].state == SPLIT_PASSED)
+			s->splits[k].state = SPLIT_READY;
+	return passed ? WARP_YIELDS : WARP_WAITS;
+}
