@@ -127,7 +127,6 @@ void gpul_consts_free(struct const_pool *c);
 
 /* program.c */
 void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err);  /* zeroed; freed with the program */
-enum builtin gpul_builtin_find(const char *name);
 
 /* layout.c: where variables lie. */
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);

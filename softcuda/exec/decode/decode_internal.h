@@ -13,6 +13,7 @@
 #define GPULOAD_SOFTCUDA_EXEC_DECODE_DECODE_INTERNAL_H
 
 #include "softcuda/exec/program_internal.h"
+#include "softcuda/exec/warp/warp_internal.h"
 
 enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 8, OPERAND_MISSING = 0xff };
 

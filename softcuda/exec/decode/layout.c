@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "softcuda/exec/program_internal.h"
-#include "softcuda/exec/warp/builtins_internal.h"
+#include "softcuda/exec/warp/warp_internal.h"
 
 enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8 };
 

@@ -30,22 +30,6 @@ no_memory:
 	return NULL;
 }
 
-enum builtin gpul_builtin_find(const char *name)
-{
-	static const struct { const char *name; enum builtin builtin;
-	} known[] = {
-		{ "vprintf", BUILTIN_VPRINTF },
-		{ "malloc", BUILTIN_MALLOC },
-		{ "free", BUILTIN_FREE },
-		{ "__assertfail", BUILTIN_ASSERTFAIL },
-	};
-
-	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
-		if (!strcmp(name, known[k].name))
-			return known[k].builtin;
-	return BUILTIN_NONE;
-}
-
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
 
 static const struct func_code *callee_of(const struct insn *i)

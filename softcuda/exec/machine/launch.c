@@ -1,77 +1,11 @@
-/* launch.c — a launch's life: checked, listed, run block by block, ended once, waited for. */
+/* launch.c — a launch as an object: its state, its end, who waits for it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
 
-enum { MAX_THREADS = 1024, MAX_SHARED = 227 * 1024, WORKSPACE_BYTES = 64 };
-
-static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c,
-			       gpul_error *err)
-{
-	const gpul_exec_kernel_info *info = &c->kernel->info;
-	uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2], shared, blocks;
-
-	for (int d = 0; d < 3; d++)
-		if (!c->grid[d] || !c->block[d])
-			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "launch of %s: grid %u,%u,%u and block %u,%u,%u: no "
-					 "dimension may be 0",
-					 info->name, c->grid[0], c->grid[1], c->grid[2],
-					 c->block[0], c->block[1], c->block[2]);
-	if (c->block[0] > MAX_THREADS || c->block[1] > MAX_THREADS || c->block[2] > 64 ||
-	    threads > info->max_threads)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "launch of %s: a block of %ux%ux%u = %llu threads; at most %u "
-				 "(and 64 in z)",
-				 info->name, c->block[0], c->block[1], c->block[2],
-				 (unsigned long long)threads, info->max_threads);
-	for (int d = 0; d < 3; d++)
-		if (info->reqntid[0] &&
-		    c->block[d] != (info->reqntid[d] ? info->reqntid[d] : 1))
-			return gpul_fail(
-				err, GPUL_EINVAL, 0,
-				"launch of %s: block %u,%u,%u, but .reqntid asks for %u,%u,%u",
-				info->name, c->block[0], c->block[1], c->block[2],
-				info->reqntid[0], info->reqntid[1], info->reqntid[2]);
-	if (c->grid[0] > INT32_MAX || c->grid[1] > 65535 || c->grid[2] > 65535)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "launch of %s: a grid of %ux%ux%u blocks; at most "
-				 "2147483647x65535x65535",
-				 info->name, c->grid[0], c->grid[1], c->grid[2]);
-	shared = (uint64_t)info->shared_bytes + c->dynamic_shared_bytes;
-	if (shared > MAX_SHARED)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "launch of %s: %u static and %u dynamic bytes of shared "
-				 "memory; at most %u",
-				 info->name, info->shared_bytes, c->dynamic_shared_bytes,
-				 MAX_SHARED);
-	blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
-	if (c->cooperative && blocks > gpul_exec_max_resident_blocks(m))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "cooperative launch of %s: %llu blocks, but only %u can be "
-				 "resident at once",
-				 info->name, (unsigned long long)blocks,
-				 gpul_exec_max_resident_blocks(m));
-	return GPUL_OK;
-}
-
-/* Cooperative groups find their barrier words through %envreg1, the upper half of an address, and
- * %envreg2, the lower: seen in what nvcc makes of grid.sync(). */
-static gpul_status make_workspace(gpul_exec_launch *l, gpul_error *err)
-{
-	gpul_exec_range range = { .bytes = WORKSPACE_BYTES, .label = "grid workspace" };
-
-	l->workspace = aligned_alloc(64, WORKSPACE_BYTES);
-	if (!l->workspace)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a cooperative launch");
-	memset(l->workspace, 0, WORKSPACE_BYTES);
-	range.base = (uintptr_t)l->workspace;
-	return gpul_exec_memory_add(l->machine->memory, &range, err);
-}
-
-static void free_launch(gpul_exec_launch *l)
+void gpul_launch_destroy(gpul_exec_launch *l)
 {
 	if (l->workspace) {
 		gpul_exec_memory_remove(l->machine->memory, (uintptr_t)l->workspace);
@@ -101,7 +35,7 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
 	}
 }
 
-static gpul_exec_launch *new_launch(gpul_exec_machine *m, const gpul_exec_launch_config *c)
+gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launch_config *c)
 {
 	uint32_t param_bytes = c->kernel->info.param_bytes, align = c->kernel->dynamic_align;
 	gpul_exec_launch *l = calloc(1, sizeof *l);
@@ -138,30 +72,6 @@ static gpul_exec_launch *new_launch(gpul_exec_machine *m, const gpul_exec_launch
 	pthread_cond_init(&l->ended_cond, &attr);
 	pthread_condattr_destroy(&attr);
 	return l;
-}
-
-gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
-				   gpul_exec_launch **out, gpul_error *err)
-{
-	gpul_status st = check_shape(m, config, err);
-	gpul_exec_launch *l;
-
-	if (st)
-		return st;
-	l = new_launch(m, config);
-	if (!l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s",
-				 config->kernel->info.name);
-	if (config->cooperative)
-		st = make_workspace(l, err);
-	if (!st)
-		st = gpul_machine_list(m, l, err);
-	if (st) {
-		free_launch(l);
-		return st;
-	}
-	*out = l;
-	return GPUL_OK;
 }
 
 static void end_launch(gpul_exec_launch *l)
@@ -228,18 +138,10 @@ bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault 
 	return ended;
 }
 
-void gpul_exec_launch_abort(gpul_exec_launch *l)
-{
-	gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the launch was aborted" };
-
-	gpul_launch_fault(l, &fault);
-	gpul_machine_stop(l->machine);
-}
-
 void gpul_launch_unref(gpul_exec_launch *l)
 {
 	if (atomic_fetch_sub(&l->refs, 1) == 1)
-		free_launch(l);
+		gpul_launch_destroy(l);
 }
 
 void gpul_exec_launch_release(gpul_exec_launch *l)

@@ -170,15 +170,3 @@ unsigned gpul_exec_max_resident_blocks(const gpul_exec_machine *m)
 {
 	return m->options.max_resident_blocks;
 }
-
-struct heap *gpul_machine_heap(gpul_exec_machine *m)
-{
-	struct heap *h;
-
-	pthread_mutex_lock(&m->lock);
-	if (!m->heap)
-		m->heap = gpul_heap_create(m->memory, m->options.heap_bytes);
-	h = m->heap;
-	pthread_mutex_unlock(&m->lock);
-	return h;
-}

@@ -17,13 +17,13 @@ static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 }
 
 /* A generic address: in a window of this block or lane, else in the table, which takes longer to ask. */
-static bool generic_allowed(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at,
-			    unsigned bytes, bool write)
+static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uint64_t at,
+			    uint64_t bytes, bool write)
 {
 	return inside(at - (uintptr_t)s->shared, bytes, s->shared_bytes) ||
 	       inside(at - (uintptr_t)s->local - l * s->local_stride, bytes, s->local_bytes) ||
 	       (!write && inside(at - (uintptr_t)s->params, bytes, s->param_bytes)) ||
-	       range_covers(s->cache, i->src, at, bytes, write);
+	       range_covers(s->cache, slot, at, bytes, write);
 }
 
 /* Host address of a lane's access, 0 if it may not. */
@@ -34,7 +34,7 @@ static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigne
 	case SPACE_GLOBAL:
 		return range_covers(s->cache, i->src, at, bytes, write) ? at : 0;
 	case SPACE_GENERIC:
-		return generic_allowed(s, i, l, at, bytes, write) ? at : 0;
+		return generic_allowed(s, i->src, l, at, bytes, write) ? at : 0;
 	case SPACE_SHARED:
 		return inside(at, bytes, s->shared_bytes) ? (uintptr_t)s->shared + at : 0;
 	case SPACE_LOCAL:
@@ -61,4 +61,24 @@ enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned
 		}
 	}
 	return SHAPE_EACH;
+}
+
+bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes)
+{
+	return generic_allowed(s, 0, lane, at, bytes, false);
+}
+
+bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf, size_t bytes)
+{
+	size_t n = 0;
+
+	for (; n + 1 < bytes; n++) {
+		if (!gpul_lane_may_read(s, lane, at + n, 1))
+			return false;
+		buf[n] = *(const char *)(uintptr_t)(at + n);
+		if (!buf[n])
+			return true;
+	}
+	buf[n] = '\0';
+	return true;
 }

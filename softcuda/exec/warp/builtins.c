@@ -4,10 +4,26 @@
  * sections, as nvcc declares them. */
 #include <stdio.h>
 
-#include "softcuda/exec/warp/builtins_internal.h"
+#include "softcuda/exec/warp/warp_internal.h"
 
-uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site,
-			       uint32_t n, unsigned lane)
+enum builtin gpul_builtin_find(const char *name)
+{
+	static const struct { const char *name; enum builtin builtin;
+	} known[] = {
+		{ "vprintf", BUILTIN_VPRINTF },
+		{ "malloc", BUILTIN_MALLOC },
+		{ "free", BUILTIN_FREE },
+		{ "__assertfail", BUILTIN_ASSERTFAIL },
+	};
+
+	for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+		if (!strcmp(name, known[k].name))
+			return known[k].builtin;
+	return BUILTIN_NONE;
+}
+
+static uint64_t argument_of(const struct warp_state *s, const struct call_site *site, uint32_t n,
+			    unsigned lane)
 {
 	const struct call_argument *a = &site->args[n];
 	uint32_t bytes = a->slot.bytes < 8 ? a->slot.bytes : 8;
@@ -41,53 +57,27 @@ static void set_result(const struct warp_state *s, const struct call_site *site,
 		       &value, bytes);
 }
 
-bool gpul_builtin_readable(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes)
-{
-	if (range_covers(s->cache, 0, at, bytes, false))
-		return true;
-	if (bytes <= s->local_bytes &&
-	    at - (uintptr_t)s->local - lane * s->local_stride <= s->local_bytes - bytes)
-		return true;
-	return bytes <= s->shared_bytes && at - (uintptr_t)s->shared <= s->shared_bytes - bytes;
-}
-
-bool gpul_builtin_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf,
-			 size_t bytes)
-{
-	size_t n = 0;
-
-	for (; n + 1 < bytes; n++) {
-		if (!gpul_builtin_readable(s, lane, at + n, 1))
-			return false;
-		buf[n] = *(const char *)(uintptr_t)(at + n);
-		if (!buf[n])
-			return true;
-	}
-	buf[n] = '\0';
-	return true;
-}
-
 static const struct insn *assert_failed(struct warp_state *s, const struct insn *i,
 					unsigned lane)
 {
 	const struct call_site *site = i->object;
 	char message[100] = "?", file[60] = "?", function[60] = "?";
 
-	gpul_builtin_string(s, lane, gpul_builtin_argument(s, site, 0, lane), message,
+	gpul_lane_string(s, lane, argument_of(s, site, 0, lane), message,
 			    sizeof message);
-	gpul_builtin_string(s, lane, gpul_builtin_argument(s, site, 1, lane), file,
+	gpul_lane_string(s, lane, argument_of(s, site, 1, lane), file,
 			    sizeof file);
-	gpul_builtin_string(s, lane, gpul_builtin_argument(s, site, 3, lane), function,
+	gpul_lane_string(s, lane, argument_of(s, site, 3, lane), function,
 			    sizeof function);
 	return gpul_fault_text(s, i, GPUL_EXEC_ASSERT, lane, "%s:%u: %s: assertion `%s' failed",
-			       file, (unsigned)gpul_builtin_argument(s, site, 2, lane),
+			       file, (unsigned)argument_of(s, site, 2, lane),
 			       function, message);
 }
 
 static const struct insn *release(struct warp_state *s, const struct insn *i, unsigned lane)
 {
-	uint64_t address = gpul_builtin_argument(s, i->object, 0, lane);
-	struct heap *heap = gpul_machine_heap(s->block->launch->machine);
+	uint64_t address = argument_of(s, i->object, 0, lane);
+	struct heap *heap = gpul_heap_of(s->block->launch->machine);
 
 	if (!address || (heap && gpul_heap_free(heap, address)))
 		return NULL;
@@ -99,7 +89,7 @@ static const struct insn *release(struct warp_state *s, const struct insn *i, un
 
 static uint64_t allocate(const struct warp_state *s, uint64_t bytes)
 {
-	struct heap *heap = gpul_machine_heap(s->block->launch->machine);
+	struct heap *heap = gpul_heap_of(s->block->launch->machine);
 
 	return heap ? gpul_heap_alloc(heap, bytes) : 0;
 }
@@ -115,11 +105,12 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 		switch (site->builtin) {
 		case BUILTIN_VPRINTF:
 			set_result(s, site, l,
-				   (uint64_t)(int64_t)gpul_builtin_vprintf(s, i, l, &stop));
+				   (uint64_t)(int64_t)gpul_lane_printf(s, i, l, argument_of(s, site, 0, l),
+							    argument_of(s, site, 1, l), &stop));
 			break;
 		case BUILTIN_MALLOC:
 			set_result(s, site, l,
-				   allocate(s, gpul_builtin_argument(s, site, 0, l)));
+				   allocate(s, argument_of(s, site, 0, l)));
 			break;
 		case BUILTIN_FREE:
 			stop = release(s, i, l);

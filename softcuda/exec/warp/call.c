@@ -1,62 +1,7 @@
 /* call.c — calls: a frame for the lanes that enter together, arguments through local memory. */
-#include <stdlib.h>
-
 #include "softcuda/exec/warp/warp_internal.h"
 
-enum { MAX_DEPTH = 4096, MIN_CLASS = 8 };
-
-static unsigned class_of(uint32_t bytes)
-{
-	unsigned c = MIN_CLASS;
-
-	while (bytes > 1u << c)
-		c++;
-	return c;
-}
-
-struct frame *gpul_frame_create(struct worker *k, const struct func_code *code)
-{
-	unsigned size_class = class_of(code->frame_bytes);
-	struct frame *f = k->free_frames[size_class];
-	size_t header = (sizeof *f + 63) & ~(size_t)63;
-
-	if (f) {
-		k->free_frames[size_class] = f->parent;
-	} else {
-		f = aligned_alloc(64, header + (1u << size_class));
-		if (!f)
-			return NULL;
-		memset(f, 0, header + (1u << size_class));
-		f->regs = (uint8_t *)f + header;
-		f->size_class = size_class;
-	}
-	f->parent = NULL;
-	f->code = code;
-	f->site = NULL;
-	f->return_to = NULL;
-	f->lanes = 0;
-	f->local_offset = 0;
-	f->depth = 0;
-	return f;
-}
-
-static void release(struct worker *k, struct frame *f)
-{
-	f->parent = k->free_frames[f->size_class];
-	k->free_frames[f->size_class] = f;
-}
-
-void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes)
-{
-	while (f) {
-		struct frame *parent = f->parent;
-
-		f->lanes &= ~lanes;
-		if (!f->lanes)
-			release(k, f);
-		f = parent;
-	}
-}
+enum { MAX_DEPTH = 4096 };
 
 static uint8_t *local_at(const struct warp_state *s, const struct frame *f,
 			 struct local_slot slot, unsigned lane)
@@ -204,7 +149,7 @@ static const struct insn *abandon(struct warp_state *s, struct frame *const fram
 
 		f->lanes &= ~(1u << first_lane(entered));
 		if (!f->lanes)
-			release(s->block->worker, f);
+			gpul_frame_free(s->block->worker, f);
 	}
 	return s->limit;
 }
@@ -265,7 +210,7 @@ const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i)
 	count_run(s, i, to);
 	f->lanes &= ~s->w.mask;
 	if (!f->lanes)
-		release(s->block->worker, f);
+		gpul_frame_free(s->block->worker, f);
 	s->frame = parent;
 	s->w.bank[BANK_REGS] = parent->regs;
 	if (s->n_splits > 1)

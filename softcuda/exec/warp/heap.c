@@ -112,3 +112,15 @@ bool gpul_heap_free(struct heap *h, uint64_t address)
 	pthread_mutex_unlock(&h->lock);
 	return ours;
 }
+
+struct heap *gpul_heap_of(struct gpul_exec_machine *m)
+{
+	struct heap *h;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->heap)
+		m->heap = gpul_heap_create(m->memory, m->options.heap_bytes);
+	h = m->heap;
+	pthread_mutex_unlock(&m->lock);
+	return h;
+}

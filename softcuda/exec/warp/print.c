@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "softcuda/exec/warp/builtins_internal.h"
+#include "softcuda/exec/warp/warp_internal.h"
 
 enum { MAX_FORMAT = 4096, MAX_TEXT = 8192, MAX_SPEC = 32 };
 
@@ -31,7 +31,7 @@ static uint64_t next_argument(struct printer *p, unsigned bytes)
 	uint64_t value = 0;
 
 	p->args = (p->args + bytes - 1) & ~(uint64_t)(bytes - 1);
-	if (!gpul_builtin_readable(p->s, p->lane, p->args, bytes)) {
+	if (!gpul_lane_may_read(p->s, p->lane, p->args, bytes)) {
 		p->unreadable = true;
 		return 0;
 	}
@@ -116,7 +116,7 @@ static void print_string(struct printer *p, const struct spec *s)
 
 	if (!at)
 		snprintf(text, sizeof text, "(null)");
-	else if (!gpul_builtin_string(p->s, p->lane, at, text, sizeof text))
+	else if (!gpul_lane_string(p->s, p->lane, at, text, sizeof text))
 		p->unreadable = true;
 	if (!p->unreadable)
 		APPEND_AS(p, s, "", text);
@@ -170,17 +170,14 @@ static void print_format(struct printer *p, const char *f)
 	}
 }
 
-int gpul_builtin_vprintf(struct warp_state *s, const struct insn *i, unsigned lane,
-			 const struct insn **stop)
+int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at,
+		     uint64_t args, const struct insn **stop)
 {
 	const gpul_exec_machine_options *o = &s->block->launch->machine->options;
-	uint64_t format_at = gpul_builtin_argument(s, i->object, 0, lane);
-	struct printer p = { .s = s,
-			     .lane = lane,
-			     .args = gpul_builtin_argument(s, i->object, 1, lane) };
+	struct printer p = { .s = s, .lane = lane, .args = args };
 	char format[MAX_FORMAT];
 
-	if (!gpul_builtin_string(s, lane, format_at, format, sizeof format))
+	if (!gpul_lane_string(s, lane, format_at, format, sizeof format))
 		p.unreadable = true;
 	else
 		print_format(&p, format);

@@ -202,15 +202,30 @@ enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_ru
 const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const struct func_code *callee);
 const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i);
 const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i);
+
+/* frame.c */
 struct frame *gpul_frame_create(struct worker *k, const struct func_code *code);
+void gpul_frame_free(struct worker *k, struct frame *f);
 void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes);  /* also of all its parents */
 
 /* builtins.c */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
+enum builtin gpul_builtin_find(const char *name);
 
-/* block.c */
+/* print.c: one lane's vprintf.  The number of arguments; *stop: set on a fault. */
+int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args,
+		     const struct insn **stop);
+
+/* access.c: whether a lane may read [at, at + bytes), a generic address. */
+bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
+/* The string there, cut to fit; false: it cannot be read. */
+bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf, size_t bytes);
+
+/* barrier.c */
 void gpul_barrier_arrive(struct warp_state *s);
 void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes);
+
+/* block.c */
 enum block_result { BLOCK_DONE, BLOCK_YIELDS, BLOCK_FAULT } gpul_block_run(struct block *b);
 
 /* block_memory.c */
@@ -231,8 +246,11 @@ struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes);  /* NULL: no
 void gpul_heap_destroy(struct heap *h);
 uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes);  /* 0: full */
 bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not from it */
+struct heap *gpul_heap_of(struct gpul_exec_machine *m);    /* created by the first call; NULL: no memory */
 
 /* launch.c */
+struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const gpul_exec_launch_config *c);
+void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
 void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* of a stopped launch: its unstarted blocks count as ended */
 void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last one ends the launch */
@@ -254,7 +272,6 @@ struct gpul_exec_machine {
 };
 gpul_status gpul_machine_list(struct gpul_exec_machine *m, struct gpul_exec_launch *l, gpul_error *err);
 void gpul_machine_stop(struct gpul_exec_machine *m);  /* wake somebody to end stopped launches */
-struct heap *gpul_machine_heap(struct gpul_exec_machine *m);
 void *gpul_worker_main(void *worker);
 
 #endif

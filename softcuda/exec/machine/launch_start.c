@@ -1,0 +1,102 @@
+/* launch_start.c — a launch is checked and given to the machine; and the request to abort it. */
+#include <stdlib.h>
+
+#include "softcuda/exec/warp/warp_internal.h"
+
+enum { MAX_THREADS = 1024, MAX_SHARED = 227 * 1024, WORKSPACE_BYTES = 64 };
+
+static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c,
+			       gpul_error *err)
+{
+	const gpul_exec_kernel_info *info = &c->kernel->info;
+	uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2], shared, blocks;
+
+	for (int d = 0; d < 3; d++)
+		if (!c->grid[d] || !c->block[d])
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "launch of %s: grid %u,%u,%u and block %u,%u,%u: no "
+					 "dimension may be 0",
+					 info->name, c->grid[0], c->grid[1], c->grid[2],
+					 c->block[0], c->block[1], c->block[2]);
+	if (c->block[0] > MAX_THREADS || c->block[1] > MAX_THREADS || c->block[2] > 64 ||
+	    threads > info->max_threads)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: a block of %ux%ux%u = %llu threads; at most %u "
+				 "(and 64 in z)",
+				 info->name, c->block[0], c->block[1], c->block[2],
+				 (unsigned long long)threads, info->max_threads);
+	for (int d = 0; d < 3; d++)
+		if (info->reqntid[0] &&
+		    c->block[d] != (info->reqntid[d] ? info->reqntid[d] : 1))
+			return gpul_fail(
+				err, GPUL_EINVAL, 0,
+				"launch of %s: block %u,%u,%u, but .reqntid asks for %u,%u,%u",
+				info->name, c->block[0], c->block[1], c->block[2],
+				info->reqntid[0], info->reqntid[1], info->reqntid[2]);
+	if (c->grid[0] > INT32_MAX || c->grid[1] > 65535 || c->grid[2] > 65535)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: a grid of %ux%ux%u blocks; at most "
+				 "2147483647x65535x65535",
+				 info->name, c->grid[0], c->grid[1], c->grid[2]);
+	shared = (uint64_t)info->shared_bytes + c->dynamic_shared_bytes;
+	if (shared > MAX_SHARED)
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "launch of %s: %u static and %u dynamic bytes of shared "
+				 "memory; at most %u",
+				 info->name, info->shared_bytes, c->dynamic_shared_bytes,
+				 MAX_SHARED);
+	blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
+	if (c->cooperative && blocks > gpul_exec_max_resident_blocks(m))
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cooperative launch of %s: %llu blocks, but only %u can be "
+				 "resident at once",
+				 info->name, (unsigned long long)blocks,
+				 gpul_exec_max_resident_blocks(m));
+	return GPUL_OK;
+}
+
+/* Cooperative groups find their barrier words through %envreg1, the upper half of an address, and
+ * %envreg2, the lower: seen in what nvcc makes of grid.sync(). */
+static gpul_status make_workspace(gpul_exec_launch *l, gpul_error *err)
+{
+	gpul_exec_range range = { .bytes = WORKSPACE_BYTES, .label = "grid workspace" };
+
+	l->workspace = aligned_alloc(64, WORKSPACE_BYTES);
+	if (!l->workspace)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a cooperative launch");
+	memset(l->workspace, 0, WORKSPACE_BYTES);
+	range.base = (uintptr_t)l->workspace;
+	return gpul_exec_memory_add(l->machine->memory, &range, err);
+}
+
+gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
+				   gpul_exec_launch **out, gpul_error *err)
+{
+	gpul_status st = check_shape(m, config, err);
+	gpul_exec_launch *l;
+
+	if (st)
+		return st;
+	l = gpul_launch_create(m, config);
+	if (!l)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s",
+				 config->kernel->info.name);
+	if (config->cooperative)
+		st = make_workspace(l, err);
+	if (!st)
+		st = gpul_machine_list(m, l, err);
+	if (st) {
+		gpul_launch_destroy(l);
+		return st;
+	}
+	*out = l;
+	return GPUL_OK;
+}
+
+void gpul_exec_launch_abort(gpul_exec_launch *l)
+{
+	gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the launch was aborted" };
+
+	gpul_launch_fault(l, &fault);
+	gpul_machine_stop(l->machine);
+}

@@ -1,0 +1,103 @@
+/* barrier.c — barriers of a block: arrivals, completion, results of bar.red. */
+#include "softcuda/exec/warp/warp_internal.h"
+
+/* ---- barriers: PTX ISA 9.7.13.1 ------------------------------------------------------------------
+ *
+ * A barrier with a count is complete when so many threads arrived; a warp's lanes that do not exist or
+ * have ended count with it, as the hardware counts whole warps.  A barrier without a count waits
+ * for all threads of the block that still live. */
+
+static bool complete(const struct block *b, const struct barrier *r)
+{
+	if (!r->in_use)
+		return false;
+	return r->expected ? r->arrived >= r->expected : r->arrived_live >= b->n_live;
+}
+
+/* Results of bar.red, and everybody who waits goes on. */
+static void release_split(struct warp_state *s, struct split *p, const struct barrier *r)
+{
+	const struct insn *i = p->pc - 1;
+	uint8_t *kept_bank = s->w.bank[BANK_REGS];
+	uint32_t kept_mask = s->w.mask;
+
+	s->w.bank[BANK_REGS] = p->frame->regs;
+	s->w.mask = p->mask;
+	if (i->op == OP_BAR_RED_POPC)
+		EACH_LANE(&s->w, U32(&s->w, i->d), r->popc);
+	else if (i->op == OP_BAR_RED_AND || i->op == OP_BAR_RED_OR)
+		*PRED(&s->w, i->d) =
+			(*PRED(&s->w, i->d) & ~p->mask) |
+			((i->op == OP_BAR_RED_AND ? r->all : r->any) ? p->mask : 0);
+	s->w.bank[BANK_REGS] = kept_bank;
+	s->w.mask = kept_mask;
+	p->state = SPLIT_READY;
+}
+
+static void finish(struct block *b, unsigned id)
+{
+	struct barrier *r = &b->barriers[id];
+
+	for (unsigned k = 0; k < b->n_warps; k++) {
+		struct warp_state *s = &b->warps[k];
+
+		if (!s->arrived[id])
+			continue;
+		s->arrived[id] = 0;
+		for (unsigned n = 0; n < s->n_splits; n++)
+			if (s->splits[n].state == SPLIT_BARRIER && s->splits[n].barrier == id)
+				release_split(s, &s->splits[n], r);
+	}
+	memset(r, 0, sizeof *r);
+}
+
+/* The current split ran a barrier instruction: count it, and park it unless it only arrives. */
+void gpul_barrier_arrive(struct warp_state *s)
+{
+	struct split *me = &s->splits[s->current];
+	const struct insn *i = me->pc - 1;
+	unsigned lane = first_lane(me->mask), id;
+	struct barrier *r;
+	uint32_t yes;
+
+	id = i->op == OP_BAR_CLUSTER ? CLUSTER_BARRIER
+				     : U32(&s->w, i->a)[lane] % CLUSTER_BARRIER;
+	r = &s->block->barriers[id];
+	if (!r->in_use)
+		*r = (struct barrier){ .in_use = true, .all = true, .expected = i->n ? U32(&s->w, i->b)[lane] : 0 };
+	if (i->op == OP_BAR_RED_POPC || i->op == OP_BAR_RED_AND || i->op == OP_BAR_RED_OR) {
+		yes = *PRED(&s->w, i->c) & me->mask;
+		r->popc += count_lanes(yes);
+		r->any = r->any || yes;
+		r->all = r->all && yes == me->mask;
+	}
+	r->arrived += count_lanes(me->mask);
+	r->arrived_live += count_lanes(me->mask);
+	s->arrived[id] |= me->mask;
+	if (!(s->w.live & ~s->arrived[id]))
+		r->arrived += LANES - count_lanes(s->arrived[id]);
+	if (i->op != OP_BAR_ARRIVE) {
+		me->state = SPLIT_BARRIER;
+		me->barrier = (uint8_t)id;
+	}
+	if (complete(s->block, r))
+		finish(s->block, id);
+}
+
+void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes)
+{
+	struct block *b = s->block;
+
+	b->n_live -= count_lanes(lanes);
+	for (unsigned id = 0; id < N_BARRIERS; id++) {
+		struct barrier *r = &b->barriers[id];
+
+		if (!r->in_use)
+			continue;
+		if (s->arrived[id] && (lanes & ~s->arrived[id]) &&
+		    !(s->w.live & ~s->arrived[id]))
+			r->arrived += LANES - count_lanes(s->arrived[id]);
+		if (complete(b, r))
+			finish(b, id);
+	}
+}
