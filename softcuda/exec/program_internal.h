@@ -120,25 +120,4 @@ struct gpul_exec_program {
 	uint32_t dynamic_align;
 };
 
-/* consts.c.  UINT32_MAX: no memory. */
-uint32_t gpul_consts_spread(struct const_pool *c, uint64_t bits, unsigned bytes);  /* over 32 lanes; bytes 0: a predicate */
-uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
-void gpul_consts_free(struct const_pool *c);
-
-/* program.c */
-void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err);  /* zeroed; freed with the program */
-
-/* layout.c: where variables lie. */
-gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
-gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
-void gpul_layout_shared(struct gpul_exec_program *p);
-gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err);
-
-/* decode.c */
-gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
-
-/* tables.c: the handler of an operation in the build for this CPU. */
-op_fn *gpul_handler(enum op op);
-const char *gpul_build_name(void);  /* "base", "v3", "v4" */
-
 #endif

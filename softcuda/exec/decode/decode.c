@@ -1,77 +1,7 @@
 /* decode.c — a function's instructions, one after the other: see decode_internal.h. */
 #include "softcuda/exec/decode/decode_internal.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-/* "wgmma.mma_async.sync": the line number leads to the operands. */
-static void print_root(const struct decoder *d, char *buf, size_t bytes)
-{
-	size_t used = (size_t)snprintf(buf, bytes, "%s",
-				       gpul_ptx_opcode_text((gpul_ptx_opcode)d->in->opcode));
-
-	for (unsigned k = 0; k < d->in->n_mods && used < bytes; k++)
-		used += (size_t)snprintf(buf + used, bytes - used, ".%s",
-					 gpul_ptx_mod_text(d->m, d->in->mods[k]));
-}
-
-bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...)
-{
-	char inst[80] = "", what[140];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof what, fmt, ap);
-	va_end(ap);
-	print_root(d, inst, sizeof inst);
-	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst,
-		  what);
-	return false;
-}
-
-struct insn *gpul_emit(struct decoder *d, enum op op)
-{
-	struct insn *i;
-
-	if (d->n == d->capacity) {
-		uint32_t capacity = d->capacity ? 2 * d->capacity : 64;
-		struct insn *grown = realloc(d->insns, capacity * sizeof *grown);
-
-		if (!grown) {
-			gpul_decode_fail(d, GPUL_ENOMEM, "no memory");
-			return NULL;
-		}
-		d->insns = grown;
-		d->capacity = capacity;
-	}
-	i = &d->insns[d->n++];
-	memset(i, 0, sizeof *i);
-	i->run = gpul_handler(op);
-	i->op = (uint16_t)op;
-	i->src = d->src;
-	return i;
-}
-
-bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label)
-{
-	if (d->n_patches == d->patches_capacity) {
-		uint32_t capacity = d->patches_capacity ? 2 * d->patches_capacity : 32;
-		struct patch *grown = realloc(d->patches, capacity * sizeof *grown);
-
-		if (!grown)
-			return gpul_decode_fail(d, GPUL_ENOMEM, "no memory");
-		d->patches = grown;
-		d->patches_capacity = capacity;
-	}
-	d->patches[d->n_patches++] = (struct patch){ insn, label };
-	return true;
-}
-
-const void *gpul_decode_alloc(struct decoder *d, size_t bytes)
-{
-	return gpul_program_alloc(d->p, bytes, d->err);
-}
 
 /* ---- arithmetic: selection says what, operands say where ------------------------------------------- */
 
@@ -114,7 +44,7 @@ static bool alu_sources(struct decoder *d, const struct selection *s, unsigned f
 static bool decode_alu(struct decoder *d)
 {
 	struct selection s = { 0 };
-	struct insn made = { 0 }, *i;
+	struct insn made = { 0 };
 	char why[120] = "";
 
 	if (!gpul_select_alu(d->m, d->f, d->in, &s, why, sizeof why))
@@ -124,82 +54,99 @@ static bool decode_alu(struct decoder *d)
 	made.flags = s.flags;
 	if (s.d_type && !alu_dest(d, &s, &made))
 		return false;
-	if (!alu_sources(d, &s, s.d_type ? 1 : 0, &made))
-		return false;
-	i = gpul_emit(d, s.op);
-	if (!i)
-		return false;
-	made.run = i->run;
-	made.op = i->op;
-	made.src = i->src;
-	*i = made;
-	return gpul_operand_emit_pending(d);
+	return alu_sources(d, &s, s.d_type ? 1 : 0, &made) && gpul_emit(d, s.op, &made) &&
+	       gpul_operand_emit_pending(d);
 }
 
 /* ---- one instruction ------------------------------------------------------------------------------- */
 
+/* mov takes the address of a variable, too. */
+static bool decode_mov(struct decoder *d)
+{
+	return d->operand[1].kind == GPUL_PTX_OP_SYMBOL ? gpul_decode_mov_symbol(d) : decode_alu(d);
+}
+
+/* The decoder of each opcode; opcodes without a row are arithmetic. */
+static const struct decoder_row {
+	decode_fn *decode;
+	uint16_t op;            /* not 0: the operation, without operands */
+	bool skips;             /* it changes which lanes run, or waits for lanes: its guard is a branch around it */
+} decoders[GPUL_PTX_N_OPCODES] = {
+	[GPUL_PTX_MOV] = { .decode = decode_mov },
+	[GPUL_PTX_LD] = { .decode = gpul_decode_ld },
+	[GPUL_PTX_LDU] = { .decode = gpul_decode_ld },
+	[GPUL_PTX_ST] = { .decode = gpul_decode_st },
+	[GPUL_PTX_ATOM] = { .decode = gpul_decode_atomic },
+	[GPUL_PTX_RED] = { .decode = gpul_decode_atomic },
+	[GPUL_PTX_CVTA] = { .decode = gpul_decode_cvta },
+	[GPUL_PTX_ISSPACEP] = { .decode = gpul_decode_isspacep },
+	[GPUL_PTX_PREFETCH] = { .op = OP_PREFETCH },
+	[GPUL_PTX_PREFETCHU] = { .op = OP_PREFETCH },
+	[GPUL_PTX_APPLYPRIORITY] = { .op = OP_PREFETCH },
+	[GPUL_PTX_DISCARD] = { .op = OP_PREFETCH },
+	[GPUL_PTX_BRA] = { .decode = gpul_decode_bra },
+	[GPUL_PTX_BRX] = { .decode = gpul_decode_brx, .skips = true },
+	[GPUL_PTX_CALL] = { .decode = gpul_decode_call, .skips = true },
+	[GPUL_PTX_RET] = { .op = OP_RET, .skips = true },
+	[GPUL_PTX_EXIT] = { .op = OP_EXIT, .skips = true },
+	[GPUL_PTX_TRAP] = { .decode = gpul_decode_trap, .skips = true },
+	[GPUL_PTX_BRKPT] = { .decode = gpul_decode_trap, .skips = true },
+	[GPUL_PTX_BAR] = { .decode = gpul_decode_barrier, .skips = true },
+	[GPUL_PTX_BARRIER] = { .decode = gpul_decode_barrier, .skips = true },
+	[GPUL_PTX_FENCE] = { .decode = gpul_decode_fence },
+	[GPUL_PTX_MEMBAR] = { .decode = gpul_decode_fence },
+	[GPUL_PTX_NANOSLEEP] = { .op = OP_NANOSLEEP, .skips = true },
+	[GPUL_PTX_PMEVENT] = { .op = OP_NOP },
+	[GPUL_PTX_GRIDDEPCONTROL] = { .op = OP_NOP },
+	[GPUL_PTX_SETMAXNREG] = { .op = OP_NOP },
+	[GPUL_PTX_SHFL] = { .decode = gpul_decode_shfl, .skips = true },
+	[GPUL_PTX_VOTE] = { .decode = gpul_decode_vote, .skips = true },
+	[GPUL_PTX_MATCH] = { .decode = gpul_decode_match, .skips = true },
+	[GPUL_PTX_REDUX] = { .decode = gpul_decode_redux, .skips = true },
+	[GPUL_PTX_ELECT] = { .decode = gpul_decode_elect, .skips = true },
+	[GPUL_PTX_ACTIVEMASK] = { .decode = gpul_decode_activemask },
+	[GPUL_PTX_CP] = { .decode = gpul_decode_cp },
+	[GPUL_PTX_MBARRIER] = { .decode = gpul_decode_mbarrier, .skips = true },
+	[GPUL_PTX_MAPA] = { .decode = gpul_decode_mapa },
+	[GPUL_PTX_GETCTARANK] = { .decode = gpul_decode_getctarank },
+};
+
 static bool decode_unguarded(struct decoder *d)
 {
-	bool mine = false;
+	const struct decoder_row *row = &decoders[d->in->opcode];
 
-	if (!gpul_decode_memory(d, &mine) || !gpul_decode_control(d, &mine) ||
-	    !gpul_decode_warp(d, &mine) || !gpul_decode_async(d, &mine))
-		return false;
-	return mine || decode_alu(d);
+	if (row->op)
+		return gpul_emit(d, row->op, NULL);
+	return row->decode ? row->decode(d) : decode_alu(d);
 }
 
 /* Instructions that change which lanes run, or wait for lanes, are jumped around; others are run for
  * the lanes whose predicate says so. */
 static bool decode_guarded(struct decoder *d)
 {
-	uint32_t start = d->n, skip = UINT32_MAX;
+	const uint32_t start = d->n;
 	unsigned bytes;
-	opref guard = gpul_reg_ref(d, d->in->guard, &bytes);
-	struct insn *i;
+	const struct insn branch = { .guard = gpul_reg_ref(d, d->in->guard, &bytes) };
+	const bool skips = decoders[d->in->opcode].skips;
 
 	if (bytes)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the guard is not a predicate");
-	if (d->skip_guard) {
-		skip = d->n;
-		i = gpul_emit(d, d->in->guard_negated ? OP_BRA_IF : OP_BRA_IFNOT);
-		if (!i)
-			return false;
-		i->guard = guard;
-	}
+	if (skips && !gpul_emit(d, d->in->guard_negated ? OP_BRA_IF : OP_BRA_IFNOT, &branch))
+		return false;
 	if (!decode_unguarded(d))
 		return false;
-	if (d->skip_guard) {
-		d->insns[skip].imm = d->n;  /* an index, until finish() makes addresses of them */
+	if (skips) {
+		d->insns[start].imm = d->n;  /* an index, until finish() makes addresses of them */
 		return true;
 	}
 	for (uint32_t k = start; k < d->n; k++) {
-		i = &d->insns[k];
-		i->guard = guard;
+		struct insn *i = &d->insns[k];
+
+		i->guard = branch.guard;
 		i->inner = i->run;
 		i->run = gpul_handler(d->in->guard_negated ? OP_GUARD_NOT : OP_GUARD);
 	}
 	return true;
-}
-
-static bool takes_skip(unsigned opcode)
-{
-	switch (opcode) {
-	case GPUL_PTX_BRX:
-	case GPUL_PTX_CALL:
-	case GPUL_PTX_RET:
-	case GPUL_PTX_EXIT:
-	case GPUL_PTX_TRAP:
-	case GPUL_PTX_BRKPT:
-	case GPUL_PTX_BAR:
-	case GPUL_PTX_BARRIER:
-	case GPUL_PTX_SHFL:
-	case GPUL_PTX_VOTE:
-	case GPUL_PTX_MATCH: case GPUL_PTX_REDUX: case GPUL_PTX_ELECT: case GPUL_PTX_NANOSLEEP:
-	case GPUL_PTX_MBARRIER:
-		return true;
-	default:
-		return false;
-	}
 }
 
 static bool decode_inst(struct decoder *d, uint32_t row)
@@ -214,7 +161,6 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 	d->n_pending = 0;
 	for (unsigned k = 0; k < d->n_temps; k++)
 		d->temps[k].used = false;
-	d->skip_guard = takes_skip(d->in->opcode);
 	if (d->in->n_operands > MAX_OPERANDS)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands", d->in->n_operands);
 	if (d->in->guard == GPUL_PTX_NONE || d->in->opcode == GPUL_PTX_BRA)
@@ -276,7 +222,7 @@ static bool decode_all(struct decoder *d)
 			return false;
 	d->first_insn[f->n_insts] = d->n;
 	d->src = f->n_insts;
-	return gpul_emit(d, OP_RET);  /* nothing runs off the end */
+	return gpul_emit(d, OP_RET, NULL);  /* nothing runs off the end */
 }
 
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code,

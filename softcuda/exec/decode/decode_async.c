@@ -17,27 +17,15 @@ static bool is_shared(unsigned mod)
 
 static struct async_copy *new_copy(struct decoder *d, unsigned to_space, unsigned from_space)
 {
-	struct async_copy *c = (struct async_copy *)(uintptr_t)gpul_decode_alloc(d, sizeof *c);
+	struct async_copy *c = gpul_program_alloc(d->p, sizeof *c, d->err);
 
 	if (!c)
 		return NULL;
-	memset(c, 0, sizeof *c);
 	c->to.src = c->from.src = c->barrier.src = d->src;
 	if (!gpul_decode_address(d, &d->operand[0], to_space, &c->to) ||
 	    !gpul_decode_address(d, &d->operand[1], from_space, &c->from))
 		return NULL;
 	return c;
-}
-
-static bool emit_copy(struct decoder *d, enum op op, const struct async_copy *c, unsigned bytes)
-{
-	struct insn *i = gpul_emit(d, op);
-
-	if (!i)
-		return false;
-	i->object = c;
-	i->n = (uint8_t)bytes;
-	return true;
 }
 
 static bool is_predicate(struct decoder *d, const gpul_ptx_operand *o)
@@ -70,7 +58,7 @@ static bool decode_copy(struct decoder *d)
 					 false, &c->source_bytes))
 			return false;
 	}
-	return emit_copy(d, OP_CP_ASYNC, c, (unsigned)size->value.i);
+	return gpul_emit(d, OP_CP_ASYNC, &(struct insn){ .object = c, .n = (uint8_t)size->value.i });
 }
 
 /* cp.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, cache policy} */
@@ -94,35 +82,27 @@ static bool decode_bulk(struct decoder *d)
 	c->barrier.n = MBAR_COMPLETES;
 	if (barrier && !gpul_decode_address(d, &d->operand[3], SPACE_SHARED, &c->barrier))
 		return false;
-	return emit_copy(d, OP_CP_BULK, c, 0);
+	return gpul_emit(d, OP_CP_BULK, &(struct insn){ .object = c });
 }
 
 /* cp.async.mbarrier.arrive [m]: with the copies done, .noinc arrives; else it would add and take one. */
 static bool decode_copy_arrive(struct decoder *d)
 {
-	struct insn made = { .n = MBAR_ARRIVES }, *i;
+	struct insn made = { .n = MBAR_ARRIVES, .d = OPREF(BANK_SCRATCH, 0) };
 
 	if (!has(d, GPUL_PTX_MOD_NOINC))
-		return gpul_emit(d, OP_NOP);
+		return gpul_emit(d, OP_NOP, NULL);
 	if (!gpul_decode_address(d, &d->operand[0],
 				 is_shared(d->in->mods[d->in->n_mods - 2]) ? SPACE_SHARED
 									   : SPACE_GENERIC,
 				 &made) ||
 	    !gpul_operand_const(d, 1, 4, &made.b))
 		return false;
-	i = gpul_emit(d, OP_MBAR_ARRIVE);
-	if (!i)
-		return false;
-	i->a = made.a;
-	i->b = i->c = made.b;
-	i->d = OPREF(BANK_SCRATCH, 0);
-	i->imm = made.imm;
-	i->flags = made.flags;
-	i->n = made.n;
-	return true;
+	made.c = made.b;
+	return gpul_emit(d, OP_MBAR_ARRIVE, &made);
 }
 
-static bool decode_cp(struct decoder *d)
+bool gpul_decode_cp(struct decoder *d)
 {
 	if (!has(d, GPUL_PTX_MOD_ASYNC) || has(d, GPUL_PTX_MOD_REDUCE) ||
 	    has(d, GPUL_PTX_MOD_TENSOR))
@@ -130,11 +110,11 @@ static bool decode_cp(struct decoder *d)
 					"tensor and reducing copies are not interpreted");
 	if (has(d, GPUL_PTX_MOD_COMMIT_GROUP) || has(d, GPUL_PTX_MOD_WAIT_GROUP) ||
 	    has(d, GPUL_PTX_MOD_WAIT_ALL))
-		return gpul_emit(d, OP_NOP);
+		return gpul_emit(d, OP_NOP, NULL);
 	if (has(d, GPUL_PTX_MOD_MBARRIER))
 		return decode_copy_arrive(d);
 	if (has(d, GPUL_PTX_MOD_PREFETCH))
-		return gpul_emit(d, OP_PREFETCH);
+		return gpul_emit(d, OP_PREFETCH, NULL);
 	return has(d, GPUL_PTX_MOD_BULK) ? decode_bulk(d) : decode_copy(d);
 }
 
@@ -146,22 +126,6 @@ static unsigned mbarrier_space(const struct decoder *d)
 		if (is_shared(d->in->mods[k]))
 			return SPACE_SHARED;
 	return SPACE_GENERIC;
-}
-
-static bool emit_mbarrier(struct decoder *d, enum op op, const struct insn *made)
-{
-	struct insn *i = gpul_emit(d, op);
-
-	if (!i)
-		return false;
-	i->d = made->d;
-	i->a = made->a;
-	i->b = made->b;
-	i->c = made->c;
-	i->imm = made->imm;
-	i->n = made->n;
-	i->flags = made->flags;
-	return true;
 }
 
 /* {state,} [m] {, count or bytes}{, count is 1 beside bytes}: what changes its counts. */
@@ -188,7 +152,7 @@ static bool decode_arrive(struct decoder *d)
 	if (k < n && !gpul_operand_source(d, &d->operand[k], GPUL_PTX_MOD_U32, false,
 					  bytes ? &made.c : &made.b))
 		return false;
-	return emit_mbarrier(d, OP_MBAR_ARRIVE, &made);
+	return gpul_emit(d, OP_MBAR_ARRIVE, &made);
 }
 
 /* done, [m], state or parity{, how long to wait at most} */
@@ -203,10 +167,10 @@ static bool decode_test(struct decoder *d)
 	       gpul_operand_source(d, &d->operand[2],
 				   parity ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_B64, false,
 				   &made.b) &&
-	       emit_mbarrier(d, OP_MBAR_TEST, &made);
+	       gpul_emit(d, OP_MBAR_TEST, &made);
 }
 
-static bool decode_mbarrier(struct decoder *d)
+bool gpul_decode_mbarrier(struct decoder *d)
 {
 	struct insn made = { 0 };
 	unsigned verb = d->in->n_mods ? d->in->mods[0] : 0;
@@ -216,9 +180,9 @@ static bool decode_mbarrier(struct decoder *d)
 		return gpul_decode_address(d, &d->operand[0], mbarrier_space(d), &made) &&
 		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U32, false,
 					   &made.b) &&
-		       emit_mbarrier(d, OP_MBAR_INIT, &made);
+		       gpul_emit(d, OP_MBAR_INIT, &made);
 	case GPUL_PTX_MOD_INVAL:
-		return gpul_emit(d, OP_NOP);
+		return gpul_emit(d, OP_NOP, NULL);
 	case GPUL_PTX_MOD_ARRIVE:
 	case GPUL_PTX_MOD_ARRIVE_DROP:
 	case GPUL_PTX_MOD_EXPECT_TX:
@@ -232,7 +196,7 @@ static bool decode_mbarrier(struct decoder *d)
 		return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B32, false, &made.d) &&
 		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_B64, false,
 					   &made.a) &&
-		       emit_mbarrier(d, OP_MBAR_PENDING, &made);
+		       gpul_emit(d, OP_MBAR_PENDING, &made);
 	default:
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
 					"there is no such operation on an mbarrier");
@@ -242,7 +206,7 @@ static bool decode_mbarrier(struct decoder *d)
 /* ---- clusters of one block ----------------------------------------------------------------- */
 
 /* mapa d, a, rank: the only block's shared memory is this one's. */
-static bool decode_mapa(struct decoder *d)
+bool gpul_decode_mapa(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in);
 	struct insn made = { 0 };
@@ -252,28 +216,14 @@ static bool decode_mapa(struct decoder *d)
 					"mapa of a variable's name is not interpreted");
 	return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) &&
 	       gpul_operand_source(d, &d->operand[1], type, false, &made.a) &&
-	       emit_mbarrier(d, gpul_container_bytes(type) == 8 ? OP_ADDR_64 : OP_ADDR_32,
+	       gpul_emit(d, gpul_container_bytes(type) == 8 ? OP_ADDR_64 : OP_ADDR_32,
 			     &made);
 }
 
-static bool decode_getctarank(struct decoder *d)
+bool gpul_decode_getctarank(struct decoder *d)
 {
 	struct insn made = { 0 };
 
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &made.d) &&
-	       gpul_operand_const(d, 0, 4, &made.a) && emit_mbarrier(d, OP_ADDR_32, &made);
-}
-
-bool gpul_decode_async(struct decoder *d, bool *mine)
-{
-	if (*mine)
-		return true;
-	*mine = true;
-	switch (d->in->opcode) {
-	case GPUL_PTX_CP: return decode_cp(d);
-	case GPUL_PTX_MBARRIER: return decode_mbarrier(d);
-	case GPUL_PTX_MAPA: return decode_mapa(d);
-	case GPUL_PTX_GETCTARANK: return decode_getctarank(d);
-	default: *mine = false; return true;
-	}
+	       gpul_operand_const(d, 0, 4, &made.a) && gpul_emit(d, OP_ADDR_32, &made);
 }

@@ -1,33 +1,27 @@
 /* decode_control.c — branches, calls, barriers, fences. */
 #include "softcuda/exec/decode/decode_internal.h"
 
-static bool decode_bra(struct decoder *d)
+bool gpul_decode_bra(struct decoder *d)
 {
 	const gpul_ptx_operand *o = &d->operand[0];
-	uint32_t at = d->n;
 	unsigned bytes = 0;
 	enum op op = d->in->guard == GPUL_PTX_NONE ? OP_BRA
 		     : d->in->guard_negated        ? OP_BRA_IFNOT
 						   : OP_BRA_IF;
-	opref guard = op == OP_BRA ? 0 : gpul_reg_ref(d, d->in->guard, &bytes);
-	struct insn *i = gpul_emit(d, op);
+	const struct insn made = { .guard = op == OP_BRA ? 0 : gpul_reg_ref(d, d->in->guard, &bytes) };
 
-	if (!i)
-		return false;
 	if (o->kind != GPUL_PTX_OP_LABEL || d->f->labels[o->index].kind != GPUL_PTX_LABEL_CODE)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "a branch to what is no label");
 	if (bytes)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the guard is not a predicate");
-	i->guard = guard;
-	return gpul_decode_patch(d, at, o->index);
+	return gpul_emit(d, op, &made) && gpul_decode_patch(d, d->n - 1, o->index);
 }
 
-static bool decode_brx(struct decoder *d)
+bool gpul_decode_brx(struct decoder *d)
 {
 	const gpul_ptx_label *list;
-	const struct branch_table *t;
-	struct insn *i;
-	opref index;
+	struct branch_table *t;
+	struct insn made = { 0 };
 
 	if (!gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_IDX) ||
 	    d->operand[1].kind != GPUL_PTX_OP_LABEL ||
@@ -35,16 +29,12 @@ static bool decode_brx(struct decoder *d)
 		return gpul_decode_fail(d, GPUL_EFORMAT,
 					"brx.idx takes an index and a .branchtargets label");
 	list = &d->f->labels[d->operand[1].index];
-	t = gpul_decode_alloc(d, sizeof *t + list->n_targets * sizeof t->targets[0]);
-	if (!t || !gpul_operand_source(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &index))
+	t = gpul_program_alloc(d->p, sizeof *t + list->n_targets * sizeof t->targets[0], d->err);
+	if (!t || !gpul_operand_source(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &made.a))
 		return false;
-	((struct branch_table *)(uintptr_t)t)->n_targets = list->n_targets;
-	i = gpul_emit(d, OP_BRX);
-	if (!i)
-		return false;
-	i->a = index;
-	i->object = t;
-	return gpul_decode_patch(d, d->n - 1, d->operand[1].index);
+	t->n_targets = list->n_targets;
+	made.object = t;
+	return gpul_emit(d, OP_BRX, &made) && gpul_decode_patch(d, d->n - 1, d->operand[1].index);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------------- */
@@ -128,23 +118,20 @@ static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct cal
 	return true;
 }
 
-static bool decode_call(struct decoder *d)
+bool gpul_decode_call(struct decoder *d)
 {
 	struct call_shape shape = call_shape(d);
-	struct call_site *site =
-		(struct call_site *)(uintptr_t)gpul_decode_alloc(d, sizeof *site);
+	struct call_site *site = gpul_program_alloc(d->p, sizeof *site, d->err);
+	struct insn made = { .object = site };
 	uint32_t n_args = shape.args ? shape.args->n_children : 0,
 		 n_rets = shape.rets ? shape.rets->n_children : 0;
-	struct insn *i;
 	enum op op = OP_CALL;
-	opref pointer = 0;
 
-	if (!site || !call_target(d, shape.target, site, &op, &pointer))
+	if (!site || !call_target(d, shape.target, site, &op, &made.a))
 		return false;
 	site->n_args = n_args;
 	site->n_rets = n_rets;
-	site->args = (struct call_argument *)(uintptr_t)gpul_decode_alloc(
-		d, (n_args + n_rets + 1) * sizeof *site->args);
+	site->args = gpul_program_alloc(d->p, (n_args + n_rets + 1) * sizeof *site->args, d->err);
 	if (!site->args)
 		return false;
 	for (uint32_t k = 0; k < n_args; k++)
@@ -153,12 +140,7 @@ static bool decode_call(struct decoder *d)
 	for (uint32_t k = 0; k < n_rets; k++)
 		if (!call_argument(d, child(d, shape.rets, k), &site->args[n_args + k]))
 			return false;
-	i = gpul_emit(d, op);
-	if (!i)
-		return false;
-	i->a = pointer;
-	i->object = site;
-	return true;
+	return gpul_emit(d, op, &made);
 }
 
 /* ---- barriers --------------------------------------------------------------------------------------------- */
@@ -183,32 +165,18 @@ static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, st
 					       false, &made->c);
 }
 
-static bool emit_barrier(struct decoder *d, enum op op, const struct insn *made)
-{
-	struct insn *i = gpul_emit(d, op);
-
-	if (!i)
-		return false;
-	i->d = made->d;
-	i->a = made->a;
-	i->b = made->b;
-	i->c = made->c;
-	i->n = made->n;
-	return true;
-}
-
 /* A cluster is one block: all its threads meet where they wait, on a barrier that has no number. */
 static bool decode_cluster_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };
 
 	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ARRIVE))
-		return gpul_emit(d, OP_FENCE);
+		return gpul_emit(d, OP_FENCE, NULL);
 	return gpul_operand_const(d, CLUSTER_BARRIER, 4, &made.a) &&
-	       emit_barrier(d, OP_BAR_CLUSTER, &made);
+	       gpul_emit(d, OP_BAR_CLUSTER, &made);
 }
 
-static bool decode_barrier(struct decoder *d)
+bool gpul_decode_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };
 	bool popc = gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_POPC), warp = false;
@@ -218,7 +186,7 @@ static bool decode_barrier(struct decoder *d)
 	if (warp) {
 		if (!gpul_operand_source(d, &d->operand[0], GPUL_PTX_MOD_B32, false, &made.a))
 			return false;
-		return emit_barrier(d, OP_BAR_WARP, &made);
+		return gpul_emit(d, OP_BAR_WARP, &made);
 	}
 	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_CLUSTER))
 		return decode_cluster_barrier(d);
@@ -226,59 +194,32 @@ static bool decode_barrier(struct decoder *d)
 		if (d->in->n_operands != 2)
 			return gpul_decode_fail(d, GPUL_EFORMAT, "arrive takes a thread count");
 		return barrier_operands(d, 0, false, &made) &&
-		       emit_barrier(d, OP_BAR_ARRIVE, &made);
+		       gpul_emit(d, OP_BAR_ARRIVE, &made);
 	}
 	if (!gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_RED))
 		return barrier_operands(d, 0, false, &made) &&
-		       emit_barrier(d, OP_BAR_SYNC, &made);
+		       gpul_emit(d, OP_BAR_SYNC, &made);
 	if (!gpul_operand_dest(d, &d->operand[0], popc ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_PRED,
 			       false, &made.d) ||
 	    !barrier_operands(d, 1, true, &made))
 		return false;
-	return emit_barrier(d,
+	return gpul_emit(d,
 			    popc                                        ? OP_BAR_RED_POPC
 			    : gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_AND) ? OP_BAR_RED_AND
 									: OP_BAR_RED_OR,
 			    &made);
 }
 
-static bool decode_fence(struct decoder *d)
+bool gpul_decode_fence(struct decoder *d)
 {
 	bool weak = gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQ_REL) ||
 		    gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQUIRE) ||
 		    gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_RELEASE);
 
-	return gpul_emit(d, weak ? OP_FENCE : OP_FENCE_SC);
+	return gpul_emit(d, weak ? OP_FENCE : OP_FENCE_SC, NULL);
 }
 
-static bool decode_trap(struct decoder *d)
+bool gpul_decode_trap(struct decoder *d)
 {
-	struct insn *i = gpul_emit(d, OP_TRAP);
-
-	if (i)
-		i->n = d->in->opcode == GPUL_PTX_BRKPT;
-	return i;
-}
-
-bool gpul_decode_control(struct decoder *d, bool *mine)
-{
-	if (*mine)
-		return true;
-	*mine = true;
-	switch (d->in->opcode) {
-	case GPUL_PTX_BRA: return decode_bra(d);
-	case GPUL_PTX_BRX: return decode_brx(d);
-	case GPUL_PTX_CALL: return decode_call(d);
-	case GPUL_PTX_RET: return gpul_emit(d, OP_RET);
-	case GPUL_PTX_EXIT: return gpul_emit(d, OP_EXIT);
-	case GPUL_PTX_TRAP: case GPUL_PTX_BRKPT: return decode_trap(d);
-	case GPUL_PTX_BAR: case GPUL_PTX_BARRIER: return decode_barrier(d);
-	case GPUL_PTX_FENCE: case GPUL_PTX_MEMBAR: return decode_fence(d);
-	case GPUL_PTX_NANOSLEEP: return gpul_emit(d, OP_NANOSLEEP);
-	case GPUL_PTX_PMEVENT:
-	case GPUL_PTX_GRIDDEPCONTROL:
-	case GPUL_PTX_SETMAXNREG:
-		return gpul_emit(d, OP_NOP);
-	default: *mine = false; return true;
-	}
+	return gpul_emit(d, OP_TRAP, &(struct insn){ .n = d->in->opcode == GPUL_PTX_BRKPT });
 }

@@ -43,15 +43,29 @@ struct decoder {
 	unsigned n_pending;
 	struct patch *patches;
 	uint32_t n_patches, patches_capacity;
-	bool skip_guard;                 /* guard by a branch around, not lane by lane */
 	gpul_error *err;
 };
 
-/* decode.c */
+/* storage.c.  Of the constants UINT32_MAX: no memory. */
+void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err);  /* zeroed; freed with the program */
+uint32_t gpul_consts_spread(struct const_pool *c, uint64_t bits, unsigned bytes);  /* over 32 lanes; bytes 0: a predicate */
+uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
+void gpul_consts_free(struct const_pool *c);
+
+/* layout.c: where variables lie. */
+gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
+gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
+void gpul_layout_shared(struct gpul_exec_program *p);
+gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err);
+
+/* tables.c: the handler of an operation in the build for this CPU. */
+op_fn *gpul_handler(enum op op);
+
+/* emit.c */
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-struct insn *gpul_emit(struct decoder *d, enum op op);  /* zeroed; valid until the next; NULL: no memory */
+/* Append an instruction: op with the operands, imm, n and flags of *fields (NULL: all 0). */
+bool gpul_emit(struct decoder *d, enum op op, const struct insn *fields);
 bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
-const void *gpul_decode_alloc(struct decoder *d, size_t bytes);
 
 /* decode_operand.c.  Widths are a register's: 0 predicate, 2, 4, 8, 16 bytes. */
 unsigned gpul_container_bytes(unsigned type);
@@ -83,10 +97,15 @@ struct place {
 };
 bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct place *out);
 
-bool gpul_decode_memory(struct decoder *d, bool *mine);
-bool gpul_decode_control(struct decoder *d, bool *mine);
-bool gpul_decode_warp(struct decoder *d, bool *mine);
-bool gpul_decode_async(struct decoder *d, bool *mine);
+/* One instruction: d->in with d->operand. */
+typedef bool decode_fn(struct decoder *d);
+decode_fn gpul_decode_ld, gpul_decode_st, gpul_decode_atomic, gpul_decode_mov_symbol, gpul_decode_cvta, gpul_decode_isspacep;
+decode_fn gpul_decode_bra, gpul_decode_brx, gpul_decode_call, gpul_decode_barrier, gpul_decode_fence, gpul_decode_trap;
+decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_redux, gpul_decode_elect, gpul_decode_activemask;
+decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
+
+/* decode.c: a function, once its variables are laid out. */
+gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
 /* decode_memory.c: [base + offset] into i->a, i->imm and i->flags; space: SPACE_... */
 bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);

@@ -199,24 +199,7 @@ static bool set_data(struct decoder *d, const struct data *data, opref *ref, uin
 	return true;
 }
 
-static bool emit_memory(struct decoder *d, enum op op, const struct insn *made)
-{
-	struct insn *i = gpul_emit(d, op);
-
-	if (!i)
-		return false;
-	i->d = made->d;
-	i->a = made->a;
-	i->b = made->b;
-	i->c = made->c;
-	i->e = made->e;
-	i->imm = made->imm;
-	i->n = made->n;
-	i->flags = made->flags;
-	return true;
-}
-
-static bool decode_ld(struct decoder *d)
+bool gpul_decode_ld(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in);
 	struct insn made = { 0 };
@@ -249,16 +232,18 @@ static bool decode_ld(struct decoder *d)
 		if (made.imm % (data.n * data.memory_bytes) == 0)
 			op = OP_LD_PARAM;  /* else the general load says what is wrong, when it runs */
 	}
-	return emit_memory(d, op, &made);
+	return gpul_emit(d, op, &made);
 }
 
-static bool decode_st(struct decoder *d)
+bool gpul_decode_st(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in);
 	struct insn made = { 0 };
 	struct data data;
 	int kind;
 
+	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ASYNC) || gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_BULK))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "asynchronous stores are not interpreted");
 	if (!data_operand(d, &d->operand[1], type, &data) ||
 	    !address(d, &d->operand[0], &made) || !set_data(d, &data, &made.b, &made.n))
 		return false;
@@ -269,7 +254,7 @@ static bool decode_st(struct decoder *d)
 	made.e = (opref)kind;
 	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_RELEASE))
 		made.flags |= FLAG_RELEASE;
-	return emit_memory(d,
+	return gpul_emit(d,
 			   is_ordered(d->in) ? OP_STO
 			   : made.n          ? OP_STV
 					     : (enum op)(OP_ST_8_16 + kind),
@@ -313,7 +298,7 @@ static int find_atomic(const gpul_ptx_inst *in, unsigned type)
 	return -1;
 }
 
-static bool decode_atomic(struct decoder *d)
+bool gpul_decode_atomic(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in), first = d->in->opcode == GPUL_PTX_ATOM;
 	int k = find_atomic(d->in, type);
@@ -345,13 +330,13 @@ static bool decode_atomic(struct decoder *d)
 			made.d = OPREF(BANK_CONSTS,
 				       gpul_consts_list(&d->p->consts, scratch, MAX_VECTOR));
 		}
-		return emit_memory(d, atomics[k].op, &made);
+		return gpul_emit(d, atomics[k].op, &made);
 	}
 	if ((first && !gpul_operand_dest(d, &d->operand[0], type, false, &made.d)) ||
 	    !gpul_operand_source(d, &d->operand[first + 1], type, false, &made.b) ||
 	    (cas && !gpul_operand_source(d, &d->operand[first + 2], type, false, &made.c)))
 		return false;
-	return emit_memory(d, atomics[k].op, &made);
+	return gpul_emit(d, atomics[k].op, &made);
 }
 
 /* ---- addresses as values -------------------------------------------------------------------------------- */
@@ -368,7 +353,7 @@ static bool symbol_to(struct decoder *d, const gpul_ptx_operand *o, opref to, un
 		return false;
 	made.imm = (int64_t)at.value + o->value.i;
 	if (at.frame)
-		return emit_memory(d, bytes == 8 ? OP_LOCAL_ADDR_64 : OP_LOCAL_ADDR_32, &made);
+		return gpul_emit(d, bytes == 8 ? OP_LOCAL_ADDR_64 : OP_LOCAL_ADDR_32, &made);
 	if (at.dynamic) {
 		if (!gpul_operand_source(d, &dynamic,
 					 bytes == 8 ? GPUL_PTX_MOD_U64 : GPUL_PTX_MOD_U32,
@@ -377,10 +362,10 @@ static bool symbol_to(struct decoder *d, const gpul_ptx_operand *o, opref to, un
 	} else if (!gpul_operand_const(d, 0, bytes, &made.a)) {
 		return false;
 	}
-	return emit_memory(d, bytes == 8 ? OP_ADDR_64 : OP_ADDR_32, &made);
+	return gpul_emit(d, bytes == 8 ? OP_ADDR_64 : OP_ADDR_32, &made);
 }
 
-static bool decode_mov_symbol(struct decoder *d)
+bool gpul_decode_mov_symbol(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in), bytes = gpul_container_bytes(type);
 	opref to;
@@ -391,7 +376,7 @@ static bool decode_mov_symbol(struct decoder *d)
 	       symbol_to(d, &d->operand[1], to, bytes);
 }
 
-static bool decode_cvta(struct decoder *d)
+bool gpul_decode_cvta(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in), space = space_mod(d->in);
 	struct insn made = { .flags = (uint8_t)space };
@@ -409,16 +394,16 @@ static bool decode_cvta(struct decoder *d)
 		return false;
 	}
 	if (space == SPACE_GLOBAL)
-		return emit_memory(d, OP_ADDR_64, &made);
+		return gpul_emit(d, OP_ADDR_64, &made);
 	if (space == SPACE_PARAM && d->f->kind == GPUL_PTX_FUNC_DEVICE &&
 	    !gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_PARAM__ENTRY))
 		made.flags = SPACE_LOCAL;
-	return emit_memory(
+	return gpul_emit(
 		d, gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_TO) ? OP_FROM_GENERIC : OP_TO_GENERIC,
 		&made);
 }
 
-static bool decode_isspacep(struct decoder *d)
+bool gpul_decode_isspacep(struct decoder *d)
 {
 	struct insn made = { .flags = (uint8_t)space_mod(d->in) };
 
@@ -427,39 +412,5 @@ static bool decode_isspacep(struct decoder *d)
 					"constant memory has no window of its own here");
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_PRED, false, &made.d) &&
 	       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U64, false, &made.a) &&
-	       emit_memory(d, OP_ISSPACEP, &made);
-}
-
-bool gpul_decode_memory(struct decoder *d, bool *mine)
-{
-	*mine = true;
-	switch (d->in->opcode) {
-	case GPUL_PTX_LD: case GPUL_PTX_LDU:
-		return decode_ld(d);
-	case GPUL_PTX_ST:
-		if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ASYNC) ||
-		    gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_BULK))
-			return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-						"asynchronous stores are not interpreted");
-		return decode_st(d);
-	case GPUL_PTX_ATOM: case GPUL_PTX_RED:
-		return decode_atomic(d);
-	case GPUL_PTX_CVTA:
-		return decode_cvta(d);
-	case GPUL_PTX_ISSPACEP:
-		return decode_isspacep(d);
-	case GPUL_PTX_PREFETCH:
-	case GPUL_PTX_PREFETCHU:
-	case GPUL_PTX_APPLYPRIORITY:
-	case GPUL_PTX_DISCARD:
-		return gpul_emit(d, OP_PREFETCH);
-	case GPUL_PTX_MOV:
-		if (d->operand[1].kind == GPUL_PTX_OP_SYMBOL)
-			return decode_mov_symbol(d);
-		break;
-	default:
-		break;
-	}
-	*mine = false;
-	return true;
+	       gpul_emit(d, OP_ISSPACEP, &made);
 }

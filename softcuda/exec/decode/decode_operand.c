@@ -91,17 +91,6 @@ bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigne
 	return true;
 }
 
-static bool emit_copy(struct decoder *d, enum op op, opref to, opref from)
-{
-	struct insn *i = gpul_emit(d, op);
-
-	if (!i)
-		return false;
-	i->d = to;
-	i->a = from;
-	return true;
-}
-
 static enum op cut_op(unsigned from, unsigned to)
 {
 	return from == 4 && to == 2 ? OP_CUT_32_16 : from == 8 && to == 2 ? OP_CUT_64_16
@@ -144,13 +133,13 @@ static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 		return true;
 	}
 	if (!want && !have)
-		return temp(d, 0, out) && emit_copy(d, OP_NOT_PRED, *out, ref);
+		return temp(d, 0, out) && gpul_emit(d, OP_NOT_PRED, &(struct insn){ .d = *out, .a = ref });
 	if (!narrow_ok || cut_op(have, want) == OP_NOP)
 		return width_error(d, have, want);
 	if (!temp(d, want, &cut))
 		return false;
 	*out = cut;
-	return emit_copy(d, cut_op(have, want), cut, ref);
+	return gpul_emit(d, cut_op(have, want), &(struct insn){ .d = cut, .a = ref });
 }
 
 /* ---- constants and specials ------------------------------------------------------------------------- */
@@ -238,7 +227,6 @@ static bool special_source(struct decoder *d, unsigned special, unsigned type, o
 {
 	unsigned bytes = gpul_container_bytes(type);
 	uint32_t offset = 0;
-	struct insn *i;
 
 	if (!bytes)  /* %is_explicit_cluster: clusters are never asked for */
 		return gpul_operand_const(d, 0, 0, out);
@@ -247,15 +235,8 @@ static bool special_source(struct decoder *d, unsigned special, unsigned type, o
 	if (!special_slot(d, special, bytes, &offset))
 		return false;
 	*out = OPREF(BANK_SPECIALS, offset);
-	if (!moves(special))
-		return true;
-	i = gpul_emit(d, OP_READ_CLOCK);
-	if (!i)
-		return false;
-	i->d = *out;
-	i->e = special;
-	i->n = (uint8_t)bytes;
-	return true;
+	return !moves(special) ||
+	       gpul_emit(d, OP_READ_CLOCK, &(struct insn){ .d = *out, .e = special, .n = (uint8_t)bytes });
 }
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
@@ -413,7 +394,8 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 bool gpul_operand_emit_pending(struct decoder *d)
 {
 	for (unsigned k = 0; k < d->n_pending; k++)
-		if (!emit_copy(d, d->pending[k].op, d->pending[k].to, d->pending[k].from))
+		if (!gpul_emit(d, d->pending[k].op,
+			       &(struct insn){ .d = d->pending[k].to, .a = d->pending[k].from }))
 			return false;
 	d->n_pending = 0;
 	return true;

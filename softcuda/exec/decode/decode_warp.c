@@ -6,23 +6,6 @@ static bool has(const struct decoder *d, unsigned mod)
 	return gpul_ptx_has_mod(d->in, mod);
 }
 
-static bool emit(struct decoder *d, enum op op, const struct insn *made)
-{
-	struct insn *i = gpul_emit(d, op);
-
-	if (!i)
-		return false;
-	i->d = made->d;
-	i->d2 = made->d2;
-	i->a = made->a;
-	i->b = made->b;
-	i->c = made->c;
-	i->e = made->e;
-	i->n = made->n;
-	i->flags = made->flags;
-	return true;
-}
-
 static bool need(struct decoder *d, unsigned n)
 {
 	return d->in->n_operands == n ||
@@ -34,7 +17,7 @@ static bool word(struct decoder *d, unsigned k, opref *out)
 	return gpul_operand_source(d, &d->operand[k], GPUL_PTX_MOD_B32, false, out);
 }
 
-static bool decode_shfl(struct decoder *d)
+bool gpul_decode_shfl(struct decoder *d)
 {
 	bool sync = has(d, GPUL_PTX_MOD_SYNC);
 	struct insn made = { .n = sync, .flags = d->operand[0].kind == GPUL_PTX_OP_PAIR };
@@ -47,10 +30,10 @@ static bool decode_shfl(struct decoder *d)
 	       gpul_operand_pair(d, &d->operand[0], GPUL_PTX_MOD_B32, GPUL_PTX_MOD_PRED, false,
 				 &made.d, &made.d2) &&
 	       word(d, 1, &made.a) && word(d, 2, &made.b) && word(d, 3, &made.c) &&
-	       (!sync || word(d, 4, &made.e)) && emit(d, op, &made);
+	       (!sync || word(d, 4, &made.e)) && gpul_emit(d, op, &made);
 }
 
-static bool decode_vote(struct decoder *d)
+bool gpul_decode_vote(struct decoder *d)
 {
 	bool sync = has(d, GPUL_PTX_MOD_SYNC), ballot = has(d, GPUL_PTX_MOD_BALLOT);
 	struct insn made = { .n = sync };
@@ -62,10 +45,10 @@ static bool decode_vote(struct decoder *d)
 				 ballot ? GPUL_PTX_MOD_B32 : GPUL_PTX_MOD_PRED, false,
 				 &made.d) &&
 	       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_PRED, false, &made.a) &&
-	       (!sync || word(d, 2, &made.b)) && emit(d, op, &made);
+	       (!sync || word(d, 2, &made.b)) && gpul_emit(d, op, &made);
 }
 
-static bool decode_match(struct decoder *d)
+bool gpul_decode_match(struct decoder *d)
 {
 	bool wide = has(d, GPUL_PTX_MOD_B64), all = has(d, GPUL_PTX_MOD_ALL);
 	struct insn made = { 0 };
@@ -79,10 +62,10 @@ static bool decode_match(struct decoder *d)
 	       gpul_operand_source(d, &d->operand[1],
 				   wide ? GPUL_PTX_MOD_B64 : GPUL_PTX_MOD_B32, false,
 				   &made.a) &&
-	       word(d, 2, &made.b) && emit(d, op, &made);
+	       word(d, 2, &made.b) && gpul_emit(d, op, &made);
 }
 
-static bool decode_redux(struct decoder *d)
+bool gpul_decode_redux(struct decoder *d)
 {
 	static const struct { uint16_t mod, type, op;
 	} rows[] = {
@@ -104,40 +87,24 @@ static bool decode_redux(struct decoder *d)
 			       gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B32, false,
 						 &made.d) &&
 			       word(d, 1, &made.a) && word(d, 2, &made.b) &&
-			       emit(d, rows[k].op, &made);
+			       gpul_emit(d, rows[k].op, &made);
 	return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "there is no such reduction");
 }
 
-static bool decode_elect(struct decoder *d)
+bool gpul_decode_elect(struct decoder *d)
 {
 	struct insn made = { 0 };
 
 	return need(d, 2) &&
 	       gpul_operand_pair(d, &d->operand[0], GPUL_PTX_MOD_B32, GPUL_PTX_MOD_PRED, false,
 				 &made.d, &made.d2) &&
-	       word(d, 1, &made.a) && emit(d, OP_ELECT, &made);
+	       word(d, 1, &made.a) && gpul_emit(d, OP_ELECT, &made);
 }
 
-static bool decode_activemask(struct decoder *d)
+bool gpul_decode_activemask(struct decoder *d)
 {
 	struct insn made = { 0 };
 
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B32, false, &made.d) &&
-	       emit(d, OP_ACTIVEMASK, &made);
-}
-
-bool gpul_decode_warp(struct decoder *d, bool *mine)
-{
-	if (*mine)
-		return true;
-	*mine = true;
-	switch (d->in->opcode) {
-	case GPUL_PTX_SHFL: return decode_shfl(d);
-	case GPUL_PTX_VOTE: return decode_vote(d);
-	case GPUL_PTX_MATCH: return decode_match(d);
-	case GPUL_PTX_REDUX: return decode_redux(d);
-	case GPUL_PTX_ELECT: return decode_elect(d);
-	case GPUL_PTX_ACTIVEMASK: return decode_activemask(d);
-	default: *mine = false; return true;
-	}
+	       gpul_emit(d, OP_ACTIVEMASK, &made);
 }

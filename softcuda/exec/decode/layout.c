@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "softcuda/exec/program_internal.h"
-#include "softcuda/exec/warp/warp_internal.h"
+#include "softcuda/exec/decode/decode_internal.h"
 
 enum { MAX_LOCAL = 512 << 10, MAX_DIMS = 8 };
 

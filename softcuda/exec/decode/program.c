@@ -3,32 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "softcuda/exec/program_internal.h"
+#include "softcuda/exec/decode/decode_internal.h"
 
 enum { STACK_BYTES = 32 << 10, MAX_THREADS = 1024 };  /* the stack is for recursion and calls by pointer */
-
-void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err)
-{
-	void *block;
-
-	if (p->n_blocks == p->blocks_capacity) {
-		size_t capacity = p->blocks_capacity ? 2 * p->blocks_capacity : 64;
-		void **grown = realloc(p->blocks, capacity * sizeof *grown);
-
-		if (!grown)
-			goto no_memory;
-		p->blocks = grown;
-		p->blocks_capacity = capacity;
-	}
-	block = calloc(1, bytes ? bytes : 1);
-	if (!block)
-		goto no_memory;
-	p->blocks[p->n_blocks++] = block;
-	return block;
-no_memory:
-	gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program (%zu bytes)", bytes);
-	return NULL;
-}
 
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
 

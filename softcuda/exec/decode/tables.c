@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "softcuda/exec/program_internal.h"
+#include "softcuda/exec/decode/decode_internal.h"
 
 static const struct build {
 	const char *name;
@@ -52,10 +52,4 @@ op_fn *gpul_handler(enum op op)
 {
 	pthread_once(&once, choose);
 	return op < OP_N_CORE ? chosen->core[op] : chosen->alu[op - OP_ALU_FIRST];
-}
-
-const char *gpul_build_name(void)
-{
-	pthread_once(&once, choose);
-	return chosen->name;
 }

@@ -1,9 +1,33 @@
-/* consts.c — the program's constants: immediates spread over 32 lanes, each once, and operand lists. */
+/* storage.c — memory that a program owns: blocks freed with it, and its constants (immediates spread over 32 lanes,
+ * each once, and operand lists). */
 #include <stdlib.h>
 
-#include "softcuda/exec/program_internal.h"
+#include "softcuda/exec/decode/decode_internal.h"
 
 enum { SLOT_ALIGN = 64 };
+
+void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err)
+{
+	void *block;
+
+	if (p->n_blocks == p->blocks_capacity) {
+		size_t capacity = p->blocks_capacity ? 2 * p->blocks_capacity : 64;
+		void **grown = realloc(p->blocks, capacity * sizeof *grown);
+
+		if (!grown)
+			goto no_memory;
+		p->blocks = grown;
+		p->blocks_capacity = capacity;
+	}
+	block = calloc(1, bytes ? bytes : 1);
+	if (!block)
+		goto no_memory;
+	p->blocks[p->n_blocks++] = block;
+	return block;
+no_memory:
+	gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program (%zu bytes)", bytes);
+	return NULL;
+}
 
 /* Room for `bytes` more, aligned; UINT32_MAX: no memory. */
 static uint32_t reserve(struct const_pool *c, size_t bytes)

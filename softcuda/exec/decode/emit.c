@@ -1,0 +1,67 @@
+/* emit.c — the end of decoding one instruction: append it to the function, or refuse it with its line. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "softcuda/exec/decode/decode_internal.h"
+
+/* "wgmma.mma_async.sync": the line number leads to the operands. */
+static void print_root(const struct decoder *d, char *buf, size_t bytes)
+{
+	size_t used = (size_t)snprintf(buf, bytes, "%s",
+				       gpul_ptx_opcode_text((gpul_ptx_opcode)d->in->opcode));
+
+	for (unsigned k = 0; k < d->in->n_mods && used < bytes; k++)
+		used += (size_t)snprintf(buf + used, bytes - used, ".%s",
+					 gpul_ptx_mod_text(d->m, d->in->mods[k]));
+}
+
+bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...)
+{
+	char inst[80] = "", what[140];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	print_root(d, inst, sizeof inst);
+	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst,
+		  what);
+	return false;
+}
+
+bool gpul_emit(struct decoder *d, enum op op, const struct insn *fields)
+{
+	struct insn *i;
+
+	if (d->n == d->capacity) {
+		uint32_t capacity = d->capacity ? 2 * d->capacity : 64;
+		struct insn *grown = realloc(d->insns, capacity * sizeof *grown);
+
+		if (!grown)
+			return gpul_decode_fail(d, GPUL_ENOMEM, "no memory");
+		d->insns = grown;
+		d->capacity = capacity;
+	}
+	i = &d->insns[d->n++];
+	*i = fields ? *fields : (struct insn){ 0 };
+	i->run = gpul_handler(op);
+	i->op = (uint16_t)op;
+	i->src = d->src;
+	return true;
+}
+
+bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label)
+{
+	if (d->n_patches == d->patches_capacity) {
+		uint32_t capacity = d->patches_capacity ? 2 * d->patches_capacity : 32;
+		struct patch *grown = realloc(d->patches, capacity * sizeof *grown);
+
+		if (!grown)
+			return gpul_decode_fail(d, GPUL_ENOMEM, "no memory");
+		d->patches = grown;
+		d->patches_capacity = capacity;
+	}
+	d->patches[d->n_patches++] = (struct patch){ insn, label };
+	return true;
+}
