@@ -89,7 +89,7 @@ static inline void *opptr(const struct warp *w, opref r)
 
 /* One lane loop, twice: without a test when every lane runs, else keeping the lanes that do not.
  * `l` is the lane; value may use it.  Sources may alias the destination (same lane only). */
-#define EACH_LANE(w, dst, value)                                                    \
+#define SET_LANES(w, dst, value)                                                    \
 	do {                                                                        \
 		if ((w)->mask == ALL_LANES) {                                       \
 			for (unsigned l = 0; l < LANES; l++)                        \
@@ -100,6 +100,13 @@ static inline void *opptr(const struct warp *w, opref r)
 				(dst)[l] = (mask_ & (1u << l)) ? (value) : (dst)[l]; \
 		}                                                                   \
 	} while (0)
+
+/* The predicate d takes bits for the lanes that run. */
+static inline void set_predicate(const struct warp *w, opref d, uint32_t bits)
+{
+	uint32_t *p = PRED(w, d);
+	*p = (*p & ~w->mask) | (bits & w->mask);
+}
 
 /* A vector operand {a, b ...} is one reference to a row of references: d of `mov.b64 {a, b}, x`. */
 #define OPLIST(w, r) ((const opref *)opptr(w, r))

@@ -15,6 +15,8 @@
 
 #include "softcuda/exec/select_internal.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
 static inline uint32_t bits_of(float x)
 {
 	uint32_t u;
@@ -104,6 +106,18 @@ static inline float max_f32(float x, float y)
 {
 	const float m = x > y ? x : y > x ? y : float_of(bits_of(x) & bits_of(y));
 	return x != x ? canonical(y) : y != y ? x : m;
+}
+
+/* min or max by flags.  .xorsign.abs: the magnitude of min(|x|, |y|) with the sign x xor y. */
+INLINE float choose_f32(float x, float y, unsigned flags, bool want_max)
+{
+	if ((flags & FLAG_NAN) && (x != x || y != y))
+		return float_of(0x7fffffff);
+	const uint32_t sign = (bits_of(x) ^ bits_of(y)) & 0x80000000;
+	const bool xorsign = flags & FLAG_XORSIGN;
+	const float p = xorsign ? fabsf(x) : x, q = xorsign ? fabsf(y) : y;
+	const float m = want_max ? max_f32(p, q) : min_f32(p, q);
+	return xorsign && m == m ? float_of(bits_of(m) | sign) : m;
 }
 
 /* As for floats; of two NaN the second, made quiet: seen on sm_90. */

@@ -9,7 +9,7 @@
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 
-#include "softcuda/exec/engine_internal.h"
+#include "softcuda/exec/select_internal.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -90,7 +90,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 }
 
 /* d[l] = value for the warp's active lanes l; T is the type of an element. */
-#define EACH_ACTIVE(T, d, value)                                              \
+#define MERGE_LANES(T, d, value)                                              \
 	do {                                                                  \
 		T *const d_ = __builtin_assume_aligned(d, 64);                \
 		if (w->mask == ALL_LANES) {                                   \
@@ -112,7 +112,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 	OP(name)                                                              \
 	{                                                                     \
 		OPERAND(S, a);                                                \
-		EACH_ACTIVE(T, opptr(w, i->d), value);                        \
+		MERGE_LANES(T, opptr(w, i->d), value);                        \
 		return i + 1;                                                 \
 	}
 #define BINARY(name, T, S, value)                                             \
@@ -120,7 +120,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 	{                                                                     \
 		OPERAND(S, a);                                                \
 		OPERAND(S, b);                                                \
-		EACH_ACTIVE(T, opptr(w, i->d), value);                        \
+		MERGE_LANES(T, opptr(w, i->d), value);                        \
 		return i + 1;                                                 \
 	}
 #define TERNARY(name, T, S, value)                                            \
@@ -129,7 +129,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 		OPERAND(S, a);                                                \
 		OPERAND(S, b);                                                \
 		OPERAND(S, c);                                                \
-		EACH_ACTIVE(T, opptr(w, i->d), value);                        \
+		MERGE_LANES(T, opptr(w, i->d), value);                        \
 		return i + 1;                                                 \
 	}
 /* The second source is a .u32 whatever the first is: shifts. */
@@ -138,7 +138,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 	{                                                                     \
 		OPERAND(T, a);                                                \
 		OPERAND(uint32_t, b);                                         \
-		EACH_ACTIVE(T, opptr(w, i->d), value);                        \
+		MERGE_LANES(T, opptr(w, i->d), value);                        \
 		return i + 1;                                                 \
 	}
 /* The third source is as wide as the destination: mad.wide. */
@@ -148,16 +148,21 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 		OPERAND(S, a);                                                \
 		OPERAND(S, b);                                                \
 		OPERAND(T, c);                                                \
-		EACH_ACTIVE(T, opptr(w, i->d), value);                        \
+		MERGE_LANES(T, opptr(w, i->d), value);                        \
 		return i + 1;                                                 \
 	}
 
 /* ---- predicates ------------------------------------------------------------------------------ */
 
-static inline void set_predicate(const struct warp *w, opref d, uint32_t bits)
+/* bits, combined with the predicate c: setp.lt.and p, a, b, c. */
+static inline uint32_t combine(const struct warp *w, const struct insn *i, uint32_t bits)
 {
-	uint32_t *p = PRED(w, d);
-	*p = (*p & ~w->mask) | (bits & w->mask);
+	switch (i->flags & COMBINE_MASK) {
+	case COMBINE_AND: return bits & *PRED(w, i->c);
+	case COMBINE_OR: return bits | *PRED(w, i->c);
+	case COMBINE_XOR: return bits ^ *PRED(w, i->c);
+	default: return bits;
+	}
 }
 
 /* Bit l is the sign of t[l]: 32 comparisons (0 or -1) become a predicate. */

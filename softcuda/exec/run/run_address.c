@@ -8,7 +8,7 @@
 #define COPY(name, to, to_type, from)                                                   \
 	HANDLER(name)                                                                   \
 	{                                                                               \
-		EACH_LANE(w, to(w, i->d), (to_type)from(w, i->a)[l]);                   \
+		SET_LANES(w, to(w, i->d), (to_type)from(w, i->a)[l]);                   \
 		return i + 1;                                                           \
 	}
 
@@ -24,13 +24,13 @@ COPY(EXT_S32_64, S64, int64_t, S32)
 
 HANDLER(ADDR_32)
 {
-	EACH_LANE(w, U32(w, i->d), U32(w, i->a)[l] + (uint32_t)i->imm);
+	SET_LANES(w, U32(w, i->d), U32(w, i->a)[l] + (uint32_t)i->imm);
 	return i + 1;
 }
 
 HANDLER(ADDR_64)
 {
-	EACH_LANE(w, U64(w, i->d), U64(w, i->a)[l] + (uint64_t)i->imm);
+	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] + (uint64_t)i->imm);
 	return i + 1;
 }
 
@@ -38,7 +38,7 @@ HANDLER(LOCAL_ADDR_32)
 {
 	uint32_t at = state_of(w)->frame->local_offset + (uint32_t)i->imm;
 
-	EACH_LANE(w, U32(w, i->d), at);
+	SET_LANES(w, U32(w, i->d), at);
 	return i + 1;
 }
 
@@ -46,7 +46,7 @@ HANDLER(LOCAL_ADDR_64)
 {
 	uint64_t at = state_of(w)->frame->local_offset + (uint64_t)i->imm;
 
-	EACH_LANE(w, U64(w, i->d), at);
+	SET_LANES(w, U64(w, i->d), at);
 	return i + 1;
 }
 
@@ -71,7 +71,7 @@ HANDLER(TO_GENERIC)
 {
 	uint64_t stride, base = window(state_of(w), i->flags, &stride);
 
-	EACH_LANE(w, U64(w, i->d), U64(w, i->a)[l] + base + l * stride);
+	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] + base + l * stride);
 	return i + 1;
 }
 
@@ -79,7 +79,7 @@ HANDLER(FROM_GENERIC)
 {
 	uint64_t stride, base = window(state_of(w), i->flags, &stride);
 
-	EACH_LANE(w, U64(w, i->d), U64(w, i->a)[l] - base - l * stride);
+	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] - base - l * stride);
 	return i + 1;
 }
 
@@ -115,6 +115,6 @@ HANDLER(ISSPACEP)
 		is = ~(shared | local | param);
 		break;
 	}
-	*PRED(w, i->d) = (*PRED(w, i->d) & ~w->mask) | (is & w->mask);
+	set_predicate(w, i->d, is);
 	return i + 1;
 }

@@ -25,9 +25,9 @@
 	{                                                                     \
 		OPERAND(float, a);                                            \
 		if (i->flags & FLAG_FTZ)                                      \
-			EACH_ACTIVE(float, opptr(w, i->d), canonical(flush(value(flush(a[l]))))); \
+			MERGE_LANES(float, opptr(w, i->d), canonical(flush(value(flush(a[l]))))); \
 		else                                                          \
-			EACH_ACTIVE(float, opptr(w, i->d), canonical(value(a[l]))); \
+			MERGE_LANES(float, opptr(w, i->d), canonical(value(a[l]))); \
 		return i + 1;                                                 \
 	}
 
@@ -69,10 +69,10 @@ static inline float divide_fast(float x, float y)
 		OPERAND(float, a);                                            \
 		OPERAND(float, b);                                            \
 		if (i->flags & FLAG_FTZ)                                      \
-			EACH_ACTIVE(float, opptr(w, i->d),                    \
+			MERGE_LANES(float, opptr(w, i->d),                    \
 				    canonical(flush(value(flush(a[l]), flush(b[l]))))); \
 		else                                                          \
-			EACH_ACTIVE(float, opptr(w, i->d), canonical(value(a[l], b[l]))); \
+			MERGE_LANES(float, opptr(w, i->d), canonical(value(a[l], b[l]))); \
 		return i + 1;                                                 \
 	}
 static inline float divide(float x, float y)

@@ -106,7 +106,7 @@ HANDLER(MBAR_TEST)
 
 		ended |= (uint32_t)(now != phase) << l;
 	}
-	*PRED(w, i->d) = (*PRED(w, i->d) & ~w->mask) | ended;
+	set_predicate(w, i->d, ended);
 	if (!(i->n & MBAR_YIELDS) || ended == w->mask)
 		return i + 1;
 	s->block->polls = true;

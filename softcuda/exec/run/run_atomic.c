@@ -3,10 +3,9 @@
  * A block stays on one thread, so its shared memory needs no atomic instruction; for global memory, and
  * for generic addresses, the compiler's atomics are used.  Every order is taken as acq_rel: x86-64's
  * atomics are that anyway.  Floating point adds go by compare and exchange. */
+#include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
-
-#include <math.h>
 
 /* `update` computes the new value from old, b and c (those of lane l); the loop stores it. */
 #define ATOMIC(name, type, update)                                                          \
@@ -111,124 +110,56 @@ ATOMIC(DEC_U32, uint32_t, old == 0 || old > b ? b : old - 1)
 /* ---- floating point -------------------------------------------------------------------------- */
 
 /* PTX ISA 9.7.13.5: f32 adds on global memory flush subnormals to zero, those on shared memory do not. */
-static float flush32(float x)
+static uint32_t add_f32(uint32_t a, uint32_t b, bool flushes)
 {
-	return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
-}
+	const float x = float_of(a), y = float_of(b);
 
-static uint32_t add_f32(uint32_t a, uint32_t b, bool flush)
-{
-	float x, y;
-	uint32_t r;
-
-	memcpy(&x, &a, 4);
-	memcpy(&y, &b, 4);
-	x = flush ? flush32(flush32(x) + flush32(y)) : x + y;
-	memcpy(&r, &x, 4);
-	return isnan(x) ? 0x7fffffff : r;
+	return bits_of(canonical(flushes ? flush(flush(x) + flush(y)) : x + y));
 }
 
 static uint64_t add_f64(uint64_t a, uint64_t b)
 {
-	double x, y;
+	const double x = double_of(a) + double_of(b);
 
-	memcpy(&x, &a, 8);
-	memcpy(&y, &b, 8);
-	x += y;
-	memcpy(&a, &x, 8);
-	return isnan(x) ? 0xfff8000000000000u : a;
+	return isnan(x) ? 0xfff8000000000000u : bits_of64(x);
 }
 
 ATOMIC(ADD_F32, uint32_t, add_f32(old, b, !shared))
 ATOMIC(ADD_F64, uint64_t, add_f64(old, b))
 
-static float half_value(uint16_t h)
+/* A sum of two halves is exact in double, or far from a tie; rounded to odd in float, it is rounded once. */
+static float sum(float a, float b)
 {
-	unsigned exponent = h >> 10 & 31, mantissa = h & 1023;
-	float x = exponent == 31 ? (mantissa ? NAN : INFINITY)
-		  : exponent     ? ldexpf((float)(mantissa | 1024), (int)exponent - 25)
-				 : ldexpf((float)mantissa, -24);
-
-	return h & 0x8000 ? -x : x;
+	return odd_float((double)a + (double)b);
 }
 
-/* To the nearest 16-bit float with `digits` bits of fraction and smallest exponent `low`; ties to even.  The
- * value is a sum of two such floats: in double it is exact, and rounds once. */
-static uint16_t narrow(double x, unsigned digits, int low, unsigned bias_bits)
-{
-	unsigned sign = signbit(x) ? 0x8000 : 0, top = (1u << bias_bits) - 1;
-	double magnitude = fabs(x), scaled;
-	int exponent;
+typedef float binary(float a, float b);
 
-	if (isnan(x))
-		return 0x7fff;
-	if (isinf(x))
-		return (uint16_t)(sign | top << digits);
-	if (magnitude == 0)
-		return (uint16_t)sign;
-	exponent = ilogb(magnitude);
-	exponent = exponent < low ? low : exponent;
-	scaled = nearbyint(ldexp(magnitude, (int)digits - exponent));  /* 2^digits .. 2^(digits+1), or less below low */
-	if (exponent - low + 1 >= (int)top ||
-	    (exponent - low + 2 >= (int)top && scaled >= ldexp(1, (int)digits + 1)))
-		return (uint16_t)(sign | top << digits);
-	return (uint16_t)(sign + ((unsigned)(exponent - low) << digits) + (unsigned)scaled);
+static inline uint16_t half_op(uint16_t a, uint16_t b, binary *f)
+{
+	return f16_from_float(f(f16_to_float(a), f16_to_float(b)));
 }
 
-static uint16_t to_half(double x) { return narrow(x, 10, -14, 5); }
-static uint16_t to_brain(double x) { return narrow(x, 7, -126, 8); }
-
-static float brain_value(uint16_t h)
+static inline uint16_t brain_op(uint16_t a, uint16_t b, binary *f)
 {
-	uint32_t bits = (uint32_t)h << 16;
-	float x;
-
-	memcpy(&x, &bits, 4);
-	return x;
-}
-
-static double smaller(double a, double b)
-{
-	return isnan(a) ? b : isnan(b) ? a : a == b ? (signbit(a) ? a : b) : a < b ? a : b;
-}
-
-static double larger(double a, double b)
-{
-	return isnan(a) ? b : isnan(b) ? a : a == b ? (signbit(a) ? b : a) : a > b ? a : b;
-}
-
-static double sum(double a, double b)
-{
-	return a + b;
-}
-
-typedef double combine(double a, double b);
-
-static inline uint16_t half_op(uint16_t a, uint16_t b, combine *f)
-{
-	return to_half(f(half_value(a), half_value(b)));
-}
-
-static inline uint16_t brain_op(uint16_t a, uint16_t b, combine *f)
-{
-	return to_brain(f(brain_value(a), brain_value(b)));
+	return bf16_from_float(f(bf16_to_float(a), bf16_to_float(b)));
 }
 
 #define PAIR(op, f) \
 	((uint32_t)op((uint16_t)old, (uint16_t)b, f) | (uint32_t)op((uint16_t)(old >> 16), (uint16_t)(b >> 16), f) << 16)
 
 ATOMIC(ADD_F16, uint16_t, half_op(old, b, sum))
-ATOMIC(MIN_F16, uint16_t, half_op(old, b, smaller))
-ATOMIC(MAX_F16, uint16_t, half_op(old, b, larger))
+ATOMIC(MIN_F16, uint16_t, half_op(old, b, min_f32))
+ATOMIC(MAX_F16, uint16_t, half_op(old, b, max_f32))
 ATOMIC(ADD_BF16, uint16_t, brain_op(old, b, sum))
-ATOMIC(MIN_BF16, uint16_t, brain_op(old, b, smaller))
-ATOMIC(MAX_BF16, uint16_t, brain_op(old, b, larger))
+ATOMIC(MIN_BF16, uint16_t, brain_op(old, b, min_f32))
+ATOMIC(MAX_BF16, uint16_t, brain_op(old, b, max_f32))
 ATOMIC(ADD_F16X2, uint32_t, PAIR(half_op, sum))
-ATOMIC(MIN_F16X2, uint32_t, PAIR(half_op, smaller))
-ATOMIC(MAX_F16X2, uint32_t, PAIR(half_op, larger))
+ATOMIC(MIN_F16X2, uint32_t, PAIR(half_op, min_f32))
+ATOMIC(MAX_F16X2, uint32_t, PAIR(half_op, max_f32))
 ATOMIC(ADD_BF16X2, uint32_t, PAIR(brain_op, sum))
-ATOMIC(MIN_BF16X2, uint32_t, PAIR(brain_op, smaller))
-ATOMIC(MAX_BF16X2, uint32_t, PAIR(brain_op, larger))
+ATOMIC(MIN_BF16X2, uint32_t, PAIR(brain_op, min_f32))
+ATOMIC(MAX_BF16X2, uint32_t, PAIR(brain_op, max_f32))
 
 /* ---- 128 bits: a register is 32 low words, then 32 high words ------------------------------------ */
 

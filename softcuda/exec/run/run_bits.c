@@ -1,6 +1,5 @@
 /* run_bits.c — logic, shifts, bit fields, bytes: PTX ISA 9.7.1 (bit part), 9.7.8. */
 #include "softcuda/exec/run/lanes_internal.h"
-#include "softcuda/exec/select_internal.h"
 
 /* ---- logic and shifts ------------------------------------------------------------------------ */
 
@@ -52,7 +51,7 @@ OP(LOP3)
 	OPERAND(uint32_t, c);
 	uint32_t t[8];
 	spread_table(i->imm, t);
-	EACH_ACTIVE(uint32_t, opptr(w, i->d), lop3(a[l], b[l], c[l], t));
+	MERGE_LANES(uint32_t, opptr(w, i->d), lop3(a[l], b[l], c[l], t));
 	return i + 1;
 }
 
@@ -67,7 +66,7 @@ OP(LOP3)
 		uint32_t t[8], x;                                             \
 		spread_table(i->imm, t);                                      \
 		TEST_LANES(32, x, lop3(a[l], b[l], c[l], t) != 0);            \
-		EACH_ACTIVE(uint32_t, opptr(w, i->d), lop3(a[l], b[l], c[l], t)); \
+		MERGE_LANES(uint32_t, opptr(w, i->d), lop3(a[l], b[l], c[l], t)); \
 		set_predicate(w, i->d2, combined);                            \
 		return i + 1;                                                 \
 	}
@@ -107,7 +106,7 @@ OP(PRMT_MODE)
 	OPERAND(uint32_t, b);
 	OPERAND(uint32_t, c);
 	const uint16_t *s = prmt_selectors[i->n];
-	EACH_ACTIVE(uint32_t, opptr(w, i->d), permute(PAIR, s[c[l] & 3]));
+	MERGE_LANES(uint32_t, opptr(w, i->d), permute(PAIR, s[c[l] & 3]));
 	return i + 1;
 }
 
@@ -201,7 +200,7 @@ static inline uint64_t extract_unsigned(uint64_t x, uint32_t at, uint32_t length
 		OPERAND(T, a);                                                \
 		OPERAND(uint32_t, b);                                         \
 		OPERAND(uint32_t, c);                                         \
-		EACH_ACTIVE(T, opptr(w, i->d), extract(a[l], limit(b[l]), limit(c[l]))); \
+		MERGE_LANES(T, opptr(w, i->d), extract(a[l], limit(b[l]), limit(c[l]))); \
 		return i + 1;                                                 \
 	}
 BFE(BFE_U32, uint32_t, extract_unsigned, LOW_BYTE)
@@ -224,7 +223,7 @@ static inline uint64_t insert(uint64_t field, uint64_t into, uint32_t at, uint32
 		OPERAND(T, b);                                                \
 		OPERAND(uint32_t, c);                                         \
 		OPERAND(uint32_t, e);                                         \
-		EACH_ACTIVE(T, opptr(w, i->d), insert(a[l], b[l], limit(c[l]), limit(e[l]))); \
+		MERGE_LANES(T, opptr(w, i->d), insert(a[l], b[l], limit(c[l]), limit(e[l]))); \
 		return i + 1;                                                 \
 	}
 BFI(BFI_32, uint32_t, LOW_BYTE)

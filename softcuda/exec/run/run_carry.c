@@ -3,7 +3,6 @@
  * The carry of each lane is a bit of w->cc.  insn->flags says whether it is read (CARRY_IN) and
  * written (CARRY_OUT).  For subtraction it is the borrow.  Only the lanes that run change theirs. */
 #include "softcuda/exec/run/lanes_internal.h"
-#include "softcuda/exec/select_internal.h"
 
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;

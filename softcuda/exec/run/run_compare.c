@@ -4,7 +4,6 @@
  * unordered comparison, and all of set, are the ANY handlers: the same comparisons, by insn->n. */
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
-#include "softcuda/exec/select_internal.h"
 
 #define PLAIN(type, T, N, cmp, C)                                             \
 	OP(SETP_##cmp##_##type)                                               \
@@ -98,16 +97,6 @@ static uint32_t compare_64(struct warp *w, const struct insn *i)
 					   : compare_u64(U64(w, i->a), U64(w, i->b), i->n);
 }
 
-static inline uint32_t combine(struct warp *w, const struct insn *i, uint32_t bits)
-{
-	switch (i->flags & COMBINE_MASK) {
-	case COMBINE_AND: return bits & *PRED(w, i->c);
-	case COMBINE_OR: return bits | *PRED(w, i->c);
-	case COMBINE_XOR: return bits ^ *PRED(w, i->c);
-	default: return bits;
-	}
-}
-
 /* setp.lt.and p|q, a, b, c: p = (a < b) and c, q = !(a < b) and c. */
 static inline void set_both(struct warp *w, const struct insn *i, uint32_t bits)
 {
@@ -122,7 +111,7 @@ static inline void set_word(struct warp *w, const struct insn *i, uint32_t bits)
 {
 	const uint32_t yes = (i->flags & SET_FLOAT) ? 0x3f800000 : UINT32_MAX;
 	const uint32_t p = combine(w, i, bits);
-	EACH_ACTIVE(uint32_t, opptr(w, i->d), (p >> l & 1) ? yes : 0);
+	MERGE_LANES(uint32_t, opptr(w, i->d), (p >> l & 1) ? yes : 0);
 }
 
 #define ANY(bits)                                                             \

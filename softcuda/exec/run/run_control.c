@@ -82,9 +82,7 @@ HANDLER(BRX)
 	const struct insn *first = NULL;
 	bool same = true;
 
-	for (uint32_t rest = w->mask; rest; rest &= rest - 1) {
-		unsigned l = first_lane(rest);
-
+	EACH_ACTIVE(l, w) {
 		if (index[l] >= t->n_targets)
 			return gpul_fault_text(
 				s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,

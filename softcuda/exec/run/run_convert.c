@@ -7,7 +7,6 @@
  * Registers arrive with the width of their type (8-bit types in 16 bits): decoding cuts and extends. */
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
-#include "softcuda/exec/run/small_float_internal.h"
 
 /* ---- integer to integer ----------------------------------------------------------------------------- */
 

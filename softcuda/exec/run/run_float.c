@@ -73,22 +73,13 @@ ANY_F32(SQRT_F32_ANY, 1, sqrtf(x), r * SCALE)
 BINARY(MIN_F32, float, float, min_f32(a[l], b[l]))
 BINARY(MAX_F32, float, float, max_f32(a[l], b[l]))
 
-/* .xorsign.abs: the magnitude of min(|a|, |b|) with the sign a xor b. */
 static inline float choose(float x, float y, unsigned flags, bool want_max)
 {
 	if (flags & FLAG_FTZ) {
 		x = flush(x);
 		y = flush(y);
 	}
-	if ((flags & FLAG_NAN) && (x != x || y != y))
-		return float_of(0x7fffffff);
-	const uint32_t sign = (bits_of(x) ^ bits_of(y)) & 0x80000000;
-	if (flags & FLAG_XORSIGN) {
-		x = fabsf(x);
-		y = fabsf(y);
-	}
-	const float m = want_max ? max_f32(x, y) : min_f32(x, y);
-	return (flags & FLAG_XORSIGN) && m == m ? float_of(bits_of(m) | sign) : m;
+	return choose_f32(x, y, flags, want_max);
 }
 
 BINARY(MIN_F32_ANY, float, float, choose(a[l], b[l], i->flags, false))

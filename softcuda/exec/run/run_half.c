@@ -8,7 +8,6 @@
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
-#define INLINE static inline __attribute__((always_inline))
 enum { WIDEST = 2 * LANES };
 
 INLINE void flush_below(float least, float *x, unsigned n)
@@ -96,17 +95,6 @@ BY_HALF(M, FMA)
 
 /* ---- min, max, neg, abs ------------------------------------------------------------------------------- */
 
-INLINE float choose_half(float x, float y, unsigned flags, bool want_max)
-{
-	if ((flags & FLAG_NAN) && (x != x || y != y))
-		return float_of(0x7fffffff);
-	const uint32_t sign = (bits_of(x) ^ bits_of(y)) & 0x80000000;
-	const bool xorsign = flags & FLAG_XORSIGN;
-	const float p = xorsign ? fabsf(x) : x, q = xorsign ? fabsf(y) : y;
-	const float m = want_max ? max_f32(p, q) : min_f32(p, q);
-	return xorsign && m == m ? float_of(bits_of(m) | sign) : m;
-}
-
 #define CHOOSE(op, type, n, bf16, want_max)                                   \
 	OP(op##_##type)                                                       \
 	{                                                                     \
@@ -115,7 +103,7 @@ INLINE float choose_half(float x, float y, unsigned flags, bool want_max)
 		load_halves(x, w, i, i->a, n, bf16);                          \
 		load_halves(y, w, i, i->b, n, bf16);                          \
 		for (unsigned k = 0; k < (n); k++)                            \
-			x[k] = choose_half(x[k], y[k], i->flags, want_max);   \
+			x[k] = choose_f32(x[k], y[k], i->flags, want_max);   \
 		narrow_half(h, x, n, bf16);                                   \
 		store_halves(w, i->d, h, n);                                  \
 		return i + 1;                                                 \
@@ -218,23 +206,13 @@ static uint32_t every_second(uint64_t bits, unsigned part)
 	return r;
 }
 
-static uint32_t combined(struct warp *w, const struct insn *i, uint32_t bits)
-{
-	switch (i->flags & COMBINE_MASK) {
-	case COMBINE_AND: return bits & *PRED(w, i->c);
-	case COMBINE_OR: return bits | *PRED(w, i->c);
-	case COMBINE_XOR: return bits ^ *PRED(w, i->c);
-	default: return bits;
-	}
-}
-
 /* setp.f16 p|q: as for floats.  setp.f16x2 p|q: p is the lower half's result, q the upper's. */
 static const struct insn *setp_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const uint64_t bits = compare_halves(w, i, n, bf16);
 	const uint32_t first = n == LANES ? (uint32_t)bits : every_second(bits, 0);
 	const uint32_t second = n == LANES ? ~(uint32_t)bits : every_second(bits, 1);
-	const uint32_t p = combined(w, i, first), q = combined(w, i, second);
+	const uint32_t p = combine(w, i, first), q = combine(w, i, second);
 	set_predicate(w, i->d, p);
 	if (i->flags & COMPARE_HAS_Q)
 		set_predicate(w, i->d2, q);
@@ -252,19 +230,19 @@ static const struct insn *set_half(struct warp *w, const struct insn *i, unsigne
 {
 	const uint64_t bits = compare_halves(w, i, n, bf16);
 	const uint32_t low =
-		combined(w, i, n == LANES ? (uint32_t)bits : every_second(bits, 0));
-	const uint32_t high = n == LANES ? 0 : combined(w, i, every_second(bits, 1));
+		combine(w, i, n == LANES ? (uint32_t)bits : every_second(bits, 0));
+	const uint32_t high = n == LANES ? 0 : combine(w, i, every_second(bits, 1));
 	const uint16_t one = (i->flags & SET_BF16) ? 0x3f80 : 0x3c00;
 	const bool is_float = i->flags & SET_FLOAT;
 	if (n == WIDEST) {
 		const uint32_t yes = is_float ? one : 0xffff;
-		EACH_ACTIVE(uint32_t, opptr(w, i->d),
+		MERGE_LANES(uint32_t, opptr(w, i->d),
 			    ((high >> l & 1) ? yes << 16 : 0) | ((low >> l & 1) ? yes : 0));
 	} else if (i->imm == 2) {
 		const uint16_t yes = is_float ? one : 0xffff;
-		EACH_ACTIVE(uint16_t, opptr(w, i->d), (low >> l & 1) ? yes : 0);
+		MERGE_LANES(uint16_t, opptr(w, i->d), (low >> l & 1) ? yes : 0);
 	} else {
-		EACH_ACTIVE(uint32_t, opptr(w, i->d), (low >> l & 1) ? UINT32_MAX : 0);
+		MERGE_LANES(uint32_t, opptr(w, i->d), (low >> l & 1) ? UINT32_MAX : 0);
 	}
 	return i + 1;
 }

@@ -32,6 +32,26 @@ enum {
 	WHOLE_BYTES = UNDER_TSAN ? 0 : 16,
 };
 
+/* The same statement for every lane that runs, as a plain loop when all do. */
+#define FOR_LANES(l, w, statement)                                                          \
+	do {                                                                                \
+		if ((w)->mask == ALL_LANES) {                                               \
+			for (unsigned l = 0; l < LANES; l++) {                              \
+				statement;                                                  \
+			}                                                                   \
+		} else {                                                                    \
+			EACH_ACTIVE(l, w) {                                                 \
+				statement;                                                  \
+			}                                                                   \
+		}                                                                           \
+	} while (0)
+
+/* The memory's types: a kernel may read what it likes as what it likes. */
+#define MEMORY_TYPE(type) type __attribute__((may_alias))
+
+/* Sixteen bytes as one move, where the instruction set moves them whole (AVX, LSE2). */
+typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));
+
 /* A loop that asks memory for news should let others run sooner than one that computes: after four looks.  Measured
  * from 32 to 250, on one core: a FIFO's push and sync took 9.3 to 3.7 us, a push of 64 blocks 3.6 to 0.8 us. */
 enum { POLL_COST = 250 };

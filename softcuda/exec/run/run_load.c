@@ -1,28 +1,67 @@
 /* run_load.c — ld in all its forms. */
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
+
+/* What the lanes read at at[offset[l]].  Compilers do not trust the gather instructions; they pay here, where
+ * the offsets are in memory anyway. */
+static inline void gather_32(uint32_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
+{
+#if defined(__AVX512F__)
+	for (unsigned l = 0; l < LANES; l += 16)
+		_mm512_storeu_si512(to + l, _mm512_i32gather_epi32(_mm512_loadu_si512(offset + l), at, 1));
+#elif defined(__AVX2__)
+	for (unsigned l = 0; l < LANES; l += 8)
+		_mm256_storeu_si256((__m256i *)(void *)(to + l),
+				    _mm256_i32gather_epi32((const int *)(const void *)at,
+							   _mm256_loadu_si256((const __m256i *)(const void *)(offset + l)), 1));
+#else
+	for (unsigned l = 0; l < LANES; l++)
+		to[l] = *(const uint32_t __attribute__((may_alias)) *)(const void *)(at + offset[l]);
+#endif
+}
+
+static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
+{
+#if defined(__AVX512F__)
+	for (unsigned l = 0; l < LANES; l += 8)
+		_mm512_storeu_si512(to + l, _mm512_i32gather_epi64(
+						    _mm256_loadu_si256((const __m256i *)(const void *)(offset + l)), at, 1));
+#elif defined(__AVX2__)
+	for (unsigned l = 0; l < LANES; l += 4)
+		_mm256_storeu_si256((__m256i *)(void *)(to + l),
+				    _mm256_i32gather_epi64((const long long *)(const void *)at,
+							   _mm_loadu_si128((const __m128i *)(const void *)(offset + l)), 1));
+#else
+	for (unsigned l = 0; l < LANES; l++)
+		to[l] = *(const uint64_t __attribute__((may_alias)) *)(const void *)(at + offset[l]);
+#endif
+}
 
 /* What a shape gives the lanes that run, into d; `cell` is the memory's type, `at` the first byte. */
 #define LOAD_SAME(w, d, memory, at)                                                         \
 	do {                                                                                \
 		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at);      \
-		EACH_LANE(w, d, same_);                                                     \
+		SET_LANES(w, d, same_);                                                     \
 	} while (0)
 #define LOAD_GATHER(w, d, memory, at, offset)                                               \
 	do {                                                                                \
 		if (sizeof(memory) == 4) {                                                  \
 			_Alignas(64) uint32_t raw_[LANES];                                  \
 			gather_32(raw_, at, offset);                                        \
-			EACH_LANE(w, d, (memory)raw_[l]);                                   \
+			SET_LANES(w, d, (memory)raw_[l]);                                   \
 		} else if (sizeof(memory) == 8) {                                           \
 			_Alignas(64) uint64_t raw_[LANES];                                  \
 			gather_64(raw_, at, offset);                                        \
-			EACH_LANE(w, d, (memory)raw_[l]);                                   \
+			SET_LANES(w, d, (memory)raw_[l]);                                   \
 		} else {                                                                    \
 			_Alignas(64) memory raw_[LANES];                                    \
 			for (unsigned l = 0; l < LANES; l++)                                \
 				raw_[l] = *(const MEMORY_TYPE(memory) *)(const void *)((at) + (offset)[l]); \
-			EACH_LANE(w, d, raw_[l]);                                           \
+			SET_LANES(w, d, raw_[l]);                                           \
 		}                                                                           \
 	} while (0)
 
@@ -212,7 +251,7 @@ HANDLER(LD_PARAM)
 		case KIND_##name: {                                                         \
 			reg v = *(const MEMORY_TYPE(memory) *)(const void *)(from + e * bytes); \
 			reg *d = __builtin_assume_aligned(opptr(w, list[e]), 64);           \
-			EACH_LANE(w, d, v);                                                 \
+			SET_LANES(w, d, v);                                                 \
 			break;                                                              \
 		}
 			GPUL_LOAD_KINDS(X)

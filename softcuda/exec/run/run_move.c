@@ -10,8 +10,8 @@ OP(MOV_128)
 {
 	OPERAND(uint64_t, a);
 	uint64_t *d = opptr(w, i->d);
-	EACH_ACTIVE(uint64_t, d, a[l]);
-	EACH_ACTIVE(uint64_t, d + LANES, a[LANES + l]);
+	MERGE_LANES(uint64_t, d, a[l]);
+	MERGE_LANES(uint64_t, d + LANES, a[LANES + l]);
 	return i + 1;
 }
 
@@ -68,7 +68,7 @@ OP(PACK_2X64)
 		const opref *list = OPLIST(w, i->d);                          \
 		OPERAND(T, a);                                                \
 		for (unsigned k = 0; k < (parts); k++)                        \
-			EACH_ACTIVE(P, opptr(w, list[k]), a[l] >> (part_bits) * k & (part_mask)); \
+			MERGE_LANES(P, opptr(w, list[k]), a[l] >> (part_bits) * k & (part_mask)); \
 		return i + 1;                                                 \
 	}
 UNPACK(UNPACK_2X8, uint16_t, uint16_t, 2, 8, 0xff)
@@ -81,8 +81,8 @@ OP(UNPACK_2X64)
 {
 	const opref *list = OPLIST(w, i->d);
 	OPERAND(uint64_t, a);
-	EACH_ACTIVE(uint64_t, opptr(w, list[0]), a[l]);
-	EACH_ACTIVE(uint64_t, opptr(w, list[1]), a[LANES + l]);
+	MERGE_LANES(uint64_t, opptr(w, list[0]), a[l]);
+	MERGE_LANES(uint64_t, opptr(w, list[1]), a[LANES + l]);
 	return i + 1;
 }
 
@@ -110,7 +110,7 @@ SELP(SELP_64, uint64_t)
 		OPERAND(T, a);                                                \
 		OPERAND(T, b);                                                \
 		OPERAND(int32_t, c);                                          \
-		EACH_ACTIVE(T, opptr(w, i->d), c[l] >= 0 ? a[l] : b[l]);      \
+		MERGE_LANES(T, opptr(w, i->d), c[l] >= 0 ? a[l] : b[l]);      \
 		return i + 1;                                                 \
 	}                                                                     \
 	OP(SLCT_F32_##bits)                                                   \
@@ -120,9 +120,9 @@ SELP(SELP_64, uint64_t)
 		OPERAND(float, c);                                            \
 		const float least = i->flags & 4 ? -0x1p-126f : 0.0f;         \
 		if (least < 0)                                                \
-			EACH_ACTIVE(T, opptr(w, i->d), c[l] > least ? a[l] : b[l]);  \
+			MERGE_LANES(T, opptr(w, i->d), c[l] > least ? a[l] : b[l]);  \
 		else                                                          \
-			EACH_ACTIVE(T, opptr(w, i->d), c[l] >= 0.0f ? a[l] : b[l]);  \
+			MERGE_LANES(T, opptr(w, i->d), c[l] >= 0.0f ? a[l] : b[l]);  \
 		return i + 1;                                                 \
 	}
 SLCT(16, uint16_t)

@@ -3,7 +3,6 @@
  * They are emulated on every GPU since sm_50, and rare: one handler each, lane by lane, told by
  * struct video what to do.  A part of an operand is first extended to 34 bits, as the ISA says. */
 #include "softcuda/exec/run/lanes_internal.h"
-#include "softcuda/exec/select_internal.h"
 
 /* Byte or half of x by selector, extended. */
 static int64_t part_of(uint32_t x, unsigned selector, bool is_signed)

@@ -85,9 +85,9 @@ static inline const struct insn *shuffle(struct warp *w, const struct insn *i,
 		value[l] = a[source_lane(how, l, b[l], c[l], &ok)];
 		in_range |= (uint32_t)ok << l;
 	}
-	EACH_LANE(w, U32(w, i->d), value[l]);
+	SET_LANES(w, U32(w, i->d), value[l]);
 	if (i->flags)
-		*PRED(w, i->d2) = (*PRED(w, i->d2) & ~w->mask) | (in_range & w->mask);
+		set_predicate(w, i->d2, in_range);
 	return i + 1;
 }
 
@@ -97,11 +97,6 @@ HANDLER(SHFL_BFLY) { return shuffle(w, i, BFLY); }
 HANDLER(SHFL_IDX) { return shuffle(w, i, IDX); }
 
 /* ---- votes: a predicate, b member mask (n: there is one) --------------------------------------- */
-
-static void set_predicate(struct warp *w, opref d, bool on)
-{
-	*PRED(w, d) = (*PRED(w, d) & ~w->mask) | (on ? w->mask : 0);
-}
 
 /* Lanes that vote together with lane l: those of its member mask that are here. */
 static inline uint32_t voters(const struct warp *w, const struct insn *i, unsigned l)
@@ -118,14 +113,13 @@ static inline const struct insn *vote(struct warp *w, const struct insn *i, enum
 	if (i->n && !gathered(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	yes = *PRED(w, i->a);
-	for (uint32_t rest = w->mask; rest; rest &= rest - 1) {
-		unsigned l = first_lane(rest);
+	EACH_ACTIVE(l, w) {
 		uint32_t who = voters(w, i, l), on = yes & who;
 		bool r = how == ALL ? on == who : how == ANY ? on != 0 : on == 0 || on == who;
 
 		result |= (uint32_t)r << l;
 	}
-	*PRED(w, i->d) = (*PRED(w, i->d) & ~w->mask) | result;
+	set_predicate(w, i->d, result);
 	return i + 1;
 }
 
@@ -142,16 +136,16 @@ HANDLER(VOTE_BALLOT)
 	yes = *PRED(w, i->a) & here;
 	if (i->n) {
 		const uint32_t *member = U32(w, i->b);
-		EACH_LANE(w, U32(w, i->d), yes & member[l]);
+		SET_LANES(w, U32(w, i->d), yes & member[l]);
 	} else {
-		EACH_LANE(w, U32(w, i->d), yes);
+		SET_LANES(w, U32(w, i->d), yes);
 	}
 	return i + 1;
 }
 
 HANDLER(ACTIVEMASK)
 {
-	EACH_LANE(w, U32(w, i->d), w->mask);
+	SET_LANES(w, U32(w, i->d), w->mask);
 	return i + 1;
 }
 
@@ -164,9 +158,8 @@ HANDLER(ELECT)
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	leader = first_lane(named_lanes(w, i->a) & w->mask ? named_lanes(w, i->a) & w->mask
 							   : w->mask);
-	EACH_LANE(w, U32(w, i->d), leader);
-	set_predicate(w, i->d2, false);
-	*PRED(w, i->d2) |= 1u << leader;
+	SET_LANES(w, U32(w, i->d), leader);
+	set_predicate(w, i->d2, 1u << leader);
 	return i + 1;
 }
 
@@ -191,7 +184,7 @@ static inline const struct insn *match_any(struct warp *w, const struct insn *i,
 			equal[l] |= (uint32_t)(value_at(w, i->a, bytes, k) == mine) << k;
 		equal[l] &= w->mask & U32(w, i->b)[l];
 	}
-	EACH_LANE(w, U32(w, i->d), equal[l]);
+	SET_LANES(w, U32(w, i->d), equal[l]);
 	return i + 1;
 }
 
@@ -204,8 +197,7 @@ static inline const struct insn *match_all(struct warp *w, const struct insn *i,
 
 	if (!gathered(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
-	for (uint32_t rest = w->mask; rest; rest &= rest - 1) {
-		unsigned l = first_lane(rest);
+	EACH_ACTIVE(l, w) {
 		uint32_t who = U32(w, i->b)[l] & w->mask;
 		bool same = true;
 
@@ -215,9 +207,9 @@ static inline const struct insn *match_all(struct warp *w, const struct insn *i,
 		result[l] = same ? who : 0;
 		all |= (uint32_t)same << l;
 	}
-	for (uint32_t rest = w->mask; rest; rest &= rest - 1)
-		U32(w, i->d)[first_lane(rest)] = result[first_lane(rest)];
-	*PRED(w, i->d2) = (*PRED(w, i->d2) & ~w->mask) | all;
+	EACH_ACTIVE(l, w)
+		U32(w, i->d)[l] = result[l];
+	set_predicate(w, i->d2, all);
 	return i + 1;
 }
 
@@ -232,8 +224,7 @@ HANDLER(MATCH_ALL_64) { return match_all(w, i, 8); }
 		uint32_t result[LANES];                                                 \
 		if (!gathered(state_of(w), i->b))                                       \
 			return raise_event(state_of(w), EVENT_SYNC, i);                 \
-		for (uint32_t rest = w->mask; rest; rest &= rest - 1) {                 \
-			unsigned l = first_lane(rest);                                  \
+		EACH_ACTIVE(l, w) {                                                     \
 			uint32_t who = (U32(w, i->b)[l] & w->mask) | (1u << l);         \
 			type r = (type)U32(w, i->a)[first_lane(who)];                   \
 			for (uint32_t more = who & (who - 1); more; more &= more - 1) { \
@@ -242,8 +233,8 @@ HANDLER(MATCH_ALL_64) { return match_all(w, i, 8); }
 			}                                                               \
 			result[l] = (uint32_t)r;                                        \
 		}                                                                       \
-		for (uint32_t rest = w->mask; rest; rest &= rest - 1)                   \
-			U32(w, i->d)[first_lane(rest)] = result[first_lane(rest)];      \
+		EACH_ACTIVE(l, w)                                                       \
+			U32(w, i->d)[l] = result[l];                                    \
 		return i + 1;                                                           \
 	}
 

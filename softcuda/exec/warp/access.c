@@ -50,8 +50,7 @@ static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigne
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes,
 			    bool write, struct access *x)
 {
-	for (uint32_t rest = s->w.mask; rest; rest &= rest - 1) {
-		unsigned l = first_lane(rest);
+	EACH_ACTIVE(l, &s->w) {
 		uint64_t at = lane_address(s, i, l);
 
 		x->each[l] = at & (bytes - 1) ? 0 : host_address(s, i, l, at, bytes, write);

@@ -10,10 +10,6 @@
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_ACCESS_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_WARP_ACCESS_INTERNAL_H
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_GATHER, SHAPE_EACH };
@@ -227,63 +223,5 @@ static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsi
 		pointers(shape, bytes, x);
 	return shape == SHAPE_FAULT;
 }
-
-#define EACH_ACTIVE(l, w) \
-	for (uint32_t rest_ = (w)->mask, l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
-
-/* The same statement for every lane that runs, as a plain loop when all do. */
-#define FOR_LANES(l, w, statement)                                                          \
-	do {                                                                                \
-		if ((w)->mask == ALL_LANES) {                                               \
-			for (unsigned l = 0; l < LANES; l++) {                              \
-				statement;                                                  \
-			}                                                                   \
-		} else {                                                                    \
-			EACH_ACTIVE(l, w) {                                                 \
-				statement;                                                  \
-			}                                                                   \
-		}                                                                           \
-	} while (0)
-
-/* The memory's types: a kernel may read what it likes as what it likes. */
-#define MEMORY_TYPE(type) type __attribute__((may_alias))
-
-/* What the lanes read at at[offset[l]].  Compilers do not trust the gather instructions; they pay here, where
- * the offsets are in memory anyway. */
-static inline void gather_32(uint32_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
-{
-#if defined(__AVX512F__)
-	for (unsigned l = 0; l < LANES; l += 16)
-		_mm512_storeu_si512(to + l, _mm512_i32gather_epi32(_mm512_loadu_si512(offset + l), at, 1));
-#elif defined(__AVX2__)
-	for (unsigned l = 0; l < LANES; l += 8)
-		_mm256_storeu_si256((__m256i *)(void *)(to + l),
-				    _mm256_i32gather_epi32((const int *)(const void *)at,
-							   _mm256_loadu_si256((const __m256i *)(const void *)(offset + l)), 1));
-#else
-	for (unsigned l = 0; l < LANES; l++)
-		to[l] = *(const uint32_t __attribute__((may_alias)) *)(const void *)(at + offset[l]);
-#endif
-}
-
-static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
-{
-#if defined(__AVX512F__)
-	for (unsigned l = 0; l < LANES; l += 8)
-		_mm512_storeu_si512(to + l, _mm512_i32gather_epi64(
-						    _mm256_loadu_si256((const __m256i *)(const void *)(offset + l)), at, 1));
-#elif defined(__AVX2__)
-	for (unsigned l = 0; l < LANES; l += 4)
-		_mm256_storeu_si256((__m256i *)(void *)(to + l),
-				    _mm256_i32gather_epi64((const long long *)(const void *)at,
-							   _mm_loadu_si128((const __m128i *)(const void *)(offset + l)), 1));
-#else
-	for (unsigned l = 0; l < LANES; l++)
-		to[l] = *(const uint64_t __attribute__((may_alias)) *)(const void *)(at + offset[l]);
-#endif
-}
-
-/* Sixteen bytes as one move, where the instruction set moves them whole (AVX, LSE2). */
-typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));
 
 #endif

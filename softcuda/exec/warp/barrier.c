@@ -24,7 +24,7 @@ static void release_split(struct warp_state *s, struct split *p, const struct ba
 	s->w.bank[BANK_REGS] = p->frame->regs;
 	s->w.mask = p->mask;
 	if (i->op == OP_BAR_RED_POPC)
-		EACH_LANE(&s->w, U32(&s->w, i->d), r->popc);
+		SET_LANES(&s->w, U32(&s->w, i->d), r->popc);
 	else if (i->op == OP_BAR_RED_AND || i->op == OP_BAR_RED_OR)
 		*PRED(&s->w, i->d) =
 			(*PRED(&s->w, i->d) & ~p->mask) |

@@ -98,8 +98,7 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 {
 	const struct call_site *site = i->object;
 
-	for (uint32_t rest = s->w.mask; rest; rest &= rest - 1) {
-		unsigned l = first_lane(rest);
+	EACH_ACTIVE(l, &s->w) {
 		const struct insn *stop = NULL;
 
 		switch (site->builtin) {

@@ -36,9 +36,7 @@ static void copy_lanes(const struct warp_state *s, uint32_t mask, const struct f
 	const ptrdiff_t t_step = side(s, to_frame, to, 1) - t,
 			f_step = side(s, from_frame, from, 1) - f;
 
-	for (; mask; mask &= mask - 1) {
-		const unsigned l = first_lane(mask);
-
+	EACH_LANE_OF(l, mask) {
 		if (bytes == 8)
 			memcpy(t + l * t_step, f + l * f_step, 8);
 		else if (bytes == 4)
@@ -144,10 +142,10 @@ static const struct func_code *pointee(const struct gpul_exec_program *p, uint64
 static const struct insn *abandon(struct warp_state *s, struct frame *const frame[LANES],
 				  uint32_t entered)
 {
-	for (; entered; entered &= entered - 1) {
-		struct frame *f = frame[first_lane(entered)];
+	EACH_LANE_OF(l, entered) {
+		struct frame *f = frame[l];
 
-		f->lanes &= ~(1u << first_lane(entered));
+		f->lanes &= ~(1u << l);
 		if (!f->lanes)
 			gpul_frame_free(s->block->worker, f);
 	}
@@ -174,17 +172,17 @@ const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
 					(unsigned long long)pointer[first]);
 			return abandon(s, frame, s->w.mask & ~rest);
 		}
-		for (uint32_t more = rest; more; more &= more - 1)
-			if (pointer[first_lane(more)] == pointer[first])
-				group |= 1u << first_lane(more);
+		EACH_LANE_OF(l, rest)
+			if (pointer[l] == pointer[first])
+				group |= 1u << l;
 		if (group == s->w.mask)
 			return gpul_call(s, i, callee);
 		f = enter(s, i, callee, group);
 		if (!f)
 			return abandon(s, frame, s->w.mask & ~rest);
-		for (uint32_t more = group; more; more &= more - 1) {
-			frame[first_lane(more)] = f;
-			target[first_lane(more)] = callee->insns;
+		EACH_LANE_OF(l, group) {
+			frame[l] = f;
+			target[l] = callee->insns;
 		}
 		rest &= ~group;
 	}

@@ -96,16 +96,11 @@ const struct insn *gpul_split_scatter(struct warp_state *s,
 				      const struct insn *const target[LANES],
 				      struct frame *const frame[LANES])
 {
-	uint32_t mask = s->w.mask;
-
 	remove_split(s, s->current);
 	s->current = LANES;  /* none */
 	s->back_edges--;     /* some target may be a loop's */
-	for (; mask; mask &= mask - 1) {
-		unsigned l = first_lane(mask);
-
+	EACH_ACTIVE(l, &s->w)
 		add_lanes(s, frame[l], target[l], 1u << l);
-	}
 	return raise_event(s, EVENT_EXIT, s->run_start);
 }
 

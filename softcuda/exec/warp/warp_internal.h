@@ -173,6 +173,11 @@ static inline unsigned count_lanes(uint32_t mask)
 	return (unsigned)__builtin_popcount(mask);
 }
 
+/* A loop over the lanes of a mask, and over those that run: l is the lane. */
+#define EACH_LANE_OF(l, lanes) \
+	for (uint32_t rest_ = (lanes), l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
+#define EACH_ACTIVE(l, w) EACH_LANE_OF(l, (w)->mask)
+
 /* Stop here: the scheduler goes on at pc. */
 static inline const struct insn *raise_event(struct warp_state *s, enum event event, const struct insn *pc)
 {
