@@ -2,11 +2,6 @@
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
-static bool has(const struct decoder *d, unsigned mod)
-{
-	return gpul_ptx_has_mod(d->in, mod);
-}
-
 static bool is_shared(unsigned mod)
 {
 	return mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_SHARED__CTA ||
@@ -41,7 +36,7 @@ static bool is_predicate(struct decoder *d, const gpul_ptx_operand *o)
 static bool decode_copy(struct decoder *d)
 {
 	const gpul_ptx_operand *size = &d->operand[2], *less = &d->operand[3];
-	bool policy = has(d, GPUL_PTX_MOD_L2__CACHE_HINT);
+	bool policy = has_mod(d, GPUL_PTX_MOD_L2__CACHE_HINT);
 	struct async_copy *c;
 
 	if (d->in->n_operands < 3u + policy || size->kind != GPUL_PTX_OP_INT ||
@@ -64,13 +59,13 @@ static bool decode_copy(struct decoder *d)
 /* cp.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, cache policy} */
 static bool decode_bulk(struct decoder *d)
 {
-	bool barrier = has(d, GPUL_PTX_MOD_MBARRIER__COMPLETE_TX__BYTES);
+	bool barrier = has_mod(d, GPUL_PTX_MOD_MBARRIER__COMPLETE_TX__BYTES);
 	bool to_global = d->in->n_mods > 2 && d->in->mods[2] == GPUL_PTX_MOD_GLOBAL;
 	bool from_global = d->in->n_mods > 3 && d->in->mods[3] == GPUL_PTX_MOD_GLOBAL;
 	struct async_copy *c;
 
-	if (has(d, GPUL_PTX_MOD_MULTICAST__CLUSTER) || d->in->n_operands < 3u + barrier ||
-	    (!barrier && !has(d, GPUL_PTX_MOD_BULK_GROUP)))
+	if (has_mod(d, GPUL_PTX_MOD_MULTICAST__CLUSTER) || d->in->n_operands < 3u + barrier ||
+	    (!barrier && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
 					"this bulk copy is not interpreted");
 	c = new_copy(d, to_global ? SPACE_GLOBAL : SPACE_SHARED,
@@ -90,7 +85,7 @@ static bool decode_copy_arrive(struct decoder *d)
 {
 	struct insn made = { .n = MBAR_ARRIVES, .d = OPREF(BANK_SCRATCH, 0) };
 
-	if (!has(d, GPUL_PTX_MOD_NOINC))
+	if (!has_mod(d, GPUL_PTX_MOD_NOINC))
 		return gpul_emit(d, OP_NOP, NULL);
 	if (!gpul_decode_address(d, &d->operand[0],
 				 is_shared(d->in->mods[d->in->n_mods - 2]) ? SPACE_SHARED
@@ -104,18 +99,18 @@ static bool decode_copy_arrive(struct decoder *d)
 
 bool gpul_decode_cp(struct decoder *d)
 {
-	if (!has(d, GPUL_PTX_MOD_ASYNC) || has(d, GPUL_PTX_MOD_REDUCE) ||
-	    has(d, GPUL_PTX_MOD_TENSOR))
+	if (!has_mod(d, GPUL_PTX_MOD_ASYNC) || has_mod(d, GPUL_PTX_MOD_REDUCE) ||
+	    has_mod(d, GPUL_PTX_MOD_TENSOR))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
 					"tensor and reducing copies are not interpreted");
-	if (has(d, GPUL_PTX_MOD_COMMIT_GROUP) || has(d, GPUL_PTX_MOD_WAIT_GROUP) ||
-	    has(d, GPUL_PTX_MOD_WAIT_ALL))
+	if (has_mod(d, GPUL_PTX_MOD_COMMIT_GROUP) || has_mod(d, GPUL_PTX_MOD_WAIT_GROUP) ||
+	    has_mod(d, GPUL_PTX_MOD_WAIT_ALL))
 		return gpul_emit(d, OP_NOP, NULL);
-	if (has(d, GPUL_PTX_MOD_MBARRIER))
+	if (has_mod(d, GPUL_PTX_MOD_MBARRIER))
 		return decode_copy_arrive(d);
-	if (has(d, GPUL_PTX_MOD_PREFETCH))
+	if (has_mod(d, GPUL_PTX_MOD_PREFETCH))
 		return gpul_emit(d, OP_PREFETCH, NULL);
-	return has(d, GPUL_PTX_MOD_BULK) ? decode_bulk(d) : decode_copy(d);
+	return has_mod(d, GPUL_PTX_MOD_BULK) ? decode_bulk(d) : decode_copy(d);
 }
 
 /* ---- mbarrier ------------------------------------------------------------------------------ */
@@ -131,15 +126,15 @@ static unsigned mbarrier_space(const struct decoder *d)
 /* {state,} [m] {, count or bytes}{, count is 1 beside bytes}: what changes its counts. */
 static bool decode_arrive(struct decoder *d)
 {
-	bool bytes = has(d, GPUL_PTX_MOD_EXPECT_TX) || has(d, GPUL_PTX_MOD_COMPLETE_TX);
+	bool bytes = has_mod(d, GPUL_PTX_MOD_EXPECT_TX) || has_mod(d, GPUL_PTX_MOD_COMPLETE_TX);
 	struct insn made = { .d = OPREF(BANK_SCRATCH, 0) };
 	unsigned k = 0, n = d->in->n_operands;
 
-	made.n = (has(d, GPUL_PTX_MOD_ARRIVE) || has(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_ARRIVES
+	made.n = (has_mod(d, GPUL_PTX_MOD_ARRIVE) || has_mod(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_ARRIVES
 										  : 0) |
-		 (has(d, GPUL_PTX_MOD_EXPECT_TX) ? MBAR_EXPECTS : 0) |
-		 (has(d, GPUL_PTX_MOD_COMPLETE_TX) ? MBAR_COMPLETES : 0) |
-		 (has(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_DROPS : 0);
+		 (has_mod(d, GPUL_PTX_MOD_EXPECT_TX) ? MBAR_EXPECTS : 0) |
+		 (has_mod(d, GPUL_PTX_MOD_COMPLETE_TX) ? MBAR_COMPLETES : 0) |
+		 (has_mod(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_DROPS : 0);
 	if (made.n & MBAR_ARRIVES &&
 	    !gpul_operand_dest(d, &d->operand[k++], GPUL_PTX_MOD_B64, false, &made.d))
 		return false;
@@ -158,10 +153,10 @@ static bool decode_arrive(struct decoder *d)
 /* done, [m], state or parity{, how long to wait at most} */
 static bool decode_test(struct decoder *d)
 {
-	bool parity = has(d, GPUL_PTX_MOD_PARITY);
+	bool parity = has_mod(d, GPUL_PTX_MOD_PARITY);
 	struct insn made = { 0 };
 
-	made.n = (parity ? MBAR_PARITY : 0) | (has(d, GPUL_PTX_MOD_TRY_WAIT) ? MBAR_YIELDS : 0);
+	made.n = (parity ? MBAR_PARITY : 0) | (has_mod(d, GPUL_PTX_MOD_TRY_WAIT) ? MBAR_YIELDS : 0);
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_PRED, false, &made.d) &&
 	       gpul_decode_address(d, &d->operand[1], mbarrier_space(d), &made) &&
 	       gpul_operand_source(d, &d->operand[2],

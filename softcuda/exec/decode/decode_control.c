@@ -23,7 +23,7 @@ bool gpul_decode_brx(struct decoder *d)
 	struct branch_table *t;
 	struct insn made = { 0 };
 
-	if (!gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_IDX) ||
+	if (!has_mod(d, GPUL_PTX_MOD_IDX) ||
 	    d->operand[1].kind != GPUL_PTX_OP_LABEL ||
 	    d->f->labels[d->operand[1].index].kind != GPUL_PTX_LABEL_BRANCHTARGETS)
 		return gpul_decode_fail(d, GPUL_EFORMAT,
@@ -170,7 +170,7 @@ static bool decode_cluster_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };
 
-	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ARRIVE))
+	if (has_mod(d, GPUL_PTX_MOD_ARRIVE))
 		return gpul_emit(d, OP_FENCE, NULL);
 	return gpul_operand_const(d, CLUSTER_BARRIER, 4, &made.a) &&
 	       gpul_emit(d, OP_BAR_CLUSTER, &made);
@@ -179,7 +179,7 @@ static bool decode_cluster_barrier(struct decoder *d)
 bool gpul_decode_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };
-	bool popc = gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_POPC), warp = false;
+	bool popc = has_mod(d, GPUL_PTX_MOD_POPC), warp = false;
 
 	for (unsigned k = 0; k < d->in->n_mods; k++)
 		warp = warp || !strcmp(gpul_ptx_mod_text(d->m, d->in->mods[k]), "warp");
@@ -188,15 +188,15 @@ bool gpul_decode_barrier(struct decoder *d)
 			return false;
 		return gpul_emit(d, OP_BAR_WARP, &made);
 	}
-	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_CLUSTER))
+	if (has_mod(d, GPUL_PTX_MOD_CLUSTER))
 		return decode_cluster_barrier(d);
-	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ARRIVE)) {
+	if (has_mod(d, GPUL_PTX_MOD_ARRIVE)) {
 		if (d->in->n_operands != 2)
 			return gpul_decode_fail(d, GPUL_EFORMAT, "arrive takes a thread count");
 		return barrier_operands(d, 0, false, &made) &&
 		       gpul_emit(d, OP_BAR_ARRIVE, &made);
 	}
-	if (!gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_RED))
+	if (!has_mod(d, GPUL_PTX_MOD_RED))
 		return barrier_operands(d, 0, false, &made) &&
 		       gpul_emit(d, OP_BAR_SYNC, &made);
 	if (!gpul_operand_dest(d, &d->operand[0], popc ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_PRED,
@@ -205,16 +205,16 @@ bool gpul_decode_barrier(struct decoder *d)
 		return false;
 	return gpul_emit(d,
 			    popc                                        ? OP_BAR_RED_POPC
-			    : gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_AND) ? OP_BAR_RED_AND
+			    : has_mod(d, GPUL_PTX_MOD_AND) ? OP_BAR_RED_AND
 									: OP_BAR_RED_OR,
 			    &made);
 }
 
 bool gpul_decode_fence(struct decoder *d)
 {
-	bool weak = gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQ_REL) ||
-		    gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQUIRE) ||
-		    gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_RELEASE);
+	bool weak = has_mod(d, GPUL_PTX_MOD_ACQ_REL) ||
+		    has_mod(d, GPUL_PTX_MOD_ACQUIRE) ||
+		    has_mod(d, GPUL_PTX_MOD_RELEASE);
 
 	return gpul_emit(d, weak ? OP_FENCE : OP_FENCE_SC, NULL);
 }

@@ -82,6 +82,10 @@ bool gpul_operand_emit_pending(struct decoder *d);
 /* The instruction's modifiers. */
 unsigned gpul_type_mod(const gpul_ptx_inst *in);  /* its last type; 0: none */
 unsigned gpul_vector_mod(const gpul_ptx_inst *in);  /* 2, 4, 8; 1: none */
+static inline bool has_mod(const struct decoder *d, unsigned mod)
+{
+	return gpul_ptx_has_mod(d->in, mod);
+}
 static inline const gpul_ptx_operand *child(const struct decoder *d, const gpul_ptx_operand *o, unsigned k)
 {
 	return &d->f->operands[o->first_child + k];

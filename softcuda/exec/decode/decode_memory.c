@@ -63,7 +63,7 @@ bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 	i->imm = o->value.i;
 	i->flags |= (uint8_t)space;
 	if ((i->flags & SPACE_MASK) == SPACE_PARAM && d->f->kind == GPUL_PTX_FUNC_DEVICE &&
-	    !gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_PARAM__ENTRY))
+	    !has_mod(d, GPUL_PTX_MOD_PARAM__ENTRY))
 		i->flags = (uint8_t)((i->flags & ~SPACE_MASK) | SPACE_LOCAL);
 	switch (base->kind) {
 	case GPUL_PTX_OP_REG:
@@ -81,11 +81,6 @@ bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 	default:
 		return gpul_decode_fail(d, GPUL_EFORMAT, "an address of the wrong kind");
 	}
-}
-
-static bool address(struct decoder *d, const gpul_ptx_operand *o, struct insn *i)
-{
-	return gpul_decode_address(d, o, space_mod(d->in), i);
 }
 
 /* ---- ld and st ---------------------------------------------------------------------------------------- */
@@ -208,7 +203,7 @@ bool gpul_decode_ld(struct decoder *d)
 	int kind;
 
 	if (!data_operand(d, &d->operand[0], type, &data) ||
-	    !address(d, &d->operand[1], &made) || !set_data(d, &data, &made.d, &made.n))
+	    !gpul_decode_address(d, &d->operand[1], space_mod(d->in), &made) || !set_data(d, &data, &made.d, &made.n))
 		return false;
 	kind = load_kind(data.memory_bytes,
 			 type == GPUL_PTX_MOD_S8 || type == GPUL_PTX_MOD_S16 ||
@@ -218,7 +213,7 @@ bool gpul_decode_ld(struct decoder *d)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register is too narrow",
 					8 * data.reg_bytes);
 	made.e = (opref)kind;
-	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ACQUIRE))
+	if (has_mod(d, GPUL_PTX_MOD_ACQUIRE))
 		made.flags |= FLAG_ACQUIRE;
 	op = is_ordered(d->in) ? OP_LDO : made.n ? OP_LDV : (enum op)(OP_LD_U8_16 + kind);
 	if ((made.flags & SPACE_MASK) == SPACE_PARAM &&
@@ -242,17 +237,17 @@ bool gpul_decode_st(struct decoder *d)
 	struct data data;
 	int kind;
 
-	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ASYNC) || gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_BULK))
+	if (has_mod(d, GPUL_PTX_MOD_ASYNC) || has_mod(d, GPUL_PTX_MOD_BULK))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "asynchronous stores are not interpreted");
 	if (!data_operand(d, &d->operand[1], type, &data) ||
-	    !address(d, &d->operand[0], &made) || !set_data(d, &data, &made.b, &made.n))
+	    !gpul_decode_address(d, &d->operand[0], space_mod(d->in), &made) || !set_data(d, &data, &made.b, &made.n))
 		return false;
 	kind = store_kind(data.memory_bytes, data.reg_bytes);
 	if (kind < 0)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register is too narrow",
 					8 * data.reg_bytes);
 	made.e = (opref)kind;
-	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_RELEASE))
+	if (has_mod(d, GPUL_PTX_MOD_RELEASE))
 		made.flags |= FLAG_RELEASE;
 	return gpul_emit(d,
 			   is_ordered(d->in) ? OP_STO
@@ -305,12 +300,12 @@ bool gpul_decode_atomic(struct decoder *d)
 	bool cas = k >= 0 && atomics[k].mod == GPUL_PTX_MOD_CAS;
 	struct insn made = { .d = OPREF(BANK_SCRATCH, 0), .c = OPREF(BANK_SCRATCH, 0) };
 
-	if (k < 0 || gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_ASYNC))
+	if (k < 0 || has_mod(d, GPUL_PTX_MOD_ASYNC))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
 					"there is no such atomic operation");
 	if (d->in->n_operands < first + 2 + cas)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "operands are missing");
-	if (!address(d, &d->operand[first], &made))
+	if (!gpul_decode_address(d, &d->operand[first], space_mod(d->in), &made))
 		return false;
 	if (gpul_vector_mod(d->in) > 1) {
 		uint8_t n;
@@ -396,10 +391,10 @@ bool gpul_decode_cvta(struct decoder *d)
 	if (space == SPACE_GLOBAL)
 		return gpul_emit(d, OP_ADDR_64, &made);
 	if (space == SPACE_PARAM && d->f->kind == GPUL_PTX_FUNC_DEVICE &&
-	    !gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_PARAM__ENTRY))
+	    !has_mod(d, GPUL_PTX_MOD_PARAM__ENTRY))
 		made.flags = SPACE_LOCAL;
 	return gpul_emit(
-		d, gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_TO) ? OP_FROM_GENERIC : OP_TO_GENERIC,
+		d, has_mod(d, GPUL_PTX_MOD_TO) ? OP_FROM_GENERIC : OP_TO_GENERIC,
 		&made);
 }
 
@@ -407,7 +402,7 @@ bool gpul_decode_isspacep(struct decoder *d)
 {
 	struct insn made = { .flags = (uint8_t)space_mod(d->in) };
 
-	if (gpul_ptx_has_mod(d->in, GPUL_PTX_MOD_CONST))
+	if (has_mod(d, GPUL_PTX_MOD_CONST))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
 					"constant memory has no window of its own here");
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_PRED, false, &made.d) &&

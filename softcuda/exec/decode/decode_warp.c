@@ -1,11 +1,6 @@
 /* decode_warp.c — shfl vote match redux elect activemask. */
 #include "softcuda/exec/decode/decode_internal.h"
 
-static bool has(const struct decoder *d, unsigned mod)
-{
-	return gpul_ptx_has_mod(d->in, mod);
-}
-
 static bool need(struct decoder *d, unsigned n)
 {
 	return d->in->n_operands == n ||
@@ -19,11 +14,11 @@ static bool word(struct decoder *d, unsigned k, opref *out)
 
 bool gpul_decode_shfl(struct decoder *d)
 {
-	bool sync = has(d, GPUL_PTX_MOD_SYNC);
+	bool sync = has_mod(d, GPUL_PTX_MOD_SYNC);
 	struct insn made = { .n = sync, .flags = d->operand[0].kind == GPUL_PTX_OP_PAIR };
-	enum op op = has(d, GPUL_PTX_MOD_UP)     ? OP_SHFL_UP
-		     : has(d, GPUL_PTX_MOD_DOWN) ? OP_SHFL_DOWN
-		     : has(d, GPUL_PTX_MOD_BFLY) ? OP_SHFL_BFLY
+	enum op op = has_mod(d, GPUL_PTX_MOD_UP)     ? OP_SHFL_UP
+		     : has_mod(d, GPUL_PTX_MOD_DOWN) ? OP_SHFL_DOWN
+		     : has_mod(d, GPUL_PTX_MOD_BFLY) ? OP_SHFL_BFLY
 						 : OP_SHFL_IDX;
 
 	return need(d, sync ? 5 : 4) &&
@@ -35,10 +30,10 @@ bool gpul_decode_shfl(struct decoder *d)
 
 bool gpul_decode_vote(struct decoder *d)
 {
-	bool sync = has(d, GPUL_PTX_MOD_SYNC), ballot = has(d, GPUL_PTX_MOD_BALLOT);
+	bool sync = has_mod(d, GPUL_PTX_MOD_SYNC), ballot = has_mod(d, GPUL_PTX_MOD_BALLOT);
 	struct insn made = { .n = sync };
-	enum op op = ballot ? OP_VOTE_BALLOT : has(d, GPUL_PTX_MOD_ALL) ? OP_VOTE_ALL
-		   : has(d, GPUL_PTX_MOD_ANY) ? OP_VOTE_ANY : OP_VOTE_UNI;
+	enum op op = ballot ? OP_VOTE_BALLOT : has_mod(d, GPUL_PTX_MOD_ALL) ? OP_VOTE_ALL
+		   : has_mod(d, GPUL_PTX_MOD_ANY) ? OP_VOTE_ANY : OP_VOTE_UNI;
 
 	return need(d, sync ? 3 : 2) &&
 	       gpul_operand_dest(d, &d->operand[0],
@@ -50,7 +45,7 @@ bool gpul_decode_vote(struct decoder *d)
 
 bool gpul_decode_match(struct decoder *d)
 {
-	bool wide = has(d, GPUL_PTX_MOD_B64), all = has(d, GPUL_PTX_MOD_ALL);
+	bool wide = has_mod(d, GPUL_PTX_MOD_B64), all = has_mod(d, GPUL_PTX_MOD_ALL);
 	struct insn made = { 0 };
 	enum op op = all    ? (wide ? OP_MATCH_ALL_64 : OP_MATCH_ALL_32)
 		     : wide ? OP_MATCH_ANY_64
@@ -82,7 +77,7 @@ bool gpul_decode_redux(struct decoder *d)
 	struct insn made = { 0 };
 
 	for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
-		if (has(d, rows[k].mod) && has(d, rows[k].type))
+		if (has_mod(d, rows[k].mod) && has_mod(d, rows[k].type))
 			return need(d, 3) &&
 			       gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B32, false,
 						 &made.d) &&

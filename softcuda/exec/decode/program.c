@@ -9,11 +9,6 @@ enum { STACK_BYTES = 32 << 10, MAX_THREADS = 1024 };  /* the stack is for recurs
 
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
 
-static const struct func_code *callee_of(const struct insn *i)
-{
-	return i->op == OP_CALL ? ((const struct call_site *)i->object)->callee : NULL;
-}
-
 /* Of the deepest chain of calls from here; UINT32_MAX: none can be told. */
 static uint32_t depth_bytes(struct func_code *code)
 {
@@ -25,9 +20,9 @@ static uint32_t depth_bytes(struct func_code *code)
 		return UINT32_MAX;
 	code->visited = true;
 	for (uint32_t k = 0; k < code->n_insns; k++) {
-		struct func_code *callee =
-			(struct func_code *)(uintptr_t)callee_of(&code->insns[k]);
-		uint32_t below = callee ? depth_bytes(callee) : 0;
+		const struct insn *i = &code->insns[k];
+		const struct call_site *site = i->op == OP_CALL ? i->object : NULL;
+		uint32_t below = site ? depth_bytes((struct func_code *)(uintptr_t)site->callee) : 0;
 
 		deepest = below > deepest ? below : deepest;
 	}

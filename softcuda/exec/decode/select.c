@@ -13,16 +13,11 @@ static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
 	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1,  /* min.NaN; setp.nan is another word */
 };
 
-static bool is_type(unsigned mod)
-{
-	return mod >= GPUL_PTX_MOD_B8 && mod <= GPUL_PTX_MOD_S16X2;
-}
-
 static bool sort_modifiers(struct form *form)
 {
 	for (unsigned k = 0; k < form->inst->n_mods; k++) {
 		const unsigned mod = form->inst->mods[k];
-		if (mod < GPUL_PTX_N_MODS && is_type(mod)) {
+		if (mod >= GPUL_PTX_MOD_B8 && mod <= GPUL_PTX_MOD_S16X2) {
 			if (form->n_types == MAX_FORM_TYPES)
 				return gpul_form_refuse(form, "more than %d types",
 							MAX_FORM_TYPES);

@@ -17,20 +17,15 @@ static const struct { uint16_t opcode; uint8_t op, parts;
 	{ GPUL_PTX_VMAD, VIDEO_MAD, 1 },
 };
 
-static bool is_signed_type(unsigned type)
-{
-	return type == GPUL_PTX_MOD_S32;
-}
-
 static uint8_t video_flags(const struct form *form, bool is_set)
 {
 	const uint16_t *type = form->type;
 	uint8_t flags = form->set & HAS(SAT) ? VIDEO_SAT : 0;
-	if (is_signed_type(type[0]))  /* vset has no type of d: a's decides how .min and .max compare */
+	if (type[0] == GPUL_PTX_MOD_S32)  /* vset has no type of d: a's decides how .min and .max compare */
 		flags |= VIDEO_D_SIGNED;
-	if (is_signed_type(type[is_set ? 0 : 1]))
+	if (type[is_set ? 0 : 1] == GPUL_PTX_MOD_S32)
 		flags |= VIDEO_A_SIGNED;
-	if (is_signed_type(type[is_set ? 1 : 2]))
+	if (type[is_set ? 1 : 2] == GPUL_PTX_MOD_S32)
 		flags |= VIDEO_B_SIGNED;
 	return flags;
 }

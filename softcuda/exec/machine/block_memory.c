@@ -118,20 +118,6 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	}
 }
 
-static void put_special(uint8_t *slot, unsigned bytes, unsigned lane, uint64_t value)
-{
-	memcpy(slot + lane * bytes, &value, bytes);
-}
-
-static void put_everywhere(uint8_t *slot, unsigned bytes, uint64_t value)
-{
-	for (unsigned l = 0; l < LANES; l++)
-		if (bytes == 4)
-			((uint32_t *)(void *)slot)[l] = (uint32_t)value;
-		else
-			put_special(slot, bytes, l, value);
-}
-
 /* Of a block's warps that begin: what the shape fixed is there already, unless the memory is fresh. */
 static void write_specials(struct block *b, bool fresh)
 {
@@ -146,10 +132,16 @@ static void write_specials(struct block *b, bool fresh)
 			struct warp_state *s = &b->warps[n];
 			uint8_t *slot = s->w.bank[BANK_SPECIALS] + r->offset;
 
-			for (unsigned l = 0; fixed && l < LANES; l++)
-				put_special(slot, r->bytes, l, fixed_special(s, r->special, l));
-			if (!fixed)
-				put_everywhere(slot, r->bytes, value);
+			if (r->bytes == 4 && !fixed) {
+				for (unsigned l = 0; l < LANES; l++)
+					((uint32_t *)(void *)slot)[l] = (uint32_t)value;
+				continue;
+			}
+			for (unsigned l = 0; l < LANES; l++) {
+				if (fixed)
+					value = fixed_special(s, r->special, l);
+				memcpy(slot + l * r->bytes, &value, r->bytes);
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/parallel.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum {
@@ -12,14 +13,6 @@ enum {
 	MAX_TURN = 1 << 30,
 	SCRATCH_BYTES = 4 * 512
 };
-
-static unsigned n_cpus(void)
-{
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-
-	return n > 0 ? (unsigned)n : 1;
-}
 
 static void print_to_stdout(void *user, const char *text, size_t text_bytes)
 {
@@ -46,7 +39,7 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
 		m->options.turn = DEFAULT_TURN;
 	if (!m->options.print)
 		m->options.print = print_to_stdout;
-	m->n_workers = m->options.n_workers ? m->options.n_workers : n_cpus();
+	m->n_workers = m->options.n_workers ? m->options.n_workers : gpul_cpus();
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->work, NULL);
 	*out = m;

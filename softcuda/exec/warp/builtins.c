@@ -87,19 +87,13 @@ static const struct insn *release(struct warp_state *s, const struct insn *i, un
 		(unsigned long long)address);
 }
 
-static uint64_t allocate(const struct warp_state *s, uint64_t bytes)
-{
-	struct heap *heap = gpul_heap_of(s->block->launch->machine);
-
-	return heap ? gpul_heap_alloc(heap, bytes) : 0;
-}
-
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 {
 	const struct call_site *site = i->object;
 
 	EACH_ACTIVE(l, &s->w) {
 		const struct insn *stop = NULL;
+		struct heap *heap;
 
 		switch (site->builtin) {
 		case BUILTIN_VPRINTF:
@@ -108,8 +102,8 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 							    argument_of(s, site, 1, l), &stop));
 			break;
 		case BUILTIN_MALLOC:
-			set_result(s, site, l,
-				   allocate(s, argument_of(s, site, 0, l)));
+			heap = gpul_heap_of(s->block->launch->machine);
+			set_result(s, site, l, heap ? gpul_heap_alloc(heap, argument_of(s, site, 0, l)) : 0);
 			break;
 		case BUILTIN_FREE:
 			stop = release(s, i, l);

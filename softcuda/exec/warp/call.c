@@ -3,26 +3,15 @@
 
 enum { MAX_DEPTH = 4096 };
 
-static uint8_t *local_at(const struct warp_state *s, const struct frame *f,
-			 struct local_slot slot, unsigned lane)
-{
-	return s->local + lane * s->local_stride + f->local_offset + slot.offset;
-}
-
-static uint8_t *reg_at(const struct warp_state *s, const struct frame *f, opref r,
-		       unsigned bytes, unsigned lane)
-{
-	uint8_t *base = (r & 3) == BANK_REGS ? f->regs : s->w.bank[r & 3];
-
-	return base + (r & ~3u) + lane * bytes;
-}
-
 /* One side of an argument: where its bytes are for a lane. */
 static uint8_t *side(const struct warp_state *s, const struct frame *f,
 		     const struct call_argument *a, unsigned lane)
 {
-	return a->in_register ? reg_at(s, f, a->reg, a->slot.bytes, lane)
-			      : local_at(s, f, a->slot, lane);
+	const opref bank = a->reg & 3;
+
+	if (!a->in_register)
+		return s->local + lane * s->local_stride + f->local_offset + a->slot.offset;
+	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (a->reg & ~3u) + lane * a->slot.bytes;
 }
 
 static void copy_lanes(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,

@@ -100,15 +100,6 @@ static void print_integer(struct printer *p, const struct spec *s)
 		APPEND_AS(p, s, "", (unsigned)v);
 }
 
-static void print_double(struct printer *p, const struct spec *s)
-{
-	uint64_t bits = next_argument(p, 8);
-	double x;
-
-	memcpy(&x, &bits, sizeof x);
-	APPEND_AS(p, s, "", x);
-}
-
 static void print_string(struct printer *p, const struct spec *s)
 {
 	uint64_t at = next_argument(p, 8);
@@ -124,6 +115,9 @@ static void print_string(struct printer *p, const struct spec *s)
 
 static void print_conversion(struct printer *p, const struct spec *s)
 {
+	uint64_t bits;
+	double x;
+
 	p->n_args++;
 	switch (s->letter) {
 	case 'd': case 'i': case 'u': case 'x': case 'X': case 'o':
@@ -133,7 +127,9 @@ static void print_conversion(struct printer *p, const struct spec *s)
 		APPEND_AS(p, s, "", (int)(unsigned char)next_argument(p, 4));
 		break;
 	case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
-		print_double(p, s);
+		bits = next_argument(p, 8);
+		memcpy(&x, &bits, sizeof x);
+		APPEND_AS(p, s, "", x);
 		break;
 	case 's':
 		print_string(p, s);
