@@ -1,11 +1,11 @@
-/* blocksum.cu: the sum of many numbers.  Threads of a warp pass values through registers, warps of a
- * block through shared memory, and blocks through one atomic each.
+/* blocksum.cu: the sum of an array.  Threads of a warp exchange values through registers, warps of a
+ * block through shared memory, and each block adds its sum to the result with one atomic.
  *
  *     gpuload run demo/blocksum.cu
  */
 // gpuload run: i32[100000]=iota inout:u64[1]=0 i32=100000 --grid 40 --block 256 --expect 1=4999950000
 
-/* Afterwards lane 0 has the sum of the warp's 32 values: 16 lanes add from 16 lanes away, then 8, 4, 2, 1. */
+/* Returns the sum of the warp's 32 values in lane 0.  Each lane adds the value of the lane 16 above it, then 8, 4, 2, 1. */
 __device__ unsigned long long sum_of_warp(unsigned long long v)
 {
 	for (int distance = 16; distance > 0; distance /= 2)
@@ -19,7 +19,7 @@ extern "C" __global__ void blocksum(const int *x, unsigned long long *sum, int n
 	int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	unsigned long long mine = 0;
 
-	/* A grid-stride loop: right for any n, and neighbours read neighbouring elements. */
+	/* A grid-stride loop: correct for any n; consecutive threads read consecutive elements. */
 	for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
 		mine += x[i];
 

@@ -1,4 +1,4 @@
-/* mandelbrot.cu: the Mandelbrot set, drawn by the kernel itself with printf.
+/* mandelbrot.cu: prints the Mandelbrot set with printf in the kernel.
  *
  *     gpuload run demo/mandelbrot.cu
  *
@@ -6,8 +6,8 @@
  */
 // gpuload run: out:i8[1560] i32=64 i32=24 --grid 1 --block 24 --expect 0=sum:64004
 
-/* How long z = z*z + c stays near zero, up to a limit.
- * fmaf, __fmul_rn and __fadd_rn say where to round, so that every compiler gives the same picture. */
+/* The number of iterations of z = z*z + c before |z| exceeds 2, up to a limit.
+ * fmaf, __fmul_rn and __fadd_rn fix the rounding, so that every compiler produces the same picture. */
 __device__ int steps(float cr, float ci, int limit)
 {
 	float zr = 0, zi = 0;
@@ -22,7 +22,7 @@ __device__ int steps(float cr, float ci, int limit)
 	return k;
 }
 
-/* One thread draws one row of width characters and a NUL; then thread 0 prints them in order. */
+/* Each thread writes one row of width characters and a NUL; then thread 0 prints the rows in order. */
 extern "C" __global__ void mandelbrot(char *rows, int width, int height)
 {
 	const char shade[] = " .:-=+*#%@";

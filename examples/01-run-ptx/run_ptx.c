@@ -1,4 +1,4 @@
-/* run_ptx.c — run a kernel from a PTX file, and compare with the runtime's <<<>>>.
+/* run_ptx.c — run a kernel from a PTX file, and compare this with the runtime's <<<>>>.
  *
  *     run_ptx [vecadd.ptx]
  *
@@ -17,7 +17,7 @@ struct buffers {
 	CUdeviceptr a, b, c;
 };
 
-/* Launch LAUNCHES times between two events; *ms is the time of all together. */
+/* Launch the kernel LAUNCHES times between two events; *ms is the total time. */
 static gpul_status time_launches(const gpul_driver *drv, const gpul_kernel *kernel,
 				 struct buffers *buf, float *ms, gpul_error *err)
 {
@@ -34,7 +34,7 @@ static gpul_status time_launches(const gpul_driver *drv, const gpul_kernel *kern
 	if ((st = gpul_cu(drv, err, cuEventCreate(&stop, CU_EVENT_DEFAULT))))
 		goto destroy_start;
 	st = gpul_kernel_launch(kernel, &config, args, arg_bytes, 4,
-				err); /* the first one is slower */
+				err); /* the first launch is slower */
 	if (st || (st = gpul_cu(drv, err, cuEventRecord(start, NULL))))
 		goto destroy_stop;
 	for (int i = 0; i < LAUNCHES && !st; i++)
@@ -50,8 +50,8 @@ destroy_start:
 	return st;
 }
 
-/* PTX file -> module -> kernel -> launches. */
-static gpul_status by_driver(const gpul_driver *drv, const char *ptx, struct buffers *buf,
+/* Load the PTX file as a module, find the kernel in it, and time its launches. */
+static gpul_status launch_from_ptx(const gpul_driver *drv, const char *ptx, struct buffers *buf,
 			     float *ms, gpul_error *err)
 {
 	gpul_module *module;
@@ -67,7 +67,7 @@ static gpul_status by_driver(const gpul_driver *drv, const char *ptx, struct buf
 	return st;
 }
 
-static gpul_status allocate(const gpul_driver *drv, const double *a, const double *b,
+static gpul_status allocate_buffers(const gpul_driver *drv, const double *a, const double *b,
 			    struct buffers *buf, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -89,8 +89,8 @@ static void free_buffers(const gpul_driver *drv, struct buffers *buf)
 			drv->cuMemFree(all[i]);
 }
 
-/* 0: the same numbers as the host's own sum, and *c is cleared for the next half. */
-static int check(const gpul_driver *drv, const char *who, struct buffers *buf, const double *a,
+/* Compare the result with the host's, and clear the buffer for the next half.  Returns 0 if they are equal. */
+static int check_result(const gpul_driver *drv, const char *who, struct buffers *buf, const double *a,
 		 const double *b, double *c, gpul_error *err)
 {
 	if (gpul_cu(drv, err, cuMemcpyDtoH(c, buf->c, BYTES)) ||
@@ -110,26 +110,27 @@ static int run_halves(const gpul_driver *drv, const char *ptx, struct buffers *b
 {
 	float ms;
 
-	if (by_driver(drv, ptx, buf, &ms, err) || check(drv, "driver API", buf, a, b, c, err))
+	if (launch_from_ptx(drv, ptx, buf, &ms, err) ||
+	    check_result(drv, "driver API", buf, a, b, c, err))
 		return 1;
 	printf("driver API, from PTX: %.2f us a launch\n", (double)ms * 1e3 / LAUNCHES);
 #ifdef HAVE_CUDART
 	if (strcmp(drv->name, "nvidia") != 0) {
-		printf("runtime, <<<>>>: skipped, NVIDIA's runtime works with NVIDIA's driver "
-		       "alone\n");
+		printf("runtime, <<<>>>: skipped, NVIDIA's runtime works only with NVIDIA's "
+		       "driver\n");
 	} else {
 		if (vecadd_by_runtime(buf->a, buf->b, buf->c, N, LAUNCHES, &ms)) {
 			gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the runtime's launch failed");
 			return 1;
 		}
-		if (check(drv, "runtime", buf, a, b, c, err))
+		if (check_result(drv, "runtime", buf, a, b, c, err))
 			return 1;
 		printf("runtime, <<<>>>: %.2f us a launch\n", (double)ms * 1e3 / LAUNCHES);
 	}
 #else
-	printf("runtime, <<<>>>: skipped, nvcc was not there when this program was built\n");
+	printf("runtime, <<<>>>: skipped, this program was built without nvcc\n");
 #endif
-	printf("results agree: %d elements as the host adds them\n", N);
+	printf("results agree: all %d elements are equal to the host's\n", N);
 	return 0;
 }
 
@@ -149,7 +150,7 @@ int main(int argc, char **argv)
 	}
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) == GPUL_OK &&
 	    gpul_context_open(drv, 0, &context, &err) == GPUL_OK) {
-		bad = allocate(drv, a, b, &buf, &err) ||
+		bad = allocate_buffers(drv, a, b, &buf, &err) ||
 		      run_halves(drv, ptx, &buf, a, b, c, &err);
 		free_buffers(drv, &buf);
 		gpul_context_close(&context);

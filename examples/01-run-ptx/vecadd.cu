@@ -1,8 +1,8 @@
-/* vecadd.cu — the kernel, and the way CUDA C++ programs launch it.
+/* vecadd.cu — the kernel, and its launch with <<<>>>.
  *
- * nvcc makes two things of this file: vecadd.ptx, which run_ptx.c loads through the driver, and a
- * host object in which <<<>>> is a call to the runtime, which loads the same kernel from a copy
- * embedded in the program. */
+ * nvcc compiles this file twice: to vecadd.ptx, which run_ptx.c loads through the driver, and to a
+ * host object.  In the object, <<<>>> is a call to the runtime, which loads the same kernel from a
+ * copy embedded in the program. */
 #include "vecadd.h"
 
 extern "C" __global__ void vecadd(double *a, double *b, double *c, int n)
@@ -20,7 +20,7 @@ static int launch_and_time(double *a, double *b, double *c, int n, int launches,
 
 	if (cudaEventCreate(&start) || cudaEventCreate(&stop))
 		return 1;
-	vecadd<<<blocks, VECADD_BLOCK>>>(a, b, c, n);  /* the first one loads the kernel */
+	vecadd<<<blocks, VECADD_BLOCK>>>(a, b, c, n);  /* the first launch loads the kernel */
 	cudaEventRecord(start);
 	for (int i = 0; i < launches; i++)
 		vecadd<<<blocks, VECADD_BLOCK>>>(a, b, c, n);
@@ -32,8 +32,8 @@ static int launch_and_time(double *a, double *b, double *c, int n, int launches,
 	return e != cudaSuccess || cudaGetLastError() != cudaSuccess;
 }
 
-/* The runtime uses the device's primary context, the same as gpul_context_open(): the addresses
- * that the driver gave out are good here, too. */
+/* The runtime uses the device's primary context, as gpul_context_open() does, so addresses that the
+ * driver API allocated are valid here. */
 extern "C" int vecadd_by_runtime(uint64_t a, uint64_t b, uint64_t c, int n, int launches, float *ms)
 {
 	return launch_and_time((double *)a, (double *)b, (double *)c, n, launches, ms);

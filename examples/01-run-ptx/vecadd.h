@@ -1,4 +1,4 @@
-/* vecadd.h — what run_ptx.c and vecadd.cu share. */
+/* vecadd.h — declarations that run_ptx.c and vecadd.cu share. */
 #ifndef VECADD_H
 #define VECADD_H
 
@@ -9,8 +9,8 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-	/* Launch vecadd with <<<>>> and time it; 0: done, *ms is the time of all launches
-	   together. */
+	/* Launch vecadd with <<<>>>; *ms is the total time of all launches.  Returns 0 on
+	   success. */
 	int
 	vecadd_by_runtime(uint64_t a, uint64_t b, uint64_t c, int n, int launches, float *ms);
 

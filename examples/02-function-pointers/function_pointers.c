@@ -1,9 +1,9 @@
-/* function_pointers.c — read device function pointers out of a module, and pass them to a kernel.
+/* function_pointers.c — read device function pointers from a module, and pass them to a kernel.
  *
- *     function_pointers [ops.ptx other.ptx]       the lesson
- *     function_pointers --wrong [ops.ptx other.ptx]   then do what it warns of
+ *     function_pointers [ops.ptx other.ptx]           the lesson
+ *     function_pointers --wrong [ops.ptx other.ptx]   also call a pointer of another module, an error
  *
- * Every result is compared with what the host computes. */
+ * Every result is compared with the host's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static float multiply(float a, float b) { return a * b; }
 static float larger(float a, float b) { return a > b ? a : b; }
 static float distance(float a, float b) { return a > b ? a - b : b - a; }
 
-static float (*const on_the_host[N_OPERATIONS])(float, float) = { add, multiply, larger, distance };
+static float (*const host_operation[N_OPERATIONS])(float, float) = { add, multiply, larger, distance };
 
 struct lesson {
 	const gpul_driver *drv;
@@ -67,8 +67,8 @@ static void free_data(struct lesson *l)
 			l->drv->cuMemFree(all[i]);
 }
 
-/* Is c what the host computes, with operation which[i] for element i? */
-static gpul_status check(struct lesson *l, const char *what, const int32_t *which, gpul_error *err)
+/* Compare c with the host's results; element i uses operation which[i]. */
+static gpul_status check_results(struct lesson *l, const char *what, const int32_t *which, gpul_error *err)
 {
 	static float c[N];
 	gpul_status st = gpul_cu(l->drv, err, cuMemcpyDtoH(c, l->c, sizeof c));
@@ -76,19 +76,19 @@ static gpul_status check(struct lesson *l, const char *what, const int32_t *whic
 	if (st)
 		return st;
 	for (int i = 0; i < N; i++) {
-		float expected = on_the_host[which[i]](l->host_a[i], l->host_b[i]);
+		float expected = host_operation[which[i]](l->host_a[i], l->host_b[i]);
 
 		if (c[i] != expected)
 			return gpul_fail(err, GPUL_EFORMAT, i, "%s: c[%d] is %g, expected %g",
 					 what, i, c[i], expected);
 	}
-	printf("%-28s %d results as on the host\n", what, N);
+	printf("%-28s %d results equal to the host's\n", what, N);
 	return GPUL_OK;
 }
 
 /* ---- kernels ----------------------------------------------------------------------- */
 
-static gpul_status launch(struct lesson *l, const gpul_module *m, const char *name, void **args,
+static gpul_status launch_kernel(struct lesson *l, const gpul_module *m, const char *name, void **args,
 			  const size_t *bytes, size_t n, gpul_error *err)
 {
 	static const gpul_launch_config config = { .grid = { (N + BLOCK - 1) / BLOCK, 1, 1 },
@@ -107,21 +107,21 @@ static gpul_status apply(struct lesson *l, const gpul_module *m, uint64_t functi
 	void *args[] = { &function, &l->a, &l->b, &l->c, &n };
 	const size_t bytes[] = { 8, 8, 8, 8, 4 };
 
-	return launch(l, m, "apply", args, bytes, 5, err);
+	return launch_kernel(l, m, "apply", args, bytes, 5, err);
 }
 
-/* The kernel looks into the table; the host knows nothing of pointers. */
+/* The kernel reads the table itself; the host does not handle pointers. */
 static gpul_status table_in_the_kernel(struct lesson *l, gpul_error *err)
 {
 	int32_t n = N;
 	void *args[] = { &l->which, &l->a, &l->b, &l->c, &n };
 	const size_t bytes[] = { 8, 8, 8, 8, 4 };
-	gpul_status st = launch(l, l->ops, "apply_each", args, bytes, 5, err);
+	gpul_status st = launch_kernel(l, l->ops, "apply_each", args, bytes, 5, err);
 
-	return st ? st : check(l, "chosen by each element", l->host_which, err);
+	return st ? st : check_results(l, "chosen by each element", l->host_which, err);
 }
 
-/* The host reads the table, and hands one of its pointers back to the module it came from. */
+/* The host reads a pointer from the table, and passes it to a kernel of the same module. */
 static gpul_status pointer_from_the_table(struct lesson *l, int which, gpul_error *err)
 {
 	static int32_t always[N];
@@ -138,10 +138,10 @@ static gpul_status pointer_from_the_table(struct lesson *l, int which, gpul_erro
 	snprintf(what, sizeof what, "table[%d] = 0x%" PRIx64 "%s%.16s", which, function,
 		 name ? ", " : "", name ? name : "");
 	st = apply(l, l->ops, function, err);
-	return st ? st : check(l, what, always, err);
+	return st ? st : check_results(l, what, always, err);
 }
 
-/* A pointer that does not exist before a kernel has stored it. */
+/* The variable is 0 until a kernel has stored a pointer in it. */
 static gpul_status pointer_made_by_a_kernel(struct lesson *l, gpul_error *err)
 {
 	static int32_t always[N];
@@ -153,18 +153,18 @@ static gpul_status pointer_made_by_a_kernel(struct lesson *l, gpul_error *err)
 	if (gpul_function_pointer(l->ops, "chosen", 0, &function, &early) != GPUL_EFORMAT)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "'chosen' should be 0 before choose()");
 	printf("%-28s %s\n", "before choose():", early.text);
-	st = launch(l, l->ops, "choose", (void *[]){ &which }, (const size_t[]){ 4 }, 1, err);
+	st = launch_kernel(l, l->ops, "choose", (void *[]){ &which }, (const size_t[]){ 4 }, 1, err);
 	if (!st)
 		st = gpul_function_pointer(l->ops, "chosen", 0, &function, err);
 	if (!st)
 		st = apply(l, l->ops, function, err);
 	for (int i = 0; i < N; i++)
 		always[i] = which;
-	return st ? st : check(l, "chosen by choose(3)", always, err);
+	return st ? st : check_results(l, "chosen by choose(3)", always, err);
 }
 
-/* Both modules have a table, and both tables have a first entry; the entries do not mean the same.
- * Nothing in the numbers tells: only the module they were read from gives them a meaning. */
+/* Both modules have a table.  A pointer is valid only in the module that it was read from, and its
+ * value does not show which module that is. */
 static gpul_status pointer_of_another_module(struct lesson *l, bool try_it, gpul_error *err)
 {
 	uint64_t ours, theirs;
@@ -174,12 +174,12 @@ static gpul_status pointer_of_another_module(struct lesson *l, bool try_it, gpul
 		st = gpul_function_pointer(l->other, "table", 0, &theirs, err);
 	if (st)
 		return st;
-	printf("%-28s 0x%" PRIx64 " is ours, 0x%" PRIx64 " of another module: for it alone\n",
+	printf("%-28s 0x%" PRIx64 " is valid in ops, 0x%" PRIx64 " in other, each in its own module only\n",
 	       "two modules:", ours, theirs);
 	return try_it ? apply(l, l->other, ours, err) : GPUL_OK;
 }
 
-static gpul_status run(struct lesson *l, const char *ops, const char *other, bool wrong,
+static gpul_status run_lesson(struct lesson *l, const char *ops, const char *other, bool wrong,
 		       gpul_error *err)
 {
 	gpul_status st = gpul_module_load_file(l->drv, ops, NULL, &l->ops, err);
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
 	if (!st)
 		st = gpul_context_open(l.drv, 0, &context, &err);
 	if (!st)
-		st = run(&l, given ? files[0] : "ops.ptx", given ? files[1] : "other.ptx", wrong,
+		st = run_lesson(&l, given ? files[0] : "ops.ptx", given ? files[1] : "other.ptx", wrong,
 			 &err);
 	if (l.drv)
 		free_data(&l);

@@ -1,10 +1,10 @@
 // gpuload run: --kernel apply fn:table[1] f32[8]=iota f32[8]=3 out:f32[8] i32=8 --expect 3=iota:0:3
-/* ops.cu — four functions that one kernel chooses from, element by element.
+/* ops.cu — four functions, of which a kernel calls one for each element.
  *
- *     table ─┬─ [0] add          The table lives in the module's own memory and holds what device
- *            ├─ [1] multiply     code calls a function by.  In a program compiled as a whole that is
- *            ├─ [2] larger       no address but a number that the compiler gave out: [1] of another
- *            └─ [3] distance     module may be the same number and mean another function. */
+ *     table ─┬─ [0] add          The table is in the memory of the module and contains function
+ *            ├─ [1] multiply     pointers.  In a program compiled as a whole, a pointer is not an
+ *            ├─ [2] larger       address but a number that the compiler assigned: the same number in
+ *            └─ [3] distance     another module is another function. */
 typedef float (*operation)(float, float);
 
 __device__ float add(float a, float b)
@@ -30,7 +30,7 @@ __device__ float distance(float a, float b)
 __device__ operation table[] = { add, multiply, larger, distance };
 __device__ operation chosen;  /* 0 until choose() has run */
 
-/* The kernel reads the table itself: which[i] says what to do with a[i] and b[i]. */
+/* The kernel reads the table itself: which[i] selects the operation for a[i] and b[i]. */
 extern "C" __global__ void apply_each(const int *which, const float *a, const float *b, float *c, int n)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -48,7 +48,7 @@ extern "C" __global__ void apply(operation f, const float *a, const float *b, fl
 		c[i] = f(a[i], b[i]);
 }
 
-/* A pointer that is made while the program runs. */
+/* Stores a pointer in chosen while the program runs. */
 extern "C" __global__ void choose(int which)
 {
 	chosen = table[which];

@@ -1,5 +1,5 @@
-/* other.cu — a second module with a table of its own, to see what a pointer of one means in the
- * other. */
+/* other.cu — a second module with another table, in which the pointers of the first module are not
+ * valid. */
 typedef float (*operation)(float, float);
 
 __device__ float subtract(float a, float b)

@@ -1,7 +1,7 @@
-/* archive.cu — a kernel out of libvec.a, by <<<>>> and by its stub's address, from C++.
+/* archive.cu — launches kernels of libvec.a from C++, by <<<>>> and by the address of the host stub.
  *
- * The declarations are all that this file knows of the kernels.  Naming a stub is also what makes the
- * linker take vec.o, with the device code in it, out of the archive. */
+ * This file only declares the kernels.  Because it refers to their stubs, the linker takes vec.o, which
+ * contains the device code, from the archive. */
 #include <cstdio>
 
 #include "trial.h"
@@ -9,7 +9,7 @@
 extern "C" __global__ void VecAdd(const float *a, const float *b, float *c, int n);
 __global__ void VecScale(float *x, float by, int n);
 
-static int by_chevrons(struct trial *t)
+static int launch_with_chevrons(struct trial *t)
 {
 	VecAdd<<<(TRIAL_N + 255) / 256, 256>>>((float *)t->a, (float *)t->b, (float *)t->c, TRIAL_N);
 	cudaError_t e = cudaGetLastError(); /* <<<>>> itself returns nothing */
@@ -26,7 +26,7 @@ static int by_chevrons(struct trial *t)
 int main()
 {
 	struct trial t;
-	int bad = trial_open(&t) || by_chevrons(&t) ||
+	int bad = trial_open(&t) || launch_with_chevrons(&t) ||
 		  trial_by_symbol(&t, (const void *)VecAdd, "VecAdd of libvec.a, by symbol", 3) ||
 		  trial_by_symbol(&t, (const void *)VecScale, "VecScale of libvec.a, by symbol", 1.5f);
 

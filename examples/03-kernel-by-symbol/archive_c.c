@@ -1,8 +1,8 @@
 /* archive_c.c — the kernels of libvec.a from plain C.
  *
- * C has no word for a kernel.  It needs none: the stub is a function, and its address is all that is
- * asked for; it is never called, so the parameters do not matter.  A C++ kernel's stub has a mangled
- * name (nm libvec.a shows it), which C reaches by __asm__. */
+ * C needs only the address of a kernel's host stub, which is an ordinary function.  It does not call
+ * the stub, so the declared parameters do not matter.  The stub of a C++ kernel has a mangled name
+ * (nm libvec.a prints it), which C can declare with __asm__. */
 #include "trial.h"
 
 extern void VecAdd(void);

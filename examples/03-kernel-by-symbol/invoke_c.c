@@ -1,4 +1,4 @@
-/* invoke_c.c — the archive's own function launches its kernel: the caller needs no CUDA at all.
+/* invoke_c.c — a function of the archive launches the kernel, so the caller needs no CUDA header.
  *
  * invoke.cpp is this file, compiled as C++. */
 #include <stdio.h>

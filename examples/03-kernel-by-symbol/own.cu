@@ -1,4 +1,4 @@
-/* own.cu — a kernel in the same program, and in the same file as main(). */
+/* own.cu — launches a kernel that is in the same file as main(). */
 #include "own.cuh"
 #include "trial.h"
 

@@ -1,4 +1,4 @@
-/* own_c.c — a kernel in the same program, from plain C: own_kernel.cu is one more object to link. */
+/* own_c.c — launches a kernel of the same program from plain C; own_kernel.cu is another object of the program. */
 #include "trial.h"
 
 extern void Add2(void) __asm__("_Z4Add2PKfS0_Pfi");

@@ -1,2 +1,2 @@
-/* own_kernel.cu — the same kernel in an object of its own, for a program whose main() is C. */
+/* own_kernel.cu — the kernel of own.cuh in a separate object, for a program whose main() is C. */
 #include "own.cuh"

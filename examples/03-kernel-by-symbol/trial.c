@@ -1,4 +1,4 @@
-/* trial.c — see trial.h. */
+/* trial.c — opens the driver and the arrays of the lesson, launches a kernel, and checks its result. */
 #include "trial.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ int trial_compare(const char *what, const float *c, float factor)
 			       (double)((float)i * factor));
 			return 1;
 		}
-	printf("%s: %d results right\n", what, TRIAL_N);
+	printf("%s: %d correct results\n", what, TRIAL_N);
 	return 0;
 }
 

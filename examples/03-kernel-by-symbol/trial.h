@@ -1,4 +1,4 @@
-/* trial.h — what the programs of this lesson share: a driver, two arrays, a kernel from its stub. */
+/* trial.h — shared by the programs of this lesson: opens a driver and three arrays, and launches a kernel by its stub. */
 #ifndef TRIAL_H
 #define TRIAL_H
 
@@ -18,26 +18,26 @@ struct trial {
 	gpul_error err;
 };
 
-/* 0: ready.  Else the reason was printed. */
+/* Open the driver and allocate the arrays.  Returns 0, or 1 after printing the error. */
 int trial_open(struct trial *t);
 void trial_close(struct trial *t);
 
-/* Launch the kernel behind a stub, as void (float *c, float by, int n) or as void (const float *a,
- * const float *b, float *c, int n), by the number of parameters that it says it has. */
+/* Launch a kernel, by its number of parameters either as void (float *c, float by, int n) or as
+ * void (const float *a, const float *b, float *c, int n). */
 gpul_status trial_launch(struct trial *t, const gpul_kernel *k);
 
-/* Is c[i] == i * factor?  Prints what, and the answer; 0: yes. */
+/* Check that c[i] == i * factor in the device array, and print the result after `what`.  Returns 0 if so. */
 int trial_check(struct trial *t, const char *what, float factor);
 
-/* The same for an array of the host. */
+/* Check that c[i] == i * factor in a host array, and print the result.  Returns 0 if so. */
 int trial_compare(const char *what, const float *c, float factor);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* From the stub's address to a checked result.  Here and not in trial.c: gpul_kernel_by_symbol() asks
- * the runtime that this program is linked with. */
+/* Find the kernel of a stub, launch it, check its result.  This is in the header because
+ * gpul_kernel_by_symbol() must be compiled into the program that is linked with the runtime. */
 static inline int trial_by_symbol(struct trial *t, const void *stub, const char *what, float factor)
 {
 	gpul_kernel *k = NULL;

@@ -1,8 +1,8 @@
-/* vec.cu — what libvec.a is made of: two kernels, and a function that launches one of them.
+/* vec.cu — the contents of libvec.a: two kernels, and a function that launches one of them.
  *
- * nvcc makes of each kernel a host function of the same name, the stub: <<<>>> calls it, and its
- * address is how the CUDA runtime knows the kernel.  extern "C" keeps a stub's name as it is written;
- * the other's is _Z8VecScalePffi. */
+ * For each kernel, nvcc generates a host function with the same name, the host stub.  <<<>>> calls
+ * the stub, and the CUDA runtime identifies the kernel by the stub's address.  With extern "C" the
+ * stub is named VecAdd; the other stub has the mangled name _Z8VecScalePffi. */
 #include "vec.h"
 
 extern "C" __global__ void VecAdd(const float *a, const float *b, float *c, int n)
@@ -21,7 +21,7 @@ __global__ void VecScale(float *x, float by, int n)
 		x[i] *= by;
 }
 
-/* For callers that want a plain function: the arrays are the host's. */
+/* A plain function for host arrays: copies them to the GPU, launches VecAdd, copies the result back. */
 extern "C" int invoke_VecAdd(const float *a, const float *b, float *c, int n)
 {
 	size_t bytes = n * sizeof(float);

@@ -1,8 +1,8 @@
-/* launch_own.c — launch a kernel out of a shared library, by its name in the library's device code.
+/* launch_own.c — launch a kernel of a shared library, by its name in the library's device code.
  *
  *     launch_own [libsmall.so]
  *
- * The library is a file here: it is read, not opened as code. */
+ * The program reads the library as a file, and does not run its host code. */
 #include <stdio.h>
 
 #include "driver/context.h"
@@ -10,7 +10,7 @@
 
 enum { N = 1000, BLOCK = 128 };
 
-static gpul_status check(const gpul_driver *drv, CUdeviceptr y, gpul_error *err)
+static gpul_status check_result(const gpul_driver *drv, CUdeviceptr y, gpul_error *err)
 {
 	float host[N];
 	gpul_status st = gpul_cu(drv, err, cuMemcpyDtoH(host, y, sizeof host));
@@ -20,11 +20,11 @@ static gpul_status check(const gpul_driver *drv, CUdeviceptr y, gpul_error *err)
 			st = gpul_fail(err, GPUL_EFORMAT, i, "y[%d] is %g, expected %g", i,
 				       (double)host[i], 3.5 * i);
 	if (!st)
-		printf("small_axpy out of a shared library: %d results right\n", N);
+		printf("small_axpy of a shared library: %d correct results\n", N);
 	return st;
 }
 
-static gpul_status run(const gpul_driver *drv, const gpul_kernel *k, CUdeviceptr x, CUdeviceptr y,
+static gpul_status run_axpy(const gpul_driver *drv, const gpul_kernel *k, CUdeviceptr x, CUdeviceptr y,
 		       gpul_error *err)
 {
 	static const gpul_launch_config config = { .grid = { (N + BLOCK - 1) / BLOCK, 1, 1 },
@@ -42,7 +42,7 @@ static gpul_status run(const gpul_driver *drv, const gpul_kernel *k, CUdeviceptr
 		st = gpul_cu(drv, err, cuMemcpyHtoD(y, host, sizeof host));
 	if (!st)
 		st = gpul_kernel_launch(k, &config, args, bytes, 4, err);
-	return st ? st : check(drv, y, err);
+	return st ? st : check_result(drv, y, err);
 }
 
 static gpul_status load_and_run(const gpul_driver *drv, const char *path, gpul_error *err)
@@ -60,7 +60,7 @@ static gpul_status load_and_run(const gpul_driver *drv, const char *path, gpul_e
 	if (!st)
 		st = gpul_cu(drv, err, cuMemAlloc(&y, N * sizeof(float)));
 	if (!st)
-		st = run(drv, k, x, y, err);
+		st = run_axpy(drv, k, x, y, err);
 	if (x)
 		drv->cuMemFree(x);
 	if (y)

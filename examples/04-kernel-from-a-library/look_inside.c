@@ -1,13 +1,13 @@
-/* look_inside.c — find a kernel in a library that somebody else built, and say what it takes.
+/* look_inside.c — find a kernel in any library, and print its parameters and resources.
  *
- *     look_inside [LIBRARY [NAME]]      default: libnccl.so.2, where the linker finds it, and
+ *     look_inside [LIBRARY [NAME]]      default: libnccl.so.2, found by the dynamic linker, and
  *                                      ncclDevKernel_AllReduce
  *
- *     library ── gpul_source_images: which device code, for which GPUs ── gpul_select: what this GPU would get
- *             ── gpul_kernels_visit: the first kernel whose name contains NAME
- *             ── gpul_module_load_file, on NVIDIA's driver: the same numbers from the loaded code
+ *     library ── gpul_source_images: lists the device code ── gpul_select: selects the images for this GPU
+ *             ── gpul_kernels_visit: finds the first kernel whose name contains NAME
+ *             ── gpul_module_load_file: with NVIDIA's driver, loads it and compares the numbers
  *
- * Ends with 77 where there is no such library. */
+ * Exits with status 77 if the library is not found. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -25,17 +25,17 @@ enum { MOST_PARAMS = 16, NAME_BYTES = 512, NOT_THERE = 77 };
 
 struct found {
 	const char *wanted; /* a part of the kernel's name */
-	const gpul_image *first; /* of the list, and the verdict on each: is this image to be looked at? */
-	const gpul_verdict *verdicts;
-	bool relocatable; /* look at what is still to be linked: its numbers are not final */
+	const gpul_image *first; /* of all images */
+	const gpul_verdict *verdicts; /* one for each image: is it selected for this GPU? */
+	bool relocatable; /* true: search the images not yet linked, whose numbers are not final */
 
 	char name[NAME_BYTES], arch[16];
-	gpul_kernel_info info; /* its name and params are those of here */
+	gpul_kernel_info info; /* its name and params point to this struct's copies */
 	gpul_kernel_param params[MOST_PARAMS];
-	uint32_t n_kernels; /* seen in all */
+	uint32_t n_kernels; /* in all images searched */
 };
 
-/* Where the dynamic linker finds a library; its code is not run longer than that takes. */
+/* Copy the path where the dynamic linker finds a library: opens and closes it. */
 static bool find_library(const char *name, char *path, size_t path_bytes)
 {
 	struct link_map *map = NULL;
@@ -51,15 +51,15 @@ static bool find_library(const char *name, char *path, size_t path_bytes)
 
 /* ---- the kernel, in the file -------------------------------------------------------- */
 
-static bool is_taken(const gpul_image *image, void *context)
+static bool is_selected(const gpul_image *image, void *context)
 {
 	const struct found *f = context;
 
 	return f->verdicts[image - f->first] == GPUL_TAKEN && image->relocatable == f->relocatable;
 }
 
-static gpul_status look(const gpul_image *image, const gpul_kernel_table *table,
-			const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status keep_first_match(const gpul_image *image, const gpul_kernel_table *table,
+				    const gpul_error *failed, void *context, gpul_error *err)
 {
 	struct found *f = context;
 
@@ -71,7 +71,7 @@ static gpul_status look(const gpul_image *image, const gpul_kernel_table *table,
 
 		if (!strstr(k->name, f->wanted) || strlen(k->name) >= NAME_BYTES)
 			continue;
-		f->info = *k; /* the table is gone after this call: keep what is needed */
+		f->info = *k; /* the table is freed after this call, so copy */
 		f->info.n_params = k->n_params < MOST_PARAMS ? k->n_params : MOST_PARAMS;
 		memcpy(f->params, k->params, f->info.n_params * sizeof *k->params);
 		f->info.name = strcpy(f->name, k->name);
@@ -104,10 +104,10 @@ static gpul_status find_kernel(const char *path, uint32_t cc, struct found *f, g
 	if (verdicts) {
 		gpul_select(images, &target, verdicts);
 		f->verdicts = verdicts;
-		st = gpul_kernels_visit(images, is_taken, look, f, NULL, err);
-		f->relocatable = true; /* an archive may have nothing else */
+		st = gpul_kernels_visit(images, is_selected, keep_first_match, f, NULL, err);
+		f->relocatable = true; /* an archive may contain only relocatable images */
 		if (!st && !f->info.name)
-			st = gpul_kernels_visit(images, is_taken, look, f, NULL, err);
+			st = gpul_kernels_visit(images, is_selected, keep_first_match, f, NULL, err);
 	} else {
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu verdicts", n);
 	}
@@ -119,7 +119,7 @@ static gpul_status find_kernel(const char *path, uint32_t cc, struct found *f, g
 	return st;
 }
 
-static void show(const struct found *f)
+static void print_kernel(const struct found *f)
 {
 	const gpul_kernel_info *k = &f->info;
 	char *demangled = gpul_demangle(k->name);
@@ -143,23 +143,25 @@ static void show(const struct found *f)
 
 /* ---- the kernel, on the device ------------------------------------------------------- */
 
-static gpul_status attribute(const gpul_driver *drv, CUfunction fn, CUfunction_attribute which,
-			     const char *what, uint32_t expected, gpul_error *err)
+/* Query an attribute of the loaded kernel, and compare it with the file's number. */
+static gpul_status compare_attribute(const gpul_driver *drv, CUfunction fn,
+				     CUfunction_attribute which, const char *what,
+				     uint32_t expected, gpul_error *err)
 {
 	int value;
 	gpul_status st = gpul_cu(drv, err, cuFuncGetAttribute(&value, which, fn));
 
 	if (st)
 		return st;
-	printf("  the driver says: %d %s\n", value, what);
+	printf("  the driver reports %d %s\n", value, what);
 	if (expected != GPUL_NOT_TOLD && (uint32_t)value != expected)
-		return gpul_fail(err, GPUL_EFORMAT, value, "the file says %u %s, the driver %d",
+		return gpul_fail(err, GPUL_EFORMAT, value, "the file contains %u %s, the driver reports %d",
 				 expected, what, value);
 	return GPUL_OK;
 }
 
-static gpul_status load(const gpul_driver *drv, const char *path, const struct found *f,
-			gpul_error *err)
+static gpul_status load_and_compare(const gpul_driver *drv, const char *path,
+				    const struct found *f, gpul_error *err)
 {
 	const gpul_load_options options = { .kernel = f->name };
 	gpul_module *m;
@@ -173,10 +175,11 @@ static gpul_status load(const gpul_driver *drv, const char *path, const struct f
 	if (!st)
 		st = gpul_kernel_function(k, &fn, err);
 	if (!st)
-		st = attribute(drv, fn, CU_FUNC_ATTRIBUTE_NUM_REGS, "registers", f->info.registers, err);
+		st = compare_attribute(drv, fn, CU_FUNC_ATTRIBUTE_NUM_REGS, "registers",
+				       f->info.registers, err);
 	if (!st)
-		st = attribute(drv, fn, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, "bytes of shared memory",
-			       f->info.shared_bytes, err);
+		st = compare_attribute(drv, fn, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+				       "bytes of shared memory", f->info.shared_bytes, err);
 	gpul_module_unload(m);
 	return st;
 }
@@ -196,7 +199,7 @@ int main(int argc, char **argv)
 	if (strchr(asked, '/'))
 		snprintf(path, sizeof path, "%s", asked);
 	else if (!find_library(asked, path, sizeof path)) {
-		printf("skipped: there is no %s here; name another library\n", asked);
+		printf("skipped: %s was not found; give the path of another library\n", asked);
 		return NOT_THERE;
 	}
 	st = gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);
@@ -215,11 +218,11 @@ int main(int argc, char **argv)
 	if (!st)
 		st = find_kernel(path, (uint32_t)(10 * major + minor), &f, &err);
 	if (!st)
-		show(&f);
+		print_kernel(&f);
 	if (!st && strcmp(drv->name, "nvidia") == 0)
-		st = load(drv, path, &f, &err);
+		st = load_and_compare(drv, path, &f, &err);
 	else if (!st)
-		printf("  not loaded: the software driver runs PTX, and this is a look at machine code\n");
+		printf("  not loaded: the software driver cannot run machine code\n");
 	gpul_context_close(&context);
 	if (st)
 		fprintf(stderr, "look_inside: %s\n", err.text);

@@ -1,9 +1,9 @@
-/* mmap_sum.c — one buffer in several processes: each maps it, and adds it up on its GPU and on its CPU.
+/* mmap_sum.c — several processes map one buffer; each sums it on its GPU and on its CPU.
  *
  *     mmap_sum [N [KIND [KERNEL]]]      N processes (3); auto, host-numa, memfd, shm, device or device-ipc;
  *                                       sum_blocks.ptx
  *
- * Process i takes GPU i, again from 0 when they are used up.  Read main(), owner(), peer(). */
+ * Process i uses GPU i modulo the number of GPUs.  Read main(), run_owner(), run_peer(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ enum { COUNT = 1 << 20, BYTES = COUNT * sizeof(double), MAX_N = 64, TIMEOUT_MS =
 
 static const char *ptx = "sum_blocks.ptx";
 
-/* ---- the sum, twice in the same order ---------------------------------------------------------- */
+/* ---- the sum, on CPU and GPU in the same order ---------------------------------------------------------- */
 
 static double add_blocks(const double of_block[SUM_BLOCKS])
 {
@@ -79,8 +79,8 @@ static gpul_status sum_on_gpu(const gpul_driver *drv, CUdeviceptr data, double *
 	return st;
 }
 
-/* Both, and one line.  The CPU does not see device memory: it adds up a copy. */
-static gpul_status sum_and_tell(const gpul_ipc_view *v, const char *who, gpul_error *err)
+/* Print the GPU's sum, and compare it with the CPU's.  The CPU cannot access device memory, so it sums a copy. */
+static gpul_status print_sum(const gpul_ipc_view *v, const char *who, gpul_error *err)
 {
 	double on_gpu, on_cpu, *copy = v->cpu ? NULL : malloc(BYTES);
 	gpul_status st = sum_on_gpu(v->drv, v->gpu, &on_gpu, err);
@@ -92,15 +92,15 @@ static gpul_status sum_and_tell(const gpul_ipc_view *v, const char *who, gpul_er
 		on_cpu = sum_on_cpu(copy ? copy : v->cpu);
 		printf("total sum [%s]: %.17g\n", who, on_gpu);
 		if (memcmp(&on_gpu, &on_cpu, sizeof on_gpu))
-			st = gpul_fail(err, GPUL_EFORMAT, 0, "[%s]: but on the CPU %.17g", who, on_cpu);
+			st = gpul_fail(err, GPUL_EFORMAT, 0, "[%s]: the sum on the CPU is %.17g", who, on_cpu);
 	}
 	free(copy);
 	return st;
 }
 
-/* ---- the process that has the memory ------------------------------------------------------------- */
+/* ---- the owner: the process that allocates the memory ------------------------------------------------------------- */
 
-static gpul_status fill(const gpul_driver *drv, gpul_mem *mem, gpul_error *err)
+static gpul_status fill_memory(const gpul_driver *drv, gpul_mem *mem, gpul_error *err)
 {
 	double *numbers = malloc(BYTES);
 	gpul_status st = GPUL_OK;
@@ -110,15 +110,15 @@ static gpul_status fill(const gpul_driver *drv, gpul_mem *mem, gpul_error *err)
 	for (size_t i = 0; i < COUNT; i++)
 		numbers[i] = 1.0 / (double)(i + 1);
 	if (gpul_mem_cpu(mem))
-		memcpy(gpul_mem_cpu(mem), numbers, BYTES);  /* the same memory, seen from the CPU */
+		memcpy(gpul_mem_cpu(mem), numbers, BYTES);  /* the CPU writes the shared memory directly */
 	else
 		st = gpul_cu(drv, err, cuMemcpyHtoD(gpul_mem_gpu(mem), numbers, BYTES));
 	free(numbers);
 	return st;
 }
 
-/* Each peer's lease ends when it says goodbye, or dies. */
-static gpul_status serve(gpul_ipc_server *s, int n_peers, gpul_error *err)
+/* Wait until each peer has detached; the death of a peer is an error. */
+static gpul_status serve_peers(gpul_ipc_server *s, int n_peers, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -127,7 +127,7 @@ static gpul_status serve(gpul_ipc_server *s, int n_peers, gpul_error *err)
 
 		st = gpul_ipc_server_next(s, TIMEOUT_MS, &event, err);
 		if (!st && event.kind == GPUL_IPC_NONE)
-			st = gpul_fail(err, GPUL_ESYS, 0, "nobody has said anything for %d ms", TIMEOUT_MS);
+			st = gpul_fail(err, GPUL_ESYS, 0, "no message from a peer for %d ms", TIMEOUT_MS);
 		else if (!st && event.kind != GPUL_IPC_ATTACHED && event.kind != GPUL_IPC_DETACHED)
 			st = gpul_fail(err, GPUL_ESYS, 0, "process %d: %s", (int)event.pid, event.why.text);
 		n_peers -= event.kind == GPUL_IPC_DETACHED;
@@ -135,7 +135,7 @@ static gpul_status serve(gpul_ipc_server *s, int n_peers, gpul_error *err)
 	return st;
 }
 
-static gpul_status owner(const gpul_driver *drv, gpul_mem_kind kind, const int *sockets, int n_peers, gpul_error *err)
+static gpul_status run_owner(const gpul_driver *drv, gpul_mem_kind kind, const int *sockets, int n_peers, gpul_error *err)
 {
 	const int device = 0;
 	gpul_mem_desc desc = { .kind = kind, .bytes = BYTES, .node = GPUL_MEM_NODE_OF_GPU, .devices = &device,
@@ -147,21 +147,21 @@ static gpul_status owner(const gpul_driver *drv, gpul_mem_kind kind, const int *
 
 	if (st)
 		return st;
-	st = fill(drv, mem, err);
+	st = fill_memory(drv, mem, err);
 	st = st ? st : gpul_ipc_server_create(drv, mem, &options, &s, err);
 	for (int i = 0; !st && i < n_peers; i++)
 		st = gpul_ipc_server_add(s, sockets[i], err);
-	st = st ? st : sum_and_tell(gpul_ipc_server_view(s), "master", err);
+	st = st ? st : print_sum(gpul_ipc_server_view(s), "master", err);
 	fflush(stdout);
-	st = st ? st : serve(s, n_peers, err);
+	st = st ? st : serve_peers(s, n_peers, err);
 	gpul_ipc_server_destroy(s);
 	gpul_mem_destroy(mem);
 	return st;
 }
 
-/* ---- the others ------------------------------------------------------------------------------------ */
+/* ---- the peers: the processes that attach ------------------------------------------------------------------------------------ */
 
-static gpul_status peer(const gpul_driver *drv, int device, int socket, gpul_error *err)
+static gpul_status run_peer(const gpul_driver *drv, int device, int socket, gpul_error *err)
 {
 	gpul_ipc_client_options options = { .fd = socket, .devices = &device, .n_devices = 1 };
 	gpul_ipc_client *client;
@@ -171,14 +171,14 @@ static gpul_status peer(const gpul_driver *drv, int device, int socket, gpul_err
 	if (st)
 		return st;
 	snprintf(who, sizeof who, "%d", (int)getpid());
-	st = sum_and_tell(gpul_ipc_client_view(client), who, err);
+	st = print_sum(gpul_ipc_client_view(client), who, err);
 	fflush(stdout);
 	closed = gpul_ipc_client_close(client, TIMEOUT_MS, err);
 	return st ? st : closed;
 }
 
-/* Process i of n: open the driver, which no process may do before it forks, and its GPU; then its part. */
-static int be(int i, int n, gpul_mem_kind kind, const int *sockets)
+/* Process i of n, after the fork: open the driver and a GPU, then run as owner (i == 0) or as peer. */
+static int run_process(int i, int n, gpul_mem_kind kind, const int *sockets)
 {
 	const gpul_driver *drv;
 	gpul_context context = { 0 };
@@ -189,7 +189,7 @@ static int be(int i, int n, gpul_mem_kind kind, const int *sockets)
 	st = st ? st : gpul_cu(drv, &err, cuDeviceGetCount(&n_devices));
 	st = st ? st : gpul_context_open(drv, i % n_devices, &context, &err);
 	if (!st)
-		st = i == 0 ? owner(drv, kind, sockets, n - 1, &err) : peer(drv, i % n_devices, sockets[0], &err);
+		st = i == 0 ? run_owner(drv, kind, sockets, n - 1, &err) : run_peer(drv, i % n_devices, sockets[0], &err);
 	gpul_context_close(&context);
 	if (st)
 		fprintf(stderr, "mmap_sum: process %d: %s\n", (int)getpid(), err.text);
@@ -216,16 +216,16 @@ int main(int argc, char **argv)
 			return 1;
 		}
 		sockets[i - 1] = pair[0];
-		if (fork() == 0) {  /* a driver does not survive a fork: it comes first */
+		if (fork() == 0) {  /* a driver cannot be used after a fork, so fork first */
 			if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != master)
 				return 1;
-			for (int k = 0; k < i; k++)  /* the owner's ends: who holds them would keep the lines open */
+			for (int k = 0; k < i; k++)  /* the owner's ends: an open copy would keep the connection alive */
 				close(sockets[k]);
-			return be(i, n, kind, &pair[1]);
+			return run_process(i, n, kind, &pair[1]);
 		}
 		close(pair[1]);
 	}
-	bad = be(0, n, kind, sockets);
+	bad = run_process(0, n, kind, sockets);
 	while (!bad && wait(&status) > 0)
 		bad |= status != 0;
 	return bad;

@@ -1,6 +1,6 @@
-/* sum_blocks.cu — a sum whose order is the same on every GPU, since the grid is: 64 blocks of 256 threads.
+/* sum_blocks.cu — a sum with the same order of additions on every GPU: always 64 blocks of 256 threads.
  *
- * Thread t adds up elements t, t + 16384, ...; then each block folds its threads' sums, upper half onto lower half.
+ * Thread t sums elements t, t + 16384, ...; then each block adds its threads' sums, upper half to lower half.
  *
  *     nvcc -ptx -arch=sm_75 sum_blocks.cu */
 #include "sum_blocks.h"

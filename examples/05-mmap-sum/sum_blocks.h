@@ -1,4 +1,4 @@
-/* sum_blocks.h — the shape of the grid, which is the order of the sum: for the GPU and for the CPU. */
+/* sum_blocks.h — the size of the grid, which determines the order of the additions on GPU and CPU. */
 #ifndef SUM_BLOCKS_H
 #define SUM_BLOCKS_H
 

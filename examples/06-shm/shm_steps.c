@@ -1,9 +1,9 @@
-/* shm_steps.c — the classic way to memory that two processes and a GPU share, step by step; and
- * what a killed process leaves behind.
+/* shm_steps.c — memory that two processes and a GPU share through a name in /dev/shm, step by step;
+ * and what a killed process leaves behind.
  *
- *     ./shm_steps                    all steps, a second process reads what the GPU wrote
- *     ./shm_steps --kill 3           a process is killed after step 3: what is left?
- *     ./shm_steps --memfd [--kill 3] the same without a name
+ *     ./shm_steps                    runs all steps; a second process reads the bytes that the GPU wrote
+ *     ./shm_steps --kill 3           kills a process after step 3, and checks whether the name remains
+ *     ./shm_steps --memfd [--kill 3] uses a file without a name (memfd_create)
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,22 +31,22 @@ struct lesson {
 	gpul_context context;
 };
 
-static const char *name_to_drop; /* NULL: none is there */
+static const char *name_to_unlink; /* NULL: there is no name to remove */
 
-/* At exit().  Whoever is killed does not come here: that is what the lesson is about. */
-static void drop_at_exit(void)
+/* Called by exit(), but not when the process is killed, which is the subject of this lesson. */
+static void unlink_at_exit(void)
 {
-	if (name_to_drop)
-		shm_unlink(name_to_drop);
+	if (name_to_unlink)
+		shm_unlink(name_to_unlink);
 }
 
-static void give_up(const char *what)
+static void exit_with_errno(const char *what)
 {
 	fprintf(stderr, "shm_steps: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
 
-static void need(gpul_status st, const gpul_error *err)
+static void exit_on_failure(gpul_status st, const gpul_error *err)
 {
 	if (st == GPUL_OK)
 		return;
@@ -60,66 +60,66 @@ static void open_name(struct lesson *l)
 {
 	l->fd = shm_open(l->name, O_CREAT | O_EXCL | O_RDWR, 0600);
 	if (l->fd < 0)
-		give_up("shm_open");
-	name_to_drop = l->name;
-	atexit(drop_at_exit);
-	printf("/dev/shm%s is there, for everybody to see\n", l->name);
+		exit_with_errno("shm_open");
+	name_to_unlink = l->name;
+	atexit(unlink_at_exit);
+	printf("created /dev/shm%s, which any process can open\n", l->name);
 }
 
-static void open_nameless(struct lesson *l)
+static void open_memfd(struct lesson *l)
 {
 	l->fd = memfd_create("lesson", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (l->fd < 0)
-		give_up("memfd_create");
-	printf("a file of RAM without a name: it lives as long as somebody holds it\n");
+		exit_with_errno("memfd_create");
+	printf("created a file without a name, which exists until the last user closes it\n");
 }
 
-static void give_size(struct lesson *l)
+static void allocate_pages(struct lesson *l)
 {
-	/* ftruncate() promises nothing: in a /dev/shm that is full, the first touch is SIGBUS.
-	 * This fails here and now. */
+	/* ftruncate() allocates no pages: if /dev/shm is full, the first access is SIGBUS.
+	 * posix_fallocate() fails here instead. */
 	errno = posix_fallocate(l->fd, 0, BYTES);
 	if (errno)
-		give_up("posix_fallocate");
-	printf("%d bytes, and pages for them\n", BYTES);
+		exit_with_errno("posix_fallocate");
+	printf("allocated pages for %d bytes\n", BYTES);
 }
 
-static void map(struct lesson *l)
+static void map_pages(struct lesson *l)
 {
 	l->cpu = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
 	if (l->cpu == MAP_FAILED)
-		give_up("mmap");
-	printf("the CPU sees them at %p\n", (void *)l->cpu);
+		exit_with_errno("mmap");
+	printf("mapped for the CPU at %p\n", (void *)l->cpu);
 }
 
-static void tell_driver(struct lesson *l)
+static void register_pages(struct lesson *l)
 {
 	gpul_error err = { 0 };
 
-	need(gpul_driver_open(GPUL_DRIVER_AUTO, &l->drv, &err), &err);
-	need(gpul_context_open(l->drv, 0, &l->context, &err), &err);
-	need(gpul_cu(l->drv, &err,
-		     cuMemHostRegister(l->cpu, BYTES,
-				       CU_MEMHOSTREGISTER_PORTABLE |
-					       CU_MEMHOSTREGISTER_DEVICEMAP)),
-	     &err);
-	printf("the pages stay where they are, the GPU may reach them\n");
+	exit_on_failure(gpul_driver_open(GPUL_DRIVER_AUTO, &l->drv, &err), &err);
+	exit_on_failure(gpul_context_open(l->drv, 0, &l->context, &err), &err);
+	exit_on_failure(gpul_cu(l->drv, &err,
+				cuMemHostRegister(l->cpu, BYTES,
+						  CU_MEMHOSTREGISTER_PORTABLE |
+							  CU_MEMHOSTREGISTER_DEVICEMAP)),
+			&err);
+	printf("pinned the pages, and mapped them for the GPU\n");
 }
 
-static void ask_address(struct lesson *l)
+static void write_on_gpu(struct lesson *l)
 {
 	gpul_error err = { 0 };
 
-	need(gpul_cu(l->drv, &err, cuMemHostGetDevicePointer(&l->gpu, l->cpu, 0)), &err);
-	need(gpul_cu(l->drv, &err, cuMemsetD8Async(l->gpu, VALUE, BYTES, NULL)), &err);
-	need(gpul_cu(l->drv, &err, cuCtxSynchronize()), &err);
-	printf("the GPU sees them at %#llx, and has written %d to each\n",
+	exit_on_failure(gpul_cu(l->drv, &err, cuMemHostGetDevicePointer(&l->gpu, l->cpu, 0)), &err);
+	exit_on_failure(gpul_cu(l->drv, &err, cuMemsetD8Async(l->gpu, VALUE, BYTES, NULL)), &err);
+	exit_on_failure(gpul_cu(l->drv, &err, cuCtxSynchronize()), &err);
+	printf("mapped for the GPU at %#llx; the GPU has written %d to each byte\n",
 	       (unsigned long long)l->gpu, VALUE);
 }
 
 /* ---- the other process ------------------------------------------------------------------- */
 
-/* A byte; with it goes the descriptor of what has no name. */
+/* Send a byte and, unless fd is -1, the descriptor fd. */
 static void send_byte(int socket, int fd)
 {
 	union {
@@ -137,7 +137,7 @@ static void send_byte(int socket, int fd)
 		message.msg_controllen = sizeof control;
 	}
 	if (sendmsg(socket, &message, MSG_NOSIGNAL) != 1)
-		give_up("sendmsg");
+		exit_with_errno("sendmsg");
 }
 
 static bool receive_byte(int socket, int *fd)
@@ -163,87 +163,87 @@ static bool receive_byte(int socket, int *fd)
 	return true;
 }
 
-/* Opens the name, or takes the descriptor, and adds up what is there. */
-static void read_it(const char *name, int socket)
+/* The second process: opens the name or receives the descriptor, sums the bytes, and sends the sum. */
+static void sum_bytes(const char *name, int socket)
 {
 	unsigned long sum = 0;
 	const unsigned char *p;
 	int fd;
 
 	if (!receive_byte(socket, &fd))
-		return; /* the first process has ended before */
+		return; /* the first process has ended */
 	if (fd < 0)
 		fd = shm_open(name, O_RDONLY, 0);
 	p = fd < 0 ? MAP_FAILED : mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
-		give_up("the other process");
+		exit_with_errno("the other process");
 	for (int i = 0; i < BYTES; i++)
 		sum += p[i];
 	if (write(socket, &sum, sizeof sum) != sizeof sum)
-		give_up("write");
+		exit_with_errno("write");
 }
 
-/* Forked before a driver is opened: NVIDIA's does not survive a fork. */
+/* Called before a driver is opened, because NVIDIA's driver cannot be used after a fork. */
 static int start_reader(const struct lesson *l)
 {
 	int ends[2];
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		give_up("socketpair");
+		exit_with_errno("socketpair");
 	fflush(stdout);
 	pid = fork();
 	if (pid < 0)
-		give_up("fork");
+		exit_with_errno("fork");
 	if (pid == 0) {
 		close(ends[0]);
-		read_it(l->name, ends[1]);
+		sum_bytes(l->name, ends[1]);
 		_exit(0);
 	}
 	close(ends[1]);
 	return ends[0];
 }
 
-static void have_it_read(struct lesson *l)
+static void request_sum(struct lesson *l)
 {
 	unsigned long sum = 0;
 
 	send_byte(l->to_reader, l->memfd ? l->fd : -1);
 	if (read(l->to_reader, &sum, sizeof sum) != sizeof sum ||
 	    sum != (unsigned long)VALUE * BYTES) {
-		fprintf(stderr, "shm_steps: the other process adds up %lu, not %lu\n", sum,
+		fprintf(stderr, "shm_steps: the other process has the sum %lu, expected %lu\n", sum,
 			(unsigned long)VALUE * BYTES);
 		exit(1);
 	}
-	printf("it adds up %lu = %d x %d, as the GPU wrote\n", sum, VALUE, BYTES);
+	printf("its sum is %lu = %d x %d, as the GPU wrote\n", sum, VALUE, BYTES);
 }
 
-static void drop_name(struct lesson *l)
+static void remove_name(struct lesson *l)
 {
 	if (l->memfd) {
-		printf("there is none: nothing to do, nothing to forget\n");
+		printf("there is no name to remove\n");
 		return;
 	}
 	if (shm_unlink(l->name))
-		give_up("shm_unlink");
-	name_to_drop = NULL;
-	printf("the name is gone; the memory goes with its last user: byte 0 is still %d\n",
+		exit_with_errno("shm_unlink");
+	name_to_unlink = NULL;
+	printf("removed the name; the memory exists until its last user ends: byte 0 is still %d\n",
 	       l->cpu[0]);
 }
 
-/* ---- all of them, or some ---------------------------------------------------------------- */
+/* ---- all steps, or some of them ---------------------------------------------------------------- */
 
 static const struct step {
 	const char *shm, *memfd;
 	void (*with_name)(struct lesson *), (*without)(struct lesson *);
 } steps[] = {
-	{ "shm_open", "memfd_create", open_name, open_nameless },
-	{ "posix_fallocate", "posix_fallocate", give_size, give_size },
-	{ "mmap", "mmap", map, map },
-	{ "cuMemHostRegister", "cuMemHostRegister", tell_driver, tell_driver },
-	{ "cuMemHostGetDevicePointer", "cuMemHostGetDevicePointer", ask_address, ask_address },
-	{ "another process opens it", "another process gets it", have_it_read, have_it_read },
-	{ "shm_unlink", "the name", drop_name, drop_name },
+	{ "shm_open", "memfd_create", open_name, open_memfd },
+	{ "posix_fallocate", "posix_fallocate", allocate_pages, allocate_pages },
+	{ "mmap", "mmap", map_pages, map_pages },
+	{ "cuMemHostRegister", "cuMemHostRegister", register_pages, register_pages },
+	{ "cuMemHostGetDevicePointer", "cuMemHostGetDevicePointer", write_on_gpu, write_on_gpu },
+	{ "another process opens it", "another process gets it", request_sum, request_sum },
+	{ "shm_unlink", "the name", remove_name, remove_name },
 };
 enum { N_STEPS = sizeof steps / sizeof steps[0] };
 
@@ -252,7 +252,7 @@ static const char *step_name(const struct lesson *l, int step)
 	return l->memfd ? steps[step - 1].memfd : steps[step - 1].shm;
 }
 
-static void run(struct lesson *l, int n_steps)
+static void run_steps(struct lesson *l, int n_steps)
 {
 	l->to_reader = start_reader(l);
 	for (int i = 1; i <= n_steps; i++) {
@@ -262,7 +262,7 @@ static void run(struct lesson *l, int n_steps)
 	}
 }
 
-static void undo(struct lesson *l)
+static void clean_up(struct lesson *l)
 {
 	l->drv->cuMemHostUnregister(l->cpu);
 	gpul_context_close(&l->context);
@@ -271,8 +271,8 @@ static void undo(struct lesson *l)
 	close(l->to_reader);
 }
 
-/* A process of its own goes so far and is killed; then look.  Returns whether something is
- * left. */
+/* Run the steps up to `step` in a separate process that then kills itself.  Returns whether the name
+ * remains. */
 static bool kill_after(struct lesson *l, int step)
 {
 	char path[80];
@@ -285,13 +285,13 @@ static bool kill_after(struct lesson *l, int step)
 	if (pid == 0) {
 		if (!freopen("/dev/null", "w", stdout))
 			_exit(1);
-		run(l, step);
+		run_steps(l, step);
 		raise(SIGKILL);
 	}
 	if (waitpid(pid, &status, 0) != pid)
-		give_up("waitpid");
+		exit_with_errno("waitpid");
 	if (!WIFSIGNALED(status))
-		exit(WEXITSTATUS(status)); /* it has said why */
+		exit(WEXITSTATUS(status)); /* it has printed its error */
 	snprintf(path, sizeof path, "/dev/shm%s", l->name);
 	printf("killed after %d  %-26s", step, step_name(l, step));
 	if (stat(path, &left)) {
@@ -332,7 +332,7 @@ int main(int argc, char **argv)
 		kill_after(&l, kill_step);
 	if (kill_all || kill_step)
 		return 0;
-	run(&l, N_STEPS);
-	undo(&l);
+	run_steps(&l, N_STEPS);
+	clean_up(&l);
 	return 0;
 }
