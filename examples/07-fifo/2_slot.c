@@ -1,15 +1,15 @@
-/* 2_slot.c — one slot whose two words both say in which lap they were written: nothing torn is ever taken.
+/* 2_slot.c — one slot with a lap bit in both words: the reader never accepts a torn message.
  *
  *     2_slot [2_slot.ptx]
  *
- * Read is_there(): the whole idea.  slow_motion() shows it work for one GPU thread, two_threads() and crowd() show
- * what it does not solve. */
+ * Read is_complete(), the main idea.  slow_motion() shows that it works for one GPU thread; two_threads() and crowd()
+ * show that it fails for several threads. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lesson.h"
 
-static struct slot look(const struct one_slot *box)
+static struct slot poll_slot(const struct one_slot *box)
 {
 	struct slot seen;
 
@@ -18,41 +18,41 @@ static struct slot look(const struct one_slot *box)
 	return seen;
 }
 
-/* A message is there when BOTH words are of the lap that the reader awaits. */
-static bool is_there(const struct slot *seen, u64 lap)
+/* A message is complete when BOTH words have the bit of the lap that the reader awaits. */
+static bool is_complete(const struct slot *seen, u64 lap)
 {
 	return (seen->word[0] & LAP) == lap && (seen->word[1] & LAP) == lap;
 }
 
-static void tell_word(u64 word)
+static void print_word(u64 word)
 {
 	printf("%3llu  lap %llu ", word & PAYLOAD, word >> LAP_BIT);
 }
 
-/* A table of looks: what is in the slot, and what the reader does, who then awaits the other lap. */
-static void read_slowly(struct one_slot *box, u64 n_looks)
+/* Print the slot at each poll and the reader's action.  After each message the reader awaits the other lap. */
+static void read_slowly(struct one_slot *box, u64 n_polls)
 {
 	struct slot seen, last = { { 0 } };
 	u64 lap = LAP;
 
-	printf("  word 0     word 1     what the reader does\n");
-	for (u64 looks = 1; looks <= n_looks; looks++) {
-		for (uint64_t since = 0; seen = look(box), !memcmp(&seen, &last, sizeof seen);)
+	printf("  word 0     word 1     the reader\n");
+	for (u64 polls = 1; polls <= n_polls; polls++) {
+		for (uint64_t since = 0; seen = poll_slot(box), !memcmp(&seen, &last, sizeof seen);)
 			lesson_wait(&since, "the GPU's next store");
-		tell_word(seen.word[0]);
-		tell_word(seen.word[1]);
-		if (!is_there(&seen, lap)) {
-			printf("  waits for lap %llu in both\n", lap >> LAP_BIT);
+		print_word(seen.word[0]);
+		print_word(seen.word[1]);
+		if (!is_complete(&seen, lap)) {
+			printf("  waits for lap %llu in both words\n", lap >> LAP_BIT);
 		} else {
 			if (seen.word[0] == seen.word[1])
-				printf("  takes message %llu\n", seen.word[0] & PAYLOAD);
+				printf("  reads message %llu\n", seen.word[0] & PAYLOAD);
 			else
-				printf("  takes a message that nobody sent: word 0 is thread %llu's, word 1 thread %llu's\n",
+				printf("  reads a message that no thread sent: word 0 is from thread %llu, word 1 from thread %llu\n",
 				       seen.word[0] & PAYLOAD, seen.word[1] & PAYLOAD);
 			lap ^= LAP;
 		}
 		last = seen;
-		__atomic_store_n(&box->looks, looks, __ATOMIC_RELEASE);
+		__atomic_store_n(&box->polls, polls, __ATOMIC_RELEASE);
 	}
 }
 
@@ -66,7 +66,7 @@ static void slow_motion(struct lesson *l, struct one_slot *box)
 	lesson_join(l);
 }
 
-/* Thread 0 stores a word, then thread 1, then thread 0 its other one, then thread 1. */
+/* The stores alternate: word 0 of thread 0, word 0 of thread 1, word 1 of thread 0, word 1 of thread 1. */
 static void two_threads(struct lesson *l, struct one_slot *box)
 {
 	memset(box, 0, sizeof *box);
@@ -75,20 +75,20 @@ static void two_threads(struct lesson *l, struct one_slot *box)
 	lesson_join(l);
 }
 
-/* Nobody stops anybody: the CPU looks when all have stored. */
+/* The threads do not wait for the CPU, which polls once after all stores. */
 static void crowd(struct lesson *l, struct one_slot *box)
 {
 	const unsigned n = 8;
 	struct slot seen;
-	unsigned n_taken;
+	unsigned n_complete;
 
 	memset(box, 0, sizeof *box);
 	lesson_start(l, "crowd", n, (struct lesson_arg[]){ ARG(box) }, 1);
 	lesson_join(l);
-	seen = look(box);
-	n_taken = seen.word[0] == seen.word[1];  /* of one thread; whose, and in which order they came, is chance */
-	printf("%u threads sent one message each, %u is there: at least %u are lost, and nothing tells\n", n, n_taken,
-	       n - 1);
+	seen = poll_slot(box);
+	n_complete = seen.word[0] == seen.word[1];  /* the message of any one thread */
+	printf("%u threads sent one message each, the slot contains %u: at least %u are lost without an error\n", n,
+	       n_complete, n - 1);
 }
 
 int main(int argc, char **argv)
@@ -98,9 +98,9 @@ int main(int argc, char **argv)
 
 	lesson_begin(&l, argc > 1 ? argv[1] : "2_slot.ptx");
 	box = lesson_host(&l, sizeof *box);
-	puts("-- slow motion, one thread: no look sees half a message");
+	puts("-- slow motion, one thread: the reader never accepts half a message");
 	slow_motion(&l, box);
-	puts("-- slow motion, two threads with a message each");
+	puts("-- slow motion, two threads, each with one message");
 	two_threads(&l, box);
 	puts("-- eight threads at full speed");
 	crowd(&l, box);

@@ -1,8 +1,9 @@
-/* 3_ring.c — a ring of 8 slots and a ticket counter: each message has a place of its own, and an order.
+/* 3_ring.c — a ring of 8 slots and a ticket counter: the ticket of a message determines its slot and its order.
  *
  *     3_ring [3_ring.ptx]
  *
- * Read take() and fits(); overrun() shows what a full ring does, when nobody tells the GPU that it is full. */
+ * Read read_message() and check_message(); overrun() shows the loss of messages when the ring is full and the GPU does not
+ * know it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,13 +12,13 @@
 struct reader {
 	struct ring *ring;
 	CUdeviceptr next;     /* the ticket counter */
-	u64 position;         /* that the reader awaits */
-	u64 of_thread[THREADS]; /* messages that it took of each */
-	u64 n_bad;            /* messages that were not the awaited ones */
+	u64 position;           /* the next position to read */
+	u64 of_thread[THREADS]; /* the number of messages read from each thread */
+	u64 n_bad;              /* the number of messages out of order */
 };
 
-/* Take the message at the awaited position, if it is there. */
-static bool take(struct reader *r, struct slot *out)
+/* Read the message at the next position, if it has arrived. */
+static bool read_message(struct reader *r, struct slot *out)
 {
 	const struct slot *s = &r->ring->slot[r->position % SLOTS];
 	const u64 lap = r->position / SLOTS % 2 ? 0 : LAP;
@@ -32,8 +33,8 @@ static bool take(struct reader *r, struct slot *out)
 	return true;
 }
 
-/* Is it what should be there: that position's, and its thread's next? */
-static bool fits(struct reader *r, const struct slot *m)
+/* Check that the message has this position, and is the next message of its thread. */
+static bool check_message(struct reader *r, const struct slot *m)
 {
 	const bool good = m->word[1] == r->position - 1 &&
 			  (m->word[0] & 0xffffffff) == r->of_thread[m->word[0] >> 32]++;
@@ -42,7 +43,7 @@ static bool fits(struct reader *r, const struct slot *m)
 	return good;
 }
 
-static void start(struct lesson *l, struct reader *r, unsigned threads, u64 n)
+static void start_pushes(struct lesson *l, struct reader *r, unsigned threads, u64 n)
 {
 	gpul_error err = { 0 };
 
@@ -52,40 +53,40 @@ static void start(struct lesson *l, struct reader *r, unsigned threads, u64 n)
 	lesson_start(l, "push", threads, (struct lesson_arg[]){ ARG(r->ring), ARG(r->next), ARG(n) }, 3);
 }
 
-/* 8 messages for 8 slots. */
+/* 8 messages into 8 slots. */
 static void ring_has_room(struct lesson *l, struct reader *r)
 {
 	struct slot m;
 
-	start(l, r, 4, SLOTS / 4);
+	start_pushes(l, r, 4, SLOTS / 4);
 	for (uint64_t since = 0; r->position < SLOTS; lesson_wait(&since, "8 messages"))
-		while (r->position < SLOTS && take(r, &m))
+		while (r->position < SLOTS && read_message(r, &m))
 			printf("position %llu: message %llu of thread %llu%s\n", m.word[1], m.word[0] & 0xffffffff,
-			       m.word[0] >> 32, fits(r, &m) ? "" : ", which is wrong");
+			       m.word[0] >> 32, check_message(r, &m) ? "" : ", out of order");
 	lesson_join(l);
-	printf("%d sent, %llu taken, %llu out of order\n", SLOTS, r->position, r->n_bad);
+	printf("%d sent, %llu read, %llu out of order\n", SLOTS, r->position, r->n_bad);
 }
 
-/* One thread sends more than fits while the CPU is busy elsewhere. */
+/* One thread sends more messages than the ring has slots before the CPU reads. */
 static void overrun(struct lesson *l, struct reader *r, u64 n)
 {
 	struct slot m;
 	u64 first = 0;
 
-	start(l, r, 1, n);
+	start_pushes(l, r, 1, n);
 	lesson_join(l);
-	while (r->position < SLOTS && take(r, &m)) {
+	while (r->position < SLOTS && read_message(r, &m)) {
 		first = r->position == 1 ? m.word[1] : first;
-		fits(r, &m);
+		check_message(r, &m);
 	}
-	printf("%llu sent, %llu taken, %llu lost: ", n, r->position, n - r->position);
+	printf("%llu sent, %llu read, %llu lost: ", n, r->position, n - r->position);
 	if (r->position)
-		printf("where 0 should be is %llu, and its lap bit is right\n", first);
+		printf("position 0 contains message %llu, with a correct lap bit\n", first);
 	else
-		puts("slot 0 is of the wrong lap, and stays so: the reader waits for ever");
+		puts("slot 0 has the wrong lap bit, so the reader waits forever");
 }
 
-/* Four threads and a CPU that reads as fast as it can: what gets through is chance. */
+/* Four threads push, and the CPU reads as fast as it can.  The number of lost messages varies. */
 static void full_speed(struct lesson *l, struct reader *r)
 {
 	const unsigned threads = 4;
@@ -93,14 +94,14 @@ static void full_speed(struct lesson *l, struct reader *r)
 	struct slot m;
 	bool more = true;
 
-	start(l, r, threads, n);
+	start_pushes(l, r, threads, n);
 	for (uint64_t since = 0; more; lesson_wait(&since, "the kernel")) {
 		const bool ended = lesson_ended(l);
 
-		for (more = !ended; take(r, &m); more = true)
-			fits(r, &m);
+		for (more = !ended; read_message(r, &m); more = true)
+			check_message(r, &m);
 	}
-	printf("%llu sent, %llu taken, of them %llu not the awaited ones\n", n * threads, r->position, r->n_bad);
+	printf("%llu sent, %llu read, %llu of them out of order\n", n * threads, r->position, r->n_bad);
 }
 
 int main(int argc, char **argv)
@@ -113,10 +114,10 @@ int main(int argc, char **argv)
 	r.next = lesson_device(&l, sizeof(u64));
 	puts("-- four threads, 8 slots, 8 messages");
 	ring_has_room(&l, &r);
-	puts("-- one lap too many, then two, before the CPU looks");
+	puts("-- one lap too many, then two laps, before the CPU reads");
 	overrun(&l, &r, 2 * SLOTS);
 	overrun(&l, &r, 3 * SLOTS);
-	puts("-- four threads at full speed, the CPU too");
+	puts("-- four threads and the CPU at full speed");
 	full_speed(&l, &r);
 	lesson_end(&l);
 	return 0;

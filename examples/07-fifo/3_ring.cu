@@ -1,8 +1,8 @@
-/* 3_ring.cu — a ring: each message draws a ticket, which is its place. */
+/* 3_ring.cu — a ring: each message draws a ticket, which determines its slot. */
 #include "steps.cuh"
 
-/* Each thread pushes n messages.  next: the ticket counter, in device memory, where the GPU counts fast.
- * word 0 is who sends (thread, how manieth), word 1 its position, for the lesson to check. */
+/* Each thread pushes n messages.  next: the ticket counter, in device memory, where atomics are fast.  Word 0 contains
+ * the thread and the number of the message, word 1 its position; the lesson checks both. */
 extern "C" __global__ void push(struct ring *ring, u64 *next, u64 n)
 {
 	for (u64 i = 0; i < n; i++) {

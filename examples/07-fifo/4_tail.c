@@ -1,9 +1,9 @@
-/* 4_tail.c — flow control: the CPU says how far it is, and no GPU thread writes where it has not been.
+/* 4_tail.c — flow control: the CPU publishes its position, the tail, and a GPU thread writes only into slots already read.
  *
  *     4_tail [4_tail.ptx]
  *
- * Read serve(), with the kernel's while loop beside it: each slot has one writer at a time.  Then stand_still(): it is
- * right, and too much of a good thing. */
+ * Read read_all() together with the kernel's while loop: each slot has one writer at a time.  Then count_polls(): the
+ * protocol is correct, but all waiting threads poll the tail. */
 #include <stdio.h>
 
 #include "core/clock.h"
@@ -11,7 +11,7 @@
 
 enum { EACH = 64, ALL = EACH * THREADS };
 
-static bool take(const struct ring *ring, u64 position, struct slot *out)
+static bool read_message(const struct ring *ring, u64 position, struct slot *out)
 {
 	const struct slot *s = &ring->slot[position % SLOTS];
 	const u64 lap = position / SLOTS % 2 ? 0 : LAP;
@@ -25,29 +25,29 @@ static bool take(const struct ring *ring, u64 position, struct slot *out)
 	return true;
 }
 
-/* The CPU takes nothing until every thread has looked a hundred times.  They all get there: 8 tickets have room, and
- * each thread has 64 messages. */
-static void stand_still(const struct looks *looks)
+/* Wait until every thread has polled a hundred times, without reading a message.  Every thread polls, because there are 8
+ * slots and each thread has 64 messages. */
+static void count_polls(const struct polls *polls)
 {
 	u64 total, fewest = 0;
 
-	for (uint64_t since = 0; fewest < 100; lesson_wait(&since, "every thread to look"))
-		fewest = lesson_looks(looks, &total).fewest;
-	printf("%u of %d threads wait and look over the bus: %llu times so far\n", lesson_looks(looks, &total).n_threads,
+	for (uint64_t since = 0; fewest < 100; lesson_wait(&since, "every thread to poll"))
+		fewest = lesson_polls(polls, &total).fewest;
+	printf("%u of %d threads poll over the bus: %llu polls so far\n", lesson_polls(polls, &total).n_threads,
 	       THREADS, total);
 }
 
-/* Take all of them.  Returns how many were not the awaited ones. */
-static u64 serve(struct ring *ring)
+/* Read all messages.  Returns the number of messages out of order. */
+static u64 read_all(struct ring *ring)
 {
 	u64 of_thread[THREADS] = { 0 }, n_bad = 0;
 	struct slot m;
 
 	for (u64 position = 0; position < ALL; position++) {
-		for (uint64_t since = 0; !take(ring, position, &m);)
+		for (uint64_t since = 0; !read_message(ring, position, &m);)
 			lesson_wait(&since, "the next message");
 		n_bad += m.word[1] != position || (m.word[0] & 0xffffffff) != of_thread[m.word[0] >> 32]++;
-		/* Partner: the kernel's acquire.  It writes that slot when it has seen that we are done with it. */
+		/* Partner: the kernel's acquire.  A kernel thread writes the slot only after it has read this tail. */
 		__atomic_store_n(&ring->tail, position + 1, __ATOMIC_RELEASE);
 	}
 	return n_bad;
@@ -57,25 +57,25 @@ int main(int argc, char **argv)
 {
 	struct lesson l;
 	struct ring *ring;
-	struct looks *looks;
+	struct polls *polls;
 	CUdeviceptr next;
 	uint64_t start;
 	u64 n = EACH, n_bad, before, total;
 
 	lesson_begin(&l, argc > 1 ? argv[1] : "4_tail.ptx");
 	ring = lesson_host(&l, sizeof *ring);
-	looks = lesson_host(&l, sizeof *looks);
+	polls = lesson_host(&l, sizeof *polls);
 	next = lesson_device(&l, sizeof(u64));
-	puts("-- 16 threads, 8 slots; the CPU stands still");
-	lesson_start(&l, "push", THREADS, (struct lesson_arg[]){ ARG(ring), ARG(next), ARG(looks), ARG(n) }, 4);
-	stand_still(looks);
-	puts("-- now it takes them");
-	lesson_looks(looks, &before);
+	puts("-- 16 threads, 8 slots; the CPU does not read");
+	lesson_start(&l, "push", THREADS, (struct lesson_arg[]){ ARG(ring), ARG(next), ARG(polls), ARG(n) }, 4);
+	count_polls(polls);
+	puts("-- now the CPU reads");
+	lesson_polls(polls, &before);
 	start = gpul_clock_ns();
-	n_bad = serve(ring);
+	n_bad = read_all(ring);
 	lesson_join(&l);
-	lesson_looks(looks, &total);
-	printf("%d sent, %d taken, %llu out of order; %.1f looks each, %.2f us each\n", ALL, ALL, n_bad,
+	lesson_polls(polls, &total);
+	printf("%d sent, %d read, %llu out of order; %.1f polls and %.2f us for each\n", ALL, ALL, n_bad,
 	       (double)(total - before) / ALL, (double)(gpul_clock_ns() - start) / 1e3 / ALL);
 	lesson_end(&l);
 	return n_bad != 0;

@@ -1,9 +1,9 @@
-/* 5_fifo.c — gpuload's own FIFO: one queue with one looker, lanes and a proxy thread, time-outs, abort.
+/* 5_fifo.c — gpuload's FIFO: one queue with one polling thread; lanes and a proxy thread; time-outs and abort.
  *
  *     5_fifo [5_fifo.ptx]
  *
- * Read one_queue() beside step 4's main(); then answer() and lanes(), which is how a communication library uses it;
- * then two_ends(). */
+ * Read one_queue() and compare it with main() of step 4; then answer_letters() and lanes(), which use the FIFO as a
+ * communication library does; then time_out_and_abort(). */
 #include <stdio.h>
 
 #include "core/clock.h"
@@ -12,7 +12,7 @@
 
 enum { EACH = 64, ALL = EACH * THREADS };
 
-static gpul_fifo *create(struct lesson *l, unsigned slots, unsigned lanes)
+static gpul_fifo *create_fifo(struct lesson *l, unsigned slots, unsigned lanes)
 {
 	const gpul_fifo_shape shape = { .slots = slots, .lanes = lanes };
 	gpul_error err = { 0 };
@@ -22,9 +22,9 @@ static gpul_fifo *create(struct lesson *l, unsigned slots, unsigned lanes)
 	return f;
 }
 
-/* ---- step 4 again: one queue of 8 slots, a loop of our own ---- */
+/* ---- as in step 4: one queue of 8 slots, and a loop that reads it ---- */
 
-static u64 serve(gpul_fifo *f)
+static u64 read_all(gpul_fifo *f)
 {
 	u64 of_thread[THREADS] = { 0 }, n_bad = 0, n_taken = 0;
 	gpul_fifo_item item[SLOTS];
@@ -41,30 +41,31 @@ static u64 serve(gpul_fifo *f)
 
 static void one_queue(struct lesson *l)
 {
-	gpul_fifo *f = create(l, SLOTS, 1);
+	gpul_fifo *f = create_fifo(l, SLOTS, 1);
 	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
-	struct looks *looks = lesson_host(l, sizeof *looks);
+	struct polls *polls = lesson_host(l, sizeof *polls);
 	u64 n = EACH, n_bad, before = 0, total;
 	uint64_t start, since = 0;
 
-	lesson_start(l, "shared", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(looks), ARG(n) }, 3);
-	for (; before < 100 * THREADS; lesson_wait(&since, "looks"))
-		lesson_looks(looks, &before);
-	printf("%u of %d threads looks over the bus: %llu times so far\n", lesson_looks(looks, &before).n_threads, THREADS,
+	lesson_start(l, "shared", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(polls), ARG(n) }, 3);
+	for (; before < 100 * THREADS; lesson_wait(&since, "polls"))
+		lesson_polls(polls, &before);
+	printf("%u of %d threads polls over the bus: %llu polls so far\n", lesson_polls(polls, &before).n_threads, THREADS,
 	       before);
-	puts("-- now it takes them");
+	puts("-- now the CPU reads");
 	start = gpul_clock_ns();
-	n_bad = serve(f);
+	n_bad = read_all(f);
 	lesson_join(l);
-	lesson_looks(looks, &total);
-	printf("%d sent, %d taken, %llu out of order; %.1f looks each, %.2f us each\n", ALL, ALL, n_bad,
+	lesson_polls(polls, &total);
+	printf("%d sent, %d read, %llu out of order; %.1f polls and %.2f us for each\n", ALL, ALL, n_bad,
 	       (double)(total - before) / ALL, (double)(gpul_clock_ns() - start) / 1e3 / ALL);
 	gpul_fifo_close(f);
 }
 
-/* ---- a lane for each thread, a proxy thread that answers ---- */
+/* ---- a lane for each thread, and a proxy thread that answers ---- */
 
-static gpul_status answer(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+/* The handler of the proxy thread: reads each letter and writes its answer. */
+static gpul_status answer_letters(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	struct letters *letters = context;
 
@@ -72,19 +73,19 @@ static gpul_status answer(void *context, gpul_fifo *fifo, const gpul_fifo_item *
 	for (unsigned i = 0; i < n; i++) {
 		const uint32_t lane = items[i].lane;
 
-		if (letters->question[lane] != items[i].word[0])  /* push_release promised that it is there */
-			return gpul_fail(err, GPUL_EFORMAT, 0, "lane %u: a trigger came before its letter", lane);
+		if (letters->question[lane] != items[i].word[0])  /* push_release guarantees that the letter has arrived */
+			return gpul_fail(err, GPUL_EFORMAT, 0, "lane %u: a trigger arrived before its letter", lane);
 		letters->answer[lane] = letters->question[lane] * letters->question[lane];
 	}
-	return GPUL_OK;  /* the thread releases them now: the kernel's sync returns, and sees the answers */
+	return GPUL_OK;  /* the thread now releases the triggers: the kernel's sync returns and the answers are visible */
 }
 
 static void lanes(struct lesson *l)
 {
-	gpul_fifo *f = create(l, THREADS, THREADS);
+	gpul_fifo *f = create_fifo(l, THREADS, THREADS);
 	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
 	struct letters *letters = lesson_host(l, sizeof *letters);
-	gpul_proxy_desc desc = { .fifos = &f, .n_fifos = 1, .kinds[LETTER] = { answer, letters } };
+	gpul_proxy_desc desc = { .fifos = &f, .n_fifos = 1, .kinds[LETTER] = { answer_letters, letters } };
 	gpul_error err = { 0 };
 	gpul_proxy_stats stats;
 	gpul_proxy *proxy;
@@ -98,13 +99,13 @@ static void lanes(struct lesson *l)
 	lesson_need(gpul_proxy_stop(proxy, &err), &err);
 	for (int i = 0; i < THREADS; i++)
 		n_right += letters->n_right[i];
-	printf("%llu letters, %llu right answers\n", (u64)stats.triggers, n_right);
+	printf("%llu letters, %llu correct answers\n", (u64)stats.triggers, n_right);
 	gpul_fifo_close(f);
 }
 
-/* ---- nobody takes anything ---- */
+/* ---- the CPU reads nothing: a time-out, then an abort ---- */
 
-static void tell_ends(const struct ends *ends)
+static void print_ends(const struct ends *ends)
 {
 	unsigned of_result[4] = { 0 };
 
@@ -114,9 +115,9 @@ static void tell_ends(const struct ends *ends)
 	       of_result[GPUL_FIFO_ABORTED], ends->pushed[0]);
 }
 
-static void two_ends(struct lesson *l)
+static void time_out_and_abort(struct lesson *l)
 {
-	gpul_fifo *f = create(l, SLOTS * THREADS, THREADS);
+	gpul_fifo *f = create_fifo(l, SLOTS * THREADS, THREADS);
 	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
 	struct ends *ends = lesson_host(l, sizeof *ends);
 	u64 timeout_ns = 10000000;  /* 10 ms */
@@ -124,13 +125,13 @@ static void two_ends(struct lesson *l)
 
 	lesson_start(l, "stuck", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(ends), ARG(timeout_ns) }, 3);
 	lesson_join(l);
-	tell_ends(ends);
-	timeout_ns = 60000000000;  /* a minute: only the abort can end it sooner */
+	print_ends(ends);
+	timeout_ns = 60000000000;  /* a minute, so that the abort ends the wait */
 	lesson_start(l, "stuck", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(ends), ARG(timeout_ns) }, 3);
 	gpul_fifo_abort(f, GPUL_FIFO_CODE_STOPPED);
 	lesson_join(l);
-	tell_ends(ends);
-	printf("the abort's code says: %s\n", gpul_fifo_code_text(gpul_fifo_aborted(f), text));
+	print_ends(ends);
+	printf("abort code: %s\n", gpul_fifo_code_text(gpul_fifo_aborted(f), text));
 	gpul_fifo_close(f);
 }
 
@@ -139,12 +140,12 @@ int main(int argc, char **argv)
 	struct lesson l;
 
 	lesson_begin(&l, argc > 1 ? argv[1] : "5_fifo.ptx");
-	puts("-- 16 threads, one queue of 8 slots; the CPU stands still");
+	puts("-- 16 threads, one queue of 8 slots; the CPU does not read");
 	one_queue(&l);
-	puts("-- 16 lanes of one slot, a proxy thread that answers letters");
+	puts("-- 16 lanes of one slot, and a proxy thread that answers letters");
 	lanes(&l);
-	puts("-- nobody takes anything: a time-out of 10 ms, then an abort");
-	two_ends(&l);
+	puts("-- the CPU reads nothing: a time-out of 10 ms, then an abort");
+	time_out_and_abort(&l);
 	lesson_end(&l);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* lesson.c — opening, loading, starting, waiting: nothing of the lesson itself. */
+/* lesson.c — opens the driver, loads and starts kernels, and waits; shared by the five programs. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ void lesson_need(gpul_status st, const gpul_error *err)
 
 void lesson_begin(struct lesson *l, const char *kernels)
 {
-	/* For a .cu, which NVRTC compiles: where gpuload's headers are. */
+	/* For a .cu file, which NVRTC compiles: the folder of gpuload's headers. */
 	const gpul_load_options options = { .nvrtc_args = (const char *const[]){ GPULOAD_INCLUDE, NULL } };
 	gpul_error err = { 0 };
 
@@ -28,7 +28,7 @@ void lesson_begin(struct lesson *l, const char *kernels)
 	lesson_need(gpul_driver_open(GPUL_DRIVER_AUTO, &l->drv, &err), &err);
 	lesson_need(gpul_context_open(l->drv, 0, &l->context, &err), &err);
 	lesson_need(gpul_module_load_file(l->drv, kernels, &options, &l->module, &err), &err);
-	/* Now, and not at the launch: code that is loaded while another kernel waits for us may wait for it. */
+	/* Prepare all kernels now: the driver may not load a kernel while another kernel waits for this thread. */
 	for (size_t i = 0; i < gpul_module_n_kernels(l->module); i++)
 		lesson_need(gpul_kernel_prepare(gpul_module_kernel(l->module, i), &err), &err);
 	lesson_need(gpul_cu(l->drv, &err, cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING)), &err);
@@ -56,7 +56,7 @@ void *lesson_host(struct lesson *l, size_t bytes)
 	lesson_need(gpul_mem_create(l->drv, &desc, &l->mem[l->n_mem], &err), &err);
 	cpu = gpul_mem_cpu(l->mem[l->n_mem]);
 	if ((CUdeviceptr)(uintptr_t)cpu != gpul_mem_gpu(l->mem[l->n_mem])) {
-		fprintf(stderr, "lesson: CPU and GPU see this memory at two addresses\n");
+		fprintf(stderr, "lesson: this memory has different addresses on CPU and GPU\n");
 		exit(1);
 	}
 	l->n_mem++;
@@ -122,13 +122,13 @@ void lesson_join(struct lesson *l)
 		lesson_wait(&since, "the kernel to end");
 }
 
-struct lesson_lookers lesson_looks(const struct looks *looks, u64 *total)
+struct lesson_pollers lesson_polls(const struct polls *polls, u64 *total)
 {
-	struct lesson_lookers who = { .fewest = ~0ull };
+	struct lesson_pollers who = { .fewest = ~0ull };
 
 	*total = 0;
 	for (int i = 0; i < THREADS; i++) {
-		const u64 n = __atomic_load_n(&looks->of_thread[i][0], __ATOMIC_RELAXED);
+		const u64 n = __atomic_load_n(&polls->of_thread[i][0], __ATOMIC_RELAXED);
 
 		*total += n;
 		who.n_threads += n != 0;

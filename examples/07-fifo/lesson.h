@@ -1,6 +1,6 @@
-/* lesson.h — what the five programs have in common: a GPU, a kernel file, memory that both see.
+/* lesson.h — shared by the five programs: a GPU, a file of kernels, and memory that CPU and GPU access.
  *
- * These are programs to look at: the first error ends them, with its text. */
+ * On the first error, these functions print its text and end the program. */
 #ifndef LESSON_H
 #define LESSON_H
 
@@ -15,7 +15,7 @@ struct lesson {
 	const gpul_driver *drv;
 	gpul_context context;
 	gpul_module *module;
-	CUstream stream;   /* the kernels' own */
+	CUstream stream;   /* of the kernels */
 	gpul_mem *mem[4];
 	CUdeviceptr device[4];
 	int n_mem, n_device;
@@ -28,31 +28,31 @@ struct lesson_arg {
 };
 #define ARG(variable) { &(variable), sizeof(variable) }
 
-/* Open GPU 0 (GPULOAD_DRIVER says on which driver), load the kernels of a file: PTX, or CUDA C++. */
+/* Open GPU 0 on the driver that GPULOAD_DRIVER names, and load the kernels of a PTX or CUDA C++ file. */
 void lesson_begin(struct lesson *l, const char *kernels);
 void lesson_end(struct lesson *l);
 
-/* Zeros in host memory, at one address for the CPU and for the GPU; and in device memory, where kernels alone see it. */
+/* Allocate zeroed memory: host memory with one address for CPU and GPU, or device memory for kernels only. */
 void *lesson_host(struct lesson *l, size_t bytes);
 CUdeviceptr lesson_device(struct lesson *l, size_t bytes);
 
-/* Start blocks of one thread each, and go on. */
+/* Start a kernel with blocks of one thread each, without waiting for it. */
 void lesson_start(struct lesson *l, const char *kernel, unsigned blocks, const struct lesson_arg *args, size_t n_args);
-/* Has it ended? */
+/* Whether the kernel has ended. */
 bool lesson_ended(struct lesson *l);
-/* Wait until it has. */
+/* Wait until the kernel has ended. */
 void lesson_join(struct lesson *l);
 
-/* One turn of a loop that waits: lets others have the processor, and ends the program when it has waited for long.
- * since: 0 before the first turn. */
+/* One iteration of a waiting loop: yields the CPU, and ends the program after a time-out.  *since is 0 before the first
+ * iteration. */
 void lesson_wait(uint64_t *since, const char *for_what);
 
-/* Steps 4 and 5: who has looked. */
-struct lesson_lookers {
-	unsigned n_threads; /* that have looked at all */
-	u64 fewest;         /* looks of the thread that has looked least */
+/* Steps 4 and 5: the threads that have polled. */
+struct lesson_pollers {
+	unsigned n_threads; /* the number of threads that have polled */
+	u64 fewest;         /* the lowest number of polls of any thread */
 };
-struct lesson_lookers lesson_looks(const struct looks *looks, u64 *total);
+struct lesson_pollers lesson_polls(const struct polls *polls, u64 *total);
 
 /* End the program with err's text unless st is GPUL_OK. */
 void lesson_need(gpul_status st, const gpul_error *err);

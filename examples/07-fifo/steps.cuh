@@ -1,8 +1,8 @@
-/* steps.cuh — the loads and stores that the kernels of the steps are made of.
+/* steps.cuh — the loads and stores that the kernels of the five steps use.
  *
- * C++ alone does not say what the CPU sees of a GPU's stores, and when; PTX does.  "relaxed": the store arrives whole
- * (8 bytes) and some time; nothing is said of its order with others.  "release": whoever sees this one with an
- * acquire sees everything that this thread stored before.  "sys": seen by CPUs, too, not by this GPU alone. */
+ * C++ does not define when the CPU sees a GPU's stores; PTX does.  "relaxed": the 8 bytes arrive together, without an
+ * order with other stores.  "release": a thread that reads the stored value with an acquire sees everything that this
+ * thread stored before.  "sys": the order includes CPUs, not only this GPU. */
 #ifndef STEPS_CUH
 #define STEPS_CUH
 
@@ -40,7 +40,7 @@ static __device__ u64 now_ns()
 	return ns;
 }
 
-/* Every wait has an end: a kernel that waits for ever hangs the GPU.  False: *p has not got there in 10 s. */
+/* Wait until *p >= at_least.  Returns false after 10 s, because a kernel that waits forever blocks the GPU. */
 static __device__ bool wait_until(const u64 *p, u64 at_least)
 {
 	const u64 start = now_ns();
@@ -51,7 +51,7 @@ static __device__ bool wait_until(const u64 *p, u64 at_least)
 	return true;
 }
 
-/* 1 in even laps, 0 in odd ones, in its place: fresh memory, all zeros, is then no message of lap 0. */
+/* The lap bit: 1 in even laps, 0 in odd laps.  So memory that is all zeros does not contain a message of lap 0. */
 static __device__ u64 lap_of(u64 position, unsigned n_slots)
 {
 	return position / n_slots % 2 ? 0 : LAP;

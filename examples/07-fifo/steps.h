@@ -1,23 +1,23 @@
-/* steps.h — what GPU and CPU both see, in host memory that both map; for C and for CUDA C++. */
+/* steps.h — the data in host memory that GPU and CPU both map; for C and for CUDA C++. */
 #ifndef STEPS_H
 #define STEPS_H
 
 typedef unsigned long long u64;
 
 #define LAP_BIT 63
-#define LAP (1ull << LAP_BIT) /* the topmost bit of a word: which lap it was written in */
+#define LAP (1ull << LAP_BIT) /* the top bit of a word: the lap in which it was written */
 #define PAYLOAD (LAP - 1)
 #define SLOTS 8               /* of a ring; a power of two */
 
-/* Step 1: a message is two words, and its flag says which message they are. */
+/* Step 1: a message of two words, and a flag with the number of the message. */
 struct mailbox {
 	u64 word[2];   /* the GPU writes */
 	u64 flag;      /* the GPU writes */
 	u64 zero[5];
-	u64 looks;     /* the CPU writes: how often it has looked (slow motion) */
+	u64 polls;     /* the CPU writes: its number of polls (slow motion) */
 };
 
-/* Step 2 and later: no flag; each word carries its lap. */
+/* Step 2 and later: no flag; each word contains its lap bit. */
 struct slot {
 	u64 word[2];
 };
@@ -25,32 +25,32 @@ struct slot {
 struct one_slot {
 	struct slot slot; /* the GPU writes */
 	u64 zero[6];
-	u64 looks;        /* the CPU writes */
+	u64 polls;        /* the CPU writes */
 };
 
-/* Steps 3 and 4: position p lies in slot p mod SLOTS, and its lap bit is 1 in even laps, 0 in odd ones. */
+/* Steps 3 and 4: position p uses slot p mod SLOTS, and its lap bit is 1 in even laps, 0 in odd laps. */
 struct ring {
 	struct slot slot[SLOTS]; /* the GPU writes */
-	u64 tail, zero[7];       /* the CPU writes (step 4): positions below it have been taken */
+	u64 tail, zero[7];       /* the CPU writes (step 4): it has read all positions below the tail */
 };
 
-/* Steps 4 and 5: how often each thread has looked at the tail; a cache line for each. */
+/* Steps 4 and 5: how often each thread has polled the tail; one cache line for each thread. */
 #define THREADS 16
-struct looks {
+struct polls {
 	u64 of_thread[THREADS][8]; /* the GPU writes */
 };
 
-/* Step 5: a question and its answer for each thread; the kind of its trigger. */
+/* Step 5: a question and its answer for each thread.  LETTER is the kind of the triggers. */
 #define LETTER 1
 struct letters {
 	u64 question[THREADS]; /* the GPU writes */
 	u64 answer[THREADS];   /* the CPU writes */
-	u64 n_right[THREADS];  /* the GPU writes: answers that were right */
+	u64 n_right[THREADS];  /* the GPU writes: the number of correct answers */
 };
 
-/* Step 5: how waits end. */
+/* Step 5: how each thread's last push ended. */
 struct ends {
-	u64 pushed[THREADS]; /* the GPU writes: positions filled */
+	u64 pushed[THREADS]; /* the GPU writes: the number of positions filled */
 	u64 result[THREADS]; /* the GPU writes: enum gpul_fifo_result */
 };
 
