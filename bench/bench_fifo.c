@@ -1,15 +1,16 @@
-/* bench_fifo.c — what the CPU's end of the proxy FIFO costs: nanoseconds a trigger for poll, a trivial handler, release.
+/* bench_fifo.c — the cost of the CPU's end of the proxy FIFO: nanoseconds for each trigger for poll, trivial handler, release.
  *
  *     bench_fifo [--runs N] [--batch N] [--producers N]
  *
  * For each shape of the FIFO, the best of the runs:
- *     full    every slot was filled before the clock ran: taking out alone
- *     runs    the same with gpul_fifo_poll_run(), which copies nothing, and a release for each run
+ *     full    all slots were filled before the measurement: reading triggers only
+ *     runs    as full, with gpul_fifo_poll_run(), which does not copy, and a release for each run of slots
  *     fed     other threads fill the slots as kernels do, each its share of the lanes
- *     one     one trigger in one lane at random, all others empty: what has to be looked through
- *     empty   a poll that finds nothing
- * Beside them what merely reading the filled slots takes.  The FIFO's memory is plain; a GPU's writes come out of
- * another cache than a core's, so "fed" is only like what `gpuload fifo bench` measures. */
+ *     one     one trigger in one random lane, all other lanes empty: polls all lanes
+ *     empty   a poll that finds no trigger
+ *     reading only the loads of the filled slots, for comparison
+ * The FIFO is in ordinary memory.  A GPU's writes arrive through another cache than a core's writes, so "fed" only
+ * approximates `gpuload fifo bench`. */
 #include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,7 +22,7 @@
 #include "proxy/fifo.h"
 #include "tests/proxy/pusher.h"
 
-enum { MOST_BATCH = 4096, MOST_PRODUCERS = 64, FULL_TRIGGERS = 1 << 20, FED_TRIGGERS = 1 << 22, ROUNDS = 200, A_ROUND = 64 };
+enum { MAX_BATCH = 4096, MAX_PRODUCERS = 64, FULL_TRIGGERS = 1 << 20, FED_TRIGGERS = 1 << 22, ROUNDS = 200, TRIGGERS_PER_ROUND = 64 };
 
 static const gpul_fifo_shape shapes[] = {
 	{ 1, 1 },     { 128, 1 },   { 512, 1 },    { 65536, 1 },    { 64, 8 },        { 128, 128 },
@@ -31,10 +32,10 @@ static const gpul_fifo_shape shapes[] = {
 struct bench {
 	void *area;
 	gpul_fifo *fifo;
-	struct pusher *pushers;      /* one a lane */
+	struct pusher *pushers;      /* one for each lane */
 	gpul_fifo_item *items;
 	unsigned batch, producers, runs;
-	uint64_t sum;                /* the trivial handler's */
+	uint64_t sum;                /* computed by the trivial handler */
 };
 
 struct producer {
@@ -44,7 +45,7 @@ struct producer {
 	uint64_t n;                  /* of each lane */
 };
 
-static unsigned serve(struct bench *b)
+static unsigned handle_batch(struct bench *b)
 {
 	const unsigned n = gpul_fifo_poll(b->fifo, b->items, b->batch);
 
@@ -54,38 +55,38 @@ static unsigned serve(struct bench *b)
 	return n;
 }
 
-static void serve_all(struct bench *b, uint64_t n)
+static void handle_all(struct bench *b, uint64_t n)
 {
 	for (unsigned idle = 1; n > 0; idle++) {
-		const unsigned took = serve(b);
+		const unsigned took = handle_batch(b);
 
 		n -= took;
 		if (took)
 			idle = 0;
-		else if (idle % 1024 == 0)  /* perhaps the producer has no other core */
+		else if (idle % 1024 == 0)  /* the producer may need this core */
 			sched_yield();
 	}
 }
 
-static void fill(struct bench *b, gpul_fifo_shape shape)
+static void fill_slots(struct bench *b, gpul_fifo_shape shape)
 {
 	for (unsigned lane = 0; lane < shape.lanes; lane++)
 		while (pusher_push(&b->pushers[lane], lane, 1))
 			;
 }
 
-/* The quickest round: what a busy machine cannot spoil. */
+/* The fastest round, which other processes hardly change. */
 struct best {
 	double ns;
 	uint64_t start;
 };
 
-static void round_begins(struct best *b)
+static void begin_round(struct best *b)
 {
 	b->start = gpul_clock_ns();
 }
 
-static void round_ends(struct best *b, unsigned n)
+static void end_round(struct best *b, unsigned n)
 {
 	const double ns = (double)(gpul_clock_ns() - b->start) / n;
 
@@ -97,22 +98,22 @@ static double full_ns(struct bench *b, gpul_fifo_shape shape)
 	struct best best = { 0 };
 
 	for (uint64_t n = 0; n < FULL_TRIGGERS; n += shape.slots) {
-		fill(b, shape);
-		round_begins(&best);
-		serve_all(b, shape.slots);
-		round_ends(&best, shape.slots);
+		fill_slots(b, shape);
+		begin_round(&best);
+		handle_all(b, shape.slots);
+		end_round(&best, shape.slots);
 	}
 	return best.ns;
 }
 
-/* The same with triggers that are read where they lie. */
+/* Like full_ns(), but reads the triggers in place. */
 static double runs_ns(struct bench *b, gpul_fifo_shape shape)
 {
 	struct best best = { 0 };
 
 	for (uint64_t n = 0; n < FULL_TRIGGERS; n += shape.slots) {
-		fill(b, shape);
-		round_begins(&best);
+		fill_slots(b, shape);
+		begin_round(&best);
 		for (unsigned left = shape.slots; left > 0;) {
 			gpul_fifo_run run = { 0 };
 
@@ -121,7 +122,7 @@ static double runs_ns(struct bench *b, gpul_fifo_shape shape)
 				b->sum += run.triggers[i].word[0] ^ run.lap;
 			gpul_fifo_release_lane(b->fifo, run.lane, run.position + run.n);
 		}
-		round_ends(&best, shape.slots);
+		end_round(&best, shape.slots);
 		gpul_fifo_release(b->fifo);
 	}
 	return best.ns;
@@ -133,13 +134,13 @@ static double read_ns(struct bench *b, gpul_fifo_shape shape)
 	struct best best = { 0 };
 
 	for (uint64_t n = 0; n < FULL_TRIGGERS; n += shape.slots) {
-		fill(b, shape);
-		round_begins(&best);
+		fill_slots(b, shape);
+		begin_round(&best);
 		for (unsigned i = 0; i < shape.slots; i++)
 			b->sum += __atomic_load_n(&slots[i].word[0], __ATOMIC_ACQUIRE) +
 				  __atomic_load_n(&slots[i].word[1], __ATOMIC_ACQUIRE);
-		round_ends(&best, shape.slots);
-		serve_all(b, shape.slots);
+		end_round(&best, shape.slots);
+		handle_all(b, shape.slots);
 	}
 	return best.ns;
 }
@@ -149,10 +150,10 @@ static double empty_ns(struct bench *b)
 	struct best best = { 0 };
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		round_begins(&best);
-		for (unsigned i = 0; i < A_ROUND; i++)
-			serve(b);
-		round_ends(&best, A_ROUND);
+		begin_round(&best);
+		for (unsigned i = 0; i < TRIGGERS_PER_ROUND; i++)
+			handle_batch(b);
+		end_round(&best, TRIGGERS_PER_ROUND);
 	}
 	return best.ns;
 }
@@ -163,18 +164,18 @@ static double one_ns(struct bench *b, gpul_fifo_shape shape)
 	uint32_t random = 1;
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		round_begins(&best);
-		for (unsigned i = 0; i < A_ROUND; i++) {
+		begin_round(&best);
+		for (unsigned i = 0; i < TRIGGERS_PER_ROUND; i++) {
 			random = random * 1664525 + 1013904223;
 			pusher_push(&b->pushers[(random >> 8) & (shape.lanes - 1)], i, 1);
-			serve_all(b, 1);
+			handle_all(b, 1);
 		}
-		round_ends(&best, A_ROUND);
+		end_round(&best, TRIGGERS_PER_ROUND);
 	}
 	return best.ns;
 }
 
-static void *produce(void *context)
+static void *push_triggers(void *context)
 {
 	struct producer *p = context;
 	struct bench *b = p->bench;
@@ -196,19 +197,19 @@ static void *produce(void *context)
 static double fed_ns(struct bench *b, gpul_fifo_shape shape)
 {
 	const unsigned n_producers = b->producers < shape.lanes ? b->producers : shape.lanes;
-	struct producer all[MOST_PRODUCERS];
+	struct producer all[MAX_PRODUCERS];
 	const uint64_t start = gpul_clock_ns(), laps = (uint64_t)shape.slots << 12, n = laps < FED_TRIGGERS ? laps : FED_TRIGGERS;
 	uint64_t left = 0;
 
 	for (unsigned i = 0; i < n_producers; i++) {
 		all[i] = (struct producer){ .bench = b, .first = i, .step = n_producers, .n = n / n_producers };
-		if (pthread_create(&all[i].thread, NULL, produce, &all[i])) {
-			fputs("bench_fifo: no thread\n", stderr);
+		if (pthread_create(&all[i].thread, NULL, push_triggers, &all[i])) {
+			fputs("bench_fifo: a thread could not be started\n", stderr);
 			exit(1);
 		}
 		left += all[i].n;
 	}
-	serve_all(b, left);
+	handle_all(b, left);
 	for (unsigned i = 0; i < n_producers; i++)
 		pthread_join(all[i].thread, NULL);
 	return (double)(gpul_clock_ns() - start) / (double)n;
@@ -216,7 +217,7 @@ static double fed_ns(struct bench *b, gpul_fifo_shape shape)
 
 enum { FULL, RUNS, FED, ONE, EMPTY, READ, N_COLUMNS };
 
-static void measure(struct bench *b, gpul_fifo_shape shape)
+static void measure_shape(struct bench *b, gpul_fifo_shape shape)
 {
 	double best[N_COLUMNS] = { 0 };
 
@@ -246,7 +247,7 @@ static bool bench_shape(struct bench *b, gpul_fifo_shape shape)
 	}
 	for (unsigned lane = 0; lane < shape.lanes; lane++)
 		b->pushers[lane] = pusher_of(b->area, lane);
-	measure(b, shape);
+	measure_shape(b, shape);
 	gpul_fifo_close(b->fifo);
 	free(b->pushers);
 	free(b->area);
@@ -265,10 +266,10 @@ int main(int argc, char **argv)
 			good = false;
 		else
 			*(opt == 'r' ? &b.runs : opt == 'b' ? &b.batch : &b.producers) = (unsigned)strtoul(optarg, NULL, 10);
-	if (!good || optind < argc || b.runs < 1 || b.batch < 1 || b.batch > MOST_BATCH || b.producers < 1 ||
-	    b.producers > MOST_PRODUCERS) {
-		fprintf(stderr, "usage: bench_fifo [--runs N] [--batch 1...%d] [--producers 1...%d]\n", MOST_BATCH,
-			MOST_PRODUCERS);
+	if (!good || optind < argc || b.runs < 1 || b.batch < 1 || b.batch > MAX_BATCH || b.producers < 1 ||
+	    b.producers > MAX_PRODUCERS) {
+		fprintf(stderr, "usage: bench_fifo [--runs N] [--batch 1...%d] [--producers 1...%d]\n", MAX_BATCH,
+			MAX_PRODUCERS);
 		return 2;
 	}
 	b.items = calloc(b.batch, sizeof(*b.items));

@@ -1,21 +1,19 @@
-/* bench_fifo_bus.c — what the bus allows a queue from GPU to CPU: stores, fences and looks, with nothing around them.
+/* bench_fifo_bus.c — the limits of the bus for a queue from GPU to CPU: the rates of stores, fences and polls alone.
  *
  *     bench_fifo_bus [--driver auto|nvidia|soft] [--rounds 2000]
  *
- * Blocks of one thread do the same thing over and over: store 16 bytes to lines of their own in host memory, fence, or
- * look at a line there.  Nobody waits for anybody and no CPU takes part, so no queue that fences before each trigger, or
- * looks before each, is faster.  A figure is nanoseconds a round, the median of five; in brackets the rounds of all
- * threads together, in millions a second. */
+ * Blocks of one thread repeat a round: store 16 bytes to the thread's own lines in host memory, execute a fence, or poll a
+ * line there.  No thread waits for another thread or a CPU, so a queue that needs a fence or a poll for each trigger cannot
+ * be faster.  Each figure is the time of a round in nanoseconds, the median of five; the figure in brackets is the number
+ * of rounds of all threads together, in millions a second. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/timed.h"
-#include "driver/context.h"
-#include "loader/loader.h"
 
-enum { LOOK = 1, LOOK_AT_ONE = 2, FENCE = 4, GPU_FENCE = 8, STORE = 16 };
+enum { POLL = 1, POLL_ONE_LINE = 2, FENCE = 4, GPU_FENCE = 8, STORE = 16 };
 enum { RUNS = 5, MOST_THREADS = 512, THREAD_BYTES = 1024, LINE_BYTES = 64 };
 enum { BYTES = MOST_THREADS * (THREAD_BYTES + LINE_BYTES) };
 
@@ -24,9 +22,9 @@ static const struct { const char *name, *title; int what; } rows[] = {
 	{ "fence", "fence.acq_rel.sys", FENCE },
 	{ "fence_store", "fence.acq_rel.sys, store", FENCE | STORE },
 	{ "gpu_fence_store", "fence.acq_rel.gpu, store", GPU_FENCE | STORE },
-	{ "look", "look, each at its own line", LOOK },
-	{ "look_one", "look, all at one line", LOOK_AT_ONE },
-	{ "look_fence", "look, fence.acq_rel.sys", LOOK | FENCE },
+	{ "poll", "poll, each thread of its own line", POLL },
+	{ "poll_one", "poll, all threads of one line", POLL_ONE_LINE },
+	{ "poll_fence", "poll, fence.acq_rel.sys", POLL | FENCE },
 };
 static const unsigned threads[] = { 1, 8, 64, 512 };
 enum { N_ROWS = sizeof rows / sizeof *rows, N_THREADS = sizeof threads / sizeof *threads };
@@ -47,10 +45,10 @@ static void write_kernel(FILE *to, const char *name, int what)
 		"	ld.param.u64 %%line, [lines];\n	ld.param.u64 %%slots, [slots];\n	ld.param.u64 %%n, [rounds];\n"
 		"	mov.u32 %%b, %%ctaid.x;\n	mad.wide.u32 %%slots, %%b, %d, %%slots;\n",
 		name, THREAD_BYTES);
-	if (!(what & LOOK_AT_ONE))
+	if (!(what & POLL_ONE_LINE))
 		fprintf(to, "	mad.wide.u32 %%line, %%b, %d, %%line;\n", LINE_BYTES);
 	fputs("	mov.u64 %i, 0;\n	mov.u64 %seen, 0;\nmore:\n", to);
-	if (what & (LOOK | LOOK_AT_ONE))
+	if (what & (POLL | POLL_ONE_LINE))
 		fputs("	ld.acquire.sys.global.v2.u64 {%tail, %abort}, [%line];\n"
 		      "	or.b64 %seen, %seen, %tail;\n", to);
 	if (what & FENCE)
@@ -62,35 +60,23 @@ static void write_kernel(FILE *to, const char *name, int what)
 			    "	add.u64 %%slot, %%slot, %%slots;\n"
 			    "	st.relaxed.sys.global.v2.u64 [%%slot], {%%i, %%i};\n", THREAD_BYTES - 16);
 	fputs("	add.u64 %i, %i, 1;\n	setp.lt.u64 %q, %i, %n;\n	@%q bra more;\n"
-	      "	st.global.u64 [%slots], %seen;\n	ret;\n}\n", to);  /* so that the looks have to be made */
+	      "	st.global.u64 [%slots], %seen;\n	ret;\n}\n", to);  /* uses the polled value, so that the driver cannot remove the loads */
 }
 
-static gpul_status load(struct bench *b, gpul_error *err)
+static void write_kernels(FILE *to)
 {
-	char *text = NULL;
-	size_t n_bytes;
-	FILE *f = open_memstream(&text, &n_bytes);
-	gpul_status st;
-
-	if (!f)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels");
-	fputs(".version 6.4\n.target sm_70\n.address_size 64\n", f);
 	for (int r = 0; r < N_ROWS; r++)
-		write_kernel(f, rows[r].name, rows[r].what);
-	fclose(f);
-	st = gpul_module_load_ptx(b->drv, text, n_bytes, "bus.ptx", NULL, &b->module, err);
-	free(text);
-	return st;
+		write_kernel(to, rows[r].name, rows[r].what);
 }
 
-static int by_size(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	const double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-/* Milliseconds. */
+/* The median time of a launch in milliseconds. */
 static gpul_status median_ms(struct bench *b, const gpul_kernel *kernel, unsigned n, double *out, gpul_error *err)
 {
 	const gpul_launch_config config = { .grid = { n, 1, 1 }, .block = { 1, 1, 1 }, .stream = b->timed.stream };
@@ -100,23 +86,23 @@ static gpul_status median_ms(struct bench *b, const gpul_kernel *kernel, unsigne
 	double ms[RUNS + 1];
 	gpul_status st = GPUL_OK;
 
-	for (int i = 0; !st && i <= RUNS; i++) {  /* the first warms up */
+	for (int i = 0; !st && i <= RUNS; i++) {  /* the first run is a warm-up */
 		st = timed_begin(&b->timed, err);
 		st = st ? st : gpul_kernel_launch(kernel, &config, args, sizes, 3, err);
 		st = st ? st : timed_end(&b->timed, &ms[i], err);
 	}
 	if (st)
 		return st;
-	qsort(ms + 1, RUNS, sizeof *ms, by_size);
+	qsort(ms + 1, RUNS, sizeof *ms, compare_doubles);
 	*out = ms[1 + RUNS / 2];
 	return GPUL_OK;
 }
 
-static gpul_status measure(struct bench *b, gpul_error *err)
+static gpul_status measure_rows(struct bench *b, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	puts("| a round, ns (all together, M/s) | 1 thread | 8 | 64 | 512 |\n|---|--:|--:|--:|--:|");
+	puts("| a round, ns (all threads, M/s) | 1 thread | 8 | 64 | 512 |\n|---|--:|--:|--:|--:|");
 	for (int r = 0; !st && r < N_ROWS; r++) {
 		const gpul_kernel *kernel = NULL;
 
@@ -133,23 +119,23 @@ static gpul_status measure(struct bench *b, gpul_error *err)
 	return st;
 }
 
-static gpul_status make(struct bench *b, gpul_error *err)
+static gpul_status run_bench(const gpul_driver *drv, void *bench, gpul_error *err)
 {
-	gpul_status st = load(b, err);
+	struct bench *b = bench;
+	gpul_status st = timed_load_ptx(drv, ".version 6.4\n.target sm_70\n.address_size 64\n", write_kernels, &b->module, err);
 
-	st = st ? st : timed_open(&b->timed, b->drv, err);
-	st = st ? st : gpul_cu(b->drv, err, cuMemHostAlloc(&b->host, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
-	if (!st)
+	b->drv = drv;
+	st = st ? st : timed_open(&b->timed, drv, err);
+	st = st ? st : gpul_cu(drv, err, cuMemHostAlloc(&b->host, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+	if (!st) {
 		memset(b->host, 0, BYTES);
-	return st;
-}
-
-static void drop(struct bench *b)
-{
+		st = measure_rows(b, err);
+	}
 	if (b->host)
-		b->drv->cuMemFreeHost(b->host);
+		drv->cuMemFreeHost(b->host);
 	timed_close(&b->timed);
 	gpul_module_unload(b->module);
+	return st;
 }
 
 int main(int argc, char **argv)
@@ -158,9 +144,6 @@ int main(int argc, char **argv)
 					       { "rounds", required_argument, NULL, 'r' }, { NULL, 0, NULL, 0 } };
 	struct bench b = { .rounds = 2000 };
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
-	gpul_context context;
-	gpul_error err = { 0 };
-	gpul_status st;
 	bool good = true;
 
 	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;)
@@ -171,15 +154,5 @@ int main(int argc, char **argv)
 		fputs("usage: bench_fifo_bus [--driver D] [--rounds N]\n", stderr);
 		return 2;
 	}
-	st = gpul_driver_open(choice, &b.drv, &err);
-	st = st ? st : gpul_context_open(b.drv, 0, &context, &err);
-	if (!st) {
-		st = make(&b, &err);
-		st = st ? st : measure(&b, &err);
-		drop(&b);
-		gpul_context_close(&context);
-	}
-	if (st)
-		fprintf(stderr, "bench_fifo_bus: %s\n", err.text);
-	return st != GPUL_OK;
+	return timed_run("bench_fifo_bus", choice, run_bench, &b);
 }

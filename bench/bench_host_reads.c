@@ -1,9 +1,11 @@
-/* bench_host_reads.c — how fast a kernel reads host memory, whatever its loads look like, beside the copy engine.
+/* bench_host_reads.c — the rate at which kernels with different load instructions read host memory, and that of the copy
+ * engine.
  *
  *     bench_host_reads [--driver auto|nvidia|soft] [--bytes 256M]
  *
- * Why cli/sum/sum_stage.c is there.  Each thread has eight loads of 16 bytes on their way at once; a block of 256 threads reads
- * 32 KiB, then the next 32 KiB that are its own; with "all" each block reads one piece.  A rate is the best of five. */
+ * The copy engine is faster, which is the reason for cli/sum/sum_stage.c.  Each thread has eight loads of 16 bytes in flight.  A
+ * block of 256 threads reads pieces of 32 KiB in a grid-stride loop; in the column "all", each block reads one piece.  A rate is
+ * the best of five. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,17 +13,15 @@
 
 #include "bench/timed.h"
 #include "cli/lib/value.h"
-#include "driver/context.h"
-#include "loader/loader.h"
 
-enum { THREADS = 256, LOADS = 8, PIECE_BYTES = THREADS * LOADS * 16, RUNS = 5, TAIL_BYTES = 4096 };
+enum { THREADS = 256, LOADS = 8, PIECE_BYTES = THREADS * LOADS * 16, RUNS = 5, OUT_BYTES = 4096 };
 
 static const struct { const char *name, *op; } kernels[] = {
 	{ "plain", "" }, { "ca", ".ca" }, { "cg", ".cg" }, { "cs", ".cs" }, { "cv", ".cv" }, { "nc", ".nc" },
 	{ "l2_64", ".L2::64B" }, { "l2_128", ".L2::128B" }, { "l2_256", ".L2::256B" },
 	{ "nc_256", ".nc.L1::no_allocate.L2::256B" },
 };
-static const unsigned grids[] = { 8, 32, 132, 528, 0 };  /* 0: all */
+static const unsigned grids[] = { 8, 32, 132, 528, 0 };  /* 0: one block for each piece */
 enum { N_KERNELS = sizeof kernels / sizeof *kernels, N_GRIDS = sizeof grids / sizeof *grids };
 
 struct bench {
@@ -33,7 +33,7 @@ struct bench {
 	struct timed timed;
 };
 
-/* One kernel: what it reads is folded into one word, so that it has to be read. */
+/* Write one kernel.  It combines all values into one stored word, so that the driver cannot remove the loads. */
 static void write_kernel(FILE *to, const char *name, const char *op)
 {
 	fprintf(to,
@@ -56,26 +56,14 @@ static void write_kernel(FILE *to, const char *name, const char *op)
 	      "	mad.wide.u32 %x, %t, 4, %o;\n	st.global.u32 [%x], %s;\n	ret;\n}\n", to);
 }
 
-static gpul_status load(struct bench *b, gpul_error *err)
+static void write_kernels(FILE *to)
 {
-	char *text = NULL;
-	size_t n_bytes;
-	FILE *f = open_memstream(&text, &n_bytes);
-	gpul_status st;
-
-	if (!f)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels");
-	fputs(".version 7.4\n.target sm_80\n.address_size 64\n", f);
 	for (int k = 0; k < N_KERNELS; k++)
-		write_kernel(f, kernels[k].name, kernels[k].op);
-	fclose(f);
-	st = gpul_module_load_ptx(b->drv, text, n_bytes, "reads.ptx", NULL, &b->module, err);
-	free(text);
-	return st;
+		write_kernel(to, kernels[k].name, kernels[k].op);
 }
 
-/* kernel NULL: the copy engine. */
-static gpul_status go(struct bench *b, const gpul_kernel *kernel, unsigned grid, gpul_error *err)
+/* Queue a launch of the kernel, or with NULL a copy by the copy engine. */
+static gpul_status queue_read(struct bench *b, const gpul_kernel *kernel, unsigned grid, gpul_error *err)
 {
 	uint64_t at = (uintptr_t)b->host, end = at + b->bytes, out = b->out;
 	const gpul_launch_config config = { .grid = { grid ? grid : (unsigned)(b->bytes / PIECE_BYTES), 1, 1 },
@@ -96,7 +84,7 @@ static gpul_status best_gbs(struct bench *b, const gpul_kernel *kernel, unsigned
 		double ms = 0;
 
 		st = timed_begin(&b->timed, err);
-		st = st ? st : go(b, kernel, grid, err);
+		st = st ? st : queue_read(b, kernel, grid, err);
 		st = st ? st : timed_end(&b->timed, &ms, err);
 		if (!st && (double)b->bytes / ms * 1e-6 > *gbs)
 			*gbs = (double)b->bytes / ms * 1e-6;
@@ -104,7 +92,7 @@ static gpul_status best_gbs(struct bench *b, const gpul_kernel *kernel, unsigned
 	return st;
 }
 
-static gpul_status measure(struct bench *b, gpul_error *err)
+static gpul_status measure_kernels(struct bench *b, gpul_error *err)
 {
 	double gbs, least = 0, most = 0;
 	gpul_status st = best_gbs(b, NULL, 0, &gbs, err);
@@ -129,29 +117,29 @@ static gpul_status measure(struct bench *b, gpul_error *err)
 	return st;
 }
 
-static gpul_status make(struct bench *b, gpul_error *err)
+static gpul_status run_bench(const gpul_driver *drv, void *bench, gpul_error *err)
 {
-	gpul_status st = load(b, err);
+	struct bench *b = bench;
+	gpul_status st = timed_load_ptx(drv, ".version 7.4\n.target sm_80\n.address_size 64\n", write_kernels, &b->module, err);
 
-	st = st ? st : timed_open(&b->timed, b->drv, err);
-	st = st ? st : gpul_cu(b->drv, err, cuMemHostAlloc(&b->host, b->bytes, CU_MEMHOSTALLOC_DEVICEMAP));
-	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->device, b->bytes));
-	st = st ? st : gpul_cu(b->drv, err, cuMemAlloc(&b->out, TAIL_BYTES));
-	if (!st)
+	b->drv = drv;
+	st = st ? st : timed_open(&b->timed, drv, err);
+	st = st ? st : gpul_cu(drv, err, cuMemHostAlloc(&b->host, b->bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&b->device, b->bytes));
+	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&b->out, OUT_BYTES));
+	if (!st) {
 		memset(b->host, 1, b->bytes);
-	return st;
-}
-
-static void drop(struct bench *b)
-{
+		st = measure_kernels(b, err);
+	}
 	if (b->out)
-		b->drv->cuMemFree(b->out);
+		drv->cuMemFree(b->out);
 	if (b->device)
-		b->drv->cuMemFree(b->device);
+		drv->cuMemFree(b->device);
 	if (b->host)
-		b->drv->cuMemFreeHost(b->host);
+		drv->cuMemFreeHost(b->host);
 	timed_close(&b->timed);
 	gpul_module_unload(b->module);
+	return st;
 }
 
 int main(int argc, char **argv)
@@ -160,9 +148,6 @@ int main(int argc, char **argv)
 					       { "bytes", required_argument, NULL, 'b' }, { NULL, 0, NULL, 0 } };
 	struct bench b = { .bytes = (size_t)256 << 20 };
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
-	gpul_context context;
-	gpul_error err = { 0 };
-	gpul_status st;
 	bool good = true;
 
 	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;)
@@ -173,15 +158,5 @@ int main(int argc, char **argv)
 		fputs("usage: bench_host_reads [--driver D] [--bytes a multiple of 32K]\n", stderr);
 		return 2;
 	}
-	st = gpul_driver_open(choice, &b.drv, &err);
-	st = st ? st : gpul_context_open(b.drv, 0, &context, &err);
-	if (!st) {
-		st = make(&b, &err);
-		st = st ? st : measure(&b, &err);
-		drop(&b);
-		gpul_context_close(&context);
-	}
-	if (st)
-		fprintf(stderr, "bench_host_reads: %s\n", err.text);
-	return st != GPUL_OK;
+	return timed_run("bench_host_reads", choice, run_bench, &b);
 }

@@ -1,9 +1,9 @@
-/* bench_images.c — how long it takes to list the images of libraries, and what it costs in memory.
+/* bench_images.c — the time and the memory that listing the images of libraries takes.
  *
  *     bench_images [--runs N] FILE...
  *
- * Best of N runs: wall clock from opening to closing; beside it, of the same run, the CPU time of all
- * threads, which tells whether something else had the cores.  Peak memory is the process's so far. */
+ * Best of N runs: the wall-clock time from opening to closing, and the CPU time of all threads in that
+ * run, which shows whether other processes used the cores.  Peak memory is that of the process so far. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static gpul_status run_once(const char *path, struct cost *c, gpul_error *err)
 	return GPUL_OK;
 }
 
-static int measure(const char *path, int n_runs)
+static int measure_file(const char *path, int n_runs)
 {
 	struct cost best = { 0 }, c = { 0 };
 	gpul_error err = { 0 };
@@ -93,8 +93,8 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	if (optind == argc)
-		printf("bench_images: no files named, nothing measured\n");
+		printf("bench_images: no files given, nothing measured\n");
 	for (int i = optind; i < argc; i++)
-		failed |= measure(argv[i], n_runs);
+		failed |= measure_file(argv[i], n_runs);
 	return failed;
 }

@@ -1,10 +1,10 @@
-/* bench_kernels.c — how long it takes to list the images of a file, and every kernel in them.
+/* bench_kernels.c — the time that listing the images of a file and all of their kernels takes.
  *
  *     bench_kernels [--runs N] [FILE...]       without files: the toolkit's libcublas and libnccl
  *
- * Best of N runs.  Wall clock, since the kernels are read on all cores; beside it the CPU time of all
- * threads, which other work on the machine changes less.  One run of bare unpacking, on one core, says
- * what of it is the decompressors'. */
+ * Best of N runs: the wall-clock time, because the kernels are read on all cores, and the CPU time of all
+ * threads, which other processes change less.  One run that only unpacks, on one core, measures the share
+ * of decompression. */
 #include <getopt.h>
 #include <glob.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static double now_ms(void)
 	return (double)gpul_clock_ns() * 1e-6;
 }
 
-static gpul_status count(const gpul_image *image, const gpul_kernel_table *table,
+static gpul_status count_kernels(const gpul_image *image, const gpul_kernel_table *table,
 			 const gpul_error *failed, void *context, gpul_error *err)
 {
 	struct figures *f = context;
@@ -85,7 +85,7 @@ static gpul_status run_once(const char *path, struct figures *best, gpul_error *
 	keep_best(&best->list_ms, now_ms() - start);
 	start = now_ms();
 	cpu = cpu_ms();
-	st = gpul_kernels_visit(images, NULL, count, &f, NULL, err);
+	st = gpul_kernels_visit(images, NULL, count_kernels, &f, NULL, err);
 	keep_best(&best->cpu_ms, cpu_ms() - cpu);
 	keep_best(&best->kernels_ms, now_ms() - start);
 	gpul_images_all(images, &best->n_images);
@@ -98,7 +98,7 @@ static gpul_status run_once(const char *path, struct figures *best, gpul_error *
 	return st;
 }
 
-static int measure(const char *path, int n_runs)
+static int measure_file(const char *path, int n_runs)
 {
 	struct figures best = { 0 };
 	gpul_error err = { 0 };
@@ -118,7 +118,7 @@ static int measure(const char *path, int n_runs)
 	return best.n_damaged != 0;
 }
 
-/* Two libraries that were measured before, where a toolkit is. */
+/* Measure the two libraries of docs/measured.md, if a toolkit is installed. */
 static int measure_toolkit(int n_runs)
 {
 	glob_t found = { 0 };
@@ -127,9 +127,9 @@ static int measure_toolkit(int n_runs)
 	glob("/usr/local/cuda/lib64/libcublas.so.[0-9]*", 0, NULL, &found);
 	glob("/usr/local/cuda/lib64/libnccl.so.[0-9]", GLOB_APPEND, NULL, &found);
 	if (found.gl_pathc == 0)
-		printf("bench_kernels: no libraries in /usr/local/cuda: name files\n");
+		printf("bench_kernels: no libraries in /usr/local/cuda: give files as arguments\n");
 	for (size_t i = 0; i < found.gl_pathc; i++)
-		failed |= measure(found.gl_pathv[i], n_runs);
+		failed |= measure_file(found.gl_pathv[i], n_runs);
 	globfree(&found);
 	return failed;
 }
@@ -148,6 +148,6 @@ int main(int argc, char **argv)
 	if (optind == argc)
 		return measure_toolkit(n_runs);
 	for (int i = optind; i < argc; i++)
-		failed |= measure(argv[i], n_runs);
+		failed |= measure_file(argv[i], n_runs);
 	return failed;
 }

@@ -1,9 +1,9 @@
-/* bench_launch.c — what gpul_kernel_launch() adds to the driver's own cuLaunchKernel().
+/* bench_launch.c — the time that gpul_kernel_launch() adds to the driver's cuLaunchKernel().
  *
  *     bench_launch [--driver auto|nvidia|soft] [--launches N] [--pairs N]
  *
- * Batches of one and of the other in turn, each waited for at its end, of an empty kernel with two
- * arguments.  Whatever the machine does hits both; the ratio is the median over the pairs. */
+ * Launches an empty kernel with two arguments, in alternate batches of each call, and waits at the end of
+ * each batch.  Other load on the machine affects both; the ratio is the median over the pairs. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,8 +54,8 @@ static void close_all(struct bench *b)
 	gpul_context_close(&b->context);
 }
 
-/* Nanoseconds a launch. */
-static gpul_status batch(const struct bench *b, bool bare, double *ns, gpul_error *err)
+/* Time one batch; *ns is the time of one launch. */
+static gpul_status time_batch(const struct bench *b, bool bare, double *ns, gpul_error *err)
 {
 	static const gpul_launch_config config = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
 	static const size_t sizes[] = { 8, 4 };
@@ -74,7 +74,7 @@ static gpul_status batch(const struct bench *b, bool bare, double *ns, gpul_erro
 	return st;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -83,11 +83,11 @@ static int compare(const void *a, const void *b)
 
 static double median(double *v, int n)
 {
-	qsort(v, (size_t)n, sizeof *v, compare);
+	qsort(v, (size_t)n, sizeof *v, compare_doubles);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-static gpul_status measure(const struct bench *b, gpul_error *err)
+static gpul_status measure_pairs(const struct bench *b, gpul_error *err)
 {
 	double *ours = calloc(3 * (size_t)b->pairs, sizeof *ours), *bare = ours + b->pairs;
 	double *ratio = bare + b->pairs, warm;
@@ -95,13 +95,13 @@ static gpul_status measure(const struct bench *b, gpul_error *err)
 
 	if (!ours)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %d pairs", b->pairs);
-	st = batch(b, true, &warm, err);
+	st = time_batch(b, true, &warm, err);
 	if (!st)
-		st = batch(b, false, &warm, err);
+		st = time_batch(b, false, &warm, err);
 	for (int i = 0; !st && i < b->pairs; i++) {
-		st = batch(b, i % 2, i % 2 ? &bare[i] : &ours[i], err);
+		st = time_batch(b, i % 2, i % 2 ? &bare[i] : &ours[i], err);
 		if (!st)
-			st = batch(b, !(i % 2), i % 2 ? &ours[i] : &bare[i], err);
+			st = time_batch(b, !(i % 2), i % 2 ? &ours[i] : &bare[i], err);
 		ratio[i] = bare[i] > 0 ? ours[i] / bare[i] : 0;
 	}
 	if (!st) {
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 		return 2;
 	st = open_all(&b, choice, &err);
 	if (!st)
-		st = measure(&b, &err);
+		st = measure_pairs(&b, &err);
 	close_all(&b);
 	if (st)
 		fprintf(stderr, "bench_launch: %s\n", err.text);

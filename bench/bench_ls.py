@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""bench_ls.py — whole processes: `gpuload ls` on NVIDIA's libraries, beside cuobjdump where there is one.
+"""bench_ls.py — the time of `gpuload ls` on NVIDIA's libraries, compared with cuobjdump if it is installed.
 
     bench/bench_ls.py [--runs N] [--build DIR] [--folder DIR]... [LIBRARY...]
 
-Each figure is of a whole process whose output goes to /dev/null, files in the page cache.  What is compared is started
-in turn, so that whatever the machine does hits both: `ls` and `cuobjdump -res-usage` tell each kernel's resources,
-`ls --images` and `cuobjdump -lelf` which images there are.
+Each figure is the time of a whole process that writes to /dev/null, with its files in the page cache.  Compared programs run
+alternately, so that other load on the machine affects both: `ls` and `cuobjdump -res-usage` print the resources of each
+kernel, `ls --images` and `cuobjdump -lelf` list the images.
 """
 import argparse, glob, os, shutil, statistics, sys, time
 
@@ -18,7 +18,7 @@ FOLDERS = ["/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64", "/usr/
 
 
 def library(name, folders):
-    """The newest lib<name>.so there; None: there is none."""
+    """The newest lib<name>.so in the folders, or None."""
     hits = [f for d in folders for f in sorted(glob.glob(f"{d}/lib{name}.so*"))]
     return os.path.realpath(hits[-1]) if hits else None
 
@@ -36,10 +36,10 @@ def run(command):
 
 
 def measure(commands, runs):
-    """[(least ms, median ms, median CPU ms, peak MB)] of commands started in turn; the first round only warms."""
+    """[(least ms, median ms, median CPU ms, peak MB)] of commands that run alternately; the first round is a warm-up."""
     rounds = [[run(c) for c in commands] for _ in range(runs + 1)]
     for command, (*_, status) in zip(commands, rounds[0]):
-        if status:  # 1, too, where a library has no device code
+        if status:  # 1 also means that the library has no device code
             print(f"bench_ls.py: {' '.join(command)}: exit status {status}", file=sys.stderr)
     columns = zip(*rounds[1:])
     median = lambda c, i: statistics.median(r[i] for r in c)

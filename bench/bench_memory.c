@@ -1,12 +1,12 @@
-/* bench_memory.c — memory that GPUs, CPUs and other processes share, beside the driver's bare
- * calls in one run.
+/* bench_memory.c — the cost of memory that GPUs, CPUs and processes share, compared with the driver's
+ * bare calls.
  *
  *     bench_memory [--driver auto|nvidia|soft] [--bytes 64M] [--big 1G] [--runs N] [--json]
  *                  [--only alloc|attach|gpu|cpu]
  *
- * Ours and the bare calls are timed in turn, so that whatever the machine does hits both.  A
- * ratio is the median of the pairs' ratios.  On the software driver the kernels read 16 MiB
- * unless --big says otherwise. */
+ * gpuload's functions and the bare calls alternate, so that other load on the machine affects both.  A
+ * ratio is the median of the pairs' ratios.  On the software driver the kernels read 16 MiB unless
+ * --big gives another size. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct request {
 	struct memory_victims *victims;
 };
 
-static bool wants(const struct request *r, const char *part)
+static bool is_requested(const struct request *r, const char *part)
 {
 	return !r->only || !strcmp(r->only, part);
 }
@@ -52,13 +52,13 @@ static gpul_status measure(struct request *r, gpul_error *err)
 	memory_rows_begin(b);
 	if (!st && r->victims)
 		st = memory_kill(r->victims, err);
-	if (!st && wants(r, "alloc"))
+	if (!st && is_requested(r, "alloc"))
 		st = memory_alloc(b, err);
 	if (!st && r->owner)
 		st = memory_attach(b, r->owner, err);
-	if (!st && wants(r, "gpu"))
+	if (!st && is_requested(r, "gpu"))
 		st = memory_gpu(b, err);
-	if (!st && wants(r, "cpu"))
+	if (!st && is_requested(r, "cpu"))
 		st = memory_cpu(b, err);
 	if (!st && r->json)
 		memory_rows_json(b);
@@ -70,9 +70,9 @@ static int run(struct request *r)
 	gpul_error err = { 0 };
 	gpul_status st;
 
-	if (wants(r, "cpu"))
+	if (is_requested(r, "cpu"))
 		r->victims = memory_victims_start(VICTIMS);
-	if (wants(r, "attach"))
+	if (is_requested(r, "attach"))
 		r->owner = memory_owner_start(r->choice, r->bench.bytes);
 	st = open_all(r, &err);
 	st = st ? st : measure(r, &err);

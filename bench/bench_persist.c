@@ -1,10 +1,10 @@
-/* bench_persist.c — how fast a kernel that stays resident pushes to a CPU thread and is
- * acknowledged.
+/* bench_persist.c — the rate at which a persistent kernel pushes messages to a CPU thread and
+ * receives acknowledgements.
  *
  *     bench_persist [--pushes N]
  *
- * Runs tests/corpus's persist kernel with 1, 4 and 16 blocks: on all CPUs, then with kernel and
- * CPU thread together on one. */
+ * Runs the kernel of tests/corpus/persist.cu with 1, 4 and 16 blocks: on all CPUs, then with the kernel and
+ * the CPU thread on one CPU. */
 #include <getopt.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -22,9 +22,9 @@ struct ring {
 	_Atomic uint64_t head, tail, tailcache, stop;
 };
 
-/* Take and acknowledge every push.  On one CPU the interpreter's worker gives way when its
- * kernel only waits; this side does the same. */
-static void serve(struct ring *r, uint64_t pushes)
+/* Read and acknowledge every push.  On one CPU, the interpreter's worker yields while its kernel waits,
+ * and this thread yields while no push has arrived. */
+static void acknowledge_pushes(struct ring *r, uint64_t pushes)
 {
 	for (uint64_t h = 0, idle = 0; h < pushes;) {
 		uint64_t first = atomic_load_explicit(&r->slots[h % SLOTS].word[0],
@@ -38,7 +38,7 @@ static void serve(struct ring *r, uint64_t pushes)
 	}
 }
 
-static _Bool measure(const char *where, uint32_t blocks, uint64_t pushes)
+static _Bool measure_blocks(const char *where, uint32_t blocks, uint64_t pushes)
 {
 	struct session s;
 	struct session_shape shape = { { blocks, 1, 1 }, { 32, 1, 1 } };
@@ -57,7 +57,7 @@ static _Bool measure(const char *where, uint32_t blocks, uint64_t pushes)
 		double start = now_ms();
 		gpul_exec_launch *l = session_start(&s, &shape);
 		if (l)
-			serve(r, each * blocks);
+			acknowledge_pushes(r, each * blocks);
 		session_finish(&s, l);
 		double us = (now_ms() - start) * 1e3 / (double)(each * blocks);
 		if (!s.err.status)
@@ -103,10 +103,10 @@ int main(int argc, char **argv)
 	}
 	printf("| CPUs     | blocks | us each  |\n|----------|-------:|---------:|\n");
 	for (size_t i = 0; i < 3; i++)
-		failed |= !measure("all", blocks[i], pushes);
+		failed |= !measure_blocks("all", blocks[i], pushes);
 	if (!stay_on_one_cpu())
 		return 1;
 	for (size_t i = 0; i < 3; i++)
-		failed |= !measure("one", blocks[i], pushes);
+		failed |= !measure_blocks("one", blocks[i], pushes);
 	return failed;
 }

@@ -1,15 +1,15 @@
-/* bench_proxy.c — what the proxy's thread adds to the FIFO's CPU end, what it costs when idle, and what sleeping adds to a
- * trigger's way.
+/* bench_proxy.c — the time that the proxy thread adds to the FIFO's CPU end, its cost when idle, and the latency that its
+ * sleep adds to a trigger.
  *
  *     bench_proxy [--runs N] [--idle-ms N]
  *
- * First table: nanoseconds a trigger, of slots that were filled before the clock ran, best of the runs; the handler adds
- * up a word.  "bare" is a loop of poll, the same sum, release; the others are the thread's, with triggers of one kind,
- * and in runs of 16, 4 and 1 that alternate between two kinds.
+ * First table: nanoseconds for each trigger, best of the runs.  All slots are filled before the measurement, and the
+ * handler sums one word.  "bare" is a loop of poll, the same sum, and release; the other columns use the proxy thread, with
+ * triggers of one kind, and with two kinds that alternate after 16, 4 and 1 triggers.
  *
- * Second: an idle thread's processor time; then a trigger comes now and then, at random around the pace, and the time from
- * the push to the handler is taken, on the same clock.  A CPU pushes: a GPU's way over the bus comes on top.  The
- * pusher is on the first CPU that there is, the proxy on the last. */
+ * Second table: the CPU time of an idle thread; then the time from a push to the handler, for triggers at random intervals
+ * around the given pace.  A CPU thread pushes, so the time of the bus is not included.  The pusher runs on the first
+ * available CPU, the proxy on the last. */
 #include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
@@ -47,16 +47,16 @@ enum {
 struct bench {
 	void *area;
 	gpul_fifo *fifo;
-	struct pusher *pushers;  /* one a lane */
+	struct pusher *pushers;  /* one for each lane */
 	unsigned runs, idle_ms;
-	int last_cpu;            /* for the proxy */
-	atomic_bool open;        /* the gate */
+	int last_cpu;            /* the CPU of the proxy */
+	atomic_bool open;        /* the handler wait_at_gate waits until this is set */
 	uint64_t n, sum, begun_ns, ended_ns;
 	uint64_t latency_ns[SAMPLES];
 	atomic_uint n_latencies;
 };
 
-static gpul_status make(struct bench *b, gpul_fifo_shape shape, gpul_error *err)
+static gpul_status open_fifo(struct bench *b, gpul_fifo_shape shape, gpul_error *err)
 {
 	const size_t bytes = (gpul_fifo_area_bytes(&shape) + 511) / 512 * 512;
 	gpul_status st;
@@ -72,7 +72,7 @@ static gpul_status make(struct bench *b, gpul_fifo_shape shape, gpul_error *err)
 	return st;
 }
 
-static void drop(struct bench *b)
+static void close_fifo(struct bench *b)
 {
 	gpul_fifo_close(b->fifo);
 	free(b->area);
@@ -82,9 +82,9 @@ static void drop(struct bench *b)
 	b->pushers = NULL;
 }
 
-/* ---- fed ------------------------------------------------------------------------- */
+/* ---- slots filled in advance ------------------------------------------------------------------------- */
 
-static void add_up(struct bench *b, const gpul_fifo_item *items, unsigned n)
+static void sum_words(struct bench *b, const gpul_fifo_item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		b->sum += items[i].word[0];
@@ -93,10 +93,10 @@ static void add_up(struct bench *b, const gpul_fifo_item *items, unsigned n)
 		b->ended_ns = gpul_clock_ns();
 }
 
-static gpul_status handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+static gpul_status sum_handler(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	(void)fifo, (void)err;
-	add_up(context, items, n);
+	sum_words(context, items, n);
 	return GPUL_OK;
 }
 
@@ -111,8 +111,8 @@ static gpul_status wait_at_gate(void *context, gpul_fifo *fifo, const gpul_fifo_
 	return GPUL_OK;
 }
 
-/* Fill all slots; the kinds 0 and 1 take turns after each run. */
-static void fill(struct bench *b, gpul_fifo_shape shape, unsigned run)
+/* Fill all slots; the kinds 0 and 1 alternate after `run` triggers. */
+static void fill_slots(struct bench *b, gpul_fifo_shape shape, unsigned run)
 {
 	b->n = 0;
 	for (unsigned lane = 0; lane < shape.lanes; lane++)
@@ -121,17 +121,17 @@ static void fill(struct bench *b, gpul_fifo_shape shape, unsigned run)
 			b->n++;
 }
 
-static gpul_status serve_once(struct bench *b, gpul_fifo_shape shape, unsigned batch, unsigned run, gpul_error *err)
+static gpul_status run_proxy_once(struct bench *b, gpul_fifo_shape shape, unsigned batch, unsigned run, gpul_error *err)
 {
 	const gpul_proxy_desc desc = {
 		.fifos = &b->fifo, .n_fifos = 1, .batch = batch, .pin = GPUL_PROXY_PIN_CPU, .pin_number = b->last_cpu,
-		.kinds = { { handle, b }, { handle, b }, [GATE] = { wait_at_gate, b } },
+		.kinds = { { sum_handler, b }, { sum_handler, b }, [GATE] = { wait_at_gate, b } },
 	};
 	gpul_proxy *p = NULL;
 	gpul_status st;
 
 	pusher_push(&b->pushers[0], 0, (uint64_t)GATE << GPUL_FIFO_KIND_SHIFT);
-	fill(b, shape, run);
+	fill_slots(b, shape, run);
 	atomic_store(&b->open, false);
 	st = gpul_proxy_start(&desc, &p, err);
 	if (st)
@@ -141,41 +141,41 @@ static gpul_status serve_once(struct bench *b, gpul_fifo_shape shape, unsigned b
 	return gpul_proxy_stop(p, st ? NULL : err);
 }
 
-static void bare_once(struct bench *b, gpul_fifo_shape shape, unsigned batch)
+static void run_bare_once(struct bench *b, gpul_fifo_shape shape, unsigned batch)
 {
 	static gpul_fifo_item items[GPUL_PROXY_MAX_BATCH];
 
-	fill(b, shape, 1u << 31);
+	fill_slots(b, shape, 1u << 31);
 	b->begun_ns = gpul_clock_ns();
 	while (b->n > 0) {
 		const unsigned n = gpul_fifo_poll(b->fifo, items, batch);
 
-		add_up(b, items, n);
+		sum_words(b, items, n);
 		gpul_fifo_release(b->fifo);
 	}
 }
 
-/* run 0: bare. */
+/* run 0: the bare loop. */
 static gpul_status best_ns(struct bench *b, gpul_fifo_shape shape, unsigned batch, unsigned run, double *ns, gpul_error *err)
 {
-	gpul_status st = make(b, shape, err);
+	gpul_status st = open_fifo(b, shape, err);
 
 	*ns = 0;
 	for (unsigned i = 0; !st && i < b->runs; i++) {
 		double took;
 
 		if (run)
-			st = serve_once(b, shape, batch, run, err);
+			st = run_proxy_once(b, shape, batch, run, err);
 		else
-			bare_once(b, shape, batch);
+			run_bare_once(b, shape, batch);
 		took = (double)(b->ended_ns - b->begun_ns) / shape.slots;
 		*ns = i == 0 || took < *ns ? took : *ns;
 	}
-	drop(b);
+	close_fifo(b);
 	return st;
 }
 
-static gpul_status fed(struct bench *b, gpul_error *err)
+static gpul_status print_throughput(struct bench *b, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -196,14 +196,14 @@ static gpul_status fed(struct bench *b, gpul_error *err)
 	return st;
 }
 
-/* ---- idle, and now and then a trigger ---------------------------------------------- */
+/* ---- an idle thread, and occasional triggers ---------------------------------------------- */
 
 static void sleep_ns(uint64_t ns)
 {
 	nanosleep(&(struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) }, NULL);
 }
 
-static gpul_status take_time(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+static gpul_status record_latency(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	const uint64_t now = gpul_clock_ns();
 	struct bench *b = context;
@@ -225,7 +225,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void pace(struct bench *b, uint64_t ns, unsigned n)
+static void push_at_pace(struct bench *b, uint64_t ns, unsigned n)
 {
 	atomic_store(&b->n_latencies, 0);
 	for (unsigned i = 0; i < n; i++) {
@@ -240,7 +240,7 @@ static void pace(struct bench *b, uint64_t ns, unsigned n)
 	       (double)b->latency_ns[n - 1] * 1e-3);
 }
 
-static void name_ns(uint64_t ns, uint64_t by_default)
+static void print_ns(uint64_t ns, uint64_t by_default)
 {
 	if (ns == GPUL_PROXY_SPIN_ALWAYS)
 		printf("| always ");
@@ -248,9 +248,9 @@ static void name_ns(uint64_t ns, uint64_t by_default)
 		printf("| %g us ", (double)(ns ? ns : by_default) * 1e-3);
 }
 
-static gpul_status back_off(struct bench *b, uint64_t spin_ns, uint64_t max_sleep_ns, gpul_error *err)
+static gpul_status measure_back_off(struct bench *b, uint64_t spin_ns, uint64_t max_sleep_ns, gpul_error *err)
 {
-	const gpul_proxy_desc desc = { .fifos = &b->fifo, .n_fifos = 1, .kinds[0] = { take_time, b }, .spin_ns = spin_ns,
+	const gpul_proxy_desc desc = { .fifos = &b->fifo, .n_fifos = 1, .kinds[0] = { record_latency, b }, .spin_ns = spin_ns,
 				       .max_sleep_ns = max_sleep_ns, .pin = GPUL_PROXY_PIN_CPU, .pin_number = b->last_cpu };
 	gpul_proxy_stats from, to;
 	gpul_proxy *p = NULL;
@@ -264,30 +264,30 @@ static gpul_status back_off(struct bench *b, uint64_t spin_ns, uint64_t max_slee
 	gpul_proxy_get_stats(p, &to);
 	const double s = (double)(to.elapsed_ns - from.elapsed_ns) * 1e-9;
 
-	name_ns(spin_ns, GPUL_PROXY_SPIN_NS);
-	name_ns(spin_ns == GPUL_PROXY_SPIN_ALWAYS ? spin_ns : max_sleep_ns, GPUL_PROXY_SLEEP_NS);
+	print_ns(spin_ns, GPUL_PROXY_SPIN_NS);
+	print_ns(spin_ns == GPUL_PROXY_SPIN_ALWAYS ? spin_ns : max_sleep_ns, GPUL_PROXY_SLEEP_NS);
 	printf("| %.1f | %.0f |", (double)(to.cpu_ns - from.cpu_ns) / s * 1e-6, (double)(to.sleeps - from.sleeps) / s);
 	for (int i = 0; i < N_PACES; i++)
-		pace(b, paces[i].ns, paces[i].n);
+		push_at_pace(b, paces[i].ns, paces[i].n);
 	gpul_proxy_get_stats(p, &to);
 	printf(" %.0f | %.0f |\n", (double)to.late_ns * 1e-3, (double)to.longest_sleep_ns * 1e-3);
 	return gpul_proxy_stop(p, err);
 }
 
-static gpul_status idle(struct bench *b, gpul_error *err)
+static gpul_status print_back_off(struct bench *b, gpul_error *err)
 {
-	gpul_status st = make(b, (gpul_fifo_shape){ 128, 1 }, err);
+	gpul_status st = open_fifo(b, (gpul_fifo_shape){ 128, 1 }, err);
 
-	puts("\n| spins | sleeps up to | idle: CPU ms/s | sleeps/s | push to handler us, each 100 us: p50, p99, most | each 1 ms | "
-	     "each 20 ms | late us | longest sleep us |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+	puts("\n| spins | sleeps up to | idle: CPU ms/s | sleeps/s | push to handler us, every 100 us: p50, p99, max | every 1 ms | "
+	     "every 20 ms | late us | longest sleep us |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
 	for (int i = 0; !st && i < N_BACKING_OFF; i++)
-		st = back_off(b, backing_off[i].spin_ns, backing_off[i].sleep_ns, err);
-	drop(b);
+		st = measure_back_off(b, backing_off[i].spin_ns, backing_off[i].sleep_ns, err);
+	close_fifo(b);
 	return st;
 }
 
-/* This thread to the first CPU that it may use; the last one. */
-static int spread(void)
+/* Pin this thread to the first CPU that it may use.  Returns the last CPU that it may use. */
+static int pin_to_first_cpu(void)
 {
 	int first = 0, last = CPU_SETSIZE - 1;
 	cpu_set_t may, one;
@@ -325,9 +325,9 @@ int main(int argc, char **argv)
 		fputs("usage: bench_proxy [--runs 1...1000] [--idle-ms 1...10000]\n", stderr);
 		return 2;
 	}
-	b.last_cpu = spread();
-	st = fed(&b, &err);
-	st = st ? st : idle(&b, &err);
+	b.last_cpu = pin_to_first_cpu();
+	st = print_throughput(&b, &err);
+	st = st ? st : print_back_off(&b, &err);
 	if (st)
 		fprintf(stderr, "bench_proxy: %s\n", err.text);
 	return st != GPUL_OK;

@@ -1,10 +1,10 @@
-/* bench_ptx.c — how fast PTX is parsed and printed, and whether the time grows with the size.
+/* bench_ptx.c — the rate at which PTX is parsed and printed, and how the time grows with the size.
  *
  *     bench_ptx [--runs N] [FILE...]
  *
- * Without files it makes its own: kernels of 200 instructions like a compiler's, 4 MB and 40 MB
- * of them, and one kernel of each size.  Best of N runs, in CPU time of the one thread: what
- * else the machine does hardly matters. */
+ * Without files it generates PTX like a compiler's: 4 MB and 40 MB of kernels of 200 instructions, and
+ * one kernel of each size.  Best of N runs, in CPU time of the single thread, which other processes
+ * hardly change. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct text {
 	size_t n_bytes, room;
 };
 
-static void put(struct text *t, const char *line)
+static void append_text(struct text *t, const char *line)
 {
 	size_t n = strlen(line);
 
@@ -28,7 +28,7 @@ static void put(struct text *t, const char *line)
 	}
 }
 
-static void put_head(struct text *t, unsigned kernel)
+static void append_head(struct text *t, unsigned kernel)
 {
 	char line[512];
 
@@ -41,11 +41,11 @@ static void put_head(struct text *t, unsigned kernel)
 		 "\tld.param.u64 \t%%rd1, [kernel_%u_param_0];\n\tld.param.u32 \t%%r2, "
 		 "[kernel_%u_param_1];\n",
 		 kernel, kernel, kernel, kernel, kernel, kernel);
-	put(t, line);
+	append_text(t, line);
 }
 
-/* One block of a loop: what compilers write most. */
-static void put_block(struct text *t, unsigned kernel, unsigned block)
+/* Append one basic block of a loop, with the most frequent instructions of compilers. */
+static void append_block(struct text *t, unsigned kernel, unsigned block)
 {
 	char line[1024];
 	unsigned r = block * 8 % 380 + 2;
@@ -59,22 +59,22 @@ static void put_block(struct text *t, unsigned kernel, unsigned block)
 		 "\tsetp.lt.s32 \t%%p%u, %%r%u, %%r2;\n\t@%%p%u bra \t$L__BB%u_%u;\n",
 		 kernel, block, r, r, r + 1, r, r, r + 1, r + 1, r, r, r + 1, r + 1, r,
 		 block % 50, r, block % 50, kernel, block);
-	put(t, line);
+	append_text(t, line);
 }
 
-static struct text make(size_t n_bytes, unsigned blocks_per_kernel)
+static struct text generate_ptx(size_t n_bytes, unsigned blocks_per_kernel)
 {
 	struct text t = { .at = malloc(n_bytes + 65536), .room = n_bytes + 65536 };
 	unsigned kernel = 0;
 
 	if (!t.at)
 		return t;
-	put(&t, ".version 8.4\n.target sm_90\n.address_size 64\n");
+	append_text(&t, ".version 8.4\n.target sm_90\n.address_size 64\n");
 	for (; t.n_bytes < n_bytes; kernel++) {
-		put_head(&t, kernel);
+		append_head(&t, kernel);
 		for (unsigned b = 0; b < blocks_per_kernel && t.n_bytes < n_bytes; b++)
-			put_block(&t, kernel, b);
-		put(&t, "\tret;\n\n}\n");
+			append_block(&t, kernel, b);
+		append_text(&t, "\tret;\n\n}\n");
 	}
 	return t;
 }
@@ -91,7 +91,7 @@ struct times {
 	double parse_s, print_s;
 };
 
-/* One parse and print; the better of both times stays. */
+/* Parse and print once, and keep the lower of each time. */
 static gpul_status run_once(const char *name, const struct text *t, struct times *best,
 			    gpul_error *err)
 {
@@ -114,7 +114,7 @@ static gpul_status run_once(const char *name, const struct text *t, struct times
 	return st;
 }
 
-static int measure(const char *name, const struct text *t, int n_runs)
+static int measure_text(const char *name, const struct text *t, int n_runs)
 {
 	struct times best = { 0, 0 };
 	gpul_error err = { 0 };
@@ -130,14 +130,14 @@ static int measure(const char *name, const struct text *t, int n_runs)
 	return 0;
 }
 
-static int measure_made(const char *name, size_t n_bytes, unsigned blocks_per_kernel,
+static int measure_generated(const char *name, size_t n_bytes, unsigned blocks_per_kernel,
 			int n_runs)
 {
-	struct text t = make(n_bytes, blocks_per_kernel);
+	struct text t = generate_ptx(n_bytes, blocks_per_kernel);
 	int failed = 1;
 
 	if (t.at)
-		failed = measure(name, &t, n_runs);
+		failed = measure_text(name, &t, n_runs);
 	else
 		fprintf(stderr, "bench_ptx: no memory for %zu bytes\n", n_bytes);
 	free(t.at);
@@ -151,14 +151,14 @@ static int measure_file(const char *path, int n_runs)
 	int failed;
 
 	if (!f) {
-		fprintf(stderr, "bench_ptx: %s: cannot be opened\n", path);
+		fprintf(stderr, "bench_ptx: cannot open %s\n", path);
 		return 1;
 	}
 	t.at = malloc(t.room);
 	if (t.at)
 		t.n_bytes = fread(t.at, 1, t.room, f);
 	fclose(f);
-	failed = measure(path, &t, n_runs);
+	failed = measure_text(path, &t, n_runs);
 	free(t.at);
 	return failed;
 }
@@ -178,10 +178,10 @@ int main(int argc, char **argv)
 	for (int i = optind; i < argc; i++)
 		failed |= measure_file(argv[i], n_runs);
 	if (optind == argc) {
-		failed |= measure_made("kernels, 4 MB", 4000000, 25, n_runs);
-		failed |= measure_made("kernels, 40 MB", 40000000, 25, n_runs);
-		failed |= measure_made("one kernel, 4 MB", 4000000, 1u << 30, n_runs);
-		failed |= measure_made("one kernel, 40 MB", 40000000, 1u << 30, n_runs);
+		failed |= measure_generated("kernels, 4 MB", 4000000, 25, n_runs);
+		failed |= measure_generated("kernels, 40 MB", 40000000, 25, n_runs);
+		failed |= measure_generated("one kernel, 4 MB", 4000000, 1u << 30, n_runs);
+		failed |= measure_generated("one kernel, 40 MB", 40000000, 1u << 30, n_runs);
 	}
 	return failed;
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""bench_run.py — a whole process: `gpuload run` of a 1024-element vecadd beside a bare driver-API program.
+"""bench_run.py — the time of a whole process: `gpuload run` of a 1024-element vecadd, and a bare driver-API program.
 
-Twice: both load one PTX file; gpuload takes the kernel by name out of a shared library (nvcc's), where the
-bare program loads the same code from a file of its own.
+Two comparisons: both programs load the same PTX file; gpuload loads the kernel by name from a shared library of nvcc's,
+and the bare program loads the same code from a separate file.
 
     bench/bench_run.py [--driver soft|nvidia] [--pairs N] [--build DIR]
 
-Both are started in turn, so that whatever the machine does hits both.  The bare program
-(tests/gpu/plain/plain.c) does cuInit, context, cuModuleLoadData, copies, launch and copy back.
+The programs run alternately, so that other load on the machine affects both.  The bare program
+(tests/gpu/plain/plain.c) calls cuInit, creates a context, loads the module, copies, launches and copies back.
 """
 import argparse, os, statistics, subprocess, sys, time
 
@@ -15,7 +15,7 @@ PTX = "tests/corpus/ptx/vecadd.sm_90.ptx"
 
 
 def commands_of_library(args):
-    """None without the library: there was no nvcc."""
+    """None if the library is missing because nvcc was not found."""
     inputs = f"{args.build}/tests/inputs"
     if not os.path.exists(f"{inputs}/inputs.json"):
         return None
@@ -34,7 +34,7 @@ def commands(args):
 def environment(args):
     soft = os.path.abspath(f"{args.build}/softcuda")
     env = dict(os.environ, GPULOAD_SOFT_DRIVER=f"{soft}/libcuda-soft.so")
-    if args.driver == "soft":  # the bare program knows only NVIDIA's name
+    if args.driver == "soft":  # the bare program loads libcuda.so.1
         env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [soft, os.environ.get("LD_LIBRARY_PATH")]))
     return env
 
@@ -50,14 +50,14 @@ def wall_ms(command, env):
 
 
 def compare(title, name, both, args, env):
-    for c in both:  # files into the page cache, kernels into the driver's
+    for c in both:  # a warm-up run: fills the page cache and the driver's cache
         wall_ms(c, env)
     pairs = [[wall_ms(c, env) for c in both] for _ in range(args.pairs)]
     ours, bare = zip(*pairs)
     row = lambda ms: f"{min(ms):.1f} ms min, {statistics.median(ms):.1f} ms median"
     print(f"| {title} | wall |\n|---|---|")
     print(f"| {name} | {row(ours)} |\n| bare driver-API program | {row(bare)} |")
-    print(f"| {name} more than bare, paired | {statistics.median(x - y for x, y in pairs):+.1f} ms median of {args.pairs} |")
+    print(f"| {name} minus bare, paired | {statistics.median(x - y for x, y in pairs):+.1f} ms median of {args.pairs} |")
 
 
 def main():
@@ -71,7 +71,7 @@ def main():
     compare("whole process, 1024-element vecadd", "gpuload run", commands(args), args, env)
     library = commands_of_library(args)
     if library:
-        compare("the same out of a library", "gpuload run libvec.so", library, args, env)
+        compare("kernel of a shared library", "gpuload run libvec.so", library, args, env)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-/* bench_soft.c — what one instruction of one thread costs in the interpreter.
+/* bench_soft.c — the time that the interpreter takes for one instruction of one thread.
  *
  *     bench_soft [--runs N] [--only KERNEL]
  *
- * Each kernel runs with one worker and with one for each CPU.  "ns" is wall time of the fastest
- * run divided by thread-instructions: every active lane of every step counts one. */
+ * Each kernel runs with one worker, and with one worker for each CPU.  "ns" is the wall-clock time of the fastest
+ * run divided by the thread-instructions: one for each active lane of each executed instruction. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,14 +154,14 @@ static const struct job jobs[] = {
 	{ "nbody 4096", KERNELS, "nbody", setup_nbody, { { 16, 1, 1 }, { 256, 1, 1 } } },
 };
 
-static int by_value(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static _Bool measure(const struct job *j, unsigned n_workers, int runs)
+static _Bool measure_job(const struct job *j, unsigned n_workers, int runs)
 {
 	struct session s;
 	double ms[MAX_RUNS], least_cpu = 1e30;
@@ -169,7 +169,7 @@ static _Bool measure(const struct job *j, unsigned n_workers, int runs)
 
 	if (session_open(&s, j->path, j->kernel, n_workers))
 		j->setup(&s);
-	for (int i = -1; i < runs && s.err.status == GPUL_OK; i++) { /* -1: warms up */
+	for (int i = -1; i < runs && s.err.status == GPUL_OK; i++) { /* -1: a warm-up run */
 		double start = now_ms(), cpu = cpu_ms();
 		instructions = session_finish(&s, session_start(&s, &j->shape));
 		cpu = cpu_ms() - cpu;
@@ -178,7 +178,7 @@ static _Bool measure(const struct job *j, unsigned n_workers, int runs)
 		least_cpu = cpu < least_cpu ? cpu : least_cpu;
 	}
 	if (s.err.status == GPUL_OK) {
-		qsort(ms, (size_t)runs, sizeof *ms, by_value);
+		qsort(ms, (size_t)runs, sizeof *ms, compare_doubles);
 		double to_ns = 1e6 / (double)instructions;
 		printf("| %-16s | %7s | %10.1f M | %8.2f | %9.2f | %7.3f | %7.3f |\n", j->name,
 		       n_workers ? "1" : "all", (double)instructions * 1e-6, ms[0],
@@ -218,7 +218,7 @@ int main(int argc, char **argv)
 	     "-----:|");
 	for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
 		if (!only || strstr(jobs[i].name, only))
-			for (unsigned workers = 2; workers-- > 0;) /* 1, then 0: all */
-				failed |= !measure(&jobs[i], workers, runs);
+			for (unsigned workers = 2; workers-- > 0;) /* 1 worker, then 0: one for each CPU */
+				failed |= !measure_job(&jobs[i], workers, runs);
 	return failed;
 }

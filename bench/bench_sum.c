@@ -1,9 +1,9 @@
-/* bench_sum.c — how fast the sum kernels (cli/kernels/sum.cu) read memory, beside the driver's own copies in the same run.
+/* bench_sum.c — the rate at which the sum kernels (cli/kernels/sum.cu) read memory, compared with the driver's copies.
  *
  *     bench_sum [--driver auto|nvidia|soft] [--device N] [--bytes 1G] [--type f32] [--runs N]
  *
- * A rate is bytes read divided by time between two events, of the median run; a copy within the device reads as many
- * bytes as it writes, and only those read are counted.  Each GPU sum is held against the CPU's. */
+ * A rate is the number of bytes read, divided by the time between two events, of the median run.  For a copy within the
+ * device, only the bytes read count.  Each sum of the GPU is compared with the CPU's. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,37 +25,37 @@ struct bench {
 	size_t count, bytes;
 	int runs;
 	struct sum_gpu *sum;
-	void *pinned;                  /* page-locked, with the data */
-	CUdeviceptr device, other;     /* with the data; to copy to */
-	gpul_mem *numa;                /* host-numa; NULL: not here */
+	void *pinned;                  /* page-locked host memory with the data */
+	CUdeviceptr device, other;     /* device: contains the data; other: the destination of copies */
+	gpul_mem *numa;                /* host-numa memory; NULL: not available */
 };
 
-static int by_value(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-/* What is measured: to be queued on b->timed.stream. */
+/* A measured operation: queues work on b->timed.stream. */
 typedef gpul_status work(struct bench *b, CUdeviceptr at, gpul_error *err);
 
-static gpul_status sum_of(struct bench *b, CUdeviceptr at, gpul_error *err)
+static gpul_status queue_sum(struct bench *b, CUdeviceptr at, gpul_error *err)
 {
 	return sum_gpu_start(b->sum, at, b->count, b->timed.stream, err);
 }
 
-static gpul_status to_device(struct bench *b, CUdeviceptr at, gpul_error *err)
+static gpul_status queue_copy_to_device(struct bench *b, CUdeviceptr at, gpul_error *err)
 {
 	return gpul_cu(b->drv, err, cuMemcpyHtoDAsync(b->other, (void *)(uintptr_t)at, b->bytes, b->timed.stream));
 }
 
-static gpul_status from_device(struct bench *b, CUdeviceptr at, gpul_error *err)
+static gpul_status queue_copy_from_device(struct bench *b, CUdeviceptr at, gpul_error *err)
 {
 	return gpul_cu(b->drv, err, cuMemcpyDtoHAsync(b->pinned, at, b->bytes, b->timed.stream));
 }
 
-static gpul_status within_device(struct bench *b, CUdeviceptr at, gpul_error *err)
+static gpul_status queue_copy_within_device(struct bench *b, CUdeviceptr at, gpul_error *err)
 {
 	return gpul_cu(b->drv, err, cuMemcpyDtoDAsync(b->other, at, b->bytes, b->timed.stream));
 }
@@ -69,52 +69,52 @@ static gpul_status time_once(struct bench *b, work *w, CUdeviceptr at, double *m
 	return st;
 }
 
-static gpul_status row(struct bench *b, const char *name, work *w, CUdeviceptr at, gpul_error *err)
+static gpul_status measure_row(struct bench *b, const char *name, work *w, CUdeviceptr at, gpul_error *err)
 {
 	double ms[MAX_RUNS];
-	gpul_status st = time_once(b, w, at, ms, err);  /* warms up */
+	gpul_status st = time_once(b, w, at, ms, err);  /* a warm-up run */
 
 	for (int i = 0; !st && i < b->runs; i++)
 		st = time_once(b, w, at, &ms[i], err);
 	if (st)
 		return st;
-	qsort(ms, (size_t)b->runs, sizeof *ms, by_value);
+	qsort(ms, (size_t)b->runs, sizeof *ms, compare_doubles);
 	printf("| %-36s | %9.3f | %9.3f | %9.1f |\n", name, ms[0], ms[b->runs / 2],
 	       (double)b->bytes / ms[b->runs / 2] * 1e-6);
 	fflush(stdout);
 	return GPUL_OK;
 }
 
-/* A sum that was not checked is no measurement. */
-static gpul_status sum_row(struct bench *b, const char *name, CUdeviceptr at, gpul_error *err)
+/* Measure a sum, and check its result. */
+static gpul_status measure_sum(struct bench *b, const char *name, CUdeviceptr at, gpul_error *err)
 {
 	struct sum gpu, cpu;
 	char text[2][VALUE_TEXT_BYTES];
-	gpul_status st = row(b, name, sum_of, at, err);
+	gpul_status st = measure_row(b, name, queue_sum, at, err);
 
 	st = st ? st : sum_gpu_finish(b->sum, b->timed.stream, -1, &gpu, err);
 	st = st ? st : sum_on_cpu(b->type, b->pinned, b->count, &cpu, err);
 	if (!st && !sum_equal(&gpu, &cpu))
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: %s, but on the CPU %s", name,
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: %s, but the CPU's sum is %s", name,
 			       sum_print(&gpu, text[0]), sum_print(&cpu, text[1]));
 	return st;
 }
 
-/* What kernels get when they read over the bus themselves, and what the sum gets that the command uses. */
-static gpul_status host_rows(struct bench *b, const char *kind, CUdeviceptr at, gpul_error *err)
+/* Measure kernels that read host memory over the bus, and the staged sum that the command uses. */
+static gpul_status measure_host(struct bench *b, const char *kind, CUdeviceptr at, gpul_error *err)
 {
 	char name[64];
 	gpul_status st;
 
-	snprintf(name, sizeof name, "sum of %s, kernel's loads", kind);
+	snprintf(name, sizeof name, "sum of %s, by loads over the bus", kind);
 	sum_gpu_choose(b->sum, SUM_DIRECT);
-	st = sum_row(b, name, at, err);
-	snprintf(name, sizeof name, "sum of %s, as gpuload does it", kind);
+	st = measure_sum(b, name, at, err);
+	snprintf(name, sizeof name, "sum of %s, as in gpuload mmap-sum", kind);
 	sum_gpu_choose(b->sum, SUM_QUICKEST);
-	return st ? st : sum_row(b, name, at, err);
+	return st ? st : measure_sum(b, name, at, err);
 }
 
-static gpul_status cpu_row(struct bench *b, gpul_error *err)
+static gpul_status measure_cpu(struct bench *b, gpul_error *err)
 {
 	struct sum sum;
 	uint64_t start = gpul_clock_ns();
@@ -127,39 +127,39 @@ static gpul_status cpu_row(struct bench *b, gpul_error *err)
 	return st;
 }
 
-static gpul_status measure(struct bench *b, gpul_error *err)
+static gpul_status measure_all(struct bench *b, gpul_error *err)
 {
 	const CUdeviceptr pinned = (CUdeviceptr)(uintptr_t)b->pinned;
 	gpul_status st;
 
 	puts("| what                                 |    min ms | median ms |      GB/s |");
 	puts("|--------------------------------------|----------:|----------:|----------:|");
-	st = row(b, "cuMemcpyHtoD, pinned", to_device, pinned, err);
-	st = st ? st : row(b, "cuMemcpyDtoH, pinned", from_device, b->device, err);
-	st = st ? st : host_rows(b, "pinned", pinned, err);
+	st = measure_row(b, "cuMemcpyHtoD, pinned", queue_copy_to_device, pinned, err);
+	st = st ? st : measure_row(b, "cuMemcpyDtoH, pinned", queue_copy_from_device, b->device, err);
+	st = st ? st : measure_host(b, "pinned", pinned, err);
 	if (!st && b->numa) {
-		st = row(b, "cuMemcpyHtoD, host-numa", to_device, gpul_mem_gpu(b->numa), err);
-		st = st ? st : host_rows(b, "host-numa", gpul_mem_gpu(b->numa), err);
+		st = measure_row(b, "cuMemcpyHtoD, host-numa", queue_copy_to_device, gpul_mem_gpu(b->numa), err);
+		st = st ? st : measure_host(b, "host-numa", gpul_mem_gpu(b->numa), err);
 	}
-	st = st ? st : row(b, "cuMemcpyDtoD, what it reads", within_device, b->device, err);
-	st = st ? st : sum_row(b, "sum of device memory", b->device, err);
-	return st ? st : cpu_row(b, err);
+	st = st ? st : measure_row(b, "cuMemcpyDtoD, what it reads", queue_copy_within_device, b->device, err);
+	st = st ? st : measure_sum(b, "sum of device memory", b->device, err);
+	return st ? st : measure_cpu(b, err);
 }
 
-/* host-numa memory where there is any; no error where not. */
-static void make_numa(struct bench *b, int ordinal)
+/* Create host-numa memory; if this is not possible, print a message and continue. */
+static void create_numa(struct bench *b, int ordinal)
 {
 	gpul_mem_desc desc = { .kind = GPUL_MEM_HOST_NUMA, .bytes = b->bytes, .node = GPUL_MEM_NODE_OF_GPU,
 			       .devices = &ordinal, .n_devices = 1 };
 	gpul_error why = { 0 };
 
 	if (gpul_mem_create(b->drv, &desc, &b->numa, &why))
-		fprintf(stderr, "bench_sum: without host-numa memory: %s\n", why.text);
+		fprintf(stderr, "bench_sum: no host-numa memory: %s\n", why.text);
 	else
 		memcpy(gpul_mem_cpu(b->numa), b->pinned, b->bytes);
 }
 
-static gpul_status make(struct bench *b, int ordinal, gpul_error *err)
+static gpul_status create_memory(struct bench *b, int ordinal, gpul_error *err)
 {
 	size_t count = b->count;
 	void *data = NULL;
@@ -173,13 +173,13 @@ static gpul_status make(struct bench *b, int ordinal, gpul_error *err)
 	if (!st) {
 		memcpy(b->pinned, data, b->bytes);
 		st = gpul_cu(b->drv, err, cuMemcpyHtoD(b->device, b->pinned, b->bytes));
-		make_numa(b, ordinal);
+		create_numa(b, ordinal);
 	}
 	free(data);
 	return st;
 }
 
-static void drop(struct bench *b)
+static void free_memory(struct bench *b)
 {
 	gpul_mem_destroy(b->numa);
 	sum_gpu_destroy(b->sum);
@@ -192,7 +192,7 @@ static void drop(struct bench *b)
 	timed_close(&b->timed);
 }
 
-static int run(struct bench *b, gpul_driver_choice choice, int ordinal)
+static int run_bench(struct bench *b, gpul_driver_choice choice, int ordinal)
 {
 	gpul_context context;
 	gpul_error err = { 0 };
@@ -200,9 +200,9 @@ static int run(struct bench *b, gpul_driver_choice choice, int ordinal)
 
 	st = st ? st : gpul_context_open(b->drv, ordinal, &context, &err);
 	if (!st) {
-		st = make(b, ordinal, &err);
-		st = st ? st : measure(b, &err);
-		drop(b);
+		st = create_memory(b, ordinal, &err);
+		st = st ? st : measure_all(b, &err);
+		free_memory(b);
 		gpul_context_close(&context);
 	}
 	if (st)
@@ -243,5 +243,5 @@ int main(int argc, char **argv)
 	}
 	b.count = b.bytes / gpul_type_bytes(b.type);
 	b.bytes = b.count * gpul_type_bytes(b.type);
-	return run(&b, choice, ordinal);
+	return run_bench(&b, choice, ordinal);
 }

@@ -1,4 +1,4 @@
-/* memory.h — what the parts of bench_memory share: samples, rows, the bare calls. */
+/* memory.h — declarations that the parts of bench_memory share: samples, rows of the table, the driver's bare calls. */
 #ifndef GPULOAD_BENCH_MEMORY_H
 #define GPULOAD_BENCH_MEMORY_H
 
@@ -14,20 +14,20 @@ struct memory_bench {
 	const gpul_driver *drv;
 	gpul_context context;      /* of device 0, current */
 	int n_devices, runs;
-	size_t bytes;              /* of what is allocated and attached: 64 MiB */
-	size_t big_bytes;          /* of what is read from end to end: 1 GiB, or less */
+	size_t bytes;              /* size of the memory that is allocated and attached: 64 MiB */
+	size_t big_bytes;          /* size of the memory that kernels read: at most 1 GiB */
 };
 
 /* ---- memory_rows.c ----------------------------------------------------------------------- */
 
-/* One line of the table: the median and the 99th percentile of n samples, in unit.  With bare,
- * which has as many, taken in turn with the others, also its median and the median of the ratios.
- * Sorts both. */
+/* Print one row of the table: the median and the 99th percentile of n samples, in unit.  If bare is
+ * not NULL, it contains n samples of the driver's bare calls, measured alternately, and the row also
+ * has their median and the median of the ratios.  Sorts both arrays. */
 void memory_row(const char *what, const char *unit, double *ours, double *bare, int n);
-/* A line for what this machine cannot do. */
+/* Print a row for a measurement that this machine does not support. */
 void memory_row_skipped(const char *what, const char *why);
 void memory_rows_begin(const struct memory_bench *b);
-/* All lines once more as JSON, one object a line. */
+/* Print all rows as JSON, one object for each line. */
 void memory_rows_json(const struct memory_bench *b);
 
 static inline double memory_us(uint64_t since_ns)
@@ -35,7 +35,7 @@ static inline double memory_us(uint64_t since_ns)
 	return (double)(gpul_clock_ns() - since_ns) * 1e-3;
 }
 
-/* ---- memory_bare.c: the driver's calls and nothing else ---------------------------------- */
+/* ---- memory_bare.c: the driver's calls without gpuload ---------------------------------- */
 
 struct bare {
 	CUmemGenericAllocationHandle physical;
@@ -43,7 +43,7 @@ struct bare {
 	size_t bytes;
 };
 
-/* Of host-numa (node 0) or device memory, for device 0. */
+/* For host-numa memory (node 0) or device memory, mapped for device 0. */
 gpul_status bare_create(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, struct bare *out,
 			gpul_error *err);
 gpul_status bare_import(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, int fd, struct bare *out,
@@ -52,13 +52,13 @@ void bare_destroy(const gpul_driver *drv, const struct bare *b);
 
 gpul_mem_desc memory_desc(gpul_mem_kind kind, size_t bytes);
 
-/* ---- the parts; each prints its rows ----------------------------------------------------- */
+/* ---- the parts of the benchmark; each prints its rows ----------------------------------------------------- */
 
 gpul_status memory_alloc(struct memory_bench *b, gpul_error *err);   /* memory_bare.c */
 gpul_status memory_gpu(struct memory_bench *b, gpul_error *err);     /* memory_gpu.c */
 gpul_status memory_cpu(struct memory_bench *b, gpul_error *err);     /* memory_cpu.c */
 
-/* Processes must be there before a driver is opened: they are started first, and used later. */
+/* These processes are started before a driver is opened, because a driver cannot be used after a fork. */
 struct memory_owner;
 struct memory_owner *memory_owner_start(gpul_driver_choice choice, size_t bytes);
 gpul_status memory_attach(struct memory_bench *b, struct memory_owner *o, gpul_error *err);

@@ -1,8 +1,8 @@
-/* memory_attach.c — from connect() to a pointer that can be used, in another process.
+/* memory_attach.c — the time from connect() to a usable pointer in another process.
  *
- *     owner, forked before any driver is open          this process
- *     two pieces of memory, exported and offered  <──  gpul_ipc_attach, close; 200 times each
- *     their two descriptors  ───────────────────────>  the driver's bare calls, to compare */
+ *     owner, forked before a driver is opened          this process
+ *     exports and offers two allocations          <──  gpul_ipc_attach, close; 200 times each
+ *     sends their two descriptors  ─────────────────>  the driver's bare calls, for comparison */
 #include "bench/memory.h"
 
 #include <errno.h>
@@ -24,17 +24,17 @@ static const gpul_mem_kind kinds[N_KINDS] = { GPUL_MEM_DEVICE, GPUL_MEM_HOST_NUM
 
 struct memory_owner {
 	pid_t pid;
-	int socket;      /* its end is the owner's end */
-	char folder[64]; /* with the two sockets: NAME is a path */
+	int socket;      /* when it is closed, the owner exits */
+	char folder[64]; /* contains the two sockets; NAME is a path in it */
 };
 
-/* What the owner says when it is ready; with both descriptors. */
+/* The owner's message when it is ready; both descriptors are attached. */
 struct ready {
 	gpul_error err;
 	size_t mapped_bytes[N_KINDS];
 };
 
-static void name_of(const struct memory_owner *o, int i, char name[GPUL_IPC_PATH_BYTES])
+static void socket_path(const struct memory_owner *o, int i, char name[GPUL_IPC_PATH_BYTES])
 {
 	snprintf(name, GPUL_IPC_PATH_BYTES, "%s/%s.sock", o->folder,
 		 gpul_mem_kind_name(kinds[i]));
@@ -48,7 +48,7 @@ struct offered {
 	int fd;
 };
 
-static gpul_status offer(const struct memory_owner *o, const gpul_driver *drv, size_t bytes,
+static gpul_status create_offer(const struct memory_owner *o, const gpul_driver *drv, size_t bytes,
 			 int i, struct offered *out, gpul_error *err)
 {
 	const gpul_mem_desc desc = memory_desc(kinds[i], bytes);
@@ -56,12 +56,12 @@ static gpul_status offer(const struct memory_owner *o, const gpul_driver *drv, s
 	gpul_ipc_server_options options = { .name = name };
 	gpul_status st = gpul_mem_create(drv, &desc, &out->mem, err);
 
-	name_of(o, i, name);
+	socket_path(o, i, name);
 	st = st ? st : gpul_mem_export_fd(out->mem, &out->fd, err);
 	return st ? st : gpul_ipc_server_create(drv, out->mem, &options, &out->server, err);
 }
 
-static bool say_ready(int socket, const struct ready *r, const struct offered *offers)
+static bool send_ready(int socket, const struct ready *r, const struct offered *offers)
 {
 	union {
 		struct cmsghdr head;
@@ -79,7 +79,7 @@ static bool say_ready(int socket, const struct ready *r, const struct offered *o
 	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof *r;
 }
 
-static void serve(int socket, struct offered *offers)
+static void serve_offers(int socket, struct offered *offers)
 {
 	struct pollfd p[N_KINDS + 1] = { [N_KINDS] = { .fd = socket, .events = POLLIN } };
 	gpul_ipc_event event;
@@ -94,7 +94,7 @@ static void serve(int socket, struct offered *offers)
 				return;
 }
 
-static void own(const struct memory_owner *o, gpul_driver_choice choice, size_t bytes)
+static void run_owner(const struct memory_owner *o, gpul_driver_choice choice, size_t bytes)
 {
 	struct offered offers[N_KINDS] = { { .fd = -1 }, { .fd = -1 } };
 	gpul_context context = { 0 };
@@ -104,10 +104,10 @@ static void own(const struct memory_owner *o, gpul_driver_choice choice, size_t 
 	if (gpul_driver_open(choice, &drv, &r.err) == GPUL_OK)
 		gpul_context_open(drv, 0, &context, &r.err);
 	for (int i = 0; i < N_KINDS && !r.err.status; i++)
-		if (offer(o, drv, bytes, i, &offers[i], &r.err) == GPUL_OK)
+		if (create_offer(o, drv, bytes, i, &offers[i], &r.err) == GPUL_OK)
 			r.mapped_bytes[i] = gpul_mem_about(offers[i].mem)->mapped_bytes;
-	if (say_ready(o->socket, &r, offers) && !r.err.status)
-		serve(o->socket, offers);
+	if (send_ready(o->socket, &r, offers) && !r.err.status)
+		serve_offers(o->socket, offers);
 	for (int i = 0; i < N_KINDS; i++) {
 		gpul_ipc_server_destroy(offers[i].server);
 		gpul_mem_destroy(offers[i].mem);
@@ -133,7 +133,7 @@ struct memory_owner *memory_owner_start(gpul_driver_choice choice, size_t bytes)
 	close(ends[o->pid ? 1 : 0]);
 	if (o->pid)
 		return o;
-	own(o, choice, bytes);
+	run_owner(o, choice, bytes);
 	_exit(0);
 }
 
@@ -158,9 +158,9 @@ void memory_owner_stop(struct memory_owner *o)
 	free(o);
 }
 
-/* ---- the peer ---------------------------------------------------------------------------- */
+/* ---- the attaching process ---------------------------------------------------------------------------- */
 
-static gpul_status hear_ready(const struct memory_owner *o, struct ready *r, int fds[N_KINDS],
+static gpul_status receive_ready(const struct memory_owner *o, struct ready *r, int fds[N_KINDS],
 			      gpul_error *err)
 {
 	union {
@@ -184,7 +184,7 @@ static gpul_status hear_ready(const struct memory_owner *o, struct ready *r, int
 	return GPUL_OK;
 }
 
-/* The driver's calls, and how long all of them took: the rest of an attach is the CPU's. */
+/* A driver table that measures the time of each call.  The rest of an attach is the CPU's part. */
 static const gpul_driver *inner;
 static uint64_t inner_ns;
 
@@ -271,7 +271,7 @@ static gpul_status import_once(const gpul_driver *drv, gpul_mem_kind kind, size_
 	return st;
 }
 
-static gpul_status measure(const struct memory_bench *b, const char *name, gpul_mem_kind kind,
+static gpul_status measure_attach(const struct memory_bench *b, const char *name, gpul_mem_kind kind,
 			   size_t bytes, int fd, struct times *t, gpul_error *err)
 {
 	const gpul_driver timed = timed_table(b->drv);
@@ -301,13 +301,13 @@ gpul_status memory_attach(struct memory_bench *b, struct memory_owner *o, gpul_e
 	static struct times t;
 	int fds[N_KINDS] = { -1, -1 };
 	struct ready r = { 0 };
-	gpul_status st = hear_ready(o, &r, fds, err);
+	gpul_status st = receive_ready(o, &r, fds, err);
 
 	for (int i = 0; !st && i < N_KINDS; i++) {
 		char name[GPUL_IPC_PATH_BYTES];
 
-		name_of(o, i, name);
-		st = measure(b, name, kinds[i], r.mapped_bytes[i], fds[i], &t, err);
+		socket_path(o, i, name);
+		st = measure_attach(b, name, kinds[i], r.mapped_bytes[i], fds[i], &t, err);
 		if (st)
 			break;
 		memory_row(names[i][0], "us", t.attach, t.bare, ATTACHES);

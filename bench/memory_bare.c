@@ -1,9 +1,9 @@
-/* memory_bare.c — allocate, export, import: ours beside the driver's calls, in turn. */
+/* memory_bare.c — allocate, export, import: gpuload's functions and the driver's bare calls, alternately. */
 #include "bench/memory.h"
 
 #include <unistd.h>
 
-static CUmemLocation location(gpul_mem_kind kind)
+static CUmemLocation location_of(gpul_mem_kind kind)
 {
 	return (CUmemLocation){ .type = kind == GPUL_MEM_DEVICE
 						? CU_MEM_LOCATION_TYPE_DEVICE
@@ -14,8 +14,8 @@ static gpul_status bare_map(const gpul_driver *drv, gpul_mem_kind kind, struct b
 			    gpul_error *err)
 {
 	const CUmemAccessDesc access[] = {
-		{ location(GPUL_MEM_DEVICE), CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
-		{ location(GPUL_MEM_HOST_NUMA), CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
+		{ location_of(GPUL_MEM_DEVICE), CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
+		{ location_of(GPUL_MEM_HOST_NUMA), CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
 	};
 	gpul_status st = gpul_cu(drv, err, cuMemAddressReserve(&b->at, b->bytes, 0, 0, 0));
 
@@ -30,7 +30,7 @@ gpul_status bare_create(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes
 			struct bare *out, gpul_error *err)
 {
 	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-					   .location = location(kind),
+					   .location = location_of(kind),
 					   .requestedHandleTypes =
 						   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
 	size_t grain = 0;
@@ -80,7 +80,7 @@ gpul_mem_desc memory_desc(gpul_mem_kind kind, size_t bytes)
 
 struct times {
 	double create[2][MEMORY_MAX_SAMPLES],
-		destroy[2][MEMORY_MAX_SAMPLES]; /* [0] ours, [1] bare */
+		destroy[2][MEMORY_MAX_SAMPLES]; /* [0] gpuload, [1] bare calls */
 };
 
 static gpul_status time_ours(const struct memory_bench *b, gpul_mem_kind kind, struct times *t,
@@ -117,9 +117,9 @@ static gpul_status time_bare(const struct memory_bench *b, gpul_mem_kind kind, s
 typedef gpul_status timed(const struct memory_bench *b, gpul_mem_kind kind, struct times *t,
 			  int i, gpul_error *err);
 
-/* One and the other in turn, each first as often; the first pair warms up and does not count.
- */
-static gpul_status in_turn(const struct memory_bench *b, gpul_mem_kind kind, timed *ours,
+/* Time gpuload and the bare calls alternately, each first in half of the pairs.  The first pair is a
+ * warm-up. */
+static gpul_status time_alternately(const struct memory_bench *b, gpul_mem_kind kind, timed *ours,
 			   timed *bare, struct times *t, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -134,7 +134,7 @@ static gpul_status in_turn(const struct memory_bench *b, gpul_mem_kind kind, tim
 	return st;
 }
 
-/* What is imported, and exported anew each time. */
+/* The memory to import, and a new export of it for each import. */
 static struct {
 	gpul_mem *m;
 	int fd;
@@ -176,7 +176,7 @@ static gpul_status import_bare(const struct memory_bench *b, gpul_mem_kind kind,
 	return GPUL_OK;
 }
 
-/* Ours exports once and keeps the descriptor: each sample needs an object of its own. */
+/* gpul_mem exports once and keeps the descriptor, so each sample needs a new object. */
 static gpul_status export_ours(const struct memory_bench *b, gpul_mem_kind kind,
 			       struct times *t, int i, gpul_error *err)
 {
@@ -221,13 +221,13 @@ static gpul_status measure_kind(const struct memory_bench *b, gpul_mem_kind kind
 {
 	static struct times t;
 	const gpul_mem_desc desc = memory_desc(kind, b->bytes);
-	gpul_status st = in_turn(b, kind, time_ours, time_bare, &t, err);
+	gpul_status st = time_alternately(b, kind, time_ours, time_bare, &t, err);
 
 	if (st)
 		return st;
 	memory_row(names[0], "us", t.create[0], t.create[1], b->runs);
 	memory_row(names[1], "us", t.destroy[0], t.destroy[1], b->runs);
-	st = in_turn(b, kind, export_ours, export_bare, &t, err);
+	st = time_alternately(b, kind, export_ours, export_bare, &t, err);
 	if (st)
 		return st;
 	memory_row(names[2], "us", t.create[0], t.create[1], b->runs);
@@ -236,7 +236,7 @@ static gpul_status measure_kind(const struct memory_bench *b, gpul_mem_kind kind
 	if (!st)
 		st = gpul_mem_export_fd(shared.m, &shared.fd, err);
 	if (!st)
-		st = in_turn(b, kind, import_ours, import_bare, &t, err);
+		st = time_alternately(b, kind, import_ours, import_bare, &t, err);
 	gpul_mem_destroy(shared.m);
 	shared.m = NULL;
 	if (st)

@@ -1,4 +1,4 @@
-/* memory_cpu.c — what needs no GPU: the register cache, NUMA, page tables, the end of a
+/* memory_cpu.c — measurements without a GPU: the register cache, NUMA, page tables, the end of a
  * process. */
 #include "bench/memory.h"
 
@@ -19,13 +19,13 @@
 
 enum { REGIONS = 1000, REGION_BYTES = 16384, HITS = 100000, APART = 2 * REGION_BYTES };
 
-static gpul_status no_reg(void *user, void *at, size_t bytes, void **token, gpul_error *err)
+static gpul_status fake_register(void *user, void *at, size_t bytes, void **token, gpul_error *err)
 {
 	(void)user, (void)at, (void)bytes, (void)token, (void)err;
 	return GPUL_OK;
 }
 
-static void no_dereg(void *user, void *at, size_t bytes, void *token)
+static void fake_deregister(void *user, void *at, size_t bytes, void *token)
 {
 	(void)user, (void)at, (void)bytes, (void)token;
 }
@@ -35,7 +35,7 @@ static void *region_at(unsigned i)
 	return (void *)((uintptr_t)1 << 32 | (uintptr_t)(i % REGIONS) * APART);
 }
 
-/* Nanoseconds a get, and a put, of a random one of the regions. */
+/* The time in nanoseconds of one get and put of a random region. */
 static double time_hits(gpul_regcache *c)
 {
 	const gpul_region *r = NULL;
@@ -53,7 +53,7 @@ static double time_hits(gpul_regcache *c)
 
 static gpul_status measure_regcache(int runs, gpul_error *err)
 {
-	const gpul_reg_ops ops = { .reg = no_reg, .dereg = no_dereg };
+	const gpul_reg_ops ops = { .reg = fake_register, .dereg = fake_deregister };
 	double idle[MEMORY_MAX_SAMPLES], used[MEMORY_MAX_SAMPLES];
 	const gpul_region *r = NULL;
 	gpul_regcache *c = NULL;
@@ -67,7 +67,7 @@ static gpul_status measure_regcache(int runs, gpul_error *err)
 	for (int i = 0; !st && i < runs; i++)
 		idle[i] = time_hits(c);
 	for (unsigned i = 0; !st && i < REGIONS;
-	     i++) /* each stays in use: no queue of idle ones to keep */
+	     i++) /* each region stays in use, so the cache has no queue of idle regions */
 		st = gpul_regcache_get(c, region_at(i), REGION_BYTES, &r, err);
 	for (int i = 0; !st && i < runs; i++)
 		used[i] = time_hits(c);
@@ -204,7 +204,7 @@ gpul_status memory_kill(struct memory_victims *v, gpul_error *err)
 
 		if (v->at[i].pid <= 0 || kill(v->at[i].pid, SIGKILL) || poll(&p, 1, 10000) != 1)
 			return gpul_fail(err, GPUL_ESYS, errno,
-					 "a killed process' connection did not end");
+					 "the connection of a killed process did not end");
 		us[i] = memory_us(start);
 	}
 	memory_row("SIGKILL to the end of a connection", "us", us, NULL, v->n);

@@ -1,5 +1,5 @@
-/* memory_gpu.c — how fast kernels read memory, and how long a word takes from CPU to GPU and
- * back. */
+/* memory_gpu.c — the rate at which kernels read memory, and the round-trip time of a word from CPU to
+ * GPU and back. */
 #include "bench/memory.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 
 enum { ROUND_TRIPS = 10000, ANSWER_AT = 256 };
 
-/* clang-format off */  /* PTX, a line a statement */
-/* One thread of each warp waits for a word to change; the one that claims the new number first
- * copies it to the answer; until the last number has come.  A load takes a microsecond to come back
- * over PCIe, and a warp sends the next one only then: several warps look more often. */
+/* clang-format off */  /* PTX, one statement on each line */
+/* One thread of each warp polls a word until it changes.  The first thread that claims the new number
+ * copies it to the answer word.  The kernel ends after the last number.  A load takes a microsecond over
+ * PCIe, and a warp has one load in flight, so several warps poll more often. */
 #define PONG(name, load, fence, store) \
 	".visible .entry " name "(.param .u64 at, .param .u64 last)\n{\n" \
 	"	.reg .u64 %a, %l, %v, %seen, %old;\n	.reg .pred %p;\n	.reg .u32 %t;\n" \
@@ -41,8 +41,8 @@ static const char pong[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 	PONG("fenced", "relaxed", "	fence.acq_rel.sys;\n", "relaxed");
 /* clang-format on */
 
-/* Relaxed: the word is all there is to be seen.  The others: what was written before it is
- * seen, too, each way; one fence between load and store does for both. */
+/* Relaxed: only the word is transferred.  The other variants also order earlier writes in both
+ * directions; one fence between load and store orders both. */
 static const struct variant {
 	const char *kernel, *what;
 	unsigned warps;
@@ -54,7 +54,7 @@ static const struct variant {
 	{ "fenced", "flag ... ordered: relaxed and one fence, 8 warps look", 8 },
 };
 
-/* One number there and back; false: no answer in 5 s. */
+/* Send one number and wait for the answer.  Returns false after 5 s without an answer. */
 static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, uint64_t i)
 {
 	uint64_t start = gpul_clock_ns();
@@ -64,14 +64,14 @@ static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, u
 	     spins++) {
 		if (spins % 4096)
 			continue;
-		sched_yield(); /* the software driver may have this CPU alone */
+		sched_yield(); /* the software driver may need this CPU */
 		if (gpul_clock_ns() - start > 5000000000u)
 			return false;
 	}
 	return true;
 }
 
-static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_module *module,
+static gpul_status run_round_trips(const struct memory_bench *b, gpul_mem *m, const gpul_module *module,
 			const struct variant *v, gpul_error *err)
 {
 	const gpul_launch_config config = { .grid = { 1, 1, 1 },
@@ -93,10 +93,10 @@ static gpul_status play(const struct memory_bench *b, gpul_mem *m, const gpul_mo
 		if (!round_trip(word, answer, i))
 			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 				       "the kernel did not answer %lu", (unsigned long)i);
-		if (i > 100) /* the first ones meet cold caches and the launch */
+		if (i > 100) /* the first round trips include the launch and cold caches */
 			us[i - 101] = memory_us(start);
 	}
-	atomic_store(word, last); /* whatever happened: it may end */
+	atomic_store(word, last); /* lets the kernel end in every case */
 	if (!st)
 		st = gpul_cu(b->drv, err, cuCtxSynchronize());
 	if (!st)
@@ -116,7 +116,7 @@ static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 	st = gpul_module_load_ptx(b->drv, pong, sizeof pong - 1, "pong.ptx", NULL, &module,
 				  err);
 	for (size_t i = 0; !st && i < sizeof variants / sizeof *variants; i++)
-		st = play(b, m, module, &variants[i], err);
+		st = run_round_trips(b, m, module, &variants[i], err);
 	gpul_module_unload(module);
 	gpul_mem_destroy(m);
 	return st;
@@ -127,12 +127,12 @@ static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 struct rates {
 	const struct memory_bench *b;
 	struct timed timed;
-	CUdeviceptr copy; /* as large as what is read */
+	CUdeviceptr copy; /* of the same size as the memory that is read */
 	struct sum_gpu *sum;
 	double gbs[2][MEMORY_MAX_SAMPLES]; /* kernel, copy */
 };
 
-static gpul_status queue(struct rates *r, CUdeviceptr at, bool is_copy, gpul_error *err)
+static gpul_status queue_read(struct rates *r, CUdeviceptr at, bool is_copy, gpul_error *err)
 {
 	const size_t bytes = r->b->big_bytes;
 
@@ -140,33 +140,33 @@ static gpul_status queue(struct rates *r, CUdeviceptr at, bool is_copy, gpul_err
 		       : sum_gpu_start(r->sum, at, bytes / sizeof(float), r->timed.stream, err);
 }
 
-static gpul_status time_one(struct rates *r, CUdeviceptr at, bool is_copy, double *gbs,
+static gpul_status time_read(struct rates *r, CUdeviceptr at, bool is_copy, double *gbs,
 			    gpul_error *err)
 {
 	double ms = 0;
 	gpul_status st = timed_begin(&r->timed, err);
 
-	st = st ? st : queue(r, at, is_copy, err);
+	st = st ? st : queue_read(r, at, is_copy, err);
 	st = st ? st : timed_end(&r->timed, &ms, err);
 	*gbs = ms > 0 ? (double)r->b->big_bytes / ms * 1e-6 : 0;
 	return st;
 }
 
-static gpul_status rate(struct rates *r, const char *what, CUdeviceptr at, gpul_error *err)
+static gpul_status measure_rate(struct rates *r, const char *what, CUdeviceptr at, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
 	for (int i = -1; !st && i < r->b->runs; i++) {
-		st = time_one(r, at, false, &r->gbs[0][i < 0 ? 0 : i], err);
-		st = st ? st : time_one(r, at, true, &r->gbs[1][i < 0 ? 0 : i], err);
+		st = time_read(r, at, false, &r->gbs[0][i < 0 ? 0 : i], err);
+		st = st ? st : time_read(r, at, true, &r->gbs[1][i < 0 ? 0 : i], err);
 	}
 	if (!st)
 		memory_row(what, "GB/s", r->gbs[0], r->gbs[1], r->b->runs);
 	return st;
 }
 
-/* Memory of the device that owner is a context of, or that hangs on it; device 0 reads it. */
-static gpul_status make(struct rates *r, gpul_mem_kind kind, const gpul_context *owner,
+/* Create memory on the owner's device, or on its NUMA node; device 0 reads it. */
+static gpul_status create_memory(struct rates *r, gpul_mem_kind kind, const gpul_context *owner,
 			gpul_mem **out, gpul_error *err)
 {
 	const bool is_peer = owner != &r->b->context;
@@ -180,11 +180,11 @@ static gpul_status make(struct rates *r, gpul_mem_kind kind, const gpul_context 
 	return st ? st : gpul_cu(r->b->drv, err, cuCtxSetCurrent(r->b->context.handle));
 }
 
-static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind,
+static gpul_status measure_kind(struct rates *r, const char *what, gpul_mem_kind kind,
 			   const gpul_context *owner, gpul_error *err)
 {
 	gpul_mem *m = NULL;
-	gpul_status st = make(r, kind, owner, &m, err);
+	gpul_status st = create_memory(r, kind, owner, &m, err);
 
 	if (st)
 		return st;
@@ -193,12 +193,12 @@ static gpul_status rate_of(struct rates *r, const char *what, gpul_mem_kind kind
 	else
 		st = gpul_cu(r->b->drv, err,
 			     cuMemcpy(gpul_mem_gpu(m), r->copy, r->b->big_bytes));
-	st = st ? st : rate(r, what, gpul_mem_gpu(m), err);
+	st = st ? st : measure_rate(r, what, gpul_mem_gpu(m), err);
 	gpul_mem_destroy(m);
 	return st;
 }
 
-static gpul_status rate_of_peer(struct rates *r, gpul_error *err)
+static gpul_status measure_peer(struct rates *r, gpul_error *err)
 {
 	static const char what[] = "sum of device 1's memory (bare: copy from there)";
 	gpul_context other = { 0 };
@@ -210,7 +210,7 @@ static gpul_status rate_of_peer(struct rates *r, gpul_error *err)
 		return GPUL_OK;
 	}
 	st = gpul_context_open(r->b->drv, 1, &other, err);
-	if (!st && rate_of(r, what, GPUL_MEM_DEVICE, &other, &why))
+	if (!st && measure_kind(r, what, GPUL_MEM_DEVICE, &other, &why))
 		memory_row_skipped(what, why.text);
 	gpul_context_close(&other);
 	return st ? st : gpul_cu(r->b->drv, err, cuCtxSetCurrent(r->b->context.handle));
@@ -227,15 +227,15 @@ static gpul_status measure_rates(struct rates *r, gpul_error *err)
 	st = st ? st
 		: sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
 	st = st ? st
-		: rate_of(r, "sum of host-numa memory (bare: copy to the device)",
+		: measure_kind(r, "sum of host-numa memory (bare: copy to the device)",
 			  GPUL_MEM_HOST_NUMA, &r->b->context, err);
 	st = st ? st
-		: rate_of(r, "sum of device memory (bare: copy within the device)",
+		: measure_kind(r, "sum of device memory (bare: copy within the device)",
 			  GPUL_MEM_DEVICE, &r->b->context, err);
-	return st ? st : rate_of_peer(r, err);
+	return st ? st : measure_peer(r, err);
 }
 
-static void drop(struct rates *r)
+static void free_memory(struct rates *r)
 {
 	const gpul_driver *drv = r->b->drv;
 
@@ -254,6 +254,6 @@ gpul_status memory_gpu(struct memory_bench *b, gpul_error *err)
 		return st;
 	r.b = b;
 	st = measure_rates(&r, err);
-	drop(&r);
+	free_memory(&r);
 	return st;
 }

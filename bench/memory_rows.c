@@ -1,4 +1,4 @@
-/* memory_rows.c — the table of bench_memory, and the same as JSON. */
+/* memory_rows.c — prints the table of bench_memory, as text and as JSON. */
 #include "bench/memory.h"
 
 #include <stdio.h>
@@ -9,27 +9,26 @@ enum { MAX_ROWS = 64 };
 static struct row {
 	const char *what, *unit;
 	int n;
-	double p50, p99, bare, ratio; /* bare 0: there is none */
+	double p50, p99, bare, ratio; /* bare 0: without a comparison */
 } rows[MAX_ROWS];
 static int n_rows;
 
-static int by_value(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static double at_share(double *v, int n, double share)
+static double quantile(double *v, int n, double share)
 {
-	qsort(v, (size_t)n, sizeof *v, by_value);
+	qsort(v, (size_t)n, sizeof *v, compare_doubles);
 	return v[(int)(share * (n - 1) + 0.5)];
 }
 
 void memory_rows_begin(const struct memory_bench *b)
 {
-	printf("%s driver, %d device%s; %zu KiB are allocated and attached, %zu KiB read from "
-	       "end to end\n\n",
+	printf("%s driver, %d device%s; allocates and attaches %zu KiB, reads %zu KiB\n\n",
 	       b->drv->name, b->n_devices, b->n_devices == 1 ? "" : "s", b->bytes >> 10,
 	       b->big_bytes >> 10);
 	puts("| what | unit | n | p50 | p99 | bare p50 | ratio |");
@@ -43,11 +42,11 @@ void memory_row(const char *what, const char *unit, double *ours, double *bare, 
 
 	for (int i = 0; bare && i < n; i++)
 		ratio[i] = bare[i] > 0 ? ours[i] / bare[i] : 0;
-	r.p50 = at_share(ours, n, 0.5);
-	r.p99 = at_share(ours, n, 0.99);
+	r.p50 = quantile(ours, n, 0.5);
+	r.p99 = quantile(ours, n, 0.99);
 	if (bare) {
-		r.bare = at_share(bare, n, 0.5);
-		r.ratio = at_share(ratio, n, 0.5);
+		r.bare = quantile(bare, n, 0.5);
+		r.ratio = quantile(ratio, n, 0.5);
 		printf("| %s | %s | %d | %.4g | %.4g | %.4g | %.3f |\n", what, unit, n, r.p50,
 		       r.p99, r.bare, r.ratio);
 	} else {

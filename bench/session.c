@@ -1,4 +1,4 @@
-/* session.c — see session.h. */
+/* session.c — runs kernels in the software driver's interpreter without the CUDA API. */
 #include "bench/session.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ double cpu_ms(void)
 	return read_ms(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-static gpul_status load(struct session *s, const char *path)
+static gpul_status load_program(struct session *s, const char *path)
 {
 	gpul_ptx_module *module;
 	gpul_file file;
@@ -46,11 +46,11 @@ _Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
 	*s = (struct session){ 0 };
 	if (gpul_exec_memory_create(&s->memory, &s->err) ||
 	    gpul_exec_machine_create(s->memory, &options, &s->machine, &s->err) ||
-	    load(s, ptx_path))
+	    load_program(s, ptx_path))
 		return 0;
 	s->kernel = gpul_exec_find_kernel(s->program, kernel);
 	if (!s->kernel)
-		gpul_fail(&s->err, GPUL_EINVAL, 0, "%s: no kernel %s", ptx_path, kernel);
+		gpul_fail(&s->err, GPUL_EINVAL, 0, "%s: kernel %s not found", ptx_path, kernel);
 	return s->kernel != NULL;
 }
 
@@ -68,7 +68,7 @@ void session_param(struct session *s, const void *value, uint32_t bytes, uint32_
 	uint32_t at = (s->param_bytes + align - 1) / align * align;
 
 	if (at + bytes > SESSION_PARAM_BYTES) {
-		gpul_fail(&s->err, GPUL_EINVAL, 0, "parameters beyond %d bytes",
+		gpul_fail(&s->err, GPUL_EINVAL, 0, "parameters exceed %d bytes",
 			  SESSION_PARAM_BYTES);
 		return;
 	}
@@ -89,7 +89,7 @@ void *session_buffer(struct session *s, size_t bytes)
 			  : NULL;
 
 	if (!p) {
-		gpul_fail(&s->err, GPUL_ENOMEM, 0, "no buffer of %zu bytes", bytes);
+		gpul_fail(&s->err, GPUL_ENOMEM, 0, "no memory for a buffer of %zu bytes", bytes);
 		return NULL;
 	}
 	memset(p, 0, bytes);

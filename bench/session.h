@@ -1,8 +1,8 @@
-/* session.h — the interpreter without the CUDA API around it: what the benchmarks run kernels
- * with.
+/* session.h — runs kernels in the software driver's interpreter without the CUDA API, for the
+ * benchmarks.
  *
- * Device addresses are host addresses, so a buffer is a malloc that kernels are allowed to
- * touch. */
+ * Device addresses are host addresses, so a buffer is memory from malloc that is registered for
+ * kernels. */
 #ifndef GPULOAD_BENCH_SESSION_H
 #define GPULOAD_BENCH_SESSION_H
 
@@ -21,18 +21,18 @@ struct session {
 	unsigned n_buffers;
 	uint32_t param_bytes;
 	_Alignas(16) unsigned char params[SESSION_PARAM_BYTES];
-	gpul_error err; /* the first failure; nothing is done after it */
+	gpul_error err; /* the first error; later calls do nothing */
 };
 
-/* n_workers 0: one for each CPU this process may run on.  False: see s->err. */
+/* n_workers 0: one worker for each CPU that this process may use.  Returns false on failure, with s->err set. */
 _Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
 		   unsigned n_workers);
 void session_close(struct session *s);
 
-/* Append one parameter, aligned as the ABI wants. */
+/* Append one parameter with the alignment of the ABI. */
 void session_param(struct session *s, const void *value, uint32_t bytes, uint32_t align);
 void session_param_i32(struct session *s, int32_t v);
-/* A zeroed buffer; its address is also appended as a parameter. */
+/* Allocate a zeroed buffer; the first function also appends its address as a parameter. */
 void *session_param_buffer(struct session *s, size_t bytes);
 void *session_buffer(struct session *s, size_t bytes);
 
@@ -40,11 +40,11 @@ struct session_shape {
 	uint32_t grid[3], block[3];
 };
 gpul_exec_launch *session_start(struct session *s, const struct session_shape *shape);
-/* Wait, release, and return the thread-instructions executed; 0 and s->err on a fault. */
+/* Launch, wait, and return the number of thread-instructions executed; on a fault 0, with s->err set. */
 uint64_t session_finish(struct session *s, gpul_exec_launch *l);
 
 double now_ms(void);
-/* Of all threads together: what a busy machine cannot spoil. */
+/* The CPU time of all threads together, which other processes hardly change. */
 double cpu_ms(void);
 
 #endif

@@ -1,5 +1,9 @@
-/* timed.c — see timed.h. */
+/* timed.c — loads generated PTX, and measures the time of work on a stream with the GPU's clock. */
 #include "bench/timed.h"
+
+#include <stdlib.h>
+
+#include "driver/context.h"
 
 gpul_status timed_open(struct timed *t, const gpul_driver *drv, gpul_error *err)
 {
@@ -35,4 +39,40 @@ gpul_status timed_end(struct timed *t, double *ms, gpul_error *err)
 	st = st ? st : gpul_cu(t->drv, err, cuEventElapsedTime(&taken, t->start, t->stop));
 	*ms = (double)taken;
 	return st;
+}
+
+gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*write_kernels)(FILE *), gpul_module **out,
+			   gpul_error *err)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *f = open_memstream(&text, &n_bytes);
+	gpul_status st;
+
+	if (!f)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels");
+	fputs(head, f);
+	write_kernels(f);
+	fclose(f);
+	st = gpul_module_load_ptx(drv, text, n_bytes, "bench.ptx", NULL, out, err);
+	free(text);
+	return st;
+}
+
+int timed_run(const char *program, gpul_driver_choice choice,
+	      gpul_status (*run)(const gpul_driver *drv, void *bench, gpul_error *err), void *bench)
+{
+	const gpul_driver *drv;
+	gpul_context context;
+	gpul_error err = { 0 };
+	gpul_status st = gpul_driver_open(choice, &drv, &err);
+
+	st = st ? st : gpul_context_open(drv, 0, &context, &err);
+	if (!st) {
+		st = run(drv, bench, &err);
+		gpul_context_close(&context);
+	}
+	if (st)
+		fprintf(stderr, "%s: %s\n", program, err.text);
+	return st != GPUL_OK;
 }

@@ -1,8 +1,10 @@
-/* timed.h — a stream, and how long what is queued on it takes by the GPU's own clock. */
+/* timed.h — loads generated PTX, and measures the time of work on a stream with the GPU's clock. */
 #ifndef GPULOAD_BENCH_TIMED_H
 #define GPULOAD_BENCH_TIMED_H
 
-#include "driver/driver.h"
+#include <stdio.h>
+
+#include "loader/loader.h"
 
 struct timed {
 	const gpul_driver *drv;  /* borrowed */
@@ -10,12 +12,20 @@ struct timed {
 	CUevent start, stop;
 };
 
-/* A stream that waits for no other.  On failure, too, timed_close() is due. */
+/* Create a non-blocking stream and two events.  Call timed_close() even after a failure. */
 gpul_status timed_open(struct timed *t, const gpul_driver *drv, gpul_error *err);
-void timed_close(struct timed *t);  /* a zeroed one is fine */
+void timed_close(struct timed *t);  /* accepts a zeroed struct */
 
-/* Around what is queued; end waits for it, and tells how many milliseconds it took. */
+/* Call before and after work is queued on the stream.  timed_end() waits for it, and sets its time in milliseconds. */
 gpul_status timed_begin(struct timed *t, gpul_error *err);
 gpul_status timed_end(struct timed *t, double *ms, gpul_error *err);
+
+/* Load the PTX text that write_kernels() writes after the head (.version, .target). */
+gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*write_kernels)(FILE *), gpul_module **out,
+			   gpul_error *err);
+
+/* Open the driver and the context of device 0, and run the benchmark; an error is printed.  Returns the exit status. */
+int timed_run(const char *program, gpul_driver_choice choice,
+	      gpul_status (*run)(const gpul_driver *drv, void *bench, gpul_error *err), void *bench);
 
 #endif

@@ -1,6 +1,6 @@
-/* Kernels that only the benchmark needs; kernels.ptx is made of them by scripts/make_corpus.py. */
+/* Kernels of the benchmarks.  scripts/make_corpus.py compiles them to kernels.ptx. */
 
-/* Nothing but fused multiply-add: what the interpreter's arithmetic does at best. */
+/* Only fused multiply-add instructions: the best case of the interpreter's arithmetic. */
 extern "C" __global__ void fmaloop(float *x, int rounds)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -11,7 +11,7 @@ extern "C" __global__ void fmaloop(float *x, int rounds)
 	x[i] = v;
 }
 
-/* Lanes leave the loop one by one: divergence. */
+/* The lanes of a warp leave the loop at different iterations, so they diverge. */
 extern "C" __global__ void mandel(int *out, int width, int height, int limit)
 {
 	int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -29,7 +29,7 @@ extern "C" __global__ void mandel(int *out, int width, int height, int limit)
 	out[y * width + x] = k;
 }
 
-/* All pairs, the positions of a tile in shared memory.  n must be a multiple of the block. */
+/* Computes all pairs, with the positions of a tile in shared memory.  n must be a multiple of the block size. */
 extern "C" __global__ void nbody(const float4 *position, float4 *acceleration, int n)
 {
 	__shared__ float4 tile[256];
