@@ -1,9 +1,9 @@
-/* Copies that run beside the threads, and barriers in shared memory (sm_80 has the first in hardware,
- * sm_90 copies in bulk; for an older GPU the toolkit's headers do the same with loads and stores). */
+/* Asynchronous copies to shared memory (in hardware since sm_80, bulk copies since sm_90), and barriers in
+ * shared memory.  For older GPUs the toolkit's headers use ordinary loads and stores. */
 #include <cuda/barrier>
 #include <cuda_pipeline_primitives.h>
 
-/* Tiles of 64 float4, one ahead of the one in use; each tile comes out reversed. */
+/* Copies tiles of 64 float4, one tile ahead of the tile in use, and writes each tile in reverse order. */
 extern "C" __global__ void pipeline(const float4 *in, float4 *out, int tiles)
 {
 	__shared__ float4 s[2][64];
@@ -22,7 +22,7 @@ extern "C" __global__ void pipeline(const float4 *in, float4 *out, int tiles)
 	}
 }
 
-/* Warp 0 fills two buffers in turn, warp 1 empties them; each waits on the other's barriers. */
+/* Warp 0 fills two buffers alternately, and warp 1 reads them; each warp waits for the other's barriers. */
 extern "C" __global__ void hand(const int *in, int *out, int rounds)
 {
 	using barrier = cuda::barrier<cuda::thread_scope_block>;

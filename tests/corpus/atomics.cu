@@ -1,4 +1,4 @@
-/* Atomic operations of every type; loops of compare-and-swap; locks, by thread and by warp. */
+/* Atomic operations of every type; compare-and-swap loops; locks held by a thread and by a warp. */
 #include <cuda/atomic>
 
 struct cells {
@@ -47,7 +47,7 @@ extern "C" __global__ void atomics(cells *c, int n)
 	} while (was != at);
 }
 
-/* Tickets: who drew a number waits until it is served; lanes of one warp wait for each other. */
+/* A ticket lock: a thread waits until its number is served, so lanes of one warp wait for each other. */
 extern "C" __global__ void ticket(int *next, int *serving, int *count)
 {
 	cuda::atomic_ref<int, cuda::thread_scope_device> tickets(*next), served(*serving);

@@ -5,7 +5,7 @@
 
 enum { N = 300, BYTES = N * sizeof(float) };
 
-/* op_add, op_mul and op_max of fnptr.cu.  max: a number wins over NaN, and +0 is above -0. */
+/* op_add, op_mul and op_max of fnptr.cu.  max returns the number if the other operand is NaN, and +0 > -0. */
 static float apply(int op, float a, float b)
 {
 	if (op == 0)
@@ -28,7 +28,7 @@ static void fnptr(struct corpus *c)
 	corpus_fill_f32(c, a, N);
 	corpus_fill_f32(c, b, N);
 	for (int i = 0; i < N;
-	     i++) { /* the three functions within one warp, and warps of one function */
+	     i++) { /* warps whose lanes call all three functions, and warps that call one */
 		op[i] = i < 200 ? (int32_t)(corpus_random(c) % 3) : i / 32 % 3;
 		if (i < 225)
 			a[i] = a[i / 15], b[i] = b[i % 15];
@@ -43,7 +43,7 @@ static void fnptr(struct corpus *c)
 	corpus_same_f32(c, "c", got, want, N);
 }
 
-/* The function to call is an argument: its address is read from the module's own table. */
+/* The function to call is an argument: its address is read from the module's table. */
 static void fnptr2(struct corpus *c)
 {
 	static float a[N], b[N], got[N], want[N];

@@ -1,5 +1,5 @@
-/* case_float.c — kernels on floating point.  Every operation rounds correctly, so every bit
- * must agree. */
+/* case_float.c — kernels with floating point.  Every operation is correctly rounded, so every bit
+ * must be equal. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 static void vecadd(struct corpus *c)
 {
-	enum { N = 1000, BYTES = N * sizeof(double) }; /* the last block is partly idle */
+	enum { N = 1000, BYTES = N * sizeof(double) }; /* the last block is partly out of range */
 	static double a[N], b[N], got[N], want[N];
 	int n = N;
 
@@ -53,7 +53,7 @@ static void saxpy(struct corpus *c)
 	saxpy_once(c, -INFINITY);
 }
 
-/* The order of the kernel: each thread's own stride, then lanes 16, 8, 4, 2, 1 apart, then
+/* The kernel's order of additions: each thread's stride, then lanes 16, 8, 4, 2, 1 apart, then
  * warps. */
 static float fold_warp(const float *lane)
 {
@@ -98,11 +98,11 @@ static void reduce(struct corpus *c)
 	static float x[N];
 	float exact = 0;
 
-	/* One block has one order, so any values do. */
+	/* One block has a fixed order, so any values can be compared. */
 	corpus_fill_unit(c, x, N);
 	reduce_with(c, x, N, 1, 512, 0 + reduce_block(x, N, 512));
 	reduce_with(c, x, 33, 1, 32, 0 + reduce_block(x, 33, 32));
-	/* Several blocks add in any order: integers below 2^24 make every order exact. */
+	/* Several blocks add in any order: with integers below 2^24 every order is exact. */
 	for (int i = 0; i < N; i++) {
 		x[i] = (float)(int)(corpus_random(c) % 201) - 100;
 		exact += x[i];
@@ -112,7 +112,7 @@ static void reduce(struct corpus *c)
 
 static void transpose(struct corpus *c)
 {
-	enum { W = 75, H = 50, BYTES = W * H * sizeof(float) }; /* no multiple of a tile */
+	enum { W = 75, H = 50, BYTES = W * H * sizeof(float) }; /* not multiples of the tile */
 	static float in[H * W], got[W * H], want[W * H];
 	int w = W, h = H;
 

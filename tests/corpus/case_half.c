@@ -1,7 +1,8 @@
-/* case_half.c — 16-bit floating point, bit for bit, against double and one rounding.
+/* case_half.c — 16-bit floating point, compared bit for bit with double arithmetic and one rounding.
  *
- * The exact result of adding, multiplying or fusing two half numbers fits a double, or is so far from
- * a tie that rounding twice does no harm; so double arithmetic and one rounding is the reference. */
+ * The exact sum, product or fused multiply-add of half numbers is representable as double, or is so far
+ * from a tie that rounding twice gives the same result.  So the reference is double arithmetic, rounded
+ * once to 16 bits. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 enum { N = 2048, THREADS = 128, BLOCKS = N / THREADS };
 
-/* A format: bits of the fraction, the least exponent. */
+/* A format: the number of fraction bits, and the least exponent. */
 struct format {
 	int fraction, least;
 	uint16_t infinity;
@@ -30,7 +31,7 @@ static double value_of(uint16_t bits, struct format f)
 	return bits & 0x8000 ? -v : v;
 }
 
-/* To the nearest, ties to even; every NaN is 0x7fff, as arithmetic makes it. */
+/* Rounds to nearest, ties to even; every NaN becomes 0x7fff, the result of arithmetic. */
 static uint16_t bits_of(double v, struct format f)
 {
 	uint16_t sign = signbit(v) ? 0x8000 : 0;
@@ -43,12 +44,12 @@ static uint16_t bits_of(double v, struct format f)
 	if (v == 0)
 		return sign;
 	e = ilogb(v) < f.least ? f.least : ilogb(v);
-	double units = nearbyint(ldexp(fabs(v), f.fraction - e)); /* of this binade's last place */
+	double units = nearbyint(ldexp(fabs(v), f.fraction - e)); /* in units of the last place */
 	long bits = (long)units + ((long)(e - f.least) << f.fraction);
 	return bits >= f.infinity ? sign | f.infinity : sign | (uint16_t)bits;
 }
 
-/* PTX ISA, min and max: a NaN loses, and -0 is less than +0. */
+/* PTX ISA, min and max: if one operand is NaN the result is the other one, and -0 < +0. */
 static double less(double x, double y)
 {
 	if (x == y)
@@ -70,7 +71,7 @@ static void fill_bits(struct corpus *c, uint16_t *a, uint16_t *b, struct format 
 					       1.0 / 3,  3,         0x1p-133, 0x1p-126 };
 		a[i] = i < 256 ? bits_of(edge[i % 16], f) : (uint16_t)corpus_random(c);
 		b[i] = i < 256 ? bits_of(edge[i / 16], f) : (uint16_t)corpus_random(c);
-		if (i >= 256 && i % 2) /* of like size: sums that round */
+		if (i >= 256 && i % 2) /* operands of similar size, whose sums are rounded */
 			b[i] = (uint16_t)((b[i] & ~f.infinity) | (a[i] & f.infinity));
 	}
 }
@@ -161,7 +162,7 @@ static void run_bfloat(struct corpus *c)
 	}
 }
 
-/* 200 threads each add 1, and to the pair 1 and 1/2: whole numbers that every format holds. */
+/* 200 threads each add 1, and to the pair 1 and 1/2; every format represents these sums exactly. */
 static void run_halfsum(struct corpus *c)
 {
 	uint32_t zero = 0;

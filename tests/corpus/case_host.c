@@ -1,5 +1,5 @@
-/* case_host.c — kernels that work with the host: a ring that a CPU thread empties, a flag that
- * it raises, printf, assert and the device's heap. */
+/* case_host.c — kernels that interact with the host: a ring that a CPU thread reads, a flag that it
+ * sets, printf, assert and the device's heap. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@ extern char **environ;
 
 enum {
 	PATIENCE_S = 30
-}; /* without any progress; then the kernel is told to stop and the case has failed */
+}; /* without progress; then the case stops the kernel and fails */
 
 static double now_s(void)
 {
@@ -32,27 +32,27 @@ static double now_s(void)
 
 enum { SLOTS = 8 }; /* fewer than pushes: the ring wraps many times */
 
-struct slot { /* two words that the kernel stores at once */
+struct slot { /* two words that the kernel writes with one store */
 	_Atomic uint64_t word[2];
 };
 
-struct ring { /* in pinned memory: the GPU and this CPU both see it */
+struct ring { /* in pinned memory, which the GPU and the CPU access */
 	struct slot slots[SLOTS];
 	_Atomic uint64_t tail, stop;
 };
 
-/* What the kernel adds to is in the GPU's own memory: over PCIe an atomic of the GPU on host
- * memory is not one for the CPU. */
+/* The kernel's atomics use the GPU's memory, because over PCIe an atomic of the GPU on host memory is
+ * not atomic for the CPU. */
 enum { HEAD, TAILCACHE, N_COUNTERS };
 
 struct fifo_param { /* struct Fifo of persist.cu */
 	uint64_t buf, head, tail, tailcache, size;
 };
 
-/* Take pushes until all came.  Words may arrive apart (PTX ISA 8.2.2), so a slot is taken when
- * both are new: word 0 carries its own position, and word 1, which has bit 63, is cleared after
- * use. */
-static void serve(struct corpus *c, struct ring *r, uint64_t pushes, uint64_t n)
+/* Read pushes until all have arrived.  The two words may arrive separately (PTX ISA 8.2.2), so a slot
+ * is read when both are new: word 0 contains its position, and word 1, which has bit 63 set, is cleared
+ * after use. */
+static void read_pushes(struct corpus *c, struct ring *r, uint64_t pushes, uint64_t n)
 {
 	uint64_t *seen = calloc(n, sizeof *seen);
 	double since = now_s();
@@ -78,18 +78,18 @@ static void serve(struct corpus *c, struct ring *r, uint64_t pushes, uint64_t n)
 	for (uint64_t i = 0; i < n && seen && !c->err.status; i++)
 		if (seen[i] != pushes / n)
 			gpul_fail(&c->err, GPUL_EFORMAT, 0,
-				  "value %llu came %llu times, expected %llu",
+				  "value %llu arrived %llu times, expected %llu",
 				  (unsigned long long)i, (unsigned long long)seen[i],
 				  (unsigned long long)(pushes / n));
 	free(seen);
-	atomic_store(&r->stop, 1); /* only matters after a failure: let the kernel end */
+	atomic_store(&r->stop, 1); /* after a failure: lets the kernel end */
 	atomic_store(&r->tail, UINT64_MAX / 2);
 }
 
 static void run_ring(struct corpus *c, struct ring *r, unsigned blocks, uint64_t n)
 {
 	CUdeviceptr stop =
-		(CUdeviceptr)(uintptr_t)&r->stop; /* unified addressing: one pointer for both */
+		(CUdeviceptr)(uintptr_t)&r->stop; /* unified addressing: the same address for both */
 	uint64_t counters[N_COUNTERS] = { 0 };
 	CUdeviceptr at = corpus_in(c, counters, sizeof counters);
 	struct fifo_param fifo = { (uintptr_t)r->slots, at + HEAD * sizeof counters[0],
@@ -101,10 +101,10 @@ static void run_ring(struct corpus *c, struct ring *r, unsigned blocks, uint64_t
 		     (void *[]){ &fifo, &stop, &n });
 	if (c->err.status)
 		return;
-	serve(c, r, blocks * n, n);
+	read_pushes(c, r, blocks * n, n);
 	gpul_cu(c->drv, &c->err, cuCtxSynchronize());
 	corpus_get(c, counters, at, sizeof counters);
-	/* Each block stores n, then adds 1; blocks may do so between one another. */
+	/* Each block stores n and then adds 1; the stores and additions of blocks may interleave. */
 	uint64_t last = counters[TAILCACHE];
 	if (!c->err.status && (last <= n || last > n + blocks))
 		gpul_fail(&c->err, GPUL_EFORMAT, 0, "tailcache is %llu, expected %llu to %llu",
@@ -139,10 +139,10 @@ static void flagwait(struct corpus *c)
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)flag, out = corpus_out(c, sizeof got);
 	corpus_start(c, "flagwait", (struct corpus_shape){ .grid_x = 1, .block_x = N },
 		     (void *[]){ &at, &want, &out });
-	usleep(2000); /* let it wait; nothing depends on how long */
+	usleep(2000); /* lets the kernel wait; the result does not depend on the time */
 	if (!c->err.status && c->drv->cuStreamQuery(NULL) != CUDA_ERROR_NOT_READY)
 		gpul_fail(&c->err, GPUL_EFORMAT, 0,
-			  "the kernel ended before its flag was raised");
+			  "the kernel ended before its flag was set");
 	atomic_store((_Atomic uint32_t *)flag, want);
 	corpus_wait(c);
 	corpus_get(c, got, out, sizeof got);
@@ -164,7 +164,7 @@ static void launch_pf(struct corpus *c, int x, unsigned threads)
 		      (void *[]){ &x, &d, &s });
 }
 
-/* Everything that goes to stdout meanwhile lands in the file. */
+/* Redirect stdout to the file, until restore_stdout(). */
 static int redirect_stdout(FILE *to)
 {
 	int saved = dup(STDOUT_FILENO);
@@ -193,7 +193,7 @@ int corpus_assert_child(struct corpus *c)
 	return c->err.native == CUDA_ERROR_ASSERT ? 0 : 1;
 }
 
-/* A failed assertion ends the context for good, so it gets a process of its own. */
+/* A failed assertion makes the context unusable, so it runs in a separate process. */
 static void run_assert(struct corpus *c, FILE *out)
 {
 	char driver[32], text[4096];
@@ -239,7 +239,7 @@ static void pf(struct corpus *c)
 	restore_stdout(saved);
 	read_back(out, text, sizeof text);
 	if (!c->err.status && strcmp(text, want) != 0)
-		gpul_fail(&c->err, GPUL_EFORMAT, 0, "printf gave \"%s\"", text);
+		gpul_fail(&c->err, GPUL_EFORMAT, 0, "printf wrote \"%s\"", text);
 	if (!c->err.status && ftruncate(fileno(out), 0) == 0) {
 		rewind(out);
 		run_assert(c, out);

@@ -1,5 +1,5 @@
-/* case_integer.c — kernels on integers.  The references wrap as PTX does: they compute in
- * unsigned. */
+/* case_integer.c — kernels with integers.  The references compute in unsigned types, which wrap as PTX
+ * does. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void hist(struct corpus *c)
 	int32_t got[256], want[256] = { 0 };
 	size_t n = N;
 
-	for (size_t i = 0; i < N; i++) { /* half of it one value: many atomics on one address */
+	for (size_t i = 0; i < N; i++) { /* half of the input is one value: many atomics on one address */
 		uint64_t r = corpus_random(c);
 		d[i] = (r & 256) ? 255 : (uint8_t)r;
 		want[d[i]]++;
@@ -171,7 +171,7 @@ static int64_t intops_64(int64_t p, int32_t x, int32_t y)
 	return (int64_t)r;
 }
 
-/* Division by zero and INT_MIN / -1 have no defined result in PTX: keep away from both. */
+/* PTX does not define division by zero and INT_MIN / -1: change these operands. */
 static void make_defined(int32_t *x, int32_t *y, int64_t *p)
 {
 	if (*y == 0)
@@ -193,7 +193,7 @@ static void intops(struct corpus *c)
 	corpus_fill_i32(c, a, N);
 	corpus_fill_i32(c, b, N);
 	corpus_fill_i64(c, la, N);
-	for (int i = 0; i < EDGES * EDGES; i++) { /* every edge with every edge */
+	for (int i = 0; i < EDGES * EDGES; i++) { /* every pair of extreme values */
 		a[i] = a[i / EDGES];
 		b[i] = b[i % EDGES];
 	}
@@ -303,7 +303,7 @@ static void sw(struct corpus *c)
 	enum { N = 256 };
 	static int32_t a[N + 1], b[N], got[N], want[N];
 
-	for (int i = 0; i <= N; i++) /* -1 to 8: both neighbours of the table, too */
+	for (int i = 0; i <= N; i++) /* -1 to 8: also the values on both sides of the table */
 		a[i] = (int32_t)(corpus_random(c) % 10) - 1;
 	a[5] = INT32_MIN;
 	a[6] = INT32_MAX;

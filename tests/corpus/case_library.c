@@ -1,4 +1,4 @@
-/* case_library.c — what kernels call rather than write: mathematical functions, 16-bit floats, CUB. */
+/* case_library.c — library functions in kernels: mathematical functions and CUB. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@ enum { N = 512, THREADS = 128, BLOCKS = N / THREADS };
 
 /* ---- mathematical functions: bounds as in the CUDA C++ Programming Guide, Mathematical Functions ---- */
 
-/* A bound counts units in the last place of the result, beyond its rounding; near: only arguments in
- * [-8, 8], and an absolute error of 2^-20 will do: the fast functions promise no more. */
+/* A bound is in units in the last place of the result, in addition to its rounding.  near: a fast
+ * function, whose guarantee is an absolute error of 2^-20 for arguments in [-8, 8]. */
 struct function {
 	const char *name;
 	double bound;
@@ -30,7 +30,7 @@ F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) F(exp) F(exp2) F(e
 			static long double ref_rsqrt(long double x, long double y) { (void)y; return 1 / sqrtl(x); }
 static long double ref_divide(long double x, long double y) { return x / y; }
 
-/* In the order of mathf.cu and mathd.cu. */
+/* The functions in the order of mathf.cu and mathd.cu. */
 static const struct function floats[] = {
 	{ "sinf", 2, false, ref_sin },     { "cosf", 2, false, ref_cos },
 	{ "tanf", 4, false, ref_tan },     { "asinf", 2, false, ref_asin },
@@ -65,7 +65,7 @@ enum {
 	N_DOUBLES = sizeof doubles / sizeof *doubles
 };
 
-/* digits, least: of the type; true when got lies within the bound, counted from what is exact. */
+/* Whether got differs from the exact value by at most the bound.  digits, least: of the type. */
 static bool is_near(double got, long double want, const struct function *f, int digits,
 		    int least, long double most)
 {
@@ -99,7 +99,7 @@ static void check_function(struct corpus *c, const struct function *f, const dou
 	}
 }
 
-/* Small, medium and large arguments, all signs, and the extremes. */
+/* Small, medium and large arguments of both signs, and the extreme values. */
 static void fill_arguments(struct corpus *c, double *out)
 {
 	static const double edge[] = { 0,   -0.0,     1,         -1,  0.5, 2,
@@ -153,7 +153,7 @@ static void run_mathd(struct corpus *c)
 	corpus_launch(c, "mathd", (struct corpus_shape){ .grid_x = BLOCKS, .block_x = THREADS },
 		      (void *[]){ &dx, &dy, &to, &n });
 	corpus_get(c, out, to, sizeof out);
-	/* Elsewhere long double may be a double: no reference for these bounds. */
+	/* On other machines, long double may be the same as double, which is not exact enough as a reference. */
 	for (int k = 0; k < N_DOUBLES && LDBL_MANT_DIG > DBL_MANT_DIG; k++)
 		check_function(c, &doubles[k], x, y, out + k * N, true);
 }

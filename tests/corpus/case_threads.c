@@ -1,4 +1,4 @@
-/* case_threads.c — threads that meet: atomics, locks, cooperative groups, asynchronous copies. */
+/* case_threads.c — synchronisation of threads: atomics, locks, cooperative groups, asynchronous copies. */
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 /* ---- atomics --------------------------------------------------------------------------------------- */
 
-struct cells { /* as in atomics.cu */
+struct cells { /* the same struct as in atomics.cu */
 	int32_t sum, low, high, bits, toggled;
 	uint32_t up, down, top;
 	uint64_t wide_sum, wide_low, wide_high, wide_bits;

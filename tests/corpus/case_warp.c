@@ -1,4 +1,4 @@
-/* case_warp.c — votes, shuffles, matches and barriers, against loops over the 32 lanes. */
+/* case_warp.c — votes, shuffles, matches and barriers, compared with loops over the 32 lanes. */
 #include <string.h>
 
 #include "tests/corpus/corpus.h"
@@ -44,7 +44,7 @@ static uint32_t lanes_equal(const int32_t *w, int32_t v)
 	return mask;
 }
 
-/* w: the values of one warp. */
+/* The result of one lane; w: the 32 values of its warp. */
 static uint32_t warp_reference(const int32_t *w, unsigned lane, struct block_votes b)
 {
 	uint32_t ballot = 0, any = 0, all = 1;
@@ -63,7 +63,7 @@ static uint32_t warp_reference(const int32_t *w, unsigned lane, struct block_vot
 	bits += (uint32_t)__builtin_ffs((int)ballot);
 	bits += ballot ? (uint32_t)__builtin_clz(ballot) : 32;
 	bits += reverse32(ballot) +
-		ballot; /* byte_perm with 0x3210 takes the first word as it is */
+		ballot; /* byte_perm with 0x3210 returns the first word unchanged */
 	return ballot + any + all + b.count + b.any5 + b.all + UINT32_MAX + up + from + across +
 	       same + same_mask + all_same + bits + lane;
 }
@@ -75,9 +75,9 @@ static void warpops(struct corpus *c)
 
 	memset(in, 0, sizeof in);
 	corpus_fill_i32(c, in, 64);
-	for (int i = 64; i < N; i++) /* few values, so that lanes match */
+	for (int i = 64; i < N; i++) /* few different values, so that lanes match */
 		in[i] = (int32_t)(corpus_random(c) % 9) - (i < 128);
-	for (int i = 256; i < 288; i++) /* a warp of one value */
+	for (int i = 256; i < 288; i++) /* a warp in which all values are equal */
 		in[i] = 7;
 	for (int i = 0; i < N; i++)
 		want[i] = (int32_t)warp_reference(in + (i & ~31), (unsigned)i & 31,

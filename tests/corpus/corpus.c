@@ -1,18 +1,18 @@
-/* corpus.c — see corpus.h. */
+/* corpus.c — buffers, launches and comparisons for the cases of the corpus. */
 #include "tests/corpus/corpus.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { GUARD_BYTES = 64 }; /* behind every buffer; a kernel that writes there is caught */
+enum { GUARD_BYTES = 64 }; /* after every buffer; a write of the kernel to these bytes is detected */
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
 
 /* ---- values --------------------------------------------------------------------------------
  */
 
-/* splitmix64 (Steele, Lea, Flood, 2014): every seed gives a good sequence, and it is five
+/* splitmix64 (Steele, Lea, Flood, 2014): a good sequence for every seed, in five
  * lines. */
 uint64_t corpus_random(struct corpus *c)
 {
@@ -51,9 +51,9 @@ void corpus_fill_f32(struct corpus *c, float *out, size_t n)
 		0,          0x80000000, 0x3f800000,
 		0xbf800000, /* +-0, +-1 */
 		1,          0x80000001, 0x007fffff,
-		0x00800000, /* subnormals and the least normal */
+		0x00800000, /* subnormal numbers and the least normal number */
 		0x7f7fffff, 0xff7fffff, 0x7f800000,
-		0xff800000,                         /* largest, infinite */
+		0xff800000,                         /* largest numbers and infinities */
 		0x7fc00000, 0x7f800001, 0xffffffff, /* NaN: quiet, signalling, all ones */
 	};
 

@@ -1,8 +1,8 @@
-/* corpus.h — one kernel on one driver: buffers, launch, comparison with a reference.
+/* corpus.h — runs one kernel on one driver: buffers, launch, comparison with a reference.
  *
- * The first failure is kept in c->err, and every helper does nothing after it: a case reads
- * from top to bottom without a test at each line.  Buffers are freed, and the bytes behind each
- * are looked at, when the case ends. */
+ * c->err stores the first failure, and after it every helper does nothing, so that a case needs no
+ * test after each call.  When the case ends, the bytes after each buffer are checked and the buffers
+ * are freed. */
 #ifndef GPULOAD_TESTS_CORPUS_CORPUS_H
 #define GPULOAD_TESTS_CORPUS_CORPUS_H
 
@@ -21,16 +21,16 @@ struct corpus_buffer {
 
 struct corpus {
 	const gpul_driver *drv;
-	const char *path; /* of the PTX */
+	const char *path; /* of the PTX file */
 	CUmodule module;
-	uint64_t seed; /* of corpus_random */
+	uint64_t seed; /* the state of corpus_random() */
 	struct corpus_buffer buffers[CORPUS_MAX_BUFFERS];
 	size_t n_buffers;
 	gpul_error err;
 };
 
 struct corpus_case {
-	const char *file; /* vecadd of vecadd.sm_90.ptx */
+	const char *file; /* "vecadd" for vecadd.sm_90.ptx */
 	const char *kernel;
 	void (*run)(struct corpus *c);
 };
@@ -42,7 +42,7 @@ extern const struct corpus_case corpus_float_cases[], corpus_integer_cases[],
 
 /* ---- values ---- */
 uint64_t corpus_random(struct corpus *c);
-/* The first elements are the type's extremes, the others random bits (floats: any, NaN too). */
+/* The first elements are the type's extreme values, the others random bits (for floats also NaN). */
 void corpus_fill_i32(struct corpus *c, int32_t *out, size_t n);
 void corpus_fill_i64(struct corpus *c, int64_t *out, size_t n);
 void corpus_fill_f32(struct corpus *c, float *out, size_t n);
@@ -54,7 +54,7 @@ void corpus_fill_unit(struct corpus *c, float *out, size_t n);
 CUdeviceptr corpus_in(struct corpus *c, const void *data, size_t bytes);
 CUdeviceptr corpus_out(struct corpus *c, size_t bytes); /* every byte is CORPUS_POISON */
 void corpus_get(struct corpus *c, void *data, CUdeviceptr from, size_t bytes);
-/* Address of a module's variable; 0 and a failure when it is not there or not bytes long. */
+/* The address of a module's variable; a failure and 0 if it does not exist or has another size. */
 CUdeviceptr corpus_variable(struct corpus *c, const char *name, size_t bytes);
 void corpus_release(struct corpus *c);
 
@@ -62,12 +62,12 @@ void corpus_release(struct corpus *c);
 struct corpus_shape {
 	unsigned grid_x, grid_y, block_x, block_y, shared_bytes;
 	unsigned grid_z, block_z;
-	bool cooperative; /* all blocks at once: they may wait for each other */
+	bool cooperative; /* all blocks are resident, so they may wait for each other */
 };
 /* Start a kernel; args as for cuLaunchKernel. */
 void corpus_start(struct corpus *c, const char *kernel, struct corpus_shape shape, void **args);
 void corpus_wait(struct corpus *c);
-/* Both. */
+/* Start a kernel and wait for it. */
 void corpus_launch(struct corpus *c, const char *kernel, struct corpus_shape shape,
 		   void **args);
 
@@ -78,10 +78,10 @@ void corpus_same_i32(struct corpus *c, const char *what, const int32_t *got,
 		     const int32_t *want, size_t n);
 void corpus_same_i64(struct corpus *c, const char *what, const int64_t *got,
 		     const int64_t *want, size_t n);
-/* Bit for bit; a NaN result of arithmetic is 0x7fffffff on every GPU. */
+/* Compares bits; a NaN result of arithmetic is 0x7fffffff on every GPU. */
 void corpus_same_f32(struct corpus *c, const char *what, const float *got, const float *want,
 		     size_t n);
-/* Bit for bit, but any NaN equals any other: PTX leaves the bits of an f64 NaN open. */
+/* Compares bits, but all NaN values are equal: PTX does not define the bits of an f64 NaN. */
 void corpus_same_f64(struct corpus *c, const char *what, const double *got, const double *want,
 		     size_t n);
 

@@ -1,4 +1,4 @@
-/* CUB's algorithms of a block: reduce, scan, radix sort. */
+/* CUB's block-wide algorithms: reduce, scan, radix sort. */
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>

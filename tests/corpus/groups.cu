@@ -23,7 +23,7 @@ extern "C" __global__ void tiles(int *out, int n)
 	}
 }
 
-/* Each round, everybody takes the sum of both neighbours; the grid waits between rounds. */
+/* In each round, every thread computes the sum of its two neighbours; the grid synchronises between rounds. */
 extern "C" __global__ void gridsync(int *a, int *b, int n, int rounds)
 {
 	auto grid = cg::this_grid();

@@ -1,4 +1,4 @@
-/* Arithmetic of 16-bit floating point, single and in pairs, by the operators of the toolkit's headers. */
+/* Arithmetic of 16-bit floating point, of single values and of pairs, with the operators of the toolkit's headers. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

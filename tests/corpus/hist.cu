@@ -1,4 +1,4 @@
-/* Histogram of bytes: shared atomics for the block, global atomics for the grid. */
+/* Histogram of bytes, with atomics in shared memory for the block and in global memory for the grid. */
 extern "C" __global__ void hist(const unsigned char *d, unsigned *h, size_t n)
 {
 	__shared__ unsigned s[256];

@@ -1,10 +1,10 @@
-/* host.h — the part of the assert case that runs in its own process. */
+/* host.h — the part of the assert case that runs in a separate process. */
 #ifndef GPULOAD_TESTS_CORPUS_HOST_H
 #define GPULOAD_TESTS_CORPUS_HOST_H
 
 struct corpus;
 
-/* Launch pf with the value that it asserts against; 0: that ended in CUDA_ERROR_ASSERT. */
+/* Launch the kernel pf with a value for which its assertion fails.  Returns 0 if this is CUDA_ERROR_ASSERT. */
 int corpus_assert_child(struct corpus *c);
 
 #endif

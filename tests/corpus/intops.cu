@@ -50,7 +50,7 @@ extern "C" __global__ void bf(unsigned *a)
 	a[i] = r + s + t + f;
 }
 
-/* a has one element more than threads. */
+/* The array a has one element more than there are threads. */
 extern "C" __global__ void sw(const int *a, int *b)
 {
 	int i = threadIdx.x;

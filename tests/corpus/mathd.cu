@@ -1,4 +1,4 @@
-/* The mathematical functions of CUDA C++ that correct rounding does not pin down: double. */
+/* The mathematical functions of CUDA C++ for double that are not correctly rounded. */
 #define EACH(X) \
 	X(sin(x)) X(cos(x)) X(tan(x)) X(exp(x)) X(exp2(x)) X(log(x)) X(log2(x)) X(log10(x)) \
 	X(sqrt(x)) X(rsqrt(x)) X(cbrt(x)) X(tanh(x)) X(erf(x)) X(tgamma(x)) X(pow(x, y)) \

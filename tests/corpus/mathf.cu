@@ -1,4 +1,4 @@
-/* The mathematical functions of CUDA C++ that correct rounding does not pin down: float. */
+/* The mathematical functions of CUDA C++ for float that are not correctly rounded. */
 #define EACH(X) \
 	X(sinf(x)) X(cosf(x)) X(tanf(x)) X(asinf(x)) X(acosf(x)) X(atanf(x)) X(sinhf(x)) \
 	X(coshf(x)) X(tanhf(x)) X(expf(x)) X(exp2f(x)) X(expm1f(x)) X(logf(x)) X(log2f(x)) \

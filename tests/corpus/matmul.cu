@@ -1,4 +1,4 @@
-/* Square matrices, a 16 x 16 tile per block.  n must be a multiple of 16. */
+/* Product of square matrices, one 16 x 16 tile for each block.  n must be a multiple of 16. */
 #define T 16
 
 extern "C" __global__ void matmul(const float *__restrict__ A, const float *__restrict__ B,

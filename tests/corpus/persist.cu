@@ -1,15 +1,15 @@
-/* Kernels that stay on the GPU and talk with a CPU thread while they run.
+/* Persistent kernels that exchange messages with a CPU thread while they run.
  *
- * The ring: a block claims a slot with head, waits until the CPU has freed it, writes 16 bytes in
- * one store, and waits until tail says that the CPU took them. */
+ * The ring: a block claims a slot with head, waits until the CPU has freed it, writes 16 bytes with
+ * one store, and waits until tail shows that the CPU has read them. */
 #include <stdint.h>
 
 struct Fifo {
 	ulonglong2 *buf;
 	uint64_t *head;       /* next slot to claim, GPU only */
-	uint64_t *tail;       /* first slot not yet taken, written by the CPU */
+	uint64_t *tail;       /* first slot not yet read, written by the CPU */
 	uint64_t *tailcache;  /* written once, at the end */
-	uint64_t size;        /* slots */
+	uint64_t size;        /* number of slots */
 };
 
 __device__ __forceinline__ void store_slot(ulonglong2 *p, uint64_t a, uint64_t b)

@@ -1,4 +1,4 @@
-/* What the device runtime brings: printf, assert, malloc and free. */
+/* The functions of the device runtime: printf, assert, malloc and free. */
 #include <cassert>
 #include <cstdio>
 

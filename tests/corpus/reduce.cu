@@ -1,5 +1,5 @@
-/* Three sums: float through shuffles and shared memory, 64-bit through a butterfly, and int through
- * redux.sync where the GPU has it. */
+/* Three sums: float by shuffles and shared memory, 64-bit integers by a butterfly of shuffles, and int by
+ * redux.sync if the GPU has this instruction. */
 extern "C" __global__ void reduce(const float *x, float *out, int n)
 {
 	__shared__ float ws[32];  /* one partial sum per warp */

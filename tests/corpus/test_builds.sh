@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every build of the interpreter's handlers gives the same results, also with all threads on one CPU.
+# Every version of the interpreter's handlers gives the same results, also with all threads on one CPU.
 set -eu
 build=${GPULOAD_BUILD:-build}
 export GPULOAD_SOFT_DRIVER=${GPULOAD_SOFT_DRIVER:-$build/softcuda/libcuda-soft.so}

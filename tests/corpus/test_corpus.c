@@ -3,8 +3,8 @@
  *
  *     test_corpus [--driver auto|nvidia|soft] [--ptx FOLDER] [--kernel NAME] [--only TEXT]
  *
- * One line per kernel and file, then "N passed, N failed, N skipped".  Exit 0 all passed, 1
- * something failed, 2 usage, 77 there is no such driver. */
+ * Prints one line for each kernel and file, then "N passed, N failed, N skipped".  Exit status: 0 all
+ * passed, 1 a test failed, 2 usage error, 77 the driver is not available. */
 #include <dirent.h>
 #include <getopt.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ struct options {
 	const char *folder;
 	const char *kernel;      /* NULL: all */
 	const char *only;        /* part of a file's name; NULL: all */
-	const char *assert_path; /* run as the assert case's child */
+	const char *assert_path; /* set in the child process of the assert case */
 };
 
 struct session {
@@ -37,7 +37,7 @@ static const struct corpus_case *const tables[] = { corpus_float_cases, corpus_i
 						    corpus_host_cases, corpus_library_cases,
 						    corpus_threads_cases, corpus_half_cases };
 
-/* A file as a string of our own, to be changed; NULL and *err when it cannot be read. */
+/* Read a file into a string that the caller may change and frees; NULL with *err set on failure. */
 static char *read_text(const char *path, gpul_error *err)
 {
 	gpul_file file;
@@ -46,16 +46,16 @@ static char *read_text(const char *path, gpul_error *err)
 		return NULL;
 	char *text = malloc(file.n_bytes + 1);
 	if (text)
-		memcpy(text, file.bytes, file.n_bytes + 1); /* the NUL, too */
+		memcpy(text, file.bytes, file.n_bytes + 1); /* including the NUL */
 	else
 		gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %s", path);
 	gpul_file_close(&file);
 	return text;
 }
 
-/* PTX for a newer GPU, which the software driver runs and NVIDIA's refuses: these kernels use
- * nothing that the one at hand lacks, so say it is for that. The number gets no longer, so it
- * is changed in place; true when it was. */
+/* NVIDIA's driver refuses PTX for a newer GPU than the present one.  These kernels use no features of
+ * the newer GPU, so change the .target line in place to the present GPU; the new number is not longer.
+ * Returns whether the text was changed. */
 static bool lower_target(char *text, unsigned arch)
 {
 	char *at = strstr(text, ".target sm_"), number[16];
@@ -91,7 +91,7 @@ static gpul_status open_context(struct session *s, gpul_error *err)
 	s->arch = strcmp(s->drv->name, "soft") ? (unsigned)(major * 10 + minor) : UINT_MAX;
 	return gpul_cu(s->drv, err,
 		       cuCtxSetLimit(CU_LIMIT_STACK_SIZE,
-				     16384)); /* recursion, built for the debugger */
+				     16384)); /* recursion without optimisation needs a large stack */
 }
 
 static void run_case(struct session *s, const struct corpus_case *k, const char *path,
@@ -114,7 +114,7 @@ static void run_case(struct session *s, const struct corpus_case *k, const char 
 	s->failed += c.err.status != GPUL_OK;
 	s->passed += c.err.status == GPUL_OK;
 	if (c.err.status ==
-	    GPUL_ECUDA) { /* a fault ends a context: the next case gets a fresh one */
+	    GPUL_ECUDA) { /* a fault makes the context unusable: open a new one for the next case */
 		gpul_error ignored = { 0 };
 		gpul_context_close(&s->context);
 		open_context(s, &ignored);
@@ -165,8 +165,8 @@ static int run_assert_child(struct session *s, const char *path)
 	gpul_status st = gpul_cu(s->drv, &c.err, cuModuleLoadData(&c.module, text));
 	free(text);
 	int rc = st ? 1 : corpus_assert_child(&c);
-	/* NVIDIA's driver prints what failed; the software one hands it to the table for the
-	 * error's text. */
+	/* NVIDIA's driver prints the failed assertion; the software driver returns it in the error
+	 * text. */
 	fprintf(stderr, "%s\n", c.err.text);
 	return rc;
 }
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 	run_folder(&s, &o);
 	gpul_context_close(&s.context);
 	if (s.passed + s.failed == 0)
-		s.failed++, fprintf(stderr, "test_corpus: no such kernel in %s\n", o.folder);
+		s.failed++, fprintf(stderr, "test_corpus: the kernel was not found in %s\n", o.folder);
 	printf("%u passed, %u failed, %u skipped\n", s.passed, s.failed, s.skipped);
 	return s.failed != 0;
 }

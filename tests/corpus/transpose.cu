@@ -1,7 +1,7 @@
-/* A tile goes through shared memory so that loads and stores both run along rows. */
+/* Transposes tiles in shared memory, so that both loads and stores access rows. */
 extern "C" __global__ void transpose(const float *in, float *out, int w, int h)
 {
-	__shared__ float t[32][33];  /* 33: neighbours of a column lie in different banks */
+	__shared__ float t[32][33];  /* 33: the elements of a column are in different banks */
 	int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
 
 	for (int j = 0; j < 32; j += 8)

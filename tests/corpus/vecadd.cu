@@ -1,4 +1,4 @@
-/* One element per thread: the kernel everybody starts with. */
+/* The sum of two vectors, one element for each thread. */
 extern "C" __global__ void vecadd(const double *a, const double *b, double *c, int n)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;

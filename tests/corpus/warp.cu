@@ -1,4 +1,4 @@
-/* What the lanes of a warp and the warps of a block can tell each other. */
+/* Communication between the lanes of a warp and between the warps of a block: votes, shuffles, matches, barriers. */
 extern "C" __global__ void warpops(const int *in, int *out, int n)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -22,13 +22,13 @@ extern "C" __global__ void warpops(const int *in, int *out, int n)
 	int bits = __popc(ballot & lanes_below) + __ffs(ballot) + __clz(ballot) + __brev(ballot)
 		 + __byte_perm(ballot, active, 0x3210);
 
-	/* Which multiprocessor it was is nobody's business: only that its number is below 2^31. */
+	/* The multiprocessor's number varies, so only test that it is below 2^31. */
 	if (i < n)
 		out[i] = ballot + any + all + count + block_or + block_and + active + up + from
 		       + across + same + same_mask + all_same + bits + (sm >> 31) + lane;
 }
 
-/* 96 threads: 64 wait at barrier 1, the last 32 only arrive there and walk on. */
+/* 96 threads: 64 wait at barrier 1; the last 32 arrive there and continue. */
 extern "C" __global__ void namedbar(int *o)
 {
 	__shared__ int s[64];
