@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
 """Run the tests listed in <build>/tests.list and end with `N passed, N failed, N skipped`.
 
-Each line there is: group, name, command.  A test is a process: it passes with
-exit status 0 and is skipped with 77.  Where its output tells single cases
-(cmocka, unittest, TAP, or a last line in our own form) those are counted, else the
-process counts as one.  The output of what failed is shown; all others run on.
+Each line of that file is: group, name, command.  A test is a process: exit status 0 means
+passed, 77 means skipped.  If its output lists single cases (cmocka, unittest, TAP, or a last
+line `N passed, N failed, N skipped`), these are counted; else the process counts as one test.
+The output of a failed test is printed, and the other tests continue.
 """
 import argparse, collections, concurrent.futures, os, re, shlex, signal, subprocess, sys, time
 
 LIMIT_S = 300
-OUR_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
+TOTAL_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 CMOCKA = {k: re.compile(rf"^\[  {word} \] (\d+) test", re.M)
           for k, word in (("passed", "PASSED "), ("failed", "FAILED "), ("skipped", "SKIPPED"))}
 
 Result = collections.namedtuple("Result", "group name status text seconds")
 
 
-def count(r):
-    """(passed, failed, skipped) of one process; a failure is never lost, whatever was printed."""
+def count_cases(r):
+    """(passed, failed, skipped) of one process; a bad exit status counts as a failure whatever the output."""
     if r.status == 77:
         return 0, 0, 1
     n = None
-    if ours := OUR_LINE.findall(r.text):
-        n = [int(x) for x in ours[-1]]
+    if totals := TOTAL_LINE.findall(r.text):
+        n = [int(x) for x in totals[-1]]
     elif any(p.search(r.text) for p in CMOCKA.values()):
         n = [sum(map(int, CMOCKA[k].findall(r.text))) for k in ("passed", "failed", "skipped")]
     elif ran := re.search(r"^Ran (\d+) tests? in ", r.text, re.M):  # Python's unittest
@@ -40,14 +40,14 @@ def count(r):
 
 
 def environment(build):
-    """The software driver that was just built, whatever else this machine has; no traces in the user's home."""
+    """The environment of a test: the software driver of this build, and no cache in the user's home."""
     soft = os.path.abspath(f"{build}/softcuda/libcuda-soft.so")
     probe = os.path.abspath(f"{build}/gpuload-probe")
     return dict(os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_PROBE=probe, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
                 PATH=os.path.abspath(build) + os.pathsep + os.environ["PATH"])
 
 
-def run(test, build, limit_s):
+def run_test(test, build, limit_s):
     group, name, command = test
     start = time.monotonic()
     p = subprocess.Popen(shlex.split(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -55,15 +55,15 @@ def run(test, build, limit_s):
     try:
         text, status = p.communicate(timeout=limit_s)[0], p.returncode
     except subprocess.TimeoutExpired:
-        os.killpg(p.pid, signal.SIGKILL)  # with whatever it started
-        text, status = p.communicate()[0] + f"\nstopped: not done after {limit_s} s\n".encode(), 1
+        os.killpg(p.pid, signal.SIGKILL)  # also kills its child processes
+        text, status = p.communicate()[0] + f"\nstopped: time limit of {limit_s} s exceeded\n".encode(), 1
     if status < 0:
         text += f"\nended by signal {-status} ({signal.Signals(-status).name})\n".encode()
     return Result(group, name, status, text.decode(errors="replace"), time.monotonic() - start)
 
 
-def report(r):
-    passed, failed, skipped = count(r)
+def report_result(r):
+    passed, failed, skipped = count_cases(r)
     word = "FAIL" if failed else "skip" if skipped and not passed else "ok"
     print(f"{word:<5}{r.name}: {passed} passed" + f", {failed} failed" * bool(failed)
           + f", {skipped} skipped" * bool(skipped) + f" ({r.seconds:.1f} s)", flush=True)
@@ -76,8 +76,8 @@ def report(r):
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--build", default="build")
-    a.add_argument("--only", help="one group of tests")
-    a.add_argument("--limit", type=int, default=LIMIT_S, help="seconds a test may take")
+    a.add_argument("--only", help="run only this group of tests")
+    a.add_argument("--limit", type=int, default=LIMIT_S, help="time limit for each test in seconds")
     a.add_argument("-j", type=int, default=len(os.sched_getaffinity(0)))
     args = a.parse_args()
     with open(f"{args.build}/tests.list", encoding="utf-8") as f:
@@ -85,8 +85,8 @@ def main():
     tests = [t for t in tests if args.only in (None, t[0])]
     total = [0, 0, 0]
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(run, t, args.build, args.limit) for t in tests]):
-            total = [x + y for x, y in zip(total, report(done.result()))]
+        for done in concurrent.futures.as_completed([pool.submit(run_test, t, args.build, args.limit) for t in tests]):
+            total = [x + y for x, y in zip(total, report_result(done.result()))]
     print("{} passed, {} failed, {} skipped".format(*total), flush=True)
     return 1 if total[1] or not tests else 0
 

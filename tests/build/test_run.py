@@ -8,7 +8,7 @@ from tests import run
 
 
 def counted(text, status=0):
-    return run.count(run.Result("group", "name", status, text, 0.0))
+    return run.count_cases(run.Result("group", "name", status, text, 0.0))
 
 
 class Counting(unittest.TestCase):
@@ -54,7 +54,7 @@ class Running(unittest.TestCase):
     def test_stops_a_test_that_exceeds_the_time_limit(self):
         status, lines = self.check("sh -c 'sleep 60 & sleep 60'", limit="1")
         self.assertEqual(status, 1)
-        self.assertIn("    stopped: not done after 1 s", lines)
+        self.assertIn("    stopped: time limit of 1 s exceeded", lines)
 
     def test_names_the_signal_that_ended_a_test(self):
         _, lines = self.check("sh -c 'kill -SEGV $$'")

@@ -1,5 +1,5 @@
-/* fake_device.c — what the fake's devices say of themselves: what the test has them say, and 1
- * to anything else. */
+/* fake_device.c — the attributes of the fake driver's devices: those that the test sets, and 1 for all
+ * others. */
 #include "tests/fake/fake_driver.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* fake_driver.c — see fake_driver.h. */
+/* fake_driver.c — a driver for tests whose n-th call fails, and that counts the objects not yet released. */
 #include "tests/fake/fake_driver.h"
 
 #include <stdint.h>
@@ -10,17 +10,17 @@ static int calls, fail_at, alive[FAKE_N_KINDS];
 static CUresult fail_with;
 static fake_behaviour behaviour;
 static CUcontext current;
-static char handles[FAKE_N_KINDS];  /* their addresses are the handles that we give out */
+static char handles[FAKE_N_KINDS];  /* the addresses of these bytes are the handles */
 
-static CUresult step(void)
+static CUresult count_call(void)
 {
 	return ++calls == fail_at ? fail_with : CUDA_SUCCESS;
 }
 
-/* Count one more of a kind, unless this call is the one that fails. */
-static CUresult made(fake_kind kind, void **handle)
+/* Create an object: count it and set its handle, unless this call fails. */
+static CUresult create_object(fake_kind kind, void **handle)
 {
-	CUresult r = step();
+	CUresult r = count_call();
 
 	if (r == CUDA_SUCCESS) {
 		*handle = &handles[kind];
@@ -29,7 +29,7 @@ static CUresult made(fake_kind kind, void **handle)
 	return r;
 }
 
-static CUresult gone(fake_kind kind)
+static CUresult release_object(fake_kind kind)
 {
 	alive[kind]--;
 	return CUDA_SUCCESS;
@@ -37,13 +37,13 @@ static CUresult gone(fake_kind kind)
 
 static CUresult init(unsigned flags)
 {
-	return (void)flags, step();
+	return (void)flags, count_call();
 }
 
 static CUresult driver_version(int *version)
 {
 	*version = CUDA_VERSION;
-	return step();
+	return count_call();
 }
 
 static CUresult error_name(CUresult r, const char **name)
@@ -73,55 +73,55 @@ static CUresult error_string(CUresult r, const char **text)
 static CUresult device_count(int *n)
 {
 	*n = behaviour.n_devices;
-	return step();
+	return count_call();
 }
 
 static CUresult device_get(CUdevice *d, int ordinal)
 {
 	*d = ordinal;
-	return ordinal < behaviour.n_devices ? step() : CUDA_ERROR_INVALID_DEVICE;
+	return ordinal < behaviour.n_devices ? count_call() : CUDA_ERROR_INVALID_DEVICE;
 }
 
 static CUresult device_name(char *name, int n, CUdevice d)
 {
 	snprintf(name, (size_t)n, "fake GPU %d", d);
-	return step();
+	return count_call();
 }
 
 static CUresult device_total_mem(size_t *bytes, CUdevice d)
 {
 	(void)d;
 	*bytes = (size_t)1 << 30;
-	return step();
+	return count_call();
 }
 
 static CUresult device_uuid(CUuuid *uuid, CUdevice d)
 {
 	memset(uuid, d, sizeof *uuid);
-	return step();
+	return count_call();
 }
 
 static CUresult device_bus_id(char *text, int n, CUdevice d)
 {
 	snprintf(text, (size_t)n, "0000:%02x:00.0", (unsigned)d);
-	return step();
+	return count_call();
 }
 
 static CUresult context_retain(CUcontext *c, CUdevice d)
 {
 	(void)d;
-	return made(FAKE_CONTEXT, (void **)c);
+	return create_object(FAKE_CONTEXT, (void **)c);
 }
 
 static CUresult context_release(CUdevice d)
 {
 	(void)d;
-	return gone(FAKE_CONTEXT);
+	return release_object(FAKE_CONTEXT);
 }
 
 static CUresult context_set(CUcontext c)
 {
-	CUresult r = c ? step() : CUDA_SUCCESS;  /* leaving a context gives back: not counted */
+	CUresult r = c ? count_call() : CUDA_SUCCESS;  /* leaving a context is a release, which is not counted */
 
 	if (r == CUDA_SUCCESS)
 		current = c;
@@ -136,26 +136,26 @@ static CUresult context_get(CUcontext *c)
 
 static CUresult context_synchronize(void)
 {
-	return step();
+	return count_call();
 }
 
 static CUresult limit_get(size_t *value, CUlimit which)
 {
 	(void)which;
 	*value = 0;
-	return step();
+	return count_call();
 }
 
 static CUresult limit_set(CUlimit which, size_t value)
 {
-	return (void)which, (void)value, step();
+	return (void)which, (void)value, count_call();
 }
 
 static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit, void **values,
 			     unsigned n, CUlibraryOption *options, void **option_values,
 			     unsigned n_options)
 {
-	CUresult r = made(FAKE_LIBRARY, (void **)l);
+	CUresult r = create_object(FAKE_LIBRARY, (void **)l);
 	size_t room = 0;
 	char *log = NULL;
 
@@ -176,7 +176,7 @@ static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit,
 static CUresult library_unload(CUlibrary l)
 {
 	(void)l;
-	return gone(FAKE_LIBRARY);
+	return release_object(FAKE_LIBRARY);
 }
 
 static CUresult library_kernel(CUkernel *k, CUlibrary l, const char *name)
@@ -185,7 +185,7 @@ static CUresult library_kernel(CUkernel *k, CUlibrary l, const char *name)
 	if (behaviour.absent_kernel && strcmp(name, behaviour.absent_kernel) == 0)
 		return CUDA_ERROR_NOT_FOUND;
 	*k = (CUkernel)(void *)&handles[FAKE_LIBRARY];
-	return step();
+	return count_call();
 }
 
 static CUresult library_global(CUdeviceptr *p, size_t *bytes, CUlibrary l, const char *name)
@@ -195,27 +195,27 @@ static CUresult library_global(CUdeviceptr *p, size_t *bytes, CUlibrary l, const
 		*p = behaviour.global ? (CUdeviceptr)(uintptr_t)behaviour.global : 4096;
 	if (bytes)
 		*bytes = behaviour.global_bytes;
-	return step();
+	return count_call();
 }
 
 static CUresult library_module(CUmodule *m, CUlibrary l)
 {
 	(void)l;
 	*m = (CUmodule)(void *)&handles[FAKE_MODULE];
-	return step();
+	return count_call();
 }
 
 static CUresult kernel_function(CUfunction *f, CUkernel k)
 {
 	*f = (CUfunction)(void *)k;
-	return step();
+	return count_call();
 }
 
 static CUresult kernel_count(unsigned *n, CUlibrary l)
 {
 	(void)l;
 	*n = 1;
-	return step();
+	return count_call();
 }
 
 static CUresult enumerate_kernels(CUkernel *kernels, unsigned n, CUlibrary l)
@@ -223,26 +223,26 @@ static CUresult enumerate_kernels(CUkernel *kernels, unsigned n, CUlibrary l)
 	(void)l;
 	for (unsigned i = 0; i < n; i++)
 		kernels[i] = (CUkernel)(void *)&handles[FAKE_LIBRARY];
-	return step();
+	return count_call();
 }
 
 static CUresult kernel_name(const char **name, CUkernel k)
 {
 	(void)k;
 	*name = "fake_kernel";
-	return step();
+	return count_call();
 }
 
 static CUresult module_load(CUmodule *m, const void *image)
 {
 	(void)image;
-	return made(FAKE_MODULE, (void **)m);
+	return create_object(FAKE_MODULE, (void **)m);
 }
 
 static CUresult module_unload(CUmodule m)
 {
 	(void)m;
-	return gone(FAKE_MODULE);
+	return release_object(FAKE_MODULE);
 }
 
 static CUresult module_function(CUfunction *f, CUmodule m, const char *name)
@@ -263,13 +263,13 @@ static CUresult function_name(const char **name, CUfunction f)
 {
 	(void)f;
 	*name = "_Z4fakePdi";
-	return step();
+	return count_call();
 }
 
 static CUresult context_device(CUdevice *d)
 {
 	*d = 0;
-	return step();
+	return count_call();
 }
 
 static CUresult function_attribute(int *value, CUfunction_attribute which, CUfunction f)
@@ -278,13 +278,13 @@ static CUresult function_attribute(int *value, CUfunction_attribute which, CUfun
 	*value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
 			 ? behaviour.max_threads_per_block
 			 : 0;
-	return step();
+	return count_call();
 }
 
 static CUresult function_set_attribute(CUfunction f, CUfunction_attribute which, int value)
 {
 	(void)f, (void)which, (void)value;
-	return step();
+	return count_call();
 }
 
 static CUresult function_param(CUfunction f, size_t i, size_t *offset, size_t *bytes)
@@ -295,12 +295,12 @@ static CUresult function_param(CUfunction f, size_t i, size_t *offset, size_t *b
 	*offset = 8 * i;
 	if (bytes)
 		*bytes = 8;
-	return step();
+	return count_call();
 }
 
 static CUresult memory_alloc(CUdeviceptr *p, size_t bytes)
 {
-	CUresult r = step();
+	CUresult r = count_call();
 	void *memory = r == CUDA_SUCCESS ? malloc(bytes ? bytes : 1) : NULL;
 
 	if (!memory)
@@ -313,18 +313,18 @@ static CUresult memory_alloc(CUdeviceptr *p, size_t bytes)
 static CUresult memory_free(CUdeviceptr p)
 {
 	free((void *)(uintptr_t)p);
-	return gone(FAKE_MEMORY);
+	return release_object(FAKE_MEMORY);
 }
 
 static CUresult memory_info(size_t *free_bytes, size_t *total)
 {
 	*free_bytes = *total = (size_t)1 << 30;
-	return step();
+	return count_call();
 }
 
 static CUresult memory_set(CUdeviceptr p, unsigned char byte, size_t n, CUstream s)
 {
-	CUresult r = step();
+	CUresult r = count_call();
 
 	(void)s;
 	if (r == CUDA_SUCCESS)
@@ -334,7 +334,7 @@ static CUresult memory_set(CUdeviceptr p, unsigned char byte, size_t n, CUstream
 
 static CUresult copy_in(CUdeviceptr to, const void *from, size_t bytes)
 {
-	CUresult r = step();
+	CUresult r = count_call();
 
 	if (r == CUDA_SUCCESS)
 		memcpy((void *)(uintptr_t)to, from, bytes);
@@ -343,7 +343,7 @@ static CUresult copy_in(CUdeviceptr to, const void *from, size_t bytes)
 
 static CUresult copy_out(void *to, CUdeviceptr from, size_t bytes)
 {
-	CUresult r = step();
+	CUresult r = count_call();
 
 	if (r == CUDA_SUCCESS)
 		memcpy(to, (const void *)(uintptr_t)from, bytes);
@@ -364,12 +364,12 @@ static CUresult copy_out_async(void *to, CUdeviceptr from, size_t bytes, CUstrea
 
 static CUresult host_alloc(void **p, size_t bytes, unsigned flags)
 {
-	CUresult r = step();
+	CUresult r = count_call();
 
 	(void)flags;
 	if (r != CUDA_SUCCESS)
 		return r;
-	*p = aligned_alloc(4096, (bytes / 4096 + 1) * 4096);  /* pages, as drivers give */
+	*p = aligned_alloc(4096, (bytes / 4096 + 1) * 4096);  /* aligned to pages, as drivers do */
 	if (!*p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	alive[FAKE_HOST_MEMORY]++;
@@ -379,63 +379,63 @@ static CUresult host_alloc(void **p, size_t bytes, unsigned flags)
 static CUresult host_free(void *p)
 {
 	free(p);
-	return gone(FAKE_HOST_MEMORY);
+	return release_object(FAKE_HOST_MEMORY);
 }
 
 static CUresult stream_create(CUstream *s, unsigned flags)
 {
 	(void)flags;
-	return made(FAKE_STREAM, (void **)s);
+	return create_object(FAKE_STREAM, (void **)s);
 }
 
 static CUresult stream_destroy(CUstream s)
 {
 	(void)s;
-	return gone(FAKE_STREAM);
+	return release_object(FAKE_STREAM);
 }
 
 static CUresult stream_step(CUstream s)
 {
 	(void)s;
-	return step();
+	return count_call();
 }
 
 static CUresult event_create(CUevent *e, unsigned flags)
 {
 	(void)flags;
-	return made(FAKE_EVENT, (void **)e);
+	return create_object(FAKE_EVENT, (void **)e);
 }
 
 static CUresult event_destroy(CUevent e)
 {
 	(void)e;
-	return gone(FAKE_EVENT);
+	return release_object(FAKE_EVENT);
 }
 
 static CUresult event_record(CUevent e, CUstream s)
 {
 	(void)e, (void)s;
-	return step();
+	return count_call();
 }
 
 static CUresult event_step(CUevent e)
 {
 	(void)e;
-	return step();
+	return count_call();
 }
 
 static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
 {
 	(void)from, (void)to;
 	*ms = 1.0f;
-	return step();
+	return count_call();
 }
 
 static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 		       unsigned by, unsigned bz, unsigned shared_bytes, CUstream s,
 		       void **params, void **extra)
 {
-	CUresult r = step();
+	CUresult r = count_call();
 
 	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz;
 	(void)shared_bytes, (void)s, (void)extra;
@@ -454,7 +454,7 @@ static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsig
 static CUresult occupancy(int *n, CUfunction f, int block, size_t shared_bytes)
 {
 	(void)f, (void)block, (void)shared_bytes;
-	return *n = 1, step();
+	return *n = 1, count_call();
 }
 
 static const gpul_driver table = {
@@ -549,7 +549,7 @@ void fake_fail_next(int n, CUresult with)
 
 CUresult fake_step(void)
 {
-	return step();
+	return count_call();
 }
 
 void fake_count(fake_kind kind, int more)

@@ -1,8 +1,8 @@
-/* fake_driver.h — a driver whose n-th call fails, and that counts what is alive.
+/* fake_driver.h — a driver for tests whose n-th call fails, and that counts the objects not yet released.
  *
- * It has one table, filled like a real one's.  Device memory is host memory, copies are copies, a launch
- * does what the test says.  Looking up an error's name, and giving something back, are not counted and
- * never fail.  Not thread-safe. */
+ * It has one table, filled like a real driver's.  Device memory is host memory, copies copy, and a launch
+ * calls a function of the test.  Calls that look up an error's name or release an object are not counted
+ * and never fail.  Not thread-safe. */
 #ifndef GPULOAD_TESTS_FAKE_DRIVER_H
 #define GPULOAD_TESTS_FAKE_DRIVER_H
 
@@ -14,46 +14,46 @@ typedef enum fake_kind {
 	FAKE_N_KINDS
 } fake_kind;
 
-typedef struct fake_behaviour {  /* what it claims to be; fake_driver() resets it */
+typedef struct fake_behaviour {  /* the properties that the driver reports; fake_driver() sets the defaults given here */
 	int n_devices;                   /* 1 */
 	int major, minor;                /* compute capability, 9.0 */
 	int max_threads_per_block;       /* 1024 */
 	int max_shared_bytes;            /* opt-in limit a block, 232448 */
-	int n_params;                    /* what cuFuncGetParamInfo tells: parameters of 8 bytes; 0 */
-	const char *absent_kernel;       /* cuLibraryGetKernel answers NOT_FOUND for this name; NULL */
-	void *global;                    /* where every variable lies; NULL: at 4096 */
+	int n_params;                    /* the number of parameters, of 8 bytes each, for cuFuncGetParamInfo; 0 */
+	const char *absent_kernel;       /* cuLibraryGetKernel returns NOT_FOUND for this name; NULL */
+	void *global;                    /* the address of every variable; NULL: 4096 */
 	size_t global_bytes;             /* its size, 8 */
 	const char *jit_log;             /* written to CU_JIT_ERROR_LOG_BUFFER when a load fails; NULL */
 	void (*launched)(void **params); /* called by cuLaunchKernel; NULL */
 	int host_numa_id;                /* of every device, 0 */
-	int no_peer_access;              /* cuDeviceCanAccessPeer says no; 0 */
+	int no_peer_access;              /* cuDeviceCanAccessPeer returns 0; 0 */
 	int no_read_only_register;       /* the device cannot register read-only pages; 0 */
 	size_t granularity_bytes;        /* of the cuMem calls, 65536 */
-	size_t range_bytes;              /* what cuMemGetAddressRange says of anything, SIZE_MAX / 2 */
-	CUmemLocation location;          /* what an imported handle says of where it lies; type 0: as made */
+	size_t range_bytes;              /* the size that cuMemGetAddressRange returns for every address, SIZE_MAX / 2 */
+	CUmemLocation location;          /* the location of an imported handle; type 0: as created */
 	/* Called by cuLibraryLoadData; NULL. */
 	void (*loading)(const void *image, unsigned n, const CUjit_option *keys, void **values);
 } fake_behaviour;
 
-/* Start over: the fail_at-th call (1 = first) fails with CUDA_ERROR_OUT_OF_MEMORY; 0: none does. */
+/* Reset: the fail_at-th call (1 = first) fails with CUDA_ERROR_OUT_OF_MEMORY; 0: no call fails. */
 const gpul_driver *fake_driver(int fail_at);
 
-/* The same with another error. */
+/* Reset: the fail_at-th call fails with this error. */
 const gpul_driver *fake_driver_failing(int fail_at, CUresult with);
 
-/* From now on the n-th call fails with that error; 0: none does. */
+/* From now on, the n-th call fails with this error; 0: no call fails. */
 void fake_fail_next(int n, CUresult with);
 
 fake_behaviour *fake_behave(void);      /* change it after fake_driver() */
 int fake_calls(void);                   /* calls since fake_driver() */
-int fake_alive(void);                   /* objects of all kinds not yet given back */
+int fake_alive(void);                   /* objects of all kinds not yet released */
 int fake_alive_of(fake_kind kind);
 
-/* For tables with more calls: one call is made (its error, when its turn has come); so many more of a kind. */
+/* For tables with more calls: count one call, and return its error if it is the one that fails; count objects of a kind. */
 CUresult fake_step(void);
 void fake_count(fake_kind kind, int more);
 
-/* fake_device.c: cuDeviceGetAttribute. */
+/* cuDeviceGetAttribute, in fake_device.c. */
 CUresult fake_device_attribute(int *value, CUdevice_attribute which, CUdevice d);
 
 #endif

@@ -1,4 +1,4 @@
-/* fake_memory.c — see fake_memory.h. */
+/* fake_memory.c — the failing driver with the calls that shared memory needs. */
 #include "tests/fake/fake_memory.h"
 
 #include <fcntl.h>
@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct physical {  /* what a CUmemGenericAllocationHandle is */
+struct physical {  /* the object behind a CUmemGenericAllocationHandle */
 	int fd;
 	CUmemAllocationProp prop;
 };
 
-static CUmemAllocationProp made_last;  /* what an import is told of */
+static CUmemAllocationProp made_last;  /* the properties that an imported handle reports */
 
 static void *pointer(CUdeviceptr at)
 {
@@ -34,7 +34,7 @@ static CUresult granularity(size_t *bytes, const CUmemAllocationProp *prop,
 	return fake_step();
 }
 
-/* Another handle for a file, which is the handle's from here on. */
+/* Create a handle for a file; the handle owns the descriptor. */
 static CUresult new_handle(int fd, const CUmemAllocationProp *prop,
 			   CUmemGenericAllocationHandle *out)
 {

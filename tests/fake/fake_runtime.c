@@ -1,5 +1,5 @@
-/* fake_runtime.c — see fake_runtime.h.  Each call is one of the smaller table, or does nothing but
- * count. */
+/* fake_runtime.c — the failing driver with the additional calls of the mini runtime.  Each call uses a call
+ * of the smaller table, or only counts. */
 #include "tests/fake/fake_runtime.h"
 
 #include <stdint.h>

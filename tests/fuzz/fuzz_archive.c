@@ -3,6 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	fuzz_behind("!<arch>\n", 8, data, n_bytes);
+	fuzz_after_head("!<arch>\n", 8, data, n_bytes);
 	return 0;
 }

@@ -1,8 +1,8 @@
-/* fuzz_cubin.c — libFuzzer target: the kernels of a cubin.  The input starts behind e_version; its
- * first bit chooses the ABI version.
+/* fuzz_cubin.c — libFuzzer target: the kernels of a cubin.  The input follows e_version; its
+ * first bit selects the ABI version.
  *
- * What is read is held against the bytes: names end inside the table, parameters are no more than
- * they can be. */
+ * Checks the result against the input: names end inside the table, and there are not more parameters
+ * than the input has room for. */
 #include "tests/fuzz/fuzz_reader.h"
 
 #include "loader/image/kernels/kernels.h"
@@ -22,7 +22,7 @@ static void check(const gpul_kernel_table *t, size_t n_bytes)
 		for (uint32_t p = 0; p < t->at[i].n_params; p++)
 			require(t->at[i].params[p].bytes != 0);
 	}
-	require(n_params <= n_bytes / 12); /* an attribute has 12 bytes, and counts once */
+	require(n_params <= n_bytes / 12); /* each parameter needs an attribute of 12 bytes */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)

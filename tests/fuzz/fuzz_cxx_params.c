@@ -1,5 +1,5 @@
-/* fuzz_cxx_params.c — libFuzzer target: the parameters in a demangled name,
- * whatever it is. */
+/* fuzz_cxx_params.c — libFuzzer target: reads the parameters of any text as a demangled
+ * name. */
 #include "tests/fuzz/fuzz_reader.h"
 
 #include "loader/names/cxx_params.h"

@@ -1,9 +1,9 @@
-/* fuzz_elf.c — libFuzzer target: the sections of a host's ELF file.  The input starts
- * behind e_version. */
+/* fuzz_elf.c — libFuzzer target: the sections of a host's ELF file.  The input follows
+ * e_version. */
 #include "tests/fuzz/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	fuzz_behind("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0\x3e\0\1\0\0\0", 24, data, n_bytes);
+	fuzz_after_head("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0\x3e\0\1\0\0\0", 24, data, n_bytes);
 	return 0;
 }

@@ -9,6 +9,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		uint64_t payload_bytes;
 	} head = { 0xBA55ED50, 1, 16, n_bytes };
 
-	fuzz_behind(&head, sizeof head, data, n_bytes);
+	fuzz_after_head(&head, sizeof head, data, n_bytes);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* fuzz_fifo.c — libFuzzer target: the CPU's end of a proxy FIFO in memory that a peer writes.
  *
- * The first bytes choose the shape and change some bytes of the header, which may then be refused.  What follows are acts,
- * some with bytes of their own: writes of the peer's anywhere in the area, and calls.  Whatever is written, items are of
- * this FIFO, no more of a lane are out than it has slots, and tails say what was released. */
+ * The first bytes select the shape and change some bytes of the header, which the library may then refuse.  Then follow
+ * operations, some with operands: writes of the peer anywhere in the area, and calls.  Whatever the peer writes, each item
+ * must belong to this FIFO, a lane must not have more unreleased items than slots, and each tail must match the releases. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void require(int truth)
 		abort();
 }
 
-static unsigned next(struct bytes *b)
+static unsigned next_byte(struct bytes *b)
 {
 	return b->at < b->end ? *b->at++ : 0;
 }
@@ -42,8 +42,8 @@ static struct gpul_fifo_line *lines(const struct fifo *f)
 	return (void *)(f->area + sizeof(struct gpul_fifo_header));
 }
 
-/* Open it, or be refused for what the header says.  The heap has not a byte more than is needed. */
-static void open_it(struct fifo *f)
+/* Open the FIFO, which may be refused because of its header.  The allocation has exactly the needed size. */
+static void open_fifo(struct fifo *f)
 {
 	gpul_error err = { 0 };
 
@@ -60,36 +60,36 @@ static void open_it(struct fifo *f)
 		f->taken[lane] = f->released[lane] = lines(f)[lane].tail;
 }
 
-static void make(struct fifo *f, struct bytes *b)
+static void make_area(struct fifo *f, struct bytes *b)
 {
-	const unsigned lanes = 1u << next(b) % (MOST_LOG_LANES + 1);
-	const gpul_fifo_shape shape = { .slots = lanes << next(b) % (MOST_LOG_SLOTS + 1), .lanes = lanes };
+	const unsigned lanes = 1u << next_byte(b) % (MOST_LOG_LANES + 1);
+	const gpul_fifo_shape shape = { .slots = lanes << next_byte(b) % (MOST_LOG_SLOTS + 1), .lanes = lanes };
 
 	f->area_bytes = gpul_fifo_area_bytes(&shape);
 	f->area = aligned_alloc(512, (f->area_bytes + 511) / 512 * 512);
 	require(f->area != NULL);
 	require(gpul_fifo_area_format(f->area, f->area_bytes, &shape, NULL) == GPUL_OK);
-	for (unsigned n = next(b) % 8; n > 0; n--) {
-		const unsigned at = next(b) % sizeof(struct gpul_fifo_header);
+	for (unsigned n = next_byte(b) % 8; n > 0; n--) {
+		const unsigned at = next_byte(b) % sizeof(struct gpul_fifo_header);
 
-		f->area[at] = (uint8_t)next(b);
+		f->area[at] = (uint8_t)next_byte(b);
 	}
 }
 
-static void peer_writes(struct fifo *f, struct bytes *b)
+static void write_as_peer(struct fifo *f, struct bytes *b)
 {
 	static const uint64_t values[] = { 0, 1ull << 63, UINT64_MAX, 1, 1ull << 32, ~(1ull << 63) };
-	const unsigned low = next(b), high = next(b), at = low | (high & 0x3f) << 8;
+	const unsigned low = next_byte(b), high = next_byte(b), at = low | (high & 0x3f) << 8;
 	const size_t n_words = f->area_bytes / 8, n_slot_words = f->shape.slots * 2;
-	/* three of four into the slots, which are at the end */
+	/* three of four writes go to the slots, at the end of the area */
 	const size_t where = high < 0xc0 ? n_words - n_slot_words + at % n_slot_words : at % n_words;
 
-	((uint64_t *)(void *)f->area)[where] = values[next(b) % 6];
+	((uint64_t *)(void *)f->area)[where] = values[next_byte(b) % 6];
 }
 
-static void poll_it(struct fifo *f, unsigned max)
+static void poll_items(struct fifo *f, unsigned max)
 {
-	gpul_fifo_item *items = malloc(max ? max * sizeof(*items) : 1);  /* not one more */
+	gpul_fifo_item *items = malloc(max ? max * sizeof(*items) : 1);  /* exactly the needed size */
 	unsigned n;
 
 	require(items != NULL);
@@ -104,8 +104,8 @@ static void poll_it(struct fifo *f, unsigned max)
 	free(items);
 }
 
-/* The same, shown where it lies.  The peer may have written there since it was looked at, so nothing is said of the
- * words; but each is read, so that a sanitizer sees where it is. */
+/* Poll a run of slots in place.  The peer may have changed the words after the poll, so their values are not checked; but
+ * each word is read, so that a sanitizer checks its address. */
 static void poll_run(struct fifo *f, unsigned max)
 {
 	gpul_fifo_run run = { 0 };
@@ -150,20 +150,20 @@ static void reset(struct fifo *f)
 	require(gpul_fifo_aborted(f->f) == 0);
 }
 
-static void act(struct fifo *f, struct bytes *b)
+static void run_operation(struct fifo *f, struct bytes *b)
 {
 	char text[64];
 
-	switch (next(b) % 9) {
-	case 0: peer_writes(f, b); break;
-	case 1: poll_it(f, next(b) % (MOST_ITEMS + 1)); break;
+	switch (next_byte(b) % 9) {
+	case 0: write_as_peer(f, b); break;
+	case 1: poll_items(f, next_byte(b) % (MOST_ITEMS + 1)); break;
 	case 2: release_all(f); break;
-	case 3: release_some(f, next(b) % f->shape.lanes, next(b)); break;
-	case 4: gpul_fifo_abort(f->f, next(b) + 1); break;
+	case 3: release_some(f, next_byte(b) % f->shape.lanes, next_byte(b)); break;
+	case 4: gpul_fifo_abort(f->f, next_byte(b) + 1); break;
 	case 5: require(gpul_fifo_code_text(gpul_fifo_aborted(f->f), text)[0] != '\0'); break;
 	case 6: reset(f); break;
-	case 7: open_it(f); break;
-	case 8: poll_run(f, next(b) % (MOST_ITEMS + 1)); break;
+	case 7: open_fifo(f); break;
+	case 8: poll_run(f, next_byte(b) % (MOST_ITEMS + 1)); break;
 	}
 }
 
@@ -173,10 +173,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	struct bytes b = { data, data + n_bytes };
 
 	f = (struct fifo){ 0 };
-	make(&f, &b);
-	open_it(&f);
+	make_area(&f, &b);
+	open_fifo(&f);
 	while (b.at < b.end && f.f)
-		act(&f, &b);
+		run_operation(&f, &b);
 	gpul_fifo_close(f.f);
 	free(f.area);
 	return 0;

@@ -1,5 +1,5 @@
-/* fuzz_images.c — libFuzzer target: any bytes are a container whose images are
- * listed and unpacked, or are refused. */
+/* fuzz_images.c — libFuzzer target: the images of any bytes are listed and unpacked, or
+ * the bytes are refused. */
 #include "tests/fuzz/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)

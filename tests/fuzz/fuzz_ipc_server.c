@@ -1,8 +1,8 @@
-/* fuzz_ipc_server.c — libFuzzer target: an owner, and connections that say anything in any order.
+/* fuzz_ipc_server.c — libFuzzer target: an owner, and connections that send any messages in any order.
  *
- * An input is a list of acts of two bytes, what and which connection, some followed by bytes that are laid over an
- * honest message.  Whatever is said: every event is explained, as many are attached as came and did
- * not go, and when all have gone nothing is left open. */
+ * An input is a list of operations of two bytes (operation, connection), some followed by bytes that replace parts of a
+ * valid message.  Whatever the connections send: every event must have a reason, the number of attached peers must match
+ * the events, and after all connections have closed, no descriptor may remain open. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 enum { N_CONNECTIONS = 4, MOST_PEERS = 2, MOST_ACTS = 64, MOST_CHANGES = 3 };
 
 static gpul_ipc_server *server;
-static struct wire_hello hello;       /* honest */
+static struct wire_hello hello;       /* a valid message */
 static int connections[N_CONNECTIONS];
 static size_t n_attached;
 
@@ -38,7 +38,7 @@ static int lowest_free(void)
 	return fd;
 }
 
-static void begin(void)
+static void start_owner(void)
 {
 	static gpul_context context;
 	static gpul_mem *mem;
@@ -61,7 +61,7 @@ static void begin(void)
 		connections[i] = -1;
 }
 
-static void serve(void)
+static void serve_events(void)
 {
 	gpul_ipc_event event;
 
@@ -86,7 +86,7 @@ static void open_connection(int *connection)
 		return;
 	require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
 	if (gpul_ipc_server_add(server, pair[1], NULL))
-		close(pair[0]);  /* as many as may come are there */
+		close(pair[0]);  /* the maximum number of connections is open */
 	else
 		*connection = pair[0];
 }
@@ -98,8 +98,8 @@ static void close_connection(int *connection)
 	*connection = -1;
 }
 
-/* Fewer than there is room for in an answer; what comes is thrown away. */
-static void hear(int connection)
+/* Read one message, close its descriptor, and discard it. */
+static void receive_message(int connection)
 {
 	char bytes[8192], control[CMSG_SPACE(4 * sizeof(int))];
 	struct iovec part = { .iov_base = bytes, .iov_len = sizeof bytes };
@@ -116,7 +116,7 @@ static void hear(int connection)
 	}
 }
 
-static void say(int connection, const void *bytes, size_t n_bytes, unsigned n_fds)
+static void send_message(int connection, const void *bytes, size_t n_bytes, unsigned n_fds)
 {
 	union {
 		struct cmsghdr align;
@@ -133,13 +133,13 @@ static void say(int connection, const void *bytes, size_t n_bytes, unsigned n_fd
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memset(CMSG_DATA(c), 0, n_fds * sizeof(int));  /* each of them is descriptor 0 */
+		memset(CMSG_DATA(c), 0, n_fds * sizeof(int));  /* every descriptor is 0 */
 	}
 	(void)sendmsg(connection, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* An honest message of that type, and then some bytes of it changed.  Its size. */
-static size_t compose(unsigned type, unsigned n_changes, const uint8_t **data, const uint8_t *end, gpul_ipc_message *m)
+/* Write a valid message of this type with some bytes changed.  Returns its size. */
+static size_t compose_message(unsigned type, unsigned n_changes, const uint8_t **data, const uint8_t *end, gpul_ipc_message *m)
 {
 	size_t n = gpul_ipc_wire_bytes(type);
 
@@ -154,8 +154,9 @@ static size_t compose(unsigned type, unsigned n_changes, const uint8_t **data, c
 	return n;
 }
 
-/* 0 1 2: open, close, serve; 3 4: hear, shut one way; from 5 on: say, with 0 to 3 changes, fds, and a cut. */
-static void act(uint8_t what, uint8_t which, const uint8_t **data, const uint8_t *end)
+/* 0 1 2: open, close, serve; 3 4: receive, shut down one direction; from 5 on: send, with 0 to 3 changed bytes, descriptors, and
+ * a truncation. */
+static void run_operation(uint8_t what, uint8_t which, const uint8_t **data, const uint8_t *end)
 {
 	int *connection = &connections[which % N_CONNECTIONS];
 	gpul_ipc_message m;
@@ -166,14 +167,14 @@ static void act(uint8_t what, uint8_t which, const uint8_t **data, const uint8_t
 	} else if (what % 16 == 1) {
 		close_connection(connection);
 	} else if (what % 16 == 2) {
-		serve();
+		serve_events();
 	} else if (*connection >= 0 && what % 16 == 3) {
-		hear(*connection);
+		receive_message(*connection);
 	} else if (*connection >= 0 && what % 16 == 4) {
 		shutdown(*connection, which & 0x80 ? SHUT_RD : SHUT_WR);
 	} else if (*connection >= 0) {
-		n = compose((what % 16 - 5u) % WIRE_BYE + 1, what >> 4 & MOST_CHANGES, data, end, &m);
-		say(*connection, &m, what & 0x40 ? n * (which >> 4) / 16 : n, what & 0x80 ? which >> 2 & 3 : 0);
+		n = compose_message((what % 16 - 5u) % WIRE_BYE + 1, what >> 4 & MOST_CHANGES, data, end, &m);
+		send_message(*connection, &m, what & 0x40 ? n * (which >> 4) / 16 : n, what & 0x80 ? which >> 2 & 3 : 0);
 	}
 }
 
@@ -184,17 +185,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	int free_before;
 
 	if (!server)
-		begin();
+		start_owner();
 	free_before = lowest_free();
 	for (int acts = 0; acts < MOST_ACTS && end - data >= 2; acts++) {
 		uint8_t what = data[0], which = data[1];
 
 		data += 2;
-		act(what, which, &data, end);
+		run_operation(what, which, &data, end);
 	}
 	for (int i = 0; i < N_CONNECTIONS; i++)
 		close_connection(&connections[i]);
-	serve();
+	serve_events();
 	require(n_attached == 0 && lowest_free() == free_before);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* fuzz_ipc_wire.c — libFuzzer target: the messages between an owner and a peer.
  *
- * The first byte chooses the message, whose head is then sound and whose size is right, so that every input
- * reaches the fields; with its high bit set the input is all that there is, of any size.  What is
- * taken must hold what wire_internal.h promises, and be taken again as it is. */
+ * The first byte selects the type of the message.  The target adds a valid head and the correct size, so that every
+ * input tests the fields; with the high bit set, the input is the whole message, of any size.  An accepted message must
+ * satisfy the contract of wire_internal.h, and must be accepted again unchanged. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static void check(const gpul_ipc_message *m)
 	}
 }
 
-/* The message that an input stands for, its last byte at the end of room bytes.  Its size. */
+/* Write the message of an input so that its last byte is the last byte of room.  Returns its size. */
 static size_t lay_out(const uint8_t *data, size_t n_bytes, uint8_t *room)
 {
 	unsigned type = data[0] % N_TYPES + 1;
@@ -92,7 +92,7 @@ static size_t lay_out(const uint8_t *data, size_t n_bytes, uint8_t *room)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	static uint8_t *room;  /* on the heap, so that a byte behind it is seen */
+	static uint8_t *room;  /* on the heap, so that an access past its end is detected */
 	static gpul_ipc_message m, again;
 	gpul_error err = { 0 };
 	size_t n;

@@ -1,5 +1,5 @@
-/* fuzz_mangled.c — libFuzzer target: a mangled name is measured, and demangled where
- * it is not too long: then it takes no time, and the measure was not far too small. */
+/* fuzz_mangled.c — libFuzzer target: estimates the size of a demangled name, and demangles it if
+ * the estimate is small: this must be fast, and the estimate must not be far too small. */
 #include "tests/fuzz/fuzz_reader.h"
 
 #include "loader/names/demangle.h"

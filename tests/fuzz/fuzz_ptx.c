@@ -1,5 +1,5 @@
-/* fuzz_ptx.c — libFuzzer target: any bytes are parsed or refused; what parses must print as text
- * that parses to an equal module.
+/* fuzz_ptx.c — libFuzzer target: any bytes are parsed or refused; a parsed module is printed, and
+ * parsing this text must give an equal module.
  *
  *     clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. tests/fuzz/fuzz_ptx.c ptx/[a-m]*.c ptx/[o-z]*.c \
  *           ptx/names.c core/array.c core/error.c -o fuzz_ptx

@@ -1,5 +1,5 @@
-/* fuzz_ptx_kernels.c — libFuzzer target: the kernels that a text declares, or why it is
- * no PTX. */
+/* fuzz_ptx_kernels.c — libFuzzer target: lists the kernels of a text, or refuses it with a
+ * reason. */
 #include "tests/fuzz/fuzz_reader.h"
 
 #include "loader/image/kernels/kernels.h"

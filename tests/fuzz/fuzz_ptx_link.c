@@ -1,7 +1,7 @@
-/* fuzz_ptx_link.c — libFuzzer target: PTX modules of any kind are linked or refused; what links is
- * PTX that parses, and linking that again changes nothing more.
+/* fuzz_ptx_link.c — libFuzzer target: PTX modules are linked or refused; the linked PTX must parse, and
+ * linking it again must not change it.
  *
- * The input is the modules' texts without their heads, a byte 1 between two. */
+ * The input is the texts of the modules without .version and .target, separated by bytes of value 1. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ enum { MOST = 4 };
 
 static const char head[] = ".version 8.0 .target sm_75 .address_size 64\n";
 
-/* A module, or NULL: it does not parse. */
+/* Parse a module; NULL if it is refused. */
 static gpul_ptx_module *parse(const uint8_t *data, size_t n_bytes)
 {
 	size_t n_head = sizeof head - 1;
@@ -53,7 +53,7 @@ static size_t parse_all(const uint8_t *data, size_t n_bytes, gpul_ptx_link_input
 	return n;
 }
 
-/* What was linked has no names left that clash, and all in order. */
+/* Link the result again: it must not change, because its names are unique and in order. */
 static void check_again(const char *text, size_t text_bytes)
 {
 	gpul_ptx_module *m = NULL, *same = NULL;

@@ -1,8 +1,8 @@
-/* fuzz_reader.h — what the targets of the image readers share: list, check what the list says,
- * unpack.
+/* fuzz_reader.h — shared by the targets of the image readers: lists images, checks the list, unpacks
+ * the images.
  *
- * A target is a door into one reader: fuzz_fatbin puts a sound header before its input, so that
- * every input reaches the entries; the others do the same for their containers. */
+ * Each target tests one reader.  It adds a valid start before the input, so that every input tests the
+ * entries: fuzz_fatbin adds a fatbin's header, the other targets the start of their containers. */
 #ifndef GPULOAD_TESTS_FUZZ_READER_H
 #define GPULOAD_TESTS_FUZZ_READER_H
 
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-/* More only takes time: sizes are judged before memory is asked for. */
+/* Larger sizes only take time: the library checks a size before it allocates memory. */
 enum { MOST_UNPACKED = 1 << 18 };
 
 static inline void require(int truth)
@@ -38,7 +38,7 @@ static inline void fuzz_unpack(const gpul_image *image)
 	gpul_unpacked_free(&u);
 }
 
-/* All images of some bytes: inside the bytes, in order, and unpacked or refused. */
+/* List and unpack all images: each must be inside the input and in order. */
 static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 {
 	gpul_source *source = NULL;
@@ -68,8 +68,8 @@ static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 	gpul_source_close(source);
 }
 
-/* The same for a container whose first bytes are given. */
-static inline void fuzz_behind(const void *head, size_t head_bytes, const uint8_t *data,
+/* Do this for a container that starts with the given bytes. */
+static inline void fuzz_after_head(const void *head, size_t head_bytes, const uint8_t *data,
 			       size_t n_bytes)
 {
 	uint8_t *all = malloc(head_bytes + n_bytes);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_seeds.py — what the fuzzers start from: forged, well-formed and small.
+"""make_seeds.py — writes small, well-formed seeds for the fuzzers.
 
     tests/fuzz/make_seeds.py FOLDER        one folder below it for each target
 """
@@ -31,19 +31,19 @@ MANGLED = ["6vecaddPKdS0_Pdi", "4axpyIdEvT_PKS0_PS0_i", "N6shapes6insideENS_3box
 
 
 def cubin(**how):
-    """As fuzz_cubin takes it: one byte that chooses the ABI, and what is behind e_version."""
+    """An input of fuzz_cubin: one byte that selects the ABI, and the bytes after e_version."""
     whole = forge.cubin(**how)
     return bytes([how.get("abi", 8) == 7]) + whole[24:]
 
 
 def wire_share(kind=3, via=1, flags=1, dtype=b"<f4", dims=(4, 8), driver=b"soft"):
-    """What is shared, as ipc/wire_internal.h draws it: 64 KiB behind a control page."""
+    """The description of a share, as in ipc/wire_internal.h: 64 KiB after a control page."""
     return struct.pack("<16s4QIi4I16s8s4Q16s8s2I", b"i" * 16, 1, 0x20000, 0x10000, 4096, kind, 0, flags, len(dims), 0, via,
                        b"u" * 16, dtype, *dims, *[0] * (4 - len(dims)), b"b" * 16, driver, 13000, 0)
 
 
 def wire_messages():
-    """As fuzz_ipc_wire takes them: a byte for the type (from 0), and what is behind the head; 0x80 and all of it."""
+    """Inputs of fuzz_ipc_wire: a byte for the type (from 0) and the bytes after the head; or 0x80 and a whole message."""
     hello = struct.pack("<4I16s8s2I", 1, 0, 2, 0x3FFFE, b"b" * 16, b"soft", 13000, 0) + b"u" * 256
     shares = [wire_share(), wire_share(1), wire_share(2, 2), wire_share(6, 3, 5), wire_share(4, 1, 3, b"", ())]
     peers = b"".join(struct.pack("<iIIIQQ16sQ", 100 + i, 0, i, 0, 1 << 40, 1 << 41, b"u" * 16, 7) for i in range(64))
@@ -54,7 +54,7 @@ def wire_messages():
 
 
 def conversations():
-    """As fuzz_ipc_server takes them: acts of two bytes (see there)."""
+    """Inputs of fuzz_ipc_server: operations of two bytes."""
     def say(kind, who=0, more=0, changes=b""):
         return bytes([kind + 4 + 16 * (len(changes) // 3) + more, who]) + changes
     begin, end, serve, hear = b"\0\0", b"\1\0", b"\2\0", b"\3\0"
@@ -65,7 +65,7 @@ def conversations():
 
 
 def fifo_acts():
-    """As fuzz_fifo takes them: the logarithms of lanes and of a lane's slots, how many changes to the header, acts."""
+    """Inputs of fuzz_fifo: the logarithms of the lanes and of a lane's slots, the number of changes to the header, operations."""
     def push(slot):
         return struct.pack("<BHB", 0, 2 * slot, 1) + struct.pack("<BHB", 0, 2 * slot + 1, 1)
     poll, one, release, upto, abort, aborted, reset, again = b"\1\x40", b"\1\0", b"\2", b"\3\1", b"\4\7", b"\5", b"\6", b"\7"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""cuobjdump.py — hold `gpuload ls` to what NVIDIA's own cuobjdump says, kernel by kernel.
+"""cuobjdump.py — compares `gpuload ls` with NVIDIA's cuobjdump, kernel by kernel.
 
     tests/gpu/cuobjdump.py LIBRARY...
 
-Compares the registered machine code: for each kernel its architecture, name, registers, stack (our
-local_bytes) and static shared memory.  cuobjdump does not look for embedded images.  For libraries of
-whole-program code: of relocatable code that was linked (NCCL) it lists device functions as well, and the
-stack with that of all callees.  Needs no GPU; exits 77 where there is no cuobjdump.
+Compares the registered machine code: for each kernel its architecture, name, registers, stack (local_bytes in
+gpuload) and static shared memory.  cuobjdump does not search for embedded images.  Use it for libraries of
+whole-program code: for linked relocatable code (NCCL) cuobjdump also lists device functions, and adds the stack
+of all callees.  Needs no GPU; exits with status 77 if cuobjdump is not installed.
 """
 import collections, json, os, re, shutil, subprocess, sys
 
@@ -16,7 +16,7 @@ USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
 
 def theirs(path):
-    """A bag of (arch, kernel, registers, stack, shared) as cuobjdump tells it."""
+    """A multiset of (arch, kernel, registers, stack, shared), read from cuobjdump's output."""
     bag, arch, name = collections.Counter(), None, None
     with subprocess.Popen(["cuobjdump", "-res-usage", path], stdout=subprocess.PIPE, text=True) as p:
         for line in p.stdout:
@@ -27,7 +27,7 @@ def theirs(path):
             elif (m := USAGE.search(line)) and name:
                 reg, stack, shared = map(int, m.groups())
                 if int(re.search(r"\d+", arch)[0]) >= 90 and shared >= 1024:
-                    shared -= 1024  # the system's own, which ptxas -v leaves out
+                    shared -= 1024  # reserved by the system; ptxas -v does not include it
                 bag[(arch, name, reg, stack, shared)] += 1
                 name = None
     return bag
@@ -56,6 +56,6 @@ def compare(path):
 
 if __name__ == "__main__":
     if not shutil.which("cuobjdump"):
-        print("skipped: no cuobjdump here")
+        print("skipped: cuobjdump is not installed")
         sys.exit(77)
     sys.exit(0 if all([compare(p) for p in sys.argv[1:]]) else 1)

@@ -1,6 +1,6 @@
-"""fifo.py — the steps of `run` that are about the queue from GPU threads to a CPU thread.
+"""fifo.py — the steps of `run` for the queue from GPU threads to a CPU thread.
 
-Each takes the suite (run's Suite)."""
+The parameter s of each step is run's Suite."""
 import json, os, re, shutil, sys, tempfile
 
 
@@ -9,7 +9,7 @@ def millions(per_s):
 
 
 def fifo_bench(s):
-    """gpuload fifo bench: nothing is lost, and the figures."""
+    """gpuload fifo bench: no trigger is lost; adds the figures."""
     status, out, err = s.run(s.tool("gpuload"), "fifo", "bench", "--json", "--driver", s.args.driver)
     s.check("gpuload fifo bench", status == 0, f"exit status {status}: {err}")
     if status:
@@ -27,7 +27,7 @@ def fifo_bench(s):
 
 
 def fifo_programs(s):
-    """The tests of proxy/ that take any driver, on this one."""
+    """Runs the tests of proxy/ that accept any driver on this driver."""
     for program in ("test_device", "test_proxy_kernel", "test_two_processes"):
         if not os.path.exists(s.tool(f"tests/proxy/{program}")):
             s.result("skip", f"proxy/{program}", "not built")
@@ -38,7 +38,7 @@ def fifo_programs(s):
 
 
 def fifo_soak(s):
-    """Triggers of every sort, each one checked; and the checker's own check, which finds each sort of damage."""
+    """The soak test checks triggers in every mode; then it detects each kind of deliberate damage."""
     soak = s.tool("tests/proxy/soak/soak")
     if not os.path.exists(soak):
         return s.result("skip", "soak", "not built")
@@ -50,7 +50,7 @@ def fifo_soak(s):
 
 
 def fifo_trace(s):
-    """gpuload fifo trace: a file that shows what can have happened (tests/cli/check_trace.py), and what each step took."""
+    """gpuload fifo trace: the trace is consistent (tests/cli/check_trace.py); adds the time of each step."""
     modes = {"lanes": ["--sync"], "shared": ["--sync", "--mode", "shared", "--parallel", "64", "--size", "128"],
              "a full ring": ["--mode", "shared", "--size", "4"]}
     for name, options in modes.items():
@@ -68,10 +68,10 @@ def fifo_trace(s):
 
 
 def fifo_bus(s):
-    """What the bus allows, and what the CPU's half takes alone: figures only."""
+    """The limits of the bus, and the cost of the CPU's half alone; figures only."""
     for program, more in (("bench_fifo_bus", ["--driver", s.args.driver]), ("bench_fifo", []), ("bench_proxy", [])):
         if not os.path.exists(s.tool(f"bench/{program}")):
-            s.result("skip", program, "not built: ninja bench-programs makes it")
+            s.result("skip", program, "not built: run ninja bench-programs")
             continue
         status, out, err = s.run(s.tool(f"bench/{program}"), *more)
         s.check(program, status == 0, err)
@@ -79,15 +79,15 @@ def fifo_bus(s):
 
 
 def fifo_sanitizer(s):
-    """compute-sanitizer finds nothing in the kernels that push."""
+    """compute-sanitizer reports no errors in the kernels that push."""
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if s.args.driver != "nvidia" or not os.path.exists(tool):
-        return s.result("skip", "compute-sanitizer of the FIFO", "not here, or not NVIDIA's driver")
+        return s.result("skip", "compute-sanitizer of the FIFO", "it is not installed, or the driver is not NVIDIA's")
     for check in ("memcheck", "racecheck", "initcheck"):
         status, out, err = s.run(tool, "--tool", check, "--error-exitcode", "9", s.tool("gpuload"), "fifo", "bench", "--sizes", "128",
                                  "--parallel", "1,8", "--triggers", "50", "--repeat", "1", "--driver", "nvidia")
         if "Device not supported" in out + err:
-            return s.result("skip", "compute-sanitizer of the FIFO", "it does not support this device here")
+            return s.result("skip", "compute-sanitizer of the FIFO", "it does not support this device")
         s.check(f"compute-sanitizer --tool {check} gpuload fifo bench", status == 0, (out + err)[-2000:])
 
 

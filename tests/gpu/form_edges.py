@@ -1,7 +1,7 @@
-"""form_edges.py — more forms: operands chosen so that a rule of rounding, flushing or clamping shows.
+"""form_edges.py — forms with operands that test the rules of rounding, flushing and clamping.
 
-Rows are given whole here (only["rows"]), or words that make a difference.  Results whose NaN bits are wanted as
-they are have a type of bits (b32, b64), which make_forms.py stores unchanged.
+The forms here give whole rows (only["rows"]) or selected operands.  Results whose NaN bits are compared have an untyped
+format (b32, b64), which make_forms.py stores unchanged.
 """
 import random
 import struct
@@ -29,18 +29,18 @@ def near(bits, steps=(-2, -1, 0, 1, 2)):
 
 
 def significands(n, bits, name):
-    """n numbers in [1, 2) with so many bits, the same ones each time."""
+    """n pseudo-random numbers in [1, 2) with this number of bits, always the same ones."""
     chance = random.Random(name)
     return [1.0, 2 - 2.0 ** (1 - bits)] + [1 + chance.randrange(2 ** (bits - 1)) / 2 ** (bits - 1) for _ in range(n - 2)]
 
 
 def with_signs(rows, sign):
-    """Every row, and each second one with its first operand negated."""
+    """Every row, and every second row with its first operand negated."""
     return [(r[0] ^ sign, *r[1:]) if k % 2 else r for k, r in enumerate(rows)]
 
 
 def tiny_products(least, encode, bits, sign, n):
-    """a * b around the least normal: a few steps of b less and more; and exact ties just below it."""
+    """Products a * b near the least normal number, for neighbouring values of b; and exact ties just below it."""
     rows = [(encode(a / 2), v) for a in significands(n, bits, "products") for v in near(encode(2 * least / a))]
     for p, q in ((18631, 1801), (31, 1082401), (601, 55831)) if bits == 24 else ((63, 65), (15, 273), (45, 91)):
         high = 2 ** (q.bit_length() - 1)  # p * q is 2^(bits + 1) - 1: one bit too many, and odd
@@ -49,7 +49,7 @@ def tiny_products(least, encode, bits, sign, n):
 
 
 def tiny_sums(least, encode, bits, sign, n):
-    """a * b + c: a product of two least normals less one; the least normal less a part of its last bit."""
+    """Operands of a * b + c whose result is near the least normal number, on both sides."""
     unit = 2.0 ** -bits
     rows = [(encode(a), v, encode(-least) | sign) for a in significands(n, bits, "sums") for v in near(encode(2 * least / a))]
     rows += [(encode(unit * s), encode(least * t), encode(-least) | sign)

@@ -1,4 +1,4 @@
-/* form_files.c — see forms.h: reads a form's files, compares rows, finds a form in a dump. */
+/* form_files.c — reads a form's files, compares rows, finds a form in a dump. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
@@ -34,7 +34,7 @@ static bool parse_check(struct form *f, const char *text)
 	return !strcmp(text, "bits");
 }
 
-/* The two comment lines at the head of the PTX. */
+/* Parse the two comment lines at the start of the PTX. */
 static bool parse_head(struct form *f)
 {
 	char check[64] = "";
@@ -66,7 +66,7 @@ static int with_form(const char *folder, const char *file,
 	if (err.status)
 		fprintf(stderr, "forms: %s\n", err.text);
 	else if (!parse_head(&f))
-		fprintf(stderr, "forms: %s: the head lines do not fit the .in file\n", f.name);
+		fprintf(stderr, "forms: %s: the first lines do not match the size of the .in file\n", f.name);
 	else
 		result = each(&f, user);
 	gpul_file_close(&f.in);
@@ -87,7 +87,7 @@ int forms_each(const char *folder, int (*each)(const struct form *f, void *user)
 	int n = scandir(folder, &names, is_ptx, alphasort), result = n <= 0;
 
 	if (n <= 0)
-		fprintf(stderr, "forms: no .ptx in %s\n", folder);
+		fprintf(stderr, "forms: no .ptx files in %s\n", folder);
 	for (int i = 0; i < n; i++) {
 		if (!result)
 			result = with_form(folder, names[i]->d_name, each, user);
@@ -100,7 +100,7 @@ int forms_each(const char *folder, int (*each)(const struct form *f, void *user)
 /* ---- comparing
  * ------------------------------------------------------------------------------- */
 
-/* Floating-point bits as an integer that counts up with the value: its difference is ULP. */
+/* Convert floating-point bits to an integer with the same order, so that a difference is in ULP. */
 static int64_t ordered(uint64_t bits, unsigned width)
 {
 	uint64_t sign = 1ull << (width - 1), magnitude = bits & (sign - 1);

@@ -1,7 +1,7 @@
 """form_lists.py — the instruction forms that make_forms.py writes.
 
-f(TEXT, RESULTS, SOURCES, check, only): {d} {q} are the results, {a} {b} {c} {e} the sources, of the types named;
-`only` narrows the values of a source, by its position, to those for which PTX defines the result.
+f(TEXT, RESULTS, SOURCES, check, only): {d} {q} are the results and {a} {b} {c} {e} the sources, of the given types.
+`only` restricts the values of a source, by its position, to those for which PTX defines the result.
 """
 import collections
 
@@ -41,7 +41,7 @@ def integer():
         for root in ("mad.lo", "mad.hi", "sad"):
             yield f(f"{root}.{t} {{d}}, {{a}}, {{b}}, {{c}}", t, f"{t} {t} {t}")
         nonzero = [1, 2, 3, 7, 10, 0x7fff, 0x8001, 0x12345678, 0x7fffffff, 0x80000001, 0x123456789abcdef0, 0x7fffffffffffffff]
-        for root in ("div", "rem"):  # MIN / -1 and x / 0 are open in PTX
+        for root in ("div", "rem"):  # PTX does not define MIN / -1 and x / 0
             yield f(f"{root}.{t} {{d}}, {{a}}, {{b}}", t, f"{t} {t}", only={1: nonzero})
         if t[0] == "s":
             yield f(f"abs.{t} {{d}}, {{a}}", t, t)
@@ -200,7 +200,7 @@ def floats():
 
 
 def approx():
-    """Bounds: twice the ISA's, since both sides may use it, and 1 ulp for each rounding."""
+    """Bounds: twice the ISA's bound, because both drivers may use it, and 1 ulp for each rounding."""
     for ftz in ("", ".ftz"):
         yield f(f"rcp.approx{ftz}.f32 {{d}}, {{a}}", "f32", "f32", "f32:2")
         yield f(f"sqrt.approx{ftz}.f32 {{d}}, {{a}}", "f32", "f32", "f32:3")
@@ -242,7 +242,7 @@ def convert():
         for source in ints:
             if to != source:
                 yield f(f"cvt.{to}.{source} {{d}}, {{a}}", to, source)
-                if not holds(to, source):  # else there is nothing to saturate, and no such form
+                if not holds(to, source):  # otherwise nothing can saturate, and the form does not exist
                     yield f(f"cvt.sat.{to}.{source} {{d}}, {{a}}", to, source)
     for to in ints:
         wide = ("f16", "f32", "f64") if to[1:] == "8" else ("f16", "bf16", "f32", "f64")
@@ -335,7 +335,7 @@ def video():
 
 
 def memory():
-    """Widths on the way to and from memory, and atomics on the row's own bytes of `out`."""
+    """Loads and stores of every width, and atomics on the row's bytes of `out`."""
     for t in ("u8", "s8", "u16", "s16", "u32", "s32"):
         for n, r in ((32, "{d}"), (64, "{q}")):
             if int(t[1:]) <= n:
@@ -356,7 +356,7 @@ def memory():
 
 
 def warp():
-    """All 32 lanes run: the rows are a multiple of 256."""
+    """Warp-wide forms.  All 32 lanes are active, because the number of rows is a multiple of 256."""
     for mode, b, c in (("idx", "small", "0x1f"), ("idx", "small", "0x181f"), ("up", "small", "0"), ("up", "small", "0x1800"),
                        ("down", "small", "0x1f"), ("bfly", "small", "0x1f"), ("bfly", "small", "0x1c1f")):
         yield f(f"shfl.sync.{mode}.b32 {{d}}|{{q}}, {{a}}, {{b}}, {c}, 0xffffffff", "b32 pred", f"b32 {b}",

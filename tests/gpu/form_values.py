@@ -1,4 +1,4 @@
-"""form_values.py — edge operands by type, as bit patterns."""
+"""form_values.py — extreme operands of each type, as bit patterns."""
 
 BYTES = {"pred": 4, "u8": 1, "s8": 1, "b8": 1, "f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "f32": 4, "f64": 8,
          "tf32": 4, **{f"{s}{n}": n // 8 for s in "bus" for n in (16, 32, 64)}, "amount": 4, "small": 4, "pick": 4, "bits": 4,
@@ -37,11 +37,11 @@ def values(kind):
         return [0, 1]
     if kind == "amount":                   # shift amounts, positions, lengths
         return AMOUNTS
-    if kind == "small":                    # lengths that matter
+    if kind == "small":                    # lengths with different results
         return [0, 1, 5, 16, 31, 32, 33, 64, 255]
     if kind == "pick":                     # prmt selectors
         return [0x3210, 0x7654, 0x0123, 0xfedc, 0x8080, 0x1b8d, 0xffff1234, 1, 2, 3]
-    if kind == "bits":                     # words of bits
+    if kind == "bits":                     # bit patterns of words
         return [0, 1, 0x80000000, 0xffffffff, 0x12345678, 0xdeadbeef, 0x0000ffff, 0x80ff7f01]
     if kind in ("f32", "tf32"):
         return F32

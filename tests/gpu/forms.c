@@ -1,12 +1,11 @@
-/* forms.c — run one kernel per instruction form, and compare what two drivers made of them.
+/* forms.c — runs one kernel for each instruction form, and compares the results of two drivers.
  *
  *     forms run FOLDER --driver nvidia|soft --out DUMP
  *     forms compare FOLDER REFERENCE OTHER
  *
- * README.md in this folder tells the files' format.  A dump is, for each form, one line
- * "NAME ok BYTES" followed by that many bytes of output, or "NAME refused 0: the driver's
- * error". compare: a form that the reference refused is skipped, one that only OTHER refused
- * has failed. */
+ * README.md in this folder describes the format of the files.  For each form, a dump contains a line
+ * "NAME ok BYTES" followed by this number of bytes of output, or a line "NAME refused 0: the driver's
+ * error".  compare skips a form that the reference refused; a form that only OTHER refused fails. */
 #include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -45,7 +44,7 @@ static gpul_status launch_form(const gpul_driver *drv, CUmodule module, const st
 	return st ? st : gpul_cu(drv, err, cuCtxSynchronize());
 }
 
-/* The whole of one form; *result is filled with rows x out bytes. */
+/* Run all rows of one form; *result is filled with rows x out bytes. */
 static gpul_status run_form(const gpul_driver *drv, const struct form *f, void *result,
 			    gpul_error *err)
 {
@@ -79,7 +78,7 @@ static void write_refused(FILE *dump, const struct form *f, const gpul_error *er
 	char text[sizeof err->text];
 
 	snprintf(text, sizeof text, "%s", err->text);
-	text[strcspn(text, "\n")] = 0; /* one line */
+	text[strcspn(text, "\n")] = 0; /* only the first line */
 	fprintf(dump, "%s refused 0: %s\n", f->name, text);
 }
 
@@ -97,8 +96,8 @@ static int run_one(const struct form *f, void *user)
 	} else {
 		write_refused(r->dump, f, &err);
 		r->refused++;
-		gpul_context_close(&r->context); /* a fault ends a context: the next form gets a
-						    fresh one */
+		gpul_context_close(&r->context); /* a fault makes the context unusable: open
+						    a new one for the next form */
 		gpul_context_open(r->drv, 0, &r->context, NULL);
 	}
 	free(result);
@@ -144,7 +143,7 @@ static void print_row(const char *what, const void *bytes, size_t n)
 	printf("\n");
 }
 
-/* Rows are shown as bytes in memory order: the form's own operands say how to read them. */
+/* Compare one form.  Rows are printed as bytes in memory order; the form gives the types of the operands. */
 static int compare_one(const struct form *f, void *user)
 {
 	struct comparison *c = user;

@@ -1,4 +1,4 @@
-/* forms.h — the files of one instruction form, and a driver's dump of all forms. */
+/* forms.h — the files of an instruction form, and a dump of a driver's results. */
 #ifndef GPULOAD_TESTS_GPU_FORMS_H
 #define GPULOAD_TESTS_GPU_FORMS_H
 
@@ -12,12 +12,12 @@ typedef enum form_check {
 	FORM_F16,
 	FORM_BF16,
 	FORM_F32,
-	FORM_F64,     /* the last four within a number of ULP */
+	FORM_F64,     /* the last four: within a number of ULP */
 	FORM_F32_ABS, /* within an absolute error */
 } form_check;
 
 struct form {
-	char name[96];                    /* of its files */
+	char name[96];                    /* name of its files */
 	char title[120];                  /* "add.rn.ftz.f32" */
 	size_t rows, in_bytes, out_bytes; /* bytes of one row */
 	form_check check;
@@ -26,10 +26,10 @@ struct form {
 };
 
 /* Call each() with every form of a folder, in the order of their names, until it returns
- * non-zero. Returns that, or 1 when a file is not as the README says (told on stderr). */
+ * non-zero.  Returns this value, or 1 after printing an error if a file is malformed. */
 int forms_each(const char *folder, int (*each)(const struct form *f, void *user), void *user);
 
-/* Whether two output rows agree as the form's check wants.  NaN agrees with NaN except under
+/* Whether two output rows are equal by the form's check.  All NaN values are equal except for
  * FORM_BITS. */
 bool form_row_agrees(const struct form *f, const void *reference, const void *other);
 
@@ -38,7 +38,7 @@ struct form_dump {
 };
 
 struct form_result {
-	const char *bytes; /* NULL: the driver refused, or the form is not in the dump */
+	const char *bytes; /* NULL: the driver refused the form, or the form is not in the dump */
 	const char *why;
 	size_t why_bytes;
 };

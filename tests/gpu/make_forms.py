@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""tests/gpu/make_forms.py — one small kernel for each instruction form, with edge operands.
+"""tests/gpu/make_forms.py — writes one small kernel for each instruction form, with extreme operands.
 
-    tests/gpu/make_forms.py FOLDER            write them all
-    tests/gpu/make_forms.py FOLDER --check    and assemble each with ptxas (sm_90), too
-    tests/gpu/make_forms.py --list            only their names
+    tests/gpu/make_forms.py FOLDER            write all forms
+    tests/gpu/make_forms.py FOLDER --check    also assemble each form with ptxas (sm_90)
+    tests/gpu/make_forms.py --list            print the names only
 
-README.md beside this file says what a form's two files hold.  A form is a row of form_lists.py: the
-instruction with {d} {a} {b} {c} {e} for its operands, their types, and how results are compared; form_edges.py has more of them.
+README.md in this folder describes the two files of a form.  A form is a row of form_lists.py or form_edges.py: the
+instruction with {d} {a} {b} {c} {e} for its operands, their types, and how results are compared.
 """
 import argparse, concurrent.futures, itertools, os, random, re, shutil, subprocess, sys
 
@@ -16,9 +16,9 @@ from form_edges import edges
 from form_lists import forms
 from form_values import BYTES, values
 
-MAX_ROWS = 1024  # a multiple of 256: warps of the last block are full, too
+MAX_ROWS = 1024  # a multiple of 256, so that the warps of the last block are full
 
-# Register class and load/store type by bytes; 8-bit values live in 16-bit registers.
+# Register class and load/store type by bytes; 8-bit values use 16-bit registers.
 REGISTER = {1: "h", 2: "h", 4: "r", 8: "d"}
 MEMORY = {1: "u8", 2: "b16", 4: "b32", 8: "b64"}
 
@@ -28,7 +28,7 @@ def aligned(offset, size):
 
 
 class Layout:
-    """Offsets of fields in a row, each aligned to its size; the row to 8."""
+    """The offsets of the fields in a row, each aligned to its size; the row is aligned to 8."""
 
     def __init__(self, types):
         self.offsets, at = [], 0
@@ -51,7 +51,7 @@ def load(kind, n, offset):
 
 
 def canonical(kind, n):
-    """PTX leaves the bits of a NaN result open: make them the same."""
+    """PTX does not define the bits of a NaN result: replace them with fixed bits."""
     register = operand(kind, n)
     if kind == "f32":
         return [f"setp.nan.f32 %p19, {register}, {register};", f"selp.b32 {register}, 0x7fffffff, {register}, %p19;"]
@@ -76,7 +76,7 @@ def store(kind, n, offset):
 
 
 def kernel(form, n_rows):
-    """The PTX of a form: operands in registers 1.., results in 8.., addresses in %d20 and %d21."""
+    """The PTX of a form: operands in registers from 1, results from 8, addresses in %d20 and %d21."""
     inputs, outputs = Layout(form.sources), Layout(form.results)
     body = ["ld.param.u64 %d20, [in];", "ld.param.u64 %d21, [out];", "ld.param.u32 %r20, [rows];",
             "mov.u32 %r21, %ctaid.x;", "mov.u32 %r22, %ntid.x;", "mov.u32 %r23, %tid.x;",
@@ -110,7 +110,7 @@ def kernel(form, n_rows):
 
 
 def pick_rows(form):
-    """All combinations of the operands' values, or MAX_ROWS of them, the same ones each time; or those it gives."""
+    """The rows that the form gives; else all combinations of operands, or always the same MAX_ROWS of them."""
     if "rows" in form.only:
         rows = form.only["rows"]
         return rows + rows[:1] * (-len(rows) % 256)

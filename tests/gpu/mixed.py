@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""mixed.py — fatbins of mixed architectures: which image does the driver take, and which does gpuload?
+"""mixed.py — compares which image of a fatbin the driver and gpuload select.
 
-    tests/gpu/mixed.py make FOLDER --nvcc NVCC            write them: ptxas and fatbinary beside nvcc
-    tests/gpu/mixed.py compare FOLDER --driver soft       let both choose
+    tests/gpu/mixed.py make FOLDER --nvcc NVCC            write fatbins with nvcc's ptxas and fatbinary
+    tests/gpu/mixed.py compare FOLDER --driver soft       compare the selections
 
-Every image has the kernel `which`, which writes a number of its own: running it tells which image was loaded.
-The driver is asked by a program without gpuload in it (plain/which.c), given the whole fatbin.
+Every image contains a kernel `which` that writes the number of the image, so running it shows which image was loaded.
+The driver's selection is tested with a program that does not use gpuload (plain/which.c) and loads the whole fatbin.
 """
 import argparse, json, os, struct, subprocess, sys, tempfile
 
-# An image: "elf:90a" is machine code for sm_90a, "ptx:75" is PTX for compute_75; "90g" made by -G, "90b" one more for 90.
+# An image: "elf:90a" is machine code for sm_90a, "ptx:75" is PTX for compute_75; "90g" is debug code (-G), "90b" is a second image for 90.
 FATBINS = [line.split() for line in """
 elf:90 elf:90a
 elf:90a elf:90
@@ -97,7 +97,7 @@ def make(folder, nvcc):
 
 
 def of_gpuload(build, path, driver):
-    """The number of the image that gpuload chose, or its refusal."""
+    """The number of the image that gpuload selected, or its error."""
     with tempfile.TemporaryDirectory() as d:
         r = subprocess.run([f"{build}/gpuload", "run", path, "--kernel", "which", "--driver", driver, "out:i32[1]", "--grid", "1",
                             "--block", "1", "--save", f"0={d}/out"], capture_output=True, text=True, stdin=subprocess.DEVNULL)

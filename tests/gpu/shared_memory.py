@@ -1,6 +1,6 @@
-"""shared_memory.py — the steps of `run` that are about memory which GPUs and processes share.
+"""shared_memory.py — the steps of `run` for memory that GPUs and processes share.
 
-Each takes the suite (run's Suite); with --driver soft they see two software devices, so that nothing is left out.
+The parameter s of each step is run's Suite.  With --driver soft there are two software devices, so that every check runs.
 """
 import json, os, re, signal, subprocess, tempfile
 
@@ -8,7 +8,7 @@ KINDS = ["auto", "host-numa", "device", "memfd", "shm", "device-ipc"]
 
 
 def environment(s, folder):
-    """Names of shares of our own; two devices on the software driver."""
+    """A separate folder for the sockets; two devices on the software driver."""
     return dict(s.env, GPULOAD_RUNTIME_DIR=folder, **({"GPULOAD_SOFT_DEVICES": "2"} if s.args.driver == "soft" else {}))
 
 
@@ -18,7 +18,7 @@ def devices(s, env):
 
 
 def memory_kinds(s):
-    """Every kind of memory works here, and in another process; the driver tells why where one does not."""
+    """Every kind of memory works in this process and in another one; skipped with the driver's reason if not."""
     with tempfile.TemporaryDirectory() as d:
         status, out, err = s.run(s.tool("gpuload"), "devices", "--memory", "--json", "--driver", s.args.driver, env=environment(s, d))
     if status:
@@ -32,7 +32,7 @@ def memory_kinds(s):
                 s.result("skip", name, k["why"])
             else:
                 s.check(f"{name}, shared with another process", k["works"] and k["shares"] and k["asked_another_process"],
-                        k["why"] or "no other process was asked: gpuload-probe is not there")
+                        k["why"] or "gpuload-probe was not found, so no other process tried it")
 
 
 def sums_agree(out, n):
@@ -41,7 +41,7 @@ def sums_agree(out, n):
 
 
 def mmap_sum(s):
-    """One buffer, several processes: their GPUs' and CPUs' sums agree, for every kind and on every GPU."""
+    """The sums of several processes' GPUs and CPUs agree, for every kind of memory and on every GPU."""
     with tempfile.TemporaryDirectory() as d:
         env = environment(s, d)
         n_devices = devices(s, env)
@@ -61,7 +61,7 @@ def mmap_sum(s):
 
 
 def owner(s, env, name, kind, *more):
-    """A process that offers 16 MiB until the last peer has gone; returns it when it is ready."""
+    """Starts a process that offers 16 MiB until the last attacher detaches; returns it when it is ready."""
     p = subprocess.Popen([s.tool("gpuload"), "share", name, "--kind", kind, "--bytes", "16M", "--fill", "f32=iota", "--driver",
                           s.args.driver, *more], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                          text=True)
@@ -69,7 +69,7 @@ def owner(s, env, name, kind, *more):
 
 
 def leases(s):
-    """share and attach: a sum, the same GPU under another number, and an owner that is killed."""
+    """share and attach: a sum, the same GPU with another number, and an owner that is killed."""
     with tempfile.TemporaryDirectory() as d:
         env = environment(s, d)
         for kind in KINDS[1:]:
@@ -79,7 +79,7 @@ def leases(s):
                                          env=dict(env, **theirs))
                 s.check(f"attach to {kind} memory{title}", ready.startswith("READY") and status == 0 and "SUM" in out,
                         f"{status}: {ready}{out}{err}")
-                s.check(f"the owner of {kind} memory ends with its last peer{title}", ended(p) == 0, "it did not end by itself")
+                s.check(f"the owner of {kind} memory ends after its last attacher{title}", ended(p) == 0, "it did not end by itself")
             p, _ = owner(s, env, "buffer", kind)
             peer = subprocess.Popen([s.tool("gpuload"), "attach", "buffer", "--hold", "--driver", s.args.driver], env=env,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL)
@@ -87,14 +87,14 @@ def leases(s):
             p.send_signal(signal.SIGKILL)
             ended(p)
             code, rest = ended(peer), peer.stdout.read()
-            s.check(f"a peer of {kind} memory hears of its owner's death", "ATTACHED" in first and "OWNER_DIED" in rest and
+            s.check(f"an attacher of {kind} memory reports the death of the owner", "ATTACHED" in first and "OWNER_DIED" in rest and
                     code is not None, f"{code}: {first}{rest}")
         left = [f for f in os.listdir(d) if not re.fullmatch(r"buffer\.(sock|lock)", f)]
-        s.check("nothing is left but the killed owner's socket and lock", not left, " ".join(left))
+        s.check("only the killed owner's socket and lock remain", not left, " ".join(left))
 
 
 def ended(p, timeout=30):
-    """Its exit status; None: it had to be killed."""
+    """The exit status; None if the process had to be killed after a time-out."""
     try:
         return p.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -104,7 +104,7 @@ def ended(p, timeout=30):
 
 
 def memory_programs(s):
-    """The tests of memalloc/ and ipc/ that take any driver, on this one."""
+    """Runs the tests of memalloc/ and ipc/ that accept any driver on this driver."""
     env = dict(s.env, GPULOAD_TEST_CONTROL_PTX="tests/ipc/control.ptx")
     for program in ("memalloc/test_mem", "memalloc/test_numa", "memalloc/test_regcache_threads", "ipc/test_control"):
         if not os.path.exists(s.tool(f"tests/{program}")):
@@ -116,7 +116,7 @@ def memory_programs(s):
 
 
 def faults(s):
-    """Processes that are killed, stopped and lie: tests/fault."""
+    """Runs tests/fault: processes that are killed or stopped, or send wrong messages."""
     if not os.path.exists(s.tool("tests/fault/fault")):
         return s.result("skip", "faults", "not built")
     r = s.run(s.tool("tests/fault/fault"), "--driver", s.args.driver, "--jobs", str(max(1, min(os.cpu_count() - 2, 8))), timeout=520)
@@ -125,10 +125,10 @@ def faults(s):
 
 
 def memory_timing(s):
-    """What sharing costs beside the driver's bare calls: figures only."""
+    """The cost of sharing, compared with the driver's bare calls; figures only."""
     for program, more in (("bench_memory", []), ("bench_sum", ["--bytes", "1G" if s.args.driver == "nvidia" else "16M"])):
         if not os.path.exists(s.tool(f"bench/{program}")):
-            s.result("skip", program, "not built: ninja bench-programs makes it")
+            s.result("skip", program, "not built: run ninja bench-programs")
             continue
         status, out, err = s.run(s.tool(f"bench/{program}"), "--driver", s.args.driver, *more, timeout=300)
         s.check(program, status == 0, err)

@@ -1,4 +1,4 @@
-/* test_forms.c — the comparison that decides whether two drivers agree. */
+/* test_forms.c — tests the comparison of two drivers' results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,21 +19,21 @@ static bool agrees(form_check check, double bound, uint64_t a, uint64_t b, size_
 	return form_row_agrees(&f, &a, &b);
 }
 
-static void bits_agree_only_when_equal(void **state)
+static void form_bits_requires_equal_bits(void **state)
 {
 	(void)state;
 	assert_true(agrees(FORM_BITS, 0, 0x7fffffff, 0x7fffffff, 4));
-	assert_false(agrees(FORM_BITS, 0, 0x7fffffff, 0x7fc00000, 4)); /* NaN, but other bits */
+	assert_false(agrees(FORM_BITS, 0, 0x7fffffff, 0x7fc00000, 4)); /* both NaN, with different bits */
 	assert_false(agrees(FORM_BITS, 0, 0x100000000, 0, 8));
 	assert_true(
-		agrees(FORM_BITS, 0, 0x100000000, 0, 4)); /* bytes after the row do not count */
+		agrees(FORM_BITS, 0, 0x100000000, 0, 4)); /* bytes after the row are ignored */
 }
 
-static void ulp_are_counted_across_zero_and_binades(void **state)
+static void counts_ulp_across_zero_and_powers_of_two(void **state)
 {
 	(void)state;
 	assert_true(
-		agrees(FORM_F32, 1, 0x3f800000, 0x3f7fffff, 4)); /* 1 and the number below it */
+		agrees(FORM_F32, 1, 0x3f800000, 0x3f7fffff, 4)); /* 1 and the next lower number */
 	assert_false(agrees(FORM_F32, 1, 0x3f800000, 0x3f7ffffe, 4));
 	assert_true(agrees(FORM_F32, 2, 0x00000001, 0x80000001,
 			   4)); /* the least number and its negative */
@@ -43,25 +43,25 @@ static void ulp_are_counted_across_zero_and_binades(void **state)
 	assert_false(agrees(FORM_BF16, 1, 0x3f803f80, 0x3f803f82, 4));
 }
 
-static void nan_agrees_with_nan_and_infinity_with_itself(void **state)
+static void nan_equals_nan_and_infinity_equals_itself(void **state)
 {
 	(void)state;
 	assert_true(agrees(FORM_F32, 0, 0x7fffffff, 0xffc00000, 4));
 	assert_false(agrees(FORM_F32, 1e9, 0x7fffffff, 0x3f800000, 4));
 	assert_false(
-		agrees(FORM_F16, 100, 0x7c01, 0x7c00, 2)); /* NaN and infinity, one apart */
+		agrees(FORM_F16, 100, 0x7c01, 0x7c00, 2)); /* NaN and infinity, whose bits differ by one */
 	assert_true(agrees(FORM_F32_ABS, 0, 0x7f800000, 0x7f800000, 4));
 	assert_false(agrees(FORM_F32_ABS, 1e30, 0x7f800000, 0xff800000, 4));
 }
 
-static void an_absolute_bound_is_an_absolute_bound(void **state)
+static void compares_with_an_absolute_bound(void **state)
 {
 	(void)state;
 	assert_true(agrees(FORM_F32_ABS, 1e-6, 0x00000000, 0x35800000, 4)); /* 2^-20, 9.5e-7 */
 	assert_false(agrees(FORM_F32_ABS, 9e-7, 0x00000000, 0x35800000, 4));
 }
 
-static void a_dump_gives_back_each_form_by_its_whole_name(void **state)
+static void finds_each_form_in_a_dump_by_its_whole_name(void **state)
 {
 	char path[] = "/tmp/gpuload-dump-XXXXXX";
 	static const char text[] =
@@ -87,11 +87,11 @@ static void a_dump_gives_back_each_form_by_its_whole_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bits_agree_only_when_equal),
-		cmocka_unit_test(ulp_are_counted_across_zero_and_binades),
-		cmocka_unit_test(nan_agrees_with_nan_and_infinity_with_itself),
-		cmocka_unit_test(an_absolute_bound_is_an_absolute_bound),
-		cmocka_unit_test(a_dump_gives_back_each_form_by_its_whole_name),
+		cmocka_unit_test(form_bits_requires_equal_bits),
+		cmocka_unit_test(counts_ulp_across_zero_and_powers_of_two),
+		cmocka_unit_test(nan_equals_nan_and_infinity_equals_itself),
+		cmocka_unit_test(compares_with_an_absolute_bound),
+		cmocka_unit_test(finds_each_form_in_a_dump_by_its_whole_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

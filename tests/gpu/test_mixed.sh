@@ -1,6 +1,6 @@
 #!/bin/bash
-# The dry run of `tests/gpu/run --only mixed`: gpuload and the software driver choose the same images.
+# gpuload and the software driver select the same images (`tests/gpu/run --only mixed` on the software driver).
 set -eu
 build=${GPULOAD_BUILD:-build}
-[[ -f $build/tests/gpu/mixed/mixed.json ]] || { echo "skipped: no nvcc made fatbins"; exit 77; }
+[[ -f $build/tests/gpu/mixed/mixed.json ]] || { echo "skipped: built without nvcc"; exit 77; }
 tests/gpu/mixed.py compare "$build/tests/gpu/mixed" --driver soft --build "$build"

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""make.py — inputs of every kind that gpuload reads, made by nvcc; and inputs.json, which says what is in each.
+"""make.py — makes files of every kind that gpuload reads, with nvcc; and inputs.json, which lists the contents of each.
 
     tests/inputs/make.py --nvcc /usr/local/cuda/bin/nvcc FOLDER
 
-Every input has a kernel `vecadd` that takes the same arguments, so that one command line runs and checks each:
+Every input has a kernel `vecadd` with the same parameters, so that one command line runs and checks each of them:
 
     gpuload run FILE --kernel vecadd <RUN>
 
-A file that cannot be made here (a tool is missing) is named in inputs.json under "missing", with the reason.
+If a file cannot be made, because a tool is missing, inputs.json lists it under "missing" with the reason.
 """
 import argparse, concurrent.futures, json, os, shlex, shutil, subprocess, sys
 
 RUN = ["f32[1024]=iota", "f32[1024]=iota:0:2", "out:f32[1024]", "i32=1024", "--expect", "2=iota:0:3"]
 
-# Kernels as their sources declare them.  params: (offset, bytes, type as a demangled name has it).
+# Kernels as their sources declare them.  params: (offset, bytes, type as in a demangled name).
 POINTERS = [(0, 8, "float const*"), (8, 8, "float const*"), (16, 8, "float*"), (24, 4, "int")]
 VEC = [
     {"name": "vecadd", "demangled": "vecadd", "params": POINTERS},
@@ -32,14 +32,14 @@ PART = [{"name": "vecadd", "demangled": "vecadd", "params": POINTERS}]
 SOURCES = {"vec": VEC, "part": PART, "none": []}
 
 
-# An image has its input's kernels, or those of the source that it is "of".
+# An image contains the kernels of its input, or of the source named by "of".
 def image(kind, arch, compression="none", section="", relocatable=False, embedded=False, of=None):
     return {"kind": kind, "arch": arch, "compression": compression, "section": section, "relocatable": relocatable,
             "origin": "embedded" if embedded else "registered", **({"of": of} if of else {})}
 
 
 def object_images(cubin="none"):
-    """What nvcc -c puts into an object: a cubin, raw where small, and PTX by zstd."""
+    """The images that nvcc -c puts into an object: a cubin, uncompressed if small, and PTX compressed with zstd."""
     return [image("cubin", "sm_90", cubin, ".nv_fatbin"), image("ptx", "sm_75", "zstd", ".nv_fatbin")]
 
 
@@ -54,7 +54,7 @@ RUNTIME = "{libs} -lcudart_static -lrt -ldl -lpthread"
 LTO = image("lto", "sm_75", "zstd", "__nv_relfatbin", True)
 LINKED = [image("cubin", "sm_90", section=".nv_fatbin")]
 
-# (file, what it takes, command run in FOLDER, source of its kernels, images; None: it is source)
+# (file, its inputs, command run in FOLDER, source of its kernels, images; None: a source file)
 STEPS = [
     ("vec.cu", [], "cp {source}/vec.cu {out}", "vec", None),
     ("vec.ptx", [], "{nvcc} -ptx -arch=compute_75 {source}/vec.cu -o {out}", "vec", [image("ptx", "sm_75")]),
@@ -76,7 +76,7 @@ STEPS = [
     ("host.o", [], "{cc} -O1 -fPIC -I{include} -c {source}/program.c -o {out}", "none", []),
     ("libvec.a", ["vec.o", "host.o"], "rm -f {out} && ar rcs {out} host.o vec.o", "vec", object_images()),
     ("libthin.a", ["vec.o", "host.o"], "rm -f {out} && ar rcsT {out} host.o vec.o", "vec", object_images()),
-    # nvcc links device code, too: an image with nothing in it.  The host's linker does not.
+    # nvcc also links device code, and adds an empty image.  The host's linker does not.
     ("libvec.so", ["vec.o"], "{nvcc} -shared -arch=sm_90 -cudart static -cudadevrt none {libs} vec.o -o {out}", "vec",
      [image("cubin", "sm_90", section=".nv_fatbin", of="none"), *object_images()]),
     ("libvec_stripped.so", ["libvec.so"], "strip -s libvec.so -o {out}", "vec",
@@ -101,19 +101,19 @@ STEPS = [
     ("liblto.a", ["lto_kernel.o", "lto_plus.o"], "rm -f {out} && ar rcs {out} lto_kernel.o lto_plus.o", "part",
      [LTO, dict(LTO, of="none")]),
 ]
-# What `gpuload run` is given: the files of one program; why the software driver, which runs PTX, cannot; 90: only a 9.0 can.
-NEEDS_MACHINE_CODE = "it holds machine code and no PTX"
+# Programs for `gpuload run`: the files; the reason if the software driver cannot run them; 90: only a device 9.0 can.
+NEEDS_MACHINE_CODE = "it contains machine code but no PTX"
 RUNS = [(f, "", 0) for f in (
     "vec.cu", "vec.ptx", "vec.none.fatbin", "vec.balance.fatbin", "vec.speed.fatbin", "vec.size.fatbin",
     "vec.options.fatbin", "vec.many.fatbin", "vec.o", "debug.o", "libvec.a", "libthin.a", "libvec.so",
     "libvec_stripped.so", "program", "program_stripped", "libplain.so", "libpart.a", "liblto.a",
     "part_kernel.o part_plus.o", "lto_kernel.o lto_plus.o", "part_program")]
 RUNS += [(f, NEEDS_MACHINE_CODE, 90) for f in ("vec.sm_90.cubin", "vec.sm_90a.cubin", "part_link.o")]
-PROGRAMS = ["program", "program_stripped", "part_program"]  # print "ok", on NVIDIA's driver: its runtime wants no other
+PROGRAMS = ["program", "program_stripped", "part_program"]  # print "ok"; they need NVIDIA's driver, because they use NVIDIA's runtime
 
 
 def names(nvcc, folder):
-    """What a command's {words} stand for."""
+    """The values of the {names} in a command."""
     nvcc = os.path.abspath(shutil.which(nvcc) or nvcc)  # commands run in another folder
     bin_folder = os.path.dirname(os.path.realpath(nvcc))
     home = os.path.dirname(bin_folder)
@@ -124,7 +124,7 @@ def names(nvcc, folder):
 
 
 def make(step, folder, words):
-    """None, or why the file is not there."""
+    """None, or the reason why the file could not be made."""
     out, _, command, _, _ = step
     r = subprocess.run(["sh", "-c", command.format(out=out, **words)], cwd=folder, capture_output=True, text=True,
                        stdin=subprocess.DEVNULL)
@@ -134,7 +134,7 @@ def make(step, folder, words):
 
 
 def make_all(folder, words, jobs):
-    """Each step when what it takes is there; {file: why it is missing}."""
+    """Runs each step when its inputs exist.  Returns {file: why it is missing}."""
     missing, waiting, done, running = {}, list(STEPS), set(), {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         while waiting or running:

@@ -1,4 +1,4 @@
-/* plain_data.S — device code as a library keeps it for its own use: bytes among its constants, not registered. */
+/* plain_data.S — device code in a library's read-only data, not registered with the CUDA runtime. */
 	.section .rodata, "a"
 	.ascii "bytes before, so that it is not at the section's start"
 	.balign 8

@@ -1,12 +1,12 @@
 /* program.c — a C program that launches vecadd by its host stub, through NVIDIA's runtime.
  *
- * Prints "ok" and ends with 0 where the sums are right. */
+ * Prints "ok" and exits with status 0 if the sums are correct. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
 enum { N = 1024 };
 
-void vecadd(const float *a, const float *b, float *c, int n); /* the stub that nvcc makes */
+void vecadd(const float *a, const float *b, float *c, int n); /* the host stub that nvcc generates */
 
 static cudaError_t launch(float *a, float *b, float *c)
 {
@@ -20,7 +20,7 @@ static cudaError_t launch(float *a, float *b, float *c)
 int main(void)
 {
 	static float a[N], b[N], c[N];
-	float *on_device = NULL; /* a, b, c one after the other */
+	float *on_device = NULL; /* a, b and c, consecutively */
 	int wrong = 0;
 
 	for (int i = 0; i < N; i++) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The inputs hold what inputs.json says: counted by hand from the bytes; and that is what gpuload lists and runs."""
+"""The inputs contain what inputs.json lists, as counted from the bytes; and gpuload lists and runs them."""
 import json, os, re, struct, subprocess, sys, unittest
 
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
@@ -20,25 +20,25 @@ def entries(data):
             at += header + padded
 
 
-@unittest.skipUnless(os.path.exists(f"{FOLDER}/inputs.json"), "no inputs: no nvcc")
+@unittest.skipUnless(os.path.exists(f"{FOLDER}/inputs.json"), "no inputs: built without nvcc")
 class Inputs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         with open(f"{FOLDER}/inputs.json", encoding="utf-8") as f:
-            cls.told = json.load(f)
+            cls.manifest = json.load(f)
 
-    def test_what_is_told_is_there_and_nothing_was_left_out(self):
-        self.assertEqual(self.told["missing"], {})
-        for i in self.told["inputs"]:
+    def test_every_listed_file_exists_and_none_is_missing(self):
+        self.assertEqual(self.manifest["missing"], {})
+        for i in self.manifest["inputs"]:
             self.assertGreater(os.path.getsize(f"{FOLDER}/{i['file']}"), 0, i["file"])
 
-    def test_images_are_those_in_the_bytes(self):
-        for i in self.told["inputs"]:
+    def test_the_listed_images_are_in_the_files(self):
+        for i in self.manifest["inputs"]:
             with open(f"{FOLDER}/{i['file']}", "rb") as f:
                 found = list(entries(f.read()))
-            wanted = [(x["kind"], x["arch"], x["compression"]) for x in i["images"]]
-            if found:  # a thin archive, a bare cubin and a text have no fatbin
-                self.assertEqual(found, wanted[:len(found)], i["file"])
+            expected_images = [(x["kind"], x["arch"], x["compression"]) for x in i["images"]]
+            if found:  # a thin archive, a cubin and a text contain no fatbin
+                self.assertEqual(found, expected_images[:len(found)], i["file"])
             self.assertTrue(found or i["file"].endswith((".cu", ".ptx", ".cubin", "host.o", "libthin.a")), i["file"])
 
     def gpuload(self, *arguments):
@@ -46,11 +46,11 @@ class Inputs(unittest.TestCase):
                            stdin=subprocess.DEVNULL)
         return r.returncode, r.stdout, r.stderr
 
-    def test_gpuload_lists_these_images(self):
+    def test_gpuload_lists_the_images(self):
         keys = ["kind", "arch", "compression", "section", "relocatable", "origin"]
-        for i in self.told["inputs"]:
+        for i in self.manifest["inputs"]:
             if i["file"].endswith(".cu"):
-                continue  # ls compiles it
+                continue  # ls compiles this file
             status, out, err = self.gpuload("ls", "--json", "--images", i["file"])
             if not i["images"]:
                 self.assertEqual((status, "no device code" in err), (1, True), i["file"])
@@ -59,31 +59,31 @@ class Inputs(unittest.TestCase):
             found = [[image[k] for k in keys] for image in json.loads(out)["images"]]
             self.assertEqual(found, [[image[k] for k in keys] for image in i["images"]], i["file"])
 
-    def test_gpuload_lists_these_kernels(self):
-        for i in self.told["inputs"]:
+    def test_gpuload_lists_the_kernels(self):
+        for i in self.manifest["inputs"]:
             images = json.loads(self.gpuload("ls", "--json", i["file"])[1])["images"] if i["images"] else []
-            for image, told in zip(images, i["images"]):
-                source = told.get("of", i["kernels"])
-                kernels = [] if image["kind"] == "lto" else self.told["sources"][source]
+            for image, expected in zip(images, i["images"]):
+                source = expected.get("of", i["kernels"])
+                kernels = [] if image["kind"] == "lto" else self.manifest["sources"][source]
                 found = {k["name"]: k for k in image["kernels"]}
                 self.assertEqual(sorted(found), sorted(k["name"] for k in kernels), i["file"])
                 for k in kernels:
                     self.compare(image["kind"], found[k["name"]], k, f"{i['file']}: {k['name']}")
 
-    def compare(self, kind, found, told, where):
-        self.assertEqual(found["demangled"], told["demangled"], where)
-        self.assertEqual([(p["offset"], p["size"]) for p in found["params"]], [(o, n) for o, n, _ in told["params"]], where)
-        if told["name"].startswith("_Z"):  # others tell no types
-            self.assertEqual([p["type"] for p in found["params"]], [t for _, _, t in told["params"]], where)
-        if kind == "cubin":  # PTX of nvcc -G has it outside of the kernel
-            self.assertEqual(found["shared_bytes"], told.get("shared_bytes", 0), where)
-        self.assertEqual(found["static"], told.get("static", False), where)
-        self.assertEqual(found["max_threads"], [told["max_threads"], 1, 1] if "max_threads" in told else None, where)
+    def compare(self, kind, found, expected, where):
+        self.assertEqual(found["demangled"], expected["demangled"], where)
+        self.assertEqual([(p["offset"], p["size"]) for p in found["params"]], [(o, n) for o, n, _ in expected["params"]], where)
+        if expected["name"].startswith("_Z"):  # only mangled C++ names contain types
+            self.assertEqual([p["type"] for p in found["params"]], [t for _, _, t in expected["params"]], where)
+        if kind == "cubin":  # in PTX of nvcc -G, shared memory is declared outside the kernel
+            self.assertEqual(found["shared_bytes"], expected.get("shared_bytes", 0), where)
+        self.assertEqual(found["static"], expected.get("static", False), where)
+        self.assertEqual(found["max_threads"], [expected["max_threads"], 1, 1] if "max_threads" in expected else None, where)
 
-    def test_gpuload_runs_them_on_the_software_driver_or_says_why_not(self):
-        for r in self.told["runs"]:
+    def test_gpuload_runs_the_files_on_the_software_driver_or_reports_an_error(self):
+        for r in self.manifest["runs"]:
             with self.subTest(r["files"]):
-                status, out, err = self.gpuload("run", *r["files"], "--kernel", "vecadd", "--driver", "soft", *self.told["run"])
+                status, out, err = self.gpuload("run", *r["files"], "--kernel", "vecadd", "--driver", "soft", *self.manifest["run"])
                 if r["not_soft"]:
                     self.assertEqual((status, len(err.splitlines())), (1, 1), err)
                 else:

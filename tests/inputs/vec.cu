@@ -1,7 +1,7 @@
 // vec.cu — the kernels of most inputs: C and C++ names, templates, a struct by value, a static one,
 // shared memory.
 
-/* c = a + b, by C name */
+/* c = a + b, with a C name */
 extern "C" __global__ void vecadd(const float *a, const float *b, float *c, int n)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -28,7 +28,7 @@ struct box {
 	char tag;
 };
 
-/* out[i]: is x[i] in the box's range? */
+/* out[i]: whether x[i] is in the range of the box */
 __global__ void inside(box b, const float *x, unsigned *out, unsigned n)
 {
 	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -38,7 +38,7 @@ __global__ void inside(box b, const float *x, unsigned *out, unsigned n)
 }
 } // namespace shapes
 
-/* sums[block]: the sum of its 128 elements, by static shared memory */
+/* sums[block]: the sum of the block's 128 elements, in static shared memory */
 extern "C" __global__ void __launch_bounds__(128) block_sum(const int *x, int *sums)
 {
 	__shared__ int part[128];
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(128) block_sum(const int *x, int *s
 		sums[blockIdx.x] = part[0];
 }
 
-/* no other file can name this one */
+/* other files cannot name this kernel */
 static __global__ void hidden(int *out, int n)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -63,7 +63,7 @@ static __global__ void hidden(int *out, int n)
 		out[i] = 3 * i;
 }
 
-#ifndef __CUDACC_RTC__ /* host code: nvcc drops a static kernel that nobody launches */
+#ifndef __CUDACC_RTC__ /* host code: nvcc drops a static kernel that is not launched */
 void launch_hidden(int *out, int n)
 {
 	hidden<<<(n + 127) / 128, 128>>>(out, n);

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""The README's commands work and print what it shows; those of the guides work.
+"""The README's commands work and print the output shown there; the guides' commands work.
 
-A ```console block shows commands behind `$ ` and what they print: each is run, and must print
-that, times and addresses aside.  An indented line is a command too: those that begin with
-`build/` are run and must end with 0; the others are in OTHERS, with what tests them.  In docs/ the
-indented commands name `gpuload` alone.
+A ```console block contains commands after `$ ` and their output: each command is run, and its output must be
+equal except for times and addresses.  An indented line is a command too.  Commands that begin with `build/`
+are run and must exit with status 0; OTHERS lists the other commands and the tests that run them.  In docs/,
+the indented commands begin with `gpuload`.
 """
 import glob, os, re, subprocess, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
-OTHERS = {   # first words of a command: what runs it
-    "git clone": "whoever reads this has done it",
+OTHERS = {   # start of a command: the test that runs it
+    "git clone": "not tested: this is the clone",
     "./configure.py": ".ci/run",
     "ninja": ".ci/run, tests/demo, tests/install",
     "LD_LIBRARY_PATH=build/softcuda": "tests/gpu/plain",
     "nvcc -cudart none": "tests/loader/runtime",
 }
 
-SOCKETS = tempfile.TemporaryDirectory()  # of what the commands share; not the user's own
+SOCKETS = tempfile.TemporaryDirectory()  # for the sockets of shared memory, instead of the user's folder
 
 
 def read(path):
@@ -31,28 +31,28 @@ def readme():
 
 
 def indented(text):
-    """The indented commands outside fenced blocks, without their comments."""
+    """The indented commands outside fenced blocks, without comments."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     return [line.split("  #")[0].rstrip() for line in re.findall(r"^    (\S.*)$", text, re.M)]
 
 
 def sessions():
-    """(command, what it prints) of the console blocks."""
+    """(command, output) pairs of the console blocks."""
     for block in re.findall(r"^```console\n(.*?)^```", readme(), re.M | re.S):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, printed = part.partition("\n")
             yield command, printed
 
 
-def run(command, folder=ROOT):
+def run_command(command, folder=ROOT):
     env = dict(os.environ, GPULOAD_DRIVER="soft", GPULOAD_RUNTIME_DIR=SOCKETS.name)
     command = re.sub(r"(^|\s)build/", lambda m: f"{m[1]}{os.path.abspath(f'{ROOT}/{BUILD}')}/", command)
     r = subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True)
     return r.returncode, r.stdout + r.stderr
 
 
-def lasting(text):
-    """Without what differs from run to run."""
+def remove_varying(text):
+    """Removes the parts that differ from run to run."""
     text = re.sub(r"^time .*$", "time", text, flags=re.M)
     text = re.sub(r" in [0-9.]+ ms: [0-9.]+ M/s$", " in TIME", text, flags=re.M)
     text = re.sub(r"^total sum \[\d+\]", "total sum [PID]", text, flags=re.M)
@@ -60,38 +60,38 @@ def lasting(text):
 
 
 class Readme(unittest.TestCase):
-    def test_console_blocks_show_what_is_printed(self):
+    def test_console_blocks_show_the_real_output(self):
         shown = list(sessions())
         self.assertGreaterEqual(len(shown), 4)
         for command, printed in shown:
             with self.subTest(command=command):
-                self.assertEqual(lasting(run(command)[1]), lasting(printed))
+                self.assertEqual(remove_varying(run_command(command)[1]), remove_varying(printed))
 
     def test_indented_commands_work(self):
         commands = indented(readme())
         self.assertGreaterEqual(len(commands), 6)
         for command in commands:
             if command.startswith("build/"):
-                self.works(command)
+                self.check_command(command)
             else:
-                self.assertTrue(command.startswith(tuple(OTHERS)), f"nothing tests this: {command}")
+                self.assertTrue(command.startswith(tuple(OTHERS)), f"no test runs this command: {command}")
 
     def test_the_guides_commands_work(self):
         commands = [c for guide in glob.glob(f"{ROOT}/docs/*.md") for c in indented(read(guide))]
         self.assertGreaterEqual(len(commands), 3)
         for command in commands:
             if not command.startswith(tuple(OTHERS)):
-                self.assertIn("gpuload ", command, f"nothing tests this: {command}")
-                self.works(re.sub(r"(^|\s)gpuload ", r"\1build/gpuload ", command))
+                self.assertIn("gpuload ", command, f"no test runs this command: {command}")
+                self.check_command(re.sub(r"(^|\s)gpuload ", r"\1build/gpuload ", command))
 
-    def works(self, command):
-        """It ends with 0, in a folder of its own that has what it reads."""
+    def check_command(self, command):
+        """The command exits with status 0 in a new folder with links to its inputs."""
         with self.subTest(command=command), tempfile.TemporaryDirectory() as folder:
             for name in ("demo", "examples", "tests"):
                 os.symlink(f"{ROOT}/{name}", f"{folder}/{name}")
-            status, printed = run(command, folder)
+            status, printed = run_command(command, folder)
             if status and "NVRTC" in printed:
-                self.skipTest("no NVRTC here")
+                self.skipTest("NVRTC was not found")
             self.assertEqual(status, 0, printed)
 
 

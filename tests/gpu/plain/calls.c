@@ -1,17 +1,17 @@
-/* calls.c — what a CUDA driver answers to odd and to wrong calls: one line each, against a list.
+/* calls.c — checks the error codes that a CUDA driver returns for unusual and invalid calls.
  *
- *     calls            prints `call: CUDA_ERROR_NAME`, and `FAIL` lines where the list has another
+ *     calls            prints `call: CUDA_ERROR_NAME`, and `FAIL` for an unexpected error code
  *
- * A program of the plain driver API: LD_LIBRARY_PATH says whose driver it asks.  Where an
- * expectation comes from is written with it:
- *   SEEN    answered so by NVIDIA's driver 580.159 (CUDA 13.0) on an H200
- *   MANUAL  the CUDA 13.0 Driver API manual says so
- *   OURS    the software driver's answer, and NVIDIA's is not known: there, a difference is shown
- *           and counted as skipped
- * A guess at NVIDIA's answer is never a failure.  DIFFERS gives both drivers' answers where ours
- * is another one on purpose (softcuda/api/README.md).  No call here has a made-up handle, or NULL
- * for the name of an entry point: NVIDIA's driver reads at them.  The name is printed before the
- * call, so that a crash tells which one it was. */
+ * Uses the driver API without gpuload: LD_LIBRARY_PATH selects the driver.  Each expectation names its
+ * source:
+ *   SEEN    NVIDIA's driver 580.159 (CUDA 13.0) returned it on an H200
+ *   MANUAL  the CUDA 13.0 Driver API manual documents it
+ *   OURS    the software driver returns it, and NVIDIA's result is not known: with NVIDIA's driver, a
+ *           difference is printed and counted as skipped, not as failed
+ * DIFFERS lists the results of both drivers where the software driver's result differs on purpose
+ * (softcuda/api/README.md).  No call here has an invalid handle, or NULL as the name of an entry point,
+ * because NVIDIA's driver dereferences these pointers.  The name is printed before the call, so that
+ * the output shows which call crashed. */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,13 +28,13 @@ static const char *name_of(CUresult r)
 	return cuGetErrorName(r, &name) == CUDA_SUCCESS && name ? name : "an unknown error";
 }
 
-static void begin(const char *call)
+static void print_call(const char *call)
 {
 	printf("%s: ", call);
 	fflush(stdout);
 }
 
-static void end(const char *call, CUresult got, CUresult nvidia, CUresult soft,
+static void compare_result(const char *call, CUresult got, CUresult nvidia, CUresult soft,
 		enum source source)
 {
 	CUresult wanted = is_soft ? soft : nvidia;
@@ -43,7 +43,7 @@ static void end(const char *call, CUresult got, CUresult nvidia, CUresult soft,
 	if (got == wanted) {
 		n_passed++;
 	} else if (source == OURS && !is_soft) {
-		printf("skip %s: %s, the software driver answers %s\n", call, name_of(got),
+		printf("skip %s: %s, the software driver returns %s\n", call, name_of(got),
 		       name_of(soft));
 		n_skipped++;
 	} else {
@@ -52,22 +52,22 @@ static void end(const char *call, CUresult got, CUresult nvidia, CUresult soft,
 	}
 }
 
-/* call must answer error, of which source knows; or NVIDIA's driver nvidia and ours soft. */
+/* IS: the call must return error.  DIFFERS: NVIDIA's driver must return nvidia, the software driver soft. */
 #define IS(call, error, source) DIFFERS(call, error, error, source)
 #define DIFFERS(call, nvidia, soft, source)                                                    \
-	(begin(#call), end(#call, (call), CUDA_##nvidia, CUDA_##soft, source))
+	(print_call(#call), compare_result(#call, (call), CUDA_##nvidia, CUDA_##soft, source))
 #define CUDA_OK CUDA_SUCCESS
 
-/* What the calls must have worked for the later ones to make sense. */
-static int need(CUresult r, const char *call)
+/* Check a call that must succeed because later calls depend on it. */
+static int check_success(CUresult r, const char *call)
 {
 	if (r == CUDA_SUCCESS)
 		return 1;
-	printf("FAIL %s: %s, and what follows needs it\n", call, name_of(r));
+	printf("FAIL %s: %s; later calls depend on it\n", call, name_of(r));
 	n_failed++;
 	return 0;
 }
-#define NEED(call) need((call), #call)
+#define NEED(call) check_success((call), #call)
 
 static const char ptx[] = ".version 7.5\n"
 			  ".target sm_75\n"
@@ -273,8 +273,8 @@ static void modules(void)
 	IS(cuModuleUnload(NULL), ERROR_INVALID_HANDLE, OURS);
 }
 
-/* A launch of one dimension. */
-static CUresult go(CUfunction f, unsigned blocks, unsigned threads, unsigned shared_bytes,
+/* Launch with one dimension. */
+static CUresult launch_1d(CUfunction f, unsigned blocks, unsigned threads, unsigned shared_bytes,
 		   void **params, void **extra)
 {
 	return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared_bytes, NULL, params,
@@ -298,23 +298,23 @@ static void launches(CUmodule module, CUdeviceptr word)
 	    !NEED(cuModuleGetFunction(&nothing, module, "nothing")) ||
 	    !NEED(cuModuleGetFunction(&small, module, "at_most_64")))
 		return;
-	IS(go(nothing, 1, 1025, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
-	IS(go(nothing, 0, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, OURS);
-	IS(go(nothing, 1, 0, 0, NULL, NULL), ERROR_INVALID_VALUE, OURS);
-	IS(go(nothing, 1u << 31, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
+	IS(launch_1d(nothing, 1, 1025, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
+	IS(launch_1d(nothing, 0, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, OURS);
+	IS(launch_1d(nothing, 1, 0, 0, NULL, NULL), ERROR_INVALID_VALUE, OURS);
+	IS(launch_1d(nothing, 1u << 31, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
 	IS(cuLaunchKernel(nothing, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL),
 	   ERROR_INVALID_VALUE, MANUAL);
 	IS(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL),
 	   ERROR_INVALID_VALUE, MANUAL);
-	IS(go(nothing, 1, 1, 200 * 1024, NULL, NULL), ERROR_INVALID_VALUE, SEEN);
-	IS(go(small, 1, 65, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
+	IS(launch_1d(nothing, 1, 1, 200 * 1024, NULL, NULL), ERROR_INVALID_VALUE, SEEN);
+	IS(launch_1d(small, 1, 65, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
 	IS(cuLaunchCooperativeKernel(nothing, 1000000, 1, 1, 1, 1, 1, 0, NULL, NULL),
 	   ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, MANUAL);
-	IS(go(put, 1, 1, 0, params, few), ERROR_INVALID_VALUE, SEEN);
-	IS(go(put, 1, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, SEEN);
-	DIFFERS(go(put, 1, 1, 0, NULL, few), OK, ERROR_INVALID_VALUE, SEEN);
-	IS(go(NULL, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, OURS);
-	IS(cuCtxSynchronize(), OK, OURS);  /* nothing of this hurt the context */
+	IS(launch_1d(put, 1, 1, 0, params, few), ERROR_INVALID_VALUE, SEEN);
+	IS(launch_1d(put, 1, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, SEEN);
+	DIFFERS(launch_1d(put, 1, 1, 0, NULL, few), OK, ERROR_INVALID_VALUE, SEEN);
+	IS(launch_1d(NULL, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, OURS);
+	IS(cuCtxSynchronize(), OK, OURS);  /* the context is still usable */
 	IS(cuFuncGetParamInfo(put, 1, &offset, &bytes), OK, MANUAL);
 	IS(cuFuncGetParamInfo(put, 2, &offset, &bytes), ERROR_INVALID_VALUE, MANUAL);
 	IS(cuFuncGetAttribute(&n, (CUfunction_attribute)77, put), ERROR_INVALID_VALUE, MANUAL);
@@ -337,7 +337,7 @@ static void functions(void)
 	launches(module, word);
 	IS(cuMemFree(word), OK, MANUAL);
 	IS(cuModuleUnload(module), OK, SEEN);
-	IS(go(nothing, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, SEEN);
+	IS(launch_1d(nothing, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, SEEN);
 }
 
 static void streams_and_events(void)
@@ -388,7 +388,7 @@ int main(void)
 {
 	char name[64] = "";
 
-	before_init();  /* both drivers are expected to agree there */
+	before_init();  /* the same expectations for both drivers */
 	if (cuInit(0) != CUDA_SUCCESS) {
 		printf("0 passed, 0 failed, 1 skipped\n");
 		return 77;

@@ -1,8 +1,8 @@
-/* plain.c — vecadd with nothing but NVIDIA's driver API: no gpuload in it at all.
+/* plain.c — vecadd with the CUDA driver API only, without gpuload.
  *
- *     plain FILE [N [f32]]     FILE: PTX or a cubin with vecadd(c = a + b) of doubles, or of floats
+ *     plain FILE [N [f32]]     FILE: PTX or a cubin with vecadd (c = a + b) of doubles, or of floats
  *
- * What `gpuload run` is compared with, and what must run unchanged on the software driver:
+ * bench_run.py compares `gpuload run` with this program.  It must run unchanged on the software driver:
  * LD_LIBRARY_PATH=build/softcuda build/tests/gpu/plain/plain tests/corpus/ptx/vecadd.sm_90.ptx
  */
 #include <cuda.h>
@@ -63,8 +63,8 @@ static int vecadd(const char *code, size_t element, void *a, void *b, void *c, i
 	return 0;
 }
 
-/* Element i of v, which has elements of so many bytes. */
-static void put(void *v, size_t element, size_t i, double value)
+/* Write element i of v; element: its size in bytes. */
+static void put_element(void *v, size_t element, size_t i, double value)
 {
 	if (element == sizeof(float))
 		((float *)v)[i] = (float)value;
@@ -72,25 +72,25 @@ static void put(void *v, size_t element, size_t i, double value)
 		((double *)v)[i] = value;
 }
 
-static double get(const void *v, size_t element, size_t i)
+static double get_element(const void *v, size_t element, size_t i)
 {
 	return element == sizeof(float) ? (double)((const float *)v)[i] : ((const double *)v)[i];
 }
 
-static int run(const char *code, size_t element, char *v, size_t n)
+static int run_vecadd(const char *code, size_t element, char *v, size_t n)
 {
 	char *b = v + n * element, *c = b + n * element;
 
 	for (size_t i = 0; i < n; i++) {
-		put(v, element, i, (double)i);
-		put(b, element, i, 2 * (double)i);
+		put_element(v, element, i, (double)i);
+		put_element(b, element, i, 2 * (double)i);
 	}
 	if (vecadd(code, element, v, b, c, (int)n))
 		return 1;
 	for (size_t i = 0; i < n; i++)
-		if (get(c, element, i) != 3.0 * (double)i) {
+		if (get_element(c, element, i) != 3.0 * (double)i) {
 			fprintf(stderr, "plain: c[%zu] is %g, expected %g\n", i,
-				get(c, element, i), 3.0 * (double)i);
+				get_element(c, element, i), 3.0 * (double)i);
 			return 1;
 		}
 	return 0;
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 	int bad = 1;
 
 	if (code && v)
-		bad = run(code, element, v, (size_t)n);
+		bad = run_vecadd(code, element, v, (size_t)n);
 	free(v);
 	free(code);
 	return bad;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The software driver answers odd and wrong calls as the list in calls.c says.
+# The software driver returns the expected errors of calls.c for unusual and invalid calls.
 set -eu
 build=${GPULOAD_BUILD:-build}
 LD_LIBRARY_PATH=$build/softcuda "$build/tests/gpu/plain/calls"

@@ -1,9 +1,9 @@
-/* which.c — which image of a fatbin a driver takes, asked of the driver alone: no gpuload in it.
+/* which.c — prints which image of a fatbin the driver selects, without gpuload.
  *
  *     which FILE.fatbin
  *
- * Prints the number that the kernel `which` of the chosen image writes; ends with 1, and the
- * driver's error, where it takes none. */
+ * Prints the number that the kernel `which` of the selected image writes; on failure prints the driver's
+ * error and exits with status 1. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static int failed(CUresult r, const char *call)
 
 #define TRY(call) failed((call), #call)
 
-static int ask(const void *fatbin)
+static int print_selected(const void *fatbin)
 {
 	CUdevice device;
 	CUcontext context;
@@ -52,9 +52,9 @@ int main(int argc, char **argv)
 	int status = 2;
 
 	if (f && fatbin && fread(fatbin, 1, MOST_BYTES, f) > 0)
-		status = ask(fatbin);
+		status = print_selected(fatbin);
 	else
-		fprintf(stderr, "which: cannot read its one argument, a fatbin\n");
+		fprintf(stderr, "usage: which FILE.fatbin; the file must be readable\n");
 	if (f)
 		fclose(f);
 	free(fatbin);
