@@ -1,11 +1,8 @@
-/* image_filter.c — see image_filter.h. */
+/* image_filter.c — parse --sm and --kind, and compare images with them. */
 #include "cli/lib/image_filter.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "loader/names/names.h"
 
 static gpul_status parse_sm(const char *text, struct image_filter *out, gpul_error *err)
 {
@@ -16,7 +13,7 @@ static gpul_status parse_sm(const char *text, struct image_filter *out, gpul_err
 
 	if (n < 2 || n > 3 || (number[n] && (!strchr("af", number[n]) || number[n + 1])))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--sm is an architecture, such as 90 or sm_90a, not '%.40s'",
+				 "--sm needs an architecture such as 90 or sm_90a, not '%.40s'",
 				 text);
 	out->sm = (uint16_t)strtoul(number, NULL, 10);
 	out->suffix = number[n];
@@ -35,7 +32,7 @@ gpul_status image_filter_parse(const char *sm, const char *kind, const char *mat
 			out->kind = kinds[i];
 	if (kind && !out->kind)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind is ptx, cubin or lto, not '%.40s'", kind);
+				 "--kind needs ptx, cubin or lto, not '%.40s'", kind);
 	return sm ? parse_sm(sm, out, err) : GPUL_OK;
 }
 
@@ -43,26 +40,4 @@ bool image_filter_takes(const struct image_filter *f, const gpul_image *image)
 {
 	return (!f->sm || f->sm == image->sm) && (!f->suffix || f->suffix == image->suffix) &&
 	       (!f->kind || f->kind == image->kind);
-}
-
-/* The name alone: "f<int>" of "void f<int>(int*)". */
-static bool matches_bare(const char *glob, const char *demangled)
-{
-	bool has_void = !strncmp(demangled, "void ", 5);
-	size_t n = gpul_name_before_params(demangled);
-	char *bare = strndup(demangled + (has_void ? 5 : 0), n - (has_void ? 5 : 0));
-	bool fits = bare && fnmatch(glob, bare, 0) == 0;
-
-	free(bare);
-	return fits;
-}
-
-bool image_filter_matches(const struct image_filter *f, const char *mangled,
-			  const struct cxx_name *name)
-{
-	if (!f->match || fnmatch(f->match, mangled, 0) == 0)
-		return true;
-	return name && name->demangled &&
-	       (fnmatch(f->match, name->demangled, 0) == 0 ||
-		matches_bare(f->match, name->demangled));
 }

@@ -1,40 +1,33 @@
-/* image_filter.h — --sm, --kind and --match: which images of a file a command is about. */
+/* image_filter.h — the options --sm, --kind and --match: which images of a file a command uses. */
 #ifndef GPULOAD_CLI_LIB_IMAGE_FILTER_H
 #define GPULOAD_CLI_LIB_IMAGE_FILTER_H
 
-#include "cli/ls/cxx_names.h"
+#include "core/error.h"
 #include "loader/image/images.h"
 
-#define IMAGE_SM_OPT { "sm", "ARCH", "only images for ARCH: 90 or sm_90 is sm_90 and sm_90a, 90a that alone", NULL }
-#define IMAGE_KIND_OPT { "kind", "KIND", "only images of this kind", "ptx cubin lto" }
+#define IMAGE_SM_OPT { "sm", "ARCH", "use only images for ARCH: 90 selects sm_90 and sm_90a, 90a only sm_90a", NULL }
+#define IMAGE_KIND_OPT { "kind", "KIND", "use only images of this kind: ptx, cubin or lto", "ptx cubin lto" }
 
 struct image_filter {
 	uint16_t sm;          /* 90 of sm_90; 0: any */
-	char suffix;          /* with sm: 'a' or 'f'; 0: any, and none */
+	char suffix;          /* with sm: 'a' or 'f'; 0: every suffix, or none */
 	gpul_image_kind kind; /* 0: any */
-	const char *match;    /* glob on kernels' names; NULL: any; borrowed */
+	const char *match;    /* shell glob for kernel names; NULL: any; borrowed; see cxx_name_matches() */
 };
 
-/** Read the options' values, each of which may be NULL: not given.
+/** Parse the values of the options; each value may be NULL: not given.
  *
  * @sm     "90", "90a", "sm_90", "compute_90"
  * @kind   "ptx", "cubin", "lto"
- * @match  a glob, as of the shell
+ * @match  a shell glob
  * @out    filled in
- * Errors  GPUL_EINVAL not such a value: what would be one
+ * Errors  GPUL_EINVAL not a valid value; the message gives the valid ones
  * Threads any thread may call
  * Source  - */
 gpul_status image_filter_parse(const char *sm, const char *kind, const char *match,
 			       struct image_filter *out, gpul_error *err);
 
-/** Is the image of the kind and for the architecture asked for? */
+/** Does the image have the requested kind and architecture? */
 bool image_filter_takes(const struct image_filter *f, const gpul_image *image);
-
-/** Does the glob fit the kernel's name: mangled, as C++ has it, or that without the return type
- * and the parameters?
- *
- * mangled is the name in the image; name is the same of cxx_names_get(), NULL: no memory for it. */
-bool image_filter_matches(const struct image_filter *f, const char *mangled,
-			  const struct cxx_name *name);
 
 #endif

@@ -1,32 +1,28 @@
-/* cxx_names.c — see cxx_names.h.  A hash table in shards, each under its own lock: the threads
- * that read images ask at the same time, mostly for different names. */
+/* cxx_names.c — demangled names in a hash table with open addressing. */
 #include "cli/ls/cxx_names.h"
 
-#include <pthread.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/names/demangle.h"
+#include "loader/names/names.h"
 
-#define N_SHARDS   64
-#define FIRST_ROOM 64
+enum { FIRST_ROOM = 4096 };
 
 struct entry {
 	uint64_t hash;
 	struct cxx_name name;
-	char mangled[]; /* then its NUL */
+	char mangled[]; /* NUL-terminated */
 };
 
 struct cxx_names {
-	struct shard {
-		pthread_mutex_t lock;
-		struct entry **slots; /* open addressing; room is a power of two */
-		size_t n, room;
-	} shards[N_SHARDS];
+	struct entry **slots; /* NULL: empty slot */
+	size_t n, room;       /* room is a power of two */
 };
 
-/* Eight bytes a step: names of templates have hundreds. */
-static uint64_t hash_of(const char *text, size_t n)
+/* Eight bytes a step, because names of templates have hundreds of bytes. */
+static uint64_t hash_name(const char *text, size_t n)
 {
 	uint64_t h = n * 0x9e3779b97f4a7c15u;
 
@@ -42,14 +38,10 @@ static uint64_t hash_of(const char *text, size_t n)
 
 struct cxx_names *cxx_names_create(void)
 {
-	struct cxx_names *names = calloc(1, sizeof *names);
-
-	for (size_t i = 0; names && i < N_SHARDS; i++)
-		pthread_mutex_init(&names->shards[i].lock, NULL);
-	return names;
+	return calloc(1, sizeof(struct cxx_names));
 }
 
-static void entry_free(struct entry *e)
+static void destroy_entry(struct entry *e)
 {
 	if (e) {
 		free((void *)(uintptr_t)e->name.demangled);
@@ -60,14 +52,10 @@ static void entry_free(struct entry *e)
 
 void cxx_names_destroy(struct cxx_names *names)
 {
-	for (size_t i = 0; names && i < N_SHARDS; i++) {
-		struct shard *s = &names->shards[i];
-
-		for (size_t k = 0; k < s->room; k++)
-			entry_free(s->slots[k]);
-		free(s->slots);
-		pthread_mutex_destroy(&s->lock);
-	}
+	for (size_t i = 0; names && i < names->room; i++)
+		destroy_entry(names->slots[i]);
+	if (names)
+		free(names->slots);
 	free(names);
 }
 
@@ -87,7 +75,7 @@ static bool read_params(struct cxx_name *name)
 	return true;
 }
 
-static struct entry *entry_create(const char *mangled, size_t n, uint64_t hash)
+static struct entry *create_entry(const char *mangled, size_t n, uint64_t hash)
 {
 	struct entry *e = calloc(1, sizeof *e + n + 1);
 
@@ -100,61 +88,56 @@ static struct entry *entry_create(const char *mangled, size_t n, uint64_t hash)
 	if (e->name.demangled) {
 		e->name.n_demangled = strlen(e->name.demangled);
 		if (!read_params(&e->name)) {
-			entry_free(e);
+			destroy_entry(e);
 			return NULL;
 		}
 	}
 	return e;
 }
 
-/* Where the name is, or would be. */
-static struct entry **find(const struct shard *s, const char *mangled, uint64_t hash)
+/* The slot of the name, or the empty slot where it belongs. */
+static struct entry **find_slot(const struct cxx_names *names, const char *mangled, uint64_t hash)
 {
-	size_t i = hash & (s->room - 1);
+	size_t i = hash & (names->room - 1);
 
-	while (s->slots[i] &&
-	       (s->slots[i]->hash != hash || strcmp(s->slots[i]->mangled, mangled) != 0))
-		i = (i + 1) & (s->room - 1);
-	return &s->slots[i];
+	while (names->slots[i] &&
+	       (names->slots[i]->hash != hash || strcmp(names->slots[i]->mangled, mangled) != 0))
+		i = (i + 1) & (names->room - 1);
+	return &names->slots[i];
 }
 
-/* At most half of the slots are taken, so that find() ends soon. */
-static bool make_room(struct shard *s)
+/* Double the table when it is half full, so that a search takes few steps. */
+static bool make_room(struct cxx_names *names)
 {
-	struct shard bigger = { .room = s->room ? 2 * s->room : FIRST_ROOM };
+	struct cxx_names bigger = { .n = names->n, .room = names->room ? 2 * names->room : FIRST_ROOM };
 
-	if (2 * (s->n + 1) <= s->room)
+	if (2 * (names->n + 1) <= names->room)
 		return true;
-	bigger.slots = calloc(bigger.room, sizeof(struct entry *));
+	bigger.slots = calloc(bigger.room, sizeof *bigger.slots);
 	if (!bigger.slots)
 		return false;
-	for (size_t i = 0; i < s->room; i++)
-		if (s->slots[i])
-			*find(&bigger, s->slots[i]->mangled, s->slots[i]->hash) = s->slots[i];
-	free(s->slots);
-	s->slots = bigger.slots;
-	s->room = bigger.room;
+	for (size_t i = 0; i < names->room; i++)
+		if (names->slots[i])
+			*find_slot(&bigger, names->slots[i]->mangled, names->slots[i]->hash) = names->slots[i];
+	free(names->slots);
+	*names = bigger;
 	return true;
 }
 
 const struct cxx_name *cxx_names_get(struct cxx_names *names, const char *mangled)
 {
 	size_t n = strlen(mangled);
-	uint64_t hash = hash_of(mangled, n);
-	struct shard *s = &names->shards[hash >> 58];
-	struct entry **slot, *e = NULL;
+	uint64_t hash = hash_name(mangled, n);
+	struct entry **slot;
 
-	pthread_mutex_lock(&s->lock);
-	if (make_room(s)) {
-		slot = find(s, mangled, hash);
-		if (!*slot) {
-			*slot = entry_create(mangled, n, hash);
-			s->n += *slot != NULL;
-		}
-		e = *slot;
+	if (!make_room(names))
+		return NULL;
+	slot = find_slot(names, mangled, hash);
+	if (!*slot) {
+		*slot = create_entry(mangled, n, hash);
+		names->n += *slot != NULL;
 	}
-	pthread_mutex_unlock(&s->lock);
-	return e ? &e->name : NULL;
+	return *slot ? &(*slot)->name : NULL;
 }
 
 const gpul_cxx_param *cxx_name_types(const struct cxx_name *name, const gpul_kernel_info *kernel)
@@ -165,4 +148,23 @@ const gpul_cxx_param *cxx_name_types(const struct cxx_name *name, const gpul_ker
 		if (name->params[i].bytes && name->params[i].bytes != kernel->params[i].bytes)
 			return NULL;
 	return name->params;
+}
+
+/* Matches the glob against the name alone: "f<int>" of "void f<int>(int*)". */
+static bool matches_without_params(const char *glob, const char *demangled)
+{
+	size_t start = strncmp(demangled, "void ", 5) ? 0 : 5, end = gpul_name_before_params(demangled);
+	char *bare = strndup(demangled + start, end - start);
+	bool fits = bare && fnmatch(glob, bare, 0) == 0;
+
+	free(bare);
+	return fits;
+}
+
+bool cxx_name_matches(const char *glob, const char *mangled, const struct cxx_name *name)
+{
+	if (!glob || fnmatch(glob, mangled, 0) == 0)
+		return true;
+	return name && name->demangled &&
+	       (fnmatch(glob, name->demangled, 0) == 0 || matches_without_params(glob, name->demangled));
 }

@@ -1,7 +1,7 @@
-/* cxx_names.h — kernels' C++ names, each demangled once.
+/* cxx_names.h — the C++ names of kernels; each name is demangled once.
  *
- * A library has the same kernels for several architectures, and demangling costs more than all
- * else that is done to a name: what was made of it is kept until the end. */
+ * A library contains the same kernels for several architectures, and demangling is the most expensive
+ * step of listing a kernel, so the results are kept until the end. */
 #ifndef GPULOAD_CLI_LS_CXX_NAMES_H
 #define GPULOAD_CLI_LS_CXX_NAMES_H
 
@@ -9,9 +9,9 @@
 #include "loader/image/kernels/kernels.h"
 
 struct cxx_name {
-	const char *demangled; /* NULL: it is no C++ name, or nothing here can demangle */
-	size_t n_demangled;
-	size_t n_params;       /* GPUL_CXX_NO_LIST: the name tells nothing of them */
+	const char *demangled; /* NULL: not a C++ name, or this machine has no demangler */
+	size_t n_demangled;    /* its length in bytes */
+	size_t n_params;       /* GPUL_CXX_NO_LIST: the name has no parameter list */
 	const gpul_cxx_param *params;
 };
 
@@ -20,11 +20,16 @@ struct cxx_names; /* opaque: cxx_names.c */
 struct cxx_names *cxx_names_create(void); /* NULL: no memory */
 void cxx_names_destroy(struct cxx_names *names); /* NULL is fine; cannot fail */
 
-/** What a mangled name says; borrowed from names.  NULL: no memory.  Any thread, several at once. */
+/** Demangle a name, or return the result of an earlier call; borrowed from names.  NULL: no memory.
+ * One thread at a time. */
 const struct cxx_name *cxx_names_get(struct cxx_names *names, const char *mangled);
 
-/** The parameters' types as the name has them, one for each of the kernel's own; NULL where name
- * is NULL, tells nothing, or disagrees with the kernel about their number or their sizes. */
+/** The types of a kernel's parameters as its C++ name gives them, one per parameter; NULL if name is
+ * NULL or has no parameter list, or if the number or the sizes of the parameters differ. */
 const gpul_cxx_param *cxx_name_types(const struct cxx_name *name, const gpul_kernel_info *kernel);
+
+/** Does a shell glob match a kernel's name: the mangled name, the C++ name, or the C++ name without its
+ * return type and parameters?  glob NULL: true.  name NULL: only the mangled name is compared. */
+bool cxx_name_matches(const char *glob, const char *mangled, const struct cxx_name *name);
 
 #endif

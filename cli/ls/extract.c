@@ -74,8 +74,8 @@ static gpul_status look_for_match(const gpul_image *image, const gpul_kernel_tab
 	if (failed)
 		tell_damaged(x, image, failed);
 	for (size_t i = 0; i < table->n && !*wanted; i++)
-		*wanted = image_filter_matches(&x->filter, table->at[i].name,
-					       cxx_names_get(x->names, table->at[i].name));
+		*wanted = cxx_name_matches(x->filter.match, table->at[i].name,
+					   cxx_names_get(x->names, table->at[i].name));
 	return GPUL_OK;
 }
 

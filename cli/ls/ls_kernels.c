@@ -56,7 +56,7 @@ static void add_text(struct listing *l, const gpul_image *image, const gpul_kern
 	for (size_t i = 0; i < t->n; i++) {
 		const struct cxx_name *name = cxx_names_get(l->ls->names, t->at[i].name);
 
-		if (!image_filter_matches(&l->ls->filter, t->at[i].name, name))
+		if (!cxx_name_matches(l->ls->filter.match, t->at[i].name, name))
 			continue;
 		if (l->page) {
 			ls_text_page(o, &t->at[i], name);
@@ -90,7 +90,7 @@ static void add_json(struct listing *l, const gpul_image *image, const gpul_kern
 
 		if (i < t->n) {
 			name = cxx_names_get(l->ls->names, t->at[i].name);
-			if (!image_filter_matches(&l->ls->filter, t->at[i].name, name))
+			if (!cxx_name_matches(l->ls->filter.match, t->at[i].name, name))
 				continue;
 		} else if (l->ls->filter.match) {
 			break;

@@ -170,7 +170,7 @@ static gpul_status collect(struct ls *ls, const gpul_ptx_module *m, struct ls_ke
 		const char *name = gpul_ptx_name(m, f->name);
 
 		if (f->kind == GPUL_PTX_FUNC_ENTRY && f->has_body &&
-		    image_filter_matches(&ls->filter, name, cxx_names_get(ls->names, name)))
+		    cxx_name_matches(ls->filter.match, name, cxx_names_get(ls->names, name)))
 			st = ls_kernel(m, f, &rows[(*n)++], err);
 	}
 	return st;
