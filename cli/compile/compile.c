@@ -1,11 +1,11 @@
 /* compile.c — gpuload compile: CUDA C++ to PTX or machine code, through NVRTC. */
 #include "cli/compile/compile.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/lib/new_file.h"
 #include "cli/lib/nvrtc_args.h"
 #include "core/file.h"
 #include "loader/advice/advice.h"
@@ -71,18 +71,6 @@ static char *default_out(const char *path, const char *extension)
 	return out;
 }
 
-static gpul_status write_image(const char *path, const gpul_nvrtc_result *r, gpul_error *err)
-{
-	FILE *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
-	bool ok = f && fwrite(r->image, 1, r->image_bytes, f) == r->image_bytes;
-
-	if (f && f != stdout && fclose(f))
-		ok = false;
-	return ok ? GPUL_OK
-		  : gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path,
-			      strerror(errno));
-}
-
 static gpul_status compile(const struct cli_args *args, const struct nvrtc_args *options,
 			   const char *arch, const char *out, gpul_error *err)
 {
@@ -100,10 +88,12 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 	if (result.log && *result.log)
 		fprintf(stderr, "%s%s", result.log,
 			result.log[strlen(result.log) - 1] == '\n' ? "" : "\n");
-	if (st == GPUL_OK)
-		st = write_image(out, &result, err);
-	else
+	if (st)
 		gpul_advise(err);
+	else if (!strcmp(out, "-"))
+		fwrite(result.image, 1, result.image_bytes, stdout); /* main.c checks stdout */
+	else
+		st = file_overwrite(out, NULL, 0, result.image, result.image_bytes, err);
 	gpul_nvrtc_result_free(&result);
 	return st;
 }

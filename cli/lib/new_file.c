@@ -9,24 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, bytes, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return false;
-		bytes += done;
-		n -= (size_t)done;
-	}
-	return true;
-}
+#include "core/io.h"
 
 /* Network file systems write when a file is closed, and tell then of a full disk; closing a
  * copy is enough. */
-static bool is_written(int fd)
+static bool flush_to_server(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
@@ -82,7 +69,7 @@ static bool give_name(struct unborn *f, const char *path, bool replace)
 	return f->named && rename(f->temporary, path) == 0;
 }
 
-static gpul_status failed(const char *path, int error, gpul_error *err)
+static gpul_status fail_write(const char *path, int error, gpul_error *err)
 {
 	if (error == EEXIST)
 		return gpul_fail(err, GPUL_ESYS, error,
@@ -92,24 +79,25 @@ static gpul_status failed(const char *path, int error, gpul_error *err)
 }
 
 /* A device, a pipe: there is nothing to be renamed over it, what is there takes the bytes. */
-static bool is_no_file(const char *path)
+static bool is_device_or_pipe(const char *path)
 {
 	struct stat there;
 
 	return stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
 }
 
-static gpul_status write_into(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes,
-			      gpul_error *err)
+gpul_status file_overwrite(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes,
+			   gpul_error *err)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	gpul_status st = GPUL_OK;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	bool ok = fd >= 0 && gpul_write_all(fd, head, n_head) && gpul_write_all(fd, bytes, n_bytes);
+	int error = errno;
 
-	if (fd < 0 || !write_all(fd, head, n_head) || !write_all(fd, bytes, n_bytes))
-		st = failed(path, errno, err);
-	if (fd >= 0)
-		close(fd);
-	return st;
+	if (fd >= 0 && close(fd) && ok) {
+		ok = false;
+		error = errno;
+	}
+	return ok ? GPUL_OK : fail_write(path, error, err);
 }
 
 gpul_status new_file_write(const char *path, const void *head, size_t n_head, const void *bytes,
@@ -118,17 +106,17 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 	gpul_status st = GPUL_OK;
 	struct unborn f = { .fd = -1 };
 
-	if (replace && is_no_file(path))
-		return write_into(path, head, n_head, bytes, n_bytes, err);
+	if (replace && is_device_or_pipe(path))
+		return file_overwrite(path, head, n_head, bytes, n_bytes, err);
 	if (asprintf(&f.temporary, "%s.%ld.part", path, (long)getpid()) < 0)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
 	if (!open_unborn(path, &f)) {
-		st = failed(path, errno, err);
+		st = fail_write(path, errno, err);
 		goto free_name;
 	}
-	if (!write_all(f.fd, head, n_head) || !write_all(f.fd, bytes, n_bytes) ||
-	    !is_written(f.fd) || !give_name(&f, path, replace))
-		st = failed(path, errno, err);
+	if (!gpul_write_all(f.fd, head, n_head) || !gpul_write_all(f.fd, bytes, n_bytes) ||
+	    !flush_to_server(f.fd) || !give_name(&f, path, replace))
+		st = fail_write(path, errno, err);
 	if (f.named)
 		unlink(f.temporary); /* after a rename it is not there any more */
 	close(f.fd);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/lib/new_file.h"
+
 #define MAGIC       "\x93NUMPY"
 #define MAGIC_BYTES 6
 
@@ -213,16 +215,6 @@ gpul_status npy_write(const char *path, gpul_type t, const void *data, size_t co
 {
 	char header[NPY_HEADER_BYTES];
 	size_t n = npy_header(t, &(uint64_t){ count }, 1, header);
-	FILE *f = fopen(path, "wb");
-	bool ok;
 
-	if (!f)
-		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path,
-				 strerror(errno));
-	ok = fwrite(header, 1, n, f) == n &&
-	     fwrite(data, gpul_type_bytes(t), count, f) == count;
-	if (fclose(f) || !ok)
-		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path,
-				 strerror(errno));
-	return GPUL_OK;
+	return file_overwrite(path, header, n, data, count * gpul_type_bytes(t), err);
 }

@@ -1,7 +1,6 @@
 /* run_check.c — is a buffer as expected?  And --save. */
 #include "cli/run/run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "cli/lib/fill.h"
+#include "cli/lib/new_file.h"
 #include "cli/lib/npy.h"
 
 /* NaN is as good as NaN; infinities must agree; else within atol + rtol x |want|. */
@@ -178,18 +178,6 @@ size_t run_explain_checks(const struct run *r, char *buf, size_t buf_bytes)
 	return n_failed;
 }
 
-static gpul_status write_raw(const char *path, const struct arg *a, gpul_error *err)
-{
-	FILE *f = fopen(path, "wb");
-	bool ok = f && fwrite(a->data, 1, a->bytes, f) == a->bytes;
-
-	if (f && fclose(f))
-		ok = false;
-	return ok ? GPUL_OK
-		  : gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be written: %s", path,
-			      strerror(errno));
-}
-
 gpul_status run_save_all(const struct run *r, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -202,7 +190,7 @@ gpul_status run_save_all(const struct run *r, gpul_error *err)
 		if (n >= 4 && !strcmp(t->what + n - 4, ".npy"))
 			st = npy_write(t->what, a->type, a->data, a->count, err);
 		else
-			st = write_raw(t->what, a, err);
+			st = file_overwrite(t->what, NULL, 0, a->data, a->bytes, err);
 	}
 	return st;
 }
