@@ -1,4 +1,4 @@
-/* devices_arg.c — see devices_arg.h. */
+/* devices_arg.c — parse --driver and --devices, and open the contexts. */
 #include "cli/lib/devices_arg.h"
 
 #include <limits.h>
@@ -26,7 +26,7 @@ static gpul_status parse_list(const char *list, struct devices_arg *d, gpul_erro
 
 		if (ordinal < 0 || ordinal > INT_MAX || (*end && *end != ','))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--devices takes numbers from 0 with commas between, "
+					 "--devices needs device numbers from 0, separated by commas, "
 					 "such as 0,1; not '%.40s'",
 					 list);
 		st = add_ordinal(d, (int)ordinal, err);
@@ -55,7 +55,7 @@ gpul_status devices_arg_open(struct devices_arg *d, gpul_error *err)
 {
 	gpul_status st = gpul_driver_open(d->choice, &d->drv, err);
 
-	/* From the last to the first: each becomes current, and the first shall stay so. */
+	/* From the last to the first, because each opened context becomes current: the first is current at the end. */
 	for (unsigned i = d->n; st == GPUL_OK && i-- > 0;)
 		st = gpul_context_open(d->drv, d->ordinal[i], &d->context[i], err);
 	if (st)

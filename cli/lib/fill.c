@@ -1,4 +1,4 @@
-/* fill.c — see fill.h. */
+/* fill.c — parse a FILL and generate or read the elements. */
 #include "cli/lib/fill.h"
 
 #include <stdint.h>
@@ -32,23 +32,23 @@ gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t
 		*out = memcpy(bytes, file.bytes, file.n_bytes);
 		*n_bytes = file.n_bytes;
 	} else {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for its %zu bytes", path,
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the %zu bytes of the file", path,
 			       file.n_bytes);
 	}
 	gpul_file_close(&file);
 	return st;
 }
 
-/* The elements in a file's bytes: where they are and how many. */
-static gpul_status file_elements(gpul_type t, const char *path, const void *bytes,
+/* Where the elements begin in a file's bytes, and their number. */
+static gpul_status find_elements(gpul_type t, const char *path, const void *bytes,
 				 size_t n_bytes, struct npy *out, gpul_error *err)
 {
 	if (npy_recognise(bytes, n_bytes))
 		return npy_parse(bytes, n_bytes, path, t, out, err);
 	if (n_bytes % gpul_type_bytes(t))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: its %zu bytes are no whole number of %s (%zu bytes each)",
-				 path, n_bytes, gpul_type_name(t), gpul_type_bytes(t));
+				 "%s: size %zu is not a multiple of %zu bytes (%s)", path, n_bytes,
+				 gpul_type_bytes(t), gpul_type_name(t));
 	*out = (struct npy){ bytes, n_bytes / gpul_type_bytes(t) };
 	return GPUL_OK;
 }
@@ -63,12 +63,12 @@ static gpul_status make_from_file(gpul_type t, const char *path, const char *dir
 
 	if (st)
 		return st;
-	st = file_elements(t, path, bytes, n_bytes, &elements, err);
+	st = find_elements(t, path, bytes, n_bytes, &elements, err);
 	if (st)
 		goto free_bytes;
 	if (elements.count == 0 || (*count && *count != elements.count)) {
 		st = gpul_fail(err, GPUL_EFORMAT, 0,
-			       "%s: holds %zu elements of %s, but the buffer has %zu", path,
+			       "%s: contains %zu elements of type %s, but the buffer has %zu", path,
 			       elements.count, gpul_type_name(t), *count);
 		goto free_bytes;
 	}
@@ -131,14 +131,14 @@ static void fill_iota(gpul_type t, size_t count, const void *start, const void *
 
 /* ---- the grammar ------------------------------------------------------------------- */
 
-/* "iota:5:2" is name "iota" and parts "5", "2"; what is not given keeps its default. */
+/* "iota:5:2" has the name "iota" and the parts "5" and "2"; a missing part has a default. */
 struct fill_words {
 	char name[8];
 	char part[2][48];
 	size_t n_parts;
 };
 
-static bool split(const char *fill, struct fill_words *w)
+static bool split_fill(const char *fill, struct fill_words *w)
 {
 	size_t n = strcspn(fill, ":");
 
@@ -155,7 +155,7 @@ static bool split(const char *fill, struct fill_words *w)
 	return true;
 }
 
-static gpul_status generate(gpul_type t, const struct fill_words *w, size_t count, void *out,
+static gpul_status fill_iota_or_rand(gpul_type t, const struct fill_words *w, size_t count, void *out,
 			    gpul_error *err)
 {
 	unsigned char start[8], step[8];
@@ -185,21 +185,21 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
 {
 	unsigned char *at = out;
 	struct fill_words w;
-	bool known = split(fill, &w);
+	bool known = split_fill(fill, &w);
 	unsigned char number[8];
 	gpul_status st;
 
 	if (known && !strcmp(fill, "zeros"))
-		return GPUL_OK; /* the memory came zeroed */
+		return GPUL_OK; /* the memory is already zeroed */
 	if (known && (!strcmp(w.name, "iota") || (!strcmp(w.name, "rand") && w.n_parts < 2)))
-		return generate(t, &w, count, out, err);
+		return fill_iota_or_rand(t, &w, count, out, err);
 	if (known && !strcmp(fill, "ones"))
 		fill = "1";
 	else if (!strchr("+-.0123456789", fill[0]) && strcmp(fill, "inf") &&
 		 strcmp(fill, "nan"))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%.60s' is not a fill; there are zeros ones "
-				 "iota[:START[:STEP]] rand[:SEED] NUMBER @FILE",
+				 "'%.60s' is not a fill; the fills are zeros, ones, "
+				 "iota[:START[:STEP]], rand[:SEED], NUMBER and @FILE",
 				 fill);
 	st = value_parse(t, fill, number, err);
 	for (size_t i = 0; st == GPUL_OK && i < count; i++)
@@ -216,7 +216,7 @@ gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err)
 	if (!p)
 		return gpul_fail(
 			err, GPUL_ENOMEM, 0,
-			"a buffer of %zu %s does not fit in this machine's memory (%zu MiB)",
+			"a buffer of %zu %s elements does not fit in this machine's memory (%zu MiB)",
 			count, gpul_type_name(t), most >> 20);
 	*out = p;
 	return GPUL_OK;
@@ -233,7 +233,7 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
 	if (*count == 0)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"a buffer without a count takes it from @FILE, not from '%.60s'", fill);
+			"a buffer without a count needs @FILE as its fill, not '%.60s'", fill);
 	st = fill_alloc(t, *count, &data, err);
 	if (st)
 		return st;

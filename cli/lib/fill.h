@@ -1,4 +1,4 @@
-/* fill.h — what stands after a buffer's '=': zeros, ones, iota, rand, a number, @FILE. */
+/* fill.h — the contents of a buffer (FILL): zeros, ones, iota, rand, a number, @FILE. */
 #ifndef GPULOAD_CLI_LIB_FILL_H
 #define GPULOAD_CLI_LIB_FILL_H
 
@@ -7,58 +7,58 @@
 #include "core/error.h"
 #include "loader/signature/signature.h"
 
-/** Make a buffer's contents.
+/** Allocate a buffer and fill it.
  *
- *     zeros                all bytes 0
- *     ones                 the number 1
- *     5, -1.5, 0xff        that number
- *     iota[:START[:STEP]]  START + i x STEP (0 and 1); integers wrap at their width
- *     rand[:SEED]          splitmix64 of SEED (0) and i: integers over their whole range,
- *                          floats k / 2^p in [0, 1), p the bits of precision (f64 53, f32 24,
- *                          f16 11, bf16 8)
- *     @FILE                a .npy file of the same type and size, else the raw bytes
+ *     zeros                every byte is 0
+ *     ones                 every element is 1
+ *     5, -1.5, 0xff        every element is this number
+ *     iota[:START[:STEP]]  element i is START + i x STEP (defaults 0 and 1); integers wrap around
+ *     rand[:SEED]          splitmix64 of SEED (default 0) and i: integers of any value, floats k / 2^p
+ *                          in [0, 1), where p is the precision in bits (f64 53, f32 24, f16 11,
+ *                          bf16 8)
+ *     @FILE                a .npy file of the same type and size, or a file of raw elements
  *
  * @t      element type
  * @fill   the text
- * @dir    folder that a relative @FILE is in; NULL: the current one
- * @count  elements; 0: as many as @FILE holds, set on success
+ * @dir    folder of a relative @FILE; NULL: the current folder
+ * @count  number of elements; 0: set to the number in @FILE
  * @out    owned by the caller: free(); *count elements; untouched on failure
- * Errors  GPUL_EINVAL not a fill, a number out of the type's range, or no count and no @FILE;
- *         GPUL_ESYS, GPUL_EFORMAT @FILE missing, of another type or size; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL unknown fill, a number out of the range of the type, or neither a count nor
+ *         @FILE; GPUL_ESYS, GPUL_EFORMAT @FILE is missing or has another type or size; GPUL_ENOMEM
  * Threads any thread may call
  * Source  splitmix64: Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators */
 gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out,
 		      gpul_error *err);
 
-/** Make contents where they shall lie.
+/** Fill existing memory.
  *
  * @t      element type
- * @fill   as above, but no @FILE
- * @count  elements
- * @out    room for them; all bytes 0
- * Errors  GPUL_EINVAL not a fill, or a number out of the type's range
+ * @fill   as for fill_make(), except @FILE
+ * @count  number of elements
+ * @out    zeroed memory for count elements
+ * Errors  GPUL_EINVAL unknown fill, or a number out of the range of the type
  * Threads any thread may call
- * Source  as above */
+ * Source  as fill_make() */
 gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out,
 			  gpul_error *err);
 
-/** Memory for a buffer, zeroed; refuses what this machine does not have.
+/** Allocate zeroed memory for a buffer; refuses more than the physical memory of this machine.
  *
  * @t      element type
- * @count  elements
+ * @count  number of elements
  * @out    owned by the caller: free(); untouched on failure
- * Errors  GPUL_ENOMEM more than this machine's memory
+ * Errors  GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
 gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err);
 
-/** @FILE's bytes for a struct passed by value: the path is taken relative to dir.
+/** Read a whole file, for a struct that is passed by value.
  *
  * @path     without the @
- * @dir      as above
+ * @dir      folder of a relative path; NULL: the current folder
  * @out      owned by the caller: free(); untouched on failure
- * @n_bytes  their number
- * Errors  GPUL_ESYS missing, a folder, not to be read; GPUL_EFORMAT empty; GPUL_ENOMEM
+ * @n_bytes  set to the size of the file in bytes
+ * Errors  GPUL_ESYS missing, a folder, not readable; GPUL_EFORMAT empty; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
 gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes,

@@ -1,4 +1,4 @@
-/* json.c — see json.h. */
+/* json.c — write JSON members, elements, numbers and escaped strings. */
 #include "cli/lib/json.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 
 #define ONES (UINT64_MAX / 255) /* 1 in each byte */
 
-/* How many bytes the UTF-8 sequence at p has; 0: it is none (RFC 3629: not too long, no
- * surrogate, nothing above U+10FFFF). */
+/* Length in bytes of the UTF-8 sequence at p; 0: not valid UTF-8 (RFC 3629 excludes overlong forms, surrogates
+ * and code points above U+10FFFF). */
 static size_t sequence_bytes(const unsigned char *p, size_t left)
 {
 	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
@@ -28,8 +28,8 @@ static size_t sequence_bytes(const unsigned char *p, size_t left)
 	return n;
 }
 
-/* What stands for the byte that cannot be written as it is. */
-static void escape(struct out *o, unsigned char c)
+/* Write the escape sequence of a byte that JSON does not allow in a string. */
+static void out_escaped(struct out *o, unsigned char c)
 {
 	char buf[8];
 
@@ -41,19 +41,18 @@ static void escape(struct out *o, unsigned char c)
 		snprintf(buf, sizeof buf, "\\u%04x", c);
 		out_text(o, buf);
 	} else {
-		out_text(o, "\\ufffd"); /* a file's name may be any bytes, JSON is UTF-8 */
+		out_text(o, "\\ufffd"); /* not UTF-8: file names may contain any bytes, JSON may not */
 	}
 }
 
-/* 0x80 in each byte of x that is below n, which is at most 128; others may be wrong above the
- * lowest such byte. */
+/* Has 0x80 in each byte where x is below n (n <= 128).  Bytes above the lowest such byte may be wrong, so only
+ * "zero or not" is reliable. */
 static uint64_t bytes_below(uint64_t x, uint64_t n)
 {
 	return (x - ONES * n) & ~x & ONES * 0x80;
 }
 
-/* Eight bytes that all stand for themselves: ASCII, no control character, no quote, no
- * backslash. */
+/* True if none of the eight bytes at p needs an escape: all ASCII, no control character, quote or backslash. */
 static bool is_plain(const char *p)
 {
 	uint64_t x;
@@ -63,7 +62,7 @@ static bool is_plain(const char *p)
 		 bytes_below(x ^ ONES * '\\', 1));
 }
 
-static void quote(struct out *o, const char *text, size_t n)
+static void out_quoted(struct out *o, const char *text, size_t n)
 {
 	const unsigned char *p = (const unsigned char *)text;
 	size_t done = 0, i = 0;
@@ -81,15 +80,15 @@ static void quote(struct out *o, const char *text, size_t n)
 			continue;
 		}
 		out_bytes(o, text + done, i - done);
-		escape(o, p[i]);
+		out_escaped(o, p[i]);
 		done = ++i;
 	}
 	out_bytes(o, text + done, n - done);
 	out_bytes(o, "\"", 1);
 }
 
-/* What stands before a value: a comma, the key. */
-static void before(struct json *j, const char *key)
+/* Write what precedes a value: a comma if needed, and the key. */
+static void begin_value(struct json *j, const char *key)
 {
 	if (j->comma)
 		out_bytes(&j->out, ",", 1);
@@ -103,7 +102,7 @@ static void before(struct json *j, const char *key)
 
 void json_begin(struct json *j, const char *key, char bracket)
 {
-	before(j, key);
+	begin_value(j, key);
 	out_bytes(&j->out, &bracket, 1);
 	j->comma = false;
 }
@@ -121,19 +120,19 @@ void json_text(struct json *j, const char *key, const char *text)
 
 void json_chars(struct json *j, const char *key, const char *text, size_t n)
 {
-	before(j, key);
-	quote(&j->out, text, n);
+	begin_value(j, key);
+	out_quoted(&j->out, text, n);
 }
 
 void json_u64(struct json *j, const char *key, uint64_t value)
 {
-	before(j, key);
+	begin_value(j, key);
 	out_u64(&j->out, value);
 }
 
 void json_i64(struct json *j, const char *key, int64_t value)
 {
-	before(j, key);
+	begin_value(j, key);
 	if (value < 0)
 		out_bytes(&j->out, "-", 1);
 	out_u64(&j->out, value < 0 ? -(uint64_t)value : (uint64_t)value);
@@ -150,19 +149,19 @@ void json_double(struct json *j, const char *key, double value)
 	snprintf(buf, sizeof buf, "%.15g", value);
 	if (strtod(buf, NULL) != value)
 		snprintf(buf, sizeof buf, "%.17g", value);
-	before(j, key);
+	begin_value(j, key);
 	out_text(&j->out, buf);
 }
 
 void json_bool(struct json *j, const char *key, bool value)
 {
-	before(j, key);
+	begin_value(j, key);
 	out_text(&j->out, value ? "true" : "false");
 }
 
 void json_null(struct json *j, const char *key)
 {
-	before(j, key);
+	begin_value(j, key);
 	out_text(&j->out, "null");
 }
 
@@ -180,9 +179,9 @@ void json_element(struct json *j, const char *key, gpul_type t, const void *byte
 	struct value v = value_load(t, bytes);
 
 	value_print(t, bytes, text);
-	before(j, key);
+	begin_value(j, key);
 	if (v.is_float && !isfinite(v.f))
-		quote(&j->out, text, strlen(text));
+		out_quoted(&j->out, text, strlen(text));
 	else
 		out_text(&j->out, text);
 }

@@ -1,4 +1,4 @@
-/* json.h — JSON written as it is made: no tree in memory, one line of text an object.
+/* json.h — a streaming JSON writer: it builds no tree in memory and writes one line per object.
  *
  *     struct json j = { 0 };
  *     json_begin(&j, NULL, '{');
@@ -7,8 +7,8 @@
  *     json_end(&j, '}');
  *     json_print(&j, err);                      {"file":"a.ptx","grid":[4]}
  *
- * The caller opens and closes in order; commas and escapes are this module's.  Keys are texts of
- * the program's own that need no escapes. */
+ * The caller closes objects and arrays in the right order; the writer adds commas and escapes.  Keys are constants
+ * of the program and need no escapes. */
 #ifndef GPULOAD_CLI_LIB_JSON_H
 #define GPULOAD_CLI_LIB_JSON_H
 
@@ -21,13 +21,13 @@
 
 struct json {
 	struct out out;
-	bool comma; /* one is due before the next value */
+	bool comma; /* the next value needs a comma before it */
 };
 
 void json_begin(struct json *j, const char *key, char bracket); /* '{' or '[' */
 void json_end(struct json *j, char bracket);                    /* '}' or ']' */
 
-/* One value, as a member called key or, with NULL, as an element. */
+/* Write one value: a member with this key or, with key NULL, an element of an array. */
 void json_text(struct json *j, const char *key, const char *text);
 void json_chars(struct json *j, const char *key, const char *text, size_t n);
 void json_u64(struct json *j, const char *key, uint64_t value);
@@ -36,16 +36,16 @@ void json_double(struct json *j, const char *key, double value); /* inf and nan:
 void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
 
-/* An array of n numbers. */
+/* Write an array of n numbers. */
 void json_u32s(struct json *j, const char *key, const uint32_t *values, size_t n);
 
-/* An element of a buffer as a number with all its digits (64-bit ones too); inf, nan: texts. */
+/* Write an element of a buffer with all its digits, 64-bit integers too; inf and nan become strings. */
 void json_element(struct json *j, const char *key, gpul_type t, const void *bytes);
 
-/** Write what was made, and a line end, to stdout; free it.
+/** Write the text and a newline to stdout, and free the text.
  *
- * @j  a closed object; empty afterwards, also when this fails
- * Errors  those of out_flush()
+ * @j  a closed object; empty afterwards, also after a failure
+ * Errors  as out_flush()
  * Threads one at a time
  * Source  RFC 8259 */
 gpul_status json_print(struct json *j, gpul_error *err);

@@ -1,4 +1,4 @@
-/* new_file.c — see new_file.h. */
+/* new_file.c — write files through a nameless or temporary file; create folders. */
 #include "cli/lib/new_file.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 #include "core/io.h"
 
-/* Network file systems write when a file is closed, and tell then of a full disk; closing a
- * copy is enough. */
+/* Network file systems transfer the bytes when a descriptor is closed, and report a full disk only then.  Closing a
+ * duplicate is enough, so that the file can still get its name afterwards. */
 static bool flush_to_server(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -20,15 +20,15 @@ static bool flush_to_server(int fd)
 	return copy < 0 || close(copy) == 0;
 }
 
-/* A file being written.  Where the file system can (O_TMPFILE), it has no name yet, and goes
- * with the process if that is killed; elsewhere it is called temporary. */
-struct unborn {
+/* A file that is being written.  If the file system supports O_TMPFILE, the file has no name yet and disappears if
+ * the process is killed; otherwise it has the temporary name. */
+struct unfinished {
 	int fd;
 	bool named;
-	char *temporary; /* owned: the name it has, or passes through to replace a file */
+	char *temporary; /* owned; name of the file, or the name that it has for a moment when it replaces a file */
 };
 
-static bool open_unborn(const char *path, struct unborn *f)
+static bool open_unfinished(const char *path, struct unfinished *f)
 {
 	const char *slash = strrchr(path, '/');
 	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
@@ -41,8 +41,8 @@ static bool open_unborn(const char *path, struct unborn *f)
 	return f->fd >= 0;
 }
 
-/* The finished file gets a name.  linkat() never replaces. */
-static bool link_as(const struct unborn *f, const char *path)
+/* Give the file a name; linkat() fails if the name exists. */
+static bool link_as(const struct unfinished *f, const char *path)
 {
 	char self[32];
 
@@ -51,8 +51,8 @@ static bool link_as(const struct unborn *f, const char *path)
 		      f->named ? 0 : AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Give it its own name.  A file system without links gets a look and a rename. */
-static bool give_name(struct unborn *f, const char *path, bool replace)
+/* Give the file its final name.  On a file system without hard links: check that the name is free, then rename. */
+static bool give_name(struct unfinished *f, const char *path, bool replace)
 {
 	struct stat there;
 
@@ -63,7 +63,7 @@ static bool give_name(struct unborn *f, const char *path, bool replace)
 		return false;
 	}
 	if (!f->named) {
-		unlink(f->temporary); /* of a process of this pid that was killed here */
+		unlink(f->temporary); /* left by a killed process that had the same pid */
 		f->named = link_as(f, f->temporary);
 	}
 	return f->named && rename(f->temporary, path) == 0;
@@ -78,7 +78,7 @@ static gpul_status fail_write(const char *path, int error, gpul_error *err)
 			 strerror(error));
 }
 
-/* A device, a pipe: there is nothing to be renamed over it, what is there takes the bytes. */
+/* A device or a pipe must not be replaced by a file: the bytes are written to it. */
 static bool is_device_or_pipe(const char *path)
 {
 	struct stat there;
@@ -104,13 +104,13 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 			   size_t n_bytes, bool replace, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
-	struct unborn f = { .fd = -1 };
+	struct unfinished f = { .fd = -1 };
 
 	if (replace && is_device_or_pipe(path))
 		return file_overwrite(path, head, n_head, bytes, n_bytes, err);
 	if (asprintf(&f.temporary, "%s.%ld.part", path, (long)getpid()) < 0)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
-	if (!open_unborn(path, &f)) {
+	if (!open_unfinished(path, &f)) {
 		st = fail_write(path, errno, err);
 		goto free_name;
 	}
@@ -118,7 +118,7 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 	    !flush_to_server(f.fd) || !give_name(&f, path, replace))
 		st = fail_write(path, errno, err);
 	if (f.named)
-		unlink(f.temporary); /* after a rename it is not there any more */
+		unlink(f.temporary); /* fails after a rename, which is fine */
 	close(f.fd);
 free_name:
 	free(f.temporary);
@@ -137,14 +137,14 @@ gpul_status new_folder(const char *path, gpul_error *err)
 		if (*p != '/')
 			continue;
 		*p = '\0';
-		mkdir(part, 0777); /* if it fails and matters, the last one fails, too */
+		mkdir(part, 0777); /* a failure that matters shows again in the last mkdir() */
 		*p = '/';
 	}
 	free(part);
 	if (mkdir(path, 0777) && errno != EEXIST)
-		st = gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be made: %s", path,
+		st = gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be created: %s", path,
 			       strerror(errno));
 	else if (stat(path, &there) || !S_ISDIR(there.st_mode))
-		st = gpul_fail(err, GPUL_ESYS, ENOTDIR, "%s is no folder", path);
+		st = gpul_fail(err, GPUL_ESYS, ENOTDIR, "%s is not a folder", path);
 	return st;
 }

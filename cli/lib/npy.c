@@ -1,4 +1,4 @@
-/* npy.c — see npy.h. */
+/* npy.c — parse and write the headers of .npy files. */
 #include "cli/lib/npy.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ bool npy_recognise(const void *bytes, size_t n_bytes)
 	return n_bytes >= MAGIC_BYTES && !memcmp(bytes, MAGIC, MAGIC_BYTES);
 }
 
-/* The header dictionary is a Python literal with three known keys; NumPy writes it one way
- * only, so finding a key and reading what follows is enough.  NULL: no such key. */
+/* The text after a key of the header.  The header is a Python dictionary with three known keys, and NumPy writes it in
+ * one form only, so a search for the key is enough.  NULL: the key is missing. */
 static const char *after_key(const char *header, const char *key)
 {
 	const char *p = strstr(header, key);
@@ -36,7 +36,7 @@ static const char *after_key(const char *header, const char *key)
 	return p + strspn(p, " :");
 }
 
-/* (), (3,) or (3, 4) to 1, 3, 12; the first NPY_MAX_DIMS numbers are kept in dim. */
+/* Parse (), (3,) or (3, 4): *count becomes 1, 3 or 12; dim gets the first NPY_MAX_DIMS numbers. */
 static bool parse_shape(const char *p, size_t *count, uint64_t *dim, unsigned *n_dims)
 {
 	*count = 1;
@@ -80,11 +80,11 @@ static gpul_status parse_header(const char *header, const char *path, gpul_type 
 		snprintf(dtype, sizeof dtype, "%.*s", (int)(close - descr - 1), descr + 1);
 	if (dtype[0] == '>')
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: holds big-endian %s; save it with a.astype('%s')", path,
+				 "%s: contains big-endian %s; save it with a.astype('%s')", path,
 				 dtype, descrs[t]);
 	if (strcmp(dtype, descrs[t]) && !(t == GPUL_BF16 && !strcmp(dtype, "<V2")))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: holds elements of dtype %s, but a buffer of %s needs %s",
+				 "%s: contains elements of dtype %s, but a buffer of %s needs %s",
 				 path, dtype, gpul_type_name(t), descrs[t]);
 	if (!strncmp(order, "True", 4) && n_dims > 1)
 		return gpul_fail(
@@ -94,23 +94,23 @@ static gpul_status parse_header(const char *header, const char *path, gpul_type 
 	return GPUL_OK;
 }
 
-/* A copy of the header dictionary, ended by NUL, and where the data begins. */
+/* Copy the header dictionary as a NUL-terminated string, and find the offset of the data. */
 static gpul_status copy_header(const unsigned char *b, size_t n_bytes, const char *path,
 			       char **header, size_t *data_at, gpul_error *err)
 {
 	size_t prefix = n_bytes > MAGIC_BYTES && b[MAGIC_BYTES] >= 2 ? 12 : 10, header_bytes;
 
 	if (!npy_recognise(b, n_bytes) || n_bytes < prefix)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: not a whole .npy file", path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: the .npy file is truncated", path);
 	header_bytes = b[8] | (size_t)b[9] << 8;
 	if (prefix == 12)
 		header_bytes |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
 	if (header_bytes > n_bytes - prefix)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: the .npy header is cut short",
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: the .npy header is truncated",
 				 path);
 	*header = strndup((const char *)b + prefix, header_bytes);
 	if (!*header)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for its header", path);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the .npy header", path);
 	*data_at = prefix + header_bytes;
 	return GPUL_OK;
 }
@@ -132,8 +132,8 @@ gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_
 	data_bytes = n_bytes - data_at;
 	if (data_bytes % gpul_type_bytes(t) || data_bytes / gpul_type_bytes(t) != out->count)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: its shape says %zu elements of %zu bytes, but %zu bytes "
-				 "of data follow",
+				 "%s: the shape has %zu elements of %zu bytes, but the file has %zu bytes "
+				 "of data",
 				 path, out->count, gpul_type_bytes(t), data_bytes);
 	return GPUL_OK;
 }
@@ -151,11 +151,11 @@ static gpul_status describe_header(const char *header, const char *path, struct 
 				 path);
 	if (sscanf(descr, "'%7[^']'", dtype) != 1 || !(out->type = npy_type(dtype)))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: its elements are no plain little-endian numbers: %.24s",
+				 "%s: the elements are not plain little-endian numbers: %.24s",
 				 path, descr);
 	if (out->n_dims > NPY_MAX_DIMS)
 		return gpul_fail(err, GPUL_EFORMAT, (int)out->n_dims,
-				 "%s: has %u dimensions, and at most %d are kept: reshape it",
+				 "%s: has %u dimensions, the limit is %d; reshape the array",
 				 path, out->n_dims, NPY_MAX_DIMS);
 	return GPUL_OK;
 }
@@ -189,7 +189,7 @@ gpul_type npy_type(const char *dtype)
 	return GPUL_TYPE_NONE;
 }
 
-/* Prefix and header together are a multiple of 64 bytes, so that data can be mapped aligned. */
+/* Prefix and header together are a multiple of 64 bytes, so that mapped data is aligned. */
 size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims, char out[NPY_HEADER_BYTES])
 {
 	size_t bytes, n = 10;

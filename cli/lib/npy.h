@@ -1,8 +1,8 @@
-/* npy.h — NumPy's array files: what `@FILE` reads and `--save` writes.
+/* npy.h — NumPy's array files (.npy): read by `@FILE`, written by `--save`.
  *
  *     \x93NUMPY  major minor  header_bytes (u16; u32 from 2.0)  {'descr': '<f8', ...}\n  data
  *
- * Only what maps onto a buffer: one plain little-endian type, C order (or one dimension). */
+ * Supported are arrays that a buffer can hold: one plain little-endian type, C order (or one dimension). */
 #ifndef GPULOAD_CLI_LIB_NPY_H
 #define GPULOAD_CLI_LIB_NPY_H
 
@@ -15,21 +15,21 @@
 
 struct npy {
 	const unsigned char *data;  /* into the bytes that were parsed */
-	size_t count;               /* elements: the product of the shape */
+	size_t count;               /* number of elements: the product of the dimensions */
 };
 
-/** True when the bytes begin like a .npy file. */
+/** True if the bytes begin with the magic number of a .npy file. */
 bool npy_recognise(const void *bytes, size_t n_bytes);
 
-/** Parse a .npy file and check that it holds elements of type t.
+/** Parse a .npy file and check that its elements have type t.
  *
  * @bytes    the whole file
  * @n_bytes  its size in bytes
  * @path     for messages
- * @t        the wanted type; bf16, which NumPy lacks, is taken from '<u2' or '<V2'
+ * @t        the wanted type; for bf16, which NumPy does not have, '<u2' and '<V2' are accepted
  * @out      points into bytes
  * Errors  GPUL_EFORMAT not a .npy header, another dtype, big-endian, Fortran order with several
- *         dimensions, or data shorter or longer than the shape says
+ *         dimensions, or less or more data than the shape needs
  * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
 gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t,
@@ -37,41 +37,41 @@ gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_
 
 enum { NPY_MAX_DIMS = 4, NPY_HEADER_BYTES = 192 };
 
-/* What a .npy file is of: enough to make room for it before it is parsed. */
+/* Type and shape of a .npy file, enough to allocate a buffer before the file is parsed. */
 struct npy_about {
 	gpul_type type;
 	unsigned n_dims;
 	uint64_t dim[NPY_MAX_DIMS];
 };
 
-/** Read the type and the shape that a .npy file states.
+/** Read the type and the shape from the header of a .npy file.
  *
  * @bytes    the whole file
  * @n_bytes  its size in bytes
  * @path     for messages
- * @out      filled
- * Errors  GPUL_EFORMAT not a .npy header, a dtype that is no plain little-endian number, more
+ * @out      filled in
+ * Errors  GPUL_EFORMAT not a .npy header, a dtype that is not a plain little-endian number, more
  *         than NPY_MAX_DIMS dimensions
  * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
 gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path,
 			 struct npy_about *out, gpul_error *err);
 
-/* The dtype of a type, "<f4"; for bf16, which NumPy lacks, "<V2" as ml_dtypes has it.  NONE: "". */
+/* The dtype of a type, such as "<f4"; for bf16 "<V2", as the Python package ml_dtypes writes it; for NONE "". */
 const char *npy_dtype(gpul_type t);
-/* The type of a dtype; GPUL_TYPE_NONE: no plain number. */
+/* The type of a dtype; GPUL_TYPE_NONE: not a plain number. */
 gpul_type npy_type(const char *dtype);
 
-/* Make the header of a file of that type and shape; returns its size, a multiple of 64. */
+/* Write the header of a file of this type and shape to out; returns its size in bytes, a multiple of 64. */
 size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims,
 		  char out[NPY_HEADER_BYTES]);
 
 /** Write a one-dimensional .npy file.
  *
  * @path   created or overwritten
- * @t      element type; bf16 is written as '<u2', its bits
+ * @t      element type; bf16 elements are written as their bits, with dtype '<u2'
  * @data   count elements
- * @count  their number
+ * @count  number of elements
  * Errors  GPUL_ESYS cannot be written
  * Threads any thread may call
  * Source  NumPy Enhancement Proposal 1 */

@@ -1,4 +1,4 @@
-/* nvrtc_args.c — see nvrtc_args.h. */
+/* nvrtc_args.c — build the option list for NVRTC. */
 #include "cli/lib/nvrtc_args.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 static gpul_status no_memory(gpul_error *err)
 {
-	return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the compiler's options");
+	return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the compiler options");
 }
 
 gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from,

@@ -1,4 +1,4 @@
-/* out.c — see out.h. */
+/* out.c — append text and numbers to a growing buffer. */
 #include "cli/lib/out.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ bool out_reserve(struct out *o, size_t n)
 	at = o->failed ? NULL : realloc(o->at, room);
 	if (!at) {
 		o->failed = true;
-		o->n = o->room; /* so that nothing behind the gap is added */
+		o->n = o->room; /* so that out_bytes() adds nothing after the text that was lost */
 		return false;
 	}
 	o->at = at;
@@ -29,8 +29,8 @@ bool out_reserve(struct out *o, size_t n)
 	return true;
 }
 
-/* The digits of value, at the end of buf; where they begin. */
-static const char *digits(uint64_t value, char buf[20])
+/* Write the digits of value at the end of buf; returns the first digit. */
+static const char *write_digits(uint64_t value, char buf[20])
 {
 	char *p = buf + 20;
 
@@ -54,7 +54,7 @@ void out_add(struct out *o, const char *fmt, ...)
 void out_u64(struct out *o, uint64_t value)
 {
 	char buf[20];
-	const char *first = digits(value, buf);
+	const char *first = write_digits(value, buf);
 
 	out_bytes(o, first, (size_t)(buf + sizeof buf - first));
 }
@@ -88,7 +88,7 @@ void out_left(struct out *o, const char *text, size_t width)
 void out_right(struct out *o, uint64_t value, size_t width)
 {
 	char buf[20];
-	const char *first = digits(value, buf);
+	const char *first = write_digits(value, buf);
 	size_t n = (size_t)(buf + sizeof buf - first);
 
 	out_repeat(o, ' ', n < width ? width - n : 0);

@@ -1,11 +1,11 @@
-/* out.h — text that is made piece by piece and written in large blocks.
+/* out.h — a text buffer that is appended to piece by piece and written in large blocks.
  *
- *     struct out o = { 0 };                an empty one owns nothing
+ *     struct out o = { 0 };                an empty buffer owns no memory
  *     out_text(&o, "sm_"); out_u64(&o, 90);
  *     out_flush(&o);                       to stdout, in one write
  *
- * printf costs more than all else in a listing of 30,000 kernels: it reads its format anew for
- * each number.  Running out of memory sticks (.failed), so that a writer asks once, at the end. */
+ * In a listing of 30,000 kernels, printf costs more than everything else, because it parses its format for every
+ * number.  A failed allocation sets .failed, which stays set, so that a caller checks once, at the end. */
 #ifndef GPULOAD_CLI_LIB_OUT_H
 #define GPULOAD_CLI_LIB_OUT_H
 
@@ -19,14 +19,14 @@
 struct out {
 	char *at;      /* owned: out_free() */
 	size_t n, room;
-	bool failed;   /* no memory: what was added since is not there */
+	bool failed;   /* out of memory: text added afterwards was lost */
 };
 
 /* Make room for n more bytes; false: no memory. */
 bool out_reserve(struct out *o, size_t n);
 
-/* Add bytes; a NUL-terminated text; a number; n times the same character.  The first two are what
- * a listing spends its time in, and so are inline: the length of a literal is known then. */
+/* Append n bytes, or a NUL-terminated text.  Both are inline because a listing spends its time here, and so that the
+ * compiler knows the length of a literal. */
 static inline void out_bytes(struct out *o, const void *bytes, size_t n)
 {
 	if (n && (o->room - o->n >= n || out_reserve(o, n))) {
@@ -38,27 +38,29 @@ static inline void out_text(struct out *o, const char *text)
 {
 	out_bytes(o, text, strlen(text));
 }
+/* Append a decimal number. */
 void out_u64(struct out *o, uint64_t value);
-/* Add what printf would write, for what is short and seldom; cut off at 511 bytes. */
+/* Append formatted text as printf does, cut off at 511 bytes; slow, so only for rare text. */
 void out_add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Append n times the same character. */
 void out_repeat(struct out *o, char c, size_t n);
 
-/* Add a name out of a file: control characters become '?', so that no file can send a terminal
- * commands. */
+/* Append a name that was read from a file: control characters become '?', because such a name must not control the
+ * terminal. */
 void out_name(struct out *o, const char *name, size_t n);
 
-/* Add what fills a column: padded at the right to width bytes, or a number padded at the left. */
+/* Append a column: a text padded with blanks on the right to width bytes, or a number padded on the left. */
 void out_left(struct out *o, const char *text, size_t width);
 void out_right(struct out *o, uint64_t value, size_t width);
 
-/** Write to stdout, and empty the buffer; its room is kept.
+/** Write the text to stdout and empty the buffer; its memory is kept for reuse.
  *
- * @o  to be written; emptied even when that fails
- * Errors  GPUL_ENOMEM o failed; GPUL_ESYS stdout takes no more (native = errno; EPIPE: whoever
- *         read has gone)
+ * @o  the buffer; emptied also after a failure
+ * Errors  GPUL_ENOMEM o->failed is set; GPUL_ESYS stdout cannot be written (native = errno; EPIPE: the reader
+ *         has closed the pipe)
  * Threads one at a time
  * Source  - */
 gpul_status out_flush(struct out *o, gpul_error *err);
-void out_free(struct out *o); /* a zeroed one is fine; cannot fail */
+void out_free(struct out *o); /* a zeroed *o is fine; cannot fail */
 
 #endif

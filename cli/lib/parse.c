@@ -1,4 +1,4 @@
-/* parse.c — words to options and operands, by the option table. */
+/* parse.c — split a command line into options and operands, by the option table. */
 #include "cli/lib/command.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 const struct cli_opt cli_no_opts[] = { { 0 } };
 
-/* Which row a word such as "--grid=4" or "-Idir" names; *joined is the value written in the
- * same word, or NULL.  -1: none. */
+/* Find the row of an argument such as "--grid=4" or "-Idir"; *joined becomes the value in the same argument, or NULL.
+ * -1: unknown option. */
 static int find_opt(const struct cli_opt *opts, const char *word, const char **joined)
 {
 	bool is_long = word[1] == '-';
@@ -23,7 +23,7 @@ static int find_opt(const struct cli_opt *opts, const char *word, const char **j
 			*joined = name[1] ? name + 1 : NULL;
 			return i;
 		}
-		/* -std=c++17 is how compilers spell it: one dash is as good as two. */
+		/* Long options work with one dash, too, because compilers spell -std=c++17 so. */
 		if (opts[i].name[1] && strlen(opts[i].name) == n &&
 		    !strncmp(opts[i].name, name, n)) {
 			*joined = name[n] ? name + n + 1 : NULL;
@@ -46,9 +46,9 @@ static gpul_status unknown_option(const struct cli_opt *opts, const char *word, 
 			names[n++] = opts[i].name;
 	near = gpul_text_nearest(name, names, n);
 	if (near)
-		return gpul_fail(err, GPUL_EINVAL, 0, "no option %s; did you mean --%s?", word,
+		return gpul_fail(err, GPUL_EINVAL, 0, "unknown option %s; did you mean --%s?", word,
 				 near);
-	return gpul_fail(err, GPUL_EINVAL, 0, "no option %s; --help lists them", word);
+	return gpul_fail(err, GPUL_EINVAL, 0, "unknown option %s; --help lists the options", word);
 }
 
 static const char *dashes(const struct cli_opt *o)
@@ -56,7 +56,7 @@ static const char *dashes(const struct cli_opt *o)
 	return o->name[1] ? "--" : "-";
 }
 
-static gpul_status take_option(const struct cli_opt *opts, char *const *words, size_t n_words,
+static gpul_status parse_option(const struct cli_opt *opts, char *const *words, size_t n_words,
 			       size_t *i, struct cli_args *out, gpul_error *err)
 {
 	const char *word = words[*i], *value;
@@ -65,7 +65,7 @@ static gpul_status take_option(const struct cli_opt *opts, char *const *words, s
 	if (opt < 0)
 		return unknown_option(opts, word, err);
 	if (!opts[opt].value && value)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s%s takes no value, but was given '%s'",
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s%s takes no value, but the command line gives '%s'",
 				 dashes(&opts[opt]), opts[opt].name, value);
 	if (opts[opt].value && !value) {
 		if (*i + 1 == n_words)
@@ -86,7 +86,7 @@ gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_w
 	*out = (struct cli_args){ .given = calloc(n_words + 1, sizeof *out->given),
 				  .operands = calloc(n_words + 1, sizeof *out->operands) };
 	if (!out->given || !out->operands)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu words", n_words);
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", n_words);
 	for (size_t i = 0; st == GPUL_OK && i < n_words; i++) {
 		const char *w = words[i];
 
@@ -97,7 +97,7 @@ gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_w
 		else if (!strcmp(w, "--help") || !strcmp(w, "-h"))
 			out->help = true;
 		else
-			st = take_option(opts, words, n_words, &i, out, err);
+			st = parse_option(opts, words, n_words, &i, out, err);
 	}
 	if (st)
 		cli_args_free(out);

@@ -1,4 +1,4 @@
-/* progress.c — see progress.h. */
+/* progress.c — print and wipe the progress line. */
 #include "cli/lib/progress.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #define QUIET_NS 333000000u
 
-static void show(void *context, uint64_t done, uint64_t total)
+static void show_progress(void *context, uint64_t done, uint64_t total)
 {
 	struct progress *p = context;
 
@@ -26,7 +26,7 @@ void progress_begin(struct progress *p, const char *what)
 	*p = (struct progress){ .what = slash ? slash + 1 : what,
 				.on_terminal = isatty(STDERR_FILENO) != 0,
 				.started_ns = gpul_clock_ns(),
-				.hook = { show, p } };
+				.hook = { show_progress, p } };
 }
 
 void progress_wipe(struct progress *p)

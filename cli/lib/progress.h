@@ -1,8 +1,8 @@
-/* progress.h — how far a long scan has come, on a terminal and nowhere else.
+/* progress.h — a progress line for long scans, shown only if stderr is a terminal.
  *
- *     libcublasLt.so.13:  42%        on stderr, in place; wiped out when done
+ *     libcublasLt.so.13:  42%        on stderr, updated in place; wiped at the end
  *
- * Nothing shows before a scan has taken a third of a second: what is quick should not flicker. */
+ * The line appears after a third of a second, so that a quick scan does not flicker. */
 #ifndef GPULOAD_CLI_LIB_PROGRESS_H
 #define GPULOAD_CLI_LIB_PROGRESS_H
 
@@ -12,18 +12,18 @@
 #include "loader/image/images.h"
 
 struct progress {
-	const char *what;     /* of the line; borrowed */
+	const char *what;     /* text before the colon; borrowed */
 	bool on_terminal, shown;
 	uint64_t started_ns;
-	gpul_progress hook;   /* for gpul_images_open() and others; leads back here */
+	gpul_progress hook;   /* to be passed to gpul_images_open() and others; its context is this struct */
 };
 
-/** Begin; p must stay where it is while its hook is used.
+/** Start; *p must not move while its hook is in use.
  *
- * what may be a path: its last part is shown. */
+ * what is a name or a path; of a path only the last part is shown. */
 void progress_begin(struct progress *p, const char *what);
 
-/** Wipe the line out, before anything else is written or at the end; it may come back. */
+/** Wipe the line, before other output and at the end; the next progress report shows it again. */
 void progress_wipe(struct progress *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* stop.c — see stop.h. */
+/* stop.c — catch signals and pass them to poll() through an eventfd. */
 #include "cli/lib/stop.h"
 
 #include <errno.h>
@@ -11,19 +11,19 @@
 #include <unistd.h>
 
 static int wake_fd = -1;
-static volatile sig_atomic_t asked_by;
-static bool unread; /* stdout is a pipe whose reader has gone */
+static volatile sig_atomic_t caught_signal; /* 0: none yet */
+static bool reader_gone; /* stdout is a pipe whose reader has closed it */
 
-/* A handler and not signalfd: a driver's threads, which were there before, have these signals
- * unblocked, and one of them would take the signal and end the process. */
+/* This is a handler instead of a signalfd because the driver's threads, which exist already, do not block these
+ * signals: one of them would receive the signal and end the process. */
 static void on_signal(int number)
 {
 	const uint64_t one = 1;
 	int saved = errno;
 
-	asked_by = number;
-	if (write(wake_fd, &one, sizeof one) <
-	    0) { /* it cannot: an eventfd takes 2^64 - 2 of them */
+	caught_signal = number;
+	if (write(wake_fd, &one, sizeof one) < 0) {
+		/* cannot happen: an eventfd counts to 2^64 - 2 */
 	}
 	errno = saved;
 }
@@ -36,7 +36,7 @@ gpul_status stop_begin(gpul_error *err)
 
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wake_fd < 0)
-		return gpul_fail(err, GPUL_ESYS, errno, "no descriptor to hear of signals: %s",
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a descriptor for signals: %s",
 				 strerror(errno));
 	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
 		if (sigaction(caught[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
@@ -50,21 +50,21 @@ gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err)
 	struct pollfd fds[] = {
 		{ .fd = fd, .events = POLLIN },
 		{ .fd = wake_fd, .events = POLLIN },
-		{ .fd = STDOUT_FILENO, .events = 0 }, /* POLLERR comes unasked */
+		{ .fd = STDOUT_FILENO, .events = 0 }, /* poll() always reports POLLERR */
 	};
 
 	if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR)
 		return gpul_fail(err, GPUL_ESYS, errno, "poll: %s", strerror(errno));
 	if (fds[2].revents & POLLERR)
-		unread = true;
+		reader_gone = true;
 	return GPUL_OK;
 }
 
 const char *stop_asked(void)
 {
-	switch (asked_by) {
+	switch (caught_signal) {
 	case 0:
-		return unread ? "nobody reads what it says" : NULL;
+		return reader_gone ? "the reader of its output has ended" : NULL;
 	case SIGINT:
 		return "SIGINT";
 	case SIGTERM:

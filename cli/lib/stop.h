@@ -1,34 +1,32 @@
-/* stop.h — an end that is asked for (Ctrl-C, kill, a closed terminal): something to wait for.
+/* stop.h — wait for a request to stop: Ctrl-C, kill, a closed terminal.
  *
- * A command that offers memory to others shall say goodbye before it goes.  From stop_begin()
- * on, the first SIGINT, SIGTERM or SIGHUP asks for the end and no more; a second one ends the
- * process at once.  A signal that was ignored stays so (nohup; a shell script's background
- * jobs).  Nobody reading stdout any more asks for the end, too: so a command ends with the
- * program that started it and listens. */
+ * A command that shares memory must close its connections before it ends.  After stop_begin(), the first SIGINT,
+ * SIGTERM or SIGHUP only requests the end; a second one kills the process.  Signals that were ignored stay ignored
+ * (nohup, background jobs of a shell script).  If the reader of stdout closes the pipe, that is a request to stop,
+ * too: a command then ends together with the program that started it and reads its output. */
 #ifndef GPULOAD_CLI_LIB_STOP_H
 #define GPULOAD_CLI_LIB_STOP_H
 
 #include "core/error.h"
 
-/** Begin to catch; once a process.
+/** Start to catch the signals; call once per process, and only when there is something to close: until then a
+ * signal may kill the process.
  *
- * Not before there is something to end in order: until then a signal may just kill.
- *
- * Errors  GPUL_ESYS no descriptor is left
+ * Errors  GPUL_ESYS too many open descriptors
  * Threads the main thread
  * Source  Linux eventfd(2), POSIX sigaction() */
 gpul_status stop_begin(gpul_error *err);
 
-/** Wait until fd is readable, an end is asked for, or the time is over.
+/** Wait until fd is readable, a stop is requested, or the time-out expires.
  *
  * @fd          borrowed
- * @timeout_ms  < 0: for ever
+ * @timeout_ms  below 0: no time-out
  * Errors  GPUL_ESYS
  * Threads the main thread, after stop_begin()
  * Source  POSIX poll() */
 gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err);
 
-/* What asked for the end, in a few words: "SIGTERM"; NULL: nothing has. */
+/* The reason to stop, such as "SIGTERM"; NULL: no request to stop yet. */
 const char *stop_asked(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* tell.c — see tell.h. */
+/* tell.c — write a message to stderr with control characters replaced. */
 #include "cli/lib/tell.h"
 
 #include <stdarg.h>

@@ -1,11 +1,11 @@
-/* tell.h — a line on stderr. */
+/* tell.h — messages on stderr. */
 #ifndef GPULOAD_CLI_LIB_TELL_H
 #define GPULOAD_CLI_LIB_TELL_H
 
-/** Say "gpuload COMMAND: ..." on stderr, printf-like, behind all that stdout holds so far.
+/** Flush stdout, then write "gpuload COMMAND: ..." and a newline to stderr; the arguments are as for printf.
  *
- * What comes from a file may hold anything: control characters other than line ends and tabs become
- * '?', so that no file can send a terminal commands.  command NULL: "gpuload: ...".  One thread. */
+ * Control characters except newline and tab become '?', because a message may contain text from a file, and such text
+ * must not control the terminal.  command NULL: "gpuload: ...".  One thread at a time. */
 void cli_tell(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,4 +1,4 @@
-/* value.c — see value.h. */
+/* value.c — parse, load, store and print numbers of every element type. */
 #include "cli/lib/value.h"
 
 #include <ctype.h>
@@ -33,10 +33,10 @@ bool value_type_is_signed(gpul_type t)
 
 /* ---- 16-bit floats ----------------------------------------------------------------- */
 
-/* Layout of a small IEEE-like format: 1 sign bit, exponent, fraction. */
+/* A 16-bit IEEE-like format: sign bit, exponent, fraction; the exponents are those of 1.f x 2^e. */
 struct narrow {
 	int fraction_bits, min_exponent, max_exponent;
-}; /* exponents of 1.f x 2^e */
+};
 static const struct narrow f16 = { 10, -14, 15 }, bf16 = { 7, -126, 127 };
 
 static double narrow_to_double(const struct narrow *n, uint16_t bits)
@@ -53,7 +53,7 @@ static double narrow_to_double(const struct narrow *n, uint16_t bits)
 			    exponent - n->max_exponent - n->fraction_bits);
 }
 
-/* One rounding, from the double: going through f32 would round twice. */
+/* Round once, directly from the double, because a conversion through f32 would round twice. */
 static uint16_t double_to_narrow(const struct narrow *n, double f)
 {
 	int sign = signbit(f) ? 1 << 15 : 0;
@@ -68,8 +68,8 @@ static uint16_t double_to_narrow(const struct narrow *n, double f)
 	frexp(a, &exponent); /* a = m x 2^exponent, m in [0.5, 1) */
 	exponent = exponent - 1 < n->min_exponent || a == 0 ? n->min_exponent : exponent - 1;
 	scaled = nearbyint(ldexp(a, n->fraction_bits - exponent));
-	/* The exponent field is added, not or-ed: rounding up to the next power of two carries
-	 * into it, from subnormal to normal and from the largest number to infinity alike. */
+	/* The exponent field is added, not or-ed, because rounding up may carry into it: from subnormal to normal, or
+	 * from the largest number to infinity. */
 	if (exponent > n->max_exponent)
 		return (uint16_t)(sign | infinity);
 	return (uint16_t)(sign |
@@ -226,7 +226,7 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
 	shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
 	if (value_parse(GPUL_U64, number, &n, NULL) || n > SIZE_MAX >> shift)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%.*s' is not a size: a whole number, or one with K, M or G",
+				 "'%.*s' is not a size: expected a whole number, optionally followed by K, M or G",
 				 (int)text_bytes, text);
 	*out = (size_t)n << shift;
 	return GPUL_OK;
@@ -245,8 +245,8 @@ gpul_status value_parse_seconds(const char *option, const char *text, int *out_m
 	return GPUL_OK;
 }
 
-/* The fewest digits that read back as the same element: tried one by one, so that f16's 0.1 is
- * "0.1" and not what lies behind it. */
+/* The fewest digits that parse back to the same element, found by trying one digit more each time; so 0.1 in f16 is
+ * printed as "0.1", not 0.09997558593750. */
 static int digits_needed(gpul_type t, const void *bytes, double f)
 {
 	unsigned char again[8];
@@ -271,10 +271,9 @@ const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTE
 		return buf;
 	}
 	if (isnan(v.f))
-		return strcpy(buf, "nan"); /* never "-nan": the sign of a NaN says nothing */
+		return strcpy(buf, "nan"); /* never "-nan": the sign of a NaN has no meaning */
 	digits = digits_needed(t, bytes, v.f);
-	/* 10 and 65504, not 1e+01 and 6.55e+04: whole numbers are written out, up to 17 digits.
-	 */
+	/* Whole numbers of up to 17 digits are written out: 65504, not 6.55e+04. */
 	if (fabs(v.f) < 1e17)
 		for (int n = 1; fabs(v.f) >= power; n++, power *= 10)
 			digits = n >= digits ? n + 1 : digits;

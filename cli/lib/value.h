@@ -1,4 +1,4 @@
-/* value.h — numbers of every element type: read from text, kept as bytes, printed. */
+/* value.h — numbers of every element type: parse them, store them as bytes, print them. */
 #ifndef GPULOAD_CLI_LIB_VALUE_H
 #define GPULOAD_CLI_LIB_VALUE_H
 
@@ -11,43 +11,43 @@
 
 #define VALUE_TEXT_BYTES 40  /* room for any element as text */
 
-/* One number, wide enough for every type: floats in f, integers in i (two's complement). */
+/* A number of any type: floats in f, integers in i (two's complement). */
 struct value {
 	bool is_float, is_unsigned;
 	double f;
 	uint64_t i;
 };
 
-/** The type whose name is the first name_bytes of name ("f32"); GPUL_TYPE_NONE: none. */
+/** The type with the name in the first name_bytes bytes of name ("f32"); GPUL_TYPE_NONE: unknown. */
 gpul_type value_type(const char *name, size_t name_bytes);
 bool value_type_is_float(gpul_type t);
 bool value_type_is_signed(gpul_type t);  /* signed integer */
 
-/** Read a number of type t: decimal, 0x hexadecimal, floats also as 1e-3, inf, nan, 0x1p-3.
+/** Parse a number of type t: decimal or 0x hexadecimal; floats also as 1e-3, inf, nan, 0x1p-3.
  *
- * @t     the type it must fit
- * @text  all of it must be the number
- * @out   the number's gpul_type_bytes(t) bytes, little-endian as the GPU keeps them
- * Errors  GPUL_EINVAL not a number, or out of the type's range: the range is shown
+ * @t     type of the number
+ * @text  the number and nothing else
+ * @out   gets gpul_type_bytes(t) bytes, little-endian as on the GPU
+ * Errors  GPUL_EINVAL not a number, or out of the range of the type; the message gives the range
  * Threads any thread may call
  * Source  - */
 gpul_status value_parse(gpul_type t, const char *text, void *out, gpul_error *err);
 
-/** A size or count: decimal or 0x, then K, M or G (1024, 1024², 1024³).
+/** Parse a size or a count: decimal or 0x, optionally followed by K, M or G (1024, 1024², 1024³).
  *
- * @text        all of it must be the number
- * @text_bytes  its length
+ * @text        the number and nothing else
+ * @text_bytes  length of text
  * @out         the number
- * Errors  GPUL_EINVAL not such a number, or above SIZE_MAX
+ * Errors  GPUL_EINVAL not a size, or above SIZE_MAX
  * Threads any thread may call
  * Source  - */
 gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, gpul_error *err);
 
-/** Seconds as people write them ("5", "0.2"), in milliseconds, rounded up; INT_MAX at most.
+/** Parse a time in seconds ("5", "0.2") into milliseconds, rounded up and at most INT_MAX.
  *
- * @option  what it is for, as in messages: "wait"
- * @text    all of it must be the number
- * @out_ms  the time
+ * @option  name of the option for the message, such as "wait"
+ * @text    the number and nothing else
+ * @out_ms  the time in milliseconds
  * Errors  GPUL_EINVAL not a number, or below 0
  * Threads any thread may call
  * Source  - */
@@ -60,7 +60,7 @@ struct value value_load(gpul_type t, const void *bytes);
 void value_store_int(gpul_type t, uint64_t i, void *out);
 void value_store_float(gpul_type t, double f, void *out);
 
-/** The shortest text that reads back as the same element; returns buf. */
+/** Print an element with the fewest digits that parse back to it; returns buf. */
 const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTES]);
 
 #endif

@@ -142,7 +142,7 @@ faults() {
 @test "fill files of the wrong size, type or order" {
 	head -c 100 /dev/zero > raw
 	fails 1 "holds 25 elements of f32, but the buffer has 4" run "$vecadd" "f32[4]=@raw"
-	fails 1 "no whole number of f64" run "$vecadd" "f64[]=@raw"
+	fails 1 "is not a multiple of 8 bytes (f64)" run "$vecadd" "f64[]=@raw"
 	python3 - <<-'END'
 		def npy(name, descr, order, shape, n):
 		    h = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }" % (descr, order, shape)

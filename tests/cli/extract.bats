@@ -61,7 +61,7 @@ inputs() {
 	works extract "$vecadd" -o a/b/c --force
 	cmp a/b/c/vecadd.0.sm_75.ptx "$vecadd"
 	[[ $(ls -A a/b/c) == vecadd.0.sm_75.ptx ]] || show "leftovers"
-	fails 1 "is no folder" extract "$vecadd" -o a/b/c/vecadd.0.sm_75.ptx
+	fails 1 "is not a folder" extract "$vecadd" -o a/b/c/vecadd.0.sm_75.ptx
 	if [[ $(id -u) != 0 ]]; then
 		mkdir closed && chmod 500 closed
 		fails 1 "cannot be written" extract "$vecadd" -o closed

@@ -98,7 +98,7 @@ load helper
 	fails 2 "which verb?" fifo
 	fails 2 "no command 'fifo bunch'; did you mean bench?" fifo bunch
 	fails 2 "no command 'fifo xyzzy'; gpuload help fifo lists them" fifo xyzzy
-	fails 2 "no option --json" fifo --json
+	fails 2 "unknown option --json" fifo --json
 	fails 2 "takes options alone" fifo bench 3
 	fails 2 "did you mean --sizes" fifo bench --size 1
 	fails 2 "a power of two of slots, not 100" fifo bench --sizes 100

@@ -1,4 +1,4 @@
-/* test_arg.c — kernel arguments, fills and .npy files, as the command line writes them. */
+/* test_arg.c — kernel arguments, fills and .npy files as written on the command line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -48,7 +48,7 @@ static void write_file(const char *name, const void *bytes, size_t n)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* The first n elements of an ARG's contents, as text. */
+/* Parse an ARG and compare its first n elements, printed as text. */
 static void expect_elements(const char *text, size_t n, const char *elements)
 {
 	struct arg a;
@@ -78,7 +78,7 @@ static void expect_refused(const char *text, gpul_status status, const char *why
 	assert_null(a.data);
 }
 
-static void reads_scalars(void **state)
+static void parses_scalars(void **state)
 {
 	struct arg a;
 
@@ -93,7 +93,7 @@ static void reads_scalars(void **state)
 	arg_free(&a);
 }
 
-static void reads_buffers_of_every_fill(void **state)
+static void parses_buffers_with_every_fill(void **state)
 {
 	(void)state;
 	expect_elements("f64[4]=zeros", 4, "0 0 0 0");
@@ -104,14 +104,13 @@ static void reads_buffers_of_every_fill(void **state)
 	expect_elements("i32[4]=iota:-1", 4, "-1 0 1 2");
 	expect_elements("f32[4]=iota:1:0.25", 4, "1 1.25 1.5 1.75");
 	expect_elements("i32[3]=iota:10:-5", 3, "10 5 0");
-	expect_elements("inout:u8[258]=iota:254", 4, "254 255 0 1"); /* wraps */
+	expect_elements("inout:u8[258]=iota:254", 4, "254 255 0 1"); /* integers wrap around */
 }
 
-static void random_numbers_never_change(void **state)
+static void rand_gives_the_same_numbers_on_every_machine(void **state)
 {
 	(void)state;
-	/* splitmix64's published first outputs for seed 0: e220a8397b1dcdaf 6e789e6aa1b965f4
-	 * ... */
+	/* The published first outputs of splitmix64 for seed 0: e220a8397b1dcdaf 6e789e6aa1b965f4 ... */
 	expect_elements("u64[3]=rand", 3,
 			"16294208416658607535 7960286522194355700 487617019471545679");
 	expect_elements("u64[1]=rand:0", 1, "16294208416658607535");
@@ -120,7 +119,7 @@ static void random_numbers_never_change(void **state)
 	expect_elements("u64[2]=rand:1", 2, "10451216379200822465 13757245211066428519");
 }
 
-static void output_buffers_are_poisoned_and_tell_what_was_written(void **state)
+static void output_buffers_are_poisoned_so_that_unwritten_elements_are_found(void **state)
 {
 	struct arg a;
 	unsigned char data[8] = { 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 1, 0xA5, 0xA5 };
@@ -130,18 +129,18 @@ static void output_buffers_are_poisoned_and_tell_what_was_written(void **state)
 	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(a.data[i], 0xA5);
 	assert_true(arg_unwritten(&a, data, 0));
-	assert_false(arg_unwritten(&a, data, 4)); /* its group was written: A5 may be data */
+	assert_false(arg_unwritten(&a, data, 4)); /* another byte of its group of 4 was written, so A5 may be data */
 	arg_free(&a);
 	assert_int_equal(arg_parse("out:f32[2]", NULL, &a, NULL), GPUL_OK);
 	assert_true(arg_unwritten(&a, data, 0));
 	assert_false(arg_unwritten(&a, data, 1));
 	arg_free(&a);
 	assert_int_equal(arg_parse("out:u8[3]", NULL, &a, NULL), GPUL_OK);
-	assert_true(arg_unwritten(&a, data, 2)); /* the last group is cut */
+	assert_true(arg_unwritten(&a, data, 2)); /* the last group has fewer than 4 bytes */
 	arg_free(&a);
 }
 
-static void reads_structs_as_bytes(void **state)
+static void parses_structs_as_bytes(void **state)
 {
 	struct arg a;
 
@@ -162,7 +161,7 @@ static void reads_structs_as_bytes(void **state)
 	expect_refused("bytes=@nothing", GPUL_ESYS, "no such file");
 }
 
-static void refuses_what_is_no_argument(void **state)
+static void refuses_malformed_arguments(void **state)
 {
 	static const char *const bad[] = { "",
 					   "1024",
@@ -215,15 +214,15 @@ static void reads_raw_files_and_checks_their_size(void **state)
 	expect_elements("f32[3]=@raw", 3, "1 2.5 -3");
 	expect_elements("f32[]=@raw", 3, "1 2.5 -3");
 	expect_refused("f32[4]=@raw", GPUL_EFORMAT,
-		       "holds 3 elements of f32, but the buffer has 4");
-	expect_refused("f64[]=@raw", GPUL_EFORMAT, "12 bytes are no whole number of f64");
+		       "contains 3 elements of type f32, but the buffer has 4");
+	expect_refused("f64[]=@raw", GPUL_EFORMAT, "size 12 is not a multiple of 8 bytes (f64)");
 	expect_refused("f32[3]=@nothing", GPUL_ESYS, "no such file");
 	expect_refused("f32[3]=@.", GPUL_ESYS, "is a directory");
 	write_file("empty", "", 0);
 	expect_refused("f32[]=@empty", GPUL_EFORMAT, "is empty");
 }
 
-static void writes_npy_files_that_it_reads_again(void **state)
+static void reads_the_npy_files_that_it_writes(void **state)
 {
 	struct arg a, b;
 	char text[64];
@@ -242,10 +241,10 @@ static void writes_npy_files_that_it_reads_again(void **state)
 		arg_free(&b);
 	}
 	expect_refused("f32[37]=@a.npy", GPUL_EFORMAT, "dtype <f8");
-	expect_refused("f64[36]=@a.npy", GPUL_EFORMAT, "holds 37 elements");
+	expect_refused("f64[36]=@a.npy", GPUL_EFORMAT, "contains 37 elements");
 }
 
-/* A version 1.0 .npy file with this header and n_bytes of zeros. */
+/* Write a version 1.0 .npy file with this header and n_bytes zero bytes of data. */
 static void write_npy_header(const char *header, size_t n_bytes)
 {
 	unsigned char file[512] = "\x93NUMPY\x01";
@@ -256,7 +255,7 @@ static void write_npy_header(const char *header, size_t n_bytes)
 	write_file("h.npy", file, 10 + n + n_bytes);
 }
 
-static void explains_npy_files_that_do_not_fit(void **state)
+static void explains_why_an_npy_file_does_not_fit(void **state)
 {
 	(void)state;
 	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }", 48);
@@ -273,22 +272,22 @@ static void explains_npy_files_that_do_not_fit(void **state)
 			 48);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "a structured type");
 	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", 47);
-	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "47 bytes of data follow");
+	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "the file has 47 bytes of data");
 	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999, "
 			 "99999999999), }",
 			 8);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "not a .npy header");
 	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (0,), }", 0);
-	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "holds 0 elements");
+	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "contains 0 elements");
 	write_npy_header("{'descr': '<f8', 'fortran_order'", 0);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "not a .npy header");
 	write_file("h.npy", "\x93NUMPY\x01", 7);
-	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "not a whole .npy file");
+	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "the .npy file is truncated");
 	write_file("h.npy", "\x93NUMPY\x01\x00\xff\xff{}", 12);
-	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "cut short");
+	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "the .npy header is truncated");
 }
 
-static void says_when_a_file_cannot_be_written(void **state)
+static void reports_a_file_that_cannot_be_written(void **state)
 {
 	gpul_error err = { 0 };
 
@@ -300,16 +299,16 @@ static void says_when_a_file_cannot_be_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_scalars),
-		cmocka_unit_test(reads_buffers_of_every_fill),
-		cmocka_unit_test(random_numbers_never_change),
-		cmocka_unit_test(output_buffers_are_poisoned_and_tell_what_was_written),
-		cmocka_unit_test(reads_structs_as_bytes),
-		cmocka_unit_test(refuses_what_is_no_argument),
+		cmocka_unit_test(parses_scalars),
+		cmocka_unit_test(parses_buffers_with_every_fill),
+		cmocka_unit_test(rand_gives_the_same_numbers_on_every_machine),
+		cmocka_unit_test(output_buffers_are_poisoned_so_that_unwritten_elements_are_found),
+		cmocka_unit_test(parses_structs_as_bytes),
+		cmocka_unit_test(refuses_malformed_arguments),
 		cmocka_unit_test(reads_raw_files_and_checks_their_size),
-		cmocka_unit_test(writes_npy_files_that_it_reads_again),
-		cmocka_unit_test(explains_npy_files_that_do_not_fit),
-		cmocka_unit_test(says_when_a_file_cannot_be_written),
+		cmocka_unit_test(reads_the_npy_files_that_it_writes),
+		cmocka_unit_test(explains_why_an_npy_file_does_not_fit),
+		cmocka_unit_test(reports_a_file_that_cannot_be_written),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

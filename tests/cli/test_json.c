@@ -1,4 +1,4 @@
-/* test_json.c — JSON that is written as it is made, and the text under it. */
+/* test_json.c — the JSON writer and the text buffer below it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 
 #include "cli/lib/json.h"
 
-/* What was made; ends the writer. */
-static void assert_made(struct json *j, const char *text)
+/* Compare the text that was written, and free it. */
+static void assert_written(struct json *j, const char *text)
 {
 	assert_false(j->out.failed);
 	assert_int_equal(j->out.n, strlen(text));
@@ -20,7 +20,7 @@ static void assert_made(struct json *j, const char *text)
 	j->comma = false;
 }
 
-static void puts_commas_where_they_belong(void **state)
+static void puts_commas_between_values(void **state)
 {
 	struct json j = { 0 };
 
@@ -34,7 +34,7 @@ static void puts_commas_where_they_belong(void **state)
 	json_null(&j, "nothing");
 	json_end(&j, '}');
 	json_end(&j, '}');
-	assert_made(&j, "{\"none\":[],\"some\":[1,0,4294967295],"
+	assert_written(&j, "{\"none\":[],\"some\":[1,0,4294967295],"
 			"\"inside\":{\"yes\":true,\"nothing\":null}}");
 }
 
@@ -52,11 +52,11 @@ static void writes_numbers_with_all_their_digits(void **state)
 	json_element(&j, NULL, GPUL_F64, &(double){ (double)NAN });
 	json_element(&j, NULL, GPUL_U64, &(uint64_t){ UINT64_MAX });
 	json_end(&j, ']');
-	assert_made(&j, "[18446744073709551615,-9223372036854775808,0.1,0.33333333333333331,"
+	assert_written(&j, "[18446744073709551615,-9223372036854775808,0.1,0.33333333333333331,"
 			"null,\"nan\",18446744073709551615]");
 }
 
-static void escapes_what_json_cannot_hold(void **state)
+static void escapes_control_characters_quotes_and_invalid_utf8(void **state)
 {
 	static const struct {
 		const char *text, *json;
@@ -66,7 +66,7 @@ static void escapes_what_json_cannot_hold(void **state)
 		{ "a\"b\\c/d", "\"a\\\"b\\\\c/d\"" },
 		{ "seven77\n\t\x01\x7f", "\"seven77\\n\\u0009\\u0001\x7f\"" },
 		{ "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"" },
-		/* Not UTF-8: a lone byte, one too few, too long a form, a surrogate, too large. */
+		/* Not UTF-8: a stray byte, a truncated sequence, an overlong form, a surrogate, a code point above U+10FFFF. */
 		{ "\xff", "\"\\ufffd\"" },
 		{ "\xe2\x82", "\"\\ufffd\\ufffd\"" },
 		{ "\xc0\xaf", "\"\\ufffd\\ufffd\"" },
@@ -79,12 +79,12 @@ static void escapes_what_json_cannot_hold(void **state)
 		struct json j = { 0 };
 
 		json_text(&j, NULL, rows[i].text);
-		assert_made(&j, rows[i].json);
+		assert_written(&j, rows[i].json);
 	}
 }
 
-/* The fast way looks at eight bytes at once: every byte at every place of them. */
-static void escapes_every_byte_wherever_it_stands(void **state)
+/* The fast path tests eight bytes at once, so every byte value is tested at every position. */
+static void escapes_every_byte_value_at_every_position(void **state)
 {
 	(void)state;
 	for (int c = 1; c < 256; c++)
@@ -111,16 +111,16 @@ static void pads_columns(void **state)
 	out_right(&j.out, 0, 3);
 	out_right(&j.out, 12345, 3);
 	out_name(&j.out, "a\x1b[1m\n\xc3\xa9", 8);
-	assert_made(&j, "ab  abcdef  012345a?[1m?\xc3\xa9");
+	assert_written(&j, "ab  abcdef  012345a?[1m?\xc3\xa9");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(puts_commas_where_they_belong),
+		cmocka_unit_test(puts_commas_between_values),
 		cmocka_unit_test(writes_numbers_with_all_their_digits),
-		cmocka_unit_test(escapes_what_json_cannot_hold),
-		cmocka_unit_test(escapes_every_byte_wherever_it_stands),
+		cmocka_unit_test(escapes_control_characters_quotes_and_invalid_utf8),
+		cmocka_unit_test(escapes_every_byte_value_at_every_position),
 		cmocka_unit_test(pads_columns),
 	};
 

@@ -1,4 +1,4 @@
-/* test_npy.c — NumPy's files: type and shape there and back. */
+/* test_npy.c — .npy headers: writing and reading type and shape. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 #include "cli/lib/npy.h"
 
-static void a_header_says_what_it_was_made_of(void **state)
+static void a_header_contains_the_type_and_the_shape(void **state)
 {
 	(void)state;
 	for (gpul_type t = GPUL_TYPE_NONE + 1; t < GPUL_N_TYPES; t++) {
@@ -27,7 +27,7 @@ static void a_header_says_what_it_was_made_of(void **state)
 				fail_msg("%s", err.text);
 			assert_int_equal(about.n_dims, n_dims);
 			assert_memory_equal(about.dim, dim, n_dims * sizeof *dim);
-			/* NumPy has no bf16: its bits are kept as u16. */
+			/* NumPy has no bf16: the bits are stored as u16. */
 			assert_int_equal(about.type, t == GPUL_BF16 ? GPUL_U16 : t);
 		}
 	}
@@ -44,7 +44,7 @@ static void the_largest_shape_fits_into_a_header(void **state)
 	assert_non_null(memmem(header, n, "18446744073709551615), }", 24));
 }
 
-static void a_header_that_is_cut_anywhere_is_refused(void **state)
+static void refuses_a_header_truncated_at_any_byte(void **state)
 {
 	const uint64_t dim[] = { 3, 4 };
 	char header[NPY_HEADER_BYTES];
@@ -55,7 +55,7 @@ static void a_header_that_is_cut_anywhere_is_refused(void **state)
 		struct npy_about about;
 		gpul_error err = { 0 };
 		char *exact =
-			malloc(cut + 1); /* of just that size, for the sanitizer to watch */
+			malloc(cut + 1); /* exactly this size, so that AddressSanitizer finds reads past the end */
 
 		assert_non_null(exact);
 		memcpy(exact, header, cut);
@@ -65,14 +65,14 @@ static void a_header_that_is_cut_anywhere_is_refused(void **state)
 	}
 }
 
-static void what_is_no_plain_array_is_refused(void **state)
+static void refuses_arrays_of_other_than_plain_numbers(void **state)
 {
 	static const struct {
 		const char *was, *is, *why;
 	} rows[] = {
-		{ "'<i4'", "'>i4'", "no plain little-endian numbers" },
-		{ "'<i4'", "'<U9'", "no plain little-endian numbers" },
-		{ "'<i4'", "[('a'", "no plain little-endian numbers" },
+		{ "'<i4'", "'>i4'", "not plain little-endian numbers" },
+		{ "'<i4'", "'<U9'", "not plain little-endian numbers" },
+		{ "'<i4'", "[('a'", "not plain little-endian numbers" },
 		{ "(3, 4)", "(x, 4)", "not a .npy header" },
 		{ "'shape'", "'shepa'", "not a .npy header" },
 		{ "(3, 4)", "(3,4,5,6,7)", "5 dimensions" },
@@ -95,7 +95,7 @@ static void what_is_no_plain_array_is_refused(void **state)
 	}
 }
 
-static void dtypes_and_types_lead_to_each_other(void **state)
+static void every_type_converts_to_a_dtype_and_back(void **state)
 {
 	(void)state;
 	for (gpul_type t = GPUL_TYPE_NONE + 1; t < GPUL_N_TYPES; t++)
@@ -108,11 +108,11 @@ static void dtypes_and_types_lead_to_each_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_header_says_what_it_was_made_of),
+		cmocka_unit_test(a_header_contains_the_type_and_the_shape),
 		cmocka_unit_test(the_largest_shape_fits_into_a_header),
-		cmocka_unit_test(a_header_that_is_cut_anywhere_is_refused),
-		cmocka_unit_test(what_is_no_plain_array_is_refused),
-		cmocka_unit_test(dtypes_and_types_lead_to_each_other),
+		cmocka_unit_test(refuses_a_header_truncated_at_any_byte),
+		cmocka_unit_test(refuses_arrays_of_other_than_plain_numbers),
+		cmocka_unit_test(every_type_converts_to_a_dtype_and_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_parse.c — the command line, by an option table. */
+/* test_parse.c — parsing a command line with an option table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ static gpul_status parse(struct cli_args *out, gpul_error *err, const char **wor
 }
 #define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
 
-static void takes_options_before_between_and_after_operands(void **state)
+static void accepts_options_before_between_and_after_operands(void **state)
 {
 	struct cli_args a;
 
@@ -38,13 +38,13 @@ static void takes_options_before_between_and_after_operands(void **state)
 	assert_int_equal(a.n_operands, 2);
 	assert_string_equal(a.operands[0], "file");
 	assert_string_equal(a.operands[1], "i32=-5");
-	assert_string_equal(cli_value(&a, GRID), "8"); /* the last one counts */
+	assert_string_equal(cli_value(&a, GRID), "8"); /* the last use wins */
 	assert_string_equal(cli_value(&a, JSON), "");
 	assert_null(cli_value(&a, STD));
 	cli_args_free(&a);
 }
 
-static void spells_compiler_options_as_compilers_do(void **state)
+static void accepts_the_spellings_of_compiler_options(void **state)
 {
 	struct cli_args a;
 
@@ -68,7 +68,7 @@ static void two_dashes_end_the_options(void **state)
 	cli_args_free(&a);
 }
 
-static void sees_a_wish_for_help(void **state)
+static void recognises_a_request_for_help(void **state)
 {
 	struct cli_args a;
 
@@ -78,23 +78,23 @@ static void sees_a_wish_for_help(void **state)
 	cli_args_free(&a);
 }
 
-static void explains_what_is_wrong(void **state)
+static void explains_each_mistake_in_the_options(void **state)
 {
 	static const struct {
 		const char *word, *why;
 	} bad[] = {
 		{ "--gird", "did you mean --grid?" },
-		{ "--frobnicate", "no option --frobnicate" },
-		{ "-x", "no option -x" },
+		{ "--frobnicate", "unknown option --frobnicate" },
+		{ "-x", "unknown option -x" },
 		{ "--grid", "--grid needs a value: X" },
 		{ "-I", "-I needs a value: DIR" },
 		{ "--json=yes", "--json takes no value" },
 		{ "--gird=5", "did you mean --grid?" },
-		{ "--=", "no option --=" },
+		{ "--=", "unknown option --=" },
 		{ "--"
 		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 		  "a",
-		  "no option" },
+		  "unknown option" },
 	};
 
 	(void)state;
@@ -112,11 +112,11 @@ static void explains_what_is_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_options_before_between_and_after_operands),
-		cmocka_unit_test(spells_compiler_options_as_compilers_do),
+		cmocka_unit_test(accepts_options_before_between_and_after_operands),
+		cmocka_unit_test(accepts_the_spellings_of_compiler_options),
 		cmocka_unit_test(two_dashes_end_the_options),
-		cmocka_unit_test(sees_a_wish_for_help),
-		cmocka_unit_test(explains_what_is_wrong),
+		cmocka_unit_test(recognises_a_request_for_help),
+		cmocka_unit_test(explains_each_mistake_in_the_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

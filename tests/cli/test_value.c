@@ -1,4 +1,4 @@
-/* test_value.c — numbers of every type. */
+/* test_value.c — parsing, storing and printing numbers of every type. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static void expect_refused(gpul_type t, const char *text, const char *why)
 		fail_msg("%s=%s: expected '%s' in: %s", gpul_type_name(t), text, why, err.text);
 }
 
-static void reads_integers_of_every_width(void **state)
+static void parses_integers_of_every_width(void **state)
 {
 	(void)state;
 	expect_text(GPUL_I8, "-128", "-128");
@@ -41,11 +41,11 @@ static void reads_integers_of_every_width(void **state)
 	expect_text(GPUL_U32, "0xFFFFFFFF", "4294967295");
 	expect_text(GPUL_I64, "-9223372036854775808", "-9223372036854775808");
 	expect_text(GPUL_U64, "18446744073709551615", "18446744073709551615");
-	expect_text(GPUL_I32, "010", "10"); /* a leading zero is no octal */
+	expect_text(GPUL_I32, "010", "10"); /* a leading zero does not mean octal */
 	expect_text(GPUL_U32, "-0", "0");
 }
 
-static void refuses_what_is_out_of_range_and_shows_the_range(void **state)
+static void refuses_numbers_out_of_range_and_shows_the_range(void **state)
 {
 	(void)state;
 	expect_refused(GPUL_I8, "300", "300 is out of the range of i8 (-128 to 127)");
@@ -58,7 +58,7 @@ static void refuses_what_is_out_of_range_and_shows_the_range(void **state)
 	expect_refused(GPUL_F64, "-1e400", "out of the range of f64");
 }
 
-static void refuses_what_is_no_number(void **state)
+static void refuses_text_that_is_not_a_number(void **state)
 {
 	(void)state;
 	expect_refused(GPUL_I32, "", "not a whole number");
@@ -72,7 +72,7 @@ static void refuses_what_is_no_number(void **state)
 	expect_refused(GPUL_F64, " 1", "not a number");
 }
 
-static void prints_the_shortest_text_that_reads_back(void **state)
+static void prints_the_shortest_text_that_parses_back_to_the_number(void **state)
 {
 	(void)state;
 	expect_text(GPUL_F32, "0.1", "0.1");
@@ -93,7 +93,7 @@ static void prints_the_shortest_text_that_reads_back(void **state)
 	expect_text(GPUL_F64, "0x1p-3", "0.125");
 }
 
-static void rounds_to_sixteen_bits_once_and_to_even(void **state)
+static void rounds_to_16_bits_once_and_to_even(void **state)
 {
 	static const struct {
 		gpul_type t;
@@ -111,7 +111,7 @@ static void rounds_to_sixteen_bits_once_and_to_even(void **state)
 		{ GPUL_F16, 0x1.ffcp-15, 0x0400 },
 		{ GPUL_F16, 1.0 + 0x1p-11, 0x3c00 },
 		{ GPUL_F16, 1.0 + 0x1p-11 + 0x1p-40,
-		  0x3c01 }, /* f32 on the way would lose the last bit */
+		  0x3c01 }, /* a conversion through f32 would lose the last bit */
 		{ GPUL_BF16, 1.0, 0x3f80 },
 		{ GPUL_BF16, 0x1.fep127, 0x7f7f },
 		{ GPUL_BF16, 0x1.ffp127, 0x7f80 },
@@ -129,7 +129,7 @@ static void rounds_to_sixteen_bits_once_and_to_even(void **state)
 	}
 }
 
-static void all_sixteen_bit_floats_survive_a_round_trip(void **state)
+static void all_16_bit_floats_survive_a_round_trip(void **state)
 {
 	static const gpul_type types[] = { GPUL_F16, GPUL_BF16 };
 
@@ -146,7 +146,7 @@ static void all_sixteen_bit_floats_survive_a_round_trip(void **state)
 		}
 }
 
-static void reads_sizes_with_suffixes(void **state)
+static void parses_sizes_with_suffixes(void **state)
 {
 	size_t n;
 
@@ -169,13 +169,13 @@ static void reads_sizes_with_suffixes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_integers_of_every_width),
-		cmocka_unit_test(refuses_what_is_out_of_range_and_shows_the_range),
-		cmocka_unit_test(refuses_what_is_no_number),
-		cmocka_unit_test(prints_the_shortest_text_that_reads_back),
-		cmocka_unit_test(rounds_to_sixteen_bits_once_and_to_even),
-		cmocka_unit_test(all_sixteen_bit_floats_survive_a_round_trip),
-		cmocka_unit_test(reads_sizes_with_suffixes),
+		cmocka_unit_test(parses_integers_of_every_width),
+		cmocka_unit_test(refuses_numbers_out_of_range_and_shows_the_range),
+		cmocka_unit_test(refuses_text_that_is_not_a_number),
+		cmocka_unit_test(prints_the_shortest_text_that_parses_back_to_the_number),
+		cmocka_unit_test(rounds_to_16_bits_once_and_to_even),
+		cmocka_unit_test(all_16_bit_floats_survive_a_round_trip),
+		cmocka_unit_test(parses_sizes_with_suffixes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
