@@ -81,14 +81,6 @@ static gpul_status list_compiled(struct ls *ls, gpul_source *source, gpul_error 
 
 /* ---- what is not there ------------------------------------------------------------- */
 
-void ls_tell_no_match(struct ls *ls, const char *path)
-{
-	if (!ls->filter.match)
-		return;
-	ls->failed = true;
-	cli_tell("ls", "%s: none of the kernels is called '%s'", path, ls->filter.match);
-}
-
 /* JSON has its object, though there is nothing in it. */
 static void tell_no_images(struct ls *ls, gpul_source *source, const gpul_images *images)
 {

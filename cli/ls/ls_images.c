@@ -1,23 +1,16 @@
-/* ls_images.c — the images of a file, from the file's own tables: nothing is unpacked. */
+/* ls_images.c — list the images of a file from its tables, without unpacking them. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/ls/ls.h"
 
-#define BLOCK_BYTES 262144 /* what is written at once */
+#define BLOCK_BYTES 262144 /* written to stdout at once */
 
-size_t ls_image_index(const gpul_images *images, const gpul_image *image)
-{
-	size_t n;
-
-	return (size_t)(image - gpul_images_all(images, &n));
-}
-
-/* ---- the head ---------------------------------------------------------------------- */
+/* ---- the first line ---------------------------------------------------------------------- */
 
 struct tally {
 	size_t n, of, ptx, cubin, lto;
-	struct { uint16_t sm; char suffix; } arch[64]; /* so many there never were; in order */
+	struct { uint16_t sm; char suffix; } arch[64]; /* sorted; CUDA has fewer than 64 architectures */
 	size_t n_arch;
 };
 
@@ -40,7 +33,7 @@ static void tally_arch(struct tally *t, const gpul_image *image)
 	t->arch[i].suffix = image->suffix;
 }
 
-static struct tally count(const struct image_filter *filter, const gpul_images *images)
+static struct tally count_images(const struct image_filter *filter, const gpul_images *images)
 {
 	struct tally t = { 0 };
 	const gpul_image *all = gpul_images_all(images, &t.of);
@@ -71,7 +64,7 @@ static void out_kind(struct out *o, const char **between, size_t n, gpul_image_k
 void ls_text_head(struct out *o, const struct ls *ls, const char *path,
 		  const gpul_images *images)
 {
-	struct tally t = count(&ls->filter, images);
+	struct tally t = count_images(&ls->filter, images);
 	const char *between = ": ";
 
 	out_name(o, path, strlen(path));
@@ -98,8 +91,8 @@ void ls_text_head(struct out *o, const struct ls *ls, const char *path,
 
 struct widths { size_t section, member; };
 
-/* Widths of the columns that hold names. */
-static struct widths measure(const gpul_images *images, const gpul_image *all, size_t n)
+/* The widths of the columns for section and member. */
+static struct widths measure_columns(const gpul_images *images, const gpul_image *all, size_t n)
 {
 	struct widths w = { strlen("section"), 0 };
 	uint32_t last = UINT32_MAX;
@@ -156,7 +149,7 @@ static gpul_status print_table(const struct ls *ls, const char *path,
 {
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
-	struct widths w = measure(images, all, n);
+	struct widths w = measure_columns(images, all, n);
 	struct out o = { 0 };
 	gpul_status st = GPUL_OK;
 

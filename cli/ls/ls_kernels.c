@@ -1,4 +1,4 @@
-/* ls_kernels.c — the kernels of a file's images, in the order of the file. */
+/* ls_kernels.c — list the kernels of every image of a file, in file order. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,28 +7,28 @@
 #include "cli/lib/progress.h"
 #include "cli/lib/tell.h"
 
-#define BLOCK_BYTES    262144 /* what is written at once */
-#define DAMAGED_SHOWN  10
+#define BLOCK_BYTES    262144 /* written to stdout at once */
+#define DAMAGED_SHOWN  10     /* messages about damaged images */
 
-struct listing { /* one file's */
+struct listing { /* of one file */
 	struct ls *ls;
 	const char *path;
 	const gpul_images *images;
-	bool page; /* the file is one image: a paragraph for each kernel */
-	struct json json; /* text is made in json.out, too */
+	bool page; /* the file is a single image: print a paragraph per kernel */
+	struct json json; /* json.out is also the buffer for text output */
 	struct progress progress;
 	size_t n_kernels, n_images, n_damaged;
 };
 
-static bool wanted(const gpul_image *image, void *context)
+static bool is_wanted(const gpul_image *image, void *context)
 {
 	const struct listing *l = context;
 
 	return image_filter_takes(&l->ls->filter, image);
 }
 
-/* One line on stderr; listing goes on. */
-static void tell_damaged(struct listing *l, const gpul_image *image, const gpul_error *failed)
+/* Report a damaged image in one line on stderr; the listing continues. */
+static void report_damaged(struct listing *l, const gpul_image *image, const gpul_error *failed)
 {
 	const gpul_place *place = gpul_images_place(l->images, image);
 	char arch[16];
@@ -42,7 +42,7 @@ static void tell_damaged(struct listing *l, const gpul_image *image, const gpul_
 		 place->member ? ")" : "", ls_image_index(l->images, image),
 		 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
 		 *place->section ? ", " : "", place->section, image->offset,
-		 (int)strcspn(failed->text, "\n"), failed->text); /* no source beside it */
+		 (int)strcspn(failed->text, "\n"), failed->text); /* only the first line, without quoted source */
 }
 
 /* ---- one image --------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ static void add_text(struct listing *l, const gpul_image *image, const gpul_kern
 		return;
 	ls_text_image(o, l->images, image);
 	out_text(o, failed ? ": damaged\n" : image->kind == GPUL_IMAGE_LTO ?
-			": kernels are made when it is linked\n" : ": no kernels\n");
+			": LTO code, its kernels are compiled when it is linked\n" : ": no kernels\n");
 }
 
 static void add_json(struct listing *l, const gpul_image *image, const gpul_kernel_table *t,
@@ -116,13 +116,13 @@ static void add_json(struct listing *l, const gpul_image *image, const gpul_kern
 	ls_json_image_end(j, l->images, image);
 }
 
-static gpul_status visit(const gpul_image *image, const gpul_kernel_table *table,
+static gpul_status list_image(const gpul_image *image, const gpul_kernel_table *table,
 			 const gpul_error *failed, void *context, gpul_error *err)
 {
 	struct listing *l = context;
 
 	if (failed)
-		tell_damaged(l, image, failed);
+		report_damaged(l, image, failed);
 	l->n_images++;
 	if (l->ls->json)
 		add_json(l, image, table, failed);
@@ -136,7 +136,7 @@ static gpul_status visit(const gpul_image *image, const gpul_kernel_table *table
 
 /* ---- the file ---------------------------------------------------------------------- */
 
-static void begin(struct listing *l)
+static void begin_listing(struct listing *l)
 {
 	if (l->ls->json) {
 		json_begin(&l->json, NULL, '{');
@@ -147,13 +147,13 @@ static void begin(struct listing *l)
 	}
 }
 
-static gpul_status end(struct listing *l, gpul_error *err)
+static gpul_status end_listing(struct listing *l, gpul_error *err)
 {
 	if (l->n_damaged > DAMAGED_SHOWN)
 		cli_tell("ls", "%s: %zu more images are damaged", l->path,
 			 l->n_damaged - DAMAGED_SHOWN);
 	if (l->n_images && !l->n_kernels && !l->n_damaged)
-		ls_tell_no_match(l->ls, l->path);
+		ls_report_no_match(l->ls, l->path);
 	if (!l->ls->json && l->n_images > 1) {
 		out_text(&l->json.out, "\n");
 		out_u64(&l->json.out, l->n_kernels);
@@ -177,12 +177,12 @@ gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *image
 	gpul_status st;
 
 	l.page = n == 1 && all[0].offset == 0 && !gpul_images_place(images, all)->member;
-	begin(&l);
+	begin_listing(&l);
 	progress_begin(&l.progress, path);
-	st = gpul_kernels_visit(images, wanted, visit, &l, &l.progress.hook, err);
+	st = gpul_kernels_visit(images, is_wanted, list_image, &l, &l.progress.hook, err);
 	progress_wipe(&l.progress);
 	if (st == GPUL_OK)
-		st = end(&l, err);
+		st = end_listing(&l, err);
 	out_free(&l.json.out);
 	return st;
 }

@@ -228,7 +228,7 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 	st = rows ? collect(ls, m, rows, &n, err)
 		  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u kernels", m->n_funcs);
 	if (st == GPUL_OK && n == 0)
-		ls_tell_no_match(ls, path);
+		ls_report_no_match(ls, path);
 	if (st == GPUL_OK && ls->json)
 		st = print_json(ls, path, image, m, rows, n, err);
 	else if (st == GPUL_OK)

@@ -1,10 +1,11 @@
-/* ls_text.c — an image and a kernel as people read them. */
+/* ls_text.c — write an image or a kernel as text. */
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/lib/tell.h"
 #include "cli/ls/ls.h"
 
-#define TYPE_SHOWN 60 /* columns of a parameter's type; templates of templates have thousands */
+#define TYPE_SHOWN 60 /* columns of a parameter type; types of nested templates may have thousands */
 
 const char *ls_ptx_type(const gpul_kernel_param *p, char buf[24])
 {
@@ -16,6 +17,14 @@ const char *ls_ptx_type(const gpul_kernel_param *p, char buf[24])
 	if (one && one != p->bytes)
 		snprintf(buf + strlen(buf), 24 - strlen(buf), "[%u]", p->bytes / one);
 	return buf;
+}
+
+void ls_report_no_match(struct ls *ls, const char *path)
+{
+	if (!ls->filter.match)
+		return;
+	ls->failed = true;
+	cli_tell("ls", "%s: no kernel matches '%s'", path, ls->filter.match);
 }
 
 void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *image)
@@ -54,8 +63,8 @@ void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *i
 	out_text(o, " bytes");
 }
 
-/* "2,1,1" of a cluster. */
-static void dims_text(char buf[40], const uint32_t d[3])
+/* Format dimensions as "2,1,1". */
+static void format_dims(char buf[40], const uint32_t d[3])
 {
 	snprintf(buf, 40, "%u,%u,%u", d[0], d[1] ? d[1] : 1, d[2] ? d[2] : 1);
 }
@@ -72,14 +81,14 @@ static void out_type(struct out *o, const char *type, size_t n)
 		out_text(o, "...");
 }
 
-/* ---- a table ----------------------------------------------------------------------- */
+/* ---- a table row per kernel ----------------------------------------------------------------------- */
 
 void ls_text_table_head(struct out *o)
 {
 	out_text(o, "  regs  shared  local  const  threads  cluster  kernel\n");
 }
 
-static void out_told(struct out *o, uint32_t value, size_t width)
+static void out_number(struct out *o, uint32_t value, size_t width)
 {
 	if (value == GPUL_NOT_TOLD) {
 		out_repeat(o, ' ', width - 1);
@@ -148,11 +157,11 @@ void ls_text_kernel(struct out *o, const gpul_kernel_info *k, const struct cxx_n
 	char cluster[40] = "-";
 
 	if (k->cluster[0])
-		dims_text(cluster, k->cluster);
-	out_told(o, k->registers, 6);
+		format_dims(cluster, k->cluster);
+	out_number(o, k->registers, 6);
 	out_right(o, k->shared_bytes, 8);
-	out_told(o, k->local_bytes, 7);
-	out_told(o, k->const_bytes, 7);
+	out_number(o, k->local_bytes, 7);
+	out_number(o, k->const_bytes, 7);
 	out_threads(o, k);
 	out_word(o, cluster, 9);
 	out_text(o, "  ");
@@ -161,9 +170,9 @@ void ls_text_kernel(struct out *o, const gpul_kernel_info *k, const struct cxx_n
 	out_params(o, k, name);
 }
 
-/* ---- a page ------------------------------------------------------------------------ */
+/* ---- a paragraph per kernel ------------------------------------------------------------------------ */
 
-static void page_params(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name)
+static void out_page_params(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name)
 {
 	const gpul_cxx_param *types = cxx_name_types(name, k);
 	char buf[24];
@@ -185,12 +194,12 @@ static void page_params(struct out *o, const gpul_kernel_info *k, const struct c
 	}
 }
 
-static void page_limits(struct out *o, const gpul_kernel_info *k)
+static void out_page_limits(struct out *o, const gpul_kernel_info *k)
 {
 	char dims[40];
 
 	if (k->required_threads[0]) {
-		dims_text(dims, k->required_threads);
+		format_dims(dims, k->required_threads);
 		out_text(o, "  block      must be ");
 		out_text(o, dims);
 		out_text(o, "\n");
@@ -200,7 +209,7 @@ static void page_limits(struct out *o, const gpul_kernel_info *k)
 		out_text(o, " threads\n");
 	}
 	if (k->cluster[0]) {
-		dims_text(dims, k->cluster);
+		format_dims(dims, k->cluster);
 		out_text(o, "  cluster    ");
 		out_text(o, dims);
 		out_text(o, "\n");
@@ -218,14 +227,14 @@ void ls_text_page(struct out *o, const gpul_kernel_info *k, const struct cxx_nam
 		out_text(o, "\n");
 	}
 	out_text(o, "  registers  ");
-	out_told(o, k->registers, 1);
+	out_number(o, k->registers, 1);
 	out_text(o, "\n  memory     ");
 	out_u64(o, k->shared_bytes);
 	out_text(o, " bytes shared, ");
-	out_told(o, k->local_bytes, 1);
+	out_number(o, k->local_bytes, 1);
 	out_text(o, " local, ");
-	out_told(o, k->const_bytes, 1);
+	out_number(o, k->const_bytes, 1);
 	out_text(o, " const\n");
-	page_limits(o, k);
-	page_params(o, k, name);
+	out_page_limits(o, k);
+	out_page_params(o, k, name);
 }
