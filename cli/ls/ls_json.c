@@ -1,5 +1,4 @@
-/* ls_json.c — an image and a kernel as JSON.  The first members and their order are what programs
- * may rely on; more may follow them. */
+/* ls_json.c — write an image or a kernel as JSON.  cli/ls/README.md lists the members. */
 #include <string.h>
 
 #include "cli/ls/ls.h"
@@ -35,8 +34,8 @@ void ls_json_image_end(struct json *j, const gpul_images *images, const gpul_ima
 	json_end(j, '}');
 }
 
-/* A number that PTX does not have. */
-static void add_told(struct json *j, const char *key, uint32_t value)
+/* A number, or null if the image does not contain it (PTX has no register count, for example). */
+static void add_number(struct json *j, const char *key, uint32_t value)
 {
 	if (value == GPUL_NOT_TOLD)
 		json_null(j, key);
@@ -83,12 +82,12 @@ void ls_json_kernel(struct json *j, const gpul_kernel_info *k, const struct cxx_
 		json_chars(j, "demangled", name->demangled, name->n_demangled);
 	else
 		json_text(j, "demangled", k->name);
-	add_told(j, "registers", k->registers);
+	add_number(j, "registers", k->registers);
 	json_u64(j, "shared_bytes", k->shared_bytes);
 	add_params(j, k, name);
-	add_told(j, "local_bytes", k->local_bytes);
-	add_told(j, "const_bytes", k->const_bytes);
-	add_told(j, "barriers", k->barriers);
+	add_number(j, "local_bytes", k->local_bytes);
+	add_number(j, "const_bytes", k->const_bytes);
+	add_number(j, "barriers", k->barriers);
 	add_dims(j, "max_threads", k->max_threads);
 	add_dims(j, "required_threads", k->required_threads);
 	add_dims(j, "cluster", k->cluster);

@@ -1,9 +1,8 @@
-/* ls_kernel.c — see ls.h. */
+/* ls_kernel.c — collect what ls prints of a kernel in a PTX file: registers, memory, signature. */
 #include "cli/ls/ls.h"
 
 #include <stdlib.h>
 #include <string.h>
-
 
 static void count_registers(const gpul_ptx_func *f, struct ls_registers *out)
 {
@@ -25,7 +24,7 @@ static void count_registers(const gpul_ptx_func *f, struct ls_registers *out)
 			break;
 		default:
 			out->b16 += n;
-			break; /* 8-bit registers too: there are none narrower than 16 */
+			break; /* 8-bit types, too, because the narrowest register has 16 bits */
 		}
 	}
 }

@@ -1,4 +1,4 @@
-/* arg.c — see arg.h. */
+/* arg.c — parse the arguments of a kernel. */
 #include "cli/run/arg.h"
 
 #include <ctype.h>
@@ -21,7 +21,7 @@ static gpul_status unknown_type(const char *name, size_t name_bytes, gpul_error 
 {
 	return gpul_fail(
 		err, GPUL_EINVAL, 0,
-		"no type '%.*s'; there are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
+		"unknown type '%.*s'; the types are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
 		(int)(name_bytes < 20 ? name_bytes : 20), name);
 }
 
@@ -31,8 +31,8 @@ static gpul_status parse_hex(const char *hex, struct arg *out, gpul_error *err)
 
 	if (n == 0 || n % 2 || strspn(hex, "0123456789abcdefABCDEF") != n)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "hex: takes an even number of hexadecimal digits, lowest byte "
-				 "first, not '%.40s'",
+				 "hex: needs an even number of hexadecimal digits, the byte at the lowest "
+				 "address first, not '%.40s'",
 				 hex);
 	out->kind = ARG_BYTES;
 	out->bytes = n / 2;
@@ -54,7 +54,7 @@ static gpul_status parse_bytes(const char *value, const char *dir, struct arg *o
 	if (*value != '@')
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"bytes= takes @FILE, not '%.40s'; for bytes in place write hex:",
+			"bytes= needs @FILE, not '%.40s'; to give the bytes themselves, write hex:",
 			value);
 	return fill_read_file(value + 1, dir, (void **)&out->data, &out->bytes, err);
 }
@@ -73,7 +73,7 @@ static gpul_status parse_scalar(const char *text, const char *equals, struct arg
 	return value_parse(out->type, equals + 1, out->data, err);
 }
 
-/* NAME or NAME[3].  Which pointer that is, the loaded module tells. */
+/* NAME or NAME[3]; the pointer itself is read later, from the loaded module. */
 static gpul_status parse_function(const char *name, struct arg *out, gpul_error *err)
 {
 	const char *bracket = strchr(name, '['), *close = bracket ? strchr(bracket, ']') : NULL;
@@ -83,7 +83,7 @@ static gpul_status parse_function(const char *name, struct arg *out, gpul_error 
 				   value_parse_size(bracket + 1, (size_t)(close - bracket - 1),
 						    &out->index, NULL))))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "fn: takes a __device__ variable that holds a function pointer, "
+				 "fn: needs a __device__ variable that contains a function pointer, "
 				 "NAME or NAME[INDEX], not '%.80s'",
 				 name);
 	out->kind = ARG_FUNCTION;
@@ -96,7 +96,7 @@ static gpul_status parse_function(const char *name, struct arg *out, gpul_error 
 	return GPUL_OK;
 }
 
-/* "in:", "out:", "inout:" or nothing; returns what follows. */
+/* Parse "in:", "out:", "inout:" or nothing; returns the text after it. */
 static const char *parse_direction(const char *text, struct arg *out)
 {
 	static const struct {
@@ -117,7 +117,7 @@ static const char *parse_direction(const char *text, struct arg *out)
 	return text + strlen(directions[d].prefix);
 }
 
-/* The contents of a buffer whose type, direction and count are known. */
+/* Create the contents of a buffer whose type, direction and count are known. */
 static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *out,
 			       gpul_error *err)
 {
@@ -125,13 +125,13 @@ static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *ou
 
 	if (out->in && !fill)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s needs a fill, such as %s=iota; or write out: if the "
-				 "kernel only writes it",
+				 "%s needs a fill, such as %s=iota; or write out: before it if the "
+				 "kernel only writes the buffer",
 				 out->text, out->text);
 	if (!out->in && fill)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s: an out: buffer takes no fill; write inout: for one that "
-				 "is read too",
+				 "%s: an out: buffer has no fill; write inout: if the kernel also "
+				 "reads the buffer",
 				 out->text);
 	if (!out->in && out->count == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: an out: buffer needs a count",
@@ -152,7 +152,7 @@ static gpul_status parse_buffer(const char *text, const char *bracket, const cha
 				struct arg *out, gpul_error *err)
 {
 	const char *type = parse_direction(text, out), *close = strchr(bracket, ']');
-	bool empty = close == bracket + 1; /* f64[]=@FILE: as many as the file holds */
+	bool empty = close == bracket + 1; /* f64[]=@FILE: the file gives the count */
 	gpul_status st;
 
 	out->kind = ARG_BUFFER;
@@ -168,7 +168,7 @@ static gpul_status parse_buffer(const char *text, const char *bracket, const cha
 			return st;
 		if (out->count == 0)
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "%s: a buffer has at least one element", text);
+					 "%s: a buffer needs at least one element", text);
 	}
 	return fill_buffer(close[1] ? close + 2 : NULL, dir, out, err);
 }

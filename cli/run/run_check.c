@@ -1,4 +1,4 @@
-/* run_check.c — is a buffer as expected?  And --save. */
+/* run_check.c — compare buffers with --expect, and write --save. */
 #include "cli/run/run.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "cli/lib/new_file.h"
 #include "cli/lib/npy.h"
 
-/* NaN is as good as NaN; infinities must agree; else within atol + rtol x |want|. */
+/* NaN equals NaN; infinities must be equal; other numbers may differ by atol + rtol x |want|. */
 static bool float_agrees(double got, double want, const struct run_request *q)
 {
 	if (isnan(got) || isnan(want))
@@ -50,7 +50,7 @@ static void check_elements(const struct run_request *q, const struct arg *a,
 
 /* ---- sums -------------------------------------------------------------------------- */
 
-/* Neumaier's compensated sum: the error does not grow with the number of elements. */
+/* Neumaier's compensated sum, whose rounding error does not grow with the number of elements. */
 static double sum_floats(const struct arg *a)
 {
 	double sum = 0, lost = 0;
@@ -68,7 +68,7 @@ static double sum_floats(const struct arg *a)
 	return sum + lost;
 }
 
-/* Modulo 2^64; a buffer of 64-bit numbers can exceed that, and so can what is expected. */
+/* Modulo 2^64: the sum of a buffer of 64-bit numbers wraps around, and --expect sum: gives the wrapped value. */
 static uint64_t sum_ints(const struct arg *a)
 {
 	uint64_t sum = 0;
@@ -104,8 +104,8 @@ static void check_sum(const struct run_request *q, const struct arg *a, struct r
 
 /* ---- all --------------------------------------------------------------------------- */
 
-/* What is expected, as bytes: one sum, or the whole buffer. */
-static gpul_status prepare(const struct arg *a, struct run_check *c, gpul_error *err)
+/* Convert the expectation to bytes: one sum, or the whole buffer. */
+static gpul_status prepare_check(const struct arg *a, struct run_check *c, gpul_error *err)
 {
 	const char *what = c->target->what;
 	size_t count = a->count;
@@ -129,7 +129,7 @@ gpul_status run_check_prepare(struct run *r, gpul_error *err)
 				 r->ask.n_expects);
 	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_expects; i++) {
 		r->checks[i].target = &r->ask.expects[i];
-		st = prepare(&r->ask.args[r->ask.expects[i].arg], &r->checks[i], err);
+		st = prepare_check(&r->ask.args[r->ask.expects[i].arg], &r->checks[i], err);
 	}
 	return st;
 }
@@ -165,7 +165,7 @@ size_t run_explain_checks(const struct run *r, char *buf, size_t buf_bytes)
 			continue;
 		if (c->is_sum)
 			snprintf(buf, buf_bytes,
-				 "argument %zu: its elements sum to %s, expected %s",
+				 "argument %zu: the sum of the elements is %s, expected %s",
 				 c->target->arg, c->got, c->want);
 		else
 			snprintf(buf, buf_bytes,

@@ -1,11 +1,11 @@
-/* run_fit.c — do the arguments fit the kernel's signature? */
+/* run_fit.c — check the arguments against the kernel's signature. */
 #include "cli/run/run.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* "f64 *", "i32", "12 bytes": what parameter p is, as far as its kernel's code tells. */
-static const char *describe(const gpul_param *p, char *buf, size_t buf_bytes)
+/* What an argument for parameter p must be, as far as the code of the kernel shows it. */
+static const char *describe_param(const gpul_param *p, char *buf, size_t buf_bytes)
 {
 	if (p->role == GPUL_ROLE_BUFFER)
 		snprintf(buf, buf_bytes, "an address (%s *): a buffer such as %s[1024]=iota",
@@ -18,11 +18,11 @@ static const char *describe(const gpul_param *p, char *buf, size_t buf_bytes)
 	else if (p->type)
 		snprintf(buf, buf_bytes, "a value: %s=NUMBER", gpul_type_name(p->type));
 	else
-		snprintf(buf, buf_bytes, "of %u byte%s", p->bytes, p->bytes == 1 ? "" : "s");
+		snprintf(buf, buf_bytes, "a value of %u byte%s", p->bytes, p->bytes == 1 ? "" : "s");
 	return buf;
 }
 
-/* A value where an address belongs, and the other way round.  u64 and i64 may be addresses. */
+/* Refuses a value for an address and a buffer for a value; u64 and i64 values may be addresses. */
 static bool kind_fits(const gpul_param *p, const struct arg *a)
 {
 	bool may_be_address = p->role == GPUL_ROLE_BUFFER || p->role == GPUL_ROLE_UNKNOWN;
@@ -39,21 +39,21 @@ static bool kind_fits(const gpul_param *p, const struct arg *a)
 	       !value_type_is_float(a->type);
 }
 
-/* Elements of another size are a mistake when the kernel computes with floats; integers are
- * often loaded several at a time, and u8 means bytes of anything. */
+/* If the kernel computes with floats, elements of another size are a mistake.  Integers are often loaded several at
+ * a time, so their size is not checked; u8 stands for the bytes of any type. */
 static bool elements_fit(const gpul_param *p, const struct arg *a)
 {
 	return !value_type_is_float(p->type) || a->type == GPUL_U8 ||
 	       gpul_type_bytes(a->type) == gpul_type_bytes(p->type);
 }
 
-/* i32=1 for a float would arrive as 1.4e-45; hex: passes bits as they are. */
+/* Refuses i32=1 for a float parameter, which the kernel would read as 1.4e-45; hex: can still pass any bits. */
 static bool value_fits(const gpul_param *p, const struct arg *a)
 {
 	return !p->type || value_type_is_float(p->type) == value_type_is_float(a->type);
 }
 
-static bool fits(const gpul_param *p, const struct arg *a)
+static bool arg_fits(const gpul_param *p, const struct arg *a)
 {
 	if (!kind_fits(p, a))
 		return false;
@@ -75,11 +75,11 @@ gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_ar
 				 s->n_params, s->n_params == 1 ? "" : "s", n_args,
 				 n_args == 1 ? "was" : "were");
 	for (size_t i = 0; i < n_args; i++)
-		if (!fits(&s->params[i], &args[i]))
+		if (!arg_fits(&s->params[i], &args[i]))
 			return gpul_fail(
 				err, GPUL_EINVAL, 0,
-				"argument %zu is %.40s, but that parameter of %s is %s", i,
-				args[i].text, signature,
-				describe(&s->params[i], want, sizeof want));
+				"argument %zu is %.40s, but parameter %zu of %s must be %s", i,
+				args[i].text, i, signature,
+				describe_param(&s->params[i], want, sizeof want));
 	return GPUL_OK;
 }

@@ -1,7 +1,6 @@
-/* run_function.c — fn:NAME arguments: the function pointers that a module's own variables hold.
+/* run_function.c — fn:NAME arguments: read function pointers from the variables of the loaded module.
  *
- * They are read from the module that is launched, so they mean there what they say: a pointer of
- * another module would be a number that means something else. */
+ * A function pointer is valid only in its own module, so it is read from the module that is launched. */
 #include "cli/run/run.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* run_json.c — the same for programs: one JSON object. */
+/* run_json.c — print the result of a run as one JSON object. */
 #include "cli/run/run.h"
 
 #include <stdio.h>
@@ -99,7 +99,7 @@ static void add_check(struct json *j, const struct run_check *c)
 			json_u64(j, "first_wrong", c->first_wrong);
 			json_bool(j, "unwritten", c->unwritten);
 		}
-		json_text(j, "got", c->got); /* numbers of any type, inf and nan too */
+		json_text(j, "got", c->got); /* strings, because they may be inf, nan or 64-bit integers */
 		json_text(j, "expected", c->want);
 	}
 	json_end(j, '}');

@@ -1,4 +1,4 @@
-/* run_launch.c — copy in, launch and time, copy out. */
+/* run_launch.c — copy buffers to the device, launch and time the kernel, copy buffers back. */
 #include "cli/run/run.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 	return st;
 }
 
-/* Put a buffer into its state before the launch: contents, or the poison. */
+/* Set a buffer to its state before the launch: its contents, or the poison. */
 static gpul_status set_buffer(const struct run *r, size_t i, gpul_error *err)
 {
 	const struct arg *a = &r->ask.args[i];
@@ -36,7 +36,7 @@ static gpul_status set_buffer(const struct run *r, size_t i, gpul_error *err)
 		       cuMemsetD8Async(r->device[i], ARG_POISON, a->bytes, r->config.stream));
 }
 
-/* Before the first launch all buffers; before a later one those that the kernel writes. */
+/* Set all buffers before the first launch; before later launches, only the buffers that the kernel writes. */
 static gpul_status set_buffers(const struct run *r, bool first, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -55,8 +55,7 @@ static bool is_target(const struct run_target *t, size_t n, size_t arg)
 	return false;
 }
 
-/* The contents afterwards replace those before: out: buffers are printed, any may be checked or
- * saved. */
+/* Copy back the buffers that are printed (out: and inout:), checked or saved; args[].data then contains the result. */
 static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 {
 	const struct run_request *q = &r->ask;
@@ -76,13 +75,8 @@ static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 
 /* ---- time -------------------------------------------------------------------------- */
 
-static void sleep_ns(uint64_t ns)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
-}
-
-/* Wait for an event, at most ask.timeout_ms: the driver's own wait cannot be left. */
-static gpul_status wait_for(struct run *r, CUevent event, gpul_error *err)
+/* Wait for an event, at most ask.timeout_ms.  With a time-out this polls, because cuEventSynchronize() has none. */
+static gpul_status wait_for_event(struct run *r, CUevent event, gpul_error *err)
 {
 	uint64_t pause_ns = 10000,
 		 deadline = gpul_clock_ns() + (uint64_t)r->ask.timeout_ms * 1000000;
@@ -97,13 +91,12 @@ static gpul_status wait_for(struct run *r, CUevent event, gpul_error *err)
 			r->still_running = true;
 			return gpul_fail(
 				err, GPUL_EUNSUPPORTED, 0,
-				"%.120s is still running after %g s; given up (--timeout)",
+				"%.120s is still running after %g s (--timeout)",
 				gpul_kernel_name(r->kernel), (double)r->ask.timeout_ms / 1000);
 		}
-		if (pause_ns <
-		    1000000) /* short kernels are seen at once, long ones cost no CPU */
+		if (pause_ns < 1000000) /* back-off: the end of a short kernel is noticed early, a long one costs no CPU */
 			pause_ns += pause_ns / 2;
-		sleep_ns(pause_ns < deadline - now ? pause_ns : deadline - now);
+		nanosleep(&(struct timespec){ .tv_nsec = (long)(pause_ns < deadline - now ? pause_ns : deadline - now) }, NULL);
 	}
 	return gpul_cu_status(r->drv, err, result, "cuEventQuery");
 }
@@ -143,7 +136,7 @@ static gpul_status launch_once(struct run *r, const struct launch_args *args,
 	if (st == GPUL_OK)
 		st = gpul_cu(r->drv, err, cuEventRecord(events[1], r->config.stream));
 	if (st == GPUL_OK)
-		st = wait_for(r, events[1], err);
+		st = wait_for_event(r, events[1], err);
 	if (st == GPUL_OK)
 		st = gpul_cu(r->drv, err, cuEventElapsedTime(&elapsed, events[0], events[1]));
 	*ms = (double)elapsed;
@@ -175,8 +168,8 @@ gpul_status run_launch(struct run *r, gpul_error *err)
 
 	r->times_ms = calloc(r->ask.repeat, sizeof *r->times_ms);
 	if (!r->times_ms)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u times", r->ask.repeat);
-	st = gpul_kernel_prepare(r->kernel, err); /* or the first time would include it */
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the times of %u launches", r->ask.repeat);
+	st = gpul_kernel_prepare(r->kernel, err); /* otherwise the first time would include loading the code */
 	if (st == GPUL_OK)
 		st = alloc_buffers(r, err);
 	if (st == GPUL_OK)

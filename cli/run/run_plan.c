@@ -1,4 +1,4 @@
-/* run_plan.c — what the command line leaves open: made-up arguments, block and grid. */
+/* run_plan.c — choose what the command line does not give: arguments, block and grid. */
 #include "cli/run/run.h"
 
 #include <ctype.h>
@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ELEMENTS (1u << 24) /* made up for one buffer */
+#define MOST_ELEMENTS (1u << 24) /* limit for an invented buffer */
 
-/* Made-up data: about 1024 elements, as a line, a square or a cube, by how many of the thread
- * index's dimensions the kernel reads. */
+/* The size of invented data: about 1024 elements as a line, a square or a cube, depending on how many dimensions of
+ * the thread index the kernel reads. */
 struct shape {
-	unsigned count;    /* of a parameter that bounds the index */
-	unsigned elements; /* of a buffer: count to the power of the dimensions */
-	uint32_t block[3]; /* of a kernel that tells its blocks apart: several cover the data */
-	uint32_t alone[3]; /* of one that does not: a single block covers it */
+	unsigned count;    /* value of a parameter that bounds the thread index */
+	unsigned elements; /* elements of a buffer: count to the power of the dimensions */
+	uint32_t block[3]; /* block of a kernel that reads its block index: several blocks cover the data */
+	uint32_t alone[3]; /* block of a kernel that does not: one block covers the data */
 };
 
 static const struct shape shapes[4] = {
@@ -28,7 +28,7 @@ static const struct shape *shape_of(const gpul_signature *s)
 	return &shapes[s->grid_dims >= 1 && s->grid_dims <= 3 ? s->grid_dims : 1];
 }
 
-/* Threads of a block that the kernel does not tell apart would all do the same. */
+/* A kernel that does not read its thread index gets one thread per block: more threads would repeat the same work. */
 static const uint32_t *block_of(const gpul_signature *s)
 {
 	static const uint32_t one[3] = { 1, 1, 1 };
@@ -40,8 +40,8 @@ static const uint32_t *block_of(const gpul_signature *s)
 
 /* ---- arguments --------------------------------------------------------------------- */
 
-/* An ARG for parameter p of s as text, or a hole to fill in where the code does not tell.  A
- * value that only counts together with what is not clear is a hole too: a size, a stride. */
+/* Write an ARG for parameter p of s, or a placeholder if the code of the kernel does not show the use of p.  If the
+ * use of any parameter is unknown, scalars are placeholders, too, because they may be its size or its stride. */
 static void invent_text(const gpul_signature *s, const gpul_param *p, const struct shape *shape,
 			char *buf, size_t buf_bytes)
 {
@@ -61,7 +61,7 @@ static void invent_text(const gpul_signature *s, const gpul_param *p, const stru
 		snprintf(buf, buf_bytes, "%s=NUMBER", type);
 	else if (p->role == GPUL_ROLE_SCALAR && p->type)
 		snprintf(buf, buf_bytes, "%s=%d", type, value_type_is_float(p->type) ? 2 : 1);
-	else if (p->role == GPUL_ROLE_UNKNOWN && p->type) /* never used */
+	else if (p->role == GPUL_ROLE_UNKNOWN && p->type) /* the kernel never uses it */
 		snprintf(buf, buf_bytes, "%s=0", type);
 	else if (p->role == GPUL_ROLE_STRUCT)
 		snprintf(buf, buf_bytes, "bytes=@FILE");
@@ -73,7 +73,7 @@ static void invent_text(const gpul_signature *s, const gpul_param *p, const stru
 		snprintf(buf, buf_bytes, p->bytes == 8 ? "BUFFER-OR-VALUE" : "TYPE=NUMBER");
 }
 
-/* A word that a shell takes as it is, else in quotes. */
+/* Write a word, quoted if the shell would change it. */
 static void put_word(FILE *out, const char *word)
 {
 	bool plain = *word != '\0';
@@ -108,8 +108,8 @@ static void put_filter(FILE *out, const struct image_filter *f)
 		fprintf(out, " --kind %s", gpul_image_kind_name(f->kind));
 }
 
-/* The whole command line; texts[] has one ARG for each parameter.  NULL: no memory. */
-static char *command_line(const struct run *r, char (*texts)[64], size_t n)
+/* The command line with all invented values; texts[] has one ARG per parameter.  Owned; NULL: no memory. */
+static char *format_command_line(const struct run *r, char (*texts)[64], size_t n)
 {
 	char *line = NULL;
 	size_t n_bytes;
@@ -141,7 +141,7 @@ static char *command_line(const struct run *r, char (*texts)[64], size_t n)
 	return fclose(out) ? NULL : line;
 }
 
-/* Say what is known, so that only the rest must be filled in. */
+/* Print the signature and the command line, so that the user fills in only the unknown arguments. */
 static gpul_status ask_for_args(const struct run *r, const char *line, const char *why,
 				gpul_error *err)
 {
@@ -151,11 +151,11 @@ static gpul_status ask_for_args(const struct run *r, const char *line, const cha
 	printf("%s\n%s\n", signature, line);
 	return gpul_fail(
 		err, GPUL_EINVAL, 0,
-		"no arguments given, and the code of %.100s does not tell them all: %s",
+		"no arguments given, and the code of %.100s does not show all of them: %s",
 		gpul_kernel_name(r->kernel), why);
 }
 
-static gpul_status make_args(struct run *r, char (*texts)[64], size_t n, gpul_error *err)
+static gpul_status parse_invented_args(struct run *r, char (*texts)[64], size_t n, gpul_error *err)
 {
 	free(r->ask.args);
 	r->ask.args = calloc(n + 1, sizeof *r->ask.args);
@@ -173,8 +173,7 @@ static gpul_status make_args(struct run *r, char (*texts)[64], size_t n, gpul_er
 
 /* ---- block and grid ---------------------------------------------------------------- */
 
-/* The default block, no larger than the kernel's .maxntid and its arrays in shared memory;
- * .reqntid leaves no choice. */
+/* The default block, limited by the kernel's .maxntid and by its arrays in shared memory; .reqntid fixes the block. */
 static void choose_block(const gpul_signature *s, uint32_t block[3])
 {
 	uint64_t limit = 1;
@@ -183,7 +182,7 @@ static void choose_block(const gpul_signature *s, uint32_t block[3])
 		block[d] = s->reqntid[0] ? (s->reqntid[d] ? s->reqntid[d] : 1) : block_of(s)[d];
 	if (s->reqntid[0])
 		return;
-	for (int d = 0; d < 3; d++) /* .maxntid bounds the product, whatever its dimensions */
+	for (int d = 0; d < 3; d++) /* .maxntid limits the number of threads, not each dimension */
 		limit *= s->maxntid[d] ? s->maxntid[d] : 1;
 	if (!s->maxntid[0])
 		limit = UINT64_MAX;
@@ -194,7 +193,7 @@ static void choose_block(const gpul_signature *s, uint32_t block[3])
 			block[d] /= 2;
 }
 
-static bool given_count(const gpul_signature *s, const struct arg *args, uint64_t *out)
+static bool find_given_count(const gpul_signature *s, const struct arg *args, uint64_t *out)
 {
 	bool found = false;
 
@@ -223,9 +222,9 @@ static uint64_t largest_buffer(const struct arg *args, size_t n_args)
 	return n;
 }
 
-/* A block that was not given need not be larger than the data that it covers alone.  Whole
- * warps where a count keeps the last of them in bounds: their threads may want to meet. */
-static void fit_block(const struct run *r, uint64_t n, bool counted, uint32_t block[3])
+/* Shrink a default block that covers the data alone to n threads.  With a count parameter, n is rounded up to whole
+ * warps, so that barriers and shuffles work; the count keeps the extra threads in bounds. */
+static void shrink_block(const struct run *r, uint64_t n, bool counted, uint32_t block[3])
 {
 	if (counted)
 		n = (n + 31) / 32 * 32;
@@ -233,38 +232,37 @@ static void fit_block(const struct run *r, uint64_t n, bool counted, uint32_t bl
 		block[0] = (uint32_t)(n ? n : 1);
 }
 
-/* Enough blocks for the count in each dimension that the kernel reads, or for the largest
- * buffer. */
+/* Enough blocks for the count parameter, in each dimension that the kernel reads, or for the largest buffer. */
 static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 			       gpul_launch_config *c, gpul_error *err)
 {
 	uint64_t n = 1;
-	bool counted = given_count(s, r->ask.args, &n);
+	bool counted = find_given_count(s, r->ask.args, &n);
 	unsigned dims = s->grid_dims > 1 ? s->grid_dims : 1;
 
 	if (!counted && dims > 1)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"give --grid: %.100s reads %u dimensions of the thread index, and no "
-			"argument tells how far they go",
+			"--grid is needed: %.100s reads %u dimensions of the thread index, and no "
+			"argument gives their size",
 			gpul_kernel_name(r->kernel), dims);
 	if (!counted)
 		n = largest_buffer(r->ask.args, r->ask.n_args);
-	if (!s->reads_ctaid && dims == 1) /* one block: as large as it must and can be */
-		fit_block(r, n, counted, c->block);
+	if (!s->reads_ctaid && dims == 1) /* the kernel ignores the block index: one block */
+		shrink_block(r, n, counted, c->block);
 	for (unsigned d = 0; d < 3; d++) {
 		uint64_t blocks =
 			d < dims && s->reads_ctaid ? (n + c->block[d] - 1) / c->block[d] : 1;
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
-		/* Kernels that loop over the grid need no more; others are told by their
-		 * unwritten elements. */
+		/* With fewer blocks than needed, a kernel with a grid-stride loop still works; others leave elements
+		 * that are reported as unwritten. */
 		c->grid[d] = (uint32_t)(blocks < 1 ? 1 : blocks > limit ? limit : blocks);
 	}
 	return GPUL_OK;
 }
 
-static void take_given(const struct run_request *q, gpul_launch_config *c)
+static void apply_given_launch(const struct run_request *q, gpul_launch_config *c)
 {
 	for (int d = 0; d < 3; d++) {
 		if (q->grid[0])
@@ -277,7 +275,7 @@ static void take_given(const struct run_request *q, gpul_launch_config *c)
 
 /* ---- the whole --------------------------------------------------------------------- */
 
-static bool counted(const gpul_signature *s)
+static bool has_count_param(const gpul_signature *s)
 {
 	for (size_t i = 0; i < s->n_params; i++)
 		if (s->params[i].role == GPUL_ROLE_COUNT)
@@ -285,8 +283,8 @@ static bool counted(const gpul_signature *s)
 	return false;
 }
 
-/* A grid for the data.  Then the data for the launch: one block that cannot cover it gets
- * less, and where no count stops threads, each has an element. */
+/* Choose a grid for the data, then adapt the data to the launch: a single block that cannot cover the data gets less
+ * data, and if no count parameter stops extra threads, every thread gets an element. */
 static void invent_launch(const gpul_signature *s, struct shape *shape,
 			  const struct run_request *q, gpul_launch_config *c)
 {
@@ -296,16 +294,16 @@ static void invent_launch(const gpul_signature *s, struct shape *shape,
 		c->grid[d] = d < s->grid_dims && s->n_params && s->reads_ctaid
 				     ? (shape->count + c->block[d] - 1) / c->block[d]
 				     : 1;
-	take_given(q, c);
+	apply_given_launch(q, c);
 	for (unsigned d = 0; d < 3; d++)
 		threads *= (uint64_t)c->grid[d] * c->block[d];
 	if (s->reads_tid && !s->reads_ctaid && s->grid_dims == 1 && threads < shape->count)
 		shape->count = shape->elements = (unsigned)threads;
-	if (!counted(s) && threads > shape->elements && threads <= MOST_ELEMENTS)
+	if (!has_count_param(s) && threads > shape->elements && threads <= MOST_ELEMENTS)
 		shape->elements = (unsigned)threads;
 }
 
-static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *err)
+static gpul_status invent_args_and_launch(struct run *r, const gpul_signature *s, gpul_error *err)
 {
 	struct shape shape = *shape_of(s);
 	char(*texts)[64] = calloc(s->n_params + 1, sizeof *texts);
@@ -317,26 +315,25 @@ static gpul_status invent(struct run *r, const gpul_signature *s, gpul_error *er
 	invent_launch(s, &shape, &r->ask, &r->config);
 	for (size_t i = 0; i < s->n_params; i++)
 		invent_text(s, &s->params[i], &shape, texts[i], sizeof texts[i]);
-	r->assumed = command_line(r, texts, s->n_params);
+	r->assumed = format_command_line(r, texts, s->n_params);
 	if (!r->assumed)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a command line");
 	else if (!s->complete)
 		st = ask_for_args(r, r->assumed, s->why_not, err);
 	else
-		st = make_args(r, texts, s->n_params, err);
+		st = parse_invented_args(r, texts, s->n_params, err);
 	free(texts);
 	return st;
 }
 
-/* --expect and --save could not be checked against arguments that were not there yet. */
+/* Check --expect and --save again: the invented arguments did not exist when the command line was parsed. */
 static gpul_status check_targets(const struct run *r, const struct run_target *t, size_t n,
 				 gpul_error *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (t[i].arg >= r->ask.n_args || r->ask.args[t[i].arg].kind != ARG_BUFFER)
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "argument %zu, which --expect or --save names, is not "
-					 "a buffer: %s",
+					 "--expect or --save names argument %zu, which is not a buffer: %s",
 					 t[i].arg, r->assumed ? r->assumed : "");
 	return GPUL_OK;
 }
@@ -347,15 +344,15 @@ gpul_status run_plan(struct run *r, gpul_error *err)
 	gpul_status st;
 
 	choose_block(s, r->config.block);
-	take_given(&r->ask, &r->config);
+	apply_given_launch(&r->ask, &r->config);
 	if (r->ask.has_args) {
 		st = run_fit(s, r->ask.args, r->ask.n_args, err);
 		if (st == GPUL_OK && !r->ask.grid[0])
 			st = choose_grid(r, s, &r->config, err);
 	} else {
-		st = invent(r, s, err);
+		st = invent_args_and_launch(r, s, err);
 	}
-	if (s->n_params == 0 && r->ask.grid[0] && r->ask.block[0]) { /* nothing was made up */
+	if (s->n_params == 0 && r->ask.grid[0] && r->ask.block[0]) { /* nothing was invented */
 		free(r->assumed);
 		r->assumed = NULL;
 	}

@@ -1,4 +1,4 @@
-/* run_report.c — what a person reads after a run. */
+/* run_report.c — print the result of a run as text. */
 #include "cli/run/run.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Bytes that one launch moves at least: each buffer once for each direction. */
+/* The least number of bytes that one launch transfers: each buffer is read once, written once, or both. */
 static double bytes_moved(const struct run *r)
 {
 	double bytes = 0;
@@ -33,7 +33,7 @@ struct run_times run_times(const struct run *r)
 	struct run_times t = { 0 };
 	double *sorted = malloc(n * sizeof *sorted);
 
-	if (!sorted) /* no memory for the order: the times as they came still give a least */
+	if (!sorted) /* no memory: report the first time */
 		return (struct run_times){ r->times_ms[0], r->times_ms[0], 0 };
 	memcpy(sorted, r->times_ms, n * sizeof *sorted);
 	qsort(sorted, n, sizeof *sorted, compare_doubles);
@@ -75,7 +75,7 @@ static void print_times(const struct run *r)
 
 	printf("time      %.4g ms", t.median_ms);
 	if (r->ask.repeat > 1)
-		printf(" median, %.4g ms least of %u launches", t.min_ms, r->ask.repeat);
+		printf(" median, %.4g ms minimum of %u launches", t.min_ms, r->ask.repeat);
 	if (t.bytes_per_s > 0)
 		printf(", %.3g GB/s", t.bytes_per_s / 1e9);
 	putchar('\n');

@@ -1,5 +1,5 @@
-/* run_request.c — options and arguments of `gpuload run`, from the command line and from the
- * file. */
+/* run_request.c — the options of gpuload run, and how the command line and the `// gpuload run:` line of the file are
+ * turned into a request. */
 #include "cli/run/run.h"
 
 #include <math.h>
@@ -91,13 +91,13 @@ const char run_details[] =
 	"Exit status: 0 done, 1 failed or not as expected, 2 the command line does not fit.\n";
 
 
-/* The two sources; the command line comes before the file. */
+/* The two sources of options; the command line takes precedence over the line of the file. */
 struct sources {
 	const struct cli_args *command;
 	struct cli_args file;
 };
 
-static const char *value(const struct sources *s, int opt)
+static const char *option_value(const struct sources *s, int opt)
 {
 	const char *v = cli_value(s->command, opt);
 
@@ -109,6 +109,8 @@ static const char *value(const struct sources *s, int opt)
 static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3],
 			      gpul_error *err)
 {
+	const char *given = text;
+
 	if (!text)
 		return GPUL_OK;
 	out[0] = out[1] = out[2] = 1;
@@ -125,8 +127,8 @@ static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3
 			return GPUL_OK;
 		text++;
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes X, X,Y or X,Y,Z, each at least 1",
-			 name);
+	return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs X, X,Y or X,Y,Z, each at least 1, not '%.40s'",
+			 name, given);
 }
 
 static gpul_status parse_u32(const char *name, const char *text, uint32_t least, uint32_t *out,
@@ -138,13 +140,13 @@ static gpul_status parse_u32(const char *name, const char *text, uint32_t least,
 		return GPUL_OK;
 	if (value_parse_size(text, strlen(text), &n, NULL) || n < least || n > INT32_MAX)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s takes a number from %u to %d, not '%.40s'", name, least,
+				 "--%s needs a number from %u to %d, not '%.40s'", name, least,
 				 INT32_MAX, text);
 	*out = (uint32_t)n;
 	return GPUL_OK;
 }
 
-/* A number that is not negative: a tolerance or a time. */
+/* Parse a tolerance or a time: a number of at least 0. */
 static gpul_status parse_double(const char *name, const char *text, double *out,
 				gpul_error *err)
 {
@@ -152,7 +154,7 @@ static gpul_status parse_double(const char *name, const char *text, double *out,
 		return GPUL_OK;
 	if (value_parse(GPUL_F64, text, out, NULL) || !(*out >= 0))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s takes a number of at least 0, not '%.40s'", name, text);
+				 "--%s needs a number of at least 0, not '%.40s'", name, text);
 	return GPUL_OK;
 }
 
@@ -164,21 +166,21 @@ static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
 	gpul_status st;
 
 	q->repeat = 1;
-	st = parse_dims("grid", value(s, RUN_GRID), q->grid, err);
+	st = parse_dims("grid", option_value(s, RUN_GRID), q->grid, err);
 	if (st == GPUL_OK)
-		st = parse_dims("block", value(s, RUN_BLOCK), q->block, err);
+		st = parse_dims("block", option_value(s, RUN_BLOCK), q->block, err);
 	if (st == GPUL_OK)
-		st = parse_u32("shared", value(s, RUN_SHARED), 0, &q->shared_bytes, err);
+		st = parse_u32("shared", option_value(s, RUN_SHARED), 0, &q->shared_bytes, err);
 	if (st == GPUL_OK)
-		st = parse_u32("repeat", value(s, RUN_REPEAT), 1, &q->repeat, err);
+		st = parse_u32("repeat", option_value(s, RUN_REPEAT), 1, &q->repeat, err);
 	if (st == GPUL_OK)
-		st = parse_u32("device", value(s, RUN_DEVICE), 0, &device, err);
+		st = parse_u32("device", option_value(s, RUN_DEVICE), 0, &device, err);
 	if (st == GPUL_OK)
-		st = parse_double("rtol", value(s, RUN_RTOL), &q->rtol, err);
+		st = parse_double("rtol", option_value(s, RUN_RTOL), &q->rtol, err);
 	if (st == GPUL_OK)
-		st = parse_double("atol", value(s, RUN_ATOL), &q->atol, err);
+		st = parse_double("atol", option_value(s, RUN_ATOL), &q->atol, err);
 	if (st == GPUL_OK)
-		st = parse_double("timeout", value(s, RUN_TIMEOUT), &seconds, err);
+		st = parse_double("timeout", option_value(s, RUN_TIMEOUT), &seconds, err);
 	q->device = (int)device;
 	q->timeout_ms = seconds < 0     ? -1
 			: seconds > 1e9 ? INT64_C(1000000000000)
@@ -207,11 +209,11 @@ static gpul_status parse_target(const char *name, const char *text, const char *
 	if (!equals || !equals[1] ||
 	    value_parse_size(text, (size_t)(equals - text), &arg, NULL))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s takes ARG=WHAT, ARG a number from 0, not '%.60s'", name,
+				 "--%s needs ARG=WHAT, where ARG is a number from 0, not '%.60s'", name,
 				 text);
 	if (q->has_args && arg >= q->n_args)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s %.60s: there is no argument %zu; there are %zu, from 0",
+				 "--%s %.60s: no argument %zu; the %zu arguments are numbered from 0",
 				 name, text, arg, q->n_args);
 	if (q->has_args && q->args[arg].kind != ARG_BUFFER)
 		return gpul_fail(err, GPUL_EINVAL, 0,
@@ -260,7 +262,7 @@ static gpul_status collect_nvrtc_args(const struct sources *s, struct run_reques
 
 /* ---- which code ------------------------------------------------------------------- */
 
-/* libx.so.2.1 as well as libx.so. */
+/* Also true for libx.so.2.1. */
 static bool has_suffix_of_code(const char *name)
 {
 	static const char *const suffixes[] = { ".ptx",	  ".cu", ".cubin", ".fatbin",
@@ -277,10 +279,10 @@ static bool has_suffix_of_code(const char *name)
 	return so && !so[strspn(so, ".so0123456789")];
 }
 
-/* FILE... [ARG...]: a word after the first FILE is one as well if there is such a file, or if it is
- * named like one.  An ARG has a '=', a '[' or a prefix such as fn:, as few files' names do: a FILE
- * with those in its name is written ./NAME. */
-static void take_files(const struct cli_args *args, struct run_request *q)
+/* Split the operands into FILE... and ARG...: an operand after the first FILE is a FILE, too, if the file exists or if
+ * its suffix is that of a file with code.  An ARG contains '=' or '[' or has a prefix such as fn:, which is rare in
+ * file names; a FILE with these characters is written ./NAME. */
+static void split_operands(const struct cli_args *args, struct run_request *q)
 {
 	q->files = args->operands;
 	q->file = q->files[0];
@@ -305,7 +307,7 @@ static gpul_status collect_load_options(const struct cli_args *args, struct run_
 	q->explain = cli_value(args, RUN_EXPLAIN) != NULL;
 	q->link_args = calloc(args->n_given + 1, sizeof *q->link_args);
 	if (!q->link_args)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the linker's options");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the linker options");
 	for (size_t i = 0; i < args->n_given; i++)
 		if (args->given[i].opt == RUN_LINK_ARG)
 			q->link_args[n++] = args->given[i].value;
@@ -313,7 +315,7 @@ static gpul_status collect_load_options(const struct cli_args *args, struct run_
 				  &q->only, err);
 }
 
-/* ---- the whole --------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------- */
 
 /* The options that a file's own line may contain.  A file chooses how its kernel is run; it does not write files or
  * choose the driver, so that a file from elsewhere can be run safely. */
@@ -327,13 +329,13 @@ static gpul_status check_file_options(const struct sources *s, gpul_error *err)
 	for (size_t i = 0; i < s->file.n_given; i++)
 		if (!allowed_in_file[s->file.given[i].opt])
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--%s may not stand in a file's own line",
+					 "--%s is not allowed in the gpuload run: line of a file",
 					 run_opts[s->file.given[i].opt].name);
 	return GPUL_OK;
 }
 
-/* Errors in the file's line say so. */
-static gpul_status in_line(const struct run_request *q, gpul_status st, const gpul_error *why,
+/* Put file and line before an error in the gpuload run: line. */
+static gpul_status add_line_number(const struct run_request *q, gpul_status st, const gpul_error *why,
 			   gpul_error *err)
 {
 	if (st == GPUL_OK)
@@ -373,7 +375,7 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	gpul_error why = { 0 };
 	gpul_status st;
 
-	if (s->command->n_operands > q->n_files) /* its arguments replace the file's line */
+	if (s->command->n_operands > q->n_files) /* ARGs on the command line: the line of the file is ignored */
 		return GPUL_OK;
 	st = run_line_find(q->sources[0], kernel, &q->line, err);
 	if (st || q->line.number == 0)
@@ -385,7 +387,7 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 		       &why);
 	if (st == GPUL_OK)
 		st = check_file_options(s, &why);
-	return in_line(q, st, &why, err);
+	return add_line_number(q, st, &why, err);
 }
 
 static gpul_status parse_args(const struct sources *s, struct run_request *q, gpul_error *err)
@@ -404,7 +406,7 @@ static gpul_status parse_args(const struct sources *s, struct run_request *q, gp
 					   &q->args[q->n_args], &why);
 
 		if (st)
-			return in_line(q, st, &why, err);
+			return add_line_number(q, st, &why, err);
 	}
 	return GPUL_OK;
 }
@@ -419,14 +421,14 @@ gpul_status run_request_make(const struct cli_args *args, struct run_request *ou
 	if (args->n_operands == 0)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"which file?  gpuload run FILE [ARG...]; gpuload help run explains");
-	take_files(args, out);
+			"run needs a FILE: gpuload run FILE [ARG...]; gpuload help run explains it");
+	split_operands(args, out);
 	st = open_sources(out, err);
 	if (!st)
 		st = read_line(&s, out, err);
 	if (st)
 		goto done;
-	out->kernel = value(&s, RUN_KERNEL);
+	out->kernel = option_value(&s, RUN_KERNEL);
 	out->json = cli_value(args, RUN_JSON) != NULL;
 	st = parse_numbers(&s, out, err);
 	if (st == GPUL_OK)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# bad_input.bats — what is wrong is said in one clear line, with the right exit code.  The same tests
-# run in a build with --sanitize=address, where a leak fails them too.
+# bad_input.bats — every mistake is reported in one clear line and with the right exit code.  These tests also run in
+# a build with --sanitize=address, where a memory leak is a failure, too.
 load helper
 
 three=("f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]")
 
-@test "a missing file, a folder, an empty file, an unreadable @file" {
+@test "reports a missing file, a folder, an empty file and an unreadable @FILE" {
 	fails 1 "nothing.ptx: no such file" run nothing.ptx
 	fails 1 "nothing.ptx: no such file" run nothing.ptx i32=1
 	fails 1 "is a directory" run .
@@ -15,7 +15,7 @@ three=("f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]")
 	fails 1 "nothing.npy: no such file" run "$vecadd" "f64[4]=@nothing.npy" "f64[4]=1" "out:f64[4]" i32=4
 }
 
-@test "binary rubbish" {
+@test "refuses files of random bytes" {
 	head -c 4096 /dev/urandom > rubbish.ptx
 	fails 1 "rubbish.ptx" run rubbish.ptx
 	printf '\x7fELF\x02\x01\x01' > cut.elf
@@ -24,7 +24,8 @@ three=("f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]")
 	fails 1 "zeros.ptx" run zeros.ptx
 }
 
-# PTX errors quote the line and point at the place: three lines, the first one complete.
+# ptx_error FILE LINE: the error is at most three lines; the first is a complete message with file and line, the others
+# quote the line and mark the column.
 ptx_error() {
 	run --separate-stderr gpuload run "$1"
 	[[ $status == 1 ]] || show "exit code"
@@ -32,7 +33,7 @@ ptx_error() {
 	(( ${#stderr_lines[@]} <= 3 )) || show "more than three lines"
 }
 
-@test "a cut PTX file" {
+@test "refuses a truncated PTX file" {
 	head -c 600 "$vecadd" > cut.ptx
 	ptx_error cut.ptx 25
 	for n in 10 100 200 300 400 500 700 800; do
@@ -42,7 +43,7 @@ ptx_error() {
 	done
 }
 
-@test "PTX with a syntax error shows file, line, column and the line" {
+@test "reports a PTX syntax error with file, line and column, and quotes the line" {
 	sed 's/add.f64 %fd3, %fd1, %fd2;/add.f64 %fd3, %fd1 %fd2;/' "$vecadd" > syntax.ptx
 	ptx_error syntax.ptx 32
 	[[ $stderr == *"add.f64 %fd3, %fd1 %fd2;"* ]] || show "should quote the line"
@@ -50,60 +51,60 @@ ptx_error() {
 	ptx_error undeclared.ptx 32
 }
 
-@test "an unknown kernel: near names are offered" {
+@test "offers similar names for an unknown kernel" {
 	fails 2 "vecadd" run "$vecadd" --kernel vecad
 	fails 2 "endless" run "$faults" --kernel endles
 	fails 2 "half" run "$faults"
 }
 
-@test "too few and too many arguments: the signature is shown" {
+@test "shows the signature if there are too few or too many arguments" {
 	fails 2 "vecadd(f64 *, f64 *, f64 *, i32) takes 4 arguments, but 3 were given" run "$vecadd" "${three[@]}"
 	fails 2 "takes 4 arguments, but 5 were given" run "$vecadd" "${three[@]}" i32=1 i32=1
 	fails 2 "takes 4 arguments, but 1 was given" run "$vecadd" i32=1
 }
 
-@test "mistyped arguments: the signature is shown" {
-	fails 2 "argument 3 is f32=1024, but that parameter of vecadd(f64 *, f64 *, f64 *, i32) is a value: i32=NUMBER" \
+@test "shows the signature if an argument has the wrong type" {
+	fails 2 "argument 3 is f32=1024, but parameter 3 of vecadd(f64 *, f64 *, f64 *, i32) must be a value: i32=NUMBER" \
 		run "$vecadd" "${three[@]}" f32=1024
 	fails 2 "argument 3 is i64=1024" run "$vecadd" "${three[@]}" i64=1024
-	fails 2 "argument 0 is f32=1, but that parameter of vecadd(f64 *, f64 *, f64 *, i32) is an address (f64 *)" \
+	fails 2 "argument 0 is f32=1, but parameter 0 of vecadd(f64 *, f64 *, f64 *, i32) must be an address (f64 *)" \
 		run "$vecadd" f32=1 "f64[4]=1" "out:f64[4]" i32=4
 	fails 2 "argument 1 is f32[4]=1" run "$vecadd" "f64[4]=1" "f32[4]=1" "out:f64[4]" i32=4
 	fails 2 "argument 3 is i32[4]=1" run "$vecadd" "${three[@]}" "i32[4]=1"
 }
 
-@test "arguments that are none" {
+@test "refuses malformed arguments" {
 	fails 2 "300 is out of the range of i8 (-128 to 127)" run "$vecadd" i8=300
 	fails 2 "is not an argument" run "$vecadd" 1024
-	fails 2 "no type 'double'" run "$vecadd" "double[4]=1"
+	fails 2 "unknown type 'double'" run "$vecadd" "double[4]=1"
 	fails 2 "is not a fill" run "$vecadd" "f64[4]=random"
 	fails 2 "needs a fill" run "$vecadd" "f64[4]"
 	fails 1 "memory" run "$vecadd" "f64[1000000G]=zeros"
 }
 
-@test "unknown options and commands: near names are offered" {
+@test "offers similar names for unknown options and commands" {
 	fails 2 "did you mean --grid?" run "$vecadd" --gird 4
 	fails 2 "--grid needs a value" run "$vecadd" --grid
 	fails 2 "did you mean devices?" device
-	fails 2 "which file?" run
-	fails 2 "which file?" ls
-	fails 2 "no command 'frob'" help frob
+	fails 2 "needs a FILE" run
+	fails 2 "needs a FILE" ls
+	fails 2 "unknown command 'frob'" help frob
 }
 
-@test "a block of 2048 threads, and other limits of the device" {
+@test "refuses blocks and grids beyond the limits of the device" {
 	fails 2 "2048" run "$vecadd" "${three[@]}" i32=1024 --block 2048
 	fails 2 "1024" run "$vecadd" "${three[@]}" i32=1024 --block 64,64
 	fails 2 "65" run "$vecadd" "${three[@]}" i32=1024 --block 1,1,65
 	fails 2 "70000" run "$vecadd" "${three[@]}" i32=1024 --grid 1,70000
 }
 
-@test "shared memory over the limit" {
+@test "refuses more dynamic shared memory than the device has" {
 	fails 2 "shared" run "$faults" --kernel shared_user "out:u32[1]" --grid 1 --block 1 --shared 1M
 }
 
-@test "machine code on the software driver" {
+@test "refuses machine code on the software driver" {
 	[[ $GPULOAD_DRIVER == soft ]] || skip "this driver runs machine code"
-	# The least that is a cubin: ELF, 64 bit, little-endian, e_machine 190; its one section has names.
+	# A minimal cubin: ELF, 64 bit, little-endian, e_machine 190, and one section with the section names.
 	python3 - <<-'END'
 		import struct
 		head = b"\x7fELF\x02\x01\x01\x41\x08" + bytes(7) + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64, 90 << 8, 64, 56, 0, 64, 2, 1)
@@ -114,34 +115,34 @@ ptx_error() {
 	[[ $stderr == *PTX* ]] || show "should say that PTX is needed"
 }
 
-# A fault is told by the driver in its own line too; ours comes last.
+# faults KERNEL [ARG...]: the kernel fails.  The driver may report the fault in a line before the message of gpuload.
 faults() {
 	run --separate-stderr gpuload run "$faults" --kernel "$@" --grid 1 --block 1
 	[[ $status == 1 ]] || show "should end with 1"
-	[[ ${stderr_lines[-1]} == "gpuload run: "* ]] || show "the last line should be ours"
-	(( ${#stderr_lines[@]} <= 2 )) || show "two lines are enough"
+	[[ ${stderr_lines[-1]} == "gpuload run: "* ]] || show "the last line should come from gpuload"
+	(( ${#stderr_lines[@]} <= 2 )) || show "at most two lines are expected"
 }
 
-@test "an access out of bounds" {
+@test "reports an access out of bounds" {
 	faults out_of_bounds "out:u32[4]"
 	[[ $stderr == *ILLEGAL_ADDRESS* ]] || show "should name the error"
 	[[ $GPULOAD_DRIVER != soft || $stderr == *out_of_bounds* ]] || show "should name the kernel"
 }
 
-@test "a trap" {
+@test "reports a trap instruction" {
 	faults traps
 	[[ $stderr == *LAUNCH_FAILED* || $stderr == *ILLEGAL_INSTRUCTION* ]] || show "should name the error"
 }
 
-@test "an endless kernel with --timeout" {
+@test "stops waiting for an endless kernel after --timeout" {
 	start=$(date +%s)
 	fails 1 "endless is still running after 0.5 s" run "$faults" --kernel endless --timeout 0.5
 	(( $(date +%s) - start < 20 )) || show "should not wait for the kernel"
 }
 
-@test "fill files of the wrong size, type or order" {
+@test "refuses fill files of the wrong size, type or order" {
 	head -c 100 /dev/zero > raw
-	fails 1 "holds 25 elements of f32, but the buffer has 4" run "$vecadd" "f32[4]=@raw"
+	fails 1 "contains 25 elements of type f32, but the buffer has 4" run "$vecadd" "f32[4]=@raw"
 	fails 1 "is not a multiple of 8 bytes (f64)" run "$vecadd" "f64[]=@raw"
 	python3 - <<-'END'
 		def npy(name, descr, order, shape, n):
@@ -155,28 +156,28 @@ faults() {
 	fails 1 "dtype <f4, but a buffer of f64 needs <f8" run "$vecadd" "f64[4]=@f4.npy"
 	fails 1 "big-endian" run "$vecadd" "f64[4]=@big.npy"
 	fails 1 "Fortran order" run "$vecadd" "f64[4]=@order.npy"
-	fails 1 "31 bytes of data follow" run "$vecadd" "f64[4]=@short.npy"
+	fails 1 "the file has 31 bytes of data" run "$vecadd" "f64[4]=@short.npy"
 }
 
-@test "expectations and files to save that cannot be" {
+@test "refuses impossible --expect and --save" {
 	fails 2 "there is no argument 7" run "$vecadd" "${three[@]}" i32=1024 --expect 7=ones
 	fails 2 "not a buffer" run "$vecadd" "${three[@]}" i32=1024 --expect 3=1024
 	fails 2 "--expect takes ARG=WHAT" run "$vecadd" "${three[@]}" i32=1024 --expect ones
 	fails 1 "cannot be written" run "$vecadd" "${three[@]}" i32=1024 --save 2=/nonexistent/c.npy
 }
 
-@test "a device that is not there" {
+@test "refuses a device number that does not exist" {
 	fails 2 "7" run "$vecadd" --device 7
 }
 
-@test "no driver at all" {
+@test "reports that no driver was found" {
 	export GPULOAD_SOFT_DRIVER=/nonexistent/libcuda-soft.so GPULOAD_DRIVER=
 	fails 1 "no software driver" run "$vecadd" --driver soft
 	export GPULOAD_DRIVER=opencl
 	fails 2 "must be auto, nvidia or soft" run "$vecadd"
 }
 
-@test "output that cannot be written" {
+@test "fails if stdout cannot be written" {
 	run --separate-stderr bash -c "gpuload help > /dev/full"
 	[[ $status == 1 && $stderr == "gpuload help: the output could not be written" ]] || show "should fail"
 }

@@ -1,32 +1,32 @@
 #!/usr/bin/env bats
-# cache.bats — compiled code that is kept: found again, told of, cleared.
+# cache.bats — the cache of compiled and linked code: reuse, status, --clear.
 load helper
 
-# Ours alone; the tests' runner switches the cache off.
+# Use a private cache; the test runner turns the cache off.
 use_cache() {
 	export GPULOAD_CACHE=$BATS_TEST_TMPDIR/cache
 	gpuload version | grep -q "^NVRTC  *[0-9]" || skip "no libnvrtc"
 	echo 'extern "C" __global__ void fill(int *p) { p[threadIdx.x] = VALUE; }' >fill.cu
 }
 
-# results N: so many are kept.
+# results N: the cache contains N results.
 results() {
 	run --separate-stderr gpuload cache --json
-	[[ $output == *'"results":'"$1"',"bytes":'* ]] || show "$1 results should be kept"
+	[[ $output == *'"results":'"$1"',"bytes":'* ]] || show "the cache should contain $1 results"
 }
 
-@test "a kernel is compiled once and then found" {
+@test "a kernel is compiled once and then taken from the cache" {
 	use_cache
 	results 0
 	works run fill.cu -DVALUE=7 'out:i32[4]' --block 4 --expect 0=7
 	results 1
 	GPULOAD_LOG=debug works run fill.cu -DVALUE=7 'out:i32[4]' --block 4 --expect 0=7
-	[[ $stderr == *"found"* && $stderr != *"kept"* ]] || show "it should be found"
+	[[ $stderr == *"found"* && $stderr != *"kept"* ]] || show "the result should come from the cache"
 	works run fill.cu -DVALUE=8 'out:i32[4]' --block 4 --expect 0=8
 	results 2
 }
 
-@test "compile uses it too, unless --no-cache is given" {
+@test "compile uses the cache unless --no-cache is given" {
 	use_cache
 	works compile fill.cu -DVALUE=1 -o a.ptx --no-cache
 	results 0
@@ -38,7 +38,7 @@ results() {
 	cmp b.ptx c.ptx
 }
 
-@test "cache tells where it is and what it holds" {
+@test "cache prints its folder, the number of results and their size" {
 	use_cache
 	works compile fill.cu -DVALUE=1
 	works cache
@@ -61,20 +61,20 @@ results() {
 	works cache --clear
 	says "results  0"
 	results 0
-	fails 2 "no operands" cache clear
+	fails 2 "accepts no operands" cache clear
 }
 
-@test "a damaged result is compiled anew" {
+@test "a damaged result is compiled again" {
 	use_cache
 	works compile fill.cu -DVALUE=1 -o a.ptx
 	file=$(find "$GPULOAD_CACHE" -type f)
 	printf x | dd of="$file" bs=1 seek=100 conv=notrunc status=none
 	GPULOAD_LOG=debug works compile fill.cu -DVALUE=1 -o b.ptx
-	[[ $stderr == *"damaged"* && $stderr == *"kept"* ]] || show "it should be made anew"
+	[[ $stderr == *"damaged"* && $stderr == *"kept"* ]] || show "the damaged result should be replaced"
 	cmp a.ptx b.ptx
 }
 
-@test "a cache that cannot be used is as none" {
+@test "a cache folder that cannot be used is ignored" {
 	use_cache
 	: >file
 	GPULOAD_CACHE=$PWD/file works run fill.cu -DVALUE=7 'out:i32[4]' --block 4 --expect 0=7
@@ -82,7 +82,7 @@ results() {
 	GPULOAD_CACHE=/proc/nowhere works cache
 }
 
-@test "twenty processes at once compile, keep and find" {
+@test "twenty processes can use the cache at the same time" {
 	use_cache
 	for i in {1..20}; do
 		gpuload run fill.cu -DVALUE=$((i % 4)) 'out:i32[4]' --block 4 --expect 0=$((i % 4)) >log.$i 2>&1 &
@@ -93,16 +93,16 @@ results() {
 	results 4
 }
 
-@test "LTO objects are linked once and then found" {
+@test "LTO objects are linked once and then taken from the cache" {
 	objects=$(cd "$BATS_TEST_DIRNAME/../.." && cd "${GPULOAD_BUILD:-build}" && pwd)/tests/inputs
 	[[ -e $objects/liblto.a ]] || skip "no nvcc"
 	export GPULOAD_CACHE=$BATS_TEST_TMPDIR/cache
-	for look in kept found; do
+	for event in kept found; do
 		GPULOAD_LOG=debug works run "$objects/liblto.a" --kernel vecadd 'f32[1024]=iota' \
 			'f32[1024]=iota:0:2' 'out:f32[1024]' i32=1024 --expect 2=iota:0:3
-		[[ $stderr == *"cache: $look"* ]] || show "the result should be $look"
+		[[ $stderr == *"cache: $event"* ]] || show "the result should be $event"
 	done
 	GPULOAD_LOG=debug works run "$objects/liblto.a" --no-cache --kernel vecadd 'f32[1024]=iota' \
 		'f32[1024]=iota:0:2' 'out:f32[1024]' i32=1024 --expect 2=iota:0:3
-	[[ $stderr != *"cache:"* ]] || show "the cache should not be looked at"
+	[[ $stderr != *"cache:"* ]] || show "the cache should not be used"
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# commands.bats — the other commands, help, completion and the manual page.
+# commands.bats — help, completion, the manual page, and the commands version, devices and compile.
 load helper
 
-@test "help lists the commands and explains each" {
+@test "help lists the commands and describes each" {
 	works help
 	says "gpuload run kernel.ptx"
 	for command in run ls extract devices share attach shares map mmap-sum fifo compile cache completion help version; do
@@ -22,20 +22,20 @@ load helper
 	says "--sizes LIST"
 }
 
-@test "the bare command shows its usage and ends with 2" {
+@test "gpuload without a command prints the usage and exits with 2" {
 	run --separate-stderr gpuload
 	[[ $status == 2 ]] || show "exit code"
 	says "usage: gpuload COMMAND"
 }
 
-@test "version tells what it was built with and what it finds" {
+@test "version prints the versions of gpuload and of the drivers and libraries" {
 	works --version
 	[[ ${lines[0]} == "gpuload "[0-9]* ]] || show "first line"
 	says "built with CUDA"
 	says "software driver"
 }
 
-@test "devices tells each one's UUID, by which CUDA_VISIBLE_DEVICES takes it" {
+@test "devices prints UUIDs that CUDA_VISIBLE_DEVICES accepts" {
 	export GPULOAD_SOFT_DEVICES=2
 	works devices --driver soft --json
 	[[ $(json '[d["uuid"][:6] for d in j["devices"]]') == "['GPU-01', 'GPU-02']" ]]
@@ -44,7 +44,7 @@ load helper
 	[[ $output == *"$second"* && $output != *GPU-01* ]]
 }
 
-@test "devices tells which driver and why" {
+@test "devices prints the driver and why it was chosen" {
 	works devices
 	says "driver  soft, CUDA "
 	says "why     GPULOAD_DRIVER=soft"
@@ -52,7 +52,7 @@ load helper
 	[[ $(json 'j["driver"]["name"], j["driver"]["why"], len(j["devices"]), j["devices"][0]["warp"]') == "('soft', '--driver soft', 1, 32)" ]]
 }
 
-@test "the completion script knows commands, options and their values" {
+@test "the completion script completes commands, options and values" {
 	works completion bash
 	eval "$output"
 	COMP_WORDS=(gpuload r) COMP_CWORD=1
@@ -74,14 +74,14 @@ load helper
 	_gpuload
 	[[ ${COMPREPLY[*]} == lanes ]]
 	touch kernel.ptx
-	compopt() { :; }  # only meaningful inside a real completion
+	compopt() { :; }  # the real one works only inside a completion
 	COMP_WORDS=(gpuload run ker) COMP_CWORD=2
 	_gpuload
 	[[ ${COMPREPLY[*]} == kernel.ptx ]]
-	fails 2 "which shell?" completion zsh
+	fails 2 "the shell must be bash" completion zsh
 }
 
-@test "the manual page is whole and clean" {
+@test "the manual page is complete and groff accepts it" {
 	works help --man
 	says ".TH GPULOAD 1"
 	says '.SS "gpuload fifo bench [OPTION...]"'
@@ -89,10 +89,10 @@ load helper
 	command -v groff || skip "no groff"
 	gpuload help --man > gpuload.1
 	run groff -man -Tutf8 -ww -z gpuload.1
-	[[ $status == 0 && -z $output ]] || show "groff complains"
+	[[ $status == 0 && -z $output ]] || show "groff reports errors"
 }
 
-@test "compile makes PTX and machine code of CUDA C++" {
+@test "compile turns CUDA C++ into PTX or machine code" {
 	echo 'extern "C" __global__ void fill(int *p) { p[threadIdx.x] = VALUE; }' > fill.cu
 	run --separate-stderr gpuload compile fill.cu -D VALUE=42
 	[[ $stderr != *"no libnvrtc"* ]] || skip "no NVRTC here"
@@ -108,16 +108,16 @@ load helper
 	says "assumed   gpuload run fill.cu -DVALUE=43 --grid 1 --block 1024 'out:i32[1024]'"
 }
 
-@test "compile shows the compiler's errors and refuses what it cannot do" {
+@test "compile prints the errors of the compiler and refuses bad options" {
 	echo '__global__ void f() { int x = y; }' > bad.cu
 	run --separate-stderr gpuload compile bad.cu
 	[[ $stderr != *"no libnvrtc"* ]] || skip "no NVRTC here"
 	[[ $status == 1 && $stderr == *'bad.cu(1)'*'"y" is undefined'* ]] || show "should quote the error"
-	[[ ${stderr_lines[-1]} == "gpuload compile: "* ]] || show "the last line should be ours"
+	[[ ${stderr_lines[-1]} == "gpuload compile: "* ]] || show "the last line should come from gpuload"
 	fails 1 '"y" is undefined' run bad.cu
-	fails 2 "--arch is sm_ or compute_" compile bad.cu --arch 90
-	fails 2 "--ptx or --cubin" compile bad.cu --ptx --cubin
-	fails 2 "which file?" compile
+	fails 2 "--arch needs sm_ or compute_" compile bad.cu --arch 90
+	fails 2 "--ptx and --cubin exclude each other" compile bad.cu --ptx --cubin
+	fails 2 "needs one FILE.cu" compile
 	fails 1 "no such file" compile nothing.cu
 	echo "__global__ void f() {}" > fine.cu
 	fails 1 "cannot be written" compile fine.cu -o /nonexistent/x.ptx

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# explain.bats — gpuload explain: what is behind the messages of compilers and linkers.
+# explain.bats — gpuload explain: advice on messages of compilers and linkers.
 load helper
 
-@test "shows the messages that are known, with what to do" {
+@test "prints each known message with advice" {
 	printf '%s\n' "gcc: some note" "ptxas error   : Undefined reference to '_Z7VecAdd2Pf' in '<input>'" "make: ***" >log
 	works explain log
 	says "ptxas error   : Undefined reference to '_Z7VecAdd2Pf' in '<input>'
@@ -11,16 +11,16 @@ load helper
 	says_not "make"
 }
 
-@test "reads what is piped in, and says the same thing once" {
+@test "reads a log from stdin and prints repeated advice once" {
 	printf 'ld: a.o: undefined reference to `__cudaRegisterLinkedBinary_1_a_cu_%s'"'"'\n' x y >log
 	run --separate-stderr bash -c 'gpuload explain <log'
 	[[ $status == 0 ]] || show status
 	[[ $(grep -c "nvcc -dlink OBJECTS" <<<"$output") == 1 ]] || show once
 }
 
-@test "says when nothing is known" {
+@test "fails if the log contains no known message" {
 	echo "all is well" >log
-	fails 1 "log: no message in it that is known here" explain log
+	fails 1 "log: found no known message" explain log
 	fails 1 "no such file" explain missing.log
-	fails 2 "one log at a time" explain log log
+	fails 2 "accepts one LOG" explain log log
 }

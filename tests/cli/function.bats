@@ -1,20 +1,21 @@
 #!/usr/bin/env bats
-# function.bats — fn: arguments: function pointers out of the module that is launched.
+# function.bats — fn: arguments: function pointers read from the loaded module.
 load helper
 
 fnptr="$BATS_TEST_DIRNAME/../corpus/ptx/fnptr.sm_90.ptx"
 
-apply() {  # apply HOW FN [CODE PATTERN]: a[i] = i, b[i] = 3
+# apply works FN, apply fails FN CODE PATTERN: run fnptr2 with FN and the inputs a[i] = i, b[i] = 3.
+apply() {
 	"$1" "${@:3}" run "$fnptr" --kernel fnptr2 "$2" "f32[64]=iota" "f32[64]=3" "out:f32[64]" i32=64
 }
 
-@test "passes the function that a __device__ variable points to" {
+@test "passes the function pointer in a __device__ variable" {
 	apply works fn:table
 	says "arg 0     fn:table: op_add(float, float)"
 	says "arg 3     out:f32[64]: 3 4 5 6 7 8 9 10 11 12 ..."
 }
 
-@test "passes an element of a table of functions" {
+@test "passes an element of a table of function pointers" {
 	apply works "fn:table[1]"
 	says "arg 0     fn:table[1]: op_mul(float, float)"
 	says "out:f32[64]: 0 3 6 9 12 15 18 21 24 27 ..."
@@ -22,7 +23,7 @@ apply() {  # apply HOW FN [CODE PATTERN]: a[i] = i, b[i] = 3
 	says "out:f32[64]: 3 3 3 3 4 5 6 7 8 9 ..."
 }
 
-@test "a file's own line may name a function" {
+@test "the gpuload run: line of a file may contain an fn: argument" {
 	{
 		echo "// gpuload run: --kernel fnptr2 fn:table[1] f32[4]=iota f32[4]=3 out:f32[4] i32=4 --expect 3=iota:0:3"
 		cat "$fnptr"
@@ -31,38 +32,38 @@ apply() {  # apply HOW FN [CODE PATTERN]: a[i] = i, b[i] = 3
 	says "yes, all of 4 elements"
 }
 
-@test "--json has the function as an argument" {
+@test "--json lists the function among the arguments" {
 	run --separate-stderr gpuload run "$fnptr" --kernel fnptr2 "fn:table[1]" "f32[4]=1" "f32[4]=3" "out:f32[4]" i32=4 --json
 	[[ $(json "[j['arguments'][0][k] for k in ('text', 'kind', 'bytes')]") == "['fn:table[1]', 'function', 8]" ]] || show kinds
 }
 
-@test "says what is wrong with a function" {
+@test "explains what is wrong with an fn: argument" {
 	apply fails fn:tabel 2 "no variable 'tabel' in the module: did you mean 'table'?"
 	apply fails fn:other 2 "no __device__ or __constant__ variable 'other' in the module; there is: table"
 	apply fails "fn:table[3]" 2 "table[3] is beyond the variable's end: 24 bytes, room for 3 function pointers"
 	apply fails fn:_ZTV4Plus 1 "_ZTV4Plus[0] is 0: no function was stored there"
-	apply fails fn: 2 "fn: takes a __device__ variable that holds a function pointer"
-	apply fails "fn:table[" 2 "fn: takes"
-	apply fails "fn:table[1]x" 2 "fn: takes"
-	apply fails "fn:[1]" 2 "fn: takes"
+	apply fails fn: 2 "fn: needs a __device__ variable that holds a function pointer"
+	apply fails "fn:table[" 2 "fn: needs"
+	apply fails "fn:table[1]x" 2 "fn: needs"
+	apply fails "fn:[1]" 2 "fn: needs"
 }
 
-@test "a parameter that is called asks for a function" {
+@test "a parameter that the kernel calls needs an fn: argument" {
 	fails 2 "parameter 0 is called: a function's address" run "$fnptr" --kernel fnptr2
 	says "fnptr2(function, f32 *, f32 *, f32 *, i32)"
 	says "fn:VARIABLE 'f32[1024]=iota'"
-	fails 2 "argument 0 is f64=1, but that parameter of fnptr2(function, f32 *, f32 *, f32 *, i32) is a function: fn:VARIABLE" \
+	fails 2 "argument 0 is f64=1, but parameter 0 of fnptr2(function, f32 *, f32 *, f32 *, i32) must be a function: fn:VARIABLE" \
 		run "$fnptr" --kernel fnptr2 f64=1 "f32[4]=1" "f32[4]=1" "out:f32[4]" i32=4
 }
 
-@test "a function goes where 8 bytes are taken that are no buffer" {
-	fails 2 "argument 3 is fn:table, but that parameter of fnptr(" run "$fnptr" --kernel fnptr \
+@test "an fn: argument fits a parameter of 8 bytes that is not a buffer" {
+	fails 2 "argument 3 is fn:table, but parameter 3 of fnptr(" run "$fnptr" --kernel fnptr \
 		"f32[4]=1" "f32[4]=1" "out:f32[4]" fn:table i32=4
-	fails 2 "argument 4 is fn:table, but that parameter of fnptr2(" run "$fnptr" --kernel fnptr2 \
+	fails 2 "argument 4 is fn:table, but parameter 4 of fnptr2(" run "$fnptr" --kernel fnptr2 \
 		fn:table "f32[4]=1" "f32[4]=1" "out:f32[4]" fn:table
 }
 
-@test "tells a kernel's address from a function's" {
+@test "reports that a function pointer is the address of a kernel" {
 	cat >kernel.ptx <<-'END'
 	.version 8.0
 	.target sm_75

@@ -1,8 +1,8 @@
-# helper.bash — for the .bats files here: run gpuload, look at its exit code and its words.
+# helper.bash — functions for the .bats files: run gpuload and check its exit code and output.
 bats_require_minimum_version 1.5.0
 
 setup() {
-	# By hand, `bats tests/cli` takes what was built last; the test runner names another build.
+	# `bats tests/cli` uses build/; the test runner may set GPULOAD_BUILD to another build folder.
 	PATH="$(cd "$BATS_TEST_DIRNAME/../.." && cd "${GPULOAD_BUILD:-build}" && pwd):$PATH"
 	export GPULOAD_DRIVER=${GPULOAD_DRIVER:-soft}
 	ptx="$BATS_TEST_DIRNAME/ptx"
@@ -11,7 +11,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
-# show TEXT: the output of a failed expectation.
+# show TEXT: print why a check failed, with the output of the last command, and fail.
 show() {
 	echo "$1"
 	echo "exit code $status"
@@ -20,13 +20,13 @@ show() {
 	return 1
 }
 
-# works ARG...: gpuload ARG... ends with 0.
+# works ARG...: run gpuload ARG...; the exit code must be 0.
 works() {
 	run --separate-stderr gpuload "$@"
 	[[ $status == 0 ]] || show "gpuload $* should work"
 }
 
-# fails CODE PATTERN ARG...: it ends with CODE, and stderr is one line that begins with
+# fails CODE PATTERN ARG...: run gpuload ARG...; the exit code must be CODE, and stderr must be one line that begins with
 # "gpuload" and contains PATTERN.
 fails() {
 	local code=$1 pattern=$2
@@ -37,7 +37,7 @@ fails() {
 	[[ ${#stderr_lines[@]} == 1 ]] || show "gpuload $* should say it in one line"
 }
 
-# says PATTERN, says_not PATTERN: stdout of the last command.
+# says PATTERN, says_not PATTERN: stdout of the last command must (not) contain PATTERN.
 says() {
 	[[ $output == *"$1"* ]] || show "stdout should contain: $1"
 }
@@ -46,7 +46,7 @@ says_not() {
 	[[ $output != *"$1"* ]] || show "stdout should not contain: $1"
 }
 
-# Values of the last command's JSON: json EXPRESSION, with j as the object.
+# json EXPRESSION: print the value of a Python expression in which j is the JSON output of the last command.
 json() {
 	python3 -c 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' "$output" "$1"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# load.bats — gpuload run on files with several images: which is taken, what is linked, what is said.
+# load.bats — gpuload run on files with several images: selection, linking, --explain, messages.
 load helper
 
 setup_inputs() {
@@ -13,7 +13,7 @@ needs_nvjitlink() {
 	gpuload version | grep -q "nvJitLink *[0-9]" || skip "no nvJitLink"
 }
 
-@test "several files are linked: objects, PTX, CUDA C++, in any mixture" {
+@test "links several files: objects, PTX and CUDA C++ in any mixture" {
 	setup_inputs
 	source=$BATS_TEST_DIRNAME/../inputs
 	works run "$inputs/part_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}"
@@ -22,7 +22,7 @@ needs_nvjitlink() {
 	works run "$source/part_kernel.cu" "$source/part_plus.cu" "${args[@]}" "${check[@]}"
 }
 
-@test "what no file defines is told with who refers to it" {
+@test "reports an undefined symbol together with the function that uses it" {
 	setup_inputs
 	cd "$inputs"
 	fails 1 "'plus' is not defined; 'vecadd' of part_kernel.o refers to it" \
@@ -32,7 +32,7 @@ needs_nvjitlink() {
 		run libpart.a vec.ptx "${args[@]}"
 }
 
-@test "--explain tells of each image why it was taken or left" {
+@test "--explain prints for each image why it was selected or not" {
 	setup_inputs
 	works run "$inputs/libvec.so" "${args[@]}" "${check[@]}" --explain
 	[[ $stderr == *"libvec.so .nv_fatbin: cubin sm_90, "*" bytes: machine code: this driver runs PTX only"* ]] || show explain
@@ -44,7 +44,7 @@ needs_nvjitlink() {
 	[[ $stderr == *"linked 2 images to "*" bytes of PTX"* ]] || show explain
 }
 
-@test "--sm and --kind narrow the choice, and what they leave is told" {
+@test "--sm and --kind restrict the selection, and the message lists the images" {
 	setup_inputs
 	works run "$inputs/vec.many.fatbin" "${args[@]}" "${check[@]}" --sm 75 --kind ptx
 	fails 1 "has no image of the kind asked for that runs on sm_90; it has ptx sm_75, cubin sm_75" \
@@ -53,7 +53,7 @@ needs_nvjitlink() {
 	fails 2 "--kind is ptx, cubin or lto" run "$inputs/vec.many.fatbin" --kind elf
 }
 
-@test "the command line that it assumed has all of FILE..., --sm and --kind" {
+@test "the assumed command line contains every FILE, --sm and --kind" {
 	setup_inputs
 	works run "$inputs/part_kernel.o" "$inputs/part_plus.o" --kernel vecadd --kind ptx --sm 75
 	line=$(sed -n 's/^assumed *//p' <<<"$output")
@@ -62,7 +62,7 @@ needs_nvjitlink() {
 	[[ $status == 0 ]] || show "$line"
 }
 
-@test "a kernel's name is looked for in all of the file, and near names are offered" {
+@test "finds a kernel in any image of the file and offers similar names" {
 	setup_inputs
 	fails 2 "did you mean 'vecadd'?" run "$inputs/libvec.a" --kernel vecad
 	fails 2 "2 kernels are called 'axpy': void axpy<float>" run "$inputs/libvec.so" --kernel axpy
@@ -70,21 +70,21 @@ needs_nvjitlink() {
 	fails 2 "name one of" run "$inputs/libvec.so"
 }
 
-@test "an extracted image runs as it did in its file" {
+@test "an extracted image runs with the same result" {
 	setup_inputs
 	works extract "$inputs/vec.options.fatbin" --kind ptx -o out
 	works run out/*.ptx "${args[@]}" "${check[@]}"
 	head -1 out/*.ptx | grep -q "^// ptxas options: .*maxrregcount" || show "$(head -1 out/*.ptx)"
 }
 
-@test "LTO code is linked by nvJitLink, alone and with PTX" {
+@test "nvJitLink links LTO code, alone and together with PTX" {
 	setup_inputs
 	needs_nvjitlink
 	works run "$inputs/liblto.a" "${args[@]}" "${check[@]}"
 	works run "$inputs/lto_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}"
 }
 
-@test "FILE may be a pipe, whatever is in it" {
+@test "FILE may be a pipe with any kind of file" {
 	setup_inputs
 	for file in vec.ptx vec.size.fatbin libvec.so libvec.a; do
 		works run <(cat "$inputs/$file") "${args[@]}" "${check[@]}"
@@ -92,17 +92,17 @@ needs_nvjitlink() {
 	works run <(cat "$inputs/part_kernel.o") <(cat "$inputs/part_plus.o") "${args[@]}" "${check[@]}"
 }
 
-@test "a pipe's own line is used, as a file's is" {
+@test "uses the gpuload run: line of a pipe" {
 	works run <(cat "$BATS_TEST_DIRNAME/../../demo/vecadd.ptx")
 	[[ $output == *"expect    arg 2 = iota:0:3: yes"* ]]
 }
 
-@test "--kind holds for PTX and CUDA C++, too" {
+@test "--kind also applies to PTX and CUDA C++" {
 	fails 1 "has no image of the kind asked for" run "$vecadd" --kind cubin
 	works run "$vecadd" --kind ptx
 }
 
-@test "a file without device code says so" {
+@test "reports a file without device code" {
 	setup_inputs
 	fails 1 "no device code in it" run "$inputs/host.o"
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
-# ls.bats — gpuload ls: PTX, CUDA C++, and the images of files of every kind.
+# ls.bats — gpuload ls: PTX, CUDA C++ and the images of other files.
 load helper
 
-# Files that nvcc made; without nvcc there are none.
+# Set inputs to the folder of files built by nvcc; skip the test if there is no nvcc.
 inputs() {
 	inputs="$(dirname "$(command -v gpuload)")/tests/inputs"
 	[[ -e $inputs/inputs.json ]] || skip "no nvcc here"
 }
 
-@test "ls tells what kernels take" {
+@test "ls lists the parameters of kernels" {
 	works ls "$vecadd"
 	says "PTX 7.0 for sm_75, 1 kernel"
 	says "vecadd(f64 *, f64 *, f64 *, i32)"
@@ -18,7 +18,7 @@ inputs() {
 	[[ $(json '[k["dynamic_shared"] for k in j["images"][0]["kernels"]].count(True)') == 1 ]]
 }
 
-@test "ls shows C++ names as people write them" {
+@test "ls prints demangled C++ names" {
 	cat > mangled.ptx <<-'END'
 		.version 7.0
 		.target sm_75
@@ -32,29 +32,29 @@ inputs() {
 	[[ $(json '[p["type"] for p in j["images"][0]["kernels"][0]["params"]]') == "['double*', 'float']" ]]
 }
 
-@test "ls says what a file is when there is no device code in it" {
-	fails 1 "there is no device code in it" ls "$(command -v gpuload)"
+@test "ls reports files without device code" {
+	fails 1 "no device code found" ls "$(command -v gpuload)"
 	: > kernel.cu
 	fails 1 "empty" ls kernel.cu
 	fails 1 "no such file" ls nothing.so
 	echo "just words" > words.txt
 	fails 1 "words.txt" ls words.txt
-	fails 2 "which file?" ls
+	fails 2 "needs a FILE" ls
 }
 
-@test "ls goes on to the next file when one cannot be read" {
+@test "ls continues with the next file after an error" {
 	run --separate-stderr gpuload ls nothing.ptx "$vecadd"
-	[[ $status == 1 && $stderr == "gpuload ls: "*"nothing.ptx"* ]] || show "should tell of the first"
+	[[ $status == 1 && $stderr == "gpuload ls: "*"nothing.ptx"* ]] || show "should report the first file"
 	says "vecadd(f64 *, f64 *, f64 *, i32)"
 	run --separate-stderr gpuload ls --json "$vecadd" "$faults"
-	[[ $status == 0 && ${#lines[@]} == 2 ]] || show "one line a file"
+	[[ $status == 0 && ${#lines[@]} == 2 ]] || show "should print one line per file"
 }
 
-@test "ls compiles CUDA C++ and lists it" {
+@test "ls compiles CUDA C++ and lists its kernels" {
 	echo '__global__ void fill(int *p, box b) { p[threadIdx.x] = N; }' > fill.cu
 	run --separate-stderr gpuload ls fill.cu
 	[[ $stderr != *"no libnvrtc"* ]] || skip "no NVRTC here"
-	[[ $status == 1 && $stderr == *'"box" is undefined'* ]] || show "should tell the error"
+	[[ $status == 1 && $stderr == *'"box" is undefined'* ]] || show "should report the error"
 	works ls fill.cu -D N=42 -Dbox=int --std c++17
 	says "fill.cu: PTX "
 	says "fill(int*, int)"
@@ -64,7 +64,7 @@ inputs() {
 	[[ $(json 'j["images"][0]["arch"], j["images"][0]["kernels"][0]["name"]') == "('sm_75', '_Z4fillPii')" ]]
 }
 
-@test "ls shows the kernels of every image" {
+@test "ls lists the kernels of every image" {
 	inputs
 	works ls "$inputs/vec.many.fatbin"
 	says "vec.many.fatbin: 7 images: 6 cubin, 1 ptx; sm_75 sm_80 sm_90 sm_90a sm_100"
@@ -75,10 +75,10 @@ inputs() {
 	says "takes 0:32 shapes::box, 32:8 float const*, 40:8 unsigned int*, 48:4 unsigned int"
 	says "takes 0:8 .u64, 8:8 .u64, 16:8 .u64, 24:4 .u32"
 	says "hidden(int*, int) (static)"
-	[[ ${lines[-1]} == "42 kernels in 7 images" ]] || show "the sum"
+	[[ ${lines[-1]} == "42 kernels in 7 images" ]] || show "the total"
 }
 
-@test "ls gives a cubin's kernels a paragraph each" {
+@test "ls prints a paragraph for each kernel of a cubin" {
 	inputs
 	works ls "$inputs/vec.sm_90.cubin"
 	says "vec.sm_90.cubin: 1 image: 1 cubin; sm_90"
@@ -87,10 +87,10 @@ inputs() {
 	says "block      at most 128 threads"
 }
 
-@test "ls --images shows the images alone" {
+@test "ls --images lists only the images" {
 	inputs
 	works ls --images "$inputs/libvec.a"
-	[[ ${lines[1]} == " image  unit  kind   arch     packed   stored     bytes  origin      member  section     notes" ]] || show "the head"
+	[[ ${lines[1]} == " image  unit  kind   arch     packed   stored     bytes  origin      member  section     notes" ]] || show "the header line"
 	says "vec.o   .nv_fatbin"
 	says_not "vecadd"
 	works ls --images --json "$inputs/libvec.a"
@@ -98,7 +98,7 @@ inputs() {
 	[[ $(json '"kernels" in j["images"][0], j["images"][1]["member"]') == "(False, 'vec.o')" ]]
 }
 
-@test "ls --sm, --kind and --match choose" {
+@test "ls --sm, --kind and --match select images and kernels" {
 	inputs
 	works ls --images --sm 90 "$inputs/vec.many.fatbin"
 	says "2 of 7 images: 2 cubin; sm_90 sm_90a"
@@ -110,16 +110,16 @@ inputs() {
 		works ls --json --match "$glob" "$inputs/vec.many.fatbin"
 		[[ $(json '{k["name"] for i in j["images"] for k in i["kernels"]}, len(j["images"])') == "({'_Z4axpyIfEvT_PKS0_PS0_i'}, 7)" ]] || show "$glob"
 	done
-	fails 1 "none of the kernels is called 'nothing'" ls --match nothing "$inputs/vec.many.fatbin"
-	fails 1 "none of the kernels is called 'nothing'" ls --match nothing "$vecadd"
+	fails 1 "no kernel matches 'nothing'" ls --match nothing "$inputs/vec.many.fatbin"
+	fails 1 "no kernel matches 'nothing'" ls --match nothing "$vecadd"
 	run --separate-stderr gpuload ls --json --sm 70 "$inputs/vec.many.fatbin"
-	[[ $status == 1 && $(json 'j["images"]') == "[]" && $stderr == *"none of the 7 images is of that kind" ]] || show "none"
-	fails 2 "--match cannot go with it" ls --images --match vecadd "$vecadd"
+	[[ $status == 1 && $(json 'j["images"]') == "[]" && $stderr == *"none of the 7 images matches --sm and --kind" ]] || show "none"
+	fails 2 "--match cannot be combined with --images" ls --images --match vecadd "$vecadd"
 	fails 2 "--sm is an architecture" ls --sm ninety "$vecadd"
 	fails 2 "--kind is ptx, cubin or lto" ls --kind elf "$vecadd"
 }
 
-@test "ls --json has every image and kernel that the makers put in" {
+@test "ls --json lists exactly the images and kernels that were compiled" {
 	inputs
 	python3 - "$inputs" <<-'END'
 		import json, subprocess, sys
@@ -146,24 +146,24 @@ inputs() {
 	END
 }
 
-@test "ls tells of a damaged image and lists the rest" {
+@test "ls reports a damaged image and lists the others" {
 	inputs
 	python3 - "$inputs/vec.size.fatbin" <<-'END'
 		import sys
 		bytes = bytearray(open(sys.argv[1], "rb").read())
-		at = bytes.index(b"\x28\xb5\x2f\xfd")  # the first zstd frame: the cubin's
+		at = bytes.index(b"\x28\xb5\x2f\xfd")  # the first zstd frame, which is the cubin
 		bytes[at + 40:at + 60] = b"\xff" * 20
 		open("damaged.fatbin", "wb").write(bytes)
 	END
 	run --separate-stderr gpuload ls damaged.fatbin
-	[[ $status == 1 && $stderr == "gpuload ls: damaged.fatbin: image 0 (cubin sm_90) at "* ]] || show "should tell where"
-	[[ ${#stderr_lines[@]} == 1 ]] || show "one line"
+	[[ $status == 1 && $stderr == "gpuload ls: damaged.fatbin: image 0 (cubin sm_90) at "* ]] || show "should report the position"
+	[[ ${#stderr_lines[@]} == 1 ]] || show "should be one line"
 	says "image 1: ptx sm_75"
 	run --separate-stderr gpuload ls --json damaged.fatbin
 	[[ $status == 1 && $(json 'len(j["images"]), j["images"][0]["kernels"], "damaged" in j["images"][0]') == "(2, [], True)" ]] || show "JSON"
 }
 
-@test "ls writes no control characters" {
+@test "ls replaces control characters in names" {
 	inputs
 	cp "$inputs/vec.sm_90.cubin" $'\x1b[31mred.cubin'
 	works ls *red.cubin
@@ -173,7 +173,7 @@ inputs() {
 	fails 1 $'?[31m/none: no such file' ls $'\x1b[31m/none'
 }
 
-@test "ls tells when its output cannot be written, but not a pipe that closed" {
+@test "ls reports that stdout cannot be written, except if the reader closed the pipe" {
 	run --separate-stderr bash -c "gpuload ls $vecadd > /dev/full"
 	[[ $status == 1 && $stderr == *"could not be written"* ]] || show "a full disk"
 	mkfifo pipe

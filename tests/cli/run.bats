@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# run.bats — gpuload run, end to end on the driver that GPULOAD_DRIVER names.
+# run.bats — gpuload run, end to end, on the driver selected by GPULOAD_DRIVER.
 load helper
 
-@test "runs a kernel with the arguments given and prints what it wrote" {
+@test "runs a kernel with the given arguments and prints its output buffers" {
 	works run "$vecadd" "f64[1024]=iota" "f64[1024]=ones" "out:f64[1024]" i32=1024
 	says "kernel    vecadd, grid 4, block 256"
 	says "arg 2     out:f64[1024]: 1 2 3 4 5 6 7 8 9 10 ..."
@@ -12,13 +12,13 @@ load helper
 	[[ -z $stderr ]]
 }
 
-@test "works out what a kernel takes when nothing is said" {
+@test "invents arguments and a launch if none are given" {
 	works run "$vecadd"
 	says "assumed   gpuload run $vecadd --grid 4 --block 256 'f64[1024]=iota' 'f64[1024]=iota' 'out:f64[1024]' i32=1024"
 	says "0 2 4 6 8 10 12 14 16 18 ..."
 }
 
-@test "makes up a launch that writes every element, also where blocks or threads are not told apart" {
+@test "invents a launch that writes every element, also if the kernel ignores its block or thread index" {
 	one_block=$ptx/one_block.ptx
 	works run "$one_block" --kernel by_thread --expect 0=iota
 	says "kernel    by_thread, grid 1, block 1024"
@@ -30,13 +30,13 @@ load helper
 	says "grid 1, block 100"
 }
 
-@test "works out a kernel that was written by hand, with registers that are used again" {
+@test "invents arguments for handwritten PTX that reuses registers" {
 	sed "/gpuload run:/d" "$BATS_TEST_DIRNAME/../../demo/vecadd.ptx" >"$BATS_TEST_TMPDIR/by_hand.ptx"
 	works run "$BATS_TEST_TMPDIR/by_hand.ptx" --expect 2=iota:0:2
 	says "yes, all of 1024 elements"
 }
 
-@test "the command line that it assumed can be pasted" {
+@test "the printed command line can be pasted into a shell" {
 	works run "$vecadd"
 	line=$(sed -n 's/^assumed *//p' <<<"$output")
 	run --separate-stderr bash -c "$line --expect 2=iota:0:2"
@@ -44,23 +44,23 @@ load helper
 	says "yes, all of 1024 elements"
 }
 
-@test "checks what is expected, and tells the first wrong index, both values and how many" {
+@test "--expect reports the first wrong element, both values and the number of wrong elements" {
 	works run "$vecadd" "f64[1024]=iota" "f64[1024]=iota:0:2" "out:f64[1024]" i32=1024 --expect 2=iota:0:3 --expect 2=sum:1571328
 	says "expect    arg 2 = iota:0:3: yes, all of 1024 elements"
 	fails 1 "argument 2: element 3 is 6, expected 3; 1021 of 1024 are wrong" \
 		run "$vecadd" "f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]" i32=1024 --expect 2=iota --atol 2
-	fails 1 "its elements sum to 8, expected 9" run "$vecadd" "f64[8]=1" "f64[8]=0" "out:f64[8]" i32=8 --expect 2=sum:9
+	fails 1 "the sum of the elements is 8, expected 9" run "$vecadd" "f64[8]=1" "f64[8]=0" "out:f64[8]" i32=8 --expect 2=sum:9
 }
 
-@test "shows elements that the kernel did not write" {
+@test "marks elements that the kernel did not write" {
 	works run "$faults" --kernel half "out:u32[8]" --block 4 --grid 1
 	says "0 unwritten 1 unwritten 2 unwritten 3 unwritten (4 of 8 unwritten)"
 	fails 1 "element 1 is unwritten" run "$faults" --kernel half "out:u32[8]" --block 4 --grid 1 --expect 0=zeros --json
 }
 
-@test "makes inout buffers anew for each launch" {
+@test "restores inout buffers before each launch" {
 	works run "$faults" --kernel increment "inout:u32[1]=41" --repeat 5 --grid 1 --block 1 --expect 0=42
-	says "ms least of 5 launches"
+	says "ms minimum of 5 launches"
 }
 
 @test "passes structs by value" {
@@ -69,7 +69,7 @@ load helper
 	works run "$faults" --kernel by_value bytes=@struct "out:u32[1]" --grid 1 --block 1 --expect 1=60
 }
 
-@test "gives a kernel dynamic shared memory" {
+@test "--shared gives the kernel dynamic shared memory" {
 	works run "$faults" --kernel shared_user "out:u32[1]" --grid 1 --block 1 --shared 4 --expect 0=7
 }
 
@@ -79,7 +79,7 @@ load helper
 	works run "$vecadd" "f64[]=@c.npy" "f64[]=@c.raw" "out:f64[16]" i32=16 --expect 2=iota:2:2 --expect 0=@c.npy
 }
 
-@test "prints one JSON object with everything" {
+@test "--json prints the launch, the times, the arguments and the checks" {
 	works run "$vecadd" "f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]" i32=1024 --json --repeat 3 --expect 2=iota:0:2
 	[[ $(json 'j["kernel"], j["grid"], j["block"], len(j["times_ms"]), j["ok"]') == "('vecadd', [4, 1, 1], [256, 1, 1], 3, True)" ]]
 	[[ $(json 'j["arguments"][2]["first"][:3], j["arguments"][2]["unwritten"]') == "([0, 2, 4], 0)" ]]
@@ -88,7 +88,7 @@ load helper
 	[[ $(json '"--grid 4 --block 256" in j["assumed"]') == True ]]
 }
 
-@test "a file's own line says how it is run, by kernel" {
+@test "the gpuload run: lines of a file give the arguments of its kernels" {
 	works run "$ptx/own_line.ptx"
 	says "arg 0     out:u32[4]: 7 7 7 7"
 	says "yes, all of 4 elements"
@@ -98,7 +98,7 @@ load helper
 	says "arg 0     out:u32[2]: 7 7"
 }
 
-@test "asks for what the code does not tell, with a command line to fill in" {
+@test "prints a command line to fill in if the code does not show all arguments" {
 	fails 2 "no arguments given" run "$faults" --kernel by_value
 	says "by_value("
 	says "gpuload run $faults --kernel by_value"
@@ -107,7 +107,7 @@ load helper
 	says "--shared BYTES"
 }
 
-@test "takes a kernel of no parameters as it is" {
+@test "runs a kernel without parameters" {
 	cat > nothing.ptx <<-'END'
 		.version 7.0
 		.target sm_75

@@ -157,7 +157,7 @@ static void parses_structs_as_bytes(void **state)
 	expect_refused("hex:0", GPUL_EINVAL, "even number");
 	expect_refused("hex:", GPUL_EINVAL, "even number");
 	expect_refused("hex:0g", GPUL_EINVAL, "even number");
-	expect_refused("bytes=12", GPUL_EINVAL, "takes @FILE");
+	expect_refused("bytes=12", GPUL_EINVAL, "needs @FILE");
 	expect_refused("bytes=@nothing", GPUL_ESYS, "no such file");
 }
 
@@ -201,7 +201,7 @@ static void refuses_malformed_arguments(void **state)
 		assert_null(strchr(err.text, '\n'));
 	}
 	expect_refused("i8=300", GPUL_EINVAL, "-128 to 127");
-	expect_refused("q8=3", GPUL_EINVAL, "no type 'q8'");
+	expect_refused("q8=3", GPUL_EINVAL, "unknown type 'q8'");
 	expect_refused("f64[900000000000]=zeros", GPUL_ENOMEM, "memory");
 }
 

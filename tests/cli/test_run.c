@@ -1,5 +1,5 @@
-/* test_run.c — the parts of gpuload run that need no driver: a file's own line, fitting,
- * checking. */
+/* test_run.c — the parts of gpuload run that need no driver: the `// gpuload run:` line, checking arguments against
+ * a signature, --expect. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 #include "cli/run/run.h"
 
-/* ---- the file's own line ----------------------------------------------------------- */
+/* ---- the gpuload run: line -------------------------------------------------------- */
 
 static char path[] = "/tmp/gpuload-test-XXXXXX";
 
@@ -50,7 +50,7 @@ static gpul_status find_line(const char *kernel, struct run_line *l, gpul_error 
 	return st;
 }
 
-/* The words of the line that is found, in <>; "" when there is none. */
+/* Write text to a file and find its line; compare the words, each in <>; "" if no line is found. */
 static void expect_words(const char *text, const char *kernel, const char *words)
 {
 	struct run_line l;
@@ -66,7 +66,7 @@ static void expect_words(const char *text, const char *kernel, const char *words
 	run_line_free(&l);
 }
 
-static void finds_a_files_own_line(void **state)
+static void finds_the_line_of_a_file(void **state)
 {
 	(void)state;
 	expect_words("// gpuload run: i32=1 f32[2]=iota\n.version 7.0\n", NULL,
@@ -77,7 +77,7 @@ static void finds_a_files_own_line(void **state)
 	expect_words("// gpuload run", NULL, "");
 }
 
-static void cuts_words_as_a_shell_does(void **state)
+static void splits_words_as_a_shell_does(void **state)
 {
 	(void)state;
 	expect_words("// gpuload run: 'a b' \"c d\" e\\ f\n", NULL, "<a b><c d><e f>");
@@ -86,7 +86,7 @@ static void cuts_words_as_a_shell_does(void **state)
 	expect_words("// gpuload run:\n", NULL, "");
 }
 
-static void takes_the_first_line_that_names_the_kernel(void **state)
+static void uses_the_first_line_for_the_kernel(void **state)
 {
 	static const char text[] =
 		"// gpuload run: --kernel one a\n// gpuload run: b --kernel=two\n"
@@ -98,7 +98,7 @@ static void takes_the_first_line_that_names_the_kernel(void **state)
 	expect_words(text, "three", "<c>");
 }
 
-static void refuses_a_quote_without_end(void **state)
+static void refuses_an_unterminated_quote(void **state)
 {
 	struct run_line l;
 	gpul_error err = { 0 };
@@ -125,7 +125,7 @@ static gpul_status request(const char **words, struct cli_args *args, struct run
 }
 #define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
 
-static void the_command_line_comes_before_the_file(void **state)
+static void the_command_line_takes_precedence_over_the_file(void **state)
 {
 	struct cli_args args;
 	struct run_request q;
@@ -146,33 +146,33 @@ static void the_command_line_comes_before_the_file(void **state)
 	cli_args_free(&args);
 	assert_int_equal(request(WORDS(path, "i32=1", "--timeout=0.5"), &args, &q, NULL),
 			 GPUL_OK);
-	assert_int_equal(q.n_args, 1); /* arguments replace the whole line */
+	assert_int_equal(q.n_args, 1); /* arguments on the command line replace the whole line of the file */
 	assert_int_equal(q.grid[0], 0);
 	assert_int_equal(q.timeout_ms, 500);
 	run_request_free(&q);
 	cli_args_free(&args);
 }
 
-static void refuses_requests_that_cannot_be(void **state)
+static void refuses_invalid_options_and_arguments(void **state)
 {
 	static const struct {
 		const char *words[6];
 		const char *why;
 	} bad[] = {
-		{ { NULL }, "which file?" },
-		{ { path, "--grid", "0", "i32=1", NULL }, "--grid takes X" },
-		{ { path, "--grid", "1,2,3,4", "i32=1", NULL }, "--grid takes X" },
-		{ { path, "--block", "4x4", "i32=1", NULL }, "--block takes X" },
-		{ { path, "--block", "4294967296", "i32=1", NULL }, "--block takes X" },
-		{ { path, "--repeat", "0", "i32=1", NULL }, "--repeat takes" },
-		{ { path, "--shared", "-1", "i32=1", NULL }, "--shared takes" },
-		{ { path, "--device", "x", "i32=1", NULL }, "--device takes" },
-		{ { path, "--rtol", "-1", "i32=1", NULL }, "--rtol takes" },
-		{ { path, "--timeout", "nan", "i32=1", NULL }, "--timeout takes" },
+		{ { NULL }, "needs a FILE" },
+		{ { path, "--grid", "0", "i32=1", NULL }, "--grid needs X" },
+		{ { path, "--grid", "1,2,3,4", "i32=1", NULL }, "--grid needs X" },
+		{ { path, "--block", "4x4", "i32=1", NULL }, "--block needs X" },
+		{ { path, "--block", "4294967296", "i32=1", NULL }, "--block needs X" },
+		{ { path, "--repeat", "0", "i32=1", NULL }, "--repeat needs" },
+		{ { path, "--shared", "-1", "i32=1", NULL }, "--shared needs" },
+		{ { path, "--device", "x", "i32=1", NULL }, "--device needs" },
+		{ { path, "--rtol", "-1", "i32=1", NULL }, "--rtol needs" },
+		{ { path, "--timeout", "nan", "i32=1", NULL }, "--timeout needs" },
 		{ { path, "--driver", "amd", "i32=1", NULL },
 		  "--driver is auto, nvidia or soft" },
-		{ { path, "--expect", "iota", "i32=1", NULL }, "--expect takes ARG=WHAT" },
-		{ { path, "--expect", "1=iota", "i32=1", NULL }, "there is no argument 1" },
+		{ { path, "--expect", "iota", "i32=1", NULL }, "--expect needs ARG=WHAT" },
+		{ { path, "--expect", "1=iota", "i32=1", NULL }, "no argument 1" },
 		{ { path, "--save", "0=a.npy", "i32=1", NULL },
 		  "argument 0 is i32=1, not a buffer" },
 		{ { path, "i32=zero", NULL }, "not a whole number" },
@@ -193,7 +193,7 @@ static void refuses_requests_that_cannot_be(void **state)
 	}
 }
 
-static void a_file_may_not_write_files_or_choose_the_driver(void **state)
+static void the_line_of_a_file_must_not_write_files_or_choose_the_driver(void **state)
 {
 	static const char *const lines[] = { "--save 0=x.npy", "--driver nvidia",
 					     "--json",         "--device 1",
@@ -219,7 +219,7 @@ static void a_file_may_not_write_files_or_choose_the_driver(void **state)
 
 /* ---- fitting ----------------------------------------------------------------------- */
 
-/* vecadd(f64 *, f64 *, f64 *, i32), and what follows is one parameter each. */
+/* Parameters of every role; each is tested alone, as the only parameter of a kernel. */
 static gpul_param params[] = {
 	{ .bytes = 8, .role = GPUL_ROLE_BUFFER, .type = GPUL_F64, .loaded = true },
 	{ .bytes = 4, .role = GPUL_ROLE_COUNT, .type = GPUL_I32 },
@@ -240,19 +240,19 @@ static bool fits(size_t param, const char *text)
 	st = run_fit(&s, &a, 1, &err);
 	if (st) {
 		assert_int_equal(st, GPUL_EINVAL);
-		assert_non_null(strstr(err.text, text)); /* what was given */
+		assert_non_null(strstr(err.text, text)); /* the argument */
 		assert_non_null(strstr(err.text, "k(")); /* the signature */
 	}
 	arg_free(&a);
 	return st == GPUL_OK;
 }
 
-static void accepts_arguments_that_fit_and_refuses_the_rest(void **state)
+static void accepts_only_arguments_that_fit_the_parameter(void **state)
 {
 	(void)state;
 	assert_true(fits(0, "f64[4]=ones"));
 	assert_true(fits(0, "out:f64[4]"));
-	assert_true(fits(0, "u8[32]=zeros")); /* bytes of anything */
+	assert_true(fits(0, "u8[32]=zeros")); /* u8 fits every element type */
 	assert_true(fits(0, "u64=0"));        /* an address */
 	assert_false(fits(0, "f32[4]=ones"));
 	assert_false(fits(0, "f64=1"));
@@ -276,7 +276,7 @@ static void accepts_arguments_that_fit_and_refuses_the_rest(void **state)
 	assert_true(fits(5, "f64[2]=iota"));
 }
 
-static void counts_arguments_and_shows_the_signature(void **state)
+static void reports_a_wrong_number_of_arguments_with_the_signature(void **state)
 {
 	gpul_signature s = { .kernel = "k", .params = params, .n_params = 2 };
 	struct arg a[3] = { 0 };
@@ -290,7 +290,7 @@ static void counts_arguments_and_shows_the_signature(void **state)
 
 /* ---- checking ---------------------------------------------------------------------- */
 
-/* Check `text` (a buffer as it is after the launch) against WHAT. */
+/* Compare a buffer with the contents `text` with the expectation `what`. */
 static struct run_check check(const char *text, const char *what, double rtol, double atol)
 {
 	struct run_target target = { .arg = 0, .what = what };
@@ -320,7 +320,7 @@ static void finds_the_first_wrong_element(void **state)
 
 	(void)state;
 	assert_true(check("i32[8]=iota", "iota", 0, 0).ok);
-	c = check("i32[8]=iota", "iota:-3:2", 0, 0); /* agree at 3 only */
+	c = check("i32[8]=iota", "iota:-3:2", 0, 0); /* only element 3 is equal */
 	assert_false(c.ok);
 	assert_int_equal(c.n_wrong, 7);
 	assert_int_equal(c.first_wrong, 0);
@@ -331,7 +331,7 @@ static void finds_the_first_wrong_element(void **state)
 	assert_string_equal(c.want, "0");
 }
 
-static void compares_floats_by_the_tolerances_given(void **state)
+static void compares_floats_with_the_given_tolerances(void **state)
 {
 	(void)state;
 	assert_false(check("f32[1]=1.0001", "1", 0, 0).ok);
@@ -344,7 +344,7 @@ static void compares_floats_by_the_tolerances_given(void **state)
 	assert_false(check("f64[1]=inf", "-inf", 1, 1).ok);
 	assert_false(check("f64[1]=inf", "1", 1, 1e300).ok);
 	assert_true(check("f64[1]=-0", "0", 0, 0).ok);
-	assert_false(check("i32[1]=2", "1", 1, 1).ok); /* integers are exact */
+	assert_false(check("i32[1]=2", "1", 1, 1).ok); /* tolerances do not apply to integers */
 }
 
 static void sums_integers_and_floats(void **state)
@@ -364,17 +364,17 @@ static void sums_integers_and_floats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_a_files_own_line),
-		cmocka_unit_test(cuts_words_as_a_shell_does),
-		cmocka_unit_test(takes_the_first_line_that_names_the_kernel),
-		cmocka_unit_test(refuses_a_quote_without_end),
-		cmocka_unit_test(the_command_line_comes_before_the_file),
-		cmocka_unit_test(refuses_requests_that_cannot_be),
-		cmocka_unit_test(a_file_may_not_write_files_or_choose_the_driver),
-		cmocka_unit_test(accepts_arguments_that_fit_and_refuses_the_rest),
-		cmocka_unit_test(counts_arguments_and_shows_the_signature),
+		cmocka_unit_test(finds_the_line_of_a_file),
+		cmocka_unit_test(splits_words_as_a_shell_does),
+		cmocka_unit_test(uses_the_first_line_for_the_kernel),
+		cmocka_unit_test(refuses_an_unterminated_quote),
+		cmocka_unit_test(the_command_line_takes_precedence_over_the_file),
+		cmocka_unit_test(refuses_invalid_options_and_arguments),
+		cmocka_unit_test(the_line_of_a_file_must_not_write_files_or_choose_the_driver),
+		cmocka_unit_test(accepts_only_arguments_that_fit_the_parameter),
+		cmocka_unit_test(reports_a_wrong_number_of_arguments_with_the_signature),
 		cmocka_unit_test(finds_the_first_wrong_element),
-		cmocka_unit_test(compares_floats_by_the_tolerances_given),
+		cmocka_unit_test(compares_floats_with_the_given_tolerances),
 		cmocka_unit_test(sums_integers_and_floats),
 	};
 

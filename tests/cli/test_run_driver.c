@@ -1,4 +1,4 @@
-/* test_run_driver.c — gpuload run against a driver that fails on request. */
+/* test_run_driver.c — gpuload run on a fake driver whose calls fail on request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include "cli/run/run.h"
 #include "tests/fake/fake_driver.h"
 
-/* Run the words of a command line on drv; what was acquired is given back. */
+/* Run a command line on drv, and release everything afterwards. */
 static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *err)
 {
 	struct cli_args args;
@@ -42,14 +42,14 @@ static const char **vecadd(void)
 	return words;
 }
 
-static void gives_back_everything_whichever_call_fails(void **state)
+static void releases_everything_whichever_driver_call_fails(void **state)
 {
 	(void)state;
 	for (int n = 1;; n++) { /* fail the 1st driver call, then the 2nd, ... */
 		gpul_error err = { 0 };
 
 		if (run(fake_driver(n), vecadd(), &err) == GPUL_OK) {
-			assert_int_equal(n, fake_calls() + 1); /* each had its turn */
+			assert_int_equal(n, fake_calls() + 1); /* every call has failed once */
 			break;
 		}
 		assert_int_equal(fake_alive(), 0);
@@ -74,7 +74,7 @@ static void add(void **params)
 		c[i] = a[i] + b[i];
 }
 
-static void launches_as_often_as_asked_and_restores_what_is_written(void **state)
+static void repeats_the_launch_and_restores_written_buffers(void **state)
 {
 	gpul_error err = { 0 };
 	const gpul_driver *drv = fake_driver(0);
@@ -93,7 +93,7 @@ static void launches_as_often_as_asked_and_restores_what_is_written(void **state
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void a_kernel_without_arguments_is_given_some(void **state)
+static void invents_arguments_if_none_are_given(void **state)
 {
 	gpul_error err = { 0 };
 	const gpul_driver *drv = fake_driver(0);
@@ -110,9 +110,9 @@ static void a_kernel_without_arguments_is_given_some(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gives_back_everything_whichever_call_fails),
-		cmocka_unit_test(launches_as_often_as_asked_and_restores_what_is_written),
-		cmocka_unit_test(a_kernel_without_arguments_is_given_some),
+		cmocka_unit_test(releases_everything_whichever_driver_call_fails),
+		cmocka_unit_test(repeats_the_launch_and_restores_written_buffers),
+		cmocka_unit_test(invents_arguments_if_none_are_given),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
