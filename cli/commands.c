@@ -23,7 +23,7 @@ cli_table cli_commands = {
 	NULL,
 };
 
-/* The row whose name is `name` from byte n_prefix on. */
+/* Find the row called name; n_prefix bytes of the row names ("fifo ") are skipped, and `of` is that prefix in messages. */
 static const struct cli_cmd *find_row(const struct cli_cmd *const *rows, size_t n_prefix, const char *name,
 				      const char *of, gpul_error *err)
 {
@@ -39,9 +39,9 @@ static const struct cli_cmd *find_row(const struct cli_cmd *const *rows, size_t 
 	}
 	near = gpul_text_nearest(name, names, n);
 	if (near)
-		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s%s'; did you mean %s?", of, name, near);
+		gpul_fail(err, GPUL_EINVAL, 0, "unknown command '%s%s'; did you mean %s?", of, name, near);
 	else
-		gpul_fail(err, GPUL_EINVAL, 0, "no command '%s%s'; gpuload help %slists them", of, name, of);
+		gpul_fail(err, GPUL_EINVAL, 0, "unknown command '%s%s'; gpuload help %slists the commands", of, name, of);
 	return NULL;
 }
 
@@ -60,7 +60,7 @@ const struct cli_cmd *cli_find_verb(const struct cli_cmd *cmd, const char *verb,
 
 enum { HELP_MAN };
 static const struct cli_opt help_opts[] = {
-	[HELP_MAN] = { "man", NULL, "print the manual page (roff) instead", NULL },
+	[HELP_MAN] = { "man", NULL, "print the manual page of all commands (roff)", NULL },
 	{ 0 },
 };
 
@@ -86,13 +86,13 @@ static int cmd_help(const struct cli_args *args, gpul_error *err)
 }
 
 static const struct cli_cmd cli_help = {
-	"help", "[COMMAND]", "list the commands, or explain one", NULL, help_opts, cmd_help, CLI_COMMANDS, NULL,
+	"help", "[COMMAND]", "list the commands, or describe a command", NULL, help_opts, cmd_help, CLI_COMMANDS, NULL,
 };
 
 static int cmd_completion(const struct cli_args *args, gpul_error *err)
 {
 	if (args->n_operands != 1 || strcmp(args->operands[0], "bash")) {
-		gpul_fail(err, GPUL_EINVAL, 0, "which shell?  There is: gpuload completion bash");
+		gpul_fail(err, GPUL_EINVAL, 0, "the shell must be bash: gpuload completion bash");
 		return CLI_USAGE;
 	}
 	cli_print_bash_completion(cli_commands);
@@ -100,7 +100,7 @@ static int cmd_completion(const struct cli_args *args, gpul_error *err)
 }
 
 static const struct cli_cmd cli_completion = {
-	"completion", "bash", "print the completion script for a shell",
-	"Try it in this shell:  source <(gpuload completion bash)\n",
+	"completion", "bash", "print a script that completes command lines in bash",
+	"To use it in the current shell:  source <(gpuload completion bash)\n",
 	cli_no_opts, cmd_completion, "bash", NULL,
 };

@@ -1,10 +1,10 @@
-/* completion.c — a bash completion script, written from the table. */
+/* completion.c — write a bash completion script from the table of commands. */
 #include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The bash statement that completes to rows' names, from byte n_prefix on. */
+/* Print the bash statement that completes the names of rows; n_prefix bytes of each name ("fifo ") are skipped. */
 static void print_names(const struct cli_cmd *const *rows, size_t n_prefix)
 {
 	printf("COMPREPLY=($(compgen -W '");
@@ -13,7 +13,7 @@ static void print_names(const struct cli_cmd *const *rows, size_t n_prefix)
 	printf("' -- \"$cur\")); return");
 }
 
-/* The bash statement that completes to files, commands or words. */
+/* Print the bash statement that completes a value: files, commands, names of shared memory, or a list of words. */
 static void print_reply(const char *complete, cli_table commands)
 {
 	if (!complete) {

@@ -1,9 +1,11 @@
-/* help.c — the table as help text and as the manual page gpuload(1). */
+/* help.c — print the table of commands as help text and as the manual page gpuload(1). */
 #include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
+
+enum { LINE_COLUMNS = 92 };
 
 static void print_rows(const struct cli_cmd *const *rows)
 {
@@ -16,15 +18,29 @@ void cli_print_usage(cli_table commands)
 	printf("gpuload — load and run GPU kernels, on NVIDIA's driver or on a software one\n\n"
 	       "usage: gpuload COMMAND [OPTION...] [OPERAND...]\n\n");
 	print_rows(commands);
-	printf("\ngpuload help COMMAND explains one.  First thing to try: gpuload run "
-	       "kernel.ptx\n");
+	printf("\ngpuload help COMMAND describes a command.  To start: gpuload run kernel.ptx\n");
 }
 
-/* "--grid X[,Y[,Z]]" or "-I DIR" into buf. */
-static void spell(const struct cli_opt *o, char *buf, size_t buf_bytes)
+/* Format an option as "--grid X[,Y[,Z]]" or "-I DIR". */
+static void format_option(const struct cli_opt *o, char *buf, size_t buf_bytes)
 {
 	snprintf(buf, buf_bytes, "%s%s%s%s", o->name[1] ? "--" : "-", o->name,
 		 o->value ? " " : "", o->value ? o->value : "");
+}
+
+/* Print a text whose first line starts at a column; the lines that do not fit go to column 24. */
+static void print_wrapped(const char *text, size_t column)
+{
+	while (strlen(text) > LINE_COLUMNS - column) {
+		size_t n = LINE_COLUMNS - column;
+
+		while (n > 0 && text[n] != ' ')
+			n--;
+		printf("%.*s\n%24s", (int)n, text, "");
+		text += n + (text[n] == ' ');
+		column = 24;
+	}
+	puts(text);
 }
 
 void cli_print_help(const struct cli_cmd *cmd)
@@ -39,17 +55,18 @@ void cli_print_help(const struct cli_cmd *cmd)
 	if (cmd->opts[0].name)
 		printf("\nOptions, as --name VALUE or --name=VALUE:\n");
 	for (const struct cli_opt *o = cmd->opts; o->name; o++) {
-		spell(o, spelled, sizeof spelled);
-		printf("  %-21s %s\n", spelled, o->help);
+		format_option(o, spelled, sizeof spelled);
+		printf("  %-21s ", spelled);
+		print_wrapped(o->help, strlen(spelled) > 21 ? strlen(spelled) + 3 : 24);
 	}
 	if (cmd->verbs) {
 		printf("\n");
 		print_rows(cmd->verbs);
-		printf("\ngpuload help %s VERB explains one.\n", cmd->name);
+		printf("\ngpuload help %s VERB describes a verb.\n", cmd->name);
 	}
 }
 
-/* Text with roff's special characters made harmless; `-` stays a hyphen-minus to be copied. */
+/* Print text with the special characters of roff escaped; '-' is escaped so that it stays an ASCII '-'. */
 static void print_roff(const char *text)
 {
 	bool at_line_start = true;
@@ -81,7 +98,7 @@ static void print_man_command(const struct cli_cmd *cmd)
 		printf(".fi\n");
 	}
 	for (const struct cli_opt *o = cmd->opts; o->name; o++) {
-		spell(o, spelled, sizeof spelled);
+		format_option(o, spelled, sizeof spelled);
 		printf(".TP\n.B ");
 		print_roff(spelled);
 		putchar('\n');
@@ -108,12 +125,12 @@ void cli_print_man(cli_table commands)
 	for (; *commands; commands++)
 		print_man_command(*commands);
 	printf(".SH ENVIRONMENT\n"
-	       ".TP\n.B GPULOAD_DRIVER\nauto, nvidia or soft: the driver when \\-\\-driver is "
+	       ".TP\n.B GPULOAD_DRIVER\nauto, nvidia or soft: the driver if \\-\\-driver is "
 	       "not given.\n"
 	       ".TP\n.B GPULOAD_SOFT_DRIVER\nPath of the software driver, libcuda\\-soft.so.\n"
-	       ".TP\n.B GPULOAD_CACHE\nFolder of compiled and linked code, or off: see gpuload "
+	       ".TP\n.B GPULOAD_CACHE\nFolder of the cache of compiled and linked code, or off: see gpuload "
 	       "cache.\n"
-	       ".TP\n.B GPULOAD_CACHE_MAX_BYTES\nWhat it may hold; K, M or G may follow.\n"
-	       ".TP\n.B GPULOAD_LOG\noff, notice, info or debug: how much is told on stderr.\n"
+	       ".TP\n.B GPULOAD_CACHE_MAX_BYTES\nLargest size of the cache in bytes; K, M or G may follow.\n"
+	       ".TP\n.B GPULOAD_LOG\noff, notice, info or debug: which messages are printed on stderr.\n"
 	       ".SH EXIT STATUS\n0 done, 1 failed, 2 the command line is wrong.\n");
 }

@@ -1,4 +1,4 @@
-/* main.c — the gpuload command: finds the subcommand, parses, runs, explains a failure. */
+/* main.c — the gpuload program: find the command, parse its options, run it, report an error. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,29 +24,30 @@ static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, 
 	return code;
 }
 
-/* The reader of a pipe has gone, as head does: no news to whoever typed it. */
-static bool nobody_reads(void)
+/* True if the reader of a pipe has closed it, as head does; that needs no message. */
+static bool reader_closed_pipe(void)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
 	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-/* A full disk or a closed pipe must not look like success. */
-static int finish(const char *name, const gpul_error *err, int code)
+/* Report the error of the command.  If stdout could not be written completely, the exit status is not 0. */
+static int finish_output(const char *name, const gpul_error *err, int code)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout)) {
 		if (err->status)
 			cli_tell(name, "%s", err->text);
 		return code;
 	}
-	if (!nobody_reads())
+	if (!reader_closed_pipe())
 		cli_tell(name, "the output could not be written");
 	return code ? code : CLI_FAILED;
 }
 
-/* The row that the first words name, and how many words that takes; NULL: none. */
-static const struct cli_cmd *find(int argc, char **argv, int *n_words, gpul_error *err)
+/* Find the command, or the verb of a command, that argv names; *n_words becomes the index of the first option.
+ * NULL: unknown. */
+static const struct cli_cmd *find_command(int argc, char **argv, int *n_words, gpul_error *err)
 {
 	const char *name = argc > 1 ? argv[1] : "help";
 	const struct cli_cmd *cmd;
@@ -67,12 +68,12 @@ int main(int argc, char **argv)
 {
 	gpul_error err = { 0 };
 	int n_words, code;
-	const struct cli_cmd *cmd = find(argc, argv, &n_words, &err);
+	const struct cli_cmd *cmd = find_command(argc, argv, &n_words, &err);
 
 	if (!cmd) {
 		cli_tell(NULL, "%s", err.text);
 		return CLI_USAGE;
 	}
 	code = run_command(cmd, argv + n_words, (size_t)(argc - n_words), &err);
-	return finish(cmd->name, &err, argc > 1 ? code : CLI_USAGE);
+	return finish_output(cmd->name, &err, argc > 1 ? code : CLI_USAGE);
 }

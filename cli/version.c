@@ -1,4 +1,4 @@
-/* version.c — gpuload version: ours, and what this program was built with and finds. */
+/* version.c — gpuload version: the versions of gpuload, CUDA, the drivers and the libraries that it finds. */
 #include "cli/commands.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "loader/link/link.h"
 #include "ptx/nvrtc/nvrtc.h"
 
-/* One line for a driver: found, or why it is not. */
+/* Print a line with the version and path of a driver, or why it cannot be used. */
 static void print_driver(const char *label, gpul_driver_choice choice)
 {
 	const gpul_driver *drv;
@@ -20,7 +20,7 @@ static void print_driver(const char *label, gpul_driver_choice choice)
 		printf("%-16s %s\n", label, why.text);
 }
 
-/* One line for a library that is opened when it is needed. */
+/* Print a line with the version and path of a library, or why it cannot be used. */
 static void print_library(const char *label,
 			  gpul_status find(const char **, int *, int *, gpul_error *))
 {
@@ -48,6 +48,6 @@ static int cmd_version(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_version = {
-	"version", "", "print the versions of gpuload and of what it found",
+	"version", "", "print the versions of gpuload, the drivers and the libraries",
 	NULL, cli_no_opts, cmd_version, NULL, NULL,
 };

@@ -1,4 +1,4 @@
-/* cache.c — gpuload cache: where results of the compiler and the linker are kept, and how much. */
+/* cache.c — gpuload cache: print or clear the cache of compiled and linked code. */
 #include "loader/cache/cache.h"
 
 #include <inttypes.h>
@@ -11,23 +11,26 @@ enum { CACHE_CLEAR, CACHE_JSON };
 
 /* clang-format off */  /* a table, one row an option */
 static const struct cli_opt cache_opts[] = {
-	[CACHE_CLEAR] = { "clear", NULL, "remove all results", NULL },
+	[CACHE_CLEAR] = { "clear", NULL, "remove all results first", NULL },
 	[CACHE_JSON] = CLI_JSON_OPT,
 	{ 0 },
 };
 /* clang-format on */
 
 static const char cache_details[] =
-	"What NVRTC compiled and nvJitLink linked is kept, and taken from there when everything that\n"
-	"it was made from is the same: the source and its headers, the options, the architecture,\n"
-	"the compiler. GPULOAD_LOG=debug tells what is found and kept.\n"
+	"Prints the folder of the cache, the number of results in it and their size in bytes.\n"
+	"\n"
+	"gpuload keeps code that NVRTC compiled and nvJitLink linked. It uses a kept result again if\n"
+	"all inputs are the same: source, headers, options, architecture and compiler version.\n"
+	"GPULOAD_LOG=debug prints which results are found and kept.\n"
 	"\n"
 	"    GPULOAD_CACHE            the folder, or off (default: $XDG_CACHE_HOME/gpuload,\n"
-	"                             else ~/.cache/gpuload)\n"
-	"    GPULOAD_CACHE_MAX_BYTES  what it may hold; K, M or G may follow (default: 256M).\n"
-	"                             Beyond that, what was unused for longest goes first\n"
+	"                             otherwise ~/.cache/gpuload)\n"
+	"    GPULOAD_CACHE_MAX_BYTES  largest size in bytes; K, M or G may follow (default: 256M).\n"
+	"                             Beyond it, results that were not used for the longest time\n"
+	"                             are removed first\n"
 	"\n"
-	"A folder that others may write to is not used.\n";
+	"A folder that other users can write to is not used.\n";
 
 static int print_json(const gpul_cache_status *s, gpul_error *err)
 {
@@ -66,7 +69,7 @@ static int cmd_cache(const struct cli_args *args, gpul_error *err)
 	gpul_status st;
 
 	if (args->n_operands) {
-		gpul_fail(err, GPUL_EINVAL, 0, "no operands: gpuload cache [--clear]");
+		gpul_fail(err, GPUL_EINVAL, 0, "cache accepts no operands: gpuload cache [--clear]");
 		return CLI_USAGE;
 	}
 	if (cli_value(args, CACHE_CLEAR)) {
@@ -82,6 +85,6 @@ static int cmd_cache(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_cache = {
-	"cache", "", "tell where compiled and linked code is kept, and how much; or clear it",
+	"cache", "", "print the state of the cache of compiled and linked code, or clear it",
 	cache_details, cache_opts, cmd_cache, NULL, NULL,
 };

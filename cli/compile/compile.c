@@ -1,4 +1,4 @@
-/* compile.c — gpuload compile: CUDA C++ to PTX or machine code, through NVRTC. */
+/* compile.c — gpuload compile: compile CUDA C++ to PTX or machine code with NVRTC. */
 #include "cli/compile/compile.h"
 
 #include <stdio.h>
@@ -19,23 +19,30 @@ enum {
 /* clang-format off */  /* a table, one row an option */
 static const struct cli_opt compile_opts[] = {
 	[COMPILE_OUT] = { "o", "OUT",
-		"what to write; - is stdout (default: FILE.ptx or FILE.cubin here)", CLI_FILES },
+		"output file; - is stdout (default: FILE.ptx or FILE.cubin in the current folder)", CLI_FILES },
 	[COMPILE_ARCH] = { "arch", "NAME",
-		"sm_90, compute_90, ... (default: sm_75 for PTX, sm_90 for a cubin)", "sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120" },
-	[COMPILE_PTX] = { "ptx", NULL, "make PTX (the default)", NULL },
-	[COMPILE_CUBIN] = { "cubin", NULL, "make machine code for one GPU architecture", NULL },
+		"architecture, such as sm_90 or compute_90 (default: sm_75 for PTX, sm_90 for a cubin)",
+		"sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120" },
+	[COMPILE_PTX] = { "ptx", NULL, "compile to PTX (the default)", NULL },
+	[COMPILE_CUBIN] = { "cubin", NULL, "compile to machine code for one GPU architecture", NULL },
 	[COMPILE_INCLUDE] = NVRTC_INCLUDE_OPT,
 	[COMPILE_DEFINE] = NVRTC_DEFINE_OPT,
 	[COMPILE_STD] = NVRTC_STD_OPT,
-	[COMPILE_NO_CACHE] = { "no-cache", NULL, "compile and link anew, and keep nothing: see gpuload cache", NULL },
+	[COMPILE_NO_CACHE] = { "no-cache", NULL, "do not use the cache of compiled code (see gpuload help cache)", NULL },
 	{ 0 },
 };
 /* clang-format on */
 
-#define DEFAULT_PTX_ARCH   "75" /* runs on every GPU that CUDA 13 knows */
+static const char compile_details[] =
+	"Compiles FILE.cu with NVRTC, NVIDIA's run-time compiler, so nvcc is not needed. The result\n"
+	"is PTX, which the driver compiles for its GPU, or with --cubin the machine code of one\n"
+	"architecture. Warnings and errors of the compiler are printed on stderr. Results are kept\n"
+	"in a cache: see gpuload help cache.\n";
+
+#define DEFAULT_PTX_ARCH   "75" /* runs on every GPU that CUDA 13 supports */
 #define DEFAULT_CUBIN_ARCH "90"
 
-/* sm_90 and compute_90 both mean 90; NVRTC wants compute_ for PTX, sm_ for machine code. */
+/* Users may write sm_90 or compute_90; NVRTC needs compute_ for PTX and sm_ for machine code. */
 static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t buf_bytes,
 			       gpul_error *err)
 {
@@ -50,7 +57,7 @@ static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t
 		if (n_digits < 2 || n_digits > 3 || strspn(number + n_digits, "af") > 1 ||
 		    number[n_digits + strspn(number + n_digits, "af")])
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--arch is sm_ or compute_ and a number, such as "
+					 "--arch needs sm_ or compute_ and a number, such as "
 					 "sm_90, not '%.40s'",
 					 wanted);
 	}
@@ -58,7 +65,7 @@ static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t
 	return GPUL_OK;
 }
 
-/* dir/kernel.cu to kernel.ptx in the current folder, as nvcc does; owned. */
+/* kernel.ptx in the current folder for dir/kernel.cu, as nvcc does; owned. */
 static char *default_out(const char *path, const char *extension)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -84,7 +91,7 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 	st = gpul_compile_cached(source.bytes, path, (const char *const *)options->words, arch,
 				 cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
 	gpul_file_close(&source);
-	/* Warnings, or all the errors: the message has but the first. */
+	/* Warnings, or all errors: err contains only the first. */
 	if (result.log && *result.log)
 		fprintf(stderr, "%s%s", result.log,
 			result.log[strlen(result.log) - 1] == '\n' ? "" : "\n");
@@ -104,18 +111,18 @@ static int cmd_compile(const struct cli_args *args, gpul_error *err)
 	bool cubin = cli_value(args, COMPILE_CUBIN) != NULL;
 	const char *out = cli_value(args, COMPILE_OUT);
 	struct nvrtc_args options = { 0 };
-	char arch[32], *made_up = NULL;
+	char arch[32], *default_name = NULL;
 	gpul_status st;
 
 	if (args->n_operands != 1 || (cubin && cli_value(args, COMPILE_PTX))) {
 		gpul_fail(err, GPUL_EINVAL, 0,
-			  args->n_operands == 1 ? "--ptx or --cubin, not both"
-						: "which file?  gpuload compile FILE.cu");
+			  args->n_operands == 1 ? "--ptx and --cubin exclude each other"
+						: "compile needs one FILE.cu: gpuload compile FILE.cu");
 		return CLI_USAGE;
 	}
 	st = choose_arch(cli_value(args, COMPILE_ARCH), cubin, arch, sizeof arch, err);
 	if (st == GPUL_OK && !out) {
-		out = made_up = default_out(args->operands[0], cubin ? ".cubin" : ".ptx");
+		out = default_name = default_out(args->operands[0], cubin ? ".cubin" : ".ptx");
 		if (!out)
 			st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
 	}
@@ -124,11 +131,11 @@ static int cmd_compile(const struct cli_args *args, gpul_error *err)
 	if (st == GPUL_OK)
 		st = compile(args, &options, arch, out, err);
 	nvrtc_args_free(&options);
-	free(made_up);
+	free(default_name);
 	return cli_exit_code(st);
 }
 
 const struct cli_cmd cli_compile = {
-	"compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, through NVRTC",
-	NULL, compile_opts, cmd_compile, CLI_FILES, NULL,
+	"compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, with NVRTC",
+	compile_details, compile_opts, cmd_compile, CLI_FILES, NULL,
 };

@@ -1,5 +1,4 @@
-/* explain.c — gpuload explain: the messages of nvcc, ptxas, nvlink and host linkers on the way to a
- * kernel, and what to do about each. */
+/* explain.c — gpuload explain: advice for messages of nvcc, ptxas, nvlink and host linkers. */
 #include "cli/compile/compile.h"
 
 #include <stdio.h>
@@ -9,8 +8,8 @@
 #include "core/file.h"
 #include "loader/advice/advice.h"
 
-/* Print a line and the advice on it, unless that was the last one's: a linker says the same of each
- * object.  False: nothing is known of the line. */
+/* Print a line with its advice, unless the advice is the same as the last one: linkers repeat a message for each
+ * object.  False: the line is not a known message. */
 static bool explain_line(const char *line, size_t n_bytes, char last[GPUL_ADVICE_BYTES])
 {
 	char buf[GPUL_ADVICE_BYTES], *copy = strndup(line, n_bytes);
@@ -37,7 +36,7 @@ static gpul_status explain_text(const char *text, size_t n_bytes, const char *pa
 		at += n + 1;
 	}
 	if (n_known == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: no message in it that is known here", path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: found no known message", path);
 	return GPUL_OK;
 }
 
@@ -48,7 +47,7 @@ static int cmd_explain(const struct cli_args *args, gpul_error *err)
 	gpul_status st;
 
 	if (args->n_operands > 1) {
-		gpul_fail(err, GPUL_EINVAL, 0, "one log at a time; gpuload help explain explains");
+		gpul_fail(err, GPUL_EINVAL, 0, "explain accepts one LOG; see gpuload help explain");
 		return CLI_USAGE;
 	}
 	st = gpul_file_open(path, &file, err);
@@ -59,8 +58,12 @@ static int cmd_explain(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_explain = {
-	"explain", "[LOG]", "say what is behind the words of nvcc, ptxas and linkers",
-	"Reads LOG, or what is piped in:  make 2>&1 | gpuload explain\n"
-	"and shows the messages that are known here, each with what to do about it.\n",
+	"explain", "[LOG]", "explain error messages of nvcc, ptxas and linkers",
+	"Reads the output of a build from LOG or from stdin, and prints each known message with\n"
+	"advice on what to do:\n"
+	"\n"
+	"    make 2>&1 | gpuload explain\n"
+	"\n"
+	"Exit status: 0 advice was printed; 1 LOG contains no known message or cannot be read.\n",
 	cli_no_opts, cmd_explain, CLI_FILES, NULL,
 };

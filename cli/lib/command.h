@@ -30,7 +30,7 @@ struct cli_opt {
 
 /* Rows that several commands have. */
 #define CLI_DRIVER_OPT \
-	{ "driver", "NAME", "auto, nvidia or soft (default: $GPULOAD_DRIVER, else auto)", "auto nvidia soft" }
+	{ "driver", "NAME", "driver: auto, nvidia or soft (default: $GPULOAD_DRIVER, otherwise auto)", "auto nvidia soft" }
 #define CLI_JSON_OPT { "json", NULL, "print one JSON object instead of text", NULL }
 extern const struct cli_opt cli_no_opts[];  /* the table of a command without options */
 

@@ -1,4 +1,4 @@
-/* extract.c — gpuload extract: images as files of their own. */
+/* extract.c — gpuload extract: write the images of a file as separate files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,28 +16,33 @@ enum {
 
 /* clang-format off */  /* a table, one row an option */
 static const struct cli_opt extract_opts[] = {
-	[EXTRACT_OUT] = { "o", "DIR", "where to; made if it is not there", CLI_FILES },
+	[EXTRACT_OUT] = { "o", "DIR", "folder for the files; created if it does not exist", CLI_FILES },
 	[EXTRACT_SM] = IMAGE_SM_OPT,
 	[EXTRACT_KIND] = IMAGE_KIND_OPT,
 	[EXTRACT_MATCH] = { "match", "GLOB",
-		"only images with such a kernel; see help ls", NULL },
-	[EXTRACT_FORCE] = { "force", NULL, "replace files that are there", NULL },
+		"write only images with a kernel whose name matches GLOB (see gpuload help ls)", NULL },
+	[EXTRACT_FORCE] = { "force", NULL, "replace existing files", NULL },
 	[EXTRACT_JSON] = CLI_JSON_OPT,
 	{ 0 },
 };
 /* clang-format on */
 
 static const char extract_details[] =
-	"Each image becomes a file NAME.INDEX.ARCH.KIND in DIR, such as libx.3.sm_90.cubin:\n"
+	"Writes every selected image of FILE as a separate file into DIR. The file name is\n"
+	"NAME.INDEX.ARCH.KIND, such as libx.3.sm_90.cubin:\n"
 	"\n"
-	"    NAME     FILE's, up to its first dot    ARCH  as gpuload ls shows it\n"
-	"    INDEX    the image's number there       KIND  cubin, ptx; rdc.cubin and rdc.ptx are\n"
-	"                                                  to be linked first; lto.fatbin is LTO\n"
-	"                                                  code as nvJitLink takes it\n"
+	"    NAME    the name of FILE up to its first dot\n"
+	"    INDEX   the number of the image, as printed by gpuload ls\n"
+	"    ARCH    the architecture, such as sm_90\n"
+	"    KIND    cubin or ptx; rdc.cubin or rdc.ptx for code that must be linked first;\n"
+	"            lto.fatbin for LTO code, which nvJitLink can link\n"
 	"\n"
-	"A cubin is what nvdisasm and the driver take, PTX what ptxas takes.  PTX keeps the options\n"
-	"that it came with on its first line, // ptxas options: ..., which gpuload run honours.\n"
-	"A file that is there stops it, but with --force; no file is ever half written.\n";
+	"nvdisasm and the driver can read the cubins, ptxas the PTX. If the PTX was stored with\n"
+	"options for ptxas, the first line of the file is a comment with these options\n"
+	"(// ptxas options: ...), and gpuload run applies them.\n"
+	"\n"
+	"An existing file is replaced only with --force. A file is complete or not there: it gets\n"
+	"its name after the last byte has been written.\n";
 
 struct extract {
 	const char *path, *folder;
@@ -46,25 +51,25 @@ struct extract {
 	struct json *json; /* NULL: text */
 	const gpul_images *images;
 	struct cxx_names *names;
-	bool *wanted; /* by index; owned */
-	bool failed;  /* something was told on stderr */
+	bool *wanted; /* by index of the image; owned */
+	bool failed;  /* an error was reported on stderr */
 };
 
-/* ---- which ------------------------------------------------------------------------- */
+/* ---- selection---------------------------------------------------------------------- */
 
-static bool takes(const gpul_image *image, void *context)
+static bool is_selected(const gpul_image *image, void *context)
 {
 	return image_filter_takes(&((struct extract *)context)->filter, image);
 }
 
-static void tell_damaged(struct extract *x, const gpul_image *image, const gpul_error *why)
+static void report_damaged(struct extract *x, const gpul_image *image, const gpul_error *why)
 {
 	x->failed = true;
 	cli_tell("extract", "%s: image %zu: %.*s", x->path, ls_image_index(x->images, image),
 		 (int)strcspn(why->text, "\n"), why->text);
 }
 
-static gpul_status look_for_match(const gpul_image *image, const gpul_kernel_table *table,
+static gpul_status match_image(const gpul_image *image, const gpul_kernel_table *table,
 				  const gpul_error *failed, void *context, gpul_error *err)
 {
 	struct extract *x = context;
@@ -72,14 +77,14 @@ static gpul_status look_for_match(const gpul_image *image, const gpul_kernel_tab
 
 	(void)err;
 	if (failed)
-		tell_damaged(x, image, failed);
+		report_damaged(x, image, failed);
 	for (size_t i = 0; i < table->n && !*wanted; i++)
 		*wanted = cxx_name_matches(x->filter.match, table->at[i].name,
 					   cxx_names_get(x->names, table->at[i].name));
 	return GPUL_OK;
 }
 
-static gpul_status choose(struct extract *x, size_t *n_wanted, gpul_error *err)
+static gpul_status select_images(struct extract *x, size_t *n_wanted, gpul_error *err)
 {
 	size_t n;
 	const gpul_image *all = gpul_images_all(x->images, &n);
@@ -90,25 +95,27 @@ static gpul_status choose(struct extract *x, size_t *n_wanted, gpul_error *err)
 	if (!x->wanted)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu images", n);
 	if (x->filter.match)
-		st = gpul_kernels_visit(x->images, takes, look_for_match, x, NULL, err);
+		st = gpul_kernels_visit(x->images, is_selected, match_image, x, NULL, err);
 	for (size_t i = 0; i < n; i++) {
 		if (!x->filter.match)
-			x->wanted[i] = takes(&all[i], x);
+			x->wanted[i] = is_selected(&all[i], x);
 		*n_wanted += x->wanted[i];
 	}
 	if (st || *n_wanted || x->failed)
 		return st;
 	if (n == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: there is no device code in it",
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: no device code found",
 				 x->path);
-	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "%s: none of the %zu images %s: gpuload ls lists them", x->path, n,
-			 x->filter.match ? "has such a kernel" : "is of that kind");
+	if (x->filter.match)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: none of the %zu images has a kernel that matches '%s'; gpuload ls lists them",
+				 x->path, n, x->filter.match);
+	return gpul_fail(err, GPUL_EINVAL, 0, "%s: none of the %zu images matches --sm and --kind; gpuload ls lists them",
+			 x->path, n);
 }
 
 /* ---- one image --------------------------------------------------------------------- */
 
-/* "libx.3.sm_90.cubin"; the index alone tells it from all others of the file.  Owned. */
+/* "libx.3.sm_90.cubin"; the index makes the name unique among the images of the file.  Owned. */
 static char *file_name(const struct extract *x, const gpul_image *image)
 {
 	const char *slash = strrchr(x->path, '/'), *stem = slash ? slash + 1 : x->path;
@@ -124,9 +131,9 @@ static char *file_name(const struct extract *x, const gpul_image *image)
 	return name;
 }
 
-/* PTX keeps what ptxas is to be told as a comment on its first line.  A PTX file has that line
- * already: its options lie in it. */
-static void options_line(const gpul_image *image, struct out *o)
+/* Write the ptxas options of a PTX image as a comment line.  If the options are part of the text (image->options points
+ * into it), the text contains the line already. */
+static void out_options_line(const gpul_image *image, struct out *o)
 {
 	size_t n = image->options_bytes;
 	const char *stored = image->stored;
@@ -141,7 +148,7 @@ static void options_line(const gpul_image *image, struct out *o)
 	out_text(o, "\n");
 }
 
-static void report(const struct extract *x, const gpul_image *image, const char *name)
+static void report_written(const struct extract *x, const gpul_image *image, const char *name)
 {
 	const gpul_place *place = gpul_images_place(x->images, image);
 	struct out o = { 0 };
@@ -156,7 +163,7 @@ static void report(const struct extract *x, const gpul_image *image, const char 
 	out_text(&o, "  ");
 	ls_text_image(&o, x->images, image);
 	out_text(&o, "\n");
-	out_flush(&o, NULL); /* the command looks at stdout at its end */
+	out_flush(&o, NULL); /* main.c checks stdout at the end */
 	out_free(&o);
 }
 
@@ -171,29 +178,29 @@ static gpul_status extract_image(struct extract *x, const gpul_image *image, gpu
 	if (!name)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a file name");
 	if (gpul_image_unpack(image, u, &damaged)) {
-		tell_damaged(x, image, &damaged);
+		report_damaged(x, image, &damaged);
 		goto free_name;
 	}
-	options_line(image, &head);
+	out_options_line(image, &head);
 	st = head.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for ptxas options")
 			 : new_file_write(name, head.at, head.n, u->bytes, u->n_bytes,
 					  x->replace, err);
 	if (st == GPUL_OK)
-		report(x, image, name);
+		report_written(x, image, name);
 	out_free(&head);
 free_name:
 	free(name);
 	return st;
 }
 
-/* ---- the whole --------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------- */
 
 static gpul_status extract_wanted(struct extract *x, gpul_error *err)
 {
 	size_t n, n_wanted;
 	const gpul_image *all = gpul_images_all(x->images, &n);
 	gpul_unpacked u = { 0 };
-	gpul_status st = choose(x, &n_wanted, err);
+	gpul_status st = select_images(x, &n_wanted, err);
 
 	if (st == GPUL_OK && n_wanted)
 		st = new_folder(x->folder, err);
@@ -244,8 +251,8 @@ static int cmd_extract(const struct cli_args *args, gpul_error *err)
 	gpul_status st;
 
 	if (args->n_operands != 1 || !x.folder || !*x.folder) {
-		gpul_fail(err, GPUL_EINVAL, 0, "%s  gpuload extract FILE -o DIR",
-			  args->n_operands == 1 ? "where to?" : "which file?");
+		gpul_fail(err, GPUL_EINVAL, 0, "extract needs %s: gpuload extract FILE -o DIR",
+			  args->n_operands == 1 ? "-o DIR" : "one FILE");
 		return CLI_USAGE;
 	}
 	x.path = args->operands[0];
@@ -262,6 +269,6 @@ static int cmd_extract(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_extract = {
-	"extract", "FILE -o DIR", "copy images out of any file: cubins, PTX, LTO code",
+	"extract", "FILE -o DIR", "write the images in a file as separate files: cubins, PTX, LTO code",
 	extract_details, extract_opts, cmd_extract, CLI_FILES, NULL,
 };

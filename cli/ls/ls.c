@@ -1,4 +1,4 @@
-/* ls.c — gpuload ls: the device code of any file. */
+/* ls.c — gpuload ls: list the device code of files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +18,11 @@ enum {
 
 /* clang-format off */  /* a table, one row an option */
 static const struct cli_opt ls_opts[] = {
-	[LS_IMAGES] = { "images", NULL,
-		"the images alone: nothing is unpacked, so it is quick", NULL },
+	[LS_IMAGES] = { "images", NULL, "list only the images, not their kernels; fast, because nothing is unpacked", NULL },
 	[LS_SM] = IMAGE_SM_OPT,
 	[LS_KIND] = IMAGE_KIND_OPT,
-	[LS_MATCH] = { "match", "GLOB", "only kernels of this name, mangled or not", NULL },
-	[LS_JSON] = { "json", NULL, "print one JSON object a FILE, one a line", NULL },
+	[LS_MATCH] = { "match", "GLOB", "list only kernels whose name matches GLOB", NULL },
+	[LS_JSON] = { "json", NULL, "print one JSON object per FILE, one per line", NULL },
 	[LS_INCLUDE] = NVRTC_INCLUDE_OPT,
 	[LS_DEFINE] = NVRTC_DEFINE_OPT,
 	[LS_STD] = NVRTC_STD_OPT,
@@ -32,25 +31,38 @@ static const struct cli_opt ls_opts[] = {
 /* clang-format on */
 
 static const char ls_details[] =
-	"FILE is PTX, CUDA C++ (.cu), a cubin, a fatbin, an object, an archive, a shared library\n"
-	"or a program.  Needs no driver and no GPU.  A .cu file is compiled to PTX, for --sm.\n"
+	"Lists the device code in each FILE: its images and their kernels. FILE is PTX, CUDA C++\n"
+	"(.cu), a cubin, a fatbin, an object, an archive, a shared library or a program. No driver\n"
+	"and no GPU are needed. A .cu file is compiled to PTX first, for the architecture of --sm\n"
+	"(default: sm_75).\n"
 	"\n"
-	"An image is one piece of device code: machine code for one architecture (cubin), PTX or\n"
-	"LTO code.  REGISTERED images are those that the CUDA runtime is told of; EMBEDDED ones\n"
-	"were found in the data of a library that loads them itself.\n"
+	"An image is one piece of device code: machine code for one architecture (cubin), PTX, or\n"
+	"LTO code. A registered image is registered with the CUDA runtime by the program; an\n"
+	"embedded image was found in the data of a library that loads the image itself.\n"
 	"\n"
-	"    regs     registers a thread         threads  the most in a block; =N: just so many\n"
-	"    shared   static bytes a block       cluster  blocks in a cluster\n"
-	"    local    bytes a thread             takes    parameters as OFFSET:BYTES TYPE; types\n"
-	"    const    bytes, parameters included          as PTX or the C++ name tells them\n"
+	"The columns of the kernel table are\n"
 	"\n"
-	"GLOB is as in the shell and must fit all of a name: the mangled one, the C++ one, or that\n"
-	"without its parameters.  '*reduce*' finds every kernel with reduce in its name.\n"
+	"    regs     registers per thread\n"
+	"    shared   bytes of static shared memory per block\n"
+	"    local    bytes of local memory per thread\n"
+	"    const    bytes of constant memory, including the parameters\n"
+	"    threads  largest number of threads per block; with =, the required number\n"
+	"    cluster  blocks per cluster\n"
+	"    kernel   name; below it the parameters as OFFSET:BYTES TYPE, where TYPE is from the\n"
+	"             C++ name or from PTX, and is missing if neither contains it\n"
 	"\n"
-	"A damaged image is told on stderr and the rest is listed; the exit status is 1 then, and\n"
-	"where a file has no device code, or nothing that was asked for.\n";
+	"A - means that the image does not contain the value. For a PTX file, the parameters are\n"
+	"shown with their use, which is found by an analysis of the code.\n"
+	"\n"
+	"GLOB is a shell pattern. It must match the whole mangled name, the whole C++ name, or the\n"
+	"C++ name without return type and parameters: '*reduce*' matches every kernel with \"reduce\"\n"
+	"in its name.\n"
+	"\n"
+	"A damaged image is reported on stderr, and the other images are listed. Exit status: 0 all\n"
+	"listed; 1 an image is damaged, a file cannot be read or has no device code, or nothing\n"
+	"matches; 2 the command line is wrong.\n";
 
-#define CUDA_ARCH 75 /* as `gpuload compile` takes: what every GPU that CUDA 13 knows can run */
+#define CUDA_ARCH 75 /* the default of gpuload compile: runs on every GPU that CUDA 13 supports */
 
 /* ---- CUDA C++ ---------------------------------------------------------------------- */
 
@@ -66,12 +78,11 @@ static gpul_status list_compiled(struct ls *ls, gpul_source *source, gpul_error 
 
 	if (st)
 		return st;
-
 	snprintf(arch, sizeof arch, "compute_%u%.1s", image.sm,
 		 (const char[]){ image.suffix, '\0' });
 	st = gpul_compile_cached(text, path, ls->nvrtc_args, arch, false, &r, err);
 	image.bytes = image.stored_bytes = r.image_bytes;
-	if (st && r.log && *r.log) /* all the errors: the message has but the first */
+	if (st && r.log && *r.log) /* all errors: err contains only the first */
 		fprintf(stderr, "%s%s", r.log, r.log[strlen(r.log) - 1] == '\n' ? "" : "\n");
 	if (st == GPUL_OK)
 		st = ls_ptx(ls, path, r.image, &image, err);
@@ -79,10 +90,10 @@ static gpul_status list_compiled(struct ls *ls, gpul_source *source, gpul_error 
 	return st;
 }
 
-/* ---- what is not there ------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------- */
 
-/* JSON has its object, though there is nothing in it. */
-static void tell_no_images(struct ls *ls, gpul_source *source, const gpul_images *images)
+/* Report on stderr that no image was found or selected; the JSON object with an empty list is printed anyway. */
+static void report_no_images(struct ls *ls, gpul_source *source, const gpul_images *images)
 {
 	const char *path = gpul_source_name(source), *advice;
 	char buf[GPUL_ADVICE_BYTES];
@@ -96,15 +107,15 @@ static void tell_no_images(struct ls *ls, gpul_source *source, const gpul_images
 	ls->failed = true;
 	advice = n == 0 ? gpul_advice_file(source, buf) : NULL;
 	if (n == 0)
-		cli_tell("ls", "%s: there is no device code in it%s%s", path, advice ? "; " : "",
+		cli_tell("ls", "%s: no device code found%s%s", path, advice ? "; " : "",
 			 advice ? advice : "");
 	else
-		cli_tell("ls", "%s: none of the %zu images is of that kind", path, n);
+		cli_tell("ls", "%s: none of the %zu images matches --sm and --kind", path, n);
 }
 
 /* ---- images ------------------------------------------------------------------------ */
 
-/* A file that is one PTX text: worth parsing as a whole. */
+/* True for a file that is one PTX text; its kernels are analysed by ls_ptx(). */
 static bool is_ptx_file(const gpul_images *images)
 {
 	size_t n;
@@ -121,7 +132,7 @@ static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_im
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
 
-	tell_no_images(ls, source, images);
+	report_no_images(ls, source, images);
 	if (n == 0 && !ls->json)
 		return GPUL_OK;
 	if (ls->images_only)
@@ -138,7 +149,7 @@ static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_im
 	return ls_kernels(ls, path, images, err);
 }
 
-/* For people: what to expect of the file where it is used otherwise. */
+/* Print advice on using the file in another way, such as linking it. */
 static void print_advice(gpul_source *source, const gpul_images *images)
 {
 	char buf[GPUL_ADVICE_BYTES];
@@ -182,7 +193,7 @@ static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 
 /* ---- the command ------------------------------------------------------------------- */
 
-/* Every file has its turn, whatever happens to one before it; but not when nobody reads on. */
+/* List every file, also after an error in another file; stop if stdout can no longer be written. */
 static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -212,12 +223,12 @@ static int cmd_ls(const struct cli_args *args, gpul_error *err)
 	gpul_status st;
 
 	if (args->n_operands == 0) {
-		gpul_fail(err, GPUL_EINVAL, 0, "which file?  gpuload ls FILE...");
+		gpul_fail(err, GPUL_EINVAL, 0, "ls needs a FILE: gpuload ls FILE...");
 		return CLI_USAGE;
 	}
 	if (ls.images_only && cli_value(args, LS_MATCH)) {
 		gpul_fail(err, GPUL_EINVAL, 0,
-			  "--images does not look into images, so --match cannot go with it");
+			  "--match cannot be combined with --images, which does not read the kernels");
 		return CLI_USAGE;
 	}
 	st = image_filter_parse(cli_value(args, LS_SM), cli_value(args, LS_KIND),
@@ -237,6 +248,6 @@ static int cmd_ls(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_ls = {
-	"ls", "FILE...", "list the kernels of any file: parameters, registers, memory",
+	"ls", "FILE...", "list the kernels in files: parameters, registers, memory",
 	ls_details, ls_opts, cmd_ls, CLI_FILES, NULL,
 };

@@ -1,4 +1,4 @@
-/* ls_ptx.c — a PTX file: what the code of each kernel tells, beside what it declares. */
+/* ls_ptx.c — list the kernels of a PTX file: their declarations, and the use of each parameter, found by analysis. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void print_kernel(const struct ls_kernel *k, const struct cxx_name *name)
 	       k->registers.b32, k->registers.b64, k->registers.b16, k->registers.predicates);
 	printf("  memory     %llu bytes shared%s, %llu local, %llu const\n",
 	       (unsigned long long)k->shared_bytes,
-	       s->uses_dynamic_shared ? " and what --shared gives" : "",
+	       s->uses_dynamic_shared ? " plus dynamic shared memory" : "",
 	       (unsigned long long)k->local_bytes, (unsigned long long)k->const_bytes);
 	print_block_limits(s);
 	if (s->n_params)
@@ -68,13 +68,13 @@ static void print_kernel(const struct ls_kernel *k, const struct cxx_name *name)
 	for (size_t i = 0; i < s->n_params; i++)
 		print_param(i, &s->params[i]);
 	if (!s->complete)
-		printf("  not clear: %s\n", s->why_not);
+		printf("  not known  %s\n", s->why_not);
 }
 
 /* ---- JSON -------------------------------------------------------------------------- */
 
-/* What a program reads of any image's kernels, with the PTX file's own numbers. */
-static gpul_kernel_info row(const struct ls_kernel *k, gpul_kernel_param *params)
+/* The members that the JSON of every kernel has, filled in from the PTX. */
+static gpul_kernel_info kernel_info(const struct ls_kernel *k, gpul_kernel_param *params)
 {
 	const gpul_signature *s = k->signature;
 	const gpul_ptx_tuning *t = &k->func->tuning;
@@ -142,7 +142,7 @@ static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
 	if (!params)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu parameters",
 				 s->n_params);
-	info = row(k, params);
+	info = kernel_info(k, params);
 	gpul_signature_print(s, text, sizeof text);
 	ls_json_kernel(j, &info, name);
 	json_text(j, "signature", text);
@@ -157,10 +157,10 @@ static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
 	return GPUL_OK;
 }
 
-/* ---- the whole --------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------- */
 
-/* The kernels that are asked for; rows[] has room for every function. */
-static gpul_status collect(struct ls *ls, const gpul_ptx_module *m, struct ls_kernel *rows,
+/* Fill rows[] with the selected kernels; rows[] has room for every function. */
+static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m, struct ls_kernel *rows,
 			   size_t *n, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -225,7 +225,7 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 	if (st)
 		return st;
 	rows = calloc(m->n_funcs + 1u, sizeof *rows);
-	st = rows ? collect(ls, m, rows, &n, err)
+	st = rows ? collect_kernels(ls, m, rows, &n, err)
 		  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u kernels", m->n_funcs);
 	if (st == GPUL_OK && n == 0)
 		ls_report_no_match(ls, path);

@@ -1,18 +1,18 @@
-/* run.c — gpuload run: from a file to a kernel's result.  run.h has the map. */
+/* run.c — gpuload run: load a file, run a kernel, print the result.  run.h lists the steps. */
 #include "cli/run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* On stderr: stdout is for results, and JSON. */
-static void explain(void *context, const char *line)
+/* Print a line of --explain; on stderr, because stdout is for the result. */
+static void print_explanation(void *context, const char *line)
 {
 	(void)context;
 	fprintf(stderr, "gpuload run: %s\n", line);
 }
 
-static gpul_status load(struct run *r, gpul_error *err)
+static gpul_status load_kernel(struct run *r, gpul_error *err)
 {
 	gpul_load_options options = {
 		.device = r->ask.device,
@@ -23,7 +23,7 @@ static gpul_status load(struct run *r, gpul_error *err)
 		.only_kind = (uint32_t)r->ask.only.kind,
 		.link_args = r->ask.link_args,
 		.no_cache = r->ask.no_cache,
-		.explain = r->ask.explain ? explain : NULL,
+		.explain = r->ask.explain ? print_explanation : NULL,
 	};
 	gpul_status st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
 
@@ -37,7 +37,7 @@ static gpul_status load(struct run *r, gpul_error *err)
 
 gpul_status run_work(struct run *r, gpul_error *err)
 {
-	gpul_status st = load(r, err);
+	gpul_status st = load_kernel(r, err);
 
 	if (st == GPUL_OK)
 		st = run_plan(r, err);
@@ -48,7 +48,7 @@ gpul_status run_work(struct run *r, gpul_error *err)
 	if (st)
 		return st;
 	if (r->assumed && !r->ask.json) {
-		/* Before the launch: should it fail, this is the line to change. */
+		/* Printed before the launch, so that the user can correct the line if the launch fails. */
 		printf("assumed   %s\n", r->assumed);
 		fflush(stdout);
 	}
@@ -59,7 +59,7 @@ gpul_status run_work(struct run *r, gpul_error *err)
 	return run_save_all(r, err);
 }
 
-/* A kernel that still runs cannot be stopped, and the driver's own clean-up would wait. */
+/* A running kernel cannot be stopped, and the normal exit would wait for it in the driver. */
 static _Noreturn void leave_at_once(const gpul_error *err)
 {
 	fflush(stdout);
@@ -81,8 +81,8 @@ void run_clean_up(struct run *r)
 	run_request_free(&r->ask);
 }
 
-/* The result is printed, then judged: a run that is not as expected shows what it did. */
-static int report(const struct run *r, gpul_error *err)
+/* Print the result, also if a check failed. */
+static int print_result(const struct run *r, gpul_error *err)
 {
 	char text[sizeof err->text];
 	size_t n_failed = run_explain_checks(r, text, sizeof text);
@@ -107,7 +107,7 @@ static int cmd_run(const struct cli_args *args, gpul_error *err)
 		st = gpul_driver_open(r.ask.driver, &r.drv, err);
 	if (st == GPUL_OK)
 		st = run_work(&r, err);
-	code = st ? cli_exit_code(st) : report(&r, err);
+	code = st ? cli_exit_code(st) : print_result(&r, err);
 
 	if (r.still_running)
 		leave_at_once(err);
@@ -116,6 +116,6 @@ static int cmd_run(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_run = {
-	"run", "FILE... [ARG...]", "run a kernel on made-up, given or file data",
+	"run", "FILE... [ARG...]", "run a kernel and print its time and its results",
 	run_details, run_opts, cmd_run, CLI_FILES, NULL,
 };

@@ -1,4 +1,4 @@
-/* run_line.c — a file's own command line: `// gpuload run: ARG...`. */
+/* run_line.c — find and parse the line `// gpuload run: ARG...` of a file. */
 #include "cli/run/run.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 
 static const char marker[] = "gpuload run:";
 
-/* Cut text into words in place: a word is never longer than what it is written as. */
+/* Split text into words in place; removing quotes never makes a word longer. */
 static gpul_status split_words(char *text, struct run_line *l)
 {
 	char *in = text, *out = text;
@@ -34,7 +34,7 @@ static gpul_status split_words(char *text, struct run_line *l)
 		}
 		if (quote)
 			return GPUL_EINVAL;
-		in += *in != '\0'; /* the blank, before the NUL overwrites it */
+		in += *in != '\0'; /* skip the blank, which the NUL may overwrite */
 		*out++ = '\0';
 	}
 }
@@ -47,11 +47,11 @@ static gpul_status make_line(const char *path, const char *text, size_t n_bytes,
 	*out = (struct run_line){ .text = strndup(text, n_bytes), .number = number };
 	out->words = calloc(n_bytes / 2 + 2, sizeof *out->words);
 	if (!out->text || !out->words)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: no memory for its line", path,
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: no memory for the line", path,
 			       number);
 	else if (split_words(out->text, out))
 		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "%s:%u: a quote in its `// %s` line does not end", path, number,
+			       "%s:%u: a quote in the `// %s` line is not closed", path, number,
 			       marker);
 	else
 		return GPUL_OK;
@@ -66,7 +66,7 @@ void run_line_free(struct run_line *l)
 	*l = (struct run_line){ 0 };
 }
 
-/* The kernel that a line names with --kernel; NULL: none. */
+/* The value of --kernel in a line; NULL: the line has no --kernel. */
 static const char *line_kernel(const struct run_line *l)
 {
 	for (size_t i = 0; i < l->n_words; i++) {
@@ -78,7 +78,7 @@ static const char *line_kernel(const struct run_line *l)
 	return NULL;
 }
 
-/* What follows "// gpuload run:" when the line is such a one; NULL: it is not. */
+/* The text after "// gpuload run:"; NULL: not such a line. */
 static const char *after_marker(const char *line, const char *end)
 {
 	while (line < end && (*line == ' ' || *line == '\t'))
@@ -92,7 +92,7 @@ static const char *after_marker(const char *line, const char *end)
 	return line + sizeof marker - 1;
 }
 
-static gpul_status find_in(const char *text, size_t n_bytes, const char *path,
+static gpul_status find_line(const char *text, size_t n_bytes, const char *path,
 			   const char *kernel, struct run_line *out, gpul_error *err)
 {
 	const char *end = text + n_bytes, *next;
@@ -128,9 +128,9 @@ gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_li
 	case GPUL_CONTENT_PTX:
 	case GPUL_CONTENT_CUDA:
 	case GPUL_CONTENT_TEXT:
-	case GPUL_CONTENT_EMPTY: /* nothing but comments */
-		return find_in(bytes, n_bytes, gpul_source_name(source), kernel, out, err);
-	default: /* a library may have hundreds of megabytes, and has no such line */
+	case GPUL_CONTENT_EMPTY: /* PTX with comments only */
+		return find_line(bytes, n_bytes, gpul_source_name(source), kernel, out, err);
+	default: /* binary files have no such line, and a search may read hundreds of megabytes */
 		return GPUL_OK;
 	}
 }

@@ -17,79 +17,89 @@ enum {
 
 /* clang-format off */  /* a table, one row an option */
 const struct cli_opt run_opts[] = {
-	[RUN_KERNEL] = { "kernel", "NAME", "which kernel, when the file has several", NULL },
+	[RUN_KERNEL] = { "kernel", "NAME", "name of the kernel; needed if FILE has several kernels", NULL },
 	[RUN_GRID] = { "grid", "X[,Y[,Z]]",
-		"blocks (default: enough for the largest buffer or the count)", NULL },
-	[RUN_BLOCK] = { "block", "X[,Y[,Z]]",
-		"threads a block (default: 256, less where the kernel says so)", NULL },
-	[RUN_SHARED] = { "shared", "BYTES",
-		"dynamic shared memory a block; K and M may follow (default: 0)", NULL },
-	[RUN_REPEAT] = { "repeat", "N",
-		"launch N times; time is the median and the least (default: 1)", NULL },
+		"number of blocks (default: enough for the count parameter or the largest buffer)", NULL },
+	[RUN_BLOCK] = { "block", "X[,Y[,Z]]", "threads per block (default: 256, or fewer if the kernel limits its block)", NULL },
+	[RUN_SHARED] = { "shared", "BYTES", "dynamic shared memory per block in bytes; K and M may follow (default: 0)", NULL },
+	[RUN_REPEAT] = { "repeat", "N", "launch N times and print the median and the minimum of the times (default: 1)", NULL },
 	[RUN_EXPECT] = { "expect", "ARG=WHAT",
-		"check argument ARG, from 0: a FILL, @FILE or sum:VALUE", NULL },
-	[RUN_RTOL] = { "rtol", "X",
-		"floats may differ by X times the expected value (default: 0)", NULL },
-	[RUN_ATOL] = { "atol", "X", "and by X besides (default: 0)", NULL },
+		"check buffer number ARG, counted from 0; WHAT is a FILL, @FILE or sum:VALUE", NULL },
+	[RUN_RTOL] = { "rtol", "X", "relative tolerance for --expect with floats (default: 0)", NULL },
+	[RUN_ATOL] = { "atol", "X", "absolute tolerance for --expect with floats (default: 0)", NULL },
 	[RUN_SAVE] = { "save", "ARG=FILE",
-		"write buffer ARG: a .npy file, or raw to other names", NULL },
-	[RUN_TIMEOUT] = { "timeout", "SECONDS",
-		"give up a kernel that runs longer; 0.5 is fine (default: wait)", NULL },
+		"write buffer number ARG to FILE: as a NumPy array if FILE ends in .npy, otherwise the raw bytes", NULL },
+	[RUN_TIMEOUT] = { "timeout", "SECONDS", "fail if the kernel runs longer, such as 0.5 (default: no limit)", NULL },
 	[RUN_DRIVER] = CLI_DRIVER_OPT,
-	[RUN_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
+	[RUN_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
 	[RUN_JSON] = CLI_JSON_OPT,
 	[RUN_INCLUDE] = NVRTC_INCLUDE_OPT,
 	[RUN_DEFINE] = NVRTC_DEFINE_OPT,
 	[RUN_STD] = NVRTC_STD_OPT,
 	[RUN_SM] = IMAGE_SM_OPT,
 	[RUN_KIND] = IMAGE_KIND_OPT,
-	[RUN_LINK_ARG] = { "link-arg", "WORD",
-		"hand WORD to nvJitLink, such as -maxrregcount=64", NULL },
-	[RUN_NO_CACHE] = { "no-cache", NULL, "compile and link anew", NULL },
-	[RUN_EXPLAIN] = { "explain", NULL,
-		"say of each image in FILE why it was taken or left (stderr)", NULL },
+	[RUN_LINK_ARG] = { "link-arg", "OPTION", "pass OPTION to nvJitLink, such as -maxrregcount=64", NULL },
+	[RUN_NO_CACHE] = { "no-cache", NULL, "do not use the cache of compiled and linked code (see gpuload help cache)", NULL },
+	[RUN_EXPLAIN] = { "explain", NULL, "print on stderr for each image in FILE why it was selected or not", NULL },
 	[RUN_N_OPTS] = { 0 },
 };
 /* clang-format on */
 
 const char run_details[] =
-	"Loads FILE, makes the arguments, launches, and prints the time and what the kernel\n"
-	"wrote. FILE is PTX, CUDA C++ (.cu), a cubin, a fatbin, or an object, archive, library or\n"
-	"program that nvcc made; the image is taken that the driver would take. Several FILEs, and\n"
-	"code from nvcc -dc or -dlto, are linked. One ARG for each parameter, in order:\n"
+	"Loads FILE, creates the arguments, launches a kernel, and prints the time and the contents\n"
+	"of the output buffers.\n"
+	"\n"
+	"FILE is PTX, CUDA C++ (.cu), a cubin, a fatbin, or an object, archive, library or program\n"
+	"built by nvcc. Of several images, gpuload selects the image that the driver would select.\n"
+	"Several FILEs are linked, and so is code that was compiled with nvcc -dc or -dlto.\n"
+	"\n"
+	"ARGUMENTS. One ARG for each parameter of the kernel, in order:\n"
 	"\n"
 	"    i32=1024  f32=0.5  u64=0xff   a value\n"
-	"    f64[1024]=FILL                a buffer that the kernel reads; or [4K], [1M], [1G]\n"
-	"    out:f64[1024]                 a buffer that it writes\n"
-	"    inout:f32[1M]=FILL            both; made anew for each launch\n"
-	"    bytes=@FILE  hex:00ff1234     a struct passed by value\n"
-	"    fn:NAME  fn:NAME[3]           the function pointer that a __device__ variable of\n"
-	"                                  FILE holds, or element 3 of a table of them\n"
+	"    f64[1024]=FILL                a buffer that the kernel reads; the number of elements\n"
+	"                                  may be written as 4K, 1M or 1G\n"
+	"    out:f64[1024]                 a buffer that the kernel writes\n"
+	"    inout:f32[1M]=FILL            a buffer that the kernel reads and writes; filled again\n"
+	"                                  before each launch\n"
+	"    bytes=@FILE                   a struct passed by value: the contents of FILE\n"
+	"    hex:00ff1234                  a struct passed by value: its bytes\n"
+	"    fn:NAME  fn:NAME[3]           a function pointer: the one in the __device__ variable\n"
+	"                                  NAME of FILE, or element 3 of the array NAME\n"
 	"\n"
-	"Types are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64. A FILL is\n"
+	"The types are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64. FILL is\n"
 	"\n"
-	"    zeros  ones  NUMBER           every element alike\n"
-	"    iota[:START[:STEP]]           START + i x STEP, from 0 by 1; integers wrap\n"
-	"    rand[:SEED]                   splitmix64 of SEED and i: floats in [0, 1),\n"
-	"                                  integers of any value\n"
-	"    @FILE                         a .npy file of the same type, else the raw bytes;\n"
-	"                                  the count may be left out: f64[]=@a.npy\n"
+	"    zeros  ones  NUMBER           all elements equal\n"
+	"    iota[:START[:STEP]]           element i is START + i x STEP (default: 0 and 1);\n"
+	"                                  integers wrap around\n"
+	"    rand[:SEED]                   random numbers (splitmix64 of SEED and i; SEED 0 if not\n"
+	"                                  given): floats in [0, 1), integers of any value\n"
+	"    @FILE                         the elements of a .npy file of the same type, or of a\n"
+	"                                  file of raw bytes; the count may be left out: f64[]=@a.npy\n"
 	"\n"
-	"An out: buffer is filled with bytes A5 before each launch; an element that still holds\n"
-	"them afterwards is shown as unwritten.\n"
+	"Every byte of an out: buffer is set to A5 before each launch; elements that still contain\n"
+	"this pattern afterwards are printed as unwritten.\n"
 	"\n"
-	"With no ARG, FILE's own line is used: the first line\n"
+	"WITHOUT ARGUMENTS, the arguments and options come from FILE itself: from the first line\n"
 	"\n"
 	"    // gpuload run: ARG... [OPTION...]\n"
 	"\n"
-	"that names the kernel asked for (or no kernel). Options of the command line come before\n"
-	"those of the file; a relative @FILE in it starts from FILE's folder. With no such line\n"
-	"either, gpuload reads from the kernel's code what it takes, makes up buffers of 1024\n"
-	"elements, and prints the command line that this amounts to; where the code does not\n"
-	"tell, it prints the kernel's signature and a command line to fill in.\n"
+	"that names the kernel with --kernel, or names no kernel. Options on the command line take\n"
+	"precedence over options in this line; a relative @FILE in it starts from the folder of\n"
+	"FILE. If FILE has no such line, gpuload analyses the code of the kernel, invents buffers of\n"
+	"about 1024 elements and a launch, and prints the command line that would do the same. If\n"
+	"the code does not show the use of every parameter, gpuload prints the signature of the\n"
+	"kernel and a command line to fill in.\n"
 	"\n"
-	"Exit status: 0 done, 1 failed or not as expected, 2 the command line does not fit.\n";
-
+	"CHECKS. --expect compares a buffer after the last launch with a FILL, with the contents of\n"
+	"a file (@FILE), or its sum with a number (sum:VALUE). --rtol and --atol allow differences\n"
+	"between floats: at most ATOL + RTOL x |expected value|.\n"
+	"\n"
+	"EXAMPLES\n"
+	"\n"
+	"    gpuload run saxpy.cu f32=2 'f32[1M]=iota' 'inout:f32[1M]=1' i32=1048576\n"
+	"    gpuload run libkernels.so --kernel scale 'inout:f32[1K]=ones' f32=3 --expect 0=3\n"
+	"\n"
+	"Exit status: 0 done; 1 failed, or a buffer is not as expected; 2 the command line is wrong.\n";
 
 /* The two sources of options; the command line takes precedence over the line of the file. */
 struct sources {
@@ -345,7 +355,8 @@ static gpul_status add_line_number(const struct run_request *q, gpul_status st, 
 	return gpul_fail(err, st, why->native, "%s:%u: %s", q->file, q->line.number, why->text);
 }
 
-/* The folder that relative paths in the file's line start from; the current one for a pipe.  Owned; NULL: no memory. */
+/* The folder from which relative paths in the gpuload run: line start: the folder of the file, or the current folder if
+ * the file is a pipe.  Owned; NULL: no memory. */
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -356,7 +367,7 @@ static char *folder_of(const char *path)
 	return strndup(path, (size_t)(slash - path) + 1);
 }
 
-/* The file is opened even if its line is not used: a file that does not exist is reported before anything else. */
+/* Open every FILE, also if its line is not used, so that a missing file is reported before other errors. */
 static gpul_status open_sources(struct run_request *q, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
