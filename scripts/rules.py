@@ -87,8 +87,8 @@ def write_rules(w):
 def per_thread_calls(w, compiler_flags):
     """The software driver's calls for programs with per-thread default streams, which scripts/per_thread.py generates."""
     script, calls, out = "scripts/per_thread.py", "softcuda/api/calls_internal.h", f"{w.dir}/softcuda/per_thread.c"
-    sources = " ".join(c for c in files("softcuda", ".c") if c.startswith("softcuda/api/"))
-    w.build(out, "sh", "", f"{script} {calls} {sources}", command=f"{w.python} {script} {out} {calls} {sources}")
+    sources = [c for c in files("softcuda", ".c") if c.startswith("softcuda/api/")]
+    w.build(out, "sh", needs=[script, calls, *sources], command=words(w.python, script, out, calls, sources))
     return w.build(f"{w.dir}/obj/softcuda/per_thread.o", "cc", out, flags=compiler_flags)
 
 
