@@ -168,7 +168,7 @@ static void loads_the_ptx_of_a_fat_binary(void **state)
 	memcpy(fatbin + 16 + 16, &text_bytes, 4);
 	memcpy(fatbin + 16 + 56, &text_bytes, 8);
 	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
-	assert_non_null(strstr(log, "compressed bytes are damaged"));
+	assert_non_null(strstr(log, "compressed data is damaged"));
 	free(fatbin);
 }
 
