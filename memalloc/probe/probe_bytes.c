@@ -8,10 +8,10 @@ static unsigned char pattern_byte(unsigned char seed, size_t i)
 	return (unsigned char)(seed * 59u + i * 7u + (i >> 8));
 }
 
-static void fill_pattern(unsigned char bytes[PROBE_BYTES], unsigned char seed)
+void gpul_probe_cpu_write(void *at, unsigned char seed)
 {
 	for (size_t i = 0; i < PROBE_BYTES; i++)
-		bytes[i] = pattern_byte(seed, i);
+		((unsigned char *)at)[i] = pattern_byte(seed, i);
 }
 
 static gpul_status compare_pattern(const unsigned char *found, unsigned char seed, const char *reader,
@@ -53,7 +53,7 @@ gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigne
 {
 	unsigned char bytes[PROBE_BYTES];
 
-	fill_pattern(bytes, seed);
+	gpul_probe_cpu_write(bytes, seed);
 	return copy_through_scratch(drv, at, bytes, true, err);
 }
 
@@ -64,11 +64,6 @@ gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigne
 	gpul_status st = copy_through_scratch(drv, at, bytes, false, err);
 
 	return st ? st : compare_pattern(bytes, seed, "GPU", err);
-}
-
-void gpul_probe_cpu_write(void *at, unsigned char seed)
-{
-	fill_pattern(at, seed);
 }
 
 gpul_status gpul_probe_cpu_check(const void *at, unsigned char seed, gpul_error *err)
