@@ -11,15 +11,6 @@
 
 #include "core/io.h"
 
-/* Network file systems transfer the bytes when a descriptor is closed, and report a full disk only then.  Closing a
- * duplicate is enough, so that the file can still get its name afterwards. */
-static bool flush_to_server(int fd)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	return copy < 0 || close(copy) == 0;
-}
-
 /* A file that is being written.  If the file system supports O_TMPFILE, the file has no name yet and disappears if
  * the process is killed; otherwise it has the temporary name. */
 struct unfinished {
@@ -51,11 +42,16 @@ static bool link_as(const struct unfinished *f, const char *path)
 		      f->named ? 0 : AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Give the file its final name.  On a file system without hard links: check that the name is free, then rename. */
+/* Give the complete file its final name.  On a file system without hard links: check that the name is free, then rename. */
 static bool give_name(struct unfinished *f, const char *path, bool replace)
 {
+	/* Network file systems transfer the bytes when a descriptor is closed, and report a full disk only then; closing
+	 * a duplicate is enough. */
+	int copy = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
 	struct stat there;
 
+	if (copy >= 0 && close(copy))
+		return false;
 	if (!replace && link_as(f, path))
 		return true;
 	if (!replace && (errno == EEXIST || lstat(path, &there) == 0)) {
@@ -115,7 +111,7 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 		goto free_name;
 	}
 	if (!gpul_write_all(f.fd, head, n_head) || !gpul_write_all(f.fd, bytes, n_bytes) ||
-	    !flush_to_server(f.fd) || !give_name(&f, path, replace))
+	    !give_name(&f, path, replace))
 		st = fail_write(path, errno, err);
 	if (f.named)
 		unlink(f.temporary); /* fails after a rename, which is fine */

@@ -55,7 +55,7 @@ struct extract {
 	bool failed;  /* an error was reported on stderr */
 };
 
-/* ---- selection---------------------------------------------------------------------- */
+/* ---- selection --------------------------------------------------------------------- */
 
 static bool is_selected(const gpul_image *image, void *context)
 {

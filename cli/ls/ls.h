@@ -90,8 +90,8 @@ void ls_text_head(struct out *o, const struct ls *ls, const char *path,
 		  const gpul_images *images);
 /* One line: "image 3: cubin sm_90, .nv_fatbin, registered, zstd, 512 of 2048 bytes". */
 void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *image);
-/* The header of a table of kernels, and the lines of one kernel. */
-void ls_text_table_head(struct out *o);
+#define LS_TABLE_HEAD "  regs  shared  local  const  threads  cluster  kernel\n"
+/* The lines of one kernel in a table. */
 void ls_text_kernel(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name);
 /* A kernel as a paragraph, for a file that is a single image. */
 void ls_text_page(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name);

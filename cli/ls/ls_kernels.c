@@ -64,8 +64,7 @@ static void add_text(struct listing *l, const gpul_image *image, const gpul_kern
 			if (n == 0) {
 				out_text(o, "\n");
 				ls_text_image(o, l->images, image);
-				out_text(o, "\n");
-				ls_text_table_head(o);
+				out_text(o, "\n" LS_TABLE_HEAD);
 			}
 			ls_text_kernel(o, &t->at[i], name);
 		}

@@ -176,15 +176,6 @@ static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m, stru
 	return st;
 }
 
-static void print_text(struct ls *ls, const char *path, const gpul_ptx_module *m,
-		       const struct ls_kernel *rows, size_t n)
-{
-	printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor,
-	       gpul_ptx_name(m, m->target), n, n == 1 ? "" : "s");
-	for (size_t i = 0; i < n; i++)
-		print_kernel(&rows[i], cxx_names_get(ls->names, rows[i].signature->kernel));
-}
-
 static gpul_status print_json(struct ls *ls, const char *path, const gpul_image *image,
 			      const gpul_ptx_module *m, const struct ls_kernel *rows, size_t n,
 			      gpul_error *err)
@@ -232,7 +223,10 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 	if (st == GPUL_OK && ls->json)
 		st = print_json(ls, path, image, m, rows, n, err);
 	else if (st == GPUL_OK)
-		print_text(ls, path, m, rows, n);
+		printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor,
+		       gpul_ptx_name(m, m->target), n, n == 1 ? "" : "s");
+	for (size_t i = 0; st == GPUL_OK && !ls->json && i < n; i++)
+		print_kernel(&rows[i], cxx_names_get(ls->names, rows[i].signature->kernel));
 	while (n > 0)
 		ls_kernel_free(&rows[--n]);
 	free(rows);

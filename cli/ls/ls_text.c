@@ -83,11 +83,6 @@ static void out_type(struct out *o, const char *type, size_t n)
 
 /* ---- a table row per kernel ----------------------------------------------------------------------- */
 
-void ls_text_table_head(struct out *o)
-{
-	out_text(o, "  regs  shared  local  const  threads  cluster  kernel\n");
-}
-
 static void out_number(struct out *o, uint32_t value, size_t width)
 {
 	if (value == GPUL_NOT_TOLD) {

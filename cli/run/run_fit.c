@@ -39,28 +39,20 @@ static bool kind_fits(const gpul_param *p, const struct arg *a)
 	       !value_type_is_float(a->type);
 }
 
-/* If the kernel computes with floats, elements of another size are a mistake.  Integers are often loaded several at
- * a time, so their size is not checked; u8 stands for the bytes of any type. */
-static bool elements_fit(const gpul_param *p, const struct arg *a)
-{
-	return !value_type_is_float(p->type) || a->type == GPUL_U8 ||
-	       gpul_type_bytes(a->type) == gpul_type_bytes(p->type);
-}
-
-/* Refuses i32=1 for a float parameter, which the kernel would read as 1.4e-45; hex: can still pass any bits. */
-static bool value_fits(const gpul_param *p, const struct arg *a)
-{
-	return !p->type || value_type_is_float(p->type) == value_type_is_float(a->type);
-}
-
 static bool arg_fits(const gpul_param *p, const struct arg *a)
 {
+	bool is_float = value_type_is_float(p->type);
+
 	if (!kind_fits(p, a))
 		return false;
+	/* If the kernel computes with floats, elements of another size are a mistake.  Integers are often loaded
+	 * several at a time, so their size is not checked; u8 stands for the bytes of any type. */
 	if (a->kind == ARG_BUFFER)
-		return elements_fit(p, a);
-	return a->kind == ARG_BYTES || a->kind == ARG_FUNCTION || p->role == GPUL_ROLE_BUFFER ||
-	       value_fits(p, a);
+		return !is_float || a->type == GPUL_U8 || gpul_type_bytes(a->type) == gpul_type_bytes(p->type);
+	if (a->kind == ARG_BYTES || a->kind == ARG_FUNCTION || p->role == GPUL_ROLE_BUFFER)
+		return true;
+	/* Refuses i32=1 for a float, which the kernel would read as 1.4e-45; hex: can still pass any bits. */
+	return !p->type || is_float == value_type_is_float(a->type);
 }
 
 gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args,

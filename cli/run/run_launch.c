@@ -25,25 +25,21 @@ static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 	return st;
 }
 
-/* Set a buffer to its state before the launch: its contents, or the poison. */
-static gpul_status set_buffer(const struct run *r, size_t i, gpul_error *err)
-{
-	const struct arg *a = &r->ask.args[i];
-
-	if (a->in)
-		return gpul_cu(r->drv, err, cuMemcpyHtoD(r->device[i], a->data, a->bytes));
-	return gpul_cu(r->drv, err,
-		       cuMemsetD8Async(r->device[i], ARG_POISON, a->bytes, r->config.stream));
-}
-
-/* Set all buffers before the first launch; before later launches, only the buffers that the kernel writes. */
+/* Set buffers to their contents or to the poison: all buffers before the first launch, before later launches only those
+ * that the kernel writes. */
 static gpul_status set_buffers(const struct run *r, bool first, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++)
-		if (r->ask.args[i].kind == ARG_BUFFER && (first || r->ask.args[i].out))
-			st = set_buffer(r, i, err);
+	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++) {
+		const struct arg *a = &r->ask.args[i];
+
+		if (a->kind != ARG_BUFFER || (!first && !a->out))
+			continue;
+		st = a->in ? gpul_cu(r->drv, err, cuMemcpyHtoD(r->device[i], a->data, a->bytes))
+			   : gpul_cu(r->drv, err,
+				     cuMemsetD8Async(r->device[i], ARG_POISON, a->bytes, r->config.stream));
+	}
 	return st;
 }
 

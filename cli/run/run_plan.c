@@ -212,16 +212,6 @@ static bool find_given_count(const gpul_signature *s, const struct arg *args, ui
 	return found;
 }
 
-static uint64_t largest_buffer(const struct arg *args, size_t n_args)
-{
-	uint64_t n = 1;
-
-	for (size_t i = 0; i < n_args; i++)
-		if (args[i].kind == ARG_BUFFER && args[i].count > n)
-			n = args[i].count;
-	return n;
-}
-
 /* Shrink a default block that covers the data alone to n threads.  With a count parameter, n is rounded up to whole
  * warps, so that barriers and shuffles work; the count keeps the extra threads in bounds. */
 static void shrink_block(const struct run *r, uint64_t n, bool counted, uint32_t block[3])
@@ -246,8 +236,9 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 			"--grid is needed: %.100s reads %u dimensions of the thread index, and no "
 			"argument gives their size",
 			gpul_kernel_name(r->kernel), dims);
-	if (!counted)
-		n = largest_buffer(r->ask.args, r->ask.n_args);
+	for (size_t i = 0; !counted && i < r->ask.n_args; i++)
+		if (r->ask.args[i].kind == ARG_BUFFER && r->ask.args[i].count > n)
+			n = r->ask.args[i].count;
 	if (!s->reads_ctaid && dims == 1) /* the kernel ignores the block index: one block */
 		shrink_block(r, n, counted, c->block);
 	for (unsigned d = 0; d < 3; d++) {
@@ -273,7 +264,7 @@ static void apply_given_launch(const struct run_request *q, gpul_launch_config *
 	c->shared_bytes = q->shared_bytes;
 }
 
-/* ---- the whole --------------------------------------------------------------------- */
+/* ---- the plan ---------------------------------------------------------------------- */
 
 static bool has_count_param(const gpul_signature *s)
 {

@@ -198,15 +198,6 @@ static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
 	return st;
 }
 
-static gpul_status parse_driver(const char *text, gpul_driver_choice *out, gpul_error *err)
-{
-	*out = GPUL_DRIVER_AUTO;
-	if (text && !gpul_driver_choice_parse(text, out))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--driver is auto, nvidia or soft, not '%.40s'", text);
-	return GPUL_OK;
-}
-
 /* ---- ARG=WHAT ---------------------------------------------------------------------- */
 
 static gpul_status parse_target(const char *name, const char *text, const char *dir,
@@ -259,17 +250,6 @@ static gpul_status parse_targets(const struct sources *s, struct run_request *q,
 	return st;
 }
 
-/* ---- compiler options ------------------------------------------------------------- */
-
-static gpul_status collect_nvrtc_args(const struct sources *s, struct run_request *q,
-				      gpul_error *err)
-{
-	const struct nvrtc_rows rows = { RUN_INCLUDE, RUN_DEFINE, RUN_STD };
-	gpul_status st = nvrtc_args_add(&q->nvrtc, &s->file, rows, err);
-
-	return st ? st : nvrtc_args_add(&q->nvrtc, s->command, rows, err);
-}
-
 /* ---- which code ------------------------------------------------------------------- */
 
 /* Also true for libx.so.2.1. */
@@ -308,11 +288,22 @@ static void split_operands(const struct cli_args *args, struct run_request *q)
 	}
 }
 
-static gpul_status collect_load_options(const struct cli_args *args, struct run_request *q,
-					gpul_error *err)
+/* How the files are compiled, linked and selected.  Macros and folders of the gpuload run: line come first. */
+static gpul_status collect_load_options(const struct sources *s, struct run_request *q, gpul_error *err)
 {
+	const struct nvrtc_rows rows = { RUN_INCLUDE, RUN_DEFINE, RUN_STD };
+	const struct cli_args *args = s->command;
+	const char *driver = cli_value(args, RUN_DRIVER);
 	size_t n = 0;
+	gpul_status st = nvrtc_args_add(&q->nvrtc, &s->file, rows, err);
 
+	if (!st)
+		st = nvrtc_args_add(&q->nvrtc, args, rows, err);
+	if (st)
+		return st;
+	q->driver = GPUL_DRIVER_AUTO;
+	if (driver && !gpul_driver_choice_parse(driver, &q->driver))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--driver is auto, nvidia or soft, not '%.40s'", driver);
 	q->no_cache = cli_value(args, RUN_NO_CACHE) != NULL;
 	q->explain = cli_value(args, RUN_EXPLAIN) != NULL;
 	q->link_args = calloc(args->n_given + 1, sizeof *q->link_args);
@@ -443,15 +434,11 @@ gpul_status run_request_make(const struct cli_args *args, struct run_request *ou
 	out->json = cli_value(args, RUN_JSON) != NULL;
 	st = parse_numbers(&s, out, err);
 	if (st == GPUL_OK)
-		st = parse_driver(cli_value(args, RUN_DRIVER), &out->driver, err);
-	if (st == GPUL_OK)
 		st = parse_args(&s, out, err);
 	if (st == GPUL_OK)
 		st = parse_targets(&s, out, err);
 	if (st == GPUL_OK)
-		st = collect_nvrtc_args(&s, out, err);
-	if (st == GPUL_OK)
-		st = collect_load_options(args, out, err);
+		st = collect_load_options(&s, out, err);
 done:
 	cli_args_free(&s.file);
 	if (st)

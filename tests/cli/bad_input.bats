@@ -162,7 +162,7 @@ faults() {
 @test "refuses impossible --expect and --save" {
 	fails 2 "no argument 7" run "$vecadd" "${three[@]}" i32=1024 --expect 7=ones
 	fails 2 "not a buffer" run "$vecadd" "${three[@]}" i32=1024 --expect 3=1024
-	fails 2 "--expect takes ARG=WHAT" run "$vecadd" "${three[@]}" i32=1024 --expect ones
+	fails 2 "--expect needs ARG=WHAT" run "$vecadd" "${three[@]}" i32=1024 --expect ones
 	fails 1 "cannot be written" run "$vecadd" "${three[@]}" i32=1024 --save 2=/nonexistent/c.npy
 }
 
