@@ -26,7 +26,7 @@ static gpul_status parse_list(const char *list, struct devices_arg *d, gpul_erro
 
 		if (ordinal < 0 || ordinal > INT_MAX || (*end && *end != ','))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--devices needs device numbers from 0, separated by commas, "
+					 "--devices takes numbers from 0, separated by commas, "
 					 "such as 0,1; not '%.40s'",
 					 list);
 		st = add_ordinal(d, (int)ordinal, err);

@@ -96,8 +96,8 @@ load helper
 
 @test "refuses what makes no sense" {
 	fails 2 "which verb?" fifo
-	fails 2 "no command 'fifo bunch'; did you mean bench?" fifo bunch
-	fails 2 "no command 'fifo xyzzy'; gpuload help fifo lists them" fifo xyzzy
+	fails 2 "unknown command 'fifo bunch'; did you mean bench?" fifo bunch
+	fails 2 "unknown command 'fifo xyzzy'; gpuload help fifo lists the commands" fifo xyzzy
 	fails 2 "unknown option --json" fifo --json
 	fails 2 "takes options alone" fifo bench 3
 	fails 2 "did you mean --sizes" fifo bench --size 1
