@@ -1,6 +1,6 @@
-/* configuration.c — where <<<>>>'s four values wait until the stub asks for them.
+/* configuration.c — a stack that passes the four values of <<<>>> to the stub.
  *
- * A stack, because an argument may itself launch: k<<<1, 1>>>(f()) pushes before it calls f. */
+ * A stack, because an argument may itself launch a kernel: k<<<1, 1>>>(f()) pushes before it calls f. */
 #include "loader/runtime/calls_internal.h"
 
 enum { DEEPEST = 64 };
@@ -19,7 +19,7 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
 {
 	if (stack.n == DEEPEST) {
 		(void)gpul_rt_fail(cudaErrorLaunchMaxDepthExceeded,
-				   "%d launches wait for an argument of theirs", DEEPEST);
+				   "more than %d nested launches", DEEPEST);
 		return 1;
 	}
 	stack.at[stack.n++] = (struct configuration){ grid, block, shared_bytes, stream };
@@ -42,8 +42,8 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
 	return cudaSuccess;
 }
 
-/* The stub keeps the answer of its first call for ever, an error too. So nothing is looked up
- * here: the handle is the stub, every launch looks it up, and an error is told by each. */
+/* The stub keeps the result of its first call, even an error.  So the returned handle is the stub itself; each launch looks
+ * the kernel up and reports its own error. */
 cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *stub)
 {
 	void *handle;

@@ -1,26 +1,19 @@
-/* copy.c — copies and fills.
+/* copy.c — copy and fill memory.
  *
- *     cudaMemcpy ─────── wait ──┐        kind tells which side is the device: each kind is a
- *     cudaMemcpyAsync ──────────┼─ copy  driver call, which then checks that side's address
+ *     cudaMemcpy ─────── wait ──┐        each kind of copy is another driver call, which checks
+ *     cudaMemcpyAsync ──────────┼─ copy  the address of the device
  *     cudaMemcpyToSymbol ───────┘
  *
- * Compiled twice (see runtime_internal.h). */
-#include <stdint.h>
-
+ * Compiled twice: runtime_internal.h has the reason. */
 #include "loader/runtime/runtime_internal.h"
 
 enum when { WAIT, DO_NOT_WAIT };
-
-static CUdeviceptr address(const void *p)
-{
-	return (CUdeviceptr)(uintptr_t)p;
-}
 
 static cudaError_t check_kind(enum cudaMemcpyKind kind)
 {
 	if ((unsigned)kind <= cudaMemcpyDefault)
 		return cudaSuccess;
-	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "copy of kind %d", (int)kind);
+	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid kind of copy: %d", (int)kind);
 }
 
 static cudaError_t copy_async(const gpul_driver *drv, void *to, const void *from, size_t bytes,
@@ -28,15 +21,15 @@ static cudaError_t copy_async(const gpul_driver *drv, void *to, const void *from
 {
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
-		return gpul_rt_cu(drv, cuMemcpyHtoDAsync(address(to), from, bytes, stream));
+		return gpul_rt_cu(drv, cuMemcpyHtoDAsync(gpul_rt_address(to), from, bytes, stream));
 	case cudaMemcpyDeviceToHost:
-		return gpul_rt_cu(drv, cuMemcpyDtoHAsync(to, address(from), bytes, stream));
+		return gpul_rt_cu(drv, cuMemcpyDtoHAsync(to, gpul_rt_address(from), bytes, stream));
 	case cudaMemcpyDeviceToDevice:
 		return gpul_rt_cu(drv,
-				  cuMemcpyDtoDAsync(address(to), address(from), bytes, stream));
+				  cuMemcpyDtoDAsync(gpul_rt_address(to), gpul_rt_address(from), bytes, stream));
 	default:
 		return gpul_rt_cu(drv,
-				  cuMemcpyAsync(address(to), address(from), bytes, stream));
+				  cuMemcpyAsync(gpul_rt_address(to), gpul_rt_address(from), bytes, stream));
 	}
 }
 
@@ -46,7 +39,7 @@ static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, 
 {
 	cudaError_t e = copy_async(drv, to, from, bytes, kind, CU_STREAM_PER_THREAD);
 
-	/* As the manual has it: between devices, a copy does not wait. */
+	/* A copy from device to device does not wait (CUDA Runtime API, API synchronization behavior). */
 	if (e || kind == cudaMemcpyDeviceToDevice)
 		return e;
 	return gpul_rt_cu(drv, cuStreamSynchronize(CU_STREAM_PER_THREAD));
@@ -57,13 +50,13 @@ static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, 
 {
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
-		return gpul_rt_cu(drv, cuMemcpyHtoD(address(to), from, bytes));
+		return gpul_rt_cu(drv, cuMemcpyHtoD(gpul_rt_address(to), from, bytes));
 	case cudaMemcpyDeviceToHost:
-		return gpul_rt_cu(drv, cuMemcpyDtoH(to, address(from), bytes));
+		return gpul_rt_cu(drv, cuMemcpyDtoH(to, gpul_rt_address(from), bytes));
 	case cudaMemcpyDeviceToDevice:
-		return gpul_rt_cu(drv, cuMemcpyDtoD(address(to), address(from), bytes));
+		return gpul_rt_cu(drv, cuMemcpyDtoD(gpul_rt_address(to), gpul_rt_address(from), bytes));
 	default:
-		return gpul_rt_cu(drv, cuMemcpy(address(to), address(from), bytes));
+		return gpul_rt_cu(drv, cuMemcpy(gpul_rt_address(to), gpul_rt_address(from), bytes));
 	}
 }
 #endif
@@ -92,9 +85,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 /* ---- to and from variables --------------------------------------------------------------- */
 
-/* The part of a variable that a copy goes to or comes from.  other: the one kind beside
- * DeviceToDevice and Default that has the device on that side. */
-static cudaError_t part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset,
+/* Address of a part of a device variable.  other: the kind that is valid for this direction besides DeviceToDevice and
+ * Default. */
+static cudaError_t find_part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset,
 			enum cudaMemcpyKind kind, enum cudaMemcpyKind other, void **out)
 {
 	CUdeviceptr start = 0;
@@ -103,13 +96,13 @@ static cudaError_t part(const gpul_driver *drv, const void *symbol, size_t bytes
 
 	if (kind != other && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
 		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection,
-				    "copy of kind %d to or from a device variable", (int)kind);
+				    "invalid kind of copy for a device variable: %d", (int)kind);
 	e = gpul_rt_variable(drv, symbol, &start, &there);
 	if (e)
 		return e;
 	if (offset > there || bytes > there - offset)
 		return gpul_rt_fail(cudaErrorInvalidValue,
-				    "%zu bytes at %zu of a variable of %zu bytes", bytes,
+				    "%zu bytes at offset %zu exceed a variable of %zu bytes", bytes,
 				    offset, there);
 	*out = (void *)(uintptr_t)(start + offset);
 	return cudaSuccess;
@@ -123,7 +116,7 @@ static cudaError_t to_symbol(const void *symbol, const void *from, size_t bytes,
 	cudaError_t e = gpul_rt_enter(&drv);
 
 	if (!e)
-		e = part(drv, symbol, bytes, offset, kind, cudaMemcpyHostToDevice, &to);
+		e = find_part(drv, symbol, bytes, offset, kind, cudaMemcpyHostToDevice, &to);
 	if (e || !bytes)
 		return e;
 	return when == WAIT ? copy_now(drv, to, from, bytes, kind)
@@ -138,7 +131,7 @@ static cudaError_t from_symbol(void *to, const void *symbol, size_t bytes, size_
 	cudaError_t e = gpul_rt_enter(&drv);
 
 	if (!e)
-		e = part(drv, symbol, bytes, offset, kind, cudaMemcpyDeviceToHost, &from);
+		e = find_part(drv, symbol, bytes, offset, kind, cudaMemcpyDeviceToHost, &from);
 	if (e || !bytes)
 		return e;
 	return when == WAIT ? copy_now(drv, to, from, bytes, kind)
@@ -174,55 +167,39 @@ cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes
 
 /* ---- rectangles -------------------------------------------------------------------------- */
 
-static CUmemorytype source_type(enum cudaMemcpyKind kind)
-{
-	switch (kind) {
-	case cudaMemcpyHostToHost:
-	case cudaMemcpyHostToDevice:
-		return CU_MEMORYTYPE_HOST;
-	case cudaMemcpyDeviceToHost:
-	case cudaMemcpyDeviceToDevice:
-		return CU_MEMORYTYPE_DEVICE;
-	default:
-		return CU_MEMORYTYPE_UNIFIED;
-	}
-}
+/* The memory types of the source and of the destination. */
+static const CUmemorytype types_of[][2] = {
+	[cudaMemcpyHostToHost] = { CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST },
+	[cudaMemcpyHostToDevice] = { CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE },
+	[cudaMemcpyDeviceToHost] = { CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST },
+	[cudaMemcpyDeviceToDevice] = { CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE },
+	[cudaMemcpyDefault] = { CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED },
+};
 
-static CUmemorytype target_type(enum cudaMemcpyKind kind)
-{
-	switch (kind) {
-	case cudaMemcpyHostToHost:
-	case cudaMemcpyDeviceToHost:
-		return CU_MEMORYTYPE_HOST;
-	case cudaMemcpyHostToDevice:
-	case cudaMemcpyDeviceToDevice:
-		return CU_MEMORYTYPE_DEVICE;
-	default:
-		return CU_MEMORYTYPE_UNIFIED;
-	}
-}
-
-static cudaError_t rectangle(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+static cudaError_t describe_rectangle(void *to, size_t to_pitch, const void *from, size_t from_pitch,
 			     size_t width, size_t height, enum cudaMemcpyKind kind,
 			     CUDA_MEMCPY2D *out)
 {
 	if (width > to_pitch || width > from_pitch)
 		return gpul_rt_fail(cudaErrorInvalidPitchValue,
-				    "rows of %zu bytes do not fit pitches of %zu and %zu",
+				    "rows of %zu bytes exceed pitches of %zu and %zu bytes",
 				    width, to_pitch, from_pitch);
+	cudaError_t e = check_kind(kind);
+	if (e)
+		return e;
 	*out = (CUDA_MEMCPY2D){
-		.srcMemoryType = source_type(kind),
+		.srcMemoryType = types_of[kind][0],
 		.srcHost = from,
-		.srcDevice = address(from),
+		.srcDevice = gpul_rt_address(from),
 		.srcPitch = from_pitch,
-		.dstMemoryType = target_type(kind),
+		.dstMemoryType = types_of[kind][1],
 		.dstHost = to,
-		.dstDevice = address(to),
+		.dstDevice = gpul_rt_address(to),
 		.dstPitch = to_pitch,
 		.WidthInBytes = width,
 		.Height = height,
 	};
-	return check_kind(kind);
+	return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
@@ -232,7 +209,7 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 	CUDA_MEMCPY2D c;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	if (e || (e = rectangle(to, to_pitch, from, from_pitch, width, height, kind, &c)))
+	if (e || (e = describe_rectangle(to, to_pitch, from, from_pitch, width, height, kind, &c)))
 		return e;
 	if (!width || !height)
 		return cudaSuccess;
@@ -240,7 +217,7 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 	e = gpul_rt_cu(drv, cuMemcpy2DAsync(&c, CU_STREAM_PER_THREAD));
 	return e ? e : gpul_rt_cu(drv, cuStreamSynchronize(CU_STREAM_PER_THREAD));
 #else
-	return gpul_rt_cu(drv, cuMemcpy2DUnaligned(&c)); /* takes any pitch */
+	return gpul_rt_cu(drv, cuMemcpy2DUnaligned(&c)); /* accepts every pitch */
 #endif
 }
 
@@ -252,7 +229,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 	CUDA_MEMCPY2D c;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	if (e || (e = rectangle(to, to_pitch, from, from_pitch, width, height, kind, &c)))
+	if (e || (e = describe_rectangle(to, to_pitch, from, from_pitch, width, height, kind, &c)))
 		return e;
 	return width && height ? gpul_rt_cu(drv, cuMemcpy2DAsync(&c, gpul_rt_stream(stream)))
 			       : cudaSuccess;
@@ -267,11 +244,11 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 
 	if (e || !bytes)
 		return e;
-	return gpul_rt_cu(drv, cuMemsetD8Async(address(to), (unsigned char)value, bytes,
+	return gpul_rt_cu(drv, cuMemsetD8Async(gpul_rt_address(to), (unsigned char)value, bytes,
 					       gpul_rt_stream(stream)));
 }
 
-/* Needs no wait: it is in order with what is asked for next, as the manual has it. */
+/* Does not wait, because later operations of the stream run after it (CUDA Runtime API, API synchronization behavior). */
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
 	return cudaMemsetAsync(to, value, bytes, NULL);
@@ -285,7 +262,7 @@ cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, s
 
 	if (e || !width || !height)
 		return e;
-	return gpul_rt_cu(drv, cuMemsetD2D8Async(address(to), pitch, (unsigned char)value,
+	return gpul_rt_cu(drv, cuMemsetD2D8Async(gpul_rt_address(to), pitch, (unsigned char)value,
 						 width, height, gpul_rt_stream(stream)));
 }
 

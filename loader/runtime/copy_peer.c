@@ -1,16 +1,9 @@
 /* copy_peer.c — copies between devices.
  *
- * Beside copy.c, because that one is compiled twice: NVIDIA's header has no second names for these. */
-#include <stdint.h>
-
+ * Not in copy.c, which is compiled twice, because NVIDIA's header does not rename these functions. */
 #include "loader/runtime/runtime_internal.h"
 
-static CUdeviceptr address(const void *p)
-{
-	return (CUdeviceptr)(uintptr_t)p;
-}
-
-static cudaError_t enter_pair(const gpul_driver **drv, int to, int from, CUcontext pair[2])
+static cudaError_t find_contexts(const gpul_driver **drv, int to, int from, CUcontext pair[2])
 {
 	cudaError_t e = gpul_rt_enter(drv);
 
@@ -24,11 +17,11 @@ cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_d
 {
 	const gpul_driver *drv;
 	CUcontext pair[2];
-	cudaError_t e = enter_pair(&drv, to_device, from_device, pair);
+	cudaError_t e = find_contexts(&drv, to_device, from_device, pair);
 
 	if (e || !bytes)
 		return e;
-	return gpul_rt_cu(drv, cuMemcpyPeer(address(to), pair[0], address(from), pair[1], bytes));
+	return gpul_rt_cu(drv, cuMemcpyPeer(gpul_rt_address(to), pair[0], gpul_rt_address(from), pair[1], bytes));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
@@ -36,10 +29,10 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
 {
 	const gpul_driver *drv;
 	CUcontext pair[2];
-	cudaError_t e = enter_pair(&drv, to_device, from_device, pair);
+	cudaError_t e = find_contexts(&drv, to_device, from_device, pair);
 
 	if (e || !bytes)
 		return e;
-	return gpul_rt_cu(drv, cuMemcpyPeerAsync(address(to), pair[0], address(from), pair[1],
+	return gpul_rt_cu(drv, cuMemcpyPeerAsync(gpul_rt_address(to), pair[0], gpul_rt_address(from), pair[1],
 						 bytes, gpul_rt_stream(stream)));
 }

@@ -1,4 +1,4 @@
-/* device.c — which devices there are, and the calling thread's.
+/* device.c — the devices, and the device of the calling thread.
  *
  * Source: CUDA Runtime API, Device, Version, and Peer Device Memory Access Management. */
 #include "loader/runtime/runtime_internal.h"
@@ -81,7 +81,7 @@ _Static_assert((int)cudaDevAttrWarpSize == (int)CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
 			       (int)CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
 		       (int)cudaDevAttrCooperativeLaunch ==
 			       (int)CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
-	       "cudaDeviceAttr is handed on as it is");
+	       "a cudaDeviceAttr has the number of its CUdevice_attribute");
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr which, int ordinal)
 {
@@ -144,11 +144,11 @@ cudaError_t cudaDriverGetVersion(int *version)
 {
 	const gpul_driver *drv = gpul_rt_driver_if_any();
 
-	*version = drv ? drv->version : 0; /* 0: there is none, as the manual has it */
+	*version = drv ? drv->version : 0; /* 0: no driver (CUDA Runtime API, cudaDriverGetVersion) */
 	return cudaSuccess;
 }
 
-/* Of the interface that is kept here: the toolkit's that this was compiled with. */
+/* The version of the toolkit whose headers this library was compiled with. */
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
 	*version = CUDART_VERSION;
@@ -167,7 +167,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
 		e = gpul_rt_cu(drv, cuDeviceGet(&other, peer));
 	*can = 0;
 	if (e || !gpul_driver_has(drv, "cuDeviceCanAccessPeer"))
-		return e; /* a driver that knows no peers: none can */
+		return e; /* the driver does not support peer access */
 	return gpul_rt_cu(drv, cuDeviceCanAccessPeer(can, device, other));
 }
 

@@ -1,6 +1,6 @@
-/* entry.c — the driver's own calls, for programs that ask for them by name.
+/* entry.c — find driver functions by name, for cudaGetDriverEntryPoint.
  *
- * Compiled twice (see runtime_internal.h).
+ * Compiled twice: runtime_internal.h has the reason.
  * Source: CUDA Runtime API, Driver Entry Point Access. */
 #include "loader/runtime/runtime_internal.h"
 
@@ -9,9 +9,9 @@ _Static_assert((int)cudaEnableLegacyStream == (int)CU_GET_PROC_ADDRESS_LEGACY_ST
 			       (int)CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
 		       (int)cudaDriverEntryPointVersionNotSufficent ==
 			       (int)CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
-	       "flags and answers have the same numbers");
+	       "the flags and results of both interfaces have the same numbers");
 
-static cudaError_t find(const char *name, void **out, int version, unsigned long long flags,
+static cudaError_t find_entry_point(const char *name, void **out, int version, unsigned long long flags,
 			enum cudaDriverEntryPointQueryResult *answer)
 {
 	CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -32,7 +32,7 @@ static cudaError_t find(const char *name, void **out, int version, unsigned long
 cudaError_t cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags,
 				    enum cudaDriverEntryPointQueryResult *answer)
 {
-	return find(name, out, CUDART_VERSION, flags, answer);
+	return find_entry_point(name, out, CUDART_VERSION, flags, answer);
 }
 
 #if CUDART_VERSION >= 12050
@@ -40,6 +40,6 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsig
 					     unsigned long long flags,
 					     enum cudaDriverEntryPointQueryResult *answer)
 {
-	return find(name, out, (int)version, flags, answer);
+	return find_entry_point(name, out, (int)version, flags, answer);
 }
 #endif

@@ -1,4 +1,4 @@
-/* error.c — what went wrong, as the runtime API tells it: each thread has a last error.
+/* error.c — the last error of each thread, and the names and texts of errors.
  *
  * Source: CUDA Runtime API, Error Handling. */
 #include <stdarg.h>
@@ -8,10 +8,10 @@
 #include "loader/runtime/errors_internal.h"
 #include "loader/runtime/runtime_internal.h"
 
-static _Thread_local cudaError_t last;
+static _Thread_local cudaError_t last_error;
 
 /* Errors after which "any further CUDA work will return the same error". */
-static _Bool stays(cudaError_t e)
+static _Bool is_sticky(cudaError_t e)
 {
 	switch (e) {
 	case cudaErrorECCUncorrectable:
@@ -35,7 +35,7 @@ cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	char text[256];
 	va_list args;
 
-	last = e;
+	last_error = e;
 	if (!gpul_log_shows(GPUL_LOG_INFO))
 		return e;
 	va_start(args, fmt);
@@ -45,8 +45,8 @@ cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	return e;
 }
 
-/* The two enumerations agree: a driver's error has the same number as the runtime's of that
- * meaning.  cudaErrorNotReady is an answer, not a failure, and is not kept as the last error. */
+/* A driver error has the same number as the runtime error with that meaning.  cudaErrorNotReady is a result, not a failure,
+ * and does not become the last error. */
 cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call)
 {
 	gpul_error err = { 0 };
@@ -62,20 +62,20 @@ cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call)
 
 void gpul_rt_forget_fault(void)
 {
-	if (stays(last))
-		last = cudaSuccess;
+	if (is_sticky(last_error))
+		last_error = cudaSuccess;
 }
 
 cudaError_t cudaPeekAtLastError(void)
 {
-	return last;
+	return last_error;
 }
 
 cudaError_t cudaGetLastError(void)
 {
-	cudaError_t e = last;
+	cudaError_t e = last_error;
 
-	last = cudaSuccess; /* after a fault, too: the next call tells it again */
+	last_error = cudaSuccess; /* also after a fault: the next call reports it again */
 	return e;
 }
 
@@ -88,7 +88,7 @@ static const struct row {
 #undef ROW
 };
 
-static const struct row *find(cudaError_t e)
+static const struct row *find_row(cudaError_t e)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (rows[i].number == (int)e)
@@ -98,14 +98,14 @@ static const struct row *find(cudaError_t e)
 
 const char *cudaGetErrorName(cudaError_t e)
 {
-	const struct row *row = find(e);
+	const struct row *row = find_row(e);
 
 	return e == cudaSuccess ? "cudaSuccess" : row ? row->name : "unrecognized error code";
 }
 
 const char *cudaGetErrorString(cudaError_t e)
 {
-	const struct row *row = find(e);
+	const struct row *row = find_row(e);
 
 	return e == cudaSuccess ? "no error" : row ? row->text : "unrecognized error code";
 }

@@ -1,4 +1,4 @@
-/* event.c — events: made, waited for and timed.  cudaEventRecord is in order.c.
+/* event.c — create, query, wait for and time events.  cudaEventRecord is in order.c.
  *
  * Source: CUDA Runtime API, Event Management. */
 #include "loader/runtime/runtime_internal.h"
@@ -10,7 +10,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int flags)
 
 	_Static_assert(cudaEventBlockingSync == CU_EVENT_BLOCKING_SYNC &&
 			       cudaEventDisableTiming == CU_EVENT_DISABLE_TIMING,
-		       "the flags are the same");
+		       "the flags of both interfaces are equal");
 	return e ? e : gpul_rt_cu(drv, cuEventCreate(out, flags));
 }
 

@@ -1,4 +1,4 @@
-/* function.c — what can be asked of a kernel, and its handle for the driver API.
+/* function.c — attributes and occupancy of kernels, and their handles for the driver API.
  *
  *     &stub ── cudaGetFuncBySymbol ──> CUfunction: of the current context, for any cu* call
  *          ─── cudaGetKernel ────────> CUkernel:   of the library, on every device
@@ -9,7 +9,7 @@
 
 #include "loader/runtime/runtime_internal.h"
 
-static cudaError_t enter(const gpul_driver **drv, const void *stub, CUfunction *f)
+static cudaError_t find_function(const gpul_driver **drv, const void *stub, CUfunction *f)
 {
 	cudaError_t e = gpul_rt_enter(drv);
 
@@ -20,12 +20,12 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *out, const void *stub)
 {
 	const gpul_driver *drv;
 	CUfunction f = NULL;
-	cudaError_t e = enter(&drv, stub, &f);
+	cudaError_t e = find_function(&drv, stub, &f);
 
 	if (e)
 		return e;
 	if (!out)
-		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the function");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the function is NULL");
 	*out = f;
 	return cudaSuccess;
 }
@@ -39,29 +39,29 @@ cudaError_t cudaGetKernel(cudaKernel_t *out, const void *stub)
 	if (e || (e = gpul_rt_kernel(drv, stub, cudaErrorInvalidDeviceFunction, &k)))
 		return e;
 	if (!out)
-		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the kernel");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the kernel is NULL");
 	*out = k;
 	return cudaSuccess;
 }
 
-static cudaError_t attribute(const gpul_driver *drv, CUfunction f, CUfunction_attribute which,
+static cudaError_t get_attribute(const gpul_driver *drv, CUfunction f, CUfunction_attribute which,
 			     int *value)
 {
 	return gpul_rt_cu(drv, cuFuncGetAttribute(value, which, f));
 }
 
-static cudaError_t size_attribute(const gpul_driver *drv, CUfunction f,
+static cudaError_t get_size_attribute(const gpul_driver *drv, CUfunction f,
 				  CUfunction_attribute which, size_t *value)
 {
 	int n = 0;
-	cudaError_t e = attribute(drv, f, which, &n);
+	cudaError_t e = get_attribute(drv, f, which, &n);
 
 	*value = (size_t)(unsigned)n;
 	return e;
 }
 
-/* What came with sm_90; a driver that does not know them leaves 0. */
-static void cluster_attributes(const gpul_driver *drv, CUfunction f,
+/* Attributes since sm_90; they are 0 with a driver that does not support them. */
+static void get_cluster_attributes(const gpul_driver *drv, CUfunction f,
 			       struct cudaFuncAttributes *a)
 {
 	(void)drv->cuFuncGetAttribute(&a->clusterDimMustBeSet,
@@ -84,30 +84,30 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *st
 	struct cudaFuncAttributes a;
 	const gpul_driver *drv;
 	CUfunction f;
-	cudaError_t e = enter(&drv, stub, &f);
+	cudaError_t e = find_function(&drv, stub, &f);
 
 	memset(&a, 0, sizeof a);
 	if (e ||
-	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+	    (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
 				&a.sharedSizeBytes)) ||
-	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+	    (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
 				&a.constSizeBytes)) ||
-	    (e = size_attribute(drv, f, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+	    (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
 				&a.localSizeBytes)) ||
-	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
 			   &a.maxThreadsPerBlock)) ||
-	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_NUM_REGS, &a.numRegs)) ||
-	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_PTX_VERSION, &a.ptxVersion)) ||
-	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_BINARY_VERSION, &a.binaryVersion)) ||
-	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, &a.cacheModeCA)) ||
-	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_NUM_REGS, &a.numRegs)) ||
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_PTX_VERSION, &a.ptxVersion)) ||
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_BINARY_VERSION, &a.binaryVersion)) ||
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, &a.cacheModeCA)) ||
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
 			   &a.maxDynamicSharedSizeBytes)) ||
-	    (e = attribute(drv, f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
 			   &a.preferredShmemCarveout)))
 		return e;
-	cluster_attributes(drv, f, &a);
+	get_cluster_attributes(drv, f, &a);
 	if (!out)
-		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the attributes");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the attributes is NULL");
 	*out = a;
 	return cudaSuccess;
 }
@@ -116,13 +116,13 @@ _Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize ==
 			       (int)CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
 		       (int)cudaFuncAttributeNonPortableClusterSizeAllowed ==
 			       (int)CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-	       "cudaFuncAttribute is handed on as it is");
+	       "a cudaFuncAttribute has the number of its CUfunction_attribute");
 
 cudaError_t cudaFuncSetAttribute(const void *stub, enum cudaFuncAttribute which, int value)
 {
 	const gpul_driver *drv;
 	CUfunction f;
-	cudaError_t e = enter(&drv, stub, &f);
+	cudaError_t e = find_function(&drv, stub, &f);
 
 	if (e)
 		return e;
@@ -133,7 +133,7 @@ cudaError_t cudaFuncSetCacheConfig(const void *stub, enum cudaFuncCache config)
 {
 	const gpul_driver *drv;
 	CUfunction f;
-	cudaError_t e = enter(&drv, stub, &f);
+	cudaError_t e = find_function(&drv, stub, &f);
 
 	return e ? e : gpul_rt_cu(drv, cuFuncSetCacheConfig(f, (CUfunc_cache)config));
 }
@@ -153,7 +153,7 @@ cudaError_t cudaFuncGetParamInfo(const void *stub, size_t index, size_t *offset,
 {
 	const gpul_driver *drv;
 	CUfunction f;
-	cudaError_t e = enter(&drv, stub, &f);
+	cudaError_t e = find_function(&drv, stub, &f);
 
 	return e ? e : gpul_rt_cu(drv, cuFuncGetParamInfo(f, index, offset, bytes));
 }
@@ -167,7 +167,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks
 {
 	const gpul_driver *drv;
 	CUfunction f;
-	cudaError_t e = enter(&drv, stub, &f);
+	cudaError_t e = find_function(&drv, stub, &f);
 
 	if (e)
 		return e;
@@ -187,7 +187,7 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void 
 {
 	const gpul_driver *drv;
 	CUfunction f;
-	cudaError_t e = enter(&drv, stub, &f);
+	cudaError_t e = find_function(&drv, stub, &f);
 
 	if (e)
 		return e;

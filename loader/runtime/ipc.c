@@ -1,10 +1,9 @@
-/* ipc.c — a device's memory and events in another process.
+/* ipc.c — share device memory and events with other processes.
  *
- * The handles are the driver's own 64 bytes: one that this makes may be opened by a program with
- * NVIDIA's runtime or none, on the same driver.
+ * The handles are the 64-byte handles of the driver, so programs with NVIDIA's runtime, or with none, can open them on the
+ * same driver.
  *
  * Source: CUDA Runtime API, Device Management, cudaIpc*. */
-#include <stdint.h>
 #include <string.h>
 
 #include "loader/runtime/runtime_internal.h"
@@ -12,7 +11,7 @@
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle) &&
 		       sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle) &&
 		       cudaIpcMemLazyEnablePeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
-	       "as the driver has them");
+	       "the handles and flags of both interfaces are equal");
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out, void *memory)
 {
@@ -21,7 +20,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out, void *memory)
 	cudaError_t e = gpul_rt_enter(&drv);
 
 	if (!e)
-		e = gpul_rt_cu(drv, cuIpcGetMemHandle(&h, (CUdeviceptr)(uintptr_t)memory));
+		e = gpul_rt_cu(drv, cuIpcGetMemHandle(&h, gpul_rt_address(memory)));
 	if (!e)
 		memcpy(out, &h, sizeof h);
 	return e;
@@ -47,7 +46,7 @@ cudaError_t cudaIpcCloseMemHandle(void *memory)
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	return e ? e : gpul_rt_cu(drv, cuIpcCloseMemHandle((CUdeviceptr)(uintptr_t)memory));
+	return e ? e : gpul_rt_cu(drv, cuIpcCloseMemHandle(gpul_rt_address(memory)));
 }
 
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *out, cudaEvent_t event)

@@ -1,11 +1,11 @@
-/* load.c — from the fat binary of a program to a library of the driver.
+/* load.c — load the fat binary of a program as a library of the driver.
  *
  *     wrapper version 1:  fatbin ──> fat binary ── cuLibraryLoadData ──> library
- *     wrapper version 2:  fatbin ──> fat binary that nvlink made, for the GPUs that nvcc knew of
- *                         parts ──> the relocatable parts, then NULL: linked here
- *                         when the first has nothing for this device
+ *     wrapper version 2:  fatbin ──> fat binary that nvlink wrote for the GPUs in nvcc's options
+ *                         parts ──> the relocatable parts, NULL-terminated: linked here if fatbin
+ *                                   has no image for this device
  *
- * The driver takes the wrapper as it is, and chooses the image. */
+ * The driver accepts the wrapper and selects the image. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 enum { LOG_BYTES = 512 };
 
-struct header { /* of a fat binary: as seen in the output of CUDA 11 to 13 */
+struct header { /* of a fat binary, as CUDA 11 to 13 write it */
 	unsigned magic;
 	unsigned short version, header_bytes;
 	unsigned long long payload_bytes;
@@ -27,7 +27,7 @@ static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const voi
 		const struct header *h = *parts;
 		void *data;
 
-		memcpy(&data, parts, sizeof data); /* the driver's prototype lacks a const */
+		memcpy(&data, parts, sizeof data); /* the driver's prototype has no const */
 		e = gpul_rt_cu(drv, cuLinkAddData(link, CU_JIT_INPUT_FATBINARY, data,
 						  h->header_bytes + (size_t)h->payload_bytes,
 						  "relocatable device code", 0, NULL, NULL));
@@ -35,7 +35,7 @@ static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const voi
 	return e;
 }
 
-/* What nvlink would have done at build time, by the driver's linker. */
+/* Link the parts with the driver's linker, as nvlink does at build time. */
 static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, CUlibrary *out)
 {
 	char log[LOG_BYTES] = "";
@@ -61,7 +61,7 @@ static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, 
 	return e;
 }
 
-/* The linked image may have machine code for other GPUs only, or nothing. */
+/* The linked image may be empty, or have machine code for other GPUs only. */
 static _Bool lacks_this_device(CUresult r)
 {
 	return r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_IMAGE;
@@ -77,7 +77,7 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 	    (w->version != GPUL_RT_WHOLE && w->version != GPUL_RT_LINKED))
 		return gpul_rt_fail(
 			cudaErrorInvalidKernelImage,
-			"what the program registered at %p is no fat binary of CUDA "
+			"the fat binary that the program registered at %p is not of CUDA "
 			"11 to 13: version %d",
 			wrapper, w ? w->version : 0);
 	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);

@@ -1,14 +1,12 @@
-/* memory.c — memory of the device, and page-locked memory of the host.
+/* memory.c — allocate device memory and page-locked host memory.
  *
  * Source: CUDA Runtime API, Memory Management; Unified Addressing. */
-#include <stdint.h>
-
 #include "loader/runtime/runtime_internal.h"
 
 static cudaError_t null_pointer(void)
 {
 	return gpul_rt_fail(cudaErrorInvalidValue,
-			    "nowhere to write the result: NULL was given");
+			    "the pointer for the result is NULL");
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
@@ -23,7 +21,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 		return null_pointer();
 	if (bytes && (e = gpul_rt_cu(drv, cuMemAlloc(&p, bytes))))
 		return e;
-	*out = (void *)(uintptr_t)p; /* no bytes: NULL, and that is no error */
+	*out = (void *)(uintptr_t)p; /* 0 bytes: NULL, without an error */
 	return cudaSuccess;
 }
 
@@ -38,7 +36,7 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 	if (!out || !pitch)
 		return null_pointer();
 	*pitch = 0;
-	/* 16: the widest element that a kernel reads in one access. */
+	/* 16: the widest access of a kernel in bytes. */
 	if (width && height &&
 	    (e = gpul_rt_cu(drv, cuMemAllocPitch(&p, pitch, width, height, 16))))
 		return e;
@@ -49,20 +47,19 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 cudaError_t cudaFree(void *p)
 {
 	const gpul_driver *drv;
-	cudaError_t e = gpul_rt_enter(&drv); /* cudaFree(0) is how programs make the context */
+	cudaError_t e = gpul_rt_enter(&drv); /* programs call cudaFree(0) to create the context */
 
-	return e || !p ? e : gpul_rt_cu(drv, cuMemFree((CUdeviceptr)(uintptr_t)p));
+	return e || !p ? e : gpul_rt_cu(drv, cuMemFree(gpul_rt_address(p)));
 }
 
-/* Memory that moves by itself between host and device needs page faults on both sides, which
- * the software driver does not play, and a program that runs on one driver only is not what
- * this library is for. */
+/* Managed memory needs page faults on host and device, which the software driver does not simulate, and this library only
+ * supports what runs on both drivers. */
 cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags)
 {
 	(void)out, (void)flags;
 	return gpul_rt_fail(cudaErrorNotSupported,
 			    "%zu bytes of managed memory: use cudaMalloc and cudaMemcpy, or "
-			    "cudaHostAlloc, which the device reads too",
+			    "cudaHostAlloc, which the device can access too",
 			    bytes);
 }
 
@@ -81,7 +78,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int flags)
 	_Static_assert(cudaHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE &&
 			       cudaHostAllocMapped == CU_MEMHOSTALLOC_DEVICEMAP &&
 			       cudaHostAllocWriteCombined == CU_MEMHOSTALLOC_WRITECOMBINED,
-		       "the flags are handed on as they are");
+		       "the flags of both interfaces are equal");
 	return bytes ? gpul_rt_cu(drv, cuMemHostAlloc(out, bytes, flags)) : cudaSuccess;
 }
 
@@ -105,7 +102,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int flags)
 
 	_Static_assert(cudaHostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE &&
 			       cudaHostRegisterMapped == CU_MEMHOSTREGISTER_DEVICEMAP,
-		       "the flags are handed on as they are");
+		       "the flags of both interfaces are equal");
 	return e ? e : gpul_rt_cu(drv, cuMemHostRegister(p, bytes, flags));
 }
 
@@ -141,7 +138,7 @@ cudaError_t cudaHostGetFlags(unsigned int *flags, void *host)
 	return e ? e : gpul_rt_cu(drv, cuMemHostGetFlags(flags, host));
 }
 
-/* ---- what is known of memory ------------------------------------------------------------- */
+/* ---- queries ----------------------------------------------------------------------------- */
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
@@ -160,7 +157,7 @@ static enum cudaMemoryType type_of(unsigned driver_type, unsigned managed)
 						     : cudaMemoryTypeUnregistered;
 }
 
-/* The driver leaves at 0 what a pointer has not. */
+/* The driver sets attributes that a pointer lacks to 0. */
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *p)
 {
 	unsigned type = 0, managed = 0;
@@ -181,7 +178,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 	if (!out)
 		return null_pointer();
 	e = gpul_rt_cu(drv,
-		       cuPointerGetAttributes(5, which, values, (CUdeviceptr)(uintptr_t)p));
+		       cuPointerGetAttributes(5, which, values, gpul_rt_address(p)));
 	if (e)
 		return e;
 	*out = (struct cudaPointerAttributes){

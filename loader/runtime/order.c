@@ -1,8 +1,6 @@
-/* order.c — what is put into a stream beside launches and copies, and waiting for it.
+/* order.c — operations in a stream other than launches and copies, and waiting for a stream.
  *
- * Compiled twice (see runtime_internal.h). */
-#include <stdint.h>
-
+ * Compiled twice: runtime_internal.h has the reason. */
 #include "loader/runtime/runtime_internal.h"
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
@@ -71,7 +69,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *user)
 	return e ? e : gpul_rt_cu(drv, cuLaunchHostFunc(gpul_rt_stream(stream), fn, user));
 }
 
-/* The callback's second argument is a cudaError_t for a CUresult of the same number. */
+/* The callback's second argument is a cudaError_t in place of a CUresult with the same number. */
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
 				  void *user, unsigned int flags)
 {
@@ -81,7 +79,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 
 	_Static_assert(sizeof same == sizeof callback &&
 			       sizeof(cudaError_t) == sizeof(CUresult),
-		       "the callback is handed on as it is");
+		       "both types of callback have equal arguments");
 	__builtin_memcpy(&same, &callback, sizeof same);
 	return e ? e
 		 : gpul_rt_cu(drv,
@@ -97,7 +95,7 @@ cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream)
 	if (e)
 		return e;
 	if (!out)
-		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the address");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the address is NULL");
 	if (bytes && (e = gpul_rt_cu(drv, cuMemAllocAsync(&p, bytes, gpul_rt_stream(stream)))))
 		return e;
 	*out = (void *)(uintptr_t)p;
@@ -112,5 +110,5 @@ cudaError_t cudaFreeAsync(void *p, cudaStream_t stream)
 	if (e || !p)
 		return e;
 	return gpul_rt_cu(drv,
-			  cuMemFreeAsync((CUdeviceptr)(uintptr_t)p, gpul_rt_stream(stream)));
+			  cuMemFreeAsync(gpul_rt_address(p), gpul_rt_stream(stream)));
 }

@@ -133,7 +133,7 @@ static const struct row {
 #undef ROW
 };
 
-static void set(void *field, size_t field_bytes, int value)
+static void set_field(void *field, size_t field_bytes, int value)
 {
 	size_t wide = (size_t)(unsigned)value;
 
@@ -153,7 +153,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int ordinal)
 	if (e || (e = gpul_rt_cu(drv, cuDeviceGet(&device, ordinal))))
 		return e;
 	if (!out)
-		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the properties");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the properties is NULL");
 	memset(out, 0, sizeof *out);
 	if ((e = gpul_rt_cu(drv, cuDeviceGetName(out->name, sizeof out->name, device))) ||
 	    (e = gpul_rt_cu(drv, cuDeviceTotalMem(&out->totalGlobalMem, device))) ||
@@ -161,10 +161,10 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int ordinal)
 		return e;
 	memcpy(&out->uuid, &uuid, sizeof out->uuid);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		int value = 0;  /* stays with a driver that does not know the attribute */
+		int value = 0;  /* kept if the driver does not support the attribute */
 
 		(void)drv->cuDeviceGetAttribute(&value, rows[i].from, device);
-		set((char *)out + rows[i].offset, rows[i].bytes, value);
+		set_field((char *)out + rows[i].offset, rows[i].bytes, value);
 	}
 	return cudaSuccess;
 }

@@ -1,8 +1,7 @@
-/* register.c — what runs before main(): a program tells which device code it carries.
+/* register.c — register the device code of a program before main() runs.
  *
- * Nothing is loaded yet, and no driver is opened: a program that never launches pays nothing,
- * and one that is loaded where there is no GPU starts all the same.  The first call that needs
- * the code loads it (load.c), and tells what was wrong with it. */
+ * Nothing is loaded and no driver is opened yet, so a program starts without a GPU, and without cost if it launches no
+ * kernel.  The first call that needs the code loads it (load.c) and reports errors in it. */
 #include "loader/runtime/calls_internal.h"
 
 void **__cudaRegisterFatBinary(void *wrapper)
@@ -12,7 +11,7 @@ void **__cudaRegisterFatBinary(void *wrapper)
 
 void __cudaRegisterFatBinaryEnd(void **handle)
 {
-	(void)handle; /* all that this image has is known now; it is loaded when asked for */
+	(void)handle; /* all symbols of the image are registered; it is loaded when needed */
 }
 
 void __cudaUnregisterFatBinary(void **handle)
@@ -36,9 +35,8 @@ void __cudaRegisterVar(void **handle, char *host, char *address, const char *nam
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_VARIABLE, host, name, bytes);
 }
 
-/* A __managed__ variable is reached by the host through a pointer that the runtime sets to
- * memory that moves by itself.  There is none here (see cudaMallocManaged), so the pointer
- * stays NULL, and the program's first touch would fault: say why first. */
+/* The host accesses a __managed__ variable through a pointer that the runtime sets to managed memory.  That is not supported
+ * (see cudaMallocManaged), so the pointer stays NULL and the first access faults: report the reason before. */
 void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name,
 			      int external, size_t bytes, int constant, int global)
 {

@@ -1,11 +1,10 @@
-/* registry.c — which kernel or variable a host address means.
+/* registry.c — the table from host addresses to kernels and variables.
  *
  *     &stub ── table ──> symbol { name, image } ── image ──> CUlibrary, loaded when needed
  *                                 └── cuLibraryGetKernel(library, name) ──> CUkernel
  *
- * A CUkernel is the same on every device: the driver brings the code to a device when it is
- * first launched there.  So one look-up does for all, and nothing has to be kept for each
- * device. */
+ * A CUkernel is valid on every device: the driver loads the code on a device when it is first launched there.  So one
+ * look-up is enough for all devices. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,16 +14,16 @@
 struct gpul_rt_image {
 	const void *wrapper;
 	CUlibrary library;      /* NULL: not loaded yet */
-	const gpul_driver *drv; /* that loaded it */
+	const gpul_driver *drv; /* the driver that loaded it */
 	struct gpul_rt_image *next;
 };
 
-/* Guards all below, and is held while an image is loaded: no driver calls back to here. */
+/* Protects the variables below; also held while an image is loaded, because no driver calls back into this file. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpul_rt_image *images;
 static gpul_rt_symbol **buckets;    /* chained: newest first */
 static size_t n_buckets, n_symbols; /* n_buckets: a power of two, or 0 */
-static _Bool out_of_memory;         /* at registration, which can tell nobody */
+static _Bool out_of_memory;         /* at registration, which cannot return an error */
 
 static gpul_rt_symbol **bucket_of(const void *host)
 {
@@ -33,7 +32,7 @@ static gpul_rt_symbol **bucket_of(const void *host)
 	return &buckets[(h >> 32) & (n_buckets - 1)];
 }
 
-static gpul_rt_symbol *find(const void *host, gpul_rt_kind kind)
+static gpul_rt_symbol *find_symbol(const void *host, gpul_rt_kind kind)
 {
 	gpul_rt_symbol *s = n_buckets ? *bucket_of(host) : NULL;
 
@@ -42,7 +41,7 @@ static gpul_rt_symbol *find(const void *host, gpul_rt_kind kind)
 	return s;
 }
 
-static void insert(gpul_rt_symbol *s)
+static void insert_symbol(gpul_rt_symbol *s)
 {
 	gpul_rt_symbol **bucket = bucket_of(s->host);
 
@@ -50,8 +49,8 @@ static void insert(gpul_rt_symbol *s)
 	*bucket = s;
 }
 
-/* Twice as many buckets, or 64.  Without memory for them there are the old ones. */
-static void grow(void)
+/* Double the number of buckets, from 64; when memory is exhausted the old buckets stay. */
+static void grow_buckets(void)
 {
 	size_t n_old = n_buckets, n_new = n_old ? 2 * n_old : 64;
 	gpul_rt_symbol **old = buckets, **new = calloc(n_new, sizeof(gpul_rt_symbol *));
@@ -63,7 +62,7 @@ static void grow(void)
 	for (size_t i = 0; i < n_old; i++) {
 		for (gpul_rt_symbol *s = old[i], *next; s; s = next) {
 			next = s->next_in_bucket;
-			insert(s);
+			insert_symbol(s);
 		}
 	}
 	free(old);
@@ -92,12 +91,12 @@ void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *hos
 
 	pthread_mutex_lock(&lock);
 	if (s && n_symbols >= n_buckets)
-		grow();
+		grow_buckets();
 	if (s && n_buckets) {
 		*s = (gpul_rt_symbol){
 			.host = host, .name = name, .image = image, .bytes = bytes, .kind = kind
 		};
-		insert(s);
+		insert_symbol(s);
 		n_symbols++;
 	} else {
 		free(s);
@@ -128,8 +127,8 @@ static void remove_symbols(const gpul_rt_image *image)
 	}
 }
 
-/* At exit nothing is unloaded: the driver's own exit handlers have run before ours, or a kernel
- * that never ends would keep the process. */
+/* Nothing is unloaded at exit: the driver's exit handlers may have run already, and unloading would wait for running
+ * kernels. */
 void gpul_rt_remove_image(gpul_rt_image *image)
 {
 	pthread_mutex_lock(&lock);
@@ -146,7 +145,7 @@ void gpul_rt_remove_image(gpul_rt_image *image)
 	pthread_mutex_unlock(&lock);
 }
 
-static cudaError_t library_of(const gpul_driver *drv, gpul_rt_image *image)
+static cudaError_t load_library(const gpul_driver *drv, gpul_rt_image *image)
 {
 	cudaError_t e = image->library ? cudaSuccess
 				       : gpul_rt_load(drv, image->wrapper, &image->library);
@@ -155,15 +154,15 @@ static cudaError_t library_of(const gpul_driver *drv, gpul_rt_image *image)
 	return e;
 }
 
-static cudaError_t unknown(cudaError_t e, const char *what, const void *host)
+static cudaError_t fail_unknown(cudaError_t e, const char *what, const void *host)
 {
 	if (out_of_memory)
 		return gpul_rt_fail(cudaErrorMemoryAllocation,
-				    "out of memory when the program told its kernels");
-	return gpul_rt_fail(e, "%p is no %s that this program registered", host, what);
+				    "out of memory when the program registered its kernels");
+	return gpul_rt_fail(e, "%p is not a registered %s", host, what);
 }
 
-/* A handle that was given out is taken wherever a stub is. */
+/* Find the symbol of a CUkernel, which is accepted in place of a stub. */
 static gpul_rt_symbol *find_handle(const void *handle)
 {
 	for (size_t i = 0; handle && i < n_buckets; i++)
@@ -173,17 +172,17 @@ static gpul_rt_symbol *find_handle(const void *handle)
 	return NULL;
 }
 
-static cudaError_t kernel_of(const gpul_driver *drv, const void *stub, cudaError_t none,
+static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
 			     CUkernel *out)
 {
-	gpul_rt_symbol *s = find(stub, GPUL_RT_KERNEL);
+	gpul_rt_symbol *s = find_symbol(stub, GPUL_RT_KERNEL);
 	cudaError_t e;
 	CUresult r;
 
 	if (!s && !(s = find_handle(stub)))
-		return unknown(none, "kernel's stub", stub);
+		return fail_unknown(none, "kernel's stub", stub);
 	if (!s->kernel) {
-		if ((e = library_of(drv, s->image)))
+		if ((e = load_library(drv, s->image)))
 			return e;
 		r = drv->cuLibraryGetKernel(&s->kernel, s->image->library, s->name);
 		if (r == CUDA_ERROR_NOT_FOUND)
@@ -203,7 +202,7 @@ cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t
 	cudaError_t e;
 
 	pthread_mutex_lock(&lock);
-	e = kernel_of(drv, stub, none, out);
+	e = find_kernel(drv, stub, none, out);
 	pthread_mutex_unlock(&lock);
 	return e;
 }
@@ -216,16 +215,16 @@ cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunctio
 	return e ? e : gpul_rt_cu(drv, cuKernelGetFunction(out, k));
 }
 
-static cudaError_t variable_of(const gpul_driver *drv, const void *host, CUdeviceptr *address,
+static cudaError_t find_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
 			       size_t *bytes)
 {
-	gpul_rt_symbol *s = find(host, GPUL_RT_VARIABLE);
+	gpul_rt_symbol *s = find_symbol(host, GPUL_RT_VARIABLE);
 	cudaError_t e;
 	CUresult r;
 
 	if (!s)
-		return unknown(cudaErrorInvalidSymbol, "device variable", host);
-	if ((e = library_of(drv, s->image)))
+		return fail_unknown(cudaErrorInvalidSymbol, "device variable", host);
+	if ((e = load_library(drv, s->image)))
 		return e;
 	*bytes = s->bytes;
 	r = drv->cuLibraryGetGlobal(address, NULL, s->image->library, s->name);
@@ -241,7 +240,7 @@ cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdevicep
 	cudaError_t e;
 
 	pthread_mutex_lock(&lock);
-	e = variable_of(drv, host, address, bytes);
+	e = find_variable(drv, host, address, bytes);
 	pthread_mutex_unlock(&lock);
 	return e;
 }

@@ -1,14 +1,15 @@
-/* runtime_internal.h — what the files of the mini runtime share.
+/* runtime_internal.h — functions that the files of the mini runtime share.
  *
- *     a call ─ gpul_rt_enter: driver open? this thread's device current? ─ one driver call
- *            ─ gpul_rt_told: CUresult becomes cudaError_t, is kept for cudaGetLastError
+ *     a runtime call ─ gpul_rt_enter: open the driver, make this thread's device current ─ one driver call
+ *                    ─ gpul_rt_told: convert CUresult to cudaError_t, keep it for cudaGetLastError
  *
- * <cuda_runtime_api.h> declares every call defined here, so that no signature can drift.  A
- * program built with --default-stream per-thread calls names that end in _ptds (no stream
- * argument) and _ptsz (with one): the files that define those are compiled a second time with
- * GPUL_RT_PER_THREAD, and the header itself renames what they define. */
+ * <cuda_runtime_api.h> declares all calls defined here, so the compiler checks their signatures.  A program built with
+ * --default-stream per-thread calls names that end in _ptds (without a stream argument) and _ptsz (with one): the files
+ * that define these are compiled a second time with GPUL_RT_PER_THREAD, for which the header renames them. */
 #ifndef GPULOAD_LOADER_RUNTIME_RUNTIME_INTERNAL_H
 #define GPULOAD_LOADER_RUNTIME_RUNTIME_INTERNAL_H
+
+#include <stdint.h>
 
 #include "driver/driver.h"
 
@@ -17,90 +18,92 @@
 #endif
 #include <cuda_runtime_api.h>
 
-/* ---- start.c: the driver, and which device a thread works on ----------------------------- */
+/* ---- start.c: the driver, and the device of each thread ------------------------------------ */
 
-/* What every call that works on a device begins with: open the driver once in a process, make
- * the primary context of the thread's device current unless the program made one current
- * itself. */
+/* The first step of each call that uses a device: open the driver (once in a process), and make the primary context of the
+ * thread's device current, unless the program has made another context current. */
 cudaError_t gpul_rt_enter(const gpul_driver **drv);
 
-/* The driver alone; cudaErrorInsufficientDriver, or cudaErrorNoDevice, when there is none. */
+/* Open the driver only.  Errors: cudaErrorInsufficientDriver, cudaErrorNoDevice. */
 cudaError_t gpul_rt_driver(const gpul_driver **drv);
 
-/* The same for cudaDriverGetVersion and error texts: NULL when there is none, and that is no
- * error. */
+/* The driver, or NULL without an error when there is none: for cudaDriverGetVersion and error texts. */
 const gpul_driver *gpul_rt_driver_if_any(void);
 
-/* The thread's device, and how cudaSetDevice changes it: its context is made current. */
+/* Get or set the thread's device; setting it makes its primary context current. */
 cudaError_t gpul_rt_device(const gpul_driver *drv, int *ordinal);
 cudaError_t gpul_rt_set_device(const gpul_driver *drv, int ordinal);
 
-/* A device's primary context, retained once in the process, and not made current. */
+/* The primary context of a device; it is retained once in the process and not made current. */
 cudaError_t gpul_rt_context(const gpul_driver *drv, int ordinal, CUcontext *out);
 
-/* Undo the device's primary context; every thread gets a new one by its next call. */
+/* Reset the primary context of a device; the next call of each thread creates it again. */
 cudaError_t gpul_rt_reset_device(const gpul_driver *drv, int ordinal);
 
-/* True once exit() runs: from then on nothing is given back, the system does that. */
+/* True while exit() runs: resources are then not released, because the system does that. */
 _Bool gpul_rt_exiting(void);
 
-/* For tests: this table from now on (NULL: the one that gpul_driver_open gives), no context. */
+/* For tests: use this driver from now on (NULL: that of gpul_driver_open()), without a context. */
 void gpul_rt_use(const gpul_driver *drv);
 
 /* ---- error.c ----------------------------------------------------------------------------- */
 
-/* Call through the table; the error, if any, becomes this thread's last one. */
+/* Call a driver function; an error becomes the thread's last error. */
 #define gpul_rt_cu(drv, call) gpul_rt_told((drv), (drv)->call, #call)
 cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call);
 
-/* The same for an error of our own.  The sentence goes to the log (GPULOAD_LOG=info). */
+/* Set the thread's last error to e and return it; the text is logged (GPULOAD_LOG=info). */
 cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Forget a last error that would stay: the device was reset. */
+/* Clear a sticky last error, after the device was reset. */
 void gpul_rt_forget_fault(void);
 
-/* ---- registry.c, load.c: host addresses, and the device code behind them ----------------- */
+/* ---- registry.c, load.c: from host addresses to device code --------------------------------- */
 
 typedef struct gpul_rt_image gpul_rt_image;
 
 typedef enum gpul_rt_kind { GPUL_RT_KERNEL, GPUL_RT_VARIABLE } gpul_rt_kind;
 
 typedef struct gpul_rt_symbol {
-	const void *host;     /* the stub, or the variable that shadows the device's */
+	const void *host;     /* the stub, or the host variable that represents the device variable */
 	const char *name;     /* in the device code; borrowed from the program */
-	gpul_rt_image *image; /* where it is */
+	gpul_rt_image *image; /* that contains it */
 	size_t bytes;         /* of a variable */
 	gpul_rt_kind kind;
-	CUkernel kernel; /* NULL: not asked for yet */
+	CUkernel kernel; /* NULL: not looked up yet */
 	struct gpul_rt_symbol *next_in_bucket;
 } gpul_rt_symbol;
 
 gpul_rt_image *gpul_rt_add_image(const void *wrapper);
 void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *host,
 			const char *name, size_t bytes);
-void gpul_rt_remove_image(gpul_rt_image *image); /* and its symbols; unloads it */
+void gpul_rt_remove_image(gpul_rt_image *image); /* also its symbols; unloads it */
 
-/* The kernel of a stub.  Also takes a handle that gpul_rt_kernel gave out before.  Loads its
- * fat binary the first time.  Errors: `none` when it is no kernel at all (which error that is
- * differs from call to call), cudaErrorInvalidDeviceFunction when the image has no such kernel, or
- * why the image does not load. */
+/* The kernel of a stub, or of a CUkernel that this function returned before.  Loads the fat binary when first needed.
+ * Errors: `none` when the stub is not registered (each runtime call has its own error for that),
+ * cudaErrorInvalidDeviceFunction when the image lacks the kernel, or the error of loading the image. */
 cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
 			   CUkernel *out);
 
-/* The same as a function of the current context. */
+/* The kernel of a stub as a function of the current context. */
 cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunction *out);
 
-/* Where a registered variable is in the current context.  Errors: cudaErrorInvalidSymbol. */
+/* Address and size of a registered variable in the current context.  Errors: cudaErrorInvalidSymbol. */
 cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
 			     size_t *bytes);
 
-/* Wrapper (gpul_rt_wrapper) to library; links what was left unlinked.  load.c */
+/* load.c: load a gpul_rt_wrapper as a library; links its relocatable parts if needed. */
 cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary *out);
 
-/* ---- streams ----------------------------------------------------------------------------- */
+/* ---- arguments of driver calls --------------------------------------------------------------- */
 
-/* What stream 0 means to the program that calls. */
+static inline CUdeviceptr gpul_rt_address(const void *p)
+{
+	return (CUdeviceptr)(uintptr_t)p;
+}
+
+/* The driver's stream for a stream argument: stream 0 depends on --default-stream. */
 static inline CUstream gpul_rt_stream(cudaStream_t stream)
 {
 #ifdef GPUL_RT_PER_THREAD

@@ -1,10 +1,8 @@
-/* start.c — the driver, and the device that a thread works on.
+/* start.c — open the driver, and keep the device of each thread.
  *
- * The runtime API has no handle for where a call goes: each thread has a device, 0 at first,
- * and the driver's notion of it is the context that is current on the thread. So nothing but
- * the number is kept here: the context of a device is its primary one, which the driver API
- * calls of the same program share, and a context that the program made current itself is left
- * alone.
+ * Runtime calls have no device argument: each thread has a current device, 0 at first, and in the driver the current context
+ * of the thread.  The runtime uses the primary context of a device, which driver API calls of the same program share; a
+ * context that the program made current itself is kept.
  *
  * Source: CUDA Runtime API, Interactions with the CUDA Driver API. */
 #include <pthread.h>
@@ -18,16 +16,16 @@ enum { MAX_DEVICES = 64 };
 
 struct thread {
 	int device;
-	CUcontext context; /* what we made current on this thread */
-	unsigned resets;   /* how many there had been then */
+	CUcontext context; /* that the runtime made current on this thread */
+	unsigned resets;   /* value of the global counter at that time */
 };
 static _Thread_local struct thread thread;
 
 static _Atomic(const gpul_driver *) driver;
-static atomic_uint resets; /* of any device */
+static atomic_uint resets; /* number of device resets */
 static atomic_bool exiting;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the contexts */
 static CUcontext contexts[MAX_DEVICES]; /* retained, one for each device in use */
 
 _Bool gpul_rt_exiting(void)
@@ -54,8 +52,8 @@ static cudaError_t no_driver(const gpul_error *err)
 	return gpul_rt_fail(cudaErrorInitializationError, "%s", err->text);
 }
 
-/* Exit handlers run newest first: the ones of the programs' registrations were set before
- * main(), ours is set by the first call, so it runs before them. */
+/* Exit handlers run in reverse order: the program registered its own before main(), and the first runtime call registers
+ * at_exit(), so at_exit() runs first. */
 static cudaError_t open_driver(const gpul_driver **out)
 {
 	gpul_error err = { 0 };
@@ -93,7 +91,7 @@ cudaError_t gpul_rt_context(const gpul_driver *drv, int ordinal, CUcontext *out)
 	if (e)
 		return e;
 	if (ordinal < 0 || ordinal >= n || ordinal >= MAX_DEVICES)
-		return gpul_rt_fail(cudaErrorInvalidDevice, "device %d: there are %d, from 0",
+		return gpul_rt_fail(cudaErrorInvalidDevice, "no device %d: there are %d devices, counted from 0",
 				    ordinal, n);
 	pthread_mutex_lock(&lock);
 	if (!contexts[ordinal]) {

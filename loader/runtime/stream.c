@@ -1,4 +1,4 @@
-/* stream.c — streams: made, asked and ended.  What is put into them is in order.c.
+/* stream.c — create, query and destroy streams.  Operations in streams are in order.c.
  *
  * Source: CUDA Runtime API, Stream Management. */
 #include "loader/runtime/runtime_internal.h"
@@ -9,7 +9,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags, 
 	cudaError_t e = gpul_rt_enter(&drv);
 
 	_Static_assert(cudaStreamNonBlocking == CU_STREAM_NON_BLOCKING,
-		       "the flags are the same");
+		       "the flags of both interfaces are equal");
 	return e ? e : gpul_rt_cu(drv, cuStreamCreateWithPriority(out, flags, priority));
 }
 

@@ -1,12 +1,11 @@
-/* symbol.c — where a __device__ or __constant__ variable is.  Copies to and from it are in
- * copy.c.
+/* symbol.c — address and size of a __device__ or __constant__ variable.  copy.c copies to and from it.
  *
  * Source: CUDA Runtime API, Memory Management. */
 #include <stdint.h>
 
 #include "loader/runtime/runtime_internal.h"
 
-static cudaError_t find(const void *symbol, CUdeviceptr *address, size_t *bytes)
+static cudaError_t find_variable(const void *symbol, CUdeviceptr *address, size_t *bytes)
 {
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
@@ -18,12 +17,12 @@ cudaError_t cudaGetSymbolAddress(void **out, const void *symbol)
 {
 	CUdeviceptr address = 0;
 	size_t bytes = 0;
-	cudaError_t e = find(symbol, &address, &bytes);
+	cudaError_t e = find_variable(symbol, &address, &bytes);
 
 	if (e)
 		return e;
 	if (!out)
-		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the address");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the address is NULL");
 	*out = (void *)(uintptr_t)address;
 	return cudaSuccess;
 }
@@ -32,12 +31,12 @@ cudaError_t cudaGetSymbolSize(size_t *out, const void *symbol)
 {
 	CUdeviceptr address = 0;
 	size_t bytes = 0;
-	cudaError_t e = find(symbol, &address, &bytes);
+	cudaError_t e = find_variable(symbol, &address, &bytes);
 
 	if (e)
 		return e;
 	if (!out)
-		return gpul_rt_fail(cudaErrorInvalidValue, "nowhere to write the size");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the size is NULL");
 	*out = bytes;
 	return cudaSuccess;
 }

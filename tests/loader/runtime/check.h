@@ -1,4 +1,4 @@
-/* check.h — what the programs of this folder check with: the first failure is told and ends them. */
+/* check.h — checks for the programs in this folder: the first failure is printed and ends the program. */
 #ifndef GPULOAD_TESTS_LOADER_RUNTIME_CHECK_H
 #define GPULOAD_TESTS_LOADER_RUNTIME_CHECK_H
 
@@ -23,7 +23,7 @@
 		}                                                                              \
 	} while (0)
 
-/* A call that must fail so. */
+/* A call that must return this error. */
 #define FAILS(error, call)                                                                     \
 	do {                                                                                   \
 		cudaError_t error_ = (call);                                                   \

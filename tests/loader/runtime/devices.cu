@@ -1,4 +1,4 @@
-// devices.cu — what a device tells of itself; threads, resets, limits.
+// devices.cu — device properties, threads, resets, limits.
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -13,7 +13,7 @@ __global__ void add_one(int *p)
 	kept = 5;
 }
 
-static void a_device_describes_itself(void)
+static void a_device_has_properties(void)
 {
 	cudaDeviceProp p;
 	int n = 0, value = 0, version = 0, can = -1;
@@ -60,7 +60,7 @@ static void work_on(int *d)
 	CHECK(cudaPeekAtLastError() == cudaErrorInvalidDevice);
 }
 
-// A thread that made no call yet works on device 0; an error is the thread's that made it.
+// A new thread uses device 0; each thread has its own last error.
 static void threads_share_a_device(void)
 {
 	std::vector<std::thread> threads;
@@ -75,8 +75,8 @@ static void threads_share_a_device(void)
 	CUDA(cudaFree(d));
 }
 
-// A reset takes all away; the next call begins anew, with variables as they were at first.
-static void a_reset_begins_anew(void)
+// A reset releases everything; the next call creates a new context, in which variables have their initial values.
+static void a_reset_restores_initial_values(void)
 {
 	int *d, h, device = -1;
 
@@ -95,8 +95,8 @@ static void a_reset_begins_anew(void)
 
 int main(void)
 {
-	a_device_describes_itself();
+	a_device_has_properties();
 	threads_share_a_device();
-	a_reset_begins_anew();
+	a_reset_restores_initial_values();
 	return 0;
 }

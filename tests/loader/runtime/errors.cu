@@ -1,4 +1,4 @@
-// errors.cu — what is refused, how it is told, and what stays told.
+// errors.cu — refused calls, the last error, and sticky errors.
 #include <cstring>
 
 #include "tests/loader/runtime/check.h"
@@ -14,7 +14,7 @@ __global__ void write_to(int *p)
 
 static int not_a_kernel;
 
-static void an_error_is_kept_until_it_is_asked_for(void)
+static void the_last_error_is_kept_until_it_is_read(void)
 {
 	void *p;
 
@@ -29,7 +29,7 @@ static void an_error_is_kept_until_it_is_asked_for(void)
 	CHECK(strcmp(cudaGetErrorString(cudaSuccess), "no error") == 0);
 }
 
-static void a_wrong_launch_is_refused(void)
+static void refuses_an_invalid_launch(void)
 {
 	nothing<<<1, 1025>>>();
 	CHECK(cudaGetLastError() == cudaErrorInvalidValue);
@@ -47,7 +47,7 @@ static void a_wrong_launch_is_refused(void)
 	CUDA(cudaGetLastError());
 }
 
-static void what_is_not_there_is_refused(void)
+static void refuses_unknown_devices_and_symbols(void)
 {
 	void *p = &p;
 	int n = -1;
@@ -63,8 +63,8 @@ static void what_is_not_there_is_refused(void)
 	(void)cudaGetLastError();
 }
 
-// Last: after it, the context is of no use, and every call says why.
-static void a_fault_stays(void)
+// Last, because the context is unusable afterwards, and every call returns the error.
+static void a_fault_is_sticky(void)
 {
 	int *d;
 
@@ -81,9 +81,9 @@ static void a_fault_stays(void)
 
 int main(void)
 {
-	an_error_is_kept_until_it_is_asked_for();
-	a_wrong_launch_is_refused();
-	what_is_not_there_is_refused();
-	a_fault_stays();
+	the_last_error_is_kept_until_it_is_read();
+	refuses_an_invalid_launch();
+	refuses_unknown_devices_and_symbols();
+	a_fault_is_sticky();
 	return 0;
 }

@@ -1,4 +1,4 @@
-// other_gpu.cu — machine code for a GPU that is not here: the program starts, and the first launch says so.
+// other_gpu.cu — machine code for another GPU: the program starts, and the first launch reports the error.
 // nvcc: -gencode arch=compute_75,code=sm_75
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// per_thread.cu — a program whose default stream is each thread's own.
+// per_thread.cu — a program with a default stream for each thread.
 // nvcc: -gencode arch=compute_75,code=compute_75 --default-stream per-thread
 #include <thread>
 
@@ -6,7 +6,7 @@
 
 __constant__ int plus;
 
-// Ends in the end without the flag, too: a GPU that a test holds is nobody else's.
+// Also ends without the flag, after some time, so that a failed test does not block the GPU.
 __global__ void wait_for(volatile int *flag)
 {
 	for (long long start = clock64(); !*flag && clock64() - start < 20000000000ll;)
@@ -18,8 +18,8 @@ __global__ void add(int *x)
 	x[threadIdx.x] += plus;
 }
 
-// While another thread's default stream is busy, this one's runs to its end.
-static void the_threads_do_not_wait_for_each_other(void)
+// The default stream of a thread does not wait for that of another thread.
+static void default_streams_of_threads_are_independent(void)
 {
 	int h[32] = { 0 }, *d, three = 3, back = 0;
 	float ms = -1;
@@ -59,7 +59,7 @@ int main(void)
 	wait_for<<<1, 1>>>(d_flag);
 	FAILS(cudaErrorNotReady, cudaStreamQuery(0));
 	CUDA(cudaGetLastError()); // an answer, not an error
-	std::thread(the_threads_do_not_wait_for_each_other).join();
+	std::thread(default_streams_of_threads_are_independent).join();
 	*(volatile int *)flag = 1;
 	CUDA(cudaStreamSynchronize(0));
 	CUDA(cudaFreeHost(flag));

@@ -1,9 +1,9 @@
-// samples.cu — kernels of the kind that first lessons have: tiles in shared memory, templates, atomics.
+// samples.cu — typical tutorial kernels: tiles in shared memory, templates, atomics.
 #include "tests/loader/runtime/check.h"
 
 enum { TILE = 16, N = 64, BINS = 64 };
 
-// C = A * B, a tile at a time.
+// C = A * B, tile by tile.
 template <int tile> __global__ void multiply(float *c, const float *a, const float *b, int n)
 {
 	__shared__ float part_a[tile][tile], part_b[tile][tile];
@@ -54,7 +54,7 @@ static void multiplies_matrices(void)
 	CUDA(cudaFree(d_c));
 }
 
-// Rows with a pitch; shared memory whose size the launch gives.
+// Pitched rows; dynamic shared memory.
 template <class T> __global__ void transpose(T *to, size_t to_pitch, const T *from, size_t from_pitch)
 {
 	extern __shared__ char bytes[];
@@ -180,7 +180,7 @@ __global__ void clocks(long long *out)
 	out[blockIdx.x] = clock64() - start;
 }
 
-static void votes_prints_and_tells_the_time(void)
+static void votes_prints_and_reads_the_clock(void)
 {
 	int out[32], *d_out;
 	long long ticks[3], *d_ticks;
@@ -206,6 +206,6 @@ int main(void)
 	transposes<double>();
 	transposes<unsigned char>();
 	reduces_and_counts();
-	votes_prints_and_tells_the_time();
+	votes_prints_and_reads_the_clock();
 	return 0;
 }

@@ -1,4 +1,4 @@
-// streams.cu — work in order: streams, events, callbacks, memory from a stream.
+// streams.cu — streams, events, callbacks, stream-ordered memory.
 #include "tests/loader/runtime/check.h"
 
 enum { N = 4096, STREAMS = 4, PART = N / STREAMS };
@@ -22,8 +22,8 @@ static void CUDART_CB count_of_stream(cudaStream_t stream, cudaError_t status, v
 	++*(int *)user;
 }
 
-// Copy in, compute, copy out, each part in a stream of its own.
-static void parts_run_beside_each_other(void)
+// Copy in, compute, copy out; each part of the data in its own stream.
+static void streams_run_concurrently(void)
 {
 	cudaStream_t stream[STREAMS];
 	cudaEvent_t start, stop;
@@ -72,15 +72,15 @@ static void parts_run_beside_each_other(void)
 	CUDA(cudaFreeHost(h));
 }
 
-// Ends in the end without the flag, too: a GPU that a test holds is nobody else's.
+// Also ends without the flag, after some time, so that a failed test does not block the GPU.
 __global__ void wait_for(volatile int *flag)
 {
 	for (long long start = clock64(); !*flag && clock64() - start < 20000000000ll;)
 		;
 }
 
-// A kernel that waits for the host: what comes after it in its stream is not ready, and that is told.
-static void a_busy_stream_says_so(void)
+// A kernel waits for the host, so later work in its stream is not ready.
+static void a_busy_stream_is_not_ready(void)
 {
 	cudaStream_t stream;
 	cudaEvent_t after;
@@ -104,7 +104,7 @@ static void a_busy_stream_says_so(void)
 	CUDA(cudaFreeHost(flag));
 }
 
-static void memory_comes_out_of_a_stream(void)
+static void allocates_memory_in_stream_order(void)
 {
 	cudaStream_t stream;
 	int *d, h[100];
@@ -122,7 +122,7 @@ static void memory_comes_out_of_a_stream(void)
 	CUDA(cudaStreamDestroy(stream));
 }
 
-static void ordinary_memory_is_registered(void)
+static void registers_ordinary_host_memory(void)
 {
 	static int h[1024];
 	cudaPointerAttributes a;
@@ -148,9 +148,9 @@ static void ordinary_memory_is_registered(void)
 
 int main(void)
 {
-	parts_run_beside_each_other();
-	a_busy_stream_says_so();
-	memory_comes_out_of_a_stream();
-	ordinary_memory_is_registered();
+	streams_run_concurrently();
+	a_busy_stream_is_not_ready();
+	allocates_memory_in_stream_order();
+	registers_ordinary_host_memory();
 	return 0;
 }

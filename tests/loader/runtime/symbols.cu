@@ -1,4 +1,4 @@
-// symbols.cu — variables that the host names and the device has; kernels by their address.
+// symbols.cu — device variables by their host symbols; kernels by their addresses.
 #include <cstring>
 
 #include <cuda.h>
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(64) store(int *to, int what, char small, doubl
 	*to = shared[0] + (int)wide;
 }
 
-static void variables_are_written_and_read(void)
+static void writes_and_reads_device_variables(void)
 {
 	float in[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, out[8], *d_out;
 	int n, all[3];
@@ -66,7 +66,7 @@ static void variables_are_written_and_read(void)
 	CUDA(cudaFree(d_out));
 }
 
-static void what_is_no_variable_is_refused(void)
+static void refuses_an_unknown_variable(void)
 {
 	int x = 0;
 	void *address;
@@ -78,7 +78,7 @@ static void what_is_no_variable_is_refused(void)
 	CHECK(cudaGetLastError() == cudaErrorInvalidMemcpyDirection);
 }
 
-static void a_kernel_tells_what_it_is(void)
+static void a_kernel_has_attributes(void)
 {
 	cudaFuncAttributes a;
 	const char *name;
@@ -102,8 +102,8 @@ static void a_kernel_tells_what_it_is(void)
 	CHECK(min_grid >= 1 && block >= 32 && block <= 256);
 }
 
-// One kernel by six roads.
-static void a_kernel_is_launched_by_every_road(void)
+// Launch a kernel in six ways.
+static void launches_a_kernel_in_every_way(void)
 {
 	CUresult(CUDAAPI * launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 				   unsigned, CUstream, void **, void **);
@@ -143,9 +143,9 @@ static void a_kernel_is_launched_by_every_road(void)
 
 int main(void)
 {
-	variables_are_written_and_read();
-	what_is_no_variable_is_refused();
-	a_kernel_tells_what_it_is();
-	a_kernel_is_launched_by_every_road();
+	writes_and_reads_device_variables();
+	refuses_an_unknown_variable();
+	a_kernel_has_attributes();
+	launches_a_kernel_in_every_way();
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* test_runtime.c — registration and calls against a driver that fails on request; no compiler and
- * no GPU needed: what nvcc would write into a program is written out here. */
+/* test_runtime.c — registration and runtime calls with a driver that fails on request; needs neither nvcc nor a GPU, because
+ * this file contains the calls that nvcc would generate. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 static const unsigned long long fatbin[] = { 0x0010000100000000ull + 0xba55ed50u, 0 };
 static gpul_rt_wrapper wrapper = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_WHOLE, fatbin, NULL };
 
-static char stub, host_variable[64];  /* their addresses are what a program registers */
+static char stub, host_variable[64];  /* their addresses are registered */
 static char variable_name[] = "variable", kernel_name[] = "_Z6kernelv";
 
 static void **registered(void)
@@ -31,7 +31,7 @@ static void **registered(void)
 	return handle;
 }
 
-/* Begin with a driver whose n-th call fails. */
+/* Begin with a driver whose call number fail_at fails. */
 static void begin(int fail_at)
 {
 	gpul_rt_use(fake_runtime_driver(fail_at));
@@ -40,9 +40,9 @@ static void begin(int fail_at)
 	(void)cudaGetLastError();
 }
 
-/* ---- each call, and each driver call behind it ------------------------------------------- */
+/* ---- each runtime call, with each of its driver calls failing ------------------------------ */
 
-/* The earlier error, if any; b is done all the same. */
+/* The first error of both calls; b is called even if a failed. */
 static cudaError_t first(cudaError_t a, cudaError_t b)
 {
 	return a ? a : b;
@@ -167,7 +167,7 @@ static cudaError_t ask_about_devices(void)
 	return first(e, cudaDeviceReset());
 }
 
-static void every_failing_driver_call_is_told(void **state)
+static void reports_every_failing_driver_call(void **state)
 {
 	static cudaError_t (*const stories[])(void) = {
 		allocate_copy_free, allocate_on_the_host, allocate_in_order, record_events,
@@ -191,7 +191,7 @@ static void every_failing_driver_call_is_told(void **state)
 			assert_int_equal(fake_alive_of(FAKE_STREAM), 0);
 			assert_int_equal(fake_alive_of(FAKE_EVENT), 0);
 			if (e == cudaSuccess) {
-				assert_int_equal(n, calls + 1);  /* each had its turn */
+				assert_int_equal(n, calls + 1);  /* each driver call has failed once */
 				assert_int_equal(cudaGetLastError(), cudaSuccess);
 				break;
 			}
@@ -206,7 +206,7 @@ static void every_failing_driver_call_is_told(void **state)
 
 static const dim3 one = { 1, 1, 1 };
 
-static void what_is_unregistered_is_not_known_any_more(void **state)
+static void an_unregistered_kernel_is_unknown(void **state)
 {
 	void **handle;
 	cudaFunction_t f;
@@ -230,18 +230,18 @@ static void an_image_is_loaded_once_and_only_when_needed(void **state)
 	(void)state;
 	begin(0);
 	a = registered();
-	b = __cudaRegisterFatBinary(&wrapper);  /* nothing of it is ever used */
+	b = __cudaRegisterFatBinary(&wrapper);  /* none of its symbols is used */
 	assert_int_equal(fake_calls(), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL), cudaSuccess);
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 1);
 	__cudaUnregisterFatBinary(b);
 	__cudaUnregisterFatBinary(a);
-	__cudaUnregisterFatBinary(a);  /* not known: left alone */
+	__cudaUnregisterFatBinary(a);  /* not registered: ignored */
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
 }
 
-static void many_kernels_of_many_images_are_told_apart(void **state)
+static void finds_each_of_many_kernels_in_many_images(void **state)
 {
 	enum { IMAGES = 50, EACH = 100 };
 	static char stubs[IMAGES][EACH];
@@ -268,7 +268,7 @@ static void many_kernels_of_many_images_are_told_apart(void **state)
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
 }
 
-static void what_is_no_fat_binary_is_told_by_the_first_launch(void **state)
+static void the_first_launch_reports_an_invalid_fat_binary(void **state)
 {
 	gpul_rt_wrapper broken[] = { { 0x12345678, 1, fatbin, NULL },
 					 { GPUL_RT_WRAPPER_MAGIC, 3, fatbin, NULL },
@@ -288,14 +288,14 @@ static void what_is_no_fat_binary_is_told_by_the_first_launch(void **state)
 	}
 }
 
-static void a_kernel_that_the_image_lacks_is_told(void **state)
+static void every_launch_reports_a_kernel_that_the_image_lacks(void **state)
 {
 	void **handle = registered();
 
 	(void)state;
 	begin(0);
 	fake_behave()->absent_kernel = kernel_name;
-	for (int i = 0; i < 2; i++) {  /* by each launch, not by the first alone */
+	for (int i = 0; i < 2; i++) {  /* by each launch, not only the first */
 		cudaKernel_t k;
 
 		assert_int_equal(__cudaGetKernel(&k, &stub), cudaSuccess);
@@ -305,7 +305,7 @@ static void a_kernel_that_the_image_lacks_is_told(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
-static void managed_memory_is_refused(void **state)
+static void refuses_managed_memory(void **state)
 {
 	void *p = &stub;
 
@@ -318,9 +318,9 @@ static void managed_memory_is_refused(void **state)
 	assert_int_equal(fake_calls(), 0);
 }
 
-/* ---- separate compilation: a driver that finds nothing in the linked image --------------- */
+/* ---- separate compilation, when the linked image has nothing for the device --------------- */
 
-static gpul_driver linker;  /* the failing driver, with a linker that counts */
+static gpul_driver linker;  /* the failing driver, with a linker that counts its calls */
 static int parts_added, linkers_alive;
 static const char linked_image[] = "linked";
 
@@ -367,7 +367,7 @@ static CUresult link_destroy(CUlinkState l)
 	return CUDA_SUCCESS;
 }
 
-static void parts_are_linked_where_nothing_was_for_this_device(void **state)
+static void links_the_parts_if_the_image_has_nothing_for_this_device(void **state)
 {
 	const void *two[] = { fatbin, fatbin, NULL }, *one_part[] = { fatbin, NULL };
 	gpul_rt_wrapper separate = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_LINKED, fatbin, NULL };
@@ -400,7 +400,7 @@ static void parts_are_linked_where_nothing_was_for_this_device(void **state)
 
 /* ---- <<<>>> ------------------------------------------------------------------------------ */
 
-static void configurations_wait_in_a_stack(void **state)
+static void nested_launch_configurations_form_a_stack(void **state)
 {
 	cudaStream_t stream = NULL;
 	size_t shared_bytes = 0;
@@ -420,7 +420,7 @@ static void configurations_wait_in_a_stack(void **state)
 	assert_int_equal(cudaGetLastError(), cudaErrorMissingConfiguration);
 }
 
-static void too_many_waiting_configurations_are_refused(void **state)
+static void refuses_too_many_nested_launch_configurations(void **state)
 {
 	size_t shared_bytes;
 	cudaStream_t stream;
@@ -439,7 +439,7 @@ static void too_many_waiting_configurations_are_refused(void **state)
 
 /* ---- errors, threads --------------------------------------------------------------------- */
 
-static void every_error_has_its_name(void **state)
+static void every_error_has_a_name_and_a_text(void **state)
 {
 	static const struct {
 		int number;
@@ -471,7 +471,7 @@ static void *synchronize_in_a_thread(void *unused)
 	return cudaDeviceSynchronize() == cudaErrorIllegalAddress ? &stub : NULL;
 }
 
-static void an_error_is_the_threads_that_met_it(void **state)
+static void each_thread_has_its_own_last_error(void **state)
 {
 	pthread_t thread;
 	void *good = NULL;
@@ -480,7 +480,7 @@ static void an_error_is_the_threads_that_met_it(void **state)
 	gpul_rt_use(fake_runtime_driver(0));
 	assert_int_equal(gpul_rt_fail(cudaErrorInvalidValue, "of this thread"),
 			 cudaErrorInvalidValue);
-	(void)fake_driver_failing(4, CUDA_ERROR_ILLEGAL_ADDRESS); /* count, get, retain, set: 4th */
+	(void)fake_driver_failing(4, CUDA_ERROR_ILLEGAL_ADDRESS); /* count, get, retain, then set as the 4th call */
 	assert_int_equal(cudaPeekAtLastError(), cudaErrorInvalidValue);
 	assert_int_equal(pthread_create(&thread, NULL, synchronize_in_a_thread, NULL), 0);
 	assert_int_equal(pthread_join(thread, &good), 0);
@@ -488,7 +488,7 @@ static void an_error_is_the_threads_that_met_it(void **state)
 	assert_int_equal(cudaGetLastError(), cudaErrorInvalidValue);
 }
 
-static void a_wrong_choice_of_driver_is_told_by_every_call(void **state)
+static void every_call_reports_an_invalid_choice_of_driver(void **state)
 {
 	char *before = getenv("GPULOAD_DRIVER") ? strdup(getenv("GPULOAD_DRIVER")) : NULL;
 	int version = -1, n;
@@ -511,19 +511,19 @@ static void a_wrong_choice_of_driver_is_told_by_every_call(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_failing_driver_call_is_told),
-		cmocka_unit_test(what_is_unregistered_is_not_known_any_more),
+		cmocka_unit_test(reports_every_failing_driver_call),
+		cmocka_unit_test(an_unregistered_kernel_is_unknown),
 		cmocka_unit_test(an_image_is_loaded_once_and_only_when_needed),
-		cmocka_unit_test(many_kernels_of_many_images_are_told_apart),
-		cmocka_unit_test(what_is_no_fat_binary_is_told_by_the_first_launch),
-		cmocka_unit_test(a_kernel_that_the_image_lacks_is_told),
-		cmocka_unit_test(managed_memory_is_refused),
-		cmocka_unit_test(parts_are_linked_where_nothing_was_for_this_device),
-		cmocka_unit_test(configurations_wait_in_a_stack),
-		cmocka_unit_test(too_many_waiting_configurations_are_refused),
-		cmocka_unit_test(every_error_has_its_name),
-		cmocka_unit_test(an_error_is_the_threads_that_met_it),
-		cmocka_unit_test(a_wrong_choice_of_driver_is_told_by_every_call),
+		cmocka_unit_test(finds_each_of_many_kernels_in_many_images),
+		cmocka_unit_test(the_first_launch_reports_an_invalid_fat_binary),
+		cmocka_unit_test(every_launch_reports_a_kernel_that_the_image_lacks),
+		cmocka_unit_test(refuses_managed_memory),
+		cmocka_unit_test(links_the_parts_if_the_image_has_nothing_for_this_device),
+		cmocka_unit_test(nested_launch_configurations_form_a_stack),
+		cmocka_unit_test(refuses_too_many_nested_launch_configurations),
+		cmocka_unit_test(every_error_has_a_name_and_a_text),
+		cmocka_unit_test(each_thread_has_its_own_last_error),
+		cmocka_unit_test(every_call_reports_an_invalid_choice_of_driver),
 	};
 
 	return cmocka_run_group_tests_name("runtime", tests, NULL, NULL);

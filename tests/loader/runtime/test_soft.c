@@ -1,5 +1,5 @@
-/* test_soft.c — the runtime on the software driver, in C alone: two devices, contexts of the driver
- * API, threads, code that comes and goes.  The fat binary is made here, of PTX. */
+/* test_soft.c — the runtime on the software driver, without nvcc: two devices, contexts of the driver API, threads, code that
+ * is registered and unregistered.  This file builds a fat binary from PTX. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 #include "loader/runtime/calls_internal.h"
 
-/* add(p): *p += plus, and plus grows by one.  wait(p): until *p is not 0. */
+/* add(p): *p += plus++.  wait(p): returns when *p is not 0. */
 static const char ptx[] =
 	".version 8.0\n.target sm_75\n.address_size 64\n"
 	".visible .global .align 4 .u32 plus = 5;\n"
@@ -29,7 +29,7 @@ static const char ptx[] =
 	"again: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 0;\n"
 	"@%p1 bra again; ret; }\n";
 
-/* A fat binary with one entry, PTX as it is: header of 16 bytes, entry of 64, text. */
+/* A fat binary with one entry of uncompressed PTX: a header of 16 bytes, an entry of 64 bytes, the text. */
 static struct fatbin {
 	uint32_t magic;
 	uint16_t version, header_bytes;
@@ -81,7 +81,7 @@ static void **registered(void)
 	return handle;
 }
 
-/* ---- the end of a process: in a child, before this one opens the driver ------------------ */
+/* ---- exit of a process: in a child, before this process opens the driver ------------------ */
 
 static void **of_child;
 
@@ -95,16 +95,16 @@ static void leave_while_a_kernel_runs(void)
 	unsigned *p = NULL;
 	void *args[] = { &p };
 
-	alarm(20);  /* a child that hangs is ended by a signal */
+	alarm(20);  /* SIGALRM ends a child that hangs */
 	of_child = registered();
-	atexit(unregister);  /* as nvcc's constructor does */
+	atexit(unregister);  /* as the constructor of nvcc does */
 	if (cudaMalloc((void **)&p, sizeof *p) || cudaMemset(p, 0, sizeof *p) ||
 	    cudaLaunchKernel(&wait_stub, one, one, args, 0, NULL))
 		_exit(1);
 	exit(cudaStreamQuery(NULL) == cudaErrorNotReady ? 0 : 2);
 }
 
-static void a_process_may_end_while_a_kernel_runs(void **state)
+static void a_process_can_exit_while_a_kernel_runs(void **state)
 {
 	pid_t child = fork();
 	int status = -1;
@@ -117,7 +117,7 @@ static void a_process_may_end_while_a_kernel_runs(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- on two devices ---------------------------------------------------------------------- */
+/* ---- two devices ------------------------------------------------------------------------- */
 
 static cudaError_t add(unsigned *device_pointer)
 {
@@ -126,7 +126,7 @@ static cudaError_t add(unsigned *device_pointer)
 	return cudaLaunchKernel(&stub, one, one, args, 0, NULL);
 }
 
-/* Begin with a 0 on the device, add to it n times, and what is there then. */
+/* Launch add() n times on a variable that is 0 at first; returns its value. */
 static unsigned added(int n)
 {
 	unsigned *d, h = 0;
@@ -140,7 +140,7 @@ static unsigned added(int n)
 	return h;
 }
 
-static void each_device_has_its_variables(void **state)
+static void each_device_has_its_own_copy_of_a_variable(void **state)
 {
 	void **handle = registered();
 	int n = 0, device = -1;
@@ -163,7 +163,7 @@ static void each_device_has_its_variables(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
-static void code_that_is_registered_anew_is_new(void **state)
+static void registering_code_again_resets_its_variables(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -176,7 +176,7 @@ static void code_that_is_registered_anew_is_new(void **state)
 	(void)cudaGetLastError();
 }
 
-/* An entry of the driver API, as the runtime hands it out. */
+/* A driver function from cudaGetDriverEntryPoint. */
 static void *entry(const char *name, unsigned version)
 {
 	enum cudaDriverEntryPointQueryResult found;
@@ -189,7 +189,7 @@ static void *entry(const char *name, unsigned version)
 	return p;
 }
 
-static void a_context_of_the_programs_own_is_used_and_left(void **state)
+static void uses_and_keeps_a_context_that_the_program_made_current(void **state)
 {
 	CUresult (*create)(CUcontext *, unsigned, CUdevice);
 	CUresult (*destroy)(CUcontext), (*current)(CUcontext *);
@@ -205,13 +205,13 @@ static void a_context_of_the_programs_own_is_used_and_left(void **state)
 	memcpy(&current, &p[2], sizeof current);
 	assert_int_equal(added(1), 5);
 	assert_int_equal(create(&own, 0, 1), CUDA_SUCCESS);
-	assert_int_equal(added(2), 5 + 6);  /* a module of its own */
+	assert_int_equal(added(2), 5 + 6);  /* this context has its own copy of the variable */
 	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
 	assert_int_equal(device, 1);
 	assert_int_equal(current(&now), CUDA_SUCCESS);
 	assert_ptr_equal(now, own);
 	assert_int_equal(destroy(own), CUDA_SUCCESS);
-	assert_int_equal(added(1), 6);  /* the primary one again */
+	assert_int_equal(added(1), 6);  /* the primary context again */
 	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
 	assert_int_equal(device, 0);
 	__cudaUnregisterFatBinary(handle);
@@ -229,7 +229,7 @@ static void *launch_often(void *failed)
 	return cudaFree(d) ? failed : NULL;
 }
 
-static void threads_may_be_the_first_together(void **state)
+static void several_threads_may_make_the_first_call_at_once(void **state)
 {
 	enum { THREADS = 4 };
 	pthread_t threads[THREADS];
@@ -252,7 +252,7 @@ static void *work_before_and_after_a_reset(void *failed)
 	void *p = NULL;
 	cudaError_t e = cudaMalloc(&p, 16);
 
-	pthread_barrier_wait(&both);  /* the other thread resets now */
+	pthread_barrier_wait(&both);  /* now the other thread resets the device */
 	pthread_barrier_wait(&both);
 	if (!e)
 		e = cudaMalloc(&p, 16);
@@ -261,7 +261,7 @@ static void *work_before_and_after_a_reset(void *failed)
 	return e ? failed : NULL;
 }
 
-static void a_reset_reaches_the_other_threads(void **state)
+static void a_reset_affects_the_other_threads(void **state)
 {
 	void **handle = registered(), *failed;
 	pthread_t thread;
@@ -275,12 +275,12 @@ static void a_reset_reaches_the_other_threads(void **state)
 	pthread_barrier_wait(&both);
 	assert_int_equal(pthread_join(thread, &failed), 0);
 	assert_null(failed);
-	assert_int_equal(added(1), 5);  /* as it was at first */
+	assert_int_equal(added(1), 5);  /* the initial value */
 	pthread_barrier_destroy(&both);
 	__cudaUnregisterFatBinary(handle);
 }
 
-static void after_a_fault_a_reset_helps(void **state)
+static void a_reset_clears_a_fault(void **state)
 {
 	void **handle = registered();
 
@@ -289,14 +289,14 @@ static void after_a_fault_a_reset_helps(void **state)
 	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
 	assert_int_equal(cudaGetLastError(), cudaErrorIllegalAddress);
 	assert_int_equal(cudaGetLastError(), cudaSuccess);
-	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);  /* it stays */
+	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);  /* the error is sticky */
 	assert_int_equal(cudaDeviceReset(), cudaSuccess);
 	assert_int_equal(cudaGetLastError(), cudaSuccess);
 	assert_int_equal(added(1), 5);
 	__cudaUnregisterFatBinary(handle);
 }
 
-static void devices_use_each_others_memory(void **state)
+static void peer_devices_access_each_others_memory(void **state)
 {
 	void **handle = registered();
 	unsigned *on_0 = NULL, *on_1 = NULL, seen = 0;
@@ -327,7 +327,7 @@ static void devices_use_each_others_memory(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
-/* What the other process sees: the bytes, and the event that comes after them. */
+/* The other process: checks the bytes and the event that was recorded after them. */
 static int see(int from_owner)
 {
 	cudaIpcMemHandle_t memory;
@@ -362,7 +362,7 @@ static int share(int to_other)
 	if (write(to_other, &memory, sizeof memory) != sizeof memory ||
 	    write(to_other, &ready, sizeof ready) != sizeof ready)
 		return 6;
-	return read(to_other, &end, 1) ? 7 : 0;  /* until the other one is done */
+	return read(to_other, &end, 1) ? 7 : 0;  /* wait for the parent */
 }
 
 static void two_processes_share_memory_and_an_event(void **state)
@@ -391,15 +391,15 @@ static void two_processes_share_memory_and_an_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_may_end_while_a_kernel_runs),  /* first: it forks */
-		cmocka_unit_test(two_processes_share_memory_and_an_event),  /* so does this */
-		cmocka_unit_test(each_device_has_its_variables),
-		cmocka_unit_test(devices_use_each_others_memory),
-		cmocka_unit_test(code_that_is_registered_anew_is_new),
-		cmocka_unit_test(a_context_of_the_programs_own_is_used_and_left),
-		cmocka_unit_test(threads_may_be_the_first_together),
-		cmocka_unit_test(a_reset_reaches_the_other_threads),
-		cmocka_unit_test(after_a_fault_a_reset_helps),
+		cmocka_unit_test(a_process_can_exit_while_a_kernel_runs),  /* first, because it forks */
+		cmocka_unit_test(two_processes_share_memory_and_an_event),  /* forks, too */
+		cmocka_unit_test(each_device_has_its_own_copy_of_a_variable),
+		cmocka_unit_test(peer_devices_access_each_others_memory),
+		cmocka_unit_test(registering_code_again_resets_its_variables),
+		cmocka_unit_test(uses_and_keeps_a_context_that_the_program_made_current),
+		cmocka_unit_test(several_threads_may_make_the_first_call_at_once),
+		cmocka_unit_test(a_reset_affects_the_other_threads),
+		cmocka_unit_test(a_reset_clears_a_fault),
 	};
 
 	setenv("GPULOAD_SOFT_DEVICES", "2", 1);

@@ -1,4 +1,4 @@
-// main.cu — a program in two parts, whose device code calls across: separate compilation.
+// main.cu — separate compilation: a program whose device code calls a function of another file.
 // nvcc: -gencode arch=compute_75,code=[sm_75,compute_75]
 #include "tests/loader/runtime/check.h"
 

@@ -1,4 +1,4 @@
-// plus.cu — the other part: the function, a variable, and a kernel of its own.
+// plus.cu — the other file: a device function, a variable and a kernel.
 // nvcc: -gencode arch=compute_75,code=[sm_75,compute_75]
 #include "tests/loader/runtime/check.h"
 
