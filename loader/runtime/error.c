@@ -47,7 +47,7 @@ cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 
 /* A driver error has the same number as the runtime error with that meaning.  cudaErrorNotReady is a result, not a failure,
  * and does not become the last error. */
-cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call)
+cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 {
 	gpul_error err = { 0 };
 

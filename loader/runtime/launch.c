@@ -45,11 +45,11 @@ static cudaError_t report_launch(const gpul_driver *drv, CUresult r, dim3 grid, 
 	unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
 
 	if (r != CUDA_ERROR_INVALID_VALUE || gpul_rt_device(drv, &ordinal))
-		return gpul_rt_told(drv, r, "cuLaunchKernel");
+		return gpul_rt_record(drv, r, "cuLaunchKernel");
 	if (is_within_limits(drv, ordinal, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, grid) &&
 	    is_within_limits(drv, ordinal, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, block) &&
 	    threads <= (unsigned)device_limit(drv, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal))
-		return gpul_rt_told(drv, r, "cuLaunchKernel");
+		return gpul_rt_record(drv, r, "cuLaunchKernel");
 	return gpul_rt_fail(cudaErrorInvalidValue,
 			    "<<<(%u, %u, %u), (%u, %u, %u)>>> exceeds the limits of device %d",
 			    grid.x, grid.y, grid.z, block.x, block.y, block.z, ordinal);

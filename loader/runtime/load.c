@@ -84,5 +84,5 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 	parts = w->version == GPUL_RT_LINKED ? w->parts : NULL;
 	if (lacks_this_device(r) && parts && *parts)
 		return link_parts(drv, parts, out);
-	return gpul_rt_told(drv, r, "cuLibraryLoadData");
+	return gpul_rt_record(drv, r, "cuLibraryLoadData");
 }

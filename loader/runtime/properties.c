@@ -116,7 +116,7 @@ static const struct row {
 	ROW(ipcEventSupported, IPC_EVENT_SUPPORTED)
 	ROW(clusterLaunch, CLUSTER_LAUNCH)
 	ROW(unifiedFunctionPointers, UNIFIED_FUNCTION_POINTERS)
-#if CUDART_VERSION < 13000  /* what later headers do without */
+#if CUDART_VERSION < 13000  /* later headers lack these fields */
 	ROW(clockRate, CLOCK_RATE)
 	ROW(memoryClockRate, MEMORY_CLOCK_RATE)
 	ROW(deviceOverlap, GPU_OVERLAP)

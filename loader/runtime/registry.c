@@ -190,7 +190,7 @@ static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaErr
 					    "the image for this device has no kernel %s",
 					    s->name);
 		if (r)
-			return gpul_rt_told(drv, r, "cuLibraryGetKernel");
+			return gpul_rt_record(drv, r, "cuLibraryGetKernel");
 	}
 	*out = s->kernel;
 	return cudaSuccess;
@@ -231,7 +231,7 @@ static cudaError_t find_variable(const gpul_driver *drv, const void *host, CUdev
 	if (r == CUDA_ERROR_NOT_FOUND)
 		return gpul_rt_fail(cudaErrorInvalidSymbol,
 				    "the image for this device has no variable %s", s->name);
-	return gpul_rt_told(drv, r, "cuLibraryGetGlobal");
+	return gpul_rt_record(drv, r, "cuLibraryGetGlobal");
 }
 
 cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,

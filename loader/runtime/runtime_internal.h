@@ -1,7 +1,7 @@
 /* runtime_internal.h — functions that the files of the mini runtime share.
  *
  *     a runtime call ─ gpul_rt_enter: open the driver, make this thread's device current ─ one driver call
- *                    ─ gpul_rt_told: convert CUresult to cudaError_t, keep it for cudaGetLastError
+ *                    ─ gpul_rt_record: convert CUresult to cudaError_t, keep it for cudaGetLastError
  *
  * <cuda_runtime_api.h> declares all calls defined here, so the compiler checks their signatures.  A program built with
  * --default-stream per-thread calls names that end in _ptds (without a stream argument) and _ptsz (with one): the files
@@ -49,8 +49,8 @@ void gpul_rt_use(const gpul_driver *drv);
 /* ---- error.c ----------------------------------------------------------------------------- */
 
 /* Call a driver function; an error becomes the thread's last error. */
-#define gpul_rt_cu(drv, call) gpul_rt_told((drv), (drv)->call, #call)
-cudaError_t gpul_rt_told(const gpul_driver *drv, CUresult r, const char *call);
+#define gpul_rt_cu(drv, call) gpul_rt_record((drv), (drv)->call, #call)
+cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call);
 
 /* Set the thread's last error to e and return it; the text is logged (GPULOAD_LOG=info). */
 cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)

@@ -75,7 +75,7 @@ static void parse_address_size(ptx_parser *p)
 
 	ptx_expect(p, PTX_TOK_INT, ".address_size");
 	if (t.value != 32 && t.value != 64)
-		ptx_fail_at(p, &t, ".address_size is 32 or 64");
+		ptx_fail_at(p, &t, ".address_size must be 32 or 64");
 	p->module.address_size = (uint32_t)t.value;
 }
 

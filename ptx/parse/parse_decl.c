@@ -38,7 +38,7 @@ static uint32_t parse_align(ptx_parser *p)
 	uint64_t align = ptx_parse_integer(p, "an alignment");
 
 	if (!align || align & (align - 1) || align > 1 << 30)
-		ptx_fail_at(p, &where, "an alignment is a power of two");
+		ptx_fail_at(p, &where, "an alignment must be a power of two");
 	return (uint32_t)align;
 }
 
@@ -118,7 +118,7 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 	if (!x->type)
 		ptx_fail_at(p, &p->tok, "expected a type such as .u32");
 	if (x->type == GPUL_PTX_MOD_PRED && x->vector > 1)
-		ptx_fail_at(p, &p->tok, "there are no vectors of predicates");
+		ptx_fail_at(p, &p->tok, "PTX has no vectors of predicates");
 }
 
 /* ---- registers --------------------------------------------------------------------------- */
@@ -250,7 +250,7 @@ static void parse_init_constant(ptx_parser *p, gpul_ptx_init *i)
 	i->i = 0;
 	parse_init_address(p, i);
 	if (!mask_byte_of(mask, &i->mask_byte))
-		ptx_fail_at(p, &where, "a mask selects one byte: 0xFF, 0xFF00, 0xFF0000 ...");
+		ptx_fail_at(p, &where, "a mask must select one byte: 0xFF, 0xFF00, 0xFF0000 ...");
 	ptx_expect(p, ')', "the address under a mask");
 }
 
@@ -318,7 +318,7 @@ static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
 	else
 		parse_init_constant(p, &i);
 	if (!init_fits_type(&i, v->type))
-		ptx_fail_at(p, &where, "this constant does not initialize a .%s",
+		ptx_fail_at(p, &where, "this constant cannot initialize a .%s",
 			    gpul_ptx_mod_text(NULL, v->type));
 	*ptx_push(p, &p->inits) = i;
 }

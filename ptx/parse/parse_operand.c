@@ -79,7 +79,7 @@ static void parse_selector(ptx_parser *p, const gpul_ptx_regs *row, gpul_ptx_ope
 		o->index += element - GPUL_PTX_SEL_X;
 		o->selector = (uint8_t)element;
 	} else if (row->vector > 1 || !video_selector(&t, o)) {
-		ptx_fail_at(p, &t, "'.%.*s' selects no part of this register", (int)t.bytes,
+		ptx_fail_at(p, &t, "'.%.*s' is not a part of this register", (int)t.bytes,
 			    t.text);
 	}
 	ptx_next(p);
@@ -255,7 +255,7 @@ static int64_t parse_offset(ptx_parser *p)
 			ptx_next(p);
 		ptx_value v = ptx_parse_expr(p);
 		if (v.kind != PTX_S64 && v.kind != PTX_U64)
-			ptx_fail_at(p, &where, "an offset is an integer");
+			ptx_fail_at(p, &where, "an offset must be an integer");
 		offset += v.bits;
 	}
 	return (int64_t)offset;

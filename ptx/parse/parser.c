@@ -250,7 +250,7 @@ bool ptx_enter(ptx_parser *p)
 {
 	if (++p->nesting <= PTX_MAX_NESTING)
 		return !p->status;
-	ptx_fail_at(p, &p->tok, "nested deeper than %d", PTX_MAX_NESTING);
+	ptx_fail_at(p, &p->tok, "nested deeper than %d levels", PTX_MAX_NESTING);
 	return false;
 }
 
