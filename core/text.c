@@ -14,16 +14,11 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return m < c ? m : c;
 }
 
-static size_t bounded_length(const char *s)
-{
-	return strnlen(s, MAX_NAME);
-}
-
 /* Optimal string alignment: dynamic programming over prefixes; three rows of the table are kept. */
 size_t gpul_text_distance(const char *a, const char *b)
 {
 	uint16_t rows[3][MAX_NAME + 1];
-	size_t n = bounded_length(a), m = bounded_length(b);
+	size_t n = strnlen(a, MAX_NAME), m = strnlen(b, MAX_NAME);
 
 	for (size_t j = 0; j <= m; j++)
 		rows[0][j] = (uint16_t)j;
@@ -48,10 +43,10 @@ size_t gpul_text_distance(const char *a, const char *b)
 const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names)
 {
 	const char *best = NULL, *begun = NULL;
-	size_t best_distance = SIZE_MAX, n_begun = 0, n = bounded_length(name);
+	size_t best_distance = SIZE_MAX, n_begun = 0, n = strnlen(name, MAX_NAME);
 
 	for (size_t i = 0; i < n_names; i++) {
-		size_t length = bounded_length(names[i]), limit = (n > length ? n : length) / 3;
+		size_t length = strnlen(names[i], MAX_NAME), limit = (n > length ? n : length) / 3;
 		size_t d = gpul_text_distance(name, names[i]);
 
 		if (d <= (limit ? limit : 1) && d < best_distance && d < length) {

@@ -101,14 +101,6 @@ bool gpul_toolkit_locate(const gpul_toolkit_library *l, char path[PATH_MAX])
 	return true;
 }
 
-static void find_path(void *handle, char path[PATH_MAX])
-{
-	struct link_map *map;
-
-	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, path))
-		*path = '\0';
-}
-
 static gpul_status open_library(const gpul_toolkit_library *l, void **handle, gpul_error *err)
 {
 	const char *asked = getenv(l->variable);
@@ -142,6 +134,7 @@ static gpul_status find_entries(const gpul_toolkit_library *l, void *handle, gpu
 static void open_once(gpul_toolkit_library *l)
 {
 	void *handle = NULL;
+	struct link_map *map;
 
 	l->tried = true;
 	if (open_library(l, &handle, &l->why_not))
@@ -150,7 +143,8 @@ static void open_once(gpul_toolkit_library *l)
 		dlclose(handle);
 		return;
 	}
-	find_path(handle, l->path);
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, l->path))
+		*l->path = '\0';
 	l->opened();
 }
 

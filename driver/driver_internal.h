@@ -1,17 +1,12 @@
-/* driver_internal.h — functions that open.c, table.c, search.c and status.c share. */
+/* driver_internal.h — functions that open.c, table.c and search.c share. */
 #ifndef GPULOAD_DRIVER_DRIVER_INTERNAL_H
 #define GPULOAD_DRIVER_DRIVER_INTERNAL_H
-
-#include <stdbool.h>
 
 #include "driver/driver.h"
 
 /* Fill the table from an opened shared object; an entry point that it lacks gets a function that returns
  * CUDA_ERROR_NOT_SUPPORTED.  Errors: GPUL_EUNSUPPORTED when it is not a CUDA driver. */
 gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, gpul_error *err);
-
-/* True when the driver lacks this entry point (its name with or without _v2). */
-bool gpul_driver_lacks(const gpul_driver *drv, const char *entry_point);
 
 enum { GPUL_MAX_CANDIDATES = 8 };
 

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "driver/driver_internal.h"
-
 /* Errors that the user can do something about; the driver's explanation is enough for the others. */
 static const struct {
 	CUresult code;
@@ -67,14 +65,6 @@ const char *gpul_cu_advice(CUresult r)
 	return "";
 }
 
-/* True when the driver lacks the entry point of a call "cuFoo(a, b)"; *name is then "cuFoo". */
-static _Bool call_is_missing(const gpul_driver *drv, const char *call, char *name,
-			     size_t name_bytes)
-{
-	snprintf(name, name_bytes, "%.*s", (int)strcspn(call, "("), call);
-	return gpul_driver_lacks(drv, name);
-}
-
 enum { FAULT_CHARS = 200 };  /* of the driver's fault text; leaves room for the error's name */
 
 /* Sticky errors: a kernel caused them, and every later call returns them. */
@@ -90,16 +80,16 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 			   const char *call)
 {
 	const char *name = NULL, *meaning = NULL, *advice = gpul_cu_advice(r);
-	char missing[64];
+	char function[64]; /* "cuFoo" of a call "cuFoo(a, b)" */
 
 	if (r == CUDA_SUCCESS)
 		return GPUL_OK;
-	if (r == CUDA_ERROR_NOT_SUPPORTED &&
-	    call_is_missing(drv, call, missing, sizeof missing))
+	snprintf(function, sizeof function, "%.*s", (int)strcspn(call, "("), call);
+	if (r == CUDA_ERROR_NOT_SUPPORTED && !gpul_driver_has(drv, function))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)r,
 				 "%s: the %s driver (CUDA %d.%d) lacks this call; "
 				 "gpuload was built with CUDA %d.%d: update the driver",
-				 missing, drv->name, drv->version / 1000,
+				 function, drv->name, drv->version / 1000,
 				 drv->version % 1000 / 10, CUDA_VERSION / 1000,
 				 CUDA_VERSION % 1000 / 10);
 	if (drv->cuGetErrorName(r, &name) != CUDA_SUCCESS || !name)
@@ -109,7 +99,6 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 	if (is_kernel_fault(r) && drv->last_fault && *drv->last_fault())
 		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d)", FAULT_CHARS,
 				 drv->last_fault(), name, (int)r);
-	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s: %s (%d), %s%s%s",
-			 (int)strcspn(call, "("), call, name, (int)r, meaning,
+	return gpul_fail(err, GPUL_ECUDA, (int)r, "%s: %s (%d), %s%s%s", function, name, (int)r, meaning,
 			 *advice ? ": " : "", advice);
 }

@@ -36,14 +36,6 @@ static CUresult CUDAAPI missing_entry(void)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static any_function field_of(const gpul_driver *drv, const struct entry *e)
-{
-	any_function f;
-
-	memcpy(&f, (const char *)drv + e->offset, sizeof f);
-	return f;
-}
-
 static void *find_symbol(void *handle, const char *name)
 {
 	void *p = dlsym(handle, name);
@@ -108,18 +100,12 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	return GPUL_OK;
 }
 
-bool gpul_driver_lacks(const gpul_driver *drv, const char *name)
-{
-	for (int i = 0; i < N_ENTRIES; i++)
-		if (strcmp(entries[i].name, name) == 0 || strcmp(entries[i].plain, name) == 0)
-			return field_of(drv, &entries[i]) == (any_function)missing_entry;
-	return false;
-}
-
 bool gpul_driver_has(const gpul_driver *drv, const char *name)
 {
+	const any_function missing = (any_function)missing_entry;
+
 	for (int i = 0; i < N_ENTRIES; i++)
 		if (strcmp(entries[i].name, name) == 0 || strcmp(entries[i].plain, name) == 0)
-			return field_of(drv, &entries[i]) != (any_function)missing_entry;
-	return 0;
+			return memcmp((const char *)drv + entries[i].offset, &missing, sizeof missing) != 0;
+	return false;
 }

@@ -8,12 +8,6 @@ static void put_name(ptx_out *o, gpul_ptx_str name)
 	ptx_put(o, gpul_ptx_name(o->m, name));
 }
 
-static void put_indent(ptx_out *o, unsigned depth)
-{
-	while (depth--)
-		ptx_put(o, "\t");
-}
-
 static void put_unified(ptx_out *o, const uint64_t unified[2])
 {
 	ptx_put_hex(o, ".unified(0x", unified[0], 16);
@@ -314,7 +308,8 @@ static void put_body(ptx_out *o, const gpul_ptx_func *f)
 		uint32_t row = f->items[i].index;
 
 		depth -= f->items[i].kind == GPUL_PTX_ITEM_CLOSE;
-		put_indent(o, f->items[i].kind == GPUL_PTX_ITEM_LABEL ? 0 : depth);
+		for (unsigned k = 0; k < depth && f->items[i].kind != GPUL_PTX_ITEM_LABEL; k++)
+			ptx_put(o, "\t");
 		depth += f->items[i].kind == GPUL_PTX_ITEM_OPEN;
 		switch (f->items[i].kind) {
 		case GPUL_PTX_ITEM_INST:

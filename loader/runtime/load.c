@@ -61,12 +61,6 @@ static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, 
 	return e;
 }
 
-/* The linked image may be empty, or have machine code for other GPUs only. */
-static _Bool lacks_this_device(CUresult r)
-{
-	return r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_IMAGE;
-}
-
 cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary *out)
 {
 	const gpul_rt_wrapper *w = wrapper;
@@ -82,7 +76,8 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 			wrapper, w ? w->version : 0);
 	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);
 	parts = w->version == GPUL_RT_LINKED ? w->parts : NULL;
-	if (lacks_this_device(r) && parts && *parts)
+	/* The linked image may be empty, or have machine code for other GPUs only. */
+	if ((r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_IMAGE) && parts && *parts)
 		return link_parts(drv, parts, out);
 	return gpul_rt_record(drv, r, "cuLibraryLoadData");
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-static ptx_value parse_conditional(ptx_parser *p);
-
 static double as_double(ptx_value v)
 {
 	double d;
@@ -59,7 +57,7 @@ static ptx_value parse_parenthesis(ptx_parser *p)
 			v.kind = to_signed ? PTX_S64 : PTX_U64;
 		return v;
 	}
-	v = parse_conditional(p);
+	v = ptx_parse_expr(p);
 	ptx_expect(p, ')', "an expression");
 	return v;
 }
@@ -286,7 +284,7 @@ static ptx_value parse_binary(ptx_parser *p, int least)
 	return a;
 }
 
-static ptx_value parse_conditional(ptx_parser *p)
+ptx_value ptx_parse_expr(ptx_parser *p)
 {
 	ptx_value condition, yes, no;
 
@@ -294,9 +292,9 @@ static ptx_value parse_conditional(ptx_parser *p)
 		return signed_value(0);
 	condition = parse_binary(p, 1);
 	if (ptx_accept(p, '?')) {
-		yes = parse_conditional(p);
+		yes = ptx_parse_expr(p);
 		ptx_expect(p, ':', "the second part of '?'");
-		no = parse_conditional(p);
+		no = ptx_parse_expr(p);
 		condition =
 			(is_float(condition) ? as_double(condition) != 0 : condition.bits != 0)
 				? yes
@@ -304,11 +302,6 @@ static ptx_value parse_conditional(ptx_parser *p)
 	}
 	ptx_leave(p);
 	return condition;
-}
-
-ptx_value ptx_parse_expr(ptx_parser *p)
-{
-	return parse_conditional(p);
 }
 
 uint64_t ptx_parse_integer(ptx_parser *p, const char *what)

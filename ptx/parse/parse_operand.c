@@ -9,8 +9,6 @@
 
 #include "ptx/vocabulary_internal.h"
 
-static void parse_operand(ptx_parser *p, unsigned labels);
-
 static void push_operand(ptx_parser *p, const gpul_ptx_operand *o)
 {
 	*ptx_push(p, &p->siblings) = *o;
@@ -268,7 +266,7 @@ static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx
 
 	if (p->tok.kind != close)
 		do
-			parse_operand(p, 0);
+			ptx_parse_operand(p, 0);
 		while (ptx_accept(p, ','));
 	ptx_expect(p, close, after);
 	o->n_children = PTX_N(p->siblings) - first;
@@ -290,7 +288,7 @@ static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 	}
 	push_operand(p, &base);
 	while (ptx_accept(p, ','))
-		parse_operand(p, 0);
+		ptx_parse_operand(p, 0);
 	ptx_expect(p, ']', "an address");
 	o->n_children = PTX_N(p->siblings) - first;
 	o->first_child = ptx_place_siblings(p, first);
@@ -381,7 +379,7 @@ static void parse_single(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 	}
 }
 
-static void parse_operand(ptx_parser *p, unsigned labels)
+void ptx_parse_operand(ptx_parser *p, unsigned labels)
 {
 	uint32_t first = PTX_N(p->siblings);
 	gpul_ptx_operand o = { 0 };
@@ -402,18 +400,13 @@ static void parse_operand(ptx_parser *p, unsigned labels)
 	ptx_leave(p);
 }
 
-void ptx_parse_operand(ptx_parser *p, unsigned labels)
-{
-	parse_operand(p, labels);
-}
-
 /* Any operand, or an argument list ( a, b ). */
 void ptx_parse_call_operand(ptx_parser *p)
 {
 	gpul_ptx_operand o = { .kind = GPUL_PTX_OP_LIST };
 
 	if (p->tok.kind != '(') {
-		parse_operand(p, PTX_LABEL(GPUL_PTX_LABEL_CALLTARGETS) |
+		ptx_parse_operand(p, PTX_LABEL(GPUL_PTX_LABEL_CALLTARGETS) |
 					 PTX_LABEL(GPUL_PTX_LABEL_CALLPROTOTYPE));
 		return;
 	}
