@@ -76,12 +76,12 @@ def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("--runs", type=int, default=15)
     a.add_argument("--build", default=os.environ.get("GPULOAD_BUILD", "build"))
-    a.add_argument("--folder", action="append", default=[], help="look for libraries here, too (may be repeated)")
+    a.add_argument("--folder", action="append", default=[], help="also search this folder for libraries (repeatable)")
     a.add_argument("names", nargs="*", metavar="LIBRARY", help=f"of {', '.join(NAMES)} (default: all)")
     args = a.parse_args()
     os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     args.gpuload = os.path.abspath(f"{args.build}/gpuload")
-    # Where the GPU tests' build was handed over, its libraries lie beside it: the last to be looked at.
+    # A build copied to a GPU machine may contain libraries, which are searched last.
     os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [os.environ.get("LD_LIBRARY_PATH"),
                                                                   os.path.abspath(f"{args.build}/lib")]))
     folders = [*FOLDERS, *args.folder]

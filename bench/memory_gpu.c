@@ -48,10 +48,10 @@ static const struct variant {
 	unsigned warps;
 } variants[] = {
 	{ "relaxed", "flag in host-numa memory, CPU to GPU to CPU, relaxed", 1 },
-	{ "relaxed", "flag ... relaxed, 8 warps look", 8 },
+	{ "relaxed", "flag ... relaxed, 8 warps poll", 8 },
 	{ "ordered", "flag ... ordered: acquire and release", 1 },
 	{ "fenced", "flag ... ordered: relaxed and one fence", 1 },
-	{ "fenced", "flag ... ordered: relaxed and one fence, 8 warps look", 8 },
+	{ "fenced", "flag ... ordered: relaxed and one fence, 8 warps poll", 8 },
 };
 
 /* Send one number and wait for the answer.  Returns false after 5 s without an answer. */

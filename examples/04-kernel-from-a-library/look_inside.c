@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 {
 	static struct found f;
 	char path[1024] = "";
-	const char *asked = argc > 1 ? argv[1] : "libnccl.so.2";
+	const char *library = argc > 1 ? argv[1] : "libnccl.so.2";
 	const gpul_driver *drv;
 	gpul_context context = { 0 };
 	int major = 0, minor = 0;
@@ -196,10 +196,10 @@ int main(int argc, char **argv)
 	gpul_status st;
 
 	f.wanted = argc > 2 ? argv[2] : "ncclDevKernel_AllReduce";
-	if (strchr(asked, '/'))
-		snprintf(path, sizeof path, "%s", asked);
-	else if (!find_library(asked, path, sizeof path)) {
-		printf("skipped: %s was not found; give the path of another library\n", asked);
+	if (strchr(library, '/'))
+		snprintf(path, sizeof path, "%s", library);
+	else if (!find_library(library, path, sizeof path)) {
+		printf("skipped: %s was not found; give the path of another library\n", library);
 		return NOT_THERE;
 	}
 	st = gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);

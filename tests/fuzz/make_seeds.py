@@ -55,13 +55,13 @@ def wire_messages():
 
 def conversations():
     """Inputs of fuzz_ipc_server: operations of two bytes."""
-    def say(kind, who=0, more=0, changes=b""):
+    def send(kind, who=0, more=0, changes=b""):
         return bytes([kind + 4 + 16 * (len(changes) // 3) + more, who]) + changes
-    begin, end, serve, hear = b"\0\0", b"\1\0", b"\2\0", b"\3\0"
-    attach = begin + say(1) + serve + hear + say(3) + serve
-    return [attach + say(6) + serve, attach + end + serve, begin + say(1, changes=b"\x08\0\2") + serve + hear, attach + say(3) + serve,
-            attach + attach.replace(b"\0\0", b"\0\1") + serve, begin + say(1, 4, 0x80) + serve, begin + say(1, 0x80, 0x40) + serve,
-            begin + say(1) + serve + b"\4\0" + serve, begin + say(1) + serve + say(4) + serve, begin + say(2) + serve]
+    begin, end, serve, receive = b"\0\0", b"\1\0", b"\2\0", b"\3\0"
+    attach = begin + send(1) + serve + receive + send(3) + serve
+    return [attach + send(6) + serve, attach + end + serve, begin + send(1, changes=b"\x08\0\2") + serve + receive, attach + send(3) + serve,
+            attach + attach.replace(b"\0\0", b"\0\1") + serve, begin + send(1, 4, 0x80) + serve, begin + send(1, 0x80, 0x40) + serve,
+            begin + send(1) + serve + b"\4\0" + serve, begin + send(1) + serve + send(4) + serve, begin + send(2) + serve]
 
 
 def fifo_acts():

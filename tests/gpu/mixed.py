@@ -84,16 +84,16 @@ def make_image(bin_folder, folder, number, image):
 
 def make(folder, nvcc):
     os.makedirs(folder, exist_ok=True)
-    bin_folder, told = os.path.dirname(os.path.realpath(nvcc)), []
+    bin_folder, fatbins = os.path.dirname(os.path.realpath(nvcc)), []
     with tempfile.TemporaryDirectory() as d:
         made = {image: make_image(bin_folder, d, n, image) for n, image in enumerate(IMAGES, 1)}
         for n, images in enumerate(FATBINS):
             mode = MODES[n % len(MODES)]
             specs = [f"--image3=kind={i[:3]},sm={arch_of(i)},file={made[i]}" for i in images]
             call(f"{bin_folder}/fatbinary", "-64", f"--compress-mode={mode}", *specs, f"--create={folder}/{n:02}.fatbin")
-            told.append({"file": f"{n:02}.fatbin", "images": images, "mode": mode})
+            fatbins.append({"file": f"{n:02}.fatbin", "images": images, "mode": mode})
     with open(f"{folder}/mixed.json", "w", encoding="utf-8") as f:
-        json.dump(told, f, indent=1)
+        json.dump(fatbins, f, indent=1)
 
 
 def of_gpuload(build, path, driver):
@@ -121,9 +121,9 @@ def named(number, why):
 
 def compare(build, folder, driver):
     with open(f"{folder}/mixed.json", encoding="utf-8") as f:
-        told = json.load(f)
+        fatbins = json.load(f)
     count = {"ok": 0, "FAIL": 0}
-    for t in told:
+    for t in fatbins:
         ours, theirs = of_gpuload(build, f"{folder}/{t['file']}", driver), of_driver(build, f"{folder}/{t['file']}", driver)
         word = "ok" if ours[0] == theirs[0] else "FAIL"
         count[word] += 1
