@@ -1,9 +1,9 @@
-/* engine_internal.h — the machine inside: decoded instructions, warps, and how a handler is written.
+/* engine_internal.h — decoded instructions, operands, warps, and how a handler is written.
  *
- * A warp's 32 lanes run one decoded instruction at a time.  A register is 32 lanes side by side,
+ * A warp's 32 lanes execute one decoded instruction at a time.  A register is an array of 32 lanes,
  * so that a handler is one loop that the compiler turns into vector code:
  *
- *     16-bit register   uint16_t[32]    64 bytes      (8-bit types live in 16-bit registers)
+ *     16-bit register   uint16_t[32]    64 bytes      (8-bit types use 16-bit registers)
  *     32-bit register   uint32_t[32]   128 bytes
  *     64-bit register   uint64_t[32]   256 bytes
  *    128-bit register   uint64_t[2][32] 512 bytes     low words first
@@ -12,16 +12,16 @@
  * An operand is a 32-bit reference: the bank in bits 0-1, the byte offset (a multiple of 4) in the rest.
  *
  *     bank 0  the frame's registers        (per warp and call)
- *     bank 1  the program's constants      (immediates, spread over 32 lanes; never written)
- *     bank 2  the warp's special registers (%tid, %laneid ..., spread over 32 lanes)
- *     bank 3  scratch: 4 x 512 bytes whose contents nobody reads; the destination of `_`
+ *     bank 1  the program's constants      (immediates, broadcast to 32 lanes; never written)
+ *     bank 2  the warp's special registers (%tid, %laneid ..., one value per lane)
+ *     bank 3  scratch: 4 x 512 bytes that are written and never read: the destination of `_`
  *
- * So no handler asks what kind of operand it has.
+ * So a handler reads every kind of operand in the same way.
  *
- * The handler files (run_*.c) are compiled once for each build of the instruction set (baseline,
- * and on x86-64 also v3 = AVX2+FMA+F16C and v4 = AVX-512); GPUL_BUILD(name) gives each its own
- * symbol, and the table of the best one is chosen when the machine starts.  `ops_*.h` list every
- * operation once (X-macro): the enum, the tables and the trace names come from there. */
+ * The handlers (run/run_*.c) are compiled once per instruction set (baseline,
+ * and on x86-64 also v3 = AVX2+FMA+F16C and v4 = AVX-512); GPUL_BUILD(name) makes the symbols
+ * distinct, and decode/tables.c selects the best build that the CPU supports.  `ops_*.h` list every
+ * operation once (X-macro): the enum and the tables of handlers are generated from these lists. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_ENGINE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_ENGINE_INTERNAL_H
 
@@ -43,36 +43,35 @@ enum { BANK_REGS, BANK_CONSTS, BANK_SPECIALS, BANK_SCRATCH, N_BANKS };
 
 struct warp;
 struct insn;
-/* Runs one instruction for the lanes of w->mask; returns the next instruction (normally i + 1). */
+/* A handler: executes one instruction for the lanes of w->mask; returns the next instruction (normally i + 1). */
 typedef const struct insn *op_fn(struct warp *w, const struct insn *i);
 
 struct insn {
 	op_fn *run;
-	op_fn *inner;          /* run is the guard's handler: what to run under w->mask & predicate */
-	opref d, d2;           /* destinations; d2: the q of p|q, the carry ... */
+	op_fn *inner;          /* if run is OP_GUARD's handler: the handler to call for lanes whose predicate is true */
+	opref d, d2;           /* destinations; d2: the second one of d|p, p|q */
 	opref a, b, c, e;      /* sources */
 	union {
-		int64_t imm;               /* address offset, bit pattern, lookup table: by op */
+		int64_t imm;               /* address offset, bit pattern, lookup table: depends on op */
 		const struct insn *target; /* branches */
-		const void *object;        /* switch tables, call descriptions */
+		const void *object;        /* branch tables, call sites, asynchronous copies */
 	};
 	opref guard;           /* predicate of @p */
-	uint32_t src;          /* row of func->insts, for messages and the trace */
+	uint32_t src;          /* row of func->insts, for messages */
 	uint16_t op;           /* enum op */
-	uint8_t n;             /* vector elements, barrier id ...: by op */
-	uint8_t flags;         /* by op */
+	uint8_t n;             /* number of vector elements, comparison ...: depends on op */
+	uint8_t flags;         /* depends on op */
 };
 
-/* The part of a warp that handlers see; warp_internal.h has the rest around it. */
+/* The part of a warp that arithmetic handlers use; struct warp_state in warp_internal.h contains it. */
 struct warp {
-	uint32_t mask;           /* lanes that run now; never 0 in a handler */
+	uint32_t mask;           /* active mask: lanes that execute this instruction; never 0 in a handler */
 	uint32_t live;           /* lanes that have not exited */
 	uint8_t *bank[N_BANKS];
-	uint32_t cc;             /* the carry flag of add.cc and its family, one bit a lane */
-	/* -- control, memory and the scheduler's own fields follow in struct warp_state -- */
+	uint32_t cc;             /* carry flags of add.cc, addc ...: bit n is lane n's */
 };
 
-/* Operand access.  GET32(w, i->a)[lane] and so on; references of 64-byte-aligned slots. */
+/* The lanes of an operand: U32(w, i->a)[lane] and so on.  Register slots are 64-byte aligned. */
 static inline void *opptr(const struct warp *w, opref r)
 {
 	return w->bank[r & 3] + (r & ~3u);
@@ -85,10 +84,10 @@ static inline void *opptr(const struct warp *w, opref r)
 #define S64(w, r) ((int64_t *)__builtin_assume_aligned(opptr(w, r), 64))
 #define F32(w, r) ((float *)__builtin_assume_aligned(opptr(w, r), 64))
 #define F64(w, r) ((double *)__builtin_assume_aligned(opptr(w, r), 64))
-#define PRED(w, r) ((uint32_t *)opptr(w, r))  /* one word: 32 lanes' bits */
+#define PRED(w, r) ((uint32_t *)opptr(w, r))  /* one 32-bit word: bit n is lane n */
 
-/* One lane loop, twice: without a test when every lane runs, else keeping the lanes that do not.
- * `l` is the lane; value may use it.  Sources may alias the destination (same lane only). */
+/* dst[l] = value for the active lanes l: without a test when all lanes are active, else inactive lanes are
+ * written with their old value.  value may use l.  Sources may alias the destination (same lane only). */
 #define SET_LANES(w, dst, value)                                                    \
 	do {                                                                        \
 		if ((w)->mask == ALL_LANES) {                                       \
@@ -101,17 +100,17 @@ static inline void *opptr(const struct warp *w, opref r)
 		}                                                                   \
 	} while (0)
 
-/* The predicate d takes bits for the lanes that run. */
+/* The active lanes of predicate d become those of bits; inactive lanes are kept. */
 static inline void set_predicate(const struct warp *w, opref d, uint32_t bits)
 {
 	uint32_t *p = PRED(w, d);
 	*p = (*p & ~w->mask) | (bits & w->mask);
 }
 
-/* A vector operand {a, b ...} is one reference to a row of references: d of `mov.b64 {a, b}, x`. */
+/* A vector operand {a, b ...} is one reference to an array of references: d of `mov.b64 {a, b}, x`. */
 #define OPLIST(w, r) ((const opref *)opptr(w, r))
 
-/* Every operation: first those of control, memory and the warp (ops_core.h), then arithmetic. */
+/* Every operation: first control flow, memory and warp operations (ops_core.h), then arithmetic (ops_alu.h). */
 enum op {
 #define X(name) OP_##name,
 	GPUL_CORE_OPS(X)
@@ -123,37 +122,37 @@ enum op {
 	N_OPS
 };
 
-/* What selection says of an instruction; decode.c turns the operands into references by it.
+/* The result of selection (decode/select.c): the operation of an arithmetic instruction and the types of its
+ * operands.  decode/decode.c turns the operands into references accordingly.
  *
- * Operands are taken from the instruction in order: the destination (when d_type is not 0; of a
- * PAIR p|q the second is d2), then n_sources sources, which become a, b, c, e; operands after those, and
- * sources whose bit of skip is set (a lookup table), are selection's own: their value is in imm, n or flags.
- * What a handler may rely on, since decode.c inserts the copies that it takes:
- *   - each operand has the width of its type: where narrow_ok lets a register be wider, a source is
- *     cut to the type before, and a destination is sign- or zero-extended (by d_type) after;
- *   - a negated predicate source (!p) arrives negated; an immediate arrives spread over 32 lanes,
- *     converted to the type (0/1 for PRED); a special register has the width of the type;
- *   - an operand in braces is an OPLIST of references, each of the type (scalar sources read
- *     beside them are as usual); its length goes to insn->n, over what selection put there;
- *   - a selector (.b0 .h1 ... of video instructions) is left to selection: imm, n, flags. */
+ * Operands are read from the instruction in order: the destination (if d_type is not 0; in a
+ * pair p|q the second is d2), then n_sources sources, which become a, b, c, e.  Selection itself encodes the other
+ * operands, and the sources whose bit of skip is set (lop3's table), in imm, n or flags.
+ * A handler can rely on the following, because decode.c inserts copies where they are needed:
+ *   - each operand has the width of its type: where narrow_ok allows a wider register, a source is
+ *     truncated to the type before, and a destination is sign- or zero-extended (by d_type) after the operation;
+ *   - a negated predicate source (!p) is already negated; an immediate is broadcast to 32 lanes and
+ *     converted to the type (0 or 1 for PRED); a special register has the width of the type;
+ *   - an operand in braces is an OPLIST of references, each of the type; the length of the list
+ *     replaces the n that selection set. */
 enum { MAX_SOURCES = 4 };
 struct selection {
 	uint16_t op;                       /* enum op */
 	uint8_t n_sources;
 	uint16_t d_type, d2_type;          /* gpul_ptx_mod; PRED for predicates; 0: no such destination */
-	uint16_t source_type[MAX_SOURCES]; /* type each source is read as; an immediate is converted to it */
+	uint16_t source_type[MAX_SOURCES]; /* the type of each source; immediates are converted to it */
 	int64_t imm;                       /* for struct insn */
 	uint8_t n, flags;                  /* for struct insn */
-	uint8_t skip;                      /* bit k: source k of the instruction is selection's own (lop3's table) */
+	uint8_t skip;                      /* bit k: source k of the instruction is not an operand of the handler */
 	bool narrow_ok;                    /* a register operand may be wider than its type (cvt, ld, st) */
 };
 
-/* select_alu.c: which operation an arithmetic instruction is.  False: no such form, and why says so,
- * as in ".ftz is for f32 only".  *out arrives zeroed. */
+/* decode/select.c: the operation of an arithmetic instruction.  False: the instruction has no such form; why receives
+ * the reason.  The caller zeroes *out. */
 bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in,
 		     struct selection *out, char *why, size_t why_bytes);
 
-/* The handlers of one build: core[op] for op < OP_N_CORE, alu[op - OP_ALU_FIRST] for the others. */
+/* The handlers of one build: core[op] for op < OP_N_CORE, alu[op - OP_ALU_FIRST] for arithmetic. */
 #define GPUL_TABLES(build)                                                             \
 	extern op_fn *const gpul_core_table_##build[OP_N_CORE];                        \
 	extern op_fn *const gpul_alu_table_##build[N_OPS - OP_ALU_FIRST];

@@ -1,11 +1,11 @@
-/* exec.h — run PTX on the CPU, a warp at a time.  The engine under the software driver.
+/* exec.h — the interpreter under the software driver: runs PTX on the CPU, a warp at a time.
  *
  *     gpul_ptx_module ── gpul_exec_program_create ──> program: decoded kernels + memory of its globals
- *     machine (worker threads) + memory (what a kernel may touch) + program's kernel + arguments
- *         ── gpul_exec_launch ──> launch ── gpul_exec_launch_wait ──> OK or the fault
+ *     machine (worker threads) + memory (what a kernel may access) + program's kernel + arguments
+ *         ── gpul_exec_launch_start ──> launch ── gpul_exec_launch_wait ──> OK or the fault
  *
- * Device addresses are host addresses.  This layer knows nothing of contexts, streams or CUresult
- * handles; softcuda/api builds those on it. */
+ * Device addresses are host addresses.  Contexts, streams and CUresult belong to softcuda/api, the
+ * layer above. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_EXEC_H
 #define GPULOAD_SOFTCUDA_EXEC_EXEC_H
 
@@ -16,50 +16,50 @@
 #include "core/error.h"
 #include "ptx/module.h"
 
-/* ---- memory: the table of what a kernel may touch ------------------------------------------ */
+/* ---- memory: the table of address ranges that kernels may access --------------------------- */
 
 typedef struct gpul_exec_memory gpul_exec_memory;
 
 enum {
-	GPUL_EXEC_MEM_READ_ONLY = 1,  /* a store there is a fault, of whichever device */
+	GPUL_EXEC_MEM_READ_ONLY = 1,  /* a store is a fault, for every device */
 	GPUL_EXEC_MAX_DEVICES = 16,
 };
 
 typedef struct gpul_exec_range {
 	uint64_t base, bytes;     /* [base, base + bytes) */
 	unsigned flags;
-	/* Bit d speaks of device d, so that 0 means: every device may. */
-	uint32_t denied;          /* may not touch it */
-	uint32_t unwritable;      /* may only read it */
-	const char *remedy;       /* lives for ever: the call that gives a device its right; NULL: none */
-	void *owner;              /* the caller's own; NULL for none */
+	/* Bit d is about device d; 0: no device is restricted. */
+	uint32_t denied;          /* devices that may neither read nor write */
+	uint32_t unwritable;      /* devices that may only read */
+	const char *remedy;       /* static string: the CUDA call that grants access, for fault messages; NULL: none */
+	void *owner;              /* for the caller's use; not read here */
 	char label[48];           /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
 } gpul_exec_range;
 
-/** Make an empty table.
+/** Create an empty table.
  *
  * @out   owned by the caller: gpul_exec_memory_destroy(); untouched on failure
  * Errors  GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err);
-void gpul_exec_memory_destroy(gpul_exec_memory *m);  /* NULL is fine; nothing that uses it may be left */
+void gpul_exec_memory_destroy(gpul_exec_memory *m);  /* NULL is fine; destroy its machines and programs first */
 
-/** Make [base, base + bytes) usable by kernels.  Ranges never overlap.
+/** Add the range [base, base + bytes): kernels may access it from now on.  Ranges never overlap.
  *
  * @m      borrowed
  * @range  copied
- * Errors  GPUL_EINVAL overlaps a range or is empty; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL the range is empty or overlaps another; GPUL_ENOMEM
  * Threads any thread may call, also while kernels run
- * Source  - : every access of a kernel is checked against this table, as by a GPU's page tables */
+ * Source  - : every access of a kernel is checked against this table, as a GPU checks its page tables */
 gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err);
-/** Remove the range that starts at base; false: there is none. */
+/** Remove the range that starts at base; false: no range starts there. */
 bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base);
-/** The range that holds address; false: none does.  *out is a copy. */
+/** Copy the range that contains address to *out; false: no range contains it. */
 bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
-/** The first range that ends beyond address; false: there is none.  *out is a copy. */
+/** Copy the first range that ends after address to *out; false: all ranges end before. */
 bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
-/** Give the range that starts at base other rights; false: there is none. */
+/** Replace the access rights of the range that starts at base; false: no range starts there. */
 bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied, uint32_t unwritable);
 
 /* ---- program: a module, decoded ------------------------------------------------------------- */
@@ -73,34 +73,34 @@ typedef struct gpul_exec_kernel_info {
 	const char *name;
 	const gpul_exec_param *params;
 	uint32_t n_params, param_bytes;
-	uint32_t n_regs;               /* 32-bit registers a thread, an estimate from the declarations */
-	uint32_t shared_bytes;         /* static */
-	uint32_t local_bytes;          /* a thread, this kernel's own frame */
-	uint32_t const_bytes;          /* user .const of the module */
-	uint32_t max_threads;          /* .maxntid or .reqntid product, else 1024 */
-	uint32_t reqntid[3];           /* 0: not required */
+	uint32_t n_regs;               /* 32-bit registers per thread, estimated from the declarations */
+	uint32_t shared_bytes;         /* static shared memory of a block */
+	uint32_t local_bytes;          /* local memory of a thread, without called functions */
+	uint32_t const_bytes;          /* .const variables of the module */
+	uint32_t max_threads;          /* per block: product of .maxntid or .reqntid, else 1024 */
+	uint32_t reqntid[3];           /* .reqntid; 0: not given */
 } gpul_exec_kernel_info;
 
-/** Decode every function of a module and lay out its variables.
+/** Decode every function of a module and give its variables addresses.
  *
- * @memory     borrowed; the module's .global and .const variables are entered there
- * @module     owned by the program from here on, also on failure
+ * @memory     borrowed; the module's .global and .const variables are added to this table
+ * @module     owned by the program from now on, also on failure
  * @file_name  for messages
  * @out        owned by the caller: gpul_exec_program_destroy(); untouched on failure
- * Errors  GPUL_EUNSUPPORTED an instruction or form that the interpreter does not have:
- *         "kernel.ptx:12: wgmma.mma_async...: tensor instructions are not interpreted"; GPUL_EFORMAT
- *         an operand that does not fit, an unresolved extern; GPUL_ENOMEM
+ * Errors  GPUL_EUNSUPPORTED an instruction that is not interpreted, with its line:
+ *         "kernel.ptx:12: wgmma.mma_async.sync: wgmma is not interpreted"; GPUL_EFORMAT
+ *         an operand of the wrong kind or width, an undefined extern; GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, chapters 5 and 9 */
 gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module,
 				     const char *file_name, gpul_exec_program **out, gpul_error *err);
-void gpul_exec_program_destroy(gpul_exec_program *p);  /* no launch of it may be running */
+void gpul_exec_program_destroy(gpul_exec_program *p);  /* NULL is fine; all its launches must have ended */
 
 size_t gpul_exec_n_kernels(const gpul_exec_program *p);
 const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i);
 const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name);
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
-/** Address and size of a module-scope variable; false: no such. */
+/** Address and size of a module-scope variable; false: no variable has that name. */
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);
 size_t gpul_exec_n_variables(const gpul_exec_program *p);
 bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name, uint64_t *address, size_t *bytes);
@@ -111,15 +111,15 @@ typedef struct gpul_exec_machine gpul_exec_machine;
 typedef struct gpul_exec_launch gpul_exec_launch;
 
 typedef struct gpul_exec_machine_options {
-	unsigned n_workers;            /* 0: one for each CPU this process may run on */
-	unsigned max_resident_blocks;  /* 0: 256; the "multiprocessors" of a cooperative launch */
-	uint64_t heap_bytes;           /* device malloc; 0: 8 MiB */
-	unsigned turn;                 /* backward jumps after which lanes let others run; 0: 1000 */
-	void (*print)(void *user, const char *text, size_t text_bytes);  /* vprintf, assert; NULL: stdout */
+	unsigned n_workers;            /* threads; 0: one for each CPU this process may run on */
+	unsigned max_resident_blocks;  /* per worker; also the most blocks of a cooperative launch; 0: 256 */
+	uint64_t heap_bytes;           /* size of the heap for device malloc; 0: 8 MiB */
+	unsigned turn;                 /* backward branches before a split yields to others; 0: 1000 */
+	void (*print)(void *user, const char *text, size_t text_bytes);  /* receives device printf; NULL: stdout */
 	void *print_user;
 } gpul_exec_machine_options;
 
-/** Make a machine.  Its worker threads start with the first launch.
+/** Create a machine.  Its worker threads start with the first launch.
  *
  * @memory   borrowed; must outlive *out
  * @options  NULL: defaults
@@ -129,12 +129,13 @@ typedef struct gpul_exec_machine_options {
  * Source  - */
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options,
 				     gpul_exec_machine **out, gpul_error *err);
-void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts what still runs, joins the workers */
-/** Return when no kernel is in the middle of an access that it began before this call: what was taken out
- * of the table before may be unmapped then.  It waits for instructions, never for kernels.  NULL is fine. */
+void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts running launches, joins the workers */
+/** Wait until every memory access that a kernel began before this call has ended: memory whose range was removed
+ * from the table earlier can then be unmapped.  Waits for the current turns of blocks, not for kernels to end.
+ * NULL is fine. */
 void gpul_exec_machine_settle(gpul_exec_machine *m);
-/** Return when no kernel runs an instruction, and none will before gpul_exec_machine_resume(): memory may be
- * moved under them.  Not while paused already.  NULL is fine. */
+/** Stop all kernels between two instructions until gpul_exec_machine_resume(), so that the caller can move their
+ * memory.  Must not be called while the machine is paused.  NULL is fine. */
 void gpul_exec_machine_pause(gpul_exec_machine *m);
 void gpul_exec_machine_resume(gpul_exec_machine *m);
 
@@ -142,54 +143,55 @@ typedef enum gpul_exec_fault_kind {
 	GPUL_EXEC_OK = 0,
 	GPUL_EXEC_ILLEGAL_ADDRESS,     /* CUDA_ERROR_ILLEGAL_ADDRESS */
 	GPUL_EXEC_MISALIGNED,          /* CUDA_ERROR_MISALIGNED_ADDRESS */
-	GPUL_EXEC_ILLEGAL_INSTRUCTION, /* CUDA_ERROR_ILLEGAL_INSTRUCTION: indirect call to no function ... */
+	GPUL_EXEC_ILLEGAL_INSTRUCTION, /* CUDA_ERROR_ILLEGAL_INSTRUCTION: call through a bad pointer, bad brx index ... */
 	GPUL_EXEC_TRAP,                /* CUDA_ERROR_LAUNCH_FAILED: trap; also a barrier that cannot complete */
 	GPUL_EXEC_ASSERT,              /* CUDA_ERROR_ASSERT */
 	GPUL_EXEC_STACK,               /* CUDA_ERROR_LAUNCH_FAILED: call stack too deep */
-	GPUL_EXEC_NO_MEMORY,           /* the host had none left for the block's state */
-	GPUL_EXEC_ABORTED,             /* gpul_exec_launch_abort or machine_destroy */
+	GPUL_EXEC_NO_MEMORY,           /* the host has no memory for registers or local memory */
+	GPUL_EXEC_ABORTED,             /* by gpul_exec_launch_abort or gpul_exec_machine_destroy */
 } gpul_exec_fault_kind;
 
 typedef struct gpul_exec_fault {
 	gpul_exec_fault_kind kind;
 	uint32_t block[3], thread[3];
 	uint64_t address;              /* ILLEGAL_ADDRESS, MISALIGNED */
-	char text[320];                /* one line: what, where (file:line, block, thread), why */
+	char text[320];                /* one line: file:line, the access or instruction, the cause, block and thread */
 } gpul_exec_fault;
 
 typedef struct gpul_exec_launch_config {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint32_t dynamic_shared_bytes;
-	const void *params;            /* param_bytes of the kernel; copied */
-	bool cooperative;              /* every block must be resident at once */
+	const void *params;            /* the kernel's param_bytes bytes; copied */
+	bool cooperative;              /* all blocks must be resident at once */
 	uint64_t grid_id;              /* %gridid */
-	unsigned device;               /* whose rights in memory it has; below GPUL_EXEC_MAX_DEVICES */
-	/* Called from a worker, once, when the launch has ended; NULL: none.  The engine holds no lock of its
-	 * own then: done may start, abort and release launches (the next one of a stream starts there).
-	 * gpul_exec_launch_abort never calls it itself. */
+	unsigned device;               /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
+	/* A worker calls it once, when the launch has ended; NULL: no call.  The worker holds no lock meanwhile, so
+	 * done may start, abort and release launches; a stream starts its next launch there.
+	 * gpul_exec_launch_abort itself never calls it. */
 	void (*done)(void *user, const gpul_exec_fault *fault);
 	void *done_user;
 } gpul_exec_launch_config;
 
-/** Queue a launch; it starts at once, beside whatever else runs.
+/** Queue a launch; it starts at once and runs concurrently with other launches.
  *
  * @m       borrowed
- * @config  copied; its kernel's program must live until the launch ended
+ * @config  copied; the kernel's program must exist until the launch has ended
  * @out     owned by the caller: gpul_exec_launch_release(); untouched on failure
- * Errors   GPUL_EINVAL a dimension of 0, more than 1024 threads a block (or than the kernel's own
- *          .maxntid), grid beyond 2^31-1 x 65535 x 65535, shared memory beyond 227 KiB, or a
+ * Errors   GPUL_EINVAL a dimension of 0, more than 1024 threads per block (or more than the kernel's
+ *          .maxntid), a grid beyond 2^31-1 x 65535 x 65535, shared memory beyond 227 KiB, or a
  *          cooperative launch with more blocks than can be resident; GPUL_ENOMEM
  * Threads  any thread may call
  * Source   CUDA Driver API, cuLaunchKernel */
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
 				   gpul_exec_launch **out, gpul_error *err);
-/** Wait until it ended; timeout_ms < 0: for ever.  False: still running. *fault (may be NULL) is filled when true. */
+/** Wait until the launch has ended; timeout_ms < 0: no time limit.  False: it still runs.  When true, *fault (may be
+ * NULL) receives the fault. */
 bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault *fault);
-void gpul_exec_launch_abort(gpul_exec_launch *l);    /* ends it with GPUL_EXEC_ABORTED soon */
-void gpul_exec_launch_release(gpul_exec_launch *l);  /* NULL is fine; a running launch runs on */
+void gpul_exec_launch_abort(gpul_exec_launch *l);    /* request: the launch ends soon, with GPUL_EXEC_ABORTED */
+void gpul_exec_launch_release(gpul_exec_launch *l);  /* NULL is fine; a running launch continues */
 unsigned gpul_exec_max_resident_blocks(const gpul_exec_machine *m);
-/** Thread-instructions executed by a finished launch (every active lane of every step counts 1). */
+/** Instructions that an ended launch executed, times the active lanes of each. */
 uint64_t gpul_exec_launch_instructions(const gpul_exec_launch *l);
 
 #endif

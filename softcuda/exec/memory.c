@@ -1,4 +1,4 @@
-/* memory.c — the table of what kernels may touch: a sorted array, read often, changed rarely. */
+/* memory.c — the table of ranges that kernels may access: a sorted array, read often, changed rarely. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static size_t rank_of(const gpul_exec_memory *m, uint64_t address)
 	return lo;
 }
 
-static bool grow(gpul_exec_memory *m)
+static bool grow_table(gpul_exec_memory *m)
 {
 	size_t capacity = m->capacity ? 2 * m->capacity : 16;
 	gpul_exec_range *ranges;
@@ -65,7 +65,7 @@ static bool grow(gpul_exec_memory *m)
 	return true;
 }
 
-static gpul_status insert(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err)
+static gpul_status insert_range(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err)
 {
 	size_t at = rank_of(m, range->base);
 
@@ -73,9 +73,9 @@ static gpul_status insert(gpul_exec_memory *m, const gpul_exec_range *range, gpu
 	    (at < m->n_ranges && range->base + range->bytes > m->ranges[at].base))
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"device memory at 0x%llx, %llu bytes, overlaps a range that is there",
+			"device memory at 0x%llx, %llu bytes, overlaps a range that is in the table",
 			(unsigned long long)range->base, (unsigned long long)range->bytes);
-	if (!grow(m))
+	if (!grow_table(m))
 		return gpul_fail(err, GPUL_ENOMEM, 0,
 				 "no memory for the table of device memory");
 	memmove(&m->ranges[at + 1], &m->ranges[at], (m->n_ranges - at) * sizeof *m->ranges);
@@ -91,10 +91,10 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 
 	if (!range->bytes || range->base + range->bytes < range->base)
 		return gpul_fail(
-			err, GPUL_EINVAL, 0, "a device memory range of %llu bytes at 0x%llx",
+			err, GPUL_EINVAL, 0, "device memory of %llu bytes at 0x%llx is empty or exceeds the address space",
 			(unsigned long long)range->bytes, (unsigned long long)range->base);
 	pthread_rwlock_wrlock(&m->lock);
-	st = insert(m, range, err);
+	st = insert_range(m, range, err);
 	if (!st)
 		atomic_fetch_add(&m->generation, 1);
 	pthread_rwlock_unlock(&m->lock);
@@ -121,7 +121,7 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 
 bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
 {
-	gpul_exec_memory *lockable = (gpul_exec_memory *)m;  /* the lock is not part of what is const */
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m;  /* a reader changes the lock, but not the table */
 	size_t at;
 
 	pthread_rwlock_rdlock(&lockable->lock);
@@ -177,7 +177,7 @@ bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t de
 	return found;
 }
 
-/* ---- a worker's memory of it ------------------------------------------------------------ */
+/* ---- a worker's cache of ranges --------------------------------------------------------- */
 
 void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device)
 {
@@ -192,8 +192,8 @@ static bool is_read_only(const gpul_exec_range *r, uint32_t device_bit)
 	return r->flags & GPUL_EXEC_MEM_READ_ONLY || r->unwritable & device_bit;
 }
 
-/* What device may do around [at, at + bytes), as one slot: with the lock held.  Ranges side by side
- * with the same rights are one, as pages of a GPU are. */
+/* The range around [at, at + bytes) that device may access, as a slot; the caller holds the lock.  Adjacent ranges
+ * with the same rights are joined, as pages are on a GPU. */
 static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device,
 		      struct range_slot *out)
 {
@@ -233,7 +233,7 @@ bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64
 	struct range_slot span;
 	bool found;
 
-	gpul_range_cache_refresh(c);  /* before the look: a later change empties again */
+	gpul_range_cache_refresh(c);  /* before the search: a later change invalidates the new slot again */
 	pthread_rwlock_rdlock(&lockable->lock);
 	found = find_span(c->memory, at, bytes, c->device, &span);
 	pthread_rwlock_unlock(&lockable->lock);

@@ -1,8 +1,8 @@
-/* memory_internal.h — how a handler asks, for every access, whether a kernel may touch an address.
+/* memory_internal.h — the check that handlers make on every access: may the kernel access this address?
  *
- * The table (memory.c) is sorted and shared by all; each worker remembers, for each device, the last
- * ranges that its instructions hit, one slot for a few instructions.  Any change of the table moves
- * its generation, which empties every worker's slots at their next access. */
+ * The table of ranges (memory.c) is sorted and shared by all workers; each worker caches, per device, the ranges that
+ * its instructions accessed last; an instruction's row selects the slot.  Every change of the table increments
+ * its generation, which invalidates the slots of all workers. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_MEMORY_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_MEMORY_INTERNAL_H
 
@@ -19,17 +19,17 @@ struct range_slot {
 
 struct range_cache {
 	const gpul_exec_memory *memory;
-	unsigned device;        /* slots hold only what this one may touch */
+	unsigned device;        /* slots contain only ranges that this device may access */
 	const _Atomic uint64_t *generation;
-	uint64_t seen;          /* generation that the slots are of */
+	uint64_t seen;          /* the table's generation when the slots were filled */
 	struct range_slot slot[RANGE_SLOTS];
 };
 
 void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device);
-/* Forget what the table said before it changed last. */
+/* Empty the slots if the table has changed since they were filled. */
 void gpul_range_cache_refresh(struct range_cache *c);
-/* Look in the table and remember; false: no range covers all of it (ranges that touch count as one), or the
- * device has not the right. */
+/* Search the table and fill the slot; false: the span is not covered (adjacent ranges are joined), or the
+ * device has no right to it. */
 bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write);
 
 static inline bool range_covers(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write)
@@ -42,7 +42,7 @@ static inline bool range_covers(struct range_cache *c, unsigned slot, uint64_t a
 	return gpul_range_lookup(c, slot, at, bytes, write);
 }
 
-/* The range that begins last at or before address, for "how far past the end" in messages. */
+/* The last range that begins at or before address, for messages; false: no range begins there. */
 bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
 
 #endif

@@ -1,8 +1,8 @@
-/* ops_alu.h — the arithmetic operations, each once: X(NAME) has the handler op_NAME.
+/* ops_alu.h — the list of arithmetic operations: X(NAME) has the handler op_NAME.
  *
- * A name is the PTX root and what of its form matters to the handler: ADD_32 adds any 32-bit
- * integers, MIN_S32 must know the sign.  A name that ends in ANY reads rounding, .ftz, .sat from
- * insn->flags; the same root without it is the fast path of the plain form. */
+ * A name is the PTX opcode and the part of its type that matters to the handler: ADD_32 adds all 32-bit
+ * integers, MIN_S32 depends on the sign.  A handler whose name ends in ANY reads rounding, .ftz, .sat from
+ * insn->flags; the operation without ANY is the fast path for the plain form. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_OPS_ALU_H
 #define GPULOAD_SOFTCUDA_EXEC_OPS_ALU_H
 

@@ -1,8 +1,8 @@
-/* ops_core.h — the operations of control, memory and the warp, each once: X(NAME) has the handler op_NAME. */
+/* ops_core.h — the list of control-flow, memory and warp operations: X(NAME) has the handler op_NAME. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_OPS_CORE_H
 #define GPULOAD_SOFTCUDA_EXEC_OPS_CORE_H
 
-/* run_control.c.  The GUARDs stand before any other operation: they narrow the mask for it. */
+/* run_control.c.  A GUARD runs another operation (insn->inner) for the lanes whose predicate is true. */
 #define GPUL_CONTROL_OPS(X) \
 	X(GUARD) X(GUARD_NOT) X(NOP) X(EXIT) X(RET) X(BRA) X(BRA_IF) X(BRA_IFNOT) X(BRX) \
 	X(CALL) X(CALL_POINTER) X(CALL_BUILTIN) X(TRAP) X(NANOSLEEP) \
@@ -17,7 +17,7 @@
 	X(REDUX_ADD) X(REDUX_MIN_U32) X(REDUX_MAX_U32) X(REDUX_MIN_S32) X(REDUX_MAX_S32) \
 	X(REDUX_AND) X(REDUX_OR) X(REDUX_XOR)
 
-/* run_address.c.  Copies that decode puts around an instruction, and addresses. */
+/* run_address.c.  Width conversions that decoding inserts around an instruction, and addresses. */
 #define GPUL_ADDRESS_OPS(X) \
 	X(CUT_32_16) X(CUT_64_16) X(CUT_64_32) \
 	X(EXT_U16_32) X(EXT_S16_32) X(EXT_U16_64) X(EXT_S16_64) X(EXT_U32_64) X(EXT_S32_64) \
@@ -36,7 +36,7 @@
 	X(16_16, uint16_t, uint16_t) X(16_32, uint16_t, uint32_t) X(16_64, uint16_t, uint64_t) \
 	X(32_32, uint32_t, uint32_t) X(32_64, uint32_t, uint64_t) X(64_64, uint64_t, uint64_t)
 
-/* LDV and STV: vectors; LDO and STO: volatile, relaxed, acquire, release.  Their e is the kind. */
+/* LDV and STV: vectors; LDO and STO: ordered (volatile, relaxed, acquire, release).  insn->e is the row of the kind. */
 #define GPUL_LOAD_OPS(X) \
 	X(LD_U8_16) X(LD_S8_16) X(LD_U8_32) X(LD_S8_32) X(LD_U8_64) X(LD_S8_64) X(LD_U16_16) \
 	X(LD_U16_32) X(LD_S16_32) X(LD_U16_64) X(LD_S16_64) X(LD_U32_32) X(LD_U32_64) X(LD_S32_64) \
@@ -45,7 +45,7 @@
 	X(ST_8_16) X(ST_8_32) X(ST_8_64) X(ST_16_16) X(ST_16_32) X(ST_16_64) X(ST_32_32) \
 	X(ST_32_64) X(ST_64_64) X(STV) X(STO)
 
-/* run_atomic.c.  A red is an atom whose result goes nowhere. */
+/* run_atomic.c.  red is atom whose destination is the scratch bank. */
 #define GPUL_ATOMIC_OPS(X) \
 	X(ATOM_ADD_32) X(ATOM_ADD_64) X(ATOM_MIN_U32) X(ATOM_MIN_S32) X(ATOM_MIN_U64) X(ATOM_MIN_S64) \
 	X(ATOM_MAX_U32) X(ATOM_MAX_S32) X(ATOM_MAX_U64) X(ATOM_MAX_S64) X(ATOM_AND_32) X(ATOM_AND_64) \

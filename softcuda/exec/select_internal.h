@@ -1,40 +1,40 @@
-/* select_internal.h — what selection tells the arithmetic handlers, beyond lanes_internal.h. */
+/* select_internal.h — the values of insn->flags, n and imm that selection gives to arithmetic handlers. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_SELECT_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_SELECT_INTERNAL_H
 
 #include "softcuda/exec/engine_internal.h"
 
-/* insn->flags of every float operation; selection sets them from the modifiers. */
+/* insn->flags of floating-point operations: the instruction's modifiers. */
 enum {
 	ROUND_MASK = 3,
 	ROUND_RN = 0, ROUND_RZ, ROUND_RM, ROUND_RP,
 	FLAG_FTZ = 4,
 	FLAG_SAT = 8,
 	FLAG_RELU = 16,
-	FLAG_NAN = 32,                 /* min, max: a NaN operand wins */
+	FLAG_NAN = 32,                 /* min, max: the result is NaN if an operand is */
 	FLAG_XORSIGN = 64,             /* min, max: .xorsign.abs */
 };
 /* insn->flags of some integer operations. */
 enum { CARRY_IN = 1, CARRY_OUT = 2 };      /* run_carry.c */
 enum { BFIND_SHIFTAMT = 1 };
-enum { BMSK_WRAPS = 1 };                   /* szext: the position wraps at 32 */
+enum { BMSK_WRAPS = 1 };                   /* szext: the position is taken modulo 32 */
 enum { DP_A_SIGNED = 1, DP_B_SIGNED = 2, DP_HI = 4 };
 
-/* insn->n of SETP_ANY, SET_ANY and of the half comparisons.  The unsigned words lo ls hi hs are
- * LT LE GT GE of an unsigned type; a U stands for "or unordered". */
+/* insn->n of SETP_ANY, SET_ANY and of the half comparisons.  The unsigned comparisons lo ls hi hs are
+ * LT LE GT GE of an unsigned type; a U at the end means "or unordered". */
 enum compare {
 	CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE,
 	CMP_EQU, CMP_NEU, CMP_LTU, CMP_LEU, CMP_GTU, CMP_GEU, CMP_NUM, CMP_NAN,
 };
 
-/* insn->flags of the comparisons: how the second source c is combined, and of what type they are. */
+/* insn->flags of the comparisons: how the result is combined with predicate c, and the type that is compared. */
 enum {
 	COMBINE_MASK = 3, COMBINE_NONE = 0, COMBINE_AND, COMBINE_OR, COMBINE_XOR,
 	/* 4 is FLAG_FTZ */
 	COMPARE_SIGNED = 8,
 	COMPARE_FLOAT = 16,
-	SET_FLOAT = 32,                /* set: true is 1.0 and not all ones */
-	COMPARE_HAS_Q = 64,            /* setp p|q */
+	SET_FLOAT = 32,                /* set: true is 1.0 instead of all ones */
+	COMPARE_HAS_Q = 64,            /* setp p|q: d2 is the second destination */
 	SET_BF16 = 128,                /* set.bf16: 1.0 is 0x3f80 */
 };
 
@@ -61,7 +61,7 @@ struct conversion {
 	bool sat, ftz, relu, satfinite;
 	uint8_t spare;
 };
-_Static_assert(sizeof(struct conversion) == sizeof(int64_t), "travels in insn->imm");
+_Static_assert(sizeof(struct conversion) == sizeof(int64_t), "is stored in insn->imm");
 
 /* ---- video: insn->imm holds this struct ---------------------------------------------------- */
 
@@ -79,14 +79,14 @@ struct video_simd {                    /* two or four results, by insn->n: VIDEO
 	uint8_t op, second;            /* VIDEO_2ND_ADD or VIDEO_MERGE */
 	uint8_t parts;                 /* bit k: part k of d is written */
 	uint8_t compare, flags;
-	uint8_t picks[3];              /* 24 bits: 3 for each part of a, then of b: 0-3 of a, 4-7 of b */
+	uint8_t picks[3];              /* 24 bits: 3 for each part of source a, then b; 0-3: part of a, 4-7: of b */
 };
 enum {
 	VIDEO_D_SIGNED = 1, VIDEO_A_SIGNED = 2, VIDEO_B_SIGNED = 4, VIDEO_SAT = 8,
-	VIDEO_WRAP = 16,               /* vshl vshr: the amount wraps at 32 */
+	VIDEO_WRAP = 16,               /* vshl vshr: the amount is taken modulo 32 */
 	VIDEO_NEG_PRODUCT = 16, VIDEO_NEG_C = 32, VIDEO_PLUS_ONE = 64,  /* vmad */
 };
-_Static_assert(sizeof(struct video) == sizeof(int64_t), "travels in insn->imm");
-_Static_assert(sizeof(struct video_simd) == sizeof(int64_t), "travels in insn->imm");
+_Static_assert(sizeof(struct video) == sizeof(int64_t), "is stored in insn->imm");
+_Static_assert(sizeof(struct video_simd) == sizeof(int64_t), "is stored in insn->imm");
 
 #endif

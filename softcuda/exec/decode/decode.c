@@ -1,9 +1,9 @@
-/* decode.c — a function's instructions, one after the other: see decode_internal.h. */
+/* decode.c — decodes a function, instruction by instruction: the table of decoders, guards, branch targets. */
 #include "softcuda/exec/decode/decode_internal.h"
 
 #include <stdlib.h>
 
-/* ---- arithmetic: selection says what, operands say where ------------------------------------------- */
+/* ---- arithmetic: selection gives the operation, operands become references --------------------------- */
 
 static bool alu_dest(struct decoder *d, const struct selection *s, struct insn *i)
 {
@@ -60,17 +60,17 @@ static bool decode_alu(struct decoder *d)
 
 /* ---- one instruction ------------------------------------------------------------------------------- */
 
-/* mov takes the address of a variable, too. */
+/* mov also computes the address of a variable. */
 static bool decode_mov(struct decoder *d)
 {
 	return d->operand[1].kind == GPUL_PTX_OP_SYMBOL ? gpul_decode_mov_symbol(d) : decode_alu(d);
 }
 
-/* The decoder of each opcode; opcodes without a row are arithmetic. */
+/* The decoder of each opcode; opcodes without a row are arithmetic (decode_alu). */
 static const struct decoder_row {
 	decode_fn *decode;
 	uint16_t op;            /* not 0: the operation, without operands */
-	bool skips;             /* it changes which lanes run, or waits for lanes: its guard is a branch around it */
+	bool skips;             /* it changes the active mask, or waits for lanes: a guard becomes a branch around it */
 } decoders[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_MOV] = { .decode = decode_mov },
 	[GPUL_PTX_LD] = { .decode = gpul_decode_ld },
@@ -120,8 +120,7 @@ static bool decode_unguarded(struct decoder *d)
 	return row->decode ? row->decode(d) : decode_alu(d);
 }
 
-/* Instructions that change which lanes run, or wait for lanes, are jumped around; others are run for
- * the lanes whose predicate says so. */
+/* @p inst: a branch around the instruction, or OP_GUARD, which runs it for the lanes whose predicate is true. */
 static bool decode_guarded(struct decoder *d)
 {
 	const uint32_t start = d->n;
@@ -136,7 +135,7 @@ static bool decode_guarded(struct decoder *d)
 	if (!decode_unguarded(d))
 		return false;
 	if (skips) {
-		d->insns[start].imm = d->n;  /* an index, until finish() makes addresses of them */
+		d->insns[start].imm = d->n;  /* a row, until resolve_branches() */
 		return true;
 	}
 	for (uint32_t k = start; k < d->n; k++) {
@@ -162,7 +161,8 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 	for (unsigned k = 0; k < d->n_temps; k++)
 		d->temps[k].used = false;
 	if (d->in->n_operands > MAX_OPERANDS)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands", d->in->n_operands);
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands; at most %d are supported",
+					d->in->n_operands, MAX_OPERANDS);
 	if (d->in->guard == GPUL_PTX_NONE || d->in->opcode == GPUL_PTX_BRA)
 		return decode_unguarded(d);
 	return decode_guarded(d);
@@ -170,8 +170,8 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 
 /* ---- the function ------------------------------------------------------------------------------------ */
 
-/* Branch targets become addresses, now that the array no longer moves. */
-static void finish(struct decoder *d)
+/* Replace rows and labels in branches by addresses, when the array of instructions no longer grows. */
+static void resolve_branches(struct decoder *d)
 {
 	for (uint32_t k = 0; k < d->n; k++)
 		if (d->insns[k].op == OP_BRA_IF || d->insns[k].op == OP_BRA_IFNOT)
@@ -209,7 +209,7 @@ static void bind_register_params(struct decoder *d, const gpul_ptx_var *vars, ui
 			regs[k] = gpul_reg_ref(d, vars[k].reg, &bytes);
 }
 
-static bool decode_all(struct decoder *d)
+static bool decode_body(struct decoder *d)
 {
 	const gpul_ptx_func *f = d->f;
 
@@ -222,7 +222,7 @@ static bool decode_all(struct decoder *d)
 			return false;
 	d->first_insn[f->n_insts] = d->n;
 	d->src = f->n_insts;
-	return gpul_emit(d, OP_RET, NULL);  /* nothing runs off the end */
+	return gpul_emit(d, OP_RET, NULL);  /* so that execution cannot run past the end */
 }
 
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code,
@@ -238,8 +238,8 @@ gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *
 	for (unsigned k = 0; k < 3; k++)
 		if (f->tuning.reqnctapercluster[k] > 1)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "%.60s: kernel %.60s asks for clusters of more than "
-					 "one block, which are not run",
+					 "%.60s: kernel %.60s requires clusters of more than "
+					 "one block, which are not supported",
 					 p->file_name, gpul_ptx_name(p->module, f->name));
 	d.reg_offset = malloc((f->n_flat_regs + 1) * sizeof *d.reg_offset);
 	d.first_insn = calloc(f->n_insts + 1, sizeof *d.first_insn);
@@ -249,8 +249,8 @@ gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *
 		goto done;
 	}
 	memset(d.reg_offset, 0xff, (f->n_flat_regs + 1) * sizeof *d.reg_offset);
-	if (decode_all(&d)) {
-		finish(&d);
+	if (decode_body(&d)) {
+		resolve_branches(&d);
 	} else {
 		free(d.insns);
 		st = d.err->status;

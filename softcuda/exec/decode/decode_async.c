@@ -1,4 +1,4 @@
-/* decode_async.c — cp.async, cp.async.bulk, mbarrier; and clusters, which are of one block each. */
+/* decode_async.c — decodes cp.async, cp.async.bulk and mbarrier; and cluster instructions, for clusters of one block. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
@@ -41,7 +41,7 @@ static bool decode_copy(struct decoder *d)
 
 	if (d->in->n_operands < 3u + policy || size->kind != GPUL_PTX_OP_INT ||
 	    (size->value.i != 4 && size->value.i != 8 && size->value.i != 16))
-		return gpul_decode_fail(d, GPUL_EFORMAT, "4, 8 or 16 bytes are copied");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the size must be 4, 8 or 16 bytes");
 	c = new_copy(d, SPACE_SHARED, SPACE_GLOBAL);
 	if (!c)
 		return false;
@@ -80,7 +80,8 @@ static bool decode_bulk(struct decoder *d)
 	return gpul_emit(d, OP_CP_BULK, &(struct insn){ .object = c });
 }
 
-/* cp.async.mbarrier.arrive [m]: with the copies done, .noinc arrives; else it would add and take one. */
+/* cp.async.mbarrier.arrive [m]: all copies are complete, so .noinc arrives at once; without .noinc the increment and the
+ * arrival cancel out. */
 static bool decode_copy_arrive(struct decoder *d)
 {
 	struct insn made = { .n = MBAR_ARRIVES, .d = OPREF(BANK_SCRATCH, 0) };
@@ -123,7 +124,7 @@ static unsigned mbarrier_space(const struct decoder *d)
 	return SPACE_GENERIC;
 }
 
-/* {state,} [m] {, count or bytes}{, count is 1 beside bytes}: what changes its counts. */
+/* {state,} [m] {, count or bytes}: instructions that change the counts.  With bytes, the arrival count is 1. */
 static bool decode_arrive(struct decoder *d)
 {
 	bool bytes = has_mod(d, GPUL_PTX_MOD_EXPECT_TX) || has_mod(d, GPUL_PTX_MOD_COMPLETE_TX);
@@ -150,7 +151,7 @@ static bool decode_arrive(struct decoder *d)
 	return gpul_emit(d, OP_MBAR_ARRIVE, &made);
 }
 
-/* done, [m], state or parity{, how long to wait at most} */
+/* done, [m], state or parity{, time limit} */
 static bool decode_test(struct decoder *d)
 {
 	bool parity = has_mod(d, GPUL_PTX_MOD_PARITY);
@@ -194,13 +195,13 @@ bool gpul_decode_mbarrier(struct decoder *d)
 		       gpul_emit(d, OP_MBAR_PENDING, &made);
 	default:
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"there is no such operation on an mbarrier");
+					"this mbarrier operation is not supported");
 	}
 }
 
 /* ---- clusters of one block ----------------------------------------------------------------- */
 
-/* mapa d, a, rank: the only block's shared memory is this one's. */
+/* mapa d, a, rank: the address itself, because the cluster has only this block. */
 bool gpul_decode_mapa(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in);

@@ -1,4 +1,4 @@
-/* decode_control.c — branches, calls, barriers, fences. */
+/* decode_control.c — decodes branches, calls, barriers and fences. */
 #include "softcuda/exec/decode/decode_internal.h"
 
 bool gpul_decode_bra(struct decoder *d)
@@ -11,7 +11,7 @@ bool gpul_decode_bra(struct decoder *d)
 	const struct insn made = { .guard = op == OP_BRA ? 0 : gpul_reg_ref(d, d->in->guard, &bytes) };
 
 	if (o->kind != GPUL_PTX_OP_LABEL || d->f->labels[o->index].kind != GPUL_PTX_LABEL_CODE)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a branch to what is no label");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the branch target is not a label");
 	if (bytes)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the guard is not a predicate");
 	return gpul_emit(d, op, &made) && gpul_decode_patch(d, d->n - 1, o->index);
@@ -27,7 +27,7 @@ bool gpul_decode_brx(struct decoder *d)
 	    d->operand[1].kind != GPUL_PTX_OP_LABEL ||
 	    d->f->labels[d->operand[1].index].kind != GPUL_PTX_LABEL_BRANCHTARGETS)
 		return gpul_decode_fail(d, GPUL_EFORMAT,
-					"brx.idx takes an index and a .branchtargets label");
+					"brx.idx needs an index and a .branchtargets label");
 	list = &d->f->labels[d->operand[1].index];
 	t = gpul_program_alloc(d->p, sizeof *t + list->n_targets * sizeof t->targets[0], d->err);
 	if (!t || !gpul_operand_source(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &made.a))
@@ -39,7 +39,7 @@ bool gpul_decode_brx(struct decoder *d)
 
 /* ---- calls ---------------------------------------------------------------------------------------------- */
 
-static bool call_argument(struct decoder *d, const gpul_ptx_operand *o,
+static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o,
 			  struct call_argument *out)
 {
 	struct place at;
@@ -52,7 +52,7 @@ static bool call_argument(struct decoder *d, const gpul_ptx_operand *o,
 		if (!at.frame)
 			return gpul_decode_fail(
 				d, GPUL_EFORMAT,
-				"an argument that is no .param variable of this function");
+				"an argument is not a .param variable of this function");
 		out->slot = (struct local_slot){ (uint32_t)at.value + (uint32_t)o->value.i,
 						 at.bytes };
 		return true;
@@ -75,7 +75,7 @@ static bool call_argument(struct decoder *d, const gpul_ptx_operand *o,
 	}
 }
 
-/* Which operands are what: (rets), f, (args), prototype.  The lists may be missing. */
+/* The operands of call: (rets), f, (args), prototype.  The lists are optional. */
 struct call_shape { const gpul_ptx_operand *rets, *target, *args; };
 
 static struct call_shape call_shape(const struct decoder *d)
@@ -98,7 +98,7 @@ static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct cal
 	const gpul_ptx_func *f;
 
 	if (!o)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a call of nothing");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the called function is missing");
 	if (o->kind != GPUL_PTX_OP_SYMBOL || o->ref_kind != GPUL_PTX_REF_FUNC) {
 		*op = OP_CALL_POINTER;
 		d->code->calls_pointer = true;
@@ -135,24 +135,24 @@ bool gpul_decode_call(struct decoder *d)
 	if (!site->args)
 		return false;
 	for (uint32_t k = 0; k < n_args; k++)
-		if (!call_argument(d, child(d, shape.args, k), &site->args[k]))
+		if (!decode_call_argument(d, child(d, shape.args, k), &site->args[k]))
 			return false;
 	for (uint32_t k = 0; k < n_rets; k++)
-		if (!call_argument(d, child(d, shape.rets, k), &site->args[n_args + k]))
+		if (!decode_call_argument(d, child(d, shape.rets, k), &site->args[n_args + k]))
 			return false;
 	return gpul_emit(d, op, &made);
 }
 
 /* ---- barriers --------------------------------------------------------------------------------------------- */
 
-/* a{, b}{, c}: barrier, thread count, and for bar.red a predicate. */
+/* a{, b}{, c}: barrier number, thread count, and for bar.red a predicate. */
 static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, struct insn *made)
 {
 	unsigned n = d->in->n_operands - first - reduces;
 
 	if (d->in->n_operands < first + reduces || n > 2)
 		return gpul_decode_fail(d, GPUL_EFORMAT,
-					"a barrier takes its number and a thread count");
+					"a barrier needs a number and optionally a thread count");
 	if (n == 0)
 		return gpul_operand_const(d, 0, 4, &made->a);
 	if (!gpul_operand_source(d, &d->operand[first], GPUL_PTX_MOD_U32, false, &made->a))
@@ -165,7 +165,7 @@ static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, st
 					       false, &made->c);
 }
 
-/* A cluster is one block: all its threads meet where they wait, on a barrier that has no number. */
+/* A cluster is one block: barrier.cluster.wait is a barrier of the block, and arrive only a fence. */
 static bool decode_cluster_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };
@@ -192,7 +192,7 @@ bool gpul_decode_barrier(struct decoder *d)
 		return decode_cluster_barrier(d);
 	if (has_mod(d, GPUL_PTX_MOD_ARRIVE)) {
 		if (d->in->n_operands != 2)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "arrive takes a thread count");
+			return gpul_decode_fail(d, GPUL_EFORMAT, "arrive needs a barrier number and a thread count");
 		return barrier_operands(d, 0, false, &made) &&
 		       gpul_emit(d, OP_BAR_ARRIVE, &made);
 	}

@@ -1,14 +1,15 @@
-/* decode_internal.h — from a parsed function to decoded instructions: what the decode_*.c files share.
+/* decode_internal.h — from a parsed function to decoded instructions: the interfaces between the files of this folder.
  *
- *     decode.c           a function, instruction by instruction; guards; branch targets
- *     decode_operand.c   operands to references: registers, immediates, specials, lists
+ *     decode.c           a function: the table from opcode to decoder, guards, branch targets
  *     decode_memory.c    ld st atom red cvta isspacep, mov of an address
- *     decode_control.c   bra brx call ret exit trap bar fence ...
+ *     decode_control.c   bra brx call trap bar fence
  *     decode_warp.c      shfl vote match redux elect activemask
  *     decode_async.c     cp.async mbarrier mapa getctarank
- *     select_alu.c       everything else
+ *     select.c           arithmetic (form_internal.h)
+ *     decode_operand.c   operands to references: registers, immediates, special registers, lists
+ *     emit.c             appends an instruction, or reports that it cannot be decoded
  *
- * Functions return false after recording why in D->err. */
+ * A function that returns false has recorded the error in d->err. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_DECODE_DECODE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_DECODE_DECODE_INTERNAL_H
 
@@ -17,24 +18,24 @@
 
 enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 8, OPERAND_MISSING = 0xff };
 
-struct pending {            /* a destination wider than its type: extend it after the instruction */
+struct pending {            /* a destination register wider than its type: extended after the instruction */
 	opref from, to;
 	enum op op;
 };
 
-struct patch { uint32_t insn, label; };  /* this branch goes to that label */
+struct patch { uint32_t insn, label; };  /* the branch at row insn has this label as its target */
 
 struct decoder {
 	struct gpul_exec_program *p;
 	struct func_code *code;
 	const gpul_ptx_module *m;
 	const gpul_ptx_func *f;
-	const gpul_ptx_inst *in;         /* being decoded */
-	gpul_ptx_operand operand[MAX_OPERANDS];  /* its operands; those that it lacks are of no kind */
-	uint32_t src;                    /* its row */
+	const gpul_ptx_inst *in;         /* the instruction being decoded */
+	gpul_ptx_operand operand[MAX_OPERANDS];  /* its operands; missing ones have the kind OPERAND_MISSING */
+	uint32_t src;                    /* its row in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
-	uint32_t *reg_offset;            /* by flat number; UINT32_MAX: not used so far */
+	uint32_t *reg_offset;            /* in the frame, by flat register number; UINT32_MAX: not used so far */
 	uint32_t *first_insn;            /* by row of f->insts, and one more for the end */
 	uint32_t frame_bytes, pred_at, pred_left;
 	struct { uint8_t bytes; bool used; opref ref; } temps[MAX_TEMPS];
@@ -46,13 +47,13 @@ struct decoder {
 	gpul_error *err;
 };
 
-/* storage.c.  Of the constants UINT32_MAX: no memory. */
+/* storage.c.  The functions for constants return the offset in bank 1; UINT32_MAX: no memory. */
 void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err);  /* zeroed; freed with the program */
-uint32_t gpul_consts_spread(struct const_pool *c, uint64_t bits, unsigned bytes);  /* over 32 lanes; bytes 0: a predicate */
+uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes);  /* to 32 lanes; bytes 0: a predicate */
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
 
-/* layout.c: where variables lie. */
+/* layout.c: addresses and offsets of variables. */
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 void gpul_layout_shared(struct gpul_exec_program *p);
@@ -80,8 +81,8 @@ bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref 
 bool gpul_operand_emit_pending(struct decoder *d);
 
 /* The instruction's modifiers. */
-unsigned gpul_type_mod(const gpul_ptx_inst *in);  /* its last type; 0: none */
-unsigned gpul_vector_mod(const gpul_ptx_inst *in);  /* 2, 4, 8; 1: none */
+unsigned gpul_type_mod(const gpul_ptx_inst *in);  /* its last type; 0: it has no type */
+unsigned gpul_vector_mod(const gpul_ptx_inst *in);  /* 2, 4 or 8 for .v2, .v4, .v8; else 1 */
 static inline bool has_mod(const struct decoder *d, unsigned mod)
 {
 	return gpul_ptx_has_mod(d->in, mod);
@@ -91,7 +92,7 @@ static inline const gpul_ptx_operand *child(const struct decoder *d, const gpul_
 	return &d->f->operands[o->first_child + k];
 }
 
-/* Where a variable, parameter or function lies. */
+/* The address of a variable, parameter or function. */
 struct place {
 	uint8_t space;            /* SPACE_...; SPACE_GLOBAL for functions */
 	bool frame;               /* value is relative to the frame's local memory */
@@ -101,14 +102,14 @@ struct place {
 };
 bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct place *out);
 
-/* One instruction: d->in with d->operand. */
+/* A decoder emits the operations of one instruction: d->in with d->operand. */
 typedef bool decode_fn(struct decoder *d);
 decode_fn gpul_decode_ld, gpul_decode_st, gpul_decode_atomic, gpul_decode_mov_symbol, gpul_decode_cvta, gpul_decode_isspacep;
 decode_fn gpul_decode_bra, gpul_decode_brx, gpul_decode_call, gpul_decode_barrier, gpul_decode_fence, gpul_decode_trap;
 decode_fn gpul_decode_shfl, gpul_decode_vote, gpul_decode_match, gpul_decode_redux, gpul_decode_elect, gpul_decode_activemask;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
-/* decode.c: a function, once its variables are laid out. */
+/* decode.c: decode a function, after the layout of all variables. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
 /* decode_memory.c: [base + offset] into i->a, i->imm and i->flags; space: SPACE_... */

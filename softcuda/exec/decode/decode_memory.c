@@ -1,4 +1,4 @@
-/* decode_memory.c — instructions that name memory, and addresses. */
+/* decode_memory.c — decodes memory accesses (ld, st, atom, red) and instructions that compute addresses. */
 #include "softcuda/exec/decode/decode_internal.h"
 
 /* ---- addresses ---------------------------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ static int space_of(unsigned mod)
 	}
 }
 
-/* The space that the modifiers name; generic if none does. */
+/* The address space in the modifiers; generic if there is none. */
 static unsigned space_mod(const gpul_ptx_inst *in)
 {
 	for (unsigned k = 0; k < in->n_mods; k++)
@@ -72,20 +72,20 @@ bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 			i->flags |= FLAG_ADDRESS_32;
 		else if (bytes != 8)
 			return gpul_decode_fail(d, GPUL_EFORMAT,
-						"an address is in a register of 32 or 64 bits");
+						"an address register has 32 or 64 bits");
 		return true;
 	case GPUL_PTX_OP_INT:
 		return gpul_operand_const(d, (uint64_t)base->value.i, 8, &i->a);
 	case GPUL_PTX_OP_SYMBOL:
 		return symbol_address(d, base, i);
 	default:
-		return gpul_decode_fail(d, GPUL_EFORMAT, "an address of the wrong kind");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "an address must be a register, a variable or an integer");
 	}
 }
 
 /* ---- ld and st ---------------------------------------------------------------------------------------- */
 
-/* Which row of GPUL_LOAD_KINDS: memory bytes, signed, register bytes; -1: none. */
+/* The row of GPUL_LOAD_KINDS for these sizes in bytes; -1: there is no such load. */
 static int load_kind(unsigned memory, bool sign, unsigned reg)
 {
 	int n = 0;
@@ -122,14 +122,14 @@ static bool is_ordered(const gpul_ptx_inst *in)
 	       gpul_ptx_has_mod(in, GPUL_PTX_MOD_MMIO);
 }
 
-/* The registers of an ld or st: one, or a vector's, or the two halves of a .b128. */
+/* The registers of an ld or st: one register, the elements of a vector, or the two halves of a .b128. */
 struct data {
 	opref refs[2 * MAX_VECTOR];
-	unsigned n, reg_bytes;       /* elements, and their registers' width */
-	unsigned memory_bytes;       /* of an element */
+	unsigned n, reg_bytes;       /* number of elements, and the width of their registers */
+	unsigned memory_bytes;       /* size of an element in memory */
 };
 
-static bool data_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element,
+static bool add_data_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element,
 			 unsigned type, struct data *out)
 {
 	unsigned bytes = gpul_container_bytes(type);
@@ -155,7 +155,7 @@ static bool data_element(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 	return true;
 }
 
-static bool data_operand(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
+static bool read_data_operand(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
 			 struct data *out)
 {
 	unsigned n = gpul_vector_mod(d->in);
@@ -163,19 +163,19 @@ static bool data_operand(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 
 	*out = (struct data){ .memory_bytes = gpul_ptx_type_bytes(type) };
 	if (!out->memory_bytes)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "no type that memory can hold");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "this type cannot be loaded or stored");
 	if (out->memory_bytes == 16)
 		out->memory_bytes = 8;
 	if (list ? o->n_children != n : n > 1 && o->kind != GPUL_PTX_OP_REG)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements is expected",
 					n);
 	for (unsigned k = 0; k < n; k++)  /* a vector register's elements follow each other */
-		if (!data_element(d, list ? child(d, o, k) : o, list ? 0 : k, type, out))
+		if (!add_data_element(d, list ? child(d, o, k) : o, list ? 0 : k, type, out))
 			return false;
 	return true;
 }
 
-/* The registers go where `ref` is: itself for one, a list for more. */
+/* Set *ref to the only register, or to a list of several; *n: length of the list, 0 for one register. */
 static bool set_data(struct decoder *d, const struct data *data, opref *ref, uint8_t *n)
 {
 	uint32_t at;
@@ -202,7 +202,7 @@ bool gpul_decode_ld(struct decoder *d)
 	enum op op;
 	int kind;
 
-	if (!data_operand(d, &d->operand[0], type, &data) ||
+	if (!read_data_operand(d, &d->operand[0], type, &data) ||
 	    !gpul_decode_address(d, &d->operand[1], space_mod(d->in), &made) || !set_data(d, &data, &made.d, &made.n))
 		return false;
 	kind = load_kind(data.memory_bytes,
@@ -222,10 +222,10 @@ bool gpul_decode_ld(struct decoder *d)
 
 		if (made.imm < 0 || end > d->code->param_bytes)
 			return gpul_decode_fail(d, GPUL_EFORMAT,
-						"beyond the kernel's %u bytes of parameters",
+						"the address is beyond the kernel's %u bytes of parameters",
 						d->code->param_bytes);
 		if (made.imm % (data.n * data.memory_bytes) == 0)
-			op = OP_LD_PARAM;  /* else the general load says what is wrong, when it runs */
+			op = OP_LD_PARAM;  /* a misaligned one stays a general load, which reports the fault */
 	}
 	return gpul_emit(d, op, &made);
 }
@@ -239,7 +239,7 @@ bool gpul_decode_st(struct decoder *d)
 
 	if (has_mod(d, GPUL_PTX_MOD_ASYNC) || has_mod(d, GPUL_PTX_MOD_BULK))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "asynchronous stores are not interpreted");
-	if (!data_operand(d, &d->operand[1], type, &data) ||
+	if (!read_data_operand(d, &d->operand[1], type, &data) ||
 	    !gpul_decode_address(d, &d->operand[0], space_mod(d->in), &made) || !set_data(d, &data, &made.b, &made.n))
 		return false;
 	kind = store_kind(data.memory_bytes, data.reg_bytes);
@@ -302,7 +302,7 @@ bool gpul_decode_atomic(struct decoder *d)
 
 	if (k < 0 || has_mod(d, GPUL_PTX_MOD_ASYNC))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"there is no such atomic operation");
+					"this atomic operation is not supported");
 	if (d->in->n_operands < first + 2 + cas)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "operands are missing");
 	if (!gpul_decode_address(d, &d->operand[first], space_mod(d->in), &made))
@@ -312,7 +312,7 @@ bool gpul_decode_atomic(struct decoder *d)
 
 		if (atomics[k].op < OP_ATOM_ADD_F32 || atomics[k].op > OP_ATOM_MAX_BF16X2)
 			return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-						"there is no such atomic operation on vectors");
+						"this atomic operation is not supported on vectors");
 		if ((first && !gpul_operand_list(d, &d->operand[0], type, true, &made.d, &n)) ||
 		    !gpul_operand_list(d, &d->operand[first + 1], type, false, &made.b,
 				       &made.n))
@@ -336,8 +336,8 @@ bool gpul_decode_atomic(struct decoder *d)
 
 /* ---- addresses as values -------------------------------------------------------------------------------- */
 
-/* mov of a variable's address, into a register of `bytes`. */
-static bool symbol_to(struct decoder *d, const gpul_ptx_operand *o, opref to, unsigned bytes)
+/* Store the address of a variable in register `to` of `bytes` bytes. */
+static bool emit_symbol_address(struct decoder *d, const gpul_ptx_operand *o, opref to, unsigned bytes)
 {
 	struct insn made = { .d = to };
 	struct place at;
@@ -368,7 +368,7 @@ bool gpul_decode_mov_symbol(struct decoder *d)
 	if (bytes != 4 && bytes != 8)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "an address has 32 or 64 bits");
 	return gpul_operand_dest(d, &d->operand[0], type, false, &to) &&
-	       symbol_to(d, &d->operand[1], to, bytes);
+	       emit_symbol_address(d, &d->operand[1], to, bytes);
 }
 
 bool gpul_decode_cvta(struct decoder *d)
@@ -382,7 +382,7 @@ bool gpul_decode_cvta(struct decoder *d)
 	if (!gpul_operand_dest(d, &d->operand[0], type, false, &made.d))
 		return false;
 	if (d->operand[1].kind == GPUL_PTX_OP_SYMBOL) {
-		if (!symbol_to(d, &d->operand[1], made.d, 8))
+		if (!emit_symbol_address(d, &d->operand[1], made.d, 8))
 			return false;
 		made.a = made.d;
 	} else if (!gpul_operand_source(d, &d->operand[1], type, false, &made.a)) {
@@ -404,7 +404,7 @@ bool gpul_decode_isspacep(struct decoder *d)
 
 	if (has_mod(d, GPUL_PTX_MOD_CONST))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"constant memory has no window of its own here");
+					"isspacep.const is not interpreted: constant memory is part of global memory");
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_PRED, false, &made.d) &&
 	       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U64, false, &made.a) &&
 	       gpul_emit(d, OP_ISSPACEP, &made);

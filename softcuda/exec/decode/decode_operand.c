@@ -1,4 +1,4 @@
-/* decode_operand.c — operands to references, with the copies that make widths fit. */
+/* decode_operand.c — converts operands to references; emits copies where a register is wider than its type. */
 #include "softcuda/exec/decode/decode_internal.h"
 
 unsigned gpul_container_bytes(unsigned type)
@@ -32,8 +32,8 @@ unsigned gpul_vector_mod(const gpul_ptx_inst *in)
 
 /* ---- registers ------------------------------------------------------------------------------------- */
 
-/* Room in the frame for a register of `bytes` a lane; predicates share 64-byte slots. */
-static uint32_t reserve(struct decoder *d, unsigned bytes)
+/* The offset in the frame of a new register of `bytes` bytes per lane; 16 predicates share a 64-byte slot. */
+static uint32_t reserve_register(struct decoder *d, unsigned bytes)
 {
 	uint32_t at = d->frame_bytes;
 
@@ -55,11 +55,11 @@ opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes)
 {
 	*bytes = gpul_container_bytes(gpul_ptx_reg_row(d->f, flat)->type);
 	if (d->reg_offset[flat] == UINT32_MAX)
-		d->reg_offset[flat] = reserve(d, *bytes);
+		d->reg_offset[flat] = reserve_register(d, *bytes);
 	return OPREF(BANK_REGS, d->reg_offset[flat]);
 }
 
-static bool temp(struct decoder *d, unsigned bytes, opref *out)
+static bool take_temporary(struct decoder *d, unsigned bytes, opref *out)
 {
 	unsigned k = 0;
 
@@ -67,10 +67,10 @@ static bool temp(struct decoder *d, unsigned bytes, opref *out)
 		k++;
 	if (k == MAX_TEMPS)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"too many operands of other widths");
+					"more than %d operands need a width conversion", MAX_TEMPS);
 	if (k == d->n_temps) {
 		d->temps[k].bytes = (uint8_t)bytes;
-		d->temps[k].ref = OPREF(BANK_REGS, reserve(d, bytes));
+		d->temps[k].ref = OPREF(BANK_REGS, reserve_register(d, bytes));
 		d->n_temps++;
 	}
 	d->temps[k].used = true;
@@ -78,7 +78,7 @@ static bool temp(struct decoder *d, unsigned bytes, opref *out)
 	return true;
 }
 
-/* .x .y .z .w of a vector register are registers of their own, one after the other. */
+/* The elements .x .y .z .w of a vector register are separate, consecutive registers. */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element,
 			   opref *out, unsigned *bytes)
 {
@@ -113,11 +113,11 @@ static bool width_error(struct decoder *d, unsigned have, unsigned want)
 	if (!have || !want)
 		return gpul_decode_fail(d, GPUL_EFORMAT,
 					have ? "a predicate is expected, not a %u-bit register"
-					     : "a predicate stands where %u bits are expected",
+					     : "a %u-bit operand is expected, not a predicate",
 					8 * (have ? have : want));
 	return gpul_decode_fail(d, GPUL_EFORMAT,
-				"a %u-bit register stands where %u bits are expected", 8 * have,
-				8 * want);
+				"a %u-bit operand is expected, not a %u-bit register", 8 * want,
+				8 * have);
 }
 
 static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
@@ -133,10 +133,10 @@ static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 		return true;
 	}
 	if (!want && !have)
-		return temp(d, 0, out) && gpul_emit(d, OP_NOT_PRED, &(struct insn){ .d = *out, .a = ref });
+		return take_temporary(d, 0, out) && gpul_emit(d, OP_NOT_PRED, &(struct insn){ .d = *out, .a = ref });
 	if (!narrow_ok || cut_op(have, want) == OP_NOP)
 		return width_error(d, have, want);
-	if (!temp(d, want, &cut))
+	if (!take_temporary(d, want, &cut))
 		return false;
 	*out = cut;
 	return gpul_emit(d, cut_op(have, want), &(struct insn){ .d = cut, .a = ref });
@@ -146,7 +146,7 @@ static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 
 bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out)
 {
-	uint32_t at = gpul_consts_spread(&d->p->consts, bits, bytes);
+	uint32_t at = gpul_consts_broadcast(&d->p->consts, bits, bytes);
 
 	if (at == UINT32_MAX)
 		return gpul_decode_fail(d, GPUL_ENOMEM, "no memory for constants");
@@ -170,7 +170,7 @@ static uint64_t bits_of_float(float x)
 	return bits;
 }
 
-/* A literal's bits as `type` reads it. */
+/* The bits of a literal, converted to `type`. */
 static uint64_t literal_bits(const gpul_ptx_operand *o, unsigned type)
 {
 	bool wide = gpul_ptx_type_bytes(type) == 8;
@@ -192,7 +192,7 @@ static uint64_t literal_bits(const gpul_ptx_operand *o, unsigned type)
 	return (uint64_t)o->value.i;
 }
 
-static bool moves(unsigned special)
+static bool is_clock(unsigned special)
 {
 	switch (special) {
 	case GPUL_PTX_SREG_CLOCK: case GPUL_PTX_SREG_CLOCK_HI: case GPUL_PTX_SREG_CLOCK64:
@@ -228,14 +228,14 @@ static bool special_source(struct decoder *d, unsigned special, unsigned type, o
 	unsigned bytes = gpul_container_bytes(type);
 	uint32_t offset = 0;
 
-	if (!bytes)  /* %is_explicit_cluster: clusters are never asked for */
+	if (!bytes)  /* %is_explicit_cluster: false, because clusters are not supported */
 		return gpul_operand_const(d, 0, 0, out);
 	if (bytes > 8)
 		return width_error(d, 8, bytes);
 	if (!special_slot(d, special, bytes, &offset))
 		return false;
 	*out = OPREF(BANK_SPECIALS, offset);
-	return !moves(special) ||
+	return !is_clock(special) ||
 	       gpul_emit(d, OP_READ_CLOCK, &(struct insn){ .d = *out, .e = special, .n = (uint8_t)bytes });
 }
 
@@ -250,7 +250,7 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 	case GPUL_PTX_MOD_CONST:
 		if (!address)
 			return gpul_decode_fail(d, GPUL_EFORMAT,
-						"%s is declared extern, and defined nowhere",
+						"%s is declared extern but not defined",
 						gpul_ptx_name(d->m, v->name));
 		out->space = SPACE_GLOBAL;
 		out->value = address;
@@ -304,13 +304,13 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 		f = &d->m->funcs[o->index];
 		if (f->definition == GPUL_PTX_NONE)
 			return gpul_decode_fail(d, GPUL_EFORMAT,
-						"%s is declared, and defined nowhere",
+						"%s is declared but not defined",
 						gpul_ptx_name(d->m, f->name));
 		out->space = SPACE_GLOBAL;
 		out->value = (uintptr_t)&d->p->code[f->definition];
 		return true;
 	default:
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a symbol that names nothing");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "a symbol that is neither a variable nor a function");
 	}
 }
 
@@ -323,7 +323,7 @@ static bool symbol_source(struct decoder *d, const gpul_ptx_operand *o, unsigned
 		return false;
 	if (at.frame || at.dynamic || !gpul_container_bytes(type))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"take the address with mov first");
+					"this address is only supported as the source of mov");
 	return gpul_operand_const(d, at.value + (uint64_t)o->value.i,
 				  gpul_container_bytes(type), out);
 }
@@ -384,7 +384,7 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	}
 	if (!narrow_ok || extend_op(want, have, false) == OP_NOP || d->n_pending == MAX_PENDING)
 		return width_error(d, have, want);
-	if (!temp(d, want, out))
+	if (!take_temporary(d, want, out))
 		return false;
 	d->pending[d->n_pending++] =
 		(struct pending){ *out, ref, extend_op(want, have, is_signed(type)) };
@@ -408,8 +408,8 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	uint32_t at;
 
 	if (!o->n_children || o->n_children > MAX_VECTOR)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements",
-					o->n_children);
+		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements; from 1 to %d are possible",
+					o->n_children, MAX_VECTOR);
 	for (uint32_t k = 0; k < o->n_children; k++) {
 		bool ok = dest ? gpul_operand_dest(d, child(d, o, k), type, true, &list[k])
 			       : gpul_operand_source(d, child(d, o, k), type, true, &list[k]);
@@ -432,7 +432,7 @@ bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	if (o->kind != GPUL_PTX_OP_PAIR)
 		return gpul_operand_dest(d, o, type, narrow_ok, out);
 	if (!type2)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "two destinations where there is one");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "two destinations are given, one is expected");
 	return gpul_operand_dest(d, child(d, o, 0), type, narrow_ok, out) &&
 	       gpul_operand_dest(d, child(d, o, 1), type2, false, out2);
 }

@@ -1,13 +1,13 @@
-/* decode_warp.c — shfl vote match redux elect activemask. */
+/* decode_warp.c — decodes instructions in which lanes exchange data: shfl vote match redux elect activemask. */
 #include "softcuda/exec/decode/decode_internal.h"
 
-static bool need(struct decoder *d, unsigned n)
+static bool expect_operands(struct decoder *d, unsigned n)
 {
 	return d->in->n_operands == n ||
 	       gpul_decode_fail(d, GPUL_EFORMAT, "%u operands are expected", n);
 }
 
-static bool word(struct decoder *d, unsigned k, opref *out)
+static bool word_source(struct decoder *d, unsigned k, opref *out)
 {
 	return gpul_operand_source(d, &d->operand[k], GPUL_PTX_MOD_B32, false, out);
 }
@@ -21,11 +21,11 @@ bool gpul_decode_shfl(struct decoder *d)
 		     : has_mod(d, GPUL_PTX_MOD_BFLY) ? OP_SHFL_BFLY
 						 : OP_SHFL_IDX;
 
-	return need(d, sync ? 5 : 4) &&
+	return expect_operands(d, sync ? 5 : 4) &&
 	       gpul_operand_pair(d, &d->operand[0], GPUL_PTX_MOD_B32, GPUL_PTX_MOD_PRED, false,
 				 &made.d, &made.d2) &&
-	       word(d, 1, &made.a) && word(d, 2, &made.b) && word(d, 3, &made.c) &&
-	       (!sync || word(d, 4, &made.e)) && gpul_emit(d, op, &made);
+	       word_source(d, 1, &made.a) && word_source(d, 2, &made.b) && word_source(d, 3, &made.c) &&
+	       (!sync || word_source(d, 4, &made.e)) && gpul_emit(d, op, &made);
 }
 
 bool gpul_decode_vote(struct decoder *d)
@@ -35,12 +35,12 @@ bool gpul_decode_vote(struct decoder *d)
 	enum op op = ballot ? OP_VOTE_BALLOT : has_mod(d, GPUL_PTX_MOD_ALL) ? OP_VOTE_ALL
 		   : has_mod(d, GPUL_PTX_MOD_ANY) ? OP_VOTE_ANY : OP_VOTE_UNI;
 
-	return need(d, sync ? 3 : 2) &&
+	return expect_operands(d, sync ? 3 : 2) &&
 	       gpul_operand_dest(d, &d->operand[0],
 				 ballot ? GPUL_PTX_MOD_B32 : GPUL_PTX_MOD_PRED, false,
 				 &made.d) &&
 	       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_PRED, false, &made.a) &&
-	       (!sync || word(d, 2, &made.b)) && gpul_emit(d, op, &made);
+	       (!sync || word_source(d, 2, &made.b)) && gpul_emit(d, op, &made);
 }
 
 bool gpul_decode_match(struct decoder *d)
@@ -51,13 +51,13 @@ bool gpul_decode_match(struct decoder *d)
 		     : wide ? OP_MATCH_ANY_64
 			    : OP_MATCH_ANY_32;
 
-	return need(d, 3) &&
+	return expect_operands(d, 3) &&
 	       gpul_operand_pair(d, &d->operand[0], GPUL_PTX_MOD_B32,
 				 all ? GPUL_PTX_MOD_PRED : 0, false, &made.d, &made.d2) &&
 	       gpul_operand_source(d, &d->operand[1],
 				   wide ? GPUL_PTX_MOD_B64 : GPUL_PTX_MOD_B32, false,
 				   &made.a) &&
-	       word(d, 2, &made.b) && gpul_emit(d, op, &made);
+	       word_source(d, 2, &made.b) && gpul_emit(d, op, &made);
 }
 
 bool gpul_decode_redux(struct decoder *d)
@@ -78,22 +78,22 @@ bool gpul_decode_redux(struct decoder *d)
 
 	for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
 		if (has_mod(d, rows[k].mod) && has_mod(d, rows[k].type))
-			return need(d, 3) &&
+			return expect_operands(d, 3) &&
 			       gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B32, false,
 						 &made.d) &&
-			       word(d, 1, &made.a) && word(d, 2, &made.b) &&
+			       word_source(d, 1, &made.a) && word_source(d, 2, &made.b) &&
 			       gpul_emit(d, rows[k].op, &made);
-	return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "there is no such reduction");
+	return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this reduction is not supported");
 }
 
 bool gpul_decode_elect(struct decoder *d)
 {
 	struct insn made = { 0 };
 
-	return need(d, 2) &&
+	return expect_operands(d, 2) &&
 	       gpul_operand_pair(d, &d->operand[0], GPUL_PTX_MOD_B32, GPUL_PTX_MOD_PRED, false,
 				 &made.d, &made.d2) &&
-	       word(d, 1, &made.a) && gpul_emit(d, OP_ELECT, &made);
+	       word_source(d, 1, &made.a) && gpul_emit(d, OP_ELECT, &made);
 }
 
 bool gpul_decode_activemask(struct decoder *d)

@@ -1,12 +1,12 @@
-/* emit.c — the end of decoding one instruction: append it to the function, or refuse it with its line. */
+/* emit.c — appends a decoded instruction to its function, or reports that an instruction cannot be decoded. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "softcuda/exec/decode/decode_internal.h"
 
-/* "wgmma.mma_async.sync": the line number leads to the operands. */
-static void print_root(const struct decoder *d, char *buf, size_t bytes)
+/* The opcode with its modifiers: "wgmma.mma_async.sync".  Operands are left out: the message has the line number. */
+static void print_opcode(const struct decoder *d, char *buf, size_t bytes)
 {
 	size_t used = (size_t)snprintf(buf, bytes, "%s",
 				       gpul_ptx_opcode_text((gpul_ptx_opcode)d->in->opcode));
@@ -24,7 +24,7 @@ bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ..
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	print_root(d, inst, sizeof inst);
+	print_opcode(d, inst, sizeof inst);
 	gpul_fail(d->err, status, 0, "%.60s:%u: %s: %s", d->p->file_name, d->in->line, inst,
 		  what);
 	return false;

@@ -1,5 +1,4 @@
-/* form.c — matching an instruction's form (its types and modifiers) with a list of rules, and its operands with a
- * signature. */
+/* form.c — matches the form of an instruction (its types and modifiers) with rules, and its operands with a signature. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -73,11 +72,11 @@ bool gpul_form_match(const struct form *form, const struct rule_list *list,
 	}
 	const char *root = gpul_ptx_opcode_text(form->inst->opcode);
 	if (!types_fit)
-		return gpul_form_refuse(form, "%s has no form for .%s", root,
+		return gpul_form_refuse(form, "%s does not support .%s", root,
 					form->n_types
 						? gpul_ptx_mod_text(form->module, form->type[0])
 						: "no type");
-	return gpul_form_refuse(form, "%s has no such combination of modifiers for .%s", root,
+	return gpul_form_refuse(form, "%s does not support this combination of modifiers with .%s", root,
 				gpul_ptx_mod_text(form->module, form->type[0]));
 }
 
@@ -117,12 +116,12 @@ char gpul_form_letter(unsigned type)
 	}
 }
 
-/* Sources of the instruction's operand row k: an integer for imm. */
-static bool take_immediate(const struct form *form, unsigned k, struct selection *out)
+/* Store operand k, which must be an integer constant, in out->imm. */
+static bool read_immediate(const struct form *form, unsigned k, struct selection *out)
 {
 	const gpul_ptx_operand *o = &form->operands[k];
 	if (o->kind != GPUL_PTX_OP_INT)
-		return gpul_form_refuse(form, "operand %u must be an integer constant", k);
+		return gpul_form_refuse(form, "operand %u must be an integer constant", k + 1);
 	out->imm = o->value.i;
 	return true;
 }
@@ -137,25 +136,25 @@ bool gpul_form_operands(const struct form *form, const char *signature, struct s
 	const unsigned n = form->inst->n_operands;
 	const bool is_pair = n && form->operands[0].kind == GPUL_PTX_OP_PAIR;
 	if (is_pair != (out->d2_type != 0))
-		return gpul_form_refuse(form, is_pair ? "there is no second destination here"
-						      : "a destination d|p is needed here");
+		return gpul_form_refuse(form, is_pair ? "a second destination is not possible"
+						      : "a second destination (d|p) is missing");
 	for (s++; *s; s++, k++) {
 		if (k >= n)
-			return gpul_form_refuse(form, "%u operands, %zu are needed", n,
+			return gpul_form_refuse(form, "%u operands are given, %zu are expected", n,
 						k + strlen(s));
 		if (*s == 'i') {
-			if (!take_immediate(form, k, out))
+			if (!read_immediate(form, k, out))
 				return false;
 			out->skip |= (uint8_t)(1u << (k - 1));
 		} else {
 			out->source_type[out->n_sources++] = letter_type(*s);
 		}
 	}
-	return k == n || gpul_form_refuse(form, "%u operands, %u are needed", n, k);
+	return k == n || gpul_form_refuse(form, "%u operands are given, %u are expected", n, k);
 }
 
 static const struct { uint64_t bit; int compare; bool is_unsigned;
-} compare_words[] = {
+} compare_modifiers[] = {
 	{ HAS(EQ), CMP_EQ, false },   { HAS(NE), CMP_NE, false },
 	{ HAS(LT), CMP_LT, false },   { HAS(LE), CMP_LE, false },
 	{ HAS(GT), CMP_GT, false },   { HAS(GE), CMP_GE, false },
@@ -169,9 +168,9 @@ static const struct { uint64_t bit; int compare; bool is_unsigned;
 
 int gpul_form_compare(const struct form *form, bool is_unsigned)
 {
-	for (unsigned k = 0; k < sizeof(compare_words) / sizeof(compare_words[0]); k++)
-		if ((form->set & compare_words[k].bit) &&
-		    (is_unsigned || !compare_words[k].is_unsigned))
-			return compare_words[k].compare;
+	for (unsigned k = 0; k < sizeof(compare_modifiers) / sizeof(compare_modifiers[0]); k++)
+		if ((form->set & compare_modifiers[k].bit) &&
+		    (is_unsigned || !compare_modifiers[k].is_unsigned))
+			return compare_modifiers[k].compare;
 	return -1;
 }

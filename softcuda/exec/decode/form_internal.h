@@ -1,11 +1,11 @@
-/* form_internal.h — an arithmetic instruction's modifiers, sorted, and the rules that they are matched with. */
+/* form_internal.h — the form of an arithmetic instruction (its types and modifiers) and the rules that select its operation. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_DECODE_FORM_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_DECODE_FORM_INTERNAL_H
 
 #include "softcuda/exec/engine_internal.h"
 #include "softcuda/exec/select_internal.h"
 
-/* Modifiers that are neither a type nor a comparison: each is a bit of form.set. */
+/* Modifiers that are not types: each is a bit of form.set. */
 #define FORM_BITS(X) \
 	X(RN) X(RZ) X(RM) X(RP) X(RNA) X(RNI) X(RZI) X(RMI) X(RPI) X(FTZ) X(SAT) X(SATFINITE) X(RELU) \
 	X(NAN) X(XORSIGN) X(ABS) X(APPROX) X(FULL) X(WIDE) X(LO) X(HI) X(CC) X(SHIFTAMT) X(CLAMP) X(WRAP) \
@@ -18,7 +18,7 @@ enum form_bit {
 #undef X
 	N_FORM_BITS
 };
-_Static_assert(N_FORM_BITS <= 64, "form.set is one word");
+_Static_assert(N_FORM_BITS <= 64, "form.set has 64 bits");
 #define HAS(name) ((uint64_t)1 << FORM_BIT_##name)
 
 enum { MAX_FORM_TYPES = 3 };
@@ -34,21 +34,21 @@ struct form {
 	size_t why_bytes;
 };
 
-/* Types that a rule may name beside the ISA's: any of the width. */
+/* Types in rules beside those of the ISA: any type of the width. */
 enum {
 	ANY_16 = 0x4000, ANY_32, ANY_64,   /* b, u, s */
 	INT_16, INT_32, INT_64,            /* u, s */
 };
 
-/* One form of a root: when types and modifiers fit, this is the operation.
+/* One form of an opcode: if types and modifiers match, this is the operation.
  *
- * signature  one letter an operand, destinations left of '=': h w d q 16, 32, 64, 128 bits; x y f g f16, bf16,
- *            f32, f64 (an immediate is converted to it); p predicate; a second destination is the q of p|q.
- *            A list {a, b} of n parts is n times its letter in parentheses.  'i': an integer that goes to imm. */
+ * signature  one letter per operand, destinations left of '=': h w d q for 16, 32, 64, 128 bits; x y f g for f16,
+ *            bf16, f32, f64 (immediates are converted to it); p predicate; i an integer that is stored in imm.
+ *            A second destination is the q of p|q. */
 struct rule {
 	uint16_t op;
 	uint16_t type[MAX_FORM_TYPES];
-	uint64_t need, may;
+	uint64_t need, may;                /* modifiers that must be there, and that may be there */
 	const char *signature;
 	uint8_t flags, n;                  /* flags are added to those of rounding, .ftz, .sat ... */
 };
@@ -58,19 +58,19 @@ struct rule_list {
 };
 #define RULE_LIST(table) { table, sizeof(table) / sizeof(table[0]) }
 
-/* select_rules.c: the rules of a root; n_rules 0: it has none. */
+/* select_rules.c: the rules of an opcode; n_rules 0: the opcode has no rules. */
 extern const struct rule_list gpul_alu_rules[GPUL_PTX_N_OPCODES];
 extern const struct rule_list gpul_min3_rules, gpul_max3_rules;  /* min and max of three */
 
-/* False, with why. */
+/* form.c.  Store the reason in form->why and return false. */
 bool gpul_form_refuse(const struct form *form, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The first rule of the list that fits decides. */
+/* Select the operation of the first rule that matches. */
 bool gpul_form_match(const struct form *form, const struct rule_list *list, struct selection *out);
-/* Types of the operands by signature; false: their number does not fit. */
+/* Set the types of the operands by a signature; false: the number of operands is wrong. */
 bool gpul_form_operands(const struct form *form, const char *signature, struct selection *out);
-/* The comparison that is set, CMP_...; -1: none. */
+/* The comparison in the modifiers, CMP_...; -1: there is none. */
 int gpul_form_compare(const struct form *form, bool is_unsigned);
-/* Letter of a signature for a type; 0: not a register type. */
+/* The letter of a type in a signature; 0: not a register type. */
 char gpul_form_letter(unsigned type);
 
 bool gpul_select_mov(const struct form *form, struct selection *out);      /* select_move.c */

@@ -1,4 +1,4 @@
-/* layout.c — where variables, parameters and results lie, and what they hold at first. */
+/* layout.c — gives variables, parameters and results their addresses, and initialises variables. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,14 +14,14 @@ static uint64_t align_of(const gpul_ptx_var *v)
 	return v->align > own ? v->align : own;
 }
 
-static uint64_t aligned(uint64_t at, uint64_t align)
+static uint64_t align_up(uint64_t at, uint64_t align)
 {
 	return (at + align - 1) / align * align;
 }
 
 /* ---- global and constant variables ------------------------------------------------------------------- */
 
-static gpul_status allocate(struct gpul_exec_program *p, const gpul_ptx_var *v,
+static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx_var *v,
 			    uint64_t *address, gpul_error *err)
 {
 	const char *name = gpul_ptx_name(p->module, v->name);
@@ -29,12 +29,14 @@ static gpul_status allocate(struct gpul_exec_program *p, const gpul_ptx_var *v,
 	uint8_t *memory;
 
 	if (v->bytes > 1ull << 40 || align_of(v) > 1 << 20)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: variable %s of %llu bytes",
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "%s:%u: variable %s has %llu bytes; at most 2^40 bytes and an alignment of 2^20 "
+				 "are possible",
 				 p->file_name, v->line, name, (unsigned long long)v->bytes);
 	memory = gpul_program_alloc(p, v->bytes + align_of(v) + 256, err);
 	if (!memory)
 		return GPUL_ENOMEM;
-	*address = aligned((uintptr_t)memory, align_of(v) > 256 ? align_of(v) : 256);
+	*address = align_up((uintptr_t)memory, align_of(v) > 256 ? align_of(v) : 256);
 	if (!v->bytes)
 		return GPUL_OK;
 	range.base = *address;
@@ -44,24 +46,24 @@ static gpul_status allocate(struct gpul_exec_program *p, const gpul_ptx_var *v,
 	return gpul_exec_memory_add(p->memory, &range, err);
 }
 
-static bool in_memory(const gpul_ptx_var *v)
+static bool is_global_or_const(const gpul_ptx_var *v)
 {
 	return v->space == GPUL_PTX_MOD_GLOBAL || v->space == GPUL_PTX_MOD_CONST;
 }
 
-static bool undefined(const gpul_ptx_var *v)
+static bool is_extern(const gpul_ptx_var *v)
 {
 	return v->linkage == GPUL_PTX_EXTERN;
 }
 
-/* An extern declaration stands for the definition of that name. */
+/* An extern variable gets the address of the definition with the same name. */
 static void bind_extern(struct gpul_exec_program *p, uint32_t row)
 {
 	const gpul_ptx_module *m = p->module;
 
 	for (uint32_t k = 0; k < m->n_vars; k++)
-		if (m->vars[k].name == m->vars[row].name && in_memory(&m->vars[k]) &&
-		    !undefined(&m->vars[k]))
+		if (m->vars[k].name == m->vars[row].name && is_global_or_const(&m->vars[k]) &&
+		    !is_extern(&m->vars[k]))
 			p->variables[row].address = p->variables[k].address;
 }
 
@@ -75,15 +77,15 @@ gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err)
 
 		p->variables[k] = (struct variable){ .name = gpul_ptx_name(m, v->name),
 						     .bytes = v->bytes };
-		if (!in_memory(v) || undefined(v))
+		if (!is_global_or_const(v) || is_extern(v))
 			continue;
-		st = allocate(p, v, &p->variables[k].address, err);
+		st = allocate_variable(p, v, &p->variables[k].address, err);
 		if (st)
 			return st;
 		p->variables[k].global = true;
 	}
 	for (uint32_t k = 0; k < m->n_vars; k++)
-		if (in_memory(&m->vars[k]) && undefined(&m->vars[k]))
+		if (is_global_or_const(&m->vars[k]) && is_extern(&m->vars[k]))
 			bind_extern(p, k);
 	return GPUL_OK;
 }
@@ -94,9 +96,9 @@ struct filler {
 	struct gpul_exec_program *p;
 	const gpul_ptx_var *v;
 	uint8_t *to;
-	uint64_t at, n_elements;           /* next element, and how many there are */
-	unsigned depth;
-	uint64_t start[MAX_DIMS + 1];      /* where the braces of each depth began */
+	uint64_t at, n_elements;           /* the next element, and the number of elements */
+	unsigned depth;                    /* of open braces */
+	uint64_t start[MAX_DIMS + 1];      /* the element at which the braces of each depth opened */
 };
 
 static uint64_t symbol_value(const struct gpul_exec_program *p, const gpul_ptx_init *i)
@@ -153,7 +155,7 @@ static uint64_t element_bits(const struct filler *f, const gpul_ptx_init *i)
 	}
 }
 
-/* Elements of one row below `depth` braces: { {1}, {2} } fills the first element of each row. */
+/* The number of elements in one pair of braces at `depth`: { {1}, {2} } initialises the first element of each row. */
 static uint64_t row_elements(const struct filler *f, unsigned depth)
 {
 	uint64_t n = f->v->vector ? f->v->vector : 1;
@@ -163,7 +165,7 @@ static uint64_t row_elements(const struct filler *f, unsigned depth)
 	return n;
 }
 
-static bool fill(struct filler *f, const gpul_ptx_init *i)
+static bool initialise_element(struct filler *f, const gpul_ptx_init *i)
 {
 	unsigned bytes = gpul_ptx_type_bytes(f->v->type);
 	uint64_t bits;
@@ -187,8 +189,8 @@ static bool fill(struct filler *f, const gpul_ptx_init *i)
 	return true;
 }
 
-/* ptxas refuses these as well: "Undefined reference to" a kernel, "Cannot take address of" a function. */
-static bool only_declared(const struct gpul_exec_program *p, const gpul_ptx_init *i)
+/* True: the initialiser is the address of a function that is not defined; ptxas rejects it, too. */
+static bool is_undefined_function(const struct gpul_exec_program *p, const gpul_ptx_init *i)
 {
 	const gpul_ptx_func *f;
 
@@ -199,34 +201,33 @@ static bool only_declared(const struct gpul_exec_program *p, const gpul_ptx_init
 	       gpul_builtin_find(gpul_ptx_name(p->module, f->name)) == BUILTIN_NONE;
 }
 
-static gpul_status refuse_declared(const struct gpul_exec_program *p, const gpul_ptx_var *v,
+static gpul_status refuse_undefined_function(const struct gpul_exec_program *p, const gpul_ptx_var *v,
 				   const gpul_ptx_init *i, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EFORMAT, 0,
-			 "%.60s:%u: undefined reference to function %.80s, which %.60s is initialised "
-			 "with",
+			 "%.60s:%u: undefined reference to function %.80s in the initialiser of %.60s",
 			 p->file_name, v->line,
 			 gpul_ptx_name(p->module, p->module->funcs[i->index].name),
 			 gpul_ptx_name(p->module, v->name));
 }
 
-static gpul_status initialise(struct gpul_exec_program *p, const gpul_ptx_var *v,
+static gpul_status initialise_variable(struct gpul_exec_program *p, const gpul_ptx_var *v,
 			      uint64_t address, gpul_error *err)
 {
 	unsigned bytes = gpul_ptx_type_bytes(v->type);
 	struct filler f = { .p = p, .v = v, .to = (uint8_t *)(uintptr_t)address };
 
-	if (!v->n_inits || !in_memory(v) || !bytes || bytes > 8)
+	if (!v->n_inits || !is_global_or_const(v) || !bytes || bytes > 8)
 		return GPUL_OK;
 	f.n_elements = v->bytes / bytes;
 	for (uint32_t k = 0; k < v->n_inits; k++) {
 		const gpul_ptx_init *i = &p->module->inits[v->first_init + k];
 
-		if (only_declared(p, i))
-			return refuse_declared(p, v, i, err);
-		if (!fill(&f, i))
+		if (is_undefined_function(p, i))
+			return refuse_undefined_function(p, v, i, err);
+		if (!initialise_element(&f, i))
 			return gpul_fail(err, GPUL_EFORMAT, 0,
-					 "%s:%u: more values than %s has elements (%llu)",
+					 "%s:%u: too many values for variable %s, which has %llu elements",
 					 p->file_name, v->line,
 					 gpul_ptx_name(p->module, v->name),
 					 (unsigned long long)f.n_elements);
@@ -240,18 +241,19 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 	gpul_status st = GPUL_OK;
 
 	for (uint32_t k = 0; !st && k < m->n_vars; k++)
-		st = initialise(p, &m->vars[k], p->variables[k].address, err);
+		st = initialise_variable(p, &m->vars[k], p->variables[k].address, err);
 	for (uint32_t k = 0; !st && k < m->n_funcs; k++)
 		for (uint32_t n = 0; !st && n < m->funcs[k].n_vars; n++)
 			if (p->code[k].var_address)
-				st = initialise(p, &m->funcs[k].vars[n],
+				st = initialise_variable(p, &m->funcs[k].vars[n],
 						p->code[k].var_address[n], err);
 	return st;
 }
 
 /* ---- shared memory ---------------------------------------------------------------------------------------- */
 
-/* Module-scope variables first, then those of device functions; each kernel's own follow, over each other. */
+/* Shared memory contains the variables of module scope, then of device functions, then of the kernel; the variables of
+ * different kernels overlap. */
 void gpul_layout_shared(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -268,7 +270,7 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 				p->dynamic_align = (uint32_t)align_of(v);
 			continue;
 		}
-		at = aligned(at, align_of(v));
+		at = align_up(at, align_of(v));
 		p->shared_offset[k] = (uint32_t)at;
 		at += v->bytes;
 	}
@@ -277,7 +279,7 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 
 /* ---- functions ---------------------------------------------------------------------------------------------- */
 
-static gpul_status slots_for(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n,
+static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n,
 			     uint64_t *at, struct local_slot **slots, opref **regs,
 			     gpul_error *err)
 {
@@ -292,15 +294,15 @@ static gpul_status slots_for(struct gpul_exec_program *p, const gpul_ptx_var *va
 			(*slots)[k] = (struct local_slot){ UINT32_MAX, bytes == 1 ? 2 : bytes };
 			continue;
 		}
-		*at = aligned(*at, align_of(&vars[k]));
+		*at = align_up(*at, align_of(&vars[k]));
 		(*slots)[k] = (struct local_slot){ (uint32_t)*at, (uint32_t)vars[k].bytes };
 		*at += vars[k].bytes;
 	}
 	return GPUL_OK;
 }
 
-/* Variables of a body: local and call parameters in the frame, shared after those of the module. */
-static gpul_status body_variables(struct gpul_exec_program *p, struct func_code *code,
+/* Variables of a body: .local and .param variables in local memory, .shared ones after those of the module. */
+static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *code,
 				  uint64_t *local, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
@@ -317,8 +319,8 @@ static gpul_status body_variables(struct gpul_exec_program *p, struct func_code 
 		const gpul_ptx_var *v = &f->vars[k];
 		uint64_t *at = v->space == GPUL_PTX_MOD_SHARED ? &shared : local;
 
-		if (in_memory(v)) {
-			st = allocate(p, v, &code->var_address[k], err);
+		if (is_global_or_const(v)) {
+			st = allocate_variable(p, v, &code->var_address[k], err);
 			if (st)
 				return st;
 			continue;
@@ -329,7 +331,7 @@ static gpul_status body_variables(struct gpul_exec_program *p, struct func_code 
 				p->dynamic_align = (uint32_t)align_of(v);
 			continue;
 		}
-		*at = aligned(*at, align_of(v));
+		*at = align_up(*at, align_of(v));
 		code->var_offset[k] = (uint32_t)*at;
 		*at += v->bytes;
 	}
@@ -337,8 +339,8 @@ static gpul_status body_variables(struct gpul_exec_program *p, struct func_code 
 		code->own_shared_bytes = (uint32_t)shared;
 	if (shared > UINT32_MAX / 2 || *local > MAX_LOCAL)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s:%u: %s has %llu bytes of local and %llu of shared memory; "
-				 "at most %u local",
+				 "%s:%u: %s has %llu bytes of local and %llu bytes of shared memory; "
+				 "at most %u bytes of local memory are possible",
 				 p->file_name, f->line, gpul_ptx_name(p->module, f->name),
 				 (unsigned long long)*local, (unsigned long long)shared,
 				 (unsigned)MAX_LOCAL);
@@ -352,16 +354,16 @@ gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *
 	uint64_t local = 0, params = 0;
 	uint64_t *at = f->kind == GPUL_PTX_FUNC_ENTRY ? &params : &local;
 	gpul_status st =
-		slots_for(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
+		lay_out_parameters(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
 
 	if (!st)
-		st = slots_for(p, f->rets, f->n_rets, at, &code->rets, &code->ret_regs, err);
+		st = lay_out_parameters(p, f->rets, f->n_rets, at, &code->rets, &code->ret_regs, err);
 	if (!st)
-		st = body_variables(p, code, &local, err);
+		st = lay_out_body(p, code, &local, err);
 	if (st)
 		return st;
 	code->param_bytes = (uint32_t)params;
-	code->local_bytes = (uint32_t)aligned(local, 16);
+	code->local_bytes = (uint32_t)align_up(local, 16);
 	if (f->kind == GPUL_PTX_FUNC_DEVICE && code->own_shared_bytes)
 		p->module_shared_bytes = code->own_shared_bytes;
 	return GPUL_OK;

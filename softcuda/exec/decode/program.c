@@ -1,16 +1,16 @@
-/* program.c — a module becomes a program: variables laid out, functions decoded, kernels described. */
+/* program.c — creates a program from a module: lays out variables, decodes functions, describes kernels. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "softcuda/exec/decode/decode_internal.h"
 
-enum { STACK_BYTES = 32 << 10, MAX_THREADS = 1024 };  /* the stack is for recursion and calls by pointer */
+enum { STACK_BYTES = 32 << 10, MAX_THREADS = 1024 };  /* STACK_BYTES: for recursion and calls through pointers */
 
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
 
-/* Of the deepest chain of calls from here; UINT32_MAX: none can be told. */
-static uint32_t depth_bytes(struct func_code *code)
+/* Local memory of the deepest call chain from this function; UINT32_MAX: recursion or calls through pointers. */
+static uint32_t call_depth_bytes(struct func_code *code)
 {
 	uint32_t deepest = 0;
 
@@ -22,7 +22,7 @@ static uint32_t depth_bytes(struct func_code *code)
 	for (uint32_t k = 0; k < code->n_insns; k++) {
 		const struct insn *i = &code->insns[k];
 		const struct call_site *site = i->op == OP_CALL ? i->object : NULL;
-		uint32_t below = site ? depth_bytes((struct func_code *)(uintptr_t)site->callee) : 0;
+		uint32_t below = site ? call_depth_bytes((struct func_code *)(uintptr_t)site->callee) : 0;
 
 		deepest = below > deepest ? below : deepest;
 	}
@@ -62,7 +62,7 @@ static bool names_module_shared(const struct gpul_exec_program *p, const gpul_pt
 	return false;
 }
 
-static uint32_t const_bytes(const gpul_ptx_module *m)
+static uint32_t constant_bytes(const gpul_ptx_module *m)
 {
 	uint64_t bytes = 0;
 
@@ -84,11 +84,11 @@ static uint32_t thread_limit(const gpul_ptx_tuning *t)
 	return threads < MAX_THREADS ? (uint32_t)threads : MAX_THREADS;
 }
 
-static gpul_status describe(struct gpul_exec_program *p, struct func_code *code,
+static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code *code,
 			    gpul_exec_kernel *k, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
-	uint32_t depth = depth_bytes(code);
+	uint32_t depth = call_depth_bytes(code);
 
 	k->params = gpul_program_alloc(p, (f->n_params + 1) * sizeof *k->params, err);
 	if (!k->params)
@@ -106,7 +106,7 @@ static gpul_status describe(struct gpul_exec_program *p, struct func_code *code,
 		.param_bytes = code->param_bytes,
 		.n_regs = count_registers(f),
 		.local_bytes = code->local_bytes,
-		.const_bytes = const_bytes(p->module),
+		.const_bytes = constant_bytes(p->module),
 		.max_threads = thread_limit(&f->tuning),
 		.shared_bytes = code->own_shared_bytes      ? code->own_shared_bytes
 				: names_module_shared(p, f) ? p->module_shared_bytes
@@ -129,7 +129,7 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 		if (p->module->funcs[k].kind != GPUL_PTX_FUNC_ENTRY ||
 		    !p->module->funcs[k].has_body)
 			continue;
-		st = describe(p, &p->code[k], &p->kernels[p->n_kernels], err);
+		st = describe_kernel(p, &p->code[k], &p->kernels[p->n_kernels], err);
 		if (st)
 			return st;
 		p->n_kernels++;
@@ -139,7 +139,7 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 
 /* ---- building ---------------------------------------------------------------------------------------------- */
 
-/* Device functions first: kernels' own shared variables begin after theirs. */
+/* Called for device functions first: shared variables of kernels begin after those of device functions. */
 static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind,
 				     gpul_error *err)
 {
@@ -151,7 +151,7 @@ static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind,
 	return st;
 }
 
-static gpul_status build(struct gpul_exec_program *p, gpul_error *err)
+static gpul_status build_program(struct gpul_exec_program *p, gpul_error *err)
 {
 	const gpul_ptx_module *m = p->module;
 	gpul_status st;
@@ -200,7 +200,7 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	p->memory = memory;
 	p->module = module;
 	p->file_name = strdup(file_name ? file_name : "PTX");
-	st = p->file_name ? build(p, err)
+	st = p->file_name ? build_program(p, err)
 			  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
 	if (st) {
 		gpul_exec_program_destroy(p);
@@ -210,7 +210,7 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	return GPUL_OK;
 }
 
-static void forget_variables(struct gpul_exec_program *p)
+static void remove_variables(struct gpul_exec_program *p)
 {
 	for (uint32_t k = 0; p->variables && k < p->module->n_vars; k++)
 		if (p->variables[k].global)
@@ -226,7 +226,7 @@ void gpul_exec_program_destroy(gpul_exec_program *p)
 {
 	if (!p)
 		return;
-	forget_variables(p);
+	remove_variables(p);
 	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
 		free(p->code[k].insns);
 	for (size_t k = 0; k < p->n_blocks; k++)
@@ -238,7 +238,7 @@ void gpul_exec_program_destroy(gpul_exec_program *p)
 	free(p);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------ */
+/* ---- queries ----------------------------------------------------------------------------------------------- */
 
 size_t gpul_exec_n_kernels(const gpul_exec_program *p)
 {

@@ -1,16 +1,16 @@
-/* select.c — from an arithmetic instruction to the operation that runs it.
+/* select.c — selects the operation that executes an arithmetic instruction.
  *
- * Its modifiers are sorted into a struct form (types, and a set of everything else) and matched with
- * the rules of its root, in select_rules.c.  Roots whose forms are products of choices (mov, setp,
- * cvt, video) have a function of their own. */
+ * The modifiers are sorted into a struct form (the types, and a set of all others) and matched with
+ * the opcode's rules in select_rules.c.  Opcodes with too many combinations for a list (mov, setp,
+ * cvt, video instructions) have functions instead of rules. */
 #include "softcuda/exec/decode/form_internal.h"
 
-/* Bit of a modifier + 1; 0: it has none. */
+/* Bit of a modifier in form.set, plus 1; 0: the modifier has no bit. */
 static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
 #define X(name) [GPUL_PTX_MOD_##name] = FORM_BIT_##name + 1,
 	FORM_BITS(X)
 #undef X
-	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1,  /* min.NaN; setp.nan is another word */
+	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1,  /* min.NaN; setp.nan is spelled differently */
 };
 
 static bool sort_modifiers(struct form *form)
@@ -25,7 +25,7 @@ static bool sort_modifiers(struct form *form)
 		} else if (mod < GPUL_PTX_N_MODS && form_bits[mod]) {
 			form->set |= (uint64_t)1 << (form_bits[mod] - 1);
 		} else {
-			return gpul_form_refuse(form, ".%s is not known for %s",
+			return gpul_form_refuse(form, "unknown modifier .%s for %s",
 						gpul_ptx_mod_text(form->module, mod),
 						gpul_ptx_opcode_text(form->inst->opcode));
 		}

@@ -1,4 +1,4 @@
-/* select_convert.c — cvt and cvt.pack. */
+/* select_convert.c — selects the operations of cvt and cvt.pack. */
 #include "softcuda/exec/decode/form_internal.h"
 
 static const struct { uint16_t type; uint8_t kind;
@@ -12,7 +12,7 @@ static const struct { uint16_t type; uint8_t kind;
 	{ GPUL_PTX_MOD_F64, KIND_F64 },
 };
 
-/* Two of a kind in one register. */
+/* Types of two values in one register. */
 static const struct { uint16_t type; uint8_t kind; } pairs[] = {
 	{ GPUL_PTX_MOD_F16X2, KIND_F16 }, { GPUL_PTX_MOD_BF16X2, KIND_BF16 },
 	{ GPUL_PTX_MOD_E4M3X2, KIND_E4M3 }, { GPUL_PTX_MOD_E5M2X2, KIND_E5M2 },
@@ -34,7 +34,7 @@ static int pair_kind_of(unsigned type)
 	return -1;
 }
 
-static uint8_t rounding(uint64_t set)
+static uint8_t rounding_mode(uint64_t set)
 {
 	static const struct { uint64_t bit; uint8_t round;
 	} rounds[] = {
@@ -48,10 +48,10 @@ static uint8_t rounding(uint64_t set)
 	return CONVERT_RN;
 }
 
-/* Plain forms with a vector loop of their own.  An integer that gets narrower, or stays as wide, is a cut,
- * whatever the signs; one that gets wider is extended by the source's sign. */
+/* Plain forms with vectorised handlers.  An integer that becomes narrower, or stays as wide, is truncated,
+ * whatever the signs; an integer that becomes wider is extended by the source's sign. */
 static const struct { uint8_t to, from, round; uint16_t op;
-} fast[] = {
+} fast_conversions[] = {
 	{ KIND_S64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
 	{ KIND_U64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
 	{ KIND_S64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
@@ -105,29 +105,29 @@ static uint16_t fast_operation(const struct conversion *cv)
 {
 	if (cv->sat || cv->ftz || cv->relu || cv->satfinite)
 		return OP_CVT_ANY;
-	for (unsigned k = 0; k < sizeof(fast) / sizeof(fast[0]); k++)
-		if (fast[k].to == cv->to && fast[k].from == cv->from &&
-		    fast[k].round == cv->round)
-			return fast[k].op;
+	for (unsigned k = 0; k < sizeof(fast_conversions) / sizeof(fast_conversions[0]); k++)
+		if (fast_conversions[k].to == cv->to && fast_conversions[k].from == cv->from &&
+		    fast_conversions[k].round == cv->round)
+			return fast_conversions[k].op;
 	return OP_CVT_ANY;
 }
 
-/* What the kinds allow: an integer rounding only towards integers or within one float type, and so on.
- * Anything that ptxas refuses may be refused here; that which it takes must not. */
+/* Check that the rounding fits the types.  A form that ptxas accepts must be accepted here; a form that it rejects may
+ * be rejected. */
 static bool check_rounding(const struct form *form, const struct conversion *cv)
 {
 	const bool to_int = cv->to < KIND_F16, from_int = cv->from < KIND_F16;
 	const bool integer_round = cv->round >= CONVERT_RNI;
 	if (to_int && from_int && (form->set & ~(HAS(SAT))))
-		return gpul_form_refuse(form, "an integer conversion takes .sat only");
+		return gpul_form_refuse(form, "a conversion between integers has no modifier but .sat");
 	if (to_int && !from_int && !integer_round)
 		return gpul_form_refuse(form,
 					"float to integer needs .rni, .rzi, .rmi or .rpi");
 	if (cv->to == KIND_TF32 && cv->from != KIND_F32)
-		return gpul_form_refuse(form, "only .f32 becomes .tf32");
+		return gpul_form_refuse(form, "only .f32 can be converted to .tf32");
 	if (!to_int && integer_round && cv->to != cv->from)
 		return gpul_form_refuse(
-			form, "an integer rounding keeps the type or gives an integer");
+			form, ".rni, .rzi, .rmi and .rpi keep the type or convert to an integer");
 	return true;
 }
 
@@ -150,10 +150,10 @@ static bool select_pair(const struct form *form, struct conversion *cv, struct s
 		out->op = OP_CVT_UNPAIR;
 		return gpul_form_operands(form, "w=h", out);
 	}
-	return gpul_form_refuse(form, "no such pair conversion");
+	return gpul_form_refuse(form, "cvt does not support this pair of types");
 }
 
-/* The form's last type is c's (.b32), there when parts are bytes. */
+/* cvt.pack d, a, b{, c}: with 8-bit parts the third type is that of c (.b32). */
 static bool select_pack(const struct form *form, struct selection *out)
 {
 	const int to = kind_of(form->type[0]);
@@ -171,9 +171,9 @@ bool gpul_select_cvt(const struct form *form, struct selection *out)
 	if (form->set & HAS(PACK))
 		return select_pack(form, out);
 	if (form->n_types != 2)
-		return gpul_form_refuse(form, "cvt takes two types");
+		return gpul_form_refuse(form, "cvt needs two types");
 	struct conversion cv = {
-		.round = rounding(form->set),
+		.round = rounding_mode(form->set),
 		.sat = form->set & HAS(SAT),
 		.ftz = form->set & HAS(FTZ),
 		.relu = form->set & HAS(RELU),
@@ -194,5 +194,5 @@ bool gpul_select_cvt(const struct form *form, struct selection *out)
 	out->source_type[0] = form->type[1];
 	out->n_sources = 1;
 	out->narrow_ok = true;
-	return form->inst->n_operands == 2 || gpul_form_refuse(form, "cvt takes two operands");
+	return form->inst->n_operands == 2 || gpul_form_refuse(form, "cvt needs two operands");
 }

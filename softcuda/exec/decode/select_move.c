@@ -1,4 +1,4 @@
-/* select_move.c — mov with its packing and unpacking, setp and set. */
+/* select_move.c — selects the operations of mov (with packing and unpacking of vectors), setp and set. */
 #include "softcuda/exec/decode/form_internal.h"
 
 /* ---- mov ------------------------------------------------------------------------------------------- */
@@ -6,7 +6,7 @@
 static const struct {
 	uint8_t parts, part_bytes;
 	uint16_t part_type, pack, unpack;
-} vectors[] = {
+} vector_moves[] = {
 	{ 2, 1, GPUL_PTX_MOD_B8, OP_PACK_2X8, OP_UNPACK_2X8 },
 	{ 4, 1, GPUL_PTX_MOD_B8, OP_PACK_4X8, OP_UNPACK_4X8 },
 	{ 2, 2, GPUL_PTX_MOD_B16, OP_PACK_2X16, OP_UNPACK_2X16 },
@@ -15,18 +15,18 @@ static const struct {
 	{ 2, 8, GPUL_PTX_MOD_B64, OP_PACK_2X64, OP_UNPACK_2X64 },
 };
 
-/* mov.b64 d, {x, y} or mov.b64 {x, y}, d: whole is the scalar's type. */
+/* mov.b64 d, {x, y} (pack) or mov.b64 {x, y}, d (unpack). */
 static bool select_vector(const struct form *form, const gpul_ptx_operand *list, bool pack,
 			  struct selection *out)
 {
 	const unsigned bytes = gpul_ptx_type_bytes(form->type[0]);
-	for (unsigned k = 0; k < sizeof(vectors) / sizeof(vectors[0]); k++) {
-		if (vectors[k].parts != list->n_children ||
-		    vectors[k].parts * vectors[k].part_bytes != bytes)
+	for (unsigned k = 0; k < sizeof(vector_moves) / sizeof(vector_moves[0]); k++) {
+		if (vector_moves[k].parts != list->n_children ||
+		    vector_moves[k].parts * vector_moves[k].part_bytes != bytes)
 			continue;
-		out->op = pack ? vectors[k].pack : vectors[k].unpack;
-		out->d_type = pack ? form->type[0] : vectors[k].part_type;
-		out->source_type[0] = pack ? vectors[k].part_type : form->type[0];
+		out->op = pack ? vector_moves[k].pack : vector_moves[k].unpack;
+		out->d_type = pack ? form->type[0] : vector_moves[k].part_type;
+		out->source_type[0] = pack ? vector_moves[k].part_type : form->type[0];
 		out->n_sources = 1;
 		return true;
 	}
@@ -37,7 +37,7 @@ static bool select_vector(const struct form *form, const gpul_ptx_operand *list,
 bool gpul_select_mov(const struct form *form, struct selection *out)
 {
 	if (form->inst->n_operands != 2 || form->n_types != 1 || form->set)
-		return gpul_form_refuse(form, "mov takes one type and two operands");
+		return gpul_form_refuse(form, "mov needs one type and two operands");
 	if (form->operands[0].kind == GPUL_PTX_OP_VECTOR)
 		return select_vector(form, &form->operands[0], false, out);
 	if (form->operands[1].kind == GPUL_PTX_OP_VECTOR)
@@ -48,7 +48,7 @@ bool gpul_select_mov(const struct form *form, struct selection *out)
 	case 4: out->op = OP_MOV_32; break;
 	case 8: out->op = OP_MOV_64; break;
 	case 16: out->op = OP_MOV_128; break;
-	default: return gpul_form_refuse(form, "mov has no form for 8-bit types");
+	default: return gpul_form_refuse(form, "mov does not support 8-bit types");
 	}
 	out->d_type = out->source_type[0] = form->type[0];
 	out->n_sources = 1;
@@ -59,12 +59,12 @@ bool gpul_select_mov(const struct form *form, struct selection *out)
 
 struct comparable {
 	uint16_t type;
-	uint16_t plain;        /* SETP_EQ_ of the type; the other five follow in CMP order; 0: none */
-	uint16_t setp, set;    /* the handlers for any comparison */
+	uint16_t plain;        /* fast path SETP_EQ_ of the type; the other five follow in the order of CMP_; 0: none */
+	uint16_t setp, set;    /* general handlers */
 	uint8_t flags;
 };
 
-/* The rows' handlers rely on the order of OPS_BY_COMPARE. */
+/* gpul_select_compare() relies on the order of OPS_BY_COMPARE. */
 _Static_assert(OP_SETP_GE_U32 - OP_SETP_EQ_U32 == CMP_GE - CMP_EQ, "plain + compare");
 _Static_assert(OP_SETP_LT_F64 - OP_SETP_EQ_F64 == CMP_LT - CMP_EQ, "plain + compare");
 
@@ -94,7 +94,7 @@ static const struct comparable *find_comparable(unsigned type)
 	return NULL;
 }
 
-static uint8_t combination(const struct form *form)
+static uint8_t combining_flag(const struct form *form)
 {
 	return form->set & HAS(AND) ? COMBINE_AND : form->set & HAS(OR) ? COMBINE_OR :
 	       form->set & HAS(XOR) ? COMBINE_XOR : COMBINE_NONE;
@@ -121,7 +121,7 @@ static bool compare_operands(const struct form *form, const struct comparable *c
 	return gpul_form_operands(form, signature, out);
 }
 
-/* The destination of set: u32, s32, f32 of any type; for halves also their own and u16, s16. */
+/* The destination type of set: u32, s32 or f32; for comparisons of halves also the half type, u16 and s16. */
 static bool set_destination(const struct form *form, struct selection *out)
 {
 	const unsigned d = form->type[0];
@@ -139,7 +139,7 @@ static bool set_destination(const struct form *form, struct selection *out)
 		out->flags |= SET_FLOAT;
 		return true;
 	default:
-		return gpul_form_refuse(form, "set has no form with this destination type");
+		return gpul_form_refuse(form, "set does not support this destination type");
 	}
 }
 
@@ -153,10 +153,10 @@ bool gpul_select_compare(const struct form *form, struct selection *out)
 		      c->type == GPUL_PTX_MOD_U64);
 	const int cmp = gpul_form_compare(form, is_unsigned);
 	if (!c || cmp < 0)
-		return gpul_form_refuse(form, "no such comparison or type");
+		return gpul_form_refuse(form, "unsupported comparison or type");
 	if (!(c->flags & COMPARE_FLOAT) && cmp >= CMP_EQU)
 		return gpul_form_refuse(form, "unordered comparisons are for floating point");
-	const uint8_t combine = combination(form);
+	const uint8_t combine = combining_flag(form);
 	const bool ftz = form->set & HAS(FTZ);
 	out->flags = (uint8_t)(c->flags | combine | (ftz ? FLAG_FTZ : 0));
 	out->n = (uint8_t)cmp;

@@ -1,7 +1,7 @@
-/* select_rules.c — which operation runs which form: the roots whose forms are a list.
+/* select_rules.c — the rules that select the operation of an arithmetic instruction by its types and modifiers.
  *
- * Read a row as: operation, types, modifiers that must be there, modifiers that may be, operands.  The
- * first row that fits decides, so fast paths stand before the general ones. */
+ * Columns: operation, types, required modifiers, optional modifiers, operands, flags, n (struct rule).  The
+ * first row that matches is used, so fast paths come before general handlers. */
 #include "softcuda/exec/decode/form_internal.h"
 
 #define T(name) GPUL_PTX_MOD_##name
@@ -18,7 +18,7 @@
 	{ OP_##op##_F16, { T(F16) }, 0, may, sig_f16, 0, 0 }, { OP_##op##_F16X2, { T(F16X2) }, 0, may, sig_pair, 0, 0 }, \
 	{ OP_##op##_BF16, { T(BF16) }, 0, may_bf16, sig_bf16, 0, 0 }, \
 	{ OP_##op##_BF16X2, { T(BF16X2) }, 0, may_bf16, sig_pair, 0, 0 }
-/* Fast to nearest, fast with .ftz, and everything else. */
+/* A fast path for rounding to nearest, one with .ftz, and the handler for all other modifiers. */
 #define FLOATS(op, sig32, sig64, sig_pair) \
 	{ OP_##op##_F32, { T(F32) }, 0, HAS(RN), sig32, 0, 0 }, \
 	{ OP_##op##_F32_FTZ, { T(F32) }, HAS(FTZ), HAS(RN), sig32, 0, 0 }, \
@@ -170,7 +170,7 @@ static const struct rule neg_rules[] = {
 	HALVES(op, HAS(FTZ) | HAS(NAN) | HAS(XORSIGN) | HAS(ABS), HAS(NAN) | HAS(XORSIGN) | HAS(ABS), "x=xx", "y=yy", "w=ww")
 static const struct rule min_rules[] = { CHOICE(MIN) };
 static const struct rule max_rules[] = { CHOICE(MAX) };
-/* Three inputs: sm_100. */
+/* With three sources: PTX for sm_100 and later. */
 static const struct rule min3_rules[] = {
 	{ OP_MIN3_F32, { T(F32) }, 0, HAS(FTZ) | HAS(NAN) | HAS(ABS), "f=fff", 0, 0 },
 };

@@ -1,4 +1,4 @@
-/* select_video.c — vadd .. vset and their SIMD forms: selectors and secondary operations. */
+/* select_video.c — selects the operations of video instructions (vadd .. vset and their SIMD forms). */
 #include "softcuda/exec/decode/form_internal.h"
 
 static const struct { uint16_t opcode; uint8_t op, parts;
@@ -33,14 +33,14 @@ static uint8_t video_flags(const struct form *form, bool is_set)
 static bool check_types(const struct form *form, bool is_set)
 {
 	if (form->n_types != (is_set ? 2 : 3))
-		return gpul_form_refuse(form, "takes %d types", is_set ? 2 : 3);
+		return gpul_form_refuse(form, "%u types are given, %d are expected", form->n_types, is_set ? 2 : 3);
 	for (unsigned k = 0; k < form->n_types; k++)
 		if (form->type[k] != GPUL_PTX_MOD_U32 && form->type[k] != GPUL_PTX_MOD_S32)
 			return gpul_form_refuse(form, "video types are .u32 and .s32");
 	return true;
 }
 
-/* .add .min .max, or a selector of d: what happens with c. */
+/* The secondary operation, with c: .add .min .max, or a merge if d has a selector. */
 static uint8_t second_operation(const struct form *form)
 {
 	if (form->operands[0].selector != GPUL_PTX_SEL_NONE)
@@ -71,7 +71,7 @@ static bool select_scalar(const struct form *form, unsigned op, struct selection
 	const bool has_c = op == VIDEO_MAD || v.second != VIDEO_PLAIN;
 	for (unsigned k = 0; k < form->inst->n_operands; k++)
 		if (o[k].selector == GPUL_PTX_SEL_BYTES || o[k].selector == GPUL_PTX_SEL_HALVES)
-			return gpul_form_refuse(form, "operand %u takes one byte or half",
+			return gpul_form_refuse(form, "operand %u selects more than one byte or half",
 						k + 1);
 	if (!gpul_form_operands(form, has_c ? "w=www" : "w=ww", out))
 		return false;
@@ -89,7 +89,8 @@ static bool select_scalar(const struct form *form, unsigned op, struct selection
 	return true;
 }
 
-/* The digits of .b7654 or .h10, 4 bits each, the lowest for part 0; none: the operand's own parts in order. */
+/* The parts that .b7654 or .h10 selects, 3 bits each, the lowest for part 0; without a selector the operand's parts in
+ * order. */
 static uint32_t source_picks(const gpul_ptx_operand *o, unsigned parts, unsigned first)
 {
 	uint32_t picks = 0;
@@ -100,7 +101,7 @@ static uint32_t source_picks(const gpul_ptx_operand *o, unsigned parts, unsigned
 	return picks;
 }
 
-/* The parts of d that are written: .b3, .b310, .h1 ...; all of them by default. */
+/* The parts of d that are written: .b3, .b310, .h1 ...; without a selector all parts. */
 static uint8_t written_parts(const gpul_ptx_operand *d, unsigned parts)
 {
 	if (d->selector >= GPUL_PTX_SEL_B0 && d->selector <= GPUL_PTX_SEL_B3)
@@ -145,7 +146,7 @@ bool gpul_select_video(const struct form *form, struct selection *out)
 		if (!check_types(form, is_set))
 			return false;
 		if (is_set && gpul_form_compare(form, true) < 0)
-			return gpul_form_refuse(form, "needs a comparison");
+			return gpul_form_refuse(form, "the comparison is missing");
 		return videos[k].parts == 1
 			       ? select_scalar(form, videos[k].op, out)
 			       : select_simd(form, videos[k].op, videos[k].parts, out);

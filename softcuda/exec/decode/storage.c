@@ -29,8 +29,8 @@ no_memory:
 	return NULL;
 }
 
-/* Room for `bytes` more, aligned; UINT32_MAX: no memory. */
-static uint32_t reserve(struct const_pool *c, size_t bytes)
+/* The offset of `bytes` more bytes, aligned; UINT32_MAX: no memory. */
+static uint32_t reserve_consts(struct const_pool *c, size_t bytes)
 {
 	size_t at = (c->used + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);
 	size_t need = (at + bytes + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1),
@@ -56,19 +56,19 @@ static uint32_t reserve(struct const_pool *c, size_t bytes)
 	return (uint32_t)at;
 }
 
-static void spread(uint8_t *to, uint64_t bits, unsigned bytes)
+static void broadcast(uint8_t *to, uint64_t bits, unsigned bytes)
 {
 	for (unsigned l = 0; l < LANES; l++)
 		memcpy(to + l * bytes, &bits, bytes);
 }
 
-/* A table entry is the offset with the width's log2 in the low bits (offsets are multiples of 64), plus 1. */
-static size_t hash_of(uint64_t bits, unsigned bytes)
+/* A table entry is the offset (a multiple of 64) plus the width in bytes plus 1; 0: empty. */
+static size_t hash_const(uint64_t bits, unsigned bytes)
 {
 	return (size_t)((bits + bytes) * 0x9e3779b97f4a7c15u >> 17);
 }
 
-static uint64_t bits_at(const struct const_pool *c, uint32_t offset, unsigned bytes)
+static uint64_t const_bits(const struct const_pool *c, uint32_t offset, unsigned bytes)
 {
 	uint64_t bits = 0;
 
@@ -76,7 +76,7 @@ static uint64_t bits_at(const struct const_pool *c, uint32_t offset, unsigned by
 	return bits;
 }
 
-static bool rehash(struct const_pool *c)
+static bool grow_const_table(struct const_pool *c)
 {
 	size_t size = c->table_size ? 2 * c->table_size : 256;
 	uint32_t *table = calloc(size, sizeof *table);
@@ -91,7 +91,7 @@ static bool rehash(struct const_pool *c)
 		if (!entry)
 			continue;
 		bytes = (entry - 1) & 15;
-		at = hash_of(bits_at(c, (entry - 1) & ~15u, bytes), bytes);
+		at = hash_const(const_bits(c, (entry - 1) & ~15u, bytes), bytes);
 		while (table[at & (size - 1)])
 			at++;
 		table[at & (size - 1)] = entry;
@@ -102,7 +102,7 @@ static bool rehash(struct const_pool *c)
 	return true;
 }
 
-uint32_t gpul_consts_spread(struct const_pool *c, uint64_t bits, unsigned bytes)
+uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes)
 {
 	size_t at;
 	uint32_t offset;
@@ -111,19 +111,19 @@ uint32_t gpul_consts_spread(struct const_pool *c, uint64_t bits, unsigned bytes)
 		bits = bits ? ALL_LANES : 0;
 	else if (bytes < 8)
 		bits &= (1ull << (8 * bytes)) - 1;
-	if (2 * (c->n_entries + 1) > c->table_size && !rehash(c))
+	if (2 * (c->n_entries + 1) > c->table_size && !grow_const_table(c))
 		return UINT32_MAX;
-	for (at = hash_of(bits, bytes); c->table[at & (c->table_size - 1)]; at++) {
+	for (at = hash_const(bits, bytes); c->table[at & (c->table_size - 1)]; at++) {
 		uint32_t entry = c->table[at & (c->table_size - 1)] - 1;
 
-		if ((entry & 15) == bytes && bits_at(c, entry & ~15u, bytes) == bits)
+		if ((entry & 15) == bytes && const_bits(c, entry & ~15u, bytes) == bits)
 			return entry & ~15u;
 	}
-	offset = reserve(c, bytes ? (size_t)bytes * LANES : 4);
+	offset = reserve_consts(c, bytes ? (size_t)bytes * LANES : 4);
 	if (offset == UINT32_MAX)
 		return offset;
 	if (bytes)
-		spread(c->bytes + offset, bits, bytes);
+		broadcast(c->bytes + offset, bits, bytes);
 	else
 		memcpy(c->bytes + offset, &bits, 4);
 	c->table[at & (c->table_size - 1)] = (offset | bytes) + 1;
@@ -133,7 +133,7 @@ uint32_t gpul_consts_spread(struct const_pool *c, uint64_t bits, unsigned bytes)
 
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n)
 {
-	uint32_t at = reserve(c, n * sizeof *list);
+	uint32_t at = reserve_consts(c, n * sizeof *list);
 
 	if (at != UINT32_MAX)
 		memcpy(c->bytes + at, list, n * sizeof *list);

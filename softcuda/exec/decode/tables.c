@@ -1,4 +1,4 @@
-/* tables.c — which build of the handlers this CPU gets. */
+/* tables.c — selects the build of the handlers for this CPU's instruction set. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ enum { N_BUILDS = sizeof builds / sizeof builds[0] };
 static const struct build *chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool cpu_runs(const char *name)
+static bool cpu_supports(const char *name)
 {
 #if defined(__x86_64__)
 	__builtin_cpu_init();
@@ -35,21 +35,21 @@ static bool cpu_runs(const char *name)
 	return name[0] == 'b';
 }
 
-/* The best that the CPU runs; GPULOAD_SOFT_ISA=base|v3|v4 asks for another (one it runs). */
-static void choose(void)
+/* The best build that the CPU supports, or the one in GPULOAD_SOFT_ISA=base|v3|v4 if the CPU supports that one. */
+static void choose_build(void)
 {
 	const char *wish = getenv("GPULOAD_SOFT_ISA");
 
 	for (int k = N_BUILDS; k-- > 0;)
-		if (cpu_runs(builds[k].name))
+		if (cpu_supports(builds[k].name))
 			chosen = &builds[k];
 	for (int k = 0; wish && k < N_BUILDS; k++)
-		if (!strcmp(wish, builds[k].name) && cpu_runs(wish))
+		if (!strcmp(wish, builds[k].name) && cpu_supports(wish))
 			chosen = &builds[k];
 }
 
 op_fn *gpul_handler(enum op op)
 {
-	pthread_once(&once, choose);
+	pthread_once(&once, choose_build);
 	return op < OP_N_CORE ? chosen->core[op] : chosen->alu[op - OP_ALU_FIRST];
 }

@@ -1,10 +1,10 @@
-/* block.c — a block of threads: its warps' turns, and what it means that none of them can run. */
+/* block.c — runs the warps of a block in turns; reports a deadlock when none of them can run. */
 #include "softcuda/exec/warp/warp_internal.h"
 
-enum { TURNS = 256 };  /* a block that never waits for memory still lets others run now and then */
+enum { TURNS = 256 };  /* turns after which a block yields even if it does not poll */
 
-/* Nobody in the block can run: say what they wait for. */
-static void report_stuck(struct block *b)
+/* No warp of the block can run: report what the first one waits for. */
+static void report_deadlock(struct block *b)
 {
 	for (unsigned k = 0; k < b->n_warps; k++) {
 		struct warp_state *s = &b->warps[k];
@@ -17,21 +17,21 @@ static void report_stuck(struct block *b)
 		if (p->state == SPLIT_SYNC) {
 			gpul_fault_text(s, p->pc, GPUL_EXEC_TRAP, first_lane(p->mask),
 					"lanes 0x%08x wait for lanes 0x%08x of their warp, "
-					"which wait elsewhere",
+					"which wait at another instruction",
 					p->mask, p->need & ~p->mask);
 			return;
 		}
 		r = &b->barriers[p->barrier];
 		gpul_fault_text(s, p->pc - 1, GPUL_EXEC_TRAP, first_lane(p->mask),
-				"barrier %u waits for %u threads, %u arrived, and nobody is "
-				"left who could",
+				"barrier %u waits for %u threads, %u arrived, and no other "
+				"thread can arrive",
 				p->barrier, r->expected ? r->expected : b->n_live,
 				r->expected ? r->arrived : r->arrived_live);
 		return;
 	}
 }
 
-static bool can_run(const struct warp_state *s)
+static bool warp_can_run(const struct warp_state *s)
 {
 	for (unsigned k = 0; k < s->n_splits; k++)
 		if (s->splits[k].state == SPLIT_READY)
@@ -49,7 +49,7 @@ enum block_result gpul_block_run(struct block *b)
 			struct warp_state *s = &b->warps[k];
 			enum warp_result r;
 
-			if (s->done || !can_run(s))
+			if (s->done || !warp_can_run(s))
 				continue;
 			ran = true;
 			r = gpul_warp_run(s);
@@ -63,7 +63,7 @@ enum block_result gpul_block_run(struct block *b)
 		if (b->n_done == b->n_warps)
 			return BLOCK_DONE;
 		if (!ran) {
-			report_stuck(b);
+			report_deadlock(b);
 			return BLOCK_FAULT;
 		}
 		if (yielded)

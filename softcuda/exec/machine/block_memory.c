@@ -1,22 +1,23 @@
-/* block_memory.c — what a block's threads have: warps, special registers, local and shared memory.
+/* block_memory.c — creates a block's state: warps, special registers, local and shared memory.
  *
- * A worker keeps the memory of ended blocks.  The next block of the same kernel and shape finds it laid
- * out, and only what differs between blocks (%ctaid ...) is written again. */
+ * A worker keeps the memory of ended blocks.  The next block of the same kernel and shape reuses the layout,
+ * and only special registers that differ between blocks (%ctaid ...) are written again. */
 #include <stdlib.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum { ALIGN = 64, MAX_KEPT = 64 };
 
-static size_t rounded(size_t bytes)
+static size_t align_up(size_t bytes)
 {
 	return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* A lane's local memory and some more: lanes whose distance is a power of two would share cache sets. */
+/* Distance between the local memories of two lanes: an odd number of cache lines, so that lanes do not share cache
+ * sets. */
 static size_t local_stride(const gpul_exec_kernel *k)
 {
-	size_t bytes = rounded(k->stack_bytes);
+	size_t bytes = align_up(k->stack_bytes);
 
 	return !bytes ? 0 : bytes / ALIGN % 2 ? bytes : bytes + ALIGN;
 }
@@ -40,8 +41,8 @@ static bool same_shape(const struct block_shape *a, const struct block_shape *b)
 
 /* ---- special registers: PTX ISA 9.0, chapter 10 --------------------------------------------------- */
 
-/* Those that are the same for all blocks of one shape. */
-static bool is_fixed(unsigned special)
+/* True: the register has the same values in all blocks of one shape. */
+static bool is_fixed_by_shape(unsigned special)
 {
 	switch (special) {
 	case GPUL_PTX_SREG_TID_X: case GPUL_PTX_SREG_TID_Y: case GPUL_PTX_SREG_TID_Z:
@@ -87,7 +88,7 @@ static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsi
 	}
 }
 
-/* The same for all lanes of a block.  Clusters are of one block each. */
+/* Registers with one value for all lanes of a block.  A cluster is one block. */
 static uint64_t block_special(const struct block *b, unsigned special)
 {
 	const struct gpul_exec_launch *l = b->launch;
@@ -118,14 +119,14 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	}
 }
 
-/* Of a block's warps that begin: what the shape fixed is there already, unless the memory is fresh. */
+/* Write the special registers of all warps; those fixed by the shape only if the memory is fresh. */
 static void write_specials(struct block *b, bool fresh)
 {
 	const struct gpul_exec_program *p = b->launch->kernel->code->program;
 
 	for (uint32_t k = 0; k < p->n_specials; k++) {
 		const struct special_slot *r = &p->specials[k];
-		bool fixed = is_fixed(r->special);
+		bool fixed = is_fixed_by_shape(r->special);
 		uint64_t value = fixed ? 0 : block_special(b, r->special);
 
 		for (unsigned n = 0; n < b->n_warps && (fresh || !fixed); n++) {
@@ -149,19 +150,19 @@ static void write_specials(struct block *b, bool fresh)
 /* ---- layout ---------------------------------------------------------------------------------------- */
 
 /* warps │ special registers of each │ shared memory │ local memory of each warp's lanes */
-static void lay_out(struct block *b, const struct gpul_exec_launch *l, uint8_t *scratch)
+static void lay_out_block(struct block *b, const struct gpul_exec_launch *l, uint8_t *scratch)
 {
 	const struct gpul_exec_program *p = l->kernel->code->program;
-	size_t stride = local_stride(l->kernel), specials = rounded(p->specials_bytes);
+	size_t stride = local_stride(l->kernel), specials = align_up(p->specials_bytes);
 	uint8_t *at = b->memory;
 
 	b->warps = (struct warp_state *)(void *)at;
-	at += rounded(b->n_warps * sizeof *b->warps);
+	at += align_up(b->n_warps * sizeof *b->warps);
 	memset(b->warps, 0, b->n_warps * sizeof *b->warps);
 	for (unsigned k = 0; k < b->n_warps; k++, at += specials)
 		b->warps[k].w.bank[BANK_SPECIALS] = at;
 	b->shared = at;
-	at += rounded(l->shared_bytes);
+	at += align_up(l->shared_bytes);
 	for (unsigned k = 0; k < b->n_warps; k++, at += LANES * stride) {
 		struct warp_state *s = &b->warps[k];
 
@@ -179,11 +180,11 @@ static void lay_out(struct block *b, const struct gpul_exec_launch *l, uint8_t *
 
 static size_t memory_needed(const struct gpul_exec_launch *l, unsigned n_warps)
 {
-	size_t each = rounded(l->kernel->code->program->specials_bytes) +
+	size_t each = align_up(l->kernel->code->program->specials_bytes) +
 		      LANES * local_stride(l->kernel);
 
-	return rounded(n_warps * sizeof(struct warp_state)) + n_warps * each +
-	       rounded(l->shared_bytes) + ALIGN;
+	return align_up(n_warps * sizeof(struct warp_state)) + n_warps * each +
+	       align_up(l->shared_bytes) + ALIGN;
 }
 
 static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
@@ -207,7 +208,7 @@ static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
 	return true;
 }
 
-/* A kept block of this shape, else any, else a new one. */
+/* A free block of this shape, else any free block, else a new one; NULL: no memory. */
 static struct block *take_block(struct worker *k, const struct block_shape *shape)
 {
 	struct block **at, *b;
@@ -255,7 +256,7 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 	if (need > b->memory_bytes) {
 		free(b->memory);
 		b->memory_bytes = 0;
-		b->memory = aligned_alloc(ALIGN, rounded(need));
+		b->memory = aligned_alloc(ALIGN, align_up(need));
 		if (!b->memory) {
 			free(b);
 			return NULL;
@@ -264,7 +265,7 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 		fresh = true;
 	}
 	if (fresh)
-		lay_out(b, l, k->scratch);
+		lay_out_block(b, l, k->scratch);
 	b->shape = shape;
 	write_specials(b, fresh);
 	for (unsigned n = 0; n < b->n_warps; n++) {

@@ -1,4 +1,4 @@
-/* launch.c — a launch as an object: its state, its end, who waits for it. */
+/* launch.c — a launch: its creation, end, reference count, and waiting for its end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,8 +17,8 @@ void gpul_launch_destroy(gpul_exec_launch *l)
 	free(l);
 }
 
-/* A GPU keeps 1 KiB of shared memory for the system, where cooperative groups have their barriers.  Here it
- * lies behind the kernel's own, for programs that ask where it is. */
+/* A GPU reserves 1 KiB of shared memory for the system; cooperative groups store their barriers there.  Here it
+ * follows the kernel's shared memory, if the program reads %reserved_smem_offset_*. */
 static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *p)
 {
 	for (uint32_t k = 0; k < p->n_specials; k++) {
@@ -65,7 +65,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->n_blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
 	l->done = c->done;
 	l->done_user = c->done_user;
-	atomic_init(&l->refs, 2);  /* the caller's, and the machine's until it ended */
+	atomic_init(&l->refs, 2);  /* the caller's, and the machine's until the launch has ended */
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -92,7 +92,7 @@ static void end_launch(gpul_exec_launch *l)
 
 void gpul_launch_blocks_ended(gpul_exec_launch *l, uint64_t n)
 {
-	uint64_t n_blocks = l->n_blocks;  /* read first: once counted, another's last block may free the launch */
+	uint64_t n_blocks = l->n_blocks;  /* read first: after the addition another worker may free the launch */
 
 	if (atomic_fetch_add(&l->n_ended, n) + n == n_blocks)
 		end_launch(l);

@@ -1,11 +1,11 @@
-/* launch_start.c — a launch is checked and given to the machine; and the request to abort it. */
+/* launch_start.c — checks a launch's configuration and starts it; aborts a launch. */
 #include <stdlib.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum { MAX_THREADS = 1024, MAX_SHARED = 227 * 1024, WORKSPACE_BYTES = 64 };
 
-static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c,
+static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c,
 			       gpul_error *err)
 {
 	const gpul_exec_kernel_info *info = &c->kernel->info;
@@ -22,7 +22,7 @@ static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launc
 	    threads > info->max_threads)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "launch of %s: a block of %ux%ux%u = %llu threads; at most %u "
-				 "(and 64 in z)",
+				 "(and 64 in z) are possible",
 				 info->name, c->block[0], c->block[1], c->block[2],
 				 (unsigned long long)threads, info->max_threads);
 	for (int d = 0; d < 3; d++)
@@ -30,19 +30,19 @@ static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launc
 		    c->block[d] != (info->reqntid[d] ? info->reqntid[d] : 1))
 			return gpul_fail(
 				err, GPUL_EINVAL, 0,
-				"launch of %s: block %u,%u,%u, but .reqntid asks for %u,%u,%u",
+				"launch of %s: block %u,%u,%u, but .reqntid requires %u,%u,%u",
 				info->name, c->block[0], c->block[1], c->block[2],
 				info->reqntid[0], info->reqntid[1], info->reqntid[2]);
 	if (c->grid[0] > INT32_MAX || c->grid[1] > 65535 || c->grid[2] > 65535)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "launch of %s: a grid of %ux%ux%u blocks; at most "
-				 "2147483647x65535x65535",
+				 "2147483647x65535x65535 are possible",
 				 info->name, c->grid[0], c->grid[1], c->grid[2]);
 	shared = (uint64_t)info->shared_bytes + c->dynamic_shared_bytes;
 	if (shared > MAX_SHARED)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "launch of %s: %u static and %u dynamic bytes of shared "
-				 "memory; at most %u",
+				 "memory; at most %u are possible",
 				 info->name, info->shared_bytes, c->dynamic_shared_bytes,
 				 MAX_SHARED);
 	blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
@@ -55,9 +55,9 @@ static gpul_status check_shape(const gpul_exec_machine *m, const gpul_exec_launc
 	return GPUL_OK;
 }
 
-/* Cooperative groups find their barrier words through %envreg1, the upper half of an address, and
- * %envreg2, the lower: seen in what nvcc makes of grid.sync(). */
-static gpul_status make_workspace(gpul_exec_launch *l, gpul_error *err)
+/* The memory of grid.sync()'s barrier.  %envreg1 is the upper half of its address, %envreg2 the lower, as observed in the
+ * code that nvcc generates for grid.sync(). */
+static gpul_status create_workspace(gpul_exec_launch *l, gpul_error *err)
 {
 	gpul_exec_range range = { .bytes = WORKSPACE_BYTES, .label = "grid workspace" };
 
@@ -72,7 +72,7 @@ static gpul_status make_workspace(gpul_exec_launch *l, gpul_error *err)
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
 				   gpul_exec_launch **out, gpul_error *err)
 {
-	gpul_status st = check_shape(m, config, err);
+	gpul_status st = check_launch_shape(m, config, err);
 	gpul_exec_launch *l;
 
 	if (st)
@@ -82,7 +82,7 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s",
 				 config->kernel->info.name);
 	if (config->cooperative)
-		st = make_workspace(l, err);
+		st = create_workspace(l, err);
 	if (!st)
 		st = gpul_machine_list(m, l, err);
 	if (st) {

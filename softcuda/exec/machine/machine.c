@@ -1,4 +1,4 @@
-/* machine.c — the workers and the list of launches that have blocks to start. */
+/* machine.c — creates and stops the workers; the list of launches that have blocks to start. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
 	return GPUL_OK;
 }
 
-/* With the lock held.  Fewer workers than wanted are enough; none is a failure. */
+/* The caller holds the lock.  Fewer workers than requested are accepted, zero is an error. */
 static gpul_status start_workers(gpul_exec_machine *m, gpul_error *err)
 {
 	unsigned n = 0;
@@ -68,7 +68,7 @@ static gpul_status start_workers(gpul_exec_machine *m, gpul_error *err)
 	if (!n) {
 		free(m->workers);
 		m->workers = NULL;
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no worker thread could be started");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "could not start a worker thread");
 	}
 	m->n_workers = n;
 	m->started = true;
@@ -106,11 +106,10 @@ void gpul_machine_stop(gpul_exec_machine *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* A worker counts up when it enters and when it leaves its blocks' instructions: the count is odd
- * while it is among them.  Entering, it counts and then reads the table's generation; here the
- * generation has moved, and then the count is read.  All four are sequentially consistent: if the
- * count is even here, the worker finds the new generation there, and what it remembered of the table
- * is gone. */
+/* A worker increments its counter when it begins and when it ends a turn, so the counter is odd while it executes
+ * instructions.  At the beginning it increments the counter, then reads the table's generation; here the
+ * generation was incremented before, and now the counter is read.  All four accesses are sequentially consistent: if
+ * the counter is even here, the worker's next turn reads the new generation and discards its cached ranges. */
 void gpul_exec_machine_settle(gpul_exec_machine *m)
 {
 	unsigned n_workers;

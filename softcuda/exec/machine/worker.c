@@ -1,21 +1,22 @@
-/* worker.c — a thread that runs blocks.
+/* worker.c — a thread that executes blocks.
  *
- * It holds some resident blocks and gives each its turn.  It takes another block when it has none, and
- * when those it has only wait for something: what they wait for may be a block that has not started.
- * When all of them have only waited for long it lets other threads of its CPU run, which may be what
- * they wait for. */
+ * A worker has some resident blocks and runs them in turns.  It starts another block when it has none, and
+ * when its blocks only poll: they may wait for a block that has not started.
+ * When all its blocks have polled without progress for several rounds, it yields the CPU, because they may wait for
+ * another thread on the same CPU. */
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* Rounds without news before others get the CPU: measured from 64 to 4, a push and its acknowledgement on one core
- * took 7.5 to 2.5 us with one block, 4.7 to 1.0 us with 16, and no longer on two. */
+/* IDLE_ROUNDS: rounds without progress before sched_yield().  Measured with 64 and with 4 on one core: a FIFO push and
+ * its acknowledgement took 7.5 and 2.5 us with one block, 4.7 and 1.0 us with 16 blocks; on two cores no difference.
+ * PATIENCE: rounds without progress before another block is started. */
 enum { IDLE_ROUNDS = 4, PATIENCE = 256 };
 
-/* With the lock held. */
-static void unlist(gpul_exec_machine *m, gpul_exec_launch *l)
+/* Remove a launch from the list; the caller holds the lock. */
+static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 {
 	gpul_exec_launch *before = NULL;
 
@@ -33,20 +34,20 @@ static void unlist(gpul_exec_machine *m, gpul_exec_launch *l)
 	l->listed = false;
 }
 
-static void drop_current(struct worker *k)
+static void drop_current_launch(struct worker *k)
 {
 	gpul_exec_machine *m = k->machine;
 	gpul_exec_launch *l = k->current;
 
 	pthread_mutex_lock(&m->lock);
-	unlist(m, l);
+	unlist_launch(m, l);
 	pthread_mutex_unlock(&m->lock);
 	k->current = NULL;
 	gpul_launch_unref(l);
 }
 
-/* Launches that were stopped before all their blocks began are ended here. */
-static void end_stopped(gpul_exec_machine *m)
+/* End launches that were stopped before all their blocks had started. */
+static void end_stopped_launches(gpul_exec_machine *m)
 {
 	gpul_exec_launch *l;
 	bool all = atomic_load(&m->quits);
@@ -58,21 +59,21 @@ static void end_stopped(gpul_exec_machine *m)
 			;
 		if (l) {
 			atomic_fetch_add(&l->refs, 1);
-			unlist(m, l);
+			unlist_launch(m, l);
 		}
 		pthread_mutex_unlock(&m->lock);
 		if (l) {
 			gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED,
 						  .text = "the machine was destroyed" };
 
-			gpul_launch_fault(l, &fault);  /* keeps the reason that is there */
+			gpul_launch_fault(l, &fault);  /* an earlier fault is kept */
 			gpul_launch_skip_rest(l);
 			gpul_launch_unref(l);
 		}
 	} while (l);
 }
 
-/* The next block to start, of any launch; false: there is none. */
+/* The index of the next block to start, of k->current or the next launch; false: no launch has blocks to start. */
 static bool next_block(struct worker *k, uint64_t *index)
 {
 	gpul_exec_machine *m = k->machine;
@@ -92,7 +93,7 @@ static bool next_block(struct worker *k, uint64_t *index)
 		*index = atomic_fetch_add(&k->current->next_block, 1);
 		if (*index < k->current->n_blocks)
 			return true;
-		drop_current(k);
+		drop_current_launch(k);
 	}
 }
 
@@ -147,14 +148,14 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	gpul_launch_blocks_ended(l, 1);
 }
 
-/* What a round of turns showed. */
+/* The result of one turn of every resident block. */
 struct round { bool progressed, polls; };
 
 static enum block_result run_turn(struct worker *k, struct block *b)
 {
 	enum block_result r;
 
-	/* In this order: see gpul_exec_machine_settle. */
+	/* gpul_exec_machine_settle() relies on this order. */
 	atomic_fetch_add(&k->turns, 1);
 	while (atomic_load(&k->machine->paused)) {
 		atomic_fetch_add(&k->turns, 1);
@@ -197,7 +198,7 @@ static void stop_residents(struct worker *k)
 		gpul_launch_fault(k->resident[n]->launch, &fault);
 }
 
-/* Nothing to run: sleep.  False: the machine ends. */
+/* Sleep until there is a launch to run or to end.  False: the machine is being destroyed. */
 static bool wait_for_work(struct worker *k)
 {
 	gpul_exec_machine *m = k->machine;
@@ -224,7 +225,7 @@ void *gpul_worker_main(void *worker)
 		struct round round;
 
 		if (atomic_load(&m->stops) || atomic_load(&m->quits)) {
-			end_stopped(m);
+			end_stopped_launches(m);
 			if (atomic_load(&m->quits))
 				stop_residents(k);
 		}
@@ -246,6 +247,6 @@ void *gpul_worker_main(void *worker)
 		}
 	}
 	if (k->current)
-		drop_current(k);
+		drop_current_launch(k);
 	return NULL;
 }

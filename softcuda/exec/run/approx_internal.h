@@ -1,6 +1,6 @@
-/* approx_internal.h — sin, cos, lg2, ex2 and tanh of a float, without branches, so that a loop over
- * lanes is vector code.  Polynomials in double: their own error is below 2^-33 relative, what is
- * left is the rounding to float.  The coefficients are the Taylor series'. */
+/* approx_internal.h — sin, cos, lg2, ex2 and tanh of a float, without branches, so that loops over
+ * lanes vectorise.  Taylor polynomials in double: their relative error is below 2^-33, so that almost all of the
+ * error comes from the final rounding to float. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_APPROX_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_APPROX_INTERNAL_H
 
@@ -29,12 +29,12 @@ static inline double exp2_double(double x)
 
 static inline float approx_ex2(float x)
 {
-	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x;  /* +inf and 0 from there on */
+	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x;  /* beyond: +inf and 0 */
 	const float r = (float)exp2_double((double)limited);
 	return x == x ? r : x;
 }
 
-/* tanh x = (e - 1) / (e + 1) with e = 2^(2x log2(e)); near 0, where that cancels, x - x^3/3. */
+/* tanh x = (e - 1) / (e + 1) with e = 2^(2x log2(e)); near 0, where that loses precision, x - x^3/3. */
 static inline float approx_tanh(float x)
 {
 	const float limited = x > 20.0f ? 20.0f : x < -20.0f ? -20.0f : x;
@@ -45,8 +45,8 @@ static inline float approx_tanh(float x)
 }
 
 /* sin((q + f) pi/2) for |f| <= 1/2: sin or cos of f pi/2 with a sign, by the low bits of q.  The
- * argument's product with 2/pi carries 53 bits: a float beyond 2^29 has no right bit left, one
- * beyond 2^50 is taken as 0 (PTX promises nothing past 2 pi). */
+ * argument times 2/pi has 53 bits: for floats beyond 2^29 no bit of the result is right, and floats
+ * beyond 2^50 are replaced by 0 (PTX gives no error bound beyond 2 pi). */
 static inline float sine_of(float x, unsigned quarter)
 {
 	const double turns = fabsf(x) < 0x1p50f ? (double)x * 0x1.45f306dc9c883p-1 : 0.0;
@@ -98,7 +98,7 @@ static inline float approx_lg2(float x)
 	p = p * s2 + 1.0 / 3;
 	p = p * s2 + 1.0;
 	const float r = (float)(e + s * p * 0x1.71547652b82fep1);
-	const float special = x == 0 ? -INFINITY : x > 0 ? x : NAN;  /* +inf is its own logarithm */
+	const float special = x == 0 ? -INFINITY : x > 0 ? x : NAN;  /* lg2(+inf) is +inf */
 	return x > 0 && x < INFINITY ? r : special;
 }
 

@@ -1,9 +1,8 @@
-/* float_internal.h — what GPU floating point does that the CPU's does not: flush, saturate, one NaN,
- * directed rounding, and the small formats.
+/* float_internal.h — floating-point semantics of GPUs that CPUs do not have: flush to zero, saturation, one NaN
+ * pattern, directed rounding per instruction.
  *
- * NaN: a single-precision (and half) result that is NaN is 0x7fffffff (0x7fff); PTX ISA 9.7.3 leaves
- * the pattern open and promises a payload for f64 only, GPUs give this one.  For doubles see
- * with_payload(). */
+ * NaN: a single-precision (half-precision) result that is NaN is 0x7fffffff (0x7fff), as on GPUs; PTX ISA 9.7.3 leaves
+ * the pattern open and specifies payloads for f64 only: see with_payload(). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_FLOAT_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_FLOAT_INTERNAL_H
 
@@ -45,17 +44,17 @@ static inline double double_of(uint64_t u)
 	return x;
 }
 
-/* .ftz of an operand: a subnormal becomes a zero of its sign. */
+/* .ftz of an operand: a subnormal becomes zero with the same sign. */
 static inline float flush(float x)
 {
 	const uint32_t u = bits_of(x);
 	return float_of((u & 0x7f800000) ? u : u & 0x80000000);
 }
 
-/* .ftz of a result.  Seen on sm_90: what counts is the result rounded to 24 bits whatever its exponent.
- * 0x3f7fffff * 0x00800000 is (1 - 2^-24) * 2^-126: a subnormal would have to round it up to the least
- * normal, but it has 24 bits as it is, so it is tiny and becomes zero.  `scaled` is the same operation with
- * a result SCALE times as large, which is rounded that way (large operands may make it anything). */
+/* .ftz of a result.  Observed on sm_90: a result is tiny if it is subnormal after rounding to 24 bits with an unlimited
+ * exponent.  0x3f7fffff * 0x00800000 is (1 - 2^-24) * 2^-126: as a subnormal it would round up to the least
+ * normal number, but it fits in 24 bits, so it is tiny and becomes zero.  `scaled` is the result of the same operation
+ * times SCALE, which is rounded to 24 bits (its value does not matter for large operands). */
 #define SCALE 0x1p24f
 static inline float flush_result(float r, float scaled)
 {
@@ -73,10 +72,10 @@ static inline double quiet(double x)
 	return x == x ? x : double_of(bits_of64(x) | 0x0008000000000000);
 }
 
-/* A double result r: a NaN is the first of a, b and c that is one, made quiet, or what the CPUs make of 0 / 0.
- * PTX says that payloads live on, not whose; CPUs and compilers choose by operand order, which would differ
- * between builds.  Seen on sm_90: the second operand comes first, then the third, then the first; division is
- * a subroutine that takes its operands as they stand.  Callers give them in that order. */
+/* The double result r; if it is NaN: the first NaN among a, b and c, made quiet, or the CPU's NaN for 0 / 0.
+ * PTX specifies that a payload is kept, but not of which operand; CPUs and compilers choose by operand order, which would
+ * differ between builds.  Observed on sm_90: the second operand has priority, then the third, then the first; in a
+ * division the first operand has priority.  Callers pass the operands in order of priority. */
 static inline double with_payload(double r, double a, double b, double c)
 {
 	const uint64_t quiet = 0x0008000000000000;
@@ -95,7 +94,7 @@ static inline double saturate64(double x)
 	return x > 0.0 ? (x < 1.0 ? x : 1.0) : 0.0;
 }
 
-/* The number, if one is; -0 below +0; both NaN: NaN. */
+/* If one operand is NaN the result is the other one; -0 is less than +0; both NaN: NaN. */
 static inline float min_f32(float x, float y)
 {
 	const float m = x < y ? x : y < x ? y : float_of(bits_of(x) | bits_of(y));  /* equal: same, or +-0 */
@@ -108,7 +107,7 @@ static inline float max_f32(float x, float y)
 	return x != x ? canonical(y) : y != y ? x : m;
 }
 
-/* min or max by flags.  .xorsign.abs: the magnitude of min(|x|, |y|) with the sign x xor y. */
+/* min or max with modifiers.  .xorsign.abs: min(|x|, |y|) with the sign of x xor the sign of y. */
 INLINE float choose_f32(float x, float y, unsigned flags, bool want_max)
 {
 	if ((flags & FLAG_NAN) && (x != x || y != y))
@@ -120,7 +119,7 @@ INLINE float choose_f32(float x, float y, unsigned flags, bool want_max)
 	return xorsign && m == m ? float_of(bits_of(m) | sign) : m;
 }
 
-/* As for floats; of two NaN the second, made quiet: seen on sm_90. */
+/* As min_f32; if both operands are NaN the result is the second, made quiet: observed on sm_90. */
 static inline double min_f64(double x, double y)
 {
 	const double m = x < y ? x : y < x ? y : double_of(bits_of64(x) | bits_of64(y));
@@ -133,15 +132,15 @@ static inline double max_f64(double x, double y)
 	return x != x ? quiet(y) : y != y ? x : m;
 }
 
-/* x as a float, but inexact results have their last bit set ("round to odd"): what is then rounded
- * to fewer bits, by two or more, is rounded right.  Boldo, Melquiond: Emulation of FMA and correctly
+/* x as a float, rounded to odd: inexact results have their last bit set.  Rounding the result again, to at least two
+ * bits fewer, is then correct.  Source: Boldo, Melquiond, Emulation of FMA and correctly
  * rounded sums, 2008. */
 static inline float odd_float(double x)
 {
 	const float f = (float)x;
 	const double back = (double)f;
 	uint32_t u = bits_of(f);
-	const bool up = (back < x) == !(u >> 31);  /* the truth is further from zero than f */
+	const bool up = (back < x) == !(u >> 31);  /* the exact value is further from zero than f */
 	if (back != x && back == back && !(u & 1))
 		u = up ? u | 1 : u - 1;
 	return float_of(u);
@@ -152,13 +151,13 @@ static inline double odd_sum(double p, double c)
 {
 	const double s = p + c, t = s - p, error = (p - (s - t)) + (c - t);
 	uint64_t u = bits_of64(s);
-	const bool up = (error > 0) == !(u >> 63);  /* the truth is further from zero than s */
+	const bool up = (error > 0) == !(u >> 63);  /* the exact value is further from zero than s */
 	if (error != 0 && error == error && !(u & 1))
 		u = up ? u | 1 : u - 1;
 	return double_of(u);
 }
 
-/* a * b + c, rounded once.  Without FMA hardware: the product is exact in double. */
+/* a * b + c, rounded once.  Without FMA instructions: the product is exact in double. */
 static inline float fma_f32(float a, float b, float c)
 {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -170,8 +169,8 @@ static inline float fma_f32(float a, float b, float c)
 
 /* ---- directed rounding --------------------------------------------------------------------------- */
 
-/* Only the ANY handlers change the rounding mode, around operations on volatile variables: the
- * compiler may move an operation on them neither before the first call nor behind the second. */
+/* Only the ANY handlers change the rounding mode.  Their operands are volatile variables, so that the
+ * compiler moves no operation before round_by() or after round_nearest_again(). */
 static inline void round_by(unsigned round)
 {
 	static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };

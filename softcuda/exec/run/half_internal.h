@@ -1,8 +1,8 @@
 /* half_internal.h — floating-point formats of 16 bits and fewer, and tf32: to float or double, and back.
  *
- * Rows of f16 and bf16 are vector code: n is a multiple of 8; narrowing rounds to nearest even; every NaN
- * becomes 0x7fff.  For conversions that are not hot one routine rounds to all formats in all roundings: on
- * the bits of a double, by integer arithmetic. */
+ * Conversions of arrays of f16 and bf16 are vector code: n is a multiple of 8; narrowing rounds to nearest even; every
+ * NaN becomes 0x7fff.  For less frequent conversions one function supports all formats and roundings, by integer
+ * arithmetic on the bits of a double. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_HALF_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_HALF_INTERNAL_H
 
@@ -12,8 +12,8 @@
 #include <immintrin.h>
 #endif
 
-/* One f16 by integer operations: a normal moves its exponent; a subnormal is scaled by float
- * multiplication, which is exact; infinity and NaN get the exponent 255. */
+/* One f16 by integer operations: shift the fraction, and scale by an exact float multiplication, which also
+ * normalises subnormals; infinity and NaN get the exponent 255. */
 static inline float f16_to_float(uint16_t h)
 {
 	const uint32_t magnitude = h & 0x7fffu, sign = (uint32_t)(h & 0x8000u) << 16;
@@ -22,7 +22,7 @@ static inline float f16_to_float(uint16_t h)
 	return float_of(sign | (magnitude >= 0x7c00 ? special : bits_of(scaled)));
 }
 
-/* To nearest even.  A result that is subnormal: adding 0.5 puts its last bit at the float's last bit. */
+/* Rounds to nearest even.  For a subnormal result, adding 0.5 moves its last bit to the last bit of the float. */
 static inline uint16_t f16_from_float(float x)
 {
 	const uint32_t u = bits_of(x), magnitude = u & 0x7fffffff, sign = u >> 16 & 0x8000;
@@ -83,7 +83,7 @@ static inline void narrow_bf16(uint16_t *h, const float *x, unsigned n)
 		h[k] = bf16_from_float(x[k]);
 }
 
-/* The format is known at compile time wherever these are called. */
+/* bf16 is a constant at every call, so that the compiler removes one branch. */
 static inline void widen_half(float *x, const uint16_t *h, unsigned n, bool bf16)
 {
 	if (bf16)
@@ -104,7 +104,7 @@ static inline void narrow_half(uint16_t *h, const float *x, unsigned n, bool bf1
 
 struct small_format {
 	uint8_t fraction_bits, exponent_bits, pad_bits;  /* pad_bits: zeros below the fraction (tf32) */
-	bool has_infinity;             /* e4m3: no; its one NaN is all ones, its greatest value 448 */
+	bool has_infinity;             /* false for e4m3: its only NaN is all ones, its greatest value 448 */
 	uint32_t nan;
 };
 
@@ -138,8 +138,8 @@ static inline uint32_t greatest(const struct small_format *f)
 	return f->has_infinity ? all - ((uint32_t)1 << f->fraction_bits) : all - 1;
 }
 
-/* x in format f, by round; a result too large becomes infinity (e4m3: NaN), or with satfinite or a
- * rounding towards zero the greatest value.  NaN is f->nan. */
+/* x in format f, rounded by `round`; a result that is too large becomes infinity (e4m3: NaN), or with satfinite or
+ * rounding towards zero the greatest finite value.  NaN becomes f->nan. */
 static inline uint32_t small_from_double(double x, const struct small_format *f, unsigned round, bool satfinite)
 {
 	const uint64_t u = bits_of64(x), magnitude = u & INT64_MAX;
@@ -149,7 +149,7 @@ static inline uint32_t small_from_double(double x, const struct small_format *f,
 	const int bias = (1 << (f->exponent_bits - 1)) - 1;
 	if (magnitude > 0x7ff0000000000000)
 		return f->nan;
-	/* Exponent and fraction as one integer; those below the format's least normal are shifted further. */
+	/* Numbers below the least normal number of the format become subnormal: more bits are dropped. */
 	const int exponent = (int)(magnitude >> 52) - 1023;
 	uint64_t significand = (magnitude & 0x000fffffffffffff) | (uint64_t)(magnitude >> 52 != 0) << 52;
 	int drop = 52 - f->fraction_bits, biased = exponent + bias;
@@ -162,7 +162,7 @@ static inline uint32_t small_from_double(double x, const struct small_format *f,
 		r = 0;
 	else if (magnitude == 0x7ff0000000000000 || biased > 2 * bias + 2)
 		r = UINT32_MAX;
-	else  /* a shift of 63 leaves only sticky bits, however far it should have gone */
+	else  /* a shift of more than 63 would give the same result as 63 */
 		r = ((uint64_t)(biased - 1) << f->fraction_bits) +
 		    round_shift(significand, drop > 63 ? 63 : (unsigned)drop, negative, round);
 	if (r > top) {
@@ -193,7 +193,7 @@ static inline double double_from_small(uint32_t bits, const struct small_format 
 	if (magnitude > greatest(f)) {
 		const uint64_t payload = (uint64_t)fraction << (52 - f->fraction_bits);
 		x = f->has_infinity && fraction == 0 ? INFINITY : quiet(double_of(0x7ff0000000000000 | payload));
-	} else {  /* an integer times a power of two: exact */
+	} else {  /* an integer times a power of two, which is exact */
 		const uint32_t integer = exponent ? fraction | (uint32_t)1 << f->fraction_bits : fraction;
 		const int scale = (exponent ? (int)exponent : 1) - bias - f->fraction_bits;
 		x = (double)integer * double_of((uint64_t)(scale + 1023) << 52);

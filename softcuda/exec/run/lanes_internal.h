@@ -1,11 +1,11 @@
-/* lanes_internal.h — how an arithmetic handler is written: one expression, 32 lanes.
+/* lanes_internal.h — macros for arithmetic handlers: one expression for 32 lanes.
  *
  *     BINARY(ADD_32, uint32_t, uint32_t, a[l] + b[l])
  *
- * is the whole handler of add.u32.  Each file of handlers is compiled once for each build (see
- * engine_internal.h).  A loop runs over all lanes and is vector code; when some lanes are off it
- * writes to a temporary, whose live lanes are then merged into the destination.  So an expression
- * is evaluated for lanes that are off, too: it must not trap (no x / 0). */
+ * is the complete handler of add.u32.  Each file of handlers is compiled once per instruction set (see
+ * engine_internal.h).  The loop runs over all lanes and is vectorised; if some lanes are inactive it
+ * writes to a temporary, whose active lanes are then merged into the destination.  So the expression
+ * is evaluated for inactive lanes, too: it must not trap (no x / 0). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 
@@ -24,7 +24,8 @@
 GPUL_ALU_OPS(X)
 #undef X
 
-/* "The destination may be a source, but then lane by lane": no overlap that a loop must fear. */
+/* Vectorise the next loop: a destination may alias a source only lane by lane, so there is no dependence between
+ * iterations. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"  /* some loops stay scalar in some builds: 64-bit division */
 #define VECTORISE _Pragma("clang loop vectorize(assume_safety)")
@@ -32,7 +33,7 @@ GPUL_ALU_OPS(X)
 #define VECTORISE _Pragma("GCC ivdep")
 #endif
 
-/* d[lane] = t[lane] for the lanes of mask; elements of 2, 4, 8 or 16 bytes; t is 64-byte-aligned. */
+/* d[lane] = t[lane] for the lanes of mask; elements of 2, 4 or 8 bytes; t is 64-byte aligned. */
 static inline void merge16(uint32_t mask, uint16_t *d, const uint16_t *t)
 {
 #if defined(__AVX512BW__)
@@ -89,7 +90,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 		merge64(mask, d, t);
 }
 
-/* d[l] = value for the warp's active lanes l; T is the type of an element. */
+/* d[l] = value for the active lanes l of w; T is the type of an element. */
 #define MERGE_LANES(T, d, value)                                              \
 	do {                                                                  \
 		T *const d_ = __builtin_assume_aligned(d, 64);                \
@@ -132,7 +133,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 		MERGE_LANES(T, opptr(w, i->d), value);                        \
 		return i + 1;                                                 \
 	}
-/* The second source is a .u32 whatever the first is: shifts. */
+/* Shifts: the second source is a .u32 whatever the type of the first. */
 #define SHIFT(name, T, value)                                                 \
 	OP(name)                                                              \
 	{                                                                     \
@@ -141,7 +142,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 		MERGE_LANES(T, opptr(w, i->d), value);                        \
 		return i + 1;                                                 \
 	}
-/* The third source is as wide as the destination: mad.wide. */
+/* mad.wide: the third source is as wide as the destination. */
 #define WIDE_MAD(name, T, S, value)                                           \
 	OP(name)                                                              \
 	{                                                                     \
@@ -154,7 +155,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 
 /* ---- predicates ------------------------------------------------------------------------------ */
 
-/* bits, combined with the predicate c: setp.lt.and p, a, b, c. */
+/* The comparison results in bits, combined with predicate c: setp.lt.and p, a, b, c. */
 static inline uint32_t combine(const struct warp *w, const struct insn *i, uint32_t bits)
 {
 	switch (i->flags & COMBINE_MASK) {
@@ -165,7 +166,7 @@ static inline uint32_t combine(const struct warp *w, const struct insn *i, uint3
 	}
 }
 
-/* Bit l is the sign of t[l]: 32 comparisons (0 or -1) become a predicate. */
+/* Bit l is the sign of t[l]: converts 32 comparison results (0 or -1) to a predicate. */
 static inline uint32_t signs16(const int16_t *t)
 {
 #if defined(__AVX512BW__)

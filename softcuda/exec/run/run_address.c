@@ -1,8 +1,8 @@
-/* run_address.c — copies between register widths, and addresses: their making and their spaces.
+/* run_address.c — handlers for copies between register widths and for addresses: cvta, isspacep, addresses of variables.
  *
- * A .shared address is an offset into the block's shared memory, a .local one an offset into the
- * lane's own local memory, a .param one an offset into the kernel's parameters.  A generic address is
- * a host address: the same for .global and .const, window base + offset for the others. */
+ * A .shared address is an offset in the block's shared memory, a .local address an offset in the
+ * lane's local memory, a .param address an offset in the kernel's parameters.  A generic address is
+ * a host address: equal to the address in .global and .const, base of the window + offset in the other spaces. */
 #include "softcuda/exec/run/run_internal.h"
 
 #define COPY(name, to, to_type, from)                                                   \
@@ -50,8 +50,8 @@ HANDLER(LOCAL_ADDR_64)
 	return i + 1;
 }
 
-/* Host address of lane 0's window, and how far the next lane's is. */
-static uint64_t window(const struct warp_state *s, unsigned flags, uint64_t *stride)
+/* Host address of lane 0's window of an address space, and the distance to the next lane's. */
+static uint64_t window_base(const struct warp_state *s, unsigned flags, uint64_t *stride)
 {
 	*stride = 0;
 	switch (flags & SPACE_MASK) {
@@ -69,7 +69,7 @@ static uint64_t window(const struct warp_state *s, unsigned flags, uint64_t *str
 
 HANDLER(TO_GENERIC)
 {
-	uint64_t stride, base = window(state_of(w), i->flags, &stride);
+	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);
 
 	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] + base + l * stride);
 	return i + 1;
@@ -77,7 +77,7 @@ HANDLER(TO_GENERIC)
 
 HANDLER(FROM_GENERIC)
 {
-	uint64_t stride, base = window(state_of(w), i->flags, &stride);
+	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);
 
 	SET_LANES(w, U64(w, i->d), U64(w, i->a)[l] - base - l * stride);
 	return i + 1;

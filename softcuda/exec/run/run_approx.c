@@ -1,7 +1,7 @@
-/* run_approx.c — the .approx functions: PTX ISA 9.7.3.
+/* run_approx.c — handlers of the .approx functions: PTX ISA 9.7.3.
  *
- * A GPU computes these by table and interpolation, so that bits differ between GPUs, too.  We compute
- * in double and round once, which is the same in all builds of this file and well inside PTX's bounds:
+ * GPUs compute these by table and interpolation, so their results differ in the last bits.  Here the computation is
+ * in double, rounded once: the results are equal in all builds of this file and within PTX's error bounds:
  *
  *     instruction            PTX's bound                              here
  *     div.approx.f32         2 ulp for |b| in [2^-126, 2^126]         0.5 ulp
@@ -19,7 +19,7 @@
 #include "softcuda/exec/run/approx_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
-/* d = value of x, y; with .ftz their subnormals and the result's are zero. */
+/* d = value(a); with .ftz a subnormal operand or result is replaced by zero. */
 #define APPROX(name, value)                                                   \
 	OP(name)                                                              \
 	{                                                                     \
@@ -36,7 +36,7 @@ static inline float reciprocal(float x)
 	return 1.0f / x;
 }
 
-static inline float root(float x)
+static inline float square_root(float x)
 {
 	return __builtin_sqrtf(x);
 }
@@ -47,7 +47,7 @@ static inline float reciprocal_root(float x)
 }
 
 APPROX(RCP_APPROX, reciprocal)
-APPROX(SQRT_APPROX, root)
+APPROX(SQRT_APPROX, square_root)
 APPROX(RSQRT_APPROX, reciprocal_root)
 APPROX(SIN_APPROX, approx_sin)
 APPROX(COS_APPROX, approx_cos)
@@ -55,7 +55,7 @@ APPROX(LG2_APPROX, approx_lg2)
 APPROX(EX2_APPROX, approx_ex2)
 APPROX(TANH_APPROX, approx_tanh)
 
-/* The ISA fixes what div.approx gives for a huge divisor: the reciprocal underflows to 0, and inf * 0
+/* PTX ISA, div.approx with a divisor beyond 2^126: the reciprocal underflows to 0, and inf * 0
  * is NaN. */
 static inline float divide_fast(float x, float y)
 {
@@ -82,8 +82,8 @@ static inline float divide(float x, float y)
 DIVIDE(DIV_APPROX, divide_fast)
 DIVIDE(DIV_FULL, divide)
 
-/* The gross f64 forms look at the upper 32 bits of the operand only and give as many. */
-static inline double upper(double x)
+/* The approximate f64 forms use the upper 32 bits of the operand and compute the upper 32 bits of the result. */
+static inline double upper_half(double x)
 {
 	return double_of(bits_of64(x) & 0xffffffff00000000);
 }
@@ -100,7 +100,7 @@ static inline double canonical_f64(double x)
 }
 
 UNARY(RCP_APPROX_F64, double, double,
-      canonical_f64(upper(flush_f64(1.0 / flush_f64(upper(a[l]))))))
+      canonical_f64(upper_half(flush_f64(1.0 / flush_f64(upper_half(a[l]))))))
 UNARY(RSQRT_APPROX_F64, double, double,
-      canonical_f64(upper(1.0 / __builtin_sqrt(flush_f64(upper(a[l]))))))
+      canonical_f64(upper_half(1.0 / __builtin_sqrt(flush_f64(upper_half(a[l]))))))
 UNARY(RSQRT_F64, double, double, 1.0 / __builtin_sqrt(a[l]))

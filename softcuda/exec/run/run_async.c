@@ -1,5 +1,6 @@
-/* run_async.c — cp.async, mbarrier: copies that are done at once, and barriers that live in shared
- * memory.  A block stays on one thread, so an mbarrier needs no atomic instruction. */
+/* run_async.c — handlers of cp.async, which copy at once, and of mbarriers in shared memory.
+ *
+ * All warps of a block run on one thread, so an mbarrier needs no atomic instruction. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
@@ -12,16 +13,16 @@ enum { COUNT_BITS = 20, EXPECTED_AT = 20, BYTES_AT = 41, BYTES_BITS = 22, PHASE_
 #define COUNT_MASK ((1u << COUNT_BITS) - 1)
 #define BYTES_BIAS (1 << (BYTES_BITS - 1))
 
-static uint32_t pending(uint64_t m) { return (uint32_t)m & COUNT_MASK; }
-static uint32_t expected(uint64_t m) { return (uint32_t)(m >> EXPECTED_AT) & COUNT_MASK; }
+static uint32_t pending_arrivals(uint64_t m) { return (uint32_t)m & COUNT_MASK; }
+static uint32_t expected_arrivals(uint64_t m) { return (uint32_t)(m >> EXPECTED_AT) & COUNT_MASK; }
 
-static int32_t bytes_due(uint64_t m)
+static int32_t missing_bytes(uint64_t m)
 {
 	return (int32_t)(m >> BYTES_AT & ((1u << BYTES_BITS) - 1)) - BYTES_BIAS;
 }
 
-/* The phase ends when everybody arrived and every announced byte came; the next one begins. */
-static uint64_t pack(uint64_t phase, int32_t bytes, uint32_t expect, uint32_t wait)
+/* A phase ends when no arrival is pending and all announced bytes have been copied; then the next phase begins. */
+static uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t expect, uint32_t wait)
 {
 	if (!wait && !bytes) {
 		phase ^= 1;
@@ -44,16 +45,16 @@ HANDLER(MBAR_INIT)
 				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
 				"mbarrier.init: %u arrivals; from 1 to %u are possible",
 				count[l], COUNT_MASK - 1);
-		*(mbarrier *)(uintptr_t)x.each[l] = pack(0, 0, count[l], count[l]);
+		*(mbarrier *)(uintptr_t)x.each[l] = pack_mbarrier(0, 0, count[l], count[l]);
 	}
 	return i + 1;
 }
 
-/* One lane's arrival, and bytes.  False: more arrive than the phase waits for. */
-static bool arrive(const struct insn *i, mbarrier *m, uint32_t count, uint32_t bytes)
+/* Apply one lane's arrival and bytes to the mbarrier.  False: the phase waits for fewer arrivals than count. */
+static bool update_mbarrier(const struct insn *i, mbarrier *m, uint32_t count, uint32_t bytes)
 {
-	uint32_t expect = expected(*m), wait = pending(*m), n = i->n & MBAR_ARRIVES ? count : 0;
-	int32_t due = bytes_due(*m);
+	uint32_t expect = expected_arrivals(*m), wait = pending_arrivals(*m), n = i->n & MBAR_ARRIVES ? count : 0;
+	int32_t due = missing_bytes(*m);
 
 	if (n > wait || (i->n & MBAR_DROPS && n > expect))
 		return false;
@@ -63,7 +64,7 @@ static bool arrive(const struct insn *i, mbarrier *m, uint32_t count, uint32_t b
 		due -= (int32_t)bytes;
 	if (i->n & MBAR_DROPS)
 		expect -= n;
-	*m = pack(*m >> PHASE_AT, due, expect, wait - n);
+	*m = pack_mbarrier(*m >> PHASE_AT, due, expect, wait - n);
 	return true;
 }
 
@@ -80,17 +81,17 @@ HANDLER(MBAR_ARRIVE)
 		mbarrier *m = (mbarrier *)(uintptr_t)x.each[l];
 		const uint64_t before = *m;
 
-		if (!arrive(i, m, count[l], bytes[l]))
+		if (!update_mbarrier(i, m, count[l], bytes[l]))
 			return gpul_fault_text(
 				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-				"mbarrier: %u arrive, but the phase waits for %u of %u",
-				count[l], pending(before), expected(before));
+				"mbarrier: %u arrivals, but the phase waits for only %u of %u",
+				count[l], pending_arrivals(before), expected_arrivals(before));
 		d[l] = before;
 	}
 	return i + 1;
 }
 
-/* b: the state that arrive gave, or the phase's parity.  Did that phase end? */
+/* The predicate d is true if the phase in b has ended; b is the state that arrive returned, or the phase's parity. */
 HANDLER(MBAR_TEST)
 {
 	struct warp_state *s = state_of(w);
@@ -116,13 +117,14 @@ HANDLER(MBAR_TEST)
 HANDLER(MBAR_PENDING)
 {
 	EACH_ACTIVE(l, w)
-		U32(w, i->d)[l] = pending(U64(w, i->a)[l]);
+		U32(w, i->d)[l] = pending_arrivals(U64(w, i->a)[l]);
 	return i + 1;
 }
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* `bytes` at `offset` of both addresses, for the warp's lanes; a fault's handler value or NULL. */
+/* Copy `bytes` bytes at `offset` of both addresses, for the active lanes.  NULL: done; else the handler must return this
+ * value, because of a fault. */
 static const struct insn *copy_piece(struct warp_state *s, const struct async_copy *c,
 				     unsigned bytes, uint32_t offset)
 {
@@ -140,7 +142,7 @@ static const struct insn *copy_piece(struct warp_state *s, const struct async_co
 	return NULL;
 }
 
-static uint32_t wanted(const struct warp *w, const struct async_copy *c, unsigned bytes,
+static uint32_t source_bytes_of(const struct warp *w, const struct async_copy *c, unsigned bytes,
 		       unsigned lane)
 {
 	uint32_t n = bytes;
@@ -152,7 +154,8 @@ static uint32_t wanted(const struct warp *w, const struct async_copy *c, unsigne
 	return n < bytes ? n : bytes;
 }
 
-/* A lane that reads less than it writes: what it does not read, it need not be allowed to read. */
+/* One lane that reads n bytes and writes `bytes`: byte by byte, because the bytes that it does not read may be
+ * inaccessible. */
 static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c,
 				    unsigned bytes, uint32_t n)
 {
@@ -177,13 +180,13 @@ HANDLER(CP_ASYNC)
 	uint32_t whole = 0;
 
 	EACH_ACTIVE(l, w)
-		whole |= (uint32_t)(wanted(w, c, i->n, l) == i->n) << l;
+		whole |= (uint32_t)(source_bytes_of(w, c, i->n, l) == i->n) << l;
 	w->mask = whole;
 	if (whole)
 		stop = copy_piece(s, c, i->n, 0);
 	for (uint32_t rest = mask & ~whole; rest && !stop; rest &= rest - 1) {
 		w->mask = rest & -rest;
-		stop = copy_part(s, c, i->n, wanted(w, c, i->n, first_lane(rest)));
+		stop = copy_part(s, c, i->n, source_bytes_of(w, c, i->n, first_lane(rest)));
 	}
 	w->mask = mask;
 	return stop ? stop : i + 1;
@@ -204,7 +207,7 @@ static const struct insn *bulk_copy(struct warp_state *s, const struct async_cop
 		return NULL;
 	if (resolve_each(s, &c->barrier, 8, true, &x))
 		return x.stop;
-	arrive(&c->barrier, (mbarrier *)(uintptr_t)x.each[first_lane(s->w.mask)], 0, bytes);
+	update_mbarrier(&c->barrier, (mbarrier *)(uintptr_t)x.each[first_lane(s->w.mask)], 0, bytes);
 	s->block->progressed = true;
 	return NULL;
 }

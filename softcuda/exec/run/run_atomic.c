@@ -1,13 +1,13 @@
-/* run_atomic.c — atom and red: lane by lane, in lane order.
+/* run_atomic.c — handlers of atom and red: lane by lane, in the order of lanes.
  *
- * A block stays on one thread, so its shared memory needs no atomic instruction; for global memory, and
- * for generic addresses, the compiler's atomics are used.  Every order is taken as acq_rel: x86-64's
- * atomics are that anyway.  Floating point adds go by compare and exchange. */
+ * All warps of a block run on one thread, so shared memory needs no atomic instruction; for global memory and
+ * generic addresses the compiler's atomics are used.  Every memory order is executed as acq_rel, which
+ * costs nothing on x86-64.  Floating-point additions use compare and exchange. */
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* `update` computes the new value from old, b and c (those of lane l); the loop stores it. */
+/* `update` is the new value, computed from old, b and c of lane l. */
 #define ATOMIC(name, type, update)                                                          \
 	HANDLER(ATOM_##name)                                                                \
 	{                                                                                   \
@@ -46,7 +46,7 @@
 		return i + 1;                                                               \
 	}
 
-/* Those that the CPU has as one instruction: no loop by compare and exchange. */
+/* Operations for which the CPU has one instruction: no loop with compare and exchange. */
 #define FETCH(name, type, operation, builtin)                                               \
 	HANDLER(ATOM_##name)                                                                \
 	{                                                                                   \
@@ -67,7 +67,7 @@
 			});                                                                 \
 			return i + 1;                                                       \
 		}                                                                           \
-		pointers(shape, sizeof(cell), &x);                                          \
+		shape_to_pointers(shape, sizeof(cell), &x);                                          \
 		if (shared) {                                                               \
 			EACH_ACTIVE(l, w) {                                                 \
 				cell *p = (cell *)(uintptr_t)x.each[l];                     \
@@ -127,8 +127,8 @@ static uint64_t add_f64(uint64_t a, uint64_t b)
 ATOMIC(ADD_F32, uint32_t, add_f32(old, b, !shared))
 ATOMIC(ADD_F64, uint64_t, add_f64(old, b))
 
-/* A sum of two halves is exact in double, or far from a tie; rounded to odd in float, it is rounded once. */
-static float sum(float a, float b)
+/* The sum of two halves is exact in double, or far from a tie; rounding to odd keeps the final rounding correct. */
+static float sum_of_halves(float a, float b)
 {
 	return odd_float((double)a + (double)b);
 }
@@ -148,16 +148,16 @@ static inline uint16_t brain_op(uint16_t a, uint16_t b, binary *f)
 #define PAIR(op, f) \
 	((uint32_t)op((uint16_t)old, (uint16_t)b, f) | (uint32_t)op((uint16_t)(old >> 16), (uint16_t)(b >> 16), f) << 16)
 
-ATOMIC(ADD_F16, uint16_t, half_op(old, b, sum))
+ATOMIC(ADD_F16, uint16_t, half_op(old, b, sum_of_halves))
 ATOMIC(MIN_F16, uint16_t, half_op(old, b, min_f32))
 ATOMIC(MAX_F16, uint16_t, half_op(old, b, max_f32))
-ATOMIC(ADD_BF16, uint16_t, brain_op(old, b, sum))
+ATOMIC(ADD_BF16, uint16_t, brain_op(old, b, sum_of_halves))
 ATOMIC(MIN_BF16, uint16_t, brain_op(old, b, min_f32))
 ATOMIC(MAX_BF16, uint16_t, brain_op(old, b, max_f32))
-ATOMIC(ADD_F16X2, uint32_t, PAIR(half_op, sum))
+ATOMIC(ADD_F16X2, uint32_t, PAIR(half_op, sum_of_halves))
 ATOMIC(MIN_F16X2, uint32_t, PAIR(half_op, min_f32))
 ATOMIC(MAX_F16X2, uint32_t, PAIR(half_op, max_f32))
-ATOMIC(ADD_BF16X2, uint32_t, PAIR(brain_op, sum))
+ATOMIC(ADD_BF16X2, uint32_t, PAIR(brain_op, sum_of_halves))
 ATOMIC(MIN_BF16X2, uint32_t, PAIR(brain_op, min_f32))
 ATOMIC(MAX_BF16X2, uint32_t, PAIR(brain_op, max_f32))
 
@@ -172,7 +172,7 @@ static inline uint128 wide_at(const struct warp *w, opref r, unsigned l)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* cmpxchg16b, which every x86-64 CPU of this century has; the compiler would call a library for it. */
+/* cmpxchg16b, which practically every x86-64 CPU has; the compiler would call a library function instead. */
 static bool swap_wide(wide *p, uint128 *old, uint128 new)
 {
 	uint64_t lo = (uint64_t)*old, hi = (uint64_t)(*old >> 64);
@@ -205,7 +205,7 @@ static inline const struct insn *atomic_wide(struct warp *w, const struct insn *
 		uint128 b = wide_at(w, i->b, l), new = compare ? wide_at(w, i->c, l) : b,
 			old = b;
 
-		/* A failed exchange leaves what is there in old: it doubles as the load. */
+		/* A failed exchange stores the memory's value in old, so no separate load is needed. */
 		while (!swap_wide(p, &old, compare && old != b ? old : new))
 			;
 		U64(w, i->d)[l] = (uint64_t)old;

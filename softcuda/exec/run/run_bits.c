@@ -1,9 +1,9 @@
-/* run_bits.c — logic, shifts, bit fields, bytes: PTX ISA 9.7.1 (bit part), 9.7.8. */
+/* run_bits.c — handlers of logic, shifts, bit fields, byte permutation: PTX ISA 9.7.1 (bit part), 9.7.8. */
 #include "softcuda/exec/run/lanes_internal.h"
 
 /* ---- logic and shifts ------------------------------------------------------------------------ */
 
-/* Shift amounts are unsigned; those beyond the width give all zero or all sign: PTX ISA, shl, shr. */
+/* Shift amounts are unsigned; amounts beyond the width give all zeros, or all sign bits: PTX ISA, shl, shr. */
 #define M(bits, T)                                                            \
 	BINARY(AND_##bits, T, T, a[l] & b[l])                                 \
 	BINARY(OR_##bits, T, T, a[l] | b[l])                                  \
@@ -29,8 +29,7 @@ TERNARY(SHF_L_WRAP, uint32_t, uint32_t, PAIR << (c[l] & 31) >> 32)
 TERNARY(SHF_R_CLAMP, uint32_t, uint32_t, PAIR >> CLAMPED)
 TERNARY(SHF_R_WRAP, uint32_t, uint32_t, PAIR >> (c[l] & 31))
 
-/* The eight products of the table's bits; a compiler that sees a constant table would fold them,
- * we select each with a mask that is the same for all lanes. */
+/* lop3's table has one bit for each of the eight combinations of inputs; t[k] is all ones if bit k is set. */
 static inline uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, const uint32_t t[8])
 {
 	return (t[0] & ~a & ~b & ~c) | (t[1] & ~a & ~b & c) | (t[2] & ~a & b & ~c) |
@@ -81,14 +80,14 @@ static inline uint32_t permute(uint64_t bytes, uint32_t selector)
 	for (unsigned k = 0; k < 4; k++) {
 		const uint32_t s = selector >> 4 * k;
 		uint32_t byte = (uint32_t)(bytes >> 8 * (s & 7)) & 0xff;
-		if (s & 8)  /* its sign instead, in all 8 bits */
+		if (s & 8)  /* replicate its sign to all 8 bits */
 			byte = (byte >> 7) * 0xff;
 		d |= byte << 8 * k;
 	}
 	return d;
 }
 
-/* Which bytes each mode takes, by the low two bits of c: PTX ISA, prmt, as nibbles of a selector. */
+/* The bytes that each mode selects, by the low two bits of c, as nibbles of a selector: PTX ISA, prmt. */
 static const uint16_t prmt_selectors[][4] = {
 	[PRMT_F4E] = { 0x3210, 0x4321, 0x5432, 0x6543 },
 	[PRMT_B4E] = { 0x5670, 0x6701, 0x7012, 0x0123 },
@@ -115,14 +114,14 @@ OP(PRMT_MODE)
 #define CLZ32(x) ((x) ? (uint32_t)__builtin_clz(x) : 32u)
 #define CLZ64(x) ((x) ? (uint32_t)__builtin_clzll(x) : 64u)
 
-static inline uint32_t ones(uint32_t x)
+static inline uint32_t count_ones(uint32_t x)
 {
 	x -= x >> 1 & 0x55555555;
 	x = (x & 0x33333333) + (x >> 2 & 0x33333333);
 	return ((x + (x >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
 }
 
-static inline uint32_t reverse(uint32_t x)
+static inline uint32_t reverse_bits(uint32_t x)
 {
 	x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
 	x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
@@ -130,16 +129,17 @@ static inline uint32_t reverse(uint32_t x)
 	return __builtin_bswap32(x);
 }
 
-UNARY(POPC_32, uint32_t, uint32_t, ones(a[l]))
-UNARY(POPC_64, uint32_t, uint64_t, ones((uint32_t)a[l]) + ones((uint32_t)(a[l] >> 32)))
+UNARY(POPC_32, uint32_t, uint32_t, count_ones(a[l]))
+UNARY(POPC_64, uint32_t, uint64_t, count_ones((uint32_t)a[l]) + count_ones((uint32_t)(a[l] >> 32)))
 UNARY(CLZ_32, uint32_t, uint32_t, CLZ32(a[l]))
 UNARY(CLZ_64, uint32_t, uint64_t, CLZ64(a[l]))
-UNARY(BREV_32, uint32_t, uint32_t, reverse(a[l]))
+UNARY(BREV_32, uint32_t, uint32_t, reverse_bits(a[l]))
 UNARY(BREV_64, uint64_t, uint64_t,
-      (uint64_t)reverse((uint32_t)a[l]) << 32 | reverse((uint32_t)(a[l] >> 32)))
+      (uint64_t)reverse_bits((uint32_t)a[l]) << 32 | reverse_bits((uint32_t)(a[l] >> 32)))
 
-/* The highest bit that differs from the sign; none: all ones.  .shiftamt: how far to shift it up. */
-static inline uint32_t find(uint64_t x, unsigned bits, bool shiftamt)
+/* bfind of an operand without sign: position of the highest bit that is set; 0: all ones.  .shiftamt: the shift that
+ * moves this bit to the top. */
+static inline uint32_t find_highest_set(uint64_t x, unsigned bits, bool shiftamt)
 {
 	if (x == 0)
 		return UINT32_MAX;
@@ -147,12 +147,12 @@ static inline uint32_t find(uint64_t x, unsigned bits, bool shiftamt)
 	return shiftamt ? bits - 1 - position : position;
 }
 #define FROM_SIGN(x) ((x) < 0 ? ~(x) : (x))
-UNARY(BFIND_U32, uint32_t, uint32_t, find(a[l], 32, i->flags & BFIND_SHIFTAMT))
+UNARY(BFIND_U32, uint32_t, uint32_t, find_highest_set(a[l], 32, i->flags & BFIND_SHIFTAMT))
 UNARY(BFIND_S32, uint32_t, int32_t,
-      find((uint32_t)FROM_SIGN(a[l]), 32, i->flags &BFIND_SHIFTAMT))
-UNARY(BFIND_U64, uint32_t, uint64_t, find(a[l], 64, i->flags & BFIND_SHIFTAMT))
+      find_highest_set((uint32_t)FROM_SIGN(a[l]), 32, i->flags &BFIND_SHIFTAMT))
+UNARY(BFIND_U64, uint32_t, uint64_t, find_highest_set(a[l], 64, i->flags & BFIND_SHIFTAMT))
 UNARY(BFIND_S64, uint32_t, int64_t,
-      find((uint64_t)FROM_SIGN(a[l]), 64, i->flags &BFIND_SHIFTAMT))
+      find_highest_set((uint64_t)FROM_SIGN(a[l]), 64, i->flags &BFIND_SHIFTAMT))
 
 /* fns d, mask, base, offset: the offset-th set bit at or above (offset > 0) or at or below
  * (offset < 0) base; offset 0: base itself, when set. */
@@ -173,21 +173,21 @@ TERNARY(FNS, uint32_t, uint32_t, find_nth_set(a[l], b[l], (int32_t)c[l]))
 
 /* ---- bit fields: position and length are .u32 ---------------------------------------------------------
  *
- * PTX ISA, bfe and bfi: both lie in 0..255; it leaves open what greater ones do.  Seen on sm_90: the 32-bit
- * forms take the low 8 bits, as their instruction does, the 64-bit ones (built from shifts) the whole word. */
+ * PTX ISA, bfe and bfi: both are in 0..255; the effect of greater values is not specified.  Observed on sm_90: the 32-bit
+ * forms use the low 8 bits, the 64-bit forms (compiled to shifts) all 32 bits. */
 #define LOW_BYTE(x) ((x) & 0xff)
 #define WHOLE(x) (x)
 
-/* Beyond the top the field continues with the sign (signed) or zero: PTX ISA, bfe.  So the operand is
- * widened by its own sign, and shifting past the end brings in what the ISA asks for. */
-static inline uint64_t extract_signed(int64_t x, uint32_t at, uint32_t length)
+/* Bits of the field beyond the top are the sign bit (signed) or zero: PTX ISA, bfe.  The operand is sign-extended to
+ * 64 bits, so that shifts produce these bits. */
+static inline uint64_t extract_signed_field(int64_t x, uint32_t at, uint32_t length)
 {
 	const int64_t field = x >> (at < 63 ? at : 63);
 	const unsigned above = length < 64 ? (64 - length) & 63 : 0;
 	return length ? (uint64_t)((int64_t)((uint64_t)field << above) >> above) : 0;
 }
 
-static inline uint64_t extract_unsigned(uint64_t x, uint32_t at, uint32_t length)
+static inline uint64_t extract_unsigned_field(uint64_t x, uint32_t at, uint32_t length)
 {
 	const uint64_t field = at < 64 ? x >> (at & 63) : 0;
 	const unsigned above = length < 64 ? (64 - length) & 63 : 0;
@@ -203,13 +203,13 @@ static inline uint64_t extract_unsigned(uint64_t x, uint32_t at, uint32_t length
 		MERGE_LANES(T, opptr(w, i->d), extract(a[l], limit(b[l]), limit(c[l]))); \
 		return i + 1;                                                 \
 	}
-BFE(BFE_U32, uint32_t, extract_unsigned, LOW_BYTE)
-BFE(BFE_S32, int32_t, extract_signed, LOW_BYTE)
-BFE(BFE_U64, uint64_t, extract_unsigned, WHOLE)
-BFE(BFE_S64, int64_t, extract_signed, WHOLE)
+BFE(BFE_U32, uint32_t, extract_unsigned_field, LOW_BYTE)
+BFE(BFE_S32, int32_t, extract_signed_field, LOW_BYTE)
+BFE(BFE_U64, uint64_t, extract_unsigned_field, WHOLE)
+BFE(BFE_S64, int64_t, extract_signed_field, WHOLE)
 
-/* bfi d, a, b, c, e: the low bits of a go into b at position c, length e. */
-static inline uint64_t insert(uint64_t field, uint64_t into, uint32_t at, uint32_t length)
+/* bfi d, a, b, c, e: the low e bits of a replace bits of b from position c. */
+static inline uint64_t insert_field(uint64_t field, uint64_t into, uint32_t at, uint32_t length)
 {
 	const uint64_t ones_of = length < 64 ? ((uint64_t)1 << (length & 63)) - 1 : UINT64_MAX;
 	const uint64_t mask = at < 64 ? ones_of << (at & 63) : 0;
@@ -223,13 +223,13 @@ static inline uint64_t insert(uint64_t field, uint64_t into, uint32_t at, uint32
 		OPERAND(T, b);                                                \
 		OPERAND(uint32_t, c);                                         \
 		OPERAND(uint32_t, e);                                         \
-		MERGE_LANES(T, opptr(w, i->d), insert(a[l], b[l], limit(c[l]), limit(e[l]))); \
+		MERGE_LANES(T, opptr(w, i->d), insert_field(a[l], b[l], limit(c[l]), limit(e[l]))); \
 		return i + 1;                                                 \
 	}
 BFI(BFI_32, uint32_t, LOW_BYTE)
 BFI(BFI_64, uint64_t, WHOLE)
 
-/* bmsk d, position, length: ones from position on.  .clamp: beyond 31 there are none; .wrap: both mod 32. */
+/* bmsk d, position, length: `length` ones from position.  .clamp: 0 if the position is beyond 31; .wrap: both mod 32. */
 static inline uint32_t bit_mask(uint32_t at, uint32_t length)
 {
 	if (at > 31 || length == 0)
@@ -239,8 +239,8 @@ static inline uint32_t bit_mask(uint32_t at, uint32_t length)
 BINARY(BMSK_CLAMP, uint32_t, uint32_t, bit_mask(a[l], b[l]))
 BINARY(BMSK_WRAP, uint32_t, uint32_t, bit_mask(a[l] & 31, b[l] & 31))
 
-/* szext d, a, width: keeps the low `width` bits and extends from the top one of them. */
-static inline uint32_t extend(uint32_t x, uint32_t width, bool wrap, bool is_signed)
+/* szext d, a, width: keeps the low `width` bits and sign- or zero-extends them. */
+static inline uint32_t extend_field(uint32_t x, uint32_t width, bool wrap, bool is_signed)
 {
 	const uint32_t n = wrap ? width & 31 : width;
 	if (n == 0)
@@ -250,8 +250,8 @@ static inline uint32_t extend(uint32_t x, uint32_t width, bool wrap, bool is_sig
 	return is_signed ? (uint32_t)((int32_t)(x << (32 - n)) >> (32 - n))
 			 : x << (32 - n) >> (32 - n);
 }
-BINARY(SZEXT_U32, uint32_t, uint32_t, extend(a[l], b[l], i->flags & BMSK_WRAPS, false))
-BINARY(SZEXT_S32, uint32_t, uint32_t, extend(a[l], b[l], i->flags & BMSK_WRAPS, true))
+BINARY(SZEXT_U32, uint32_t, uint32_t, extend_field(a[l], b[l], i->flags & BMSK_WRAPS, false))
+BINARY(SZEXT_S32, uint32_t, uint32_t, extend_field(a[l], b[l], i->flags & BMSK_WRAPS, true))
 
 /* ---- dot products -------------------------------------------------------------------------------- */
 

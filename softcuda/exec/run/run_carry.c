@@ -1,13 +1,13 @@
-/* run_carry.c — add.cc, addc, sub.cc, subc, mad.cc, madc: PTX ISA 9.7.2.
+/* run_carry.c — handlers of add.cc, addc, sub.cc, subc, mad.cc, madc: PTX ISA 9.7.2.
  *
- * The carry of each lane is a bit of w->cc.  insn->flags says whether it is read (CARRY_IN) and
- * written (CARRY_OUT).  For subtraction it is the borrow.  Only the lanes that run change theirs. */
+ * Bit n of w->cc is the carry of lane n, for subtraction the borrow.  It is read if insn->flags has CARRY_IN, and
+ * written for the active lanes if it has CARRY_OUT. */
 #include "softcuda/exec/run/lanes_internal.h"
 
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* T: the register's type, W: one of twice the width, in which nothing is lost. */
+/* T: the register's type, W: a type of twice the width, in which sums do not overflow. */
 #define CARRY(name, T, W, bits, total)                                        \
 	OP(name)                                                              \
 	{                                                                     \

@@ -1,7 +1,7 @@
-/* run_compare.c — setp, set, testp: PTX ISA 9.7.5, 9.7.6, 9.7.3.1.
+/* run_compare.c — handlers of setp, set, testp: PTX ISA 9.7.5, 9.7.6, 9.7.3.1.
  *
- * SETP_LT_S32 and its kind are the plain forms.  Those with a combining predicate, p|q, .ftz or an
- * unordered comparison, and all of set, are the ANY handlers: the same comparisons, by insn->n. */
+ * SETP_LT_S32 and similar handlers are for plain forms.  The ANY handlers, with the comparison in insn->n, are for forms
+ * with a combining predicate, p|q, .ftz or an unordered comparison, and for set. */
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -40,8 +40,8 @@ FLOATS(F32, float, 32) FLOATS(F64, double, 64)
 
 /* ---- any comparison ---------------------------------------------------------------------------- */
 
-/* EQ to GE of T; the six unordered ones and NUM, NAN are for floats: the complement of the ordered
- * opposite. */
+/* All comparisons of T.  An unordered comparison (floats only) is the complement of the opposite ordered
+ * comparison; NAN is the complement of NUM. */
 #define COMPARE(name, T, N)                                                   \
 	static uint32_t name(const T *a, const T *b, unsigned cmp)            \
 	{                                                                     \
@@ -106,7 +106,7 @@ static inline void set_both(struct warp *w, const struct insn *i, uint32_t bits)
 		set_predicate(w, i->d2, q);
 }
 
-/* set d, a, b: a 32-bit all ones or 1.0. */
+/* set d, a, b: true is 32 ones or the float 1.0. */
 static inline void set_word(struct warp *w, const struct insn *i, uint32_t bits)
 {
 	const uint32_t yes = (i->flags & SET_FLOAT) ? 0x3f800000 : UINT32_MAX;
@@ -126,16 +126,13 @@ static inline void set_word(struct warp *w, const struct insn *i, uint32_t bits)
 		return i + 1;                                                 \
 	}
 ANY(16)
-ANY(32) ANY(64)
+ANY(32)
+ANY(64)
 
-	/* ---- testp
-	   ---------------------------------------------------------------------------------------
-	 */
+/* ---- testp -------------------------------------------------------------------------------------- */
 
-	/* magnitude: the bits without sign; infinity: the bits of inf; least: those of the
-	   least normal. */
-	static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t least,
-					unsigned property)
+/* magnitude: the bits without sign; infinity: the bits of infinity; least: the bits of the least normal number. */
+static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t least, unsigned property)
 {
 	switch (property) {
 	case TEST_FINITE: return magnitude < infinity;

@@ -1,4 +1,4 @@
-/* run_control.c — branches, calls, exits, barriers: what changes which lanes run, and where. */
+/* run_control.c — handlers of control flow: guards, branches, calls, exit, barriers, fences, clocks. */
 #include "softcuda/exec/run/run_internal.h"
 
 #include <time.h>
@@ -35,7 +35,7 @@ HANDLER(NOP)
 	return i + 1;
 }
 
-static inline const struct insn *jump(struct warp_state *s, const struct insn *i,
+static inline const struct insn *jump_to(struct warp_state *s, const struct insn *i,
 				      const struct insn *target)
 {
 	count_run(s, i, target);
@@ -48,15 +48,15 @@ static inline const struct insn *jump(struct warp_state *s, const struct insn *i
 
 HANDLER(BRA)
 {
-	return jump(state_of(w), i, i->target);
+	return jump_to(state_of(w), i, i->target);
 }
 
-/* `take` lanes go to the target, the others on. */
-static inline const struct insn *branch(struct warp_state *s, const struct insn *i,
+/* The lanes `take` branch to the target, the others continue. */
+static inline const struct insn *branch_if(struct warp_state *s, const struct insn *i,
 					uint32_t take)
 {
 	if (take == s->w.mask)
-		return jump(s, i, i->target);
+		return jump_to(s, i, i->target);
 	if (!take || i->target == i + 1)
 		return i + 1;
 	return gpul_split_diverge(s, i, i->target, take);
@@ -64,12 +64,12 @@ static inline const struct insn *branch(struct warp_state *s, const struct insn 
 
 HANDLER(BRA_IF)
 {
-	return branch(state_of(w), i, w->mask & *PRED(w, i->guard));
+	return branch_if(state_of(w), i, w->mask & *PRED(w, i->guard));
 }
 
 HANDLER(BRA_IFNOT)
 {
-	return branch(state_of(w), i, w->mask & ~*PRED(w, i->guard));
+	return branch_if(state_of(w), i, w->mask & ~*PRED(w, i->guard));
 }
 
 HANDLER(BRX)
@@ -94,7 +94,7 @@ HANDLER(BRX)
 		same = same && target[l] == first;
 	}
 	if (same)
-		return jump(s, i, first);
+		return jump_to(s, i, first);
 	count_run(s, i, i + 1);
 	return gpul_split_scatter(s, target, frame);
 }
@@ -141,18 +141,18 @@ HANDLER(NANOSLEEP)
 	return raise_event(s, EVENT_YIELD, i + 1);
 }
 
-/* The scheduler parks the split and counts its arrival (block.c): it reads i's operands itself. */
-static const struct insn *barrier(struct warp *w, const struct insn *i)
+/* gpul_barrier_arrive() reads i's operands, counts the arrival and parks the split. */
+static const struct insn *stop_at_barrier(struct warp *w, const struct insn *i)
 {
 	return raise_event(state_of(w), EVENT_BARRIER, i + 1);
 }
 
-HANDLER(BAR_SYNC) { return barrier(w, i); }
-HANDLER(BAR_CLUSTER) { return barrier(w, i); }
-HANDLER(BAR_RED_POPC) { return barrier(w, i); }
-HANDLER(BAR_RED_AND) { return barrier(w, i); }
-HANDLER(BAR_RED_OR) { return barrier(w, i); }
-HANDLER(BAR_ARRIVE) { return barrier(w, i); }
+HANDLER(BAR_SYNC) { return stop_at_barrier(w, i); }
+HANDLER(BAR_CLUSTER) { return stop_at_barrier(w, i); }
+HANDLER(BAR_RED_POPC) { return stop_at_barrier(w, i); }
+HANDLER(BAR_RED_AND) { return stop_at_barrier(w, i); }
+HANDLER(BAR_RED_OR) { return stop_at_barrier(w, i); }
+HANDLER(BAR_ARRIVE) { return stop_at_barrier(w, i); }
 
 HANDLER(FENCE)
 {
@@ -176,8 +176,8 @@ static uint64_t nanoseconds(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Bring a special register that moves up to date; e: which, n: its width in bytes.  Who asks for the time again and
- * again waits, and what for may need this CPU. */
+/* Update a clock register before it is read; e: the register, n: its width in bytes.  A read counts as a poll, because a
+ * loop that reads the clock is usually waiting. */
 HANDLER(READ_CLOCK)
 {
 	struct warp_state *s = state_of(w);

@@ -1,10 +1,10 @@
-/* run_convert.c — cvt and cvt.pack: PTX ISA 9.7.9.21, 9.7.9.22.
+/* run_convert.c — handlers of cvt and cvt.pack: PTX ISA 9.7.9.21, 9.7.9.22.
  *
- * The pairs that compilers emit by the dozen have a handler of their own, which is one vector loop.
- * All the others, with every rounding, .sat, .ftz, .relu and format, are CVT_ANY: each lane goes
- * through a value that holds any source exactly (a 64-bit integer with its signedness, or a double).
+ * Frequent pairs of types have their own handler, a vectorised loop.
+ * CVT_ANY handles all others, with every rounding, .sat, .ftz, .relu and format: each lane is converted
+ * via a value that represents every source exactly (a 64-bit integer with its signedness, or a double).
  *
- * Registers arrive with the width of their type (8-bit types in 16 bits): decoding cuts and extends. */
+ * Operands have the width of their type (8-bit types 16 bits): decoding inserts the truncation or extension. */
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -29,11 +29,11 @@ UNARY(CVT_F32_U32, float, uint32_t, a[l])
 UNARY(CVT_F64_S32, double, int32_t, a[l])
 UNARY(CVT_F64_U32, double, uint32_t, a[l])
 UNARY(CVT_F64_F32, double, float, (double)a[l])
-/* Seen on sm_90: a NaN keeps its sign and the upper bits of its fraction, as CPUs do it, too. */
+/* Observed on sm_90: a NaN keeps its sign and the upper bits of its fraction, as on CPUs. */
 UNARY(CVT_F32_F64, float, double, (float)a[l])
 
-/* Out of range: the nearest integer there is; NaN: 0.  The limit is a float itself: 2^31 is the
- * first that does not fit. */
+/* Out of range: the greatest or least integer; NaN: 0.  2^31, a float, is the first value that is out of
+ * range. */
 static inline int32_t truncate_s32(float x)
 {
 	const float low = x > -0x1p31f ? x : -0x1p31f;
@@ -73,12 +73,12 @@ OP(CVT_F16_F32)
 	return i + 1;
 }
 
-/* Seen on sm_90: a shift, NaN or not. */
+/* Observed on sm_90: only a shift, also for NaN. */
 UNARY(CVT_F32_BF16, uint32_t, uint16_t, (uint32_t)a[l] << 16)
 
 /* ---- anything --------------------------------------------------------------------------------------------- */
 
-/* A source value: x when is_float, else the integer; the integer of an f32, f16 or bf16 is its bits. */
+/* A source value: x if is_float, else integer.  For f32, f16 and bf16, integer also has the bits. */
 struct value {
 	bool is_float, is_signed;
 	uint64_t integer;
@@ -148,7 +148,7 @@ static double round_to_integer(double x, unsigned round)
 	}
 }
 
-/* Source: PTX ISA, cvt: out of range saturates; NaN gives 0, but 1 << (bits - 1) when the source is
+/* Source: PTX ISA, cvt: values out of range saturate; NaN gives 0, but 1 << (bits - 1) if the source is
  * f64 or the destination has 64 bits. */
 static uint64_t integer_from_float(const struct conversion *cv, double x)
 {
@@ -182,7 +182,8 @@ static uint64_t integer_from_integer(const struct conversion *cv, struct value v
 	return (int64_t)v.integer < (int64_t)~most ? ~most : v.integer;
 }
 
-/* A 64-bit integer as a double that rounds further as the integer would: the lowest bit says "and more". */
+/* A 64-bit integer as a double, rounded to odd, so that rounding the double gives the same result as rounding the
+ * integer. */
 static double odd_double(struct value v)
 {
 	const bool negative = v.is_signed && (int64_t)v.integer < 0;
@@ -196,8 +197,8 @@ static double odd_double(struct value v)
 	return negative ? -x : x;
 }
 
-/* Only from signed integers: compilers build the unsigned conversion from sums, whose zero is -0 when
- * rounding down.  The upper half of u64 loses its lowest bit to a sticky one. */
+/* Uses the conversion from signed integers: compilers implement the unsigned one with sums, which give -0 when
+ * rounding down.  u64 values from 2^63 are halved first; their lowest bit becomes a sticky bit. */
 static double double_from_integer(const struct conversion *cv, struct value v)
 {
 	const unsigned round = cv->round <= CONVERT_RP ? cv->round : ROUND_RN;
@@ -209,7 +210,7 @@ static double double_from_integer(const struct conversion *cv, struct value v)
 	return huge ? 2 * r : r;
 }
 
-/* .sat .relu and rounding to an integer, before the format's own rounding. */
+/* .sat, .relu and rounding to an integer, before the rounding to the format. */
 static double float_adjusted(const struct conversion *cv, double x)
 {
 	if (cv->round >= CONVERT_RNI)
@@ -219,8 +220,8 @@ static double float_adjusted(const struct conversion *cv, double x)
 	return cv->sat ? saturate64(x) : x;
 }
 
-/* A NaN as tf32; PTX leaves open which.  Seen on sm_90: .rn and .rz give all ones, but .rna cuts the bits,
- * which may make it an infinity, and its .satfinite then takes a unit from every infinity or NaN. */
+/* A NaN as tf32, whose pattern PTX leaves open.  Observed on sm_90: .rn and .rz give all ones; .rna truncates the bits,
+ * which may give an infinity, and .rna.satfinite then subtracts one unit from an infinity or NaN. */
 static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
 {
 	const uint32_t unit = (uint32_t)1 << format_tf32.pad_bits;
@@ -230,7 +231,7 @@ static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
 	return cv->satfinite && (r & 0x7f800000) == 0x7f800000 ? r - unit : r;
 }
 
-/* A double NaN in a narrower format.  Seen on sm_90: it keeps its sign and the upper bits of its fraction. */
+/* A double NaN in a narrower format.  Observed on sm_90: it keeps its sign and the upper bits of its fraction. */
 static uint32_t narrow_nan(double x, const struct small_format *f)
 {
 	const uint64_t u = bits_of64(quiet(x));
@@ -240,7 +241,7 @@ static uint32_t narrow_nan(double x, const struct small_format *f)
 	       (magnitude & most);
 }
 
-/* What a NaN becomes in a format of at most 32 bits. */
+/* A NaN in a format of at most 32 bits. */
 static uint32_t nan_bits(const struct conversion *cv, struct value v)
 {
 	if (cv->to == KIND_TF32)
@@ -251,7 +252,7 @@ static uint32_t nan_bits(const struct conversion *cv, struct value v)
 				    : format_of(cv->to)->nan;
 }
 
-/* The result of cvt.ftz: tiny as in flush_result(). */
+/* The result of cvt.ftz: tiny results become zero, as in flush_result(). */
 static uint32_t flushed_bits(uint32_t u, double x, unsigned round)
 {
 	const uint32_t scaled = small_from_double(x * (double)SCALE, &format_f32, round, false);
@@ -290,7 +291,7 @@ static void store_value(const struct conversion *cv, void *slot, unsigned l, uin
 	}
 }
 
-static uint64_t convert(const struct conversion *cv, struct value v)
+static uint64_t convert_value(const struct conversion *cv, struct value v)
 {
 	if (cv->to >= KIND_F16)
 		return float_bits(cv, v);
@@ -305,12 +306,12 @@ OP(CVT_ANY)
 	void *d = opptr(w, i->d);
 	for (unsigned l = 0; l < LANES; l++)
 		if (w->mask >> l & 1)
-			store_value(&cv, d, l, convert(&cv, load_value(&cv, a, l)));
+			store_value(&cv, d, l, convert_value(&cv, load_value(&cv, a, l)));
 	return i + 1;
 }
 
-/* cvt.rn.f16x2.f32 d, a, b and its kind: a goes to the upper half of d.  For one source (f16x2 to
- * e4m3x2) a's own halves. */
+/* cvt.rn.f16x2.f32 d, a, b and similar: a is converted to the upper half of d, b to the lower.  With one source (f16x2 to
+ * e4m3x2) the halves of a. */
 OP(CVT_PAIR)
 {
 	struct conversion cv;
@@ -327,7 +328,7 @@ OP(CVT_PAIR)
 		struct value low = packed ? load_value(&cv, halves, 0)
 					  : load_value(&cv, opptr(w, i->b), l);
 		const uint32_t both =
-			(uint32_t)(convert(&cv, high) << part | convert(&cv, low));
+			(uint32_t)(convert_value(&cv, high) << part | convert_value(&cv, low));
 		if (part == 8)
 			U16(w, i->d)[l] = (uint16_t)both;
 		else
@@ -336,7 +337,7 @@ OP(CVT_PAIR)
 	return i + 1;
 }
 
-/* cvt.rn.f16x2.e4m3x2 d, a: two bytes of a 16-bit register. */
+/* cvt.rn.f16x2.e4m3x2 d, a: converts the two bytes of a 16-bit register. */
 OP(CVT_UNPAIR)
 {
 	struct conversion cv;
@@ -346,15 +347,14 @@ OP(CVT_UNPAIR)
 			continue;
 		const uint16_t bytes[8] = { U16(w, i->a)[l] & 0xff,
 					    (uint16_t)(U16(w, i->a)[l] >> 8) };
-		const uint64_t low = convert(&cv, load_value(&cv, bytes, 0));
-		U32(w, i->d)
-		[l] = (uint32_t)(convert(&cv, load_value(&cv, bytes, 1)) << 16 | low);
+		const uint64_t low = convert_value(&cv, load_value(&cv, bytes, 0));
+		U32(w, i->d)[l] = (uint32_t)(convert_value(&cv, load_value(&cv, bytes, 1)) << 16 | low);
 	}
 	return i + 1;
 }
 
-/* cvt.pack.sat.d.s32 d, a, b, c: a and b, saturated to d's type, are appended below c's upper part.
- * insn->n: bits of a part (16: there is no c), flags 1: signed. */
+/* cvt.pack.sat.T.s32 d, a, b{, c}: d is c shifted up, then a, then b, both saturated to type T.
+ * insn->n: bits of a part (16: there is no c); insn->imm: the kind of T. */
 OP(CVT_PACK)
 {
 	const struct conversion cv = { .to = i->imm & 0xff, .from = KIND_S32, .sat = true };
@@ -364,9 +364,9 @@ OP(CVT_PACK)
 			continue;
 		const uint32_t mask = ((uint32_t)1 << bits) - 1;
 		const uint32_t high =
-			(uint32_t)convert(&cv, load_value(&cv, opptr(w, i->a), l)) & mask;
+			(uint32_t)convert_value(&cv, load_value(&cv, opptr(w, i->a), l)) & mask;
 		const uint32_t low =
-			(uint32_t)convert(&cv, load_value(&cv, opptr(w, i->b), l)) & mask;
+			(uint32_t)convert_value(&cv, load_value(&cv, opptr(w, i->b), l)) & mask;
 		const uint32_t below = bits == 16 ? 0 : U32(w, i->c)[l] << 2 * bits;
 		U32(w, i->d)[l] = below | high << bits | low;
 	}

@@ -1,8 +1,8 @@
-/* run_float.c — correctly rounded f32 and f64: PTX ISA 9.7.3.
+/* run_float.c — handlers of correctly rounded f32 and f64 arithmetic: PTX ISA 9.7.3.
  *
- * add, sub, mul, fma, div, rcp and sqrt round to nearest by the CPU's own instructions: IEEE 754 has
- * one right answer, and every GPU since sm_20 gives it.  The ANY handlers do the other roundings,
- * .ftz and .sat; they are rare and go lane by lane. */
+ * add, sub, mul, fma, div, rcp and sqrt, rounded to nearest, use CPU instructions: IEEE 754 defines
+ * the result, and GPUs since sm_20 comply.  The ANY handlers implement the other roundings,
+ * .ftz and .sat; these are rare and run lane by lane. */
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -16,7 +16,7 @@ BINARY(DIV_F32, float, float, canonical(a[l] / b[l]))
 UNARY(RCP_F32, float, float, canonical(1.0f / a[l]))
 UNARY(SQRT_F32, float, float, canonical(__builtin_sqrtf(a[l])))
 
-/* A tiny sum is exact: it was not rounded. */
+/* A tiny sum is exact, so flush_result() is not needed. */
 BINARY(ADD_F32_FTZ, float, float, canonical(flush(flush(a[l]) + flush(b[l]))))
 BINARY(SUB_F32_FTZ, float, float, canonical(flush(flush(a[l]) - flush(b[l]))))
 
@@ -33,14 +33,15 @@ static inline float fma_ftz(float x, float y, float z)
 BINARY(MUL_F32_FTZ, float, float, canonical(mul_ftz(flush(a[l]), flush(b[l]))))
 TERNARY(FMA_F32_FTZ, float, float, canonical(fma_ftz(flush(a[l]), flush(b[l]), flush(c[l]))))
 
-static inline float finish(float r, float scaled, unsigned flags)
+static inline float finish_f32(float r, float scaled, unsigned flags)
 {
 	if (flags & FLAG_FTZ)
 		r = flush_result(r, scaled);
 	return (flags & FLAG_SAT) ? saturate(r) : canonical(r);
 }
 
-/* The operands x, y, z are read under the rounding mode: see round_by(); `scaled`: see flush_result(). */
+/* x, y, z are the operands of a lane; they are volatile because of the rounding mode (round_by()).  `scaled`: see
+ * flush_result(). */
 #define ANY_F32(name, sources, value, scaled)                                 \
 	OP(name)                                                              \
 	{                                                                     \
@@ -56,7 +57,7 @@ static inline float finish(float r, float scaled, unsigned flags)
 			volatile float z = ftz ? flush(c[l]) : c[l];          \
 			volatile float r = (value), s = (scaled);             \
 			(void)y, (void)z;                                     \
-			t[l] = finish(r, s, i->flags);                        \
+			t[l] = finish_f32(r, s, i->flags);                        \
 		}                                                             \
 		round_nearest_again(i->flags & ROUND_MASK);                   \
 		merge32(w->mask, opptr(w, i->d), (const uint32_t *)(const void *)t); \
@@ -73,7 +74,7 @@ ANY_F32(SQRT_F32_ANY, 1, sqrtf(x), r * SCALE)
 BINARY(MIN_F32, float, float, min_f32(a[l], b[l]))
 BINARY(MAX_F32, float, float, max_f32(a[l], b[l]))
 
-static inline float choose(float x, float y, unsigned flags, bool want_max)
+static inline float min_or_max(float x, float y, unsigned flags, bool want_max)
 {
 	if (flags & FLAG_FTZ) {
 		x = flush(x);
@@ -82,22 +83,22 @@ static inline float choose(float x, float y, unsigned flags, bool want_max)
 	return choose_f32(x, y, flags, want_max);
 }
 
-BINARY(MIN_F32_ANY, float, float, choose(a[l], b[l], i->flags, false))
-BINARY(MAX_F32_ANY, float, float, choose(a[l], b[l], i->flags, true))
+BINARY(MIN_F32_ANY, float, float, min_or_max(a[l], b[l], i->flags, false))
+BINARY(MAX_F32_ANY, float, float, min_or_max(a[l], b[l], i->flags, true))
 TERNARY(MIN3_F32, float, float,
-	choose(choose(a[l], b[l], i->flags, false), c[l], i->flags, false))
+	min_or_max(min_or_max(a[l], b[l], i->flags, false), c[l], i->flags, false))
 TERNARY(MAX3_F32, float, float,
-	choose(choose(a[l], b[l], i->flags, true), c[l], i->flags, true))
+	min_or_max(min_or_max(a[l], b[l], i->flags, true), c[l], i->flags, true))
 
-/* Seen on sm_90: neg and abs are sums with -0, so a NaN becomes the one that sums give. */
+/* Observed on sm_90: neg and abs are additions of -0, so every NaN becomes the canonical NaN. */
 UNARY(NEG_F32, float, float, canonical(float_of(bits_of(a[l]) ^ 0x80000000)))
 UNARY(ABS_F32, float, float, canonical(fabsf(a[l])))
 UNARY(NEG_F32_FTZ, float, float, canonical(-flush(a[l])))
 UNARY(ABS_F32_FTZ, float, float, canonical(fabsf(flush(a[l]))))
-/* copysign d, a, b: the sign of a on the magnitude of b. */
+/* copysign d, a, b: the sign of a and the magnitude of b. */
 BINARY(COPYSIGN_F32, uint32_t, uint32_t, (a[l] & 0x80000000) | (b[l] & 0x7fffffff))
 
-/* ---- f32x2: two floats side by side in a 64-bit register --------------------------------------------- */
+/* ---- f32x2: two floats in a 64-bit register ---------------------------------------------------------- */
 
 #define PAIR_F32(name, sources, value, scaled)                                \
 	OP(name)                                                              \
@@ -114,7 +115,7 @@ BINARY(COPYSIGN_F32, uint32_t, uint32_t, (a[l] & 0x80000000) | (b[l] & 0x7ffffff
 			volatile float z = ftz ? flush(c[l]) : c[l];          \
 			volatile float r = (value), s = (scaled);             \
 			(void)z;                                              \
-			t[l] = finish(r, s, i->flags);                        \
+			t[l] = finish_f32(r, s, i->flags);                        \
 		}                                                             \
 		round_nearest_again(i->flags & ROUND_MASK);                   \
 		merge64(w->mask, opptr(w, i->d), (const uint64_t *)(const void *)t); \
@@ -130,14 +131,14 @@ PAIR_F32(FMA_F32X2, 3, fmaf(x, y, z), fmaf(x * SCALE, y, z * SCALE))
 BINARY(ADD_F64, double, double, with_payload(a[l] + b[l], b[l], a[l], a[l]))
 BINARY(SUB_F64, double, double, with_payload(a[l] - b[l], b[l], a[l], a[l]))
 BINARY(MUL_F64, double, double, with_payload(a[l] * b[l], b[l], a[l], a[l]))
-/* The C library's fma, if there is no instruction. */
+/* Calls the C library's fma if the instruction set has none. */
 TERNARY(FMA_F64, double, double,
 	with_payload(__builtin_fma(a[l], b[l], c[l]), b[l], c[l], a[l]))
 BINARY(DIV_F64, double, double, with_payload(a[l] / b[l], a[l], b[l], b[l]))
 UNARY(RCP_F64, double, double, with_payload(1.0 / a[l], a[l], a[l], a[l]))
 UNARY(SQRT_F64, double, double, with_payload(__builtin_sqrt(a[l]), a[l], a[l], a[l]))
 
-/* first, second, third: whose NaN lives on. */
+/* first, second, third: the operands in the order in which their NaN has priority (with_payload()). */
 #define ANY_F64(name, sources, value, first, second, third)                                      \
 	OP(name)                                                              \
 	{                                                                     \
@@ -165,7 +166,7 @@ ANY_F64(SQRT_F64_ANY, 1, sqrt(x), a, a, a)
 
 BINARY(MIN_F64, double, double, min_f64(a[l], b[l]))
 BINARY(MAX_F64, double, double, max_f64(a[l], b[l]))
-/* Seen on sm_90: sums, here too; a NaN keeps its sign and becomes quiet. */
+/* Observed on sm_90: additions, as for f32; a NaN keeps its sign and becomes quiet. */
 UNARY(NEG_F64, double, double,
       a[l] == a[l] ? double_of(bits_of64(a[l]) ^ (uint64_t)1 << 63) : quiet(a[l]))
 UNARY(ABS_F64, double, double, a[l] == a[l] ? fabs(a[l]) : quiet(a[l]))

@@ -1,8 +1,8 @@
-/* run_half.c — f16, f16x2, bf16, bf16x2: PTX ISA 9.7.4, 9.7.6 (comparisons), 9.7.3 (mixed precision).
+/* run_half.c — handlers of f16, f16x2, bf16, bf16x2: PTX ISA 9.7.4, 9.7.6 (comparisons), 9.7.3 (mixed precision).
  *
- * An f16x2 register of 32 lanes is 64 halves side by side, so the packed forms are the scalar ones with
- * n = 64.  Arithmetic is done in double and rounded once: a product of halves is exact there, a sum of two
- * is exact or far from a tie (double has more than twice their bits), a fused sum and the step over float
+ * An f16x2 register of 32 lanes is an array of 64 halves, so the packed forms are the scalar forms with
+ * n = 64.  Arithmetic is in double, rounded once: a product of halves is exact in double, a sum of two
+ * is exact or far from a tie (double has more than twice as many bits); fused sums, and the intermediate float,
  * are rounded to odd. */
 #include "softcuda/exec/run/approx_internal.h"
 #include "softcuda/exec/run/half_internal.h"
@@ -16,14 +16,14 @@ INLINE void flush_below(float least, float *x, unsigned n)
 		x[k] = fabsf(x[k]) < least ? copysignf(0.0f, x[k]) : x[k];
 }
 
-/* .ftz of operands, which only ex2 has for bf16. */
+/* .ftz of operands.  For bf16 only ex2 supports .ftz. */
 INLINE void flush_halves(float *x, unsigned n, bool bf16)
 {
 	flush_below(bf16 ? 0x1p-126f : 0x1p-14f, x, n);
 }
 
-/* .ftz of results that are still to be rounded: as flush_result() says, tiny is what has a smaller exponent
- * than a normal when rounded to all bits.  For f16 that is below 2^-14 - 2^-26, where a tie would round up. */
+/* .ftz of results before the final rounding: as in flush_result(), a result is tiny if it is subnormal after rounding with
+ * an unlimited exponent.  For f16: below 2^-14 - 2^-26, where a tie would round up. */
 INLINE void flush_results(float *x, unsigned n, bool bf16)
 {
 	flush_below(bf16 ? 0x1p-126f : 0x1.ffep-15f, x, n);
@@ -45,7 +45,7 @@ INLINE void store_halves(struct warp *w, opref d, const uint16_t *h, unsigned n)
 		merge32(w->mask, opptr(w, d), (const uint32_t *)(const void *)h);
 }
 
-/* What follows every sum and product: .ftz, .relu, .sat, rounding. */
+/* Apply .ftz, .relu, .sat and the rounding to the results x, and store them in d. */
 INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsigned n, bool bf16)
 {
 	_Alignas(64) uint16_t h[WIDEST];
@@ -58,7 +58,7 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 		for (unsigned k = 0; k < n; k++)
 			x[k] = saturate(x[k]);
 	narrow_half(h, x, n, bf16);
-	if (i->flags & FLAG_RELU)  /* -0 is not below 0 */
+	if (i->flags & FLAG_RELU)  /* -0 also becomes +0 */
 		for (unsigned k = 0; k < n; k++)
 			h[k] = h[k] == 0x8000 ? 0 : h[k];
 	store_halves(w, i->d, h, n);
@@ -115,14 +115,14 @@ BY_HALF(M, MIN)
 BY_HALF(M, MAX)
 #undef M
 
-/* Sign operations are on bits; a NaN is above infinity there, and becomes the one of sums: seen on sm_90. */
+/* neg and abs change bits; a NaN (bits above infinity's) becomes the canonical NaN: observed on sm_90. */
 INLINE uint16_t signed_half(uint16_t h, uint16_t flip, uint16_t keep, bool bf16)
 {
 	const uint16_t infinity = bf16 ? 0x7f80 : 0x7c00;
 	return (h & 0x7fff) > infinity ? 0x7fff : (uint16_t)((h ^ flip) & keep);
 }
 
-INLINE uint16_t flushed(uint16_t h, unsigned flags)
+INLINE uint16_t flush_half(uint16_t h, unsigned flags)
 {
 	return (uint16_t)((flags & FLAG_FTZ) && !(h & 0x7c00) ? h & 0x8000 : h);
 }
@@ -133,7 +133,7 @@ INLINE uint16_t flushed(uint16_t h, unsigned flags)
 		OPERAND(uint16_t, a);                                         \
 		_Alignas(64) uint16_t h[WIDEST];                              \
 		for (unsigned k = 0; k < (n); k++)                            \
-			h[k] = signed_half(flushed(a[k], i->flags), flip, keep, bf16); \
+			h[k] = signed_half(flush_half(a[k], i->flags), flip, keep, bf16); \
 		store_halves(w, i->d, h, n);                                  \
 		return i + 1;                                                 \
 	}
@@ -144,7 +144,7 @@ BY_HALF(M, NEG)
 BY_HALF(M, ABS)
 #undef M
 
-/* ---- ex2, tanh: approximate; one rounding from a value good to 2^-23 -------------------------------------- */
+/* ---- ex2, tanh: approximations with a relative error of 2^-23, rounded once --------------------------------- */
 
 #define FUNCTION(op, type, n, bf16, value)                                    \
 	OP(op##_##type)                                                       \
@@ -165,7 +165,7 @@ BY_HALF(M, TANH)
 
 /* ---- comparisons: flags and n as in run_compare.c ----------------------------------------------------------- */
 
-INLINE bool holds(float x, float y, unsigned cmp)
+INLINE bool comparison_holds(float x, float y, unsigned cmp)
 {
 	const bool unordered = x != x || y != y;
 	switch (cmp) {
@@ -193,12 +193,12 @@ static uint64_t compare_halves(struct warp *w, const struct insn *i, unsigned n,
 	load_halves(x, w, i, i->a, n, bf16);
 	load_halves(y, w, i, i->b, n, bf16);
 	for (unsigned k = 0; k < n; k++)
-		bits |= (uint64_t)holds(x[k], y[k], i->n) << k;
+		bits |= (uint64_t)comparison_holds(x[k], y[k], i->n) << k;
 	return bits;
 }
 
 /* The bits of the even (part 0) or odd halves. */
-static uint32_t every_second(uint64_t bits, unsigned part)
+static uint32_t every_second_bit(uint64_t bits, unsigned part)
 {
 	uint32_t r = 0;
 	for (unsigned l = 0; l < LANES; l++)
@@ -206,12 +206,12 @@ static uint32_t every_second(uint64_t bits, unsigned part)
 	return r;
 }
 
-/* setp.f16 p|q: as for floats.  setp.f16x2 p|q: p is the lower half's result, q the upper's. */
+/* setp.f16 p|q: q is the complement of p.  setp.f16x2 p|q: p is the result of the lower halves, q of the upper. */
 static const struct insn *setp_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const uint64_t bits = compare_halves(w, i, n, bf16);
-	const uint32_t first = n == LANES ? (uint32_t)bits : every_second(bits, 0);
-	const uint32_t second = n == LANES ? ~(uint32_t)bits : every_second(bits, 1);
+	const uint32_t first = n == LANES ? (uint32_t)bits : every_second_bit(bits, 0);
+	const uint32_t second = n == LANES ? ~(uint32_t)bits : every_second_bit(bits, 1);
 	const uint32_t p = combine(w, i, first), q = combine(w, i, second);
 	set_predicate(w, i->d, p);
 	if (i->flags & COMPARE_HAS_Q)
@@ -224,14 +224,14 @@ OP(SETP_F16X2) { return setp_half(w, i, WIDEST, false); }
 OP(SETP_BF16) { return setp_half(w, i, LANES, true); }
 OP(SETP_BF16X2) { return setp_half(w, i, WIDEST, true); }
 
-/* set.f16x2: each half 1.0 or 0 (all ones for an integer destination, which is d's width); set.u16.f16
- * and the like: n in flags is the destination's own width, in i->imm bytes. */
+/* set.f16x2: each half is 1.0 (all ones for an integer destination) or 0.  set.u16.f16 and similar: the destination has
+ * i->imm bytes. */
 static const struct insn *set_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const uint64_t bits = compare_halves(w, i, n, bf16);
 	const uint32_t low =
-		combine(w, i, n == LANES ? (uint32_t)bits : every_second(bits, 0));
-	const uint32_t high = n == LANES ? 0 : combine(w, i, every_second(bits, 1));
+		combine(w, i, n == LANES ? (uint32_t)bits : every_second_bit(bits, 0));
+	const uint32_t high = n == LANES ? 0 : combine(w, i, every_second_bit(bits, 1));
 	const uint16_t one = (i->flags & SET_BF16) ? 0x3f80 : 0x3c00;
 	const bool is_float = i->flags & SET_FLOAT;
 	if (n == WIDEST) {
@@ -252,11 +252,11 @@ OP(SET_F16X2) { return set_half(w, i, WIDEST, false); }
 OP(SET_BF16) { return set_half(w, i, LANES, true); }
 OP(SET_BF16X2) { return set_half(w, i, WIDEST, true); }
 
-/* ---- mixed precision: add.f32.f16 d, a, c and fma.f32.f16 d, a, b, c, whose last source is f32 --------------- */
+/* ---- mixed precision: add.f32.f16 d, a, c and fma.f32.f16 d, a, b, c; the last source is f32 ------------------ */
 
 enum { MIXED_BF16 = 128 };
 
-static const struct insn *mixed(struct warp *w, const struct insn *i, opref last, int kind)
+static const struct insn *mixed_precision(struct warp *w, const struct insn *i, opref last, int kind)
 {
 	_Alignas(64) float x[LANES], y[LANES], t[LANES];
 	widen_half(x, U16(w, i->a), LANES, i->flags & MIXED_BF16);
@@ -276,6 +276,6 @@ static const struct insn *mixed(struct warp *w, const struct insn *i, opref last
 	return i + 1;
 }
 
-OP(ADD_MIXED) { return mixed(w, i, i->b, OP_ADD_MIXED); }
-OP(SUB_MIXED) { return mixed(w, i, i->b, OP_SUB_MIXED); }
-OP(FMA_MIXED) { return mixed(w, i, i->c, OP_FMA_MIXED); }
+OP(ADD_MIXED) { return mixed_precision(w, i, i->b, OP_ADD_MIXED); }
+OP(SUB_MIXED) { return mixed_precision(w, i, i->b, OP_SUB_MIXED); }
+OP(FMA_MIXED) { return mixed_precision(w, i, i->c, OP_FMA_MIXED); }

@@ -1,7 +1,7 @@
-/* run_int.c — integer arithmetic: PTX ISA 9.7.1, without carry (run_carry.c) and bits (run_bits.c).
+/* run_int.c — handlers of integer arithmetic: PTX ISA 9.7.1, without carry (run_carry.c) and bits (run_bits.c).
  *
- * Sums and products wrap: they are computed unsigned, where C says so, too.  16-bit ones go through
- * uint32_t, because C would promote them to int, whose product can overflow. */
+ * Sums and products wrap, so they are computed in unsigned types.  16-bit operands are converted to
+ * uint32_t, because C would promote them to int, in which a product can overflow. */
 #include "softcuda/exec/run/lanes_internal.h"
 
 #define BY_SIZE(M) M(16, uint16_t, uint32_t) M(32, uint32_t, uint32_t) M(64, uint64_t, uint64_t)
@@ -21,7 +21,7 @@ __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 #define HI(W, bits) ((W)a[l] * (W)b[l] >> (bits))
 
-/* Source: the ISA leaves x / 0 open; GPUs give all ones, and x % 0 = x. MIN / -1 wraps. */
+/* PTX ISA does not define x / 0; on GPUs it is all ones, and x % 0 = x.  MIN / -1 wraps. */
 #define UDIV(T, x, y) ((y) == 0 ? (T)-1 : (T)((x) / ((y) + ((y) == 0))))
 #define UREM(T, x, y) ((y) == 0 ? (x) : (T)((x) % ((y) + ((y) == 0))))
 #define SDIV(T, U, x, y) \
@@ -107,7 +107,7 @@ BINARY(MAX_RELU_S32, int32_t, int32_t,
        : a[l] > b[l]                   ? a[l]
 				       : b[l])
 
-/* Two 16-bit integers in each lane: 64 elements side by side, merged as 32 pairs. */
+/* Two 16-bit integers in each lane: an array of 64 elements, merged as 32 pairs. */
 #define PAIRS(name, T, value)                                                 \
 	OP(name)                                                              \
 	{                                                                     \

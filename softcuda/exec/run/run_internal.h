@@ -1,4 +1,4 @@
-/* run_internal.h — what the core's handler files share: how a handler is named, and jumps. */
+/* run_internal.h — definitions for the handlers of control-flow, memory and warp operations. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_RUN_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_RUN_INTERNAL_H
 
@@ -9,8 +9,8 @@
 GPUL_CORE_OPS(X)
 #undef X
 
-/* Fences order what the compiler and the CPU may move.  ThreadSanitizer does not know fences: there an
- * atomic exchange on a word of nobody's stands for one. */
+/* A memory fence.  ThreadSanitizer does not support fences: there an atomic exchange on an otherwise unused word takes the
+ * place of the fence. */
 #if defined(__SANITIZE_THREAD__)     /* gcc */
 #define UNDER_TSAN 1
 #elif defined(__has_feature)         /* clang */
@@ -24,15 +24,16 @@ static _Atomic int fence_word __attribute__((unused));
 #else
 #define THREAD_FENCE(order) atomic_thread_fence(order)
 #endif
-/* It does not take a vector's move for an atomic either: there each element is one.  And since it does not see what
- * fences order, a relaxed access is as if it had its fence: races of plain accesses are found, missing fences are not. */
+/* ThreadSanitizer does not treat a 16-byte move as atomic either: there each element is one access.  And relaxed accesses
+ * acquire or release there, because it does not know the order that fences make: it finds races of plain accesses, but no
+ * missing fences. */
 enum {
 	LOAD_ORDER = UNDER_TSAN ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED,
 	STORE_ORDER = UNDER_TSAN ? __ATOMIC_RELEASE : __ATOMIC_RELAXED,
 	WHOLE_BYTES = UNDER_TSAN ? 0 : 16,
 };
 
-/* The same statement for every lane that runs, as a plain loop when all do. */
+/* Execute the statement for every active lane l; a plain loop if all lanes are active. */
 #define FOR_LANES(l, w, statement)                                                          \
 	do {                                                                                \
 		if ((w)->mask == ALL_LANES) {                                               \
@@ -46,14 +47,15 @@ enum {
 		}                                                                           \
 	} while (0)
 
-/* The memory's types: a kernel may read what it likes as what it likes. */
+/* A type in device memory: a kernel may access the same bytes with several types. */
 #define MEMORY_TYPE(type) type __attribute__((may_alias))
 
-/* Sixteen bytes as one move, where the instruction set moves them whole (AVX, LSE2). */
+/* 16 bytes in one move, which is atomic on CPUs with AVX or LSE2. */
 typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));
 
-/* A loop that asks memory for news should let others run sooner than one that computes: after four looks.  Measured
- * from 32 to 250, on one core: a FIFO's push and sync took 9.3 to 3.7 us, a push of 64 blocks 3.6 to 0.8 us. */
+/* The cost of one poll in backward branches: a loop that polls memory yields sooner than a loop that computes, after four
+ * polls.  Measured with 32 and with 250 on one core: a FIFO push and sync took 9.3 and 3.7 us, a push of 64 blocks 3.6
+ * and 0.8 us. */
 enum { POLL_COST = 250 };
 
 #endif

@@ -1,4 +1,4 @@
-/* run_load.c — ld in all its forms. */
+/* run_load.c — handlers of ld, and of prefetch. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -6,8 +6,8 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* What the lanes read at at[offset[l]].  Compilers do not trust the gather instructions; they pay here, where
- * the offsets are in memory anyway. */
+/* Load at[offset[l]] for all lanes.  Compilers avoid gather instructions; here they are faster, because
+ * the offsets are already in memory. */
 static inline void gather_32(uint32_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
 {
 #if defined(__AVX512F__)
@@ -41,7 +41,7 @@ static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_
 #endif
 }
 
-/* What a shape gives the lanes that run, into d; `cell` is the memory's type, `at` the first byte. */
+/* Load the active lanes of d from memory of a shape (access_internal.h); `memory` is the type in memory. */
 #define LOAD_SAME(w, d, memory, at)                                                         \
 	do {                                                                                \
 		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at);      \
@@ -100,7 +100,7 @@ enum load_kind {
 #undef X
 };
 
-static inline unsigned kind_bytes(uint32_t kind)
+static inline unsigned load_bytes(uint32_t kind)
 {
 	static const uint8_t bytes[] = {
 #define X(name, memory, reg) sizeof(memory),
@@ -111,8 +111,8 @@ static inline unsigned kind_bytes(uint32_t kind)
 	return bytes[kind];
 }
 
-/* One element from memory into one lane of a register. */
-static inline void put(struct warp *w, uint32_t kind, opref d, unsigned l, const void *from)
+/* Copy one element from memory to one lane of a register. */
+static inline void store_to_lane(struct warp *w, uint32_t kind, opref d, unsigned l, const void *from)
 {
 	switch (kind) {
 #define X(name, memory, reg)                                                                \
@@ -124,7 +124,7 @@ static inline void put(struct warp *w, uint32_t kind, opref d, unsigned l, const
 	}
 }
 
-/* One element of each lane's vector; x->at is where lane 0's, or everybody's, begins. */
+/* Load element e of each lane's vector; x->at: address of lane 0's vector, or of the only one. */
 static void load_element(struct warp *w, const struct insn *i, enum shape shape,
 			 const struct access *x, unsigned e)
 {
@@ -159,7 +159,7 @@ static void load_element(struct warp *w, const struct insn *i, enum shape shape,
 HANDLER(LDV)
 {
 	const opref *list = OPLIST(w, i->d);
-	unsigned bytes = kind_bytes(i->e);
+	unsigned bytes = load_bytes(i->e);
 	struct access x;
 	enum shape shape = resolve(state_of(w), i, bytes * i->n, false, &x);
 
@@ -170,7 +170,7 @@ HANDLER(LDV)
 			load_element(w, i, shape, &x, e);
 		else
 			EACH_ACTIVE(l, w)
-		put(w, i->e, list[e], l, (const uint8_t *)(uintptr_t)x.each[l] + e * bytes);
+		store_to_lane(w, i->e, list[e], l, (const uint8_t *)(uintptr_t)x.each[l] + e * bytes);
 	}
 	return i + 1;
 }
@@ -207,11 +207,11 @@ static void copy_relaxed(void *to, const void *from, unsigned bytes)
 	}
 }
 
-/* d is one register, or a list of i->n; each element is one access, 16 bytes in all are one move. */
+/* d is one register, or a list of i->n; each element is one access, but a vector of 16 bytes is one move. */
 HANDLER(LDO)
 {
 	struct warp_state *s = state_of(w);
-	unsigned bytes = kind_bytes(i->e), n = i->n ? i->n : 1;
+	unsigned bytes = load_bytes(i->e), n = i->n ? i->n : 1;
 	const opref *list = i->n ? OPLIST(w, i->d) : &i->d;
 	struct access x;
 
@@ -231,18 +231,18 @@ HANDLER(LDO)
 				copy_relaxed(part + e * bytes, from + e * bytes, bytes);
 		}
 		for (unsigned e = 0; e < n; e++)
-			put(w, i->e, list[e], l, part + e * bytes);
+			store_to_lane(w, i->e, list[e], l, part + e * bytes);
 	}
 	if (i->flags & FLAG_ACQUIRE)
 		THREAD_FENCE(memory_order_acquire);
 	return i + 1;
 }
 
-/* A kernel's parameter by name: the same for all lanes, its place known when it was decoded. */
+/* A kernel parameter by name: equal for all lanes; decoding has checked the offset. */
 HANDLER(LD_PARAM)
 {
 	const uint8_t *from = state_of(w)->params + i->imm;
-	unsigned bytes = kind_bytes(i->e), n = i->n ? i->n : 1;
+	unsigned bytes = load_bytes(i->e), n = i->n ? i->n : 1;
 	const opref *list = i->n ? OPLIST(w, i->d) : &i->d;
 
 	for (unsigned e = 0; e < n; e++) {
@@ -261,7 +261,7 @@ HANDLER(LD_PARAM)
 	return i + 1;
 }
 
-/* Hints have no effect, and may name memory that is not there. */
+/* Prefetch hints have no effect; their address need not be accessible. */
 HANDLER(PREFETCH)
 {
 	(void)w;

@@ -1,4 +1,4 @@
-/* run_move.c — moves, packing and unpacking, selection, predicate logic: PTX ISA 9.7.9.2, 9.7.7, 9.7.8. */
+/* run_move.c — handlers of mov, packing and unpacking, selp, slct, logic on predicates: PTX ISA 9.7.9.2, 9.7.7, 9.7.8. */
 #include "softcuda/exec/run/lanes_internal.h"
 
 UNARY(MOV_16, uint16_t, uint16_t, a[l])
@@ -30,7 +30,7 @@ OP(MOV_128)
 		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T));           \
 		return i + 1;                                                 \
 	}
-/* .b8 parts live in 16-bit registers, whose upper half may hold a sign: cut them. */
+/* .b8 parts are in 16-bit registers, whose upper half may have sign bits: truncate them. */
 #define PACK_BYTES(name, T, parts)                                            \
 	OP(name)                                                              \
 	{                                                                     \
@@ -60,8 +60,8 @@ OP(PACK_2X64)
 	return i + 1;
 }
 
-/* mov.b64 {x, y}, a: d is the list.  The source is read whole before a part is written: {r1, r2} of
- * r1:r2 never overlap a wider register, but one part may be named twice. */
+/* mov.b64 {x, y}, a: d is the list.  Parts are narrower registers than the source, so they never overlap
+ * it. */
 #define UNPACK(name, T, P, parts, part_bits, part_mask)                       \
 	OP(name)                                                              \
 	{                                                                     \
@@ -86,7 +86,7 @@ OP(UNPACK_2X64)
 	return i + 1;
 }
 
-/* selp d, a, b, p: the predicate is 32 bits in one word. */
+/* selp d, a, b, p: the predicate is a mask of 32 lanes. */
 #define SELP(name, T)                                                         \
 	OP(name)                                                              \
 	{                                                                     \
@@ -103,7 +103,7 @@ SELP(SELP_16, uint16_t)
 SELP(SELP_32, uint32_t)
 SELP(SELP_64, uint64_t)
 
-/* slct d, a, b, c: a where c >= 0; for a float c: -0 is >= 0, NaN is not.  Subnormals: .ftz makes them 0. */
+/* slct d, a, b, c: a where c >= 0, else b.  A float c: -0 is >= 0, NaN is not; with .ftz subnormals are 0. */
 #define SLCT(bits, T)                                                         \
 	OP(SLCT_S32_##bits)                                                   \
 	{                                                                     \

@@ -1,4 +1,4 @@
-/* run_store.c — st in all its forms. */
+/* run_store.c — handlers of st. */
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
@@ -35,7 +35,7 @@ enum store_kind {
 #undef X
 };
 
-static inline unsigned kind_bytes(uint32_t kind)
+static inline unsigned store_bytes(uint32_t kind)
 {
 	static const uint8_t bytes[] = {
 #define X(name, memory, reg) sizeof(memory),
@@ -46,8 +46,8 @@ static inline unsigned kind_bytes(uint32_t kind)
 	return bytes[kind];
 }
 
-/* One lane of a register as it goes to memory. */
-static inline void get(struct warp *w, uint32_t kind, opref b, unsigned l, void *to)
+/* Convert one lane of a register to the type in memory. */
+static inline void load_from_lane(struct warp *w, uint32_t kind, opref b, unsigned l, void *to)
 {
 	switch (kind) {
 #define X(name, memory, reg)                                                                \
@@ -84,7 +84,7 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 	}
 }
 
-/* Each lane's vector is put together and stored: 16 bytes in one move, else element by element. */
+/* Store the vectors of the active lanes: 16 bytes in one move, other sizes element by element. */
 static void store_lanes(struct warp *w, const struct insn *i, const struct access *x,
 			unsigned bytes, unsigned n)
 {
@@ -95,7 +95,7 @@ static void store_lanes(struct warp *w, const struct insn *i, const struct acces
 		uint8_t *to = (uint8_t *)(uintptr_t)x->each[l];
 
 		for (unsigned e = 0; e < n; e++)
-			get(w, i->e, list[e], l, part + e * bytes);
+			load_from_lane(w, i->e, list[e], l, part + e * bytes);
 		if (bytes * n == WHOLE_BYTES) {
 			vector16 v;
 			memcpy(&v, part, 16);
@@ -111,16 +111,16 @@ HANDLER(STV)
 {
 	struct access x;
 
-	if (resolve_each(state_of(w), i, kind_bytes(i->e) * i->n, true, &x))
+	if (resolve_each(state_of(w), i, store_bytes(i->e) * i->n, true, &x))
 		return x.stop;
-	store_lanes(w, i, &x, kind_bytes(i->e), i->n);
+	store_lanes(w, i, &x, store_bytes(i->e), i->n);
 	return i + 1;
 }
 
 /* Ordered stores: volatile, relaxed, release. */
 HANDLER(STO)
 {
-	unsigned bytes = kind_bytes(i->e), n = i->n ? i->n : 1;
+	unsigned bytes = store_bytes(i->e), n = i->n ? i->n : 1;
 	struct access x;
 
 	if (resolve_each(state_of(w), i, bytes * n, true, &x))

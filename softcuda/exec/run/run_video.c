@@ -1,10 +1,10 @@
-/* run_video.c — the video instructions: PTX ISA 9.7.18 (scalar) and 9.7.19 (SIMD).
+/* run_video.c — handlers of the video instructions: PTX ISA 9.7.18 (scalar) and 9.7.19 (SIMD).
  *
- * They are emulated on every GPU since sm_50, and rare: one handler each, lane by lane, told by
- * struct video what to do.  A part of an operand is first extended to 34 bits, as the ISA says. */
+ * They are rare, and emulated on GPUs since sm_50, so two handlers run them all, lane by lane; struct video has the
+ * operation.  A part of an operand is first extended to 34 bits, as the ISA specifies. */
 #include "softcuda/exec/run/lanes_internal.h"
 
-/* Byte or half of x by selector, extended. */
+/* The byte or half of x that the selector names, sign- or zero-extended. */
 static int64_t part_of(uint32_t x, unsigned selector, bool is_signed)
 {
 	if (selector >= GPUL_PTX_SEL_B0 && selector <= GPUL_PTX_SEL_B3) {
@@ -38,9 +38,9 @@ static bool compare_integers(int64_t a, int64_t b, unsigned compare)
 	}
 }
 
-/* What vshl shifts out of the 34 bits is lost to .sat: seen on sm_90, where vshl.u32.u32.u32.sat of 0x80000000
- * by 7 is 0.  Without .sat 64 bits stay, which .min and .max compare. */
-static int64_t shifted(int64_t a, int64_t b, unsigned op, unsigned flags)
+/* Bits that vshl shifts out of the 34 bits are lost before .sat: observed on sm_90, where vshl.u32.u32.u32.sat of
+ * 0x80000000 by 7 is 0.  Without .sat 64 bits are kept, which .min and .max compare. */
+static int64_t shift_part(int64_t a, int64_t b, unsigned op, unsigned flags)
 {
 	const uint64_t amount = (flags & VIDEO_WRAP) ? (uint64_t)b & 31
 				: (uint32_t)b > 32   ? 32
@@ -62,11 +62,11 @@ static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compa
 	case VIDEO_MAX: return a > b ? a : b;
 	case VIDEO_AVRG: return (a + b + (a + b >= 0)) >> 1;  /* half away from zero */
 	case VIDEO_SET: return compare_integers(a, b, compare);
-	default: return shifted(a, b, op, flags);
+	default: return shift_part(a, b, op, flags);
 	}
 }
 
-/* How many bits the part of d has that a merge writes, and where it starts. */
+/* Width and lowest bit of the part of d that a merge writes. */
 static unsigned merge_bits(unsigned selector)
 {
 	return selector == GPUL_PTX_SEL_H0 || selector == GPUL_PTX_SEL_H1 ? 16 : 8;
@@ -84,9 +84,9 @@ static bool is_shift(const struct video *v)
 	return v->op == VIDEO_SHL || v->op == VIDEO_SHR;
 }
 
-/* .min and .max compare 64 bits, by the type of d (of a, for vset).  Seen on sm_90: c is extended by that type,
- * too, but of the first result vadd, vsub and a shift with .sat keep 32 bits, extended by their sign, and the
- * others keep all.  So with d unsigned a first result of -1 is above every c. */
+/* .min and .max compare 64 bits, by the type of d (of a, for vset).  Observed on sm_90: c is extended by that type;
+ * of the first result, vadd, vsub and shifts with .sat keep 32 bits, sign-extended, and the
+ * others keep all bits.  So if d is unsigned, a first result of -1 is greater than every c. */
 static bool first_is_less(int64_t r, uint32_t c, const struct video *v)
 {
 	const bool word = v->op == VIDEO_ADD || v->op == VIDEO_SUB ||
@@ -109,8 +109,8 @@ static uint32_t second_operation(int64_t r, uint32_t c, const struct video *v)
 	return (c & ~mask) | ((uint32_t)r << at & mask);
 }
 
-/* vmad: a * b + c with negations, "plus one" and scaling, in 64 bits.  Seen on sm_90: whole words are signed
- * whatever their types; unsigned types make the scaling shift zeros in and .sat clamp to u32. */
+/* vmad: a * b + c with negations, "plus one" and scaling, in 64 bits.  Observed on sm_90: 32-bit operands are signed
+ * whatever their types; with unsigned types the scaling shifts zeros in and .sat clamps to u32. */
 static uint32_t multiply_add(int64_t a, int64_t b, uint32_t c, const struct video *v)
 {
 	const bool is_signed =
@@ -124,25 +124,25 @@ static uint32_t multiply_add(int64_t a, int64_t b, uint32_t c, const struct vide
 	return (uint32_t)((v->flags & VIDEO_SAT) ? clamp_to(r, 32, is_signed) : r);
 }
 
-/* What .sat leaves of a first result that is merged into c.  The ISA would have it clamp to the part; seen on
- * sm_90: it bounds the low 32 bits from above only, as an unsigned number, so -1 becomes the greatest part;
- * and of .h1 the bound is 0. */
-static int64_t saturated_part(int64_t r, const struct video *v)
+/* .sat of a first result that is merged into c.  PTX ISA: it clamps to the part.  Observed on
+ * sm_90: it limits the low 32 bits from above only, as an unsigned number, so -1 becomes the greatest value of the part;
+ * for .h1 the limit is 0. */
+static int64_t saturate_merged_part(int64_t r, const struct video *v)
 {
 	const unsigned bits = merge_bits(v->d_selector) - !!(v->flags & VIDEO_D_SIGNED);
 	const uint32_t most = v->d_selector == GPUL_PTX_SEL_H1 ? 0 : ((uint32_t)1 << bits) - 1;
 	return (uint32_t)r > most ? most : (uint32_t)r;
 }
 
-/* .sat clamps to 32 bits, a shift's result whatever comes second.  Seen on sm_90: when another second operation
- * follows, an unsigned first result is bounded from below only. */
-static int64_t saturated(int64_t r, const struct video *v)
+/* .sat clamps to 32 bits if no second operation follows, and for shifts.  Observed on sm_90: before .add, .min or .max
+ * an unsigned first result is limited from below only. */
+static int64_t saturate_first(int64_t r, const struct video *v)
 {
 	const bool d_signed = v->flags & VIDEO_D_SIGNED;
 	if (v->second == VIDEO_PLAIN || is_shift(v))
 		return clamp_to(r, 32, d_signed);
 	if (v->second == VIDEO_MERGE)
-		return saturated_part(r, v);
+		return saturate_merged_part(r, v);
 	return d_signed ? clamp_to(r, 32, true) : r < 0 ? 0 : r;
 }
 
@@ -155,7 +155,7 @@ static uint32_t video_scalar(uint32_t a, uint32_t b, uint32_t c, const struct vi
 		return multiply_add(x, y, c, v);
 	int64_t r = first_operation(x, y, v->op, v->compare, v->flags);
 	if (v->flags & VIDEO_SAT)
-		r = saturated(r, v);
+		r = saturate_first(r, v);
 	return second_operation(r, c, v);
 }
 
@@ -175,7 +175,7 @@ OP(VIDEO)
 
 /* ---- SIMD: two halves or four bytes -------------------------------------------------------------------- */
 
-/* Part `pick` of b:a: bytes 0-3 are a's, 4-7 b's; halves 0-1 and 2-3. */
+/* Part `pick` of b:a: bytes 0-3 are of a, 4-7 of b; halves 0-1 of a, 2-3 of b. */
 static int64_t simd_part(uint32_t a, uint32_t b, unsigned pick, unsigned bits, bool is_signed)
 {
 	const uint64_t u = ((uint64_t)b << 32 | a) >> bits * pick;

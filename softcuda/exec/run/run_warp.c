@@ -1,7 +1,7 @@
-/* run_warp.c — lanes that read each other: shuffles, votes, matches, reductions over a warp.
+/* run_warp.c — handlers in which lanes exchange data: shuffles, votes, matches, reductions over a warp.
  *
- * A `.sync` form names lanes that must take part.  When one of them is still on its way the split is
- * parked (EVENT_SYNC) and the instruction runs again once they have met. */
+ * A `.sync` instruction has a member mask: the lanes that must execute it together.  If one of them has not arrived, the
+ * split is parked (EVENT_SYNC); the instruction is executed again when they have. */
 #include "softcuda/exec/run/run_internal.h"
 
 static uint32_t named_lanes(const struct warp *w, opref member)
@@ -18,8 +18,8 @@ static uint32_t named_lanes(const struct warp *w, opref member)
 	return all;
 }
 
-/* True: every lane that i->`member` names is here (or ended), or was released to run without them. */
-static bool gathered(struct warp_state *s, opref member)
+/* True: all lanes of the member masks are active here or have exited, or the split was released to run without them. */
+static bool members_have_arrived(struct warp_state *s, opref member)
 {
 	uint32_t named = named_lanes(&s->w, member);
 	struct split *p = &s->splits[s->current];
@@ -34,7 +34,7 @@ static bool gathered(struct warp_state *s, opref member)
 
 HANDLER(BAR_WARP)
 {
-	if (!gathered(state_of(w), i->a))
+	if (!members_have_arrived(state_of(w), i->a))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	THREAD_FENCE(memory_order_acq_rel);
 	return i + 1;
@@ -77,7 +77,7 @@ static inline const struct insn *shuffle(struct warp *w, const struct insn *i,
 	const uint32_t *a = U32(w, i->a), *b = U32(w, i->b), *c = U32(w, i->c);
 	uint32_t value[LANES], in_range = 0;
 
-	if (i->n && !gathered(state_of(w), i->e))
+	if (i->n && !members_have_arrived(state_of(w), i->e))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	for (unsigned l = 0; l < LANES; l++) {
 		bool ok;
@@ -96,9 +96,9 @@ HANDLER(SHFL_DOWN) { return shuffle(w, i, DOWN); }
 HANDLER(SHFL_BFLY) { return shuffle(w, i, BFLY); }
 HANDLER(SHFL_IDX) { return shuffle(w, i, IDX); }
 
-/* ---- votes: a predicate, b member mask (n: there is one) --------------------------------------- */
+/* ---- votes: a predicate, b member mask (if n is set) -------------------------------------------- */
 
-/* Lanes that vote together with lane l: those of its member mask that are here. */
+/* The lanes that vote together with lane l: the active lanes of its member mask. */
 static inline uint32_t voters(const struct warp *w, const struct insn *i, unsigned l)
 {
 	return i->n ? U32(w, i->b)[l] & w->mask : w->mask;
@@ -110,7 +110,7 @@ static inline const struct insn *vote(struct warp *w, const struct insn *i, enum
 {
 	uint32_t yes, result = 0;
 
-	if (i->n && !gathered(state_of(w), i->b))
+	if (i->n && !members_have_arrived(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	yes = *PRED(w, i->a);
 	EACH_ACTIVE(l, w) {
@@ -131,7 +131,7 @@ HANDLER(VOTE_BALLOT)
 {
 	uint32_t yes, here = w->mask;
 
-	if (i->n && !gathered(state_of(w), i->b))
+	if (i->n && !members_have_arrived(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	yes = *PRED(w, i->a) & here;
 	if (i->n) {
@@ -149,12 +149,12 @@ HANDLER(ACTIVEMASK)
 	return i + 1;
 }
 
-/* d|p = lowest lane of the member mask a; p: am I that lane. */
+/* d|p: d = the lowest lane of the member mask a; p is true in that lane. */
 HANDLER(ELECT)
 {
 	uint32_t leader;
 
-	if (!gathered(state_of(w), i->a))
+	if (!members_have_arrived(state_of(w), i->a))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	leader = first_lane(named_lanes(w, i->a) & w->mask ? named_lanes(w, i->a) & w->mask
 							   : w->mask);
@@ -174,7 +174,7 @@ static inline const struct insn *match_any(struct warp *w, const struct insn *i,
 {
 	uint32_t equal[LANES];
 
-	if (!gathered(state_of(w), i->b))
+	if (!members_have_arrived(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	for (unsigned l = 0; l < LANES; l++) {
 		uint64_t mine = value_at(w, i->a, bytes, l);
@@ -195,7 +195,7 @@ static inline const struct insn *match_all(struct warp *w, const struct insn *i,
 {
 	uint32_t result[LANES], all = 0;
 
-	if (!gathered(state_of(w), i->b))
+	if (!members_have_arrived(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	EACH_ACTIVE(l, w) {
 		uint32_t who = U32(w, i->b)[l] & w->mask;
@@ -222,7 +222,7 @@ HANDLER(MATCH_ALL_64) { return match_all(w, i, 8); }
 	HANDLER(REDUX_##name)                                                           \
 	{                                                                               \
 		uint32_t result[LANES];                                                 \
-		if (!gathered(state_of(w), i->b))                                       \
+		if (!members_have_arrived(state_of(w), i->b))                                       \
 			return raise_event(state_of(w), EVENT_SYNC, i);                 \
 		EACH_ACTIVE(l, w) {                                                     \
 			uint32_t who = (U32(w, i->b)[l] & w->mask) | (1u << l);         \

@@ -1,4 +1,4 @@
-/* access.c — accesses lane by lane: partial masks, local memory, generic addresses, and who is at fault. */
+/* access.c — checks memory accesses lane by lane, for the cases that access_internal.h does not cover at once. */
 #include "softcuda/exec/warp/access_internal.h"
 
 static uint64_t lane_address(const struct warp_state *s, const struct insn *i, unsigned l)
@@ -10,13 +10,14 @@ static uint64_t lane_address(const struct warp_state *s, const struct insn *i, u
 	return a + (uint64_t)i->imm;
 }
 
-/* [at, at + bytes) lies inside a window of `size` bytes. */
+/* True: [at, at + bytes) is inside [0, size). */
 static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 {
 	return at <= size && bytes <= size - at;
 }
 
-/* A generic address: in a window of this block or lane, else in the table, which takes longer to ask. */
+/* A generic address is in the window of the block's shared memory, the lane's local memory or the parameters; else it
+ * must be in the table, whose search takes longer. */
 static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uint64_t at,
 			    uint64_t bytes, bool write)
 {
@@ -26,7 +27,7 @@ static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uin
 	       range_covers(s->cache, slot, at, bytes, write);
 }
 
-/* Host address of a lane's access, 0 if it may not. */
+/* Host address of a lane's access; 0: not allowed. */
 static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigned l,
 			     uint64_t at, unsigned bytes, bool write)
 {

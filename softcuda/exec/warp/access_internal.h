@@ -1,12 +1,12 @@
-/* access_internal.h — from an instruction's address operand to checked host pointers, 32 lanes at once.
+/* access_internal.h — from an instruction's address operand to checked host pointers, for 32 lanes at once.
  *
- *     SHAPE_ROW     lane l's bytes are at[l * bytes]: one check of both ends, then one copy
- *     SHAPE_SAME    all lanes want the bytes at `at`: one check, then a broadcast
- *     SHAPE_GATHER  lane l's bytes are at[offset[l]]; lanes that do not run have somebody's offset
- *     SHAPE_EACH    each[l] is the pointer of lane l, for lanes that run
- *     SHAPE_FAULT   the fault is recorded and x->stop is what the handler returns
+ *     SHAPE_ROW     lane l accesses at[l * bytes]: one check for all lanes, then one copy
+ *     SHAPE_SAME    all lanes access `at`: one check, then a broadcast
+ *     SHAPE_GATHER  lane l accesses at[offset[l]]; inactive lanes have the offset of an active lane
+ *     SHAPE_EACH    each[l] is the pointer of lane l, for active lanes only
+ *     SHAPE_FAULT   the fault is recorded and the handler returns x->stop
  *
- * Addresses of any misaligned lane fault, as on a GPU; so the pointers are aligned for their type. */
+ * A misaligned address is a fault, as on a GPU; so the pointers are aligned for their type. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_ACCESS_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_WARP_ACCESS_INTERNAL_H
 
@@ -23,17 +23,17 @@ struct access {
 	};
 };
 
-/* access.c: each lane by itself, in any space, with the fault's text if it comes to that. */
+/* access.c: check lane by lane, in any address space; records the fault if there is one. */
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 			    struct access *x);
 
-/* Both values are there to be read: the loop around needs no branch. */
-static inline uint64_t pick(uint32_t mask, unsigned l, uint64_t on, uint64_t off)
+/* Bit l of mask selects one of two values; both are evaluated, so that a loop over lanes needs no branch. */
+static inline uint64_t choose_by_bit(uint32_t mask, unsigned l, uint64_t on, uint64_t off)
 {
 	return mask >> l & 1 ? on : off;
 }
 
-/* All lanes' addresses as 64 bits; a lane that does not run has the address of one that does. */
+/* The addresses of all lanes as 64 bits; inactive lanes get the address of an active one. */
 static inline const uint64_t *lane_addresses(const struct warp_state *s, const struct insn *i,
 					     uint64_t room[restrict LANES])
 {
@@ -43,16 +43,16 @@ static inline const uint64_t *lane_addresses(const struct warp_state *s, const s
 
 	if (i->flags & FLAG_ADDRESS_32)
 		for (unsigned l = 0; l < LANES; l++)
-			room[l] = pick(mask, l, narrow[l], narrow[first]);
+			room[l] = choose_by_bit(mask, l, narrow[l], narrow[first]);
 	else if (mask != ALL_LANES)
 		for (unsigned l = 0; l < LANES; l++)
-			room[l] = pick(mask, l, wide[l], wide[first]);
+			room[l] = choose_by_bit(mask, l, wide[l], wide[first]);
 	else
 		return wide;
 	return room;
 }
 
-static inline bool in_a_row(const uint64_t *a, unsigned bytes)
+static inline bool addresses_are_a_row(const uint64_t *a, unsigned bytes)
 {
 	uint64_t skew = 0, first = a[0];
 
@@ -61,7 +61,8 @@ static inline bool in_a_row(const uint64_t *a, unsigned bytes)
 	return !skew;
 }
 
-/* [at, at + bytes) may be touched, in a space where that is one question; *host is where it lies. */
+/* True: the warp may access [at, at + bytes), in a space where one check answers for all lanes; *host is its host
+ * address. */
 static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes, bool write,
 				uint8_t **host)
 {
@@ -81,7 +82,7 @@ static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint
 	}
 }
 
-/* Shared memory by 32-bit addresses, the whole warp: what inner loops do.  Offsets wrap at 32 bits. */
+/* Shared memory by 32-bit addresses, all lanes active: the common case in inner loops.  Offsets wrap at 32 bits. */
 static inline enum shape resolve_shared(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 					struct access *x)
 {
@@ -108,14 +109,14 @@ static inline enum shape resolve_shared(struct warp_state *s, const struct insn 
 	return skew ? SHAPE_SAME : SHAPE_ROW;
 }
 
-/* A generic address in the lane's own local memory: asked first, since such a one is in no table, which takes long to
- * find out. */
+/* True: a generic address is in the lane's own local memory.  Checked before the table, because a failed search of the
+ * table takes longer. */
 static inline bool in_own_local(const struct warp_state *s, unsigned l, uint64_t at, unsigned bytes)
 {
 	return bytes <= s->local_bytes && at - (uintptr_t)s->local - l * s->local_stride <= s->local_bytes - bytes;
 }
 
-/* All lanes that run do that: pointers to a thread's variables, as functions get them. */
+/* True for all active lanes: pointers to local variables, as device functions receive them. */
 static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *a, uint64_t offset, unsigned bytes,
 				    struct access *x)
 {
@@ -127,14 +128,14 @@ static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *
 	for (unsigned l = 0; l < LANES; l++) {
 		const uint64_t at = a[l] + offset;
 
-		bad |= pick(mask, l, in_own_local(s, l, at, bytes) ? at & (bytes - 1) : 1, 0);
+		bad |= choose_by_bit(mask, l, in_own_local(s, l, at, bytes) ? at & (bytes - 1) : 1, 0);
 		x->offset[l] = (int32_t)(at - (uintptr_t)s->local);
 	}
 	x->at = s->local;
 	return !bad;
 }
 
-/* One lane runs: a thread by itself, or the one that its warp elected. */
+/* One lane is active, as in a block of one thread or after an election. */
 static inline enum shape resolve_one(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
 {
@@ -154,7 +155,7 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 	return SHAPE_EACH;
 }
 
-/* bytes: of one lane, a power of two, so of its alignment too. */
+/* bytes: size of one lane's access, a power of two and so also its alignment. */
 static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
 {
@@ -169,7 +170,7 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 		return SHAPE_GATHER;
 	if ((i->flags & SPACE_MASK) == SPACE_LOCAL)
 		stride = s->local_stride;
-	else if (s->w.mask == ALL_LANES && !((a[0] + offset) & (bytes - 1)) && in_a_row(a, bytes) &&
+	else if (s->w.mask == ALL_LANES && !((a[0] + offset) & (bytes - 1)) && addresses_are_a_row(a, bytes) &&
 		 span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at))
 		return SHAPE_ROW;
 	lo = hi = a[0];
@@ -201,8 +202,8 @@ static inline enum shape resolve(struct warp_state *s, const struct insn *i, uns
 	return resolve_any(s, i, bytes, write, x);
 }
 
-/* Any shape but a fault becomes pointers. */
-static inline void pointers(enum shape shape, unsigned bytes, struct access *x)
+/* Convert the result of resolve(), which must not be a fault, to one pointer per lane. */
+static inline void shape_to_pointers(enum shape shape, unsigned bytes, struct access *x)
 {
 	const struct access found = *x;
 
@@ -213,14 +214,14 @@ static inline void pointers(enum shape shape, unsigned bytes, struct access *x)
 						    : (uint64_t)found.offset[l]);
 }
 
-/* True: a fault. */
+/* One pointer per active lane, in x->each; true: a fault. */
 static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				struct access *x)
 {
 	enum shape shape = resolve(s, i, bytes, write, x);
 
 	if (shape != SHAPE_FAULT)
-		pointers(shape, bytes, x);
+		shape_to_pointers(shape, bytes, x);
 	return shape == SHAPE_FAULT;
 }
 

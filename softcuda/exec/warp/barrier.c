@@ -3,18 +3,18 @@
 
 /* ---- barriers: PTX ISA 9.7.13.1 ------------------------------------------------------------------
  *
- * A barrier with a count is complete when so many threads arrived; a warp's lanes that do not exist or
- * have ended count with it, as the hardware counts whole warps.  A barrier without a count waits
- * for all threads of the block that still live. */
+ * A barrier with a thread count is complete when that many threads have arrived; lanes of an arrived warp that do not
+ * exist or have exited count as arrived, because hardware counts whole warps.  A barrier without a count waits
+ * for all threads of the block that have not exited. */
 
-static bool complete(const struct block *b, const struct barrier *r)
+static bool barrier_is_complete(const struct block *b, const struct barrier *r)
 {
 	if (!r->in_use)
 		return false;
 	return r->expected ? r->arrived >= r->expected : r->arrived_live >= b->n_live;
 }
 
-/* Results of bar.red, and everybody who waits goes on. */
+/* A waiting split continues; bar.red stores its result in the split's registers. */
 static void release_split(struct warp_state *s, struct split *p, const struct barrier *r)
 {
 	const struct insn *i = p->pc - 1;
@@ -34,7 +34,7 @@ static void release_split(struct warp_state *s, struct split *p, const struct ba
 	p->state = SPLIT_READY;
 }
 
-static void finish(struct block *b, unsigned id)
+static void complete_barrier(struct block *b, unsigned id)
 {
 	struct barrier *r = &b->barriers[id];
 
@@ -51,7 +51,7 @@ static void finish(struct block *b, unsigned id)
 	memset(r, 0, sizeof *r);
 }
 
-/* The current split ran a barrier instruction: count it, and park it unless it only arrives. */
+/* The current split executed a barrier instruction: count its lanes; park it, except for bar.arrive. */
 void gpul_barrier_arrive(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];
@@ -80,8 +80,8 @@ void gpul_barrier_arrive(struct warp_state *s)
 		me->state = SPLIT_BARRIER;
 		me->barrier = (uint8_t)id;
 	}
-	if (complete(s->block, r))
-		finish(s->block, id);
+	if (barrier_is_complete(s->block, r))
+		complete_barrier(s->block, id);
 }
 
 void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes)
@@ -97,7 +97,7 @@ void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes)
 		if (s->arrived[id] && (lanes & ~s->arrived[id]) &&
 		    !(s->w.live & ~s->arrived[id]))
 			r->arrived += LANES - count_lanes(s->arrived[id]);
-		if (complete(b, r))
-			finish(b, id);
+		if (barrier_is_complete(b, r))
+			complete_barrier(b, id);
 	}
 }

@@ -1,7 +1,7 @@
-/* builtins.c — the functions that PTX calls and the driver provides: vprintf malloc free __assertfail.
+/* builtins.c — functions that PTX code calls and the driver provides: vprintf, malloc, free, __assertfail.
  *
- * Their signatures are those of the CUDA C++ Programming Guide's formatted output and dynamic allocation
- * sections, as nvcc declares them. */
+ * Source of the signatures: CUDA C++ Programming Guide, formatted output and dynamic memory allocation, and the
+ * declarations in nvcc's PTX. */
 #include <stdio.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
@@ -57,7 +57,7 @@ static void set_result(const struct warp_state *s, const struct call_site *site,
 		       &value, bytes);
 }
 
-static const struct insn *assert_failed(struct warp_state *s, const struct insn *i,
+static const struct insn *fail_assertion(struct warp_state *s, const struct insn *i,
 					unsigned lane)
 {
 	const struct call_site *site = i->object;
@@ -74,7 +74,7 @@ static const struct insn *assert_failed(struct warp_state *s, const struct insn 
 			       function, message);
 }
 
-static const struct insn *release(struct warp_state *s, const struct insn *i, unsigned lane)
+static const struct insn *device_free(struct warp_state *s, const struct insn *i, unsigned lane)
 {
 	uint64_t address = argument_of(s, i->object, 0, lane);
 	struct heap *heap = gpul_heap_of(s->block->launch->machine);
@@ -83,7 +83,7 @@ static const struct insn *release(struct warp_state *s, const struct insn *i, un
 		return NULL;
 	return gpul_fault_text(
 		s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
-		"free of 0x%llx, which malloc did not give or which was freed before",
+		"free of 0x%llx, which malloc did not return or which was freed before",
 		(unsigned long long)address);
 }
 
@@ -106,10 +106,10 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 			set_result(s, site, l, heap ? gpul_heap_alloc(heap, argument_of(s, site, 0, l)) : 0);
 			break;
 		case BUILTIN_FREE:
-			stop = release(s, i, l);
+			stop = device_free(s, i, l);
 			break;
 		default:
-			stop = assert_failed(s, i, l);
+			stop = fail_assertion(s, i, l);
 			break;
 		}
 		if (stop)

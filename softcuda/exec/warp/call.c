@@ -1,10 +1,10 @@
-/* call.c — calls: a frame for the lanes that enter together, arguments through local memory. */
+/* call.c — calls and returns: lanes that call together share one frame; arguments and results are copied between frames. */
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum { MAX_DEPTH = 4096 };
 
-/* One side of an argument: where its bytes are for a lane. */
-static uint8_t *side(const struct warp_state *s, const struct frame *f,
+/* Where an argument is stored for one lane, in frame f. */
+static uint8_t *argument_address(const struct warp_state *s, const struct frame *f,
 		     const struct call_argument *a, unsigned lane)
 {
 	const opref bank = a->reg & 3;
@@ -14,16 +14,16 @@ static uint8_t *side(const struct warp_state *s, const struct frame *f,
 	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (a->reg & ~3u) + lane * a->slot.bytes;
 }
 
-static void copy_lanes(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
+static void copy_argument(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
 		       const struct call_argument *to, const struct frame *from_frame,
 		       const struct call_argument *from)
 {
 	const uint32_t bytes = to->slot.bytes < from->slot.bytes ? to->slot.bytes : from->slot.bytes;
-	/* lanes lie at even distances, on either side */
-	uint8_t *t = side(s, to_frame, to, 0);
-	const uint8_t *f = side(s, from_frame, from, 0);
-	const ptrdiff_t t_step = side(s, to_frame, to, 1) - t,
-			f_step = side(s, from_frame, from, 1) - f;
+	/* in both frames the distance from lane to lane is constant */
+	uint8_t *t = argument_address(s, to_frame, to, 0);
+	const uint8_t *f = argument_address(s, from_frame, from, 0);
+	const ptrdiff_t t_step = argument_address(s, to_frame, to, 1) - t,
+			f_step = argument_address(s, from_frame, from, 1) - f;
 
 	EACH_LANE_OF(l, mask) {
 		if (bytes == 8)
@@ -35,7 +35,7 @@ static void copy_lanes(const struct warp_state *s, uint32_t mask, const struct f
 	}
 }
 
-static struct call_argument formal(const struct local_slot *slots, const opref *regs,
+static struct call_argument parameter_of(const struct local_slot *slots, const opref *regs,
 				   uint32_t n)
 {
 	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX,
@@ -43,9 +43,9 @@ static struct call_argument formal(const struct local_slot *slots, const opref *
 				       .reg = regs[n] };
 }
 
-/* The frame that other lanes have of this very call; NULL: none.  Lanes that come late join it: so they can meet the
- * others inside, as shuffles there want. */
-static struct frame *shared_frame(const struct warp_state *s, const struct insn *i,
+/* The frame in which other lanes already execute this call; NULL: none.  Lanes that arrive later join that frame, so that
+ * they can reconverge with the others inside the function: shuffles there need it. */
+static struct frame *frame_of_same_call(const struct warp_state *s, const struct insn *i,
 				  const struct func_code *callee)
 {
 	for (unsigned k = 0; s->n_splits > 1 && k < s->n_splits; k++)
@@ -58,17 +58,17 @@ static struct frame *shared_frame(const struct warp_state *s, const struct insn 
 static void pass_arguments(const struct warp_state *s, struct frame *f, uint32_t mask)
 {
 	for (uint32_t n = 0; n < f->site->n_args && n < f->code->ptx->n_params; n++) {
-		struct call_argument to = formal(f->code->params, f->code->param_regs, n);
+		struct call_argument to = parameter_of(f->code->params, f->code->param_regs, n);
 
-		copy_lanes(s, mask, f, &to, f->parent, &f->site->args[n]);
+		copy_argument(s, mask, f, &to, f->parent, &f->site->args[n]);
 	}
 }
 
-/* A frame for `mask` lanes with the arguments in it; NULL: the fault is recorded. */
-static struct frame *enter(struct warp_state *s, const struct insn *i,
+/* A frame for the lanes of mask, with the arguments copied; NULL: a fault was recorded. */
+static struct frame *enter_function(struct warp_state *s, const struct insn *i,
 			   const struct func_code *callee, uint32_t mask)
 {
-	struct frame *parent = s->frame, *f = shared_frame(s, i, callee);
+	struct frame *parent = s->frame, *f = frame_of_same_call(s, i, callee);
 	uint64_t offset = parent->local_offset + (uint64_t)parent->code->local_bytes;
 
 	if (f) {
@@ -102,7 +102,7 @@ static struct frame *enter(struct warp_state *s, const struct insn *i,
 const struct insn *gpul_call(struct warp_state *s, const struct insn *i,
 			     const struct func_code *callee)
 {
-	struct frame *f = enter(s, i, callee, s->w.mask);
+	struct frame *f = enter_function(s, i, callee, s->w.mask);
 
 	if (!f)
 		return s->limit;
@@ -115,8 +115,8 @@ const struct insn *gpul_call(struct warp_state *s, const struct insn *i,
 	return callee->insns;
 }
 
-/* The function a pointer names; NULL: none of this program's. */
-static const struct func_code *pointee(const struct gpul_exec_program *p, uint64_t pointer)
+/* The device function that a pointer refers to; NULL: it is not a function of this program. */
+static const struct func_code *function_at(const struct gpul_exec_program *p, uint64_t pointer)
 {
 	uint64_t offset = pointer - (uintptr_t)p->code;
 	const struct func_code *code;
@@ -127,8 +127,8 @@ static const struct func_code *pointee(const struct gpul_exec_program *p, uint64
 	return code->insns && code->ptx->kind == GPUL_PTX_FUNC_DEVICE ? code : NULL;
 }
 
-/* A fault before these frames had a split: they go as they came. */
-static const struct insn *abandon(struct warp_state *s, struct frame *const frame[LANES],
+/* A fault before these frames belong to a split: free them. */
+static const struct insn *abandon_frames(struct warp_state *s, struct frame *const frame[LANES],
 				  uint32_t entered)
 {
 	EACH_LANE_OF(l, entered) {
@@ -151,24 +151,24 @@ const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
 	while (rest) {
 		unsigned first = first_lane(rest);
 		const struct func_code *callee =
-			pointee(s->frame->code->program, pointer[first]);
+			function_at(s->frame->code->program, pointer[first]);
 		uint32_t group = 0;
 		struct frame *f;
 
 		if (!callee) {
 			gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, first,
-					"call of 0x%llx, which is no function of this module",
+					"call of 0x%llx, which is not a function of this module",
 					(unsigned long long)pointer[first]);
-			return abandon(s, frame, s->w.mask & ~rest);
+			return abandon_frames(s, frame, s->w.mask & ~rest);
 		}
 		EACH_LANE_OF(l, rest)
 			if (pointer[l] == pointer[first])
 				group |= 1u << l;
 		if (group == s->w.mask)
 			return gpul_call(s, i, callee);
-		f = enter(s, i, callee, group);
+		f = enter_function(s, i, callee, group);
 		if (!f)
-			return abandon(s, frame, s->w.mask & ~rest);
+			return abandon_frames(s, frame, s->w.mask & ~rest);
 		EACH_LANE_OF(l, group) {
 			frame[l] = f;
 			target[l] = callee->insns;
@@ -190,9 +190,9 @@ const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i)
 		return gpul_split_exit(s);
 	}
 	for (uint32_t n = 0; n < site->n_rets && n < f->code->ptx->n_rets; n++) {
-		struct call_argument from = formal(f->code->rets, f->code->ret_regs, n);
+		struct call_argument from = parameter_of(f->code->rets, f->code->ret_regs, n);
 
-		copy_lanes(s, s->w.mask, parent, &site->args[site->n_args + n], f, &from);
+		copy_argument(s, s->w.mask, parent, &site->args[site->n_args + n], f, &from);
 	}
 	count_run(s, i, to);
 	f->lanes &= ~s->w.mask;

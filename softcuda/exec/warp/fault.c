@@ -1,4 +1,4 @@
-/* fault.c — one line about what a thread did wrong: what, where, who. */
+/* fault.c — the message of a fault, in one line: source position, access or instruction, cause, block and thread. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 	atomic_store(&l->stop, true);
 }
 
-static void thread_of(const struct warp_state *s, unsigned lane, uint32_t thread[3])
+static void thread_index(const struct warp_state *s, unsigned lane, uint32_t thread[3])
 {
 	const uint32_t *block = s->block->launch->block;
 	uint32_t t = s->index * LANES + lane;
@@ -23,8 +23,8 @@ static void thread_of(const struct warp_state *s, unsigned lane, uint32_t thread
 	thread[2] = t / (block[0] * block[1]);
 }
 
-/* "kernel.ptx:31" and, where the PTX says so, " (kernel.cu:7)". */
-static void place_of(const struct warp_state *s, const struct insn *i, char *buf, size_t bytes)
+/* "kernel.ptx:31" and, if the PTX has .loc directives, " (kernel.cu:7)". */
+static void source_position(const struct warp_state *s, const struct insn *i, char *buf, size_t bytes)
 {
 	const struct func_code *code = s->frame->code;
 	const gpul_ptx_module *m = code->program->module;
@@ -48,7 +48,7 @@ static void place_of(const struct warp_state *s, const struct insn *i, char *buf
 	}
 }
 
-/* "5", "5,1" or "5,1,2": as many as the launch has dimensions. */
+/* "5", "5,1" or "5,1,2", by the number of the launch's dimensions. */
 static const char *index_text(const uint32_t i[3], const uint32_t extent[3], char buf[40])
 {
 	int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1, used = 0;
@@ -58,16 +58,16 @@ static const char *index_text(const uint32_t i[3], const uint32_t extent[3], cha
 	return buf;
 }
 
-static const struct insn *record(struct warp_state *s, const struct insn *i, unsigned lane,
+static const struct insn *record_fault(struct warp_state *s, const struct insn *i, unsigned lane,
 				 gpul_exec_fault *f, const char *what)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
 	char place[128], block[40], thread[40];
 	int n;
 
-	place_of(s, i, place, sizeof place);
+	source_position(s, i, place, sizeof place);
 	memcpy(f->block, s->block->index, sizeof f->block);
-	thread_of(s, lane, f->thread);
+	thread_index(s, lane, f->thread);
 	n = snprintf(f->text, sizeof f->text, "%s: %.160s; %.40s, block %s, thread %s", place,
 		     what, l->kernel->info.name, index_text(f->block, l->grid, block),
 		     index_text(f->thread, l->block, thread));
@@ -88,12 +88,12 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	return record(s, i, lane, &f, what);
+	return record_fault(s, i, lane, &f, what);
 }
 
 typedef unsigned long long ull;
 
-/* An address in a range that is there, but not for this device or not for a store. */
+/* The address is in a range that this device may not access, or not write. */
 static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf,
 			  size_t size)
 {
@@ -108,7 +108,7 @@ static void explain_right(const gpul_exec_range *r, unsigned device, bool write,
 		snprintf(buf, size, "is in read-only %s", r->label);
 }
 
-/* An address in no range: how far from the nearest one. */
+/* The access is not covered by a range: explain it by the nearest one. */
 static void explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf,
 			   size_t size)
 {
@@ -131,7 +131,7 @@ static void explain_global(const struct warp_state *s, uint64_t at, bool write, 
 			 (ull)(at - r.base - r.bytes), (ull)r.bytes, r.label);
 }
 
-static void explain(const struct warp_state *s, unsigned flags, uint64_t at, bool write,
+static void explain_access(const struct warp_state *s, unsigned flags, uint64_t at, bool write,
 		    char *buf, size_t size)
 {
 	switch (flags & SPACE_MASK) {
@@ -168,8 +168,8 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 	if (misaligned)
 		snprintf(why, sizeof why, "is not a multiple of %u", bytes);
 	else
-		explain(s, i->flags, address, write, why, sizeof why);
+		explain_access(s, i->flags, address, write, why, sizeof why);
 	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes,
 		 spaces[i->flags & SPACE_MASK], write ? "store" : "load", (ull)address, why);
-	return record(s, i, lane, &f, what);
+	return record_fault(s, i, lane, &f, what);
 }

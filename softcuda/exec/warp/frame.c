@@ -1,11 +1,11 @@
-/* frame.c — frames: the registers of one call, kept by size for the next call. */
+/* frame.c — frames: the registers of one call; freed frames are kept by size for the next calls. */
 #include <stdlib.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum { MIN_CLASS = 8 };
 
-static unsigned class_of(uint32_t bytes)
+static unsigned size_class_of(uint32_t bytes)
 {
 	unsigned c = MIN_CLASS;
 
@@ -16,7 +16,7 @@ static unsigned class_of(uint32_t bytes)
 
 struct frame *gpul_frame_create(struct worker *k, const struct func_code *code)
 {
-	unsigned size_class = class_of(code->frame_bytes);
+	unsigned size_class = size_class_of(code->frame_bytes);
 	struct frame *f = k->free_frames[size_class];
 	size_t header = (sizeof *f + 63) & ~(size_t)63;
 

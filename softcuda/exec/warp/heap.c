@@ -1,8 +1,8 @@
 /* heap.c — device malloc and free: one arena, blocks of powers of two, a free list for each size.
  *
- *     ┌────────┬──────────────────────────┐   A block's header says its size class; the pointer that the
- *     │ header │ what the kernel gets ... │   kernel gets is 16-byte aligned.  Freed blocks are kept by
- *     └────────┴──────────────────────────┘   class and never joined: simple, and quick under a lock. */
+ *     ┌────────┬──────────────────────────┐   The header contains the block's size class; the pointer that
+ *     │ header │ memory for the kernel ...│   the kernel receives is 16-byte aligned.  Freed blocks are kept by
+ *     └────────┴──────────────────────────┘   class and never joined: simple, and fast under the lock. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ void gpul_heap_destroy(struct heap *h)
 	free(h);
 }
 
-static struct header *carve(struct heap *h, uint32_t size_class)
+static struct header *carve_block(struct heap *h, uint32_t size_class)
 {
 	uint64_t bytes = 1ull << size_class;
 	struct header *block = (struct header *)(void *)(h->arena + h->used);
@@ -88,7 +88,7 @@ uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes)
 	if (block)
 		h->free[size_class] = block->next;
 	else
-		block = carve(h, size_class);
+		block = carve_block(h, size_class);
 	if (block)
 		block->magic = IN_USE;
 	pthread_mutex_unlock(&h->lock);

@@ -1,5 +1,5 @@
-/* print.c — device printf: the format is read from device memory, each argument from a buffer where
- * it lies at a multiple of its own size (int 4, long and double and pointers 8). */
+/* print.c — device printf: reads the format from device memory and the arguments from a buffer, in which each
+ * is aligned to its size (int 4 bytes; long, double and pointers 8). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ struct printer {
 	size_t used;
 };
 
-static void append(struct printer *p, const char *text, size_t bytes)
+static void append_text(struct printer *p, const char *text, size_t bytes)
 {
 	size_t room = sizeof p->text - p->used;
 
@@ -72,7 +72,7 @@ static const char *read_spec(struct printer *p, const char *f, struct spec *out)
 	return *f ? f + 1 : f;
 }
 
-/* printf with a format of our own making: flags, then the length and letter that fit the value. */
+/* Append value with a format built from the flags, a length modifier that fits value's type, and the letter. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #define APPEND_AS(p, spec, length, value)                                                     \
@@ -82,7 +82,7 @@ static const char *read_spec(struct printer *p, const char *f, struct spec *out)
 		snprintf(format_, sizeof format_, "%s%s%c", (spec)->flags, length, (spec)->letter); \
 		n_ = snprintf(text_, sizeof text_, format_, value);                           \
 		if (n_ > 0)                                                                   \
-			append(p, text_, (size_t)n_ < sizeof text_ ? (size_t)n_ : sizeof text_ - 1); \
+			append_text(p, text_, (size_t)n_ < sizeof text_ ? (size_t)n_ : sizeof text_ - 1); \
 	} while (0)
 
 static void print_integer(struct printer *p, const struct spec *s)
@@ -137,10 +137,10 @@ static void print_conversion(struct printer *p, const struct spec *s)
 	case 'p':
 		APPEND_AS(p, s, "", (void *)(uintptr_t)next_argument(p, 8));
 		break;
-	default:  /* no conversion: as it was written */
+	default:  /* not a conversion: printed unchanged */
 		p->n_args--;
-		append(p, s->flags, strlen(s->flags));
-		append(p, &s->letter, s->letter != 0);
+		append_text(p, s->flags, strlen(s->flags));
+		append_text(p, &s->letter, s->letter != 0);
 		break;
 	}
 }
@@ -152,12 +152,12 @@ static void print_format(struct printer *p, const char *f)
 		size_t plain = strcspn(f, "%");
 		struct spec spec;
 
-		append(p, f, plain);
+		append_text(p, f, plain);
 		f += plain;
 		if (!*f)
 			break;
 		if (f[1] == '%') {
-			append(p, "%", 1);
+			append_text(p, "%", 1);
 			f += 2;
 			continue;
 		}
@@ -180,7 +180,7 @@ int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, 
 	if (p.unreadable) {
 		*stop = gpul_fault_text(
 			s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
-			"printf: the format, a string or the arguments cannot be read");
+			"printf: the format, a string or the arguments are not readable");
 		return -1;
 	}
 	o->print(o->print_user, p.text, p.used);

@@ -1,11 +1,11 @@
-/* split.c — groups of a warp's lanes that part and meet: see warp_internal.h. */
+/* split.c — divergence and reconvergence: creates, schedules and merges the splits of a warp (warp_internal.h). */
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* An end of the window that no instruction has. */
+/* The limit of an unlimited window: not the address of any instruction. */
 #define NO_LIMIT ((const struct insn *)(UINTPTR_MAX & ~(uintptr_t)63))
 
-/* Nobody may join lanes that have arrived at a barrier and are counted, or whose *.sync has been granted. */
-static bool may_meet(const struct split *p)
+/* Lanes must not join a split that is already counted at a barrier, or whose *.sync was released. */
+static bool can_merge(const struct split *p)
 {
 	return p->state != SPLIT_BARRIER && !p->released;
 }
@@ -19,7 +19,7 @@ static void set_window(struct warp_state *s)
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		const struct split *p = &s->splits[k];
 
-		if (k == s->current || p->frame != me->frame || !may_meet(p))
+		if (k == s->current || p->frame != me->frame || !can_merge(p))
 			continue;
 		if (p->pc > me->pc && p->pc < s->limit)
 			s->limit = p->pc;
@@ -42,8 +42,8 @@ static void remove_split(struct warp_state *s, unsigned k)
 	s->splits[k] = s->splits[--s->n_splits];
 }
 
-/* Who waits for lanes of its warp runs its instruction again: the lanes may be there now. */
-static void meet(struct split *p, uint32_t mask)
+/* Lanes join p.  If p waits for lanes of its warp, it executes its instruction again: they may have arrived now. */
+static void join_split(struct split *p, uint32_t mask)
 {
 	p->mask |= mask;
 	if (p->state == SPLIT_SYNC)
@@ -56,8 +56,8 @@ static void add_lanes(struct warp_state *s, struct frame *frame, const struct in
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		struct split *p = &s->splits[k];
 
-		if (k != s->current && p->pc == pc && p->frame == frame && may_meet(p)) {
-			meet(p, mask);
+		if (k != s->current && p->pc == pc && p->frame == frame && can_merge(p)) {
+			join_split(p, mask);
 			return;
 		}
 	}
@@ -91,14 +91,14 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 	return low;
 }
 
-/* Every lane of the current split goes its own way. */
+/* Each lane of the current split continues at its own target, in its own frame. */
 const struct insn *gpul_split_scatter(struct warp_state *s,
 				      const struct insn *const target[LANES],
 				      struct frame *const frame[LANES])
 {
 	remove_split(s, s->current);
-	s->current = LANES;  /* none */
-	s->back_edges--;     /* some target may be a loop's */
+	s->current = LANES;  /* no split is the current one */
+	s->back_edges--;     /* a target may be a backward branch */
 	EACH_ACTIVE(l, &s->w)
 		add_lanes(s, frame[l], target[l], 1u << l);
 	return raise_event(s, EVENT_EXIT, s->run_start);
@@ -112,13 +112,13 @@ const struct insn *gpul_split_exit(struct warp_state *s)
 	gpul_frame_leave(s->block->worker, s->frame, mask);
 	remove_split(s, s->current);
 	for (unsigned k = 0; k < s->n_splits; k++)
-		meet(&s->splits[k], 0);
+		join_split(&s->splits[k], 0);
 	gpul_block_lanes_ended(s, mask);
 	return raise_event(s, EVENT_EXIT, s->run_start);
 }
 
-/* The deepest frame's lowest instruction among the splits that may run; false: there is none. */
-static bool choose(struct warp_state *s)
+/* Select the ready split with the deepest frame, then the lowest pc; false: no split is ready. */
+static bool choose_split(struct warp_state *s)
 {
 	const struct split *best = NULL;
 
@@ -136,18 +136,18 @@ static bool choose(struct warp_state *s)
 	return best;
 }
 
-/* The current split stopped at pc: who else stands there becomes one with it. */
-static void merge(struct warp_state *s)
+/* The current split stopped at pc: merge it with another split at the same pc and frame. */
+static void merge_current_split(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];
 
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		struct split *p = &s->splits[k];
 
-		if (k == s->current || p->pc != me->pc || p->frame != me->frame || !may_meet(p))
+		if (k == s->current || p->pc != me->pc || p->frame != me->frame || !can_merge(p))
 			continue;
 		if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
-			me->state = SPLIT_READY;  /* ask again, with these lanes too */
+			me->state = SPLIT_READY;  /* executes its *.sync again, with more lanes */
 		me->mask |= p->mask;
 		me->back_edges =
 			p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
@@ -166,33 +166,34 @@ static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any
 	return parked;
 }
 
-/* Lanes have met when all that a mask names are parked with that mask, at whatever *.sync.
+/* Release splits at a *.sync whose member lanes are all parked with the same member mask, at any *.sync instruction.
  *
- * Lanes of several masks that stand at one instruction are one split, which waits for all of them; any_need
- * is for when that has everybody waiting: then it is enough that they all are parked.  False: none met. */
+ * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  When
+ * no split can run for that reason, any_need releases splits whose lanes are parked with any mask.  False: none
+ * released. */
 static bool release_gathered(struct warp_state *s, bool any_need)
 {
-	uint32_t met = 0;
+	uint32_t released = 0;
 
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		const struct split *p = &s->splits[k];
 
 		if (p->state == SPLIT_SYNC &&
 		    !(p->need & s->w.live & ~parked_lanes(s, p->need, any_need)))
-			met |= p->mask;
+			released |= p->mask;
 	}
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		struct split *p = &s->splits[k];
 
-		if (p->state == SPLIT_SYNC && (p->mask & met)) {
+		if (p->state == SPLIT_SYNC && (p->mask & released)) {
 			p->state = SPLIT_READY;
 			p->released = true;
 		}
 	}
-	return met;
+	return released;
 }
 
-static void run_current(struct warp_state *s)
+static void run_current_split(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];
 	const struct insn *i = me->pc;
@@ -211,8 +212,8 @@ static void run_current(struct warp_state *s)
 		s->pc = i;
 }
 
-/* What the event asks for.  False: the warp must stop. */
-static bool settle(struct warp_state *s)
+/* Handle the event with which the current split stopped.  False: a fault, the warp must stop. */
+static bool handle_event(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];
 
@@ -228,19 +229,19 @@ static bool settle(struct warp_state *s)
 	switch (s->event) {
 	case EVENT_YIELD:
 		me->state = SPLIT_PASSED;
-		merge(s);
+		merge_current_split(s);
 		break;
 	case EVENT_SYNC:
 		me->state = SPLIT_SYNC;
 		me->need = s->need;
-		merge(s);
+		merge_current_split(s);
 		release_gathered(s, false);
 		break;
 	case EVENT_BARRIER:
 		gpul_barrier_arrive(s);
 		break;
 	default:
-		merge(s);
+		merge_current_split(s);
 		break;
 	}
 	return true;
@@ -253,9 +254,9 @@ enum warp_result gpul_warp_run(struct warp_state *s)
 	for (unsigned k = 0; k < s->n_splits; k++)
 		s->splits[k].back_edges = (int)s->block->launch->machine->options.turn;
 	do {
-		while (choose(s)) {
-			run_current(s);
-			if (!settle(s))
+		while (choose_split(s)) {
+			run_current_split(s);
+			if (!handle_event(s))
 				return WARP_FAULT;
 		}
 		for (unsigned k = 0; k < s->n_splits; k++)

@@ -1,16 +1,16 @@
-/* warp_internal.h — warps, their splits and frames, blocks, launches, workers.
+/* warp_internal.h — warps with their splits and frames; blocks, launches, workers.
  *
- * A warp's lanes usually stand at one instruction.  When they part, each group is a split:
+ * A warp's lanes usually share one program counter.  When they diverge, each group with its own is a split:
  *
  *     warp ── splits[0..n)   { frame, pc, mask, state }   disjoint masks, together `live`
  *               └─ frame ── parent frame ...               one for each call in progress
  *
- * One split runs, inside a window of instructions (floor, limit) that holds no other split of its
- * frame; reaching limit means meeting one, and they merge.  A warp with one split has a window without
- * ends, so converged code pays nothing.  The split to run is the deepest frame's, then the lowest
- * instruction's: that is where lanes that went apart meet again soonest.  A split that has looped for
- * long, or sleeps, is passed over until the others had their turn: so a lane that waits for another
- * lane of its own warp does not wait for ever.
+ * One split runs, inside a window of instructions (floor, limit) in which no other split of its
+ * frame stands; when it reaches limit, it has met the split there, and they merge (reconvergence).  A warp with one
+ * split has an unlimited window, so converged code pays nothing.  The scheduler runs the split with the deepest
+ * frame, then with the lowest pc: diverged lanes reconverge there soonest.  A split that has looped for
+ * long, or sleeps, waits until the other splits have had a turn, so that a lane can wait for another
+ * lane of its own warp.
  *
  * Handlers return the next instruction, or s->limit after setting s->event. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_WARP_INTERNAL_H
@@ -27,43 +27,48 @@ enum { RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES 
 struct frame {
 	struct frame *parent;            /* NULL: the kernel's own */
 	const struct func_code *code;
-	const struct call_site *site;    /* of the call that made it */
-	const struct insn *return_to;    /* in the parent */
-	uint32_t lanes;                  /* that are in it or in calls from it */
+	const struct call_site *site;    /* the call that created the frame */
+	const struct insn *return_to;    /* the instruction after the call, in the parent's code */
+	uint32_t lanes;                  /* lanes in this call, or in calls from it */
 	uint32_t local_offset;           /* of its variables in each lane's local memory */
-	uint32_t depth;
-	uint32_t size_class;             /* log2 of the bytes that regs has */
+	uint32_t depth;                  /* number of parents */
+	uint32_t size_class;             /* log2 of the size of regs */
 	uint8_t *regs;
 };
 
-enum split_state { SPLIT_READY, SPLIT_PASSED, SPLIT_SYNC, SPLIT_BARRIER };
+enum split_state {
+	SPLIT_READY,
+	SPLIT_PASSED,    /* has used up its turn, or sleeps */
+	SPLIT_SYNC,      /* waits for lanes of its warp */
+	SPLIT_BARRIER,   /* waits at a barrier of the block */
+};
 
 struct split {
 	const struct insn *pc;
 	struct frame *frame;
 	uint32_t mask;
 	uint8_t state;                   /* enum split_state */
-	uint8_t barrier;                 /* SPLIT_BARRIER: which */
-	bool released;                   /* its *.sync may run with the lanes it has */
-	int back_edges;                  /* backward jumps left in this turn; below 0: passed over */
-	uint32_t need;                   /* SPLIT_SYNC: lanes that its masks name */
+	uint8_t barrier;                 /* SPLIT_BARRIER: its number */
+	bool released;                   /* its *.sync instruction may run with the lanes that the split has */
+	int back_edges;                  /* backward branches left in this turn; below 0: the turn is over */
+	uint32_t need;                   /* SPLIT_SYNC: lanes that the member masks name */
 };
 
-enum event {
+enum event {          /* why the current split stopped */
 	EVENT_NONE,       /* reached limit: another split stands there */
-	EVENT_SWITCH,     /* left the window: choose again */
-	EVENT_YIELD,      /* looped for long, or slept */
-	EVENT_SYNC,       /* waits for lanes of its warp; s->need */
-	EVENT_BARRIER,    /* ran a barrier instruction, the one before pc */
-	EVENT_EXIT,       /* its lanes ended, or moved to another split: choose again */
+	EVENT_SWITCH,     /* left the window: the scheduler selects a split again */
+	EVENT_YIELD,      /* used up its turn, or slept */
+	EVENT_SYNC,       /* waits for the lanes s->need of its warp */
+	EVENT_BARRIER,    /* executed a barrier instruction, the one before pc */
+	EVENT_EXIT,       /* its lanes exited, or moved to other splits */
 	EVENT_FAULT,
 };
 
 struct warp_state {
-	struct warp w;                   /* first: a handler's struct warp is this */
+	struct warp w;                   /* first member: see state_of() */
 	const struct insn *floor, *limit;
-	const struct insn *pc;           /* where to go on after an event */
-	const struct insn *run_start;    /* first instruction not counted yet */
+	const struct insn *pc;           /* program counter after an event */
+	const struct insn *run_start;    /* first instruction that n_instructions does not include */
 	int back_edges;                  /* the current split's */
 	enum event event;
 	unsigned current, n_splits;
@@ -71,7 +76,7 @@ struct warp_state {
 	uint64_t n_instructions;
 	uint32_t need;                   /* EVENT_SYNC */
 	uint8_t *local;                  /* lane 0's local memory */
-	uint64_t local_stride;           /* to the next lane's */
+	uint64_t local_stride;           /* distance to the next lane's local memory */
 	uint32_t local_bytes;            /* of each lane */
 	uint8_t *shared;
 	uint32_t shared_bytes;
@@ -86,26 +91,26 @@ struct warp_state {
 };
 
 struct barrier {
-	uint32_t expected;               /* threads; 0: all of the block that live */
-	uint32_t arrived, arrived_live;  /* with and without lanes that do not exist */
+	uint32_t expected;               /* number of threads; 0: all threads of the block that have not exited */
+	uint32_t arrived, arrived_live;  /* threads that arrived, with and without lanes that do not exist */
 	bool in_use;
-	uint32_t popc;                   /* of the predicates seen by bar.red */
-	bool any, all;
+	uint32_t popc;                   /* bar.red: number of true predicates */
+	bool any, all;                   /* bar.red: .or and .and of the predicates */
 };
 
 struct block_shape {
-	uint64_t program_id;             /* 0: none yet */
+	uint64_t program_id;             /* 0: memory is not laid out yet */
 	const gpul_exec_kernel *kernel;
 	uint32_t block[3], dynamic_bytes;
 };
 
 struct block {
-	struct block *next;              /* in a worker's list of free ones */
+	struct block *next;              /* in a worker's list of free blocks */
 	struct worker *worker;
 	struct gpul_exec_launch *launch;
-	bool polls;                      /* it asked memory for news, or slept, since it last got its turn */
-	bool progressed;                 /* a warp ended or reached a barrier, in the last turn */
-	struct block_shape shape;        /* what the memory below was laid out for */
+	bool polls;                      /* in the last turn it polled memory or the clock, or slept */
+	bool progressed;                 /* in the last turn a warp ended or reached a barrier */
+	struct block_shape shape;        /* the layout of the memory below is for this shape */
 	uint8_t *memory;
 	size_t memory_bytes;
 	struct warp_state *warps;
@@ -118,22 +123,22 @@ struct block {
 };
 
 struct gpul_exec_launch {
-	struct gpul_exec_launch *next;   /* in the machine's list of those with blocks to start */
+	struct gpul_exec_launch *next;   /* in the machine's list of launches with blocks to start */
 	struct gpul_exec_machine *machine;
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint32_t shared_bytes, dynamic_base, dynamic_bytes;
-	uint32_t reserved_base;          /* of the shared memory that %reserved_smem_offset_* name */
+	uint32_t reserved_base;          /* offset of the shared memory that %reserved_smem_offset_* name */
 	uint64_t grid_id;
-	unsigned device;                 /* whose rights in memory its blocks have */
+	unsigned device;                 /* its blocks have this device's rights in memory */
 	bool cooperative, listed;
 	uint8_t *params;
-	uint8_t *workspace;              /* cooperative: what %envreg1,2 point to */
+	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */
 	uint64_t n_blocks;
 	_Atomic uint64_t next_block, n_ended, n_instructions;
-	_Atomic bool stop;               /* faulted or aborted: end your blocks */
+	_Atomic bool stop;               /* faulted or aborted: workers end its blocks */
 	_Atomic int refs;
-	pthread_mutex_t lock;            /* of what follows */
+	pthread_mutex_t lock;            /* protects the members below */
 	pthread_cond_t ended_cond;
 	bool ended;
 	gpul_exec_fault fault;
@@ -145,14 +150,14 @@ struct worker {
 	struct gpul_exec_machine *machine;
 	unsigned index;
 	pthread_t thread;
-	_Atomic uint64_t turns;              /* odd: in the instructions of a block (gpul_exec_machine_settle) */
+	_Atomic uint64_t turns;              /* odd: it executes instructions (see gpul_exec_machine_settle) */
 	struct range_cache cache[GPUL_EXEC_MAX_DEVICES];
 	struct block *free_blocks;
 	unsigned n_free_blocks;
 	struct block **resident;
 	unsigned n_resident, resident_capacity;
-	struct gpul_exec_launch *current;    /* whose blocks it takes; holds a reference */
-	struct frame *free_frames[33];       /* by size class */
+	struct gpul_exec_launch *current;    /* it starts blocks of this launch; holds a reference */
+	struct frame *free_frames[33];       /* lists by size class, linked by parent */
 	uint8_t *scratch;                    /* bank 3 */
 };
 
@@ -173,12 +178,12 @@ static inline unsigned count_lanes(uint32_t mask)
 	return (unsigned)__builtin_popcount(mask);
 }
 
-/* A loop over the lanes of a mask, and over those that run: l is the lane. */
+/* Loops over the lanes of a mask, and over the active lanes of w; l is the lane. */
 #define EACH_LANE_OF(l, lanes) \
 	for (uint32_t rest_ = (lanes), l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
 #define EACH_ACTIVE(l, w) EACH_LANE_OF(l, (w)->mask)
 
-/* Stop here: the scheduler goes on at pc. */
+/* A handler that returns this stops its split; the split continues at pc when the scheduler selects it again. */
 static inline const struct insn *raise_event(struct warp_state *s, enum event event, const struct insn *pc)
 {
 	s->event = event;
@@ -186,7 +191,7 @@ static inline const struct insn *raise_event(struct warp_state *s, enum event ev
 	return s->limit;
 }
 
-/* Count the instructions from run_start up to and with `last`; the next run begins at `next`. */
+/* Add the instructions from run_start to `last` to the count; counting continues at `next`. */
 static inline void count_run(struct warp_state *s, const struct insn *last, const struct insn *next)
 {
 	s->n_instructions += count_lanes(s->w.mask) * (uint64_t)(last - s->run_start + 1);
@@ -200,7 +205,7 @@ const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *c
 				      struct frame *const frame[LANES]);
 const struct insn *gpul_split_exit(struct warp_state *s);
 void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask);
-/* Run until the warp ended, waits, or every split of it had its turn. */
+/* Run until the warp ends, waits, or all its splits have had a turn. */
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);
 
 /* call.c */
@@ -211,19 +216,19 @@ const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i);
 /* frame.c */
 struct frame *gpul_frame_create(struct worker *k, const struct func_code *code);
 void gpul_frame_free(struct worker *k, struct frame *f);
-void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes);  /* also of all its parents */
+void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes);  /* the lanes leave f and all its parents */
 
 /* builtins.c */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
 enum builtin gpul_builtin_find(const char *name);
 
-/* print.c: one lane's vprintf.  The number of arguments; *stop: set on a fault. */
+/* print.c: vprintf for one lane.  Returns the number of arguments; sets *stop on a fault. */
 int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args,
 		     const struct insn **stop);
 
 /* access.c: whether a lane may read [at, at + bytes), a generic address. */
 bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
-/* The string there, cut to fit; false: it cannot be read. */
+/* Copy the string at that generic address, truncated to fit; false: the lane may not read it. */
 bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf, size_t bytes);
 
 /* barrier.c */
@@ -235,48 +240,48 @@ enum block_result { BLOCK_DONE, BLOCK_YIELDS, BLOCK_FAULT } gpul_block_run(struc
 
 /* block_memory.c */
 struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index);  /* NULL: no memory */
-void gpul_block_release(struct block *b);  /* its instructions are counted; kept for the next one */
+void gpul_block_release(struct block *b);  /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
-/* fault.c.  All record the launch's first fault and return s->limit. */
+/* fault.c.  Both set EVENT_FAULT and return s->limit; the launch keeps its first fault. */
 const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address,
 				     unsigned bytes, bool write);
 const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, gpul_exec_fault_kind kind,
 				   unsigned lane, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault);
 
-/* heap.c: device malloc and free, of one machine. */
+/* heap.c: device malloc and free; a machine has one heap. */
 struct heap;
 struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes);  /* NULL: no memory */
 void gpul_heap_destroy(struct heap *h);
 uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes);  /* 0: full */
-bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not from it */
+bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not an allocation of h, or freed before */
 struct heap *gpul_heap_of(struct gpul_exec_machine *m);    /* created by the first call; NULL: no memory */
 
 /* launch.c */
 struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const gpul_exec_launch_config *c);
 void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
-void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* of a stopped launch: its unstarted blocks count as ended */
-void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last one ends the launch */
+void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* blocks that have not started count as ended */
+void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last block ends the launch */
 
 /* machine.c, worker.c */
 struct gpul_exec_machine {
 	gpul_exec_memory *memory;
 	gpul_exec_machine_options options;
-	pthread_mutex_t lock;            /* of what follows */
-	pthread_cond_t work;             /* a launch was listed, or quit */
-	struct gpul_exec_launch *first, *last;  /* with blocks to start */
+	pthread_mutex_t lock;            /* protects the members below, except atomic ones */
+	pthread_cond_t work;             /* signalled when a launch was listed, or with stops or quits */
+	struct gpul_exec_launch *first, *last;  /* list of launches with blocks to start */
 	struct worker *workers;
 	unsigned n_workers, n_sleeping;
 	bool started;
-	struct heap *heap;               /* made by the first malloc */
-	_Atomic bool stops;              /* a listed launch was stopped: somebody must end it */
-	_Atomic bool quits;              /* end everything */
-	_Atomic bool paused;             /* no turn begins (gpul_exec_machine_pause) */
+	struct heap *heap;               /* created by the first device malloc */
+	_Atomic bool stops;              /* a listed launch was stopped: a worker must end it */
+	_Atomic bool quits;              /* workers abort all launches and exit */
+	_Atomic bool paused;             /* workers begin no turn (gpul_exec_machine_pause) */
 };
 gpul_status gpul_machine_list(struct gpul_exec_machine *m, struct gpul_exec_launch *l, gpul_error *err);
-void gpul_machine_stop(struct gpul_exec_machine *m);  /* wake somebody to end stopped launches */
+void gpul_machine_stop(struct gpul_exec_machine *m);  /* wake the workers, to end stopped launches */
 void *gpul_worker_main(void *worker);
 
 #endif

@@ -131,7 +131,7 @@ static void who_drops_out_is_not_waited_for_again(void **state)
 	rig_expect_ok(r, "k", 1, 1, out, 0);
 	assert_int_equal(out[0], 1322);
 	assert_int_equal(rig_run(r, "many", 1, 1, out, 0), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-	assert_non_null(strstr(r->fault.text, "3 arrive, but the phase waits for 2 of 2"));
+	assert_non_null(strstr(r->fault.text, "3 arrivals, but the phase waits for only 2 of 2"));
 	rig_close(r);
 }
 
@@ -189,7 +189,7 @@ static void refuses_clusters_of_several_blocks(void **state)
 					     ".reqnctapercluster 2, 1, 1 { ret; }",
 				  &err),
 			 GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "kernel k asks for clusters"));
+	assert_non_null(strstr(err.text, "kernel k requires clusters"));
 	gpul_exec_memory_destroy(r.memory);
 }
 

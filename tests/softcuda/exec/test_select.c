@@ -128,19 +128,19 @@ static void what_ptx_does_not_have_is_refused_with_a_reason(void **state)
 	static const struct { const char *text, *why;
 	} refused[] = {
 		{ "add.ftz.s32 %r1, %r2, %r3;",
-		  "add has no such combination of modifiers for .s32" },
-		{ "add.b32 %r1, %r2, %r3;", "add has no form for .b32" },
+		  "add does not support this combination of modifiers with .s32" },
+		{ "add.b32 %r1, %r2, %r3;", "add does not support .b32" },
 		{ "setp.equ.s32 %p1, %r1, %r2;",
 		  "unordered comparisons are for floating point" },
-		{ "setp.lo.s32 %p1, %r1, %r2;", "no such comparison or type" },
+		{ "setp.lo.s32 %p1, %r1, %r2;", "unsupported comparison or type" },
 		{ "cvt.s32.f32 %r1, %f1;", "float to integer needs .rni, .rzi, .rmi or .rpi" },
 		{ "mov.b128 %q1, {%r1, %r2, %r3, %r4};", "16 bytes do not split into 4 parts" },
 		{ "lop3.b32 %r1, %r2, %r3, %r4, %r5;",
-		  "operand 4 must be an integer constant" },
+		  "operand 5 must be an integer constant" },
 		{ "vadd.u32.u32.u32 %r1.b10, %r2, %r3, %r4;",
-		  "operand 1 takes one byte or half" },
-		{ "cvt.rna.tf32.f64 %r1, %g1;", "only .f32 becomes .tf32" },
-		{ "sin.f32 %f1, %f2;", "sin has no such combination of modifiers for .f32" },
+		  "operand 1 selects more than one byte or half" },
+		{ "cvt.rna.tf32.f64 %r1, %g1;", "only .f32 can be converted to .tf32" },
+		{ "sin.f32 %f1, %f2;", "sin does not support this combination of modifiers with .f32" },
 	};
 	for (unsigned k = 0; k < sizeof(refused) / sizeof(refused[0]); k++) {
 		struct selection s;
