@@ -121,7 +121,7 @@ def faults(s):
         return s.result("skip", "faults", "not built")
     r = s.run(s.tool("tests/fault/fault"), "--driver", s.args.driver, "--jobs", str(max(1, min(os.cpu_count() - 2, 8))), timeout=520)
     s.counted("faults", r)
-    s.figures += [("time until a proxy notices its peer's SIGKILL", text) for text in re.findall(r"(\d+ deaths were noticed .*)", r[1])]
+    s.figures += [("time until a proxy notices its peer's SIGKILL", text) for text in re.findall(r"(\d+ kills were noticed .*)", r[1])]
 
 
 def memory_timing(s):
