@@ -47,7 +47,7 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 					       .bytes = (uint32_t)bytes,
 					       .align = 1 };
 	}
-	gpul_signature_doubt(s, "%s", no_types);
+	gpul_incomplete(s, "%s", no_types);
 	k->declared = s;
 	return GPUL_OK;
 }
@@ -95,7 +95,7 @@ static gpul_status add_kernel(gpul_module *m, const gpul_kernel_info *info, gpul
 						       : !!info->max_threads[0];
 	}
 	if (info->n_params)
-		gpul_signature_doubt(s, "%s", no_types);
+		gpul_incomplete(s, "%s", no_types);
 	*k = (gpul_kernel){ .m = m, .name = info->name, .info = info, .declared = s };
 	m->n_kernels++;
 	return GPUL_OK;
@@ -199,7 +199,7 @@ gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangl
 	memcpy(s->s.reqntid, d->reqntid, sizeof d->reqntid);
 	memcpy(s->s.maxntid, d->maxntid, sizeof d->maxntid);
 	if (d->n_params)
-		gpul_signature_doubt(s, "%s", told ? no_extents : no_types);
+		gpul_incomplete(s, "%s", told ? no_extents : no_types);
 	free(types);
 	return &s->s;
 }

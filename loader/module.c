@@ -142,7 +142,7 @@ const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 	if (!mine->inferred && !k->f)
 		mine->inferred = gpul_signature_of_name(k, gpul_kernel_demangled_locked(mine));
 	if (!mine->inferred && k->f && gpul_signature_infer(k->m->ptx, k->f, &mine->inferred, NULL))
-		gpul_signature_doubt(k->declared,
+		gpul_incomplete(k->declared,
 				     "there is no memory to follow the kernel's code");
 	s = mine->inferred ? mine->inferred : &k->declared->s;
 	pthread_mutex_unlock(&k->m->lock);

@@ -1,11 +1,11 @@
-/* evidence.c — see evidence_internal.h. */
+/* evidence.c — collects the evidence of each instruction, and decides on a type. */
 #include "loader/signature/evidence_internal.h"
 
 #include <stdlib.h>
 
 /* ---- classes --------------------------------------------------------------------- */
 
-static uint32_t root(const gpul_evidence *e, uint32_t node)
+static uint32_t find_root(const gpul_evidence *e, uint32_t node)
 {
 	while (e->parent[node] != node) {
 		e->parent[node] = e->parent[e->parent[node]]; /* halve the path */
@@ -14,30 +14,32 @@ static uint32_t root(const gpul_evidence *e, uint32_t node)
 	return node;
 }
 
-static void unite(gpul_evidence *e, uint32_t a, uint32_t b)
+static void unify(gpul_evidence *e, uint32_t a, uint32_t b)
 {
 	if (a == GPUL_PTX_NONE || b == GPUL_PTX_NONE)
 		return;
-	a = root(e, a);
-	b = root(e, b);
+	a = find_root(e, a);
+	b = find_root(e, b);
 	e->parent[b] = a;
 	e->mask[a] |= e->mask[b];
 }
 
-static void mark(gpul_evidence *e, uint32_t node, uint16_t mask)
+static void add_evidence(gpul_evidence *e, uint32_t node, uint16_t mask)
 {
 	if (node != GPUL_PTX_NONE)
-		e->mask[root(e, node)] |= mask;
+		e->mask[find_root(e, node)] |= mask;
 }
 
 uint16_t gpul_evidence_of(const gpul_evidence *e, uint32_t node)
 {
-	uint16_t mask = node == GPUL_PTX_NONE ? 0 : e->mask[root(e, node)];
+	uint16_t mask = node == GPUL_PTX_NONE ? 0 : e->mask[find_root(e, node)];
 
-	return mask == EVIDENCE_PARKED && e->parked ? mask : mask & (uint16_t)~EVIDENCE_PARKED;
+	return mask == EVIDENCE_VIA_MEMORY && e->memory_floats
+		       ? mask
+		       : mask & (uint16_t)~EVIDENCE_VIA_MEMORY;
 }
 
-/* ---- what a type says ------------------------------------------------------------ */
+/* ---- evidence and types ---------------------------------------------------------- */
 
 uint16_t gpul_evidence_of_type(uint16_t type)
 {
@@ -68,11 +70,11 @@ uint16_t gpul_evidence_of_type(uint16_t type)
 	}
 }
 
-/* A sign that the instruction does not depend on says no more than "an integer". */
+/* The evidence of an operation whose result does not depend on the sign. */
 static uint16_t either_sign(uint16_t mask)
 {
 	if (mask & EVIDENCE_UNSIGNED)
-		return EVIDENCE_NATURAL;
+		return EVIDENCE_MAYBE_UNSIGNED;
 	return mask & EVIDENCE_SIGNED ? EVIDENCE_INT : mask;
 }
 
@@ -108,46 +110,48 @@ static gpul_type int_type(bool is_unsigned, unsigned bytes)
 gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 {
 	if (fallback & EVIDENCE_FLOAT)
-		mask = fallback; /* ld.f32: said outright */
+		mask = fallback; /* ld.f32 names the type */
 	if (mask & EVIDENCE_FLOAT)
 		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE
 					       : float_type(mask & EVIDENCE_FLOAT, bytes);
 	if (mask & (EVIDENCE_SIGNED | EVIDENCE_UNSIGNED))
 		return int_type(!(mask & EVIDENCE_SIGNED), bytes);
-	if (mask == EVIDENCE_PARKED || (!mask && !fallback))
+	if (mask == EVIDENCE_VIA_MEMORY || (!mask && !fallback))
 		return GPUL_TYPE_NONE;
-	/* No sign was asked for, so either would do.  ld.u32 is written for int too, as is
-	 * ld.u16 for short: take what people write most, int, short and unsigned char. */
+	/* No use depends on the sign.  Compilers write ld.u32 for int and ld.u16 for short too,
+	 * so take the most common C types: int, short and unsigned char. */
 	if (bytes == 1)
 		return int_type(!(fallback & EVIDENCE_SIGNED), bytes);
-	return int_type(mask == EVIDENCE_NATURAL, bytes);
+	return int_type(mask == EVIDENCE_MAYBE_UNSIGNED, bytes);
 }
 
-/* ---- what an instruction says ---------------------------------------------------- */
+/* ---- the evidence of an instruction ---------------------------------------------- */
 
-static void mark_operand(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
-			 unsigned i, uint16_t mask)
+static void add_to_operand(gpul_evidence *e, const gpul_dataflow_func *fn,
+			   const gpul_ptx_inst *in, unsigned i, uint16_t mask)
 {
 	const gpul_ptx_operand *o;
 
 	if (i >= in->n_operands)
 		return;
-	o = gpul_flow_operand(fn, in, i);
+	o = gpul_inst_operand(fn->f, in, i);
 	if (o->kind == GPUL_PTX_OP_REG)
-		mark(e, gpul_flow_node(fn, o), mask);
+		add_evidence(e, gpul_operand_node(fn, o), mask);
 	else if (o->kind == GPUL_PTX_OP_VECTOR || o->kind == GPUL_PTX_OP_PAIR)
 		for (uint32_t k = 0; k < o->n_children; k++)
 			if (fn->f->operands[o->first_child + k].kind == GPUL_PTX_OP_REG)
-				mark(e,
-				     gpul_flow_node(fn, &fn->f->operands[o->first_child + k]),
-				     mask);
+				add_evidence(e,
+					     gpul_operand_node(
+						     fn, &fn->f->operands[o->first_child + k]),
+					     mask);
 }
 
-static void mark_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
-			  unsigned first, unsigned last, uint16_t mask)
+static void add_to_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
+			    const gpul_ptx_inst *in, unsigned first, unsigned last,
+			    uint16_t mask)
 {
 	for (unsigned i = first; i <= last && i < in->n_operands; i++)
-		mark_operand(e, fn, in, i, mask);
+		add_to_operand(e, fn, in, i, mask);
 }
 
 static bool same_register_type(const gpul_ptx_func *f, const gpul_ptx_operand *a,
@@ -157,25 +161,25 @@ static bool same_register_type(const gpul_ptx_func *f, const gpul_ptx_operand *a
 	       gpul_ptx_reg_row(f, a->index)->type == gpul_ptx_reg_row(f, b->index)->type;
 }
 
-static void unite_operands(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
-			   unsigned i, unsigned k)
+static void unify_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
+			   const gpul_ptx_inst *in, unsigned i, unsigned k)
 {
 	const gpul_ptx_operand *a, *b;
 
 	if (i >= in->n_operands || k >= in->n_operands)
 		return;
-	a = gpul_flow_operand(fn, in, i);
+	a = gpul_inst_operand(fn->f, in, i);
 	if (a->kind == GPUL_PTX_OP_PAIR)
 		a = &fn->f->operands[a->first_child];
-	b = gpul_flow_operand(fn, in, k);
+	b = gpul_inst_operand(fn->f, in, k);
 	if (same_register_type(fn->f, a, b))
-		unite(e, gpul_flow_node(fn, a), gpul_flow_node(fn, b));
+		unify(e, gpul_operand_node(fn, a), gpul_operand_node(fn, b));
 }
 
-/* mov.b32 between %f and %r, in PTX of older compilers, takes the bits of a float as an
- * integer. */
-static void reinterpret(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_operand *a,
-			const gpul_ptx_operand *b)
+/* mov.b32 between %f and %r, in PTX of older compilers, copies the bits of a float into an
+ * integer register. */
+static void collect_float_copy(gpul_evidence *e, const gpul_dataflow_func *fn,
+			       const gpul_ptx_operand *a, const gpul_ptx_operand *b)
 {
 	uint16_t floats;
 
@@ -184,50 +188,51 @@ static void reinterpret(gpul_evidence *e, const gpul_flow_func *fn, const gpul_p
 	floats = gpul_evidence_of_type(gpul_ptx_reg_row(fn->f, a->index)->type) |
 		 gpul_evidence_of_type(gpul_ptx_reg_row(fn->f, b->index)->type);
 	floats &= EVIDENCE_FLOAT;
-	mark(e, gpul_flow_node(fn, a), floats);
-	mark(e, gpul_flow_node(fn, b), floats);
+	add_evidence(e, gpul_operand_node(fn, a), floats);
+	add_evidence(e, gpul_operand_node(fn, b), floats);
 }
 
-static void move(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in,
-		 uint16_t mask)
+static void collect_mov(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in,
+			uint16_t mask)
 {
-	const gpul_ptx_operand *from = gpul_flow_operand(fn, in, 1), *half;
+	const gpul_ptx_operand *from = gpul_inst_operand(fn->f, in, 1), *half;
 
-	unite_operands(e, fn, in, 0, 1);
-	reinterpret(e, fn, gpul_flow_operand(fn, in, 0), from);
+	unify_operands(e, fn, in, 0, 1);
+	collect_float_copy(e, fn, gpul_inst_operand(fn->f, in, 0), from);
 	if (mask & EVIDENCE_FLOAT)
-		mark_operands(e, fn, in, 0, 1, mask);
+		add_to_operands(e, fn, in, 0, 1, mask);
 	if (from->kind != GPUL_PTX_OP_VECTOR || from->n_children != 2)
 		return;
 	half = &fn->f->operands[from->first_child];
 	if (half[0].kind == GPUL_PTX_OP_INT && half[0].value.i == 0 &&
 	    half[1].kind == GPUL_PTX_OP_REG)
-		mark(e, gpul_flow_node(fn, &half[1]),
-		     EVIDENCE_BF16); /* {0, x}: a bf16 becomes an f32 */
+		add_evidence(e, gpul_operand_node(fn, &half[1]),
+			     EVIDENCE_BF16); /* {0, x} converts a bf16 to an f32 */
 }
 
-static void convert(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+static void collect_cvt(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
-	uint16_t to = gpul_flow_type(in, 0), from = gpul_flow_type(in, 1);
+	uint16_t to = gpul_inst_type(in, 0), from = gpul_inst_type(in, 1);
 	uint16_t source = gpul_evidence_of_type(from), target = gpul_evidence_of_type(to);
 
-	/* Cutting an integer short does not ask for its sign. */
+	/* Truncating an integer does not depend on its sign. */
 	if (!(target & EVIDENCE_FLOAT) && gpul_ptx_type_bytes(to) <= gpul_ptx_type_bytes(from))
 		source = either_sign(source);
-	mark_operand(e, fn, in, 0, either_sign(target));
-	mark_operands(e, fn, in, 1, in->n_operands, source);
+	add_to_operand(e, fn, in, 0, either_sign(target));
+	add_to_operands(e, fn, in, 1, in->n_operands, source);
 }
 
-static bool is_private(const gpul_flow_program *p, const gpul_flow_func *fn,
-		       const gpul_flow_access *a)
+static bool is_private(const gpul_dataflow *p, const gpul_dataflow_func *fn,
+		       const gpul_inst_access *a)
 {
 	return a->space == GPUL_PTX_MOD_LOCAL || a->space == GPUL_PTX_MOD_SHARED ||
 	       (a->space == GPUL_PTX_MOD_NONE &&
-		gpul_flow_of(p, fn, a->address).flags & (FLOW_LOCAL | FLOW_SHARED));
+		gpul_absval_of(p, fn, a->address).flags & (AV_LOCAL | AV_SHARED));
 }
 
-static void access(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn,
-		   const gpul_ptx_inst *in, const gpul_flow_access *a)
+static void collect_access(const gpul_dataflow *p, gpul_evidence *e,
+			   const gpul_dataflow_func *fn, const gpul_ptx_inst *in,
+			   const gpul_inst_access *a)
 {
 	const gpul_ptx_operand *value = a->result ? a->result : a->value;
 	uint16_t mask = gpul_evidence_of_type(a->type);
@@ -238,27 +243,27 @@ static void access(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow
 		mask = either_sign(mask);
 	if (a->space == GPUL_PTX_MOD_PARAM && value && value->kind == GPUL_PTX_OP_REG &&
 	    fn->f->operands[a->address->first_child].kind == GPUL_PTX_OP_SYMBOL)
-		unite(e, gpul_flow_node(fn, a->address), gpul_flow_node(fn, value));
+		unify(e, gpul_operand_node(fn, a->address), gpul_operand_node(fn, value));
 	if (a->atomic || mask & EVIDENCE_FLOAT)
-		mark_operands(e, fn, in, 0, in->n_operands, mask);
+		add_to_operands(e, fn, in, 0, in->n_operands, mask);
 	if (is_private(p, fn, a))
-		mark_operands(e, fn, in, 0, in->n_operands, EVIDENCE_PARKED);
+		add_to_operands(e, fn, in, 0, in->n_operands, EVIDENCE_VIA_MEMORY);
 }
 
-static void call(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn,
-		 const gpul_ptx_inst *in)
+static void collect_call(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn,
+			 const gpul_ptx_inst *in)
 {
-	gpul_flow_call c = gpul_flow_call_parts(fn, in);
-	const gpul_flow_func *to = gpul_flow_callee(p, c.target);
+	gpul_inst_call c = gpul_inst_call_parts(fn->f, in);
+	const gpul_dataflow_func *to = gpul_dataflow_callee(p, c.target);
 
 	if (!to)
 		return;
 	for (uint32_t i = 0; c.args && i < c.args->n_children && i < to->f->n_params; i++)
-		unite(e, gpul_flow_param_node(to, i),
-		      gpul_flow_node(fn, &fn->f->operands[c.args->first_child + i]));
+		unify(e, gpul_param_node(to, i),
+		      gpul_operand_node(fn, &fn->f->operands[c.args->first_child + i]));
 	for (uint32_t i = 0; c.rets && i < c.rets->n_children && i < to->f->n_rets; i++)
-		unite(e, gpul_flow_ret_node(to, i),
-		      gpul_flow_node(fn, &fn->f->operands[c.rets->first_child + i]));
+		unify(e, gpul_ret_node(to, i),
+		      gpul_operand_node(fn, &fn->f->operands[c.rets->first_child + i]));
 }
 
 static bool is_equality(const gpul_ptx_inst *in)
@@ -266,49 +271,50 @@ static bool is_equality(const gpul_ptx_inst *in)
 	return gpul_ptx_has_mod(in, GPUL_PTX_MOD_EQ) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_NE);
 }
 
-static void arithmetic(gpul_evidence *e, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+static void collect_arithmetic(gpul_evidence *e, const gpul_dataflow_func *fn,
+			       const gpul_ptx_inst *in)
 {
-	uint16_t mask = gpul_evidence_of_type(gpul_flow_type(in, 0));
+	uint16_t mask = gpul_evidence_of_type(gpul_inst_type(in, 0));
 	bool wide = gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE) ||
 		    gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI);
 
 	switch (in->opcode) {
 	case GPUL_PTX_MOV:
-		move(e, fn, in, mask);
+		collect_mov(e, fn, in, mask);
 		break;
 	case GPUL_PTX_SHFL:
-		unite_operands(e, fn, in, 0, 1);
+		unify_operands(e, fn, in, 0, 1);
 		break;
 	case GPUL_PTX_SELP:
 	case GPUL_PTX_SLCT:
-		unite_operands(e, fn, in, 0, 1);
-		unite_operands(e, fn, in, 0, 2);
+		unify_operands(e, fn, in, 0, 1);
+		unify_operands(e, fn, in, 0, 2);
 		if (mask & EVIDENCE_FLOAT)
-			mark_operands(e, fn, in, 0, 2, mask);
+			add_to_operands(e, fn, in, 0, 2, mask);
 		break;
 	case GPUL_PTX_SETP:
-		mark_operands(e, fn, in, 1, 2, is_equality(in) ? either_sign(mask) : mask);
+		add_to_operands(e, fn, in, 1, 2, is_equality(in) ? either_sign(mask) : mask);
 		break;
 	case GPUL_PTX_SET:
-		mark_operands(e, fn, in, 1, 2, gpul_evidence_of_type(gpul_flow_type(in, 1)));
+		add_to_operands(e, fn, in, 1, 2, gpul_evidence_of_type(gpul_inst_type(in, 1)));
 		break;
 	case GPUL_PTX_SHR:
-		mark_operands(e, fn, in, 0, 1, mask);
+		add_to_operands(e, fn, in, 0, 1, mask);
 		break;
 	case GPUL_PTX_SHL:
-		mark_operands(e, fn, in, 0, 1, EVIDENCE_INT);
+		add_to_operands(e, fn, in, 0, 1, EVIDENCE_INT);
 		break;
 	case GPUL_PTX_AND:
 	case GPUL_PTX_OR:
 	case GPUL_PTX_XOR:
 	case GPUL_PTX_NOT:
-		mark_operands(e, fn, in, 0, 2, EVIDENCE_NATURAL);
+		add_to_operands(e, fn, in, 0, 2, EVIDENCE_MAYBE_UNSIGNED);
 		break;
 	case GPUL_PTX_MUL:
 	case GPUL_PTX_MAD:
-		mark_operands(e, fn, in, 0, 0, either_sign(mask));
-		mark_operands(e, fn, in, 1, 2, wide ? mask : either_sign(mask));
-		mark_operands(e, fn, in, 3, 3, either_sign(mask));
+		add_to_operands(e, fn, in, 0, 0, either_sign(mask));
+		add_to_operands(e, fn, in, 1, 2, wide ? mask : either_sign(mask));
+		add_to_operands(e, fn, in, 3, 3, either_sign(mask));
 		break;
 	case GPUL_PTX_MIN:
 	case GPUL_PTX_MAX:
@@ -316,51 +322,51 @@ static void arithmetic(gpul_evidence *e, const gpul_flow_func *fn, const gpul_pt
 	case GPUL_PTX_REM:
 	case GPUL_PTX_ABS:
 	case GPUL_PTX_SAD:
-		mark_operands(e, fn, in, 0, in->n_operands, mask);
+		add_to_operands(e, fn, in, 0, in->n_operands, mask);
 		break;
 	case GPUL_PTX_CVTA:
 		break;
 	default:
-		mark_operands(e, fn, in, 0, in->n_operands, either_sign(mask));
+		add_to_operands(e, fn, in, 0, in->n_operands, either_sign(mask));
 		break;
 	}
 }
 
-static void instruction(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn,
-			const gpul_ptx_inst *in)
+static void collect_inst(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn,
+			 const gpul_ptx_inst *in)
 {
-	gpul_flow_access a = gpul_flow_access_of(fn, in);
+	gpul_inst_access a = gpul_inst_access_of(fn->f, in);
 
 	if (a.address)
-		access(p, e, fn, in, &a);
+		collect_access(p, e, fn, in, &a);
 	else if (in->opcode == GPUL_PTX_CALL)
-		call(p, e, fn, in);
+		collect_call(p, e, fn, in);
 	else if (in->opcode == GPUL_PTX_CVT)
-		convert(e, fn, in);
+		collect_cvt(e, fn, in);
 	else
-		arithmetic(e, fn, in);
+		collect_arithmetic(e, fn, in);
 }
 
-static void function(const gpul_flow_program *p, gpul_evidence *e, const gpul_flow_func *fn)
+static void collect_func(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn)
 {
 	const gpul_ptx_func *f = fn->f;
 
-	for (uint32_t k = 0; k < f->n_operands; k++) { /* what registers are declared as */
+	for (uint32_t k = 0; k < f->n_operands; k++) { /* the declared types of registers */
 		const gpul_ptx_operand *o = &f->operands[k];
 
 		if (o->kind == GPUL_PTX_OP_REG)
-			mark(e, gpul_flow_node(fn, o),
-			     gpul_evidence_of_type(gpul_ptx_reg_row(f, o->index)->type) &
-				     EVIDENCE_FLOAT);
+			add_evidence(
+				e, gpul_operand_node(fn, o),
+				gpul_evidence_of_type(gpul_ptx_reg_row(f, o->index)->type) &
+					EVIDENCE_FLOAT);
 	}
-	for (uint32_t k = 0; k < fn->values.n_merges; k++)
-		unite(e, fn->regs + fn->values.merges[k].to,
-		      fn->regs + fn->values.merges[k].from);
+	for (uint32_t k = 0; k < fn->ssa.n_phis; k++)
+		unify(e, fn->regs + fn->ssa.phis[k].to, fn->regs + fn->ssa.phis[k].from);
 	for (uint32_t k = 0; k < f->n_insts; k++)
-		instruction(p, e, fn, &f->insts[k]);
+		collect_inst(p, e, fn, &f->insts[k]);
 }
 
-gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, gpul_error *err)
+gpul_status gpul_evidence_open(const gpul_dataflow *p, gpul_evidence *out, gpul_error *err)
 {
 	gpul_evidence e = { malloc(p->n_nodes * sizeof *e.parent),
 			    calloc(p->n_nodes, sizeof *e.mask), 0 };
@@ -368,19 +374,19 @@ gpul_status gpul_evidence_open(const gpul_flow_program *p, gpul_evidence *out, g
 	*out = (gpul_evidence){ 0 };
 	if (!e.parent || !e.mask) {
 		gpul_evidence_close(&e);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the types of %u values",
-				 p->n_nodes);
+		return gpul_fail(err, GPUL_ENOMEM, 0,
+				 "no memory to infer the types of %u values", p->n_nodes);
 	}
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		e.parent[i] = i;
 	for (size_t i = 0; i < p->n_funcs; i++)
-		function(p, &e, &p->funcs[i]);
-	/* Halves travel as integers, through calls too: any in the program may be the parked
-	 * value. */
+		collect_func(p, &e, &p->funcs[i]);
+	/* PTX passes halves as integers, through calls too: any half in the program may be the
+	 * value that went through memory. */
 	for (uint32_t i = 0; i < p->n_nodes; i++)
-		e.parked |= e.mask[i] &
-			    (e.mask[i] & EVIDENCE_PARKED ? EVIDENCE_FLOAT
-							 : EVIDENCE_F16 | EVIDENCE_BF16);
+		e.memory_floats |= e.mask[i] & (e.mask[i] & EVIDENCE_VIA_MEMORY
+							? EVIDENCE_FLOAT
+							: EVIDENCE_F16 | EVIDENCE_BF16);
 	*out = e;
 	return GPUL_OK;
 }

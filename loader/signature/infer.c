@@ -1,106 +1,105 @@
-/* infer.c — gpul_signature_infer(): from flows and evidence to roles, types and doubts.
+/* infer.c — gpul_signature_infer(): collects facts about each parameter from the dataflow and
+ * type evidence.
  *
- * A parameter is a buffer when some access's address is based on it; a count when something
- * that moves with the thread index is compared with it and no address grows with it; else a
- * value. Every access is also asked whether a buffer of COUNT elements, or of one per thread,
- * is enough. A question that cannot be answered is a doubt, and the first doubt is the
- * signature's why_not. */
+ * A parameter is a BUFFER if the address of some access is based on it; a COUNT if it is
+ * compared with a value that depends on the thread index, and no address depends on it; else a
+ * SCALAR.  For every access, infer.c also checks whether a buffer of COUNT elements, or of one
+ * element per thread, is big enough.  What the code does not show makes the signature
+ * incomplete; the first such reason is its why_not. */
 #include <stdlib.h>
 
 #include "loader/signature/infer_internal.h"
 
-#define MAX_VECTOR 64 /* elements a step; more is a row of a matrix */
+#define MAX_VECTOR 64 /* elements per thread; a larger stride is a matrix row */
 
 /* ---- accesses -------------------------------------------------------------------- */
 
-/* True, and a doubt noted, when an address based on a parameter says too little about its
- * extent. */
-static bool doubtful_address(gpul_inference *i, const gpul_flow *a)
+/* True if the address does not show how big its base's buffer must be; the reason is recorded.
+ */
+static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 {
 	uint64_t others = a->linear & ~a->base;
 	int k = gpul_first_param(a->base);
 
-	if (a->flags & FLOW_MIXED)
-		gpul_signature_doubt(i->s,
-				     "parameter %d and another are added up to one address", k);
-	else if (a->from || a->flags & (FLOW_DATA | FLOW_OUTSIDE))
-		gpul_signature_doubt(i->s, "an index into parameter %d is read from memory", k);
+	if (a->flags & AV_TWO_BASES)
+		gpul_incomplete(
+			i->s, "an address is the sum of parameter %d and another parameter", k);
+	else if (a->loaded_from || a->flags & (AV_LOADED | AV_EXTERNAL))
+		gpul_incomplete(i->s, "an index into parameter %d is read from memory", k);
 	else if (others)
-		gpul_signature_doubt(
-			i->s,
-			"parameter %d enters an index into parameter %d, whose size "
-			"cannot be told then",
-			gpul_first_param(others), k);
-	else if (a->flags & FLOW_OPAQUE)
-		gpul_signature_doubt(
-			i->s,
-			"an index into parameter %d is computed in a way that is not "
-			"followed",
-			k);
-	else if (a->flags & FLOW_SQUARE)
-		gpul_signature_doubt(
+		gpul_incomplete(i->s, "an index into parameter %d depends on parameter %d", k,
+				gpul_first_param(others));
+	else if (a->flags & AV_OPAQUE)
+		gpul_incomplete(i->s,
+				"an index into parameter %d is computed by an operation "
+				"that is not analysed",
+				k);
+	else if (a->flags & AV_QUADRATIC)
+		gpul_incomplete(
 			i->s, "an index into parameter %d grows with the square of the launch",
 			k);
-	else if (a->stride == FLOW_ENDLESS || a->start == FLOW_ENDLESS ||
-		 a->outer == FLOW_ENDLESS)
-		gpul_signature_doubt(
-			i->s, "an index into parameter %d takes steps of unknown width", k);
+	else if (a->stride == AV_UNBOUNDED || a->block_stride == AV_UNBOUNDED ||
+		 a->outer_stride == AV_UNBOUNDED)
+		gpul_incomplete(i->s, "an index into parameter %d has an unknown stride", k);
 	else
 		return false;
 	return true;
 }
 
-/* How far a buffer must reach for this access. */
-static void check_extent(gpul_inference *i, const gpul_flow *a, uint64_t element,
+/* Record how many elements the buffer must have for this access. */
+static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t element,
 			 param_facts *facts)
 {
-	uint64_t step = ((a->stride > a->start ? a->stride : a->start) + element - 1) / element;
+	uint64_t step =
+		((a->stride > a->block_stride ? a->stride : a->block_stride) + element - 1) /
+		element;
 
 	if (step > MAX_VECTOR)
-		gpul_signature_doubt(i->s, "each thread has a row of %llu elements",
-				     (unsigned long long)step);
+		gpul_incomplete(i->s, "each thread accesses a row of %llu elements",
+				(unsigned long long)step);
 	else if (step > facts->vector)
 		facts->vector = (uint32_t)step;
-	if (a->reach == FLOW_ENDLESS)
-		i->walks = true;
-	else if (!(a->flags & FLOW_INDEX) && a->reach / element >= INVENTED_ELEMENTS)
-		gpul_signature_doubt(i->s, "a buffer is read %llu elements in",
-				     (unsigned long long)(a->reach / element));
-	else if (a->flags & FLOW_INDEX && a->reach / element >= facts->vector) {
-		i->unbounded = "threads reach beyond their own element";
-		if (a->reach > facts->reach)
-			facts->reach = a->reach;
-		i->below |= (a->flags & FLOW_LESS) != 0;
+	if (a->offset == AV_UNBOUNDED)
+		i->unbounded_loop = true;
+	else if (!(a->flags & AV_INDEX) && a->offset / element >= INVENTED_ELEMENTS)
+		gpul_incomplete(i->s, "a buffer is accessed at element %llu",
+				(unsigned long long)(a->offset / element));
+	else if (a->flags & AV_INDEX && a->offset / element >= facts->vector) {
+		i->needs_count = "threads access elements beyond their own";
+		if (a->offset > facts->offset)
+			facts->offset = a->offset;
+		i->negative_index |= (a->flags & AV_NEGATIVE) != 0;
 	}
-	if (a->outer > element * facts->vector && !i->s->s.reqntid[0])
-		gpul_signature_doubt(i->s, "each block has a row of %llu elements",
-				     (unsigned long long)(a->outer / element));
+	if (a->outer_stride > element * facts->vector && !i->s->s.reqntid[0])
+		gpul_incomplete(i->s, "each block accesses a row of %llu elements",
+				(unsigned long long)(a->outer_stride / element));
 }
 
-static void note_access(gpul_inference *i, const gpul_flow_func *fn, const gpul_flow_access *a,
-			const gpul_flow *address)
+static void note_access(gpul_inference *i, const gpul_dataflow_func *fn,
+			const gpul_inst_access *a, const gpul_absval *address)
 {
 	const gpul_ptx_operand *value = a->result ? a->result : a->value;
 	unsigned bytes = gpul_ptx_type_bytes(a->type);
-	bool doubtful = doubtful_address(i, address);
+	bool unknown = index_is_unknown(i, address);
 	uint16_t mask = 0;
 
 	if (value && value->kind == GPUL_PTX_OP_VECTOR)
 		for (uint32_t k = 0; k < value->n_children; k++)
 			mask |= gpul_evidence_of(
-				&i->e,
-				gpul_flow_node(fn, &fn->f->operands[value->first_child + k]));
+				&i->e, gpul_operand_node(
+					       fn, &fn->f->operands[value->first_child + k]));
 	else if (value)
-		mask = gpul_evidence_of(&i->e, gpul_flow_node(fn, value));
-	i->steers |= address->linear & ~address->base;
+		mask = gpul_evidence_of(&i->e, gpul_operand_node(fn, value));
+	i->in_index |= address->linear & ~address->base;
 	for (uint64_t set = address->base; set; set &= set - 1) {
 		param_facts *facts = &i->facts[gpul_first_param(set)];
 
 		facts->accessed = true;
-		if (a->waits)
-			gpul_signature_doubt(
-				i->s, "the kernel may wait for others to write to parameter %d",
-				gpul_first_param(set));
+		if (a->synchronizes)
+			gpul_incomplete(i->s,
+					"the kernel may wait for another thread to write "
+					"to the buffer of parameter %d",
+					gpul_first_param(set));
 		facts->loaded |= a->loads;
 		facts->stored |= a->stores;
 		facts->evidence |= mask;
@@ -108,67 +107,70 @@ static void note_access(gpul_inference *i, const gpul_flow_func *fn, const gpul_
 		facts->widths |= bytes;
 		if (a->vector > facts->vector)
 			facts->vector = a->vector;
-		if (!doubtful && bytes)
+		if (!unknown && bytes)
 			check_extent(i, address, bytes, facts);
 	}
 }
 
-/* An array in shared memory with a row for each thread bounds the block. */
-static void note_shared(gpul_inference *i, const gpul_flow *a)
+/* A .shared array with a row for each thread limits the threads of a block. */
+static void note_shared_access(gpul_inference *i, const gpul_absval *a)
 {
 	gpul_signature *s = &i->s->s;
 	uint64_t threads;
 
-	if (!a->stride || a->stride == FLOW_ENDLESS || !a->room || a->flags & FLOW_FEWER)
+	if (!a->stride || a->stride == AV_UNBOUNDED || !a->array_bytes ||
+	    a->flags & AV_NOT_UNIQUE)
 		return;
-	threads = a->room / a->stride;
+	threads = a->array_bytes / a->stride;
 	if (threads == 0)
-		gpul_signature_doubt(i->s, "a thread reaches beyond an array in shared memory");
+		gpul_incomplete(i->s,
+				"a thread accesses shared memory beyond the end of an array");
 	else if (threads <= UINT32_MAX && (!s->shared_threads || threads < s->shared_threads))
 		s->shared_threads = (uint32_t)threads;
 }
 
-static void memory_access(gpul_inference *i, const gpul_flow_func *fn,
-			  const gpul_flow_access *a)
+static void check_access(gpul_inference *i, const gpul_dataflow_func *fn,
+			 const gpul_inst_access *a)
 {
-	gpul_flow address = gpul_flow_of(i->p, fn, a->address);
+	gpul_absval address = gpul_absval_of(i->p, fn, a->address);
 
-	if (!address.seen || a->space == GPUL_PTX_MOD_PARAM)
+	if (!address.defined || a->space == GPUL_PTX_MOD_PARAM)
 		return;
-	if (a->stores && a->value) { /* an address that is stored can be used by anyone */
-		uint64_t base = gpul_flow_of(i->p, fn, a->value).base;
+	if (a->stores && a->value) { /* an address that is stored escapes */
+		uint64_t base = gpul_absval_of(i->p, fn, a->value).base;
 
-		for (; base && !(address.flags & FLOW_LOCAL); base &= base - 1)
-			i->facts[gpul_first_param(base)].leaves = true;
+		for (; base && !(address.flags & AV_LOCAL); base &= base - 1)
+			i->facts[gpul_first_param(base)].escapes = true;
 	}
-	if (address.flags & FLOW_SHARED)
-		note_shared(i, &address);
+	if (address.flags & AV_SHARED)
+		note_shared_access(i, &address);
 	if (a->space != GPUL_PTX_MOD_NONE && a->space != GPUL_PTX_MOD_GLOBAL)
 		return;
 	if (address.base)
 		note_access(i, fn, a, &address);
-	else if (address.from && !(address.flags & FLOW_ADDRESS))
-		gpul_signature_doubt(i->s, "parameter %d points to pointers",
-				     gpul_first_param(address.from));
-	else if (!(address.flags & (FLOW_ADDRESS | FLOW_OUTSIDE)))
-		gpul_signature_doubt(i->s, "an address cannot be traced to a parameter");
+	else if (address.loaded_from && !(address.flags & AV_ADDRESS))
+		gpul_incomplete(i->s, "parameter %d points to pointers",
+				gpul_first_param(address.loaded_from));
+	else if (!(address.flags & (AV_ADDRESS | AV_EXTERNAL)))
+		gpul_incomplete(i->s, "an address does not come from a parameter");
 }
 
-/* An instruction that takes addresses and is not followed: the buffers are known, not their
- * types. */
-static void other_access(gpul_inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+/* An instruction with address operands that is not modelled: it shows which parameters are
+ * buffers, but not their types. */
+static void check_other_inst(gpul_inference *i, const gpul_dataflow_func *fn,
+			     const gpul_ptx_inst *in)
 {
 	if (in->opcode == GPUL_PTX_PREFETCH || in->opcode == GPUL_PTX_PREFETCHU)
 		return;
 	for (unsigned k = 0; k < in->n_operands; k++) {
-		const gpul_ptx_operand *o = gpul_flow_operand(fn, in, k);
+		const gpul_ptx_operand *o = gpul_inst_operand(fn->f, in, k);
 		uint64_t base =
-			o->kind == GPUL_PTX_OP_ADDRESS ? gpul_flow_of(i->p, fn, o).base : 0;
+			o->kind == GPUL_PTX_OP_ADDRESS ? gpul_absval_of(i->p, fn, o).base : 0;
 
 		for (; base; base &= base - 1) {
 			i->facts[gpul_first_param(base)].accessed = true;
-			gpul_signature_doubt(
-				i->s, "parameter %d is used by %s, which is not followed",
+			gpul_incomplete(
+				i->s, "parameter %d is used by %s, which is not analysed",
 				gpul_first_param(base), gpul_ptx_opcode_text(in->opcode));
 		}
 	}
@@ -176,75 +178,77 @@ static void other_access(gpul_inference *i, const gpul_flow_func *fn, const gpul
 
 /* ---- calls and comparisons ------------------------------------------------------- */
 
-static void note_call(gpul_inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
-	gpul_flow_call c = gpul_flow_call_parts(fn, in);
-	gpul_flow target = { 0 };
+	gpul_inst_call c = gpul_inst_call_parts(fn->f, in);
+	gpul_absval target = { 0 };
 
-	if (gpul_flow_callee(i->p, c.target))
+	if (gpul_dataflow_callee(i->p, c.target))
 		return;
 	if (c.target)
-		target = gpul_flow_of(i->p, fn, c.target);
-	if (target.from)
-		gpul_signature_doubt(i->s,
-				     "what parameter %d holds decides which function is called",
-				     gpul_first_param(target.from));
+		target = gpul_absval_of(i->p, fn, c.target);
+	if (target.loaded_from)
+		gpul_incomplete(i->s,
+				"a function pointer in the buffer of parameter %d is called",
+				gpul_first_param(target.loaded_from));
 	for (; target.base; target.base &= target.base - 1)
 		i->facts[gpul_first_param(target.base)].called = true;
 	for (uint32_t k = 0; c.args && k < c.args->n_children; k++) {
 		const gpul_ptx_operand *arg = &fn->f->operands[c.args->first_child + k];
-		uint32_t node = gpul_flow_node(fn, arg);
-		gpul_flow f =
-			node != GPUL_PTX_NONE ? i->p->flow[node] : gpul_flow_of(i->p, fn, arg);
+		uint32_t node = gpul_operand_node(fn, arg);
+		gpul_absval f = node != GPUL_PTX_NONE ? i->p->values[node]
+						      : gpul_absval_of(i->p, fn, arg);
 		uint64_t base = f.base;
 
-		if (f.flags & FLOW_LOCAL) /* an array of arguments, as vprintf takes */
-			base |= i->p->flow[i->p->local_cell].base;
+		if (f.flags & AV_LOCAL) /* an array of arguments, as for vprintf */
+			base |= i->p->values[i->p->local_cell].base;
 		for (; base; base &= base - 1)
-			i->facts[gpul_first_param(base)].leaves = true;
+			i->facts[gpul_first_param(base)].escapes = true;
 	}
 }
 
-/* p < end: the other one is an address too, of which nobody knows where it must point. */
-static void note_end_pointer(gpul_inference *i, const gpul_flow *a, const gpul_flow *b)
+/* p < end: end is an address too, but the code does not show where it must point. */
+static void note_end_pointer(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
 {
 	uint64_t ends = a->base & ~b->base;
 
 	if (!b->base || !ends)
 		return;
 	for (; ends; ends &= ends - 1)
-		i->facts[gpul_first_param(ends)].end = true;
+		i->facts[gpul_first_param(ends)].is_end = true;
 }
 
-/* a is compared with b: does a thread index meet a parameter? */
-static void note_comparison(gpul_inference *i, const gpul_flow *a, const gpul_flow *b)
+/* The facts from comparing a with b, if one is a thread index or loop counter and the other a
+ * parameter. */
+static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
 {
 	note_end_pointer(i, a, b);
-	i->above_zero |= (a->flags & FLOW_INDEX && b->constant) || (a->base && b->base);
-	if (b->flags & FLOW_INDEX && !(a->flags & FLOW_INDEX)) {
-		i->bounds |= a->bound;
-		if (a->bound && a->reach != FLOW_ENDLESS && a->reach > i->slack &&
-		    !(a->flags & FLOW_LESS))
-			i->slack = a->reach;
-	} else if (a->flags & FLOW_INDEX && b->constant)
-		i->bounds |= a->linear & ~a->base; /* i - n < 0 */
-	else if (b->reach == FLOW_ENDLESS)
-		i->turns |= a->bound;
-	else if (a->reach == FLOW_ENDLESS && b->constant)
-		i->turns |= a->bound; /* counts from -n up to 0 */
-	if (b->flags & FLOW_INDEX && a->linear & ~a->bound & ~a->base)
-		i->unbounded = "parameters are combined to a bound";
+	i->index_checked |= (a->flags & AV_INDEX && b->constant) || (a->base && b->base);
+	if (b->flags & AV_INDEX && !(a->flags & AV_INDEX)) {
+		i->index_bounds |= a->bound;
+		if (a->bound && a->offset != AV_UNBOUNDED && a->offset > i->bound_offset &&
+		    !(a->flags & AV_NEGATIVE))
+			i->bound_offset = a->offset;
+	} else if (a->flags & AV_INDEX && b->constant)
+		i->index_bounds |= a->linear & ~a->base; /* i - n < 0 */
+	else if (b->offset == AV_UNBOUNDED)
+		i->loop_bounds |= a->bound;
+	else if (a->offset == AV_UNBOUNDED && b->constant)
+		i->loop_bounds |= a->bound; /* counts from -n up to 0 */
+	if (b->flags & AV_INDEX && a->linear & ~a->bound & ~a->base)
+		i->needs_count = "the bound of an index is computed from several parameters";
 }
 
-/* i <= n, or n >= i: one index more than i < n has. */
-static bool includes(const gpul_ptx_inst *in, const gpul_flow *a, const gpul_flow *b)
+/* i <= n, or n >= i: the bound n itself is a valid index. */
+static bool bound_is_inclusive(const gpul_ptx_inst *in, const gpul_absval *a,
+			       const gpul_absval *b)
 {
 	static const uint16_t of_first[] = { GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT, GPUL_PTX_MOD_LS,
 					     GPUL_PTX_MOD_HI };
 	static const uint16_t of_second[] = { GPUL_PTX_MOD_GE, GPUL_PTX_MOD_LT, GPUL_PTX_MOD_HS,
 					      GPUL_PTX_MOD_LO };
-	bool first = a->flags & FLOW_INDEX && b->bound && !(b->flags & FLOW_INDEX);
-	bool second = b->flags & FLOW_INDEX && a->bound && !(a->flags & FLOW_INDEX);
+	bool first = a->flags & AV_INDEX && b->bound && !(b->flags & AV_INDEX);
+	bool second = b->flags & AV_INDEX && a->bound && !(a->flags & AV_INDEX);
 
 	for (unsigned k = 0; k < 4; k++)
 		if ((first && gpul_ptx_has_mod(in, of_first[k])) ||
@@ -253,48 +257,49 @@ static bool includes(const gpul_ptx_inst *in, const gpul_flow *a, const gpul_flo
 	return false;
 }
 
-static void comparison(gpul_inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+static void check_comparison(gpul_inference *i, const gpul_dataflow_func *fn,
+			     const gpul_ptx_inst *in)
 {
-	gpul_flow a, b;
+	gpul_absval a, b;
 
 	if (in->n_operands < 3)
 		return;
-	a = gpul_flow_of(i->p, fn, gpul_flow_operand(fn, in, 1));
-	b = gpul_flow_of(i->p, fn, gpul_flow_operand(fn, in, 2));
+	a = gpul_absval_of(i->p, fn, gpul_inst_operand(fn->f, in, 1));
+	b = gpul_absval_of(i->p, fn, gpul_inst_operand(fn->f, in, 2));
 	note_comparison(i, &a, &b);
 	note_comparison(i, &b, &a);
-	if (i->slack == 0 && includes(in, &a, &b))
-		i->slack = 1;
+	if (i->bound_offset == 0 && bound_is_inclusive(in, &a, &b))
+		i->bound_offset = 1;
 }
 
-/* A barrier that counts its threads works with blocks of the size its author had in mind. */
-static void note_barrier(gpul_inference *i, const gpul_flow_func *fn, const gpul_ptx_inst *in)
+/* A barrier with a thread count works only in blocks of the size that its author assumed. */
+static void check_barrier(gpul_inference *i, const gpul_dataflow_func *fn,
+			  const gpul_ptx_inst *in)
 {
 	unsigned at = 1;
-	gpul_flow count;
+	gpul_absval count;
 
 	if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED)) /* d, barrier, [count,] predicate */
 		at = in->n_operands > 3 ? 2 : in->n_operands;
 	if (at >= in->n_operands || i->s->s.reqntid[0])
 		return;
-	count = gpul_flow_of(i->p, fn, gpul_flow_operand(fn, in, at));
+	count = gpul_absval_of(i->p, fn, gpul_inst_operand(fn->f, in, at));
 	if (count.constant)
-		gpul_signature_doubt(
-			i->s, "a barrier waits for %lld threads: a block size is assumed",
-			(long long)count.value);
-	else if (count.flags != FLOW_NTID || count.linear)
-		gpul_signature_doubt(i->s,
-				     "for how many threads a barrier waits cannot be told");
+		gpul_incomplete(i->s,
+				"a barrier waits for %lld threads: a block size is assumed",
+				(long long)count.value);
+	else if (count.flags != AV_NTID || count.linear)
+		gpul_incomplete(i->s, "a barrier waits for an unknown number of threads");
 }
 
-static void look_through(gpul_inference *i, const gpul_flow_func *fn)
+static void scan_func(gpul_inference *i, const gpul_dataflow_func *fn)
 {
 	for (uint32_t k = 0; k < fn->f->n_insts; k++) {
 		const gpul_ptx_inst *in = &fn->f->insts[k];
-		gpul_flow_access a = gpul_flow_access_of(fn, in);
+		gpul_inst_access a = gpul_inst_access_of(fn->f, in);
 
 		if (a.address) {
-			memory_access(i, fn, &a);
+			check_access(i, fn, &a);
 			continue;
 		}
 		switch (in->opcode) {
@@ -303,22 +308,22 @@ static void look_through(gpul_inference *i, const gpul_flow_func *fn)
 			break;
 		case GPUL_PTX_BAR:
 		case GPUL_PTX_BARRIER:
-			note_barrier(i, fn, in);
+			check_barrier(i, fn, in);
 			break;
 		case GPUL_PTX_SETP:
 		case GPUL_PTX_SET:
 		case GPUL_PTX_MIN:
 		case GPUL_PTX_MAX:
-			comparison(i, fn, in);
+			check_comparison(i, fn, in);
 			break;
 		default:
-			other_access(i, fn, in);
+			check_other_inst(i, fn, in);
 			break;
 		}
 	}
 }
 
-/* ---- what the kernel reads of the launch ----------------------------------------- */
+/* ---- special registers ----------------------------------------------------------- */
 
 static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul_ptx_operand *o)
 {
@@ -347,7 +352,7 @@ static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul
 	s->uses_dynamic_shared |= o->index == GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE;
 }
 
-static void note_launch(gpul_signature *s, const gpul_flow_program *p)
+static void note_special_registers(gpul_signature *s, const gpul_dataflow *p)
 {
 	s->reads_tid = s->reads_ctaid = false;
 	for (size_t i = 0; i < p->n_funcs; i++)
@@ -359,7 +364,7 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 				 gpul_signature **out, gpul_error *err)
 {
 	gpul_inference *i = NULL;
-	gpul_flow_program p = { 0 };
+	gpul_dataflow p = { 0 };
 	gpul_signature_owned *s = NULL;
 	const char *why_not = NULL;
 	gpul_status st;
@@ -367,14 +372,14 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 	st = gpul_signature_declared(m, f, &s, err);
 	if (st)
 		return st;
-	if (s->s.n_params > FLOW_MAX_PARAMS)
+	if (s->s.n_params > DATAFLOW_MAX_PARAMS)
 		why_not = "the kernel has more than 64 parameters";
 	else
-		st = gpul_flow_open(m, f, &p, &why_not, err);
+		st = gpul_dataflow_open(m, f, &p, &why_not, err);
 	if (st)
 		goto destroy;
 	if (why_not) {
-		gpul_signature_doubt(s, "%s", why_not);
+		gpul_incomplete(s, "%s", why_not);
 		*out = &s->s;
 		return GPUL_OK;
 	}
@@ -388,16 +393,16 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 	st = gpul_evidence_open(&p, &i->e, err);
 	if (st)
 		goto free_i;
-	note_launch(&s->s, &p);
+	note_special_registers(&s->s, &p);
 	for (size_t k = 0; k < p.n_funcs; k++)
-		look_through(i, &p.funcs[k]);
-	gpul_inference_conclude(i);
+		scan_func(i, &p.funcs[k]);
+	gpul_inference_assign_roles(i);
 	*out = &s->s;
 	gpul_evidence_close(&i->e);
 free_i:
 	free(i);
 close_flow:
-	gpul_flow_close(&p);
+	gpul_dataflow_close(&p);
 destroy:
 	if (st)
 		gpul_signature_destroy(&s->s);

@@ -1,44 +1,48 @@
-/* infer_internal.h — what a walk through a kernel's code found out about its parameters. */
+/* infer_internal.h — the facts that infer.c collects about a kernel's parameters, for roles.c.
+ */
 #ifndef GPULOAD_LOADER_SIGNATURE_INFER_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_INFER_INTERNAL_H
 
 #include "loader/signature/evidence_internal.h"
 #include "loader/signature/signature_internal.h"
 
-#define INVENTED_ELEMENTS 1024 /* what run makes of a buffer when nobody says otherwise */
+#define INVENTED_ELEMENTS 1024 /* gpuload run gives a buffer this many elements by default */
 
 typedef struct param_facts {
-	uint32_t widths;   /* a bit for each access width in bytes: 1, 2, 4, 8, 16 */
+	uint32_t widths;   /* access widths in bytes, or-ed: 1, 2, 4, 8, 16 */
 	uint16_t evidence; /* of the values loaded and stored */
-	uint16_t fallback; /* of the accesses' own types */
+	uint16_t fallback; /* evidence of the types that the accesses are written with */
 	uint32_t vector;
-	uint64_t reach; /* bytes past its own element that a thread touches */
-	bool accessed, loaded, stored, leaves, called;
-	bool end; /* compared with an address */
+	uint64_t offset; /* bytes past its own element that a thread accesses */
+	bool accessed, loaded, stored, escapes, called;
+	bool is_end; /* compared with an address */
 } param_facts;
 
+/* The sets have bit k for parameter k. */
 typedef struct gpul_inference {
-	const gpul_flow_program *p;
+	const gpul_dataflow *p;
 	gpul_evidence e;
 	gpul_signature_owned *s;
-	param_facts facts[FLOW_MAX_PARAMS];
-	uint64_t bounds;       /* compared with a thread index */
-	uint64_t turns;        /* compared with a loop's counter */
-	uint64_t steers;       /* enter an address other than as its base */
-	uint64_t slack;        /* the largest constant that is added to a bound */
-	bool below;            /* an address lies before the thread's own element */
-	bool above_zero;       /* an index is compared with a constant, as in i > 0 */
-	bool walks;            /* a loop moves an address by constants */
-	const char *unbounded; /* what only a COUNT can make safe; NULL: nothing met */
+	param_facts facts[DATAFLOW_MAX_PARAMS];
+	uint64_t index_bounds;   /* set: compared with a thread index */
+	uint64_t loop_bounds;    /* set: compared with a loop counter */
+	uint64_t in_index;       /* set: part of an address, other than as its base */
+	uint64_t bound_offset;   /* the largest constant added to an index bound */
+	bool negative_index;     /* an address is below the thread's own element */
+	bool index_checked;      /* an index is compared with a constant, as in i > 0 */
+	bool unbounded_loop;     /* a loop advances an address by constants */
+	const char *needs_count; /* why the buffers are big enough only if there is a COUNT; or
+				    NULL */
 } gpul_inference;
 
-/* The parameter of the lowest bit; -1: none. */
+/* The parameter of the lowest bit; -1: the set is empty. */
 static inline int gpul_first_param(uint64_t set)
 {
 	return set ? __builtin_ctzll(set) : -1;
 }
 
-/* Roles and types of all parameters, and what remains doubtful, into i->s. */
-void gpul_inference_conclude(gpul_inference *i);
+/* Set the role and type of every parameter in i->s, or record why the signature is incomplete.
+ */
+void gpul_inference_assign_roles(gpul_inference *i);
 
 #endif

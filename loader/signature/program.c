@@ -1,13 +1,11 @@
-/* program.c — the functions a kernel reaches, their nodes, and what an instruction reads and
- * writes. */
+/* program.c — the functions that a kernel can call, and the nodes of their values. */
 #include <stdlib.h>
 
-#include "loader/signature/flow_internal.h"
+#include "loader/signature/dataflow_internal.h"
 
-#define MAX_NODES                                                                              \
-	(4u << 20) /* beyond it the description of a kernel is given up, not the memory */
+#define MAX_NODES (4u << 20) /* with more, the kernel is not analysed */
 
-static gpul_flow_func *find(const gpul_flow_program *p, const gpul_ptx_func *f)
+static gpul_dataflow_func *find_func(const gpul_dataflow *p, const gpul_ptx_func *f)
 {
 	for (size_t i = 0; i < p->n_funcs; i++)
 		if (p->funcs[i].f == f)
@@ -15,7 +13,7 @@ static gpul_flow_func *find(const gpul_flow_program *p, const gpul_ptx_func *f)
 	return NULL;
 }
 
-static const gpul_ptx_func *definition(const gpul_ptx_module *m, const gpul_ptx_operand *o)
+static const gpul_ptx_func *find_definition(const gpul_ptx_module *m, const gpul_ptx_operand *o)
 {
 	const gpul_ptx_func *f;
 
@@ -27,43 +25,44 @@ static const gpul_ptx_func *definition(const gpul_ptx_module *m, const gpul_ptx_
 	return f->has_body ? f : NULL;
 }
 
-const gpul_flow_func *gpul_flow_callee(const gpul_flow_program *p, const gpul_ptx_operand *o)
+const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
+					       const gpul_ptx_operand *o)
 {
-	const gpul_ptx_func *f = definition(p->m, o);
+	const gpul_ptx_func *f = find_definition(p->m, o);
 
-	return f ? find(p, f) : NULL;
+	return f ? find_func(p, f) : NULL;
 }
 
-/* Append f, giving its tables the next free nodes; *too_many: there are none left. */
-static bool add_func(gpul_flow_program *p, const gpul_ptx_func *f, bool *too_many)
+/* Append f and give its tables the next free nodes; *too_many: MAX_NODES is exceeded. */
+static bool add_func(gpul_dataflow *p, const gpul_ptx_func *f, bool *too_many)
 {
-	gpul_flow_func *row = &p->funcs[p->n_funcs];
+	gpul_dataflow_func *row = &p->funcs[p->n_funcs];
 	uint64_t end;
 
-	*too_many = f->n_flat_regs > MAX_NODES; /* before any memory is taken for them */
-	if (*too_many || !gpul_values_open(f, &row->values))
+	*too_many = f->n_flat_regs > MAX_NODES; /* before memory is allocated for them */
+	if (*too_many || !gpul_ssa_open(f, &row->ssa))
 		return false;
-	p->n_funcs++; /* from here on gpul_flow_close() sees to it */
-	end = (uint64_t)p->n_nodes + row->values.n_values + f->n_params + f->n_rets + f->n_vars;
+	p->n_funcs++; /* from here on gpul_dataflow_close() releases it */
+	end = (uint64_t)p->n_nodes + row->ssa.n_values + f->n_params + f->n_rets + f->n_vars;
 	*too_many = end > MAX_NODES;
 	if (*too_many)
 		return false;
 	row->f = f;
 	row->regs = p->n_nodes;
-	row->params = row->regs + row->values.n_values;
+	row->params = row->regs + row->ssa.n_values;
 	row->rets = row->params + f->n_params;
 	row->vars = row->rets + f->n_rets;
 	p->n_nodes = (uint32_t)end;
 	return true;
 }
 
-/* funcs[] is its own work list: what is appended is looked through later. */
-static bool collect(gpul_flow_program *p, const gpul_ptx_func *kernel, bool *too_many)
+/* funcs[] is also the work list: the calls of an appended function are visited later. */
+static bool collect_funcs(gpul_dataflow *p, const gpul_ptx_func *kernel, bool *too_many)
 {
 	if (!add_func(p, kernel, too_many))
 		return false;
 	for (size_t i = 0; i < p->n_funcs; i++) {
-		const gpul_flow_func *fn = &p->funcs[i];
+		const gpul_dataflow_func *fn = &p->funcs[i];
 
 		for (uint32_t k = 0; k < fn->f->n_insts; k++) {
 			const gpul_ptx_inst *in = &fn->f->insts[k];
@@ -71,8 +70,8 @@ static bool collect(gpul_flow_program *p, const gpul_ptx_func *kernel, bool *too
 
 			if (in->opcode != GPUL_PTX_CALL)
 				continue;
-			to = definition(p->m, gpul_flow_call_parts(fn, in).target);
-			if (to && !find(p, to) && !add_func(p, to, too_many))
+			to = find_definition(p->m, gpul_inst_call_parts(fn->f, in).target);
+			if (to && !find_func(p, to) && !add_func(p, to, too_many))
 				return false;
 		}
 	}
@@ -81,189 +80,73 @@ static bool collect(gpul_flow_program *p, const gpul_ptx_func *kernel, bool *too
 	return true;
 }
 
-gpul_status gpul_flow_program_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
-				   gpul_flow_program *out, const char **why_not,
-				   gpul_error *err)
+gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
+			       gpul_dataflow *out, const char **why_not, gpul_error *err)
 {
-	gpul_flow_program p = { .m = m };
+	gpul_dataflow p = { .m = m };
 	bool too_many = false;
 
-	*out = (gpul_flow_program){ 0 };
+	*out = (gpul_dataflow){ 0 };
 	p.funcs = calloc(m->n_funcs, sizeof *p.funcs);
 	if (!p.funcs)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to follow a kernel's calls");
-	if (collect(&p, kernel, &too_many))
-		p.flow = calloc(p.n_nodes, sizeof *p.flow);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a table of %u functions",
+				 m->n_funcs);
+	if (collect_funcs(&p, kernel, &too_many))
+		p.values = calloc(p.n_nodes, sizeof *p.values);
 	if (too_many) {
-		*why_not = "the kernel has too many registers to be followed";
-		gpul_flow_close(&p);
+		*why_not = "the kernel has too many registers to analyse";
+		gpul_dataflow_close(&p);
 		return GPUL_OK;
 	}
-	if (!p.flow) {
-		gpul_flow_close(&p);
+	if (!p.values) {
+		gpul_dataflow_close(&p);
 		return gpul_fail(err, GPUL_ENOMEM, 0,
-				 "no memory to follow the values of %u functions", m->n_funcs);
+				 "no memory to analyse the kernel's values");
 	}
 	*out = p;
 	return GPUL_OK;
 }
 
-void gpul_flow_close(gpul_flow_program *p)
+void gpul_dataflow_close(gpul_dataflow *p)
 {
 	for (size_t i = 0; i < p->n_funcs; i++)
-		gpul_values_close(&p->funcs[i].values);
-	free(p->flow);
+		gpul_ssa_close(&p->funcs[i].ssa);
+	free(p->values);
 	free(p->funcs);
-	*p = (gpul_flow_program){ 0 };
+	*p = (gpul_dataflow){ 0 };
 }
 
-uint32_t gpul_flow_param_node(const gpul_flow_func *fn, uint32_t i)
+uint32_t gpul_param_node(const gpul_dataflow_func *fn, uint32_t i)
 {
 	const gpul_ptx_var *v = &fn->f->params[i];
 
 	return v->space == GPUL_PTX_MOD_REG ? fn->regs + v->reg : fn->params + i;
 }
 
-uint32_t gpul_flow_ret_node(const gpul_flow_func *fn, uint32_t i)
+uint32_t gpul_ret_node(const gpul_dataflow_func *fn, uint32_t i)
 {
 	const gpul_ptx_var *v = &fn->f->rets[i];
 
 	return v->space == GPUL_PTX_MOD_REG ? fn->regs + v->reg : fn->rets + i;
 }
 
-uint32_t gpul_flow_node(const gpul_flow_func *fn, const gpul_ptx_operand *o)
+uint32_t gpul_operand_node(const gpul_dataflow_func *fn, const gpul_ptx_operand *o)
 {
 	if (o->kind == GPUL_PTX_OP_REG)
-		return fn->regs + gpul_value_of(fn->f, &fn->values, o);
+		return fn->regs + gpul_ssa_value(fn->f, &fn->ssa, o);
 	if (o->kind == GPUL_PTX_OP_ADDRESS)
-		return o->n_children ? gpul_flow_node(fn, &fn->f->operands[o->first_child])
+		return o->n_children ? gpul_operand_node(fn, &fn->f->operands[o->first_child])
 				     : GPUL_PTX_NONE;
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return GPUL_PTX_NONE;
 	switch (o->ref_kind) {
 	case GPUL_PTX_REF_PARAM:
-		return gpul_flow_param_node(fn, o->index);
+		return gpul_param_node(fn, o->index);
 	case GPUL_PTX_REF_RET:
-		return gpul_flow_ret_node(fn, o->index);
+		return gpul_ret_node(fn, o->index);
 	case GPUL_PTX_REF_FUNC_VAR:
 		return fn->vars + o->index;
 	default:
 		return GPUL_PTX_NONE;
-	}
-}
-
-gpul_flow_call gpul_flow_call_parts(const gpul_flow_func *fn, const gpul_ptx_inst *in)
-{
-	gpul_flow_call c = { 0 };
-	unsigned i = 0;
-
-	if (i < in->n_operands && gpul_flow_operand(fn, in, i)->kind == GPUL_PTX_OP_LIST)
-		c.rets = gpul_flow_operand(fn, in, i++);
-	if (i < in->n_operands)
-		c.target = gpul_flow_operand(fn, in, i++);
-	if (i < in->n_operands && gpul_flow_operand(fn, in, i)->kind == GPUL_PTX_OP_LIST)
-		c.args = gpul_flow_operand(fn, in, i);
-	return c;
-}
-
-uint16_t gpul_flow_type(const gpul_ptx_inst *in, unsigned i)
-{
-	for (unsigned k = 0; k < in->n_mods; k++)
-		if (in->mods[k] >= GPUL_PTX_MOD_B8 && in->mods[k] <= GPUL_PTX_MOD_PRED &&
-		    i-- == 0)
-			return in->mods[k];
-	return GPUL_PTX_MOD_NONE;
-}
-
-static uint16_t space_of(const gpul_ptx_inst *in)
-{
-	for (unsigned k = 0; k < in->n_mods; k++)
-		switch (in->mods[k]) {
-		case GPUL_PTX_MOD_PARAM__ENTRY:
-		case GPUL_PTX_MOD_PARAM__FUNC:
-			return GPUL_PTX_MOD_PARAM;
-		case GPUL_PTX_MOD_SHARED__CTA:
-		case GPUL_PTX_MOD_SHARED__CLUSTER:
-			return GPUL_PTX_MOD_SHARED;
-		case GPUL_PTX_MOD_GLOBAL:
-		case GPUL_PTX_MOD_SHARED:
-		case GPUL_PTX_MOD_LOCAL:
-		case GPUL_PTX_MOD_CONST:
-		case GPUL_PTX_MOD_PARAM:
-			return in->mods[k];
-		default:
-			break;
-		}
-	return GPUL_PTX_MOD_NONE;
-}
-
-static uint8_t vector_of(const gpul_ptx_inst *in)
-{
-	if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_V2))
-		return 2;
-	if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_V4))
-		return 4;
-	return gpul_ptx_has_mod(in, GPUL_PTX_MOD_V8) ? 8 : 1;
-}
-
-gpul_flow_access gpul_flow_access_of(const gpul_flow_func *fn, const gpul_ptx_inst *in)
-{
-	gpul_flow_access a = { .type = gpul_flow_type(in, 0),
-			       .space = space_of(in),
-			       .vector = vector_of(in) };
-	unsigned at = 0;
-
-	switch (in->opcode) {
-	case GPUL_PTX_ATOM:
-		a.atomic = a.stores = true;
-		/* fall through */
-	case GPUL_PTX_LD:
-	case GPUL_PTX_LDU:
-		a.waits = !a.atomic && (gpul_ptx_has_mod(in, GPUL_PTX_MOD_ACQUIRE) ||
-					gpul_ptx_has_mod(in, GPUL_PTX_MOD_RELAXED) ||
-					gpul_ptx_has_mod(in, GPUL_PTX_MOD_VOLATILE) ||
-					gpul_ptx_has_mod(in, GPUL_PTX_MOD_MMIO));
-		a.loads = true;
-		at = 1;
-		break;
-	case GPUL_PTX_RED:
-		a.atomic = a.loads = true;
-		/* fall through */
-	case GPUL_PTX_ST:
-		a.stores = true;
-		break;
-	default:
-		return a;
-	}
-	if (in->n_operands <= at || gpul_flow_operand(fn, in, at)->kind != GPUL_PTX_OP_ADDRESS)
-		return (gpul_flow_access){ 0 };
-	a.address = gpul_flow_operand(fn, in, at);
-	a.result = at ? gpul_flow_operand(fn, in, 0) : NULL;
-	if (a.stores && in->n_operands > at + 1)
-		a.value = gpul_flow_operand(fn, in, at + 1);
-	return a;
-}
-
-bool gpul_flow_writes(const gpul_ptx_inst *in)
-{
-	switch (in->opcode) {
-	case GPUL_PTX_ST:
-	case GPUL_PTX_RED:
-	case GPUL_PTX_BRA:
-	case GPUL_PTX_BRX:
-	case GPUL_PTX_CALL:
-	case GPUL_PTX_NANOSLEEP:
-	case GPUL_PTX_PREFETCH:
-	case GPUL_PTX_PREFETCHU:
-	case GPUL_PTX_CP:
-	case GPUL_PTX_STMATRIX:
-	case GPUL_PTX_SUST:
-	case GPUL_PTX_SURED:
-		return false;
-	case GPUL_PTX_BAR:
-	case GPUL_PTX_BARRIER:
-		return gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED);
-	default:
-		return in->n_operands > 0;
 	}
 }

@@ -1,4 +1,4 @@
-/* signature.c — see signature.h: what a declaration says, and the printed form. */
+/* signature.c — signatures: created from a declaration, printed, destroyed. */
 #include "loader/signature/signature_internal.h"
 
 #include <stdarg.h>
@@ -20,7 +20,7 @@ gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params)
 	s->s.n_params = n_params;
 	s->s.complete = true;
 	s->s.grid_dims = 1;
-	s->s.reads_tid = s->s.reads_ctaid = true; /* until its code says otherwise */
+	s->s.reads_tid = s->s.reads_ctaid = true; /* until the code is analysed */
 	return s;
 }
 
@@ -32,7 +32,7 @@ void gpul_signature_destroy(gpul_signature *s)
 	free(s); /* the first member of a gpul_signature_owned */
 }
 
-void gpul_signature_doubt(gpul_signature_owned *s, const char *fmt, ...)
+void gpul_incomplete(gpul_signature_owned *s, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -45,8 +45,8 @@ void gpul_signature_doubt(gpul_signature_owned *s, const char *fmt, ...)
 	s->s.why_not = s->why_not;
 }
 
-/* .maxntid 256 leaves y and z open: they count as 1 then. */
-static void block_shape(uint32_t out[3], const int64_t given[3])
+/* Dimensions that .maxntid or .reqntid does not give are 1. */
+static void declared_block(uint32_t out[3], const int64_t given[3])
 {
 	for (int i = 0; i < 3 && given[0] > 0; i++)
 		out[i] = given[i] > 0 && given[i] <= UINT32_MAX ? (uint32_t)given[i] : 1;
@@ -79,15 +79,15 @@ gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_fun
 				 "no memory for a signature of %u parameters", f->n_params);
 	for (uint32_t i = 0; i < f->n_params; i++)
 		declared_param(&s->s.params[i], &f->params[i], &end);
-	block_shape(s->s.reqntid, f->tuning.reqntid);
-	block_shape(s->s.maxntid, f->tuning.maxntid);
+	declared_block(s->s.reqntid, f->tuning.reqntid);
+	declared_block(s->s.maxntid, f->tuning.maxntid);
 	*out = s;
 	return GPUL_OK;
 }
 
 /* ---- printing -------------------------------------------------------------------- */
 
-/* Where snprintf left off: what does not fit is counted all the same. */
+/* Text written so far; text that does not fit is counted too. */
 struct text {
 	char *buf;
 	size_t room, wanted;

@@ -1,4 +1,4 @@
-/* signature.h — what a kernel takes, and what its PTX tells about each parameter. */
+/* signature.h — a kernel's parameters: their sizes, roles and types, inferred from its PTX. */
 #ifndef GPULOAD_LOADER_SIGNATURE_SIGNATURE_H
 #define GPULOAD_LOADER_SIGNATURE_SIGNATURE_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Element types that gpuload knows; the CLI spells them i8 ... f64. */
+/* Element types; the CLI spells them i8 ... f64. */
 typedef enum gpul_type {
 	GPUL_TYPE_NONE,
 	GPUL_I8,
@@ -39,50 +39,54 @@ size_t gpul_type_bytes(gpul_type t);
 gpul_type gpul_type_find(const char *name);
 
 typedef enum gpul_param_role {
-	GPUL_ROLE_UNKNOWN, /* address or value: nothing tells; with a type: never used */
-	GPUL_ROLE_SCALAR,  /* used as a value, or unused and too small for an address */
-	GPUL_ROLE_COUNT,   /* a value that bounds the thread index: elements of the buffers */
-	GPUL_ROLE_BUFFER,  /* an address that is loaded from or stored to */
-	GPUL_ROLE_STRUCT,  /* passed by value, more than a scalar */
-	GPUL_ROLE_FUNCTION, /* called: a device function's address (symbol.h) */
+	GPUL_ROLE_UNKNOWN, /* pointer or value: unknown; with a type: unused */
+	GPUL_ROLE_SCALAR,  /* a value, or unused and too small for an address */
+	GPUL_ROLE_COUNT,  /* a value that bounds the thread index: the buffers' element count */
+	GPUL_ROLE_BUFFER, /* a pointer that is loaded from or stored to */
+	GPUL_ROLE_STRUCT, /* a struct or array, passed by value */
+	GPUL_ROLE_FUNCTION, /* a device function pointer that is called (symbol.h) */
 } gpul_param_role;
 
 typedef struct gpul_param {
 	uint32_t offset, bytes, align; /* in the parameter buffer */
 	gpul_param_role role;
-	gpul_type type;      /* of the value, or of a BUFFER's elements; NONE: not told */
-	bool loaded, stored; /* BUFFER: by the kernel, atomics count as both */
-	/* BUFFER: elements that one step of the thread index covers: 1 usually, 2 of double2[]
-	 * (v2.f64).  N indices need N * vector elements. */
+	gpul_type type;      /* of the value, or of a BUFFER's elements; NONE: unknown */
+	bool loaded, stored; /* BUFFER: by the kernel; an atomic does both */
+	/* BUFFER: elements per thread index: usually 1; 2 for double2[] (v2.f64).  N indices
+	 * need N * vector elements. */
 	uint32_t vector;
-	uint32_t beyond; /* BUFFER: elements touched past those N * vector: 1 of a[i + 1] */
+	uint32_t beyond; /* BUFFER: elements accessed past those N * vector: 1 for a[i + 1] */
 } gpul_param;
 
 typedef struct gpul_signature {
 	const char *kernel; /* mangled; borrowed from the module */
 	gpul_param *params;
 	size_t n_params;
-	/* Every role and type could be told, and buffers of COUNT * vector + beyond elements
-	 * (without a COUNT: threads * vector) are enough: arguments may be made up. */
+	/* Every role and type is known, and buffers of COUNT * vector + beyond elements
+	 * (without a COUNT: threads * vector) are big enough, so that arguments may be
+	 * invented. */
 	bool complete;
-	const char *why_not; /* not complete: what could not be told, one phrase; else NULL */
-	uint32_t grid_dims;  /* 1, 2, 3: the highest of x, y, z read of %tid or %ctaid */
-	/* Which thread or block it is: false, and no code in the kernel asks.  Without %ctaid
-	 * every block does the same, so one is enough. */
+	const char *why_not; /* not complete: the reason, one phrase; else NULL */
+	uint32_t grid_dims;  /* 1 to 3: the highest dimension of %tid or %ctaid that the code
+				reads */
+	/* The code reads %tid; %ctaid.  If it does not read %ctaid, every block does the same
+	 * work, so one block is enough. */
 	bool reads_tid, reads_ctaid;
 	uint32_t reqntid[3], maxntid[3]; /* 0: not given */
-	uint32_t shared_threads; /* so many a block have room in .shared arrays; 0: any */
+	uint32_t shared_threads; /* threads per block that fit in the .shared arrays; 0: any
+				    number */
 	bool uses_dynamic_shared;
 } gpul_signature;
 
-/** Work out a kernel's signature from how its PTX uses each parameter.
+/** Infer a kernel's signature from how its PTX uses each parameter.
  *
- * What comes out is what can be shown from the code; doubt makes it incomplete, never wrong.
+ * Only what the code proves is in it; what the code does not show makes it incomplete, never
+ * wrong.
  *
  * @m     borrowed; must outlive *out, whose kernel name points into it
  * @f     a kernel of m with a body
  * @out   owned by the caller: gpul_signature_destroy(); untouched on failure
- * Errors  GPUL_EINVAL f is no kernel with a body; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL f is not a kernel with a body; GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1.6 (parameters), 9.7.9 (loads and stores) */
 gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
@@ -90,8 +94,8 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 /** NULL is fine; cannot fail. */
 void gpul_signature_destroy(gpul_signature *s);
 
-/** "vecadd(f64 *, f64 *, f64 *, i32)" into buf; returns the length the whole needs, as snprintf
- * does. */
+/** Write "vecadd(f64 *, f64 *, f64 *, i32)" to buf; returns the length of the whole text, as
+ * snprintf does. */
 size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes);
 
 #ifdef __cplusplus

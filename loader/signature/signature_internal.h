@@ -1,4 +1,4 @@
-/* signature_internal.h — a signature in the making: as declared, and what is doubtful about it.
+/* signature_internal.h — building a signature: from the declaration, or for n blank parameters.
  */
 #ifndef GPULOAD_LOADER_SIGNATURE_SIGNATURE_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_SIGNATURE_INTERNAL_H
@@ -6,27 +6,27 @@
 #include "loader/signature/signature.h"
 
 typedef struct gpul_signature_owned {
-	gpul_signature s; /* first: gpul_signature_destroy() is given its address */
+	gpul_signature s; /* first: gpul_signature_destroy() receives its address */
 	char why_not[160];
 } gpul_signature_owned;
 
-/** What the declaration alone says: offsets, sizes, structs, tuning; complete, with roles
- * UNKNOWN.
+/** A signature from the kernel's declaration alone: offsets, sizes, structs, launch bounds;
+ * complete, with roles UNKNOWN.
  *
  * @m     borrowed; must outlive *out
  * @f     a kernel of m
  * @out   owned by the caller: gpul_signature_destroy(&(*out)->s); untouched on failure
- * Errors  GPUL_EINVAL f is no kernel with a body; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL f is not a kernel with a body; GPUL_ENOMEM
  * Threads any thread may call
  * Source  PTX ISA 9.0, 5.1.6 */
 gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				    gpul_signature_owned **out, gpul_error *err);
 
-/* n parameters of which nothing is known yet; zeroed but for complete; NULL: no memory. */
+/* A complete signature of n zeroed parameters; NULL: no memory. */
 gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params);
 
-/* Mark it incomplete; the first reason given is kept. */
-void gpul_signature_doubt(gpul_signature_owned *s, const char *fmt, ...)
+/* Mark a signature as incomplete; the first reason given is kept. */
+void gpul_incomplete(gpul_signature_owned *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,4 +1,4 @@
-/* type.c — the element types' names and sizes. */
+/* type.c — names and sizes of the element types. */
 #include <string.h>
 
 #include "loader/signature/signature.h"

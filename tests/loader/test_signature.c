@@ -1,5 +1,5 @@
-/* test_signature.c — what is told of the kernels of tests/corpus, as nvcc compiled them for
- * several targets. */
+/* test_signature.c — the signatures inferred for the kernels of tests/corpus, compiled by nvcc for
+ * several targets, and for small kernels written for one case each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,8 +12,8 @@
 #include "core/file.h"
 #include "loader/signature/signature.h"
 
-/* One row: what must come out, whatever the target.  shape has a letter for each parameter:
- * s scalar, n count, r buffer read, w written, b both, S struct, f function, ? unknown. */
+/* The expected signature of one kernel, for every target.  shape has a letter for each parameter:
+ * s scalar, n count, r buffer that is read, w written, b both, S struct, f function, ? unknown. */
 static const struct row {
 	const char *file, *kernel, *printed, *shape;
 	bool complete;
@@ -24,19 +24,19 @@ static const struct row {
 	{ "reduce", "reduce", "reduce(f32 *, f32 *, i32)", "rbn", true },
 	{ "reduce", "reduce_i64", "reduce_i64(i64 *, u64 *, i32)", "rbn", true },
 	{ "warp", "warpops", "warpops(i32 *, i32 *, i32)", "rwn", true },
-	/* Its barriers count 64 and 128 threads. */
+	/* Its barriers wait for 64 and 128 threads. */
 	{ "warp", "namedbar", "namedbar(i32 *)", "b", false },
 	{ "intops", "intops", "intops(i32 *, i32 *, i32 *, i64 *, i64 *)", "rrwrw", true },
 	{ "intops", "local", "local(i32 *, i32 *, i32)", "rws", true },
 	{ "fnptr", "recurse", "recurse(i32 *)", "w", true },
 	{ "fnptr", "virt", "virt(i32 *, i32)", "ws", true },
-	/* Types are told, sizes are not: n strides the rows of a matrix. */
+	/* Types are known, sizes are not: n is the stride of a matrix row. */
 	{ "matmul", "matmul", "matmul(f32 *, f32 *, f32 *, i32)", "rrws", false },
 	{ "transpose", "transpose", "transpose(f32 *, f32 *, i32, i32)", "rwss", false },
-	/* Dynamic shared memory of a size that only the author knows. */
+	/* Dynamic shared memory: the code does not show its size. */
 	{ "const", "poly", "poly(f32 *, f32 *, i32)", "rwn", false },
 	{ "const", "bigparam", "bigparam(struct of 256 bytes, i32 *)", "Sw", false },
-	/* op[i] chooses a function: invented contents would jump anywhere. */
+	/* op[i] is called: invented contents would jump to a random address. */
 	{ "fnptr", "fnptr", "fnptr(f32 *, f32 *, f32 *, i32 *, i32)", "rrwrn", false },
 	{ "fnptr", "fnptr2", "fnptr2(function, f32 *, f32 *, f32 *, i32)", "frrwn", false },
 	/* Waits for a host thread to write its flag. */
@@ -91,13 +91,13 @@ static void check_row(const struct row *row, const gpul_ptx_module *m, const cha
 	shape_of(s, shape);
 	if (strcmp(printed, row->printed) || strcmp(shape, row->shape) ||
 	    s->complete != row->complete)
-		fail_msg("%s: %s is told as %s, %s, %s", path, row->kernel, printed, shape,
+		fail_msg("%s: the signature of %s is %s, %s, %s", path, row->kernel, printed, shape,
 			 s->complete ? "complete" : s->why_not);
 	assert_int_equal(s->complete, s->why_not == NULL);
 	gpul_signature_destroy(s);
 }
 
-static void tells_the_corpus_for_every_target(void **state)
+static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 {
 	int n = 0;
 
@@ -111,7 +111,7 @@ static void tells_the_corpus_for_every_target(void **state)
 			snprintf(path, sizeof path, "tests/corpus/ptx/%s.%s.ptx", rows[i].file,
 				 targets[t]);
 			if (gpul_file_open(path, &file, NULL))
-				continue; /* not every kernel is there with -G and -lineinfo */
+				continue; /* not every kernel was compiled with -G and -lineinfo */
 			m = parse(file.bytes, file.n_bytes, path);
 			check_row(&rows[i], m, path);
 			gpul_ptx_module_destroy(m);
@@ -122,7 +122,7 @@ static void tells_the_corpus_for_every_target(void **state)
 				   sizeof rows[0])); /* the four plain targets of each */
 }
 
-/* ---- small kernels written for one question each --------------------------------- */
+/* ---- small kernels for one case each --------------------------------------------- */
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 #define INDEX                                                                                  \
@@ -130,70 +130,70 @@ static void tells_the_corpus_for_every_target(void **state)
 	"mad.lo.s32 %r4, %r1, %r2, %r3;\n"
 #define REGS ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<19>; .reg .b64 %rd<19>;\n"
 
-static const struct question {
+static const struct small_case {
 	const char *about, *params, *body, *printed,
 		*why_not; /* why_not NULL: complete; else a part of it */
-	uint32_t vector;  /* of parameter 0; 0: not asked */
-} questions[] = {
-	{ "loads without a type are told by what is done with the value",
+	uint32_t vector;  /* of parameter 0; 0: not checked */
+} small_cases[] = {
+	{ "the type of an untyped load follows from the uses of its value",
 	  ".param .u64 a, .param .u64 b",
 	  INDEX
 	  "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
 	  "add.f32 %r6, %r5, %r5; st.global.b32 [%rd5], %r6;\n",
 	  "k(f32 *, f32 *)", NULL, 1 },
-	{ "a value that is only copied has no type", ".param .u64 a, .param .u64 b",
+	{ "a value that is only copied has an unknown type", ".param .u64 a, .param .u64 b",
 	  INDEX
 	  "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
 	  "st.global.b32 [%rd5], %r5;\n",
 	  "k(? *, ? *)", "element type of parameter 0", 0 },
-	{ "a scalar's type may come through a call", ".param .u64 a, .param .b32 x",
+	{ "a scalar's type follows from its use in a called function", ".param .u64 a, .param .b32 x",
 	  INDEX
 	  "ld.param.u64 %rd1, [a]; ld.param.b32 %r5, [x]; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3;\n"
 	  "{ .param .b32 p0; .param .b32 q0; st.param.b32 [p0], %r5; call (q0), half, (p0);\n"
 	  "ld.param.b32 %r6, [q0]; }\n st.global.b32 [%rd4], %r6;\n",
 	  "k(f32 *, f32)", NULL, 1 },
-	{ "pairs of halves are two elements a step", ".param .u64 a",
+	{ "pairs of halves are two elements per thread", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
 		"ld.global.b32 %r5, [%rd4]; fma.rn.f16x2 %r6, %r5, %r5, %r5; st.global.b32 "
 		"[%rd4], %r6;\n",
 	  "k(f16 *)", NULL, 2 },
-	{ "a structure of three floats takes three elements a step",
+	{ "a structure of three floats is three elements per thread",
 	  ".param .u64 a, .param .u32 n",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; "
 		"@%p1 ret;\n"
 		"mul.wide.s32 %rd3, %r4, 12; add.s64 %rd4, %rd1, %rd3; st.global.f32 [%rd4+8], "
 		"0f00000000;\n",
 	  "k(f32 *, i32)", NULL, 3 },
-	{ "a pointer and an integer added up are told apart when one is used alone elsewhere",
+	{ "in the sum of a pointer and an integer, the pointer is the one that is an address elsewhere",
 	  ".param .u64 a, .param .u64 off",
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [off]; ld.u32 %r5, [%rd1];\n"
 	  "add.s64 %rd3, %rd2, %rd1; st.u32 [%rd3], %r5;\n",
-	  "k(i32 *, i64)", "parameter 1 enters an index into parameter 0", 0 },
-	{ "they are not told apart when nothing else is known",
+	  "k(i32 *, i64)", "an index into parameter 0 depends on parameter 1", 0 },
+	{ "in the sum of two 64-bit parameters, either may be the pointer",
 	  ".param .u64 a, .param .u64 off",
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [off];\n"
 	  "add.s64 %rd3, %rd2, %rd1; st.u32 [%rd3], 1;\n",
-	  "k(i32 *, i32 *)", "added up", 0 },
-	{ "either of two pointers may be chosen", ".param .u64 a, .param .u64 b",
+	  "k(i32 *, i32 *)", "sum of parameter", 0 },
+	{ "a selected address may be based on either pointer", ".param .u64 a, .param .u64 b",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; setp.eq.s32 %p1, %r4, 0;\n"
 		"selp.b64 %rd3, %rd1, %rd2, %p1; mul.wide.s32 %rd4, %r4, 8; add.s64 %rd5, "
 		"%rd3, %rd4;\n"
 		"st.global.f64 [%rd5], 0d0000000000000000;\n",
 	  "k(f64 *, f64 *)", NULL, 1 },
-	{ "a pointer to pointers is not followed", ".param .u64 a",
+	{ "a pointer to pointers makes the signature incomplete", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; ld.u64 %rd2, [%rd1]; ld.f32 %r5, [%rd2]; st.f32 [%rd2], "
 	  "%r5;\n",
 	  "k(i64 *)", "points to pointers", 0 },
-	{ "an index that is read from memory is a doubt", ".param .u64 a, .param .u64 b",
+	{ "an index that is read from memory makes the signature incomplete", ".param .u64 a, .param .u64 b",
 	  INDEX
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
 	  "add.s64 %rd4, %rd1, %rd3; ld.global.u32 %r5, [%rd4]; mul.wide.s32 %rd5, %r5, 4;\n"
 	  "add.s64 %rd6, %rd2, %rd5; st.global.f32 [%rd6], 0f00000000;\n",
 	  "k(i32 *, f32 *)", "read from memory", 0 },
-	{ "a loop over n elements makes n their count",
+	{ "the bound of a loop over a buffer is its element count",
 	  ".param .u64 a, .param .u64 b, .param .u32 n",
 	  INDEX
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
@@ -202,39 +202,38 @@ static const struct question {
 	  "add.s64 %rd1, %rd1, 4; add.s32 %r6, %r6, 1; setp.lt.s32 %p1, %r6, %r5; @%p1 bra L;\n"
 	  "mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3; st.global.f32 [%rd4], %r7;\n",
 	  "k(f32 *, f32 *, i32)", NULL, 1 },
-	{ "a loop of unknown length is a doubt", ".param .u64 a",
+	{ "a loop without a known limit makes the signature incomplete", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; L: ld.global.u32 %r8, [%rd1]; add.s64 %rd1, %rd1, 4;\n"
 	  "setp.ne.s32 %p1, %r8, 0; @%p1 bra L;\n",
-	  "k(i32 *)", "a loop walks", 0 },
-	{ "an index that grows with the square of the launch is a doubt", ".param .u64 a",
+	  "k(i32 *)", "a loop advances", 0 },
+	{ "an index that grows with the square of the launch makes the signature incomplete", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.lo.s32 %r5, %r4, %r2; mul.wide.s32 %rd3, %r5, 4;\n"
 		"add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
 	  "k(i32 *)", "square of the launch", 0 },
-	{ "a product of two parameters that bounds the index is a doubt",
+	{ "an index bounded by a product of two parameters makes the signature incomplete",
 	  ".param .u64 a, .param .u32 w, .param .u32 h",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [w]; ld.param.u32 %r6, [h];\n"
 		"mul.lo.s32 %r7, %r5, %r6; setp.ge.s32 %p1, %r4, %r7; @%p1 ret; mul.wide.s32 "
 		"%rd3, %r4, 4;\n"
 		"add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
-	  "k(i32 *, i32, i32)", "parameters are combined", 0 },
-	{ "a parameter that is never read can be anything", ".param .u64 a, .param .u64 unused",
+	  "k(i32 *, i32, i32)", "computed from several parameters", 0 },
+	{ "an unused 64-bit parameter may have any value", ".param .u64 a, .param .u64 unused",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
 		"st.global.u32 [%rd4], 1;\n",
 	  "k(i32 *, i64)", NULL, 1 },
-	{ "a value that is never read is a value all the same when it is too small for an "
-	  "address",
+	{ "an unused parameter too small for an address is a scalar",
 	  ".param .u32 unused", "", "k(i32)", NULL, 0 },
-	{ "instructions that are not followed are named", ".param .u64 a",
+	{ "the message names an instruction that is not analysed", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; .shared .align 16 .b8 s[16]; mov.u32 %r5, s;\n"
 	  "cp.async.ca.shared.global [%r5], [%rd1], 16;\n",
 	  "k(? *)", "used by cp", 0 },
-	{ "a parameter that addresses are compared with is where a buffer ends",
+	{ "a parameter that is compared with an address is the end of a buffer",
 	  ".param .u64 a, .param .u64 end",
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [end]; L: setp.ge.u64 %p1, %rd1, %rd2; "
 	  "@%p1 ret;\n"
 	  "st.u32 [%rd1], 1; add.s64 %rd1, %rd1, 4; bra L;\n",
-	  "k(i32 *, 8 bytes)", "where a buffer ends", 0 },
-	{ "n / 4 with its correction of the sign bounds like n", ".param .u64 a, .param .u32 n",
+	  "k(i32 *, 8 bytes)", "the end of a buffer", 0 },
+	{ "a signed division n / 4 keeps n as the bound", ".param .u64 a, .param .u32 n",
 	  INDEX
 	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; shr.s32 %r6, %r5, 31; shr.u32 %r7, "
 	  "%r6, 30;\n"
@@ -242,32 +241,32 @@ static const struct question {
 	  "mul.wide.s32 %rd3, %r4, 16; add.s64 %rd4, %rd1, %rd3;\n"
 	  "st.global.v4.f32 [%rd4], {0f00000000, 0f00000000, 0f00000000, 0f00000000};\n",
 	  "k(f32 *, i32)", NULL, 4 },
-	{ "a bf16 is told by how it becomes a float", ".param .u64 a",
+	{ "a bf16 is recognised by its conversion to a float", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 2; add.s64 %rd4, %rd1, %rd3;\n"
 		"ld.global.u16 %rs1, [%rd4]; mov.b32 %r5, {0, %rs1}; add.f32 %r6, %r5, %r5;\n"
 		"cvt.rn.bf16.f32 %rs2, %r6; st.global.u16 [%rd4], %rs2;\n",
 	  "k(bf16 *)", NULL, 1 },
-	{ "bits that are used as float and as integer have no type", ".param .u64 a",
+	{ "bits used both as float and as integer have an unknown type", ".param .u64 a",
 	  INDEX ".reg .f64 %fd<4>; ld.param.u64 %rd1, [a]; ld.u64 %rd5, [%rd1]; L: mov.b64 "
 		"%fd1, %rd5;\n"
 		"add.f64 %fd2, %fd1, %fd1; mov.b64 %rd6, %fd2; atom.cas.b64 %rd7, [%rd1], "
 		"%rd5, %rd6;\n"
 		"setp.ne.s64 %p1, %rd5, %rd7; mov.u64 %rd5, %rd7; @%p1 bra L;\n",
 	  "k(? *)", "element type of parameter 0", 0 },
-	{ "what passes through local memory, where floats pass too, has no type",
+	{ "an integer stored to local memory that also holds floats has an unknown type",
 	  ".param .u64 a, .param .u64 b",
 	  INDEX ".local .align 16 .b8 t[16]; ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];\n"
 		"ld.global.u32 %r5, [%rd1]; st.local.u32 [t], %r5; ld.local.f32 %r6, [t];\n"
 		"st.global.f32 [%rd2], %r6;\n",
 	  "k(? *, f32 *)", "element type of parameter 0", 0 },
-	{ "a key that is only combined bitwise is an unsigned number",
+	{ "a value used only by bitwise operations is unsigned",
 	  ".param .u64 a, .param .u64 key",
 	  INDEX
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [key]; mul.wide.s32 %rd3, %r4, 8;\n"
 	  "add.s64 %rd4, %rd1, %rd3; ld.global.u64 %rd5, [%rd4]; xor.b64 %rd6, %rd5, %rd2;\n"
 	  "st.global.u64 [%rd4], %rd6;\n",
 	  "k(u64 *, u64)", NULL, 1 },
-	{ "a register that is assigned anew is told apart from what it held",
+	{ "a register assigned twice holds two separate values",
 	  ".param .u64 a, .param .u64 b, .param .u32 n",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
 		"setp.ge.s32 %p1, %r4, %r5; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
@@ -276,7 +275,7 @@ static const struct question {
 		"cvta.to.global.u64 %rd2, %rd2; mov.u64 %rd1, %rd2; add.s64 %rd1, %rd1, %rd3;\n"
 		"st.global.f32 [%rd1], %r5;\n",
 	  "k(f32 *, f32 *, i32)", NULL, 1 },
-	{ "a pointer that some threads move is followed where the paths meet",
+	{ "a pointer that only some threads advance is joined where the paths join",
 	  ".param .u64 a, .param .u32 n",
 	  INDEX
 	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; @%p1 "
@@ -285,7 +284,7 @@ static const struct question {
 	  "@%p2 bra L; add.s64 %rd1, %rd1, 4; L: @%p2 add.s64 %rd1, %rd1, 4;\n"
 	  "st.global.u32 [%rd1], 1;\n",
 	  "k(i32 *, i32)", NULL, 2 },
-	{ "a grid-stride loop may move its index in place", ".param .u64 a, .param .u32 n",
+	{ "a grid-stride loop may update its index in place", ".param .u64 a, .param .u32 n",
 	  INDEX
 	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; mov.u32 %r6, %nctaid.x;\n"
 	  "mul.lo.u32 %r2, %r2, %r6; bra T; L: mul.wide.s32 %rd3, %r4, 4; add.s64 %rd3, %rd1, "
@@ -293,7 +292,7 @@ static const struct question {
 	  "st.global.u32 [%rd3], 1; add.s32 %r4, %r4, %r2; T: setp.lt.s32 %p1, %r4, %r5;\n"
 	  "@%p1 bra L;\n",
 	  "k(i32 *, i32)", NULL, 1 },
-	{ "a name that served for a float may serve for an integer",
+	{ "one register may hold first a float, then an integer",
 	  ".param .u64 a, .param .u64 b",
 	  INDEX
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
@@ -301,24 +300,24 @@ static const struct question {
 	  "add.f32 %r5, %r5, %r5; st.global.b32 [%rd1], %r5; ld.global.b32 %r5, [%rd2];\n"
 	  "min.s32 %r5, %r5, 7; st.global.b32 [%rd2], %r5;\n",
 	  "k(f32 *, i32 *)", NULL, 1 },
-	{ "a jump by a table reaches all of it", ".param .u64 a",
+	{ "a jump by a table may go to each of its labels", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; and.b32 %r5, %r3, 1;\n"
 		"ts: .branchtargets X, Y; brx.idx %r5, ts; X: mov.b64 %rd3, 0; Y: add.s64 "
 		"%rd1, %rd1, "
 		"%rd3;\n"
 		"st.global.u32 [%rd1], 1;\n",
 	  "k(i32 *)", NULL, 1 },
-	{ "accesses of several sizes are no array of one type", ".param .u64 a",
+	{ "a buffer accessed with several sizes has an unknown element type", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; st.global.f32 [%rd1], 0f00000000; st.global.u8 [%rd1+4], "
 	  "1;\n",
 	  "k(? *)", "several sizes", 0 },
 };
 
-static void answers_questions_that_kernels_ask(void **state)
+static void infers_the_signatures_of_small_kernels(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
-		const struct question *q = &questions[i];
+	for (size_t i = 0; i < sizeof small_cases / sizeof small_cases[0]; i++) {
+		const struct small_case *q = &small_cases[i];
 		char text[4096], printed[256];
 		gpul_ptx_module *m;
 		gpul_signature *s;
@@ -337,71 +336,71 @@ static void answers_questions_that_kernels_ask(void **state)
 		if (strcmp(printed, q->printed) ||
 		    (q->why_not ? !s->why_not || !strstr(s->why_not, q->why_not)
 				: !s->complete))
-			fail_msg("%s: told as %s, %s", q->about, printed,
+			fail_msg("%s: inferred %s, %s", q->about, printed,
 				 s->complete ? "complete" : s->why_not);
 		if (q->vector && q->vector != s->params[0].vector)
-			fail_msg("%s: %u elements a step", q->about, s->params[0].vector);
+			fail_msg("%s: %u elements per thread", q->about, s->params[0].vector);
 		gpul_signature_destroy(s);
 		gpul_ptx_module_destroy(m);
 	}
 }
 
-/* One kernel, and the answer to what it can bear. */
+/* A kernel, and the launches that it supports. */
 static const struct launch {
 	const char *about, *directives, *body, *why_not;
 	bool reads_tid, reads_ctaid;
 	uint32_t shared_threads, beyond; /* beyond: of parameter 0 */
 } launches[] = {
-	{ "only %tid is read: one block does it all", "",
+	{ "only %tid is read: one block does all the work", "",
 	  "mov.u32 %r4, %tid.x; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3;\n"
 	  "st.u32 [%rd1], 1;\n",
 	  NULL, true, false, 0, 0 },
-	{ "only %ctaid is read: one thread a block does it all", "",
+	{ "only %ctaid is read: one thread per block does all the work", "",
 	  "mov.u32 %r4, %ctaid.x; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3;\n"
 	  "st.u32 [%rd1], 1;\n",
 	  NULL, false, true, 0, 0 },
-	{ "neither is read", "", "st.u32 [%rd1], 1;\n", NULL, false, false, 0, 0 },
-	{ "a barrier that counts assumes a block size", "",
+	{ "neither %tid nor %ctaid is read", "", "st.u32 [%rd1], 1;\n", NULL, false, false, 0, 0 },
+	{ "a barrier with a thread count assumes a block size", "",
 	  "bar.sync 1, 64; st.u32 [%rd1], 1;\n", "a barrier waits for 64 threads", false, false,
 	  0, 0 },
-	{ "which .reqntid may settle", ".reqntid 64", "bar.sync 1, 64; st.u32 [%rd1], 1;\n",
+	{ ".reqntid gives the block size that a barrier needs", ".reqntid 64", "bar.sync 1, 64; st.u32 [%rd1], 1;\n",
 	  NULL, false, false, 0, 0 },
-	{ "a barrier may count the block's own threads", "",
+	{ "a barrier may wait for %ntid threads", "",
 	  "mov.u32 %r4, %ntid.x; bar.sync 1, %r4; st.u32 [%rd1], 1;\n", NULL, false, false, 0,
 	  0 },
 	{ "a barrier without a count waits for the block", "",
 	  "bar.sync 1; st.u32 [%rd1], 1;\n", NULL, false, false, 0, 0 },
-	{ "a row of shared memory for each thread bounds the block", "",
+	{ "a row of shared memory for each thread limits the block size", "",
 	  ".shared .align 8 .b8 s[640]; mov.u32 %r4, %tid.x; mov.u32 %r5, s; shl.b32 %r4, %r4, "
 	  "3;\n"
 	  "add.u32 %r5, %r5, %r4; st.shared.u64 [%r5], 0; st.u32 [%rd1], 1;\n",
 	  NULL, true, false, 80, 0 },
-	{ "a row of shared memory for each warp does not", "",
+	{ "a row of shared memory for each warp does not limit the block size", "",
 	  ".shared .align 8 .b8 s[256]; mov.u32 %r4, %tid.x; mov.u32 %r5, s; shr.u32 %r4, %r4, "
 	  "5;\n"
 	  "shl.b32 %r4, %r4, 3; add.u32 %r5, %r5, %r4; st.shared.u64 [%r5], 0; st.u32 [%rd1], "
 	  "1;\n",
 	  NULL, true, false, 0, 0 },
-	{ "a block that strides over rows of 128 assumes its size", "",
+	{ "an index of 128 * block + thread assumes a block size", "",
 	  "mov.u32 %r4, %ctaid.x; shl.b32 %r4, %r4, 7; mov.u32 %r5, %tid.x; add.u32 %r4, %r4, "
 	  "%r5;\n"
 	  "mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3; st.u32 [%rd1], 1;\n",
-	  "each block has a row of 128 elements", true, true, 0, 0 },
-	{ "a neighbour behind the last element needs room", "",
+	  "each block accesses a row of 128 elements", true, true, 0, 0 },
+	{ "an access past the thread's own element needs a larger buffer", "",
 	  INDEX "setp.ge.s32 %p1, %r4, %r9; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
 		"add.s64 %rd1, %rd1, %rd3; st.u32 [%rd1+8], 1;\n",
 	  NULL, true, true, 0, 2 },
-	{ "so does an index that may be the bound itself", "",
+	{ "an index that may equal the bound needs a larger buffer", "",
 	  INDEX "setp.gt.s32 %p1, %r4, %r9; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
 		"add.s64 %rd1, %rd1, %rd3; st.u32 [%rd1], 1;\n",
 	  NULL, true, true, 0, 1 },
-	{ "a neighbour before the first element has none", "",
+	{ "an access before the thread's own element makes the signature incomplete", "",
 	  INDEX "setp.ge.s32 %p1, %r4, %r9; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
 		"add.s64 %rd1, %rd1, %rd3; st.u32 [%rd1+-4], 1;\n",
-	  "before their own element", true, true, 0, 1 },
+	  "elements before their own", true, true, 0, 1 },
 };
 
-static void tells_which_launches_a_kernel_bears(void **state)
+static void infers_which_launches_a_kernel_supports(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof launches / sizeof launches[0]; i++) {
@@ -430,7 +429,7 @@ static void tells_which_launches_a_kernel_bears(void **state)
 	}
 }
 
-static void tells_the_shape_of_the_launch(void **state)
+static void reports_launch_bounds_and_parameter_offsets(void **state)
 {
 	static const char text[] = HEAD
 		".extern .shared .align 4 .b8 dyn[];\n"
@@ -451,13 +450,13 @@ static void tells_the_shape_of_the_launch(void **state)
 	assert_int_equal(s->params[1].offset, 24);
 	assert_int_equal(s->params[2].offset, 32);
 	assert_int_equal(s->params[1].role,
-			 GPUL_ROLE_SCALAR); /* neither is used, but y may be an address */
+			 GPUL_ROLE_SCALAR); /* both are unused, but y may be an address */
 	assert_int_equal(s->params[2].role, GPUL_ROLE_UNKNOWN);
 	gpul_signature_destroy(s);
 	gpul_ptx_module_destroy(m);
 }
 
-static void a_device_function_has_no_signature(void **state)
+static void refuses_a_device_function(void **state)
 {
 	static const char text[] = HEAD ".func f() { ret; }\n";
 	gpul_ptx_module *m = parse(text, sizeof text - 1, "func");
@@ -470,7 +469,7 @@ static void a_device_function_has_no_signature(void **state)
 	gpul_ptx_module_destroy(m);
 }
 
-static void print_counts_what_does_not_fit(void **state)
+static void print_returns_the_full_length_if_the_buffer_is_too_small(void **state)
 {
 	static const char text[] = HEAD ".entry k(.param .u64 a) { ret; }\n";
 	gpul_ptx_module *m = parse(text, sizeof text - 1, "k");
@@ -502,12 +501,12 @@ static void types_have_names_and_sizes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_the_corpus_for_every_target),
-		cmocka_unit_test(answers_questions_that_kernels_ask),
-		cmocka_unit_test(tells_which_launches_a_kernel_bears),
-		cmocka_unit_test(tells_the_shape_of_the_launch),
-		cmocka_unit_test(a_device_function_has_no_signature),
-		cmocka_unit_test(print_counts_what_does_not_fit),
+		cmocka_unit_test(infers_the_signatures_of_the_corpus_for_every_target),
+		cmocka_unit_test(infers_the_signatures_of_small_kernels),
+		cmocka_unit_test(infers_which_launches_a_kernel_supports),
+		cmocka_unit_test(reports_launch_bounds_and_parameter_offsets),
+		cmocka_unit_test(refuses_a_device_function),
+		cmocka_unit_test(print_returns_the_full_length_if_the_buffer_is_too_small),
 		cmocka_unit_test(types_have_names_and_sizes),
 	};
 

@@ -1,5 +1,6 @@
-/* blocks.c — see blocks_internal.h. */
-#include "loader/signature/blocks_internal.h"
+/* cfg.c — builds the control-flow graph of a function: its basic blocks and their predecessors.
+ */
+#include "loader/signature/cfg_internal.h"
 
 #include <stdlib.h>
 
@@ -10,8 +11,8 @@ static bool ends_block(const gpul_ptx_inst *in)
 	       in->opcode == GPUL_PTX_TRAP;
 }
 
-/* b->of holds marks of first instructions before it holds blocks. */
-static void number_blocks(const gpul_ptx_func *f, gpul_blocks *b)
+/* First b->of marks the first instruction of each block; then it holds block numbers. */
+static void number_blocks(const gpul_ptx_func *f, gpul_cfg *b)
 {
 	b->of[0] = 1;
 	for (uint32_t i = 0; i < f->n_labels; i++)
@@ -27,23 +28,25 @@ static void number_blocks(const gpul_ptx_func *f, gpul_blocks *b)
 	}
 }
 
-/* Where preds are counted first, and written in a second pass. */
-typedef void on_edge(gpul_blocks *b, uint32_t from, uint32_t to);
+/* Called for each edge: in the first pass to count the predecessors, in the second to write
+ * them. */
+typedef void edge_visitor(gpul_cfg *b, uint32_t from, uint32_t to);
 
-static void count_edge(gpul_blocks *b, uint32_t from, uint32_t to)
+static void count_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 {
 	(void)from;
 	b->first_pred[to + 1]++;
 }
 
-/* Fills each block's rows from their end, which leaves first_pred at their beginning. */
-static void write_edge(gpul_blocks *b, uint32_t from, uint32_t to)
+/* Fills each block's rows from the last to the first, so that first_pred ends at the first row.
+ */
+static void write_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 {
 	b->preds[--b->first_pred[to + 1]] = from;
 }
 
-static void edge_to_label(const gpul_ptx_func *f, gpul_blocks *b, uint32_t from,
-			  const gpul_ptx_operand *o, on_edge *edge)
+static void edge_to_label(const gpul_ptx_func *f, gpul_cfg *b, uint32_t from,
+			  const gpul_ptx_operand *o, edge_visitor *edge)
 {
 	const gpul_ptx_label *label;
 
@@ -64,7 +67,7 @@ static void edge_to_label(const gpul_ptx_func *f, gpul_blocks *b, uint32_t from,
 	}
 }
 
-static void visit_edges(const gpul_ptx_func *f, gpul_blocks *b, on_edge *edge)
+static void visit_edges(const gpul_ptx_func *f, gpul_cfg *b, edge_visitor *edge)
 {
 	for (uint32_t k = 0; k < f->n_insts; k++) {
 		const gpul_ptx_inst *in = &f->insts[k];
@@ -80,18 +83,18 @@ static void visit_edges(const gpul_ptx_func *f, gpul_blocks *b, on_edge *edge)
 	}
 }
 
-bool gpul_blocks_open(const gpul_ptx_func *f, gpul_blocks *out)
+bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 {
 	uint32_t n = f->n_insts ? f->n_insts : 1;
-	gpul_blocks b = { calloc(n, sizeof *b.of), calloc(n, sizeof *b.first), NULL, NULL, 0 };
+	gpul_cfg b = { calloc(n, sizeof *b.of), calloc(n, sizeof *b.first), NULL, NULL, 0 };
 
-	*out = (gpul_blocks){ 0 };
+	*out = (gpul_cfg){ 0 };
 	if (!b.of || !b.first)
 		goto close;
 	if (f->n_insts)
 		number_blocks(f, &b);
-	/* One row more than is kept: the count of block i goes to i + 1, and its end is found
-	 * by adding up. */
+	/* One row more than is kept: the count of block i goes to row i + 1; a prefix sum turns
+	 * the counts into row ends. */
 	b.first_pred = calloc((size_t)b.n_blocks + 2, sizeof *b.first_pred);
 	if (!b.first_pred)
 		goto close;
@@ -103,20 +106,20 @@ bool gpul_blocks_open(const gpul_ptx_func *f, gpul_blocks *out)
 		goto close;
 	b.first_pred[b.n_blocks + 1] = b.first_pred[b.n_blocks];
 	visit_edges(f, &b, write_edge);
-	for (uint32_t i = 0; i <= b.n_blocks; i++) /* begin of block i: now in row i + 1 */
+	for (uint32_t i = 0; i <= b.n_blocks; i++) /* the begin of block i is in row i + 1 */
 		b.first_pred[i] = b.first_pred[i + 1];
 	*out = b;
 	return true;
 close:
-	gpul_blocks_close(&b);
+	gpul_cfg_close(&b);
 	return false;
 }
 
-void gpul_blocks_close(gpul_blocks *b)
+void gpul_cfg_close(gpul_cfg *b)
 {
 	free(b->of);
 	free(b->first);
 	free(b->first_pred);
 	free(b->preds);
-	*b = (gpul_blocks){ 0 };
+	*b = (gpul_cfg){ 0 };
 }

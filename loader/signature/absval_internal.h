@@ -1,0 +1,72 @@
+/* absval_internal.h — abstract values: what is known of a value in every execution of a kernel.
+ *
+ *     an SSA value ──> one gpul_absval: the parameters it may be an address into, the
+ * parameters it is computed from, how far it moves when the thread index moves by one
+ *
+ * Abstract values form a lattice: gpul_absval_join() is its join, "not defined" its bottom. The
+ * other functions are the transfer functions of integer arithmetic. */
+#ifndef GPULOAD_LOADER_SIGNATURE_ABSVAL_INTERNAL_H
+#define GPULOAD_LOADER_SIGNATURE_ABSVAL_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define AV_UNBOUNDED UINT64_MAX /* a number that grows in a loop (widening) */
+
+enum absval_flag {
+	AV_TID = 1 << 0,         /* depends on %tid.x, or on block index times block size */
+	AV_OUTER = 1 << 1,       /* depends on %ctaid, or on %tid.y or %tid.z */
+	AV_NTID = 1 << 2,        /* computed from the block's size */
+	AV_NCTAID = 1 << 3,      /* computed from the grid's size */
+	AV_QUADRATIC = 1 << 4,   /* thread index times a number that grows with the launch */
+	AV_LOCAL = 1 << 5,       /* address of a .local variable */
+	AV_SHARED = 1 << 6,      /* address of a .shared variable */
+	AV_VARIABLE = 1 << 7,    /* address of any other variable or function */
+	AV_TWO_BASES = 1 << 8,   /* sum of two parameters, either of which may be the address */
+	AV_LOADED = 1 << 9,      /* loaded from memory */
+	AV_OPAQUE = 1 << 10,     /* result of an operation that the analysis does not model */
+	AV_EXTERNAL = 1 << 11,   /* returned by a function outside the module */
+	AV_NOT_UNIQUE = 1 << 12, /* divided or masked: several threads have the same value */
+	AV_NEGATIVE = 1 << 13,   /* a constant was subtracted: a[i - 1] */
+};
+#define AV_INDEX   (AV_TID | AV_OUTER)
+#define AV_SIZES   (AV_NTID | AV_NCTAID)
+#define AV_LAUNCH  (AV_INDEX | AV_SIZES)
+#define AV_ADDRESS (AV_LOCAL | AV_SHARED | AV_VARIABLE)
+
+/* The first four are sets: bit k is parameter k of the kernel. */
+typedef struct gpul_absval {
+	uint64_t base;         /* parameters into whose buffer it may be an address */
+	uint64_t bound;        /* parameters that it may equal, up to an added constant */
+	uint64_t linear;       /* parameters that it is a sum of, perhaps multiplied */
+	uint64_t loaded_from;  /* parameters from whose buffer it, or an operand of it, was
+				  loaded */
+	uint64_t stride;       /* its change when %tid.x grows by one */
+	uint64_t block_stride; /* its change when %ctaid * %ntid, the block's first thread,
+				  grows by one */
+	uint64_t outer_stride; /* its change when an AV_OUTER index grows by one */
+	uint64_t offset;       /* the largest sum of constants added */
+	uint64_t
+		array_bytes; /* size of the smallest .shared array it may point into; 0: none */
+	uint32_t flags;      /* enum absval_flag */
+	bool defined;        /* false: no definition seen yet (bottom); the rest is 0 */
+	bool constant;       /* always equal to the number value */
+	uint8_t n_growths; /* how often a stride or the offset grew; many: it grows in a loop */
+	int64_t value;
+} gpul_absval;
+
+gpul_absval gpul_absval_constant(int64_t value);
+gpul_absval gpul_absval_join(gpul_absval a, gpul_absval b);
+/* The result of an operation on a that is not modelled. */
+gpul_absval gpul_absval_opaque(gpul_absval a);
+gpul_absval gpul_absval_neg(gpul_absval a);
+/* a + b, or a - b; pointers: the parameters known to be addresses. */
+gpul_absval gpul_absval_add(uint64_t pointers, gpul_absval a, gpul_absval b, bool subtract);
+gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b);
+gpul_absval gpul_absval_exp2(gpul_absval a); /* 2 to the power of a */
+gpul_absval gpul_absval_divide(gpul_absval a, gpul_absval b);
+gpul_absval gpul_absval_remainder(gpul_absval a, gpul_absval b);
+gpul_absval gpul_absval_and(gpul_absval a, gpul_absval b);
+gpul_absval gpul_absval_min_max(gpul_absval a, gpul_absval b); /* min(a, b) or max(a, b) */
+
+#endif

@@ -1,0 +1,20 @@
+/* cfg_internal.h — the control-flow graph: a function's basic blocks and their predecessors. */
+#ifndef GPULOAD_LOADER_SIGNATURE_CFG_INTERNAL_H
+#define GPULOAD_LOADER_SIGNATURE_CFG_INTERNAL_H
+
+#include "ptx/module.h"
+
+typedef struct gpul_cfg {
+	uint32_t *of;         /* by instruction: its block */
+	uint32_t *first;      /* by block: its first instruction */
+	uint32_t *first_pred; /* by block, and one past the last: its first row in preds */
+	uint32_t *preds;      /* predecessor blocks */
+	uint32_t n_blocks;
+} gpul_cfg;
+
+/* The graph of f, which has a body; false: no memory, and *out is empty.  Released by
+ * gpul_cfg_close(). */
+bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out);
+void gpul_cfg_close(gpul_cfg *b);
+
+#endif

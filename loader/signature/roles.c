@@ -1,0 +1,121 @@
+/* roles.c — turns the facts that infer.c collected into roles and types. */
+#include "loader/signature/infer_internal.h"
+
+static void assign_buffer(gpul_inference *i, gpul_param *param, const param_facts *facts,
+			  unsigned k)
+{
+	uint32_t width = facts->widths;
+
+	param->role = GPUL_ROLE_BUFFER;
+	param->loaded = facts->loaded;
+	param->stored = facts->stored;
+	param->vector = facts->vector ? facts->vector : 1;
+	if (facts->escapes)
+		gpul_incomplete(i->s, "pointer parameter %u escapes", k);
+	if (width & (width - 1)) {
+		gpul_incomplete(i->s, "parameter %u is accessed in elements of several sizes",
+				k);
+		return;
+	}
+	param->type = gpul_evidence_type(facts->evidence, facts->fallback, width);
+	if (param->type == GPUL_TYPE_NONE)
+		gpul_incomplete(i->s,
+				"the element type of parameter %u is unknown (%u bytes each)",
+				k, width);
+	else
+		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* f16x2 */
+	param->beyond = (uint32_t)(i->bound_offset < INVENTED_ELEMENTS ? i->bound_offset : 0) *
+			param->vector;
+	if (facts->offset)
+		param->beyond += (uint32_t)(facts->offset / width + 1 - param->vector);
+}
+
+static void assign_value(gpul_inference *i, gpul_param *param, const param_facts *facts,
+			 unsigned k)
+{
+	const gpul_dataflow_func *kernel = &i->p->funcs[0];
+	uint16_t evidence = gpul_evidence_of(&i->e, kernel->params + k);
+	uint16_t declared = gpul_evidence_of_type(kernel->f->params[k].type);
+	uint64_t bit = (uint64_t)1 << k;
+
+	if (facts->called || (facts->escapes && !(evidence & ~EVIDENCE_VIA_MEMORY) &&
+			      param->bytes * 8 == i->p->m->address_size)) {
+		gpul_incomplete(i->s,
+				facts->called ? "parameter %u is a function pointer"
+					      : "parameter %u may be a pointer, and escapes",
+				k);
+		if (facts->called && !facts->escapes)
+			param->role = GPUL_ROLE_FUNCTION;
+		return;
+	}
+	if (facts->is_end) {
+		gpul_incomplete(
+			i->s,
+			"parameter %u is compared with addresses: it is the end of a buffer",
+			k);
+		return;
+	}
+	param->role = GPUL_ROLE_SCALAR;
+	param->type = gpul_evidence_type(evidence, declared, param->bytes);
+	if (!evidence && !(declared & EVIDENCE_FLOAT) &&
+	    param->bytes * 8 == i->p->m->address_size)
+		param->role = GPUL_ROLE_UNKNOWN; /* unused: it may be declared as a pointer;
+						    any value is safe */
+	if (param->role == GPUL_ROLE_SCALAR && i->index_bounds & bit && !(i->in_index & bit) &&
+	    param->bytes >= 4 && param->type >= GPUL_I32 && param->type <= GPUL_U64)
+		param->role = GPUL_ROLE_COUNT;
+	if (param->type == GPUL_TYPE_NONE)
+		gpul_incomplete(i->s, "the type of parameter %u is unknown (%u bytes)", k,
+				param->bytes);
+}
+
+/* A loop that advances an address runs as often as the one parameter that its counter is
+ * compared with. */
+static void bound_loops(gpul_inference *i)
+{
+	int k = gpul_first_param(i->loop_bounds);
+
+	if (!i->unbounded_loop)
+		return;
+	if (k < 0 || i->loop_bounds & (i->loop_bounds - 1) || i->in_index & i->loop_bounds ||
+	    i->facts[k].accessed)
+		gpul_incomplete(i->s, "a loop advances through a buffer without a known limit");
+	else
+		i->index_bounds |= i->loop_bounds;
+}
+
+static bool has_count(const gpul_signature *s)
+{
+	for (size_t k = 0; k < s->n_params; k++)
+		if (s->params[k].role == GPUL_ROLE_COUNT)
+			return true;
+	return false;
+}
+
+void gpul_inference_assign_roles(gpul_inference *i)
+{
+	gpul_signature *s = &i->s->s;
+
+	bound_loops(i);
+	if (i->bound_offset >= INVENTED_ELEMENTS)
+		gpul_incomplete(i->s, "the bound of an index is a parameter plus %llu",
+				(unsigned long long)i->bound_offset);
+	if (i->negative_index && !i->index_checked)
+		gpul_incomplete(i->s, "threads access elements before their own");
+	for (unsigned k = 0; k < s->n_params; k++) {
+		gpul_param *param = &s->params[k];
+
+		if (param->role == GPUL_ROLE_STRUCT)
+			gpul_incomplete(i->s, "parameter %u is a struct of %u bytes", k,
+					param->bytes);
+		else if (i->facts[k].accessed)
+			assign_buffer(i, param, &i->facts[k], k);
+		else
+			assign_value(i, param, &i->facts[k], k);
+	}
+	if (i->needs_count && !has_count(s))
+		gpul_incomplete(i->s, "%s, and the index is not bounded by one parameter",
+				i->needs_count);
+	if (s->uses_dynamic_shared)
+		gpul_incomplete(i->s, "the kernel uses dynamic shared memory of unknown size");
+}

@@ -1,0 +1,42 @@
+/* ssa_internal.h — SSA form: the number of the value that a register operand reads or writes.
+ *
+ *     add.s64 %a, %a, 4;      the %a that is written is another value than the %a that is read
+ *
+ * Compilers use a new register for nearly every value; hand-written PTX reuses registers.  Each
+ * assignment to a register with several assignments defines a new value, and where control-flow
+ * paths join, a phi joins the values that arrive.
+ *
+ * Source: Braun et al., Simple and Efficient Construction of Static Single Assignment Form,
+ * 2013: its local and global value numbering. */
+#ifndef GPULOAD_LOADER_SIGNATURE_SSA_INTERNAL_H
+#define GPULOAD_LOADER_SIGNATURE_SSA_INTERNAL_H
+
+#include "ptx/module.h"
+
+typedef struct gpul_phi {  /* one operand of a phi */
+	uint32_t inst;     /* the phi is before this instruction */
+	uint32_t to, from; /* value `to` may be value `from` */
+} gpul_phi;
+
+/* The first numbers are the registers themselves, for registers with one assignment. */
+typedef struct gpul_ssa {
+	uint32_t *of; /* by row of f->operands: the value of a register operand; NULL: its
+			 register */
+	uint32_t n_values;
+	gpul_phi *phis; /* in the order of inst */
+	uint32_t n_phis;
+} gpul_ssa;
+
+/* Number the values of f, which has a body; false: no memory, and *out is empty.  Released by
+ * gpul_ssa_close().  If f would need too many phis, the remaining registers keep one value
+ * each. */
+bool gpul_ssa_open(const gpul_ptx_func *f, gpul_ssa *out);
+void gpul_ssa_close(gpul_ssa *v);
+
+static inline uint32_t gpul_ssa_value(const gpul_ptx_func *f, const gpul_ssa *v,
+				      const gpul_ptx_operand *o)
+{
+	return v->of ? v->of[o - f->operands] : o->index;
+}
+
+#endif
