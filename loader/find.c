@@ -34,7 +34,7 @@ static void list(const gpul_module *m, const char *asked, char *out, size_t out_
 		const char *name = gpul_kernel_demangled_locked(&m->kernels[i]);
 		size_t n = gpul_name_before_params(name);
 
-		if (asked && !gpul_name_means(name, asked))
+		if (asked && !gpul_name_matches(name, asked))
 			continue;
 		if (asked)
 			n = strlen(name); /* they differ in their parameters */
@@ -56,7 +56,7 @@ static const gpul_kernel *by_meaning(const gpul_module *m, const char *asked, si
 
 	*n_found = 0;
 	for (size_t i = 0; i < m->n_kernels; i++)
-		if (gpul_name_means(gpul_kernel_demangled_locked(&m->kernels[i]), asked)) {
+		if (gpul_name_matches(gpul_kernel_demangled_locked(&m->kernels[i]), asked)) {
 			found = &m->kernels[i];
 			++*n_found;
 		}

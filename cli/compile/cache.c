@@ -77,7 +77,7 @@ static int cmd_cache(const struct cli_args *args, gpul_error *err)
 		if (st)
 			return cli_exit_code(st);
 	}
-	gpul_cache_look(&s);
+	gpul_cache_query(&s);
 	if (cli_value(args, CACHE_JSON))
 		return print_json(&s, err);
 	print_text(&s);

@@ -1,12 +1,12 @@
-/* cache.c — finding and keeping one result: see cache.h.
+/* cache.c — finds and stores one result in the cache folder.
  *
  *     0    8        40              48        80
  *     ┌────┬────────┬───────────────┬─────────┬─────────────┐
- *     │mark│ key    │ payload_bytes │ digest  │ payload ... │   numbers as the machine has them:
- *     └────┴────────┴───────────────┴─────────┴─────────────┘   the mark tells the order of bytes
+ *     │mark│ key    │ payload_bytes │ digest  │ payload ... │   numbers in the machine's byte order,
+ *     └────┴────────┴───────────────┴─────────┴─────────────┘   which the mark shows
  *
- * A crash may leave a file of the right length full of zeros, and a disk may do worse: so the
- * digest of the payload is checked each time, at a few ms a megabyte. */
+ * After a system crash a file may have the right length but contain zeros, so the payload's digest is
+ * checked at each read; this takes a few ms per megabyte. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/io.h"
 #include "core/log.h"
 #include "loader/cache/cache_internal.h"
 
@@ -29,8 +30,8 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 80, "as drawn");
 
-/* ab/cdef... */
-static void name_of(const unsigned char key[GPUL_SHA256_BYTES], char name[CACHE_NAME_BYTES])
+/* "ab/cdef...": the file of a key. */
+static void file_name(const unsigned char key[GPUL_SHA256_BYTES], char name[CACHE_NAME_BYTES])
 {
 	char *at = name;
 
@@ -38,7 +39,7 @@ static void name_of(const unsigned char key[GPUL_SHA256_BYTES], char name[CACHE_
 		at += snprintf(at, 4, i == 0 ? "%02x/" : "%02x", key[i]);
 }
 
-static void digest_of(const void *bytes, size_t n_bytes, unsigned char digest[GPUL_SHA256_BYTES])
+static void compute_digest(const void *bytes, size_t n_bytes, unsigned char digest[GPUL_SHA256_BYTES])
 {
 	gpul_sha256 s;
 
@@ -49,19 +50,7 @@ static void digest_of(const void *bytes, size_t n_bytes, unsigned char digest[GP
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-static bool read_all(int fd, void *bytes, size_t n_bytes)
-{
-	for (size_t done = 0; done < n_bytes;) {
-		ssize_t n = read(fd, (char *)bytes + done, n_bytes - done);
-
-		if (n <= 0 && !(n < 0 && errno == EINTR))
-			return false;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return true;
-}
-
-/* The payload, with a NUL behind it; NULL: this is not the result of that key, or no memory. */
+/* The payload, followed by a NUL; NULL: the file is not a valid result of that key, or no memory. */
 static void *read_result(int fd, const unsigned char key[GPUL_SHA256_BYTES], size_t *n_bytes)
 {
 	unsigned char digest[GPUL_SHA256_BYTES];
@@ -69,7 +58,7 @@ static void *read_result(int fd, const unsigned char key[GPUL_SHA256_BYTES], siz
 	struct stat st;
 	char *payload;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !read_all(fd, &h, sizeof h) ||
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !gpul_read_all(fd, &h, sizeof h) ||
 	    h.mark != MARK || memcmp(h.key, key, sizeof h.key) || st.st_size < 0 ||
 	    (uint64_t)st.st_size - sizeof h != h.payload_bytes)
 		return NULL;
@@ -78,8 +67,8 @@ static void *read_result(int fd, const unsigned char key[GPUL_SHA256_BYTES], siz
 	if (!payload)
 		return NULL;
 	payload[*n_bytes] = 0;
-	if (read_all(fd, payload, *n_bytes)) {
-		digest_of(payload, *n_bytes, digest);
+	if (gpul_read_all(fd, payload, *n_bytes)) {
+		compute_digest(payload, *n_bytes, digest);
 		if (!memcmp(digest, h.digest, sizeof digest))
 			return payload;
 	}
@@ -98,14 +87,14 @@ bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes)
 	if (folder < 0)
 		return false;
 	gpul_cache_key_digest(key, digest);
-	name_of(digest, name);
+	file_name(digest, name);
 	fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0) {
 		payload = read_result(fd, digest, n_bytes);
 		gpul_log(GPUL_LOG_DEBUG, "cache", "%s %s", payload ? "found" : "damaged, removed:",
 			 name);
 		if (payload)
-			futimens(fd, NULL); /* used now; on a read-only disk it does not matter */
+			futimens(fd, NULL); /* mark as just used; fails on a read-only disk */
 		else
 			unlinkat(folder, name, 0);
 		close(fd);
@@ -119,25 +108,13 @@ bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *bytes, size_t n_bytes)
-{
-	for (size_t done = 0; done < n_bytes;) {
-		ssize_t n = write(fd, (const char *)bytes + done, n_bytes - done);
-
-		if (n < 0 && errno != EINTR)
-			return false;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return true;
-}
-
-/* A file under a name of its own; -1: it cannot be made. */
-static int create_new(int folder, char name[40])
+/* A temporary file with a unique name; -1: it cannot be created. */
+static int create_temporary(int folder, char name[40])
 {
 	static atomic_uint counter;
 	int fd;
 
-	do { /* processes of two containers may share a number */
+	do { /* processes of two containers may have the same pid */
 		snprintf(name, 40, CACHE_NEW "%ld-%u", (long)getpid(),
 			 atomic_fetch_add(&counter, 1));
 		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -146,16 +123,16 @@ static int create_new(int folder, char name[40])
 	return fd;
 }
 
-/* Beside its place and then into it: who reads it sees all of it or nothing. */
+/* Write a temporary file, then rename it, so that a reader sees the whole result or none. */
 static bool write_result(int folder, const char *name, const struct header *h, const void *payload)
 {
 	char new_name[40], sub[3] = { name[0], name[1], 0 };
-	int fd = create_new(folder, new_name);
+	int fd = create_temporary(folder, new_name);
 	bool ok;
 
 	if (fd < 0)
 		return false;
-	ok = write_all(fd, h, sizeof *h) && write_all(fd, payload, (size_t)h->payload_bytes);
+	ok = gpul_write_all(fd, h, sizeof *h) && gpul_write_all(fd, payload, (size_t)h->payload_bytes);
 	if (close(fd))
 		ok = false;
 	if (ok && mkdirat(folder, sub, 0700) && errno != EEXIST)
@@ -182,8 +159,8 @@ void gpul_cache_keep(const gpul_cache_key *key, const void *bytes, size_t n_byte
 		return;
 	}
 	gpul_cache_key_digest(key, h.key);
-	name_of(h.key, name);
-	digest_of(bytes, n_bytes, h.digest);
+	file_name(h.key, name);
+	compute_digest(bytes, n_bytes, h.digest);
 	errno = 0;
 	if (write_result(folder, name, &h, bytes))
 		gpul_log(GPUL_LOG_DEBUG, "cache", "kept %s, %zu bytes", name, n_bytes);

@@ -1,7 +1,6 @@
-/* cache_folder.c — where the cache is, all its files, and its bound: see cache.h.
+/* cache_folder.c — finds the cache's folder, lists its files, and keeps them within the size limit.
  *
- * Any number of processes may do any of this at once: a file that is gone when it is to be removed
- * was removed by another, and that is all there is to it. */
+ * Several processes may do this at once, so a file that is already gone is not an error. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,18 +17,18 @@
 #include "loader/cache/cache_internal.h"
 
 #define DEFAULT_BOUND_BYTES (UINT64_C(256) << 20)
-#define WRITING_TAKES_S 60 /* at most: what is older was left by a process that died */
+#define MAX_WRITING_S 60 /* an older temporary file was left by a process that was killed */
 
-/* ---- where ------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------- */
 
-static bool no_place(gpul_cache_where *w, const char *why)
+static bool no_folder(gpul_cache_where *w, const char *why)
 {
 	*w->folder = 0;
 	snprintf(w->why_not, sizeof w->why_not, "%s", why);
 	return false;
 }
 
-/* The XDG specification: a path that is empty or relative counts as not given. */
+/* The XDG specification: an empty or relative path is ignored. */
 static const char *absolute(const char *path)
 {
 	return path && *path == '/' ? path : NULL;
@@ -44,7 +43,7 @@ static bool choose_folder(gpul_cache_where *w)
 
 	*w->why_not = 0;
 	if (own && !strcmp(own, "off"))
-		return no_place(w, "GPULOAD_CACHE is off");
+		return no_folder(w, "GPULOAD_CACHE is off");
 	if (own && *own)
 		n = snprintf(w->folder, sizeof w->folder, "%s", own);
 	else if (xdg)
@@ -52,13 +51,13 @@ static bool choose_folder(gpul_cache_where *w)
 	else if (home)
 		n = snprintf(w->folder, sizeof w->folder, "%s/.cache/gpuload", home);
 	else
-		return no_place(w, "neither XDG_CACHE_HOME nor HOME is an absolute path");
+		return no_folder(w, "neither XDG_CACHE_HOME nor HOME is an absolute path");
 	if (n < 0 || (size_t)n >= sizeof w->folder)
-		return no_place(w, "its path is too long");
+		return no_folder(w, "the path of its folder is too long");
 	return true;
 }
 
-/* mkdir -p, each for its owner alone, as the XDG specification wants it. */
+/* mkdir -p with mode 0700, as the XDG specification requires. */
 static void make_folders(const char *folder)
 {
 	char path[PATH_MAX + 1];
@@ -72,7 +71,7 @@ static void make_folders(const char *folder)
 	mkdir(path, 0700);
 }
 
-int gpul_cache_open(bool make, gpul_cache_where *w)
+int gpul_cache_open(bool create, gpul_cache_where *w)
 {
 	struct stat st;
 	int fd;
@@ -81,27 +80,27 @@ int gpul_cache_open(bool make, gpul_cache_where *w)
 		return -1;
 	fd = open(w->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
-		if (!make)
+		if (!create)
 			return -1;
 		make_folders(w->folder);
 		fd = open(w->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (fd < 0) {
-		snprintf(w->why_not, sizeof w->why_not, "it cannot be opened: %s",
+		snprintf(w->why_not, sizeof w->why_not, "its folder cannot be opened: %s",
 			 strerror(errno));
 		return -1;
 	}
-	/* Others could put code there that this user would run. */
+	/* Otherwise another user could store code there that this user would run. */
 	if (fstat(fd, &st) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH))) {
 		close(fd);
 		snprintf(w->why_not, sizeof w->why_not,
-			 "others may write there: it must be yours, and writable by you alone");
+			 "other users may write to its folder: it must belong to you, mode 0700");
 		return -1;
 	}
 	return fd;
 }
 
-/* GPULOAD_CACHE_MAX_BYTES: a number, K, M or G may follow. */
+/* GPULOAD_CACHE_MAX_BYTES: a number, perhaps followed by K, M or G. */
 uint64_t gpul_cache_bound(void)
 {
 	const char *text = secure_getenv("GPULOAD_CACHE_MAX_BYTES");
@@ -115,7 +114,7 @@ uint64_t gpul_cache_bound(void)
 	if (*end && strchr("KMG", *end))
 		shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 30, end++;
 	if (*end || errno || n > UINT64_MAX >> shift) {
-		gpul_log(GPUL_LOG_INFO, "cache", "GPULOAD_CACHE_MAX_BYTES=%s is no number of bytes",
+		gpul_log(GPUL_LOG_INFO, "cache", "GPULOAD_CACHE_MAX_BYTES=%s is not a number of bytes",
 			 text);
 		return DEFAULT_BOUND_BYTES;
 	}
@@ -132,7 +131,7 @@ struct entry {
 
 typedef struct listing {
 	GPUL_ARRAY(struct entry) entries;
-	uint64_t bytes; /* with those that are being written */
+	uint64_t bytes; /* including temporary files */
 } listing;
 
 static bool is_hex(const char *text, size_t n)
@@ -172,14 +171,14 @@ static void list_results(int folder, const char *sub, listing *l)
 		closedir(d);
 }
 
-/* A file that is being written, or that no longer is. */
-static void note_new(int folder, const char *name, listing *l)
+/* Count a temporary file, or remove it if its writer was killed. */
+static void list_temporary(int folder, const char *name, listing *l)
 {
 	struct stat st;
 
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW))
 		return;
-	if (time(NULL) - st.st_mtime > WRITING_TAKES_S && !unlinkat(folder, name, 0))
+	if (time(NULL) - st.st_mtime > MAX_WRITING_S && !unlinkat(folder, name, 0))
 		return;
 	l->bytes += (uint64_t)st.st_size;
 }
@@ -190,7 +189,7 @@ static void list_all(int folder, listing *l)
 
 	for (struct dirent *e; d && (e = readdir(d));) {
 		if (!strncmp(e->d_name, CACHE_NEW, strlen(CACHE_NEW)))
-			note_new(folder, e->d_name, l);
+			list_temporary(folder, e->d_name, l);
 		else if (is_hex(e->d_name, 2))
 			list_results(folder, e->d_name, l);
 	}
@@ -198,7 +197,7 @@ static void list_all(int folder, listing *l)
 		closedir(d);
 }
 
-static int by_use(const void *a, const void *b)
+static int by_last_use(const void *a, const void *b)
 {
 	const struct timespec *x = &((const struct entry *)a)->used;
 	const struct timespec *y = &((const struct entry *)b)->used;
@@ -215,11 +214,11 @@ void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint
 
 	list_all(folder, &l);
 	if (l.bytes > bound_bytes && l.entries.n)
-		qsort(l.entries.at, l.entries.n, sizeof *l.entries.at, by_use);
+		qsort(l.entries.at, l.entries.n, sizeof *l.entries.at, by_last_use);
 	for (; l.bytes > bound_bytes && n_gone < l.entries.n; n_gone++) {
 		const struct entry *e = &l.entries.at[n_gone];
 
-		gpul_log(GPUL_LOG_DEBUG, "cache", "removed %s, unused for longest", e->name);
+		gpul_log(GPUL_LOG_DEBUG, "cache", "removed %s, least recently used", e->name);
 		unlinkat(folder, e->name, 0);
 		l.bytes -= e->bytes;
 	}
@@ -230,9 +229,9 @@ void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint
 	gpul_array_free(&l.entries);
 }
 
-/* ---- for people -------------------------------------------------------------------------- */
+/* ---- query and clear --------------------------------------------------------------------- */
 
-void gpul_cache_look(gpul_cache_status *out)
+void gpul_cache_query(gpul_cache_status *out)
 {
 	gpul_cache_where w;
 	int folder = gpul_cache_open(false, &w);
@@ -266,7 +265,7 @@ gpul_status gpul_cache_clear(uint64_t *n_removed, gpul_error *err)
 			st = gpul_fail(err, GPUL_ESYS, errno, "%.100s/%s: %s", w.folder, name,
 				       strerror(errno));
 		name[2] = 0;
-		unlinkat(folder, name, AT_REMOVEDIR); /* the last one succeeds */
+		unlinkat(folder, name, AT_REMOVEDIR); /* succeeds for the last result of the folder */
 	}
 	gpul_array_free(&l.entries);
 	close(folder);

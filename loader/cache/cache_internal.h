@@ -1,9 +1,9 @@
-/* cache_internal.h — what the cache*.c files share.
+/* cache_internal.h — declarations shared by the files of the cache.
  *
- *     cache_key.c     what a result depends on, as one digest
- *     cache_folder.c  where the cache is; all its files; the bound
- *     cache.c         finding and keeping one result
- *     cache_made.c    results of a compiler or linker, with what it had to say */
+ *     cache_key.c     the digest of everything that a result depends on
+ *     cache_folder.c  the cache's folder, all its files, the size limit
+ *     cache.c         finding and storing one result
+ *     cache_image.c   results of a compiler or linker: an image and a log */
 #ifndef GPULOAD_LOADER_CACHE_CACHE_INTERNAL_H
 #define GPULOAD_LOADER_CACHE_CACHE_INTERNAL_H
 
@@ -14,33 +14,32 @@ struct gpul_cache_key {
 	gpul_sha256 state;
 };
 
-enum { CACHE_NAME_BYTES = 2 * GPUL_SHA256_BYTES + 2 }; /* ab/cdef..., with a slash and a NUL */
-#define CACHE_NEW "new-" /* a file that is being written is called this and a number, in the folder */
+enum { CACHE_NAME_BYTES = 2 * GPUL_SHA256_BYTES + 2 }; /* "ab/cdef...", with slash and NUL */
+#define CACHE_NEW "new-" /* begins the name of a temporary file, which is being written */
 
-/* The digest of a key as it is now. */
+/* The digest of everything added to the key so far. */
 void gpul_cache_key_digest(const gpul_cache_key *key, unsigned char digest[GPUL_SHA256_BYTES]);
 
 typedef struct gpul_cache_where {
-	char folder[4096]; /* "": nowhere, see why_not */
+	char folder[4096]; /* "": none, see why_not */
 	char why_not[200];
 } gpul_cache_where;
 
-/* The cache's folder, opened; -1: it cannot be used, why_not says why, or it is not there yet and
- * shall not be made (then why_not is ""). */
-int gpul_cache_open(bool make, gpul_cache_where *where);
+/* Open the cache's folder; -1: it cannot be used, for the reason in why_not, or it does not exist and
+ * create is false (then why_not is ""). */
+int gpul_cache_open(bool create, gpul_cache_where *where);
 uint64_t gpul_cache_bound(void);
 
-/* Remove files that a dead process left half-written; then, as long as all are more than
- * bound_bytes, those that were not used for longest.  What is left goes to *n_results and *bytes,
- * which may be NULL. */
+/* Remove temporary files that a killed process left; then, while the files have more than bound_bytes,
+ * the least recently used ones.  *n_results and *bytes, which may be NULL, are set to what remains. */
 void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint64_t *bytes);
 
-/* Add a tool by its library file: path, size, time.  False: it cannot be told. */
+/* Add a tool's library file to the key: path, size, time.  False: stat() failed. */
 bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
-/* As gpul_cache_find() and gpul_cache_keep(), of an image and the tool's log; log may be NULL.
- * *image and *log are the caller's: free(); a NUL follows. */
-bool gpul_cache_find_made(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
-void gpul_cache_keep_made(const gpul_cache_key *key, const void *image, size_t image_bytes,
+/* gpul_cache_find() and gpul_cache_keep() for an image and the tool's log; log may be NULL.  *image and
+ * *log are owned by the caller: free(); a NUL follows each. */
+bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
+void gpul_cache_keep_image(const gpul_cache_key *key, const void *image, size_t image_bytes,
 			  const char *log);
 
 #endif

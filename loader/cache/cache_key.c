@@ -1,8 +1,7 @@
-/* cache_key.c — what a result depends on, as one digest: see cache.h.
+/* cache_key.c — the digest of everything that a result depends on.
  *
- * SHA-256, although nobody attacks his own cache: a source that someone else wrote, and that is
- * compiled once, must not be able to stand for another one.  It takes 4 ms a megabyte, a compiler
- * takes seconds. */
+ * It is SHA-256, so that an untrusted source, once compiled, cannot have the key of another source.
+ * SHA-256 takes 4 ms per megabyte; a compiler takes seconds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,7 @@
 #error "GPUL_VERSION comes from configure.py"
 #endif
 
-gpul_cache_key *gpul_cache_key_create(const char *what_for)
+gpul_cache_key *gpul_cache_key_create(const char *purpose)
 {
 	gpul_cache_key *key = malloc(sizeof *key);
 
@@ -20,7 +19,7 @@ gpul_cache_key *gpul_cache_key_create(const char *what_for)
 		return NULL;
 	gpul_sha256_begin(&key->state);
 	gpul_cache_key_add_text(key, "gpuload " GPUL_VERSION);
-	gpul_cache_key_add_text(key, what_for);
+	gpul_cache_key_add_text(key, purpose);
 	return key;
 }
 

@@ -1,4 +1,4 @@
-/* compile.c — see compile.h. */
+/* compile.c — compiles CUDA C++ by NVRTC, through the cache. */
 #include "loader/cache/compile.h"
 
 #include <limits.h>
@@ -10,9 +10,9 @@
 #include "loader/cache/cache_internal.h"
 #include "loader/cache/includes_internal.h"
 
-/* ---- what it depends on ------------------------------------------------------------------ */
+/* ---- the key ----------------------------------------------------------------------------- */
 
-/* Which libnvrtc, told by its file: opening it takes longer than all the rest. */
+/* Identify libnvrtc by its file, because opening the library takes longer than a cache look-up. */
 static bool add_compiler(gpul_cache_key *key, char path[PATH_MAX])
 {
 	const char *found;
@@ -25,8 +25,8 @@ static bool add_compiler(gpul_cache_key *key, char path[PATH_MAX])
 	return gpul_cache_key_add_tool(key, path);
 }
 
-/* .../lib/libnvrtc.so.13.0.88 to .../include/ in place: the toolkit's own headers. */
-static void toolkit_of(char path[PATH_MAX])
+/* Change .../lib/libnvrtc.so.13.0.88 to .../include/, the folder of the toolkit's headers. */
+static void replace_by_include_folder(char path[PATH_MAX])
 {
 	for (int i = 0; i < 2; i++) {
 		char *slash = strrchr(path, '/');
@@ -39,21 +39,12 @@ static void toolkit_of(char path[PATH_MAX])
 		*path = 0;
 }
 
-/* Debug information names the current folder. */
-static void add_folder(gpul_cache_key *key)
-{
-	char *folder = getcwd(NULL, 0);
-
-	gpul_cache_key_add_text(key, folder);
-	free(folder);
-}
-
-/* NULL: do not cache. */
-static gpul_cache_key *key_of(const char *source, const char *name, const char *const *options,
+/* NULL: the result cannot be cached. */
+static gpul_cache_key *create_key(const char *source, const char *name, const char *const *options,
 			      const char *arch)
 {
 	gpul_cache_key *key = gpul_cache_key_create("compile");
-	char path[PATH_MAX];
+	char path[PATH_MAX], *folder;
 
 	if (!key)
 		return NULL;
@@ -63,9 +54,11 @@ static gpul_cache_key *key_of(const char *source, const char *name, const char *
 	for (size_t i = 0; options && options[i]; i++)
 		gpul_cache_key_add_text(key, options[i]);
 	gpul_cache_key_add_text(key, NULL);
-	add_folder(key);
+	folder = getcwd(NULL, 0); /* debug information contains it */
+	gpul_cache_key_add_text(key, folder);
+	free(folder);
 	if (add_compiler(key, path)) {
-		toolkit_of(path);
+		replace_by_include_folder(path);
 		if (gpul_includes_add(key, source, name, options, path))
 			return key;
 	}
@@ -75,11 +68,11 @@ static gpul_cache_key *key_of(const char *source, const char *name, const char *
 
 /* ---- compiling --------------------------------------------------------------------------- */
 
-static bool find(const gpul_cache_key *key, gpul_nvrtc_result *out)
+static bool find_result(const gpul_cache_key *key, gpul_nvrtc_result *out)
 {
 	void *image;
 
-	if (!key || !gpul_cache_find_made(key, &image, &out->image_bytes, &out->log))
+	if (!key || !gpul_cache_find_image(key, &image, &out->image_bytes, &out->log))
 		return false;
 	out->image = image;
 	return true;
@@ -89,14 +82,14 @@ gpul_status gpul_compile_cached(const char *source, const char *name, const char
 				const char *arch, bool no_cache, gpul_nvrtc_result *out,
 				gpul_error *err)
 {
-	gpul_cache_key *key = no_cache ? NULL : key_of(source, name, options, arch);
+	gpul_cache_key *key = no_cache ? NULL : create_key(source, name, options, arch);
 	gpul_status st = GPUL_OK;
 
 	*out = (gpul_nvrtc_result){ 0 };
-	if (!find(key, out)) {
+	if (!find_result(key, out)) {
 		st = gpul_nvrtc_compile(source, name, options, arch, out, err);
 		if (!st && key)
-			gpul_cache_keep_made(key, out->image, out->image_bytes, out->log);
+			gpul_cache_keep_image(key, out->image, out->image_bytes, out->log);
 	}
 	gpul_cache_key_destroy(key);
 	return st;

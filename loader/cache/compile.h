@@ -1,5 +1,5 @@
-/* compile.h — CUDA C++ to PTX or machine code, from the cache (cache.h) where it has been compiled
- * before. */
+/* compile.h — compiles CUDA C++ to PTX or machine code, or finds the result of an earlier run in the
+ * cache (cache.h). */
 #ifndef GPULOAD_LOADER_CACHE_COMPILE_H
 #define GPULOAD_LOADER_CACHE_COMPILE_H
 
@@ -11,18 +11,18 @@
 extern "C" {
 #endif
 
-/** Compile as gpul_nvrtc_compile() does, or take what an earlier run made of the same.
+/** Compile as gpul_nvrtc_compile() does, or return the cached result of the same compilation.
  *
- * The same: source, name, options, architecture, the content of every header outside the toolkit,
- * the libnvrtc file, and gpuload's version.  A source whose result depends on more (__DATE__, a
- * header that a macro names, precompiled headers) is compiled each time.  Warnings are kept with the
- * result.  What fails is not kept.
+ * Two compilations are the same if source, name, options, architecture, every header outside the
+ * toolkit, the libnvrtc file and gpuload's version are equal.  A source whose result depends on more
+ * (__DATE__, a header named by a macro, precompiled headers) is compiled each time.  Warnings are
+ * cached with the result.  Failures are not cached.
  *
  * @source    the program's text, NUL-terminated
- * @name      its file name: for messages, and its folder is looked into for headers
- * @options   for NVRTC, each one word, then NULL; NULL: none
+ * @name      its file name, for messages; its folder is searched for headers
+ * @options   for NVRTC, one option each, then NULL; NULL: none
  * @arch      "compute_90" for PTX, "sm_90" for machine code
- * @no_cache  compile anew, and do not keep it
+ * @no_cache  compile, and do not use the cache
  * @out       filled in, on failure too (then only log may be set); gpul_nvrtc_result_free()
  * Errors  as gpul_nvrtc_compile()
  * Threads any thread may call

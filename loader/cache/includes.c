@@ -1,7 +1,7 @@
-/* includes.c — see includes_internal.h.
+/* includes.c — finds the headers that a CUDA C++ source may include.
  *
- * This is no preprocessor: it may take too much for an include, never too little.  So comments and
- * strings are not told apart from code, where that only adds a file to the key. */
+ * This is not a preprocessor: it may find too many includes, but never too few.  Text in comments and
+ * strings counts as code where that only adds a file to the key. */
 #include "loader/cache/includes_internal.h"
 
 #include <limits.h>
@@ -12,21 +12,21 @@
 #include "core/array.h"
 #include "core/file.h"
 
-enum { MOST_FILES = 10000, MOST_BYTES = 256 << 20 };
+enum { MAX_FILES = 10000, MAX_BYTES = 256 << 20 };
 
 struct scan {
 	gpul_cache_key *key;
 	GPUL_ARRAY(const char *) folders; /* -I, borrowed */
-	GPUL_ARRAY(char *) files;         /* real paths, owned: those before `next` are done */
+	GPUL_ARRAY(char *) files;         /* real paths, owned: a work list */
 	size_t n_bytes;
 	const char *toolkit;
 	const char *source_name;
-	bool ok;
+	bool ok; /* false: do not cache */
 };
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* Queue a file if it is there and new. */
+/* Append a file to the work list if it exists and is new. */
 static void add_file(struct scan *s, const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -42,7 +42,7 @@ static void add_file(struct scan *s, const char *path)
 		free(real);
 		return;
 	}
-	char **row = s->files.n < MOST_FILES ? gpul_array_push(&s->files) : NULL;
+	char **row = s->files.n < MAX_FILES ? gpul_array_push(&s->files) : NULL;
 	if (row)
 		*row = real;
 	else
@@ -50,7 +50,7 @@ static void add_file(struct scan *s, const char *path)
 	s->ok &= row != NULL;
 }
 
-/* folder/name[0 .. n), where folder may be a file's name, whose folder is meant. */
+/* Add folder/name; the name has n bytes. */
 static void add_in(struct scan *s, const char *folder, size_t folder_bytes, const char *name, size_t n)
 {
 	char path[PATH_MAX];
@@ -68,7 +68,7 @@ static void add_beside(struct scan *s, const char *file, const char *name, size_
 	add_in(s, file, slash == file ? 1 : slash ? (size_t)(slash - file) : 0, name, n);
 }
 
-/* Every file that <name> or "name" in includer may mean. */
+/* Add every file that <name> or "name" in includer may refer to. */
 static void add_include(struct scan *s, const char *includer, const char *name, size_t n)
 {
 	if (n >= PATH_MAX)
@@ -84,10 +84,10 @@ static void add_include(struct scan *s, const char *includer, const char *name, 
 		add_in(s, s->folders.at[i], strlen(s->folders.at[i]), name, n);
 }
 
-/* ---- texts ------------------------------------------------------------------------------- */
+/* ---- directives -------------------------------------------------------------------------- */
 
-/* The text without backslashes at line ends; owned. */
-static char *splice(const char *text, size_t n_bytes)
+/* The text with continued lines joined (backslash at the line end); owned. */
+static char *join_lines(const char *text, size_t n_bytes)
 {
 	char *out = malloc(n_bytes + 1), *to = out;
 
@@ -106,7 +106,7 @@ static char *splice(const char *text, size_t n_bytes)
 	return out;
 }
 
-/* Past white space and comments on a line. */
+/* Skip white space and comments on a line. */
 static const char *skip_blanks(const char *at)
 {
 	for (;;) {
@@ -118,7 +118,7 @@ static const char *skip_blanks(const char *at)
 	}
 }
 
-/* <name> or "name" at `at`; false: neither, so a macro gives it. */
+/* Add the file of <name> or "name" at `at`; false: neither, so a macro names the file. */
 static bool add_named(struct scan *s, const char *includer, const char *at)
 {
 	const char *end = *at == '<' || *at == '"' ? strpbrk(at + 1, *at == '<' ? ">\n" : "\"\n")
@@ -130,7 +130,7 @@ static bool add_named(struct scan *s, const char *includer, const char *at)
 	return true;
 }
 
-/* Whether a '#' begins a directive: nothing but blanks before it, or the end of a comment. */
+/* True if a '#' begins a directive: before it are only blanks, or the end of a comment. */
 static bool begins_line(const char *text, const char *hash)
 {
 	bool ended_comment = false;
@@ -159,8 +159,8 @@ static void scan_directives(struct scan *s, const char *includer, const char *te
 	}
 }
 
-/* __has_include(<x>) depends on whether there is an x; asking whether it exists at all does not. */
-static void scan_questions(struct scan *s, const char *includer, const char *text)
+/* __has_include(<x>) depends on whether x exists; "#ifdef __has_include" does not. */
+static void scan_has_include(struct scan *s, const char *includer, const char *text)
 {
 	static const char word[] = "__has_include";
 
@@ -174,8 +174,9 @@ static void scan_questions(struct scan *s, const char *includer, const char *tex
 	}
 }
 
-/* What changes from run to run, and a spelling of '#' that is not looked for. */
-static bool is_fixed(const char *text)
+/* False: the text may have another meaning in the next run, or spells '#' as "%:", which
+ * scan_directives() does not find. */
+static bool is_reproducible(const char *text)
 {
 	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__", "%:",
 					     "__has_embed" };
@@ -188,14 +189,14 @@ static bool is_fixed(const char *text)
 
 static void scan_text(struct scan *s, const char *includer, const char *text, size_t n_bytes)
 {
-	char *spliced = splice(text, n_bytes);
+	char *joined = join_lines(text, n_bytes);
 
-	s->ok &= spliced && is_fixed(spliced);
+	s->ok &= joined && is_reproducible(joined);
 	if (s->ok) {
-		scan_directives(s, includer, spliced);
-		scan_questions(s, includer, spliced);
+		scan_directives(s, includer, joined);
+		scan_has_include(s, includer, joined);
 	}
-	free(spliced);
+	free(joined);
 }
 
 static void scan_file(struct scan *s, const char *path)
@@ -208,11 +209,11 @@ static void scan_file(struct scan *s, const char *path)
 		gpul_cache_key_add_text(s->key, NULL);
 		return;
 	}
-	/* A folder, or one that may not be read: NVRTC passes it over as well. */
+	/* A folder, or a file without read permission: NVRTC ignores it too. */
 	if (st)
 		return;
 	s->n_bytes += file.n_bytes;
-	s->ok &= s->n_bytes <= MOST_BYTES;
+	s->ok &= s->n_bytes <= MAX_BYTES;
 	if (s->ok) {
 		gpul_cache_key_add(s->key, file.bytes, file.n_bytes);
 		scan_text(s, path, file.bytes, file.n_bytes);
@@ -222,14 +223,14 @@ static void scan_file(struct scan *s, const char *path)
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-/* The value of an option that is `word`, `word=value`, or for short ones `wordvalue`; NULL: it is
- * another option.  *took_next: it is the next word. */
-static const char *value_of(const char *const *option, const char *word, bool *took_next)
+/* The value of an option "name=value", "name" "value", or, if short, "namevalue"; NULL: it is another
+ * option.  *took_next: the value is the next argument. */
+static const char *option_value(const char *const *option, const char *name, bool *took_next)
 {
-	size_t n = strlen(word);
+	size_t n = strlen(name);
 
 	*took_next = false;
-	if (strncmp(*option, word, n))
+	if (strncmp(*option, name, n))
 		return NULL;
 	if ((*option)[n] == '=')
 		return *option + n + 1;
@@ -239,7 +240,7 @@ static const char *value_of(const char *const *option, const char *word, bool *t
 	return option[1];
 }
 
-/* An option that has NVRTC read or write files which are not looked at here. */
+/* True if an option makes NVRTC read or write files that this scan does not cover. */
 static bool names_files(const char *option)
 {
 	return strncmp(option, "-D", 2) &&
@@ -258,9 +259,9 @@ static void scan_options(struct scan *s, const char *const *options, bool includ
 
 		took_next = false;
 		for (int i = 0; i < 2 && !folder; i++)
-			folder = value_of(options, paths[i], &took_next);
+			folder = option_value(options, paths[i], &took_next);
 		for (int i = 0; i < 2 && !folder && !header; i++)
-			header = value_of(options, headers[i], &took_next);
+			header = option_value(options, headers[i], &took_next);
 		const char **row = folder && !includes ? gpul_array_push(&s->folders) : NULL;
 		if (row)
 			*row = folder;
@@ -273,7 +274,7 @@ static void scan_options(struct scan *s, const char *const *options, bool includ
 	}
 }
 
-/* ---- all --------------------------------------------------------------------------------- */
+/* ---- entry point ------------------------------------------------------------------------- */
 
 bool gpul_includes_add(gpul_cache_key *key, const char *source, const char *name,
 		       const char *const *options, const char *toolkit)

@@ -96,7 +96,7 @@ static void look_at(struct search *s, const gpul_image *image, const char *name)
 	if (!strstr(name, s->part))
 		return;
 	demangled = gpul_demangle(name);
-	if (demangled && gpul_name_means(demangled, s->asked))
+	if (demangled && gpul_name_matches(demangled, s->asked))
 		take(s, image, name, demangled);
 	free(demangled);
 }

@@ -194,7 +194,7 @@ static gpul_status collect(const gpul_image *image, const gpul_kernel_table *tab
 		if (taken)
 			remember(n, demangled ? demangled : name);
 		else if (strcmp(name, asked) == 0 ||
-			 (demangled && gpul_name_means(demangled, asked)))
+			 (demangled && gpul_name_matches(demangled, asked)))
 			gpul_image_arch(image, n->elsewhere);
 		free(demangled);
 	}

@@ -1,8 +1,8 @@
-/* link.c — see link.h: what goes in, by whom it is linked, what comes out.
+/* link.c — checks the inputs of a link, chooses the linker, and checks the result.
  *
  *     cubin, PTX, LTO ── nvJitLink ──────────────────────────> cubin
  *     LTO ── nvJitLink: PTX ──┐
- *     PTX ────────────────────┴── ptx/link/link.h: one text ──────> PTX, for a driver that runs no other */
+ *     PTX ────────────────────┴── ptx/link/link.h: one text ──────> PTX, for a driver that runs only PTX */
 #include "loader/link/link.h"
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #include "loader/link/nvjitlink_internal.h"
 #include "ptx/link/link.h"
 
-/* ---- before ------------------------------------------------------------------------- */
+/* ---- inputs ------------------------------------------------------------------------- */
 
 static gpul_status check_input(const gpul_link_input *in, bool to_ptx, gpul_error *err)
 {
@@ -34,21 +34,21 @@ static gpul_status check_input(const gpul_link_input *in, bool to_ptx, gpul_erro
 	st = gpul_cubin_target(in->bytes, in->n_bytes, &sm, &suffix, &relocatable, err);
 	if (!st && !relocatable)
 		st = gpul_fail(err, GPUL_EFORMAT, 0,
-			       "%.80s is a whole program, nothing that can be linked: compile it "
-			       "with nvcc -dc (relocatable device code)",
+			       "%.80s is not relocatable device code, so it cannot be linked: "
+			       "compile it with nvcc -dc",
 			       in->name);
 	return st;
 }
 
 /* ---- to PTX ---------------------------------------------------------------------------- */
 
-struct text { /* a module to be joined */
+struct ptx_input { /* a PTX module to be linked */
 	gpul_ptx_module *module;
-	gpul_linked made; /* of LTO code; else empty */
+	gpul_linked made; /* the PTX of LTO code; else empty */
 };
 
-/* "'_Z5twicei' is not defined": the error again, its name as it is written in C++. */
-static gpul_status with_demangled(const gpul_error *why, gpul_error *err)
+/* "'_Z5twicei' is not defined": the same error with the name as in C++. */
+static gpul_status fail_demangled(const gpul_error *why, gpul_error *err)
 {
 	const char *quote = strstr(why->text, "'_Z");
 	size_t n = quote ? strcspn(quote + 1, "'") : 0;
@@ -67,12 +67,12 @@ static gpul_status with_demangled(const gpul_error *why, gpul_error *err)
 	return st;
 }
 
-/* All LTO inputs at once, as nvJitLink wants them. */
-static gpul_status lto_to_text(const gpul_link_input *lto, size_t n,
-			       const gpul_link_options *options, struct text *to, char **log,
+/* Compile all LTO inputs to one PTX module: nvJitLink requires them in one link. */
+static gpul_status lto_to_ptx(const gpul_link_input *lto, size_t n,
+			       const gpul_link_options *options, struct ptx_input *to, char **log,
 			       gpul_error *err)
 {
-	gpul_status st = nvjitlink_link_cached(lto, n, options, &to->made, err);
+	gpul_status st = nvjitlink_link(lto, n, options, &to->made, err);
 
 	*log = to->made.log;
 	to->made.log = NULL;
@@ -81,7 +81,7 @@ static gpul_status lto_to_text(const gpul_link_input *lto, size_t n,
 				   err);
 }
 
-static gpul_status join(const gpul_ptx_link_input *list, size_t n, gpul_linked *out,
+static gpul_status link_modules(const gpul_ptx_link_input *list, size_t n, gpul_linked *out,
 			gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -89,19 +89,19 @@ static gpul_status join(const gpul_ptx_link_input *list, size_t n, gpul_linked *
 	gpul_status st = gpul_ptx_link(list, n, &text, &out->n_bytes, &why);
 
 	if (st)
-		return with_demangled(&why, err);
+		return fail_demangled(&why, err);
 	out->kind = GPUL_IMAGE_PTX;
 	out->bytes = text;
 	return GPUL_OK;
 }
 
-/* lto and texts and list have room for n. */
-static gpul_status link_texts(const gpul_link_input *inputs, size_t n,
+/* lto, ptx and list are scratch arrays of n elements. */
+static gpul_status link_ptx_and_lto(const gpul_link_input *inputs, size_t n,
 			      const gpul_link_options *options, gpul_link_input *lto,
-			      struct text *texts, gpul_ptx_link_input *list, gpul_linked *out,
+			      struct ptx_input *ptx, gpul_ptx_link_input *list, gpul_linked *out,
 			      gpul_error *err)
 {
-	size_t n_texts = 0, n_lto = 0;
+	size_t n_ptx = 0, n_lto = 0;
 	gpul_status st = GPUL_OK;
 
 	for (size_t i = 0; !st && i < n; i++) {
@@ -110,16 +110,16 @@ static gpul_status link_texts(const gpul_link_input *inputs, size_t n,
 			continue;
 		}
 		st = gpul_ptx_parse(inputs[i].bytes, inputs[i].n_bytes, inputs[i].name,
-				    &texts[n_texts].module, err);
-		list[n_texts] = (gpul_ptx_link_input){ texts[n_texts].module, inputs[i].name };
-		n_texts++;
+				    &ptx[n_ptx].module, err);
+		list[n_ptx] = (gpul_ptx_link_input){ ptx[n_ptx].module, inputs[i].name };
+		n_ptx++;
 	}
 	if (!st && n_lto) {
-		st = lto_to_text(lto, n_lto, options, &texts[n_texts], &out->log, err);
-		list[n_texts] = (gpul_ptx_link_input){ texts[n_texts].module, lto[0].name };
-		n_texts++;
+		st = lto_to_ptx(lto, n_lto, options, &ptx[n_ptx], &out->log, err);
+		list[n_ptx] = (gpul_ptx_link_input){ ptx[n_ptx].module, lto[0].name };
+		n_ptx++;
 	}
-	return st ? st : join(list, n_texts, out, err);
+	return st ? st : link_modules(list, n_ptx, out, err);
 }
 
 static gpul_status link_to_ptx(const gpul_link_input *inputs, size_t n,
@@ -127,25 +127,25 @@ static gpul_status link_to_ptx(const gpul_link_input *inputs, size_t n,
 			       gpul_error *err)
 {
 	gpul_link_input *lto = calloc(n, sizeof *lto);
-	struct text *texts = calloc(n, sizeof *texts);
+	struct ptx_input *ptx = calloc(n, sizeof *ptx);
 	gpul_ptx_link_input *list = calloc(n, sizeof *list);
 	gpul_status st;
 
-	if (lto && texts && list)
-		st = link_texts(inputs, n, options, lto, texts, list, out, err);
+	if (lto && ptx && list)
+		st = link_ptx_and_lto(inputs, n, options, lto, ptx, list, out, err);
 	else
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to link %zu inputs", n);
-	for (size_t i = 0; texts && i < n; i++) {
-		gpul_ptx_module_destroy(texts[i].module);
-		gpul_linked_free(&texts[i].made);
+	for (size_t i = 0; ptx && i < n; i++) {
+		gpul_ptx_module_destroy(ptx[i].module);
+		gpul_linked_free(&ptx[i].made);
 	}
 	free(list);
-	free(texts);
+	free(ptx);
 	free(lto);
 	return st;
 }
 
-/* ---- after ------------------------------------------------------------------------------ */
+/* ---- the result ------------------------------------------------------------------------- */
 
 static gpul_status check_result(const gpul_linked *l, gpul_error *err)
 {
@@ -154,7 +154,7 @@ static gpul_status check_result(const gpul_linked *l, gpul_error *err)
 	gpul_status st = gpul_kernels_read(&image, l->bytes, l->n_bytes, &table, err);
 
 	if (!st && table.n == 0)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "linked, but there is no kernel in the result");
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "the linked code has no kernel");
 	gpul_kernel_table_free(&table);
 	return st;
 }
@@ -169,7 +169,7 @@ gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_o
 		st = check_input(&inputs[i], options->to_ptx, err);
 	if (!st)
 		st = options->to_ptx ? link_to_ptx(inputs, n, options, out, err)
-				     : nvjitlink_link_cached(inputs, n, options, out, err);
+				     : nvjitlink_link(inputs, n, options, out, err);
 	if (!st)
 		st = check_result(out, err);
 	if (st) {

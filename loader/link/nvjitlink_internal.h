@@ -1,8 +1,7 @@
-/* nvjitlink_internal.h — libnvJitLink, opened: its entry points.
+/* nvjitlink_internal.h — the entry points of libnvJitLink, and the steps of a link by it.
  *
- * nvJitLink.h of the toolkit is not included: it need not be installed.  Since CUDA 12.0 the
- * library has each call by its plain name too, the one that the header makes of
- * __nvJitLinkCreate_13_0. */
+ * The toolkit's nvJitLink.h is not included, because it need not be installed.  It maps
+ * nvJitLinkCreate to __nvJitLinkCreate_13_0; since CUDA 12.0 the library exports the plain name too. */
 #ifndef GPULOAD_LOADER_LINK_NVJITLINK_INTERNAL_H
 #define GPULOAD_LOADER_LINK_NVJITLINK_INTERNAL_H
 
@@ -47,47 +46,42 @@ struct nvjitlink {
 	const char *path;
 };
 
-/* Open it the first time; the same one after that, and the same failure.  Any thread. */
+/* Open the library at the first call; later calls return the same library or failure.  Any thread. */
 gpul_status nvjitlink_open(const struct nvjitlink **out, gpul_error *err);
-
+/* The path of the library, without opening it: gpul_toolkit_locate(). */
+bool nvjitlink_locate(char path[PATH_MAX]);
 
 struct nvjitlink_task { /* one link */
 	const struct nvjitlink *lib;
-	const char **words; /* options */
-	uint32_t n_words;
+	const char **options;
+	uint32_t n_options;
 	const gpul_link_input *inputs;
 	size_t n_inputs;
-	bool ptx; /* wanted: PTX, not a cubin */
+	bool ptx; /* the result is to be PTX, not a cubin */
 };
 
 struct nvjitlink_outcome {
-	int created, completed;  /* results of nvJitLinkCreate, nvJitLinkComplete */
-	char *errors, *info;     /* logs; NULL or "": nothing was said */
-	void *result;            /* NULL or empty: none was made; a NUL follows it */
+	int created, completed; /* results of nvJitLinkCreate, nvJitLinkComplete */
+	char *errors, *info;    /* logs; NULL or "": empty */
+	void *result;           /* NULL or empty: no result; else a NUL follows it */
 	size_t result_bytes;
 };
 
-/* Do it here; see nvjitlink_child.c for why this is called in a child only. */
+/* Link in this process: only for a child process, because nvJitLink crashes on some damaged inputs. */
 void nvjitlink_run(const struct nvjitlink_task *task, struct nvjitlink_outcome *out);
 void nvjitlink_outcome_free(struct nvjitlink_outcome *o);
-/* Do it in a child; GPUL_EFORMAT: the child died. */
-gpul_status nvjitlink_run_apart(const struct nvjitlink_task *task,
-				struct nvjitlink_outcome *out, gpul_error *err);
+/* Link in a child process; GPUL_EFORMAT: the child crashed. */
+gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task,
+				   struct nvjitlink_outcome *out, gpul_error *err);
 
-/* The log of a link that failed, as an error. */
+/* The log of a failed link as an error. */
 gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log,
 			      const gpul_link_input *inputs, size_t n, gpul_error *err);
 
-/* Link by it, to machine code; with options->to_ptx, where all inputs are LTO code, to PTX.  The
- * result is not looked at; out->log may be set on failure too. */
-gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options,
-			   gpul_linked *out, gpul_error *err);
-
-/* The same, from the cache where it was linked before. */
-gpul_status nvjitlink_link_cached(const gpul_link_input *inputs, size_t n,
-				  const gpul_link_options *options, gpul_linked *out,
-				  gpul_error *err);
-/* Where it lies, without opening it: gpul_toolkit_locate(). */
-bool nvjitlink_locate(char path[PATH_MAX]);
+/* Link to machine code; with options->to_ptx, where all inputs are LTO code, to PTX.  The result comes
+ * from the cache if the same link was made before, and is not checked; out->log may be set on failure
+ * too. */
+gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n,
+			   const gpul_link_options *options, gpul_linked *out, gpul_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* cxx_params.c — see cxx_params.h.  The text is that of __cxa_demangle: const stands behind what
- * it belongs to ("double const*"), and templates' arguments nest. */
+/* cxx_params.c — parses the parameter list of a demangled name.  __cxa_demangle writes const
+ * after the type that it qualifies ("double const*"), and template arguments nest. */
 #include "loader/names/cxx_params.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static struct span trim(struct span s)
 	return s;
 }
 
-static bool drop(struct span *s, const char *word)
+static bool drop_suffix(struct span *s, const char *word)
 {
 	if (!ends_with(*s, word))
 		return false;
@@ -36,13 +36,13 @@ static bool drop(struct span *s, const char *word)
 	return true;
 }
 
-/* Sizes as on every 64-bit Linux, which is where CUDA is. */
+/* Sizes as on 64-bit Linux. */
 static gpul_type value_type(struct span s, uint32_t *bytes)
 {
 	static const struct {
 		const char *name;
 		gpul_type type;
-		uint32_t bytes; /* where it is no type of ours */
+		uint32_t bytes; /* for types that gpul_type lacks */
 	} rows[] = {
 		{ "char", GPUL_I8, 0 },
 		{ "signed char", GPUL_I8, 0 },
@@ -88,39 +88,41 @@ static gpul_type value_type(struct span s, uint32_t *bytes)
 	return GPUL_TYPE_NONE;
 }
 
-/* "(*)" and "(&)": an address of a function or of an array; "f(int)" alone cannot be passed. */
-static bool is_function(struct span s)
+/* "(*)" or "(&)": a pointer or reference to a function or an array. */
+static bool is_function_or_array(struct span s)
 {
 	return memmem(s.at, s.n, "(*", 2) || memmem(s.at, s.n, "(&", 2);
 }
 
-static gpul_cxx_param describe(struct span s)
+static gpul_cxx_param parse_param(struct span s)
 {
 	gpul_cxx_param p = { .text = s.at, .text_bytes = s.n };
 	uint32_t element;
 
-	while (drop(&s, " const") || drop(&s, " volatile") || drop(&s, "__restrict"))
-		; /* of the parameter itself: no business of its caller's */
-	if (is_function(s)) {
+	while (drop_suffix(&s, " const") || drop_suffix(&s, " volatile") ||
+	       drop_suffix(&s, "__restrict"))
+		; /* qualifiers of the parameter itself do not matter to its caller */
+	if (is_function_or_array(s)) {
 		p.bytes = 8;
 		return p;
 	}
-	if (!drop(&s, "*") && !drop(&s, "&")) {
+	if (!drop_suffix(&s, "*") && !drop_suffix(&s, "&")) {
 		p.type = value_type(s, &p.bytes);
 		return p;
 	}
 	p.bytes = 8;
-	while (drop(&s, " volatile"))
+	while (drop_suffix(&s, " volatile"))
 		;
-	p.constant = drop(&s, " const");
-	while (drop(&s, " volatile"))
+	p.constant = drop_suffix(&s, " const");
+	while (drop_suffix(&s, " volatile"))
 		;
 	p.pointer = !ends_with(s, "*") && !ends_with(s, "&");
 	p.type = p.pointer ? value_type(s, &element) : GPUL_TYPE_NONE;
 	return p;
 }
 
-/* The end of the parameter that begins at s: a comma or the list's end that no bracket holds. */
+/* The length of the parameter at the begin of s: up to a comma outside brackets, or the list's
+ * end. */
 static size_t param_bytes(struct span s)
 {
 	int depth = 0;
@@ -150,7 +152,7 @@ size_t gpul_cxx_params(const char *demangled, gpul_cxx_param *out, size_t room)
 		size_t n = param_bytes(left);
 
 		if (count < room)
-			out[count] = describe(trim((struct span){ left.at, n }));
+			out[count] = parse_param(trim((struct span){ left.at, n }));
 		count++;
 		n += n < left.n; /* the comma */
 		left = trim((struct span){ left.at + n, left.n - n });

@@ -1,4 +1,4 @@
-/* demangle.h — C++ names as people write them. */
+/* demangle.h — mangled names as in C++ source. */
 #ifndef GPULOAD_LOADER_NAMES_DEMANGLE_H
 #define GPULOAD_LOADER_NAMES_DEMANGLE_H
 
@@ -6,9 +6,9 @@
 extern "C" {
 #endif
 
-/** "_Z6vecaddPKdS0_Pdi" to "vecadd(double const*, double const*, double*, int)"; owned: free().
- * NULL: the name is not mangled, this machine has no C++ runtime to demangle it, or it would
- * be longer than any that people wrote: mangled.c.  Any thread. */
+/** Demangle "_Z6vecaddPKdS0_Pdi" to "vecadd(double const*, double const*, double*, int)"; owned:
+ * free().  NULL: the name is not mangled, this machine has no C++ runtime to demangle it, or the
+ * result would be too long (mangled.c).  Any thread. */
 char *gpul_demangle(const char *name);
 
 #ifdef __cplusplus

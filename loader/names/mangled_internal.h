@@ -1,4 +1,4 @@
-/* mangled_internal.h — mangled names that must not be demangled. */
+/* mangled_internal.h — estimates how long a mangled name is when demangled. */
 #ifndef GPULOAD_LOADER_NAMES_MANGLED_INTERNAL_H
 #define GPULOAD_LOADER_NAMES_MANGLED_INTERNAL_H
 
@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many bytes a name has once it is demangled, within a factor of some three.  Takes no longer
- * than the name is, whatever it stands for.  Any thread. */
+/* The number of bytes of the demangled name, within a factor of about three.  The time is proportional
+ * to the length of the mangled name.  Any thread. */
 uint64_t gpul_mangled_length(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* names.c — see names.h. */
+/* names.c — compares a demangled name with a name that a user typed. */
 #include "loader/names/names.h"
 
 #include <string.h>
@@ -19,18 +19,18 @@ size_t gpul_name_before_params(const char *demangled)
 	return n;
 }
 
-bool gpul_name_means(const char *demangled, const char *asked)
+bool gpul_name_matches(const char *demangled, const char *wanted)
 {
-	size_t n_asked = strlen(asked), n;
+	size_t n_wanted = strlen(wanted), n;
 
-	if (strcmp(demangled, asked) == 0)
+	if (strcmp(demangled, wanted) == 0)
 		return true;
-	if (strncmp(demangled, "void ", 5) == 0 && strncmp(asked, "void ", 5) != 0)
+	if (strncmp(demangled, "void ", 5) == 0 && strncmp(wanted, "void ", 5) != 0)
 		demangled += 5;
 	n = gpul_name_before_params(demangled);
-	if (strcmp(demangled, asked) == 0 ||
-	    (n == n_asked && strncmp(demangled, asked, n) == 0))
+	if (strcmp(demangled, wanted) == 0 ||
+	    (n == n_wanted && strncmp(demangled, wanted, n) == 0))
 		return true;
-	return n_asked < n && strncmp(demangled, asked, n_asked) == 0 &&
-	       demangled[n_asked] == '<';
+	return n_wanted < n && strncmp(demangled, wanted, n_wanted) == 0 &&
+	       demangled[n_wanted] == '<';
 }

@@ -1,4 +1,4 @@
-/* names.h — a kernel's C++ name, and what people call it. */
+/* names.h — matches a kernel's demangled name with a name that a user typed. */
 #ifndef GPULOAD_LOADER_NAMES_NAMES_H
 #define GPULOAD_LOADER_NAMES_NAMES_H
 
@@ -9,15 +9,13 @@
 extern "C" {
 #endif
 
-/** Where the parameter list of a demangled name begins: 17 of "void f<(int)3, 4>(int*)", its
- * length of "f". */
+/** The offset of the parameter list in a demangled name: 17 for "void f<(int)3, 4>(int*)"; without a
+ * list, the name's length. */
 size_t gpul_name_before_params(const char *demangled);
 
-/** Does a demangled name mean what was asked for?
- *
- * With its parameters or without; a template's instance with its arguments or without; with the
- * return type that a template's name begins with, void, or without. */
-bool gpul_name_means(const char *demangled, const char *asked);
+/** True if a user may call the kernel by `wanted`: the demangled name with or without its parameters,
+ * its template arguments, and the return type (void) that the name of a template instance has. */
+bool gpul_name_matches(const char *demangled, const char *wanted);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,10 @@
-/* so_nvjitlink.c — a linker that does what its input says: "die", "complain", "fail"; else the last
- * input is what it made.  In the place of NVIDIA's, to see what link.c does about it. */
+/* so_nvjitlink.c — a fake nvJitLink that does what its input says: "die", "complain", "fail"; else its
+ * result is the last input. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What the loader looks up; each is as in nvJitLink.h, but for the handle's type. */
+/* The functions that the loader looks up: as in nvJitLink.h, except for the type of the handle. */
 int nvJitLinkCreate(void **handle, uint32_t n, const char *const *options);
 int nvJitLinkDestroy(void **handle);
 int nvJitLinkAddData(void *handle, int type, const void *data, size_t bytes, const char *name);
@@ -45,7 +45,7 @@ int nvJitLinkAddData(void *handle, int type, const void *data, size_t bytes, con
 	return 0;
 }
 
-static int says(const char *word)
+static int input_is(const char *word)
 {
 	return input_bytes >= strlen(word) && memcmp(input, word, strlen(word)) == 0;
 }
@@ -53,15 +53,15 @@ static int says(const char *word)
 int nvJitLinkComplete(void *handle)
 {
 	(void)handle;
-	if (says("die"))
+	if (input_is("die"))
 		abort();
-	if (says("complain"))
+	if (input_is("complain"))
 		errors = "error   : Multiple definition of '_Z1fi' in 'b.o', first defined in 'a.o'\n";
-	if (says("fail"))
+	if (input_is("fail"))
 		errors = "error   : Undefined reference to '_Z5twicei' in 'a.o'\nERROR 9: finish\n";
-	if (says("fail lto"))
+	if (input_is("fail lto"))
 		errors = "ptxas fatal   : Unresolved extern function '_Z5twicei'\n";
-	return says("fail") ? 6 : says("mute") ? 5 : 0;
+	return input_is("fail") ? 6 : input_is("mute") ? 5 : 0;
 }
 
 int nvJitLinkGetLinkedCubinSize(void *handle, size_t *bytes)

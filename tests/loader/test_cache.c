@@ -1,4 +1,4 @@
-/* test_cache.c — results that are kept: found again, by anybody, never damaged, never too many. */
+/* test_cache.c — the disk cache: finds stored results, rejects damaged files, keeps its size limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 
 #include "loader/cache/cache.h"
 
-static char folder[64]; /* a new one for each test */
+static char folder[64]; /* a new folder for each test */
 
 static int make_folder(void **state)
 {
@@ -61,7 +61,7 @@ static void keep(int number, const char *text)
 	gpul_cache_key_destroy(key);
 }
 
-/* The text kept under a number, free(); NULL: none. */
+/* The result stored for a number: free(); NULL: none. */
 static char *find(int number)
 {
 	gpul_cache_key *key = key_for(number);
@@ -91,15 +91,15 @@ static bool is_kept(int number)
 	return text != NULL;
 }
 
-static gpul_cache_status look(void)
+static gpul_cache_status query(void)
 {
 	gpul_cache_status s;
 
-	gpul_cache_look(&s);
+	gpul_cache_query(&s);
 	return s;
 }
 
-/* ---- all files of the folder, in no order ------------------------------------------------ */
+/* ---- all files of the folder, in any order ----------------------------------------------- */
 
 static char files[64][128];
 static int n_files;
@@ -119,9 +119,9 @@ static int list_files(void)
 	return n_files;
 }
 
-/* ---- keeping and finding ----------------------------------------------------------------- */
+/* ---- storing and finding ----------------------------------------------------------------- */
 
-static void what_is_kept_is_found_again(void **state)
+static void finds_a_stored_result(void **state)
 {
 	(void)state;
 	assert_null(find(1));
@@ -132,7 +132,7 @@ static void what_is_kept_is_found_again(void **state)
 	assert_null(find(3));
 	keep(1, "one");
 	assert_int_equal(list_files(), 2);
-	assert_int_equal(look().n_results, 2);
+	assert_int_equal(query().n_results, 2);
 }
 
 static gpul_cache_key *key_of_texts(const char *a, const char *b)
@@ -144,7 +144,7 @@ static gpul_cache_key *key_of_texts(const char *a, const char *b)
 	return key;
 }
 
-static void keys_tell_apart_where_one_text_ends_and_the_next_begins(void **state)
+static void keys_differ_if_the_same_text_is_split_differently(void **state)
 {
 	static const char *const pairs[][2] = {
 		{ "ab", "c" }, { "a", "bc" }, { "abc", "" }, { "abc", NULL }, { NULL, "abc" },
@@ -160,10 +160,10 @@ static void keys_tell_apart_where_one_text_ends_and_the_next_begins(void **state
 		gpul_cache_keep(key, "x", 1);
 		gpul_cache_key_destroy(key);
 	}
-	assert_int_equal(look().n_results, sizeof pairs / sizeof *pairs);
+	assert_int_equal(query().n_results, sizeof pairs / sizeof *pairs);
 }
 
-static void no_memory_for_a_key_is_as_no_cache(void **state)
+static void ignores_a_key_that_could_not_be_allocated(void **state)
 {
 	void *bytes = NULL;
 	size_t n_bytes;
@@ -191,7 +191,7 @@ static void change_byte(const char *path, off_t at)
 	close(fd);
 }
 
-static void a_damaged_file_is_a_miss_and_gone_whichever_byte_it_is(void **state)
+static void removes_a_result_with_any_byte_damaged(void **state)
 {
 	struct stat st;
 
@@ -208,7 +208,7 @@ static void a_damaged_file_is_a_miss_and_gone_whichever_byte_it_is(void **state)
 	}
 }
 
-static void a_file_that_is_cut_or_longer_is_a_miss(void **state)
+static void rejects_a_result_of_the_wrong_length(void **state)
 {
 	struct stat st;
 
@@ -226,7 +226,7 @@ static void a_file_that_is_cut_or_longer_is_a_miss(void **state)
 	assert_found(1, "payload");
 }
 
-static void a_result_under_another_keys_name_is_a_miss(void **state)
+static void rejects_a_result_stored_under_the_name_of_another_key(void **state)
 {
 	char other[128];
 
@@ -240,7 +240,7 @@ static void a_result_under_another_keys_name_is_a_miss(void **state)
 	assert_null(find(1));
 }
 
-static void a_link_or_a_folder_in_place_of_a_result_is_a_miss(void **state)
+static void rejects_a_link_or_a_pipe_in_place_of_a_result(void **state)
 {
 	(void)state;
 	keep(1, "one");
@@ -255,9 +255,9 @@ static void a_link_or_a_folder_in_place_of_a_result_is_a_miss(void **state)
 	assert_found(1, "one");
 }
 
-/* ---- the bound --------------------------------------------------------------------------- */
+/* ---- the size limit ---------------------------------------------------------------------- */
 
-/* As if it had been used that long ago. */
+/* Set the time of last use to `seconds` ago. */
 static void age(const char *path, long seconds)
 {
 	struct timespec times[2];
@@ -268,7 +268,7 @@ static void age(const char *path, long seconds)
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-static void the_bound_is_kept_by_removing_what_was_not_used_for_longest(void **state)
+static void removes_the_least_recently_used_results_to_keep_its_size_limit(void **state)
 {
 	char text[1001];
 
@@ -282,16 +282,16 @@ static void the_bound_is_kept_by_removing_what_was_not_used_for_longest(void **s
 		for (int f = 0; f < n_files; f++)
 			age(files[f], 100 - 10 * i);
 	}
-	assert_true(is_kept(0)); /* used: now 1 is the one that was not for longest */
+	assert_true(is_kept(0)); /* finding 0 makes 1 the least recently used */
 	list_files();
 	keep(3, text);
-	assert_true(look().bytes <= 4096);
+	assert_true(query().bytes <= 4096);
 	assert_true(is_kept(0));
 	assert_true(is_kept(3));
-	assert_int_equal(look().n_results, 3);
+	assert_int_equal(query().n_results, 3);
 }
 
-static void a_result_larger_than_the_bound_is_not_kept_and_removes_nothing(void **state)
+static void does_not_store_a_result_larger_than_the_size_limit(void **state)
 {
 	char text[5001];
 
@@ -308,7 +308,7 @@ static void a_result_larger_than_the_bound_is_not_kept_and_removes_nothing(void 
 	assert_null(find(3));
 }
 
-static void the_bound_is_a_number_with_k_m_or_g(void **state)
+static void the_size_limit_is_a_number_with_k_m_or_g(void **state)
 {
 	static const struct { const char *text; uint64_t bytes; } rows[] = {
 		{ "1000", 1000 }, { "2K", 2048 }, { "3M", 3 << 20 }, { "1G", 1 << 30 },
@@ -320,11 +320,11 @@ static void the_bound_is_a_number_with_k_m_or_g(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		setenv("GPULOAD_CACHE_MAX_BYTES", rows[i].text, 1);
-		assert_int_equal(look().bound_bytes, rows[i].bytes);
+		assert_int_equal(query().bound_bytes, rows[i].bytes);
 	}
 }
 
-static void what_a_dead_process_left_half_written_goes_away(void **state)
+static void removes_old_temporary_files(void **state)
 {
 	char old[128], fresh[128];
 
@@ -337,24 +337,24 @@ static void what_a_dead_process_left_half_written_goes_away(void **state)
 	age(old, 600);
 	keep(2, "two");
 	assert_int_equal(access(old, F_OK), -1);
-	assert_int_equal(access(fresh, F_OK), 0); /* somebody may be at it */
-	assert_int_equal(look().n_results, 2);
+	assert_int_equal(access(fresh, F_OK), 0); /* a process may be writing it */
+	assert_int_equal(query().n_results, 2);
 }
 
-/* ---- where it cannot be ------------------------------------------------------------------ */
+/* ---- folders that cannot be used --------------------------------------------------------- */
 
-static void off_means_that_nothing_is_kept(void **state)
+static void stores_nothing_if_switched_off(void **state)
 {
 	(void)state;
 	setenv("GPULOAD_CACHE", "off", 1);
 	keep(1, "one");
 	assert_null(find(1));
-	assert_string_equal(look().folder, "");
-	assert_string_equal(look().why_not, "GPULOAD_CACHE is off");
+	assert_string_equal(query().folder, "");
+	assert_string_equal(query().why_not, "GPULOAD_CACHE is off");
 	assert_int_equal(list_files(), 0);
 }
 
-static void the_folder_is_chosen_as_the_xdg_specification_says(void **state)
+static void chooses_the_folder_by_the_xdg_specification(void **state)
 {
 	char inside[128];
 
@@ -363,18 +363,18 @@ static void the_folder_is_chosen_as_the_xdg_specification_says(void **state)
 	setenv("XDG_CACHE_HOME", folder, 1);
 	setenv("HOME", folder, 1);
 	snprintf(inside, sizeof inside, "%s/gpuload", folder);
-	assert_string_equal(look().folder, inside);
+	assert_string_equal(query().folder, inside);
 	snprintf(inside, sizeof inside, "%s/.cache/gpuload", folder);
 	setenv("XDG_CACHE_HOME", "relative", 1);
-	assert_string_equal(look().folder, inside);
+	assert_string_equal(query().folder, inside);
 	setenv("XDG_CACHE_HOME", "", 1);
-	assert_string_equal(look().folder, inside);
+	assert_string_equal(query().folder, inside);
 	setenv("HOME", "", 1);
-	assert_string_equal(look().folder, "");
-	assert_non_null(strstr(look().why_not, "HOME"));
+	assert_string_equal(query().folder, "");
+	assert_non_null(strstr(query().why_not, "HOME"));
 }
 
-static void folders_are_made_for_their_owner_alone(void **state)
+static void creates_folders_with_access_for_the_owner_only(void **state)
 {
 	char deep[128], path[128];
 	struct stat st;
@@ -382,8 +382,8 @@ static void folders_are_made_for_their_owner_alone(void **state)
 	(void)state;
 	snprintf(deep, sizeof deep, "%s/a/b", folder);
 	setenv("GPULOAD_CACHE", deep, 1);
-	assert_int_equal(look().n_results, 0);
-	assert_int_equal(access(deep, F_OK), -1); /* looking makes nothing */
+	assert_int_equal(query().n_results, 0);
+	assert_int_equal(access(deep, F_OK), -1); /* a query creates nothing */
 	keep(1, "one");
 	assert_found(1, "one");
 	snprintf(path, sizeof path, "%s/a", folder);
@@ -394,20 +394,20 @@ static void folders_are_made_for_their_owner_alone(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-static void a_folder_that_others_may_write_to_is_not_used(void **state)
+static void does_not_use_a_folder_that_other_users_may_write_to(void **state)
 {
 	(void)state;
 	keep(1, "one");
 	assert_int_equal(chmod(folder, 0777), 0);
 	assert_null(find(1));
 	keep(2, "two");
-	assert_non_null(strstr(look().why_not, "yours"));
+	assert_non_null(strstr(query().why_not, "other users may write"));
 	assert_int_equal(chmod(folder, 0700), 0);
 	assert_found(1, "one");
 	assert_null(find(2));
 }
 
-static void a_file_in_place_of_the_folder_is_as_no_cache(void **state)
+static void does_not_use_a_file_in_place_of_the_folder(void **state)
 {
 	char path[128];
 
@@ -417,10 +417,10 @@ static void a_file_in_place_of_the_folder_is_as_no_cache(void **state)
 	setenv("GPULOAD_CACHE", path, 1);
 	keep(1, "one");
 	assert_null(find(1));
-	assert_non_null(strstr(look().why_not, "cannot be opened"));
+	assert_non_null(strstr(query().why_not, "cannot be opened"));
 }
 
-/* Run as nobody, for whom a mode means something. */
+/* Run work() as user nobody, because file modes do not restrict root. */
 static int as_nobody(void (*work)(void))
 {
 	pid_t child = fork();
@@ -437,7 +437,7 @@ static int as_nobody(void (*work)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static void use_read_only(void)
+static void use_read_only_folder(void)
 {
 	gpul_cache_key *one = key_for(1), *two = key_for(2);
 	void *bytes = NULL;
@@ -451,7 +451,7 @@ static void use_read_only(void)
 	gpul_cache_key_destroy(two);
 }
 
-static void what_a_read_only_folder_holds_is_found_and_nothing_is_added(void **state)
+static void finds_results_in_a_read_only_folder_and_adds_none(void **state)
 {
 	(void)state;
 	if (geteuid())
@@ -464,11 +464,11 @@ static void what_a_read_only_folder_holds_is_found_and_nothing_is_added(void **s
 	assert_int_equal(chmod(files[0], 0500), 0);
 	assert_int_equal(chown(folder, 65534, 65534), 0);
 	assert_int_equal(chmod(folder, 0500), 0);
-	assert_int_equal(as_nobody(use_read_only), 0);
+	assert_int_equal(as_nobody(use_read_only_folder), 0);
 	assert_int_equal(list_files(), 1);
 }
 
-static void on_a_full_disk_nothing_is_kept_and_nothing_left_behind(void **state)
+static void leaves_no_temporary_file_on_a_full_disk(void **state)
 {
 	static char text[300 << 10];
 
@@ -486,12 +486,12 @@ static void on_a_full_disk_nothing_is_kept_and_nothing_left_behind(void **state)
 	assert_int_equal(n, 1);
 }
 
-/* ---- many at once ------------------------------------------------------------------------ */
+/* ---- several processes ------------------------------------------------------------------- */
 
 enum { PROCESSES = 20, ROUNDS = 40, KEYS = 12 };
 
-/* Keeps and finds; nonzero when it ever finds what was not kept. */
-static int work_at_it(unsigned seed)
+/* Store and find results; nonzero if a found result differs from the stored one. */
+static int use_cache(unsigned seed)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		char text[2048], *found;
@@ -509,32 +509,32 @@ static int work_at_it(unsigned seed)
 	return 0;
 }
 
-static void processes_share_it_within_its_bound(void **state)
+static void processes_share_the_cache_within_its_size_limit(void **state)
 {
 	int status;
 
 	(void)state;
-	setenv("GPULOAD_CACHE_MAX_BYTES", "12K", 1); /* about half of what is kept */
+	setenv("GPULOAD_CACHE_MAX_BYTES", "12K", 1); /* about half of the results fit */
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		pid_t child = fork();
 
 		assert_true(child >= 0);
 		if (!child)
-			_exit(work_at_it(i + 1));
+			_exit(use_cache(i + 1));
 	}
 	for (int i = 0; i < PROCESSES; i++) {
 		assert_true(wait(&status) > 0);
 		assert_int_equal(status, 0);
 	}
-	gpul_cache_status s = look();
+	gpul_cache_status s = query();
 	assert_true(s.bytes <= s.bound_bytes);
 	assert_true(s.n_results > 0);
-	assert_int_equal(list_files(), s.n_results); /* nothing half-written is left */
+	assert_int_equal(list_files(), s.n_results); /* no temporary file is left */
 }
 
 /* ---- clearing ---------------------------------------------------------------------------- */
 
-static void clearing_removes_all_results_and_nothing_else(void **state)
+static void clear_removes_all_results_and_no_other_file(void **state)
 {
 	char mine[128];
 	uint64_t n = 99;
@@ -549,7 +549,7 @@ static void clearing_removes_all_results_and_nothing_else(void **state)
 	close(open(mine, O_CREAT | O_WRONLY, 0600));
 	assert_int_equal(gpul_cache_clear(&n, &err), GPUL_OK);
 	assert_int_equal(n, 2);
-	assert_int_equal(look().n_results, 0);
+	assert_int_equal(query().n_results, 0);
 	assert_int_equal(list_files(), 1);
 	assert_string_equal(files[0], mine);
 	assert_null(find(1));
@@ -560,26 +560,26 @@ static void clearing_removes_all_results_and_nothing_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_kept_is_found_again),
-		TEST(keys_tell_apart_where_one_text_ends_and_the_next_begins),
-		TEST(no_memory_for_a_key_is_as_no_cache),
-		TEST(a_damaged_file_is_a_miss_and_gone_whichever_byte_it_is),
-		TEST(a_file_that_is_cut_or_longer_is_a_miss),
-		TEST(a_result_under_another_keys_name_is_a_miss),
-		TEST(a_link_or_a_folder_in_place_of_a_result_is_a_miss),
-		TEST(the_bound_is_kept_by_removing_what_was_not_used_for_longest),
-		TEST(a_result_larger_than_the_bound_is_not_kept_and_removes_nothing),
-		TEST(the_bound_is_a_number_with_k_m_or_g),
-		TEST(what_a_dead_process_left_half_written_goes_away),
-		TEST(off_means_that_nothing_is_kept),
-		TEST(the_folder_is_chosen_as_the_xdg_specification_says),
-		TEST(folders_are_made_for_their_owner_alone),
-		TEST(a_folder_that_others_may_write_to_is_not_used),
-		TEST(a_file_in_place_of_the_folder_is_as_no_cache),
-		TEST(what_a_read_only_folder_holds_is_found_and_nothing_is_added),
-		TEST(on_a_full_disk_nothing_is_kept_and_nothing_left_behind),
-		TEST(processes_share_it_within_its_bound),
-		TEST(clearing_removes_all_results_and_nothing_else),
+		TEST(finds_a_stored_result),
+		TEST(keys_differ_if_the_same_text_is_split_differently),
+		TEST(ignores_a_key_that_could_not_be_allocated),
+		TEST(removes_a_result_with_any_byte_damaged),
+		TEST(rejects_a_result_of_the_wrong_length),
+		TEST(rejects_a_result_stored_under_the_name_of_another_key),
+		TEST(rejects_a_link_or_a_pipe_in_place_of_a_result),
+		TEST(removes_the_least_recently_used_results_to_keep_its_size_limit),
+		TEST(does_not_store_a_result_larger_than_the_size_limit),
+		TEST(the_size_limit_is_a_number_with_k_m_or_g),
+		TEST(removes_old_temporary_files),
+		TEST(stores_nothing_if_switched_off),
+		TEST(chooses_the_folder_by_the_xdg_specification),
+		TEST(creates_folders_with_access_for_the_owner_only),
+		TEST(does_not_use_a_folder_that_other_users_may_write_to),
+		TEST(does_not_use_a_file_in_place_of_the_folder),
+		TEST(finds_results_in_a_read_only_folder_and_adds_none),
+		TEST(leaves_no_temporary_file_on_a_full_disk),
+		TEST(processes_share_the_cache_within_its_size_limit),
+		TEST(clear_removes_all_results_and_no_other_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

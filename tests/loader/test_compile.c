@@ -1,5 +1,5 @@
-/* test_compile.c — CUDA C++ is compiled once, and again when anything that it depends on changes;
- * skipped where there is no libnvrtc. */
+/* test_compile.c — CUDA C++ is compiled once, and again if anything that it depends on changes;
+ * skipped without libnvrtc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -17,10 +17,10 @@
 #include "core/log.h"
 #include "loader/cache/compile.h"
 
-static char folder[64]; /* holds the sources' folder src, -I folder inc, and the cache */
+static char folder[64]; /* contains src (the sources), inc (for -I) and cache */
 static int n_found, n_kept;
 
-static void count(void *user, gpul_log_level level, const char *module, const char *line)
+static void count_cache_messages(void *user, gpul_log_level level, const char *module, const char *line)
 {
 	(void)user, (void)level;
 	if (strcmp(module, "cache"))
@@ -44,7 +44,7 @@ static int make_folder(void **state)
 	}
 	setenv("GPULOAD_CACHE", path, 1);
 	gpul_log_set_level(GPUL_LOG_DEBUG);
-	gpul_log_to(count, NULL);
+	gpul_log_to(count_cache_messages, NULL);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static void write_file(const char *name, const char *text)
 
 enum how { COMPILED_AND_KEPT, FOUND, COMPILED };
 
-/* What a compilation did; *image, when not NULL, is what came of it: free(). */
+/* Whether the source was compiled or found; *image, if not NULL, is the result: free(). */
 static enum how compile_with(const char *source, const char *const *options, const char *arch,
 			     bool no_cache, char **image)
 {
@@ -105,7 +105,7 @@ static enum how compile(const char *source)
 
 #define KERNEL(value) "extern \"C\" __global__ void k(int *p) { *p = " value "; }\n"
 
-static void the_second_time_nothing_is_compiled(void **state)
+static void does_not_compile_the_same_source_twice(void **state)
 {
 	char *first, *second;
 
@@ -119,7 +119,7 @@ static void the_second_time_nothing_is_compiled(void **state)
 	free(second);
 }
 
-static void another_source_option_or_architecture_is_another_result(void **state)
+static void compiles_again_for_another_source_option_or_architecture(void **state)
 {
 	static const char *const with_d[] = { "-DX=1", NULL };
 	static const char *const with_e[] = { "-DX=2", NULL };
@@ -136,7 +136,7 @@ static void another_source_option_or_architecture_is_another_result(void **state
 	}
 }
 
-static void no_cache_neither_looks_nor_keeps(void **state)
+static void no_cache_neither_finds_nor_stores(void **state)
 {
 	(void)state;
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", true, NULL), COMPILED);
@@ -145,7 +145,7 @@ static void no_cache_neither_looks_nor_keeps(void **state)
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", true, NULL), COMPILED);
 }
 
-static void a_change_in_a_header_or_in_its_headers_is_seen(void **state)
+static void compiles_again_if_an_included_header_changes(void **state)
 {
 	static const char source[] = "#include <a.h>\n#include \"b.h\"\n" KERNEL("A + B");
 
@@ -160,13 +160,13 @@ static void a_change_in_a_header_or_in_its_headers_is_seen(void **state)
 	write_file("src/b.h", "#define B 2\n");
 	assert_int_equal(compile(source), COMPILED_AND_KEPT);
 	assert_int_equal(compile(source), FOUND);
-	write_file("src/sub.h", "#define C 3\n"); /* before the other one on the path */
+	write_file("src/sub.h", "#define C 3\n"); /* found before inc/sub.h */
 	assert_int_equal(compile(source), COMPILED_AND_KEPT);
 	write_file("src/b.h", "#define B 1\n");
 	assert_int_equal(compile(source), COMPILED_AND_KEPT);
 }
 
-static void a_header_that_appears_is_seen(void **state)
+static void compiles_again_if_a_header_for_has_include_appears(void **state)
 {
 	static const char source[] = "#if __has_include(\"maybe.h\")\n" KERNEL("1") "#else\n"
 				     KERNEL("2") "#endif\n";
@@ -179,7 +179,7 @@ static void a_header_that_appears_is_seen(void **state)
 	assert_int_equal(compile(source), FOUND);
 }
 
-static void odd_spellings_of_include_are_seen(void **state)
+static void finds_include_directives_in_unusual_spellings(void **state)
 {
 	static const char *const spellings[] = {
 		"#include<odd.h>\n", " \t#\tinclude \"odd.h\"\n", "#inc\\\nlude \"odd.h\"\n",
@@ -199,7 +199,7 @@ static void odd_spellings_of_include_are_seen(void **state)
 	}
 }
 
-static void what_depends_on_more_than_files_is_never_kept(void **state)
+static void does_not_store_results_that_depend_on_more_than_files(void **state)
 {
 	static const char *const sources[] = {
 		"__device__ const char *t = __TIME__;\n" KERNEL("1"),
@@ -217,7 +217,7 @@ static void what_depends_on_more_than_files_is_never_kept(void **state)
 	}
 }
 
-static void a_header_that_an_option_names_is_seen(void **state)
+static void compiles_again_if_a_header_named_by_an_option_changes(void **state)
 {
 	char name[128], inc[128];
 
@@ -239,7 +239,7 @@ static void a_header_that_an_option_names_is_seen(void **state)
 	}
 }
 
-static void the_toolkits_own_headers_are_no_hindrance(void **state)
+static void stores_results_that_include_toolkit_headers(void **state)
 {
 	static const char source[] = "#include <cuda_fp16.h>\n" KERNEL("(int)sizeof(__half)");
 
@@ -248,7 +248,7 @@ static void the_toolkits_own_headers_are_no_hindrance(void **state)
 	assert_int_equal(compile(source), FOUND);
 }
 
-static void warnings_come_with_the_kept_result_too(void **state)
+static void stores_warnings_with_the_result(void **state)
 {
 	static const char source[] =
 		"extern \"C\" __global__ void k(int *p) { int unused = 3; *p = 1; }\n";
@@ -267,7 +267,7 @@ static void warnings_come_with_the_kept_result_too(void **state)
 	}
 }
 
-static void errors_are_not_kept(void **state)
+static void does_not_store_failures(void **state)
 {
 	gpul_nvrtc_result r;
 	gpul_error err = { 0 };
@@ -284,7 +284,7 @@ static void errors_are_not_kept(void **state)
 	assert_int_equal(n_kept, 0);
 }
 
-static void headers_that_include_each_other_under_ever_longer_names_end(void **state)
+static void stops_at_headers_that_include_each_other_by_ever_longer_paths(void **state)
 {
 	(void)state;
 	write_file("src/loop.h", "#pragma once\n#include \"../src/loop.h\"\n");
@@ -297,22 +297,22 @@ int main(void)
 {
 	const char *path;
 	const struct CMUnitTest tests[] = {
-		TEST(the_second_time_nothing_is_compiled),
-		TEST(another_source_option_or_architecture_is_another_result),
-		TEST(no_cache_neither_looks_nor_keeps),
-		TEST(a_change_in_a_header_or_in_its_headers_is_seen),
-		TEST(a_header_that_appears_is_seen),
-		TEST(odd_spellings_of_include_are_seen),
-		TEST(what_depends_on_more_than_files_is_never_kept),
-		TEST(a_header_that_an_option_names_is_seen),
-		TEST(the_toolkits_own_headers_are_no_hindrance),
-		TEST(warnings_come_with_the_kept_result_too),
-		TEST(errors_are_not_kept),
-		TEST(headers_that_include_each_other_under_ever_longer_names_end),
+		TEST(does_not_compile_the_same_source_twice),
+		TEST(compiles_again_for_another_source_option_or_architecture),
+		TEST(no_cache_neither_finds_nor_stores),
+		TEST(compiles_again_if_an_included_header_changes),
+		TEST(compiles_again_if_a_header_for_has_include_appears),
+		TEST(finds_include_directives_in_unusual_spellings),
+		TEST(does_not_store_results_that_depend_on_more_than_files),
+		TEST(compiles_again_if_a_header_named_by_an_option_changes),
+		TEST(stores_results_that_include_toolkit_headers),
+		TEST(stores_warnings_with_the_result),
+		TEST(does_not_store_failures),
+		TEST(stops_at_headers_that_include_each_other_by_ever_longer_paths),
 	};
 
 	if (gpul_nvrtc_find(&path, NULL, NULL, NULL)) {
-		printf("no libnvrtc here\n");
+		printf("no libnvrtc on this machine\n");
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

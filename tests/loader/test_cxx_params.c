@@ -1,4 +1,4 @@
-/* test_cxx_params.c — parameter types out of demangled names. */
+/* test_cxx_params.c — parameter types from demangled names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include "loader/names/cxx_params.h"
 #include "loader/names/names.h"
 
-static void types_are_told_as_the_name_has_them(void **state)
+static void reads_parameter_types_from_a_name(void **state)
 {
 	static const struct {
 		const char *name, *text;
@@ -49,13 +49,13 @@ static void types_are_told_as_the_name_has_them(void **state)
 			fail_msg("%s: not one parameter %s", rows[i].name, rows[i].text);
 		if (p.bytes != rows[i].bytes || p.type != rows[i].type ||
 		    p.pointer != rows[i].pointer || p.constant != rows[i].constant)
-			fail_msg("%s: told as %u bytes of %s%s%s", rows[i].name, p.bytes,
+			fail_msg("%s: got %u bytes of %s%s%s", rows[i].name, p.bytes,
 				 gpul_type_name(p.type), p.pointer ? ", pointer" : "",
 				 p.constant ? ", constant" : "");
 	}
 }
 
-static void parameters_are_counted_whatever_room_there_is(void **state)
+static void counts_all_parameters_even_if_the_array_is_too_small(void **state)
 {
 	gpul_cxx_param p[2];
 
@@ -68,7 +68,7 @@ static void parameters_are_counted_whatever_room_there_is(void **state)
 	assert_int_equal(p[1].text_bytes, 7);
 }
 
-static void names_that_are_no_names_do_no_harm(void **state)
+static void accepts_malformed_names(void **state)
 {
 	static const char *const odd[] = { ")", "()", "f)", "f(", "f(,)", "f(,,a)", "(((", ")))",
 					   "f(<)", "f(>>)", "f( )", "f(*)", "f(&*&)" };
@@ -82,25 +82,25 @@ static void names_that_are_no_names_do_no_harm(void **state)
 	}
 }
 
-static void a_name_means_what_people_call_it(void **state)
+static void matches_a_kernel_by_the_names_that_users_type(void **state)
 {
 	(void)state;
-	assert_true(gpul_name_means("void f<int>(int*)", "f"));
-	assert_true(gpul_name_means("void f<int>(int*)", "f<int>"));
-	assert_true(gpul_name_means("void f<int>(int*)", "void f<int>"));
-	assert_true(gpul_name_means("a::f(int)", "a::f"));
-	assert_false(gpul_name_means("a::f(int)", "f"));
-	assert_false(gpul_name_means("fg(int)", "f"));
+	assert_true(gpul_name_matches("void f<int>(int*)", "f"));
+	assert_true(gpul_name_matches("void f<int>(int*)", "f<int>"));
+	assert_true(gpul_name_matches("void f<int>(int*)", "void f<int>"));
+	assert_true(gpul_name_matches("a::f(int)", "a::f"));
+	assert_false(gpul_name_matches("a::f(int)", "f"));
+	assert_false(gpul_name_matches("fg(int)", "f"));
 	assert_int_equal(gpul_name_before_params("void f<(int)3, 4>(int*)"), 17);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(types_are_told_as_the_name_has_them),
-		cmocka_unit_test(parameters_are_counted_whatever_room_there_is),
-		cmocka_unit_test(names_that_are_no_names_do_no_harm),
-		cmocka_unit_test(a_name_means_what_people_call_it),
+		cmocka_unit_test(reads_parameter_types_from_a_name),
+		cmocka_unit_test(counts_all_parameters_even_if_the_array_is_too_small),
+		cmocka_unit_test(accepts_malformed_names),
+		cmocka_unit_test(matches_a_kernel_by_the_names_that_users_type),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_link.c — NVIDIA's nvJitLink itself, on PTX as nvcc -dc writes it. */
+/* test_link.c — links PTX, as nvcc -dc writes it, by NVIDIA's nvJitLink. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -46,19 +46,19 @@ static gpul_status link_some(size_t from, size_t n, const char *argument, gpul_l
 	return gpul_link(inputs + from, n, &options, out, err);
 }
 
-static void refuses(size_t from, size_t n, const char *argument, const char *says)
+static void refuses(size_t from, size_t n, const char *argument, const char *message)
 {
 	gpul_linked linked;
 	gpul_error err;
 
 	assert_int_equal(link_some(from, n, argument, &linked, &err), GPUL_EFORMAT);
-	if (!strstr(err.text, says))
-		fail_msg("'%s' does not say '%s'", err.text, says);
+	if (!strstr(err.text, message))
+		fail_msg("'%s' does not contain '%s'", err.text, message);
 	assert_null(linked.bytes);
 	gpul_linked_free(&linked);
 }
 
-static void ptx_becomes_a_cubin_with_its_kernels(void **state)
+static void links_ptx_to_a_cubin_with_its_kernels(void **state)
 {
 	const gpul_image image = { .kind = GPUL_IMAGE_CUBIN };
 	gpul_kernel_table table = { 0 };
@@ -85,40 +85,40 @@ static void ptx_becomes_a_cubin_with_its_kernels(void **state)
 	gpul_linked_free(&linked);
 }
 
-static void what_is_missing_is_named_with_who_refers_to_it(void **state)
+static void names_an_undefined_symbol_and_the_input_that_refers_to_it(void **state)
 {
 	(void)state;
 	refuses(0, 1, NULL, "caller.ptx refers to ");
-	refuses(0, 1, NULL, "which no file defines: give the file that does");
+	refuses(0, 1, NULL, "which no input defines: add the file that does");
 }
 
-static void an_error_in_ptx_is_shown_with_its_line(void **state)
+static void shows_the_line_of_an_error_in_ptx(void **state)
 {
 	(void)state;
 	refuses(2, 1, NULL, "wrong.ptx:7: error");
 	refuses(2, 1, NULL, "\nadd.s32 %v, %nowhere, 1;");
 }
 
-static void an_option_that_it_does_not_know_is_told(void **state)
+static void names_an_unknown_linker_option(void **state)
 {
 	(void)state;
 	refuses(0, 2, "-no-such-option", "-no-such-option");
 }
 
-static void a_function_alone_makes_no_program(void **state)
+static void refuses_a_result_without_a_kernel(void **state)
 {
 	(void)state;
-	refuses(1, 1, NULL, "linked, but there is no kernel in the result");
+	refuses(1, 1, NULL, "the linked code has no kernel");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ptx_becomes_a_cubin_with_its_kernels),
-		cmocka_unit_test(what_is_missing_is_named_with_who_refers_to_it),
-		cmocka_unit_test(an_error_in_ptx_is_shown_with_its_line),
-		cmocka_unit_test(an_option_that_it_does_not_know_is_told),
-		cmocka_unit_test(a_function_alone_makes_no_program),
+		cmocka_unit_test(links_ptx_to_a_cubin_with_its_kernels),
+		cmocka_unit_test(names_an_undefined_symbol_and_the_input_that_refers_to_it),
+		cmocka_unit_test(shows_the_line_of_an_error_in_ptx),
+		cmocka_unit_test(names_an_unknown_linker_option),
+		cmocka_unit_test(refuses_a_result_without_a_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

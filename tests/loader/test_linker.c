@@ -1,5 +1,5 @@
-/* test_linker.c — what is made of a linker's answers: one that dies, complains, or makes nothing.
- * The linker is so_nvjitlink.c. */
+/* test_linker.c — gpul_link() with a linker that crashes, logs errors, or gives no result.  The linker
+ * is so_nvjitlink.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,8 +12,8 @@
 #include "loader/link/link.h"
 #include "tests/loader/image/forge.h"
 
-/* LTO code is handed over as it is. */
-static gpul_status link_these(const void *bytes, size_t n, uint32_t cc, gpul_linked *out,
+/* As LTO code, which gpul_link() passes to the linker unchecked. */
+static gpul_status link_bytes(const void *bytes, size_t n, uint32_t cc, gpul_linked *out,
 			      gpul_error *err)
 {
 	const gpul_link_input input = { GPUL_IMAGE_LTO, bytes, n, "a.o" };
@@ -22,47 +22,47 @@ static gpul_status link_these(const void *bytes, size_t n, uint32_t cc, gpul_lin
 	return gpul_link(&input, 1, &options, out, err);
 }
 
-static void refuses(const char *word, uint32_t cc, gpul_status status, const char *says)
+static void refuses(const char *input, uint32_t cc, gpul_status status, const char *message)
 {
 	gpul_linked linked;
 	gpul_error err = { 0 };
 
-	assert_int_equal(link_these(word, strlen(word), cc, &linked, &err), status);
-	if (!strstr(err.text, says))
-		fail_msg("'%s' does not say '%s'", err.text, says);
+	assert_int_equal(link_bytes(input, strlen(input), cc, &linked, &err), status);
+	if (!strstr(err.text, message))
+		fail_msg("'%s' does not contain '%s'", err.text, message);
 	assert_null(linked.bytes);
 	gpul_linked_free(&linked);
 }
 
-static void a_linker_that_dies_takes_nobody_along(void **state)
+static void reports_a_crash_of_the_linker(void **state)
 {
 	(void)state;
-	refuses("die", 90, GPUL_EFORMAT, "nvJitLink died of signal 6");
-	refuses("die", 90, GPUL_EFORMAT, "what it was given to link is damaged");
+	refuses("die", 90, GPUL_EFORMAT, "nvJitLink crashed with signal 6");
+	refuses("die", 90, GPUL_EFORMAT, "an input is damaged");
 }
 
-static void success_with_a_complaint_is_a_failure(void **state)
+static void a_logged_error_is_a_failure_even_if_the_linker_reports_success(void **state)
 {
 	(void)state;
 	refuses("complain", 90, GPUL_EFORMAT, "nvJitLink 99.7: error   : Multiple definition of '_Z1fi'");
 }
 
-static void a_failure_names_the_symbol_as_in_cpp_and_who_refers_to_it(void **state)
+static void names_an_undefined_symbol_as_in_cpp_and_the_input_that_refers_to_it(void **state)
 {
 	(void)state;
 	refuses("fail", 90, GPUL_EFORMAT, "a.o refers to ");
-	refuses("fail", 90, GPUL_EFORMAT, "which no file defines: give the file that does");
+	refuses("fail", 90, GPUL_EFORMAT, "which no input defines: add the file that does");
 	refuses("fail lto", 90, GPUL_EFORMAT, "the code refers to ");
-	refuses("mute", 90, GPUL_EFORMAT, "refused, with result 5 and no word");
+	refuses("mute", 90, GPUL_EFORMAT, "failed with result 5 and an empty log");
 }
 
-static void a_device_that_the_linker_does_not_know_is_told(void **state)
+static void refuses_a_device_that_the_linker_does_not_support(void **state)
 {
 	(void)state;
 	refuses("x", 20, GPUL_EUNSUPPORTED, "nvJitLink 99.7 cannot link for sm_20");
 }
 
-static void the_result_must_have_a_kernel(void **state)
+static void refuses_a_result_without_a_kernel(void **state)
 {
 	static forge f;
 	gpul_linked linked;
@@ -72,21 +72,21 @@ static void the_result_must_have_a_kernel(void **state)
 	(void)state;
 	forge_start(&f, false, 90, false);
 	forge_finish(&f);
-	assert_int_equal(link_these(f.bytes, f.n_bytes, 90, &linked, &err), GPUL_EFORMAT);
-	assert_string_equal(err.text, "linked, but there is no kernel in the result");
+	assert_int_equal(link_bytes(f.bytes, f.n_bytes, 90, &linked, &err), GPUL_EFORMAT);
+	assert_string_equal(err.text, "the linked code has no kernel");
 	gpul_linked_free(&linked);
 
 	forge_start(&f, false, 90, false);
 	forge_kernel(&f, "k", &symbol);
 	forge_finish(&f);
-	assert_int_equal(link_these(f.bytes, f.n_bytes, 90, &linked, &err), GPUL_OK);
+	assert_int_equal(link_bytes(f.bytes, f.n_bytes, 90, &linked, &err), GPUL_OK);
 	assert_int_equal(linked.kind, GPUL_IMAGE_CUBIN);
 	assert_int_equal(linked.n_bytes, f.n_bytes);
 	assert_memory_equal(linked.bytes, f.bytes, f.n_bytes);
 	gpul_linked_free(&linked);
 }
 
-static void a_whole_program_is_refused_before(void **state)
+static void refuses_code_that_is_not_relocatable(void **state)
 {
 	static forge f;
 	const gpul_link_options options = { .cc = 90 };
@@ -102,12 +102,12 @@ static void a_whole_program_is_refused_before(void **state)
 	input.bytes = f.bytes;
 	input.n_bytes = f.n_bytes;
 	assert_int_equal(gpul_link(&input, 1, &options, &linked, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "whole.o is a whole program, nothing that can be linked: "
+	assert_non_null(strstr(err.text, "whole.o is not relocatable device code, so it cannot be linked: "
 					 "compile it with nvcc -dc"));
 	gpul_linked_free(&linked);
 }
 
-/* ---- to PTX, without any linker but ours ---------------------------------------------------- */
+/* ---- PTX to PTX, without nvJitLink ---------------------------------------------------------- */
 
 #define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
 
@@ -117,7 +117,7 @@ static const char caller[] = HEAD ".extern .func (.param .b32 r) _Z5sevenv();\n"
 static const char callee[] = HEAD ".visible .func (.param .b32 r) _Z5sevenv()\n{\n"
 				  "st.param.b32 [r], 7;\nret;\n}\n";
 
-static void ptx_is_linked_to_ptx(void **state)
+static void links_ptx_to_ptx(void **state)
 {
 	const gpul_link_input inputs[] = {
 		{ GPUL_IMAGE_PTX, caller, sizeof caller - 1, "caller.ptx" },
@@ -142,11 +142,11 @@ static void ptx_is_linked_to_ptx(void **state)
 	gpul_linked_free(&linked);
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_link(inputs + 1, 1, &options, &linked, &err), GPUL_EFORMAT);
-	assert_string_equal(err.text, "linked, but there is no kernel in the result");
+	assert_string_equal(err.text, "the linked code has no kernel");
 	gpul_linked_free(&linked);
 }
 
-static void machine_code_cannot_become_ptx(void **state)
+static void refuses_to_link_machine_code_to_ptx(void **state)
 {
 	const gpul_link_input input = { GPUL_IMAGE_CUBIN, "", 0, "m.o" };
 	const gpul_link_options options = { .cc = 90, .to_ptx = true };
@@ -162,14 +162,14 @@ static void machine_code_cannot_become_ptx(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_linker_that_dies_takes_nobody_along),
-		cmocka_unit_test(success_with_a_complaint_is_a_failure),
-		cmocka_unit_test(a_failure_names_the_symbol_as_in_cpp_and_who_refers_to_it),
-		cmocka_unit_test(a_device_that_the_linker_does_not_know_is_told),
-		cmocka_unit_test(the_result_must_have_a_kernel),
-		cmocka_unit_test(a_whole_program_is_refused_before),
-		cmocka_unit_test(ptx_is_linked_to_ptx),
-		cmocka_unit_test(machine_code_cannot_become_ptx),
+		cmocka_unit_test(reports_a_crash_of_the_linker),
+		cmocka_unit_test(a_logged_error_is_a_failure_even_if_the_linker_reports_success),
+		cmocka_unit_test(names_an_undefined_symbol_as_in_cpp_and_the_input_that_refers_to_it),
+		cmocka_unit_test(refuses_a_device_that_the_linker_does_not_support),
+		cmocka_unit_test(refuses_a_result_without_a_kernel),
+		cmocka_unit_test(refuses_code_that_is_not_relocatable),
+		cmocka_unit_test(links_ptx_to_ptx),
+		cmocka_unit_test(refuses_to_link_machine_code_to_ptx),
 	};
 	char path[4096];
 	const char *slash = strrchr(argv[0], '/');

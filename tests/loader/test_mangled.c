@@ -1,5 +1,4 @@
-/* test_mangled.c — lengths of demangled names, told without demangling: beside the
- * demangler's own. */
+/* test_mangled.c — estimates of demangled lengths, compared with the demangler's results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,7 +11,7 @@
 #include "loader/names/demangle.h"
 #include "loader/names/mangled_internal.h"
 
-/* "_Z1f1aIiiES_IS0_S0_ES_IS1_S1_E...": each parameter is the one before it, twice. */
+/* "_Z1f1aIiiES_IS0_S0_ES_IS1_S1_E...": each parameter is a template of the one before it, twice. */
 static void make_bomb(char *name, size_t room, int levels)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -22,7 +21,7 @@ static void make_bomb(char *name, size_t room, int levels)
 		n += (size_t)snprintf(name + n, room - n, "S_IS%c_S%c_E", digits[i], digits[i]);
 }
 
-static void names_that_people_wrote_are_told_within_a_factor_of_three(void **state)
+static void estimates_the_length_of_real_names_within_a_factor_of_three(void **state)
 {
 	static const char *const names[] = {
 		"_Z6vecaddPKdS0_Pdi",
@@ -39,16 +38,16 @@ static void names_that_people_wrote_are_told_within_a_factor_of_three(void **sta
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char *text = gpul_demangle(names[i]);
-		uint64_t told = gpul_mangled_length(names[i]);
+		uint64_t estimate = gpul_mangled_length(names[i]);
 
 		if (!text)
-			skip(); /* no C++ runtime here */
-		assert_in_range(told, strlen(text) / 3, 3 * strlen(text));
+			skip(); /* no C++ runtime on this machine */
+		assert_in_range(estimate, strlen(text) / 3, 3 * strlen(text));
 		free(text);
 	}
 }
 
-static void a_name_that_stands_for_gigabytes_is_not_demangled(void **state)
+static void does_not_demangle_a_name_that_would_expand_to_gigabytes(void **state)
 {
 	char name[1024];
 
@@ -60,7 +59,7 @@ static void a_name_that_stands_for_gigabytes_is_not_demangled(void **state)
 	assert_null(gpul_demangle(name));
 }
 
-static void any_cut_of_a_name_and_any_depth_ends(void **state)
+static void terminates_for_truncated_and_deeply_nested_names(void **state)
 {
 	char name[1024], deep[6001] = "_Z1f";
 
@@ -79,9 +78,9 @@ static void any_cut_of_a_name_and_any_depth_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_that_people_wrote_are_told_within_a_factor_of_three),
-		cmocka_unit_test(a_name_that_stands_for_gigabytes_is_not_demangled),
-		cmocka_unit_test(any_cut_of_a_name_and_any_depth_ends),
+		cmocka_unit_test(estimates_the_length_of_real_names_within_a_factor_of_three),
+		cmocka_unit_test(does_not_demangle_a_name_that_would_expand_to_gigabytes),
+		cmocka_unit_test(terminates_for_truncated_and_deeply_nested_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* nvjitlink_words.c — what nvJitLink says, as an error: the symbol in C++, the line of the PTX. */
+/* nvjitlink_explain.c — turns the log of a failed link into an error: the symbol as in C++, the line
+ * of the PTX. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +8,8 @@
 #include "loader/link/link.h"
 #include "loader/link/nvjitlink_internal.h"
 
-/* The line to show: the first that tells an error; else the first. */
-static const char *telling_line(const char *log)
+/* The first line that reports an error; else the first line. */
+static const char *error_line(const char *log)
 {
 	const char *at = strstr(log, "error   :");
 
@@ -21,9 +22,9 @@ static const char *telling_line(const char *log)
 	return at;
 }
 
-/* "Undefined reference to '_Z5twicei' in 'f.o'", with the name as it is written in C++; of LTO code
- * "Unresolved extern function '_Z5twicei'". */
-static gpul_status undefined(const char *line, int n_bytes, gpul_error *err)
+/* Explain "Undefined reference to '_Z5twicei' in 'f.o'", or, for LTO code, "Unresolved extern function
+ * '_Z5twicei'", with the name as in C++.  GPUL_OK: line is another message. */
+static gpul_status explain_undefined(const char *line, int n_bytes, gpul_error *err)
 {
 	char name[256], input[160];
 	const char *at = memmem(line, (size_t)n_bytes, "Undefined reference to '", 24);
@@ -36,35 +37,35 @@ static gpul_status undefined(const char *line, int n_bytes, gpul_error *err)
 	if (!at && (!unresolved ||
 		    sscanf(unresolved, "Unresolved extern %*s '%255[^']'", name) != 1))
 		return GPUL_OK;
-	if (!at) /* of LTO code: one text has been made of all */
+	if (!at) /* LTO compiles all inputs as one */
 		snprintf(input, sizeof input, "the code");
 	demangled = gpul_demangle(name);
 	st = gpul_fail(err, GPUL_EFORMAT, 0,
-		       "%.80s refers to %.90s, which no file defines: give the file that does",
+		       "%.80s refers to %.90s, which no input defines: add the file that does",
 		       input, demangled ? demangled : name);
 	free(demangled);
 	return st;
 }
 
-/* Line number of an input: "ptxas application ptx input, line 29; error   : Unknown ...".  Which of
- * the inputs it was, another line of the log says: "JIT the PTX (bad.ptx)". */
-static gpul_status in_ptx(const char *log, const char *line, int n_bytes,
+/* Explain "ptxas application ptx input, line 29; error   : Unknown ..." with the line of the PTX.
+ * Another line of the log names the input: "JIT the PTX (bad.ptx)".  GPUL_OK: another message. */
+static gpul_status explain_ptx(const char *log, const char *line, int n_bytes,
 			  const gpul_link_input *inputs, size_t n, gpul_error *err)
 {
 	const char *where = memmem(line, (size_t)n_bytes, ", line ", 7);
-	const char *whose = strstr(log, "JIT the PTX (");
+	const char *input = strstr(log, "JIT the PTX (");
 	const char *said = where ? memchr(where, ';', (size_t)(line + n_bytes - where)) : NULL;
 	unsigned number;
 
-	if (!said || !whose || sscanf(where, ", line %u", &number) != 1)
+	if (!said || !input || sscanf(where, ", line %u", &number) != 1)
 		return GPUL_OK;
-	whose += 13;
+	input += 13;
 	n_bytes -= (int)(said + 2 - line);
 	for (size_t i = 0; i < n; i++) {
 		size_t n_name = strlen(inputs[i].name);
 		const char *text = inputs[i].bytes, *end = text + inputs[i].n_bytes;
 
-		if (inputs[i].kind != GPUL_IMAGE_PTX || strncmp(whose, inputs[i].name, n_name))
+		if (inputs[i].kind != GPUL_IMAGE_PTX || strncmp(input, inputs[i].name, n_name))
 			continue;
 		for (unsigned k = 1; k < number && text; k++) {
 			text = memchr(text, '\n', (size_t)(end - text));
@@ -82,17 +83,17 @@ static gpul_status in_ptx(const char *log, const char *line, int n_bytes,
 gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log,
 			      const gpul_link_input *inputs, size_t n, gpul_error *err)
 {
-	const char *line = log ? telling_line(log) : "";
+	const char *line = log ? error_line(log) : "";
 	int n_bytes = (int)strcspn(line, "\n");
 	gpul_status st;
 
 	if (!log || !*line)
 		return gpul_fail(err, GPUL_EFORMAT, result,
-				 "nvJitLink %u.%u refused, with result %d and no word", lib->major,
+				 "nvJitLink %u.%u failed with result %d and an empty log", lib->major,
 				 lib->minor, result);
-	st = undefined(line, n_bytes, err);
+	st = explain_undefined(line, n_bytes, err);
 	if (!st)
-		st = in_ptx(log, line, n_bytes, inputs, n, err);
+		st = explain_ptx(log, line, n_bytes, inputs, n, err);
 	return st ? st
 		  : gpul_fail(err, GPUL_EFORMAT, result, "nvJitLink %u.%u: %.*s", lib->major,
 			      lib->minor, n_bytes, line);
