@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "loader/advice/advice.h"
 #include "loader/loader_internal.h"
-#include "loader/ptxas_options.h"
+#include "loader/link/ptxas_options.h"
 
 #define LOG_BYTES 4096
 

@@ -89,9 +89,8 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 /* Machine code: kernels from its own tables, library from the driver. */
 gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_error *err);
 
-/* The names of a cubin's variables, for gpul_function_pointer(). */
+/* Read the names of a cubin's variables into m, for gpul_function_pointer(). */
 gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err);
-void gpul_variables_free(gpul_module *m);
 
 /* Remember the PTX of the same unit as a cubin that was loaded, if the unit has PTX. */
 void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_image *image);

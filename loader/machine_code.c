@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "loader/names/cxx_params.h"
+#include "loader/names/host_symbols_internal.h"
 #include "loader/image/recognise.h"
 #include "loader/loader_internal.h"
 
@@ -118,6 +119,29 @@ static gpul_status list_kernels(gpul_module *m, const gpul_code *code, gpul_erro
 	for (size_t i = 0; !st && i < m->table.n; i++)
 		st = add_kernel(m, &m->table.at[i], err);
 	return st;
+}
+
+gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err)
+{
+	gpul_host_object cubin;
+	size_t room;
+
+	if (!gpul_host_read(code->bytes, code->n_bytes, &cubin) || cubin.n_symbols == 0)
+		return GPUL_OK; /* the driver will report what is wrong */
+	room = cubin.n_symbols;
+	m->variables = calloc(room, sizeof *m->variables);
+	for (size_t i = 0; m->variables && i < room; i++) {
+		const char *name = gpul_host_variable(&cubin, i, sizeof(uint64_t));
+
+		if (!name)
+			continue;
+		m->variables[m->n_variables] = strdup(name);
+		if (!m->variables[m->n_variables])
+			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a variable's name");
+		m->n_variables++;
+	}
+	return m->variables ? GPUL_OK
+			    : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu variables", room);
 }
 
 /* The driver's one word for code of another device, as a sentence. */

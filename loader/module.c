@@ -44,7 +44,9 @@ void gpul_module_unload(gpul_module *m)
 	gpul_kernel_table_free(&m->table);
 	gpul_ptx_module_destroy(m->beside);
 	free(m->beside_text);
-	gpul_variables_free(m);
+	while (m->n_variables)
+		free(m->variables[--m->n_variables]);
+	free(m->variables);
 	gpul_ptx_module_destroy(m->ptx);
 	pthread_mutex_destroy(&m->lock);
 	free(m);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "loader/advice/advice.h"
-#include "loader/symbol/host_symbols_internal.h"
+#include "loader/names/host_symbols_internal.h"
 #include "loader/image/kernels/kernels.h"
 
 #define MOST_BYTES (16u << 20) /* of device code: beyond, looking through it takes too long */

@@ -6,7 +6,7 @@
 #include "core/array.h"
 #include "core/log.h"
 #include "loader/link/link_choice_internal.h"
-#include "loader/ptxas_options.h"
+#include "loader/link/ptxas_options.h"
 
 struct input {
 	gpul_unpacked unpacked;

@@ -11,7 +11,7 @@
 
 #include "loader/advice/advice.h"
 #include "loader/names/demangle.h"
-#include "loader/symbol/host_symbols_internal.h"
+#include "loader/names/host_symbols_internal.h"
 #include "loader/image/kernels/kernels.h"
 #include "loader/image/source.h"
 #include "loader/loader_internal.h"

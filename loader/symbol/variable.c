@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "loader/symbol/host_symbols_internal.h"
 #include "loader/loader_internal.h"
 #include "loader/symbol/symbol.h"
 
@@ -145,39 +144,6 @@ static gpul_status not_found(const gpul_module *m, const char *asked, gpul_error
 		free(names[--n]);
 	free(names);
 	return st;
-}
-
-/* ---- machine code ------------------------------------------------------------------ */
-
-gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err)
-{
-	gpul_host_object cubin;
-	size_t room;
-
-	if (!gpul_host_read(code->bytes, code->n_bytes, &cubin) || cubin.n_symbols == 0)
-		return GPUL_OK; /* whoever loads it will say what is wrong with it */
-	room = cubin.n_symbols;
-	m->variables = calloc(room, sizeof *m->variables);
-	for (size_t i = 0; m->variables && i < room; i++) {
-		const char *name = gpul_host_variable(&cubin, i, sizeof(uint64_t));
-
-		if (!name)
-			continue;
-		m->variables[m->n_variables] = strdup(name);
-		if (!m->variables[m->n_variables])
-			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a variable's name");
-		m->n_variables++;
-	}
-	return m->variables ? GPUL_OK
-			    : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu variables", room);
-}
-
-void gpul_variables_free(gpul_module *m)
-{
-	while (m->n_variables)
-		free(m->variables[--m->n_variables]);
-	free(m->variables);
-	m->variables = NULL;
 }
 
 /* The symbol of a variable that is called so, or that C++ calls so; NULL: none. */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "loader/symbol/host_symbols_internal.h"
+#include "loader/names/host_symbols_internal.h"
 #include "loader/loader_internal.h"
 #include "loader/symbol/symbol.h"
 #include "tests/fake/fake_driver.h"

@@ -12,7 +12,7 @@
 
 #include "loader/image/images.h"
 #include "loader/loader.h"
-#include "loader/ptxas_options.h"
+#include "loader/link/ptxas_options.h"
 #include "tests/fake/fake_driver.h"
 #include "tests/loader/image/forge.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "loader/ptxas_options.h"
+#include "loader/link/ptxas_options.h"
 
 /* The value that the driver is given for key; -1: none. */
 static long value_of(const gpul_ptxas_options *o, CUjit_option key)

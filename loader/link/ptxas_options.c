@@ -1,5 +1,5 @@
 /* ptxas_options.c — see ptxas_options.h. */
-#include "loader/ptxas_options.h"
+#include "loader/link/ptxas_options.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* host_symbols_internal.h — the symbols of a host program or library: who a stub is, and who can see
  * it; of a cubin: its variables. */
-#ifndef GPULOAD_LOADER_SYMBOL_HOST_SYMBOLS_INTERNAL_H
-#define GPULOAD_LOADER_SYMBOL_HOST_SYMBOLS_INTERNAL_H
+#ifndef GPULOAD_LOADER_NAMES_HOST_SYMBOLS_INTERNAL_H
+#define GPULOAD_LOADER_NAMES_HOST_SYMBOLS_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * nvcc puts its -maxrregcount and -Xptxas into the fatbin beside the PTX; the driver honours some of
  * them when it loads a fatbin, and cannot when it is given the PTX alone.  An extracted PTX keeps
  * them as a comment on its first line. */
-#ifndef GPULOAD_LOADER_PTXAS_OPTIONS_H
-#define GPULOAD_LOADER_PTXAS_OPTIONS_H
+#ifndef GPULOAD_LOADER_LINK_PTXAS_OPTIONS_H
+#define GPULOAD_LOADER_LINK_PTXAS_OPTIONS_H
 
 #include <cuda.h>
 #include <stddef.h>

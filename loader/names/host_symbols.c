@@ -1,6 +1,6 @@
 /* host_symbols.c — see host_symbols_internal.h.  Nothing of the file is trusted: a table that does
  * not lie within it is taken as empty. */
-#include "loader/symbol/host_symbols_internal.h"
+#include "loader/names/host_symbols_internal.h"
 
 #include <elf.h>
 #include <string.h>
