@@ -1,17 +1,17 @@
-/* beside.c — a kernel's PTX that stands beside its machine code, of the same source for other
- * devices: what the kernel takes can be told from it.
+/* beside.c — infers the signature of machine code from the PTX of the same unit: the same source, compiled
+ * for other devices.
  *
- * It is not what runs, and __CUDA_ARCH__ may have made another text of it; the parameters are those
- * of one declaration all the same, so their sizes must agree.  Kept as text until somebody asks. */
+ * The PTX does not run, and with __CUDA_ARCH__ its code may differ, but its kernels have the same
+ * declarations, so their parameter sizes must match.  It is parsed when first needed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/loader_internal.h"
 
-/* A text of more is of many kernels, and would take longer to read than most of them to run. */
-#define MOST_BYTES (2u << 20)
+/* Parsing a larger text would take longer than most kernels run. */
+#define MAX_BYTES (2u << 20)
 
-/* The PTX of image's unit; the last, which is the newest as nvcc writes them; NULL: none. */
+/* The last PTX of image's unit, which nvcc writes for the newest architecture; NULL: none. */
 static const gpul_image *find_ptx(const gpul_images *images, const gpul_image *image)
 {
 	size_t n;
@@ -19,7 +19,7 @@ static const gpul_image *find_ptx(const gpul_images *images, const gpul_image *i
 
 	for (size_t i = 0; i < n; i++)
 		if (all[i].unit == image->unit && all[i].kind == GPUL_IMAGE_PTX &&
-		    all[i].bytes <= MOST_BYTES)
+		    all[i].bytes <= MAX_BYTES)
 			found = &all[i];
 	return found;
 }
@@ -34,8 +34,7 @@ void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_imag
 	gpul_unpacked_free(&unpacked);
 }
 
-/* The same parameters, by their sizes? */
-static bool agree(const gpul_signature *a, const gpul_signature *b)
+static bool same_layout(const gpul_signature *a, const gpul_signature *b)
 {
 	if (a->n_params != b->n_params)
 		return false;
@@ -55,17 +54,17 @@ gpul_signature *gpul_beside_signature(const gpul_kernel *k)
 	if (m->beside_text && !m->beside) {
 		(void)gpul_ptx_parse(m->beside_text, strlen(m->beside_text), "PTX", &m->beside,
 				     NULL);
-		free(m->beside_text); /* once, whatever came of it */
+		free(m->beside_text); /* parse it only once, even if it fails */
 		m->beside_text = NULL;
 	}
 	f = m->beside ? gpul_ptx_find_func(m->beside, k->name) : NULL;
 	if (!f || gpul_signature_infer(m->beside, f, &s, NULL))
 		return NULL;
-	if (!agree(s, &k->declared->s)) {
+	if (!same_layout(s, &k->declared->s)) {
 		gpul_signature_destroy(s);
 		return NULL;
 	}
-	/* Of what runs: */
+	/* Launch bounds come from the machine code, which is what runs. */
 	memcpy(s->reqntid, k->declared->s.reqntid, sizeof s->reqntid);
 	memcpy(s->maxntid, k->declared->s.maxntid, sizeof s->maxntid);
 	return s;

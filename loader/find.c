@@ -1,4 +1,4 @@
-/* find.c — a kernel by the name that people know it by. */
+/* find.c — finds a kernel of a module by its name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,8 @@ const char *gpul_kernel_demangled(const gpul_kernel *k)
 	return name;
 }
 
-/* "a, b, c", as far as it fits, of the kernels that mean asked; asked NULL: of all. */
-static void list(const gpul_module *m, const char *asked, char *out, size_t out_bytes)
+/* "a, b, c": the kernels that match wanted (NULL: all), as many as fit. */
+static void list_kernels(const gpul_module *m, const char *wanted, char *out, size_t out_bytes)
 {
 	size_t used = 0;
 
@@ -34,12 +34,12 @@ static void list(const gpul_module *m, const char *asked, char *out, size_t out_
 		const char *name = gpul_kernel_demangled_locked(&m->kernels[i]);
 		size_t n = gpul_name_before_params(name);
 
-		if (asked && !gpul_name_matches(name, asked))
+		if (wanted && !gpul_name_matches(name, wanted))
 			continue;
-		if (asked)
+		if (wanted)
 			n = strlen(name); /* they differ in their parameters */
 		if (used == 0 && n + 8 > out_bytes)
-			n = out_bytes - 8; /* a part of one is better than none */
+			n = out_bytes - 8; /* show at least a part of the first name */
 		if (used + n + 8 > out_bytes) {
 			snprintf(out + used, out_bytes - used, ", ...");
 			return;
@@ -49,22 +49,22 @@ static void list(const gpul_module *m, const char *asked, char *out, size_t out_
 	}
 }
 
-/* The one kernel whose demangled name means asked; *n_found: how many do. */
-static const gpul_kernel *by_meaning(const gpul_module *m, const char *asked, size_t *n_found)
+/* A kernel whose demangled name matches wanted; *n_found: the number of such kernels. */
+static const gpul_kernel *find_match(const gpul_module *m, const char *wanted, size_t *n_found)
 {
 	const gpul_kernel *found = NULL;
 
 	*n_found = 0;
 	for (size_t i = 0; i < m->n_kernels; i++)
-		if (gpul_name_matches(gpul_kernel_demangled_locked(&m->kernels[i]), asked)) {
+		if (gpul_name_matches(gpul_kernel_demangled_locked(&m->kernels[i]), wanted)) {
 			found = &m->kernels[i];
 			++*n_found;
 		}
 	return found;
 }
 
-/* A name near the one that was asked for, as it would be typed; owned: free().  NULL: none. */
-static char *near_name(const gpul_module *m, const char *asked)
+/* A kernel name similar to wanted, as a user would type it; owned: free().  NULL: none. */
+static char *similar_name(const gpul_module *m, const char *wanted)
 {
 	char **names = calloc(m->n_kernels, sizeof *names);
 	const char *best;
@@ -82,7 +82,7 @@ static char *near_name(const gpul_module *m, const char *asked)
 		if (!names[n])
 			break;
 	}
-	best = gpul_text_nearest(asked, (const char *const *)names, n);
+	best = gpul_text_nearest(wanted, (const char *const *)names, n);
 	if (best && *best)
 		copy = strdup(best);
 	while (n)
@@ -91,18 +91,18 @@ static char *near_name(const gpul_module *m, const char *asked)
 	return copy;
 }
 
-static gpul_status not_found(const gpul_module *m, const char *asked, gpul_error *err)
+static gpul_status fail_not_found(const gpul_module *m, const char *wanted, gpul_error *err)
 {
-	char *near = near_name(m, asked);
+	char *near = similar_name(m, wanted);
 	char names[140];
 	gpul_status st;
 
-	list(m, NULL, names, sizeof names);
+	list_kernels(m, NULL, names, sizeof names);
 	if (near)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.80s': did you mean '%.120s'?",
-			       asked, near);
+			       wanted, near);
 	else
-		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.60s'; there is: %s", asked,
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.60s'; the module has: %s", wanted,
 			       names);
 	free(near);
 	return st;
@@ -125,18 +125,18 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 		return GPUL_OK;
 	}
 	if (!name) {
-		list(m, NULL, names, sizeof names);
+		list_kernels(m, NULL, names, sizeof names);
 		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels: name one of %s",
 				 m->n_kernels, names);
 	}
-	k = by_meaning(m, name, &n);
+	k = find_match(m, name, &n);
 	if (n == 1) {
 		*out = k;
 		return GPUL_OK;
 	}
 	if (n == 0)
-		return not_found(m, name, err);
-	list(m, name, names, sizeof names);
+		return fail_not_found(m, name, err);
+	list_kernels(m, name, names, sizeof names);
 	return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s", n, name,
 			 names);
 }
@@ -145,7 +145,7 @@ gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_
 			     gpul_error *err)
 {
 	gpul_module *shared = m->kernels ? m->kernels[0].m
-					 : NULL; /* the same module, to lock and to cache in */
+					 : NULL; /* the same module, but writable: its lock, its names */
 	gpul_status st;
 
 	if (!shared)

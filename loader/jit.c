@@ -1,5 +1,5 @@
-/* jit.c — hand PTX to the driver, and explain a refusal: the line that the JIT complains about,
- * with its text, or the versions that do not fit together. */
+/* jit.c — loads PTX into the driver, and explains a failure: the line of the PTX in the JIT's message,
+ * or the versions that do not match. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,7 @@
 
 #define LOG_BYTES 4096
 
-/* The line of text with that number (from 1), without leading blanks; *n_bytes is 0 if there is
- * none. */
+/* Line `number` of text (from 1), without leading blanks; *n_bytes is 0 if text has fewer lines. */
 static const char *source_line(const char *text, unsigned number, int *n_bytes)
 {
 	for (; number > 1 && *text; number--) {
@@ -25,9 +24,9 @@ static const char *source_line(const char *text, unsigned number, int *n_bytes)
 	return text;
 }
 
-/* ptxas writes "ptxas application ptx input, line 12; error   : Unknown symbol 'x'", among
- * others. The first line of the log that tells an error; else its first line. */
-static const char *telling_line(const char *log, int *n_bytes)
+/* The first line of the log that reports an error, such as "ptxas application ptx input, line 12; error
+ *   : Unknown symbol 'x'"; else the first line. */
+static const char *error_line(const char *log, int *n_bytes)
 {
 	const char *best = log + strspn(log, "\r\n");
 
@@ -43,48 +42,48 @@ static const char *telling_line(const char *log, int *n_bytes)
 	return best;
 }
 
-static gpul_status refuse_with_log(CUresult r, const char *log, const char *text,
+static gpul_status fail_with_log(CUresult r, const char *log, const char *text,
 				   const char *name, gpul_error *err)
 {
-	int n_said, n_source = 0;
-	const char *said = telling_line(log, &n_said), *source = "", *at;
+	int n_message, n_source = 0;
+	const char *message = error_line(log, &n_message), *source = "", *at;
 	char place[32] = "";
 	unsigned line;
 
-	if (strncmp(said, name, strlen(name)) == 0)  /* the software driver's: "name:line: what" */
-		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s", n_said, said);
-	at = memmem(said, (size_t)n_said, ", line ", 7);
+	if (strncmp(message, name, strlen(name)) == 0)  /* of the software driver: "name:line: message" */
+		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s", n_message, message);
+	at = memmem(message, (size_t)n_message, ", line ", 7);
 	if (at && sscanf(at, ", line %u", &line) == 1) {
-		const char *rest = memchr(at, ';', (size_t)(said + n_said - at));
+		const char *rest = memchr(at, ';', (size_t)(message + n_message - at));
 
 		source = source_line(text, line, &n_source);
 		snprintf(place, sizeof place, ":%u", line);
 		if (rest) {
 			rest += 1 + strspn(rest + 1, " ");
-			n_said -= (int)(rest - said);
-			said = rest;
+			n_message -= (int)(rest - message);
+			message = rest;
 		}
 	}
 	if (n_source > 90)
 		n_source = 90;
-	if (n_said > 100)
-		n_said = 100;
-	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.60s%s: %.*s%s%.*s", name, place, n_said,
-			 said, n_source ? "\n" : "", n_source, source);
+	if (n_message > 100)
+		n_message = 100;
+	return gpul_fail(err, GPUL_ECUDA, (int)r, "%.60s%s: %.*s%s%.*s", name, place, n_message,
+			 message, n_source ? "\n" : "", n_source, source);
 }
 
-static gpul_status refuse(const gpul_module *m, CUresult r, const char *log, const char *text,
+static gpul_status explain_failure(const gpul_module *m, CUresult r, const char *log, const char *text,
 			  const char *name, gpul_error *err)
 {
 	const gpul_ptx_module *x = m->ptx;
 
-	if (strncmp(log, name, strlen(name)) == 0)  /* a driver that names the line knows best */
-		return refuse_with_log(r, log, text, name, err);
+	if (strncmp(log, name, strlen(name)) == 0)  /* the message already names the line */
+		return fail_with_log(r, log, text, name, err);
 	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
 		return gpul_fail(
 			err, GPUL_ECUDA, (int)r,
 			"%.60s is PTX %u.%u, newer than the %s driver (CUDA %d.%d) "
-			"understands: update the driver, or compile with an older toolkit",
+			"supports: update the driver, or compile with an older toolkit",
 			name, x->version_major, x->version_minor, m->drv->name,
 			m->drv->version / 1000, m->drv->version % 1000 / 10);
 	if ((r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_PTX) &&
@@ -95,12 +94,12 @@ static gpul_status refuse(const gpul_module *m, CUresult r, const char *log, con
 				 name, x->sm, (const char[]){ x->sm_suffix, 0 }, m->limits.cc,
 				 m->limits.cc);
 	if (log[strspn(log, " \r\n")])
-		return refuse_with_log(r, log, text, name, err);
+		return fail_with_log(r, log, text, name, err);
 	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
 }
 
-/* What the PTX was to be compiled with; what has no counterpart here is told. */
-static void take_ptxas_options(const gpul_code *code, gpul_ptxas_options *out)
+/* The ptxas options of the PTX; those that the driver lacks are logged. */
+static void find_ptxas_options(const gpul_code *code, gpul_ptxas_options *out)
 {
 	const char *text = code->options;
 	size_t n = code->options_bytes;
@@ -117,21 +116,21 @@ static void take_ptxas_options(const gpul_code *code, gpul_ptxas_options *out)
 gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 			  const gpul_load_options *options, gpul_error *err)
 {
-	char log[LOG_BYTES] = "", said[LOG_BYTES] = "";
-	/* A number in place of a pointer, as the manual has it. */
+	char log[LOG_BYTES] = "", info[LOG_BYTES] = "";
+	/* A number in place of a pointer, as cuLibraryLoadData expects it. */
 	void *room = (void *)(uintptr_t)LOG_BYTES;
-	CUjit_option keys[5 + GPUL_PTXAS_MOST] = {
+	CUjit_option keys[5 + GPUL_PTXAS_MAX] = {
 		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
 		CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE
 	};
-	void *values[5 + GPUL_PTXAS_MOST] = { log, room, said, room, (void *)(uintptr_t)1 };
+	void *values[5 + GPUL_PTXAS_MAX] = { log, room, info, room, (void *)(uintptr_t)1 };
 	unsigned n = options && options->verbose_log ? 5 : 2;
 	gpul_ptxas_options more;
 	CUmodule compiled;
 	gpul_status st;
 	CUresult r;
 
-	take_ptxas_options(code, &more);
+	find_ptxas_options(code, &more);
 	for (unsigned i = 0; i < more.n; i++, n++) {
 		keys[n] = more.keys[i];
 		values[n] = more.values[i];
@@ -139,14 +138,14 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 	if (m->drv->name_images)
 		m->drv->name_images(code->name);
 	r = m->drv->cuLibraryLoadData(&m->library, code->bytes, keys, values, n, NULL, NULL, 0);
-	if (r == CUDA_SUCCESS) /* NVIDIA's may only compile now, and has more to say to the log */
+	if (r == CUDA_SUCCESS) /* NVIDIA's driver may compile only now, and add to the log */
 		r = m->drv->cuLibraryGetModule(&compiled, m->library);
 
-	log[sizeof log - 1] = said[sizeof said - 1] = '\0';
-	gpul_log_lines(GPUL_LOG_INFO, "loader", said);
+	log[sizeof log - 1] = info[sizeof info - 1] = '\0';
+	gpul_log_lines(GPUL_LOG_INFO, "loader", info);
 	if (r == CUDA_SUCCESS)
 		return GPUL_OK;
-	st = refuse(m, r, log, code->bytes, code->name, err);
+	st = explain_failure(m, r, log, code->bytes, code->name, err);
 	gpul_advise(err);
 	return st;
 }

@@ -1,5 +1,5 @@
-/* launch.c — gpul_kernel_launch(): what the driver would refuse with one word is refused here
- * with a sentence. */
+/* launch.c — gpul_kernel_launch(): checks arguments and limits before the launch, so that an error names
+ * the argument or the limit. */
 #include <stdio.h>
 
 #include "loader/loader_internal.h"
@@ -24,7 +24,7 @@ gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err)
 	if (k->static_shared < m->limits.shared)
 		atomic_store(&k->dynamic_allowed, m->limits.shared - k->static_shared);
 	atomic_store(&k->resolved,
-		     true); /* last: other threads read the rest without the lock */
+		     true); /* last, because other threads read the rest without the lock */
 	return GPUL_OK;
 }
 
@@ -54,7 +54,7 @@ gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err)
 	return st;
 }
 
-/* The same row, to keep the driver's answers in. */
+/* The same kernel, writable, to store the results of driver calls. */
 static gpul_kernel *writable(const gpul_kernel *k)
 {
 	return &k->m->kernels[k - k->m->kernels];
@@ -76,7 +76,7 @@ gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_err
 
 /* ---- checks ---------------------------------------------------------------------- */
 
-static gpul_status wrong_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args,
+static gpul_status fail_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args,
 			      size_t i, gpul_error *err)
 {
 	const gpul_signature *s = gpul_kernel_signature(k);
@@ -84,9 +84,9 @@ static gpul_status wrong_args(const gpul_kernel *k, const size_t *arg_bytes, siz
 
 	gpul_signature_print(s, text, sizeof text);
 	if (n_args != s->n_params)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu argument%s given, %zu wanted: %s",
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu argument%s given, %zu expected: %s",
 				 n_args, n_args == 1 ? "" : "s", s->n_params, text);
-	return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu has %zu bytes, %u wanted: %s", i,
+	return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu has %zu bytes, %u expected: %s", i,
 			 arg_bytes[i], s->params[i].bytes, text);
 }
 
@@ -96,18 +96,18 @@ static gpul_status check_args(const gpul_kernel *k, const size_t *arg_bytes, siz
 	const gpul_signature *s = &k->declared->s;
 
 	if (n_args != s->n_params)
-		return wrong_args(k, arg_bytes, n_args, 0, err);
+		return fail_args(k, arg_bytes, n_args, 0, err);
 	for (size_t i = 0; i < n_args; i++)
 		if (arg_bytes[i] != s->params[i].bytes)
-			return wrong_args(k, arg_bytes, n_args, i, err);
+			return fail_args(k, arg_bytes, n_args, i, err);
 	return GPUL_OK;
 }
 
-static gpul_status wrong_shape(const char *what, const uint32_t v[3], const char *than,
-			       const uint32_t limit[3], gpul_error *err)
+static gpul_status fail_shape(const char *what, const uint32_t v[3], const char *problem,
+			      const uint32_t limit[3], gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EINVAL, 0, "a %s of %u x %u x %u %s %u x %u x %u", what,
-			 v[0], v[1], v[2], than, limit[0], limit[1], limit[2]);
+			 v[0], v[1], v[2], problem, limit[0], limit[1], limit[2]);
 }
 
 static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c,
@@ -121,15 +121,15 @@ static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c
 		static const uint32_t least[3] = { 1, 1, 1 };
 
 		if (!c->grid[i] || !c->block[i])
-			return wrong_shape(c->grid[i] ? "block" : "grid",
+			return fail_shape(c->grid[i] ? "block" : "grid",
 					   c->grid[i] ? c->block : c->grid,
-					   "is empty: at least", least, err);
+					   "is empty: the minimum is", least, err);
 		if (c->grid[i] > l->grid[i])
-			return wrong_shape("grid", c->grid, "is too big: the device's limit is",
+			return fail_shape("grid", c->grid, "is too big: the device's limit is",
 					   l->grid, err);
 	}
-	/* Stays exact: a product of two is below 2^64, and a third factor is looked at only
-	 * below 2^32. */
+	/* Cannot overflow: the product of two factors is below 2^64, and the third factor is used only
+	 * if that product is below 2^32. */
 	threads = threads > UINT32_MAX ? threads : threads * c->block[2];
 	if (threads > l->threads)
 		return gpul_fail(err, GPUL_EINVAL, 0,
@@ -137,26 +137,26 @@ static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c
 				 (unsigned long long)threads, l->threads);
 	for (int i = 0; i < 3; i++)
 		if (c->block[i] > l->block[i])
-			return wrong_shape("block", c->block,
+			return fail_shape("block", c->block,
 					   "is too big: the device's limit is", l->block, err);
 	for (int i = 0; i < 3 && s->reqntid[0]; i++)
 		if (c->block[i] != s->reqntid[i])
-			return wrong_shape(
+			return fail_shape(
 				"block", c->block,
-				"does not fit: the kernel was compiled for (.reqntid)",
+				"does not match: the kernel was compiled for (.reqntid)",
 				s->reqntid, err);
 	if (threads > k->max_threads)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
 			"a block of %llu threads is too big for %.120s: its limit is %u, "
-			"from its registers or .maxntid",
+			"set by its registers or .maxntid",
 			(unsigned long long)threads, k->name, k->max_threads);
 	return GPUL_OK;
 }
 
-/* Allow dynamic shared memory above what every kernel has.  Two threads may both do it: the
- * larger stays. */
-static gpul_status opt_in(gpul_kernel *k, uint32_t bytes, gpul_error *err)
+/* Allow the kernel more dynamic shared memory than the default.  If two threads do this, the larger
+ * value remains. */
+static gpul_status opt_in_shared(gpul_kernel *k, uint32_t bytes, gpul_error *err)
 {
 	const gpul_limits *l = &k->m->limits;
 	gpul_status st = GPUL_OK;
@@ -164,7 +164,7 @@ static gpul_status opt_in(gpul_kernel *k, uint32_t bytes, gpul_error *err)
 	if ((uint64_t)bytes + k->static_shared > l->shared_optin)
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"%llu bytes of shared memory a block (%u static + %u dynamic) are "
+			"%llu bytes of shared memory per block (%u static + %u dynamic) are "
 			"too much: the device's limit is %u",
 			(unsigned long long)bytes + k->static_shared, k->static_shared, bytes,
 			l->shared_optin);
@@ -197,7 +197,7 @@ gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *c
 		st = check_shape(k, c, err);
 	if (!st &&
 	    c->shared_bytes > atomic_load_explicit(&k->dynamic_allowed, memory_order_relaxed))
-		st = opt_in(mine, c->shared_bytes, err);
+		st = opt_in_shared(mine, c->shared_bytes, err);
 	if (st)
 		return st;
 	if (c->cooperative)

@@ -1,4 +1,4 @@
-/* limits.c — what a device allows: asked once, when a module is loaded. */
+/* limits.c — reads the launch limits of a device, once per module. */
 #include "loader/loader_internal.h"
 
 gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limits *out,
@@ -31,6 +31,6 @@ gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limit
 	}
 	out->cc = 10 * major + minor;
 	if (out->shared_optin < out->shared)
-		out->shared_optin = out->shared; /* before Volta nothing could be opted into */
+		out->shared_optin = out->shared; /* before Volta there was no opt-in */
 	return st;
 }

@@ -1,4 +1,4 @@
-/* load.c — from sources to a module.
+/* load.c — loads a module from sources: PTX, CUDA C++, or files with images.
  *
  *     PTX                ─────────────────────────────────────┐
  *     CUDA C++           ── choose/compile_source.c: NVRTC ───┤
@@ -229,7 +229,7 @@ gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_
 	if (!st)
 		st = gpul_module_create(drv, o, &m, err);
 	if (!st)
-		st = fill_from_ptx(m, source, o, err); /* whatever it looks like: the parser reports the line */
+		st = fill_from_ptx(m, source, o, err); /* also if it does not look like PTX: the parser reports the line */
 	gpul_source_close(source);
 	if (st) {
 		gpul_module_unload(m);

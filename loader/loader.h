@@ -1,7 +1,7 @@
-/* loader.h — from a file to a launched kernel.
+/* loader.h — loads files into modules, finds kernels in them, and launches the kernels.
  *
  *     file ── gpul_module_load_file ──> module ── gpul_kernel_find ──> kernel
- *          kernel ── gpul_kernel_signature: what it takes ── gpul_kernel_launch
+ *          kernel ── gpul_kernel_signature: its parameters ── gpul_kernel_launch
  *
  * Loading goes through cuLibraryLoadData; the module owns its kernels. */
 #ifndef GPULOAD_LOADER_LOADER_H
@@ -28,17 +28,17 @@ typedef struct gpul_kernel gpul_kernel;
  * content, or CUDA C++, by its name (.cu).
  *
  * The image is chosen as the driver would (select.h); relocatable code is linked (link.h).  A module
- * of machine code has no PTX; its kernels' signatures are told from PTX that stands beside it in the
- * file, for other devices, else they have sizes, and types where a C++ name tells.
+ * of machine code has no PTX.  Its signatures are inferred from PTX for other devices in the same
+ * file; without it, they have sizes, and the types that C++ names give.
  *
  * @drv      borrowed; must outlive *out; a context must be current (see driver/context.h)
  * @path     the file
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
  * Errors  GPUL_ESYS cannot be read (native = errno); GPUL_EFORMAT empty, neither PTX nor CUDA
- *         C++ nor machine code, or PTX or CUDA C++ with an error: its line is told;
- *         GPUL_EUNSUPPORTED machine code that this driver cannot run, CUDA C++ where there is
- *         no NVRTC; GPUL_ECUDA refused by the driver: the line that the JIT complains about
+ *         C++ nor machine code, or an error in PTX or CUDA C++ (the text has its line);
+ *         GPUL_EUNSUPPORTED machine code that this driver cannot run, or CUDA C++ without NVRTC;
+ *         GPUL_ECUDA the driver refused the code (the text has the line of the PTX)
  * Threads any thread may call
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
 gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
@@ -47,44 +47,44 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
 
 /** Load several files as one program: their relocatable code, LTO too, is linked.
  *
- * One file is the same as gpul_module_load_file().
+ * With n == 1 it does the same as gpul_module_load_file().
  *
  * @drv      borrowed; must outlive *out; a context must be current
  * @paths    n of them
  * @n        at least 1
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
- * Errors  as above; GPUL_EUNSUPPORTED no image for this device: which there are, and the option of
- *         nvcc that would add it
+ * Errors  those of gpul_module_load_file(); GPUL_EUNSUPPORTED no image for this device: the text has
+ *         the existing ones, and the option of nvcc that adds one
  * Threads any thread may call
  * Source  nvJitLink documentation; cuLibraryLoadData */
 gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n,
 				   const gpul_load_options *options, gpul_module **out,
 				   gpul_error *err);
 
-/** Load sources (loader/image/source.h) as one program: nothing is opened, what was mapped is used.
+/** Load sources (loader/image/source.h) as one program, without opening files.
  *
  * @drv      borrowed; must outlive *out; a context must be current
- * @sources  n of them; their images are listed if they were not yet; not needed after the call
+ * @sources  n of them; their images are listed at the first use; not needed after the call
  * @n        at least 1
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
- * Errors  those of gpul_module_load_file(), but for opening
+ * Errors  those of gpul_module_load_file(), except those of opening a file
  * Threads any thread that the sources belong to
  * Source  nvJitLink documentation; cuLibraryLoadData */
 gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const *sources, size_t n,
 				     const gpul_load_options *options, gpul_module **out,
 				     gpul_error *err);
 
-/** The same from memory.
+/** Load PTX from memory.
  *
  * @drv         borrowed; must outlive *out; a context must be current
  * @text        PTX; need not end with a NUL; not used after the call
  * @text_bytes  its length in bytes
- * @name        for messages: a file name, or what the text is
+ * @name        for messages: a file name, or a description of the text
  * @options     NULL: defaults
  * @out         owned by the caller: gpul_module_unload(); untouched on failure
- * Errors  GPUL_EFORMAT empty, or PTX that does not parse; GPUL_ECUDA as above; GPUL_ENOMEM
+ * Errors  GPUL_EFORMAT empty, or an error in the PTX; GPUL_ECUDA the driver refused the code; GPUL_ENOMEM
  * Threads any thread may call
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
 gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
@@ -95,36 +95,35 @@ void gpul_module_unload(gpul_module *m); /* NULL is fine; cannot fail */
 size_t gpul_module_n_kernels(const gpul_module *m);
 /** Kernel i < gpul_module_n_kernels(), in the order of the file; borrowed from m. */
 const gpul_kernel *gpul_module_kernel(const gpul_module *m, size_t i);
-/** The PTX behind the module: as read, or as NVRTC made it.  Borrowed; NULL: machine code. */
+/** The PTX of the module, as read or as compiled by NVRTC.  Borrowed; NULL: machine code. */
 const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
 
-/** Find a kernel by name: exact mangled name, or the demangled name with or without parameters,
- * and of a template's instance with or without its arguments.
+/** Find a kernel by its mangled name, or by its demangled name, with or without parameters and template
+ * arguments.
  *
  * @m     borrowed
  * @name  NULL: the only kernel of the module
  * @out   borrowed from m; untouched on failure
- * Errors  GPUL_EINVAL no such kernel: the text offers a near name (edit distance) or lists
- *         those there are; NULL with several kernels, or a name that means several: lists them
+ * Errors  GPUL_EINVAL no such kernel: the text suggests a similar name or lists the kernels; NULL
+ *         with several kernels, or a name that matches several: the text lists them
  * Threads any thread may call
  * Source  - */
 gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
 			     gpul_error *err);
 /** The mangled name; borrowed. */
 const char *gpul_kernel_name(const gpul_kernel *k);
-/** "vecadd(double*, double*, double*, int)"; the name itself where it is not mangled, or where
- * there is no C++ runtime to demangle it.  Borrowed from k. */
+/** "vecadd(double*, double*, double*, int)"; the name itself if it is not mangled, or if this machine
+ * has no C++ runtime to demangle it.  Borrowed from k. */
 const char *gpul_kernel_demangled(const gpul_kernel *k);
-/** What k takes (signature.h), worked out when first asked for; any thread may ask.  Borrowed
- * from k; never NULL: short of memory, or for machine code, it is incomplete and says so. */
+/** The parameters of k (signature.h), inferred at the first call; any thread.  Borrowed from k; never
+ * NULL: without memory, or for machine code, it is incomplete. */
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k);
 /** The PTX of k in gpul_module_ptx(); NULL: machine code. */
 const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
 
-/** Do now what the first launch would do: bring the code onto the device, learn its limits.
+/** Prepare a kernel for its first launch: load its code onto the device and read its limits.
  *
- * NVIDIA's driver loads lazily; a first launch that is timed, or that must not wait, wants this
- * before.
+ * NVIDIA's driver loads code lazily, so call this before a first launch that is timed or must be fast.
  *
  * @k     borrowed
  * Errors  GPUL_ECUDA
@@ -132,7 +131,7 @@ const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
  * Source  CUDA C++ Programming Guide, Lazy Loading; cuKernelGetFunction */
 gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err);
 
-/** The driver's own handle of a kernel, for calls that gpuload has no word for.
+/** The driver's handle of a kernel, for driver calls that gpuload does not have.
  *
  * @k    borrowed
  * @out  belongs to the kernel's module; untouched on failure
@@ -150,15 +149,15 @@ typedef struct gpul_launch_config {
 
 /** Launch after checking argument count and sizes, block and grid, and shared memory.
  *
- * More than 48 KB of shared memory is opted into where the device has it.  What needs the
- * driver is asked once a kernel; a launch is then one driver call.
+ * Above 48 KB of shared memory the kernel is opted in, if the device has as much.  Limits are read at a
+ * kernel's first launch; later launches are one driver call each.
  *
  * @k           borrowed
  * @config      dimensions; each at least 1
- * @args        n_args pointers, args[i] to arg_bytes[i] bytes of value
+ * @args        n_args pointers: args[i] points to a value of arg_bytes[i] bytes
  * @arg_bytes   sizes in bytes; each must equal the parameter's
  * @n_args      number of arguments
- * Errors  GPUL_EINVAL with the limit that was broken and, for arguments, the signature;
+ * Errors  GPUL_EINVAL a limit is exceeded, or an argument is wrong (the text has the signature);
  *         GPUL_ECUDA
  * Threads any thread may call with the context current
  * Source  CUDA Driver API, cuLaunchKernel, cuFuncSetAttribute; CUDA C++ Programming Guide,

@@ -1,4 +1,4 @@
-/* loader_internal.h — what a module and its kernels are made of. */
+/* loader_internal.h — the structs of modules and kernels, and the steps of loading. */
 #ifndef GPULOAD_LOADER_LOADER_INTERNAL_H
 #define GPULOAD_LOADER_LOADER_INTERNAL_H
 
@@ -10,18 +10,18 @@
 #include "loader/loader.h"
 #include "loader/signature/signature_internal.h"
 
-typedef struct gpul_limits { /* of the device: asked once, when the module is loaded */
+typedef struct gpul_limits { /* of the device; read once, when the module is created */
 	uint32_t cc;         /* compute capability, 10 * major + minor */
 	uint32_t threads, block[3], grid[3];
-	uint32_t shared, shared_optin; /* bytes a block: by default; when the kernel opts in */
+	uint32_t shared, shared_optin; /* bytes per block: default; maximum with opt-in */
 } gpul_limits;
 
 struct gpul_kernel {
 	gpul_module *m;
 	const char *name;       /* mangled; borrowed from the PTX, the table or the driver */
 	const gpul_ptx_func *f; /* NULL: machine code */
-	const gpul_kernel_info *info;   /* machine code of ours: what its image says; else NULL */
-	gpul_signature_owned *declared; /* sizes */
+	const gpul_kernel_info *info;   /* machine code of a loaded module: its row in the table; else NULL */
+	gpul_signature_owned *declared; /* from the declaration: sizes only */
 	CUkernel handle;                /* set when resolved */
 
 	/* Filled in when first needed, under the module's lock. */
@@ -30,7 +30,7 @@ struct gpul_kernel {
 	CUfunction fn;
 	uint32_t max_threads, static_shared;
 	_Atomic uint32_t dynamic_allowed; /* bytes of dynamic shared memory */
-	atomic_bool resolved;             /* fn and what follows from it are there */
+	atomic_bool resolved;             /* fn, max_threads and static_shared are set */
 };
 
 struct gpul_module {
@@ -39,8 +39,8 @@ struct gpul_module {
 	gpul_ptx_module *ptx;     /* NULL: machine code */
 	gpul_kernel_table table;  /* machine code: its kernels; else empty */
 	char *beside_text;        /* machine code: PTX of the same source, not parsed yet; or NULL */
-	gpul_ptx_module *beside;  /* the same, parsed; NULL: there is none */
-	char **variables;         /* machine code: those that have room for an address; owned */
+	gpul_ptx_module *beside;  /* beside_text, parsed; NULL: none */
+	char **variables;         /* machine code: names of the variables of 8 bytes or more; owned */
 	size_t n_variables;
 	gpul_kernel *kernels;
 	size_t n_kernels;
@@ -48,56 +48,56 @@ struct gpul_module {
 	pthread_mutex_t lock;
 };
 
-/* Ask the driver what a device allows. */
+/* Read the launch limits of a device. */
 gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limits *out,
 			     gpul_error *err);
 
-/* Ask the driver for what launching k needs, once. */
+/* Get from the driver what a launch of k needs, at the first call. */
 gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err);
 
-/* The same for a function that is known: its block and its shared memory.  Under the lock, or
- * before others know of k. */
+/* Set k's function, and read its limits for block size and shared memory.  Call it under the lock, or
+ * before other threads use k. */
 gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err);
 
-/* What k takes, by the driver: sizes.  k->name is there, k->declared is set. */
+/* Set k->declared to the parameter sizes that the driver reports for fn.  k->name is set. */
 gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err);
 
-/* The demangled name, or the name itself where nothing can demangle it. */
+/* The demangled name, or the mangled name if it cannot be demangled. */
 const char *gpul_kernel_demangled_locked(gpul_kernel *k);
 
 /* Code that is ready for the driver. */
 typedef struct gpul_code {
 	gpul_image_kind kind; /* PTX or CUBIN */
-	const void *bytes;    /* PTX ends in NUL: the driver is told no size */
+	const void *bytes;    /* PTX ends in NUL, because cuLibraryLoadData gets no size */
 	size_t n_bytes;       /* without that NUL */
 	const char *name;     /* for messages: the file it came from */
-	const char *options;  /* PTX: for ptxas, options_bytes long; NULL: those on its first line */
+	const char *options;  /* PTX: ptxas options, options_bytes long; NULL: those on its first line */
 	size_t options_bytes;
 } gpul_code;
 
-/* A module without code, for the device that options name; gpul_module_unload(). */
+/* Create a module without code for options->device; gpul_module_unload(). */
 gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *options,
 			       gpul_module **out, gpul_error *err);
-/* Put code into it: its kernels, and the driver's library.  code is not needed afterwards. */
+/* Load code into the module and list its kernels.  code is not needed afterwards. */
 gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code,
 			     const gpul_load_options *options, gpul_error *err);
 
-/* Load PTX into m->library; a refusal is explained from the JIT's own log. */
+/* Load PTX into m->library; a failure is explained from the JIT's log. */
 gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 			  const gpul_load_options *options, gpul_error *err);
 
-/* Machine code: kernels from its own tables, library from the driver. */
+/* Load a cubin into m->library and list its kernels. */
 gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_error *err);
 
 /* Read the names of a cubin's variables into m, for gpul_function_pointer(). */
 gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err);
 
-/* Remember the PTX of the same unit as a cubin that was loaded, if the unit has PTX. */
+/* Keep the PTX of the unit that a loaded cubin belongs to, if it has PTX. */
 void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_image *image);
-/* What that PTX tells of a kernel; NULL: nothing.  Under the lock. */
+/* The signature of a kernel inferred from that PTX; NULL: none.  Under the lock. */
 gpul_signature *gpul_beside_signature(const gpul_kernel *k);
 
-/* What a C++ name tells of a kernel that has no PTX, beside its sizes; NULL: no memory. */
+/* The signature of a kernel without PTX: its sizes, and the types in its C++ name; NULL: no memory. */
 gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled);
 
 #endif

@@ -1,6 +1,6 @@
-/* machine_code.c — modules without PTX: a cubin's own tables tell the kernels' names and their
- * parameters' sizes, the C++ names their types.  Of a function that was not loaded here the driver
- * tells the sizes. */
+/* machine_code.c — modules without PTX: the cubin's tables give the names of the kernels and the sizes of
+ * their parameters, and C++ names give the types.  For a function loaded elsewhere, the driver gives the
+ * sizes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,15 +9,15 @@
 #include "loader/image/recognise.h"
 #include "loader/loader_internal.h"
 
-/* A kernel's parameters fit in 32764 bytes; this ends a driver that never says no. */
+/* A kernel has at most 32764 bytes of parameters; this limit ends the loop in any case. */
 #define MAX_PARAMS 4096
 
 static const char no_types[] =
-	"machine code tells the sizes of its parameters, not their types";
+	"machine code has the sizes of its parameters, but not their types";
 static const char no_extents[] =
-	"machine code does not tell how many elements its buffers need";
+	"machine code does not show how many elements its buffers need";
 
-/* cuFuncGetParamCount is newer than cuFuncGetParamInfo: ask until the driver refuses. */
+/* Old drivers have cuFuncGetParamInfo but not cuFuncGetParamCount: count until it fails. */
 static uint32_t count_params(const gpul_driver *drv, CUfunction fn)
 {
 	size_t offset, bytes;
@@ -53,7 +53,7 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* The driver would read as far as the headers say. */
+/* The driver gets no size and reads as far as the headers say, so check them. */
 static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 {
 	const gpul_recognised r = gpul_recognise(code->bytes, code->n_bytes, NULL);
@@ -63,15 +63,15 @@ static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 	gpul_status st = GPUL_OK;
 
 	if (r.kind != GPUL_CONTENT_CUBIN)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s: not a cubin inside", code->name);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s: the image is not a cubin", code->name);
 	if (r.bytes_needed <= code->n_bytes)
 		st = gpul_image_extent(code->bytes, &start, &needed, &why);
 	if (st)
 		return gpul_fail(err, st, why.native, "%.90s: %s", code->name, why.text);
 	if (r.bytes_needed > code->n_bytes || needed > code->n_bytes)
 		st = gpul_fail(err, GPUL_EFORMAT, (int)code->n_bytes,
-			       "%.120s is cut short: its cubin has %zu bytes, its headers speak "
-			       "of %llu",
+			       "%.120s is truncated: its cubin has %zu bytes, but by its headers "
+			       "%llu",
 			       code->name, code->n_bytes,
 			       (unsigned long long)(needed > r.bytes_needed ? needed
 									    : r.bytes_needed));
@@ -89,7 +89,7 @@ static gpul_status add_kernel(gpul_module *m, const gpul_kernel_info *info, gpul
 		s->s.params[i] = (gpul_param){ .offset = info->params[i].offset,
 					       .bytes = info->params[i].bytes,
 					       .align = 1 };
-	for (int i = 0; i < 3; i++) { /* a dimension that is left open counts as 1 */
+	for (int i = 0; i < 3; i++) { /* a missing dimension is 1 */
 		s->s.reqntid[i] = info->required_threads[i] ? info->required_threads[i]
 							    : !!info->required_threads[0];
 		s->s.maxntid[i] = info->max_threads[i] ? info->max_threads[i]
@@ -144,8 +144,8 @@ gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_erro
 			    : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu variables", room);
 }
 
-/* The driver's one word for code of another device, as a sentence. */
-static gpul_status refuse(const gpul_module *m, const gpul_code *code, CUresult r,
+/* Explain why the driver refused the code. */
+static gpul_status explain_failure(const gpul_module *m, const gpul_code *code, CUresult r,
 			  gpul_error *err)
 {
 	const gpul_recognised image = gpul_recognise(code->bytes, code->n_bytes, NULL);
@@ -172,12 +172,12 @@ gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_e
 	if (m->drv->name_images)
 		m->drv->name_images(code->name);
 	r = m->drv->cuLibraryLoadData(&m->library, code->bytes, NULL, NULL, 0, NULL, NULL, 0);
-	return r == CUDA_SUCCESS ? GPUL_OK : refuse(m, code, r, err);
+	return r == CUDA_SUCCESS ? GPUL_OK : explain_failure(m, code, r, err);
 }
 
-/* ---- types by name ----------------------------------------------------------------- */
+/* ---- types from C++ names ---------------------------------------------------------- */
 
-static gpul_param typed(gpul_param p, const gpul_cxx_param *c)
+static gpul_param add_type(gpul_param p, const gpul_cxx_param *c)
 {
 	bool scalar = p.bytes == 1 || p.bytes == 2 || p.bytes == 4 || p.bytes == 8;
 
@@ -193,8 +193,8 @@ static gpul_param typed(gpul_param p, const gpul_cxx_param *c)
 	return p;
 }
 
-/* The sizes are the machine's; a name whose types have others is not about this code. */
-static bool agree(const gpul_signature *s, const gpul_cxx_param *types)
+/* False if a type of the name has another size than the parameter of the machine code. */
+static bool sizes_match(const gpul_signature *s, const gpul_cxx_param *types)
 {
 	for (size_t i = 0; i < s->n_params; i++)
 		if (types[i].bytes && types[i].bytes != s->params[i].bytes)
@@ -208,7 +208,7 @@ gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangl
 	gpul_signature_owned *s = gpul_signature_blank(k->name, d->n_params);
 	gpul_cxx_param *types = calloc(d->n_params + 1, sizeof *types);
 	gpul_param *params;
-	bool told;
+	bool has_types;
 
 	if (!s || !types) {
 		if (s)
@@ -217,13 +217,13 @@ gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangl
 		return NULL;
 	}
 	params = s->s.params;
-	told = gpul_cxx_params(demangled, types, d->n_params) == d->n_params && agree(d, types);
+	has_types = gpul_cxx_params(demangled, types, d->n_params) == d->n_params && sizes_match(d, types);
 	for (size_t i = 0; i < d->n_params; i++)
-		params[i] = told ? typed(d->params[i], &types[i]) : d->params[i];
+		params[i] = has_types ? add_type(d->params[i], &types[i]) : d->params[i];
 	memcpy(s->s.reqntid, d->reqntid, sizeof d->reqntid);
 	memcpy(s->s.maxntid, d->maxntid, sizeof d->maxntid);
 	if (d->n_params)
-		gpul_incomplete(s, "%s", told ? no_extents : no_types);
+		gpul_incomplete(s, "%s", has_types ? no_extents : no_types);
 	free(types);
 	return &s->s;
 }

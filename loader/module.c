@@ -1,10 +1,10 @@
-/* module.c — a module: made of code that is ready for the driver, unmade, and what it knows of its
- * kernels.  load.c has the way from a file to here. */
+/* module.c — creates a module from code that is ready for the driver, and unloads it.  load.c finds that
+ * code in files. */
 #include <stdlib.h>
 
 #include "loader/loader_internal.h"
 
-/* ---- making and unmaking --------------------------------------------------------- */
+/* ---- create and unload ----------------------------------------------------------- */
 
 gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *options,
 			       gpul_module **out, gpul_error *err)
@@ -106,7 +106,7 @@ gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code,
 					    : gpul_machine_code_load(m, code, err);
 }
 
-/* ---- what it knows --------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------- */
 
 size_t gpul_module_n_kernels(const gpul_module *m)
 {
@@ -135,7 +135,7 @@ const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k)
 
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 {
-	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels]; /* the same row, to cache in */
+	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels]; /* the same kernel, writable */
 	const gpul_signature *s;
 
 	pthread_mutex_lock(&k->m->lock);
@@ -145,7 +145,7 @@ const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 		mine->inferred = gpul_signature_of_name(k, gpul_kernel_demangled_locked(mine));
 	if (!mine->inferred && k->f && gpul_signature_infer(k->m->ptx, k->f, &mine->inferred, NULL))
 		gpul_incomplete(k->declared,
-				     "there is no memory to follow the kernel's code");
+				     "no memory to analyse the kernel's code");
 	s = mine->inferred ? mine->inferred : &k->declared->s;
 	pthread_mutex_unlock(&k->m->lock);
 	return s;

@@ -1,5 +1,5 @@
-/* advice.c — see advice.h.  One row, one message; tests/loader/pitfalls makes each of them anew with
- * the tools that are installed. */
+/* advice.c — the table of known messages.  tests/loader/pitfalls provokes each of them with the
+ * installed tools. */
 #include "loader/advice/advice.h"
 
 #include <stdio.h>
@@ -8,35 +8,35 @@
 
 #include "loader/names/demangle.h"
 
-/* A message is known by a part of it, and by another part that must follow on the same line; a name
- * that it is about stands between quote and end. */
-static const struct known {
-	const char *part, *and_part; /* and_part "": none */
+/* A message is recognised by a part of it and by a second part that follows on the same line.  The name
+ * that the message is about follows the first part. */
+static const struct known_message {
+	const char *part, *and_part; /* and_part "": no second part */
 	const char *advice;          /* %s: the name */
 } known[] = {
 	{ "Undefined reference to '", "' in '<input>'",
-	  "%s is only declared here: define it in this file, or compile with nvcc -dc and link the "
-	  "file that does" },
+	  "%s is declared but not defined: define it in this file, or compile with nvcc -dc and link "
+	  "the file that defines it" },
 	{ "Cannot take address of function '", "",
-	  "%s is only declared here, so it has no address: define it in this file, or compile with "
-	  "nvcc -dc and link the file that does" },
-	{ "undefined reference to function ", "", /* the software driver's */
-	  "it is only declared here: define %s in this file, or compile with nvcc -dc and link the "
-	  "file that does" },
+	  "%s is declared but not defined, so it has no address: define it in this file, or compile "
+	  "with nvcc -dc and link the file that defines it" },
+	{ "undefined reference to function ", "", /* of the software driver */
+	  "it is declared but not defined: define %s in this file, or compile with nvcc -dc and link "
+	  "the file that defines it" },
 	{ "Undefined reference to '", "",
-	  "none of the files that were linked defines %s: add the one that does" },
+	  "no linked file defines %s: add the file that does" },
 	{ "undefined reference to `__cudaRegisterLinkedBinary_", "",
 	  "the device code was not linked: nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too" },
 	{ "hidden symbol `", "",
 	  "since CUDA 13 a shared library hides the stubs of its kernels: link the archive "
 	  "(-l:libNAME.a), or build with nvcc --device-entity-has-hidden-visibility=false" },
 	{ "undefined reference to `__cxa_guard_", "",
-	  "nvcc's host code is C++: link -lstdc++ after it" },
+	  "the host code of nvcc is C++: link with -lstdc++ after it" },
 	{ "undefined reference to `__cudaRegisterFatBinary'", "",
 	  "the CUDA runtime is missing: link -lcudart_static -ldl -lrt -lpthread, or libgpuload-rt.a" },
 };
 
-/* The name that a message's part ends before. */
+/* The name that begins at from, as in C++. */
 static char *quoted_name(const char *from)
 {
 	char *mangled = strndup(from, strcspn(from, "', \n"));
@@ -48,9 +48,9 @@ static char *quoted_name(const char *from)
 	return name;
 }
 
-static const char *found(const struct known *k, const char *said)
+static const char *find_message(const struct known_message *k, const char *text)
 {
-	const char *at = strstr(said, k->part), *also;
+	const char *at = strstr(text, k->part), *also;
 
 	if (!at || !*k->and_part)
 		return at;
@@ -58,14 +58,14 @@ static const char *found(const struct known *k, const char *said)
 	return also && also < at + strcspn(at, "\n") ? at : NULL;
 }
 
-const char *gpul_advice(const char *said, char buf[GPUL_ADVICE_BYTES])
+const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES])
 {
-	const struct known *first = NULL;
+	const struct known_message *first = NULL;
 	const char *at = NULL, *hole;
 	char *name;
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-		const char *here = found(&known[i], said);
+		const char *here = find_message(&known[i], message);
 
 		if (here && (!at || here < at)) {
 			first = &known[i];

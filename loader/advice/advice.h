@@ -1,5 +1,4 @@
-/* advice.h — what to do about the words of a compiler, a linker or a JIT: the messages that people
- * meet on the way to a kernel, and what is behind each.
+/* advice.h — advice on common messages of compilers, linkers and JITs: the cause, and what to do.
  *
  *     ptxas error   : Undefined reference to 'VecAdd2' in '<input>'
  *       → VecAdd2 is only declared here: define it in this file, or ... */
@@ -17,18 +16,18 @@ extern "C" {
 
 #define GPUL_ADVICE_BYTES 240
 
-/** What to do about a message, as one sentence in buf; NULL: nothing is known of it.
+/** Advice on a tool's message, as one sentence in buf; NULL: unknown message.
  *
- * said may be a whole log: the first message that is known counts.  Names in it are shown as in C++.
- * Any thread. */
-const char *gpul_advice(const char *said, char buf[GPUL_ADVICE_BYTES]);
+ * message may be a whole log: the advice is for the first known message in it.  Names are shown as in
+ * C++.  Any thread. */
+const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES]);
 
-/** Add the advice to an error's own text, as far as it has room; does nothing where there is none, or
- * where err is NULL. */
+/** Append the advice to the text of an error, as much as fits; does nothing without advice or if err is
+ * NULL. */
 void gpul_advise(gpul_error *err);
 
-/** What is likely to surprise about a file with device code, or without, as one sentence: it waits for
- * its device link, the device link dropped a kernel, no host code can name its kernels.
+/** Advice on a file that will not work as its user may expect, as one sentence: it still needs its device
+ * link, the device link dropped a kernel, or other files' host code cannot refer to its kernels.
  *
  * The text is in buf or is static; NULL: no advice.  Files with more than 16 MiB of device code are not examined.
  * The thread that the source belongs to. */

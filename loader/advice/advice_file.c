@@ -1,42 +1,26 @@
-/* advice_file.c — what is likely to surprise the user of a file with device code: what its host
- * linker, or its CUDA runtime, will make of it. */
+/* advice_file.c — advice on a file with device code: problems with its host link or CUDA runtime. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "loader/advice/advice.h"
 #include "loader/names/host_symbols_internal.h"
 #include "loader/image/kernels/kernels.h"
 
-#define MOST_BYTES (16u << 20) /* of device code: beyond, looking through it takes too long */
-#define MOST_STEPS 2000000     /* of comparing names with names: the same */
+#define MAX_BYTES (16u << 20) /* of device code: examining more takes too long */
+#define MAX_STEPS 2000000     /* comparisons of names: more take too long */
 
-struct names { /* of kernels that other files may name */
-	char **at;
-	size_t n, room;
-	bool linked; /* collect from images that can be loaded; else from those that cannot */
+struct names { /* of kernels that other files may refer to */
+	GPUL_ARRAY(char *) list;
+	bool linked; /* of images that can be loaded; else of images that must be linked first */
 };
-
-static bool add_name(struct names *names, const char *name)
-{
-	if (names->n == names->room) {
-		size_t room = names->room ? 2 * names->room : 16;
-		char **grown = realloc(names->at, room * sizeof *grown);
-
-		if (!grown)
-			return false;
-		names->at = grown;
-		names->room = room;
-	}
-	names->at[names->n] = strdup(name);
-	return names->at[names->n] && ++names->n;
-}
 
 static void free_names(struct names *names)
 {
-	while (names->n)
-		free(names->at[--names->n]);
-	free(names->at);
+	while (names->list.n)
+		free(names->list.at[--names->list.n]);
+	gpul_array_free(&names->list);
 }
 
 static bool is_collected(const gpul_image *image, void *context)
@@ -46,42 +30,49 @@ static bool is_collected(const gpul_image *image, void *context)
 	return image->origin == GPUL_ORIGIN_REGISTERED && image->relocatable != names->linked;
 }
 
-static gpul_status collect(const gpul_image *image, const gpul_kernel_table *table,
-			   const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status collect_names(const gpul_image *image, const gpul_kernel_table *table,
+				 const gpul_error *failed, void *context, gpul_error *err)
 {
+	struct names *names = context;
+
 	(void)image, (void)failed, (void)err;
-	for (size_t i = 0; i < table->n; i++)
-		if (!table->at[i].is_static && !add_name(context, table->at[i].name))
+	for (size_t i = 0; i < table->n; i++) {
+		char **row = table->at[i].is_static ? NULL : gpul_array_push(&names->list);
+
+		if (row)
+			*row = strdup(table->at[i].name);
+		if (row ? !*row : !table->at[i].is_static)
 			return GPUL_ENOMEM;
+	}
 	return GPUL_OK;
 }
 
 static bool has_name(const struct names *names, const char *name)
 {
-	for (size_t i = 0; i < names->n; i++)
-		if (strcmp(names->at[i], name) == 0)
+	for (size_t i = 0; i < names->list.n; i++)
+		if (strcmp(names->list.at[i], name) == 0)
 			return true;
 	return false;
 }
 
-/* A kernel of the objects that the device link left out; NULL: none. */
-static const char *dropped(const struct names *objects, const struct names *linked)
+/* A kernel of the objects that is not in the linked code; NULL: none. */
+static const char *find_dropped(const struct names *objects, const struct names *linked)
 {
-	for (size_t i = 0; i < objects->n; i++)
-		if (!has_name(linked, objects->at[i]))
-			return objects->at[i];
+	for (size_t i = 0; i < objects->list.n; i++)
+		if (!has_name(linked, objects->list.at[i]))
+			return objects->list.at[i];
 	return NULL;
 }
 
-static const char *of_kernels(const gpul_host_object *o, const struct names *objects,
+static const char *advise_on_kernels(const gpul_host_object *o, const struct names *objects,
 			      const struct names *linked, char buf[GPUL_ADVICE_BYTES])
 {
 	const char *name = NULL;
 
-	if (linked->n > MOST_STEPS / (1 + objects->n + gpul_host_n_dynamic(o)))
+	if (linked->list.n > MAX_STEPS / (1 + objects->list.n + gpul_host_n_dynamic(o)))
 		return NULL;
 	if (o->device_linked)
-		name = dropped(objects, linked);
+		name = find_dropped(objects, linked);
 	if (name) {
 		snprintf(buf, GPUL_ADVICE_BYTES,
 			 "%.80s is not in the linked device code: nvcc -dlink drops kernels that no "
@@ -89,26 +80,26 @@ static const char *of_kernels(const gpul_host_object *o, const struct names *obj
 			 name);
 		return buf;
 	}
-	if (!o->shared || linked->n == 0)
+	if (!o->shared || linked->list.n == 0)
 		return NULL;
-	for (size_t i = 0; i < linked->n; i++)
-		if (gpul_host_exports(o, linked->at[i]))
+	for (size_t i = 0; i < linked->list.n; i++)
+		if (gpul_host_exports(o, linked->list.at[i]))
 			return NULL;
-	return "host code of other files cannot name these kernels: since CUDA 13 nvcc hides the stubs "
-	       "of a shared library, but with --device-entity-has-hidden-visibility=false; by name "
-	       "they can be run all the same";
+	return "host code of other files cannot refer to these kernels, because since CUDA 13 nvcc hides the stubs "
+	       "of a shared library (build with --device-entity-has-hidden-visibility=false); gpuload can "
+	       "run them by name";
 }
 
-static const char *of_host_file(const gpul_images *images, const gpul_host_object *o,
+static const char *advise_on_host_file(const gpul_images *images, const gpul_host_object *o,
 				char buf[GPUL_ADVICE_BYTES])
 {
 	struct names objects = { 0 }, linked = { .linked = true };
 	const char *advice = NULL;
 
-	if (gpul_kernels_visit(images, is_collected, collect, &linked, NULL, NULL) == GPUL_OK &&
+	if (gpul_kernels_visit(images, is_collected, collect_names, &linked, NULL, NULL) == GPUL_OK &&
 	    (!o->device_linked ||
-	     gpul_kernels_visit(images, is_collected, collect, &objects, NULL, NULL) == GPUL_OK))
-		advice = of_kernels(o, &objects, &linked, buf);
+	     gpul_kernels_visit(images, is_collected, collect_names, &objects, NULL, NULL) == GPUL_OK))
+		advice = advise_on_kernels(o, &objects, &linked, buf);
 	free_names(&objects);
 	free_names(&linked);
 	return advice;
@@ -131,15 +122,15 @@ const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES])
 		bytes += all[i].bytes;
 	}
 	if (n && n_relocatable == n)
-		return "not linked yet (nvcc -dc): gpuload links it by itself; a host program needs nvcc "
-		       "-dlink OBJECTS -o dlink.o, and dlink.o beside them, or its linker misses "
+		return "not linked yet (nvcc -dc): gpuload links it when it loads it; for a host program, run nvcc "
+		       "-dlink OBJECTS -o dlink.o and link dlink.o too, which defines "
 		       "__cudaRegisterLinkedBinary_...";
-	if (bytes > MOST_BYTES || !gpul_host_read(file, file_bytes, &o))
+	if (bytes > MAX_BYTES || !gpul_host_read(file, file_bytes, &o))
 		return NULL;
 	if (n == 0 && o.linked)
-		return "of an archive only those objects are linked that something refers to, and their "
-			 "device code with them; -Wl,--whole-archive brings the others";
+		return "the host linker takes only those objects of an archive, with their device code, that "
+			 "the program refers to; -Wl,--whole-archive adds the others";
 	else if (n)
-		return of_host_file(images, &o, buf);
+		return advise_on_host_file(images, &o, buf);
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* choose.c — which image has the kernel that is to be loaded.
+/* choose.c — finds the image that has the kernel to be loaded.
  *
  * The kernel is searched in the images that the device would get (verdict TAKEN), registered images before embedded
  * ones.  An exact mangled name ends the search.  A demangled name may match several kernels, so all images are
@@ -12,39 +12,39 @@
 #include "loader/names/demangle.h"
 #include "loader/names/names.h"
 
-/* ---- looking for a kernel --------------------------------------------------------------- */
+/* ---- the search for a kernel ------------------------------------------------------------- */
 
-#define MANY_NAMES 170 /* bytes of kernel names that a message has room for */
+#define NAMES_BYTES 170 /* for the kernel names in a message */
 
 struct search {
 	const gpul_choice *c;
-	gpul_input *input;      /* the one whose images are searched */
+	gpul_input *input;      /* the input whose images are searched */
 	gpul_origin origin;
-	bool linkable;          /* look at what is to be linked, instead of at what is not */
-	const char *asked;      /* NULL: any kernel */
-	char part[128];         /* what a mangled name has in it when it may mean asked */
+	bool linkable;          /* search the images to be linked; false: the others */
+	const char *wanted;     /* kernel name; NULL: any kernel */
+	char part[128];         /* a mangled name that matches wanted contains this */
 	gpul_chosen found;
 	char *found_name;       /* mangled; owned */
-	bool enough;            /* nothing that follows can change the answer */
-	bool full;              /* names has no room for more */
-	size_t n_found;         /* kernels of different names; asked NULL: images with kernels */
-	char names[MANY_NAMES]; /* of what was found: "a, b" */
+	bool enough;            /* the rest of the search cannot change the result */
+	bool full;              /* no more names fit in names */
+	size_t n_found;         /* kernels with different names; wanted NULL: images with kernels */
+	char names[NAMES_BYTES]; /* of the kernels found: "a, b" */
 	gpul_error damage;      /* of the first image that could not be read */
 };
 
-/* "copy" of "ns::copy<int>(int*)": an identifier stands in a mangled name as it is written. */
-static void identifier_of(const char *asked, char *out, size_t out_bytes)
+/* "copy" for "ns::copy<int>(int*)": a mangled name contains the plain identifier. */
+static void last_identifier(const char *wanted, char *out, size_t out_bytes)
 {
-	size_t n = strcspn(asked, "<(");
+	size_t n = strcspn(wanted, "<(");
 	size_t from = n;
 
-	if (n == 0 || strchr(asked, ' ')) { /* "(anonymous namespace)::f", "void f<int>" */
+	if (n == 0 || strchr(wanted, ' ')) { /* "(anonymous namespace)::f", "void f<int>" */
 		*out = '\0';
 		return;
 	}
-	while (from > 0 && asked[from - 1] != ':')
+	while (from > 0 && wanted[from - 1] != ':')
 		from--;
-	snprintf(out, out_bytes, "%.*s", (int)(n - from), asked + from);
+	snprintf(out, out_bytes, "%.*s", (int)(n - from), wanted + from);
 }
 
 static void add_name(struct search *s, const char *name)
@@ -58,10 +58,10 @@ static void add_name(struct search *s, const char *name)
 		strcpy(s->names + cut, ", ...");
 		s->full = true;
 	}
-	s->enough = s->enough || (s->full && !s->asked && s->n_found > 1);
+	s->enough = s->enough || (s->full && !s->wanted && s->n_found > 1);
 }
 
-static bool is_wanted(const gpul_image *image, void *context)
+static bool is_searched(const gpul_image *image, void *context)
 {
 	const struct search *s = context;
 	size_t i = (size_t)(image - s->input->all);
@@ -70,12 +70,12 @@ static bool is_wanted(const gpul_image *image, void *context)
 	       gpul_choice_links(s->c, s->input, i) == s->linkable;
 }
 
-/* A kernel that is meant; demangled may be NULL. */
-static void take(struct search *s, const gpul_image *image, const char *name,
+/* Record a kernel that matches; demangled may be NULL. */
+static void add_match(struct search *s, const gpul_image *image, const char *name,
 		 const char *demangled)
 {
 	if (s->found_name && strcmp(s->found_name, name) == 0)
-		return; /* the same in another unit: an inline or a template's; the first is taken */
+		return; /* the same kernel in another unit (inline, template): the first is used */
 	if (s->n_found++ == 0) {
 		s->found = (gpul_chosen){ s->input, image };
 		s->found_name = strdup(name);
@@ -83,11 +83,11 @@ static void take(struct search *s, const gpul_image *image, const char *name,
 	add_name(s, demangled ? demangled : name);
 }
 
-static void look_at(struct search *s, const gpul_image *image, const char *name)
+static void check_name(struct search *s, const gpul_image *image, const char *name)
 {
 	char *demangled;
 
-	if (strcmp(name, s->asked) == 0) {
+	if (strcmp(name, s->wanted) == 0) {
 		s->found = (gpul_chosen){ s->input, image };
 		s->n_found = 1;
 		s->enough = true;
@@ -96,12 +96,12 @@ static void look_at(struct search *s, const gpul_image *image, const char *name)
 	if (!strstr(name, s->part))
 		return;
 	demangled = gpul_demangle(name);
-	if (demangled && gpul_name_matches(demangled, s->asked))
-		take(s, image, name, demangled);
+	if (demangled && gpul_name_matches(demangled, s->wanted))
+		add_match(s, image, name, demangled);
 	free(demangled);
 }
 
-static void look_at_any(struct search *s, const gpul_image *image,
+static void add_all_kernels(struct search *s, const gpul_image *image,
 			const gpul_kernel_table *table)
 {
 	if (table->n == 0)
@@ -111,7 +111,7 @@ static void look_at_any(struct search *s, const gpul_image *image,
 	for (size_t i = 0; i < table->n && !s->enough; i++) {
 		char *demangled = gpul_demangle(table->at[i].name);
 		const char *name = demangled ? demangled : table->at[i].name;
-		char brief[MANY_NAMES];
+		char brief[NAMES_BYTES];
 
 		snprintf(brief, sizeof brief, "%.*s", (int)gpul_name_before_params(name), name);
 		add_name(s, brief);
@@ -119,7 +119,7 @@ static void look_at_any(struct search *s, const gpul_image *image,
 	}
 }
 
-static gpul_status visit(const gpul_image *image, const gpul_kernel_table *table,
+static gpul_status visit_image(const gpul_image *image, const gpul_kernel_table *table,
 			 const gpul_error *failed, void *context, gpul_error *err)
 {
 	struct search *s = context;
@@ -131,14 +131,14 @@ static gpul_status visit(const gpul_image *image, const gpul_kernel_table *table
 			s->damage = *failed;
 		return GPUL_OK;
 	}
-	if (!s->asked)
-		look_at_any(s, image, table);
-	for (size_t i = 0; s->asked && i < table->n && !s->enough; i++)
-		look_at(s, image, table->at[i].name);
-	return s->enough ? GPUL_EINVAL : GPUL_OK; /* any status ends the walk */
+	if (!s->wanted)
+		add_all_kernels(s, image, table);
+	for (size_t i = 0; s->wanted && i < table->n && !s->enough; i++)
+		check_name(s, image, table->at[i].name);
+	return s->enough ? GPUL_EINVAL : GPUL_OK; /* any failure ends the visit */
 }
 
-static gpul_status search_all(gpul_choice *c, struct search *s, gpul_origin origin,
+static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin origin,
 			      gpul_error *err)
 {
 	s->origin = origin;
@@ -146,7 +146,7 @@ static gpul_status search_all(gpul_choice *c, struct search *s, gpul_origin orig
 		gpul_status st;
 
 		s->input = &c->inputs[i];
-		st = gpul_kernels_visit(s->input->images, is_wanted, visit, s, NULL, err);
+		st = gpul_kernels_visit(s->input->images, is_searched, visit_image, s, NULL, err);
 		if (st && !s->enough)
 			return st;
 	}
@@ -156,11 +156,11 @@ static gpul_status search_all(gpul_choice *c, struct search *s, gpul_origin orig
 /* ---- the choice ------------------------------------------------------------------------- */
 
 struct counts {
-	size_t images, units, whole, linkable, lto; /* lto: of the linkable, nobody can look inside */
-	gpul_chosen only; /* the last of the whole ones */
+	size_t images, units, whole, linkable, lto; /* lto: linkable images whose kernels cannot be listed */
+	gpul_chosen only; /* the last whole image */
 };
 
-static struct counts count(const gpul_choice *c)
+static struct counts count_images(const gpul_choice *c)
 {
 	struct counts n = { 0 };
 
@@ -181,24 +181,24 @@ static struct counts count(const gpul_choice *c)
 	return n;
 }
 
-/* Nothing that is whole has the kernel.  Linking takes seconds where there is much to link, so it is
- * only begun when the kernel will be in the result. */
+/* No whole image has the kernel.  Linking may take seconds, so check first that a linkable image has
+ * it. */
 static gpul_status consider_linking(gpul_choice *c, struct search *s, const struct counts *n,
 				    gpul_error *err)
 {
 	gpul_status st;
 
-	if (!s->asked || n->lto || n->linkable == 1)
+	if (!s->wanted || n->lto || n->linkable == 1)
 		return GPUL_OK;
 	s->linkable = true;
-	st = search_all(c, s, GPUL_ORIGIN_REGISTERED, err);
+	st = search_inputs(c, s, GPUL_ORIGIN_REGISTERED, err);
 	if (!st && s->n_found == 0)
 		st = gpul_choice_no_kernel(c, &s->damage, err);
-	s->n_found = s->n_found > 1 ? s->n_found : 0; /* one: it is in the result; several: told */
+	s->n_found = s->n_found > 1 ? s->n_found : 0; /* 0: link; several: report them */
 	return st;
 }
 
-static gpul_status conclude(const gpul_choice *c, const struct search *s,
+static gpul_status report_result(const gpul_choice *c, const struct search *s,
 			    const struct counts *n, gpul_chosen *out, gpul_error *err)
 {
 	const char *path = c->inputs[0].name;
@@ -207,9 +207,9 @@ static gpul_status conclude(const gpul_choice *c, const struct search *s,
 		*out = s->found;
 		return GPUL_OK;
 	}
-	if (s->n_found && s->asked)
+	if (s->n_found && s->wanted)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s",
-				 s->n_found, s->asked, s->names);
+				 s->n_found, s->wanted, s->names);
 	if (s->n_found)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "%.40s has several kernels: name one of %s", path, s->names);
@@ -217,7 +217,7 @@ static gpul_status conclude(const gpul_choice *c, const struct search *s,
 		*out = (gpul_chosen){ 0 };
 		return GPUL_OK;
 	}
-	if (s->asked)
+	if (s->wanted)
 		return gpul_choice_no_kernel(c, &s->damage, err);
 	if (s->damage.status)
 		return gpul_fail(err, s->damage.status, s->damage.native, "%.60s: %s", path,
@@ -227,27 +227,27 @@ static gpul_status conclude(const gpul_choice *c, const struct search *s,
 
 gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err)
 {
-	struct search s = { .c = c, .asked = c->options->kernel };
-	struct counts n = count(c);
+	struct search s = { .c = c, .wanted = c->options->kernel };
+	struct counts n = count_images(c);
 	gpul_status st;
 
 	if (n.images == 0)
 		return gpul_choice_no_code(c, err);
 	if (n.whole + n.linkable == 0)
 		return gpul_choice_no_image(c, err);
-	if (n.units == 1 && n.whole == 1) { /* nothing to choose: it is loaded, whatever it has */
+	if (n.units == 1 && n.whole == 1) { /* only one image: load it without a search */
 		*out = n.only;
 		return GPUL_OK;
 	}
-	if (s.asked)
-		identifier_of(s.asked, s.part, sizeof s.part);
-	st = search_all(c, &s, GPUL_ORIGIN_REGISTERED, err);
+	if (s.wanted)
+		last_identifier(s.wanted, s.part, sizeof s.part);
+	st = search_inputs(c, &s, GPUL_ORIGIN_REGISTERED, err);
 	if (!st && s.n_found == 0 && n.linkable == 0)
-		st = search_all(c, &s, GPUL_ORIGIN_EMBEDDED, err);
+		st = search_inputs(c, &s, GPUL_ORIGIN_EMBEDDED, err);
 	if (!st && s.n_found == 0 && n.linkable)
 		st = consider_linking(c, &s, &n, err);
 	if (!st)
-		st = conclude(c, &s, &n, out, err);
+		st = report_result(c, &s, &n, out, err);
 	free(s.found_name);
 	return st;
 }

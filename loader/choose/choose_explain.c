@@ -1,4 +1,4 @@
-/* choose_explain.c — a choice in words: what was considered, and why nothing was found. */
+/* choose_explain.c — messages about a choice: the verdict on each image, or why nothing can be loaded. */
 #include <cuda.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 /* ---- every image ---------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static void tell(const gpul_load_options *o,
+__attribute__((format(printf, 2, 3))) static void report(const gpul_load_options *o,
 						       const char *fmt, ...)
 {
 	char line[640];
@@ -25,7 +25,7 @@ __attribute__((format(printf, 2, 3))) static void tell(const gpul_load_options *
 	o->explain(o->explain_context, line);
 }
 
-static void tell_image(const gpul_choice *c, const gpul_input *s, size_t i,
+static void report_image(const gpul_choice *c, const gpul_input *s, size_t i,
 		       const gpul_chosen *chosen)
 {
 	const gpul_image *image = &s->all[i];
@@ -37,9 +37,9 @@ static void tell_image(const gpul_choice *c, const gpul_input *s, size_t i,
 		if (!chosen->image && gpul_choice_links(c, s, i))
 			what = "taken, to be linked";
 		else
-			what = "suits this device, but another has the kernel";
+			what = "suits this device, but another image has the kernel";
 	}
-	tell(c->options, "%s%s%s: %s %s, %llu bytes: %s",
+	report(c->options, "%s%s%s: %s %s, %llu bytes: %s",
 	     gpul_input_image_name(s, image, name, sizeof name), *section ? " " : "", section,
 	     gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
 	     (unsigned long long)image->bytes, what);
@@ -51,7 +51,7 @@ void gpul_choice_explain(const gpul_choice *c, const gpul_chosen *chosen)
 		return;
 	for (size_t k = 0; k < c->n_inputs; k++)
 		for (size_t i = 0; i < c->inputs[k].n; i++)
-			tell_image(c, &c->inputs[k], i, chosen);
+			report_image(c, &c->inputs[k], i, chosen);
 }
 
 /* ---- no image --------------------------------------------------------------------------- */
@@ -61,12 +61,12 @@ gpul_status gpul_choice_no_code(const gpul_choice *c, gpul_error *err)
 	const gpul_input *s = &c->inputs[0];
 
 	return gpul_fail(err, GPUL_EFORMAT, 0,
-			 "%.100s is %s, but there is no device code in it: was it built by nvcc, "
-			 "and not stripped of .nv_fatbin?",
+			 "%.100s is %s without device code: it was not built by nvcc, or "
+			 "its section .nv_fatbin was removed",
 			 s->name, gpul_content_text(s->content));
 }
 
-/* "cubin sm_75, sm_80; ptx sm_100": each once, in order, as far as it fits. */
+/* "cubin sm_75, cubin sm_80, ptx sm_100": each once, in order, as many as fit. */
 static void list_archs(const gpul_choice *c, char *out, size_t out_bytes)
 {
 	size_t used = 0;
@@ -119,8 +119,8 @@ gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err)
 	list_archs(c, archs, sizeof archs);
 	if (t->only_sm || t->only_kind)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
-				 "%.60s has no image of the kind asked for that runs on sm_%u; it "
-				 "has %s",
+				 "%.60s has no image selected by --sm or --kind that runs on sm_%u; "
+				 "it has %s",
 				 c->inputs[0].name, t->cc, archs);
 	if (!t->machine_code && all_machine_code(c))
 		return no_ptx(c, archs, err);
@@ -132,7 +132,7 @@ gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err)
 
 /* ---- no kernel -------------------------------------------------------------------------- */
 
-#define MOST_NAMES 2000 /* that are compared with what was typed */
+#define MAX_NAMES 2000 /* compared with the user's name */
 
 struct names {
 	const gpul_choice *c;
@@ -141,8 +141,8 @@ struct names {
 	char elsewhere[16];        /* architecture of an image that has the kernel; "": none */
 };
 
-/* No image of this one's unit was taken. */
-static bool unit_is_left(const gpul_input *s, size_t i)
+/* True if no image of the unit of image i is TAKEN. */
+static bool unit_is_left_out(const gpul_input *s, size_t i)
 {
 	size_t from = i, to = i;
 
@@ -156,20 +156,20 @@ static bool unit_is_left(const gpul_input *s, size_t i)
 	return true;
 }
 
-static bool is_of_interest(const gpul_image *image, void *context)
+static bool is_named_in_errors(const gpul_image *image, void *context)
 {
 	const struct names *n = context;
 	size_t i = (size_t)(image - n->input->all);
 
-	return n->input->verdicts[i] == GPUL_TAKEN || unit_is_left(n->input, i);
+	return n->input->verdicts[i] == GPUL_TAKEN || unit_is_left_out(n->input, i);
 }
 
-static void remember(struct names *n, const char *demangled)
+static void remember_name(struct names *n, const char *demangled)
 {
 	size_t bytes = gpul_name_before_params(demangled);
 	char **to;
 
-	if (n->seen.n >= MOST_NAMES)
+	if (n->seen.n >= MAX_NAMES)
 		return;
 	if (strncmp(demangled, "void ", 5) == 0)
 		demangled += 5, bytes -= 5;
@@ -178,11 +178,11 @@ static void remember(struct names *n, const char *demangled)
 		n->seen.n--;
 }
 
-static gpul_status collect(const gpul_image *image, const gpul_kernel_table *table,
+static gpul_status collect_names(const gpul_image *image, const gpul_kernel_table *table,
 			   const gpul_error *failed, void *context, gpul_error *err)
 {
 	struct names *n = context;
-	const char *asked = n->c->options->kernel;
+	const char *wanted = n->c->options->kernel;
 	bool taken = n->input->verdicts[image - n->input->all] == GPUL_TAKEN;
 
 	(void)failed;
@@ -192,37 +192,37 @@ static gpul_status collect(const gpul_image *image, const gpul_kernel_table *tab
 		char *demangled = gpul_demangle(name);
 
 		if (taken)
-			remember(n, demangled ? demangled : name);
-		else if (strcmp(name, asked) == 0 ||
-			 (demangled && gpul_name_matches(demangled, asked)))
+			remember_name(n, demangled ? demangled : name);
+		else if (strcmp(name, wanted) == 0 ||
+			 (demangled && gpul_name_matches(demangled, wanted)))
 			gpul_image_arch(image, n->elsewhere);
 		free(demangled);
 	}
 	return GPUL_OK;
 }
 
-static gpul_status not_found(const struct names *n, const gpul_error *damage, gpul_error *err)
+static gpul_status fail_not_found(const struct names *n, const gpul_error *damage, gpul_error *err)
 {
 	const gpul_choice *c = n->c;
-	const char *asked = c->options->kernel, *path = c->inputs[0].name;
-	const char *near = gpul_text_nearest(asked, (const char *const *)n->seen.at, n->seen.n);
+	const char *wanted = c->options->kernel, *path = c->inputs[0].name;
+	const char *near = gpul_text_nearest(wanted, (const char *const *)n->seen.at, n->seen.n);
 
 	if (*n->elsewhere)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
 				 "kernel '%.60s' is in %.40s for %s, not for this device, sm_%u: "
 				 "nvcc -gencode arch=compute_%u,code=sm_%u adds it",
-				 asked, path, n->elsewhere, c->target.cc, c->target.cc,
+				 wanted, path, n->elsewhere, c->target.cc, c->target.cc,
 				 c->target.cc);
 	if (damage->status)
 		return gpul_fail(err, damage->status, damage->native,
-				 "no kernel '%.40s' in %.40s, of which a part is damaged: %.120s",
-				 asked, path, damage->text);
+				 "no kernel '%.40s' in %.40s, which is damaged: %.120s",
+				 wanted, path, damage->text);
 	if (near && *near)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "no kernel '%.60s' in %.50s: did you mean '%.100s'?", asked,
+				 "no kernel '%.60s' in %.50s: did you mean '%.100s'?", wanted,
 				 path, near);
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "no kernel '%.60s' in %.60s: gpuload ls lists those there are", asked,
+			 "no kernel '%.60s' in %.60s: gpuload ls lists its kernels", wanted,
 			 path);
 }
 
@@ -234,10 +234,10 @@ gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage
 
 	for (size_t i = 0; !st && i < c->n_inputs; i++) {
 		n.input = &c->inputs[i];
-		st = gpul_kernels_visit(n.input->images, is_of_interest, collect, &n, NULL, err);
+		st = gpul_kernels_visit(n.input->images, is_named_in_errors, collect_names, &n, NULL, err);
 	}
 	if (!st)
-		st = not_found(&n, damage, err);
+		st = fail_not_found(&n, damage, err);
 	while (n.seen.n)
 		free(n.seen.at[--n.seen.n]);
 	gpul_array_free(&n.seen);

@@ -1,4 +1,4 @@
-/* choose_internal.h — of the images in some sources, the one to load, or those to link.
+/* choose_internal.h — finds the image to load, or the images to link, in one or more sources.
  *
  *     sources ── gpul_choice_open: their images, and a verdict on each (select.h)
  *             ── gpul_choice_find: the image that has the kernel │ NULL: link
@@ -45,7 +45,7 @@ typedef struct gpul_choice {
  * Source  - */
 gpul_status gpul_choice_open(gpul_source *const *sources, size_t n, const gpul_target *target,
 			     const gpul_load_options *options, gpul_choice *out, gpul_error *err);
-void gpul_choice_close(gpul_choice *c); /* a zeroed one is fine; cannot fail */
+void gpul_choice_close(gpul_choice *c); /* all zeros is fine; cannot fail */
 
 typedef struct gpul_chosen {
 	const gpul_input *input;
@@ -57,13 +57,13 @@ typedef struct gpul_chosen {
  * @c    the verdict of an image that turns out to be damaged is changed to GPUL_LEFT_DAMAGED
  * @out  filled in
  * Errors  GPUL_EFORMAT no device code, or no kernels; GPUL_EUNSUPPORTED no image for this device: the text names
- *         those there are, and the option of nvcc that would add one; GPUL_EINVAL no such kernel, or several:
- *         the text names them
+ *         the existing ones and the option of nvcc that adds one; GPUL_EINVAL no such kernel, or several
+ *         kernels: the text names them
  * Threads any thread may call, one at a time for one choice
  * Source  - */
 gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err);
 
-/* Whether image i of an input is to be linked: relocatable, LTO code or, of several sources, bare PTX. */
+/* True if image i of an input is to be linked: relocatable, LTO code or, of several sources, bare PTX. */
 bool gpul_choice_links(const gpul_choice *c, const gpul_input *in, size_t i);
 
 /* "libvec.a(vec.o)" into buf; returns buf. */
@@ -79,14 +79,14 @@ gpul_status gpul_input_unpack(const gpul_input *in, const gpul_image *image, gpu
 gpul_status gpul_compile_source(gpul_source *source, uint32_t cc, const gpul_load_options *options,
 				bool relocatable, gpul_nvrtc_result *out, gpul_error *err);
 
-/* Report every image with its verdict to options->explain, and the chosen one (NULL: none was). */
+/* Report every image with its verdict, and the chosen image (NULL: none), to options->explain. */
 void gpul_choice_explain(const gpul_choice *c, const gpul_chosen *chosen);
 
 /* ---- failures that explain why nothing can be loaded -------------------------------------- */
 
 gpul_status gpul_choice_no_code(const gpul_choice *c, gpul_error *err);
 gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err);
-/* None of the images that were taken has options->kernel: suggests a similar name, or says where it is. */
+/* No image that was taken has options->kernel: suggests a similar name, or names the image that has it. */
 gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage,
 				  gpul_error *err);
 

@@ -1,4 +1,4 @@
-/* compile_source.c — CUDA C++ to PTX for the device that it will run on. */
+/* compile_source.c — compiles CUDA C++ to PTX for the device that will run it. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
-/* inputs.c — the sources of one load: their images, and a verdict on each image. */
+/* inputs.c — the sources of a choice: lists their images and judges each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/choose/choose_internal.h"
 
-/* Of several sources, CUDA C++ is compiled to relocatable PTX, which is an image like any other. */
+/* CUDA C++ among several sources is compiled to relocatable PTX, which is then an image to link. */
 static gpul_status compile_input(gpul_input *in, const gpul_choice *c, gpul_error *err)
 {
 	gpul_nvrtc_result result = { 0 };

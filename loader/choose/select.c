@@ -1,15 +1,14 @@
-/* select.c — see select.h.
+/* select.c — gives each image a verdict for a device.
  *
- * "a" code is for one architecture alone; "f" code for a family: its major, from its minor up
- * (sm_100f runs on 10.0 and 10.3), as the CUDA C++ Programming Guide, "Feature Set
- * Compiler Targets", has it.  LTO code is for nvJitLink, which makes machine code of it: it stands
- * between machine code and PTX; for a driver that runs PTX only it comes after PTX, which needs no
- * linker. */
+ * "a" code runs on one architecture only; "f" code on a family: the same major version, from its minor
+ * version up (sm_100f runs on 10.0 and 10.3).  Source: CUDA C++ Programming Guide, Feature Set
+ * Compiler Targets.  LTO code, which nvJitLink compiles to machine code, ranks between machine code
+ * and PTX; for a driver that runs PTX only, it ranks after PTX, which needs no linker. */
 #include "loader/choose/select_internal.h"
 
 #include <stdlib.h>
 
-/* Does code made for the image's architecture belong on one of this compute capability? */
+/* Whether a GPU of this compute capability can run the image. */
 static gpul_verdict fits_device(const gpul_image *image, uint32_t cc)
 {
 	bool same_major = image->sm / 10 == cc / 10;
@@ -23,7 +22,7 @@ static gpul_verdict fits_device(const gpul_image *image, uint32_t cc)
 	return image->sm > cc ? GPUL_LEFT_NEWER : GPUL_TAKEN;
 }
 
-static gpul_verdict fits(const gpul_image *image, const gpul_target *target)
+static gpul_verdict fits_target(const gpul_image *image, const gpul_target *target)
 {
 	if ((target->only_sm && image->sm != target->only_sm) ||
 	    (target->only_suffix && image->suffix != target->only_suffix) ||
@@ -47,8 +46,8 @@ static int rank_of_kind(gpul_image_kind kind, bool machine_code)
 	return 0;
 }
 
-/* A driver that is no GPU runs any PTX: the highest that is not above the device, as a GPU's would,
- * else the lowest above it, which is the likeliest to use nothing new. */
+/* Prefer the highest architecture not above the device.  Only an interpreter can also run PTX above it:
+ * there prefer the lowest, which is the least likely to use a new feature. */
 static int compare_sm(const gpul_image *a, const gpul_image *b, uint32_t cc)
 {
 	if ((a->sm <= cc) != (b->sm <= cc))
@@ -72,12 +71,12 @@ int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_targe
 
 	if (by_kind || by_sm)
 		return by_kind ? by_kind : by_sm;
-	/* What is special about "a" code is what an interpreter does not do. */
+	/* An interpreter may not support the special features that "a" code uses. */
 	return target->machine_code ? by_suffix : -by_suffix;
 }
 
-/* Image i fits: does it take the place of the best of its unit so far? */
-static void contend(const gpul_image *images, size_t i, size_t *best,
+/* Image i suits the target: compare it with the best image of its unit so far. */
+static void update_best(const gpul_image *images, size_t i, size_t *best,
 		    const gpul_target *target, gpul_verdict *verdicts)
 {
 	int c = *best == SIZE_MAX ? 1
@@ -97,13 +96,13 @@ void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *ta
 {
 	size_t best = SIZE_MAX;
 
-	/* A reader numbers units in the order in which it meets them: one after the other. */
+	/* The images of a unit are adjacent. */
 	for (size_t i = 0; i < n; i++) {
 		if (i == 0 || images[i].unit != images[i - 1].unit)
 			best = SIZE_MAX;
-		verdicts[i] = fits(&images[i], target);
+		verdicts[i] = fits_target(&images[i], target);
 		if (verdicts[i] == GPUL_TAKEN)
-			contend(images, i, &best, target, verdicts);
+			update_best(images, i, &best, target, verdicts);
 	}
 }
 
@@ -121,17 +120,17 @@ const char *gpul_verdict_text(gpul_verdict v)
 	case GPUL_TAKEN:
 		return "taken";
 	case GPUL_LEFT_FOR_BETTER:
-		return "would run, but another image of the same program suits this device better";
+		return "another image of the same program suits this device better";
 	case GPUL_LEFT_OTHER_MAJOR:
 		return "machine code for another generation of GPUs";
 	case GPUL_LEFT_NEWER:
-		return "made for a newer GPU than this one";
+		return "for a newer GPU than this device";
 	case GPUL_LEFT_SPECIFIC:
-		return "made for one architecture or family, which this device is not of";
+		return "for another architecture or family only (suffix a or f)";
 	case GPUL_LEFT_MACHINE_CODE:
 		return "machine code: this driver runs PTX only";
 	case GPUL_LEFT_NOT_ASKED:
-		return "not asked for (--sm, --kind)";
+		return "excluded by --sm or --kind";
 	case GPUL_LEFT_DAMAGED:
 		return "damaged: it cannot be read";
 	}

@@ -1,12 +1,13 @@
-/* select.h — which image of each unit a device gets: the one that the driver itself would take.
+/* select.h — selects the image of each unit that suits a device, as the driver itself does.
  *
- *     exactly its machine code; sm_90a before sm_90 on a 9.0, in whatever order they stand   else
- *     machine code of the same major and the highest lower minor   else
- *     the newest PTX that is not above it, compute_90a before compute_90; the driver compiles it
+ *     machine code for exactly this device; sm_90a before sm_90, in any order            else
+ *     machine code for the same major and the highest lower minor version                else
+ *     the newest PTX not newer than the device, compute_90a before compute_90; the driver compiles it
  *
- * Machine code comes before PTX even where the PTX is the "a" variant and the machine code is not.
- * Of several alike, machine code is taken from the first, PTX from the LAST of them.  Seen on an
- * H200 with driver 580.159 (CUDA 13.0), 31 fatbins; debug code (-G) is not told apart. */
+ * Machine code comes before PTX even if the PTX is the "a" variant and the machine code is not.  Of
+ * several equal images, the first is taken if they are machine code, the LAST if they are PTX.
+ * Observed on an H200 with driver 580.159 (CUDA 13.0), 31 fatbins.  Debug code (-G) is not preferred
+ * or avoided. */
 #ifndef GPULOAD_LOADER_CHOOSE_SELECT_H
 #define GPULOAD_LOADER_CHOOSE_SELECT_H
 
@@ -19,31 +20,31 @@
 extern "C" {
 #endif
 
-typedef struct gpul_target { /* what there is to run on, and what the caller insists on */
-	uint32_t cc;              /* compute capability of the device: 90 of 9.0 */
-	bool machine_code;        /* false: the driver runs PTX only, of any target */
-	uint32_t only_sm;         /* 0: any; else images for that architecture alone, */
-	char only_suffix;         /* 0: with any suffix or none; else with that: 90a */
-	uint32_t only_kind;       /* 0: any; else enum gpul_image_kind */
+typedef struct gpul_target { /* the device, and the images that the caller allows */
+	uint32_t cc;              /* compute capability of the device: 90 for 9.0 */
+	bool machine_code;        /* false: the driver runs PTX only, for any target */
+	uint32_t only_sm;         /* images for this architecture only; 0: any */
+	char only_suffix;         /* images with this suffix only ('a' in 90a); 0: any or none */
+	uint32_t only_kind;       /* this enum gpul_image_kind only; 0: any */
 } gpul_target;
 
 typedef enum gpul_verdict {
 	GPUL_TAKEN,
-	GPUL_LEFT_FOR_BETTER,     /* would run, but another of its unit suits better */
+	GPUL_LEFT_FOR_BETTER,     /* runs on the device, but another image of its unit suits better */
 	GPUL_LEFT_OTHER_MAJOR,    /* machine code of another generation */
 	GPUL_LEFT_NEWER,          /* machine code or PTX for a newer device */
 	GPUL_LEFT_SPECIFIC,       /* "a" or "f" code of another architecture or family */
 	GPUL_LEFT_MACHINE_CODE,   /* the driver runs PTX only */
 	GPUL_LEFT_NOT_ASKED,      /* --sm or --kind exclude it */
-	GPUL_LEFT_DAMAGED,        /* taken at first, but it cannot be read */
+	GPUL_LEFT_DAMAGED,        /* selected, but it cannot be read */
 } gpul_verdict;
 
 /** Judge every image of a list: at most one of each unit is TAKEN.
  *
  * @images    borrowed
  * @target    borrowed
- * @verdicts  room for as many as the list has; filled in
- * Cannot fail: no image fits is a list without TAKEN.  Any thread. */
+ * @verdicts  one per image; filled in
+ * Cannot fail: if no image suits, none is TAKEN.  Any thread. */
 void gpul_select(const gpul_images *images, const gpul_target *target, gpul_verdict *verdicts);
 
 /** "machine code for another generation of GPUs (sm_8x)": one phrase, for --explain. */

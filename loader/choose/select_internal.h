@@ -1,4 +1,4 @@
-/* select_internal.h — selection over a plain array, as gpul_select() has it from a list. */
+/* select_internal.h — gpul_select() for an array of images, and the order of two images. */
 #ifndef GPULOAD_LOADER_CHOOSE_SELECT_INTERNAL_H
 #define GPULOAD_LOADER_CHOOSE_SELECT_INTERNAL_H
 
@@ -6,12 +6,12 @@
 
 #include "loader/choose/select.h"
 
-/* The images of a unit stand together, as in the list. */
+/* The images of a unit are adjacent. */
 void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *target,
 		       gpul_verdict *verdicts);
 
-/* The one that a driver would rather have: > 0: a, < 0: b, 0: the driver goes by their order.
- * Both fit the target. */
+/* Which of two images the driver prefers: > 0: a, < 0: b, 0: decided by their position.  Both suit the
+ * target. */
 int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_target *target);
 
 #endif

@@ -1,4 +1,4 @@
-/* link_choice.c — link the relocatable images of a choice to one image. */
+/* link_choice.c — links the relocatable images of a choice to one image. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +30,9 @@ static void free_inputs(struct inputs *in)
 	gpul_array_free(&in->list);
 }
 
-/* Of several inputs with a bound the largest: a kernel that needs more would not launch as its
- * author meant it to. */
-static void bound_registers(struct inputs *in, const gpul_image *image)
+/* Take the largest -maxrregcount of all inputs, because a kernel whose input allows more registers may
+ * need them. */
+static void note_register_limit(struct inputs *in, const gpul_image *image)
 {
 	gpul_ptxas_options o;
 
@@ -45,7 +45,7 @@ static void bound_registers(struct inputs *in, const gpul_image *image)
 			in->registers = (unsigned long)(uintptr_t)o.values[i];
 }
 
-static gpul_status add(struct inputs *in, const gpul_input *s, const gpul_image *image,
+static gpul_status add_input(struct inputs *in, const gpul_input *s, const gpul_image *image,
 		       gpul_error *err)
 {
 	struct input *own = gpul_array_push(&in->own);
@@ -54,33 +54,33 @@ static gpul_status add(struct inputs *in, const gpul_input *s, const gpul_image 
 	gpul_status st;
 
 	if (!own || !l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for what is to be linked");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a linker input");
 	own->name = strdup(gpul_input_image_name(s, image, name, sizeof name));
 	if (!own->name)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a name");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the name of a linker input");
 	st = gpul_input_unpack(s, image, &own->unpacked, err);
 	*l = (gpul_link_input){ image->kind, own->unpacked.bytes, own->unpacked.n_bytes,
 				own->name };
 	if (image->suffix && in->suffix != 'a')
 		in->suffix = image->suffix;
-	bound_registers(in, image);
+	note_register_limit(in, image);
 	return st;
 }
 
-static gpul_status collect(struct inputs *in, const gpul_choice *c, gpul_error *err)
+static gpul_status collect_inputs(struct inputs *in, const gpul_choice *c, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
 	for (size_t k = 0; k < c->n_inputs; k++)
 		for (size_t i = 0; !st && i < c->inputs[k].n; i++)
 			if (gpul_choice_links(c, &c->inputs[k], i))
-				st = add(in, &c->inputs[k], &c->inputs[k].all[i], err);
+				st = add_input(in, &c->inputs[k], &c->inputs[k].all[i], err);
 	return st;
 }
 
-/* The caller's arguments, and the bound on registers; owned: free() of the list alone. */
-static const char **arguments(const struct inputs *in, const gpul_load_options *o,
-			      char bound[40])
+/* The caller's linker options and the register limit; free() the list, not its strings. */
+static const char **linker_options(const struct inputs *in, const gpul_load_options *o,
+			      char limit[40])
 {
 	size_t n = 0, k;
 	const char **words;
@@ -91,16 +91,16 @@ static const char **arguments(const struct inputs *in, const gpul_load_options *
 	if (!words)
 		return NULL;
 	k = in->registers ? 1 : 0;
-	if (k) { /* first: what the caller says later wins */
-		snprintf(bound, 40, "-maxrregcount=%lu", in->registers);
-		words[0] = bound;
+	if (k) { /* first, so that the caller's options override it */
+		snprintf(limit, 40, "-maxrregcount=%lu", in->registers);
+		words[0] = limit;
 	}
 	for (size_t i = 0; i < n; i++)
 		words[k + i] = o->link_args[i];
 	return words;
 }
 
-static void explain(const gpul_choice *c, size_t n, const gpul_linked *l)
+static void explain_link(const gpul_choice *c, size_t n, const gpul_linked *l)
 {
 	char line[160];
 
@@ -114,8 +114,8 @@ static void explain(const gpul_choice *c, size_t n, const gpul_linked *l)
 static gpul_status link_inputs(const struct inputs *in, const gpul_choice *c, gpul_linked *out,
 			       gpul_error *err)
 {
-	char bound[40];
-	const char **words = arguments(in, c->options, bound);
+	char limit[40];
+	const char **words = linker_options(in, c->options, limit);
 	const gpul_link_options how = {
 		.cc = c->target.cc,
 		.suffix = in->suffix,
@@ -130,7 +130,7 @@ static gpul_status link_inputs(const struct inputs *in, const gpul_choice *c, gp
 	st = gpul_link(in->list.at, in->list.n, &how, out, err);
 	gpul_log_lines(GPUL_LOG_INFO, "loader", out->log);
 	if (!st)
-		explain(c, in->list.n, out);
+		explain_link(c, in->list.n, out);
 	free(words);
 	return st;
 }
@@ -138,7 +138,7 @@ static gpul_status link_inputs(const struct inputs *in, const gpul_choice *c, gp
 gpul_status gpul_link_choice(const gpul_choice *c, gpul_linked *out, gpul_error *err)
 {
 	struct inputs in = { 0 };
-	gpul_status st = collect(&in, c, err);
+	gpul_status st = collect_inputs(&in, c, err);
 
 	if (!st)
 		st = link_inputs(&in, c, out, err);

@@ -1,11 +1,11 @@
-/* link_choice_internal.h — from the images that are to be linked to one that loads. */
+/* link_choice_internal.h — links all relocatable images of a choice to one image. */
 #ifndef GPULOAD_LOADER_LINK_LINK_CHOICE_INTERNAL_H
 #define GPULOAD_LOADER_LINK_LINK_CHOICE_INTERNAL_H
 
 #include "loader/choose/choose_internal.h"
 #include "loader/link/link.h"
 
-/* Link all images for which gpul_choice_links() is true; out as gpul_link() fills it: gpul_linked_free(). */
+/* Link all images for which gpul_choice_links() is true; out is filled in by gpul_link(): gpul_linked_free(). */
 gpul_status gpul_link_choice(const gpul_choice *c, gpul_linked *out, gpul_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* ptxas_options.c — see ptxas_options.h. */
+/* ptxas_options.c — converts options of ptxas to options of the driver's JIT compiler. */
 #include "loader/link/ptxas_options.h"
 
 #include <ctype.h>
@@ -9,26 +9,26 @@
 
 #include "loader/image/images.h"
 
-enum value_is { A_NUMBER, A_CACHE, NO_VALUE, TALK, TALK_WITH_VALUE };
+enum value_kind { NUMBER, CACHE_MODE, NO_VALUE, IGNORED, IGNORED_WITH_VALUE };
 
 static const struct row {
-	const char *name, *short_name; /* without dashes, of which there may be one or two */
-	enum value_is value;
+	const char *name, *short_name; /* without the leading one or two dashes */
+	enum value_kind value;
 	CUjit_option key;
 } rows[] = {
-	{ "maxrregcount", "maxrregcount", A_NUMBER, CU_JIT_MAX_REGISTERS },
-	{ "opt-level", "O", A_NUMBER, CU_JIT_OPTIMIZATION_LEVEL },
-	{ "def-load-cache", "dlcm", A_CACHE, CU_JIT_CACHE_MODE },
+	{ "maxrregcount", "maxrregcount", NUMBER, CU_JIT_MAX_REGISTERS },
+	{ "opt-level", "O", NUMBER, CU_JIT_OPTIMIZATION_LEVEL },
+	{ "def-load-cache", "dlcm", CACHE_MODE, CU_JIT_CACHE_MODE },
 	{ "device-debug", "g", NO_VALUE, CU_JIT_GENERATE_DEBUG_INFO },
 	{ "generate-line-info", "lineinfo", NO_VALUE, CU_JIT_GENERATE_LINE_INFO },
-	{ "maxntid", "maxntid", A_NUMBER, CU_JIT_MAX_THREADS_PER_BLOCK },
-	{ "minnctapersm", "minnctapersm", A_NUMBER, CU_JIT_MIN_CTA_PER_SM },
-	{ "verbose", "v", TALK, 0 },
-	{ "warn-on-spills", "warn-spills", TALK, 0 },
-	{ "suppress-stack-size-warning", "suppress-stack-size-warning", TALK, 0 },
-	{ "disable-warnings", "w", TALK, 0 },
-	{ "compile-only", "c", TALK, 0 },	/* nvcc -dc's mark on PTX that is to be linked */
-	{ "machine", "m", TALK_WITH_VALUE, 0 }, /* 64: there is no other */
+	{ "maxntid", "maxntid", NUMBER, CU_JIT_MAX_THREADS_PER_BLOCK },
+	{ "minnctapersm", "minnctapersm", NUMBER, CU_JIT_MIN_CTA_PER_SM },
+	{ "verbose", "v", IGNORED, 0 },
+	{ "warn-on-spills", "warn-spills", IGNORED, 0 },
+	{ "suppress-stack-size-warning", "suppress-stack-size-warning", IGNORED, 0 },
+	{ "disable-warnings", "w", IGNORED, 0 },
+	{ "compile-only", "c", IGNORED, 0 },	/* nvcc -dc marks relocatable PTX with it */
+	{ "machine", "m", IGNORED_WITH_VALUE, 0 }, /* always 64 */
 };
 
 struct word {
@@ -59,7 +59,7 @@ static bool is_name(const struct word *w, const char *name, struct word *rest)
 	return true;
 }
 
-/* The row of "-O2", "--opt-level=2", "-maxrregcount"; value: what follows in the same word. */
+/* The row of "-O2", "--opt-level=2", "-maxrregcount"; *value: the rest of the word. */
 static const struct row *find_row(struct word w, struct word *value)
 {
 	if (w.n < 2 || *w.at != '-')
@@ -74,7 +74,7 @@ static const struct row *find_row(struct word w, struct word *value)
 		if (!is_name(&w, r->name, value) && !is_name(&w, r->short_name, value))
 			continue;
 		attached = strlen(r->short_name) == 1 && value->n &&
-			   (r->value == A_NUMBER || r->value == TALK_WITH_VALUE);
+			   (r->value == NUMBER || r->value == IGNORED_WITH_VALUE);
 		if (value->n && *value->at == '=')
 			value->at++, value->n--;
 		else if (value->n && !attached)
@@ -84,21 +84,21 @@ static const struct row *find_row(struct word w, struct word *value)
 	return NULL;
 }
 
-/* ptxas's words for -dlcm. */
-static unsigned cache_mode(struct word w)
+/* The value of -dlcm: cg or ca. */
+static unsigned parse_cache_mode(struct word w)
 {
 	return w.n == 2 && w.at[1] == 'g'   ? CU_JIT_CACHE_OPTION_CG
 	       : w.n == 2 && w.at[1] == 'a' ? CU_JIT_CACHE_OPTION_CA
 					    : CU_JIT_CACHE_OPTION_NONE;
 }
 
-static void set(gpul_ptxas_options *out, CUjit_option key, unsigned long value)
+static void set_option(gpul_ptxas_options *out, CUjit_option key, unsigned long value)
 {
 	unsigned i = 0;
 
 	while (i < out->n && out->keys[i] != key)
 		i++;
-	if (i == GPUL_PTXAS_MOST)
+	if (i == GPUL_PTXAS_MAX)
 		return;
 	out->keys[i] = key;
 	out->values[i] = (void *)(uintptr_t)value;
@@ -117,7 +117,7 @@ static void add_unknown(gpul_ptxas_options *out, struct word w)
 	out->unknown[used + w.n] = '\0';
 }
 
-static unsigned long number(struct word w)
+static unsigned long parse_number(struct word w)
 {
 	unsigned long n = 0;
 
@@ -126,7 +126,7 @@ static unsigned long number(struct word w)
 	return n;
 }
 
-_Static_assert(GPUL_PTXAS_MOST >= 7, "room for every option that the driver knows");
+_Static_assert(GPUL_PTXAS_MAX >= 7, "one element for every option that the driver has");
 
 void gpul_ptxas_options_parse(const char *text, size_t n_bytes, gpul_ptxas_options *out)
 {
@@ -137,16 +137,16 @@ void gpul_ptxas_options_parse(const char *text, size_t n_bytes, gpul_ptxas_optio
 		struct word value = { 0 };
 		const struct row *r = find_row(w, &value);
 
-		if (r && !value.n && r->value != NO_VALUE && r->value != TALK)
+		if (r && !value.n && r->value != NO_VALUE && r->value != IGNORED)
 			value = next_word(&p, end); /* "-maxrregcount 32" */
 		if (!r)
 			add_unknown(out, w);
-		else if (r->value == A_NUMBER)
-			set(out, r->key, number(value));
-		else if (r->value == A_CACHE)
-			set(out, r->key, cache_mode(value));
+		else if (r->value == NUMBER)
+			set_option(out, r->key, parse_number(value));
+		else if (r->value == CACHE_MODE)
+			set_option(out, r->key, parse_cache_mode(value));
 		else if (r->value == NO_VALUE)
-			set(out, r->key, 1);
+			set_option(out, r->key, 1);
 	}
 }
 

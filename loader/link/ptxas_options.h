@@ -1,12 +1,11 @@
-/* ptxas_options.h — the options that PTX came with: for ptxas, or for the driver's compiler in its
- * place.
+/* ptxas_options.h — the ptxas options that accompany PTX, as options of the driver's JIT compiler.
  *
  *     fatbin entry ── "-O2 -maxrregcount=32" ──┐
  *     // ptxas options: -O2 -maxrregcount=32 ──┴──> CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_MAX_REGISTERS
  *
- * nvcc puts its -maxrregcount and -Xptxas into the fatbin beside the PTX; the driver honours some of
- * them when it loads a fatbin, and cannot when it is given the PTX alone.  An extracted PTX keeps
- * them as a comment on its first line. */
+ * nvcc stores its -maxrregcount and -Xptxas options in the fatbin beside the PTX; the driver applies
+ * some of them when it loads a fatbin, but not when it loads the PTX alone.  gpuload extract writes
+ * them as a comment on the first line of the PTX. */
 #ifndef GPULOAD_LOADER_LINK_PTXAS_OPTIONS_H
 #define GPULOAD_LOADER_LINK_PTXAS_OPTIONS_H
 
@@ -17,7 +16,7 @@
 extern "C" {
 #endif
 
-/** The options that PTX carries on its first line (GPUL_PTX_OPTIONS in images.h); borrowed from it; NULL: it carries none.
+/** The options on the first line of PTX (GPUL_PTX_OPTIONS in images.h); borrowed from text; NULL: none.
  *
  * @text     PTX
  * @n_bytes  its length
@@ -25,21 +24,21 @@ extern "C" {
  * Any thread. */
 const char *gpul_ptxas_options_in(const char *text, size_t n_bytes, size_t *n);
 
-#define GPUL_PTXAS_MOST 8 /* options that the driver's compiler knows too */
+#define GPUL_PTXAS_MAX 8 /* options that the driver's compiler has too */
 
 typedef struct gpul_ptxas_options {
-	CUjit_option keys[GPUL_PTXAS_MOST];
-	void *values[GPUL_PTXAS_MOST]; /* numbers in place of pointers, as cuda.h has it */
+	CUjit_option keys[GPUL_PTXAS_MAX];
+	void *values[GPUL_PTXAS_MAX]; /* numbers in place of pointers, as cuLibraryLoadData expects */
 	unsigned n;
-	char unknown[80]; /* options that the driver has no counterpart for, blank between; "" none */
+	char unknown[80]; /* options without an equivalent in the driver, separated by blanks; "": none */
 } gpul_ptxas_options;
 
-/** Options of ptxas as options of cuLibraryLoadData.
+/** Convert options of ptxas to options of cuLibraryLoadData.
  *
- * What only makes ptxas talk (-v) is dropped; of one given twice the last counts.
+ * Options that only affect messages (-v) are dropped; of an option given twice the last one applies.
  *
- * @text     as on ptxas's command line
- * @n_bytes  its length; NUL ends it too
+ * @text     as on the command line of ptxas
+ * @n_bytes  its length; a NUL ends it too
  * @out      filled in
  * Any thread. */
 void gpul_ptxas_options_parse(const char *text, size_t n_bytes, gpul_ptxas_options *out);

@@ -1,5 +1,5 @@
-/* host_symbols.c — see host_symbols_internal.h.  Nothing of the file is trusted: a table that does
- * not lie within it is taken as empty. */
+/* host_symbols.c — reads the symbol tables of an ELF file.  The file is untrusted: a table outside the
+ * file is treated as empty. */
 #include "loader/names/host_symbols_internal.h"
 
 #include <elf.h>
@@ -34,45 +34,45 @@ static struct section section_at(const gpul_host_object *f, uint64_t table, uint
 	return s;
 }
 
-/* A string of a table, which ends in NUL; "" where it is beyond. */
+/* A string of a table that ends in NUL; "": outside the table. */
 static const char *string_at(const void *names, size_t names_bytes, uint32_t at)
 {
 	return at < names_bytes ? (const char *)names + at : "";
 }
 
-/* How much of a table of names can be used: up to its last NUL. */
-static size_t ended_bytes(const char *names, size_t names_bytes)
+/* The usable length of a string table: up to its last NUL. */
+static size_t terminated_bytes(const char *names, size_t names_bytes)
 {
 	const char *last = names_bytes ? memrchr(names, 0, names_bytes) : NULL;
 
 	return last ? (size_t)(last - names) + 1 : 0;
 }
 
-static gpul_host_table table_of(const gpul_host_object *f, uint64_t sections, const struct section *s)
+static gpul_host_table symbol_table(const gpul_host_object *f, uint64_t sections, const struct section *s)
 {
 	struct section names = section_at(f, sections, s->link);
 	const char *base = f->bytes;
 
 	return (gpul_host_table){ base + s->offset, base + names.offset, s->n_bytes,
-				  ended_bytes(base + names.offset, names.n_bytes) };
+				  terminated_bytes(base + names.offset, names.n_bytes) };
 }
 
 static void note_section(gpul_host_object *o, const char *name)
 {
 	if (strcmp(name, ".interp") == 0)
-		o->shared = false; /* a program that can be placed anywhere */
+		o->shared = false; /* a position-independent program */
 	if (strcmp(name, ".nv_fatbin") == 0)
 		o->has_device_code = true;
 	if (strcmp(name, "__nv_relfatbin") == 0)
-		o->relocatable_only = true; /* until .nv_fatbin is seen, too */
+		o->relocatable_only = true; /* unless .nv_fatbin exists too */
 }
 
 static void note_table(gpul_host_object *o, uint64_t sections, const struct section *s)
 {
 	if (s->type == SHT_SYMTAB)
-		o->all = table_of(o, sections, s);
+		o->all = symbol_table(o, sections, s);
 	else if (s->type == SHT_DYNSYM)
-		o->dynamic = table_of(o, sections, s);
+		o->dynamic = symbol_table(o, sections, s);
 }
 
 static void read_sections(gpul_host_object *o)
@@ -88,7 +88,7 @@ static void read_sections(gpul_host_object *o)
 	n = gpul_bytes_u16(&b);
 	names_index = gpul_bytes_u16(&b);
 	names = section_at(o, table, names_index);
-	names.n_bytes = ended_bytes((const char *)o->bytes + names.offset, names.n_bytes);
+	names.n_bytes = terminated_bytes((const char *)o->bytes + names.offset, names.n_bytes);
 	for (uint32_t i = 0; i < n; i++) {
 		struct section s = section_at(o, table, i);
 

@@ -1,8 +1,8 @@
-/* explain.c — why a host stub leads to no kernel, from what this process and its files show.
+/* explain.c — explains why the runtime finds no kernel for a host stub, from this process and its files.
  *
- *     stub ── which object is it in? ──┬─ none: no address of host code
- *                                      ├─ not the caller's: two runtimes, each knows its own stubs
- *                                      └─ has it device code? which kernels?  for which devices? */
+ *     stub ── which object contains it? ──┬─ none: it is not an address of host code
+ *                                         ├─ another object: it registered with its own runtime
+ *                                         └─ has it device code? which kernels? for which devices? */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -17,15 +17,15 @@
 #include "loader/loader_internal.h"
 #include "loader/symbol/symbol.h"
 
-struct answer { /* of the runtime */
+struct runtime_error { /* of cudaGetFuncBySymbol */
 	int native;
 	const char *name;
 };
 
-struct place { /* where an address of this process lies */
+struct place { /* the object that contains an address of this process */
 	char path[200];
-	uint64_t address; /* as the file has it */
-	const void *base; /* of the object: one object, one base */
+	uint64_t address; /* in the file */
+	const void *base; /* where the object is mapped */
 };
 
 static bool find_place(const void *address, struct place *out)
@@ -38,7 +38,7 @@ static bool find_place(const void *address, struct place *out)
 		return false;
 	out->base = info.dli_fbase;
 	out->address = (uint64_t)((uintptr_t)address - (uintptr_t)map->l_addr);
-	/* The program's own name may be anything; this is the file. */
+	/* The program's name may be wrong; /proc/self/exe is its file. */
 	snprintf(out->path, sizeof out->path, "%s", *map->l_name ? map->l_name : "/proc/self/exe");
 	return true;
 }
@@ -52,8 +52,8 @@ static const char *base_name(const struct place *p)
 						      : p->path;
 }
 
-/* The runtime found no driver that it works with; which function was asked for does not matter. */
-static bool no_driver(int runtime_error)
+/* The runtime found no driver that it supports, so no stub would work. */
+static bool is_driver_error(int runtime_error)
 {
 	switch (runtime_error) {
 	case cudaErrorInsufficientDriver:
@@ -67,7 +67,7 @@ static bool no_driver(int runtime_error)
 	}
 }
 
-/* NVIDIA's runtime answers "invalid argument" to everything where libcuda is not NVIDIA's. */
+/* With another libcuda than NVIDIA's, NVIDIA's runtime returns "invalid argument" for every call. */
 static bool software_driver_is_loaded(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -81,18 +81,18 @@ static bool software_driver_is_loaded(void)
 /* ---- the device code of the stub's object ------------------------------------------- */
 
 struct search {
-	const char *mangled, *demangled; /* of the stub: a static kernel's differs in its mangled name */
+	const char *mangled, *demangled; /* of the stub; a static kernel has another mangled name */
 	bool found;
 };
 
-/* What waits for its link is no code that the runtime could take. */
+/* The runtime cannot load code that still needs its device link. */
 static bool can_be_loaded(const gpul_image *image, void *context)
 {
 	(void)context;
 	return !image->relocatable;
 }
 
-static gpul_status look_for_kernel(const gpul_image *image, const gpul_kernel_table *table,
+static gpul_status find_kernel(const gpul_image *image, const gpul_kernel_table *table,
 				   const gpul_error *failed, void *context, gpul_error *err)
 {
 	struct search *s = context;
@@ -108,7 +108,7 @@ static gpul_status look_for_kernel(const gpul_image *image, const gpul_kernel_ta
 	return GPUL_OK;
 }
 
-/* "sm_80, sm_90, PTX for sm_75": what a file's code is for, as far as it fits. */
+/* "sm_80, sm_90, PTX for sm_75": the targets of a file's code, as many as fit. */
 static void list_targets(const gpul_images *images, char *out, size_t out_bytes)
 {
 	size_t n, used = 0;
@@ -128,20 +128,20 @@ static void list_targets(const gpul_images *images, char *out, size_t out_bytes)
 }
 
 static gpul_status explain_code(const struct place *at, gpul_source *source, const gpul_host_object *o,
-				const struct search *s, const struct answer *a, gpul_error *err)
+				const struct search *s, const struct runtime_error *a, gpul_error *err)
 {
 	const gpul_images *images = NULL;
 	struct search search = *s;
 	char targets[80] = "";
 
 	if (gpul_source_images(source, NULL, &images, NULL) == GPUL_OK) {
-		(void)gpul_kernels_visit(images, can_be_loaded, look_for_kernel, &search, NULL, NULL);
+		(void)gpul_kernels_visit(images, can_be_loaded, find_kernel, &search, NULL, NULL);
 		list_targets(images, targets, sizeof targets);
 	}
 	if (!images || search.found)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
-				 "%.60s: %.50s has the code of %.60s for %s: is it code for this "
-				 "device?  nvcc -gencode adds some",
+				 "%.60s: %.50s has the code of %.60s for %s; if that is not this "
+				 "device, add code for it with nvcc -gencode",
 				 a->name, base_name(at), s->demangled, *targets ? targets : "?");
 	if (o->device_linked)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
@@ -150,30 +150,30 @@ static gpul_status explain_code(const struct place *at, gpul_source *source, con
 				 "-ignore-host-info keeps them",
 				 s->demangled, base_name(at));
 	return gpul_fail(err, GPUL_EINVAL, a->native,
-			 "%.60s of %.60s is no __global__ function: there is no kernel of that name "
-			 "in its device code; gpuload ls shows which there are",
+			 "%.60s of %.60s is not a __global__ function: its device code has no kernel "
+			 "of that name; gpuload ls lists the kernels",
 			 s->demangled, base_name(at));
 }
 
 static gpul_status explain_object(const struct place *at, gpul_source *source, const gpul_host_object *o,
-				  const struct search *s, const struct answer *a, gpul_error *err)
+				  const struct search *s, const struct runtime_error *a, gpul_error *err)
 {
 	if (!o->has_device_code)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
-				 "%.60s is in %.60s, which has no device code: was its .cu compiled "
-				 "by nvcc, and its object linked?  From an archive, "
-				 "-Wl,--whole-archive brings objects that nothing refers to",
+				 "%.60s is in %.60s, which has no device code: compile its .cu with "
+				 "nvcc and link the object; from an archive, link with "
+				 "-Wl,--whole-archive if nothing refers to it",
 				 s->demangled, base_name(at));
 	if (o->relocatable_only)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
-				 "%.60s is in %.60s, whose device code waits for its link (nvcc -dc): "
+				 "%.60s is in %.60s, whose device code is not linked (nvcc -dc): run "
 				 "nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too",
 				 s->demangled, base_name(at));
 	return explain_code(at, source, o, s, a, err);
 }
 
 static gpul_status explain_place(const struct place *at, const struct place *caller,
-				 const struct answer *a, gpul_error *err)
+				 const struct runtime_error *a, gpul_error *err)
 {
 	gpul_host_object o = { 0 };
 	gpul_source *source = NULL;
@@ -190,8 +190,8 @@ static gpul_status explain_place(const struct place *at, const struct place *cal
 	if (read && o.has_device_code && at->base != caller->base &&
 	    !gpul_host_imports(&o, "__cudaRegisterFunction"))
 		st = gpul_fail(err, GPUL_EINVAL, a->native,
-			       "%.60s is a stub of %.50s, which registered it with a CUDA runtime of "
-			       "its own: link both with the shared runtime (nvcc -cudart shared), or "
+			       "%.60s is a stub of %.50s, which registered it with its private CUDA "
+			       "runtime: link both with the shared runtime (nvcc -cudart shared), or "
 			       "call a function there that launches it",
 			       search.demangled, base_name(at));
 	else
@@ -208,21 +208,21 @@ gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char 
 
 	if (!stub)
 		return gpul_fail(err, GPUL_EINVAL, runtime_error,
-				 "the host stub is NULL: dlsym() found none?  Since CUDA 13 shared "
-				 "libraries hide their stubs: link the archive (-l:libNAME.a), or "
+				 "the host stub is NULL; if dlsym() did not find it: since CUDA 13 shared "
+				 "libraries hide their stubs, so link the archive (-l:libNAME.a), or "
 				 "build with nvcc --device-entity-has-hidden-visibility=false");
-	if (no_driver(runtime_error) ||
+	if (is_driver_error(runtime_error) ||
 	    (runtime_error == cudaErrorInvalidValue && software_driver_is_loaded()))
 		return gpul_fail(err, GPUL_EINVAL, runtime_error,
-				 "%.60s: NVIDIA's CUDA runtime works with NVIDIA's driver alone, at "
-				 "least as new as itself; for the software driver build with nvcc "
+				 "%.60s: NVIDIA's CUDA runtime works only with NVIDIA's driver of the "
+				 "same or a newer version; for the software driver build with nvcc "
 				 "-cudart none and link libgpuload-rt.a",
 				 name);
 	if (!find_place(stub, &at))
 		return gpul_fail(err, GPUL_EINVAL, runtime_error,
-				 "%p is in no program or library of this process: a host stub is the "
-				 "address of a __global__ function, taken in host code",
+				 "%p is not in a program or library of this process: a host stub is "
+				 "the address of a __global__ function in host code",
 				 stub);
 	find_place(__builtin_return_address(0), &caller);
-	return explain_place(&at, &caller, &(struct answer){ runtime_error, name }, err);
+	return explain_place(&at, &caller, &(struct runtime_error){ runtime_error, name }, err);
 }

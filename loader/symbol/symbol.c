@@ -1,14 +1,14 @@
-/* symbol.c — a gpul_kernel around a function that the driver, or the runtime, gave us.
+/* symbol.c — wraps a function of the driver or the runtime in a gpul_kernel.
  *
- * It is the only kernel of a module that owns nothing in the driver: whoever loaded the code unloads
- * it.  So names, signatures and launches take the same path as for kernels of our own modules. */
+ * The kernel belongs to a module that owns nothing in the driver: the code's owner unloads it.  So names,
+ * signatures and launches work as for the kernels of loaded modules. */
 #include "loader/symbol/symbol.h"
 
 #include <stdlib.h>
 
 #include "loader/loader_internal.h"
 
-static gpul_status fill(gpul_module *m, CUfunction fn, gpul_error *err)
+static gpul_status fill_module(gpul_module *m, CUfunction fn, gpul_error *err)
 {
 	gpul_kernel *k;
 	CUdevice device = 0;
@@ -39,7 +39,7 @@ gpul_status gpul_kernel_of(const gpul_driver *drv, CUfunction fn, gpul_kernel **
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a kernel");
 	m->drv = drv;
 	pthread_mutex_init(&m->lock, NULL);
-	st = fill(m, fn, err);
+	st = fill_module(m, fn, err);
 	if (st) {
 		gpul_module_unload(m);
 		return st;

@@ -1,14 +1,14 @@
-/* symbol.h — a kernel by its host stub, and a device function by its pointer.
+/* symbol.h — finds a kernel by its host stub, and a device function pointer in a variable.
  *
- *     <<<>>> in C++ calls a host function, the stub, that has the kernel's name.  Its address is how
- *     the CUDA runtime knows the kernel:
+ *     <<<>>> in C++ calls a host function with the kernel's name, the stub.  The CUDA runtime
+ *     identifies the kernel by the stub's address:
  *
  *     &VecAdd ── cudaGetFuncBySymbol (NVIDIA's cudart, or libgpuload-rt) ──> CUfunction
  *                                                                             │
  *                            gpul_kernel_launch <── gpul_kernel <── gpul_kernel_of
  *
- * gpul_kernel_by_symbol() is compiled into the program, so that it asks the runtime that the program
- * is linked with, static or shared: the one that the stub registered with. */
+ * gpul_kernel_by_symbol() is an inline function, so that it calls the runtime that the program is
+ * linked with, static or shared: the runtime that the stub is registered with. */
 #ifndef GPULOAD_LOADER_SYMBOL_SYMBOL_H
 #define GPULOAD_LOADER_SYMBOL_SYMBOL_H
 
@@ -20,35 +20,34 @@
 extern "C" {
 #endif
 
-/** A kernel from the driver's own handle, however it was come by.
+/** Make a kernel of a driver's function handle.
  *
  * @drv   borrowed; must outlive *out; the context that fn belongs to must be current
- * @fn    of cuModuleGetFunction, cuKernelGetFunction, cudaGetFuncBySymbol
+ * @fn    from cuModuleGetFunction, cuKernelGetFunction or cudaGetFuncBySymbol
  * @out   owned by the caller: gpul_kernel_release(); untouched on failure
  * Errors  GPUL_ECUDA the driver does not know fn; GPUL_ENOMEM
  * Threads any thread may call
  * Source  CUDA Driver API: cuFuncGetName, cuFuncGetParamInfo */
 gpul_status gpul_kernel_of(const gpul_driver *drv, CUfunction fn, gpul_kernel **out, gpul_error *err);
-/** NULL is fine; only for kernels of gpul_kernel_of() and gpul_kernel_by_symbol(). */
+/** NULL is fine; only for kernels from gpul_kernel_of() and gpul_kernel_by_symbol(). */
 void gpul_kernel_release(gpul_kernel *k);
 
-/** Why the runtime does not know a stub, as an error: the pitfalls of host stubs, told apart as far
- * as can be seen from here.
+/** Explain why the runtime does not know a stub, as far as this process and its files show it.
  *
- * @stub          as it was asked for
- * @runtime_error  what cudaGetFuncBySymbol returned
- * @name           of that error
+ * @stub           the argument of cudaGetFuncBySymbol
+ * @runtime_error  the result of cudaGetFuncBySymbol
+ * @name           the name of that error
  * Errors  GPUL_EINVAL always
  * Threads any thread may call
  * Source  CUDA Runtime API: cudaGetFuncBySymbol */
 gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char *name, gpul_error *err);
 
-/** The kernel behind a host stub.
+/** Find the kernel of a host stub.
  *
  * @drv   borrowed; the driver that the runtime uses; must outlive *out
  * @stub  the address of a __global__ function as host code sees it
  * @out   owned by the caller: gpul_kernel_release(); untouched on failure
- * Errors  GPUL_EINVAL the runtime knows no kernel for it: why, and what to do; GPUL_ECUDA
+ * Errors  GPUL_EINVAL the runtime knows no kernel for it: the reason, and what to do; GPUL_ECUDA
  * Threads any thread may call
  * Source  CUDA Runtime API: cudaGetFuncBySymbol */
 static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const void *stub,
@@ -62,26 +61,26 @@ static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const vo
 	return gpul_kernel_of(drv, (CUfunction)fn, out, err);
 }
 
-/** Read a device function pointer out of a __device__ or __constant__ variable of a module.
+/** Read a device function pointer from a __device__ or __constant__ variable of a module.
  *
- * Only kernels of the same module may be given it: in whole-program code such a pointer is a number
- * that means something else, or nothing, in another module.
+ * Pass it only to kernels of the same module: in another module the same number may be another
+ * function, or none.
  *
  * @m      borrowed; its context must be current
- * @name   of the variable: mangled, or as in C++
- * @index  element, for a table; 0 for a single pointer
- * @out    set to the pointer, 8 bytes as a kernel takes them
- * Errors  GPUL_EINVAL no such variable (near names are offered), index beyond its end; GPUL_EFORMAT
- *         the element is 0: nothing was stored there; GPUL_ECUDA
+ * @name   name of the variable, mangled or as in C++
+ * @index  index in an array; 0 for a single pointer
+ * @out    set to the pointer, 8 bytes, as a kernel argument
+ * Errors  GPUL_EINVAL no such variable (the text suggests a similar name), or index beyond its end;
+ *         GPUL_EFORMAT the element is 0; GPUL_ECUDA
  * Threads any thread may call
  * Source  CUDA C++ Programming Guide, Function Pointers; cuLibraryGetGlobal */
 gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out,
 				  gpul_error *err);
 
-/** The function that an element was initialised with, mangled; for showing.
+/** The mangled name of the function that an element is initialised with.
  *
- * *is_kernel is set with it: a __global__ function, which device code can launch but not call.
- * Borrowed from the module.  NULL: machine code does not tell, or no function was given there. */
+ * *is_kernel is set to true for a __global__ function, which device code cannot call.  Borrowed from
+ * the module.  NULL: unknown (machine code), or not initialised with a function. */
 const char *gpul_function_pointer_target(const gpul_module *m, const char *name, size_t index,
 					 bool *is_kernel);
 

@@ -1,4 +1,4 @@
-/* variable.c — a module's __device__ variables by name, and the function pointers in them. */
+/* variable.c — finds a module's __device__ variables by name, and reads function pointers from them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 
 /* ---- names ------------------------------------------------------------------------- */
 
-/* nvcc renames what is static, so that files can be linked:
+/* nvcc renames static variables, so that files can be linked:
  *
- *     __nv_static_26__4f1f28d2_5_st_cu__Z3addff_table      with -rdc=true: 26 bytes of file, '_'
+ *     __nv_static_26__4f1f28d2_5_st_cu__Z3addff_table      with -rdc=true: 26 bytes of file name
  *     _ZN35_INTERNAL_4f1f28d2_5_st_cu__Z3addff2ns5tableE   static in a namespace
  *
- * (CUDA 13.0.)  Past the first of these. */
-static const char *without_prefix(const char *name)
+ * (CUDA 13.0.)  Skips the first of these prefixes. */
+static const char *skip_static_prefix(const char *name)
 {
 	static const char prefix[] = "__nv_static_";
 	char *end;
@@ -29,7 +29,7 @@ static const char *without_prefix(const char *name)
 	return end + n + 2;
 }
 
-/* Drop the scopes that stand for "this file": of "_INTERNAL_4f1f_st_cu::ns::u" stays "ns::u". */
+/* Remove the scopes that stand for a file: "_INTERNAL_4f1f_st_cu::ns::u" becomes "ns::u". */
 static void drop_file_scopes(char *name)
 {
 	char *to = name, *part = name;
@@ -50,12 +50,12 @@ static void drop_file_scopes(char *name)
 	*to = '\0';
 }
 
-/* The variable's name as it is written in C++; owned: free().  NULL: no memory. */
+/* The variable's name as in C++; owned: free().  NULL: no memory. */
 static char *source_name(const char *name)
 {
 	char *text;
 
-	name = without_prefix(name);
+	name = skip_static_prefix(name);
 	text = gpul_demangle(name);
 	if (!text)
 		text = strdup(name);
@@ -73,31 +73,30 @@ static bool holds_pointers(const gpul_ptx_var *v)
 {
 	unsigned n = gpul_ptx_type_bytes(v->type);
 
-	return n == sizeof(uint64_t) || n == 1; /* a struct may be an array of bytes */
+	return n == sizeof(uint64_t) || n == 1; /* a struct is an array of bytes */
 }
 
-static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *asked)
+static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *wanted)
 {
 	const gpul_ptx_var *found = NULL;
 
 	for (uint32_t i = 0; i < x->n_vars; i++)
 		if (in_memory(&x->vars[i]) &&
-		    strcmp(gpul_ptx_name(x, x->vars[i].name), asked) == 0)
+		    strcmp(gpul_ptx_name(x, x->vars[i].name), wanted) == 0)
 			return &x->vars[i];
 	for (uint32_t i = 0; !found && i < x->n_vars; i++) {
 		char *name = in_memory(&x->vars[i])
 				     ? source_name(gpul_ptx_name(x, x->vars[i].name))
 				     : NULL;
 
-		if (name && strcmp(name, asked) == 0)
+		if (name && strcmp(name, wanted) == 0)
 			found = &x->vars[i];
 		free(name);
 	}
 	return found;
 }
 
-/* The variables that a message may offer, as they would be typed; owned by the caller.  False: no
- * memory. */
+/* The names of the variables that may hold pointers, as in C++; owned by the caller.  False: no memory. */
 static bool list_variables(const gpul_module *m, char ***out, size_t *n_out)
 {
 	const gpul_ptx_module *x = m->ptx;
@@ -119,45 +118,45 @@ static bool list_variables(const gpul_module *m, char ***out, size_t *n_out)
 	return true;
 }
 
-static gpul_status not_found(const gpul_module *m, const char *asked, gpul_error *err)
+static gpul_status fail_not_found(const gpul_module *m, const char *wanted, gpul_error *err)
 {
 	char **names = NULL;
 	size_t n = 0, used = 0;
 	const char *near = list_variables(m, &names, &n)
-				   ? gpul_text_nearest(asked, (const char *const *)names, n)
+				   ? gpul_text_nearest(wanted, (const char *const *)names, n)
 				   : NULL;
 	char list[150] = "";
 	gpul_status st;
 
 	for (size_t i = 0; i < n && used < sizeof list; i++)
 		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
-					 i ? ", " : "; there is: ", names[i]);
+					 i ? ", " : "; it has: ", names[i]);
 	if (near)
 		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "no variable '%.60s' in the module: did you mean '%.120s'?", asked,
+			       "no variable '%.60s' in the module: did you mean '%.120s'?", wanted,
 			       near);
 	else
 		st = gpul_fail(err, GPUL_EINVAL, 0,
 			       "no __device__ or __constant__ variable '%.60s' in the module%s",
-			       asked, list);
+			       wanted, list);
 	while (n)
 		free(names[--n]);
 	free(names);
 	return st;
 }
 
-/* The symbol of a variable that is called so, or that C++ calls so; NULL: none. */
-static const char *find_in_machine_code(const gpul_module *m, const char *asked)
+/* The symbol of a variable, by its mangled name or its name in C++; NULL: none. */
+static const char *find_in_machine_code(const gpul_module *m, const char *wanted)
 {
 	const char *found = NULL;
 
 	for (size_t i = 0; i < m->n_variables; i++)
-		if (strcmp(m->variables[i], asked) == 0)
+		if (strcmp(m->variables[i], wanted) == 0)
 			return m->variables[i];
 	for (size_t i = 0; !found && i < m->n_variables; i++) {
 		char *name = source_name(m->variables[i]);
 
-		if (name && strcmp(name, asked) == 0)
+		if (name && strcmp(name, wanted) == 0)
 			found = m->variables[i];
 		free(name);
 	}
@@ -173,11 +172,11 @@ static gpul_status find_global(const gpul_module *m, const char *name, CUdevicep
 	const char *symbol = m->ptx ? NULL : find_in_machine_code(m, name);
 
 	if (m->ptx ? !v : !symbol)
-		return not_found(m, name, err);
+		return fail_not_found(m, name, err);
 	if (v && !holds_pointers(v))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%.100s has elements of %u bytes: no function pointers, which "
-				 "have 8",
+				 "%.100s has elements of %u bytes, but function pointers have 8 "
+				 "bytes",
 				 name, gpul_ptx_type_bytes(v->type));
 	if (v)
 		symbol = gpul_ptx_name(m->ptx, v->name);
@@ -197,7 +196,7 @@ gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t
 	n = bytes / sizeof value;
 	if (index >= n)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%.100s[%zu] is beyond the variable's end: %zu bytes, room for "
+				 "%.100s[%zu] is beyond the end of the variable: %zu bytes, "
 				 "%zu function pointer%s",
 				 name, index, bytes, n, n == 1 ? "" : "s");
 	st = gpul_cu(m->drv, err, cuMemcpyDtoH(&value, at + index * sizeof value, sizeof value));
@@ -205,8 +204,8 @@ gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t
 		return st;
 	if (value == 0)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%.100s[%zu] is 0: no function was stored there; does a kernel "
-				 "have to run first that fills it?",
+				 "%.100s[%zu] is 0: it has no function yet; run the kernel that "
+				 "sets it first",
 				 name, index);
 	*out = value;
 	return GPUL_OK;

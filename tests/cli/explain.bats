@@ -6,7 +6,7 @@ load helper
 	printf '%s\n' "gcc: some note" "ptxas error   : Undefined reference to '_Z7VecAdd2Pf' in '<input>'" "make: ***" >log
 	works explain log
 	says "ptxas error   : Undefined reference to '_Z7VecAdd2Pf' in '<input>'
-    VecAdd2(float*) is only declared here: define it in this file"
+    VecAdd2(float*) is declared but not defined: define it in this file"
 	says_not "some note"
 	says_not "make"
 }

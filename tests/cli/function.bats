@@ -39,9 +39,9 @@ apply() {
 
 @test "explains what is wrong with an fn: argument" {
 	apply fails fn:tabel 2 "no variable 'tabel' in the module: did you mean 'table'?"
-	apply fails fn:other 2 "no __device__ or __constant__ variable 'other' in the module; there is: table"
-	apply fails "fn:table[3]" 2 "table[3] is beyond the variable's end: 24 bytes, room for 3 function pointers"
-	apply fails fn:_ZTV4Plus 1 "_ZTV4Plus[0] is 0: no function was stored there"
+	apply fails fn:other 2 "no __device__ or __constant__ variable 'other' in the module; it has: table"
+	apply fails "fn:table[3]" 2 "table[3] is beyond the end of the variable: 24 bytes, 3 function pointers"
+	apply fails fn:_ZTV4Plus 1 "_ZTV4Plus[0] is 0: it has no function yet"
 	apply fails fn: 2 "fn: needs a __device__ variable that contains a function pointer"
 	apply fails "fn:table[" 2 "fn: needs"
 	apply fails "fn:table[1]x" 2 "fn: needs"

@@ -47,7 +47,7 @@ needs_nvjitlink() {
 @test "--sm and --kind restrict the selection, and the message lists the images" {
 	setup_inputs
 	works run "$inputs/vec.many.fatbin" "${args[@]}" "${check[@]}" --sm 75 --kind ptx
-	fails 1 "has no image of the kind asked for that runs on sm_90; it has ptx sm_75, cubin sm_75" \
+	fails 1 "has no image selected by --sm or --kind that runs on sm_90; it has ptx sm_75, cubin sm_75" \
 		run "$inputs/vec.many.fatbin" "${args[@]}" --sm 80
 	fails 2 "--sm is an architecture" run "$inputs/vec.many.fatbin" --sm fast
 	fails 2 "--kind is ptx, cubin or lto" run "$inputs/vec.many.fatbin" --kind elf
@@ -98,7 +98,7 @@ needs_nvjitlink() {
 }
 
 @test "--kind also applies to PTX and CUDA C++" {
-	fails 1 "has no image of the kind asked for" run "$vecadd" --kind cubin
+	fails 1 "has no image selected by --sm or --kind" run "$vecadd" --kind cubin
 	works run "$vecadd" --kind ptx
 }
 

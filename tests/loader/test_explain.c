@@ -1,6 +1,6 @@
-/* test_explain.c — why a stub is not known, and what to do about what tools say.
+/* test_explain.c — explanations for unknown host stubs, and advice on the messages of tools.
  *
- * What needs objects made by nvcc is in pitfalls/. */
+ * pitfalls/ has the tests that need objects compiled by nvcc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "loader/advice/advice.h"
 #include "loader/symbol/symbol.h"
 
-static const char *explained(const void *stub, int runtime_error)
+static const char *explain(const void *stub, int runtime_error)
 {
 	static gpul_error err;
 
@@ -23,10 +23,10 @@ static const char *explained(const void *stub, int runtime_error)
 	return err.text;
 }
 
-static void expect(const char *text, const char *part)
+static void expect_part(const char *text, const char *part)
 {
 	if (!strstr(text, part))
-		fail_msg("'%s' does not say '%s'", text, part);
+		fail_msg("'%s' does not contain '%s'", text, part);
 }
 
 __attribute__((noinline)) static void no_stub(void)
@@ -34,44 +34,44 @@ __attribute__((noinline)) static void no_stub(void)
 	__asm__ volatile("");
 }
 
-static void tells_addresses_apart_that_are_no_stubs(void **state)
+static void explains_addresses_that_are_not_stubs(void **state)
 {
 	void *heap = malloc(16);
 	uint64_t stack = 0;
 
 	(void)state;
-	expect(explained(NULL, 98), "the host stub is NULL");
-	expect(explained(heap, 98), "is in no program or library of this process");
-	expect(explained(&stack, 98), "is in no program or library of this process");
-	expect(explained((const void *)(uintptr_t)0x7000000000000000, 98), "is in no program");
-	expect(explained((const void *)(uintptr_t)no_stub, 98),
+	expect_part(explain(NULL, 98), "the host stub is NULL");
+	expect_part(explain(heap, 98), "is not in a program or library of this process");
+	expect_part(explain(&stack, 98), "is not in a program or library of this process");
+	expect_part(explain((const void *)(uintptr_t)0x7000000000000000, 98), "is not in a program");
+	expect_part(explain((const void *)(uintptr_t)no_stub, 98),
 	       "no_stub is in this program, which has no device code");
-	expect(explained((const void *)(uintptr_t)abort, 98), "abort is in libc.so.6, which has no");
+	expect_part(explain((const void *)(uintptr_t)abort, 98), "abort is in libc.so.6, which has no");
 	free(heap);
 }
 
-static void names_the_driver_when_that_is_the_reason(void **state)
+static void names_the_driver_if_it_is_the_reason(void **state)
 {
 	(void)state;
-	expect(explained((const void *)(uintptr_t)no_stub, cudaErrorInsufficientDriver),
-	       "NVIDIA's CUDA runtime works with NVIDIA's driver alone");
-	expect(explained((const void *)(uintptr_t)no_stub, cudaErrorNoDevice), "libgpuload-rt.a");
+	expect_part(explain((const void *)(uintptr_t)no_stub, cudaErrorInsufficientDriver),
+	       "NVIDIA's CUDA runtime works only with NVIDIA's driver");
+	expect_part(explain((const void *)(uintptr_t)no_stub, cudaErrorNoDevice), "libgpuload-rt.a");
 }
 
-static void advises_on_what_tools_say(void **state)
+static void gives_advice_on_messages_of_tools(void **state)
 {
 	static const struct {
-		const char *said, *advice;
+		const char *message, *advice;
 	} rows[] = {
 		{ "ptxas error   : Undefined reference to '_Z7VecAdd2Pf' in '<input>'\n",
-		  "VecAdd2(float*) is only declared here: define it in this file" },
+		  "VecAdd2(float*) is declared but not defined: define it in this file" },
 		{ "ptxas fatal   : Cannot take address of function 'op'",
-		  "op is only declared here, so it has no address" },
+		  "op is declared but not defined, so it has no address" },
 		{ "nvlink error   : Undefined reference to 'helper' in 'rdc.o'",
-		  "none of the files that were linked defines helper" },
+		  "no linked file defines helper" },
 		{ "nothing\nnvlink error   : Undefined reference to 'helper' in 'a.o'\n"
 		  "ptxas error   : Undefined reference to 'x' in '<input>'\n",
-		  "none of the files that were linked defines helper" },
+		  "no linked file defines helper" },
 		{ "/usr/bin/ld: rdc.cu:(.text+0x1): undefined reference to "
 		  "`__cudaRegisterLinkedBinary_3ce7a96d_6_rdc_cu_014b6126'",
 		  "nvcc -dlink OBJECTS -o dlink.o" },
@@ -81,14 +81,14 @@ static void advises_on_what_tools_say(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		assert_non_null(gpul_advice(rows[i].said, advice));
-		expect(advice, rows[i].advice);
+		assert_non_null(gpul_advice(rows[i].message, advice));
+		expect_part(advice, rows[i].advice);
 	}
 	assert_null(gpul_advice("", advice));
 	assert_null(gpul_advice("ptxas info    : Used 8 registers", advice));
 }
 
-static void adds_advice_to_an_error_once_and_within_its_room(void **state)
+static void appends_advice_to_an_error_once_and_within_its_buffer(void **state)
 {
 	gpul_error err = { 0 };
 
@@ -98,7 +98,7 @@ static void adds_advice_to_an_error_once_and_within_its_room(void **state)
 	assert_string_equal(err.text, "");
 	gpul_fail(&err, GPUL_EFORMAT, 0, "Cannot take address of function 'op'");
 	gpul_advise(&err);
-	expect(err.text, "'op': op is only declared here");
+	expect_part(err.text, "'op': op is declared but not defined");
 	for (int i = 0; i < 2; i++) {
 		char before[sizeof err.text];
 
@@ -115,10 +115,10 @@ static void adds_advice_to_an_error_once_and_within_its_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_addresses_apart_that_are_no_stubs),
-		cmocka_unit_test(names_the_driver_when_that_is_the_reason),
-		cmocka_unit_test(advises_on_what_tools_say),
-		cmocka_unit_test(adds_advice_to_an_error_once_and_within_its_room),
+		cmocka_unit_test(explains_addresses_that_are_not_stubs),
+		cmocka_unit_test(names_the_driver_if_it_is_the_reason),
+		cmocka_unit_test(gives_advice_on_messages_of_tools),
+		cmocka_unit_test(appends_advice_to_an_error_once_and_within_its_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_host_symbols.c — symbols of ELF files, whole and damaged, and a cubin's variables by name. */
+/* test_host_symbols.c — symbols of valid and damaged ELF files, and a cubin's variables by name. */
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 enum { N_SYMBOLS = 6 };
 
-/* A file as linkers write it, with one table of symbols that serves as .symtab and .dynsym. */
+/* A linked file whose one symbol table is both .symtab and .dynsym. */
 static const struct elf_file {
 	Elf64_Ehdr header;
 	Elf64_Sym symbols[N_SYMBOLS];
@@ -47,7 +47,7 @@ static const struct elf_file {
 			.sh_offset = offsetof(struct elf_file, section_names), .sh_size = 48 } },
 };
 
-static void reads_who_can_be_seen_and_who_is_where(void **state)
+static void finds_exported_imported_and_local_functions(void **state)
 {
 	gpul_host_object o;
 
@@ -66,8 +66,8 @@ static void reads_who_can_be_seen_and_who_is_where(void **state)
 	assert_false(gpul_host_imports(&o, "stub"));
 }
 
-/* Everything that can be asked; the sanitizers watch. */
-static void ask_all(const void *bytes, size_t n)
+/* Call every function on the file; sanitizers detect invalid accesses. */
+static void query_all(const void *bytes, size_t n)
 {
 	gpul_host_object o;
 
@@ -80,14 +80,14 @@ static void ask_all(const void *bytes, size_t n)
 		(void)gpul_host_variable(&o, i, 1);
 }
 
-static void damage_is_never_followed_out_of_the_file(void **state)
+static void reads_nothing_outside_a_damaged_file(void **state)
 {
 	(void)state;
-	for (size_t n = 0; n <= sizeof whole; n++) { /* of its own size: a sanitizer sees its end */
+	for (size_t n = 0; n <= sizeof whole; n++) { /* an exact allocation, so that a sanitizer detects its end */
 		char *cut = malloc(n ? n : 1);
 
 		memcpy(cut, &whole, n);
-		ask_all(cut, n);
+		query_all(cut, n);
 		free(cut);
 	}
 	for (size_t at = 0; at < sizeof whole; at++) {
@@ -96,13 +96,13 @@ static void damage_is_never_followed_out_of_the_file(void **state)
 		memcpy(bad, &whole, sizeof whole);
 		for (int value = 0; value < 256; value += 51) {
 			((unsigned char *)bad)[at] = (unsigned char)value;
-			ask_all(bad, sizeof *bad);
+			query_all(bad, sizeof *bad);
 		}
 		free(bad);
 	}
 }
 
-static void finds_the_variables_of_machine_code_by_both_names(void **state)
+static void finds_variables_of_machine_code_by_mangled_and_demangled_name(void **state)
 {
 	static uint64_t memory[3] = { 0x100, 0x200, 0x300 };
 	const gpul_driver *drv = fake_driver(0);
@@ -124,7 +124,7 @@ static void finds_the_variables_of_machine_code_by_both_names(void **state)
 	assert_non_null(strstr(err.text, "did you mean 'table'?"));
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_function_pointer(m, "small", 0, &f, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "there is: table, ns::t"));
+	assert_non_null(strstr(err.text, "it has: table, ns::t"));
 	gpul_module_unload(m);
 	assert_int_equal(fake_alive(), 0);
 }
@@ -132,9 +132,9 @@ static void finds_the_variables_of_machine_code_by_both_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_who_can_be_seen_and_who_is_where),
-		cmocka_unit_test(damage_is_never_followed_out_of_the_file),
-		cmocka_unit_test(finds_the_variables_of_machine_code_by_both_names),
+		cmocka_unit_test(finds_exported_imported_and_local_functions),
+		cmocka_unit_test(reads_nothing_outside_a_damaged_file),
+		cmocka_unit_test(finds_variables_of_machine_code_by_mangled_and_demangled_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_load.c — from files with several images to a module: which image the driver is given, with
- * which options, and what is said when there is none.  The files are made here, byte by byte. */
+/* test_load.c — loads files with several images: the image and options that the driver receives, and the
+ * error if no image suits.  The test writes the files byte by byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #define STO_ENTRY 0x10 /* st_other of a kernel's symbol */
 #define NV_INFO	  0x70000000u
 
-/* ---- files made by hand --------------------------------------------------------------- */
+/* ---- forged files --------------------------------------------------------------------- */
 
 struct bytes {
 	unsigned char at[1 << 18];
@@ -28,15 +28,15 @@ struct bytes {
 
 static struct bytes file;
 
-static void put(struct bytes *b, const void *from, size_t n)
+static void append_bytes(struct bytes *b, const void *from, size_t n)
 {
 	assert_true(b->n + n <= sizeof b->at);
 	memcpy(b->at + b->n, from, n);
 	b->n += n;
 }
 
-/* A cubin with one kernel, of these parameters' sizes (NULL: none). */
-static const forge *cubin(unsigned sm, const char *kernel, const uint32_t *sizes, unsigned n)
+/* A cubin with one kernel, whose n parameters have these sizes. */
+static const forge *make_cubin(unsigned sm, const char *kernel, const uint32_t *sizes, unsigned n)
 {
 	static forge f;
 	char section[200];
@@ -57,7 +57,7 @@ static const forge *cubin(unsigned sm, const char *kernel, const uint32_t *sizes
 	return &f;
 }
 
-/* An entry of a fatbin; begin with fatbin_begin(), end with fatbin_end(). */
+/* Append an entry to a fatbin, between fatbin_begin() and fatbin_end(). */
 static void fatbin_entry(struct bytes *b, unsigned kind, unsigned sm, const void *content,
 			 size_t n, const char *options)
 {
@@ -77,16 +77,16 @@ static void fatbin_entry(struct bytes *b, unsigned kind, unsigned sm, const void
 		memcpy(header + 64, at, sizeof at);
 		memcpy(header + 72, options, n_options);
 	}
-	put(b, header, header_bytes);
-	put(b, content, n);
-	put(b, (char[8]){ 0 }, padded - n);
+	append_bytes(b, header, header_bytes);
+	append_bytes(b, content, n);
+	append_bytes(b, (char[8]){ 0 }, padded - n);
 }
 
 static void fatbin_begin(struct bytes *b)
 {
 	b->n = 0;
-	put(b, "\x50\xed\x55\xba\x01\0\x10\0", 8);
-	put(b, (uint64_t[]){ 0 }, 8);
+	append_bytes(b, "\x50\xed\x55\xba\x01\0\x10\0", 8);
+	append_bytes(b, (uint64_t[]){ 0 }, 8);
 }
 
 static void fatbin_end(struct bytes *b)
@@ -96,12 +96,12 @@ static void fatbin_end(struct bytes *b)
 
 static void add_cubin(unsigned sm, const char *kernel)
 {
-	const forge *f = cubin(sm, kernel, (uint32_t[]){ 8, 4 }, 2);
+	const forge *f = make_cubin(sm, kernel, (uint32_t[]){ 8, 4 }, 2);
 
 	fatbin_entry(&file, GPUL_IMAGE_CUBIN, sm, f->bytes, f->n_bytes, NULL);
 }
 
-/* PTX with one kernel, padded so that a NUL follows. */
+/* PTX with one kernel; its padding adds a NUL. */
 static void add_ptx(unsigned sm, const char *kernel, const char *options)
 {
 	char text[400];
@@ -113,24 +113,24 @@ static void add_ptx(unsigned sm, const char *kernel, const char *options)
 	fatbin_entry(&file, GPUL_IMAGE_PTX, sm, text, (size_t)n + 1, options);
 }
 
-/* A member of an archive that is being made in b. */
+/* Append a member to the archive in b. */
 static void add_member(struct bytes *b, const char *name, const struct bytes *content)
 {
 	char header[61];
 
 	if (b->n == 0)
-		put(b, "!<arch>\n", 8);
+		append_bytes(b, "!<arch>\n", 8);
 	snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", name, 0, 0, 0, 0644,
 		 content->n);
-	put(b, header, 60);
-	put(b, content->at, content->n);
+	append_bytes(b, header, 60);
+	append_bytes(b, content->at, content->n);
 	if (b->n % 2)
-		put(b, "\n", 1);
+		append_bytes(b, "\n", 1);
 }
 
 static char path[64];
 
-static const char *written(const void *bytes, size_t n, const char *suffix)
+static const char *write_file(const void *bytes, size_t n, const char *suffix)
 {
 	int fd;
 
@@ -142,47 +142,47 @@ static const char *written(const void *bytes, size_t n, const char *suffix)
 	return path;
 }
 
-static const char *written_fatbin(void)
+static const char *write_fatbin(void)
 {
 	fatbin_end(&file);
-	return written(file.at, file.n, ".fatbin");
+	return write_file(file.at, file.n, ".fatbin");
 }
 
-/* ---- what the driver was given ----------------------------------------------------------- */
+/* ---- what the driver received ------------------------------------------------------------ */
 
 static struct {
 	int loads;
 	char kind[8];     /* "ptx sm_80", of PTX */
 	unsigned sm;      /* of a cubin */
 	unsigned long max_registers;
-} given;
+} received;
 
-static void remember(const void *image, unsigned n, const CUjit_option *keys, void **values)
+static void remember_image(const void *image, unsigned n, const CUjit_option *keys, void **values)
 {
 	const unsigned char *p = image;
 
-	given.loads++;
-	given.sm = 0;
+	received.loads++;
+	received.sm = 0;
 	if (memcmp(p, "\177ELF", 4) == 0) {
-		strcpy(given.kind, "cubin");
-		given.sm = p[49];
+		strcpy(received.kind, "cubin");
+		received.sm = p[49];
 	} else {
 		const char *target = strstr(image, ".target sm_");
 
-		strcpy(given.kind, "ptx");
-		given.sm = target ? (unsigned)strtoul(target + 11, NULL, 10) : 0;
+		strcpy(received.kind, "ptx");
+		received.sm = target ? (unsigned)strtoul(target + 11, NULL, 10) : 0;
 	}
 	for (unsigned i = 0; i < n; i++)
 		if (keys[i] == CU_JIT_MAX_REGISTERS)
-			given.max_registers = (unsigned long)(uintptr_t)values[i];
+			received.max_registers = (unsigned long)(uintptr_t)values[i];
 }
 
 static const gpul_driver *driver(int fail_at)
 {
 	const gpul_driver *drv = fake_driver(fail_at);
 
-	memset(&given, 0, sizeof given);
-	fake_behave()->loading = remember;
+	memset(&received, 0, sizeof received);
+	fake_behave()->loading = remember_image;
 	return drv;
 }
 
@@ -206,7 +206,7 @@ static gpul_status load(const gpul_driver *drv, const char *kernel, gpul_module 
 	return st;
 }
 
-static void loads(const gpul_driver *drv, const char *kernel, const char *kind, unsigned sm)
+static void expect_load(const gpul_driver *drv, const char *kernel, const char *kind, unsigned sm)
 {
 	gpul_module *m = NULL;
 	gpul_error err = { 0 };
@@ -215,29 +215,29 @@ static void loads(const gpul_driver *drv, const char *kernel, const char *kind, 
 		fail_msg("%s", err.text);
 	gpul_module_unload(m);
 	assert_int_equal(fake_alive(), 0);
-	assert_string_equal(given.kind, kind);
-	assert_int_equal(given.sm, sm);
+	assert_string_equal(received.kind, kind);
+	assert_int_equal(received.sm, sm);
 }
 
-static void refuses(const gpul_driver *drv, const char *kernel, gpul_status status,
-		    const char *says)
+static void expect_failure(const gpul_driver *drv, const char *kernel, gpul_status status,
+			   const char *message)
 {
 	gpul_module *m = NULL;
 	gpul_error err = { 0 };
 
 	assert_int_equal(load(drv, kernel, &m, &err), status);
 	assert_null(m);
-	if (!strstr(err.text, says))
-		fail_msg("'%s' does not say '%s'", err.text, says);
-	assert_int_equal(given.loads, 0);
+	if (!strstr(err.text, message))
+		fail_msg("'%s' does not contain '%s'", err.text, message);
+	assert_int_equal(received.loads, 0);
 	assert_int_equal(fake_alive(), 0);
 }
 
 /* ---- machine code ------------------------------------------------------------------------- */
 
-static void machine_code_gives_everything_back_whichever_call_fails(void **state)
+static void machine_code_releases_everything_if_any_driver_call_fails(void **state)
 {
-	const forge *f = cubin(90, "k", NULL, 0);
+	const forge *f = make_cubin(90, "k", NULL, 0);
 
 	(void)state;
 	for (int n = 1;; n++) {
@@ -246,12 +246,12 @@ static void machine_code_gives_everything_back_whichever_call_fails(void **state
 		gpul_error err = { 0 };
 		gpul_status st;
 
-		written(f->bytes, f->n_bytes, ".cubin");
+		write_file(f->bytes, f->n_bytes, ".cubin");
 		st = load(drv, NULL, &m, &err);
 		gpul_module_unload(m);
 		assert_int_equal(fake_alive(), 0);
 		if (st == GPUL_OK) {
-			assert_int_equal(n, fake_calls() + 1); /* each had its turn */
+			assert_int_equal(n, fake_calls() + 1); /* each call has failed once */
 			return;
 		}
 		assert_int_equal(err.native, CUDA_ERROR_OUT_OF_MEMORY);
@@ -259,7 +259,7 @@ static void machine_code_gives_everything_back_whichever_call_fails(void **state
 	}
 }
 
-static void a_cpp_name_tells_the_types_of_machine_code(void **state)
+static void takes_the_types_of_machine_code_from_cpp_names(void **state)
 {
 	static const struct {
 		const char *name, *printed;
@@ -272,13 +272,13 @@ static void a_cpp_name_tells_the_types_of_machine_code(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const forge *f = cubin(90, rows[i].name, (uint32_t[]){ 8, 8, 4 }, 3);
+		const forge *f = make_cubin(90, rows[i].name, (uint32_t[]){ 8, 8, 4 }, 3);
 		const gpul_signature *s;
 		gpul_module *m = NULL;
 		gpul_error err = { 0 };
 		char printed[80];
 
-		written(f->bytes, f->n_bytes, ".cubin");
+		write_file(f->bytes, f->n_bytes, ".cubin");
 		if (load(driver(0), NULL, &m, &err))
 			fail_msg("%s", err.text);
 		s = gpul_kernel_signature(gpul_module_kernel(m, 0));
@@ -294,7 +294,7 @@ static void a_cpp_name_tells_the_types_of_machine_code(void **state)
 	}
 }
 
-/* b[i] = a[i] for i < n, as nvcc would have it. */
+/* b[i] = a[i] for i < n, as nvcc would compile it. */
 static const char copy_ptx[] =
 	".version 8.0\n.target sm_75\n.address_size 64\n"
 	".visible .entry _Z4copyPKfPfi(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
@@ -306,12 +306,12 @@ static const char copy_ptx[] =
 	"ld.global.f32 %f1, [%rd5]; cvta.to.global.u64 %rd6, %rd2; add.s64 %rd7, %rd6, %rd4;\n"
 	"st.global.f32 [%rd7], %f1;\nend: ret;\n}\n";
 
-static void ptx_beside_machine_code_tells_what_the_kernel_takes(void **state)
+static void infers_a_signature_of_machine_code_from_ptx_of_the_same_unit(void **state)
 {
 	(void)state;
 	for (int fits = 0; fits < 2; fits++) {
 		const uint32_t sizes[] = { 8, 8, fits ? 4 : 8 };
-		const forge *f = cubin(90, "_Z4copyPKfPfi", sizes, 3);
+		const forge *f = make_cubin(90, "_Z4copyPKfPfi", sizes, 3);
 		const gpul_signature *s;
 		gpul_module *m = NULL;
 		gpul_error err = { 0 };
@@ -319,13 +319,13 @@ static void ptx_beside_machine_code_tells_what_the_kernel_takes(void **state)
 		fatbin_begin(&file);
 		fatbin_entry(&file, GPUL_IMAGE_CUBIN, 90, f->bytes, f->n_bytes, NULL);
 		fatbin_entry(&file, GPUL_IMAGE_PTX, 75, copy_ptx, sizeof copy_ptx, NULL);
-		written_fatbin();
+		write_fatbin();
 		if (load(driver(0), NULL, &m, &err))
 			fail_msg("%s", err.text);
-		assert_string_equal(given.kind, "cubin");
+		assert_string_equal(received.kind, "cubin");
 		assert_null(gpul_module_ptx(m));
 		s = gpul_kernel_signature(gpul_module_kernel(m, 0));
-		assert_int_equal(s->complete, fits); /* other sizes: it is not of this kernel */
+		assert_int_equal(s->complete, fits); /* other sizes: the PTX is of another kernel */
 		if (fits) {
 			assert_int_equal(s->params[0].role, GPUL_ROLE_BUFFER);
 			assert_false(s->params[0].stored);
@@ -337,26 +337,26 @@ static void ptx_beside_machine_code_tells_what_the_kernel_takes(void **state)
 	}
 }
 
-static void a_cut_cubin_never_reaches_the_driver(void **state)
+static void never_passes_a_truncated_cubin_to_the_driver(void **state)
 {
-	const forge *f = cubin(90, "k", (uint32_t[]){ 8 }, 1);
+	const forge *f = make_cubin(90, "k", (uint32_t[]){ 8 }, 1);
 
 	(void)state;
 	for (size_t n = 20; n < f->n_bytes; n += 7) {
 		gpul_module *m = NULL;
 		gpul_error err = { 0 };
 
-		written(f->bytes, n, ".cubin");
+		write_file(f->bytes, n, ".cubin");
 		assert_int_equal(load(driver(0), NULL, &m, &err), GPUL_EFORMAT);
 		assert_null(m);
 		assert_true(strlen(err.text) > 20);
-		assert_int_equal(given.loads, 0);
+		assert_int_equal(received.loads, 0);
 	}
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-static void the_image_that_suits_the_device_is_loaded(void **state)
+static void loads_the_image_that_suits_the_device(void **state)
 {
 	const gpul_driver *drv;
 
@@ -366,23 +366,23 @@ static void the_image_that_suits_the_device_is_loaded(void **state)
 	add_cubin(80, "k");
 	add_ptx(75, "k", NULL);
 	add_ptx(80, "k", NULL);
-	written_fatbin();
-	loads(driver(0), "k", "ptx", 80);
+	write_fatbin();
+	expect_load(driver(0), "k", "ptx", 80);
 
 	fatbin_begin(&file);
 	add_ptx(80, "k", NULL);
 	add_cubin(90, "k");
-	written_fatbin();
-	loads(driver(0), "k", "cubin", 90);
-	written_fatbin();
-	loads(soft_driver(), "k", "ptx", 80);
-	written_fatbin();
+	write_fatbin();
+	expect_load(driver(0), "k", "cubin", 90);
+	write_fatbin();
+	expect_load(soft_driver(), "k", "ptx", 80);
+	write_fatbin();
 	drv = driver(0);
 	fake_behave()->major = 8;
-	loads(drv, "k", "ptx", 80);
+	expect_load(drv, "k", "ptx", 80);
 }
 
-static void the_unit_that_has_the_kernel_is_loaded(void **state)
+static void loads_the_unit_that_has_the_kernel(void **state)
 {
 	static struct bytes archive;
 
@@ -395,14 +395,14 @@ static void the_unit_that_has_the_kernel_is_loaded(void **state)
 		fatbin_end(&file);
 		add_member(&archive, (const char *[]){ "a.fb/", "b.fb/", "c.fb/" }[i], &file);
 	}
-	written(archive.at, archive.n, ".a");
-	loads(driver(0), "third", "ptx", 72);
-	written(archive.at, archive.n, ".a");
-	loads(driver(0), "_Z6secondPi", "ptx", 71);
-	written(archive.at, archive.n, ".a");
-	loads(driver(0), "second", "ptx", 71);
-	written(archive.at, archive.n, ".a");
-	refuses(driver(0), NULL, GPUL_EINVAL, "has several kernels: name one of first, second, third");
+	write_file(archive.at, archive.n, ".a");
+	expect_load(driver(0), "third", "ptx", 72);
+	write_file(archive.at, archive.n, ".a");
+	expect_load(driver(0), "_Z6secondPi", "ptx", 71);
+	write_file(archive.at, archive.n, ".a");
+	expect_load(driver(0), "second", "ptx", 71);
+	write_file(archive.at, archive.n, ".a");
+	expect_failure(driver(0), NULL, GPUL_EINVAL, "has several kernels: name one of first, second, third");
 	for (int i = 0; i < 20; i++) {
 		char name[100];
 
@@ -412,18 +412,18 @@ static void the_unit_that_has_the_kernel_is_loaded(void **state)
 		fatbin_end(&file);
 		add_member(&archive, "d.fb/", &file);
 	}
-	written(archive.at, archive.n, ".a");
-	refuses(driver(0), NULL, GPUL_EINVAL,
+	write_file(archive.at, archive.n, ".a");
+	expect_failure(driver(0), NULL, GPUL_EINVAL,
 		"name one of first, second, third, a_kernel_with_a_name_that_takes_much_room_0, "
 		"a_kernel_with_a_name_that_takes_much_room_1, "
 		"a_kernel_with_a_name_that_takes_much_room_2, ...");
-	written(archive.at, archive.n, ".a");
-	refuses(driver(0), "thirt", GPUL_EINVAL, "did you mean 'third'?");
-	written(archive.at, archive.n, ".a");
-	refuses(driver(0), "something", GPUL_EINVAL, "no kernel 'something' in ");
+	write_file(archive.at, archive.n, ".a");
+	expect_failure(driver(0), "thirt", GPUL_EINVAL, "did you mean 'third'?");
+	write_file(archive.at, archive.n, ".a");
+	expect_failure(driver(0), "something", GPUL_EINVAL, "no kernel 'something' in ");
 }
 
-static void a_name_that_means_several_kernels_lists_them(void **state)
+static void lists_the_kernels_that_an_ambiguous_name_matches(void **state)
 {
 	static struct bytes archive;
 
@@ -435,35 +435,35 @@ static void a_name_that_means_several_kernels_lists_them(void **state)
 		fatbin_end(&file);
 		add_member(&archive, i ? "b/" : "a/", &file);
 	}
-	written(archive.at, archive.n, ".a");
-	refuses(driver(0), "copy", GPUL_EINVAL,
+	write_file(archive.at, archive.n, ".a");
+	expect_failure(driver(0), "copy", GPUL_EINVAL,
 		"2 kernels are called 'copy': void copy<int>(int*), void copy<float>(float*)");
-	written(archive.at, archive.n, ".a");
-	loads(driver(0), "copy<float>", "ptx", 75);
+	write_file(archive.at, archive.n, ".a");
+	expect_load(driver(0), "copy<float>", "ptx", 75);
 }
 
-static void no_image_names_the_device_and_the_option_that_would_help(void **state)
+static void names_the_device_and_the_nvcc_option_if_no_image_suits(void **state)
 {
 	(void)state;
 	fatbin_begin(&file);
 	add_cubin(75, "k");
 	add_cubin(100, "k");
 	add_ptx(100, "k", NULL);
-	written_fatbin();
-	refuses(driver(0), "k", GPUL_EUNSUPPORTED,
+	write_fatbin();
+	expect_failure(driver(0), "k", GPUL_EUNSUPPORTED,
 		"has no image for this device, sm_90, only cubin sm_75, cubin sm_100, ptx sm_100: "
 		"nvcc -gencode arch=compute_90,code=sm_90 adds it");
 	fatbin_begin(&file);
 	add_cubin(90, "k");
-	written_fatbin();
-	refuses(soft_driver(), "k", GPUL_EUNSUPPORTED,
+	write_fatbin();
+	expect_failure(soft_driver(), "k", GPUL_EUNSUPPORTED,
 		"has machine code only (cubin sm_90): the software driver runs PTX only");
-	written(cubin(90, "k", NULL, 0)->bytes, cubin(90, "k", NULL, 0)->n_bytes, ".cubin");
-	refuses(soft_driver(), "k", GPUL_EUNSUPPORTED,
+	write_file(make_cubin(90, "k", NULL, 0)->bytes, make_cubin(90, "k", NULL, 0)->n_bytes, ".cubin");
+	expect_failure(soft_driver(), "k", GPUL_EUNSUPPORTED,
 		"is a cubin (GPU machine code): the software driver runs PTX only");
 }
 
-static void a_kernel_for_another_device_only_is_told(void **state)
+static void names_the_device_of_a_kernel_for_another_device(void **state)
 {
 	static struct bytes archive;
 
@@ -477,32 +477,32 @@ static void a_kernel_for_another_device_only_is_told(void **state)
 	add_cubin(80, "elsewhere");
 	fatbin_end(&file);
 	add_member(&archive, "b/", &file);
-	written(archive.at, archive.n, ".a");
-	refuses(driver(0), "elsewhere", GPUL_EUNSUPPORTED,
+	write_file(archive.at, archive.n, ".a");
+	expect_failure(driver(0), "elsewhere", GPUL_EUNSUPPORTED,
 		"for sm_80, not for this device, sm_90: nvcc -gencode arch=compute_90,code=sm_90");
 }
 
-static void linking_begins_when_the_kernel_will_be_in_the_result(void **state)
+static void links_only_if_the_result_will_have_the_kernel(void **state)
 {
 	static struct bytes archive;
 
 	(void)state;
 	archive.n = 0;
-	for (int i = 0; i < 2; i++) { /* as nvcc -dc marks PTX */
+	for (int i = 0; i < 2; i++) { /* the mark of nvcc -dc */
 		fatbin_begin(&file);
 		add_ptx(75, i ? "second" : "first", "--compile-only");
 		fatbin_end(&file);
 		add_member(&archive, i ? "b/" : "a/", &file);
 	}
-	written(archive.at, archive.n, ".a");
-	loads(soft_driver(), "second", "ptx", 75);
-	written(archive.at, archive.n, ".a");
-	refuses(soft_driver(), "secont", GPUL_EINVAL, "did you mean 'second'?");
-	written(archive.at, archive.n, ".a");
-	loads(soft_driver(), NULL, "ptx", 75);
+	write_file(archive.at, archive.n, ".a");
+	expect_load(soft_driver(), "second", "ptx", 75);
+	write_file(archive.at, archive.n, ".a");
+	expect_failure(soft_driver(), "secont", GPUL_EINVAL, "did you mean 'second'?");
+	write_file(archive.at, archive.n, ".a");
+	expect_load(soft_driver(), NULL, "ptx", 75);
 }
 
-static void what_was_asked_for_narrows_the_choice(void **state)
+static void considers_only_the_images_that_the_caller_allows(void **state)
 {
 	const gpul_load_options ptx = { .only_kind = GPUL_IMAGE_PTX };
 	const gpul_load_options sm80 = { .only_sm = 80 };
@@ -513,19 +513,19 @@ static void what_was_asked_for_narrows_the_choice(void **state)
 	fatbin_begin(&file);
 	add_cubin(90, "k");
 	add_ptx(75, "k", NULL);
-	written_fatbin();
+	write_fatbin();
 	assert_int_equal(gpul_module_load_file(driver(0), path, &ptx, &m, &err), GPUL_OK);
-	assert_string_equal(given.kind, "ptx");
+	assert_string_equal(received.kind, "ptx");
 	gpul_module_unload(m);
 	assert_int_equal(gpul_module_load_file(driver(0), path, &sm80, &m, &err),
 			 GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "has no image of the kind asked for that runs on sm_90"));
+	assert_non_null(strstr(err.text, "has no image selected by --sm or --kind that runs on sm_90"));
 	unlink(path);
 }
 
-/* ---- options and words ------------------------------------------------------------------------ */
+/* ---- options and reports ---------------------------------------------------------------------- */
 
-static void ptxas_options_reach_the_driver(void **state)
+static void passes_ptxas_options_to_the_driver(void **state)
 {
 	static const char text[] =
 		GPUL_PTX_OPTIONS " -O2 -maxrregcount=40\n.version 8.0\n.target sm_75\n"
@@ -534,60 +534,60 @@ static void ptxas_options_reach_the_driver(void **state)
 	(void)state;
 	fatbin_begin(&file);
 	add_ptx(75, "k", "-v -maxrregcount=96 ");
-	written_fatbin();
-	loads(driver(0), "k", "ptx", 75);
-	assert_int_equal(given.max_registers, 96);
-	written(text, sizeof text - 1, ".ptx");
-	loads(driver(0), "k", "ptx", 75);
-	assert_int_equal(given.max_registers, 40);
+	write_fatbin();
+	expect_load(driver(0), "k", "ptx", 75);
+	assert_int_equal(received.max_registers, 96);
+	write_file(text, sizeof text - 1, ".ptx");
+	expect_load(driver(0), "k", "ptx", 75);
+	assert_int_equal(received.max_registers, 40);
 }
 
-static char told[4096];
+static char reported[4096];
 
-static void tell(void *context, const char *line)
+static void add_line(void *context, const char *line)
 {
 	(void)context;
-	strcat(strcat(told, line), "\n");
+	strcat(strcat(reported, line), "\n");
 }
 
-static void explains_what_was_considered(void **state)
+static void reports_the_verdict_on_each_image(void **state)
 {
-	const gpul_load_options options = { .explain = tell };
+	const gpul_load_options options = { .explain = add_line };
 	gpul_module *m = NULL;
 	gpul_error err = { 0 };
 
 	(void)state;
-	*told = '\0';
+	*reported = '\0';
 	fatbin_begin(&file);
 	add_cubin(80, "k");
 	add_cubin(90, "k");
 	add_ptx(90, "k", NULL);
-	written_fatbin();
+	write_fatbin();
 	assert_int_equal(gpul_module_load_file(driver(0), path, &options, &m, &err), GPUL_OK);
 	gpul_module_unload(m);
 	unlink(path);
-	assert_non_null(strstr(told, "cubin sm_80, "));
-	assert_non_null(strstr(told, " bytes: machine code for another generation of GPUs\n"));
-	assert_non_null(strstr(told, " bytes: taken\n"));
-	assert_non_null(strstr(told, "ptx sm_90, "));
+	assert_non_null(strstr(reported, "cubin sm_80, "));
+	assert_non_null(strstr(reported, " bytes: machine code for another generation of GPUs\n"));
+	assert_non_null(strstr(reported, " bytes: taken\n"));
+	assert_non_null(strstr(reported, "ptx sm_90, "));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(machine_code_gives_everything_back_whichever_call_fails),
-		cmocka_unit_test(a_cpp_name_tells_the_types_of_machine_code),
-		cmocka_unit_test(ptx_beside_machine_code_tells_what_the_kernel_takes),
-		cmocka_unit_test(a_cut_cubin_never_reaches_the_driver),
-		cmocka_unit_test(the_image_that_suits_the_device_is_loaded),
-		cmocka_unit_test(the_unit_that_has_the_kernel_is_loaded),
-		cmocka_unit_test(a_name_that_means_several_kernels_lists_them),
-		cmocka_unit_test(no_image_names_the_device_and_the_option_that_would_help),
-		cmocka_unit_test(a_kernel_for_another_device_only_is_told),
-		cmocka_unit_test(linking_begins_when_the_kernel_will_be_in_the_result),
-		cmocka_unit_test(what_was_asked_for_narrows_the_choice),
-		cmocka_unit_test(ptxas_options_reach_the_driver),
-		cmocka_unit_test(explains_what_was_considered),
+		cmocka_unit_test(machine_code_releases_everything_if_any_driver_call_fails),
+		cmocka_unit_test(takes_the_types_of_machine_code_from_cpp_names),
+		cmocka_unit_test(infers_a_signature_of_machine_code_from_ptx_of_the_same_unit),
+		cmocka_unit_test(never_passes_a_truncated_cubin_to_the_driver),
+		cmocka_unit_test(loads_the_image_that_suits_the_device),
+		cmocka_unit_test(loads_the_unit_that_has_the_kernel),
+		cmocka_unit_test(lists_the_kernels_that_an_ambiguous_name_matches),
+		cmocka_unit_test(names_the_device_and_the_nvcc_option_if_no_image_suits),
+		cmocka_unit_test(names_the_device_of_a_kernel_for_another_device),
+		cmocka_unit_test(links_only_if_the_result_will_have_the_kernel),
+		cmocka_unit_test(considers_only_the_images_that_the_caller_allows),
+		cmocka_unit_test(passes_ptxas_options_to_the_driver),
+		cmocka_unit_test(reports_the_verdict_on_each_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_module.c — loading, finding and launching against a driver that fails on request. */
+/* test_module.c — loads, finds and launches kernels with a fake driver that fails on request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ static gpul_module *loaded(const gpul_driver *drv, const char *text)
 	return m;
 }
 
-/* A file of these bytes; the caller unlinks it. */
+/* A file with these bytes; the caller unlinks it. */
 static const char *file_of(const void *bytes, size_t n, const char *suffix)
 {
 	static char path[64];
@@ -69,7 +69,7 @@ static gpul_status launch(const gpul_module *m, const gpul_launch_config *c, gpu
 
 /* ---- loading --------------------------------------------------------------------- */
 
-static void gives_everything_back_whichever_call_fails(void **state)
+static void releases_everything_if_any_driver_call_fails(void **state)
 {
 	(void)state;
 	for (int n = 1;; n++) {
@@ -80,7 +80,7 @@ static void gives_everything_back_whichever_call_fails(void **state)
 		gpul_launch_config big = one_warp;
 
 		big.shared_bytes =
-			100000; /* has to be opted into: one more call that can fail */
+			100000; /* needs an opt-in: one more call that can fail */
 		if (st)
 			assert_null(m);
 		else
@@ -88,7 +88,7 @@ static void gives_everything_back_whichever_call_fails(void **state)
 		gpul_module_unload(m);
 		assert_int_equal(fake_alive(), 0);
 		if (st == GPUL_OK) {
-			assert_int_equal(n, fake_calls() + 1); /* each had its turn */
+			assert_int_equal(n, fake_calls() + 1); /* each call has failed once */
 			return;
 		}
 		assert_int_equal(st, GPUL_ECUDA);
@@ -96,7 +96,7 @@ static void gives_everything_back_whichever_call_fails(void **state)
 	}
 }
 
-static void explains_a_refusal_by_the_jit_with_the_line(void **state)
+static void shows_the_line_of_ptx_that_the_jit_refuses(void **state)
 {
 	gpul_module *m = NULL;
 	gpul_error err = { 0 };
@@ -124,7 +124,7 @@ static void explains_a_refusal_by_the_jit_with_the_line(void **state)
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before + 1, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA); /* a driver that compiles later */
+	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA); /* a driver that compiles in cuLibraryGetModule */
 	assert_non_null(
 		strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
 
@@ -136,14 +136,14 @@ static void explains_a_refusal_by_the_jit_with_the_line(void **state)
 	assert_non_null(strstr(err.text, "k.ptx is for sm_75, the device is sm_70"));
 }
 
-static void says_what_a_file_is_when_it_is_not_ptx(void **state)
+static void names_the_content_of_a_file_without_code(void **state)
 {
 	static const struct {
 		const char *bytes;
 		size_t n;
 		const char *suffix;
 		gpul_status st;
-		const char *says;
+		const char *message;
 	} rows[] = {
 		{ "hello\n", 6, ".txt", GPUL_EFORMAT,
 		  "is a text that is not PTX (no .version line)" },
@@ -168,14 +168,14 @@ static void says_what_a_file_is_when_it_is_not_ptx(void **state)
 		assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err),
 				 rows[i].st);
 		unlink(path);
-		if (!strstr(err.text, rows[i].says))
-			fail_msg("'%s' does not say '%s'", err.text, rows[i].says);
+		if (!strstr(err.text, rows[i].message))
+			fail_msg("'%s' does not contain '%s'", err.text, rows[i].message);
 		assert_null(m);
 		assert_int_equal(fake_alive(), 0);
 	}
 }
 
-static void cuda_source_goes_through_nvrtc(void **state)
+static void compiles_cuda_source_by_nvrtc(void **state)
 {
 	static const char source[] =
 		"template <class T> __global__ void scale(T *x, T by, int n)\n"
@@ -213,7 +213,7 @@ static void cuda_source_goes_through_nvrtc(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void ptx_in_memory_needs_no_nul(void **state)
+static void loads_ptx_from_memory_without_a_nul(void **state)
 {
 	gpul_module *m = NULL;
 	gpul_error err = { 0 };
@@ -231,10 +231,10 @@ static void ptx_in_memory_needs_no_nul(void **state)
 
 /* ---- finding --------------------------------------------------------------------- */
 
-static void finds_a_kernel_by_every_name_it_has(void **state)
+static void finds_a_kernel_by_its_mangled_and_demangled_names(void **state)
 {
 	static const struct {
-		const char *asked, *found, *says;
+		const char *wanted, *found, *message;
 	} rows[] = {
 		{ "_Z6vecaddPKdS0_Pdi", "_Z6vecaddPKdS0_Pdi", NULL },
 		{ "vecadd", "_Z6vecaddPKdS0_Pdi", NULL },
@@ -246,7 +246,7 @@ static void finds_a_kernel_by_every_name_it_has(void **state)
 		  "2 kernels are called 'copy': void copy<int>(int*), void "
 		  "copy<float>(float*)" },
 		{ "vecad", NULL, "did you mean 'vecadd'?" },
-		{ "matmul", NULL, "there is: void copy<int>, void copy<float>, vecadd" },
+		{ "matmul", NULL, "the module has: void copy<int>, void copy<float>, vecadd" },
 		{ "", NULL, "no kernel ''" },
 		{ NULL, NULL, "3 kernels: name one of" },
 	};
@@ -261,18 +261,18 @@ static void finds_a_kernel_by_every_name_it_has(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const gpul_kernel *k = NULL;
 		gpul_error err = { 0 };
-		gpul_status st = gpul_kernel_find(m, rows[i].asked, &k, &err);
+		gpul_status st = gpul_kernel_find(m, rows[i].wanted, &k, &err);
 
 		assert_int_equal(st, rows[i].found ? GPUL_OK : GPUL_EINVAL);
 		if (k)
 			assert_string_equal(gpul_kernel_name(k), rows[i].found);
-		else if (!strstr(err.text, rows[i].says))
-			fail_msg("'%s' does not say '%s'", err.text, rows[i].says);
+		else if (!strstr(err.text, rows[i].message))
+			fail_msg("'%s' does not contain '%s'", err.text, rows[i].message);
 	}
 	gpul_module_unload(m);
 }
 
-static void the_only_kernel_needs_no_name(void **state)
+static void finds_the_only_kernel_without_a_name(void **state)
 {
 	gpul_module *m = loaded(fake_driver(0), vecadd);
 	const gpul_kernel *k = NULL;
@@ -284,11 +284,11 @@ static void the_only_kernel_needs_no_name(void **state)
 	assert_string_equal(gpul_kernel_name(k), "vecadd");
 	assert_string_equal(gpul_kernel_demangled(k), "vecadd");
 	assert_ptr_equal(gpul_kernel_signature(k),
-			 gpul_kernel_signature(k)); /* worked out once */
+			 gpul_kernel_signature(k)); /* inferred once */
 	gpul_module_unload(m);
 }
 
-static void a_long_list_of_kernels_is_cut(void **state)
+static void shortens_a_long_list_of_kernels(void **state)
 {
 	char text[8192] = ".version 8.0\n.target sm_75\n.address_size 64\n";
 	const gpul_kernel *k = NULL;
@@ -308,7 +308,7 @@ static void a_long_list_of_kernels_is_cut(void **state)
 
 /* ---- launching ------------------------------------------------------------------- */
 
-static void wrong_arguments_are_answered_with_the_signature(void **state)
+static void shows_the_signature_if_arguments_are_wrong(void **state)
 {
 	gpul_module *m = loaded(fake_driver(0), vecadd);
 	const gpul_kernel *k = gpul_module_kernel(m, 0);
@@ -319,21 +319,21 @@ static void wrong_arguments_are_answered_with_the_signature(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_kernel_launch(k, &one_warp, args, sizes, 1, &err), GPUL_EINVAL);
-	assert_string_equal(err.text, "1 argument given, 2 wanted: vecadd(i32 *, i32)");
+	assert_string_equal(err.text, "1 argument given, 2 expected: vecadd(i32 *, i32)");
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_kernel_launch(k, &one_warp, args, sizes, 3, &err), GPUL_EINVAL);
-	assert_string_equal(err.text, "3 arguments given, 2 wanted: vecadd(i32 *, i32)");
+	assert_string_equal(err.text, "3 arguments given, 2 expected: vecadd(i32 *, i32)");
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_kernel_launch(k, &one_warp, args, sizes, 2, &err), GPUL_EINVAL);
-	assert_string_equal(err.text, "argument 1 has 8 bytes, 4 wanted: vecadd(i32 *, i32)");
+	assert_string_equal(err.text, "argument 1 has 8 bytes, 4 expected: vecadd(i32 *, i32)");
 	gpul_module_unload(m);
 }
 
-static void shapes_beyond_a_limit_are_answered_with_the_limit(void **state)
+static void names_the_limit_that_a_launch_exceeds(void **state)
 {
 	static const struct {
 		gpul_launch_config c;
-		const char *says;
+		const char *message;
 	} rows[] = {
 		{ { { 1, 1, 1 }, { 2048, 1, 1 }, 0, NULL, false },
 		  "a block of 2048 threads is too big: the device's limit is 1024" },
@@ -348,7 +348,7 @@ static void shapes_beyond_a_limit_are_answered_with_the_limit(void **state)
 		{ { { 1, 1, 1 }, { 1, 0, 1 }, 0, NULL, false },
 		  "a block of 1 x 0 x 1 is empty" },
 		{ { { 1, 1, 1 }, { 1, 1, 1 }, 300000, NULL, false },
-		  "300000 bytes of shared memory a block (0 static + 300000 dynamic) "
+		  "300000 bytes of shared memory per block (0 static + 300000 dynamic) "
 		  "are too much: the device's limit is 232448" },
 	};
 	gpul_module *m = loaded(fake_driver(0), vecadd);
@@ -358,13 +358,13 @@ static void shapes_beyond_a_limit_are_answered_with_the_limit(void **state)
 		gpul_error err = { 0 };
 
 		assert_int_equal(launch(m, &rows[i].c, &err), GPUL_EINVAL);
-		if (!strstr(err.text, rows[i].says))
-			fail_msg("'%s' does not say '%s'", err.text, rows[i].says);
+		if (!strstr(err.text, rows[i].message))
+			fail_msg("'%s' does not contain '%s'", err.text, rows[i].message);
 	}
 	gpul_module_unload(m);
 }
 
-static void a_kernel_compiled_for_one_block_shape_takes_no_other(void **state)
+static void refuses_a_block_that_differs_from_reqntid(void **state)
 {
 	gpul_module *m =
 		loaded(fake_driver(0), ".version 8.0\n.target sm_75\n.address_size 64\n"
@@ -375,7 +375,7 @@ static void a_kernel_compiled_for_one_block_shape_takes_no_other(void **state)
 	(void)state;
 	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, &err),
 			 GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "a block of 64 x 1 x 1 does not fit: the kernel was "
+	assert_non_null(strstr(err.text, "a block of 64 x 1 x 1 does not match: the kernel was "
 					 "compiled for (.reqntid) 64 x 2 x 1"));
 	c.block[1] = 2;
 	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, NULL),
@@ -385,12 +385,12 @@ static void a_kernel_compiled_for_one_block_shape_takes_no_other(void **state)
 
 static uint32_t seen_n;
 
-static void remember(void **params)
+static void remember_n(void **params)
 {
 	memcpy(&seen_n, params[1], sizeof seen_n);
 }
 
-static void a_second_launch_is_one_driver_call(void **state)
+static void a_second_launch_makes_one_driver_call(void **state)
 {
 	gpul_module *m = loaded(fake_driver(0), vecadd);
 	const gpul_kernel *k = gpul_module_kernel(m, 0);
@@ -399,7 +399,7 @@ static void a_second_launch_is_one_driver_call(void **state)
 	int before;
 
 	(void)state;
-	fake_behave()->launched = remember;
+	fake_behave()->launched = remember_n;
 	assert_int_equal(launch(m, &one_warp, NULL), GPUL_OK);
 	before = fake_calls();
 	assert_int_equal(gpul_kernel_launch(k, &one_warp, (void *[]){ &a, &n },
@@ -413,18 +413,18 @@ static void a_second_launch_is_one_driver_call(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gives_everything_back_whichever_call_fails),
-		cmocka_unit_test(explains_a_refusal_by_the_jit_with_the_line),
-		cmocka_unit_test(says_what_a_file_is_when_it_is_not_ptx),
-		cmocka_unit_test(cuda_source_goes_through_nvrtc),
-		cmocka_unit_test(ptx_in_memory_needs_no_nul),
-		cmocka_unit_test(finds_a_kernel_by_every_name_it_has),
-		cmocka_unit_test(the_only_kernel_needs_no_name),
-		cmocka_unit_test(a_long_list_of_kernels_is_cut),
-		cmocka_unit_test(wrong_arguments_are_answered_with_the_signature),
-		cmocka_unit_test(shapes_beyond_a_limit_are_answered_with_the_limit),
-		cmocka_unit_test(a_kernel_compiled_for_one_block_shape_takes_no_other),
-		cmocka_unit_test(a_second_launch_is_one_driver_call),
+		cmocka_unit_test(releases_everything_if_any_driver_call_fails),
+		cmocka_unit_test(shows_the_line_of_ptx_that_the_jit_refuses),
+		cmocka_unit_test(names_the_content_of_a_file_without_code),
+		cmocka_unit_test(compiles_cuda_source_by_nvrtc),
+		cmocka_unit_test(loads_ptx_from_memory_without_a_nul),
+		cmocka_unit_test(finds_a_kernel_by_its_mangled_and_demangled_names),
+		cmocka_unit_test(finds_the_only_kernel_without_a_name),
+		cmocka_unit_test(shortens_a_long_list_of_kernels),
+		cmocka_unit_test(shows_the_signature_if_arguments_are_wrong),
+		cmocka_unit_test(names_the_limit_that_a_launch_exceeds),
+		cmocka_unit_test(refuses_a_block_that_differs_from_reqntid),
+		cmocka_unit_test(a_second_launch_makes_one_driver_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_ptxas_options.c — options of ptxas, as nvcc leaves them in a fatbin. */
+/* test_ptxas_options.c — options of ptxas, as nvcc stores them in a fatbin. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 #include "loader/link/ptxas_options.h"
 
-/* The value that the driver is given for key; -1: none. */
+/* The value of a driver option; -1: not set. */
 static long value_of(const gpul_ptxas_options *o, CUjit_option key)
 {
 	for (unsigned i = 0; i < o->n; i++)
@@ -17,7 +17,7 @@ static long value_of(const gpul_ptxas_options *o, CUjit_option key)
 	return -1;
 }
 
-static void options_become_those_of_the_driver(void **state)
+static void converts_options_to_those_of_the_driver(void **state)
 {
 	static const struct {
 		const char *text;
@@ -54,7 +54,7 @@ static void options_become_those_of_the_driver(void **state)
 	}
 }
 
-static void ptx_carries_them_on_its_first_line(void **state)
+static void finds_options_on_the_first_line_of_ptx(void **state)
 {
 	static const char text[] = "// ptxas options: -maxrregcount=96\n.version 8.0\n";
 	size_t n = 0;
@@ -66,15 +66,15 @@ static void ptx_carries_them_on_its_first_line(void **state)
 	assert_memory_equal(found, "-maxrregcount=96", n);
 	assert_null(gpul_ptxas_options_in(".version 8.0\n", 13, &n));
 	assert_null(gpul_ptxas_options_in(text, 10, &n));
-	assert_non_null(gpul_ptxas_options_in(text, 20, &n)); /* cut within the line */
+	assert_non_null(gpul_ptxas_options_in(text, 20, &n)); /* truncated within the line */
 	assert_int_equal(n, 2);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_become_those_of_the_driver),
-		cmocka_unit_test(ptx_carries_them_on_its_first_line),
+		cmocka_unit_test(converts_options_to_those_of_the_driver),
+		cmocka_unit_test(finds_options_on_the_first_line_of_ptx),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_recognise.c — files of every kind, whole, cut and empty. */
+/* test_recognise.c — recognises files of every kind: complete, truncated and empty. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ static gpul_content kind_of(const char *bytes, size_t n, const char *name)
 	return gpul_recognise(bytes, n, name).kind;
 }
 
-static void tells_texts_apart(void **state)
+static void recognises_kinds_of_text(void **state)
 {
 	static const struct {
 		const char *text, *name;
@@ -28,14 +28,14 @@ static void tells_texts_apart(void **state)
 		{ "// only a comment\n", "k.cu", GPUL_CONTENT_CUDA },
 		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_TEXT },
 		{ ".visible .entry k() {}\n", "k.ptx",
-		  GPUL_CONTENT_PTX }, /* the parser says what is wrong */
+		  GPUL_CONTENT_PTX }, /* the parser reports the error */
 		{ "/* never ends", "k.ptx", GPUL_CONTENT_PTX },
 		{ " \n\t\n", "k.ptx", GPUL_CONTENT_EMPTY },
 		{ "", "k.ptx", GPUL_CONTENT_EMPTY },
 		{ "caf\xc3\xa9", "k.txt", GPUL_CONTENT_TEXT },
 		{ "\x01\x02\x03", "k.ptx", GPUL_CONTENT_UNKNOWN },
 		{ "\x01\x02\x03", "k.cu", GPUL_CONTENT_UNKNOWN },
-		{ ".cu", ".cu", GPUL_CONTENT_TEXT }, /* a name that is nothing but a suffix */
+		{ ".cu", ".cu", GPUL_CONTENT_TEXT }, /* a name that consists of the suffix */
 	};
 
 	(void)state;
@@ -46,7 +46,7 @@ static void tells_texts_apart(void **state)
 	assert_int_equal(kind_of(".version 8.0\n", 14, "with its NUL"), GPUL_CONTENT_PTX);
 }
 
-static void tells_containers_by_their_magic(void **state)
+static void recognises_containers_by_their_magic_number(void **state)
 {
 	(void)state;
 	assert_int_equal(kind_of("!<arch>\n/     ", 14, "a"), GPUL_CONTENT_ARCHIVE);
@@ -55,7 +55,7 @@ static void tells_containers_by_their_magic(void **state)
 			 GPUL_CONTENT_FATBIN_WRAPPER);
 	assert_int_equal(kind_of("BC\xc0\xde\x35\x14\0\0", 8, "a"), GPUL_CONTENT_BITCODE);
 	assert_int_equal(kind_of("\x50\xed\x55", 3, "a"),
-			 GPUL_CONTENT_TEXT); /* cut: as good as Latin-1 */
+			 GPUL_CONTENT_TEXT); /* truncated: could be Latin-1 text */
 }
 
 static gpul_recognised elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t sections_at,
@@ -75,7 +75,7 @@ static gpul_recognised elf(unsigned machine, unsigned abi, uint32_t flags, uint6
 	return gpul_recognise(bytes, n, "x");
 }
 
-static void tells_a_cubin_and_its_architecture(void **state)
+static void recognises_a_cubin_and_its_architecture(void **state)
 {
 	const size_t whole = sizeof(Elf64_Ehdr);
 
@@ -83,16 +83,16 @@ static void tells_a_cubin_and_its_architecture(void **state)
 	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).kind, GPUL_CONTENT_CUBIN);
 	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).sm,
 			 90); /* CUDA 13: bits 8 to 15 */
-	assert_int_equal(elf(190, 0x33, 0x5a055a, 64, whole).sm, 90); /* before: bits 0 to 7 */
+	assert_int_equal(elf(190, 0x33, 0x5a055a, 64, whole).sm, 90); /* before CUDA 13: bits 0 to 7 */
 	assert_int_equal(elf(190, 0x33, 75, 1000, whole).bytes_needed,
 			 1000 + 3 * sizeof(Elf64_Shdr));
 	assert_true(elf(190, 0x33, 75, UINT64_MAX - 1, whole).bytes_needed == UINT64_MAX);
 	assert_int_equal(elf(EM_X86_64, 0, 0, 64, whole).kind, GPUL_CONTENT_HOST_ELF);
-	for (size_t n = SELFMAG; n < whole; n++) /* cut short */
+	for (size_t n = SELFMAG; n < whole; n++) /* truncated */
 		assert_int_equal(elf(190, 0x41, 0, 64, n).kind, GPUL_CONTENT_HOST_ELF);
 }
 
-static void every_kind_has_words_for_messages(void **state)
+static void every_kind_has_a_description(void **state)
 {
 	(void)state;
 	for (int k = GPUL_CONTENT_EMPTY; k <= GPUL_CONTENT_UNKNOWN; k++)
@@ -102,10 +102,10 @@ static void every_kind_has_words_for_messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_texts_apart),
-		cmocka_unit_test(tells_containers_by_their_magic),
-		cmocka_unit_test(tells_a_cubin_and_its_architecture),
-		cmocka_unit_test(every_kind_has_words_for_messages),
+		cmocka_unit_test(recognises_kinds_of_text),
+		cmocka_unit_test(recognises_containers_by_their_magic_number),
+		cmocka_unit_test(recognises_a_cubin_and_its_architecture),
+		cmocka_unit_test(every_kind_has_a_description),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

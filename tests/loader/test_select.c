@@ -1,4 +1,4 @@
-/* test_select.c — which image of a unit a device gets, case by case. */
+/* test_select.c — the image of a unit that a device gets, for many lists of images. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -10,10 +10,10 @@
 
 #include "loader/choose/select_internal.h"
 
-enum { MOST = 16 };
+enum { MAX_IMAGES = 16 };
 
-/* "sm_90a compute_80 lto_90 | sm_75": images in order; a bar parts units. */
-static size_t parse(const char *text, gpul_image out[MOST])
+/* "sm_90a compute_80 lto_90 | sm_75": images in order; a bar separates units. */
+static size_t parse_images(const char *text, gpul_image out[MAX_IMAGES])
 {
 	size_t n = 0;
 	uint32_t unit = 0;
@@ -28,7 +28,7 @@ static size_t parse(const char *text, gpul_image out[MOST])
 			unit++;
 			continue;
 		}
-		assert_true(n < MOST);
+		assert_true(n < MAX_IMAGES);
 		out[n] = (gpul_image){ .kind = *w == 's'   ? GPUL_IMAGE_CUBIN
 					       : *w == 'l' ? GPUL_IMAGE_LTO
 							   : GPUL_IMAGE_PTX,
@@ -39,15 +39,15 @@ static size_t parse(const char *text, gpul_image out[MOST])
 	return n;
 }
 
-/* The verdicts, a letter each: T taken, b for better, m other major, n newer, s specific, c machine
- * code, - not asked. */
-static void check(const char *text, const gpul_target *target, const char *expected)
+/* The verdicts, one letter each: T taken, b left for a better image, m other major version, n newer,
+ * s specific, c machine code, - excluded by the caller, d damaged. */
+static void check_verdicts(const char *text, const gpul_target *target, const char *expected)
 {
 	static const char letters[] = "Tbmnsc-d";
-	gpul_image images[MOST];
-	gpul_verdict verdicts[MOST];
-	char got[MOST + 1] = "";
-	size_t n = parse(text, images);
+	gpul_image images[MAX_IMAGES];
+	gpul_verdict verdicts[MAX_IMAGES];
+	char got[MAX_IMAGES + 1] = "";
+	size_t n = parse_images(text, images);
 
 	gpul_select_among(images, n, target, verdicts);
 	for (size_t i = 0; i < n; i++)
@@ -56,17 +56,17 @@ static void check(const char *text, const gpul_target *target, const char *expec
 		fail_msg("%s on %u: %s, expected %s", text, target->cc, got, expected);
 }
 
-static void a_gpu_gets_what_its_driver_takes(void **state)
+static void selects_the_image_that_the_driver_of_a_gpu_would(void **state)
 {
 	static const struct {
 		uint32_t cc;
 		const char *images, *verdicts;
 	} rows[] = {
 		{ 90, "sm_75 sm_80 sm_90", "mmT" },
-		{ 90, "sm_90 sm_90a", "bT" },       /* the special one, in any order */
+		{ 90, "sm_90 sm_90a", "bT" },       /* sm_90a first, in any order */
 		{ 90, "sm_90a sm_90", "Tb" },
-		{ 90, "sm_90 sm_90", "Tb" },        /* machine code: the first of its like */
-		{ 90, "compute_80 compute_80", "bT" }, /* PTX: the last */
+		{ 90, "sm_90 sm_90", "Tb" },        /* machine code: the first of equals */
+		{ 90, "compute_80 compute_80", "bT" }, /* PTX: the last of equals */
 		{ 90, "compute_90a compute_90", "Tb" },
 		{ 90, "sm_90 compute_90a", "Tb" },  /* machine code before any PTX */
 		{ 90, "compute_70 compute_90 compute_80", "bTb" },
@@ -91,12 +91,12 @@ static void a_gpu_gets_what_its_driver_takes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		check(rows[i].images,
+		check_verdicts(rows[i].images,
 		      &(gpul_target){ .cc = rows[i].cc, .machine_code = true },
 		      rows[i].verdicts);
 }
 
-static void an_interpreter_gets_ptx_of_any_target(void **state)
+static void selects_ptx_for_any_target_for_an_interpreter(void **state)
 {
 	static const struct {
 		const char *images, *verdicts;
@@ -113,25 +113,25 @@ static void an_interpreter_gets_ptx_of_any_target(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		check(rows[i].images, &(gpul_target){ .cc = 90 }, rows[i].verdicts);
+		check_verdicts(rows[i].images, &(gpul_target){ .cc = 90 }, rows[i].verdicts);
 }
 
-static void what_was_not_asked_for_is_left(void **state)
+static void leaves_images_that_the_caller_excludes(void **state)
 {
 	gpul_target t = { .cc = 90, .machine_code = true, .only_sm = 80 };
 
 	(void)state;
-	check("sm_90 compute_80 compute_75", &t, "-T-");
-	check("sm_80 compute_90", &t, "m-"); /* asking does not make it fit */
+	check_verdicts("sm_90 compute_80 compute_75", &t, "-T-");
+	check_verdicts("sm_80 compute_90", &t, "m-"); /* the caller's choice must still run on the device */
 	t = (gpul_target){ .cc = 90, .machine_code = true, .only_sm = 90 };
-	check("sm_90 sm_90a compute_80", &t, "bT-");
+	check_verdicts("sm_90 sm_90a compute_80", &t, "bT-");
 	t.only_suffix = 'a';
-	check("sm_90 compute_90a sm_80", &t, "-T-");
+	check_verdicts("sm_90 compute_90a sm_80", &t, "-T-");
 	t = (gpul_target){ .cc = 90, .machine_code = true, .only_kind = GPUL_IMAGE_PTX };
-	check("sm_90 compute_90 compute_80", &t, "-Tb");
+	check_verdicts("sm_90 compute_90 compute_80", &t, "-Tb");
 }
 
-static void the_choice_does_not_hang_on_the_order(void **state)
+static void the_selection_does_not_depend_on_the_order(void **state)
 {
 	static const char *const words[] = { "sm_90a", "sm_90", "compute_90a", "compute_90",
 					     "compute_80", "sm_80", "compute_100" };
@@ -142,14 +142,14 @@ static void the_choice_does_not_hang_on_the_order(void **state)
 	for (size_t first = 0; first < n; first++)
 		for (size_t step = 1; step < n; step++) {
 			char text[200] = "";
-			gpul_image images[MOST];
-			gpul_verdict verdicts[MOST];
+			gpul_image images[MAX_IMAGES];
+			gpul_verdict verdicts[MAX_IMAGES];
 
-			for (size_t i = 0; i < n; i++) { /* n is prime: each comes once */
+			for (size_t i = 0; i < n; i++) { /* n is prime, so each image occurs once */
 				strcat(text, words[(first + i * step) % n]);
 				strcat(text, " ");
 			}
-			gpul_select_among(images, parse(text, images), &t, verdicts);
+			gpul_select_among(images, parse_images(text, images), &t, verdicts);
 			for (size_t i = 0; i < n; i++)
 				assert_int_equal(verdicts[i] == GPUL_TAKEN,
 						 images[i].kind == GPUL_IMAGE_CUBIN &&
@@ -157,7 +157,7 @@ static void the_choice_does_not_hang_on_the_order(void **state)
 		}
 }
 
-static void every_verdict_has_its_phrase(void **state)
+static void every_verdict_has_a_text(void **state)
 {
 	(void)state;
 	for (int v = GPUL_TAKEN; v <= GPUL_LEFT_DAMAGED; v++)
@@ -167,11 +167,11 @@ static void every_verdict_has_its_phrase(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_gpu_gets_what_its_driver_takes),
-		cmocka_unit_test(an_interpreter_gets_ptx_of_any_target),
-		cmocka_unit_test(what_was_not_asked_for_is_left),
-		cmocka_unit_test(the_choice_does_not_hang_on_the_order),
-		cmocka_unit_test(every_verdict_has_its_phrase),
+		cmocka_unit_test(selects_the_image_that_the_driver_of_a_gpu_would),
+		cmocka_unit_test(selects_ptx_for_any_target_for_an_interpreter),
+		cmocka_unit_test(leaves_images_that_the_caller_excludes),
+		cmocka_unit_test(the_selection_does_not_depend_on_the_order),
+		cmocka_unit_test(every_verdict_has_a_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_symbol.c — kernels by the driver's handle, and function pointers out of variables, against a
+/* test_symbol.c — kernels from a driver's handle, and function pointers from variables, with a fake
  * driver that fails on request. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "loader/symbol/symbol.h"
 #include "tests/fake/fake_driver.h"
 
-/* As nvcc (CUDA 13.0) names them: at file scope, static with -rdc=true, in namespaces. */
+/* Names as nvcc (CUDA 13.0) writes them: at file scope, static with -rdc=true, in namespaces. */
 static const char tables[] =
 	".version 8.0\n.target sm_75\n.address_size 64\n"
 	".func add() { ret; }\n.func mul() { ret; }\n"
@@ -25,7 +25,7 @@ static const char tables[] =
 
 static uint64_t memory[3] = { 0x100, 0x200, 0 };
 
-static gpul_module *loaded(void)
+static gpul_module *load_tables(void)
 {
 	const gpul_driver *drv = fake_driver(0);
 	gpul_module *m = NULL;
@@ -38,11 +38,11 @@ static gpul_module *loaded(void)
 	return m;
 }
 
-static void reads_an_element_of_a_table_of_functions(void **state)
+static void reads_an_element_of_an_array_of_function_pointers(void **state)
 {
 	static const char *const names[] = { "table",	 "hidden", "ns::inner", "_ZN2ns5innerE",
 					     "ns::u", "constant" };
-	gpul_module *m = loaded();
+	gpul_module *m = load_tables();
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -57,9 +57,9 @@ static void reads_an_element_of_a_table_of_functions(void **state)
 	gpul_module_unload(m);
 }
 
-static void tells_which_function_an_element_was_made_of(void **state)
+static void finds_the_function_that_an_element_is_initialised_with(void **state)
 {
-	gpul_module *m = loaded();
+	gpul_module *m = load_tables();
 	bool is_kernel = true;
 
 	(void)state;
@@ -74,24 +74,24 @@ static void tells_which_function_an_element_was_made_of(void **state)
 	gpul_module_unload(m);
 }
 
-static void says_what_is_wrong_with_a_function_pointer(void **state)
+static void explains_why_a_function_pointer_cannot_be_read(void **state)
 {
 	static const struct {
 		const char *name;
 		size_t index;
 		gpul_status st;
-		const char *says;
+		const char *message;
 	} rows[] = {
 		{ "tabel", 0, GPUL_EINVAL, "no variable 'tabel' in the module: did you mean 'table'?" },
 		{ "nothing_like_it", 0, GPUL_EINVAL,
-		  "there is: table, hidden, ns::inner, ns::u, constant" },
+		  "it has: table, hidden, ns::inner, ns::u, constant" },
 		{ "table", 3, GPUL_EINVAL,
-		  "table[3] is beyond the variable's end: 24 bytes, room for 3 function pointers" },
-		{ "table", SIZE_MAX / 8 + 1, GPUL_EINVAL, "is beyond the variable's end" },
-		{ "table", 2, GPUL_EFORMAT, "table[2] is 0: no function was stored there" },
-		{ "scale", 0, GPUL_EINVAL, "scale has elements of 4 bytes: no function pointers" },
+		  "table[3] is beyond the end of the variable: 24 bytes, 3 function pointers" },
+		{ "table", SIZE_MAX / 8 + 1, GPUL_EINVAL, "is beyond the end of the variable" },
+		{ "table", 2, GPUL_EFORMAT, "table[2] is 0: it has no function yet" },
+		{ "scale", 0, GPUL_EINVAL, "scale has elements of 4 bytes, but function pointers have 8" },
 	};
-	gpul_module *m = loaded();
+	gpul_module *m = load_tables();
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -101,8 +101,8 @@ static void says_what_is_wrong_with_a_function_pointer(void **state)
 		assert_int_equal(gpul_function_pointer(m, rows[i].name, rows[i].index, &f, &err),
 				 rows[i].st);
 		assert_int_equal(f, 7);
-		if (!strstr(err.text, rows[i].says))
-			fail_msg("'%s' does not say '%s'", err.text, rows[i].says);
+		if (!strstr(err.text, rows[i].message))
+			fail_msg("'%s' does not contain '%s'", err.text, rows[i].message);
 	}
 	gpul_module_unload(m);
 }
@@ -115,7 +115,7 @@ static void count_launch(void **params)
 	assert_int_equal(*(uint64_t *)params[0], 11);
 }
 
-static void a_kernel_by_handle_is_checked_and_launched_like_any_other(void **state)
+static void launches_a_kernel_from_a_handle_with_the_same_checks(void **state)
 {
 	static const gpul_launch_config one = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
 	const gpul_driver *drv = fake_driver(0);
@@ -142,13 +142,13 @@ static void a_kernel_by_handle_is_checked_and_launched_like_any_other(void **sta
 	assert_int_equal(gpul_kernel_launch(k, &one, (void *[]){ &a, &b },
 					    (const size_t[]){ 8, 4 }, 2, &err),
 			 GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "argument 1 has 4 bytes, 8 wanted"));
+	assert_non_null(strstr(err.text, "argument 1 has 4 bytes, 8 expected"));
 	assert_int_equal(n_launched, 1);
 	gpul_kernel_release(k);
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void gives_everything_back_whichever_call_fails(void **state)
+static void releases_everything_if_any_driver_call_fails(void **state)
 {
 	(void)state;
 	for (int n = 1;; n++) {
@@ -173,11 +173,11 @@ static void gives_everything_back_whichever_call_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_an_element_of_a_table_of_functions),
-		cmocka_unit_test(tells_which_function_an_element_was_made_of),
-		cmocka_unit_test(says_what_is_wrong_with_a_function_pointer),
-		cmocka_unit_test(a_kernel_by_handle_is_checked_and_launched_like_any_other),
-		cmocka_unit_test(gives_everything_back_whichever_call_fails),
+		cmocka_unit_test(reads_an_element_of_an_array_of_function_pointers),
+		cmocka_unit_test(finds_the_function_that_an_element_is_initialised_with),
+		cmocka_unit_test(explains_why_a_function_pointer_cannot_be_read),
+		cmocka_unit_test(launches_a_kernel_from_a_handle_with_the_same_checks),
+		cmocka_unit_test(releases_everything_if_any_driver_call_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ class Pitfalls(unittest.TestCase):
                                 "-L.", "-lvec", *libraries(), *CUDART)
         self.assertNotEqual(status, 0)
         self.assertRegex(log, "undefined reference to `VecAdd'|hidden symbol `VecAdd'")
-        self.assertIn("the host stub is NULL: dlsym() found none?  Since CUDA 13 shared libraries hide their stubs",
+        self.assertIn("the host stub is NULL; if dlsym() did not find it: since CUDA 13 shared libraries hide their stubs",
                       self.asks("-DASK_LIBRARY", argument="./libvec.so"))
 
     def test_the_archive_or_an_option_shows_them(self):
@@ -84,23 +84,23 @@ class Pitfalls(unittest.TestCase):
             self.asks("-L.", option, "-l:libvec.a", "-Wl,--no-whole-archive")
             listed = self.gpuload("ls", "asks")
             self.assertEqual("no device code found" in listed, advice, listed)
-            self.assertEqual("-Wl,--whole-archive brings the others" in listed, advice, listed)
+            self.assertEqual("-Wl,--whole-archive adds the others" in listed, advice, listed)
 
     def test_what_is_no_kernel_has_no_stub(self):
         self.assertIn("abort is in libc.so.6, which has no device code", self.asks("-DSTUB=abort"))
-        self.assertIn("not_a_kernel of this program is no __global__ function",
+        self.assertIn("not_a_kernel of this program is not a __global__ function",
                       self.asks("-DSTUB=not_a_kernel", "-Wl,--whole-archive", "libvec.a", "-Wl,--no-whole-archive"))
 
     def test_a_stub_registers_with_one_runtime_and_no_other(self):
         self.nvcc("-c", "--device-entity-has-hidden-visibility=false", "-Xcompiler", "-fPIC", f"{HERE}/kernels.cu", "-o", "shown.o")
         self.works("c++", "-shared", "shown.o", "-Wl,--exclude-libs,ALL", *libraries(), *RT, "-o", "libown.so")
-        self.assertIn("VecAdd is a stub of libown.so, which registered it with a CUDA runtime of its own",
+        self.assertIn("VecAdd is a stub of libown.so, which registered it with its private CUDA runtime",
                       self.asks("-DSTUB=VecAdd", "-L.", "-lown", "-Wl,-rpath,$ORIGIN"))
 
     def test_nvidias_runtime_and_the_software_driver_do_not_go_together(self):
         self.works("cc", "-DSTUB=VecAdd", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "nvidias",
                    "libvec.a", *libraries(), *CUDART)
-        self.assertIn("NVIDIA's CUDA runtime works with NVIDIA's driver alone", self.works("./nvidias"))
+        self.assertIn("NVIDIA's CUDA runtime works only with NVIDIA's driver", self.works("./nvidias"))
 
     # ---- relocatable code ----------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Pitfalls(unittest.TestCase):
         status, log = self.tool(NVCC, *ARCH, "-dlink", "-Xnvlink", "-ignore-host-info", "parts.o", "-o", "dlink.o")
         self.assertNotEqual(status, 0)
         self.assertIn("Undefined reference to 'helper'", log)
-        self.assertIn("none of the files that were linked defines helper", self.explained(log))
+        self.assertIn("no linked file defines helper", self.explained(log))
 
     # ---- addresses of what is only declared ----------------------------------------------------------------------
 
@@ -140,15 +140,15 @@ class Pitfalls(unittest.TestCase):
         self.nvcc("-ptx", f"{HERE}/{source}.cu", "-o", f"{source}.ptx")
         told = self.gpuload("run", f"{source}.ptx", "f32[1]=1")
         self.assertIn("is initialised with", told)
-        self.assertIn("in this file, or compile with nvcc -dc and link the file that does", told)
+        self.assertIn("in this file, or compile with nvcc -dc and link the file that defines it", told)
 
     def test_the_address_of_a_kernel_that_is_only_declared(self):
         self.declared("kernel_pointer", "Undefined reference to '_Z7VecAdd2Pf' in '<input>'",
-                      "VecAdd2(float*) is only declared here: define it in this file")
+                      "VecAdd2(float*) is declared but not defined: define it in this file")
 
     def test_the_address_of_a_device_function_that_is_only_declared(self):
         self.declared("function_pointer", "Cannot take address of function '_Z9elsewheref'",
-                      "elsewhere(float) is only declared here, so it has no address")
+                      "elsewhere(float) is declared but not defined, so it has no address")
 
 
 def libraries():
