@@ -143,7 +143,7 @@ static bool write_result(int folder, const char *name, const struct header *h, c
 	return false;
 }
 
-void gpul_cache_keep(const gpul_cache_key *key, const void *bytes, size_t n_bytes)
+void gpul_cache_store(const gpul_cache_key *key, const void *bytes, size_t n_bytes)
 {
 	struct header h = { .mark = MARK, .payload_bytes = n_bytes };
 	uint64_t bound = gpul_cache_bound();
@@ -163,9 +163,9 @@ void gpul_cache_keep(const gpul_cache_key *key, const void *bytes, size_t n_byte
 	compute_digest(bytes, n_bytes, h.digest);
 	errno = 0;
 	if (write_result(folder, name, &h, bytes))
-		gpul_log(GPUL_LOG_DEBUG, "cache", "kept %s, %zu bytes", name, n_bytes);
+		gpul_log(GPUL_LOG_DEBUG, "cache", "stored %s, %zu bytes", name, n_bytes);
 	else
-		gpul_log(GPUL_LOG_DEBUG, "cache", "cannot keep %s: %s", name, strerror(errno));
+		gpul_log(GPUL_LOG_DEBUG, "cache", "cannot store %s: %s", name, strerror(errno));
 	gpul_cache_trim(folder, bound, NULL, NULL);
 	close(folder);
 }

@@ -37,7 +37,7 @@ void gpul_cache_key_destroy(gpul_cache_key *key);
  * *bytes is owned by the caller: free(); a NUL follows that *n_bytes does not count.  Any thread. */
 bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes);
 /** Store a result; failures are ignored.  Any thread, any number of processes. */
-void gpul_cache_keep(const gpul_cache_key *key, const void *bytes, size_t n_bytes);
+void gpul_cache_store(const gpul_cache_key *key, const void *bytes, size_t n_bytes);
 
 typedef struct gpul_cache_status {
 	char folder[4096]; /* "": there is no cache, for the reason in why_not */

@@ -58,7 +58,7 @@ bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *imag
 	return true;
 }
 
-void gpul_cache_keep_image(const gpul_cache_key *key, const void *image, size_t image_bytes,
+void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes,
 			  const char *log)
 {
 	uint64_t n_image = image_bytes;
@@ -71,6 +71,6 @@ void gpul_cache_keep_image(const gpul_cache_key *key, const void *image, size_t 
 	memcpy(bytes + sizeof n_image, image, image_bytes);
 	if (log_bytes)
 		memcpy(bytes + sizeof n_image + image_bytes, log, log_bytes);
-	gpul_cache_keep(key, bytes, sizeof n_image + image_bytes + log_bytes);
+	gpul_cache_store(key, bytes, sizeof n_image + image_bytes + log_bytes);
 	free(bytes);
 }

@@ -36,10 +36,10 @@ void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint
 
 /* Add a tool's library file to the key: path, size, time.  False: stat() failed. */
 bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
-/* gpul_cache_find() and gpul_cache_keep() for an image and the tool's log; log may be NULL.  *image and
+/* gpul_cache_find() and gpul_cache_store() for an image and the tool's log; log may be NULL.  *image and
  * *log are owned by the caller: free(); a NUL follows each. */
 bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
-void gpul_cache_keep_image(const gpul_cache_key *key, const void *image, size_t image_bytes,
+void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes,
 			  const char *log);
 
 #endif

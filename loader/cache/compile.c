@@ -89,7 +89,7 @@ gpul_status gpul_compile_cached(const char *source, const char *name, const char
 	if (!find_result(key, out)) {
 		st = gpul_nvrtc_compile(source, name, options, arch, out, err);
 		if (!st && key)
-			gpul_cache_keep_image(key, out->image, out->image_bytes, out->log);
+			gpul_cache_store_image(key, out->image, out->image_bytes, out->log);
 	}
 	gpul_cache_key_destroy(key);
 	return st;

@@ -41,7 +41,7 @@ typedef struct gpul_choice {
  * @options  borrowed until gpul_choice_close()
  * @out      owned by the caller: gpul_choice_close(); zeroed on failure
  * Errors  those of gpul_source_images(), and of NVRTC for CUDA C++; GPUL_ENOMEM
- * Threads the one that the sources belong to
+ * Threads only the thread that the sources belong to
  * Source  - */
 gpul_status gpul_choice_open(gpul_source *const *sources, size_t n, const gpul_target *target,
 			     const gpul_load_options *options, gpul_choice *out, gpul_error *err);

@@ -36,16 +36,6 @@ static int input_type(const gpul_link_input *in)
 								    : NVJITLINK_INPUT_LTOIR;
 }
 
-static void add_inputs(const struct nvjitlink_task *t, void *handle)
-{
-	const gpul_link_input *in = t->inputs;
-
-	for (size_t i = 0; i < t->n_inputs; i++) /* the log names a refused input */
-		t->lib->nvJitLinkAddData(handle, input_type(&in[i]), in[i].bytes,
-					 in[i].n_bytes + (in[i].kind == GPUL_IMAGE_PTX),
-					 in[i].name);
-}
-
 static void copy_result(const struct nvjitlink_task *t, void *handle,
 			struct nvjitlink_outcome *out)
 {
@@ -68,13 +58,17 @@ static void copy_result(const struct nvjitlink_task *t, void *handle,
 void nvjitlink_run(const struct nvjitlink_task *t, struct nvjitlink_outcome *out)
 {
 	const struct nvjitlink *lib = t->lib;
+	const gpul_link_input *in = t->inputs;
 	void *handle = NULL;
 
 	out->created = lib->nvJitLinkCreate(&handle, t->n_options, t->options);
 	if (!handle)
 		return;
 	if (!out->created) { /* after an unknown option, using the handle crashes */
-		add_inputs(t, handle);
+		for (size_t i = 0; i < t->n_inputs; i++) /* the log names a refused input */
+			lib->nvJitLinkAddData(handle, input_type(&in[i]), in[i].bytes,
+					      in[i].n_bytes + (in[i].kind == GPUL_IMAGE_PTX),
+					      in[i].name);
 		out->completed = lib->nvJitLinkComplete(handle);
 	}
 	out->errors = fetch_log(handle, lib->nvJitLinkGetErrorLogSize, lib->nvJitLinkGetErrorLog);

@@ -54,13 +54,13 @@ static gpul_status explain_ptx(const char *log, const char *line, int n_bytes,
 {
 	const char *where = memmem(line, (size_t)n_bytes, ", line ", 7);
 	const char *input = strstr(log, "JIT the PTX (");
-	const char *said = where ? memchr(where, ';', (size_t)(line + n_bytes - where)) : NULL;
+	const char *message = where ? memchr(where, ';', (size_t)(line + n_bytes - where)) : NULL;
 	unsigned number;
 
-	if (!said || !input || sscanf(where, ", line %u", &number) != 1)
+	if (!message || !input || sscanf(where, ", line %u", &number) != 1)
 		return GPUL_OK;
 	input += 13;
-	n_bytes -= (int)(said + 2 - line);
+	n_bytes -= (int)(message + 2 - line);
 	for (size_t i = 0; i < n; i++) {
 		size_t n_name = strlen(inputs[i].name);
 		const char *text = inputs[i].bytes, *end = text + inputs[i].n_bytes;
@@ -73,7 +73,7 @@ static gpul_status explain_ptx(const char *log, const char *line, int n_bytes,
 		}
 		text = text ? text + strspn(text, " \t") : "";
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%.60s:%u: %.*s\n%.*s", inputs[i].name,
-				 number, n_bytes < 90 ? n_bytes : 90, said + 2,
+				 number, n_bytes < 90 ? n_bytes : 90, message + 2,
 				 (int)(strcspn(text, "\r\n") < 80 ? strcspn(text, "\r\n") : 80),
 				 text);
 	}

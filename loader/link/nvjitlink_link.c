@@ -21,14 +21,6 @@
 
 enum { MAX_OWN_OPTIONS = 3 }; /* -arch, -lto, -ptx */
 
-static bool has_lto(const gpul_link_input *inputs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (inputs[i].kind == GPUL_IMAGE_LTO)
-			return true;
-	return false;
-}
-
 static size_t count_options(const char *const *options)
 {
 	size_t n = 0;
@@ -42,9 +34,11 @@ static size_t count_options(const char *const *options)
 static void make_task(const gpul_link_options *o, struct nvjitlink_task *t, const char **argv,
 		      char arch[32])
 {
-	bool lto = has_lto(t->inputs, t->n_inputs);
 	size_t n_more = count_options(o->arguments);
+	bool lto = false;
 
+	for (size_t i = 0; i < t->n_inputs; i++)
+		lto |= t->inputs[i].kind == GPUL_IMAGE_LTO;
 	t->options = argv;
 	t->ptx = lto && o->to_ptx;
 	snprintf(arch, 32, "-arch=sm_%u%.1s", o->cc, (const char[]){ o->suffix, 0 });
@@ -165,7 +159,7 @@ gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n,
 	} else {
 		st = link_in_child(inputs, n, options, out, err);
 		if (!st && key)
-			gpul_cache_keep_image(key, out->bytes, out->n_bytes, out->log);
+			gpul_cache_store_image(key, out->bytes, out->n_bytes, out->log);
 	}
 	gpul_cache_key_destroy(key);
 	return st;

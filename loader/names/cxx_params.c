@@ -88,12 +88,6 @@ static gpul_type value_type(struct span s, uint32_t *bytes)
 	return GPUL_TYPE_NONE;
 }
 
-/* "(*)" or "(&)": a pointer or reference to a function or an array. */
-static bool is_function_or_array(struct span s)
-{
-	return memmem(s.at, s.n, "(*", 2) || memmem(s.at, s.n, "(&", 2);
-}
-
 static gpul_cxx_param parse_param(struct span s)
 {
 	gpul_cxx_param p = { .text = s.at, .text_bytes = s.n };
@@ -102,7 +96,8 @@ static gpul_cxx_param parse_param(struct span s)
 	while (drop_suffix(&s, " const") || drop_suffix(&s, " volatile") ||
 	       drop_suffix(&s, "__restrict"))
 		; /* qualifiers of the parameter itself do not matter to its caller */
-	if (is_function_or_array(s)) {
+	/* A pointer or reference to a function or an array: */
+	if (memmem(s.at, s.n, "(*", 2) || memmem(s.at, s.n, "(&", 2)) {
 		p.bytes = 8;
 		return p;
 	}

@@ -57,24 +57,6 @@ static gpul_host_table symbol_table(const gpul_host_object *f, uint64_t sections
 				  terminated_bytes(base + names.offset, names.n_bytes) };
 }
 
-static void note_section(gpul_host_object *o, const char *name)
-{
-	if (strcmp(name, ".interp") == 0)
-		o->shared = false; /* a position-independent program */
-	if (strcmp(name, ".nv_fatbin") == 0)
-		o->has_device_code = true;
-	if (strcmp(name, "__nv_relfatbin") == 0)
-		o->relocatable_only = true; /* unless .nv_fatbin exists too */
-}
-
-static void note_table(gpul_host_object *o, uint64_t sections, const struct section *s)
-{
-	if (s->type == SHT_SYMTAB)
-		o->all = symbol_table(o, sections, s);
-	else if (s->type == SHT_DYNSYM)
-		o->dynamic = symbol_table(o, sections, s);
-}
-
 static void read_sections(gpul_host_object *o)
 {
 	gpul_bytes b = gpul_bytes_of(o->bytes, o->n_bytes);
@@ -91,10 +73,19 @@ static void read_sections(gpul_host_object *o)
 	names.n_bytes = terminated_bytes((const char *)o->bytes + names.offset, names.n_bytes);
 	for (uint32_t i = 0; i < n; i++) {
 		struct section s = section_at(o, table, i);
+		const char *name = string_at((const char *)o->bytes + names.offset, names.n_bytes,
+					     s.name);
 
-		note_table(o, table, &s);
-		note_section(o, string_at((const char *)o->bytes + names.offset, names.n_bytes,
-					  s.name));
+		if (s.type == SHT_SYMTAB)
+			o->all = symbol_table(o, table, &s);
+		else if (s.type == SHT_DYNSYM)
+			o->dynamic = symbol_table(o, table, &s);
+		if (strcmp(name, ".interp") == 0)
+			o->shared = false; /* a position-independent program */
+		else if (strcmp(name, ".nv_fatbin") == 0)
+			o->has_device_code = true;
+		else if (strcmp(name, "__nv_relfatbin") == 0)
+			o->relocatable_only = true; /* unless .nv_fatbin exists too */
 	}
 }
 

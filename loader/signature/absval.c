@@ -27,16 +27,10 @@ static uint64_t max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static uint64_t magnitude(int64_t v)
-{
-	return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-}
-
 gpul_absval gpul_absval_constant(int64_t value)
 {
-	return (gpul_absval){
-		.defined = true, .constant = true, .value = value, .offset = magnitude(value)
-	};
+	return (gpul_absval){ .defined = true, .constant = true, .value = value,
+			      .offset = value < 0 ? 0 - (uint64_t)value : (uint64_t)value };
 }
 
 static uint64_t smaller_array(uint64_t a, uint64_t b)

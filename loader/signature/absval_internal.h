@@ -1,4 +1,4 @@
-/* absval_internal.h — abstract values: what is known of a value in every execution of a kernel.
+/* absval_internal.h — abstract values: facts about a value that hold in every execution of a kernel.
  *
  *     an SSA value ──> one gpul_absval: the parameters it may be an address into, the
  * parameters it is computed from, how far it moves when the thread index moves by one

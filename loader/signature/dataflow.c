@@ -14,7 +14,7 @@ static uint64_t widen(gpul_absval *v, uint64_t was, uint64_t now)
 	return ++v->n_growths > MAX_GROWTHS ? AV_UNBOUNDED : now;
 }
 
-static void join(gpul_dataflow *p, uint32_t node, gpul_absval in)
+static void join_node(gpul_dataflow *p, uint32_t node, gpul_absval in)
 {
 	gpul_absval *to, was;
 
@@ -45,7 +45,7 @@ static void join_operand(gpul_dataflow *p, const gpul_dataflow_func *fn,
 			 const gpul_ptx_operand *to, gpul_absval in)
 {
 	if (to->kind == GPUL_PTX_OP_REG)
-		join(p, gpul_operand_node(fn, to), in);
+		join_node(p, gpul_operand_node(fn, to), in);
 	else if (to->kind == GPUL_PTX_OP_VECTOR || to->kind == GPUL_PTX_OP_PAIR)
 		for (uint32_t i = 0; i < to->n_children; i++)
 			join_operand(p, fn, &fn->f->operands[to->first_child + i], in);
@@ -170,7 +170,7 @@ static void transfer_access(gpul_dataflow *p, const gpul_dataflow_func *fn,
 		return;
 	cell = cell_of(p, fn, a, address.flags);
 	if (a->stores && a->value)
-		join(p, cell, gpul_absval_of(p, fn, a->value));
+		join_node(p, cell, gpul_absval_of(p, fn, a->value));
 	if (!a->result)
 		return;
 	if (cell == GPUL_PTX_NONE || address.base)
@@ -191,17 +191,17 @@ static void transfer_call(gpul_dataflow *p, const gpul_dataflow_func *fn,
 		const gpul_ptx_operand *arg = &fn->f->operands[c.args->first_child + i];
 		uint32_t node = gpul_operand_node(fn, arg);
 
-		join(p, gpul_param_node(to, i),
-		     node != GPUL_PTX_NONE ? p->values[node] : gpul_absval_of(p, fn, arg));
+		join_node(p, gpul_param_node(to, i),
+			  node != GPUL_PTX_NONE ? p->values[node] : gpul_absval_of(p, fn, arg));
 	}
 	for (uint32_t i = 0; c.rets && i < c.rets->n_children; i++) {
 		uint32_t node =
 			gpul_operand_node(fn, &fn->f->operands[c.rets->first_child + i]);
 
 		if (!to || i >= to->f->n_rets)
-			join(p, node, outside);
+			join_node(p, node, outside);
 		else
-			join(p, node, p->values[gpul_ret_node(to, i)]);
+			join_node(p, node, p->values[gpul_ret_node(to, i)]);
 	}
 }
 
@@ -350,7 +350,7 @@ static void transfer_func(gpul_dataflow *p, const gpul_dataflow_func *fn)
 
 	for (uint32_t k = 0; k < fn->f->n_insts; k++) {
 		for (; phi < end && phi->inst == k; phi++)
-			join(p, fn->regs + phi->to, p->values[fn->regs + phi->from]);
+			join_node(p, fn->regs + phi->to, p->values[fn->regs + phi->from]);
 		transfer_inst(p, fn, &fn->f->insts[k]);
 	}
 }

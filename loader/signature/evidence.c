@@ -154,13 +154,6 @@ static void add_to_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
 		add_to_operand(e, fn, in, i, mask);
 }
 
-static bool same_register_type(const gpul_ptx_func *f, const gpul_ptx_operand *a,
-			       const gpul_ptx_operand *b)
-{
-	return a->kind == GPUL_PTX_OP_REG && b->kind == GPUL_PTX_OP_REG &&
-	       gpul_ptx_reg_row(f, a->index)->type == gpul_ptx_reg_row(f, b->index)->type;
-}
-
 static void unify_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
 			   const gpul_ptx_inst *in, unsigned i, unsigned k)
 {
@@ -172,7 +165,8 @@ static void unify_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
 	if (a->kind == GPUL_PTX_OP_PAIR)
 		a = &fn->f->operands[a->first_child];
 	b = gpul_inst_operand(fn->f, in, k);
-	if (same_register_type(fn->f, a, b))
+	if (a->kind == GPUL_PTX_OP_REG && b->kind == GPUL_PTX_OP_REG &&
+	    gpul_ptx_reg_row(fn->f, a->index)->type == gpul_ptx_reg_row(fn->f, b->index)->type)
 		unify(e, gpul_operand_node(fn, a), gpul_operand_node(fn, b));
 }
 
@@ -266,11 +260,6 @@ static void collect_call(const gpul_dataflow *p, gpul_evidence *e, const gpul_da
 		      gpul_operand_node(fn, &fn->f->operands[c.rets->first_child + i]));
 }
 
-static bool is_equality(const gpul_ptx_inst *in)
-{
-	return gpul_ptx_has_mod(in, GPUL_PTX_MOD_EQ) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_NE);
-}
-
 static void collect_arithmetic(gpul_evidence *e, const gpul_dataflow_func *fn,
 			       const gpul_ptx_inst *in)
 {
@@ -293,7 +282,9 @@ static void collect_arithmetic(gpul_evidence *e, const gpul_dataflow_func *fn,
 			add_to_operands(e, fn, in, 0, 2, mask);
 		break;
 	case GPUL_PTX_SETP:
-		add_to_operands(e, fn, in, 1, 2, is_equality(in) ? either_sign(mask) : mask);
+		if (gpul_ptx_has_mod(in, GPUL_PTX_MOD_EQ) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_NE))
+			mask = either_sign(mask);
+		add_to_operands(e, fn, in, 1, 2, mask);
 		break;
 	case GPUL_PTX_SET:
 		add_to_operands(e, fn, in, 1, 2, gpul_evidence_of_type(gpul_inst_type(in, 1)));

@@ -207,22 +207,13 @@ static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpu
 	}
 }
 
-/* p < end: end is an address too, but the code does not show where it must point. */
-static void note_end_pointer(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
-{
-	uint64_t ends = a->base & ~b->base;
-
-	if (!b->base || !ends)
-		return;
-	for (; ends; ends &= ends - 1)
-		i->facts[gpul_first_param(ends)].is_end = true;
-}
-
 /* The facts from comparing a with b, if one is a thread index or loop counter and the other a
  * parameter. */
 static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
 {
-	note_end_pointer(i, a, b);
+	/* p < end: end is an address too, but the code does not show where it must point. */
+	for (uint64_t ends = b->base ? a->base & ~b->base : 0; ends; ends &= ends - 1)
+		i->facts[gpul_first_param(ends)].is_end = true;
 	i->index_checked |= (a->flags & AV_INDEX && b->constant) || (a->base && b->base);
 	if (b->flags & AV_INDEX && !(a->flags & AV_INDEX)) {
 		i->index_bounds |= a->bound;
@@ -352,14 +343,6 @@ static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul
 	s->uses_dynamic_shared |= o->index == GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE;
 }
 
-static void note_special_registers(gpul_signature *s, const gpul_dataflow *p)
-{
-	s->reads_tid = s->reads_ctaid = false;
-	for (size_t i = 0; i < p->n_funcs; i++)
-		for (uint32_t k = 0; k < p->funcs[i].f->n_operands; k++)
-			note_operand(s, p->m, &p->funcs[i].f->operands[k]);
-}
-
 gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				 gpul_signature **out, gpul_error *err)
 {
@@ -393,9 +376,12 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 	st = gpul_evidence_open(&p, &i->e, err);
 	if (st)
 		goto free_i;
-	note_special_registers(&s->s, &p);
-	for (size_t k = 0; k < p.n_funcs; k++)
+	s->s.reads_tid = s->s.reads_ctaid = false;
+	for (size_t k = 0; k < p.n_funcs; k++) {
+		for (uint32_t o = 0; o < p.funcs[k].f->n_operands; o++)
+			note_operand(&s->s, m, &p.funcs[k].f->operands[o]);
 		scan_func(i, &p.funcs[k]);
+	}
 	gpul_inference_assign_roles(i);
 	*out = &s->s;
 	gpul_evidence_close(&i->e);

@@ -1,4 +1,4 @@
-/* inst.c — one PTX instruction taken apart: call, memory access, types, what it writes. */
+/* inst.c — decodes one PTX instruction: call, memory access, types, destination. */
 #include "loader/signature/inst_internal.h"
 
 gpul_inst_call gpul_inst_call_parts(const gpul_ptx_func *f, const gpul_ptx_inst *in)

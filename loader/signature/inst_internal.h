@@ -1,4 +1,4 @@
-/* inst_internal.h — one PTX instruction taken apart, as the analyses of this folder need it. */
+/* inst_internal.h — decodes one PTX instruction for the analyses of this folder. */
 #ifndef GPULOAD_LOADER_SIGNATURE_INST_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_INST_INTERNAL_H
 

@@ -84,17 +84,10 @@ static void bound_loops(gpul_inference *i)
 		i->index_bounds |= i->loop_bounds;
 }
 
-static bool has_count(const gpul_signature *s)
-{
-	for (size_t k = 0; k < s->n_params; k++)
-		if (s->params[k].role == GPUL_ROLE_COUNT)
-			return true;
-	return false;
-}
-
 void gpul_inference_assign_roles(gpul_inference *i)
 {
 	gpul_signature *s = &i->s->s;
+	bool has_count = false;
 
 	bound_loops(i);
 	if (i->bound_offset >= INVENTED_ELEMENTS)
@@ -112,8 +105,9 @@ void gpul_inference_assign_roles(gpul_inference *i)
 			assign_buffer(i, param, &i->facts[k], k);
 		else
 			assign_value(i, param, &i->facts[k], k);
+		has_count |= param->role == GPUL_ROLE_COUNT;
 	}
-	if (i->needs_count && !has_count(s))
+	if (i->needs_count && !has_count)
 		gpul_incomplete(i->s, "%s, and the index is not bounded by one parameter",
 				i->needs_count);
 	if (s->uses_dynamic_shared)

@@ -21,7 +21,7 @@ results() {
 	works run fill.cu -DVALUE=7 'out:i32[4]' --block 4 --expect 0=7
 	results 1
 	GPULOAD_LOG=debug works run fill.cu -DVALUE=7 'out:i32[4]' --block 4 --expect 0=7
-	[[ $stderr == *"found"* && $stderr != *"kept"* ]] || show "the result should come from the cache"
+	[[ $stderr == *"found"* && $stderr != *"stored"* ]] || show "the result should come from the cache"
 	works run fill.cu -DVALUE=8 'out:i32[4]' --block 4 --expect 0=8
 	results 2
 }
@@ -70,7 +70,7 @@ results() {
 	file=$(find "$GPULOAD_CACHE" -type f)
 	printf x | dd of="$file" bs=1 seek=100 conv=notrunc status=none
 	GPULOAD_LOG=debug works compile fill.cu -DVALUE=1 -o b.ptx
-	[[ $stderr == *"damaged"* && $stderr == *"kept"* ]] || show "the damaged result should be replaced"
+	[[ $stderr == *"damaged"* && $stderr == *"stored"* ]] || show "the damaged result should be replaced"
 	cmp a.ptx b.ptx
 }
 
@@ -97,7 +97,7 @@ results() {
 	objects=$(cd "$BATS_TEST_DIRNAME/../.." && cd "${GPULOAD_BUILD:-build}" && pwd)/tests/inputs
 	[[ -e $objects/liblto.a ]] || skip "no nvcc"
 	export GPULOAD_CACHE=$BATS_TEST_TMPDIR/cache
-	for event in kept found; do
+	for event in stored found; do
 		GPULOAD_LOG=debug works run "$objects/liblto.a" --kernel vecadd 'f32[1024]=iota' \
 			'f32[1024]=iota:0:2' 'out:f32[1024]' i32=1024 --expect 2=iota:0:3
 		[[ $stderr == *"cache: $event"* ]] || show "the result should be $event"

@@ -49,7 +49,7 @@ apply() {
 }
 
 @test "a parameter that the kernel calls needs an fn: argument" {
-	fails 2 "parameter 0 is called: a function's address" run "$fnptr" --kernel fnptr2
+	fails 2 "parameter 0 is a function pointer" run "$fnptr" --kernel fnptr2
 	says "fnptr2(function, f32 *, f32 *, f32 *, i32)"
 	says "fn:VARIABLE 'f32[1024]=iota'"
 	fails 2 "argument 0 is f64=1, but parameter 0 of fnptr2(function, f32 *, f32 *, f32 *, i32) must be a function: fn:VARIABLE" \

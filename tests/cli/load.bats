@@ -104,5 +104,5 @@ needs_nvjitlink() {
 
 @test "reports a file without device code" {
 	setup_inputs
-	fails 1 "no device code in it" run "$inputs/host.o"
+	fails 1 "without device code" run "$inputs/host.o"
 }

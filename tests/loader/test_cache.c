@@ -53,11 +53,11 @@ static gpul_cache_key *key_for(int number)
 	return key;
 }
 
-static void keep(int number, const char *text)
+static void store(int number, const char *text)
 {
 	gpul_cache_key *key = key_for(number);
 
-	gpul_cache_keep(key, text, strlen(text));
+	gpul_cache_store(key, text, strlen(text));
 	gpul_cache_key_destroy(key);
 }
 
@@ -83,7 +83,7 @@ static void assert_found(int number, const char *expected)
 	free(text);
 }
 
-static bool is_kept(int number)
+static bool is_stored(int number)
 {
 	char *text = find(number);
 
@@ -125,12 +125,12 @@ static void finds_a_stored_result(void **state)
 {
 	(void)state;
 	assert_null(find(1));
-	keep(1, "one");
-	keep(2, "");
+	store(1, "one");
+	store(2, "");
 	assert_found(1, "one");
 	assert_found(2, "");
 	assert_null(find(3));
-	keep(1, "one");
+	store(1, "one");
 	assert_int_equal(list_files(), 2);
 	assert_int_equal(query().n_results, 2);
 }
@@ -157,7 +157,7 @@ static void keys_differ_if_the_same_text_is_split_differently(void **state)
 		gpul_cache_key *key = key_of_texts(pairs[i][0], pairs[i][1]);
 
 		assert_false(gpul_cache_find(key, &bytes, &n_bytes));
-		gpul_cache_keep(key, "x", 1);
+		gpul_cache_store(key, "x", 1);
 		gpul_cache_key_destroy(key);
 	}
 	assert_int_equal(query().n_results, sizeof pairs / sizeof *pairs);
@@ -171,7 +171,7 @@ static void ignores_a_key_that_could_not_be_allocated(void **state)
 	(void)state;
 	gpul_cache_key_add(NULL, "a", 1);
 	gpul_cache_key_add_text(NULL, "a");
-	gpul_cache_keep(NULL, "a", 1);
+	gpul_cache_store(NULL, "a", 1);
 	assert_false(gpul_cache_find(NULL, &bytes, &n_bytes));
 	gpul_cache_key_destroy(NULL);
 	assert_int_equal(list_files(), 0);
@@ -196,14 +196,14 @@ static void removes_a_result_with_any_byte_damaged(void **state)
 	struct stat st;
 
 	(void)state;
-	keep(1, "payload");
+	store(1, "payload");
 	assert_int_equal(list_files(), 1);
 	assert_int_equal(stat(files[0], &st), 0);
 	for (off_t at = 0; at < st.st_size; at++) {
 		change_byte(files[0], at);
 		assert_null(find(1));
 		assert_int_equal(access(files[0], F_OK), -1);
-		keep(1, "payload");
+		store(1, "payload");
 		assert_found(1, "payload");
 	}
 }
@@ -213,7 +213,7 @@ static void rejects_a_result_of_the_wrong_length(void **state)
 	struct stat st;
 
 	(void)state;
-	keep(1, "payload");
+	store(1, "payload");
 	assert_int_equal(list_files(), 1);
 	assert_int_equal(stat(files[0], &st), 0);
 	for (off_t bytes = 0; bytes <= st.st_size + 1; bytes++) {
@@ -221,7 +221,7 @@ static void rejects_a_result_of_the_wrong_length(void **state)
 			continue;
 		assert_int_equal(truncate(files[0], bytes), 0);
 		assert_null(find(1));
-		keep(1, "payload");
+		store(1, "payload");
 	}
 	assert_found(1, "payload");
 }
@@ -231,10 +231,10 @@ static void rejects_a_result_stored_under_the_name_of_another_key(void **state)
 	char other[128];
 
 	(void)state;
-	keep(1, "one");
+	store(1, "one");
 	assert_int_equal(list_files(), 1);
 	strcpy(other, files[0]);
-	keep(2, "two");
+	store(2, "two");
 	assert_int_equal(list_files(), 2);
 	assert_int_equal(rename(strcmp(files[0], other) ? files[0] : files[1], other), 0);
 	assert_null(find(1));
@@ -243,7 +243,7 @@ static void rejects_a_result_stored_under_the_name_of_another_key(void **state)
 static void rejects_a_link_or_a_pipe_in_place_of_a_result(void **state)
 {
 	(void)state;
-	keep(1, "one");
+	store(1, "one");
 	assert_int_equal(list_files(), 1);
 	assert_int_equal(unlink(files[0]), 0);
 	assert_int_equal(symlink("/dev/zero", files[0]), 0);
@@ -251,7 +251,7 @@ static void rejects_a_link_or_a_pipe_in_place_of_a_result(void **state)
 	unlink(files[0]);
 	assert_int_equal(mkfifo(files[0], 0600), 0);
 	assert_null(find(1));
-	keep(1, "one");
+	store(1, "one");
 	assert_found(1, "one");
 }
 
@@ -277,17 +277,17 @@ static void removes_the_least_recently_used_results_to_keep_its_size_limit(void 
 	text[1000] = 0;
 	setenv("GPULOAD_CACHE_MAX_BYTES", "4K", 1);
 	for (int i = 0; i < 3; i++) {
-		keep(i, text);
+		store(i, text);
 		list_files();
 		for (int f = 0; f < n_files; f++)
 			age(files[f], 100 - 10 * i);
 	}
-	assert_true(is_kept(0)); /* finding 0 makes 1 the least recently used */
+	assert_true(is_stored(0)); /* finding 0 makes 1 the least recently used */
 	list_files();
-	keep(3, text);
+	store(3, text);
 	assert_true(query().bytes <= 4096);
-	assert_true(is_kept(0));
-	assert_true(is_kept(3));
+	assert_true(is_stored(0));
+	assert_true(is_stored(3));
 	assert_int_equal(query().n_results, 3);
 }
 
@@ -298,13 +298,13 @@ static void does_not_store_a_result_larger_than_the_size_limit(void **state)
 	(void)state;
 	memset(text, 'x', 5000);
 	text[5000] = 0;
-	keep(1, "small");
+	store(1, "small");
 	setenv("GPULOAD_CACHE_MAX_BYTES", "4K", 1);
-	keep(2, text);
+	store(2, text);
 	assert_null(find(2));
 	assert_found(1, "small");
 	setenv("GPULOAD_CACHE_MAX_BYTES", "0", 1);
-	keep(3, "x");
+	store(3, "x");
 	assert_null(find(3));
 }
 
@@ -329,13 +329,13 @@ static void removes_old_temporary_files(void **state)
 	char old[128], fresh[128];
 
 	(void)state;
-	keep(1, "one");
+	store(1, "one");
 	snprintf(old, sizeof old, "%s/new-99999-0", folder);
 	snprintf(fresh, sizeof fresh, "%s/new-99999-1", folder);
 	close(open(old, O_CREAT | O_WRONLY, 0600));
 	close(open(fresh, O_CREAT | O_WRONLY, 0600));
 	age(old, 600);
-	keep(2, "two");
+	store(2, "two");
 	assert_int_equal(access(old, F_OK), -1);
 	assert_int_equal(access(fresh, F_OK), 0); /* a process may be writing it */
 	assert_int_equal(query().n_results, 2);
@@ -347,7 +347,7 @@ static void stores_nothing_if_switched_off(void **state)
 {
 	(void)state;
 	setenv("GPULOAD_CACHE", "off", 1);
-	keep(1, "one");
+	store(1, "one");
 	assert_null(find(1));
 	assert_string_equal(query().folder, "");
 	assert_string_equal(query().why_not, "GPULOAD_CACHE is off");
@@ -384,7 +384,7 @@ static void creates_folders_with_access_for_the_owner_only(void **state)
 	setenv("GPULOAD_CACHE", deep, 1);
 	assert_int_equal(query().n_results, 0);
 	assert_int_equal(access(deep, F_OK), -1); /* a query creates nothing */
-	keep(1, "one");
+	store(1, "one");
 	assert_found(1, "one");
 	snprintf(path, sizeof path, "%s/a", folder);
 	assert_int_equal(stat(path, &st), 0);
@@ -397,10 +397,10 @@ static void creates_folders_with_access_for_the_owner_only(void **state)
 static void does_not_use_a_folder_that_other_users_may_write_to(void **state)
 {
 	(void)state;
-	keep(1, "one");
+	store(1, "one");
 	assert_int_equal(chmod(folder, 0777), 0);
 	assert_null(find(1));
-	keep(2, "two");
+	store(2, "two");
 	assert_non_null(strstr(query().why_not, "other users may write"));
 	assert_int_equal(chmod(folder, 0700), 0);
 	assert_found(1, "one");
@@ -415,7 +415,7 @@ static void does_not_use_a_file_in_place_of_the_folder(void **state)
 	snprintf(path, sizeof path, "%s/file", folder);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	setenv("GPULOAD_CACHE", path, 1);
-	keep(1, "one");
+	store(1, "one");
 	assert_null(find(1));
 	assert_non_null(strstr(query().why_not, "cannot be opened"));
 }
@@ -443,7 +443,7 @@ static void use_read_only_folder(void)
 	void *bytes = NULL;
 	size_t n_bytes;
 
-	gpul_cache_keep(two, "two", 3);
+	gpul_cache_store(two, "two", 3);
 	if (gpul_cache_find(two, &bytes, &n_bytes) || !gpul_cache_find(one, &bytes, &n_bytes))
 		_exit(1);
 	free(bytes);
@@ -456,7 +456,7 @@ static void finds_results_in_a_read_only_folder_and_adds_none(void **state)
 	(void)state;
 	if (geteuid())
 		skip();
-	keep(1, "one");
+	store(1, "one");
 	assert_int_equal(list_files(), 1);
 	assert_int_equal(chown(files[0], 65534, 65534), 0);
 	*strrchr(files[0], '/') = 0;
@@ -476,9 +476,9 @@ static void leaves_no_temporary_file_on_a_full_disk(void **state)
 	if (geteuid() || mount("tmpfs", folder, "tmpfs", 0, "size=128k,mode=0700"))
 		skip();
 	memset(text, 'x', sizeof text - 1);
-	keep(1, "one");
-	keep(2, text);
-	bool found_1 = is_kept(1), found_2 = is_kept(2);
+	store(1, "one");
+	store(2, text);
+	bool found_1 = is_stored(1), found_2 = is_stored(2);
 	int n = list_files();
 	assert_int_equal(umount(folder), 0);
 	assert_true(found_1);
@@ -500,7 +500,7 @@ static int use_cache(unsigned seed)
 		memset(text, 'a' + number, sizeof text - 1);
 		text[sizeof text - 1] = 0;
 		if (rand_r(&seed) % 2)
-			keep(number, text);
+			store(number, text);
 		found = find(number);
 		if (found && strcmp(found, text))
 			return 1;
@@ -543,8 +543,8 @@ static void clear_removes_all_results_and_no_other_file(void **state)
 	(void)state;
 	assert_int_equal(gpul_cache_clear(&n, &err), GPUL_OK);
 	assert_int_equal(n, 0);
-	keep(1, "one");
-	keep(2, "two");
+	store(1, "one");
+	store(2, "two");
 	snprintf(mine, sizeof mine, "%s/notes.txt", folder);
 	close(open(mine, O_CREAT | O_WRONLY, 0600));
 	assert_int_equal(gpul_cache_clear(&n, &err), GPUL_OK);

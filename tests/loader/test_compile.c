@@ -18,7 +18,7 @@
 #include "loader/cache/compile.h"
 
 static char folder[64]; /* contains src (the sources), inc (for -I) and cache */
-static int n_found, n_kept;
+static int n_found, n_stored;
 
 static void count_cache_messages(void *user, gpul_log_level level, const char *module, const char *line)
 {
@@ -26,7 +26,7 @@ static void count_cache_messages(void *user, gpul_log_level level, const char *m
 	if (strcmp(module, "cache"))
 		return;
 	n_found += !strncmp(line, "found", 5);
-	n_kept += !strncmp(line, "kept", 4);
+	n_stored += !strncmp(line, "stored", 6);
 }
 
 static int make_folder(void **state)
@@ -71,7 +71,7 @@ static void write_file(const char *name, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-enum how { COMPILED_AND_KEPT, FOUND, COMPILED };
+enum how { COMPILED_AND_STORED, FOUND, COMPILED };
 
 /* Whether the source was compiled or found; *image, if not NULL, is the result: free(). */
 static enum how compile_with(const char *source, const char *const *options, const char *arch,
@@ -81,7 +81,7 @@ static enum how compile_with(const char *source, const char *const *options, con
 	gpul_error err = { 0 };
 	char name[128];
 
-	n_found = n_kept = 0;
+	n_found = n_stored = 0;
 	snprintf(name, sizeof name, "%s/src/k.cu", folder);
 	if (gpul_compile_cached(source, name, options, arch, no_cache, &r, &err))
 		fail_msg("%s", err.text);
@@ -91,8 +91,8 @@ static enum how compile_with(const char *source, const char *const *options, con
 		r.image = NULL;
 	}
 	gpul_nvrtc_result_free(&r);
-	assert_true(n_found + n_kept <= 1);
-	return n_found ? FOUND : n_kept ? COMPILED_AND_KEPT : COMPILED;
+	assert_true(n_found + n_stored <= 1);
+	return n_found ? FOUND : n_stored ? COMPILED_AND_STORED : COMPILED;
 }
 
 static enum how compile(const char *source)
@@ -111,7 +111,7 @@ static void does_not_compile_the_same_source_twice(void **state)
 
 	(void)state;
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, &first),
-			 COMPILED_AND_KEPT);
+			 COMPILED_AND_STORED);
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, &second), FOUND);
 	assert_string_equal(first, second);
 	assert_non_null(strstr(second, ".entry k"));
@@ -126,7 +126,7 @@ static void compiles_again_for_another_source_option_or_architecture(void **stat
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		enum how expected = i ? FOUND : COMPILED_AND_KEPT;
+		enum how expected = i ? FOUND : COMPILED_AND_STORED;
 
 		assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, NULL), expected);
 		assert_int_equal(compile_with(KERNEL("2"), NULL, "compute_75", false, NULL), expected);
@@ -141,7 +141,7 @@ static void no_cache_neither_finds_nor_stores(void **state)
 	(void)state;
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", true, NULL), COMPILED);
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, NULL),
-			 COMPILED_AND_KEPT);
+			 COMPILED_AND_STORED);
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", true, NULL), COMPILED);
 }
 
@@ -153,17 +153,17 @@ static void compiles_again_if_an_included_header_changes(void **state)
 	write_file("inc/a.h", "#define A 1\n# include \"sub.h\"\n");
 	write_file("inc/sub.h", "#pragma once\n#include \"a.h\"\n");
 	write_file("src/b.h", "#define B 1\n");
-	assert_int_equal(compile(source), COMPILED_AND_KEPT);
+	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	assert_int_equal(compile(source), FOUND);
 	write_file("inc/sub.h", "#define C 1\n");
-	assert_int_equal(compile(source), COMPILED_AND_KEPT);
+	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	write_file("src/b.h", "#define B 2\n");
-	assert_int_equal(compile(source), COMPILED_AND_KEPT);
+	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	assert_int_equal(compile(source), FOUND);
 	write_file("src/sub.h", "#define C 3\n"); /* found before inc/sub.h */
-	assert_int_equal(compile(source), COMPILED_AND_KEPT);
+	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	write_file("src/b.h", "#define B 1\n");
-	assert_int_equal(compile(source), COMPILED_AND_KEPT);
+	assert_int_equal(compile(source), COMPILED_AND_STORED);
 }
 
 static void compiles_again_if_a_header_for_has_include_appears(void **state)
@@ -172,10 +172,10 @@ static void compiles_again_if_a_header_for_has_include_appears(void **state)
 				     KERNEL("2") "#endif\n";
 
 	(void)state;
-	assert_int_equal(compile(source), COMPILED_AND_KEPT);
+	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	assert_int_equal(compile(source), FOUND);
 	write_file("inc/maybe.h", "\n");
-	assert_int_equal(compile(source), COMPILED_AND_KEPT);
+	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	assert_int_equal(compile(source), FOUND);
 }
 
@@ -193,9 +193,9 @@ static void finds_include_directives_in_unusual_spellings(void **state)
 	for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
 		snprintf(source, sizeof source, "%s%s", spellings[i], KERNEL("ODD"));
 		write_file("inc/odd.h", "#define ODD 1\n");
-		assert_int_equal(compile(source), COMPILED_AND_KEPT);
+		assert_int_equal(compile(source), COMPILED_AND_STORED);
 		write_file("inc/odd.h", "#define ODD 2\n");
-		assert_int_equal(compile(source), COMPILED_AND_KEPT);
+		assert_int_equal(compile(source), COMPILED_AND_STORED);
 	}
 }
 
@@ -232,7 +232,7 @@ static void compiles_again_if_a_header_named_by_an_option_changes(void **state)
 		for (int k = 0; k < 2; k++) {
 			write_file("inc/h.h", k ? "#define H 1\n" : "#define H 2\n");
 			assert_int_equal(compile_with(source, options, "compute_75", false, NULL),
-					 COMPILED_AND_KEPT);
+					 COMPILED_AND_STORED);
 			assert_int_equal(compile_with(source, options, "compute_75", false, NULL),
 					 FOUND);
 		}
@@ -244,7 +244,7 @@ static void stores_results_that_include_toolkit_headers(void **state)
 	static const char source[] = "#include <cuda_fp16.h>\n" KERNEL("(int)sizeof(__half)");
 
 	(void)state;
-	assert_int_equal(compile(source), COMPILED_AND_KEPT);
+	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	assert_int_equal(compile(source), FOUND);
 }
 
@@ -273,7 +273,7 @@ static void does_not_store_failures(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	n_kept = 0;
+	n_stored = 0;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(gpul_compile_cached("int f( {", "bad.cu", NULL, "compute_75", false,
 						     &r, &err), GPUL_EFORMAT);
@@ -281,14 +281,14 @@ static void does_not_store_failures(void **state)
 		gpul_nvrtc_result_free(&r);
 		err = (gpul_error){ 0 };
 	}
-	assert_int_equal(n_kept, 0);
+	assert_int_equal(n_stored, 0);
 }
 
 static void stops_at_headers_that_include_each_other_by_ever_longer_paths(void **state)
 {
 	(void)state;
 	write_file("src/loop.h", "#pragma once\n#include \"../src/loop.h\"\n");
-	assert_int_equal(compile("#include \"loop.h\"\n" KERNEL("1")), COMPILED_AND_KEPT);
+	assert_int_equal(compile("#include \"loop.h\"\n" KERNEL("1")), COMPILED_AND_STORED);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)

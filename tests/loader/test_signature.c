@@ -167,7 +167,7 @@ static const struct small_case {
 		"mul.wide.s32 %rd3, %r4, 12; add.s64 %rd4, %rd1, %rd3; st.global.f32 [%rd4+8], "
 		"0f00000000;\n",
 	  "k(f32 *, i32)", NULL, 3 },
-	{ "in the sum of a pointer and an integer, the pointer is the one that is an address elsewhere",
+	{ "in a sum of two parameters, the pointer is the parameter that is an address elsewhere",
 	  ".param .u64 a, .param .u64 off",
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [off]; ld.u32 %r5, [%rd1];\n"
 	  "add.s64 %rd3, %rd2, %rd1; st.u32 [%rd3], %r5;\n",

@@ -1,11 +1,11 @@
-"""cases.py — malformed containers, and what gpuload does with each.
+"""cases.py — malformed containers, and which commands must refuse each.
 
-A row of CASES: name of the file, its bytes, where it shows, a word that the message has.  Where it shows:
+A case: name of the file, its bytes, the part that is damaged, a word of the message.  The damaged part:
 
-    container   in the headers: every command fails
-    payload     when an image is unpacked: `ls --images`, which unpacks nothing, works
-    kernels     when a kernel table is read: `extract`, which reads none, works too
-    fine        odd, but readable: nothing fails but `run`, which finds no PTX in it or a wrong one
+    container   the headers: every command fails
+    payload     the data of an image: `ls --images`, which unpacks nothing, works
+    kernels     a kernel table: `extract`, which reads none, works too
+    fine        unusual, but readable: only `run` may fail, because the file has no PTX or wrong PTX
 """
 import struct
 
@@ -16,7 +16,7 @@ from forge import (ELF, FLAG_LTO, FLAG_LZ4, FLAG_ZSTD, LTO, PTX, PTX_TEXT, Secti
 
 TB = 2 ** 40
 GOOD_FATBIN = fatbin(entry(cubin(), ELF, 90), packed_entry(PTX_TEXT))
-GOOD = {  # what the makers give without a lie: these are listed, or the cases below would show nothing
+GOOD = {  # well-formed files: they must be listed, otherwise the cases below prove nothing
     "good.fatbin": GOOD_FATBIN, "good_lz4.fatbin": fatbin(packed_entry(PTX_TEXT, FLAG_LZ4)), "good.cubin": cubin(),
     "good_old.cubin": cubin(7), "good_no_params.cubin": cubin(params=[]),
     "good_relocatable.cubin": cubin(relocatable=True), "good.so": host(GOOD_FATBIN),
@@ -73,17 +73,17 @@ def compressed():
     yield "zstd_claims_less.fatbin", fatbin(packed_entry(PTX_TEXT, unpacked=len(PTX_TEXT) - 1)), "payload", ""
     yield "lz4_claims_more.fatbin", fatbin(packed_entry(PTX_TEXT, FLAG_LZ4, unpacked=len(PTX_TEXT) + 1)), "payload", ""
     yield "lz4_claims_less.fatbin", fatbin(packed_entry(PTX_TEXT, FLAG_LZ4, unpacked=len(PTX_TEXT) - 1)), "payload", ""
-    for name, bomb, told in [("small_claim", zstd_bomb(2 ** 30), 4096), ("own_claim", zstd_bomb(2 ** 30), 2 ** 30),
+    for name, bomb, claimed in [("small_claim", zstd_bomb(2 ** 30), 4096), ("own_claim", zstd_bomb(2 ** 30), 2 ** 30),
                              ("frame_2_40", zstd_bomb(2 ** 22, TB), 2 ** 22), ("window_2_41", zstd_bomb(2 ** 22, window=0xFF), 2 ** 22)]:
-        yield (f"zstd_bomb_{name}.fatbin", fatbin(entry(bomb, flags=0x11 | FLAG_ZSTD, compressed=len(bomb), unpacked=told)),
+        yield (f"zstd_bomb_{name}.fatbin", fatbin(entry(bomb, flags=0x11 | FLAG_ZSTD, compressed=len(bomb), unpacked=claimed)),
                "any", "")
     bomb = zstd_bomb(2 ** 25)
     many = [entry(bomb, flags=0x11 | FLAG_ZSTD, compressed=len(bomb), unpacked=2 ** 25)] * 300
     yield "zstd_bombs.fatbin", fatbin(*many), "container", "decompress"
     yield "zstd_bombs.so", host(b"".join(map(fatbin, many))), "container", "decompress"
     bomb = lz4_bomb(2 ** 26)
-    for name, told in [("small_claim", 4096), ("own_claim", 2 ** 26)]:
-        yield (f"lz4_bomb_{name}.fatbin", fatbin(entry(bomb, flags=0x11 | FLAG_LZ4, compressed=len(bomb), unpacked=told)),
+    for name, claimed in [("small_claim", 4096), ("own_claim", 2 ** 26)]:
+        yield (f"lz4_bomb_{name}.fatbin", fatbin(entry(bomb, flags=0x11 | FLAG_LZ4, compressed=len(bomb), unpacked=claimed)),
                "any", "")
     for name, data, flag in [("zstd_cut", z[:-20], FLAG_ZSTD), ("zstd_no_magic", b"\0" * 4 + z[4:], FLAG_ZSTD),
                              ("zstd_is_lz4", four, FLAG_ZSTD), ("lz4_is_zstd", z, FLAG_LZ4), ("lz4_cut", four[:-20], FLAG_LZ4),
@@ -162,7 +162,7 @@ def cubins():
 
 
 def half_fatbins(n_bytes):
-    """Fatbins in fatbins: each reaches to the end, where the last entry is broken."""
+    """Nested fatbins: each extends to the end, where the last entry is damaged."""
     out = b""
     for at in range(0, n_bytes, 80):
         out += struct.pack("<IHHQ", 0xBA55ED50, 1, 16, max(n_bytes - at - 24, 8)) + entry(b"", padded_bytes=16)
@@ -170,7 +170,7 @@ def half_fatbins(n_bytes):
 
 
 def half_cubins(n_bytes):
-    """ELF headers of cubins that share one section table, whose last section lies outside."""
+    """ELF headers of cubins that share one section table, whose last section is outside the file."""
     n = 4096
     table = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 0, 0, 0, 0, 1, 0) * (n - 1)
     table += struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 2 ** 40, 8, 0, 0, 1, 0)
@@ -182,13 +182,13 @@ def half_cubins(n_bytes):
 
 
 def overlapping_sections(n, n_bytes):
-    """n sections of plain data, all of them the same bytes: to search each is to search n times as much."""
+    """n sections of plain data, all with the same bytes: searching each section would take n times as long."""
     many = [Section(".data", b"x" * n_bytes, flags=2)] + [Section("", flags=2, size=n_bytes, offset=64) for _ in range(n)]
     return elf(many, machine=62, kind=3, osabi=0, abi=0, flags=0)
 
 
 def overlapping_segments(n, n_bytes):
-    """The same without sections, in loaded segments that are written to: wrappers are looked for, too."""
+    """n overlapping writable segments and no sections: the search for wrappers would take n times as long."""
     data = b"\xb1\x43\x62\x46\1\0\0\0".ljust(n_bytes, b"x")
     segment = struct.pack("<IIQQQQQQ", 1, 6, 64 + 56 * n, 0, 0, n_bytes, n_bytes, 8)
     head = b"\x7fELF\2\1\1" + b"\0" * 9 + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, n, 64, 0, 0)
@@ -196,7 +196,7 @@ def overlapping_segments(n, n_bytes):
 
 
 def endless_names(n, n_bytes):
-    """n sections whose names are looked for in a table of names where none ends."""
+    """n sections whose names are in a string table without any NUL."""
     many = [Section(".nv_fatbin", GOOD_FATBIN, flags=2)] + [Section("") for _ in range(n)]
     for s in many:
         s.header["name"] = 1
@@ -229,7 +229,7 @@ def hosts():
     yield "host_junk_between.so", host(GOOD_FATBIN + b"junk" * 99 + GOOD_FATBIN), "container", ""
     yield "host_second_cut.so", host(GOOD_FATBIN + GOOD_FATBIN[:-100]), "container", ""
     yield "host_no_device_code.so", host(b"", section=".text"), "container", ""
-    # Looked for from every place that looks like a start, these cost the square of their size.
+    # A search that starts at every possible begin would take time proportional to the square of the size.
     yield "host_many_half_fatbins.so", host(half_fatbins(1 << 20), section=".rodata"), "container", ""
     yield "host_many_half_cubins.so", host(half_cubins(1 << 20), section=".rodata"), "container", ""
     yield "host_sections_overlap.so", overlapping_sections(60000, 1 << 20), "container", "overlap"

@@ -1,7 +1,7 @@
-"""forge.py — containers of device code made from nothing: each field can be given a wrong value.
+"""forge.py — builds containers of device code; each field can get a wrong value.
 
-What every maker gives without arguments is well-formed.  The layouts are those of loader/image/*.c, written down a
-second time on purpose: a reader and its test should not share a mistake.
+Without arguments every function returns well-formed data.  The layouts repeat those of loader/image/*.c on purpose, so
+that a reader and its test do not share a mistake.
 """
 import struct
 
@@ -29,7 +29,7 @@ def lz4(data):
 
 
 def lz4_bomb(n_bytes):
-    """An LZ4 block that unpacks to about n_bytes, 255 times its size: one match, over and over."""
+    """An LZ4 block that unpacks to about n_bytes, 255 times its size: one repeated match."""
     return b"\x1f\0\x01\0" + b"\xff" * (n_bytes // 255) + b"\0" + b"\x50" + b"\0" * 5
 
 
@@ -42,10 +42,10 @@ def zstd(data, content_bytes=None, window=0x58, last=True):
     return out
 
 
-def zstd_bomb(n_bytes, told_bytes=None, window=0x58):
-    """A zstd frame of repeated zeros: 128 KB for every four bytes; told_bytes is what its header says."""
-    told = n_bytes if told_bytes is None else told_bytes
-    n, out = n_bytes // 0x20000, struct.pack("<IBBQ", 0xFD2FB528, 0xC0, window, told)
+def zstd_bomb(n_bytes, claimed_bytes=None, window=0x58):
+    """A zstd frame of repeated zeros: 128 KB for every four bytes; claimed_bytes is the size in its header."""
+    claimed = n_bytes if claimed_bytes is None else claimed_bytes
+    n, out = n_bytes // 0x20000, struct.pack("<IBBQ", 0xFD2FB528, 0xC0, window, claimed)
     for i in range(n):
         out += ((0x20000 << 3) | 2 | (i == n - 1)).to_bytes(3, "little") + b"\0"
     return out
@@ -55,7 +55,7 @@ def zstd_bomb(n_bytes, told_bytes=None, window=0x58):
 
 def entry(payload, kind=PTX, arch=75, flags=0x11, compressed=0, unpacked=0, options=None, header_bytes=None,
           padded_bytes=None, options_offset=None, ident_offset=0, ident_bytes=0, version=0x0101):
-    """An image of a fatbin; compressed and unpacked are the sizes that it tells, 0 for a raw one."""
+    """An image of a fatbin; compressed and unpacked are the sizes in its header, 0 for a raw image."""
     tail = b""
     if options is not None:
         tail = padded(struct.pack("<II", 72, len(options)) + options, 8)
@@ -70,7 +70,7 @@ def entry(payload, kind=PTX, arch=75, flags=0x11, compressed=0, unpacked=0, opti
 
 
 def packed_entry(data, how=FLAG_ZSTD, kind=PTX, **more):
-    """An image, compressed; in more, what it lies about."""
+    """A compressed image; `more` has the fields with wrong values."""
     payload = zstd(data) if how == FLAG_ZSTD else lz4(data)
     return entry(payload, **{"kind": kind, "flags": 0x11 | how, "compressed": len(payload), "unpacked": len(data), **more})
 
@@ -87,7 +87,7 @@ def wrapper(version=1, data=0, more=0, magic=0x466243B1):
 # ---- ELF -------------------------------------------------------------------------------------
 
 class Section:
-    """A section to be laid out; any field of its header may be given."""
+    """A section of an ELF file; any field of its header may be set."""
 
     def __init__(self, name, data=b"", kind=1, flags=0, link=0, info=0, align=8, entsize=0, **header):
         self.name, self.data, self.header = name, data, header

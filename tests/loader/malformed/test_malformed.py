@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Malformed containers through every command that reads files: one clear line each, in little memory.
+"""Runs every command that reads files on malformed containers: each prints one clear line and uses little memory.
 
     tests/loader/malformed/test_malformed.py            the test
-    tests/loader/malformed/test_malformed.py --show     what gpuload says to each, its memory and its time
-    tests/loader/malformed/test_malformed.py --keep DIR the files, to look at
+    tests/loader/malformed/test_malformed.py --show     prints the message, memory and time of each
+    tests/loader/malformed/test_malformed.py --keep DIR writes the files to DIR
 """
 import os, resource, sys, tempfile, time, unittest
 
@@ -12,9 +12,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases
 
 GPULOAD = os.path.abspath(os.path.join(os.environ.get("GPULOAD_BUILD", "build"), "gpuload"))
-TIMEOUT_S = 60  # a hang; how long a healthy answer takes is shown by --show
+TIMEOUT_S = 60  # longer is a hang; --show prints the real times
 MEMORY_KB = 64 << 10
-LINES = 3  # of an error in PTX: the message, the line it means, a mark below the place
+LINES = 3  # for an error in PTX: the message, the line of the PTX, a mark below the column
 
 COMMANDS = {"ls": ["ls"], "images": ["ls", "--images"], "json": ["ls", "--json"], "extract": ["extract"],
             "run": ["run", "--driver", "soft", "--kernel", "vecadd"]}
@@ -28,7 +28,7 @@ def write_all(folder):
     os.mkfifo(f"{folder}/fifo")
     rows = [(name, data, "good", "") for name, data in cases.GOOD.items()] + list(cases.all_cases())
     for name, data, _, _ in rows:
-        assert not os.path.exists(f"{folder}/{name}"), f"two cases are called {name}"
+        assert not os.path.exists(f"{folder}/{name}"), f"two cases have the name {name}"
         with open(f"{folder}/{name}", "wb") as f:
             f.write(data)
     return [(name, shows, word) for name, _, shows, word in rows]
@@ -41,7 +41,7 @@ def command(how, folder, name):
 
 
 def run(folder, arguments):
-    """(exit status, what it said on stderr, most memory in KB, seconds)"""
+    """(exit status, stderr, peak memory in KB, seconds)"""
     with tempfile.TemporaryFile() as err:
         start = time.monotonic()
         pid = os.fork()
@@ -77,7 +77,7 @@ class Malformed(unittest.TestCase):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = cls.temporary.name
         cls.rows = write_all(cls.folder)
-        # A sanitizer's own memory says nothing about ours.
+        # A sanitizer uses memory itself, so the limit is not checked then.
         cls.plain = run(cls.folder, ["version"])[2] < 20 << 10
 
     @classmethod
@@ -85,9 +85,9 @@ class Malformed(unittest.TestCase):
         cls.temporary.cleanup()
 
     def complaint(self, how, name, shows, word):
-        """None, or what is wrong with the answer to one command."""
+        """What is wrong with the result of one command; None: nothing."""
         status, said, memory_kb, _ = run(self.folder, command(how, self.folder, name))
-        # nvJitLink has words of its own, which it writes by itself.
+        # nvJitLink prints messages itself.
         lines = [line for line in said.splitlines() if not line.startswith("error   : ")]
         fails, may = how in FAILS.get(shows, ()), how in MAY_FAIL.get(shows, ())
         if status not in (0, 1) or (status == 0 and fails) or (status == 1 and not fails and not may):
@@ -95,7 +95,7 @@ class Malformed(unittest.TestCase):
         if self.plain and memory_kb > MEMORY_KB:
             return f"{memory_kb >> 10} MB"
         if status == 0:
-            return f"it said: {said[:200]}" if said and how != "run" else None
+            return f"it printed: {said[:200]}" if said and how != "run" else None
         if not lines or not lines[0].startswith(f"gpuload {COMMANDS[how][0]}: ") or name not in lines[0] or \
                 (COMMANDS[how][0] == "ls" and word not in said):
             return f"not clear: {said[:300]!r}"
@@ -112,10 +112,10 @@ class Malformed(unittest.TestCase):
                     bad.append(f"{' '.join(COMMANDS[how])} {name}: {why}")
         self.assertEqual(len(bad), 0, "\n" + "\n".join(bad))
 
-    def test_well_formed_ones_are_read(self):
+    def test_reads_well_formed_files(self):
         self.complain([(name, "fine", word) for name, shows, word in self.rows if shows == "good"])
 
-    def test_malformed_ones_are_refused_in_one_clear_line(self):
+    def test_refuses_malformed_files_in_one_clear_line(self):
         rows = [r for r in self.rows if r[1] != "good"]
         self.assertGreater(len(rows), 50)
         self.complain(rows)

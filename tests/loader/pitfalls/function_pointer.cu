@@ -1,4 +1,4 @@
-/* function_pointer.cu — the address of a device function that is only declared. */
+/* function_pointer.cu — the address of a device function that is declared but not defined. */
 typedef float (*function_pointer)(float);
 
 __device__ float elsewhere(float x);

@@ -1,4 +1,4 @@
-/* kernel_pointer.cu — the address of a kernel that is only declared. */
+/* kernel_pointer.cu — the address of a kernel that is declared but not defined. */
 typedef void (*kernel_pointer)(float *);
 
 __global__ void VecAdd2(float *x);

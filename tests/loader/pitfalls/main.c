@@ -1,6 +1,6 @@
-/* main.c — a C program that takes the address of the stub called STUB, if that is defined, and asks for
- * its kernel; with ASK_LIBRARY of one that it looks for in a library; with EXPLAIN as if a runtime did
- * not know it.  Prints what it is told. */
+/* main.c — a C program that looks up the kernel of a host stub and prints its name or the error.  The stub
+ * is STUB, or, with ASK_LIBRARY, VecAdd of the library argv[1]; with EXPLAIN it prints the explanation for
+ * a stub that the runtime does not know. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* other.cu — relocatable code whose only kernel no host code refers to. */
-extern "C" __global__ void NobodyAsks(float *x)
+/* other.cu — relocatable code with one kernel that no host code refers to. */
+extern "C" __global__ void Unreferenced(float *x)
 {
 	x[0] = 3;
 }

@@ -1,5 +1,5 @@
-/* parts.cu — relocatable code: one kernel that host code launches, one that needs another file's
- * function, one that nobody asks for. */
+/* parts.cu — relocatable code: one kernel that host code launches, one that calls a function of
+ * another file. */
 extern "C" __device__ float helper(float x);
 
 extern "C" __global__ void Launched(float *x)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Each pitfall of docs/kernel-by-name-symbol-pointer.md is made anew with nvcc and the host's linker, and gpuload
-says what it is: from the file (gpuload ls), from the tool's words (gpuload explain), or from the running program."""
+"""Provokes each pitfall of docs/kernel-by-name-symbol-pointer.md with nvcc and the host's linker, and checks that gpuload
+explains it: from the file (gpuload ls), from the tool's messages (gpuload explain), or in the running program."""
 import argparse, os, re, shutil, subprocess, sys, tempfile, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -21,7 +21,7 @@ class Pitfalls(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if not NVCC:
-            raise unittest.SkipTest("no nvcc here")
+            raise unittest.SkipTest("no nvcc on this machine")
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.nvcc("-c", "-Xcompiler", "-fPIC", f"{HERE}/kernels.cu", "-o", "kernels.o")
@@ -31,7 +31,7 @@ class Pitfalls(unittest.TestCase):
 
     @classmethod
     def tool(cls, *command):
-        """(status, all that it printed) of a command, in the folder of what is made here."""
+        """(status, output) of a command, run in the temporary folder."""
         env = dict(os.environ, GPULOAD_DRIVER="soft", LC_ALL="C")
         r = subprocess.run(command, cwd=cls.folder.name, env=env, stdin=subprocess.DEVNULL, text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -56,8 +56,8 @@ class Pitfalls(unittest.TestCase):
             f.write(log)
         return self.gpuload("explain", "log")
 
-    def asks(self, *options, argument=""):
-        """What a C program is told that asks for a kernel by its stub."""
+    def look_up(self, *options, argument=""):
+        """The output of a C program that looks up a kernel by its stub."""
         self.works("cc", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "asks", *options, *libraries(), *RT)
         return self.works("./asks", argument)
 
@@ -71,88 +71,88 @@ class Pitfalls(unittest.TestCase):
         self.assertNotEqual(status, 0)
         self.assertRegex(log, "undefined reference to `VecAdd'|hidden symbol `VecAdd'")
         self.assertIn("the host stub is NULL; if dlsym() did not find it: since CUDA 13 shared libraries hide their stubs",
-                      self.asks("-DASK_LIBRARY", argument="./libvec.so"))
+                      self.look_up("-DASK_LIBRARY", argument="./libvec.so"))
 
-    def test_the_archive_or_an_option_shows_them(self):
+    def test_an_archive_or_an_nvcc_option_makes_stubs_visible(self):
         self.nvcc("-shared", "-cudart", "none", "--device-entity-has-hidden-visibility=false", "-Xcompiler", "-fPIC",
                   f"{HERE}/kernels.cu", "-o", "libshown.so")
         self.assertNotIn("note:", self.gpuload("ls", "libshown.so"))
-        self.assertEqual(self.asks("-DSTUB=VecAdd", "-L.", "-l:libvec.a"), "kernel VecAdd\n")
+        self.assertEqual(self.look_up("-DSTUB=VecAdd", "-L.", "-l:libvec.a"), "kernel VecAdd\n")
 
-    def test_an_archive_member_that_nothing_refers_to_brings_no_code(self):
+    def test_the_linker_leaves_out_an_archive_member_that_nothing_refers_to(self):
         for option, advice in (("-Wl,--no-whole-archive", True), ("-Wl,--whole-archive", False)):
-            self.asks("-L.", option, "-l:libvec.a", "-Wl,--no-whole-archive")
+            self.look_up("-L.", option, "-l:libvec.a", "-Wl,--no-whole-archive")
             listed = self.gpuload("ls", "asks")
             self.assertEqual("no device code found" in listed, advice, listed)
             self.assertEqual("-Wl,--whole-archive adds the others" in listed, advice, listed)
 
-    def test_what_is_no_kernel_has_no_stub(self):
-        self.assertIn("abort is in libc.so.6, which has no device code", self.asks("-DSTUB=abort"))
+    def test_explains_functions_that_are_not_kernels(self):
+        self.assertIn("abort is in libc.so.6, which has no device code", self.look_up("-DSTUB=abort"))
         self.assertIn("not_a_kernel of this program is not a __global__ function",
-                      self.asks("-DSTUB=not_a_kernel", "-Wl,--whole-archive", "libvec.a", "-Wl,--no-whole-archive"))
+                      self.look_up("-DSTUB=not_a_kernel", "-Wl,--whole-archive", "libvec.a", "-Wl,--no-whole-archive"))
 
-    def test_a_stub_registers_with_one_runtime_and_no_other(self):
+    def test_explains_a_stub_registered_with_another_runtime(self):
         self.nvcc("-c", "--device-entity-has-hidden-visibility=false", "-Xcompiler", "-fPIC", f"{HERE}/kernels.cu", "-o", "shown.o")
         self.works("c++", "-shared", "shown.o", "-Wl,--exclude-libs,ALL", *libraries(), *RT, "-o", "libown.so")
         self.assertIn("VecAdd is a stub of libown.so, which registered it with its private CUDA runtime",
-                      self.asks("-DSTUB=VecAdd", "-L.", "-lown", "-Wl,-rpath,$ORIGIN"))
+                      self.look_up("-DSTUB=VecAdd", "-L.", "-lown", "-Wl,-rpath,$ORIGIN"))
 
-    def test_nvidias_runtime_and_the_software_driver_do_not_go_together(self):
+    def test_explains_that_nvidias_runtime_needs_nvidias_driver(self):
         self.works("cc", "-DSTUB=VecAdd", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{HOME}/include", f"{HERE}/main.c", "-o", "nvidias",
                    "libvec.a", *libraries(), *CUDART)
         self.assertIn("NVIDIA's CUDA runtime works only with NVIDIA's driver", self.works("./nvidias"))
 
     # ---- relocatable code ----------------------------------------------------------------------------------------
 
-    def test_relocatable_code_waits_for_its_link(self):
+    def test_explains_code_that_needs_a_device_link(self):
         self.assertIn("note: not linked yet (nvcc -dc)", self.gpuload("ls", "parts.o"))
         status, log = self.tool("c++", "-shared", "-Wl,--no-undefined", "parts.o", "helper.o", "-o", "unlinked.so", *CUDART)
         self.assertNotEqual(status, 0)
         self.assertIn("undefined reference to `__cudaRegisterLinkedBinary_", log)
         self.assertIn("nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too", self.explained(log))
 
-    def test_the_device_link_drops_kernels_that_no_host_code_refers_to(self):
+    def test_explains_kernels_that_the_device_link_dropped(self):
         objects = ["parts.o", "helper.o", "other.o"]
         for options, dropped in (([], True), (["-Xnvlink", "-ignore-host-info"], False)):
             self.nvcc("-dlink", *options, *objects, "-o", "dlink.o")
-            told = self.asks("-DSTUB=NobodyAsks", "-DEXPLAIN", *objects, "dlink.o")
+            output = self.look_up("-DSTUB=Unreferenced", "-DEXPLAIN", *objects, "dlink.o")
             listed = self.gpuload("ls", "asks")
             if not dropped:
                 self.assertNotIn("note:", listed)
-                self.assertIn("this program has the code of NobodyAsks for sm_75", told)
+                self.assertIn("this program has the code of Unreferenced for sm_75", output)
             else:
-                self.assertRegex(listed, "note: (NobodyAsks|UsesHelper) is not in the linked device code: nvcc -dlink drops")
-                self.assertIn("NobodyAsks has a stub in this program, but no kernel: nvcc -dlink drops", told)
+                self.assertRegex(listed, "note: (Unreferenced|UsesHelper) is not in the linked device code: nvcc -dlink drops")
+                self.assertIn("Unreferenced has a stub in this program, but no kernel: nvcc -dlink drops", output)
 
-    def test_a_function_that_no_file_defines(self):
+    def test_explains_an_undefined_function(self):
         status, log = self.tool(NVCC, *ARCH, "-dlink", "-Xnvlink", "-ignore-host-info", "parts.o", "-o", "dlink.o")
         self.assertNotEqual(status, 0)
         self.assertIn("Undefined reference to 'helper'", log)
         self.assertIn("no linked file defines helper", self.explained(log))
 
-    # ---- addresses of what is only declared ----------------------------------------------------------------------
+    # ---- addresses of undefined functions ------------------------------------------------------------------------
 
-    def declared(self, source, message, advice):
+    def check_undefined(self, source, message, advice):
         status, log = self.tool(NVCC, *ARCH, "-cubin", f"{HERE}/{source}.cu", "-o", "never.cubin")
         self.assertNotEqual(status, 0)
         self.assertIn(message, log)
         self.assertIn(advice, self.explained(log))
         self.nvcc("-ptx", f"{HERE}/{source}.cu", "-o", f"{source}.ptx")
-        told = self.gpuload("run", f"{source}.ptx", "f32[1]=1")
-        self.assertIn("is initialised with", told)
-        self.assertIn("in this file, or compile with nvcc -dc and link the file that defines it", told)
+        output = self.gpuload("run", f"{source}.ptx", "f32[1]=1")
+        self.assertIn("is initialised with", output)
+        self.assertIn("in this file, or compile with nvcc -dc and link the file that defines it", output)
 
-    def test_the_address_of_a_kernel_that_is_only_declared(self):
-        self.declared("kernel_pointer", "Undefined reference to '_Z7VecAdd2Pf' in '<input>'",
+    def test_explains_the_address_of_an_undefined_kernel(self):
+        self.check_undefined("kernel_pointer", "Undefined reference to '_Z7VecAdd2Pf' in '<input>'",
                       "VecAdd2(float*) is declared but not defined: define it in this file")
 
-    def test_the_address_of_a_device_function_that_is_only_declared(self):
-        self.declared("function_pointer", "Cannot take address of function '_Z9elsewheref'",
+    def test_explains_the_address_of_an_undefined_device_function(self):
+        self.check_undefined("function_pointer", "Cannot take address of function '_Z9elsewheref'",
                       "elsewhere(float) is declared but not defined, so it has no address")
 
 
 def libraries():
-    """libgpuload as it is staged, and what it was built with (a sanitizer)."""
+    """The staged libgpuload, and the linker flags that it was built with (sanitizers)."""
     path = f"{BUILD}/build.ninja" if os.path.exists(f"{BUILD}/build.ninja") else f"{ROOT}/build.ninja"
     with open(path, encoding="utf-8") as f:
         ldflags = re.search(r"^ldflags =(.*)$", f.read(), re.M)[1].split()
