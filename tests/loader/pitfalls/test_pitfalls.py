@@ -139,7 +139,7 @@ class Pitfalls(unittest.TestCase):
         self.assertIn(advice, self.explained(log))
         self.nvcc("-ptx", f"{HERE}/{source}.cu", "-o", f"{source}.ptx")
         output = self.gpuload("run", f"{source}.ptx", "f32[1]=1")
-        self.assertIn("is initialised with", output)
+        self.assertIn("in the initialiser of pointer", output)
         self.assertIn("in this file, or compile with nvcc -dc and link the file that defines it", output)
 
     def test_explains_the_address_of_an_undefined_kernel(self):
