@@ -439,16 +439,16 @@ static void put_item(ptx_out *o, const gpul_ptx_item *i)
 	}
 }
 
-static void put_head(ptx_out *o)
+void ptx_put_head(ptx_out *o, uint32_t major, uint32_t minor, const char *target, uint32_t address_size)
 {
 	ptx_put(o, ".version ");
-	ptx_put_unsigned(o, o->m->version_major);
+	ptx_put_unsigned(o, major);
 	ptx_put(o, ".");
-	ptx_put_unsigned(o, o->m->version_minor);
+	ptx_put_unsigned(o, minor);
 	ptx_put(o, "\n.target ");
-	put_name(o, o->m->target);
+	ptx_put(o, target);
 	ptx_put(o, "\n.address_size ");
-	ptx_put_unsigned(o, o->m->address_size);
+	ptx_put_unsigned(o, address_size);
 	ptx_put(o, "\n\n");
 }
 
@@ -457,7 +457,7 @@ gpul_status gpul_ptx_print(const gpul_ptx_module *m, char **out_text, size_t *ou
 {
 	ptx_out o = { .m = m };
 
-	put_head(&o);
+	ptx_put_head(&o, m->version_major, m->version_minor, gpul_ptx_name(m, m->target), m->address_size);
 	for (uint32_t i = 0; i < m->n_items; i++)
 		put_item(&o, &m->items[i]);
 	ptx_put_bytes(&o, "", 1);   /* the NUL */

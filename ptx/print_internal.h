@@ -24,6 +24,9 @@ void ptx_put_offset(ptx_out *o, int64_t i);   /* +8, +-8, or nothing for 0 */
 void ptx_put_operand(ptx_out *o, const gpul_ptx_operand *op);
 void ptx_put_inst(ptx_out *o, const gpul_ptx_inst *in);   /* with its ';' */
 
+/* Print .version, .target and .address_size. */
+void ptx_put_head(ptx_out *o, uint32_t major, uint32_t minor, const char *target, uint32_t address_size);
+
 /* Print one row of a module with its parts and its line end. */
 void ptx_put_var(ptx_out *o, const gpul_ptx_var *v);
 void ptx_put_func(ptx_out *o, const gpul_ptx_func *f);

@@ -8,23 +8,6 @@
 
 #include "ptx/print_internal.h"
 
-/* ---- heads ----------------------------------------------------------------------------- */
-
-static void put_head(const ptx_linker *l, ptx_out *o)
-{
-	ptx_put(o, ".version ");
-	ptx_put_unsigned(o, l->version_major);
-	ptx_put(o, ".");
-	ptx_put_unsigned(o, l->version_minor);
-	ptx_put(o, "\n.target ");
-	ptx_put(o, l->target);
-	ptx_put(o, "\n.address_size ");
-	ptx_put_unsigned(o, l->inputs[0].m.address_size);
-	ptx_put(o, "\n\n");
-	for (uint32_t i = 0; i < l->files.n; i++)
-		ptx_put_file(o, &l->files.at[i], ptx_names_text(&l->names, l->files.at[i].path));
-}
-
 /* Declare every function, and each kernel that is referred to or that its module declares. */
 static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *o)
 {
@@ -177,7 +160,9 @@ gpul_status ptx_link_write(ptx_linker *l, char **out_text, size_t *out_bytes)
 {
 	ptx_out o = { 0 };
 
-	put_head(l, &o);
+	ptx_put_head(&o, l->version_major, l->version_minor, l->target, l->inputs[0].m.address_size);
+	for (uint32_t i = 0; i < l->files.n; i++)
+		ptx_put_file(&o, &l->files.at[i], ptx_names_text(&l->names, l->files.at[i].path));
 	for (uint32_t i = 0; i < l->n_inputs; i++) {
 		o.m = &l->inputs[i].m;
 		put_func_declarations(l, i, &o);

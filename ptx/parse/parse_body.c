@@ -74,11 +74,8 @@ static uint16_t opcode_of(ptx_parser *p, const ptx_token *t)
 	if (opcode >= 0)
 		return (uint16_t)opcode;
 	near = ptx_near_opcode(t->text, t->bytes);
-	if (near)
-		ptx_fail_at(p, t, "unknown instruction '%.*s'; did you mean '%s'?", (int)t->bytes,
-			    t->text, near);
-	else
-		ptx_fail_at(p, t, "unknown instruction '%.*s'", (int)t->bytes, t->text);
+	ptx_fail_at(p, t, "unknown instruction '%.*s'%s%s%s", (int)t->bytes, t->text,
+		    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return 0;
 }
 

@@ -42,6 +42,15 @@ static uint32_t parse_align(ptx_parser *p)
 	return (uint32_t)align;
 }
 
+void ptx_parse_unified(ptx_parser *p, uint64_t unified[2])
+{
+	ptx_expect(p, '(', ".unified");
+	unified[0] = ptx_parse_integer(p, "the first half of a UUID");
+	ptx_expect(p, ',', "the first half of a UUID");
+	unified[1] = ptx_parse_integer(p, "the second half of a UUID");
+	ptx_expect(p, ')', "a UUID");
+}
+
 /* .attribute( .managed ), .attribute( .unified(1, 2) ), after .attribute. */
 static void parse_attributes(ptx_parser *p, struct prefix *x)
 {
@@ -51,11 +60,7 @@ static void parse_attributes(ptx_parser *p, struct prefix *x)
 			x->attributes |= GPUL_PTX_ATTRIBUTE_MANAGED;
 		} else if (ptx_accept_dot(p, "unified")) {
 			x->attributes |= GPUL_PTX_ATTRIBUTE_UNIFIED;
-			ptx_expect(p, '(', ".unified");
-			x->unified[0] = ptx_parse_integer(p, "the first half of a UUID");
-			ptx_expect(p, ',', "the first half of a UUID");
-			x->unified[1] = ptx_parse_integer(p, "the second half of a UUID");
-			ptx_expect(p, ')', "a UUID");
+			ptx_parse_unified(p, x->unified);
 		} else {
 			ptx_fail_at(p, &p->tok, "expected .managed or .unified");
 		}

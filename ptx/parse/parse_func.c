@@ -94,11 +94,7 @@ static void parse_function_attributes(ptx_parser *p)
 	ptx_expect(p, '(', ".attribute");
 	if (!ptx_accept_dot(p, "unified"))
 		ptx_fail_at(p, &p->tok, "expected .unified");
-	ptx_expect(p, '(', ".unified");
-	p->func.unified[0] = ptx_parse_integer(p, "the first half of a UUID");
-	ptx_expect(p, ',', "the first half of a UUID");
-	p->func.unified[1] = ptx_parse_integer(p, "the second half of a UUID");
-	ptx_expect(p, ')', "a UUID");
+	ptx_parse_unified(p, p->func.unified);
 	ptx_expect(p, ')', "an attribute");
 	p->func.has_unified = true;
 }

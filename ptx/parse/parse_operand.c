@@ -148,11 +148,8 @@ bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
 	if (ptx_names_find(&p->names, t->text, t->bytes, found))
 		return true;
 	const char *near = ptx_names_near(&p->names, t->text, t->bytes);
-	if (near)
-		ptx_fail_at(p, t, "'%.*s' is not declared; did you mean '%s'?", (int)t->bytes,
-			    t->text, near);
-	else
-		ptx_fail_at(p, t, "'%.*s' is not declared", (int)t->bytes, t->text);
+	ptx_fail_at(p, t, "'%.*s' is not declared%s%s%s", (int)t->bytes, t->text,
+		    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return false;
 }
 

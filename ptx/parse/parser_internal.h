@@ -117,6 +117,7 @@ void ptx_leave(ptx_parser *p);
 bool ptx_at_variable(const ptx_token *t);               /* .global, .shared, .param ... */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage);
 void ptx_parse_registers(ptx_parser *p);
+void ptx_parse_unified(ptx_parser *p, uint64_t unified[2]);   /* (1, 2) of .unified */
 void ptx_parse_params(ptx_parser *p, ptx_vars *params);
 void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what);
 
