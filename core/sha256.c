@@ -47,7 +47,7 @@ static uint32_t sigma1(uint32_t x)
 
 /* The standard moves a to b, b to c ... after each step.  Here the values stay in place, and in step i of eight the index of
  * a is -i mod 8; after unrolling that is a constant. */
-static inline void step(uint32_t v[8], unsigned i, uint32_t kw)
+static inline void do_round(uint32_t v[8], unsigned i, uint32_t kw)
 {
 	uint32_t *a = &v[-i & 7], *b = &v[(1 - i) & 7], *c = &v[(2 - i) & 7], *d = &v[(3 - i) & 7];
 	uint32_t *e = &v[(4 - i) & 7], *f = &v[(5 - i) & 7], *g = &v[(6 - i) & 7];
@@ -72,7 +72,7 @@ static void compress(uint32_t state[8], const unsigned char *block)
 	for (unsigned t = 0; t < 64; t += 8)
 #pragma GCC unroll 8
 		for (unsigned i = 0; i < 8; i++)
-			step(v, i, K[t + i] + w[t + i]);
+			do_round(v, i, K[t + i] + w[t + i]);
 	for (int i = 0; i < 8; i++)
 		state[i] += v[i];
 }

@@ -15,7 +15,7 @@
  * slash by its own rules. */
 typedef bool visitor(const char *path, void *found);
 
-static bool try_in(const char *folder, const char *const *names, visitor *visit, void *found)
+static bool try_folder(const char *folder, const char *const *names, visitor *visit, void *found)
 {
 	char path[PATH_MAX];
 
@@ -29,7 +29,7 @@ static bool try_in(const char *folder, const char *const *names, visitor *visit,
 }
 
 /* A toolkit keeps its libraries in lib64 or lib. */
-static bool try_in_toolkit(const char *home, const char *const *names, visitor *visit, void *found)
+static bool try_toolkit(const char *home, const char *const *names, visitor *visit, void *found)
 {
 	static const char *const folders[] = { "lib64", "lib" };
 	char path[PATH_MAX];
@@ -37,7 +37,7 @@ static bool try_in_toolkit(const char *home, const char *const *names, visitor *
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
 		int n = snprintf(path, sizeof path, "%s/%s", home, folders[i]);
 
-		if (n > 0 && (size_t)n < sizeof path && try_in(path, names, visit, found))
+		if (n > 0 && (size_t)n < sizeof path && try_folder(path, names, visit, found))
 			return true;
 	}
 	return false;
@@ -55,7 +55,7 @@ static bool try_beside_program(const char *const *names, visitor *visit, void *f
 	for (char *slash = strrchr(path, '/'); slash && slash > path;
 	     slash = strrchr(path, '/')) {
 		memcpy(slash, "/cuda-wheels", sizeof "/cuda-wheels");
-		if (try_in_toolkit(path, names, visit, found))
+		if (try_toolkit(path, names, visit, found))
 			return true;
 		*slash = 0;
 	}
@@ -67,10 +67,10 @@ static bool try_places(const char *asked, const char *const *names, visitor *vis
 	const char *home = getenv("CUDA_HOME");
 
 	if (asked && *asked)
-		return visit(asked, found) || try_in(asked, names, visit, found);
-	return (home && *home && try_in_toolkit(home, names, visit, found)) ||
-	       try_in_toolkit("/usr/local/cuda", names, visit, found) ||
-	       try_in("", names, visit, found) || try_beside_program(names, visit, found);
+		return visit(asked, found) || try_folder(asked, names, visit, found);
+	return (home && *home && try_toolkit(home, names, visit, found)) ||
+	       try_toolkit("/usr/local/cuda", names, visit, found) ||
+	       try_folder("", names, visit, found) || try_beside_program(names, visit, found);
 }
 
 static bool open_candidate(const char *path, void *found)

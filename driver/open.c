@@ -81,7 +81,7 @@ static gpul_status start_driver(void *handle, const char *path, struct opened *o
 	return GPUL_OK;
 }
 
-static bool is_soft(void *handle)
+static bool is_soft_driver(void *handle)
 {
 	return dlsym(handle, "gpuloadSoftLastFault") != NULL;
 }
@@ -104,7 +104,7 @@ static gpul_status open_nvidia(gpul_error *err)
 		void *handle = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
 		const char *problem = handle ? NULL : dlerror();
 
-		if (handle && !is_soft(handle))
+		if (handle && !is_soft_driver(handle))
 			return start_driver(handle, paths[i], &nvidia, err);
 		if (handle) {
 			shadowed = true;
@@ -122,7 +122,7 @@ static gpul_status open_nvidia(gpul_error *err)
 
 /* dlopen() the first candidate that exists.  If that fails, the failure is reported and later candidates are not tried, so
  * that a broken installation does not silently use another one. */
-static void *open_first(char *const paths[], int n, const char **path, gpul_error *err)
+static void *open_first_candidate(char *const paths[], int n, const char **path, gpul_error *err)
 {
 	for (int i = 0; i < n; i++) {
 		bool by_path = strchr(paths[i], '/') != NULL;
@@ -157,7 +157,7 @@ static gpul_status open_soft(gpul_error *err)
 	if (soft.ready)
 		return GPUL_OK;
 	n = gpul_driver_soft_candidates(paths);
-	handle = open_first(paths, n, &path, err);
+	handle = open_first_candidate(paths, n, &path, err);
 	if (handle)
 		st = start_driver(handle, path, &soft, err);
 	while (n > 0)

@@ -142,7 +142,7 @@ unsigned gpul_ptx_type_bytes(unsigned mod)
 }
 
 /* Roots whose operand count is between `least` and `most` for every modifier.  A row of zeroes is a root without
- * operands, or a root whose count depends on its modifiers: any_number() distinguishes them. */
+ * operands, or a root whose count depends on its modifiers: has_variable_operands() distinguishes them. */
 static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_ABS] = { 2, 2 }, [GPUL_PTX_ACTIVEMASK] = { 1, 1 },
 	[GPUL_PTX_ADD] = { 3, 3 }, [GPUL_PTX_ADDC] = { 3, 3 }, [GPUL_PTX_AND] = { 3, 3 },
@@ -174,7 +174,7 @@ static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] 
 };
 
 /* True for a root whose operand count depends on its modifiers: it has no row above, but it has operands. */
-static bool any_number(unsigned opcode)
+static bool has_variable_operands(unsigned opcode)
 {
 	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT &&
 	       opcode != GPUL_PTX_EXIT && opcode != GPUL_PTX_MEMBAR && opcode != GPUL_PTX_RET &&
@@ -184,5 +184,5 @@ static bool any_number(unsigned opcode)
 void ptx_operand_limits(unsigned opcode, unsigned *least, unsigned *most)
 {
 	*least = operand_limits[opcode].least;
-	*most = any_number(opcode) ? UINT8_MAX : operand_limits[opcode].most;
+	*most = has_variable_operands(opcode) ? UINT8_MAX : operand_limits[opcode].most;
 }

@@ -3,7 +3,7 @@
  * Source: CUDA Runtime API, Memory Management; Unified Addressing. */
 #include "loader/runtime/runtime_internal.h"
 
-static cudaError_t null_pointer(void)
+static cudaError_t fail_null_pointer(void)
 {
 	return gpul_rt_fail(cudaErrorInvalidValue,
 			    "the pointer for the result is NULL");
@@ -18,7 +18,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 	if (e)
 		return e;
 	if (!out)
-		return null_pointer();
+		return fail_null_pointer();
 	if (bytes && (e = gpul_rt_cu(drv, cuMemAlloc(&p, bytes))))
 		return e;
 	*out = (void *)(uintptr_t)p; /* 0 bytes: NULL, without an error */
@@ -34,7 +34,7 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 	if (e)
 		return e;
 	if (!out || !pitch)
-		return null_pointer();
+		return fail_null_pointer();
 	*pitch = 0;
 	/* 16: the widest access of a kernel in bytes. */
 	if (width && height &&
@@ -73,7 +73,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int flags)
 	if (e)
 		return e;
 	if (!out)
-		return null_pointer();
+		return fail_null_pointer();
 	*out = NULL;
 	_Static_assert(cudaHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE &&
 			       cudaHostAllocMapped == CU_MEMHOSTALLOC_DEVICEMAP &&
@@ -123,7 +123,7 @@ cudaError_t cudaHostGetDevicePointer(void **out, void *host, unsigned int flags)
 	if (e)
 		return e;
 	if (!out)
-		return null_pointer();
+		return fail_null_pointer();
 	e = gpul_rt_cu(drv, cuMemHostGetDevicePointer(&p, host, flags));
 	if (!e)
 		*out = (void *)(uintptr_t)p;
@@ -148,7 +148,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 	return e ? e : gpul_rt_cu(drv, cuMemGetInfo(free_bytes, total));
 }
 
-static enum cudaMemoryType type_of(unsigned driver_type, unsigned managed)
+static enum cudaMemoryType memory_type(unsigned driver_type, unsigned managed)
 {
 	if (managed)
 		return cudaMemoryTypeManaged;
@@ -176,13 +176,13 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 	if (e)
 		return e;
 	if (!out)
-		return null_pointer();
+		return fail_null_pointer();
 	e = gpul_rt_cu(drv,
 		       cuPointerGetAttributes(5, which, values, gpul_rt_address(p)));
 	if (e)
 		return e;
 	*out = (struct cudaPointerAttributes){
-		.type = type_of(type, managed),
+		.type = memory_type(type, managed),
 		.device = type ? ordinal : cudaInvalidDeviceId,
 		.devicePointer = (void *)(uintptr_t)device_address,
 		.hostPointer = type ? host_address : (void *)(uintptr_t)p,

@@ -38,7 +38,7 @@ static void at_exit(void)
 	atomic_store(&exiting, 1);
 }
 
-static cudaError_t no_driver(const gpul_error *err)
+static cudaError_t fail_open_driver(const gpul_error *err)
 {
 	int native = err->native;
 
@@ -60,7 +60,7 @@ static cudaError_t open_driver(const gpul_driver **out)
 	const gpul_driver *none = NULL;
 
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, out, &err))
-		return no_driver(&err);
+		return fail_open_driver(&err);
 	if (atomic_compare_exchange_strong(&driver, &none, *out))
 		atexit(at_exit);
 	return cudaSuccess;

@@ -67,7 +67,7 @@ static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out
 }
 
 /* Find the next variable that must be printed before this one; false: there are no more. */
-static bool find_needed(ptx_linker *l, struct pending *t, ptx_out *o, struct ptx_link_place *needed)
+static bool find_needed_variable(ptx_linker *l, struct pending *t, ptx_out *o, struct ptx_link_place *needed)
 {
 	const gpul_ptx_module *m = &l->inputs[t->place.input].m;
 	const gpul_ptx_var *v = &m->vars[t->place.row];
@@ -99,7 +99,7 @@ static bool put_variable(ptx_linker *l, struct ptx_link_place place, pending_sta
 		struct pending *top = &t->at[t->n - 1];
 		struct ptx_link_place needed;
 
-		if (find_needed(l, top, o, &needed)) {
+		if (find_needed_variable(l, top, o, &needed)) {
 			ok = push_pending(l, t, needed);
 			continue;
 		}

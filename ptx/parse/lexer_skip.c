@@ -93,7 +93,7 @@ static uint32_t count_lines(const char *at, const char *end)
 }
 
 /* Advance to `to` and update the line number. */
-static void move_to(ptx_lexer *l, const char *to)
+static void move_lexer(ptx_lexer *l, const char *to)
 {
 	const char *newline = memrchr(l->at, '\n', (size_t)(to - l->at));
 
@@ -157,6 +157,6 @@ bool ptx_lexer_skip_body(ptx_lexer *l, unsigned *depth)
 			at = after;
 		}
 	}
-	move_to(l, at);
+	move_lexer(l, at);
 	return shared;
 }

@@ -345,7 +345,7 @@ static void parse_negated(ptx_parser *p, gpul_ptx_operand *o)
 }
 
 /* One operand, or one half of a pair a|b. */
-static void parse_single(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
+static void parse_single_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	switch (p->tok.kind) {
 	case '{':
@@ -383,13 +383,13 @@ void ptx_parse_operand(ptx_parser *p, unsigned labels)
 
 	if (!ptx_enter(p))
 		return;
-	parse_single(p, labels, &o);
+	parse_single_operand(p, labels, &o);
 	push_operand(p, &o);
 	if (ptx_accept(p, '|')) {
 		gpul_ptx_operand second = { 0 },
 				 pair = { .kind = GPUL_PTX_OP_PAIR, .n_children = 2 };
 
-		parse_single(p, 0, &second);
+		parse_single_operand(p, 0, &second);
 		push_operand(p, &second);
 		pair.first_child = ptx_place_siblings(p, first);
 		push_operand(p, &pair);
