@@ -1,8 +1,8 @@
 /* alu_rig.h — runs one arithmetic handler on 32 lanes, without decoder or parser.
  *
  * check_op() feeds every combination of the operand lists through the handler of each build
- * that this CPU has, with all lanes on and with some off, and compares each lane with a plain
- * reference.  Lanes that are off must keep what they had. */
+ * that this CPU supports, with all lanes active and with some inactive, and compares each lane with a
+ * reference function.  Inactive lanes must keep their values. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_RIG_H
 #define GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_RIG_H
 
@@ -202,7 +202,7 @@ static const uint64_t f64_values[] = {
 };
 
 static const uint64_t half_values[] = {
-	/* both formats: each pattern is something in both */
+	/* for both formats: each pattern is valid in both */
 	0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x3c01, 0x3bff,
 	0x4000, 0x4248, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x7c01, 0x3f80, 0xbf80, 0x3f81,
 	0x4049, 0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x1400, 0x6400, 0x5555,
@@ -216,7 +216,7 @@ static const struct operands no_operand = { NULL, 0 };
 /* ---- the check
  * ------------------------------------------------------------------------------------ */
 
-/* The reference: the destination's bits from the operands' (each cut to its width). */
+/* The reference: computes the destination's bits from the operands' bits (each truncated to its width). */
 typedef uint64_t reference_fn(uint64_t a, uint64_t b, uint64_t c, uint64_t e);
 
 struct op_case {
@@ -225,7 +225,7 @@ struct op_case {
 	unsigned d_bits, bits[4]; /* widths of the destination and of a, b, c, e; 0: none */
 	struct operands values[4];
 	reference_fn *reference;
-	/* NULL: bit for bit.  Else whether a result will do. */
+	/* NULL: results must be equal in every bit; else decides whether a result is acceptable. */
 	int (*accept)(uint64_t got, uint64_t expected);
 };
 

@@ -1,7 +1,7 @@
-/* engine_rig.h — runs a PTX text's kernel on the engine: for tests of control, memory and the warp.
+/* engine_rig.h — runs a kernel of a PTX text on the interpreter: for tests of control flow, memory and warps.
  *
  *     struct rig *r = rig_open(ptx);                 parses, decodes, starts a machine of two workers
- *     uint32_t *out = rig_memory(r, 32 * 4);         zeroed memory that kernels may touch
+ *     uint32_t *out = rig_memory(r, 32 * 4);         zeroed memory that kernels may access
  *     rig_run(r, "kernel", 1, 32, out, 7)            OK, or the kind of fault; r->fault has the text
  *     rig_close(r);
  *
@@ -23,7 +23,7 @@
 #include "softcuda/exec/exec.h"
 
 #define PTX_HEADER ".version 8.0\n.target sm_90\n.address_size 64\n"
-/* out in %o, the lane's own slot in %mine (4 bytes a thread), its number in %t. */
+/* %o: out; %mine: the address of the thread's 4-byte slot in out; %t: the thread's number. */
 #define KERNEL_OUT(name)                                                                   \
 	".visible .entry " name "(.param .u64 out, .param .u64 x) {\n"                     \
 	".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %d<16>; .reg .f32 %f<8>;\n" \
@@ -112,7 +112,7 @@ static inline gpul_exec_launch *rig_start(struct rig *r, const char *kernel, uin
 	return l;
 }
 
-/* Runs to the end; within 20 s, or the test fails. */
+/* Runs the kernel until it ends; fails the test after 20 s. */
 static inline gpul_exec_fault_kind rig_finish(struct rig *r, gpul_exec_launch *l)
 {
 	bool ended = gpul_exec_launch_wait(l, 20000, &r->fault);

@@ -1,4 +1,4 @@
-/* random_make.c — grow a random program, and print it as PTX. */
+/* random_make.c — generates a random program and prints it as PTX. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static unsigned below(struct random_program *p, unsigned n)
 	return (unsigned)((z ^ (z >> 31)) >> 33) % n;
 }
 
-/* ---- growing
+/* ---- generating
  * ----------------------------------------------------------------------------------- */
 
 static int make_block(struct random_program *p, int depth, bool in_loop, int function);
@@ -44,7 +44,7 @@ static enum node_kind pick_kind(struct random_program *p, int depth, bool in_loo
 	return r < 18 ? NODE_IF : NODE_LOOP;
 }
 
-/* Functions are numbered from 0, and the kernel is -1: a call goes to a higher number. */
+/* Functions are numbered from 0, the kernel is -1; a function only calls functions with higher numbers. */
 static void fill_node(struct random_program *p, struct node *n, int depth, bool in_loop,
 		      int function)
 {
@@ -66,7 +66,7 @@ static void fill_node(struct random_program *p, struct node *n, int depth, bool 
 		n->k = (unsigned)function + 1 +
 		       below(p, (unsigned)(RANDOM_FUNCTIONS - 1 - function));
 	} else if (n->kind == NODE_CALL_EITHER) {
-		n->k = (unsigned)function + 1; /* that one or the one above it */
+		n->k = (unsigned)function + 1; /* function k, or the next one */
 	}
 }
 
@@ -149,7 +149,7 @@ static void print_if(struct printer *w, const struct node *n, int mask, int loop
 	fprintf(w->out, "END%d:\n", label);
 }
 
-/* Up to 7 rounds, as many as the lane's own variable says; the mask loses those that leave. */
+/* Up to 7 iterations, by a variable of the lane; lanes that leave the loop are removed from the mask. */
 static void print_loop(struct printer *w, const struct node *n, int mask)
 {
 	int label = w->labels++;
@@ -169,7 +169,7 @@ static void print_loop(struct printer *w, const struct node *n, int mask)
 static void print_warp(struct printer *w, const struct node *n, int m)
 {
 	switch (n->op) {
-	case WARP_SHUFFLE: /* from a lane that takes part: the wanted one, or else itself */
+	case WARP_SHUFFLE: /* from the wanted lane if it takes part, else from the lane itself */
 		put(w, "and.b32 %%t, %%v%u, 31;", n->b);
 		put(w, "shr.u32 %%u, %%m%d, %%t;", m);
 		put(w, "and.b32 %%u, %%u, 1;");
@@ -206,8 +206,8 @@ static void print_call_either(struct printer *w, const struct node *n, int mask)
 	put(w, "call (%%v%u), %%f, (%%v%u, %%v%u, %%t), PROTOTYPE;", n->dst, n->a, n->b);
 }
 
-/* Every thread puts a value down and takes one up; the second barrier keeps the slots until all
- * did. */
+/* Every thread stores a value and reads another thread's; the second barrier keeps the slots until all
+ * threads have read. */
 static void print_exchange(struct printer *w, const struct node *n)
 {
 	put(w, "mov.u32 %%t, %%tid.x;");
@@ -274,7 +274,7 @@ static void print_registers(struct printer *w)
 	       "_);");
 }
 
-/* v0 and v1 are the arguments, m0 the callers' lanes; v0 is also the result. */
+/* v0 and v1 are the arguments, m0 is the mask of the calling lanes; v0 is also the result. */
 static void print_function(struct printer *w, int f)
 {
 	fprintf(w->out,
@@ -330,7 +330,7 @@ char *random_program_ptx(const struct random_program *p)
 		return NULL;
 	fprintf(w.out, ".version 8.0\n.target sm_90\n.address_size 64\n\n");
 	for (int f = RANDOM_FUNCTIONS;
-	     f-- > 0;) /* called before callers: no forward declarations */
+	     f-- > 0;) /* called functions before their callers, so that no declarations are needed */
 		print_function(&w, f);
 	print_kernel(&w);
 	fclose(w.out);

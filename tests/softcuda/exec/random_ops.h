@@ -1,4 +1,4 @@
-/* random_ops.h — what random programs are made of, for the printer and the walk. */
+/* random_ops.h — the operations of random programs, for the printer and the reference walk. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_RANDOM_OPS_H
 #define GPULOAD_TESTS_SOFTCUDA_RANDOM_OPS_H
 
@@ -17,7 +17,7 @@ enum alu_op {
 enum warp_op { WARP_SHUFFLE, WARP_BALLOT, WARP_MATCH, WARP_ADD, N_WARP_OPS };
 enum condition { COND_LESS, COND_BITS, COND_EQUAL, N_CONDITIONS };
 
-/* A function's further variables start at its first argument plus a multiple of this. */
+/* A function's other variables are initialised with its first argument plus a multiple of this. */
 enum { FUNCTION_STEP = 77 };
 
 extern const char *const alu_names[N_ALU_OPS];

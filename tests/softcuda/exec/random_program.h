@@ -1,13 +1,13 @@
-/* random_program.h — random structured programs, as PTX and as a walk that knows the right
- * answer.
+/* random_program.h — random structured programs, printed as PTX and executed by a reference
+ * walk.
  *
  * A program is a tree: assignments, ifs, loops with breaks, warp operations, calls, indirect
- * calls. random_program_ptx() prints it for the interpreter, which sees only branches and has
- * to find out where lanes part and meet.  random_program_run() walks the tree with the set of
- * active lanes, where that is given by the tree's shape.  Both must leave the same values.
+ * calls.  random_program_ptx() prints it for the interpreter, which sees only branches and has
+ * to find where lanes diverge and reconverge.  random_program_run() walks the tree with the set of
+ * active lanes, which the tree's structure gives.  Both must compute the same values.
  *
- * Every warp operation names the lanes that take part, computed by votes just before lanes
- * part, as a correct CUDA program does. */
+ * Every warp operation has a mask of the lanes that take part, computed by votes just before lanes
+ * diverge, as in a correct CUDA program. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_RANDOM_PROGRAM_H
 #define GPULOAD_TESTS_SOFTCUDA_RANDOM_PROGRAM_H
 
@@ -49,7 +49,7 @@ void random_program_make(struct random_program *p, uint64_t seed);
  * values[t][RANDOM_VARS], in and out.  Owned by the caller: free(). */
 char *random_program_ptx(const struct random_program *p);
 
-/* The same on the rows of one block. */
+/* Compute the values of one block's threads with the reference walk. */
 void random_program_run(const struct random_program *p, uint32_t (*values)[RANDOM_VARS],
 			unsigned n_threads);
 

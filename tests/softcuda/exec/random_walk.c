@@ -1,4 +1,4 @@
-/* random_walk.c — the right answer: walk the tree with the set of lanes that are active. */
+/* random_walk.c — the reference: walks the program's tree with the set of active lanes. */
 #include <string.h>
 
 #include "tests/softcuda/exec/random_ops.h"
@@ -99,7 +99,7 @@ static void call_either(const struct random_program *p, const struct node *n, la
 		odd |= (before[l][n->a] & 1) << l;
 	call(p, n->k, n, v, active & ~odd);
 	call(p, n->k + 1, n, v,
-	     active & odd); /* lanes do not see one another's values but by mask */
+	     active & odd); /* lanes read values of other lanes only through the mask */
 }
 
 static void loop(const struct random_program *p, const struct node *n, lanes v, uint32_t active)
@@ -133,7 +133,7 @@ static void assign(const struct node *n, lanes v, uint32_t active)
 			v[l][n->dst] = result[l];
 }
 
-/* Returns the lanes that go on to the next node: all but those that break out of the loop. */
+/* Returns the lanes that continue at the next node: all except those that break out of the loop. */
 static uint32_t walk_node(const struct random_program *p, const struct node *n, lanes v,
 			  uint32_t active)
 {
@@ -159,7 +159,7 @@ static uint32_t walk_node(const struct random_program *p, const struct node *n, 
 	case NODE_CALL_EITHER:
 		call_either(p, n, v, active);
 		break;
-	case NODE_EXCHANGE: /* for the whole block: exchange() */
+	case NODE_EXCHANGE: /* executed by the whole block: exchange() */
 		break;
 	}
 	return active;

@@ -1,4 +1,4 @@
-/* small_reference.h — rounding to a small format the slow way: look for the nearest of all its values. */
+/* small_reference.h — reference for rounding to a small format: searches the nearest of all its values. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_EXEC_SMALL_REFERENCE_H
 #define GPULOAD_TESTS_SOFTCUDA_EXEC_SMALL_REFERENCE_H
 
@@ -8,9 +8,9 @@
 
 #include "softcuda/exec/select_internal.h"
 
-__extension__ typedef __float128 float128;  /* 113 bits: holds a fused product of halves */
+__extension__ typedef __float128 float128;  /* 113 bits: represents a fused product of halves exactly */
 
-/* A format by its numbers; the greatest finite pattern tells where infinity or NaN begins. */
+/* The parameters of a format; patterns above `greatest` are infinity or NaN. */
 struct small { int fraction_bits, bias; uint32_t greatest, infinity, nan, sign; };
 
 static const struct small small_f16 = { 10, 15, 0x7bff, 0x7c00, 0x7fff, 0x8000 };
@@ -37,7 +37,7 @@ static inline double small_value(const struct small *f, uint32_t pattern)
 	return pattern & f->sign ? -x : x;
 }
 
-/* x, whose sign is given apart (of a zero, too), in the format. */
+/* x in the format; the sign is a separate argument, so that it is known for zero, too. */
 static inline uint32_t small_round(const struct small *f, float128 x, bool negative, unsigned round, bool satfinite)
 {
 	if (x != x)

@@ -1,4 +1,4 @@
-/* test_access.c — loads and stores: widths, vectors, spaces, and every way to be at fault. */
+/* test_access.c — loads and stores: widths, vectors, address spaces, faults. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -12,8 +12,8 @@ static struct rig *open_body(const char *declarations, const char *body)
 	return rig_open(text);
 }
 
-/* From a byte pattern, loaded as `load` into a register of `reg` bits and stored as .u64. */
-static void loads_widen_as_their_type_says(void **state)
+/* Loads a byte pattern as type `load` into a register of `reg` bits and stores the register as .u64. */
+static void loads_extend_by_their_type(void **state)
 {
 	static const struct { const char *load; unsigned reg; uint64_t want;
 	} rows[] = {
@@ -62,7 +62,7 @@ static void loads_widen_as_their_type_says(void **state)
 	}
 }
 
-static void stores_keep_the_low_bits(void **state)
+static void stores_truncate_to_the_low_bits(void **state)
 {
 	struct rig *r = open_body(
 		"",
@@ -89,7 +89,7 @@ static void stores_keep_the_low_bits(void **state)
 	rig_close(r);
 }
 
-static void vectors_move_whole(void **state)
+static void loads_and_stores_whole_vectors(void **state)
 {
 	struct rig *r =
 		open_body("", ".reg .v4 .f32 %v; .reg .b128 %q;\n"
@@ -131,7 +131,7 @@ static void vectors_move_whole(void **state)
 	rig_close(r);
 }
 
-static void generic_addresses_reach_every_space(void **state)
+static void generic_addresses_access_every_space(void **state)
 {
 	struct rig *r = open_body(
 		".const .u32 c[2] = { 1000, 2000 };\n",
@@ -158,7 +158,7 @@ static void generic_addresses_reach_every_space(void **state)
 	rig_close(r);
 }
 
-static void a_lane_has_local_memory_of_its_own(void **state)
+static void each_lane_has_separate_local_memory(void **state)
 {
 	struct rig *r = open_body("", ".local .align 8 .b8 q[128]; .reg .b64 %a; .reg .b64 %b; "
 				      "mov.u64 %a, q; mov.u32 %r1, 0;\n"
@@ -176,8 +176,8 @@ static void a_lane_has_local_memory_of_its_own(void **state)
 	rig_close(r);
 }
 
-/* A thread's variable by a pointer: of all lanes, of some, of one. */
-static void pointers_to_local_memory_reach_the_lanes_own(void **state)
+/* Accesses a local variable through a pointer: with all lanes active, with some, with one. */
+static void pointers_to_local_memory_access_the_lanes_own_memory(void **state)
 {
 	struct rig *r = open_body("", ".local .align 8 .b8 q[16]; .reg .b64 %a;\n"
 				      "mov.u64 %a, q; cvta.local.u64 %a, %a;\n"
@@ -195,7 +195,7 @@ static void pointers_to_local_memory_reach_the_lanes_own(void **state)
 	rig_close(r);
 }
 
-static void dynamic_shared_memory_follows_the_static(void **state)
+static void dynamic_shared_memory_follows_static_shared_memory(void **state)
 {
 	struct rig *r =
 		open_body(".extern .shared .align 16 .b8 dyn[];\n",
@@ -256,7 +256,7 @@ static void initialisers_fill_variables_in_order(void **state)
 
 /* ---- faults -------------------------------------------------------------------------------------- */
 
-static void an_access_past_the_end_says_how_far(void **state)
+static void a_fault_past_the_end_of_an_allocation_reports_the_distance(void **state)
 {
 	struct rig *r = open_body("", "st.global.u32 [%mine], %t;");
 	uint32_t *out = rig_memory(r, 100 * 4);
@@ -274,7 +274,7 @@ static void an_access_past_the_end_says_how_far(void **state)
 	rig_close(r);
 }
 
-static void each_wrong_access_is_named(void **state)
+static void each_kind_of_invalid_access_has_a_message(void **state)
 {
 	static const struct {
 		const char *body;
@@ -322,13 +322,13 @@ static void each_wrong_access_is_named(void **state)
 
 		assert_int_equal(rig_run(r, "k", 1, 32, out, 0), rows[k].kind);
 		if (!strstr(r->fault.text, rows[k].text))
-			fail_msg("%s: \"%s\" does not say \"%s\"", rows[k].body, r->fault.text,
+			fail_msg("%s: \"%s\" does not contain \"%s\"", rows[k].body, r->fault.text,
 				 rows[k].text);
 		rig_close(r);
 	}
 }
 
-static void lanes_that_do_not_run_touch_nothing(void **state)
+static void inactive_lanes_access_no_memory(void **state)
 {
 	struct rig *r =
 		open_body("", "setp.lt.u32 %p1, %t, 7; mov.u32 %r1, 5;\n"
@@ -346,17 +346,17 @@ static void lanes_that_do_not_run_touch_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loads_widen_as_their_type_says),
-		cmocka_unit_test(stores_keep_the_low_bits),
-		cmocka_unit_test(vectors_move_whole),
-		cmocka_unit_test(generic_addresses_reach_every_space),
-		cmocka_unit_test(a_lane_has_local_memory_of_its_own),
-		cmocka_unit_test(pointers_to_local_memory_reach_the_lanes_own),
-		cmocka_unit_test(dynamic_shared_memory_follows_the_static),
+		cmocka_unit_test(loads_extend_by_their_type),
+		cmocka_unit_test(stores_truncate_to_the_low_bits),
+		cmocka_unit_test(loads_and_stores_whole_vectors),
+		cmocka_unit_test(generic_addresses_access_every_space),
+		cmocka_unit_test(each_lane_has_separate_local_memory),
+		cmocka_unit_test(pointers_to_local_memory_access_the_lanes_own_memory),
+		cmocka_unit_test(dynamic_shared_memory_follows_static_shared_memory),
 		cmocka_unit_test(initialisers_fill_variables_in_order),
-		cmocka_unit_test(an_access_past_the_end_says_how_far),
-		cmocka_unit_test(each_wrong_access_is_named),
-		cmocka_unit_test(lanes_that_do_not_run_touch_nothing),
+		cmocka_unit_test(a_fault_past_the_end_of_an_allocation_reports_the_distance),
+		cmocka_unit_test(each_kind_of_invalid_access_has_a_message),
+		cmocka_unit_test(inactive_lanes_access_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

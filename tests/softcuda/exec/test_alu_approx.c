@@ -26,7 +26,7 @@ static uint64_t bits32(float f)
 	return u;
 }
 
-/* One result for one operand, by the build's handler. */
+/* The result of one build's handler for one operand. */
 static float run_one(const struct rig_build *b, unsigned op, unsigned flags, float x, float y)
 {
 	struct rig *r = rig_reset(1);
@@ -47,7 +47,7 @@ static double error_in_ulp(float got, double exact)
 static double f_rcp(double x) { return 1 / x; }
 static double f_rsqrt(double x) { return 1 / sqrt(x); }
 
-static void errors_stay_within_half_an_ulp_and_a_bit(void **state)
+static void errors_are_close_to_half_an_ulp(void **state)
 {
 	(void)state;
 	static const struct {
@@ -68,7 +68,7 @@ static void errors_stay_within_half_an_ulp_and_a_bit(void **state)
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
 			for (unsigned n = 0; n <= 2000; n++) {
-				/* positive ranges by their logarithm, the others evenly */
+				/* positive ranges in logarithmic steps, others in linear steps */
 				const double t = n / 2000.0, lo = (double)rows[k].from,
 					     hi = (double)rows[k].to;
 				const float x = (float)(lo > 0 ? lo * pow(hi / lo, t)
@@ -82,7 +82,7 @@ static void errors_stay_within_half_an_ulp_and_a_bit(void **state)
 			}
 }
 
-static void sine_and_cosine_err_less_than_a_float_of_one(void **state)
+static void sine_and_cosine_errors_are_below_the_ulp_of_one(void **state)
 {
 	(void)state;
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
@@ -101,7 +101,7 @@ static void sine_and_cosine_err_less_than_a_float_of_one(void **state)
 #define NEG_ZERO 0x80000000
 #define ONE 0x3f800000
 
-static void special_values_are_the_isa_s(void **state)
+static void special_values_follow_the_isa(void **state)
 {
 	(void)state;
 	static const struct { unsigned op, flags; uint32_t x, y, d;
@@ -193,9 +193,9 @@ static void gross_f64_forms_give_32_bits_and_flush(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors_stay_within_half_an_ulp_and_a_bit),
-		cmocka_unit_test(sine_and_cosine_err_less_than_a_float_of_one),
-		cmocka_unit_test(special_values_are_the_isa_s),
+		cmocka_unit_test(errors_are_close_to_half_an_ulp),
+		cmocka_unit_test(sine_and_cosine_errors_are_below_the_ulp_of_one),
+		cmocka_unit_test(special_values_follow_the_isa),
 		cmocka_unit_test(gross_f64_forms_give_32_bits_and_flush),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include "tests/softcuda/exec/alu_rig.h"
 
-/* ---- references: one bit at a time, as the ISA tells them ----------------------------------------------- */
+/* ---- references: one bit at a time, as in the ISA's pseudocode ----------------------------------------------- */
 
 static struct { unsigned bits, lut, flags, mode; bool is_signed; } now;
 
@@ -79,7 +79,7 @@ REF(r_prmt)
 	return d;
 }
 
-REF(r_prmt_mode)  /* tables of the ISA: the byte picked for b3 b2 b1 b0 */
+REF(r_prmt_mode)  /* the ISA's tables: the byte selected for b3 b2 b1 b0 */
 {
 	static const char *const tables[][4] = {
 		[PRMT_F4E] = { "3210", "4321", "5432", "6543" },
@@ -144,7 +144,7 @@ REF(r_fns)
 			return (uint64_t)pos;
 	return UINT64_MAX;
 }
-REF(r_bfe)  /* the ISA's loop; beyond 255 as seen on sm_90 */
+REF(r_bfe)  /* the ISA's loop; beyond 255 as observed on sm_90 */
 {
 	UNUSED(e);
 	const uint64_t cap = now.bits == 64 ? UINT32_MAX : 0xff, pos = b & cap, len = c & cap;
@@ -277,7 +277,7 @@ static void shifts_beyond_the_width_clamp(void **state)
 	}
 }
 
-static void funnel_shifts_take_both_words(void **state)
+static void funnel_shifts_use_both_words(void **state)
 {
 	(void)state;
 	static const unsigned ops[] = { OP_SHF_R_CLAMP, OP_SHF_L_CLAMP, OP_SHF_R_WRAP,
@@ -316,7 +316,7 @@ static void lop3_combines_with_a_predicate(void **state)
 	}
 }
 
-static void prmt_picks_bytes_and_signs(void **state)
+static void prmt_selects_bytes_and_signs(void **state)
 {
 	(void)state;
 	static const uint64_t selectors[] = { 0x3210, 0x7654, 0x0123,    0xfedc,
@@ -407,8 +407,8 @@ static void dot_products_mix_signs(void **state)
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* 128-bit sums and differences of four 32-bit (or two 64-bit) steps with the carry between. */
-static void the_carry_goes_through_a_chain(void **state)
+/* 128-bit sums and differences in four 32-bit (or two 64-bit) steps, connected by the carry. */
+static void the_carry_propagates_through_a_chain(void **state)
 {
 	(void)state;
 	const uint128 ones = ~(uint128)0;
@@ -443,11 +443,11 @@ static void the_carry_goes_through_a_chain(void **state)
 							rig_get(r, SLOT_D, 16, bits),
 							cut((uint64_t)(want >> at), bits));
 					}
-					assert_int_equal(r->w.cc & ~0x10000u, 0xfffeffff);  /* others keep theirs */
+					assert_int_equal(r->w.cc & ~0x10000u, 0xfffeffff);  /* the flags of other lanes are kept */
 				}
 }
 
-/* 64 x 64 -> 128 bits from 32-bit halves, the way nvcc writes it: mad.lo.cc, madc.hi. */
+/* 64 x 64 -> 128 bits from 32-bit halves, with the instructions that nvcc uses: mad.lo.cc, madc.hi. */
 static void madc_multiplies_wide_numbers(void **state)
 {
 	(void)state;
@@ -481,14 +481,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(logic_is_bitwise_in_every_width),
 		cmocka_unit_test(shifts_beyond_the_width_clamp),
-		cmocka_unit_test(funnel_shifts_take_both_words),
+		cmocka_unit_test(funnel_shifts_use_both_words),
 		cmocka_unit_test(lop3_does_all_256_tables),
 		cmocka_unit_test(lop3_combines_with_a_predicate),
-		cmocka_unit_test(prmt_picks_bytes_and_signs),
+		cmocka_unit_test(prmt_selects_bytes_and_signs),
 		cmocka_unit_test(bits_are_counted_and_found),
 		cmocka_unit_test(bit_fields_follow_the_isa_beyond_the_top),
 		cmocka_unit_test(dot_products_mix_signs),
-		cmocka_unit_test(the_carry_goes_through_a_chain),
+		cmocka_unit_test(the_carry_propagates_through_a_chain),
 		cmocka_unit_test(madc_multiplies_wide_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static struct op_case case_of(unsigned k)
 				 .reference = holds };
 }
 
-static void plain_comparisons_know_sign_and_nan(void **state)
+static void plain_comparisons_handle_sign_and_nan(void **state)
 {
 	(void)state;
 	for (unsigned k = 0; k < N_TYPES; k++)
@@ -140,7 +140,7 @@ static uint64_t one_point_zero(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return holds(a, b, c, e) ? 0x3f800000 : 0;
 }
 
-static void set_gives_a_word(void **state)
+static void set_writes_ones_or_1_0(void **state)
 {
 	(void)state;
 	for (unsigned k = 0; k < N_TYPES; k++)
@@ -205,7 +205,7 @@ static uint64_t property(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	}
 }
 
-static void testp_takes_zero_for_normal(void **state)
+static void testp_treats_zero_as_normal(void **state)
 {
 	(void)state;
 	for (now.cmp = TEST_FINITE; now.cmp <= TEST_SUBNORMAL; now.cmp++)
@@ -251,7 +251,7 @@ static uint64_t by_float(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return x >= 0 ? a : b;
 }
 
-static void selections_take_a_or_b(void **state)
+static void selp_and_slct_select_a_or_b(void **state)
 {
 	(void)state;
 	static const uint64_t few[] = { 0x1122334455667788, 0xfedcba9876543210, 7 };
@@ -306,7 +306,7 @@ static uint64_t p_not(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return !a;
 }
 
-static void predicates_have_logic_of_their_own(void **state)
+static void logic_on_predicates_is_bitwise(void **state)
 {
 	(void)state;
 	static const struct { unsigned op, sources; reference_fn *f;
@@ -324,7 +324,7 @@ static void predicates_have_logic_of_their_own(void **state)
 	}
 }
 
-/* Parts in slots 1 .. 4 of the rig, the whole in slot 0, the list in the constants. */
+/* The parts are in slots 1 to 4 of the rig, the scalar in slot 0, the list in the constants. */
 static void vectors_pack_and_unpack(void **state)
 {
 	(void)state;
@@ -408,14 +408,14 @@ static void words_of_128_bits_move_pack_and_unpack(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_comparisons_know_sign_and_nan),
+		cmocka_unit_test(plain_comparisons_handle_sign_and_nan),
 		cmocka_unit_test(every_comparison_combines_with_a_predicate),
-		cmocka_unit_test(set_gives_a_word),
+		cmocka_unit_test(set_writes_ones_or_1_0),
 		cmocka_unit_test(the_second_predicate_is_the_complement_before_combining),
 		cmocka_unit_test(ftz_compares_subnormals_as_zero),
-		cmocka_unit_test(testp_takes_zero_for_normal),
-		cmocka_unit_test(selections_take_a_or_b),
-		cmocka_unit_test(predicates_have_logic_of_their_own),
+		cmocka_unit_test(testp_treats_zero_as_normal),
+		cmocka_unit_test(selp_and_slct_select_a_or_b),
+		cmocka_unit_test(logic_on_predicates_is_bitwise),
 		cmocka_unit_test(vectors_pack_and_unpack),
 		cmocka_unit_test(words_of_128_bits_move_pack_and_unpack),
 	};

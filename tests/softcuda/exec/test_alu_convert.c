@@ -102,10 +102,10 @@ static uint64_t to_integer(uint64_t a)
 	return to_slot(x > most ? most : x < least ? least : x);
 }
 
-/* tf32: the float with 13 bits less, as a small format of 19 bits. */
+/* tf32: a float without its 13 low bits, treated as a format of 19 bits. */
 static const struct small small_tf32 = { 10, 127, 0x3fbff, 0x3fc00, 0x3ffff, 0x40000 };
 
-/* As seen on sm_90: .rna cuts a NaN's bits, without the half unit that it adds to a number. */
+/* Observed on sm_90: .rna truncates a NaN's bits, without the rounding that it applies to numbers. */
 static uint64_t nan_as_tf32(uint32_t u)
 {
 	if (now.round != CONVERT_RNA)
@@ -113,7 +113,7 @@ static uint64_t nan_as_tf32(uint32_t u)
 	return (u >> 13 << 13) - (now.satfinite ? 1u << 13 : 0);
 }
 
-/* As seen on sm_90: bf16 becomes f32 by a shift, a double's NaN keeps what fits of it and is quiet. */
+/* Observed on sm_90: bf16 is converted to f32 by a shift; a double NaN keeps its upper bits and becomes quiet. */
 static uint64_t nan_as_float(uint64_t a)
 {
 	const uint32_t sign = a >> 63 ? 1 : 0;
@@ -127,7 +127,7 @@ static uint64_t nan_as_float(uint64_t a)
 				  : sign << 15 | 0x7fc0 | (uint32_t)(a >> 45 & 0x7f);
 }
 
-/* Whether .ftz makes zero of it: below 2^-126 when rounded to 24 bits with any exponent. */
+/* True: .ftz replaces the result by zero, because it is below 2^-126 after rounding to 24 bits with an unlimited exponent. */
 static bool is_tiny(long double exact)
 {
 	const long double m = fabsl(exact), high = 0x1p-126L, low = high - 0x1p-150L;
@@ -160,7 +160,7 @@ static uint64_t to_float(uint64_t a)
 		return nan_as_float(a);
 	if (now.to != KIND_F32 && now.to != KIND_F64) {
 		const unsigned round = now.round >= CONVERT_RNI ? CONVERT_RN : now.round;
-		if (now.round == CONVERT_RZ && isfinite(exact))  /* never away: small_round() would give infinity */
+		if (now.round == CONVERT_RZ && isfinite(exact))  /* rounds towards zero: small_round() would return infinity */
 			return small_round(small_of(now.to), exact, negative, round, true);
 		return small_round(small_of(now.to), exact, negative, round, now.satfinite);
 	}
@@ -211,7 +211,7 @@ static void check(unsigned op)
 	check_op(&t);
 }
 
-static void integers_are_cut_extended_or_saturated(void **state)
+static void integers_are_truncated_extended_or_saturated(void **state)
 {
 	(void)state;
 	for (uint8_t to = KIND_U8; to <= KIND_S64; to++)
@@ -224,7 +224,7 @@ static void integers_are_cut_extended_or_saturated(void **state)
 
 static const uint8_t float_kinds[] = { KIND_F16, KIND_BF16, KIND_F32, KIND_F64 };
 
-static void floats_become_integers_in_four_ways(void **state)
+static void floats_become_integers_in_four_roundings(void **state)
 {
 	(void)state;
 	for (uint8_t to = KIND_U8; to <= KIND_S64; to++)
@@ -245,7 +245,7 @@ static void integers_become_floats_in_four_roundings(void **state)
 	for (uint8_t from = KIND_U8; from <= KIND_S64; from++)
 		for (unsigned k = 0; k < 4; k++)
 			for (uint8_t round = CONVERT_RN; round <= CONVERT_RP; round++) {
-				if (k < 2 && round > CONVERT_RZ)  /* the reference's overflow is to nearest or zero */
+				if (k < 2 && round > CONVERT_RZ)  /* the reference implements overflow only for rounding to nearest or zero */
 					continue;
 				now = (struct conversion){ .to = float_kinds[k],
 							   .from = from,
@@ -296,7 +296,7 @@ static void floats_are_rounded_to_integers_of_their_type(void **state)
 			}
 }
 
-static void fast_paths_agree_with_the_general_one(void **state)
+static void fast_paths_agree_with_the_general_handler(void **state)
 {
 	(void)state;
 	static const struct { unsigned op; uint8_t to, from, round;
@@ -332,7 +332,7 @@ static void fast_paths_agree_with_the_general_one(void **state)
 	}
 }
 
-static void every_half_survives_the_way_to_float_and_back(void **state)
+static void every_half_is_unchanged_after_conversion_to_float_and_back(void **state)
 {
 	(void)state;
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
@@ -389,7 +389,7 @@ static void a_nan_becomes_what_sm_90_makes_of_it(void **state)
 		}
 }
 
-static void pairs_put_the_first_source_on_top(void **state)
+static void pairs_store_the_first_source_in_the_upper_half(void **state)
 {
 	(void)state;
 	static const struct { unsigned op; struct conversion cv; uint32_t a, b, d;
@@ -451,15 +451,15 @@ static void pack_saturates_and_appends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(integers_are_cut_extended_or_saturated),
-		cmocka_unit_test(floats_become_integers_in_four_ways),
+		cmocka_unit_test(integers_are_truncated_extended_or_saturated),
+		cmocka_unit_test(floats_become_integers_in_four_roundings),
 		cmocka_unit_test(integers_become_floats_in_four_roundings),
 		cmocka_unit_test(floats_become_other_floats),
 		cmocka_unit_test(floats_are_rounded_to_integers_of_their_type),
-		cmocka_unit_test(fast_paths_agree_with_the_general_one),
-		cmocka_unit_test(every_half_survives_the_way_to_float_and_back),
+		cmocka_unit_test(fast_paths_agree_with_the_general_handler),
+		cmocka_unit_test(every_half_is_unchanged_after_conversion_to_float_and_back),
 		cmocka_unit_test(a_nan_becomes_what_sm_90_makes_of_it),
-		cmocka_unit_test(pairs_put_the_first_source_on_top),
+		cmocka_unit_test(pairs_store_the_first_source_in_the_upper_half),
 		cmocka_unit_test(pack_saturates_and_appends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

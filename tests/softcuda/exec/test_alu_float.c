@@ -1,7 +1,7 @@
 /* test_alu_float.c — f32 and f64: every rounding, .ftz, .sat, NaN, min and max.
  *
- * The references use the C library's fmaf and fma and the CPU's rounding modes; a golden table of
- * results worked out by hand holds both to the standard. */
+ * The references use the C library's fmaf and fma and the CPU's rounding modes; a table of
+ * results computed by hand checks both against IEEE 754. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,8 +53,8 @@ static float no_subnormal(float x)
 
 static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
 
-/* .ftz of a result r, as seen on sm_90: zero if it is below the least normal when rounded to 24 bits with any
- * exponent.  long double holds a product, and enough of a quotient and of a fused sum, to tell. */
+/* .ftz of a result r, as observed on sm_90: zero if it is below the least normal number after rounding to 24 bits with unlimited
+ * exponent.  long double represents a product exactly, and quotients and fused sums precisely enough. */
 static float no_tiny(float r, float x, float y, float z)
 {
 	if (!(now.flags & FLAG_FTZ) || fabsf(r) != 0x1p-126f)
@@ -95,7 +95,7 @@ static uint64_t f32_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return isnan(s) ? 0x7fffffff : bits32(s);
 }
 
-/* The first NaN, made quiet, in the order of the call. */
+/* The first argument that is NaN, made quiet. */
 static uint64_t f64_nan(uint64_t a, uint64_t b, uint64_t c)
 {
 	const uint64_t nan = isnan(f64_of(a))   ? a
@@ -120,7 +120,7 @@ static uint64_t f64_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	default: r = sqrt(x); break;
 	}
 	fesetround(FE_TONEAREST);
-	if (isnan(r))  /* as seen on sm_90 */
+	if (isnan(r))  /* as observed on sm_90 */
 		return now.kind >= DIV ? f64_nan(a, b, c) : f64_nan(b, c, a);
 	return bits64(r);
 }
@@ -157,7 +157,7 @@ static void check(unsigned op, unsigned kind, unsigned flags, unsigned bits, uns
 
 static const unsigned sources[] = { 2, 2, 2, 3, 2, 1, 1 };
 
-static void rounds_to_nearest_bit_for_bit(void **state)
+static void rounding_to_nearest_is_exact_in_every_bit(void **state)
 {
 	(void)state;
 	static const unsigned f32_ops[] = { OP_ADD_F32, OP_SUB_F32, OP_MUL_F32, OP_FMA_F32,
@@ -174,7 +174,7 @@ static void rounds_to_nearest_bit_for_bit(void **state)
 		check(ftz_ops[kind], kind, FLAG_FTZ, 32, sources[kind]);
 }
 
-static void rounds_in_every_direction(void **state)
+static void directed_roundings_are_exact_in_every_bit(void **state)
 {
 	(void)state;
 	static const unsigned f32_ops[] = { OP_ADD_F32_ANY, OP_SUB_F32_ANY, OP_MUL_F32_ANY,
@@ -192,7 +192,7 @@ static void rounds_in_every_direction(void **state)
 		}
 }
 
-static void rounding_agrees_with_results_worked_out_by_hand(void **state)
+static void rounding_agrees_with_results_computed_by_hand(void **state)
 {
 	(void)state;
 	static const struct { unsigned op, flags; uint32_t a, b, c, d;
@@ -214,7 +214,7 @@ static void rounding_agrees_with_results_worked_out_by_hand(void **state)
 		{ OP_MUL_F32, ROUND_RN, 0x7f7fffff, 0x40000000, 0, 0x7f800000 },
 		/* (1 + 2^-23)^2 - (1 + 2^-22) = 2^-46, lost without a fused product */
 		{ OP_FMA_F32, ROUND_RN, 0x3f800001, 0x3f800001, 0xbf800002, 0x28800000 },
-		/* a sum whose double is a tie of floats, which the lost bit breaks: 2^24 + 1 +
+		/* a sum that is a tie of floats when computed in double; the lost bit breaks the tie: 2^24 + 1 +
 		   2^-60 */
 		{ OP_FMA_F32, ROUND_RN, 0x21800000, 0x3f800000, 0x4b800000, 0x4b800000 },
 		{ OP_FMA_F32, ROUND_RN, 0x3f800001, 0x3f7fffff, 0x4b800000, 0x4b800001 },
@@ -234,7 +234,7 @@ static void rounding_agrees_with_results_worked_out_by_hand(void **state)
 		}
 }
 
-/* Products near a tie of the sum: the emulated fma of the baseline build against the library's. */
+/* Products near a tie of the sum: checks the emulated fma of the baseline build against the C library's. */
 static void fused_products_are_rounded_once_on_random_operands(void **state)
 {
 	(void)state;
@@ -248,7 +248,7 @@ static void fused_products_are_rounded_once_on_random_operands(void **state)
 			for (unsigned l = 0; l < LANES; l++)
 				for (unsigned k = 0; k < 3; k++) {
 					seed = seed * 6364136223846793005 + 1442695040888963407;
-					/* exponents near 1 in half of the rounds, anywhere in the others */
+					/* exponents near 1 in half of the iterations, any exponent in the others */
 					const uint64_t u = seed >> 32;
 					x[l][k] = round & 1 ? u : (u & 0x81ffffff) | 0x3e000000;
 					rig_set(r, SLOT_A + k, l, 32, x[l][k]);
@@ -268,7 +268,7 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)c, (void)e;
 	const uint64_t sign = now_bits == 32 ? 0x80000000 : (uint64_t)1 << 63;
-	const uint64_t nan = now_bits == 32 ? 0x7fffffff : b | 0x0008000000000000;  /* f64: as seen on sm_90 */
+	const uint64_t nan = now_bits == 32 ? 0x7fffffff : b | 0x0008000000000000;  /* f64: as observed on sm_90 */
 	double x = now_bits == 32 ? (double)no_subnormal(f32_of(a)) : f64_of(a);
 	double y = now_bits == 32 ? (double)no_subnormal(f32_of(b)) : f64_of(b);
 	const bool sign_of_result = (signbit(x) != 0) != (signbit(y) != 0);
@@ -326,7 +326,7 @@ static void min_and_max_prefer_numbers_and_order_zeros(void **state)
 static uint64_t negated(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)b, (void)c, (void)e;
-	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a)))  /* as seen on sm_90, magnitude() too */
+	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a)))  /* as observed on sm_90; also in magnitude() */
 		return now_bits == 32 ? 0x7fffffff : a | 0x0008000000000000;
 	return now_bits == 32 ? bits32(no_subnormal(f32_of(a))) ^ 0x80000000
 			      : a ^ (uint64_t)1 << 63;
@@ -375,7 +375,7 @@ static void signs_change_for_all_but_nan(void **state)
 	}
 }
 
-/* Both floats of a pair, packed as the references of one each. */
+/* The reference for a pair of floats: two references for one float. */
 static uint64_t pair_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	return f32_reference(a >> 32, b >> 32, c >> 32, e) << 32 |
@@ -406,9 +406,9 @@ static void pairs_of_floats_are_two_floats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rounds_to_nearest_bit_for_bit),
-		cmocka_unit_test(rounds_in_every_direction),
-		cmocka_unit_test(rounding_agrees_with_results_worked_out_by_hand),
+		cmocka_unit_test(rounding_to_nearest_is_exact_in_every_bit),
+		cmocka_unit_test(directed_roundings_are_exact_in_every_bit),
+		cmocka_unit_test(rounding_agrees_with_results_computed_by_hand),
 		cmocka_unit_test(fused_products_are_rounded_once_on_random_operands),
 		cmocka_unit_test(min_and_max_prefer_numbers_and_order_zeros),
 		cmocka_unit_test(signs_change_for_all_but_nan),

@@ -1,4 +1,4 @@
-/* test_alu_half.c — f16 and bf16 arithmetic against the nearest of all their values. */
+/* test_alu_half.c — f16 and bf16 arithmetic; the reference searches the nearest of all values of the format. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static bool sign_of_zero(float128 x, float128 y)
 	return signbit((double)x) && signbit((double)y);
 }
 
-/* A sum's zero is -0 only when both terms are; double keeps the signs of zeros and of the terms. */
+/* A zero sum is -0 only if both terms are -0; computing in double keeps these signs. */
 static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)e;
@@ -49,7 +49,7 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		negative = r < 0 || (r == 0 && sign_of_zero(x, y));
 	}
 	uint64_t h;
-	const float128 m = r < 0 ? -r : r;  /* .ftz: below the least normal when rounded to 11 bits with any exponent */
+	const float128 m = r < 0 ? -r : r;  /* .ftz: below the least normal number after rounding to 11 bits with unlimited exponent */
 	if (now.flags & FLAG_FTZ && m < (float128)0x1p-14 - (float128)0x1p-26)
 		r = 0;
 	if (now.flags & FLAG_SAT)
@@ -130,10 +130,10 @@ static void halves_are_rounded_once(void **state)
 	check(OP_FMA_F16, FMA, FLAG_RELU, FLAG_RELU, 3);
 }
 
-static void fused_halves_are_right_on_random_operands(void **state)
+static void fused_halves_are_correct_on_random_operands(void **state)
 {
 	(void)state;
-	static uint64_t random[3][64];  /* among them bf16 products that are a tie but for a tiny addend */
+	static uint64_t random[3][64];  /* includes bf16 products at a tie that a tiny addend breaks */
 	uint64_t seed = 7;
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned k = 0; k < 3; k++)
@@ -157,7 +157,7 @@ static void fused_halves_are_right_on_random_operands(void **state)
 	}
 }
 
-static void extremes_order_zeros_and_prefer_numbers(void **state)
+static void min_and_max_of_halves_prefer_numbers_and_order_zeros(void **state)
 {
 	(void)state;
 	for (unsigned flags = 0; flags < 128; flags += 4)
@@ -167,7 +167,7 @@ static void extremes_order_zeros_and_prefer_numbers(void **state)
 		}
 }
 
-/* Any NaN becomes 0x7fff: as seen on sm_90. */
+/* Every NaN becomes 0x7fff, as observed on sm_90. */
 static bool is_nan(uint64_t a) { return (a & 0x7fff) > now.format->infinity; }
 static uint64_t negated(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
@@ -197,7 +197,7 @@ static void signs_change_for_all_but_nan(void **state)
 		}
 }
 
-/* Within one unit of the last place: 2^-9.9 and 2^-7 are what PTX promises. */
+/* Within one unit of the last place; PTX's bounds are 2^-9.9 and 2^-7. */
 static int within_one(uint64_t got, uint64_t want)
 {
 	return ((got ^ want) & 0x8000) == 0 && got - want + 1 <= 2;
@@ -216,7 +216,7 @@ static uint64_t tanh_of(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return small_round(now.format, tanh(x), signbit(x), CONVERT_RN, false);
 }
 
-static void every_half_has_a_power_and_a_tangent(void **state)
+static void ex2_and_tanh_are_accurate_for_every_half(void **state)
 {
 	(void)state;
 	static uint64_t all[65536];
@@ -286,7 +286,7 @@ static void comparisons_set_predicates_and_words(void **state)
 	}
 }
 
-static void packed_comparisons_give_one_predicate_a_half(void **state)
+static void packed_comparisons_write_one_predicate_per_half(void **state)
 {
 	(void)state;
 	for (const struct rig_build *b = rig_builds(); b->name; b++) {
@@ -328,12 +328,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(halves_are_rounded_once),
-		cmocka_unit_test(fused_halves_are_right_on_random_operands),
-		cmocka_unit_test(extremes_order_zeros_and_prefer_numbers),
+		cmocka_unit_test(fused_halves_are_correct_on_random_operands),
+		cmocka_unit_test(min_and_max_of_halves_prefer_numbers_and_order_zeros),
 		cmocka_unit_test(signs_change_for_all_but_nan),
-		cmocka_unit_test(every_half_has_a_power_and_a_tangent),
+		cmocka_unit_test(ex2_and_tanh_are_accurate_for_every_half),
 		cmocka_unit_test(comparisons_set_predicates_and_words),
-		cmocka_unit_test(packed_comparisons_give_one_predicate_a_half),
+		cmocka_unit_test(packed_comparisons_write_one_predicate_per_half),
 		cmocka_unit_test(mixed_precision_adds_in_f32),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

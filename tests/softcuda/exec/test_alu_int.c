@@ -19,7 +19,7 @@ static int128 widened(uint64_t x, unsigned bits, bool is_signed)
 	return (int128)(x & (sign - 1)) - (int128)(x & sign);
 }
 
-/* What the reference of the op under test is to do; the lambdas that C does not have. */
+/* The operation that the reference functions compute; set before each check. */
 static struct {
 	unsigned bits;
 	bool is_signed;
@@ -173,7 +173,7 @@ static void upper_halves_of_products_are_exact(void **state)
 	BY_INT(MAD_HI, 3, f_mad_hi);
 }
 
-static void order_and_distance_know_the_sign(void **state)
+static void min_max_and_sad_handle_signs(void **state)
 {
 	(void)state;
 	BY_INT(MIN, 2, f_min);
@@ -218,7 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_and_products_wrap),
 		cmocka_unit_test(upper_halves_of_products_are_exact),
-		cmocka_unit_test(order_and_distance_know_the_sign),
+		cmocka_unit_test(min_max_and_sad_handle_signs),
 		cmocka_unit_test(division_by_zero_gives_all_ones_and_the_dividend),
 		cmocka_unit_test(saturation_stops_at_the_ends_of_s32),
 		cmocka_unit_test(a_destination_may_be_a_source),

@@ -1,5 +1,5 @@
-/* test_alu_video.c — video instructions, worked out by hand from the ISA's pseudocode,
- * or as seen on sm_90 where a comment says so. */
+/* test_alu_video.c — video instructions; results were computed by hand from the ISA's pseudocode,
+ * or observed on sm_90 where a comment says so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 	(void)state;
 	enum { D = VIDEO_D_SIGNED, A = VIDEO_A_SIGNED, B = VIDEO_B_SIGNED, SAT = VIDEO_SAT };
 	static const struct { struct video v; uint32_t a, b, c, d; } rows[] = {
-		/* -1 + 255 of bytes; the same unsigned */
+		/* -1 + 255 of signed bytes; then of unsigned bytes */
 		{ { .op = VIDEO_ADD, .flags = D | A, .a_selector = GPUL_PTX_SEL_B3, .b_selector = GPUL_PTX_SEL_B0 }, 0xff000000, 0xff, 0, 254 },
 		{ { .op = VIDEO_ADD, .a_selector = GPUL_PTX_SEL_B3, .b_selector = GPUL_PTX_SEL_B0 }, 0xff000000, 0xff, 0, 510 },
 		/* 2^31 - 1 + 1 saturates as s32, wraps without .sat; u32 keeps it */
@@ -102,7 +102,7 @@ static uint32_t run_simd(const struct rig_build *b, const struct video_simd *v, 
 	return (uint32_t)rig_get(r, SLOT_D, 31, 32);
 }
 
-/* 3 bits a part: a's own in order, then b's own. */
+/* 3 bits per part: the parts of a in order, then the parts of b. */
 #define OWN_BYTES { (uint8_t)(0 | 1 << 3 | 2 << 6), (uint8_t)(2 >> 2 | 3 << 1 | 4 << 4 | 5 << 7), (uint8_t)(5 >> 1 | 6 << 2 | 7 << 5) }
 #define OWN_HALVES { 0 | 1 << 3, (uint8_t)(2 << 4 | 3 << 7), 3 >> 1 }
 

@@ -6,7 +6,7 @@
 #define SHARED ".shared .align 16 .b8 s[4096]; .shared .align 8 .b64 m; .reg .b32 %s; .reg .b32 %m;\n" \
 	       "mov.u32 %s, s; mov.u32 %m, m;\n"
 
-static void copies_what_it_reads_and_zeroes_the_rest(void **state)
+static void cp_async_copies_the_source_and_zeroes_the_rest(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
 				 "shl.b32 %r1, %t, 4; add.u32 %r1, %s, %r1; shl.b32 %r2, %t, "
@@ -33,7 +33,7 @@ static void copies_what_it_reads_and_zeroes_the_rest(void **state)
 	rig_close(r);
 }
 
-static void reads_nothing_where_it_is_told_to_ignore_the_source(void **state)
+static void cp_async_with_ignore_source_reads_nothing(void **state)
 {
 	struct rig *r =
 		rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
@@ -55,7 +55,7 @@ static void reads_nothing_where_it_is_told_to_ignore_the_source(void **state)
 	rig_close(r);
 }
 
-/* Warp 0 waits for what 64 threads bring, three times; parity tells the phases apart. */
+/* Warp 0 waits three times for the arrivals of 64 threads; the parity distinguishes the phases. */
 static void an_mbarrier_ends_a_phase_when_all_have_arrived(void **state)
 {
 	struct rig *r = rig_open(
@@ -110,7 +110,7 @@ static void an_mbarrier_waits_for_bytes_too(void **state)
 	rig_close(r);
 }
 
-static void who_drops_out_is_not_waited_for_again(void **state)
+static void later_phases_do_not_wait_for_dropped_threads(void **state)
 {
 	struct rig *r = rig_open(
 		PTX_HEADER KERNEL_OUT("k") SHARED
@@ -156,8 +156,8 @@ static void a_cluster_is_one_block(void **state)
 	rig_close(r);
 }
 
-/* Where cooperative groups keep the barrier of a tile of several warps: behind the kernel's own memory. */
-static void some_shared_memory_is_the_systems(void **state)
+/* Cooperative groups store the barrier of a tile of several warps there, after the kernel's own shared memory. */
+static void a_part_of_shared_memory_is_reserved_for_the_system(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
 				 "mov.u32 %r1, %reserved_smem_offset_1; setp.eq.u32 %p1, %t, "
@@ -193,7 +193,7 @@ static void refuses_clusters_of_several_blocks(void **state)
 	gpul_exec_memory_destroy(r.memory);
 }
 
-static void refuses_copies_that_it_does_not_do(void **state)
+static void refuses_unsupported_copies(void **state)
 {
 	static const char *const texts[] = {
 		"cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::"
@@ -220,15 +220,15 @@ static void refuses_copies_that_it_does_not_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_what_it_reads_and_zeroes_the_rest),
-		cmocka_unit_test(reads_nothing_where_it_is_told_to_ignore_the_source),
+		cmocka_unit_test(cp_async_copies_the_source_and_zeroes_the_rest),
+		cmocka_unit_test(cp_async_with_ignore_source_reads_nothing),
 		cmocka_unit_test(an_mbarrier_ends_a_phase_when_all_have_arrived),
 		cmocka_unit_test(an_mbarrier_waits_for_bytes_too),
-		cmocka_unit_test(who_drops_out_is_not_waited_for_again),
+		cmocka_unit_test(later_phases_do_not_wait_for_dropped_threads),
 		cmocka_unit_test(a_cluster_is_one_block),
-		cmocka_unit_test(some_shared_memory_is_the_systems),
+		cmocka_unit_test(a_part_of_shared_memory_is_reserved_for_the_system),
 		cmocka_unit_test(refuses_clusters_of_several_blocks),
-		cmocka_unit_test(refuses_copies_that_it_does_not_do),
+		cmocka_unit_test(refuses_unsupported_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

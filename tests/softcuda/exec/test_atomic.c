@@ -1,9 +1,9 @@
-/* test_atomic.c — atom and red: each operation's result, and sums that two workers make together. */
+/* test_atomic.c — atom and red: the result of each operation, and concurrent additions by two workers. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
 
-/* One operation on one word: 64 bits in, out and returned. */
+/* One operation on one variable: operands, result and returned value as 64 bits. */
 struct row { const char *op, *type; uint64_t old, b, want; };
 
 static const struct row rows[] = {
@@ -40,6 +40,13 @@ static const struct row rows[] = {
 	{ "add.noftz", "f16", 0x6800, 0x3c00, 0x6800 },
 	{ "add.noftz", "f16x2", 0x3c004000, 0x3c003c00, 0x40004200 },
 	{ "add.noftz", "bf16", 0x3f80, 0x4000, 0x4040 },
+	{ "add.noftz", "bf16", 0x4b80, 0x3f80, 0x4b80 },
+	{ "add.noftz", "bf16", 1, 1, 2 },
+	{ "min.noftz", "f16", 0, 0x8000, 0x8000 },
+	{ "max.noftz", "f16", 0x7e00, 0xbc00, 0xbc00 },
+	{ "max.noftz", "f16", 0x7e00, 0xfe00, 0x7fff },
+	{ "min.noftz", "bf16", 0xbf80, 1, 0xbf80 },
+	{ "max.noftz", "f16x2", 0x3c00c000, 0x4000bc00, 0x4000bc00 },
 	{ "add.noftz", "bf16x2", 0x3f804000, 0x3f803f80, 0x40004040 },
 };
 
@@ -48,7 +55,7 @@ static unsigned bytes_of(const char *type)
 	return strstr(type, "64") ? 8 : strstr(type, "16") && !strstr(type, "x2") ? 2 : 4;
 }
 
-static void every_operation_does_what_its_name_says(void **state)
+static void atom_and_red_work_in_every_space(void **state)
 {
 	static const char *const spaces[] = { "global", "shared", "" };
 
@@ -88,14 +95,14 @@ static void every_operation_does_what_its_name_says(void **state)
 		out[2] = w->b;
 		rig_expect_ok(r, "k", 1, 1, out, 0);
 		memcpy(params, &out[1], bytes);
-		assert_int_equal(params[0], w->old);  /* what atom gives back */
+		assert_int_equal(params[0], w->old);  /* the value that atom returns */
 		if (!strcmp(w->op, "exch"))
 			assert_int_equal(out[*space == 's' ? 3 : 0], w->want);
 		rig_close(r);
 	}
 }
 
-static void one_operation_leaves_the_right_value(void **state)
+static void each_atomic_operation_stores_its_result(void **state)
 {
 	(void)state;
 	for (unsigned n = 0; n < sizeof rows / sizeof rows[0]; n++) {
@@ -116,7 +123,7 @@ static void one_operation_leaves_the_right_value(void **state)
 		out[2] = rows[n].b;
 		rig_expect_ok(r, "k", 1, 1, out, 0);
 		if (out[0] != rows[n].want)
-			fail_msg("atom.%s.%s of 0x%llx, 0x%llx left 0x%llx, not 0x%llx",
+			fail_msg("atom.%s.%s of 0x%llx, 0x%llx stored 0x%llx instead of 0x%llx",
 				 rows[n].op, rows[n].type, (unsigned long long)rows[n].old,
 				 (unsigned long long)rows[n].b, (unsigned long long)out[0],
 				 (unsigned long long)rows[n].want);
@@ -124,7 +131,7 @@ static void one_operation_leaves_the_right_value(void **state)
 	}
 }
 
-static void two_workers_add_without_losing_one(void **state)
+static void concurrent_additions_of_two_workers_are_all_counted(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
 		"k") "mov.u32 %r1, 0;\n"
@@ -154,7 +161,7 @@ static void two_workers_add_without_losing_one(void **state)
 	rig_close(r);
 }
 
-static void compare_and_swap_comes_in_every_width(void **state)
+static void compare_and_swap_works_in_every_width(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
 		"k") ".reg .b128 %q; .reg .b128 %n; .reg .b128 %w;\n"
@@ -187,7 +194,7 @@ static void compare_and_swap_comes_in_every_width(void **state)
 	rig_close(r);
 }
 
-static void a_histogram_in_shared_memory_counts_all(void **state)
+static void a_histogram_in_shared_memory_counts_every_element(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
 		"k") ".shared .u32 s[8]; .reg .b32 %a; mov.u32 %a, s; setp.ge.u32 %p1, %t, 8; "
@@ -207,11 +214,11 @@ static void a_histogram_in_shared_memory_counts_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_operation_does_what_its_name_says),
-		cmocka_unit_test(one_operation_leaves_the_right_value),
-		cmocka_unit_test(two_workers_add_without_losing_one),
-		cmocka_unit_test(compare_and_swap_comes_in_every_width),
-		cmocka_unit_test(a_histogram_in_shared_memory_counts_all),
+		cmocka_unit_test(atom_and_red_work_in_every_space),
+		cmocka_unit_test(each_atomic_operation_stores_its_result),
+		cmocka_unit_test(concurrent_additions_of_two_workers_are_all_counted),
+		cmocka_unit_test(compare_and_swap_works_in_every_width),
+		cmocka_unit_test(a_histogram_in_shared_memory_counts_every_element),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
-/* test_barrier.c — barriers of a block, of parts of it, and of a warp. */
+/* test_barrier.c — barriers of a block, of some of its warps, and of a warp. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
 
-static void everybody_sees_what_was_stored_before_the_barrier(void **state)
+static void stores_before_a_barrier_are_visible_to_all_threads_after_it(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
 		".shared .u32 s[256]; .reg .b32 %a;\n"
@@ -20,7 +20,7 @@ static void everybody_sees_what_was_stored_before_the_barrier(void **state)
 	rig_close(r);
 }
 
-static void threads_that_ended_hold_nobody_up(void **state)
+static void exited_threads_do_not_delay_a_barrier(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
 		"setp.ge.u32 %p1, %t, 70; @%p1 exit;\n"
@@ -35,7 +35,7 @@ static void threads_that_ended_hold_nobody_up(void **state)
 }
 
 /* Warps 0 and 1 consume what warp 2 produced: it arrives and does not wait. */
-static void who_only_arrives_does_not_wait(void **state)
+static void bar_arrive_does_not_wait(void **state)
 {
 	struct rig *r = rig_open(
 		PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"
@@ -53,7 +53,7 @@ static void who_only_arrives_does_not_wait(void **state)
 	rig_close(r);
 }
 
-static void a_barrier_may_count_votes(void **state)
+static void bar_red_combines_predicates(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
 		"k") "setp.lt.u32 %p1, %t, 33; setp.lt.u32 %p2, %t, 1000;\n"
@@ -86,7 +86,7 @@ static void a_barrier_that_cannot_complete_is_a_fault(void **state)
 	rig_close(r);
 }
 
-static void lanes_of_a_warp_meet_wherever_they_stand(void **state)
+static void diverged_lanes_synchronise_at_different_instructions(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
 		"k") ".shared .u32 s[32]; .reg .b32 %a; mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, "
@@ -106,7 +106,7 @@ static void lanes_of_a_warp_meet_wherever_they_stand(void **state)
 	rig_close(r);
 }
 
-static void a_warp_that_waits_for_itself_elsewhere_is_a_fault(void **state)
+static void lanes_that_wait_for_each_other_at_different_barriers_fault(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
 		"setp.eq.u32 %p1, %t, 0; @%p1 bra ONE; bar.sync 0; ret;\n"
@@ -121,13 +121,13 @@ static void a_warp_that_waits_for_itself_elsewhere_is_a_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everybody_sees_what_was_stored_before_the_barrier),
-		cmocka_unit_test(threads_that_ended_hold_nobody_up),
-		cmocka_unit_test(who_only_arrives_does_not_wait),
-		cmocka_unit_test(a_barrier_may_count_votes),
+		cmocka_unit_test(stores_before_a_barrier_are_visible_to_all_threads_after_it),
+		cmocka_unit_test(exited_threads_do_not_delay_a_barrier),
+		cmocka_unit_test(bar_arrive_does_not_wait),
+		cmocka_unit_test(bar_red_combines_predicates),
 		cmocka_unit_test(a_barrier_that_cannot_complete_is_a_fault),
-		cmocka_unit_test(lanes_of_a_warp_meet_wherever_they_stand),
-		cmocka_unit_test(a_warp_that_waits_for_itself_elsewhere_is_a_fault),
+		cmocka_unit_test(diverged_lanes_synchronise_at_different_instructions),
+		cmocka_unit_test(lanes_that_wait_for_each_other_at_different_barriers_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

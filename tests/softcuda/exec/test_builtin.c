@@ -9,7 +9,7 @@
 	".extern .func free (.param .b64 p);\n" \
 	".extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);\n"
 
-/* `format` as a .b8 array, then a kernel that fills args (48 bytes) by `fill` and prints. */
+/* PTX with `format` as a .b8 array and a kernel that stores args (48 bytes) with the code `fill` and prints. */
 static struct rig *open_printf(const char *format, const char *fill)
 {
 	char text[8192];
@@ -30,7 +30,7 @@ static struct rig *open_printf(const char *format, const char *fill)
 	return rig_open(text);
 }
 
-static void printf_knows_every_conversion(void **state)
+static void printf_supports_every_conversion(void **state)
 {
 	static const struct { const char *format, *fill, *want; unsigned n_args;
 	} rows[] = {
@@ -78,7 +78,7 @@ static void lanes_print_in_order(void **state)
 	rig_close(r);
 }
 
-static void printf_of_a_wild_string_is_a_fault(void **state)
+static void printf_of_an_unreadable_string_is_a_fault(void **state)
 {
 	struct rig *r = open_printf("%s", "st.u64 [%a], 4096;");
 	uint32_t *out = rig_memory(r, 32 * 4);
@@ -103,7 +103,7 @@ static const char heap[] = PTX_HEADER EXTERNS KERNEL_OUT(
 					 "nothing") "{ .param .b64 p; st.param.b64 [p], 0; "
 						    "call free, (p); } ret; }\n";
 
-static void malloc_gives_memory_until_there_is_none(void **state)
+static void malloc_returns_memory_until_the_heap_is_full(void **state)
 {
 	struct rig *r = rig_open(heap);
 	uint32_t *out = rig_memory(r, 512 * 4);
@@ -131,7 +131,7 @@ static void freeing_twice_is_a_fault(void **state)
 	rig_close(r);
 }
 
-static void a_failed_assertion_says_which(void **state)
+static void a_failed_assertion_reports_its_source_line(void **state)
 {
 	struct rig *r = rig_open(
 		PTX_HEADER EXTERNS
@@ -155,12 +155,12 @@ static void a_failed_assertion_says_which(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(printf_knows_every_conversion),
+		cmocka_unit_test(printf_supports_every_conversion),
 		cmocka_unit_test(lanes_print_in_order),
-		cmocka_unit_test(printf_of_a_wild_string_is_a_fault),
-		cmocka_unit_test(malloc_gives_memory_until_there_is_none),
+		cmocka_unit_test(printf_of_an_unreadable_string_is_a_fault),
+		cmocka_unit_test(malloc_returns_memory_until_the_heap_is_full),
 		cmocka_unit_test(freeing_twice_is_a_fault),
-		cmocka_unit_test(a_failed_assertion_says_which),
+		cmocka_unit_test(a_failed_assertion_reports_its_source_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
-/* test_control.c — divergence, loops, calls, switches: what decides which lanes run where. */
+/* test_control.c — divergence, loops, calls, branch tables. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
 
-static void lanes_that_part_meet_again(void **state)
+static void diverged_lanes_reconverge(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
 		"and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 100;\n"
@@ -21,7 +21,7 @@ static void lanes_that_part_meet_again(void **state)
 	rig_close(r);
 }
 
-static void each_lane_loops_as_often_as_it_should(void **state)
+static void each_lane_runs_its_own_number_of_iterations(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
 		"mov.u32 %r1, 0; mov.u32 %r2, 0;\n"
@@ -37,7 +37,7 @@ static void each_lane_loops_as_often_as_it_should(void **state)
 	rig_close(r);
 }
 
-static void a_switch_table_sends_each_lane_its_way(void **state)
+static void brx_sends_each_lane_to_its_own_target(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
 		"and.b32 %r1, %t, 3;\n"
@@ -63,7 +63,7 @@ static void a_switch_table_sends_each_lane_its_way(void **state)
 	rig_close(r);
 }
 
-static void a_guard_narrows_one_instruction(void **state)
+static void a_guard_restricts_one_instruction(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
 		"mov.u32 %r2, 7; setp.lt.u32 %p1, %t, 5;\n"
@@ -155,7 +155,7 @@ static void a_function_may_call_itself(void **state)
 	rig_close(r);
 }
 
-static void a_call_stack_has_an_end(void **state)
+static void unlimited_recursion_is_a_fault(void **state)
 {
 	struct rig *r = rig_open(recursive);
 	uint32_t *out = rig_memory(r, 64 * 4);
@@ -182,7 +182,7 @@ static const char pointers[] = PTX_HEADER
 		     "%r2;\n"
 		     "st.global.u32 [%mine], %r2; ret; }\n";
 
-static void each_lane_calls_what_its_pointer_names(void **state)
+static void each_lane_calls_the_function_of_its_pointer(void **state)
 {
 	struct rig *r = rig_open(pointers);
 	uint32_t *out = rig_memory(r, 64 * 4);
@@ -212,8 +212,8 @@ static void registers_may_be_arguments_and_results(void **state)
 	rig_close(r);
 }
 
-/* Lanes leave a function by different ways: some return early, some end the thread inside it. */
-static void lanes_may_leave_a_function_one_by_one(void **state)
+/* Some lanes return early from a function, others exit the thread inside it. */
+static void lanes_may_leave_a_function_at_different_times(void **state)
 {
 	struct rig *r =
 		rig_open(PTX_HEADER
@@ -236,7 +236,7 @@ static void lanes_may_leave_a_function_one_by_one(void **state)
 	rig_close(r);
 }
 
-/* ---- lanes that wait for lanes ------------------------------------------------------------------ */
+/* ---- lanes that wait for other lanes ------------------------------------------------------------------ */
 
 static void a_lane_may_wait_for_a_lock_that_its_warp_holds(void **state)
 {
@@ -280,15 +280,15 @@ static void a_lane_may_wait_for_a_later_lane_of_its_warp(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lanes_that_part_meet_again),
-		cmocka_unit_test(each_lane_loops_as_often_as_it_should),
-		cmocka_unit_test(a_switch_table_sends_each_lane_its_way),
-		cmocka_unit_test(a_guard_narrows_one_instruction),
+		cmocka_unit_test(diverged_lanes_reconverge),
+		cmocka_unit_test(each_lane_runs_its_own_number_of_iterations),
+		cmocka_unit_test(brx_sends_each_lane_to_its_own_target),
+		cmocka_unit_test(a_guard_restricts_one_instruction),
 		cmocka_unit_test(a_function_may_call_itself),
-		cmocka_unit_test(a_call_stack_has_an_end),
-		cmocka_unit_test(each_lane_calls_what_its_pointer_names),
+		cmocka_unit_test(unlimited_recursion_is_a_fault),
+		cmocka_unit_test(each_lane_calls_the_function_of_its_pointer),
 		cmocka_unit_test(registers_may_be_arguments_and_results),
-		cmocka_unit_test(lanes_may_leave_a_function_one_by_one),
+		cmocka_unit_test(lanes_may_leave_a_function_at_different_times),
 		cmocka_unit_test(a_lane_may_wait_for_a_lock_that_its_warp_holds),
 		cmocka_unit_test(a_lane_may_wait_for_a_later_lane_of_its_warp),
 	};

@@ -1,4 +1,4 @@
-/* test_launch.c — launches: many at once, stopped, persistent, refused; and programs that are refused. */
+/* test_launch.c — launches: concurrent, aborted, persistent, invalid; and programs that are refused. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <sched.h>
@@ -16,13 +16,13 @@ static const char kernels[] =
 							    "[%x]; setp.eq.u32 %p1, %r1, 0; "
 							    "@%p1 bra L; st.global.u32 "
 							    "[%mine], %r1; ret; }\n" KERNEL_OUT("sets") "st.release.sys.global.u32 [%x], 7; ret; }\n"
-	/* Block b waits for block b + 1, the last one for nobody. */
+	/* Block b waits for block b + 1; the last block waits for none. */
 	KERNEL_OUT("chain") "mov.u32 %r2, %nctaid.x; sub.u32 %r2, %r2, 1; setp.eq.u32 %p2, %t, "
 			    "%r2; @%p2 bra GO;\n"
 			    "L: ld.acquire.gpu.global.u32 %r1, [%mine+4]; setp.eq.u32 %p1, "
 			    "%r1, 0; @%p1 bra L;\n"
 			    "GO: st.release.gpu.global.u32 [%mine], 1; ret; }\n"
-	/* Pushes x numbers through word 0, acknowledged in word 1. */
+	/* Sends x numbers to the host in word 0; the host acknowledges each in word 1. */
 	KERNEL_OUT("pushes") "cvt.u32.u64 %r9, %x; mov.u32 %r1, 0;\n"
 			     "NEXT: add.u32 %r1, %r1, 1; st.release.sys.global.u32 [%o], %r1;\n"
 			     "ACK: nanosleep.u32 20; ld.acquire.sys.global.u32 %r2, [%o+4]; "
@@ -35,17 +35,17 @@ static const char kernels[] =
 
 static const char endless[] =
 	PTX_HEADER KERNEL_OUT("plain") "L: add.u32 %r1, %r1, 1; bra L; }\n"
-	/* Two groups of lanes take turns at going back: neither loops without leaving to the
+	/* Two groups of lanes branch backward alternately: each yields to the
 	   other. */
 	KERNEL_OUT("divided") "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 0;\n"
 			      "A: add.u32 %r2, %r2, 1; @%p1 bra C;\n"
 			      "B: add.u32 %r2, %r2, 1; bra A;\n"
 			      "C: add.u32 %r2, %r2, 1; bra A; }\n"
-	/* Every jump goes two ways. */
+	/* Every branch diverges. */
 	KERNEL_OUT("scattered") "T: .branchtargets A, B; A: and.b32 %r1, %t, 1; add.u32 %t, "
 				"%t, %r1; brx.idx %r1, T; B: add.u32 %t, %t, 1; and.b32 %r1, "
 				"%t, 1; brx.idx %r1, T; }\n"
-	/* A lone warp's barrier completes at once. */
+	/* The barrier of a block with one warp completes at once. */
 	KERNEL_OUT("alone") "L: bar.sync 0; bra L; }\n";
 
 static void blocks_of_a_grid_all_run(void **state)
@@ -82,7 +82,7 @@ static void an_endless_kernel_can_be_aborted(void **state)
 	rig_close(r);
 }
 
-static void destroying_the_machine_ends_what_runs(void **state)
+static void destroying_the_machine_aborts_running_launches(void **state)
 {
 	struct rig *r = rig_open(kernels);
 	gpul_exec_launch *l = rig_start(r, "endless", 1000, 64, 0, NULL, 0),
@@ -131,7 +131,7 @@ static void a_block_may_wait_for_a_later_block(void **state)
 	rig_close(r);
 }
 
-static void a_kernel_and_a_host_thread_answer_each_other(void **state)
+static void a_kernel_and_a_host_thread_exchange_messages(void **state)
 {
 	struct rig *r = rig_open_with(kernels, 1, 0);
 	_Atomic uint32_t *word = rig_memory(r, 8);
@@ -226,7 +226,7 @@ static void launches_beyond_the_limits_are_refused(void **state)
 		assert_int_equal(gpul_exec_launch_start(r->machine, &c, &l, &err), GPUL_EINVAL);
 		assert_null(l);
 		if (!strstr(err.text, rows[k].text))
-			fail_msg("\"%s\" does not say \"%s\"", err.text, rows[k].text);
+			fail_msg("\"%s\" does not contain \"%s\"", err.text, rows[k].text);
 	}
 	rig_close(r);
 }
@@ -262,12 +262,12 @@ static void a_block_has_three_dimensions(void **state)
 	rig_close(r);
 }
 
-static void programs_that_cannot_run_are_refused_by_line(void **state)
+static void unsupported_programs_are_refused_with_a_line_number(void **state)
 {
 	static const struct {
 		const char *text;
 		gpul_status status;
-		const char *say;
+		const char *message;
 	} rows[] = {
 		{ ".extern .func nowhere; .visible .entry k() { call nowhere; ret; }",
 		  GPUL_EFORMAT, "nowhere" },
@@ -299,9 +299,9 @@ static void programs_that_cannot_run_are_refused_by_line(void **state)
 		snprintf(text, sizeof text, PTX_HEADER "%s\n", rows[k].text);
 		assert_int_equal(gpul_exec_memory_create(&r.memory, &err), GPUL_OK);
 		st = rig_load(&r, text, &err);
-		if (st != rows[k].status || !strstr(err.text, rows[k].say))
-			fail_msg("%s: status %d, \"%s\" does not say \"%s\"", rows[k].text, st,
-				 err.text, rows[k].say);
+		if (st != rows[k].status || !strstr(err.text, rows[k].message))
+			fail_msg("%s: status %d, \"%s\" does not contain \"%s\"", rows[k].text, st,
+				 err.text, rows[k].message);
 		gpul_exec_memory_destroy(r.memory);
 	}
 }
@@ -311,14 +311,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blocks_of_a_grid_all_run),
 		cmocka_unit_test(an_endless_kernel_can_be_aborted),
-		cmocka_unit_test(destroying_the_machine_ends_what_runs),
+		cmocka_unit_test(destroying_the_machine_aborts_running_launches),
 		cmocka_unit_test(one_launch_may_wait_for_another),
 		cmocka_unit_test(a_block_may_wait_for_a_later_block),
-		cmocka_unit_test(a_kernel_and_a_host_thread_answer_each_other),
+		cmocka_unit_test(a_kernel_and_a_host_thread_exchange_messages),
 		cmocka_unit_test(done_is_called_once_for_each_launch),
 		cmocka_unit_test(launches_beyond_the_limits_are_refused),
 		cmocka_unit_test(a_block_has_three_dimensions),
-		cmocka_unit_test(programs_that_cannot_run_are_refused_by_line),
+		cmocka_unit_test(unsupported_programs_are_refused_with_a_line_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

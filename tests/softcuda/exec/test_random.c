@@ -1,4 +1,4 @@
-/* test_random.c — random structured programs: the interpreter against a walk of the program's
+/* test_random.c — random structured programs: the interpreter's results against a walk of the program's
  * tree. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void expect(const struct random_program *p, uint32_t (*values)[RANDOM_VAR
 		random_program_run(p, values + block * THREADS, THREADS);
 }
 
-static void random_programs_leave_what_their_tree_says(void **state)
+static void random_programs_compute_the_values_of_the_reference(void **state)
 {
 	static uint32_t got[ROWS][RANDOM_VARS], want[ROWS][RANDOM_VARS];
 	struct machine *m = *state;
@@ -110,7 +110,7 @@ static int open_machine(void **state)
 	return open_machine_with(state, 0);
 }
 
-/* Lanes that loop let others run so often that nearly no group of them stays together. */
+/* Looping lanes yield so often that groups of lanes rarely stay together. */
 static int open_restless_machine(void **state)
 {
 	return open_machine_with(state, 3);
@@ -128,14 +128,14 @@ static int close_machine(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(random_programs_leave_what_their_tree_says,
+		cmocka_unit_test_setup_teardown(random_programs_compute_the_values_of_the_reference,
 						open_machine, close_machine),
-		cmocka_unit_test_setup_teardown(random_programs_leave_what_their_tree_says,
+		cmocka_unit_test_setup_teardown(random_programs_compute_the_values_of_the_reference,
 						open_restless_machine, close_machine),
 	};
 
 	if (argc == 3 &&
-	    !strcmp(argv[1], "--print")) { /* the PTX of one program, to look into a failure */
+	    !strcmp(argv[1], "--print")) { /* prints the PTX of one program, to analyse a failure */
 		struct random_program p;
 		random_program_make(&p, strtoull(argv[2], NULL, 10));
 		char *ptx = random_program_ptx(&p);

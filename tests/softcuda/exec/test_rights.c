@@ -1,4 +1,4 @@
-/* test_rights.c — the table of what kernels may touch: whose rights, ranges side by side, and
+/* test_rights.c — the table of ranges that kernels may access: rights of devices, adjacent ranges, and
  * changes while kernels run. */
 #include "tests/softcuda/exec/engine_rig.h"
 
@@ -44,8 +44,8 @@ static void each_device_has_its_own_rights(void **state)
 	rig_close(r);
 }
 
-/* One warp's row of loads over two ranges. */
-static void ranges_side_by_side_are_one(void **state)
+/* The loads of one warp, across two adjacent ranges. */
+static void adjacent_ranges_are_joined(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
 		"k") "mad.wide.u32 %d1, %t, 4, %x; ld.global.u32 %r1, [%d1]; "
@@ -86,7 +86,7 @@ static void finds_the_next_range(void **state)
 	rig_close(r);
 }
 
-/* ---- settling: a worker that prints is in the middle of an instruction ------------------ */
+/* ---- settle: a worker inside printf is in the middle of an instruction ------------------ */
 
 static gpul_exec_machine *machine;
 static atomic_bool printing, settled, settled_too_early;
@@ -114,7 +114,7 @@ static void print_slowly(void *user, const char *text, size_t bytes)
 		atomic_store(&settled_too_early, true);
 }
 
-static void settling_waits_for_instructions_and_not_for_kernels(void **state)
+static void settle_waits_for_instructions_and_not_for_kernels(void **state)
 {
 	struct rig *r = rig_open(
 		PTX_HEADER
@@ -137,10 +137,10 @@ static void settling_waits_for_instructions_and_not_for_kernels(void **state)
 			 GPUL_OK);
 	machine = r->machine;
 	gpul_exec_machine_settle(NULL);
-	gpul_exec_machine_settle(machine); /* nothing runs: at once */
+	gpul_exec_machine_settle(machine); /* returns at once, because nothing runs */
 	assert_int_equal(pthread_create(&thread, NULL, settle, NULL), 0);
 	l = rig_start(r, "k", 1, 1, 0, flag, (uintptr_t)flag);
-	pthread_join(thread, NULL); /* comes, although the kernel runs on */
+	pthread_join(thread, NULL); /* settle returns although the kernel still runs */
 	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
 	assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
 	assert_false(atomic_load(&settled_too_early));
@@ -151,9 +151,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_device_has_its_own_rights),
-		cmocka_unit_test(ranges_side_by_side_are_one),
+		cmocka_unit_test(adjacent_ranges_are_joined),
 		cmocka_unit_test(finds_the_next_range),
-		cmocka_unit_test(settling_waits_for_instructions_and_not_for_kernels),
+		cmocka_unit_test(settle_waits_for_instructions_and_not_for_kernels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

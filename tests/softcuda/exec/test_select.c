@@ -1,4 +1,4 @@
-/* test_select.c — which operation an instruction becomes, and what is refused. */
+/* test_select.c — the operation that selection finds for an instruction, and the forms that it refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static bool select_one(const char *instruction, struct selection *out, char *why
 }
 
 static const struct { const char *text; unsigned op, flags, n, n_sources;
-} taken[] = {
+} accepted[] = {
 	{ "add.s32 %r1, %r2, 7;", OP_ADD_32, 0, 0, 2 },
 	{ "add.sat.s32 %r1, %r2, %r3;", OP_ADD_SAT_S32, FLAG_SAT, 0, 2 },
 	{ "add.cc.u64 %d1, %d2, %d3;", OP_ADDC_64, CARRY_OUT, 0, 2 },
@@ -107,22 +107,22 @@ static const struct { const char *text; unsigned op, flags, n, n_sources;
 	{ "testp.subnormal.f64 %p1, %g1;", OP_TESTP_F64, 0, TEST_SUBNORMAL, 1 },
 };
 
-static void forms_become_the_operation_with_their_flags(void **state)
+static void forms_select_their_operation_and_flags(void **state)
 {
 	(void)state;
-	for (unsigned k = 0; k < sizeof(taken) / sizeof(taken[0]); k++) {
+	for (unsigned k = 0; k < sizeof(accepted) / sizeof(accepted[0]); k++) {
 		struct selection s;
 		char why[160];
-		if (!select_one(taken[k].text, &s, why, sizeof(why)))
-			fail_msg("%s: %s", taken[k].text, why);
-		if (s.op != taken[k].op || s.flags != taken[k].flags || s.n != taken[k].n ||
-		    s.n_sources != taken[k].n_sources)
-			fail_msg("%s: op %u flags %#x n %u sources %u", taken[k].text, s.op,
+		if (!select_one(accepted[k].text, &s, why, sizeof(why)))
+			fail_msg("%s: %s", accepted[k].text, why);
+		if (s.op != accepted[k].op || s.flags != accepted[k].flags || s.n != accepted[k].n ||
+		    s.n_sources != accepted[k].n_sources)
+			fail_msg("%s: op %u flags %#x n %u sources %u", accepted[k].text, s.op,
 				 s.flags, s.n, s.n_sources);
 	}
 }
 
-static void what_ptx_does_not_have_is_refused_with_a_reason(void **state)
+static void forms_that_ptx_lacks_are_refused_with_a_reason(void **state)
 {
 	(void)state;
 	static const struct { const char *text, *why;
@@ -147,11 +147,11 @@ static void what_ptx_does_not_have_is_refused_with_a_reason(void **state)
 		char why[160];
 		const bool ok = select_one(refused[k].text, &s, why, sizeof(why));
 		if (ok || strcmp(why, refused[k].why) != 0)
-			fail_msg("%s: %s", refused[k].text, ok ? "taken" : why);
+			fail_msg("%s: %s", refused[k].text, ok ? "accepted" : why);
 	}
 }
 
-static void lop3_skips_its_table_on_the_way_to_the_predicate(void **state)
+static void lop3_reads_the_predicate_after_its_table(void **state)
 {
 	(void)state;
 	struct selection s;
@@ -164,7 +164,7 @@ static void lop3_skips_its_table_on_the_way_to_the_predicate(void **state)
 	assert_int_equal(s.source_type[3], GPUL_PTX_MOD_PRED);
 }
 
-static void video_selectors_reach_the_handler(void **state)
+static void video_selectors_are_encoded_for_the_handler(void **state)
 {
 	(void)state;
 	struct selection s;
@@ -188,7 +188,7 @@ static void video_selectors_reach_the_handler(void **state)
 	assert_int_equal(scalar.flags, VIDEO_B_SIGNED);
 }
 
-/* Roots that are control's, memory's and the warp's. */
+/* Opcodes that are not arithmetic. */
 static bool is_arithmetic(unsigned opcode)
 {
 	static const uint16_t others[] = {
@@ -253,10 +253,10 @@ static void all_arithmetic_of_the_compiled_kernels_is_selected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forms_become_the_operation_with_their_flags),
-		cmocka_unit_test(what_ptx_does_not_have_is_refused_with_a_reason),
-		cmocka_unit_test(lop3_skips_its_table_on_the_way_to_the_predicate),
-		cmocka_unit_test(video_selectors_reach_the_handler),
+		cmocka_unit_test(forms_select_their_operation_and_flags),
+		cmocka_unit_test(forms_that_ptx_lacks_are_refused_with_a_reason),
+		cmocka_unit_test(lop3_reads_the_predicate_after_its_table),
+		cmocka_unit_test(video_selectors_are_encoded_for_the_handler),
 		cmocka_unit_test(all_arithmetic_of_the_compiled_kernels_is_selected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

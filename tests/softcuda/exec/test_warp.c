@@ -3,7 +3,7 @@
 
 #include <cmocka.h>
 
-/* One kernel per line of `body`, which leaves its result in %r9. */
+/* Runs a kernel with the instructions `body`, whose result is in %r9. */
 static void run(const char *body, unsigned threads, uint32_t *to)
 {
 	char text[4096];
@@ -19,7 +19,7 @@ static void run(const char *body, unsigned threads, uint32_t *to)
 	rig_close(r);
 }
 
-/* The ISA's own words for shfl, lane by lane. */
+/* The ISA's pseudocode of shfl, lane by lane. */
 static uint32_t shuffled(char mode, unsigned lane, unsigned b, unsigned c, bool *in_range)
 {
 	unsigned clamp = c & 31, segment = c >> 8 & 31,
@@ -38,7 +38,7 @@ static uint32_t shuffled(char mode, unsigned lane, unsigned b, unsigned c, bool 
 	return *in_range ? (uint32_t)j : lane;
 }
 
-static void a_shuffle_moves_values_as_the_isa_says(void **state)
+static void a_shuffle_moves_values_as_the_isa_specifies(void **state)
 {
 	static const char *const modes[] = { "up", "down", "bfly", "idx" };
 	static const unsigned clamps[] = { 0, 31, 0x1c1f, 0x101f, 0x1807, 15 };
@@ -65,7 +65,7 @@ static void a_shuffle_moves_values_as_the_isa_says(void **state)
 			}
 }
 
-static void a_vote_asks_the_lanes_of_its_mask(void **state)
+static void a_vote_combines_the_lanes_of_its_mask(void **state)
 {
 	uint32_t got[64];
 
@@ -86,7 +86,7 @@ static void a_vote_asks_the_lanes_of_its_mask(void **state)
 	assert_int_equal(got[63], 2);
 }
 
-static void a_sync_vote_waits_for_lanes_that_went_another_way(void **state)
+static void a_sync_vote_waits_for_diverged_lanes(void **state)
 {
 	uint32_t got[32];
 
@@ -100,8 +100,8 @@ static void a_sync_vote_waits_for_lanes_that_went_another_way(void **state)
 		assert_int_equal(got[l], 0xfff0ffff);
 }
 
-/* Lane 31 ended before; the mask still names it. */
-static void a_sync_does_not_wait_for_lanes_that_ended(void **state)
+/* Lane 31 has exited; the mask still contains it. */
+static void a_sync_does_not_wait_for_exited_lanes(void **state)
 {
 	uint32_t got[32];
 
@@ -133,7 +133,7 @@ static void matches_find_equal_values(void **state)
 	assert_int_equal(got[7], 1);
 }
 
-static void reductions_take_the_whole_mask(void **state)
+static void reductions_include_all_lanes_of_the_mask(void **state)
 {
 	static const struct { const char *op; uint32_t want;
 	} rows[] = {
@@ -172,7 +172,7 @@ static void one_lane_is_elected(void **state)
 		assert_int_equal(got[l], l == 4);
 }
 
-static void special_registers_say_who_a_lane_is(void **state)
+static void special_registers_have_the_lanes_position(void **state)
 {
 	uint32_t got[96];
 
@@ -196,14 +196,14 @@ static void special_registers_say_who_a_lane_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_shuffle_moves_values_as_the_isa_says),
-		cmocka_unit_test(a_vote_asks_the_lanes_of_its_mask),
-		cmocka_unit_test(a_sync_vote_waits_for_lanes_that_went_another_way),
-		cmocka_unit_test(a_sync_does_not_wait_for_lanes_that_ended),
+		cmocka_unit_test(a_shuffle_moves_values_as_the_isa_specifies),
+		cmocka_unit_test(a_vote_combines_the_lanes_of_its_mask),
+		cmocka_unit_test(a_sync_vote_waits_for_diverged_lanes),
+		cmocka_unit_test(a_sync_does_not_wait_for_exited_lanes),
 		cmocka_unit_test(matches_find_equal_values),
-		cmocka_unit_test(reductions_take_the_whole_mask),
+		cmocka_unit_test(reductions_include_all_lanes_of_the_mask),
 		cmocka_unit_test(one_lane_is_elected),
-		cmocka_unit_test(special_registers_say_who_a_lane_is),
+		cmocka_unit_test(special_registers_have_the_lanes_position),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
