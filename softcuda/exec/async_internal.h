@@ -3,7 +3,7 @@
  * A copy is executed at once, by the lane that starts it: PTX defines by when the bytes must have arrived,
  * not that they arrive late.  So cp.async.commit_group and wait_group have nothing to do.
  *
- * The 64 bits of an mbarrier are opaque to PTX programs (PTX ISA 9.7.13.15.1); here they are:
+ * The 64 bits of an mbarrier are opaque to PTX programs (PTX ISA 9.7.13.15.1).  The interpreter's layout:
  *
  *     63      62          41 40          20 19           0
  *    ┌───────┬──────────────┬──────────────┬──────────────┐  expected, pending: arrivals of a phase,

@@ -14,7 +14,7 @@ enum {
 	FLAG_NAN = 32,                 /* min, max: the result is NaN if an operand is */
 	FLAG_XORSIGN = 64,             /* min, max: .xorsign.abs */
 };
-/* insn->flags of some integer operations. */
+/* insn->flags of integer operations. */
 enum { CARRY_IN = 1, CARRY_OUT = 2 };      /* run_carry.c */
 enum { BFIND_SHIFTAMT = 1 };
 enum { BMSK_WRAPS = 1 };                   /* szext: the position is taken modulo 32 */

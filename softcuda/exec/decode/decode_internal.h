@@ -68,7 +68,7 @@ bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ..
 bool gpul_emit(struct decoder *d, enum op op, const struct insn *fields);
 bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
 
-/* decode_operand.c.  Widths are a register's: 0 predicate, 2, 4, 8, 16 bytes. */
+/* decode_operand.c.  *bytes is the width of a register: 2, 4, 8 or 16; 0: a predicate. */
 unsigned gpul_container_bytes(unsigned type);
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
@@ -80,7 +80,7 @@ bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out);
 bool gpul_operand_emit_pending(struct decoder *d);
 
-/* The instruction's modifiers. */
+/* Queries of the instruction's modifiers. */
 unsigned gpul_type_mod(const gpul_ptx_inst *in);  /* its last type; 0: it has no type */
 unsigned gpul_vector_mod(const gpul_ptx_inst *in);  /* 2, 4 or 8 for .v2, .v4, .v8; else 1 */
 static inline bool has_mod(const struct decoder *d, unsigned mod)

@@ -169,7 +169,7 @@ static bool read_data_operand(struct decoder *d, const gpul_ptx_operand *o, unsi
 	if (list ? o->n_children != n : n > 1 && o->kind != GPUL_PTX_OP_REG)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements is expected",
 					n);
-	for (unsigned k = 0; k < n; k++)  /* a vector register's elements follow each other */
+	for (unsigned k = 0; k < n; k++)  /* the elements of a vector register are consecutive */
 		if (!add_data_element(d, list ? child(d, o, k) : o, list ? 0 : k, type, out))
 			return false;
 	return true;

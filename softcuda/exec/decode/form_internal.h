@@ -24,7 +24,7 @@ _Static_assert(N_FORM_BITS <= 64, "form.set has 64 bits");
 enum { MAX_FORM_TYPES = 3 };
 struct form {
 	uint64_t set;                      /* HAS(...) */
-	uint16_t type[MAX_FORM_TYPES];     /* in the order written */
+	uint16_t type[MAX_FORM_TYPES];     /* in the order of the PTX text */
 	uint8_t n_types;
 	const gpul_ptx_module *module;
 	const gpul_ptx_func *func;

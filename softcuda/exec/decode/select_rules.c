@@ -13,7 +13,7 @@
 #define INTS(op, need, sig16, sig32, sig64) \
 	{ OP_##op##_16, { INT_16 }, need, 0, sig16, 0, 0 }, { OP_##op##_32, { INT_32 }, need, 0, sig32, 0, 0 }, \
 	{ OP_##op##_64, { INT_64 }, need, 0, sig64, 0, 0 }
-/* f16, f16x2, bf16, bf16x2 */
+/* One rule for each of f16, f16x2, bf16, bf16x2. */
 #define HALVES(op, may, may_bf16, sig_f16, sig_bf16, sig_pair) \
 	{ OP_##op##_F16, { T(F16) }, 0, may, sig_f16, 0, 0 }, { OP_##op##_F16X2, { T(F16X2) }, 0, may, sig_pair, 0, 0 }, \
 	{ OP_##op##_BF16, { T(BF16) }, 0, may_bf16, sig_bf16, 0, 0 }, \

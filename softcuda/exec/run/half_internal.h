@@ -116,7 +116,7 @@ static const struct small_format format_f32 = { 23, 8, 0, true, 0x7fffffff };
 static const struct small_format format_e4m3 = { 3, 4, 0, false, 0x7f };
 static const struct small_format format_e5m2 = { 2, 5, 0, true, 0x7f };
 
-/* Round u >> drop by the discarded bits; 1 <= drop <= 63. */
+/* u >> drop, rounded by the discarded bits; 1 <= drop <= 63. */
 static inline uint64_t round_shift(uint64_t u, unsigned drop, bool negative, unsigned round)
 {
 	const uint64_t kept = u >> drop, rest = u & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);

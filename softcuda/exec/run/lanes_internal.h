@@ -225,7 +225,7 @@ static inline uint32_t signs64(const int64_t *t)
 	return bits;
 }
 
-/* bits = the lanes l for which cond holds; N (16, 32 or 64) is the width of what cond compares. */
+/* Set bits to the lanes l for which cond is true; N (16, 32 or 64) is the width of the operands in cond. */
 #define TEST_LANES(N, bits, cond)                                             \
 	do {                                                                  \
 		_Alignas(64) int##N##_t t_[LANES];                            \

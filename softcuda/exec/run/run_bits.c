@@ -155,7 +155,7 @@ UNARY(BFIND_S64, uint32_t, int64_t,
       find_highest_set((uint64_t)FROM_SIGN(a[l]), 64, i->flags &BFIND_SHIFTAMT))
 
 /* fns d, mask, base, offset: the offset-th set bit at or above (offset > 0) or at or below
- * (offset < 0) base; offset 0: base itself, when set. */
+ * (offset < 0) base; offset 0: base itself, if that bit is set; all ones if there is no such bit. */
 static uint32_t find_nth_set(uint32_t mask, uint32_t base, int32_t offset)
 {
 	if (base > 31)

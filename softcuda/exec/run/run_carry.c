@@ -32,7 +32,7 @@ CARRY(ADDC_64, uint64_t, uint128, 64, (uint128)a[l] + b[l] + CARRY_L)
 CARRY(SUBC_32, uint32_t, uint64_t, 32, (uint64_t)a[l] - b[l] - CARRY_L)
 CARRY(SUBC_64, uint64_t, uint128, 64, (uint128)a[l] - b[l] - CARRY_L)
 
-/* One half of the product, then a sum with carry. */
+/* mad: half of the product (low or high) plus c, with carry. */
 #define MADC(name, T, W, bits, half)                                          \
 	OP(name)                                                              \
 	{                                                                     \

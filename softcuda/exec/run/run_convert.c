@@ -127,7 +127,7 @@ static struct value load_value(const struct conversion *cv, const void *slot, un
 	return v;
 }
 
-/* Bits and signedness of an integer kind. */
+/* Number of bits, and signedness, of an integer kind. */
 static unsigned int_bits(unsigned kind)
 {
 	return 8u << (kind - KIND_U8) / 2;

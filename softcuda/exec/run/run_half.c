@@ -197,7 +197,7 @@ static uint64_t compare_halves(struct warp *w, const struct insn *i, unsigned n,
 	return bits;
 }
 
-/* The bits of the even (part 0) or odd halves. */
+/* The bits of the lower halves (part 0) or of the upper halves (part 1) of all lanes. */
 static uint32_t every_second_bit(uint64_t bits, unsigned part)
 {
 	uint32_t r = 0;

@@ -51,7 +51,7 @@ PACK(PACK_2X32, uint64_t, uint32_t, 2, 32)
 OP(PACK_2X64)
 {
 	const opref *list = OPLIST(w, i->a);
-	_Alignas(64) uint64_t t[2][LANES];  /* d may be one of the parts' neighbours, never a part */
+	_Alignas(64) uint64_t t[2][LANES];  /* d is a 128-bit register, so it overlaps no part */
 	memcpy(t[0], U64(w, list[0]), sizeof(t[0]));
 	memcpy(t[1], U64(w, list[1]), sizeof(t[1]));
 	uint64_t *d = opptr(w, i->d);

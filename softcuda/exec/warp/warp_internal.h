@@ -1,13 +1,13 @@
 /* warp_internal.h — warps with their splits and frames; blocks, launches, workers.
  *
- * A warp's lanes usually share one program counter.  When they diverge, each group with its own is a split:
+ * A warp's lanes usually share one program counter (pc).  When they diverge, each group of lanes with one pc is a split:
  *
  *     warp ── splits[0..n)   { frame, pc, mask, state }   disjoint masks, together `live`
  *               └─ frame ── parent frame ...               one for each call in progress
  *
- * One split runs, inside a window of instructions (floor, limit) in which no other split of its
- * frame stands; when it reaches limit, it has met the split there, and they merge (reconvergence).  A warp with one
- * split has an unlimited window, so converged code pays nothing.  The scheduler runs the split with the deepest
+ * One split runs, inside a window of instructions (floor, limit) that contains the pc of no other split of its
+ * frame; when it reaches limit, it has met the split there, and they merge (reconvergence).  A warp with one
+ * split has an unlimited window, so converged code has no overhead.  The scheduler runs the split with the deepest
  * frame, then with the lowest pc: diverged lanes reconverge there soonest.  A split that has looped for
  * long, or sleeps, waits until the other splits have had a turn, so that a lane can wait for another
  * lane of its own warp.
@@ -25,12 +25,12 @@
 enum { RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000 };
 
 struct frame {
-	struct frame *parent;            /* NULL: the kernel's own */
+	struct frame *parent;            /* the caller's frame; NULL: this is the kernel's frame */
 	const struct func_code *code;
 	const struct call_site *site;    /* the call that created the frame */
 	const struct insn *return_to;    /* the instruction after the call, in the parent's code */
 	uint32_t lanes;                  /* lanes in this call, or in calls from it */
-	uint32_t local_offset;           /* of its variables in each lane's local memory */
+	uint32_t local_offset;           /* offset of its variables in each lane's local memory */
 	uint32_t depth;                  /* number of parents */
 	uint32_t size_class;             /* log2 of the size of regs */
 	uint8_t *regs;
@@ -55,7 +55,7 @@ struct split {
 };
 
 enum event {          /* why the current split stopped */
-	EVENT_NONE,       /* reached limit: another split stands there */
+	EVENT_NONE,       /* reached limit, the pc of another split */
 	EVENT_SWITCH,     /* left the window: the scheduler selects a split again */
 	EVENT_YIELD,      /* used up its turn, or slept */
 	EVENT_SYNC,       /* waits for the lanes s->need of its warp */
@@ -84,9 +84,9 @@ struct warp_state {
 	uint32_t param_bytes;
 	struct range_cache *cache;
 	struct block *block;
-	uint32_t index;                  /* of the warp in its block */
+	uint32_t index;                  /* number of the warp in its block */
 	bool done;
-	uint32_t arrived[N_BARRIERS];    /* lanes that arrived at each barrier in this phase */
+	uint32_t arrived[N_BARRIERS];    /* lanes that have arrived at each barrier */
 	struct split splits[LANES];
 };
 
