@@ -8,7 +8,7 @@ static_assert(sizeof(struct gpul_fifo_line) == 64, "a cache line");
 static_assert(sizeof(struct gpul_fifo_header) == 128, "two cache lines: the maker's and the kernels'");
 static_assert(offsetof(struct gpul_fifo_header, raised) == 64, "a line of its own");
 static_assert(sizeof(struct gpul_fifo_lane) == 128, "a line of the GPU's L2");
-static_assert(offsetof(struct gpul_fifo_lane, heard) == 32, "a sector of its own");
+static_assert(offsetof(struct gpul_fifo_lane, shared_tail) == 32, "a separate sector");
 static_assert(sizeof(struct gpul_fifo_device) == 40, "five registers, as the PTX twin has them");
 
 static bool power_of_two(unsigned n)
@@ -41,21 +41,16 @@ unsigned gpul_fifo_shift_of(const gpul_fifo_shape *shape)
 	return (unsigned)__builtin_ctz(shape->slots / shape->lanes);
 }
 
-static gpul_status refuse_shape(const gpul_fifo_shape *s, gpul_error *err)
-{
-	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "a FIFO of %u slots in %u lanes: both have to be powers of two, 1 to %d slots, 1 to %d lanes, "
-			 "and at least a slot a lane",
-			 s->slots, s->lanes, GPUL_FIFO_MAX_SLOTS, GPUL_FIFO_MAX_LANES);
-}
-
 gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shape *shape, gpul_error *err)
 {
 	const size_t needed = gpul_fifo_area_bytes(shape);
 	struct gpul_fifo_header *h = area;
 
 	if (!needed)
-		return refuse_shape(shape, err);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a FIFO of %u slots in %u lanes: both must be powers of two, 1 to %d slots, 1 to %d lanes, "
+				 "and at least one slot per lane",
+				 shape->slots, shape->lanes, GPUL_FIFO_MAX_SLOTS, GPUL_FIFO_MAX_LANES);
 	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO at %p: expected memory aligned to %d bytes", area,
 				 GPUL_FIFO_AREA_ALIGNMENT);

@@ -45,7 +45,7 @@ bool gpul_cpu_parse_list(const char *text, cpu_set_t *out)
 	return true;
 }
 
-static bool read_list(const char *path, cpu_set_t *out)
+static bool read_cpu_list(const char *path, cpu_set_t *out)
 {
 	char text[4096];
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -87,7 +87,7 @@ static gpul_status cpus_of_node(int node, cpu_set_t *out, gpul_error *err)
 	if (failed)
 		return gpul_fail(err, GPUL_ESYS, failed, "sched_getaffinity: %s", strerror(failed));
 	snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
-	if (read_list(path, &of_node))
+	if (read_cpu_list(path, &of_node))
 		CPU_AND(out, &of_node, &allowed);
 	else if (node == 0)  /* a system without NUMA, or without /sys: it has one node */
 		*out = allowed;
@@ -101,7 +101,7 @@ static gpul_status cpus_of_node(int node, cpu_set_t *out, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status take_of_node(int node, int *cpu, gpul_error *err)
+static gpul_status reserve_on_node(int node, int *cpu, gpul_error *err)
 {
 	const int caller = sched_getcpu();
 	char path[80];
@@ -111,7 +111,7 @@ static gpul_status take_of_node(int node, int *cpu, gpul_error *err)
 	if (st)
 		return st;
 	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", caller);
-	if (!read_list(path, &beside))
+	if (!read_cpu_list(path, &beside))
 		CPU_ZERO(&beside);
 	pthread_mutex_lock(&lock);
 	*cpu = gpul_cpu_choose(&may, &beside, n_proxies, caller);
@@ -129,7 +129,7 @@ static gpul_status take_of_node(int node, int *cpu, gpul_error *err)
 }
 
 /* Whether the system lets us use it, it says when the thread is made: a cpuset may be wider than our affinity. */
-static gpul_status take_this(int number, int *cpu, gpul_error *err)
+static gpul_status reserve_number(int number, int *cpu, gpul_error *err)
 {
 	if (number < 0 || number >= CPU_SETSIZE)
 		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist: expected 0 to %d at most", number,
@@ -144,24 +144,24 @@ static gpul_status take_this(int number, int *cpu, gpul_error *err)
 	return GPUL_OK;
 }
 
-gpul_status gpul_cpu_take(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err)
+gpul_status gpul_cpu_reserve(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err)
 {
 	gpul_error ignored = { 0 };
 
 	*cpu = -1;
 	switch (pin) {
 	case GPUL_PROXY_PIN_NONE: return GPUL_OK;
-	case GPUL_PROXY_PIN_CPU: return take_this(number, cpu, err);
-	case GPUL_PROXY_PIN_NODE: return take_of_node(number, cpu, err);
+	case GPUL_PROXY_PIN_CPU: return reserve_number(number, cpu, err);
+	case GPUL_PROXY_PIN_NODE: return reserve_on_node(number, cpu, err);
 	case GPUL_PROXY_PIN_AUTO:
-		if (number >= 0 && take_of_node(number, cpu, &ignored))
+		if (number >= 0 && reserve_on_node(number, cpu, &ignored))
 			gpul_log(GPUL_LOG_INFO, "proxy", "not pinned: %s", ignored.text);
 		return GPUL_OK;
 	}
 	return gpul_fail(err, GPUL_EINVAL, (int)pin, "pin %d: expected one of gpul_proxy_pin", (int)pin);
 }
 
-void gpul_cpu_give(int cpu)
+void gpul_cpu_unreserve(int cpu)
 {
 	if (cpu < 0)
 		return;

@@ -11,12 +11,12 @@
  *
  * @pin     how
  * @number  of the node or the CPU, by pin; for AUTO the node of the memory, -1: not known
- * @cpu     -1: it is not to be pinned; else until gpul_cpu_give()
+ * @cpu     -1: it is not to be pinned; else until gpul_cpu_unreserve()
  * Errors  GPUL_EINVAL no such node, or the caller may use none of its CPUs; no number of a CPU
  * Threads any thread may call
  * Source  Linux Documentation/ABI/stable/sysfs-devices-node: cpulist */
-gpul_status gpul_cpu_take(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err);
-void gpul_cpu_give(int cpu);  /* -1 is fine */
+gpul_status gpul_cpu_reserve(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err);
+void gpul_cpu_unreserve(int cpu);  /* -1 is fine */
 
 /* "0-3,8\n" as a set.  False: no such text; what does not fit into a set is left out. */
 bool gpul_cpu_parse_list(const char *text, cpu_set_t *out);

@@ -1,9 +1,9 @@
 /* fifo.c — see fifo.h: the CPU's end, while it runs: take out, release, give up.
  *
- *     look_round() ── glance(): 64 lanes at once, who has something? ──> pending ─┬─ poll: what each has, copied
+ *     scan_lanes() ── scan_group(): 64 lanes at once, who has something? ──> pending ─┬─ poll: what each has, copied
  *                                                                                 └─ poll_run: what one has, where it lies
  *
- * Fast because of three things.  The lines that a GPU wrote last are in no cache of this core: a glance asks for all of
+ * Fast because of three things.  The lines that a GPU wrote last are in no cache of this core: a scan_group asks for all of
  * its lanes' at once, where a look at one lane after the other would wait for each; and what it has seen is kept until it
  * is taken, since the GPU writes there again at once.  What lies behind is taken in sequence, and asked for ahead.  And a
  * lane's tail is written once for all that was handled. */
@@ -15,15 +15,10 @@ static const uint64_t LAP = 1ull << 63;
 
 /* ---- looking --------------------------------------------------------------------- */
 
-static inline uint64_t first_bits(unsigned n)
-{
-	return n < 64 ? (1ull << n) - 1 : ~0ull;
-}
-
 /* Which of a group's lanes have a trigger, a bit each; it is left in seen.  In no order: no load waits for another, and
  * nothing is guessed that could be guessed wrong.  A trigger is there when both its words are of the lap that is awaited.
  * The acquires' partner is the kernel's fence before its store (push_release). */
-static inline uint64_t glance(gpul_fifo *f, unsigned group)
+static inline uint64_t scan_group(gpul_fifo *f, unsigned group)
 {
 	const unsigned first = group * GPUL_FIFO_GROUP;
 	const unsigned n = f->lanes - first < GPUL_FIFO_GROUP ? f->lanes - first : GPUL_FIFO_GROUP;
@@ -44,12 +39,12 @@ static inline uint64_t glance(gpul_fifo *f, unsigned group)
 
 /* Find the lanes of the first group, from the one whose turn it is, that have a trigger: pending.  The turn goes round:
  * the end of its group, the other groups, the beginning of its group. */
-static inline void look_round(gpul_fifo *f)
+static inline void scan_lanes(gpul_fifo *f)
 {
 	const unsigned n_groups = (f->lanes + GPUL_FIFO_GROUP - 1) / GPUL_FIFO_GROUP;
-	const uint64_t before = first_bits(f->turn % GPUL_FIFO_GROUP);
+	const uint64_t before = (1ull << f->turn % GPUL_FIFO_GROUP) - 1;  /* lanes below the turn's */
 	unsigned group = f->turn / GPUL_FIFO_GROUP;
-	uint64_t lanes = glance(f, group);
+	uint64_t lanes = scan_group(f, group);
 
 	if (gpul_fifo_load(&f->header->raised))
 		gpul_fifo_aborted(f);  /* which hands it on */
@@ -61,11 +56,11 @@ static inline void look_round(gpul_fifo *f)
 		lanes = 0;
 		for (unsigned i = 1; !lanes && i < n_groups; i++) {
 			group = group + 1 < n_groups ? group + 1 : 0;
-			lanes = glance(f, group);
+			lanes = scan_group(f, group);
 		}
 		if (!lanes && again) {
 			group = f->turn / GPUL_FIFO_GROUP;
-			lanes = glance(f, group);
+			lanes = scan_group(f, group);
 		}
 	}
 	f->pending = lanes;
@@ -97,7 +92,7 @@ static inline unsigned room_of(const gpul_fifo *f, unsigned lane, unsigned max)
 	return max < room ? max : (unsigned)room;
 }
 
-static inline void took(gpul_fifo *f, struct taking *t, unsigned lane, uint64_t bit, unsigned n)
+static inline void record_taken(gpul_fifo *f, struct taking *t, unsigned lane, uint64_t bit, unsigned n)
 {
 	const bool round = (f->taken[lane] & f->mask) + n > f->mask;
 
@@ -107,7 +102,7 @@ static inline void took(gpul_fifo *f, struct taking *t, unsigned lane, uint64_t 
 }
 
 /* A group's lanes have been taken from, lane was the last one: the turn is behind it. */
-static inline void settle(gpul_fifo *f, const struct taking *t, unsigned lane)
+static inline void end_batch(gpul_fifo *f, const struct taking *t, unsigned lane)
 {
 	const unsigned group = lane / GPUL_FIFO_GROUP;
 
@@ -118,7 +113,7 @@ static inline void settle(gpul_fifo *f, const struct taking *t, unsigned lane)
 }
 
 /* Copy triggers that lie side by side, until one is not of the lap, or max. */
-static inline unsigned copy(const struct gpul_trigger *slot, uint64_t lap, gpul_fifo_item item, gpul_fifo_item *items,
+static inline unsigned copy_run(const struct gpul_trigger *slot, uint64_t lap, gpul_fifo_item item, gpul_fifo_item *items,
 			    unsigned max)
 {
 	unsigned n = 0;
@@ -134,7 +129,7 @@ static inline unsigned copy(const struct gpul_trigger *slot, uint64_t lap, gpul_
 }
 
 /* What comes in a lane behind position at - 1, up to max: to the ring's end, then from its beginning. */
-static inline unsigned take_more(const gpul_fifo *f, unsigned lane, uint64_t at, gpul_fifo_item *items, unsigned max)
+static inline unsigned copy_lane(const gpul_fifo *f, unsigned lane, uint64_t at, gpul_fifo_item *items, unsigned max)
 {
 	const struct gpul_trigger *ring = ring_of(f, lane);
 	unsigned n = 0;
@@ -142,7 +137,7 @@ static inline unsigned take_more(const gpul_fifo *f, unsigned lane, uint64_t at,
 	while (n < max) {  /* twice at most */
 		const uint64_t to_end = f->mask + 1 - (at & f->mask);
 		const unsigned wanted = max - n < to_end ? max - n : (unsigned)to_end;
-		const unsigned got = copy(&ring[at & f->mask], lap_of(f, at),
+		const unsigned got = copy_run(&ring[at & f->mask], lap_of(f, at),
 					  (gpul_fifo_item){ .position = at, .lane = lane }, items + n, wanted);
 
 		n += got;
@@ -160,7 +155,7 @@ unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max)
 	unsigned n = 0, lane = 0;
 
 	if (!f->pending)
-		look_round(f);
+		scan_lanes(f);
 	for (pending = f->pending; pending && n < max; pending &= pending - 1) {
 		const unsigned i = (unsigned)__builtin_ctzll(pending);
 
@@ -174,18 +169,18 @@ unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max)
 		items[n] = (gpul_fifo_item){ .word = { f->seen[i].word[0] & ~LAP, f->seen[i].word[1] & ~LAP },
 					     .position = first, .lane = lane };
 		if (room > 1)
-			got += take_more(f, lane, first + 1, items + n + 1, room - 1);
-		took(f, &t, lane, pending & -pending, got);
+			got += copy_lane(f, lane, first + 1, items + n + 1, room - 1);
+		record_taken(f, &t, lane, pending & -pending, got);
 		n += got;
 	}
 	f->pending = pending;
 	if (n > 0)
-		settle(f, &t, lane);
+		end_batch(f, &t, lane);
 	return n;
 }
 
 /* LAP is set unless both words are of that lap. */
-static inline uint64_t off(const struct gpul_trigger *slot, uint64_t lap)
+static inline uint64_t lap_mismatch(const struct gpul_trigger *slot, uint64_t lap)
 {
 	return (gpul_fifo_load(&slot->word[0]) ^ lap) | (gpul_fifo_load(&slot->word[1]) ^ lap);
 }
@@ -195,17 +190,17 @@ static inline uint64_t off(const struct gpul_trigger *slot, uint64_t lap)
 enum { AHEAD = 32 };
 
 /* How many slots, side by side, are of the lap: a cache line at a time, so that nothing is guessed wrong but the end. */
-static inline unsigned count(const struct gpul_trigger *ring, uint64_t at, uint64_t mask, uint64_t lap, unsigned max)
+static inline unsigned count_run(const struct gpul_trigger *ring, uint64_t at, uint64_t mask, uint64_t lap, unsigned max)
 {
 	const struct gpul_trigger *slot = &ring[at & mask];
 	unsigned n = 0;
 
 	for (; n + 4 <= max; n += 4) {
 		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]);  /* the next run's, too */
-		if ((off(&slot[n], lap) | off(&slot[n + 1], lap) | off(&slot[n + 2], lap) | off(&slot[n + 3], lap)) & LAP)
+		if ((lap_mismatch(&slot[n], lap) | lap_mismatch(&slot[n + 1], lap) | lap_mismatch(&slot[n + 2], lap) | lap_mismatch(&slot[n + 3], lap)) & LAP)
 			break;
 	}
-	while (n < max && !(off(&slot[n], lap) & LAP))
+	while (n < max && !(lap_mismatch(&slot[n], lap) & LAP))
 		n++;
 	return n;
 }
@@ -215,7 +210,7 @@ unsigned gpul_fifo_poll_run(gpul_fifo *f, gpul_fifo_run *run, unsigned max)
 	struct taking t = { 0 };
 
 	if (!f->pending)
-		look_round(f);
+		scan_lanes(f);
 	if (!f->pending || max == 0)
 		return 0;
 	const unsigned i = (unsigned)__builtin_ctzll(f->pending), lane = f->pending_group * GPUL_FIFO_GROUP + i;
@@ -228,16 +223,16 @@ unsigned gpul_fifo_poll_run(gpul_fifo *f, gpul_fifo_run *run, unsigned max)
 	*run = (gpul_fifo_run){ .triggers = &f->seen[i], .lap = lap_of(f, first), .position = first, .lane = lane, .n = 1 };
 	if (most > 1) {
 		run->triggers = ring_of(f, lane) + (first & f->mask);
-		run->n = 1 + count(ring_of(f, lane), first + 1, f->mask, run->lap, most - 1);
+		run->n = 1 + count_run(ring_of(f, lane), first + 1, f->mask, run->lap, most - 1);
 	}
-	took(f, &t, lane, 1ull << i, run->n);
-	settle(f, &t, lane);
+	record_taken(f, &t, lane, 1ull << i, run->n);
+	end_batch(f, &t, lane);
 	return run->n;
 }
 
 /* ---- releasing ------------------------------------------------------------------- */
 
-static inline void release(gpul_fifo *f, unsigned lane, uint64_t upto)
+static inline void store_tail(gpul_fifo *f, unsigned lane, uint64_t upto)
 {
 	f->released[lane] = upto;
 	gpul_fifo_store(&f->lines[lane].tail, upto);  /* partner: the kernels' ld.acquire of the line */
@@ -246,7 +241,7 @@ static inline void release(gpul_fifo *f, unsigned lane, uint64_t upto)
 void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto)
 {
 	assert(lane < f->lanes && upto - f->released[lane] <= f->taken[lane] - f->released[lane]);
-	release(f, lane, upto);
+	store_tail(f, lane, upto);
 }
 
 void gpul_fifo_release(gpul_fifo *f)
@@ -257,7 +252,7 @@ void gpul_fifo_release(gpul_fifo *f)
 		for (uint64_t lanes = f->owing[group]; lanes; lanes &= lanes - 1) {
 			const unsigned lane = group * GPUL_FIFO_GROUP + (unsigned)__builtin_ctzll(lanes);
 
-			release(f, lane, f->taken[lane]);
+			store_tail(f, lane, f->taken[lane]);
 		}
 		f->owing[group] = 0;
 	}

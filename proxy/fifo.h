@@ -196,7 +196,7 @@ gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err);
  * Errors  gpul_lifeline_hold()'s
  * Threads any thread may call
  * Source  - */
-gpul_status gpul_fifo_tell_death(gpul_fifo *f, gpul_error *err);
+gpul_status gpul_fifo_hold_lifeline(gpul_fifo *f, gpul_error *err);
 
 /** The same for the process of the kernels.
  *
@@ -204,7 +204,7 @@ gpul_status gpul_fifo_tell_death(gpul_fifo *f, gpul_error *err);
  * Errors  gpul_lifeline_hold()'s
  * Threads any thread may call
  * Source  - */
-gpul_status gpul_fifo_gpu_tell_death(gpul_fifo_gpu *g, gpul_error *err);
+gpul_status gpul_fifo_gpu_hold_lifeline(gpul_fifo_gpu *g, gpul_error *err);
 
 /* Has the process with the other end, which had said that it would, died since this end was opened (or reset, or since its
  * proxy was started)?  A proxy's thread asks by itself.  False proves nothing.  Any thread. */

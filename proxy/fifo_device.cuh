@@ -18,7 +18,7 @@
  *
  * A push stores 16 bytes and looks at the proxy's tail only when the ring seems full.  A look is a round trip over
  * the bus of about 1.2 us, and looks at one address queue: so only one thread of those that share a lane looks (who
- * is elected in the lane's word heard), and tells the others there, in device memory. */
+ * is elected in the lane's word shared_tail), and tells the others there, in device memory. */
 #ifndef GPULOAD_PROXY_FIFO_DEVICE_CUH
 #define GPULOAD_PROXY_FIFO_DEVICE_CUH
 
@@ -33,17 +33,17 @@ struct gpul_fifo_port {
 	unsigned long long next;       /* one past the last position that this thread pushed (owned: of the lane) */
 	unsigned long long tail;       /* positions below it are known to be handled */
 	unsigned int shift;
-	unsigned int early;            /* clocks from a push until a look is worth while, as far as this thread knows */
+	unsigned int delay;            /* clocks from a push until a look is worth while, as far as this thread knows */
 	bool owned;
 };
 
 enum {
-	GPUL_FIFO_LOOKS = 32,          /* looks at the tail for one at the time */
-	GPUL_FIFO_EARLY_CLOCKS = 600,  /* a look that leaves sooner after its push comes before the CPU's answer,
+	GPUL_FIFO_POLLS_PER_TIME_READ = 32,          /* looks at the tail for one at the time */
+	GPUL_FIFO_DELAY_CLOCKS = 600,  /* a look that leaves sooner after its push comes before the CPU's answer,
 					* and the next one arrives a whole round trip later; an owner learns: */
-	GPUL_FIFO_EARLIER_CLOCKS = 4,  /* its look was not too early: the next may be earlier by this, */
-	GPUL_FIFO_LATER_CLOCKS = 64,   /* it was: later by this.  So one in 16 is too early */
-	GPUL_FIFO_LATEST_CLOCKS = 2000,
+	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,  /* its look was not too early: the next may be earlier by this, */
+	GPUL_FIFO_DELAY_UP_CLOCKS = 64,   /* it was: later by this.  So one in 16 is too early */
+	GPUL_FIFO_MAX_DELAY_CLOCKS = 2000,
 	GPUL_FIFO_AHEAD_SLOTS = 32,    /* who pushes the first of a quarter of a shared lane this large looks ahead */
 };
 
@@ -65,20 +65,20 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 }
 
 /* Between a push and the first look for what the proxy makes of it. */
-static __device__ __forceinline__ void gpul_fifo_not_early(const gpul_fifo_port *port)
+static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port *port)
 {
 	const unsigned long long start = gpul_fifo_clock();
 
-	while (gpul_fifo_clock() - start < port->early)
+	while (gpul_fifo_clock() - start < port->delay)
 		;
 }
 
 /* Is it too late?  Asked at every 32nd look, and the time counts from the first of these: reading the timer takes as
  * long as a short wait does. */
-static __device__ __forceinline__ bool gpul_fifo_late(unsigned looks, unsigned long long *start_ns,
+static __device__ __forceinline__ bool gpul_fifo_timed_out(unsigned polls, unsigned long long *start_ns,
 						      unsigned long long timeout_ns)
 {
-	if (looks % GPUL_FIFO_LOOKS != 0)
+	if (polls % GPUL_FIFO_POLLS_PER_TIME_READ != 0)
 		return false;
 	const unsigned long long now = gpul_fifo_globaltimer_ns();
 
@@ -93,55 +93,55 @@ static __device__ __forceinline__ void gpul_fifo_store(gpul_trigger *slot, unsig
 }
 
 /* A program that counts the looks over the bus, or shows them, defines this before it includes. */
-#ifndef GPUL_FIFO_ON_LOOK
-#define GPUL_FIFO_ON_LOOK(line) ((void)(line))
+#ifndef GPUL_FIFO_ON_POLL
+#define GPUL_FIFO_ON_POLL(line) ((void)(line))
 #endif
 
 /* tail and abort of a line, over the bus. */
-static __device__ __forceinline__ void gpul_fifo_look(const gpul_fifo_line *line, unsigned long long *tail,
+static __device__ __forceinline__ void gpul_fifo_read_line(const gpul_fifo_line *line, unsigned long long *tail,
 						      unsigned long long *abort)
 {
-	GPUL_FIFO_ON_LOOK(line);
+	GPUL_FIFO_ON_POLL(line);
 	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*tail), "=l"(*abort) : "l"(line) : "memory");
 }
 
-static __device__ __forceinline__ void gpul_fifo_look_relaxed(const gpul_fifo_line *line, unsigned long long *tail,
+static __device__ __forceinline__ void gpul_fifo_read_line_relaxed(const gpul_fifo_line *line, unsigned long long *tail,
 							      unsigned long long *abort)
 {
-	GPUL_FIFO_ON_LOOK(line);
+	GPUL_FIFO_ON_POLL(line);
 	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*tail), "=l"(*abort) : "l"(line) : "memory");
 }
 
 /* What the elected poller of a lane tells, in device memory: see fifo_layout.h. */
-static __device__ __forceinline__ unsigned long long gpul_fifo_hear(const gpul_fifo_lane *lane)
+static __device__ __forceinline__ unsigned long long gpul_fifo_read_shared_tail(const gpul_fifo_lane *lane)
 {
-	unsigned long long heard;
+	unsigned long long shared_tail;
 
-	asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(heard) : "l"(&lane->heard) : "memory");
-	return heard;
+	asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(shared_tail) : "l"(&lane->shared_tail) : "memory");
+	return shared_tail;
 }
 
-static __device__ __forceinline__ void gpul_fifo_tell(gpul_fifo_lane *lane, unsigned long long tail, unsigned state)
+static __device__ __forceinline__ void gpul_fifo_share_tail(gpul_fifo_lane *lane, unsigned long long tail, unsigned state)
 {
 	asm volatile("st.release.gpu.global.u64 [%0], %1;"
 		     :
-		     : "l"(&lane->heard), "l"(tail << GPUL_FIFO_POLLER_BITS | state)
+		     : "l"(&lane->shared_tail), "l"(tail << GPUL_FIFO_POLLER_BITS | state)
 		     : "memory");
 }
 
-/* heard: what was heard last, by which nobody polls. */
-static __device__ __forceinline__ bool gpul_fifo_elect(gpul_fifo_lane *lane, unsigned long long heard)
+/* shared_tail: what was shared_tail last, by which nobody polls. */
+static __device__ __forceinline__ bool gpul_fifo_become_poller(gpul_fifo_lane *lane, unsigned long long shared_tail)
 {
 	unsigned long long was;
 
 	asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
 		     : "=l"(was)
-		     : "l"(&lane->heard), "l"(heard), "l"(heard | GPUL_FIFO_POLLED)
+		     : "l"(&lane->shared_tail), "l"(shared_tail), "l"(shared_tail | GPUL_FIFO_POLLED)
 		     : "memory");
-	return was == heard;
+	return was == shared_tail;
 }
 
-static __device__ __forceinline__ unsigned long long gpul_fifo_draw(gpul_fifo_lane *lane, unsigned n)
+static __device__ __forceinline__ unsigned long long gpul_fifo_draw_tickets(gpul_fifo_lane *lane, unsigned n)
 {
 	unsigned long long ticket;
 
@@ -159,18 +159,18 @@ static __device__ __forceinline__ void gpul_fifo_raise(const gpul_fifo_port *por
 }
 
 /* Look over the bus until the tail is at least upto; tell the others of the lane what it is, if told to. */
-static __device__ inline gpul_fifo_result gpul_fifo_look_until(gpul_fifo_port *port, unsigned long long upto,
+static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *port, unsigned long long upto,
 							       unsigned long long timeout_ns, bool tell)
 {
 	unsigned long long start = 0, tail, abort;
 
-	for (unsigned looks = 1;; looks++) {
-		gpul_fifo_look(port->line, &tail, &abort);
-		const bool there = tail >= upto, late = !there && gpul_fifo_late(looks, &start, timeout_ns);
+	for (unsigned polls = 1;; polls++) {
+		gpul_fifo_read_line(port->line, &tail, &abort);
+		const bool there = tail >= upto, late = !there && gpul_fifo_timed_out(polls, &start, timeout_ns);
 
 		if (tell && (tail > port->tail || abort || late || there))
-			gpul_fifo_tell(port->lane, tail,
-				       abort ? GPUL_FIFO_BROKEN : there || late ? GPUL_FIFO_NOBODY_POLLS : GPUL_FIFO_POLLED);
+			gpul_fifo_share_tail(port->lane, tail,
+				       abort ? GPUL_FIFO_BROKEN : there || late ? GPUL_FIFO_NO_POLLER : GPUL_FIFO_POLLED);
 		port->tail = tail;
 		if (there)
 			return GPUL_FIFO_OK;
@@ -182,57 +182,57 @@ static __device__ inline gpul_fifo_result gpul_fifo_look_until(gpul_fifo_port *p
 }
 
 /* The same for a lane that is shared: one looks, the others read what it saw. */
-static __device__ inline gpul_fifo_result gpul_fifo_hear_until(gpul_fifo_port *port, unsigned long long upto,
+static __device__ inline gpul_fifo_result gpul_fifo_await_poller(gpul_fifo_port *port, unsigned long long upto,
 							       unsigned long long timeout_ns)
 {
 	unsigned long long start = 0;
 
-	for (unsigned looks = 1;; looks++) {
-		const unsigned long long heard = gpul_fifo_hear(port->lane);
-		const unsigned state = heard & ((1u << GPUL_FIFO_POLLER_BITS) - 1);
+	for (unsigned polls = 1;; polls++) {
+		const unsigned long long shared_tail = gpul_fifo_read_shared_tail(port->lane);
+		const unsigned state = shared_tail & ((1u << GPUL_FIFO_POLLER_BITS) - 1);
 
-		port->tail = heard >> GPUL_FIFO_POLLER_BITS;
+		port->tail = shared_tail >> GPUL_FIFO_POLLER_BITS;
 		if (port->tail >= upto)
 			return GPUL_FIFO_OK;
 		if (state == GPUL_FIFO_BROKEN)
 			return GPUL_FIFO_ABORTED;
-		if (state == GPUL_FIFO_NOBODY_POLLS && gpul_fifo_elect(port->lane, heard))
-			return gpul_fifo_look_until(port, upto, timeout_ns, true);
-		if (gpul_fifo_late(looks, &start, timeout_ns))
+		if (state == GPUL_FIFO_NO_POLLER && gpul_fifo_become_poller(port->lane, shared_tail))
+			return gpul_fifo_poll_until(port, upto, timeout_ns, true);
+		if (gpul_fifo_timed_out(polls, &start, timeout_ns))
 			return GPUL_FIFO_TIMED_OUT;
 	}
 }
 
 /* One look for all who share the lane, before anybody waits; none while somebody polls anyway. */
-static __device__ inline void gpul_fifo_look_ahead(gpul_fifo_port *port)
+static __device__ inline void gpul_fifo_poll_ahead(gpul_fifo_port *port)
 {
-	const unsigned long long heard = gpul_fifo_hear(port->lane);
+	const unsigned long long shared_tail = gpul_fifo_read_shared_tail(port->lane);
 	unsigned long long abort;
 
-	if ((heard & ((1u << GPUL_FIFO_POLLER_BITS) - 1)) != GPUL_FIFO_NOBODY_POLLS || !gpul_fifo_elect(port->lane, heard))
+	if ((shared_tail & ((1u << GPUL_FIFO_POLLER_BITS) - 1)) != GPUL_FIFO_NO_POLLER || !gpul_fifo_become_poller(port->lane, shared_tail))
 		return;
-	gpul_fifo_look(port->line, &port->tail, &abort);
-	gpul_fifo_tell(port->lane, port->tail, abort ? GPUL_FIFO_BROKEN : GPUL_FIFO_NOBODY_POLLS);
+	gpul_fifo_read_line(port->line, &port->tail, &abort);
+	gpul_fifo_share_tail(port->lane, port->tail, abort ? GPUL_FIFO_BROKEN : GPUL_FIFO_NO_POLLER);
 }
 
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait(gpul_fifo_port *port, unsigned long long upto,
 								  unsigned long long timeout_ns)
 {
-	return port->owned ? gpul_fifo_look_until(port, upto, timeout_ns, false)
-			   : gpul_fifo_hear_until(port, upto, timeout_ns);
+	return port->owned ? gpul_fifo_poll_until(port, upto, timeout_ns, false)
+			   : gpul_fifo_await_poller(port, upto, timeout_ns);
 }
 
 /* An owner's first look at what its last push came to; was it there? */
-static __device__ __forceinline__ bool gpul_fifo_first_look(gpul_fifo_port *port, unsigned long long upto)
+static __device__ __forceinline__ bool gpul_fifo_first_poll(gpul_fifo_port *port, unsigned long long upto)
 {
 	unsigned long long abort;
 
-	gpul_fifo_not_early(port);
-	gpul_fifo_look(port->line, &port->tail, &abort);
+	gpul_fifo_delay_poll(port);
+	gpul_fifo_read_line(port->line, &port->tail, &abort);
 	if (port->tail >= upto)
-		port->early -= port->early > GPUL_FIFO_EARLIER_CLOCKS ? GPUL_FIFO_EARLIER_CLOCKS : 0;
-	else if (port->early < GPUL_FIFO_LATEST_CLOCKS)
-		port->early += GPUL_FIFO_LATER_CLOCKS;
+		port->delay -= port->delay > GPUL_FIFO_DELAY_DOWN_CLOCKS ? GPUL_FIFO_DELAY_DOWN_CLOCKS : 0;
+	else if (port->delay < GPUL_FIFO_MAX_DELAY_CLOCKS)
+		port->delay += GPUL_FIFO_DELAY_UP_CLOCKS;
 	return port->tail >= upto;
 }
 
@@ -244,10 +244,10 @@ static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, u
 {
 	if (port->tail >= upto)
 		return GPUL_FIFO_OK;
-	if (upto == port->next && port->owned && gpul_fifo_first_look(port, upto))
+	if (upto == port->next && port->owned && gpul_fifo_first_poll(port, upto))
 		return GPUL_FIFO_OK;
 	if (upto == port->next && !port->owned)
-		gpul_fifo_not_early(port);
+		gpul_fifo_delay_poll(port);
 	return gpul_fifo_wait(port, upto, timeout_ns);
 }
 
@@ -258,7 +258,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_poll(gpul_fifo_port *port, u
 
 	if (port->tail >= upto)
 		return GPUL_FIFO_OK;
-	gpul_fifo_look(port->line, &port->tail, &abort);
+	gpul_fifo_read_line(port->line, &port->tail, &abort);
 	return port->tail >= upto ? GPUL_FIFO_OK : abort ? GPUL_FIFO_ABORTED : GPUL_FIFO_TIMED_OUT;
 }
 
@@ -271,7 +271,7 @@ static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_devic
 	port->lane = fifo->lanes + lane;
 	port->raised = fifo->raised;
 	port->shift = fifo->lane_shift;
-	port->early = GPUL_FIFO_EARLY_CLOCKS;
+	port->delay = GPUL_FIFO_DELAY_CLOCKS;
 	port->owned = owned;
 	port->next = port->tail = 0;
 }
@@ -283,7 +283,7 @@ static __device__ inline void gpul_fifo_share(const gpul_fifo_device *fifo, unsi
 }
 
 /* Take a lane for oneself; what its last owner left is visible then.  False: somebody has it. */
-static __device__ __forceinline__ bool gpul_fifo_take(gpul_fifo_lane *lane)
+static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 {
 	unsigned long long was;
 
@@ -297,7 +297,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *
 							gpul_fifo_port *port)
 {
 	gpul_fifo_port_open(fifo, lane, true, port);
-	if (!gpul_fifo_take(port->lane))
+	if (!gpul_fifo_take_lane(port->lane))
 		return GPUL_FIFO_BUSY;
 	port->next = port->lane->head;
 	return GPUL_FIFO_OK;
@@ -310,7 +310,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_dev
 	unsigned taken = 0;
 
 	gpul_fifo_port_open(fifo, lane, true, port);
-	if ((threadIdx.x & 31) == 0 && gpul_fifo_take(port->lane)) {
+	if ((threadIdx.x & 31) == 0 && gpul_fifo_take_lane(port->lane)) {
 		taken = 1;
 		port->next = port->lane->head;
 	}
@@ -341,17 +341,17 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_lap(unsigned long
 
 /* Wait for the slot; a ticket that is given up leaves a gap that ends everything. */
 template <bool RELEASE>
-static __device__ __forceinline__ gpul_fifo_result gpul_fifo_room(gpul_fifo_port *port, unsigned long long upto,
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_fifo_port *port, unsigned long long upto,
 								  unsigned long long timeout_ns)
 {
 	unsigned long long abort;
 	gpul_fifo_result result;
 
 	if (port->owned && port->shift == 0 && !RELEASE) {  /* a fence takes as long */
-		if (gpul_fifo_first_look(port, upto))
+		if (gpul_fifo_first_poll(port, upto))
 			return GPUL_FIFO_OK;
 	} else if (port->owned) {
-		gpul_fifo_look(port->line, &port->tail, &abort);
+		gpul_fifo_read_line(port->line, &port->tail, &abort);
 		if (port->tail >= upto)
 			return GPUL_FIFO_OK;
 	}
@@ -367,13 +367,13 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_p
 								     unsigned long long b, unsigned long long timeout_ns)
 {
 	const unsigned size = 1u << port->shift;
-	const unsigned long long at = port->owned ? port->next : gpul_fifo_draw(port->lane, 1);
+	const unsigned long long at = port->owned ? port->next : gpul_fifo_draw_tickets(port->lane, 1);
 	const unsigned long long lap = gpul_fifo_lap(at, port->shift);
 
 	if (RELEASE)
 		asm volatile("fence.acq_rel.sys;" ::: "memory");
 	if (at - port->tail >= size) {
-		const gpul_fifo_result result = gpul_fifo_room<RELEASE>(port, at + 1 - size, timeout_ns);
+		const gpul_fifo_result result = gpul_fifo_wait_for_slot<RELEASE>(port, at + 1 - size, timeout_ns);
 
 		if (result != GPUL_FIFO_OK)
 			return result;
@@ -381,7 +381,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_p
 	gpul_fifo_store(port->slots + ((unsigned)at & (size - 1)), a | lap, b | lap);
 	port->next = at + 1;
 	if (!port->owned && size >= GPUL_FIFO_AHEAD_SLOTS && ((unsigned)at & (size / 4 - 1)) == 0)
-		gpul_fifo_look_ahead(port);
+		gpul_fifo_poll_ahead(port);
 	return GPUL_FIFO_OK;
 }
 
@@ -416,7 +416,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *po
 
 	if (!port->owned) {
 		if (lane == 0)
-			first = gpul_fifo_draw(port->lane, 32);
+			first = gpul_fifo_draw_tickets(port->lane, 32);
 		first = __shfl_sync(0xffffffffu, first, 0);
 	}
 	for (unsigned g = 0; g < 32; g += group) {

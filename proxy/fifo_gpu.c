@@ -11,34 +11,19 @@ struct gpul_fifo_gpu {
 	struct gpul_fifo_device param;
 };
 
-static uint32_t *life_of(const gpul_fifo_gpu *g, unsigned whose)
+static uint32_t *lifeline_word(const gpul_fifo_gpu *g, unsigned whose)
 {
 	return &((struct gpul_fifo_header *)g->area)->life[whose];
-}
-
-/* Device addresses become pointers that kernels alone follow. */
-static void *as_kernels_see(CUdeviceptr p)
-{
-	return (void *)(uintptr_t)p;
 }
 
 /* ---- going on where earlier kernels ended ------------------------------------------- */
 
 static const unsigned long long LAP = 1ull << 63;
 
-/* Make a slot be of the lap before the one that position at is of: nobody takes it. */
-static void empty(struct gpul_trigger *slot, uint64_t at, unsigned shift)
-{
-	const unsigned long long before = at >> shift << 63;
-
-	for (int i = 0; i < 2; i++)
-		gpul_fifo_store(&slot->word[i], before);
-}
-
 /* One past the last position that a lane's slots hold without a gap.  Those behind a gap are of kernels that died:
  * once the gap is filled, the proxy would take them, so they are emptied.  The tail may be any number, and may move
  * meanwhile; it does not pass the first empty slot. */
-static uint64_t end_of(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
+static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
 {
 	const uint64_t size = 1ull << shift, tail = gpul_fifo_load(&line->tail);
 	uint64_t end = tail;
@@ -54,13 +39,14 @@ static uint64_t end_of(const struct gpul_fifo_line *line, struct gpul_trigger *r
 		if (!gap)
 			end = at + 1;
 		else if (a || b)
-			empty(slot, at, shift);
+			for (int i = 0; i < 2; i++)
+				gpul_fifo_store(&slot->word[i], lap ^ LAP);
 	}
 	return end;
 }
 
 /* Write what kernels keep: nobody owns a lane, nobody looks, and the heads are behind what the slots hold. */
-static gpul_status begin(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift, gpul_error *err)
+static gpul_status init_lanes(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift, gpul_error *err)
 {
 	const size_t bytes = n_lanes * sizeof(struct gpul_fifo_lane);
 	struct gpul_trigger *slots = (void *)((char *)g->area + gpul_fifo_slots_offset(n_lanes));
@@ -70,7 +56,7 @@ static gpul_status begin(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift, gpu
 	if (!lanes)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u lanes of a FIFO", n_lanes);
 	for (unsigned i = 0; i < n_lanes; i++)
-		lanes[i].head = end_of(&gpul_fifo_lines(g->area)[i], slots + ((size_t)i << shift), shift);
+		lanes[i].head = find_end(&gpul_fifo_lines(g->area)[i], slots + ((size_t)i << shift), shift);
 	st = gpul_cu(g->drv, err, cuMemcpyHtoD(g->lanes, lanes, bytes));
 	/* a kernel on a stream that waits for no other would not wait for the copy */
 	st = st ? st : gpul_cu(g->drv, err, cuStreamSynchronize(NULL));
@@ -92,18 +78,18 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels' end of a FIFO");
 	g->drv = drv;
 	g->area = area;
-	gpul_lifeline_forget(life_of(g, GPUL_FIFO_LIFE_OF_PROXY));
+	gpul_lifeline_forget(lifeline_word(g, GPUL_FIFO_LIFE_OF_PROXY));
 	st = gpul_cu(drv, err, cuMemAlloc(&g->lanes, shape.lanes * sizeof(struct gpul_fifo_lane)));
-	st = st ? st : begin(g, shape.lanes, gpul_fifo_shift_of(&shape), err);
+	st = st ? st : init_lanes(g, shape.lanes, gpul_fifo_shift_of(&shape), err);
 	if (st) {
 		gpul_fifo_gpu_destroy(g);
 		return st;
 	}
-	g->param = (struct gpul_fifo_device){
-		.slots = as_kernels_see(area_gpu + gpul_fifo_slots_offset(shape.lanes)),
-		.lines = as_kernels_see(area_gpu + sizeof(struct gpul_fifo_header)),
-		.lanes = as_kernels_see(g->lanes),
-		.raised = as_kernels_see(area_gpu + offsetof(struct gpul_fifo_header, raised)),
+	g->param = (struct gpul_fifo_device){  /* device addresses, which only kernels follow */
+		.slots = (void *)(uintptr_t)(area_gpu + gpul_fifo_slots_offset(shape.lanes)),
+		.lines = (void *)(uintptr_t)(area_gpu + sizeof(struct gpul_fifo_header)),
+		.lanes = (void *)(uintptr_t)g->lanes,
+		.raised = (void *)(uintptr_t)(area_gpu + offsetof(struct gpul_fifo_header, raised)),
 		.n_lanes = shape.lanes,
 		.lane_shift = gpul_fifo_shift_of(&shape),
 	};
@@ -123,7 +109,7 @@ void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g)
 
 gpul_status gpul_fifo_gpu_reset(gpul_fifo_gpu *g, gpul_error *err)
 {
-	return begin(g, g->param.n_lanes, g->param.lane_shift, err);
+	return init_lanes(g, g->param.n_lanes, g->param.lane_shift, err);
 }
 
 const struct gpul_fifo_device *gpul_fifo_gpu_param(const gpul_fifo_gpu *g)
@@ -141,12 +127,12 @@ uint32_t gpul_fifo_gpu_aborted(const gpul_fifo_gpu *g)
 	return gpul_fifo_area_aborted(g->area, g->param.n_lanes);
 }
 
-gpul_status gpul_fifo_gpu_tell_death(gpul_fifo_gpu *g, gpul_error *err)
+gpul_status gpul_fifo_gpu_hold_lifeline(gpul_fifo_gpu *g, gpul_error *err)
 {
-	return g->life ? GPUL_OK : gpul_lifeline_hold(life_of(g, GPUL_FIFO_LIFE_OF_KERNELS), &g->life, err);
+	return g->life ? GPUL_OK : gpul_lifeline_hold(lifeline_word(g, GPUL_FIFO_LIFE_OF_KERNELS), &g->life, err);
 }
 
 bool gpul_fifo_gpu_peer_died(const gpul_fifo_gpu *g)
 {
-	return gpul_lifeline_read(life_of(g, GPUL_FIFO_LIFE_OF_PROXY)) == GPUL_LIFE_LOST;
+	return gpul_lifeline_read(lifeline_word(g, GPUL_FIFO_LIFE_OF_PROXY)) == GPUL_LIFE_LOST;
 }

@@ -58,7 +58,7 @@ static inline void gpul_fifo_store(unsigned long long *word, uint64_t value)
 enum { GPUL_FIFO_LIFE_OF_KERNELS = 0, GPUL_FIFO_LIFE_OF_PROXY = 1 };
 
 /* An earlier process' death is no news: from here on, peer_died tells of the next one's. */
-static inline void gpul_fifo_forget_dead(gpul_fifo *f)
+static inline void gpul_fifo_forget_deaths(gpul_fifo *f)
 {
 	gpul_lifeline_forget(&f->header->life[GPUL_FIFO_LIFE_OF_KERNELS]);
 }

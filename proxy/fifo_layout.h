@@ -56,14 +56,14 @@ struct gpul_fifo_lane {
 	unsigned long long head;      /* the next position: a ticket counter, or where the last owner left off */
 	unsigned long long owner;     /* 1 while a thread owns the lane */
 	unsigned long long zero0[2];
-	unsigned long long heard;     /* the line's tail as the elected poller saw it last << POLLER_BITS | enum
+	unsigned long long shared_tail;     /* the line's tail as the elected poller saw it last << POLLER_BITS | enum
 				       * gpul_fifo_poller.  One word: of two, an old tail could arrive after the state
 				       * by which its poller leaves, over a newer one that nobody would tell again */
 	unsigned long long zero1[11];
 };
 
 enum gpul_fifo_poller {
-	GPUL_FIFO_NOBODY_POLLS = 0,
+	GPUL_FIFO_NO_POLLER = 0,
 	GPUL_FIFO_POLLED = 1,
 	GPUL_FIFO_BROKEN = 2,         /* aborted */
 	GPUL_FIFO_POLLER_BITS = 2,

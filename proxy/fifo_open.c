@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* This end begins where the tails are: any number is a position. */
-static void begin(gpul_fifo *f)
+static void start_at_tails(gpul_fifo *f)
 {
 	f->turn = 0;
 	f->pending = f->owing_groups = 0;
@@ -40,8 +40,8 @@ gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error
 	f->lanes = shape.lanes;
 	f->shift = gpul_fifo_shift_of(&shape);
 	f->mask = (1ull << f->shift) - 1;
-	begin(f);
-	gpul_fifo_forget_dead(f);
+	start_at_tails(f);
+	gpul_fifo_forget_deaths(f);
 	*out = f;
 	return GPUL_OK;
 }
@@ -83,8 +83,8 @@ gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err)
 	const gpul_fifo_shape shape = gpul_fifo_shape_of(f);
 
 	gpul_fifo_area_empty(f->header, &shape);
-	begin(f);
-	gpul_fifo_forget_dead(f);
+	start_at_tails(f);
+	gpul_fifo_forget_deaths(f);
 	return f->gpu ? gpul_fifo_gpu_reset(f->gpu, err) : GPUL_OK;
 }
 
@@ -116,7 +116,7 @@ gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f)
 
 /* ---- the other process ----------------------------------------------------------- */
 
-gpul_status gpul_fifo_tell_death(gpul_fifo *f, gpul_error *err)
+gpul_status gpul_fifo_hold_lifeline(gpul_fifo *f, gpul_error *err)
 {
 	return f->life ? GPUL_OK : gpul_lifeline_hold(&f->header->life[GPUL_FIFO_LIFE_OF_PROXY], &f->life, err);
 }

@@ -16,7 +16,7 @@
 
 /* ---- starting -------------------------------------------------------------------- */
 
-static gpul_status check(const gpul_proxy_desc *desc, gpul_error *err)
+static gpul_status check_desc(const gpul_proxy_desc *desc, gpul_error *err)
 {
 	if (!desc->fifos || !desc->n_fifos)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a proxy of no FIFO: expected 1 or more in desc.fifos");
@@ -41,7 +41,7 @@ static void free_all(gpul_proxy *p)
 }
 
 /* A proxy with copies of what desc points to; NULL: no memory. */
-static gpul_proxy *copy(const gpul_proxy_desc *desc)
+static gpul_proxy *copy_desc(const gpul_proxy_desc *desc)
 {
 	gpul_proxy *p = aligned_alloc(_Alignof(gpul_proxy), sizeof(*p));
 
@@ -70,7 +70,7 @@ static gpul_proxy *copy(const gpul_proxy_desc *desc)
 	return p;
 }
 
-static gpul_status open_waits(gpul_proxy *p, gpul_error *err)
+static gpul_status open_wake_fd(gpul_proxy *p, gpul_error *err)
 {
 	for (unsigned i = 1; i <= p->desc.n_watch_fds; i++)
 		if (p->waits[i].fd < 0 || (poll(&p->waits[i], 1, 0) > 0 && p->waits[i].revents & POLLNVAL))
@@ -94,7 +94,7 @@ static gpul_status choose_cpu(gpul_proxy *p, gpul_error *err)
 	if (p->alone)
 		gpul_log(GPUL_LOG_INFO, "proxy",
 			 "this thread may use one CPU: the proxy shares it, and yields instead of spinning");
-	return gpul_cpu_take(p->desc.pin, p->desc.pin == GPUL_PROXY_PIN_AUTO ? node : p->desc.pin_number, &p->cpu, err);
+	return gpul_cpu_reserve(p->desc.pin, p->desc.pin == GPUL_PROXY_PIN_AUTO ? node : p->desc.pin_number, &p->cpu, err);
 }
 
 static void init_lock(gpul_proxy *p)
@@ -141,21 +141,21 @@ static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul_error *err)
 {
 	gpul_proxy *p = NULL;
-	gpul_status st = check(desc, err);
+	gpul_status st = check_desc(desc, err);
 
 	if (st)
 		return st;
-	p = copy(desc);
+	p = copy_desc(desc);
 	if (!p)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a proxy of %u FIFOs", desc->n_fifos);
-	st = open_waits(p, err);
+	st = open_wake_fd(p, err);
 	if (st)
 		goto free_p;
 	st = choose_cpu(p, err);
 	if (st)
 		goto close_wake;
 	for (unsigned i = 0; i < p->desc.n_fifos; i++)
-		gpul_fifo_forget_dead(p->fifos[i]);
+		gpul_fifo_forget_deaths(p->fifos[i]);
 	init_lock(p);
 	st = create_thread(p, err);
 	if (st)
@@ -165,7 +165,7 @@ gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul
 give_cpu:
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);
-	gpul_cpu_give(p->cpu);
+	gpul_cpu_unreserve(p->cpu);
 close_wake:
 	close(p->wake_fd);
 free_p:
@@ -175,7 +175,7 @@ free_p:
 
 /* ---- while it runs --------------------------------------------------------------- */
 
-static void wake(gpul_proxy *p)
+static void wake_thread(gpul_proxy *p)
 {
 	const uint64_t one = 1;
 
@@ -183,13 +183,13 @@ static void wake(gpul_proxy *p)
 }
 
 /* The error that ended it; lock is held. */
-static gpul_status failure(const gpul_proxy *p, gpul_error *err)
+static gpul_status copy_failure(const gpul_proxy *p, gpul_error *err)
 {
 	return p->status ? gpul_fail(err, p->status, p->failed.native, "%s", p->failed.text) : GPUL_OK;
 }
 
 /* Would the thread wait for itself? */
-static gpul_status own_thread(const gpul_proxy *p, const char *what, gpul_error *err)
+static gpul_status refuse_own_thread(const gpul_proxy *p, const char *what, gpul_error *err)
 {
 	if (!pthread_equal(pthread_self(), p->thread))
 		return GPUL_OK;
@@ -202,35 +202,29 @@ gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err)
 	gpul_status st;
 
 	pthread_mutex_lock(&p->lock);
-	st = p->ended ? failure(p, err) : GPUL_OK;
+	st = p->ended ? copy_failure(p, err) : GPUL_OK;
 	pthread_mutex_unlock(&p->lock);
 	return st;
 }
 
-static struct timespec moment_in(int ms)
-{
-	const uint64_t ns = gpul_clock_ns() + (uint64_t)(ms > 0 ? ms : 0) * 1000000;
-
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
-}
-
 gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err)
 {
-	const struct timespec until = moment_in(timeout_ms);
-	gpul_status st = own_thread(p, "gpul_proxy_drain", err);
+	const uint64_t until_ns = gpul_clock_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
+	const struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000) };
+	gpul_status st = refuse_own_thread(p, "gpul_proxy_drain", err);
 	uint64_t mine;
 	int waited = 0;
 
 	if (st)
 		return st;
 	mine = 1 + atomic_fetch_add_explicit(&p->drains_wanted, 1, memory_order_release);
-	wake(p);
+	wake_thread(p);
 	pthread_mutex_lock(&p->lock);
 	while (!p->ended && p->drains_done < mine && !waited)
 		waited = timeout_ms < 0 ? pthread_cond_wait(&p->changed, &p->lock)
 					: pthread_cond_timedwait(&p->changed, &p->lock, &until);
 	if (p->drains_done < mine)
-		st = p->ended ? failure(p, err)
+		st = p->ended ? copy_failure(p, err)
 			      : gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 					  "the FIFOs were not empty within %d ms: %llu triggers were handled so far; "
 					  "kernels still push, or a handler takes long",
@@ -241,23 +235,15 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err)
 	return st;
 }
 
-static uint64_t cpu_ns_so_far(gpul_proxy *p)
-{
-	struct timespec used = { 0 };
-	clockid_t clock;
-
-	if (pthread_getcpuclockid(p->thread, &clock) == 0)
-		clock_gettime(clock, &used);
-	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
-
 void gpul_proxy_get_stats(gpul_proxy *p, gpul_proxy_stats *out)
 {
 	struct gpul_proxy_counts *c = &p->counts;
+	struct timespec used = { 0 };
+	clockid_t clock;
 
 	*out = (gpul_proxy_stats){
 #define COPIED(what) .what = atomic_load_explicit(&c->what, memory_order_relaxed)
-		COPIED(triggers), COPIED(batches), COPIED(max_batch), COPIED(empty_looks),
+		COPIED(triggers), COPIED(batches), COPIED(max_batch), COPIED(empty_polls),
 		COPIED(sleeps), COPIED(slept_ns), COPIED(longest_sleep_ns), COPIED(late_ns),
 		COPIED(handler_ns),
 #undef COPIED
@@ -265,7 +251,9 @@ void gpul_proxy_get_stats(gpul_proxy *p, gpul_proxy_stats *out)
 	};
 	pthread_mutex_lock(&p->lock);  /* the thread cannot go while its clock is read */
 	out->running = !p->ended;
-	out->cpu_ns = p->ended ? p->cpu_ns : cpu_ns_so_far(p);
+	if (!p->ended && pthread_getcpuclockid(p->thread, &clock) == 0)
+		clock_gettime(clock, &used);
+	out->cpu_ns = p->ended ? p->cpu_ns : (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
 	out->elapsed_ns = (p->ended ? p->ended_ns : gpul_clock_ns()) - p->started_ns;
 	pthread_mutex_unlock(&p->lock);
 }
@@ -276,16 +264,16 @@ gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err)
 
 	if (!p)
 		return GPUL_OK;
-	st = own_thread(p, "gpul_proxy_stop", err);
+	st = refuse_own_thread(p, "gpul_proxy_stop", err);
 	if (st)
 		return st;
 	atomic_store_explicit(&p->stop, true, memory_order_release);
-	wake(p);
+	wake_thread(p);
 	pthread_join(p->thread, NULL);
-	st = failure(p, err);
+	st = copy_failure(p, err);
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);
-	gpul_cpu_give(p->cpu);
+	gpul_cpu_unreserve(p->cpu);
 	close(p->wake_fd);
 	free_all(p);
 	return st;

@@ -79,7 +79,7 @@ typedef struct gpul_proxy_desc {
 				 * socket); borrowed, the array is copied.  Noticed at once by a thread that sleeps, by
 				 * one that works within a millisecond and the batch at hand (eight batches, when
 				 * handlers have just become slow).  A process that has called
-				 * gpul_fifo_gpu_tell_death() needs none: its death is noticed sooner, after a sleep at
+				 * gpul_fifo_gpu_hold_lifeline() needs none: its death is noticed sooner, after a sleep at
 				 * most, and is the same error */
 	unsigned n_watch_fds;
 } gpul_proxy_desc;
@@ -87,7 +87,7 @@ typedef struct gpul_proxy_desc {
 /* What the thread did and what it cost, since it started. */
 typedef struct gpul_proxy_stats {
 	uint64_t triggers, batches, max_batch;
-	uint64_t empty_looks;       /* turns that found nothing */
+	uint64_t empty_polls;       /* turns that found nothing */
 	uint64_t sleeps, slept_ns;
 	uint64_t longest_sleep_ns;  /* was to be max_sleep_ns at most, and was this */
 	uint64_t late_ns;           /* sleeps take longer than asked for: four of five by this at most, of late */

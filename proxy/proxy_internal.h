@@ -10,7 +10,7 @@
 
 /* Written by the thread alone, read by anybody: relaxed, for each is right by itself. */
 struct gpul_proxy_counts {
-	_Atomic uint64_t triggers, batches, max_batch, empty_looks;
+	_Atomic uint64_t triggers, batches, max_batch, empty_polls;
 	_Atomic uint64_t sleeps, slept_ns, longest_sleep_ns, late_ns, handler_ns;
 };
 

@@ -18,11 +18,11 @@
 #include "core/clock.h"
 
 enum {
-	TURNS_PER_LOOK = 8,          /* turns between two looks at the clock, the abort words and, once in */
+	TURNS_PER_CHECK = 8,          /* turns between two looks at the clock, the abort words and, once in */
 	WATCH_NS = 1000000,          /* so long, the watched descriptors */
 	SLOW_TURN_NS = 100000,       /* a handler takes its time, then a look costs nothing */
 	BATCHES_PER_SAMPLE = 64,     /* of handler_ns */
-	HOT_LOOKS = 1024,            /* empty looks before the thread pauses between two: a pause takes 40 ns and more */
+	HOT_POLLS = 1024,            /* empty looks before the thread pauses between two: a pause takes 40 ns and more */
 	SHORTEST_SLEEP_NS = 1000,
 	RETRY_NS = 100000000,        /* sleeps were too late for the bound: not before that another is tried */
 };
@@ -32,19 +32,19 @@ struct loop {
 	gpul_proxy *p;
 	unsigned turns;           /* until the next look around, */
 	bool slow;                /* because the last ones were */
-	uint64_t looks;           /* empty ones in a row */
+	uint64_t empty_polls;         /* empty ones in a row */
 	uint64_t now;             /* as it was when the clock was read last */
 	uint64_t idle_since;      /* 0: not */
 	uint64_t watched_ns, retry_ns;
 	uint32_t code;            /* to abort the FIFOs with; 0: none */
 };
 
-static inline void count(_Atomic uint64_t *what, uint64_t more)
+static inline void add_count(_Atomic uint64_t *what, uint64_t more)
 {
 	atomic_store_explicit(what, atomic_load_explicit(what, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-static inline void count_max(_Atomic uint64_t *what, uint64_t value)
+static inline void raise_max(_Atomic uint64_t *what, uint64_t value)
 {
 	if (value > atomic_load_explicit(what, memory_order_relaxed))
 		atomic_store_explicit(what, value, memory_order_relaxed);
@@ -52,39 +52,24 @@ static inline void count_max(_Atomic uint64_t *what, uint64_t value)
 
 /* ---- triggers -------------------------------------------------------------------- */
 
-static unsigned run_of_kind(const gpul_fifo_item *items, unsigned n)
-{
-	const unsigned kind = gpul_fifo_kind(items);
-	unsigned run = 1;
-
-	while (run < n && gpul_fifo_kind(items + run) == kind)
-		run++;
-	return run;
-}
-
-static gpul_status no_handler(const gpul_fifo_item *item, gpul_error *err)
-{
-	return gpul_fail(err, GPUL_EINVAL, (int)gpul_fifo_kind(item),
-			 "trigger %llu of lane %u is of kind %u, which has no handler",
-			 (unsigned long long)item->position, item->lane, gpul_fifo_kind(item));
-}
-
-static gpul_status handle(const gpul_proxy_desc *desc, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n,
-			  unsigned *done, gpul_error *err)
+static gpul_status run_handlers(const gpul_proxy_desc *desc, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n,
+				unsigned *done, gpul_error *err)
 {
 	for (unsigned at = 0, run; at < n; at += run) {
-		const gpul_proxy_kind *kind = &desc->kinds[gpul_fifo_kind(items + at)];
+		const gpul_fifo_item *first = items + at;
+		const unsigned kind = gpul_fifo_kind(first);
 		gpul_status st;
 
 		*done = at;
-		if (!kind->handler)
-			return no_handler(items + at, err);
-		run = run_of_kind(items + at, n - at);
-		st = kind->handler(kind->context, fifo, items + at, run, err);
+		if (!desc->kinds[kind].handler)
+			return gpul_fail(err, GPUL_EINVAL, (int)kind, "trigger %llu of lane %u has kind %u, which has no handler",
+					 (unsigned long long)first->position, first->lane, kind);
+		for (run = 1; at + run < n && gpul_fifo_kind(first + run) == kind; run++)
+			;
+		st = desc->kinds[kind].handler(desc->kinds[kind].context, fifo, first, run, err);
 		if (st)
-			return gpul_fail(err, st, 0, "the handler of kind %u failed with status %d in lane %u, at %llu",
-					 gpul_fifo_kind(items + at), (int)st, items[at].lane,
-					 (unsigned long long)items[at].position);
+			return gpul_fail(err, st, 0, "the handler of kind %u failed with status %d at position %llu of lane %u",
+					 kind, (int)st, (unsigned long long)first->position, first->lane);
 	}
 	*done = n;
 	return GPUL_OK;
@@ -98,7 +83,7 @@ static void release_handled(gpul_fifo *fifo, const gpul_fifo_item *items, unsign
 			gpul_fifo_release_lane(fifo, items[i].lane, items[i].position + 1);
 }
 
-static gpul_status serve(gpul_proxy *p, gpul_fifo *fifo, bool *found, gpul_error *err)
+static gpul_status serve_fifo(gpul_proxy *p, gpul_fifo *fifo, bool *found, gpul_error *err)
 {
 	struct gpul_proxy_counts *c = &p->counts;
 	const unsigned n = gpul_fifo_poll(fifo, p->items, p->desc.batch);
@@ -113,22 +98,22 @@ static gpul_status serve(gpul_proxy *p, gpul_fifo *fifo, bool *found, gpul_error
 
 	if (timed)
 		begun = gpul_clock_ns();
-	st = handle(&p->desc, fifo, p->items, n, &done, err);
+	st = run_handlers(&p->desc, fifo, p->items, n, &done, err);
 	if (timed)
-		count(&c->handler_ns, BATCHES_PER_SAMPLE * (gpul_clock_ns() - begun));
+		add_count(&c->handler_ns, BATCHES_PER_SAMPLE * (gpul_clock_ns() - begun));
 	if (!p->desc.release_later && !st)
 		gpul_fifo_release(fifo);
 	else if (!p->desc.release_later)
 		release_handled(fifo, p->items, done);
-	count(&c->triggers, done);
-	count(&c->batches, 1);
-	count_max(&c->max_batch, n);
+	add_count(&c->triggers, done);
+	add_count(&c->batches, 1);
+	raise_max(&c->max_batch, n);
 	return st;
 }
 
 /* ---- the others ------------------------------------------------------------------ */
 
-static gpul_status gave_up(struct loop *l, gpul_error *err)
+static gpul_status check_aborts(struct loop *l, gpul_error *err)
 {
 	for (unsigned i = 0; i < l->p->desc.n_fifos; i++) {
 		const uint32_t code = gpul_fifo_aborted(l->p->fifos[i]);
@@ -143,7 +128,7 @@ static gpul_status gave_up(struct loop *l, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status read_watched(struct loop *l, gpul_error *err)
+static gpul_status check_watched_fds(struct loop *l, gpul_error *err)
 {
 	const struct pollfd *watched = l->p->waits + 1;
 
@@ -161,8 +146,8 @@ static gpul_status read_watched(struct loop *l, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Told by the FIFO itself (gpul_fifo_gpu_tell_death), long before a descriptor does. */
-static gpul_status peers_live(struct loop *l, gpul_error *err)
+/* Told by the FIFO itself (gpul_fifo_gpu_hold_lifeline), long before a descriptor does. */
+static gpul_status check_peers(struct loop *l, gpul_error *err)
 {
 	for (unsigned i = 0; i < l->p->desc.n_fifos; i++) {
 		if (!gpul_fifo_peer_died(l->p->fifos[i]))
@@ -175,22 +160,22 @@ static gpul_status peers_live(struct loop *l, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status look_around(struct loop *l, gpul_error *err)
+static gpul_status check_surroundings(struct loop *l, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
-	const uint64_t before = l->now, turns = l->slow ? 1 : TURNS_PER_LOOK;
+	const uint64_t before = l->now, turns = l->slow ? 1 : TURNS_PER_CHECK;
 
 	l->now = gpul_clock_ns();
 	l->slow = l->now - before > turns * SLOW_TURN_NS;
-	l->turns = l->slow ? 1 : TURNS_PER_LOOK;
+	l->turns = l->slow ? 1 : TURNS_PER_CHECK;
 	if (p->desc.n_watch_fds && l->now - l->watched_ns >= WATCH_NS) {
 		l->watched_ns = l->now;
-		if (poll(p->waits + 1, p->desc.n_watch_fds, 0) > 0 && read_watched(l, err))
+		if (poll(p->waits + 1, p->desc.n_watch_fds, 0) > 0 && check_watched_fds(l, err))
 			return GPUL_ESYS;
 	}
-	if (peers_live(l, err))
+	if (check_peers(l, err))
 		return GPUL_ESYS;
-	return gave_up(l, err);
+	return check_aborts(l, err);
 }
 
 /* ---- nothing to do --------------------------------------------------------------- */
@@ -207,7 +192,7 @@ static inline void pause_cpu(void)
 
 /* What the system adds to a sleep, learned from each: late is more than four of five were, so that a thread that was
  * preempted once does not count.  A step up is four steps down. */
-static uint64_t learn(uint64_t late, uint64_t sample, uint64_t max)
+static uint64_t update_lateness(uint64_t late, uint64_t sample, uint64_t max)
 {
 	const uint64_t step = late / 64 + 25;
 
@@ -216,7 +201,7 @@ static uint64_t learn(uint64_t late, uint64_t sample, uint64_t max)
 }
 
 /* Sleep, or until somebody wants something. */
-static gpul_status sleep_ns(struct loop *l, uint64_t ns, gpul_error *err)
+static gpul_status sleep_until_woken(struct loop *l, uint64_t ns, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
 	struct gpul_proxy_counts *c = &p->counts;
@@ -227,19 +212,19 @@ static gpul_status sleep_ns(struct loop *l, uint64_t ns, gpul_error *err)
 
 	l->now = gpul_clock_ns();
 	took = l->now - begun;
-	count(&c->sleeps, 1);
-	count(&c->slept_ns, took);
-	count_max(&c->longest_sleep_ns, took);
+	add_count(&c->sleeps, 1);
+	add_count(&c->slept_ns, took);
+	raise_max(&c->longest_sleep_ns, took);
 	if (ready == 0 && took >= ns)
 		atomic_store_explicit(&c->late_ns,
-				      learn(atomic_load_explicit(&c->late_ns, memory_order_relaxed), took - ns,
+				      update_lateness(atomic_load_explicit(&c->late_ns, memory_order_relaxed), took - ns,
 					    p->desc.max_sleep_ns),
 				      memory_order_relaxed);
 	if (ready > 0 && p->waits[0].revents)
 		(void)!read(p->wake_fd, &wishes, sizeof wishes);  /* not blocking: only to make it 0 */
-	if (ready > 0 && read_watched(l, err))
+	if (ready > 0 && check_watched_fds(l, err))
 		return GPUL_ESYS;
-	return peers_live(l, err);
+	return check_peers(l, err);
 }
 
 /* A sleep is a quarter of the time that nothing came: what it adds to a latency is then little beside what there was
@@ -261,10 +246,10 @@ static gpul_status back_off(struct loop *l, gpul_error *err)
 		ns = max - late;
 	}
 	l->turns = 1;  /* the next turn looks around */
-	return sleep_ns(l, ns > SHORTEST_SLEEP_NS ? ns : SHORTEST_SLEEP_NS, err);
+	return sleep_until_woken(l, ns > SHORTEST_SLEEP_NS ? ns : SHORTEST_SLEEP_NS, err);
 }
 
-static void answer_drains(gpul_proxy *p, uint64_t wanted)
+static void complete_drains(gpul_proxy *p, uint64_t wanted)
 {
 	pthread_mutex_lock(&p->lock);
 	p->drains_done = wanted;
@@ -273,17 +258,17 @@ static void answer_drains(gpul_proxy *p, uint64_t wanted)
 }
 
 /* A turn found nothing. */
-static gpul_status idle(struct loop *l, gpul_error *err)
+static gpul_status handle_empty_turn(struct loop *l, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
 
-	count(&p->counts.empty_looks, 1);
-	l->looks++;
+	add_count(&p->counts.empty_polls, 1);
+	l->empty_polls++;
 	if (p->alone)
 		sched_yield();
-	else if (l->looks > HOT_LOOKS)
+	else if (l->empty_polls > HOT_POLLS)
 		pause_cpu();
-	if (l->looks < TURNS_PER_LOOK)  /* now is that of before */
+	if (l->empty_polls < TURNS_PER_CHECK)  /* now is that of before */
 		return GPUL_OK;
 	if (!l->idle_since)
 		l->idle_since = l->now;
@@ -292,23 +277,23 @@ static gpul_status idle(struct loop *l, gpul_error *err)
 
 /* ---- the loop -------------------------------------------------------------------- */
 
-static gpul_status turn(struct loop *l, bool *found, bool *busy, gpul_error *err)
+static gpul_status run_turn(struct loop *l, bool *found, bool *busy, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
 	gpul_status st = GPUL_OK;
 
 	for (unsigned i = 0; !st && i < p->desc.n_fifos; i++)
-		st = serve(p, p->fifos[i], found, err);
+		st = serve_fifo(p, p->fifos[i], found, err);
 	if (st)
 		return st;
 	if (p->desc.progress)
 		st = p->desc.progress(p->desc.progress_context, busy, err);
 	if (st)
 		return gpul_fail(err, st, 0, "progress failed with status %d", (int)st);
-	return --l->turns ? GPUL_OK : look_around(l, err);
+	return --l->turns ? GPUL_OK : check_surroundings(l, err);
 }
 
-static gpul_status serve_until_told(struct loop *l, gpul_error *err)
+static gpul_status serve_until_stopped(struct loop *l, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
 	uint64_t drains = 0;
@@ -318,15 +303,15 @@ static gpul_status serve_until_told(struct loop *l, gpul_error *err)
 		const bool stop = atomic_load_explicit(&p->stop, memory_order_acquire);
 		const uint64_t wanted = atomic_load_explicit(&p->drains_wanted, memory_order_acquire);
 		bool found = false, busy = false;
-		gpul_status st = turn(l, &found, &busy, err);
+		gpul_status st = run_turn(l, &found, &busy, err);
 
 		if (!st && (found || busy)) {
-			l->idle_since = l->looks = 0;
+			l->idle_since = l->empty_polls = 0;
 		} else if (!st) {
 			if (wanted != drains)
-				answer_drains(p, drains = wanted);
+				complete_drains(p, drains = wanted);
 			if (!stop)
-				st = idle(l, err);
+				st = handle_empty_turn(l, err);
 		}
 		if (!st && !stop)
 			continue;
@@ -345,7 +330,7 @@ void *gpul_proxy_loop(void *arg)
 	gpul_status st;
 
 	prctl(PR_SET_TIMERSLACK, 1UL);  /* the system's own 50 us is the latency of a whole trigger */
-	st = serve_until_told(&l, &err);
+	st = serve_until_stopped(&l, &err);
 	if (st && !l.code)
 		l.code = (uint32_t)st;
 	for (unsigned i = 0; l.code && i < p->desc.n_fifos; i++)

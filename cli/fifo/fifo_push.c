@@ -139,7 +139,7 @@ static gpul_status make_end(struct push *p, gpul_error *err)
 		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is no FIFO; gpuload fifo serve makes one", p->name);
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
-	(void)gpul_fifo_gpu_tell_death(p->end, NULL);  /* without it, the end of the lease tells: later */
+	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);  /* without it, the end of the lease tells: later */
 	if (!p->blocks)
 		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
 	if (p->blocks > gpul_fifo_gpu_param(p->end)->n_lanes)

@@ -125,7 +125,7 @@ static gpul_status make(struct serve *s, gpul_error *err)
 	st = gpul_fifo_area_format(area, bytes, &s->shape, err);
 	st = st ? st : gpul_fifo_open(area, bytes, &s->fifo, err);
 	if (!st)
-		(void)gpul_fifo_tell_death(s->fifo, NULL);  /* without it, the end of the lease tells: later */
+		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);  /* without it, the end of the lease tells: later */
 	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
 }
 

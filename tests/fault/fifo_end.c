@@ -91,7 +91,7 @@ static gpul_status open_fifo(struct fifo_end *e, gpul_error *err)
 {
 	gpul_status st = e->fifo ? GPUL_OK : gpul_fifo_open(e->piece.area, e->piece.bytes, &e->fifo, err);
 
-	return st ? st : gpul_fifo_tell_death(e->fifo, err);
+	return st ? st : gpul_fifo_hold_lifeline(e->fifo, err);
 }
 
 static gpul_status handle_items(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)

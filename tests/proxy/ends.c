@@ -119,7 +119,7 @@ gpul_status kernels_open(struct piece *p, struct kernels *out, gpul_error *err)
 	gpul_status st = gpul_fifo_gpu_create(drv, p->area, p->area_gpu, p->bytes, &k.end, err);
 
 	if (!st)
-		st = gpul_fifo_gpu_tell_death(k.end, err);
+		st = gpul_fifo_gpu_hold_lifeline(k.end, err);
 	if (!st)
 		st = gpul_cu(drv, err, cuMemAlloc(&k.words, bytes));
 	if (!st)

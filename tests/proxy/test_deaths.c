@@ -57,9 +57,9 @@ static pid_t process(int has_kernels)
 	if (child == 0) {
 		gpul_fifo *f;
 
-		if (has_kernels && gpul_fifo_gpu_tell_death(kernels_end(), NULL))
+		if (has_kernels && gpul_fifo_gpu_hold_lifeline(kernels_end(), NULL))
 			_exit(1);
-		if (!has_kernels && (gpul_fifo_open(area, AREA_BYTES, &f, NULL) || gpul_fifo_tell_death(f, NULL)))
+		if (!has_kernels && (gpul_fifo_open(area, AREA_BYTES, &f, NULL) || gpul_fifo_hold_lifeline(f, NULL)))
 			_exit(1);
 		if (write(ready[1], "!", 1) == 1)
 			for (;;)
@@ -107,8 +107,8 @@ static void who_closes_in_order_has_not_died(void **state)
 	(void)state;
 	gpul_fifo_gpu *g = kernels_end();
 
-	assert_int_equal(gpul_fifo_gpu_tell_death(g, NULL), GPUL_OK);
-	assert_int_equal(gpul_fifo_gpu_tell_death(g, NULL), GPUL_OK);  /* the second one changes nothing */
+	assert_int_equal(gpul_fifo_gpu_hold_lifeline(g, NULL), GPUL_OK);
+	assert_int_equal(gpul_fifo_gpu_hold_lifeline(g, NULL), GPUL_OK);  /* the second one changes nothing */
 	gpul_fifo_gpu_destroy(g);
 	assert_false(gpul_fifo_peer_died(fifo));
 }

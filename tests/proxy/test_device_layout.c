@@ -20,7 +20,7 @@ static const struct {
 	AT(gpul_fifo_device, slots),    AT(gpul_fifo_device, lines),   AT(gpul_fifo_device, lanes),
 	AT(gpul_fifo_device, raised),   AT(gpul_fifo_device, n_lanes), AT(gpul_fifo_device, lane_shift),
 	AT(gpul_fifo_line, tail),       AT(gpul_fifo_line, abort),     AT(gpul_fifo_lane, head),
-	AT(gpul_fifo_lane, owner),      AT(gpul_fifo_lane, heard),     AT(gpul_trigger, word),
+	AT(gpul_fifo_lane, owner),      AT(gpul_fifo_lane, shared_tail),     AT(gpul_trigger, word),
 };
 
 static const struct {

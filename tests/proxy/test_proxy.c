@@ -278,7 +278,7 @@ static void an_idle_thread_sleeps_and_tells_what_that_took(void **state)
 	assert_true(stats.elapsed_ns >= stats.slept_ns);
 	assert_true(stats.late_ns <= 2000000);
 	assert_true(stats.cpu_ns > 0);
-	assert_true(stats.empty_looks >= stats.sleeps);
+	assert_true(stats.empty_polls >= stats.sleeps);
 	for (uint64_t i = 0; i < 100; i++) {  /* and it wakes up */
 		assert_int_equal(as_kernel_push(&k, 0, 0, i), GPUL_FIFO_OK);
 		assert_int_equal(as_kernel_sync(&k, 0), GPUL_FIFO_OK);
@@ -298,7 +298,7 @@ static void a_thread_that_is_to_spin_does_not_sleep(void **state)
 
 	as_kernel_open(&k, 4, 1);
 	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .spin_ns = GPUL_PROXY_SPIN_ALWAYS });
-	while (stats.empty_looks < 100000) {
+	while (stats.empty_polls < 100000) {
 		usleep(1000);
 		gpul_proxy_get_stats(p, &stats);
 	}
@@ -320,7 +320,7 @@ static void a_bound_that_no_sleep_can_keep_is_kept_by_yielding(void **state)
 	as_kernel_open(&k, 4, 1);
 	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s }, .spin_ns = 1,
 				      .max_sleep_ns = 500 });
-	while (stats.empty_looks < 10000) {
+	while (stats.empty_polls < 10000) {
 		usleep(1000);
 		gpul_proxy_get_stats(p, &stats);
 	}

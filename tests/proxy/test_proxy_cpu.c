@@ -160,7 +160,7 @@ static void where_the_callers_cpu_is_the_only_one_it_is_not_pinned(void **state)
 	CPU_ZERO(&one);
 	CPU_SET((size_t)last_of(&before), &one);
 	allow(&one);
-	if (gpul_cpu_take(GPUL_PROXY_PIN_NODE, 0, &stats.cpu, NULL)) {
+	if (gpul_cpu_reserve(GPUL_PROXY_PIN_NODE, 0, &stats.cpu, NULL)) {
 		allow(&before);
 		skip();  /* the CPU is of another node */
 	}
@@ -176,12 +176,12 @@ static void a_node_that_cannot_be_had_is_an_error_only_for_who_asked_for_it(void
 	gpul_error err = { 0 };
 	int cpu = 7;
 
-	assert_int_equal(gpul_cpu_take(GPUL_PROXY_PIN_AUTO, 9999, &cpu, &err), GPUL_OK);
+	assert_int_equal(gpul_cpu_reserve(GPUL_PROXY_PIN_AUTO, 9999, &cpu, &err), GPUL_OK);
 	assert_int_equal(cpu, -1);
 	assert_int_equal(err.status, GPUL_OK);
-	assert_int_equal(gpul_cpu_take(GPUL_PROXY_PIN_NODE, 9999, &cpu, &err), GPUL_EINVAL);
+	assert_int_equal(gpul_cpu_reserve(GPUL_PROXY_PIN_NODE, 9999, &cpu, &err), GPUL_EINVAL);
 	assert_int_equal(cpu, -1);
-	gpul_cpu_give(cpu);
+	gpul_cpu_unreserve(cpu);
 }
 
 static void proxies_of_a_node_share_its_cpus_out(void **state)
@@ -193,7 +193,7 @@ static void proxies_of_a_node_share_its_cpus_out(void **state)
 	gpul_error err = { 0 };
 
 	for (int i = 0; i < N; i++) {
-		if (gpul_cpu_take(GPUL_PROXY_PIN_NODE, 0, &cpu[i], &err))
+		if (gpul_cpu_reserve(GPUL_PROXY_PIN_NODE, 0, &cpu[i], &err))
 			skip();  /* this machine lets us use no CPU of node 0 */
 		if (cpu[i] >= 0) {
 			assert_true(CPU_ISSET((size_t)cpu[i], &before));
@@ -204,7 +204,7 @@ static void proxies_of_a_node_share_its_cpus_out(void **state)
 		for (int i = 0; i < N; i++)
 			assert_true(cpu[i] < 0 || n_on[cpu[i]] <= 2);  /* this thread may have moved meanwhile */
 	for (int i = 0; i < N; i++)
-		gpul_cpu_give(cpu[i]);
+		gpul_cpu_unreserve(cpu[i]);
 }
 
 static void a_cpu_that_was_asked_for_may_be_one_that_the_caller_left(void **state)

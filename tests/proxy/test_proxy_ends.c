@@ -154,7 +154,7 @@ static void what_was_handled_before_an_error_is_released(void **state)
 	assert_int_equal(stats.triggers, 6);
 	assert_int_equal(as_kernel_tail(&x.k[0], 0), 4);
 	assert_int_equal(as_kernel_tail(&x.k[0], 1), 2);
-	expect_end(&x, p, GPUL_EUNSUPPORTED, 0, "the handler of kind 2 failed with status 4 in lane 1, at 2",
+	expect_end(&x, p, GPUL_EUNSUPPORTED, 0, "the handler of kind 2 failed with status 4 at position 2 of lane 1",
 		   GPUL_EUNSUPPORTED);
 	close_two(&x);
 }
@@ -170,7 +170,7 @@ static void a_kind_that_nobody_handles_is_an_error(void **state)
 	as_kernel_push(&x.k[1], 3, 0, 0);
 	as_kernel_push(&x.k[1], 3, 9, 0);
 	p = start(&x.desc);
-	expect_end(&x, p, GPUL_EINVAL, 9, "trigger 1 of lane 3 is of kind 9, which has no handler", GPUL_EINVAL);
+	expect_end(&x, p, GPUL_EINVAL, 9, "trigger 1 of lane 3 has kind 9, which has no handler", GPUL_EINVAL);
 	assert_int_equal(as_kernel_tail(&x.k[1], 3), 1);
 	close_two(&x);
 }

@@ -162,7 +162,7 @@ static gpul_status open_fifo(struct side *s, gpul_error *err)
 {
 	gpul_status st = s->fifo ? GPUL_OK : gpul_fifo_open(s->piece.area, s->piece.bytes, &s->fifo, err);
 
-	return st ? st : gpul_fifo_tell_death(s->fifo, err);
+	return st ? st : gpul_fifo_hold_lifeline(s->fifo, err);
 }
 
 static void take(struct side *s, unsigned n)

@@ -52,8 +52,8 @@
 #define SEEN_STATE(lane) (SEEN(LANES) + (lane))     /* of its own in WRONG_SPLIT_SEEN alone */
 #define CELLS           (SEEN_STATE(LANES))
 
-#define NOBODY 0
-#define LOOKING 1
+#define NO_POLLER 0
+#define POLLED 1
 #define BROKEN 2
 
 #define CODE 1
@@ -148,7 +148,7 @@ end:	do
 mtype = { OK, TIMED_OUT, ABORTED };
 
 /* gpul_fifo_lane_write: what the looker tells the others of its lane, one word. */
-inline tell(t, state)
+inline share_tail(t, state)
 {
 #ifdef WRONG_SPLIT_SEEN
 	put(me, SEEN(lane), t);
@@ -166,8 +166,8 @@ inline tell(t, state)
 #define seen_state(s)     ((s) % 4)
 #endif
 
-/* gpul_fifo_look_until */
-inline look_until(upto, telling)
+/* gpul_fifo_poll_until */
+inline poll_until(upto, shares)
 {
 	do
 	:: mem[TAIL(lane)] >= upto || mem[TAIL(lane)] > tail || mem[ABORT(lane)] ->
@@ -175,15 +175,15 @@ inline look_until(upto, telling)
 		if
 		:: t >= upto ->
 #ifndef WRONG_KEEPS_LOOKING
-			if :: telling -> tell(t, NOBODY) :: else fi;
+			if :: shares -> share_tail(t, NO_POLLER) :: else fi;
 #endif
 			result = OK
 		:: t < upto && a ->
-			if :: telling -> tell(t, BROKEN) :: else fi;
+			if :: shares -> share_tail(t, BROKEN) :: else fi;
 			result = ABORTED
 		:: t < upto && !a ->
 #ifndef WRONG_SILENT_LOOKER
-			if :: telling -> tell(t, LOOKING) :: else fi;
+			if :: shares -> share_tail(t, POLLED) :: else fi;
 #endif
 			result = 0
 		fi;
@@ -192,7 +192,7 @@ inline look_until(upto, telling)
 #ifdef TIMEOUTS
 	:: me == 0 ->
 #ifndef WRONG_LATE_KEEPS_LOOKING
-		if :: telling -> tell(tail, NOBODY) :: else fi;
+		if :: shares -> share_tail(tail, NO_POLLER) :: else fi;
 #endif
 		result = TIMED_OUT;
 		break
@@ -201,30 +201,30 @@ inline look_until(upto, telling)
 	t = 0; a = 0
 }
 
-/* gpul_fifo_hear_until */
-inline hear_until(upto)
+/* gpul_fifo_await_poller */
+inline await_poller(upto)
 {
 	do
-	:: seen_tail(mem[SEEN(lane)]) >= upto || seen_state(mem[SEEN(lane)]) != LOOKING ->
+	:: seen_tail(mem[SEEN(lane)]) >= upto || seen_state(mem[SEEN(lane)]) != POLLED ->
 		s = mem[SEEN(lane)];
 		tail = seen_tail(s);
 		if
 		:: tail >= upto -> result = OK; break
 		:: tail < upto && seen_state(s) == BROKEN -> result = ABORTED; break
-		:: tail < upto && seen_state(s) == NOBODY ->
+		:: tail < upto && seen_state(s) == NO_POLLER ->
 			atomic {
 #ifdef WRONG_SPLIT_SEEN
 				if
-				:: mem[SEEN_STATE(lane)] == NOBODY -> mem[SEEN_STATE(lane)] = LOOKING; t = 1
+				:: mem[SEEN_STATE(lane)] == NO_POLLER -> mem[SEEN_STATE(lane)] = POLLED; t = 1
 #else
 				if
-				:: mem[SEEN(lane)] == s -> mem[SEEN(lane)] = s + LOOKING; t = 1
+				:: mem[SEEN(lane)] == s -> mem[SEEN(lane)] = s + POLLED; t = 1
 #endif
 				:: else
 				fi
 			};
 			if
-			:: t -> t = 0; look_until(upto, true); break
+			:: t -> t = 0; poll_until(upto, true); break
 			:: else
 			fi
 		:: else
@@ -236,20 +236,20 @@ inline hear_until(upto)
 	s = 0
 }
 
-/* gpul_fifo_look_ahead */
-inline look_ahead()
+/* gpul_fifo_poll_ahead */
+inline poll_ahead()
 {
 	s = mem[SEEN(lane)];
 	if
-	:: seen_state(s) == NOBODY ->
+	:: seen_state(s) == NO_POLLER ->
 		atomic {
 			if
-			:: mem[SEEN(lane)] == s -> mem[SEEN(lane)] = s + LOOKING; t = 1
+			:: mem[SEEN(lane)] == s -> mem[SEEN(lane)] = s + POLLED; t = 1
 			:: else
 			fi
 		};
 		if
-		:: t -> t = 0; tail = mem[TAIL(lane)]; tell(tail, (mem[ABORT(lane)] -> BROKEN : NOBODY))
+		:: t -> t = 0; tail = mem[TAIL(lane)]; share_tail(tail, (mem[ABORT(lane)] -> BROKEN : NO_POLLER))
 		:: else
 		fi
 	:: else
@@ -264,14 +264,14 @@ inline sync(upto)
 	:: tail >= upto -> result = OK
 	:: else ->
 #ifdef OWNED
-		look_until(upto, false)
+		poll_until(upto, false)
 #else
-		hear_until(upto)
+		await_poller(upto)
 #endif
 	fi
 }
 
-/* gpul_fifo_own and gpul_fifo_draw */
+/* gpul_fifo_own and gpul_fifo_draw_tickets */
 inline own()
 {
 #ifdef OWNED
@@ -403,7 +403,7 @@ proctype producer(byte me)
 #endif
 #ifdef AHEAD
 		if
-		:: result == OK -> look_ahead()
+		:: result == OK -> poll_ahead()
 		:: true
 		fi;
 #endif
