@@ -1,22 +1,22 @@
-/* area.c — see fifo.h: a FIFO as bytes in host memory; made, and checked before anybody believes it. */
+/* area.c — formats, checks and aborts the FIFO's area in host memory. */
 #include "proxy/fifo_internal.h"
 
 #include <string.h>
 
 static_assert(sizeof(struct gpul_trigger) == 16, "as drawn");
 static_assert(sizeof(struct gpul_fifo_line) == 64, "a cache line");
-static_assert(sizeof(struct gpul_fifo_header) == 128, "two cache lines: the maker's and the kernels'");
-static_assert(offsetof(struct gpul_fifo_header, raised) == 64, "a line of its own");
-static_assert(sizeof(struct gpul_fifo_lane) == 128, "a line of the GPU's L2");
+static_assert(sizeof(struct gpul_fifo_header) == 128, "two cache lines: the second is written by kernels");
+static_assert(offsetof(struct gpul_fifo_header, raised) == 64, "begins the second cache line");
+static_assert(sizeof(struct gpul_fifo_lane) == 128, "a cache line of the GPU's L2");
 static_assert(offsetof(struct gpul_fifo_lane, shared_tail) == 32, "a separate sector");
-static_assert(sizeof(struct gpul_fifo_device) == 40, "five registers, as the PTX twin has them");
+static_assert(sizeof(struct gpul_fifo_device) == 40, "fifo.ptx copies it as five 8-byte words");
 
 static bool power_of_two(unsigned n)
 {
 	return n != 0 && (n & (n - 1)) == 0;
 }
 
-static bool shape_is(const gpul_fifo_shape *s)
+static bool shape_is_valid(const gpul_fifo_shape *s)
 {
 	return power_of_two(s->slots) && power_of_two(s->lanes) && s->slots <= GPUL_FIFO_MAX_SLOTS &&
 	       s->lanes <= GPUL_FIFO_MAX_LANES && s->lanes <= s->slots;
@@ -31,7 +31,7 @@ size_t gpul_fifo_slots_offset(unsigned lanes)
 
 size_t gpul_fifo_area_bytes(const gpul_fifo_shape *shape)
 {
-	if (!shape_is(shape))
+	if (!shape_is_valid(shape))
 		return 0;
 	return gpul_fifo_slots_offset(shape->lanes) + shape->slots * sizeof(struct gpul_trigger);
 }
@@ -52,10 +52,10 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 				 "and at least one slot per lane",
 				 shape->slots, shape->lanes, GPUL_FIFO_MAX_SLOTS, GPUL_FIFO_MAX_LANES);
 	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO at %p: expected memory aligned to %d bytes", area,
+		return gpul_fail(err, GPUL_EINVAL, 0, "memory at %p for a FIFO is not aligned to %d bytes", area,
 				 GPUL_FIFO_AREA_ALIGNMENT);
 	if (bytes < needed)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO of %u slots in %u lanes takes %zu bytes: there are %zu",
+		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO of %u slots in %u lanes needs %zu bytes, but the memory has %zu",
 				 shape->slots, shape->lanes, needed, bytes);
 	memset(h, 0, sizeof(*h));
 	gpul_fifo_area_empty(area, shape);
@@ -74,7 +74,7 @@ void gpul_fifo_area_empty(void *area, const gpul_fifo_shape *shape)
 	h->bytes = needed;
 	h->raised = 0;
 	memset(gpul_fifo_lines(area), 0, needed - sizeof(*h));
-	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* last: who finds it, finds the rest */
+	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* last: a reader that finds it, finds the rest */
 }
 
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err)
@@ -82,10 +82,11 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 	gpul_fifo_shape shape;
 
 	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0 || bytes < sizeof(struct gpul_fifo_header))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%zu bytes at %p are no FIFO: expected at least %zu, aligned to %d",
-				 bytes, area, sizeof(struct gpul_fifo_header), GPUL_FIFO_AREA_ALIGNMENT);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%zu bytes at %p cannot hold a FIFO: expected at least %zu bytes, aligned to %d", bytes, area,
+				 sizeof(struct gpul_fifo_header), GPUL_FIFO_AREA_ALIGNMENT);
 
-	/* Copied once, and volatile so that it is: a peer may change it between a check and a use. */
+	/* Copied once (volatile), because a peer may change the header between a check and a use. */
 	const struct gpul_fifo_header h = *(const volatile struct gpul_fifo_header *)area;
 
 	if (h.magic != GPUL_FIFO_MAGIC || h.version != GPUL_FIFO_VERSION)
@@ -93,19 +94,19 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 				 "no FIFO at %p: magic 0x%08x, version %u; expected 0x%08x, version %d", area, h.magic,
 				 h.version, GPUL_FIFO_MAGIC, GPUL_FIFO_VERSION);
 	if (h.lane_shift > 24 || !power_of_two(h.lanes) || h.lanes > GPUL_FIFO_MAX_LANES)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the FIFO at %p says %u lanes of 2^%u slots: there is no such one",
-				 area, h.lanes, h.lane_shift);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the FIFO at %p has an invalid shape: %u lanes of 2^%u slots", area, h.lanes,
+				 h.lane_shift);
 	shape = (gpul_fifo_shape){ .slots = h.lanes << h.lane_shift, .lanes = h.lanes };
-	if (!shape_is(&shape) || gpul_fifo_area_bytes(&shape) != h.bytes || h.bytes > bytes)
+	if (!shape_is_valid(&shape) || gpul_fifo_area_bytes(&shape) != h.bytes || h.bytes > bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the FIFO at %p says %u lanes of 2^%u slots, %llu bytes: expected %zu, and %zu are there",
+				 "the FIFO at %p claims %u lanes of 2^%u slots in %llu bytes: expected %zu bytes, the memory has %zu",
 				 area, h.lanes, h.lane_shift, h.bytes, gpul_fifo_area_bytes(&shape), bytes);
 	*out = shape;
 	return GPUL_OK;
 }
 
-/* Codes have 32 bits; what a kernel wrote may have more. */
-static uint32_t code_in(const unsigned long long *word)
+/* Read an abort code.  Codes have 32 bits; a larger value that a kernel wrote is cut to UINT32_MAX. */
+static uint32_t load_code(const unsigned long long *word)
 {
 	const uint64_t code = gpul_fifo_load(word);
 
@@ -116,13 +117,13 @@ void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code)
 {
 	struct gpul_fifo_line *lines = gpul_fifo_lines(area);
 
-	/* Who is first on lane 0 is first on all: whoever comes later helps to hand on that code, not its own. */
+	/* When two threads abort at once, the one that writes lane 0 first wins: the other then writes the winner's code. */
 	for (unsigned i = 0; i < lanes; i++) {
 		unsigned long long none = 0;
 
 		if (!__atomic_compare_exchange_n(&lines[i].abort, &none, code, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
 		    i == 0)
-			code = code_in(&lines[0].abort);
+			code = load_code(&lines[0].abort);
 	}
 }
 
@@ -130,9 +131,9 @@ uint32_t gpul_fifo_area_aborted(void *area, unsigned lanes)
 {
 	const struct gpul_fifo_header *h = area;
 	const struct gpul_fifo_line *lines = gpul_fifo_lines(area);
-	const uint32_t raised = code_in(&h->raised);
+	const uint32_t raised = load_code(&h->raised);
 
-	if (raised && !code_in(&lines[0].abort))
+	if (raised && !load_code(&lines[0].abort))
 		gpul_fifo_area_abort(area, lanes, raised);
-	return code_in(&lines[0].abort);
+	return load_code(&lines[0].abort);
 }

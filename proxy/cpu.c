@@ -1,4 +1,4 @@
-/* cpu.c — see cpu_internal.h. */
+/* cpu.c — chooses the CPU to which a proxy's thread is pinned, from the node's CPU list and the caller's affinity. */
 #include "proxy/cpu_internal.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "core/log.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned n_proxies[CPU_SETSIZE];  /* of this process that are pinned to it; guarded by lock */
+static unsigned n_proxies[CPU_SETSIZE];  /* proxies of this process pinned to each CPU; guarded by lock */
 
-/* A number, and text behind it; false: there is none. */
+/* Parse a number and move *text behind it.  Returns false if there is no digit. */
 static bool parse_number(const char **text, unsigned long *out)
 {
 	char *end;
@@ -77,7 +77,7 @@ int gpul_cpu_choose(const cpu_set_t *may, const cpu_set_t *beside, const unsigne
 	return best;
 }
 
-/* The CPUs of a node that this thread may use. */
+/* The CPUs of a node that this thread is allowed to use. */
 static gpul_status cpus_of_node(int node, cpu_set_t *out, gpul_error *err)
 {
 	char path[64];
@@ -89,13 +89,13 @@ static gpul_status cpus_of_node(int node, cpu_set_t *out, gpul_error *err)
 	snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
 	if (read_cpu_list(path, &of_node))
 		CPU_AND(out, &of_node, &allowed);
-	else if (node == 0)  /* a system without NUMA, or without /sys: it has one node */
+	else if (node == 0)  /* a system without NUMA or without /sys has one node */
 		*out = allowed;
 	else
-		return gpul_fail(err, GPUL_EINVAL, node, "no NUMA node %d: %s cannot be read", node, path);
+		return gpul_fail(err, GPUL_EINVAL, node, "no NUMA node %d: cannot read %s", node, path);
 	if (!CPU_COUNT(out))
 		return gpul_fail(err, GPUL_EINVAL, node,
-				 "this thread may use no CPU of NUMA node %d (%s): widen its affinity or cpuset, or "
+				 "no CPU of NUMA node %d (%s) is allowed for this thread: widen its affinity or cpuset, or "
 				 "choose another pin",
 				 node, path);
 	return GPUL_OK;
@@ -120,23 +120,22 @@ static gpul_status reserve_on_node(int node, int *cpu, gpul_error *err)
 	pthread_mutex_unlock(&lock);
 	if (*cpu < 0)
 		gpul_log(GPUL_LOG_INFO, "proxy",
-			 "CPU %d is the only one of node %d that this thread may use, and it is on it: the proxy is "
-			 "not pinned, and may share it",
+			 "this thread runs on CPU %d, the only allowed CPU of node %d: the proxy is not pinned and may "
+			 "share that CPU",
 			 caller, node);
 	else
 		gpul_log(GPUL_LOG_DEBUG, "proxy", "pinned to CPU %d of node %d", *cpu, node);
 	return GPUL_OK;
 }
 
-/* Whether the system lets us use it, it says when the thread is made: a cpuset may be wider than our affinity. */
+/* pthread_create() will report a CPU that the system does not allow: the cpuset may be wider than the caller's affinity. */
 static gpul_status reserve_number(int number, int *cpu, gpul_error *err)
 {
 	if (number < 0 || number >= CPU_SETSIZE)
-		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist: expected 0 to %d at most", number,
+		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist: expected 0 to %d", number,
 				 CPU_SETSIZE - 1);
 	if (number == sched_getcpu())
-		gpul_log(GPUL_LOG_INFO, "proxy", "pinned to CPU %d, which the caller is on: they may share it",
-			 number);
+		gpul_log(GPUL_LOG_INFO, "proxy", "pinned to CPU %d, on which the caller runs: they may share it", number);
 	pthread_mutex_lock(&lock);
 	n_proxies[number]++;
 	pthread_mutex_unlock(&lock);
@@ -158,7 +157,7 @@ gpul_status gpul_cpu_reserve(gpul_proxy_pin pin, int number, int *cpu, gpul_erro
 			gpul_log(GPUL_LOG_INFO, "proxy", "not pinned: %s", ignored.text);
 		return GPUL_OK;
 	}
-	return gpul_fail(err, GPUL_EINVAL, (int)pin, "pin %d: expected one of gpul_proxy_pin", (int)pin);
+	return gpul_fail(err, GPUL_EINVAL, (int)pin, "unknown pin %d: expected a value of gpul_proxy_pin", (int)pin);
 }
 
 void gpul_cpu_unreserve(int cpu)

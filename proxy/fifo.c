@@ -1,23 +1,22 @@
-/* fifo.c — see fifo.h: the CPU's end, while it runs: take out, release, give up.
+/* fifo.c — the CPU's end of the FIFO while it runs: poll, release, abort.
  *
- *     scan_lanes() ── scan_group(): 64 lanes at once, who has something? ──> pending ─┬─ poll: what each has, copied
- *                                                                                 └─ poll_run: what one has, where it lies
+ *     scan_lanes() ── scan_group(): which of 64 lanes have a trigger? ──> pending ─┬─ poll: copies the triggers of each lane
+ *                                                                                  └─ poll_run: one lane's, not copied
  *
- * Fast because of three things.  The lines that a GPU wrote last are in no cache of this core: a scan_group asks for all of
- * its lanes' at once, where a look at one lane after the other would wait for each; and what it has seen is kept until it
- * is taken, since the GPU writes there again at once.  What lies behind is taken in sequence, and asked for ahead.  And a
- * lane's tail is written once for all that was handled. */
+ * Three things make it fast.  A cache line that the GPU has just written is in no cache of this core, so scan_group() issues
+ * the loads of 64 lanes together and keeps the values, because the GPU soon writes those lines again.  Further triggers of a
+ * lane are read in sequence and prefetched.  A lane's tail is written once per batch. */
 #include "proxy/fifo_internal.h"
 
 #include <stdio.h>
 
 static const uint64_t LAP = 1ull << 63;
 
-/* ---- looking --------------------------------------------------------------------- */
+/* ---- scanning lanes for triggers -------------------------------------------------- */
 
-/* Which of a group's lanes have a trigger, a bit each; it is left in seen.  In no order: no load waits for another, and
- * nothing is guessed that could be guessed wrong.  A trigger is there when both its words are of the lap that is awaited.
- * The acquires' partner is the kernel's fence before its store (push_release). */
+/* Return one bit for each lane of a group that has a trigger, and store the triggers in seen.  The loop has no branch, so
+ * that loads do not wait for each other and no branch is mispredicted.  A slot is full when both words have the awaited lap
+ * bit.  The acquire loads pair with the kernel's fence before its store (push_release). */
 static inline uint64_t scan_group(gpul_fifo *f, unsigned group)
 {
 	const unsigned first = group * GPUL_FIFO_GROUP;
@@ -37,8 +36,8 @@ static inline uint64_t scan_group(gpul_fifo *f, unsigned group)
 	return (awaited & ones >> (GPUL_FIFO_GROUP - n)) | (~awaited & zeros >> (GPUL_FIFO_GROUP - n));
 }
 
-/* Find the lanes of the first group, from the one whose turn it is, that have a trigger: pending.  The turn goes round:
- * the end of its group, the other groups, the beginning of its group. */
+/* Set pending to the lanes with triggers in the first group that has any.  The order of the search: the lanes of the turn's
+ * group from turn on, the other groups, then the lanes of that group below turn. */
 static inline void scan_lanes(gpul_fifo *f)
 {
 	const unsigned n_groups = (f->lanes + GPUL_FIFO_GROUP - 1) / GPUL_FIFO_GROUP;
@@ -47,7 +46,7 @@ static inline void scan_lanes(gpul_fifo *f)
 	uint64_t lanes = scan_group(f, group);
 
 	if (gpul_fifo_load(&f->header->raised))
-		gpul_fifo_aborted(f);  /* which hands it on */
+		gpul_fifo_aborted(f);  /* copies the kernel's code to all lanes */
 	if (lanes & ~before) {
 		lanes &= ~before;
 	} else if (n_groups > 1) {
@@ -67,11 +66,12 @@ static inline void scan_lanes(gpul_fifo *f)
 	f->pending_group = group;
 }
 
-/* ---- taking out ------------------------------------------------------------------ */
+/* ---- taking triggers out ---------------------------------------------------------- */
 
-/* What was taken from lanes of a group: it is owed to their tails, and who went round awaits the other lap bit. */
+/* The lanes of a group from which triggers were taken, one bit each. */
 struct taking {
-	uint64_t owing, round;  /* a bit each */
+	uint64_t owing;  /* their tails must be written by the next release */
+	uint64_t round;  /* they wrapped around, so they now await the other lap bit */
 };
 
 static inline struct gpul_trigger *ring_of(const gpul_fifo *f, unsigned lane)
@@ -84,7 +84,7 @@ static inline uint64_t lap_of(const gpul_fifo *f, uint64_t at)
 	return ~(at >> f->shift) << 63;
 }
 
-/* How many more of a lane may be taken, however many are in its slots: a peer may write more than there is room for. */
+/* How many more triggers may be taken from a lane.  A hostile peer may fill slots that have not been released. */
 static inline unsigned room_of(const gpul_fifo *f, unsigned lane, unsigned max)
 {
 	const uint64_t room = f->released[lane] + f->mask + 1 - f->taken[lane];
@@ -101,7 +101,7 @@ static inline void record_taken(gpul_fifo *f, struct taking *t, unsigned lane, u
 	t->round |= round ? bit : 0;
 }
 
-/* A group's lanes have been taken from, lane was the last one: the turn is behind it. */
+/* End a batch from lanes of one group, of which lane was the last: the next scan begins behind it. */
 static inline void end_batch(gpul_fifo *f, const struct taking *t, unsigned lane)
 {
 	const unsigned group = lane / GPUL_FIFO_GROUP;
@@ -112,7 +112,7 @@ static inline void end_batch(gpul_fifo *f, const struct taking *t, unsigned lane
 	f->owing_groups |= 1ull << group;
 }
 
-/* Copy triggers that lie side by side, until one is not of the lap, or max. */
+/* Copy up to max consecutive triggers that have the lap's bit; returns their number. */
 static inline unsigned copy_run(const struct gpul_trigger *slot, uint64_t lap, gpul_fifo_item item, gpul_fifo_item *items,
 			    unsigned max)
 {
@@ -128,13 +128,13 @@ static inline unsigned copy_run(const struct gpul_trigger *slot, uint64_t lap, g
 	return n;
 }
 
-/* What comes in a lane behind position at - 1, up to max: to the ring's end, then from its beginning. */
+/* Copy up to max triggers of a lane from position at on, first to the end of the ring, then from its beginning. */
 static inline unsigned copy_lane(const gpul_fifo *f, unsigned lane, uint64_t at, gpul_fifo_item *items, unsigned max)
 {
 	const struct gpul_trigger *ring = ring_of(f, lane);
 	unsigned n = 0;
 
-	while (n < max) {  /* twice at most */
+	while (n < max) {  /* runs at most twice */
 		const uint64_t to_end = f->mask + 1 - (at & f->mask);
 		const unsigned wanted = max - n < to_end ? max - n : (unsigned)to_end;
 		const unsigned got = copy_run(&ring[at & f->mask], lap_of(f, at),
@@ -179,24 +179,24 @@ unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max)
 	return n;
 }
 
-/* LAP is set unless both words are of that lap. */
+/* Bit LAP of the result is set unless both words have the lap's bit. */
 static inline uint64_t lap_mismatch(const struct gpul_trigger *slot, uint64_t lap)
 {
 	return (gpul_fifo_load(&slot->word[0]) ^ lap) | (gpul_fifo_load(&slot->word[1]) ^ lap);
 }
 
-/* Slots from the one that is looked at to the one whose line is asked for: an H200's host reads 40 % more a second so.
- * With 128 the GPU has not yet written it, and takes it away again. */
+/* Prefetch distance in slots.  32 makes an H200's host read 40 % more triggers per second; with 128 the line is fetched
+ * before the GPU has written it, and is then lost again. */
 enum { AHEAD = 32 };
 
-/* How many slots, side by side, are of the lap: a cache line at a time, so that nothing is guessed wrong but the end. */
+/* Count consecutive slots that have the lap's bit, a cache line per step, so that only the end mispredicts a branch. */
 static inline unsigned count_run(const struct gpul_trigger *ring, uint64_t at, uint64_t mask, uint64_t lap, unsigned max)
 {
 	const struct gpul_trigger *slot = &ring[at & mask];
 	unsigned n = 0;
 
 	for (; n + 4 <= max; n += 4) {
-		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]);  /* the next run's, too */
+		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]);  /* also beyond this run */
 		if ((lap_mismatch(&slot[n], lap) | lap_mismatch(&slot[n + 1], lap) | lap_mismatch(&slot[n + 2], lap) | lap_mismatch(&slot[n + 3], lap)) & LAP)
 			break;
 	}
@@ -258,7 +258,7 @@ void gpul_fifo_release(gpul_fifo *f)
 	}
 }
 
-/* ---- giving up ------------------------------------------------------------------- */
+/* ---- aborting --------------------------------------------------------------------- */
 
 void gpul_fifo_abort(gpul_fifo *f, uint32_t code)
 {

@@ -2,49 +2,50 @@
  *
  *     __global__ void send(gpul_fifo_device fifo, ...)
  *     {
- *             gpul_fifo_port port;                                    one thread's way in
+ *             gpul_fifo_port port;                                    a lane, opened by this thread
  *
- *             if (gpul_fifo_own(&fifo, blockIdx.x, &port) != GPUL_FIFO_OK)      this lane is mine alone
+ *             if (gpul_fifo_own(&fifo, blockIdx.x, &port) != GPUL_FIFO_OK)      no other thread uses the lane
  *                     return;
- *             gpul_fifo_push_release(&port, what, where, timeout_ns);           what I wrote before is visible
- *             gpul_fifo_sync(&port, port.next, timeout_ns);                     the proxy has handled it
+ *             gpul_fifo_push_release(&port, what, where, timeout_ns);           earlier writes are visible
+ *             gpul_fifo_sync(&port, port.next, timeout_ns);                     wait until the proxy has handled it
  *             gpul_fifo_disown(&port);
  *     }
  *
- * A lane is a ring.  Who owns one keeps its counter in a register; threads that share one draw tickets from a counter
- * in device memory.  A lane's triggers are handled in the order of their positions: an owner's in the order it pushed
- * them; of threads that share, each thread's own in the order it pushed them, and all in the order of the tickets.
- * Nothing is promised between lanes.
+ * A lane is a ring.  An owner keeps the lane's counter in a register; threads that share a lane draw tickets from a
+ * counter in device memory.  A lane's triggers are handled in the order of their positions: those of an owner in the
+ * order of its pushes, those of threads that share the lane in the order of the tickets.  Lanes are not ordered among
+ * each other.
  *
- * A push stores 16 bytes and looks at the proxy's tail only when the ring seems full.  A look is a round trip over
- * the bus of about 1.2 us, and looks at one address queue: so only one thread of those that share a lane looks (who
- * is elected in the lane's word shared_tail), and tells the others there, in device memory. */
+ * A push stores 16 bytes; it reads the proxy's tail only when the ring seems full.  That read (a poll) is a round trip of
+ * about 1.2 us over the bus, and polls of one address queue.  Therefore threads that share a lane elect one poller, by
+ * the lane's word shared_tail in device memory, where it also publishes the tail for the other threads. */
 #ifndef GPULOAD_PROXY_FIFO_DEVICE_CUH
 #define GPULOAD_PROXY_FIFO_DEVICE_CUH
 
 #include "proxy/fifo_layout.h"
 
-/* A thread's way into a lane; in registers.  Only next is of interest outside. */
+/* A lane as one thread uses it; kept in registers.  Callers only need next. */
 struct gpul_fifo_port {
-	gpul_trigger *slots;           /* of this lane */
+	gpul_trigger *slots;           /* of the lane */
 	const gpul_fifo_line *line;
 	gpul_fifo_lane *lane;
 	unsigned long long *raised;
-	unsigned long long next;       /* one past the last position that this thread pushed (owned: of the lane) */
-	unsigned long long tail;       /* positions below it are known to be handled */
+	unsigned long long next;       /* one past the last position that this thread (owned: any owner) has pushed */
+	unsigned long long tail;       /* the tail that this thread read last: positions below it have been handled */
 	unsigned int shift;
-	unsigned int delay;            /* clocks from a push until a look is worth while, as far as this thread knows */
+	unsigned int delay;            /* clocks from a push until the first poll; adapts in owned lanes */
 	bool owned;
 };
 
 enum {
-	GPUL_FIFO_POLLS_PER_TIME_READ = 32,          /* looks at the tail for one at the time */
-	GPUL_FIFO_DELAY_CLOCKS = 600,  /* a look that leaves sooner after its push comes before the CPU's answer,
-					* and the next one arrives a whole round trip later; an owner learns: */
-	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,  /* its look was not too early: the next may be earlier by this, */
-	GPUL_FIFO_DELAY_UP_CLOCKS = 64,   /* it was: later by this.  So one in 16 is too early */
+	GPUL_FIFO_POLLS_PER_TIME_READ = 32,  /* polls of the tail for each reading of the timer */
+	GPUL_FIFO_DELAY_CLOCKS = 600,        /* initial delay: an earlier poll arrives before the CPU has handled the trigger,
+					      * and a second one costs a whole round trip.  An owner adapts its delay: */
+	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,     /* shorter by this after a poll that was not too early, */
+	GPUL_FIFO_DELAY_UP_CLOCKS = 64,      /* longer by this after one that was: so one poll in 16 is too early */
 	GPUL_FIFO_MAX_DELAY_CLOCKS = 2000,
-	GPUL_FIFO_AHEAD_SLOTS = 32,    /* who pushes the first of a quarter of a shared lane this large looks ahead */
+	GPUL_FIFO_AHEAD_SLOTS = 32,          /* in a shared lane of at least this size, the push into the first slot of each
+					      * quarter polls ahead */
 };
 
 static __device__ __forceinline__ unsigned long long gpul_fifo_globaltimer_ns(void)
@@ -55,7 +56,7 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_globaltimer_ns(vo
 	return ns;
 }
 
-/* 64 bits, since the GPU reads those without a detour; 32 take it 20 ns. */
+/* 64 bits, because reading the 32-bit clock takes 20 ns longer. */
 static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 {
 	unsigned long long ticks;
@@ -64,7 +65,7 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 	return ticks;
 }
 
-/* Between a push and the first look for what the proxy makes of it. */
+/* Wait between a push and the first poll for its handling. */
 static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port *port)
 {
 	const unsigned long long start = gpul_fifo_clock();
@@ -73,8 +74,8 @@ static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port
 		;
 }
 
-/* Is it too late?  Asked at every 32nd look, and the time counts from the first of these: reading the timer takes as
- * long as a short wait does. */
+/* Is the time-out over?  The timer is read at every 32nd poll, because that takes as long as a short wait; the time begins
+ * at the first reading. */
 static __device__ __forceinline__ bool gpul_fifo_timed_out(unsigned polls, unsigned long long *start_ns,
 						      unsigned long long timeout_ns)
 {
@@ -92,12 +93,12 @@ static __device__ __forceinline__ void gpul_fifo_store(gpul_trigger *slot, unsig
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(a), "l"(b) : "memory");
 }
 
-/* A program that counts the looks over the bus, or shows them, defines this before it includes. */
+/* A program that counts or shows the polls over the bus defines this macro before it includes the file. */
 #ifndef GPUL_FIFO_ON_POLL
 #define GPUL_FIFO_ON_POLL(line) ((void)(line))
 #endif
 
-/* tail and abort of a line, over the bus. */
+/* Read tail and abort of a line over the bus. */
 static __device__ __forceinline__ void gpul_fifo_read_line(const gpul_fifo_line *line, unsigned long long *tail,
 						      unsigned long long *abort)
 {
@@ -112,7 +113,7 @@ static __device__ __forceinline__ void gpul_fifo_read_line_relaxed(const gpul_fi
 	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*tail), "=l"(*abort) : "l"(line) : "memory");
 }
 
-/* What the elected poller of a lane tells, in device memory: see fifo_layout.h. */
+/* Read the word that the elected poller of a shared lane publishes in device memory (fifo_layout.h). */
 static __device__ __forceinline__ unsigned long long gpul_fifo_read_shared_tail(const gpul_fifo_lane *lane)
 {
 	unsigned long long shared_tail;
@@ -121,7 +122,7 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_read_shared_tail(
 	return shared_tail;
 }
 
-static __device__ __forceinline__ void gpul_fifo_share_tail(gpul_fifo_lane *lane, unsigned long long tail, unsigned state)
+static __device__ __forceinline__ void gpul_fifo_publish_tail(gpul_fifo_lane *lane, unsigned long long tail, unsigned state)
 {
 	asm volatile("st.release.gpu.global.u64 [%0], %1;"
 		     :
@@ -129,7 +130,7 @@ static __device__ __forceinline__ void gpul_fifo_share_tail(gpul_fifo_lane *lane
 		     : "memory");
 }
 
-/* shared_tail: what was shared_tail last, by which nobody polls. */
+/* Try to become the lane's poller; shared_tail is the word that was read last, with state NO_POLLER. */
 static __device__ __forceinline__ bool gpul_fifo_become_poller(gpul_fifo_lane *lane, unsigned long long shared_tail)
 {
 	unsigned long long was;
@@ -152,15 +153,15 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_draw_tickets(gpul
 	return ticket;
 }
 
-/* Give up, for everybody: the proxy sees it, and so does who waits.  code is not 0. */
+/* Abort the FIFO with a code other than 0: the proxy copies it to all lanes, which ends every wait. */
 static __device__ __forceinline__ void gpul_fifo_raise(const gpul_fifo_port *port, unsigned code)
 {
 	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(port->raised), "l"((unsigned long long)code) : "memory");
 }
 
-/* Look over the bus until the tail is at least upto; tell the others of the lane what it is, if told to. */
+/* Poll over the bus until the tail is at least upto; publish: write each new tail for the threads that share the lane. */
 static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *port, unsigned long long upto,
-							       unsigned long long timeout_ns, bool tell)
+							       unsigned long long timeout_ns, bool publish)
 {
 	unsigned long long start = 0, tail, abort;
 
@@ -168,8 +169,8 @@ static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *p
 		gpul_fifo_read_line(port->line, &tail, &abort);
 		const bool there = tail >= upto, late = !there && gpul_fifo_timed_out(polls, &start, timeout_ns);
 
-		if (tell && (tail > port->tail || abort || late || there))
-			gpul_fifo_share_tail(port->lane, tail,
+		if (publish && (tail > port->tail || abort || late || there))
+			gpul_fifo_publish_tail(port->lane, tail,
 				       abort ? GPUL_FIFO_BROKEN : there || late ? GPUL_FIFO_NO_POLLER : GPUL_FIFO_POLLED);
 		port->tail = tail;
 		if (there)
@@ -181,7 +182,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *p
 	}
 }
 
-/* The same for a lane that is shared: one looks, the others read what it saw. */
+/* Wait on a shared lane: read the tail that the poller publishes; if there is no poller, become it. */
 static __device__ inline gpul_fifo_result gpul_fifo_await_poller(gpul_fifo_port *port, unsigned long long upto,
 							       unsigned long long timeout_ns)
 {
@@ -203,7 +204,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_await_poller(gpul_fifo_port 
 	}
 }
 
-/* One look for all who share the lane, before anybody waits; none while somebody polls anyway. */
+/* Poll once for all threads that share the lane, before any of them waits; do nothing while another thread polls. */
 static __device__ inline void gpul_fifo_poll_ahead(gpul_fifo_port *port)
 {
 	const unsigned long long shared_tail = gpul_fifo_read_shared_tail(port->lane);
@@ -212,7 +213,7 @@ static __device__ inline void gpul_fifo_poll_ahead(gpul_fifo_port *port)
 	if ((shared_tail & ((1u << GPUL_FIFO_POLLER_BITS) - 1)) != GPUL_FIFO_NO_POLLER || !gpul_fifo_become_poller(port->lane, shared_tail))
 		return;
 	gpul_fifo_read_line(port->line, &port->tail, &abort);
-	gpul_fifo_share_tail(port->lane, port->tail, abort ? GPUL_FIFO_BROKEN : GPUL_FIFO_NO_POLLER);
+	gpul_fifo_publish_tail(port->lane, port->tail, abort ? GPUL_FIFO_BROKEN : GPUL_FIFO_NO_POLLER);
 }
 
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait(gpul_fifo_port *port, unsigned long long upto,
@@ -222,7 +223,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait(gpul_fifo_port
 			   : gpul_fifo_await_poller(port, upto, timeout_ns);
 }
 
-/* An owner's first look at what its last push came to; was it there? */
+/* An owner's first poll after a push; adapts the port's delay.  Returns whether the tail has arrived at upto. */
 static __device__ __forceinline__ bool gpul_fifo_first_poll(gpul_fifo_port *port, unsigned long long upto)
 {
 	unsigned long long abort;
@@ -236,9 +237,9 @@ static __device__ __forceinline__ bool gpul_fifo_first_poll(gpul_fifo_port *port
 	return port->tail >= upto;
 }
 
-/* Wait until the proxy has handled all positions below upto (port->next: all that this thread pushed).  What the
- * proxy and its handlers wrote before is then visible to this thread.  It may last 32 looks longer than timeout_ns;
- * ~0ull: for ever, or until aborted. */
+/* Wait until the proxy has handled all positions below upto (port->next: all pushes of this thread).  After OK, this thread
+ * sees what the proxy and its handlers wrote before.  The wait can last 32 polls longer than timeout_ns; ~0ull: no time-out,
+ * only an abort ends it. */
 static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, unsigned long long upto,
 							 unsigned long long timeout_ns)
 {
@@ -251,7 +252,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, u
 	return gpul_fifo_wait(port, upto, timeout_ns);
 }
 
-/* Has it?  One look, no wait: OK, ABORTED, or TIMED_OUT for not yet. */
+/* Check with at most one poll whether the proxy has handled all positions below upto: OK, ABORTED, or TIMED_OUT: not yet. */
 static __device__ inline gpul_fifo_result gpul_fifo_poll(gpul_fifo_port *port, unsigned long long upto)
 {
 	unsigned long long abort;
@@ -276,13 +277,13 @@ static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_devic
 	port->next = port->tail = 0;
 }
 
-/* Way into lane (mod the number of lanes), shared with any other thread that opens it so. */
+/* Open lane (mod the number of lanes) to share it with other threads that call this function. */
 static __device__ inline void gpul_fifo_share(const gpul_fifo_device *fifo, unsigned lane, gpul_fifo_port *port)
 {
 	gpul_fifo_port_open(fifo, lane, false, port);
 }
 
-/* Take a lane for oneself; what its last owner left is visible then.  False: somebody has it. */
+/* Become the owner; the head that the last owner wrote is then visible.  False: another thread owns the lane. */
 static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 {
 	unsigned long long was;
@@ -291,8 +292,8 @@ static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 	return was == 0;
 }
 
-/* Way into lane (mod the number of lanes) for this thread alone.  BUSY: somebody owns it.  A lane is shared or owned:
- * nobody shares one while it is owned. */
+/* Open lane (mod the number of lanes) for this thread alone.  BUSY: another thread owns it.  No thread may share a lane while
+ * it is owned. */
 static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *fifo, unsigned lane,
 							gpul_fifo_port *port)
 {
@@ -303,7 +304,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *
 	return GPUL_FIFO_OK;
 }
 
-/* The same for this warp alone, for warp_push: all 32 threads call. */
+/* Open lane (mod the number of lanes) for this warp alone, to use gpul_fifo_warp_push(); all 32 threads call it. */
 static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_device *fifo, unsigned lane,
 							     gpul_fifo_port *port)
 {
@@ -318,14 +319,14 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_dev
 	return __shfl_sync(0xffffffffu, taken, 0) ? GPUL_FIFO_OK : GPUL_FIFO_BUSY;
 }
 
-/* Leave the lane to its next owner.  By who got OK from own; the port is of no more use. */
+/* Free the lane for its next owner.  Called by the thread that got OK from gpul_fifo_own(); the port becomes invalid. */
 static __device__ inline void gpul_fifo_disown(gpul_fifo_port *port)
 {
 	port->lane->head = port->next;
 	asm volatile("st.release.gpu.global.u64 [%0], 0;" : : "l"(&port->lane->owner) : "memory");
 }
 
-/* The same by the warp that got OK from warp_own. */
+/* Free the lane for its next owner.  Called by all threads of the warp that got OK from gpul_fifo_warp_own(). */
 static __device__ inline void gpul_fifo_warp_disown(gpul_fifo_port *port)
 {
 	__syncwarp();
@@ -333,13 +334,13 @@ static __device__ inline void gpul_fifo_warp_disown(gpul_fifo_port *port)
 		gpul_fifo_disown(port);
 }
 
-/* The lap bit of a position, where it stands in a word. */
+/* The lap bit of a position, in bit 63. */
 static __device__ __forceinline__ unsigned long long gpul_fifo_lap(unsigned long long at, unsigned shift)
 {
 	return (unsigned long long)((~(unsigned)at << (31 - shift)) & 0x80000000u) << 32;
 }
 
-/* Wait for the slot; a ticket that is given up leaves a gap that ends everything. */
+/* Wait for a free slot.  A time-out with a ticket leaves a gap in a shared lane, so it aborts the FIFO. */
 template <bool RELEASE>
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_fifo_port *port, unsigned long long upto,
 								  unsigned long long timeout_ns)
@@ -347,7 +348,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_
 	unsigned long long abort;
 	gpul_fifo_result result;
 
-	if (port->owned && port->shift == 0 && !RELEASE) {  /* a fence takes as long */
+	if (port->owned && port->shift == 0 && !RELEASE) {  /* with RELEASE, the fence takes as long as the delay */
 		if (gpul_fifo_first_poll(port, upto))
 			return GPUL_FIFO_OK;
 	} else if (port->owned) {
@@ -361,7 +362,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_
 	return result;
 }
 
-/* The part of a push that all have: position, fence, room, store. */
+/* Push one trigger: position, fence, free slot, store. */
 template <bool RELEASE>
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_port *port, unsigned long long a,
 								     unsigned long long b, unsigned long long timeout_ns)
@@ -385,16 +386,17 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_p
 	return GPUL_FIFO_OK;
 }
 
-/* Push; whatever this thread wrote before may become visible later (the caller orders, or does not care).  Bit 63 of
- * each word must be 0.  timeout_ns as for sync.  TIMED_OUT: an owner has not pushed, and may try again; a thread that
- * shares the lane has left a slot that stays empty, so the FIFO is aborted. */
+/* Push without ordering: earlier writes of this thread may become visible after the trigger.  Bit 63 of each word must be 0.
+ * timeout_ns as for gpul_fifo_sync().  TIMED_OUT: an owner has not pushed and may try again; in a shared lane the slot of
+ * the ticket stays empty, so the FIFO is aborted. */
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push(gpul_fifo_port *port, unsigned long long a,
 								  unsigned long long b, unsigned long long timeout_ns)
 {
 	return gpul_fifo_push_as<false>(port, a, b, timeout_ns);
 }
 
-/* Push; everything that this thread wrote before, or saw through a barrier, is visible to who sees the trigger. */
+/* Push with release: a CPU thread that reads the trigger also sees everything that this thread wrote before, or observed
+ * through a barrier. */
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_release(gpul_fifo_port *port, unsigned long long a,
 									  unsigned long long b,
 									  unsigned long long timeout_ns)
@@ -402,9 +404,9 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_release(gpul_f
 	return gpul_fifo_push_as<true>(port, a, b, timeout_ns);
 }
 
-/* The warp's 32 triggers at once, in the order of the threads.  All 32 call, with ports of one lane that no thread has
- * pushed through alone.  TIMED_OUT: a warp that owns a lane of 32 slots or more has not pushed, and may try again; else
- * the FIFO is aborted. */
+/* Push 32 consecutive triggers, in the order of the threads.  All 32 threads of a warp call it, with ports of the same lane,
+ * which they use only for warp pushes.  TIMED_OUT: a warp that owns a lane of 32 slots or more has not pushed and may try
+ * again; otherwise the FIFO is aborted. */
 static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *port, unsigned long long a,
 							      unsigned long long b, unsigned long long timeout_ns)
 {
@@ -422,7 +424,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *po
 	for (unsigned g = 0; g < 32; g += group) {
 		const unsigned long long last = first + g + group - 1, at = first + lane;
 
-		/* a thread that has synced alone knows more than the others: all go one way */
+		/* tails differ after a sync by one thread, so the warp votes to take one path */
 		if (__any_sync(0xffffffffu, last - port->tail >= size)) {
 			if (lane == 0)
 				result = gpul_fifo_sync(port, last + 1 - size, timeout_ns);

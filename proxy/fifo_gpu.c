@@ -1,4 +1,4 @@
-/* fifo_gpu.c — see fifo.h: the kernels' end. */
+/* fifo_gpu.c — the kernels' end: its state in device memory, and where new kernels continue after earlier ones. */
 #include "proxy/fifo_internal.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@ struct gpul_fifo_gpu {
 	const gpul_driver *drv;
 	void *area;
 	CUdeviceptr lanes;
-	gpul_lifeline *life;  /* NULL: not asked for */
+	gpul_lifeline *life;  /* NULL until gpul_fifo_gpu_hold_lifeline() */
 	struct gpul_fifo_device param;
 };
 
@@ -16,13 +16,13 @@ static uint32_t *lifeline_word(const gpul_fifo_gpu *g, unsigned whose)
 	return &((struct gpul_fifo_header *)g->area)->life[whose];
 }
 
-/* ---- going on where earlier kernels ended ------------------------------------------- */
+/* ---- continuing where earlier kernels stopped --------------------------------------- */
 
 static const unsigned long long LAP = 1ull << 63;
 
-/* One past the last position that a lane's slots hold without a gap.  Those behind a gap are of kernels that died:
- * once the gap is filled, the proxy would take them, so they are emptied.  The tail may be any number, and may move
- * meanwhile; it does not pass the first empty slot. */
+/* Find one past the last position that a lane's slots hold without a gap.  Triggers behind a gap are from kernels whose
+ * process was killed.  The proxy would take them once the gap is filled, so they are emptied: they get the previous lap's
+ * bit.  The tail may have any value and may move meanwhile; it does not pass the first empty slot. */
 static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
 {
 	const uint64_t size = 1ull << shift, tail = gpul_fifo_load(&line->tail);
@@ -45,7 +45,7 @@ static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger 
 	return end;
 }
 
-/* Write what kernels keep: nobody owns a lane, nobody looks, and the heads are behind what the slots hold. */
+/* Initialise the lanes in device memory: no owner, no poller, and each head behind the triggers in the lane's slots. */
 static gpul_status init_lanes(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift, gpul_error *err)
 {
 	const size_t bytes = n_lanes * sizeof(struct gpul_fifo_lane);
@@ -58,7 +58,7 @@ static gpul_status init_lanes(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift
 	for (unsigned i = 0; i < n_lanes; i++)
 		lanes[i].head = find_end(&gpul_fifo_lines(g->area)[i], slots + ((size_t)i << shift), shift);
 	st = gpul_cu(g->drv, err, cuMemcpyHtoD(g->lanes, lanes, bytes));
-	/* a kernel on a stream that waits for no other would not wait for the copy */
+	/* kernels on a non-blocking stream do not wait for the copy on the default stream */
 	st = st ? st : gpul_cu(g->drv, err, cuStreamSynchronize(NULL));
 	free(lanes);
 	return st;

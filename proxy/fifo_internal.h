@@ -1,7 +1,7 @@
-/* fifo_internal.h — what the FIFO's two ends share: the area, checked; and the CPU's end as both of its files know it.
+/* fifo_internal.h — declarations that the FIFO's source files share: the area, and the struct of the CPU's end.
  *
- *     area.c ─ bytes: made, checked ─┬─ fifo_open.c ─ fifo.c    the CPU's end: opened, reset; then the loop's calls
- *                                    └─ fifo_gpu.c              the kernels' end */
+ *     area.c: format, check ─┬─ fifo_open.c: open, reset ─ fifo.c: poll, release    the CPU's end
+ *                            └─ fifo_gpu.c                                          the kernels' end */
 #ifndef GPULOAD_PROXY_FIFO_INTERNAL_H
 #define GPULOAD_PROXY_FIFO_INTERNAL_H
 
@@ -12,38 +12,38 @@
 #include "proxy/fifo.h"
 
 enum {
-	GPUL_FIFO_AREA_ALIGNMENT = 512,  /* a warp's push of 32 slots is then whole lines */
-	GPUL_FIFO_GROUP = 64,            /* lanes that are looked at at once: the bits of a word */
+	GPUL_FIFO_AREA_ALIGNMENT = 512,  /* so that the 32 slots of a warp's push fill whole cache lines */
+	GPUL_FIFO_GROUP = 64,            /* lanes per scan: one bit each in a 64-bit word */
 	GPUL_FIFO_MAX_GROUPS = GPUL_FIFO_MAX_LANES / GPUL_FIFO_GROUP,
 };
-static_assert(GPUL_FIFO_MAX_GROUPS <= 64, "the groups, too, are bits of one word");
+static_assert(GPUL_FIFO_MAX_GROUPS <= 64, "owing_groups has one bit per group");
 
-/* The CPU's end.  The area may be written by a peer at any time: it is read for what is new in it, and never for
- * where to go; what is counted here is this end's own. */
+/* The CPU's end.  A peer may write any value into the area at any time.  Therefore all positions are kept here, in private
+ * memory, and the area is read only to find new triggers. */
 struct gpul_fifo {
-	/* the area, in its parts */
+	/* parts of the area */
 	struct gpul_fifo_header *header;
 	struct gpul_fifo_line *lines;
 	struct gpul_trigger *slots;
 	unsigned lanes, shift;
-	uint64_t mask;         /* of a lane's slots: position & mask is the slot */
-	/* positions, a lane each:  released ≤ taken ≤ released + slots of the lane */
-	uint64_t *taken;       /* poll gave what is below */
-	uint64_t *released;    /* the tail as it was written last */
-	uint64_t awaited[GPUL_FIFO_MAX_GROUPS];  /* lap bit of each lane's position taken, 64 lanes a word */
-	unsigned turn;         /* the lane whose turn it is */
-	uint64_t pending;      /* lanes that were seen to have a trigger, and have not been taken from: a bit each, */
-	unsigned pending_group;  /* of this group; */
-	struct gpul_trigger seen[GPUL_FIFO_GROUP];  /* and what was seen */
-	uint64_t owing_groups; /* groups with lanes that poll took from since the last release, */
-	uint64_t owing[GPUL_FIFO_MAX_GROUPS];  /* and which lanes of each */
-	gpul_lifeline *life;   /* NULL: not asked for */
-	/* created, not opened */
+	uint64_t mask;         /* slots of a lane - 1: position & mask is the slot */
+	/* positions, one per lane:  released ≤ taken ≤ released + slots of the lane */
+	uint64_t *taken;       /* poll has returned the triggers below this position */
+	uint64_t *released;    /* the tail that was written last */
+	uint64_t awaited[GPUL_FIFO_MAX_GROUPS];  /* lap bit of position taken of each lane, 64 lanes per word */
+	unsigned turn;         /* the lane with which the next scan begins */
+	uint64_t pending;      /* one bit per lane in which the last scan found a trigger that is not taken yet, */
+	unsigned pending_group;  /* in this group; */
+	struct gpul_trigger seen[GPUL_FIFO_GROUP];  /* the triggers that the scan read there */
+	uint64_t owing_groups; /* groups that have lanes from which poll took triggers since the last release, */
+	uint64_t owing[GPUL_FIFO_MAX_GROUPS];  /* and those lanes, one bit each */
+	gpul_lifeline *life;   /* NULL until gpul_fifo_hold_lifeline() */
+	/* owned by an end that gpul_fifo_create() made; NULL after gpul_fifo_open() */
 	gpul_mem *mem;
 	gpul_fifo_gpu *gpu;
 };
 
-/* Words of the area.  Who writes and who reads each: fifo_layout.h. */
+/* Words of the area; fifo_layout.h says which side writes each. */
 static inline uint64_t gpul_fifo_load(const unsigned long long *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -54,34 +54,34 @@ static inline void gpul_fifo_store(unsigned long long *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-/* Indices of header.life. */
+/* Indices into header.life. */
 enum { GPUL_FIFO_LIFE_OF_KERNELS = 0, GPUL_FIFO_LIFE_OF_PROXY = 1 };
 
-/* An earlier process' death is no news: from here on, peer_died tells of the next one's. */
+/* Clear the record of an earlier process' death, so that gpul_fifo_peer_died() reports only later ones. */
 static inline void gpul_fifo_forget_deaths(gpul_fifo *f)
 {
 	gpul_lifeline_forget(&f->header->life[GPUL_FIFO_LIFE_OF_KERNELS]);
 }
 
-/* Where the slots begin. */
+/* Byte offset of the slots in the area. */
 size_t gpul_fifo_slots_offset(unsigned lanes);
-/* The logarithm of a lane's slots. */
+/* Base-2 logarithm of the number of slots of a lane. */
 unsigned gpul_fifo_shift_of(const gpul_fifo_shape *shape);
 
-/* Write it empty, but for the lives: they are the processes' that use it. */
+/* Write an empty FIFO into the area, but keep header.life, which belongs to the processes that use the FIFO. */
 void gpul_fifo_area_empty(void *area, const gpul_fifo_shape *shape);
-/* Is it a FIFO, and of which shape?  Nothing in the area is trusted.  Errors: GPUL_EFORMAT. */
+/* Check the header of untrusted memory and return the FIFO's shape.  Errors: GPUL_EFORMAT. */
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err);
 
-/* Where the lines begin. */
+/* The lines of the area, one per lane. */
 static inline struct gpul_fifo_line *gpul_fifo_lines(void *area)
 {
 	return (void *)((char *)area + sizeof(struct gpul_fifo_header));
 }
 
-/* End every wait of the kernels of an area that has been checked; the first code stays. */
+/* End every wait of the kernels.  The area has been checked.  If the FIFO has been aborted before, the first code stays. */
 void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code);
-/* The code that was raised.  A kernel's is handed on to all lanes. */
+/* The abort code; 0: not aborted.  Copies a code that a kernel raised into the abort words of all lanes. */
 uint32_t gpul_fifo_area_aborted(void *area, unsigned lanes);
 
 #endif

@@ -1,9 +1,9 @@
-/* fifo_open.c — see fifo.h: the CPU's end, opened and closed, alone or with all that it needs. */
+/* fifo_open.c — opens, resets and closes the CPU's end, with gpul_fifo_create() also the memory and the kernels' end. */
 #include "proxy/fifo_internal.h"
 
 #include <stdlib.h>
 
-/* This end begins where the tails are: any number is a position. */
+/* Take the lanes' tails from the area as the positions of this end; every value is a valid position. */
 static void start_at_tails(gpul_fifo *f)
 {
 	f->turn = 0;
@@ -59,7 +59,7 @@ gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int dev
 	if (!desc.bytes)
 		return gpul_fifo_area_format(NULL, 0, shape, err);
 	if (kind == GPUL_MEM_DEVICE || kind == GPUL_MEM_DEVICE_IPC)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO in %s memory: the CPU has to see it",
+		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO cannot be in %s memory, which the CPU cannot access",
 				 gpul_mem_kind_name(kind));
 	st = gpul_mem_create(drv, &desc, &mem, err);
 	if (st)
@@ -92,7 +92,7 @@ void gpul_fifo_close(gpul_fifo *f)
 {
 	if (!f)
 		return;
-	gpul_lifeline_let_go(f->life);  /* whose word is in the memory */
+	gpul_lifeline_let_go(f->life);  /* before the memory, which holds its word */
 	gpul_fifo_gpu_destroy(f->gpu);
 	gpul_mem_destroy(f->mem);
 	free(f->taken);

@@ -1,4 +1,4 @@
-/* proxy.c — see proxy.h: the owner's calls.  The thread is in proxy_loop.c, the choice of its CPU in cpu.c. */
+/* proxy.c — starts, drains and stops a proxy.  The thread is in proxy_loop.c, the choice of its CPU in cpu.c. */
 #include "proxy/proxy_internal.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@
 static gpul_status check_desc(const gpul_proxy_desc *desc, gpul_error *err)
 {
 	if (!desc->fifos || !desc->n_fifos)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a proxy of no FIFO: expected 1 or more in desc.fifos");
+		return gpul_fail(err, GPUL_EINVAL, 0, "a proxy without a FIFO: expected 1 or more in desc.fifos");
 	for (unsigned i = 0; i < desc->n_fifos; i++)
 		if (!desc->fifos[i])
 			return gpul_fail(err, GPUL_EINVAL, (int)i, "desc.fifos[%u] of %u is NULL", i, desc->n_fifos);
 	if (desc->batch > GPUL_PROXY_MAX_BATCH)
-		return gpul_fail(err, GPUL_EINVAL, (int)desc->batch, "a batch of %u: expected %d at most", desc->batch,
+		return gpul_fail(err, GPUL_EINVAL, (int)desc->batch, "a batch of %u triggers: expected at most %d", desc->batch,
 				 GPUL_PROXY_MAX_BATCH);
 	if (desc->n_watch_fds && !desc->watch_fds)
 		return gpul_fail(err, GPUL_EINVAL, 0, "desc.n_watch_fds is %u, desc.watch_fds is NULL",
@@ -40,7 +40,7 @@ static void free_all(gpul_proxy *p)
 	free(p);
 }
 
-/* A proxy with copies of what desc points to; NULL: no memory. */
+/* Allocate a proxy with copies of the caller's arrays; NULL: out of memory. */
 static gpul_proxy *copy_desc(const gpul_proxy_desc *desc)
 {
 	gpul_proxy *p = aligned_alloc(_Alignof(gpul_proxy), sizeof(*p));
@@ -65,7 +65,7 @@ static gpul_proxy *copy_desc(const gpul_proxy_desc *desc)
 	memcpy(p->fifos, desc->fifos, desc->n_fifos * sizeof(gpul_fifo *));
 	for (unsigned i = 0; i < desc->n_watch_fds; i++)
 		p->waits[1 + i] = (struct pollfd){ .fd = desc->watch_fds[i], .events = POLLIN | POLLRDHUP };
-	p->desc.fifos = NULL;      /* the caller's arrays may go: fifos and waits are the copies */
+	p->desc.fifos = NULL;      /* the caller may free its arrays: p->fifos and p->waits are the copies */
 	p->desc.watch_fds = NULL;
 	return p;
 }
@@ -93,7 +93,7 @@ static gpul_status choose_cpu(gpul_proxy *p, gpul_error *err)
 		p->alone = CPU_COUNT(&allowed) == 1;
 	if (p->alone)
 		gpul_log(GPUL_LOG_INFO, "proxy",
-			 "this thread may use one CPU: the proxy shares it, and yields instead of spinning");
+			 "only one CPU is allowed for this thread: the proxy shares it, and yields instead of spinning");
 	return gpul_cpu_reserve(p->desc.pin, p->desc.pin == GPUL_PROXY_PIN_AUTO ? node : p->desc.pin_number, &p->cpu, err);
 }
 
@@ -108,8 +108,8 @@ static void init_lock(gpul_proxy *p)
 	pthread_condattr_destroy(&monotonic);
 }
 
-/* Its CPU is set before it runs, so that its stack is on the right node; no signal is its own, so that handlers run
- * in threads whose program expects them. */
+/* The affinity is set before the thread runs, so that its stack is on the right node.  All signals are blocked in it, so that
+ * the program's signal handlers do not run on the proxy's thread. */
 static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 {
 	pthread_attr_t attr;
@@ -131,7 +131,7 @@ static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 	pthread_attr_destroy(&attr);
 	if (failed == EINVAL && p->cpu >= 0)
 		return gpul_fail(err, GPUL_EINVAL, p->cpu,
-				 "CPU %d is not there, or this process may not use it (cgroup, cpuset)", p->cpu);
+				 "CPU %d does not exist, or is not allowed for this process (cgroup, cpuset)", p->cpu);
 	if (failed)
 		return gpul_fail(err, GPUL_ESYS, failed, "pthread_create: %s", strerror(failed));
 	pthread_setname_np(p->thread, "gpul-proxy");
@@ -179,22 +179,22 @@ static void wake_thread(gpul_proxy *p)
 {
 	const uint64_t one = 1;
 
-	(void)!write(p->wake_fd, &one, sizeof one);  /* fails when it is full: then it wakes, too */
+	(void)!write(p->wake_fd, &one, sizeof one);  /* a full eventfd fails, but it is readable and wakes the thread, too */
 }
 
-/* The error that ended it; lock is held. */
+/* Copy the error that ended the thread; the caller holds lock. */
 static gpul_status copy_failure(const gpul_proxy *p, gpul_error *err)
 {
 	return p->status ? gpul_fail(err, p->status, p->failed.native, "%s", p->failed.text) : GPUL_OK;
 }
 
-/* Would the thread wait for itself? */
+/* Fail if the caller is the proxy's thread, which would wait for itself. */
 static gpul_status refuse_own_thread(const gpul_proxy *p, const char *what, gpul_error *err)
 {
 	if (!pthread_equal(pthread_self(), p->thread))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "%s was called by a handler of this proxy, which it would wait for: return an error instead", what);
+			 "%s was called by a handler of this proxy and would wait for itself: return an error instead", what);
 }
 
 gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err)
@@ -226,8 +226,8 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err)
 	if (p->drains_done < mine)
 		st = p->ended ? copy_failure(p, err)
 			      : gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-					  "the FIFOs were not empty within %d ms: %llu triggers were handled so far; "
-					  "kernels still push, or a handler takes long",
+					  "the FIFOs were not empty within %d ms; %llu triggers were handled so far: "
+					  "kernels still push, or a handler is slow",
 					  timeout_ms,
 					  (unsigned long long)atomic_load_explicit(&p->counts.triggers,
 										   memory_order_relaxed));
@@ -249,7 +249,7 @@ void gpul_proxy_get_stats(gpul_proxy *p, gpul_proxy_stats *out)
 #undef COPIED
 		.cpu = p->cpu,
 	};
-	pthread_mutex_lock(&p->lock);  /* the thread cannot go while its clock is read */
+	pthread_mutex_lock(&p->lock);  /* so that the thread does not end while its clock is read */
 	out->running = !p->ended;
 	if (!p->ended && pthread_getcpuclockid(p->thread, &clock) == 0)
 		clock_gettime(clock, &used);

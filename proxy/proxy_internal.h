@@ -1,4 +1,4 @@
-/* proxy_internal.h — what the proxy's owner (proxy.c) and its thread (proxy_loop.c) share. */
+/* proxy_internal.h — the struct that the owner's calls (proxy.c) and the proxy's thread (proxy_loop.c) share. */
 #ifndef GPULOAD_PROXY_PROXY_INTERNAL_H
 #define GPULOAD_PROXY_PROXY_INTERNAL_H
 
@@ -8,7 +8,7 @@
 
 #include "proxy/proxy.h"
 
-/* Written by the thread alone, read by anybody: relaxed, for each is right by itself. */
+/* Written by the proxy's thread, read by any thread.  Relaxed accesses suffice, because no counter depends on another. */
 struct gpul_proxy_counts {
 	_Atomic uint64_t triggers, batches, max_batch, empty_polls;
 	_Atomic uint64_t sleeps, slept_ns, longest_sleep_ns, late_ns, handler_ns;
@@ -20,28 +20,28 @@ struct gpul_proxy {
 	gpul_fifo **fifos;
 	gpul_fifo_item *items;   /* desc.batch of them */
 	struct pollfd *waits;    /* 1 + desc.n_watch_fds; the first is wake_fd */
-	int wake_fd;             /* eventfd: the owner wants something from a thread that sleeps */
+	int wake_fd;             /* eventfd that wakes a sleeping thread for stop and drain */
 	int cpu;                 /* -1: not pinned */
-	bool alone;              /* there is one CPU: who spins keeps the others from what it waits for */
+	bool alone;              /* only one CPU is allowed: the thread yields, since the pushers need the same CPU */
 	uint64_t started_ns;
 	pthread_t thread;
 
-	/* The owner's wishes. */
+	/* Requests of the owner. */
 	atomic_bool stop;
-	_Atomic uint64_t drains_wanted;  /* a count, and the thread's answer: */
+	_Atomic uint64_t drains_wanted;  /* calls of gpul_proxy_drain() so far; drains_done follows */
 
-	pthread_mutex_t lock;    /* guards down to failed */
-	pthread_cond_t changed;  /* drains_done, ended */
+	pthread_mutex_t lock;    /* guards the fields down to failed */
+	pthread_cond_t changed;  /* signals a change of drains_done or ended */
 	uint64_t drains_done;
 	bool ended;
-	uint64_t ended_ns, cpu_ns;  /* when ended */
+	uint64_t ended_ns, cpu_ns;  /* valid when ended is set */
 	gpul_status status;
 	gpul_error failed;
 
 	_Alignas(64) struct gpul_proxy_counts counts;
 };
 
-/* The thread: arg is the gpul_proxy. */
+/* The thread function; arg is the gpul_proxy. */
 void *gpul_proxy_loop(void *arg);
 
 #endif

@@ -1,11 +1,11 @@
-/* proxy_loop.c — the proxy's thread.
+/* proxy_loop.c — the loop of the proxy's thread.
  *
- *     turn:  each FIFO: poll ─ handlers by kind ─ release         something was there ──> next turn
- *            progress                                             nothing: drained?  spin, or sleep
- *            every 8th turn: has a kernel given up?  a process ended?  (the clock is read: 25 ns)
- *            every turn, while turns are slow
+ *     turn:  each FIFO: poll ─ handlers by kind ─ release         a trigger was found ──> next turn
+ *            progress                                             all empty: drained?  spin, or sleep
+ *            every 8th turn (every turn while turns are slow): read the clock (25 ns); has a kernel aborted, has a
+ *            process ended?
  *
- * A fed thread does nothing in a turn beside poll, handlers and release but a few loads and stores of its own. */
+ * While triggers keep coming, a turn adds only a few loads and stores to poll, handlers and release. */
 #include "proxy/proxy_internal.h"
 
 #include <errno.h>
@@ -18,25 +18,25 @@
 #include "core/clock.h"
 
 enum {
-	TURNS_PER_CHECK = 8,          /* turns between two looks at the clock, the abort words and, once in */
-	WATCH_NS = 1000000,          /* so long, the watched descriptors */
-	SLOW_TURN_NS = 100000,       /* a handler takes its time, then a look costs nothing */
-	BATCHES_PER_SAMPLE = 64,     /* of handler_ns */
-	HOT_POLLS = 1024,            /* empty looks before the thread pauses between two: a pause takes 40 ns and more */
+	TURNS_PER_CHECK = 8,         /* turns between two checks of the clock and the abort words */
+	WATCH_NS = 1000000,          /* time between two checks of the watched descriptors */
+	SLOW_TURN_NS = 100000,       /* if turns take longer, every turn checks: the cost is then negligible */
+	BATCHES_PER_SAMPLE = 64,     /* one batch in 64 is timed for handler_ns */
+	HOT_POLLS = 1024,            /* empty turns before each further one pauses the CPU, which takes at least 40 ns */
 	SHORTEST_SLEEP_NS = 1000,
-	RETRY_NS = 100000000,        /* sleeps were too late for the bound: not before that another is tried */
+	RETRY_NS = 100000000,        /* where sleeps end too late for max_sleep_ns, another one is tried after this time */
 };
 
-/* What the thread alone knows. */
+/* State that only the thread uses. */
 struct loop {
 	gpul_proxy *p;
-	unsigned turns;           /* until the next look around, */
-	bool slow;                /* because the last ones were */
-	uint64_t empty_polls;         /* empty ones in a row */
-	uint64_t now;             /* as it was when the clock was read last */
-	uint64_t idle_since;      /* 0: not */
+	unsigned turns;           /* until the next check */
+	bool slow;                /* the last turns took longer than SLOW_TURN_NS */
+	uint64_t empty_polls;     /* empty turns in a row */
+	uint64_t now;             /* time of the last check or sleep */
+	uint64_t idle_since;      /* 0: not idle */
 	uint64_t watched_ns, retry_ns;
-	uint32_t code;            /* to abort the FIFOs with; 0: none */
+	uint32_t code;            /* with which the FIFOs will be aborted; 0: none */
 };
 
 static inline void add_count(_Atomic uint64_t *what, uint64_t more)
@@ -75,7 +75,7 @@ static gpul_status run_handlers(const gpul_proxy_desc *desc, gpul_fifo *fifo, co
 	return GPUL_OK;
 }
 
-/* Release the first n of a batch, whose next one failed. */
+/* Release the first n triggers of a batch; the handler of the next one failed. */
 static void release_handled(gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -111,7 +111,7 @@ static gpul_status serve_fifo(gpul_proxy *p, gpul_fifo *fifo, bool *found, gpul_
 	return st;
 }
 
-/* ---- the others ------------------------------------------------------------------ */
+/* ---- aborts, and other processes --------------------------------------------------- */
 
 static gpul_status check_aborts(struct loop *l, gpul_error *err)
 {
@@ -137,16 +137,15 @@ static gpul_status check_watched_fds(struct loop *l, gpul_error *err)
 			continue;
 		l->code = GPUL_FIFO_CODE_PEER_GONE;
 		if (watched[i].revents & POLLNVAL)
-			return gpul_fail(err, GPUL_ESYS, EBADF, "descriptor %d, which was to be watched, was closed",
-					 watched[i].fd);
+			return gpul_fail(err, GPUL_ESYS, EBADF, "watched descriptor %d was closed", watched[i].fd);
 		return gpul_fail(err, GPUL_ESYS, EPIPE,
-				 "the process behind descriptor %d has ended: what it pushed and is not handled stays",
+				 "the process behind descriptor %d has ended: its unhandled triggers stay in the FIFO",
 				 watched[i].fd);
 	}
 	return GPUL_OK;
 }
 
-/* Told by the FIFO itself (gpul_fifo_gpu_hold_lifeline), long before a descriptor does. */
+/* Check the lifelines in the FIFOs (gpul_fifo_gpu_hold_lifeline), which report a death long before a descriptor does. */
 static gpul_status check_peers(struct loop *l, gpul_error *err)
 {
 	for (unsigned i = 0; i < l->p->desc.n_fifos; i++) {
@@ -154,8 +153,8 @@ static gpul_status check_peers(struct loop *l, gpul_error *err)
 			continue;
 		l->code = GPUL_FIFO_CODE_PEER_GONE;
 		return gpul_fail(err, GPUL_ESYS, EPIPE,
-				 "the process with the kernels of FIFO %u of %u has died: what it pushed and is not handled stays", i,
-				 l->p->desc.n_fifos);
+				 "the process with the kernels of FIFO %u of %u has died: its unhandled triggers stay in the FIFO",
+				 i, l->p->desc.n_fifos);
 	}
 	return GPUL_OK;
 }
@@ -178,9 +177,9 @@ static gpul_status check_surroundings(struct loop *l, gpul_error *err)
 	return check_aborts(l, err);
 }
 
-/* ---- nothing to do --------------------------------------------------------------- */
+/* ---- backing off ------------------------------------------------------------------- */
 
-/* Tell the other hyperthread of the core that this one waits. */
+/* Let the core's other hyperthread run faster while this one spins. */
 static inline void pause_cpu(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -190,8 +189,8 @@ static inline void pause_cpu(void)
 #endif
 }
 
-/* What the system adds to a sleep, learned from each: late is more than four of five were, so that a thread that was
- * preempted once does not count.  A step up is four steps down. */
+/* Update the estimate of how late sleeps end.  A step up is four times a step down, so the estimate settles where four of
+ * five sleeps end earlier, and a single preemption hardly changes it. */
 static uint64_t update_lateness(uint64_t late, uint64_t sample, uint64_t max)
 {
 	const uint64_t step = late / 64 + 25;
@@ -200,7 +199,7 @@ static uint64_t update_lateness(uint64_t late, uint64_t sample, uint64_t max)
 	return late < max ? late : max;
 }
 
-/* Sleep, or until somebody wants something. */
+/* Sleep for ns, or until the owner or a watched descriptor wakes the thread. */
 static gpul_status sleep_until_woken(struct loop *l, uint64_t ns, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
@@ -221,21 +220,21 @@ static gpul_status sleep_until_woken(struct loop *l, uint64_t ns, gpul_error *er
 					    p->desc.max_sleep_ns),
 				      memory_order_relaxed);
 	if (ready > 0 && p->waits[0].revents)
-		(void)!read(p->wake_fd, &wishes, sizeof wishes);  /* not blocking: only to make it 0 */
+		(void)!read(p->wake_fd, &wishes, sizeof wishes);  /* resets the eventfd; does not block */
 	if (ready > 0 && check_watched_fds(l, err))
 		return GPUL_ESYS;
 	return check_peers(l, err);
 }
 
-/* A sleep is a quarter of the time that nothing came: what it adds to a latency is then little beside what there was
- * to wait for anyway. */
+/* Sleep for a quarter of the idle time so far: the latency that this adds is then small beside the time since the last
+ * trigger. */
 static gpul_status back_off(struct loop *l, gpul_error *err)
 {
 	const uint64_t max = l->p->desc.max_sleep_ns;
 	const uint64_t late = atomic_load_explicit(&l->p->counts.late_ns, memory_order_relaxed);
 	uint64_t ns = (l->now - l->idle_since) / 4;
 
-	if (late + SHORTEST_SLEEP_NS > max) {  /* this system cannot sleep so shortly */
+	if (late + SHORTEST_SLEEP_NS > max) {  /* this system cannot sleep for so short a time */
 		if (l->now < l->retry_ns) {
 			sched_yield();
 			return GPUL_OK;
@@ -245,7 +244,7 @@ static gpul_status back_off(struct loop *l, gpul_error *err)
 	} else if (ns > max - late) {
 		ns = max - late;
 	}
-	l->turns = 1;  /* the next turn looks around */
+	l->turns = 1;  /* the next turn checks */
 	return sleep_until_woken(l, ns > SHORTEST_SLEEP_NS ? ns : SHORTEST_SLEEP_NS, err);
 }
 
@@ -257,7 +256,7 @@ static void complete_drains(gpul_proxy *p, uint64_t wanted)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* A turn found nothing. */
+/* After a turn in which all FIFOs were empty: spin or sleep. */
 static gpul_status handle_empty_turn(struct loop *l, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
@@ -268,7 +267,7 @@ static gpul_status handle_empty_turn(struct loop *l, gpul_error *err)
 		sched_yield();
 	else if (l->empty_polls > HOT_POLLS)
 		pause_cpu();
-	if (l->empty_polls < TURNS_PER_CHECK)  /* now is that of before */
+	if (l->empty_polls < TURNS_PER_CHECK)  /* l->now is too old */
 		return GPUL_OK;
 	if (!l->idle_since)
 		l->idle_since = l->now;
@@ -299,7 +298,7 @@ static gpul_status serve_until_stopped(struct loop *l, gpul_error *err)
 	uint64_t drains = 0;
 
 	for (;;) {
-		/* Before the turn: what was there when they were said is then found by it. */
+		/* Read before the turn, so that the turn finds every trigger that was pushed before the request. */
 		const bool stop = atomic_load_explicit(&p->stop, memory_order_acquire);
 		const uint64_t wanted = atomic_load_explicit(&p->drains_wanted, memory_order_acquire);
 		bool found = false, busy = false;
@@ -329,7 +328,7 @@ void *gpul_proxy_loop(void *arg)
 	struct timespec used = { 0 };
 	gpul_status st;
 
-	prctl(PR_SET_TIMERSLACK, 1UL);  /* the system's own 50 us is the latency of a whole trigger */
+	prctl(PR_SET_TIMERSLACK, 1UL);  /* the default timer slack of 50 us would delay triggers */
 	st = serve_until_stopped(&l, &err);
 	if (st && !l.code)
 		l.code = (uint32_t)st;

@@ -237,7 +237,7 @@ static void a_cpu_that_is_not_there_is_refused(void **state)
 	as_kernel_open(&k, 1, 1);
 	assert_int_equal(gpul_proxy_start(&desc, &p, &err), GPUL_EINVAL);
 	assert_int_equal(err.native, CPU_SETSIZE - 1);
-	assert_non_null(strstr(err.text, "CPU 1023 is not there"));
+	assert_non_null(strstr(err.text, "CPU 1023 does not exist"));
 	desc.pin_number = CPU_SETSIZE;
 	assert_int_equal(gpul_proxy_start(&desc, &p, NULL), GPUL_EINVAL);
 	assert_null(p);

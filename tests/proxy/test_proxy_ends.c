@@ -494,12 +494,12 @@ static void a_descriptor_that_makes_no_sense_is_refused(void **state)
 	gpul_fifo *one_is_null[2] = { 0 };
 
 	open_two(&x);
-	expect_refusal(&(gpul_proxy_desc){ 0 }, GPUL_EINVAL, "no FIFO");
+	expect_refusal(&(gpul_proxy_desc){ 0 }, GPUL_EINVAL, "without a FIFO");
 	one_is_null[0] = x.fifos[0];
 	expect_refusal(&(gpul_proxy_desc){ .fifos = one_is_null, .n_fifos = 2 }, GPUL_EINVAL, "fifos[1] of 2 is NULL");
 	desc = x.desc;
 	desc.batch = GPUL_PROXY_MAX_BATCH + 1;
-	expect_refusal(&desc, GPUL_EINVAL, "a batch of 65537: expected 65536 at most");
+	expect_refusal(&desc, GPUL_EINVAL, "a batch of 65537 triggers: expected at most 65536");
 	desc = x.desc;
 	desc.n_watch_fds = 1;
 	expect_refusal(&desc, GPUL_EINVAL, "watch_fds is NULL");
@@ -515,7 +515,7 @@ static void a_descriptor_that_makes_no_sense_is_refused(void **state)
 	desc.pin_number = 9999;
 	expect_refusal(&desc, GPUL_EINVAL, "no NUMA node 9999");
 	desc.pin = (gpul_proxy_pin)77;
-	expect_refusal(&desc, GPUL_EINVAL, "pin 77");
+	expect_refusal(&desc, GPUL_EINVAL, "unknown pin 77");
 	close_two(&x);
 }
 

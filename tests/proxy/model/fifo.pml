@@ -148,7 +148,7 @@ end:	do
 mtype = { OK, TIMED_OUT, ABORTED };
 
 /* gpul_fifo_lane_write: what the looker tells the others of its lane, one word. */
-inline share_tail(t, state)
+inline publish_tail(t, state)
 {
 #ifdef WRONG_SPLIT_SEEN
 	put(me, SEEN(lane), t);
@@ -167,7 +167,7 @@ inline share_tail(t, state)
 #endif
 
 /* gpul_fifo_poll_until */
-inline poll_until(upto, shares)
+inline poll_until(upto, publishes)
 {
 	do
 	:: mem[TAIL(lane)] >= upto || mem[TAIL(lane)] > tail || mem[ABORT(lane)] ->
@@ -175,15 +175,15 @@ inline poll_until(upto, shares)
 		if
 		:: t >= upto ->
 #ifndef WRONG_KEEPS_LOOKING
-			if :: shares -> share_tail(t, NO_POLLER) :: else fi;
+			if :: publishes -> publish_tail(t, NO_POLLER) :: else fi;
 #endif
 			result = OK
 		:: t < upto && a ->
-			if :: shares -> share_tail(t, BROKEN) :: else fi;
+			if :: publishes -> publish_tail(t, BROKEN) :: else fi;
 			result = ABORTED
 		:: t < upto && !a ->
 #ifndef WRONG_SILENT_LOOKER
-			if :: shares -> share_tail(t, POLLED) :: else fi;
+			if :: publishes -> publish_tail(t, POLLED) :: else fi;
 #endif
 			result = 0
 		fi;
@@ -192,7 +192,7 @@ inline poll_until(upto, shares)
 #ifdef TIMEOUTS
 	:: me == 0 ->
 #ifndef WRONG_LATE_KEEPS_LOOKING
-		if :: shares -> share_tail(tail, NO_POLLER) :: else fi;
+		if :: publishes -> publish_tail(tail, NO_POLLER) :: else fi;
 #endif
 		result = TIMED_OUT;
 		break
@@ -249,7 +249,7 @@ inline poll_ahead()
 			fi
 		};
 		if
-		:: t -> t = 0; tail = mem[TAIL(lane)]; share_tail(tail, (mem[ABORT(lane)] -> BROKEN : NO_POLLER))
+		:: t -> t = 0; tail = mem[TAIL(lane)]; publish_tail(tail, (mem[ABORT(lane)] -> BROKEN : NO_POLLER))
 		:: else
 		fi
 	:: else
