@@ -1,131 +1,202 @@
-/* sum.cu — one step of a sum whose order depends on the number of elements alone; sum.h draws it.
+/* sum.cu — one step of a sum whose order depends only on the number of elements; cli/sum/sum.h draws it.
  *
- * Block b adds up chunk b of the data and writes one number.  Its threads stand side by side along the rows; each
- * has a load of 16 bytes from every row on its way before it uses the first: that hides the memory's latency.
- * sum.ptx, which the command carries, is made of this, for drivers and GPUs as old as can be:
+ * Block b adds up chunk b of the data, 16 rows of 4 KiB, and writes one number of 8 bytes.  Each thread issues its 16 loads
+ * of 16 bytes, one from every row, before it uses the first one: the loads in flight hide the latency of the memory.  The
+ * element type is a parameter, because loading and the sum of the block are the same code for all types.
  *
- *     nvcc -ptx -arch=sm_75 cli/kernels/sum.cu -o - |
- *             sed 's|^.version .*|.version 6.4|; s|^.target .*|.target sm_70|' > cli/kernels/sum.ptx */
+ * The PTX that the command embeds is made by
+ *
+ *     nvcc -ptx -arch=sm_75 -I. cli/kernels/sum.cu -o - |
+ *             sed 's|^.version .*|.version 6.4|; s|^.target .*|.target sm_70|; /inline asm$/d' > cli/kernels/sum.ptx */
+#include "loader/signature/signature.h"
 
-enum { ROWS = 16, THREADS = 256, WARP = 32, WARPS = THREADS / WARP };
+enum { ROWS = 16, THREADS = 256, WARP = 32, WARPS = THREADS / WARP, VECTOR_BYTES = 16,
+       ROW_BYTES = THREADS * VECTOR_BYTES, CHUNK_BYTES = ROWS * ROW_BYTES };
 
 typedef long long i64;
 typedef unsigned long long u64;
 
-struct f16 {
-	unsigned short bits;
-	__device__ operator double() const
-	{
-		float f;
+/* ---- loading --------------------------------------------------------------------------------- */
 
-		asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(bits));
-		return f;
+/* Load a vector if it ends within the data (spare >= 0), otherwise zeros. */
+static __device__ __forceinline__ uint4 load_if(const char *vector, i64 spare)
+{
+	uint4 v;
+
+	asm volatile("{.reg .pred p;mov.u32 %0,0;mov.u32 %1,0;mov.u32 %2,0;mov.u32 %3,0;setp.ge.s64 p,%5,0;"
+		     "@p ld.global.cs.v4.u32 {%0,%1,%2,%3},[%4];}"
+		     : "=&r"(v.x), "=&r"(v.y), "=&r"(v.z), "=&r"(v.w) : "l"(vector), "l"(spare));
+	return v;
+}
+
+/* Load a thread's vectors of the last chunk.  left: bytes of the data from the thread's first byte on; missing bytes are 0. */
+static __device__ __noinline__ void load_last(const char *data, i64 left, uint4 *rows)
+{
+	uint4 loaded[ROWS];
+
+#pragma unroll
+	for (int r = 0; r < ROWS; r++)
+		loaded[r] = load_if(data + r * ROW_BYTES, left - r * ROW_BYTES - VECTOR_BYTES);
+#pragma unroll
+	for (int r = 0; r < ROWS; r++)
+		rows[r] = loaded[r];
+	if (left > 0 && left % ROW_BYTES < VECTOR_BYTES)  /* the data end within a vector of this thread */
+#pragma unroll 1
+		for (i64 b = left - left % ROW_BYTES; b < left; b++)
+			((char *)&rows[b / ROW_BYTES])[b % ROW_BYTES] = data[b];
+}
+
+static __device__ __forceinline__ void load_rows(const char *data, u64 bytes, uint4 *rows)
+{
+	const u64 at = (u64)blockIdx.x * CHUNK_BYTES + threadIdx.x * VECTOR_BYTES;
+
+	if ((u64)(blockIdx.x + 1) * CHUNK_BYTES <= bytes) {
+#pragma unroll
+		for (int r = 0; r < ROWS; r++)
+			rows[r] = __ldcs((const uint4 *)(data + at + r * ROW_BYTES));
+	} else {
+		uint4 last[ROWS];  /* in local memory */
+
+		load_last(data + at, (i64)(bytes - at), last);
+#pragma unroll
+		for (int r = 0; r < ROWS; r++)
+			rows[r] = last[r];
+	}
+}
+
+/* ---- integers: they wrap at 64 bits, so every order gives the same sum ----------------------- */
+
+static __device__ u64 add_8(unsigned word, u64 sum) { return __dp4a(word, 0x01010101u, (unsigned)sum); }
+static __device__ u64 add_16(unsigned word, u64 sum) { return __dp2a_lo(word, 0x0101u, (unsigned)sum); }
+
+static __device__ u64 add_32(unsigned word, u64 sum)
+{
+	asm("mad.wide.u32 %0, %1, 1, %0;" : "+l"(sum) : "r"(word));
+	return sum;
+}
+
+/* Add up the unsigned elements of 8, 16 or 32 bits in all words. */
+template <u64 ADD(unsigned, u64)> static __device__ u64 add_words(const uint4 *rows)
+{
+	u64 sum = 0;
+
+#pragma unroll
+	for (int r = 0; r < ROWS; r++)
+		sum = ADD(rows[r].x, ADD(rows[r].y, ADD(rows[r].z, ADD(rows[r].w, sum))));
+	return sum;
+}
+
+/* Inverting the sign bits (flip) makes signed elements unsigned and larger by the value of that bit. */
+static __device__ __forceinline__ u64 add_narrow(uint4 *rows, unsigned type)
+{
+	const unsigned flip = type == GPUL_I8 ? 0x80808080 : type == GPUL_I16 ? 0x80008000 : type == GPUL_I32 ? 0x80000000 : 0;
+	const u64 added = flip & 0x80, added_16 = flip & 0x8000, added_32 = flip & 0x80000000;
+	const int words = ROWS * 4;
+
+#pragma unroll
+	for (int r = 0; r < ROWS; r++)
+		rows[r] = make_uint4(rows[r].x ^ flip, rows[r].y ^ flip, rows[r].z ^ flip, rows[r].w ^ flip);
+	if (type <= GPUL_U8)
+		return add_words<add_8>(rows) - added * 4 * words;
+	if (type <= GPUL_U16)
+		return add_words<add_16>(rows) - added_16 * 2 * words;
+	return add_words<add_32>(rows) - added_32 * words;
+}
+
+static __device__ __forceinline__ u64 add_wide(const uint4 *rows)
+{
+	u64 sum = 0;
+
+#pragma unroll
+	for (int r = 0; r < ROWS; r++) {
+		const ulonglong2 v = *(const ulonglong2 *)&rows[r];
+
+		sum += v.x + v.y;
+	}
+	return sum;
+}
+
+/* ---- floats: rows in pairs of neighbours, then columns in pairs of neighbours ----------------- */
+
+struct f64 {
+	enum { COLUMNS = 2 };
+	static __device__ void widen(uint4 v, double *out)
+	{
+		asm("mov.b64 %0,{%1,%2};" : "=d"(out[0]) : "r"(v.x), "r"(v.y));
+		asm("mov.b64 %0,{%1,%2};" : "=d"(out[1]) : "r"(v.z), "r"(v.w));
+	}
+};
+
+struct f32 {
+	enum { COLUMNS = 4 };
+	static __device__ void widen(uint4 v, double *out)
+	{
+		asm("cvt.f64.f32 %0, %1;" : "=d"(out[0]) : "r"(v.x));
+		asm("cvt.f64.f32 %0, %1;" : "=d"(out[1]) : "r"(v.y));
+		asm("cvt.f64.f32 %0, %1;" : "=d"(out[2]) : "r"(v.z));
+		asm("cvt.f64.f32 %0, %1;" : "=d"(out[3]) : "r"(v.w));
+	}
+};
+
+struct f16 {
+	static __device__ void widen_two(unsigned word, double *out)
+	{
+		asm("{.reg .b16 l,h;.reg .b32 f,g;mov.b32 {l,h},%2;cvt.f32.f16 f,l;cvt.f32.f16 g,h;"
+		    "cvt.f64.f32 %0,f;cvt.f64.f32 %1,g;}"
+		    : "=d"(out[0]), "=d"(out[1]) : "r"(word));
 	}
 };
 
 struct bf16 {
-	unsigned short bits;
-	__device__ operator double() const { return __uint_as_float((unsigned)bits << 16); }
-};
-
-/* What elements become before they are added.  Integers wrap at 64 bits, so their order does not matter, and one
- * sum a thread is enough, made of sums within a vector; floats need one for each column of the vector. */
-template <typename T> struct wide {
-	typedef double type, within;
-	enum { COLUMNS = 16 / sizeof(T) };
-};
-#define WIDE_INTEGER(T, to, inside)       \
-	template <> struct wide<T> {      \
-		typedef to type;          \
-		typedef inside within;    \
-		enum { COLUMNS = 1 };     \
-	};
-WIDE_INTEGER(signed char, i64, int)
-WIDE_INTEGER(unsigned char, u64, unsigned)
-WIDE_INTEGER(short, i64, int)
-WIDE_INTEGER(unsigned short, u64, unsigned)
-WIDE_INTEGER(int, i64, i64)
-WIDE_INTEGER(unsigned, u64, u64)
-WIDE_INTEGER(i64, i64, i64)
-WIDE_INTEGER(u64, u64, u64)
-
-template <typename T> union vector {
-	enum { N = 16 / sizeof(T) };
-	uint4 bits;
-	T at[N];
-};
-
-template <typename T> struct columns { typename wide<T>::type at[wide<T>::COLUMNS]; };
-
-template <typename T> static __device__ columns<T> widen(const vector<T> &v)
-{
-	columns<T> c;
-
-	if constexpr (wide<T>::COLUMNS == 1) {
-		typename wide<T>::within sum = 0;
-
-#pragma unroll
-		for (int e = 0; e < vector<T>::N; e++)
-			sum += v.at[e];
-		c.at[0] = sum;
-	} else {
-#pragma unroll
-		for (int e = 0; e < vector<T>::N; e++)
-			c.at[e] = v.at[e];
-	}
-	return c;
-}
-
-/* N rows, in pairs of neighbours. */
-template <typename T, int N> struct pairs {
-	static __device__ columns<T> add(const vector<T> *rows)
+	static __device__ void widen_two(unsigned word, double *out)
 	{
-		columns<T> a = pairs<T, N / 2>::add(rows), b = pairs<T, N / 2>::add(rows + N / 2);
+		asm("{.reg .b32 l,h;shl.b32 l,%2,16;and.b32 h,%2,-65536;cvt.f64.f32 %0,l;cvt.f64.f32 %1,h;}"
+		    : "=d"(out[0]), "=d"(out[1]) : "r"(word));
+	}
+};
 
+template <typename T> struct halves {
+	enum { COLUMNS = 8 };
+	static __device__ void widen(uint4 v, double *out)
+	{
+		T::widen_two(v.x, out);
+		T::widen_two(v.y, out + 2);
+		T::widen_two(v.z, out + 4);
+		T::widen_two(v.w, out + 6);
+	}
+};
+
+/* The sum of N rows, in each column of the vector. */
+template <typename T, int N> struct pairs {
+	static __device__ void add(const uint4 *rows, double *out)
+	{
+		double second[T::COLUMNS];
+
+		pairs<T, N / 2>::add(rows, out);
+		pairs<T, N / 2>::add(rows + N / 2, second);
 #pragma unroll
-		for (int e = 0; e < wide<T>::COLUMNS; e++)
-			a.at[e] += b.at[e];
-		return a;
+		for (int c = 0; c < T::COLUMNS; c++)
+			out[c] += second[c];
 	}
 };
 template <typename T> struct pairs<T, 1> {
-	static __device__ columns<T> add(const vector<T> *rows) { return widen(rows[0]); }
+	static __device__ void add(const uint4 *rows, double *out) { T::widen(rows[0], out); }
 };
 
-/* A vector of which some elements, or all, lie beyond the end: those are 0.  A function of its own, as there are 16
- * calls in each kernel, of which one block makes use. */
-template <typename T> static __device__ __noinline__ vector<T> load_last(const T *data, u64 first, u64 n)
+template <typename T> static __device__ double add_floats(const uint4 *rows)
 {
-	vector<T> v;
+	double c[T::COLUMNS];
 
-	if (first + vector<T>::N <= n) {
-		v.bits = *(const uint4 *)(data + first);
-		return v;
-	}
-	v.bits = make_uint4(0, 0, 0, 0);
+	pairs<T, ROWS>::add(rows, c);
 #pragma unroll
-	for (int e = 0; e < vector<T>::N; e++)
-		if (first + e < n)
-			v.at[e] = data[first + e];
-	return v;
+	for (int width = T::COLUMNS / 2; width; width /= 2)
+#pragma unroll
+		for (int i = 0; i < width; i++)
+			c[i] = c[2 * i] + c[2 * i + 1];
+	return c[0];
 }
 
-template <typename T> static __device__ columns<T> add_rows(const T *data, u64 first, u64 n)
-{
-	const u64 row = THREADS * vector<T>::N;
-	vector<T> rows[ROWS];
-
-	if ((u64)(blockIdx.x + 1) * (ROWS * row) <= n) {
-#pragma unroll
-		for (int r = 0; r < ROWS; r++)
-			rows[r].bits = __ldcs((const uint4 *)(data + first + r * row));
-	} else {
-#pragma unroll
-		for (int r = 0; r < ROWS; r++)
-			rows[r] = load_last(data, first + r * row, n);
-	}
-	return pairs<T, ROWS>::add(rows);
-}
+/* ---- the block ------------------------------------------------------------------------------- */
 
 template <typename W> static __device__ W add_lanes(W a, int lanes)
 {
@@ -134,42 +205,33 @@ template <typename W> static __device__ W add_lanes(W a, int lanes)
 	return a;
 }
 
-template <typename T> static __device__ void sum(const T *data, u64 n, typename wide<T>::type *out)
+template <typename W> static __device__ void add_threads(W a, void *out)
 {
-	__shared__ typename wide<T>::type of_warp[WARPS];
-	const u64 first = ((u64)blockIdx.x * ROWS * THREADS + threadIdx.x) * vector<T>::N;
-	columns<T> c = add_rows(data, first, n);
+	__shared__ W of_warp[WARPS];
 
-#pragma unroll
-	for (int width = wide<T>::COLUMNS / 2; width; width /= 2)
-#pragma unroll
-		for (int e = 0; e < width; e++)
-			c.at[e] = c.at[2 * e] + c.at[2 * e + 1];
-	c.at[0] = add_lanes(c.at[0], WARP);
+	a = add_lanes(a, WARP);
 	if (threadIdx.x % WARP == 0)
-		of_warp[threadIdx.x / WARP] = c.at[0];
+		of_warp[threadIdx.x / WARP] = a;
 	__syncthreads();
 	if (threadIdx.x < WARP) {
-		c.at[0] = add_lanes(of_warp[threadIdx.x % WARPS], WARPS);
+		a = add_lanes(of_warp[threadIdx.x % WARPS], WARPS);
 		if (threadIdx.x == 0)
-			out[blockIdx.x] = c.at[0];
+			((W *)out)[blockIdx.x] = a;
 	}
 }
 
-#define KERNEL(name, T)                                                                                    \
-	extern "C" __global__ void __launch_bounds__(THREADS) name(const T *data, u64 n, wide<T>::type *out) \
-	{                                                                                                  \
-		sum(data, n, out);                                                                         \
-	}
-KERNEL(sum_i8, signed char)
-KERNEL(sum_u8, unsigned char)
-KERNEL(sum_i16, short)
-KERNEL(sum_u16, unsigned short)
-KERNEL(sum_i32, int)
-KERNEL(sum_u32, unsigned)
-KERNEL(sum_i64, i64)
-KERNEL(sum_u64, u64)
-KERNEL(sum_f16, f16)
-KERNEL(sum_bf16, bf16)
-KERNEL(sum_f32, float)
-KERNEL(sum_f64, double)
+/* type: a gpul_type.  out[block]: u64 for integers (i64 has the same bits), double for floats. */
+extern "C" __global__ void __launch_bounds__(THREADS) sum_chunks(const char *data, u64 bytes, void *out, unsigned type)
+{
+	uint4 rows[ROWS];
+
+	load_rows(data, bytes, rows);
+	if (type < GPUL_F16)
+		add_threads(type < GPUL_I64 ? add_narrow(rows, type) : add_wide(rows), out);
+	else
+		add_threads(type == GPUL_F16    ? add_floats<halves<f16>>(rows)
+			    : type == GPUL_BF16 ? add_floats<halves<bf16>>(rows)
+			    : type == GPUL_F32  ? add_floats<f32>(rows)
+						: add_floats<f64>(rows),
+			    out);
+}

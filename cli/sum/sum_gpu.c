@@ -26,21 +26,13 @@ struct sum_gpu {
 	gpul_type type;
 	size_t max_count;
 	gpul_module *module;
-	const gpul_kernel *first, *later;  /* of the type, of sums */
+	const gpul_kernel *kernel;
 	/* Each step writes behind what the one before wrote: sums[0] of the data's chunks, then of theirs. */
 	CUdeviceptr sums;
 	CUdeviceptr last;                  /* where the last step left the one number */
 	enum sum_way way;
 	struct sum_stage *stage;           /* made when host memory is first added up */
 };
-
-static gpul_status find_kernel(struct sum_gpu *g, gpul_type t, const gpul_kernel **out, gpul_error *err)
-{
-	char name[16];
-
-	snprintf(name, sizeof name, "sum_%s", gpul_type_name(t));
-	return gpul_kernel_find(g->module, name, out, err);
-}
 
 gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out,
 			   gpul_error *err)
@@ -56,8 +48,7 @@ gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, st
 		n_sums += n = sum_chunks(sum_type(t), n);
 	st = gpul_module_load_ptx(drv, gpuload_sum_ptx, (size_t)(gpuload_sum_ptx_end - gpuload_sum_ptx),
 				  "sum.ptx", NULL, &g->module, err);
-	st = st ? st : find_kernel(g, t, &g->first, err);
-	st = st ? st : find_kernel(g, sum_type(t), &g->later, err);
+	st = st ? st : gpul_kernel_find(g->module, "sum_chunks", &g->kernel, err);
 	/* Each step's input is read 16 bytes at a time: room to align it. */
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&g->sums, n_sums * 8 + 8 * 16));
 	if (st) {
@@ -79,16 +70,18 @@ void sum_gpu_destroy(struct sum_gpu *g)
 	free(g);
 }
 
-static gpul_status step(const gpul_kernel *kernel, CUdeviceptr data, size_t count, size_t n_chunks,
-			CUdeviceptr out, CUstream stream, gpul_error *err)
+/* Launch one step: add up each chunk of count elements of type t. */
+static gpul_status launch_step(const struct sum_gpu *g, gpul_type t, CUdeviceptr data, size_t count, CUdeviceptr out,
+			       CUstream stream, gpul_error *err)
 {
-	uint64_t n = count;
-	gpul_launch_config config = { .grid = { (uint32_t)n_chunks, 1, 1 }, .block = { THREADS, 1, 1 },
+	uint64_t n_bytes = count * gpul_type_bytes(t);
+	uint32_t type = (uint32_t)t;
+	gpul_launch_config config = { .grid = { (uint32_t)sum_chunks(t, count), 1, 1 }, .block = { THREADS, 1, 1 },
 				      .stream = stream };
-	void *args[] = { &data, &n, &out };
-	const size_t bytes[] = { sizeof data, sizeof n, sizeof out };
+	void *args[] = { &data, &n_bytes, &out, &type };
+	const size_t bytes[] = { sizeof data, sizeof n_bytes, sizeof out, sizeof type };
 
-	return gpul_kernel_launch(kernel, &config, args, bytes, 3, err);
+	return gpul_kernel_launch(g->kernel, &config, args, bytes, 4, err);
 }
 
 void sum_gpu_choose(struct sum_gpu *g, enum sum_way way)
@@ -105,14 +98,14 @@ static gpul_status staged_step(struct sum_gpu *g, CUdeviceptr data, size_t count
 
 	st = st ? st : sum_stage_begin(g->stage, stream, err);
 	while (!st && count) {
-		size_t n = count < most ? count : most, n_chunks = sum_chunks(g->type, n);
+		size_t n = count < most ? count : most;
 		CUdeviceptr piece;
 
 		st = sum_stage_bring(g->stage, data, n * each, stream, &piece, err);
-		st = st ? st : step(g->first, piece, n, n_chunks, out, stream, err);
+		st = st ? st : launch_step(g, g->type, piece, n, out, stream, err);
 		st = st ? st : sum_stage_used(g->stage, stream, err);
 		data += n * each;
-		out += n_chunks * 8;
+		out += sum_chunks(g->type, n) * 8;
 		count -= n;
 	}
 	return st;
@@ -137,14 +130,14 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 	    (g->way == SUM_QUICKEST && sum_stage_pays(g->drv, data, count * gpul_type_bytes(g->type))))
 		st = staged_step(g, data, count, out, stream, err);
 	else
-		st = step(g->first, data, count, n, out, stream, err);
+		st = launch_step(g, g->type, data, count, out, stream, err);
 	while (!st && n > 1) {
 		CUdeviceptr from = out;
 		size_t n_from = n;
 
 		n = sum_chunks(sum_type(g->type), n_from);
 		out = (from + n_from * 8 + 15) & ~(CUdeviceptr)15;
-		st = step(g->later, from, n_from, n, out, stream, err);
+		st = launch_step(g, sum_type(g->type), from, n_from, out, stream, err);
 	}
 	g->last = out;
 	return st;
