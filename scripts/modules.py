@@ -29,7 +29,7 @@ SUBFOLDERS = {
     "softcuda":     ["exec", "exec/warp", "exec/run", "exec/decode", "exec/machine",
                      "api/base", "api/stream", "api/vmm", "api/memory", "api/code", "api"],
     "memalloc":     ["", "probe"],
-    "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/bench", "fifo", ""],
+    "cli":          ["lib", "kernels", "run", "ls", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("loader/runtime", "softcuda", "cli")]  # the modules of libgpuload
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c"}  # sources that are not in the library of their folder

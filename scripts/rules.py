@@ -27,7 +27,7 @@ VECTORS = {"cli/sum/sum.c", "cli/fifo/bench/fifo_bench_check.c"}
 
 # Files that a source embeds with .incbin: these dependencies are not in the compiler's .d files.
 EMBEDS = {"cli/fifo/bench/fifo_bench_run.c": "cli/kernels/fifo_bench.ptx", "cli/sum/sum_gpu.c": "cli/kernels/sum.ptx",
-          "cli/fifo/fifo_clock.c": "cli/kernels/fifo_clock.ptx",
+          "cli/fifo/clock/fifo_clock.c": "cli/kernels/fifo_clock.ptx",
           "cli/fifo/fifo_push.c": "cli/kernels/fifo_push.ptx",
           "cli/fifo/fifo_trace_run.c": "cli/kernels/fifo_trace.ptx"}
 

@@ -275,7 +275,7 @@ static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_e
 
 static gpul_status serve_one(struct serve *s, const gpul_ipc_event *e, gpul_error *err)
 {
-	gpul_status st = share_tell_event(s->name, e, (int)gpul_ipc_server_peers(s->server, NULL, 0), s->json, err);
+	gpul_status st = share_print_event(s->name, e, (int)gpul_ipc_server_peers(s->server, NULL, 0), s->json, err);
 
 	if (!st && e->kind == GPUL_IPC_ATTACHED)
 		return begin_session(s, e->peer, err);
@@ -332,7 +332,7 @@ static gpul_status work(struct serve *s, gpul_error *err)
 	gpul_fifo_close(s->fifo);
 	gpul_mem_destroy(s->mem);
 	devices_arg_close(&s->devices);
-	return st ? st : share_tell_end(s->name, why, s->json, err);
+	return st ? st : share_print_end(s->name, why, s->json, err);
 }
 
 static int cmd_fifo_serve(const struct cli_args *args, gpul_error *err)

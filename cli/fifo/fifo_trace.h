@@ -20,7 +20,7 @@
 
 #include "cli/lib/command.h"
 #include "cli/lib/devices_arg.h"
-#include "cli/fifo/fifo_clock.h"
+#include "cli/fifo/clock/fifo_clock.h"
 #include "cli/lib/out.h"
 
 extern const struct cli_cmd cli_fifo_trace;

@@ -240,7 +240,7 @@ static gpul_status hear(struct attach *a, bool *ended, gpul_error *err)
 			 a->ask.name);
 		return GPUL_OK;
 	}
-	st = a->ask.hold ? share_tell_event(a->ask.name, &e, -1, a->ask.json, err) : GPUL_OK;
+	st = a->ask.hold ? share_print_event(a->ask.name, &e, -1, a->ask.json, err) : GPUL_OK;
 	if (st == GPUL_OK && e.kind == GPUL_IPC_OWNER_DIED)
 		st = gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner of %.64s died",
 			       a->ask.name);
@@ -258,7 +258,7 @@ static gpul_status hold(struct attach *a, gpul_error *err)
 			st = hear(a, &ended, err);
 	}
 	if (st == GPUL_OK && !ended)
-		st = share_tell_end(a->ask.name, stop_asked(), a->ask.json, err);
+		st = share_print_end(a->ask.name, stop_asked(), a->ask.json, err);
 	return st;
 }
 

@@ -47,9 +47,9 @@ void attach_describe(const struct attach *a, struct json *json)
 		return;
 	}
 	printf("%-10s %s: %s, %s", "ATTACHED", a->ask.name, gpul_mem_kind_name(about->kind),
-	       share_say_size(a->view->bytes, size));
+	       share_size_text(a->view->bytes, size));
 	if (a->view->shape.n_dims)
-		printf(" of %s", share_say_shape(&a->view->shape, shape));
+		printf(" of %s", share_shape_text(&a->view->shape, shape));
 	printf("%s, ", a->view->read_only ? ", read-only" : "");
 	if (a->view->cpu && (uintptr_t)a->view->cpu == (uintptr_t)a->view->gpu)
 		printf("CPU and GPU 0x%" PRIxPTR, (uintptr_t)a->view->cpu);

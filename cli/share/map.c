@@ -48,12 +48,12 @@ static void say_process(pid_t pid, bool read_only, const char uuid[16], struct m
 
 	if (pid > 0)
 		snprintf(p->title, MAP_TEXT_BYTES, "pid %ld %.14s", (long)pid,
-			 share_say_command(pid, command));
+			 share_command_text(pid, command));
 	else
 		snprintf(p->title, MAP_TEXT_BYTES, "other pid namespace");
 	snprintf(p->access, MAP_TEXT_BYTES, "%s",
 		 read_only ? "only reads" : "reads and writes");
-	snprintf(p->device, MAP_TEXT_BYTES, "on %s", share_say_gpu(uuid, gpu));
+	snprintf(p->device, MAP_TEXT_BYTES, "on %s", share_gpu_text(uuid, gpu));
 }
 
 static void say_owner(const gpul_ipc_share *s, struct map_process *p)
@@ -84,10 +84,10 @@ static void say_band(const gpul_ipc_share *s, struct map_picture *out)
 	out->control = s->control;
 	snprintf(out->band[0], MAP_TEXT_BYTES, "%s", gpul_mem_kind_name(s->kind));
 	snprintf(out->band[1], MAP_TEXT_BYTES, "%s", s->control ? "control page 4 KiB" : "");
-	snprintf(out->band[2], MAP_TEXT_BYTES, "data %s", share_say_size(s->bytes, size));
-	snprintf(out->band[3], MAP_TEXT_BYTES, "%.40s", share_say_shape(&s->shape, shape));
+	snprintf(out->band[2], MAP_TEXT_BYTES, "data %s", share_size_text(s->bytes, size));
+	snprintf(out->band[3], MAP_TEXT_BYTES, "%.40s", share_shape_text(&s->shape, shape));
 	snprintf(out->band[4], MAP_TEXT_BYTES, "%s mapped",
-		 share_say_size(s->mapped_bytes, size));
+		 share_size_text(s->mapped_bytes, size));
 	if (is_host_kind(s->kind))
 		snprintf(out->band[5], MAP_TEXT_BYTES, "on node %d", s->node);
 	else
@@ -100,9 +100,9 @@ void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_
 
 	*out = (struct map_picture){ .n = 0 };
 	snprintf(out->title, sizeof out->title, "%.60s: %s, %s%s%.40s, %u attached, %s driver",
-		 name, gpul_mem_kind_name(share->kind), share_say_size(share->bytes, size),
+		 name, gpul_mem_kind_name(share->kind), share_size_text(share->bytes, size),
 		 share->shape.n_dims ? " of " : "",
-		 share->shape.n_dims ? share_say_shape(&share->shape, shape) : "",
+		 share->shape.n_dims ? share_shape_text(&share->shape, shape) : "",
 		 share->n_peers, share->driver);
 	say_band(share, out);
 	say_owner(share, &out->process[out->n++]);

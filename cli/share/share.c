@@ -120,10 +120,10 @@ static void ready_text(const struct share *s, const char *socket)
 	char size[SHARE_SIZE_BYTES], mapped[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
 
 	printf("%-10s %s: %s (%s), %s", "READY", s->ask.name, gpul_mem_kind_name(about->kind),
-	       why_that_kind(s), share_say_size(v->bytes, size));
+	       why_that_kind(s), share_size_text(v->bytes, size));
 	if (s->ask.shape.n_dims)
-		printf(" of %s", share_say_shape(&s->ask.shape, shape));
-	printf(", %s mapped, ", share_say_size(about->mapped_bytes, mapped));
+		printf(" of %s", share_shape_text(&s->ask.shape, shape));
+	printf(", %s mapped, ", share_size_text(about->mapped_bytes, mapped));
 	if (about->node >= 0)
 		printf("node %d%s, ", about->node,
 		       about->node_clamped ? " (the only one)" : "");
@@ -188,7 +188,7 @@ static gpul_status serve(struct share *s, gpul_error *err)
 			s->left = s->n_attached == 0;
 		else if (e.kind == GPUL_IPC_ATTACHED)
 			s->left = false;
-		st = share_tell_event(s->ask.name, &e, (int)s->n_attached, s->ask.json, err);
+		st = share_print_event(s->ask.name, &e, (int)s->n_attached, s->ask.json, err);
 		if (st)
 			return st;
 	}
@@ -249,7 +249,7 @@ static gpul_status share_work(struct share *s, gpul_error *err)
 	gpul_mem_destroy(s->mem);
 	devices_arg_close(&s->ask.devices);
 	if (st == GPUL_OK)
-		st = share_tell_end(s->ask.name, why, s->ask.json, err);
+		st = share_print_end(s->ask.name, why, s->ask.json, err);
 	return st;
 }
 

@@ -51,7 +51,7 @@ gpul_status share_request_make(const struct cli_args *args, struct share_request
 void share_request_free_contents(struct share_request *q);  /* once they are where they shall be */
 void share_request_free(struct share_request *q);
 
-/* ---- in words ---------------------------------------------------------------------- */
+/* ---- texts (share_text.c) ------------------------------------------------------------ */
 
 enum {
 	SHARE_SHAPE_BYTES = 112,
@@ -60,85 +60,73 @@ enum {
 	SHARE_COMMAND_BYTES = 32,
 };
 
-/* "64 MiB", "1.5 KiB", "100 bytes". */
-const char *share_say_size(size_t bytes, char buf[SHARE_SIZE_BYTES]);
-/* "f32 1024x1024"; "bytes" where nothing is said of them. */
-const char *share_say_shape(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]);
-/* "GPU-5f3a91c2..0007": both ends of what nvidia-smi -L shows, enough to tell a machine's GPUs
- * apart. */
-const char *share_say_gpu(const char uuid[16], char buf[SHARE_UUID_BYTES]);
-/* The name of a process' program, as ps shows it; "-" for one that cannot be seen from here. */
-const char *share_say_command(pid_t pid, char buf[SHARE_COMMAND_BYTES]);
+/* Each writes a text into buf and returns buf. */
+const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES]);  /* "64 MiB", "1.5 KiB", "100 bytes" */
+const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]);  /* "f32 1024x1024", or "bytes" */
+/* "GPU-5f3a91c2..0007": the beginning and the end of the UUID that nvidia-smi -L prints. */
+const char *share_gpu_text(const char uuid[16], char buf[SHARE_UUID_BYTES]);
+/* The name of a process' program, as ps prints it; "-" for a process that this one cannot see. */
+const char *share_command_text(pid_t pid, char buf[SHARE_COMMAND_BYTES]);
 
-/* The type that a shape states; GPUL_TYPE_NONE: none, or one that is not known here. */
+/* The element type that a shape states; GPUL_TYPE_NONE: no type, or an unknown one. */
 gpul_type share_type(const gpul_ipc_shape *shape);
 
-/* Where the data begins in a process that mapped the whole at base; 0: base is 0, it does not
- * see it. */
+/* Address of the data in a process that mapped the memory at base; 0 if base is 0 (not mapped). */
 uint64_t share_data_at(const gpul_ipc_share *share, uint64_t base);
 
-/* Members of an object in JSON: "dtype" and "shape". */
+/** Explain why NAME cannot be attached: no such name (a similar one is suggested), the owner is dead, or the error why.
+ *
+ * @name  as the user gave it
+ * @why   error of gpul_ipc_client_open(), gpul_ipc_attach() or gpul_ipc_ask(); its status is returned
+ * Errors  as why
+ * Threads any thread may call
+ * Source  - */
+gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *err);
+
+/* ---- JSON (share_json.c) ------------------------------------------------------------- */
+
+/* Add the members "dtype" and "shape" to an object. */
 void share_json_shape(struct json *j, const gpul_ipc_shape *shape);
 
-/* All that an owner says of what it shares, and of its peers: members of an object. */
+/* Add everything that an owner reports about its share and its peers as members of an object. */
 void share_json_share(struct json *j, const gpul_ipc_share *share);
 
-/** Let what was printed be seen: whoever reads, a person or a script that waits for it, reads
- * it now.
+/* ---- events (share_event.c) ---------------------------------------------------------- */
+
+/** Flush stdout, so that a script that waits for the line reads it at once.
  *
- * Errors  GPUL_ESYS stdout takes no more
+ * Errors  GPUL_ESYS stdout cannot be written
  * Threads one at a time
  * Source  - */
 gpul_status share_flush(gpul_error *err);
 
-/** json_print(), and let it be seen.
+/** Print a JSON object and flush it.
  *
  * @j  a closed object; empty afterwards
- * Errors  as json_print()
+ * Errors  as json_print() and share_flush()
  * Threads one at a time
  * Source  RFC 8259 */
 gpul_status share_json_print(struct json *j, gpul_error *err);
 
-/** Write one event as a line of text or of JSON, and let it be seen at once.
+/** Print one event as a line of text or JSON, and flush it.
  *
- * @name  of what is shared
- * @e     what happened
- * @n     attached peers afterwards; -1: not known here
- * @json  in which way
- * Errors  GPUL_ESYS stdout takes no more; GPUL_ENOMEM
+ * @name  name of the share
+ * @e     the event
+ * @n     number of attached peers after the event; -1: unknown
+ * @json  true: JSON; false: text
+ * Errors  GPUL_ESYS stdout cannot be written; GPUL_ENOMEM
  * Threads one at a time
  * Source  - */
-gpul_status share_tell_event(const char *name, const gpul_ipc_event *e, int n, bool json,
-			     gpul_error *err);
+gpul_status share_print_event(const char *name, const gpul_ipc_event *e, int n, bool json, gpul_error *err);
 
-/** That line in JSON.
+/** Print the last line, "ENDED weights: SIGTERM", as text or JSON, and flush it.
  *
- * @name  of what is shared
- * @e     what happened
- * @n     attached peers afterwards; -1: not known here
- * Errors  as above
- * Threads one at a time
- * Source  RFC 8259 */
-gpul_status share_json_event(const char *name, const gpul_ipc_event *e, int n, gpul_error *err);
-
-/** The same for the end: "ENDED weights: SIGTERM".
- *
- * @name  of what is shared
- * @why   in a few words
- * @json  in which way
- * Errors  as above
+ * @name  name of the share
+ * @why   short reason
+ * @json  true: JSON; false: text
+ * Errors  as share_print_event()
  * Threads one at a time
  * Source  - */
-gpul_status share_tell_end(const char *name, const char *why, bool json, gpul_error *err);
-
-/** Explain why NAME could not be reached: no such name (a near one is offered), a dead owner,
- * or what there was.
- *
- * @name  as the user gave it
- * @why   of gpul_ipc_client_open(), gpul_ipc_attach(), gpul_ipc_ask(); its status is returned
- * Errors  those of why
- * Threads any thread may call
- * Source  - */
-gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *err);
+gpul_status share_print_end(const char *name, const char *why, bool json, gpul_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* share_json.c — what is shared, by whom and with whom, as members of JSON objects. */
+/* share_json.c — members of JSON objects that describe shared memory: its shape, owner and peers. */
 #include "cli/share/share.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void add_hex(struct json *j, const char *key, const void *bytes, size_t n
 	json_text(j, key, text);
 }
 
-/* An address, or a pid; 0 stands for none that means anything here. */
+/* An address or a pid; 0, which is not valid in this process, becomes null. */
 static void add_known(struct json *j, const char *key, uint64_t value)
 {
 	if (value)
@@ -37,7 +37,7 @@ static void add_peer(struct json *j, const gpul_ipc_share *share, const gpul_ipc
 	json_begin(j, NULL, '{');
 	json_i64(j, "slot", p->slot);
 	add_known(j, "pid", (uint64_t)p->pid);
-	json_text(j, "command", share_say_command(p->pid, command));
+	json_text(j, "command", share_command_text(p->pid, command));
 	json_u64(j, "uid", p->uid);
 	add_known(j, "cpu", share_data_at(share, p->cpu));
 	add_known(j, "gpu", share_data_at(share, p->gpu));
@@ -52,7 +52,7 @@ void share_json_share(struct json *j, const gpul_ipc_share *share)
 	char command[SHARE_COMMAND_BYTES];
 
 	add_known(j, "pid", (uint64_t)share->pid);
-	json_text(j, "command", share_say_command(share->pid, command));
+	json_text(j, "command", share_command_text(share->pid, command));
 	json_u64(j, "uid", share->uid);
 	json_text(j, "kind", gpul_mem_kind_name(share->kind));
 	json_u64(j, "bytes", share->bytes);
@@ -71,28 +71,4 @@ void share_json_share(struct json *j, const gpul_ipc_share *share)
 	for (unsigned i = 0; i < share->n_peers && i < GPUL_IPC_MAX_PEERS; i++)
 		add_peer(j, share, &share->peers[i]);
 	json_end(j, ']');
-}
-
-gpul_status share_json_print(struct json *j, gpul_error *err)
-{
-	gpul_status st = json_print(j, err);
-
-	return st ? st : share_flush(err);
-}
-
-gpul_status share_json_event(const char *name, const gpul_ipc_event *e, int n, gpul_error *err)
-{
-	struct json j = { 0 };
-
-	json_begin(&j, NULL, '{');
-	json_text(&j, "event", gpul_ipc_event_name(e->kind));
-	json_text(&j, "name", name);
-	add_known(&j, "pid", (uint64_t)e->pid);
-	json_u64(&j, "uid", e->uid);
-	json_i64(&j, "slot", e->peer);
-	if (n >= 0)
-		json_i64(&j, "attached", n);
-	json_text(&j, "why", e->why.text);
-	json_end(&j, '}');
-	return share_json_print(&j, err);
 }

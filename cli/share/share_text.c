@@ -1,4 +1,4 @@
-/* share_text.c — what is shared, by whom and with whom, in words. */
+/* share_text.c — texts about shared memory: sizes, shapes, GPUs, processes, and why a name cannot be attached. */
 #include "cli/share/share.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 /* ---- sizes, shapes, GPUs, processes ------------------------------------------------- */
 
-const char *share_say_size(size_t bytes, char buf[SHARE_SIZE_BYTES])
+const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES])
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
 	double n = (double)bytes;
@@ -34,7 +34,7 @@ gpul_type share_type(const gpul_ipc_shape *shape)
 	return shape->n_dims ? npy_type(shape->dtype) : GPUL_TYPE_NONE;
 }
 
-const char *share_say_shape(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES])
+const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES])
 {
 	gpul_type t = share_type(shape);
 	int n;
@@ -48,14 +48,14 @@ const char *share_say_shape(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BY
 	return buf;
 }
 
-const char *share_say_gpu(const char uuid[16], char buf[SHARE_UUID_BYTES])
+const char *share_gpu_text(const char uuid[16], char buf[SHARE_UUID_BYTES])
 {
 	snprintf(buf, SHARE_UUID_BYTES, "GPU-%02x%02x%02x%02x..%02x%02x", uuid[0] & 255,
 		 uuid[1] & 255, uuid[2] & 255, uuid[3] & 255, uuid[14] & 255, uuid[15] & 255);
 	return buf;
 }
 
-const char *share_say_command(pid_t pid, char buf[SHARE_COMMAND_BYTES])
+const char *share_command_text(pid_t pid, char buf[SHARE_COMMAND_BYTES])
 {
 	char path[32];
 	ssize_t n = -1;
@@ -82,51 +82,7 @@ uint64_t share_data_at(const gpul_ipc_share *share, uint64_t base)
 	return base && share->control ? base + GPUL_IPC_CONTROL_BYTES : base;
 }
 
-/* ---- events ------------------------------------------------------------------------ */
-
-gpul_status share_flush(gpul_error *err)
-{
-	if (fflush(stdout) || ferror(stdout))
-		return gpul_fail(err, GPUL_ESYS, errno, "the output could not be written: %s",
-				 strerror(errno));
-	return GPUL_OK;
-}
-
-gpul_status share_tell_event(const char *name, const gpul_ipc_event *e, int n, bool json,
-			     gpul_error *err)
-{
-	if (json)
-		return share_json_event(name, e, n, err);
-	printf("%-10s %s: ", gpul_ipc_event_name(e->kind), name);
-	if (e->pid > 0)
-		printf("pid %ld", (long)e->pid);
-	else
-		printf("a process of another pid namespace");
-	if (e->uid != geteuid())
-		printf(", user %lu", (unsigned long)e->uid);
-	if (n >= 0 && e->kind != GPUL_IPC_REFUSED)
-		printf(", %d attached", n);
-	printf("%s%s\n", e->why.text[0] ? ": " : "", e->why.text);
-	return share_flush(err);
-}
-
-gpul_status share_tell_end(const char *name, const char *why, bool json, gpul_error *err)
-{
-	struct json j = { 0 };
-
-	if (!json) {
-		printf("%-10s %s: %s\n", "ENDED", name, why);
-		return share_flush(err);
-	}
-	json_begin(&j, NULL, '{');
-	json_text(&j, "event", "ENDED");
-	json_text(&j, "name", name);
-	json_text(&j, "why", why);
-	json_end(&j, '}');
-	return share_json_print(&j, err);
-}
-
-/* ---- what went wrong with a name --------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------ */
 
 /* No such name: a near one, or where they are listed. */
 static gpul_status explain_absent(const char *name, gpul_error *err)

@@ -1,6 +1,5 @@
 /* shares.c — gpuload shares: what is shared here now, by whom, and who is attached. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 
 #include "cli/share/share.h"
 #include "cli/lib/tell.h"
-#include "core/array.h"
+#include "core/parallel.h"
 #include "ipc/place.h"
 
 enum { SHARES_VERBOSE, SHARES_NAMES, SHARES_JSON };
@@ -27,14 +26,14 @@ static const char shares_details[] =
 	"socket of one that has died is removed. A process of another pid namespace shows as -.\n"
 	"Needs no driver and no GPU.\n";
 
-/* Whoever does not answer in this time is stopped or busy.  All are asked at once, nearly: 64
- * stopped ones cost twice the time of one. */
-enum { ANSWER_MS = 200, MAX_ASKING = 32, PIDS_SHOWN = 4 };
+/* An owner that does not answer within ANSWER_MS is stopped or busy.  MAX_THREADS owners are queried at a time, so that 64
+ * stopped ones cost only twice the time of one. */
+enum { ANSWER_MS = 200, MAX_THREADS = 32, PIDS_SHOWN = 4 };
 
 struct row {
 	const char *name;
-	gpul_error why; /* of no answer; status GPUL_OK: share is filled */
-	bool removed;   /* was dead, and its socket is gone now */
+	gpul_error why; /* why there is no answer; status GPUL_OK: share is filled in */
+	bool removed;   /* the owner was dead, and its socket has been removed */
 	gpul_ipc_share share;
 };
 
@@ -44,9 +43,10 @@ struct rows {
 	atomic_size_t next;
 };
 
-/* ---- asking ------------------------------------------------------------------------ */
+/* ---- queries ----------------------------------------------------------------------- */
 
-static void *ask_some(void *user)
+/* Run by each thread: query owners until none is left. */
+static void query_owners(void *user)
 {
 	struct rows *rows = user;
 	size_t i;
@@ -58,22 +58,6 @@ static void *ask_some(void *user)
 		if (r->why.status == GPUL_ESYS && r->why.native == ECONNREFUSED)
 			(void)gpul_ipc_place_clear(r->name, &r->removed, NULL);
 	}
-	return NULL;
-}
-
-/* Ask them all.  A thread that cannot be started leaves more to the others; this one always
- * takes part. */
-static void ask_all(struct rows *rows)
-{
-	pthread_t threads[MAX_ASKING];
-	size_t n = 0;
-
-	while (n < MAX_ASKING && n + 1 < rows->n &&
-	       pthread_create(&threads[n], NULL, ask_some, rows) == 0)
-		n++;
-	ask_some(rows);
-	while (n)
-		pthread_join(threads[--n], NULL);
 }
 
 /* ---- text -------------------------------------------------------------------------- */
@@ -90,7 +74,7 @@ static void say_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 
 	if (s->pid > 0)
 		snprintf(buf, buf_bytes, "%ld %s", (long)s->pid,
-			 share_say_command(s->pid, command));
+			 share_command_text(s->pid, command));
 	else
 		snprintf(buf, buf_bytes, "-");
 }
@@ -128,8 +112,8 @@ static void say_row(const struct row *r, struct line *out)
 	}
 	say_owner(s, out->owner, sizeof out->owner);
 	snprintf(out->kind, sizeof out->kind, "%s", gpul_mem_kind_name(s->kind));
-	share_say_size(s->bytes, out->size);
-	share_say_shape(&s->shape, out->type);
+	share_size_text(s->bytes, out->size);
+	share_shape_text(&s->shape, out->type);
 	say_peers(s, out->peers, sizeof out->peers);
 }
 
@@ -215,7 +199,7 @@ static gpul_status list(char **names, size_t n_names, const struct cli_args *arg
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu names", n_names);
 	for (size_t i = 0; i < n_names; i++)
 		rows.at[i].name = names[i];
-	ask_all(&rows);
+	gpul_parallel(n_names < MAX_THREADS ? (unsigned)n_names : MAX_THREADS, query_owners, &rows);
 	for (size_t i = 0; i < n_names && cli_value(args, SHARES_VERBOSE); i++)
 		if (rows.at[i].removed)
 			cli_tell("shares",

@@ -281,14 +281,14 @@ static void says_when_the_thread_was_far_from_the_memory(void **state)
 }
 
 static struct out show(void (*how)(const struct fifo_bench_request *, const struct fifo_bench_result *, struct out *),
-		       bool on_soft)
+		       bool interprets)
 {
 	static struct fifo_bench_request r;
 	static struct fifo_bench_result result;
 	struct out o = { 0 };
 
 	a_gpu(&r, &result);
-	result.on_soft = on_soft;
+	result.interprets = interprets;
 	how(&r, &result, &o);
 	out_bytes(&o, "", 1);
 	assert_false(o.failed);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/fifo/fifo_clock.h"
+#include "cli/fifo/clock/fifo_clock.h"
 #include "core/clock.h"
 #include "driver/context.h"
 #include "tests/fake/fake_runtime.h"

@@ -31,7 +31,7 @@ static void sizes_are_said_in_the_unit_that_fits(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char buf[SHARE_SIZE_BYTES];
 
-		assert_string_equal(share_say_size(rows[i].bytes, buf), rows[i].said);
+		assert_string_equal(share_size_text(rows[i].bytes, buf), rows[i].said);
 	}
 }
 
@@ -41,17 +41,17 @@ static void shapes_are_said_with_gpuloads_types(void **state)
 	char buf[SHARE_SHAPE_BYTES];
 
 	(void)state;
-	assert_string_equal(share_say_shape(&shape, buf), "f32 3x1024");
+	assert_string_equal(share_shape_text(&shape, buf), "f32 3x1024");
 	assert_int_equal(share_type(&shape), GPUL_F32);
 	strcpy(shape.dtype, "<c16"); /* NumPy knows more types than GPUs do */
-	assert_string_equal(share_say_shape(&shape, buf), "<c16 3x1024");
+	assert_string_equal(share_shape_text(&shape, buf), "<c16 3x1024");
 	assert_int_equal(share_type(&shape), GPUL_TYPE_NONE);
 	shape = (gpul_ipc_shape){ .dtype = "<f8", .n_dims = GPUL_IPC_MAX_DIMS };
 	for (int i = 0; i < GPUL_IPC_MAX_DIMS; i++)
 		shape.dim[i] = UINT64_MAX;
-	assert_true(strlen(share_say_shape(&shape, buf)) < SHARE_SHAPE_BYTES - 1); /* not cut */
+	assert_true(strlen(share_shape_text(&shape, buf)) < SHARE_SHAPE_BYTES - 1); /* not cut */
 	shape.n_dims = 0;
-	assert_string_equal(share_say_shape(&shape, buf), "bytes");
+	assert_string_equal(share_shape_text(&shape, buf), "bytes");
 }
 
 static void a_process_is_called_as_ps_calls_it(void **state)
@@ -59,9 +59,9 @@ static void a_process_is_called_as_ps_calls_it(void **state)
 	char buf[SHARE_COMMAND_BYTES];
 
 	(void)state;
-	assert_string_equal(share_say_command(getpid(), buf), "test_share");
-	assert_string_equal(share_say_command(0, buf), "-");
-	assert_string_equal(share_say_command(-1, buf), "-");
+	assert_string_equal(share_command_text(getpid(), buf), "test_share");
+	assert_string_equal(share_command_text(0, buf), "-");
+	assert_string_equal(share_command_text(-1, buf), "-");
 }
 
 /* Read the words of a command line. */

@@ -27,13 +27,13 @@ static uint64_t at_least(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static struct amount amount_of(const struct fifo_bench_request *r, bool on_soft, struct fifo_config c)
+static struct amount amount_of(const struct fifo_bench_request *r, bool interprets, struct fifo_config c)
 {
 	struct amount a = { .triggers = at_least(MIN_TRIGGERS, 10ull * c.size),
 			    .warm_up = at_least(WARM_UP, 2ull * c.size),
 			    .latency = at_least(LATENCY_TRIGGERS / c.parallel, LATENCY_EACH) };
 
-	if (on_soft)
+	if (interprets)
 		a = (struct amount){ .triggers = at_least(SOFT_TRIGGERS / c.parallel, SOFT_EACH),
 				     .warm_up = SOFT_EACH,
 				     .latency = at_least(SOFT_TRIGGERS / c.parallel, SOFT_EACH) };
@@ -70,10 +70,10 @@ static gpul_status measure_way(const struct fifo_bench_request *r, struct fifo_b
 	return st;
 }
 
-static gpul_status measure_row(const struct fifo_bench_request *r, struct fifo_bench *b, bool on_soft,
+static gpul_status measure_row(const struct fifo_bench_request *r, struct fifo_bench *b, bool interprets,
 			       struct fifo_row *row, gpul_error *err)
 {
-	const struct amount a = amount_of(r, on_soft, row->config);
+	const struct amount a = amount_of(r, interprets, row->config);
 	gpul_status st;
 
 	row->lanes = row->mode == FIFO_LANES ? power_of_two(row->config.parallel) : 1;
@@ -85,10 +85,10 @@ static gpul_status measure_row(const struct fifo_bench_request *r, struct fifo_b
 	return st ? st : fifo_bench_stamp(b, row->mode, row->config.parallel, a.latency, &row->latency, err);
 }
 
-static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo_bench *b, bool on_soft,
+static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo_bench *b, bool interprets,
 				 struct fifo_warp_row *row, gpul_error *err)
 {
-	const uint64_t pushes = (uint64_t)(on_soft ? SOFT_WARP_PUSHES : WARP_PUSHES) / row->warps;
+	const uint64_t pushes = (uint64_t)(interprets ? SOFT_WARP_PUSHES : WARP_PUSHES) / row->warps;
 	double per_s[FIFO_MOST_RUNS];
 	uint64_t ns;
 	gpul_status st;
@@ -116,13 +116,13 @@ static gpul_status measure_all(const struct fifo_bench_request *r, struct fifo_b
 			struct fifo_row *row = &result->row[result->n_rows++];
 
 			*row = (struct fifo_row){ .mode = (enum fifo_mode)mode, .config = r->config[i] };
-			st = measure_row(r, b, result->on_soft, row, err);
+			st = measure_row(r, b, result->interprets, row, err);
 		}
 		for (unsigned i = 0; !st && r->mode[mode] && i < FIFO_MOST_WARPS; i++) {
 			struct fifo_warp_row *row = &result->warp[result->n_warps++];
 
 			*row = (struct fifo_warp_row){ .mode = (enum fifo_mode)mode, .warps = warps[i] };
-			st = measure_warps(r, b, result->on_soft, row, err);
+			st = measure_warps(r, b, result->interprets, row, err);
 		}
 	}
 	return st;
@@ -165,7 +165,7 @@ static gpul_status measure(struct fifo_bench_request *r, struct fifo_bench_resul
 		return st;
 	result->driver = r->devices.drv->name;
 	result->driver_version = r->devices.drv->version;
-	result->on_soft = !strcmp(result->driver, "soft");
+	result->interprets = r->devices.drv->interprets;
 	st = fifo_bench_create(r->devices.drv, r->devices.ordinal[0], r->kind, r->batch, r->timeout_ms, &b, err);
 	st = st ? st : stop_begin(err);
 	st = st ? st : pin_to(r->cpu, err);

@@ -90,7 +90,7 @@ struct fifo_bench_result {
 	char gpu[128];
 	const char *driver;       /* "nvidia", "soft" */
 	int driver_version;
-	bool on_soft;
+	bool interprets;       /* the kernels ran on the CPU */
 	gpul_mem_kind kind;       /* of the FIFO's memory, and */
 	int node;                 /* where it is; -1: the driver chose */
 	unsigned cpu, cpu_node;   /* where this thread was at the end */

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "cli/fifo/fifo_count.h"
+#include "cli/fifo/bench/fifo_count.h"
 #include "proxy/fifo.h"
 
 struct fifo_check {

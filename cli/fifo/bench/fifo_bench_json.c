@@ -100,7 +100,7 @@ gpul_status fifo_bench_json(const struct fifo_bench_request *r, const struct fif
 	for (unsigned i = 0; i < result->n_warps; i++)
 		add_warp(&j, &result->warp[i]);
 	json_end(&j, ']');
-	if (result->on_soft)
+	if (result->interprets)
 		json_null(&j, "measured_elsewhere");
 	else
 		add_peer(&j);

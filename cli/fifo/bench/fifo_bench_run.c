@@ -8,7 +8,7 @@
 
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/fifo/bench/fifo_bench_check.h"
-#include "cli/fifo/fifo_clock.h"
+#include "cli/fifo/clock/fifo_clock.h"
 #include "cli/lib/stop.h"
 #include "core/clock.h"
 

@@ -82,7 +82,7 @@ static double value_of(const struct plot *p, const struct fifo_row *row, enum cu
 	const enum fifo_way relaxed = sync ? FIFO_PUSH_SYNC : FIFO_PUSH;
 
 	if (curve == PEER)
-		return p->result->on_soft || !peer ? 0 : sync ? peer->push_sync : peer->push;
+		return p->result->interprets || !peer ? 0 : sync ? peer->push_sync : peer->push;
 	return row->mode != mode ? 0 : row->rate[is_relaxed(curve) ? relaxed : relaxed + 1].median / 1e6;
 }
 
@@ -237,7 +237,7 @@ static void add_legend(const struct plot *p)
 
 	for (int curve = 0; curve < N_CURVES; curve++) {
 		const enum fifo_mode mode = curve < LANES_RELAXED ? FIFO_SHARED : FIFO_LANES;
-		const bool there = curve == PEER ? !p->result->on_soft : p->r->mode[mode];
+		const bool there = curve == PEER ? !p->result->interprets : p->r->mode[mode];
 
 		if (!there)
 			continue;
@@ -248,7 +248,7 @@ static void add_legend(const struct plot *p)
 		out_add(p->o, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 37, LEGEND_Y + 4, name_of((enum curve)curve));
 		x += 150;
 	}
-	if (!p->result->on_soft)
+	if (!p->result->interprets)
 		out_add(p->o, "<text class=\"soft\" x=\"%d\" y=\"%d\">%s</text>\n", LEFT, LEGEND_Y + 20, fifo_peer_about);
 }
 

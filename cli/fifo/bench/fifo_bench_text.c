@@ -29,7 +29,7 @@ static void add_head(const struct fifo_bench_request *r, const struct fifo_bench
 	if (r->batch)
 		out_add(o, "; batches of %u", r->batch);
 	out_add(o, "; the median of %u run%s\n", r->repeat, r->repeat == 1 ? "" : "s");
-	if (result->on_soft)
+	if (result->interprets)
 		out_add(o, "The software driver interprets kernels: compare its figures with each other alone.\n");
 	if (result->node >= 0 && result->cpu_node != (unsigned)result->node)
 		out_add(o, "CPU %u is on node %u, far from the memory: --cpu chooses another.\n", result->cpu,
@@ -56,7 +56,7 @@ static void add_throughput_row(const struct fifo_row *row, bool beside_peer, str
 
 static void add_throughput(const struct fifo_bench_result *result, enum fifo_mode mode, struct out *o)
 {
-	const bool beside_peer = !result->on_soft;
+	const bool beside_peer = !result->interprets;
 	bool any = false;
 
 	out_add(o, "\n%s\nmillion triggers a second%*s%*s\n", about_mode[mode], 11, "push",

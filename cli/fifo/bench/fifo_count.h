@@ -2,8 +2,8 @@
  *
  * Open addressing in a power of two of slots, at most half full; a number and its count share a cache line.  Some 2 ns
  * for a number that is in the nearest cache: it is part of what gpuload fifo bench measures. */
-#ifndef GPULOAD_CLI_FIFO_FIFO_COUNT_H
-#define GPULOAD_CLI_FIFO_FIFO_COUNT_H
+#ifndef GPULOAD_CLI_FIFO_BENCH_FIFO_COUNT_H
+#define GPULOAD_CLI_FIFO_BENCH_FIFO_COUNT_H
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* fifo_clock.c — see fifo_clock.h. */
-#include "cli/fifo/fifo_clock.h"
+#include "cli/fifo/clock/fifo_clock.h"
 
 #include <errno.h>
 #include <math.h>

@@ -8,8 +8,8 @@
  *     fifo_clock_create ─ fifo_clock_take ─ ... what is measured ... ─ fifo_clock_take ─ fifo_clock_fit
  *
  * The GPU's clock is %globaltimer, in ns since some moment; the CPU's is gpul_clock_ns(). */
-#ifndef GPULOAD_CLI_FIFO_FIFO_CLOCK_H
-#define GPULOAD_CLI_FIFO_FIFO_CLOCK_H
+#ifndef GPULOAD_CLI_FIFO_CLOCK_FIFO_CLOCK_H
+#define GPULOAD_CLI_FIFO_CLOCK_FIFO_CLOCK_H
 
 #include <stddef.h>
 #include <stdint.h>
