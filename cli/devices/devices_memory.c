@@ -9,7 +9,7 @@
 /* The rows of both forms: every kind but AUTO, then fabric handles. */
 enum { N_ROWS = GPUL_MEM_N_KINDS };
 
-static const gpul_mem_verdict *row(const gpul_mem_probe_report *r, int i, const char **name)
+static const gpul_mem_verdict *get_verdict(const gpul_mem_probe_report *r, int i, const char **name)
 {
 	bool fabric = i == N_ROWS - 1;
 
@@ -29,7 +29,7 @@ gpul_status devices_memory_probe(const gpul_driver *drv, int device,
 	return st;
 }
 
-static const char *shares(const gpul_mem_verdict *v)
+static const char *shares_text(const gpul_mem_verdict *v)
 {
 	if (!v->shares)
 		return "no";
@@ -51,12 +51,12 @@ void devices_memory_print(int device, const gpul_mem_probe_report *r)
 	       "other processes", "grain", "why not");
 	for (int i = 0; i < N_ROWS; i++) {
 		const char *name;
-		const gpul_mem_verdict *v = row(r, i, &name);
+		const gpul_mem_verdict *v = get_verdict(r, i, &name);
 		char grain[32] = "-";
 
 		if (v->granularity_bytes)
 			print_bytes(grain, sizeof grain, v->granularity_bytes);
-		printf("%-11s %-6s %-16s %s", name, v->works ? "yes" : "no", shares(v), grain);
+		printf("%-11s %-6s %-16s %s", name, v->works ? "yes" : "no", shares_text(v), grain);
 		if (v->why[0])
 			printf("%*s%s", 9 - (int)strlen(grain), "", v->why);
 		putchar('\n');
@@ -93,7 +93,7 @@ void devices_memory_json(struct json *j, const gpul_mem_probe_report *r)
 	json_begin(j, "kinds", '[');
 	for (int i = 0; i < N_ROWS; i++) {
 		const char *name;
-		const gpul_mem_verdict *v = row(r, i, &name);
+		const gpul_mem_verdict *v = get_verdict(r, i, &name);
 
 		add_row(j, name, v);
 	}

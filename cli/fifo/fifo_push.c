@@ -88,7 +88,7 @@ static gpul_status parse_numbers(const struct cli_args *args, struct push *p, gp
 	return st;
 }
 
-static gpul_status parse(const struct cli_args *args, struct push *p, gpul_error *err)
+static gpul_status parse_request(const struct cli_args *args, struct push *p, gpul_error *err)
 {
 	const char *timeout = cli_value(args, OPT_TIMEOUT), *wait = cli_value(args, OPT_WAIT);
 	gpul_status st = GPUL_OK;
@@ -109,7 +109,7 @@ static gpul_status parse(const struct cli_args *args, struct push *p, gpul_error
 
 /* ---- attach, and make the kernels' end ---------------------------------------------------- */
 
-static gpul_status attach(struct push *p, gpul_error *err)
+static gpul_status attach_fifo(struct push *p, gpul_error *err)
 {
 	const gpul_ipc_client_options options = { .name = p->name, .fd = -1, .devices = p->devices.ordinal, .n_devices = 1 };
 	const uint64_t until_ns = gpul_clock_ns() + (uint64_t)p->wait_ms * 1000000;
@@ -130,7 +130,7 @@ static gpul_status attach(struct push *p, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status make_end(struct push *p, gpul_error *err)
+static gpul_status create_kernels_end(struct push *p, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	gpul_status st = gpul_fifo_gpu_create(p->devices.drv, p->view->cpu, p->view->gpu, p->view->bytes, &p->end, &why);
@@ -147,7 +147,7 @@ static gpul_status make_end(struct push *p, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status make_buffers(struct push *p, gpul_error *err)
+static gpul_status allocate_buffers(struct push *p, gpul_error *err)
 {
 	const gpul_driver *drv = p->devices.drv;
 	const size_t first_bytes = p->blocks * sizeof(uint64_t), bytes = first_bytes + p->blocks * sizeof(struct fifo_push_result);
@@ -163,7 +163,7 @@ static gpul_status make_buffers(struct push *p, gpul_error *err)
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-static gpul_status launch(struct push *p, gpul_error *err)
+static gpul_status launch_kernel(struct push *p, gpul_error *err)
 {
 	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(p->end);
 	uint64_t timeout_ns = (uint64_t)p->timeout_ms * 1000000;
@@ -180,7 +180,7 @@ static gpul_status launch(struct push *p, gpul_error *err)
 }
 
 /* The lease's end, or a signal, ends the kernel: nobody would answer it, or nobody waits for it. */
-static gpul_status look_around(struct push *p, gpul_error *err)
+static gpul_status check_owner(struct push *p, gpul_error *err)
 {
 	gpul_ipc_event e = { .kind = GPUL_IPC_NONE };
 	gpul_status st;
@@ -204,7 +204,7 @@ static gpul_status look_around(struct push *p, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status await(struct push *p, gpul_error *err)
+static gpul_status wait_for_kernel(struct push *p, gpul_error *err)
 {
 	const gpul_driver *drv = p->devices.drv;
 	const uint64_t begun_ns = gpul_clock_ns();
@@ -212,7 +212,7 @@ static gpul_status await(struct push *p, gpul_error *err)
 	CUresult r;
 
 	while (!st && (r = drv->cuStreamQuery(p->stream)) == CUDA_ERROR_NOT_READY)
-		st = look_around(p, err);
+		st = check_owner(p, err);
 	p->elapsed_ns = gpul_clock_ns() - begun_ns;
 	if (st)  /* nobody waits for it any more */
 		gpul_fifo_gpu_abort(p->end, GPUL_FIFO_CODE_STOPPED);
@@ -245,7 +245,7 @@ static const char *result_name(unsigned result)
 	return result < sizeof names / sizeof *names ? names[result] : "?";
 }
 
-static gpul_status tell(const struct push *p, gpul_error *err)
+static gpul_status print_result(const struct push *p, gpul_error *err)
 {
 	struct json j = { 0 };
 
@@ -266,7 +266,7 @@ static gpul_status tell(const struct push *p, gpul_error *err)
 	return share_json_print(&j, err);
 }
 
-static gpul_status explain(const struct push *p, gpul_error *err)
+static gpul_status explain_failure(const struct push *p, gpul_error *err)
 {
 	const uint64_t all = p->count * p->blocks;
 	const uint32_t code = gpul_fifo_gpu_aborted(p->end);
@@ -286,20 +286,20 @@ static gpul_status explain(const struct push *p, gpul_error *err)
 			 gpul_fifo_code_text(code, text), (uint64_t)p->total.pushed, all);
 }
 
-static gpul_status run(struct push *p, gpul_error *err)
+static gpul_status run_kernel(struct push *p, gpul_error *err)
 {
 	gpul_status st = stop_begin(err);
 
-	st = st ? st : launch(p, err);
-	st = st ? st : await(p, err);
+	st = st ? st : launch_kernel(p, err);
+	st = st ? st : wait_for_kernel(p, err);
 	st = st ? st : read_results(p, err);
 	if (st)
 		return st;
-	return p->total.result == GPUL_FIFO_OK ? tell(p, err) : explain(p, err);
+	return p->total.result == GPUL_FIFO_OK ? print_result(p, err) : explain_failure(p, err);
 }
 
 /* What was made on the way, in reverse; the memory behind it is let go of last. */
-static void unmake(struct push *p)
+static void free_push(struct push *p)
 {
 	const gpul_driver *drv = p->devices.drv;
 
@@ -311,17 +311,17 @@ static void unmake(struct push *p)
 	gpul_fifo_gpu_destroy(p->end);
 }
 
-static gpul_status work(struct push *p, gpul_error *err)
+static gpul_status push_to_fifo(struct push *p, gpul_error *err)
 {
 	gpul_status st = devices_arg_open(&p->devices, err), closed;
 
 	if (st)
 		return st;
-	st = attach(p, err);
-	st = st ? st : make_end(p, err);
-	st = st ? st : make_buffers(p, err);
-	st = st ? st : run(p, err);
-	unmake(p);
+	st = attach_fifo(p, err);
+	st = st ? st : create_kernels_end(p, err);
+	st = st ? st : allocate_buffers(p, err);
+	st = st ? st : run_kernel(p, err);
+	free_push(p);
 	closed = gpul_ipc_client_close(p->client, DETACH_MS, err);
 	devices_arg_close(&p->devices);
 	return st ? st : closed;
@@ -330,9 +330,9 @@ static gpul_status work(struct push *p, gpul_error *err)
 static int cmd_fifo_push(const struct cli_args *args, gpul_error *err)
 {
 	struct push p;
-	gpul_status st = parse(args, &p, err);
+	gpul_status st = parse_request(args, &p, err);
 
-	return cli_exit_code(st ? st : work(&p, err));
+	return cli_exit_code(st ? st : push_to_fifo(&p, err));
 }
 
 const struct cli_cmd cli_fifo_push = {

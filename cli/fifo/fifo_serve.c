@@ -83,7 +83,7 @@ static gpul_status parse_count(const struct cli_args *args, int opt, const char 
 	return st;
 }
 
-static gpul_status parse(const struct cli_args *args, struct serve *s, gpul_error *err)
+static gpul_status parse_request(const struct cli_args *args, struct serve *s, gpul_error *err)
 {
 	const char *kind = cli_value(args, OPT_KIND), *seconds = cli_value(args, OPT_FOR);
 	gpul_status st = GPUL_OK;
@@ -110,7 +110,7 @@ static gpul_status parse(const struct cli_args *args, struct serve *s, gpul_erro
 /* ---- the memory ------------------------------------------------------------------------- */
 
 /* Formatted before anybody can see it. */
-static gpul_status make(struct serve *s, gpul_error *err)
+static gpul_status create_fifo(struct serve *s, gpul_error *err)
 {
 	const size_t bytes = gpul_fifo_area_bytes(&s->shape);
 	const gpul_mem_desc desc = { .kind = s->kind, .bytes = GPUL_IPC_CONTROL_BYTES + bytes, .node = GPUL_MEM_NODE_OF_GPU,
@@ -129,7 +129,7 @@ static gpul_status make(struct serve *s, gpul_error *err)
 	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
 }
 
-static gpul_status tell_ready(const struct serve *s, gpul_error *err)
+static gpul_status print_ready(const struct serve *s, gpul_error *err)
 {
 	const gpul_mem_info *about = gpul_mem_about(s->mem);
 	struct json j = { 0 };
@@ -169,7 +169,7 @@ static void print_item(const struct serve *s, const gpul_fifo_item *item)
 }
 
 /* On the proxy's thread.  The proxy counts by itself. */
-static gpul_status handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
+static gpul_status handle_triggers(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	const struct serve *s = context;
 
@@ -187,11 +187,11 @@ static gpul_status begin_session(struct serve *s, int slot, gpul_error *err)
 	now->n_watched = desc.n_watch_fds = gpul_ipc_server_peer_fds(s->server, slot, now->watched);
 	now->begun_ns = gpul_clock_ns();
 	for (int kind = 0; kind < GPUL_FIFO_N_KINDS; kind++)
-		desc.kinds[kind] = (gpul_proxy_kind){ handle, s };
+		desc.kinds[kind] = (gpul_proxy_kind){ handle_triggers, s };
 	return gpul_proxy_start(&desc, &now->proxy, err);
 }
 
-static gpul_status tell_handled(const struct serve *s, uint64_t n, uint64_t ns, const char *gave_up, gpul_error *err)
+static gpul_status print_handled(const struct serve *s, uint64_t n, uint64_t ns, const char *gave_up, gpul_error *err)
 {
 	struct json j = { 0 };
 
@@ -215,7 +215,7 @@ static gpul_status tell_handled(const struct serve *s, uint64_t n, uint64_t ns, 
 
 /* A dying process closes its connection before its GPU is quiet; what its kernels still store must not come into the next
  * one's FIFO.  When the process is gone, so are they. */
-static void await_its_end(const struct session *now)
+static void wait_for_process_end(const struct session *now)
 {
 	const uint64_t until = gpul_clock_ns() + GONE_MS * 1000000ull;
 
@@ -228,13 +228,13 @@ static void await_its_end(const struct session *now)
 }
 
 /* What the thread has not taken out, too. */
-static uint64_t take_the_rest(struct serve *s)
+static uint64_t take_remaining(struct serve *s)
 {
 	gpul_fifo_item items[64];
 	uint64_t total = 0;
 
 	for (unsigned n; (n = gpul_fifo_poll(s->fifo, items, 64)) != 0; gpul_fifo_release(s->fifo)) {
-		handle(s, s->fifo, items, n, NULL);
+		handle_triggers(s, s->fifo, items, n, NULL);
 		total += n;
 	}
 	return total;
@@ -253,7 +253,7 @@ static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_e
 	if (!now->proxy)
 		return GPUL_OK;
 	if (lost == GPUL_IPC_PEER_DIED)
-		await_its_end(now);
+		wait_for_process_end(now);
 	gpul_proxy_get_stats(now->proxy, &stats);
 	st = gpul_proxy_stop(now->proxy, &why);
 	now->proxy = NULL;
@@ -266,14 +266,14 @@ static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_e
 		code = 0;
 	if (lost == GPUL_IPC_NONE)
 		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);
-	stats.triggers += take_the_rest(s);
-	st = tell_handled(s, stats.triggers, gpul_clock_ns() - now->begun_ns, code ? gpul_fifo_code_text(code, text) : NULL, err);
+	stats.triggers += take_remaining(s);
+	st = print_handled(s, stats.triggers, gpul_clock_ns() - now->begun_ns, code ? gpul_fifo_code_text(code, text) : NULL, err);
 	return st || lost == GPUL_IPC_NONE ? st : gpul_fifo_reset(s->fifo, err);
 }
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
-static gpul_status serve_one(struct serve *s, const gpul_ipc_event *e, gpul_error *err)
+static gpul_status handle_event(struct serve *s, const gpul_ipc_event *e, gpul_error *err)
 {
 	gpul_status st = share_print_event(s->name, e, (int)gpul_ipc_server_peers(s->server, NULL, 0), s->json, err);
 
@@ -307,7 +307,7 @@ static gpul_status serve_until_end(struct serve *s, const char **why, gpul_error
 		st = stop_wait(gpul_ipc_server_fd(s->server), wait_ms, err);
 		st = st ? st : gpul_ipc_server_next(s->server, 0, &e, err);
 		if (!st && e.kind != GPUL_IPC_NONE)
-			st = serve_one(s, &e, err);
+			st = handle_event(s, &e, err);
 		*why = stop_asked();
 		if (!*why && s->until_detached && s->left)
 			*why = "the last one has gone";
@@ -317,14 +317,14 @@ static gpul_status serve_until_end(struct serve *s, const char **why, gpul_error
 	return st;
 }
 
-static gpul_status work(struct serve *s, gpul_error *err)
+static gpul_status serve_fifo(struct serve *s, gpul_error *err)
 {
 	const char *why = NULL;
 	gpul_status st = devices_arg_open(&s->devices, err), ended;
 
-	st = st ? st : make(s, err);
+	st = st ? st : create_fifo(s, err);
 	st = st ? st : stop_begin(err);
-	st = st ? st : tell_ready(s, err);
+	st = st ? st : print_ready(s, err);
 	st = st ? st : serve_until_end(s, &why, err);
 	ended = end_session(s, GPUL_IPC_NONE, err);
 	st = st ? st : ended;
@@ -338,9 +338,9 @@ static gpul_status work(struct serve *s, gpul_error *err)
 static int cmd_fifo_serve(const struct cli_args *args, gpul_error *err)
 {
 	struct serve s;
-	gpul_status st = parse(args, &s, err);
+	gpul_status st = parse_request(args, &s, err);
 
-	return cli_exit_code(st ? st : work(&s, err));
+	return cli_exit_code(st ? st : serve_fifo(&s, err));
 }
 
 const struct cli_cmd cli_fifo_serve = {

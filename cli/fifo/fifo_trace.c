@@ -61,7 +61,7 @@ static const char trace_details[] =
 /* ---- what is asked for ------------------------------------------------------------------------------------------ */
 
 /* A whole number from least to most; otherwise where it is not given. */
-static gpul_status number(const struct cli_args *args, int opt, const char *name, uint64_t least, uint64_t most,
+static gpul_status parse_number(const struct cli_args *args, int opt, const char *name, uint64_t least, uint64_t most,
 			  uint64_t otherwise, uint64_t *out, gpul_error *err)
 {
 	const char *text = cli_value(args, opt);
@@ -108,11 +108,11 @@ static uint64_t power_above(uint64_t n)
 static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
 {
 	uint64_t slots = 0, blocks = 0, triggers = 0;
-	gpul_status st = number(args, OPT_SIZE, "size", 1, FIFO_TRACE_MOST_SLOTS, DEFAULT_SLOTS, &slots, err);
+	gpul_status st = parse_number(args, OPT_SIZE, "size", 1, FIFO_TRACE_MOST_SLOTS, DEFAULT_SLOTS, &slots, err);
 
-	st = st ? st : number(args, OPT_PARALLEL, "parallel", 1, FIFO_TRACE_MOST_BLOCKS, DEFAULT_BLOCKS, &blocks, err);
-	st = st ? st : number(args, OPT_TRIGGERS, "triggers", 1, FIFO_TRACE_MOST, DEFAULT_TRIGGERS, &triggers, err);
-	st = st ? st : number(args, OPT_HANDLER_NS, "handler-ns", 0, MOST_HANDLER_NS, DEFAULT_HANDLER_NS,
+	st = st ? st : parse_number(args, OPT_PARALLEL, "parallel", 1, FIFO_TRACE_MOST_BLOCKS, DEFAULT_BLOCKS, &blocks, err);
+	st = st ? st : parse_number(args, OPT_TRIGGERS, "triggers", 1, FIFO_TRACE_MOST, DEFAULT_TRIGGERS, &triggers, err);
+	st = st ? st : parse_number(args, OPT_HANDLER_NS, "handler-ns", 0, MOST_HANDLER_NS, DEFAULT_HANDLER_NS,
 			      &q->handler_ns, err);
 	if (!st && slots & (slots - 1))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--size %" PRIu64 ": the ring's slots are a power of two, such as %" PRIu64,
@@ -143,14 +143,14 @@ static gpul_status parse_timeout(const char *text, struct fifo_trace_request *q,
 static gpul_status parse_device(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
 {
 	uint64_t ordinal = 0;
-	gpul_status st = number(args, OPT_DEVICE, "device", 0, INT_MAX, 0, &ordinal, err);
+	gpul_status st = parse_number(args, OPT_DEVICE, "device", 0, INT_MAX, 0, &ordinal, err);
 
 	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), NULL, &q->devices, err);
 	q->devices.ordinal[0] = (int)ordinal;
 	return st;
 }
 
-static gpul_status parse(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
+static gpul_status parse_request(const struct cli_args *args, struct fifo_trace_request *q, gpul_error *err)
 {
 	const char *path = cli_value(args, OPT_OUT);
 	gpul_status st = GPUL_OK;
@@ -170,7 +170,7 @@ static gpul_status parse(const struct cli_args *args, struct fifo_trace_request 
 /* ---- what comes out --------------------------------------------------------------------------------------------- */
 
 /* The text goes where the JSON does not. */
-static gpul_status write_out(const struct fifo_trace *t, struct out *json, struct out *text, gpul_error *err)
+static gpul_status write_trace(const struct fifo_trace *t, struct out *json, struct out *text, gpul_error *err)
 {
 	const bool to_stdout = !strcmp(t->ask.path, "-");
 	gpul_status st = to_stdout ? out_flush(json, err)
@@ -188,7 +188,7 @@ static gpul_status write_out(const struct fifo_trace *t, struct out *json, struc
 	return GPUL_OK;
 }
 
-static gpul_status make(const struct fifo_trace_request *q, gpul_error *err)
+static gpul_status trace_and_write(const struct fifo_trace_request *q, gpul_error *err)
 {
 	struct fifo_trace t = { 0 };
 	struct out json = { 0 }, text = { 0 };
@@ -197,7 +197,7 @@ static gpul_status make(const struct fifo_trace_request *q, gpul_error *err)
 	st = st ? st : fifo_trace_run(q, &t, err);
 	st = st ? st : fifo_trace_json(&t, &json, err);
 	st = st ? st : fifo_trace_text(&t, &text, err);
-	st = st ? st : write_out(&t, &json, &text, err);
+	st = st ? st : write_trace(&t, &json, &text, err);
 	out_free(&json);
 	out_free(&text);
 	fifo_trace_free(&t);
@@ -207,9 +207,9 @@ static gpul_status make(const struct fifo_trace_request *q, gpul_error *err)
 static int cmd_fifo_trace(const struct cli_args *args, gpul_error *err)
 {
 	struct fifo_trace_request q;
-	gpul_status st = parse(args, &q, err);
+	gpul_status st = parse_request(args, &q, err);
 
-	return cli_exit_code(st ? st : make(&q, err));
+	return cli_exit_code(st ? st : trace_and_write(&q, err));
 }
 
 const struct cli_cmd cli_fifo_trace = {

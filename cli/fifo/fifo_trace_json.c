@@ -29,7 +29,7 @@ static int64_t greater(int64_t a, int64_t b)
 
 /* ---- parts of an event ------------------------------------------------------------------------------------------ */
 
-static void begin(struct json *j, const char *phase, unsigned process, unsigned track, const char *name)
+static void begin_event(struct json *j, const char *phase, unsigned process, unsigned track, const char *name)
 {
 	json_begin(j, NULL, '{');
 	json_text(j, "ph", phase);
@@ -38,32 +38,32 @@ static void begin(struct json *j, const char *phase, unsigned process, unsigned 
 	json_text(j, "name", name);
 }
 
-static void at(struct json *j, int64_t ns)
+static void add_time(struct json *j, int64_t ns)
 {
 	json_double(j, "ts", (double)ns / 1000);
 }
 
-static void slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to)
+static void begin_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to)
 {
-	begin(j, "X", process, track, name);
-	at(j, from);
+	begin_event(j, "X", process, track, name);
+	add_time(j, from);
 	json_double(j, "dur", (double)greater(to - from, 0) / 1000);
 }
 
-static void plain_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to)
+static void add_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to)
 {
-	slice(j, process, track, name, from, to);
+	begin_slice(j, process, track, name, from, to);
 	json_end(j, '}');
 }
 
 /* One end of an arrow ("s", "f") or of an asynchronous event ("b", "e"). */
-static void one_end(struct json *j, const char *phase, unsigned process, unsigned track, const char *name,
+static void add_endpoint(struct json *j, const char *phase, unsigned process, unsigned track, const char *name,
 		    uint64_t id, int64_t ns)
 {
-	begin(j, phase, process, track, name);
+	begin_event(j, phase, process, track, name);
 	json_text(j, "cat", name);
 	json_u64(j, "id", id);
-	at(j, ns);
+	add_time(j, ns);
 	if (phase[0] == 'f')
 		json_text(j, "bp", "e");  /* it ends at the slice that encloses its time, not at the next one */
 	json_end(j, '}');
@@ -71,12 +71,12 @@ static void one_end(struct json *j, const char *phase, unsigned process, unsigne
 
 static void name_process(struct json *j, unsigned process, const char *name)
 {
-	begin(j, "M", process, 0, "process_name");
+	begin_event(j, "M", process, 0, "process_name");
 	json_begin(j, "args", '{');
 	json_text(j, "name", name);
 	json_end(j, '}');
 	json_end(j, '}');
-	begin(j, "M", process, 0, "process_sort_index");
+	begin_event(j, "M", process, 0, "process_sort_index");
 	json_begin(j, "args", '{');
 	json_u64(j, "sort_index", process);
 	json_end(j, '}');
@@ -85,7 +85,7 @@ static void name_process(struct json *j, unsigned process, const char *name)
 
 static void name_track(struct json *j, unsigned process, unsigned track, const char *name)
 {
-	begin(j, "M", process, track, "thread_name");
+	begin_event(j, "M", process, track, "thread_name");
 	json_begin(j, "args", '{');
 	json_text(j, "name", name);
 	json_end(j, '}');
@@ -117,7 +117,7 @@ static void gpu_events(struct json *j, const struct fifo_trace *t, unsigned inde
 	const struct fifo_trace_trigger *of = &t->triggers[index];
 	const unsigned track = index / t->ask.triggers + 1;
 
-	slice(j, GPU, track, "push", of->begun, of->pushed);
+	begin_slice(j, GPU, track, "push", of->begun, of->pushed);
 	json_begin(j, "args", '{');
 	json_u64(j, "trigger", index % t->ask.triggers);
 	json_u64(j, "lane", of->lane);
@@ -125,11 +125,11 @@ static void gpu_events(struct json *j, const struct fifo_trace *t, unsigned inde
 	json_end(j, '}');
 	json_end(j, '}');
 	if (of->room > of->begun)
-		plain_slice(j, GPU, track, "wait for room", of->begun, lesser(of->room, of->pushed));
-	one_end(j, "s", GPU, track, "pushed", index, leaves_push(of));
+		add_slice(j, GPU, track, "wait for room", of->begun, lesser(of->room, of->pushed));
+	add_endpoint(j, "s", GPU, track, "pushed", index, leaves_push(of));
 	if (t->ask.sync) {
-		plain_slice(j, GPU, track, "sync", of->pushed, of->synced);
-		one_end(j, "f", GPU, track, "done", index, enters_sync(of));
+		add_slice(j, GPU, track, "sync", of->pushed, of->synced);
+		add_endpoint(j, "f", GPU, track, "done", index, enters_sync(of));
 	}
 }
 
@@ -140,7 +140,7 @@ static void cpu_events(struct json *j, const struct fifo_trace *t)
 	for (unsigned b = 0; b < t->n_batches; b++) {
 		const struct fifo_trace_batch *batch = &t->batches[b];
 
-		slice(j, CPU, 1, "batch", batch->popped, batch->released);
+		begin_slice(j, CPU, 1, "batch", batch->popped, batch->released);
 		json_begin(j, "args", '{');
 		json_u64(j, "triggers", batch->n);
 		json_end(j, '}');
@@ -149,17 +149,17 @@ static void cpu_events(struct json *j, const struct fifo_trace *t)
 			const unsigned index = t->order[next];
 			const struct fifo_trace_trigger *of = &t->triggers[index];
 
-			slice(j, CPU, 1, "handle", of->handling, of->handled);
+			begin_slice(j, CPU, 1, "handle", of->handling, of->handled);
 			json_begin(j, "args", '{');
 			json_u64(j, "block", index / t->ask.triggers);
 			json_u64(j, "trigger", index % t->ask.triggers);
 			json_end(j, '}');
 			json_end(j, '}');
-			one_end(j, "f", CPU, 1, "pushed", index, of->handling);
+			add_endpoint(j, "f", CPU, 1, "pushed", index, of->handling);
 			if (t->ask.sync)
-				one_end(j, "s", CPU, 1, "done", index, lesser(of->handling, enters_sync(of)));
+				add_endpoint(j, "s", CPU, 1, "done", index, lesser(of->handling, enters_sync(of)));
 		}
-		plain_slice(j, CPU, 1, "release", batch->handled, batch->released);
+		add_slice(j, CPU, 1, "release", batch->handled, batch->released);
 	}
 }
 
@@ -168,7 +168,7 @@ struct change {
 	int by;
 };
 
-static int earlier(const void *a, const void *b)
+static int compare_changes(const void *a, const void *b)
 {
 	const struct change *x = a, *y = b;
 
@@ -187,16 +187,16 @@ static gpul_status ring_events(struct json *j, const struct fifo_trace *t, gpul_
 	for (unsigned i = 0; i < t->n_popped; i++) {
 		const struct fifo_trace_trigger *of = &t->triggers[t->order[i]];
 
-		one_end(j, "b", RING, 1, "in the ring", t->order[i], stored(of));
-		one_end(j, "e", RING, 1, "in the ring", t->order[i], of->popped);
+		add_endpoint(j, "b", RING, 1, "in the ring", t->order[i], stored(of));
+		add_endpoint(j, "e", RING, 1, "in the ring", t->order[i], of->popped);
 		changes[2 * i] = (struct change){ .ns = stored(of), .by = 1 };
 		changes[2 * i + 1] = (struct change){ .ns = of->released, .by = -1 };
 	}
-	qsort(changes, 2 * (size_t)t->n_popped, sizeof *changes, earlier);
+	qsort(changes, 2 * (size_t)t->n_popped, sizeof *changes, compare_changes);
 	for (size_t i = 0; i < 2 * (size_t)t->n_popped; i++) {
 		taken += changes[i].by;
-		begin(j, "C", RING, 1, "slots taken");
-		at(j, changes[i].ns);
+		begin_event(j, "C", RING, 1, "slots taken");
+		add_time(j, changes[i].ns);
 		json_begin(j, "args", '{');
 		json_i64(j, "slots", taken);
 		json_end(j, '}');
@@ -208,7 +208,7 @@ static gpul_status ring_events(struct json *j, const struct fifo_trace *t, gpul_
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
-static void about(struct json *j, const struct fifo_trace *t)
+static void add_metadata(struct json *j, const struct fifo_trace *t)
 {
 	json_begin(j, "otherData", '{');
 	json_text(j, "made_by", "gpuload fifo trace " GPUL_VERSION);
@@ -228,7 +228,7 @@ static void about(struct json *j, const struct fifo_trace *t)
 	json_end(j, '}');
 }
 
-static void names(struct json *j, const struct fifo_trace *t)
+static void add_names(struct json *j, const struct fifo_trace *t)
 {
 	char text[sizeof t->device + 16];
 
@@ -250,9 +250,9 @@ gpul_status fifo_trace_json(const struct fifo_trace *t, struct out *out, gpul_er
 
 	json_begin(&j, NULL, '{');
 	json_text(&j, "displayTimeUnit", "ns");
-	about(&j, t);
+	add_metadata(&j, t);
 	json_begin(&j, "traceEvents", '[');
-	names(&j, t);
+	add_names(&j, t);
 	for (unsigned i = 0; i < t->n_triggers; i++)
 		gpu_events(&j, t, i);
 	cpu_events(&j, t);

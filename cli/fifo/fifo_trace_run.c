@@ -21,7 +21,7 @@ __asm__(".pushsection .rodata\n"
 extern const char gpuload_fifo_trace_ptx[], gpuload_fifo_trace_ptx_end[];
 
 /* Asking the driver whether the kernel has ended takes a microsecond or two, in which a trigger would wait. */
-enum { ASK_NS = 100 * 1000, LOOKS = 64 };
+enum { ASK_NS = 100 * 1000, POLLS = 64 };
 static const int64_t GRACE_NS = 5000000000;  /* until a kernel that should have given up is given up */
 
 /* All that a trace is made with. */
@@ -45,7 +45,7 @@ static int64_t now(const struct tracing *g)
 
 /* ---- before: nothing may be loaded or allocated while a kernel waits for this thread --------------------------- */
 
-static gpul_status make_room(struct tracing *g, gpul_error *err)
+static gpul_status allocate_arrays(struct tracing *g, gpul_error *err)
 {
 	struct fifo_trace *t = g->t;
 
@@ -61,7 +61,7 @@ static gpul_status make_room(struct tracing *g, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status make_buffers(struct tracing *g, gpul_error *err)
+static gpul_status allocate_buffers(struct tracing *g, gpul_error *err)
 {
 	const gpul_driver *drv = g->drv;
 	const size_t n_stamps = g->t->n_triggers * sizeof(struct fifo_trace_stamps);
@@ -83,12 +83,12 @@ static const char *kernel_name(const struct fifo_trace_request *q)
 	return q->sync ? "trace_share_sync" : "trace_share";
 }
 
-static gpul_status prepare(struct tracing *g, gpul_error *err)
+static gpul_status prepare_trace(struct tracing *g, gpul_error *err)
 {
 	const struct fifo_trace_request *q = &g->t->ask;
 	const gpul_fifo_shape shape = { .slots = q->slots, .lanes = q->lanes };
 	CUdevice device;
-	gpul_status st = make_room(g, err);
+	gpul_status st = allocate_arrays(g, err);
 
 	st = st ? st : gpul_cu(g->drv, err, cuCtxGetDevice(&device));
 	st = st ? st : gpul_cu(g->drv, err, cuDeviceGetName(g->t->device, sizeof g->t->device, device));
@@ -101,11 +101,11 @@ static gpul_status prepare(struct tracing *g, gpul_error *err)
 				  NULL, &g->module, err);
 	st = st ? st : gpul_kernel_find(g->module, kernel_name(q), &g->kernel, err);
 	st = st ? st : gpul_kernel_prepare(g->kernel, err);
-	st = st ? st : make_buffers(g, err);
+	st = st ? st : allocate_buffers(g, err);
 	return st ? st : fifo_clock_create(g->drv, &g->clock, err);
 }
 
-static gpul_status launch(struct tracing *g, gpul_error *err)
+static gpul_status launch_kernel(struct tracing *g, gpul_error *err)
 {
 	const struct fifo_trace_request *q = &g->t->ask;
 	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(g->fifo));
@@ -144,7 +144,7 @@ static size_t slot_of(const struct tracing *g, const gpul_fifo_item *item)
 	return (size_t)item->lane * each + (item->position & (each - 1));
 }
 
-static gpul_status handle(struct tracing *g, const gpul_fifo_item *item, int64_t popped, gpul_error *err)
+static gpul_status handle_trigger(struct tracing *g, const gpul_fifo_item *item, int64_t popped, gpul_error *err)
 {
 	struct fifo_trace *t = g->t;
 	struct fifo_trace_trigger *of = trigger_of(g, item);
@@ -173,7 +173,7 @@ static gpul_status handle_batch(struct tracing *g, const gpul_fifo_item *items, 
 
 	*batch = (struct fifo_trace_batch){ .popped = now(g), .n = n };
 	for (unsigned i = 0; !st && i < n; i++)
-		st = handle(g, &items[i], batch->popped, err);
+		st = handle_trigger(g, &items[i], batch->popped, err);
 	if (st)
 		return st;
 	batch->handled = now(g);
@@ -188,7 +188,7 @@ static gpul_status handle_batch(struct tracing *g, const gpul_fifo_item *items, 
 }
 
 /* Nothing came for a while: is the kernel still there?  *over: it has ended. */
-static gpul_status look_after(struct tracing *g, int64_t idle_since, bool *over, gpul_error *err)
+static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *over, gpul_error *err)
 {
 	const CUresult r = g->drv->cuStreamQuery(g->stream);
 
@@ -202,7 +202,7 @@ static gpul_status look_after(struct tracing *g, int64_t idle_since, bool *over,
 	return GPUL_OK;
 }
 
-static gpul_status serve(struct tracing *g, gpul_error *err)
+static gpul_status serve_kernel(struct tracing *g, gpul_error *err)
 {
 	gpul_fifo_item items[FIFO_TRACE_BATCH];
 	int64_t idle_since = now(g), asked = idle_since;
@@ -210,16 +210,16 @@ static gpul_status serve(struct tracing *g, gpul_error *err)
 	gpul_status st = GPUL_OK;
 	unsigned n = 0;
 
-	for (unsigned looks = 1; !st && (!over || n); looks++) {
+	for (unsigned polls = 1; !st && (!over || n); polls++) {
 		n = gpul_fifo_poll(g->fifo, items, FIFO_TRACE_BATCH);
 		if (n) {
 			st = handle_batch(g, items, n, err);
 			idle_since = now(g);
-		} else if (looks % LOOKS == 0 && now(g) - (asked > idle_since ? asked : idle_since) > ASK_NS) {
-			st = look_after(g, idle_since, &over, err);
+		} else if (polls % POLLS == 0 && now(g) - (asked > idle_since ? asked : idle_since) > ASK_NS) {
+			st = check_kernel(g, idle_since, &over, err);
 			asked = now(g);
 			n = over;  /* and once more: it may have pushed before it ended */
-		} else if (looks % LOOKS == 0) {
+		} else if (polls % POLLS == 0) {
 			sched_yield();  /* the software driver may have this processor alone */
 		}
 		if (!st && stop_asked())
@@ -275,14 +275,14 @@ static gpul_status convert_stamps(struct tracing *g, gpul_error *err)
 	return st;
 }
 
-static gpul_status trace(struct tracing *g, gpul_error *err)
+static gpul_status run_trace(struct tracing *g, gpul_error *err)
 {
 	gpul_status st = fifo_clock_take(g->clock, g->stream, err);
 
-	st = st ? st : launch(g, err);
+	st = st ? st : launch_kernel(g, err);
 	if (st)
 		return st;
-	st = serve(g, err);
+	st = serve_kernel(g, err);
 	if (st) {
 		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED);  /* the kernel's waits end, and it with them */
 		(void)g->drv->cuStreamSynchronize(g->stream);
@@ -295,7 +295,7 @@ static gpul_status trace(struct tracing *g, gpul_error *err)
 	return st ? st : convert_stamps(g, err);
 }
 
-static void clear(struct tracing *g)
+static void free_tracing(struct tracing *g)
 {
 	free(g->free_since);
 	fifo_clock_destroy(g->clock);
@@ -316,9 +316,9 @@ gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_requ
 	gpul_status st;
 
 	*out = (struct fifo_trace){ .ask = *ask, .driver = drv->name };
-	st = prepare(&g, err);
-	st = st ? st : trace(&g, err);
-	clear(&g);
+	st = prepare_trace(&g, err);
+	st = st ? st : run_trace(&g, err);
+	free_tracing(&g);
 	if (st)
 		fifo_trace_free(out);
 	return st;

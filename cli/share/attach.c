@@ -114,7 +114,7 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 /* ---- attach and detach ------------------------------------------------------------- */
 
 /* Not there yet, or the last owner's remains: what --wait waits through. */
-static bool may_come(const gpul_error *why)
+static bool may_appear(const gpul_error *why)
 {
 	return why->status == GPUL_ESYS &&
 	       (why->native == ENOENT || why->native == ECONNREFUSED);
@@ -154,13 +154,13 @@ static gpul_status attach_once(struct attach *a, gpul_error *err)
 	return st;
 }
 
-static gpul_status attach(struct attach *a, gpul_error *err)
+static gpul_status attach_with_wait(struct attach *a, gpul_error *err)
 {
 	uint64_t until_ns = gpul_clock_ns() + (uint64_t)a->ask.wait_ms * 1000000;
 	gpul_error why = { 0 };
 
 	while (attach_once(a, &why)) {
-		if (!may_come(&why) || gpul_clock_ns() >= until_ns)
+		if (!may_appear(&why) || gpul_clock_ns() >= until_ns)
 			return share_explain(a->ask.name, &why, err);
 		why = (gpul_error){ 0 };
 		poll(NULL, 0, RETRY_MS);
@@ -169,7 +169,7 @@ static gpul_status attach(struct attach *a, gpul_error *err)
 }
 
 /* Which type its elements are of, and how many there are. */
-static gpul_status settle_elements(struct attach *a, gpul_error *err)
+static gpul_status set_elements(struct attach *a, gpul_error *err)
 {
 	const gpul_ipc_shape *shape = &a->view->shape;
 	size_t width;
@@ -192,7 +192,7 @@ static gpul_status settle_elements(struct attach *a, gpul_error *err)
 
 /* ---- what is asked for ------------------------------------------------------------- */
 
-static gpul_status show(struct attach *a, struct json *j, gpul_error *err)
+static gpul_status show_requested(struct attach *a, struct json *j, gpul_error *err)
 {
 	gpul_status st = a->ask.sum ? attach_sum(a, j, err) : GPUL_OK;
 
@@ -215,7 +215,7 @@ static gpul_status show_all(struct attach *a, gpul_error *err)
 	if (json)
 		json_begin(json, NULL, '{');
 	attach_describe(a, json);
-	st = show(a, json, err);
+	st = show_requested(a, json, err);
 	if (json)
 		json_end(json, '}');
 	if (st)
@@ -226,7 +226,7 @@ static gpul_status show_all(struct attach *a, gpul_error *err)
 }
 
 /* Events that are there; *ended when the lease is over. */
-static gpul_status hear(struct attach *a, bool *ended, gpul_error *err)
+static gpul_status handle_events(struct attach *a, bool *ended, gpul_error *err)
 {
 	gpul_ipc_event e;
 	gpul_status st = gpul_ipc_client_next(a->client, 0, &e, err);
@@ -247,7 +247,7 @@ static gpul_status hear(struct attach *a, bool *ended, gpul_error *err)
 	return st;
 }
 
-static gpul_status hold(struct attach *a, gpul_error *err)
+static gpul_status hold_lease(struct attach *a, gpul_error *err)
 {
 	bool ended = false;
 	gpul_status st = stop_begin(err);
@@ -255,27 +255,27 @@ static gpul_status hold(struct attach *a, gpul_error *err)
 	while (st == GPUL_OK && !ended && !stop_asked()) {
 		st = stop_wait(gpul_ipc_client_fd(a->client), -1, err);
 		if (st == GPUL_OK)
-			st = hear(a, &ended, err);
+			st = handle_events(a, &ended, err);
 	}
 	if (st == GPUL_OK && !ended)
 		st = share_print_end(a->ask.name, stop_asked(), a->ask.json, err);
 	return st;
 }
 
-static gpul_status attach_work(struct attach *a, gpul_error *err)
+static gpul_status run_attach(struct attach *a, gpul_error *err)
 {
 	gpul_status st = devices_arg_open(&a->ask.devices, err), closed;
 	bool ended = false;
 
 	if (st == GPUL_OK)
-		st = attach(a, err);
+		st = attach_with_wait(a, err);
 	if (st)
 		goto close_devices;
-	st = settle_elements(a, err);
+	st = set_elements(a, err);
 	if (st == GPUL_OK)
 		st = show_all(a, err);
 	if (st == GPUL_OK)
-		st = a->ask.hold ? hold(a, err) : hear(a, &ended, err);
+		st = a->ask.hold ? hold_lease(a, err) : handle_events(a, &ended, err);
 	closed = gpul_ipc_client_close(a->client, DETACH_MS, err);
 	st = st ? st : closed;
 close_devices:
@@ -290,7 +290,7 @@ static int cmd_attach(const struct cli_args *args, gpul_error *err)
 
 	signal(SIGPIPE, SIG_IGN); /* behind `| head`, too, it lets go in order */
 	if (st == GPUL_OK)
-		st = attach_work(&a, err);
+		st = run_attach(&a, err);
 	return cli_exit_code(st);
 }
 

@@ -66,7 +66,7 @@ void attach_describe(const struct attach *a, struct json *json)
 
 /* n bytes from offset on, where the CPU can read them: in place, or copied into *copy (to be
  * freed). */
-static gpul_status look_at(const struct attach *a, size_t offset, size_t n,
+static gpul_status read_data(const struct attach *a, size_t offset, size_t n,
 			   const unsigned char **at, void **copy, gpul_error *err)
 {
 	const gpul_ipc_view *v = a->view;
@@ -139,7 +139,7 @@ static gpul_status dump_row(const struct attach *a, size_t first, size_t n, stru
 	size_t width = a->type ? gpul_type_bytes(a->type) : 1;
 	const unsigned char *at;
 	void *copy;
-	gpul_status st = look_at(a, first * width, n * width, &at, &copy, err);
+	gpul_status st = read_data(a, first * width, n * width, &at, &copy, err);
 
 	if (st == GPUL_OK && j)
 		add_row(a, j, at, n);
@@ -194,7 +194,7 @@ gpul_status attach_save(const struct attach *a, gpul_error *err)
 				      a->shaped ? s->n_dims : 1, header);
 		bytes = a->count * gpul_type_bytes(a->type);
 	}
-	st = look_at(a, 0, bytes, &at, &copy, err);
+	st = read_data(a, 0, bytes, &at, &copy, err);
 	if (st == GPUL_OK)
 		st = new_file_write(path, header, n_header, at, bytes, a->ask.force, err);
 	free(copy);

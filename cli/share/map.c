@@ -30,7 +30,7 @@ enum { ANSWER_MS = 1000 };
 /* ---- words ------------------------------------------------------------------------- */
 
 /* The range in two lines; 0: that processor does not see it. */
-static bool say_range(const char *who, uint64_t from, size_t bytes, char out[2][MAP_TEXT_BYTES])
+static bool write_range(const char *who, uint64_t from, size_t bytes, char out[2][MAP_TEXT_BYTES])
 {
 	if (from == 0) {
 		snprintf(out[0], MAP_TEXT_BYTES, "%s cannot see it", who);
@@ -42,7 +42,7 @@ static bool say_range(const char *who, uint64_t from, size_t bytes, char out[2][
 	return true;
 }
 
-static void say_process(pid_t pid, bool read_only, const char uuid[16], struct map_process *p)
+static void write_process(pid_t pid, bool read_only, const char uuid[16], struct map_process *p)
 {
 	char command[SHARE_COMMAND_BYTES], gpu[SHARE_UUID_BYTES];
 
@@ -56,20 +56,20 @@ static void say_process(pid_t pid, bool read_only, const char uuid[16], struct m
 	snprintf(p->device, MAP_TEXT_BYTES, "on %s", share_gpu_text(uuid, gpu));
 }
 
-static void say_owner(const gpul_ipc_share *s, struct map_process *p)
+static void write_owner(const gpul_ipc_share *s, struct map_process *p)
 {
-	say_process(s->pid, false, s->device_uuid, p);
+	write_process(s->pid, false, s->device_uuid, p);
 	snprintf(p->role, MAP_TEXT_BYTES, "owner");
-	p->has_cpu = say_range("CPU", share_data_at(s, s->cpu), s->bytes, p->cpu);
-	p->has_gpu = say_range("GPU", share_data_at(s, s->gpu), s->bytes, p->gpu);
+	p->has_cpu = write_range("CPU", share_data_at(s, s->cpu), s->bytes, p->cpu);
+	p->has_gpu = write_range("GPU", share_data_at(s, s->gpu), s->bytes, p->gpu);
 }
 
-static void say_peer(const gpul_ipc_share *s, const gpul_ipc_peer *peer, struct map_process *p)
+static void write_peer(const gpul_ipc_share *s, const gpul_ipc_peer *peer, struct map_process *p)
 {
-	say_process(peer->pid, peer->read_only, peer->device_uuid, p);
+	write_process(peer->pid, peer->read_only, peer->device_uuid, p);
 	snprintf(p->role, MAP_TEXT_BYTES, "peer in slot %d", peer->slot);
-	p->has_cpu = say_range("CPU", share_data_at(s, peer->cpu), s->bytes, p->cpu);
-	p->has_gpu = say_range("GPU", share_data_at(s, peer->gpu), s->bytes, p->gpu);
+	p->has_cpu = write_range("CPU", share_data_at(s, peer->cpu), s->bytes, p->cpu);
+	p->has_gpu = write_range("GPU", share_data_at(s, peer->gpu), s->bytes, p->gpu);
 }
 
 static bool is_host_kind(gpul_mem_kind kind)
@@ -77,7 +77,7 @@ static bool is_host_kind(gpul_mem_kind kind)
 	return kind != GPUL_MEM_DEVICE && kind != GPUL_MEM_DEVICE_IPC;
 }
 
-static void say_band(const gpul_ipc_share *s, struct map_picture *out)
+static void write_band(const gpul_ipc_share *s, struct map_picture *out)
 {
 	char size[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
 
@@ -104,10 +104,10 @@ void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_
 		 share->shape.n_dims ? " of " : "",
 		 share->shape.n_dims ? share_shape_text(&share->shape, shape) : "",
 		 share->n_peers, share->driver);
-	say_band(share, out);
-	say_owner(share, &out->process[out->n++]);
+	write_band(share, out);
+	write_owner(share, &out->process[out->n++]);
 	for (unsigned i = 0; i < share->n_peers && i < GPUL_IPC_MAX_PEERS; i++)
-		say_peer(share, &share->peers[i], &out->process[out->n++]);
+		write_peer(share, &share->peers[i], &out->process[out->n++]);
 }
 
 /* ---- the command ------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static gpul_status print_json(const char *name, const gpul_ipc_share *share, gpu
 	return json_print(&j, err);
 }
 
-static gpul_status draw(const char *name, const gpul_ipc_share *share,
+static gpul_status draw_picture(const char *name, const gpul_ipc_share *share,
 			const struct cli_args *args, gpul_error *err)
 {
 	const char *svg = cli_value(args, MAP_SVG);
@@ -163,7 +163,7 @@ static int cmd_map(const struct cli_args *args, gpul_error *err)
 		return cli_exit_code(share_explain(name, &why, err));
 	if (cli_value(args, MAP_JSON))
 		return cli_exit_code(print_json(name, &share, err));
-	return cli_exit_code(draw(name, &share, args, err));
+	return cli_exit_code(draw_picture(name, &share, args, err));
 }
 
 const struct cli_cmd cli_map = {

@@ -14,7 +14,7 @@ enum { BOX_WIDTH = 26, BAND_WIDTH = 22, ARROW_WIDTH = 3, BOX_LINES = 9, MAX_ROWS
 enum { LINE_CPU = 3, LINE_GPU = 5, LINE_CUT = 2 };
 
 /* "┌─ TITLE ────┐", or with other corners and no title. */
-static void edge(struct out *o, const char *left, const char *title, const char *right,
+static void draw_edge(struct out *o, const char *left, const char *title, const char *right,
 		 size_t width)
 {
 	size_t n = strlen(title), used = 2;
@@ -33,7 +33,7 @@ static void edge(struct out *o, const char *left, const char *title, const char 
 }
 
 /* "│ TEXT       │" */
-static void inside(struct out *o, const char *text, size_t width)
+static void draw_text(struct out *o, const char *text, size_t width)
 {
 	size_t n = strlen(text);
 
@@ -57,11 +57,11 @@ static void box_line(struct out *o, const struct map_process *p, size_t line)
 	if (!p)
 		out_repeat(o, ' ', BOX_WIDTH);
 	else if (line == 0)
-		edge(o, "┌", p->title, "┐", BOX_WIDTH);
+		draw_edge(o, "┌", p->title, "┐", BOX_WIDTH);
 	else if (line == BOX_LINES - 1)
-		edge(o, "└", "", "┘", BOX_WIDTH);
+		draw_edge(o, "└", "", "┘", BOX_WIDTH);
 	else
-		inside(o, box_text(p, line), BOX_WIDTH);
+		draw_text(o, box_text(p, line), BOX_WIDTH);
 }
 
 static bool has_arrow(const struct map_process *p, size_t line)
@@ -76,13 +76,13 @@ static void band_line(struct out *o, const struct map_picture *p, size_t row, si
 	static const size_t with[BOX_LINES] = { 0, 1, 0, 2, 3, 4, 5, 0, 0 };
 
 	if (row == 0 && line == 0)
-		edge(o, "┌", p->band[0], "┐", BAND_WIDTH);
+		draw_edge(o, "┌", p->band[0], "┐", BAND_WIDTH);
 	else if (last && line == BOX_LINES - 1)
-		edge(o, "└", "", "┘", BAND_WIDTH);
+		draw_edge(o, "└", "", "┘", BAND_WIDTH);
 	else if (row == 0 && line == LINE_CUT && p->control)
-		edge(o, "├", "", "┤", BAND_WIDTH);
+		draw_edge(o, "├", "", "┤", BAND_WIDTH);
 	else
-		inside(o, row == 0 && with[line] ? p->band[with[line]] : "", BAND_WIDTH);
+		draw_text(o, row == 0 && with[line] ? p->band[with[line]] : "", BAND_WIDTH);
 }
 
 static void draw_row(struct out *o, const struct map_picture *p, size_t row, bool last)
@@ -104,7 +104,7 @@ static void draw_row(struct out *o, const struct map_picture *p, size_t row, boo
 }
 
 /* "pid 4720 python3, peer in slot 7, only reads, CPU 0x7f..., GPU 0x7f..., on GPU-5f3a91c2" */
-static void list(struct out *o, const struct map_process *p)
+static void list_process(struct out *o, const struct map_process *p)
 {
 	const char *const words[] = { p->title,  p->role,   p->access,
 				      p->cpu[0], p->gpu[0], p->device };
@@ -128,5 +128,5 @@ void map_draw_text(const struct map_picture *p, struct out *o)
 	if (p->n > 2 * rows)
 		out_text(o, "\nand\n");
 	for (size_t i = 2 * rows; i < p->n; i++)
-		list(o, &p->process[i]);
+		list_process(o, &p->process[i]);
 }

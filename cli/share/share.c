@@ -79,7 +79,7 @@ static gpul_status make_memory(struct share *s, gpul_error *err)
 	return st;
 }
 
-static gpul_status offer(struct share *s, gpul_error *err)
+static gpul_status create_server(struct share *s, gpul_error *err)
 {
 	const gpul_ipc_server_options options = {
 		.name = s->ask.name,
@@ -94,7 +94,7 @@ static gpul_status offer(struct share *s, gpul_error *err)
 
 /* ---- READY ------------------------------------------------------------------------- */
 
-static const char *why_that_kind(const struct share *s)
+static const char *kind_reason(const struct share *s)
 {
 	const gpul_mem_info *about = gpul_mem_about(s->mem);
 
@@ -120,7 +120,7 @@ static void ready_text(const struct share *s, const char *socket)
 	char size[SHARE_SIZE_BYTES], mapped[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
 
 	printf("%-10s %s: %s (%s), %s", "READY", s->ask.name, gpul_mem_kind_name(about->kind),
-	       why_that_kind(s), share_size_text(v->bytes, size));
+	       kind_reason(s), share_size_text(v->bytes, size));
 	if (s->ask.shape.n_dims)
 		printf(" of %s", share_shape_text(&s->ask.shape, shape));
 	printf(", %s mapped, ", share_size_text(about->mapped_bytes, mapped));
@@ -141,7 +141,7 @@ static gpul_status ready_json(const struct share *s, const char *socket, gpul_er
 	json_text(&j, "event", "READY");
 	json_text(&j, "name", s->ask.name);
 	json_text(&j, "kind", gpul_mem_kind_name(about->kind));
-	json_text(&j, "why", why_that_kind(s));
+	json_text(&j, "why", kind_reason(s));
 	json_u64(&j, "bytes", v->bytes);
 	json_u64(&j, "mapped_bytes", about->mapped_bytes);
 	share_json_shape(&j, &s->ask.shape);
@@ -160,7 +160,7 @@ static gpul_status ready_json(const struct share *s, const char *socket, gpul_er
 	return share_json_print(&j, err);
 }
 
-static gpul_status tell_ready(const struct share *s, gpul_error *err)
+static gpul_status print_ready(const struct share *s, gpul_error *err)
 {
 	char socket[GPUL_IPC_PATH_BYTES] = "";
 	gpul_status st = gpul_ipc_place(s->ask.name, false, socket, err);
@@ -175,7 +175,7 @@ static gpul_status tell_ready(const struct share *s, gpul_error *err)
 /* ---- serving ----------------------------------------------------------------------- */
 
 /* Serve what has come, and tell of it; a flood of it does not keep the end waiting. */
-static gpul_status serve(struct share *s, gpul_error *err)
+static gpul_status serve_events(struct share *s, gpul_error *err)
 {
 	for (int i = 0; i < GPUL_IPC_MAX_PEERS; i++) {
 		gpul_ipc_event e;
@@ -216,7 +216,7 @@ static gpul_status serve_until_end(struct share *s, const char **why, gpul_error
 
 		st = stop_wait(gpul_ipc_server_fd(s->server), wait_ms, err);
 		if (st == GPUL_OK)
-			st = serve(s, err);
+			st = serve_events(s, err);
 		*why = stop_asked();
 		if (!*why && s->ask.until_detached && s->left)
 			*why = "the last peer has gone";
@@ -230,7 +230,7 @@ static gpul_status serve_until_end(struct share *s, const char **why, gpul_error
 
 /* ---- the command ------------------------------------------------------------------- */
 
-static gpul_status share_work(struct share *s, gpul_error *err)
+static gpul_status run_share(struct share *s, gpul_error *err)
 {
 	const char *why = NULL;
 	gpul_status st = devices_arg_open(&s->ask.devices, err);
@@ -240,9 +240,9 @@ static gpul_status share_work(struct share *s, gpul_error *err)
 	if (st == GPUL_OK)
 		st = stop_begin(err);
 	if (st == GPUL_OK)
-		st = offer(s, err);
+		st = create_server(s, err);
 	if (st == GPUL_OK)
-		st = tell_ready(s, err);
+		st = print_ready(s, err);
 	if (st == GPUL_OK)
 		st = serve_until_end(s, &why, err);
 	gpul_ipc_server_destroy(s->server);
@@ -259,7 +259,7 @@ static int cmd_share(const struct cli_args *args, gpul_error *err)
 	gpul_status st = share_request_make(args, &s.ask, err);
 
 	if (st == GPUL_OK)
-		st = share_work(&s, err);
+		st = run_share(&s, err);
 	share_request_free(&s.ask);
 	return cli_exit_code(st);
 }

@@ -90,7 +90,7 @@ static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *
 }
 
 /* The size that the contents need, against --bytes where that is given, too. */
-static gpul_status settle_bytes(struct share_request *q, size_t bytes, const char *what,
+static gpul_status set_bytes(struct share_request *q, size_t bytes, const char *what,
 				gpul_error *err)
 {
 	if (q->bytes && q->bytes != bytes)
@@ -102,7 +102,7 @@ static gpul_status settle_bytes(struct share_request *q, size_t bytes, const cha
 }
 
 /* How many elements: by --shape, by --bytes; 0: as many as the file has. */
-static gpul_status settle_count(struct share_request *q, const char *shape, size_t *count,
+static gpul_status set_count(struct share_request *q, const char *shape, size_t *count,
 				gpul_error *err)
 {
 	size_t width = gpul_type_bytes(q->type), bytes;
@@ -122,7 +122,7 @@ static gpul_status settle_count(struct share_request *q, const char *shape, size
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--shape %.60s of %s is more than memory can be", shape,
 				 gpul_type_name(q->type));
-	return settle_bytes(q, bytes, "--shape", err);
+	return set_bytes(q, bytes, "--shape", err);
 }
 
 /* TYPE=FILL: the type, the size, and what is to be put there. */
@@ -139,7 +139,7 @@ static gpul_status read_fill(struct share_request *q, const char *text, const ch
 			"--fill takes TYPE=FILL, such as f32=rand or u8=@FILE, not '%.60s'",
 			text);
 	q->fill = text + n + 1;
-	st = settle_count(q, shape, &count, err);
+	st = set_count(q, shape, &count, err);
 	if (st)
 		return st;
 	if (count == 0 && q->fill[0] != '@')
@@ -158,7 +158,7 @@ static gpul_status read_fill(struct share_request *q, const char *text, const ch
 		return st;
 	if (q->shape.n_dims == 0)
 		q->shape.dim[q->shape.n_dims++] = count;
-	return settle_bytes(q, count * gpul_type_bytes(q->type), "the contents", err);
+	return set_bytes(q, count * gpul_type_bytes(q->type), "the contents", err);
 }
 
 /* An array file's type and shape come with it; other files are bytes. */
@@ -170,7 +170,7 @@ static gpul_status read_file(struct share_request *q, const char *path, gpul_err
 
 	q->data = q->file.bytes;
 	if (st || !npy_recognise(q->file.bytes, q->file.n_bytes))
-		return st ? st : settle_bytes(q, q->file.n_bytes, path, err);
+		return st ? st : set_bytes(q, q->file.n_bytes, path, err);
 	st = npy_describe(q->file.bytes, q->file.n_bytes, path, &about, err);
 	if (st == GPUL_OK)
 		st = npy_parse(q->file.bytes, q->file.n_bytes, path, about.type, &elements,
@@ -184,7 +184,7 @@ static gpul_status read_file(struct share_request *q, const char *path, gpul_err
 	q->shape.n_dims = about.n_dims ? about.n_dims : 1;
 	memcpy(q->shape.dim, about.n_dims ? about.dim : (uint64_t[NPY_MAX_DIMS]){ 1 },
 	       sizeof about.dim);
-	return settle_bytes(q, elements.count * gpul_type_bytes(about.type), path, err);
+	return set_bytes(q, elements.count * gpul_type_bytes(about.type), path, err);
 }
 _Static_assert((int)NPY_MAX_DIMS == (int)GPUL_IPC_MAX_DIMS, "copied as a whole");
 

@@ -68,7 +68,7 @@ struct line {
 		type[SHARE_SHAPE_BYTES], peers[160];
 };
 
-static void say_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
+static void write_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 {
 	char command[SHARE_COMMAND_BYTES];
 
@@ -79,7 +79,7 @@ static void say_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 		snprintf(buf, buf_bytes, "-");
 }
 
-static void say_peers(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
+static void write_peers(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 {
 	int n = snprintf(buf, buf_bytes, "%u%s", s->n_peers, s->n_peers ? ":" : "");
 
@@ -99,7 +99,7 @@ static bool is_silent(const struct row *r)
 	return r->why.status == GPUL_ESYS && r->why.native == ETIMEDOUT;
 }
 
-static void say_row(const struct row *r, struct line *out)
+static void write_row(const struct row *r, struct line *out)
 {
 	const gpul_ipc_share *s = &r->share;
 
@@ -110,14 +110,14 @@ static void say_row(const struct row *r, struct line *out)
 			 is_silent(r) ? ": stopped, or busy" : "");
 		return;
 	}
-	say_owner(s, out->owner, sizeof out->owner);
+	write_owner(s, out->owner, sizeof out->owner);
 	snprintf(out->kind, sizeof out->kind, "%s", gpul_mem_kind_name(s->kind));
 	share_size_text(s->bytes, out->size);
 	share_shape_text(&s->shape, out->type);
-	say_peers(s, out->peers, sizeof out->peers);
+	write_peers(s, out->peers, sizeof out->peers);
 }
 
-static int wider(int width, const char *text)
+static int max_width(int width, const char *text)
 {
 	int n = (int)strlen(text);
 
@@ -135,13 +135,13 @@ static gpul_status print_text(const struct rows *rows, gpul_error *err)
 	lines[n++] = (struct line){ "NAME", "OWNER", "KIND", "SIZE", "TYPE", "ATTACHED" };
 	for (size_t i = 0; i < rows->n; i++)
 		if (!rows->at[i].removed)
-			say_row(&rows->at[i], &lines[n++]);
+			write_row(&rows->at[i], &lines[n++]);
 	for (size_t i = 0; i < n; i++) {
-		name = wider(name, lines[i].name);
-		owner = wider(owner, lines[i].owner);
-		kind = wider(kind, lines[i].kind);
-		size = wider(size, lines[i].size);
-		type = wider(type, lines[i].type);
+		name = max_width(name, lines[i].name);
+		owner = max_width(owner, lines[i].owner);
+		kind = max_width(kind, lines[i].kind);
+		size = max_width(size, lines[i].size);
+		type = max_width(type, lines[i].type);
 	}
 	for (size_t i = 0; i < n && n > 1; i++)
 		printf("%-*s  %-*s  %-*s  %-*s  %-*s  %s\n", name, lines[i].name, owner,
@@ -189,7 +189,7 @@ static gpul_status print_json(const struct rows *rows, gpul_error *err)
 
 /* ---- the command ------------------------------------------------------------------- */
 
-static gpul_status list(char **names, size_t n_names, const struct cli_args *args,
+static gpul_status list_shares(char **names, size_t n_names, const struct cli_args *args,
 			gpul_error *err)
 {
 	struct rows rows = { .at = calloc(n_names + 1, sizeof *rows.at), .n = n_names };
@@ -227,7 +227,7 @@ static int cmd_shares(const struct cli_args *args, gpul_error *err)
 		for (size_t i = 0; i < n; i++)
 			puts(names[i]);
 	else if (st == GPUL_OK)
-		st = list(names, n, args, err);
+		st = list_shares(names, n, args, err);
 	for (size_t i = 0; i < n; i++)
 		free(names[i]);
 	free(names);

@@ -123,7 +123,7 @@ static gpul_status parse_timeout(const char *text, int *out_ms, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status parse(const struct cli_args *args, struct mmap_sum_request *r, gpul_error *err)
+static gpul_status parse_request(const struct cli_args *args, struct mmap_sum_request *r, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -143,7 +143,7 @@ static gpul_status parse(const struct cli_args *args, struct mmap_sum_request *r
 /* ---- the master ---------------------------------------------------------------------------- */
 
 /* The memory, with the numbers in it.  They are made first: that tells a buffer that is too large for this machine. */
-static gpul_status make_filled(const gpul_driver *drv, struct mmap_sum_request *r, gpul_mem **out, gpul_error *err)
+static gpul_status create_filled(const gpul_driver *drv, struct mmap_sum_request *r, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem_desc desc = { .kind = r->kind, .node = GPUL_MEM_NODE_OF_GPU, .devices = r->devices.ordinal,
 			       .n_devices = 1, .exportable = true };
@@ -168,7 +168,7 @@ static gpul_status make_filled(const gpul_driver *drv, struct mmap_sum_request *
 	return GPUL_OK;
 }
 
-static gpul_status offer_to(struct mmap_sum_team *team, gpul_ipc_server *s, gpul_error *err)
+static gpul_status offer_to_children(struct mmap_sum_team *team, gpul_ipc_server *s, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -191,15 +191,15 @@ static gpul_status share_and_sum(const struct mmap_sum_request *r, const gpul_dr
 
 	if (st)
 		return st;
-	st = offer_to(team, s, err);
+	st = offer_to_children(team, s, err);
 	st = st ? st : mmap_sum_team_serve(team, s, false, err);
-	st = st ? st : mmap_sum_part(gpul_ipc_server_view(s), r->type, mmap_sum_left_ms(team), own, err);
+	st = st ? st : mmap_sum_compute(gpul_ipc_server_view(s), r->type, mmap_sum_left_ms(team), own, err);
 	st = st ? st : mmap_sum_team_serve(team, s, true, err);
 	gpul_ipc_server_destroy(s);
 	return st;
 }
 
-static gpul_status run(struct mmap_sum_request *r, struct mmap_sum_team *team, gpul_error *err)
+static gpul_status run_master(struct mmap_sum_request *r, struct mmap_sum_team *team, gpul_error *err)
 {
 	struct devices_arg own = { .choice = r->devices.choice, .ordinal = { r->devices.ordinal[0] }, .n = 1 };
 	gpul_mem *mem = NULL;
@@ -207,7 +207,7 @@ static gpul_status run(struct mmap_sum_request *r, struct mmap_sum_team *team, g
 
 	if (st)
 		return st;
-	st = make_filled(own.drv, r, &mem, err);
+	st = create_filled(own.drv, r, &mem, err);
 	st = st ? st : share_and_sum(r, own.drv, mem, team, err);
 	mmap_sum_team_end(team, st != GPUL_OK);
 	st = st ? st : mmap_sum_print(r, mem, team, err);
@@ -220,12 +220,12 @@ static int cmd_mmap_sum(const struct cli_args *args, gpul_error *err)
 {
 	struct mmap_sum_request r;
 	struct mmap_sum_team team;
-	gpul_status st = parse(args, &r, err);
+	gpul_status st = parse_request(args, &r, err);
 
 	st = st ? st : mmap_sum_team_start(&r, &team, err);
 	if (st)
 		return cli_exit_code(st);
-	st = run(&r, &team, err);
+	st = run_master(&r, &team, err);
 	mmap_sum_team_end(&team, true);
 	return cli_exit_code(st);
 }

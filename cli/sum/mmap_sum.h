@@ -64,7 +64,7 @@ struct mmap_sum_team {
  * Errors  as sum_on_gpu(), sum_on_cpu()
  * Threads any thread may call
  * Source  - */
-gpul_status mmap_sum_part(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out,
+gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out,
 			  gpul_error *err);
 
 /** Start the children, which at once begin to attach; the master is member 0.

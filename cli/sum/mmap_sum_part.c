@@ -20,7 +20,7 @@ static gpul_status sum_timed(const gpul_ipc_view *v, gpul_type t, size_t count, 
 	return st;
 }
 
-gpul_status mmap_sum_part(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out,
+gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out,
 			  gpul_error *err)
 {
 	const size_t count = view->bytes / gpul_type_bytes(t);

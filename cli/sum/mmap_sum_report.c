@@ -5,7 +5,7 @@
 
 #include "cli/lib/json.h"
 
-static void name_of(const struct mmap_sum_team *team, unsigned i, char out[16])
+static void process_name(const struct mmap_sum_team *team, unsigned i, char out[16])
 {
 	if (i == 0)
 		snprintf(out, 16, "master");
@@ -14,7 +14,7 @@ static void name_of(const struct mmap_sum_team *team, unsigned i, char out[16])
 }
 
 /* Everything is held against what the master's CPU makes of it: that sees what was filled in. */
-static gpul_status compare(const struct mmap_sum_team *team, gpul_error *err)
+static gpul_status compare_sums(const struct mmap_sum_team *team, gpul_error *err)
 {
 	const struct sum *right = &team->member[0].report.cpu;
 	char name[16], text[2][VALUE_TEXT_BYTES];
@@ -24,7 +24,7 @@ static gpul_status compare(const struct mmap_sum_team *team, gpul_error *err)
 		const struct sum *wrong = !sum_equal(&m->gpu, right) ? &m->gpu
 					: !sum_equal(&m->cpu, right) ? &m->cpu : NULL;
 
-		name_of(team, i, name);
+		process_name(team, i, name);
 		if (wrong)
 			return gpul_fail(err, GPUL_EFORMAT, 0,
 					 "the sums differ: on the %s of process [%s] it is %s, on the CPU of the "
@@ -40,7 +40,7 @@ static void print_text(const struct mmap_sum_team *team)
 	for (unsigned i = 0; i < team->n; i++) {
 		char name[16], text[VALUE_TEXT_BYTES];
 
-		name_of(team, i, name);
+		process_name(team, i, name);
 		printf("total sum [%s]: %s\n", name, sum_print(&team->member[i].report.gpu, text));
 	}
 }
@@ -91,7 +91,7 @@ static gpul_status print_json(const struct mmap_sum_request *r, const gpul_mem *
 gpul_status mmap_sum_print(const struct mmap_sum_request *r, const gpul_mem *mem, const struct mmap_sum_team *team,
 			   gpul_error *err)
 {
-	gpul_status st = compare(team, err), printed = GPUL_OK;
+	gpul_status st = compare_sums(team, err), printed = GPUL_OK;
 
 	if (r->json)
 		printed = print_json(r, mem, team, st == GPUL_OK, err);

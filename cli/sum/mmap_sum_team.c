@@ -46,13 +46,13 @@ static gpul_status attach_and_sum(const struct mmap_sum_request *r, const struct
 	if (st)
 		return st;
 	st = gpul_ipc_attach(devices.drv, &options, wait_ms, &client, err);
-	st = st ? st : mmap_sum_part(gpul_ipc_client_view(client), r->type, wait_ms, out, err);
+	st = st ? st : mmap_sum_compute(gpul_ipc_client_view(client), r->type, wait_ms, out, err);
 	closed = gpul_ipc_client_close(client, wait_ms, err);
 	devices_arg_close(&devices);
 	return st ? st : closed;
 }
 
-static _Noreturn void be_child(const struct mmap_sum_request *r, const struct mmap_sum_team *team, int device,
+static _Noreturn void run_child(const struct mmap_sum_request *r, const struct mmap_sum_team *team, int device,
 			       int socket, int pipe, pid_t master)
 {
 	struct mmap_sum_report report = { 0 };
@@ -96,7 +96,7 @@ static gpul_status start_child(const struct mmap_sum_request *r, struct mmap_sum
 			close(elder->socket);
 			close(elder->pipe);
 		}
-		be_child(r, team, m->device, sockets[1], pipes[1], master);
+		run_child(r, team, m->device, sockets[1], pipes[1], master);
 	}
 	close(sockets[1]);
 	close(pipes[1]);
@@ -134,7 +134,7 @@ gpul_status mmap_sum_team_start(const struct mmap_sum_request *r, struct mmap_su
 
 /* ---- hearing from them --------------------------------------------------------------------- */
 
-static gpul_status died(struct mmap_sum_member *m, gpul_error *err)
+static gpul_status report_death(struct mmap_sum_member *m, gpul_error *err)
 {
 	int status = 0;
 
@@ -148,14 +148,14 @@ static gpul_status died(struct mmap_sum_member *m, gpul_error *err)
 }
 
 /* Its report, which is written at once and so arrives whole; or the end of a pipe that it never wrote to. */
-static gpul_status hear(struct mmap_sum_member *m, gpul_error *err)
+static gpul_status read_report(struct mmap_sum_member *m, gpul_error *err)
 {
 	ssize_t n = read(m->pipe, &m->report, sizeof m->report);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return GPUL_OK;
 	if (n != sizeof m->report)
-		return died(m, err);
+		return report_death(m, err);
 	m->reported = true;
 	close_end(&m->pipe);
 	if (m->report.err.status)
@@ -178,7 +178,7 @@ static gpul_status serve_socket(struct mmap_sum_team *team, gpul_ipc_server *s, 
 	return st;
 }
 
-static gpul_status late(const struct mmap_sum_team *team, bool reported, gpul_error *err)
+static gpul_status report_late(const struct mmap_sum_team *team, bool reported, gpul_error *err)
 {
 	for (unsigned i = 1; i < team->n; i++)
 		if (!(reported ? team->member[i].reported : team->member[i].attached))
@@ -187,16 +187,16 @@ static gpul_status late(const struct mmap_sum_team *team, bool reported, gpul_er
 	return GPUL_OK;
 }
 
-static bool complete(const struct mmap_sum_team *team, bool reported)
+static bool all_done(const struct mmap_sum_team *team, bool reported)
 {
-	return late(team, reported, NULL) == GPUL_OK;
+	return report_late(team, reported, NULL) == GPUL_OK;
 }
 
 gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, gpul_ipc_server *s, bool reported, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	while (!st && !complete(team, reported)) {
+	while (!st && !all_done(team, reported)) {
 		struct pollfd fds[MMAP_SUM_MOST] = { { .fd = gpul_ipc_server_fd(s), .events = POLLIN } };
 		int wait_ms = mmap_sum_left_ms(team), n;
 
@@ -206,10 +206,10 @@ gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, gpul_ipc_server *s, 
 		if (n < 0 && errno != EINTR)
 			return gpul_fail(err, GPUL_ESYS, errno, "poll: %s", strerror(errno));
 		if (n == 0 && wait_ms == 0)
-			return late(team, reported, err);
+			return report_late(team, reported, err);
 		for (unsigned i = 1; !st && n > 0 && i < team->n; i++)
 			if (fds[i].revents)
-				st = hear(&team->member[i], err);
+				st = read_report(&team->member[i], err);
 		if (!st && n > 0 && fds[0].revents)
 			st = serve_socket(team, s, err);
 	}

@@ -65,10 +65,10 @@ void sum_gpu_destroy(struct sum_gpu *g);  /* NULL is fine */
 
 /* How the kernels get at data: by themselves, over a bus where there is one; or the copy engine brings it, a piece
  * ahead of them (sum_stage.h). */
-enum sum_way { SUM_QUICKEST, SUM_DIRECT, SUM_STAGED };
+enum sum_access { SUM_QUICKEST, SUM_DIRECT, SUM_STAGED };
 
 /* Choose the way, for measuring the one against the other; it is SUM_QUICKEST otherwise. */
-void sum_gpu_choose(struct sum_gpu *g, enum sum_way way);
+void sum_gpu_choose(struct sum_gpu *g, enum sum_access way);
 
 /** Have the GPU add up; it is done when the stream is.
  *

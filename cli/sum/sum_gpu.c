@@ -30,7 +30,7 @@ struct sum_gpu {
 	/* Each step writes behind what the one before wrote: sums[0] of the data's chunks, then of theirs. */
 	CUdeviceptr sums;
 	CUdeviceptr last;                  /* where the last step left the one number */
-	enum sum_way way;
+	enum sum_access way;
 	struct sum_stage *stage;           /* made when host memory is first added up */
 };
 
@@ -84,13 +84,13 @@ static gpul_status launch_step(const struct sum_gpu *g, gpul_type t, CUdeviceptr
 	return gpul_kernel_launch(g->kernel, &config, args, bytes, 4, err);
 }
 
-void sum_gpu_choose(struct sum_gpu *g, enum sum_way way)
+void sum_gpu_choose(struct sum_gpu *g, enum sum_access way)
 {
 	g->way = way;
 }
 
 /* The first step, a piece at a time: pieces are whole chunks, so that the order stays what it is. */
-static gpul_status staged_step(struct sum_gpu *g, CUdeviceptr data, size_t count, CUdeviceptr out,
+static gpul_status launch_staged(struct sum_gpu *g, CUdeviceptr data, size_t count, CUdeviceptr out,
 			       CUstream stream, gpul_error *err)
 {
 	const size_t each = gpul_type_bytes(g->type), most = SUM_PIECE_BYTES / each;
@@ -101,9 +101,9 @@ static gpul_status staged_step(struct sum_gpu *g, CUdeviceptr data, size_t count
 		size_t n = count < most ? count : most;
 		CUdeviceptr piece;
 
-		st = sum_stage_bring(g->stage, data, n * each, stream, &piece, err);
+		st = sum_stage_copy(g->stage, data, n * each, stream, &piece, err);
 		st = st ? st : launch_step(g, g->type, piece, n, out, stream, err);
-		st = st ? st : sum_stage_used(g->stage, stream, err);
+		st = st ? st : sum_stage_release(g->stage, stream, err);
 		data += n * each;
 		out += sum_chunks(g->type, n) * 8;
 		count -= n;
@@ -128,7 +128,7 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 				 count, g->max_count);
 	if (g->way == SUM_STAGED ||
 	    (g->way == SUM_QUICKEST && sum_stage_pays(g->drv, data, count * gpul_type_bytes(g->type))))
-		st = staged_step(g, data, count, out, stream, err);
+		st = launch_staged(g, data, count, out, stream, err);
 	else
 		st = launch_step(g, g->type, data, count, out, stream, err);
 	while (!st && n > 1) {
@@ -144,7 +144,7 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 }
 
 /* cuStreamSynchronize has no time-out: ask, at first all the time, then now and then. */
-static gpul_status wait(const gpul_driver *drv, CUstream stream, int timeout_ms, gpul_error *err)
+static gpul_status wait_for_stream(const gpul_driver *drv, CUstream stream, int timeout_ms, gpul_error *err)
 {
 	const uint64_t start = gpul_clock_ns();
 	CUresult r;
@@ -166,7 +166,7 @@ static gpul_status wait(const gpul_driver *drv, CUstream stream, int timeout_ms,
 gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, struct sum *out,
 			   gpul_error *err)
 {
-	gpul_status st = wait(g->drv, stream, timeout_ms, err);
+	gpul_status st = wait_for_stream(g->drv, stream, timeout_ms, err);
 
 	*out = (struct sum){ .type = sum_type(g->type) };
 	return st ? st : gpul_cu(g->drv, err, cuMemcpyDtoH(out->bytes, g->last, sizeof out->bytes));

@@ -13,7 +13,7 @@ struct sum_stage {
 		CUevent arrived, used;
 	} buffer[N_BUFFERS];
 	CUdeviceptr memory;
-	unsigned n_brought;  /* since begin */
+	unsigned n_copied;  /* since begin */
 };
 
 bool sum_stage_pays(const gpul_driver *drv, CUdeviceptr data, size_t bytes)
@@ -79,19 +79,19 @@ gpul_status sum_stage_begin(struct sum_stage *s, CUstream stream, gpul_error *er
 {
 	gpul_status st = gpul_cu(s->drv, err, cuEventRecord(s->begun, stream));
 
-	s->n_brought = 0;
+	s->n_copied = 0;
 	return st ? st : gpul_cu(s->drv, err, cuStreamWaitEvent(s->copies, s->begun, 0));
 }
 
-gpul_status sum_stage_bring(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream,
+gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream,
 			    CUdeviceptr *out, gpul_error *err)
 {
-	const unsigned i = s->n_brought % N_BUFFERS;
+	const unsigned i = s->n_copied % N_BUFFERS;
 	const struct buffer *b = &s->buffer[i];
 	const CUdeviceptr at = s->memory + (CUdeviceptr)i * SUM_PIECE_BYTES;
 	gpul_status st = GPUL_OK;
 
-	if (s->n_brought >= N_BUFFERS)
+	if (s->n_copied >= N_BUFFERS)
 		st = gpul_cu(s->drv, err, cuStreamWaitEvent(s->copies, b->used, 0));
 	st = st ? st : gpul_cu(s->drv, err, cuMemcpyAsync(at, data, bytes, s->copies));
 	st = st ? st : gpul_cu(s->drv, err, cuEventRecord(b->arrived, s->copies));
@@ -101,9 +101,9 @@ gpul_status sum_stage_bring(struct sum_stage *s, CUdeviceptr data, size_t bytes,
 	return st;
 }
 
-gpul_status sum_stage_used(struct sum_stage *s, CUstream stream, gpul_error *err)
+gpul_status sum_stage_release(struct sum_stage *s, CUstream stream, gpul_error *err)
 {
-	const struct buffer *b = &s->buffer[s->n_brought++ % N_BUFFERS];
+	const struct buffer *b = &s->buffer[s->n_copied++ % N_BUFFERS];
 
 	return gpul_cu(s->drv, err, cuEventRecord(b->used, stream));
 }

@@ -52,7 +52,7 @@ gpul_status sum_stage_begin(struct sum_stage *s, CUstream stream, gpul_error *er
  * Errors  GPUL_ECUDA
  * Threads one at a time
  * Source  - */
-gpul_status sum_stage_bring(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream,
+gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream,
 			    CUdeviceptr *out, gpul_error *err);
 
 /** The kernels that read the piece are in the stream: behind them, its buffer may be used again.
@@ -62,6 +62,6 @@ gpul_status sum_stage_bring(struct sum_stage *s, CUdeviceptr data, size_t bytes,
  * Errors  GPUL_ECUDA
  * Threads one at a time
  * Source  - */
-gpul_status sum_stage_used(struct sum_stage *s, CUstream stream, gpul_error *err);
+gpul_status sum_stage_release(struct sum_stage *s, CUstream stream, gpul_error *err);
 
 #endif

@@ -256,8 +256,8 @@ static void a_gpu(struct fifo_bench_request *r, struct fifo_bench_result *result
 
 			*row = (struct fifo_row){ .mode = (enum fifo_mode)mode, .config = configs[i], .lanes = 1,
 						  .triggers = 1280 };
-			for (int way = 0; way < FIFO_N_WAYS; way++)
-				row->rate[way].median = (i * 10 + way + 1) * 1.25e6;
+			for (int op = 0; op < FIFO_N_OPS; op++)
+				row->rate[op].median = (i * 10 + op + 1) * 1.25e6;
 		}
 }
 

@@ -210,7 +210,7 @@ static void pieces_that_are_brought_add_up_to_the_same(void **state)
 	assert_int_equal(drv->cuMemHostAlloc(&host, count * 4, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
 	memcpy(host, data, count * 4);
 	assert_int_equal(sum_gpu_create(drv, GPUL_F32, count, &g, NULL), GPUL_OK);
-	for (enum sum_way way = SUM_QUICKEST; way <= SUM_STAGED; way++) {
+	for (enum sum_access way = SUM_QUICKEST; way <= SUM_STAGED; way++) {
 		sum_gpu_choose(g, way);
 		assert_int_equal(sum_gpu_start(g, (CUdeviceptr)(uintptr_t)host, count, NULL, NULL), GPUL_OK);
 		assert_int_equal(sum_gpu_finish(g, NULL, 60000, &sum, NULL), GPUL_OK);

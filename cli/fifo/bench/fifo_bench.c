@@ -53,20 +53,20 @@ static unsigned power_of_two(unsigned n)
 
 /* ---- measuring ------------------------------------------------------------------- */
 
-static gpul_status measure_way(const struct fifo_bench_request *r, struct fifo_bench *b, enum fifo_way way,
+static gpul_status measure_op(const struct fifo_bench_request *r, struct fifo_bench *b, enum fifo_op op,
 			       const struct amount *a, struct fifo_row *row, gpul_error *err)
 {
 	const unsigned parallel = row->config.parallel;
 	double per_s[FIFO_MOST_RUNS];
 	uint64_t ns;
-	gpul_status st = fifo_bench_push(b, row->mode, way, parallel, a->warm_up, &ns, err);
+	gpul_status st = fifo_bench_push(b, row->mode, op, parallel, a->warm_up, &ns, err);
 
 	for (unsigned i = 0; !st && i < r->repeat; i++) {
-		st = fifo_bench_push(b, row->mode, way, parallel, a->triggers, &ns, err);
+		st = fifo_bench_push(b, row->mode, op, parallel, a->triggers, &ns, err);
 		per_s[i] = (double)(a->triggers * parallel) * 1e9 / (double)ns;
 	}
 	if (!st)
-		row->rate[way] = fifo_rate_of(per_s, r->repeat);
+		row->rate[op] = fifo_rate_of(per_s, r->repeat);
 	return st;
 }
 
@@ -78,11 +78,11 @@ static gpul_status measure_row(const struct fifo_bench_request *r, struct fifo_b
 
 	row->lanes = row->mode == FIFO_LANES ? power_of_two(row->config.parallel) : 1;
 	row->triggers = a.triggers;
-	st = fifo_bench_take_fifo(b, (gpul_fifo_shape){ .slots = row->config.size, .lanes = row->lanes }, err);
-	for (int way = 0; !st && way < FIFO_N_WAYS; way++)
-		st = measure_way(r, b, (enum fifo_way)way, &a, row, err);
-	st = st ? st : fifo_bench_stamp(b, row->mode, row->config.parallel, a.warm_up, &row->latency, err);
-	return st ? st : fifo_bench_stamp(b, row->mode, row->config.parallel, a.latency, &row->latency, err);
+	st = fifo_bench_create_fifo(b, (gpul_fifo_shape){ .slots = row->config.size, .lanes = row->lanes }, err);
+	for (int op = 0; !st && op < FIFO_N_OPS; op++)
+		st = measure_op(r, b, (enum fifo_op)op, &a, row, err);
+	st = st ? st : fifo_bench_latency(b, row->mode, row->config.parallel, a.warm_up, &row->latency, err);
+	return st ? st : fifo_bench_latency(b, row->mode, row->config.parallel, a.latency, &row->latency, err);
 }
 
 static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo_bench *b, bool interprets,
@@ -95,7 +95,7 @@ static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo
 
 	row->lanes = row->mode == FIFO_LANES ? power_of_two(row->warps) : 1;
 	row->slots = pushes * row->warps * 32;
-	st = fifo_bench_take_fifo(b, (gpul_fifo_shape){ .slots = FIFO_WARP_SLOTS, .lanes = row->lanes }, err);
+	st = fifo_bench_create_fifo(b, (gpul_fifo_shape){ .slots = FIFO_WARP_SLOTS, .lanes = row->lanes }, err);
 	st = st ? st : fifo_bench_warp_push(b, row->mode, row->warps, at_least(pushes / 8, 1), &ns, err);
 	for (unsigned i = 0; !st && i < r->repeat; i++) {
 		st = fifo_bench_warp_push(b, row->mode, row->warps, pushes, &ns, err);
@@ -144,7 +144,7 @@ static gpul_status pin_to(int cpu, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status describe(const struct devices_arg *d, const struct fifo_bench *b, struct fifo_bench_result *out,
+static gpul_status describe_machine(const struct devices_arg *d, const struct fifo_bench *b, struct fifo_bench_result *out,
 			    gpul_error *err)
 {
 	const gpul_mem_info *memory = fifo_bench_memory(b);
@@ -156,7 +156,7 @@ static gpul_status describe(const struct devices_arg *d, const struct fifo_bench
 	return gpul_cu(d->drv, err, cuDeviceGetName(out->gpu, (int)sizeof out->gpu, d->context[0].device));
 }
 
-static gpul_status measure(struct fifo_bench_request *r, struct fifo_bench_result *result, gpul_error *err)
+static gpul_status run_benchmark(struct fifo_bench_request *r, struct fifo_bench_result *result, gpul_error *err)
 {
 	struct fifo_bench *b = NULL;
 	gpul_status st = devices_arg_open(&r->devices, err);
@@ -170,13 +170,13 @@ static gpul_status measure(struct fifo_bench_request *r, struct fifo_bench_resul
 	st = st ? st : stop_begin(err);
 	st = st ? st : pin_to(r->cpu, err);
 	st = st ? st : measure_all(r, b, result, err);
-	st = st ? st : describe(&r->devices, b, result, err);
+	st = st ? st : describe_machine(&r->devices, b, result, err);
 	fifo_bench_destroy(b);
 	devices_arg_close(&r->devices);
 	return st;
 }
 
-static gpul_status write_out(const char *path, bool force, struct out *o, gpul_error *err)
+static gpul_status write_output(const char *path, bool force, struct out *o, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -198,7 +198,7 @@ static gpul_status check_plot(const struct fifo_bench_request *r, gpul_error *er
 	return GPUL_OK;
 }
 
-static gpul_status print(const struct fifo_bench_request *r, const struct fifo_bench_result *result, gpul_error *err)
+static gpul_status print_results(const struct fifo_bench_request *r, const struct fifo_bench_result *result, gpul_error *err)
 {
 	const bool plot_alone = r->plot && !strcmp(r->plot, "-");
 	struct out text = { 0 }, svg = { 0 };
@@ -208,12 +208,12 @@ static gpul_status print(const struct fifo_bench_request *r, const struct fifo_b
 		st = fifo_bench_json(r, result, err);
 	} else if (!plot_alone) {
 		fifo_bench_text(r, result, &text);
-		st = write_out(NULL, false, &text, err);
+		st = write_output(NULL, false, &text, err);
 	}
 	if (st || !r->plot)
 		return st;
 	fifo_bench_svg(r, result, &svg);
-	return write_out(r->plot, r->force, &svg, err);
+	return write_output(r->plot, r->force, &svg, err);
 }
 
 static int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
@@ -226,8 +226,8 @@ static int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a benchmark");
 	st = st ? st : fifo_bench_parse(args, r, err);
 	st = st ? st : check_plot(r, err);
-	st = st ? st : measure(r, result, err);
-	st = st ? st : print(r, result, err);
+	st = st ? st : run_benchmark(r, result, err);
+	st = st ? st : print_results(r, result, err);
 	free(result);
 	free(r);
 	return cli_exit_code(st);

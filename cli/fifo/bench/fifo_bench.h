@@ -23,11 +23,11 @@ extern const struct cli_opt fifo_bench_opts[];  /* and the help text, both in fi
 extern const char fifo_bench_details[];
 
 enum fifo_mode { FIFO_SHARED, FIFO_LANES, FIFO_N_MODES };
-enum fifo_way { FIFO_PUSH, FIFO_RELEASE, FIFO_PUSH_SYNC, FIFO_RELEASE_SYNC, FIFO_N_WAYS };
+enum fifo_op { FIFO_PUSH, FIFO_RELEASE, FIFO_PUSH_SYNC, FIFO_RELEASE_SYNC, FIFO_N_OPS };
 enum { FIFO_MOST_CONFIGS = 64, FIFO_MOST_WARPS = 3, FIFO_WARP_SLOTS = 65536, FIFO_MOST_RUNS = 99, FIFO_MOST_BATCH = 1024 };
 
 extern const char *const fifo_mode_names[FIFO_N_MODES];  /* "shared", "lanes" */
-extern const char *const fifo_way_names[FIFO_N_WAYS];    /* "push", "push_release", ... as the kernels and JSON have them */
+extern const char *const fifo_op_names[FIFO_N_OPS];    /* "push", "push_release", ... as the kernels and JSON have them */
 
 struct fifo_config {
 	unsigned size, parallel;  /* slots in all; threads */
@@ -71,7 +71,7 @@ struct fifo_row {
 	struct fifo_config config;
 	unsigned lanes;
 	uint64_t triggers;  /* of each thread, in each run */
-	struct fifo_rate rate[FIFO_N_WAYS];
+	struct fifo_rate rate[FIFO_N_OPS];
 	struct fifo_latencies latency;
 };
 
@@ -122,7 +122,7 @@ void fifo_bench_destroy(struct fifo_bench *b);  /* NULL is fine */
  * Errors  those of gpul_fifo_create()
  * Threads one at a time
  * Source  - */
-gpul_status fifo_bench_take_fifo(struct fifo_bench *b, gpul_fifo_shape shape, gpul_error *err);
+gpul_status fifo_bench_create_fifo(struct fifo_bench *b, gpul_fifo_shape shape, gpul_error *err);
 const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b);  /* of that FIFO */
 
 /** Have threads push, take all triggers out, and count each in a hash map: its key is the number within its thread.
@@ -137,7 +137,7 @@ const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b);  /* of that 
  *         for timeout_ms, or a kernel gave up; native = EINTR a signal; GPUL_ECUDA the kernel failed; GPUL_ENOMEM
  * Threads one at a time
  * Source  - */
-gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_way way, unsigned parallel,
+gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel,
 			    uint64_t triggers, uint64_t *out_ns, gpul_error *err);
 
 /** Have warps push 32 triggers at once, and look at each.
@@ -163,7 +163,7 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
  * Errors  those of fifo_bench_push() and fifo_clock_take()
  * Threads one at a time
  * Source  - */
-gpul_status fifo_bench_stamp(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
+gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
 			     struct fifo_latencies *out, gpul_error *err);
 
 /* ---- the rest ---- */

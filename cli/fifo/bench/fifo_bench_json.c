@@ -30,8 +30,8 @@ static void add_row(struct json *j, const struct fifo_row *row)
 	json_u64(j, "lanes", row->lanes);
 	json_u64(j, "triggers_each", row->triggers);
 	json_begin(j, "per_s", '{');
-	for (int way = 0; way < FIFO_N_WAYS; way++)
-		add_rate(j, fifo_way_names[way], &row->rate[way]);
+	for (int op = 0; op < FIFO_N_OPS; op++)
+		add_rate(j, fifo_op_names[op], &row->rate[op]);
 	json_end(j, '}');
 	json_begin(j, "latency", '{');
 	json_u64(j, "triggers", row->latency.n);

@@ -20,13 +20,13 @@ __asm__(".pushsection .rodata\n"
 	".popsection");
 extern const char gpuload_fifo_bench_ptx[], gpuload_fifo_bench_ptx_end[];
 
-/* IDLE_LOOKS: so often poll gives nothing before this thread looks at what else may have happened, and lets others
+/* IDLE_POLLS: so often poll gives nothing before this thread looks at what else may have happened, and lets others
  * have its CPU.  Some 10 us: a busy kernel never leaves the ring empty for so long. */
-enum { BATCH = 64, WARP_BATCH = 1024, IDLE_LOOKS = 1024, WARP = 32 };
+enum { BATCH = 64, WARP_BATCH = 1024, IDLE_POLLS = 1024, WARP = 32 };
 _Static_assert(WARP_BATCH + 0 <= FIFO_MOST_BATCH + 0, "items has room");
 
 const char *const fifo_mode_names[FIFO_N_MODES] = { "shared", "lanes" };
-const char *const fifo_way_names[FIFO_N_WAYS] = { "push", "push_release", "push_sync", "push_release_sync" };
+const char *const fifo_op_names[FIFO_N_OPS] = { "push", "push_release", "push_sync", "push_release_sync" };
 
 struct fifo_bench {
 	const gpul_driver *drv;
@@ -82,7 +82,7 @@ void fifo_bench_destroy(struct fifo_bench *b)
 	free(b);
 }
 
-gpul_status fifo_bench_take_fifo(struct fifo_bench *b, gpul_fifo_shape shape, gpul_error *err)
+gpul_status fifo_bench_create_fifo(struct fifo_bench *b, gpul_fifo_shape shape, gpul_error *err)
 {
 	gpul_fifo_close(b->fifo);
 	b->fifo = NULL;
@@ -110,7 +110,7 @@ struct run {
 	uint64_t ns;             /* it took */
 };
 
-static gpul_status launch(const struct run *run, gpul_error *err)
+static gpul_status launch_kernel(const struct run *run, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
 	const gpul_kernel *kernel;
@@ -126,7 +126,7 @@ static gpul_status launch(const struct run *run, gpul_error *err)
 	return st ? st : gpul_kernel_launch(kernel, &config, args, bytes, 5, err);
 }
 
-static gpul_status gave_up(const struct run *run, uint32_t code, gpul_error *err)
+static gpul_status report_abort(const struct run *run, uint32_t code, gpul_error *err)
 {
 	char text[64];
 
@@ -137,7 +137,7 @@ static gpul_status gave_up(const struct run *run, uint32_t code, gpul_error *err
 
 /* Nothing came for a while: is anything still to come?  *ended: the kernel has ended, and so a next poll that gives
  * nothing is the last. */
-static gpul_status look_around(const struct run *run, uint64_t idle_since_ns, bool *ended, gpul_error *err)
+static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since_ns, bool *ended, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
 	const uint32_t code = gpul_fifo_aborted(b->fifo);
@@ -145,7 +145,7 @@ static gpul_status look_around(const struct run *run, uint64_t idle_since_ns, bo
 	CUresult r;
 
 	if (code)
-		return gave_up(run, code, err);
+		return report_abort(run, code, err);
 	if (signal)
 		return gpul_fail(err, GPUL_ESYS, EINTR, "stopped: %s", signal);
 	if (*ended)
@@ -164,7 +164,7 @@ static gpul_status look_around(const struct run *run, uint64_t idle_since_ns, bo
 }
 
 /* Check and release a batch: each lane at its last trigger in it. */
-static void handle(struct run *run, const gpul_fifo_item *items, unsigned n)
+static void check_and_release(struct run *run, const gpul_fifo_item *items, unsigned n)
 {
 	gpul_fifo *fifo = run->b->fifo;
 
@@ -177,7 +177,7 @@ static void handle(struct run *run, const gpul_fifo_item *items, unsigned n)
 /* Poll, check, release; how many.  One poll may find what many batches are made of: a look at 64 lanes fetches their
  * lines, and what the GPU goes on writing would have to be fetched again for the next.  But a ring that is released
  * late stands still, so that is done batch by batch. */
-static unsigned take_out(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
+static unsigned take_batch(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
 {
 	gpul_fifo *fifo = run->b->fifo;
 	gpul_fifo_run in_ring;
@@ -186,7 +186,7 @@ static unsigned take_out(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
 	if (run->take) {
 		n = gpul_fifo_poll(fifo, items, FIFO_MOST_BATCH);
 		for (unsigned at = 0; at < n; at += run->batch)
-			handle(run, items + at, n - at < run->batch ? n - at : run->batch);
+			check_and_release(run, items + at, n - at < run->batch ? n - at : run->batch);
 		return n;
 	}
 	n = gpul_fifo_poll_run(fifo, &in_ring, run->batch);
@@ -197,7 +197,7 @@ static unsigned take_out(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
 	return n;
 }
 
-static gpul_status consume(struct run *run, gpul_error *err)
+static gpul_status consume_triggers(struct run *run, gpul_error *err)
 {
 	gpul_fifo_item items[FIFO_MOST_BATCH];
 	uint64_t idle_since_ns = 0;
@@ -205,7 +205,7 @@ static gpul_status consume(struct run *run, gpul_error *err)
 	bool ended = false;
 
 	while (run->taken < run->total) {
-		const unsigned n = take_out(run, items);
+		const unsigned n = take_batch(run, items);
 		gpul_status st;
 
 		if (n) {
@@ -213,10 +213,10 @@ static gpul_status consume(struct run *run, gpul_error *err)
 			idle = 0;
 			continue;
 		}
-		if (++idle % IDLE_LOOKS)
+		if (++idle % IDLE_POLLS)
 			continue;
-		idle_since_ns = idle == IDLE_LOOKS ? gpul_clock_ns() : idle_since_ns;
-		st = look_around(run, idle_since_ns, &ended, err);
+		idle_since_ns = idle == IDLE_POLLS ? gpul_clock_ns() : idle_since_ns;
+		st = check_kernel_state(run, idle_since_ns, &ended, err);
 		if (st)
 			return st;
 	}
@@ -247,10 +247,10 @@ static gpul_status run_kernel(struct run *run, gpul_error *err)
 
 	run->total = run->check.triggers * run->check.blocks;
 	start_ns = gpul_clock_ns();
-	st = launch(run, err);
+	st = launch_kernel(run, err);
 	if (st)
 		return st;
-	st = consume(run, err);
+	st = consume_triggers(run, err);
 	if (st)
 		gpul_fifo_abort(b->fifo, GPUL_FIFO_CODE_STOPPED);
 	ended = gpul_cu(b->drv, st ? NULL : err, cuStreamSynchronize(b->stream));
@@ -262,7 +262,7 @@ static gpul_status run_kernel(struct run *run, gpul_error *err)
 
 /* ---- the three kinds of run ------------------------------------------------------ */
 
-gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_way way, unsigned parallel,
+gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel,
 			    uint64_t triggers, uint64_t *out_ns, gpul_error *err)
 {
 	struct run run = { .b = b, .threads = 1, .batch = b->batch ? b->batch : BATCH, .pushes = triggers,
@@ -270,7 +270,7 @@ gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo
 			   .check = { .blocks = parallel, .triggers = triggers, .count = &b->count } };
 	gpul_status st = fifo_count_clear(&b->count, triggers, err);
 
-	snprintf(run.kernel, sizeof run.kernel, "%s_%s", fifo_mode_names[mode], fifo_way_names[way]);
+	snprintf(run.kernel, sizeof run.kernel, "%s_%s", fifo_mode_names[mode], fifo_op_names[op]);
 	st = st ? st : run_kernel(&run, err);
 	if (!st)
 		*out_ns = run.ns;
@@ -293,7 +293,7 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
 }
 
 /* stamps: two of each trigger.  ns: room for one of each. */
-static void evaluate(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks,
+static void compute_latencies(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks,
 		     int64_t *ns, uint64_t n, struct fifo_latencies *out)
 {
 	for (uint64_t i = 0; i < n; i++)
@@ -316,7 +316,7 @@ static gpul_status run_between_clocks(struct run *run, struct fifo_clock_relatio
 	return st ? st : fifo_clock_fit(b->clock, out, err);
 }
 
-gpul_status fifo_bench_stamp(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
+gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
 			     struct fifo_latencies *out, gpul_error *err)
 {
 	struct run run = { .b = b, .threads = 1, .batch = b->batch ? b->batch : BATCH, .pushes = triggers,
@@ -337,7 +337,7 @@ gpul_status fifo_bench_stamp(struct fifo_bench *b, enum fifo_mode mode, unsigned
 	st = st ? st : run_between_clocks(&run, &clocks, err);
 	st = st ? st : gpul_cu(b->drv, err, cuMemcpyDtoH(stamps, run.stamps, bytes));
 	if (!st)
-		evaluate(stamps, popped_ns, &clocks, ns, n, out);
+		compute_latencies(stamps, popped_ns, &clocks, ns, n, out);
 	if (run.stamps)
 		b->drv->cuMemFree(run.stamps);
 	fifo_check_end(&run.check);

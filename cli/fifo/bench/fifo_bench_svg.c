@@ -79,7 +79,7 @@ static double value_of(const struct plot *p, const struct fifo_row *row, enum cu
 {
 	const struct fifo_peer *peer = fifo_peer_of(row->config);
 	const enum fifo_mode mode = curve < LANES_RELAXED ? FIFO_SHARED : FIFO_LANES;
-	const enum fifo_way relaxed = sync ? FIFO_PUSH_SYNC : FIFO_PUSH;
+	const enum fifo_op relaxed = sync ? FIFO_PUSH_SYNC : FIFO_PUSH;
 
 	if (curve == PEER)
 		return p->result->interprets || !peer ? 0 : sync ? peer->push_sync : peer->push;

@@ -46,10 +46,10 @@ static void add_throughput_row(const struct fifo_row *row, bool beside_peer, str
 	const struct fifo_peer *peer = beside_peer ? fifo_peer_of(row->config) : NULL;
 
 	out_add(o, "%7u%9u%11llu", row->config.size, row->config.parallel, (unsigned long long)row->triggers);
-	for (int way = 0; way < FIFO_N_WAYS; way++) {
-		add_millions(o, row->rate[way].median / 1e6, way % 2 ? CELL - 3 : CELL);
-		if (way % 2 && beside_peer)
-			add_millions(o, !peer ? 0 : way == FIFO_RELEASE ? peer->push : peer->push_sync, CELL);
+	for (int op = 0; op < FIFO_N_OPS; op++) {
+		add_millions(o, row->rate[op].median / 1e6, op % 2 ? CELL - 3 : CELL);
+		if (op % 2 && beside_peer)
+			add_millions(o, !peer ? 0 : op == FIFO_RELEASE ? peer->push : peer->push_sync, CELL);
 	}
 	out_add(o, "\n");
 }

@@ -18,7 +18,7 @@ __asm__(".pushsection .rodata\n"
 	".popsection");
 extern const char gpuload_fifo_clock_ptx[], gpuload_fifo_clock_ptx_end[];
 
-enum { ROUNDS = 400, LOOKS = 256, ANSWERS = 8 /* words before them */, TIMEOUT_MS = 10000 };
+enum { ROUNDS = 400, POLLS = 256, ANSWERS = 8 /* words before them */, TIMEOUT_MS = 10000 };
 static const uint64_t END = UINT64_MAX;  /* as a question */
 
 /* ---- the line ------------------------------------------------------------------------------------------------ */
@@ -45,15 +45,15 @@ static double difference(uint64_t a, uint64_t b)
 }
 
 /* The CPU's time of a moment of the GPU's, less r->cpu_ns. */
-static double along(const struct fifo_clock_relation *r, uint64_t gpu_ns)
+static double cpu_offset(const struct fifo_clock_relation *r, uint64_t gpu_ns)
 {
 	return difference(r->gpu_ns, gpu_ns) * (1 + r->drift);
 }
 
 /* How far outside of a sample the line passes; 0: through it. */
-static double misfit(const struct fifo_clock_relation *r, const struct fifo_clock_sample *s)
+static double distance_outside(const struct fifo_clock_relation *r, const struct fifo_clock_sample *s)
 {
-	double at = along(r, s->gpu_ns), half_step = (double)r->step_ns / 2;
+	double at = cpu_offset(r, s->gpu_ns), half_step = (double)r->step_ns / 2;
 	double early = difference(r->cpu_ns, s->before_ns) - half_step - at;
 	double late = at - difference(r->cpu_ns, s->after_ns) - half_step;
 
@@ -86,7 +86,7 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 	r.shortest_ns = round_trip(round_trip(a) < round_trip(b) ? a : b);
 	r.bound_ns = half + (double)step_ns / 2;
 	for (size_t i = 0; i < n; i++) {
-		double off = misfit(&r, &samples[i]);
+		double off = distance_outside(&r, &samples[i]);
 
 		if (off > half + (double)step_ns / 2)  /* clocks that run evenly cannot do that */
 			r.bound_ns = fmax(r.bound_ns, off + (double)round_trip(&samples[i]));
@@ -97,7 +97,7 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 
 uint64_t fifo_clock_cpu_ns(const struct fifo_clock_relation *r, uint64_t gpu_ns)
 {
-	int64_t past = llround(along(r, gpu_ns));
+	int64_t past = llround(cpu_offset(r, gpu_ns));
 
 	if (past < 0 && r->cpu_ns < (uint64_t)-past)
 		return 0;
@@ -165,7 +165,7 @@ void fifo_clock_destroy(struct fifo_clock *c)
 /* The kernel's looks follow each other, a round trip of the bus apart, and a question waits for the next one: up to
  * 1.2 us on an H200.  Asked as soon as the last answer is there, it would wait equally long each time.  So each round
  * lets another while pass; one of them is asked when a look is just about to arrive. */
-static void let_pass(unsigned round)
+static void delay_round(unsigned round)
 {
 	const uint64_t from = gpul_clock_ns(), ns = round * UINT64_C(37) % 1500;
 
@@ -174,15 +174,15 @@ static void let_pass(unsigned round)
 }
 
 /* One round: ask, wait for the answer. */
-static gpul_status ask(struct fifo_clock *c, unsigned round, struct fifo_clock_sample *out, gpul_error *err)
+static gpul_status take_sample(struct fifo_clock *c, unsigned round, struct fifo_clock_sample *out, gpul_error *err)
 {
 	uint64_t *answer = &c->mailbox[ANSWERS + round];
 
-	let_pass(round);
+	delay_round(round);
 	out->before_ns = gpul_clock_ns();
 	__atomic_store_n(&c->mailbox[0], round, __ATOMIC_RELEASE);
-	for (unsigned looks = 1; !(out->gpu_ns = __atomic_load_n(answer, __ATOMIC_ACQUIRE)); looks++) {
-		if (looks % LOOKS)
+	for (unsigned polls = 1; !(out->gpu_ns = __atomic_load_n(answer, __ATOMIC_ACQUIRE)); polls++) {
+		if (polls % POLLS)
 			continue;
 		if (gpul_clock_ns() - out->before_ns > TIMEOUT_MS * UINT64_C(1000000))
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
@@ -193,7 +193,7 @@ static gpul_status ask(struct fifo_clock *c, unsigned round, struct fifo_clock_s
 	return GPUL_OK;
 }
 
-static gpul_status launch(struct fifo_clock *c, CUstream stream, gpul_error *err)
+static gpul_status launch_kernel(struct fifo_clock *c, CUstream stream, gpul_error *err)
 {
 	uint32_t rounds = ROUNDS;
 	uint64_t timeout_ns = TIMEOUT_MS * UINT64_C(1000000);
@@ -214,11 +214,11 @@ gpul_status fifo_clock_take(struct fifo_clock *c, CUstream stream, gpul_error *e
 	if (!more)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %d samples of the GPU's clock", ROUNDS);
 	c->samples = more;
-	st = launch(c, stream, err);
+	st = launch_kernel(c, stream, err);
 	if (st)
 		return st;
 	while (!st && round++ < ROUNDS)
-		st = ask(c, round, &more[c->n_samples + round - 1], err);
+		st = take_sample(c, round, &more[c->n_samples + round - 1], err);
 	/* After a failure the kernel ends by itself, in the rounds that nobody waits for. */
 	__atomic_store_n(&c->mailbox[0], END, __ATOMIC_RELEASE);
 	if (st) {
