@@ -1,4 +1,4 @@
-/* devices.c — gpuload devices: which driver, why that one, and its GPUs. */
+/* devices.c — gpuload devices: prints the driver, why it was chosen, and its GPUs. */
 #include "cli/devices/devices.h"
 
 #include <stdio.h>
@@ -12,42 +12,41 @@
 
 enum { DEVICES_DRIVER, DEVICES_MEMORY, DEVICES_JSON };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */
 static const struct cli_opt devices_opts[] = {
 	[DEVICES_DRIVER] = CLI_DRIVER_OPT,
 	[DEVICES_MEMORY] = { "memory", NULL,
-		"try every kind of memory on each, and whether other processes can map it", NULL },
+		"test each kind of memory on each GPU, and whether other processes can map it", NULL },
 	[DEVICES_JSON] = CLI_JSON_OPT,
 	{ 0 },
 };
 /* clang-format on */
 
 static const char devices_details[] =
-	"With --memory each kind of memory is really made, written and read by CPU and GPU, exported\n"
-	"and mapped by another process, which does the same:\n"
+	"With --memory each kind of memory is allocated, written and read by CPU and GPU, exported,\n"
+	"and mapped by another process, which also writes and reads it:\n"
 	"\n"
 	"    host-numa    cuMemCreate on a NUMA node     shm         shm_open, registered\n"
 	"    device       cuMemCreate on the GPU         pinned      cuMemHostAlloc\n"
 	"    memfd        a sealed file, registered      device-ipc  cuMemAlloc and cuIpc calls\n"
 	"    fabric       device memory by fabric handle, for other machines on NVLink\n"
 	"\n"
-	"auto is what commands take when --kind is not given. The other process is gpuload-probe,\n"
-	"which is installed with gpuload; GPULOAD_PROBE names another one.\n";
+	"auto is the kind that commands use without --kind. The other process is gpuload-probe, which\n"
+	"is installed with gpuload; GPULOAD_PROBE names another program.\n";
 
 enum { UUID_TEXT_BYTES = 41 };
 
 struct device {
 	int ordinal;
 	char name[128], pci[32];
-	char uuid[UUID_TEXT_BYTES];           /* as CUDA_VISIBLE_DEVICES takes it */
+	char uuid[UUID_TEXT_BYTES];           /* in the form that CUDA_VISIBLE_DEVICES accepts */
 	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp,
 		shared_per_block, l2_bytes;
 	size_t memory_bytes;
 	const gpul_mem_probe_report *memory;  /* with --memory; else NULL */
 };
 
-/* The library's notice "no GPU, because ...; using the software driver" is the reason that we
- * print. */
+/* Keeps the library's notice "no GPU, because ...; using the software driver", which is printed as the reason. */
 struct reason {
 	char text[256];
 };
@@ -71,7 +70,7 @@ static gpul_status open_driver(const char *wanted, const gpul_driver **out, stru
 
 	if (wanted && !gpul_driver_choice_parse(wanted, &choice))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--driver is auto, nvidia or soft, not '%.40s'", wanted);
+				 "--driver must be auto, nvidia or soft, not '%.40s'", wanted);
 	gpul_log_to(keep_notice, why);
 	st = gpul_driver_open(choice, out, err);
 	gpul_log_to(NULL, NULL);
@@ -110,7 +109,7 @@ static gpul_status read_attributes(const gpul_driver *drv, CUdevice dev, struct 
 	return st;
 }
 
-/* "GPU-5f3a91c2-...", as nvidia-smi -L writes it. */
+/* Write a UUID as nvidia-smi -L does: "GPU-5f3a91c2-...". */
 static void write_uuid(const CUuuid *uuid, char out[UUID_TEXT_BYTES])
 {
 	int n = snprintf(out, UUID_TEXT_BYTES, "GPU-");
@@ -140,7 +139,7 @@ static gpul_status read_device(const gpul_driver *drv, int ordinal, struct devic
 	if (st == GPUL_OK)
 		st = read_attributes(drv, dev, d, err);
 	write_uuid(&uuid, d->uuid);
-	/* A device without a PCI address is no failure. */
+	/* a device without a PCI address is not an error */
 	if (st == GPUL_OK &&
 	    drv->cuDeviceGetPCIBusId(d->pci, sizeof d->pci, dev) != CUDA_SUCCESS)
 		d->pci[0] = '\0';
@@ -247,6 +246,6 @@ static int cmd_devices(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_devices = {
-	"devices", "", "list the GPUs, and say which driver was taken and why",
+	"devices", "", "list the GPUs, the driver, and why this driver was chosen",
 	devices_details, devices_opts, cmd_devices, NULL, NULL,
 };

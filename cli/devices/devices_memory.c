@@ -1,4 +1,4 @@
-/* devices_memory.c — see devices_memory.h. */
+/* devices_memory.c — gpuload devices --memory: prints which kinds of memory work on a device. */
 #include "cli/devices/devices_memory.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "driver/context.h"
 
-/* The rows of both forms: every kind but AUTO, then fabric handles. */
+/* Rows of the table and of the JSON: every kind except AUTO, then fabric handles. */
 enum { N_ROWS = GPUL_MEM_N_KINDS };
 
 static const gpul_mem_verdict *get_verdict(const gpul_mem_probe_report *r, int i, const char **name)
@@ -33,7 +33,7 @@ static const char *shares_text(const gpul_mem_verdict *v)
 {
 	if (!v->shares)
 		return "no";
-	return v->asked_another ? "yes" : "not asked";
+	return v->asked_another ? "yes" : "not tested";
 }
 
 static void print_bytes(char *text, size_t text_bytes, size_t bytes)
@@ -63,12 +63,12 @@ void devices_memory_print(int device, const gpul_mem_probe_report *r)
 		asked_itself |= v->shares && !v->asked_another;
 	}
 	if (r->taken == GPUL_MEM_AUTO)
-		printf("auto        takes none: no kind of host memory works\n");
+		printf("auto        none: no kind of host memory works\n");
 	else
-		printf("auto        takes %s\n", gpul_mem_kind_name(r->taken));
+		printf("auto        is %s\n", gpul_mem_kind_name(r->taken));
 	if (asked_itself)
-		printf("not asked: gpuload-probe is not beside gpuload; this process mapped "
-		       "its own memory once more\n");
+		printf("not tested: gpuload-probe was not found beside gpuload; instead this process mapped its "
+		       "own memory a second time\n");
 }
 
 static void add_row(struct json *j, const char *name, const gpul_mem_verdict *v)

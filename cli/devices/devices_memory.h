@@ -1,22 +1,22 @@
-/* devices_memory.h — gpuload devices --memory: which kinds work on a device, and why not. */
+/* devices_memory.h — gpuload devices --memory: tests which kinds of memory work on a device. */
 #ifndef GPULOAD_CLI_DEVICES_DEVICES_MEMORY_H
 #define GPULOAD_CLI_DEVICES_DEVICES_MEMORY_H
 
 #include "cli/lib/json.h"
 #include "memalloc/probe.h"
 
-/** Probe a device; its primary context is open meanwhile.
+/** Probe a device, with its primary context open during the probe.
  *
  * @drv     borrowed
  * @device  ordinal
- * @out     lives until the process ends
+ * @out     valid until the process ends
  * Errors  as gpul_context_open(), gpul_mem_probe()
  * Threads any thread
  * Source  - */
 gpul_status devices_memory_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
 				 gpul_error *err);
 
-/* A table on stdout; a member "memory" of the JSON object that is open. */
+/* Print the report as a table on stdout, or as the member "memory" of an open JSON object. */
 void devices_memory_print(int device, const gpul_mem_probe_report *r);
 void devices_memory_json(struct json *j, const gpul_mem_probe_report *r);
 

@@ -1,4 +1,4 @@
-/* fifo.c — gpuload fifo: the row of the command and the list of its verbs. */
+/* fifo.c — the command gpuload fifo and the list of its verbs. */
 #include "cli/fifo/fifo.h"
 
 #include "cli/fifo/bench/fifo_bench.h"
@@ -10,13 +10,13 @@ static const struct cli_cmd *const verbs[] = { &cli_fifo_bench, &cli_fifo_trace,
 static int cmd_fifo(const struct cli_args *args, gpul_error *err)
 {
 	(void)args;
-	gpul_fail(err, GPUL_EINVAL, 0, "which verb?  gpuload help fifo lists them");
+	gpul_fail(err, GPUL_EINVAL, 0, "a verb is missing: bench, trace, serve or push; see gpuload help fifo");
 	return CLI_USAGE;
 }
 
 const struct cli_cmd cli_fifo = {
 	"fifo", "VERB", "the queue from GPU threads to a CPU thread: bench, trace, serve, push",
 	"GPU threads push 16-byte triggers into a ring in host memory; a CPU thread takes them out,\n"
-	"acts on them and says that they are done (proxy/README.md).\n",
+	"handles them and releases their slots (proxy/README.md).\n",
 	cli_no_opts, cmd_fifo, NULL, verbs,
 };

@@ -1,4 +1,4 @@
-/* fifo.h — the command gpuload fifo; its verbs are in fifo_bench.h, fifo_trace.h and fifo_serve.h. */
+/* fifo.h — the command gpuload fifo; fifo_bench.h, fifo_trace.h and fifo_serve.h declare its verbs. */
 #ifndef GPULOAD_CLI_FIFO_FIFO_H
 #define GPULOAD_CLI_FIFO_FIFO_H
 

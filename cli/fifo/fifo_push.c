@@ -1,4 +1,4 @@
-/* fifo_push.c — gpuload fifo push: a kernel of this process pushes to a proxy in another one. */
+/* fifo_push.c — gpuload fifo push: a kernel of this process pushes to a proxy in another process. */
 #include "cli/fifo/fifo_serve.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "loader/loader.h"
 #include "proxy/fifo.h"
 
-/* fifo_push.ptx as it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
+/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
 __asm__(".pushsection .rodata\n"
 	".global gpuload_fifo_push_ptx, gpuload_fifo_push_ptx_end\n"
 	"gpuload_fifo_push_ptx: .incbin \"cli/kernels/fifo_push.ptx\"\n"
@@ -30,15 +30,15 @@ enum { OPT_COUNT, OPT_BLOCKS, OPT_SHARE, OPT_SYNC_EACH, OPT_RELAXED, OPT_TIMEOUT
 static const struct cli_opt push_opts[] = {
 	[OPT_COUNT] = { "count", "N", "triggers that each block pushes (default: 1000)", NULL },
 	[OPT_BLOCKS] = { "blocks", "N",
-		"of one thread each (default: one for each lane)", NULL },
+		"number of blocks, one thread each (default: one per lane)", NULL },
 	[OPT_SHARE] = { "share", NULL,
-		"blocks share lanes; more blocks than lanes always do", NULL },
+		"let blocks share lanes; always so with more blocks than lanes", NULL },
 	[OPT_SYNC_EACH] = { "sync-each", NULL,
 		"wait after each push until it has been handled", NULL },
-	[OPT_RELAXED] = { "relaxed", NULL, "do not order what was written before", NULL },
+	[OPT_RELAXED] = { "relaxed", NULL, "push without ordering earlier writes", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
-		"how long the proxy may let a push or a sync wait (default: 10)", NULL },
-	[OPT_WAIT] = { "wait", "SECONDS", "wait for NAME to be there (default: 0)", NULL },
+		"longest wait of a push or a sync for the proxy (default: 10)", NULL },
+	[OPT_WAIT] = { "wait", "SECONDS", "wait until NAME is shared (default: 0)", NULL },
 	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
@@ -48,15 +48,15 @@ static const struct cli_opt push_opts[] = {
 static const char push_details[] =
 	"Attaches to the FIFO that gpuload fifo serve offers as NAME, and runs a kernel whose blocks\n"
 	"push triggers and wait until the proxy, in the other process, has handled them. A trigger's\n"
-	"first word is its number in its block, the second one the block; its kind is 1.\n"
+	"first word is its number within the block, its second word the block; its kind is 1.\n"
 	"\n"
-	"When the other process dies, the kernel is aborted at once; when that one lives and does\n"
-	"nothing, the kernel gives up after --timeout. Either is told in one line, exit status 1.\n";
+	"If the other process dies, the kernel is aborted at once; if that process does not handle\n"
+	"triggers, the kernel ends after --timeout. Either prints one line and exits with status 1.\n";
 
 struct push {
 	const char *name;       /* borrowed */
 	uint64_t count;
-	unsigned blocks, flags; /* blocks 0: one for each lane */
+	unsigned blocks, flags; /* blocks 0: one per lane */
 	int timeout_ms, wait_ms;
 	bool json;
 	struct devices_arg devices;
@@ -66,12 +66,12 @@ struct push {
 	gpul_module *module;
 	CUstream stream;
 	CUdeviceptr first, results;
-	gpul_error lost;        /* why the kernel was aborted; OK: it was not */
+	gpul_error lost;        /* why this process aborted the kernel; OK: not aborted */
 	uint64_t elapsed_ns;
 	struct fifo_push_result total;
 };
 
-/* ---- what is asked for ---------------------------------------------------------------- */
+/* ---- the command line ----------------------------------------------------------------- */
 
 static gpul_status parse_numbers(const struct cli_args *args, struct push *p, gpul_error *err)
 {
@@ -95,7 +95,7 @@ static gpul_status parse_request(const struct cli_args *args, struct push *p, gp
 
 	*p = (struct push){ .json = cli_value(args, OPT_JSON), .timeout_ms = DEFAULT_TIMEOUT_MS };
 	if (args->n_operands != 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "one NAME is expected; see gpuload help fifo push");
+		return gpul_fail(err, GPUL_EINVAL, 0, "expected one NAME; see gpuload help fifo push");
 	p->name = args->operands[0];
 	p->flags = (cli_value(args, OPT_SHARE) ? FIFO_PUSH_SHARE : 0u) | (cli_value(args, OPT_SYNC_EACH) ? FIFO_PUSH_SYNC_EACH : 0u) |
 		   (cli_value(args, OPT_RELAXED) ? FIFO_PUSH_RELAXED : 0u);
@@ -107,7 +107,7 @@ static gpul_status parse_request(const struct cli_args *args, struct push *p, gp
 	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &p->devices, err);
 }
 
-/* ---- attach, and make the kernels' end ---------------------------------------------------- */
+/* ---- attaching, and the kernels' end ------------------------------------------------------ */
 
 static gpul_status attach_fifo(struct push *p, gpul_error *err)
 {
@@ -119,14 +119,16 @@ static gpul_status attach_fifo(struct push *p, gpul_error *err)
 
 		if (gpul_ipc_attach(p->devices.drv, &options, DEFAULT_TIMEOUT_MS, &p->client, &why) == GPUL_OK)
 			break;
-		/* not there yet, or the last owner's remains */
+		/* not shared yet, or the socket of an earlier owner */
 		if (why.status != GPUL_ESYS || (why.native != ENOENT && why.native != ECONNREFUSED) || gpul_clock_ns() >= until_ns)
 			return share_explain(p->name, &why, err);
 		poll(NULL, 0, RETRY_MS);
 	}
 	p->view = gpul_ipc_client_view(p->client);
 	if (!p->view->cpu)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "'%.64s' is device memory, which no proxy sees: no FIFO", p->name);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "'%.64s' is device memory, which a proxy cannot access: expected a FIFO of gpuload fifo serve",
+				 p->name);
 	return GPUL_OK;
 }
 
@@ -136,10 +138,10 @@ static gpul_status create_kernels_end(struct push *p, gpul_error *err)
 	gpul_status st = gpul_fifo_gpu_create(p->devices.drv, p->view->cpu, p->view->gpu, p->view->bytes, &p->end, &why);
 
 	if (st == GPUL_EFORMAT)
-		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is no FIFO; gpuload fifo serve makes one", p->name);
+		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is not a FIFO; gpuload fifo serve creates FIFOs", p->name);
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
-	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);  /* without it, the end of the lease tells: later */
+	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);  /* without it, the owner notices this process' death later, by the lease */
 	if (!p->blocks)
 		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
 	if (p->blocks > gpul_fifo_gpu_param(p->end)->n_lanes)
@@ -179,13 +181,13 @@ static gpul_status launch_kernel(struct push *p, gpul_error *err)
 	return st ? st : gpul_kernel_launch(kernel, &config, args, bytes, 6, err);
 }
 
-/* The lease's end, or a signal, ends the kernel: nobody would answer it, or nobody waits for it. */
+/* Abort the kernel when the owner has ended, which could not handle its triggers, or when a signal came. */
 static gpul_status check_owner(struct push *p, gpul_error *err)
 {
 	gpul_ipc_event e = { .kind = GPUL_IPC_NONE };
 	gpul_status st;
 
-	if (p->lost.status) {  /* it ends soon */
+	if (p->lost.status) {  /* aborted: the kernel ends soon */
 		poll(NULL, 0, LOOK_MS);
 		return GPUL_OK;
 	}
@@ -214,7 +216,7 @@ static gpul_status wait_for_kernel(struct push *p, gpul_error *err)
 	while (!st && (r = drv->cuStreamQuery(p->stream)) == CUDA_ERROR_NOT_READY)
 		st = check_owner(p, err);
 	p->elapsed_ns = gpul_clock_ns() - begun_ns;
-	if (st)  /* nobody waits for it any more */
+	if (st)  /* an error here: do not leave the kernel waiting */
 		gpul_fifo_gpu_abort(p->end, GPUL_FIFO_CODE_STOPPED);
 	return st ? st : gpul_cu_status(drv, err, r, "cuStreamQuery(p->stream)");
 }
@@ -236,7 +238,7 @@ static gpul_status read_results(struct push *p, gpul_error *err)
 	return st;
 }
 
-/* ---- what came of it ---------------------------------------------------------------------------- */
+/* ---- the result --------------------------------------------------------------------------------- */
 
 static const char *result_name(unsigned result)
 {
@@ -273,16 +275,16 @@ static gpul_status explain_failure(const struct push *p, gpul_error *err)
 	char text[64];
 
 	if (p->lost.status)
-		return gpul_fail(err, p->lost.status, p->lost.native, "%s; %" PRIu64 " of %" PRIu64 " triggers had been pushed", p->lost.text,
+		return gpul_fail(err, p->lost.status, p->lost.native, "%s; %" PRIu64 " of %" PRIu64 " triggers were pushed", p->lost.text,
 				 (uint64_t)p->total.pushed, all);
 	if (p->total.result == GPUL_FIFO_TIMED_OUT || code == GPUL_FIFO_CODE_TIMED_OUT)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-				 "the proxy of '%.64s' let a push wait for more than %d ms (--timeout); %" PRIu64 " of %" PRIu64
-				 " triggers had been pushed", p->name, p->timeout_ms, (uint64_t)p->total.pushed, all);
-	if (code == GPUL_FIFO_CODE_STOPPED)  /* its word came before its lease's end */
+				 "a push waited more than %d ms for the proxy of '%.64s' (--timeout); %" PRIu64 " of %" PRIu64
+				 " triggers were pushed", p->timeout_ms, p->name, (uint64_t)p->total.pushed, all);
+	if (code == GPUL_FIFO_CODE_STOPPED)  /* the abort code arrived before the end of the lease */
 		return gpul_fail(err, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has ended; %" PRIu64 " of %" PRIu64
-				 " triggers had been pushed", p->name, (uint64_t)p->total.pushed, all);
-	return gpul_fail(err, GPUL_ESYS, ECANCELED, "the kernel was aborted: %s; %" PRIu64 " of %" PRIu64 " triggers had been pushed",
+				 " triggers were pushed", p->name, (uint64_t)p->total.pushed, all);
+	return gpul_fail(err, GPUL_ESYS, ECANCELED, "the kernel was aborted: %s; %" PRIu64 " of %" PRIu64 " triggers were pushed",
 			 gpul_fifo_code_text(code, text), (uint64_t)p->total.pushed, all);
 }
 
@@ -298,7 +300,7 @@ static gpul_status run_kernel(struct push *p, gpul_error *err)
 	return p->total.result == GPUL_FIFO_OK ? print_result(p, err) : explain_failure(p, err);
 }
 
-/* What was made on the way, in reverse; the memory behind it is let go of last. */
+/* Free everything but the lease, in reverse order. */
 static void free_push(struct push *p)
 {
 	const gpul_driver *drv = p->devices.drv;
@@ -306,7 +308,7 @@ static void free_push(struct push *p)
 	if (p->stream)
 		drv->cuStreamDestroy(p->stream);
 	if (p->first)
-		drv->cuMemFree(p->first);  /* waits for the kernel, should it still run */
+		drv->cuMemFree(p->first);  /* waits for the kernel if it still runs */
 	gpul_module_unload(p->module);
 	gpul_fifo_gpu_destroy(p->end);
 }
@@ -336,6 +338,6 @@ static int cmd_fifo_push(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_fifo_push = {
-	"fifo push", "NAME", "run a kernel that pushes to another process' proxy",
+	"fifo push", "NAME", "run a kernel that pushes to the proxy of another process",
 	push_details, push_opts, cmd_fifo_push, CLI_SHARES, NULL,
 };

@@ -1,4 +1,4 @@
-/* fifo_serve.c — gpuload fifo serve: memory with a FIFO in it for other processes' kernels, and a proxy that counts. */
+/* fifo_serve.c — gpuload fifo serve: shares a FIFO with other processes, and counts their triggers with a proxy. */
 #include "cli/fifo/fifo_serve.h"
 
 #include <errno.h>
@@ -18,38 +18,38 @@ enum { DEFAULT_SLOTS = 128, DEFAULT_LANES = 8, GONE_MS = 10000 };
 enum { OPT_SLOTS, OPT_LANES, OPT_PRINT, OPT_KIND, OPT_DEVICE, OPT_UNTIL_DETACHED, OPT_FOR, OPT_JSON, OPT_DRIVER };
 
 static const struct cli_opt serve_opts[] = {
-	[OPT_SLOTS] = { "slots", "N", "in all: a power of two (default: 128)", NULL },
+	[OPT_SLOTS] = { "slots", "N", "slots of all lanes, a power of two (default: 128)", NULL },
 	[OPT_LANES] = { "lanes", "N",
-		"rings that share them: a power of two (default: 8); 1 is one queue", NULL },
+		"number of rings, a power of two (default: 8); 1 is one queue", NULL },
 	[OPT_PRINT] = { "print", NULL, "print each trigger", NULL },
 	[OPT_KIND] = { "kind", "KIND",
 		"which host memory (default: auto)", "auto host-numa memfd shm" },
 	[OPT_DEVICE] = { "device", "N",
-		"the GPU whose kernels push: memory lies near it (default: 0)", NULL },
+		"the GPU whose kernels push; the memory is on its node (default: 0)", NULL },
 	[OPT_UNTIL_DETACHED] = { "until-detached", NULL,
-		"end when the first one that pushed has gone", NULL },
-	[OPT_FOR] = { "for", "SECONDS", "end after that time; 0.5 is fine", NULL },
-	[OPT_JSON] = { "json", NULL, "print one JSON object an event, one a line", NULL },
+		"end when the first process that pushed has detached", NULL },
+	[OPT_FOR] = { "for", "SECONDS", "end after this time, for example 0.5", NULL },
+	[OPT_JSON] = { "json", NULL, "print each event as one line of JSON", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
 };
 
 static const char serve_details[] =
-	"Makes a FIFO in host memory, offers it to other processes of the same user as NAME (see\n"
-	"gpuload help share), and has a proxy thread take out what their kernels push. In two shells:\n"
+	"Creates a FIFO in host memory, offers it to other processes of the same user as NAME (see\n"
+	"gpuload help share), and runs a proxy thread that handles their triggers. In two shells:\n"
 	"\n"
 	"    gpuload fifo serve jobs\n"
 	"    gpuload fifo push jobs --count 1000\n"
 	"\n"
-	"One process at a time pushes; each finds an empty FIFO. A line when it is ready, then one an\n"
-	"event: ATTACHED, DETACHED or PEER_DIED, and HANDLED: how many triggers came, and whether the\n"
-	"kernels gave up. A process that is killed while its kernel pushes is noticed at once, and what\n"
-	"it had pushed is still taken out.\n";
+	"One process at a time pushes; each begins with an empty FIFO. The command prints READY, then\n"
+	"one line per event: ATTACHED, DETACHED or PEER_DIED, and HANDLED with the number of triggers\n"
+	"and, if the kernels were aborted, the reason. If a process is killed while its kernel pushes,\n"
+	"that is noticed at once, and the triggers it had pushed are still handled.\n";
 
-/* A process that has attached, from there until it is gone. */
+/* The time during which one process is attached. */
 struct session {
 	gpul_proxy *proxy;
-	int watched[2];          /* its connection; its process, where the system tells */
+	int watched[2];          /* its connection, and its pidfd if the system has pidfds */
 	unsigned n_watched;
 	uint64_t begun_ns;
 };
@@ -65,10 +65,10 @@ struct serve {
 	gpul_ipc_server *server;
 	gpul_fifo *fifo;
 	struct session session;
-	bool left;               /* somebody was attached, and nobody is any more */
+	bool left;               /* a process was attached and has detached */
 };
 
-/* ---- what is asked for ---------------------------------------------------------------- */
+/* ---- the command line ----------------------------------------------------------------- */
 
 static gpul_status parse_count(const struct cli_args *args, int opt, const char *name, unsigned otherwise, unsigned *out,
 			       gpul_error *err)
@@ -78,7 +78,7 @@ static gpul_status parse_count(const struct cli_args *args, int opt, const char 
 	gpul_status st = text ? value_parse_size(text, strlen(text), &value, err) : GPUL_OK;
 
 	if (!st && value > UINT32_MAX)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--%s %.40s is too many", name, text);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--%s %.40s is too large: at most %u", name, text, UINT32_MAX);
 	*out = (unsigned)value;
 	return st;
 }
@@ -91,25 +91,25 @@ static gpul_status parse_request(const struct cli_args *args, struct serve *s, g
 	*s = (struct serve){ .print = cli_value(args, OPT_PRINT), .until_detached = cli_value(args, OPT_UNTIL_DETACHED),
 			     .json = cli_value(args, OPT_JSON), .for_ms = -1 };
 	if (args->n_operands != 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "one NAME is expected; see gpuload help fifo serve");
+		return gpul_fail(err, GPUL_EINVAL, 0, "expected one NAME; see gpuload help fifo serve");
 	s->name = args->operands[0];
 	if (kind && (!gpul_mem_kind_parse(kind, &s->kind) || s->kind == GPUL_MEM_DEVICE || s->kind == GPUL_MEM_PINNED ||
 		     s->kind == GPUL_MEM_DEVICE_IPC))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind is auto, host-numa, memfd or shm: memory that the CPU sees and other processes can map; "
-				 "not '%.40s'", kind);
+				 "--kind must be auto, host-numa, memfd or shm, which the CPU and other processes can map; not "
+				 "'%.40s'", kind);
 	st = parse_count(args, OPT_SLOTS, "slots", DEFAULT_SLOTS, &s->shape.slots, err);
 	s->shape.lanes = s->shape.slots < DEFAULT_LANES ? s->shape.slots : DEFAULT_LANES;
 	st = st ? st : parse_count(args, OPT_LANES, "lanes", s->shape.lanes, &s->shape.lanes, err);
 	if (!st && !gpul_fifo_area_bytes(&s->shape))
-		st = gpul_fifo_area_format(NULL, 0, &s->shape, err);  /* it says what shapes there are */
+		st = gpul_fifo_area_format(NULL, 0, &s->shape, err);  /* for its message */
 	st = st || !seconds ? st : value_parse_seconds("for", seconds, &s->for_ms, err);
 	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &s->devices, err);
 }
 
 /* ---- the memory ------------------------------------------------------------------------- */
 
-/* Formatted before anybody can see it. */
+/* Create, format and offer the FIFO; it is formatted before another process can attach. */
 static gpul_status create_fifo(struct serve *s, gpul_error *err)
 {
 	const size_t bytes = gpul_fifo_area_bytes(&s->shape);
@@ -125,7 +125,7 @@ static gpul_status create_fifo(struct serve *s, gpul_error *err)
 	st = gpul_fifo_area_format(area, bytes, &s->shape, err);
 	st = st ? st : gpul_fifo_open(area, bytes, &s->fifo, err);
 	if (!st)
-		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);  /* without it, the end of the lease tells: later */
+		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);  /* without it, peers notice this process' death later, by the lease */
 	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
 }
 
@@ -168,7 +168,7 @@ static void print_item(const struct serve *s, const gpul_fifo_item *item)
 		       item->lane, item->position, item->word[0], item->word[1], gpul_fifo_kind(item));
 }
 
-/* On the proxy's thread.  The proxy counts by itself. */
+/* Print the triggers if --print is given; called on the proxy's thread.  The proxy counts them. */
 static gpul_status handle_triggers(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	const struct serve *s = context;
@@ -213,8 +213,8 @@ static gpul_status print_handled(const struct serve *s, uint64_t n, uint64_t ns,
 	return share_json_print(&j, err);
 }
 
-/* A dying process closes its connection before its GPU is quiet; what its kernels still store must not come into the next
- * one's FIFO.  When the process is gone, so are they. */
+/* A process that is killed closes its connection before its kernels have ended, and their stores must not get into the FIFO
+ * of the next process.  So wait until the process itself has ended (pidfd). */
 static void wait_for_process_end(const struct session *now)
 {
 	const uint64_t until = gpul_clock_ns() + GONE_MS * 1000000ull;
@@ -227,7 +227,7 @@ static void wait_for_process_end(const struct session *now)
 	}
 }
 
-/* What the thread has not taken out, too. */
+/* Handle the triggers that the thread has not taken out; returns their number. */
 static uint64_t take_remaining(struct serve *s)
 {
 	gpul_fifo_item items[64];
@@ -240,7 +240,7 @@ static uint64_t take_remaining(struct serve *s)
 	return total;
 }
 
-/* lost: by which event, so that nobody uses the FIFO any more; NONE: this command ends. */
+/* lost: the event with which the process left; NONE: this command ends. */
 static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_error *err)
 {
 	struct session *now = &s->session;
@@ -262,7 +262,7 @@ static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_e
 	if (st && why.native != EPIPE && why.native != ECANCELED)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	code = gpul_fifo_aborted(s->fifo);
-	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE)  /* this end's own word */
+	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE)  /* raised by this end */
 		code = 0;
 	if (lost == GPUL_IPC_NONE)
 		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);
@@ -285,7 +285,7 @@ static gpul_status handle_event(struct serve *s, const gpul_ipc_event *e, gpul_e
 	return end_session(s, e->kind, err);
 }
 
-/* How long poll() may sleep before --for is over: -1 for ever. */
+/* Time until --for is over; -1: no limit. */
 static int remaining_ms(uint64_t started_ns, int for_ms)
 {
 	const uint64_t passed_ms = (gpul_clock_ns() - started_ns) / 1000000;
@@ -310,7 +310,7 @@ static gpul_status serve_until_end(struct serve *s, const char **why, gpul_error
 			st = handle_event(s, &e, err);
 		*why = stop_asked();
 		if (!*why && s->until_detached && s->left)
-			*why = "the last one has gone";
+			*why = "the process has detached (--until-detached)";
 		if (!*why && wait_ms == 0)
 			*why = "the time is over (--for)";
 	}
@@ -344,6 +344,6 @@ static int cmd_fifo_serve(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_fifo_serve = {
-	"fifo serve", "NAME", "have a proxy take out what other processes' kernels push",
+	"fifo serve", "NAME", "run a proxy that handles triggers from kernels of other processes",
 	serve_details, serve_opts, cmd_fifo_serve, NULL, NULL,
 };

@@ -1,10 +1,10 @@
-/* fifo_serve.h — gpuload fifo serve and gpuload fifo push: one FIFO, two processes.
+/* fifo_serve.h — the commands gpuload fifo serve and gpuload fifo push: one FIFO, two processes.
  *
- *     fifo_serve.c  owns the memory; its proxy counts what comes     fifo_push.c  attaches; its kernel pushes
+ *     fifo_serve.c  owns the memory; its proxy counts triggers       fifo_push.c  attaches; its kernel pushes
  *
  *             share NAME ─────────────── NAME.sock ──────────────> attach NAME
  *             proxy thread  <─────────── FIFO in host memory ────── kernel (fifo_push.cu)
- *             watches the process ·····························─ aborts its kernel when the owner has ended */
+ *             watches the process ·····························  aborts its kernel when the owner has ended */
 #ifndef GPULOAD_CLI_FIFO_FIFO_SERVE_H
 #define GPULOAD_CLI_FIFO_FIFO_SERVE_H
 

@@ -1,4 +1,4 @@
-/* fifo_trace.c — gpuload fifo trace: triggers from push to completion, as a trace that a browser draws. */
+/* fifo_trace.c — gpuload fifo trace: records triggers from push to completion, as a trace for a trace viewer. */
 #include "cli/fifo/fifo_trace.h"
 
 #include <inttypes.h>
@@ -23,44 +23,44 @@ enum {
 
 static const struct cli_opt trace_opts[] = {
 	[OPT_OUT] = { "o", "FILE",
-		"what to write; - is stdout (default: fifo-trace.json)", CLI_FILES },
-	[OPT_FORCE] = { "force", NULL, "replace FILE if it is there", NULL },
-	[OPT_SIZE] = { "size", "N", "slots in all: a power of two (default: 32)", NULL },
+		"output file; - is stdout (default: fifo-trace.json)", CLI_FILES },
+	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
+	[OPT_SIZE] = { "size", "N", "slots of all lanes, a power of two (default: 32)", NULL },
 	[OPT_PARALLEL] = { "parallel", "P",
 		"blocks that push, one thread each (default: 4)", NULL },
 	[OPT_MODE] = { "mode", "MODE",
-		"one queue for all blocks, or a lane for each (default: lanes)", "shared lanes" },
-	[OPT_TRIGGERS] = { "triggers", "N", "that each block pushes (default: 64)", NULL },
+		"one queue for all blocks, or one lane per block (default: lanes)", "shared lanes" },
+	[OPT_TRIGGERS] = { "triggers", "N", "triggers that each block pushes (default: 64)", NULL },
 	[OPT_SYNC] = { "sync", NULL, "wait after each push until it has been handled", NULL },
 	[OPT_HANDLER_NS] = { "handler-ns", "N",
-		"so long the CPU works on each trigger (default: 500)", NULL },
+		"time that the CPU works on each trigger (default: 500)", NULL },
 	[OPT_KIND] = { "kind", "KIND",
-		"which host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
+		"kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
 	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
-		"give up a push or a sync that takes longer (default: 10)", NULL },
+		"longest wait of a push or a sync (default: 10)", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
 };
 
 static const char trace_details[] =
-	"A kernel pushes triggers, and this program takes them out, works on each for a while, and\n"
-	"releases them. Both write down when, the GPU's clock is related to the CPU's, and FILE shows\n"
-	"it: open it in https://ui.perfetto.dev or in chrome://tracing.\n"
+	"A kernel pushes triggers; this program takes them out, works on each for --handler-ns, and\n"
+	"releases them. Both record the times, and GPU times are converted to the CPU's clock. Open\n"
+	"FILE in https://ui.perfetto.dev or in chrome://tracing:\n"
 	"\n"
-	"    GPU        a track a block: push, in it wait for room (the ring was full), sync\n"
-	"    CPU proxy  batch (what one look found), in it handle for each trigger, and release\n"
-	"    ring       each trigger from its push until it was taken out; how many slots are taken\n"
+	"    GPU        one track per block: push, with wait for room if the ring was full; sync\n"
+	"    CPU proxy  batch (the triggers of one poll), with handle for each trigger, and release\n"
+	"    ring       each trigger from its push until it is taken out; the number of taken slots\n"
 	"\n"
-	"Arrows lead from each push to its handle and, with --sync, on to its sync. The GPU's times\n"
-	"may be wrong by half the shortest round trip between the two clocks; that is printed, with\n"
-	"the percentiles of each step (on stderr with -o -), and stands in FILE.\n"
+	"Arrows lead from each push to its handle and, with --sync, on to its sync. GPU times can be\n"
+	"wrong by half the shortest round trip between the two clocks; this bound is printed with the\n"
+	"percentiles of each step (on stderr with -o -), and is part of FILE.\n"
 	"\n"
-	"At most 100000 triggers. With a lane for each block, or as many as there are slots.\n";
+	"At most 100000 triggers. Mode lanes has one lane per block, but at most one per slot.\n";
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------ */
+/* ---- the command line ------------------------------------------------------------------------------------------- */
 
-/* A whole number from least to most; otherwise where it is not given. */
+/* Parse a whole number from least to most; `otherwise` is the default. */
 static gpul_status parse_number(const struct cli_args *args, int opt, const char *name, uint64_t least, uint64_t most,
 			  uint64_t otherwise, uint64_t *out, gpul_error *err)
 {
@@ -70,17 +70,17 @@ static gpul_status parse_number(const struct cli_args *args, int opt, const char
 	if (text && value_parse_size(text, strlen(text), &value, NULL))
 		value = SIZE_MAX;
 	if (value < least || value > most)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes a number from %" PRIu64 " to %" PRIu64 ", not '%.40s'", name,
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%.40s'", name,
 				 least, most, text);
 	*out = value;
 	return GPUL_OK;
 }
 
-/* As many lanes as blocks, where there are slots for so many: each block owns one. */
+/* Mode lanes: as many lanes as blocks, so that each block owns one, but at most as many as slots. */
 static gpul_status parse_mode(const char *text, struct fifo_trace_request *q, gpul_error *err)
 {
 	if (text && strcmp(text, "lanes") && strcmp(text, "shared"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--mode is shared or lanes, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be shared or lanes, not '%.40s'", text);
 	q->lanes = 1;
 	while ((!text || !strcmp(text, "lanes")) && q->lanes < q->blocks && q->lanes < q->slots &&
 	       q->lanes < GPUL_FIFO_MAX_LANES)
@@ -92,7 +92,7 @@ static gpul_status parse_kind(const char *text, struct fifo_trace_request *q, gp
 {
 	if (text && (!gpul_mem_kind_parse(text, &q->kind) || q->kind == GPUL_MEM_DEVICE || q->kind == GPUL_MEM_DEVICE_IPC))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind is auto, host-numa, memfd, shm or pinned, which the CPU sees; not '%.40s'", text);
+				 "--kind must be auto, host-numa, memfd, shm or pinned, which the CPU can access; not '%.40s'", text);
 	return GPUL_OK;
 }
 
@@ -115,12 +115,12 @@ static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_
 	st = st ? st : parse_number(args, OPT_HANDLER_NS, "handler-ns", 0, MOST_HANDLER_NS, DEFAULT_HANDLER_NS,
 			      &q->handler_ns, err);
 	if (!st && slots & (slots - 1))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--size %" PRIu64 ": the ring's slots are a power of two, such as %" PRIu64,
-			       slots, power_above(slots));
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--size %" PRIu64 " is not a power of two; the next one is %" PRIu64, slots,
+			       power_above(slots));
 	if (!st && blocks * triggers > FIFO_TRACE_MOST)
 		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "%" PRIu64 " triggers of %" PRIu64 " blocks each are %" PRIu64
-			       ", and a trace has %d at most: a browser opens no more",
+			       "%" PRIu64 " triggers from each of %" PRIu64 " blocks are %" PRIu64
+			       " triggers; a trace can have at most %d, because trace viewers open no more",
 			       triggers, blocks, blocks * triggers, FIFO_TRACE_MOST);
 	q->slots = (unsigned)slots;
 	q->blocks = (unsigned)blocks;
@@ -128,7 +128,7 @@ static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_
 	return st;
 }
 
-/* Where it is not given: for all the triggers that may lie before one, besides. */
+/* The default time-out also allows for the handling of all triggers that may be queued before one. */
 static gpul_status parse_timeout(const char *text, struct fifo_trace_request *q, gpul_error *err)
 {
 	int ms = DEFAULT_SECONDS * 1000;
@@ -158,7 +158,7 @@ static gpul_status parse_request(const struct cli_args *args, struct fifo_trace_
 	*q = (struct fifo_trace_request){ .path = path ? path : default_path, .force = cli_value(args, OPT_FORCE),
 					  .sync = cli_value(args, OPT_SYNC), .kind = GPUL_MEM_AUTO };
 	if (args->n_operands)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "'%.40s': fifo trace takes options alone; -o FILE names the file",
+		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.40s': fifo trace has only options; -o names the file",
 			       args->operands[0]);
 	st = st ? st : parse_numbers(args, q, err);
 	st = st ? st : parse_mode(cli_value(args, OPT_MODE), q, err);
@@ -167,9 +167,9 @@ static gpul_status parse_request(const struct cli_args *args, struct fifo_trace_
 	return st ? st : parse_device(args, q, err);
 }
 
-/* ---- what comes out --------------------------------------------------------------------------------------------- */
+/* ---- output ----------------------------------------------------------------------------------------------------- */
 
-/* The text goes where the JSON does not. */
+/* Write the trace to its file and the text to stdout, or with -o - the trace to stdout and the text to stderr. */
 static gpul_status write_trace(const struct fifo_trace *t, struct out *json, struct out *text, gpul_error *err)
 {
 	const bool to_stdout = !strcmp(t->ask.path, "-");
@@ -213,6 +213,6 @@ static int cmd_fifo_trace(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_fifo_trace = {
-	"fifo trace", "", "draw each trigger's way, from push to completion, for ui.perfetto.dev",
+	"fifo trace", "", "record each trigger from push to completion, for ui.perfetto.dev",
 	trace_details, trace_opts, cmd_fifo_trace, NULL, NULL,
 };

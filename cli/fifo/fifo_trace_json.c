@@ -1,13 +1,13 @@
-/* fifo_trace_json.c — see fifo_trace.h: a trace as events that trace viewers draw.
+/* fifo_trace_json.c — writes a trace as events that trace viewers draw.
  *
- *     process 1  GPU        a track a block: push, in it wait for room; sync
- *     process 2  CPU proxy  one track: batch, in it handle for each trigger; release
- *     process 3  ring       in the ring: an asynchronous event a trigger, from its push until it is popped;
- *                           a counter: slots that are taken
+ *     process 1  GPU        one track per block: push, inside it wait for room; sync
+ *     process 2  CPU proxy  one track: batch, inside it handle for each trigger; release
+ *     process 3  ring       "in the ring": one asynchronous event per trigger, from its push until it is popped;
+ *                           a counter of taken slots
  *
- * An arrow leads from each push to its handle and, with --sync, from there to its sync.  Times are in microseconds.
- * A GPU's time may be wrong by the clocks' bound, which can put a cause behind its event: the slices show it as it
- * was measured, arrows and the ring's events are moved, as a viewer draws them forwards only. */
+ * An arrow leads from each push to its handle and, with --sync, on to its sync.  Times are in microseconds.  GPU times can
+ * be wrong by the clocks' bound, so a cause may seem to come after its effect.  Slices show the measured times; the ends of
+ * arrows and of ring events are moved, because viewers draw them only forwards. */
 #include "cli/fifo/fifo_trace.h"
 
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void add_endpoint(struct json *j, const char *phase, unsigned process, un
 	json_u64(j, "id", id);
 	add_time(j, ns);
 	if (phase[0] == 'f')
-		json_text(j, "bp", "e");  /* it ends at the slice that encloses its time, not at the next one */
+		json_text(j, "bp", "e");  /* bind the arrow to the enclosing slice, not to the next one */
 	json_end(j, '}');
 }
 
@@ -94,14 +94,14 @@ static void name_track(struct json *j, unsigned process, unsigned track, const c
 
 /* ---- the tracks ------------------------------------------------------------------------------------------------- */
 
-/* When the CPU could see it: the kernel reads its clock after the store, which another thread may have seen by then. */
+/* When the trigger was in the ring: the kernel reads its clock after the store, when the CPU may already have popped it. */
 static int64_t stored(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->pushed, of->popped);
 }
 
-/* Where arrows leave a push and enter a sync: within the slice, whose last nanosecond counts as behind it; and never
- * later than what they lead to. */
+/* Times where arrows leave a push and enter a sync: inside the slice (its last nanosecond is outside), and never later than
+ * the other end. */
 static int64_t leaves_push(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->handling, greater(of->begun, lesser(stored(of), of->pushed - 1)));
@@ -206,7 +206,7 @@ static gpul_status ring_events(struct json *j, const struct fifo_trace *t, gpul_
 	return GPUL_OK;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------- */
+/* ---- the file --------------------------------------------------------------------------------------------------- */
 
 static void add_metadata(struct json *j, const struct fifo_trace *t)
 {

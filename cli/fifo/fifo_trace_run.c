@@ -1,4 +1,4 @@
-/* fifo_trace_run.c — see fifo_trace.h: the triggers, from push to release, with their times. */
+/* fifo_trace_run.c — runs the kernel of gpuload fifo trace, handles its triggers, and records the times. */
 #include "cli/fifo/fifo_trace.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "loader/loader.h"
 #include "proxy/fifo.h"
 
-/* fifo_trace.ptx as it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
+/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
 __asm__(".pushsection .rodata\n"
 	".global gpuload_fifo_trace_ptx, gpuload_fifo_trace_ptx_end\n"
 	"gpuload_fifo_trace_ptx: .incbin \"cli/kernels/fifo_trace.ptx\"\n"
@@ -20,11 +20,11 @@ __asm__(".pushsection .rodata\n"
 	".popsection");
 extern const char gpuload_fifo_trace_ptx[], gpuload_fifo_trace_ptx_end[];
 
-/* Asking the driver whether the kernel has ended takes a microsecond or two, in which a trigger would wait. */
+/* The driver is queried for the kernel's end only now and then: it takes a microsecond or two, while triggers wait. */
 enum { ASK_NS = 100 * 1000, POLLS = 64 };
-static const int64_t GRACE_NS = 5000000000;  /* until a kernel that should have given up is given up */
+static const int64_t GRACE_NS = 5000000000;  /* after the kernel's own time-outs, before the CPU stops waiting */
 
-/* All that a trace is made with. */
+/* Everything that a running trace uses. */
 struct tracing {
 	struct fifo_trace *t;
 	const gpul_driver *drv;
@@ -35,7 +35,7 @@ struct tracing {
 	gpul_fifo *fifo;
 	CUdeviceptr stamps, results;
 	uint64_t began_ns;
-	int64_t *free_since;         /* of each slot: when its last trigger was released */
+	int64_t *free_since;         /* per slot: when its last trigger was released */
 };
 
 static int64_t now(const struct tracing *g)
@@ -57,7 +57,7 @@ static gpul_status allocate_arrays(struct tracing *g, gpul_error *err)
 	if (!t->triggers || !t->order || !t->batches || !g->free_since)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %u triggers", t->n_triggers);
 	for (unsigned i = 0; i < t->ask.slots; i++)
-		g->free_since[i] = INT64_MIN;  /* ever since */
+		g->free_since[i] = INT64_MIN;  /* always free */
 	return GPUL_OK;
 }
 
@@ -75,7 +75,7 @@ static gpul_status allocate_buffers(struct tracing *g, gpul_error *err)
 	return st ? st : gpul_cu(drv, err, cuStreamSynchronize(g->stream));
 }
 
-/* A lane for each block is its own. */
+/* If there is a lane per block, blocks own their lanes. */
 static const char *kernel_name(const struct fifo_trace_request *q)
 {
 	if (q->blocks <= q->lanes)
@@ -122,7 +122,7 @@ static gpul_status launch_kernel(struct tracing *g, gpul_error *err)
 
 /* ---- while the kernel runs -------------------------------------------------------------------------------------- */
 
-/* Which trigger it is; NULL: none that this trace pushed, or one that came before. */
+/* Find the record of a trigger; NULL: not a trigger of this trace, or a repeated one. */
 static struct fifo_trace_trigger *trigger_of(const struct tracing *g, const gpul_fifo_item *item)
 {
 	const struct fifo_trace_request *q = &g->t->ask;
@@ -136,7 +136,7 @@ static struct fifo_trace_trigger *trigger_of(const struct tracing *g, const gpul
 	return of->popped ? NULL : of;
 }
 
-/* The slot that it lay in, as a number among all. */
+/* Index of the trigger's slot among all slots. */
 static size_t slot_of(const struct tracing *g, const gpul_fifo_item *item)
 {
 	const unsigned each = g->t->ask.slots / g->t->ask.lanes;
@@ -152,7 +152,7 @@ static gpul_status handle_trigger(struct tracing *g, const gpul_fifo_item *item,
 	if (!of)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "lane %u, position %" PRIu64 ": %#" PRIx64 " %#" PRIx64
-				 " is no trigger that was pushed, or one that came before",
+				 " is not a trigger of this trace, or a repeated one",
 				 item->lane, item->position, item->word[0], item->word[1]);
 	*of = (struct fifo_trace_trigger){ .lane = item->lane, .position = item->position, .batch = t->n_batches,
 					   .room = g->free_since[slot_of(g, item)], .popped = popped };
@@ -187,7 +187,7 @@ static gpul_status handle_batch(struct tracing *g, const gpul_fifo_item *items, 
 	return GPUL_OK;
 }
 
-/* Nothing came for a while: is the kernel still there?  *over: it has ended. */
+/* After some time without triggers, check whether the kernel still runs.  *over: it has ended. */
 static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *over, gpul_error *err)
 {
 	const CUresult r = g->drv->cuStreamQuery(g->stream);
@@ -195,9 +195,9 @@ static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *ove
 	*over = r == CUDA_SUCCESS;
 	if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
 		return gpul_cu_status(g->drv, err, r, "cuStreamQuery(stream)");
-	(void)gpul_fifo_aborted(g->fifo);  /* hands a kernel's cry on to the others */
+	(void)gpul_fifo_aborted(g->fifo);  /* copies a kernel's abort code to all lanes */
 	if (!*over && now(g) - idle_since > 2 * (int64_t)g->t->ask.timeout_ns + GRACE_NS)
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel neither pushes nor ends: %u of %u triggers came",
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel neither pushes nor ends; %u of %u triggers were received",
 				 g->t->n_popped, g->t->n_triggers);
 	return GPUL_OK;
 }
@@ -218,9 +218,9 @@ static gpul_status serve_kernel(struct tracing *g, gpul_error *err)
 		} else if (polls % POLLS == 0 && now(g) - (asked > idle_since ? asked : idle_since) > ASK_NS) {
 			st = check_kernel(g, idle_since, &over, err);
 			asked = now(g);
-			n = over;  /* and once more: it may have pushed before it ended */
+			n = over;  /* poll once more: it may have pushed before it ended */
 		} else if (polls % POLLS == 0) {
-			sched_yield();  /* the software driver may have this processor alone */
+			sched_yield();  /* the software driver may have only this CPU */
 		}
 		if (!st && stop_asked())
 			st = gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_asked());
@@ -244,13 +244,13 @@ static gpul_status check_results(struct tracing *g, gpul_error *err)
 		if (results[i])
 			st = gpul_fail(err, GPUL_ESYS, results[i] == GPUL_FIFO_BUSY ? EBUSY : ETIMEDOUT,
 				       "block %u could not push or sync: %s (%s)", i,
-				       results[i] == GPUL_FIFO_TIMED_OUT ? "its time was over"
-				       : results[i] == GPUL_FIFO_BUSY	 ? "somebody owns its lane"
+				       results[i] == GPUL_FIFO_TIMED_OUT ? "timed out"
+				       : results[i] == GPUL_FIFO_BUSY	 ? "another thread owns its lane"
 									 : "aborted",
 				       gpul_fifo_code_text(gpul_fifo_aborted(g->fifo), why));
 	free(results);
 	if (!st && g->t->n_popped != g->t->n_triggers)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%u triggers were pushed, and %u came", g->t->n_triggers, g->t->n_popped);
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%u triggers were pushed, but %u were received", g->t->n_triggers, g->t->n_popped);
 	return st;
 }
 
@@ -284,7 +284,7 @@ static gpul_status run_trace(struct tracing *g, gpul_error *err)
 		return st;
 	st = serve_kernel(g, err);
 	if (st) {
-		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED);  /* the kernel's waits end, and it with them */
+		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED);  /* ends the kernel's waits, so that it ends */
 		(void)g->drv->cuStreamSynchronize(g->stream);
 		return st;
 	}

@@ -1,10 +1,10 @@
-/* fifo_trace_text.c — see fifo_trace.h: where the time went, in percentiles. */
+/* fifo_trace_text.c — prints percentiles of the time that each step of a trigger took. */
 #include "cli/fifo/fifo_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a step of a trigger took; below 0: it had no such step.  The clocks' error may make it a little too short. */
+/* Duration of a step of a trigger; negative: the trigger has no such step.  It can be off by the clocks' error. */
 typedef int64_t step_ns(const struct fifo_trace_trigger *of);
 
 static int64_t positive(int64_t ns)
@@ -68,7 +68,7 @@ static void print_row(const struct step *s, int64_t *took, unsigned n, unsigned 
 	int at = snprintf(line, sizeof line, "  %-26s", s->name);
 
 	qsort(took, n, sizeof *took, lesser);
-	for (int i = 0; i < 4; i++) {  /* the nearest rank: a time that was really measured */
+	for (int i = 0; i < 4; i++) {  /* nearest rank: the result is one of the measured times */
 		const uint64_t rank = ((uint64_t)n * per_mille[i] + 999) / 1000;
 
 		at += snprintf(line + at, sizeof line - (size_t)at, " %10.2f", (double)took[rank - 1] / 1000);

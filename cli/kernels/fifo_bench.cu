@@ -1,7 +1,7 @@
-/* fifo_bench.cu — the kernels of gpuload fifo bench: threads that push, and nothing else.
+/* fifo_bench.cu — the kernels of gpuload fifo bench: threads that only push.
  *
- * Word 0 of a trigger is its number within its thread or warp, from 0; word 1 is that of the thread, or of the warp.
- * fifo_bench.ptx, which the command carries, is made of this:
+ * Word 0 of a trigger is its number within its thread or warp, from 0; word 1 is the number of the thread or warp.
+ * fifo_bench.ptx, which the command embeds, is made by
  *
  *     nvcc -ptx -arch=sm_75 -std=c++17 -I. cli/kernels/fifo_bench.cu -o - |
  *             sed 's|^.version .*|.version 6.4|; s|^.target .*|.target sm_70|' > cli/kernels/fifo_bench.ptx */
@@ -9,7 +9,7 @@
 
 typedef unsigned long long u64;
 
-/* The first thread that fails says how; an owner that timed out tells the CPU, too, as a thread that shares does. */
+/* Record the result of a thread that failed.  After a time-out also abort the FIFO, so that the CPU stops waiting. */
 static __device__ void fail(const gpul_fifo_port *port, gpul_fifo_result result, unsigned *failed)
 {
 	*failed = result;
@@ -43,7 +43,7 @@ static __device__ __forceinline__ void push(const gpul_fifo_device &fifo, u64 n,
 		gpul_fifo_disown(&port);
 }
 
-/* The same with the time before each push and after its sync: stamps[2 * (thread * n + number)], and the next. */
+/* Push and sync, and record the time before each push in stamps[2 * (thread * n + number)] and after its sync in the next. */
 template <bool OWN>
 static __device__ __forceinline__ void latency(const gpul_fifo_device &fifo, u64 n, u64 timeout_ns, unsigned *failed,
 					       u64 *stamps)
@@ -67,7 +67,7 @@ static __device__ __forceinline__ void latency(const gpul_fifo_device &fifo, u64
 		gpul_fifo_disown(&port);
 }
 
-/* Blocks of one warp; n triggers of each of its threads. */
+/* Blocks of one warp; each thread pushes n triggers. */
 template <bool OWN>
 static __device__ __forceinline__ void warp(const gpul_fifo_device &fifo, u64 n, u64 timeout_ns, unsigned *failed)
 {

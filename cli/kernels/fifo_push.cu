@@ -1,5 +1,5 @@
 /* fifo_push.cu — the kernel of gpuload fifo push: each block has one thread, which pushes count triggers and waits until
- * the proxy has handled them.  fifo_push.ptx, which the command carries, is made of this:
+ * the proxy has handled them.  fifo_push.ptx, which the command embeds, is made by
  *
  *     nvcc -ptx -arch=sm_75 -I. cli/kernels/fifo_push.cu -o - |
  *             sed 's|^.version .*|.version 6.4|; s|^.target .*|.target sm_70|' > cli/kernels/fifo_push.ptx */
@@ -31,7 +31,7 @@ static __device__ gpul_fifo_result push_all(const gpul_fifo_device *fifo, unsign
 	return r;
 }
 
-/* Block b's first trigger is number first[b]; what came of it goes into results[b]. */
+/* Block b pushes the numbers from first[b] on, and writes results[b]. */
 extern "C" __global__ void fifo_push(gpul_fifo_device fifo, const unsigned long long *first, unsigned long long count,
 				     unsigned long long timeout_ns, unsigned flags, fifo_push_result *results)
 {

@@ -1,6 +1,6 @@
-/* fifo_trace.cu — the kernel of gpuload fifo trace: each block pushes triggers and writes down when.
+/* fifo_trace.cu — the kernels of gpuload fifo trace: each block pushes triggers and records the times.
  *
- * fifo_trace.ptx, which the command carries, is made of this:
+ * fifo_trace.ptx, which the command embeds, is made by
  *
  *     nvcc -ptx -arch=sm_75 -std=c++17 -I. cli/kernels/fifo_trace.cu -o - |
  *             sed 's|^.version .*|.version 6.4|; s|^.target .*|.target sm_70|' > cli/kernels/fifo_trace.ptx */
@@ -8,13 +8,13 @@
 
 typedef unsigned long long u64;
 
-/* struct fifo_trace_stamps of fifo_trace.h. */
+/* The same fields as struct fifo_trace_stamps in fifo_trace.h. */
 struct stamps {
 	u64 begun, pushed, synced;
 };
 
-/* One thread a block.  Word 0 of a trigger: its block, and its number within it; word 1: the complement of word 0's
- * 32 low bits, so that the CPU can tell that both belong together. */
+/* One thread per block.  Word 0 of a trigger is its block and its number within the block; word 1 is the complement of the
+ * low 32 bits of word 0, so that the CPU can check that both words belong together. */
 template <bool OWN, bool SYNC>
 static __device__ __forceinline__ void trace(const gpul_fifo_device &fifo, stamps *stamps, unsigned *results,
 					     unsigned triggers, u64 timeout_ns)
@@ -45,7 +45,7 @@ static __device__ __forceinline__ void trace(const gpul_fifo_device &fifo, stamp
 	results[blockIdx.x] = result;
 }
 
-/* A kernel for each mode: what the compiler does not know costs a tenth of a push. */
+/* One kernel per mode: with the mode as a parameter, a push takes a tenth longer. */
 #define KERNEL(name, own, sync)                                                                                  \
 	extern "C" __global__ void name(gpul_fifo_device fifo, stamps *stamps, unsigned *results, unsigned triggers, \
 					u64 timeout_ns)                                                          \

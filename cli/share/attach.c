@@ -1,4 +1,4 @@
-/* attach.c — gpuload attach: map another process' memory, look at it, let go. */
+/* attach.c — gpuload attach: maps another process' memory, shows it, and detaches. */
 #include "cli/share/attach.h"
 
 #include <errno.h>
@@ -17,23 +17,23 @@ enum {
 	ATTACH_READ_ONLY, ATTACH_DEVICES, ATTACH_WAIT, ATTACH_TIMEOUT, ATTACH_JSON, ATTACH_DRIVER,
 };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */
 static const struct cli_opt attach_opts[] = {
 	[ATTACH_SUM] = { "sum", NULL, "add up the elements, on the GPU and on the CPU", NULL },
 	[ATTACH_DUMP] = { "dump", NULL, "print elements, or bytes in hex", NULL },
-	[ATTACH_ROWS] = { "rows", "N", "how many rows --dump prints (default: 10)", NULL },
+	[ATTACH_ROWS] = { "rows", "N", "number of rows that --dump prints (default: 10)", NULL },
 	[ATTACH_SAVE] = { "save", "FILE",
-		"write all of it: a .npy file, or raw to other names", CLI_FILES },
-	[ATTACH_FORCE] = { "force", NULL, "replace FILE if it is there", NULL },
+		"write the data: as a .npy file, or raw to other names", CLI_FILES },
+	[ATTACH_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	[ATTACH_HOLD] = { "hold", NULL,
 		"stay attached until a signal or the owner's end", NULL },
 	[ATTACH_TYPE] = { "type", "TYPE",
-		"of the elements, whatever the owner says", "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64" },
-	[ATTACH_READ_ONLY] = { "read-only", NULL, "map it for reading only", NULL },
+		"element type, instead of the owner's", "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64" },
+	[ATTACH_READ_ONLY] = { "read-only", NULL, "map the memory for reading only", NULL },
 	[ATTACH_DEVICES] = DEVICES_LIST_OPT,
-	[ATTACH_WAIT] = { "wait", "SECONDS", "wait for NAME to be there (default: 0)", NULL },
+	[ATTACH_WAIT] = { "wait", "SECONDS", "wait until NAME is shared (default: 0)", NULL },
 	[ATTACH_TIMEOUT] = { "timeout", "SECONDS",
-		"give up an owner that does not answer, or a sum (default: 10)", NULL },
+		"longest wait for the owner's answer, or for a sum (default: 10)", NULL },
 	[ATTACH_JSON] = CLI_JSON_OPT,
 	[ATTACH_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
@@ -42,17 +42,17 @@ static const struct cli_opt attach_opts[] = {
 
 static const char attach_details[] =
 	"Maps the memory that another process shares, on the first GPU of LIST and, unless it is\n"
-	"device memory, on the CPU; says what it is; does what is asked for; lets go. The options\n"
-	"can be combined.\n"
+	"device memory, on the CPU; prints a description; does what the options request; detaches.\n"
+	"The options can be combined.\n"
 	"\n"
-	"    --sum    in pairs of pairs, in an order that depends on the count alone: the sums of all\n"
+	"    --sum    adds in an order that depends only on the number of elements: the sums of all\n"
 	"             processes, GPUs and CPUs are the same, bit for bit. Exit status 1 if not\n"
-	"    --dump   a row is one of the last dimension, or 10 elements; 16 bytes where the owner\n"
-	"             said no type\n"
-	"    --save   no file is ever half written\n"
+	"    --dump   a row is one of the last dimension, or 10 elements; 16 bytes if the type is\n"
+	"             unknown\n"
+	"    --save   the file appears only when it is complete\n"
 	"\n"
-	"When the owner dies, the memory stays readable until this process lets go; --hold tells of\n"
-	"it, lets go and ends with 1.\n";
+	"If the owner dies, the memory stays readable until this process detaches; --hold prints the\n"
+	"event, detaches and exits with status 1.\n";
 
 enum { DEFAULT_ROWS = 10, DEFAULT_TIMEOUT_MS = 10000, RETRY_MS = 10, DETACH_MS = 10000 };
 
@@ -79,10 +79,10 @@ static gpul_status read_type_and_rows(const struct cli_args *args, struct attach
 	q->type = type ? value_type(type, strlen(type)) : GPUL_TYPE_NONE;
 	if (type && !q->type)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--type is i8 u8 ... f32 f64, not '%.40s'", type);
+				 "--type must be i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 or f64, not '%.40s'", type);
 	q->rows = DEFAULT_ROWS;
 	if (rows && !q->dump)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--rows is for --dump");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--rows needs --dump");
 	return rows ? value_parse_size(rows, strlen(rows), &q->rows, err) : GPUL_OK;
 }
 
@@ -93,7 +93,7 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 
 	if (args->n_operands != 1)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "one NAME is expected; see gpuload help attach");
+				 "expected one NAME; see gpuload help attach");
 	q->name = args->operands[0];
 	q->save = cli_value(args, ATTACH_SAVE);
 	q->sum = cli_value(args, ATTACH_SUM) != NULL;
@@ -113,14 +113,14 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 
 /* ---- attach and detach ------------------------------------------------------------- */
 
-/* Not there yet, or the last owner's remains: what --wait waits through. */
+/* With --wait, retry if the name does not exist yet, or if its socket is from a dead owner. */
 static bool may_appear(const gpul_error *why)
 {
 	return why->status == GPUL_ESYS &&
 	       (why->native == ENOENT || why->native == ECONNREFUSED);
 }
 
-/* One try: from the connection to the pointers. */
+/* Try once to connect and map. */
 static gpul_status attach_once(struct attach *a, gpul_error *err)
 {
 	const struct attach_request *q = &a->ask;
@@ -145,8 +145,8 @@ static gpul_status attach_once(struct attach *a, gpul_error *err)
 	if (st == GPUL_OK && e.kind == GPUL_IPC_NONE)
 		st = gpul_fail(
 			err, GPUL_ESYS, ETIMEDOUT,
-			"the owner of '%.64s' does not answer: stopped, or busy (--timeout)",
-			q->name);
+			"the owner of '%.64s' has not answered within %d ms (--timeout): stopped or busy", q->name,
+			q->timeout_ms);
 	else if (st == GPUL_OK)
 		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", e.why.text);
 	(void)gpul_ipc_client_close(a->client, 0, NULL);
@@ -168,7 +168,7 @@ static gpul_status attach_with_wait(struct attach *a, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Which type its elements are of, and how many there are. */
+/* Set type and number of elements. */
 static gpul_status set_elements(struct attach *a, gpul_error *err)
 {
 	const gpul_ipc_shape *shape = &a->view->shape;
@@ -178,19 +178,19 @@ static gpul_status set_elements(struct attach *a, gpul_error *err)
 	a->shaped = a->type && a->type == share_type(shape);
 	width = a->type ? gpul_type_bytes(a->type) : 1;
 	a->count = a->view->bytes / width;
-	if (a->shaped) { /* at most as many as there is room for: ipc has checked it */
+	if (a->shaped) { /* ipc has checked that the shape fits into the memory */
 		a->count = 1;
 		for (unsigned i = 0; i < shape->n_dims; i++)
 			a->count *= (size_t)shape->dim[i];
 	} else if (a->view->bytes % width) {
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%zu bytes are no whole number of %s (%zu bytes each)",
-				 a->view->bytes, gpul_type_name(a->type), width);
+				 "size %zu is not a multiple of %zu bytes (%s)", a->view->bytes, width,
+				 gpul_type_name(a->type));
 	}
 	return GPUL_OK;
 }
 
-/* ---- what is asked for ------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------ */
 
 static gpul_status show_requested(struct attach *a, struct json *j, gpul_error *err)
 {
@@ -225,7 +225,7 @@ static gpul_status show_all(struct attach *a, gpul_error *err)
 	return st ? st : share_flush(err);
 }
 
-/* Events that are there; *ended when the lease is over. */
+/* Handle a pending event; *ended: the lease is over. */
 static gpul_status handle_events(struct attach *a, bool *ended, gpul_error *err)
 {
 	gpul_ipc_event e;
@@ -236,7 +236,7 @@ static gpul_status handle_events(struct attach *a, bool *ended, gpul_error *err)
 	*ended = true;
 	if (e.kind == GPUL_IPC_OWNER_DIED && !a->ask.hold) {
 		cli_tell("attach",
-			 "the owner of %s died meanwhile; what it shared could still be read",
+			 "the owner of %s died meanwhile; its memory could still be read",
 			 a->ask.name);
 		return GPUL_OK;
 	}
@@ -288,7 +288,7 @@ static int cmd_attach(const struct cli_args *args, gpul_error *err)
 	struct attach a = { 0 };
 	gpul_status st = read_request(args, &a.ask, err);
 
-	signal(SIGPIPE, SIG_IGN); /* behind `| head`, too, it lets go in order */
+	signal(SIGPIPE, SIG_IGN); /* so that `gpuload attach | head` detaches in order */
 	if (st == GPUL_OK)
 		st = run_attach(&a, err);
 	return cli_exit_code(st);

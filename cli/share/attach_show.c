@@ -1,4 +1,4 @@
-/* attach_show.c — the bytes of another process' memory: described, printed, saved. */
+/* attach_show.c — gpuload attach: the ATTACHED line, --dump and --save. */
 #include "cli/share/attach.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 enum { SHOWN_A_ROW = 10, HEX_A_ROW = 16 };
 
-/* ---- what it is -------------------------------------------------------------------- */
+/* ---- description ------------------------------------------------------------------- */
 
 static void describe_json(const struct attach *a, struct json *j)
 {
@@ -64,8 +64,7 @@ void attach_describe(const struct attach *a, struct json *json)
 
 /* ---- --dump ------------------------------------------------------------------------ */
 
-/* n bytes from offset on, where the CPU can read them: in place, or copied into *copy (to be
- * freed). */
+/* Make n bytes from offset readable for the CPU: in place, or as a copy in *copy (owned by the caller). */
 static gpul_status read_data(const struct attach *a, size_t offset, size_t n,
 			   const unsigned char **at, void **copy, gpul_error *err)
 {
@@ -84,8 +83,7 @@ static gpul_status read_data(const struct attach *a, size_t offset, size_t n,
 	return gpul_cu(v->drv, err, cuMemcpyDtoH(*copy, v->gpu + offset, n));
 }
 
-/* Elements in a row: the last dimension, where there are several and the type is the owner's.
- */
+/* Number of elements in a row of --dump. */
 static size_t row_elements(const struct attach *a)
 {
 	const gpul_ipc_shape *s = &a->view->shape;
@@ -187,9 +185,8 @@ gpul_status attach_save(const struct attach *a, gpul_error *err)
 
 		if (!a->type)
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "a .npy file has a type, and nothing is said of these "
-					 "bytes: give "
-					 "--type f32, or save to another name");
+					 "a .npy file needs an element type, which the owner has not given: add --type, "
+					 "such as --type f32, or choose another file name");
 		n_header = npy_header(a->type, a->shaped ? s->dim : &flat,
 				      a->shaped ? s->n_dims : 1, header);
 		bytes = a->count * gpul_type_bytes(a->type);

@@ -1,4 +1,4 @@
-/* attach_sum.c — gpuload attach --sum: the same number from the GPU and from the CPU. */
+/* attach_sum.c — gpuload attach --sum: adds up the elements on the GPU and on the CPU, and compares. */
 #include "cli/share/attach.h"
 
 #include <inttypes.h>
@@ -35,12 +35,12 @@ gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *er
 
 	if (!a->type)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "nothing is said of the %zu bytes' type: --sum needs --type, "
+				 "--sum needs the element type of the %zu bytes: add --type, "
 				 "such as --type f32",
 				 v->bytes);
 	if (a->count == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "there are no elements to add up: a dimension is 0");
+				 "--sum: there are no elements, because a dimension is 0");
 	st = sum_on_gpu(v->drv, a->type, v->gpu, a->count, a->ask.timeout_ms, &gpu, err);
 	if (st == GPUL_OK)
 		st = v->cpu ? sum_on_cpu(a->type, v->cpu, a->count, &cpu, err)
@@ -53,9 +53,8 @@ gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *er
 		print_sums(a, &gpu, &cpu);
 	if (!sum_equal(&gpu, &cpu))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the sums of GPU and CPU differ: somebody wrote to %.64s "
-				 "meanwhile, or a "
-				 "processor errs",
+				 "the sums of GPU and CPU differ: another process wrote to %.64s meanwhile, or a "
+				 "processor is faulty",
 				 a->ask.name);
 	return GPUL_OK;
 }

@@ -1,4 +1,4 @@
-/* map.c — gpuload map: ask an owner who maps its memory where, and draw it. */
+/* map.c — gpuload map: queries an owner, and draws which processes map its memory at which addresses. */
 #include "cli/share/map.h"
 
 #include <errno.h>
@@ -10,30 +10,30 @@
 
 enum { MAP_SVG, MAP_FORCE, MAP_JSON };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */
 static const struct cli_opt map_opts[] = {
 	[MAP_SVG] = { "svg", "FILE", "write the picture as SVG; - is stdout", CLI_FILES },
-	[MAP_FORCE] = { "force", NULL, "replace FILE if it is there", NULL },
+	[MAP_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	[MAP_JSON] = CLI_JSON_OPT,
 	{ 0 },
 };
 /* clang-format on */
 
 static const char map_details[] =
-	"Draws the memory in the middle and each process that maps it beside it, with the range of\n"
-	"addresses where its CPU and its GPU see the data, and which GPU that is. Needs no driver\n"
-	"and no GPU.\n";
+	"Draws the memory in the middle and each process that maps it at its side, with the address\n"
+	"ranges of the data for its CPU and its GPU, and the UUID of the GPU. Needs no driver and no\n"
+	"GPU.\n";
 
-/* Who does not answer in this time is stopped or busy. */
+/* An owner that does not answer within this time is stopped or busy. */
 enum { ANSWER_MS = 1000 };
 
-/* ---- words ------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------- */
 
-/* The range in two lines; 0: that processor does not see it. */
+/* Write an address range in two lines; from == 0: the processor cannot access the memory. */
 static bool write_range(const char *who, uint64_t from, size_t bytes, char out[2][MAP_TEXT_BYTES])
 {
 	if (from == 0) {
-		snprintf(out[0], MAP_TEXT_BYTES, "%s cannot see it", who);
+		snprintf(out[0], MAP_TEXT_BYTES, "%s: no access", who);
 		out[1][0] = '\0';
 		return false;
 	}
@@ -52,7 +52,7 @@ static void write_process(pid_t pid, bool read_only, const char uuid[16], struct
 	else
 		snprintf(p->title, MAP_TEXT_BYTES, "other pid namespace");
 	snprintf(p->access, MAP_TEXT_BYTES, "%s",
-		 read_only ? "only reads" : "reads and writes");
+		 read_only ? "read-only" : "reads and writes");
 	snprintf(p->device, MAP_TEXT_BYTES, "on %s", share_gpu_text(uuid, gpu));
 }
 
@@ -155,7 +155,7 @@ static int cmd_map(const struct cli_args *args, gpul_error *err)
 
 	if (args->n_operands != 1) {
 		gpul_fail(err, GPUL_EINVAL, 0,
-			  "one NAME is expected; gpuload shares lists them");
+			  "expected one NAME; gpuload shares lists them");
 		return CLI_USAGE;
 	}
 	name = args->operands[0];
@@ -167,6 +167,6 @@ static int cmd_map(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_map = {
-	"map", "NAME", "draw who maps shared memory where, as text or SVG",
+	"map", "NAME", "draw which processes map a shared memory, as text or SVG",
 	map_details, map_opts, cmd_map, CLI_SHARES, NULL,
 };

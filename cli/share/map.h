@@ -1,10 +1,10 @@
-/* map.h — the picture of gpuload map: who maps what where.
+/* map.h — the picture of gpuload map: processes, and the addresses at which they map a shared memory.
  *
- *     map.c ─ ask the owner ─> gpul_ipc_share ─ map_picture_make ─> map_picture ─┬─ map_text.c
- *                                                                                └─ map_svg.c
+ *     map.c ─ query the owner ─> gpul_ipc_share ─ map_picture_make ─> map_picture ─┬─ map_text.c
+ *                                                                                  └─ map_svg.c
  *
- * Both draw the same: the memory as a band in the middle, the owner and every second peer on
- * its left, the others on its right, an arrow from each address range to the band. */
+ * Both draw the same picture: the memory as a band in the middle, the owner and every second peer on its left, the other
+ * peers on its right, an arrow from each address range to the band. */
 #ifndef GPULOAD_CLI_SHARE_MAP_H
 #define GPULOAD_CLI_SHARE_MAP_H
 
@@ -26,21 +26,20 @@ struct map_process {
 
 struct map_picture {
 	char title[160];              /* "weights: host-numa, 64 MiB of f32 1024x1024, ..." */
-	/* Kind; control page; data, type, mapped bytes, where it lies. */
+	/* Kind; control page; data, type, mapped bytes, node or GPU. */
 	char band[MAP_BAND_LINES][MAP_TEXT_BYTES];
-	bool control;                 /* there is a control page: band[1] is it */
-	size_t n;                     /* the owner, and the peers */
+	bool control;                 /* there is a control page, described in band[1] */
+	size_t n;                     /* number of processes: the owner and the peers */
 	struct map_process process[1 + GPUL_IPC_MAX_PEERS];
 };
 
-/* Make the words of the picture. */
+/* Write the texts of the picture. */
 void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_picture *out);
 
-/* The picture in characters, for a terminal of 80 columns. */
+/* Draw the picture in characters, for a terminal of 80 columns. */
 void map_draw_text(const struct map_picture *p, struct out *o);
 
-/* The picture as an SVG file: no script, no font, nothing from elsewhere; light or dark as its
- * reader is. */
+/* Draw the picture as a self-contained SVG file (no script, font or link), with light and dark colours. */
 void map_draw_svg(const struct map_picture *p, struct out *o);
 
 #endif

@@ -1,8 +1,8 @@
-/* map_svg.c — the picture of gpuload map as an SVG file.
+/* map_svg.c — draws the picture of gpuload map as an SVG file.
  *
  *      MARGIN  BOX      GAP  BAND  GAP  BOX     MARGIN
  *             ┌───────┐     ┌────┐     ┌───────┐
- *             │ owner │────>│    │<────│ peer  │     every two processes: a row of ROW pixels
+ *             │ owner │────>│    │<────│ peer  │     two processes per row of ROW pixels
  *             └───────┘     │    │     └───────┘     */
 #include <stdio.h>
 #include <string.h>
@@ -28,8 +28,7 @@ enum {
 };
 enum { CONTROL_HEIGHT = 34 };
 
-/* Plain colours, since not every viewer knows custom properties; those that ask for dark ones
- * get them. */
+/* Plain colours, because not every viewer knows custom properties; a media query selects dark colours. */
 /* clang-format off */
 static const char style[] =
 	"<style>\n"
@@ -61,8 +60,7 @@ static const char style[] =
 	"</style>\n";
 /* clang-format on */
 
-/* Text with XML's characters made harmless; what is not ASCII might be no UTF-8, and XML
- * refuses that. */
+/* Append text with XML characters escaped.  Non-ASCII bytes are replaced, because they may be invalid UTF-8. */
 static void add_escaped(struct out *o, const char *text)
 {
 	for (; *text; text++) {
@@ -90,8 +88,7 @@ static void add_rect(struct out *o, const char *class, int x, int y, int width, 
 		class, x, y, width, height);
 }
 
-/* From a process' address to the band; the tip is drawn, since a marker could not take the
- * line's colour. */
+/* Draw an arrow from a process' address to the band; its tip is a path, because a marker cannot inherit the line's colour. */
 static void add_arrow(struct out *o, const char *class, bool from_left, int y)
 {
 	int from = from_left ? LEFT_X + BOX : RIGHT_X, to = from_left ? BAND_X : BAND_X + BAND,

@@ -1,19 +1,19 @@
-/* map_text.c — the picture of gpuload map in characters.
+/* map_text.c — draws the picture of gpuload map in characters.
  *
  *     ┌─ pid 4711 gpuload ─────┐   ┌─ host-numa, node 0 ──┐   ┌─ pid 4720 python3 ─────┐
  *     │ CPU 0x7f3a40001000     │──▶│ data 64 MiB          │◀──│ CPU 0x7fd0c0001000     │
  *
- * A process takes BOX_LINES lines; two stand side by side, with the band between.  More than
- * MAX_ROWS such rows are no picture any more: the rest is listed, a line each. */
+ * The box of a process has BOX_LINES lines; a row has two boxes with the band between them.  Processes after MAX_ROWS rows
+ * are listed, one per line. */
 #include <string.h>
 
 #include "cli/share/map.h"
 
 enum { BOX_WIDTH = 26, BAND_WIDTH = 22, ARROW_WIDTH = 3, BOX_LINES = 9, MAX_ROWS = 6 };
-/* Of a row: where the arrows go, and where the control page ends. */
+/* Lines of a row: the arrows, and the end of the control page. */
 enum { LINE_CPU = 3, LINE_GPU = 5, LINE_CUT = 2 };
 
-/* "┌─ TITLE ────┐", or with other corners and no title. */
+/* Draw "┌─ TITLE ────┐", or the same with other corners and without a title. */
 static void draw_edge(struct out *o, const char *left, const char *title, const char *right,
 		 size_t width)
 {
@@ -72,7 +72,7 @@ static bool has_arrow(const struct map_process *p, size_t line)
 static void band_line(struct out *o, const struct map_picture *p, size_t row, size_t line,
 		      bool last)
 {
-	/* Without a control page the data begins at the top. */
+	/* Index into p->band for each line of the first row; 0: empty. */
 	static const size_t with[BOX_LINES] = { 0, 1, 0, 2, 3, 4, 5, 0, 0 };
 
 	if (row == 0 && line == 0)

@@ -1,5 +1,4 @@
-/* share.c — gpuload share: make memory, fill it, offer it to other processes, and tell who
- * comes and goes. */
+/* share.c — gpuload share: creates memory, fills it, offers it to other processes, and prints their events. */
 #include "cli/share/share.h"
 
 #include <inttypes.h>
@@ -17,12 +16,12 @@ struct share {
 	gpul_mem *mem;
 	gpul_ipc_server *server;
 	size_t n_attached;
-	bool left; /* somebody was attached, and nobody is any more */
+	bool left; /* a process was attached, and all have detached */
 };
 
 /* ---- contents ---------------------------------------------------------------------- */
 
-/* The CPU sees it: contents are made where they lie. */
+/* Fill memory that the CPU can access, in place. */
 static gpul_status fill_host(const struct share_request *q, unsigned char *to, gpul_error *err)
 {
 	if (q->data)
@@ -30,10 +29,10 @@ static gpul_status fill_host(const struct share_request *q, unsigned char *to, g
 	else if (q->fill)
 		return fill_in_place(q->type, q->fill, q->bytes / gpul_type_bytes(q->type), to,
 				     err);
-	return GPUL_OK; /* the kernel hands out pages of zeros */
+	return GPUL_OK; /* new pages are zero */
 }
 
-/* Device memory comes as whoever had it before left it. */
+/* Fill device memory; it is zeroed first, because new device memory has old contents. */
 static gpul_status fill_device(const struct share_request *q, CUdeviceptr to, gpul_error *err)
 {
 	const gpul_driver *drv = q->devices.drv;
@@ -51,7 +50,7 @@ static gpul_status fill_device(const struct share_request *q, CUdeviceptr to, gp
 	return st;
 }
 
-/* The memory, with the control page before what the user asked for. */
+/* Create the memory: the control page, then the user's bytes. */
 static gpul_status make_memory(struct share *s, gpul_error *err)
 {
 	struct share_request *q = &s->ask;
@@ -67,8 +66,7 @@ static gpul_status make_memory(struct share *s, gpul_error *err)
 	gpul_status st;
 
 	if (__builtin_add_overflow(q->bytes, (size_t)GPUL_IPC_CONTROL_BYTES, &desc.bytes))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes are more than memory can be",
-				 q->bytes);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes exceed the address space", q->bytes);
 	st = gpul_mem_create(q->devices.drv, &desc, &s->mem, err);
 	if (st)
 		return st;
@@ -174,7 +172,7 @@ static gpul_status print_ready(const struct share *s, gpul_error *err)
 
 /* ---- serving ----------------------------------------------------------------------- */
 
-/* Serve what has come, and tell of it; a flood of it does not keep the end waiting. */
+/* Handle pending events and print them; a limited number, so that many events do not delay the end. */
 static gpul_status serve_events(struct share *s, gpul_error *err)
 {
 	for (int i = 0; i < GPUL_IPC_MAX_PEERS; i++) {
@@ -195,7 +193,7 @@ static gpul_status serve_events(struct share *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* How long poll() may sleep before --for is over: -1 for ever. */
+/* Time until --for is over; -1: no limit. */
 static int remaining_ms(uint64_t started_ns, int for_ms)
 {
 	uint64_t passed_ms = (gpul_clock_ns() - started_ns) / 1000000;
@@ -205,7 +203,7 @@ static int remaining_ms(uint64_t started_ns, int for_ms)
 	return passed_ms >= (uint64_t)for_ms ? 0 : for_ms - (int)passed_ms;
 }
 
-/* Until something ends it; *why in a few words. */
+/* Serve until a signal, --for or --until-detached ends the command; *why: the reason. */
 static gpul_status serve_until_end(struct share *s, const char **why, gpul_error *err)
 {
 	uint64_t started_ns = gpul_clock_ns();
@@ -219,7 +217,7 @@ static gpul_status serve_until_end(struct share *s, const char **why, gpul_error
 			st = serve_events(s, err);
 		*why = stop_asked();
 		if (!*why && s->ask.until_detached && s->left)
-			*why = "the last peer has gone";
+			*why = "the last peer has detached";
 		if (!*why && wait_ms == 0)
 			*why = "the time is over (--for)";
 		if (*why)
@@ -265,6 +263,6 @@ static int cmd_share(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_share = {
-	"share", "NAME", "make memory for GPUs and CPUs, and offer it to other processes",
+	"share", "NAME", "create memory for GPUs and CPUs, and offer it to other processes",
 	share_details, share_opts, cmd_share, NULL, NULL,
 };

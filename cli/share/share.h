@@ -1,8 +1,8 @@
-/* share.h — the way of gpuload share, and what share, attach, shares and map say alike.
+/* share.h — the parts of gpuload share, and output functions for share, attach, shares, map and fifo.
  *
- *     argv ─ share_request.c ─> struct share_request   what is asked: size, type, a file's contents
- *              │  share.c: open the driver, make the memory, fill it, offer it, tell what happens
- *              └─ share_text.c, share_json.c: sizes, shapes, GPUs, processes, events in words */
+ *     argv ─ share_request.c ─> struct share_request   size, type, contents
+ *              │  share.c: open the driver, create memory, fill it, offer it, print events
+ *              └─ share_text.c, share_json.c, share_event.c: sizes, shapes, processes, events as text and JSON */
 #ifndef GPULOAD_CLI_SHARE_SHARE_H
 #define GPULOAD_CLI_SHARE_SHARE_H
 
@@ -18,10 +18,10 @@
 #include "ipc/client.h"
 
 extern const struct cli_cmd cli_share, cli_shares;
-extern const struct cli_opt share_opts[];  /* and the help text, both in share_request.c */
+extern const struct cli_opt share_opts[];  /* options and help text: share_request.c */
 extern const char share_details[];
 
-/* ---- what gpuload share is asked for ----------------------------------------------- */
+/* ---- the command line of gpuload share (share_request.c) ---------------------------- */
 
 struct share_request {
 	const char *name;            /* borrowed */
@@ -33,22 +33,22 @@ struct share_request {
 	size_t bytes;
 	gpul_ipc_shape shape;
 	gpul_type type;              /* NONE: plain bytes */
-	const char *fill;            /* how to make contents in place; NULL: data, or zeros */
-	const void *data;            /* contents, out of file or made; NULL: there are none */
-	gpul_file file;              /* owned; zeroed: there is none */
-	void *made;                  /* owned */
+	const char *fill;            /* how to generate the contents in place; NULL: use data, or zeros */
+	const void *data;            /* contents, in file or in made; NULL: none */
+	gpul_file file;              /* owned; zeroed: no file */
+	void *made;                  /* owned; generated contents */
 };
 
-/** Read the command line and the files that it names.
+/** Parse the command line and read the files that it names.
  *
  * @args  of the command line; must outlive *out
  * @out   owned by the caller: share_request_free(); zeroed on failure
- * Errors  GPUL_EINVAL what cannot be; GPUL_ESYS, GPUL_EFORMAT files; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL a wrong option; GPUL_ESYS, GPUL_EFORMAT a file; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
 gpul_status share_request_make(const struct cli_args *args, struct share_request *out,
 			       gpul_error *err);
-void share_request_free_contents(struct share_request *q);  /* once they are where they shall be */
+void share_request_free_contents(struct share_request *q);  /* after they have been copied into the memory */
 void share_request_free(struct share_request *q);
 
 /* ---- texts (share_text.c) ------------------------------------------------------------ */

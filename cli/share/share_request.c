@@ -1,4 +1,4 @@
-/* share_request.c — the command line of gpuload share. */
+/* share_request.c — parses the command line of gpuload share. */
 #include "cli/share/share.h"
 
 #include <stdlib.h>
@@ -13,33 +13,33 @@ enum {
 	SHARE_READ_ONLY, SHARE_FABRIC, SHARE_UNTIL_DETACHED, SHARE_FOR, SHARE_JSON, SHARE_DRIVER,
 };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */
 const struct cli_opt share_opts[] = {
-	[SHARE_BYTES] = { "bytes", "N", "how much; K, M or G may follow", NULL },
+	[SHARE_BYTES] = { "bytes", "N", "size; K, M or G may follow", NULL },
 	[SHARE_KIND] = { "kind", "KIND",
-		"what kind of memory (default: auto)", "auto host-numa device memfd shm device-ipc" },
+		"kind of memory (default: auto)", "auto host-numa device memfd shm device-ipc" },
 	[SHARE_FILL] = { "fill", "TYPE=FILL",
 		"contents, see gpuload help run: f32=rand, u8=@FILE", NULL },
-	[SHARE_SHAPE] = { "shape", "N[,N...]", "dimensions, told to whoever attaches", NULL },
+	[SHARE_SHAPE] = { "shape", "N[,N...]", "dimensions, sent to processes that attach", NULL },
 	[SHARE_FROM] = { "from", "FILE",
 		"a .npy file with its type and shape, or any bytes", CLI_FILES },
 	[SHARE_NODE] = { "node", "N",
 		"NUMA node of host memory (default: the first GPU's)", NULL },
 	[SHARE_DEVICES] = DEVICES_LIST_OPT,
-	[SHARE_READ_ONLY] = { "read-only", NULL, "the others may only read", NULL },
-	[SHARE_FABRIC] = { "fabric", NULL, "device: by fabric handle, where that works", NULL },
+	[SHARE_READ_ONLY] = { "read-only", NULL, "other processes can only read", NULL },
+	[SHARE_FABRIC] = { "fabric", NULL, "device memory by fabric handle, if supported", NULL },
 	[SHARE_UNTIL_DETACHED] = { "until-detached", NULL,
-		"end when the last one has gone", NULL },
-	[SHARE_FOR] = { "for", "SECONDS", "end after that time; 0.5 is fine", NULL },
-	[SHARE_JSON] = { "json", NULL, "print one JSON object an event, one a line", NULL },
+		"end when the last process has detached", NULL },
+	[SHARE_FOR] = { "for", "SECONDS", "end after this time, for example 0.5", NULL },
+	[SHARE_JSON] = { "json", NULL, "print each event as one line of JSON", NULL },
 	[SHARE_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
 };
 /* clang-format on */
 
 const char share_details[] =
-	"Makes memory that GPUs and CPUs see, fills it, and offers it to other processes of the\n"
-	"same user, until Ctrl-C (SIGINT, SIGTERM, SIGHUP):\n"
+	"Creates memory that GPUs and CPUs can access, fills it, and offers it to other processes of\n"
+	"the same user, until Ctrl-C (SIGINT, SIGTERM, SIGHUP):\n"
 	"\n"
 	"    gpuload share weights --from weights.npy &\n"
 	"    gpuload attach weights --wait 5 --sum\n"
@@ -49,22 +49,22 @@ const char share_details[] =
 	"    auto        the first of host-numa, memfd and shm that works here\n"
 	"    host-numa   RAM of one NUMA node (cuMemCreate); one address for CPU and GPU\n"
 	"    memfd       RAM without a name, sealed against shrinking; registered with the GPU\n"
-	"    shm         RAM by shm_open, the classic way; registered with the GPU\n"
-	"    device      memory of the first GPU (cuMemCreate); the CPU does not see it\n"
-	"    device-ipc  the same by cuMemAlloc and cuIpc*, the legacy way\n"
+	"    shm         RAM by shm_open; registered with the GPU\n"
+	"    device      memory of the first GPU (cuMemCreate); the CPU cannot access it\n"
+	"    device-ipc  memory of the first GPU by cuMemAlloc and cuIpc*, the older interface\n"
 	"\n"
 	"NAME is a socket, NAME.sock, in a folder that only this user can enter:\n"
-	"$GPULOAD_RUNTIME_DIR, else $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID. A NAME with\n"
-	"a / in it is a path of its own. Nothing else has a name: when this process dies, however\n"
-	"it dies, the memory goes with the last process that is attached.\n"
+	"$GPULOAD_RUNTIME_DIR, else $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID. A NAME that\n"
+	"contains / is a path. Only the socket has a name: after the death of this process, the\n"
+	"memory is freed as soon as the last attached process detaches or ends.\n"
 	"\n"
-	"One line when it is ready, then one an event: ATTACHED, DETACHED, PEER_DIED, REFUSED with\n"
-	"the reason, and ENDED. Before the first byte lies a page with an abort word and step\n"
+	"The command prints READY, then one line per event: ATTACHED, DETACHED, PEER_DIED, REFUSED\n"
+	"with the reason, and ENDED. The first page, before the data, holds an abort word and step\n"
 	"counters for kernels: ipc/control.h.\n";
 
 /* ---- size and contents ------------------------------------------------------------- */
 
-/* "1024,1024" to dimensions; *count is their product. */
+/* Parse dimensions such as "1024,1024"; *count is their product. */
 static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *count,
 			       gpul_error *err)
 {
@@ -76,12 +76,12 @@ static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *
 		    __builtin_mul_overflow(*count, dim, count))
 			return gpul_fail(
 				err, GPUL_EINVAL, 0,
-				"--shape takes numbers above 0 with commas between, such as "
+				"--shape must be numbers above 0 with commas between, such as "
 				"1024,1024; not '%.40s'",
 				text);
 		if (shape->n_dims == GPUL_IPC_MAX_DIMS)
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--shape takes at most %d numbers", GPUL_IPC_MAX_DIMS);
+					 "--shape has more than %d numbers", GPUL_IPC_MAX_DIMS);
 		shape->dim[shape->n_dims++] = dim;
 		at += n;
 		if (!*at)
@@ -89,19 +89,19 @@ static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *
 	}
 }
 
-/* The size that the contents need, against --bytes where that is given, too. */
+/* Set the size from the contents; it must agree with --bytes, if given. */
 static gpul_status set_bytes(struct share_request *q, size_t bytes, const char *what,
 				gpul_error *err)
 {
 	if (q->bytes && q->bytes != bytes)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%.60s is %zu bytes, but --bytes says %zu", what, bytes,
+				 "%.60s: %zu bytes, but --bytes is %zu", what, bytes,
 				 q->bytes);
 	q->bytes = bytes;
 	return GPUL_OK;
 }
 
-/* How many elements: by --shape, by --bytes; 0: as many as the file has. */
+/* Set the number of elements from --shape or --bytes; 0: as many as the file has. */
 static gpul_status set_count(struct share_request *q, const char *shape, size_t *count,
 				gpul_error *err)
 {
@@ -111,8 +111,8 @@ static gpul_status set_count(struct share_request *q, const char *shape, size_t 
 	*count = q->bytes / width;
 	if (!shape && q->bytes % width)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--bytes %zu is no whole number of %s (%zu bytes each)",
-				 q->bytes, gpul_type_name(q->type), width);
+				 "--bytes %zu is not a multiple of %zu bytes (%s)", q->bytes, width,
+				 gpul_type_name(q->type));
 	if (!shape)
 		return GPUL_OK;
 	st = parse_shape(shape, &q->shape, count, err);
@@ -120,12 +120,12 @@ static gpul_status set_count(struct share_request *q, const char *shape, size_t 
 		return st;
 	if (__builtin_mul_overflow(*count, width, &bytes))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--shape %.60s of %s is more than memory can be", shape,
+				 "--shape %.60s of %s exceeds the address space", shape,
 				 gpul_type_name(q->type));
 	return set_bytes(q, bytes, "--shape", err);
 }
 
-/* TYPE=FILL: the type, the size, and what is to be put there. */
+/* Parse --fill TYPE=FILL: set type, size and contents. */
 static gpul_status read_fill(struct share_request *q, const char *text, const char *shape,
 			     gpul_error *err)
 {
@@ -136,20 +136,20 @@ static gpul_status read_fill(struct share_request *q, const char *text, const ch
 	if (!q->type || !text[n])
 		return gpul_fail(
 			err, GPUL_EINVAL, 0,
-			"--fill takes TYPE=FILL, such as f32=rand or u8=@FILE, not '%.60s'",
+			"--fill must be TYPE=FILL, such as f32=rand or u8=@FILE, not '%.60s'",
 			text);
 	q->fill = text + n + 1;
 	st = set_count(q, shape, &count, err);
 	if (st)
 		return st;
 	if (count == 0 && q->fill[0] != '@')
-		return gpul_fail(err, GPUL_EINVAL, 0, "how many %s?  Say --bytes or --shape",
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of %s elements is missing: give --bytes or --shape",
 				 gpul_type_name(q->type));
 	if (q->fill[0] == '@') {
 		st = fill_make(q->type, q->fill, NULL, &count, &q->made, err);
 		q->data = q->made;
 		q->fill = NULL;
-	} else { /* a fill that is none shall not be found out after 100 GiB are there */
+	} else { /* check the fill before a large allocation */
 		unsigned char one[8] = { 0 };
 
 		st = fill_in_place(q->type, q->fill, 1, one, err);
@@ -161,7 +161,7 @@ static gpul_status read_fill(struct share_request *q, const char *text, const ch
 	return set_bytes(q, count * gpul_type_bytes(q->type), "the contents", err);
 }
 
-/* An array file's type and shape come with it; other files are bytes. */
+/* Read --from: a .npy file sets type and shape, any other file is bytes. */
 static gpul_status read_file(struct share_request *q, const char *path, gpul_error *err)
 {
 	struct npy_about about;
@@ -199,17 +199,17 @@ static gpul_status read_contents(const struct cli_args *args, struct share_reque
 	if (st)
 		return st;
 	if (bytes && q->bytes == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes 0: there is nothing to share");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes must be more than 0");
 	if (fill && from)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--fill and --from: one of them; --fill TYPE=@FILE "
-				 "gives a file's bytes a type");
+				 "--fill and --from exclude each other; --fill TYPE=@FILE reads a file as elements of "
+				 "a type");
 	if (shape && !fill)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--shape needs a type: --fill f32=zeros --shape %.40s", shape);
 	if (!bytes && !fill && !from)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "how much?  Say --bytes 64M, --from FILE, or --fill "
+				 "the size is missing: give --bytes 64M, --from FILE, or --fill "
 				 "TYPE=FILL with --shape");
 	if (fill)
 		st = read_fill(q, fill, shape, err);
@@ -228,14 +228,13 @@ static gpul_status read_kind(const struct cli_args *args, struct share_request *
 
 	if (kind && !gpul_mem_kind_parse(kind, &q->kind))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind is auto, host-numa, device, memfd, shm or device-ipc, "
+				 "--kind must be auto, host-numa, device, memfd, shm or device-ipc, "
 				 "not '%.40s'",
 				 kind);
 	if (q->kind == GPUL_MEM_PINNED)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "pinned memory cannot be shared: cuMemHostAlloc makes it for "
-				 "one process, and "
-				 "no handle leads there; take host-numa, memfd or shm");
+				 "pinned memory (cuMemHostAlloc) cannot be shared, because it has no handle that "
+				 "another process could map; use host-numa, memfd or shm");
 	q->fabric = cli_value(args, SHARE_FABRIC) != NULL;
 	if (q->fabric && q->kind != GPUL_MEM_DEVICE)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--fabric is for --kind device");
@@ -253,7 +252,7 @@ static gpul_status read_node(const struct cli_args *args, struct share_request *
 		return GPUL_OK;
 	if (value_parse(GPUL_U32, text, &node, NULL) || node > 4095)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--node takes the number of a NUMA node, not '%.40s'", text);
+				 "--node must be the number of a NUMA node, not '%.40s'", text);
 	q->node = (int)node;
 	return GPUL_OK;
 }
@@ -266,7 +265,7 @@ static gpul_status read_all(const struct cli_args *args, struct share_request *q
 
 	if (args->n_operands != 1)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "one NAME is expected; see gpuload help share");
+				 "expected one NAME; see gpuload help share");
 	q->name = args->operands[0];
 	q->read_only = cli_value(args, SHARE_READ_ONLY) != NULL;
 	q->until_detached = cli_value(args, SHARE_UNTIL_DETACHED) != NULL;

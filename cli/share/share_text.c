@@ -71,7 +71,7 @@ const char *share_command_text(pid_t pid, char buf[SHARE_COMMAND_BYTES])
 		return strcpy(buf, "-");
 	buf[n] = '\0';
 	buf[strcspn(buf, "\n")] = '\0';
-	for (char *p = buf; *p; p++) /* a process names itself: no commands to the terminal */
+	for (char *p = buf; *p; p++) /* a process can choose its name: remove terminal control characters */
 		if ((unsigned char)*p < ' ' || *p == 127)
 			*p = '?';
 	return buf;
@@ -84,7 +84,7 @@ uint64_t share_data_at(const gpul_ipc_share *share, uint64_t base)
 
 /* ---- errors ------------------------------------------------------------------------ */
 
-/* No such name: a near one, or where they are listed. */
+/* No such name: suggest a similar one, or gpuload shares. */
 static gpul_status explain_absent(const char *name, gpul_error *err)
 {
 	char **names = NULL, near[64] = "";
@@ -102,8 +102,8 @@ static gpul_status explain_absent(const char *name, gpul_error *err)
 		return gpul_fail(err, GPUL_ESYS, ENOENT,
 				 "nothing is shared as '%.64s'; did you mean %s?", name, near);
 	return gpul_fail(err, GPUL_ESYS, ENOENT,
-			 "nothing is shared as '%.64s'; gpuload shares lists what is (--wait 5 "
-			 "waits for it)",
+			 "nothing is shared as '%.64s'; gpuload shares lists all names (--wait 5 waits for "
+			 "a name)",
 			 name);
 }
 
@@ -115,7 +115,7 @@ gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *e
 		return gpul_fail(
 			err, GPUL_ESYS, ECONNREFUSED,
 			"'%.64s' is dead: the process that shared it has ended; gpuload shares "
-			"removes what it left",
+			"removes its socket",
 			name);
 	return gpul_fail(err, why->status, why->native, "%s", why->text);
 }

@@ -1,4 +1,4 @@
-/* shares.c — gpuload shares: what is shared here now, by whom, and who is attached. */
+/* shares.c — gpuload shares: lists the shares of this user, their owners, and attached processes. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,18 +12,18 @@
 
 enum { SHARES_VERBOSE, SHARES_NAMES, SHARES_JSON };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */
 static const struct cli_opt shares_opts[] = {
-	[SHARES_VERBOSE] = { "verbose", NULL, "tell which dead sockets were removed", NULL },
-	[SHARES_NAMES] = { "names", NULL, "only the names, dead ones too; asks nobody", NULL },
+	[SHARES_VERBOSE] = { "verbose", NULL, "print which dead sockets were removed", NULL },
+	[SHARES_NAMES] = { "names", NULL, "only names, dead ones too; without queries", NULL },
 	[SHARES_JSON] = CLI_JSON_OPT,
 	{ 0 },
 };
 /* clang-format on */
 
 static const char shares_details[] =
-	"Asks the owner of each name; one that does not answer within 0.2 s is listed as such. The\n"
-	"socket of one that has died is removed. A process of another pid namespace shows as -.\n"
+	"Queries the owner of each name; an owner that does not answer within 0.2 s is marked. The\n"
+	"socket of a dead owner is removed. A process of another pid namespace is printed as -.\n"
 	"Needs no driver and no GPU.\n";
 
 /* An owner that does not answer within ANSWER_MS is stopped or busy.  MAX_THREADS owners are queried at a time, so that 64
@@ -62,7 +62,7 @@ static void query_owners(void *user)
 
 /* ---- text -------------------------------------------------------------------------- */
 
-/* A cell is at most as wide as anything it may hold. */
+/* One line of the table; each cell is large enough for its longest text. */
 struct line {
 	char name[GPUL_IPC_PATH_BYTES], owner[48], kind[16], size[SHARE_SIZE_BYTES],
 		type[SHARE_SHAPE_BYTES], peers[160];
@@ -218,7 +218,7 @@ static int cmd_shares(const struct cli_args *args, gpul_error *err)
 
 	if (args->n_operands) {
 		gpul_fail(err, GPUL_EINVAL, 0,
-			  "no operand is expected, not '%.60s'; gpuload map NAME shows one",
+			  "unexpected operand '%.60s'; gpuload map NAME shows one share",
 			  args->operands[0]);
 		return CLI_USAGE;
 	}
@@ -235,6 +235,6 @@ static int cmd_shares(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_shares = {
-	"shares", "", "list what is shared here: owner, kind, size, who is attached",
+	"shares", "", "list shares: owner, kind, size, attached processes",
 	shares_details, shares_opts, cmd_shares, NULL, NULL,
 };

@@ -1,4 +1,4 @@
-/* mmap_sum.c — gpuload mmap-sum: several processes map one buffer, and their GPUs and CPUs agree on its sum. */
+/* mmap_sum.c — gpuload mmap-sum: several processes map one buffer, and compare the sums of their GPUs and CPUs. */
 #include "cli/sum/mmap_sum.h"
 
 #include <math.h>
@@ -14,19 +14,19 @@ enum {
 	MMAP_SUM_DRIVER, MMAP_SUM_JSON,
 };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */
 static const struct cli_opt mmap_sum_opts[] = {
 	[MMAP_SUM_N] = { "n", "N", "processes, from 1 to 64 (default: 3)", NULL },
 	[MMAP_SUM_BYTES] = { "bytes", "SIZE",
-		"of the buffer; K, M or G may follow (default: 64M)", NULL },
+		"size of the buffer; K, M or G may follow (default: 64M)", NULL },
 	[MMAP_SUM_KIND] = { "kind", "KIND",
-		"which memory; auto takes host memory that works here (default)", "auto host-numa device memfd shm device-ipc" },
+		"kind of memory; auto is host memory that works here (default)", "auto host-numa device memfd shm device-ipc" },
 	[MMAP_SUM_FILL] = { "fill", "TYPE=FILL",
-		"what is in it, as in gpuload run (default: f64=rand)", NULL },
+		"contents, as in gpuload run (default: f64=rand)", NULL },
 	[MMAP_SUM_DEVICES] = { "devices", "LIST",
-		"GPUs, such as 0,1: process i takes the i-th of them, in turn (default: 0)", NULL },
+		"GPUs, such as 0,1; the processes use them in turn (default: 0)", NULL },
 	[MMAP_SUM_TIMEOUT] = { "timeout", "SECONDS",
-		"for the whole of it (default: 60)", NULL },
+		"time limit for the whole command (default: 60)", NULL },
 	[MMAP_SUM_DRIVER] = CLI_DRIVER_OPT,
 	[MMAP_SUM_JSON] = CLI_JSON_OPT,
 	{ 0 },
@@ -34,23 +34,23 @@ static const struct cli_opt mmap_sum_opts[] = {
 /* clang-format on */
 
 static const char mmap_sum_details[] =
-	"One process, the master, creates the buffer and fills it; the others attach to it, which\n"
-	"copies nothing.  Each adds it up on its GPU and on its CPU (device memory, which no CPU\n"
-	"sees, after a copy), and the sums are printed:\n"
+	"One process, the master, creates the buffer and fills it; the others attach without a copy.\n"
+	"Each process adds it up on its GPU and on its CPU (device memory is copied to the host for\n"
+	"the CPU's sum), and the sums are printed:\n"
 	"\n"
 	"    total sum [master]: 4196125.058501036\n"
-	"    total sum [4711]: 4196125.058501036       of the process 4711\n"
+	"    total sum [4711]: 4196125.058501036       of process 4711\n"
 	"\n"
-	"They agree bit for bit, because everybody adds in the same order: in pairs, then pairs of\n"
-	"pairs.  Floats are added up as f64, integers as i64 or u64.\n"
+	"They agree bit for bit, because all processors add in the same order: in pairs, then pairs\n"
+	"of pairs.  Floats are added up as f64, integers as i64 or u64.\n"
 	"\n"
 	"Memory of kind pinned is refused: no other process can map it.\n"
 	"\n"
-	"Exit status: 0 all agree, 1 they differ or a process failed, 2 the command line is wrong.\n";
+	"Exit status: 0 all sums agree, 1 they differ or a process failed, 2 wrong command line.\n";
 
 enum { DEFAULT_N = 3, DEFAULT_BYTES = 64 << 20, DEFAULT_SECONDS = 60 };
 
-/* ---- what is asked for --------------------------------------------------------------------- */
+/* ---- the command line ---------------------------------------------------------------------- */
 
 static gpul_status parse_n(const char *text, unsigned *out, gpul_error *err)
 {
@@ -58,7 +58,7 @@ static gpul_status parse_n(const char *text, unsigned *out, gpul_error *err)
 	long n = text ? strtol(text, &end, 10) : DEFAULT_N;
 
 	if (text && (end == text || *end || n < 1 || n > MMAP_SUM_MOST))
-		return gpul_fail(err, GPUL_EINVAL, 0, "-n takes a number of processes from 1 to %d, not '%.40s'",
+		return gpul_fail(err, GPUL_EINVAL, 0, "-n must be a number of processes from 1 to %d, not '%.40s'",
 				 MMAP_SUM_MOST, text);
 	*out = (unsigned)n;
 	return GPUL_OK;
@@ -69,11 +69,11 @@ static gpul_status parse_kind(const char *text, gpul_mem_kind *out, gpul_error *
 	*out = GPUL_MEM_AUTO;
 	if (text && !gpul_mem_kind_parse(text, out))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind is auto, host-numa, device, memfd, shm or device-ipc, not '%.40s'", text);
+				 "--kind must be auto, host-numa, device, memfd, shm or device-ipc, not '%.40s'", text);
 	if (*out == GPUL_MEM_PINNED)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind pinned: what cuMemHostAlloc makes has neither a descriptor nor a name, so no "
-				 "other process can map it; take host-numa or memfd");
+				 "--kind pinned: memory of cuMemHostAlloc has no descriptor and no name, so no other "
+				 "process can map it; use host-numa or memfd");
 	return GPUL_OK;
 }
 
@@ -86,13 +86,13 @@ static gpul_status parse_fill(const char *text, struct mmap_sum_request *r, gpul
 	equals = strchr(text, '=');
 	if (!equals)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--fill takes a type and what it is filled with, such as f32=iota; not '%.40s'",
+				 "--fill must be TYPE=FILL, such as f32=iota; not '%.40s'",
 				 text);
 	r->type = value_type(text, (size_t)(equals - text));
 	r->fill = equals + 1;
 	if (r->type == GPUL_TYPE_NONE)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--fill: no type '%.*s'; there are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
+				 "--fill: unknown type '%.*s'; expected i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 or f64",
 				 (int)(equals - text < 20 ? equals - text : 20), text);
 	return GPUL_OK;
 }
@@ -106,8 +106,8 @@ static gpul_status parse_bytes(const char *text, struct mmap_sum_request *r, gpu
 		return st;
 	if (bytes == 0 || bytes % each)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--bytes %s: not a whole number of %s, of %zu bytes each, and at least one", text,
-				 gpul_type_name(r->type), each);
+				 "--bytes %s is not a multiple of %zu bytes (%s), or is 0", text, each,
+				 gpul_type_name(r->type));
 	r->count = !text && r->fill[0] == '@' ? 0 : bytes / each;
 	return GPUL_OK;
 }
@@ -118,7 +118,7 @@ static gpul_status parse_timeout(const char *text, int *out_ms, gpul_error *err)
 	double seconds = text ? strtod(text, &end) : DEFAULT_SECONDS;
 
 	if (text && (end == text || *end || !(seconds > 0) || seconds > 1e6))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--timeout takes seconds, more than 0, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--timeout must be a number of seconds above 0, not '%.40s'", text);
 	*out_ms = (int)ceil(seconds * 1000);
 	return GPUL_OK;
 }
@@ -129,7 +129,7 @@ static gpul_status parse_request(const struct cli_args *args, struct mmap_sum_re
 
 	*r = (struct mmap_sum_request){ .json = cli_value(args, MMAP_SUM_JSON) };
 	if (args->n_operands)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "'%.40s': mmap-sum takes options alone", args->operands[0]);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.40s': mmap-sum has only options", args->operands[0]);
 	st = st ? st : parse_n(cli_value(args, MMAP_SUM_N), &r->n, err);
 	st = st ? st : parse_kind(cli_value(args, MMAP_SUM_KIND), &r->kind, err);
 	st = st ? st : parse_fill(cli_value(args, MMAP_SUM_FILL), r, err);
@@ -142,7 +142,7 @@ static gpul_status parse_request(const struct cli_args *args, struct mmap_sum_re
 
 /* ---- the master ---------------------------------------------------------------------------- */
 
-/* The memory, with the numbers in it.  They are made first: that tells a buffer that is too large for this machine. */
+/* Create and fill the memory.  The numbers are generated first, which fails early if the buffer is too large. */
 static gpul_status create_filled(const gpul_driver *drv, struct mmap_sum_request *r, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem_desc desc = { .kind = r->kind, .node = GPUL_MEM_NODE_OF_GPU, .devices = r->devices.ordinal,
@@ -231,6 +231,6 @@ static int cmd_mmap_sum(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_mmap_sum = {
-	"mmap-sum", "", "map one buffer into several processes; their GPUs' sums agree",
+	"mmap-sum", "", "map one buffer into several processes and compare their GPUs' sums",
 	mmap_sum_details, mmap_sum_opts, cmd_mmap_sum, NULL, NULL,
 };

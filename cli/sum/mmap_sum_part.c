@@ -1,9 +1,9 @@
-/* mmap_sum_part.c — what each process of gpuload mmap-sum does: both sums of what it sees. */
+/* mmap_sum_part.c — computes the GPU's and the CPU's sum in each process of gpuload mmap-sum. */
 #include "cli/sum/mmap_sum.h"
 
 #include "core/clock.h"
 
-/* What loading the kernels takes, is not counted. */
+/* Compute the GPU's sum; its measured time does not include loading the kernel. */
 static gpul_status sum_timed(const gpul_ipc_view *v, gpul_type t, size_t count, int timeout_ms,
 			     struct mmap_sum_report *out, gpul_error *err)
 {

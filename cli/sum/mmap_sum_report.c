@@ -1,4 +1,4 @@
-/* mmap_sum_report.c — gpuload mmap-sum: do all sums agree?  Text or JSON. */
+/* mmap_sum_report.c — compares the sums of gpuload mmap-sum, and prints them as text or JSON. */
 #include "cli/sum/mmap_sum.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static void process_name(const struct mmap_sum_team *team, unsigned i, char out[
 		snprintf(out, 16, "%d", (int)team->member[i].pid);
 }
 
-/* Everything is held against what the master's CPU makes of it: that sees what was filled in. */
+/* Compare all sums with that of the master's CPU, which filled the buffer. */
 static gpul_status compare_sums(const struct mmap_sum_team *team, gpul_error *err)
 {
 	const struct sum *right = &team->member[0].report.cpu;
@@ -27,8 +27,7 @@ static gpul_status compare_sums(const struct mmap_sum_team *team, gpul_error *er
 		process_name(team, i, name);
 		if (wrong)
 			return gpul_fail(err, GPUL_EFORMAT, 0,
-					 "the sums differ: on the %s of process [%s] it is %s, on the CPU of the "
-					 "master %s",
+					 "the sums differ: %s of process [%s]: %s, CPU of the master: %s",
 					 wrong == &m->gpu ? "GPU" : "CPU", name, sum_print(wrong, text[0]),
 					 sum_print(right, text[1]));
 	}

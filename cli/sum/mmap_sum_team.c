@@ -1,7 +1,7 @@
-/* mmap_sum_team.c — the children of gpuload mmap-sum: start them, hear from them, end them.
+/* mmap_sum_team.c — starts the children of gpuload mmap-sum, reads their reports, and ends them.
  *
- * A child is forked, not started as a program, so that it needs no name for the buffer: it inherits one end of a
- * socketpair, and the lease runs over that.  Drivers do not survive a fork, so it comes first. */
+ * A child is forked, so that the buffer needs no name: the child inherits one end of a socketpair, which carries the lease.
+ * Drivers do not work after a fork, so all children are forked before a driver is opened. */
 #include "cli/sum/mmap_sum.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 static const uint64_t ns_per_ms = 1000000;
 
-/* A child waits a little longer than the master, who tells who is late and ends the rest. */
+/* A child waits longer than the master, so that the master reports the late child and ends the others. */
 enum { CHILD_GRACE_MS = 5000 };
 
 int mmap_sum_left_ms(const struct mmap_sum_team *team)
@@ -57,10 +57,10 @@ static _Noreturn void run_child(const struct mmap_sum_request *r, const struct m
 {
 	struct mmap_sum_report report = { 0 };
 
-	/* Both, as the master may have died before the first. */
+	/* Both checks, because the master may have died before prctl(). */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != master)
 		_exit(1);
-	/* The master has said once which driver was taken. */
+	/* Only the master prints which driver is used. */
 	if (!gpul_log_shows(GPUL_LOG_INFO))
 		gpul_log_set_level(GPUL_LOG_OFF);
 	(void)attach_and_sum(r, team, device, socket, &report, &report.err);
@@ -76,8 +76,8 @@ static void close_end(int *fd)
 	*fd = -1;
 }
 
-/* The child's ends are closed here when it has been started, so that its death is seen; what it inherited of its
- * elder siblings, it closes itself, so that theirs are. */
+/* The master closes the child's ends, and the child closes the inherited descriptors of earlier children; otherwise the death
+ * of a child would not close its connections. */
 static gpul_status start_child(const struct mmap_sum_request *r, struct mmap_sum_team *team,
 			       struct mmap_sum_member *m, gpul_error *err)
 {
@@ -105,7 +105,7 @@ static gpul_status start_child(const struct mmap_sum_request *r, struct mmap_sum
 	m->pipe = pipes[0];
 	return GPUL_OK;
 failed:
-	gpul_fail(err, GPUL_ESYS, errno, "process %u of %u cannot be started: %s", (unsigned)(m - team->member) + 1,
+	gpul_fail(err, GPUL_ESYS, errno, "cannot start process %u of %u: %s", (unsigned)(m - team->member) + 1,
 		  team->n, strerror(errno));
 	for (int i = 0; i < 2; i++) {
 		close_end(&sockets[i]);
@@ -124,7 +124,7 @@ gpul_status mmap_sum_team_start(const struct mmap_sum_request *r, struct mmap_su
 		out->member[i] = (struct mmap_sum_member){ .device = r->devices.ordinal[i % r->devices.n],
 							   .socket = -1, .pipe = -1 };
 	out->member[0].pid = getpid();
-	fflush(NULL);  /* what stdio still holds must not be written by each child, too */
+	fflush(NULL);  /* otherwise each child would also write the buffered output */
 	for (unsigned i = 1; !st && i < r->n; i++)
 		st = start_child(r, out, &out->member[i], err);
 	if (st)
@@ -132,7 +132,7 @@ gpul_status mmap_sum_team_start(const struct mmap_sum_request *r, struct mmap_su
 	return st;
 }
 
-/* ---- hearing from them --------------------------------------------------------------------- */
+/* ---- reports -------------------------------------------------------------------------------- */
 
 static gpul_status report_death(struct mmap_sum_member *m, gpul_error *err)
 {
@@ -143,11 +143,11 @@ static gpul_status report_death(struct mmap_sum_member *m, gpul_error *err)
 	if (WIFSIGNALED(status))
 		return gpul_fail(err, GPUL_ESYS, ECHILD, "process %d was killed by signal %d (%s)", (int)m->pid,
 				 WTERMSIG(status), strsignal(WTERMSIG(status)));
-	return gpul_fail(err, GPUL_ESYS, ECHILD, "process %d ended with status %d and without a result", (int)m->pid,
+	return gpul_fail(err, GPUL_ESYS, ECHILD, "process %d exited with status %d without a report", (int)m->pid,
 			 WEXITSTATUS(status));
 }
 
-/* Its report, which is written at once and so arrives whole; or the end of a pipe that it never wrote to. */
+/* Read a child's report, which was sent in one write and so arrives complete; end of file: the child has died. */
 static gpul_status read_report(struct mmap_sum_member *m, gpul_error *err)
 {
 	ssize_t n = read(m->pipe, &m->report, sizeof m->report);
@@ -182,8 +182,8 @@ static gpul_status report_late(const struct mmap_sum_team *team, bool reported, 
 {
 	for (unsigned i = 1; i < team->n; i++)
 		if (!(reported ? team->member[i].reported : team->member[i].attached))
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "process %d has not %s in time (--timeout)",
-					 (int)team->member[i].pid, reported ? "answered" : "attached");
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "process %d has not %s within the time limit (--timeout)",
+					 (int)team->member[i].pid, reported ? "reported" : "attached");
 	return GPUL_OK;
 }
 

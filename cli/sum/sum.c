@@ -1,7 +1,7 @@
-/* sum.c — see sum.h: the sum on the CPU, which is what a GPU's is held against.
+/* sum.c — the sum on the CPU, with which the GPU's sum is compared.
  *
- * Written as the tree is drawn.  A compiler makes vector code of each loop over columns, but may not reorder what is
- * added (that would take -ffast-math), so the order is that of the text. */
+ * The loops follow the drawing in sum.h.  The compiler vectorises each loop over columns; without -ffast-math it cannot
+ * change the order of floating-point additions. */
 #include "cli/sum/sum.h"
 
 #include <math.h>
@@ -39,9 +39,9 @@ static uint32_t bits_of_float(float f)
 	return bits;
 }
 
-/* Fraction and exponent move to where a float has them, and 112 more than the exponent makes the bias 127 of 15; for
- * infinity and NaN twice that.  A subnormal number gets its leading 1 by a subtraction that rounds nothing.  Masks
- * choose, as branches would keep this from becoming vector code. */
+/* Fraction and exponent are shifted to their place in a float; adding 112 to the exponent changes the bias from 15 to 127
+ * (twice for infinity and NaN).  A subnormal number is normalised by an exact subtraction.  Masks select the result, because
+ * branches would prevent vectorisation. */
 static double from_f16(uint16_t h)
 {
 	const uint32_t moved = (h & 0x7fffu) << 13, rebias = 112u << 23, smallest = 113u << 23;
@@ -59,13 +59,13 @@ static double from_bf16(uint16_t h)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* One row, widened.  Integers wrap: signed and unsigned ones add up to the same bits. */
+/* One widened row.  Integers wrap around, so signed and unsigned sums have the same bits. */
 union row {
 	double f[SUM_ROW_BYTES / sizeof(uint16_t)];
 	uint64_t i[SUM_ROW_BYTES];
 };
 
-/* Two rows of n elements, one behind the other, widened and added. */
+/* Widen and add two consecutive rows of n elements. */
 #define ADD_TWO(name, type, member, widen)                                             \
 	static void name(const void *rows, size_t n, union row *out)                   \
 	{                                                                              \
@@ -96,7 +96,7 @@ static void (*const add_two[GPUL_N_TYPES])(const void *rows, size_t n, union row
 enum { LEVELS = 4 };  /* 2 rows, 4, 8, 16 */
 static_assert(1 << LEVELS == SUM_ROWS, "rows are added as pairs of pairs");
 
-/* The sum of n_rows rows to room[0]; what lies behind it is for the second halves. */
+/* Add up n_rows rows into room[0]; room[1] and the following hold intermediate sums. */
 static void add_rows(gpul_type t, const unsigned char *rows, unsigned n_rows, union row *room)
 {
 	const size_t n = SUM_ROW_BYTES / gpul_type_bytes(t);
@@ -131,14 +131,14 @@ static void add_chunk(gpul_type t, const void *chunk, union row *room, void *out
 	memcpy(out, room, 8);
 }
 
-/* One step: the sum of each chunk to out, which may be data itself. */
+/* One step: write the sum of each chunk to out, which may be data. */
 static void add_chunks(gpul_type t, const unsigned char *data, size_t count, union row *room, unsigned char *out)
 {
 	size_t bytes = count * gpul_type_bytes(t);
 
 	for (; bytes >= SUM_CHUNK_BYTES; bytes -= SUM_CHUNK_BYTES, data += SUM_CHUNK_BYTES, out += 8)
 		add_chunk(t, data, room, out);
-	if (bytes) {  /* the last chunk, with what is missing as 0, behind the room */
+	if (bytes) {  /* copy the last chunk behind the room and fill it up with 0 */
 		unsigned char *last = (unsigned char *)(room + LEVELS);
 
 		memcpy(last, data, bytes);

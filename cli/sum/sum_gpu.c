@@ -1,4 +1,4 @@
-/* sum_gpu.c — see sum.h: the sum on a GPU, by the kernels of sum.cu. */
+/* sum_gpu.c — the sum on a GPU, with the kernel of cli/kernels/sum.cu. */
 #include "cli/sum/sum.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "loader/loader.h"
 
-/* sum.ptx as it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
+/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
 __asm__(".pushsection .rodata\n"
 	".global gpuload_sum_ptx, gpuload_sum_ptx_end\n"
 	"gpuload_sum_ptx: .incbin \"cli/kernels/sum.ptx\"\n"
@@ -27,11 +27,11 @@ struct sum_gpu {
 	size_t max_count;
 	gpul_module *module;
 	const gpul_kernel *kernel;
-	/* Each step writes behind what the one before wrote: sums[0] of the data's chunks, then of theirs. */
+	/* Each step writes its sums behind those of the step before. */
 	CUdeviceptr sums;
-	CUdeviceptr last;                  /* where the last step left the one number */
+	CUdeviceptr last;                  /* address of the result of the last step */
 	enum sum_access way;
-	struct sum_stage *stage;           /* made when host memory is first added up */
+	struct sum_stage *stage;           /* created for the first sum of host memory */
 };
 
 gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out,
@@ -49,7 +49,7 @@ gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, st
 	st = gpul_module_load_ptx(drv, gpuload_sum_ptx, (size_t)(gpuload_sum_ptx_end - gpuload_sum_ptx),
 				  "sum.ptx", NULL, &g->module, err);
 	st = st ? st : gpul_kernel_find(g->module, "sum_chunks", &g->kernel, err);
-	/* Each step's input is read 16 bytes at a time: room to align it. */
+	/* plus room to align the input of up to 8 steps to 16 bytes */
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&g->sums, n_sums * 8 + 8 * 16));
 	if (st) {
 		sum_gpu_destroy(g);
@@ -89,7 +89,7 @@ void sum_gpu_choose(struct sum_gpu *g, enum sum_access way)
 	g->way = way;
 }
 
-/* The first step, a piece at a time: pieces are whole chunks, so that the order stays what it is. */
+/* Launch the first step piece by piece.  A piece consists of whole chunks, so the order of additions is the same. */
 static gpul_status launch_staged(struct sum_gpu *g, CUdeviceptr data, size_t count, CUdeviceptr out,
 			       CUstream stream, gpul_error *err)
 {
@@ -110,7 +110,7 @@ static gpul_status launch_staged(struct sum_gpu *g, CUdeviceptr data, size_t cou
 	}
 	return st;
 }
-static_assert(SUM_PIECE_BYTES % SUM_CHUNK_BYTES == 0, "a piece is whole chunks");
+static_assert(SUM_PIECE_BYTES % SUM_CHUNK_BYTES == 0, "a piece consists of whole chunks");
 
 gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream,
 			  gpul_error *err)
@@ -121,11 +121,10 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 
 	if (data % 16)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "the sum of memory at 0x%llx: its address is not a multiple of 16",
+				 "cannot add up memory at 0x%llx: the address is not a multiple of 16",
 				 (unsigned long long)data);
 	if (count == 0 || count > g->max_count || n > INT32_MAX)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the sum of %zu elements, where 1 to %zu are possible",
-				 count, g->max_count);
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot add up %zu elements: expected 1 to %zu", count, g->max_count);
 	if (g->way == SUM_STAGED ||
 	    (g->way == SUM_QUICKEST && sum_stage_pays(g->drv, data, count * gpul_type_bytes(g->type))))
 		st = launch_staged(g, data, count, out, stream, err);
@@ -143,7 +142,7 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 	return st;
 }
 
-/* cuStreamSynchronize has no time-out: ask, at first all the time, then now and then. */
+/* Wait with a time-out, which cuStreamSynchronize does not have: spin at first, then poll with short sleeps. */
 static gpul_status wait_for_stream(const gpul_driver *drv, CUstream stream, int timeout_ms, gpul_error *err)
 {
 	const uint64_t start = gpul_clock_ns();
@@ -155,7 +154,7 @@ static gpul_status wait_for_stream(const gpul_driver *drv, CUstream stream, int 
 		uint64_t waited = gpul_clock_ns() - start;
 
 		if (waited >= (uint64_t)timeout_ms * 1000000)
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU's sum is not done in time: %d ms were left for it",
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU's sum has not finished within %d ms",
 					 timeout_ms);
 		if (waited > BUSY_NS)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);

@@ -1,4 +1,4 @@
-/* sum_stage.c — see sum_stage.h. */
+/* sum_stage.c — copies host memory to the GPU in pieces, ahead of the sum kernel, with three buffers. */
 #include "cli/sum/sum_stage.h"
 
 #include <stdlib.h>

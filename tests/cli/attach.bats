@@ -48,7 +48,7 @@ load sharing
 	share w --kind memfd --fill u8=iota --bytes 12
 	works attach w --type u32 --dump
 	says "[0] 50462976 117835012 185207048"
-	fails 2 "no whole number of f64" attach w --type f64
+	fails 2 "is not a multiple of 8 bytes (f64)" attach w --type f64
 	fails 2 "--type is" attach w --type float
 }
 
@@ -101,7 +101,7 @@ load sharing
 		cat >rest
 	}
 	[[ ${PIPESTATUS[0]} == 0 ]]
-	grep -q "the owner of w died meanwhile; what it shared could still be read" err
+	grep -q "the owner of w died meanwhile; its memory could still be read" err
 	[[ $(tail -n 1 rest) == "[1048570] 250 251 252 253 254 255" ]]
 }
 
@@ -150,8 +150,8 @@ load sharing
 }
 
 @test "wrong usage is told" {
-	fails 2 "one NAME is expected" attach
-	fails 2 "one NAME is expected" attach a b
+	fails 2 "expected one NAME" attach
+	fails 2 "expected one NAME" attach a b
 	fails 2 "--rows is for --dump" attach w --rows 4
 	fails 2 "--wait takes seconds" attach w --wait soon
 	fails 2 "--devices takes numbers" attach w --devices x

@@ -22,7 +22,7 @@ row() {
 	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +yes\ +2\ MiB$ ]] || show "device-ipc"
 	[[ $(row fabric) =~ ^fabric\ +no\ +no ]] || show "fabric"
 	[[ $(row auto) =~ takes\ host-numa$ ]] || show "auto"
-	says_not "not asked"
+	says_not "not tested"
 	works devices
 	says_not "memory of"
 }
@@ -57,7 +57,7 @@ row() {
 	GPULOAD_PROBE=/nonexistent works devices --memory
 	[[ $(row memfd) =~ ^memfd\ +yes\ +not\ asked ]] || show "memfd"
 	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +no\ .*"not tried" ]] || show "device-ipc"
-	says "not asked: gpuload-probe is not beside gpuload"
+	says "not tested: gpuload-probe was not found beside gpuload"
 	GPULOAD_PROBE=/nonexistent works devices --memory --json
 	[[ $(json '{k["asked_another_process"] for k in j["devices"][0]["memory"]["kinds"]}') == "{False}" ]]
 }

@@ -95,23 +95,23 @@ load helper
 }
 
 @test "refuses what makes no sense" {
-	fails 2 "which verb?" fifo
+	fails 2 "a verb is missing" fifo
 	fails 2 "unknown command 'fifo bunch'; did you mean bench?" fifo bunch
 	fails 2 "unknown command 'fifo xyzzy'; gpuload help fifo lists the commands" fifo xyzzy
 	fails 2 "unknown option --json" fifo --json
-	fails 2 "takes options alone" fifo bench 3
+	fails 2 "has only options" fifo bench 3
 	fails 2 "did you mean --sizes" fifo bench --size 1
 	fails 2 "a power of two of slots, not 100" fifo bench --sizes 100
-	fails 2 "--sizes takes numbers from 1 to 16777216" fifo bench --sizes 0
-	fails 2 "--sizes takes numbers" fifo bench --sizes 1,
-	fails 2 "--parallel takes numbers from 1 to 4096" fifo bench --parallel 4097
+	fails 2 "--sizes must be numbers from 1 to 16777216" fifo bench --sizes 0
+	fails 2 "--sizes must be numbers" fifo bench --sizes 1,
+	fails 2 "--parallel must be numbers from 1 to 4096" fifo bench --parallel 4097
 	fails 2 "more than 16 numbers" fifo bench --parallel 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
 	fails 2 "more threads than slots" fifo bench --sizes 8 --parallel 9
 	fails 2 "--mode is shared, lanes or both" fifo bench --mode lane
-	fails 2 "--repeat takes a number from 1 to 99" fifo bench --repeat 0
-	fails 2 "--batch takes a number from 1 to 1024" fifo bench --batch 1025
-	fails 2 "--triggers takes a number from 1" fifo bench --triggers x
-	fails 2 "as the CPU reads the triggers" fifo bench --kind device
+	fails 2 "--repeat must be a number from 1 to 99" fifo bench --repeat 0
+	fails 2 "--batch must be a number from 1 to 1024" fifo bench --batch 1025
+	fails 2 "--triggers must be a number from 1" fifo bench --triggers x
+	fails 2 "which the CPU can access" fifo bench --kind device
 	fails 2 "--device takes one number" fifo bench --device 0,1
 	fails 2 "no device 99" fifo bench --device 99
 	fails 2 "--timeout takes more than 0" fifo bench --timeout 0

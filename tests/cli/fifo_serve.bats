@@ -31,7 +31,7 @@ ended() {
 	wait "$owner"
 	until_says jobs.out "DETACHED *jobs: pid [0-9]*, 0 attached"
 	until_says jobs.out "HANDLED *jobs: 400 triggers in [0-9.]* ms$"
-	until_says jobs.out "ENDED *jobs: the last one has gone"
+	until_says jobs.out "ENDED *jobs: the process has detached"
 	[[ ! -e run/jobs.sock ]]
 }
 
@@ -93,7 +93,7 @@ ended() {
 	serve jobs
 	pushing jobs --timeout 0.3
 	kill -STOP "$owner"
-	ended 1 "gpuload fifo push: the proxy of 'jobs' let a push wait for more than 300 ms (--timeout)"
+	ended 1 "gpuload fifo push: a push waited more than 300 ms for the proxy of 'jobs' (--timeout)"
 	kill -CONT "$owner"
 	until_says jobs.out "HANDLED *jobs: "
 	works fifo push jobs --count 10
@@ -116,15 +116,15 @@ ended() {
 }
 
 @test "what cannot be is refused with the reason" {
-	fails 2 "one NAME is expected" fifo serve
-	fails 2 "one NAME is expected" fifo push
+	fails 2 "expected one NAME" fifo serve
+	fails 2 "expected one NAME" fifo push
 	fails 2 "powers of two" fifo serve jobs --slots 3
 	fails 2 "powers of two" fifo serve jobs --slots 4 --lanes 8
 	fails 2 "--kind is auto, host-numa, memfd or shm" fifo serve jobs --kind device
 	fails 2 "--blocks takes" fifo push jobs --blocks 0
 	fails 1 "nothing is shared as 'jobs'" fifo push jobs
 	share numbers --bytes 4K
-	fails 1 "'numbers' is shared, but it is no FIFO" fifo push numbers
+	fails 1 "'numbers' is shared, but it is not a FIFO" fifo push numbers
 	share far --bytes 4K --kind device
 	fails 1 "is device memory, which no proxy sees" fifo push far
 }

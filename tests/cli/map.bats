@@ -14,7 +14,7 @@ load sharing
 	done
 	says "control page 4 KiB"
 	says "data 4 KiB"
-	says "only reads"
+	says "read-only"
 	local at
 	at=$(sed 's/.*CPU and GPU \(0x[0-9a-f]*\).*/\1/' one.out)
 	says "│ CPU $at "
@@ -27,7 +27,7 @@ load sharing
 @test "device memory has no range for the CPU, and no arrow from it" {
 	share d --kind device --bytes 4K
 	works map d
-	says "CPU cannot see it      │   │"
+	says "CPU: no access         │   │"
 	says "in the owner's GPU"
 }
 
@@ -68,7 +68,7 @@ load sharing
 }
 
 @test "wrong usage is told" {
-	fails 2 "one NAME is expected" map
+	fails 2 "expected one NAME" map
 	fails 1 "nothing is shared as 'w'" map w
 }
 

@@ -52,11 +52,11 @@ load sharing
 	fails 2 "a .npy file has a type" attach text --save copy.npy
 }
 
-@test "it ends when the last peer has gone, or when the time is over" {
+@test "it ends when the last peer has detached, or when the time is over" {
 	share brief --kind memfd --bytes 4K --until-detached
 	works attach brief
 	wait "$owner"
-	until_says brief.out "ENDED *brief: the last peer has gone"
+	until_says brief.out "ENDED *brief: the last peer has detached"
 	works share short --kind memfd --bytes 4K --for 0.1
 	says "ENDED      short: the time is over"
 }
@@ -99,8 +99,8 @@ load sharing
 }
 
 @test "what cannot be shared is refused with the reason" {
-	fails 2 "one NAME is expected" share
-	fails 2 "how much?" share w
+	fails 2 "expected one NAME" share
+	fails 2 "the size is missing" share w
 	fails 2 "--bytes 0: there is nothing to share" share w --bytes 0
 	fails 2 "is not a size" share w --bytes 12Q
 	fails 2 "pinned memory cannot be shared" share w --bytes 4K --kind pinned
@@ -109,10 +109,10 @@ load sharing
 	fails 2 "invalid name" share 'a b' --bytes 4K
 	fails 2 "--fill takes TYPE=FILL" share w --bytes 4K --fill rand
 	fails 2 "is not a fill" share w --bytes 4K --fill f32=random
-	fails 2 "no whole number of f64" share w --bytes 12 --fill f64=ones
-	fails 2 "how many f32?" share w --fill f32=ones
+	fails 2 "is not a multiple of 8 bytes (f64)" share w --bytes 12 --fill f64=ones
+	fails 2 "the number of f32 elements is missing" share w --fill f32=ones
 	fails 2 "--bytes says 4096" share w --bytes 4K --fill f32=ones --shape 8,8
-	fails 2 "--shape takes numbers above 0" share w --fill f32=ones --shape 8,0
+	fails 2 "--shape must be numbers above 0" share w --fill f32=ones --shape 8,0
 	fails 2 "more than memory can be" share w --fill f64=ones --shape 2305843009213693952
 	fails 2 "--shape needs a type" share w --bytes 4K --shape 64,64
 	fails 2 "one of them" share w --fill u8=@x --from x

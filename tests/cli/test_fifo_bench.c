@@ -275,7 +275,7 @@ static void says_when_the_thread_was_far_from_the_memory(void **state)
 		fifo_bench_text(&r, &result, &o);
 		out_bytes(&o, "", 1);
 		assert_non_null(strstr(o.at, "host-numa memory on node 1; CPU 7;"));
-		assert_true(!strstr(o.at, "\nCPU 7 is on node 0, far from the memory") == (node == 1));
+		assert_true(!strstr(o.at, "\nCPU 7 is on node 0, the memory is on another node") == (node == 1));
 		out_free(&o);
 	}
 }

@@ -115,7 +115,7 @@ static void a_clock_that_was_set_makes_the_bound_larger(void **state)
 	assert_true(r.bound_ns > 40000 && r.bound_ns < 60000);
 }
 
-static void no_sample_and_an_answer_before_the_question_are_refused(void **state)
+static void refuses_no_sample_and_a_sample_that_ends_before_it_begins(void **state)
 {
 	struct fifo_clock_sample s = { .before_ns = 2, .after_ns = 1, .gpu_ns = 5 };
 	struct fifo_clock_relation r = { .step_ns = 77 };
@@ -123,7 +123,7 @@ static void no_sample_and_an_answer_before_the_question_are_refused(void **state
 
 	(void)state;
 	assert_int_equal(fifo_clock_relate(NULL, 0, 1, &r, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "no sample"));
+	assert_non_null(strstr(err.text, "without a sample"));
 	assert_int_equal(fifo_clock_relate(&s, 1, 1, &r, NULL), GPUL_EINVAL);
 	assert_int_equal(r.step_ns, 77);
 }
@@ -205,7 +205,7 @@ int main(void)
 		cmocka_unit_test(one_sample_is_enough_for_an_offset),
 		cmocka_unit_test(long_round_trips_count_for_nothing),
 		cmocka_unit_test(a_clock_that_was_set_makes_the_bound_larger),
-		cmocka_unit_test(no_sample_and_an_answer_before_the_question_are_refused),
+		cmocka_unit_test(refuses_no_sample_and_a_sample_that_ends_before_it_begins),
 		cmocka_unit_test(the_relation_is_that_of_the_driver_s_clock),
 		cmocka_unit_test(gives_everything_back_whichever_call_fails),
 	};

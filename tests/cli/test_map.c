@@ -127,7 +127,7 @@ static void who_cannot_see_it_has_no_arrow(void **state)
 	s->cpu = 0;
 	s->kind = GPUL_MEM_DEVICE;
 	o = draw(s, map_draw_text);
-	assert_non_null(strstr(o.at, "│ CPU cannot see it      │   │"));
+	assert_non_null(strstr(o.at, "│ CPU: no access         │   │"));
 	assert_non_null(strstr(o.at, "│──▶│")); /* the GPU's */
 	assert_null(strstr(strstr(o.at, "│──▶│") + 1, "│──▶│"));
 	out_free(&o);

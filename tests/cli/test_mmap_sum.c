@@ -47,10 +47,10 @@ static void one_bit_is_enough_to_fail(void **state)
 
 		team.member[i].report.gpu.bytes[0] ^= 1;
 		assert_int_equal(mmap_sum_print(&r, NULL, &team, &err), GPUL_EFORMAT);
-		assert_non_null(strstr(err.text, i == 0 ? "on the GPU of process [master] it is 0.10000000000000002"
-					       : i == 1 ? "on the GPU of process [101] it is 0.10000000000000002"
-							: "on the GPU of process [102] it is 0.10000000000000002"));
-		assert_non_null(strstr(err.text, "on the CPU of the master 0.1"));
+		assert_non_null(strstr(err.text, i == 0 ? "GPU of process [master]: 0.10000000000000002"
+					       : i == 1 ? "GPU of process [101]: 0.10000000000000002"
+							: "GPU of process [102]: 0.10000000000000002"));
+		assert_non_null(strstr(err.text, "CPU of the master: 0.1"));
 	}
 }
 
@@ -63,7 +63,7 @@ static void a_cpu_that_sees_something_else_fails_too(void **state)
 	(void)state;
 	team.member[2].report.cpu = number(7);
 	assert_int_equal(mmap_sum_print(&r, NULL, &team, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "on the CPU of process [102] it is 7, on the CPU of the master 0.1"));
+	assert_non_null(strstr(err.text, "CPU of process [102]: 7, CPU of the master: 0.1"));
 }
 
 int main(void)

@@ -137,7 +137,7 @@ static void a_file_is_all_of_the_contents(void **state)
 	share_request_free(&q);
 	assert_int_equal(request(WORDS("w", "--from", path, "--bytes", "9"), &q, &err),
 			 GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "is 8 bytes, but --bytes says 9"));
+	assert_non_null(strstr(err.text, "8 bytes, but --bytes is 9"));
 	assert_null(q.data);
 	unlink(path);
 }

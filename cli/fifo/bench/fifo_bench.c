@@ -1,4 +1,4 @@
-/* fifo_bench.c — gpuload fifo bench: all configurations, one after the other. */
+/* fifo_bench.c — gpuload fifo bench: measures all configurations, one after the other. */
 #include "cli/fifo/bench/fifo_bench.h"
 
 #include <errno.h>
@@ -12,12 +12,12 @@
 
 enum { MIN_TRIGGERS = 1000, WARM_UP = 100, LATENCY_TRIGGERS = 20000, LATENCY_EACH = 100, WARP_PUSHES = 1 << 19 };
 
-/* In all, where each one is interpreted. */
+/* Totals for a driver that interprets kernels, which is far slower. */
 enum { SOFT_TRIGGERS = 512, SOFT_EACH = 2, SOFT_WARP_PUSHES = 256 };
 
 static const unsigned warps[FIFO_MOST_WARPS] = { 1, 8, 64 };
 
-/* How much is pushed: of each thread, and as warm-up. */
+/* Number of triggers per thread in each kind of run. */
 struct amount {
 	uint64_t triggers, warm_up, latency, warp_pushes;
 };
@@ -140,7 +140,7 @@ static gpul_status pin_to(int cpu, gpul_error *err)
 	CPU_SET((unsigned)cpu, &one);
 	if (sched_setaffinity(0, sizeof one, &one))
 		return gpul_fail(err, errno == EINVAL ? GPUL_EINVAL : GPUL_ESYS, errno,
-				 "--cpu %d: this process may not run there: %s", cpu, strerror(errno));
+				 "--cpu %d: cannot run on this CPU: %s", cpu, strerror(errno));
 	return GPUL_OK;
 }
 
@@ -190,11 +190,11 @@ static gpul_status write_output(const char *path, bool force, struct out *o, gpu
 	return st;
 }
 
-/* Before anything is measured: it would be for nothing. */
+/* Checked before the measurement, which would be lost otherwise. */
 static gpul_status check_plot(const struct fifo_bench_request *r, gpul_error *err)
 {
 	if (r->plot && !r->force && strcmp(r->plot, "-") != 0 && access(r->plot, F_OK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s is there already; --force replaces it", r->plot);
+		return gpul_fail(err, GPUL_ESYS, EEXIST, "%.180s exists already; --force replaces it", r->plot);
 	return GPUL_OK;
 }
 
@@ -234,6 +234,6 @@ static int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_fifo_bench = {
-	"fifo bench", "", "measure throughput and latency of the queue, by size and parallelism",
+	"fifo bench", "", "measure throughput and latency of the queue by size and parallelism",
 	fifo_bench_details, fifo_bench_opts, cmd_fifo_bench, NULL, NULL,
 };

@@ -1,11 +1,11 @@
 /* fifo_bench.h — the parts of gpuload fifo bench.
  *
  *     request (fifo_bench_request.c) ──> fifo_bench.c: for each mode, size and number of threads
- *                                             │        a FIFO, and for each way of pushing some runs
+ *                                             │        a FIFO, and for each kind of push some runs
  *                                             ▼
- *     kernel (fifo_bench.cu) ──> FIFO ──> fifo_bench_run.c: one run: launch, take out, check, clock
+ *     kernel (fifo_bench.cu) ──> FIFO ──> fifo_bench_run.c: one run: launch, poll, check, time
  *                                             │
- *     result ──> fifo_bench_text.c, fifo_bench_json.c, fifo_bench_svg.c;  beside it upstream's (fifo_bench_peer.c) */
+ *     result ──> fifo_bench_text.c, fifo_bench_json.c, fifo_bench_svg.c, compared with fifo_bench_peer.c */
 #ifndef GPULOAD_CLI_FIFO_BENCH_FIFO_BENCH_H
 #define GPULOAD_CLI_FIFO_BENCH_FIFO_BENCH_H
 
@@ -19,7 +19,7 @@
 #include "proxy/fifo.h"
 
 extern const struct cli_cmd cli_fifo_bench;
-extern const struct cli_opt fifo_bench_opts[];  /* and the help text, both in fifo_bench_request.c */
+extern const struct cli_opt fifo_bench_opts[];  /* options and help text: fifo_bench_request.c */
 extern const char fifo_bench_details[];
 
 enum fifo_mode { FIFO_SHARED, FIFO_LANES, FIFO_N_MODES };
@@ -27,19 +27,19 @@ enum fifo_op { FIFO_PUSH, FIFO_RELEASE, FIFO_PUSH_SYNC, FIFO_RELEASE_SYNC, FIFO_
 enum { FIFO_MOST_CONFIGS = 64, FIFO_MOST_WARPS = 3, FIFO_WARP_SLOTS = 65536, FIFO_MOST_RUNS = 99, FIFO_MOST_BATCH = 1024 };
 
 extern const char *const fifo_mode_names[FIFO_N_MODES];  /* "shared", "lanes" */
-extern const char *const fifo_op_names[FIFO_N_OPS];    /* "push", "push_release", ... as the kernels and JSON have them */
+extern const char *const fifo_op_names[FIFO_N_OPS];    /* "push", "push_release", ...: names in kernels and JSON */
 
 struct fifo_config {
-	unsigned size, parallel;  /* slots in all; threads */
+	unsigned size, parallel;  /* slots of all lanes; threads */
 };
 
 struct fifo_bench_request {
 	struct fifo_config config[FIFO_MOST_CONFIGS];
-	unsigned n_configs, n_left;  /* n_left: combinations that were left out, as they have more threads than slots */
+	unsigned n_configs, n_left;  /* n_left: combinations left out, because they have more threads than slots */
 	bool mode[FIFO_N_MODES];
 	unsigned repeat;
-	uint64_t triggers;           /* of each thread; 0: by size */
-	unsigned batch;              /* triggers at most that are taken out at a time; 0: the usual */
+	uint64_t triggers;           /* per thread; 0: depends on the size */
+	unsigned batch;              /* most triggers between two releases; 0: the default */
 	gpul_mem_kind kind;
 	struct devices_arg devices;  /* one */
 	int cpu;                     /* -1: not pinned */
@@ -48,7 +48,7 @@ struct fifo_bench_request {
 	bool force, json;
 };
 
-/* Of the runs of one kind: triggers a second. */
+/* Triggers per second over the runs of one configuration. */
 struct fifo_rate {
 	double median, least, most;
 };
@@ -63,14 +63,14 @@ struct fifo_latency {
 struct fifo_latencies {
 	uint64_t n;                /* triggers */
 	struct fifo_latency to_pop, to_sync;
-	double to_pop_bound_ns;    /* to_pop is wrong by so much at most: it takes the clocks of GPU and CPU */
+	double to_pop_bound_ns;    /* largest error of to_pop, which compares the clocks of GPU and CPU */
 };
 
 struct fifo_row {
 	enum fifo_mode mode;
 	struct fifo_config config;
 	unsigned lanes;
-	uint64_t triggers;  /* of each thread, in each run */
+	uint64_t triggers;  /* per thread and run */
 	struct fifo_rate rate[FIFO_N_OPS];
 	struct fifo_latencies latency;
 };
@@ -78,7 +78,7 @@ struct fifo_row {
 struct fifo_warp_row {
 	enum fifo_mode mode;
 	unsigned warps, lanes;
-	uint64_t slots;  /* pushed in each run, in all */
+	uint64_t slots;  /* triggers pushed in each run by all warps */
 	struct fifo_rate rate;
 };
 
@@ -91,22 +91,22 @@ struct fifo_bench_result {
 	const char *driver;       /* "nvidia", "soft" */
 	int driver_version;
 	bool interprets;       /* the kernels ran on the CPU */
-	gpul_mem_kind kind;       /* of the FIFO's memory, and */
-	int node;                 /* where it is; -1: the driver chose */
-	unsigned cpu, cpu_node;   /* where this thread was at the end */
+	gpul_mem_kind kind;       /* kind of the FIFO's memory */
+	int node;                 /* NUMA node of that memory; -1: chosen by the driver */
+	unsigned cpu, cpu_node;   /* CPU of this thread at the end */
 };
 
 /* ---- one FIFO, and runs over it (fifo_bench_run.c) ---- */
 
-struct fifo_bench;  /* driver, module and what runs need; opaque */
+struct fifo_bench;  /* driver, module, stream and FIFO of the runs; opaque */
 
-/** Load the kernels and make the stream.
+/** Load the kernels and create the stream.
  *
  * @drv         borrowed; must outlive *out; a context is current, the same for all calls below
- * @device      its ordinal
- * @kind        of the FIFOs' memory
- * @batch       triggers at most between two releases, up to FIFO_MOST_BATCH; 0: the usual
- * @timeout_ms  of each wait
+ * @device      ordinal of the GPU
+ * @kind        kind of the FIFOs' memory
+ * @batch       most triggers between two releases, up to FIFO_MOST_BATCH; 0: the default
+ * @timeout_ms  limit of each wait
  * @out         owned by the caller: fifo_bench_destroy(); untouched on failure
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
  * Threads any thread may call; one thread at a time uses it
@@ -115,52 +115,52 @@ gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind 
 			      struct fifo_bench **out, gpul_error *err);
 void fifo_bench_destroy(struct fifo_bench *b);  /* NULL is fine */
 
-/** Make the FIFO that the next runs use, in place of the one before.
+/** Create the FIFO for the next runs; it replaces the previous one.
  *
- * @b      created
- * @shape  of it
- * Errors  those of gpul_fifo_create()
+ * @b      a benchmark
+ * @shape  shape of the FIFO
+ * Errors  as gpul_fifo_create()
  * Threads one at a time
  * Source  - */
 gpul_status fifo_bench_create_fifo(struct fifo_bench *b, gpul_fifo_shape shape, gpul_error *err);
-const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b);  /* of that FIFO */
+const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b);  /* memory of the current FIFO */
 
-/** Have threads push, take all triggers out, and count each in a hash map: its key is the number within its thread.
+/** Run threads that push, take all triggers out, and count each in a hash map by its number within its thread.
  *
- * @b         with a FIFO
- * @mode      whether threads share lane 0, or each has its own
- * @way       what each thread does
- * @parallel  threads, each in a block of its own
- * @triggers  of each thread
- * @out_ns    from the launch until the stream is synchronised
- * Errors  GPUL_EFORMAT triggers were lost, repeated or wrong: how many; GPUL_ESYS native = ETIMEDOUT nothing came
- *         for timeout_ms, or a kernel gave up; native = EINTR a signal; GPUL_ECUDA the kernel failed; GPUL_ENOMEM
+ * @b         a benchmark with a FIFO
+ * @mode      whether all threads share lane 0, or each owns a lane
+ * @op        what each thread does
+ * @parallel  number of threads, each in a separate block
+ * @triggers  triggers per thread
+ * @out_ns    time from the launch until the stream is synchronised
+ * Errors  GPUL_EFORMAT triggers were lost, repeated or wrong; GPUL_ESYS native = ETIMEDOUT no trigger within timeout_ms,
+ *         or a kernel timed out; native = EINTR a signal; GPUL_ECUDA the kernel failed; GPUL_ENOMEM
  * Threads one at a time
  * Source  - */
 gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel,
 			    uint64_t triggers, uint64_t *out_ns, gpul_error *err);
 
-/** Have warps push 32 triggers at once, and look at each.
+/** Run warps that push 32 triggers at once, and check each trigger.
  *
- * @b       with a FIFO
- * @mode    whether warps share lane 0, or each has its own
- * @warps   each in a block of its own
- * @pushes  of each warp
- * @out_ns  from the launch until the stream is synchronised
- * Errors  those of fifo_bench_push()
+ * @b       a benchmark with a FIFO
+ * @mode    whether all warps share lane 0, or each owns a lane
+ * @warps   number of warps, each in a separate block
+ * @pushes  pushes per warp
+ * @out_ns  time from the launch until the stream is synchronised
+ * Errors  as fifo_bench_push()
  * Threads one at a time
  * Source  - */
 gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes,
 				 uint64_t *out_ns, gpul_error *err);
 
-/** Have threads push and sync, one trigger after the other, and write down when.
+/** Run threads that push and sync, one trigger after the other, and compute the latencies.
  *
- * @b         with a FIFO
- * @mode      whether threads share lane 0, or each has its own
- * @parallel  threads, each in a block of its own
- * @triggers  of each thread
- * @out       filled
- * Errors  those of fifo_bench_push() and fifo_clock_take()
+ * @b         a benchmark with a FIFO
+ * @mode      whether all threads share lane 0, or each owns a lane
+ * @parallel  number of threads, each in a separate block
+ * @triggers  triggers per thread
+ * @out       filled in
+ * Errors  as fifo_bench_push() and fifo_clock_take()
  * Threads one at a time
  * Source  - */
 gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
@@ -171,36 +171,36 @@ gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsign
 /** Read the command line.
  *
  * @args  parsed
- * @out   filled; its texts are borrowed from args
- * Errors  GPUL_EINVAL which option, and what it takes
+ * @out   filled in; its texts are borrowed from args
+ * Errors  GPUL_EINVAL a wrong option; the message gives the allowed values
  * Threads any thread may call
  * Source  - */
 gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_request *out, gpul_error *err);
 
-/* The median of n, at least 1, which become sorted. */
+/* Median, least and most of n >= 1 rates; sorts them. */
 struct fifo_rate fifo_rate_of(double *per_s, unsigned n);
-/* The same with percentiles: the least time that so many per cent do not exceed. */
+/* Percentiles of n >= 1 times (nearest rank); sorts them. */
 void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out);
 
-/* Figures of the best public FIFO, in million triggers a second: measured elsewhere; 0: not measured.  Its push is a
- * release. */
+/* Figures of the fastest public FIFO, in million triggers per second, measured once on an H200; 0: not measured.  Its push
+ * has release order. */
 struct fifo_peer {
 	struct fifo_config config;
 	double push, push_sync;
 };
 extern const struct fifo_peer fifo_peers[];  /* ends with {0} */
 extern const char fifo_peer_name[], fifo_peer_about[];
-/* NULL: not measured there. */
+/* The peer's figures for a configuration; NULL: not measured. */
 const struct fifo_peer *fifo_peer_of(struct fifo_config config);
 
-/* Add the tables; the picture. */
+/* Append the result as text tables, or as an SVG picture. */
 void fifo_bench_text(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o);
 void fifo_bench_svg(const struct fifo_bench_request *r, const struct fifo_bench_result *result, struct out *o);
-/** The same as JSON, on stdout.
+/** Print the result as JSON on stdout.
  *
  * @r       request
- * @result  measured
- * Errors  those of json_print()
+ * @result  the measured result
+ * Errors  as json_print()
  * Threads one at a time
  * Source  - */
 gpul_status fifo_bench_json(const struct fifo_bench_request *r, const struct fifo_bench_result *result,

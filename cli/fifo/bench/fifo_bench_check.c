@@ -1,4 +1,4 @@
-/* fifo_bench_check.c — see fifo_bench_check.h.  What is done with a batch is a part of what is measured. */
+/* fifo_bench_check.c — checks that each trigger comes once and in order.  Its time is part of the measurement. */
 #include "cli/fifo/bench/fifo_bench_check.h"
 
 #include <inttypes.h>
@@ -21,13 +21,13 @@ void fifo_check_end(struct fifo_check *c)
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (items[i].word[0] < c->triggers)  /* the map has no room for others */
+		if (items[i].word[0] < c->triggers)  /* the map has no slots for other numbers */
 			fifo_count_add(c->count, items[i].word[0]);
 		c->sum += items[i].word[1];
 	}
 }
 
-/* Are they n in sequence of one block, whose number comes next?  No branch and no order: vector code. */
+/* Are n triggers consecutive numbers of one block, from next on?  Without branches, so that the compiler vectorises it. */
 static bool in_sequence(const struct gpul_trigger *triggers, unsigned n, uint64_t lap, uint64_t block, uint64_t next)
 {
 	uint64_t wrong = 0;
@@ -37,7 +37,7 @@ static bool in_sequence(const struct gpul_trigger *triggers, unsigned n, uint64_
 	return wrong == 0;
 }
 
-/* A warp's push takes 32 positions from a multiple of 32 on: within these all are one block's. */
+/* A warp's push uses 32 positions from a multiple of 32 on, so these 32 triggers belong to one block. */
 void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run)
 {
 	for (unsigned done = 0, n; done < run->n; done += n) {
@@ -77,13 +77,12 @@ gpul_status fifo_check_result(struct fifo_check *c, const char *kernel, gpul_err
 			c->wrong += fifo_count_of(c->count, i) != c->blocks;
 		if (c->wrong || c->sum != sum)
 			return gpul_fail(err, GPUL_EFORMAT, 0,
-					 "%s: of the %" PRIu64 " triggers that each of %u threads pushed, %" PRIu64
-					 " did not come just as often; the sum of their threads' numbers is %" PRIu64
-					 " and should be %" PRIu64,
+					 "%s: %" PRIu64 " trigger numbers pushed by each of %u threads, %" PRIu64
+					 " of them lost or repeated; the sum of the thread numbers is %" PRIu64 ", expected %" PRIu64,
 					 kernel, c->triggers, c->blocks, c->wrong, c->sum, sum);
 		return GPUL_OK;
 	}
-	for (unsigned i = 0; i < c->blocks; i++)  /* as many in all may be one's too few and another's too many */
+	for (unsigned i = 0; i < c->blocks; i++)  /* per block, because the total can be right by chance */
 		c->wrong += c->next[i] != c->triggers;
 	if (c->wrong)
 		return gpul_fail(err, GPUL_EFORMAT, 0,

@@ -1,6 +1,6 @@
-/* fifo_bench_check.h — did every trigger come, once, and in its order?
+/* fifo_bench_check.h — checks that every trigger comes once and in order.
  *
- * Word 0 of a trigger is its number within its block, from 0; word 1 is that of the block (fifo_bench.cu). */
+ * Word 0 of a trigger is its number within its block, from 0; word 1 is the number of the block (fifo_bench.cu). */
 #ifndef GPULOAD_CLI_FIFO_BENCH_FIFO_BENCH_CHECK_H
 #define GPULOAD_CLI_FIFO_BENCH_FIFO_BENCH_CHECK_H
 
@@ -10,35 +10,35 @@
 #include "proxy/fifo.h"
 
 struct fifo_check {
-	unsigned blocks;      /* that push, and */
-	uint64_t triggers;    /* of each: what is to come */
-	struct fifo_count *count;  /* _count: cleared for as many; borrowed */
-	uint64_t sum;         /* _count: of the blocks' numbers */
-	uint64_t *next;       /* the others: of each block, the number that comes next; owned */
-	uint64_t *popped_ns;  /* _stamp: when, by gpul_clock_ns(), at block * triggers + number; borrowed */
-	uint64_t wrong;       /* that no block has pushed, or not now */
+	unsigned blocks;      /* number of blocks that push */
+	uint64_t triggers;    /* expected triggers per block */
+	struct fifo_count *count;  /* fifo_check_count(): cleared for `triggers` keys; borrowed */
+	uint64_t sum;         /* fifo_check_count(): sum of the block numbers */
+	uint64_t *next;       /* order and stamp: the next number of each block; owned */
+	uint64_t *popped_ns;  /* fifo_check_stamp(): gpul_clock_ns() at index block * triggers + number; borrowed */
+	uint64_t wrong;       /* triggers that are wrong, repeated or out of order */
 };
 
-/** Begin one whose numbers are to come in order.
+/** Begin a check of the order, for fifo_check_stamp() and fifo_check_order().
  *
- * @c  blocks and triggers filled in; fifo_check_end() frees
+ * @c  blocks and triggers are filled in; release it with fifo_check_end()
  * Errors  GPUL_ENOMEM
  * Threads one at a time
  * Source  - */
 gpul_status fifo_check_begin(struct fifo_check *c, gpul_error *err);
 void fifo_check_end(struct fifo_check *c);  /* a zeroed one is fine */
 
-/* Take a batch: count each number in the hash map; or look whether each is the next of its block, and note the time. */
+/* Check a batch: count each number in the hash map; or check that each is the next of its block, and record the time. */
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
 void fifo_check_stamp(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
-/* Take a run of warps' triggers: look whether each is the next of its block. */
+/* Check a run of triggers from warp pushes: each must be the next of its block. */
 void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run);
 
-/** What they found, after as many triggers as were to come.
+/** Evaluate the check after all expected triggers.
  *
- * @c       used
- * @kernel  whose, for the message
- * Errors  GPUL_EFORMAT how many are lost, repeated or wrong
+ * @c       a check in use
+ * @kernel  name of the kernel, for the message
+ * Errors  GPUL_EFORMAT triggers were lost, repeated or wrong; the message gives their number
  * Threads one at a time
  * Source  - */
 gpul_status fifo_check_result(struct fifo_check *c, const char *kernel, gpul_error *err);

@@ -1,4 +1,4 @@
-/* fifo_bench_json.c — what gpuload fifo bench --json prints. */
+/* fifo_bench_json.c — prints the result of gpuload fifo bench as JSON. */
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/lib/json.h"
 
@@ -42,7 +42,7 @@ static void add_row(struct json *j, const struct fifo_row *row)
 	json_end(j, '}');
 }
 
-/* Upstream's figures are none of this machine's: they stand apart, and only beside a GPU's. */
+/* The peer's figures were measured on another machine: a separate member, only for results of a GPU. */
 static void add_peer(struct json *j)
 {
 	json_begin(j, "measured_elsewhere", '{');

@@ -1,7 +1,7 @@
-/* fifo_bench_peer.c — figures of the best public FIFO, to stand beside ours.
+/* fifo_bench_peer.c — figures of the fastest public FIFO, for comparison.
  *
- * Measured once, by the same method and with the same configurations: blocks of one thread, the most of 1000 and
- * 10 x size triggers each, the clock from launch to synchronise, a hash map on the CPU, the median of five. */
+ * Measured once, with the same method and configurations: blocks of one thread, the larger of 1000 and 10 x size triggers
+ * per thread, time from launch to synchronise, a hash map on the CPU, the median of five runs. */
 #include <stddef.h>
 
 #include "cli/fifo/bench/fifo_bench.h"

@@ -1,4 +1,4 @@
-/* fifo_bench_request.c — see fifo_bench.h: what the command line asks for. */
+/* fifo_bench_request.c — parses the command line of gpuload fifo bench. */
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -13,30 +13,30 @@ enum {
 	OPT_JSON,
 };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */
 const struct cli_opt fifo_bench_opts[] = {
 	[OPT_SIZES] = { "sizes", "LIST",
-		"slots in all: powers of two, such as 1,128,512 (the default)", NULL },
+		"slots of all lanes, powers of two, such as 1,128,512 (default)", NULL },
 	[OPT_PARALLEL] = { "parallel", "LIST",
-		"threads that push, each in a block of its own, such as 1,8,64", NULL },
+		"threads that push, each in a separate block, such as 1,8,64", NULL },
 	[OPT_MODE] = { "mode", "MODE",
-		"one queue for all threads, or a lane for each (default: both)", "shared lanes both" },
+		"one queue for all threads, or one lane per thread (default: both)", "shared lanes both" },
 	[OPT_REPEAT] = { "repeat", "N",
 		"the figure is the median of N runs (default: 5)", NULL },
 	[OPT_TRIGGERS] = { "triggers", "N",
-		"of each thread (default: the most of 1000 and 10 x size)", NULL },
+		"triggers per thread (default: the larger of 1000 and 10 x size)", NULL },
 	[OPT_PLOT] = { "plot", "FILE",
-		"draw the throughput as SVG, too; - is stdout, instead of the tables", CLI_FILES },
-	[OPT_FORCE] = { "force", NULL, "replace FILE if it is there", NULL },
+		"also draw the throughput as SVG; - is stdout, without the tables", CLI_FILES },
+	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	[OPT_BATCH] = { "batch", "N",
-		"handle at most N between two releases (default: 64; of warps 1024)", NULL },
+		"most triggers between two releases (default: 64; warp push: 1024)", NULL },
 	[OPT_KIND] = { "kind", "KIND",
-		"which host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
+		"kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
 	[OPT_DEVICE] = { "device", "N", "which GPU, from 0 (default: 0)", NULL },
 	[OPT_CPU] = { "cpu", "N",
-		"the CPU that takes the triggers out (default: the system chooses)", NULL },
+		"the CPU that takes the triggers out (default: chosen by the system)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
-		"give up when nothing moves for that time (default: 10)", NULL },
+		"fail if no trigger comes for this time (default: 10)", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	[OPT_JSON] = CLI_JSON_OPT,
 	{ 0 },
@@ -48,30 +48,30 @@ const char fifo_bench_details[] =
 	"kernel runs and counts each in a hash map. Throughput is the number of triggers over the\n"
 	"time from the launch until the stream is synchronised. All counts are checked.\n"
 	"\n"
-	"    push           16 bytes; what the thread wrote before may become visible later\n"
-	"    push release   what it wrote before is visible to who sees the trigger\n"
-	"    + sync each    and it waits until the CPU has handled it, before the next push\n"
-	"    push to pop    latency of one push, and\n"
-	"    push to sync   until the thread knows that it has been handled\n"
+	"    push           16 bytes; earlier writes of the thread may become visible later\n"
+	"    push release   earlier writes are visible to a CPU thread that sees the trigger\n"
+	"    + sync each    wait after each push until the CPU has handled the trigger\n"
+	"    push to pop    time from a push until the CPU takes the trigger out\n"
+	"    push to sync   time from a push until the thread sees that it has been handled\n"
 	"    warp push      32 triggers at once; the CPU reads and checks each\n"
 	"\n"
-	"Without --sizes and --parallel: 1 slot with 1 thread; 128 with 1, 8, 64, 128; 512 with 1, 8,\n"
-	"64, 256, 512. With one of them the other is as there, or 1,8,64. More threads than slots are\n"
-	"left out. lanes has a lane for each thread, and as many slots in all as shared.\n"
+	"Default: 1 slot with 1 thread; 128 slots with 1, 8, 64, 128 threads; 512 slots with 1, 8,\n"
+	"64, 256, 512 threads. With only one of --sizes and --parallel, the other is 1,128,512 or\n"
+	"1,8,64. Pairs with more threads than slots are left out. Mode lanes has one lane per thread,\n"
+	"and as many slots as mode shared.\n"
 	"\n"
-	"On the software driver, which is there to learn and to test with, fewer triggers are pushed;\n"
-	"the output says how many.\n";
+	"On the software driver fewer triggers are pushed; the output gives their number.\n";
 
 enum { DEFAULT_REPEAT = 5, DEFAULT_TIMEOUT_MS = 10000, MOST_NUMBERS = 16, MOST_PARALLEL = 4096 };
 
-/* The configurations that figures of others exist for. */
+/* Default configurations: those of fifo_bench_peer.c. */
 static const struct fifo_config usual[] = {
 	{ 1, 1 }, { 128, 1 }, { 128, 8 }, { 128, 64 }, { 128, 128 },
 	{ 512, 1 }, { 512, 8 }, { 512, 64 }, { 512, 256 }, { 512, 512 },
 };
 static const unsigned usual_sizes[] = { 1, 128, 512 }, usual_parallel[] = { 1, 8, 64 };
 
-/* A whole number of an option; NULL: not given. */
+/* Parse a whole number; text NULL: the option is not given. */
 static gpul_status parse_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out,
 				gpul_error *err)
 {
@@ -82,7 +82,7 @@ static gpul_status parse_number(const char *option, const char *text, uint64_t l
 		return GPUL_OK;
 	n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : ULLONG_MAX;
 	if (n < least || n > most || *end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s takes a number from %llu to %llu, not '%.40s'", option,
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %llu to %llu, not '%.40s'", option,
 				 (unsigned long long)least, (unsigned long long)most, text);
 	*out = n;
 	return GPUL_OK;
@@ -101,11 +101,11 @@ static gpul_status parse_numbers(const char *option, const char *list, unsigned 
 
 		if (n < 1 || n > most || (*end && *end != ','))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--%s takes numbers from 1 to %u with commas between, such as 1,8,64; not "
+					 "--%s must be numbers from 1 to %u with commas between, such as 1,8,64; not "
 					 "'%.40s'",
 					 option, most, list);
 		if (out->n == MOST_NUMBERS)
-			return gpul_fail(err, GPUL_EINVAL, 0, "--%s names more than %d numbers", option, MOST_NUMBERS);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--%s has more than %d numbers", option, MOST_NUMBERS);
 		out->at[out->n++] = (unsigned)n;
 		at = end;
 		if (!*at)
@@ -123,7 +123,7 @@ static gpul_status fill_numbers(const char *option, const char *list, const unsi
 	return GPUL_OK;
 }
 
-/* Sizes x threads, without those that have more threads than slots: one of them would have no slot of its own. */
+/* All pairs of sizes and threads, except those with more threads than slots: each thread needs a slot. */
 static gpul_status parse_configs(const char *sizes, const char *parallel, struct fifo_bench_request *r, gpul_error *err)
 {
 	struct numbers size = { 0 }, threads = { 0 };
@@ -138,13 +138,13 @@ static gpul_status parse_configs(const char *sizes, const char *parallel, struct
 	st = st ? st : fill_numbers("parallel", parallel, usual_parallel, 3, MOST_PARALLEL, &threads, err);
 	for (unsigned s = 0; !st && s < size.n; s++) {
 		if (size.at[s] & (size.at[s] - 1))
-			return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: a ring has a power of two of slots, not %u",
+			return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: %u is not a power of two",
 					 size.at[s]);
 		for (unsigned p = 0; !st && p < threads.n; p++) {
 			if (threads.at[p] > size.at[s])
 				r->n_left++;
 			else if (r->n_configs == FIFO_MOST_CONFIGS)
-				st = gpul_fail(err, GPUL_EINVAL, 0, "--sizes and --parallel make more than %d pairs",
+				st = gpul_fail(err, GPUL_EINVAL, 0, "--sizes and --parallel give more than %d pairs",
 					       FIFO_MOST_CONFIGS);
 			else
 				r->config[r->n_configs++] = (struct fifo_config){ size.at[s], threads.at[p] };
@@ -152,8 +152,8 @@ static gpul_status parse_configs(const char *sizes, const char *parallel, struct
 	}
 	if (!st && !r->n_configs)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--parallel: more threads than slots in each of the pairs with --sizes; a thread "
-				 "needs one slot at least");
+				 "--parallel and --sizes: every pair has more threads than slots; a thread needs at least "
+				 "one slot");
 	return st;
 }
 
@@ -164,7 +164,7 @@ static gpul_status parse_mode(const char *text, struct fifo_bench_request *r, gp
 	for (int i = 0; i < FIFO_N_MODES; i++)
 		r->mode[i] = both || !strcmp(text, fifo_mode_names[i]);
 	if (!r->mode[FIFO_SHARED] && !r->mode[FIFO_LANES])
-		return gpul_fail(err, GPUL_EINVAL, 0, "--mode is shared, lanes or both, not '%.40s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be shared, lanes or both, not '%.40s'", text);
 	return GPUL_OK;
 }
 
@@ -173,7 +173,7 @@ static gpul_status parse_kind(const char *text, gpul_mem_kind *out, gpul_error *
 	*out = GPUL_MEM_AUTO;
 	if (text && (!gpul_mem_kind_parse(text, out) || *out == GPUL_MEM_DEVICE || *out == GPUL_MEM_DEVICE_IPC))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind is auto, host-numa, memfd, shm or pinned, as the CPU reads the triggers; not "
+				 "--kind must be auto, host-numa, memfd, shm or pinned, which the CPU can access; not "
 				 "'%.40s'",
 				 text);
 	return GPUL_OK;
@@ -184,7 +184,7 @@ static gpul_status parse_timeout(const char *text, int *out_ms, gpul_error *err)
 	gpul_status st = text ? value_parse_seconds("timeout", text, out_ms, err) : GPUL_OK;
 
 	if (!st && *out_ms == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--timeout takes more than 0 seconds");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--timeout must be more than 0 seconds");
 	return st;
 }
 
@@ -198,9 +198,9 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 					  .force = cli_value(args, OPT_FORCE),
 					  .plot = cli_value(args, OPT_PLOT) };
 	if (args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%.40s': fifo bench takes options alone", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%.40s': fifo bench has only options", args->operands[0]);
 	if (r->json && r->plot && !strcmp(r->plot, "-"))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--plot - and --json both want stdout");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--plot - and --json both write to stdout");
 	st = parse_configs(cli_value(args, OPT_SIZES), cli_value(args, OPT_PARALLEL), r, err);
 	st = st ? st : parse_mode(cli_value(args, OPT_MODE), r, err);
 	st = st ? st : parse_number("repeat", cli_value(args, OPT_REPEAT), 1, FIFO_MOST_RUNS, &repeat, err);
@@ -212,7 +212,7 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE),
 					 &r->devices, err);
 	if (!st && r->devices.n > 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--device takes one number, not '%.40s'",
+		return gpul_fail(err, GPUL_EINVAL, 0, "--device must be one number, not '%.40s'",
 				 cli_value(args, OPT_DEVICE));
 	r->repeat = (unsigned)repeat;
 	r->batch = (unsigned)batch;

@@ -1,4 +1,4 @@
-/* fifo_bench_run.c — see fifo_bench.h: one run of a kernel against this thread. */
+/* fifo_bench_run.c — one run of gpuload fifo bench: the kernel pushes, this thread polls, checks and releases. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include "cli/lib/stop.h"
 #include "core/clock.h"
 
-/* fifo_bench.ptx as it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
+/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
 __asm__(".pushsection .rodata\n"
 	".global gpuload_fifo_bench_ptx, gpuload_fifo_bench_ptx_end\n"
 	"gpuload_fifo_bench_ptx: .incbin \"cli/kernels/fifo_bench.ptx\"\n"
@@ -20,8 +20,8 @@ __asm__(".pushsection .rodata\n"
 	".popsection");
 extern const char gpuload_fifo_bench_ptx[], gpuload_fifo_bench_ptx_end[];
 
-/* IDLE_POLLS: so often poll gives nothing before this thread looks at what else may have happened, and lets others
- * have its CPU.  Some 10 us: a busy kernel never leaves the ring empty for so long. */
+/* IDLE_POLLS: empty polls before this thread checks the kernel and yields its CPU.  They take about 10 us; a busy kernel
+ * never leaves the ring empty for so long. */
 enum { BATCH = 64, WARP_BATCH = 1024, IDLE_POLLS = 1024, WARP = 32 };
 _Static_assert(WARP_BATCH + 0 <= FIFO_MOST_BATCH + 0, "items has room");
 
@@ -35,8 +35,8 @@ struct fifo_bench {
 	gpul_mem_kind kind;
 	gpul_module *module;
 	CUstream stream;
-	CUdeviceptr failed;  /* a kernel's gpul_fifo_result, 0: none failed */
-	gpul_fifo *fifo;     /* NULL: none yet */
+	CUdeviceptr failed;  /* gpul_fifo_result of a thread that failed; 0: none */
+	gpul_fifo *fifo;     /* NULL before fifo_bench_create_fifo() */
 	struct fifo_clock *clock;
 	struct fifo_count count;
 };
@@ -99,15 +99,15 @@ const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b)
 struct run {
 	struct fifo_bench *b;
 	char kernel[40];
-	unsigned threads;        /* of a block */
-	unsigned batch;          /* triggers at most between two releases */
-	uint64_t pushes;         /* calls of each thread */
-	CUdeviceptr stamps;      /* 0: the kernel keeps none */
+	unsigned threads;        /* per block */
+	unsigned batch;          /* most triggers between two releases */
+	uint64_t pushes;         /* calls per thread */
+	CUdeviceptr stamps;      /* 0: the kernel writes no times */
 	struct fifo_check check;
-	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);  /* NULL: takes runs, where they
-										   * lie, and checks their order */
+	/* Checks a batch; NULL: use gpul_fifo_poll_run() and fifo_check_order(). */
+	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);
 	uint64_t total, taken;   /* triggers */
-	uint64_t ns;             /* it took */
+	uint64_t ns;             /* duration */
 };
 
 static gpul_status launch_kernel(const struct run *run, gpul_error *err)
@@ -131,12 +131,12 @@ static gpul_status report_abort(const struct run *run, uint32_t code, gpul_error
 	char text[64];
 
 	return gpul_fail(err, GPUL_ESYS, code == GPUL_FIFO_CODE_TIMED_OUT ? ETIMEDOUT : ECANCELED,
-			 "%s gave up after %" PRIu64 " of %" PRIu64 " triggers: %s", run->kernel, run->taken,
+			 "%s was aborted after %" PRIu64 " of %" PRIu64 " triggers: %s", run->kernel, run->taken,
 			 run->total, gpul_fifo_code_text(code, text));
 }
 
-/* Nothing came for a while: is anything still to come?  *ended: the kernel has ended, and so a next poll that gives
- * nothing is the last. */
+/* After some time without triggers, check whether more can come.  *ended: the kernel has ended, so the next empty poll is
+ * the last one. */
 static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since_ns, bool *ended, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
@@ -150,7 +150,7 @@ static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since
 		return gpul_fail(err, GPUL_ESYS, EINTR, "stopped: %s", signal);
 	if (*ended)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s has ended, but only %" PRIu64 " of its %" PRIu64 " triggers came", run->kernel,
+				 "%s has ended, but only %" PRIu64 " of its %" PRIu64 " triggers were received", run->kernel,
 				 run->taken, run->total);
 	if (gpul_clock_ns() - idle_since_ns > (uint64_t)b->timeout_ms * 1000000)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
@@ -163,7 +163,7 @@ static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since
 							      : gpul_cu_status(b->drv, err, r, "cuStreamQuery");
 }
 
-/* Check and release a batch: each lane at its last trigger in it. */
+/* Check a batch, and release each lane up to its last trigger in the batch. */
 static void check_and_release(struct run *run, const gpul_fifo_item *items, unsigned n)
 {
 	gpul_fifo *fifo = run->b->fifo;
@@ -174,9 +174,9 @@ static void check_and_release(struct run *run, const gpul_fifo_item *items, unsi
 			gpul_fifo_release_lane(fifo, items[i].lane, items[i].position + 1);
 }
 
-/* Poll, check, release; how many.  One poll may find what many batches are made of: a look at 64 lanes fetches their
- * lines, and what the GPU goes on writing would have to be fetched again for the next.  But a ring that is released
- * late stands still, so that is done batch by batch. */
+/* Poll, check and release; returns the number of triggers.  One poll takes out many batches, because a scan of 64 lanes
+ * fetches cache lines that the GPU writes again soon.  Releases happen after each batch, because a late release makes the
+ * kernel wait. */
 static unsigned take_batch(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
 {
 	gpul_fifo *fifo = run->b->fifo;
@@ -223,7 +223,7 @@ static gpul_status consume_triggers(struct run *run, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* What the kernel says, when all that it pushed has come. */
+/* Check the result that the kernel wrote. */
 static gpul_status check_kernel(const struct run *run, gpul_error *err)
 {
 	unsigned failed;
@@ -231,14 +231,14 @@ static gpul_status check_kernel(const struct run *run, gpul_error *err)
 
 	if (!st && failed)
 		return gpul_fail(err, GPUL_ESYS, failed == GPUL_FIFO_TIMED_OUT ? ETIMEDOUT : ECANCELED,
-				 "%s: a thread's call came to %s", run->kernel,
-				 failed == GPUL_FIFO_TIMED_OUT ? "its time-out"
-				 : failed == GPUL_FIFO_BUSY    ? "a lane that has an owner"
-							       : "an abort");
+				 "%s: a thread %s", run->kernel,
+				 failed == GPUL_FIFO_TIMED_OUT ? "timed out"
+				 : failed == GPUL_FIFO_BUSY    ? "could not own its lane"
+							       : "was aborted");
 	return st;
 }
 
-/* No way out of here leaves a kernel behind: a wait of its ends by its time-out at last. */
+/* Returns only after the kernel has ended; at the latest its waits time out. */
 static gpul_status run_kernel(struct run *run, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
@@ -292,7 +292,7 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
 	return st;
 }
 
-/* stamps: two of each trigger.  ns: room for one of each. */
+/* stamps: two per trigger.  ns: scratch space, one number per trigger. */
 static void compute_latencies(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks,
 		     int64_t *ns, uint64_t n, struct fifo_latencies *out)
 {

@@ -15,8 +15,8 @@
 enum { LEFT = 74, PANEL = 250, GAP = 22, RIGHT = 24, TOP = 124, HEIGHT = 220, ROW = HEIGHT + 62, INSIDE = 18 };
 enum { MOST_SIZES = 16, LEGEND_Y = 66 };
 
-/* Plain colours, since not every viewer knows custom properties; those that ask for dark ones get them.  Whoever
- * does not tell the colours apart has the points' shapes: squares are shared, discs are lanes. */
+/* Plain colours, because not every viewer knows custom properties; a media query selects dark colours.  The points also
+ * differ in shape, for readers who cannot distinguish the colours: squares are shared, discs are lanes. */
 /* clang-format off */
 static const char style[] =
 	"<style>\n"
@@ -52,7 +52,7 @@ static const char style[] =
 	"</style>\n";
 /* clang-format on */
 
-/* A curve of a panel: a mode's, relaxed or release; or upstream's, which is a release. */
+/* The curves of a panel: each mode, relaxed or release, and the peer, which has release order. */
 enum curve { SHARED_RELAXED, SHARED_RELEASE, LANES_RELAXED, LANES_RELEASE, PEER, N_CURVES };
 
 struct plot {
@@ -61,7 +61,7 @@ struct plot {
 	struct out *o;
 	unsigned size[MOST_SIZES], n_sizes;
 	double threads_log[2];  /* log2 of the fewest and the most threads */
-	int decade[2];          /* log10 of the million triggers a second at the bottom and at the top */
+	int decade[2];          /* log10 of the million triggers per second at the bottom and at the top */
 };
 
 static const char *class_of(enum curve curve)
@@ -74,7 +74,7 @@ static bool is_relaxed(enum curve curve)
 	return curve == SHARED_RELAXED || curve == LANES_RELAXED;
 }
 
-/* Million triggers a second of a curve at a row; 0: not measured, or the row is of another curve. */
+/* Million triggers per second of a curve at a row; 0: not measured, or the row belongs to another curve. */
 static double value_of(const struct plot *p, const struct fifo_row *row, enum curve curve, bool sync)
 {
 	const struct fifo_peer *peer = fifo_peer_of(row->config);
@@ -161,7 +161,7 @@ static void add_frame(const struct plot *p, unsigned s, bool sync)
 	}
 }
 
-/* The numbers of threads below a panel: those of its rows, each once. */
+/* Axis labels below a panel: the thread counts of its rows, each once. */
 static void add_threads(const struct plot *p, unsigned s, bool sync)
 {
 	double last = -INFINITY;
@@ -198,8 +198,7 @@ static const char *name_of(enum curve curve)
 	}
 }
 
-/* The modes' rows come one after the other, each in the order of its threads; a mode that was measured is enough to
- * have upstream's. */
+/* Draw one curve.  Rows are sorted by mode and then by threads; the peer's curve uses the rows of the first measured mode. */
 static void add_curve(const struct plot *p, unsigned s, bool sync, enum curve curve)
 {
 	const char *end = curve == PEER || curve >= LANES_RELAXED ? "</circle>\n" : "</rect>\n";
@@ -264,7 +263,7 @@ static void add_axes(const struct plot *p, int width)
 		(LEFT + width - RIGHT) / 2, panel_y(true) + HEIGHT + 40);
 }
 
-/* A driver's name for a GPU, with XML's characters made harmless. */
+/* Append the GPU's name with XML characters escaped. */
 static void add_name(struct out *o, const char *name)
 {
 	for (; *name; name++)

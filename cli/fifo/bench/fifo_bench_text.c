@@ -1,4 +1,4 @@
-/* fifo_bench_text.c — what gpuload fifo bench prints. */
+/* fifo_bench_text.c — prints the result of gpuload fifo bench as tables. */
 #include <stdio.h>
 
 #include "cli/fifo/bench/fifo_bench.h"
@@ -7,10 +7,10 @@ enum { CELL = 12 };
 
 static const char *const about_mode[FIFO_N_MODES] = {
 	"shared: one queue for all threads, in the order of their tickets",
-	"lanes: a ring for each thread, in its order; as many slots in all",
+	"lanes: one ring per thread, each in order; the same number of slots in all",
 };
 
-/* Three digits that count, right in width. */
+/* Three significant digits, right-aligned. */
 static void add_millions(struct out *o, double millions, int width)
 {
 	if (millions <= 0)
@@ -30,9 +30,9 @@ static void add_head(const struct fifo_bench_request *r, const struct fifo_bench
 		out_add(o, "; batches of %u", r->batch);
 	out_add(o, "; the median of %u run%s\n", r->repeat, r->repeat == 1 ? "" : "s");
 	if (result->interprets)
-		out_add(o, "The software driver interprets kernels: compare its figures with each other alone.\n");
+		out_add(o, "The software driver interprets kernels: compare these figures only with each other.\n");
 	if (result->node >= 0 && result->cpu_node != (unsigned)result->node)
-		out_add(o, "CPU %u is on node %u, far from the memory: --cpu chooses another.\n", result->cpu,
+		out_add(o, "CPU %u is on node %u, the memory is on another node: choose a CPU with --cpu.\n", result->cpu,
 			result->cpu_node);
 	if (r->n_left)
 		out_add(o, "Left out: %u pair%s of --sizes and --parallel with more threads than slots.\n", r->n_left,
@@ -75,7 +75,7 @@ static void add_throughput(const struct fifo_bench_result *result, enum fifo_mod
 		any = any || fifo_peer_of(result->row[i].config);
 	}
 	if (beside_peer && any)
-		out_add(o, "  * %s.\n    Its push is a release.\n", fifo_peer_about);
+		out_add(o, "  * %s.\n    Its push has release order.\n", fifo_peer_about);
 }
 
 /* ---- latency --------------------------------------------------------------------- */
@@ -111,7 +111,7 @@ static void add_latency(const struct fifo_bench_result *result, enum fifo_mode m
 		if (result->row[i].latency.to_pop_bound_ns > bound_ns)
 			bound_ns = result->row[i].latency.to_pop_bound_ns;
 	}
-	out_add(o, "  To pop is of two clocks, and wrong by %.2f us at most.\n", bound_ns / 1000);
+	out_add(o, "  Push to pop compares two clocks; its error is at most %.2f us.\n", bound_ns / 1000);
 }
 
 /* ---- warps ----------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
-/* fifo_count.h — how often each number was seen: a hash map, as a proxy that keeps track of its triggers would have.
+/* fifo_count.h — a hash map that counts how often each number occurs, like the book-keeping of a real proxy.
  *
- * Open addressing in a power of two of slots, at most half full; a number and its count share a cache line.  Some 2 ns
- * for a number that is in the nearest cache: it is part of what gpuload fifo bench measures. */
+ * Open addressing with a power of two of slots, at most half full; a number and its count share a cache line.  An access
+ * takes about 2 ns if the slot is in the L1 cache; gpuload fifo bench includes it in the measured time. */
 #ifndef GPULOAD_CLI_FIFO_BENCH_FIFO_COUNT_H
 #define GPULOAD_CLI_FIFO_BENCH_FIFO_COUNT_H
 
@@ -19,13 +19,13 @@ struct fifo_count {
 	unsigned shift;  /* 64 - log2(slots) */
 };
 
-/* Fibonacci hashing: numbers in a row come to lie far apart, and none in another's way. */
+/* Fibonacci hashing: consecutive numbers get slots that are far apart, without collisions. */
 static inline uint64_t fifo_count_at(const struct fifo_count *c, uint64_t key)
 {
 	return key * 0x9e3779b97f4a7c15u >> c->shift;
 }
 
-/* At most as many different keys as it was cleared for. */
+/* Count a key.  There may be at most n_keys different keys (fifo_count_clear()). */
 static inline void fifo_count_add(struct fifo_count *c, uint64_t key)
 {
 	const uint64_t mask = ~0ull >> c->shift;
@@ -50,9 +50,9 @@ static inline uint64_t fifo_count_of(const struct fifo_count *c, uint64_t key)
 	return c->slot[at].key_1 ? c->slot[at].n : 0;
 }
 
-/** Empty it, with room for n_keys different keys.
+/** Empty the map and make room for n_keys different keys.
  *
- * @c       zeroed or used before: fifo_count_free()
+ * @c       zeroed, or used before; release it with fifo_count_free()
  * @n_keys  at least 1
  * Errors  GPUL_ENOMEM
  * Threads one at a time

@@ -1,4 +1,4 @@
-/* fifo_clock.c — see fifo_clock.h. */
+/* fifo_clock.c — relates the GPU's clock to the CPU's: samples taken with a kernel, and a line through them. */
 #include "cli/fifo/clock/fifo_clock.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "loader/loader.h"
 
-/* fifo_clock.ptx as it stands in the source: the assembler reads it, from the folder that the compiler runs in. */
+/* The assembler embeds the PTX file; the path is relative to the folder in which the compiler runs. */
 __asm__(".pushsection .rodata\n"
 	".global gpuload_fifo_clock_ptx, gpuload_fifo_clock_ptx_end\n"
 	"gpuload_fifo_clock_ptx: .incbin \"cli/kernels/fifo_clock.ptx\"\n"
@@ -18,8 +18,8 @@ __asm__(".pushsection .rodata\n"
 	".popsection");
 extern const char gpuload_fifo_clock_ptx[], gpuload_fifo_clock_ptx_end[];
 
-enum { ROUNDS = 400, POLLS = 256, ANSWERS = 8 /* words before them */, TIMEOUT_MS = 10000 };
-static const uint64_t END = UINT64_MAX;  /* as a question */
+enum { ROUNDS = 400, POLLS = 256, ANSWERS = 8 /* index of the first answer in the mailbox */, TIMEOUT_MS = 10000 };
+static const uint64_t END = UINT64_MAX;  /* the question that ends the kernel */
 
 /* ---- the line ------------------------------------------------------------------------------------------------ */
 
@@ -38,19 +38,19 @@ static const struct fifo_clock_sample *shortest(const struct fifo_clock_sample *
 	return best;
 }
 
-/* b - a, also where that is negative: doubles do not hold nanoseconds since 1970. */
+/* b - a, which may be negative.  Subtracted as integers, because a double cannot hold nanoseconds since 1970. */
 static double difference(uint64_t a, uint64_t b)
 {
 	return (double)(int64_t)(b - a);
 }
 
-/* The CPU's time of a moment of the GPU's, less r->cpu_ns. */
+/* Convert a GPU time to CPU time, relative to r->cpu_ns. */
 static double cpu_offset(const struct fifo_clock_relation *r, uint64_t gpu_ns)
 {
 	return difference(r->gpu_ns, gpu_ns) * (1 + r->drift);
 }
 
-/* How far outside of a sample the line passes; 0: through it. */
+/* How far outside a sample's interval the line passes; 0: through it. */
 static double distance_outside(const struct fifo_clock_relation *r, const struct fifo_clock_sample *s)
 {
 	double at = cpu_offset(r, s->gpu_ns), half_step = (double)r->step_ns / 2;
@@ -69,10 +69,10 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 	size_t first = 0;
 
 	if (n == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "relating the GPU's clock to the CPU's: there is no sample");
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot relate the GPU's clock to the CPU's without a sample");
 	for (size_t i = 0; i < n; i++)
 		if (samples[i].after_ns < samples[i].before_ns)
-			return gpul_fail(err, GPUL_EINVAL, 0, "sample %zu of the GPU's clock: answered before it was asked", i);
+			return gpul_fail(err, GPUL_EINVAL, 0, "sample %zu of the GPU's clock ends before it begins", i);
 	while (first < n && samples[first].before_ns - samples[0].before_ns <=
 				    (samples[n - 1].before_ns - samples[0].before_ns) / 2)
 		first++;
@@ -88,7 +88,7 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		double off = distance_outside(&r, &samples[i]);
 
-		if (off > half + (double)step_ns / 2)  /* clocks that run evenly cannot do that */
+		if (off > half + (double)step_ns / 2)  /* impossible while both clocks run evenly */
 			r.bound_ns = fmax(r.bound_ns, off + (double)round_trip(&samples[i]));
 	}
 	*out = r;
@@ -110,7 +110,7 @@ struct fifo_clock {
 	const gpul_driver *drv;
 	gpul_module *module;
 	const gpul_kernel *kernel;
-	uint64_t *mailbox;           /* pinned; as drawn in fifo_clock.ptx */
+	uint64_t *mailbox;           /* pinned; fifo_clock.ptx draws it */
 	CUdeviceptr mailbox_gpu;
 	struct fifo_clock_sample *samples;
 	size_t n_samples;
@@ -162,9 +162,9 @@ void fifo_clock_destroy(struct fifo_clock *c)
 	free(c);
 }
 
-/* The kernel's looks follow each other, a round trip of the bus apart, and a question waits for the next one: up to
- * 1.2 us on an H200.  Asked as soon as the last answer is there, it would wait equally long each time.  So each round
- * lets another while pass; one of them is asked when a look is just about to arrive. */
+/* The kernel polls once per round trip of the bus, and a question waits for the next poll: up to 1.2 us on an H200.  If each
+ * question followed the last answer at once, it would always wait equally long.  So each round begins after a different
+ * delay, and some questions arrive just before a poll. */
 static void delay_round(unsigned round)
 {
 	const uint64_t from = gpul_clock_ns(), ns = round * UINT64_C(37) % 1500;
@@ -173,7 +173,7 @@ static void delay_round(unsigned round)
 		;
 }
 
-/* One round: ask, wait for the answer. */
+/* One round: write a question, wait for the kernel's answer. */
 static gpul_status take_sample(struct fifo_clock *c, unsigned round, struct fifo_clock_sample *out, gpul_error *err)
 {
 	uint64_t *answer = &c->mailbox[ANSWERS + round];
@@ -186,8 +186,8 @@ static gpul_status take_sample(struct fifo_clock *c, unsigned round, struct fifo
 			continue;
 		if (gpul_clock_ns() - out->before_ns > TIMEOUT_MS * UINT64_C(1000000))
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-					 "the GPU was asked for its time, and has not answered for %d s", TIMEOUT_MS / 1000);
-		sched_yield();  /* the software driver may have this processor alone */
+					 "the clock kernel has not answered for %d s", TIMEOUT_MS / 1000);
+		sched_yield();  /* the software driver may have only this CPU */
 	}
 	out->after_ns = gpul_clock_ns();
 	return GPUL_OK;
@@ -219,7 +219,7 @@ gpul_status fifo_clock_take(struct fifo_clock *c, CUstream stream, gpul_error *e
 		return st;
 	while (!st && round++ < ROUNDS)
 		st = take_sample(c, round, &more[c->n_samples + round - 1], err);
-	/* After a failure the kernel ends by itself, in the rounds that nobody waits for. */
+	/* After a failure the kernel goes on to the next question, which is END. */
 	__atomic_store_n(&c->mailbox[0], END, __ATOMIC_RELEASE);
 	if (st) {
 		(void)c->drv->cuStreamSynchronize(stream);

@@ -1,13 +1,13 @@
-/* fifo_clock.h — the GPU's clock and the CPU's: what was the time here, when a kernel read %globaltimer there?
+/* fifo_clock.h — converts times of the GPU's clock to the CPU's clock.
  *
- *     CPU  before ──────────┬─ after         The GPU's reading lies between before and after, nobody knows where:
- *               ╲ ask      ╱ answer          the middle is wrong by at most half the round trip.  So of many such
- *     GPU        ╲────────╱                  samples the shortest counts; of one before a measurement and one after
- *                 gpu                        it, a line: the clocks do not run at quite the same speed.
+ *     CPU  before ──────────┬─ after         The GPU reads its clock at an unknown time between before and after, so the
+ *               ╲ question ╱ answer          middle is wrong by at most half the round trip.  Of many samples the shortest
+ *     GPU        ╲────────╱                  is the best.  One sample before and one after a measurement give a line,
+ *                 gpu                        because the two clocks run at slightly different speeds.
  *
- *     fifo_clock_create ─ fifo_clock_take ─ ... what is measured ... ─ fifo_clock_take ─ fifo_clock_fit
+ *     fifo_clock_create ─ fifo_clock_take ─ ... the measurement ... ─ fifo_clock_take ─ fifo_clock_fit
  *
- * The GPU's clock is %globaltimer, in ns since some moment; the CPU's is gpul_clock_ns(). */
+ * The GPU's clock is %globaltimer, in ns from an unspecified origin; the CPU's is gpul_clock_ns(). */
 #ifndef GPULOAD_CLI_FIFO_CLOCK_FIFO_CLOCK_H
 #define GPULOAD_CLI_FIFO_CLOCK_FIFO_CLOCK_H
 
@@ -16,43 +16,43 @@
 
 #include "driver/driver.h"
 
-/* One question and its answer. */
+/* One sample: a question of the CPU and the GPU's answer. */
 struct fifo_clock_sample {
 	uint64_t before_ns, after_ns;  /* CPU */
 	uint64_t gpu_ns;
 };
 
-/* The relation: a moment on both clocks, and how fast the CPU's runs beside the GPU's. */
+/* The relation of the clocks: one moment on both, and their relative speed. */
 struct fifo_clock_relation {
 	uint64_t gpu_ns, cpu_ns;
-	double drift;           /* CPU ns a GPU ns, less 1; 1e-6 is 1 ppm */
-	double bound_ns;        /* a converted time is wrong by at most so much, between the first and the last sample */
-	uint64_t shortest_ns;   /* round trip */
-	uint64_t step_ns;       /* what the GPU's clock advances by at least */
+	double drift;           /* CPU ns per GPU ns, minus 1; 1e-6 is 1 ppm */
+	double bound_ns;        /* largest error of a converted time between the first and the last sample */
+	uint64_t shortest_ns;   /* shortest round trip */
+	uint64_t step_ns;       /* smallest step of the GPU's clock */
 };
 
-/** Relate them by samples that were taken in the course of a measurement.
+/** Compute the relation from samples taken before and after a measurement.
  *
- * The line goes through the shortest sample of the first half of the time and that of the second; it is wrong by half
- * the longer of their round trips.  A sample that this contradicts (a clock was set meanwhile) makes the bound larger.
+ * The line goes through the shortest sample of the first half of the time and that of the second half; its error is half
+ * the longer of the two round trips.  A sample that contradicts the line (a clock was set meanwhile) enlarges the bound.
  *
  * @samples  in the order they were taken
  * @n        their number
- * @step_ns  of the GPU's clock
- * @out      filled
- * Errors  GPUL_EINVAL no sample, or one whose answer came before the question
+ * @step_ns  step of the GPU's clock
+ * @out      filled in
+ * Errors  GPUL_EINVAL no sample, or a sample that ends before it begins
  * Threads any thread may call
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
 gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n, uint64_t step_ns,
 			      struct fifo_clock_relation *out, gpul_error *err);
 
-/* When it was gpu_ns there, in gpul_clock_ns()'s time; 0 for what lies before that began.  Any thread. */
+/* Convert a GPU time to gpul_clock_ns() time; 0 for times before that clock's origin.  Any thread. */
 uint64_t fifo_clock_cpu_ns(const struct fifo_clock_relation *r, uint64_t gpu_ns);
 
-/* A kernel that answers, loaded, and memory for questions and answers. */
+/* The loaded clock kernel, and memory for questions and answers. */
 struct fifo_clock;
 
-/** Load the kernel, onto the device too: nothing is left to be loaded when others run.
+/** Load the kernel onto the device, so that nothing must be loaded while other kernels run.
  *
  * @drv  borrowed; must outlive *out; a context must be current, the same for all calls
  * @out  owned by the caller: fifo_clock_destroy(); untouched on failure
@@ -62,20 +62,20 @@ struct fifo_clock;
 gpul_status fifo_clock_create(const gpul_driver *drv, struct fifo_clock **out, gpul_error *err);
 void fifo_clock_destroy(struct fifo_clock *c);  /* NULL is fine */
 
-/** Take samples, for about a millisecond; the stream is idle afterwards.
+/** Take samples for about a millisecond; the stream is idle afterwards.
  *
  * @c       borrowed
- * @stream  its work so far ends without this thread; no such work still waits for it
+ * @stream  earlier work in it must not wait for this thread
  * Errors  GPUL_ESYS native = ETIMEDOUT: the kernel does not answer; GPUL_ECUDA, GPUL_ENOMEM
  * Threads one at a time
  * Source  - */
 gpul_status fifo_clock_take(struct fifo_clock *c, CUstream stream, gpul_error *err);
 
-/** fifo_clock_relate() of all samples that were taken, which it forgets then.
+/** Compute the relation from all samples, and discard them.
  *
  * @c    borrowed
- * @out  filled
- * Errors  those of fifo_clock_relate()
+ * @out  filled in
+ * Errors  as fifo_clock_relate()
  * Threads one at a time
  * Source  - */
 gpul_status fifo_clock_fit(struct fifo_clock *c, struct fifo_clock_relation *out, gpul_error *err);
