@@ -19,15 +19,16 @@ def objects():
     """{source without its suffix: (symbols that it defines, symbols that it needs)} of every module."""
     obj = f"{os.environ.get('GPULOAD_BUILD', 'build')}/obj"
     found = {}
+    sources = {}
     for o in sorted(o for m in MODULES for o in glob.glob(f"{obj}/{m}/**/*.o", recursive=True)):
         stem, *build = os.path.basename(o)[:-2].split(".")
         path = f"{os.path.dirname(o)[len(obj) + 1:]}/{stem}"
-        if not os.path.exists(f"{path}.c") or build not in ([], ["base"]):  # a stale object; another build of the same source
-            continue
-        defined, needed = found.setdefault(path, (set(), set()))
-        for line in subprocess.run(["nm", "-g", o], capture_output=True, text=True).stdout.splitlines():
-            *_, kind, name = line.split()
-            (needed if kind == "U" else defined).add(name)
+        if os.path.exists(f"{path}.c") and build in ([], ["base"]):  # no left-over, no second build of a source
+            sources[o] = found.setdefault(path, (set(), set()))
+    for line in subprocess.run(["nm", "-gA", *sources], capture_output=True, text=True).stdout.splitlines():
+        o, _, symbol = line.partition(":")
+        *_, kind, name = symbol.split()
+        sources[o][kind == "U"].add(name)
     return found
 
 
