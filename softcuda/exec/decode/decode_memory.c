@@ -149,7 +149,7 @@ static bool add_data_element(struct decoder *d, const gpul_ptx_operand *o, unsig
 	}
 	if (!bytes ||
 	    (o->kind != GPUL_PTX_OP_SINK && out->reg_bytes && out->reg_bytes != bytes))
-		return gpul_decode_fail(d, GPUL_EFORMAT, "registers of different widths");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the registers have different widths");
 	if (o->kind != GPUL_PTX_OP_SINK || !out->reg_bytes)
 		out->reg_bytes = bytes;
 	return true;
@@ -185,7 +185,7 @@ static bool set_data(struct decoder *d, const struct data *data, opref *ref, uin
 	if (data->n == 1)
 		return true;
 	if (data->n * data->memory_bytes > 32)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of more than 32 bytes");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the vector has more than 32 bytes");
 	at = gpul_consts_list(&d->p->consts, data->refs, data->n);
 	if (at == UINT32_MAX)
 		return gpul_decode_fail(d, GPUL_ENOMEM, "no memory for constants");
