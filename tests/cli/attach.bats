@@ -39,7 +39,7 @@ load sharing
 	works attach memfd --sum --json
 	[[ $(json 'j["sum"]["agree"], 124000 < j["sum"]["gpu"] < 126000, j["sum"]["gpu"] == j["sum"]["cpu"]') == "(True, True, True)" ]]
 	share untyped --kind memfd --bytes 4K
-	fails 2 "--sum needs --type" attach untyped --sum
+	fails 2 "--sum needs the element type of the 4096 bytes: add --type" attach untyped --sum
 	works attach untyped --sum --type u8
 	says "SUM        untyped: 0 of 4096 u8"
 }
@@ -49,7 +49,7 @@ load sharing
 	works attach w --type u32 --dump
 	says "[0] 50462976 117835012 185207048"
 	fails 2 "is not a multiple of 8 bytes (f64)" attach w --type f64
-	fails 2 "--type is" attach w --type float
+	fails 2 "--type must be" attach w --type float
 }
 
 @test "--save never replaces a file unasked" {
@@ -106,7 +106,7 @@ load sharing
 }
 
 @test "a name that is not there is told, with one that is near" {
-	fails 1 "nothing is shared as 'w'; gpuload shares lists what is" attach w
+	fails 1 "nothing is shared as 'w'; gpuload shares lists all names" attach w
 	share weights --kind memfd --bytes 4K
 	fails 1 "nothing is shared as 'wieghts'; did you mean weights?" attach wieghts
 	fails 1 "did you mean weights?" map weigths
@@ -124,7 +124,7 @@ load sharing
 @test "an owner that is stopped is given up in time" {
 	share w --kind memfd --bytes 4K
 	kill -STOP "$owner"
-	fails 1 "does not answer" attach w --timeout 0.3
+	fails 1 "has not answered within 300 ms" attach w --timeout 0.3
 	kill -CONT "$owner"
 	works attach w --timeout 5
 }
@@ -152,7 +152,7 @@ load sharing
 @test "wrong usage is told" {
 	fails 2 "expected one NAME" attach
 	fails 2 "expected one NAME" attach a b
-	fails 2 "--rows is for --dump" attach w --rows 4
+	fails 2 "--rows needs --dump" attach w --rows 4
 	fails 2 "--wait takes seconds" attach w --wait soon
 	fails 2 "--devices takes numbers" attach w --devices x
 	fails 2 "--driver is auto, nvidia or soft" attach w --driver amd

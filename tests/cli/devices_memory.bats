@@ -21,7 +21,7 @@ row() {
 	[[ $(row pinned) =~ ^pinned\ +yes\ +no\ .*"cannot be shared" ]] || show "pinned"
 	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +yes\ +2\ MiB$ ]] || show "device-ipc"
 	[[ $(row fabric) =~ ^fabric\ +no\ +no ]] || show "fabric"
-	[[ $(row auto) =~ takes\ host-numa$ ]] || show "auto"
+	[[ $(row auto) =~ is\ host-numa$ ]] || show "auto"
 	says_not "not tested"
 	works devices
 	says_not "memory of"
@@ -50,12 +50,12 @@ row() {
 	GPULOAD_PROBE=$PWD/dies works devices --memory
 	[[ $(row memfd) =~ ^memfd\ +yes\ +no\ .*"in another process: the child was killed by SIGSEGV" ]] || show "memfd"
 	[[ $(row pinned) == *"cannot be shared"* ]] || show "pinned needs no other process"
-	[[ $(row auto) =~ takes\ host-numa$ ]] || show "auto: for this process alone"
+	[[ $(row auto) =~ is\ host-numa$ ]] || show "auto: for this process alone"
 }
 
 @test "without gpuload-probe the import is tried in the same process" {
 	GPULOAD_PROBE=/nonexistent works devices --memory
-	[[ $(row memfd) =~ ^memfd\ +yes\ +not\ asked ]] || show "memfd"
+	[[ $(row memfd) =~ ^memfd\ +yes\ +not\ tested ]] || show "memfd"
 	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +no\ .*"not tried" ]] || show "device-ipc"
 	says "not tested: gpuload-probe was not found beside gpuload"
 	GPULOAD_PROBE=/nonexistent works devices --memory --json
@@ -67,7 +67,7 @@ row() {
 	[[ $status == 0 ]] || show "should work"
 	[[ $(row host-numa) =~ ^host-numa\ +no\ +no\ + ]] || show "host-numa"
 	[[ $(row memfd) =~ ^memfd\ +yes\ +yes ]] || show "memfd"
-	[[ $(row auto) =~ takes\ memfd$ ]] || show "auto"
+	[[ $(row auto) =~ is\ memfd$ ]] || show "auto"
 }
 
 @test "a /dev/shm that cannot be written to is told with what to do" {

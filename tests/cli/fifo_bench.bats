@@ -57,7 +57,7 @@ load helper
 		assert sum("4 slots, 4 threads" in t for t in titles) == 8, titles
 		assert "peer" not in paths and "<script" not in raw and "prefers-color-scheme: dark" in raw
 	END
-	fails 1 "is there already" fifo bench --plot p.svg
+	fails 1 "exists already" fifo bench --plot p.svg
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --plot p.svg --force --json
 	[[ $(json 'len(j["rows"])') == 2 && $(<p.svg) == "<svg "* ]] || show "both at once"
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --mode shared --plot -
@@ -75,7 +75,7 @@ load helper
 	cpu=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --cpu "$cpu"
 	says "; CPU $cpu;"
-	fails 2 "--cpu 1023: this process may not run there" fifo bench --sizes 1 --parallel 1 --triggers 2 --cpu 1023
+	fails 2 "--cpu 1023: cannot run on this CPU" fifo bench --sizes 1 --parallel 1 --triggers 2 --cpu 1023
 }
 
 @test "a wait that takes too long ends it with one line, on both sides" {
@@ -101,20 +101,20 @@ load helper
 	fails 2 "unknown option --json" fifo --json
 	fails 2 "has only options" fifo bench 3
 	fails 2 "did you mean --sizes" fifo bench --size 1
-	fails 2 "a power of two of slots, not 100" fifo bench --sizes 100
+	fails 2 "--sizes: 100 is not a power of two" fifo bench --sizes 100
 	fails 2 "--sizes must be numbers from 1 to 16777216" fifo bench --sizes 0
 	fails 2 "--sizes must be numbers" fifo bench --sizes 1,
 	fails 2 "--parallel must be numbers from 1 to 4096" fifo bench --parallel 4097
 	fails 2 "more than 16 numbers" fifo bench --parallel 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
 	fails 2 "more threads than slots" fifo bench --sizes 8 --parallel 9
-	fails 2 "--mode is shared, lanes or both" fifo bench --mode lane
+	fails 2 "--mode must be shared, lanes or both" fifo bench --mode lane
 	fails 2 "--repeat must be a number from 1 to 99" fifo bench --repeat 0
 	fails 2 "--batch must be a number from 1 to 1024" fifo bench --batch 1025
 	fails 2 "--triggers must be a number from 1" fifo bench --triggers x
 	fails 2 "which the CPU can access" fifo bench --kind device
-	fails 2 "--device takes one number" fifo bench --device 0,1
+	fails 2 "--device must be one number" fifo bench --device 0,1
 	fails 2 "no device 99" fifo bench --device 99
-	fails 2 "--timeout takes more than 0" fifo bench --timeout 0
+	fails 2 "--timeout must be more than 0" fifo bench --timeout 0
 	fails 2 "--driver is auto, nvidia or soft" fifo bench --driver hard
-	fails 2 "both want stdout" fifo bench --json --plot -
+	fails 2 "both write to stdout" fifo bench --json --plot -
 }

@@ -120,11 +120,11 @@ ended() {
 	fails 2 "expected one NAME" fifo push
 	fails 2 "powers of two" fifo serve jobs --slots 3
 	fails 2 "powers of two" fifo serve jobs --slots 4 --lanes 8
-	fails 2 "--kind is auto, host-numa, memfd or shm" fifo serve jobs --kind device
-	fails 2 "--blocks takes" fifo push jobs --blocks 0
+	fails 2 "--kind must be auto, host-numa, memfd or shm" fifo serve jobs --kind device
+	fails 2 "--blocks must be" fifo push jobs --blocks 0
 	fails 1 "nothing is shared as 'jobs'" fifo push jobs
 	share numbers --bytes 4K
 	fails 1 "'numbers' is shared, but it is not a FIFO" fifo push numbers
 	share far --bytes 4K --kind device
-	fails 1 "is device memory, which no proxy sees" fifo push far
+	fails 1 "is device memory, which a proxy cannot access" fifo push far
 }

@@ -65,12 +65,12 @@ traces() {
 }
 
 @test "what cannot be is refused before anything runs" {
-	fails 2 "--size 12: the ring's slots are a power of two, such as 16" fifo trace --size 12
+	fails 2 "--size 12 is not a power of two; the next one is 16" fifo trace --size 12
 	fails 2 "--size must be a number from 1 to" fifo trace --size 0
 	fails 2 "--parallel must be a number from 1 to 4096, not 'x'" fifo trace --parallel x
-	fails 2 "a trace has 100000 at most" fifo trace --parallel 1000 --triggers 101
-	fails 2 "--mode is shared or lanes, not 'both'" fifo trace --mode both
-	fails 2 "--kind is auto, host-numa, memfd, shm or pinned" fifo trace --kind device
+	fails 2 "a trace can have at most 100000" fifo trace --parallel 1000 --triggers 101
+	fails 2 "--mode must be shared or lanes, not 'both'" fifo trace --mode both
+	fails 2 "--kind must be auto, host-numa, memfd, shm or pinned" fifo trace --kind device
 	fails 2 "--handler-ns must be a number from 0 to" fifo trace --handler-ns -1
 	fails 2 "fifo trace has only options" fifo trace t.json
 	fails 2 "--device must be a number from 0 to 2147483647, not '0,1'" fifo trace --device 0,1

@@ -97,17 +97,17 @@ gone() {
 
 @test "refuses what makes no sense, before anything is started" {
 	fails 2 "no other process can map it" mmap-sum --kind pinned
-	fails 2 "--kind is auto, host-numa" mmap-sum --kind ram
+	fails 2 "--kind must be auto, host-numa" mmap-sum --kind ram
 	fails 2 "from 1 to 64, not '0'" mmap-sum -n 0
 	fails 2 "from 1 to 64, not '65'" mmap-sum -n 65
 	fails 2 "from 1 to 64, not 'two'" mmap-sum -n two
-	fails 2 "not a whole number of f64, of 8 bytes each" mmap-sum --bytes 12
-	fails 2 "at least one" mmap-sum --bytes 0
+	fails 2 "--bytes 12 is not a multiple of 8 bytes (f64)" mmap-sum --bytes 12
+	fails 2 "or is 0" mmap-sum --bytes 0
 	fails 2 "not a size" mmap-sum --bytes lots
-	fails 2 "a type and what it is filled with" mmap-sum --fill rand
-	fails 2 "no type 'f23'" mmap-sum --fill f23=rand
-	fails 2 "options alone" mmap-sum 3
-	fails 2 "--timeout takes seconds" mmap-sum --timeout never
+	fails 2 "--fill must be TYPE=FILL" mmap-sum --fill rand
+	fails 2 "unknown type 'f23'" mmap-sum --fill f23=rand
+	fails 2 "has only options" mmap-sum 3
+	fails 2 "--timeout must be a number of seconds above 0" mmap-sum --timeout never
 	fails 2 "device 0 twice" mmap-sum --devices 0,0
 }
 
@@ -135,7 +135,7 @@ gone() {
 	status=0
 	wait "$master" || status=$?
 	[[ $status == 1 ]]
-	[[ $(<err) == *"process ${children[0]} has not "*" in time (--timeout)" ]] || { cat err && false; }
+	[[ $(<err) == *"process ${children[0]} has not "*" within the time limit (--timeout)" ]] || { cat err && false; }
 	gone "${children[@]}"
 }
 

@@ -49,7 +49,7 @@ load sharing
 	says "hello, other pro"
 	works attach text --save copy
 	cmp text copy
-	fails 2 "a .npy file has a type" attach text --save copy.npy
+	fails 2 "a .npy file needs an element type" attach text --save copy.npy
 }
 
 @test "it ends when the last peer has detached, or when the time is over" {
@@ -101,23 +101,23 @@ load sharing
 @test "what cannot be shared is refused with the reason" {
 	fails 2 "expected one NAME" share
 	fails 2 "the size is missing" share w
-	fails 2 "--bytes 0: there is nothing to share" share w --bytes 0
+	fails 2 "--bytes must be more than 0" share w --bytes 0
 	fails 2 "is not a size" share w --bytes 12Q
-	fails 2 "pinned memory cannot be shared" share w --bytes 4K --kind pinned
-	fails 2 "--kind is auto, host-numa" share w --bytes 4K --kind vram
+	fails 2 "pinned memory (cuMemHostAlloc) cannot be shared" share w --bytes 4K --kind pinned
+	fails 2 "--kind must be auto, host-numa" share w --bytes 4K --kind vram
 	fails 2 "invalid name" share .hidden --bytes 4K
 	fails 2 "invalid name" share 'a b' --bytes 4K
-	fails 2 "--fill takes TYPE=FILL" share w --bytes 4K --fill rand
+	fails 2 "--fill must be TYPE=FILL" share w --bytes 4K --fill rand
 	fails 2 "is not a fill" share w --bytes 4K --fill f32=random
 	fails 2 "is not a multiple of 8 bytes (f64)" share w --bytes 12 --fill f64=ones
 	fails 2 "the number of f32 elements is missing" share w --fill f32=ones
-	fails 2 "--bytes says 4096" share w --bytes 4K --fill f32=ones --shape 8,8
+	fails 2 "--bytes is 4096" share w --bytes 4K --fill f32=ones --shape 8,8
 	fails 2 "--shape must be numbers above 0" share w --fill f32=ones --shape 8,0
-	fails 2 "more than memory can be" share w --fill f64=ones --shape 2305843009213693952
+	fails 2 "exceeds the address space" share w --fill f64=ones --shape 2305843009213693952
 	fails 2 "--shape needs a type" share w --bytes 4K --shape 64,64
-	fails 2 "one of them" share w --fill u8=@x --from x
+	fails 2 "exclude each other" share w --fill u8=@x --from x
 	fails 2 "--fabric is for" share w --bytes 4K --fabric
-	fails 2 "--node takes" share w --bytes 4K --node -2
+	fails 2 "--node must be" share w --bytes 4K --node -2
 	fails 2 "--for takes seconds" share w --bytes 4K --for ever
 	fails 1 "no-such-file" share w --from no-such-file
 	fails 2 "no device 7" share w --bytes 4K --devices 7

@@ -76,5 +76,5 @@ load sharing
 }
 
 @test "wrong usage is told" {
-	fails 2 "no operand is expected" shares w
+	fails 2 "unexpected operand" shares w
 }

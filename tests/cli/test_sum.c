@@ -261,7 +261,7 @@ static void says_what_it_cannot_add_up(void **state)
 	assert_int_equal(gpul_context_open(drv, 0, &context, NULL), GPUL_OK);
 	assert_int_equal(sum_gpu_create(drv, GPUL_I32, 100, &g, NULL), GPUL_OK);
 	assert_int_equal(sum_gpu_start(g, 4096, 101, NULL, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "101 elements, where 1 to 100"));
+	assert_non_null(strstr(err.text, "101 elements: expected 1 to 100"));
 	assert_int_equal(sum_gpu_start(g, 4096, 0, NULL, NULL), GPUL_EINVAL);
 	err = (gpul_error){ 0 };
 	assert_int_equal(sum_gpu_start(g, 4100, 4, NULL, &err), GPUL_EINVAL);
