@@ -2,7 +2,7 @@
 # attach.bats — gpuload attach: another process' memory, as long as the lease lasts.
 load sharing
 
-@test "attach waits for a name that comes later" {
+@test "--wait waits until the name is shared" {
 	background waiting.out attach w --wait 20 --dump --rows 1
 	waiting=$pid
 	sleep 0.2
@@ -11,7 +11,7 @@ load sharing
 	until_says waiting.out "0 1 2 3 4 5 6 7 8 9"
 }
 
-@test "without an option it says what is there" {
+@test "without options it prints a description" {
 	share w --kind memfd --fill f16=ones --shape 8,8
 	works attach w
 	says "ATTACHED   w: memfd, 128 bytes of f16 8x8, CPU and GPU 0x"
@@ -20,7 +20,7 @@ load sharing
 	[[ $(json 'j["kind"], j["bytes"], j["dtype"], j["shape"], j["owner"]') == "('memfd', 128, '<f2', [8, 8], $owner)" ]]
 }
 
-@test "the CPU does not see device memory, but it can be printed and saved" {
+@test "device memory can be printed and saved" {
 	share d --kind device --fill i64=iota --shape 3,4
 	works attach d --dump --json
 	[[ $(json 'j["cpu"], j["rows"]') == "(None, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])" ]]
@@ -28,7 +28,7 @@ load sharing
 	[[ $(stat -c %s d.npy) == 224 ]]
 }
 
-@test "the sums of the GPU and of the CPU agree, of every kind" {
+@test "the sums of GPU and CPU agree for every kind of memory" {
 	for kind in host-numa device memfd shm device-ipc; do
 		share "$kind" --kind "$kind" --fill f32=rand --bytes 1000004
 		works attach "$kind" --sum
@@ -44,7 +44,7 @@ load sharing
 	says "SUM        untyped: 0 of 4096 u8"
 }
 
-@test "another type can be looked at" {
+@test "--type prints the data as another type" {
 	share w --kind memfd --fill u8=iota --bytes 12
 	works attach w --type u32 --dump
 	says "[0] 50462976 117835012 185207048"
@@ -52,7 +52,7 @@ load sharing
 	fails 2 "--type must be" attach w --type float
 }
 
-@test "--save never replaces a file unasked" {
+@test "--save replaces a file only with --force" {
 	share w --kind memfd --fill u8=iota --bytes 4K
 	echo mine >f
 	fails 1 "is there already; --force replaces it" attach w --save f
@@ -62,7 +62,7 @@ load sharing
 	fails 1 "cannot be written" attach w --save no/such/folder/f
 }
 
-@test "a process that is killed while it saves leaves no file" {
+@test "a process killed during --save leaves no file" {
 	share w --kind memfd --bytes 1M
 	mkdir saved
 	run bash -c 'ulimit -c 0 -f 64; exec gpuload attach w --save saved/f'  # SIGXFSZ after 64 KiB
@@ -70,7 +70,7 @@ load sharing
 	[[ -z $(ls -A saved) ]] || show "$(ls -A saved)"
 }
 
-@test "--hold stays until it is told, or the owner ends" {
+@test "--hold stays attached until a signal or the end of the owner" {
 	share w --kind memfd --bytes 4K
 	hold peer.out w
 	ends "$peer"
@@ -82,7 +82,7 @@ load sharing
 	until_says again.out "DETACHED *w: pid $owner"
 }
 
-@test "--hold tells of an owner that is killed, and ends with 1" {
+@test "--hold reports a killed owner and exits with status 1" {
 	share w --kind memfd --bytes 4K
 	hold peer.out w
 	kill -KILL "$owner"
@@ -93,7 +93,7 @@ load sharing
 	until_says peer.out "the owner of w died"
 }
 
-@test "an owner that is killed meanwhile leaves what it shared readable" {
+@test "memory of a killed owner stays readable" {
 	share w --kind memfd --fill u8=iota --bytes 1M
 	gpuload attach w --dump --rows 1000000 2>err | {
 		read -r
@@ -105,7 +105,7 @@ load sharing
 	[[ $(tail -n 1 rest) == "[1048570] 250 251 252 253 254 255" ]]
 }
 
-@test "a name that is not there is told, with one that is near" {
+@test "an unknown name gets a suggestion" {
 	fails 1 "nothing is shared as 'w'; gpuload shares lists all names" attach w
 	share weights --kind memfd --bytes 4K
 	fails 1 "nothing is shared as 'wieghts'; did you mean weights?" attach wieghts
@@ -113,7 +113,7 @@ load sharing
 	fails 2 "invalid name" attach 'a b'
 }
 
-@test "a dead owner is told" {
+@test "a dead owner is reported" {
 	share w --kind memfd --bytes 4K
 	kill -KILL "$owner"
 	wait "$owner" || true
@@ -121,7 +121,7 @@ load sharing
 	fails 1 "'w' is dead" map w
 }
 
-@test "an owner that is stopped is given up in time" {
+@test "--timeout limits the wait for a stopped owner" {
 	share w --kind memfd --bytes 4K
 	kill -STOP "$owner"
 	fails 1 "has not answered within 300 ms" attach w --timeout 0.3
@@ -129,14 +129,14 @@ load sharing
 	works attach w --timeout 5
 }
 
-@test "behind a pipe that nobody reads it lets go in order" {
+@test "it detaches in order behind a closed pipe" {
 	share w --kind memfd --bytes 1M
 	run bash -o pipefail -c 'gpuload attach w --dump --rows 100000 | head -n 1'
 	[[ $status == 1 && ${#lines[@]} == 1 ]] || show "one line, and no complaint"
 	until_says w.out "DETACHED *w: "
 }
 
-@test "one device's memory is summed by another, and without access it is refused" {
+@test "another GPU can add up device memory only with peer access" {
 	export GPULOAD_SOFT_DEVICES=2
 	share both --kind device --fill f32=iota --bytes 4K --devices 1,0
 	works attach both --devices 0 --sum
@@ -149,7 +149,7 @@ load sharing
 	CUDA_VISIBLE_DEVICES=0 fails 1 "GPU-${uuid:0:8}-${uuid:8:4}-${uuid:12:4}" attach both
 }
 
-@test "wrong usage is told" {
+@test "wrong command lines are refused with a reason" {
 	fails 2 "expected one NAME" attach
 	fails 2 "expected one NAME" attach a b
 	fails 2 "--rows needs --dump" attach w --rows 4

@@ -11,7 +11,7 @@ row() {
 	grep "^$1 " <<< "$output"
 }
 
-@test "devices --memory tries every kind and asks another process" {
+@test "devices --memory tests every kind with another process" {
 	works devices --memory
 	says "memory of device 0"
 	[[ $(row host-numa) =~ ^host-numa\ +yes\ +yes\ +2\ MiB$ ]] || show "host-numa"
@@ -27,7 +27,7 @@ row() {
 	says_not "memory of"
 }
 
-@test "devices --memory --json has the same as data" {
+@test "devices --memory --json prints the same results" {
 	works devices --memory --json
 	[[ $(json 'j["devices"][0]["memory"]["auto"]') == host-numa ]]
 	[[ $(json '[k["kind"] for k in j["devices"][0]["memory"]["kinds"]]') == "['host-numa', 'device', 'memfd', 'shm', 'pinned', 'device-ipc', 'fabric']" ]]
@@ -62,7 +62,7 @@ row() {
 	[[ $(json '{k["asked_another_process"] for k in j["devices"][0]["memory"]["kinds"]}') == "{False}" ]]
 }
 
-@test "where files may not be large, auto takes what still works" {
+@test "with a file size limit auto chooses another kind" {
 	run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 1024; gpuload devices --memory'
 	[[ $status == 0 ]] || show "should work"
 	[[ $(row host-numa) =~ ^host-numa\ +no\ +no\ + ]] || show "host-numa"
@@ -70,7 +70,7 @@ row() {
 	[[ $(row auto) =~ is\ memfd$ ]] || show "auto"
 }
 
-@test "a /dev/shm that cannot be written to is told with what to do" {
+@test "a read-only /dev/shm is reported with a hint" {
 	unshare -m true 2> /dev/null || skip "no mount namespaces here"
 	run --separate-stderr unshare -m sh -c 'mount -t tmpfs -o ro none /dev/shm && gpuload devices --memory'
 	[[ $status == 0 ]] || show "should work"
@@ -84,7 +84,7 @@ row() {
 	[[ $(row memfd) =~ ^memfd\ +yes\ +yes ]] || show "memfd"
 }
 
-@test "gpuload-probe started by hand says what it is" {
+@test "gpuload-probe started by hand prints its purpose" {
 	run --separate-stderr "$(dirname "$(command -v gpuload)")/gpuload-probe" 3>&-
 	[[ $status == 2 && $stderr == *"gpuload devices --memory"* ]] || show "should explain itself"
 }

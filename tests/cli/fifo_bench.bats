@@ -17,7 +17,7 @@ load helper
 	says_not mscclpp
 }
 
-@test "as JSON, with the usual configurations" {
+@test "--json has the default configurations" {
 	works fifo bench --triggers 2 --repeat 1 --json
 	[[ $(json 'sorted({(r["size"], r["parallel"]) for r in j["rows"]})') == "[(1, 1), (128, 1), (128, 8), (128, 64), \
 (128, 128), (512, 1), (512, 8), (512, 64), (512, 256), (512, 512)]" ]] || show "configurations"
@@ -35,7 +35,7 @@ load helper
 	[[ $(json 'j["measured_elsewhere"], j["pinned"]') == "(None, False)" ]] || show "nobody else's figures beside an interpreter's"
 }
 
-@test "every kind of host memory, one mode" {
+@test "works with every kind of host memory" {
 	for kind in auto host-numa memfd shm pinned; do
 		works fifo bench --sizes 4 --parallel 3 --triggers 9 --repeat 1 --mode lanes --kind $kind --json
 		[[ $kind == auto || $(json 'j["kind"]') == "$kind" ]] || show "$kind"
@@ -43,7 +43,7 @@ load helper
 	done
 }
 
-@test "the plot is well-formed, stands alone, and has a curve of each mode" {
+@test "the plot is well-formed XML with a curve for each mode" {
 	works fifo bench --sizes 1,4 --parallel 1,2,4 --triggers 2 --repeat 1 --plot p.svg
 	says "push + sync each"
 	python3 - <<-'END'
@@ -64,28 +64,28 @@ load helper
 	[[ $output == "<svg "* ]]
 }
 
-@test "batches of one, and of more than there are slots" {
+@test "works with batches of 1 and of more than the slots" {
 	for batch in 1 1024; do
 		works fifo bench --sizes 4 --parallel 2 --triggers 9 --repeat 1 --batch $batch
 		says "; batches of $batch;"
 	done
 }
 
-@test "pinned to a CPU" {
+@test "--cpu pins the thread" {
 	cpu=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --cpu "$cpu"
 	says "; CPU $cpu;"
 	fails 2 "--cpu 1023: cannot run on this CPU" fifo bench --sizes 1 --parallel 1 --triggers 2 --cpu 1023
 }
 
-@test "a wait that takes too long ends it with one line, on both sides" {
+@test "a time-out on either side prints one line" {
 	run --separate-stderr timeout 60 gpuload fifo bench --sizes 512 --parallel 512 --timeout 0.001
 	[[ $status == 0 && -z $stderr ]] && return  # a machine that is quick enough
 	[[ $status == 1 && -z $output && ${#stderr_lines[@]} == 1 ]] || show "should fail with one line"
 	[[ $stderr =~ "triggers: a kernel's time-out"$|"no trigger came for 1 ms" ]] || show "should say what timed out"
 }
 
-@test "a signal ends it in order" {
+@test "a signal ends the command in order" {
 	gpuload fifo bench --sizes 512 --parallel 512 --triggers 10000 >out 2>err 3>&- &
 	sleep 0.3
 	kill -TERM $!
@@ -94,7 +94,7 @@ load helper
 	[[ $status == 1 && $(<err) == *"fifo bench: stopped: SIGTERM" && ! -s out ]] || { cat err && false; }
 }
 
-@test "refuses what makes no sense" {
+@test "refuses wrong command lines" {
 	fails 2 "a verb is missing" fifo
 	fails 2 "unknown command 'fifo bunch'; did you mean bench?" fifo bunch
 	fails 2 "unknown command 'fifo xyzzy'; gpuload help fifo lists the commands" fifo xyzzy

@@ -23,7 +23,7 @@ ended() {
 	[[ $code == "$1" && $(cat push.out) == *"$2"* && $(wc -l <push.out) == 1 ]] || { echo "$code"; cat push.out; return 1; }
 }
 
-@test "what one process' kernel pushes, the other one's proxy handles" {
+@test "a proxy handles the triggers of another process" {
 	serve jobs --slots 16 --lanes 4 --until-detached
 	until_says jobs.out "READY *jobs: 16 slots in 4 lanes, host-numa"
 	works fifo push jobs --count 100
@@ -35,7 +35,7 @@ ended() {
 	[[ ! -e run/jobs.sock ]]
 }
 
-@test "one after the other, with lanes of their own or shared, and waiting for each" {
+@test "several processes push in turn, in all modes" {
 	serve jobs --kind memfd --slots 8
 	works fifo push jobs --count 50 --blocks 3
 	until_says jobs.out "HANDLED *jobs: 150 triggers"
@@ -48,7 +48,7 @@ ended() {
 	until_says jobs.out "ENDED *jobs: SIGTERM"
 }
 
-@test "each trigger can be printed, with its lane and its position" {
+@test "--print prints lane and position of each trigger" {
 	serve jobs --slots 4 --lanes 2 --print --kind shm
 	works fifo push jobs --count 3
 	until_says jobs.out "TRIGGER *jobs: lane 1, position 2: 0x0000000000000002 0x0800000000000001, kind 1"
@@ -62,7 +62,7 @@ ended() {
 		"['0x0000000000000001', '0x0800000000000000'] 1 2" ]]
 }
 
-@test "a proxy that is killed ends the kernel, and a line says so" {
+@test "a killed proxy ends the kernel with one line" {
 	serve jobs
 	pushing jobs
 	kill -KILL "$owner"
@@ -70,14 +70,14 @@ ended() {
 	fails 1 "'jobs' is dead" fifo push jobs
 }
 
-@test "a proxy that ends in order ends the kernel, too" {
+@test "a proxy that ends in order ends the kernel" {
 	serve jobs
 	pushing jobs
 	ends "$owner"
 	ended 1 "gpuload fifo push: the process that serves 'jobs' has ended; "
 }
 
-@test "a kernel's process that is killed is noticed, and the next one finds an empty FIFO" {
+@test "after a killed pusher the next process begins with an empty FIFO" {
 	serve jobs --slots 32
 	for _ in 1 2 3; do
 		pushing jobs
@@ -89,7 +89,7 @@ ended() {
 	done
 }
 
-@test "a proxy that stands still is given up after --timeout, and serves the next one" {
+@test "a stopped proxy makes push fail after --timeout" {
 	serve jobs
 	pushing jobs --timeout 0.3
 	kill -STOP "$owner"
@@ -115,7 +115,7 @@ ended() {
 	kill -TERM "$peer"
 }
 
-@test "what cannot be is refused with the reason" {
+@test "wrong command lines are refused with a reason" {
 	fails 2 "expected one NAME" fifo serve
 	fails 2 "expected one NAME" fifo push
 	fails 2 "powers of two" fifo serve jobs --slots 3

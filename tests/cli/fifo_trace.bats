@@ -11,7 +11,7 @@ traces() {
 	[[ $status == 0 && $output == "$n" ]] || show "gpuload fifo trace $* should show $n triggers"
 }
 
-@test "every trigger is pushed, taken out, handled, and followed by arrows" {
+@test "the trace has push, handle and arrows of every trigger" {
 	traces 256
 	traces 256 --sync
 	traces 30 --parallel 3 --triggers 10 --mode shared --sync
@@ -21,12 +21,12 @@ traces() {
 	traces 1 --parallel 1 --triggers 1 --size 1024
 }
 
-@test "on the second GPU, too" {
+@test "works on a second GPU" {
 	export GPULOAD_SOFT_DEVICES=2
 	traces 256 --device 1 --sync
 }
 
-@test "the text says how long each step took, and how far to trust it" {
+@test "the text has percentiles of each step and the clock error" {
 	works fifo trace --sync --parallel 2 --triggers 8 --mode shared --size 16
 	says "16 triggers of 2 blocks through 1 lane of 16 slots, "
 	says "the GPU's times are right within "
@@ -36,7 +36,7 @@ traces() {
 	[[ -s fifo-trace.json ]] || show "the file is there"
 }
 
-@test "a full ring shows as waiting for room" {
+@test "a full ring appears as wait for room" {
 	works fifo trace --parallel 1 --triggers 16 --size 1 --handler-ns 100K
 	says "of it, wait for room"
 	grep -q '"name":"wait for room"' fifo-trace.json || show "and in the file"
@@ -44,14 +44,14 @@ traces() {
 	says_not "wait for room"
 }
 
-@test "- is stdout, and the text goes to stderr" {
+@test "-o - writes the trace to stdout and the text to stderr" {
 	works fifo trace -o - --triggers 4
 	[[ $stderr == *"16 triggers of 4 blocks"* ]] || show "text on stderr"
 	[[ $(json 'j["otherData"]["triggers"], j["otherData"]["driver"], j["displayTimeUnit"]') == "(16, 'soft', 'ns')" ]] ||
 		show "one JSON object"
 }
 
-@test "a file that is there stays, unless --force says otherwise" {
+@test "an existing file is replaced only with --force" {
 	echo mine >t.json
 	fails 1 "t.json is there already; --force replaces it" fifo trace -o t.json --triggers 4
 	[[ $(cat t.json) == mine ]] || show "it stays"
@@ -64,7 +64,7 @@ traces() {
 	fails 1 "no/where.json: cannot be written" fifo trace -o no/where.json --triggers 4
 }
 
-@test "what cannot be is refused before anything runs" {
+@test "wrong command lines are refused before the kernel runs" {
 	fails 2 "--size 12 is not a power of two; the next one is 16" fifo trace --size 12
 	fails 2 "--size must be a number from 1 to" fifo trace --size 0
 	fails 2 "--parallel must be a number from 1 to 4096, not 'x'" fifo trace --parallel x
@@ -90,7 +90,7 @@ catches_term() {
 	false
 }
 
-@test "a signal ends it in order: one line, no file" {
+@test "a signal ends it with one line and no file" {
 	gpuload fifo trace --size 1 --triggers 1000 --handler-ns 20M >out 2>err 3>&- &
 	child=$!
 	catches_term $child

@@ -2,7 +2,7 @@
 # map.bats — gpuload map: the picture of who maps what where.
 load sharing
 
-@test "the picture has every process, its addresses and the memory" {
+@test "the picture shows every process, its addresses and the memory" {
 	share w --kind memfd --fill f32=ones --shape 32,32
 	hold one.out w
 	local first=$peer
@@ -24,14 +24,14 @@ load sharing
 	((widest <= 80)) || show "no line is wider than 80 columns"
 }
 
-@test "device memory has no range for the CPU, and no arrow from it" {
+@test "device memory has no CPU range and no CPU arrow" {
 	share d --kind device --bytes 4K
 	works map d
 	says "CPU: no access         │   │"
 	says "in the owner's GPU"
 }
 
-@test "the SVG is well-formed, stands alone, and has every process" {
+@test "the SVG is well-formed XML and shows every process" {
 	share w --kind memfd --bytes 4K
 	hold one.out w
 	works map w --svg w.svg
@@ -49,7 +49,7 @@ load sharing
 	[[ $output == "<svg "* ]]
 }
 
-@test "many peers still make a picture: the last are listed" {
+@test "with many peers the last ones are listed below the picture" {
 	share w --kind memfd --bytes 4K
 	local pids=()
 	for i in {1..14}; do
@@ -67,12 +67,12 @@ load sharing
 	[[ $(json 'sorted(p["pid"] for p in j["peers"])') == "$(python3 -c 'import sys; print(sorted(map(int, sys.argv[1:])))' "${pids[@]}")" ]]
 }
 
-@test "wrong usage is told" {
+@test "wrong command lines are refused with a reason" {
 	fails 2 "expected one NAME" map
 	fails 1 "nothing is shared as 'w'" map w
 }
 
-@test "a process of another pid namespace has no number here" {
+@test "a process of another pid namespace is shown without a pid" {
 	unshare -pf true 2>/dev/null || skip "no new namespaces here"
 	share w --kind memfd --bytes 4K
 	run --separate-stderr unshare -pf gpuload map w

@@ -44,7 +44,7 @@ gone() {
 	done
 }
 
-@test "every kind of memory has the same sum in every process" {
+@test "all processes agree on the sum, for every kind of memory" {
 	for kind in auto host-numa device memfd shm device-ipc; do
 		works mmap-sum -n 3 --bytes 4M --kind $kind
 		[[ $(n_lines) == 3 ]] || show "$kind: three lines"
@@ -61,7 +61,7 @@ gone() {
 	done
 }
 
-@test "one process, two, eight" {
+@test "works with 1, 2 and 8 processes" {
 	for n in 1 2 8; do
 		works mmap-sum -n $n --bytes 1M --fill i32=iota
 		[[ $(n_lines) == "$n" ]] || show "$n lines"
@@ -70,7 +70,7 @@ gone() {
 	done
 }
 
-@test "every type of number" {
+@test "works with every element type" {
 	for type in i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64; do
 		works mmap-sum -n 2 --bytes 64K --fill $type=3
 		bytes=$(tr -dc 0-9 <<<"$type")
@@ -79,13 +79,13 @@ gone() {
 	done
 }
 
-@test "a file is as good as a fill, and says how large the buffer is" {
+@test "a file as fill sets the size of the buffer" {
 	printf '\1\2\3\4' >four.bin
 	works mmap-sum -n 2 --fill u8=@four.bin
 	[[ $(sums) == 10 ]] || show "1 + 2 + 3 + 4"
 }
 
-@test "as JSON" {
+@test "--json prints every process" {
 	works mmap-sum -n 3 --bytes 1M --kind memfd --fill f32=rand --json
 	[[ $(json 'j["kind"], j["agree"], j["bytes"]') == "('memfd', True, 1048576)" ]]
 	[[ $(json '[p["role"] for p in j["processes"]]') == "['master', 'child', 'child']" ]]
@@ -95,7 +95,7 @@ gone() {
 	[[ $(json '[p["cpu_address"] for p in j["processes"]]') == "[None, None]" ]]
 }
 
-@test "refuses what makes no sense, before anything is started" {
+@test "refuses wrong command lines before it starts children" {
 	fails 2 "no other process can map it" mmap-sum --kind pinned
 	fails 2 "--kind must be auto, host-numa" mmap-sum --kind ram
 	fails 2 "from 1 to 64, not '0'" mmap-sum -n 0
@@ -111,7 +111,7 @@ gone() {
 	fails 2 "device 0 twice" mmap-sum --devices 0,0
 }
 
-@test "refuses what turns out wrong later, and leaves nobody behind" {
+@test "later errors leave no child behind" {
 	fails 2 "is not a fill" mmap-sum -n 4 --bytes 1M --fill f32=random
 	fails 1 "does not fit in this machine's memory" mmap-sum -n 4 --bytes 1000000G
 	fails 2 "no device 99" mmap-sum -n 2 --devices 99 --bytes 1M
@@ -129,7 +129,7 @@ gone() {
 	gone "${children[@]}"
 }
 
-@test "a child that hangs is reported after the time that was given" {
+@test "a stopped child is reported after --timeout" {
 	begin 3 --bytes 64M --timeout 2
 	kill -STOP "${children[0]}"
 	status=0
@@ -139,7 +139,7 @@ gone() {
 	gone "${children[@]}"
 }
 
-@test "the children end with their master, however that ends" {
+@test "children end when their master ends for any reason" {
 	for signal in TERM KILL; do
 		begin 4 --bytes 256M
 		kill -$signal "$master"

@@ -2,7 +2,7 @@
 # share.bats — gpuload share: memory that other processes attach to, and what is said of them.
 load sharing
 
-@test "whoever attaches sees what the owner filled in" {
+@test "an attached process reads the owner's data" {
 	share numbers --kind memfd --fill i32=iota:5:3 --shape 4,20
 	until_says numbers.out "READY *numbers: memfd (--kind), 320 bytes of i32 4x20, .* node 0, .*/run/numbers.sock"
 	works attach numbers --dump --rows 2
@@ -14,7 +14,7 @@ load sharing
 	[[ ! -e run/numbers.sock && ! -e run/numbers.lock ]]
 }
 
-@test "every kind can be shared, and says its contents" {
+@test "every kind of memory can be shared with its contents" {
 	for kind in auto host-numa device memfd shm device-ipc; do
 		share "$kind" --kind "$kind" --fill f64=rand --bytes 1M --devices 0
 		works attach "$kind" --save "$kind.raw"
@@ -26,7 +26,7 @@ load sharing
 	[[ $(stat -c %s auto.raw) == 1048576 ]]
 }
 
-@test "an array file's type and shape come with it, and leave with --save" {
+@test "type and shape of a .npy file are kept through share and --save" {
 	python3 - <<-'END'
 		import struct
 		h = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3, 5), }"
@@ -41,7 +41,7 @@ load sharing
 	[[ $(json 'j["shape"], j["dtype"], j["rows"]') == "([2, 3, 5], '<i2', [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]])" ]]
 }
 
-@test "any file can be shared as it is" {
+@test "any file can be shared as bytes" {
 	printf 'hello, other process\n' >text
 	share text --kind memfd --from text
 	works attach text --dump
@@ -52,7 +52,7 @@ load sharing
 	fails 2 "a .npy file needs an element type" attach text --save copy.npy
 }
 
-@test "it ends when the last peer has detached, or when the time is over" {
+@test "--until-detached and --for end it" {
 	share brief --kind memfd --bytes 4K --until-detached
 	works attach brief
 	wait "$owner"
@@ -61,7 +61,7 @@ load sharing
 	says "ENDED      short: the time is over"
 }
 
-@test "events as JSON are one object a line" {
+@test "--json prints one object per line" {
 	share j --kind memfd --bytes 64K --json --until-detached
 	works attach j
 	wait "$owner"
@@ -69,19 +69,19 @@ load sharing
 	[[ $(python3 -c 'import json; j = json.loads(open("j.out").readline()); print(j["kind"], j["bytes"], j["node"], j["socket"][-11:])') == "memfd 65536 0 /run/j.sock" ]]
 }
 
-@test "a peer that is killed is told from one that lets go" {
+@test "a killed peer is distinguished from a detached one" {
 	share w --kind memfd --bytes 4K
 	hold peer.out w
 	kill -KILL "$peer"
 	until_says w.out "PEER_DIED *w: pid $peer, 0 attached"
 }
 
-@test "it ends when nobody reads what it says" {
+@test "it ends when stdout is closed" {
 	timeout 20 gpuload share w --kind memfd --bytes 4K 2>err | grep -m 1 READY
 	[[ ! -s err && -z $(ls -A run) ]]
 }
 
-@test "a name is taken once, and a dead owner's can be taken over" {
+@test "a name can be shared once, or again after its owner died" {
 	share w --kind memfd --bytes 4K
 	fails 1 "process $owner already offers" share w --kind memfd --bytes 4K
 	kill -KILL "$owner"
@@ -92,13 +92,13 @@ load sharing
 	says "8 KiB"
 }
 
-@test "what the others may only read they cannot write" {
+@test "--read-only memory cannot be written by peers" {
 	share w --kind memfd --bytes 4K --read-only
 	works attach w
 	says "read-only"
 }
 
-@test "what cannot be shared is refused with the reason" {
+@test "wrong command lines are refused with a reason" {
 	fails 2 "expected one NAME" share
 	fails 2 "the size is missing" share w
 	fails 2 "--bytes must be more than 0" share w --bytes 0
@@ -126,21 +126,21 @@ load sharing
 	[[ -z $(ls -A run) ]]
 }
 
-@test "a folder that others can enter is not used" {
+@test "refuses a runtime folder that other users can enter" {
 	chmod 755 run
 	fails 1 "is accessible to other users" share w --bytes 4K --kind memfd
 	fails 1 "is accessible to other users" attach w
 	fails 1 "is accessible to other users" shares
 }
 
-@test "another user's folder is not used" {
+@test "refuses a runtime folder of another user" {
 	[[ $(id -u) == 0 ]] || skip "only root can give a folder away"
 	chown 65534 run
 	fails 1 "belongs to user 65534" share w --bytes 4K --kind memfd
 	fails 1 "belongs to user 65534" attach w
 }
 
-@test "a name with a slash is a path of its own" {
+@test "a name with a slash is a path" {
 	share ./here --kind memfd --bytes 4K
 	works attach ./here
 }

@@ -2,7 +2,7 @@
 # shares.bats — gpuload shares: the live ones, the silent ones, the dead ones.
 load sharing
 
-@test "nothing is shared: nothing is listed" {
+@test "prints nothing if nothing is shared" {
 	works shares
 	[[ -z $output ]]
 	rmdir run
@@ -12,7 +12,7 @@ load sharing
 	[[ $output == '{"shares":[]}' ]]
 }
 
-@test "each is listed with its owner, kind, size, type and peers" {
+@test "lists owner, kind, size, type and peers" {
 	share beta --kind memfd --bytes 1M
 	local first=$owner
 	share alpha --kind device --fill f32=ones --shape 16,16
@@ -28,7 +28,7 @@ load sharing
 	[[ ${lines[*]} == "alpha beta" ]]
 }
 
-@test "what a dead owner left is removed" {
+@test "removes sockets of dead owners" {
 	share w --kind memfd --bytes 4K
 	kill -KILL "$owner"
 	wait "$owner" || true
@@ -39,7 +39,7 @@ load sharing
 	[[ -z $(ls -A run) ]]
 }
 
-@test "stopped owners are listed as such, and all of them in the time of one or two" {
+@test "many stopped owners take no longer than two" {
 	local names=() pids=()
 	for i in {1..8}; do
 		background "s$i.out" share "s$i" --kind memfd --bytes 4K
@@ -63,7 +63,7 @@ load sharing
 	show "they were continued"
 }
 
-@test "completion offers the names" {
+@test "completion offers names of shares" {
 	share weights --kind memfd --bytes 4K
 	works completion bash
 	eval "$output"
@@ -75,6 +75,6 @@ load sharing
 	[[ ${COMPREPLY[*]} == "device device-ipc" ]]
 }
 
-@test "wrong usage is told" {
+@test "wrong command lines are refused with a reason" {
 	fails 2 "unexpected operand" shares w
 }

@@ -29,7 +29,7 @@ static void reads_a_list_in_its_order(void **state)
 	assert_int_equal(d.ordinal[0], 0);
 }
 
-static void refuses_what_is_no_list_of_devices(void **state)
+static void refuses_invalid_device_lists(void **state)
 {
 	static const struct {
 		const char *driver, *devices, *why;
@@ -58,7 +58,7 @@ static void refuses_what_is_no_list_of_devices(void **state)
 	}
 }
 
-static void the_first_devices_context_is_current(void **state)
+static void context_of_the_first_device_is_current(void **state)
 {
 	struct devices_arg d;
 	gpul_error err = { 0 };
@@ -74,7 +74,7 @@ static void the_first_devices_context_is_current(void **state)
 	devices_arg_close(&d);
 }
 
-static void a_device_that_is_not_there_leaves_nothing_open(void **state)
+static void unknown_device_leaves_nothing_open(void **state)
 {
 	struct devices_arg d;
 	gpul_error err = { 0 };
@@ -91,9 +91,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_a_list_in_its_order),
-		cmocka_unit_test(refuses_what_is_no_list_of_devices),
-		cmocka_unit_test(the_first_devices_context_is_current),
-		cmocka_unit_test(a_device_that_is_not_there_leaves_nothing_open),
+		cmocka_unit_test(refuses_invalid_device_lists),
+		cmocka_unit_test(context_of_the_first_device_is_current),
+		cmocka_unit_test(unknown_device_leaves_nothing_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

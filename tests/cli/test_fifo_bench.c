@@ -13,7 +13,7 @@
 
 /* ---- counting -------------------------------------------------------------------- */
 
-static void counts_each_number_however_they_lie(void **state)
+static void counts_numbers_in_any_order(void **state)
 {
 	struct fifo_count c = { 0 };
 	uint64_t seen[700] = { 0 }, random = 1;
@@ -99,7 +99,7 @@ static void accepts_all_triggers_in_any_batches(void **state)
 			}
 }
 
-static void finds_one_that_is_wrong_wherever_it_is(void **state)
+static void finds_one_wrong_trigger_at_any_position(void **state)
 {
 	static const gpul_fifo_item wrong[] = {
 		{ .word = { 0, 0 } },                          /* repeated, where another one is lost */
@@ -121,7 +121,7 @@ static void finds_one_that_is_wrong_wherever_it_is(void **state)
 				}
 }
 
-static void finds_two_of_a_block_that_changed_places(void **state)
+static void finds_two_swapped_triggers_of_a_block(void **state)
 {
 	gpul_fifo_item items[ALL], first;
 
@@ -164,7 +164,7 @@ static gpul_status check_warps(const struct gpul_trigger slots[WARP_ALL], uint64
 	return st;
 }
 
-static void accepts_warps_pushes_wherever_a_run_ends(void **state)
+static void accepts_warp_pushes_that_are_split_at_any_position(void **state)
 {
 	struct gpul_trigger slots[WARP_ALL];
 
@@ -176,7 +176,7 @@ static void accepts_warps_pushes_wherever_a_run_ends(void **state)
 		}
 }
 
-static void finds_one_of_a_warps_that_is_wrong_wherever_it_is(void **state)
+static void finds_one_wrong_trigger_of_a_warp_push(void **state)
 {
 	static const struct gpul_trigger wrong[] = {
 		{ { 0, 0 } }, { { 1, BLOCKS } }, { { WARP, 2 } }, { { INT64_MAX, INT64_MAX } }, { { LAP, LAP } },
@@ -196,7 +196,7 @@ static void finds_one_of_a_warps_that_is_wrong_wherever_it_is(void **state)
 			}
 }
 
-static void finds_a_warps_push_that_came_twice_for_one_that_did_not(void **state)
+static void finds_a_repeated_and_a_missing_warp_push(void **state)
 {
 	struct gpul_trigger slots[WARP_ALL];
 
@@ -212,7 +212,7 @@ static void finds_a_warps_push_that_came_twice_for_one_that_did_not(void **state
 
 /* ---- figures --------------------------------------------------------------------- */
 
-static void the_median_is_the_middle_or_between_the_two(void **state)
+static void median_of_an_even_count_is_the_mean_of_the_middle_two(void **state)
 {
 	double odd[] = { 5, 1, 3 }, even[] = { 8, 1, 2, 4 };
 	struct fifo_rate rate = fifo_rate_of(odd, 3);
@@ -223,7 +223,7 @@ static void the_median_is_the_middle_or_between_the_two(void **state)
 	assert_true(rate.median == 3 && rate.least == 1 && rate.most == 8);
 }
 
-static void percentiles_are_of_the_times_themselves(void **state)
+static void percentiles_are_measured_times(void **state)
 {
 	static const int64_t of_thousand[] = { 500, 900, 990, 999, 1000 };
 	int64_t ns[1000], one = -7;
@@ -261,7 +261,7 @@ static void a_gpu(struct fifo_bench_request *r, struct fifo_bench_result *result
 		}
 }
 
-static void says_when_the_thread_was_far_from_the_memory(void **state)
+static void reports_a_cpu_on_another_node_than_the_memory(void **state)
 {
 	static struct fifo_bench_request r;
 	static struct fifo_bench_result result;
@@ -304,7 +304,7 @@ static unsigned n_times(const char *text, const char *what)
 	return n;
 }
 
-static void tables_show_others_figures_beside_releases_on_a_gpu_alone(void **state)
+static void tables_show_the_peers_figures_only_on_a_gpu(void **state)
 {
 	struct out o = show(fifo_bench_text, false);
 
@@ -323,7 +323,7 @@ static void tables_show_others_figures_beside_releases_on_a_gpu_alone(void **sta
 	out_free(&o);
 }
 
-static void the_plot_has_others_figures_as_a_dotted_curve_on_a_gpu_alone(void **state)
+static void plot_shows_the_peers_curve_only_on_a_gpu(void **state)
 {
 	struct out o = show(fifo_bench_svg, false);
 
@@ -342,19 +342,19 @@ static void the_plot_has_others_figures_as_a_dotted_curve_on_a_gpu_alone(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_each_number_however_they_lie),
+		cmocka_unit_test(counts_numbers_in_any_order),
 		cmocka_unit_test(counts_numbers_of_63_bits),
 		cmocka_unit_test(accepts_all_triggers_in_any_batches),
-		cmocka_unit_test(finds_one_that_is_wrong_wherever_it_is),
-		cmocka_unit_test(finds_two_of_a_block_that_changed_places),
-		cmocka_unit_test(accepts_warps_pushes_wherever_a_run_ends),
-		cmocka_unit_test(finds_one_of_a_warps_that_is_wrong_wherever_it_is),
-		cmocka_unit_test(finds_a_warps_push_that_came_twice_for_one_that_did_not),
-		cmocka_unit_test(the_median_is_the_middle_or_between_the_two),
-		cmocka_unit_test(percentiles_are_of_the_times_themselves),
-		cmocka_unit_test(says_when_the_thread_was_far_from_the_memory),
-		cmocka_unit_test(tables_show_others_figures_beside_releases_on_a_gpu_alone),
-		cmocka_unit_test(the_plot_has_others_figures_as_a_dotted_curve_on_a_gpu_alone),
+		cmocka_unit_test(finds_one_wrong_trigger_at_any_position),
+		cmocka_unit_test(finds_two_swapped_triggers_of_a_block),
+		cmocka_unit_test(accepts_warp_pushes_that_are_split_at_any_position),
+		cmocka_unit_test(finds_one_wrong_trigger_of_a_warp_push),
+		cmocka_unit_test(finds_a_repeated_and_a_missing_warp_push),
+		cmocka_unit_test(median_of_an_even_count_is_the_mean_of_the_middle_two),
+		cmocka_unit_test(percentiles_are_measured_times),
+		cmocka_unit_test(reports_a_cpu_on_another_node_than_the_memory),
+		cmocka_unit_test(tables_show_the_peers_figures_only_on_a_gpu),
+		cmocka_unit_test(plot_shows_the_peers_curve_only_on_a_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void one_sample_is_enough_for_an_offset(void **state)
 	assert_true(r.bound_ns >= 1000 && r.bound_ns <= 1001);
 }
 
-static void long_round_trips_count_for_nothing(void **state)
+static void long_round_trips_are_ignored(void **state)
 {
 	const struct clocks c = { 0, 1 };
 	struct fifo_clock_sample samples[N];
@@ -102,7 +102,7 @@ static void long_round_trips_count_for_nothing(void **state)
 	assert_true(r.bound_ns < 1200);
 }
 
-static void a_clock_that_was_set_makes_the_bound_larger(void **state)
+static void setting_a_clock_enlarges_the_bound(void **state)
 {
 	const struct clocks c = { 0, 1 };
 	struct fifo_clock_sample samples[N];
@@ -139,7 +139,7 @@ static uint64_t realtime_ns(void)
 }
 
 /* %globaltimer of the software driver is CLOCK_REALTIME: what the samples say can be looked up. */
-static void the_relation_is_that_of_the_driver_s_clock(void **state)
+static void relation_matches_the_drivers_clock(void **state)
 {
 	struct fifo_clock_relation r;
 	struct fifo_clock *c;
@@ -175,7 +175,7 @@ static void answer_all(void **params)
 	mailbox[8] = 1;
 }
 
-static void gives_everything_back_whichever_call_fails(void **state)
+static void frees_everything_whichever_call_fails(void **state)
 {
 	(void)state;
 	for (int n = 1;; n++) {
@@ -203,11 +203,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_converted_time_is_within_the_bound),
 		cmocka_unit_test(one_sample_is_enough_for_an_offset),
-		cmocka_unit_test(long_round_trips_count_for_nothing),
-		cmocka_unit_test(a_clock_that_was_set_makes_the_bound_larger),
+		cmocka_unit_test(long_round_trips_are_ignored),
+		cmocka_unit_test(setting_a_clock_enlarges_the_bound),
 		cmocka_unit_test(refuses_no_sample_and_a_sample_that_ends_before_it_begins),
-		cmocka_unit_test(the_relation_is_that_of_the_driver_s_clock),
-		cmocka_unit_test(gives_everything_back_whichever_call_fails),
+		cmocka_unit_test(relation_matches_the_drivers_clock),
+		cmocka_unit_test(frees_everything_whichever_call_fails),
 	};
 
 	return cmocka_run_group_tests_name("cli/fifo_clock", tests, NULL, NULL);

@@ -75,7 +75,7 @@ static void check_order(const struct fifo_trace *t)
 	free(next);
 }
 
-static void records_what_can_have_happened_in_each_mode_and_size(void **state)
+static void recorded_times_are_consistent_in_each_mode_and_size(void **state)
 {
 	static const unsigned shapes[][4] = {  /* slots, lanes, blocks, triggers */
 		{ 1, 1, 1, 20 }, { 1, 1, 3, 10 }, { 2, 2, 2, 20 }, { 8, 1, 4, 30 }, { 8, 4, 3, 30 }, { 8, 8, 16, 10 }, { 256, 1, 2, 50 },
@@ -92,7 +92,7 @@ static void records_what_can_have_happened_in_each_mode_and_size(void **state)
 	}
 }
 
-static void a_slow_handler_makes_the_kernel_wait_for_room(void **state)
+static void slow_handler_makes_the_kernel_wait_for_a_slot(void **state)
 {
 	struct fifo_trace_request q = request(4, 1, 1, 40, false);
 	struct fifo_trace t;
@@ -110,7 +110,7 @@ static void a_slow_handler_makes_the_kernel_wait_for_room(void **state)
 
 /* ---- the text --------------------------------------------------------------------------------------------------- */
 
-static void percentiles_are_those_of_the_times(void **state)
+static void percentiles_match_the_recorded_times(void **state)
 {
 	struct fifo_trace_trigger triggers[200] = { { 0 } };
 	struct fifo_trace t = { .ask = { .slots = 8, .lanes = 2, .blocks = 2, .triggers = 100 }, .driver = "soft",
@@ -138,7 +138,7 @@ static void percentiles_are_those_of_the_times(void **state)
 
 /* ---- when something fails --------------------------------------------------------------------------------------- */
 
-static void a_kernel_without_time_is_told_of(void **state)
+static void reports_a_kernel_that_timed_out(void **state)
 {
 	struct fifo_trace_request q = request(1, 1, 4, 20, true);
 	struct fifo_trace t;
@@ -176,7 +176,7 @@ static void run_kernel(void **params)
 	*slot = (struct gpul_trigger){ { lap, lap | UINT32_MAX } };
 }
 
-static void gives_everything_back_whichever_call_fails(void **state)
+static void frees_everything_whichever_call_fails(void **state)
 {
 	struct fifo_trace_request q = request(4, 1, 1, 1, false);
 
@@ -210,11 +210,11 @@ static void gives_everything_back_whichever_call_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_what_can_have_happened_in_each_mode_and_size),
-		cmocka_unit_test(a_slow_handler_makes_the_kernel_wait_for_room),
-		cmocka_unit_test(percentiles_are_those_of_the_times),
-		cmocka_unit_test(a_kernel_without_time_is_told_of),
-		cmocka_unit_test(gives_everything_back_whichever_call_fails),
+		cmocka_unit_test(recorded_times_are_consistent_in_each_mode_and_size),
+		cmocka_unit_test(slow_handler_makes_the_kernel_wait_for_a_slot),
+		cmocka_unit_test(percentiles_match_the_recorded_times),
+		cmocka_unit_test(reports_a_kernel_that_timed_out),
+		cmocka_unit_test(frees_everything_whichever_call_fails),
 	};
 
 	return cmocka_run_group_tests_name("cli/fifo_trace", tests, NULL, NULL);

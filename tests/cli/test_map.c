@@ -57,7 +57,7 @@ static size_t columns(const char *line, size_t n_bytes)
 	return n;
 }
 
-static void every_peer_is_in_both_pictures_however_many(void **state)
+static void both_pictures_show_every_peer(void **state)
 {
 	(void)state;
 	for (unsigned n = 0; n <= GPUL_IPC_MAX_PEERS; n++) {
@@ -118,7 +118,7 @@ static void the_data_begins_behind_the_control_page(void **state)
 	out_free(&o);
 }
 
-static void who_cannot_see_it_has_no_arrow(void **state)
+static void process_without_access_has_no_arrow(void **state)
 {
 	gpul_ipc_share *s = share_with(0);
 	struct out o;
@@ -137,7 +137,7 @@ static void who_cannot_see_it_has_no_arrow(void **state)
 	out_free(&o);
 }
 
-static void what_an_owner_calls_its_elements_cannot_break_the_picture(void **state)
+static void hostile_type_names_do_not_break_the_picture(void **state)
 {
 	gpul_ipc_share *s = share_with(1);
 	struct out o;
@@ -159,11 +159,11 @@ static void what_an_owner_calls_its_elements_cannot_break_the_picture(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_peer_is_in_both_pictures_however_many),
+		cmocka_unit_test(both_pictures_show_every_peer),
 		cmocka_unit_test(a_picture_fits_into_80_columns),
 		cmocka_unit_test(the_data_begins_behind_the_control_page),
-		cmocka_unit_test(who_cannot_see_it_has_no_arrow),
-		cmocka_unit_test(what_an_owner_calls_its_elements_cannot_break_the_picture),
+		cmocka_unit_test(process_without_access_has_no_arrow),
+		cmocka_unit_test(hostile_type_names_do_not_break_the_picture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static struct mmap_sum_team three(void)
 	return team;
 }
 
-static void equal_sums_are_fine(void **state)
+static void accepts_equal_sums(void **state)
 {
 	struct mmap_sum_request r = { .n = 3, .type = GPUL_F64 };
 	struct mmap_sum_team team = three();
@@ -36,7 +36,7 @@ static void equal_sums_are_fine(void **state)
 	assert_int_equal(mmap_sum_print(&r, NULL, &team, NULL), GPUL_OK);
 }
 
-static void one_bit_is_enough_to_fail(void **state)
+static void one_wrong_bit_fails_the_comparison(void **state)
 {
 	struct mmap_sum_request r = { .n = 3, .type = GPUL_F64 };
 
@@ -54,7 +54,7 @@ static void one_bit_is_enough_to_fail(void **state)
 	}
 }
 
-static void a_cpu_that_sees_something_else_fails_too(void **state)
+static void wrong_cpu_sum_fails_the_comparison(void **state)
 {
 	struct mmap_sum_request r = { .n = 3, .type = GPUL_F64 };
 	struct mmap_sum_team team = three();
@@ -69,9 +69,9 @@ static void a_cpu_that_sees_something_else_fails_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_sums_are_fine),
-		cmocka_unit_test(one_bit_is_enough_to_fail),
-		cmocka_unit_test(a_cpu_that_sees_something_else_fails_too),
+		cmocka_unit_test(accepts_equal_sums),
+		cmocka_unit_test(one_wrong_bit_fails_the_comparison),
+		cmocka_unit_test(wrong_cpu_sum_fails_the_comparison),
 	};
 
 	return cmocka_run_group_tests_name("cli/mmap_sum", tests, NULL, NULL);

@@ -12,7 +12,7 @@
 
 #include "cli/share/share.h"
 
-static void sizes_are_said_in_the_unit_that_fits(void **state)
+static void sizes_are_printed_in_a_suitable_unit(void **state)
 {
 	static const struct {
 		size_t bytes;
@@ -35,7 +35,7 @@ static void sizes_are_said_in_the_unit_that_fits(void **state)
 	}
 }
 
-static void shapes_are_said_with_gpuloads_types(void **state)
+static void shapes_are_printed_with_gpuload_types(void **state)
 {
 	gpul_ipc_shape shape = { .dtype = "<f4", .n_dims = 2, .dim = { 3, 1024 } };
 	char buf[SHARE_SHAPE_BYTES];
@@ -54,7 +54,7 @@ static void shapes_are_said_with_gpuloads_types(void **state)
 	assert_string_equal(share_shape_text(&shape, buf), "bytes");
 }
 
-static void a_process_is_called_as_ps_calls_it(void **state)
+static void process_names_match_ps(void **state)
 {
 	char buf[SHARE_COMMAND_BYTES];
 
@@ -81,7 +81,7 @@ static gpul_status request(const char **words, struct share_request *q, gpul_err
 }
 #define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
 
-static void a_size_can_be_worked_out(void **state)
+static void computes_the_size_from_shape_and_type(void **state)
 {
 	struct share_request q;
 	gpul_error err = { 0 };
@@ -113,7 +113,7 @@ static void a_size_can_be_worked_out(void **state)
 	share_request_free(&q);
 }
 
-static void a_file_is_all_of_the_contents(void **state)
+static void file_sets_contents_type_and_shape(void **state)
 {
 	struct share_request q;
 	gpul_error err = { 0 };
@@ -142,7 +142,7 @@ static void a_file_is_all_of_the_contents(void **state)
 	unlink(path);
 }
 
-static void what_went_wrong_with_a_name_says_what_to_do(void **state)
+static void explains_why_a_name_cannot_be_attached(void **state)
 {
 	const gpul_error dead = { GPUL_ESYS, ECONNREFUSED, "connect: Connection refused" },
 			 other = { GPUL_EUNSUPPORTED, 0, "refused: no" };
@@ -159,12 +159,12 @@ static void what_went_wrong_with_a_name_says_what_to_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_are_said_in_the_unit_that_fits),
-		cmocka_unit_test(shapes_are_said_with_gpuloads_types),
-		cmocka_unit_test(a_process_is_called_as_ps_calls_it),
-		cmocka_unit_test(a_size_can_be_worked_out),
-		cmocka_unit_test(a_file_is_all_of_the_contents),
-		cmocka_unit_test(what_went_wrong_with_a_name_says_what_to_do),
+		cmocka_unit_test(sizes_are_printed_in_a_suitable_unit),
+		cmocka_unit_test(shapes_are_printed_with_gpuload_types),
+		cmocka_unit_test(process_names_match_ps),
+		cmocka_unit_test(computes_the_size_from_shape_and_type),
+		cmocka_unit_test(file_sets_contents_type_and_shape),
+		cmocka_unit_test(explains_why_a_name_cannot_be_attached),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

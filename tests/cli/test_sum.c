@@ -88,7 +88,7 @@ static void assert_sums_equal(const struct sum *a, const struct sum *b)
 static const size_t counts[] = { 1, 2, 15, 511, 512, 513, 8191, 8192, 8193, 65536 + 3, 200001 };
 enum { N_COUNTS = sizeof counts / sizeof *counts };
 
-static void the_cpu_adds_in_the_order_that_is_drawn(void **state)
+static void cpu_adds_in_the_documented_order(void **state)
 {
 	(void)state;
 	for (gpul_type t = GPUL_TYPE_NONE + 1; t < GPUL_N_TYPES; t++) {
@@ -117,7 +117,7 @@ static void many_chunks_are_added_in_steps(void **state)
 	free(data);
 }
 
-static void every_16_bit_float_is_widened_right(void **state)
+static void converts_every_16_bit_float_exactly(void **state)
 {
 	(void)state;
 	for (unsigned h = 0; h <= 0xffff; h++) {
@@ -139,7 +139,7 @@ static void every_16_bit_float_is_widened_right(void **state)
 	}
 }
 
-static void the_order_matters_and_is_not_that_of_a_loop(void **state)
+static void result_differs_from_sequential_addition(void **state)
 {
 	const size_t count = 100000;
 	double *data = filled(GPUL_F64, "rand", count), in_turn = 0, pairs;
@@ -157,7 +157,7 @@ static void the_order_matters_and_is_not_that_of_a_loop(void **state)
 
 /* ---- the GPU -------------------------------------------------------------------------------------- */
 
-static void the_gpu_s_sum_has_the_same_bits_for_every_type_and_count(void **state)
+static void gpu_and_cpu_sums_are_equal_for_every_type_and_count(void **state)
 {
 	const gpul_driver *drv;
 	gpul_context context;
@@ -193,7 +193,7 @@ static void the_gpu_s_sum_has_the_same_bits_for_every_type_and_count(void **stat
 }
 
 /* Four pieces and a bit, so that each buffer is used again: more than the driver needs to be asked. */
-static void pieces_that_are_brought_add_up_to_the_same(void **state)
+static void staged_pieces_give_the_same_sum(void **state)
 {
 	const size_t count = (4 * (size_t)SUM_PIECE_BYTES + 100) / 4;
 	const gpul_driver *drv;
@@ -222,7 +222,7 @@ static void pieces_that_are_brought_add_up_to_the_same(void **state)
 	gpul_context_close(&context);
 }
 
-static void infinities_and_nans_agree(void **state)
+static void gpu_and_cpu_agree_on_infinities_and_nans(void **state)
 {
 	static const char *const fills[] = { "inf", "-inf", "nan" };
 	const gpul_driver *drv;
@@ -249,7 +249,7 @@ static void infinities_and_nans_agree(void **state)
 	gpul_context_close(&context);
 }
 
-static void says_what_it_cannot_add_up(void **state)
+static void refuses_wrong_counts_and_addresses(void **state)
 {
 	const gpul_driver *drv;
 	gpul_context context;
@@ -270,7 +270,7 @@ static void says_what_it_cannot_add_up(void **state)
 	gpul_context_close(&context);
 }
 
-static void gives_everything_back_whichever_call_fails(void **state)
+static void frees_everything_whichever_call_fails(void **state)
 {
 	int data[4] = { 1, 2, 3, 4 };
 
@@ -295,7 +295,7 @@ static void gives_everything_back_whichever_call_fails(void **state)
 	}
 }
 
-static void gives_the_buffers_back_whichever_call_fails(void **state)
+static void frees_the_stage_whichever_call_fails(void **state)
 {
 	int data[8] = { 1, 2, 3, 4 };
 
@@ -321,16 +321,16 @@ static void gives_the_buffers_back_whichever_call_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_cpu_adds_in_the_order_that_is_drawn),
+		cmocka_unit_test(cpu_adds_in_the_documented_order),
 		cmocka_unit_test(many_chunks_are_added_in_steps),
-		cmocka_unit_test(every_16_bit_float_is_widened_right),
-		cmocka_unit_test(the_order_matters_and_is_not_that_of_a_loop),
-		cmocka_unit_test(the_gpu_s_sum_has_the_same_bits_for_every_type_and_count),
-		cmocka_unit_test(pieces_that_are_brought_add_up_to_the_same),
-		cmocka_unit_test(infinities_and_nans_agree),
-		cmocka_unit_test(says_what_it_cannot_add_up),
-		cmocka_unit_test(gives_everything_back_whichever_call_fails),
-		cmocka_unit_test(gives_the_buffers_back_whichever_call_fails),
+		cmocka_unit_test(converts_every_16_bit_float_exactly),
+		cmocka_unit_test(result_differs_from_sequential_addition),
+		cmocka_unit_test(gpu_and_cpu_sums_are_equal_for_every_type_and_count),
+		cmocka_unit_test(staged_pieces_give_the_same_sum),
+		cmocka_unit_test(gpu_and_cpu_agree_on_infinities_and_nans),
+		cmocka_unit_test(refuses_wrong_counts_and_addresses),
+		cmocka_unit_test(frees_everything_whichever_call_fails),
+		cmocka_unit_test(frees_the_stage_whichever_call_fails),
 	};
 
 	return cmocka_run_group_tests_name("cli/sum", tests, NULL, NULL);

@@ -78,7 +78,7 @@ static void shoot(pid_t child)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void the_cpus_end_learns_that_the_kernels_process_has_died(void **state)
+static void cpus_end_detects_the_death_of_the_kernels_process(void **state)
 {
 	(void)state;
 	assert_false(gpul_fifo_peer_died(fifo));
@@ -89,7 +89,7 @@ static void the_cpus_end_learns_that_the_kernels_process_has_died(void **state)
 	assert_true(gpul_fifo_peer_died(fifo));
 }
 
-static void the_kernels_end_learns_that_the_proxys_process_has_died(void **state)
+static void kernels_end_detects_the_death_of_the_proxys_process(void **state)
 {
 	(void)state;
 	gpul_fifo_gpu *g = kernels_end();
@@ -102,7 +102,7 @@ static void the_kernels_end_learns_that_the_proxys_process_has_died(void **state
 	gpul_fifo_gpu_destroy(g);
 }
 
-static void who_closes_in_order_has_not_died(void **state)
+static void closing_in_order_is_not_a_death(void **state)
 {
 	(void)state;
 	gpul_fifo_gpu *g = kernels_end();
@@ -113,7 +113,7 @@ static void who_closes_in_order_has_not_died(void **state)
 	assert_false(gpul_fifo_peer_died(fifo));
 }
 
-static void an_earlier_death_is_no_news(void **state)
+static void earlier_deaths_are_not_reported(void **state)
 {
 	gpul_fifo *second = NULL;
 
@@ -131,7 +131,7 @@ static void an_earlier_death_is_no_news(void **state)
 	gpul_fifo_gpu_destroy(g);
 }
 
-static void a_reset_keeps_the_lives(void **state)
+static void reset_keeps_the_lifelines(void **state)
 {
 	(void)state;
 	pid_t child = process(1);
@@ -151,7 +151,7 @@ static gpul_status nothing(void *context, gpul_fifo *f, const gpul_fifo_item *it
 }
 
 /* Awake or asleep, and without a descriptor to watch. */
-static void a_proxys_thread_ends_when_the_kernels_process_dies(void **state)
+static void proxy_thread_ends_when_the_kernels_process_dies(void **state)
 {
 	(void)state;
 	for (int sleeps = 0; sleeps < 2; sleeps++) {
@@ -177,12 +177,12 @@ static void a_proxys_thread_ends_when_the_kernels_process_dies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_cpus_end_learns_that_the_kernels_process_has_died, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_kernels_end_learns_that_the_proxys_process_has_died, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(who_closes_in_order_has_not_died, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_earlier_death_is_no_news, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_reset_keeps_the_lives, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_proxys_thread_ends_when_the_kernels_process_dies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(cpus_end_detects_the_death_of_the_kernels_process, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(kernels_end_detects_the_death_of_the_proxys_process, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(closing_in_order_is_not_a_death, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(earlier_deaths_are_not_reported, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(reset_keeps_the_lifelines, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(proxy_thread_ends_when_the_kernels_process_dies, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void shared_by(struct rig *r, const char *name, unsigned slots, unsigned 
 	rig_fifo_close(r);
 }
 
-static void threads_that_share_a_lane_come_in_ticket_order_each_in_its_own(void **state)
+static void triggers_of_a_shared_lane_arrive_in_ticket_order(void **state)
 {
 	for (int i = 0; i < N_SIZES; i++) {
 		shared_by(*state, "fifo_push", SIZES[i], 1, 32, 40);
@@ -49,13 +49,13 @@ static void threads_that_share_a_lane_come_in_ticket_order_each_in_its_own(void 
 	}
 }
 
-static void a_release_shows_what_was_written_before(void **state)
+static void push_release_makes_earlier_writes_visible(void **state)
 {
 	for (int i = 0; i < N_SIZES; i++)
 		shared_by(*state, "fifo_push_release", SIZES[i], 8, 8, 30);
 }
 
-static void a_sync_shows_what_the_handler_wrote(void **state)
+static void sync_makes_the_handlers_writes_visible(void **state)
 {
 	for (int i = 0; i < N_SIZES; i++) {
 		shared_by(*state, "fifo_push_sync", SIZES[i], 1, 32, 10);
@@ -63,7 +63,7 @@ static void a_sync_shows_what_the_handler_wrote(void **state)
 	}
 }
 
-static void so_does_a_poll(void **state)
+static void poll_makes_the_handlers_writes_visible(void **state)
 {
 	for (int i = 0; i < N_SIZES; i++)
 		shared_by(*state, "fifo_push_poll", SIZES[i], 4, 4, 20);
@@ -86,7 +86,7 @@ static void owned_by(struct rig *r, const char *name, unsigned slots, unsigned l
 	rig_fifo_close(r);
 }
 
-static void owners_come_in_their_order_lane_by_lane(void **state)
+static void triggers_of_owned_lanes_arrive_in_push_order(void **state)
 {
 	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_push_sync", "fifo_push_poll" };
 
@@ -100,7 +100,7 @@ static void owners_come_in_their_order_lane_by_lane(void **state)
 }
 
 /* Each of the lanes is several threads': block b's are lane b's. */
-static void lanes_can_be_shared_too(void **state)
+static void blocks_share_several_lanes(void **state)
 {
 	struct rig *r = *state;
 
@@ -112,7 +112,7 @@ static void lanes_can_be_shared_too(void **state)
 	rig_fifo_close(r);
 }
 
-static void a_kernel_goes_on_where_the_last_one_left_off(void **state)
+static void kernel_continues_after_the_previous_kernel(void **state)
 {
 	struct rig *r = *state;
 
@@ -127,7 +127,7 @@ static void a_kernel_goes_on_where_the_last_one_left_off(void **state)
 }
 
 /* 15 single ones before them: the 32 lie across the ring's end, and across the groups of a small ring. */
-static void a_warp_goes_on_where_single_pushes_left_off(void **state)
+static void warp_push_continues_after_single_pushes(void **state)
 {
 	struct rig *r = *state;
 
@@ -163,7 +163,7 @@ static void a_warp_pushes_in_the_order_of_its_threads(void **state)
 }
 
 /* The place of each trigger, not only its thread's order: 32 in a row are a warp's. */
-static void a_warps_triggers_lie_side_by_side(void **state)
+static void triggers_of_a_warp_push_are_consecutive(void **state)
 {
 	struct rig *r = *state;
 	gpul_fifo_item items[64];
@@ -179,7 +179,7 @@ static void a_warps_triggers_lie_side_by_side(void **state)
 	rig_fifo_close(r);
 }
 
-static void who_finds_the_ring_full_waits(void **state)
+static void push_waits_while_the_ring_is_full(void **state)
 {
 	struct rig *r = *state;
 	const struct rig_kernel k = { "fifo_push", 1, 1, 10, 0, FOR_EVER };
@@ -222,7 +222,7 @@ static void a_sync_waits_for_the_release(void **state)
 	}
 }
 
-static void an_owner_whose_time_is_up_has_not_pushed_and_tries_again(void **state)
+static void owner_can_push_again_after_a_time_out(void **state)
 {
 	struct rig *r = *state;
 
@@ -236,7 +236,7 @@ static void an_owner_whose_time_is_up_has_not_pushed_and_tries_again(void **stat
 	rig_fifo_close(r);
 }
 
-static void so_does_a_warp_that_owns_its_lane(void **state)
+static void owning_warp_can_push_again_after_a_time_out(void **state)
 {
 	struct rig *r = *state;
 
@@ -251,7 +251,7 @@ static void so_does_a_warp_that_owns_its_lane(void **state)
 }
 
 /* A ticket that was drawn and not used leaves a gap that no later trigger gets past. */
-static void a_sharer_whose_time_is_up_aborts_the_fifo(void **state)
+static void time_out_in_a_shared_lane_aborts_the_fifo(void **state)
 {
 	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_warp_push" };
 	struct rig *r = *state;
@@ -272,7 +272,7 @@ static void a_sharer_whose_time_is_up_aborts_the_fifo(void **state)
 	}
 }
 
-static void a_warp_that_has_pushed_a_part_aborts_the_fifo_too(void **state)
+static void time_out_after_a_partial_warp_push_aborts_the_fifo(void **state)
 {
 	struct rig *r = *state;
 
@@ -284,7 +284,7 @@ static void a_warp_that_has_pushed_a_part_aborts_the_fifo_too(void **state)
 	rig_fifo_close(r);
 }
 
-static void a_sync_whose_time_is_up_says_so_and_harms_nobody(void **state)
+static void sync_time_out_does_not_abort_the_fifo(void **state)
 {
 	struct rig *r = *state;
 
@@ -324,7 +324,7 @@ static void an_abort_ends_every_wait(void **state)
 		}
 }
 
-static void a_lane_has_one_owner_until_it_is_given_back(void **state)
+static void lane_has_one_owner_until_it_is_disowned(void **state)
 {
 	struct rig *r = *state;
 
@@ -343,26 +343,26 @@ static void a_lane_has_one_owner_until_it_is_given_back(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-	cmocka_unit_test(threads_that_share_a_lane_come_in_ticket_order_each_in_its_own),
-	cmocka_unit_test(a_release_shows_what_was_written_before),
-	cmocka_unit_test(a_sync_shows_what_the_handler_wrote),
-	cmocka_unit_test(so_does_a_poll),
+	cmocka_unit_test(triggers_of_a_shared_lane_arrive_in_ticket_order),
+	cmocka_unit_test(push_release_makes_earlier_writes_visible),
+	cmocka_unit_test(sync_makes_the_handlers_writes_visible),
+	cmocka_unit_test(poll_makes_the_handlers_writes_visible),
 	cmocka_unit_test(five_hundred_blocks_share_one_slot),
-	cmocka_unit_test(owners_come_in_their_order_lane_by_lane),
-	cmocka_unit_test(lanes_can_be_shared_too),
-	cmocka_unit_test(a_kernel_goes_on_where_the_last_one_left_off),
-	cmocka_unit_test(a_warp_goes_on_where_single_pushes_left_off),
+	cmocka_unit_test(triggers_of_owned_lanes_arrive_in_push_order),
+	cmocka_unit_test(blocks_share_several_lanes),
+	cmocka_unit_test(kernel_continues_after_the_previous_kernel),
+	cmocka_unit_test(warp_push_continues_after_single_pushes),
 	cmocka_unit_test(a_warp_pushes_in_the_order_of_its_threads),
-	cmocka_unit_test(a_warps_triggers_lie_side_by_side),
-	cmocka_unit_test(who_finds_the_ring_full_waits),
+	cmocka_unit_test(triggers_of_a_warp_push_are_consecutive),
+	cmocka_unit_test(push_waits_while_the_ring_is_full),
 	cmocka_unit_test(a_sync_waits_for_the_release),
-	cmocka_unit_test(an_owner_whose_time_is_up_has_not_pushed_and_tries_again),
-	cmocka_unit_test(so_does_a_warp_that_owns_its_lane),
-	cmocka_unit_test(a_sharer_whose_time_is_up_aborts_the_fifo),
-	cmocka_unit_test(a_warp_that_has_pushed_a_part_aborts_the_fifo_too),
-	cmocka_unit_test(a_sync_whose_time_is_up_says_so_and_harms_nobody),
+	cmocka_unit_test(owner_can_push_again_after_a_time_out),
+	cmocka_unit_test(owning_warp_can_push_again_after_a_time_out),
+	cmocka_unit_test(time_out_in_a_shared_lane_aborts_the_fifo),
+	cmocka_unit_test(time_out_after_a_partial_warp_push_aborts_the_fifo),
+	cmocka_unit_test(sync_time_out_does_not_abort_the_fifo),
 	cmocka_unit_test(an_abort_ends_every_wait),
-	cmocka_unit_test(a_lane_has_one_owner_until_it_is_given_back),
+	cmocka_unit_test(lane_has_one_owner_until_it_is_disowned),
 };
 
 static const char *kernels;  /* the file with them */

@@ -47,7 +47,7 @@ static const char *row(const char *ptx, const char *type, char *line, size_t lin
 	return line;
 }
 
-static void each_field_is_where_the_ptx_says(void **state)
+static void ptx_offsets_match_the_struct_layout(void **state)
 {
 	(void)state;
 	char line[256], said[64];
@@ -73,7 +73,7 @@ static void each_field_is_where_the_ptx_says(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_field_is_where_the_ptx_says) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(ptx_offsets_match_the_struct_layout) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

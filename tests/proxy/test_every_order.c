@@ -265,7 +265,7 @@ static void search_all(unsigned lanes, unsigned slots, uint64_t pushes_of_lane)
 	gpul_fifo_close(s.f);
 }
 
-static void one_lane_gives_what_was_pushed_whatever_the_order(void **state)
+static void one_lane_returns_the_pushed_triggers_in_every_event_order(void **state)
 {
 	(void)state;
 	search_all(1, 1, 5);
@@ -274,7 +274,7 @@ static void one_lane_gives_what_was_pushed_whatever_the_order(void **state)
 	search_all(1, 8, 9);
 }
 
-static void two_lanes_do_too(void **state)
+static void two_lanes_return_the_pushed_triggers_in_every_event_order(void **state)
 {
 	(void)state;
 	search_all(2, 2, 4);
@@ -284,8 +284,8 @@ static void two_lanes_do_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_lane_gives_what_was_pushed_whatever_the_order),
-		cmocka_unit_test(two_lanes_do_too),
+		cmocka_unit_test(one_lane_returns_the_pushed_triggers_in_every_event_order),
+		cmocka_unit_test(two_lanes_return_the_pushed_triggers_in_every_event_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

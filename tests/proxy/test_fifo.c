@@ -58,7 +58,7 @@ static struct gpul_fifo_line *line(unsigned lane)
 }
 
 /* Over several laps, so that lap bits are either. */
-static void what_is_pushed_is_taken_once_in_order(void **state)
+static void triggers_are_taken_once_and_in_order(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(8, 2);
@@ -73,7 +73,7 @@ static void what_is_pushed_is_taken_once_in_order(void **state)
 	gpul_fifo_close(f);
 }
 
-static void all_lanes_of_every_shape_give_all_that_they_have(void **state)
+static void every_shape_returns_all_triggers_of_all_lanes(void **state)
 {
 	(void)state;
 	for (unsigned lanes = 1; lanes <= MOST_LANES; lanes *= 2)
@@ -101,7 +101,7 @@ static void all_lanes_of_every_shape_give_all_that_they_have(void **state)
 		}
 }
 
-static void a_slot_is_taken_when_both_halves_have_come_in_either_order(void **state)
+static void slot_is_taken_when_both_halves_have_arrived(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(4, 1);
@@ -120,7 +120,7 @@ static void a_slot_is_taken_when_both_halves_have_come_in_either_order(void **st
 }
 
 /* Behind whole ones, where lanes are read on; five in a row are more than a cache line. */
-static void half_a_slot_ends_what_is_taken_of_a_lane(void **state)
+static void half_written_slot_ends_a_batch_of_its_lane(void **state)
 {
 	(void)state;
 	for (unsigned whole = 1; whole <= 5; whole++)
@@ -145,7 +145,7 @@ static void half_a_slot_ends_what_is_taken_of_a_lane(void **state)
 			}
 }
 
-static void what_lies_behind_a_gap_waits_for_it(void **state)
+static void triggers_behind_a_gap_are_not_taken(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(4, 1);
@@ -161,7 +161,7 @@ static void what_lies_behind_a_gap_waits_for_it(void **state)
 	gpul_fifo_close(f);
 }
 
-static void nothing_is_free_before_it_is_released(void **state)
+static void slots_are_free_only_after_a_release(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(2, 1);
@@ -199,7 +199,7 @@ static void a_lane_is_released_up_to_a_position_and_then_the_rest(void **state)
 }
 
 /* A lane that is always full, and others that have one trigger. */
-static void a_busy_lane_keeps_no_other_waiting(void **state)
+static void busy_lane_does_not_starve_other_lanes(void **state)
 {
 	(void)state;
 	for (unsigned lanes = 2; lanes <= 1024; lanes *= 8) {
@@ -225,7 +225,7 @@ static void a_busy_lane_keeps_no_other_waiting(void **state)
 	}
 }
 
-static void a_poll_finds_what_any_one_lane_has_wherever_the_turn_is(void **state)
+static void poll_finds_a_trigger_in_any_lane_for_every_turn(void **state)
 {
 	(void)state;
 	enum { LANES = 256 };
@@ -248,7 +248,7 @@ static void a_poll_finds_what_any_one_lane_has_wherever_the_turn_is(void **state
 	gpul_fifo_close(f);
 }
 
-static void a_poll_for_none_takes_none(void **state)
+static void poll_with_max_0_takes_nothing(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(128, 64);
@@ -260,7 +260,7 @@ static void a_poll_for_none_takes_none(void **state)
 	gpul_fifo_close(f);
 }
 
-static void positions_go_round_at_two_to_the_64(void **state)
+static void positions_wrap_around_at_2_to_the_64(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(4, 2);
@@ -280,7 +280,7 @@ static void positions_go_round_at_two_to_the_64(void **state)
 	gpul_fifo_close(f);
 }
 
-static void the_next_end_takes_again_what_was_not_released(void **state)
+static void unreleased_triggers_come_again_after_reopening(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(16, 2);
@@ -299,7 +299,7 @@ static void the_next_end_takes_again_what_was_not_released(void **state)
 }
 
 /* Whether they are taken in one batch or in many, and whatever comes meanwhile. */
-static void small_batches_take_the_same_in_the_same_order(void **state)
+static void small_and_large_batches_return_the_same_order(void **state)
 {
 	(void)state;
 	enum { LANES = 128, EACH = 3 };
@@ -329,7 +329,7 @@ static void small_batches_take_the_same_in_the_same_order(void **state)
 	}
 }
 
-static void what_comes_while_a_batch_is_handled_waits_for_its_lanes_turn(void **state)
+static void triggers_during_a_batch_wait_for_the_turn_of_their_lane(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(64, 16);
@@ -354,7 +354,7 @@ static void what_comes_while_a_batch_is_handled_waits_for_its_lanes_turn(void **
 
 /* ---- giving up --------------------------------------------------------------------- */
 
-static void the_first_code_is_told_to_all_lanes_and_stays(void **state)
+static void first_abort_code_is_written_to_all_lanes_and_stays(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(128, 128);
@@ -373,7 +373,7 @@ static void the_first_code_is_told_to_all_lanes_and_stays(void **state)
 }
 
 /* Two who give up at once: lane 0 says who was first, and whoever comes second goes on with that one's code. */
-static void a_code_that_reached_some_lanes_reaches_the_others(void **state)
+static void abort_code_of_lane_0_is_completed_in_all_lanes(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(8, 8);
@@ -385,7 +385,7 @@ static void a_code_that_reached_some_lanes_reaches_the_others(void **state)
 	gpul_fifo_close(f);
 }
 
-static void what_a_kernel_raised_is_handed_on_by_the_next_poll(void **state)
+static void next_poll_copies_a_raised_code_to_all_lanes(void **state)
 {
 	(void)state;
 	for (unsigned asked = 0; asked < 2; asked++) {
@@ -407,7 +407,7 @@ static void what_a_kernel_raised_is_handed_on_by_the_next_poll(void **state)
 	}
 }
 
-static void a_raised_word_of_any_bits_is_some_code(void **state)
+static void large_raised_word_becomes_the_largest_code(void **state)
 {
 	(void)state;
 	static const uint64_t words[] = { 1ull << 32, UINT64_MAX, UINT32_MAX, 1ull << 63 };
@@ -423,7 +423,7 @@ static void a_raised_word_of_any_bits_is_some_code(void **state)
 	}
 }
 
-static void a_reset_makes_it_as_new(void **state)
+static void reset_empties_the_fifo(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin(8, 2);
@@ -451,7 +451,7 @@ static void a_reset_makes_it_as_new(void **state)
 	gpul_fifo_close(f);
 }
 
-static void codes_are_told_in_words(void **state)
+static void abort_codes_are_described_as_text(void **state)
 {
 	(void)state;
 	static const struct { uint32_t code; const char *says; } codes[] = {
@@ -479,7 +479,7 @@ static void the_kind_is_the_four_bits_below_the_lap(void **state)
 }
 
 /* What poll gives copied, poll_run shows where it lies; the two may be mixed. */
-static void a_run_is_what_lies_side_by_side(void **state)
+static void run_consists_of_consecutive_triggers(void **state)
 {
 	(void)state;
 	for (unsigned pushed = 1, max = 1; pushed <= 16; pushed++, max = max * 3 % 17) {
@@ -523,27 +523,27 @@ static void a_run_is_what_lies_side_by_side(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_pushed_is_taken_once_in_order),
-		cmocka_unit_test(all_lanes_of_every_shape_give_all_that_they_have),
-		cmocka_unit_test(a_slot_is_taken_when_both_halves_have_come_in_either_order),
-		cmocka_unit_test(half_a_slot_ends_what_is_taken_of_a_lane),
-		cmocka_unit_test(what_lies_behind_a_gap_waits_for_it),
-		cmocka_unit_test(nothing_is_free_before_it_is_released),
+		cmocka_unit_test(triggers_are_taken_once_and_in_order),
+		cmocka_unit_test(every_shape_returns_all_triggers_of_all_lanes),
+		cmocka_unit_test(slot_is_taken_when_both_halves_have_arrived),
+		cmocka_unit_test(half_written_slot_ends_a_batch_of_its_lane),
+		cmocka_unit_test(triggers_behind_a_gap_are_not_taken),
+		cmocka_unit_test(slots_are_free_only_after_a_release),
 		cmocka_unit_test(a_lane_is_released_up_to_a_position_and_then_the_rest),
-		cmocka_unit_test(a_busy_lane_keeps_no_other_waiting),
-		cmocka_unit_test(a_poll_finds_what_any_one_lane_has_wherever_the_turn_is),
-		cmocka_unit_test(a_poll_for_none_takes_none),
-		cmocka_unit_test(positions_go_round_at_two_to_the_64),
-		cmocka_unit_test(the_next_end_takes_again_what_was_not_released),
-		cmocka_unit_test(small_batches_take_the_same_in_the_same_order),
-		cmocka_unit_test(what_comes_while_a_batch_is_handled_waits_for_its_lanes_turn),
-		cmocka_unit_test(the_first_code_is_told_to_all_lanes_and_stays),
-		cmocka_unit_test(a_code_that_reached_some_lanes_reaches_the_others),
-		cmocka_unit_test(what_a_kernel_raised_is_handed_on_by_the_next_poll),
-		cmocka_unit_test(a_raised_word_of_any_bits_is_some_code),
-		cmocka_unit_test(a_reset_makes_it_as_new),
-		cmocka_unit_test(a_run_is_what_lies_side_by_side),
-		cmocka_unit_test(codes_are_told_in_words),
+		cmocka_unit_test(busy_lane_does_not_starve_other_lanes),
+		cmocka_unit_test(poll_finds_a_trigger_in_any_lane_for_every_turn),
+		cmocka_unit_test(poll_with_max_0_takes_nothing),
+		cmocka_unit_test(positions_wrap_around_at_2_to_the_64),
+		cmocka_unit_test(unreleased_triggers_come_again_after_reopening),
+		cmocka_unit_test(small_and_large_batches_return_the_same_order),
+		cmocka_unit_test(triggers_during_a_batch_wait_for_the_turn_of_their_lane),
+		cmocka_unit_test(first_abort_code_is_written_to_all_lanes_and_stays),
+		cmocka_unit_test(abort_code_of_lane_0_is_completed_in_all_lanes),
+		cmocka_unit_test(next_poll_copies_a_raised_code_to_all_lanes),
+		cmocka_unit_test(large_raised_word_becomes_the_largest_code),
+		cmocka_unit_test(reset_empties_the_fifo),
+		cmocka_unit_test(run_consists_of_consecutive_triggers),
+		cmocka_unit_test(abort_codes_are_described_as_text),
 		cmocka_unit_test(the_kind_is_the_four_bits_below_the_lap),
 	};
 

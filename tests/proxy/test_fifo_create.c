@@ -89,7 +89,7 @@ static void expect_works(gpul_fifo *f, gpul_mem_kind kind)
 	assert_int_equal(item.word[1], 2);
 }
 
-static void every_kind_of_host_memory_holds_one(void **state)
+static void fifo_works_in_every_kind_of_host_memory(void **state)
 {
 	(void)state;
 	for (int k = 0; k < N_KINDS; k++) {
@@ -150,7 +150,7 @@ static void creating_undoes_everything_whichever_call_fails(void **state)
 	}
 }
 
-static void the_kernels_end_is_undone_whichever_call_fails(void **state)
+static void creating_the_kernels_end_undoes_everything_whichever_call_fails(void **state)
 {
 	(void)state;
 	static _Alignas(512) unsigned char area[16384];
@@ -178,7 +178,7 @@ static void the_kernels_end_is_undone_whichever_call_fails(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void a_reset_of_the_whole_says_when_the_driver_fails_and_can_be_done_again(void **state)
+static void reset_reports_driver_errors_and_can_be_repeated(void **state)
 {
 	(void)state;
 	gpul_context c = { 0 };
@@ -212,7 +212,7 @@ static void a_reset_of_the_whole_says_when_the_driver_fails_and_can_be_done_agai
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void memory_that_the_cpu_cannot_see_is_refused(void **state)
+static void refuses_memory_that_the_cpu_cannot_access(void **state)
 {
 	(void)state;
 	static const gpul_mem_kind wrong[] = { GPUL_MEM_DEVICE, GPUL_MEM_DEVICE_IPC, (gpul_mem_kind)GPUL_MEM_N_KINDS };
@@ -231,7 +231,7 @@ static void memory_that_the_cpu_cannot_see_is_refused(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
-static void a_shape_that_there_is_not_allocates_nothing(void **state)
+static void invalid_shape_allocates_nothing(void **state)
 {
 	(void)state;
 	static const gpul_fifo_shape wrong[] = { { 0, 1 }, { 1, 0 }, { 3, 1 }, { 4, 3 }, { 2, 4 }, { 1u << 25, 1 }, { 8192, 8192 } };
@@ -254,12 +254,12 @@ static void a_shape_that_there_is_not_allocates_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kind_of_host_memory_holds_one),
+		cmocka_unit_test(fifo_works_in_every_kind_of_host_memory),
 		cmocka_unit_test(creating_undoes_everything_whichever_call_fails),
-		cmocka_unit_test(the_kernels_end_is_undone_whichever_call_fails),
-		cmocka_unit_test(a_reset_of_the_whole_says_when_the_driver_fails_and_can_be_done_again),
-		cmocka_unit_test(memory_that_the_cpu_cannot_see_is_refused),
-		cmocka_unit_test(a_shape_that_there_is_not_allocates_nothing),
+		cmocka_unit_test(creating_the_kernels_end_undoes_everything_whichever_call_fails),
+		cmocka_unit_test(reset_reports_driver_errors_and_can_be_repeated),
+		cmocka_unit_test(refuses_memory_that_the_cpu_cannot_access),
+		cmocka_unit_test(invalid_shape_allocates_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void expect_refused(const void *at, size_t bytes)
 	assert_null(g);
 }
 
-static void a_header_with_any_field_wrong_is_refused(void **state)
+static void refuses_a_header_with_any_wrong_field(void **state)
 {
 	(void)state;
 	static const struct { const char *name; size_t offset, bytes; } fields[] = {
@@ -76,7 +76,7 @@ static void a_header_with_any_field_wrong_is_refused(void **state)
 }
 
 /* Pairs that are wrong together: both say the same number of slots, or of bytes. */
-static void a_shape_that_is_too_large_for_the_memory_is_refused(void **state)
+static void refuses_a_shape_larger_than_the_memory(void **state)
 {
 	(void)state;
 	struct gpul_fifo_header *h;
@@ -98,7 +98,7 @@ static void a_shape_that_is_too_large_for_the_memory_is_refused(void **state)
 	free(area);
 }
 
-static void memory_too_short_or_crooked_is_refused(void **state)
+static void refuses_short_or_misaligned_memory(void **state)
 {
 	(void)state;
 	static const size_t lengths[] = { 0, 1, 63, 127, 128, 512 };
@@ -112,7 +112,7 @@ static void memory_too_short_or_crooked_is_refused(void **state)
 	free(area);
 }
 
-static void formatting_says_what_is_wrong_with_the_memory(void **state)
+static void formatting_refuses_short_or_misaligned_memory(void **state)
 {
 	(void)state;
 	const gpul_fifo_shape shape = make(64, 8);
@@ -131,7 +131,7 @@ static void formatting_says_what_is_wrong_with_the_memory(void **state)
 }
 
 /* The header is read once, when it is opened. */
-static void a_header_that_changes_later_is_not_looked_at(void **state)
+static void later_changes_of_the_header_have_no_effect(void **state)
 {
 	(void)state;
 	const gpul_fifo_shape shape = make(64, 8);
@@ -154,7 +154,7 @@ static void a_header_that_changes_later_is_not_looked_at(void **state)
 }
 
 /* Slots that flip to the awaited lap as soon as they are looked at. */
-static void a_lane_never_gives_more_than_its_slots_before_a_release(void **state)
+static void lane_returns_at_most_its_slots_before_a_release(void **state)
 {
 	(void)state;
 	enum { PER_LANE = 8 };
@@ -208,7 +208,7 @@ static void *scribble(void *context)
 	return NULL;
 }
 
-static void whatever_a_peer_writes_meanwhile_items_are_of_this_fifo(void **state)
+static void items_stay_valid_while_a_peer_writes_garbage(void **state)
 {
 	(void)state;
 	static const gpul_fifo_shape shapes[] = { { 1, 1 }, { 64, 1 }, { 128, 128 }, { 256, 64 }, { 1024, 256 } };
@@ -255,13 +255,13 @@ static void whatever_a_peer_writes_meanwhile_items_are_of_this_fifo(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_header_with_any_field_wrong_is_refused),
-		cmocka_unit_test(a_shape_that_is_too_large_for_the_memory_is_refused),
-		cmocka_unit_test(memory_too_short_or_crooked_is_refused),
-		cmocka_unit_test(formatting_says_what_is_wrong_with_the_memory),
-		cmocka_unit_test(a_header_that_changes_later_is_not_looked_at),
-		cmocka_unit_test(a_lane_never_gives_more_than_its_slots_before_a_release),
-		cmocka_unit_test(whatever_a_peer_writes_meanwhile_items_are_of_this_fifo),
+		cmocka_unit_test(refuses_a_header_with_any_wrong_field),
+		cmocka_unit_test(refuses_a_shape_larger_than_the_memory),
+		cmocka_unit_test(refuses_short_or_misaligned_memory),
+		cmocka_unit_test(formatting_refuses_short_or_misaligned_memory),
+		cmocka_unit_test(later_changes_of_the_header_have_no_effect),
+		cmocka_unit_test(lane_returns_at_most_its_slots_before_a_release),
+		cmocka_unit_test(items_stay_valid_while_a_peer_writes_garbage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void start(struct worker *w, void *(*what)(void *))
 }
 
 /* Lanes of one slot, so that what was written belongs to the trigger that is there until it is released. */
-static void triggers_come_in_each_lanes_order_with_what_was_written_before(void **state)
+static void triggers_arrive_in_lane_order_after_earlier_writes(void **state)
 {
 	(void)state;
 	enum { LANES = 8, EACH = 3000 };
@@ -102,7 +102,7 @@ static void *give_up(void *context)
 }
 
 /* Whoever is first: all lanes have that one's code, and every pusher ends. */
-static void giving_up_from_two_threads_while_another_polls_ends_all_with_one_code(void **state)
+static void concurrent_aborts_end_all_waits_with_one_code(void **state)
 {
 	(void)state;
 	const gpul_fifo_shape shape = { .slots = 2 * MOST_LANES, .lanes = MOST_LANES };
@@ -142,8 +142,8 @@ static void giving_up_from_two_threads_while_another_polls_ends_all_with_one_cod
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(triggers_come_in_each_lanes_order_with_what_was_written_before),
-		cmocka_unit_test(giving_up_from_two_threads_while_another_polls_ends_all_with_one_code),
+		cmocka_unit_test(triggers_arrive_in_lane_order_after_earlier_writes),
+		cmocka_unit_test(concurrent_aborts_end_all_waits_with_one_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

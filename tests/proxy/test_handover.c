@@ -100,7 +100,7 @@ static void kernels_begin_at_zero_in_new_memory(void **state)
 }
 
 /* At every position of two laps, so that the lap bit is either. */
-static void kernels_go_on_behind_what_is_pushed_and_not_handled(void **state)
+static void new_kernels_continue_behind_unhandled_triggers(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin();
@@ -118,7 +118,7 @@ static void kernels_go_on_behind_what_is_pushed_and_not_handled(void **state)
 	gpul_fifo_close(f);
 }
 
-static void a_full_lane_is_full_for_the_next_kernels_too(void **state)
+static void full_lane_stays_full_for_new_kernels(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin();
@@ -134,7 +134,7 @@ static void a_full_lane_is_full_for_the_next_kernels_too(void **state)
 }
 
 /* Each sort of gap at each position of two laps; behind it, what must never be taken. */
-static void what_dead_kernels_left_behind_a_gap_is_never_taken(void **state)
+static void triggers_of_dead_kernels_behind_a_gap_are_never_taken(void **state)
 {
 	(void)state;
 	for (int torn = 0; torn < 3; torn++) {
@@ -157,7 +157,7 @@ static void what_dead_kernels_left_behind_a_gap_is_never_taken(void **state)
 	}
 }
 
-static void a_tail_that_is_a_lie_is_a_number_like_any_other(void **state)
+static void false_tail_is_handled_like_any_position(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin();
@@ -173,7 +173,7 @@ static void a_tail_that_is_a_lie_is_a_number_like_any_other(void **state)
 	gpul_fifo_close(f);
 }
 
-static void either_end_aborts_and_both_learn_the_first_code(void **state)
+static void both_ends_read_the_first_abort_code(void **state)
 {
 	(void)state;
 	gpul_fifo *f = begin();
@@ -201,11 +201,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kernels_begin_at_zero_in_new_memory),
-		cmocka_unit_test(kernels_go_on_behind_what_is_pushed_and_not_handled),
-		cmocka_unit_test(a_full_lane_is_full_for_the_next_kernels_too),
-		cmocka_unit_test(what_dead_kernels_left_behind_a_gap_is_never_taken),
-		cmocka_unit_test(a_tail_that_is_a_lie_is_a_number_like_any_other),
-		cmocka_unit_test(either_end_aborts_and_both_learn_the_first_code),
+		cmocka_unit_test(new_kernels_continue_behind_unhandled_triggers),
+		cmocka_unit_test(full_lane_stays_full_for_new_kernels),
+		cmocka_unit_test(triggers_of_dead_kernels_behind_a_gap_are_never_taken),
+		cmocka_unit_test(false_tail_is_handled_like_any_position),
+		cmocka_unit_test(both_ends_read_the_first_abort_code),
 	};
 
 	return cmocka_run_group_tests(tests, open_driver, close_driver);

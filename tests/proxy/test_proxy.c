@@ -69,7 +69,7 @@ static void drain_and_stop(gpul_proxy *p)
 		fail_msg("%s", err.text);
 }
 
-static void every_trigger_reaches_its_handler_once_and_in_order(void **state)
+static void handler_gets_every_trigger_once_and_in_order(void **state)
 {
 	(void)state;
 	struct as_kernel k;
@@ -92,7 +92,7 @@ static void every_trigger_reaches_its_handler_once_and_in_order(void **state)
 	}
 }
 
-static void triggers_of_a_kind_come_in_runs(void **state)
+static void handler_gets_runs_of_one_kind(void **state)
 {
 	(void)state;
 	static const unsigned kinds[] = { 1, 1, 15, 15, 15, 1, 0 }, runs[] = { 2, 3, 1, 1 }, of[] = { 1, 15, 1, 0 };
@@ -113,7 +113,7 @@ static void triggers_of_a_kind_come_in_runs(void **state)
 	as_kernel_close(&k);
 }
 
-static void a_batch_is_no_larger_than_asked_for(void **state)
+static void batch_is_not_larger_than_the_limit(void **state)
 {
 	(void)state;
 	struct as_kernel k;
@@ -136,7 +136,7 @@ static void a_batch_is_no_larger_than_asked_for(void **state)
 	as_kernel_close(&k);
 }
 
-static void a_thread_serves_several_fifos_and_says_of_which_a_run_is(void **state)
+static void thread_serves_several_fifos_and_passes_the_right_one(void **state)
 {
 	(void)state;
 	enum { N_FIFOS = 3, N = 5000 };
@@ -165,7 +165,7 @@ static void a_thread_serves_several_fifos_and_says_of_which_a_run_is(void **stat
 	}
 }
 
-static void a_drain_waits_for_the_handler_and_says_when_it_takes_too_long(void **state)
+static void drain_waits_for_the_handler_or_times_out(void **state)
 {
 	(void)state;
 	struct as_kernel k;
@@ -219,7 +219,7 @@ static gpul_status end_one(void *context, bool *busy, gpul_error *err)
 	return GPUL_OK;
 }
 
-static void work_may_end_later_than_its_handler(void **state)
+static void work_can_be_released_after_its_handler(void **state)
 {
 	(void)state;
 	enum { N = 3000 };
@@ -240,7 +240,7 @@ static void work_may_end_later_than_its_handler(void **state)
 	as_kernel_close(&k);
 }
 
-static void progress_is_called_when_there_is_nothing_to_do(void **state)
+static void progress_is_called_while_all_fifos_are_empty(void **state)
 {
 	(void)state;
 	struct as_kernel k;
@@ -257,7 +257,7 @@ static void progress_is_called_when_there_is_nothing_to_do(void **state)
 
 /* ---- what it costs ------------------------------------------------------------------- */
 
-static void an_idle_thread_sleeps_and_tells_what_that_took(void **state)
+static void idle_thread_sleeps_and_counts_its_sleeps(void **state)
 {
 	(void)state;
 	struct as_kernel k;
@@ -289,7 +289,7 @@ static void an_idle_thread_sleeps_and_tells_what_that_took(void **state)
 	as_kernel_close(&k);
 }
 
-static void a_thread_that_is_to_spin_does_not_sleep(void **state)
+static void spin_always_never_sleeps(void **state)
 {
 	(void)state;
 	struct as_kernel k;
@@ -308,7 +308,7 @@ static void a_thread_that_is_to_spin_does_not_sleep(void **state)
 	as_kernel_close(&k);
 }
 
-static void a_bound_that_no_sleep_can_keep_is_kept_by_yielding(void **state)
+static void thread_yields_if_sleeps_exceed_the_limit(void **state)
 {
 	(void)state;
 	const uint64_t retry_ns = 100000000;  /* so often a sleep is tried all the same */
@@ -340,7 +340,7 @@ static gpul_status look_at_mask(void *context, gpul_fifo *fifo, const gpul_fifo_
 	return GPUL_OK;
 }
 
-static void the_programs_signals_are_not_handled_on_its_thread(void **state)
+static void signals_are_blocked_in_the_proxy_thread(void **state)
 {
 	(void)state;
 	struct as_kernel k;
@@ -361,17 +361,17 @@ static void the_programs_signals_are_not_handled_on_its_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_trigger_reaches_its_handler_once_and_in_order),
-		cmocka_unit_test(triggers_of_a_kind_come_in_runs),
-		cmocka_unit_test(a_batch_is_no_larger_than_asked_for),
-		cmocka_unit_test(a_thread_serves_several_fifos_and_says_of_which_a_run_is),
-		cmocka_unit_test(a_drain_waits_for_the_handler_and_says_when_it_takes_too_long),
-		cmocka_unit_test(work_may_end_later_than_its_handler),
-		cmocka_unit_test(progress_is_called_when_there_is_nothing_to_do),
-		cmocka_unit_test(an_idle_thread_sleeps_and_tells_what_that_took),
-		cmocka_unit_test(a_thread_that_is_to_spin_does_not_sleep),
-		cmocka_unit_test(a_bound_that_no_sleep_can_keep_is_kept_by_yielding),
-		cmocka_unit_test(the_programs_signals_are_not_handled_on_its_thread),
+		cmocka_unit_test(handler_gets_every_trigger_once_and_in_order),
+		cmocka_unit_test(handler_gets_runs_of_one_kind),
+		cmocka_unit_test(batch_is_not_larger_than_the_limit),
+		cmocka_unit_test(thread_serves_several_fifos_and_passes_the_right_one),
+		cmocka_unit_test(drain_waits_for_the_handler_or_times_out),
+		cmocka_unit_test(work_can_be_released_after_its_handler),
+		cmocka_unit_test(progress_is_called_while_all_fifos_are_empty),
+		cmocka_unit_test(idle_thread_sleeps_and_counts_its_sleeps),
+		cmocka_unit_test(spin_always_never_sleeps),
+		cmocka_unit_test(thread_yields_if_sleeps_exceed_the_limit),
+		cmocka_unit_test(signals_are_blocked_in_the_proxy_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static cpu_set_t set_of(const char *text)
 	return set;
 }
 
-static void lists_of_cpus_are_read_as_linux_writes_them(void **state)
+static void parses_linux_cpu_lists(void **state)
 {
 	(void)state;
 	cpu_set_t set = set_of("0-3,8,10-11\n");
@@ -42,7 +42,7 @@ static void lists_of_cpus_are_read_as_linux_writes_them(void **state)
 	assert_false(gpul_cpu_parse_list("1,,2", &set));
 }
 
-static void neither_the_callers_cpu_nor_another_proxys_is_chosen(void **state)
+static void avoids_the_callers_cpu_and_those_of_other_proxies(void **state)
 {
 	(void)state;
 	const cpu_set_t may = set_of("0-3"), beside = set_of("2-3"), none = set_of("");
@@ -122,7 +122,7 @@ static int last_of(const cpu_set_t *set)
 	return cpu;
 }
 
-static void it_is_pinned_to_the_cpu_that_was_asked_for(void **state)
+static void thread_is_pinned_to_the_requested_cpu(void **state)
 {
 	(void)state;
 	const cpu_set_t mine = allowed();
@@ -135,7 +135,7 @@ static void it_is_pinned_to_the_cpu_that_was_asked_for(void **state)
 	assert_int_equal(CPU_COUNT(&where.may), 1);
 }
 
-static void one_that_is_not_to_be_pinned_may_go_where_its_maker_may(void **state)
+static void unpinned_thread_has_the_callers_affinity(void **state)
 {
 	(void)state;
 	const cpu_set_t mine = allowed();
@@ -149,7 +149,7 @@ static void one_that_is_not_to_be_pinned_may_go_where_its_maker_may(void **state
 	assert_true(CPU_EQUAL(&where.may, &mine));
 }
 
-static void where_the_callers_cpu_is_the_only_one_it_is_not_pinned(void **state)
+static void thread_is_not_pinned_if_only_the_callers_cpu_is_allowed(void **state)
 {
 	(void)state;
 	const cpu_set_t before = allowed();
@@ -170,7 +170,7 @@ static void where_the_callers_cpu_is_the_only_one_it_is_not_pinned(void **state)
 	assert_true(CPU_EQUAL(&where.may, &one));
 }
 
-static void a_node_that_cannot_be_had_is_an_error_only_for_who_asked_for_it(void **state)
+static void unknown_node_is_an_error_for_pin_node_only(void **state)
 {
 	(void)state;
 	gpul_error err = { 0 };
@@ -184,7 +184,7 @@ static void a_node_that_cannot_be_had_is_an_error_only_for_who_asked_for_it(void
 	gpul_cpu_unreserve(cpu);
 }
 
-static void proxies_of_a_node_share_its_cpus_out(void **state)
+static void proxies_of_a_node_get_different_cpus(void **state)
 {
 	(void)state;
 	enum { N = 4 };
@@ -207,7 +207,7 @@ static void proxies_of_a_node_share_its_cpus_out(void **state)
 		gpul_cpu_unreserve(cpu[i]);
 }
 
-static void a_cpu_that_was_asked_for_may_be_one_that_the_caller_left(void **state)
+static void pin_cpu_ignores_the_callers_affinity(void **state)
 {
 	(void)state;
 	const cpu_set_t before = allowed();
@@ -226,7 +226,7 @@ static void a_cpu_that_was_asked_for_may_be_one_that_the_caller_left(void **stat
 	assert_int_equal(where.on, last);
 }
 
-static void a_cpu_that_is_not_there_is_refused(void **state)
+static void refuses_a_cpu_that_does_not_exist(void **state)
 {
 	(void)state;
 	struct as_kernel k;
@@ -247,15 +247,15 @@ static void a_cpu_that_is_not_there_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_of_cpus_are_read_as_linux_writes_them),
-		cmocka_unit_test(neither_the_callers_cpu_nor_another_proxys_is_chosen),
-		cmocka_unit_test(it_is_pinned_to_the_cpu_that_was_asked_for),
-		cmocka_unit_test(one_that_is_not_to_be_pinned_may_go_where_its_maker_may),
-		cmocka_unit_test(where_the_callers_cpu_is_the_only_one_it_is_not_pinned),
-		cmocka_unit_test(a_node_that_cannot_be_had_is_an_error_only_for_who_asked_for_it),
-		cmocka_unit_test(proxies_of_a_node_share_its_cpus_out),
-		cmocka_unit_test(a_cpu_that_was_asked_for_may_be_one_that_the_caller_left),
-		cmocka_unit_test(a_cpu_that_is_not_there_is_refused),
+		cmocka_unit_test(parses_linux_cpu_lists),
+		cmocka_unit_test(avoids_the_callers_cpu_and_those_of_other_proxies),
+		cmocka_unit_test(thread_is_pinned_to_the_requested_cpu),
+		cmocka_unit_test(unpinned_thread_has_the_callers_affinity),
+		cmocka_unit_test(thread_is_not_pinned_if_only_the_callers_cpu_is_allowed),
+		cmocka_unit_test(unknown_node_is_an_error_for_pin_node_only),
+		cmocka_unit_test(proxies_of_a_node_get_different_cpus),
+		cmocka_unit_test(pin_cpu_ignores_the_callers_affinity),
+		cmocka_unit_test(refuses_a_cpu_that_does_not_exist),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

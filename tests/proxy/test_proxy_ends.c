@@ -115,7 +115,7 @@ static gpul_status ignore(void *context, gpul_fifo *fifo, const gpul_fifo_item *
 	return GPUL_OK;
 }
 
-static void a_handlers_error_ends_all_waits_and_reaches_the_owner(void **state)
+static void handler_error_ends_all_waits_and_is_returned_to_the_owner(void **state)
 {
 	(void)state;
 	for (uint64_t nth = 0; nth < 300; nth += 1 + nth / 4) {
@@ -134,7 +134,7 @@ static void a_handlers_error_ends_all_waits_and_reaches_the_owner(void **state)
 	}
 }
 
-static void what_was_handled_before_an_error_is_released(void **state)
+static void triggers_handled_before_an_error_are_released(void **state)
 {
 	(void)state;
 	static const unsigned kinds[2][4] = { { 1, 1, 1, 1 }, { 1, 1, 2, 1 } };
@@ -159,7 +159,7 @@ static void what_was_handled_before_an_error_is_released(void **state)
 	close_two(&x);
 }
 
-static void a_kind_that_nobody_handles_is_an_error(void **state)
+static void kind_without_a_handler_is_an_error(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -184,7 +184,7 @@ static gpul_status fail_tenth(void *context, bool *busy, gpul_error *err)
 	return ++*calls == 10 ? GPUL_EVERBS : GPUL_OK;
 }
 
-static void progress_may_fail_too(void **state)
+static void progress_error_ends_the_proxy(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -200,7 +200,7 @@ static void progress_may_fail_too(void **state)
 
 /* ---- who gives up ----------------------------------------------------------------------- */
 
-static void a_kernel_that_gives_up_ends_the_others_and_the_proxy(void **state)
+static void kernel_abort_ends_other_kernels_and_the_proxy(void **state)
 {
 	(void)state;
 	for (int slow = 0; slow < 2; slow++) {
@@ -219,7 +219,7 @@ static void a_kernel_that_gives_up_ends_the_others_and_the_proxy(void **state)
 	}
 }
 
-static void the_owner_may_abort_a_fifo(void **state)
+static void owner_can_abort_a_fifo(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -260,7 +260,7 @@ static int start_process(int until, pid_t *child)
 	return (int)syscall(SYS_pidfd_open, *child, 0);
 }
 
-static void the_end_of_another_process_is_noticed_while_triggers_keep_coming(void **state)
+static void end_of_a_watched_process_is_noticed_under_load(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -294,7 +294,7 @@ static void the_end_of_another_process_is_noticed_while_triggers_keep_coming(voi
 	close_two(&x);
 }
 
-static void a_socket_that_hangs_up_wakes_a_thread_that_sleeps(void **state)
+static void closed_socket_wakes_a_sleeping_thread(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -322,7 +322,7 @@ static void a_socket_that_hangs_up_wakes_a_thread_that_sleeps(void **state)
 	close_two(&x);
 }
 
-static void a_watched_descriptor_that_is_closed_is_an_error(void **state)
+static void closing_a_watched_descriptor_is_an_error(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -386,7 +386,7 @@ static void *open_gate(void *arg)
 	return NULL;
 }
 
-static void stopping_waits_for_the_handler_and_leaves_the_rest(void **state)
+static void stopping_waits_for_the_handler_and_keeps_other_triggers(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -425,7 +425,7 @@ static unsigned count_of(const char *folder)
 	return n;
 }
 
-static void a_thousand_starts_leave_nothing_behind(void **state)
+static void thousand_starts_leak_nothing(void **state)
 {
 	(void)state;
 	const unsigned fds = count_of("/proc/self/fd"), threads = count_of("/proc/self/task");
@@ -459,7 +459,7 @@ static gpul_status stop_oneself(void *context, gpul_fifo *fifo, const gpul_fifo_
 	return gpul_proxy_stop(*p, err);
 }
 
-static void a_handler_that_would_wait_for_itself_is_told(void **state)
+static void drain_and_stop_fail_when_called_by_a_handler(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -486,7 +486,7 @@ static void expect_refusal(const gpul_proxy_desc *desc, gpul_status status, cons
 		fail_msg("\"%s\" does not say \"%s\"", err.text, text);
 }
 
-static void a_descriptor_that_makes_no_sense_is_refused(void **state)
+static void refuses_an_invalid_proxy_desc(void **state)
 {
 	(void)state;
 	struct fixture x;
@@ -529,7 +529,7 @@ void *aligned_alloc(size_t alignment, size_t bytes)
 	return no_memory || posix_memalign(&p, alignment, bytes) ? NULL : p;
 }
 
-static void what_the_system_refuses_is_told_and_leaves_nothing_behind(void **state)
+static void failed_starts_report_the_cause_and_leak_nothing(void **state)
 {
 	(void)state;
 	const unsigned fds = count_of("/proc/self/fd");
@@ -561,21 +561,21 @@ static void what_the_system_refuses_is_told_and_leaves_nothing_behind(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_handlers_error_ends_all_waits_and_reaches_the_owner),
-		cmocka_unit_test(what_was_handled_before_an_error_is_released),
-		cmocka_unit_test(a_kind_that_nobody_handles_is_an_error),
-		cmocka_unit_test(progress_may_fail_too),
-		cmocka_unit_test(a_kernel_that_gives_up_ends_the_others_and_the_proxy),
-		cmocka_unit_test(the_owner_may_abort_a_fifo),
-		cmocka_unit_test(the_end_of_another_process_is_noticed_while_triggers_keep_coming),
-		cmocka_unit_test(a_socket_that_hangs_up_wakes_a_thread_that_sleeps),
-		cmocka_unit_test(a_watched_descriptor_that_is_closed_is_an_error),
+		cmocka_unit_test(handler_error_ends_all_waits_and_is_returned_to_the_owner),
+		cmocka_unit_test(triggers_handled_before_an_error_are_released),
+		cmocka_unit_test(kind_without_a_handler_is_an_error),
+		cmocka_unit_test(progress_error_ends_the_proxy),
+		cmocka_unit_test(kernel_abort_ends_other_kernels_and_the_proxy),
+		cmocka_unit_test(owner_can_abort_a_fifo),
+		cmocka_unit_test(end_of_a_watched_process_is_noticed_under_load),
+		cmocka_unit_test(closed_socket_wakes_a_sleeping_thread),
+		cmocka_unit_test(closing_a_watched_descriptor_is_an_error),
 		cmocka_unit_test(stopping_an_empty_proxy_aborts_nothing),
-		cmocka_unit_test(stopping_waits_for_the_handler_and_leaves_the_rest),
-		cmocka_unit_test(a_thousand_starts_leave_nothing_behind),
-		cmocka_unit_test(a_handler_that_would_wait_for_itself_is_told),
-		cmocka_unit_test(a_descriptor_that_makes_no_sense_is_refused),
-		cmocka_unit_test(what_the_system_refuses_is_told_and_leaves_nothing_behind),
+		cmocka_unit_test(stopping_waits_for_the_handler_and_keeps_other_triggers),
+		cmocka_unit_test(thousand_starts_leak_nothing),
+		cmocka_unit_test(drain_and_stop_fail_when_called_by_a_handler),
+		cmocka_unit_test(refuses_an_invalid_proxy_desc),
+		cmocka_unit_test(failed_starts_report_the_cause_and_leak_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

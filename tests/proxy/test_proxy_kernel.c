@@ -59,7 +59,7 @@ static void serve(struct server *s, struct rig *r, unsigned slots, unsigned lane
 		fail_msg("%s", err.text);
 }
 
-static void kernels_push_and_sync_with_the_thread(void **state)
+static void kernels_push_and_sync_with_a_proxy_thread(void **state)
 {
 	enum { BLOCKS = 4, THREADS = 16, EACH = 25 };
 	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_push_sync", "fifo_push_poll" };
@@ -82,7 +82,7 @@ static void kernels_push_and_sync_with_the_thread(void **state)
 		}
 }
 
-static void a_handlers_error_ends_the_kernel(void **state)
+static void handler_error_ends_the_kernel(void **state)
 {
 	struct rig *r = *state;
 	struct server s = { .fail_at = 100 };
@@ -99,7 +99,7 @@ static void a_handlers_error_ends_the_kernel(void **state)
 	rig_fifo_close(r);
 }
 
-static void a_kernel_whose_time_is_up_ends_the_thread(void **state)
+static void kernel_time_out_ends_the_proxy_thread(void **state)
 {
 	struct rig *r = *state;
 	struct server s = { .blocked = true };
@@ -117,7 +117,7 @@ static void a_kernel_whose_time_is_up_ends_the_thread(void **state)
 	rig_fifo_close(r);
 }
 
-static void stopping_ends_a_kernel_that_still_pushes(void **state)
+static void stopping_aborts_a_kernel_that_still_pushes(void **state)
 {
 	struct rig *r = *state;
 	struct server s = { 0 };
@@ -149,10 +149,10 @@ static int open_kernels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernels_push_and_sync_with_the_thread),
-		cmocka_unit_test(a_handlers_error_ends_the_kernel),
-		cmocka_unit_test(a_kernel_whose_time_is_up_ends_the_thread),
-		cmocka_unit_test(stopping_ends_a_kernel_that_still_pushes),
+		cmocka_unit_test(kernels_push_and_sync_with_a_proxy_thread),
+		cmocka_unit_test(handler_error_ends_the_kernel),
+		cmocka_unit_test(kernel_time_out_ends_the_proxy_thread),
+		cmocka_unit_test(stopping_aborts_a_kernel_that_still_pushes),
 	};
 
 	return cmocka_run_group_tests(tests, open_kernels, rig_close);

@@ -157,7 +157,7 @@ static void cross_in_lanes(void)
 	cross_in_order(4, 4);
 }
 
-static void every_trigger_crosses_in_order_whoever_owns_the_memory(void **state)
+static void triggers_arrive_in_order_whichever_process_owns_the_memory(void **state)
 {
 	(void)state;
 	in_each_memory("64 4", cross_in_lanes);
@@ -168,7 +168,7 @@ static void cross_one_by_one(void)
 	cross_in_order(1, 1);
 }
 
-static void a_fifo_of_one_slot_crosses_too(void **state)
+static void fifo_of_one_slot_works_between_processes(void **state)
 {
 	(void)state;
 	in_each_memory("1 1", cross_one_by_one);
@@ -176,7 +176,7 @@ static void a_fifo_of_one_slot_crosses_too(void **state)
 
 /* ---- one after the other ------------------------------------------------------------------ */
 
-static void a_second_proxy_begins_at_what_the_first_did_not_release(void **state)
+static void second_proxy_begins_at_unreleased_triggers(void **state)
 {
 	(void)state;
 	if (!begin("memfd", true, "8 1"))
@@ -197,7 +197,7 @@ static void a_second_proxy_begins_at_what_the_first_did_not_release(void **state
 	end();
 }
 
-static void a_killed_proxys_place_is_taken_while_the_kernel_waits(void **state)
+static void new_proxy_replaces_a_killed_one_while_the_kernel_waits(void **state)
 {
 	(void)state;
 	if (!begin("memfd", true, "8 2"))
@@ -215,7 +215,7 @@ static void a_killed_proxys_place_is_taken_while_the_kernel_waits(void **state)
 	end();
 }
 
-static void kernels_of_a_second_process_go_on_behind_those_of_a_killed_one(void **state)
+static void kernels_of_a_new_process_continue_after_a_killed_one(void **state)
 {
 	(void)state;
 	if (!begin("memfd", false, "8 1"))
@@ -275,13 +275,13 @@ static void lose_the_kernels(void)
 	finish(&t.proxy);
 }
 
-static void the_proxy_ends_when_the_kernels_process_is_killed(void **state)
+static void proxy_ends_when_the_kernels_process_is_killed(void **state)
 {
 	(void)state;
 	in_each_memory("8 2", lose_the_kernels);
 }
 
-static void the_kernels_process_may_wait_for_its_kernels_time_out_instead(void **state)
+static void kernels_time_out_without_a_proxy(void **state)
 {
 	(void)state;
 	if (!begin("memfd", true, "4 1"))
@@ -313,7 +313,7 @@ static void lied_to(struct child *victim)
 	tell_and_expect(victim, "open", "opened");
 }
 
-static void a_header_that_lies_is_refused_by_either_end(void **state)
+static void both_ends_refuse_a_false_header(void **state)
 {
 	(void)state;
 	for (int kernels_own = 0; kernels_own < 2; kernels_own++) {
@@ -348,15 +348,15 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(every_trigger_crosses_in_order_whoever_owns_the_memory, end_what_is_left),
-		cmocka_unit_test_teardown(a_fifo_of_one_slot_crosses_too, end_what_is_left),
-		cmocka_unit_test_teardown(a_second_proxy_begins_at_what_the_first_did_not_release, end_what_is_left),
-		cmocka_unit_test_teardown(a_killed_proxys_place_is_taken_while_the_kernel_waits, end_what_is_left),
-		cmocka_unit_test_teardown(kernels_of_a_second_process_go_on_behind_those_of_a_killed_one, end_what_is_left),
+		cmocka_unit_test_teardown(triggers_arrive_in_order_whichever_process_owns_the_memory, end_what_is_left),
+		cmocka_unit_test_teardown(fifo_of_one_slot_works_between_processes, end_what_is_left),
+		cmocka_unit_test_teardown(second_proxy_begins_at_unreleased_triggers, end_what_is_left),
+		cmocka_unit_test_teardown(new_proxy_replaces_a_killed_one_while_the_kernel_waits, end_what_is_left),
+		cmocka_unit_test_teardown(kernels_of_a_new_process_continue_after_a_killed_one, end_what_is_left),
 		cmocka_unit_test_teardown(kernels_are_aborted_when_the_proxys_process_is_killed, end_what_is_left),
-		cmocka_unit_test_teardown(the_proxy_ends_when_the_kernels_process_is_killed, end_what_is_left),
-		cmocka_unit_test_teardown(the_kernels_process_may_wait_for_its_kernels_time_out_instead, end_what_is_left),
-		cmocka_unit_test_teardown(a_header_that_lies_is_refused_by_either_end, end_what_is_left),
+		cmocka_unit_test_teardown(proxy_ends_when_the_kernels_process_is_killed, end_what_is_left),
+		cmocka_unit_test_teardown(kernels_time_out_without_a_proxy, end_what_is_left),
+		cmocka_unit_test_teardown(both_ends_refuse_a_false_header, end_what_is_left),
 	};
 
 	play_role(argc, argv, roles);
