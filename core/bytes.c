@@ -6,7 +6,7 @@ gpul_bytes gpul_bytes_of(const void *base, size_t n_bytes)
 	return (gpul_bytes){ .base = base, .n_bytes = n_bytes };
 }
 
-/* Byte by byte, which works for each byte order and alignment; compilers emit a single load. */
+/* Reads byte by byte, which works for every byte order and alignment; compilers turn the loop into a single load. */
 static uint64_t read_number(gpul_bytes *b, size_t width)
 {
 	uint64_t value = 0;

@@ -15,26 +15,26 @@ extern "C" {
 
 typedef struct gpul_bytes {
 	const unsigned char *base;  /* borrowed */
-	size_t n_bytes;             /* at base */
-	size_t at;                  /* next byte to read; never above n_bytes */
+	size_t n_bytes;             /* number of bytes at base */
+	size_t at;                  /* offset of the next byte to read; at most n_bytes */
 	bool overrun;               /* a read or a seek went past the end; never reset */
 } gpul_bytes;
 
-/* A cursor at the start of n_bytes at base; the bytes must outlive the cursor. */
+/* Returns a cursor at the first of n_bytes bytes at base; the bytes must outlive the cursor. */
 gpul_bytes gpul_bytes_of(const void *base, size_t n_bytes);
 
-/* Read the next number; 0 with .overrun if fewer bytes are left. */
+/* Read the next number.  If too few bytes are left, return 0 and set .overrun. */
 uint8_t gpul_bytes_u8(gpul_bytes *b);
 uint16_t gpul_bytes_u16(gpul_bytes *b);
 uint32_t gpul_bytes_u32(gpul_bytes *b);
 uint64_t gpul_bytes_u64(gpul_bytes *b);
 
-/* Go to an offset, or forward by n_bytes; past the end: sets .overrun and does not move. */
+/* Move the cursor to an offset, or forward by n_bytes.  A move past the end is refused and sets .overrun. */
 void gpul_bytes_seek(gpul_bytes *b, uint64_t offset);
 void gpul_bytes_skip(gpul_bytes *b, uint64_t n_bytes);
 
-/* Skip the next n_bytes and return a cursor over them; if fewer bytes are left, the result is empty, and .overrun is set
- * in it and in b. */
+/* Skip the next n_bytes and return a cursor over them; if fewer bytes are left, the result is empty, and .overrun is
+ * set in it and in b. */
 gpul_bytes gpul_bytes_take(gpul_bytes *b, uint64_t n_bytes);
 
 /* Number of unread bytes. */

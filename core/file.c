@@ -12,15 +12,15 @@
 #include <unistd.h>
 
 enum { FIRST_READ_BYTES = 64 * 1024 };
-static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30;  /* /dev/zero has no end */
+static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30;  /* limit for streams without an end, such as /dev/zero */
 
 static gpul_status no_memory(const char *path, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: out of memory", path);
 }
 
-/* The bytes must be followed by a NUL.  If the size is a multiple of the page size, that needs one more page: reserve zeroed
- * pages for both, then map the file over the first ones. */
+/* A NUL must follow the bytes.  If the size is a multiple of the page size, the NUL needs one more page: reserve zeroed
+ * pages for the file and the NUL, then map the file over the first pages. */
 static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file *out,
 		       gpul_error *err)
 {
@@ -136,8 +136,8 @@ void gpul_file_close(gpul_file *f)
 	*f = (gpul_file){ 0 };
 }
 
-/* Advise the pages that are entirely inside of n_bytes: a release must not affect the bytes around them; page faults load
- * the rest. */
+/* Call madvise() for the pages that are entirely inside the n_bytes at `at`, because a release must not affect the
+ * bytes around them.  Page faults load the bytes in the other pages. */
 static void advise_pages(const gpul_file *f, const void *at, size_t n_bytes, int advice)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)at, end = start + n_bytes;

@@ -12,11 +12,11 @@ extern "C" {
 #endif
 
 typedef struct gpul_file {
-	const void *bytes;  /* followed by a NUL that n_bytes excludes, so text is a string */
+	const void *bytes;  /* a NUL follows, which n_bytes does not count: a text file is a string */
 	size_t n_bytes;     /* at least 1 */
-	bool mapped;        /* mapped or allocated: private to file.c */
+	bool mapped;        /* true: mapped; false: allocated.  Private to file.c */
 	size_t mapped_bytes;
-	int fd;             /* of a mapped file, kept for gpul_file_read() */
+	int fd;             /* descriptor of a mapped file, open for gpul_file_read() */
 } gpul_file;
 
 /** Map a file, or read it if it cannot be mapped (a pipe, /dev/stdin).
@@ -43,13 +43,13 @@ gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
 gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err);
 void gpul_file_close(gpul_file *f);  /* accepts a zeroed file; cannot fail */
 
-/* Hints about n_bytes at `at` in f, for files of hundreds of megabytes.  Fetch: all of them are read soon.  Release: their
- * memory may be freed; the next access loads them again.  No effect if f was not mapped.  Any thread. */
+/* Hints about the n_bytes at `at` in f, for large files.  Fetch: the caller will soon read all of them.  Release: their
+ * memory may be freed; the next access loads them again.  No effect if f is not mapped.  Any thread. */
 void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes);
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes);
 
-/* Copy n_bytes at `at` in f without loading the pages around them, for a few scattered bytes.  False: not possible, read
- * them at `at`.  Any thread. */
+/* Copy the n_bytes at `at` in f without loading the pages around them, for a few scattered bytes.  False: the copy
+ * failed, and the caller must read the bytes at `at` itself.  Any thread. */
 bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out);
 
 #ifdef __cplusplus

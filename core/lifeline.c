@@ -26,7 +26,7 @@ struct gpul_lifeline {
 	struct robust_list entry;
 };
 
-/* Replaces libc's list, which this thread does not need because it locks no robust mutex. */
+/* Register this thread's robust list.  It replaces libc's list, which is for robust mutexes; the thread locks none. */
 static int register_list(gpul_lifeline *l)
 {
 	l->head.list.next = &l->entry;
@@ -42,7 +42,7 @@ static void *hold_word(void *arg)
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
 	l->failed = register_list(l);
-	if (!l->failed)  /* after the list is registered: the kernel marks words that contain the thread's id */
+	if (!l->failed)  /* the kernel marks words with the thread's id, once the list is registered */
 		__atomic_store_n(l->word, tid, __ATOMIC_RELEASE);
 	sem_post(&l->held);
 	while (!l->failed && sem_wait(&l->end) && errno == EINTR)
@@ -53,7 +53,7 @@ static void *hold_word(void *arg)
 	return NULL;
 }
 
-/* All signals are blocked in the thread, because they are for the program's threads. */
+/* Start the thread with all signals blocked, so that the program's own threads receive them. */
 static int start_thread(gpul_lifeline *l)
 {
 	sigset_t all, before;

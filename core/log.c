@@ -31,8 +31,8 @@ bool gpul_log_shows(gpul_log_level level)
 	if (shown == UNKNOWN) {
 		int from_env = level_from_environment();
 
-		/* Several threads may do this at once: the value is the same, and gpul_log_set_level()
-		 * has priority. */
+		/* Several threads may store the level at once: they store the same value, and a level set by
+		 * gpul_log_set_level() stays. */
 		if (!atomic_compare_exchange_strong(&shown_level, &shown, from_env))
 			from_env = shown;
 		shown = from_env;

@@ -14,7 +14,7 @@ extern "C" {
 
 typedef enum gpul_log_level {
 	GPUL_LOG_OFF,
-	GPUL_LOG_NOTICE,  /* information that the user should get once */
+	GPUL_LOG_NOTICE,  /* information that the user should see once */
 	GPUL_LOG_INFO,    /* decisions and their reasons */
 	GPUL_LOG_DEBUG,   /* each step */
 } gpul_log_level;

@@ -21,8 +21,8 @@ typedef struct gpul_team {
 /** The number of CPUs that this process may run on (its affinity mask), at least 1. */
 unsigned gpul_cpus(void);
 
-/** Start up to n_threads threads (at most GPUL_TEAM_MAX) that each call work(context) once.  If the system refuses threads,
- * there are fewer or none, so the work must not depend on their number.  End with gpul_team_join(). */
+/** Start up to n_threads threads (at most GPUL_TEAM_MAX) that each call work(context) once.  If the system refuses
+ * threads, there are fewer or none, so the work must not depend on their number.  End with gpul_team_join(). */
 void gpul_team_start(gpul_team *team, unsigned n_threads, void (*work)(void *context), void *context);
 /** Wait until all threads of the team have returned. */
 void gpul_team_join(gpul_team *team);

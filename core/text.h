@@ -12,9 +12,9 @@ extern "C" {
  * Names longer than 255 bytes are compared by their first 255. */
 size_t gpul_text_distance(const char *a, const char *b);
 
-/** The entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most a third of the
- * longer name (or 1); else the only entry that starts with name.  NULL: no such entry.  Of equally near entries the first.
- * Borrowed from names. */
+/** The entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most a third
+ * of the longer name (or 1); else the only entry that starts with name.  NULL: no such entry.  If several are equally
+ * near, the first.  Borrowed from names. */
 const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names);
 
 #ifdef __cplusplus

@@ -43,7 +43,7 @@ static bool try_toolkit(const char *home, const char *const *names, visitor *vis
 	return false;
 }
 
-/* cuda-wheels in a parent folder of the program, such as build/cuda-wheels. */
+/* Try the folder cuda-wheels in each parent folder of the program, for example build/cuda-wheels. */
 static bool try_beside_program(const char *const *names, visitor *visit, void *found)
 {
 	char path[PATH_MAX];
@@ -81,7 +81,7 @@ static bool open_candidate(const char *path, void *found)
 	return handle != NULL;
 }
 
-/* Also ends the search at a path that only dlopen() can find: then the result is unknown. */
+/* Store the real path of an existing file.  A name without a slash also ends the search: only dlopen() can find it. */
 static bool locate_candidate(const char *path, void *found)
 {
 	struct stat st;
@@ -113,7 +113,7 @@ static gpul_status open_library(const gpul_toolkit_library *l, void **handle, gp
 				 l->variable, asked, stem, l->names[0], l->otherwise);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 			 "%s: %.*s is not in $CUDA_HOME, /usr/local/cuda, the loader's path or cuda-wheels beside this "
-			 "program: set %s to it%s",
+			 "program: set %s to its path%s",
 			 l->needed_for, stem, l->names[0], l->variable, l->otherwise);
 }
 

@@ -21,22 +21,22 @@ extern "C" {
 
 enum { GPUL_TOOLKIT_PATH_BYTES = 4096 };  /* PATH_MAX of Linux, which -std=c11 hides */
 
-/* An entry point: the name of the function, and where its pointer is in the table. */
+/* An entry point: the name of the function, and the offset of its pointer in the table. */
 typedef struct gpul_toolkit_entry { const char *name; size_t offset; } gpul_toolkit_entry;
 
 typedef struct gpul_toolkit_library {
-	const char *variable;               /* GPULOAD_NVRTC */
+	const char *variable;               /* environment variable with its path, "GPULOAD_NVRTC" */
 	const char *const *names;           /* file names to try in each folder, best first; NULL ends them */
 	const gpul_toolkit_entry *entries;  /* required functions; a NULL name ends them */
 	void *table;                        /* the struct that holds their pointers */
 	void (*opened)(void);               /* called once, when table and path are filled */
-	const char *needed_for, *otherwise; /* begin and end of the message when it is missing */
+	const char *needed_for, *otherwise; /* begin and end of the message if the library is missing */
 	const char *oldest;                 /* "CUDA 12.0": the first version with all entries */
 
 	/* filled in by gpul_toolkit_open() */
 	char path[GPUL_TOOLKIT_PATH_BYTES]; /* without symbolic links; "": unknown */
 	bool tried;
-	gpul_error why_not;                 /* .status is GPUL_OK when it is open */
+	gpul_error why_not;                 /* .status is GPUL_OK if the library is open */
 } gpul_toolkit_library;
 
 /** Open a library and fill its table, once; every later call returns the first result.

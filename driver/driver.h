@@ -72,8 +72,8 @@ typedef struct gpul_driver {
 	bool runs_machine_code;      /* loads cubins; false: PTX only */
 	bool interprets;             /* kernels are interpreted on the CPU, far slower than on a GPU */
 	bool fds_are_files;          /* an exported descriptor is a sealed regular file */
-	const char *const *open_env; /* NULL-terminated "NAME=value" list; with these in its environment another
-	                              * process opens the same driver; NULL: no other process can */
+	const char *const *open_env; /* NULL-terminated "NAME=value" list: a process with these settings in its
+	                              * environment opens the same driver; NULL: no other process can */
 
 	const char *(*last_fault)(void);   /* reason of the last kernel fault, or ""; NULL: not supported */
 	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;
@@ -81,7 +81,7 @@ typedef struct gpul_driver {
 #ifdef __cplusplus                         /* in C++ the member's name hides the function's */
 #define X(fn) __typeof__(::fn) *fn;
 #else
-#define X(fn) __typeof__(fn) *fn;          /* the type is that of <cuda.h> */
+#define X(fn) __typeof__(fn) *fn;          /* the type comes from <cuda.h> */
 #endif
 	GPUL_DRIVER_CALLS(X)
 #undef X
@@ -91,7 +91,7 @@ typedef enum gpul_driver_choice {
 	GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT
 } gpul_driver_choice;
 
-/** Parse "auto", "nvidia" or "soft"; false: another text. */
+/** Parse "auto", "nvidia" or "soft"; returns false for any other text. */
 bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);
 
 /** Find, dlopen and initialise (cuInit) a driver.
@@ -108,15 +108,15 @@ bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);
  * Source   CUDA Driver API, Initialization; Driver Entry Point Access */
 gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err);
 
-/* Call a function of the table; the text of a failure names it.  For an entry point that the driver lacks, the table has a
- * function that returns CUDA_ERROR_NOT_SUPPORTED. */
+/* Call a function of the table; the text of a failure names it.  For an entry point that the driver lacks, the table
+ * has a function that returns CUDA_ERROR_NOT_SUPPORTED. */
 #define gpul_cu(drv, err, call) gpul_cu_status((drv), (err), (drv)->call, #call)
 
 /* Convert a CUresult: GPUL_OK for CUDA_SUCCESS, else GPUL_ECUDA with native = r; the text has the call, the error's name,
  * the driver's explanation, and advice if there is some.  GPUL_EUNSUPPORTED when the driver is too old to have the call. */
 gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, const char *call);
 
-/* Advice about a driver error, in one phrase; "": none. */
+/* Returns advice about a driver error, in one phrase; "" if there is none. */
 const char *gpul_cu_advice(CUresult r);
 
 /* True when this driver has the entry point; name: as in the manual (cuMemAlloc) or as exported (cuMemAlloc_v2). */

@@ -36,7 +36,7 @@ bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out)
 	return 0;
 }
 
-/* "NAME=value", allocated; NULL: out of memory. */
+/* Returns "NAME=value", allocated; NULL: out of memory. */
 static char *format_setting(const char *name, const char *value)
 {
 	char *text;
@@ -67,7 +67,7 @@ static gpul_status start_driver(void *handle, const char *path, struct opened *o
 				 "%s reports no device", path);
 	o->path = strdup(path);
 	o->environment[0] = format_setting("GPULOAD_DRIVER", table.name);
-	if (table.interprets) /* this one, if several are installed */
+	if (table.interprets) /* several may be installed: the other process must open this one */
 		o->environment[1] = format_setting("GPULOAD_SOFT_DRIVER", path);
 	if (!o->path || !o->environment[0] || (table.interprets && !o->environment[1]))
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory opening %s", path);
@@ -86,8 +86,8 @@ static bool is_soft_driver(void *handle)
 	return dlsym(handle, "gpuloadSoftLastFault") != NULL;
 }
 
-/* Open libcuda.so.1 by name, else by its usual paths: the software driver also has the name libcuda.so.1, so that programs
- * linked with NVIDIA's driver find it, and then dlopen() returns that for the name. */
+/* Open libcuda.so.1 by its name, else by its usual paths.  The name can lead to the software driver, which also has
+ * the name libcuda.so.1 so that programs linked with NVIDIA's driver find it. */
 static gpul_status open_nvidia(gpul_error *err)
 {
 	static const char *const paths[] = {
@@ -120,8 +120,8 @@ static gpul_status open_nvidia(gpul_error *err)
 				  : why);
 }
 
-/* dlopen() the first candidate that exists.  If that fails, the failure is reported and later candidates are not tried, so
- * that a broken installation does not silently use another one. */
+/* dlopen() the first candidate that exists.  If that fails, the failure is reported and later candidates are not
+ * tried, so that a broken installation does not silently use another one. */
 static void *open_first_candidate(char *const paths[], int n, const char **path, gpul_error *err)
 {
 	for (int i = 0; i < n; i++) {

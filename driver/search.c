@@ -25,10 +25,10 @@ int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 
 	if (chosen && *chosen) {
 		add_candidate(paths, &n, chosen, "");
-		return n;  /* an explicit path: no other candidate */
+		return n;  /* the user gave a path, so this is the only candidate */
 	}
 	if (gpul_own_folder(folder, sizeof folder)) {
-		/* In the build folder; installed, beside a program or library; copied to one folder. */
+		/* Layouts: a build folder; an installed program; an installed library; a folder with copies of all files. */
 		add_candidate(paths, &n, folder, "/softcuda/libcuda-soft.so");
 		add_candidate(paths, &n, folder, "/../lib/gpuload/libcuda-soft.so");
 		add_candidate(paths, &n, folder, "/gpuload/libcuda-soft.so");

@@ -32,7 +32,7 @@ static const struct {
 	{ CUDA_ERROR_MISALIGNED_ADDRESS,
 	  "an access is not aligned to its size; the context is unusable" },
 	{ CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-	  "too many registers for this block size: launch fewer threads a block" },
+	  "too many registers for this block size: launch fewer threads per block" },
 	{ CUDA_ERROR_LAUNCH_TIMEOUT,
 	  "the display watchdog stopped the kernel: split the work" },
 	{ CUDA_ERROR_LAUNCH_FAILED,
@@ -65,7 +65,7 @@ const char *gpul_cu_advice(CUresult r)
 	return "";
 }
 
-enum { FAULT_CHARS = 200 };  /* of the driver's fault text; leaves room for the error's name */
+enum { FAULT_CHARS = 200 };  /* maximum length of the driver's fault text; leaves room for the error's name */
 
 /* Sticky errors: a kernel caused them, and every later call returns them. */
 static _Bool is_kernel_fault(CUresult r)
@@ -80,7 +80,7 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 			   const char *call)
 {
 	const char *name = NULL, *meaning = NULL, *advice = gpul_cu_advice(r);
-	char function[64]; /* "cuFoo" of a call "cuFoo(a, b)" */
+	char function[64]; /* the name in the call: "cuFoo" for "cuFoo(a, b)" */
 
 	if (r == CUDA_SUCCESS)
 		return GPUL_OK;

@@ -7,21 +7,21 @@
 
 typedef void (*any_function)(void);
 
-/* An older driver's name for the same call with the same parameters. */
+/* Calls that older drivers export under another name, with the same parameters. */
 static const struct {
 	const char *name, *older;
 } renamed[] = {
-	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },  /* v2 came with CUDA 12.8 */
+	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },  /* CUDA 12.8 added v2 */
 };
 
-/* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  Expanding the macro before it becomes a string gives the name of
- * the version whose type the table's field has. */
+/* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  Expanding the macro before it becomes a string gives the name
+ * of the version whose type the table's field has. */
 #define TEXT(x) #x
 #define EXPANDED(x) TEXT(x)
 static const struct entry {
 	const char *name;   /* as exported: "cuMemAlloc_v2" */
 	const char *plain;  /* as in the manual: "cuMemAlloc" */
-	size_t offset;      /* of its field in gpul_driver */
+	size_t offset;      /* offset of its field in gpul_driver */
 } entries[] = {
 #define X(fn) { EXPANDED(fn), #fn, offsetof(gpul_driver, fn) },
 	GPUL_DRIVER_CALLS(X)
@@ -29,8 +29,8 @@ static const struct entry {
 };
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
 
-/* In the table for each entry point that the driver lacks.  Callers pass arguments that it does not declare, which is safe
- * because in the calling conventions of x86-64 and arm64 the caller removes them. */
+/* The table has this function for each entry point that the driver lacks.  Callers pass arguments that it does not
+ * declare, which is safe because in the calling conventions of x86-64 and arm64 the caller removes them. */
 static CUresult CUDAAPI missing_entry(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
@@ -46,9 +46,9 @@ static void *find_symbol(void *handle, const char *name)
 	return p;
 }
 
-/* First by the exported name, which identifies the version whose type <cuda.h> declares.  cuGetProcAddress selects by the
- * CUDA version instead; that is only safe if the driver is at least as new as our header, because an older driver may return
- * an older version with other parameters. */
+/* Look up the exported name first: it identifies the version whose type <cuda.h> declares.  cuGetProcAddress selects by
+ * the CUDA version instead, which is only safe if the driver is at least as new as our header, because an older driver
+ * may return an older version with other parameters. */
 static void *find_entry(void *handle, const gpul_driver *drv, const struct entry *e)
 {
 	CUresult(CUDAAPI * ask)(const char *, void **, int, cuuint64_t,
@@ -83,7 +83,7 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&missing,
 		       sizeof p);
 	}
-	p = dlsym(handle, "gpuloadSoftLastFault");  /* only the software driver has it */
+	p = dlsym(handle, "gpuloadSoftLastFault");  /* only the software driver exports this symbol */
 	memcpy(&out->last_fault, &p, sizeof p);
 	out->name = p ? "soft" : "nvidia";
 	out->interprets = out->fds_are_files = p != NULL;
@@ -91,7 +91,7 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	p = dlsym(handle, "gpuloadSoftNameImages");
 	memcpy(&out->name_images, &p, sizeof p);
 	p = dlsym(handle, "gpuloadSoftPrintFaults");
-	if (p) {  /* gpul_cu_status() reports the text that it would print */
+	if (p) {  /* gpul_cu_status() reports faults, so the driver need not print them */
 		void (*print_faults)(int);
 
 		memcpy(&print_faults, &p, sizeof p);

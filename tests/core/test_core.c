@@ -158,7 +158,7 @@ static void a_read_past_the_end_returns_zero_and_sets_overrun(void **state)
 	assert_int_equal(gpul_bytes_left(&b), 0);
 }
 
-static void a_part_of_a_cursor_ends_at_its_own_end(void **state)
+static void a_read_past_the_end_of_a_part_sets_its_overrun_only(void **state)
 {
 	const unsigned char raw[] = { 1, 2, 3, 4 };
 	gpul_bytes b = gpul_bytes_of(raw, sizeof raw), part;
@@ -222,12 +222,12 @@ int main(void)
 		cmocka_unit_test(an_error_keeps_the_first_failure),
 		cmocka_unit_test(a_failure_without_gpul_error_still_returns_its_status),
 		cmocka_unit_test(a_long_error_text_is_truncated_and_terminated),
-		/* Before gpul_log_set_level() is called, because the environment is read once. */
+		/* Must precede tests that call gpul_log_set_level(): the environment is read only once. */
 		cmocka_unit_test(the_log_shows_only_notices_by_default),
 		cmocka_unit_test(the_log_shows_lines_up_to_its_level),
 		cmocka_unit_test(bytes_are_read_as_little_endian_at_any_alignment),
 		cmocka_unit_test(a_read_past_the_end_returns_zero_and_sets_overrun),
-		cmocka_unit_test(a_part_of_a_cursor_ends_at_its_own_end),
+		cmocka_unit_test(a_read_past_the_end_of_a_part_sets_its_overrun_only),
 		cmocka_unit_test(an_array_keeps_pushed_elements),
 		cmocka_unit_test(an_array_stays_unchanged_when_it_cannot_grow),
 		cmocka_unit_test(the_clock_never_goes_back),

@@ -1,4 +1,4 @@
-/* test_file.c — gpul_file: files that can be read, and the messages for those that cannot. */
+/* test_file.c — gpul_file reads files and pipes, and explains why other paths cannot be read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -159,7 +159,7 @@ static void the_word_is_lost_before_the_memory_is_freed(void **state)
 	expect_lost(child);
 }
 
-/* Another process holds the word now, so this one must not reset it. */
+/* Another process holds the word now, so this process must not reset it. */
 static void letting_go_keeps_the_value_of_another_holder(void **state)
 {
 	gpul_lifeline *l = NULL;

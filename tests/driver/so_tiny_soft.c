@@ -25,5 +25,5 @@ result cuDeviceGetCount(int *n)
 
 const char *gpuloadSoftLastFault(void)
 {
-	return "kernel k, line 7: as told";
+	return "kernel k, line 7: out of bounds";
 }

@@ -29,7 +29,7 @@ static void undoes_everything_whichever_call_fails(void **state)
 	}
 }
 
-static void is_current_only_while_open(void **state)
+static void a_context_is_current_only_while_it_is_open(void **state)
 {
 	const gpul_driver *drv = fake_driver(0);
 	gpul_context c = { 0 };
@@ -119,7 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(undoes_everything_whichever_call_fails),
-		cmocka_unit_test(is_current_only_while_open),
+		cmocka_unit_test(a_context_is_current_only_while_it_is_open),
 		cmocka_unit_test(reports_the_number_of_devices),
 		cmocka_unit_test(reports_the_call_the_error_and_advice),
 		cmocka_unit_test(uses_the_fault_text_of_the_driver_instead_of_advice),

@@ -38,12 +38,12 @@ struct outcome {  /* sent from the child to its parent */
 	char notice[256];
 	int n_notices, version;
 	bool runs_machine_code, interprets, fds_are_files;
-	char open_env[2][300]; /* its first two strings, or "" */
+	char open_env[2][300]; /* the first two strings of the table's open_env, or "" */
 };
 
 struct setting {
-	const char *nvidia, *soft;      /* fake drivers; NULL: none */
-	const char *devices, *choice;   /* FAKE_DEVICES, GPULOAD_DRIVER */
+	const char *nvidia, *soft;      /* files of the fake drivers; NULL: none */
+	const char *devices, *choice;   /* values of FAKE_DEVICES and GPULOAD_DRIVER */
 	gpul_driver_choice asked;
 };
 
@@ -267,7 +267,7 @@ static void the_table_has_the_fault_text_of_the_software_driver(void **state)
 	assert_non_null(handle);
 	assert_int_equal(gpul_driver_fill(handle, "tiny", &drv, NULL), GPUL_OK);
 	assert_string_equal(drv.name, "soft");
-	assert_string_equal(drv.last_fault(), "kernel k, line 7: as told");
+	assert_string_equal(drv.last_fault(), "kernel k, line 7: out of bounds");
 	dlclose(handle);
 }
 

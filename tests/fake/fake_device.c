@@ -1,5 +1,5 @@
-/* fake_device.c — the attributes of the fake driver's devices: those that the test sets, and 1 for all
- * others. */
+/* fake_device.c — the attributes of the fake driver's devices: the values that the test sets, and 1 for
+ * all other attributes. */
 #include "tests/fake/fake_driver.h"
 
 #include <stdint.h>

@@ -7,7 +7,7 @@
 
 #include "tests/fake/fake_driver.h"
 
-/* Like fake_driver_failing(), with more calls; the counts and the behaviour are shared. */
+/* Like fake_driver_failing(), but the table has more calls.  Both drivers share the counts and the behaviour. */
 const gpul_driver *fake_memory_driver(int fail_at, CUresult with);
 
 #endif

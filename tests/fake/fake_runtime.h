@@ -4,7 +4,7 @@
 
 #include "tests/fake/fake_driver.h"
 
-/* Like fake_driver(fail_at), with more calls; the counts and the behaviour are shared. */
+/* Like fake_driver(fail_at), but the table has more calls.  Both drivers share the counts and the behaviour. */
 const gpul_driver *fake_runtime_driver(int fail_at);
 
 #endif
