@@ -32,7 +32,7 @@ static const gpul_fifo_shape shapes[] = {
 struct bench {
 	void *area;
 	gpul_fifo *fifo;
-	struct pusher *pushers;      /* one for each lane */
+	struct pusher *pushers;      /* one pusher for each lane */
 	gpul_fifo_item *items;
 	unsigned batch, producers, runs;
 	uint64_t sum;                /* computed by the trivial handler */

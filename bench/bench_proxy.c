@@ -47,7 +47,7 @@ enum {
 struct bench {
 	void *area;
 	gpul_fifo *fifo;
-	struct pusher *pushers;  /* one for each lane */
+	struct pusher *pushers;  /* one pusher for each lane */
 	unsigned runs, idle_ms;
 	int last_cpu;            /* the CPU of the proxy */
 	atomic_bool open;        /* the handler wait_at_gate waits until this is set */
@@ -155,7 +155,7 @@ static void run_bare_once(struct bench *b, gpul_fifo_shape shape, unsigned batch
 	}
 }
 
-/* run 0: the bare loop. */
+/* Measure the best time for one trigger.  run: the kind changes after this many triggers; 0: the bare loop. */
 static gpul_status best_ns(struct bench *b, gpul_fifo_shape shape, unsigned batch, unsigned run, double *ns, gpul_error *err)
 {
 	gpul_status st = open_fifo(b, shape, err);

@@ -37,7 +37,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A measured operation: queues work on b->timed.stream. */
+/* An operation to measure: the function queues its work on b->timed.stream. */
 typedef gpul_status work(struct bench *b, CUdeviceptr at, gpul_error *err);
 
 static gpul_status queue_sum(struct bench *b, CUdeviceptr at, gpul_error *err)
@@ -141,7 +141,7 @@ static gpul_status measure_all(struct bench *b, gpul_error *err)
 		st = measure_row(b, "cuMemcpyHtoD, host-numa", queue_copy_to_device, gpul_mem_gpu(b->numa), err);
 		st = st ? st : measure_host(b, "host-numa", gpul_mem_gpu(b->numa), err);
 	}
-	st = st ? st : measure_row(b, "cuMemcpyDtoD, what it reads", queue_copy_within_device, b->device, err);
+	st = st ? st : measure_row(b, "cuMemcpyDtoD, bytes read", queue_copy_within_device, b->device, err);
 	st = st ? st : measure_sum(b, "sum of device memory", b->device, err);
 	return st ? st : measure_cpu(b, err);
 }

@@ -12,7 +12,7 @@ enum { MEMORY_MAX_SAMPLES = 10000 };
 
 struct memory_bench {
 	const gpul_driver *drv;
-	gpul_context context;      /* of device 0, current */
+	gpul_context context;      /* the context of device 0, current on this thread */
 	int n_devices, runs;
 	size_t bytes;              /* size of the memory that is allocated and attached: 64 MiB */
 	size_t big_bytes;          /* size of the memory that kernels read: at most 1 GiB */
@@ -43,7 +43,7 @@ struct bare {
 	size_t bytes;
 };
 
-/* For host-numa memory (node 0) or device memory, mapped for device 0. */
+/* Create or import host-numa memory (node 0) or device memory, and map it for device 0. */
 gpul_status bare_create(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, struct bare *out,
 			gpul_error *err);
 gpul_status bare_import(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, int fd, struct bare *out,

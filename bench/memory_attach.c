@@ -28,7 +28,7 @@ struct memory_owner {
 	char folder[64]; /* contains the two sockets; NAME is a path in it */
 };
 
-/* The owner's message when it is ready; both descriptors are attached. */
+/* The message that the owner sends when it is ready, with both descriptors. */
 struct ready {
 	gpul_error err;
 	size_t mapped_bytes[N_KINDS];
@@ -184,7 +184,7 @@ static gpul_status receive_ready(const struct memory_owner *o, struct ready *r, 
 	return GPUL_OK;
 }
 
-/* A driver table that measures the time of each call.  The rest of an attach is the CPU's part. */
+/* A driver table that measures the time of each call.  The CPU's part of an attach is its time without these calls. */
 static const gpul_driver *inner;
 static uint64_t inner_ns;
 

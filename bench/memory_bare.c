@@ -134,7 +134,7 @@ static gpul_status time_alternately(const struct memory_bench *b, gpul_mem_kind 
 	return st;
 }
 
-/* The memory to import, and a new export of it for each import. */
+/* The memory to import; fd: a new descriptor of it for each import. */
 static struct {
 	gpul_mem *m;
 	int fd;

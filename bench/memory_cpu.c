@@ -108,7 +108,7 @@ static gpul_status measure_numa(const struct memory_bench *b, gpul_error *err)
 		memory_row(numa.as_expected
 				   ? "verify_numa of the large host-numa memory, 1 page in 512"
 				   : "verify_numa of the large host-numa memory, 1 page in 512 "
-				     "(elsewhere)",
+				     "(on another node)",
 			   "us", us, NULL, b->runs);
 	return GPUL_OK;
 }

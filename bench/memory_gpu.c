@@ -200,7 +200,7 @@ static gpul_status measure_kind(struct rates *r, const char *what, gpul_mem_kind
 
 static gpul_status measure_peer(struct rates *r, gpul_error *err)
 {
-	static const char what[] = "sum of device 1's memory (bare: copy from there)";
+	static const char what[] = "sum of device 1's memory (bare: copy from device 1)";
 	gpul_context other = { 0 };
 	gpul_error why = { 0 };
 	gpul_status st;

@@ -1,7 +1,7 @@
 /* function_pointers.c — read device function pointers from a module, and pass them to a kernel.
  *
- *     function_pointers [ops.ptx other.ptx]           the lesson
- *     function_pointers --wrong [ops.ptx other.ptx]   also call a pointer of another module, an error
+ *     function_pointers [ops.ptx other.ptx]           runs the lesson
+ *     function_pointers --wrong [ops.ptx other.ptx]   also calls a pointer of another module, which is an error
  *
  * Every result is compared with the host's. */
 #include <inttypes.h>

@@ -12,7 +12,7 @@ __global__ void VecScale(float *x, float by, int n);
 static int launch_with_chevrons(struct trial *t)
 {
 	VecAdd<<<(TRIAL_N + 255) / 256, 256>>>((float *)t->a, (float *)t->b, (float *)t->c, TRIAL_N);
-	cudaError_t e = cudaGetLastError(); /* <<<>>> itself returns nothing */
+	cudaError_t e = cudaGetLastError(); /* <<<>>> does not return an error */
 
 	if (!e)
 		e = cudaDeviceSynchronize();

@@ -25,14 +25,14 @@ enum { MOST_PARAMS = 16, NAME_BYTES = 512, NOT_THERE = 77 };
 
 struct found {
 	const char *wanted; /* a part of the kernel's name */
-	const gpul_image *first; /* of all images */
+	const gpul_image *first; /* the first image of the file */
 	const gpul_verdict *verdicts; /* one for each image: is it selected for this GPU? */
-	bool relocatable; /* true: search the images not yet linked, whose numbers are not final */
+	bool relocatable; /* true: search relocatable images, whose register numbers are not final */
 
 	char name[NAME_BYTES], arch[16];
-	gpul_kernel_info info; /* its name and params point to this struct's copies */
+	gpul_kernel_info info; /* the kernel; name and params point to the copies in this struct */
 	gpul_kernel_param params[MOST_PARAMS];
-	uint32_t n_kernels; /* in all images searched */
+	uint32_t n_kernels; /* number of kernels in all searched images */
 };
 
 /* Copy the path where the dynamic linker finds a library: opens and closes it. */

@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 		if (fork() == 0) {  /* a driver cannot be used after a fork, so fork first */
 			if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != master)
 				return 1;
-			for (int k = 0; k < i; k++)  /* the owner's ends: an open copy would keep the connection alive */
+			for (int k = 0; k < i; k++)  /* the owner's ends: a copy would keep the connection open */
 				close(sockets[k]);
 			return run_process(i, n, kind, &pair[1]);
 		}

@@ -291,7 +291,7 @@ static bool kill_after(struct lesson *l, int step)
 	if (waitpid(pid, &status, 0) != pid)
 		exit_with_errno("waitpid");
 	if (!WIFSIGNALED(status))
-		exit(WEXITSTATUS(status)); /* it has printed its error */
+		exit(WEXITSTATUS(status)); /* the child has printed its error */
 	snprintf(path, sizeof path, "/dev/shm%s", l->name);
 	printf("killed after %d  %-26s", step, step_name(l, step));
 	if (stat(path, &left)) {
