@@ -65,7 +65,7 @@ class Dependencies(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertNotIn("installing", out)
 
-    def test_without_root_only_an_essential_package_stops_it(self):
+    def test_without_root_only_a_missing_essential_package_is_an_error(self):
         for missing, stops in ((["mandoc"], False), (["gcc", "mandoc"], True)):
             with mock.patch.multiple(install_deps, missing_packages=lambda m=missing: m,
                                      apt=mock.Mock(side_effect=install_deps.Unable("no root"))), \

@@ -10,7 +10,7 @@ ODD = "a b$c:d'e"
 
 
 class Paths(unittest.TestCase):
-    """A checkout in a folder with such a name: links to the real folders, configured and partly built."""
+    """A checkout in a folder with special characters in its name: links to the real folders, partly built."""
 
     @classmethod
     def setUpClass(cls):
@@ -42,24 +42,24 @@ class Paths(unittest.TestCase):
     def test_every_target_has_a_rule(self):
         self.ninja("-n", "check", "install")
 
-    def test_a_library_and_a_test_build_and_the_second_run_has_nothing_to_do(self):
+    def test_builds_a_library_and_a_second_run_builds_nothing(self):
         targets = [f"out {ODD}/libdriver.a", f"out {ODD}/headers/driver/driver.h.ok", f"out {ODD}/man/man3.ok"]
         self.ninja(*targets)
         self.assertIn("no work to do", self.ninja(*targets))
 
-    def test_the_install_command_gets_the_prefix_and_the_toolkit_as_one_word_each(self):
+    def test_the_install_command_gets_the_prefix_and_the_toolkit_as_one_argument_each(self):
         line = next(l for l in self.ninja("-t", "commands", "install").splitlines() if "install.py" in l)
         words = shlex.split(line)
         self.assertEqual(words[words.index("--prefix") + 1], f"/opt/{ODD}")
         self.assertEqual(words[words.index("--cuda") + 1], f"{self.home}/cuda {ODD}/include")
         self.assertEqual(words[words.index("--build") + 1], f"out {ODD}")
 
-    def test_the_library_knows_the_prefix(self):
+    def test_the_library_contains_the_prefix(self):
         self.ninja(f"out {ODD}/obj/driver/search.o")
         with open(f"{self.root}/out {ODD}/obj/driver/search.o", "rb") as f:
             self.assertIn(f"/opt/{ODD}/lib/gpuload".encode(), f.read())
 
-    def test_a_line_end_or_a_bar_is_refused(self):
+    def test_refuses_a_path_with_a_line_end_or_a_vertical_bar(self):
         for path in ("a|b", "a\nb"):
             r = subprocess.run([sys.executable, f"{ROOT}/configure.py", "--prefix", path], capture_output=True, text=True)
             self.assertEqual(r.returncode, 1)
@@ -68,7 +68,7 @@ class Paths(unittest.TestCase):
 
 @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config")
 class PkgConfig(unittest.TestCase):
-    def test_flags_with_a_blank_are_one_word_each(self):
+    def test_a_flag_with_a_blank_is_one_argument(self):
         with tempfile.TemporaryDirectory() as d:
             for name, text in (("gpuload", install.PKGCONFIG), ("gpuload-rt", install.RT_PKGCONFIG)):
                 with open(f"{d}/{name}.pc", "w", encoding="utf-8") as f:

@@ -3,7 +3,8 @@
 
 NAME.ptx beside NAME.cu was compiled by the command in the comment at the head of NAME.cu, or by a rule of an example's
 Makefile; --make compiles all of them again.  When a header changes (proxy/fifo_device.cuh), the tests would still pass with
-the old PTX, so this test compares.  Only the nvcc version that compiled a file gives the same text; others are skipped.
+the old PTX, so this test compares them with the
+compiler's output.  Only the nvcc version that compiled a file gives the same text; others are skipped.
 """
 import glob, os, re, shutil, subprocess, sys, unittest
 

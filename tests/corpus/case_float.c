@@ -161,7 +161,7 @@ static void poly_reference(const float *x, const float *coef, float *y, int n)
 
 	for (int i = 0; i < n; i++) {
 		float s = 0,
-		      v = x[i ^ 1]; /* the neighbour's polynomial, through shared memory */
+		      v = x[i ^ 1]; /* the kernel reads its neighbour's polynomial in shared memory */
 		for (int k = 0; k < 16; k++)
 			s = fmaf(s, v, coef[k]);
 		y[i] = s + gtab[i & 3];

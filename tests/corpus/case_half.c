@@ -162,7 +162,7 @@ static void run_bfloat(struct corpus *c)
 	}
 }
 
-/* 200 threads each add 1, and to the pair 1 and 1/2; every format represents these sums exactly. */
+/* 200 threads each add 1 to the sums, and (1, 1/2) to the pair; every format represents these sums exactly. */
 static void run_halfsum(struct corpus *c)
 {
 	uint32_t zero = 0;

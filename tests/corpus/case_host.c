@@ -63,7 +63,7 @@ static void read_pushes(struct corpus *c, struct ring *r, uint64_t pushes, uint6
 		if (first == ((h << 16) | 1) && second >> 63) {
 			uint64_t i = second & (UINT64_MAX >> 1);
 			if (i >= n)
-				gpul_fail(&c->err, GPUL_EFORMAT, 0, "push %llu carries %llu",
+				gpul_fail(&c->err, GPUL_EFORMAT, 0, "push %llu has the unexpected value %llu",
 					  (unsigned long long)h, (unsigned long long)i);
 			else
 				seen[i]++;
@@ -71,7 +71,7 @@ static void read_pushes(struct corpus *c, struct ring *r, uint64_t pushes, uint6
 			atomic_store(&r->tail, ++h);
 			since = now_s();
 		} else if (now_s() - since > PATIENCE_S) {
-			gpul_fail(&c->err, GPUL_EFORMAT, 0, "push %llu of %llu did not come",
+			gpul_fail(&c->err, GPUL_EFORMAT, 0, "push %llu of %llu did not arrive",
 				  (unsigned long long)h, (unsigned long long)pushes);
 		}
 	}
@@ -259,7 +259,7 @@ static void dynmem(struct corpus *c)
 	corpus_get(c, got, out, sizeof got);
 	for (int i = 0; i < N && !c->err.status; i++)
 		if (got[i] == 0 || got[i] % 16 || got[i] == 0xcdcdcdcdcdcdcdcd)
-			gpul_fail(&c->err, GPUL_EFORMAT, 0, "malloc gave 0x%llx to thread %d",
+			gpul_fail(&c->err, GPUL_EFORMAT, 0, "malloc returned 0x%llx in thread %d",
 				  (unsigned long long)got[i], i);
 }
 

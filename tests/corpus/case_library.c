@@ -65,7 +65,8 @@ enum {
 	N_DOUBLES = sizeof doubles / sizeof *doubles
 };
 
-/* Whether got differs from the exact value by at most the bound.  digits, least: of the type. */
+/* Whether got differs from the exact value by at most the bound.  digits, least, most: the type's number of significant
+ * bits, least exponent and largest number. */
 static bool is_near(double got, long double want, const struct function *f, int digits,
 		    int least, long double most)
 {

@@ -160,7 +160,7 @@ static void check_guard(struct corpus *c, const struct corpus_buffer *b)
 	for (size_t i = 0; i < sizeof guard && !failed(c); i++)
 		if (guard[i] != CORPUS_POISON)
 			gpul_fail(&c->err, GPUL_EFORMAT, 0,
-				  "the kernel wrote %zu bytes past a buffer of %zu", i + 1,
+				  "the kernel wrote %zu bytes past the end of a buffer of %zu bytes", i + 1,
 				  b->bytes);
 }
 

@@ -21,7 +21,7 @@ struct corpus_buffer {
 
 struct corpus {
 	const gpul_driver *drv;
-	const char *path; /* of the PTX file */
+	const char *path; /* path of the PTX file */
 	CUmodule module;
 	uint64_t seed; /* the state of corpus_random() */
 	struct corpus_buffer buffers[CORPUS_MAX_BUFFERS];
@@ -42,19 +42,19 @@ extern const struct corpus_case corpus_float_cases[], corpus_integer_cases[],
 
 /* ---- values ---- */
 uint64_t corpus_random(struct corpus *c);
-/* The first elements are the type's extreme values, the others random bits (for floats also NaN). */
+/* The first elements are the type's extreme values, the other elements are random bits (for floats also NaN). */
 void corpus_fill_i32(struct corpus *c, int32_t *out, size_t n);
 void corpus_fill_i64(struct corpus *c, int64_t *out, size_t n);
 void corpus_fill_f32(struct corpus *c, float *out, size_t n);
 void corpus_fill_f64(struct corpus *c, double *out, size_t n);
-/* Random in [-1, 1). */
+/* Fill with random numbers in [-1, 1). */
 void corpus_fill_unit(struct corpus *c, float *out, size_t n);
 
 /* ---- device memory ---- */
 CUdeviceptr corpus_in(struct corpus *c, const void *data, size_t bytes);
 CUdeviceptr corpus_out(struct corpus *c, size_t bytes); /* every byte is CORPUS_POISON */
 void corpus_get(struct corpus *c, void *data, CUdeviceptr from, size_t bytes);
-/* The address of a module's variable; a failure and 0 if it does not exist or has another size. */
+/* Returns the address of a module's variable; 0, and the case fails, if it does not exist or has another size. */
 CUdeviceptr corpus_variable(struct corpus *c, const char *name, size_t bytes);
 void corpus_release(struct corpus *c);
 

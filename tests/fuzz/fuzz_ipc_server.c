@@ -133,7 +133,7 @@ static void send_message(int connection, const void *bytes, size_t n_bytes, unsi
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memset(CMSG_DATA(c), 0, n_fds * sizeof(int));  /* every descriptor is 0 */
+		memset(CMSG_DATA(c), 0, n_fds * sizeof(int));  /* the message carries descriptor 0, several times */
 	}
 	(void)sendmsg(connection, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -154,8 +154,8 @@ static size_t compose_message(unsigned type, unsigned n_changes, const uint8_t *
 	return n;
 }
 
-/* 0 1 2: open, close, serve; 3 4: receive, shut down one direction; from 5 on: send, with 0 to 3 changed bytes, descriptors, and
- * a truncation. */
+/* what: 0 open, 1 close, 2 serve, 3 receive, 4 shut down one direction; from 5 on: send a message with 0 to 3 changed
+ * bytes, with descriptors or cut short. */
 static void run_operation(uint8_t what, uint8_t which, const uint8_t **data, const uint8_t *end)
 {
 	int *connection = &connections[which % N_CONNECTIONS];

@@ -68,7 +68,7 @@ static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 	gpul_source_close(source);
 }
 
-/* Do this for a container that starts with the given bytes. */
+/* Call fuzz_images() with a container: the given head, then the input. */
 static inline void fuzz_after_head(const void *head, size_t head_bytes, const uint8_t *data,
 			       size_t n_bytes)
 {

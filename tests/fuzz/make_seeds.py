@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make_seeds.py — writes small, well-formed seeds for the fuzzers.
 
-    tests/fuzz/make_seeds.py FOLDER        one folder below it for each target
+    tests/fuzz/make_seeds.py FOLDER        write the seeds of each target to a folder in FOLDER
 """
 import os, struct, sys
 

@@ -12,16 +12,16 @@ typedef enum form_check {
 	FORM_F16,
 	FORM_BF16,
 	FORM_F32,
-	FORM_F64,     /* the last four: within a number of ULP */
-	FORM_F32_ABS, /* within an absolute error */
+	FORM_F64,     /* the last four formats: equal within a number of ULP */
+	FORM_F32_ABS, /* equal within an absolute error */
 } form_check;
 
 struct form {
-	char name[96];                    /* name of its files */
+	char name[96];                    /* name of the form's files, without suffix */
 	char title[120];                  /* "add.rn.ftz.f32" */
-	size_t rows, in_bytes, out_bytes; /* bytes of one row */
+	size_t rows, in_bytes, out_bytes; /* number of rows; bytes of one row */
 	form_check check;
-	double bound; /* ULP, or the absolute error */
+	double bound; /* the largest difference: in ULP, or absolute */
 	gpul_file ptx, in;
 };
 

@@ -1,5 +1,5 @@
-// vec.cu — the kernels of most inputs: C and C++ names, templates, a struct by value, a static one,
-// shared memory.
+// vec.cu — the kernels of most inputs: C and C++ names, templates, a struct passed by value,
+// a static kernel, shared memory.
 
 /* c = a + b, with a C name */
 extern "C" __global__ void vecadd(const float *a, const float *b, float *c, int n)

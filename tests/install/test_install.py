@@ -10,7 +10,7 @@ ENV = {k: v for k, v in os.environ.items() if not k.startswith(("GPULOAD_", "LD_
 
 
 def install_command():
-    """What `ninja install` runs, up to the prefix."""
+    """The command that `ninja install` runs, up to its option --prefix."""
     ninja = "build.ninja" if os.path.basename(BUILD) == "build" else f"{BUILD}/build.ninja"
     with open(os.path.join(ROOT, ninja), encoding="utf-8") as f:
         line = next(l for l in f if "scripts/install.py" in l and "command =" in l)

@@ -69,7 +69,7 @@ def circle_errors(graph):
     for circle in circles(graph):
         if circle in ALLOWED:
             continue
-        yield "a circle of files:"
+        yield "these files depend on each other in a circle:"
         for a in sorted(circle):
             for b, symbol in graph[a].items():
                 if b in circle:
@@ -81,7 +81,7 @@ def order_errors(graph):
         order = SUBFOLDERS.get(owner(a), [])
         for b, symbol in graph[a].items():
             if owner(b) == owner(a) and order and order.index(subfolder(b)) > order.index(subfolder(a)):
-                yield f"{a}.c uses {b}.c: {symbol}: SUBFOLDERS has its folder later"
+                yield f"{a}.c must not use {b}.c ({symbol}): SUBFOLDERS lists the folder of {b}.c later"
 
 
 if __name__ == "__main__":

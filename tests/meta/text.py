@@ -30,7 +30,7 @@ def complaints(path):
         return
     for n, line in enumerate(text.split("\n"), 1):
         if MACHINE.search(line):
-            yield f"{path}:{n}: a path of one machine: {line.strip()[:80]}"
+            yield f"{path}:{n}: a path that exists on one machine only: {line.strip()[:80]}"
         if path.endswith((".c", ".h", ".py", ".md", ".bats", ".cu", ".cuh")) and line != line.rstrip():
             yield f"{path}:{n}: whitespace at the end of the line"
     if path.endswith((".c", ".h", ".py", ".md")) and text and not text.endswith("\n"):

@@ -51,7 +51,7 @@ static bool has_variable(const gpul_ptx_module *m, const gpul_ptx_func *f, const
 	return false;
 }
 
-/* The head has exactly the .shared variables that the whole body declares, then those of the module that it names. */
+/* The head has exactly the .shared variables that the whole body declares, then the module's that the body names. */
 static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads,
 			const gpul_ptx_module *b, const gpul_ptx_func *whole)
 {

@@ -88,7 +88,7 @@ static uint32_t var_row(const gpul_ptx_module *m, const char *name, size_t *n)
 	return row;
 }
 
-/* The only variable of that name. */
+/* Returns the only variable with this name. */
 static const gpul_ptx_var *var(const gpul_ptx_module *m, const char *name)
 {
 	size_t n;
@@ -104,7 +104,7 @@ static int64_t first_init(const gpul_ptx_module *m, const char *name)
 	return m->inits[var(m, name)->first_init].i;
 }
 
-/* The value that the only definition of a function of FUNC() returns. */
+/* Returns the constant that a function written by FUNC() returns; it must have exactly one definition. */
 static int64_t returned_value(const gpul_ptx_module *m, const char *name)
 {
 	const gpul_ptx_func *found = NULL;

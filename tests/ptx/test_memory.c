@@ -140,7 +140,7 @@ static void frees_everything_whichever_allocation_fails(void **state)
 		assert_int_equal(n_alive, 0);
 		assert_true(fail_at < 10000);
 	}
-	assert_in_range(n_calls, 30, 9999);   /* it did go through many */
+	assert_in_range(n_calls, 30, 9999);   /* the loop has failed many allocations */
 }
 
 int main(void)

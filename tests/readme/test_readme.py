@@ -11,7 +11,7 @@ import glob, os, re, subprocess, tempfile, unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
 OTHERS = {   # start of a command: the test that runs it
-    "git clone": "not tested: this is the clone",
+    "git clone": "not tested: the tests run in a cloned folder",
     "./configure.py": ".ci/run",
     "ninja": ".ci/run, tests/demo, tests/install",
     "LD_LIBRARY_PATH=build/softcuda": "tests/gpu/plain",

@@ -63,7 +63,7 @@ static int vecadd(const char *code, size_t element, void *a, void *b, void *c, i
 	return 0;
 }
 
-/* Write element i of v; element: its size in bytes. */
+/* Write element i of v; element is the size of one element in bytes. */
 static void put_element(void *v, size_t element, size_t i, double value)
 {
 	if (element == sizeof(float))
