@@ -27,7 +27,7 @@ extern "C" {
 #define gpul_array_free(a) (free((a)->at), (a)->at = NULL, (a)->n = (a)->room = 0)
 
 /* Used by gpul_array_push: make room for n + 1 elements and zero the last.  pointer: address of the array's element
- * pointer.  False: out of memory, the array is unchanged. */
+ * pointer.  Returns false when out of memory; the array is then unchanged. */
 bool gpul_array_reserve(void *pointer, size_t n, size_t *room, size_t element_bytes);
 
 #ifdef __cplusplus

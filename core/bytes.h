@@ -37,7 +37,7 @@ void gpul_bytes_skip(gpul_bytes *b, uint64_t n_bytes);
  * set in it and in b. */
 gpul_bytes gpul_bytes_take(gpul_bytes *b, uint64_t n_bytes);
 
-/* Number of unread bytes. */
+/* Returns the number of unread bytes. */
 static inline size_t gpul_bytes_left(const gpul_bytes *b)
 {
 	return b->n_bytes - b->at;

@@ -159,7 +159,7 @@ void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes)
 
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes)
 {
-	advise_pages(f, at, n_bytes, MADV_DONTNEED); /* the mapping is private and unmodified */
+	advise_pages(f, at, n_bytes, MADV_DONTNEED); /* loses no data: the mapping is private and unmodified */
 }
 
 bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out)

@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/** False: an error (errno is set), or the file ended before n_bytes (errno is 0).  Interrupted calls are repeated. */
+/** Returns false on an error (errno is set) or an early end of file (errno is 0).  Interrupted calls are repeated. */
 bool gpul_read_all(int fd, void *bytes, size_t n_bytes);
-/** False: an error; errno is set.  Interrupted calls are repeated. */
+/** Returns false on an error; errno is set.  Interrupted calls are repeated. */
 bool gpul_write_all(int fd, const void *bytes, size_t n_bytes);
 
 #ifdef __cplusplus

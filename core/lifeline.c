@@ -21,7 +21,7 @@ struct gpul_lifeline {
 	uint32_t *word;
 	pthread_t thread;
 	sem_t held, end;
-	int failed;                    /* errno of the thread; 0: it holds the word */
+	int failed;                    /* errno of the thread; 0: the thread holds the word */
 	struct robust_list_head head;  /* the kernel walks this list when the thread ends */
 	struct robust_list entry;
 };

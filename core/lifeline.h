@@ -39,7 +39,7 @@ gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *
 /* End the thread and set the word to NONE, unless another process holds the word now.  Accepts NULL. */
 void gpul_lifeline_let_go(gpul_lifeline *l);
 
-/* The state of a word.  Any thread of any process. */
+/* Returns the state of a word.  Any thread of any process may call. */
 gpul_life gpul_lifeline_read(const uint32_t *word);
 /* Change LOST to NONE, after the caller has handled the end of the holder. */
 void gpul_lifeline_forget(uint32_t *word);

@@ -21,7 +21,7 @@ static int level_from_environment(void)
 	for (int i = 0; text && i < 4; i++)
 		if (strcmp(text, names[i]) == 0)
 			return i;
-	return GPUL_LOG_NOTICE;  /* also for an unknown name, because logging must not fail */
+	return GPUL_LOG_NOTICE;  /* an unknown name is ignored, because logging must not fail */
 }
 
 bool gpul_log_shows(gpul_log_level level)

@@ -19,11 +19,11 @@ typedef enum gpul_log_level {
 	GPUL_LOG_DEBUG,   /* each step */
 } gpul_log_level;
 
-/* line: without a newline; valid during the call. */
+/* Receives a log line without its newline; the text is valid during the call only. */
 typedef void gpul_log_sink(void *user, gpul_log_level level, const char *module,
 			   const char *line);
 
-/* Log one line, printf-like.  A level that is not shown costs a load and a compare.  Any thread. */
+/* Log one line, printf-like.  A line that is not shown costs a load and a compare.  Any thread. */
 void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

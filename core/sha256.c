@@ -58,7 +58,7 @@ static inline void do_round(uint32_t v[8], unsigned i, uint32_t kw)
 	*h = t1 + big_sigma0(*a) + maj(*a, *b, *c);
 }
 
-/* 6.2.2: one block of 64 bytes, big-endian words */
+/* 6.2.2: add one block of 64 bytes, read as big-endian words */
 static void compress(uint32_t state[8], const unsigned char *block)
 {
 	uint32_t w[64], v[8];
@@ -112,7 +112,7 @@ void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes)
 		memcpy(s->block, at, n_bytes);
 }
 
-/* 5.1.1: pad the last block with a one bit, zeros, and the length in bits. */
+/* 5.1.1: pad the last block with a single 1 bit, zeros, and the length in bits. */
 void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES])
 {
 	static const unsigned char padding[64] = { 0x80 };

@@ -78,7 +78,7 @@ typedef struct gpul_driver {
 	const char *(*last_fault)(void);   /* reason of the last kernel fault, or ""; NULL: not supported */
 	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;
 	                                    * NULL: not supported */
-#ifdef __cplusplus                         /* in C++ the member's name hides the function's */
+#ifdef __cplusplus                         /* in C++ the name of the member hides the function, hence :: */
 #define X(fn) __typeof__(::fn) *fn;
 #else
 #define X(fn) __typeof__(fn) *fn;          /* the type comes from <cuda.h> */

@@ -77,7 +77,7 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 				 "%s is not a CUDA driver: it lacks cuInit", path);
 	*out = (gpul_driver){ .path = path };
 	memcpy(&version, &p, sizeof version);
-	(void)version(&out->version);  /* needs no cuInit; 0 if it fails */
+	(void)version(&out->version);  /* works before cuInit; out->version stays 0 on failure */
 	for (int i = 0; i < N_ENTRIES; i++) {
 		p = find_entry(handle, out, &entries[i]);
 		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&missing,

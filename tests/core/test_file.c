@@ -60,7 +60,7 @@ static void reads_a_pipe_to_its_end(void **state)
 	assert_int_equal(pipe(ends), 0);
 	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
 	memset(block, 'y', sizeof block);
-	for (; n < 100 * 1024; n += sizeof block)  /* more than the buffer of the first read() */
+	for (; n < 100 * 1024; n += sizeof block)  /* more bytes than the first read() can return */
 		assert_int_equal(write(ends[1], block, sizeof block), sizeof block);
 	close(ends[1]);
 	snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);

@@ -56,7 +56,7 @@ static void transfers_every_byte_through_a_small_pipe(void **state)
 	free(received);
 }
 
-static void reports_errors_by_errno(void **state)
+static void failures_set_errno(void **state)
 {
 	int fd = open("/dev/full", O_WRONLY);
 	char byte = 0;
@@ -112,7 +112,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(transfers_every_byte_through_a_small_pipe),
-		cmocka_unit_test(reports_errors_by_errno),
+		cmocka_unit_test(failures_set_errno),
 		cmocka_unit_test(each_thread_calls_the_function_once),
 		cmocka_unit_test(counts_the_cpus_of_the_affinity_mask),
 	};

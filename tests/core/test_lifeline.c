@@ -15,7 +15,7 @@
 
 #include "core/lifeline.h"
 
-static uint32_t *word;  /* shared with children */
+static uint32_t *word;  /* memory that child processes share */
 
 static int map_shared_word(void **state)
 {

@@ -17,7 +17,7 @@ static void undoes_everything_whichever_call_fails(void **state)
 		gpul_error err = { 0 };
 
 		if (gpul_context_open(fake_driver(n), 0, &c, &err) == GPUL_OK) {
-			assert_int_equal(n, fake_calls() + 1);  /* each call has failed once */
+			assert_int_equal(n, fake_calls() + 1);  /* each driver call has failed in one iteration */
 			gpul_context_close(&c);
 			assert_int_equal(fake_alive(), 0);
 			return;

@@ -369,7 +369,7 @@ static CUresult host_alloc(void **p, size_t bytes, unsigned flags)
 	(void)flags;
 	if (r != CUDA_SUCCESS)
 		return r;
-	*p = aligned_alloc(4096, (bytes / 4096 + 1) * 4096);  /* aligned to pages, as drivers do */
+	*p = aligned_alloc(4096, (bytes / 4096 + 1) * 4096);  /* aligned to pages, as a real driver does */
 	if (!*p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	alive[FAKE_HOST_MEMORY]++;

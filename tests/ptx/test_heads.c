@@ -81,7 +81,7 @@ static void same_functions(const gpul_ptx_module *heads, const gpul_ptx_module *
 	for (uint32_t i = 0; i < whole->n_funcs; i++) {
 		const gpul_ptx_func *w = &whole->funcs[i], *h = &heads->funcs[n];
 
-		if (w->kind == GPUL_PTX_FUNC_PROTOTYPE) /* prototypes are declared in bodies */
+		if (w->kind == GPUL_PTX_FUNC_PROTOTYPE) /* skip prototypes, which are declared in bodies */
 			continue;
 		assert_true(n++ < heads->n_funcs);
 		assert_string_equal(gpul_ptx_name(heads, h->name), gpul_ptx_name(whole, w->name));

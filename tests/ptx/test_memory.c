@@ -72,7 +72,7 @@ void free(void *p)
 	__libc_free(p);
 }
 
-/* At least one row for each table of the model. */
+/* PTX with at least one row for each table of the model. */
 static const char text[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
 			   ".file 1 \"a.cu\"\n.pragma \"nounroll\";\n"
 			   ".global .u32 a[2][2] = {{1, 2}, {3, 4}};\n"
