@@ -100,7 +100,7 @@ static gpul_status measure_sum(struct bench *b, const char *name, CUdeviceptr at
 	return st;
 }
 
-/* Measure kernels that read host memory over the bus, and the staged sum that the command uses. */
+/* Measure kernels that read host memory over the bus, and the sum of staged copies that gpuload mmap-sum uses. */
 static gpul_status measure_host(struct bench *b, const char *kind, CUdeviceptr at, gpul_error *err)
 {
 	char name[64];

@@ -24,7 +24,7 @@ static const gpul_mem_kind kinds[N_KINDS] = { GPUL_MEM_DEVICE, GPUL_MEM_HOST_NUM
 
 struct memory_owner {
 	pid_t pid;
-	int socket;      /* when it is closed, the owner exits */
+	int socket;      /* the owner exits when this process closes the socket */
 	char folder[64]; /* contains the two sockets; NAME is a path in it */
 };
 

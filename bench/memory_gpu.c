@@ -96,7 +96,7 @@ static gpul_status run_round_trips(const struct memory_bench *b, gpul_mem *m, co
 		if (i > 100) /* the first round trips include the launch and cold caches */
 			us[i - 101] = memory_us(start);
 	}
-	atomic_store(word, last); /* lets the kernel end in every case */
+	atomic_store(word, last); /* the kernel ends when it reads the last number */
 	if (!st)
 		st = gpul_cu(b->drv, err, cuCtxSynchronize());
 	if (!st)

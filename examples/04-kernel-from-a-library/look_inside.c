@@ -26,7 +26,7 @@ enum { MOST_PARAMS = 16, NAME_BYTES = 512, NOT_THERE = 77 };
 struct found {
 	const char *wanted; /* a part of the kernel's name */
 	const gpul_image *first; /* the first image of the file */
-	const gpul_verdict *verdicts; /* one for each image: is it selected for this GPU? */
+	const gpul_verdict *verdicts; /* one verdict for each image: is it selected for this GPU? */
 	bool relocatable; /* true: search relocatable images, whose register numbers are not final */
 
 	char name[NAME_BYTES], arch[16];
@@ -35,7 +35,7 @@ struct found {
 	uint32_t n_kernels; /* number of kernels in all searched images */
 };
 
-/* Copy the path where the dynamic linker finds a library: opens and closes it. */
+/* Copy the path where the dynamic linker finds a library, by opening and closing the library. */
 static bool find_library(const char *name, char *path, size_t path_bytes)
 {
 	struct link_map *map = NULL;
@@ -71,7 +71,7 @@ static gpul_status keep_first_match(const gpul_image *image, const gpul_kernel_t
 
 		if (!strstr(k->name, f->wanted) || strlen(k->name) >= NAME_BYTES)
 			continue;
-		f->info = *k; /* the table is freed after this call, so copy */
+		f->info = *k; /* a copy, because the table is freed after this call */
 		f->info.n_params = k->n_params < MOST_PARAMS ? k->n_params : MOST_PARAMS;
 		memcpy(f->params, k->params, f->info.n_params * sizeof *k->params);
 		f->info.name = strcpy(f->name, k->name);

@@ -216,7 +216,7 @@ int main(int argc, char **argv)
 			return 1;
 		}
 		sockets[i - 1] = pair[0];
-		if (fork() == 0) {  /* a driver cannot be used after a fork, so fork first */
+		if (fork() == 0) {  /* fork before a driver is opened, because a driver cannot be used after a fork */
 			if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != master)
 				return 1;
 			for (int k = 0; k < i; k++)  /* the owner's ends: a copy would keep the connection open */

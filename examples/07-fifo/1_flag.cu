@@ -7,7 +7,7 @@ extern "C" __global__ void slow(struct mailbox *box, u64 n_messages, u64 flag_fi
 	u64 polls = 0;
 
 	for (u64 m = 1; m <= n_messages; m++) {
-		if (flag_first) {  /* as the hardware may do if the stores have no order */
+		if (flag_first) {  /* the hardware may use this order if the stores have no order */
 			store(&box->flag, m);
 			wait_until(&box->polls, ++polls);
 		}
@@ -22,7 +22,7 @@ extern "C" __global__ void slow(struct mailbox *box, u64 n_messages, u64 flag_fi
 	}
 }
 
-/* The correct order at full speed. */
+/* At full speed, with the correct order: the words, then the flag. */
 extern "C" __global__ void fast(struct mailbox *box, u64 n_messages)
 {
 	for (u64 m = 1; m <= n_messages; m++) {

@@ -53,7 +53,7 @@ static void start_pushes(struct lesson *l, struct reader *r, unsigned threads, u
 	lesson_start(l, "push", threads, (struct lesson_arg[]){ ARG(r->ring), ARG(r->next), ARG(n) }, 3);
 }
 
-/* 8 messages into 8 slots. */
+/* Four threads push 8 messages into 8 slots. */
 static void ring_has_room(struct lesson *l, struct reader *r)
 {
 	struct slot m;

@@ -5,9 +5,9 @@
 typedef unsigned long long u64;
 
 #define LAP_BIT 63
-#define LAP (1ull << LAP_BIT) /* the top bit of a word: the lap in which it was written */
+#define LAP (1ull << LAP_BIT) /* the lap bit: the top bit of each word of a message */
 #define PAYLOAD (LAP - 1)
-#define SLOTS 8               /* of a ring; a power of two */
+#define SLOTS 8               /* number of slots of a ring; a power of two */
 
 /* Step 1: a message of two words, and a flag with the number of the message. */
 struct mailbox {

@@ -8,7 +8,7 @@
 
 static void vecadd(struct corpus *c)
 {
-	enum { N = 1000, BYTES = N * sizeof(double) }; /* the last block is partly out of range */
+	enum { N = 1000, BYTES = N * sizeof(double) }; /* some threads of the last block are out of range */
 	static double a[N], b[N], got[N], want[N];
 	int n = N;
 

@@ -17,7 +17,7 @@ extern char **environ;
 
 enum {
 	PATIENCE_S = 30
-}; /* without progress; then the case stops the kernel and fails */
+}; /* after this time without progress, the case stops the kernel and fails */
 
 static double now_s(void)
 {
@@ -30,7 +30,7 @@ static double now_s(void)
 /* ---- the ring
  * -------------------------------------------------------------------------------- */
 
-enum { SLOTS = 8 }; /* fewer than pushes: the ring wraps many times */
+enum { SLOTS = 8 }; /* fewer slots than pushes, so that the ring wraps many times */
 
 struct slot { /* two words that the kernel writes with one store */
 	_Atomic uint64_t word[2];
@@ -139,7 +139,7 @@ static void flagwait(struct corpus *c)
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)flag, out = corpus_out(c, sizeof got);
 	corpus_start(c, "flagwait", (struct corpus_shape){ .grid_x = 1, .block_x = N },
 		     (void *[]){ &at, &want, &out });
-	usleep(2000); /* lets the kernel wait; the result does not depend on the time */
+	usleep(2000); /* gives the kernel time to wait for the flag; the result does not depend on this time */
 	if (!c->err.status && c->drv->cuStreamQuery(NULL) != CUDA_ERROR_NOT_READY)
 		gpul_fail(&c->err, GPUL_EFORMAT, 0,
 			  "the kernel ended before its flag was set");

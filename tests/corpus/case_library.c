@@ -30,7 +30,7 @@ F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) F(exp) F(exp2) F(e
 			static long double ref_rsqrt(long double x, long double y) { (void)y; return 1 / sqrtl(x); }
 static long double ref_divide(long double x, long double y) { return x / y; }
 
-/* The functions in the order of mathf.cu and mathd.cu. */
+/* The functions, in the same order as in mathf.cu and mathd.cu. */
 static const struct function floats[] = {
 	{ "sinf", 2, false, ref_sin },     { "cosf", 2, false, ref_cos },
 	{ "tanf", 4, false, ref_tan },     { "asinf", 2, false, ref_asin },

@@ -8,7 +8,7 @@ enum {
 	THREADS = 128,
 	BLOCKS = 4,
 	ALL = THREADS * BLOCKS
-}; /* the last warps are partly out of range */
+}; /* some threads of the last warps are out of range */
 
 struct block_votes {
 	uint32_t count, any5, all;

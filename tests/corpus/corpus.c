@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { GUARD_BYTES = 64 }; /* after every buffer; a write of the kernel to these bytes is detected */
+enum { GUARD_BYTES = 64 }; /* size of the guard after every buffer; a write to it is detected */
 
 #define N_OF(a) (sizeof(a) / sizeof *(a))
 

@@ -7,8 +7,8 @@
 struct Fifo {
 	ulonglong2 *buf;
 	uint64_t *head;       /* next slot to claim, GPU only */
-	uint64_t *tail;       /* first slot not yet read, written by the CPU */
-	uint64_t *tailcache;  /* written once, at the end */
+	uint64_t *tail;       /* first slot that the CPU has not yet read; only the CPU writes it */
+	uint64_t *tailcache;  /* the kernel writes it once, at the end */
 	uint64_t size;        /* number of slots */
 };
 

@@ -1,4 +1,4 @@
-/* A grid-stride loop; the compiler combines * and + to a fused multiply-add. */
+/* A grid-stride loop; the compiler combines * and + into a fused multiply-add. */
 extern "C" __global__ void saxpy(float a, const float *x, float *y, int n)
 {
 	for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)

@@ -86,7 +86,7 @@ static void open_connection(int *connection)
 		return;
 	require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
 	if (gpul_ipc_server_add(server, pair[1], NULL))
-		close(pair[0]);  /* the maximum number of connections is open */
+		close(pair[0]);  /* the server already has its maximum number of connections */
 	else
 		*connection = pair[0];
 }

@@ -78,7 +78,7 @@ static void write_refused(FILE *dump, const struct form *f, const gpul_error *er
 	char text[sizeof err->text];
 
 	snprintf(text, sizeof text, "%s", err->text);
-	text[strcspn(text, "\n")] = 0; /* only the first line */
+	text[strcspn(text, "\n")] = 0; /* keep only the first line of the text */
 	fprintf(dump, "%s refused 0: %s\n", f->name, text);
 }
 
