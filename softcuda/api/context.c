@@ -144,7 +144,7 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	r = soft_find_context(handle, &ctx);
 	if (!r && ctx->is_primary)
 		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
-				"cuCtxDestroy: this is a primary context: use cuDevicePrimaryCtxRelease");
+				"cuCtxDestroy: this is a primary context: call cuDevicePrimaryCtxRelease");
 	if (!r) {
 		void *popped;
 
@@ -174,10 +174,10 @@ EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	r = soft_find_context(handle, &ctx);
 	soft_unlock();
 	if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-		r = CUDA_SUCCESS;  /* as NVIDIA's driver: later calls in it return the error */
+		r = CUDA_SUCCESS;  /* NVIDIA's driver does the same: later calls return the error */
 	if (!r && !soft_push_current(handle))
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"cuCtxPushCurrent: too many contexts were pushed and not popped");
+				"cuCtxPushCurrent: 64 contexts are pushed: call cuCtxPopCurrent first");
 	return r;
 }
 
@@ -329,7 +329,7 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 
 	if (r)
 		return r;
-	*version = 3020;  /* of every context since cuCtxCreate_v2 */
+	*version = 3020;  /* the API version of every context since cuCtxCreate_v2 */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

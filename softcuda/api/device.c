@@ -75,7 +75,7 @@ EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 	return cuDeviceGetUuid_v2(uuid, dev);
 }
 
-/* No bus has PCI domain ffff. */
+/* The id has PCI domain ffff, which no real device has. */
 EXPORT CUresult cuDeviceGetPCIBusId(char *id, int id_bytes, CUdevice dev)
 {
 	struct device *d;

@@ -1,4 +1,4 @@
-/* init.c — cuInit and the version. */
+/* init.c — cuInit and cuDriverGetVersion. */
 #include "softcuda/api/base/state_internal.h"
 
 #include <unistd.h>

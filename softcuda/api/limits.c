@@ -1,4 +1,4 @@
-/* limits.c — limits of a context, and preferences that have no effect on a CPU. */
+/* limits.c — the limits of a context (cuCtxSetLimit), and cache preferences, which have no effect on a CPU. */
 #include "softcuda/api/base/state_internal.h"
 
 static bool limit_is_known(CUlimit limit)
@@ -97,7 +97,7 @@ EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	if (least)
 		*least = 0;
 	if (greatest)
-		*greatest = 0;  /* one priority: blocks of all streams are run in turn */
+		*greatest = 0;  /* the only priority: the interpreter runs blocks of all streams in turn */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }
@@ -123,6 +123,6 @@ EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = soft_enter(&ctx);
 	if (!r)
-		soft_unlock();  /* accepted and without effect, as on every GPU since 2014 */
+		soft_unlock();  /* the call has no effect, as on every GPU since 2014 */
 	return r;
 }

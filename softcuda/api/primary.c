@@ -1,4 +1,4 @@
-/* primary.c — the primary context of a device, which all users in a process share; reference-counted. */
+/* primary.c — the primary context of a device: reference-counted and shared by all its users in a process. */
 #include "softcuda/api/context_internal.h"
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)

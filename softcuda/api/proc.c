@@ -9,7 +9,7 @@ typedef void (*entry_point)(void);
 static const struct row {
 	const char *name;
 	int since;
-	entry_point call, per_thread;  /* per_thread NULL: call */
+	entry_point call, per_thread;  /* per_thread NULL: call is used in both cases */
 } rows[] = {
 #define CALL(name, since, symbol) { #name, since, (entry_point)symbol, NULL },
 #define PTDS(name, since, symbol, per_thread)                                                  \
@@ -24,7 +24,7 @@ enum {
 		      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
 };
 
-/* Find the newest row of the name that is not newer than version.  *known: some version exists. */
+/* Find the newest row of the call that is not newer than version.  *known: a row exists for some version. */
 static const struct row *find_call(const char *name, int version, bool *known)
 {
 	const struct row *best = NULL;
@@ -56,7 +56,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 		*status = row     ? CU_GET_PROC_ADDRESS_SUCCESS
 			  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 				  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	if (!row)  /* CUDA Driver API: not an error; *out and *status give the result */
+	if (!row)  /* CUDA Driver API: success with *out NULL; *status gives the reason */
 		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: %s of CUDA %d.%d is not implemented",
 				   name, version / 1000, version % 1000 / 10);
 	call = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && row->per_thread
@@ -71,12 +71,12 @@ EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, cuui
 	return cuGetProcAddress_v2(name, out, version, flags, NULL);
 }
 
-/* NVIDIA's private interfaces, by UUID: none is implemented.  The call itself must exist, because NVRTC uses it when
+/* NVIDIA's private interfaces, by UUID, are not implemented.  The call itself must exist, because NVRTC uses it when
  * this library is loaded as libcuda.so.1, and crashes without it (13.0: SIGSEGV).  When the call fails, NVRTC works
  * without the interfaces. */
 EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
 {
 	(void)out;
 	(void)id;
-	return CUDA_ERROR_INVALID_VALUE;  /* as NVIDIA's driver 580 for an unknown UUID */
+	return CUDA_ERROR_INVALID_VALUE;  /* the error of NVIDIA's driver 580 for an unknown UUID */
 }

@@ -1,4 +1,4 @@
-/* ipc.c — create the file that processes share, and open the file of another process by its handle. */
+/* ipc.c — create a file that other processes can open, and open the file of another process by its handle. */
 #include "softcuda/api/base/ipc_internal.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static const char magic[4] = { 'G', 'P', 'U', 'i' };
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, NAME_BYTES = 80 };
 
-/* The name of the file: "gpuload-ipc-m-4096-0123..." */
+/* Write the file's name to out, for example "gpuload-ipc-m-4096-0123...". */
 static void name_of(enum ipc_kind kind, uint64_t bytes, const unsigned char id[16],
 		    char out[NAME_BYTES])
 {
@@ -60,8 +60,8 @@ void soft_ipc_close(struct ipc_file *f)
 	f->fd = -1;
 }
 
-/* The start time of the process: pid and start time identify a process until the machine is restarted.
- * 0: there is no such process, or no /proc. */
+/* The start time of the process: pid and start time together identify a process until the machine restarts.
+* Returns 0 when the process does not exist or /proc is not mounted. */
 static uint64_t process_start(int pid)
 {
 	char path[32], text[1024], *after_name;
@@ -87,7 +87,7 @@ static uint64_t process_start(int pid)
 	return started;
 }
 
-/* The start time of this process; under the lock.  Read again in a child of fork. */
+/* The start time of this process; a child of fork() reads it again.  The caller holds the lock. */
 static uint64_t own_start(void)
 {
 	static pid_t pid;
@@ -114,7 +114,7 @@ CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
 
 	if (!h.started)
 		return soft_refuse(CUDA_ERROR_OPERATING_SYSTEM,
-				   "cuIpc: memory is shared through /proc, which is not mounted");
+				   "cuIpc: memory is shared through /proc: mount it");
 	memcpy(h.magic, magic, sizeof h.magic);
 	memcpy(h.id, f->id, sizeof h.id);
 	soft_device_uuid(device, &uuid);
@@ -137,7 +137,7 @@ bool soft_ipc_is_own(const struct ipc_handle *h)
 	return h->pid == getpid() && h->started == own_start();
 }
 
-/* Has the open file the name that the handle requires?  It is opened with O_PATH, so it may be of any kind. */
+/* Does the open file have the name that the handle requires?  It was opened with O_PATH, so it can be of any kind. */
 static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 {
 	char path[32], name[NAME_BYTES], want[NAME_BYTES + 24], have[NAME_BYTES + 24];
@@ -153,7 +153,8 @@ static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 	return !strcmp(have, want);
 }
 
-/* A process of the same user can forge the name; a file that shrinks would kill us by SIGBUS. */
+/* Check user, size and seals as well: another process of this user can create a file with that name, and a
+ * file that shrinks later would kill this process with SIGBUS. */
 static bool is_shared_file(int fd, const struct ipc_handle *h)
 {
 	struct stat st;

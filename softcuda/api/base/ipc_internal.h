@@ -7,9 +7,9 @@
  *     └──────┴────┴─────────┴─────┴─────┴─────────┴───────┴──────────┴───────────┘
  *
  * The owner has a memfd with the descriptor `fd`; the name of the memfd contains the id.  The other process
- * opens /proc/PID/fd/N, and accepts the file only if name, size, seals and user are right: so a handle that
- * is stale, invented, or of a pid that was used again is refused.  No name remains after the owner has ended,
- * and the kernel lets only processes of the same user open the file. */
+ * opens /proc/PID/fd/N, and accepts the file only if its name, size, seals and user are correct: so a handle that
+* is stale or forged, or whose pid now belongs to another process, is refused.  The file has no name in any file system,
+* so nothing remains after the owner has ended.  The kernel lets only processes of the same user open it. */
 #ifndef GPULOAD_SOFTCUDA_API_BASE_IPC_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_BASE_IPC_INTERNAL_H
 
@@ -22,28 +22,28 @@ struct ipc_handle {
 	uint8_t kind, zero[3];
 	int32_t pid, fd;
 	uint64_t started;            /* start time of the process, in clock ticks since boot */
-	uint64_t bytes;              /* used of the file, whose size is whole pages */
+	uint64_t bytes;              /* size of the content; the file is rounded up to whole pages */
 	unsigned char id[16];
 	unsigned char uuid[16];
 };
 _Static_assert(sizeof(struct ipc_handle) == sizeof(CUipcMemHandle), "as drawn");
 _Static_assert(sizeof(struct ipc_handle) == sizeof(CUipcEventHandle), "as drawn");
 
-struct ipc_file { /* of the process that created it; sealed: its size never changes */
+struct ipc_file { /* a memfd; sealed, so that its size cannot change */
 	int fd;
 	size_t bytes;
 	unsigned char id[16];
 };
 
-/* soft_ipc_close().  CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_OPERATING_SYSTEM no more descriptors. */
+/* Create a file; the caller closes it with soft_ipc_close().  CUDA_ERROR_OPERATING_SYSTEM: no descriptor is left. */
 CUresult soft_ipc_create(enum ipc_kind kind, size_t bytes, struct ipc_file *out);
 void soft_ipc_close(struct ipc_file *f);
-/* Fill in the handle to send. */
+/* Fill in *out, the handle that is sent to other processes. */
 CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
 			   const struct device *device, struct ipc_handle *out);
-/* Open the file of h; close() it.  -1: refused, with the reason in the log. */
+/* Open the file of h; the caller closes the descriptor.  -1: refused; the log gives the reason. */
 int soft_ipc_open(enum ipc_kind kind, const struct ipc_handle *h);
 bool soft_ipc_is_handle(enum ipc_kind kind, const struct ipc_handle *h);
-bool soft_ipc_is_own(const struct ipc_handle *h);  /* this process created it */
+bool soft_ipc_is_own(const struct ipc_handle *h);  /* true: this process created h */
 
 #endif

@@ -1,4 +1,4 @@
-/* list_internal.h — an intrusive list: a ring of links through the head of the list. */
+/* list_internal.h — an intrusive doubly linked list; its head and its links form a ring. */
 #ifndef GPULOAD_SOFTCUDA_API_BASE_LIST_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_BASE_LIST_INTERNAL_H
 
@@ -26,7 +26,7 @@ static inline void list_remove(struct link *node)
 {
 	node->prev->next = node->next;
 	node->next->prev = node->prev;
-	list_init(node);  /* removing twice is harmless */
+	list_init(node);  /* so that removing a node twice is harmless */
 }
 #define CONTAINER(node, type, member)                                          \
 	((type *)(void *)((char *)(node) - offsetof(type, member)))

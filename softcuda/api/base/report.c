@@ -1,4 +1,4 @@
-/* report.c — messages to the user beside a CUresult: why a call was refused, and the faults of kernels. */
+/* report.c — messages to the user that a CUresult cannot carry: why a call was refused, and the faults of kernels. */
 #include "softcuda/api/base/state_internal.h"
 
 #include "core/log.h"

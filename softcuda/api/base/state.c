@@ -47,7 +47,7 @@ CUresult soft_check_initialised(void)
 
 /* ---- current contexts ------------------------------------------------------------------- */
 
-enum { MAX_CURRENT = 64 };  /* pushes without a pop; a program that needs more has a leak */
+enum { MAX_CURRENT = 64 };  /* limit of cuCtxPushCurrent without cuCtxPopCurrent, for each thread */
 
 static _Thread_local struct {
 	void *handle[MAX_CURRENT];
@@ -67,7 +67,7 @@ void soft_set_current(void *handle)
 	} else if (handle) {
 		current.handle[current.n - 1] = handle;
 	} else {
-		current.n--;  /* CUDA Driver API, cuCtxSetCurrent: NULL pops the top */
+		current.n--;  /* CUDA Driver API, cuCtxSetCurrent: NULL pops the top context */
 	}
 }
 
@@ -106,7 +106,7 @@ CUresult soft_find_context(CUcontext handle, struct context **out)
 	if (!handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!ctx) {
-		/* A stale handle gives another error than a handle that never was valid. */
+		/* The error of a destroyed context differs from the error of a value that was never a handle. */
 		return ((uintptr_t)handle & 15) == HANDLE_CONTEXT
 			       ? CUDA_ERROR_CONTEXT_IS_DESTROYED
 			       : CUDA_ERROR_INVALID_CONTEXT;

@@ -1,11 +1,11 @@
-/* state_internal.h — the state of the process, devices and contexts, and the rules of every cu* call.
+/* state_internal.h — the state of the process, its devices and contexts, and the rules of every cu* call.
  *
  *     device ── context ─┬─ stream ── op, op, op ...   (stream/)
  *                        ├─ event                      (stream/)
  *                        ├─ module ── function         (code/)     ┐ share one `code`:
  *     library ── kernel ─┴─ allocation   (memory/)                 ┘ a decoded program
  *
- * A handle that a program holds is not a pointer but a row of a table (handle.c), so that a stale or
+* A handle that a program holds is not a pointer but the index of a row in a table (handle.c), so that a stale or
  * invented handle is refused.
  *
  * One lock (soft_lock) guards every object.  It is released during work that can take long: parsing,
@@ -42,8 +42,8 @@ enum {
 	SM_BLOCKS = 32,
 	SM_REGISTERS = 65536,
 	SM_SHARED_BYTES = 228 * 1024,
-	RESERVED_SHARED_BYTES = 1024,          /* of each block's shared memory, for the SM */
-	DEFAULT_SHARED_BYTES = 48 * 1024,      /* more must be requested by an attribute */
+	RESERVED_SHARED_BYTES = 1024,          /* shared memory of each block that the SM itself uses */
+	DEFAULT_SHARED_BYTES = 48 * 1024,      /* more needs CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	MAX_SHARED_BYTES = 227 * 1024,
 	MAX_CONSTANT_BYTES = 64 * 1024,
 	MAX_DEVICES = 16,
@@ -54,9 +54,9 @@ enum {
 struct stream;
 
 struct device {
-	int ordinal;                 /* in this process */
-	int physical;                /* in every process: see visible.c */
-	struct context *primary;     /* created at the first retain, then kept */
+	int ordinal;                 /* number of the device in this process */
+	int physical;                /* number of the device in every process: see visible.c */
+	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
 	void *pool;                  /* handle of the default memory pool */
 	uint32_t pool_readers, pool_writers;  /* bit d: device d may use the pool's memory, too */
 	uint64_t allocated_bytes;
@@ -66,16 +66,16 @@ struct context {
 	struct link link;            /* in soft.contexts */
 	void *handle;
 	struct device *device;
-	struct context *peer[MAX_DEVICES];  /* their memory is open to its kernels (memory/peer.c) */
+	struct context *peer[MAX_DEVICES];  /* whose memory this context's kernels may access (memory/peer.c) */
 	unsigned n_peers;
 	unsigned flags;
 	bool is_primary, active;     /* active: usable; a primary context can be activated again */
-	unsigned n_retained;         /* of a primary context */
-	CUresult fault;              /* a kernel failed: every later call returns this */
+	unsigned n_retained;         /* reference count of a primary context */
+	CUresult fault;              /* not 0: a kernel has failed, and every later call returns this error */
 	CUfunc_cache cache_config;
 	size_t limit[N_LIMITS];
 	struct stream *legacy;       /* stream 0 */
-	struct stream *gate;         /* all later work waits for it (cuCtxWaitEvent); or NULL */
+	struct stream *gate;         /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
 	struct link streams, events, modules, allocations;
 	struct link pending;         /* operations that have not ended */
 	uint64_t next_grid_id;
@@ -86,29 +86,29 @@ struct context {
 struct soft_state {
 	bool initialised;
 	int n_devices, n_processors;
-	uint64_t memory_bytes;       /* of a device: the memory of the host */
+	uint64_t memory_bytes;       /* memory size of each device: that of the host */
 	struct device device[MAX_DEVICES];
 	struct link libraries, contexts;
-	gpul_exec_memory *memory;    /* of all devices: a device address is a host address */
+	gpul_exec_memory *memory;    /* one table for all devices, because a device address is a host address */
 	gpul_exec_machine *machine;  /* created at the first launch */
 	size_t heap_bytes;
-	uint64_t next_id;            /* streams, allocations */
+	uint64_t next_id;            /* the next id of a stream or an allocation */
 };
 extern struct soft_state soft;
 
 void soft_lock(void);
 void soft_unlock(void);
-void soft_wait_on(pthread_cond_t *condition);  /* under the lock, which is released meanwhile */
-void soft_wait_change(void);     /* under the lock: sleep until soft_changed() */
-void soft_changed(void);         /* under the lock: an operation has ended */
+void soft_wait_on(pthread_cond_t *condition);  /* releases the lock while it waits */
+void soft_wait_change(void);     /* the caller holds the lock: sleep until soft_changed() */
+void soft_changed(void);         /* the caller holds the lock: wake soft_wait_change() */
 CUresult soft_check_initialised(void);
 /* Begin a call that works in the current context *out; the lock is held on success. */
 CUresult soft_enter(struct context **out);
 /* Like soft_enter(), but also after a fault of the context: for queries of its properties. */
 CUresult soft_enter_after_fault(struct context **out);
 CUresult soft_find_device(CUdevice dev, struct device **out);
-CUresult soft_find_context(CUcontext handle, struct context **out);  /* under the lock */
-uint64_t soft_thread_id(void);   /* from 1, of the calling thread */
+CUresult soft_find_context(CUcontext handle, struct context **out);  /* the caller holds the lock */
+uint64_t soft_thread_id(void);   /* the number of the calling thread, from 1 */
 
 /* The calling thread's stack of current contexts. */
 void *soft_current(void);
@@ -118,11 +118,11 @@ bool soft_pop_current(void **handle);
 
 /* ---- visible.c -------------------------------------------------------------------------- */
 
-CUresult soft_choose_devices(void);                /* fills soft.device; at cuInit */
-void soft_device_uuid(const struct device *d, CUuuid *out);  /* the same in every process */
-struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: not visible here */
+CUresult soft_choose_devices(void);                /* fills in soft.device; called by cuInit */
+void soft_device_uuid(const struct device *d, CUuuid *out);  /* the UUID is the same in every process */
+struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: this process does not see it */
 
-/* ---- handle.c: all under the lock ------------------------------------------------------- */
+/* ---- handle.c: the caller holds the lock ------------------------------------------------ */
 
 enum handle_kind {
 	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
@@ -138,14 +138,14 @@ void soft_handle_free(const void *handle);                   /* NULL is fine */
 
 /* Return r; log the reason at level info. */
 CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Keep a kernel's fault for gpuloadSoftLastFault; print it, unless GPULOAD_SOFT_QUIET=1. */
+/* Store the text of a kernel's fault for gpuloadSoftLastFault; print it, unless GPULOAD_SOFT_QUIET=1. */
 void soft_report_fault(const char *text);
 /* The name that messages use for an image in memory: see gpuloadSoftNameImages. */
 const char *soft_image_name(void);
 
-/* ---- settle.c, all under the lock -------------------------------------------------------- */
+/* ---- settle.c: the caller holds the lock ------------------------------------------------- */
 
-struct move {                /* a copy or fill that is running: the bytes from the first to the last */
+struct move {                /* a copy or fill that is running; the ranges include the gaps between its rows */
 	struct link link;
 	uint64_t dst, src;
 	size_t dst_bytes, src_bytes;
@@ -153,8 +153,8 @@ struct move {                /* a copy or fill that is running: the bytes from t
 
 void soft_move_begin(struct move *m);
 void soft_move_end(struct move *m);
-/* Wait for running copies and for accesses that kernels have begun in [base, base + bytes), which the
- * engine's table no longer has; not for whole kernels.  May release the lock. */
+/* Wait until running copies, and accesses that kernels have begun, no longer use [base, base + bytes); does not wait
+* for whole kernels.  The caller has removed the range from the engine's table.  May release the lock. */
 void soft_settle(uint64_t base, size_t bytes);
 
 #endif

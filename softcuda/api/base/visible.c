@@ -1,4 +1,4 @@
-/* visible.c — which devices this process sees, in which order, and their UUIDs.
+/* visible.c — the devices that this process sees, their order, and their UUIDs.
  *
  *     GPULOAD_SOFT_DEVICES=4        the machine has 0 1 2 3        "physical"
  *     CUDA_VISIBLE_DEVICES=2,0      this process sees 2 as its device 0 and 0 as its device 1
@@ -18,7 +18,7 @@
 
 static void make_uuid(int physical, CUuuid *out)
 {
-	/* The number comes first, so that a short prefix of the text identifies the device. */
+	/* The UUID begins with the device's number, so that a short prefix of its text identifies the device. */
 	memcpy(out->bytes, " gpuload-softgpu", sizeof out->bytes);
 	out->bytes[0] = (char)(physical + 1);
 }
@@ -40,7 +40,7 @@ struct device *soft_device_of_uuid(const unsigned char uuid[16])
 	return NULL;
 }
 
-/* "GPU-01677075-6c6f-...", as nvidia-smi writes it. */
+/* Write the UUID as nvidia-smi does: "GPU-01677075-6c6f-...". */
 static void uuid_text(int physical, char out[48])
 {
 	CUuuid u;
@@ -71,7 +71,7 @@ static bool is_uuid(const char *item)
 	return strncasecmp(item, uuid_start, sizeof uuid_start - 1) == 0;
 }
 
-/* The device whose UUID begins with item; -1: no such device, or several. */
+/* The device whose UUID begins with item; -1: no device, or several devices. */
 static int find_by_uuid(const char *item, size_t length, int n_physical)
 {
 	int found = -1;
@@ -91,7 +91,7 @@ static int find_by_uuid(const char *item, size_t length, int n_physical)
 	return found;
 }
 
-/* The device that an item of the list names; -1: no such device. */
+/* The device that an item of CUDA_VISIBLE_DEVICES names; -1: no such device. */
 static int find_physical(const char *item, size_t length, int n_physical)
 {
 	char *end;
@@ -151,7 +151,7 @@ CUresult soft_choose_devices(void)
 		soft.device[i].ordinal = i;
 	if (!r && !soft.n_devices)
 		r = soft_refuse(CUDA_ERROR_NO_DEVICE,
-				"no device of %d is visible: CUDA_VISIBLE_DEVICES=%s", n_physical,
+				"none of %d devices is visible: CUDA_VISIBLE_DEVICES=%s", n_physical,
 				list ? list : "");
 	return r;
 }

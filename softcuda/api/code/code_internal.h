@@ -7,11 +7,11 @@
 #include "ptx/module.h"
 #include "softcuda/api/stream/queue_internal.h"
 
-/* A decoded program: of a module, or of a library, which lends it to the first context that uses it. */
+/* A decoded program.  It belongs to a module, or to a library, which shares it with the first context that uses it. */
 struct code {
 	unsigned refs;
 	gpul_exec_program *program;
-	int target_sm;               /* 90 of sm_90 */
+	int target_sm;               /* 90 for sm_90 */
 };
 
 struct function {
@@ -37,26 +37,26 @@ struct module {
 struct kernel {
 	void *handle;
 	struct library *library;
-	size_t index;                /* of the kernel in the program */
-	int max_dynamic_shared, carveout;  /* copied to its functions when a context creates them */
+	size_t index;                /* index of the kernel in the program */
+	int max_dynamic_shared, carveout;  /* copied to the kernel's function in each context */
 };
 
 struct library {
 	struct link link;
 	void *handle;
 	char *text;                  /* the PTX, kept to decode it again for a second context */
-	char name[128];              /* for faults and logs */
+	char name[128];              /* the name of the image in fault messages and logs */
 	size_t text_bytes;
 	struct code *code;
-	bool code_lent;              /* a context's module uses `code` */
+	bool code_lent;              /* the module of a context already uses `code` */
 	struct kernel *kernels;
 	size_t n_kernels;
-	struct link instances;       /* modules */
+	struct link instances;       /* the library's modules, one for each context */
 };
 
 /* ---- jit.c ------------------------------------------------------------------------------ */
 
-struct jit_log {                     /* buffers of the caller for the messages of a load call */
+struct jit_log {                     /* the caller's buffers for the messages of a load call */
 	char *info, *error;
 	size_t info_bytes, error_bytes;
 	void **info_filled, **error_filled, **wall_time;
@@ -69,38 +69,38 @@ void soft_jit_done(const struct jit_log *log, const char *info);
 
 /* ---- image.c ---------------------------------------------------------------------------- */
 
-struct soft_image { /* the PTX to load, and what it was unpacked into */
-	const char *text; /* text_bytes long, then NUL */
+struct soft_image { /* the PTX to load, and the memory that contains it */
+	const char *text; /* text_bytes characters, then NUL */
 	size_t text_bytes;
-	gpul_source *source; /* of a fatbin */
+	gpul_source *source; /* the opened fatbin; or NULL */
 	gpul_unpacked unpacked;
 	char *linked;
 };
 
-/* Find the PTX in data, which must outlive *out; n_bytes 0: unknown, data's own headers give its size.
- * On failure the reason is in why, and *out is zeroed. */
+/* Find the PTX in data, which must outlive *out.  n_bytes 0: the size is unknown, and is read from data's headers.
+* On failure the reason is written to why, and *out is zeroed. */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes);
 void soft_image_close(struct soft_image *image);
-/* The PTX to run here, of images that are one program for several devices; NULL: no PTX found. */
+/* The best PTX for the interpreter among the images of one unit (one program); NULL: no PTX found. */
 const gpul_image *soft_best_ptx(const gpul_image *all, size_t n);
-CUresult soft_open_file(const char *path, gpul_file *out); /* gpul_file_close() */
+CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls gpul_file_close() */
 
 /* ---- module.c --------------------------------------------------------------------------- */
 
 CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
-			  const struct jit_log *log, struct code **out);   /* lock not held */
-void soft_code_unref(struct code *c);                                      /* under the lock */
+			  const struct jit_log *log, struct code **out);   /* the caller does not hold the lock */
+void soft_code_unref(struct code *c);                                      /* the caller holds the lock */
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
-void soft_module_destroy(struct module *m);                                /* under the lock */
+void soft_module_destroy(struct module *m);                                /* the caller holds the lock */
 
 /* ---- library.c, function.c, occupancy.c -------------------------------------------------- */
 
-/* The module of a library in ctx, decoded if needed; under the lock, which may be released. */
+/* Find or create the library's module in ctx.  The caller holds the lock, which is released while PTX is decoded. */
 CUresult soft_library_instance(struct library *l, struct context *ctx, struct module **out);
-/* The function of a CUfunction, or of a CUkernel cast to one, in ctx; under the lock. */
+/* Find the function of a handle, which may be a CUkernel cast to CUfunction; the caller holds the lock. */
 CUresult soft_find_function(struct context *ctx, CUfunction handle, struct function **out);
-/* soft_enter() and soft_find_function(): the lock is held on success. */
+/* Call soft_enter() and soft_find_function(); on success the lock is held. */
 CUresult soft_enter_function(CUfunction handle, struct function **out);
 int soft_blocks_per_sm(const struct function *f, int block_threads,
 		       size_t dynamic_shared_bytes);

@@ -1,6 +1,6 @@
 /* function.c — attributes, parameters and names of functions and kernels.
  *
- * A CUkernel may be cast to CUfunction and used in any call with a CUfunction parameter; it then is the kernel's
+ * A CUkernel may be cast to CUfunction and used in any call with a CUfunction parameter; it then stands for the kernel's
  * function in the current context. */
 #include "softcuda/api/code/code_internal.h"
 
@@ -37,7 +37,7 @@ CUresult soft_enter_function(CUfunction handle, struct function **out)
 	return r;
 }
 
-/* Find a kernel, which needs no context; the lock is held on success. */
+/* Find a kernel without a current context; the lock is held on success. */
 static CUresult enter_kernel(CUkernel handle, struct kernel **out)
 {
 	CUresult r = soft_check_initialised();
@@ -66,7 +66,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute,
 {
 	if (!value || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;  /* the cache mode, and all attributes of clusters */
+	*value = 0;  /* the cache mode and all attributes of clusters are 0 */
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 		*value = (int)info->max_threads;
 	else if (attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
@@ -109,7 +109,7 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value,
 		*carveout = value;
 		return CUDA_SUCCESS;
 	}
-	return CUDA_ERROR_INVALID_VALUE; /* the others cannot be set, or need clusters */
+	return CUDA_ERROR_INVALID_VALUE; /* all other attributes are read-only, or need clusters */
 }
 
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
@@ -160,7 +160,7 @@ EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute,
 	return r;
 }
 
-/* Set the attribute of the kernel, and of its functions that exist already. */
+/* Set the attribute of the kernel and of its functions in all contexts that already use the library. */
 EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
 				     CUdevice dev)
 {
@@ -194,7 +194,7 @@ EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 								   : soft_enter_function(handle, &f);
 
 	if (!r)
-		soft_unlock();  /* only a hint: there is no such cache */
+		soft_unlock();  /* ignored: it is only a hint, and the CPU has no such cache */
 	return r;
 }
 
@@ -325,7 +325,7 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 	return CUDA_SUCCESS;
 }
 
-/* Functions are decoded with their module, so each is loaded from the start. */
+/* Functions are decoded together with their module, so every function is always loaded. */
 EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction handle)
 {
 	struct function *f;

@@ -94,10 +94,10 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 struct wrapper {
 	uint32_t magic, version;
 	const void *fatbin;
-	const void *const *linked_from; /* version 2: fatbins, then NULL */
+	const void *const *linked_from; /* only in version 2: fatbins, then NULL */
 };
 
-struct part { /* one of the fatbins that were linked */
+struct part { /* the PTX of one fatbin of linked_from */
 	struct soft_image image;
 	gpul_ptx_module *module;
 };
@@ -204,7 +204,7 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 			 size_t why_bytes)
 {
 	gpul_error err = { 0 };
-	const char *text = data; /* strncmp: the text may be shorter than 4 bytes */
+	const char *text = data; /* compared with strncmp(), because the text can be shorter than 4 bytes */
 	CUresult r;
 
 	*out = (struct soft_image){ 0 };

@@ -25,7 +25,7 @@ CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values, stru
 		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 			out->error_filled = &values[i];
 	}
-	/* The value of a size option is an unsigned int, stored in the pointer. */
+	/* The value of a size option is not a pointer, but an unsigned int cast to void *. */
 	out->info_bytes = out->info_filled ? (unsigned)(uintptr_t)*out->info_filled : 0;
 	out->error_bytes = out->error_filled ? (unsigned)(uintptr_t)*out->error_filled : 0;
 	return CUDA_SUCCESS;

@@ -66,7 +66,7 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 	return CUDA_SUCCESS;
 }
 
-/* Parse `extra`: a list of keys and values that ends with CU_LAUNCH_PARAM_END. */
+/* Parse `extra`, a list of keys and values that ends with CU_LAUNCH_PARAM_END. */
 static CUresult find_argument_buffer(void **extra, const void **buffer, size_t *buffer_bytes)
 {
 	*buffer = NULL;
@@ -82,7 +82,7 @@ static CUresult find_argument_buffer(void **extra, const void **buffer, size_t *
 	return CUDA_SUCCESS;
 }
 
-/* Copy the arguments; free(*out). */
+/* Copy the arguments of the launch to *out; the caller frees it. */
 static CUresult copy_arguments(const struct function *f, void **params, void **extra,
 			       void **out)
 {
@@ -98,7 +98,7 @@ static CUresult copy_arguments(const struct function *f, void **params, void **e
 		return r;
 	if (info->n_params && !params && (!buffer || buffer_bytes < info->param_bytes))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: %zu bytes of arguments, %u are needed",
+				   "%s: the argument buffer has %zu bytes, the kernel needs %u",
 				   info->name, buffer ? buffer_bytes : 0, info->param_bytes);
 	copy = calloc(1, info->param_bytes + 1);
 	if (!copy)
@@ -123,7 +123,7 @@ struct launch_op {
 	struct op op;
 	gpul_exec_launch_config config;
 	struct code *code;           /* referenced until the launch has ended */
-	gpul_exec_launch *running;   /* NULL: not started */
+	gpul_exec_launch *running;   /* NULL: the kernel has not started */
 	void *params;                /* owned */
 };
 
@@ -192,14 +192,14 @@ static void run_launch(struct op *op)
 		st = gpul_exec_launch_start(soft.machine, &l->config, &running, &err);
 	soft_lock();
 	l->running = running;
-	/* The context may have failed meanwhile.  After the end of op it may have been freed. */
+	/* The context may have failed meanwhile.  When op has ended, its context may have been freed. */
 	if (!st && !op->ended && op->ctx->fault)
 		gpul_exec_launch_abort(running);
 	if (st) {
 		r = st == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE
 				      : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 		soft_refuse(r, "%s", err.text);
-		if (op->deferred)  /* the call that queued it has returned success */
+		if (op->deferred)  /* the call that queued op has already returned success */
 			soft_context_fail(op->ctx, r);
 		soft_op_end(op, r);
 	}
@@ -358,7 +358,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, voi
 	return launch_ex(config, CU_STREAM_LEGACY, f, params, extra);
 }
 
-/* By hand: the stream is a member of *config, so scripts/per_thread.py cannot generate the call. */
+/* Written by hand, because scripts/per_thread.py cannot generate it: the stream is a member of *config. */
 EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
 				      void **extra)
 {

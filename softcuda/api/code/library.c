@@ -44,7 +44,7 @@ static CUresult create_kernels(struct library *l)
 	return CUDA_SUCCESS;
 }
 
-/* Fill in the library of l->code; under the lock. */
+/* Fill in the name, the PTX and the kernels of l; l->code is set.  The caller holds the lock. */
 static CUresult fill_library(struct library *l, const struct soft_image *image, const char *name)
 {
 	snprintf(l->name, sizeof l->name, "%s", name);
@@ -97,7 +97,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	return r;
 }
 
-/* Library options describe the ownership of the image's memory.  The image is copied here, so they are ignored. */
+/* Library options are ignored: they describe the ownership of the image's memory, but this call copies the image. */
 static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_values, unsigned n,
 			      CUlibraryOption *options, struct jit_log *log)
 {

@@ -64,7 +64,7 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **va
 
 /* ---- inputs ------------------------------------------------------------------------------- */
 
-/* Report a gpul_error through this API. */
+/* Convert a gpul_error to a CUresult, and write its text to the error buffer. */
 static CUresult refuse_input(const struct linker *l, const gpul_error *err, CUresult otherwise)
 {
 	return soft_jit_error(&l->log,
@@ -124,7 +124,7 @@ static CUresult add_image(struct linker *l, const gpul_image *image, const char 
 	return r;
 }
 
-/* Add the PTX of each unit of a container; the images of a unit are adjacent in the list. */
+/* Add the PTX of each unit (program) of a file; the images of a unit are adjacent in the list. */
 static CUresult add_units(struct linker *l, const gpul_images *list, const char *name)
 {
 	size_t n, end;
@@ -236,7 +236,7 @@ static CUresult link_inputs(struct linker *l, char **text, size_t *text_bytes)
 	return r;
 }
 
-/* A single text is not changed, so that messages give the line numbers of its source. */
+/* A single PTX text is not changed, so that messages give the line numbers of that text. */
 static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
 {
 	struct input *only = &l->inputs.at[0];
@@ -266,7 +266,7 @@ static CUresult complete_link(struct linker *l)
 		return r;
 	}
 	soft_lock();
-	soft_code_unref(code); /* it was decoded to check it */
+	soft_code_unref(code); /* the program was decoded only to check the linked text */
 	soft_unlock();
 	l->text = text;
 	l->text_bytes = text_bytes;

@@ -46,7 +46,7 @@ CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 	}
 	code->refs = 1;
 	code->target_sm = (int)parsed->sm;
-	/* Owns parsed from here on, also on failure. */
+	/* gpul_exec_program_create() takes ownership of parsed, even when it fails. */
 	st = gpul_exec_program_create(soft.memory, parsed, name, &code->program, &err);
 	if (st) {
 		free(code);
@@ -87,7 +87,7 @@ static CUresult create_functions(struct module *m)
 	return CUDA_SUCCESS;
 }
 
-/* Only kernels of its own device may access a variable: NVIDIA's driver does not map variables for peers, either. */
+/* Only kernels on the module's device may access its variables; NVIDIA's driver does not map them for peers, either. */
 static void deny_other_devices(const struct module *m)
 {
 	const gpul_exec_program *p = m->code->program;
@@ -224,13 +224,13 @@ EXPORT CUresult cuModuleUnload(CUmodule handle)
 		return r;
 	m = soft_handle_find(HANDLE_MODULE, handle);
 	if (m)
-		soft_context_wait(m->ctx);  /* its kernels may still run */
+		soft_context_wait(m->ctx);  /* kernels of the module may still run */
 	m = soft_handle_find(HANDLE_MODULE, handle);
 	if (!m)
 		r = CUDA_ERROR_INVALID_HANDLE;
 	else if (m->library)
 		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
-				"cuModuleUnload: the module belongs to a library: use cuLibraryUnload");
+				"cuModuleUnload: the module belongs to a library: call cuLibraryUnload");
 	else
 		soft_module_destroy(m);
 	soft_unlock();

@@ -12,7 +12,7 @@ int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynam
 {
 	size_t warps = ((size_t)block_threads + WARP_THREADS - 1) / WARP_THREADS;
 	size_t shared = f->info->shared_bytes + dynamic_shared_bytes + RESERVED_SHARED_BYTES;
-	/* How many blocks the interpreter keeps resident; its default before the first launch. */
+	/* The number of blocks that the interpreter keeps resident; before the first launch, its default number. */
 	size_t resident = soft.machine ? gpul_exec_max_resident_blocks(soft.machine) : 256;
 	size_t n = smaller_of(SM_BLOCKS, resident / (size_t)soft.n_processors);
 
@@ -50,7 +50,7 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f
 								    dynamic_shared_bytes, 0);
 }
 
-/* Choose the block size with the most resident threads; of equal ones the larger. */
+/* Choose the block size with the most resident threads; of two equal sizes, the larger block. */
 EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block,
 							  CUfunction handle,
 							  CUoccupancyB2DSize shared_of_block,
@@ -66,7 +66,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *bl
 	r = soft_enter_function(handle, &f);
 	if (r)
 		return r;
-	soft_unlock();  /* shared_of_block is a function of the program */
+	soft_unlock();  /* because shared_of_block is a function of the program and can call the driver */
 	int limit = block_limit > 0 ? block_limit : MAX_BLOCK_THREADS;
 
 	if (limit > (int)f->info->max_threads)

@@ -12,8 +12,8 @@ static size_t extent(const struct copy *c, size_t pitch, size_t slice)
 	return (c->depth - 1) * slice + (c->height - 1) * pitch + c->width_bytes;
 }
 
-/* Is the address of the kind that the call requires, and may some processor access all the bytes of the
- * copy?  known: the bytes are memory of this driver. */
+/* Check that the address is device memory if the call requires it, and that the CPU or a device may access all
+ * the bytes of the copy.  known: the bytes are memory of this driver. */
 static CUresult check_side(const char *what, const void *address, size_t bytes, enum side side,
 			   bool known, bool write)
 {
@@ -25,7 +25,7 @@ static CUresult check_side(const char *what, const void *address, size_t bytes, 
 				   what, bytes, address);
 	if (!soft_may_copy((uintptr_t)address, bytes, write))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "copy: the %s, %zu bytes at %p, is not %s for any processor",
+				   "copy: the %s, %zu bytes at %p, is not %s for the CPU or any device",
 				   what, bytes, address, write ? "writable" : "readable");
 	return CUDA_SUCCESS;
 }
@@ -51,7 +51,7 @@ static bool stage_source(struct copy *c)
 	return true;
 }
 
-/* Queue *c on s; under the lock. */
+/* Queue *c on s; the caller holds the lock. */
 static CUresult submit_copy(struct stream *s, const struct copy *c, enum when when)
 {
 	struct op *op = soft_op_new(s, &soft_copy_kind);
@@ -158,7 +158,7 @@ EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CU
 
 /* ---- two and three dimensions ---------------------------------------------------------------------- */
 
-/* Source or destination of a CUDA_MEMCPY3D. */
+/* The source or the destination of a CUDA_MEMCPY3D. */
 struct box_end {
 	CUmemorytype type;
 	const void *host;

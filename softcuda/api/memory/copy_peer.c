@@ -1,16 +1,16 @@
-/* copy_peer.c — copies between contexts.
+/* copy_peer.c — copies between contexts.  Addresses are unified, so the bytes are copied as in any other copy.
  *
- * Addresses are unified, so the bytes are copied as in any copy.  Only the order is added:
+ * A call without Async is also ordered with the work of the three contexts:
  *
  *     source's context       ... work ──┐            ┌── later work ...
  *     current context        ... work ──┼──> copy ───┼── later work ...
  *     destination's context  ... work ──┘            └── later work ...
  *
- * for the calls without Async; an Async call is ordered by its stream only. */
+ * A call with Async is ordered only with its stream. */
 #include "softcuda/api/memory/memory_internal.h"
 
-/* Make later work of `ctx` wait for `after`, which may be NULL.  *out ends after that and the earlier work of ctx;
- * soft_op_release().  Under the lock. */
+/* Make later work of `ctx` wait for `after`, which may be NULL.  *out is a marker operation that ends after `after` and
+ * the earlier work of ctx; free it with soft_op_release().  The caller holds the lock. */
 static CUresult add_marker(struct context *ctx, struct op *after, struct op **out)
 {
 	struct op *op = soft_op_new(ctx->legacy, &soft_marker);
@@ -23,7 +23,7 @@ static CUresult add_marker(struct context *ctx, struct op *after, struct op **ou
 	return r;
 }
 
-/* Make later work of `ctx` wait for all queued work of `other`; under the lock. */
+/* Make later work of `ctx` wait for all queued work of `other`; the caller holds the lock. */
 static CUresult wait_for_context(struct context *ctx, struct context *other)
 {
 	struct op *theirs, *ours;
@@ -71,7 +71,7 @@ static CUresult check_pair(CUcontext dst, CUcontext src)
 	return r;
 }
 
-/* Before the copy the current context waits for both; after it both wait for the current context. */
+/* before: the current context waits for the contexts of dst and src; otherwise both wait for the current context. */
 static CUresult order_contexts(CUcontext dst, CUcontext src, bool before)
 {
 	struct context *ctx, *pair[2];
@@ -109,7 +109,7 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdevi
 	return r ? r : soft_copy(stream, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
 }
 
-/* Drop the contexts, which unified addresses do not need. */
+/* Convert c to a copy without contexts, because addresses are unified. */
 static CUDA_MEMCPY3D_v2 without_contexts(const CUDA_MEMCPY3D_PEER *c)
 {
 	return (CUDA_MEMCPY3D_v2){

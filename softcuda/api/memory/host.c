@@ -14,8 +14,8 @@ enum {
 			 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY,
 };
 
-/* Page-locked memory has all its pages.  Lock not held: no other thread knows the address yet.  Before Linux 5.14
- * this fails, and a page is mapped at its first access. */
+/* Map all pages of the memory now.  The lock is not needed, because no other thread has the address yet.  Before
+ * Linux 5.14 madvise() fails, and each page is mapped at its first access. */
 static void populate_allocated(void *memory, size_t bytes)
 {
 	uintptr_t from = (uintptr_t)memory & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -54,7 +54,7 @@ EXPORT CUresult cuMemFreeHost(void *memory)
 	return soft_free_at((uintptr_t)memory, ALLOC_HOST, ALLOC_HOST);
 }
 
-/* Is host memory of cuMemCreate mapped at address? */
+/* True when host memory of cuMemCreate is mapped at address. */
 static bool is_mapped_host_memory(const void *address)
 {
 	const struct mapping *m = soft_mapping_at((uintptr_t)address);
@@ -111,7 +111,7 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
 		return CUDA_SUCCESS;
-	if (madvise((void *)from, 0, advice))  /* before Linux 5.14: only find unmapped memory */
+	if (madvise((void *)from, 0, advice))  /* before Linux 5.14: only check that the memory is mapped */
 		return msync((void *)from, end - from, MS_ASYNC) ? CUDA_ERROR_INVALID_VALUE
 								 : CUDA_SUCCESS;
 	if (madvise((void *)from, end - from, advice) == 0)
@@ -119,12 +119,12 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 	if (errno == EFAULT)
 		return soft_refuse(
 			CUDA_ERROR_OUT_OF_MEMORY,
-			"cuMemHostRegister: %zu bytes at %p: the system has not enough memory "
+			"cuMemHostRegister: %zu bytes at %p: the system does not have enough memory "
 			"for them (is /dev/shm large enough?)",
 			bytes, memory);
 	return soft_refuse(
 		CUDA_ERROR_INVALID_VALUE,
-		"cuMemHostRegister: %zu bytes at %p: not all of it is mapped and %s", bytes, memory,
+		"cuMemHostRegister: %zu bytes at %p: not all pages are mapped and %s", bytes, memory,
 		advice == MADV_POPULATE_READ ? "readable" : "writable");
 }
 
@@ -187,7 +187,7 @@ EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory || r != CUDA_ERROR_INVALID_VALUE)
 		return r;
 	soft_lock();
-	known = soft_allocation_at((uintptr_t)memory);  /* not the start of a registered region */
+	known = soft_allocation_at((uintptr_t)memory);  /* true: not the start of a registered region */
 	soft_unlock();
 	return known ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

@@ -23,8 +23,8 @@ static void *address_of(const struct allocation *a)
 	return (void *)(uintptr_t)a->base;
 }
 
-/* Write the pages that were ever written to; the other pages of a new file are 0 and need no memory yet.  The
- * kernel reports which pages were touched in 8 bytes each; without that report all pages are written. */
+/* Copy to the file only the pages that the program has written to; the other pages of a new file are 0 and use no
+ * memory yet.  /proc/self/pagemap has 8 bytes for each page; when it cannot be read, all pages are copied. */
 static bool write_touched(int fd, const char *bytes, size_t n)
 {
 	enum { AT_ONCE = 512 };
@@ -53,8 +53,8 @@ static bool write_touched(int fd, const char *bytes, size_t n)
 	return written;
 }
 
-/* Replace the pages of the allocation by those of the file, with the same content.  Under the lock; no copy may be
- * running there. */
+/* Copy the allocation to the file f, and map f in its place.  The caller holds the lock, and no copy is running in
+ * the allocation. */
 static CUresult move_pages(const struct allocation *a, const struct ipc_file *f)
 {
 	bool moved;
@@ -99,13 +99,13 @@ static struct allocation *find_own(CUdeviceptr address)
 	return a && a->kind == ALLOC_DEVICE && !a->free_is_queued ? a : NULL;
 }
 
-/* Find the allocation; no copy runs in it as long as the lock is held. */
+/* Find the allocation and wait until no copy is running in it; the lock, once held again, keeps new copies out. */
 static struct allocation *find_settled(CUdeviceptr address)
 {
 	struct allocation *a = find_own(address);
 
 	if (a && !a->shared) {
-		soft_settle(a->base, a->bytes);  /* may release the lock: a may be freed */
+		soft_settle(a->base, a->bytes);  /* can release the lock, so another thread can free a */
 		a = find_own(address);
 	}
 	return a;
@@ -147,7 +147,7 @@ static struct allocation *find_opened(struct context *ctx, const struct ipc_hand
 	return NULL;
 }
 
-/* Map the memory of h; under the lock. */
+/* Map the memory of h; the caller holds the lock. */
 static CUresult map_handle(struct context *ctx, const struct ipc_handle *h, struct allocation **out)
 {
 	struct device *device = soft_device_of_uuid(h->uuid);
@@ -201,7 +201,7 @@ static CUresult open_memory_handle(CUdeviceptr *out, const CUipcMemHandle *handl
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (soft_ipc_is_own(&h))
 		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
-				"cuIpcOpenMemHandle: the memory is of this process: use its pointer");
+				"cuIpcOpenMemHandle: this process allocated the memory: use its pointer");
 	else if ((a = find_opened(ctx, &h)))
 		a->n_opened++;
 	else
@@ -239,8 +239,8 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 		return r;
 	a = find_opened_at(address);
 	if (a && a->n_opened == 1) {
-		soft_context_wait(a->ctx);  /* otherwise its kernels would fault */
-		a = find_opened_at(address);     /* another thread may have closed it meanwhile */
+		soft_context_wait(a->ctx);  /* otherwise kernels of the context would fault */
+		a = find_opened_at(address);     /* again: another thread may have closed it meanwhile */
 	}
 	if (!a)
 		r = CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-/* memory.c — allocations: memory of the host, entered in the engine's table of the memory that kernels may access.
+/* memory.c — allocations: host memory that is added to the engine's table of the memory that kernels may access.
  * A device pointer is the host address, so unified addressing needs no translation. */
 #include "softcuda/api/memory/memory_internal.h"
 
@@ -23,14 +23,14 @@ static const char *call_name(enum allocation_kind kind)
 	return labels[kind];
 }
 
-/* Counted in the device's allocated bytes; memory of another process is counted there. */
+/* Is a counted in the device's allocated bytes?  Memory of another process is counted in that process. */
 static bool is_counted(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE || a->kind == ALLOC_ASYNC;
 }
 
-/* Bit d: device d may access what cuMemAlloc allocated in the context: the device of the context, and those of
- * the contexts that called cuCtxEnablePeerAccess for it. */
+/* Bit d: device d may access the memory that cuMemAlloc allocated in the context.  These are the device of the context,
+ * and the devices of contexts that called cuCtxEnablePeerAccess for it. */
 static uint32_t peer_devices(const struct context *owner)
 {
 	uint32_t devices = UINT32_C(1) << owner->device->ordinal;
@@ -45,7 +45,7 @@ static uint32_t peer_devices(const struct context *owner)
 	return devices;
 }
 
-/* The devices that may not access the allocation. */
+/* The devices that must not access the allocation; bit d: device d. */
 static uint32_t denied_devices(const struct allocation *a)
 {
 	uint32_t own = UINT32_C(1) << a->device->ordinal;
@@ -62,7 +62,7 @@ static uint32_t denied_devices(const struct allocation *a)
 	}
 }
 
-/* The devices that may only read it. */
+/* The devices that may only read the allocation; bit d: device d. */
 static uint32_t read_only_devices(const struct allocation *a)
 {
 	const struct device *d = a->device;
@@ -123,14 +123,14 @@ static size_t round_up(size_t n, size_t to)
 }
 
 /* An allocation of cuMemAlloc shares no page with another, because cuIpcGetMemHandle replaces its pages by those
- * of a file.  Large allocations request huge pages: the first access to 64 MiB took 15 ms instead of 128.
+ * of a file.  Large allocations request huge pages: the first access to 64 MiB took 15 ms instead of 128 ms.
  *
- * Aligned here, because posix_memalign maps and unmaps 1 MiB each time, which takes 23 us. */
+ * The address is aligned here and not by posix_memalign, which maps and unmaps 1 MiB in each call (23 us). */
 static bool allocate_pages(struct allocation *a)
 {
 	enum { HUGE_PAGE = 2 << 20 };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = HOST_ALIGN;
-	size_t bytes = round_up(a->bytes, page);  /* at most the memory of the device: no overflow */
+	size_t bytes = round_up(a->bytes, page);  /* no overflow: a->bytes is at most the memory of the device */
 
 	if (bytes >= 2 * HUGE_PAGE)
 		align = HUGE_PAGE;
@@ -145,7 +145,7 @@ static bool allocate_pages(struct allocation *a)
 	return true;
 }
 
-/* Replace the pages of a->shared by private pages, so that free() can be called.  False: no memory. */
+/* Replace the pages of a->shared by private pages, so that free(a->block) is valid.  False: out of memory. */
 static bool unshare_pages(struct allocation *a)
 {
 	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE,
@@ -156,13 +156,13 @@ static bool unshare_pages(struct allocation *a)
 	return restored;
 }
 
-/* When private pages cannot be mapped, the block is leaked, because malloc must not reuse it. */
+/* Free the pages of a.  When unshare_pages() fails, the block is leaked, because malloc() must not reuse it. */
 static void free_pages(struct allocation *a)
 {
 	void *memory = (void *)(uintptr_t)a->base;
 
 	if (a->kind == ALLOC_IPC) {
-		gpul_exec_machine_settle(soft.machine);  /* a kernel of another context may access it: SIGSEGV */
+		gpul_exec_machine_settle(soft.machine);  /* otherwise a kernel of another context could crash */
 		munmap(memory, a->bytes);
 	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a))) {
 		free(a->block);
@@ -178,7 +178,7 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 	if (bytes > soft.memory_bytes ||
 	    ctx->device->allocated_bytes > soft.memory_bytes - bytes)
 		return soft_refuse(
-			r, "%s: %zu bytes requested, %llu of %llu are free", call_name(kind),
+			r, "%s: %zu bytes requested, %llu of %llu bytes are free", call_name(kind),
 			bytes,
 			(unsigned long long)(soft.memory_bytes - ctx->device->allocated_bytes),
 			(unsigned long long)soft.memory_bytes);
@@ -220,7 +220,7 @@ struct allocation *soft_allocation_at(uint64_t address)
 	return soft_handle_find(HANDLE_ALLOCATION, range.owner);
 }
 
-/* Adjacent ranges are treated as one range: mappings may be adjacent. */
+/* Adjacent ranges are treated as one range, because mappings can be adjacent. */
 bool soft_is_known(uint64_t address, size_t bytes)
 {
 	gpul_exec_range range;
@@ -240,7 +240,7 @@ static bool range_allows(const gpul_exec_range *range, bool write)
 {
 	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
 
-	/* Constants of modules have no owner; only kernels may not write them. */
+	/* The constants of modules have no owner.  They are read-only for kernels, but a copy may write to them. */
 	if (write && range->owner && range->flags & GPUL_EXEC_MEM_READ_ONLY)
 		return false;
 	return !m || soft_mapping_allows(m, write);
@@ -313,7 +313,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 	return r;
 }
 
-/* Waits for work that may use the memory, as on a GPU; otherwise kernels would fault. */
+/* Waits for the work of the allocation's context, as on a GPU, because kernels that use the memory would fault. */
 CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 			enum allocation_kind or_kind)
 {
@@ -326,7 +326,7 @@ CUresult soft_free_at(uint64_t address, enum allocation_kind kind,
 	a = soft_allocation_at(address);
 	if (a)
 		soft_context_wait(a->ctx);
-	a = soft_allocation_at(address);  /* another thread may have freed it meanwhile */
+	a = soft_allocation_at(address);  /* again: another thread may have freed it meanwhile */
 	if (!a || a->base != address || a->free_is_queued ||
 	    (a->kind != kind && a->kind != or_kind))
 		r = CUDA_ERROR_INVALID_VALUE;

@@ -10,55 +10,55 @@ enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, 
 
 struct allocation {
 	struct link link;            /* in context->allocations */
-	void *handle;                /* owner of its range in the engine's table */
+	void *handle;                /* identifies the allocation in the engine's table of ranges */
 	struct context *ctx;
-	struct device *device;       /* of ctx; ALLOC_IPC: of the memory */
+	struct device *device;       /* the device of ctx; ALLOC_IPC: the device of the memory */
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
-	void *block;                 /* free() this; NULL: not from malloc */
+	void *block;                 /* from malloc(), to be freed; NULL: other memory */
 	uint64_t base;
-	size_t bytes;                /* as requested */
+	size_t bytes;                /* as the caller requested */
 	uint64_t id;
 	bool sync_memops;
 	bool free_is_queued;             /* cuMemFreeAsync is queued */
-	struct ipc_file *shared;     /* its pages are those of this file (ipc_memory.c); or NULL */
-	unsigned char ipc_id[16];    /* ALLOC_IPC: of the owner's file */
-	unsigned n_opened;           /* ALLOC_IPC: cuIpcOpenMemHandle without its close */
+	struct ipc_file *shared;     /* the file with the pages (ipc_memory.c); NULL: private pages */
+	unsigned char ipc_id[16];    /* ALLOC_IPC: the id of the owner's file */
+	unsigned n_opened;           /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
 };
 
 /* ---- memory.c --------------------------------------------------------------------------- */
 
-/* Free the allocation that starts at address, when it is of one of two kinds; lock not held. */
+/* Free the allocation that starts at address, if it is of one of the two kinds.  The caller does not hold the lock. */
 CUresult soft_free_at(uint64_t address, enum allocation_kind kind, enum allocation_kind or_kind);
-void soft_allocation_free(struct allocation *a);   /* under the lock */
-/* Enter a->base and a->bytes in the engine's table, for ctx; under the lock. */
+void soft_allocation_free(struct allocation *a);   /* the caller holds the lock */
+/* Add the range of a to the engine's table for ctx; the caller holds the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
-		       unsigned flags, struct allocation **out);  /* under the lock */
+		       unsigned flags, struct allocation **out);  /* the caller holds the lock */
 /* True when [address, address + bytes) is memory of this driver. */
 bool soft_is_known(uint64_t address, size_t bytes);
-/* Some processor may read (write) the parts that are memory of this driver; under the lock. */
+/* True if the CPU or a device may read (write) the parts that are memory of this driver; the caller holds the lock. */
 bool soft_may_copy(uint64_t address, size_t bytes, bool write);
-/* The device may write all of it; under the lock. */
+/* True when device d may write to all the bytes; the caller holds the lock. */
 bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
-/* Update which devices may use the context's allocations; under the lock. */
+/* Update which devices may use the context's allocations; the caller holds the lock. */
 void soft_update_peers(struct context *owner);
-/* The allocation that holds address, or NULL; under the lock. */
+/* The allocation that contains address, or NULL; the caller holds the lock. */
 struct allocation *soft_allocation_at(uint64_t address);
 
-/* peer.c, under the lock: remove the context from all peer relations. */
+/* peer.c: remove the context from all peer relations; the caller holds the lock. */
 void soft_peer_forget(struct context *ctx);
 
 /* ---- move.c: the operations of copies and fills ------------------------------------------ */
 
-struct copy {                        /* up to three dimensions; pitches in bytes */
+struct copy {                        /* in up to three dimensions; pitches are in bytes */
 	char *dst;
 	const char *src;
 	size_t width_bytes, height, depth;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
-	size_t dst_bytes, src_bytes; /* from the first to the last byte */
-	bool dst_known, src_known;   /* memory of this driver: checked again when the copy had to wait */
-	void *staged;                /* free() this afterwards; NULL: nothing */
+	size_t dst_bytes, src_bytes; /* from the first to the last byte, with the gaps between rows */
+	bool dst_known, src_known;   /* true: memory of this driver, which is checked again before a copy that waited */
+	void *staged;                /* a private copy of the source, freed after the copy; or NULL */
 };
 
 struct copy_op {
@@ -68,7 +68,7 @@ struct copy_op {
 
 struct fill {
 	char *dst;
-	size_t bytes;                /* from the first to the last byte */
+	size_t bytes;                /* from the first to the last byte, with the gaps between rows */
 	size_t width, height, pitch; /* width in elements */
 	unsigned element_bytes;
 	uint32_t value;
@@ -83,7 +83,7 @@ extern const struct op_kind soft_copy_kind, soft_fill_kind;
 
 /* ---- copy.c, copy_peer.c, fill.c: also used by the generated _ptds calls ----------------- */
 
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY };  /* where an address is, according to the call */
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY };  /* the location that the call requires */
 enum when { QUEUED, WAITED_FOR };
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,

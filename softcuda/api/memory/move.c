@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A single load if the address is aligned: a program may read by cuMemcpy a counter that a kernel increments. */
+/* Use one load if the address is aligned, because a program can copy a counter while a kernel increments it. */
 static uint64_t load_word(const char *src, size_t bytes)
 {
 	uint64_t word = 0;
@@ -25,8 +25,8 @@ static uint64_t load_word(const char *src, size_t bytes)
 	}
 }
 
-/* Store a word of 1, 2, 4 or 8 bytes in one instruction: programs write a flag by cuMemcpy while a kernel polls
- * it, and a GPU's copy engine does not split words, either.  False: not an aligned word. */
+/* Store a word of 1, 2, 4 or 8 bytes in one instruction, because programs write a flag with cuMemcpy while a kernel
+ * polls it; a GPU's copy engine does not split words, either.  False: the bytes are not one aligned word. */
 static bool store_word(char *dst, const char *src, size_t bytes)
 {
 	uint64_t word;
@@ -75,7 +75,7 @@ static void fill_row(const struct fill *f, char *row)
 			memcpy(row + 4 * i, pattern, 4);
 }
 
-/* An operation that waited is checked again: its memory may have been unmapped meanwhile. */
+/* Check the memory of an operation again after it waited, because the memory may have been unmapped meanwhile. */
 static bool is_allowed(const struct copy *c)
 {
 	return (!c->dst_known || (soft_is_known((uintptr_t)c->dst, c->dst_bytes) &&
@@ -86,7 +86,7 @@ static bool is_allowed(const struct copy *c)
 
 static void fail_unmapped(struct op *op)
 {
-	soft_report_fault("a queued copy or fill did not run: its memory was unmapped before");
+	soft_report_fault("a queued copy or fill was dropped: its memory was unmapped before it ran");
 	soft_context_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
 }

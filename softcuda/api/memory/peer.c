@@ -67,7 +67,7 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 	else if (has_peer(ctx, peer))
 		r = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 	else if (ctx->n_peers == MAX_DEVICES)
-		r = soft_refuse(CUDA_ERROR_TOO_MANY_PEERS, "cuCtxEnablePeerAccess: the limit is %d peers of a context",
+		r = soft_refuse(CUDA_ERROR_TOO_MANY_PEERS, "cuCtxEnablePeerAccess: a context can have at most %d peers",
 				MAX_DEVICES);
 	if (!r) {
 		ctx->peer[ctx->n_peers++] = peer;
@@ -127,7 +127,7 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 		*value = 1;
 		return CUDA_SUCCESS;
 	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:      /* 0: the best */
-	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:  /* there are no arrays */
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:  /* CUDA arrays are not implemented */
 		*value = 0;
 		return CUDA_SUCCESS;
 	default:

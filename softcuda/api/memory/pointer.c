@@ -37,7 +37,7 @@ static unsigned access_flags(const struct address_info *w, const struct device *
 	return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 }
 
-/* Without access of the device, or of the CPU, the pointer for it is 0. */
+/* Store the device's or the CPU's pointer to the memory; 0 and an error when that processor has no access. */
 static CUresult put_pointer(void *data, CUdeviceptr address, bool reachable)
 {
 	if (!reachable) {
@@ -60,7 +60,7 @@ static int ordinal_of(const struct address_info *w, const struct context *curren
 	return w->a ? w->a->device->ordinal : current->device->ordinal;
 }
 
-/* Attributes of the range that contains the address. */
+/* Store an attribute of the range that contains the address. */
 static CUresult get_extent(void *data, CUpointer_attribute attribute, const struct address_info *w)
 {
 	switch ((int)attribute) {
@@ -147,7 +147,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 	return r;
 }
 
-/* The size of an attribute's value, to zero it for an unknown address. */
+/* The size of an attribute's value, which cuPointerGetAttributes sets to 0 for an unknown address. */
 static size_t value_bytes(CUpointer_attribute attribute)
 {
 	switch ((int)attribute) {
@@ -165,7 +165,7 @@ static size_t value_bytes(CUpointer_attribute attribute)
 	}
 }
 
-/* For an unknown address this call does not fail, but stores zeros. */
+/* For an address of no allocation this call stores zeros and succeeds. */
 EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes,
 				       void **data, CUdeviceptr address)
 {

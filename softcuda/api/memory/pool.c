@@ -64,13 +64,13 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
 {
 	struct device *d;
 
-	(void)bytes;  /* the pool caches nothing */
+	(void)bytes;  /* nothing to trim: the pool caches nothing */
 	return find_pool(pool, &d);
 }
 
 /* ---- other devices ---------------------------------------------------------------------- */
 
-/* The device of d exists, and the owner of the pool keeps its access. */
+/* Check that the device of d exists, and that the pool's own device keeps its access. */
 static CUresult check_pool_access(const struct device *owner, const CUmemAccessDesc *d)
 {
 	struct device *user;

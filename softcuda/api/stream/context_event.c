@@ -1,8 +1,8 @@
-/* context_event.c — events of a whole context: record the work of all its streams, and make all its later work
- * wait. */
+/* context_event.c — cuCtxRecordEvent records an event after the work of all streams of a context; cuCtxWaitEvent makes
+ * all later work of a context wait for an event. */
 #include "softcuda/api/stream/event_internal.h"
 
-/* Find context and event; the lock is held on success. */
+/* Find the context and the event; on success the lock is held. */
 static CUresult enter_context_event(CUcontext context, CUevent event, struct context **ctx, struct event **e)
 {
 	CUresult r = soft_check_initialised();
@@ -21,8 +21,8 @@ static CUresult enter_context_event(CUcontext context, CUevent event, struct con
 	return r;
 }
 
-/* Make s wait for the queued work of every other stream of its context.  The lock is not released, because an
- * operation that waits does not run here. */
+/* Make s wait for the queued work of every other stream of its context.  The lock is not released, because each
+ * operation has to wait, so soft_op_submit() does not run it. */
 static CUresult wait_for_all_streams(struct stream *s)
 {
 	struct context *ctx = s->ctx;

@@ -1,7 +1,7 @@
-/* event.c — events: a point in a stream, and the time at which the stream arrived there.
+/* event.c — events.  An event is a point in a stream, and the time at which the stream arrived there.
  *
  * An event refers to its newest record that has not ended.  Threads and streams that wait for the event wait
- * for that record; later records do not matter. */
+ * for that record, even when the event is recorded again meanwhile. */
 #include "softcuda/api/stream/event_internal.h"
 
 #include "core/clock.h"
@@ -28,7 +28,7 @@ void soft_event_destroy(struct event *e)
 	unref_event(e);
 }
 
-/* Find the event and take the lock, which is held on success; after a fault of its context, return the fault. */
+/* Find the event; on success the lock is held.  After a fault of the event's context, return the fault. */
 static CUresult enter_event(CUevent handle, struct event **out)
 {
 	CUresult r = soft_check_initialised();
@@ -110,7 +110,7 @@ EXPORT CUresult cuEventDestroy(CUevent event)
 struct record_op {
 	struct op op;
 	struct event *event;         /* a reference */
-	bool has_ticket;             /* the event is shared with other processes */
+	bool has_ticket;             /* true when the event is shared with other processes */
 	uint32_t ticket;
 };
 
@@ -158,7 +158,7 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	record = CONTAINER(op, struct record_op, op);
 	record->event = e;
-	e->refs++;  /* release_record() drops it */
+	e->refs++;  /* release_record() drops this reference */
 	e->pending = op;
 	e->recorded = true;
 	if (e->shared)
@@ -201,13 +201,13 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 
 /* ---- a stream that waits ---------------------------------------------------------------- */
 
-struct await_op {            /* waits for a record of another process */
+struct await_op {            /* an operation that waits for a record of another process */
 	struct op op;
 	struct event *event;         /* a reference */
-	uint64_t newest;             /* the record: see shared_event.c */
+	uint64_t newest;             /* ticket and slot of the record: see shared_event.c */
 };
 
-/* One thread for each wait: there are few waits, and each thread ends with its wait. */
+/* The main function of a thread that waits for one record.  Each wait has a thread, because such waits are rare. */
 static void *await_record(void *arg)
 {
 	struct await_op *await = arg;
@@ -223,8 +223,8 @@ static void *await_record(void *arg)
 			soft_unlock();
 	} while (r == CUDA_ERROR_NOT_READY);
 	if (r && !ctx->fault)
-		soft_report_fault("a stream waited for an event of another process, which ended or "
-				  "failed before it reached the event");
+		soft_report_fault("a stream waited for an event of another process, but that process ended or "
+				  "failed before its stream arrived at the event");
 	soft_op_finish(&await->op, r);
 	soft_unlock();
 	return NULL;
@@ -265,7 +265,7 @@ static CUresult wait_for_other_process(struct stream *s, struct event *e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CONTAINER(op, struct await_op, op)->event = e;
 	CONTAINER(op, struct await_op, op)->newest = newest;
-	e->refs++;  /* release_await() drops it */
+	e->refs++;  /* release_await() drops this reference */
 	r = soft_op_submit(op, NULL);
 	soft_op_release(op);
 	return r;
@@ -308,7 +308,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int f
 	return r;
 }
 
-/* ---- the host queries and waits --------------------------------------------------------------------- */
+/* ---- queries and waits of the host -------------------------------------------------------- */
 
 EXPORT CUresult cuEventQuery(CUevent handle)
 {
@@ -325,7 +325,7 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 	return r;
 }
 
-/* Under the lock, which is released meanwhile. */
+/* Wait for the newest record of another process; the caller holds the lock, which is released meanwhile. */
 static CUresult wait_for_record(struct event *e)
 {
 	uint64_t newest = soft_shared_event_newest(e->shared);

@@ -13,36 +13,36 @@ struct event {
 	struct context *ctx;
 	unsigned flags, refs;
 	bool recorded;
-	struct op *pending;          /* the newest record, when it has not ended */
-	struct shared_event *shared; /* other processes may have it (shared_event.c); or NULL */
+	struct op *pending;          /* the newest record; NULL: it has ended */
+	struct shared_event *shared; /* the state shared with other processes; NULL: not shared */
 	uint64_t time_ns;
 };
 
-/* ---- event.c, all under the lock --------------------------------------------------------- */
+/* ---- event.c: the caller holds the lock -------------------------------------------------- */
 
 CUresult soft_event_create(struct context *ctx, unsigned flags, struct event **out);
 void soft_event_destroy(struct event *e);
 CUresult soft_event_record(struct event *e, struct stream *s);
 /* Make the later work of s wait for the newest record of e. */
 CUresult soft_stream_wait_event(struct stream *s, struct event *e);
-/* From now on the state of e is in a page that other processes map. */
+/* Give e a state that other processes can map. */
 void soft_event_share(struct event *e, struct shared_event *shared);
 
 /* ---- shared_event.c: any thread, with or without the lock -------------------------------- */
 
-extern const size_t soft_shared_event_bytes;              /* of its file */
-/* Map the page and lock a slot in it; the file is owned by *out.  is_own: this process created the event. */
+extern const size_t soft_shared_event_bytes;              /* size of the file of a shared event */
+/* Map the page of the file, and lock a slot in it; *out owns the file.  is_own: this process created the event. */
 CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own,
 				  struct shared_event **out);
 void soft_shared_event_close(struct shared_event *s);     /* NULL is fine */
-const struct ipc_file *soft_shared_event_file(const struct shared_event *s);  /* NULL: of another process */
-uint32_t soft_shared_event_draw(struct shared_event *s);  /* the ticket of a new record */
+const struct ipc_file *soft_shared_event_file(const struct shared_event *s);  /* NULL: another process created s */
+uint32_t soft_shared_event_draw(struct shared_event *s);  /* draw the ticket of a new record */
 void soft_shared_event_end(struct shared_event *s, uint32_t ticket, bool failed);
-bool soft_shared_event_is_remote(const struct shared_event *s);  /* another process recorded last; NULL: false */
+bool soft_shared_event_is_remote(const struct shared_event *s);  /* true: the newest record is of another process */
 uint64_t soft_shared_event_newest(const struct shared_event *s);
-/* CUDA_ERROR_NOT_READY: the record `newest` has not ended; CUDA_ERROR_UNKNOWN: it failed or never will end. */
+/* CUDA_ERROR_NOT_READY: the record `newest` has not ended; CUDA_ERROR_UNKNOWN: it has failed or can never end. */
 CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest);
-/* The state after the record has ended or 20 ms have passed; lock not held. */
+/* Wait until the record has ended, at most 20 ms, and return its state; the caller does not hold the lock. */
 CUresult soft_shared_event_wait(const struct shared_event *s, uint64_t newest);
 
 #endif

@@ -1,9 +1,9 @@
-/* ipc_event.c — cuIpcGetEventHandle and cuIpcOpenEventHandle: an event of another process. */
+/* ipc_event.c — cuIpcGetEventHandle and cuIpcOpenEventHandle: share an event with other processes. */
 #include "softcuda/api/stream/event_internal.h"
 
 #include <string.h>
 
-/* Move the event's state into a page; a record that has not ended gets ticket 1. */
+/* Move the event's state into a page that other processes can map; a record that has not ended gets ticket 1. */
 static CUresult share_event(struct event *e)
 {
 	struct shared_event *shared;
@@ -57,7 +57,7 @@ static CUresult open_event_handle(struct context *ctx, const struct ipc_handle *
 		return CUDA_ERROR_MAP_FAILED;
 	if (soft_ipc_is_own(h))
 		return soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
-				   "cuIpcOpenEventHandle: the event is of this process: use the event itself");
+				   "cuIpcOpenEventHandle: this process created the event: use the event itself");
 	file.fd = soft_ipc_open(IPC_EVENT, h);
 	if (file.fd < 0)
 		return CUDA_ERROR_MAP_FAILED;

@@ -1,16 +1,17 @@
-/* queue.c — run the operations of streams: each starts when all operations that it waits for have ended.
+/* queue.c — run the operations of streams.  An operation starts when all operations that it waits for have ended.
  *
  *     stream A   copy ──> kernel ──> record E          an arrow points to the operation that waits
  *                                       │
  *     stream B              wait E <────┘ ──> kernel
- *     stream 0   waits for the last operation of every blocking stream, and they wait for its last
+ *     stream 0   waits for the last operation of every blocking stream; each blocking stream waits for the
+ *                last operation of stream 0
  *
- * An operation that waits for nothing runs at once in the thread that submitted it.  Any other runs in
- * the thread that ended the last operation it waited for: a worker of the interpreter or another caller.
- * So streams need no threads: kernels only start there and run on the workers.  Functions of the
- * program (cuLaunchHostFunc) may block, so they have one thread, which the first of them creates.
+ * An operation that waits for nothing runs at once in the thread that submitted it.  Any other operation runs in the
+ * thread that ended the last operation it waited for: a worker of the interpreter or another caller.  So streams need
+ * no threads: a kernel is only started in such a thread, and runs on the workers.  Functions of the program
+ * (cuLaunchHostFunc) can block, so they run in a callback thread, which is created for the first such function.
  *
- * After a fault of the context its operations still take their turn, but do nothing. */
+ * After a fault of the context, its operations still end in order, but do nothing. */
 #include "softcuda/api/stream/queue_internal.h"
 
 #include <stdlib.h>
@@ -20,8 +21,8 @@ struct edge {
 	struct op *op;
 };
 
-static struct link ready = { &ready, &ready };  /* wait for nothing: may run */
-static struct link host_calls = { &host_calls, &host_calls };  /* the same, for the callback thread */
+static struct link ready = { &ready, &ready };  /* operations that no longer wait */
+static struct link host_calls = { &host_calls, &host_calls };  /* ready, for the callback thread */
 static pthread_cond_t host_call_ready = PTHREAD_COND_INITIALIZER;
 static bool callback_thread_runs;
 
@@ -53,8 +54,8 @@ void soft_op_release(struct op *op)
 
 /* ---- the graph -------------------------------------------------------------------------- */
 
-/* All edges of an operation are allocated before the first is tied, so that the graph is unchanged
- * when there is no memory. */
+/* All edges of an operation are allocated before the first edge is added, so that the graph is unchanged
+ * when memory is exhausted. */
 static struct edge *new_edges(size_t n)
 {
 	struct edge *list = NULL;
@@ -75,8 +76,8 @@ static struct edge *new_edges(size_t n)
 	return list;
 }
 
-/* Make op wait for earlier, unless that is NULL or has ended; op NULL: only count.  Returns the number
- * of edges needed: 0 or 1. */
+/* Make op wait for earlier, unless earlier is NULL or has ended.  Returns the number of edges needed, 0 or 1.
+ * op NULL: only return that number. */
 static size_t tie(struct op *op, struct op *earlier, struct edge **spare)
 {
 	struct edge *e;
@@ -94,7 +95,7 @@ static size_t tie(struct op *op, struct op *earlier, struct edge **spare)
 	return 1;
 }
 
-/* Tie op, the next of stream s, to every operation that it waits for; op NULL: only count them. */
+/* Make op, the next operation of stream s, wait for every operation that must run before; op NULL: only count them. */
 static size_t tie_all(struct stream *s, struct op *after, struct op *op, struct edge **spare)
 {
 	struct context *ctx = s->ctx;
@@ -156,7 +157,7 @@ void soft_op_end(struct op *op, CUresult result)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-/* Run the ready operations, and those that become ready meanwhile. */
+/* Run all ready operations, and the operations that become ready meanwhile. */
 static void run_ready(void)
 {
 	while (!list_empty(&ready)) {

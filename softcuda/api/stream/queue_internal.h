@@ -1,4 +1,4 @@
-/* queue_internal.h — operations, which streams run in order, and the streams that order them. */
+/* queue_internal.h — streams, and the operations that they run in order. */
 #ifndef GPULOAD_SOFTCUDA_API_STREAM_QUEUE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_STREAM_QUEUE_INTERNAL_H
 
@@ -12,67 +12,67 @@ struct stream {
 	struct context *ctx;
 	unsigned flags;
 	int priority;
-	bool blocking;               /* waits for the legacy stream, which waits for this one */
-	bool destroyed;              /* has no handle; freed when its last operation has ended */
+	bool blocking;               /* this stream and the legacy stream wait for each other's work */
+	bool destroyed;              /* the handle is freed; the stream is freed after its last operation */
 	uint64_t id;
-	uint64_t thread;             /* per-thread default stream: of this thread; else 0 */
+	uint64_t thread;             /* per-thread default stream: number of its thread; others: 0 */
 	struct op *last;             /* the newest operation that has not ended; NULL: idle */
 	unsigned n_pending;
 };
 
-/* What the operations of one kind do.  Every function is called under the lock; NULL: nothing to do. */
+/* The functions of one kind of operations.  The caller of each holds the lock; NULL: nothing to do. */
 struct op_kind {
-	/* Do the work, then soft_op_end(); or start it, and soft_op_finish() follows from another thread.
+	/* Either do the work and call soft_op_end(), or start the work and let another thread call soft_op_finish().
 	 * May release the lock.  Not called after a fault of the context, unless is_host_call. */
 	void (*run)(struct op *op);
-	void (*stop)(struct op *op);     /* the context has failed: work that runs shall end soon */
+	void (*stop)(struct op *op);     /* the context has failed: make running work end soon */
 	void (*ended)(struct op *op);
 	void (*release)(struct op *op);  /* free what the operation owns */
-	bool is_host_call;               /* may block: runs in the callback thread */
-	size_t bytes;                    /* of the struct whose first member is a struct op */
+	bool is_host_call;               /* the operation can block, so it runs in the callback thread */
+	size_t bytes;                    /* size of the struct whose first member is a struct op */
 };
 
 struct op {
 	const struct op_kind *kind;
 	struct context *ctx;
 	struct stream *stream;
-	struct link in_context;      /* context->pending */
-	struct link in_ready;        /* the ready queue, when it is its turn */
+	struct link in_context;      /* in context->pending */
+	struct link in_ready;        /* in a ready queue, when the operation can run */
 	struct edge *dependents;     /* operations that wait for this one */
-	unsigned n_waits;            /* operations that this one waits for */
+	unsigned n_waits;            /* number of operations that this one waits for */
 	unsigned refs;
-	bool ended, deferred;        /* deferred: it had to wait, so its call has returned */
+	bool ended, deferred;        /* deferred: the operation had to wait, so its cu* call has returned */
 	CUresult result;
 };
 
-extern const struct op_kind soft_marker;     /* does nothing: other operations wait for it */
+extern const struct op_kind soft_marker;     /* an operation without work, for others to wait for */
 
-/* A zeroed struct of kind->bytes; soft_op_release().  NULL: no memory. */
+/* A zeroed struct of kind->bytes, freed by soft_op_release().  NULL: out of memory. */
 struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
-/* Queue op behind its stream's work (and behind `after`, when not NULL), and run what is ready.
- * Under the lock, which is released and taken again.  The caller keeps its reference.
+/* Queue op behind its stream's work (and behind `after`, when not NULL), and run all ready operations.
+ * The caller holds the lock, which is released and taken again, and keeps its reference.
  * CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
 CUresult soft_op_submit(struct op *op, struct op *after);
-/* All under the lock; the functions that wait release it meanwhile. */
+/* The caller of each function below holds the lock; the functions that wait release it meanwhile. */
 void soft_op_release(struct op *op);
-void soft_op_end(struct op *op, CUresult result);     /* from kind->run: drops the queue's reference */
-void soft_op_finish(struct op *op, CUresult result);  /* from another thread: an error fails the context */
-bool soft_stream_is_busy(struct stream *s);   /* its next operation would have to wait */
-CUresult soft_op_wait(struct op *op);         /* returns its result */
-void soft_stream_wait(struct stream *s);      /* until everything queued now has ended */
-void soft_stream_free_if_done(struct stream *s);  /* when it is destroyed and has no work left */
-void soft_context_wait(struct context *ctx);  /* until nothing is pending */
-void soft_context_fail(struct context *ctx, CUresult fault);  /* every later call returns fault */
-void soft_context_abort(struct context *ctx);  /* stop its kernels, drop what is queued, wait */
+void soft_op_end(struct op *op, CUresult result);     /* called by kind->run; drops the queue's reference */
+void soft_op_finish(struct op *op, CUresult result);  /* called by other threads; an error fails the context */
+bool soft_stream_is_busy(struct stream *s);   /* true: the stream's next operation would have to wait */
+CUresult soft_op_wait(struct op *op);         /* wait for op; returns its result */
+void soft_stream_wait(struct stream *s);      /* wait until all work queued so far has ended */
+void soft_stream_free_if_done(struct stream *s);  /* free s if it is destroyed and has no work left */
+void soft_context_wait(struct context *ctx);  /* wait until no operation of ctx is pending */
+void soft_context_fail(struct context *ctx, CUresult fault);  /* make every later call in ctx return fault */
+void soft_context_abort(struct context *ctx);  /* stop the context's kernels, drop its queued work, and wait */
 
-/* ---- stream.c, all under the lock -------------------------------------------------------- */
+/* ---- stream.c: the caller holds the lock ------------------------------------------------- */
 
-/* The stream of a handle in ctx: legacy (also for 0), per-thread or created. */
+/* Find the stream of a handle in ctx: the legacy stream (also for 0), the per-thread stream or a created stream. */
 CUresult soft_find_stream(struct context *ctx, CUstream handle, struct stream **out);
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out);
 void soft_stream_destroy(struct stream *s);
-/* soft_enter() and soft_find_stream(): the lock is held on success. */
+/* Call soft_enter() and soft_find_stream(); on success the lock is held. */
 CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out);
 
 #endif

@@ -4,15 +4,15 @@
  *
  *              63          32 31           0
  *             ┌──────────────┬──────────────┐
- *     newest  │ ticket       │ slot         │  number of the newest record, and the process that made it
+ *     newest  │ ticket       │ slot         │  number of the newest record, and the slot of its process
  *             ├──────────────┼──────────────┤
  *     ended   │ failed       │ ended        │  the newest ticket that has ended: a futex
  *             └──────────────┴──────────────┘
  *
- * A record draws a ticket.  When the stream arrives at the record, the ticket ends, and the threads that
- * wait for it or for an earlier one go on.  A process that is killed never ends its tickets.  So each
- * process that has the event holds a lock on the byte `slot` of the file, which the kernel drops when the
- * process ends: a waiter that finds no lock there gives up.
+ * Each record gets the next ticket.  When the stream arrives at the record, the process writes the ticket to `ended`
+ * and wakes the threads that wait for this ticket or an earlier one.  A process that is killed never does so.
+ * Therefore each process that has the event holds a lock on the byte `slot` of the file, which the kernel drops when
+ * the process ends: a waiter that finds no lock on the recorder's slot stops waiting.
  *
  * Source: fcntl(2), open file description locks; futex(2). */
 #include "softcuda/api/stream/event_internal.h"
@@ -39,7 +39,7 @@ struct shared_event {
 	bool is_own;
 };
 
-enum { POLL_MS = 20 };       /* after this time a waiter notices that the recorder was killed */
+enum { POLL_MS = 20 };       /* within this time a waiter notices that the recording process was killed */
 
 const size_t soft_shared_event_bytes = sizeof(struct page);
 
@@ -48,7 +48,7 @@ static uint32_t ticket_of(uint64_t newest)
 	return (uint32_t)(newest >> 32);
 }
 
-/* Tickets wrap after 2^32. */
+/* a >= b, for tickets that wrap after 2^32. */
 static bool is_not_before(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) >= 0;
@@ -97,7 +97,7 @@ void soft_shared_event_close(struct shared_event *s)
 	if (!s)
 		return;
 	munmap(s->page, sizeof *s->page);
-	soft_ipc_close(&s->file);  /* which also drops the lock on the slot */
+	soft_ipc_close(&s->file);  /* closing also drops the lock on the slot */
 	free(s);
 }
 
@@ -143,7 +143,7 @@ uint64_t soft_shared_event_newest(const struct shared_event *s)
 	return atomic_load(&s->page->newest);
 }
 
-/* Does the process of the slot still have the event open?  fcntl() does not report our own lock. */
+/* Does the process of the slot still have the event open?  fcntl() does not report this process's own lock. */
 static bool is_alive(const struct shared_event *s, uint32_t slot)
 {
 	struct flock lock = slot_lock(slot);
@@ -166,7 +166,7 @@ CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest)
 	if (alive)
 		return CUDA_ERROR_NOT_READY;
 	return soft_refuse(CUDA_ERROR_UNKNOWN,
-			   "event of another process: the process ended before its work did");
+			   "event of another process: the process ended before the work in front of the event");
 }
 
 CUresult soft_shared_event_wait(const struct shared_event *s, uint64_t newest)

@@ -1,6 +1,6 @@
-/* stream.c — streams: the stream of a handle, and the calls on streams.
+/* stream.c — find the stream of a handle, and the calls on streams.
  *
- *     0, CU_STREAM_LEGACY            one for each context; waits for all blocking streams, and they for it
+ *     0, CU_STREAM_LEGACY            one for each context; it and all blocking streams wait for each other
  *     CU_STREAM_PER_THREAD           one for each thread and context; blocking
  *     cuStreamCreate(DEFAULT)        blocking
  *     cuStreamCreate(NON_BLOCKING)   waits for no other stream */
@@ -30,7 +30,7 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 	return CUDA_SUCCESS;
 }
 
-/* Queued work still runs; the stream is freed after the last operation. */
+/* Destroy the handle; queued work still runs, and the stream is freed after its last operation. */
 void soft_stream_destroy(struct stream *s)
 {
 	soft_handle_free(s->handle);
@@ -100,7 +100,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, in
 	if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		r = soft_stream_create(ctx, flags, 0, &s);  /* 0 is the only priority */
+		r = soft_stream_create(ctx, flags, 0, &s);  /* priority is ignored: only 0 exists */
 	if (!r)
 		*out = s->handle;
 	(void)priority;
@@ -143,7 +143,7 @@ EXPORT CUresult cuStreamQuery(CUstream handle)
 
 	if (r)
 		return r;
-	/* The legacy stream is idle when no blocking stream has work that its next operation would wait for. */
+	/* The legacy stream is idle when its next operation would not have to wait for any blocking stream. */
 	if (s == ctx->legacy ? soft_stream_is_busy(s) : s->last != NULL)
 		r = CUDA_ERROR_NOT_READY;
 	soft_unlock();
@@ -162,7 +162,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	if (s != ctx->legacy) {
 		soft_stream_wait(s);
 	} else if ((marker = soft_op_new(s, &soft_marker))) {
-		/* Wait for an operation that waits for all blocking streams. */
+		/* Queue a marker, which waits for all blocking streams, and wait for the marker. */
 		r = soft_op_submit(marker, NULL);
 		if (!r)
 			soft_op_wait(marker);
@@ -176,7 +176,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	return r;
 }
 
-/* A function of the program in stream order: exactly one of function and callback is set. */
+/* An operation that calls a function of the program; exactly one of function and callback is set. */
 struct host_call {
 	struct op op;
 	CUhostFn function;
@@ -185,7 +185,7 @@ struct host_call {
 	void *user;
 };
 
-/* After a fault a callback gets the error; a function of cuLaunchHostFunc is not called. */
+/* After a fault of the context, a callback gets the error, but a function of cuLaunchHostFunc is not called. */
 static void run_host_call(struct op *op)
 {
 	struct host_call *h = CONTAINER(op, struct host_call, op);

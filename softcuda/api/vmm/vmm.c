@@ -1,7 +1,7 @@
 /* vmm.c — reserve addresses, map memory there, unmap it.
  *
- * A reservation is PROT_NONE pages, so that mmap() gives the addresses to no other use; a mapping replaces
- * them by the pages of a memfd, at first without access (vmm_access.c).
+ * A reservation consists of PROT_NONE pages, so that mmap() does not use the addresses for other memory.  A mapping
+ * replaces these pages by the pages of a memfd, at first without access (vmm_access.c).
  *
  * Source: CUDA Driver API, Virtual Memory Management; errors of unusual calls as on driver 580.159. */
 #include "softcuda/api/vmm/vmm_internal.h"
@@ -39,8 +39,8 @@ static void *map_inaccessible(uint64_t address, size_t bytes, int more_flags)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
 }
 
-/* Reserve aligned addresses anywhere.  Recent kernels align large mappings; otherwise map more, and unmap the
- * two ends. */
+/* Reserve aligned addresses anywhere.  Recent kernels align large mappings.  If the address is not aligned, map more
+ * than needed, and unmap the two ends. */
 static uint64_t choose_addresses(size_t bytes, size_t align)
 {
 	void *plain = map_inaccessible(0, bytes, 0);
@@ -70,7 +70,7 @@ static uint64_t reserve_addresses(size_t bytes, size_t align, uint64_t hint)
 
 		if (there != MAP_FAILED && (uintptr_t)there == hint)
 			return hint;
-		if (there != MAP_FAILED) /* a kernel older than the flag */
+		if (there != MAP_FAILED) /* a Linux kernel without this flag chose another address */
 			munmap(there, bytes);
 	}
 	return choose_addresses(bytes, align);
@@ -163,7 +163,7 @@ struct mapping *soft_mapping_at(uint64_t address)
 	return soft_handle_find(HANDLE_MAPPING, range.owner);
 }
 
-/* Enter m in the engine's table, without access for any device. */
+/* Add m to the engine's table of ranges, without access for any device. */
 static CUresult enter_mapping(struct mapping *m)
 {
 	gpul_exec_range range = { .base = m->base,
@@ -223,7 +223,7 @@ static CUresult check_and_map(uint64_t base, size_t bytes, struct memory *memory
 	if (bytes != memory->bytes)
 		return soft_refuse(
 			CUDA_ERROR_NOT_SUPPORTED,
-			"cuMemMap: %zu bytes of a handle of %zu: only the whole memory can be mapped",
+			"cuMemMap: %zu of the handle's %zu bytes: only the whole memory can be mapped",
 			bytes, memory->bytes);
 	in = soft_reservation_at(base);
 	if (!in || bytes > in->bytes - (base - in->base))
@@ -260,8 +260,8 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 	return r;
 }
 
-/* Remove the range from the table before the pages, so that no kernel accesses unmapped pages: see
- * gpul_exec_machine_settle(). */
+/* Remove the range from the engine's table first and the pages afterwards, so that no kernel accesses unmapped pages:
+ * see gpul_exec_machine_settle(). */
 static void unmap_mapping(struct mapping *m)
 {
 	gpul_exec_memory_remove(soft.memory, m->base);

@@ -1,10 +1,10 @@
 /* vmm_access.c — the access rights of a mapping: cuMemSetAccess, cuMemGetAccess.
  *
- *                        kernels: checked by the engine, device by device
+ *                        kernels: the engine checks the rights of each device
  *     rights of m ──────┤
- *                        the CPU: the protection of the pages, which is the union of all rights
+ *                        the CPU: the protection of the pages is the union of all rights
  *
- * So the CPU can store to memory that only a device may write; with a GPU that is a SIGSEGV. */
+ * So the CPU can store to memory that only a device may write; on a GPU this store causes a SIGSEGV. */
 #include "softcuda/api/vmm/vmm_internal.h"
 
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ static CUresult check_descriptor(const CUmemAccessDesc *d)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "cuMemSetAccess: unknown access flags %d", (int)d->flags);
 	if (is_location_of_host(d->location.type))
-		return CUDA_SUCCESS; /* CUDA Driver API: the number of the node is ignored */
+		return CUDA_SUCCESS; /* CUDA Driver API: location.id is ignored */
 	if (d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
 	    d->location.id < soft.n_devices)
 		return CUDA_SUCCESS;
@@ -38,7 +38,7 @@ static CUresult check_descriptor(const CUmemAccessDesc *d)
 		(int)d->location.type, d->location.id, soft.n_devices);
 }
 
-/* The range must be adjacent whole mappings of memory that each location can access. */
+/* Check that the range consists of whole, adjacent mappings of memory that each location can access. */
 static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDesc *d, size_t n)
 {
 	uint64_t at = address, end = address + bytes;
@@ -86,7 +86,7 @@ static int page_protection(const struct mapping *m)
 	       (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
 }
 
-/* The pages get new rights before the kernels do, and lose old rights after the kernels do. */
+/* New rights are added to the pages before the kernels get them; old rights are removed after the kernels lost them. */
 static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 {
 	struct mapping wanted = *m;
@@ -104,7 +104,7 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 	*m = wanted;
 	gpul_exec_memory_set_rights(soft.memory, m->base, ~m->readers, ~m->writers);
 	if (before & ~after) {
-		soft_settle((uintptr_t)pages, bytes);  /* may release the lock: m may be freed */
+		soft_settle((uintptr_t)pages, bytes);  /* can release the lock, so another thread can free m */
 		mprotect(pages, bytes, after);
 	}
 	return CUDA_SUCCESS;
@@ -125,9 +125,9 @@ static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 	return false;
 }
 
-/* Map all pages of host memory that this process created, instead of one page at each first access: three times
- * as fast in total.  Not for an importer, where attaching would take as long as creating.  Lock not held; pages
- * that were unmapped meanwhile are no problem. */
+/* Map all pages of host memory that this process created: three times as fast as one page at each first access.  Not
+ * done for imported memory, so that importing stays fast.  The lock is not held during madvise(), because a range that
+ * another thread has unmapped does no harm. */
 static void populate_range(uint64_t at, uint64_t end)
 {
 	size_t bytes;
@@ -164,7 +164,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 	for (uint64_t at = address; !r && at < end;) {
 		struct mapping *m = soft_mapping_at(at);
 
-		if (!m) /* another thread has unmapped it meanwhile */
+		if (!m) /* another thread has unmapped the range meanwhile */
 			break;
 		at += m->memory->bytes;
 		r = set_rights(m, d, n);

@@ -1,8 +1,8 @@
 /* vmm_handle.c — physical memory: cuMemCreate, and the calls on its handles.
  *
  * Each allocation is a memfd, sealed so that no process can change its size while others map it.  Device memory
- * gets its pages at the first access, but its bytes are counted at once.  Host memory gets all pages here, so
- * that a lack of memory is an error of this call and not a SIGBUS later. */
+ * gets each page at its first access, but all its bytes are counted at once.  Host memory gets all pages here, so
+ * that cuMemCreate fails when memory is short, instead of a SIGBUS later. */
 #include "softcuda/api/vmm/vmm_internal.h"
 
 #include <errno.h>
@@ -104,7 +104,7 @@ static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsign
 
 /* ---- the pages -------------------------------------------------------------------------- */
 
-/* Memory and swap that the system can provide without killing a process. */
+/* The memory and swap that the system can provide without killing a process. */
 static uint64_t available_bytes(void)
 {
 	char line[128];
@@ -126,11 +126,11 @@ static bool fits_in_memory(size_t bytes)
 	struct sysinfo s;
 
 	if (sysinfo(&s) == 0 && bytes < (uint64_t)s.freeram * s.mem_unit / 2)
-		return true; /* the usual case needs one system call */
+		return true; /* the usual case: one system call is enough */
 	return bytes <= soft.memory_bytes && bytes <= available_bytes();
 }
 
-/* The policy belongs to the file, so it holds for every process that maps it; it is set through a mapping. */
+/* mbind() needs a mapping, but the policy belongs to the file and so applies to every process that maps it. */
 static CUresult place_on_node(int fd, size_t bytes, int node)
 {
 	enum { BITS = 8 * sizeof(unsigned long), WORDS = 16 };
@@ -139,7 +139,7 @@ static CUresult place_on_node(int fd, size_t bytes, int node)
 	long r;
 
 	if (!node_exists(1))
-		return CUDA_SUCCESS;  /* there is only one node */
+		return CUDA_SUCCESS;  /* the machine has only one node */
 	if (node >= WORDS * BITS)
 		return CUDA_ERROR_INVALID_VALUE;
 	mask[node / BITS] = 1ul << node % BITS;
@@ -161,7 +161,7 @@ static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *
 
 	if (!fits_in_memory(bytes))
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				   "cuMemCreate: the host has not %zu bytes of free memory", bytes);
+				   "cuMemCreate: the host does not have %zu bytes of free memory", bytes);
 	if (p->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		r = place_on_node(fd, bytes, p->location.id);
 	if (!r && fallocate(fd, 0, 0, (off_t)bytes))
@@ -214,7 +214,7 @@ static CUresult count_bytes(const CUmemAllocationProp *p, size_t bytes)
 	d = &soft.device[p->location.id];
 	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"cuMemCreate: %zu bytes requested, device %d has %llu free", bytes,
+				"cuMemCreate: %zu bytes requested, device %d has %llu bytes free", bytes,
 				d->ordinal,
 				(unsigned long long)(soft.memory_bytes - d->allocated_bytes));
 	else

@@ -1,11 +1,11 @@
-/* vmm_internal.h — the objects of virtual memory management, and the file of each step.
+/* vmm_internal.h — the objects of virtual memory management, and the source file of each step.
  *
  *     cuMemCreate ────────────> memory: a sealed memfd (vmm_handle.c) <── cuMemImport... (vmm_share.c)
  *                                 │ referenced by its handles and its mappings
  *     cuMemAddressReserve ──> reservation: addresses without memory (vmm.c)
  *                                 │
  *     cuMemMap ───────────────> mapping: a range in the engine's table, PROT_NONE for the CPU
- *     cuMemSetAccess ─────────>   └ the rights of each location (vmm_access.c)
+ *     cuMemSetAccess ─────────>   └ the access rights of each location (vmm_access.c)
  *
  * None of these objects belongs to a context: they need no context, and work after a fault. */
 #ifndef GPULOAD_SOFTCUDA_API_VMM_VMM_INTERNAL_H
@@ -13,15 +13,15 @@
 
 #include "softcuda/api/base/state_internal.h"
 
-enum { VMM_GRANULARITY = 2 << 20 };  /* as on NVIDIA's driver, for each kind of memory */
+enum { VMM_GRANULARITY = 2 << 20 };  /* for each kind of memory, as on NVIDIA's driver */
 
 /* Physical memory; freed with its last reference. */
 struct memory {
 	unsigned refs;
-	int fd;                      /* of the memfd; close-on-exec */
+	int fd;                      /* the memfd; close-on-exec */
 	size_t bytes;
-	CUmemAllocationProp prop;    /* requestedHandleTypes is 0 if imported */
-	bool imported;               /* its bytes are counted in the owner's process */
+	CUmemAllocationProp prop;    /* of imported memory: requestedHandleTypes is 0 */
+	bool imported;               /* true: the bytes are counted in the owner's process */
 };
 
 struct reservation {
@@ -33,27 +33,27 @@ struct reservation {
 struct mapping {
 	struct memory *memory;
 	struct reservation *in;
-	void *handle;                /* owner of its range in the engine's table */
+	void *handle;                /* identifies the mapping in the engine's table of ranges */
 	uint64_t base;
-	uint64_t id;                 /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
-	CUmemAccess_flags host;      /* access of the CPU */
-	uint32_t readers, writers;   /* bit d: device d */
+	uint64_t id;                 /* the value of CU_POINTER_ATTRIBUTE_BUFFER_ID */
+	CUmemAccess_flags host;      /* access rights of the CPU */
+	uint32_t readers, writers;   /* bit d: device d may read, may write */
 	bool sync_memops;
 };
 
-/* vmm_handle.c, under the lock. */
+/* vmm_handle.c; the caller holds the lock. */
 void soft_memory_unref(struct memory *m);
 /* Create a handle; on success it owns the caller's reference. */
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
-/* vmm_name.c: write the name of new memory, false: no random id or too long for buf; read the name of fd. */
+/* vmm_name.c.  soft_memory_name() writes the name for new memory; false: no random id, or the name is too long. */
 bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
 		      size_t buf_bytes);
 CUresult soft_memory_parse_name(int fd, size_t *bytes, CUmemLocation *location);
-/* vmm.c, under the lock. */
+/* vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
 struct reservation *soft_reservation_at(uint64_t address);
-/* vmm_access.c, under the lock: may the CPU or any device read (or write) it? */
+/* vmm_access.c: may the CPU or any device read (or write) m?  The caller holds the lock. */
 bool soft_mapping_allows(const struct mapping *m, bool write);
 
 static inline bool is_host_memory(const struct memory *m)

@@ -1,6 +1,6 @@
 /* vmm_name.c — the name of a memfd, which describes the memory to a process that imports it.
  *
- * Only the descriptor is sent, so the importer reads everything else from the name of the memfd, which
+ * A program sends only the descriptor, so the importer reads everything else from the name of the memfd, which
  * the system shows to every process that has the descriptor:
  *
  *     /proc/self/fd/N -> /memfd:gpuload-vmm:1:d:<UUID of the device>:<bytes>:<random id> (deleted)
@@ -85,7 +85,7 @@ static CUresult parse_location(char letter, const char *where, CUmemLocation *ou
 	node = strtoul(where, &end, 16);
 	if (letter != 'n' || *end || end == where || node > 0xffff)
 		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: the location of the memory cannot be shared");
+				   "import: the memory is neither on a device nor on a NUMA node");
 	out->type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
 	out->id = (int)node;
 	return CUDA_SUCCESS;

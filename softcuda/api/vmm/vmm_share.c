@@ -1,7 +1,7 @@
 /* vmm_share.c — export memory to another process as a file descriptor, and import it there.
  *
- * The importer checks what the system guarantees: the descriptor is a memfd, its size is the size in its
- * name (vmm_name.c), and seals keep that size. */
+ * The importer checks that the descriptor is a memfd, that its size is the size in its
+ * name (vmm_name.c), and that seals prevent any change of that size. */
 #include "softcuda/api/vmm/vmm_internal.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 enum { NEEDED_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
-/* The file has the size that its name gives, and cannot change. */
+/* Check that the file has the size that its name gives, and that the size cannot change. */
 static CUresult check_file(int fd, size_t bytes)
 {
 	struct stat st;
@@ -45,7 +45,7 @@ static CUresult import_fd(int fd, CUmemGenericAllocationHandle *out)
 		r = check_file(fd, m->bytes);
 	if (r)
 		goto free_m;
-	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the caller keeps fd */
+	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* a duplicate, because the caller keeps fd */
 	if (m->fd < 0) {
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
 				"import: no file descriptor is left (ulimit -n)");
