@@ -1,4 +1,4 @@
-/* auto.c — gpul_mem_create(), and AUTO: the first kind of host memory that can be created as described. */
+/* auto.c — gpul_mem_create(); for AUTO it creates the first kind of host memory that works. */
 #include "memalloc/mem_internal.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
 
-/* Join the error texts of the first n tries, shortened to fit. */
+/* Join the error texts of the first n tries in why, each shortened to fit. */
 static void join_reasons(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, char why[WHY_CHARS])
 {
 	int room = n > 1 ? SHARE_CHARS : WHY_CHARS - 1;
@@ -21,7 +21,7 @@ static void join_reasons(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, ch
 				       tries[i].text);
 }
 
-/* Why an earlier probe found that a kind does not work, or cannot be shared when it must be; NULL: try it. */
+/* The reason why an earlier probe found that a kind does not work, or cannot be shared although it must be; or NULL. */
 static const char *find_probed_failure(const gpul_driver *drv, const gpul_mem_desc *desc,
 				     gpul_mem_kind kind)
 {
@@ -58,7 +58,7 @@ static gpul_status create_auto(const gpul_driver *drv, const gpul_mem_desc *desc
 			*out = m;
 			return GPUL_OK;
 		}
-		/* The description is invalid, for every kind alike. */
+		/* The description is invalid for every kind, so do not try the next one. */
 		if (st == GPUL_EINVAL)
 			return gpul_fail(err, st, tries[i].native, "%s", tries[i].text);
 		gpul_log(GPUL_LOG_INFO, "memalloc", "%s", tries[i].text);

@@ -6,7 +6,7 @@
 
 #define ANY_KIND GPUL_MEM_AUTO
 
-/* Advice that depends on the kind too; gpul_cu_advice() knows only the error. */
+/* Advice that depends on the kind of memory and the error; gpul_cu_advice() depends on the error only. */
 static const struct {
 	gpul_mem_kind kind;
 	CUresult code;
@@ -55,10 +55,10 @@ gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, c
 	if (!st)
 		return GPUL_OK;
 	if (st == GPUL_EUNSUPPORTED)
-		advice = NULL;  /* an old driver: the message says so already */
+		advice = NULL;  /* the message already says that the driver is too old */
 	if (advice && *usual && n > strlen(usual) &&
 	    !strcmp(failure.text + n - strlen(usual), usual))
-		n -= strlen(": ") + strlen(usual);  /* replace the general advice by ours */
+		n -= strlen(": ") + strlen(usual);  /* cut off the general advice */
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
 		st = GPUL_EUNSUPPORTED;
 	return gpul_fail(err, st, failure.native, "%s memory: %.*s%s%s",

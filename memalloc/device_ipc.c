@@ -1,5 +1,5 @@
-/* device_ipc.c — device memory from cuMemAlloc, shared by the cuIpc calls: for systems where the cuMem calls
- * do not work. */
+/* device_ipc.c — memory of kind device-ipc: from cuMemAlloc, shared by the cuIpc calls, for systems where the calls of
+ * virtual memory management (cuMemCreate) do not work. */
 #include "memalloc/mem_internal.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@
  * to the peer. */
 enum { BLOCK_BYTES = 2 << 20 };
 
-_Static_assert(sizeof(CUipcMemHandle) == sizeof(gpul_mem_handle), "a handle has room for it");
+_Static_assert(sizeof(CUipcMemHandle) == sizeof(gpul_mem_handle), "both handle types have the same size");
 
-/* Let a device's context access allocations of m's context.  It is never disabled again, because other code
+/* Let a device's context access allocations of m's context.  The access is never disabled again, because other code
  * may rely on it. */
 static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 {
@@ -27,7 +27,7 @@ static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 			st = gpul_mem_cu_status(m, err, r, "cuCtxEnablePeerAccess");
 		(void)m->drv->cuCtxSetCurrent(m->context);
 	}
-	(void)m->drv->cuDevicePrimaryCtxRelease(device);  /* the caller holds another reference */
+	(void)m->drv->cuDevicePrimaryCtxRelease(device);  /* the context stays open: the caller has another reference */
 	return st;
 }
 
@@ -53,7 +53,7 @@ static gpul_status create_device_ipc(gpul_mem *m, const gpul_mem_desc *desc, gpu
 	return st;
 }
 
-/* The opened handle must be the start of an allocation of at least the offered size. */
+/* Check that the opened handle is the start of an allocation of at least the offered size. */
 static gpul_status check_opened(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err)
 {
 	CUdeviceptr base = 0;
@@ -65,7 +65,7 @@ static gpul_status check_opened(gpul_mem *m, const gpul_mem_offer *offer, gpul_e
 	if (base != m->gpu || bytes < m->about.mapped_bytes)
 		return gpul_fail(
 			err, GPUL_EFORMAT, 0,
-			"device-ipc memory of %zu bytes was offered, but the handle has %zu bytes",
+			"device-ipc memory of %zu bytes was offered, but the handle's allocation has %zu bytes",
 			offer->mapped_bytes, bytes);
 	return GPUL_OK;
 }

@@ -18,14 +18,14 @@
 #define MADV_POPULATE_WRITE 23  /* Linux 5.14 */
 #endif
 
-/* fallocate() is done in steps, because a signal makes it start over: a periodic timer could otherwise block
- * it forever. */
+/* Call fallocate() for at most this size at a time, because a signal makes it start over: a periodic timer could block
+ * one large call forever. */
 enum { ALLOCATE_STEP = 64 << 20 };
 
-/* Smaller sizes are not checked against the container's limit. */
+/* Sizes below this are not checked against the container's memory limit. */
 enum { CONTAINER_CHECK_BYTES = 64 << 20 };
 
-/* The value of a field of /proc/meminfo, in bytes; 0: no such field. */
+/* Parse text, the content of /proc/meminfo: the value of a field in bytes; 0: no such field. */
 static unsigned long long meminfo_bytes(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -34,15 +34,15 @@ static unsigned long long meminfo_bytes(const char *text, const char *name)
 	return at && sscanf(at + strlen(name), ": %llu", &kib) == 1 ? kib * 1024 : 0;
 }
 
-/* Available memory; 0: unknown.  It must be checked because tmpfs has no limit: allocating too much does not
- * fail, it starts the OOM killer.  If free memory does not suffice, the kernel's estimate of what it could
- * free counts too. */
+/* The available memory of the machine; 0: unknown.  tmpfs has no limit, so an allocation of too much memory does not
+ * fail, but starts the OOM killer.  If the free memory is less than wanted, use the kernel's estimate, which includes
+ * memory that it can free. */
 static unsigned long long available_bytes(size_t wanted)
 {
 	struct sysinfo s;
 	char text[2048];
 
-	/* sysinfo() first: reading /proc/meminfo takes longer. */
+	/* Try sysinfo() first, because reading /proc/meminfo takes longer. */
 	if (sysinfo(&s) == 0 && wanted <= (unsigned long long)s.freeram * s.mem_unit)
 		return (unsigned long long)s.freeram * s.mem_unit;
 	if (!gpul_mem_read_text("/proc/meminfo", text, sizeof text))
@@ -59,7 +59,7 @@ static unsigned long long container_bytes(size_t wanted)
 	if (wanted < CONTAINER_CHECK_BYTES ||
 	    !gpul_mem_read_text("/sys/fs/cgroup/memory.max", text, sizeof text))
 		return 0;
-	return sscanf(text, "%llu", &limit) == 1 ? limit : 0;  /* "max": no limit */
+	return sscanf(text, "%llu", &limit) == 1 ? limit : 0;  /* the text "max" means no limit */
 }
 
 static int allocate_pages(int fd, size_t bytes)
@@ -75,7 +75,7 @@ static int allocate_pages(int fd, size_t bytes)
 	return 0;
 }
 
-/* Map every page now: three times faster than a page fault at each first access. */
+/* Map every page now: three times faster than a page fault at the first access of each page. */
 static void populate_pages(void *memory, size_t bytes)
 {
 	volatile unsigned char *p = memory;
@@ -137,7 +137,7 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 	st = map_file(m, m->fd, err);
 	if (st)
 		return st;
-	/* The file remembers the node, so that fallocate takes its pages from there. */
+	/* The file stores the NUMA node, so that fallocate() allocates its pages there. */
 	gpul_mem_bind(m, m->cpu, bytes);
 	failed = allocate_pages(m->fd, bytes);
 	if (failed) {
@@ -166,7 +166,7 @@ gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
 		return refuse_offer(m, err, "without an open file descriptor");
 	if (!S_ISREG(is.st_mode))
 		return refuse_offer(m, err, "the descriptor is not a regular file");
-	/* A file on a disk, or one of huge pages, whose pages may not be allocated. */
+	/* Refuse files on a disk, and files of huge pages, because their pages may not be allocated. */
 	if (where.f_type != TMPFS_MAGIC)
 		return refuse_offer(m, err, "its file is not in RAM (tmpfs)");
 	if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
@@ -189,8 +189,8 @@ void gpul_mem_file_unmap(gpul_mem *m)
 
 /* ---- registration with the driver ------------------------------------------------ */
 
-/* Read-only pages cannot be registered for writing, and not every device supports registering them for
- * reading. */
+/* Check that every device can register read-only pages: they can be registered for reading only, which some devices
+ * do not support. */
 static gpul_status check_read_only(gpul_mem *m, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;

@@ -1,4 +1,4 @@
-/* mem.c — the memory object: checks its description, calls the operations of its kind, exports it. */
+/* mem.c — memory objects: check their description, call the operations of their kind, and export them. */
 #include "memalloc/mem_internal.h"
 
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static void free_object(gpul_mem *m)
 	free(m);
 }
 
-/* Allocate an object and set what does not depend on the kind: devices and context. */
+/* Allocate an object, and set its devices and its context, which do not depend on the kind. */
 static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 			      gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
@@ -103,7 +103,7 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 		st = mem_cu(m, err, cuCtxGetCurrent(&m->context));
 	if (!st && !m->context)
 		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "no context is current on this thread: gpul_context_open()");
+			       "no context is current on this thread: call gpul_context_open()");
 	if (st)
 		free_object(m);
 	else
@@ -111,7 +111,7 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 	return st;
 }
 
-/* The largest power of two that divides both addresses, but at most the granularity. */
+/* Set the alignment to the largest power of two that divides both addresses, but at most the granularity. */
 static void find_alignment(gpul_mem *m)
 {
 	uint64_t both =
@@ -146,7 +146,7 @@ gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *de
 	return GPUL_OK;
 }
 
-/* Whether the offer came with a descriptor or a handle must match its kind. */
+/* Check that the offer came with a descriptor or a handle, as its kind requires. */
 static gpul_status check_source(const struct mem_source *from, gpul_error *err)
 {
 	const struct mem_ops *ops = find_ops(from->offer->kind);

@@ -12,7 +12,7 @@
  *
  * "= GPU address": one address is valid on the CPU and on every GPU with access.  memfd and shm memory starts as
  * zeros; the first contents of other kinds are up to the driver.  A memfd is sealed, so it cannot shrink while others
- * have it mapped.  A file in /dev/shm cannot be sealed: a process that shrinks it kills every process that then accesses
+ * have it mapped.  A file in /dev/shm cannot be sealed: a process that shrinks it kills each process that then accesses
  * it (SIGBUS), so share that kind only among processes that trust each other.  Device-ipc memory turns on peer access
  * between its GPUs, and leaves it on. */
 #ifndef GPULOAD_MEMALLOC_MEM_H
@@ -29,52 +29,52 @@ extern "C" {
 #endif
 
 typedef enum gpul_mem_kind {
-	GPUL_MEM_AUTO = 0,   /* host memory: the first that works of HOST_NUMA, MEMFD, SHM */
+	GPUL_MEM_AUTO = 0,   /* host memory: the first of HOST_NUMA, MEMFD and SHM that works */
 	GPUL_MEM_HOST_NUMA = 1,
 	GPUL_MEM_DEVICE = 2,
 	GPUL_MEM_MEMFD = 3,
 	GPUL_MEM_SHM = 4,
 	GPUL_MEM_PINNED = 5,
 	GPUL_MEM_DEVICE_IPC = 6,
-} gpul_mem_kind;         /* the numbers are part of a wire format (ipc) */
+} gpul_mem_kind;         /* do not change the numbers: they are part of a wire format (ipc) */
 enum { GPUL_MEM_N_KINDS = 7, GPUL_MEM_MAX_DEVICES = 16 };
 
-/* "auto", "host-numa", ... as in the table above; "?" for an unknown number. */
+/* The name of a kind: "auto", "host-numa" and so on, as in the table above; "?" for an unknown number. */
 const char *gpul_mem_kind_name(gpul_mem_kind kind);
-/* Parse such a name; false: unknown name. */
+/* Parse the name of a kind; false: unknown name. */
 bool gpul_mem_kind_parse(const char *text, gpul_mem_kind *out);
 
 enum { GPUL_MEM_NODE_OF_GPU = -1 };  /* the NUMA node that devices[0] is attached to */
 
 typedef struct gpul_mem_desc {
 	gpul_mem_kind kind;
-	size_t bytes;            /* wanted; rounded up to the granularity */
-	int node;                /* a NUMA node that has memory, as in /sys/devices/system/node, or NODE_OF_GPU; ignored for
+	size_t bytes;            /* wanted size; rounded up to the granularity */
+	int node;                /* a NUMA node with memory, as in /sys/devices/system/node, or NODE_OF_GPU; ignored for
 				  * pinned memory (the driver chooses) and device memory (it is on its GPU) */
 	const int *devices;      /* ordinals of the GPUs that get access; devices[0] owns device memory */
 	unsigned n_devices;      /* at least 1 */
 	bool read_only;          /* imports only: GPUs and CPU may read through this object, not write */
-	bool exportable;         /* other processes shall be able to map it; refused for kinds that cannot be shared */
-	bool fabric;             /* device: also exportable by fabric handle (NVLink between nodes) */
-	const char *shm_name;    /* shm: name for shm_open, removed when the memory is destroyed; NULL: no name */
+	bool exportable;         /* other processes can map the memory; refused for kinds that cannot be shared */
+	bool fabric;             /* device memory: can also be exported by fabric handle (NVLink between machines) */
+	const char *shm_name;    /* kind shm: name for shm_open(), removed with the memory; NULL: no name */
 } gpul_mem_desc;
 
 typedef struct gpul_mem gpul_mem;  /* opaque: the struct is in mem_internal.h */
 
-/* Properties of an object. */
+/* Properties of a memory object. */
 typedef struct gpul_mem_info {
 	gpul_mem_kind kind;          /* never AUTO */
-	size_t bytes, mapped_bytes;  /* size as requested; as mapped: rounded up to granularity_bytes */
-	size_t granularity_bytes;    /* the driver's, or the page size */
+	size_t bytes, mapped_bytes;  /* requested size; the same, rounded up to granularity_bytes */
+	size_t granularity_bytes;    /* granularity of the driver, or the page size */
 	size_t alignment_bytes;      /* the CPU and the GPU address are multiples of this */
-	int node;                    /* NUMA node requested for its pages; -1: device kinds, pinned, imported files */
-	bool node_clamped;           /* the GPU's own node has no memory: node is the first that has */
+	int node;                    /* NUMA node requested for the pages; -1: device kinds, pinned, imported files */
+	bool node_clamped;           /* the GPU's own node has no memory, so node is the first node with memory */
 	bool node_unbound;           /* the system refused to place the pages on node; the log has the reason */
-	int device;                  /* devices[0]: owns device memory, registered host memory */
+	int device;                  /* devices[0], which owns device memory or has registered host memory */
 	unsigned n_devices;
 	int devices[GPUL_MEM_MAX_DEVICES];
 	bool read_only, exportable, imported;
-	char why[248];               /* AUTO: why it skipped the kinds before this one; "": it skipped none */
+	char why[248];               /* AUTO: why it skipped the kinds before this kind; "": it skipped no kind */
 } gpul_mem_info;
 
 /** Allocate memory and give the GPUs (and, except for device kinds, the CPU) access to it.
@@ -95,14 +95,14 @@ typedef struct gpul_mem_info {
  * Source  CUDA Driver API, Virtual Memory Management; Linux memfd_create(2), shm_open(3) */
 gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
 			    gpul_error *err);
-/** Unmap and free.  NULL is fine; cannot fail.  The caller makes sure that no kernel still uses the memory. */
+/** Unmap and free the memory.  NULL is fine; cannot fail.  The caller makes sure that no kernel still uses the memory. */
 void gpul_mem_destroy(gpul_mem *m);
 
 /* Properties of m; valid as long as m.  Any thread. */
 const gpul_mem_info *gpul_mem_about(const gpul_mem *m);
-/* Its address on the CPU; NULL: the CPU cannot access it (device memory, on both drivers).  Any thread. */
+/* The memory's address on the CPU; NULL: the CPU cannot access it (device memory, on both drivers).  Any thread. */
 void *gpul_mem_cpu(const gpul_mem *m);
-/* Its address on the GPUs.  Any thread. */
+/* The memory's address on the GPUs.  Any thread. */
 CUdeviceptr gpul_mem_gpu(const gpul_mem *m);
 
 /** Export the memory as a descriptor that can be sent to another process.
@@ -120,7 +120,7 @@ gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err);
 /* A handle of 64 bytes that identifies memory: CUmemFabricHandle or CUipcMemHandle. */
 typedef struct gpul_mem_handle { unsigned char bytes[64]; } gpul_mem_handle;
 
-/** Export the memory as 64 bytes: a fabric handle (desc.fabric), or cuIpcGetMemHandle's of device-ipc memory.
+/** Export the memory as 64 bytes: a fabric handle (desc.fabric), or the handle of cuIpcGetMemHandle (device-ipc).
  *
  * @m    created with fabric, or of kind device-ipc
  * @out  filled; it owns nothing
@@ -129,12 +129,12 @@ typedef struct gpul_mem_handle { unsigned char bytes[64]; } gpul_mem_handle;
  * Source  CUDA Driver API: cuMemExportToShareableHandle, cuIpcGetMemHandle */
 gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 
-/* What an owner sends about its memory, beside the descriptor or handle, to a process that shall map it. */
+/* The description of the memory that an owner sends, beside the descriptor or handle, to a process that maps it. */
 typedef struct gpul_mem_offer {
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;
-	int owner_device;        /* device kinds: the importing process' ordinal of the GPU that owns the memory */
-	bool fabric;             /* the handle is a fabric handle */
+	int owner_device;        /* device kinds: the importing process' ordinal of the GPU with the memory */
+	bool fabric;             /* true: the handle is a fabric handle */
 } gpul_mem_offer;
 
 /** Map memory of another process (or of this process).

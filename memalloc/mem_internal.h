@@ -19,7 +19,7 @@
 
 #include "memalloc/mem.h"
 
-/* What gpul_mem_import() got: an offer, and either a descriptor or a handle. */
+/* The arguments of gpul_mem_import(): an offer, and either a descriptor or a handle. */
 struct mem_source {
 	const gpul_mem_offer *offer;    /* not trusted */
 	int fd;                         /* -1: handle is given */
@@ -27,12 +27,12 @@ struct mem_source {
 };
 
 struct mem_ops {
-	bool on_host;       /* its pages are on a NUMA node */
+	bool on_host;       /* the pages are host memory, on a NUMA node */
 	bool has_fd;        /* exported as a descriptor */
-	bool has_handle;    /* exported as 64 bytes (device memory may have a fabric handle beside its descriptor) */
+	bool has_handle;    /* exported as 64 bytes; device memory can have both forms */
 	gpul_status (*create)(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err);
 	gpul_status (*import)(gpul_mem *m, const struct mem_source *from, gpul_error *err);
-	/* Set m->fd when it is -1; NULL: create sets it.  Called by one thread at a time. */
+	/* Called when m->fd is -1, by one thread at a time: set it.  NULL: create() has set it. */
 	gpul_status (*export_fd)(gpul_mem *m, gpul_error *err);
 	gpul_status (*export_handle)(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 	void (*destroy)(gpul_mem *m);
@@ -45,20 +45,20 @@ struct gpul_mem {
 	const gpul_driver *drv;                /* borrowed */
 	const struct mem_ops *ops;
 	gpul_mem_info about;
-	CUdevice handles[GPUL_MEM_MAX_DEVICES];  /* of about.devices */
-	CUcontext context;                     /* current when the object was created */
-	void *cpu;                             /* NULL: no CPU access */
+	CUdevice handles[GPUL_MEM_MAX_DEVICES];  /* driver handles of about.devices */
+	CUcontext context;                     /* the context that was current when the object was created */
+	void *cpu;                             /* address on the CPU; NULL: no CPU access */
 	CUdeviceptr gpu;
 	pthread_mutex_t export_lock;           /* guards fd of host-numa and device */
-	int fd;                                /* owned; -1: none (yet) */
-	CUmemGenericAllocationHandle physical; /* host-numa, device */
-	bool fabric;                           /* device: physical also has a fabric handle */
-	char *shm_name;                        /* shm: owned; removed with the memory; NULL: no name */
+	int fd;                                /* owned; -1: not exported yet, or no descriptor */
+	CUmemGenericAllocationHandle physical; /* only of host-numa and device memory */
+	bool fabric;                           /* device memory: physical also has a fabric handle */
+	char *shm_name;                        /* shm: name, owned, removed with the memory; NULL: no name */
 };
 
 /* ---- mem.c ----------------------------------------------------------------------------------- */
 
-/* Create memory of one kind, which is not AUTO; desc->kind is ignored. */
+/* Create memory of the given kind, which is not AUTO; desc->kind is ignored. */
 gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind,
 				 gpul_mem **out, gpul_error *err);
 
@@ -93,7 +93,7 @@ gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_nu
 
 /* Set about.node and about.node_clamped from the requested node. */
 gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err);
-/* Ask the system to take the pages of a mapping from about.node; call it before any page is allocated.  A refusal is
+/* Ask the system to place the pages of a mapping on about.node; call this before any page is allocated.  A refusal is
  * recorded in about.node_unbound and logged. */
 void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes);
 
@@ -104,13 +104,13 @@ bool gpul_mem_read_text(const char *path, char *text, size_t room);
 
 /* Give the empty file m->fd its size, allocate its pages now (so that no later access is a SIGBUS), and map it. */
 gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err);
-/* GPUL_EFORMAT unless fd is a tmpfs file of mapped_bytes that is open with the access that m needs. */
+/* Check an imported fd: GPUL_EFORMAT unless it is a tmpfs file of mapped_bytes that is open with the access m needs. */
 gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err);
 void gpul_mem_file_unmap(gpul_mem *m);
-/* Register the mapping with the driver; sets m->gpu. */
+/* Register the mapping with the driver, and set m->gpu. */
 gpul_status gpul_mem_register(gpul_mem *m, gpul_error *err);
 void gpul_mem_unregister(gpul_mem *m);
-/* Map and register a checked file: the last step of an import. */
+/* The last step of an import: map and register the checked file. */
 gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* memfd.c — a sealed file in RAM without a name: works on every Linux with a GPU.
+/* memfd.c — memory of kind memfd: a sealed file in RAM without a name, which works on every Linux with a GPU.
  *
  *     memfd_create ─ ftruncate ─ mmap ─ mbind ─ fallocate ─ seal ─ cuMemHostRegister
  *

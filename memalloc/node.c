@@ -36,7 +36,7 @@ static bool read_nodes(char text[NODES_TEXT])
 	return known;
 }
 
-/* Is a node in a list such as "0-1,4"? */
+/* True when the node is in a list such as "0-1,4". */
 static bool list_has(const char *text, int node)
 {
 	while (*text) {
@@ -54,11 +54,11 @@ static bool list_has(const char *text, int node)
 	return false;
 }
 
-/* The node that devices[0] is attached to; -1: unknown. */
+/* Find the NUMA node that devices[0] is attached to; -1: unknown. */
 static gpul_status node_of_gpu(gpul_mem *m, int *node, gpul_error *err)
 {
 	*node = -1;
-	if (m->drv->version < 12020)  /* the attribute came with CUDA 12.2 */
+	if (m->drv->version < 12020)  /* CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID was added in CUDA 12.2 */
 		return GPUL_OK;
 	return mem_cu(
 		m, err,
@@ -99,7 +99,7 @@ static int bind_pages(void *at, size_t bytes, int node)
 	if (node >= MAX_NODES)
 		return EINVAL;
 	mask[(unsigned)node / bits] = 1UL << ((unsigned)node % bits);
-	/* Preferred, not bound: a full node must not start the OOM killer while other nodes have free
+	/* MPOL_PREFERRED, not MPOL_BIND: a full node must not start the OOM killer while other nodes have free
 	 * memory. */
 	return mbind(at, bytes, MPOL_PREFERRED, mask, MAX_NODES + 1, 0) ? errno : 0;
 }
@@ -117,7 +117,7 @@ void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
 	int failed;
 
 	if (!read_nodes(nodes) || !strpbrk(nodes, "-,"))
-		return;  /* one node only; in a container mbind may even be forbidden */
+		return;  /* the machine has one node; a container may even forbid mbind() */
 	failed = bind_pages(at, bytes, m->about.node);
 	if (!failed)
 		return;

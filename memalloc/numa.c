@@ -11,10 +11,10 @@
 #endif
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* Linux 5.14; older kernels refuse it, and the page counts as not there */
+#define MADV_POPULATE_READ 22 /* Linux 5.14; if an older kernel refuses it, the page is counted in not_there */
 #endif
 
-enum { BATCH = 1024 }; /* pages for each call: 12 KiB of stack */
+enum { BATCH = 1024 }; /* pages for each call of move_pages(): 12 KiB of stack */
 
 struct batch {
 	void *at[BATCH];
@@ -35,8 +35,8 @@ static int query_nodes(struct batch *b)
 }
 #endif
 
-/* A status is a node, or a negative errno: -ENOENT no page there yet, -EFAULT a page that the kernel does not
- * report. */
+/* The status of a page is its node, or a negative errno: -ENOENT when no page is allocated yet, -EFAULT when the
+ * kernel does not report the page. */
 static void count_nodes(const struct batch *b, gpul_mem_numa *out)
 {
 	for (size_t i = 0; i < b->n; i++) {
@@ -52,8 +52,8 @@ static void count_nodes(const struct batch *b, gpul_mem_numa *out)
 	out->n_sampled += b->n;
 }
 
-/* Map pages that another process allocated and this process has not accessed yet.  By madvise, because
- * reading a page that no longer exists would be a SIGBUS. */
+/* Map pages that another process allocated and this process has not accessed yet.  madvise() does that without the
+ * SIGBUS that a read of a removed page would cause. */
 static bool map_missing(const struct batch *b, size_t page_bytes)
 {
 	bool mapped = false;
@@ -76,7 +76,7 @@ static gpul_status refuse_query(int failed, gpul_error *err)
 			 failed == EPERM ? "; in a container, --cap-add SYS_NICE" : "");
 }
 
-/* Query the pages of the batch, count them, empty it. */
+/* Query the nodes of the pages in the batch, add them to out, and empty the batch. */
 static gpul_status flush_batch(struct batch *b, size_t page_bytes, gpul_mem_numa *out,
 			 gpul_error *err)
 {
@@ -91,7 +91,7 @@ static gpul_status flush_batch(struct batch *b, size_t page_bytes, gpul_mem_numa
 	return GPUL_OK;
 }
 
-/* The page to query after page i: every pages further, but at most the last page; n_pages after the last. */
+/* The page to query after page i: page i + every, but at most the last page.  Returns n_pages after the last page. */
 static size_t next_page(size_t i, size_t n_pages, size_t every)
 {
 	const size_t last = n_pages - 1;

@@ -12,10 +12,10 @@ enum { GPUL_NUMA_MAX_NODES = 64 };
 
 typedef struct gpul_mem_numa {
 	size_t n_sampled;                    /* pages queried */
-	size_t on_node[GPUL_NUMA_MAX_NODES]; /* of these: pages on node i */
-	size_t not_there;  /* of these: no page allocated, or the kernel did not say where */
-	int expected;      /* gpul_mem_info.node; -1 (pinned, imported files): any node is fine */
-	bool as_expected;  /* at least one page is allocated, and all that are, are on the expected node */
+	size_t on_node[GPUL_NUMA_MAX_NODES]; /* number of the queried pages on node i */
+	size_t not_there;  /* number of the queried pages that are not allocated, or that the kernel did not report */
+	int expected;      /* the expected node, gpul_mem_info.node; -1 (pinned, imported files): any node */
+	bool as_expected;  /* at least one page is allocated, and all allocated pages are on the expected node */
 } gpul_mem_numa;
 
 /** Query the kernel for the NUMA node of each sampled page.

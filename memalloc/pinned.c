@@ -1,4 +1,4 @@
-/* pinned.c — cuMemHostAlloc: host memory for one process only; the driver chooses the NUMA node. */
+/* pinned.c — memory of kind pinned (cuMemHostAlloc): for one process only; the driver chooses the NUMA node. */
 #include "memalloc/mem_internal.h"
 
 static gpul_status create_pinned(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)

@@ -9,17 +9,17 @@ extern "C" {
 #endif
 
 typedef struct gpul_mem_verdict {
-	bool works;          /* it could be created; CPU and GPU each read the bytes that the other wrote */
-	bool shares;         /* it could be exported; another process imported it and exchanged bytes with this one */
-	bool asked_another;  /* the import was tried in another process, not in this one */
+	bool works;          /* the memory was created; CPU and GPU each read the bytes that the other wrote */
+	bool shares;         /* another process imported the memory and exchanged bytes with this process */
+	bool asked_another;  /* true: the import was tried in another process; false: in this process */
 	size_t granularity_bytes;
-	char why[248];       /* the first failure and its remedy; "": works and shares are both true */
+	char why[248];       /* the first failure, with advice; "": works and shares are both true */
 } gpul_mem_verdict;
 
 typedef struct gpul_mem_probe_report {
-	gpul_mem_verdict kind[GPUL_MEM_N_KINDS];  /* by gpul_mem_kind; AUTO: that of the kind it takes */
-	gpul_mem_verdict fabric;                  /* device memory by fabric handle */
-	gpul_mem_kind taken;                      /* the kind that AUTO takes; AUTO: no kind works */
+	gpul_mem_verdict kind[GPUL_MEM_N_KINDS];  /* indexed by gpul_mem_kind; [AUTO]: a copy of kind[taken] */
+	gpul_mem_verdict fabric;                  /* device memory that is shared by fabric handle */
+	gpul_mem_kind taken;                      /* the kind that AUTO uses; AUTO: no kind works */
 } gpul_mem_probe_report;
 
 /** Try every kind: create it, map it, export it, and import it in a child process.

@@ -1,4 +1,4 @@
-/* probed.c — the list of probe reports, which AUTO consults.  It only grows: callers keep pointers into it. */
+/* probed.c — the list of probe reports, which AUTO reads.  Reports are never removed, because callers keep pointers. */
 #include "memalloc/probed_internal.h"
 
 #include <pthread.h>

@@ -1,10 +1,10 @@
-/* probed_internal.h — the probe's reports: gpul_mem_probe() adds them, AUTO reads them. */
+/* probed_internal.h — the list of probe reports: gpul_mem_probe() adds reports, AUTO reads them. */
 #ifndef GPULOAD_MEMALLOC_PROBED_INTERNAL_H
 #define GPULOAD_MEMALLOC_PROBED_INTERNAL_H
 
 #include "memalloc/probe.h"
 
-/* A report of one driver's device; gpul_mem_probed() finds it from then on. */
+/* The report of one device of one driver. */
 struct probe_entry {
 	const gpul_driver *drv;
 	int device;
@@ -12,7 +12,7 @@ struct probe_entry {
 	struct probe_entry *next;
 };
 
-/* Add a filled entry, which is never freed. */
+/* Add an entry to the list, for gpul_mem_probed(); it is never freed. */
 void gpul_mem_add_report(struct probe_entry *e);
 
 #endif

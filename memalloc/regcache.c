@@ -25,11 +25,11 @@ struct span {
 };
 
 struct region {
-	gpul_region public; /* first: callers hold a pointer to it */
+	gpul_region public; /* must be the first member: callers have a pointer to it */
 	struct span span;
 	size_t refs;
 	bool doomed;
-	TAILQ_ENTRY(region) link; /* in idle, in doomed, or in a list of regions to deregister */
+	TAILQ_ENTRY(region) link; /* in the list idle, doomed, or of regions to deregister */
 };
 TAILQ_HEAD(region_list, region);
 
@@ -41,12 +41,12 @@ struct work {
 struct gpul_regcache {
 	gpul_reg_ops ops;
 	size_t idle_limit_bytes;
-	uintptr_t page_mask;    /* the bits of an address within its page */
+	uintptr_t page_mask;    /* mask of the address bits that are the offset in a page */
 	pthread_mutex_t lock;   /* guards all fields below */
-	pthread_cond_t changed; /* signalled when work has ended */
+	pthread_cond_t changed; /* signalled when a work entry has ended */
 	uintptr_t *starts;      /* starts[i] is the start of regions[i]: compact, for the search */
 	struct region **regions;
-	size_t n, room, n_coming; /* coming: being registered; room is reserved for them */
+	size_t n, room, n_coming; /* n_coming: being registered, with room reserved */
 	size_t idle_bytes;
 	struct region_list idle, doomed;
 	TAILQ_HEAD(, work) work;
@@ -142,8 +142,8 @@ static void leave_idle(gpul_regcache *c, struct region *r)
 	c->idle_bytes -= r->public.bytes;
 }
 
-/* Take region i out of the array: an unused region goes to the list unused, one in use waits for its last
- * user. */
+/* Remove region i from the array.  An unused region is moved to the list unused; a region in use stays until its last
+ * user releases it. */
 static void forget_region(gpul_regcache *c, size_t i, struct region_list *unused)
 {
 	struct region *r = c->regions[i];
@@ -170,7 +170,7 @@ static bool is_free(const gpul_regcache *c, const struct span *s)
 	return true;
 }
 
-/* Enter a span and wait until no earlier span overlaps it; unlocks.  A thread enters one span at a time, so
+/* Enter a span, wait until no earlier span overlaps it, and release the lock.  A thread enters one span at a time, so
  * there is no deadlock. */
 static void begin_work(gpul_regcache *c, struct work *mine)
 {
@@ -232,7 +232,7 @@ static void trim_idle(gpul_regcache *c, size_t limit_bytes)
 		struct region *r = TAILQ_FIRST(&c->idle);
 
 		leave_idle(c, r);
-		remove_at(c, n_starting_by(c, r->span.start) - 1); /* start addresses are unique */
+		remove_at(c, n_starting_by(c, r->span.start) - 1); /* the index of r */
 		c->stats.evictions++;
 		deregister_region(c, r);
 	}
@@ -250,7 +250,7 @@ static gpul_status refuse_overlap(const struct span *want, const struct region *
 			 (unsigned long)r->span.start, (unsigned long)r->span.end);
 }
 
-/* Widen hull to cover the unused regions that it overlaps, until it overlaps no further region. */
+/* Widen hull until it covers every unused region that it overlaps. */
 static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, struct span *hull,
 			 gpul_error *err)
 {
@@ -280,7 +280,7 @@ static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, s
 	return GPUL_OK;
 }
 
-/* Take the regions inside the hull out of the array; the new region replaces them. */
+/* Remove the regions inside the hull from the array; the new region replaces them. */
 static void remove_covered(gpul_regcache *c, const struct span *hull, struct region_list *unused)
 {
 	size_t i = first_ending_after(c, hull->start);
@@ -303,7 +303,7 @@ static gpul_status register_span(const gpul_regcache *c, const struct span *s, s
 	return c->ops.reg(c->ops.user, r->public.at, r->public.bytes, &r->public.token, err);
 }
 
-/* Register a region over hull; if that fails (a part may have been unmapped meanwhile), over want only. */
+/* Register a region over hull.  If that fails, because a part may be unmapped by now, register only want. */
 static gpul_status register_region(gpul_regcache *c, const struct span *want,
 			       const struct span *hull, struct region **out, gpul_error *err)
 {
@@ -342,7 +342,7 @@ static gpul_status register_region(gpul_regcache *c, const struct span *want,
 	return GPUL_OK;
 }
 
-/* Too much memory is pinned: deregistering unused regions may help. */
+/* True for errors that mean too much pinned memory: deregistering unused regions can help. */
 static bool is_out_of_memory(gpul_status st, const gpul_error *err)
 {
 	return st == GPUL_ENOMEM || (st == GPUL_ESYS && err->native == ENOMEM) ||
@@ -350,7 +350,7 @@ static bool is_out_of_memory(gpul_status st, const gpul_error *err)
 	       (st == GPUL_ECUDA && err->native == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-/* Find a region and take a reference; NULL: miss. */
+/* Find a region that covers the bytes and take a reference to it; NULL: miss. */
 static struct region *find_and_use(gpul_regcache *c, const struct span *bytes)
 {
 	struct region *r = find_covering(c, bytes);
@@ -365,8 +365,8 @@ static struct region *find_and_use(gpul_regcache *c, const struct span *bytes)
 	return r;
 }
 
-/* Register a region, or find the one that another thread has registered meanwhile.  Called with the lock
- * held. */
+/* Register a region, or find a region that another thread has registered meanwhile.  The caller holds the
+ * lock. */
 static gpul_status handle_miss(gpul_regcache *c, const struct span *bytes, const struct span *pages,
 			struct region **out, gpul_error *err)
 {
@@ -457,7 +457,7 @@ gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gp
 
 void gpul_regcache_put(gpul_regcache *c, const gpul_region *region)
 {
-	struct region *r = (struct region *)(uintptr_t)region; /* public is its first member */
+	struct region *r = (struct region *)(uintptr_t)region; /* valid: `public` is the first member */
 
 	pthread_mutex_lock(&c->lock);
 	if (--r->refs == 0) {
@@ -481,7 +481,7 @@ bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out)
 	const struct region *r;
 
 	if (byte.end == 0)
-		return false; /* the last byte of the address space */
+		return false; /* at is the last byte of the address space, which is never registered */
 	pthread_mutex_lock(&c->lock);
 	r = find_covering(c, &byte);
 	if (r)
@@ -490,7 +490,7 @@ bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out)
 	return r != NULL;
 }
 
-/* Forget one region that overlaps s; false: no such region. */
+/* Remove one region that overlaps s from the cache; false: no such region. */
 static bool forget_overlapping(gpul_regcache *c, const struct span *s)
 {
 	struct region_list unused = TAILQ_HEAD_INITIALIZER(unused);

@@ -1,7 +1,7 @@
 /* regcache_driver.c — register host memory with the CUDA driver, for the register cache. */
 #include "memalloc/regcache.h"
 
-/* The number of bytes from an address on that the driver already knows (allocated or registered); 0: none. */
+/* The number of bytes from an address on that the driver has already allocated or registered; 0: none. */
 static size_t known_bytes(const gpul_driver *drv, uintptr_t at)
 {
 	CUdeviceptr start = 0;
@@ -52,6 +52,6 @@ gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv)
 	return (gpul_reg_ops){
 		.reg = register_host,
 		.dereg = unregister_host,
-		.user = (void *)(uintptr_t)drv, /* never written */
+		.user = (void *)(uintptr_t)drv, /* the cast removes const; the callbacks only read *drv */
 	};
 }

@@ -1,4 +1,4 @@
-/* shm.c — a file in /dev/shm, mapped and registered.
+/* shm.c — memory of kind shm: a file in /dev/shm, mapped and registered.
  *
  * Without desc.shm_name the file never has a name (O_TMPFILE), so nothing is left behind when the process is
  * killed.  A name stays until the memory is destroyed, or forever when the process is killed first.  Unlike a
@@ -17,7 +17,7 @@
 
 static const char advice[] = "see df -h /dev/shm; in a container, docker run --shm-size";
 
-/* For a tmpfs without O_TMPFILE: create a random name and remove it at once. */
+/* For a tmpfs without O_TMPFILE: create a file with a random name, and remove the name at once. */
 static int open_unlinked(void)
 {
 	char name[64];
@@ -61,7 +61,7 @@ static gpul_status open_named(gpul_mem *m, const char *name, gpul_error *err)
 				 "shm memory: %s exists already: another process uses it, or was killed and "
 				 "left it: rm /dev/shm/%s",
 				 name, name + strspn(name, "/"));
-	return gpul_mem_sys_status(m, err, failed, name, "a name has exactly one slash, at its start");
+	return gpul_mem_sys_status(m, err, failed, name, "a name must have exactly one slash, at its start");
 }
 
 static void close_file(gpul_mem *m)

@@ -1,10 +1,10 @@
-/* vmm.c — host-numa and device memory, by the driver's virtual memory management.
+/* vmm.c — memory of the kinds host-numa and device, by the driver's virtual memory management.
  *
  *     cuMemCreate ─> physical ──────────┐
  *                                       ├─ cuMemMap ─> mapped ─ cuMemSetAccess ─> each GPU, and
  *     cuMemAddressReserve ─> addresses ─┘                                         the CPU (host-numa)
  *
- * All GPUs and the CPU use the same address.  An import gets physical from a descriptor or a fabric handle;
+ * All GPUs and the CPU use the same address.  An import gets `physical` from a descriptor or a fabric handle;
  * the other steps are the same. */
 #include "memalloc/mem_internal.h"
 
@@ -18,7 +18,7 @@
 static const CUmemAllocationHandleType by_fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				       by_fabric = CU_MEM_HANDLE_TYPE_FABRIC;
 
-_Static_assert(sizeof(CUmemFabricHandle) == sizeof(gpul_mem_handle), "a handle has room for it");
+_Static_assert(sizeof(CUmemFabricHandle) == sizeof(gpul_mem_handle), "both handle types have the same size");
 
 static CUmemLocation device_location(int ordinal)
 {
@@ -83,7 +83,7 @@ static gpul_status map_physical(gpul_mem *m, gpul_error *err)
 	if (st)
 		return st;
 	r = m->drv->cuMemMap(m->gpu, bytes, 0, m->physical, 0);
-	/* The driver returns this when the memory is of another size. */
+	/* The driver returns CUDA_ERROR_NOT_SUPPORTED when the memory has another size than the mapping. */
 	if (r == CUDA_ERROR_NOT_SUPPORTED && m->about.imported)
 		st = refuse_offer(m, r, "its size differs", err);
 	else
@@ -129,7 +129,7 @@ static gpul_status create_vmm(gpul_mem *m, const gpul_mem_desc *desc, gpul_error
 
 /* ---- import ---------------------------------------------------------------------- */
 
-/* Is it a character device of NVIDIA's driver? */
+/* True for a character device of NVIDIA's driver. */
 static bool is_nvidia_device(const struct stat *is)
 {
 	struct stat control;
@@ -145,8 +145,7 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
 	const char *name = gpul_mem_kind_name(m->about.kind);
 	const bool is_file = m->drv->fds_are_files;
-	const int seals = fcntl(fd, F_GET_SEALS);  /* before the size: only seals keep the size from
-						    * changing */
+	const int seals = fcntl(fd, F_GET_SEALS);  /* read before the size, because only seals keep the size fixed */
 	struct stat is;
 
 	if (fstat(fd, &is))
@@ -171,7 +170,7 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* The driver's properties of the imported memory must match the offer. */
+/* Check that the driver's properties of the imported memory match the offer. */
 static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err)
 {
 	const bool on_device = m->about.kind == GPUL_MEM_DEVICE;
@@ -190,7 +189,7 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 	if (on_device && !offer->fabric && prop.location.id != offer->owner_device)
 		return gpul_fail(
 			err, GPUL_EFORMAT, prop.location.id,
-			"memory of device %d was offered, but it is on device %d",
+			"memory of device %d was offered, but the memory is on device %d",
 			offer->owner_device, prop.location.id);
 	if (!on_device)
 		m->about.node = prop.location.id;

@@ -10,7 +10,7 @@
 
 static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER; /* one thread probes at a time */
 
-/* AUTO prefers memory that can be shared. */
+/* Find the kind that AUTO uses: the first that can be shared; if there is none, the first that works. */
 static void find_auto(gpul_mem_probe_report *r)
 {
 	for (int wants_shares = 1; wants_shares >= 0; wants_shares--)
@@ -63,7 +63,7 @@ static gpul_status check_device(const gpul_driver *drv, int device, gpul_error *
 		st = gpul_cu(drv, err, cuCtxGetCurrent(&current));
 	if (!st && !current)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "no context is current on this thread: gpul_context_open()");
+				 "no context is current on this thread: call gpul_context_open()");
 	return st;
 }
 

@@ -1,8 +1,8 @@
 /* probe_child.c — find, start, query and stop the program gpuload-probe.
  *
- * posix_spawn instead of fork, because NVIDIA's driver does not survive a fork and this program may have
- * threads.  Of this process' descriptors the child gets only its end of a socketpair, as descriptor 3, and
- * exits when that is closed. */
+ * The child is started by posix_spawn() and not by fork(), because NVIDIA's driver cannot be used after a fork and this
+ * program may have threads.  The child gets one descriptor, its end of a socketpair, as number 3, and exits when the
+ * other end is closed. */
 #include "memalloc/probe/probe_internal.h"
 
 #include <errno.h>
@@ -40,8 +40,8 @@ static bool find_program(char path[PATH_MAX])
 	char folder[PATH_MAX];
 
 	if (chosen && *chosen)
-		return is_program(path, chosen, ""); /* named by the user: no search */
-	/* In the build tree; beside an installed program, or an installed library. */
+		return is_program(path, chosen, ""); /* the user has set the path, so do not search */
+	/* Search in the build tree, beside an installed program, and beside an installed library. */
 	return (gpul_own_folder(folder, sizeof folder) &&
 		(is_program(path, folder, "/gpuload-probe") ||
 		 is_program(path, folder, "/../lib/gpuload/gpuload-probe") ||
@@ -58,7 +58,7 @@ static bool is_replaced(const char *variable, const char *const *by)
 	return *by != NULL;
 }
 
-/* This process' environment, in which open_env replaces the variables of the same names.  NULL: out of memory. */
+/* Copy the environment of this process, with the variables of open_env added or replaced.  NULL: out of memory. */
 static char **make_environment(const char *const *open_env)
 {
 	size_t n = 0, n_open = 0, kept = 0;
@@ -79,7 +79,7 @@ static char **make_environment(const char *const *open_env)
 
 static int set_files(posix_spawn_file_actions_t *actions, int socket)
 {
-	/* The socket first: when standard files are closed, it may have one of their numbers.  dup2 also
+	/* Move the socket first, because it has the number of a standard file if that file was closed.  dup2 also
 	 * clears close-on-exec. */
 	int failed = posix_spawn_file_actions_adddup2(actions, socket, PROBE_FD);
 
@@ -88,13 +88,13 @@ static int set_files(posix_spawn_file_actions_t *actions, int socket)
 	if (!failed)
 		failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
-	if (!failed)  /* descriptors without close-on-exec */
+	if (!failed)  /* close descriptors without close-on-exec */
 		failed = posix_spawn_file_actions_addclosefrom_np(actions, PROBE_FD + 1);
 #endif
 	return failed;
 }
 
-/* Reset signals that this process blocks or ignores. */
+/* Give the child default signals, because this process may block or ignore some. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;
@@ -157,7 +157,7 @@ static gpul_status start_program(struct probe_child *c, const char *path, gpul_e
 
 /* ---- the child's end --------------------------------------------------------------------- */
 
-/* Wait up to wait_ms for the child to exit, then kill it.  Returns its status as of waitpid(); -1: another
+/* Wait up to wait_ms for the child to exit, then kill it.  Returns the status from waitpid(); -1: another
  * thread reaped it. */
 static int reap_child(struct probe_child *c, int wait_ms)
 {
@@ -263,7 +263,7 @@ gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 	if (c->none || !c->drv->open_env || !find_program(path)) {
 		if (!c->none)
 			gpul_log(GPUL_LOG_INFO, "memalloc",
-				 "probe: no gpuload-probe: trying the import in this process");
+				 "probe: gpuload-probe not found: trying the import in this process");
 		c->none = true;
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "gpuload-probe not found beside this program");

@@ -18,26 +18,26 @@ enum {
 	PROBE_FD = 3,                  /* the child's end of the socketpair */
 	PROBE_START_MS = 30000,        /* time-out for the start: opening a driver of 8 GPUs takes seconds */
 	PROBE_ANSWER_MS = 10000,       /* time-out for each answer */
-	PROBE_PROTOCOL = 0x70726f31,   /* differs when gpuload-probe is of another version */
+	PROBE_PROTOCOL = 0x70726f31,   /* identifies the version of the protocol */
 };
 
 struct probe_question {
 	gpul_mem_offer offer;
 	gpul_mem_handle handle;
 	int device;
-	bool has_handle;     /* false: a descriptor comes with the packet */
-	unsigned char seed;  /* of the pattern in the memory; the child replaces it by that of seed + 1 */
+	bool has_handle;     /* false: the packet carries a descriptor instead */
+	unsigned char seed;  /* seed of the pattern in the memory; the child writes the pattern of seed + 1 */
 };
 
-struct probe_answer {        /* the first packet reports whether the driver opened */
+struct probe_answer {        /* the child's first answer reports whether its driver opened */
 	unsigned protocol;
-	gpul_error err;      /* GPUL_OK: it found the pattern and wrote the next one */
+	gpul_error err;      /* GPUL_OK: the child found the pattern and wrote the next pattern */
 };
 
 /* ---- probe_bytes.c: a pattern of PROBE_BYTES for each seed ------------------------------- */
 
 /* Have the GPU's copy engine write or check a pattern, through device memory: a driver might do a copy between host
- * addresses with the CPU.  check returns GPUL_EUNSUPPORTED when the memory holds other bytes. */
+ * addresses with the CPU.  check returns GPUL_EUNSUPPORTED when the memory contains other bytes. */
 gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
 				 gpul_error *err);
 gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
@@ -45,8 +45,8 @@ gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigne
 void gpul_probe_cpu_write(void *at, unsigned char seed);
 gpul_status gpul_probe_cpu_check(const void *at, unsigned char seed, gpul_error *err);
 
-/* Answer a question, in the child or, without one, in this process: import the memory, check the pattern of the seed by
- * CPU and GPU, write that of seed + 1. */
+/* Answer a question: import the memory, check the pattern of q->seed by CPU and GPU, and write the pattern of seed + 1.
+ * Called in the child; if gpuload-probe is missing, in this process. */
 gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd,
 			      gpul_error *err);
 
@@ -54,24 +54,24 @@ gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_questio
 
 struct probe_child {
 	const gpul_driver *drv;  /* the child opens the same driver */
-	pid_t pid;               /* 0: not running */
+	pid_t pid;               /* process id of the child; 0: not running */
 	int socket;
-	bool none;               /* no such program: do not search again */
+	bool none;               /* gpuload-probe was not found: do not search again */
 	gpul_error broken;       /* the start failed with this error: do not try again */
 	int start_ms, answer_ms; /* 0: the defaults above */
 };
 
-/* Start the child unless it runs.  A failure with c->none set means that there is no such program; any other failure
- * means that it did not start, or that its driver did not open. */
+/* Start the child unless it runs.  A failure with c->none set means that gpuload-probe was not found; any other failure
+ * means that the child did not start, or that its driver did not open. */
 gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err);
-/* Send it a question and wait for the answer.  A child that crashes or misses its time-out is an error, and stopped. */
+/* Send a question to the child and wait for the answer.  If the child crashes or does not answer in time, stop it. */
 gpul_status gpul_probe_child_ask(struct probe_child *c, const struct probe_question *q, int fd,
 				 gpul_error *err);
 void gpul_probe_child_stop(struct probe_child *c);
 
 /* ---- probe_try.c ------------------------------------------------------------------------- */
 
-/* Try one kind on a device; with fabric, device memory by fabric handle. */
+/* Try one kind on a device.  fabric: try device memory that is shared by fabric handle. */
 void gpul_probe_try(struct probe_child *c, int device, gpul_mem_kind kind, bool fabric,
 		    gpul_mem_verdict *out);
 

@@ -71,10 +71,10 @@ int main(void)
 
 	if (getsockopt(PROBE_FD, SOL_SOCKET, SO_TYPE, &type, &type_bytes) ||
 	    type != SOCK_SEQPACKET) {
-		fprintf(stderr, "gpuload-probe: started by gpuload only; try gpuload devices --memory\n");
+		fprintf(stderr, "gpuload-probe: only gpuload can start this program: run gpuload devices --memory\n");
 		return 2;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* in case it hangs in a driver when its parent exits */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* the parent may exit while this process hangs in a driver */
 	gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);
 	if (!send_answer(&err) || err.status)
 		return 1;

@@ -305,7 +305,7 @@ static void a_named_file_exists_until_destroyed(void **state)
 	desc.shm_name = name;
 	m = create_memory(&desc);
 	assert_true(in_dev_shm(name));
-	assert_refused(&desc, GPUL_ESYS, "exists already");
+	assert_refused(&desc, GPUL_ESYS, "already exists");
 	assert_true(in_dev_shm(name));  /* the failed create must not remove it */
 	gpul_mem_destroy(m);
 	assert_false(in_dev_shm(name));

@@ -96,6 +96,6 @@ int main(void)
 	free(a);
 	free(b);
 	free(c);
-	printf("%s: %d of %d elements wrong\n", name, wrong, N);
+	printf("%s: %d of %d elements are wrong\n", name, wrong, N);
 	return wrong != 0;
 }

@@ -15,7 +15,7 @@ void must_hold(bool holds, const char *what, const char *file, int line)
 {
 	if (holds)
 		return;
-	fprintf(stderr, "%s:%d: in process %d: %s does not hold\n", file, line, getpid(), what);
+	fprintf(stderr, "%s:%d: in process %d: %s is false\n", file, line, getpid(), what);
 	_exit(1);
 }
 
@@ -46,10 +46,10 @@ pid_t start_side(pair_side *side, int peer, int close_this)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
-	alarm(60);  /* a process that hangs fails the test */
+	alarm(60);  /* fail the test if the process hangs */
 	close(close_this);
 	side(peer);
-	exit(0);    /* a leak sanitizer checks at exit() */
+	exit(0);    /* exit(), not _exit(), so that a leak sanitizer checks the process */
 }
 
 void end_side(pid_t side)

@@ -13,7 +13,7 @@
 /* The function of a process; peer is a socket to the other process. */
 typedef void pair_side(int peer);
 
-/* Run both processes; the test fails unless both functions return. */
+/* Run both functions, each in a process; the test fails unless both return. */
 void run_pair(pair_side *owner, pair_side *other);
 /* Fork a process that uses `peer` and closes close_this; end_side() waits for it. */
 pid_t start_side(pair_side *side, int peer, int close_this);
@@ -21,13 +21,13 @@ void end_side(pid_t side);
 /* Create a connected pair of sockets. */
 void make_sockets(int fd[2]);
 
-CUcontext init_process(int device);  /* cuInit, and a current context on that device */
+CUcontext init_process(int device);  /* call cuInit, and make a context on the device current */
 void send_bytes(int peer, const void *bytes, size_t n_bytes);
 void receive_bytes(int peer, void *bytes, size_t n_bytes);
-void pass_turn(int peer);          /* let the other process go on */
+void pass_turn(int peer);          /* let the other process continue */
 void await_turn(int peer);
-int open_descriptors(void);        /* of this process */
-bool has_line(const char *path, const char *part);  /* a line of the file contains part */
+int open_descriptors(void);        /* number of open descriptors of this process */
+bool has_line(const char *path, const char *part);  /* true: a line of the file contains part */
 
 void must_hold(bool holds, const char *what, const char *file, int line);
 void must_return(CUresult got, CUresult want, const char *call, const char *file, int line);

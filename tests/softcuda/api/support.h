@@ -14,7 +14,7 @@
 #define ok(call) assert_int_equal(call, CUDA_SUCCESS)
 #define fails(call, error) assert_int_equal(call, error)
 
-/* False: NVIDIA's driver, for which some expectations do not hold (softcuda/api/README.md lists the differences). */
+/* False on NVIDIA's driver, which differs in some results (softcuda/api/README.md lists the differences). */
 bool on_software_driver(void);
 
 /* One PTX module with all kernels; support.c describes each kernel. */
@@ -27,7 +27,7 @@ int destroy_context(void **state);
 CUfunction get_kernel(const char *name);  /* loads kernels_ptx in the current context */
 void launch(CUfunction f, unsigned blocks, unsigned threads, CUstream stream, void **params);
 
-/* A word in page-locked memory: the kernel `spin` runs until it is raised. */
+/* A word in page-locked memory; the kernel `spin` runs until the word is not 0. */
 uint32_t *make_flag(void);
 void raise_flag(uint32_t *flag);
 

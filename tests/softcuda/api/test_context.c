@@ -53,12 +53,12 @@ static void distinguishes_a_destroyed_context_from_an_invalid_handle(void **stat
 
 	(void)state;
 	ok(cuCtxPushCurrent(a));
-	ok(cuCtxDestroy(a));  /* pops one of the two */
+	ok(cuCtxDestroy(a));  /* pops one of the two contexts */
 	assert_ptr_equal(get_current(), a);
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	fails(cuCtxDestroy(a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	ok(cuCtxPushCurrent(a));  /* calls in it fail, pushing it does not */
+	ok(cuCtxPushCurrent(a));  /* pushing a destroyed context succeeds, but calls in it fail */
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	ok(cuCtxSetCurrent(NULL));
 	ok(cuCtxSetCurrent(NULL));
@@ -95,7 +95,7 @@ static void counts_the_users_of_the_primary_context(void **state)
 	assert_false(active);
 	fails(cuMemFree(p), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	ok(cuDevicePrimaryCtxRetain(&b, 0));
-	assert_ptr_equal(a, b);  /* its handle never changes */
+	assert_ptr_equal(a, b);  /* the handle of the primary context never changes */
 	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
 	ok(cuDevicePrimaryCtxReset(0));
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -133,7 +133,7 @@ static void reports_the_properties_of_a_context(void **state)
 
 	(void)state;
 	ok(cuCtxGetFlags(&flags));
-	assert_false(flags & CU_CTX_MAP_HOST);  /* host memory is mapped without this flag, too */
+	assert_false(flags & CU_CTX_MAP_HOST);  /* ignored: host memory is mapped also without this flag */
 	ok(cuCtxGetApiVersion(ctx, &version));
 	assert_int_equal(version, 3020);
 	ok(cuCtxGetId(NULL, &id));

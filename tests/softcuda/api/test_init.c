@@ -48,7 +48,7 @@ static void accepts_repeated_initialisation_and_refuses_flags(void **state)
 	ok(cuInit(0));
 }
 
-static void has_names_for_all_errors_and_no_other_numbers(void **state)
+static void only_the_numbers_of_errors_have_names(void **state)
 {
 	int n = 0;
 
@@ -149,7 +149,7 @@ int main(void)
 		cmocka_unit_test(refuses_every_call_before_cuInit),
 		cmocka_unit_test(reports_version_and_error_names_before_cuInit),
 		cmocka_unit_test(accepts_repeated_initialisation_and_refuses_flags),
-		cmocka_unit_test(has_names_for_all_errors_and_no_other_numbers),
+		cmocka_unit_test(only_the_numbers_of_errors_have_names),
 		cmocka_unit_test(presents_one_device_with_the_limits_of_a_gpu),
 		cmocka_unit_test(finds_a_device_by_its_bus_id),
 		cmocka_unit_test(refuses_a_device_that_does_not_exist),

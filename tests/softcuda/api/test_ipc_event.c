@@ -53,14 +53,14 @@ static void first_recorder(int peer)
 	uint32_t *flag = make_flag();
 	CUstream stream = start_spinning(flag);
 
-	must_ok(cuEventQuery(event));    /* no record yet */
+	must_ok(cuEventQuery(event));    /* the event has no record yet */
 	must_ok(cuEventRecord(event, stream));
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	pass_turn(peer);
 	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuEventSynchronize(event));
-	await_turn(peer);                 /* now the other process records */
+	await_turn(peer);                 /* now the other process records the event */
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	pass_turn(peer);
 	must_ok(cuEventSynchronize(event));
@@ -92,7 +92,7 @@ static void second_recorder(int peer)
 	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuEventSynchronize(event));
-	await_turn(peer);                 /* destroyed in the other process, still valid here */
+	await_turn(peer);                 /* the other process has destroyed the event; it is still valid here */
 	must_ok(cuEventRecord(event, NULL));
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventDestroy(event));
@@ -157,7 +157,7 @@ static void consumer(int peer)
 	must_ok(cuStreamSynchronize(stream));
 	must_ok(cuMemcpyDtoH(&got, copy, 4));
 	must(got == 41);
-	must_ok(cuStreamWaitEvent(stream, event, 0));   /* ended: nothing to wait for */
+	must_ok(cuStreamWaitEvent(stream, event, 0));   /* the record has ended, so there is nothing to wait for */
 	must_ok(cuStreamSynchronize(stream));
 	pass_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
@@ -201,7 +201,7 @@ static void a_context_can_be_destroyed_while_its_stream_waits(void **state)
 {
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* cuCtxDestroy of NVIDIA's driver waits */
+		skip();  /* because cuCtxDestroy of NVIDIA's driver waits for the event */
 	run_pair(slow_producer, impatient_consumer);
 }
 
@@ -337,7 +337,7 @@ static void opener_of_handles(int peer)
 		must(open_descriptors() == before);
 	pass_turn(peer);
 	await_turn(peer);
-	if (on_software_driver())  /* destroyed with its context; not on NVIDIA's driver */
+	if (on_software_driver())  /* the event was destroyed with its context; not so on NVIDIA's driver */
 		must(cuIpcOpenEventHandle(&event, h) != CUDA_SUCCESS);
 	must_ok(cuCtxDestroy(ctx));
 }

@@ -75,7 +75,7 @@ static void offerer(int peer)
 	must_ok(cuCtxDestroy(ctx));
 }
 
-/* False: the owner was killed, which is the only accepted reason of an error. */
+/* Import and check one allocation.  False: the owner was killed; any other error fails the test. */
 static bool take_once(const struct offer *o, unsigned *words)
 {
 	CUdeviceptr p;
@@ -118,7 +118,7 @@ static void taker(int peer)
 	must_ok(cuCtxDestroy(ctx));
 }
 
-/* Start both, let them work for a time that differs each time, kill one. */
+/* Start both processes, let them work for a time that differs in each round, and kill one. */
 static void kill_one(int which, unsigned round)
 {
 	int fd[2], status = 0;

@@ -47,7 +47,7 @@ static CUdeviceptr hear_handle(int peer)
 	return p;
 }
 
-/* ---- both see the same bytes ------------------------------------------------------------ */
+/* ---- both processes see the same bytes -------------------------------------------------- */
 
 static void owner_of_words(int peer)
 {
@@ -74,7 +74,7 @@ static void writer_of_words(int peer)
 
 	before = open_descriptors();
 	p = hear_handle(peer);
-	must(open_descriptors() == before);  /* a mapping needs no descriptor */
+	must(open_descriptors() == before);  /* no descriptor is open: a mapping does not need one */
 	must(word_at(p, 0) == 17 && word_at(p, N_WORDS - 1) == 17);
 	must_ok(cuMemGetAddressRange(&base, &bytes, p + 4));
 	must(base == p && bytes == 4 * N_WORDS);
@@ -83,7 +83,7 @@ static void writer_of_words(int peer)
 	must_ok(cuMemsetD32(p + 4 * (N_WORDS - 1), 19, 1));
 	pass_turn(peer);
 	await_turn(peer);
-	must(word_at(p, 0) == 18);  /* freed by its owner, still mapped here */
+	must(word_at(p, 0) == 18);  /* the owner has freed the memory; it is still mapped here */
 	must_ok(cuIpcCloseMemHandle(p));
 	pass_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
@@ -139,7 +139,7 @@ static void opener_of_three(int peer)
 	must_ok(cuIpcOpenMemHandle(&again, h[0], LAZY));
 	must(again == p[0]);
 	must_ok(cuIpcCloseMemHandle(p[0]));
-	must(word_at(p[0], 0) == 1);  /* opened twice, closed once */
+	must(word_at(p[0], 0) == 1);  /* still open: it was opened twice and closed once */
 	must_ok(cuIpcCloseMemHandle(p[0]));
 	must_be(cuIpcCloseMemHandle(p[0]), CUDA_ERROR_INVALID_VALUE);
 	must_ok(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
@@ -343,7 +343,7 @@ static void owner_that_leaks_nothing(int peer)
 	must(!has_line("/proc/self/maps", "gpuload-ipc"));
 	must_ok(cuMemAlloc(&p, 64));
 	must_ok(cuIpcGetMemHandle(&h, p));
-	must_ok(cuCtxDestroy(ctx));   /* with an allocation that was not freed */
+	must_ok(cuCtxDestroy(ctx));   /* the context still has an allocation that was not freed */
 	if (on_software_driver())
 		must(open_descriptors() == before);
 	pass_turn(peer);

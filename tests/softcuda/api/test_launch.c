@@ -68,7 +68,7 @@ static void accepts_arguments_as_a_list_or_a_buffer(void **state)
 
 	(void)state;
 	ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
-	buffer.value = 43;  /* too late: it was copied */
+	buffer.value = 43;  /* too late to change the launch: the argument was copied */
 	ok(cuCtxSynchronize());
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra),
 	      CUDA_ERROR_INVALID_VALUE);
@@ -159,7 +159,7 @@ static void launches_with_launch_attributes(void **state)
 		attributes[1].value.clusterDim.z = 1;
 	ok(cuLaunchKernelEx(&config, f, params, NULL));
 	attributes[1].value.clusterDim.x = 2;
-	if (on_software_driver())  /* it supports clusters of one block only */
+	if (on_software_driver())  /* the software driver supports only clusters of one block */
 		fails(cuLaunchKernelEx(&config, f, params, NULL),
 		      CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	fails(cuLaunchKernelEx(NULL, f, params, NULL), CUDA_ERROR_INVALID_VALUE);

@@ -24,7 +24,7 @@ static void allocates_and_counts_the_bytes(void **state)
 	ok(cuMemGetInfo(&before, &total));
 	p = allocate(1000);
 	ok(cuMemGetInfo(&after, &total));
-	if (on_software_driver())  /* NVIDIA's driver counts pieces of 2 MiB */
+	if (on_software_driver())  /* NVIDIA's driver counts blocks of 2 MiB */
 		assert_int_equal(before - after, 1000);
 	ok(cuMemGetAddressRange(&base, &bytes, p + 999));
 	assert_true(base == p && bytes == 1000);
@@ -89,7 +89,7 @@ static void copies_to_from_and_within_the_device(void **state)
 	ok(cuMemFree(b));
 }
 
-static void refuses_a_copy_that_leaves_its_allocation(void **state)
+static void refuses_a_copy_beyond_the_end_of_its_allocation(void **state)
 {
 	CUdeviceptr a = allocate(16);
 	char host[32] = "";
@@ -180,7 +180,7 @@ static void copies_and_fills_rectangles(void **state)
 	ok(cuMemFree(from.srcDevice));
 }
 
-static void copies_boxes(void **state)
+static void copies_three_dimensional_boxes(void **state)
 {
 	CUdeviceptr p = allocate(4 * 3 * 2);
 	char out[2][2][2];
@@ -353,7 +353,7 @@ int main(void)
 		cmocka_unit_test(copies_into_a_modules_constants),
 		cmocka_unit_test(frees_only_the_start_of_an_allocation_once),
 		cmocka_unit_test(copies_to_from_and_within_the_device),
-		cmocka_unit_test(refuses_a_copy_that_leaves_its_allocation),
+		cmocka_unit_test(refuses_a_copy_beyond_the_end_of_its_allocation),
 		cmocka_unit_test(fills_with_one_two_and_four_bytes),
 		cmocka_unit_test(copies_and_fills_rectangles),
 		cmocka_unit_test(copies_boxes),

@@ -90,7 +90,7 @@ static void explains_why_an_image_cannot_be_loaded(void **state)
 	CUmodule module;
 
 	(void)state;
-	if (!on_software_driver())  /* it loads machine code, and these images are truncated */
+	if (!on_software_driver())  /* not on NVIDIA's driver, which loads machine code: these images are truncated */
 		skip();
 	cubin[18] = 190;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -148,7 +148,7 @@ static void loads_the_ptx_of_a_fat_binary(void **state)
 	} wrapper = { 0x466243B1, 1, fatbin, NULL };
 
 	(void)state;
-	if (!on_software_driver()) {  /* it refuses such a small fat binary */
+	if (!on_software_driver()) {  /* NVIDIA's driver refuses such a small fat binary */
 		free(fatbin);
 		skip();
 	}
@@ -162,7 +162,7 @@ static void loads_the_ptx_of_a_fat_binary(void **state)
 	memcpy(fatbin + 80, kernels_ptx, text_bytes);
 	ok(load(fatbin, log, sizeof log));
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 28] = 120;  /* for a GPU newer than the device */
+	fatbin[16 + 28] = 120;  /* PTX for a GPU that is newer than the device */
 	ok(load(&wrapper, log, sizeof log));
 	fatbin[16 + 41] = 0x80;  /* compressed by zstd: the text cannot be decompressed */
 	memcpy(fatbin + 16 + 16, &text_bytes, 4);
@@ -172,7 +172,7 @@ static void loads_the_ptx_of_a_fat_binary(void **state)
 	free(fatbin);
 }
 
-/* Create a fatbin with one entry; free(). */
+/* Create a fatbin with one entry; the caller frees it. */
 static unsigned char *fatbin_of(unsigned kind, const char *text)
 {
 	size_t n = strlen(text) + 1, padded = (n + 7) / 8 * 8;

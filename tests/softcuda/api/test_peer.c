@@ -64,7 +64,7 @@ static CUresult put(CUcontext ctx, CUdeviceptr p, unsigned value)
 	return cuCtxSynchronize();
 }
 
-static void every_device_can_access_every_other(void **state)
+static void every_device_can_access_every_other_device(void **state)
 {
 	int can = -1, value = -1;
 
@@ -118,7 +118,7 @@ static void kernels_write_to_a_peer(void **state)
 	ok(cuMemFree(after));
 }
 
-static void without_peer_access_copies_work(void **state)
+static void copies_need_no_peer_access(void **state)
 {
 	CUdeviceptr theirs = filled_in(first, 5, 4), mine, pointer;
 	unsigned word = 0, value = 6;
@@ -180,7 +180,7 @@ static void only_kernels_of_its_device_can_access_a_variable(void **state)
 	ok(put(first, counter, 1));
 	ok(cuCtxSetCurrent(second));
 	ok(cuCtxEnablePeerAccess(first, 0));
-	if (on_software_driver())  /* also on NVIDIA's driver, but there the whole process fails */
+	if (on_software_driver())  /* the kernel faults on NVIDIA's driver, too, but there the whole process fails */
 		fails(put(second, counter, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -216,7 +216,7 @@ static void the_pool_controls_which_devices_access_its_memory(void **state)
 	assert_int_equal(word_at(p), 3);
 	fails(let(pool, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE), CUDA_ERROR_INVALID_DEVICE);
 	fails(let(pool, 99, CU_MEM_ACCESS_FLAGS_PROT_READ), CUDA_ERROR_INVALID_DEVICE);
-	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_NONE));  /* also for existing allocations */
+	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_NONE));  /* the new access also applies to existing allocations */
 	if (on_software_driver())
 		fails(put(second, p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -263,7 +263,7 @@ static void copies_between_contexts(void **state)
 
 /* The copy waits for the kernel of the source's context; later work of the destination's context waits for the
  * copy. */
-static void a_copy_between_contexts_is_ordered_in_both(void **state)
+static void a_copy_waits_for_its_source_and_delays_its_destination(void **state)
 {
 	CUdeviceptr flag_seen = filled_in(first, 0, 1), copy, again;
 	uint32_t *flag = make_flag();
@@ -309,7 +309,7 @@ static void an_event_of_a_context_waits_for_all_its_streams(void **state)
 		      CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void a_context_waits_for_an_event_of_another(void **state)
+static void a_context_waits_for_an_event_of_another_context(void **state)
 {
 	CUdeviceptr seen = filled_in(first, 0, 1), late = filled_in(second, 0, 1);
 	uint32_t *flag;
@@ -333,7 +333,7 @@ static void a_context_waits_for_an_event_of_another(void **state)
 	fails(cuCtxWaitEvent(second, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void a_destroyed_peer_is_removed(void **state)
+static void a_destroyed_context_is_removed_as_a_peer(void **state)
 {
 	CUcontext third;
 	CUdeviceptr theirs;

@@ -52,7 +52,7 @@ static void a_copy_in_another_stream_overtakes_a_running_kernel(void **state)
 	ok(cuMemcpyDtoHAsync(&got, p, 4, b));
 	ok(cuStreamSynchronize(b));
 	assert_int_equal(got, 0);
-	ok(cuMemcpyHtoDAsync(p, &one, 4, b));  /* this ends the kernel */
+	ok(cuMemcpyHtoDAsync(p, &one, 4, b));  /* raising the flag ends the kernel */
 	ok(cuStreamSynchronize(a));
 	assert_int_equal(*seen, 1);
 	ok(cuStreamDestroy(a));
@@ -115,9 +115,9 @@ static void the_legacy_stream_waits_for_blocking_streams(void **state)
 
 	(void)state;
 	start_spinning(blocking, flag, seen);
-	ok(cuMemcpyDtoDAsync(c, o, 4, NULL));     /* waits for the kernel */
-	ok(cuMemcpyDtoDAsync(l, c, 4, blocking));  /* waits for the legacy stream */
-	ok(cuMemsetD32Async(l, 5, 1, free_one));  /* does not wait */
+	ok(cuMemcpyDtoDAsync(c, o, 4, NULL));     /* the legacy stream waits for the kernel */
+	ok(cuMemcpyDtoDAsync(l, c, 4, blocking));  /* the blocking stream waits for the legacy stream */
+	ok(cuMemsetD32Async(l, 5, 1, free_one));  /* the non-blocking stream does not wait */
 	ok(cuStreamSynchronize(free_one));
 	assert_int_equal(*later, 5);
 	assert_int_equal(*copy, 0);
@@ -145,7 +145,7 @@ static void an_event_orders_two_streams(void **state)
 
 	(void)state;
 	ok(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
-	ok(cuEventQuery(done));  /* never recorded: nothing to wait for */
+	ok(cuEventQuery(done));  /* the event was never recorded, so nothing waits */
 	start_spinning(a, flag, seen);
 	ok(cuEventRecord(done, a));
 	fails(cuEventQuery(done), CUDA_ERROR_NOT_READY);

@@ -15,7 +15,7 @@ struct job {
 	unsigned wrong;
 };
 
-/* Threads only count failures; the thread of the test asserts. */
+/* The threads only count failures; the test's main thread asserts. */
 #define must(call)                                                                             \
 	do {                                                                                   \
 		if (!job->result)                                                              \

@@ -14,7 +14,7 @@ enum { MAX_ANSWER = 4 };
 struct answer {
 	CUresult init;
 	int n;
-	int physical[MAX_ANSWER];     /* from the bus id */
+	int physical[MAX_ANSWER];     /* number of the physical device, from its bus id */
 	char uuid[MAX_ANSWER][16];
 };
 
@@ -63,7 +63,7 @@ static struct answer query_devices(const char *visible)
 	return a;
 }
 
-/* The visible devices, one digit each: "20" is 2, then 0. */
+/* The physical numbers of the visible devices, one digit each: "20" means 2, then 0. */
 static void expect_visible(const char *visible, const char *physical)
 {
 	struct answer a = query_devices(visible);
@@ -106,7 +106,7 @@ static void refuses_a_device_that_is_listed_twice(void **state)
 {
 	(void)state;
 	assert_int_equal(query_devices("0,0").init, CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(query_devices("1,GPU-02").init, CUDA_SUCCESS);  /* numbers and UUIDs cannot be mixed: the list ends there */
+	assert_int_equal(query_devices("1,GPU-02").init, CUDA_SUCCESS);  /* numbers and UUIDs cannot be mixed, so the list ends at the UUID */
 	assert_int_equal(query_devices("GPU-02,GPU-026770").init, CUDA_ERROR_INVALID_DEVICE);
 }
 

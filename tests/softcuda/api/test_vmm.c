@@ -88,7 +88,7 @@ static void on_signal(int number)
 	siglongjmp(fault, number);
 }
 
-/* Access the memory by the CPU; return the signal that this raised, or 0. */
+/* Access the memory with the CPU; return the signal that the access raised, or 0. */
 static int touch(CUdeviceptr a, bool write)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER }, old;
@@ -168,7 +168,7 @@ static void reserves_addresses_at_a_hint_and_alignment(void **state)
 	assert_true(a != b);
 	ok(cuMemAddressFree(b, M2));
 	ok(cuMemAddressFree(a, M2));
-	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* now they are free, but a driver may ignore a hint */
+	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* now the addresses are free, but a driver may ignore a hint */
 	if (on_software_driver())
 		assert_true(a == b);
 	fails(cuMemAddressFree(b, 2 * M2), CUDA_ERROR_INVALID_VALUE);
@@ -279,7 +279,7 @@ static void the_cpu_has_the_rights_of_the_mapping(void **state)
 	ok(cuMemGetAccess(&by_host, &host, a));
 	ok(cuMemGetAccess(&by_numa, &numa, a));
 	assert_true(by_host == RO && by_numa == RO);
-	ok(allow(a, M2, HOST_NUMA, 9, NONE)); /* the node's number is ignored */
+	ok(allow(a, M2, HOST_NUMA, 9, NONE)); /* location.id is ignored */
 	assert_int_equal(touch(a, false), SIGSEGV);
 	fails(allow(a, M2, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, RW),
 	      CUDA_ERROR_INVALID_VALUE);
@@ -439,7 +439,7 @@ static void a_kernel_with_read_access_faults_at_a_store(void **state)
 	ok(cuMemcpyDtoH(&out, a, 4));
 	launch(put, 1, 1, NULL, params);
 	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	drop_mapping(a, M2); /* these calls also work after a fault */
+	drop_mapping(a, M2); /* the calls of virtual memory management also work after a fault */
 }
 
 int main(void)

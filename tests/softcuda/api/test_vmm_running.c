@@ -152,7 +152,7 @@ static void a_kernel_can_use_adjacent_mappings_as_one_array(void **state)
 	drop(a, 2);
 }
 
-/* The kernel polls memory that is unmapped: the kernel faults, the process goes on, and no call waits for the end of
+/* The kernel polls memory that is unmapped: the kernel faults, the process continues, and no call waits for the end of
  * the kernel. */
 static void a_kernel_faults_when_its_memory_is_unmapped(void **state)
 {
@@ -273,7 +273,7 @@ static void unmapping_waits_for_a_running_copy(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, copy_on, user), 0);
 	for (int i = 0; i < 100; i++) {
 		map_new(a, DEVICE);
-		ok(cuMemsetD8(a + M2 / 2, 1, M2 / 2));  /* the other half, to avoid a race of the two fills */
+		ok(cuMemsetD8(a + M2 / 2, 1, M2 / 2));  /* fill the other half, because two fills of the same bytes would race */
 		ok(cuMemUnmap(a, M2));
 	}
 	stop = true;
