@@ -61,8 +61,8 @@ static gpul_status watch_fd(gpul_ipc_client *c, int fd, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* SO_PEERCRED of a socket that was passed in identifies the creator of the pair, so the owner sends its
- * credentials with the OFFER. */
+/* Use a socket of the caller.  Its SO_PEERCRED identifies the process that created the pair, so the owner sends its
+ * credentials with the OFFER instead. */
 static gpul_status adopt_socket(gpul_ipc_client *c, gpul_error *err)
 {
 	c->owner = (struct gpul_ipc_identity){ .uid = geteuid(), .pidfd = -1 };
@@ -81,7 +81,7 @@ static gpul_status send_hello(gpul_ipc_client *c, const gpul_ipc_client_options 
 		       : gpul_ipc_send(c->socket, &c->hello, sizeof c->hello, -1, err);
 	if (st)
 		return st;
-	/* The rest is done while the owner prepares its answer. */
+	/* Create the descriptors after HELLO was sent, while the owner prepares its answer. */
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "epoll_create1: %s", strerror(errno));
@@ -207,7 +207,7 @@ static void send_refused(gpul_ipc_client *c, const gpul_error *why)
 	(void)gpul_ipc_send(c->socket, &m, sizeof m, -1, NULL);
 }
 
-/* Stop watching the owner, because its descriptors would stay readable. */
+/* Stop polling the owner's socket and process, because their descriptors would stay readable. */
 static void end_lease(gpul_ipc_client *c)
 {
 	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->socket, NULL);
@@ -275,7 +275,7 @@ static gpul_status handle_message(gpul_ipc_client *c, const gpul_ipc_message *m,
 			 gpul_ipc_wire_name(m->head.type));
 }
 
-/* Receive one message or the end of the connection; process_ended: the pidfd is readable. */
+/* Receive one message, or the end of the connection.  process_ended: the owner's pidfd is readable. */
 static gpul_status receive_from_owner(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out,
 			gpul_error *err)
 {
@@ -316,7 +316,7 @@ gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_ev
 		int n = epoll_wait(c->epoll, &ready, 1, gpul_ipc_left_ms(begun_ns, timeout_ms));
 
 		if (n <= 0)
-			break; /* time-out, or a signal that the caller may wait for */
+			break; /* a time-out, or a signal, which the caller may have to handle */
 		st = receive_from_owner(c, ready.data.fd != c->socket, out, err);
 	}
 	return st;
@@ -357,8 +357,8 @@ static gpul_status attach_error(const gpul_ipc_event *event, int timeout_ms, gpu
 	}
 }
 
-/* The owner's answer takes about 20 us, and waking from sleep takes as long again: so poll for a short time
- * first, yielding the CPU to other processes. */
+/* The owner answers after about 20 us, and a thread that sleeps needs 20 us more to wake: so poll for a short
+ * time first, and yield the CPU to other processes. */
 static gpul_status poll_briefly(gpul_ipc_client *c, gpul_ipc_event *out, gpul_error *err)
 {
 	const uint64_t begun_ns = gpul_clock_ns();
@@ -397,8 +397,8 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 	return GPUL_OK;
 }
 
-/* Kernels still use the memory, so mapping and connection stay until this process ends.  The list keeps leak
- * checkers from reporting the client. */
+/* Leave the mapping and the connection until this process ends, because kernels still use the memory.  The client is
+ * kept in a list, so that leak checkers do not report it. */
 static void abandon_client(gpul_ipc_client *c)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -14,7 +14,7 @@ extern "C" {
 typedef struct gpul_ipc_client gpul_ipc_client;  /* opaque: the struct is in client_internal.h */
 
 typedef struct gpul_ipc_client_options {
-	const char *name;      /* see gpul_ipc_place(); NULL: fd */
+	const char *name;      /* the owner's name, see gpul_ipc_place(); NULL: fd is used */
 	int fd;                /* a connected Unix socket (SEQPACKET); owned by the client from here on, even on
 			        * failure */
 	const int *devices;    /* ordinals of the GPUs that get access; their contexts must be open, that of
@@ -35,7 +35,7 @@ typedef struct gpul_ipc_client_options {
 gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *options,
 				 gpul_ipc_client **out, gpul_error *err);
 
-/** Open, and wait until attached.
+/** Begin to attach, and wait until the memory is mapped.
  *
  * @drv         borrowed
  * @options     copied
@@ -83,15 +83,15 @@ gpul_status gpul_ipc_client_close(gpul_ipc_client *c, int drain_timeout_ms, gpul
 /* ---- queries without attaching --------------------------------------------------------------- */
 
 typedef struct gpul_ipc_share {
-	pid_t pid;               /* of the owner; 0: it is in another pid namespace */
+	pid_t pid;               /* the owner's pid; 0: it is in another pid namespace */
 	uid_t uid;
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;
 	bool read_only;
-	bool control;            /* its first page is the control page */
-	int node;                /* host kinds */
-	char device_uuid[16];    /* the owner's first GPU */
-	char driver[8];          /* "nvidia", "soft" */
+	bool control;            /* the first page of the memory is the control page */
+	int node;                /* NUMA node; only for host kinds */
+	char device_uuid[16];    /* UUID of the owner's first GPU */
+	char driver[8];          /* the owner's driver: "nvidia" or "soft" */
 	uint64_t cpu, gpu;       /* addresses in the owner's process */
 	uint64_t generation;
 	unsigned char id[16];

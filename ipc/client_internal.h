@@ -6,7 +6,7 @@
 #include "ipc/here_internal.h"
 #include "ipc/socket_internal.h"
 
-/* OVER: the owner has ended, or ended the lease; the memory stays mapped. */
+/* OVER: the owner's process has ended, or the owner has ended the lease; the memory stays mapped. */
 enum client_state { CLIENT_GREETED, CLIENT_ATTACHED, CLIENT_OVER };
 
 struct gpul_ipc_client {
@@ -21,7 +21,7 @@ struct gpul_ipc_client {
 	struct wire_hello hello;
 	int devices[GPUL_MEM_MAX_DEVICES];
 	unsigned n_devices;
-	gpul_mem *mem; /* NULL: not mapped */
+	gpul_mem *mem; /* NULL: not mapped yet */
 	CUevent event;
 	gpul_ipc_view view;
 	gpul_ipc_client *next_abandoned;

@@ -1,4 +1,4 @@
-/* control.c — the abort word and step counters, for CPU threads. */
+/* control.c — the operations of CPU threads on the abort word and the step counters. */
 #include "ipc/control.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { SPIN_NS = 20 * 1000, YIELD_NS = 200 * 1000, NAP_NS = 50 * 1000 };
 
-/* Access to a view's control page: through the CPU's mapping, or by copies on a stream. */
+/* How to access a view's control page: through the CPU's mapping, or by copies on a stream. */
 struct page {
 	struct gpul_ipc_control *cpu;  /* NULL: access by copies */
 	const gpul_driver *drv;
@@ -39,10 +39,10 @@ static gpul_status copy_to(const struct page *p, size_t offset, const void *from
 	return st ? st : gpul_cu(p->drv, err, cuStreamSynchronize(p->stream));
 }
 
-/* ---- access either way ----------------------------------------------------------------------- */
+/* ---- access by the CPU or by copies ---------------------------------------------------------- */
 
-/* Each call creates a stream, which costs less than one copy: without shared state, threads and contexts need
- * no care. */
+/* Create a stream for this access; that takes less time than one copy.  A stream that calls share would have to be
+ * protected from other threads and contexts. */
 static gpul_status open_page(const gpul_ipc_view *v, struct page *out, gpul_error *err)
 {
 	*out = (struct page){ .cpu = v->control, .drv = v->drv, .gpu = v->control_gpu };
@@ -204,7 +204,7 @@ static gpul_status wait_step(const struct page *p, unsigned step, uint64_t value
 		if (timeout_ms >= 0 && now >= (uint64_t)timeout_ms * 1000000)
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 					 "step %u is %" PRIu64 " after %d ms, not %" PRIu64
-					 ": its writer is late or has ended",
+					 ": its writer is slow or has ended",
 					 step, reached, timeout_ms, value);
 		pause_poll(now);
 	}
@@ -228,6 +228,6 @@ void gpul_ipc_control_reset(struct gpul_ipc_control *page, uint64_t generation)
 {
 	memset(page, 0, sizeof *page);
 	page->generation = generation;
-	/* Last: a page with the magic is completely initialised. */
+	/* Written last, so that a page with the magic number is completely initialised. */
 	__atomic_store_n(&page->magic, GPUL_IPC_CONTROL_MAGIC, __ATOMIC_RELEASE);
 }

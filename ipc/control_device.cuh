@@ -24,7 +24,7 @@ enum gpul_ipc_waited {
 	GPUL_IPC_ABORTED = 2,
 };
 
-/* The abort word and the time are read once in so many polls, because each costs as much as a poll of the counter. */
+/* The abort word and the clock are read once in this number of polls, because each read costs as much as a poll. */
 enum { GPUL_IPC_POLLS = 32 };
 
 static __device__ __forceinline__ unsigned long long gpul_ipc_globaltimer_ns(void)

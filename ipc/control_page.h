@@ -9,8 +9,8 @@
 
 enum { GPUL_IPC_N_STEPS = 63, GPUL_IPC_CONTROL_MAGIC = 0x4c505547 };  /* "GUPL" */
 
-struct gpul_ipc_step {  /* one cache line for each counter, so that pollers of one do not slow the writer of
-			 * another */
+struct gpul_ipc_step {  /* each counter has a cache line, so that threads that poll one counter do not slow the
+			 * writer of another counter */
 	unsigned long long value, zero[7];
 };
 

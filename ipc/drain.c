@@ -13,7 +13,7 @@
 
 enum { ABORT_CODE = 1, N_SPINS = 64 };
 
-/* Poll an event; CUDA_ERROR_NOT_READY: time-out. */
+/* Poll an event until it has ended; CUDA_ERROR_NOT_READY: time-out. */
 static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun_ns,
 			   int timeout_ms)
 {
@@ -35,8 +35,8 @@ static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun
 	}
 }
 
-/* CUDA_ERROR_NOT_READY: kernels still run.  Any other error means that the context is broken or destroyed, so
- * nothing runs in it. */
+/* Wait for all work of a context.  CUDA_ERROR_NOT_READY: kernels still run.  Any other error means that the context
+ * is broken or destroyed, so no kernel runs in it. */
 static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns,
 			      int timeout_ms)
 {
@@ -105,7 +105,7 @@ gpul_status gpul_ipc_drain(gpul_ipc_client *c, int timeout_ms, gpul_error *err)
 	if (drain_all(c, timeout_ms))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-			 "kernels that may use the memory still run after 2 x %d ms: it stays mapped until "
+			 "kernels still run after 2 x %d ms and may use the memory, which stays mapped until "
 			 "this process ends",
 			 timeout_ms);
 }

@@ -25,13 +25,13 @@ void gpul_ipc_epoll_set_timer(gpul_ipc_server *s, uint64_t at_ns)
 	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(at_ns / 1000000000),
 					      .tv_nsec = (long)(at_ns % 1000000000) } };
 
-	/* Expiring too early costs one check of the deadlines; setting the timer for every connection would
-	 * cost a system call each. */
+	/* Keep an earlier expiry: a timer that expires too early costs one check of the deadlines, but setting it for
+	 * every connection would cost a system call each time. */
 	if (s->timer_ns && s->timer_ns <= at_ns)
 		return;
 	s->timer_ns = at_ns;
 	(void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t,
-			      NULL); /* valid arguments: cannot fail */
+			      NULL); /* cannot fail, because the arguments are valid */
 }
 
 gpul_status gpul_ipc_epoll_open(gpul_ipc_server *s, gpul_error *err)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_KEPT = 4 }; /* NVIDIA's and the software driver, and some room */
+enum { N_KEPT = 4 }; /* room for NVIDIA's driver, the software driver and drivers of tests */
 
 static struct gpul_ipc_here kept[N_KEPT];
 static unsigned n_kept;
@@ -19,7 +19,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "7d2c6f0e-...": 32 digits and four dashes. */
+/* Parse a boot id such as "7d2c6f0e-...": 32 digits and four dashes. */
 static gpul_status read_boot_id(unsigned char out[16], gpul_error *err)
 {
 	static const char path[] = "/proc/sys/kernel/random/boot_id";
@@ -107,7 +107,7 @@ gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
 
 	if (drv && !drv->path)
 		return query_here(drv, out,
-			    err); /* not cached: a test's driver table may change */
+			    err); /* not cached, because the driver table of a test can change */
 	pthread_mutex_lock(&kept_lock);
 	while (i < n_kept && kept[i].drv != drv)
 		i++;

@@ -1,4 +1,4 @@
-/* here_internal.h — the machine, driver and GPUs of this process, as sent to other processes. */
+/* here_internal.h — the machine, driver and GPUs of this process, as they are sent to other processes. */
 #ifndef GPULOAD_IPC_HERE_INTERNAL_H
 #define GPULOAD_IPC_HERE_INTERNAL_H
 
@@ -9,12 +9,12 @@ struct gpul_ipc_here {
 	const gpul_driver *drv;
 	unsigned char boot_id[16];
 	char driver[8];
-	uint32_t can;                         /* as in HELLO */
+	uint32_t can;                         /* what this process can map: the bits of wire_hello.can */
 	unsigned n_gpus;                      /* at most WIRE_MAX_GPUS */
-	unsigned char gpu[WIRE_MAX_GPUS][16]; /* by ordinal */
+	unsigned char gpu[WIRE_MAX_GPUS][16]; /* UUIDs, indexed by ordinal */
 };
 
-/** Describe this process with that driver.
+/** Describe this process, which uses the driver drv.
  *
  * @drv  borrowed; NULL: no driver, for queries only
  * @out  filled

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Retries, because a process that removes the files of an ended owner holds the lock for a moment. */
+/* Tries of locking: more than one, because a process that removes an ended owner's files briefly holds the lock. */
 enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };
 
 static void lock_path(const char *socket, char out[LOCK_PATH_BYTES])
@@ -51,8 +51,8 @@ static gpul_status report_owner(const char *lock_name, const char *path, gpul_er
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process already offers %s", path);
 }
 
-/* Is fd still the file at the path, and a regular file of this user with one link?  In a folder that others
- * can write, the path may be anything. */
+/* True when fd is still the file at the path, and is a regular file of this user with one link.  In a folder that
+ * other users can write, the path could be any file. */
 static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *err)
 {
 	struct stat ours, there;
@@ -125,7 +125,7 @@ gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
 	return st;
 }
 
-/* Does a process listen on the socket?  -1: unknown, see errno. */
+/* 1: a process listens on the socket; 0: no process listens; -1: unknown, see errno. */
 static int has_listener(const char path[GPUL_IPC_PATH_BYTES])
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -153,12 +153,12 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 	if (!S_ISSOCK(there.st_mode))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "%s exists and is not a socket: not touched", path);
-	/* When a process is killed, its lock is released a moment before its socket is closed. */
+	/* Try again, because the lock of a killed process is released a moment before its socket is closed. */
 	for (int i = 0; i < MAX_TRIES && (listens = has_listener(path)) > 0; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
 	if (listens > 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "another program listens at %s: not touched", path);
+				 "another program listens on %s: not touched", path);
 	if (listens < 0 || (unlink(path) && errno != ENOENT))
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	return GPUL_OK;
@@ -189,7 +189,7 @@ void gpul_ipc_name_release(struct gpul_ipc_lease_name *name)
 {
 	if (name->lock_fd < 0)
 		return;
-	/* Remove the socket first.  Either file alone does not keep another process from taking the name. */
+	/* Remove both files before the lock is released.  A file that is left does not prevent a new owner. */
 	if (name->has_socket)
 		(void)unlink(name->socket);
 	(void)unlink(name->lock);

@@ -59,7 +59,7 @@ static gpul_status create_event(gpul_ipc_server *s, gpul_error *err)
 		drv->cuEventDestroy(event);
 		return st;
 	}
-	_Static_assert(sizeof handle == WIRE_HANDLE_BYTES, "the wire has room for it");
+	_Static_assert(sizeof handle == WIRE_HANDLE_BYTES, "the handle has the size of its field in the message");
 	memcpy(s->offer.event, &handle, sizeof handle);
 	s->offer.share.flags |= WIRE_HAS_EVENT;
 	s->event = event;
@@ -96,7 +96,7 @@ static gpul_status fill_share(gpul_ipc_server *s, const gpul_ipc_server_options 
 	return GPUL_OK;
 }
 
-/* Check the offer as peers will: what they would refuse is a mistake of the owner's options. */
+/* Check the offer as peers check it, so that wrong options are reported to the owner and not to each peer. */
 static gpul_status check_offer(const gpul_ipc_server *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -104,7 +104,7 @@ static gpul_status check_offer(const gpul_ipc_server *s, gpul_error *err)
 
 	if (gpul_ipc_wire_parse(&s->offer, sizeof s->offer, &m, &why) == GPUL_OK)
 		return GPUL_OK;
-	return gpul_fail(err, GPUL_EINVAL, 0, "the options cannot be offered: %s", why.text);
+	return gpul_fail(err, GPUL_EINVAL, 0, "the options are invalid: %s", why.text);
 }
 
 static gpul_status reset_control(gpul_ipc_server *s, gpul_error *err)

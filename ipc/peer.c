@@ -20,7 +20,7 @@ static void set_event(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struc
 		out->why = *why;
 }
 
-/* Close the connection and free its entry. */
+/* Close the peer's connection and free its entry. */
 static void free_peer(gpul_ipc_server *s, struct peer *p)
 {
 	gpul_ipc_epoll_remove(s, p->socket);
@@ -63,12 +63,12 @@ static void refuse_with(gpul_ipc_server *s, struct peer *p, gpul_status status, 
 	refuse_peer(s, p, &why, out);
 }
 
-/* The connection or the process has ended without BYE. */
+/* Report that the peer's connection or process has ended without BYE. */
 static void report_peer_end(gpul_ipc_server *s, struct peer *p, const char *what, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	if (p->state == PEER_GREETING) { /* only tested whether the owner runs */
+	if (p->state == PEER_GREETING) { /* this process only tested whether the owner runs */
 		free_peer(s, p);
 		return;
 	}
@@ -160,8 +160,8 @@ static void handle_ready(gpul_ipc_server *s, struct peer *p, const struct wire_r
 	if (p->who.pidfd >= 0 &&
 	    !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, (size_t)(p - s->peer))) {
 		close(p->who.pidfd);
-		p->who.pidfd = -1; /* the end of the connection shows it too, unless a forked child holds
-				    * the socket */
+		p->who.pidfd = -1; /* the end of the connection also shows that the peer has ended, unless a
+				    * forked child holds the socket */
 	}
 	p->state = PEER_ATTACHED;
 	set_event(out, GPUL_IPC_ATTACHED, p, NULL);
@@ -211,8 +211,8 @@ static void handle_message(gpul_ipc_server *s, struct peer *p, const gpul_ipc_me
 
 static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 
-/* A peer that detaches and attaches again at once may have its new HELLO read before its old BYE.  So when
- * all slots are taken, messages of the peers with slots are handled first.  True: this gave an event, which
+/* When a peer detaches and attaches again at once, the server could read the new HELLO before the old BYE.  So when
+ * all slots are in use, it handles the messages of the peers with slots first.  True: this produced an event, which
  * must be reported before any peer is refused. */
 static bool handle_attached_first(gpul_ipc_server *s, gpul_ipc_event *out)
 {
@@ -225,7 +225,7 @@ static bool handle_attached_first(gpul_ipc_server *s, gpul_ipc_event *out)
 	return false;
 }
 
-/* Receive and handle one message, or the end; false: no message. */
+/* Receive and handle one message, or the end of the connection; false: no message. */
 static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_ipc_message m;
@@ -233,13 +233,13 @@ static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event
 	int fd;
 
 	if (p->state == PEER_GREETING && handle_attached_first(s, out))
-		return true; /* its HELLO stays in the socket, which stays readable */
+		return true; /* the HELLO of p is read later: its socket stays readable */
 	switch (gpul_ipc_receive(p->socket, &m, &fd,
 				 p->signs && p->state == PEER_GREETING ? &p->who : NULL,
 				 &why)) {
 	case GOT_MESSAGE:
 		if (fd >= 0)
-			close(fd); /* an OFFER, which an owner does not expect */
+			close(fd); /* p sent an OFFER, which is unexpected here */
 		handle_message(s, p, &m, out);
 		return true;
 	case GOT_BAD:
@@ -262,7 +262,7 @@ void gpul_ipc_peer_readable(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *
 
 void gpul_ipc_peer_ended(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
-	/* Its last messages first: one may be BYE. */
+	/* Handle the peer's last messages first, because one can be BYE. */
 	if (p->state != PEER_FREE && !receive_from_peer(s, p, out))
 		report_peer_end(s, p, "ended", out);
 }
@@ -271,7 +271,7 @@ void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	/* This process may have been suspended, and the answer may have arrived in time. */
+	/* The peer may have answered in time while this process was suspended, so try to receive first. */
 	if (receive_from_peer(s, p, out))
 		return;
 	(void)gpul_fail(
@@ -291,7 +291,7 @@ void gpul_ipc_peer_dismiss(gpul_ipc_server *s, struct peer *p)
 	free_peer(s, p);
 }
 
-/* Find a free entry.  If there is none, the oldest connection that has not sent HELLO is dropped. */
+/* Find a free entry.  If all are in use, the oldest connection that has not sent HELLO is dropped. */
 static struct peer *find_entry(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	struct peer *oldest = NULL;

@@ -71,7 +71,7 @@ static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error 
 		return GPUL_OK;
 	if (*fd < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is a symbolic link or not a folder: not safe", path);
+				 "%s is a symbolic link or not a folder: this is not safe", path);
 	if (*fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	st = check_folder(*fd, path, err);

@@ -10,8 +10,8 @@ enum { LOCK_PATH_BYTES = GPUL_IPC_PATH_BYTES + 8 };
 struct gpul_ipc_lease_name {
 	char socket[GPUL_IPC_PATH_BYTES];
 	char lock[LOCK_PATH_BYTES];
-	int lock_fd;     /* -1: not owned */
-	bool has_socket; /* this process created the socket file and removes it */
+	int lock_fd;     /* -1: this process does not own the name */
+	bool has_socket; /* true: this process created the socket file, and removes it */
 };
 
 /** Take ownership of the name whose socket is at path.

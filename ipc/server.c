@@ -21,7 +21,7 @@
 
 enum {
 	STEP_MS = 1000,
-	MAX_SOURCES = 64, /* events handled by one call that does not wait */
+	MAX_SOURCES = 64, /* limit of events that one call without waiting handles */
 	OUT_OF_FDS_MS = 50,
 	NS_PER_MS = 1000000,
 };
@@ -137,8 +137,8 @@ static void accept_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (fd >= 0) {
 		gpul_ipc_peer_begin(s, fd, false, out);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		/* The pending connection keeps the listener readable: without a pause this would be a busy
-		 * loop. */
+		/* Pause, because the pending connection keeps the listener readable, and the program would poll it
+		 * in a busy loop. */
 		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept connections on %s for now: %s",
 			 s->name.socket, strerror(errno));
 		gpul_ipc_epoll_listen(s, false);
@@ -175,7 +175,7 @@ static void handle_timer(gpul_ipc_server *s, gpul_ipc_event *out)
 		return;
 	gpul_ipc_peer_late(s, late, out);
 	if (late->state != PEER_FREE &&
-	    late->deadline_ns) /* it is in the next step, or others were handled first */
+	    late->deadline_ns) /* late is in its next step, or another peer was handled instead */
 		gpul_ipc_epoll_set_timer(s, late->deadline_ns);
 }
 
@@ -214,12 +214,12 @@ gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_ev
 		if (n < 0 && errno != EINTR)
 			return gpul_ipc_sys_failed("epoll_wait", err);
 		if (n < 0)
-			return GPUL_OK; /* a signal: the caller may have to handle it */
+			return GPUL_OK; /* a signal arrived, which the caller may have to handle */
 		if (n == 0 && wait_ms >= 0)
 			return GPUL_OK;
 		if (n > 0)
 			handle_source(s, ready.data.u64, out);
-		/* A call that shall not wait returns even if peers send faster than this. */
+		/* A call without waiting must return even if peers send faster than this loop handles events. */
 		if (++n_handled >= MAX_SOURCES && gpul_ipc_left_ms(begun_ns, timeout_ms) == 0)
 			return GPUL_OK;
 	} while (out->kind == GPUL_IPC_NONE);
@@ -242,7 +242,7 @@ gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err)
 	gpul_ipc_event none;
 
 	if (!st && n_expected(s) >= s->max_peers)
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are connected already",
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are already connected, which is the limit",
 			       s->max_peers);
 	if (st) {
 		if (fd >= 0)

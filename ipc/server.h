@@ -17,7 +17,7 @@ extern "C" {
 typedef struct gpul_ipc_server gpul_ipc_server;  /* opaque: the struct is in server_internal.h */
 
 typedef struct gpul_ipc_server_options {
-	const char *name;      /* see gpul_ipc_place(); NULL: no socket file, only gpul_ipc_server_add() */
+	const char *name;      /* see gpul_ipc_place(); NULL: no socket file, use gpul_ipc_server_add() */
 	bool control;          /* the first GPUL_IPC_CONTROL_BYTES of mem become the control page and are reset */
 	bool read_only;        /* peers map the memory read-only: prevents accidents, not attacks, because a peer
 			        * is a process of the same user */
@@ -26,7 +26,7 @@ typedef struct gpul_ipc_server_options {
 	unsigned max_peers;    /* 0: GPUL_IPC_MAX_PEERS */
 	int step_timeout_ms;   /* time-out of a peer for each step of the handshake; 0: 1000.  For mapping, 1 ms is
 			        * added for each MiB */
-	bool fabric;           /* offer memory made with desc.fabric by its fabric handle, not by a descriptor */
+	bool fabric;           /* offer a fabric handle and no descriptor; mem was created with desc.fabric */
 	bool gpu_event;        /* also offer an interprocess CUevent (cuIpcGetEventHandle) */
 } gpul_ipc_server_options;
 
@@ -46,7 +46,7 @@ typedef struct gpul_ipc_server_options {
 gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem,
 				   const gpul_ipc_server_options *options, gpul_ipc_server **out,
 				   gpul_error *err);
-/** End all leases (the peers get DETACHED), remove the socket file, free.  The memory stays until the caller destroys
+/** End all leases (the peers get DETACHED), remove the socket file, free s.  The memory stays until the caller destroys
  * it, and the peers' mappings until they detach.  NULL is fine. */
 void gpul_ipc_server_destroy(gpul_ipc_server *s);
 
@@ -76,7 +76,7 @@ gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err);
 
 /* The owner's view of the memory; valid as long as s. */
 const gpul_ipc_view *gpul_ipc_server_view(const gpul_ipc_server *s);
-/* The interprocess event, with options.gpu_event; else NULL.  Borrowed. */
+/* The interprocess event; NULL without options.gpu_event.  Borrowed. */
 CUevent gpul_ipc_server_gpu_event(const gpul_ipc_server *s);
 
 /* An attached peer. */
@@ -84,10 +84,10 @@ typedef struct gpul_ipc_peer {
 	int slot;
 	pid_t pid;
 	uid_t uid;
-	uint64_t cpu, gpu;       /* the addresses where it reports to have mapped the memory; 0: none */
-	char device_uuid[16];    /* of the peer's first GPU */
+	uint64_t cpu, gpu;       /* addresses of the peer's mapping, as the peer reported them; 0: no address */
+	char device_uuid[16];    /* UUID of the peer's first GPU */
 	bool read_only;
-	uint64_t attached_ms;    /* time since it attached */
+	uint64_t attached_ms;    /* time since the peer attached */
 } gpul_ipc_peer;
 
 /* Fill peers with at most room attached peers, by slot; returns the number of all attached peers. */

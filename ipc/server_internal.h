@@ -12,7 +12,7 @@
 #include "ipc/server.h"
 #include "ipc/socket_internal.h"
 
-/* Beside the attached peers, as many connections can be GREETING; the oldest of those is dropped for a new one. */
+/* Room for 64 attached peers and 64 connections in the state GREETING, of which the oldest is dropped for a new one. */
 enum { N_CONNECTIONS = 2 * GPUL_IPC_MAX_PEERS };
 
 enum peer_state { PEER_FREE, PEER_GREETING, PEER_MAPPING, PEER_ATTACHED };
@@ -21,10 +21,10 @@ struct peer {
 	enum peer_state state;
 	int socket;
 	struct gpul_ipc_identity who;
-	bool signs;             /* from gpul_ipc_server_add(): its HELLO carries the sender's credentials */
-	int slot;               /* -1: none yet */
-	uint64_t deadline_ns;   /* of this handshake step; 0: none */
-	uint64_t since_ns;      /* time of accept, later of attach */
+	bool signs;             /* added by gpul_ipc_server_add(): HELLO carries the sender's credentials */
+	int slot;               /* -1: no slot yet */
+	uint64_t deadline_ns;   /* deadline of this handshake step; 0: none */
+	uint64_t since_ns;      /* time of accept(), later the time of attaching */
 	struct wire_ready ready;
 };
 
@@ -34,18 +34,18 @@ struct gpul_ipc_server {
 	struct gpul_ipc_lease_name name;
 	int listener, epoll, timer;
 	uint64_t timer_ns;         /* when the timer expires; 0: not set */
-	uint64_t listen_again_ns;  /* out of descriptors: no accept until then; 0: accepting */
+	uint64_t listen_again_ns;  /* out of descriptors: accept again at this time; 0: accepting */
 	unsigned max_peers;
 	uint64_t step_ns, map_ns;  /* time-outs for HELLO and READY */
 	CUevent event;             /* NULL: not offered */
 	int fd;                    /* the memory's descriptor, borrowed; -1: exported as a handle */
 	gpul_ipc_view view;
 	struct wire_offer offer;
-	uint64_t slots;            /* bit i: slot i is taken */
+	uint64_t slots;            /* bit i: slot i is in use */
 	struct peer peer[N_CONNECTIONS];
 };
 
-/* What an epoll event is about: the high half of epoll_data.u64; the low half is a connection's index. */
+/* The source of an epoll event: the high half of epoll_data.u64.  The low half is the index of the connection. */
 enum source { SOURCE_LISTENER, SOURCE_TIMER, SOURCE_SOCKET, SOURCE_PROCESS };
 
 /** Fill s->offer, s->fd, s->view and s->event, and reset the control page.
@@ -64,26 +64,26 @@ gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_option
 gpul_status gpul_ipc_epoll_open(gpul_ipc_server *s, gpul_error *err);
 /* Watch fd for input; false: the kernel refused. */
 bool gpul_ipc_epoll_add(gpul_ipc_server *s, int fd, enum source source, size_t index);
-/* Stop watching fd: by hand, because closing it is not enough while a forked child holds a copy. */
+/* Stop watching fd; closing fd does not do that while a forked child holds a copy. */
 void gpul_ipc_epoll_remove(gpul_ipc_server *s, int fd);
-/* Accept new connections, or pause. */
+/* Start or stop accepting new connections. */
 void gpul_ipc_epoll_listen(gpul_ipc_server *s, bool on);
-/* Set the timer to expire at at_ns, unless it expires earlier anyway. */
+/* Set the timer to expire at at_ns, unless it is set to expire earlier. */
 void gpul_ipc_epoll_set_timer(gpul_ipc_server *s, uint64_t at_ns);
-/* GPUL_ESYS with "what: strerror(errno)". */
+/* Fail with GPUL_ESYS and the message "what: strerror(errno)". */
 gpul_status gpul_ipc_sys_failed(const char *what, gpul_error *err);
 
 /* ---- peer.c ---------------------------------------------------------------------------------- */
 
-/* Each returns with at most one event in *out, which is NONE before. */
+/* Each function below stores at most one event in *out; *out is NONE before the call. */
 
-/* Start to serve a new connection; owns the socket from here on. */
+/* Start to serve a new connection; takes ownership of the socket. */
 void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_event *out);
 /* Handle a readable socket, the end of the peer's process, or the end of a time-out. */
 void gpul_ipc_peer_readable(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 void gpul_ipc_peer_ended(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
-/* Send BYE, if the peer has the offer, and close. */
+/* Send BYE if the peer has received the offer, and close the connection. */
 void gpul_ipc_peer_dismiss(gpul_ipc_server *s, struct peer *p);
 
 #endif

@@ -42,7 +42,7 @@ static gpul_status send_packet(int socket, struct msghdr *m, gpul_error *err)
 	return gpul_fail(err, GPUL_ESYS, errno, "sendmsg: %s", strerror(errno));
 }
 
-/* Send the bytes with one control message of that type; n_extra 0: without. */
+/* Send the bytes with one control message of the given type; n_extra 0: without a control message. */
 static gpul_status send_with_control(int socket, const void *message, size_t n_bytes, int type,
 			     const void *extra, size_t n_extra, gpul_error *err)
 {
@@ -124,7 +124,7 @@ static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n
 				 "-n) may be reached");
 	if (m->msg_flags & MSG_TRUNC)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message longer than any known message");
+				 "a message is longer than any known message");
 	st = gpul_ipc_wire_parse(m->msg_iov->iov_base, n_bytes, out, err);
 	if (st)
 		return st;
@@ -163,7 +163,7 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
 	if (n < 0)
 		return GOT_END;
 	n_fds = read_control(
-		&m, fd, who); /* first, because even an empty packet can carry descriptors */
+		&m, fd, who); /* called first, because even an empty packet can carry descriptors */
 	if (n > 0 && check_packet(&m, (size_t)n, n_fds, out, err) == GPUL_OK)
 		return GOT_MESSAGE;
 	if (*fd >= 0)

@@ -1,14 +1,14 @@
-/* socket_internal.h — messages with at most one descriptor over a non-blocking socket, and the identity of its other
+/* socket_internal.h — messages with at most one descriptor over a non-blocking socket, and the identity of the other
  * end. */
 #ifndef GPULOAD_IPC_SOCKET_INTERNAL_H
 #define GPULOAD_IPC_SOCKET_INTERNAL_H
 
 #include "ipc/wire_internal.h"
 
-/* Result of a receive. */
+/* The result of gpul_ipc_receive(). */
 typedef enum gpul_ipc_got {
 	GOT_MESSAGE,
-	GOT_NOTHING, /* no message now */
+	GOT_NOTHING, /* no message has arrived */
 	GOT_END,     /* the other side closed the connection */
 	GOT_BAD,     /* an invalid message: err has the reason; drop the connection */
 } gpul_ipc_got;
@@ -17,15 +17,15 @@ typedef enum gpul_ipc_got {
 struct gpul_ipc_identity {
 	pid_t pid; /* 0: in another pid namespace, or unknown */
 	uid_t uid;
-	int pidfd; /* owned: becomes readable when that process ends; -1: not available */
+	int pidfd; /* owned; becomes readable when the process ends; -1: not available */
 };
 
-/* Send one message; fd -1: without a descriptor.  Never blocks: if the peer does not read, that is an error. */
+/* Send one message; fd -1: without a descriptor.  Never blocks; fails when the peer does not read its messages. */
 gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int fd,
 			  gpul_error *err);
 
-/* Send a message with this process' credentials: the first message on a socket that was not connected by name,
- * because SO_PEERCRED there identifies the process that created the pair, not the sender. */
+/* Send a message with this process' credentials.  Used for the first message on a socketpair, because SO_PEERCRED
+ * of such a socket identifies the process that created the pair, not the sender. */
 gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes,
 				 gpul_error *err);
 
@@ -35,7 +35,7 @@ gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes
 gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
 			      struct gpul_ipc_identity *who, gpul_error *err);
 
-/* The process that connected, or that listens: pid and uid; pidfd is -1.  uid is -1 if the system call failed. */
+/* Identify the process at the other end: pid and uid; pidfd is -1.  uid is -1 if the system call failed. */
 struct gpul_ipc_identity gpul_ipc_identify(int socket);
 /** Prepare a socket that was passed in: close-on-exec, and messages carry their sender's credentials.
  *
@@ -45,10 +45,10 @@ struct gpul_ipc_identity gpul_ipc_identify(int socket);
  * Source  Linux unix(7): SO_PASSCRED */
 gpul_status gpul_ipc_adopt(int socket, gpul_error *err);
 
-/* Set who->pidfd to that of the process that connected or listens (by_pid: of process who->pid). */
+/* Set who->pidfd to the pidfd of the process at the other end of the socket; by_pid: of the process who->pid. */
 void gpul_ipc_watch(struct gpul_ipc_identity *who, int socket, bool by_pid);
 
-/* The rest of timeout_ms since begun_ns, for poll() and epoll_wait(); values <= 0 are returned unchanged. */
+/* The time that is left of timeout_ms since begun_ns, for poll() and epoll_wait(); <= 0 is returned unchanged. */
 int gpul_ipc_left_ms(uint64_t begun_ns, int timeout_ms);
 
 #endif

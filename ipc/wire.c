@@ -1,4 +1,4 @@
-/* wire.c — check received messages; nothing is used before it was checked here. */
+/* wire.c — check received messages.  No field of a message is used before this file has checked it. */
 #include "ipc/wire_internal.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static gpul_status wrong_field(gpul_error *err, const char *what, uint64_t value
 			 (unsigned long long)value, (unsigned long long)value);
 }
 
-/* Does the text end, and is it printable ASCII, harmless to terminals and logs? */
+/* True when the text ends with NUL and is printable ASCII, so that it cannot harm terminals and logs. */
 static bool is_text(const char *text, size_t room)
 {
 	size_t i = 0;
@@ -38,7 +38,7 @@ static gpul_status check_hello(gpul_ipc_message *m, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Do the elements fit into the bytes?  A program that uses the shape must not read beyond them. */
+/* Check that the elements fit into the bytes: a program that uses the shape must not read beyond them. */
 static gpul_status check_shape(const struct wire_share *s, gpul_error *err)
 {
 	uint64_t n_bytes = 1, item = 0;
@@ -80,7 +80,7 @@ static gpul_status check_sizes(const struct wire_share *s, gpul_error *err)
 	size_t offset = gpul_ipc_wire_data_offset(s);
 
 	if (s->mapped_bytes == 0 ||
-	    s->mapped_bytes > (uint64_t)1 << 56) /* more than any machine's address space */
+	    s->mapped_bytes > (uint64_t)1 << 56) /* larger than the address space of any machine */
 		return wrong_field(err, "mapped size", s->mapped_bytes);
 	if (s->bytes == 0 || s->bytes > s->mapped_bytes || s->mapped_bytes - s->bytes < offset)
 		return wrong_field(err, "size", s->bytes);
@@ -125,7 +125,7 @@ static gpul_status check_ready(gpul_ipc_message *m, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* The text is only displayed, so unprintable characters are replaced, not refused. */
+/* Unprintable characters are replaced and not refused, because the text is only displayed. */
 static gpul_status check_refused(gpul_ipc_message *m, gpul_error *err)
 {
 	struct wire_refused *r = &m->refused;
@@ -164,7 +164,7 @@ static gpul_status check_info(gpul_ipc_message *m, gpul_error *err)
 static const struct {
 	const char *name;
 	size_t n_bytes;
-	check *check; /* NULL: only a head */
+	check *check; /* NULL: the message is only a head */
 } types[] = {
 	[WIRE_HELLO] = { "HELLO", sizeof(struct wire_hello), check_hello },
 	[WIRE_OFFER] = { "OFFER", sizeof(struct wire_offer), check_offer },
@@ -199,11 +199,11 @@ gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_mess
 
 	if (n_bytes < sizeof *head || n_bytes > sizeof *out)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message of %zu bytes: no message has that size", n_bytes);
+				 "received a message of %zu bytes: no known message has that size", n_bytes);
 	memcpy(out, bytes, n_bytes);
 	if (head->magic != WIRE_MAGIC)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "not a message of gpuload (it begins with 0x%08x)",
+				 "not a message of gpuload: it begins with 0x%08x",
 				 head->magic);
 	if (head->version != WIRE_VERSION)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
@@ -214,7 +214,7 @@ gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_mess
 		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown message type %u",
 				 head->type);
 	if (n_bytes != types[head->type].n_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of %zu",
+		return gpul_fail(err, GPUL_EFORMAT, 0, "received %s with %zu bytes instead of %zu",
 				 types[head->type].name, n_bytes, types[head->type].n_bytes);
 	return types[head->type].check ? types[head->type].check(out, err) : GPUL_OK;
 }

@@ -1,6 +1,6 @@
 /* wire_internal.h — the messages between an owner and a peer, as bytes.
  *
- *     peer ── HELLO ────────────────────────> owner   identity, what it can map; attach or query
+ *     peer ── HELLO ────────────────────────> owner   identity, kinds of memory it can map; attach or query
  *          <── OFFER + one descriptor ───────         the memory; or REFUSED; or INFO for a query
  *          ── READY (or REFUSED) ───────────>         mapped: the lease has begun
  *          <── BYE  ┄ or ┄  BYE ─────────────>        the lease ends in order
@@ -37,7 +37,7 @@ struct wire_head {
 _Static_assert(sizeof(struct wire_head) == 8, "as drawn");
 
 enum { WIRE_ATTACH = 1, WIRE_QUERY = 2 };
-enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* below: 1 << gpul_mem_kind */
+enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* other bits of can: 1 << gpul_mem_kind */
 
 /* 0      8        12          16      20       24        40       48          52   56      312
  * ┌──────┬────────┬───────────┬───────┬────────┬─────────┬────────┬───────────┬────┬───────┐
@@ -64,11 +64,11 @@ _Static_assert(sizeof(struct wire_hello) == 312, "as drawn");
  * 72     88            96       128       144      152           156     160 */
 struct wire_share {
 	unsigned char id[16];
-	uint64_t generation;           /* larger for every later owner */
-	uint64_t mapped_bytes, bytes;  /* of the whole mapping; of the user's bytes, after the control page */
+	uint64_t generation;           /* a later owner of the name has a larger number */
+	uint64_t mapped_bytes, bytes;  /* size of the mapping; of the user's bytes after the control page */
 	uint64_t granularity_bytes;
 	uint32_t kind;                 /* gpul_mem_kind */
-	int32_t node;                  /* host kinds */
+	int32_t node;                  /* NUMA node; only for host kinds */
 	uint32_t flags, n_dims;
 	uint32_t slot, via;
 	unsigned char gpu[16];         /* the owner's first GPU; for device kinds, the GPU of the memory */
@@ -104,7 +104,7 @@ struct wire_ready {
 _Static_assert(sizeof(struct wire_ready) == 48, "as drawn");
 
 /* 0      8        12       16     216
- * ┌──────┬────────┬────────┬──────┐   as in gpul_error
+ * ┌──────┬────────┬────────┬──────┐   the reason, as in gpul_error
  * │ head │ status │ native │ text │ */
 struct wire_refused {
 	struct wire_head head;
@@ -159,20 +159,20 @@ typedef union gpul_ipc_message {
 gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out,
 				gpul_error *err);
 
-/* The head of a message of that type. */
+/* The head of a message of the given type. */
 struct wire_head gpul_ipc_wire_head(enum wire_type type);
-/* The size of a message of that type; 0: unknown type. */
+/* The size of a message of the given type; 0: unknown type. */
 size_t gpul_ipc_wire_bytes(unsigned type);
-/* "HELLO", ...; "?" for an unknown type. */
+/* The name of a message type, such as "HELLO"; "?" for an unknown type. */
 const char *gpul_ipc_wire_name(unsigned type);
 
-/* Offset of the user's bytes. */
+/* Offset of the user's bytes in the mapping. */
 static inline size_t gpul_ipc_wire_data_offset(const struct wire_share *share)
 {
 	return share->flags & WIRE_HAS_CONTROL ? GPUL_IPC_CONTROL_BYTES : 0;
 }
 
-/* The view that a process has of a share that it has mapped.  read_only: the owner or the peer wants it so.  (view.c) */
+/* view.c: the view of a share that this process has mapped.  read_only: the owner or the peer requires it. */
 gpul_ipc_view gpul_ipc_view_of(const gpul_driver *drv, const gpul_mem *mem, const struct wire_share *share,
 			       bool read_only);
 

@@ -11,7 +11,7 @@ struct attacher {
 	const struct actor *how;
 	struct process process;
 	gpul_ipc_client *client;
-	int64_t rounds;          /* of the running kernel */
+	int64_t rounds;          /* number of rounds of the running kernel */
 	bool has_baseline;
 	struct counts baseline;
 };
@@ -62,7 +62,7 @@ static gpul_status listen_to_owner(struct attacher *a, int timeout_ms, struct no
 	return st;
 }
 
-/* Repeatedly attach, check one word (a different one each time), and detach. */
+/* Repeatedly attach, check one word (each time another word), and detach. */
 static gpul_status attach_repeatedly(struct attacher *a, int64_t times, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -104,7 +104,7 @@ static void take_baseline(struct attacher *a)
 	a->has_baseline = true;
 }
 
-/* False: the command was to exit. */
+/* Execute one command; false: the command was to exit. */
 static bool execute_command(struct attacher *a, struct note *n)
 {
 	gpul_error err = { 0 };

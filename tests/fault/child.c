@@ -37,7 +37,7 @@ bool child_start(const struct fault *f, child_role *role, const void *arg, struc
 	return true;
 }
 
-/* read() and write(), because step.c replaces the socket calls. */
+/* Use read() and write(), because step.c replaces the socket calls. */
 bool note_send(int line, const struct note *n)
 {
 	return write(line, n, sizeof *n) == (ssize_t)sizeof *n;
@@ -76,7 +76,7 @@ int child_end(struct child *c, int timeout_ms)
 		}
 		usleep(200);
 	}
-	close(c->line);  /* not earlier: closing with unread data would be an error for the child */
+	close(c->line);  /* closed after the child's end, because closing with unread data is an error for the child */
 	*c = (struct child){ 0 };
 	return status;
 }

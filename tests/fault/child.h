@@ -7,8 +7,8 @@
 /* A message on a line.  command: one letter; an answer repeats it. */
 struct note {
 	char command;
-	bool good;          /* answers: done, without any error */
-	int event;          /* 'v': a gpul_ipc_event_kind */
+	bool good;          /* in answers: the command succeeded */
+	int event;          /* in 'v': a gpul_ipc_event_kind */
 	int native;
 	gpul_status status;
 	int64_t value;      /* a time-out in ms, a number of rounds, a pid */
@@ -16,11 +16,11 @@ struct note {
 };
 
 struct child {
-	pid_t pid;          /* 0: no process */
+	pid_t pid;          /* process id of the child; 0: no process */
 	int line;
 };
 
-/* The main function of a child; returns its exit status.  arg is a copy of the parent's. */
+/* The main function of a child; returns its exit status.  arg is a copy of the parent's argument. */
 typedef int child_role(const struct fault *f, int line, const void *arg);
 
 /* Fork a child that is killed when this process ends.  False: no more processes or descriptors. */
@@ -30,10 +30,10 @@ bool child_start(const struct fault *f, child_role *role, const void *arg, struc
 bool note_send(int line, const struct note *n);
 bool note_receive(int line, int timeout_ms, struct note *out);
 
-/* Send a command to a child and wait for its answer.  False: it has ended, or time-out. */
+/* Send a command to a child and wait for its answer.  False: the child has ended, or time-out. */
 bool child_do(const struct child *c, char command, int64_t value, struct note *answer);
 
-/* Wait for a child's end; returns its wait status, or -1 if it did not end in time and was killed.  Closes the line. */
+/* Wait for a child's end, and close its line; returns its wait status, or -1 if it was killed after the time-out. */
 int child_end(struct child *c, int timeout_ms);
 /* Kill a child with SIGKILL, wait for its end and close the line.  Does nothing if pid is 0. */
 void child_kill(struct child *c);

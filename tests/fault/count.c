@@ -1,4 +1,4 @@
-/* count.c — count what a process and the system hold, by reading /proc. */
+/* count.c — count descriptors, mappings and names, by reading /proc and folders. */
 #include "tests/fault/count.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@ static bool is_number(const char *name)
 static int count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
-	int n = -1;  /* not counting the folder's own descriptor */
+	int n = -1;  /* minus the descriptor of the folder that is read */
 
 	for (struct dirent *e; d && (e = readdir(d));)
 		n += is_number(e->d_name);
@@ -31,7 +31,7 @@ static int count_fds(void)
 	return n;
 }
 
-/* Does a line of /proc/PID/maps have a file, and which one? */
+/* Parse a line of /proc/PID/maps; true: it has a file, whose device and inode are stored. */
 static bool mapped_file(const char *line, unsigned long *device, unsigned long *inode, const char **name)
 {
 	unsigned major, minor;
@@ -129,7 +129,7 @@ void names_private(void)
 		      mount("gpuload-fault", "/dev/shm", "tmpfs", 0, NULL) == 0;
 }
 
-/* Are all names in the folder allowed?  False: text has the first that is not. */
+/* True when all names in the folder are allowed.  False: text has the first name that is not allowed. */
 static bool all_names(const char *folder, bool allowed(const char *), char text[FAULT_TEXT])
 {
 	DIR *d = opendir(folder);

@@ -8,7 +8,7 @@
 
 enum { N_CROWD = 64, MOST_MORE = 8 };
 
-/* All attach and detach f->times times, concurrently. */
+/* All attachers concurrently attach and detach f->times times. */
 static bool all_attach_repeatedly(struct fault *f, const struct child crowd[N_CROWD])
 {
 	struct note n = { .command = 'm', .value = f->times };
@@ -44,7 +44,7 @@ enum fault_verdict storm(struct fault *f)
 
 /* ---- few descriptors ------------------------------------------------------------------------ */
 
-/* With room for n_more descriptors, c attaches and detaches, or reports why it cannot. */
+/* True when c attaches and detaches, or reports the reason why it cannot. */
 static bool attaches_or_reports_why(struct fault *f, const struct child *c)
 {
 	struct note n;
@@ -64,7 +64,7 @@ static bool run_with_few_descriptors(struct fault *f, const struct child *who, i
 	       must(f, attacher, 'c', 0);
 }
 
-/* An owner gets a message with more descriptors than it has room for: the message is truncated and refused. */
+/* Send an owner a message with more descriptors than it has room for: the message is truncated and refused. */
 static bool send_too_many_fds(struct fault *f, const struct child *owner, int n_more, const struct wire_hello *hello)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fds[20], s;

@@ -1,5 +1,5 @@
-/* elsewhere.c — scenarios: processes of other users, which are refused, and in other namespaces, which are
- * not. */
+/* elsewhere.c — scenarios: processes of other users, which must be refused, and processes in other namespaces, which
+ * must be accepted. */
 #include <errno.h>
 #include <grp.h>
 #include <sched.h>
@@ -36,7 +36,7 @@ static bool is_refused(struct fault *f, const struct actor *how, const char *wha
 	return good;
 }
 
-/* Connects by system calls, because the library would not connect: exit status 0 if it is refused with a
+/* Connect by system calls, because the library would not connect.  Returns 0 if the connection is refused with a
  * reason. */
 static int stranger_role(const struct fault *f, int line, const void *arg)
 {
@@ -49,7 +49,7 @@ static int stranger_role(const struct fault *f, int line, const void *arg)
 	s = raw_connect(f);
 	if (s < 0)
 		return 3;
-	raw_send(s, arg, sizeof(struct wire_hello), NULL, 0);  /* fails if it was refused already */
+	raw_send(s, arg, sizeof(struct wire_hello), NULL, 0);  /* fails if the connection was already refused */
 	return raw_dropped(s, &why) && why.status && why.text[0] ? 0 : 4;
 }
 
@@ -69,7 +69,7 @@ static bool owner_refuses(struct fault *f, const struct child *owner, const stru
 	return strstr(n.text, "65534") || fault_failed(f, "the reason does not name the user: %.300s", n.text);
 }
 
-/* Open the folder to all users: the owner must still refuse them by their user id. */
+/* Make the folder accessible to all users: the owner must still refuse other users by their user id. */
 static bool open_to_all(const struct fault *f, const char *path)
 {
 	return chmod(f->folder, 0777) == 0 && chmod(path, 0777) == 0;
@@ -81,10 +81,10 @@ static bool try_users(struct fault *f, const struct wire_hello *hello)
 	struct actor ours = { 0 }, theirs = { .uid = NOBODY }, theirs_by_path = { .uid = NOBODY, .name = path },
 		     ours_by_path = { .name = path };
 	struct child owner = { 0 };
-	bool good = owner_start(f, &ours, &owner) && is_refused(f, &theirs, "another user, by name");
+	bool good = owner_start(f, &ours, &owner) && is_refused(f, &theirs, "another user attached by name");
 
 	raw_path(f, path);
-	good = good && open_to_all(f, path) && is_refused(f, &theirs_by_path, "another user, by path") &&
+	good = good && open_to_all(f, path) && is_refused(f, &theirs_by_path, "another user attached by path") &&
 	       owner_refuses(f, &owner, hello) && is_refused(f, &ours, "a folder open to all") && chmod(f->folder, 0700) == 0 &&
 	       actor_end(f, &owner);
 	child_kill(&owner);
@@ -118,7 +118,7 @@ static const struct {
 	const char *what;
 	int owner, attacher;
 } places[] = {
-	{ "separate network namespaces", 0, CLONE_NEWNET },  /* the first: device-ipc runs only this one */
+	{ "separate network namespaces", 0, CLONE_NEWNET },  /* must be the first: device-ipc runs only this test */
 	{ "the attacher in a new pid namespace", 0, CLONE_NEWPID },
 	{ "the owner in a new pid namespace", CLONE_NEWPID, 0 },
 	{ "each in new pid and network namespaces", CLONE_NEWPID | CLONE_NEWNET, CLONE_NEWPID | CLONE_NEWNET },
@@ -135,7 +135,7 @@ static bool permitted(int namespaces)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* Attach, sum, detach; then attach and get killed: the owner must report all of it. */
+/* The attacher attaches, sums and detaches; then it attaches and is killed.  The owner must report all events. */
 static bool attach_across(struct fault *f, int index)
 {
 	struct actor o = { .namespaces = places[index].owner }, a = { .namespaces = places[index].attacher };
@@ -145,7 +145,7 @@ static bool attach_across(struct fault *f, int index)
 		    owner_event(f, &owner, GPUL_IPC_DETACHED) && must(f, &attacher, 'a', FAULT_WAIT_MS) &&
 		    owner_event(f, &owner, GPUL_IPC_ATTACHED);
 
-	child_kill(&attacher);  /* the process that it forked is killed too */
+	child_kill(&attacher);  /* the process that the victim forked is killed, too */
 	good = good && owner_event(f, &owner, GPUL_IPC_PEER_DIED) && must(f, &owner, 's', 0) && must(f, &owner, 'c', 0) &&
 	       actor_end(f, &owner);
 	child_kill(&owner);
@@ -154,7 +154,7 @@ static bool attach_across(struct fault *f, int index)
 
 enum fault_verdict other_namespaces(struct fault *f)
 {
-	/* A cuIpc handle may contain its owner's pid, which is another process in another pid namespace. */
+	/* A cuIpc handle can contain its owner's pid, which belongs to another process in another pid namespace. */
 	unsigned n_places = f->kind == GPUL_MEM_DEVICE_IPC ? 1 : N_PLACES;
 	char why[FAULT_TEXT];
 

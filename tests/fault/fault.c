@@ -43,11 +43,11 @@ static const struct scenario scenarios[] = {
 	{ "orphans", "the owner is killed while three readers run", orphans, 1, 20, 100, true, false },
 	{ "restarts", "an owner restarts over a stale socket file", restarts, 10, 20, 1000, false, false },
 	{ "storm", "64 processes attach and detach concurrently", storm, 20, 100, 10000, true, true },
-	{ "few-descriptors", "at the limit of open files", few_descriptors, 2, 2, 100, false, false },
-	{ "stopped-peer", "SIGSTOP of an attacher: others go on", stopped_peer, 2, 4, 50, false, false },
+	{ "few-descriptors", "owner or attacher at the limit of open files", few_descriptors, 2, 2, 100, false, false },
+	{ "stopped-peer", "SIGSTOP of an attacher: other processes continue", stopped_peer, 2, 4, 50, false, false },
 	{ "stopped-owner", "SIGSTOP of the owner: calls end after their time-outs", stopped_owner, 2, 4, 50, false, false },
 	{ "other-user", "owner and attacher each refuse another user", other_user, 1, 2, 10, false, false },
-	{ "other-namespaces", "new network and pid namespaces: it works", other_namespaces, 1, 2, 25, true, false },
+	{ "other-namespaces", "owner and attacher in new network and pid namespaces", other_namespaces, 1, 2, 25, true, false },
 	{ "kill-proxy", "SIGKILL of a proxy's process at each of 10 steps", kill_proxy, 3, 20, 1000, false, false },
 	{ "kill-pusher", "SIGKILL of the kernels' process at each of 8 steps", kill_pusher, 3, 20, 1000, false, true },
 	{ "stopped-proxy", "SIGSTOP of a proxy: kernels time out, or continue after SIGCONT", stopped_proxy, 2, 4, 50, false, false },
@@ -64,7 +64,7 @@ struct options {
 	bool full;
 };
 
-static int count[3];  /* rounds by verdict */
+static int count[3];  /* number of runs with each verdict */
 
 bool fault_failed(struct fault *f, const char *fmt, ...)
 {
@@ -84,9 +84,9 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 
 /* ---- delays ----------------------------------------------------------------------------------- */
 
-enum { MOST_DELAY_NS = 10 * 1000 * 1000 };  /* the most that --full allows */
+enum { MOST_DELAY_NS = 10 * 1000 * 1000 };  /* the longest delays that --full allows */
 
-/* Memory, all zeros, that this process shares with its children. */
+/* Allocate zeroed memory that this process shares with its children. */
 static void *map_shared(size_t bytes)
 {
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -203,7 +203,7 @@ static size_t free_bytes(const struct process *p)
 	return p->drv.cuMemGetInfo(&free, &total) ? 0 : free;
 }
 
-/* The system frees the memory of killed processes with a delay: wait until free memory stops growing. */
+/* Wait until free memory stops growing, because the system frees the memory of killed processes with a delay. */
 static size_t settled_bytes(const struct process *p, size_t wanted)
 {
 	size_t before = 0, now = free_bytes(p);

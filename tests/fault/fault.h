@@ -8,9 +8,9 @@
 
 #include "ipc/client.h"
 
-enum { FAULT_TEXT = 512, FAULT_WAIT_MS = 20000 };  /* time-out for events that must happen; more is a hang */
+enum { FAULT_TEXT = 512, FAULT_WAIT_MS = 20000 };  /* time-out for events that must happen */
 
-/* The delays until the end of a process was noticed. */
+/* The measured delays between the end of a process and the time at which another process noticed it. */
 enum { FAULT_MOST_DELAYS = 1 << 16 };
 struct fault_delays {
 	_Atomic unsigned n;
@@ -22,9 +22,9 @@ struct fault {
 	gpul_driver_choice driver;
 	gpul_mem_kind kind;
 	unsigned times;        /* number of rounds, or of victims at each step */
-	char folder[64];       /* for the sockets; private to the scenario, empty at first */
-	_Atomic uint64_t *died_ns;  /* shared with the actors: when the last victim was killed (gpul_clock_ns) */
-	struct fault_delays *delays; /* out: shared with all jobs */
+	char folder[64];       /* folder for the sockets; private to the scenario, empty at first */
+	_Atomic uint64_t *died_ns;  /* shared with the actors: time of the last kill (gpul_clock_ns) */
+	struct fault_delays *delays; /* out: measured delays, shared with all jobs */
 	bool not_here;         /* out: the driver does not support this kind of memory */
 	char text[FAULT_TEXT]; /* out: reason for the failure */
 };
@@ -42,8 +42,8 @@ bool fault_failed(struct fault *f, const char *fmt, ...) __attribute__((format(p
 /* Record the delay from a victim's end until another process noticed it. */
 void fault_noticed(struct fault *f, uint64_t delay_ns);
 
-/* A short time-out for a step of the handshake; longer on a GPU, where a mapping may wait for contexts of other
- * processes. */
+/* A short time-out for a step of the handshake; on a GPU it is longer, because a mapping can wait for contexts of
+ * other processes. */
 static inline int fault_step_ms(const struct fault *f, int soft_ms)
 {
 	return f->driver == GPUL_DRIVER_NVIDIA ? 10 * soft_ms : soft_ms;
@@ -53,7 +53,7 @@ static inline int fault_step_ms(const struct fault *f, int soft_ms)
 
 enum { SHARED_BYTES = 64 << 10, SHARED_WORDS = SHARED_BYTES / 4 };
 
-/* The expected word at an index, and the expected sum of the first n. */
+/* The expected word at an index, and the expected sum of the first n_words words. */
 static inline uint32_t shared_word(uint32_t index)
 {
 	return index * 2654435761u ^ 0x5a5a5a5au;

@@ -105,7 +105,7 @@ static gpul_status handle_items(void *context, gpul_fifo *fifo, const gpul_fifo_
 	return e->check.n_wrong ? gpul_fail(err, GPUL_EFORMAT, 0, "%s", e->check.wrong) : GPUL_OK;
 }
 
-/* A hand-written poll loop with a step between any two calls; it releases one lane after the other. */
+/* A poll loop without the proxy, with a step between any two calls; it releases one lane after the other. */
 static gpul_status poll_loop(struct fifo_end *e, gpul_error *err)
 {
 	gpul_status st = open_fifo(e, err);
@@ -174,7 +174,7 @@ static gpul_status wait_for_proxy_end(struct fifo_end *e, struct note *n, gpul_e
 	return st;
 }
 
-/* Check all triggers that are left, including those of a killed process. */
+/* Check all triggers that were not handled, including the triggers of a killed process. */
 static gpul_status check_rest(struct fifo_end *e, struct note *n, gpul_error *err)
 {
 	gpul_fifo_item items[FIFO_SLOTS];
@@ -201,7 +201,7 @@ static gpul_status report_handled(const struct fifo_end *e, struct note *n)
 
 /* ---- the actor ---------------------------------------------------------------------------- */
 
-/* False: the command was to exit. */
+/* Execute one command; false: the command was to exit. */
 static bool execute_command(struct fifo_end *e, struct note *n)
 {
 	gpul_error err = { 0 };
@@ -273,7 +273,7 @@ bool fifo_lease(struct fault *f, const struct child *owner, const struct child *
 	guest_lives = child_do(guest, 'a', 0, &attached);
 	owner_lives = note_receive(owner->line, FAULT_WAIT_MS, &served);
 	if (!guest_lives || !owner_lives)
-		return dead_is_fine || fault_failed(f, "owner or guest ended before they shared memory");
+		return dead_is_fine || fault_failed(f, "the owner or the attacher ended before they shared memory");
 	if (!attached.good)
 		return fault_failed(f, "attach: %s", attached.text);
 	if (!served.good || served.event != GPUL_IPC_ATTACHED)
@@ -296,7 +296,7 @@ bool fifo_pushed(struct fault *f, const struct child *kernels, bool aborts, stru
 {
 	struct note n = { .command = 'w', .value = aborts };
 
-	/* the actor itself waits that long */
+	/* because the actor itself waits for FAULT_WAIT_MS */
 	if (!note_send(kernels->line, &n) || !note_receive(kernels->line, 2 * FAULT_WAIT_MS, &n))
 		return fault_failed(f, "'w': no answer");
 	if (!n.good)

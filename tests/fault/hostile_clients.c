@@ -24,7 +24,7 @@ struct liar {
 	struct fault *f;
 	struct wire_hello hello;
 	unsigned round;
-	int null;   /* /dev/null, open */
+	int null;   /* a descriptor of /dev/null */
 	const struct trick *trick;
 };
 
@@ -33,8 +33,8 @@ typedef bool trick_play(struct liar *l, int s);
 struct trick {
 	const char *what;
 	trick_play *play;
-	unsigned one_in;   /* 0: every round; n: every n-th round, because it waits */
-	void (*change)(struct wire_hello *h, unsigned round);  /* for send_false_hello() */
+	unsigned one_in;   /* n: played every n-th round, because the trick waits; 0: every round */
+	void (*change)(struct wire_hello *h, unsigned round);  /* used by send_false_hello() */
 };
 
 static bool expect_refused(struct liar *l, int s)
@@ -90,7 +90,7 @@ static bool get_attached(struct liar *l, int s)
 
 /* ---- tricks --------------------------------------------------------------------------------- */
 
-/* A valid connection, which must be accepted: so the refusals below are due to the false data. */
+/* A valid connection, which must be accepted: this proves that the false data causes the refusals below. */
 static bool behave_correctly(struct liar *l, int s)
 {
 	return get_attached(l, s) && send_head(s, WIRE_BYE) && expect_dropped(l, s);
@@ -156,7 +156,7 @@ static bool slow_writer(struct liar *l, int s)
 
 	for (size_t i = 0; i < sizeof l->hello; i++)
 		if (!raw_send(s, bytes + i, 1, NULL, 0))
-			break;  /* dropped already */
+			break;  /* the owner has already dropped the connection */
 	return expect_refused(l, s);
 }
 
@@ -281,7 +281,7 @@ static bool bye_twice(struct liar *l, int s)
 {
 	if (!get_attached(l, s) || !send_head(s, WIRE_BYE))
 		return false;
-	send_head(s, WIRE_BYE);  /* fails if the owner has closed */
+	send_head(s, WIRE_BYE);  /* fails if the owner has closed the connection */
 	return expect_dropped(l, s);
 }
 
@@ -326,7 +326,7 @@ static bool half_closed(struct liar *l, int s)
 	return expect_dropped(l, s);
 }
 
-/* The owner's file cannot be shrunk. */
+/* Try to shrink the owner's file, which must fail. */
 static bool shrinks_the_file(struct liar *l, int s)
 {
 	struct wire_offer offer;
@@ -342,7 +342,7 @@ static bool shrinks_the_file(struct liar *l, int s)
 	return good;
 }
 
-/* Connect and stay silent: dropped after the time-out, and not earlier. */
+/* Connect and stay silent: the owner must drop the connection after its time-out, and not earlier. */
 static bool silence(struct liar *l, int s)
 {
 	uint64_t from = gpul_clock_ns();
@@ -368,7 +368,7 @@ static bool silence_after_offer(struct liar *l, int s)
 	return get_offer(l, s, &offer, NULL) && expect_dropped(l, s);
 }
 
-/* More silent connections than the owner serves at once. */
+/* Open more silent connections than the owner serves at once. */
 static bool storm_of_connections(struct liar *l, int s)
 {
 	int all[200];
@@ -442,7 +442,7 @@ static bool play_once(struct liar *l, const struct trick *t)
 	return good;
 }
 
-/* A trick that gets no CPU time for longer than the time-out is refused for that, and tries again. */
+/* Play a trick; if it got no CPU time for longer than the owner's time-out, the refusal is not counted: try again. */
 static bool play_trick(struct liar *l, const struct trick *t)
 {
 	char why[FAULT_TEXT];

@@ -38,7 +38,7 @@ struct trick {
 	trick_fd *fd;           /* NULL: a valid descriptor */
 	trick_play *play;       /* NULL: one OFFER with one descriptor */
 	enum { MUST_FAIL, MUST_ATTACH, MAY_ATTACH } end;
-	unsigned one_in;        /* 0: every round; n: every n-th round, because it waits */
+	unsigned one_in;        /* n: played every n-th round, because the trick waits; 0: every round */
 };
 
 /* ---- descriptors that contradict the OFFER --------------------------------------------------- */
@@ -368,7 +368,7 @@ static void byte_by_byte(struct liar *l, int s)
 			break;
 }
 
-/* Send all before the attacher has read the first. */
+/* Send all messages before the attacher has read the first. */
 static void flood_of_offers(struct liar *l, int s)
 {
 	for (int i = 0; i < 100; i++)
@@ -497,7 +497,7 @@ static int liar_role(const struct fault *f, int line, const void *arg)
 
 /* ---- the scenario --------------------------------------------------------------------------- */
 
-/* Attached to a liar: detaching works, whatever the liar sends. */
+/* True when an attacher of a liar can detach, whatever the liar sends. */
 static bool detaches(struct fault *f, const struct child *attacher)
 {
 	struct note n;
@@ -559,7 +559,7 @@ enum fault_verdict hostile_servers(struct fault *f)
 	struct wire_hello hello;
 	bool good;
 
-	f->kind = GPUL_MEM_MEMFD;  /* the kind whose descriptors the liar can create */
+	f->kind = GPUL_MEM_MEMFD;  /* the only kind whose descriptors the liar can create */
 	good = raw_record(f, &hello, &l.offer);
 	l.offer.share.mapped_bytes = MAPPED;
 	l.offer.share.granularity_bytes = 4096;

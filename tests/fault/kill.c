@@ -9,13 +9,13 @@
 #include "tests/fault/actors.h"
 #include "tests/fault/count.h"
 
-enum { ROUNDS = 50 };  /* of sums, while a process is killed */
+enum { ROUNDS = 50 };  /* number of sums that a kernel computes while a process is killed */
 
 static const struct step owner_steps[N_STEPS] = {
 	{ "the driver is open", "open", 1, 0 },
 	{ "memory is created", "created", 1, 0 },
 	{ "memory is exported", "exported", 1, 0 },
-	{ "the socket has its name", "bound", 1, 0 },
+	{ "the socket is bound to its name", "bound", 1, 0 },
 	{ "the socket listens", "listening", 1, 0 },
 	{ "a peer has connected", "accepted", 1, 0 },
 	{ "HELLO is read", "received", 1, 0 },
@@ -25,7 +25,7 @@ static const struct step owner_steps[N_STEPS] = {
 	{ "the peer has detached", "detach seen", 1, 0 },
 	{ "the lease is over", "destroyed", 1, 0 },
 };
-enum { LISTENING = 4, OFFER_SENT = 7, ATTACHED, READER_RUNS, DETACH_SEEN, LEASE_OVER };  /* indices above */
+enum { LISTENING = 4, OFFER_SENT = 7, ATTACHED, READER_RUNS, DETACH_SEEN, LEASE_OVER };  /* indices of owner_steps */
 
 static const struct step attacher_steps[N_STEPS] = {
 	{ "the driver is open", "open", 1, 0 },
@@ -41,9 +41,9 @@ static const struct step attacher_steps[N_STEPS] = {
 	{ "it detaches", "draining", 1, 0 },
 	{ "it has detached", "closed", 1, 0 },
 };
-enum { OPEN, CONNECTED, READY_SENT = 6, CLOSED = 11 };  /* indices above */
+enum { OPEN, CONNECTED, READY_SENT = 6, CLOSED = 11 };  /* indices of attacher_steps */
 
-/* Was the victim killed by its step? */
+/* True when the victim killed itself at its step. */
 static bool died_there(struct fault *f, struct child *victim)
 {
 	int status = child_end(victim, FAULT_WAIT_MS);
@@ -62,7 +62,7 @@ static bool attach_fails_without_owner(struct fault *f, const struct child *surv
 	if (!child_do(survivor, 'a', FAULT_WAIT_MS, &n))
 		fault_failed(f, "no answer from the attacher");
 	else if (n.good || (n.native != ENOENT && n.native != ECONNREFUSED))
-		fault_failed(f, "attach without an owner: %s", n.good ? "done" : n.text);
+		fault_failed(f, "attaching without an owner: %s", n.good ? "done" : n.text);
 	else
 		return true;
 	return false;
@@ -82,7 +82,7 @@ static bool expect_event(struct fault *f, const struct child *survivor, gpul_ipc
 	return false;
 }
 
-/* Attached, and the owner was killed: the memory is still usable, OWNER_DIED is reported, detaching works. */
+/* Check an attacher whose owner was killed: the memory is still usable, OWNER_DIED is reported, detaching works. */
 static bool survives_owner(struct fault *f, const struct child *survivor)
 {
 	return must(f, survivor, 's', 0) && expect_event(f, survivor, GPUL_IPC_OWNER_DIED) && must(f, survivor, 's', 0) &&
@@ -100,13 +100,13 @@ static bool handshake_ends(struct fault *f, const struct child *survivor)
 	else if (n.good)
 		return survives_owner(f, survivor);
 	else if (n.native == ETIMEDOUT || !n.text[0])
-		fault_failed(f, "attach to an owner that was killed: %s", n.text);
+		fault_failed(f, "attaching to an owner that was killed: %s", n.text);
 	else
 		return true;
 	return false;
 }
 
-/* The owner is ready: continue to the step at which it is killed. */
+/* The owner is ready: continue to the step at which the owner is killed. */
 static bool lead_owner_to(struct fault *f, int step, struct child *owner, const struct child *survivor)
 {
 	struct note n = { .command = step == READER_RUNS ? 'k' : 'd' };
@@ -129,7 +129,7 @@ static bool lead_owner_to(struct fault *f, int step, struct child *owner, const 
 
 static bool kill_owner_at(struct fault *f, int index, const struct child *survivor)
 {
-	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM;  /* which has a descriptor from the start */
+	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM;  /* has a descriptor from the start */
 	struct step step = owner_steps[index];
 	struct actor how = { .dies = &step };
 	struct child owner;
@@ -153,7 +153,7 @@ static bool kill_owner_at(struct fault *f, int index, const struct child *surviv
 	return good && must(f, survivor, 'c', 0) && names_clean(f->folder, f->text);
 }
 
-/* One complete round without a kill, so that drivers have allocated what they keep; then count. */
+/* Run one complete round without a kill, so that drivers have allocated all memory that they keep; then count. */
 static bool warm_up(struct fault *f, const struct child *survivor)
 {
 	struct actor lives = { 0 };
@@ -192,7 +192,7 @@ enum fault_verdict kill_owner(struct fault *f)
 
 /* ---- an attacher is killed ------------------------------------------------------------------- */
 
-/* The events that the owner reported for one pid until its answer to 'c': a bit for each kind. */
+/* Collect the events that the owner reports for one pid until it answers 'c': one bit for each kind of event. */
 static bool collect_events(struct fault *f, const struct child *owner, pid_t pid, unsigned *kinds)
 {
 	struct note n = { .command = 'c' };
@@ -218,7 +218,7 @@ static bool events_are_right(int step, unsigned kinds)
 
 	if (step == OPEN)
 		return kinds == 0;
-	if (step == CONNECTED)  /* it may have ended before it was accepted */
+	if (step == CONNECTED)  /* the attacher may have ended before it was accepted */
 		return kinds == 0 || kinds == REF || kinds == DIED;
 	if (step < READY_SENT)
 		return kinds == REF || kinds == DIED;

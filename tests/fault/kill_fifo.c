@@ -14,7 +14,7 @@
 
 enum { FEW = 1000, ENDLESS = 1000 * 1000 * 1000, SHORT_MS = 200, MOMENT_US = 4000 };
 
-static const char from_outside[] = "";  /* not at a step: another process kills it */
+static const char from_outside[] = "";  /* the victim has no step: another process kills it */
 
 /* The step at which a victim is killed, and the command that leads to it. */
 struct fifo_step {
@@ -32,7 +32,7 @@ static bool died_by(struct fault *f, struct child *victim, int signal)
 	return fault_failed(f, "the victim was not killed at its step: wait status %#x", status);
 }
 
-/* Kill at an arbitrary time, different in each round. */
+/* Kill the victim at an arbitrary time, which differs in each round. */
 static void kill_now(const struct fault *f, const struct child *victim, unsigned round)
 {
 	usleep(round * 2654435761u % MOMENT_US);
@@ -63,7 +63,7 @@ static unsigned flags_of_round(unsigned round)
 
 /* ---- a round without a kill ------------------------------------------------------------------- */
 
-/* Kernels push and the proxy handles all, so that the survivor's driver has allocated what it keeps. */
+/* Kernels push and the proxy handles all triggers, so that the survivor's driver has allocated what it keeps. */
 static bool run_round(struct fault *f, const struct child *owner, const struct child *guest, const struct child *kernels,
 		 const struct child *proxy)
 {
@@ -129,7 +129,7 @@ static const struct fifo_step proxy_steps[] = {
 	{ { "it has polled", "polled", 1, 0 }, 'l', 0 },
 	{ { "it handles the first trigger", "handling", 1, 0 }, 'l', 0 },
 	{ { "it is about to release", "releasing", 2, 0 }, 'l', 0 },
-	{ { "one lane is released, the other not", "between releases", 2, 0 }, 'l', 0 },
+	{ { "one lane is released, the other lane is not", "between releases", 2, 0 }, 'l', 0 },
 	{ { "all is released", "released", 3, 0 }, 'l', 0 },
 	{ { "its thread handles", "handling", 100, 0 }, 's', SERVE_SPINNING },
 	{ { "its thread sleeps", "sleeping", 1, 0 }, 's', SERVE_SLEEPING },
@@ -137,10 +137,10 @@ static const struct fifo_step proxy_steps[] = {
 };
 enum { N_PROXY_STEPS = sizeof proxy_steps / sizeof proxy_steps[0] };
 
-/* How the kernels' process reacts. */
+/* The reaction of the kernels' process to the kill. */
 enum ending { TIMES_OUT, ABORTS, TAKEN_OVER };
 
-/* If the killed process owned the memory, its name is gone, so no second proxy can attach and take over. */
+/* Choose the expected ending.  If the victim owns the memory, no second proxy can attach after the kill. */
 static enum ending ending_of(const struct fifo_step *s, unsigned round, bool victim_owns)
 {
 	const unsigned which = (3 * round + (unsigned)(s - proxy_steps)) % 10;
@@ -167,7 +167,7 @@ static bool pushed_as(struct fault *f, const struct child *kernels, const struct
 			    (unsigned long long)pushed.n, pushed.code, gpul_ipc_event_name(pushed.lost));
 }
 
-/* A second proxy must get all triggers that the first one did not release, in order. */
+/* A second proxy must get, in order, all triggers that the first proxy did not release. */
 static bool take_over(struct fault *f, const struct child *kernels, const struct pushes *p)
 {
 	struct child heir = { 0 };
@@ -183,7 +183,7 @@ static bool take_over(struct fault *f, const struct child *kernels, const struct
 	return good;
 }
 
-/* Attach, start the kernels, then the victim is killed. */
+/* Attach, start the kernels, and kill the victim while it serves them. */
 static bool kill_while_serving(struct fault *f, const struct fifo_step *s, unsigned round, struct child *victim, bool victim_owns,
 			const struct child *survivor, const struct pushes *p)
 {
@@ -192,7 +192,7 @@ static bool kill_while_serving(struct fault *f, const struct fifo_step *s, unsig
 
 	if (!offer(f, owner) || !fifo_lease(f, owner, guest, strcmp(s->step.point, "attached") == 0) || !fifo_push(f, survivor, p))
 		return false;
-	note_send(victim->line, &go);  /* fails if it was killed already */
+	note_send(victim->line, &go);  /* fails if the victim was already killed */
 	if (s->step.point == from_outside)
 		kill_now(f, victim, round);
 	return died_by(f, victim, SIGKILL);
@@ -223,7 +223,7 @@ enum fault_verdict kill_proxy(struct fault *f)
 
 /* ---- the kernels' process is killed ----------------------------------------------------------- */
 
-/* The last value: how the proxy serves. */
+/* Steps of the kernels' process.  The last value of a row is the mode of the proxy. */
 static const struct fifo_step pusher_steps[] = {
 	{ { "its driver is open", "open", 1, 0 }, 0, 0 },
 	{ { "it is attached", "attached", 1, 0 }, 0, SERVE_SPINNING },
@@ -248,7 +248,7 @@ static bool kill_while_pushing(struct fault *f, const struct fifo_step *s, unsig
 	if (!must(f, survivor, 's', s->value) || !note_send(survivor->line, noticed))
 		return false;
 	memcpy(push.text, &p, sizeof p);
-	if (s->command && note_send(victim->line, &push))  /* it may be killed before it answers */
+	if (s->command && note_send(victim->line, &push))  /* no answer: the victim may be killed before */
 		note_send(victim->line, &wait);
 	if (s->step.point == from_outside)
 		kill_now(f, victim, round);
@@ -257,7 +257,7 @@ static bool kill_while_pushing(struct fault *f, const struct fifo_step *s, unsig
 	return note_receive(survivor->line, 2 * FAULT_WAIT_MS, noticed) || fault_failed(f, "'n': no answer");
 }
 
-/* The proxy must end because the other process ended, and must have got what that process pushed. */
+/* Check that the proxy ended because the other process ended, and that it got all triggers that were pushed. */
 static bool ends_well(struct fault *f, const struct fifo_step *s, const struct child *survivor, const struct note *noticed)
 {
 	struct note stopped;
@@ -299,7 +299,7 @@ enum fault_verdict kill_pusher(struct fault *f)
 
 /* ---- the proxy is stopped --------------------------------------------------------------------- */
 
-/* The kernels time out, or wait and continue. */
+/* Stop the proxy: the kernels time out, or wait and continue after SIGCONT. */
 static bool stop_once(struct fault *f, bool goes_on, const struct child *kernels, const struct child *proxy)
 {
 	const int timeout_ms = goes_on ? FAULT_WAIT_MS : fault_step_ms(f, SHORT_MS);

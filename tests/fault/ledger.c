@@ -1,4 +1,4 @@
-/* ledger.c — count driver objects: up with each call that creates one, down with each call that frees one. */
+/* ledger.c — count driver objects: each call that creates an object adds 1, each call that frees one subtracts 1. */
 #include "tests/fault/ledger.h"
 
 static gpul_driver below;

@@ -49,7 +49,7 @@ static bool detach_all(struct fault *f, const struct child readers[N_READERS], d
 	return names_clean(f->folder, f->text);
 }
 
-/* One round with an owner.  In the first round the owner is not killed, for the readers' baseline. */
+/* Run one round with an owner.  In the first round the owner is not killed, and the readers count their baseline. */
 static bool orphan(struct fault *f, const struct child readers[N_READERS], bool first)
 {
 	struct actor how = { .bytes = ORPHAN_BYTES, .gone_quiet = true };
@@ -106,7 +106,7 @@ static bool restart(struct fault *f, bool stale)
 		return false;
 	good = !owner_start(f, &lives, &second);
 	if (good && !strstr(f->text, "offers"))
-		good = false;  /* another reason than that the first owner runs */
+		good = false;  /* the reason is not that the first owner runs */
 	else if (!good)
 		fault_failed(f, "two owners of one name");
 	f->not_here = false;

@@ -71,7 +71,7 @@ static const char *point_of(gpul_ipc_event_kind kind)
 	return kind == GPUL_IPC_ATTACHED ? "attached" : kind == GPUL_IPC_DETACHED ? "detach seen" : "other event";
 }
 
-/* Offer, sum and end once, so that the driver has allocated what it keeps; then count and offer again. */
+/* Offer memory, sum it and end the lease, so that the driver has allocated all memory that it keeps; then count. */
 static gpul_status rehearse(const struct fault *f, struct owner *o, gpul_error *err)
 {
 	gpul_status st = offer(f, o, err);
@@ -83,7 +83,7 @@ static gpul_status rehearse(const struct fault *f, struct owner *o, gpul_error *
 	return st;
 }
 
-/* Report an event, if there is one.  False: the server has failed. */
+/* Report all pending events of the server.  False: the server has failed. */
 static bool serve(struct owner *o)
 {
 	gpul_ipc_event event;
@@ -108,7 +108,7 @@ static bool serve(struct owner *o)
 	return true;
 }
 
-/* Wait until all peers have detached: then nothing of them may be left. */
+/* Wait until all peers have detached, then check that none of their descriptors and mappings is left. */
 static bool count_alone(struct owner *o, struct note *n)
 {
 	for (int tries = 0; tries < 1000 && gpul_ipc_server_peers(o->server, NULL, 0); tries++) {
@@ -137,7 +137,7 @@ static bool sums(struct owner *o, struct note *n)
 	return st == GPUL_OK;
 }
 
-/* False: the command was to exit. */
+/* Execute one command; false: the command was to exit. */
 static bool execute_command(struct owner *o)
 {
 	struct note n;
@@ -216,7 +216,7 @@ int owner_role(const struct fault *f, int line, const void *arg)
 	if (!st)
 		st = offer(f, &o, &err);
 	if (st) {
-		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA ? st : GPUL_EINVAL;  /* without a driver the test fails */
+		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA ? st : GPUL_EINVAL;  /* fails the test, because no driver could be opened */
 		n.native = err.native;
 		memcpy(n.text, err.text, sizeof err.text);
 		note_send(line, &n);

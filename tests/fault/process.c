@@ -6,7 +6,7 @@
 #include "tests/fault/ledger.h"
 #include "tests/fault/step.h"
 
-/* One block.  Each thread adds the words at its index, index + 128, ... in each round, and finally adds its
+/* The kernel has one block.  Each thread adds the words at its index, index + 128, ... in each round, and finally adds its
  * sum to *total; with integers the order does not matter. */
 static const char kernel[] =
 	".version 6.5\n.target sm_75\n.address_size 64\n"

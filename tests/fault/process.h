@@ -6,9 +6,9 @@
 #include "tests/fault/fault.h"
 
 struct process {
-	gpul_driver drv;       /* a copy whose calls are steps (step.h) */
+	gpul_driver drv;       /* a copy of the table, whose calls are points (step.h) */
 	gpul_context context;
-	CUlibrary library;     /* of the kernel; loaded at its first use */
+	CUlibrary library;     /* contains the kernel; loaded at its first use */
 	CUfunction sum;
 	CUdeviceptr total;
 };
@@ -23,7 +23,7 @@ gpul_status process_fill(struct process *p, const gpul_ipc_view *v, gpul_error *
 gpul_status process_sum_start(struct process *p, const gpul_ipc_view *v, int64_t rounds, gpul_error *err);
 gpul_status process_sum_end(struct process *p, const gpul_ipc_view *v, int64_t rounds, gpul_error *err);
 
-/* Sum once by GPU and, if it can access the memory, by CPU. */
+/* Sum once by the GPU and, if the CPU can access the memory, by the CPU; check both sums. */
 gpul_status process_sums_right(struct process *p, const gpul_ipc_view *v, gpul_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* raw.h — connections without the library, as a hostile process makes them: any bytes, any descriptors. */
+/* raw.h — connections without the library, which can send any bytes and any descriptors, as a hostile process does. */
 #ifndef GPULOAD_TESTS_FAULT_RAW_H
 #define GPULOAD_TESTS_FAULT_RAW_H
 
@@ -8,7 +8,7 @@
 /* The path of SHARE_NAME's socket. */
 void raw_path(const struct fault *f, char out[108]);
 
-/* Connect to, or listen at, the socket of SHARE_NAME; -1: failed. */
+/* Connect to the socket of SHARE_NAME, or listen on it; -1: failed. */
 int raw_connect(const struct fault *f);
 int raw_listen(const struct fault *f);
 int raw_accept(int listener, int timeout_ms);
@@ -20,7 +20,7 @@ bool raw_send(int s, const void *bytes, size_t n_bytes, const int *fds, size_t n
  * first descriptor or -1 (others are closed); fd NULL: all are closed. */
 ssize_t raw_receive(int s, void *bytes, size_t room, int *fd, int timeout_ms);
 
-/* Does the other side close within FAULT_WAIT_MS?  A REFUSED that it sends before is kept. */
+/* True when the other side closes the connection within FAULT_WAIT_MS; a REFUSED that it sends before is stored. */
 bool raw_dropped(int s, struct wire_refused *last);
 
 /* Record the first message of a valid attacher and the answer of a valid owner.  Changed copies of them are then

@@ -11,16 +11,16 @@
 #include "driver/driver.h"
 
 struct step {
-	const char *what;   /* description, for messages */
+	const char *what;   /* description of the step, for messages */
 	const char *point;
-	int nth;            /* from 1 */
+	int nth;            /* the n-th time that the point is reached, from 1 */
 	int signal;         /* 0: SIGKILL */
 };
 
-/* From now on this process is a victim; NULL: it is not. */
+/* Make this process the victim of a step; NULL: it is not a victim. */
 void step_arm(const struct step *s);
 
-/* Send the signal if this is the step; the time just before is stored in *step_time_ns, unless that is NULL. */
+/* Called at each point: send the signal if this is the step.  The time before the signal is stored in *step_time_ns. */
 void step_reached(const char *point);
 extern _Atomic uint64_t *step_time_ns;
 

@@ -10,7 +10,7 @@
 
 enum { STEP_MS = 300, PATIENCE_MS = 40 };
 
-/* Steps in the handshake, before and after the OFFER. */
+/* The steps in the handshake at which an attacher stops, before and after the OFFER. */
 static const struct step stops[] = {
 	{ "it has connected", "connected", 1, SIGSTOP },
 	{ "OFFER is read", "received", 1, SIGSTOP },

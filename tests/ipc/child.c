@@ -54,7 +54,7 @@ struct child start_child(const char *name, const char *argument)
 	return c;
 }
 
-/* Read byte by byte, so that nothing after the line is consumed. */
+/* Read byte by byte, so that no byte after the line is consumed. */
 static int read_line(int fd, char line[128], int patience_ms)
 {
 	size_t n = 0;

@@ -24,7 +24,7 @@ gpul_ipc_client *begin_attach(const char *name);
 /* Run a server and a client of this process in turn until the client is attached. */
 gpul_ipc_client *attach_here(gpul_ipc_server *s, const char *name);
 
-/* The next event must be of this kind. */
+/* Wait for the next event, which must be of the given kind. */
 gpul_ipc_event expect_event(gpul_ipc_server *s, gpul_ipc_event_kind kind);
 gpul_ipc_event expect_client_event(gpul_ipc_client *c, gpul_ipc_event_kind kind);
 

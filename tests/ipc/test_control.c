@@ -64,7 +64,7 @@ static void writes_before_a_post_are_visible_after_the_wait(void **state)
 {
 	enum { ROUNDS = 20000 };
 	gpul_ipc_view v = map_page();
-	/* Not atomic: ordered by the counters only. */
+	/* A plain array without atomics: only the step counters order the accesses. */
 	volatile unsigned *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int status;
 	pid_t child = fork();
@@ -163,7 +163,7 @@ static gpul_status use_every_word(const gpul_ipc_view *v, gpul_error *err)
 	return st;
 }
 
-static void destroys_its_stream_whichever_call_fails(void **state)
+static void the_stream_is_destroyed_whichever_call_fails(void **state)
 {
 	(void)state;
 	for (int n = 1;; n++) {
@@ -342,7 +342,7 @@ static void the_cpu_aborts_a_kernel_that_waits_without_time_out(void **state)
 	}
 }
 
-static void a_kernel_aborts_the_cpu(void **state)
+static void a_kernel_aborts_a_wait_of_the_cpu(void **state)
 {
 	struct gpu g;
 	unsigned code = 5, other = 6;
@@ -366,13 +366,13 @@ int main(void)
 		cmocka_unit_test(a_wait_that_times_out_reports_the_counter),
 		cmocka_unit_test(the_abort_word_ends_every_wait_with_the_first_code),
 		cmocka_unit_test(refuses_invalid_steps_codes_and_read_only_pages),
-		cmocka_unit_test(destroys_its_stream_whichever_call_fails),
+		cmocka_unit_test(the_stream_is_destroyed_whichever_call_fails),
 		cmocka_unit_test(the_page_has_the_same_layout_on_host_and_device),
 		cmocka_unit_test(a_cpu_and_a_kernel_take_turns),
 		cmocka_unit_test(a_cpu_and_a_running_kernel_take_turns_by_copies),
 		cmocka_unit_test(a_kernels_wait_ends_after_its_time_out),
 		cmocka_unit_test(the_cpu_aborts_a_kernel_that_waits_without_time_out),
-		cmocka_unit_test(a_kernel_aborts_the_cpu),
+		cmocka_unit_test(a_kernel_aborts_a_wait_of_the_cpu),
 	};
 
 	return cmocka_run_group_tests_name("ipc/control", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_drain.c — detaching while kernels run: the memory is not unmapped under them. */
+/* test_drain.c — detaching while kernels run: the memory is not unmapped while they use it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 enum { MEMORY_BYTES = 1 << 16, ABORTED = 2, SHORT_MS = 50 };
 
 static const unsigned long long kernel_limit_ns =
-	60000000000; /* a last time-out, so that the test ends */
+	60000000000; /* time-out of the kernel, so that the test ends in any case */
 
 struct work {
 	CUlibrary library;
@@ -25,7 +25,7 @@ struct work {
 	gpul_mem *mem;
 	gpul_ipc_server *s;
 	gpul_ipc_client *c;
-	gpul_mem *elsewhere; /* a control page that is not offered */
+	gpul_mem *elsewhere; /* memory with a control page that is not offered */
 };
 
 #define must(call) assert_int_equal((call), 0)
@@ -65,7 +65,7 @@ static void finish_work(struct work *w)
 	must(drv->cuLibraryUnload(w->library));
 }
 
-/* Start a kernel that waits on that control page for a step that is never posted; it runs when this returns. */
+/* Start a kernel that waits on v's control page for a step that is never posted; it runs when this returns. */
 static void start_waiting_kernel(struct work *w, const gpul_ipc_view *v)
 {
 	const gpul_driver *drv = the_driver();
@@ -119,7 +119,7 @@ static void kernels_are_aborted_at_once_when_the_owner_has_ended(void **state)
 	expect_client_event(orphan, GPUL_IPC_OWNER_DIED);
 	start_waiting_kernel(&w, gpul_ipc_client_view(orphan));
 	assert_int_equal(gpul_ipc_client_close(orphan, -1, NULL),
-			 GPUL_OK); /* would not return otherwise */
+			 GPUL_OK); /* returns only because the kernel was aborted */
 	assert_int_equal(*w.result, ABORTED);
 	expect_event(w.s, GPUL_IPC_PEER_DIED);
 	finish_work(&w);
@@ -142,7 +142,7 @@ static void a_kernel_that_ignores_the_abort_word_keeps_the_memory(void **state)
 	assert_int_equal(gpul_ipc_client_close(w.c, SHORT_MS, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
 	assert_string_equal(bytes, "still here");
-	assert_int_equal(n_open_fds(), fds); /* the lease also lasts until this process ends */
+	assert_int_equal(n_open_fds(), fds); /* like the mapping, the lease lasts until this process ends */
 	expect_event(w.s, GPUL_IPC_NONE);
 	assert_int_equal(gpul_ipc_abort(&elsewhere, 1, NULL), GPUL_OK);
 	finish_work(&w);

@@ -1,4 +1,4 @@
-/* test_lease.c — an owner and its peers in one process: which events and data each side gets. */
+/* test_lease.c — an owner and its peers in one process: the events and the data that each side gets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -48,7 +48,7 @@ static struct asked query_while_serving(gpul_ipc_server *s, const char *name)
 	assert_int_equal(pthread_create(&thread, NULL, run_query, &a), 0);
 	while (!a.done) {
 		assert_int_equal(gpul_ipc_server_next(s, 1, &event, NULL), GPUL_OK);
-		assert_int_equal(event.kind, GPUL_IPC_NONE); /* a query is not an event */
+		assert_int_equal(event.kind, GPUL_IPC_NONE); /* a query causes no event */
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	return a;
@@ -266,7 +266,7 @@ static void does_not_touch_files_and_sockets_of_other_programs(void **state)
 			 GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "another program listens"));
 	assert_int_equal(access(a.sun_path, F_OK), 0);
-	close(other);  /* now no process listens */
+	close(other);  /* now no process listens on the socket */
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL), GPUL_OK);
 	gpul_ipc_server_destroy(s);
 	assert_int_equal(access(a.sun_path, F_OK), -1);

@@ -29,7 +29,7 @@ enum { MEMORY_BYTES = 1 << 16 };
 static int listener;
 static unsigned fds_before, maps_before;
 
-/* Listen at path as a hand-made owner. */
+/* Listen on path as an owner that does not use the library. */
 static int listen_at(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -119,7 +119,7 @@ static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *f
 	assert_int_equal(sendmsg(socket, &m, MSG_NOSIGNAL), n_bytes);
 }
 
-/* Send the client this answer; it must fail and report the reason, to its user and to the owner. */
+/* Send the client an answer; the client must fail, and report the reason to its user and to the owner. */
 static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds,
 			 gpul_status status, const char *reason, bool owner_is_told)
 {
@@ -323,7 +323,7 @@ static void reports_an_owner_that_refuses_closes_or_is_silent(void **state)
 	close(socket);
 
 	c = begin_attach("liar");
-	close(accept(listener, NULL, NULL)); /* closed with HELLO unread: ECONNRESET */
+	close(accept(listener, NULL, NULL)); /* the owner closed the connection without reading HELLO: ECONNRESET */
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
 	assert_int_equal(gpul_ipc_client_close(c, -1, NULL), GPUL_OK);
 
@@ -382,7 +382,7 @@ static void reports_names_that_are_not_offered(void **state)
 	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, NULL), GPUL_EINVAL);
 	options = (gpul_ipc_client_options){ .devices = (int[]){ 0 }, .n_devices = 1 };
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	options.fd = pair[0]; /* closed by the client */
+	options.fd = pair[0]; /* the client has closed the descriptor */
 	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, NULL), GPUL_EINVAL);
 	close(pair[1]);
 }
@@ -434,7 +434,7 @@ static int set_up(void **state)
 	(void)state;
 	make_runtime_folder();
 	gpul_mem_destroy(make_memory(GPUL_MEM_MEMFD,
-				     MEMORY_BYTES)); /* so that the driver has opened its files */
+				     MEMORY_BYTES)); /* called early, so that the driver has opened its files */
 	return 0;
 }
 

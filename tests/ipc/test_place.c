@@ -188,7 +188,7 @@ static void a_second_owner_gets_the_pid_of_the_first(void **state)
 	assert_int_equal(err.native, getpid());
 	snprintf(expected, sizeof expected, "process %d already offers", (int)getpid());
 	assert_non_null(strstr(err.text, expected));
-	gpul_ipc_name_release(&second); /* it owns no name */
+	gpul_ipc_name_release(&second); /* the failed call owns no name */
 	assert_int_equal(access(first.lock, F_OK), 0);
 	gpul_ipc_name_release(&first);
 	assert_int_equal(access(first.lock, F_OK), -1);
@@ -196,7 +196,7 @@ static void a_second_owner_gets_the_pid_of_the_first(void **state)
 	gpul_ipc_name_release(&second);
 }
 
-/* Take and release the name repeatedly, and count the times that no other process owned it too. */
+/* Take and release the name repeatedly; count how often this process was the only owner. */
 static void take_repeatedly(const char *path, int counter)
 {
 	int taken = 0;
@@ -222,7 +222,7 @@ static void take_repeatedly(const char *path, int counter)
 	_exit(0);
 }
 
-static void never_two_owners_although_the_lock_file_is_removed(void **state)
+static void a_removed_lock_file_does_not_allow_two_owners(void **state)
 {
 	char path[GPUL_IPC_PATH_BYTES], file[96];
 	int counter, zero = 0, status;
@@ -262,7 +262,7 @@ static void clears_files_of_ended_owners_only(void **state)
 	assert_int_equal(gpul_ipc_place_clear("n", &cleared, NULL), GPUL_OK);
 	assert_false(cleared);
 	assert_int_equal(access(path, F_OK), 0);
-	close(name.lock_fd); /* as the end of the process would */
+	close(name.lock_fd); /* the end of the process would close it, too */
 	close(fd);
 	assert_int_equal(gpul_ipc_place_clear("n", &cleared, NULL), GPUL_OK);
 	assert_true(cleared);
@@ -310,7 +310,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	assert_int_equal(rmdir(ours), 0); /* the folder is empty */
+	assert_int_equal(rmdir(ours), 0); /* succeeds because the folder is empty */
 	return rmdir(top);
 }
 
@@ -325,7 +325,7 @@ int main(void)
 		cmocka_unit_test(the_environment_chooses_the_folder),
 		cmocka_unit_test(lists_the_names_of_sockets_sorted),
 		cmocka_unit_test(a_second_owner_gets_the_pid_of_the_first),
-		cmocka_unit_test(never_two_owners_although_the_lock_file_is_removed),
+		cmocka_unit_test(a_removed_lock_file_does_not_allow_two_owners),
 		cmocka_unit_test(clears_files_of_ended_owners_only),
 		cmocka_unit_test(does_not_touch_a_lock_file_of_another_type),
 	};

@@ -36,7 +36,7 @@ static gpul_ipc_client *attach(const char *name)
 	return c;
 }
 
-/* Attaches, prints the text in the memory, then executes commands from its input. */
+/* The peer attaches, prints the text in the memory, then executes commands from its input. */
 static int play_peer(const char *name)
 {
 	gpul_ipc_client *c = attach(name);
@@ -93,7 +93,7 @@ static int play_owner(const char *name)
 	return 0;
 }
 
-/* Attaches and detaches repeatedly, checks the text in the memory, and leaks nothing. */
+/* The peer attaches and detaches repeatedly, checks the text in the memory, and checks that it leaks nothing. */
 static int play_visitor(const char *name)
 {
 	unsigned fds, maps;
@@ -113,7 +113,7 @@ static int play_visitor(const char *name)
 	return n_open_fds() == fds && n_maps() <= maps ? 0 : 5;
 }
 
-/* Has the GPU wait for the owner's event, prints the text that the GPU then reads, and writes a text. */
+/* The peer's GPU waits for the owner's event; the peer prints the text that the GPU then reads, and writes a text. */
 static int play_device_peer(const char *name)
 {
 	gpul_ipc_client *c = attach(name);
@@ -215,7 +215,7 @@ static void another_thread_can_watch_a_peer(void **state)
 		else
 			end_child(&c, 0);
 		expect_event(o.s, killed ? GPUL_IPC_PEER_DIED : GPUL_IPC_DETACHED);
-		for (unsigned i = 0; i < n; i++) {  /* the lease is over, the descriptors are still valid */
+		for (unsigned i = 0; i < n; i++) {  /* the lease has ended, but the descriptors are still valid */
 			assert_true(readable(fds[i], PATIENCE_MS));
 			assert_int_equal(close(fds[i]), 0);
 		}
@@ -267,7 +267,7 @@ static void memory_stays_valid_and_peers_get_owner_died_after_a_kill(void **stat
 	assert_int_equal(gpul_ipc_attach(the_driver(), &options, 100, &none, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECONNREFUSED);
 	assert_non_null(strstr(err.text, "owner has ended"));
-	owner = start_child("owner", "theirs"); /* replaces the files of the killed owner */
+	owner = start_child("owner", "theirs"); /* the new owner replaces the files of the killed owner */
 	assert_string_equal(hear_child(&owner), "offering");
 	end_child(&owner, 0);
 	assert_string_equal(gpul_ipc_client_view(c)->cpu, "the owner's");
@@ -433,7 +433,7 @@ static void a_thousand_owners_replace_the_files_of_the_previous_one(void **state
 	gpul_mem_destroy(mem);
 }
 
-/* Exit status 0: it was the owner for a while; 1: refused because there is another owner. */
+/* Returns 0: this process was the owner for a while; 1: refused because another process is the owner. */
 static void compete(gpul_mem *mem, int round)
 {
 	char name[32];

@@ -221,7 +221,7 @@ static void drops_a_peer_that_sends_after_attaching(void **state)
 	assert_non_null(
 		strstr(expect_event(server, GPUL_IPC_PEER_DIED).why.text, "unexpected message"));
 	assert_int_equal(receive_raw(fd, NULL),
-			 WIRE_OFFER); /* although it was closed with 98 messages unread */
+			 WIRE_OFFER); /* REFUSED arrives although the owner closed with 98 messages unread */
 	assert_int_equal(receive_raw(fd, NULL), WIRE_REFUSED);
 	close(fd);
 }
@@ -249,7 +249,7 @@ static void closes_the_descriptors_of_an_empty_packet(void **state)
 
 	(void)state;
 	send_raw(fd, "", 0, 253);
-	expect_event(server, GPUL_IPC_NONE); /* like a closed connection: it never sent HELLO */
+	expect_event(server, GPUL_IPC_NONE); /* treated like a closed connection, because HELLO was never sent */
 	close(fd);
 	assert_int_equal(n_open_fds(), before);
 }
@@ -262,7 +262,7 @@ static void drops_a_connection_without_hello_after_the_time_out(void **state)
 
 	(void)state;
 	expect_event(server, GPUL_IPC_NONE);
-	other = attach_here(server, "rules"); /* not delayed by the silent connection */
+	other = attach_here(server, "rules"); /* the silent connection does not delay other peers */
 	assert_int_equal(gpul_ipc_client_close(other, -1, NULL), GPUL_OK);
 	expect_event(server, GPUL_IPC_DETACHED);
 	expect_refused(fd, "did not send HELLO in time");
@@ -395,7 +395,7 @@ static void sockets_passed_to_the_server_count_as_peers(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_ipc_server_add(server, file, NULL), GPUL_EINVAL);
-	assert_int_equal(fcntl(file, F_GETFD), -1);  /* closed by the server, which owned it */
+	assert_int_equal(fcntl(file, F_GETFD), -1);  /* the server, which owned the descriptor, has closed it */
 	assert_int_equal(gpul_ipc_server_add(server, -1, NULL), GPUL_EINVAL);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, streams), 0);
 	assert_int_equal(gpul_ipc_server_add(server, streams[0], NULL), GPUL_EINVAL);
@@ -406,7 +406,7 @@ static void sockets_passed_to_the_server_count_as_peers(void **state)
 		assert_int_equal(gpul_ipc_server_add(server, pair[2 * i], &err),
 				 i < GPUL_IPC_MAX_PEERS - 1 ? GPUL_OK : GPUL_EUNSUPPORTED);
 	}
-	assert_non_null(strstr(err.text, "64 peers are connected already"));
+	assert_non_null(strstr(err.text, "64 peers are already connected"));
 	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
 		close(pair[2 * i + 1]);
 	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
@@ -423,7 +423,7 @@ static void an_owner_without_descriptors_pauses_and_continues(void **state)
 	send_raw(fd, &hello, sizeof hello, 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = dup(fd);
-	close(none); /* frees the lowest number */
+	close(none); /* frees the lowest descriptor number */
 	now = (struct rlimit){ .rlim_cur = (rlim_t)none, .rlim_max = before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	expect_event(server, GPUL_IPC_NONE);
@@ -467,7 +467,7 @@ static void refuses_another_user(void **state)
 		GPUL_OK);
 	assert_int_equal(stat(path, &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0600);
-	assert_int_equal(chmod(folder, 0755), 0); /* even if the user allows it */
+	assert_int_equal(chmod(folder, 0755), 0); /* refused even if the user opens the folder to all */
 	assert_int_equal(chmod(path, 0666), 0);
 	pid = fork();
 	if (pid == 0) {

@@ -37,7 +37,7 @@ static void launch_echo(const gpul_driver *drv, const gpul_ipc_view *v, CUdevice
 	assert_ok(drv->cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL));
 }
 
-/* Runs the kernel; prints how its last wait ended. */
+/* The peer runs the kernel, and prints how the kernel's last wait ended. */
 static int play_kernel(const char *name)
 {
 	const gpul_driver *drv = the_driver();
@@ -66,7 +66,7 @@ static void read_numbers(const gpul_ipc_view *v, unsigned numbers[THREADS])
 		assert_ok(v->drv->cuMemcpyDtoH(numbers, v->gpu, THREADS * sizeof *numbers));
 }
 
-/* Each side sees what the other wrote in its turn: each number grows by one each time. */
+/* Check that each side reads the numbers that the other side wrote: each turn adds one to each number. */
 static void take_turns(const gpul_ipc_view *v)
 {
 	unsigned numbers[THREADS];

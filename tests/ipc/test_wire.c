@@ -65,7 +65,7 @@ static gpul_ipc_message good_message(unsigned type)
 	return m;
 }
 
-/* The reason for the refusal; NULL: accepted. */
+/* Parse a message; returns the reason for the refusal; NULL: accepted. */
 static const char *parse_reason(const void *bytes, size_t n_bytes)
 {
 	static gpul_error err;
@@ -97,7 +97,7 @@ static void copies_valid_messages_unchanged(void **state)
 	}
 }
 
-static void refuses_every_other_length(void **state)
+static void refuses_every_wrong_length(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < N_TYPES; i++) {
@@ -166,16 +166,16 @@ static void refuses_a_shape_larger_than_the_bytes(void **state)
 	struct wire_share *s = &m.offer.share;
 
 	(void)state;
-	assert_null(parse_reason(&m, sizeof m.offer)); /* 512 * 512 * 4: all bytes */
+	assert_null(parse_reason(&m, sizeof m.offer)); /* 512 * 512 * 4 is the size of all bytes */
 	s->dim[1]++;
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "shape"));
-	s->dim[0] = s->dim[1] = (uint64_t)1 << 32; /* their product is 0 in 64 bits */
+	s->dim[0] = s->dim[1] = (uint64_t)1 << 32; /* the product of the dimensions is 0 in 64 bits */
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "dimension"));
 	s->n_dims = GPUL_IPC_MAX_DIMS + 1;
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "dimensions"));
 	s->n_dims = 0;
 	assert_null(parse_reason(&m, sizeof m.offer)); /* no shape */
-	memset(s->dtype, 'x', sizeof s->dtype);  /* no NUL at the end */
+	memset(s->dtype, 'x', sizeof s->dtype);  /* the text has no NUL at its end */
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "not a printable text"));
 }
 
@@ -244,7 +244,7 @@ static void replaces_unprintable_characters_in_a_reason(void **state)
 	gpul_ipc_message m = good_message(WIRE_REFUSED), out;
 
 	(void)state;
-	memset(m.refused.text, 0x1b, sizeof m.refused.text); /* without a NUL */
+	memset(m.refused.text, 0x1b, sizeof m.refused.text); /* the text has no NUL */
 	assert_int_equal(gpul_ipc_wire_parse(&m, sizeof m.refused, &out, NULL), GPUL_OK);
 	assert_int_equal(strlen(out.refused.text), sizeof out.refused.text - 1);
 	assert_int_equal(strspn(out.refused.text, "?"), sizeof out.refused.text - 1);
@@ -284,7 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_valid_messages_unchanged),
-		cmocka_unit_test(refuses_every_other_length),
+		cmocka_unit_test(refuses_every_wrong_length),
 		cmocka_unit_test(reports_another_version),
 		cmocka_unit_test(refuses_inconsistent_sizes),
 		cmocka_unit_test(refuses_a_shape_larger_than_the_bytes),

@@ -1,4 +1,4 @@
-/* fresh_fake.h — the fake driver in the state in which tests of the kinds of memory start. */
+/* fresh_fake.h — the fake driver in its initial state, for tests of the kinds of memory. */
 #ifndef GPULOAD_TESTS_MEMALLOC_FRESH_FAKE_H
 #define GPULOAD_TESTS_MEMALLOC_FRESH_FAKE_H
 
@@ -6,9 +6,9 @@
 #include "memalloc/mem.h"
 
 enum { N_ALL_KINDS = GPUL_MEM_N_KINDS - 1, BYTES = 100000 };
-extern const gpul_mem_kind all_kinds[N_ALL_KINDS];  /* all except AUTO */
+extern const gpul_mem_kind all_kinds[N_ALL_KINDS];  /* all kinds except AUTO */
 
-/* The fake with two devices, device 0's context current, no failure planned. */
+/* Reset the fake driver: two devices, the context of device 0 is current, no call fails. */
 const gpul_driver *fresh_fake(gpul_context *c);
 
 /* A description of exportable memory of BYTES for both devices; device memory with a fabric handle. */

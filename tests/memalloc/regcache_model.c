@@ -41,7 +41,7 @@ static void trim_idle(struct model *m)
 	}
 }
 
-/* Of several regions that cover the span, the one that starts last. */
+/* Find a region that covers the span; if there are several, the region with the highest start. */
 static struct model_region *covering(struct model *m, unsigned first, unsigned end)
 {
 	struct model_region *best = NULL;
@@ -181,7 +181,7 @@ static gpul_status count_reg(void *user, void *at, size_t bytes, void **token, g
 	if (c->bad_page >= first && c->bad_page < end)
 		return gpul_fail(err, GPUL_ESYS, EFAULT, "page %u is bad", c->bad_page);
 	if (c->fail_with && c->n > c->fail_above)
-		return gpul_fail(err, c->fail_with, c->fail_native, "no more can be pinned");
+		return gpul_fail(err, c->fail_with, c->fail_native, "no more memory can be pinned");
 	for (unsigned i = 0; i < c->n && !c->may_overlap; i++)
 		assert_true(c->at[i].end <= first || c->at[i].first >= end);
 	c->at[c->n].first = first;

@@ -11,26 +11,26 @@ enum { MODEL_PAGES = 64, MODEL_ROOM = 4 * MODEL_PAGES };
 
 struct model_region {
 	unsigned first, end;  /* pages */
-	unsigned long id;     /* from 1; a doomed region and its successor may have the same span */
+	unsigned long id;     /* from 1; identifies a region, because a doomed and a new region can have the same span */
 	unsigned refs;
-	unsigned long put_at; /* when the last user released it */
+	unsigned long put_at; /* time at which the last user released the region */
 	bool doomed;
 };
 
 struct model {
 	bool may_overlap;
-	unsigned bad_page;    /* registering it fails; MODEL_PAGES: no such page */
-	unsigned idle_pages;  /* limit */
+	unsigned bad_page;    /* registering this page fails; MODEL_PAGES: no bad page */
+	unsigned idle_pages;  /* limit of pages in unused regions */
 	struct model_region at[MODEL_ROOM];
 	unsigned n;
 	unsigned long clock;
 };
 
-/* As gpul_regcache_get(); false: it fails. */
+/* The model of gpul_regcache_get(); false: the call fails. */
 bool model_get(struct model *m, unsigned first, unsigned end, struct model_region *out);
 void model_put(struct model *m, unsigned long id);
 size_t model_invalidate(struct model *m, unsigned first, unsigned end);
-/* As gpul_regcache_find(); NULL: no such region. */
+/* The model of gpul_regcache_find(); NULL: no such region. */
 const struct model_region *model_find(const struct model *m, unsigned page);
 
 /* The currently registered pages, as seen by the registration functions. */
@@ -42,7 +42,7 @@ struct counted {
 	bool may_overlap;
 	unsigned bad_page;
 	unsigned n_regs, n_deregs;
-	gpul_status fail_with;  /* registrations fail with this while more than fail_above regions exist */
+	gpul_status fail_with;  /* registrations fail with this status while more than fail_above regions exist */
 	int fail_native;
 	unsigned fail_above;
 };

@@ -139,7 +139,7 @@ static bool receive_question(int from, struct question *q, int *fd)
 	return true;
 }
 
-/* Is a store refused?  Has the kernel store a byte, which fails with EFAULT instead of a signal. */
+/* True when a store is refused.  A system call stores the byte, and fails with EFAULT instead of raising a signal. */
 static bool store_is_refused(void *at)
 {
 	bool refused;
@@ -159,7 +159,7 @@ static void try_to_store(const gpul_driver *drv, gpul_mem *m, peer_answer *a)
 	const gpul_mem_kind kind = gpul_mem_about(m)->kind;
 
 	a->store_refused = gpul_mem_cpu(m) && store_is_refused(gpul_mem_cpu(m));
-	/* NVIDIA's driver may copy into registered memory with the CPU, which would be a SIGSEGV. */
+	/* NVIDIA's driver can copy into registered memory with the CPU, which would raise SIGSEGV. */
 	a->copy_tried = drv->interprets || kind == GPUL_MEM_HOST_NUMA ||
 			kind == GPUL_MEM_DEVICE;
 	a->copy_refused = a->copy_tried && drv->cuMemcpyHtoD(gpul_mem_gpu(m), &word,
@@ -201,7 +201,7 @@ static void run_peer(int from)
 
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) ||
 	    gpul_context_open(drv, 0, &c, NULL))
-		_exit(1);  /* no assertion: cmocka runs in the parent */
+		_exit(1);  /* not an assertion, because cmocka runs in the parent */
 
 	while (receive_question(from, &q, &fd)) {
 		peer_answer a = { 0 };

@@ -15,8 +15,8 @@
 #include "tests/memalloc/fresh_fake.h"
 #include "tests/memalloc/support.h"
 
-/* The n-th driver call fails: AUTO takes the next kind, and its reasons name the failed kind. */
-static void auto_takes_the_next_kind_and_reports_why(void **state)
+/* When the n-th driver call fails, AUTO uses the next kind, and its reasons name the failed kind. */
+static void auto_uses_the_next_kind_and_reports_why(void **state)
 {
 	static const int device = 0;
 	int n_memfd = 0, n_shm = 0;
@@ -32,7 +32,7 @@ static void auto_takes_the_next_kind_and_reports_why(void **state)
 		const gpul_mem_info *is;
 
 		fake_fail_next(n, CUDA_ERROR_NOT_PERMITTED);
-		/* One failed call leaves two kinds that work. */
+		/* Only one call fails, so two of the three kinds still work. */
 		assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);
 		is = gpul_mem_about(m);
 		n_memfd += is->kind == GPUL_MEM_MEMFD;
@@ -103,7 +103,7 @@ static void auto_skips_kinds_that_failed_in_a_probe(void **state)
 	gpul_mem *m = NULL;
 
 	(void)state;
-	setenv("GPULOAD_PROBE", "/nonexistent", 1);  /* so the probe imports in this process */
+	setenv("GPULOAD_PROBE", "/nonexistent", 1);  /* without gpuload-probe the probe imports in this process */
 	drv = *fresh_fake(&c);
 	drv.cuMemCreate = count_and_refuse_create;
 	assert_int_equal(gpul_mem_probe(&drv, 0, &report, NULL), GPUL_OK);
@@ -206,8 +206,8 @@ static void refuses_a_granularity_of_0(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
-/* Create and export memory of a kind, then import it after change() has falsified the offer or the driver's
- * answers. */
+/* Create and export memory of a kind, then import it after change() has changed the offer or the results of the
+ * driver's calls. */
 static gpul_status import_with(gpul_mem_kind kind,
 			       void (*change)(gpul_mem_offer *offer, gpul_mem_desc *desc),
 			       gpul_error *err)
@@ -352,7 +352,7 @@ static void refuses_memory_that_differs_from_the_offer(void **state)
 	assert_int_equal(import_with(GPUL_MEM_DEVICE, change_location, NULL), GPUL_EFORMAT);
 	assert_int_equal(import_with(GPUL_MEM_DEVICE, change_device, &err[1]), GPUL_EFORMAT);
 	assert_non_null(
-		strstr(err[1].text, "memory of device 1 was offered, but it is on device 0"));
+		strstr(err[1].text, "memory of device 1 was offered, but the memory is on device 0"));
 	assert_int_equal(import_with(GPUL_MEM_DEVICE_IPC, shrink_range, &err[2]), GPUL_EFORMAT);
 	assert_int_equal(import_with(GPUL_MEM_MEMFD, import_read_only, &err[3]), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err[3].text, "cannot map read-only pages"));
@@ -385,7 +385,7 @@ static void imports_device_memory_by_fabric_handle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(auto_takes_the_next_kind_and_reports_why),
+		cmocka_unit_test(auto_uses_the_next_kind_and_reports_why),
 		cmocka_unit_test(auto_reports_every_kind_when_none_works),
 		cmocka_unit_test(auto_skips_kinds_that_failed_in_a_probe),
 		cmocka_unit_test(names_the_devices_that_lack_peer_access),

@@ -154,7 +154,7 @@ static void fail_each_call(operation *what, const char *name, gpul_mem_kind kind
 	struct counts before;
 	int last = 0;
 
-	/* Now one-time initialisation is done. */
+	/* One-time initialisation has ended, so count from here. */
 	assert_int_equal(what(drv, kind, 0, error, NULL), GPUL_OK);
 	before = count_all();
 	for (int n = 1; !last; n++) {

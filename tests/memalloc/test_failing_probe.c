@@ -41,7 +41,7 @@ static int probe_once(size_t i, int fail_at, CUresult error, gpul_mem_verdict *v
 	return before;
 }
 
-static void any_failing_call_gives_a_verdict_and_leaks_nothing(void **state)
+static void a_failing_call_is_reported_and_leaks_nothing(void **state)
 {
 	static const CUresult errors[] = { CUDA_ERROR_OUT_OF_MEMORY,   CUDA_ERROR_INVALID_VALUE,
 					   CUDA_ERROR_NOT_SUPPORTED,   CUDA_ERROR_NOT_PERMITTED,
@@ -84,7 +84,7 @@ static void a_driver_without_open_env_is_probed_in_this_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_failing_call_gives_a_verdict_and_leaks_nothing),
+		cmocka_unit_test(a_failing_call_is_reported_and_leaks_nothing),
 		cmocka_unit_test(a_driver_without_open_env_is_probed_in_this_process),
 	};
 

@@ -26,7 +26,7 @@
 static int calls, fail_at, fail_with;
 static const char *failed;  /* name of the call that failed */
 
-/* Shall this call fail? */
+/* Count a call; true if it is the call that must fail. */
 static bool must_fail(const char *name)
 {
 	if (!fail_at || ++calls != fail_at)
@@ -73,7 +73,7 @@ int madvise(void *at, size_t bytes, int advice)
 	return must_fail("madvise") ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
 }
 
-static const char *nodes;  /* contents of the kernel's has_memory file; NULL: the real file */
+static const char *nodes;  /* text of /sys/devices/system/node/has_memory; NULL: the real file */
 
 /* Open a file that contains the text. */
 static int text_file(const char *text)
@@ -298,7 +298,7 @@ static gpul_status create_on_node(int node, gpul_mem_kind kind, gpul_mem_info *a
 	return st;
 }
 
-static void pages_are_bound_to_the_requested_node(void **state)
+static void pages_are_requested_from_the_given_node(void **state)
 {
 	static const gpul_mem_kind files[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 	static const int requested[] = { GPUL_MEM_NODE_OF_GPU, 0, 1, 3 }, expected[] = { 1, 0, 1, 3 };
@@ -352,7 +352,7 @@ int main(void)
 		cmocka_unit_test(a_failing_system_call_leaks_nothing),
 		cmocka_unit_test(too_little_memory_is_an_error_of_create),
 		cmocka_unit_test(works_on_kernels_that_lack_newer_calls),
-		cmocka_unit_test(pages_are_bound_to_the_requested_node),
+		cmocka_unit_test(pages_are_requested_from_the_given_node),
 		cmocka_unit_test(reports_when_pages_cannot_be_placed),
 		cmocka_unit_test(refuses_a_node_without_memory),
 	};

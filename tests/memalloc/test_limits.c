@@ -21,7 +21,7 @@
 
 enum { BYTES = 100000, SHM_BYTES = 1 << 20 };
 
-static bool own_shm;  /* this process has its own small /dev/shm */
+static bool own_shm;  /* this process has a private, small /dev/shm */
 
 static gpul_status create_memory(const gpul_mem_desc *desc, gpul_mem **m, gpul_error *err)
 {
@@ -158,7 +158,7 @@ static void a_file_size_limit_is_an_error_not_a_signal(void **state)
 	}
 }
 
-/* As in a container of 100 MB. */
+/* The limit is read as in a container of 100 MB. */
 static void exceeding_the_containers_limit_is_an_error(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, 200000000);

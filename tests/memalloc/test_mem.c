@@ -74,7 +74,7 @@ static void cpu_and_gpu_access_the_same_bytes(void **state)
 	}
 }
 
-/* Export the memory to the peer process, which imports it; returns its answer. */
+/* Export the memory to the peer process, which imports it; returns the peer's answer. */
 static peer_answer share_with_peer(gpul_mem *m, bool read_only, unsigned seed)
 {
 	gpul_mem_offer offer = offer_of(m);
@@ -271,7 +271,7 @@ static void refuses_to_create_without_a_current_context(void **state)
 
 /* ---- AUTO, names, threads, leaks ------------------------------------------------- */
 
-static void auto_takes_host_memory_that_can_be_shared(void **state)
+static void auto_uses_host_memory_that_can_be_shared(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_AUTO, BYTES);
 	gpul_mem *m = create_memory(&desc);
@@ -311,7 +311,7 @@ static void a_named_file_exists_until_destroyed(void **state)
 	assert_false(in_dev_shm(name));
 	snprintf(with_slash, sizeof with_slash, "%s/deeper", name);
 	desc.shm_name = with_slash;
-	assert_refused(&desc, GPUL_ESYS, "a name has exactly one slash");
+	assert_refused(&desc, GPUL_ESYS, "a name must have exactly one slash");
 }
 
 enum { N_THREADS = 8 };
@@ -480,7 +480,7 @@ int main(void)
 		cmocka_unit_test(memory_is_exported_only_if_created_exportable),
 		cmocka_unit_test(more_memory_than_the_machine_has_is_an_error),
 		cmocka_unit_test(refuses_to_create_without_a_current_context),
-		cmocka_unit_test(auto_takes_host_memory_that_can_be_shared),
+		cmocka_unit_test(auto_uses_host_memory_that_can_be_shared),
 		cmocka_unit_test(a_named_file_exists_until_destroyed),
 		cmocka_unit_test(concurrent_exports_return_one_descriptor),
 		cmocka_unit_test(a_thread_without_a_context_may_destroy_memory),

@@ -95,7 +95,7 @@ static void finds_pages_that_another_process_allocated(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
 	assert_int_equal(sum_nodes(&numa), PAGES);
-	m.about.node = -1; /* no node was requested, so any is right */
+	m.about.node = -1; /* no node was requested, so every node is as expected */
 	assert_int_equal(gpul_mem_verify_numa(&m, 1, &numa, NULL), GPUL_OK);
 	assert_true(numa.as_expected);
 	unmap(&m);

@@ -107,7 +107,7 @@ static void refuses_files_that_could_shrink(void **state)
 	assert_int_equal(ftruncate(fd, BYTES), 0);
 	assert_refused(&offer, fd, "seal");
 	fd = create_memfd(BYTES, 0);
-	assert_int_equal(ftruncate(fd, PAGE), 0);  /* it shrinks after the offer */
+	assert_int_equal(ftruncate(fd, PAGE), 0);  /* the file shrinks after the offer was sent */
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, ALL_SEALS), 0);
 	assert_refused(&offer, fd, "its file has 65536");
 }
@@ -257,7 +257,7 @@ static void refuses_offers_that_contradict_their_kind(void **state)
 	close(fd);
 }
 
-/* Handles that do not identify any memory. */
+/* The handles contain bytes that do not identify any memory. */
 static void refuses_garbage_handles(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE_IPC, 1);
@@ -283,7 +283,7 @@ static uint64_t next_random(uint64_t *s)
 	return *s ^= *s << 17;
 }
 
-/* A size that is sometimes right. */
+/* Return a random size that is often wrong and sometimes correct. */
 static size_t random_size(uint64_t *s, size_t right)
 {
 	const size_t sizes[] = { right, right, right, right - 1, right + 1, right + PAGE, 2 * right, 0, SIZE_MAX,

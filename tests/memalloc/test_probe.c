@@ -51,12 +51,12 @@ static int misbehave(const char *how)
 		  strcmp(how, "short") ? sizeof(struct probe_answer) : 8);
 	if (recv(PROBE_FD, &q, sizeof q, 0) < 0)
 		return 8;
-	signal(SIGBUS, SIG_DFL); /* a sanitizer may have a handler */
+	signal(SIGBUS, SIG_DFL); /* because a sanitizer may have installed a handler */
 	if (!strcmp(how, "crash"))
 		raise(SIGBUS);
 	if (!strcmp(how, "hang"))
 		pause();
-	if (!strcmp(how, "lie")) /* reports success, but did not write the pattern */
+	if (!strcmp(how, "lie")) /* the child reports success, but has not written the pattern */
 		send_hello(PROBE_PROTOCOL, sizeof(struct probe_answer));
 	pause();
 	return 0;
@@ -79,7 +79,7 @@ static gpul_mem_verdict try_with(const char *program, const char *how, struct pr
 	return v;
 }
 
-static void a_misbehaving_child_gives_a_verdict_with_a_reason(void **state)
+static void the_verdict_on_a_misbehaving_child_has_a_reason(void **state)
 {
 	static const struct {
 		const char *how, *why;
@@ -277,7 +277,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_misbehaving_child_gives_a_verdict_with_a_reason),
+		cmocka_unit_test(the_verdict_on_a_misbehaving_child_has_a_reason),
 		cmocka_unit_test(starts_a_new_child_after_a_crash),
 		cmocka_unit_test(does_not_start_a_failing_child_twice),
 		cmocka_unit_test(without_the_program_it_imports_in_this_process),

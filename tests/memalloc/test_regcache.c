@@ -49,7 +49,7 @@ static void registers_once_and_counts_users(void **state)
 	assert_int_equal(a->bytes, 4 * page_bytes());
 	gpul_regcache_put(c, a);
 	gpul_regcache_put(c, b);
-	assert_ptr_equal(get_pages(c, 7, 1), a); /* unused, but still registered */
+	assert_ptr_equal(get_pages(c, 7, 1), a); /* the region is unused, but still registered */
 	gpul_regcache_stats_get(c, &stats);
 	assert_int_equal(stats.hits, 2);
 	assert_int_equal(stats.misses, 1);
@@ -73,7 +73,7 @@ static void registers_whole_pages(void **state)
 	assert_ptr_equal(r->at, counted_address(2));
 	assert_int_equal(r->bytes, 2 * page_bytes());
 	gpul_regcache_put(c, r);
-	assert_int_equal(ops.n, 0); /* idle_bytes is 0 */
+	assert_int_equal(ops.n, 0); /* deregistered at once, because idle_bytes is 0 */
 	gpul_regcache_destroy(c);
 }
 
@@ -328,7 +328,7 @@ static void step_find(struct trial *t)
 		assert_int_equal(counted_page(r.at), want->first);
 }
 
-/* The cache and the model have registered the same spans. */
+/* Check that the cache and the model have registered the same spans. */
 static void compare_with_model(const struct trial *t)
 {
 	uint64_t real = 0, model = 0, pages = 0;
@@ -363,7 +363,7 @@ static void agrees_with_the_model(bool may_overlap)
 		unsigned what = pick(t, 100);
 
 		if (i % 64 ==
-		    0) /* each page in turn cannot be registered; for a while all can */
+		    0) /* each page in turn is bad; for a while no page is bad */
 			t->model.bad_page = t->ops.bad_page =
 				pick(t, 2) ? pick(t, MODEL_PAGES) : MODEL_PAGES;
 		if (what < 45 && t->n_held < 24)

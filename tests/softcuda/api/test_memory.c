@@ -356,7 +356,7 @@ int main(void)
 		cmocka_unit_test(refuses_a_copy_beyond_the_end_of_its_allocation),
 		cmocka_unit_test(fills_with_one_two_and_four_bytes),
 		cmocka_unit_test(copies_and_fills_rectangles),
-		cmocka_unit_test(copies_boxes),
+		cmocka_unit_test(copies_three_dimensional_boxes),
 		cmocka_unit_test(shares_page_locked_memory_with_the_device),
 		cmocka_unit_test(registers_memory_of_the_program),
 		cmocka_unit_test(registers_only_mapped_memory),

@@ -355,20 +355,20 @@ static void a_destroyed_context_is_removed_as_a_peer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(every_device_can_access_every_other),
+		test(every_device_can_access_every_other_device),
 		test(peer_access_can_be_enabled_and_disabled),
 		test(kernels_write_to_a_peer),
-		test(without_peer_access_copies_work),
+		test(copies_need_no_peer_access),
 		test(without_peer_access_a_kernel_faults_with_a_reason),
 		test(a_kernel_faults_after_peer_access_is_disabled),
 		test(only_kernels_of_its_device_can_access_a_variable),
 		test(the_pool_controls_which_devices_access_its_memory),
 		test(all_devices_can_access_page_locked_memory),
 		test(copies_between_contexts),
-		test(a_copy_between_contexts_is_ordered_in_both),
+		test(a_copy_waits_for_its_source_and_delays_its_destination),
 		test(an_event_of_a_context_waits_for_all_its_streams),
-		test(a_context_waits_for_an_event_of_another),
-		test(a_destroyed_peer_is_removed),
+		test(a_context_waits_for_an_event_of_another_context),
+		test(a_destroyed_context_is_removed_as_a_peer),
 	};
 
 	return cmocka_run_group_tests(tests, make_two, NULL);
