@@ -2,7 +2,7 @@
  *
  *     get(address, bytes) ── inside a region that is registered? ── yes: count it, 50 ns
  *                                                               └ no: register its pages, ms
- *     put(region)         ── last user gone: it stays registered for the next get, until the
+ *     put(region)         ── last user gone: the region stays registered for later gets, until the
  *                            cache exceeds its limit
  *
  * Registering (cuMemHostRegister, ibv_reg_mr) pins pages and takes milliseconds; a send path uses the same buffers

@@ -58,7 +58,7 @@ static gpul_status open_named(gpul_mem *m, const char *name, gpul_error *err)
 	m->shm_name = NULL;
 	if (failed == EEXIST)
 		return gpul_fail(err, GPUL_ESYS, EEXIST,
-				 "shm memory: %s exists already: another process uses it, or was killed and "
+				 "shm memory: %s already exists: a process uses it, or was killed and "
 				 "left it: rm /dev/shm/%s",
 				 name, name + strspn(name, "/"));
 	return gpul_mem_sys_status(m, err, failed, name, "a name must have exactly one slash, at its start");

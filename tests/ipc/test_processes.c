@@ -63,8 +63,8 @@ static int play_peer(const char *name)
 	return gpul_ipc_client_close(c, PATIENCE_MS, NULL) ? 3 : 0;
 }
 
-/* Owner: prints the first event that is neither an attach nor a detach; "fork": forks a child that outlives
- * it. */
+/* The owner prints the first event that is neither an attach nor a detach.  "fork": it first forks a child, which
+ * runs longer than the owner. */
 static int play_owner(const char *name)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);

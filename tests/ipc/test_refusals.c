@@ -181,7 +181,7 @@ static void refuses_invalid_messages(void **state)
 	send_raw(fd = connect_raw(), junk, sizeof hello, 0);
 	expect_refused(fd, "not a message of gpuload");
 	send_raw(fd = connect_raw(), &hello, sizeof hello - 1, 0);
-	expect_refused(fd, "HELLO of 311 bytes");
+	expect_refused(fd, "HELLO with 311 bytes");
 	send_raw(fd = connect_raw(), junk, sizeof junk, 0);
 	expect_refused(fd, "longer than any known message");
 	hello.head.version = 2;

@@ -14,8 +14,8 @@ const gpul_driver *open_driver(gpul_context *c);
 gpul_mem_desc wanted(gpul_mem_kind kind, size_t bytes);
 
 size_t count_fds(void);       /* number of open descriptors of this process */
-size_t count_mappings(void);  /* its mappings of files, tmpfs included (malloc changes the number of anonymous
-			       * mappings) */
+size_t count_mappings(void);  /* number of file mappings of this process, with tmpfs; anonymous mappings are not
+			       * counted, because malloc() changes their number */
 
 /* Return byte i of the pattern for a seed. */
 unsigned char pattern(unsigned seed, size_t i);

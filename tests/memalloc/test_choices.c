@@ -1,5 +1,5 @@
-/* test_choices.c — on a fake driver: which kind AUTO takes, and which requests are refused with which
- * message. */
+/* test_choices.c — tests on a fake driver: the kind of memory that AUTO uses, and the messages of refused
+ * requests. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

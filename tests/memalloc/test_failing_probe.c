@@ -1,4 +1,4 @@
-/* test_failing_probe.c — every driver call fails in turn during a probe: there is a verdict, and nothing
+/* test_failing_probe.c — each driver call fails in turn during a probe: the probe reports a verdict, and nothing
  * leaks. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -114,7 +114,7 @@ CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
 
 	if (!h.started)
 		return soft_refuse(CUDA_ERROR_OPERATING_SYSTEM,
-				   "cuIpc: memory is shared through /proc: mount it");
+				   "cuIpc: /proc is not mounted, but memory is shared through it");
 	memcpy(h.magic, magic, sizeof h.magic);
 	memcpy(h.id, f->id, sizeof h.id);
 	soft_device_uuid(device, &uuid);

@@ -1,6 +1,6 @@
 /* function.c — attributes, parameters and names of functions and kernels.
  *
- * A CUkernel may be cast to CUfunction and used in any call with a CUfunction parameter; it then stands for the kernel's
+ * A CUkernel may be cast to CUfunction and used in any call with a CUfunction parameter, where it means the kernel's
  * function in the current context. */
 #include "softcuda/api/code/code_internal.h"
 

@@ -1,10 +1,10 @@
 /* image.c — find the PTX in an image: PTX text, or a fatbin, which loader/image reads.
  *
  * Machine code is refused, because only PTX can be interpreted.  A load call has no size parameter, so the size of
- * an image in memory comes from its own headers; the size of a file is known.
+ * an image in memory is read from its own headers; the size of a file is known.
  *
  * The wrapper that nvcc -dlink generates (version 2) contains linked machine code and pointers to the fatbins that it
- * was linked from: their PTX is linked here. */
+ * was linked from: this file links the PTX of these fatbins. */
 #include "softcuda/api/code/code_internal.h"
 
 #include <stdio.h>

@@ -189,8 +189,8 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 	*pitch = e->pitch ? e->pitch : row_end;
 	if (*pitch < row_end || (c->Depth > 1 && e->height < rows))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "copy: a pitch of %zu bytes is less than a row of %zu, or a slice height is less than the "
-				   "box",
+				   "copy: the pitch of %zu bytes is less than a row of %zu bytes, or the slice height is less "
+				   "than the height of the copy",
 				   *pitch, row_end);
 	/* The last byte must have an address; otherwise later sums would overflow. */
 	if (__builtin_mul_overflow(*pitch, e->height ? e->height : rows, slice) ||

@@ -1,5 +1,5 @@
 /* host.c — page-locked host memory: allocated by cuMemHostAlloc, or registered memory of the program.  Kernels
- * use the address of the CPU. */
+ * access it at the address that the CPU uses. */
 #include "softcuda/api/memory/memory_internal.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	return r;
 }
 
-/* Map all pages now: this also finds memory that is not mapped, not writable, or for which the system has no
+/* Map all pages now.  This fails for memory that is not mapped or not writable, or for which the system has no
  * pages (a full /dev/shm). */
 static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 {
