@@ -39,8 +39,7 @@ static gpul_status bind_socket(gpul_ipc_server *s, gpul_error *err)
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listener < 0)
 		return gpul_ipc_sys_failed("socket", err);
-	/* Linux gives the socket's mode to the file, so it is never accessible to others, whatever the umask
-	 * is. */
+	/* Linux gives the socket's mode to the file, so it is never accessible to others, whatever the umask is. */
 	if (fchmod(s->listener, 0600))
 		return gpul_ipc_sys_failed("fchmod of a socket", err);
 	if (bind(s->listener, (struct sockaddr *)&address, sizeof address))

@@ -365,8 +365,7 @@ static struct region *find_and_use(gpul_regcache *c, const struct span *bytes)
 	return r;
 }
 
-/* Register a region, or find a region that another thread has registered meanwhile.  The caller holds the
- * lock. */
+/* Register a region, or find a region that another thread has registered meanwhile.  The caller holds the lock. */
 static gpul_status handle_miss(gpul_regcache *c, const struct span *bytes, const struct span *pages,
 			struct region **out, gpul_error *err)
 {

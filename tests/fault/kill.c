@@ -89,8 +89,7 @@ static bool survives_owner(struct fault *f, const struct child *survivor)
 	       must(f, survivor, 'x', 0);
 }
 
-/* The owner is killed during the handshake: attaching fails at once with a reason, or it had already
- * succeeded. */
+/* The owner is killed during the handshake: attaching fails at once with a reason, or it had already succeeded. */
 static bool handshake_ends(struct fault *f, const struct child *survivor)
 {
 	struct note n;

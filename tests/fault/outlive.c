@@ -20,8 +20,7 @@ static bool gets_owner_died(struct fault *f, const struct child *reader)
 	return true;
 }
 
-/* The owner is killed while the readers' kernels run: their sums must be right, and then they get
- * OWNER_DIED. */
+/* The owner is killed while the readers' kernels run: their sums must be right, and then they get OWNER_DIED. */
 static bool read_on(struct fault *f, struct child *owner, const struct child readers[N_READERS])
 {
 	for (int i = 0; i < N_READERS; i++)

@@ -1,5 +1,4 @@
-/* test_lies.c — a peer whose owner breaks the protocol: it maps nothing, leaks nothing, and reports the
- * reason. */
+/* test_lies.c — a peer whose owner breaks the protocol: it maps nothing, leaks nothing, and reports the reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

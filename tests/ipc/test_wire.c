@@ -1,5 +1,4 @@
-/* test_wire.c — parsing messages: valid messages are copied unchanged, invalid ones are refused with a
- * reason. */
+/* test_wire.c — parsing messages: valid messages are copied unchanged, invalid ones are refused with a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

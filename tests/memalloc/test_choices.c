@@ -265,8 +265,7 @@ static void refuses_an_offer_of_another_size(void **state)
 	}
 }
 
-/* NVIDIA's descriptors are character devices without a size; the driver reports a wrong size when it maps
- * them. */
+/* NVIDIA's descriptors are character devices without a size; the driver reports a wrong size when it maps them. */
 static void opaque_descriptors_must_be_nvidia_devices(void **state)
 {
 	gpul_context c = { 0 };

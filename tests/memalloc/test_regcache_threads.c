@@ -1,5 +1,4 @@
-/* test_regcache_threads.c — the register cache used by several threads, and the driver's registration
- * functions. */
+/* test_regcache_threads.c — the register cache used by several threads, and the driver's registration functions. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* The memory at an address: an allocation, a mapping of cuMemMap or, when both are NULL, a variable of a
- * module. */
+/* The memory at an address: an allocation, a mapping of cuMemMap or, when both are NULL, a variable of a module. */
 struct address_info {
 	bool found;
 	gpul_exec_range range;
