@@ -1,4 +1,4 @@
-/* as_kernel.c — see as_kernel.h. */
+/* as_kernel.c — a FIFO in this program's memory, whose lanes are pushed by CPU threads that wait like kernels. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ void as_kernel_raise(struct as_kernel *k, unsigned code)
 	__atomic_store_n(&header->raised, code, __ATOMIC_RELEASE);
 }
 
-/* Before the next look: aborted, or out of patience? */
+/* Check for an abort or a time-out before the next poll. */
 static enum gpul_fifo_result wait_more(const struct as_kernel *k, unsigned lane, uint64_t begun)
 {
 	if (as_kernel_abort(k, lane))

@@ -1,4 +1,4 @@
-/* as_kernel.h — a FIFO in this program's memory, with a pusher for each lane, which waits as a kernel would. */
+/* as_kernel.h — a FIFO in this program's memory, with a pusher for each lane that waits as a kernel does. */
 #ifndef GPULOAD_TESTS_PROXY_AS_KERNEL_H
 #define GPULOAD_TESTS_PROXY_AS_KERNEL_H
 
@@ -12,7 +12,7 @@ struct as_kernel {
 	struct pusher *lane;  /* a lane belongs to one thread */
 };
 
-/* Both fail the test where they cannot. */
+/* Both fail the running test on an error. */
 void as_kernel_open(struct as_kernel *k, unsigned slots, unsigned lanes);
 void as_kernel_close(struct as_kernel *k);
 

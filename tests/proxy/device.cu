@@ -1,11 +1,11 @@
-// device.cu — kernels that push as test_device.c expects it, by fifo_device.cuh.  proxy/fifo.ptx has the same ones.
+// device.cu — kernels of test_device.c that push with fifo_device.cuh.  proxy/fifo.ptx has the same kernels.
 //
-// Thread g pushes `count` triggers of { g << 32 | i, its complement } with i from first on; what came of it goes to
-// results[2 g] (a gpul_fifo_result, or MISSED) and how many were pushed to results[2 g + 1].  notes are host memory:
-// notes[2 g] is the kernel's for the CPU, notes[2 g + 1] the CPU's answer.  Kernels share the lane of their block, or
-// own the lane of their thread.
+// Thread g pushes `count` triggers with words g << 32 | i and its complement; i begins at `first`.  It writes the result to
+// results[2 g] (a gpul_fifo_result, or MISSED) and the number of pushes to results[2 g + 1].  notes are host memory: the
+// kernel writes notes[2 g], the CPU's handler writes notes[2 g + 1].  Kernels share the lane of their block, or own the lane
+// of their thread.
 //
-// device.ptx is made of this, for drivers and GPUs as old as can be:
+// device.ptx, for sm_70 and later, is made by
 //
 //     nvcc -I. -ptx -arch=sm_75 tests/proxy/device.cu -o - |
 //             sed 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/' > tests/proxy/device.ptx
@@ -14,7 +14,7 @@
 typedef unsigned long long u64;
 
 enum how { PUSH, RELEASE, SYNC, POLL };
-enum { MISSED = 100 };  // a sync ended, but what the CPU wrote before is not to be seen
+enum { MISSED = 100 };  // a sync ended, but the CPU's earlier note is not visible
 
 static __device__ u64 value(u64 thread, u64 i)
 {
@@ -105,7 +105,7 @@ extern "C" __global__ void fifo_warp_push(gpul_fifo_device fifo, unsigned shared
 	results[2 * thread + 1] = pushed;
 }
 
-// One block whose threads all want the lane `first`; one of them gets it, and gives it back when all have tried.
+// All threads of one block try to own lane `first`; one of them succeeds, and frees the lane when all have tried.
 extern "C" __global__ void fifo_own(gpul_fifo_device fifo, unsigned shared, unsigned count, u64 first, u64 timeout_ns,
 				    u64 *results, u64 *notes)
 {

@@ -1,4 +1,4 @@
-/* device_rig.c — see device_rig.h. */
+/* device_rig.c — runs the kernels of device.cu against a FIFO, and checks their triggers. */
 #include "tests/proxy/device_rig.h"
 
 #include <sched.h>
@@ -52,7 +52,7 @@ int rig_close(void **state)
 {
 	struct rig *r = *state;
 
-	if (!r->notes)  /* opening failed, which says enough */
+	if (!r->notes)  /* rig_open() failed */
 		return 0;
 	rig_fifo_close(r);
 	r->drv->cuMemFreeHost((void *)r->notes);
@@ -68,7 +68,7 @@ void rig_fifo(struct rig *r, unsigned slots, unsigned lanes)
 {
 	gpul_error err = { 0 };
 
-	rig_fifo_close(r);  /* a failed test's */
+	rig_fifo_close(r);  /* left open by a failed test */
 	r->shape = (gpul_fifo_shape){ .slots = slots, .lanes = lanes };
 	must(gpul_fifo_create(r->drv, GPUL_MEM_AUTO, 0, &r->shape, &r->fifo, &err), &err);
 	memset(r->results, 0xff, 2 * MAX_THREADS * sizeof(uint64_t));

@@ -1,4 +1,4 @@
-/* device_rig.h — a FIFO, a kernel of device.cu (or of proxy/fifo.ptx) that pushes into it, and a CPU that checks. */
+/* device_rig.h — a FIFO, kernels of device.cu (or of proxy/fifo.ptx) that push into it, and checks on the CPU. */
 #ifndef GPULOAD_TESTS_PROXY_DEVICE_RIG_H
 #define GPULOAD_TESTS_PROXY_DEVICE_RIG_H
 
@@ -14,21 +14,21 @@ struct rig {
 	gpul_context context;
 	CUlibrary library;
 	CUstream stream;
-	uint64_t *results;  /* device.cu says what is in both; host memory that the GPU sees under the same address */
+	uint64_t *results;  /* host memory with the same address on the GPU; device.cu describes both arrays */
 	volatile uint64_t *notes;
 	gpul_fifo *fifo;
 	gpul_fifo_shape shape;
-	uint64_t seen[MAX_THREADS];         /* of each thread: triggers that came */
-	uint64_t position[POSITIONS];       /* of each lane: the next one */
-	bool notes_first;                   /* a trigger's note must be there before it is */
+	uint64_t seen[MAX_THREADS];         /* per thread: number of triggers received */
+	uint64_t position[POSITIONS];       /* per lane: the next position */
+	bool notes_first;                   /* a trigger's note must be visible before the trigger */
 	bool shared;
 };
 
-/* cmocka's group set-up and tear-down: load the kernels of the file *state; then *state is a struct rig. */
+/* cmocka's group set-up and tear-down: rig_open() loads the kernels of the file *state, and sets *state to a struct rig. */
 int rig_open(void **state);
 int rig_close(void **state);
 
-/* A fresh FIFO, nothing seen. */
+/* Create a new FIFO and reset the checks. */
 void rig_fifo(struct rig *r, unsigned slots, unsigned lanes);
 void rig_fifo_close(struct rig *r);
 
@@ -38,16 +38,16 @@ struct rig_kernel {
 	uint64_t first, timeout_ns;
 };
 void rig_launch(struct rig *r, const struct rig_kernel *k);
-bool rig_ended(struct rig *r);       /* the kernel has */
-void rig_wait(struct rig *r);        /* until it has */
+bool rig_ended(struct rig *r);       /* has the kernel ended? */
+void rig_wait(struct rig *r);        /* wait until the kernel has ended */
 
-/* Take out what is there, at most so many, check and answer it; not released yet. */
+/* Take out up to max triggers, check them and write their notes, without a release.  Returns their number. */
 unsigned rig_take(struct rig *r, unsigned max);
-/* Take out, check and release until n came in all; the test fails when they do not. */
+/* Take out, check and release n triggers; the test fails if they do not come. */
 void rig_serve(struct rig *r, uint64_t n);
-/* The next kernel's threads are others, and begin with i = 0 again. */
+/* Expect i = 0 from each thread again, for the next kernel. */
 void rig_forget_threads(struct rig *r);
-/* The kernel's n threads came to that result, each, having pushed so many. */
+/* Check that each of the kernel's n threads has this result and this number of pushes. */
 void rig_expect(const struct rig *r, unsigned n_threads, unsigned result, unsigned pushed);
 
 #endif

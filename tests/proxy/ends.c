@@ -184,7 +184,7 @@ static gpul_status read_results(struct kernels *k, struct pushed *out, gpul_erro
 	return st;
 }
 
-/* The event by which it is learned that the other process has ended, within that time; NONE: it has not. */
+/* Wait for an event that reports the end of the other process. */
 static gpul_status look_around(struct kernels *k, int timeout_ms, gpul_ipc_event_kind *lost, gpul_error *err)
 {
 	gpul_ipc_event event = { .kind = GPUL_IPC_NONE };
@@ -219,7 +219,7 @@ gpul_status kernels_wait(struct kernels *k, bool aborts, int timeout_ms, struct 
 	return st ? st : read_results(k, out, err);
 }
 
-/* ---- what comes --------------------------------------------------------------------------- */
+/* ---- checking triggers -------------------------------------------------------------------- */
 
 static bool is_right(struct check *c, const gpul_fifo_item *item)
 {

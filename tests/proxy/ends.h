@@ -1,4 +1,4 @@
-/* ends.h — a FIFO whose ends are in two processes, for tests: the memory (by ipc), kernels that push, a check of what comes.
+/* ends.h — test support for a FIFO between two processes: the memory (by ipc), kernels that push, and a check of the triggers.
  *
  *     piece_offer ┄┄ socket ┄┄> piece_attach          either side's process may be the owner
  *     kernels_open, start, wait                       the process with the GPU's half: cli/kernels/fifo_push.cu
@@ -14,26 +14,26 @@
 
 struct piece {
 	const gpul_driver *drv;
-	gpul_mem *mem;           /* the owner's; */
-	gpul_ipc_server *server;
-	gpul_ipc_client *client; /* else attached by this */
-	int slot;                /* owner: of the peer that attached last; -1 none */
+	gpul_mem *mem;           /* owner only */
+	gpul_ipc_server *server; /* owner only */
+	gpul_ipc_client *client; /* attached process only */
+	int slot;                /* owner only: slot of the peer that attached last; -1: none */
 	void *area;
 	CUdeviceptr area_gpu;
 	size_t bytes;
 };
 
-/* Make memory for such a FIFO, format it and offer it; or attach to it.  piece_drop() either. */
+/* Create, format and offer memory for a FIFO; or attach to it.  Release either with piece_drop(). */
 gpul_status piece_offer(const gpul_driver *drv, gpul_mem_kind kind, const char *name, const gpul_fifo_shape *shape,
 			struct piece *out, gpul_error *err);
 gpul_status piece_attach(const gpul_driver *drv, const char *name, struct piece *out, gpul_error *err);
 gpul_status piece_drop(struct piece *p, gpul_error *err);
 
-/* What has happened to the lease within that time: NONE, or the next event. */
+/* Wait for the next event of the lease; NONE: no event within the time. */
 gpul_status piece_event(struct piece *p, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
-/* Is it one that says that the other process has ended, or let go? */
+/* Does this event mean that the other process has detached or ended? */
 bool piece_is_lost(gpul_ipc_event_kind kind);
-/* What a proxy's thread watches: the process at the other end.  Returns their number; piece_unwatch() them. */
+/* Descriptors with which a proxy's thread watches the other process.  Returns their number; release with piece_unwatch(). */
 unsigned piece_watch(const struct piece *p, int fds[2]);
 void piece_unwatch(const struct piece *p, const int fds[2], unsigned n);
 
@@ -48,7 +48,7 @@ struct kernels {
 	CUfunction push;
 	CUstream stream;
 	CUdeviceptr words;   /* first[MOST_BLOCKS], then results[MOST_BLOCKS] */
-	unsigned n_blocks;   /* of what runs */
+	unsigned n_blocks;   /* of the running kernel */
 };
 
 /* Each block pushes numbers first, first + 1 ... */
@@ -59,33 +59,33 @@ struct pushes {
 	unsigned flags;      /* enum fifo_push_flags */
 };
 
-/* What came of it. */
+/* The result of a kernel. */
 struct pushed {
-	uint64_t n;          /* of all blocks */
-	unsigned result;     /* the worst: enum gpul_fifo_result */
+	uint64_t n;          /* triggers pushed by all blocks */
+	unsigned result;     /* the largest enum gpul_fifo_result of a block */
 	uint32_t code;       /* gpul_fifo_gpu_aborted() */
-	gpul_ipc_event_kind lost;  /* the event by which it was learned that the other process has ended; NONE: it has not */
+	gpul_ipc_event_kind lost;  /* the event that reported the end of the other process; NONE: it has not ended */
 };
 
 gpul_status kernels_open(struct piece *p, struct kernels *out, gpul_error *err);
 gpul_status kernels_start(struct kernels *k, const struct pushes *p, gpul_error *err);
-/* Wait for their end; when the other process ends meanwhile and aborts, abort them (GPUL_FIFO_CODE_PEER_GONE).
+/* Wait for the kernel's end.  If the other process ends meanwhile and `aborts` is set, abort it (GPUL_FIFO_CODE_PEER_GONE).
  * Errors: GPUL_ESYS native = ETIMEDOUT. */
 gpul_status kernels_wait(struct kernels *k, bool aborts, int timeout_ms, struct pushed *out, gpul_error *err);
 void kernels_close(struct kernels *k);
 
-/* ---- what comes --------------------------------------------------------------------------- */
+/* ---- checking triggers -------------------------------------------------------------------- */
 
 struct check {
 	unsigned lanes;
-	uint64_t n;                   /* right ones */
-	uint64_t next[MOST_BLOCKS];   /* of each block; its first number is taken as it comes */
+	uint64_t n;                   /* correct triggers */
+	uint64_t next[MOST_BLOCKS];   /* next number per block; the first number of a block can be any */
 	bool begun[MOST_BLOCKS];
 	uint64_t n_wrong;
-	char wrong[160];              /* the first that was wrong */
+	char wrong[160];              /* describes the first wrong trigger */
 };
 
-/* A gpul_proxy_handler; context is a struct check. */
+/* A gpul_proxy_handler that checks triggers; context is a struct check. */
 gpul_status check_items(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err);
 
 #endif

@@ -1,10 +1,10 @@
-/* pusher.h — a kernel's thread that owns a lane, played by the CPU: what fifo_device.cuh does, where no kernel is wanted.
+/* pusher.h — pushes on the CPU like a kernel thread that owns a lane, for tests without a kernel.
  *
  *     struct pusher p = pusher_of(area, lane);
  *     while (!pusher_push(&p, a, b))          false: the ring is full
  *             sched_yield();
  *
- * It believes the area: nobody else writes there but the CPU's end. */
+ * It trusts the area, which only the CPU's end also writes. */
 #ifndef GPULOAD_TESTS_PROXY_PUSHER_H
 #define GPULOAD_TESTS_PROXY_PUSHER_H
 
@@ -16,7 +16,7 @@
 struct pusher {
 	struct gpul_trigger *slots;   /* of this lane */
 	struct gpul_fifo_line *line;
-	uint64_t next, tail;          /* the next position; below tail all have been handled */
+	uint64_t next, tail;          /* the next position; positions below tail have been handled */
 	unsigned shift;
 };
 
@@ -31,13 +31,13 @@ static inline struct pusher pusher_of(void *area, unsigned lane)
 	return (struct pusher){ slots + ((size_t)lane << h->lane_shift), lines + lane, tail, tail, h->lane_shift };
 }
 
-/* Its lap bit and the user's 63. */
+/* A word: lap bit and 63 bits of data. */
 static inline uint64_t pusher_word(const struct pusher *p, uint64_t at, uint64_t value)
 {
 	return (~(at >> p->shift) & 1) << 63 | value;
 }
 
-/* The two halves of a store, which PTX leaves in any order. */
+/* Store one word of a slot; the two words of a vector store can arrive in any order. */
 static inline void pusher_store(struct pusher *p, uint64_t at, unsigned half, uint64_t value)
 {
 	struct gpul_trigger *slot = &p->slots[at & ((1ull << p->shift) - 1)];

@@ -1,4 +1,4 @@
-/* test_deaths.c — the process with the other end of a FIFO dies: the FIFO itself tells, without any descriptor. */
+/* test_deaths.c — the death of the process with the other end is detected by the lifeline in the FIFO, without descriptors. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ static gpul_fifo_gpu *kernels_end(void)
 	return g;
 }
 
-/* A process with an end of the FIFO, which says that it is there. */
+/* Start a process that opens an end of the FIFO and holds its lifeline. */
 static pid_t process(int has_kernels)
 {
 	int ready[2];
@@ -108,7 +108,7 @@ static void closing_in_order_is_not_a_death(void **state)
 	gpul_fifo_gpu *g = kernels_end();
 
 	assert_int_equal(gpul_fifo_gpu_hold_lifeline(g, NULL), GPUL_OK);
-	assert_int_equal(gpul_fifo_gpu_hold_lifeline(g, NULL), GPUL_OK);  /* the second one changes nothing */
+	assert_int_equal(gpul_fifo_gpu_hold_lifeline(g, NULL), GPUL_OK);  /* the second call changes nothing */
 	gpul_fifo_gpu_destroy(g);
 	assert_false(gpul_fifo_peer_died(fifo));
 }

@@ -1,7 +1,7 @@
-/* test_device.c — the kernels' half: what device.cu pushes by fifo_device.cuh, and proxy/fifo.ptx by itself, arrives
- * as each mode promises, waits when the ring is full, and ends when it must.
+/* test_device.c — the kernels' half of the FIFO, in fifo_device.cuh (device.cu) and in proxy/fifo.ptx: order and visibility
+ * of each mode, waiting for a full ring, time-outs and aborts.
  *
- * Runs on any driver (GPULOAD_DRIVER).  GPULOAD_TEST_FIFO_PTX names other kernels to be tested instead. */
+ * Runs on any driver (GPULOAD_DRIVER).  GPULOAD_TEST_FIFO_PTX names a file with other kernels to test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,13 +14,13 @@
 static const unsigned SIZES[] = { 1, 2, 16, 32, 128 };
 enum { N_SIZES = sizeof(SIZES) / sizeof(*SIZES), SECOND_NS = 1000000000, SOON_NS = 20000000 };
 
-/* The kernel writes a note before each push, and the push shows it. */
+/* Does this kernel write a note before each push, with release? */
 static bool releases(const char *name)
 {
 	return !strcmp(name, "fifo_push_release") || !strcmp(name, "fifo_push_sync");
 }
 
-/* Launch, serve all of it, and nothing is left. */
+/* Launch a kernel, handle all its triggers, and check that none is left. */
 static void run(struct rig *r, const struct rig_kernel *k, uint64_t n_triggers)
 {
 	rig_launch(r, k);
@@ -31,7 +31,7 @@ static void run(struct rig *r, const struct rig_kernel *k, uint64_t n_triggers)
 	assert_int_equal(gpul_fifo_aborted(r->fifo), 0);
 }
 
-/* One queue: threads of one warp, of several warps, of several blocks share it. */
+/* One lane that all threads share. */
 static void shared_by(struct rig *r, const char *name, unsigned slots, unsigned blocks, unsigned threads, unsigned count)
 {
 	rig_fifo(r, slots, 1);
@@ -75,7 +75,7 @@ static void five_hundred_blocks_share_one_slot(void **state)
 	shared_by(*state, "fifo_push", 1, 512, 1, 2);
 }
 
-/* Lanes: each thread owns one, so that its triggers come with the lane's positions. */
+/* Each thread owns a lane, so the position of a trigger is its number. */
 static void owned_by(struct rig *r, const char *name, unsigned slots, unsigned lanes, unsigned blocks, unsigned count)
 {
 	rig_fifo(r, slots, lanes);
@@ -99,7 +99,7 @@ static void triggers_of_owned_lanes_arrive_in_push_order(void **state)
 	}
 }
 
-/* Each of the lanes is several threads': block b's are lane b's. */
+/* The threads of block b share lane b. */
 static void blocks_share_several_lanes(void **state)
 {
 	struct rig *r = *state;
@@ -126,7 +126,7 @@ static void kernel_continues_after_the_previous_kernel(void **state)
 	}
 }
 
-/* 15 single ones before them: the 32 lie across the ring's end, and across the groups of a small ring. */
+/* After 15 single pushes, the 32 triggers wrap around the end of the ring and of the groups of a small ring. */
 static void warp_push_continues_after_single_pushes(void **state)
 {
 	struct rig *r = *state;
@@ -162,7 +162,7 @@ static void a_warp_pushes_in_the_order_of_its_threads(void **state)
 	rig_fifo_close(r);
 }
 
-/* The place of each trigger, not only its thread's order: 32 in a row are a warp's. */
+/* Checks positions: 32 consecutive triggers belong to one warp. */
 static void triggers_of_a_warp_push_are_consecutive(void **state)
 {
 	struct rig *r = *state;
@@ -250,7 +250,7 @@ static void owning_warp_can_push_again_after_a_time_out(void **state)
 	rig_fifo_close(r);
 }
 
-/* A ticket that was drawn and not used leaves a gap that no later trigger gets past. */
+/* An unused ticket leaves a gap that blocks all later triggers. */
 static void time_out_in_a_shared_lane_aborts_the_fifo(void **state)
 {
 	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_warp_push" };
@@ -365,7 +365,7 @@ static const struct CMUnitTest TESTS[] = {
 	cmocka_unit_test(lane_has_one_owner_until_it_is_disowned),
 };
 
-static const char *kernels;  /* the file with them */
+static const char *kernels;  /* path of the PTX file */
 
 static int open_kernels(void **state)
 {

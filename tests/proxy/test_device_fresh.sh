@@ -1,5 +1,5 @@
 #!/bin/bash
-# fifo_device.cuh as NVRTC compiles it today does what the committed PTX does.
+# Run test_device with fifo_device.cuh compiled by NVRTC, instead of the committed PTX.
 set -eu
 build=$(cd "${GPULOAD_BUILD:-build}" && pwd)
 out=$(mktemp -d)

@@ -1,4 +1,4 @@
-/* test_device_layout.c — the offsets that proxy/fifo.ptx says it uses are those of fifo_layout.h, all of them. */
+/* test_device_layout.c — the offsets in the head comment of proxy/fifo.ptx are those of fifo_layout.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static const struct {
 	{ "gpul_trigger", sizeof(struct gpul_trigger) },
 };
 
-/* The line of the file's head that tells the offsets in a struct: "//     type  field +0  field +8  all 16". */
+/* Find the line with the offsets of a struct in the file's head: "//     type  field +0  field +8  all 16". */
 static const char *row(const char *ptx, const char *type, char *line, size_t line_bytes)
 {
 	char start[64];
@@ -42,7 +42,7 @@ static const char *row(const char *ptx, const char *type, char *line, size_t lin
 	snprintf(start, sizeof(start), "\n//     %s ", type);
 	at = strstr(ptx, start);
 	if (!at)
-		fail_msg("proxy/fifo.ptx does not tell the offsets in %s", type);
+		fail_msg("proxy/fifo.ptx has no line with the offsets of %s", type);
 	snprintf(line, line_bytes, "%.*s ", (int)strcspn(at + 1, "\n"), at + 1);
 	return line;
 }
@@ -67,7 +67,7 @@ static void ptx_offsets_match_the_struct_layout(void **state)
 		for (const char *p = line; (p = strchr(p, '+')); p++)
 			n++;
 	}
-	assert_int_equal(n, sizeof(FIELDS) / sizeof(*FIELDS));  /* and it tells no others */
+	assert_int_equal(n, sizeof(FIELDS) / sizeof(*FIELDS));  /* the file has no other offsets */
 	gpul_file_close(&ptx);
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A kernel that waits for the CPU's end, which waits for it, on one CPU: each must let the other run.
+# Run test_device on one CPU: the interpreted kernel and the CPU's end must yield to each other.
 set -eu
-cpu=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')  # the first of those that we may use
+cpu=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')  # the first allowed CPU
 exec taskset -c "$cpu" "${GPULOAD_BUILD:-build}/tests/proxy/test_device"

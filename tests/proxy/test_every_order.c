@@ -1,9 +1,9 @@
-/* test_every_order.c — the CPU's end against every order in which words can arrive, and every order of its calls.
+/* test_every_order.c — tests the CPU's end with every order in which words can arrive, and every order of calls.
  *
- * The model (model/) visits all states of the protocol; this visits all states of the code.  A state is what proxy/fifo.c
- * keeps, the area, and the words that kernels have stored and that are still under way.  From each one, each step is made:
- * a kernel pushes where the tail says that there is room, a word arrives, the CPU polls or releases in one of its ways, or
- * another one opens its end.  What a poll gives must be what was pushed there, whole; and something, where something is. */
+ * The model (model/) visits all states of the protocol; this test visits all states of the code.  A state consists of the
+ * fields of proxy/fifo.c, the area, and the words that kernels have stored and that have not arrived.  From each state every
+ * step is tried: a kernel pushes if a slot is free, a word arrives, the CPU polls or releases, or a new CPU's end is opened.
+ * A poll must return the complete triggers that were pushed, and at least one if one is there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct state {
 	uint64_t tail[LANES], taken[LANES], released[LANES], pushed[LANES];
 	uint64_t awaited, owing, owing_groups, pending;
 	struct gpul_trigger seen[LANES];  /* of lanes that are pending */
-	uint32_t turn, under_way;  /* bit 2 s + w: word w of slot s */
+	uint32_t turn, under_way;  /* bit 2 s + w: word w of slot s has not arrived */
 };
 
 struct search {
@@ -80,7 +80,7 @@ static void save(const struct search *s, struct state *to)
 	to->turn = f->turn;
 }
 
-/* A state is all that the code keeps: a field that is not in it would be seen here. */
+/* Check that struct state covers all fields of the code. */
 static void expect_no_more_to_keep(const struct search *s, const struct state *state)
 {
 	struct gpul_fifo was = *s->f;
@@ -115,7 +115,7 @@ static void visit(struct search *s, const struct state *state)
 
 /* ---- steps ----------------------------------------------------------------------- */
 
-/* The trigger at a position has been pushed, and both its words are there. */
+/* Has the trigger at a position been pushed, and have both words arrived? */
 static bool whole(const struct search *s, const struct state *state, unsigned lane, uint64_t position)
 {
 	const unsigned slot = lane * s->size + (unsigned)(position % s->size);
@@ -131,7 +131,7 @@ static void pushes(struct search *s, const struct state *from)
 
 		if (to.pushed[lane] == s->pushes || to.pushed[lane] - to.tail[lane] >= s->size)
 			continue;
-		assert_int_equal(to.under_way >> 2 * slot & 3, 0);  /* the tail promised a slot that is done with */
+		assert_int_equal(to.under_way >> 2 * slot & 3, 0);  /* a slot below the tail has no words in flight */
 		to.pushed[lane]++;
 		to.under_way |= 3u << 2 * slot;
 		visit(s, &to);
@@ -214,7 +214,7 @@ static void releases(struct search *s, const struct state *from)
 	}
 }
 
-/* Another proxy goes on: what this one took out and did not release comes again. */
+/* A new CPU's end: triggers that were taken out and not released come again. */
 static void opens_again(struct search *s, const struct state *from)
 {
 	struct state to = *from;

@@ -1,4 +1,4 @@
-/* test_fifo.c — the CPU's end of a FIFO; this program writes the slots as a kernel would. */
+/* test_fifo.c — tests the CPU's end of a FIFO; the test writes the slots like a kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static struct gpul_fifo_line *line(unsigned lane)
 	return pushers[lane].line;
 }
 
-/* Over several laps, so that lap bits are either. */
+/* Several laps, so that the lap bit has both values. */
 static void triggers_are_taken_once_and_in_order(void **state)
 {
 	(void)state;
@@ -119,7 +119,7 @@ static void slot_is_taken_when_both_halves_have_arrived(void **state)
 	gpul_fifo_close(f);
 }
 
-/* Behind whole ones, where lanes are read on; five in a row are more than a cache line. */
+/* The half slot follows 1 to 5 full ones, which can span more than a cache line. */
 static void half_written_slot_ends_a_batch_of_its_lane(void **state)
 {
 	(void)state;
@@ -172,7 +172,7 @@ static void slots_are_free_only_after_a_release(void **state)
 	assert_true(pusher_full(&pushers[0]));
 	assert_int_equal(gpul_fifo_poll(f, items + 1, 1), 1);
 	assert_int_equal(line(0)->tail, 0);
-	gpul_fifo_release(f);  /* what several polls gave */
+	gpul_fifo_release(f);  /* releases the triggers of both polls */
 	assert_int_equal(line(0)->tail, 2);
 	assert_false(pusher_full(&pushers[0]));
 	gpul_fifo_close(f);
@@ -198,7 +198,7 @@ static void a_lane_is_released_up_to_a_position_and_then_the_rest(void **state)
 	gpul_fifo_close(f);
 }
 
-/* A lane that is always full, and others that have one trigger. */
+/* One lane is always full, another one has one trigger. */
 static void busy_lane_does_not_starve_other_lanes(void **state)
 {
 	(void)state;
@@ -236,7 +236,7 @@ static void poll_finds_a_trigger_in_any_lane_for_every_turn(void **state)
 		for (unsigned lane = 0; lane < LANES; lane++) {
 			const unsigned before = (turn + LANES - 1) % LANES;
 
-			push(before, 1);  /* so that it is turn's turn */
+			push(before, 1);  /* so that the next scan begins at turn */
 			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
 			pushed[before]++;
 			gpul_fifo_release(f);
@@ -268,7 +268,7 @@ static void positions_wrap_around_at_2_to_the_64(void **state)
 	gpul_fifo_close(f);
 	line(0)->tail = UINT64_MAX - 4;
 	f = open_area(2);
-	/* the slots are zeros, which odd laps await: an area whose tail was so large would not be so */
+	/* zeroed slots look full in odd laps; with such a large tail they would have been written before */
 	for (unsigned i = 0; i < 2; i++)
 		pusher_store(&pushers[0], pushers[0].next - 2 + i, 0, 0);
 	for (uint64_t i = 0; i < 12; i++) {
@@ -298,7 +298,7 @@ static void unreleased_triggers_come_again_after_reopening(void **state)
 	gpul_fifo_close(f);
 }
 
-/* Whether they are taken in one batch or in many, and whatever comes meanwhile. */
+/* Compares one large batch with many small ones. */
 static void small_and_large_batches_return_the_same_order(void **state)
 {
 	(void)state;
@@ -315,7 +315,7 @@ static void small_and_large_batches_return_the_same_order(void **state)
 			for (unsigned lane = 0; lane < LANES; lane += 1 + lane % 3)
 				for (unsigned i = 0; i < EACH; i++)
 					push(lane, i);
-			/* a batch goes on within a lane as far as it can: a small one, with all of each lane */
+			/* a batch takes as many triggers of a lane as fit, so a small batch has a multiple of EACH */
 			for (unsigned got; (got = gpul_fifo_poll(f, to + n[small], small ? EACH * max : LANES * EACH)) > 0;) {
 				n[small] += got;
 				if (small)
@@ -338,9 +338,9 @@ static void triggers_during_a_batch_wait_for_the_turn_of_their_lane(void **state
 		push(lane, lane);
 	assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
 	expect(&items[0], 4, 0, 4);
-	push(4, 44);  /* its turn has been */
-	push(15, 15); /* the last look was before */
-	push(5, 55);  /* the lane has been seen, and all that it has is taken */
+	push(4, 44);  /* the lane has had its turn */
+	push(15, 15); /* after the last scan */
+	push(5, 55);  /* the scan found this lane, so all its triggers are taken */
 	assert_int_equal(gpul_fifo_poll(f, items, 16), 3);
 	expect(&items[0], 5, 0, 5);
 	expect(&items[1], 5, 1, 55);
@@ -352,7 +352,7 @@ static void triggers_during_a_batch_wait_for_the_turn_of_their_lane(void **state
 	gpul_fifo_close(f);
 }
 
-/* ---- giving up --------------------------------------------------------------------- */
+/* ---- aborting ---------------------------------------------------------------------- */
 
 static void first_abort_code_is_written_to_all_lanes_and_stays(void **state)
 {
@@ -368,11 +368,11 @@ static void first_abort_code_is_written_to_all_lanes_and_stays(void **state)
 	gpul_fifo_close(f);
 	f = open_area(128);
 	gpul_fifo_abort(f, 19);
-	assert_int_equal(gpul_fifo_aborted(f), 17);  /* to the next end, too */
+	assert_int_equal(gpul_fifo_aborted(f), 17);  /* also for a new CPU's end */
 	gpul_fifo_close(f);
 }
 
-/* Two who give up at once: lane 0 says who was first, and whoever comes second goes on with that one's code. */
+/* When two threads abort at once, the code in lane 0 wins, and both write that code. */
 static void abort_code_of_lane_0_is_completed_in_all_lanes(void **state)
 {
 	(void)state;
@@ -397,7 +397,7 @@ static void next_poll_copies_a_raised_code_to_all_lanes(void **state)
 		if (asked)
 			assert_int_equal(gpul_fifo_aborted(f), GPUL_FIFO_CODE_TIMED_OUT);
 		else
-			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);  /* and what was pushed still comes */
+			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);  /* the pushed trigger still comes */
 		for (unsigned lane = 0; lane < 4; lane++)
 			assert_int_equal(pusher_aborted(&pushers[lane]), GPUL_FIFO_CODE_TIMED_OUT);
 		gpul_fifo_abort(f, 3);
@@ -436,7 +436,7 @@ static void reset_empties_the_fifo(void **state)
 	assert_int_equal(gpul_fifo_aborted(f), 9);
 	assert_int_equal(gpul_fifo_reset(f, NULL), GPUL_OK);
 	assert_int_equal(gpul_fifo_aborted(f), 0);
-	gpul_fifo_release(f);  /* owes nothing any more */
+	gpul_fifo_release(f);  /* nothing is left to release */
 	for (unsigned lane = 0; lane < 2; lane++) {
 		assert_int_equal(pusher_aborted(&pushers[lane]), 0);
 		assert_int_equal(line(lane)->tail, 0);
@@ -478,7 +478,7 @@ static void the_kind_is_the_four_bits_below_the_lap(void **state)
 	gpul_fifo_close(f);
 }
 
-/* What poll gives copied, poll_run shows where it lies; the two may be mixed. */
+/* gpul_fifo_poll() copies triggers, gpul_fifo_poll_run() returns them in place; the two calls can be mixed. */
 static void run_consists_of_consecutive_triggers(void **state)
 {
 	(void)state;

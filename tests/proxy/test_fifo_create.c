@@ -18,7 +18,7 @@ static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_
 enum { N_KINDS = sizeof(kinds) / sizeof(*kinds) };
 static const gpul_fifo_shape shape = { .slots = 256, .lanes = 128 };
 
-/* What must not stay behind. */
+/* Resources that must be freed. */
 struct counts {
 	int alive;
 	size_t fds, mappings;
@@ -65,7 +65,7 @@ static CUdeviceptr address(const volatile void *p)
 	return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* Does what both ends were told fit the memory, and does a trigger get through? */
+/* Check the addresses of both ends, and that a trigger is received. */
 static void expect_works(gpul_fifo *f, gpul_mem_kind kind)
 {
 	const gpul_mem *mem = gpul_fifo_mem_of(f);
@@ -117,7 +117,7 @@ static void creating_undoes_everything_whichever_call_fails(void **state)
 		int n_calls, n_failed = 0;
 		gpul_fifo *f = NULL;
 
-		/* now what is set up once is there */
+		/* the first create sets up what stays allocated */
 		assert_int_equal(gpul_fifo_create(drv, kinds[k], 0, &shape, &f, NULL), GPUL_OK);
 		gpul_fifo_close(f);
 		const struct counts before = count();
@@ -138,7 +138,7 @@ static void creating_undoes_everything_whichever_call_fails(void **state)
 				assert_non_null(strstr(err.text, "cu"));
 				n_failed++;
 			} else {
-				assert_true(kinds[k] == GPUL_MEM_AUTO);  /* went on to the next kind */
+				assert_true(kinds[k] == GPUL_MEM_AUTO);  /* AUTO tried the next kind */
 				expect_works(f, GPUL_MEM_AUTO);
 				gpul_fifo_close(f);
 			}

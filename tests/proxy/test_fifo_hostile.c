@@ -1,6 +1,6 @@
-/* test_fifo_hostile.c — a FIFO whose memory another process writes as it likes: refused, or harmless.
+/* test_fifo_hostile.c — a FIFO in which another process writes arbitrary values is refused, or does no harm.
  *
- * The area lies on the heap and is as large as it has to be, so that AddressSanitizer sees a byte too far. */
+ * The area is on the heap without spare bytes, so that AddressSanitizer detects an access beyond its end. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void expect_refused(const void *at, size_t bytes)
 	assert_int_equal(gpul_fifo_open((void *)(uintptr_t)at, bytes, &f, &err), GPUL_EFORMAT);
 	assert_null(f);
 	assert_true(err.text[0] != '\0');
-	/* refused before the driver is asked for anything: there is none */
+	/* refused before the first driver call: the driver is NULL */
 	assert_int_equal(gpul_fifo_gpu_create(NULL, (void *)(uintptr_t)at, 0, bytes, &g, &err2), GPUL_EFORMAT);
 	assert_null(g);
 }
@@ -75,7 +75,7 @@ static void refuses_a_header_with_any_wrong_field(void **state)
 	free(area);
 }
 
-/* Pairs that are wrong together: both say the same number of slots, or of bytes. */
+/* Inconsistent combinations of lanes, lane_shift and bytes. */
 static void refuses_a_shape_larger_than_the_memory(void **state)
 {
 	(void)state;
@@ -130,7 +130,7 @@ static void formatting_refuses_short_or_misaligned_memory(void **state)
 	free(area);
 }
 
-/* The header is read once, when it is opened. */
+/* The header is read only once, by gpul_fifo_open(). */
 static void later_changes_of_the_header_have_no_effect(void **state)
 {
 	(void)state;
@@ -153,7 +153,7 @@ static void later_changes_of_the_header_have_no_effect(void **state)
 	free(area);
 }
 
-/* Slots that flip to the awaited lap as soon as they are looked at. */
+/* Slots whose lap bit changes to the awaited one after each poll. */
 static void lane_returns_at_most_its_slots_before_a_release(void **state)
 {
 	(void)state;
@@ -189,7 +189,7 @@ static uint32_t next_random(uint32_t *random)
 	return *random >> 8;
 }
 
-/* All words, header and all; the values that are not random are those that mean something. */
+/* Write random and special values into all words, including the header. */
 static void *scribble(void *context)
 {
 	struct scribbler *s = context;

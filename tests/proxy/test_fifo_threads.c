@@ -1,4 +1,4 @@
-/* test_fifo_threads.c — several push, one takes out, another gives up: for ThreadSanitizer, and for the order. */
+/* test_fifo_threads.c — several threads push, one polls, another aborts: for ThreadSanitizer, and to check the order. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -19,13 +19,13 @@ struct worker {
 	pthread_t thread;
 	gpul_fifo *f;
 	unsigned lanes, first;     /* it pushes to lanes first, first + N_PUSHERS, ... */
-	uint64_t n;                /* to each, or until it is aborted */
-	uint64_t *written;         /* what it wrote before a push; the trigger says where */
-	uint64_t aborted_with;     /* of the last lane */
+	uint64_t n;                /* pushes per lane, unless aborted */
+	uint64_t *written;         /* data written before a push, at the index in the trigger */
+	uint64_t aborted_with;     /* abort code of the last lane */
 	uint32_t code;
 };
 
-/* Handled in another thread's order, but each lane's in its own, with what was written before. */
+/* Thread function: push to the worker's lanes in turn, and write data before each push. */
 static void *push_to_lanes(void *context)
 {
 	struct worker *w = context;
@@ -52,7 +52,7 @@ static void start(struct worker *w, void *(*what)(void *))
 	assert_int_equal(pthread_create(&w->thread, NULL, what, w), 0);
 }
 
-/* Lanes of one slot, so that what was written belongs to the trigger that is there until it is released. */
+/* Lanes of one slot, so that the written data belong to the trigger until it is released. */
 static void triggers_arrive_in_lane_order_after_earlier_writes(void **state)
 {
 	(void)state;
@@ -101,7 +101,7 @@ static void *give_up(void *context)
 	return NULL;
 }
 
-/* Whoever is first: all lanes have that one's code, and every pusher ends. */
+/* All lanes get the code of the first thread that aborts, and every pusher ends. */
 static void concurrent_aborts_end_all_waits_with_one_code(void **state)
 {
 	(void)state;

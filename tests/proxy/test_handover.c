@@ -1,4 +1,4 @@
-/* test_handover.c — a process with kernels has died in the middle: where the next one's kernels go on. */
+/* test_handover.c — where new kernels continue after a process with kernels was killed during a push. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ static struct gpul_trigger *slot_of(unsigned lane, uint64_t at)
 	return &slots[lane * PER_LANE + at % PER_LANE];
 }
 
-/* As a kernel would; what: 1 and 2 are the first word and the second. */
+/* Store words of a slot like a kernel; bits of what: 1 is the first word, 2 the second. */
 static void store(unsigned lane, uint64_t at, int what)
 {
 	const uint64_t lap = (~(at / PER_LANE) & 1) << 63;
@@ -99,7 +99,7 @@ static void kernels_begin_at_zero_in_new_memory(void **state)
 	gpul_fifo_close(f);
 }
 
-/* At every position of two laps, so that the lap bit is either. */
+/* At every position of two laps, so that the lap bit has both values. */
 static void new_kernels_continue_behind_unhandled_triggers(void **state)
 {
 	(void)state;
@@ -133,7 +133,7 @@ static void full_lane_stays_full_for_new_kernels(void **state)
 	gpul_fifo_close(f);
 }
 
-/* Each sort of gap at each position of two laps; behind it, what must never be taken. */
+/* Each kind of gap at each position of two laps; triggers behind it must never be taken. */
 static void triggers_of_dead_kernels_behind_a_gap_are_never_taken(void **state)
 {
 	(void)state;
@@ -188,7 +188,7 @@ static void both_ends_read_the_first_abort_code(void **state)
 	gpul_fifo_close(f);
 
 	f = begin();
-	((struct gpul_fifo_header *)(void *)area)->raised = 9;  /* a kernel gives up */
+	((struct gpul_fifo_header *)(void *)area)->raised = 9;  /* as by a kernel that timed out */
 	g = kernels_end();
 	assert_int_equal(gpul_fifo_gpu_aborted(g), 9);
 	for (unsigned i = 0; i < shape.lanes; i++)

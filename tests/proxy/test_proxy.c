@@ -1,4 +1,4 @@
-/* test_proxy.c — what the proxy's thread does with what is pushed. */
+/* test_proxy.c — tests how the proxy's thread handles triggers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,12 +19,12 @@
 
 enum { MAX_RUNS = 16, MAX_LANES = 8 };
 
-/* What a handler saw; it runs on the proxy's thread, and the test looks after a drain. */
+/* Records of a handler, which runs on the proxy's thread; the test reads them after a drain. */
 struct seen {
 	struct as_kernel *of;
 	unsigned n_runs, run[MAX_RUNS], kind[MAX_RUNS];
 	uint64_t n[MAX_LANES], sum;
-	bool wrong;           /* order, kind, FIFO or a tail that was early */
+	bool wrong;           /* wrong order, kind or FIFO, or a tail that was written too early */
 	atomic_bool blocked;  /* the handler waits while it is true */
 };
 
@@ -191,7 +191,7 @@ static void drain_waits_for_the_handler_or_times_out(void **state)
 
 /* ---- progress, and work that ends later -------------------------------------------- */
 
-/* Triggers that were begun and are not done; progress ends one each time. */
+/* Work that continues after the handler; each call of progress completes one trigger. */
 struct later {
 	struct as_kernel *of;
 	uint64_t begun, ended;
@@ -255,7 +255,7 @@ static void progress_is_called_while_all_fifos_are_empty(void **state)
 	as_kernel_close(&k);
 }
 
-/* ---- what it costs ------------------------------------------------------------------- */
+/* ---- sleeping and spinning ----------------------------------------------------------- */
 
 static void idle_thread_sleeps_and_counts_its_sleeps(void **state)
 {
@@ -311,7 +311,7 @@ static void spin_always_never_sleeps(void **state)
 static void thread_yields_if_sleeps_exceed_the_limit(void **state)
 {
 	(void)state;
-	const uint64_t retry_ns = 100000000;  /* so often a sleep is tried all the same */
+	const uint64_t retry_ns = 100000000;  /* a sleep is tried again after this time */
 	struct as_kernel k;
 	struct seen s = { .of = &k };
 	gpul_proxy_stats stats = { 0 };

@@ -1,4 +1,4 @@
-/* test_proxy_cpu.c — which CPU the proxy's thread is pinned to. */
+/* test_proxy_cpu.c — tests to which CPU the proxy's thread is pinned. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,7 +79,7 @@ static gpul_status look(void *context, gpul_fifo *fifo, const gpul_fifo_item *it
 	return GPUL_OK;
 }
 
-/* Run a proxy pinned so and look where its thread is; its stats. */
+/* Run a proxy with this pin, and record where its thread runs.  Returns its stats. */
 static gpul_proxy_stats run(gpul_proxy_pin pin, int number, struct where *where)
 {
 	struct as_kernel k;
@@ -99,7 +99,7 @@ static gpul_proxy_stats run(gpul_proxy_pin pin, int number, struct where *where)
 	return stats;
 }
 
-/* The CPUs that this thread may use, and with it the threads that it makes. */
+/* The CPUs that this thread, and the threads that it creates, may use. */
 static cpu_set_t allowed(void)
 {
 	cpu_set_t set;
@@ -144,7 +144,7 @@ static void unpinned_thread_has_the_callers_affinity(void **state)
 
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &mine));
-	stats = run(GPUL_PROXY_PIN_AUTO, 0, &where);  /* memory of which nobody knows where it is */
+	stats = run(GPUL_PROXY_PIN_AUTO, 0, &where);  /* the node of the memory is unknown */
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &mine));
 }

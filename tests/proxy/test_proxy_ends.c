@@ -1,4 +1,4 @@
-/* test_proxy_ends.c — how the proxy's thread ends: by a handler, a kernel, another process, or its owner. */
+/* test_proxy_ends.c — tests how a handler, a kernel, another process or the owner ends the proxy's thread. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,7 +58,7 @@ static gpul_proxy *start(const gpul_proxy_desc *desc)
 	return p;
 }
 
-/* Until the thread has ended by itself; what it says. */
+/* Wait until the thread has ended with an error; returns it. */
 static gpul_error wait_for_its_end(gpul_proxy *p)
 {
 	gpul_error err = { 0 };
@@ -68,7 +68,7 @@ static gpul_error wait_for_its_end(gpul_proxy *p)
 	return err;
 }
 
-/* It has ended by itself: with this error for whoever asks, and this code for all kernels. */
+/* Check that the thread ends with this error, and that all lanes have this abort code. */
 static void expect_end(struct fixture *x, gpul_proxy *p, gpul_status status, int native, const char *text, unsigned code)
 {
 	gpul_error err = wait_for_its_end(p), again = { 0 }, drained = { 0 };
@@ -91,7 +91,7 @@ static void expect_end(struct fixture *x, gpul_proxy *p, gpul_status status, int
 
 /* ---- a handler ------------------------------------------------------------------------ */
 
-/* Fails at the trigger whose word 0 is the context's. */
+/* Handler that fails at the trigger whose word 0 is *context. */
 static gpul_status fail_at(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	const uint64_t *at = context;
@@ -198,7 +198,7 @@ static void progress_error_ends_the_proxy(void **state)
 	close_two(&x);
 }
 
-/* ---- who gives up ----------------------------------------------------------------------- */
+/* ---- aborts ------------------------------------------------------------------------------ */
 
 static void kernel_abort_ends_other_kernels_and_the_proxy(void **state)
 {
@@ -248,7 +248,7 @@ static void *push_without_end(void *arg)
 	return NULL;
 }
 
-/* A process that ends when fd's other end is closed; its pidfd. */
+/* Start a process that ends when the other end of `until` is closed; returns its pidfd. */
 static int start_process(int until, pid_t *child)
 {
 	char byte;
@@ -437,7 +437,7 @@ static void thousand_starts_leak_nothing(void **state)
 		gpul_proxy *p = start(&x.desc);
 
 		as_kernel_push(&x.k[i & 1], (unsigned)i / 2 % LANES, 0, i);
-		if (i % 3 == 0)  /* else it may be stopped before it looked */
+		if (i % 3 == 0)  /* otherwise it may be stopped before its first poll */
 			assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);
 		else
 			assert_int_equal(as_kernel_sync(&x.k[i & 1], (unsigned)i / 2 % LANES), GPUL_FIFO_OK);

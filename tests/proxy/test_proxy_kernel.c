@@ -1,4 +1,4 @@
-/* test_proxy_kernel.c — kernels of device.cu push, and the proxy's thread serves them.
+/* test_proxy_kernel.c — kernels of device.cu push, and a proxy's thread handles their triggers.
  *
  * Runs on any driver (GPULOAD_DRIVER).  device.cu's triggers are of kind 15. */
 #include <setjmp.h>
@@ -23,7 +23,7 @@ struct server {
 	atomic_bool blocked;    /* the handler waits */
 };
 
-/* As rig_take() does, but on the proxy's thread, where nothing may be asserted: the rig's owner looks after a drain. */
+/* Check triggers like rig_take(), but on the proxy's thread, where cmocka assertions cannot be used. */
 static gpul_status answer(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	struct server *s = context;
@@ -130,7 +130,7 @@ static void stopping_aborts_a_kernel_that_still_pushes(void **state)
 		gpul_proxy_get_stats(s.proxy, &stats);
 	}
 	assert_int_equal(gpul_proxy_stop(s.proxy, NULL), GPUL_OK);
-	/* The kernel may have stood still for the last turn: then nothing tells it. */
+	/* The kernel may have pushed nothing before the last turn; then the proxy does not abort it. */
 	if (!gpul_fifo_aborted(r->fifo))
 		gpul_fifo_abort(r->fifo, GPUL_FIFO_CODE_STOPPED);
 	rig_wait(r);

@@ -1,4 +1,4 @@
-/* test_two_processes.c — kernels in one process, the proxy in another, the memory of either; see two_roles.h.
+/* test_two_processes.c — kernels in one process and the proxy in another; either owns the memory.  See two_roles.h.
  *
  * GPULOAD_DRIVER chooses the driver. */
 #include <errno.h>
@@ -29,7 +29,7 @@ struct two {
 static char folder[64];
 static struct two t;  /* of the test that runs */
 
-/* ---- what all do -------------------------------------------------------------------------- */
+/* ---- helpers ------------------------------------------------------------------------------ */
 
 static void expect(struct child *c, const char *wanted)
 {
@@ -66,7 +66,7 @@ static int end_what_is_left(void **state)
 	return 0;
 }
 
-/* The other side attaches: the owner has to serve meanwhile. */
+/* Start the other process, which attaches while the owner serves. */
 static struct child attached(const char *as, struct child *owner)
 {
 	struct child c = start_child(as, "fifo");
@@ -76,7 +76,7 @@ static struct child attached(const char *as, struct child *owner)
 	return c;
 }
 
-/* False: this driver has no such memory here. */
+/* Start both processes.  Returns false if the driver does not support the kind of memory. */
 static bool begin(const char *kind, bool kernels_own, const char *shape)
 {
 	struct child *owner = kernels_own ? &t.kernels : &t.proxy;
@@ -99,7 +99,7 @@ static bool begin(const char *kind, bool kernels_own, const char *shape)
 	return true;
 }
 
-/* The one that attached goes first. */
+/* End the attached process, then the owner. */
 static void end(void)
 {
 	struct child *guest = t.owner == &t.kernels ? &t.proxy : &t.kernels;
@@ -109,7 +109,7 @@ static void end(void)
 	finish(t.owner);
 }
 
-/* With each kind of memory, whose ever it is. */
+/* Run a test with each kind of memory and each owner. */
 static void in_each_memory(const char *shape, void test(void))
 {
 	int n = 0;
@@ -137,7 +137,7 @@ static void push(unsigned first, unsigned n_blocks, unsigned flags)
 	tell_and_expect(&t.kernels, "wait", wanted);
 }
 
-/* The four sorts of pushes, by blocks that have a lane each or share what there is. */
+/* The four kinds of push, by blocks that own lanes or share them. */
 static void cross_in_order(unsigned owners, unsigned sharers)
 {
 	char wanted[64];
@@ -174,7 +174,7 @@ static void fifo_of_one_slot_works_between_processes(void **state)
 	in_each_memory("1 1", cross_one_by_one);
 }
 
-/* ---- one after the other ------------------------------------------------------------------ */
+/* ---- successive processes ------------------------------------------------------------------ */
 
 static void second_proxy_begins_at_unreleased_triggers(void **state)
 {
@@ -234,7 +234,7 @@ static void kernels_of_a_new_process_continue_after_a_killed_one(void **state)
 	end();
 }
 
-/* ---- the other one has gone ----------------------------------------------------------------- */
+/* ---- killed processes ------------------------------------------------------------------------ */
 
 static void lose_the_proxy(void)
 {
@@ -286,12 +286,12 @@ static void kernels_time_out_without_a_proxy(void **state)
 	(void)state;
 	if (!begin("memfd", true, "4 1"))
 		skip();
-	tell_and_expect(&t.kernels, "start 1 0 100 50 0", "started");  /* nobody polls */
+	tell_and_expect(&t.kernels, "start 1 0 100 50 0", "started");  /* no thread polls */
 	tell_and_expect(&t.kernels, "wait", "result 1 pushed 4 code 0 NONE");
 	end();
 }
 
-/* ---- lies ----------------------------------------------------------------------------------- */
+/* ---- false headers --------------------------------------------------------------------------- */
 
 static void lied_to(struct child *victim)
 {
@@ -338,7 +338,7 @@ static int tear_down(void **state)
 	char path[96];
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {  /* of owners that were killed */
+	for (int i = 0; i < 2; i++) {  /* left by owners that were killed */
 		snprintf(path, sizeof path, "%s/fifo.%s", folder, i ? "lock" : "sock");
 		(void)unlink(path);
 	}

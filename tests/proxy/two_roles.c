@@ -1,4 +1,4 @@
-/* two_roles.c — see two_roles.h. */
+/* two_roles.c — the child processes of test_two_processes.c: each executes commands that it reads line by line. */
 #include "tests/proxy/two_roles.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "driver/context.h"
 #include "tests/proxy/ends.h"
 
-enum { LONG_MS = 20000 };  /* for what must happen, on a busy machine */
+enum { LONG_MS = 20000 };  /* limit for expected events on a busy machine */
 
 struct side {
 	gpul_context context;
@@ -43,7 +43,7 @@ static gpul_status begin(struct side *s, const char *argument, gpul_error *err)
 	if (st || n == 1)
 		return st ? st : piece_attach(drv, name, &s->piece, err);
 	if (n != 4 || !gpul_mem_kind_parse(kind_name, &kind))
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is no piece of memory", argument);
+		return gpul_fail(err, GPUL_EINVAL, 0, "invalid memory '%s': expected NAME KIND SLOTS LANES", argument);
 	return piece_offer(drv, kind, name, &shape, &s->piece, err);
 }
 
@@ -54,7 +54,7 @@ static int finish(struct side *s)
 
 	kernels_close(&s->kernels);
 	if (s->proxy)
-		status = 3;  /* it was to be stopped */
+		status = 3;  /* the proxy was not stopped */
 	gpul_fifo_close(s->fifo);
 	if (piece_drop(&s->piece, &err))
 		status = 4;
@@ -96,7 +96,7 @@ static void lie(struct side *s, unsigned which)
 	}
 	*(struct gpul_fifo_header *)s->piece.area = lies[which];
 	say("lied");
-	if (hear((char[128]){ 0 }))  /* until the other one has seen it */
+	if (hear((char[128]){ 0 }))  /* wait until the other process has read it */
 		*(struct gpul_fifo_header *)s->piece.area = truth;
 	say("true again");
 }
@@ -117,7 +117,7 @@ static gpul_status start(struct side *s, const char *words, gpul_error *err)
 	if (st)
 		return st;
 	if (sscanf(words, "%u %" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &p.n_blocks, &p.first, &p.count, &timeout_ms, &p.flags) != 5)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' are no pushes", words);
+		return gpul_fail(err, GPUL_EINVAL, 0, "invalid pushes '%s'", words);
 	p.timeout_ns = timeout_ms * 1000000;
 	return kernels_start(&s->kernels, &p, err);
 }
@@ -149,7 +149,7 @@ static void obey_kernels(struct side *s, const char *line)
 	else if (strncmp(line, "start ", 6) == 0)
 		st = start(s, line + 6, &err);
 	else
-		st = gpul_fail(&err, GPUL_EINVAL, 0, "what is '%s'?", line);
+		st = gpul_fail(&err, GPUL_EINVAL, 0, "unknown command '%s'", line);
 	if (st)
 		say_failed(st, &err);
 	else

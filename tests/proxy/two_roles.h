@@ -1,22 +1,22 @@
-/* two_roles.h — the two processes of a FIFO, as child.h has them: each says a line when it has done what it was told.
+/* two_roles.h — the two processes of a FIFO (see child.h): each executes commands and answers with one line.
  *
- *     Both are started with "NAME KIND SLOTS LANES", and make such a FIFO, or "NAME", and attach to it.  Then they say
- *     "ready", or "failed STATUS TEXT", and hear
- *         event      wait for one of the lease: its name
- *         lie N      write the N-th lie into the FIFO's header; "lied", or "over" when there is no such
+ *     Both are started with "NAME KIND SLOTS LANES" to create a FIFO, or with "NAME" to attach to one.  They answer
+ *     "ready" or "failed STATUS TEXT", and then accept the commands
+ *         event      wait for an event of the lease: its name
+ *         lie N      write the N-th false header: "lied", or "over" if there is no N-th one
  *     kernels
- *         open       "opened", or "failed STATUS TEXT"; the others do it when it was not done
+ *         open       "opened", or "failed STATUS TEXT"; the other commands open if necessary
  *         start BLOCKS FIRST COUNT TIMEOUT_MS FLAGS
- *         wait       "result R pushed N code C EVENT", EVENT: by which the other process' end was noticed
+ *         wait       "result R pushed N code C EVENT"; EVENT reported the end of the other process
  *     proxy
  *         open       as above
- *         take N     poll until N triggers are there, check them, release none
+ *         take N     poll until N triggers have come, and check them without a release
  *         release
- *         serve      start a proxy thread that checks what comes and watches the other process
+ *         serve      start a proxy thread that checks triggers and watches the other process
  *         drain      "drained STATUS"
- *         ended      wait until the thread has ended by itself: "ended STATUS NATIVE"
+ *         ended      wait until the thread has ended with an error: "ended STATUS NATIVE"
  *         stop       "stopped STATUS NATIVE"
- *         checked    "right N next X wrong W TEXT", X: the number that block 0 is to push next */
+ *         checked    "right N next X wrong W TEXT"; X: the next number of block 0 */
 #ifndef GPULOAD_TESTS_PROXY_TWO_ROLES_H
 #define GPULOAD_TESTS_PROXY_TWO_ROLES_H
 

@@ -1,14 +1,14 @@
-/* fifo.pml — the proxy FIFO as its threads see it: who stores what when, and what may be seen late.
+/* fifo.pml — a model of the FIFO's protocol, with a memory in which stores can arrive late and out of order.
  *
  *     spin -a fifo.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan        (test_model.py does it for many shapes)
  *
- * Memory is an array of cells.  A store goes into its thread's pocket, and a pocket's stores reach memory one by one
- * in any order, at any time, but for two rules: those of one cell stay in their order, and none overtakes a fence.
- * That is weaker than any GPU or CPU, for what the FIFO does.  Loads are made in the order of the program; a wait is
- * written as a guard, so that a wait which nothing will ever end is a state without a next one: spin reports it.
+ * Memory is an array of cells.  A store goes into its thread's store buffer (pocket), and stores move to memory one by one,
+ * in any order and at any time, with two rules: stores to one cell keep their order, and no store overtakes a fence.  For
+ * the FIFO's accesses this is weaker than any GPU or CPU.  Loads are in program order.  A wait is a guard, so that a wait
+ * without end is a state without a successor, which spin reports.
  *
- * Beside a line stands the function of proxy/fifo_device.cuh (kernels) or proxy/fifo.c (CPU) that it stands for.
- * WRONG_... are mistakes one might make: each has to be found. */
+ * Comments name the modelled functions of proxy/fifo_device.cuh (kernels) or proxy/fifo.c (CPU).  WRONG_... are
+ * deliberate errors, which the check must find. */
 
 #ifndef PRODUCERS
 #define PRODUCERS 2     /* threads that push (or warps: see GROUP) */
@@ -26,30 +26,30 @@
 #define GROUP 1         /* triggers of one call: 2 is a warp_push of a warp of two */
 #endif
 #ifndef DEPTH
-#define DEPTH 6         /* stores that a pocket holds */
+#define DEPTH 6         /* capacity of a pocket */
 #endif
-/* OWNED: a lane belongs to one thread at a time; else its threads draw tickets.
- * RELEASE: what a thread wrote before its push is visible to who sees the trigger.   SYNC: it waits for each push.
- * AHEAD: a thread of a shared lane may look ahead after a push.
- * ABORTS: the CPU may give up at any time.   TIMEOUTS: so may thread 0 in each of its waits. */
+/* OWNED: a lane belongs to one thread at a time; otherwise its threads draw tickets.
+ * RELEASE: push_release, after writing a payload.   SYNC: wait after each push.
+ * AHEAD: a thread of a shared lane may poll ahead after a push.
+ * ABORTS: the CPU may abort at any time.   TIMEOUTS: thread 0 may time out in each of its waits. */
 
 #define TOTAL (PRODUCERS * PUSHES * GROUP)
-#define CPU PRODUCERS                       /* whose pocket */
+#define CPU PRODUCERS                       /* index of the CPU's pocket */
 #define FENCE 255
 
-/* The cells.  Host memory, */
+/* The cells in host memory, */
 #define WORD0(lane, at) ((lane) * SLOTS + (at) % SLOTS)
 #define WORD1(lane, at) (LANES * SLOTS + WORD0(lane, at))
 #define TAIL(lane)      (2 * LANES * SLOTS + (lane))
 #define ABORT(lane)     (TAIL(LANES) + (lane))
-#define PAYLOAD(p)      (ABORT(LANES) + (p))   /* what a trigger is about */
-#define ANSWER(p)       (PAYLOAD(PRODUCERS) + (p))   /* what its handler wrote */
+#define PAYLOAD(p)      (ABORT(LANES) + (p))   /* data of a trigger */
+#define ANSWER(p)       (PAYLOAD(PRODUCERS) + (p))   /* written by its handler */
 #define RAISED          (ANSWER(PRODUCERS))
 /* and device memory. */
 #define HEAD(lane)      (RAISED + 1 + (lane))
 #define OWNER(lane)     (HEAD(LANES) + (lane))
-#define SEEN(lane)      (OWNER(LANES) + (lane))     /* the tail that the looker saw, and whether there is one */
-#define SEEN_STATE(lane) (SEEN(LANES) + (lane))     /* of its own in WRONG_SPLIT_SEEN alone */
+#define SEEN(lane)      (OWNER(LANES) + (lane))     /* shared_tail: the tail that the poller read, and the state */
+#define SEEN_STATE(lane) (SEEN(LANES) + (lane))     /* a separate cell only in WRONG_SPLIT_SEEN */
 #define CELLS           (SEEN_STATE(LANES))
 
 #define NO_POLLER 0
@@ -63,11 +63,11 @@ byte mem[CELLS];
 typedef pocket_t { byte n; byte cell[DEPTH]; byte value[DEPTH] };
 pocket_t pocket[PRODUCERS + 1];
 
-/* What only the assertions know. */
+/* Used only by assertions. */
 byte pushed[LANES * (TOTAL + 1)];   /* by position in a lane: the trigger that was pushed there */
-byte released[LANES];               /* the tail as the CPU means it */
+byte released[LANES];               /* the tail that the CPU wrote, before it arrives */
 byte n_taken;
-byte quitting;                      /* somebody gave up */
+byte quitting;                      /* the FIFO has been aborted */
 
 #ifdef WRONG_NO_FLIP
 #define lap_bit(at) 1
@@ -97,7 +97,7 @@ inline fence(who)
 	fi
 }
 
-/* The way from a pocket to memory. */
+/* Moves stores from a pocket to memory. */
 proctype bus(byte who)
 {
 	byte i, j;
@@ -147,7 +147,7 @@ end:	do
 
 mtype = { OK, TIMED_OUT, ABORTED };
 
-/* gpul_fifo_lane_write: what the looker tells the others of its lane, one word. */
+/* gpul_fifo_publish_tail: the poller writes tail and state for the other threads of its lane, in one word. */
 inline publish_tail(t, state)
 {
 #ifdef WRONG_SPLIT_SEEN
@@ -305,7 +305,7 @@ inline draw()
 #endif
 }
 
-/* A trigger's words: its number, from 1, and the lap bit below. */
+/* A trigger's words: its number, from 1, in the upper bits, and the lap bit in bit 0. */
 #ifdef WRONG_ONE_LAP_BIT
 #define lap_bit1(at) 0
 #else
@@ -452,7 +452,7 @@ byte early;             /* read before the words: no acquire */
 #define payload mem[PAYLOAD(who)]
 #endif
 
-/* A trigger has come out: is it the one that it has to be? */
+/* Check that the trigger that was taken out is the expected one. */
 inline check()
 {
 	d_step {

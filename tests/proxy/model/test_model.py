@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""test_model.py — check fifo.pml for many shapes, and that each mistake in it is found.
+"""test_model.py — check fifo.pml for many shapes, and check that each deliberate error in it is found.
 
     tests/proxy/model/test_model.py                  small shapes: some seconds
     tests/proxy/model/test_model.py --full           larger ones too: minutes, and some GB of memory
-    tests/proxy/model/test_model.py --only shared    those whose name has the word
-    tests/proxy/model/test_model.py --only NAME --trail    how a mistake was found, step by step
+    tests/proxy/model/test_model.py --only shared    shapes whose name contains the word
+    tests/proxy/model/test_model.py --only NAME --trail    the steps to an error
 
-spin turns the model into a C program, pan, that visits every state that any order of the threads and of memory can
-lead to.  A shape is right when pan has seen all of them and no assertion failed and nobody waits for ever.
+spin translates the model into a C program, pan, that visits every state that any order of threads and memory accesses can
+reach.  A shape is correct if pan has visited all states, no assertion failed, and no thread waits for ever.
 """
 import argparse, concurrent.futures, os, re, shutil, subprocess, sys, tempfile
 
@@ -30,7 +30,7 @@ RIGHT = {  # name: definitions
     "shared, aborted": "PRODUCERS=2 SLOTS=1 PUSHES=2 ABORTS",
     "shared, timed out": "PRODUCERS=2 SLOTS=1 PUSHES=2 TIMEOUTS",
     "shared, a sync timed out": "PRODUCERS=2 SLOTS=1 PUSHES=2 SYNC TIMEOUTS",
-    "shared, looks ahead": "PRODUCERS=2 SLOTS=1 PUSHES=2 AHEAD",
+    "shared, polls ahead": "PRODUCERS=2 SLOTS=1 PUSHES=2 AHEAD",
     "warp, ring smaller than it": "OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 GROUP=2",
     "warp, ring as large": "OWNED PRODUCERS=1 SLOTS=2 PUSHES=2 GROUP=2",
     "warp, release": "OWNED PRODUCERS=1 SLOTS=4 PUSHES=2 GROUP=2 RELEASE",
@@ -42,13 +42,13 @@ LARGE = {
     "shared, laps": "PRODUCERS=2 SLOTS=2 PUSHES=3",
     "shared, release, laps": "PRODUCERS=2 SLOTS=1 PUSHES=3 RELEASE",
     "warps that share, laps": "PRODUCERS=2 SLOTS=2 PUSHES=2 GROUP=2",
-    "shared, looks ahead, larger": "PRODUCERS=2 SLOTS=2 PUSHES=2 AHEAD",
-    "shared by three, looks ahead, larger": "PRODUCERS=3 SLOTS=1 PUSHES=1 AHEAD ABORTS",
+    "shared, polls ahead, larger": "PRODUCERS=2 SLOTS=2 PUSHES=2 AHEAD",
+    "shared by three, polls ahead, larger": "PRODUCERS=3 SLOTS=1 PUSHES=1 AHEAD ABORTS",
     "shared by three, laps": "PRODUCERS=3 SLOTS=1 PUSHES=2",
 }
-WRONG = {  # name: definitions, what pan has to complain of
+WRONG = {  # name: definitions, expected complaint of pan
     "lap bit in one word only": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_ONE_LAP_BIT", "w0/2)==(w1/2"),
-    "lap bit of word 1 not looked at": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_IGNORES_WORD1", "w0/2)==(w1/2"),
+    "lap bit of word 1 ignored": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_IGNORES_WORD1", "w0/2)==(w1/2"),
     "lap bit that does not flip": ("OWNED PRODUCERS=1 SLOTS=2 PUSHES=4 WRONG_NO_FLIP", "==pushed["),
     "no fence before a push_release": ("OWNED PRODUCERS=1 SLOTS=2 PUSHES=2 RELEASE WRONG_NO_FENCE", ">=i)"),
     "no acquire by the CPU": ("OWNED PRODUCERS=1 SLOTS=2 PUSHES=2 RELEASE WRONG_EARLY_PAYLOAD", ">=i)"),
@@ -56,20 +56,20 @@ WRONG = {  # name: definitions, what pan has to complain of
     "tail released before the slot is read": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_EARLY_TAIL", "w0/2)==(w1/2"),
     "tail stored without release": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=2 RELEASE SYNC WRONG_TAIL_RELAXED", "==(i+1)"),
     "room for one too many": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_OFF_BY_ONE", "-released["),
-    "looker that leaves and stays elected": ("PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_KEEPS_LOOKING", "invalid end state"),
-    "looker that times out and stays elected": (
+    "poller that leaves and stays elected": ("PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_KEEPS_LOOKING", "invalid end state"),
+    "poller that times out and stays elected": (
         "PRODUCERS=2 SLOTS=1 PUSHES=2 SYNC TIMEOUTS WRONG_LATE_KEEPS_LOOKING", "invalid end state"),
-    "looker that tells only when it leaves": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SILENT_LOOKER", "invalid end state"),
-    "looker that tells in two words": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SPLIT_SEEN", "invalid end state"),
-    "owner given back before the head": ("OWNED PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_DISOWN", "==pushed["),
-    "ticket dropped without a word": ("PRODUCERS=2 SLOTS=1 PUSHES=2 TIMEOUTS WRONG_TICKET_DROPPED", "invalid end state"),
-    "abort of one lane not told to the other": (
+    "poller that publishes only when it leaves": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SILENT_LOOKER", "invalid end state"),
+    "poller that publishes in two words": ("PRODUCERS=3 SLOTS=1 PUSHES=2 WRONG_SPLIT_SEEN", "invalid end state"),
+    "owner cleared before the head is written": ("OWNED PRODUCERS=2 SLOTS=1 PUSHES=2 WRONG_DISOWN", "==pushed["),
+    "ticket dropped without an abort": ("PRODUCERS=2 SLOTS=1 PUSHES=2 TIMEOUTS WRONG_TICKET_DROPPED", "invalid end state"),
+    "abort of one lane not copied to the other": (
         "OWNED PRODUCERS=2 LANES=2 SLOTS=1 PUSHES=2 TIMEOUTS WRONG_NOT_HANDED_ON", "invalid end state"),
 }
 
 
 class Pan:
-    """The model of one shape as a program, in a folder of its own."""
+    """The model of one shape as a program, in a separate folder."""
 
     def __init__(self, folder, definitions, optimise):
         self.folder = folder
@@ -84,7 +84,7 @@ class Pan:
         return r.stdout
 
     def search(self):
-        """(what it complains of, "" for nothing; number of states).  A search that was cut short is a complaint."""
+        """(complaint, "" if none; number of states).  An incomplete search is also a complaint."""
         out = self.call("./pan", "-m2000000")
         errors, states = re.search(r"errors: (\d+)", out), re.search(r"(\d+) states, stored", out)
         complaint = re.search(r"^pan:1: (.*)", out, re.M)
@@ -97,7 +97,7 @@ class Pan:
 
 
 def check(name, definitions, wanted, optimise, trail=False):
-    """(passed, line).  wanted: a part of the complaint; "" for none."""
+    """(passed, line).  wanted: part of the expected complaint; "" if none is expected."""
     with tempfile.TemporaryDirectory(prefix="gpuload-model-") as folder:
         try:
             pan = Pan(folder, definitions, optimise)

@@ -1,7 +1,7 @@
-/* check.c — see soak.h: is each trigger the one that it has to be?
+/* check.c — the soak's checker: is each received trigger the expected one?
  *
- * A thread's triggers come with the numbers 0, 1, 2 ..., at the position that the thread was given when it pushed (which
- * its next trigger tells), in the lane that it pushed into; a lane's positions come without a gap. */
+ * A thread's triggers have the numbers 0, 1, 2 ..., come at the position at which the thread pushed (recorded in its next
+ * trigger) and in the lane into which it pushed; a lane's positions have no gap. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static uint32_t lane_of(const struct shape *s, unsigned thread)
 	return which % s->lanes;
 }
 
-/* More words than a lane has slots: then none is written anew before its trigger is released. */
+/* More words than slots of a lane, so that a word is not overwritten before its trigger is released. */
 static unsigned payload_words(const struct shape *s)
 {
 	unsigned words = 2;
@@ -52,7 +52,7 @@ void checker_launch(struct checker *c)
 		c->threads[i].before = SOAK_NONE;
 }
 
-/* The slow way: what exactly is wrong with it? */
+/* Describe what is wrong with a trigger. */
 static bool explain(struct checker *c, const gpul_fifo_item *item)
 {
 	const unsigned thread = item->word[0] >> SOAK_THREAD_SHIFT & (SOAK_MAX_THREADS - 1);
@@ -64,7 +64,7 @@ static bool explain(struct checker *c, const gpul_fifo_item *item)
 	if ((uint32_t)item->word[1] != soak_sum(item->word[0], before, c->seed))
 		snprintf(what, sizeof(what), "torn: the words do not belong together");
 	else if (thread >= c->n_threads)
-		snprintf(what, sizeof(what), "there is no such thread");
+		snprintf(what, sizeof(what), "unknown thread");
 	else if (item->lane != t->lane)
 		snprintf(what, sizeof(what), "wrong lane: its thread pushes into %u", t->lane);
 	else if (position != expected)
@@ -84,7 +84,7 @@ static bool payload_is_there(struct checker *c, unsigned thread, uint64_t number
 	const uint64_t there = c->payload[(uint64_t)thread * (c->payload_mask + 1) + (number & c->payload_mask)];
 	const bool reused = c->payload_mask + 1 <= c->shape->slots / c->shape->lanes;
 
-	/* reused: the thread may be further */
+	/* reused: the thread may have written a later number */
 	if (there == number + 1 || (reused && there > number && ((there - 1 - number) & c->payload_mask) == 0))
 		return true;
 	snprintf(c->text, sizeof(c->text), "thread %u's number %llu was released, but of its payload %llu is there", thread,
@@ -137,7 +137,7 @@ bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint
 	return true;
 }
 
-/* A trigger may have come whose sync was aborted; behind a ticket that was given up, nothing comes. */
+/* A trigger whose sync was aborted may have come; triggers behind an unused ticket do not come. */
 static bool aborted_well(const struct checker *c, const uint64_t *result, uint64_t came, uint64_t count)
 {
 	const uint64_t pushed = result[1];

@@ -1,4 +1,4 @@
-/* damage.c — see soak.h: mistakes that have to be found, done to what poll gave before the checker sees it. */
+/* damage.c — errors that the checker must find: they are made in polled triggers before the checker reads them. */
 #include <string.h>
 
 #include "tests/proxy/soak/soak.h"
@@ -25,7 +25,7 @@ static void swap(gpul_fifo_item *a, gpul_fifo_item *b)
 	memcpy(b->word, was.word, sizeof(b->word));
 }
 
-/* items: at least two of one lane, one after the other, of one thread (OVERTAKE: of two); n is theirs and of what follows. */
+/* items: at least two consecutive triggers of one lane from one thread (OVERTAKE: from two); n: number of items. */
 static void change(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n)
 {
 	const unsigned thread = items->word[0] >> SOAK_THREAD_SHIFT & (SOAK_MAX_THREADS - 1);
@@ -49,7 +49,7 @@ static void change(enum damage damage, struct checker *c, gpul_fifo_item *items,
 
 bool damage_do(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n)
 {
-	if (damage == NO_ANSWER && *n) {  /* who syncs has one trigger at a time */
+	if (damage == NO_ANSWER && *n) {  /* with sync there is one trigger at a time */
 		c->forgets_answer = true;
 		return true;
 	}

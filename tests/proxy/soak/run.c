@@ -1,4 +1,4 @@
-/* run.c — see soak.h: one FIFO, a kernel that pushes into it again and again, and the thread that takes out and checks. */
+/* run.c — one FIFO of the soak: a kernel that is launched repeatedly, and the thread that polls and checks. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,21 +10,21 @@
 
 enum {
 	MAX_BATCH = 4096,
-	LAUNCHES = 4,                     /* at least, for a quota */
-	DAMAGE_AFTER = 100,               /* triggers, so that there is something stale */
+	LAUNCHES = 4,                     /* at least, for each quota */
+	DAMAGE_AFTER = 100,               /* triggers before a damage, so that stale values exist */
 	ABORT_CODE = 1,
 };
-#define PATIENCE_NS 20000000000ull        /* without a trigger */
-#define KERNEL_TIMEOUT_NS 30000000000ull  /* longer: the CPU tells more */
-#define SOON_NS 50000ull                  /* a time-out that comes often */
-#define QUIET_NS 5000000ull               /* then ask whether the kernel is still there */
+#define PATIENCE_NS 20000000000ull        /* longest time without a trigger */
+#define KERNEL_TIMEOUT_NS 30000000000ull  /* longer, because the CPU's message is more detailed */
+#define SOON_NS 50000ull                  /* a time-out that happens often */
+#define QUIET_NS 5000000ull               /* idle time after which the kernel's state is queried */
 
 struct one {
 	struct run *run;
 	const gpul_driver *drv;
 	gpul_fifo *fifo;
 	CUstream stream;
-	uint64_t *host, *results;         /* memory that kernels see, too: payload, answers, results */
+	uint64_t *host, *results;         /* memory shared with kernels: payload, answers, results */
 	struct checker checker;
 	gpul_fifo_item items[MAX_BATCH];
 	uint64_t dice, to_stop, give_up_at;
@@ -56,7 +56,7 @@ static unsigned batch(struct one *o)
 	}
 }
 
-/* RUNS: as they lie in the ring, each word read once. */
+/* RUNS: triggers in place in the ring, each word read once. */
 static unsigned take_out(struct one *o)
 {
 	gpul_fifo_run run;
@@ -85,14 +85,14 @@ static void linger(struct one *o, unsigned n)
 	}
 }
 
-/* LATE: half of the time nothing, else all but the last of a lane; the rest when there is nothing else to do. */
+/* Release.  LATE: with probability 1/2, all but the last trigger of a lane; the rest when the FIFO is empty. */
 static void let_go(struct one *o, unsigned n)
 {
 	if (o->run->consumer == GIVES_UP && !o->gave_up && o->run->came >= o->give_up_at) {
 		gpul_fifo_abort(o->fifo, ABORT_CODE);
 		o->gave_up = true;
 	}
-	if (o->gave_up)  /* who waits shall not go on */
+	if (o->gave_up)  /* waiting kernel threads must not continue */
 		return;
 	if (o->run->consumer != LATE) {
 		gpul_fifo_release(o->fifo);
@@ -117,7 +117,7 @@ static bool handle(struct one *o, unsigned n)
 	return true;
 }
 
-/* Nothing came for a while: is anything still to come?  True: wait on. */
+/* After some time without triggers, check whether more can come.  Returns true to continue. */
 static bool still_there(struct one *o, uint64_t quiet_ns, bool *over)
 {
 	const uint32_t code = gpul_fifo_aborted(o->fifo);
@@ -138,7 +138,7 @@ static bool still_there(struct one *o, uint64_t quiet_ns, bool *over)
 	return fail(o, text);
 }
 
-/* Until n came, or the kernel has ended and nothing is left. */
+/* Poll until n triggers have come, or until the kernel has ended and the FIFO is empty. */
 static bool serve(struct one *o, uint64_t n)
 {
 	uint64_t last = gpul_clock_ns();
@@ -174,7 +174,7 @@ static bool serve(struct one *o, uint64_t n)
 
 /* ---- launches -------------------------------------------------------------------- */
 
-/* A time-out leaves nothing behind: the thread has the lane alone, and a warp's triggers fit in. */
+/* Can a push be repeated after a time-out?  Only in an owned lane in which a warp's triggers fit. */
 static bool may_try_again(const struct shape *s)
 {
 	return !s->shared && (s->how != SOAK_WARP || s->slots / s->lanes >= 32);
@@ -250,7 +250,7 @@ static void soak_one(struct one *o)
 	}
 }
 
-/* ---- making one ------------------------------------------------------------------ */
+/* ---- creation -------------------------------------------------------------------- */
 
 static gpul_status make_memory(struct one *o, gpul_error *err)
 {

@@ -1,10 +1,10 @@
-/* soak.c — push triggers in every way there is, for as long as one likes, and check each that comes out.
+/* soak.c — pushes triggers in all modes and shapes, for any length of time, and checks each of them.
  *
  *     soak [--driver auto|nvidia|soft] [--triggers 1000000] [--seconds N] [--only WORD] [--seed N] [--fifos N]
  *          [--ptx FILE]
- *     soak --break all        do each of damage.c's mistakes: has the checker found it?
+ *     soak --break all        check that the checker finds each error of damage.c
  *
- * A line for each shape (shapes.c) and consumer; ends with `N passed, N failed, N skipped`. */
+ * Prints a line for each shape (shapes.c) and consumer; the last line is `N passed, N failed, N skipped`. */
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ struct totals {
 
 /* ---- one line -------------------------------------------------------------------- */
 
-/* As many FIFOs as the shape wants, where two CPUs are there for each; or as many as the user says. */
+/* Number of FIFOs: as many as the shape has, limited to half the CPUs, or --fifos. */
 static unsigned fifos_of(const struct shape *s, const struct options *o)
 {
 	cpu_set_t set;
@@ -48,7 +48,7 @@ static unsigned fifos_of(const struct shape *s, const struct options *o)
 	return s->fifos <= cpus / 2 ? s->fifos : cpus >= 2 ? cpus / 2 : 1;
 }
 
-/* n FIFOs of a shape at the same time; what went wrong is in runs[0]. */
+/* Run n FIFOs of a shape at the same time; the first error is stored in runs[0]. */
 static uint64_t run_together(struct run *runs, unsigned n, const struct run *like)
 {
 	struct one *ones[MAX_FIFOS] = { NULL };
@@ -59,7 +59,7 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 	for (unsigned i = 0; i < n; i++) {
 		runs[i] = *like;
 		runs[i].quota = like->quota / n;
-		if (i % 2)  /* of several at a time */
+		if (i % 2)  /* every second one of several */
 			runs[i].consumer = RUNS;
 		runs[i].seed = soak_mix(like->seed + i);
 	}
@@ -82,7 +82,7 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 
 static void run_line(const struct run *like, const struct options *o, struct totals *totals)
 {
-	if (totals->failed >= ENOUGH_FAILED)  /* each may take its whole patience */
+	if (totals->failed >= ENOUGH_FAILED)  /* each failure can take PATIENCE_NS */
 		return;
 
 	struct run runs[MAX_FIFOS];
@@ -102,7 +102,7 @@ static void run_line(const struct run *like, const struct options *o, struct tot
 	*(good ? &totals->passed : &totals->failed) += 1;
 }
 
-/* ---- all of them ----------------------------------------------------------------- */
+/* ---- all lines ------------------------------------------------------------------- */
 
 static bool wanted(const struct options *o, const struct shape *s)
 {
@@ -150,7 +150,7 @@ static void soak_mass(const struct soak *soak, const struct options *o, struct t
 	}
 }
 
-/* Each of the mistakes on a shape where it can be made. */
+/* Make each error on a shape on which it is possible. */
 static void soak_damages(const struct soak *soak, const struct options *o, struct totals *totals)
 {
 	for (unsigned d = NO_DAMAGE + 1; d < N_DAMAGES; d++) {
@@ -172,7 +172,8 @@ static void soak_damages(const struct soak *soak, const struct options *o, struc
 
 /* ---- main ------------------------------------------------------------------------ */
 
-/* A driver may load a kernel when it is first used, and cannot do so beside one that waits: so each is asked for something. */
+/* Load the kernels.  A driver may load a kernel lazily, which is impossible while another kernel waits for the CPU; querying
+ * an attribute loads it. */
 static gpul_status load(struct soak *s, const char *path, gpul_error *err)
 {
 	struct { const char *name; CUfunction *out; } kernels[] = { { "soak_push", &s->push }, { "soak_warp", &s->warp } };
@@ -275,7 +276,7 @@ int main(int argc, char **argv)
 	}
 	close_soak(&soak);
 	if (totals.failed >= ENOUGH_FAILED)
-		puts("the rest was not run: enough has failed");
+		puts("stopped after too many failures");
 	printf("%u passed, %u failed, 0 skipped\n", totals.passed, totals.failed);
 	return totals.failed || !totals.passed;
 }

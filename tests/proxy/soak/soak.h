@@ -1,5 +1,5 @@
-/* soak.h — the soak's parts: shapes.c (what is run), run.c (one FIFO, its kernel and its thread),
- * check.c (is each trigger the one that it has to be?), damage.c (mistakes that have to be found), soak.c (main). */
+/* soak.h — the soak's parts: shapes.c (configurations), run.c (one FIFO, its kernel and its thread), check.c (checks each
+ * trigger), damage.c (errors that the checker must find), soak.c (main). */
 #ifndef GPULOAD_TESTS_PROXY_SOAK_H
 #define GPULOAD_TESTS_PROXY_SOAK_H
 
@@ -9,9 +9,9 @@
 
 enum { SOAK_TEXT = 320 };
 
-/* ---- what is run ---- */
+/* ---- configurations ---- */
 
-/* How the CPU's thread behaves. */
+/* Behaviour of the CPU's thread. */
 enum consumer { FAST, SLOW, STOPS, TINY, LARGE, LATE, RUNS, GIVES_UP, N_CONSUMERS };
 
 struct shape {
@@ -19,55 +19,55 @@ struct shape {
 	unsigned slots, lanes, blocks, threads;
 	enum soak_how how;
 	bool shared;
-	unsigned fifos;      /* at the same time; 1: small: each of the consumers has its turn */
-	unsigned percent;    /* of the triggers that the small ones leave; 0: small */
+	unsigned fifos;      /* FIFOs at the same time; 1 for small shapes, which are run with each consumer */
+	unsigned percent;    /* share of the mass triggers; 0: a small shape */
 };
 
 extern const struct shape shapes[];
 extern const unsigned n_shapes;
 extern const char *const consumer_names[N_CONSUMERS];
 
-/* ---- is each trigger the one that it has to be? ---- */
+/* ---- checks ---- */
 
 struct thread_state {
-	uint64_t next;          /* number that has to come */
-	uint32_t before, lane;  /* position of the last one; where its triggers come */
+	uint64_t next;          /* the next number */
+	uint32_t before, lane;  /* position of its last trigger; its lane */
 };
 
 struct checker {
 	const struct shape *shape;
 	uint64_t seed;
 	struct thread_state *threads;
-	uint64_t *positions;            /* of each lane: the next one */
+	uint64_t *positions;            /* per lane: the next position */
 	unsigned n_threads, payload_mask;
 	volatile uint64_t *payload, *answers;
 	bool forgets_answer;            /* damage.c */
-	char text[SOAK_TEXT];               /* the first damage; "" none */
+	char text[SOAK_TEXT];           /* the first error; "": none */
 };
 
 bool checker_open(struct checker *c, const struct shape *shape, uint64_t seed);
 void checker_close(struct checker *c);
-void checker_launch(struct checker *c);     /* a kernel begins: nobody has a trigger before */
-bool checker_take(struct checker *c, const gpul_fifo_item *items, unsigned n);  /* false: text says what is wrong */
-/* All threads have come as far as number upto, as the kernel's results say that they pushed count. */
+void checker_launch(struct checker *c);     /* a kernel begins: no thread has an earlier trigger */
+bool checker_take(struct checker *c, const gpul_fifo_item *items, unsigned n);  /* false: text describes the error */
+/* Check that all threads have reached number upto, and that the kernel's results report count pushes each. */
 bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
-/* The same of a kernel that was aborted: what was pushed came, if it could; next, number upto comes at position 0. */
+/* Check the end of an aborted kernel: its pushed triggers came as far as possible.  Then expect number upto at position 0. */
 bool checker_end_aborted(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
 
-/* ---- mistakes that have to be found ---- */
+/* ---- errors that the checker must find ---- */
 
 enum damage {
 	NO_DAMAGE, DROP, REPEAT, SWAP, STALE_WORD, STALE_SLOT, FLIP, NO_PAYLOAD, NO_ANSWER, WRONG_LANE, OVERTAKE, N_DAMAGES
 };
 
 struct damage_row {
-	const char *name, *text;   /* what the checker has to say */
-	enum soak_how how;         /* of the kernel's threads, which */
-	bool shared;               /* share a lane, or own one each */
+	const char *name, *text;   /* text: part of the checker's message */
+	enum soak_how how;         /* kind of push */
+	bool shared;               /* threads share a lane; false: own one each */
 };
 
 extern const struct damage_row damages[N_DAMAGES];
-/* Do it to what came, once.  False: not with these. */
+/* Make the error in the received items, once.  Returns false if these items do not allow it. */
 bool damage_do(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n);
 
 /* ---- one FIFO, its kernel and its thread ---- */
@@ -87,14 +87,14 @@ struct run {
 	const struct shape *shape;
 	enum consumer consumer;
 	enum damage damage;
-	uint64_t quota, seed;      /* triggers; more by less than one for each thread */
-	uint64_t until_ns;         /* no launch after this; 0: none */
-	uint64_t came;             /* out: triggers that were checked */
-	char text[SOAK_TEXT];          /* out: what went wrong; "" nothing */
+	uint64_t quota, seed;      /* quota: triggers, rounded up to a multiple of the threads */
+	uint64_t until_ns;         /* no launch after this time; 0: no limit */
+	uint64_t came;             /* out: number of checked triggers */
+	char text[SOAK_TEXT];      /* out: the error; "": none */
 };
 
-/* Make what a run needs; NULL: run->text says why not.  While kernels wait for the CPU, a driver's calls to allocate and to
- * free may wait for them: so all runs of a time are opened before the first begins, and closed after the last one. */
+/* Allocate everything for a run; NULL: run->text has the reason.  While kernels wait for the CPU, allocating and freeing may
+ * block: so all concurrent runs are opened before the first begins, and closed after the last has ended. */
 struct one *run_open(struct run *run);
 void *run_soak(void *one);    /* a pthread's function */
 void run_close(struct one *one);  /* NULL is fine */

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The soak, small: every shape with every consumer, on as many CPUs as there are and on one; and each mistake is found.
+# A short soak: every shape with every consumer, on all CPUs and on one, and a check that each error of damage.c is found.
 set -e
 soak=$GPULOAD_BUILD/tests/proxy/soak/soak
 "$soak" --break all

@@ -1,11 +1,11 @@
-/* work.h — what the soak's kernels are told, and what a trigger of theirs says; for C and CUDA C++.
+/* work.h — the parameter of the soak's kernels, and the format of their triggers; for C and CUDA C++.
  *
  *          63   62        61     60      44 43                 0
  *        ┌────┬─────────┬──────┬───────────┬────────────────────┐  Each of a thread's triggers has the next number.
- * word 0 │lap │ release │ sync │ thread    │ number             │  before: the position at which this thread pushed
- *        ├────┼─────────┴──────┴───────────┼────────────────────┤  the one before in this launch, or NONE.  sum is
- * word 1 │lap │ before (31 bits)           │ sum (32 bits)      │  of all the other bits, so that words of two triggers
- *        └────┴────────────────────────────┴────────────────────┘  are seen not to belong together. */
+ * word 0 │lap │ release │ sync │ thread    │ number             │  before: position of this thread's previous trigger in
+ *        ├────┼─────────┴──────┴───────────┼────────────────────┤  this launch, or NONE.  sum: checksum of all other bits,
+ * word 1 │lap │ before (31 bits)           │ sum (32 bits)      │  which shows whether both words belong to the same
+ *        └────┴────────────────────────────┴────────────────────┘  trigger. */
 #ifndef GPULOAD_TESTS_PROXY_SOAK_WORK_H
 #define GPULOAD_TESTS_PROXY_SOAK_WORK_H
 
@@ -23,24 +23,24 @@ enum {
 	SOAK_THREAD_SHIFT = 44,
 	SOAK_MAX_THREADS = 1 << 17,
 	SOAK_NONE = 0x7fffffff,     /* also the mask of a position in `before` */
-	SOAK_MISSED = 100,          /* a result: the sync was done, what the handler wrote before is not there */
+	SOAK_MISSED = 100,          /* a result: sync returned, but the handler's answer is not visible */
 };
 
-/* How a kernel's threads push.  From RELEASE on, the payload is written before; from SYNC on, the answer is read. */
+/* Kinds of push.  From RELEASE on, the payload is written before the push; from SYNC on, the answer is read. */
 enum soak_how { SOAK_PUSH, SOAK_RELEASE, SOAK_SYNC, SOAK_POLL, SOAK_MIXED, SOAK_WARP, SOAK_N_HOWS };
 
 struct soak_work {
 	struct gpul_fifo_device fifo;
-	unsigned long long *payload;     /* of each thread: payload_mask + 1 words; number n is in word n & payload_mask, */
-	unsigned long long *answers;     /* as n + 1; of each thread: n + 1, when n was handled */
-	unsigned long long *results;     /* of each thread: a gpul_fifo_result or SOAK_MISSED, how many it pushed */
-	unsigned long long first, count; /* numbers */
+	unsigned long long *payload;     /* payload_mask + 1 words per thread: number n writes n + 1 to word n & payload_mask */
+	unsigned long long *answers;     /* one per thread: n + 1 when number n has been handled */
+	unsigned long long *results;     /* two per thread: gpul_fifo_result or SOAK_MISSED, number of pushes */
+	unsigned long long first, count; /* first number, count of numbers */
 	unsigned long long timeout_ns, seed;
 	unsigned int payload_mask;
 	unsigned int shared;             /* share the lane of the block; 0: own the lane of the thread (warp: of the warp) */
 	unsigned int how;                /* enum soak_how */
-	unsigned int tries_again;        /* after a time-out, which left nothing behind */
-	unsigned int think_ns;           /* a thread sleeps up to so long before one push in eight; 0: never */
+	unsigned int tries_again;        /* repeat a push after a time-out */
+	unsigned int think_ns;           /* longest sleep before one push in eight; 0: no sleeps */
 };
 
 SOAK_FUNCTION unsigned long long soak_mix(unsigned long long x)
