@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# attach.bats — gpuload attach: another process' memory, as long as the lease lasts.
+# attach.bats — gpuload attach: maps another process' memory.
 load sharing
 
 @test "--wait waits until the name is shared" {

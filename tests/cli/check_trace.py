@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_trace.py FILE — is a trace of gpuload fifo what a viewer of Trace Events draws, and what can have happened?
+"""check_trace.py FILE — check that a trace of gpuload fifo is valid for Trace Event viewers, and consistent.
 
 Prints how many triggers it shows, and fails on the first thing that is wrong.  Format: "Trace Event Format" of the
 Chromium project: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
@@ -27,7 +27,7 @@ def required_keys(events):
 
 
 def tracks(events):
-    """Each is named; its slices come in order and lie in one another or side by side."""
+    """Each track has a name; its slices are sorted, and nested or disjoint."""
     named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
     by_track = collections.defaultdict(list)
     for e in events:
@@ -67,7 +67,7 @@ def slots(events, most):
 
 
 def causes(events, about):
-    """Each trigger is pushed once and handled once, not before; what is synced was handled."""
+    """Each trigger is pushed once and then handled once; a synced trigger was handled before."""
     bound = about["clock_bound_ns"] / 1000 + EPS
     of = collections.defaultdict(dict)
     for e in events:
@@ -106,7 +106,7 @@ def main():
 
 
 def n_early(events, about):
-    """How many slots may seem to be taken twice: pushed into by the GPU's clock before they were free by the CPU's."""
+    """How many slots can seem to be taken twice, because GPU times and CPU times differ by the clock error."""
     bound = about["clock_bound_ns"] / 1000
     freed = [e["ts"] + e["dur"] for e in events if e["name"] == "release"]
     entered = sorted(e["ts"] for e in events if e["ph"] == "b")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# devices_memory.bats — gpuload devices --memory: what works, and one line for what does not.
+# devices_memory.bats — gpuload devices --memory: which kinds of memory work, and why others do not.
 load helper
 
 setup_file() {

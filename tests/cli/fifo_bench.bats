@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# fifo_bench.bats — the measurements of the queue from GPU threads to a CPU thread: their form, not their figures.
+# fifo_bench.bats — the output of gpuload fifo bench; the figures are not checked.
 load helper
 
 @test "every mode, size and number of threads has a row of each table" {

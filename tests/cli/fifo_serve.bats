@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# fifo_serve.bats — gpuload fifo serve and gpuload fifo push: one FIFO, two processes, and what each says when the other ends.
+# fifo_serve.bats — gpuload fifo serve and gpuload fifo push: one FIFO, two processes, and their messages when the other one ends.
 load sharing
 
 # serve NAME ARG...: a proxy in the background, ready; what it says in NAME.out, its pid in $owner.

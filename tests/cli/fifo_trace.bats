@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# fifo_trace.bats — gpuload fifo trace: the file it writes is what a viewer draws, and what can have happened.
+# fifo_trace.bats — gpuload fifo trace: the file is valid and consistent.
 load helper
 
 # traces N OPTION...: it works, and the file shows N triggers.

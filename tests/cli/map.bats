@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# map.bats — gpuload map: the picture of who maps what where.
+# map.bats — gpuload map: a picture of the processes that map a shared memory.
 load sharing
 
 @test "the picture shows every process, its addresses and the memory" {

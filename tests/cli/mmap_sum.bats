@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# mmap_sum.bats — several processes, one buffer, sums that agree.
+# mmap_sum.bats — several processes map one buffer, and their sums agree.
 load helper
 
 # The sums of the last command, each once; how many lines there were.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# share.bats — gpuload share: memory that other processes attach to, and what is said of them.
+# share.bats — gpuload share: memory that other processes attach to, and the printed events.
 load sharing
 
 @test "an attached process reads the owner's data" {

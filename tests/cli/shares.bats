@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shares.bats — gpuload shares: the live ones, the silent ones, the dead ones.
+# shares.bats — gpuload shares: lists live, silent and dead owners.
 load sharing
 
 @test "prints nothing if nothing is shared" {

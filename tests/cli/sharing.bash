@@ -1,4 +1,4 @@
-# sharing.bash — for the .bats files of share, attach, shares and map: names of their own, owners in the background.
+# sharing.bash — helpers for the .bats files of share, attach, shares and map: a private folder for names, owners in the background.
 source "$BATS_TEST_DIRNAME/helper.bash"
 
 eval "$(declare -f setup | sed '1s/setup/helper_setup/')"
@@ -10,7 +10,7 @@ setup() {
 	started=()
 }
 
-# Whoever a failed test left running.
+# End processes that a failed test left running.
 teardown() {
 	local pid
 	for pid in "${started[@]}"; do
@@ -19,7 +19,7 @@ teardown() {
 	wait 2>/dev/null || true
 }
 
-# background FILE ARG...: gpuload ARG... in the background, what it says in FILE, its pid in $pid.
+# background FILE ARG...: run gpuload ARG... in the background, with output to FILE and its pid in $pid.
 background() {
 	local file=$1
 	shift
@@ -28,7 +28,7 @@ background() {
 	started+=("$pid")
 }
 
-# until_says FILE PATTERN: waits for a line.
+# until_says FILE PATTERN: wait for a matching line in FILE.
 until_says() {
 	for _ in {1..500}; do
 		grep -q -- "$2" "$1" 2>/dev/null && return 0
@@ -39,14 +39,14 @@ until_says() {
 	return 1
 }
 
-# share NAME ARG...: an owner in the background, ready; what it says in NAME.out, its pid in $owner.
+# share NAME ARG...: start an owner in the background and wait for READY; output in NAME.out, pid in $owner.
 share() {
 	background "$1.out" share "$@"
 	owner=$pid
 	until_says "$1.out" READY
 }
 
-# hold FILE NAME ARG...: a peer in the background, attached until it is told; its pid in $peer.
+# hold FILE NAME ARG...: attach a peer with --hold in the background; output in FILE, pid in $peer.
 hold() {
 	local file=$1
 	shift
@@ -55,7 +55,7 @@ hold() {
 	until_says "$file" ATTACHED
 }
 
-# ends PID: it ends in order when it is asked to.
+# ends PID: send SIGTERM and check that the process ends in order.
 ends() {
 	kill -TERM "$1"
 	wait "$1"

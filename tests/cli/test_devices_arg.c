@@ -1,4 +1,4 @@
-/* test_devices_arg.c — --driver and --devices. */
+/* test_devices_arg.c — parsing and opening --driver and --devices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

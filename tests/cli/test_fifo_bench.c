@@ -1,4 +1,4 @@
-/* test_fifo_bench.c — what gpuload fifo bench counts, checks, sums up and shows, of runs that no test could have. */
+/* test_fifo_bench.c — counting, checks, statistics and output of gpuload fifo bench, with synthetic results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* test_fifo_clock.c — the GPU's clock and the CPU's: a line through samples, and samples of the driver's own clock. */
+/* test_fifo_clock.c — converting GPU times to CPU times: from synthetic samples, and with the driver's clock. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* test_fifo_trace.c — a trace of the FIFO: what is recorded is what can have happened. */
+/* test_fifo_trace.c — a trace of the FIFO has consistent times. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

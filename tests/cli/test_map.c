@@ -1,4 +1,4 @@
-/* test_map.c — the picture of who maps what where, of shares that no test could set up. */
+/* test_map.c — the pictures of gpuload map, for synthetic shares. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* test_mmap_sum.c — sums that differ are found, and told with whose they are. */
+/* test_mmap_sum.c — different sums are found and reported with their process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* test_share.c — what is shared in words, and the command line that asks for it. */
+/* test_share.c — texts about shared memory, and the command line of gpuload share. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
