@@ -73,7 +73,7 @@ static void print_kernel(const struct ls_kernel *k, const struct cxx_name *name)
 
 /* ---- JSON -------------------------------------------------------------------------- */
 
-/* The members that the JSON of every kernel has, filled in from the PTX. */
+/* Fill in, from the PTX, the members that the JSON object of every kernel has. */
 static gpul_kernel_info kernel_info(const struct ls_kernel *k, gpul_kernel_param *params)
 {
 	const gpul_signature *s = k->signature;
@@ -82,11 +82,11 @@ static gpul_kernel_info kernel_info(const struct ls_kernel *k, gpul_kernel_param
 				  .is_static = k->func->linkage == GPUL_PTX_STATIC,
 				  .params = params,
 				  .n_params = (uint32_t)s->n_params,
-				  .registers = GPUL_NOT_TOLD,
+				  .registers = GPUL_NOT_RECORDED,
 				  .shared_bytes = (uint32_t)k->shared_bytes,
 				  .local_bytes = (uint32_t)k->local_bytes,
 				  .const_bytes = (uint32_t)k->const_bytes,
-				  .barriers = GPUL_NOT_TOLD };
+				  .barriers = GPUL_NOT_RECORDED };
 
 	for (size_t i = 0; i < s->n_params; i++)
 		params[i] = (gpul_kernel_param){ s->params[i].offset, s->params[i].bytes,

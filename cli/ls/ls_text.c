@@ -5,7 +5,7 @@
 #include "cli/lib/tell.h"
 #include "cli/ls/ls.h"
 
-#define TYPE_SHOWN 60 /* columns of a parameter type; types of nested templates may have thousands */
+#define TYPE_SHOWN 60 /* limit of a printed type in columns; types of nested templates may have thousands */
 
 const char *ls_ptx_type(const gpul_kernel_param *p, char buf[24])
 {
@@ -85,7 +85,7 @@ static void out_type(struct out *o, const char *type, size_t n)
 
 static void out_number(struct out *o, uint32_t value, size_t width)
 {
-	if (value == GPUL_NOT_TOLD) {
+	if (value == GPUL_NOT_RECORDED) {
 		out_repeat(o, ' ', width - 1);
 		out_text(o, "-");
 	} else {

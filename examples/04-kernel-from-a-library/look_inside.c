@@ -130,10 +130,10 @@ static void print_kernel(const struct found *f)
 	for (uint32_t i = 0; i < k->n_params; i++)
 		printf("  parameter %u: %u bytes at offset %u\n", i, k->params[i].bytes,
 		       k->params[i].offset);
-	if (k->registers != GPUL_NOT_TOLD)
+	if (k->registers != GPUL_NOT_RECORDED)
 		printf("  %u registers a thread, ", k->registers);
 	printf("%u bytes of shared memory, ", k->shared_bytes);
-	if (k->local_bytes != GPUL_NOT_TOLD)
+	if (k->local_bytes != GPUL_NOT_RECORDED)
 		printf("%u bytes of stack, ", k->local_bytes);
 	if (k->max_threads[0])
 		printf("blocks of %u threads at most\n", k->max_threads[0]);
@@ -154,7 +154,7 @@ static gpul_status compare_attribute(const gpul_driver *drv, CUfunction fn,
 	if (st)
 		return st;
 	printf("  the driver reports %d %s\n", value, what);
-	if (expected != GPUL_NOT_TOLD && (uint32_t)value != expected)
+	if (expected != GPUL_NOT_RECORDED && (uint32_t)value != expected)
 		return gpul_fail(err, GPUL_EFORMAT, value, "the file contains %u %s, the driver reports %d",
 				 expected, what, value);
 	return GPUL_OK;

@@ -16,18 +16,18 @@
 
 typedef struct archive {
 	gpul_span rest;  /* starts at the next member's header */
-	gpul_span names; /* GNU's table of long names; at == NULL: not seen yet */
+	gpul_span names; /* GNU's table of long names; at == NULL: not read yet */
 	bool thin;
 } archive;
 
 typedef struct member {
 	const unsigned char *header;
 	char name[256];    /* longer names are cut; used in messages and to open members of thin archives */
-	bool has_content;  /* false: one of the archive's own tables */
-	gpul_span content; /* for a member of a thin archive: at == NULL, n is its length */
+	bool has_content;  /* false: the member is one of the archive's tables */
+	gpul_span content; /* in a thin archive, at is NULL, and n is the member's length */
 } member;
 
-/* A decimal number padded with blanks: the form of all numbers in a header. */
+/* Parse a decimal number padded with blanks, the form of all numbers in a header. */
 static bool read_number(const char *text, size_t n_text, uint64_t *out)
 {
 	size_t i = 0;
@@ -127,12 +127,12 @@ static gpul_status read_next_header(const gpul_walk *w, archive *a, member *m)
 		return gpul_walk_fail(w, m->header, "no valid member header at byte %zu of the archive: "
 						    "damaged" GPUL_AGAIN, (size_t)(m->header - w->file.at));
 	a->rest = (gpul_span){ a->rest.at + sizeof h, a->rest.n - sizeof h };
-	/* A thin archive contains only its own tables. */
+	/* A thin archive contains its tables, but not the contents of its members. */
 	inside = !a->thin || (h.ar_name[0] == '/' && (h.ar_name[1] == '/' || h.ar_name[1] == ' ' ||
 						      h.ar_name[1] == 'S'));
 	if (inside && n > a->rest.n)
 		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive claims %llu "
-						    "bytes, %zu are left: cut off or damaged" GPUL_AGAIN,
+						    "bytes, but only %zu are left: cut off or damaged" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at), (unsigned long long)n, a->rest.n);
 	m->content = (gpul_span){ inside ? a->rest.at : NULL, (size_t)n };
 	if (inside) {

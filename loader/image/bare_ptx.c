@@ -60,7 +60,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-/* The next word; empty if another character follows, which is not consumed. */
+/* Read the next word; empty if another character follows, which is not consumed. */
 static gpul_span next_word(reader *r)
 {
 	const char *start;
@@ -116,7 +116,7 @@ gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span s)
 	image->stored = s.at;
 	image->offset = (uint64_t)(s.at - w->file.at);
 	image->bytes = image->stored_bytes = strnlen(r.at, s.n);
-	/* gpul_file puts a NUL behind a file. */
+	/* gpul_file stores a NUL after the bytes of a file. */
 	image->ended = image->bytes < s.n || (w->source.bytes && s.at + s.n == file_end);
 	if (is_equal(next_word(&r), ".version")) {
 		next_word(&r);

@@ -7,7 +7,7 @@
 #include "loader/image/images_internal.h"
 
 #define EM_NVIDIA       190  /* NVIDIA CUDA, as in the ELF registry of machines */
-#define OSABI_CUDA_13   0x41 /* EI_OSABI; 0x33 before */
+#define OSABI_CUDA_13   0x41 /* EI_OSABI since CUDA 13; before that, 0x33 */
 #define OSABI_CUDA      0x33
 #define ACCELERATORS    0x800 /* e_flags of the older ABI: the "a" of sm_90a */
 #define ACCELERATORS_12 0x8   /* e_flags of ABI version 8 as CUDA 12 wrote it, for sm_100 and up */
@@ -81,7 +81,7 @@ static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 		return damaged(58, err, "section headers are not of 64 bytes", h->e_shentsize,
 			       c->n_bytes);
 	if (!inside(c, h->e_shoff, sizeof first))
-		return damaged(40, err, "the section table lies outside the image", h->e_shoff,
+		return damaged(40, err, "the section table is outside the image", h->e_shoff,
 			       c->n_bytes);
 	first = gpul_cubin_section(c, 0);
 	if (n == 0)
@@ -96,7 +96,7 @@ static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 	c->names = gpul_cubin_section(c, (uint32_t)names);
 	if (!gpul_cubin_bytes(c, &c->names))
 		return damaged(h->e_shoff + names * sizeof first, err,
-			       "the section names lie outside the image", c->names.sh_offset,
+			       "the section names are outside the image", c->names.sh_offset,
 			       c->n_bytes);
 	return GPUL_OK;
 }
@@ -183,7 +183,7 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
 		return st;
 	*sm = c.sm;
 	*suffix = (c.older ? c.header.e_flags & ACCELERATORS : is_arch_specific(&c)) ? 'a' : 0;
-	if (c.sm < 90) /* the bit had another meaning: it is set in cubins for sm_60 */
+	if (c.sm < 90) /* before sm_90 the bit has another meaning: it is set in cubins for sm_60 */
 		*suffix = 0;
 	*relocatable = c.relocatable;
 	return GPUL_OK;

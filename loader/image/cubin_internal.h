@@ -41,8 +41,8 @@ typedef struct gpul_cubin {
 /** Check the ELF header and the extent of the section table.
  *
  * @bytes  borrowed by *out; any alignment
- * @gap    of those bytes; the section table is not in it
- * Errors  GPUL_EFORMAT: where, and what was expected
+ * @gap    the range of these bytes that has no data; the section table must be outside it
+ * Errors  GPUL_EFORMAT: the message gives the place and what was expected
  * Threads any thread may call
  * Source  the ELF specification; CUDA 11.8, 12.4 and 13.0 */
 gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
@@ -51,10 +51,10 @@ gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap ga
 /* The header of section i < n_sections; the range that it describes is not checked. */
 Elf64_Shdr gpul_cubin_section(const gpul_cubin *c, uint32_t i);
 
-/* The bytes of a section; NULL: it has none, or they are not completely inside the image and outside its gap. */
+/* The bytes of a section; NULL: there are none, or some are outside the image or in its gap. */
 const unsigned char *gpul_cubin_bytes(const gpul_cubin *c, const Elf64_Shdr *s);
 
-/* Whether the section's name starts with prefix; false if the name is outside its table.  Inline, because libcublas has
+/* True if the section's name starts with prefix; false if the name is outside its table.  Inline, because libcublas has
  * 150,000 sections that are tested several times, and the compiler knows the length of a literal. */
 static inline bool gpul_cubin_is_named(const gpul_cubin *c, const Elf64_Shdr *s, const char *prefix)
 {
@@ -64,7 +64,7 @@ static inline bool gpul_cubin_is_named(const gpul_cubin *c, const Elf64_Shdr *s,
 	       memcmp(c->base + c->names.sh_offset + s->sh_name, prefix, n) == 0;
 }
 
-/* ---- attributes: what .nv.info, .nv.info.<kernel> and .nv.compat are made of ------------------
+/* ---- attributes: the entries of .nv.info, .nv.info.<kernel> and .nv.compat --------------------
  *
  *      0        1        2                4
  *     ┌────────┬────────┬────────────────┬───────────────────┐

@@ -9,7 +9,7 @@
 
 #define FATBIN_MAGIC "\x50\xed\x55\xba"
 
-typedef struct fatbin_wrapper { /* __fatBinC_Wrapper_t: nvcc writes one into each object */
+typedef struct fatbin_wrapper { /* __fatBinC_Wrapper_t: nvcc writes one wrapper into each object */
 	uint32_t magic, version;
 	const void *data;
 	const void *more; /* version 2: array of prelinked images; else a file name, or NULL */
@@ -60,7 +60,7 @@ gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, 
 {
 	const char *text = image;
 
-	/* strncmp: a text may end before the fourth byte. */
+	/* strncmp(), not memcmp(), because a text may end before the fourth byte. */
 	if (strncmp(text, "\xb1\x43\x62\x46", 4) == 0)
 		return extent_of_wrapper(image, bytes, n, err);
 	if (strncmp(text, FATBIN_MAGIC, 4) == 0)

@@ -5,18 +5,18 @@
  *     └────────┴─────────┴─────────┴─────────┴─────────┴───
  *       16 B     64..     padded     next = entry + header_bytes + padded_bytes
  *
- * Undocumented; as seen in what nvcc 11.0 to 13.0 wrote. */
+ * NVIDIA does not document the format.  It was observed in files of nvcc 11.0 to 13.0. */
 #include <elf.h>
 #include <string.h>
 
 #include "loader/image/fatbin_internal.h"
 #include "loader/image/images_internal.h"
 
-#define MOST_HEADER  65536 /* bytes; 64 to 144 were seen, and it contains options of any length */
+#define MOST_HEADER  65536 /* bytes; 64 to 144 were observed, but the options in a header may have any length */
 #define MOST_SM      9999
-#define STARTS_IN    96 /* stored bytes that contain the ELF header, even compressed: LZ4 never grows data much */
+#define STARTS_IN    96 /* stored bytes that contain the ELF header, even compressed: LZ4 expands data only slightly */
 
-enum { /* of fatbin_entry.flags; others, seen or not, change nothing here */
+enum { /* bits of fatbin_entry.flags; other bits are ignored */
 	FLAG_DEBUG = 0x2,
 	FLAG_LZ4 = 0x2000,
 	FLAG_ZSTD = 0x8000,
@@ -27,7 +27,7 @@ enum { /* of fatbin_entry.flags; others, seen or not, change nothing here */
 /* The option by which nvcc -dc marks PTX that is to be linked. */
 static const char compile_only[] = "--compile-only";
 
-/* The header of the fatbin that starts s; *all is set to the whole fatbin. */
+/* Read the header of the fatbin at the start of s; *all is set to the whole fatbin. */
 static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 {
 	fatbin_header h;
@@ -44,7 +44,7 @@ static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 				      "bytes, expected version 1 and 16 bytes: damaged, or newer than this gpuload",
 				      (size_t)(s.at - w->file.at), h.version, h.header_bytes);
 	if (h.payload_bytes > s.n - sizeof h)
-		return gpul_walk_fail(w, s.at, "fatbin at byte %zu claims %llu bytes, %zu are left: "
+		return gpul_walk_fail(w, s.at, "fatbin at byte %zu claims %llu bytes, but only %zu are left: "
 				      "the file is cut off or damaged" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), (unsigned long long)h.payload_bytes,
 				      s.n - sizeof h);
@@ -77,7 +77,7 @@ static const char *entry_damage(const fatbin_entry *e, size_t left)
 	return NULL;
 }
 
-/* The header gives the place of the options as {u32 offset, bytes}; the offset counts from the entry's start. */
+/* The entry's header contains {u32 offset, bytes} of the options; the offset is from the start of the entry. */
 static bool find_options(const gpul_walk *w, const unsigned char *entry, const fatbin_entry *e,
 			 uint32_t *at, uint32_t *n)
 {
@@ -113,7 +113,7 @@ static gpul_span after(gpul_span s, size_t n)
 	return (gpul_span){ s.at + n, s.n - n };
 }
 
-/* Not for cubins: there the same place has other data. */
+/* Read the options of PTX or LTO code; for a cubin, this part of the header contains other data. */
 static void read_options(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
 			 const fatbin_entry *e)
 {
@@ -134,7 +134,7 @@ static void read_options(const gpul_walk *w, gpul_image *image, const unsigned c
 	image->options_bytes = n;
 }
 
-/* Whether a cubin is ELF of type ET_REL, from its header. */
+/* True if the ELF header of a cubin has the type ET_REL. */
 static bool is_relocatable_cubin(const gpul_walk *w, const gpul_image *image)
 {
 	gpul_image start = *image;
@@ -175,7 +175,7 @@ static void fill_image(const gpul_walk *w, gpul_image *image, const unsigned cha
 	image->bytes = e->compressed_bytes ? e->unpacked_bytes : padded;
 	if (image->kind != GPUL_IMAGE_CUBIN)
 		read_options(w, image, entry, e);
-	if (image->kind == GPUL_IMAGE_PTX && !e->compressed_bytes) { /* padded with zeros */
+	if (image->kind == GPUL_IMAGE_PTX && !e->compressed_bytes) { /* zeros pad the text */
 		image->bytes = image->stored_bytes = strnlen(payload, padded);
 		image->ended = image->bytes < padded;
 	}

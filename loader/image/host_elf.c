@@ -2,7 +2,7 @@
  *
  *     .nv_fatbin          fatbins that the program registers with the CUDA runtime when it starts
  *     __nv_relfatbin      fatbins of nvcc -dc: relocatable, not device-linked yet
- *     .nvFatBinSegment    24-byte wrappers that point to those; not read, because in an object they are still
+ *     .nvFatBinSegment    24-byte wrappers that point to these fatbins; not read, because in an object they are still
  *                         relocations, and strip may remove them
  *     any other data      may contain code that the library loads by itself: searched */
 #include "loader/image/images_internal.h"
@@ -27,7 +27,7 @@ static gpul_status damaged(const gpul_walk *w, const host_elf *e, const char *wh
 			      elf_errmsg(-1));
 }
 
-/* Plain data that compilers generate and that cannot contain device code. */
+/* True for data that compilers generate and that cannot contain device code. */
 static bool is_compiler_data(const char *name)
 {
 	return strncmp(name, ".eh_frame", 9) == 0 || strcmp(name, ".gcc_except_table") == 0 ||
@@ -128,7 +128,7 @@ static gpul_status add_segments(const gpul_walk *w, host_elf *e, size_t n)
 	return GPUL_OK;
 }
 
-/* libelf treats a file whose section table is beyond its end as a stripped file: check that first. */
+/* libelf treats a file whose section table is beyond its end as a stripped file, so this is checked first. */
 static bool sections_are_inside(gpul_span s)
 {
 	Elf64_Ehdr h;
@@ -139,7 +139,7 @@ static bool sections_are_inside(gpul_span s)
 	memcpy(&h, s.at, sizeof h);
 	if (h.e_shoff == 0)
 		return true;
-	n = h.e_shnum ? h.e_shnum : 1; /* 0: the number is in section 0, which libelf checks */
+	n = h.e_shnum ? h.e_shnum : 1; /* 0: section 0 contains the number, which libelf checks */
 	return h.e_shentsize == sizeof(Elf64_Shdr) && h.e_shoff <= s.n &&
 	       n <= (s.n - h.e_shoff) / sizeof(Elf64_Shdr);
 }
@@ -158,8 +158,8 @@ static gpul_status add_regions(const gpul_walk *w, host_elf *e)
 	return add_sections(w, e);
 }
 
-/* Searching a small file whose thousands of sections are all the same bytes would take hours.  Linkers let segments
- * share a page, hence the factor of two. */
+/* Searching a small file with thousands of sections that contain the same bytes would take hours.  Segments may share a
+ * page, so the regions may have twice the bytes of the file. */
 static bool regions_overlap(const host_elf *e)
 {
 	uint64_t n_bytes = 0;
@@ -179,7 +179,7 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 		return gpul_walk_fail(w, s.at, "the ELF file's section table is beyond its %zu "
 					       "bytes: cut off or damaged" GPUL_AGAIN, s.n);
 	elf_version(EV_CURRENT);
-	/* elf_memory() takes a char *, but only reads. */
+	/* The parameter of elf_memory() is a char *, but it only reads. */
 	e.elf = elf_memory((char *)(uintptr_t)s.at, s.n);
 	if (!e.elf)
 		return damaged(w, &e, "its header cannot be read");
@@ -193,7 +193,7 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 		st = gpul_walk_no_memory(w);
 	gpul_array_free(&e.loaded);
 	gpul_array_free(&e.regions);
-	elf_end(e.elf); /* last, since the section names belong to libelf */
+	elf_end(e.elf); /* last, because libelf owns the section names */
 	return st;
 }
 

@@ -1,4 +1,4 @@
-/* images.c — from a source to the list of its images: which reader reads which content. */
+/* images.c — create the list of the images of a source; choose the reader for each kind of content. */
 #include "loader/image/images.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content co
 						       "it (ar x) and give it as a file");
 		return gpul_walk_archive(w, s);
 	default:
-		if (w->in_archive)  /* a linker script, an index, bitcode: no device code */
+		if (w->in_archive)  /* a member without device code: a linker script, an index, bitcode */
 			return GPUL_OK;
 		return gpul_walk_fail(w, s.at, "%s: expected PTX, a cubin, a fatbin, or an "
 					       "object, archive, library or program with device code",

@@ -3,7 +3,7 @@
  *
  *     source ── archive members │ host ELF sections │ fatbins │ bare cubin or PTX ──> gpul_images
  *                                                                                      │
- *                       kernels.h: what is in one  <── gpul_image_unpack (LZ4, zstd) <─┘
+ *                       kernels.h: its kernels     <── gpul_image_unpack (LZ4, zstd) <─┘
  *
  * An image is REGISTERED if its section shows that the program registers it with the CUDA runtime (.nv_fatbin,
  * __nv_relfatbin), or if the file itself is device code.  It is EMBEDDED if it was found in plain data (.rodata, .ldata,
@@ -48,15 +48,14 @@ typedef struct gpul_image {
 	uint32_t unit;      /* number of its unit: images of one unit (one fatbin) are one program for
 	                     * several devices, of which a driver loads one image */
 	uint32_t place;     /* row of gpul_images.places */
-	uint64_t offset;    /* of the stored bytes from the start of the file; for thin archives, of the member's file */
+	uint64_t offset;    /* of the stored bytes in the file; for thin archives, in the member's file */
 	const void *stored; /* borrowed from the mapping */
 	uint64_t stored_bytes;
 	bool ended;          /* a NUL follows the stored bytes, so PTX can be used in place */
 	uint64_t bytes;      /* decompressed size according to the container; decompressing checks it */
-	const char *options; /* PTX: for ptxas; LTO: of the compiler; borrowed, not NUL-terminated;
-			      * NULL: none */
+	const char *options; /* for ptxas (PTX), of the compiler (LTO); borrowed, not NUL-terminated; NULL: none */
 	size_t options_bytes;
-	const void *fatbin;    /* the whole fatbin that contains it, borrowed from the mapping; NULL: none */
+	const void *fatbin;    /* the whole fatbin that contains the image, borrowed from the mapping; NULL: none */
 	uint64_t fatbin_bytes;
 } gpul_image;
 
@@ -73,15 +72,15 @@ typedef struct gpul_place { /* the location of images; strings owned by the list
 
 typedef struct gpul_images gpul_images; /* opaque: the list and its strings */
 
-/* A callback during a long search or decompression: from one thread at a time, at most about 20 times per second. */
+/* A callback during a long search or decompression, called by one thread at a time, at most 20 times per second. */
 typedef struct gpul_progress {
 	void (*tell)(void *context, uint64_t done, uint64_t total); /* in bytes; NULL: no reports */
 	void *context;
 } gpul_progress;
 
-/** All images in the order of the file, and their number: of an archive, member by member; members of a thin archive
- * are read from their own files.  Nothing is decompressed to make the list, and a file without device code gives an
- * empty one.  Borrowed from the list, which belongs to a source: gpul_source_images() in source.h makes it. */
+/** All images in the order of the file, and their number: in an archive, member by member; members of a thin archive
+ * are read from their own files.  Nothing is decompressed, and the list of a file without device code is empty.
+ * Borrowed from the list, which belongs to a source: gpul_source_images() in source.h creates it. */
 const gpul_image *gpul_images_all(const gpul_images *images, size_t *n);
 /** The location of an image of the list; borrowed from the list. */
 const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image *image);
@@ -99,16 +98,16 @@ const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image 
  * Source  - */
 gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, gpul_error *err);
 
-/** What a cubin's ELF header says.
+/** Read the target of a cubin from its ELF header.
  *
  * @bytes    a cubin
  * @n_bytes  its length
  * @sm       set to 90 of sm_90
  * @suffix   set to 'a' or 0
- * @relocatable  set: ET_REL, to be linked before it is loaded
+ * @relocatable  set to true for ET_REL, which must be linked before it is loaded
  * Errors  GPUL_EFORMAT not a cubin
  * Threads any thread may call
- * Source  seen in CUDA 11 to 13 */
+ * Source  observed in CUDA 11 to 13 */
 gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,
 			      bool *relocatable, gpul_error *err);
 
@@ -131,10 +130,10 @@ typedef struct gpul_unpacked {
  * Threads any thread may call, each with a separate *out
  * Source  LZ4 block format; RFC 8878 (zstd) */
 gpul_status gpul_image_unpack(const gpul_image *image, gpul_unpacked *out, gpul_error *err);
-/** A zeroed one is fine; cannot fail. */
+/** Free the buffer; accepts a zeroed *u; cannot fail. */
 void gpul_unpacked_free(gpul_unpacked *u);
 
-/** "ptx", "cubin", "lto"; "none", "lz4", "zstd"; "registered", "embedded". */
+/** The names "ptx", "cubin", "lto"; "none", "lz4", "zstd"; "registered", "embedded". */
 const char *gpul_image_kind_name(gpul_image_kind kind);
 const char *gpul_compression_name(gpul_compression c);
 const char *gpul_origin_name(gpul_origin origin);

@@ -22,14 +22,14 @@
 #define GPUL_AGAIN "; copy or build it again"
 
 struct gpul_images {
-	char *name;                 /* of the source */
-	gpul_file source;           /* borrowed from it; zeroed: it is in the caller's memory */
-	GPUL_ARRAY(gpul_file) more; /* of thin archives: the members */
+	char *name;                 /* name of the source */
+	gpul_file source;           /* mapping of the source, borrowed; zeroed: the source is in the caller's memory */
+	GPUL_ARRAY(gpul_file) more; /* mapped members of thin archives */
 	GPUL_ARRAY(gpul_image) images;
 	GPUL_ARRAY(gpul_place) places;
 	GPUL_ARRAY(char *) strings;
 	uint32_t n_units;
-	uint64_t packed_bytes, unpacked_bytes; /* of all compressed images together */
+	uint64_t packed_bytes, unpacked_bytes; /* sums over all compressed images */
 };
 
 typedef struct gpul_span {
@@ -48,7 +48,7 @@ typedef struct gpul_window {
 /* The state of a walk.  It is copied to enter a member or section, so changes to the copy end with it. */
 typedef struct gpul_walk {
 	gpul_images *list;
-	/* Reads one member of an archive: images.c, which is above the readers. */
+	/* Reads one member of an archive; images.c sets it, because the readers cannot call images.c. */
 	gpul_status (*read_member)(const struct gpul_walk *w, gpul_span member);
 	const gpul_progress *progress; /* NULL: no reports */
 	gpul_span file;        /* the whole file, from which offsets count; for a member of a thin archive,
@@ -57,16 +57,16 @@ typedef struct gpul_walk {
 	gpul_file source;      /* the mapping of file; zeroed: the caller's memory */
 	bool in_archive;
 	gpul_origin origin;
-	bool relocatable;      /* the section says that its images are relocatable */
-	bool section_known;    /* the section decides that; false: read the type from each cubin's header */
-	bool read_zstd;        /* do so even for zstd-compressed cubins: the file has few images */
+	bool relocatable;      /* true: the section contains relocatable images */
+	bool section_known;    /* relocatable is valid; false: read the ELF type from each cubin's header */
+	bool read_zstd;        /* read it for zstd-compressed cubins, too, because the file has few images */
 	size_t *n_searched;    /* bytes that were searched, whose pages are therefore mapped */
-	gpul_window *window;   /* read headers through it; NULL: read the mapping */
+	gpul_window *window;   /* buffer for reading headers; NULL: read the mapping */
 	_Atomic int64_t *rejects_left; /* steps that may still be spent on data that turns out not to be an image */
 	gpul_error *err;
 } gpul_walk;
 
-/* A pointer to n readable bytes that start at `at`, in the mapping or in the window; valid until the next call. */
+/* Return n readable bytes from `at` on, in the mapping or in the window; valid until the next call. */
 const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n);
 
 /* Each reader adds the images of a span to the list, or fails at the first damage. */
@@ -74,9 +74,9 @@ gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span archive);
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span elf);
 gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span cubin);
 gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span text);
-/* The fatbin at the start of the span; *taken is set to its length. */
+/* Reads the fatbin at the start of the span; *taken is set to its length. */
 gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken);
-/* A span that holds only fatbins, with zeros between them. */
+/* Reads a span that contains only fatbins, with zeros between them. */
 gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
 /* Search arbitrary data for fatbins and cubins that start in [from, to) and are complete and valid.
  *
@@ -85,19 +85,19 @@ gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
 			   _Atomic size_t *covered);
 
-/* List the images of a source; gpul_images_close(). */
+/* List the images of a source; the caller frees the list with gpul_images_close(). */
 gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *progress,
 			     gpul_images **out, gpul_error *err);
-void gpul_images_close(gpul_images *images); /* NULL is fine */
+void gpul_images_close(gpul_images *images); /* accepts NULL */
 
 /* The length of the cubin at the start of the span; 0: there is no complete cubin. */
 size_t gpul_cubin_extent(gpul_span s);
 
 /* A part of a file that is to be searched. */
 typedef struct gpul_region {
-	const char *section; /* "" without section headers; must stay valid during the search */
+	const char *section; /* section name, "" without section headers; must stay valid during the search */
 	gpul_span bytes;
-	bool fatbins;        /* walk_fatbins; else walk_data */
+	bool fatbins;        /* true: read with gpul_walk_fatbins(); false: with gpul_walk_data() */
 	bool relocatable;
 	gpul_origin origin;
 } gpul_region;
@@ -105,7 +105,7 @@ typedef struct gpul_region {
 /* Search regions, in parallel if they are large, and add their images in the order of the file. */
 gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, size_t n);
 
-/* Whether `stored_bytes` can plausibly decompress to `bytes`; checked before memory is allocated. */
+/* True if `stored_bytes` can plausibly decompress to `bytes`; checked before memory is allocated. */
 bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes);
 /* The same check for the whole list with one more image: many small images can be a decompression bomb, too. */
 bool gpul_can_unpack_all(gpul_images *list, uint64_t stored_bytes, uint64_t bytes);
@@ -116,8 +116,8 @@ bool gpul_image_start(const gpul_image *image, void *out, size_t n);
 /* Release the pages of mapped files that are completely between from and end; later reads load them again. */
 void gpul_images_release_pages(const gpul_images *list, const void *from, const void *end);
 
-/* Append an image at the walk's current place: place, unit, origin and relocatable are set, the rest is zero.  NULL:
- * no memory, reported in w->err.  unit: a number of the list, or GPUL_NEW_UNIT. */
+/* Append an image at the walk's current place: place, unit, origin and relocatable are set, other members are 0.
+ * NULL: no memory, reported in w->err.  unit: the number of a unit in the list, or GPUL_NEW_UNIT. */
 #define GPUL_NEW_UNIT UINT32_MAX
 gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit);
 

@@ -1,4 +1,4 @@
-/* list.c — the list of images: what the readers add to it, their failures, and its end. */
+/* list.c — the list of images: append images and names, report errors, free the list. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static void replace_control_characters(char *text)
 			*text = '?';
 }
 
-/* A copy for printing. */
+/* A copy without control characters, for printing; freed with the list. */
 static const char *keep_printable(gpul_images *list, const char *text)
 {
 	const char *kept = keep_string(list, text);
@@ -42,7 +42,7 @@ static bool same_string(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The row of places[] for the walk's current place: usually the last one. */
+/* The row of places[] for the walk's current place: usually the last row. */
 static bool find_place(const gpul_walk *w, uint32_t *row)
 {
 	gpul_images *list = w->list;
@@ -144,7 +144,7 @@ static void release_pages_of_file(const gpul_file *f, uintptr_t from, uintptr_t 
 	from = from < start ? start : (from + page - 1) / page * page;
 	end = end > start + f->n_bytes ? start + f->n_bytes : end;
 	end = end / page * page;
-	if (from < end) /* the mapping is read-only: nothing is lost */
+	if (from < end) /* no data is lost, because the mapping is read-only */
 		madvise((void *)from, end - from, MADV_DONTNEED);
 }
 

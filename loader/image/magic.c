@@ -14,9 +14,9 @@
 
 typedef unsigned char lane __attribute__((vector_size(32)));
 
-#define INLINE static inline __attribute__((always_inline)) /* so that each instruction-set build below gets its own copy */
+#define INLINE static inline __attribute__((always_inline)) /* each instruction-set version below gets a copy */
 
-/* Whether the first two bytes of a magic number are in this line; reads one byte after the line. */
+/* True if the first two bytes of a magic number are in the line at p; reads one byte after the line. */
 INLINE bool is_suspect(const unsigned char *p)
 {
 	lane any = { 0 }, v, w;

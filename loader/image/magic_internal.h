@@ -9,7 +9,7 @@
  * bytes may extend past `to` but not past n; from <= to <= n.  Runs at the speed of memory. */
 size_t gpul_magic_find(const unsigned char *bytes, size_t n, size_t from, size_t to);
 
-/* Whether the four bytes at `at` are one of the magic numbers. */
+/* True if the four bytes at `at` are one of the magic numbers. */
 bool gpul_magic_is(const unsigned char *bytes, size_t n, size_t at);
 
 #endif

@@ -15,11 +15,11 @@ static bool starts_with(const unsigned char *p, size_t n, const char *magic, siz
 	return n >= n_magic && memcmp(p, magic, n_magic) == 0;
 }
 
-/* Whether there are no control characters other than white space.  Bytes above 127 are allowed, for UTF-8 comments. */
+/* True if the bytes contain no control characters but white space; bytes above 127 are allowed (UTF-8). */
 static bool is_text(const unsigned char *p, size_t n)
 {
 	if (n && p[n - 1] == 0)
-		n--; /* images handed to the driver end in NUL */
+		n--; /* PTX that is stored for the driver ends in NUL */
 	for (size_t i = 0; i < n && i < LOOK_AT; i++)
 		if (p[i] < 32 && !isspace(p[i]))
 			return false;

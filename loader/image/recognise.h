@@ -19,7 +19,7 @@ extern "C" {
 
 typedef enum gpul_content {
 	GPUL_CONTENT_EMPTY, /* no bytes, or nothing but white space */
-	GPUL_CONTENT_PTX,   /* text whose first word is .version, or a text named *.ptx */
+	GPUL_CONTENT_PTX,   /* a text whose first word is .version, or a text named *.ptx */
 	GPUL_CONTENT_CUDA,  /* a text named *.cu */
 	GPUL_CONTENT_TEXT,  /* any other text */
 	GPUL_CONTENT_CUBIN,
@@ -41,7 +41,7 @@ typedef struct gpul_recognised {
  * bytes may be NULL if n_bytes is 0.  name distinguishes CUDA C++ (.cu) and PTX (.ptx) from other text; may be NULL. */
 gpul_recognised gpul_recognise(const void *bytes, size_t n_bytes, const char *name);
 
-/** The kind in words for messages, "a cubin (GPU machine code)". */
+/** A description of the kind for messages, such as "a cubin (GPU machine code)". */
 const char *gpul_content_text(gpul_content kind);
 
 #ifdef __cplusplus

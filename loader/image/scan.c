@@ -10,10 +10,10 @@
 #define MAX_ALIGN ((size_t)64)
 #define FIRST_STEP ((size_t)256)
 #define MAX_STEP  ((size_t)1 << 20)
-#define FETCH_FROM ((size_t)256 << 10) /* bytes: for less, page faults are as fast */
+#define FETCH_FROM ((size_t)256 << 10) /* in bytes; shorter steps do not prefetch, because page faults are as fast */
 
-/* Whether a magic number follows the last image directly, after zeros that align it; *from is moved past the
- * zeros.  Libraries store their images in arrays. */
+/* True if a magic number follows the last image directly or after alignment zeros; *from is moved past the zeros.
+ * Libraries store their images in arrays. */
 static bool magic_follows(const gpul_walk *w, gpul_span s, size_t *from, size_t to)
 {
 	size_t n = to - *from < MAX_ALIGN ? to - *from : MAX_ALIGN, zeros = 0;
@@ -61,7 +61,7 @@ static gpul_status try_image(const gpul_walk *w, gpul_span s, size_t *taken)
 	} else {
 		st = gpul_walk_fatbin(&quiet, s, taken);
 	}
-	if (st == GPUL_EFORMAT) { /* not an image: remove what was added on the way */
+	if (st == GPUL_EFORMAT) { /* not an image: remove the entries that were added before the error */
 		atomic_fetch_sub(w->rejects_left, 1);
 		w->list->images.n = before;
 		w->list->n_units = unit;

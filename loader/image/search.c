@@ -12,8 +12,8 @@
 #include "loader/image/images_internal.h"
 
 #define BLOCK_BYTES  ((size_t)8 << 20)
-#define THREAD_BYTES ((size_t)16 << 20) /* per thread: with less, starting a thread does not pay */
-#define SPARSE_BYTES ((size_t)1 << 20) /* larger regions: headers are read through a window, without mapping pages */
+#define THREAD_BYTES ((size_t)16 << 20) /* per thread; starting a thread takes longer than searching fewer bytes */
+#define SPARSE_BYTES ((size_t)1 << 20) /* in larger regions, headers are read through a window, without mapping pages */
 #define RELEASE_BYTES ((size_t)1 << 20)
 #define MAX_THREADS 16
 #define MAX_REJECTS  2000000 /* steps of some nanoseconds spent on data that only looks like an image */
@@ -21,7 +21,7 @@
 
 typedef struct block {
 	const gpul_region *region;
-	size_t from, to; /* of the region's bytes */
+	size_t from, to; /* range in the region's bytes */
 	_Atomic size_t *covered;
 	gpul_images found; /* private to the block, merged later */
 	gpul_status st;
@@ -60,8 +60,8 @@ static void search_block(const search *s, block *b)
 	w.window = all.n >= SPARSE_BYTES ? &window : NULL;
 	b->st = b->region->fatbins ? gpul_walk_fatbins(&w, all)
 				   : gpul_walk_data(&w, all, b->from, b->to, b->covered);
-	/* The pages of this block are not needed soon.  Not for small blocks, since releasing pages interrupts the
-	 * other threads. */
+	/* The pages of a searched block are not needed soon.  Small blocks keep them, because releasing pages
+	 * interrupts the other threads. */
 	if (s->n_bytes > THREAD_BYTES && n_searched > RELEASE_BYTES)
 		gpul_file_release(&w.source, all.at + b->from, b->to - b->from);
 }
@@ -96,7 +96,7 @@ static void search_on_thread(void *context)
 	search_blocks(context, false);
 }
 
-/* The calling thread searches too, and alone if the system refuses more threads. */
+/* The calling thread searches, too; it searches alone if the system refuses more threads. */
 static void search_in_parallel(search *s)
 {
 	size_t useful = s->n_bytes / THREAD_BYTES, cpus = gpul_cpus();
@@ -175,7 +175,7 @@ static gpul_status search_rest(const gpul_walk *w, const gpul_region *r, size_t 
 	return gpul_walk_data(&alone, r->bytes, from, r->bytes.n, &covered);
 }
 
-/* Blocks [first, end) are those of one region. */
+/* Merge the images of blocks [first, end), which are the blocks of one region. */
 static gpul_status merge_region(search *s, size_t first, size_t end)
 {
 	const gpul_region *r = s->blocks.at[first].region;
@@ -238,7 +238,7 @@ static void free_blocks(search *s)
 gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, size_t n)
 {
 	_Atomic int64_t rejects_left = MAX_REJECTS;
-	_Atomic size_t *covered = NULL; /* one for each block; those of a region are consecutive */
+	_Atomic size_t *covered = NULL; /* one element for each block; the blocks of a region are consecutive */
 	gpul_walk limited = *w;
 	search s = { .w = &limited };
 	gpul_status st = GPUL_OK;

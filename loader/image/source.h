@@ -1,4 +1,4 @@
-/* source.h — a file with device code, opened, mapped and recognised once, for everything that is done with it.
+/* source.h — a source: a file with device code that is opened, mapped and recognised once, for all uses.
  *
  *     path, pipe │ memory ── gpul_source_open │ _of ──> source ─┬─ content, text: PTX and CUDA C++
  *                                                               └─ gpul_source_images: the list of its images
@@ -25,49 +25,49 @@ typedef struct gpul_source gpul_source; /* opaque: mapping, kind of content, lis
  * @path  any file; relative paths are relative to the current folder
  * @out   owned by the caller: gpul_source_close(); untouched on failure
  * Errors  GPUL_ESYS cannot be opened or read (native = errno); GPUL_EFORMAT empty; GPUL_ENOMEM
- * Threads any thread may call; a source belongs to one thread at a time
+ * Threads any thread may call; only one thread at a time may use a source
  * Source  POSIX open(), mmap() */
 gpul_status gpul_source_open(const char *path, gpul_source **out, gpul_error *err);
 
-/** Make a source of bytes in memory.
+/** Create a source from bytes in memory.
  *
  * @bytes    borrowed until gpul_source_close()
  * @n_bytes  their number, at least 1
  * @name     for messages, and to recognise CUDA C++ (a name that ends in .cu); copied
  * @out      owned by the caller: gpul_source_close(); untouched on failure
  * Errors  GPUL_EFORMAT n_bytes is 0; GPUL_ENOMEM
- * Threads any thread may call; a source belongs to one thread at a time
+ * Threads any thread may call; only one thread at a time may use a source
  * Source  - */
 gpul_status gpul_source_of(const void *bytes, size_t n_bytes, const char *name, gpul_source **out,
 			   gpul_error *err);
 
-/** NULL is fine; cannot fail.  Frees the list of images and unmaps the file. */
+/** Free the list of images and unmap the file.  Accepts NULL; cannot fail. */
 void gpul_source_close(gpul_source *s);
 
-/** The path or name that it was opened by; borrowed from the source. */
+/** The path or name with which the source was opened; borrowed from the source. */
 const char *gpul_source_name(const gpul_source *s);
-/** What the content is (recognise.h). */
+/** The kind of the content (recognise.h). */
 gpul_content gpul_source_content(const gpul_source *s);
 /** The content; borrowed from the source.  n_bytes is set to its length. */
 const void *gpul_source_bytes(const gpul_source *s, size_t *n_bytes);
 
 /** The content as a string, for PTX and CUDA C++: it ends at the first NUL.
  *
- * @s     memory that does not end in NUL is copied at the first call
+ * @s     the source; memory that does not end in NUL is copied at the first call
  * @text  set to the string; borrowed from the source
  * Errors  GPUL_ENOMEM
- * Threads the one that the source belongs to
+ * Threads one at a time for each source
  * Source  - */
 gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err);
 
-/** The images in the file, listed at the first call (gpul_images_open() says what is listed).
+/** The images in the file, listed at the first call (gpul_images_all() describes the list).
  *
  * @s         the source
  * @progress  is called during a long search; NULL: no reports
  * @out       borrowed from the source; untouched on failure
  * Errors  GPUL_ESYS a member of a thin archive cannot be read; GPUL_EFORMAT cannot hold device code, or is
  *         damaged: where (native = byte offset), and what was expected; GPUL_ENOMEM
- * Threads the one that the source belongs to
+ * Threads one at a time for each source
  * Source  - */
 gpul_status gpul_source_images(gpul_source *s, const gpul_progress *progress,
 			       const gpul_images **out, gpul_error *err);

@@ -1,4 +1,4 @@
-/* source_internal.h — what a source is made of, for the readers of its content. */
+/* source_internal.h — the members of a source, for the files that read its content. */
 #ifndef GPULOAD_LOADER_IMAGE_SOURCE_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_SOURCE_INTERNAL_H
 
@@ -8,7 +8,7 @@
 struct gpul_source {
 	char *name;
 	gpul_file file;
-	bool borrowed;        /* file is the caller's memory: bytes and n_bytes alone are set */
+	bool borrowed;        /* file describes the caller's memory: only bytes and n_bytes are set */
 	gpul_content content;
 	char *text;           /* a copy that ends in NUL; NULL: not needed */
 	gpul_images *images;  /* NULL: not listed yet */

@@ -5,7 +5,7 @@
 
 #define WRAPPER_MAGIC 0x466243B1u
 
-/* A wrapper as stored in the file.  In position-independent programs data is 0, and a relocation gives its value. */
+/* A wrapper as stored in the file.  In a position-independent program data is 0 in the file; a relocation sets it. */
 typedef struct wrapper {
 	uint32_t magic, version;
 	uint64_t data, more;
@@ -106,7 +106,7 @@ static void read_dynamic(wrappers *a, gpul_span dynamic)
 	relocate_wrappers(a, table, n_bytes);
 }
 
-/* Turn the addresses of fatbins into places in the file, and mark the images there as registered. */
+/* Convert the addresses of fatbins to positions in the file, and mark the images there as registered. */
 static void mark_registered(wrappers *a, gpul_images *list, size_t first)
 {
 	for (size_t i = 0; i < a->found.n; i++) /* an address outside the file becomes NULL */

@@ -1,4 +1,4 @@
-/* stripped_internal.h — which fatbins of a program without section headers are registered with the CUDA runtime.
+/* stripped_internal.h — find the registered fatbins of a program without section headers.
  *
  *     wrapper in .data:  46 62 43 b1 │ version │ data ──> fatbin │ more
  *
@@ -11,7 +11,7 @@
 
 #include "loader/image/images_internal.h"
 
-typedef struct gpul_loaded { /* a segment */
+typedef struct gpul_loaded { /* a loaded segment of a program */
 	uint64_t address;
 	gpul_span bytes; /* of the file */
 	bool writable;

@@ -17,8 +17,8 @@
 #include <zstd.h>
 #endif
 
-/* Machine code compresses to a third, padding and tables to a fiftieth.  Only zeros compress by more than LARGE_RATIO,
- * which is accepted up to LARGE_BYTES. */
+/* Machine code compresses to a third, padding and tables to a fiftieth.  Only zeros compress by more than LARGE_RATIO;
+ * such a ratio is accepted up to LARGE_BYTES. */
 #define LARGE_BYTES (32u << 20)
 #define LARGE_RATIO 200
 #define MOST_BYTES  ((uint64_t)2 << 30)
@@ -100,7 +100,7 @@ static buffer *make_room(gpul_unpacked *out, size_t n)
 	return b->at ? b : NULL;
 }
 
-/* Both return the number of bytes decompressed; 0: damaged. */
+/* unpack_lz4() and unpack_zstd() return the number of decompressed bytes; 0: the data is damaged. */
 static size_t unpack_lz4(const gpul_image *image, buffer *b)
 {
 #if GPUL_HAVE_LZ4
@@ -217,21 +217,21 @@ static gpul_status copy_image(const gpul_image *image, gpul_unpacked *out, gpul_
 	return GPUL_OK;
 }
 
-/* The entry, header and payload, of an image in its fatbin; empty: the image is not from a fatbin. */
+/* The entry (header and payload) of an image in its fatbin; empty: the image is not from a fatbin. */
 static gpul_span find_fatbin_entry(const gpul_image *image)
 {
 	const unsigned char *at = image->fatbin, *end = at + image->fatbin_bytes;
 	fatbin_entry e;
 
 	for (at += at ? sizeof(fatbin_header) : 0; at < end; at += gpul_fatbin_entry_bytes(&e)) {
-		memcpy(&e, at, sizeof e); /* sound: fatbin.c has checked every entry */
+		memcpy(&e, at, sizeof e); /* in bounds: fatbin.c has checked every entry */
 		if (at + e.header_bytes == image->stored)
 			return (gpul_span){ at, gpul_fatbin_entry_bytes(&e) };
 	}
 	return (gpul_span){ NULL, 0 };
 }
 
-/* nvJitLink accepts LTO-IR only in a fatbin: make one that has this image as its only entry. */
+/* nvJitLink accepts LTO-IR only in a fatbin: build a fatbin with this image as its only entry. */
 static gpul_status wrap_lto(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
 {
 	gpul_span entry = find_fatbin_entry(image);
@@ -247,7 +247,7 @@ static gpul_status wrap_lto(const gpul_image *image, gpul_unpacked *out, gpul_er
 		return no_memory(image, err);
 	memcpy(b->at, &h, sizeof h);
 	memcpy(b->at + sizeof h, entry.at, entry.n);
-	b->at[out->n_bytes] = '\0'; /* ends the entry's last text, which nvJitLink reads as a string */
+	b->at[out->n_bytes] = '\0'; /* terminates the last text of the entry, which nvJitLink reads as a string */
 	out->bytes = b->at;
 	return GPUL_OK;
 }

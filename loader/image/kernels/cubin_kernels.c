@@ -19,8 +19,8 @@
 
 #define STO_ENTRY 0x10 /* st_other: a kernel, not a device function */
 
-/* From sm_90 on, the shared memory of linked code starts with so many bytes reserved for the system.  ptxas -v does not
- * count them, and neither does gpuload. */
+/* From sm_90 on, the shared memory of linked code starts with this number of bytes, reserved for the system.  ptxas -v
+ * does not count them, and neither does gpuload. */
 #define RESERVED_SHARED 1024
 #define RESERVES_SHARED 90
 
@@ -38,20 +38,20 @@ enum { /* attributes of .nv.info, {u32 symbol; u32 value} */
 	ATTR_REGISTERS = 0x2f,
 };
 
-typedef struct section_facts { /* about the kernel whose code is in this section */
+typedef struct section_facts { /* properties of the kernel whose code is in this section */
 	gpul_kernel_info info;
 	size_t first_param;
-	bool has_info; /* to detect a second .nv.info about the same code, which is damage */
+	bool has_info; /* true: .nv.info.<kernel> was read; a second one for the same code is damage */
 } section_facts;
 
 typedef struct reader {
 	gpul_cubin c;
 	section_facts *facts; /* indexed by section; [0] is unused */
 	gpul_kernel_rows rows;
-	uint32_t *symbols;     /* for each row, ascending: its index in .symtab */
-	uint64_t bytes_read;   /* of attributes: more than the image has means overlapping sections */
+	uint32_t *symbols;     /* index in .symtab of each row, ascending */
+	uint64_t bytes_read;   /* sum over sections of attributes; more than the image has: they overlap */
 	uint64_t n_params;     /* sum over kernels; kernels with the same code share parameters */
-	uint64_t names_bytes;  /* sum over kernels: more than the table has means overlapping names */
+	uint64_t names_bytes;  /* sum over kernels; more than the table has: names overlap */
 	Elf64_Shdr info;       /* .nv.info; sh_size 0: none */
 	Elf64_Shdr symtab, indices; /* SYMTAB, SYMTAB_SHNDX; sh_size 0: none */
 } reader;
@@ -78,7 +78,7 @@ static gpul_status begin_attributes(reader *r, const Elf64_Shdr *s, gpul_attribu
 
 	if (!p)
 		return damaged(s->sh_offset, err,
-			       "a section of attributes lies outside the image");
+			       "a section of attributes is outside the image");
 	r->bytes_read += s->sh_size;
 	if (r->bytes_read > r->c.n_bytes)
 		return damaged(s->sh_offset, err, "sections of attributes overlap");
@@ -257,7 +257,7 @@ static uint32_t code_section(const reader *r, const Elf64_Sym *s, uint64_t i)
 	return index;
 }
 
-/* The length of a name; 0: invalid.  Names with control characters are refused, since they are printed. */
+/* The length of a name; 0: invalid.  Names with control characters are refused, because names are printed. */
 static size_t name_bytes(const char *name)
 {
 	size_t n = 0;
@@ -293,9 +293,9 @@ static gpul_status add_kernel(reader *r, const Elf64_Sym *s, uint32_t section, g
 	 * times, and printing the parameters of each kernel would take hours. */
 	r->n_params += f->info.n_params;
 	if (r->n_params > r->c.n_bytes / 16)
-		return damaged(r->symtab.sh_offset, err, "too many kernels of the same code");
+		return damaged(r->symtab.sh_offset, err, "too many kernels with the same code");
 	row->info = f->info;
-	row->info.registers = row->info.local_bytes = GPUL_NOT_TOLD;
+	row->info.registers = row->info.local_bytes = GPUL_NOT_RECORDED;
 	row->info.is_static = ELF64_ST_BIND(s->st_info) == STB_LOCAL;
 	row->first_param = f->first_param;
 	row->name_at = s->st_name;
@@ -329,10 +329,10 @@ static gpul_status read_symbols(reader *r, gpul_error *err)
 		return GPUL_OK;
 	if (!p)
 		return damaged(r->symtab.sh_offset, err,
-			       "the symbol table lies outside the image");
+			       "the symbol table is outside the image");
 	if (r->symtab.sh_entsize != sizeof(Elf64_Sym) || r->symtab.sh_size % sizeof(Elf64_Sym))
 		return damaged(r->symtab.sh_offset, err,
-			       "the symbol table is not made of 24-byte entries");
+			       "the entries of the symbol table do not have 24 bytes");
 	st = find_names(r, err);
 	for (uint64_t i = 1; i < n && !st; i++) {
 		uint32_t section, *symbol;
@@ -360,7 +360,7 @@ static gpul_status read_symbols(reader *r, gpul_error *err)
 	return st;
 }
 
-/* The row of a symbol; NULL: it is no kernel. */
+/* The row of a symbol; NULL: the symbol is not a kernel. */
 static gpul_kernel_row *row_of(const reader *r, uint32_t symbol)
 {
 	size_t low = 0, high = r->rows.kernels.n;

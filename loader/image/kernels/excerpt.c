@@ -12,9 +12,9 @@
 #endif
 
 #define PAYS_BYTES   ((uint64_t)16 << 20)
-#define HEAD_BYTES   ((uint64_t)4 << 20) /* plus a sixteenth of the image; symbols and .nv.info were at most a thirtieth */
-#define TABLE_BYTES  ((uint64_t)4 << 20) /* the largest section table that was seen is smaller */
-#define STREAM_BYTES ((size_t)128 << 10) /* the largest zstd block */
+#define HEAD_BYTES   ((uint64_t)4 << 20) /* plus a sixteenth of the image; symbols and .nv.info need at most a thirtieth */
+#define TABLE_BYTES  ((uint64_t)4 << 20) /* the largest observed section table is smaller */
+#define STREAM_BYTES ((size_t)128 << 10) /* size of the largest zstd block */
 
 static uint64_t head_bytes(const gpul_image *image)
 {

@@ -7,8 +7,8 @@
  *     └──────────┴────────────────────────────────────────┴────────────────────┘
  *
  * ptxas and nvlink 11 to 13 write the data about kernels first and the section headers last.  Of a cubin of 134 MB in
- * libnccl, 13 MB are kept; the rest never leaves the CPU's cache.  That takes two thirds of the time of writing the
- * whole image to memory. */
+ * libnccl, 13 MB are kept; the rest never leaves the CPU's cache.  This takes two thirds of the time of decompressing
+ * the whole image into memory. */
 #ifndef GPULOAD_LOADER_IMAGE_KERNELS_EXCERPT_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_KERNELS_EXCERPT_INTERNAL_H
 
@@ -21,15 +21,15 @@ typedef struct gpul_excerpt {
 	gpul_cubin_gap gap;
 } gpul_excerpt;
 
-/* Whether an excerpt is faster: a large cubin, compressed by zstd. */
+/* True if an excerpt is faster than the whole image: for large cubins that are compressed by zstd. */
 bool gpul_excerpt_pays(const gpul_image *image);
 /* The most memory that gpul_excerpt_open() uses, in bytes. */
 uint64_t gpul_excerpt_bytes(const gpul_image *image);
 
-/* Make an excerpt.  False: not possible; decompress the whole image, which reports what is wrong with it.  Releases
- * the pages of the compressed bytes.  Any thread. */
+/* Create an excerpt.  False: not possible; then decompress the whole image, which also reports damage.  Releases the
+ * pages of the compressed bytes.  Any thread may call. */
 bool gpul_excerpt_open(const gpul_images *list, const gpul_image *image, gpul_excerpt *out);
-/* A zeroed one is fine; cannot fail. */
+/* Free the excerpt; accepts a zeroed *e; cannot fail. */
 void gpul_excerpt_close(gpul_excerpt *e);
 
 #endif

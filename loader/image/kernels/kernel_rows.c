@@ -9,8 +9,8 @@ gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows)
 	gpul_kernel_row *row = gpul_array_push(&rows->kernels);
 
 	if (row) {
-		row->info.registers = row->info.local_bytes = GPUL_NOT_TOLD;
-		row->info.const_bytes = row->info.barriers = GPUL_NOT_TOLD;
+		row->info.registers = row->info.local_bytes = GPUL_NOT_RECORDED;
+		row->info.const_bytes = row->info.barriers = GPUL_NOT_RECORDED;
 	}
 	return row;
 }

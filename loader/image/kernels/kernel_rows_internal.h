@@ -8,22 +8,22 @@
 #include "loader/image/kernels/kernels.h"
 
 typedef struct gpul_kernel_row {
-	gpul_kernel_info info; /* name and params are set when the table is made */
-	size_t name_at;        /* in names */
-	size_t first_param;    /* row of params; info.n_params of them */
+	gpul_kernel_info info; /* name and params are set in the finished table */
+	size_t name_at;        /* offset in names */
+	size_t first_param;    /* index in params of the first of info.n_params parameters */
 } gpul_kernel_row;
 
 typedef struct gpul_kernel_rows {
 	GPUL_ARRAY(gpul_kernel_row) kernels;
 	GPUL_ARRAY(gpul_kernel_param) params;
-	const char *names; /* of all kernels, each ends in NUL or at the end of all */
+	const char *names; /* names of all kernels; each ends in NUL or at names_bytes */
 	size_t names_bytes;
 } gpul_kernel_rows;
 
-/* Add a row whose numbers are NOT_TOLD or 0; NULL: no memory. */
+/* Add a row whose numbers are NOT_RECORDED or 0; NULL: no memory. */
 gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows);
 
-/* The finished table, in one block of memory; GPUL_ENOMEM. */
+/* Copy the rows into a finished table, in one block of memory.  Errors: GPUL_ENOMEM. */
 gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_table *out,
 				    gpul_error *err);
 

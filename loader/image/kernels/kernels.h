@@ -18,18 +18,18 @@ typedef struct gpul_kernel_param {
 	uint16_t type; /* PTX: enum gpul_ptx_type of the declaration (a struct is .b8); cubin: 0 */
 } gpul_kernel_param;
 
-#define GPUL_NOT_TOLD UINT32_MAX /* unknown: this kind of image does not record the number */
+#define GPUL_NOT_RECORDED UINT32_MAX /* unknown: this kind of image does not record the number */
 
 typedef struct gpul_kernel_info {
 	const char *name;      /* mangled; owned by the table */
 	const gpul_kernel_param *params; /* in order; owned by the table */
 	uint32_t n_params;
-	uint32_t registers;    /* per thread; PTX: NOT_TOLD */
-	uint32_t shared_bytes; /* static, per block; PTX: the arrays that its own body declares or names */
+	uint32_t registers;    /* per thread; PTX: NOT_RECORDED */
+	uint32_t shared_bytes; /* static, per block; PTX: the arrays that the kernel's body declares or names */
 	uint32_t local_bytes;  /* per thread: the kernel's stack frame with spills, without the frames of
-				* functions that it calls; PTX: NOT_TOLD */
-	uint32_t const_bytes;  /* size of its constant bank 0, which includes parameters; PTX: NOT_TOLD */
-	uint32_t barriers;     /* NOT_TOLD: unknown */
+				* functions that it calls; PTX: NOT_RECORDED */
+	uint32_t const_bytes;  /* size of the kernel's constant bank 0, with the parameters; PTX: NOT_RECORDED */
+	uint32_t barriers;     /* NOT_RECORDED: unknown */
 	uint32_t max_threads[3]; /* .maxntid; 0: not given */
 	uint32_t required_threads[3]; /* .reqntid; 0: not given */
 	uint32_t cluster[3];   /* 0: not given */
@@ -45,22 +45,22 @@ typedef struct gpul_kernel_table {
 /** The kernels of one unpacked image, in the order of its symbol table or text.
  *
  * @image    its kind and relocatable are used; LTO gives an empty table, because its kernels cannot be listed
- * @bytes    as gpul_image_unpack() gives them; not needed after the call
+ * @bytes    as gpul_image_unpack() returns them; not needed after the call
  * @n_bytes  their number
  * @out      owned by the caller: gpul_kernel_table_free(); untouched on failure
- * Errors  GPUL_EFORMAT damaged: where (native = byte offset in the image) and what was expected;
+ * Errors  GPUL_EFORMAT damaged: the message gives the place (native = byte offset in the image) and what was expected;
  *         GPUL_ENOMEM
  * Threads any thread may call
- * Source  the ELF specification; NVIDIA's sections as seen in CUDA 11 to 13 (cubin.c says which);
+ * Source  the ELF specification; NVIDIA's sections as seen in CUDA 11 to 13 (cubin.c lists the versions);
  *         PTX ISA 9.0, 5.1.6, 11.1 */
 gpul_status gpul_kernels_read(const gpul_image *image, const void *bytes, size_t n_bytes,
 			      gpul_kernel_table *out, gpul_error *err);
-/** A zeroed one is fine; cannot fail. */
+/** Free the table; accepts a zeroed *t; cannot fail. */
 void gpul_kernel_table_free(gpul_kernel_table *t);
 
-/* Whether to visit an image; called for each image before it is decompressed. */
+/* Returns true to visit an image; called for each image before it is decompressed. */
 typedef bool gpul_image_filter(const gpul_image *image, void *context);
-/* Gets the kernels of one image.  Calls come in the order of the list, from one thread at a time; the table is freed
+/* Receives the kernels of one image.  Calls are in the order of the list, one at a time; the table is freed
  * after the call.  failed: NULL, or why the image is damaged (the table is empty); return a failure to stop. */
 typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kernel_table *table,
 					const gpul_error *failed, void *context,

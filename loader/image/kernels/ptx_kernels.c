@@ -1,10 +1,10 @@
 /* ptx_kernels.c — the kernels that PTX declares.
  *
- * Parameters lie one behind the other, each at its alignment (PTX ISA 9.0, 5.1.6).
+ * Parameters are stored one after the other, each at its alignment (PTX ISA 9.0, 5.1.6).
  *
  * Static shared memory is the sum of the arrays that the kernel's body declares or names.  It equals what ptxas -v
  * reports for all kernels of CUDA 13.0's libraries that exist as PTX and as machine code.  Arrays that only called
- * functions use are not counted: ptxas finds those. */
+ * functions use are not counted here, but ptxas counts them. */
 #include <limits.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static uint32_t count_of(int64_t given)
 	return given <= 0 ? 0 : given > UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t)given;
 }
 
-/* .maxntid n is {n, 1, 1}; not given: all 0. */
+/* Convert a limit such as .maxntid n to {n, 1, 1}; a limit that is not given to {0, 0, 0}. */
 static void copy_three(const int64_t given[3], uint32_t out[3])
 {
 	for (int i = 0; i < 3; i++)

@@ -27,7 +27,7 @@
 enum {
 	MAX_THREADS = 16,
 	WINDOW = 4 * MAX_THREADS,
-	RELEASE_BYTES = 8 << 20, /* per system call */
+	RELEASE_BYTES = 8 << 20, /* released in one system call */
 };
 
 #define BUDGET   (UINT64_C(96) << 20)
@@ -39,21 +39,21 @@ typedef struct slot {
 	bool done;
 } slot;
 
-typedef struct large { /* an image that is read before its turn */
+typedef struct large { /* a large image, which is read before earlier images */
 	size_t index;
 	slot slot;
 } large;
 
 typedef struct walk {
 	const gpul_images *list;
-	const gpul_image **images; /* those that the caller wants */
+	const gpul_image **images; /* the images that pass the caller's filter */
 	size_t n;
 	GPUL_ARRAY(large) large; /* ascending by index */
 
 	pthread_mutex_t lock;    /* guards all members below */
 	pthread_cond_t changed;  /* a slot was filled or emptied, or budget became free */
 	unsigned n_waiting;      /* threads that wait for `changed` */
-	size_t taken, delivered; /* how many */
+	size_t taken, delivered; /* number of images */
 	size_t large_taken;      /* number of large images taken */
 	uint64_t unpacked;       /* bytes in use for decompressed images, all threads together */
 	bool stop;
@@ -72,7 +72,7 @@ static bool read_ends(const gpul_images *list, const gpul_image *image, gpul_ker
 	return ok;
 }
 
-/* Decompress an image and read its kernels: the table, or the reason for its absence. */
+/* Decompress an image and read its kernels; the result contains the table or the error. */
 static slot read_image(const gpul_images *list, const gpul_image *image, gpul_unpacked *u)
 {
 	slot s = { .done = true };
@@ -118,7 +118,7 @@ static void signal_change(walk *w)
 		pthread_cond_broadcast(&w->changed);
 }
 
-/* Memory that reading an image needs, in bytes. */
+/* The memory that is needed to read an image, in bytes. */
 static uint64_t memory_needed(const gpul_image *image)
 {
 	if (gpul_excerpt_pays(image))
@@ -129,7 +129,7 @@ static uint64_t memory_needed(const gpul_image *image)
 static bool all_taken(walk *w)
 {
 	while (w->taken < w->n && gpul_excerpt_pays(w->images[w->taken]))
-		w->taken++; /* counted in large_taken */
+		w->taken++; /* large images are counted in large_taken */
 	return w->taken == w->n && w->large_taken == w->large.n;
 }
 
@@ -164,7 +164,7 @@ static void read_chosen(walk *w, size_t index, gpul_unpacked *u)
 	pthread_mutex_unlock(&w->lock);
 	s = read_image(w->list, w->images[index], u);
 	if (bytes > BUDGET / w->n_threads)
-		gpul_unpacked_free(u); /* a buffer kept for the next image is not in the budget */
+		gpul_unpacked_free(u); /* a buffer that is kept for the next image does not count in the budget */
 	pthread_mutex_lock(&w->lock);
 	w->unpacked -= bytes;
 	*slot_of(w, index) = s;
@@ -205,7 +205,7 @@ static void end_threads(walk *w, gpul_team *team)
 
 typedef struct visitor {
 	const gpul_images *list;
-	const char *kept; /* pages of the file before it were released */
+	const char *kept; /* the pages of the file before this address were released */
 	gpul_kernel_visitor *visit;
 	void *context;
 	const gpul_progress *progress;
@@ -227,8 +227,8 @@ static void report_progress(visitor *v, const gpul_image *image)
 	v->progress->tell(v->progress->context, v->done, v->total);
 }
 
-/* Images come in the order of the file, so everything before the end of this one was read; except when a member of a
- * thin archive, which is another file, begins. */
+/* Images come in the order of the file, so everything before the end of this image was read, except where a member of
+ * a thin archive begins, which is another file. */
 static void release_pages(visitor *v, const gpul_image *image)
 {
 	const char *start = image->stored, *end = start + image->stored_bytes;
@@ -246,7 +246,7 @@ static gpul_status deliver(visitor *v, const gpul_image *image, slot *s, gpul_er
 	const gpul_error *failed = s->failed.status ? &s->failed : NULL;
 	gpul_status st;
 
-	if (s->failed.status == GPUL_ENOMEM) /* not the image's fault */
+	if (s->failed.status == GPUL_ENOMEM) /* the image is not damaged */
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s", s->failed.text);
 	else
 		st = v->visit(image, &s->table, failed, v->context, err);

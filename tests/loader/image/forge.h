@@ -18,9 +18,9 @@ typedef struct forge {
 	unsigned n_symbols;
 	char section_names[4096], names[4096];
 	size_t section_names_bytes, names_bytes;
-	unsigned char attributes[8192]; /* of all sections, consecutive */
+	unsigned char attributes[8192]; /* attributes of all sections, consecutive */
 	size_t attributes_bytes;
-	unsigned char bytes[FORGE_ROOM]; /* forge_finish() */
+	unsigned char bytes[FORGE_ROOM]; /* the file, written by forge_finish() */
 	size_t n_bytes;
 } forge;
 
@@ -30,14 +30,14 @@ void forge_start(forge *f, bool older, unsigned sm, bool relocatable);
 unsigned forge_section(forge *f, const char *name, uint32_t type, uint32_t info, size_t n_bytes);
 unsigned forge_symbol(forge *f, const char *name, unsigned char info, unsigned char other,
 		      unsigned section);
-/* A kernel with a .text section; returns the section's index.  *symbol is set to the index of its symbol. */
+/* Add a kernel with a .text section; returns the section's index.  *symbol is set to the index of its symbol. */
 unsigned forge_kernel(forge *f, const char *name, unsigned *symbol);
 /* Add an attribute to section i, which must be the last one added: format 4 with n numbers, else with a value. */
 void forge_numbers(forge *f, unsigned i, unsigned id, unsigned n, const uint32_t *numbers);
 void forge_value(forge *f, unsigned i, unsigned format, unsigned id, unsigned value);
 /* Write the file to f->bytes, f->n_bytes: names, symbols, contents, section headers. */
 void forge_finish(forge *f);
-/* The section header in f->bytes, for tests that damage it. */
+/* The header of section i in f->bytes, for tests that damage it. */
 Elf64_Shdr *forge_header_of(forge *f, unsigned i);
 
 #endif

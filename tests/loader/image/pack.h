@@ -39,13 +39,13 @@ enum {
 	FLAG_LTO = 0x10000, FLAG_A = 0x100000, FLAG_F = 0x200000,
 };
 
-typedef struct pack_of { /* the properties of an entry; zero: nvcc's default */
+typedef struct pack_of { /* the properties of an entry; 0 in a member: nvcc's default */
 	unsigned kind, sm;      /* 1 PTX, 2 cubin, 8 LTO */
 	uint64_t flags;         /* in addition to 64-bit and Linux; with FLAG_LZ4 or FLAG_ZSTD the payload is compressed */
 	const char *options;
 } pack_of;
 
-/* Begin a fatbin, add entries, end it: the end sets its length. */
+/* Begin a fatbin, add entries, end the fatbin; pack_fatbin_end() sets its length. */
 size_t pack_fatbin(pack *p);
 size_t pack_entry(pack *p, const pack_of *what, const void *payload, size_t n);
 void pack_fatbin_end(pack *p, size_t fatbin);
@@ -70,12 +70,12 @@ typedef struct pack_section {
  * section headers: [0] null, [1] section names, then the sections. */
 size_t pack_elf(pack *p, const pack_section *sections, size_t n);
 
-/* List the images of a valid pack; the test fails if that fails. */
+/* List the images of a valid pack; the test fails if they cannot be listed. */
 const gpul_images *pack_open(const pack *p);
-/* The only image; the test fails if there is not exactly one. */
+/* The only image of a list; the test fails if there is not exactly one image. */
 const gpul_image *pack_only(const gpul_images *list);
 size_t pack_count(const gpul_images *list);
-/* Listing must fail with this status and a message that contains `words`. */
+/* The test fails unless listing the images fails with this status and a message that contains `words`. */
 void pack_expect_refused(const pack *p, gpul_status st, const char *words);
 
 /* Open a source (a path or memory) and list its images; pack_images_close() closes both.  At most eight may be open at

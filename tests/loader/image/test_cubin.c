@@ -185,7 +185,7 @@ static void lists_kernels_but_no_device_functions(void **state)
 	assert_string_equal(t.at[2].name, "weak");
 	assert_true(t.at[1].is_static);
 	assert_false(t.at[2].is_static);
-	assert_int_equal(t.at[0].registers, GPUL_NOT_TOLD);
+	assert_int_equal(t.at[0].registers, GPUL_NOT_RECORDED);
 	assert_int_equal(t.at[0].n_params, 0);
 	gpul_kernel_table_free(&t);
 	forge_symbol(&made, "beyond", function, 0x10, 60);
@@ -267,7 +267,7 @@ static void refuses_overlapping_sections(void **state)
 		Elf64_Shdr *s = forge_header_of(&made, i);
 
 		*s = *forge_header_of(&made, info);
-		s->sh_info = i; /* each about different code */
+		s->sh_info = i; /* each section is about different code */
 	}
 	refused("overlap");
 	info = start_info();
@@ -287,7 +287,7 @@ static void limits_the_number_of_kernels_that_share_one_code(void **state)
 	forge_symbol(&made, "same", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0x10,
 		     made.sections[info].sh_info);
 	forge_finish(&made);
-	refused("too many kernels of the same code");
+	refused("too many kernels with the same code");
 
 	make_one(false, 90, false); /* two kernels may share the same code */
 	forge_symbol(&made, "same", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0x10, 4);
@@ -357,10 +357,10 @@ static void reports_which_table_is_outside_the_image(void **state)
 	(void)state;
 	make_one(false, 90, false);
 	forge_header_of(&made, 1)->sh_size = UINT64_MAX;
-	refused("section names lie outside");
+	refused("section names are outside");
 	make_one(false, 90, false);
 	forge_header_of(&made, 3)->sh_offset = 1 << 20;
-	refused("symbol table lies outside");
+	refused("symbol table is outside");
 	make_one(false, 90, false);
 	forge_header_of(&made, 3)->sh_link = 3;
 	refused("names are not inside");
@@ -369,7 +369,7 @@ static void reports_which_table_is_outside_the_image(void **state)
 	refused("a kernel with an invalid name");
 	make_one(false, 90, false);
 	forge_header_of(&made, 6)->sh_offset = UINT64_MAX;
-	refused("attributes lies outside");
+	refused("attributes is outside");
 }
 
 static void survives_a_change_of_any_byte(void **state)
@@ -393,7 +393,7 @@ static void survives_a_change_of_any_byte(void **state)
 		}
 }
 
-static void reads_the_target_or_fails(void **state)
+static void reads_the_target_of_a_cubin_and_refuses_a_truncated_header(void **state)
 {
 	uint16_t sm = 0;
 	char suffix = '?';
@@ -424,7 +424,7 @@ int main(void)
 		cmocka_unit_test(refuses_a_cubin_truncated_at_any_byte),
 		cmocka_unit_test(survives_a_change_of_any_byte),
 		cmocka_unit_test(recognises_architecture_specific_code_of_each_cuda_version),
-		cmocka_unit_test(reads_the_target_or_fails),
+		cmocka_unit_test(reads_the_target_of_a_cubin_and_refuses_a_truncated_header),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

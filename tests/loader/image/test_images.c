@@ -195,7 +195,7 @@ static void decompresses_payloads(void **state)
 		expect_unpacked(FLAG_ZSTD);
 }
 
-static void wraps_lto_in_a_fatbin(void **state)
+static void unpacks_lto_code_into_a_fatbin_with_one_image(void **state)
 {
 	pack p = { 0 };
 	size_t fatbin = pack_fatbin(&p), n;
@@ -241,7 +241,7 @@ int main(void)
 		cmocka_unit_test(sections_without_bytes_in_the_file_are_accepted),
 		cmocka_unit_test(reads_target_and_options_of_ptx),
 		cmocka_unit_test(decompresses_payloads),
-		cmocka_unit_test(wraps_lto_in_a_fatbin),
+		cmocka_unit_test(unpacks_lto_code_into_a_fatbin_with_one_image),
 		cmocka_unit_test(a_host_file_without_device_code_gives_an_empty_list),
 	};
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Registers, shared memory, stack and barriers of a cubin are the ones that ptxas -v reported for it."""
+"""gpuload reads the registers, shared memory, stack and barriers from a cubin that ptxas -v reported for it."""
 import os, re, shutil, subprocess, sys, tempfile, unittest
 
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
@@ -11,7 +11,7 @@ ENTRY = re.compile(r"Compiling entry function '(\S+)'.*?Function properties for 
                    r"Used (\d+) registers([^\n]*)", re.S)
 
 
-def told(text):
+def parse_ptxas_output(text):
     """{kernel: (registers, shared, stack, barriers)} from the output of ptxas -v; barriers is None if it does not print them (12.4)."""
     kernels = {}
     for name, stack, registers, rest in ENTRY.findall(text):
@@ -36,14 +36,14 @@ def architectures():
 
 
 class Ptxas(unittest.TestCase):
-    def test_there_are_architectures(self):
+    def test_finds_architectures(self):
         self.assertGreater(len(architectures()), 3)
 
     def agree(self, *flags):
         for arch in architectures():
             with self.subTest(arch=arch, flags=flags), tempfile.TemporaryDirectory() as folder:
                 cubin, source = f"{folder}/k.cubin", f"{HERE}/resources.ptx"
-                if arch[-1] == "a":  # its code is for PTX of the same target
+                if arch[-1] == "a":  # ptxas needs PTX with the same target
                     with open(source, encoding="utf-8") as f:
                         text = re.sub(r"\.version 7\.8\n\.target sm_75", f".version {'8.0' if arch == 'sm_90a' else '8.6'}\n.target {arch}", f.read())
                     source = f"{folder}/k.ptx"
@@ -51,24 +51,24 @@ class Ptxas(unittest.TestCase):
                         f.write(text)
                 r = subprocess.run([PTXAS, "-v", *flags, f"-arch={arch}", source, "-o", cubin], capture_output=True, text=True)
                 self.assertEqual(r.returncode, 0, r.stderr)
-                kernels = told(r.stdout + r.stderr)
+                kernels = parse_ptxas_output(r.stdout + r.stderr)
                 self.assertEqual(len(kernels), 9)
                 found = read(cubin)
                 if None in [k[3] for k in kernels.values()]:
                     kernels, found = ({name: k[:3] for name, k in side.items()} for side in (kernels, found))
                 self.assertEqual(found, kernels)
 
-    def test_loadable_code(self):
+    def test_agrees_with_ptxas_for_loadable_code(self):
         self.agree()
 
-    def test_relocatable_code(self):
+    def test_agrees_with_ptxas_for_relocatable_code(self):
         self.agree("-c")
 
-    def test_code_with_debug_information(self):
+    def test_agrees_with_ptxas_for_code_with_debug_information(self):
         self.agree("-g")
 
-    def test_shared_memory_of_the_ptx_itself(self):
-        """PTX shared memory, except arrays that only a called function uses."""
+    def test_counts_the_shared_memory_of_ptx_as_ptxas_does(self):
+        """Arrays that only a called function uses are not counted."""
         for dynamic in (".extern .shared .align 16 .b8 dynamic[];", ".extern .shared .align 128 .b8 dynamic[];",
                         ".shared .b8 dynamic[16];"):
             with self.subTest(dynamic=dynamic), tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ class Ptxas(unittest.TestCase):
                     f.write(text)
                 r = subprocess.run([PTXAS, "-v", "-arch=sm_80", f"{folder}/k.ptx", "-o", f"{folder}/k.cubin"],
                                    capture_output=True, text=True)
-                kernels = {name: k[1] for name, k in told(r.stdout + r.stderr).items()}
+                kernels = {name: k[1] for name, k in parse_ptxas_output(r.stdout + r.stderr).items()}
                 kernels["through_a_call"] = 0
                 self.assertEqual({name: k[1] for name, k in read(f"{folder}/k.ptx").items()}, kernels)
 

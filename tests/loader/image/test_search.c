@@ -72,7 +72,7 @@ static void finds_images_in_every_block_in_order(void **state)
 
 	(void)state;
 	pack_zeros(&data, 40 * MB + 13);
-	for (size_t i = 0; i < 40; i++) { /* some cross the border of two blocks */
+	for (size_t i = 0; i < 40; i++) { /* some images cross the border of two blocks */
 		pack one = { 0 };
 
 		pack_fatbin_of(&one, &(pack_of){ 2, (unsigned)(50 + i), 0, NULL }, "code", 4);
@@ -219,7 +219,8 @@ static void ignores_incomplete_images_in_plain_data(void **state)
 	}
 }
 
-/* Many headers, each followed by all later entries, of which the last is invalid: quadratic work. */
+/* Many fatbins, each of which contains all later entries.  The last entry is invalid, so a search takes quadratic
+ * time. */
 static void refuses_data_crafted_to_waste_time(void **state)
 {
 	enum { N = 20000 };
@@ -229,7 +230,7 @@ static void refuses_data_crafted_to_waste_time(void **state)
 	for (size_t i = 0; i < N; i++) {
 		size_t at = pack_entry(&data, &(pack_of){ 2, 90, 0, NULL }, NULL, 0);
 
-		pack_set(&data, at + 48, 0xBA55ED50, 4); /* a header in the unused words of an entry, */
+		pack_set(&data, at + 48, 0xBA55ED50, 4); /* a fatbin header in unused words of the entry, */
 		pack_set(&data, at + 52, 1 | 16 << 16, 4);
 		pack_set(&data, at + 56, (N - i) * 64, 8); /* whose payload is everything that follows */
 	}
@@ -240,7 +241,7 @@ static void refuses_data_crafted_to_waste_time(void **state)
 	pack_free(&data);
 }
 
-/* A program at a fixed address, and one whose wrapper needs a relocation. */
+/* Append a program at a fixed address, or a program whose wrapper needs a relocation. */
 static void put_segments(pack *p, const pack *fatbin, bool fixed)
 {
 	enum { BASE = 0x400000 };
@@ -268,7 +269,7 @@ static void put_segments(pack *p, const pack *fatbin, bool fixed)
 		pack_set(p, table, 0, 8);
 }
 
-static void wrappers_mark_registered_fatbins_without_section_headers(void **state)
+static void finds_registered_fatbins_by_wrappers_without_section_headers(void **state)
 {
 	(void)state;
 	for (int fixed = 0; fixed < 2; fixed++) {
@@ -290,14 +291,14 @@ static void wrappers_mark_registered_fatbins_without_section_headers(void **stat
 	}
 }
 
-struct told {
+struct progress_log {
 	uint64_t last;
 	unsigned n;
 };
 
-static void note(void *context, uint64_t done, uint64_t total)
+static void record_progress(void *context, uint64_t done, uint64_t total)
 {
-	struct told *t = context;
+	struct progress_log *t = context;
 
 	assert_true(done >= t->last && done <= total);
 	t->last = done;
@@ -307,7 +308,7 @@ static void note(void *context, uint64_t done, uint64_t total)
 static void a_long_search_reports_progress(void **state)
 {
 	pack data = { 0 }, p = { 0 };
-	struct told t = { 0 };
+	struct progress_log t = { 0 };
 	const gpul_images *list = NULL;
 	char path[] = "/tmp/gpuload-search-XXXXXX";
 	int fd = mkstemp(path);
@@ -318,7 +319,7 @@ static void a_long_search_reports_progress(void **state)
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data.at, data.n } }, 1);
 	assert_int_equal(write(fd, p.at, p.n), p.n);
 	close(fd);
-	assert_int_equal(pack_images_open(path, &(gpul_progress){ note, &t }, &list, NULL), GPUL_OK);
+	assert_int_equal(pack_images_open(path, &(gpul_progress){ record_progress, &t }, &list, NULL), GPUL_OK);
 	assert_int_equal(pack_only(list)->sm, 90);
 	assert_memory_equal(pack_only(list)->stored, "code", 4); /* although its pages were released */
 	assert_true(t.n >= 1 && t.last > 0);
@@ -339,7 +340,7 @@ int main(void)
 		cmocka_unit_test(finds_bare_cubins_but_not_other_elf_files),
 		cmocka_unit_test(ignores_incomplete_images_in_plain_data),
 		cmocka_unit_test(refuses_data_crafted_to_waste_time),
-		cmocka_unit_test(wrappers_mark_registered_fatbins_without_section_headers),
+		cmocka_unit_test(finds_registered_fatbins_by_wrappers_without_section_headers),
 		cmocka_unit_test(a_long_search_reports_progress),
 	};
 

@@ -266,7 +266,7 @@ int main(void)
 		cmocka_unit_test(ends_when_the_visitor_returns_a_failure),
 		cmocka_unit_test(visits_lists_with_one_image_and_without_images),
 		cmocka_unit_test(reads_large_cubins_from_an_excerpt_or_completely),
-		cmocka_unit_test(continues_after_damaged_images), /* last: it damages them */
+		cmocka_unit_test(continues_after_damaged_images), /* last: this test damages the images */
 	};
 
 	return cmocka_run_group_tests(tests, make_images, drop_images);
