@@ -9,12 +9,12 @@ typedef const struct cli_cmd *const cli_table[];  /* NULL-terminated */
 extern cli_table cli_commands;
 extern const struct cli_cmd cli_version;
 
-/** The command called name; NULL: not found, and *err offers a near name. */
+/** The command with this name; NULL: not found, and *err suggests a similar name. */
 const struct cli_cmd *cli_find(const char *name, gpul_error *err);
-/** The verb of cmd: cmd is "fifo", verb "bench"; NULL as above. */
+/** The verb (subcommand) of cmd, such as "bench" of "fifo"; NULL: not found, and *err suggests a similar name. */
 const struct cli_cmd *cli_find_verb(const struct cli_cmd *cmd, const char *verb, gpul_error *err);
 
-/* On stdout: the list of commands, the help of one command, the manual page (roff), the script for bash. */
+/* Print on stdout: the list of commands, the help of one command, the manual page (roff), the script for bash. */
 void cli_print_usage(cli_table commands);
 void cli_print_help(const struct cli_cmd *cmd);
 void cli_print_man(cli_table commands);

@@ -15,7 +15,7 @@ static void print_rows(const struct cli_cmd *const *rows)
 
 void cli_print_usage(cli_table commands)
 {
-	printf("gpuload — load and run GPU kernels, on NVIDIA's driver or on a software one\n\n"
+	printf("gpuload — load and run GPU kernels, on NVIDIA's driver or on a software driver\n\n"
 	       "usage: gpuload COMMAND [OPTION...] [OPERAND...]\n\n");
 	print_rows(commands);
 	printf("\ngpuload help COMMAND describes a command.  To start: gpuload run kernel.ptx\n");
@@ -28,7 +28,7 @@ static void format_option(const struct cli_opt *o, char *buf, size_t buf_bytes)
 		 o->value ? " " : "", o->value ? o->value : "");
 }
 
-/* Print a text whose first line starts at a column; the lines that do not fit go to column 24. */
+/* Print a text that starts at a column of the current line; the lines that follow start at column 24. */
 static void print_wrapped(const char *text, size_t column)
 {
 	while (strlen(text) > LINE_COLUMNS - column) {
@@ -53,7 +53,7 @@ void cli_print_help(const struct cli_cmd *cmd)
 	if (cmd->details)
 		printf("\n%s", cmd->details);
 	if (cmd->opts[0].name)
-		printf("\nOptions, as --name VALUE or --name=VALUE:\n");
+		printf("\nOptions (--name VALUE or --name=VALUE):\n");
 	for (const struct cli_opt *o = cmd->opts; o->name; o++) {
 		format_option(o, spelled, sizeof spelled);
 		printf("  %-21s ", spelled);
@@ -118,7 +118,7 @@ void cli_print_man(cli_table commands)
 	       "[\\fIOPERAND\\fR...]\n"
 	       ".SH DESCRIPTION\nLoads GPU kernels and runs them through the CUDA Driver API, "
 	       "on NVIDIA\\(aqs driver or on\n"
-	       "a software driver that needs no GPU. Options stand before or after operands, "
+	       "a software driver that needs no GPU. Options may be before or after operands, "
 	       "as\n"
 	       ".B \\-\\-name VALUE\nor\n.BR \\-\\-name=VALUE ;\n.B \\-\\-\nends them.\n"
 	       ".SH COMMANDS\n");

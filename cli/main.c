@@ -24,7 +24,7 @@ static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, 
 	return code;
 }
 
-/* True if the reader of a pipe has closed it, as head does; that needs no message. */
+/* True if the reader of a pipe has closed it, as head does; this is not reported as an error. */
 static bool reader_closed_pipe(void)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };

@@ -9,7 +9,7 @@
 
 enum { CACHE_CLEAR, CACHE_JSON };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */  /* a table with one row per option */
 static const struct cli_opt cache_opts[] = {
 	[CACHE_CLEAR] = { "clear", NULL, "remove all results first", NULL },
 	[CACHE_JSON] = CLI_JSON_OPT,
@@ -27,8 +27,8 @@ static const char cache_details[] =
 	"    GPULOAD_CACHE            the folder, or off (default: $XDG_CACHE_HOME/gpuload,\n"
 	"                             otherwise ~/.cache/gpuload)\n"
 	"    GPULOAD_CACHE_MAX_BYTES  largest size in bytes; K, M or G may follow (default: 256M).\n"
-	"                             Beyond it, results that were not used for the longest time\n"
-	"                             are removed first\n"
+	"                             If the cache is larger, the least recently used results\n"
+	"                             are removed\n"
 	"\n"
 	"A folder that other users can write to is not used.\n";
 

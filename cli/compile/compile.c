@@ -16,7 +16,7 @@ enum {
 	COMPILE_STD, COMPILE_NO_CACHE,
 };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */  /* a table with one row per option */
 static const struct cli_opt compile_opts[] = {
 	[COMPILE_OUT] = { "o", "OUT",
 		"output file; - is stdout (default: FILE.ptx or FILE.cubin in the current folder)", CLI_FILES },
@@ -65,7 +65,7 @@ static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t
 	return GPUL_OK;
 }
 
-/* kernel.ptx in the current folder for dir/kernel.cu, as nvcc does; owned. */
+/* The default output file, as nvcc names it: kernel.ptx in the current folder for dir/kernel.cu.  Owned. */
 static char *default_out(const char *path, const char *extension)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -91,14 +91,14 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 	st = gpul_compile_cached(source.bytes, path, (const char *const *)options->words, arch,
 				 cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
 	gpul_file_close(&source);
-	/* Warnings, or all errors: err contains only the first. */
+	/* Print the warnings, or all errors, because err contains only the first error. */
 	if (result.log && *result.log)
 		fprintf(stderr, "%s%s", result.log,
 			result.log[strlen(result.log) - 1] == '\n' ? "" : "\n");
 	if (st)
 		gpul_advise(err);
 	else if (!strcmp(out, "-"))
-		fwrite(result.image, 1, result.image_bytes, stdout); /* main.c checks stdout */
+		fwrite(result.image, 1, result.image_bytes, stdout); /* main.c reports if stdout cannot be written */
 	else
 		st = file_overwrite(out, NULL, 0, result.image, result.image_bytes, err);
 	gpul_nvrtc_result_free(&result);

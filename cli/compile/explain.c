@@ -8,8 +8,8 @@
 #include "core/file.h"
 #include "loader/advice/advice.h"
 
-/* Print a line with its advice, unless the advice is the same as the last one: linkers repeat a message for each
- * object.  False: the line is not a known message. */
+/* Print a line with its advice, unless the same advice was printed last: linkers repeat a message for each object.
+ * False: the line is not a known message. */
 static bool explain_line(const char *line, size_t n_bytes, char last[GPUL_ADVICE_BYTES])
 {
 	char buf[GPUL_ADVICE_BYTES], *copy = strndup(line, n_bytes);
@@ -36,7 +36,7 @@ static gpul_status explain_text(const char *text, size_t n_bytes, const char *pa
 		at += n + 1;
 	}
 	if (n_known == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: found no known message", path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: contains no known error message", path);
 	return GPUL_OK;
 }
 

@@ -1,4 +1,4 @@
-/* command.h — what a command consists of, and how its command line is parsed.
+/* command.h — the parts of a command (struct cli_cmd), and the parser of its command line.
  *
  *     argv ── cli_parse (parse.c) ──> cli_args ── cmd->run (run.c, ls.c, ...) ──> exit code
  *
@@ -16,7 +16,7 @@
  * the kernel, a block of 2048 threads).  FAILED: every other failure. */
 enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
-/* What the shell completes a value to, beside a list of words such as "auto nvidia soft". */
+/* How bash completes a value: these constants, or a list of words such as "auto nvidia soft". */
 #define CLI_FILES "@files"
 #define CLI_COMMANDS "@commands"
 #define CLI_SHARES "@shares"  /* the names that gpuload shares --names prints */
@@ -28,7 +28,7 @@ struct cli_opt {
 	const char *complete;  /* CLI_FILES, CLI_COMMANDS, CLI_SHARES, a list of words, or NULL */
 };
 
-/* Rows that several commands have. */
+/* Option rows that several commands use. */
 #define CLI_DRIVER_OPT \
 	{ "driver", "NAME", "driver: auto, nvidia or soft (default: $GPULOAD_DRIVER, otherwise auto)", "auto nvidia soft" }
 #define CLI_JSON_OPT { "json", NULL, "print one JSON object instead of text", NULL }
@@ -50,7 +50,7 @@ struct cli_cmd {
 	const char *details;           /* paragraphs for --help and the man page; NULL: none */
 	const struct cli_opt *opts;    /* ends with {0} */
 	int (*run)(const struct cli_args *args, gpul_error *err);  /* returns an enum cli_exit */
-	const char *complete;          /* what operands complete to, as in cli_opt */
+	const char *complete;          /* how bash completes operands, as in cli_opt */
 	const struct cli_cmd *const *verbs;  /* NULL-terminated, each named "COMMAND VERB"; NULL: none.  With verbs, opts
 					      * is empty and run is called when no verb is given */
 };
@@ -64,18 +64,18 @@ struct cli_cmd {
  * @words    n_words strings; borrowed, must outlive *out
  * @n_words  their number
  * @out      owned by the caller: cli_args_free(); empty on failure
- * Errors  GPUL_EINVAL an unknown option (a near name is offered), a value missing or unwanted;
- *         GPUL_ENOMEM
+ * Errors  GPUL_EINVAL an unknown option (the message suggests a similar name), a missing value, or a value for a
+ *         switch; GPUL_ENOMEM
  * Threads any thread may call
  * Source  POSIX.1-2017, XBD 12.2, and the GNU long options */
 gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_words,
 		      struct cli_args *out, gpul_error *err);
 void cli_args_free(struct cli_args *args);
 
-/** The value of an option's last use; NULL: not given.  A switch has the value "". */
+/** The value of an option's last use on the command line; NULL: not given.  A switch has the value "". */
 const char *cli_value(const struct cli_args *args, int opt);
 
-/** OK: DONE; EINVAL: USAGE; every other status: FAILED. */
+/** The exit status for a gpul_status: CLI_DONE for GPUL_OK, CLI_USAGE for GPUL_EINVAL, CLI_FAILED for all others. */
 int cli_exit_code(gpul_status status);
 
 #endif

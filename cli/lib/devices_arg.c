@@ -26,7 +26,7 @@ static gpul_status parse_list(const char *list, struct devices_arg *d, gpul_erro
 
 		if (ordinal < 0 || ordinal > INT_MAX || (*end && *end != ','))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--devices takes numbers from 0, separated by commas, "
+					 "--devices must be numbers from 0, separated by commas, "
 					 "such as 0,1; not '%.40s'",
 					 list);
 		st = add_ordinal(d, (int)ordinal, err);
@@ -44,7 +44,7 @@ gpul_status devices_arg_parse(const char *driver, const char *devices, struct de
 	*out = (struct devices_arg){ .choice = GPUL_DRIVER_AUTO };
 	if (driver && !gpul_driver_choice_parse(driver, &out->choice))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--driver is auto, nvidia or soft, not '%.40s'", driver);
+				 "--driver must be auto, nvidia or soft, not '%.40s'", driver);
 	st = parse_list(devices ? devices : "0", out, err);
 	if (st)
 		*out = (struct devices_arg){ 0 };
@@ -55,7 +55,7 @@ gpul_status devices_arg_open(struct devices_arg *d, gpul_error *err)
 {
 	gpul_status st = gpul_driver_open(d->choice, &d->drv, err);
 
-	/* From the last to the first, because each opened context becomes current: the first is current at the end. */
+	/* From the last device to the first: each opened context becomes current, so context[0] is current at the end. */
 	for (unsigned i = d->n; st == GPUL_OK && i-- > 0;)
 		st = gpul_context_open(d->drv, d->ordinal[i], &d->context[i], err);
 	if (st)

@@ -16,10 +16,10 @@
 
 struct devices_arg {
 	gpul_driver_choice choice;
-	int ordinal[GPUL_MEM_MAX_DEVICES];  /* as given; the first one is the current device */
+	int ordinal[GPUL_MEM_MAX_DEVICES];  /* in the given order; ordinal[0] becomes the current device */
 	unsigned n;                         /* at least 1 */
 	const gpul_driver *drv;             /* NULL before devices_arg_open() */
-	gpul_context context[GPUL_MEM_MAX_DEVICES];  /* of each; the first is current */
+	gpul_context context[GPUL_MEM_MAX_DEVICES];  /* one for each device; context[0] is current */
 };
 
 /** Parse the two options; opens no driver.
@@ -40,9 +40,9 @@ gpul_status devices_arg_parse(const char *driver, const char *devices, struct de
  *
  * @d  filled by devices_arg_parse(); on failure everything is closed again
  * Errors  as gpul_driver_open() and gpul_context_open()
- * Threads any thread; the same one until devices_arg_close()
+ * Threads any thread; devices_arg_close() must be called on the same thread
  * Source  CUDA Driver API, Primary Context Management */
 gpul_status devices_arg_open(struct devices_arg *d, gpul_error *err);
-void devices_arg_close(struct devices_arg *d);  /* a zeroed *d is fine; cannot fail */
+void devices_arg_close(struct devices_arg *d);  /* accepts a zeroed *d; cannot fail */
 
 #endif

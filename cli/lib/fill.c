@@ -39,7 +39,7 @@ gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t
 	return st;
 }
 
-/* Where the elements begin in a file's bytes, and their number. */
+/* Find the start of the elements in a file's bytes, and their number. */
 static gpul_status find_elements(gpul_type t, const char *path, const void *bytes,
 				 size_t n_bytes, struct npy *out, gpul_error *err)
 {

@@ -19,7 +19,7 @@
  *     @FILE                a .npy file of the same type and size, or a file of raw elements
  *
  * @t      element type
- * @fill   the text
+ * @fill   one of the forms above
  * @dir    folder of a relative @FILE; NULL: the current folder
  * @count  number of elements; 0: set to the number in @FILE
  * @out    owned by the caller: free(); *count elements; untouched on failure

@@ -9,13 +9,13 @@
 #define IMAGE_KIND_OPT { "kind", "KIND", "use only images of this kind: ptx, cubin or lto", "ptx cubin lto" }
 
 struct image_filter {
-	uint16_t sm;          /* 90 of sm_90; 0: any */
-	char suffix;          /* with sm: 'a' or 'f'; 0: every suffix, or none */
+	uint16_t sm;          /* 90 for sm_90; 0: any architecture */
+	char suffix;          /* of sm: 'a' or 'f'; 0: images with any suffix, or with none */
 	gpul_image_kind kind; /* 0: any */
 	const char *match;    /* shell glob for kernel names; NULL: any; borrowed; see cxx_name_matches() */
 };
 
-/** Parse the values of the options; each value may be NULL: not given.
+/** Parse the values of the options; a value is NULL if the option is not given.
  *
  * @sm     "90", "90a", "sm_90", "compute_90"
  * @kind   "ptx", "cubin", "lto"

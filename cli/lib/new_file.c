@@ -12,11 +12,11 @@
 #include "core/io.h"
 
 /* A file that is being written.  If the file system supports O_TMPFILE, the file has no name yet and disappears if
- * the process is killed; otherwise it has the temporary name. */
+ * the process is killed; otherwise it has a temporary name. */
 struct unfinished {
 	int fd;
 	bool named;
-	char *temporary; /* owned; name of the file, or the name that it has for a moment when it replaces a file */
+	char *temporary; /* owned; temporary name, used without O_TMPFILE and to replace an existing file */
 };
 
 static bool open_unfinished(const char *path, struct unfinished *f)
@@ -59,7 +59,7 @@ static bool give_name(struct unfinished *f, const char *path, bool replace)
 		return false;
 	}
 	if (!f->named) {
-		unlink(f->temporary); /* left by a killed process that had the same pid */
+		unlink(f->temporary); /* a killed process with the same pid may have left this file */
 		f->named = link_as(f, f->temporary);
 	}
 	return f->named && rename(f->temporary, path) == 0;
@@ -69,12 +69,12 @@ static gpul_status fail_write(const char *path, int error, gpul_error *err)
 {
 	if (error == EEXIST)
 		return gpul_fail(err, GPUL_ESYS, error,
-				 "%s is there already; --force replaces it", path);
+				 "%s already exists; --force replaces it", path);
 	return gpul_fail(err, GPUL_ESYS, error, "%s: cannot be written: %s", path,
 			 strerror(error));
 }
 
-/* A device or a pipe must not be replaced by a file: the bytes are written to it. */
+/* True for a device or a pipe: it must not be replaced by a file, so the bytes are written to it. */
 static bool is_device_or_pipe(const char *path)
 {
 	struct stat there;
@@ -114,7 +114,7 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 	    !give_name(&f, path, replace))
 		st = fail_write(path, errno, err);
 	if (f.named)
-		unlink(f.temporary); /* fails after a rename, which is fine */
+		unlink(f.temporary); /* has no effect after the rename: the temporary name is gone */
 	close(f.fd);
 free_name:
 	free(f.temporary);
@@ -133,7 +133,7 @@ gpul_status new_folder(const char *path, gpul_error *err)
 		if (*p != '/')
 			continue;
 		*p = '\0';
-		mkdir(part, 0777); /* a failure that matters shows again in the last mkdir() */
+		mkdir(part, 0777); /* errors are ignored: if a parent is missing, the mkdir() below fails */
 		*p = '/';
 	}
 	free(part);

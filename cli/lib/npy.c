@@ -74,13 +74,13 @@ static gpul_status parse_header(const char *header, const char *path, gpul_type 
 
 	if (!descr || !order || !shape || !parse_shape(shape, count, dim, &n_dims))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: not a .npy header: no descr, fortran_order and shape",
+				 "%s: not a .npy header: descr, fortran_order or shape is missing",
 				 path);
 	if (close && close - descr - 1 < (int)sizeof dtype)
 		snprintf(dtype, sizeof dtype, "%.*s", (int)(close - descr - 1), descr + 1);
 	if (dtype[0] == '>')
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: contains big-endian %s; save it with a.astype('%s')", path,
+				 "%s: contains big-endian elements (%s); save it with a.astype('%s')", path,
 				 dtype, descrs[t]);
 	if (strcmp(dtype, descrs[t]) && !(t == GPUL_BF16 && !strcmp(dtype, "<V2")))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
@@ -147,7 +147,7 @@ static gpul_status describe_header(const char *header, const char *path, struct 
 
 	if (!descr || !shape || !parse_shape(shape, &count, out->dim, &out->n_dims))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: not a .npy header: no descr, fortran_order and shape",
+				 "%s: not a .npy header: descr, fortran_order or shape is missing",
 				 path);
 	if (sscanf(descr, "'%7[^']'", dtype) != 1 || !(out->type = npy_type(dtype)))
 		return gpul_fail(err, GPUL_EFORMAT, 0,

@@ -2,7 +2,7 @@
  *
  *     \x93NUMPY  major minor  header_bytes (u16; u32 from 2.0)  {'descr': '<f8', ...}\n  data
  *
- * Supported are arrays that a buffer can hold: one plain little-endian type, C order (or one dimension). */
+ * gpuload supports arrays of one plain little-endian type, in C order or with one dimension. */
 #ifndef GPULOAD_CLI_LIB_NPY_H
 #define GPULOAD_CLI_LIB_NPY_H
 
@@ -14,7 +14,7 @@
 #include "loader/signature/signature.h"
 
 struct npy {
-	const unsigned char *data;  /* into the bytes that were parsed */
+	const unsigned char *data;  /* points into the parsed bytes */
 	size_t count;               /* number of elements: the product of the dimensions */
 };
 
@@ -26,7 +26,7 @@ bool npy_recognise(const void *bytes, size_t n_bytes);
  * @bytes    the whole file
  * @n_bytes  its size in bytes
  * @path     for messages
- * @t        the wanted type; for bf16, which NumPy does not have, '<u2' and '<V2' are accepted
+ * @t        the required element type; for bf16, which NumPy does not have, '<u2' and '<V2' are accepted
  * @out      points into bytes
  * Errors  GPUL_EFORMAT not a .npy header, another dtype, big-endian, Fortran order with several
  *         dimensions, or less or more data than the shape needs
@@ -57,9 +57,9 @@ struct npy_about {
 gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path,
 			 struct npy_about *out, gpul_error *err);
 
-/* The dtype of a type, such as "<f4"; for bf16 "<V2", as the Python package ml_dtypes writes it; for NONE "". */
+/* The NumPy dtype of a type, such as "<f4"; "<V2" for bf16, as the Python package ml_dtypes writes it; "" for NONE. */
 const char *npy_dtype(gpul_type t);
-/* The type of a dtype; GPUL_TYPE_NONE: not a plain number. */
+/* The element type of a NumPy dtype; GPUL_TYPE_NONE: the dtype is not a plain number. */
 gpul_type npy_type(const char *dtype);
 
 /* Write the header of a file of this type and shape to out; returns its size in bytes, a multiple of 64. */

@@ -1,4 +1,4 @@
-/* nvrtc_args.h — pass -I, -D and --std of a command line on to NVRTC. */
+/* nvrtc_args.h — convert the options -I, -D and --std of a command line into options for NVRTC. */
 #ifndef GPULOAD_CLI_LIB_NVRTC_ARGS_H
 #define GPULOAD_CLI_LIB_NVRTC_ARGS_H
 
@@ -13,13 +13,13 @@ struct nvrtc_args {
 	size_t n_words;
 };
 
-struct nvrtc_rows { int include, define, std; };  /* their rows in the option table of the command */
+struct nvrtc_rows { int include, define, std; };  /* rows of -I, -D and --std in the command's option table */
 
 /** Append the NVRTC options of one command line, in order.
  *
  * @a     zeroed before the first call; the caller frees it with nvrtc_args_free(), also after a failure
  * @from  a parsed command line
- * @rows  where the three options are in its option table
+ * @rows  rows of the three options in the option table of that command
  * Errors  GPUL_ENOMEM
  * Threads any thread may call
  * Source  NVRTC User Guide, Supported Compile Options */

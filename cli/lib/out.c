@@ -21,7 +21,7 @@ bool out_reserve(struct out *o, size_t n)
 	at = o->failed ? NULL : realloc(o->at, room);
 	if (!at) {
 		o->failed = true;
-		o->n = o->room; /* so that out_bytes() adds nothing after the text that was lost */
+		o->n = o->room; /* no room left: out_bytes() appends nothing after the lost text */
 		return false;
 	}
 	o->at = at;

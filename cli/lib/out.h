@@ -25,8 +25,8 @@ struct out {
 /* Make room for n more bytes; false: no memory. */
 bool out_reserve(struct out *o, size_t n);
 
-/* Append n bytes, or a NUL-terminated text.  Both are inline because a listing spends its time here, and so that the
- * compiler knows the length of a literal. */
+/* Append n bytes, or a NUL-terminated text.  Both are inline because a listing calls them most, and because the
+ * compiler then knows the length of a literal. */
 static inline void out_bytes(struct out *o, const void *bytes, size_t n)
 {
 	if (n && (o->room - o->n >= n || out_reserve(o, n))) {
@@ -61,6 +61,6 @@ void out_right(struct out *o, uint64_t value, size_t width);
  * Threads one at a time
  * Source  - */
 gpul_status out_flush(struct out *o, gpul_error *err);
-void out_free(struct out *o); /* a zeroed *o is fine; cannot fail */
+void out_free(struct out *o); /* accepts a zeroed *o; cannot fail */
 
 #endif

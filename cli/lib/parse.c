@@ -23,7 +23,7 @@ static int find_opt(const struct cli_opt *opts, const char *word, const char **j
 			*joined = name[1] ? name + 1 : NULL;
 			return i;
 		}
-		/* Long options work with one dash, too, because compilers spell -std=c++17 so. */
+		/* A long option may also have one dash, because compilers use this form: -std=c++17. */
 		if (opts[i].name[1] && strlen(opts[i].name) == n &&
 		    !strncmp(opts[i].name, name, n)) {
 			*joined = name[n] ? name + n + 1 : NULL;

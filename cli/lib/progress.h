@@ -15,10 +15,10 @@ struct progress {
 	const char *what;     /* text before the colon; borrowed */
 	bool on_terminal, shown;
 	uint64_t started_ns;
-	gpul_progress hook;   /* to be passed to gpul_images_open() and others; its context is this struct */
+	gpul_progress hook;   /* pass it to gpul_source_images() and similar functions; its context is this struct */
 };
 
-/** Start; *p must not move while its hook is in use.
+/** Start a progress line; *p must not move while its hook is in use.
  *
  * what is a name or a path; of a path only the last part is shown. */
 void progress_begin(struct progress *p, const char *what);

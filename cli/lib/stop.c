@@ -14,8 +14,8 @@ static int wake_fd = -1;
 static volatile sig_atomic_t caught_signal; /* 0: none yet */
 static bool reader_gone; /* stdout is a pipe whose reader has closed it */
 
-/* This is a handler instead of a signalfd because the driver's threads, which exist already, do not block these
- * signals: one of them would receive the signal and end the process. */
+/* A handler is used instead of a signalfd because the driver's threads, which exist already, do not block these
+ * signals: one of these threads would receive the signal, and the process would end. */
 static void on_signal(int number)
 {
 	const uint64_t one = 1;
@@ -23,7 +23,7 @@ static void on_signal(int number)
 
 	caught_signal = number;
 	if (write(wake_fd, &one, sizeof one) < 0) {
-		/* cannot happen: an eventfd counts to 2^64 - 2 */
+		/* cannot happen: the counter of an eventfd overflows only at 2^64 - 1 */
 	}
 	errno = saved;
 }
@@ -50,7 +50,7 @@ gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err)
 	struct pollfd fds[] = {
 		{ .fd = fd, .events = POLLIN },
 		{ .fd = wake_fd, .events = POLLIN },
-		{ .fd = STDOUT_FILENO, .events = 0 }, /* poll() always reports POLLERR */
+		{ .fd = STDOUT_FILENO, .events = 0 }, /* no events: poll() reports POLLERR in any case */
 	};
 
 	if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR)
@@ -64,7 +64,7 @@ const char *stop_asked(void)
 {
 	switch (caught_signal) {
 	case 0:
-		return reader_gone ? "the reader of its output has ended" : NULL;
+		return reader_gone ? "the reader of its output closed the pipe" : NULL;
 	case SIGINT:
 		return "SIGINT";
 	case SIGTERM:

@@ -33,7 +33,8 @@ bool value_type_is_signed(gpul_type t)
 
 /* ---- 16-bit floats ----------------------------------------------------------------- */
 
-/* A 16-bit IEEE-like format: sign bit, exponent, fraction; the exponents are those of 1.f x 2^e. */
+/* A 16-bit IEEE-like format: sign bit, exponent, fraction; normal numbers are 1.f x 2^e, e from min_exponent to
+ * max_exponent. */
 struct narrow {
 	int fraction_bits, min_exponent, max_exponent;
 };
@@ -239,7 +240,7 @@ gpul_status value_parse_seconds(const char *option, const char *text, int *out_m
 
 	if (value_parse(GPUL_F64, text, &seconds, NULL) || !(seconds >= 0))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s takes seconds, such as 5 or 0.2, not '%.40s'", option,
+				 "--%s must be a number of seconds, such as 5 or 0.2, not '%.40s'", option,
 				 text);
 	*out_ms = seconds * 1000 >= INT_MAX ? INT_MAX : (int)ceil(seconds * 1000);
 	return GPUL_OK;

@@ -21,7 +21,7 @@ struct cxx_names {
 	size_t n, room;       /* room is a power of two */
 };
 
-/* Eight bytes a step, because names of templates have hundreds of bytes. */
+/* Hash eight bytes in each step, because names of templates have hundreds of bytes. */
 static uint64_t hash_name(const char *text, size_t n)
 {
 	uint64_t h = n * 0x9e3779b97f4a7c15u;
@@ -150,7 +150,7 @@ const gpul_cxx_param *cxx_name_types(const struct cxx_name *name, const gpul_ker
 	return name->params;
 }
 
-/* Matches the glob against the name alone: "f<int>" of "void f<int>(int*)". */
+/* Match the glob against the name without return type and parameters: "f<int>" of "void f<int>(int*)". */
 static bool matches_without_params(const char *glob, const char *demangled)
 {
 	size_t start = strncmp(demangled, "void ", 5) ? 0 : 5, end = gpul_name_before_params(demangled);

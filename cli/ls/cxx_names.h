@@ -18,14 +18,14 @@ struct cxx_name {
 struct cxx_names; /* opaque: cxx_names.c */
 
 struct cxx_names *cxx_names_create(void); /* NULL: no memory */
-void cxx_names_destroy(struct cxx_names *names); /* NULL is fine; cannot fail */
+void cxx_names_destroy(struct cxx_names *names); /* accepts NULL; cannot fail */
 
 /** Demangle a name, or return the result of an earlier call; borrowed from names.  NULL: no memory.
  * One thread at a time. */
 const struct cxx_name *cxx_names_get(struct cxx_names *names, const char *mangled);
 
 /** The types of a kernel's parameters as its C++ name gives them, one per parameter; NULL if name is
- * NULL or has no parameter list, or if the number or the sizes of the parameters differ. */
+ * NULL or has no parameter list, or if the number or the sizes of its parameters differ from the kernel's. */
 const gpul_cxx_param *cxx_name_types(const struct cxx_name *name, const gpul_kernel_info *kernel);
 
 /** Does a shell glob match a kernel's name: the mangled name, the C++ name, or the C++ name without its

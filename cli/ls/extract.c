@@ -14,7 +14,7 @@ enum {
 	EXTRACT_OUT, EXTRACT_SM, EXTRACT_KIND, EXTRACT_MATCH, EXTRACT_FORCE, EXTRACT_JSON,
 };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */  /* a table with one row per option */
 static const struct cli_opt extract_opts[] = {
 	[EXTRACT_OUT] = { "o", "DIR", "folder for the files; created if it does not exist", CLI_FILES },
 	[EXTRACT_SM] = IMAGE_SM_OPT,
@@ -41,8 +41,8 @@ static const char extract_details[] =
 	"options for ptxas, the first line of the file is a comment with these options\n"
 	"(// ptxas options: ...), and gpuload run applies them.\n"
 	"\n"
-	"An existing file is replaced only with --force. A file is complete or not there: it gets\n"
-	"its name after the last byte has been written.\n";
+	"An existing file is replaced only with --force. No partial file is left behind: a file\n"
+	"gets its name after its last byte has been written.\n";
 
 struct extract {
 	const char *path, *folder;
@@ -51,7 +51,7 @@ struct extract {
 	struct json *json; /* NULL: text */
 	const gpul_images *images;
 	struct cxx_names *names;
-	bool *wanted; /* by index of the image; owned */
+	bool *wanted; /* for each image of the file; owned */
 	bool failed;  /* an error was reported on stderr */
 };
 
@@ -115,7 +115,7 @@ static gpul_status select_images(struct extract *x, size_t *n_wanted, gpul_error
 
 /* ---- one image --------------------------------------------------------------------- */
 
-/* "libx.3.sm_90.cubin"; the index makes the name unique among the images of the file.  Owned. */
+/* Format a file name such as "libx.3.sm_90.cubin"; the index makes it unique among the images.  Owned by the caller. */
 static char *file_name(const struct extract *x, const gpul_image *image)
 {
 	const char *slash = strrchr(x->path, '/'), *stem = slash ? slash + 1 : x->path;

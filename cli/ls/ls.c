@@ -16,7 +16,7 @@ enum {
 	LS_IMAGES, LS_SM, LS_KIND, LS_MATCH, LS_JSON, LS_INCLUDE, LS_DEFINE, LS_STD,
 };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */  /* a table with one row per option */
 static const struct cli_opt ls_opts[] = {
 	[LS_IMAGES] = { "images", NULL, "list only the images, not their kernels; fast, because nothing is unpacked", NULL },
 	[LS_SM] = IMAGE_SM_OPT,
@@ -82,7 +82,7 @@ static gpul_status list_compiled(struct ls *ls, gpul_source *source, gpul_error 
 		 (const char[]){ image.suffix, '\0' });
 	st = gpul_compile_cached(text, path, ls->nvrtc_args, arch, false, &r, err);
 	image.bytes = image.stored_bytes = r.image_bytes;
-	if (st && r.log && *r.log) /* all errors: err contains only the first */
+	if (st && r.log && *r.log) /* print all errors, because err contains only the first */
 		fprintf(stderr, "%s%s", r.log, r.log[strlen(r.log) - 1] == '\n' ? "" : "\n");
 	if (st == GPUL_OK)
 		st = ls_ptx(ls, path, r.image, &image, err);

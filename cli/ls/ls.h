@@ -35,8 +35,8 @@ struct ls { /* a parsed command line */
 /** List the images of a file as a table, or as JSON without kernels.
  *
  * @ls      the command line
- * @path    of the file, as given
- * @images  of the file
+ * @path    path of the file, as the user gave it
+ * @images  images of the file
  * Errors  as out_flush()
  * Threads one at a time
  * Source  - */
@@ -46,18 +46,18 @@ gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *
 /** List the images of a file and their kernels.  A damaged image is reported on stderr, and the others are listed.
  *
  * @ls      the command line; .failed is set if an image is damaged or no kernel matches
- * @path    of the file, as given
- * @images  of the file
+ * @path    path of the file, as the user gave it
+ * @images  images of the file
  * Errors  as out_flush(); GPUL_ENOMEM
  * Threads one at a time
  * Source  - */
 gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *images,
 		       gpul_error *err);
 
-/** List the kernels of a PTX text with what an analysis of their code shows.
+/** List the kernels of a PTX text, with the use of their parameters, found by an analysis of the code.
  *
  * @ls     the command line
- * @path   of the file, as given; for the first line and for messages
+ * @path   path of the file, as the user gave it; for the first line and for messages
  * @text   the PTX
  * @image  describes the text; image->bytes is its length
  * Errors  GPUL_EFORMAT a syntax error, the message gives the line; as out_flush(); GPUL_ENOMEM
@@ -79,21 +79,21 @@ static inline size_t ls_image_index(const gpul_images *images, const gpul_image 
 	return (size_t)(image - gpul_images_all(images, &n));
 }
 
-/* The members of the JSON object of an image before "kernels", and the members after it. */
+/* Write the members of an image's JSON object that come before "kernels", and the members that come after it. */
 void ls_json_image_begin(struct json *j, const gpul_image *image, const char *section);
 void ls_json_image_end(struct json *j, const gpul_images *images, const gpul_image *image);
-/* Begin the object of a kernel; the caller may add members and ends it with json_end(j, '}'). */
+/* Begin the JSON object of a kernel; the caller may add members, and ends the object with json_end(j, '}'). */
 void ls_json_kernel(struct json *j, const gpul_kernel_info *k, const struct cxx_name *name);
 
-/* One line: "libx.so: 5 images: 4 cubin, 1 ptx; sm_80 sm_90". */
+/* Write one line: "libx.so: 5 images: 4 cubin, 1 ptx; sm_80 sm_90". */
 void ls_text_head(struct out *o, const struct ls *ls, const char *path,
 		  const gpul_images *images);
-/* One line: "image 3: cubin sm_90, .nv_fatbin, registered, zstd, 512 of 2048 bytes". */
+/* Write one line: "image 3: cubin sm_90, .nv_fatbin, registered, zstd, 512 of 2048 bytes". */
 void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *image);
 #define LS_TABLE_HEAD "  regs  shared  local  const  threads  cluster  kernel\n"
-/* The lines of one kernel in a table. */
+/* Write the lines of one kernel in a table. */
 void ls_text_kernel(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name);
-/* A kernel as a paragraph, for a file that is a single image. */
+/* Write a kernel as a paragraph, for a file that is a single image. */
 void ls_text_page(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name);
 
 /* The type of a parameter as declared in PTX, such as ".u64"; NULL: unknown. */
@@ -108,11 +108,11 @@ struct ls_kernel {
 	const gpul_ptx_func *func;
 	gpul_signature *signature;    /* owned */
 	struct ls_registers registers;
-	/* Of the variables in the body, and of the module variables that the body uses. */
+	/* Bytes of the variables in the body, and of the module variables that the body uses. */
 	uint64_t shared_bytes, local_bytes, const_bytes;
 };
 
-/** Collect what ls prints of one kernel.
+/** Collect the properties of one kernel that ls prints.
  *
  * @m     borrowed; must outlive *out
  * @f     a kernel of m with a body

@@ -4,7 +4,7 @@
 
 #include "cli/ls/ls.h"
 
-#define BLOCK_BYTES 262144 /* written to stdout at once */
+#define BLOCK_BYTES 262144 /* the text is written to stdout in blocks of about this size */
 
 /* ---- the first line ---------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* ls_kernel.c — collect what ls prints of a kernel in a PTX file: registers, memory, signature. */
+/* ls_kernel.c — collect the registers, the memory and the signature of a kernel in a PTX file. */
 #include "cli/ls/ls.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void count_registers(const gpul_ptx_func *f, struct ls_registers *out)
 			break;
 		default:
 			out->b16 += n;
-			break; /* 8-bit types, too, because the narrowest register has 16 bits */
+			break; /* includes 8-bit types, because the narrowest register has 16 bits */
 		}
 	}
 }

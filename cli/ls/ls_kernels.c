@@ -7,10 +7,10 @@
 #include "cli/lib/progress.h"
 #include "cli/lib/tell.h"
 
-#define BLOCK_BYTES    262144 /* written to stdout at once */
-#define DAMAGED_SHOWN  10     /* messages about damaged images */
+#define BLOCK_BYTES    262144 /* the text is written to stdout in blocks of about this size */
+#define DAMAGED_SHOWN  10     /* limit of messages about damaged images */
 
-struct listing { /* of one file */
+struct listing { /* the listing of one file */
 	struct ls *ls;
 	const char *path;
 	const gpul_images *images;

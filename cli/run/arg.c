@@ -73,7 +73,7 @@ static gpul_status parse_scalar(const char *text, const char *equals, struct arg
 	return value_parse(out->type, equals + 1, out->data, err);
 }
 
-/* NAME or NAME[3]; the pointer itself is read later, from the loaded module. */
+/* Parse NAME or NAME[3]; the function pointer itself is read later, from the loaded module. */
 static gpul_status parse_function(const char *name, struct arg *out, gpul_error *err)
 {
 	const char *bracket = strchr(name, '['), *close = bracket ? strchr(bracket, ']') : NULL;

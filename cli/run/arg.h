@@ -21,20 +21,20 @@
 
 struct arg {
 	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_FUNCTION } kind;
-	gpul_type type;          /* SCALAR, BUFFER */
+	gpul_type type;          /* SCALAR: its type; BUFFER: type of the elements */
 	bool in, out;            /* BUFFER: the kernel reads it; the kernel writes it */
 	size_t count;            /* BUFFER: number of elements */
 	size_t bytes;            /* size of data */
 	unsigned char *data;     /* the value, or the contents of the buffer; owned */
-	char *text;              /* as written; owned */
+	char *text;              /* the ARG as the user wrote it; owned */
 	char *variable;          /* FUNCTION: name of the variable that contains the pointer; owned */
-	size_t index;            /* FUNCTION: element of the variable; run_functions() sets data after the module is loaded */
+	size_t index;            /* FUNCTION: index in the variable; run_functions() sets data after the load */
 };
 
 /** Parse one ARG and create its contents.
  *
  * @text  an ARG as listed above
- * @dir   folder of a relative @FILE; NULL: the current one
+ * @dir   folder of a relative @FILE; NULL: the current folder
  * @out   owned by the caller: arg_free(); zeroed on failure
  * Errors  GPUL_EINVAL malformed ARG, the message gives the expected form; others as fill_make()
  * Threads any thread may call

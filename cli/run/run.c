@@ -48,7 +48,7 @@ gpul_status run_work(struct run *r, gpul_error *err)
 	if (st)
 		return st;
 	if (r->assumed && !r->ask.json) {
-		/* Printed before the launch, so that the user can correct the line if the launch fails. */
+		/* The line is printed before the launch, so that the user can correct it if the launch fails. */
 		printf("assumed   %s\n", r->assumed);
 		fflush(stdout);
 	}

@@ -28,7 +28,7 @@
 #include "loader/loader.h"
 
 extern const struct cli_cmd cli_run;
-extern const struct cli_opt run_opts[];  /* and the help text, both in run_request.c */
+extern const struct cli_opt run_opts[];  /* options and help text are in run_request.c */
 extern const char run_details[];
 
 #define RUN_SHOWN 10         /* elements printed per buffer */
@@ -59,7 +59,7 @@ gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_li
 			  gpul_error *err);
 void run_line_free(struct run_line *l);
 
-struct run_target {          /* ARG=WHAT of --expect or --save */
+struct run_target {          /* the ARG=WHAT of an option --expect or --save */
 	size_t arg;
 	const char *what;    /* borrowed */
 	const char *dir;     /* folder of a relative file; NULL: the current folder; borrowed */
@@ -69,7 +69,7 @@ struct run_request {
 	const char *const *files;           /* n_files, at least 1; borrowed */
 	size_t n_files;
 	gpul_source **sources;              /* owned, n_files: each file, opened once */
-	const char *file;                   /* the first of files: its line is used, its name is printed */
+	const char *file;                   /* files[0]: its gpuload run: line is used, and its name is printed */
 	const char *kernel;                 /* NULL: the only kernel of the files */
 	struct image_filter only;           /* which images may be loaded */
 	const char **link_args;             /* owned; NULL-terminated */
@@ -110,7 +110,7 @@ struct run_check {           /* an --expect and its result */
 	bool ok;
 	size_t n_wrong, first_wrong;
 	bool unwritten;                                        /* the first wrong element was not written */
-	char got[VALUE_TEXT_BYTES], want[VALUE_TEXT_BYTES];  /* of the first wrong element, or the sums */
+	char got[VALUE_TEXT_BYTES], want[VALUE_TEXT_BYTES];  /* values of the first wrong element, or the two sums */
 };
 
 struct run {
@@ -122,26 +122,26 @@ struct run {
 	gpul_launch_config config;
 	char *assumed;               /* command line with the invented arguments; NULL: nothing was invented */
 	CUdeviceptr *device;         /* address of each buffer argument; 0 for other arguments */
-	double *times_ms;            /* of each launch, in order */
-	struct run_check *checks;    /* one for each of ask.expects */
+	double *times_ms;            /* time of each launch, in order */
+	struct run_check *checks;    /* one check for each element of ask.expects */
 	bool still_running;          /* --timeout expired while the kernel runs: do not wait for the kernel */
 };
 
 /** Load the files, find the kernel, plan, launch, check and save.
  *
  * @r  ask and drv are set; the caller calls run_clean_up(), also after a failure
- * Errors  as the steps below
- * Threads any thread; the same one until run_clean_up()
+ * Errors  those of the functions below
+ * Threads any thread; run_clean_up() must be called on the same thread
  * Source  - */
 gpul_status run_work(struct run *r, gpul_error *err);
-void run_clean_up(struct run *r);  /* not if still_running: it would wait for the kernel */
+void run_clean_up(struct run *r);  /* do not call it if still_running: it would wait for the kernel */
 
 /** Check that the number of arguments is right and that each argument fits its parameter: kind, size and type.
  *
  * @s       signature of the kernel
  * @args    n_args arguments
  * @n_args  their number
- * Errors  GPUL_EINVAL the message contains the signature, the argument and what would fit
+ * Errors  GPUL_EINVAL the message contains the signature, the argument, and an argument that would fit
  * Threads any thread may call
  * Source  - */
 gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args,
@@ -150,7 +150,7 @@ gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_ar
 /** Choose what the command line does not give: block, grid and, if no arguments are given, the arguments.
  *
  * @r  ask and kernel are set; sets ask.args, assumed and config
- * Errors  GPUL_EINVAL arguments do not fit, or the code of the kernel does not show what it needs; then its
+ * Errors  GPUL_EINVAL the arguments do not fit the kernel, or they cannot be inferred from its code: then its
  *         signature and a command line to fill in are printed on stdout; GPUL_ENOMEM
  * Threads any thread may call
  * Source  - */
@@ -175,7 +175,7 @@ void run_print_functions(const struct run *r);
  * Source  CUDA Driver API, Event Management */
 gpul_status run_launch(struct run *r, gpul_error *err);
 
-/** Create r->checks: the expected contents of every --expect.
+/** Create r->checks with the expected contents of every --expect option.
  *
  * @r  after run_plan(); the caller frees r->checks with run_check_free(), also after a failure
  * Errors  as fill_make(); GPUL_EINVAL sum: without a number
@@ -185,7 +185,7 @@ gpul_status run_check_prepare(struct run *r, gpul_error *err);
 void run_check_all(struct run *r);   /* sets run_check.ok; a mismatch is not an error here */
 void run_check_free(struct run *r);
 
-/** Write every --save.
+/** Write the file of every --save option.
  *
  * @r  after run_launch()
  * Errors  GPUL_ESYS cannot write

@@ -81,7 +81,7 @@ static void check_sum(const struct run_request *q, const struct arg *a, struct r
 	unsigned char got[8];
 	uint64_t sum = 0;
 
-	/* Integers are added modulo 2^64: the sum of 64-bit numbers wraps around, and sum: gives the wrapped value. */
+	/* Integers are added modulo 2^64: the sum of 64-bit numbers wraps around, and so must the number after sum:. */
 	for (size_t i = 0; t != GPUL_F64 && i < a->count; i++)
 		sum += value_load(a->type, a->data + i * gpul_type_bytes(a->type)).i;
 	if (t == GPUL_F64)
@@ -96,9 +96,9 @@ static void check_sum(const struct run_request *q, const struct arg *a, struct r
 	c->n_wrong = !c->ok;
 }
 
-/* ---- all --------------------------------------------------------------------------- */
+/* ---- all checks -------------------------------------------------------------------- */
 
-/* Convert the expectation to bytes: one sum, or the whole buffer. */
+/* Convert the WHAT of an --expect option to bytes: one sum, or the contents of the whole buffer. */
 static gpul_status prepare_check(const struct arg *a, struct run_check *c, gpul_error *err)
 {
 	const char *what = c->target->what;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What an argument for parameter p must be, as far as the code of the kernel shows it. */
+/* Describe the argument that parameter p needs, as inferred from the code of the kernel. */
 static const char *describe_param(const gpul_param *p, char *buf, size_t buf_bytes)
 {
 	if (p->role == GPUL_ROLE_BUFFER)
@@ -22,7 +22,7 @@ static const char *describe_param(const gpul_param *p, char *buf, size_t buf_byt
 	return buf;
 }
 
-/* Refuses a value for an address and a buffer for a value; u64 and i64 values may be addresses. */
+/* False for a float as an address, and for a buffer as a value; u64 and i64 values may be addresses. */
 static bool kind_fits(const gpul_param *p, const struct arg *a)
 {
 	bool may_be_address = p->role == GPUL_ROLE_BUFFER || p->role == GPUL_ROLE_UNKNOWN;
@@ -45,13 +45,13 @@ static bool arg_fits(const gpul_param *p, const struct arg *a)
 
 	if (!kind_fits(p, a))
 		return false;
-	/* If the kernel computes with floats, elements of another size are a mistake.  Integers are often loaded
-	 * several at a time, so their size is not checked; u8 stands for the bytes of any type. */
+	/* If the kernel computes with floats, elements of another size are a mistake.  Kernels often load several
+	 * integers at once, so the size of integers is not checked; a u8 buffer may contain any type. */
 	if (a->kind == ARG_BUFFER)
 		return !is_float || a->type == GPUL_U8 || gpul_type_bytes(a->type) == gpul_type_bytes(p->type);
 	if (a->kind == ARG_BYTES || a->kind == ARG_FUNCTION || p->role == GPUL_ROLE_BUFFER)
 		return true;
-	/* Refuses i32=1 for a float, which the kernel would read as 1.4e-45; hex: can still pass any bits. */
+	/* False for i32=1 if the parameter is a float: the kernel would read 1.4e-45. hex: can still pass any bits. */
 	return !p->type || is_float == value_type_is_float(a->type);
 }
 

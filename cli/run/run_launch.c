@@ -25,8 +25,8 @@ static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 	return st;
 }
 
-/* Set buffers to their contents or to the poison: all buffers before the first launch, before later launches only those
- * that the kernel writes. */
+/* Write the initial contents or the poison into the device buffers: into all of them before the first launch, and
+ * only into those that the kernel writes before later launches. */
 static gpul_status set_buffers(const struct run *r, bool first, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -71,7 +71,7 @@ static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 
 /* ---- time -------------------------------------------------------------------------- */
 
-/* Wait for an event, at most ask.timeout_ms.  With a time-out this polls, because cuEventSynchronize() has none. */
+/* Wait for an event, at most ask.timeout_ms.  With a time-out it polls: cuEventSynchronize() has no time-out. */
 static gpul_status wait_for_event(struct run *r, CUevent event, gpul_error *err)
 {
 	uint64_t pause_ns = 10000,
@@ -90,7 +90,7 @@ static gpul_status wait_for_event(struct run *r, CUevent event, gpul_error *err)
 				"%.120s is still running after %g s (--timeout)",
 				gpul_kernel_name(r->kernel), (double)r->ask.timeout_ms / 1000);
 		}
-		if (pause_ns < 1000000) /* back-off: the end of a short kernel is noticed early, a long one costs no CPU */
+		if (pause_ns < 1000000) /* back-off: short pauses for short kernels; long kernels cost no CPU time */
 			pause_ns += pause_ns / 2;
 		nanosleep(&(struct timespec){ .tv_nsec = (long)(pause_ns < deadline - now ? pause_ns : deadline - now) }, NULL);
 	}
@@ -165,7 +165,7 @@ gpul_status run_launch(struct run *r, gpul_error *err)
 	r->times_ms = calloc(r->ask.repeat, sizeof *r->times_ms);
 	if (!r->times_ms)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the times of %u launches", r->ask.repeat);
-	st = gpul_kernel_prepare(r->kernel, err); /* otherwise the first time would include loading the code */
+	st = gpul_kernel_prepare(r->kernel, err); /* otherwise times_ms[0] would include loading the code */
 	if (st == GPUL_OK)
 		st = alloc_buffers(r, err);
 	if (st == GPUL_OK)

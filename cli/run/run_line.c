@@ -78,7 +78,7 @@ static const char *line_kernel(const struct run_line *l)
 	return NULL;
 }
 
-/* The text after "// gpuload run:"; NULL: not such a line. */
+/* The text after "// gpuload run:"; NULL: the line does not begin with this. */
 static const char *after_marker(const char *line, const char *end)
 {
 	while (line < end && (*line == ' ' || *line == '\t'))
@@ -128,7 +128,7 @@ gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_li
 	case GPUL_CONTENT_PTX:
 	case GPUL_CONTENT_CUDA:
 	case GPUL_CONTENT_TEXT:
-	case GPUL_CONTENT_EMPTY: /* PTX with comments only */
+	case GPUL_CONTENT_EMPTY: /* a PTX file that contains only comments */
 		return find_line(bytes, n_bytes, gpul_source_name(source), kernel, out, err);
 	default: /* binary files have no such line, and a search may read hundreds of megabytes */
 		return GPUL_OK;

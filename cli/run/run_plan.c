@@ -14,7 +14,7 @@ struct shape {
 	unsigned count;    /* value of a parameter that bounds the thread index */
 	unsigned elements; /* elements of a buffer: count to the power of the dimensions */
 	uint32_t block[3]; /* block of a kernel that reads its block index: several blocks cover the data */
-	uint32_t alone[3]; /* block of a kernel that does not: one block covers the data */
+	uint32_t alone[3]; /* block of a kernel that does not read it: one block covers the data */
 };
 
 static const struct shape shapes[4] = {
@@ -73,7 +73,7 @@ static void invent_text(const gpul_signature *s, const gpul_param *p, const stru
 		snprintf(buf, buf_bytes, p->bytes == 8 ? "BUFFER-OR-VALUE" : "TYPE=NUMBER");
 }
 
-/* Write a word, quoted if the shell would change it. */
+/* Write a word of a command line, in quotes if the shell would change it. */
 static void put_word(FILE *out, const char *word)
 {
 	bool plain = *word != '\0';
@@ -212,7 +212,7 @@ static bool find_given_count(const gpul_signature *s, const struct arg *args, ui
 	return found;
 }
 
-/* Shrink a default block that covers the data alone to n threads.  With a count parameter, n is rounded up to whole
+/* Shrink the default block to n threads if one block covers the data.  With a count parameter, n is rounded up to whole
  * warps, so that barriers and shuffles work; the count keeps the extra threads in bounds. */
 static void shrink_block(const struct run *r, uint64_t n, bool counted, uint32_t block[3])
 {
@@ -222,7 +222,7 @@ static void shrink_block(const struct run *r, uint64_t n, bool counted, uint32_t
 		block[0] = (uint32_t)(n ? n : 1);
 }
 
-/* Enough blocks for the count parameter, in each dimension that the kernel reads, or for the largest buffer. */
+/* Choose enough blocks for the count parameter, in each dimension that the kernel reads, or for the largest buffer. */
 static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 			       gpul_launch_config *c, gpul_error *err)
 {
@@ -246,8 +246,8 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 			d < dims && s->reads_ctaid ? (n + c->block[d] - 1) / c->block[d] : 1;
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
-		/* With fewer blocks than needed, a kernel with a grid-stride loop still works; others leave elements
-		 * that are reported as unwritten. */
+		/* With fewer blocks than needed, a kernel with a grid-stride loop still works; other kernels leave
+		 * elements, which are reported as unwritten. */
 		c->grid[d] = (uint32_t)(blocks < 1 ? 1 : blocks > limit ? limit : blocks);
 	}
 	return GPUL_OK;
@@ -274,8 +274,8 @@ static bool has_count_param(const gpul_signature *s)
 	return false;
 }
 
-/* Choose a grid for the data, then adapt the data to the launch: a single block that cannot cover the data gets less
- * data, and if no count parameter stops extra threads, every thread gets an element. */
+/* Choose a grid for the data, then adapt the data to the launch: a kernel that uses one block gets no more elements
+ * than threads, and if no count parameter stops extra threads, every thread gets an element. */
 static void invent_launch(const gpul_signature *s, struct shape *shape,
 			  const struct run_request *q, gpul_launch_config *c)
 {

@@ -15,7 +15,7 @@ enum {
 	RUN_STD, RUN_SM, RUN_KIND, RUN_LINK_ARG, RUN_NO_CACHE, RUN_EXPLAIN, RUN_N_OPTS,
 };
 
-/* clang-format off */  /* a table, one row an option */
+/* clang-format off */  /* a table with one row per option */
 const struct cli_opt run_opts[] = {
 	[RUN_KERNEL] = { "kernel", "NAME", "name of the kernel; needed if FILE has several kernels", NULL },
 	[RUN_GRID] = { "grid", "X[,Y[,Z]]",
@@ -76,7 +76,7 @@ const char run_details[] =
 	"    @FILE                         the elements of a .npy file of the same type, or of a\n"
 	"                                  file of raw bytes; the count may be left out: f64[]=@a.npy\n"
 	"\n"
-	"Every byte of an out: buffer is set to A5 before each launch; elements that still contain\n"
+	"Every byte of an out: buffer is set to 0xA5 before each launch; elements that still contain\n"
 	"this pattern afterwards are printed as unwritten.\n"
 	"\n"
 	"WITHOUT ARGUMENTS, the arguments and options come from FILE itself: from the first line\n"
@@ -84,11 +84,11 @@ const char run_details[] =
 	"    // gpuload run: ARG... [OPTION...]\n"
 	"\n"
 	"that names the kernel with --kernel, or names no kernel. Options on the command line take\n"
-	"precedence over options in this line; a relative @FILE in it starts from the folder of\n"
-	"FILE. If FILE has no such line, gpuload analyses the code of the kernel, invents buffers of\n"
-	"about 1024 elements and a launch, and prints the command line that would do the same. If\n"
-	"the code does not show the use of every parameter, gpuload prints the signature of the\n"
-	"kernel and a command line to fill in.\n"
+	"precedence over options in this line; a relative @FILE in this line is relative to the\n"
+	"folder of FILE. If FILE has no such line, gpuload analyses the code of the kernel, invents\n"
+	"buffers of about 1024 elements and a launch, and prints the command line that would do the\n"
+	"same. If the code does not show how the kernel uses a parameter, gpuload prints the\n"
+	"signature of the kernel and a command line to fill in.\n"
 	"\n"
 	"CHECKS. --expect compares a buffer after the last launch with a FILL, with the contents of\n"
 	"a file (@FILE), or its sum with a number (sum:VALUE). --rtol and --atol allow differences\n"
@@ -250,9 +250,9 @@ static gpul_status parse_targets(const struct sources *s, struct run_request *q,
 	return st;
 }
 
-/* ---- which code ------------------------------------------------------------------- */
+/* ---- files and their options ------------------------------------------------------ */
 
-/* Also true for libx.so.2.1. */
+/* True if the suffix is that of a file with device code; also for libx.so.2.1. */
 static bool has_suffix_of_code(const char *name)
 {
 	static const char *const suffixes[] = { ".ptx",	  ".cu", ".cubin", ".fatbin",
@@ -288,7 +288,7 @@ static void split_operands(const struct cli_args *args, struct run_request *q)
 	}
 }
 
-/* How the files are compiled, linked and selected.  Macros and folders of the gpuload run: line come first. */
+/* Collect the options for compiling, linking and selecting code; -D and -I of the gpuload run: line come first. */
 static gpul_status collect_load_options(const struct sources *s, struct run_request *q, gpul_error *err)
 {
 	const struct nvrtc_rows rows = { RUN_INCLUDE, RUN_DEFINE, RUN_STD };
@@ -303,7 +303,7 @@ static gpul_status collect_load_options(const struct sources *s, struct run_requ
 		return st;
 	q->driver = GPUL_DRIVER_AUTO;
 	if (driver && !gpul_driver_choice_parse(driver, &q->driver))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--driver is auto, nvidia or soft, not '%.40s'", driver);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%.40s'", driver);
 	q->no_cache = cli_value(args, RUN_NO_CACHE) != NULL;
 	q->explain = cli_value(args, RUN_EXPLAIN) != NULL;
 	q->link_args = calloc(args->n_given + 1, sizeof *q->link_args);
@@ -335,7 +335,7 @@ static gpul_status check_file_options(const struct sources *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Put file and line before an error in the gpuload run: line. */
+/* Put the file name and line number before an error in the gpuload run: line. */
 static gpul_status add_line_number(const struct run_request *q, gpul_status st, const gpul_error *why,
 			   gpul_error *err)
 {
@@ -377,7 +377,7 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	gpul_error why = { 0 };
 	gpul_status st;
 
-	if (s->command->n_operands > q->n_files) /* ARGs on the command line: the line of the file is ignored */
+	if (s->command->n_operands > q->n_files) /* the command line has ARGs: the line of the file is ignored */
 		return GPUL_OK;
 	st = run_line_find(q->sources[0], kernel, &q->line, err);
 	if (st || q->line.number == 0)

@@ -55,7 +55,7 @@ load sharing
 @test "--save replaces a file only with --force" {
 	share w --kind memfd --fill u8=iota --bytes 4K
 	echo mine >f
-	fails 1 "is there already; --force replaces it" attach w --save f
+	fails 1 "already exists; --force replaces it" attach w --save f
 	[[ $(cat f) == mine ]]
 	works attach w --save f --force
 	[[ $(stat -c %s f) == 4096 ]]
@@ -153,7 +153,7 @@ load sharing
 	fails 2 "expected one NAME" attach
 	fails 2 "expected one NAME" attach a b
 	fails 2 "--rows needs --dump" attach w --rows 4
-	fails 2 "--wait takes seconds" attach w --wait soon
-	fails 2 "--devices takes numbers" attach w --devices x
-	fails 2 "--driver is auto, nvidia or soft" attach w --driver amd
+	fails 2 "--wait must be a number of seconds" attach w --wait soon
+	fails 2 "--devices must be numbers" attach w --devices x
+	fails 2 "--driver must be auto, nvidia or soft" attach w --driver amd
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# bad_input.bats — every mistake is reported in one clear line and with the right exit code.  These tests also run in
+# bad_input.bats — each mistake is reported in one line, with the right exit code.  These tests also run in
 # a build with --sanitize=address, where a memory leak is a failure, too.
 load helper
 

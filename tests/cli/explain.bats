@@ -20,7 +20,7 @@ load helper
 
 @test "fails if the log contains no known message" {
 	echo "all is well" >log
-	fails 1 "log: found no known message" explain log
+	fails 1 "log: contains no known error message" explain log
 	fails 1 "no such file" explain missing.log
 	fails 2 "accepts one LOG" explain log log
 }

@@ -56,7 +56,7 @@ inputs() {
 	[[ $(ls a/b/c) == vecadd.0.sm_75.ptx ]] || show "name"
 	cmp a/b/c/vecadd.0.sm_75.ptx "$vecadd"
 	echo mine > a/b/c/vecadd.0.sm_75.ptx
-	fails 1 "is there already; --force replaces it" extract "$vecadd" -o a/b/c
+	fails 1 "already exists; --force replaces it" extract "$vecadd" -o a/b/c
 	[[ $(cat a/b/c/*) == mine ]] || show "the file should be unchanged"
 	works extract "$vecadd" -o a/b/c --force
 	cmp a/b/c/vecadd.0.sm_75.ptx "$vecadd"

@@ -57,7 +57,7 @@ load helper
 		assert sum("4 slots, 4 threads" in t for t in titles) == 8, titles
 		assert "peer" not in paths and "<script" not in raw and "prefers-color-scheme: dark" in raw
 	END
-	fails 1 "exists already" fifo bench --plot p.svg
+	fails 1 "already exists" fifo bench --plot p.svg
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --plot p.svg --force --json
 	[[ $(json 'len(j["rows"])') == 2 && $(<p.svg) == "<svg "* ]] || show "both at once"
 	works fifo bench --sizes 1 --parallel 1 --triggers 2 --repeat 1 --mode shared --plot -
@@ -115,6 +115,6 @@ load helper
 	fails 2 "--device must be one number" fifo bench --device 0,1
 	fails 2 "no device 99" fifo bench --device 99
 	fails 2 "--timeout must be more than 0" fifo bench --timeout 0
-	fails 2 "--driver is auto, nvidia or soft" fifo bench --driver hard
+	fails 2 "--driver must be auto, nvidia or soft" fifo bench --driver hard
 	fails 2 "both write to stdout" fifo bench --json --plot -
 }

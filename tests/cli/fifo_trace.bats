@@ -53,7 +53,7 @@ traces() {
 
 @test "an existing file is replaced only with --force" {
 	echo mine >t.json
-	fails 1 "t.json is there already; --force replaces it" fifo trace -o t.json --triggers 4
+	fails 1 "t.json already exists; --force replaces it" fifo trace -o t.json --triggers 4
 	[[ $(cat t.json) == mine ]] || show "it stays"
 	works fifo trace -o t.json --triggers 4 --force
 	mkfifo pipe

@@ -32,9 +32,9 @@ fails() {
 	local code=$1 pattern=$2
 	shift 2
 	run --separate-stderr gpuload "$@"
-	[[ $status == "$code" ]] || show "gpuload $* should end with $code"
-	[[ $stderr == gpuload*"$pattern"* ]] || show "gpuload $* should say: $pattern"
-	[[ ${#stderr_lines[@]} == 1 ]] || show "gpuload $* should say it in one line"
+	[[ $status == "$code" ]] || show "gpuload $* should exit with code $code"
+	[[ $stderr == gpuload*"$pattern"* ]] || show "stderr of gpuload $* should contain: $pattern"
+	[[ ${#stderr_lines[@]} == 1 ]] || show "gpuload $* should print one line on stderr"
 }
 
 # says PATTERN, says_not PATTERN: stdout of the last command must (not) contain PATTERN.

@@ -13,7 +13,7 @@ needs_nvjitlink() {
 	gpuload version | grep -q "nvJitLink *[0-9]" || skip "no nvJitLink"
 }
 
-@test "links several files: objects, PTX and CUDA C++ in any mixture" {
+@test "links several files: objects, PTX and CUDA C++ in any combination" {
 	setup_inputs
 	source=$BATS_TEST_DIRNAME/../inputs
 	works run "$inputs/part_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}"
@@ -49,8 +49,8 @@ needs_nvjitlink() {
 	works run "$inputs/vec.many.fatbin" "${args[@]}" "${check[@]}" --sm 75 --kind ptx
 	fails 1 "has no image selected by --sm or --kind that runs on sm_90; it has ptx sm_75, cubin sm_75" \
 		run "$inputs/vec.many.fatbin" "${args[@]}" --sm 80
-	fails 2 "--sm is an architecture" run "$inputs/vec.many.fatbin" --sm fast
-	fails 2 "--kind is ptx, cubin or lto" run "$inputs/vec.many.fatbin" --kind elf
+	fails 2 "--sm must be an architecture" run "$inputs/vec.many.fatbin" --sm fast
+	fails 2 "--kind must be ptx, cubin or lto" run "$inputs/vec.many.fatbin" --kind elf
 }
 
 @test "the assumed command line contains every FILE, --sm and --kind" {
@@ -84,7 +84,7 @@ needs_nvjitlink() {
 	works run "$inputs/lto_kernel.o" "$inputs/part_plus.o" "${args[@]}" "${check[@]}"
 }
 
-@test "FILE may be a pipe with any kind of file" {
+@test "reads every kind of FILE from a pipe" {
 	setup_inputs
 	for file in vec.ptx vec.size.fatbin libvec.so libvec.a; do
 		works run <(cat "$inputs/$file") "${args[@]}" "${check[@]}"

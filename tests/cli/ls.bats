@@ -115,8 +115,8 @@ inputs() {
 	run --separate-stderr gpuload ls --json --sm 70 "$inputs/vec.many.fatbin"
 	[[ $status == 1 && $(json 'j["images"]') == "[]" && $stderr == *"none of the 7 images matches --sm and --kind" ]] || show "none"
 	fails 2 "--match cannot be combined with --images" ls --images --match vecadd "$vecadd"
-	fails 2 "--sm is an architecture" ls --sm ninety "$vecadd"
-	fails 2 "--kind is ptx, cubin or lto" ls --kind elf "$vecadd"
+	fails 2 "--sm must be an architecture" ls --sm ninety "$vecadd"
+	fails 2 "--kind must be ptx, cubin or lto" ls --kind elf "$vecadd"
 }
 
 @test "ls --json lists exactly the images and kernels that were compiled" {

@@ -43,7 +43,7 @@ load sharing
 		raw = open("w.svg").read()
 		assert "<script" not in raw and "href" not in raw and "prefers-color-scheme: dark" in raw
 	END
-	fails 1 "is there already" map w --svg w.svg
+	fails 1 "already exists" map w --svg w.svg
 	works map w --svg w.svg --force
 	works map w --svg -
 	[[ $output == "<svg "* ]]

@@ -118,7 +118,7 @@ load sharing
 	fails 2 "exclude each other" share w --fill u8=@x --from x
 	fails 2 "--fabric is for" share w --bytes 4K --fabric
 	fails 2 "--node must be" share w --bytes 4K --node -2
-	fails 2 "--for takes seconds" share w --bytes 4K --for ever
+	fails 2 "--for must be a number of seconds" share w --bytes 4K --for ever
 	fails 1 "no-such-file" share w --from no-such-file
 	fails 2 "no device 7" share w --bytes 4K --devices 7
 	run --separate-stderr gpuload share w --bytes 1000000G --kind memfd

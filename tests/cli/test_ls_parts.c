@@ -92,7 +92,7 @@ static void finds_every_name_again_after_the_table_has_grown(void **state)
 	cxx_names_destroy(names);
 }
 
-static void uses_types_only_where_they_agree_with_the_sizes(void **state)
+static void uses_the_types_of_a_name_only_if_their_sizes_match(void **state)
 {
 	static const gpul_kernel_param fits[] = { { 0, 8, 0 }, { 8, 4, 0 } },
 				       differs[] = { { 0, 8, 0 }, { 8, 8, 0 } };
@@ -201,7 +201,7 @@ int main(void)
 		cmocka_unit_test(an_architecture_without_a_suffix_selects_all_variants),
 		cmocka_unit_test(demangles_each_name_once),
 		cmocka_unit_test(finds_every_name_again_after_the_table_has_grown),
-		cmocka_unit_test(uses_types_only_where_they_agree_with_the_sizes),
+		cmocka_unit_test(uses_the_types_of_a_name_only_if_their_sizes_match),
 		cmocka_unit_test(a_glob_matches_every_form_of_a_name),
 		cmocka_unit_test(progress_is_shown_on_a_terminal_and_wiped_at_the_end),
 		cmocka_unit_test(progress_writes_nothing_to_a_pipe),

@@ -65,7 +65,7 @@ static void refuses_a_header_truncated_at_any_byte(void **state)
 	}
 }
 
-static void refuses_arrays_of_other_than_plain_numbers(void **state)
+static void refuses_elements_that_are_not_plain_numbers(void **state)
 {
 	static const struct {
 		const char *was, *is, *why;
@@ -111,7 +111,7 @@ int main(void)
 		cmocka_unit_test(a_header_contains_the_type_and_the_shape),
 		cmocka_unit_test(the_largest_shape_fits_into_a_header),
 		cmocka_unit_test(refuses_a_header_truncated_at_any_byte),
-		cmocka_unit_test(refuses_arrays_of_other_than_plain_numbers),
+		cmocka_unit_test(refuses_elements_that_are_not_plain_numbers),
 		cmocka_unit_test(every_type_converts_to_a_dtype_and_back),
 	};
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each command opens the file that it is given once: a preloaded library counts the opens."""
+"""Each command opens its file once: a preloaded library counts the calls of open()."""
 import os, subprocess, tempfile, unittest
 
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
@@ -8,7 +8,7 @@ ARGS = ["f32[1024]=iota", "f32[1024]=iota:0:2", "out:f32[1024]", "i32=1024", "--
 
 
 def opens(path, command, to):
-    """How often a command opens the file; it must succeed."""
+    """Run a command, which must succeed; return how often it opens the file."""
     env = {**os.environ, "LD_PRELOAD": COUNTER, "COUNT_OPENS_OF": path, "COUNT_OPENS_TO": to}
     r = subprocess.run(command, capture_output=True, text=True, env=env)
     if r.returncode:
@@ -32,16 +32,16 @@ class OpenedOnce(unittest.TestCase):
                     path = f"{INPUTS}/{name}"
                     self.assertEqual(opens(path, [f"{BUILD}/gpuload", *command(path, d)], f"{d}/{name}.opens"), 1)
 
-    def test_run(self):
+    def test_run_opens_its_file_once(self):
         self.each(lambda path, d: ["run", "--driver", "soft", path, "--kernel", "vecadd", *ARGS])
 
-    def test_run_with_made_up_arguments(self):
+    def test_run_without_arguments_opens_its_file_once(self):
         self.each(lambda path, d: ["run", "--driver", "soft", path, "--kernel", "vecadd"], ["vec.ptx", "vec.cu", "libvec.so"])
 
-    def test_ls(self):
+    def test_ls_opens_its_file_once(self):
         self.each(lambda path, d: ["ls", path])
 
-    def test_extract(self):
+    def test_extract_opens_its_file_once(self):
         self.each(lambda path, d: ["extract", path, "-o", f"{d}/{os.path.basename(path)}"], ["libvec.so", "libvec.a", "vec.ptx"])
 
 

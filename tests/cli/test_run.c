@@ -66,7 +66,7 @@ static void expect_words(const char *text, const char *kernel, const char *words
 	run_line_free(&l);
 }
 
-static void finds_the_line_of_a_file(void **state)
+static void finds_the_gpuload_run_line_of_a_file(void **state)
 {
 	(void)state;
 	expect_words("// gpuload run: i32=1 f32[2]=iota\n.version 7.0\n", NULL,
@@ -170,7 +170,7 @@ static void refuses_invalid_options_and_arguments(void **state)
 		{ { path, "--rtol", "-1", "i32=1", NULL }, "--rtol needs" },
 		{ { path, "--timeout", "nan", "i32=1", NULL }, "--timeout needs" },
 		{ { path, "--driver", "amd", "i32=1", NULL },
-		  "--driver is auto, nvidia or soft" },
+		  "--driver must be auto, nvidia or soft" },
 		{ { path, "--expect", "iota", "i32=1", NULL }, "--expect needs ARG=WHAT" },
 		{ { path, "--expect", "1=iota", "i32=1", NULL }, "no argument 1" },
 		{ { path, "--save", "0=a.npy", "i32=1", NULL },
@@ -193,7 +193,7 @@ static void refuses_invalid_options_and_arguments(void **state)
 	}
 }
 
-static void the_line_of_a_file_must_not_write_files_or_choose_the_driver(void **state)
+static void refuses_a_file_line_that_writes_files_or_chooses_the_driver(void **state)
 {
 	static const char *const lines[] = { "--save 0=x.npy", "--driver nvidia",
 					     "--json",         "--device 1",
@@ -364,13 +364,13 @@ static void sums_integers_and_floats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_line_of_a_file),
+		cmocka_unit_test(finds_the_gpuload_run_line_of_a_file),
 		cmocka_unit_test(splits_words_as_a_shell_does),
 		cmocka_unit_test(uses_the_first_line_for_the_kernel),
 		cmocka_unit_test(refuses_an_unterminated_quote),
 		cmocka_unit_test(the_command_line_takes_precedence_over_the_file),
 		cmocka_unit_test(refuses_invalid_options_and_arguments),
-		cmocka_unit_test(the_line_of_a_file_must_not_write_files_or_choose_the_driver),
+		cmocka_unit_test(refuses_a_file_line_that_writes_files_or_chooses_the_driver),
 		cmocka_unit_test(accepts_only_arguments_that_fit_the_parameter),
 		cmocka_unit_test(reports_a_wrong_number_of_arguments_with_the_signature),
 		cmocka_unit_test(finds_the_first_wrong_element),
