@@ -1,11 +1,12 @@
 """cases.py — malformed containers, and which commands must refuse each.
 
-A case: name of the file, its bytes, the part that is damaged, a word of the message.  The damaged part:
+A case is a tuple: the name of the file, its bytes, the damaged part, a word of the error message.  The damaged part:
 
     container   the headers: every command fails
     payload     the data of an image: `ls --images`, which unpacks nothing, works
-    kernels     a kernel table: `extract`, which reads none, works too
-    fine        unusual, but readable: only `run` may fail, because the file has no PTX or wrong PTX
+    kernels     a kernel table: `ls --images` and `extract`, which read no kernel table, work
+    fine        nothing; the file is unusual but valid: only `run` may fail, because the file has no PTX or wrong PTX
+    any         `ls` fails; the other commands may fail
 """
 import struct
 
@@ -26,7 +27,7 @@ GOOD = {  # well-formed files: they must be listed, otherwise the cases below pr
 
 
 def both(name, data, shows, word):
-    """The same damage in a fatbin by itself and in a shared library."""
+    """Two cases with the same damaged fatbin: as a file, and in a shared library."""
     return [(f"{name}.fatbin", data, shows, word), (f"{name}.so", host(data), shows, word)]
 
 
@@ -114,7 +115,7 @@ def cubins():
         yield f"{name}.cubin", cubin(header=header), "any", ""
     zero = bytearray(cubin(header=dict(n_sections=0)))
     yield "shnum_0.cubin", bytes(zero), "any", ""
-    struct.pack_into("<Q", zero, struct.unpack_from("<Q", zero, 40)[0] + 32, 2 ** 60)  # section 0's sh_size is the number
+    struct.pack_into("<Q", zero, struct.unpack_from("<Q", zero, 40)[0] + 32, 2 ** 60)  # sh_size of section 0 is the number of sections
     yield "shnum_0_size_2_60.cubin", bytes(zero), "any", ""
     outside = {"symtab_outside": dict(_symtab=dict(offset=2 ** 40)), "strtab_outside": dict(_strtab=dict(offset=2 ** 33)),
                "symtab_overflow": dict(_symtab=dict(offset=2 ** 64 - 8, size=64)),
@@ -229,7 +230,7 @@ def hosts():
     yield "host_junk_between.so", host(GOOD_FATBIN + b"junk" * 99 + GOOD_FATBIN), "container", ""
     yield "host_second_cut.so", host(GOOD_FATBIN + GOOD_FATBIN[:-100]), "container", ""
     yield "host_no_device_code.so", host(b"", section=".text"), "container", ""
-    # A search that starts at every possible begin would take time proportional to the square of the size.
+    # A search that starts at every magic number in these files would take quadratic time.
     yield "host_many_half_fatbins.so", host(half_fatbins(1 << 20), section=".rodata"), "container", ""
     yield "host_many_half_cubins.so", host(half_cubins(1 << 20), section=".rodata"), "container", ""
     yield "host_sections_overlap.so", overlapping_sections(60000, 1 << 20), "container", "overlap"

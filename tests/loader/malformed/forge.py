@@ -145,7 +145,7 @@ def kernel_info(params=PARAMS):
 
 
 def cubin_sections(name="vecadd", params=PARAMS, info=None, symbol=None, **change):
-    """The sections of a cubin with one kernel; change: {section's name: {field: value}}, "." for "_"."""
+    """The sections of a cubin with one kernel.  change: _section_name={field: value}, where each "_" stands for "."."""
     strings = b"\0" + name.encode() + b"\0"
     symbols = b"\0" * 24 + struct.pack("<IBBHQQ", *(symbol or (1, 0x12, 0x10, 6, 0, 128)))
     sections = [
@@ -168,7 +168,7 @@ def cubin_sections(name="vecadd", params=PARAMS, info=None, symbol=None, **chang
 
 
 def cubin(abi=8, relocatable=False, sections=None, header=None, **change):
-    """A cubin with the kernel vecadd; header: fields of elf(), change: see cubin_sections()."""
+    """A cubin with the kernel vecadd; header: arguments of elf(); change: arguments of cubin_sections()."""
     how = dict(osabi=0x41, abi=8, flags=0x6005A04) if abi == 8 else dict(osabi=0x33, abi=7, flags=0x5A055A)
     how.update(kind=1 if relocatable else 2)
     how.update(header or {})
