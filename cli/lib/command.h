@@ -22,7 +22,7 @@ enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 #define CLI_SHARES "@shares"  /* the names that gpuload shares --names prints */
 
 struct cli_opt {
-	const char *name;      /* without dashes; one letter: -I, also joined: -Idir */
+	const char *name;      /* without dashes; the value of a one-letter option may follow directly: -Idir */
 	const char *value;     /* name of the value, as help shows it; NULL: a switch */
 	const char *help;
 	const char *complete;  /* CLI_FILES, CLI_COMMANDS, CLI_SHARES, a list of words, or NULL */

@@ -42,7 +42,7 @@ static void report_damaged(struct listing *l, const gpul_image *image, const gpu
 		 place->member ? ")" : "", ls_image_index(l->images, image),
 		 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
 		 *place->section ? ", " : "", place->section, image->offset,
-		 (int)strcspn(failed->text, "\n"), failed->text); /* only the first line, without quoted source */
+		 (int)strcspn(failed->text, "\n"), failed->text); /* only the first line of the error */
 }
 
 /* ---- one image --------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ const struct cli_opt run_opts[] = {
 	[RUN_ATOL] = { "atol", "X", "absolute tolerance for --expect with floats (default: 0)", NULL },
 	[RUN_SAVE] = { "save", "ARG=FILE",
 		"write buffer number ARG to FILE: as a NumPy array if FILE ends in .npy, otherwise the raw bytes", NULL },
-	[RUN_TIMEOUT] = { "timeout", "SECONDS", "fail if the kernel runs longer, such as 0.5 (default: no limit)", NULL },
+	[RUN_TIMEOUT] = { "timeout", "SECONDS", "fail if the kernel runs longer than SECONDS, such as 0.5 (default: no limit)", NULL },
 	[RUN_DRIVER] = CLI_DRIVER_OPT,
 	[RUN_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
 	[RUN_JSON] = CLI_JSON_OPT,

@@ -34,7 +34,7 @@ static bool is_compiler_data(const char *name)
 	       strcmp(name, ".nvFatBinSegment") == 0;
 }
 
-/* The bytes at an offset of the file; false: they are not completely inside. */
+/* The bytes at an offset of the file; false: they are not completely inside the file. */
 static bool bytes_at(const host_elf *e, uint64_t offset, uint64_t n, gpul_span *out)
 {
 	if (offset > e->bytes.n || n > e->bytes.n - offset)

@@ -195,7 +195,7 @@ static void end_threads(walk *w, gpul_team *team)
 	signal_change(w);
 	pthread_mutex_unlock(&w->lock);
 	gpul_team_join(team);
-	for (unsigned i = 0; i < WINDOW; i++) /* tables that were not delivered */
+	for (unsigned i = 0; i < WINDOW; i++) /* free the tables that were not delivered */
 		gpul_kernel_table_free(&w->slots[i].table);
 	for (size_t i = 0; i < w->large.n; i++)
 		gpul_kernel_table_free(&w->large.at[i].slot.table);

@@ -248,7 +248,7 @@ static void refuses_invalid_attributes(void **state)
 	forge_finish(&made);
 	refused("unknown format");
 	info = start_info();
-	forge_value(&made, info, 4, 0x17, 12); /* but no payload follows */
+	forge_value(&made, info, 4, 0x17, 12); /* a payload of 12 bytes, but nothing follows */
 	forge_finish(&made);
 	refused("cut short");
 }
