@@ -77,7 +77,7 @@ free_ctx:
 	return r;
 }
 
-void soft_context_destroy(struct context *ctx)
+static void destroy_context(struct context *ctx)
 {
 	soft_context_tear_down(ctx);
 	soft_handle_free(ctx->handle);
@@ -100,7 +100,7 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice dev)
 	soft_lock();
 	r = soft_context_create(d, flags, &ctx);
 	if (!r && !soft_push_current(ctx->handle)) {
-		soft_context_destroy(ctx);
+		destroy_context(ctx);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (!r)
@@ -150,7 +150,7 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 
 		if (soft_current() == (void *)handle)
 			soft_pop_current(&popped);
-		soft_context_destroy(ctx);
+		destroy_context(ctx);
 	}
 	soft_unlock();
 	return r;

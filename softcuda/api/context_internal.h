@@ -11,7 +11,6 @@ enum {
 };
 
 CUresult soft_context_create(struct device *dev, unsigned flags, struct context **out);
-void soft_context_destroy(struct context *ctx);
 /* Create, or destroy, everything that a context owns except its handle. */
 CUresult soft_context_bring_up(struct context *ctx, unsigned flags);
 void soft_context_tear_down(struct context *ctx);

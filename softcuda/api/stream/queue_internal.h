@@ -67,12 +67,10 @@ void soft_context_abort(struct context *ctx);  /* stop the context's kernels, dr
 
 /* ---- stream.c: the caller holds the lock ------------------------------------------------- */
 
-/* Find the stream of a handle in ctx: the legacy stream (also for 0), the per-thread stream or a created stream. */
-CUresult soft_find_stream(struct context *ctx, CUstream handle, struct stream **out);
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out);
 void soft_stream_destroy(struct stream *s);
-/* Call soft_enter() and soft_find_stream(); on success the lock is held. */
+/* Enter the context of a stream handle and find the stream; on success the lock is held. */
 CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out);
 
 #endif

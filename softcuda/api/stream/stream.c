@@ -58,7 +58,8 @@ static CUresult find_per_thread(struct context *ctx, struct stream **out)
 	return r;
 }
 
-CUresult soft_find_stream(struct context *ctx, CUstream handle, struct stream **out)
+/* Find the stream of a handle in ctx: the legacy stream (also for 0), the per-thread stream or a created stream. */
+static CUresult find_stream(struct context *ctx, CUstream handle, struct stream **out)
 {
 	struct stream *s;
 
@@ -81,7 +82,7 @@ CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream 
 
 	if (r)
 		return r;
-	r = soft_find_stream(*ctx, handle, out);
+	r = find_stream(*ctx, handle, out);
 	if (r)
 		soft_unlock();
 	else

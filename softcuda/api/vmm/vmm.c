@@ -25,7 +25,8 @@ static int compare_reservations(const void *left, const void *right)
 	return a->base >= b->base + b->bytes;
 }
 
-struct reservation *soft_reservation_at(uint64_t address)
+/* The reservation that contains an address; NULL: none.  The caller holds the lock. */
+static struct reservation *find_reservation(uint64_t address)
 {
 	struct reservation key = { .base = address, .bytes = 1 };
 	struct reservation *const *found = tfind(&key, &reservations, compare_reservations);
@@ -133,7 +134,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 	if (r)
 		return r;
 	soft_lock();
-	v = soft_reservation_at(address);
+	v = find_reservation(address);
 	if (!v || v->base != address || v->bytes != bytes) {
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				"cuMemAddressFree: %#llx, %zu bytes, is not a whole reservation",
@@ -225,7 +226,7 @@ static CUresult check_and_map(uint64_t base, size_t bytes, struct memory *memory
 			CUDA_ERROR_NOT_SUPPORTED,
 			"cuMemMap: %zu of the handle's %zu bytes: only the whole memory can be mapped",
 			bytes, memory->bytes);
-	in = soft_reservation_at(base);
+	in = find_reservation(base);
 	if (!in || bytes > in->bytes - (base - in->base))
 		return soft_refuse(
 			CUDA_ERROR_INVALID_VALUE,

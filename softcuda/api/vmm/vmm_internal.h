@@ -52,7 +52,6 @@ bool soft_memory_name(const CUmemAllocationProp *prop, size_t bytes, char *buf,
 CUresult soft_memory_parse_name(int fd, size_t *bytes, CUmemLocation *location);
 /* vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
-struct reservation *soft_reservation_at(uint64_t address);
 /* vmm_access.c: may the CPU or any device read (or write) m?  The caller holds the lock. */
 bool soft_mapping_allows(const struct mapping *m, bool write);
 
