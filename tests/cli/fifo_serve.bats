@@ -14,6 +14,14 @@ pushing() {
 	background push.out fifo push "$@" --count 1000000000
 	peer=$pid
 	until_says "$1.out" ATTACHED
+	until catches_sigterm "$peer"; do sleep 0.01; done  # it does so after it has attached
+}
+
+# True if a process has a handler for SIGTERM (signal 15, bit 14 of SigCgt), or has ended.
+catches_sigterm() {
+	local mask
+	mask=$(sed -n 's/^SigCgt:\t//p' "/proc/$1/status" 2>/dev/null) || return 0
+	[[ -z $mask ]] || (( 16#${mask: -4} & 0x4000 ))
 }
 
 # ended CODE PATTERN: the pushing one ends with CODE and says that in one line.
