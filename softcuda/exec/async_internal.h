@@ -1,7 +1,7 @@
 /* async_internal.h — asynchronous copies and mbarriers: the data that decode_async.c gives to run_async.c.
  *
- * A copy is executed at once, by the lane that starts it: PTX defines by when the bytes must have arrived,
- * not that they arrive late.  So cp.async.commit_group and wait_group have nothing to do.
+ * The lane that starts a copy executes it at once.  PTX allows this, because it only defines when the bytes
+ * must have arrived at the latest.  So cp.async.commit_group and wait_group do nothing.
  *
  * The 64 bits of an mbarrier are opaque to PTX programs (PTX ISA 9.7.13.15.1).  The interpreter's layout:
  *
@@ -24,12 +24,12 @@ struct async_copy {
 	opref source_bytes;      /* bulk copies: the number of bytes */
 };
 
-enum {  /* OP_MBAR_ARRIVE's n: what the instruction does */
-	MBAR_ARRIVES = 1,        /* arrives; else only the bytes change */
-	MBAR_EXPECTS = 2,        /* announces c more bytes */
-	MBAR_COMPLETES = 4,      /* c bytes have arrived */
-	MBAR_DROPS = 8,          /* later phases expect fewer arrivals */
+enum {  /* bits of insn->n of OP_MBAR_ARRIVE */
+	MBAR_ARRIVES = 1,        /* the lane arrives; without this bit only the byte count changes */
+	MBAR_EXPECTS = 2,        /* the phase also waits for c more bytes (operand c) */
+	MBAR_COMPLETES = 4,      /* c bytes have been copied (operand c) */
+	MBAR_DROPS = 8,          /* arrive_drop: later phases expect fewer arrivals */
 };
-enum { MBAR_PARITY = 1, MBAR_YIELDS = 2 };  /* OP_MBAR_TEST's n */
+enum { MBAR_PARITY = 1, MBAR_YIELDS = 2 };  /* bits of insn->n of OP_MBAR_TEST */
 
 #endif

@@ -68,7 +68,7 @@ struct warp {
 	uint32_t mask;           /* active mask: lanes that execute this instruction; never 0 in a handler */
 	uint32_t live;           /* lanes that have not exited */
 	uint8_t *bank[N_BANKS];
-	uint32_t cc;             /* carry flags of add.cc, addc ...: bit n is lane n's */
+	uint32_t cc;             /* carry flags of add.cc, addc ...: bit n belongs to lane n */
 };
 
 /* The lanes of an operand: U32(w, i->a)[lane] and so on.  Register slots are 64-byte aligned. */
@@ -100,14 +100,14 @@ static inline void *opptr(const struct warp *w, opref r)
 		}                                                                   \
 	} while (0)
 
-/* The active lanes of predicate d become those of bits; inactive lanes are kept. */
+/* Copy the active lanes of bits to predicate d; inactive lanes of d do not change. */
 static inline void set_predicate(const struct warp *w, opref d, uint32_t bits)
 {
 	uint32_t *p = PRED(w, d);
 	*p = (*p & ~w->mask) | (bits & w->mask);
 }
 
-/* A vector operand {a, b ...} is one reference to an array of references: d of `mov.b64 {a, b}, x`. */
+/* A vector operand such as {a, b} in `mov.b64 {a, b}, x` is one reference to an array of references. */
 #define OPLIST(w, r) ((const opref *)opptr(w, r))
 
 /* Every operation: first control flow, memory and warp operations (ops_core.h), then arithmetic (ops_alu.h). */
@@ -130,7 +130,7 @@ enum op {
  * operands, and the sources whose bit of skip is set (lop3's table), in imm, n or flags.
  * A handler can rely on the following, because decode.c inserts copies where they are needed:
  *   - each operand has the width of its type: where narrow_ok allows a wider register, a source is
- *     truncated to the type before, and a destination is sign- or zero-extended (by d_type) after the operation;
+ *     truncated to the type before the operation, and a destination is sign- or zero-extended (by d_type) after it;
  *   - a negated predicate source (!p) is already negated; an immediate is broadcast to 32 lanes and
  *     converted to the type (0 or 1 for PRED); a special register has the width of the type;
  *   - an operand in braces is an OPLIST of references, each of the type; the length of the list
@@ -141,8 +141,8 @@ struct selection {
 	uint8_t n_sources;
 	uint16_t d_type, d2_type;          /* gpul_ptx_mod; PRED for predicates; 0: no such destination */
 	uint16_t source_type[MAX_SOURCES]; /* the type of each source; immediates are converted to it */
-	int64_t imm;                       /* for struct insn */
-	uint8_t n, flags;                  /* for struct insn */
+	int64_t imm;                       /* copied to struct insn */
+	uint8_t n, flags;                  /* copied to struct insn */
 	uint8_t skip;                      /* bit k: source k of the instruction is not an operand of the handler */
 	bool narrow_ok;                    /* a register operand may be wider than its type (cvt, ld, st) */
 };

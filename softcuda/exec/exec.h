@@ -28,11 +28,11 @@ enum {
 typedef struct gpul_exec_range {
 	uint64_t base, bytes;     /* [base, base + bytes) */
 	unsigned flags;
-	/* Bit d is about device d; 0: no device is restricted. */
+	/* Masks: bit d is for device d; 0: no device is restricted. */
 	uint32_t denied;          /* devices that may neither read nor write */
 	uint32_t unwritable;      /* devices that may only read */
 	const char *remedy;       /* static string: the CUDA call that grants access, for fault messages; NULL: none */
-	void *owner;              /* for the caller's use; not read here */
+	void *owner;              /* for the caller's use; the interpreter does not read it */
 	char label[48];           /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
 } gpul_exec_range;
 
@@ -167,7 +167,7 @@ typedef struct gpul_exec_launch_config {
 	uint64_t grid_id;              /* %gridid */
 	unsigned device;               /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
 	/* A worker calls it once, when the launch has ended; NULL: no call.  The worker holds no lock meanwhile, so
-	 * done may start, abort and release launches; a stream starts its next launch there.
+	 * done may start, abort and release launches.  softcuda/api starts a stream's next launch in it.
 	 * gpul_exec_launch_abort itself never calls it. */
 	void (*done)(void *user, const gpul_exec_fault *fault);
 	void *done_user;
@@ -185,8 +185,8 @@ typedef struct gpul_exec_launch_config {
  * Source   CUDA Driver API, cuLaunchKernel */
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
 				   gpul_exec_launch **out, gpul_error *err);
-/** Wait until the launch has ended; timeout_ms < 0: no time limit.  False: it still runs.  When true, *fault (may be
- * NULL) receives the fault. */
+/** Wait until the launch has ended; timeout_ms < 0: no time limit.  Returns false if the launch still runs, else
+ * true; *fault (may be NULL) then receives the fault. */
 bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault *fault);
 void gpul_exec_launch_abort(gpul_exec_launch *l);    /* request: the launch ends soon, with GPUL_EXEC_ABORTED */
 void gpul_exec_launch_release(gpul_exec_launch *l);  /* NULL is fine; a running launch continues */

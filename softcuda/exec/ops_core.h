@@ -36,7 +36,8 @@
 	X(16_16, uint16_t, uint16_t) X(16_32, uint16_t, uint32_t) X(16_64, uint16_t, uint64_t) \
 	X(32_32, uint32_t, uint32_t) X(32_64, uint32_t, uint64_t) X(64_64, uint64_t, uint64_t)
 
-/* LDV and STV: vectors; LDO and STO: ordered (volatile, relaxed, acquire, release).  insn->e is the row of the kind. */
+/* LDV and STV: vectors; LDO and STO: ordered (volatile, relaxed, acquire, release).  insn->e: the row in
+ * GPUL_LOAD_KINDS or GPUL_STORE_KINDS. */
 #define GPUL_LOAD_OPS(X) \
 	X(LD_U8_16) X(LD_S8_16) X(LD_U8_32) X(LD_S8_32) X(LD_U8_64) X(LD_S8_64) X(LD_U16_16) \
 	X(LD_U16_32) X(LD_S16_32) X(LD_U16_64) X(LD_S16_64) X(LD_U32_32) X(LD_U32_64) X(LD_S32_64) \
@@ -45,7 +46,7 @@
 	X(ST_8_16) X(ST_8_32) X(ST_8_64) X(ST_16_16) X(ST_16_32) X(ST_16_64) X(ST_32_32) \
 	X(ST_32_64) X(ST_64_64) X(STV) X(STO)
 
-/* run_atomic.c.  red is atom whose destination is the scratch bank. */
+/* run_atomic.c.  red is executed as atom, with the scratch bank as its destination. */
 #define GPUL_ATOMIC_OPS(X) \
 	X(ATOM_ADD_32) X(ATOM_ADD_64) X(ATOM_MIN_U32) X(ATOM_MIN_S32) X(ATOM_MIN_U64) X(ATOM_MIN_S64) \
 	X(ATOM_MAX_U32) X(ATOM_MAX_S32) X(ATOM_MAX_U64) X(ATOM_MAX_S64) X(ATOM_AND_32) X(ATOM_AND_64) \

@@ -59,11 +59,11 @@ struct func_code {
 
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL };
 
-/* Barriers 0 to 15 are PTX's; the next one is barrier.cluster. */
+/* Barriers 0 to 15 are those of PTX; barrier 16 implements barrier.cluster. */
 enum { CLUSTER_BARRIER = 16 };
 
 struct call_argument {
-	bool in_register;            /* at reg; else in local memory, at slot */
+	bool in_register;            /* in register reg; else in local memory, at slot */
 	struct local_slot slot;      /* slot.bytes is also the register's width */
 	opref reg;
 };

@@ -61,7 +61,7 @@ struct conversion {
 	bool sat, ftz, relu, satfinite;
 	uint8_t spare;
 };
-_Static_assert(sizeof(struct conversion) == sizeof(int64_t), "is stored in insn->imm");
+_Static_assert(sizeof(struct conversion) == sizeof(int64_t), "must fit in insn->imm");
 
 /* ---- video: insn->imm holds this struct ---------------------------------------------------- */
 
@@ -86,7 +86,7 @@ enum {
 	VIDEO_WRAP = 16,               /* vshl vshr: the amount is taken modulo 32 */
 	VIDEO_NEG_PRODUCT = 16, VIDEO_NEG_C = 32, VIDEO_PLUS_ONE = 64,  /* vmad */
 };
-_Static_assert(sizeof(struct video) == sizeof(int64_t), "is stored in insn->imm");
-_Static_assert(sizeof(struct video_simd) == sizeof(int64_t), "is stored in insn->imm");
+_Static_assert(sizeof(struct video) == sizeof(int64_t), "must fit in insn->imm");
+_Static_assert(sizeof(struct video_simd) == sizeof(int64_t), "must fit in insn->imm");
 
 #endif

@@ -69,8 +69,8 @@ static bool decode_mov(struct decoder *d)
 /* The decoder of each opcode; opcodes without a row are arithmetic (decode_alu). */
 static const struct decoder_row {
 	decode_fn *decode;
-	uint16_t op;            /* not 0: the operation, without operands */
-	bool skips;             /* it changes the active mask, or waits for lanes: a guard becomes a branch around it */
+	uint16_t op;            /* not 0: the instruction becomes this operation, without operands */
+	bool skips;             /* the instruction changes the active mask or waits: its guard becomes a branch */
 } decoders[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_MOV] = { .decode = decode_mov },
 	[GPUL_PTX_LD] = { .decode = gpul_decode_ld },
@@ -120,7 +120,7 @@ static bool decode_unguarded(struct decoder *d)
 	return row->decode ? row->decode(d) : decode_alu(d);
 }
 
-/* @p inst: a branch around the instruction, or OP_GUARD, which runs it for the lanes whose predicate is true. */
+/* Decode a guarded instruction (@p): emit a branch around it, or OP_GUARD, which runs it for lanes with a true p. */
 static bool decode_guarded(struct decoder *d)
 {
 	const uint32_t start = d->n;
@@ -135,7 +135,7 @@ static bool decode_guarded(struct decoder *d)
 	if (!decode_unguarded(d))
 		return false;
 	if (skips) {
-		d->insns[start].imm = d->n;  /* a row, until resolve_branches() */
+		d->insns[start].imm = d->n;  /* a row of d->insns; resolve_branches() replaces it by the address */
 		return true;
 	}
 	for (uint32_t k = start; k < d->n; k++) {
@@ -161,7 +161,7 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 	for (unsigned k = 0; k < d->n_temps; k++)
 		d->temps[k].used = false;
 	if (d->in->n_operands > MAX_OPERANDS)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands; at most %d are supported",
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%u operands are given; at most %d are supported",
 					d->in->n_operands, MAX_OPERANDS);
 	if (d->in->guard == GPUL_PTX_NONE || d->in->opcode == GPUL_PTX_BRA)
 		return decode_unguarded(d);
@@ -170,7 +170,7 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 
 /* ---- the function ------------------------------------------------------------------------------------ */
 
-/* Replace rows and labels in branches by addresses, when the array of instructions no longer grows. */
+/* Replace rows and labels in branches by addresses.  Called when no more instructions will be appended. */
 static void resolve_branches(struct decoder *d)
 {
 	for (uint32_t k = 0; k < d->n; k++)

@@ -124,7 +124,7 @@ static unsigned mbarrier_space(const struct decoder *d)
 	return SPACE_GENERIC;
 }
 
-/* {state,} [m] {, count or bytes}: instructions that change the counts.  With bytes, the arrival count is 1. */
+/* {state,} [m] {, count or bytes}: instructions that change mbarrier counts.  With bytes, the arrival count is 1. */
 static bool decode_arrive(struct decoder *d)
 {
 	bool bytes = has_mod(d, GPUL_PTX_MOD_EXPECT_TX) || has_mod(d, GPUL_PTX_MOD_COMPLETE_TX);
@@ -151,7 +151,7 @@ static bool decode_arrive(struct decoder *d)
 	return gpul_emit(d, OP_MBAR_ARRIVE, &made);
 }
 
-/* done, [m], state or parity{, time limit} */
+/* The operands of test_wait and try_wait: done, [m], state or parity{, time limit}. */
 static bool decode_test(struct decoder *d)
 {
 	bool parity = has_mod(d, GPUL_PTX_MOD_PARITY);
@@ -201,7 +201,7 @@ bool gpul_decode_mbarrier(struct decoder *d)
 
 /* ---- clusters of one block ----------------------------------------------------------------- */
 
-/* mapa d, a, rank: the address itself, because the cluster has only this block. */
+/* mapa d, a, rank: the result is address a itself, because the cluster has only this block. */
 bool gpul_decode_mapa(struct decoder *d)
 {
 	unsigned type = gpul_type_mod(d->in);

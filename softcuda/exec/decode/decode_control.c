@@ -145,7 +145,7 @@ bool gpul_decode_call(struct decoder *d)
 
 /* ---- barriers --------------------------------------------------------------------------------------------- */
 
-/* a{, b}{, c}: barrier number, thread count, and for bar.red a predicate. */
+/* The operands a{, b}{, c}: barrier number, thread count, and for bar.red a predicate. */
 static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, struct insn *made)
 {
 	unsigned n = d->in->n_operands - first - reduces;
@@ -165,7 +165,7 @@ static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, st
 					       false, &made->c);
 }
 
-/* A cluster is one block: barrier.cluster.wait is a barrier of the block, and arrive only a fence. */
+/* A cluster has one block, so barrier.cluster.wait is a barrier of the block, and barrier.cluster.arrive a fence. */
 static bool decode_cluster_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };

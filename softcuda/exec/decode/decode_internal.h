@@ -1,4 +1,4 @@
-/* decode_internal.h — from a parsed function to decoded instructions: the interfaces between the files of this folder.
+/* decode_internal.h — the interfaces between the files of this folder, which decode the functions of a parsed module.
  *
  *     decode.c           a function: the table from opcode to decoder, guards, branch targets
  *     decode_memory.c    ld st atom red cvta isspacep, mov of an address
@@ -18,7 +18,7 @@
 
 enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 8, OPERAND_MISSING = 0xff };
 
-struct pending {            /* a destination register wider than its type: extended after the instruction */
+struct pending {            /* extends a destination that is wider than its type; emitted after the instruction */
 	opref from, to;
 	enum op op;
 };
@@ -31,12 +31,12 @@ struct decoder {
 	const gpul_ptx_module *m;
 	const gpul_ptx_func *f;
 	const gpul_ptx_inst *in;         /* the instruction being decoded */
-	gpul_ptx_operand operand[MAX_OPERANDS];  /* its operands; missing ones have the kind OPERAND_MISSING */
-	uint32_t src;                    /* its row in f->insts */
+	gpul_ptx_operand operand[MAX_OPERANDS];  /* of in; missing operands have the kind OPERAND_MISSING */
+	uint32_t src;                    /* row of in, in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
-	uint32_t *reg_offset;            /* in the frame, by flat register number; UINT32_MAX: not used so far */
-	uint32_t *first_insn;            /* by row of f->insts, and one more for the end */
+	uint32_t *reg_offset;            /* offset in the frame, by flat register number; UINT32_MAX: not used so far */
+	uint32_t *first_insn;            /* row in insns of each row of f->insts, and of the end */
 	uint32_t frame_bytes, pred_at, pred_left;
 	struct { uint8_t bytes; bool used; opref ref; } temps[MAX_TEMPS];
 	unsigned n_temps;
@@ -81,7 +81,7 @@ bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref 
 bool gpul_operand_emit_pending(struct decoder *d);
 
 /* Queries of the instruction's modifiers. */
-unsigned gpul_type_mod(const gpul_ptx_inst *in);  /* its last type; 0: it has no type */
+unsigned gpul_type_mod(const gpul_ptx_inst *in);  /* the last type modifier; 0: none */
 unsigned gpul_vector_mod(const gpul_ptx_inst *in);  /* 2, 4 or 8 for .v2, .v4, .v8; else 1 */
 static inline bool has_mod(const struct decoder *d, unsigned mod)
 {
@@ -92,8 +92,7 @@ static inline const gpul_ptx_operand *child(const struct decoder *d, const gpul_
 	return &d->f->operands[o->first_child + k];
 }
 
-/* The address of a variable, parameter or function. */
-struct place {
+/* Where a variable, parameter or function is stored. */ struct place {
 	uint8_t space;            /* SPACE_...; SPACE_GLOBAL for functions */
 	bool frame;               /* value is relative to the frame's local memory */
 	bool dynamic;             /* value is relative to dynamic shared memory */
@@ -112,7 +111,7 @@ decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_ge
 /* decode.c: decode a function, after the layout of all variables. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
-/* decode_memory.c: [base + offset] into i->a, i->imm and i->flags; space: SPACE_... */
+/* decode_memory.c: store the address operand [base + offset] in i->a, i->imm and i->flags; space: SPACE_... */
 bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);
 
 #endif

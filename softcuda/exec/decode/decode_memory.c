@@ -225,7 +225,7 @@ bool gpul_decode_ld(struct decoder *d)
 						"the address is beyond the kernel's %u bytes of parameters",
 						d->code->param_bytes);
 		if (made.imm % (data.n * data.memory_bytes) == 0)
-			op = OP_LD_PARAM;  /* a misaligned one stays a general load, which reports the fault */
+			op = OP_LD_PARAM;  /* a misaligned address needs the general load, which reports the fault */
 	}
 	return gpul_emit(d, op, &made);
 }

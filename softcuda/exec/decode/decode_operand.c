@@ -142,7 +142,7 @@ static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	return gpul_emit(d, cut_op(have, want), &(struct insn){ .d = cut, .a = ref });
 }
 
-/* ---- constants and specials ------------------------------------------------------------------------- */
+/* ---- constants and special registers ---------------------------------------------------------------- */
 
 bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out)
 {
@@ -310,7 +310,7 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 		out->value = (uintptr_t)&d->p->code[f->definition];
 		return true;
 	default:
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a symbol that is neither a variable nor a function");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the symbol is neither a variable nor a function");
 	}
 }
 
@@ -347,7 +347,7 @@ bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 			bits = (bits != 0) != o->negated;
 		if (gpul_container_bytes(type) > 8)
 			return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-						"an immediate of 128 bits");
+						"128-bit immediates are not supported");
 		return gpul_operand_const(d, bits, gpul_container_bytes(type), out);
 	}
 	case GPUL_PTX_OP_SYMBOL:
@@ -408,7 +408,7 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	uint32_t at;
 
 	if (!o->n_children || o->n_children > MAX_VECTOR)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements; from 1 to %d are possible",
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the vector has %u elements; from 1 to %d are supported",
 					o->n_children, MAX_VECTOR);
 	for (uint32_t k = 0; k < o->n_children; k++) {
 		bool ok = dest ? gpul_operand_dest(d, child(d, o, k), type, true, &list[k])

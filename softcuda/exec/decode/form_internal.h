@@ -34,13 +34,13 @@ struct form {
 	size_t why_bytes;
 };
 
-/* Types in rules beside those of the ISA: any type of the width. */
+/* Types that only rules use: each matches several PTX types of its width. */
 enum {
 	ANY_16 = 0x4000, ANY_32, ANY_64,   /* b, u, s */
 	INT_16, INT_32, INT_64,            /* u, s */
 };
 
-/* One form of an opcode: if types and modifiers match, this is the operation.
+/* One form of an opcode: instructions with these types and modifiers are executed by operation op.
  *
  * signature  one letter per operand, destinations left of '=': h w d q for 16, 32, 64, 128 bits; x y f g for f16,
  *            bf16, f32, f64 (immediates are converted to it); p predicate; i an integer that is stored in imm.
@@ -48,7 +48,7 @@ enum {
 struct rule {
 	uint16_t op;
 	uint16_t type[MAX_FORM_TYPES];
-	uint64_t need, may;                /* modifiers that must be there, and that may be there */
+	uint64_t need, may;                /* sets of required and of optional modifiers */
 	const char *signature;
 	uint8_t flags, n;                  /* flags are added to those of rounding, .ftz, .sat ... */
 };

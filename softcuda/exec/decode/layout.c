@@ -1,4 +1,4 @@
-/* layout.c — gives variables, parameters and results their addresses, and initialises variables. */
+/* layout.c — assigns addresses to variables, parameters and results, and initialises variables. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -97,8 +97,8 @@ struct filler {
 	const gpul_ptx_var *v;
 	uint8_t *to;
 	uint64_t at, n_elements;           /* the next element, and the number of elements */
-	unsigned depth;                    /* of open braces */
-	uint64_t start[MAX_DIMS + 1];      /* the element at which the braces of each depth opened */
+	unsigned depth;                    /* number of open braces */
+	uint64_t start[MAX_DIMS + 1];      /* the first element inside the open braces of each depth */
 };
 
 static uint64_t symbol_value(const struct gpul_exec_program *p, const gpul_ptx_init *i)

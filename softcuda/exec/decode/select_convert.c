@@ -119,7 +119,7 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 	const bool to_int = cv->to < KIND_F16, from_int = cv->from < KIND_F16;
 	const bool integer_round = cv->round >= CONVERT_RNI;
 	if (to_int && from_int && (form->set & ~(HAS(SAT))))
-		return gpul_form_refuse(form, "a conversion between integers has no modifier but .sat");
+		return gpul_form_refuse(form, "a conversion between integers has no modifier except .sat");
 	if (to_int && !from_int && !integer_round)
 		return gpul_form_refuse(form,
 					"float to integer needs .rni, .rzi, .rmi or .rpi");
@@ -127,7 +127,7 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 		return gpul_form_refuse(form, "only .f32 can be converted to .tf32");
 	if (!to_int && integer_round && cv->to != cv->from)
 		return gpul_form_refuse(
-			form, ".rni, .rzi, .rmi and .rpi keep the type or convert to an integer");
+			form, ".rni, .rzi, .rmi and .rpi need an integer destination, or two equal types");
 	return true;
 }
 

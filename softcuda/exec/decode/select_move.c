@@ -59,8 +59,8 @@ bool gpul_select_mov(const struct form *form, struct selection *out)
 
 struct comparable {
 	uint16_t type;
-	uint16_t plain;        /* fast path SETP_EQ_ of the type; the other five follow in the order of CMP_; 0: none */
-	uint16_t setp, set;    /* general handlers */
+	uint16_t plain;        /* fast path for .eq; those for .ne to .ge follow, as in enum compare; 0: none */
+	uint16_t setp, set;    /* general operations */
 	uint8_t flags;
 };
 

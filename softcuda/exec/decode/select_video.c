@@ -21,7 +21,7 @@ static uint8_t video_flags(const struct form *form, bool is_set)
 {
 	const uint16_t *type = form->type;
 	uint8_t flags = form->set & HAS(SAT) ? VIDEO_SAT : 0;
-	if (type[0] == GPUL_PTX_MOD_S32)  /* the type of d; of a for vset, where it decides how .min and .max compare */
+	if (type[0] == GPUL_PTX_MOD_S32)  /* type of d; vset: type of a, by which .min and .max compare */
 		flags |= VIDEO_D_SIGNED;
 	if (type[is_set ? 0 : 1] == GPUL_PTX_MOD_S32)
 		flags |= VIDEO_A_SIGNED;

@@ -29,7 +29,7 @@ no_memory:
 	return NULL;
 }
 
-/* The offset of `bytes` more bytes, aligned; UINT32_MAX: no memory. */
+/* Reserve `bytes` bytes and return their aligned offset; UINT32_MAX: no memory. */
 static uint32_t reserve_consts(struct const_pool *c, size_t bytes)
 {
 	size_t at = (c->used + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);

@@ -17,8 +17,8 @@ void gpul_launch_destroy(gpul_exec_launch *l)
 	free(l);
 }
 
-/* A GPU reserves 1 KiB of shared memory for the system; cooperative groups store their barriers there.  Here it
- * follows the kernel's shared memory, if the program reads %reserved_smem_offset_*. */
+/* A GPU reserves 1 KiB of shared memory for the system; cooperative groups store their barriers there.  The
+ * interpreter adds this memory after the kernel's shared memory, if the program reads %reserved_smem_offset_*. */
 static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *p)
 {
 	for (uint32_t k = 0; k < p->n_specials; k++) {
@@ -65,7 +65,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->n_blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
 	l->done = c->done;
 	l->done_user = c->done_user;
-	atomic_init(&l->refs, 2);  /* the caller's, and the machine's until the launch has ended */
+	atomic_init(&l->refs, 2);  /* one of the caller, and one of the machine until the launch has ended */
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -107,9 +107,10 @@ void gpul_machine_stop(gpul_exec_machine *m)
 }
 
 /* A worker increments its counter when it begins and when it ends a turn, so the counter is odd while it executes
- * instructions.  At the beginning it increments the counter, then reads the table's generation; here the
- * generation was incremented before, and now the counter is read.  All four accesses are sequentially consistent: if
- * the counter is even here, the worker's next turn reads the new generation and discards its cached ranges. */
+ * instructions.  At the beginning of a turn the worker increments its counter, then reads the table's
+ * generation.  This function is called after the generation was incremented, and reads the counter.  All four
+ * accesses are sequentially consistent.  So if the counter is even, the worker's next turn reads the new generation
+ * and discards its cached ranges. */
 void gpul_exec_machine_settle(gpul_exec_machine *m)
 {
 	unsigned n_workers;

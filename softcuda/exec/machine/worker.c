@@ -10,9 +10,9 @@
 
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* IDLE_ROUNDS: rounds without progress before sched_yield().  Measured with 64 and with 4 on one core: a FIFO push and
- * its acknowledgement took 7.5 and 2.5 us with one block, 4.7 and 1.0 us with 16 blocks; on two cores no difference.
- * PATIENCE: rounds without progress before another block is started. */
+/* IDLE_ROUNDS: rounds without progress before sched_yield().  Measured with IDLE_ROUNDS 64 and 4 on one core: a
+ * FIFO push and its acknowledgement took 7.5 and 2.5 us with one block, 4.7 and 1.0 us with 16 blocks; on two
+ * cores there was no difference.  PATIENCE: rounds without progress before another block is started. */
 enum { IDLE_ROUNDS = 4, PATIENCE = 256 };
 
 /* Remove a launch from the list; the caller holds the lock. */
@@ -155,7 +155,7 @@ static enum block_result run_turn(struct worker *k, struct block *b)
 {
 	enum block_result r;
 
-	/* gpul_exec_machine_settle() relies on this order. */
+	/* First increment turns, then read the table's generation: gpul_exec_machine_settle() relies on this order. */
 	atomic_fetch_add(&k->turns, 1);
 	while (atomic_load(&k->machine->paused)) {
 		atomic_fetch_add(&k->turns, 1);

@@ -29,7 +29,7 @@ static inline double exp2_double(double x)
 
 static inline float approx_ex2(float x)
 {
-	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x;  /* beyond: +inf and 0 */
+	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x;  /* beyond 200 the result is +inf or 0 */
 	const float r = (float)exp2_double((double)limited);
 	return x == x ? r : x;
 }

@@ -13,7 +13,7 @@
  *     lg2.approx.f32         absolute 2^-22 in [0.5, 2], else 2 ulp   0.51 ulp
  *     ex2.approx.f32         2 ulp                                    0.501 ulp
  *     tanh.approx.f32        relative 2^-11                           0.51 ulp
- *     rcp.approx.ftz.f64     relative 2^-20 (a gross start value)     2^-20, by truncation
+ *     rcp.approx.ftz.f64     relative 2^-20 (a coarse start value)    2^-20, by truncation
  *     rsqrt.approx.f64       relative 2^-20                           0.51 ulp; .ftz: 2^-20
  */
 #include "softcuda/exec/run/approx_internal.h"

@@ -80,7 +80,7 @@ static inline uint32_t permute(uint64_t bytes, uint32_t selector)
 	for (unsigned k = 0; k < 4; k++) {
 		const uint32_t s = selector >> 4 * k;
 		uint32_t byte = (uint32_t)(bytes >> 8 * (s & 7)) & 0xff;
-		if (s & 8)  /* replicate its sign to all 8 bits */
+		if (s & 8)  /* replicate the byte's sign to all 8 bits */
 			byte = (byte >> 7) * 0xff;
 		d |= byte << 8 * k;
 	}

@@ -73,10 +73,10 @@ OP(CVT_F16_F32)
 	return i + 1;
 }
 
-/* Observed on sm_90: only a shift, also for NaN. */
+/* Observed on sm_90: cvt.f32.bf16 only shifts the bits, also those of a NaN. */
 UNARY(CVT_F32_BF16, uint32_t, uint16_t, (uint32_t)a[l] << 16)
 
-/* ---- anything --------------------------------------------------------------------------------------------- */
+/* ---- any pair of types ------------------------------------------------------------------------------------ */
 
 /* A source value: x if is_float, else integer.  For f32, f16 and bf16, integer also has the bits. */
 struct value {
@@ -310,8 +310,8 @@ OP(CVT_ANY)
 	return i + 1;
 }
 
-/* cvt.rn.f16x2.f32 d, a, b and similar: a is converted to the upper half of d, b to the lower.  With one source (f16x2 to
- * e4m3x2) the halves of a. */
+/* cvt.rn.f16x2.f32 d, a, b and similar: a is converted to the upper half of d, b to the lower.  With one source
+ * (f16x2 to e4m3x2), the two halves of a are converted. */
 OP(CVT_PAIR)
 {
 	struct conversion cv;

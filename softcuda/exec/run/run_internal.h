@@ -24,9 +24,9 @@ static _Atomic int fence_word __attribute__((unused));
 #else
 #define THREAD_FENCE(order) atomic_thread_fence(order)
 #endif
-/* ThreadSanitizer does not treat a 16-byte move as atomic either: there each element is one access.  And relaxed accesses
- * acquire or release there, because it does not know the order that fences make: it finds races of plain accesses, but no
- * missing fences. */
+/* Under ThreadSanitizer, which does not treat a 16-byte move as atomic, each element is one access.  Relaxed
+ * accesses become acquire or release, because ThreadSanitizer ignores the order that fences create: it finds
+ * races of plain accesses, but no missing fences. */
 enum {
 	LOAD_ORDER = UNDER_TSAN ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED,
 	STORE_ORDER = UNDER_TSAN ? __ATOMIC_RELEASE : __ATOMIC_RELAXED,
@@ -50,12 +50,12 @@ enum {
 /* A type in device memory: a kernel may access the same bytes with several types. */
 #define MEMORY_TYPE(type) type __attribute__((may_alias))
 
-/* 16 bytes in one move, which is atomic on CPUs with AVX or LSE2. */
+/* 16 bytes, loaded or stored by one move instruction, which is atomic on CPUs with AVX or LSE2. */
 typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));
 
 /* The cost of one poll in backward branches: a loop that polls memory yields sooner than a loop that computes, after four
- * polls.  Measured with 32 and with 250 on one core: a FIFO push and sync took 9.3 and 3.7 us, a push of 64 blocks 3.6
- * and 0.8 us. */
+ * polls.  Measured with POLL_COST 32 and 250 on one core: a FIFO push and sync took 9.3 and 3.7 us, a push of
+ * 64 blocks 3.6 and 0.8 us. */
 enum { POLL_COST = 250 };
 
 #endif

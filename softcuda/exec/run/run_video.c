@@ -60,7 +60,7 @@ static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compa
 	case VIDEO_ABSDIFF: return a < b ? b - a : a - b;
 	case VIDEO_MIN: return a < b ? a : b;
 	case VIDEO_MAX: return a > b ? a : b;
-	case VIDEO_AVRG: return (a + b + (a + b >= 0)) >> 1;  /* half away from zero */
+	case VIDEO_AVRG: return (a + b + (a + b >= 0)) >> 1;  /* rounds half away from zero */
 	case VIDEO_SET: return compare_integers(a, b, compare);
 	default: return shift_part(a, b, op, flags);
 	}

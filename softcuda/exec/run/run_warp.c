@@ -1,7 +1,7 @@
 /* run_warp.c — handlers in which lanes exchange data: shuffles, votes, matches, reductions over a warp.
  *
  * A `.sync` instruction has a member mask: the lanes that must execute it together.  If one of them has not arrived, the
- * split is parked (EVENT_SYNC); the instruction is executed again when they have. */
+ * split is parked (EVENT_SYNC); the instruction is executed again when the missing lanes have arrived. */
 #include "softcuda/exec/run/run_internal.h"
 
 static uint32_t named_lanes(const struct warp *w, opref member)

@@ -61,8 +61,8 @@ static inline bool addresses_are_a_row(const uint64_t *a, unsigned bytes)
 	return !skew;
 }
 
-/* True: the warp may access [at, at + bytes), in a space where one check answers for all lanes; *host is its host
- * address. */
+/* True: all lanes may access [at, at + bytes), in an address space where one check is enough for all of them;
+ * *host is the host address. */
 static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes, bool write,
 				uint8_t **host)
 {
@@ -116,7 +116,7 @@ static inline bool in_own_local(const struct warp_state *s, unsigned l, uint64_t
 	return bytes <= s->local_bytes && at - (uintptr_t)s->local - l * s->local_stride <= s->local_bytes - bytes;
 }
 
-/* True for all active lanes: pointers to local variables, as device functions receive them. */
+/* True: the address of each active lane is in its own local memory, as for a pointer to a local variable. */
 static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *a, uint64_t offset, unsigned bytes,
 				    struct access *x)
 {

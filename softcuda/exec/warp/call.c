@@ -3,7 +3,7 @@
 
 enum { MAX_DEPTH = 4096 };
 
-/* Where an argument is stored for one lane, in frame f. */
+/* The host address of an argument of one lane, in frame f. */
 static uint8_t *argument_address(const struct warp_state *s, const struct frame *f,
 		     const struct call_argument *a, unsigned lane)
 {
@@ -127,7 +127,7 @@ static const struct func_code *function_at(const struct gpul_exec_program *p, ui
 	return code->insns && code->ptx->kind == GPUL_PTX_FUNC_DEVICE ? code : NULL;
 }
 
-/* A fault before these frames belong to a split: free them. */
+/* After a fault, free frames that do not belong to a split yet. */
 static const struct insn *abandon_frames(struct warp_state *s, struct frame *const frame[LANES],
 				  uint32_t entered)
 {

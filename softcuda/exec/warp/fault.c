@@ -23,7 +23,7 @@ static void thread_index(const struct warp_state *s, unsigned lane, uint32_t thr
 	thread[2] = t / (block[0] * block[1]);
 }
 
-/* "kernel.ptx:31" and, if the PTX has .loc directives, " (kernel.cu:7)". */
+/* Write the source position: "kernel.ptx:31" and, if the PTX has .loc directives, " (kernel.cu:7)". */
 static void source_position(const struct warp_state *s, const struct insn *i, char *buf, size_t bytes)
 {
 	const struct func_code *code = s->frame->code;
@@ -48,7 +48,7 @@ static void source_position(const struct warp_state *s, const struct insn *i, ch
 	}
 }
 
-/* "5", "5,1" or "5,1,2", by the number of the launch's dimensions. */
+/* Write an index as "5", "5,1" or "5,1,2", by the number of the launch's dimensions. */
 static const char *index_text(const uint32_t i[3], const uint32_t extent[3], char buf[40])
 {
 	int n = extent[2] > 1 ? 3 : extent[1] > 1 ? 2 : 1, used = 0;
@@ -93,7 +93,7 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
 
 typedef unsigned long long ull;
 
-/* The address is in a range that this device may not access, or not write. */
+/* Explain an access to a range that this device may not access, or not write. */
 static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf,
 			  size_t size)
 {
@@ -108,7 +108,7 @@ static void explain_right(const gpul_exec_range *r, unsigned device, bool write,
 		snprintf(buf, size, "is in read-only %s", r->label);
 }
 
-/* The access is not covered by a range: explain it by the nearest one. */
+/* Explain an access that no range covers, by the nearest range. */
 static void explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf,
 			   size_t size)
 {

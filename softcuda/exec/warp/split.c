@@ -42,7 +42,7 @@ static void remove_split(struct warp_state *s, unsigned k)
 	s->splits[k] = s->splits[--s->n_splits];
 }
 
-/* Lanes join p.  If p waits for lanes of its warp, it executes its instruction again: they may have arrived now. */
+/* Add lanes to split p.  If p waits for lanes of its warp, it executes its instruction again: they may have arrived. */
 static void join_split(struct split *p, uint32_t mask)
 {
 	p->mask |= mask;

@@ -48,7 +48,7 @@ struct split {
 	struct frame *frame;
 	uint32_t mask;
 	uint8_t state;                   /* enum split_state */
-	uint8_t barrier;                 /* SPLIT_BARRIER: its number */
+	uint8_t barrier;                 /* SPLIT_BARRIER: number of the barrier */
 	bool released;                   /* its *.sync instruction may run with the lanes that the split has */
 	int back_edges;                  /* backward branches left in this turn; below 0: the turn is over */
 	uint32_t need;                   /* SPLIT_SYNC: lanes that the member masks name */
@@ -69,10 +69,10 @@ struct warp_state {
 	const struct insn *floor, *limit;
 	const struct insn *pc;           /* program counter after an event */
 	const struct insn *run_start;    /* first instruction that n_instructions does not include */
-	int back_edges;                  /* the current split's */
+	int back_edges;                  /* of the current split */
 	enum event event;
 	unsigned current, n_splits;
-	struct frame *frame;             /* the current split's */
+	struct frame *frame;             /* of the current split */
 	uint64_t n_instructions;
 	uint32_t need;                   /* EVENT_SYNC */
 	uint8_t *local;                  /* lane 0's local memory */
@@ -108,8 +108,8 @@ struct block {
 	struct block *next;              /* in a worker's list of free blocks */
 	struct worker *worker;
 	struct gpul_exec_launch *launch;
-	bool polls;                      /* in the last turn it polled memory or the clock, or slept */
-	bool progressed;                 /* in the last turn a warp ended or reached a barrier */
+	bool polls;                      /* in its last turn the block polled memory or the clock, or slept */
+	bool progressed;                 /* in the block's last turn a warp ended or reached a barrier */
 	struct block_shape shape;        /* the layout of the memory below is for this shape */
 	uint8_t *memory;
 	size_t memory_bytes;
@@ -150,13 +150,13 @@ struct worker {
 	struct gpul_exec_machine *machine;
 	unsigned index;
 	pthread_t thread;
-	_Atomic uint64_t turns;              /* odd: it executes instructions (see gpul_exec_machine_settle) */
+	_Atomic uint64_t turns;              /* odd: the worker executes instructions (see gpul_exec_machine_settle) */
 	struct range_cache cache[GPUL_EXEC_MAX_DEVICES];
 	struct block *free_blocks;
 	unsigned n_free_blocks;
 	struct block **resident;
 	unsigned n_resident, resident_capacity;
-	struct gpul_exec_launch *current;    /* it starts blocks of this launch; holds a reference */
+	struct gpul_exec_launch *current;    /* the worker starts blocks of this launch; holds a reference */
 	struct frame *free_frames[33];       /* lists by size class, linked by parent */
 	uint8_t *scratch;                    /* bank 3 */
 };
@@ -226,7 +226,7 @@ enum builtin gpul_builtin_find(const char *name);
 int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args,
 		     const struct insn **stop);
 
-/* access.c: whether a lane may read [at, at + bytes), a generic address. */
+/* access.c.  True: the lane may read [at, at + bytes), a generic address. */
 bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
 /* Copy the string at that generic address, truncated to fit; false: the lane may not read it. */
 bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf, size_t bytes);
@@ -270,7 +270,7 @@ struct gpul_exec_machine {
 	gpul_exec_memory *memory;
 	gpul_exec_machine_options options;
 	pthread_mutex_t lock;            /* protects the members below, except atomic ones */
-	pthread_cond_t work;             /* signalled when a launch was listed, or with stops or quits */
+	pthread_cond_t work;             /* signalled when a launch is listed, and when stops or quits is set */
 	struct gpul_exec_launch *first, *last;  /* list of launches with blocks to start */
 	struct worker *workers;
 	unsigned n_workers, n_sleeping;

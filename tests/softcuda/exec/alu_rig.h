@@ -57,7 +57,7 @@ static inline const char *rig_op_name(unsigned op)
 	return names[op];
 }
 
-/* bits 1: a predicate; 8 and 16: 16-bit slots. */
+/* The value of one lane of a register slot; bits: width of the register, 1: a predicate, 0: no operand. */
 static inline uint64_t rig_get(struct rig *r, unsigned slot, unsigned lane, unsigned bits)
 {
 	const void *p = r->slots + slot * SLOT_BYTES;
@@ -202,7 +202,7 @@ static const uint64_t f64_values[] = {
 };
 
 static const uint64_t half_values[] = {
-	/* for both formats: each pattern is valid in both */
+	/* operands for f16 and for bf16: each pattern is valid in both formats */
 	0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x3c01, 0x3bff,
 	0x4000, 0x4248, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x7c01, 0x3f80, 0xbf80, 0x3f81,
 	0x4049, 0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x1400, 0x6400, 0x5555,

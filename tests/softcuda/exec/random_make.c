@@ -66,7 +66,7 @@ static void fill_node(struct random_program *p, struct node *n, int depth, bool 
 		n->k = (unsigned)function + 1 +
 		       below(p, (unsigned)(RANDOM_FUNCTIONS - 1 - function));
 	} else if (n->kind == NODE_CALL_EITHER) {
-		n->k = (unsigned)function + 1; /* function k, or the next one */
+		n->k = (unsigned)function + 1; /* calls function k or function k + 1 */
 	}
 }
 
@@ -102,7 +102,7 @@ void random_program_make(struct random_program *p, uint64_t seed)
 struct printer {
 	const struct random_program *p;
 	FILE *out;
-	int labels; /* used so far; mask and counter registers are numbered like labels */
+	int labels; /* number of labels used so far; mask and counter registers have the same numbers */
 };
 
 static void put(struct printer *w, const char *format, ...)
@@ -121,7 +121,7 @@ static void put(struct printer *w, const char *format, ...)
 
 static void print_block(struct printer *w, int i, int mask, int loop_end);
 
-/* %p = the condition of a node. */
+/* Print the instructions that set %p to the condition of a node. */
 static void print_condition(struct printer *w, const struct node *n)
 {
 	if (n->op == COND_LESS)
@@ -149,7 +149,8 @@ static void print_if(struct printer *w, const struct node *n, int mask, int loop
 	fprintf(w->out, "END%d:\n", label);
 }
 
-/* Up to 7 iterations, by a variable of the lane; lanes that leave the loop are removed from the mask. */
+/* A loop of up to 7 iterations, whose number each lane reads from a variable.  Lanes that leave the loop are
+ * removed from the mask. */
 static void print_loop(struct printer *w, const struct node *n, int mask)
 {
 	int label = w->labels++;
@@ -169,7 +170,7 @@ static void print_loop(struct printer *w, const struct node *n, int mask)
 static void print_warp(struct printer *w, const struct node *n, int m)
 {
 	switch (n->op) {
-	case WARP_SHUFFLE: /* from the wanted lane if it takes part, else from the lane itself */
+	case WARP_SHUFFLE: /* read the value of the selected lane if it takes part, else the lane's own value */
 		put(w, "and.b32 %%t, %%v%u, 31;", n->b);
 		put(w, "shr.u32 %%u, %%m%d, %%t;", m);
 		put(w, "and.b32 %%u, %%u, 1;");

@@ -17,7 +17,7 @@ enum alu_op {
 enum warp_op { WARP_SHUFFLE, WARP_BALLOT, WARP_MATCH, WARP_ADD, N_WARP_OPS };
 enum condition { COND_LESS, COND_BITS, COND_EQUAL, N_CONDITIONS };
 
-/* A function's other variables are initialised with its first argument plus a multiple of this. */
+/* The variables of a function that are not arguments begin as the first argument plus a multiple of this number. */
 enum { FUNCTION_STEP = 77 };
 
 extern const char *const alu_names[N_ALU_OPS];

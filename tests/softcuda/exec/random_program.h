@@ -4,7 +4,7 @@
  * A program is a tree: assignments, ifs, loops with breaks, warp operations, calls, indirect
  * calls.  random_program_ptx() prints it for the interpreter, which sees only branches and has
  * to find where lanes diverge and reconverge.  random_program_run() walks the tree with the set of
- * active lanes, which the tree's structure gives.  Both must compute the same values.
+ * active lanes, which follows from the structure of the tree.  Both must compute the same values.
  *
  * Every warp operation has a mask of the lanes that take part, computed by votes just before lanes
  * diverge, as in a correct CUDA program. */
@@ -29,27 +29,27 @@ enum node_kind {
 
 struct node {
 	enum node_kind kind;
-	unsigned op;           /* of ASSIGN, WARP; a condition's comparison */
-	unsigned dst, a, b, k; /* variables, and a small constant */
-	int body, other;       /* first node of the block, -1: empty */
-	int next;              /* in its own block, -1: last */
+	unsigned op;           /* ASSIGN, WARP: the operation; IF, LOOP: the comparison */
+	unsigned dst, a, b, k; /* dst, a, b: variables; k: a small constant */
+	int body, other;       /* first node of each inner block; -1: empty */
+	int next;              /* next node of the same block; -1: none */
 };
 
 struct random_program {
 	struct node nodes[RANDOM_NODES];
 	int n_nodes;
 	int main_body;
-	int function_body[RANDOM_FUNCTIONS]; /* function i calls only functions above i */
+	int function_body[RANDOM_FUNCTIONS]; /* function i only calls functions with higher numbers */
 	uint64_t seed;
 };
 
 void random_program_make(struct random_program *p, uint64_t seed);
 
-/* PTX with a kernel random_kernel(.u64 values): thread t's variables are
- * values[t][RANDOM_VARS], in and out.  Owned by the caller: free(). */
+/* PTX with a kernel random_kernel(.u64 values): values[t] contains the variables of thread t, before and after
+ * the run.  Owned by the caller: free(). */
 char *random_program_ptx(const struct random_program *p);
 
-/* Compute the values of one block's threads with the reference walk. */
+/* Compute the values of the threads of one block with the reference walk. */
 void random_program_run(const struct random_program *p, uint32_t (*values)[RANDOM_VARS],
 			unsigned n_threads);
 

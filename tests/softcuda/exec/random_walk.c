@@ -159,7 +159,7 @@ static uint32_t walk_node(const struct random_program *p, const struct node *n, 
 	case NODE_CALL_EITHER:
 		call_either(p, n, v, active);
 		break;
-	case NODE_EXCHANGE: /* executed by the whole block: exchange() */
+	case NODE_EXCHANGE: /* exchange() executes this node for the whole block */
 		break;
 	}
 	return active;

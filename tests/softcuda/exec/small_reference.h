@@ -1,4 +1,4 @@
-/* small_reference.h — reference for rounding to a small format: searches the nearest of all its values. */
+/* small_reference.h — reference for rounding to a small format: finds the nearest value by binary search. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_EXEC_SMALL_REFERENCE_H
 #define GPULOAD_TESTS_SOFTCUDA_EXEC_SMALL_REFERENCE_H
 
@@ -37,14 +37,14 @@ static inline double small_value(const struct small *f, uint32_t pattern)
 	return pattern & f->sign ? -x : x;
 }
 
-/* x in the format; the sign is a separate argument, so that it is known for zero, too. */
+/* Round x to the format.  The sign is a separate argument, because x may be zero. */
 static inline uint32_t small_round(const struct small *f, float128 x, bool negative, unsigned round, bool satfinite)
 {
 	if (x != x)
 		return f->nan;
 	const float128 m = x < 0 ? -x : x;
 	const uint32_t sign = negative ? f->sign : 0;
-	uint32_t low = 0, high = f->greatest + 1;  /* value(low) <= m < value(high), high may be "2^k" */
+	uint32_t low = 0, high = f->greatest + 1;  /* value(low) <= m < value(high); high may be beyond the greatest */
 	while (high - low > 1) {
 		const uint32_t middle = (low + high) / 2;
 		if ((float128)small_magnitude(f, middle) <= m)
@@ -61,7 +61,7 @@ static inline uint32_t small_round(const struct small *f, float128 x, bool negat
 	case CONVERT_RP: up = !negative && m > below; break;
 	default: up = false; break;
 	}
-	if (m > (float128)1e300 * (float128)1e300 && !satfinite)  /* infinity itself */
+	if (m > (float128)1e300 * (float128)1e300 && !satfinite)  /* x is infinite, not only too large */
 		return sign | f->infinity;
 	if (low + up > f->greatest)
 		return sign | (satfinite ? f->greatest : f->infinity);

@@ -169,7 +169,7 @@ static void special_values_follow_the_isa(void **state)
 		}
 }
 
-static void gross_f64_forms_give_32_bits_and_flush(void **state)
+static void approximate_f64_forms_compute_the_upper_32_bits_and_flush_subnormals(void **state)
 {
 	(void)state;
 	static const struct { unsigned op; uint64_t x, d; } rows[] = {
@@ -196,7 +196,7 @@ int main(void)
 		cmocka_unit_test(errors_are_close_to_half_an_ulp),
 		cmocka_unit_test(sine_and_cosine_errors_are_below_the_ulp_of_one),
 		cmocka_unit_test(special_values_follow_the_isa),
-		cmocka_unit_test(gross_f64_forms_give_32_bits_and_flush),
+		cmocka_unit_test(approximate_f64_forms_compute_the_upper_32_bits_and_flush_subnormals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ REF(r_shr)
 	return d;
 }
 
-REF(r_shf)  /* flags: 1 left, 2 wrap */
+REF(r_shf)  /* flags: 1 shifts left, 2 wraps the amount */
 {
 	UNUSED(e);
 	const unsigned by = now.flags & 2 ? c & 31 : c < 32 ? (unsigned)c : 32;
@@ -287,7 +287,7 @@ static void funnel_shifts_use_both_words(void **state)
 	now.flags = 0;
 }
 
-static void lop3_does_all_256_tables(void **state)
+static void lop3_computes_all_256_tables(void **state)
 {
 	(void)state;
 	for (now.lut = 0; now.lut < 256; now.lut++)
@@ -443,7 +443,7 @@ static void the_carry_propagates_through_a_chain(void **state)
 							rig_get(r, SLOT_D, 16, bits),
 							cut((uint64_t)(want >> at), bits));
 					}
-					assert_int_equal(r->w.cc & ~0x10000u, 0xfffeffff);  /* the flags of other lanes are kept */
+					assert_int_equal(r->w.cc & ~0x10000u, 0xfffeffff);  /* other lanes: kept */
 				}
 }
 
@@ -482,7 +482,7 @@ int main(void)
 		cmocka_unit_test(logic_is_bitwise_in_every_width),
 		cmocka_unit_test(shifts_beyond_the_width_clamp),
 		cmocka_unit_test(funnel_shifts_use_both_words),
-		cmocka_unit_test(lop3_does_all_256_tables),
+		cmocka_unit_test(lop3_computes_all_256_tables),
 		cmocka_unit_test(lop3_combines_with_a_predicate),
 		cmocka_unit_test(prmt_selects_bytes_and_signs),
 		cmocka_unit_test(bits_are_counted_and_found),

@@ -10,7 +10,7 @@
 
 #include "tests/softcuda/exec/alu_rig.h"
 
-static struct { unsigned cmp, kind; } now;  /* kind: 0 unsigned, 1 signed, 2 float; + bits below */
+static struct { unsigned cmp, kind; } now;  /* kind: 0 unsigned, 1 signed, 2 float; width: now_bits */
 static unsigned now_bits;
 
 static double as_float(uint64_t x)
@@ -140,7 +140,7 @@ static uint64_t one_point_zero(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return holds(a, b, c, e) ? 0x3f800000 : 0;
 }
 
-static void set_writes_ones_or_1_0(void **state)
+static void set_writes_all_ones_or_1_0(void **state)
 {
 	(void)state;
 	for (unsigned k = 0; k < N_TYPES; k++)
@@ -410,7 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain_comparisons_handle_sign_and_nan),
 		cmocka_unit_test(every_comparison_combines_with_a_predicate),
-		cmocka_unit_test(set_writes_ones_or_1_0),
+		cmocka_unit_test(set_writes_all_ones_or_1_0),
 		cmocka_unit_test(the_second_predicate_is_the_complement_before_combining),
 		cmocka_unit_test(ftz_compares_subnormals_as_zero),
 		cmocka_unit_test(testp_treats_zero_as_normal),

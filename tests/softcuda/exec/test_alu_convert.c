@@ -254,7 +254,7 @@ static void integers_become_floats_in_four_roundings(void **state)
 			}
 }
 
-static void floats_become_other_floats(void **state)
+static void floats_are_converted_between_formats(void **state)
 {
 	(void)state;
 	static const uint8_t to_kinds[] = { KIND_F16, KIND_BF16, KIND_TF32, KIND_F32,
@@ -351,7 +351,7 @@ static void every_half_is_unchanged_after_conversion_to_float_and_back(void **st
 		}
 }
 
-static void a_nan_becomes_what_sm_90_makes_of_it(void **state)
+static void nans_are_converted_as_on_sm_90(void **state)
 {
 	(void)state;
 	static const struct { struct conversion cv; uint64_t a, d;
@@ -431,7 +431,7 @@ static void pairs_store_the_first_source_in_the_upper_half(void **state)
 		}
 }
 
-static void pack_saturates_and_appends(void **state)
+static void cvt_pack_saturates_and_appends(void **state)
 {
 	(void)state;
 	for (const struct rig_build *b = rig_builds(); b->name; b++) {
@@ -454,13 +454,13 @@ int main(void)
 		cmocka_unit_test(integers_are_truncated_extended_or_saturated),
 		cmocka_unit_test(floats_become_integers_in_four_roundings),
 		cmocka_unit_test(integers_become_floats_in_four_roundings),
-		cmocka_unit_test(floats_become_other_floats),
+		cmocka_unit_test(floats_are_converted_between_formats),
 		cmocka_unit_test(floats_are_rounded_to_integers_of_their_type),
 		cmocka_unit_test(fast_paths_agree_with_the_general_handler),
 		cmocka_unit_test(every_half_is_unchanged_after_conversion_to_float_and_back),
-		cmocka_unit_test(a_nan_becomes_what_sm_90_makes_of_it),
+		cmocka_unit_test(nans_are_converted_as_on_sm_90),
 		cmocka_unit_test(pairs_store_the_first_source_in_the_upper_half),
-		cmocka_unit_test(pack_saturates_and_appends),
+		cmocka_unit_test(cvt_pack_saturates_and_appends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,8 @@ static float no_tiny(float r, float x, float y, float z)
 	if (m >= high)
 		return r;
 	const unsigned round = now.flags & ROUND_MASK;
-	const bool away = round == ROUND_RN ? m >= (low + high) / 2 : round != ROUND_RZ && m > low;  /* r was rounded up */
+	/* away: rounding to 24 bits gives the least normal number */
+	const bool away = round == ROUND_RN ? m >= (low + high) / 2 : round != ROUND_RZ && m > low;
 	return away ? r : copysignf(0, r);
 }
 
@@ -345,7 +346,7 @@ static uint64_t with_sign_of_a(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 			      : bits64(copysign(f64_of(b), f64_of(a)));
 }
 
-static void signs_change_for_all_but_nan(void **state)
+static void neg_and_abs_change_every_sign_except_that_of_nan(void **state)
 {
 	(void)state;
 	static const struct { unsigned op, flags, bits, sources; reference_fn *f;
@@ -375,14 +376,14 @@ static void signs_change_for_all_but_nan(void **state)
 	}
 }
 
-/* The reference for a pair of floats: two references for one float. */
+/* The reference for f32x2: applies the reference for one float to both halves. */
 static uint64_t pair_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	return f32_reference(a >> 32, b >> 32, c >> 32, e) << 32 |
 	       f32_reference(a & UINT32_MAX, b & UINT32_MAX, c & UINT32_MAX, e);
 }
 
-static void pairs_of_floats_are_two_floats(void **state)
+static void f32x2_operations_compute_both_floats(void **state)
 {
 	(void)state;
 	static const uint64_t pairs[] = { 0x3f80000000000000, 0x800000017f7fffff,
@@ -411,8 +412,8 @@ int main(void)
 		cmocka_unit_test(rounding_agrees_with_results_computed_by_hand),
 		cmocka_unit_test(fused_products_are_rounded_once_on_random_operands),
 		cmocka_unit_test(min_and_max_prefer_numbers_and_order_zeros),
-		cmocka_unit_test(signs_change_for_all_but_nan),
-		cmocka_unit_test(pairs_of_floats_are_two_floats),
+		cmocka_unit_test(neg_and_abs_change_every_sign_except_that_of_nan),
+		cmocka_unit_test(f32x2_operations_compute_both_floats),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,7 +180,7 @@ static uint64_t magnitude(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return is_nan(a) ? 0x7fff : flushed(a) & 0x7fff;
 }
 
-static void signs_change_for_all_but_nan(void **state)
+static void neg_and_abs_change_every_sign_except_that_of_nan(void **state)
 {
 	(void)state;
 	static const unsigned ops[] = { OP_NEG_F16, OP_ABS_F16, OP_NEG_BF16, OP_ABS_BF16 };
@@ -330,7 +330,7 @@ int main(void)
 		cmocka_unit_test(halves_are_rounded_once),
 		cmocka_unit_test(fused_halves_are_correct_on_random_operands),
 		cmocka_unit_test(min_and_max_of_halves_prefer_numbers_and_order_zeros),
-		cmocka_unit_test(signs_change_for_all_but_nan),
+		cmocka_unit_test(neg_and_abs_change_every_sign_except_that_of_nan),
 		cmocka_unit_test(ex2_and_tanh_are_accurate_for_every_half),
 		cmocka_unit_test(comparisons_set_predicates_and_words),
 		cmocka_unit_test(packed_comparisons_write_one_predicate_per_half),

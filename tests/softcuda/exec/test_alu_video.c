@@ -27,46 +27,47 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 	(void)state;
 	enum { D = VIDEO_D_SIGNED, A = VIDEO_A_SIGNED, B = VIDEO_B_SIGNED, SAT = VIDEO_SAT };
 	static const struct { struct video v; uint32_t a, b, c, d; } rows[] = {
-		/* -1 + 255 of signed bytes; then of unsigned bytes */
+		/* byte 0xff of a is -1 if signed (sum 254), 255 if unsigned (sum 510) */
 		{ { .op = VIDEO_ADD, .flags = D | A, .a_selector = GPUL_PTX_SEL_B3, .b_selector = GPUL_PTX_SEL_B0 }, 0xff000000, 0xff, 0, 254 },
 		{ { .op = VIDEO_ADD, .a_selector = GPUL_PTX_SEL_B3, .b_selector = GPUL_PTX_SEL_B0 }, 0xff000000, 0xff, 0, 510 },
-		/* 2^31 - 1 + 1 saturates as s32, wraps without .sat; u32 keeps it */
+		/* 2^31 - 1 + 1 saturates as s32, and wraps without .sat */
 		{ { .op = VIDEO_ADD, .flags = D | A | B | SAT }, 0x7fffffff, 1, 0, 0x7fffffff },
 		{ { .op = VIDEO_ADD, .flags = D | A | B }, 0x7fffffff, 1, 0, 0x80000000 },
 		{ { .op = VIDEO_SUB, .flags = SAT }, 3, 5, 0, 0 },
 		{ { .op = VIDEO_ABSDIFF, .flags = A | B }, 0x80000000, 0x7fffffff, 0, 0xffffffff },
 		{ { .op = VIDEO_MIN, .flags = D | A }, 0xffffffff, 7, 0, 0xffffffff },
 		{ { .op = VIDEO_MAX, .flags = A }, 0xffffffff, 7, 0, 7 },
-		/* clamped to an unsigned byte, which is merged into byte 2 of c */
+		/* the sum is clamped to an unsigned byte, which is merged into byte 2 of c */
 		{ { .op = VIDEO_ADD, .flags = SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_B2 }, 200, 100, 0x11223344, 0x11ff3344 },
 		{ { .op = VIDEO_SUB, .flags = D | A | B | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H1 },
-		  0, 40000, 0x11223344, 0x00003344 },  /* sm_90: the bound of .h1 is 0 */
+		  0, 40000, 0x11223344, 0x00003344 },  /* observed on sm_90: for .h1 the limit is 0 */
 		{ { .op = VIDEO_SUB, .flags = D | A | B | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_B2 },
-		  0, 40000, 0x11223344, 0x117f3344 },  /* sm_90: bounded from above, as unsigned */
-		/* sm_90: a shift is clamped to 32 bits, then cut to the part */
+		  0, 40000, 0x11223344, 0x117f3344 },  /* observed on sm_90: limited from above only, as unsigned */
+		/* observed on sm_90: the result of a shift is clamped to 32 bits, then truncated to the part */
 		{ { .op = VIDEO_SHR, .flags = SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H0 }, 0xdeadbeef, 0, 0x11223344, 0x1122beef },
 		{ { .op = VIDEO_SHR, .flags = D | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H0 }, 0x80000000, 0, 1, 0xffff },
-		/* sm_90: with a second operation an unsigned first result is bounded from below only */
+		/* observed on sm_90: before a second operation, .sat limits an unsigned first result from below only */
 		{ { .op = VIDEO_ADD, .flags = SAT, .second = VIDEO_2ND_ADD }, 0xffffffff, 1, 5, 5 },
 		{ { .op = VIDEO_SUB, .flags = SAT, .second = VIDEO_2ND_ADD }, 3, 5, 7, 7 },
 		{ { .op = VIDEO_ABSDIFF, .flags = A | SAT, .second = VIDEO_2ND_MAX }, 0xffffffff, 0xffffffff, 1, 0 },
 		{ { .op = VIDEO_SUB, .flags = SAT, .second = VIDEO_2ND_MIN }, 0x80000000, 0, 0xffffffff, 0xffffffff },
 		{ { .op = VIDEO_SHR, .flags = SAT, .second = VIDEO_2ND_MAX }, 0x80ff7f01, 0, 0xdeadbeef, 0x80ff7f01 },
-		/* sm_90: without .sat a shift's 64 bits are compared */
+		/* observed on sm_90: without .sat, all 64 bits of a shift's result are compared */
 		{ { .op = VIDEO_SHL, .flags = D, .second = VIDEO_2ND_MAX }, 0xffff, 64, 0xdeadbeef, 0 },
 		{ { .op = VIDEO_SHL, .second = VIDEO_2ND_MAX }, 0x12345678, 32, 0xdeadbeef, 0 },
 		{ { .op = VIDEO_SET, .compare = CMP_LT, .flags = A | D, .second = VIDEO_2ND_MAX }, 0, 0, 0x80000000, 0 },
 		{ { .op = VIDEO_ADD, .second = VIDEO_2ND_ADD }, 1, 2, 100, 103 },
 		{ { .op = VIDEO_SUB, .flags = D, .second = VIDEO_2ND_MIN }, 1, 2, 100, 0xffffffff },
 		{ { .op = VIDEO_SUB, .second = VIDEO_2ND_MIN }, 1, 2, 100, 100 },
-		/* sm_90: a sum's 32 bits, extended by their sign, against c as an unsigned 64-bit number; other results are whole */
+		/* observed on sm_90: the low 32 bits of a sum, sign-extended, are compared with c as unsigned
+		 * 64-bit numbers; results of other operations are compared in full */
 		{ { .op = VIDEO_ADD, .second = VIDEO_2ND_MAX }, 0, 0x80000000, 0xffffffff, 0x80000000 },
 		{ { .op = VIDEO_ADD, .second = VIDEO_2ND_MIN }, 0, 0x80000000, 0xffffffff, 0xffffffff },
 		{ { .op = VIDEO_MIN, .flags = A | B, .second = VIDEO_2ND_MAX }, 0xffffffef, 5, 0xffffffff, 0xffffffef },
 		{ { .op = VIDEO_ABSDIFF, .flags = A, .second = VIDEO_2ND_MAX }, 0xffffffff, 0xffffffff, 1, 0 },
 		{ { .op = VIDEO_ABSDIFF, .flags = D | A | B, .second = VIDEO_2ND_MIN }, 0, 0x80000000, 0, 0 },
 		{ { .op = VIDEO_SHL }, 1, 40, 0, 0 }, { { .op = VIDEO_SHL, .flags = VIDEO_WRAP }, 1, 40, 0, 256 },
-		/* sm_90: 34 bits are shifted, the rest is lost */
+		/* observed on sm_90: with .sat, bits that are shifted out of 34 bits are lost */
 		{ { .op = VIDEO_SHL, .flags = SAT }, 0x80000000, 7, 0, 0 }, { { .op = VIDEO_SHL, .flags = SAT }, 3, 31, 0, 0xffffffff },
 		{ { .op = VIDEO_SHL, .flags = D | A | SAT }, 0x12345678, 8, 0, 0x80000000 },
 		{ { .op = VIDEO_SHR, .flags = A | D }, 0x80000000, 40, 0, 0xffffffff }, { { .op = VIDEO_SHR }, 0x80000000, 31, 0, 1 },
@@ -74,7 +75,8 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 		{ { .op = VIDEO_SET, .compare = CMP_LT }, 0xffffffff, 0, 0, 0 },
 		{ { .op = VIDEO_MAD, .flags = A | B }, 0xfffffffe, 3, 10, 4 }, { { .op = VIDEO_MAD, .shift = 7 }, 1000, 1000, 24, 7812 },
 		{ { .op = VIDEO_MAD, .flags = VIDEO_NEG_PRODUCT }, 6, 7, 50, 8 }, { { .op = VIDEO_MAD, .flags = VIDEO_PLUS_ONE }, 6, 7, 0, 43 },
-		/* sm_90: words are signed whatever the types; unsigned types shift zeros in and clamp to u32 */
+		/* observed on sm_90: 32-bit operands are signed whatever their types; unsigned types shift
+		 * zeros in and clamp to u32 */
 		{ { .op = VIDEO_MAD, .flags = SAT }, 0xffffffff, 0xffffffff, 5, 6 },
 		{ { .op = VIDEO_MAD, .flags = SAT }, 0, 0, 0x80000000, 0 },
 		{ { .op = VIDEO_MAD, .flags = SAT, .shift = 15 }, 0, 0, 0x80000000, 0xffffffff },
@@ -106,7 +108,7 @@ static uint32_t run_simd(const struct rig_build *b, const struct video_simd *v, 
 #define OWN_BYTES { (uint8_t)(0 | 1 << 3 | 2 << 6), (uint8_t)(2 >> 2 | 3 << 1 | 4 << 4 | 5 << 7), (uint8_t)(5 >> 1 | 6 << 2 | 7 << 5) }
 #define OWN_HALVES { 0 | 1 << 3, (uint8_t)(2 << 4 | 3 << 7), 3 >> 1 }
 
-static void simd_forms_work_on_parts(void **state)
+static void simd_forms_compute_each_half_or_byte(void **state)
 {
 	(void)state;
 	enum { D = VIDEO_D_SIGNED, A = VIDEO_A_SIGNED, B = VIDEO_B_SIGNED, SAT = VIDEO_SAT };
@@ -130,7 +132,8 @@ static void simd_forms_work_on_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scalar_forms_select_saturate_and_combine), cmocka_unit_test(simd_forms_work_on_parts),
+		cmocka_unit_test(scalar_forms_select_saturate_and_combine),
+		cmocka_unit_test(simd_forms_compute_each_half_or_byte),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,7 @@ static void a_cluster_is_one_block(void **state)
 	rig_close(r);
 }
 
-/* Cooperative groups store the barrier of a tile of several warps there, after the kernel's own shared memory. */
+/* Cooperative groups store barriers in the reserved shared memory, which follows the kernel's own shared memory. */
 static void a_part_of_shared_memory_is_reserved_for_the_system(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED

@@ -9,7 +9,8 @@
 	".extern .func free (.param .b64 p);\n" \
 	".extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);\n"
 
-/* PTX with `format` as a .b8 array and a kernel that stores args (48 bytes) with the code `fill` and prints. */
+/* Write PTX with `format` as a .b8 array, and a kernel that fills the 48 bytes of arguments by the instructions
+ * `fill` and calls vprintf. */
 static struct rig *open_printf(const char *format, const char *fill)
 {
 	char text[8192];

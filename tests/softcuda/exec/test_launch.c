@@ -16,7 +16,7 @@ static const char kernels[] =
 							    "[%x]; setp.eq.u32 %p1, %r1, 0; "
 							    "@%p1 bra L; st.global.u32 "
 							    "[%mine], %r1; ret; }\n" KERNEL_OUT("sets") "st.release.sys.global.u32 [%x], 7; ret; }\n"
-	/* Block b waits for block b + 1; the last block waits for none. */
+	/* Block b waits for block b + 1; the last block does not wait. */
 	KERNEL_OUT("chain") "mov.u32 %r2, %nctaid.x; sub.u32 %r2, %r2, 1; setp.eq.u32 %p2, %t, "
 			    "%r2; @%p2 bra GO;\n"
 			    "L: ld.acquire.gpu.global.u32 %r1, [%mine+4]; setp.eq.u32 %p1, "

@@ -1,5 +1,4 @@
-/* test_random.c — random structured programs: the interpreter's results against a walk of the program's
- * tree. */
+/* test_random.c — random programs: compares the interpreter's results with a walk over the program's tree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +109,7 @@ static int open_machine(void **state)
 	return open_machine_with(state, 0);
 }
 
-/* Looping lanes yield so often that groups of lanes rarely stay together. */
+/* Use a turn of 3 backward branches, so that looping lanes yield often and groups of lanes rarely stay together. */
 static int open_restless_machine(void **state)
 {
 	return open_machine_with(state, 3);

@@ -188,7 +188,7 @@ static void video_selectors_are_encoded_for_the_handler(void **state)
 	assert_int_equal(scalar.flags, VIDEO_B_SIGNED);
 }
 
-/* Opcodes that are not arithmetic. */
+/* False: the opcode is not arithmetic, so selection does not handle it. */
 static bool is_arithmetic(unsigned opcode)
 {
 	static const uint16_t others[] = {
@@ -225,7 +225,7 @@ static unsigned select_all(const gpul_ptx_module *m, const char *name)
 	return n;
 }
 
-static void all_arithmetic_of_the_compiled_kernels_is_selected(void **state)
+static void finds_an_operation_for_all_arithmetic_of_the_compiled_kernels(void **state)
 {
 	(void)state;
 	DIR *folder = opendir("tests/corpus/ptx");
@@ -257,7 +257,7 @@ int main(void)
 		cmocka_unit_test(forms_that_ptx_lacks_are_refused_with_a_reason),
 		cmocka_unit_test(lop3_reads_the_predicate_after_its_table),
 		cmocka_unit_test(video_selectors_are_encoded_for_the_handler),
-		cmocka_unit_test(all_arithmetic_of_the_compiled_kernels_is_selected),
+		cmocka_unit_test(finds_an_operation_for_all_arithmetic_of_the_compiled_kernels),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

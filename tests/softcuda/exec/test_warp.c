@@ -172,7 +172,7 @@ static void one_lane_is_elected(void **state)
 		assert_int_equal(got[l], l == 4);
 }
 
-static void special_registers_have_the_lanes_position(void **state)
+static void special_registers_contain_the_position_of_the_lane(void **state)
 {
 	uint32_t got[96];
 
@@ -203,7 +203,7 @@ int main(void)
 		cmocka_unit_test(matches_find_equal_values),
 		cmocka_unit_test(reductions_include_all_lanes_of_the_mask),
 		cmocka_unit_test(one_lane_is_elected),
-		cmocka_unit_test(special_registers_have_the_lanes_position),
+		cmocka_unit_test(special_registers_contain_the_position_of_the_lane),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
