@@ -74,7 +74,7 @@ void gpul_fifo_area_empty(void *area, const gpul_fifo_shape *shape)
 	h->bytes = needed;
 	h->raised = 0;
 	memset(gpul_fifo_lines(area), 0, needed - sizeof(*h));
-	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* last: a reader that finds it, finds the rest */
+	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* last: publishes the other fields */
 }
 
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err)

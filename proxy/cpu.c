@@ -12,7 +12,7 @@
 #include "core/log.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned n_proxies[CPU_SETSIZE];  /* proxies of this process pinned to each CPU; guarded by lock */
+static unsigned n_proxies[CPU_SETSIZE];  /* this process' proxies pinned to each CPU; guarded by lock */
 
 /* Parse a number and move *text behind it.  Returns false if there is no digit. */
 static bool parse_number(const char **text, unsigned long *out)

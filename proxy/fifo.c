@@ -36,17 +36,17 @@ static inline uint64_t scan_group(gpul_fifo *f, unsigned group)
 	return (awaited & ones >> (GPUL_FIFO_GROUP - n)) | (~awaited & zeros >> (GPUL_FIFO_GROUP - n));
 }
 
-/* Set pending to the lanes with triggers in the first group that has any.  The order of the search: the lanes of the turn's
- * group from turn on, the other groups, then the lanes of that group below turn. */
+/* Set pending to the lanes with triggers in the first group that has any.  The search begins with lane f->turn: it
+ * visits the lanes of that group from turn on, the other groups, then the lanes of that group below turn. */
 static inline void scan_lanes(gpul_fifo *f)
 {
 	const unsigned n_groups = (f->lanes + GPUL_FIFO_GROUP - 1) / GPUL_FIFO_GROUP;
-	const uint64_t before = (1ull << f->turn % GPUL_FIFO_GROUP) - 1;  /* lanes below the turn's */
+	const uint64_t before = (1ull << f->turn % GPUL_FIFO_GROUP) - 1;  /* lanes of the group below f->turn */
 	unsigned group = f->turn / GPUL_FIFO_GROUP;
 	uint64_t lanes = scan_group(f, group);
 
 	if (gpul_fifo_load(&f->header->raised))
-		gpul_fifo_aborted(f);  /* copies the kernel's code to all lanes */
+		gpul_fifo_aborted(f);  /* copies the code that a kernel raised to all lanes */
 	if (lanes & ~before) {
 		lanes &= ~before;
 	} else if (n_groups > 1) {
@@ -101,7 +101,7 @@ static inline void record_taken(gpul_fifo *f, struct taking *t, unsigned lane, u
 	t->round |= round ? bit : 0;
 }
 
-/* End a batch from lanes of one group, of which lane was the last: the next scan begins behind it. */
+/* End a batch from lanes of one group, of which lane was the last: the next scan begins with the lane after it. */
 static inline void end_batch(gpul_fifo *f, const struct taking *t, unsigned lane)
 {
 	const unsigned group = lane / GPUL_FIFO_GROUP;
@@ -185,11 +185,11 @@ static inline uint64_t lap_mismatch(const struct gpul_trigger *slot, uint64_t la
 	return (gpul_fifo_load(&slot->word[0]) ^ lap) | (gpul_fifo_load(&slot->word[1]) ^ lap);
 }
 
-/* Prefetch distance in slots.  32 makes an H200's host read 40 % more triggers per second; with 128 the line is fetched
- * before the GPU has written it, and is then lost again. */
+/* Prefetch distance in slots.  32 makes an H200's host read 40 % more triggers per second; with 128 the line is
+ * fetched too early: the GPU's write removes it from the cache again. */
 enum { AHEAD = 32 };
 
-/* Count consecutive slots that have the lap's bit, a cache line per step, so that only the end mispredicts a branch. */
+/* Count consecutive slots that have the lap's bit, a cache line per step, so that only the last step mispredicts. */
 static inline unsigned count_run(const struct gpul_trigger *ring, uint64_t at, uint64_t mask, uint64_t lap, unsigned max)
 {
 	const struct gpul_trigger *slot = &ring[at & mask];

@@ -65,7 +65,8 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int device, const gpul_fifo_shape *shape,
 			     gpul_fifo **out, gpul_error *err);
 
-/* The kernels' end and the memory that gpul_fifo_create() made; NULL after gpul_fifo_open().  Valid until gpul_fifo_close(). */
+/* The kernels' end, and the memory that gpul_fifo_create() allocated; NULL after gpul_fifo_open().  Valid until
+ * gpul_fifo_close(). */
 const gpul_fifo_gpu *gpul_fifo_gpu_of(const gpul_fifo *f);
 const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
 
@@ -132,7 +133,7 @@ static inline unsigned gpul_fifo_kind(const gpul_fifo_item *item)
  * Threads any thread may call; one thread at a time polls and releases, and one CPU's end at a time is open
  * Source  - */
 gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error *err);
-/* Close f, and free what gpul_fifo_create() made; NULL is fine.  No kernel may use the FIFO any more. */
+/* Close f, and free what gpul_fifo_create() allocated; NULL is fine.  No kernel may use the FIFO any more. */
 void gpul_fifo_close(gpul_fifo *f);
 
 /* The number of slots and lanes.  Any thread. */
@@ -185,12 +186,12 @@ uint32_t gpul_fifo_aborted(gpul_fifo *f);
  * Source  - */
 gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err);
 
-/* ---- two processes: noticing that the other one was killed ---- */
+/* ---- two processes: each detects that the other was killed ---- */
 
-/** Have the operating system write into the FIFO, at the moment this process dies, that it has died (core/lifeline.h).
+/** Ask the operating system to mark the FIFO at the moment this process is killed or exits (core/lifeline.h).
  *
- * Descriptors such as a pidfd report the death only after the process' memory is freed, which is slow for a large process.
- * gpul_fifo_close() ends the lifeline in order and does not count as a death.  A second call changes nothing.
+ * Descriptors such as a pidfd report it only after the process' memory is freed, which is slow for a large process.
+ * After gpul_fifo_close(), which ends the lifeline, the FIFO is not marked.  A second call changes nothing.
  *
  * @f  this process has the CPU's end
  * Errors  gpul_lifeline_hold()'s
@@ -206,8 +207,9 @@ gpul_status gpul_fifo_hold_lifeline(gpul_fifo *f, gpul_error *err);
  * Source  - */
 gpul_status gpul_fifo_gpu_hold_lifeline(gpul_fifo_gpu *g, gpul_error *err);
 
-/* Has the process with the other end died since this end was opened or reset, or since its proxy was started?  Works only if
- * that process holds a lifeline; false proves nothing.  A proxy's thread checks it by itself.  Any thread. */
+/* Has the process with the other end died since this end was opened or reset, or since its proxy was started?  Works
+ * only if that process holds a lifeline: else the result is always false.  A proxy's thread checks this by itself.  Any
+ * thread. */
 bool gpul_fifo_peer_died(const gpul_fifo *f);
 bool gpul_fifo_gpu_peer_died(const gpul_fifo_gpu *g);
 

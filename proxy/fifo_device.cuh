@@ -39,10 +39,10 @@ struct gpul_fifo_port {
 
 enum {
 	GPUL_FIFO_POLLS_PER_TIME_READ = 32,  /* polls of the tail for each reading of the timer */
-	GPUL_FIFO_DELAY_CLOCKS = 600,        /* initial delay: an earlier poll arrives before the CPU has handled the trigger,
-					      * and a second one costs a whole round trip.  An owner adapts its delay: */
-	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,     /* shorter by this after a poll that was not too early, */
-	GPUL_FIFO_DELAY_UP_CLOCKS = 64,      /* longer by this after one that was: so one poll in 16 is too early */
+	GPUL_FIFO_DELAY_CLOCKS = 600,        /* initial delay; an earlier poll arrives before the CPU has handled the
+					      * trigger, and a second poll costs a whole round trip */
+	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,     /* an owner's delay shrinks by this after a poll that was not too early */
+	GPUL_FIFO_DELAY_UP_CLOCKS = 64,      /* and grows by this after one that was: so one poll in 16 is too early */
 	GPUL_FIFO_MAX_DELAY_CLOCKS = 2000,
 	GPUL_FIFO_AHEAD_SLOTS = 32,          /* in a shared lane of at least this size, the push into the first slot of each
 					      * quarter polls ahead */

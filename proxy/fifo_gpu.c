@@ -85,7 +85,7 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 		gpul_fifo_gpu_destroy(g);
 		return st;
 	}
-	g->param = (struct gpul_fifo_device){  /* device addresses, which only kernels follow */
+	g->param = (struct gpul_fifo_device){  /* device addresses, which only kernels dereference */
 		.slots = (void *)(uintptr_t)(area_gpu + gpul_fifo_slots_offset(shape.lanes)),
 		.lines = (void *)(uintptr_t)(area_gpu + sizeof(struct gpul_fifo_header)),
 		.lanes = (void *)(uintptr_t)g->lanes,

@@ -32,18 +32,18 @@ struct gpul_fifo {
 	uint64_t *released;    /* the tail that was written last */
 	uint64_t awaited[GPUL_FIFO_MAX_GROUPS];  /* lap bit of position taken of each lane, 64 lanes per word */
 	unsigned turn;         /* the lane with which the next scan begins */
-	uint64_t pending;      /* one bit per lane in which the last scan found a trigger that is not taken yet, */
-	unsigned pending_group;  /* in this group; */
-	struct gpul_trigger seen[GPUL_FIFO_GROUP];  /* the triggers that the scan read there */
-	uint64_t owing_groups; /* groups that have lanes from which poll took triggers since the last release, */
-	uint64_t owing[GPUL_FIFO_MAX_GROUPS];  /* and those lanes, one bit each */
+	uint64_t pending;      /* lanes of pending_group with a trigger that was found but is not taken yet */
+	unsigned pending_group;  /* number of the group of 64 lanes */
+	struct gpul_trigger seen[GPUL_FIFO_GROUP];  /* the triggers that the last scan read, by lane of pending_group */
+	uint64_t owing_groups; /* groups with bits in owing, one bit each */
+	uint64_t owing[GPUL_FIFO_MAX_GROUPS];  /* lanes from which poll took triggers since the last release */
 	gpul_lifeline *life;   /* NULL until gpul_fifo_hold_lifeline() */
-	/* owned by an end that gpul_fifo_create() made; NULL after gpul_fifo_open() */
+	/* owned, after gpul_fifo_create(); NULL after gpul_fifo_open() */
 	gpul_mem *mem;
 	gpul_fifo_gpu *gpu;
 };
 
-/* Words of the area; fifo_layout.h says which side writes each. */
+/* Access to words of the area; fifo_layout.h shows which side writes each word. */
 static inline uint64_t gpul_fifo_load(const unsigned long long *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);

@@ -179,7 +179,7 @@ static void wake_thread(gpul_proxy *p)
 {
 	const uint64_t one = 1;
 
-	(void)!write(p->wake_fd, &one, sizeof one);  /* a full eventfd fails, but it is readable and wakes the thread, too */
+	(void)!write(p->wake_fd, &one, sizeof one);  /* fails if the eventfd is full: it then wakes the thread, too */
 }
 
 /* Copy the error that ended the thread; the caller holds lock. */

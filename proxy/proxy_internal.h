@@ -22,17 +22,17 @@ struct gpul_proxy {
 	struct pollfd *waits;    /* 1 + desc.n_watch_fds; the first is wake_fd */
 	int wake_fd;             /* eventfd that wakes a sleeping thread for stop and drain */
 	int cpu;                 /* -1: not pinned */
-	bool alone;              /* only one CPU is allowed: the thread yields, since the pushers need the same CPU */
+	bool alone;              /* only one CPU is allowed: the thread yields, because the pushers need the same CPU */
 	uint64_t started_ns;
 	pthread_t thread;
 
 	/* Requests of the owner. */
 	atomic_bool stop;
-	_Atomic uint64_t drains_wanted;  /* calls of gpul_proxy_drain() so far; drains_done follows */
+	_Atomic uint64_t drains_wanted;  /* number of gpul_proxy_drain() calls so far */
 
 	pthread_mutex_t lock;    /* guards the fields down to failed */
 	pthread_cond_t changed;  /* signals a change of drains_done or ended */
-	uint64_t drains_done;
+	uint64_t drains_done;    /* the calls up to this number are complete */
 	bool ended;
 	uint64_t ended_ns, cpu_ns;  /* valid when ended is set */
 	gpul_status status;

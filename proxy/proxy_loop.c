@@ -22,21 +22,21 @@ enum {
 	WATCH_NS = 1000000,          /* time between two checks of the watched descriptors */
 	SLOW_TURN_NS = 100000,       /* if turns take longer, every turn checks: the cost is then negligible */
 	BATCHES_PER_SAMPLE = 64,     /* one batch in 64 is timed for handler_ns */
-	HOT_POLLS = 1024,            /* empty turns before each further one pauses the CPU, which takes at least 40 ns */
+	HOT_POLLS = 1024,            /* after so many empty turns, each executes `pause`, which takes at least 40 ns */
 	SHORTEST_SLEEP_NS = 1000,
-	RETRY_NS = 100000000,        /* where sleeps end too late for max_sleep_ns, another one is tried after this time */
+	RETRY_NS = 100000000,        /* if sleeps end too late for max_sleep_ns, a sleep is tried this often */
 };
 
 /* State that only the thread uses. */
 struct loop {
 	gpul_proxy *p;
-	unsigned turns;           /* until the next check */
+	unsigned turns;           /* turns until the next check */
 	bool slow;                /* the last turns took longer than SLOW_TURN_NS */
 	uint64_t empty_polls;     /* empty turns in a row */
 	uint64_t now;             /* time of the last check or sleep */
 	uint64_t idle_since;      /* 0: not idle */
 	uint64_t watched_ns, retry_ns;
-	uint32_t code;            /* with which the FIFOs will be aborted; 0: none */
+	uint32_t code;            /* abort code for all FIFOs; 0: none */
 };
 
 static inline void add_count(_Atomic uint64_t *what, uint64_t more)
@@ -244,7 +244,7 @@ static gpul_status back_off(struct loop *l, gpul_error *err)
 	} else if (ns > max - late) {
 		ns = max - late;
 	}
-	l->turns = 1;  /* the next turn checks */
+	l->turns = 1;  /* the next turn checks the clock and the abort words */
 	return sleep_until_woken(l, ns > SHORTEST_SLEEP_NS ? ns : SHORTEST_SLEEP_NS, err);
 }
 
@@ -267,7 +267,7 @@ static gpul_status handle_empty_turn(struct loop *l, gpul_error *err)
 		sched_yield();
 	else if (l->empty_polls > HOT_POLLS)
 		pause_cpu();
-	if (l->empty_polls < TURNS_PER_CHECK)  /* l->now is too old */
+	if (l->empty_polls < TURNS_PER_CHECK)  /* l->now may be older than the last trigger */
 		return GPUL_OK;
 	if (!l->idle_since)
 		l->idle_since = l->now;
